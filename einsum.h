@@ -1,0 +1,11286 @@
+#ifndef EINSUM_H
+#define EINSUM_H
+
+// ================================================================================================
+// >>config  compile-time switches
+// Takes macros the user may define before including; gives EIN_API and version numbers.
+// ================================================================================================
+//   EINSUM_IMPLEMENTATION   define in exactly one source file (or in every one with EINSUM_STATIC)
+//   EINSUM_STATIC           every function is static: private to the file that includes it
+//   EINSUM_MALLOC(size) and EINSUM_FREE(ptr)   default allocator; define both or none
+//   EINSUM_ASSERT(cond)     checks of internal invariants; default: nothing
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define EINSUM_VERSION_MAJOR 0
+#define EINSUM_VERSION_MINOR 1
+#define EINSUM_VERSION_PATCH 0
+#define EINSUM_VERSION "0.1.0"
+
+#if defined(EINSUM_STATIC)
+#define EIN_API static
+#else
+#define EIN_API extern
+#endif
+
+#if defined(EINSUM_MALLOC) != defined(EINSUM_FREE)
+#error "einsum.h: define both EINSUM_MALLOC and EINSUM_FREE, or none"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>types  public types
+// Units are elements unless a name or comment says bytes. All-zero descriptors mean the defaults.
+// ================================================================================================
+
+// X(id, text): the text stands in messages; ein_status_name gives the identifier.
+#define EIN_STATUS_LIST(X)                                              \
+  X(EIN_OK, "ok")                                                       \
+  X(EIN_ERR_ARGUMENT, "a call's argument is wrong")                     \
+  X(EIN_ERR_SYNTAX, "the text is not in the language")                  \
+  X(EIN_ERR_NAME, "an unknown, reserved or repeated name")              \
+  X(EIN_ERR_SHAPE, "ranks or extents do not fit")                       \
+  X(EIN_ERR_DTYPE, "a dtype does not fit")                              \
+  X(EIN_ERR_BOUNDS, "an access or view leaves its tensor or buffer")    \
+  X(EIN_ERR_TOO_LARGE, "a size does not fit 64 bits or a set limit")    \
+  X(EIN_ERR_OVERLAP, "the output overlaps an input")                    \
+  X(EIN_ERR_EMPTY, "a fold of nothing that has no identity")            \
+  X(EIN_ERR_UNSUPPORTED, "not supported here")                          \
+  X(EIN_ERR_NO_MEMORY, "out of memory")                                 \
+  X(EIN_ERR_INTERNAL, "an internal invariant failed")
+
+#define EINI_STATUS_ENUM(id, text) id,
+typedef enum ein_status { EIN_STATUS_LIST(EINI_STATUS_ENUM) EIN_STATUS_COUNT } ein_status;
+#undef EINI_STATUS_ENUM
+
+// Ordered as the normal form needs it. 0 means "not given".
+typedef enum ein_dtype {
+  EIN_NONE = 0, EIN_BOOL, EIN_U8, EIN_I8, EIN_I16, EIN_I32, EIN_I64,
+  EIN_F16, EIN_BF16, EIN_F32, EIN_F64, EIN_C64, EIN_C128, EIN_DTYPE_COUNT
+} ein_dtype;
+
+// A view of caller-owned memory: element (i0, i1, ..) lives at data + sum(i*stride) elements.
+// The library never frees it. Strides may be 0 or negative; there is no rank limit.
+typedef struct ein_ztensor {
+  ein_dtype dtype;
+  int space;               // memory space; 0: host
+  int rank;
+  const int64_t *shape;    // borrowed, rank extents
+  const int64_t *strides;  // borrowed, rank strides in elements; NULL: row-major without gaps
+  void *data;              // element (0, .., 0), not the lowest address; may be NULL when planning
+  const void *buffer;      // allocation the view must stay inside, with its size; optional:
+  size_t buffer_bytes;     //   0 means unknown, and then bounds cannot be proved
+} ein_ztensor;
+
+// Points, ranges and affine maps of integer index spaces (Tapestry). Memory is the caller's.
+typedef struct ein_zpoint {
+  int rank;
+  int64_t *coord;
+} ein_zpoint;
+
+typedef struct ein_zrange {
+  int rank;
+  int64_t *start, *end;    // start inclusive, end exclusive; a range of rank 0 has size 1
+} ein_zrange;
+
+// y = coef * x + offset; rows: coordinates of a tensor, cols: indices of the index space.
+// With a block shape, point x selects the range [y, y + block).
+typedef struct ein_zmap {
+  int rows, cols;
+  int64_t *coef;           // rows * cols, row-major
+  int64_t *offset;         // rows
+  const int64_t *block;    // rows, or NULL for a single point
+} ein_zmap;
+
+typedef struct ein_ctx ein_ctx;      // one thread at a time
+typedef struct ein_graph ein_graph;  // built by one thread, then read-only
+typedef struct ein_plan ein_plan;    // immutable, shared freely between threads
+
+// alloc_fn returns size bytes aligned to align (a power of two up to 64), or NULL.
+typedef struct ein_allocator {
+  void *(*alloc_fn)(size_t size, size_t align, void *user);
+  void (*free_fn)(void *ptr, size_t size, void *user);
+  void *user;
+} ein_allocator;
+
+typedef enum ein_level { EIN_LOG_ERROR, EIN_LOG_WARNING, EIN_LOG_INFO } ein_level;
+
+typedef struct ein_logger {
+  void (*log_fn)(ein_level level, const char *message, void *user);
+  void *user;
+} ein_logger;
+
+// parallel_for runs task(arg, i) for i in [0, n), in any order, on up to width threads, and returns
+// when all are done. It is never called from inside a task (no nesting). Results do not depend on
+// width: only free indices are cut.
+typedef struct ein_executor {
+  int width;
+  void (*parallel_for)(int n, void (*task)(void *arg, int i), void *arg, void *user);
+  void *user;
+} ein_executor;
+
+typedef struct ein_ctx_desc {
+  ein_allocator allocator;              // default: EINSUM_MALLOC
+  ein_logger logger;                    // default: silent
+  ein_executor executor;                // default: the calling thread
+  double (*now_fn)(void *user);         // seconds; default: none, budgets count steps
+  void *now_user;
+  int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
+} ein_ctx_desc;
+
+// One mistake in a text or a call. Strings live in the ctx until its next planning call.
+typedef struct ein_error {
+  ein_status status;
+  int line, column, width;  // 1-based, columns and width in code points; line 0: no position
+  const char *message;      // one line
+  const char *source;       // the line of text, or ""
+  const char *hint;         // one line, or ""
+} ein_error;
+
+// A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
+// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
+// reentrant.
+typedef struct ein_function {
+  const char *name;
+  int nargs;                // 1 .. 8
+  ein_dtype dtype;          // arguments are converted to it; default f64
+  void (*fn)(int64_t n, const void *const *in, void *out, void *user);
+  void *user;
+} ein_function;
+
+// Joins a monoid distributes over (DESIGN: legal splits); an OR of these.
+enum { EIN_JOIN_MUL = 1, EIN_JOIN_ADD = 2, EIN_JOIN_MAX = 4, EIN_JOIN_MIN = 8 };
+
+// A user monoid: a commutative, associative fold over states of 1 to 4 scalars, in chunks.
+typedef struct ein_monoid {
+  const char *name;
+  int nstate;               // 1 .. 4; state s of element i is ((T *)state[s])[i]
+  ein_dtype dtype;          // of values, states and result: f32, f64, i32 or i64; default f64
+  double identity[4];       // merging with it changes nothing
+  int no_identity;          // 1: a fold of nothing is an error
+  void (*lift_fn)(int64_t n, const void *x, void *const *state, void *user);  // NULL: state[0] = x
+  void (*merge_fn)(int64_t n, void *const *acc, const void *const *more, void *user);
+  void (*finish_fn)(int64_t n, const void *const *state, void *out, void *user);  // NULL: state[0]
+  unsigned joins;           // EIN_JOIN_*: joins that distribute over it; 0: never split
+  void *user;
+} ein_monoid;
+
+// Which elements of the output the statement does not define (repeated output labels: "i->ii").
+typedef enum ein_rest { EIN_REST_ERROR = 0, EIN_REST_ZERO, EIN_REST_KEEP, EIN_REST_ACCUMULATE } ein_rest;
+
+#define EIN_ELLIPSIS (-1)   // in integer label lists
+
+typedef struct ein_scalar {
+  int set;                  // 0: not given
+  double re, im;
+} ein_scalar;
+
+typedef enum ein_goal { EIN_GOAL_FLOPS = 0, EIN_GOAL_SIZE, EIN_GOAL_BYTES } ein_goal;
+
+typedef struct ein_options {
+  const char *path;         // auto (default), naive, none, optimal, dp, greedy, random, or a list
+                            // like "(0,2) (0,1)" in opt_einsum's linear format
+  ein_goal goal;            // what the path minimises
+  double path_seconds;      // budget, needs now_fn; 0: a fixed number of steps
+  int64_t path_steps;       // budget in steps; 0: default
+  uint64_t seed;            // of randomised searches
+  int may_overlap;          // 1: outputs may overlap inputs; room for a copy is planned
+  int checked_integers;     // 1: integer overflow in a sum of products is reported, not wrapped
+} ein_options;
+
+// D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
+typedef struct ein_einsum_desc {
+  const char *expr;         // "ij,jk->ik", or NULL when labels are given
+  const int *const *labels; // labels[k][a]: label of axis a of operand k; labels[nin]: the output,
+  const int *nlabels;       //   nlabels[k] of them; any ints >= 0, or EIN_ELLIPSIS; the output's
+                            //   list may be NULL: implicit output
+  int nin;
+  const ein_ztensor *in;
+  const ein_ztensor *out;
+  const ein_ztensor *c;     // like out; default: out itself (only with beta)
+  ein_scalar alpha, beta;   // default 1 and 0; with beta 0, C is never read
+  const unsigned char *conj;// nin flags: operand k is conjugated
+  const char *monoid;       // sum (default), prod, max, min, any, all, logsumexp, or a registered one
+  const char *map;          // expression over operands x0, x1, ..; default their product
+  ein_rest rest;            // with repeated output labels
+  ein_options options;
+} ein_einsum_desc;
+
+typedef struct ein_binding {
+  const char *name;
+  const ein_ztensor *view;  // shape and dtype; strides count when planning, data when executing
+} ein_binding;
+
+typedef struct ein_size {
+  const char *name;
+  int64_t value;
+} ein_size;
+
+typedef struct ein_program_desc {
+  const char *text;
+  size_t length;            // bytes; 0: up to the terminating NUL
+  int nbind;                // views of inputs, by name: they give sizes and dtypes
+  const ein_binding *bind;
+  int nsize;                // sizes by name: of declared sizes, or of indices left open
+  const ein_size *size;
+  ein_dtype dtype;          // of inputs and params without one; default f64
+  int max_errors;           // default 20
+  int max_nesting;          // default 256
+  size_t max_source;        // bytes; default 16 MiB
+} ein_program_desc;
+
+typedef enum ein_role { EIN_ROLE_TEMP = 0, EIN_ROLE_INPUT, EIN_ROLE_OUTPUT } ein_role;
+
+typedef struct ein_tensor_info {
+  const char *name;
+  ein_role role;
+  ein_dtype dtype;
+  int rank;
+  const int64_t *shape;
+} ein_tensor_info;
+
+typedef struct ein_param_info {
+  const char *name;
+  ein_dtype dtype;
+  int has_default;
+  ein_scalar value;         // its default
+} ein_param_info;
+
+// What one execution binds. All memory is the caller's; nothing is kept after the call.
+typedef struct ein_run {
+  const void *const *in;    // data pointers in the order of the plan's inputs
+  void *const *out;         // and of its outputs
+  const ein_scalar *param;  // in the order of the plan's params; NULL or not set: defaults
+  void *workspace;          // ein_plan_workspace bytes, aligned to 64; NULL: allocated for the call
+  size_t workspace_bytes;
+  char *error;              // receives a message; may be NULL
+  size_t error_bytes;
+} ein_run;
+
+typedef struct ein_plan_info {
+  int nin, nout, nparam, ntask;
+  size_t workspace_bytes;   // of one execution
+  size_t plan_bytes;        // of the plan itself
+  double flops;             // of the path, counted as opt_einsum's opt_cost
+  double naive_flops;       // of one unsplit pass
+  double largest;           // elements of the largest intermediate
+  const char *method;       // how the path was found
+  int proved;               // 1: the path is optimal; 2: among paths without outer products
+} ein_plan_info;
+
+// ================================================================================================
+// >>api  public functions: three levels
+// Every fallible call returns an ein_status. With a ctx, the message is in ein_ctx_error.
+// ================================================================================================
+
+// ---- the context -------------------------------------------------------------------------------
+// Creates a ctx; desc may be NULL. *ctx is NULL on failure. One ctx serves one thread at a time.
+EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **ctx);
+EIN_API void ein_ctx_destroy(ein_ctx *ctx);  // NULL is a no-op; frees cached plans
+
+// Registers a function or monoid under its name (copied; fn and user are kept). The name must be a
+// NAME of the language and new. Not while another thread uses the ctx.
+EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *function);
+EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
+
+// The mistakes of the last failed call: their number, each one, and all of them as text with carets.
+EIN_API int ein_ctx_errors(const ein_ctx *ctx);
+EIN_API const ein_error *ein_ctx_error(const ein_ctx *ctx, int i);
+EIN_API const char *ein_ctx_message(const ein_ctx *ctx);  // "" when there was none
+
+EIN_API const char *ein_status_name(ein_status status);   // "EIN_ERR_SHAPE"
+EIN_API const char *ein_status_text(ein_status status);
+EIN_API const char *ein_version(void);
+
+// ---- dtypes ------------------------------------------------------------------------------------
+EIN_API size_t ein_dtype_size(ein_dtype dtype);           // bytes; 0 for no dtype
+EIN_API const char *ein_dtype_name(ein_dtype dtype);      // "f32"
+EIN_API ein_dtype ein_dtype_find(const char *name);       // EIN_NONE when unknown
+EIN_API ein_dtype ein_dtype_promote(ein_dtype a, ein_dtype b);      // NumPy's result_type
+EIN_API ein_dtype ein_dtype_compute(ein_dtype dtype);     // what kernels compute in
+EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to);      // NumPy's same_kind cast
+
+// ---- level 1: one call -------------------------------------------------------------------------
+// out = einsum(expr, in[0..nin)). Semantics of numpy.einsum(..., optimize=False); out has the shape
+// and dtype ein_einsum_out says (another dtype is converted to when same_kind allows it). out may
+// overlap inputs. ctx may be NULL: no cache, no messages, portable kernels.
+EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
+                              const ein_ztensor *out);
+// The same with every choice open.
+EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc);
+// dtype and rank of the result, and its shape in shape[0 .. min(rank, max_rank)). shape becomes
+// out->shape. EIN_ERR_ARGUMENT when max_rank is too small (out->rank says what is needed).
+EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
+                                  ein_ztensor *out, int64_t *shape, int max_rank);
+EIN_API ein_status ein_einsum_out_ex(ein_ctx *ctx, const ein_einsum_desc *desc, ein_ztensor *out,
+                                     int64_t *shape, int max_rank);
+
+// ---- level 2: plan once, execute often ---------------------------------------------------------
+// Plans for shapes, strides and dtypes; data pointers are ignored. Inputs are in[0..nin), then c.
+// Params are alpha and beta where given. *plan is NULL on failure; the plan outlives its ctx, but
+// not the ctx's allocator, executor, and registered functions.
+EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan);
+// Plans a graph. layout gives strides of inputs and outputs by name; default row-major.
+EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                  const ein_binding *layout, const ein_options *options,
+                                  ein_plan **plan);
+EIN_API void ein_plan_destroy(ein_plan *plan);            // NULL is a no-op
+// Reentrant; never allocates when run->workspace is given.
+EIN_API ein_status ein_plan_execute(const ein_plan *plan, const ein_run *run);
+EIN_API size_t ein_plan_workspace(const ein_plan *plan);  // bytes
+EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
+// Input, output or param i of the plan; false (0) when there is none.
+EIN_API int ein_plan_input(const ein_plan *plan, int i, ein_tensor_info *info);
+EIN_API int ein_plan_output(const ein_plan *plan, int i, ein_tensor_info *info);
+EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
+// Text of the plan (for people) or one JSON object, into buf. Returns the length of the whole text
+// without its NUL, as snprintf does.
+EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
+EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
+
+// ---- level 3: programs and graphs --------------------------------------------------------------
+// Parses, checks and lowers a program (GRAMMAR in the manual). Reports up to max_errors mistakes.
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
+EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
+EIN_API int ein_graph_tensors(const ein_graph *graph);
+EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
+EIN_API int ein_graph_params(const ein_graph *graph);
+EIN_API int ein_graph_param(const ein_graph *graph, int i, ein_param_info *info);
+EIN_API size_t ein_graph_print(const ein_graph *graph, char *buf, size_t size);
+// Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
+// files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
+EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
+                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
+                                                 void *user), void *user);
+
+// ---- views: no copies --------------------------------------------------------------------------
+// Each writes *view, with shape and strides in dims (2 * rank of the result, caller's memory, which
+// must outlive the view). view may be t itself when dims is fresh memory. Errors:
+// EIN_ERR_ARGUMENT for axes and steps, EIN_ERR_BOUNDS for ranges, EIN_ERR_SHAPE for extents.
+EIN_API ein_status ein_view_permute(const ein_ztensor *t, const int *axes, ein_ztensor *view,
+                                    int64_t *dims);
+EIN_API ein_status ein_view_reverse(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                    int64_t *dims);
+// Elements start, start+step, .. before stop (after stop for a negative step; stop -1 then means
+// through element 0).
+EIN_API ein_status ein_view_slice(const ein_ztensor *t, int axis, int64_t start, int64_t stop,
+                                  int64_t step, ein_ztensor *view, int64_t *dims);
+EIN_API ein_status ein_view_select(const ein_ztensor *t, int axis, int64_t index,
+                                   ein_ztensor *view, int64_t *dims);
+EIN_API ein_status ein_view_squeeze(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                    int64_t *dims);
+EIN_API ein_status ein_view_unsqueeze(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                      int64_t *dims);
+// NumPy's broadcast_to: new axes in front, extent-1 axes repeated by stride 0.
+EIN_API ein_status ein_view_broadcast(const ein_ztensor *t, int rank, const int64_t *shape,
+                                      ein_ztensor *view, int64_t *dims);
+// The diagonal of two axes of equal extent: axis b goes, axis a becomes the diagonal.
+EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_ztensor *view,
+                                     int64_t *dims);
+// Proves that every element of the view lies in its buffer (when buffer_bytes is given), and that
+// ranks, extents and strides are sane.
+EIN_API ein_status ein_view_check(const ein_ztensor *t);
+EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord);  // NULL when outside
+EIN_API int64_t ein_view_count(const ein_ztensor *t);     // elements; -1 when it overflows
+
+// ---- index spaces ------------------------------------------------------------------------------
+EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
+EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p);
+EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner);
+// out = a intersected with b; empty when disjoint. Ranks must agree. out's memory is the caller's.
+EIN_API ein_status ein_zrange_intersect(const ein_zrange *a, const ein_zrange *b, ein_zrange *out);
+EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, ein_zrange *out);
+// Piece i of n of the range along an axis: ceil-sized pieces, the last ones ragged or empty.
+EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
+                                    ein_zrange *out);
+// out has rank a->rank + b->rank.
+EIN_API ein_status ein_zrange_product(const ein_zrange *a, const ein_zrange *b, ein_zrange *out);
+EIN_API ein_status ein_zmap_point(const ein_zmap *m, const ein_zpoint *x, ein_zpoint *y);
+// The block a point selects: [m(x), m(x) + block).
+EIN_API ein_status ein_zmap_block(const ein_zmap *m, const ein_zpoint *x, ein_zrange *y);
+// The smallest range that holds the image of a range; exact per row, also for mixed signs.
+EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zrange *y);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_H
+
+// ================================================================================================
+// >>implementation
+// ================================================================================================
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE)
+#define EINSUM_IMPLEMENTATION_DONE
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>  // snprintf into buffers of our own; nothing is ever printed
+#include <string.h>
+
+#ifndef EINSUM_MALLOC
+#include <stdlib.h>
+#define EINSUM_MALLOC(size) malloc(size)
+#define EINSUM_FREE(ptr) free(ptr)
+#endif
+
+#ifndef EINSUM_ASSERT
+#define EINSUM_ASSERT(cond) ((void)0)
+#endif
+
+#if defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)
+#define EINI_RESTRICT __restrict
+#else
+#define EINI_RESTRICT
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_UNUSED __attribute__((unused))
+#define EINI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define EINI_UNUSED
+#define EINI_PRINTF(f, a)
+#endif
+
+// ================================================================================================
+// >>util  checked arithmetic, arena, growable arrays, hashing
+// Invariant: no size is ever computed without an overflow check; all planner memory is in arenas.
+// ================================================================================================
+
+// Return the status of a failed call to the caller. The only macro that changes control flow.
+#define EINI_TRY(expr)                          \
+  do {                                          \
+    ein_status eini_try_status = (expr);        \
+    if (eini_try_status != EIN_OK) return eini_try_status; \
+  } while (0)
+
+static int eini_mul_overflow(int64_t a, int64_t b, int64_t *r) {
+  if (a != 0 && b != 0) {
+    if (a == -1 && b == INT64_MIN) return 1;
+    if (b == -1 && a == INT64_MIN) return 1;
+    int64_t limit = ((a > 0) == (b > 0)) ? INT64_MAX : INT64_MIN;
+    if (a == -1 || b == -1) {
+      *r = a == -1 ? -b : -a;
+      return 0;
+    }
+    if (a > 0 ? (b > 0 ? b > limit / a : b < limit / a)
+              : (b > 0 ? a < limit / b : b < limit / a)) {
+      return 1;
+    }
+  }
+  *r = a * b;
+  return 0;
+}
+
+static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
+  if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) return 1;
+  *r = a + b;
+  return 0;
+}
+
+static int64_t eini_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t eini_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// r = a*b + c, or 1 when it does not fit.
+EINI_UNUSED static int eini_muladd_overflow(int64_t a, int64_t b, int64_t c, int64_t *r) {
+  int64_t t;
+  return eini_mul_overflow(a, b, &t) || eini_add_overflow(t, c, r);
+}
+
+// Arena: one owner, freed at once. Blocks grow so that a plan is a handful of allocations;
+// memory comes zeroed, so that a struct's all-zero state is its default state.
+typedef struct eini_block {
+  struct eini_block *next;
+  size_t size, used;  // bytes, this header included
+} eini_block;
+
+typedef struct eini_arena {
+  ein_allocator al;
+  eini_block *head;
+  size_t next_size, total;
+} eini_arena;
+
+#define EINI_ALIGN 64u
+#define EINI_NEW(arena, T, n) ((T *)eini_new((arena), (int64_t)(n), sizeof(T)))
+
+static void *eini_default_alloc(size_t size, size_t align, void *user) {
+  // Over-allocate and keep the original pointer just below the aligned one.
+  (void)user;
+  if (size > SIZE_MAX - align - sizeof(void *)) return NULL;
+  char *raw = (char *)EINSUM_MALLOC(size + align + sizeof(void *));
+  if (raw == NULL) return NULL;
+  uintptr_t p = ((uintptr_t)raw + sizeof(void *) + align - 1) / align * align;
+  memcpy((void *)(p - sizeof(void *)), &raw, sizeof raw);
+  return (void *)p;
+}
+
+static void eini_default_free(void *ptr, size_t size, void *user) {
+  (void)size;
+  (void)user;
+  if (ptr == NULL) return;
+  void *raw;
+  memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+  EINSUM_FREE(raw);
+}
+
+static void eini_arena_init(eini_arena *a, const ein_allocator *al) {
+  memset(a, 0, sizeof *a);
+  if (al != NULL && al->alloc_fn != NULL) {
+    a->al = *al;
+  } else {
+    a->al.alloc_fn = eini_default_alloc;
+    a->al.free_fn = eini_default_free;
+  }
+  a->next_size = 4096;
+}
+
+static void eini_arena_free(eini_arena *a) {
+  eini_block *b = a->head;
+  while (b != NULL) {
+    eini_block *next = b->next;
+    a->al.free_fn(b, b->size, a->al.user);
+    b = next;
+  }
+  a->head = NULL;
+  a->total = 0;
+}
+
+// count*size zeroed bytes, aligned to 16 (to 64 from 1 KiB on); NULL when out of memory or when
+// the size overflows. count 0 gives a valid pointer.
+static void *eini_new(eini_arena *a, int64_t count, size_t size) {
+  if (count < 0 || (size != 0 && (uint64_t)count > (SIZE_MAX / 4) / size)) return NULL;
+  size_t bytes = (size_t)count * size;
+  size_t align = bytes >= 1024 ? EINI_ALIGN : 16;
+  size_t at = 0;
+  if (a->head != NULL) at = (a->head->used + align - 1) / align * align;
+  if (a->head == NULL || at > a->head->size || bytes > a->head->size - at) {
+    size_t head = EINI_ALIGN;  // the block header, padded so that its data is aligned
+    size_t need = bytes + head;
+    size_t want = need > a->next_size ? need : a->next_size;
+    eini_block *b = (eini_block *)a->al.alloc_fn(want, EINI_ALIGN, a->al.user);
+    if (b == NULL) return NULL;
+    b->next = a->head;
+    b->size = want;
+    b->used = at = head;
+    a->head = b;
+    a->total += want;
+    if (a->next_size < ((size_t)1 << 20)) a->next_size *= 2;
+  }
+  void *p = (char *)a->head + at;
+  a->head->used = at + bytes;
+  memset(p, 0, bytes);
+  return p;
+}
+
+// Make room for one more element in an arena array of *cap elements, len of them used.
+// Returns the (possibly moved) array, NULL when out of memory (the old array stays valid).
+EINI_UNUSED static void *eini_grow(eini_arena *a, void *old, int64_t len, int64_t *cap, size_t size) {
+  if (len < *cap) return old;
+  int64_t want = *cap < 8 ? 8 : *cap * 2;
+  void *p = eini_new(a, want, size);
+  if (p == NULL) return NULL;
+  if (len > 0) memcpy(p, old, (size_t)len * size);
+  *cap = want;
+  return p;
+}
+
+EINI_UNUSED static char *eini_strndup(eini_arena *a, const char *s, int64_t n) {
+  char *p = EINI_NEW(a, char, n + 1);
+  if (p != NULL && n > 0) memcpy(p, s, (size_t)n);
+  return p;
+}
+
+// FNV-1a over 8-byte words; only for hash tables, never stored.
+EINI_UNUSED static uint64_t eini_hash(const void *data, size_t n, uint64_t h) {
+  const unsigned char *p = (const unsigned char *)data;
+  h ^= 0xcbf29ce484222325u;
+  for (; n >= 8; n -= 8, p += 8) {
+    uint64_t w;
+    memcpy(&w, p, 8);
+    h = (h ^ w) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  }
+  for (; n > 0; n--, p++) h = (h ^ *p) * 0x100000001b3u;
+  return h ^ (h >> 32);
+}
+
+// ================================================================================================
+// >>error  mistakes and their messages
+// Takes positions in a text; gives ein_error records with line, column, caret and hint.
+// ================================================================================================
+
+#define EINI_ERRORS_MAX 64
+#define EINI_ERROR_TEXT 16384
+
+static const char *const eini_status_text[] = {
+#define EINI_STATUS_TEXT(id, text) text,
+    EIN_STATUS_LIST(EINI_STATUS_TEXT)
+#undef EINI_STATUS_TEXT
+};
+
+static const char *const eini_status_id[] = {
+#define EINI_STATUS_ID(id, text) #id,
+    EIN_STATUS_LIST(EINI_STATUS_ID)
+#undef EINI_STATUS_ID
+};
+
+// Collects mistakes. With error NULL (no ctx) only the first status is kept. text is the source
+// the positions refer to; max limits the number of records of one pass.
+typedef struct eini_diag {
+  ein_error *error;  // EINI_ERRORS_MAX records, or NULL
+  char *buf;         // EINI_ERROR_TEXT bytes: strings of the records, then the whole message
+  size_t used;
+  int count, max;
+  ein_status status; // the first mistake's
+  const char *text;
+  int64_t length;
+} eini_diag;
+
+static void eini_diag_reset(eini_diag *d, const char *text, int64_t length) {
+  d->used = 0;
+  d->count = 0;
+  d->max = 1;
+  d->status = EIN_OK;
+  d->text = text;
+  d->length = length;
+}
+
+// Copies into the message buffer, cut at its end; never fails.
+static const char *eini_diag_str(eini_diag *d, const char *s, size_t n) {
+  size_t room = EINI_ERROR_TEXT / 2 - d->used;
+  if (room <= 1) return "";
+  if (n > room - 1) n = room - 1;
+  char *p = d->buf + d->used;
+  memcpy(p, s, n);
+  p[n] = 0;
+  d->used += n + 1;
+  return p;
+}
+
+static int64_t eini_count_points(const char *s, int64_t n) {
+  int64_t points = 0;
+  for (int64_t i = 0; i < n; i++) points += ((unsigned char)s[i] & 0xC0) != 0x80;
+  return points;
+}
+
+// Line, column and the excerpt of the source around byte pos.
+static void eini_diag_place(eini_diag *d, ein_error *e, int64_t pos, int64_t width) {
+  int64_t start = 0, line = 1;
+  if (pos > d->length) pos = d->length;
+  for (int64_t i = 0; i < pos; i++) {
+    if (d->text[i] == '\n') {
+      line++;
+      start = i + 1;
+    }
+  }
+  int64_t end = pos;
+  while (end < d->length && d->text[end] != '\n' && d->text[end] != '\r') end++;
+  if (width < 1) width = 1;
+  if (width > end - pos) width = end - pos > 0 ? end - pos : 1;
+  e->line = line > INT_MAX ? INT_MAX : (int)line;
+  int64_t column = eini_count_points(d->text + start, pos - start);
+  int64_t columns = pos + width <= d->length ? eini_count_points(d->text + pos, width) : 1;
+  // A very long line is shown around the mistake only, so that the caret stays in sight.
+  int64_t from = start;
+  while (pos - from > 160) {
+    from += pos - from - 160;
+    while (from < pos && ((unsigned char)d->text[from] & 0xC0) == 0x80) from++;
+  }
+  if (from != start) column = eini_count_points(d->text + from, pos - from);
+  if (end - from > 240) {
+    end = from + 240;
+    while (end > pos && ((unsigned char)d->text[end] & 0xC0) == 0x80) end--;
+  }
+  e->column = (int)eini_min64(column + 1, INT_MAX);
+  e->width = (int)eini_min64(columns < 1 ? 1 : columns, 240);
+  e->source = eini_diag_str(d, d->text + from, (size_t)(end - from));
+}
+
+// Records a mistake at bytes [pos, pos+width) of the text (pos -1: none) and returns status.
+static ein_status eini_vfail(eini_diag *d, ein_status status, int64_t pos, int64_t width,
+                             const char *hint, const char *format, va_list args) {
+  if (d == NULL) return status;
+  if (d->status == EIN_OK) d->status = status;
+  if (d->error == NULL || d->count >= d->max || d->count >= EINI_ERRORS_MAX) return status;
+  char line[512];
+  int n = vsnprintf(line, sizeof line, format, args);
+  if (n < 0) n = 0;
+  if ((size_t)n >= sizeof line) n = (int)sizeof line - 1;
+  for (int i = 0; i < n; i++) {
+    if ((unsigned char)line[i] < 32) line[i] = '?';  // names from hostile texts stay one line
+  }
+  ein_error *e = &d->error[d->count++];
+  memset(e, 0, sizeof *e);
+  e->status = status;
+  e->message = eini_diag_str(d, line, (size_t)n);
+  e->source = e->hint = "";
+  if (pos >= 0 && d->text != NULL) eini_diag_place(d, e, pos, width);
+  if (hint != NULL) e->hint = eini_diag_str(d, hint, strlen(hint));
+  return status;
+}
+
+EINI_PRINTF(6, 7)
+static ein_status eini_fail(eini_diag *d, ein_status status, int64_t pos, int64_t width,
+                            const char *hint, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  eini_vfail(d, status, pos, width, hint, format, args);
+  va_end(args);
+  return status;
+}
+
+// All records as text, in the second half of the buffer.
+static const char *eini_diag_message(const eini_diag *d) {
+  char *out = d->buf + EINI_ERROR_TEXT / 2;
+  size_t room = EINI_ERROR_TEXT / 2, at = 0;
+  out[0] = 0;
+  for (int i = 0; i < d->count && at < room; i++) {
+    const ein_error *e = &d->error[i];
+    int n = e->line > 0 ? snprintf(out + at, room - at, "%s%d:%d: %s", i ? "\n" : "", e->line,
+                                   e->column, e->message)
+                        : snprintf(out + at, room - at, "%s%s", i ? "\n" : "", e->message);
+    at += n > 0 ? (size_t)n : 0;
+    if (e->line > 0 && e->source[0] && at < room) {
+      n = snprintf(out + at, room - at, "\n  %s\n  %*s", e->source, e->column - 1, "");
+      at += n > 0 ? (size_t)n : 0;
+      for (int k = 0; k < e->width && at + 1 < room; k++) out[at++] = '^';
+      if (at < room) out[at] = 0;
+    }
+    if (e->hint[0] && at < room) {
+      n = snprintf(out + at, room - at, "\n  hint: %s", e->hint);
+      at += n > 0 ? (size_t)n : 0;
+    }
+  }
+  return out;
+}
+
+EIN_API const char *ein_status_name(ein_status s) {
+  return (int)s >= 0 && s < EIN_STATUS_COUNT ? eini_status_id[s] : "unknown status";
+}
+
+EIN_API const char *ein_status_text(ein_status s) {
+  return (int)s >= 0 && s < EIN_STATUS_COUNT ? eini_status_text[s] : "unknown status";
+}
+
+EIN_API const char *ein_version(void) { return EINSUM_VERSION; }
+
+// ================================================================================================
+// >>dtype  sizes, names, promotion, conversion
+// Takes storage dtypes; gives the dtype kernels compute in. f16/bf16 compute in f32, i8/i16/u8 in
+// i32; bool is one byte, 0 or 1.
+// ================================================================================================
+
+typedef enum eini_kind { EINI_KBOOL, EINI_KUINT, EINI_KINT, EINI_KREAL, EINI_KCOMPLEX } eini_kind;
+
+typedef struct eini_dtype_row {
+  const char *name;
+  unsigned char size, kind, compute;
+} eini_dtype_row;
+
+static const eini_dtype_row eini_dtypes[EIN_DTYPE_COUNT] = {
+    {"none", 0, EINI_KBOOL, EIN_NONE},  {"bool", 1, EINI_KBOOL, EIN_BOOL},
+    {"u8", 1, EINI_KUINT, EIN_I32},     {"i8", 1, EINI_KINT, EIN_I32},
+    {"i16", 2, EINI_KINT, EIN_I32},     {"i32", 4, EINI_KINT, EIN_I32},
+    {"i64", 8, EINI_KINT, EIN_I64},     {"f16", 2, EINI_KREAL, EIN_F32},
+    {"bf16", 2, EINI_KREAL, EIN_F32},   {"f32", 4, EINI_KREAL, EIN_F32},
+    {"f64", 8, EINI_KREAL, EIN_F64},    {"c64", 8, EINI_KCOMPLEX, EIN_C64},
+    {"c128", 16, EINI_KCOMPLEX, EIN_C128}};
+
+static int eini_dtype_ok(ein_dtype t) { return (int)t > EIN_NONE && t < EIN_DTYPE_COUNT; }
+static int eini_kind_of(ein_dtype t) { return eini_dtypes[t].kind; }
+
+EIN_API size_t ein_dtype_size(ein_dtype t) { return eini_dtype_ok(t) ? eini_dtypes[t].size : 0; }
+EIN_API const char *ein_dtype_name(ein_dtype t) {
+  return eini_dtypes[eini_dtype_ok(t) ? (int)t : 0].name;
+}
+EIN_API ein_dtype ein_dtype_compute(ein_dtype t) {
+  return (ein_dtype)eini_dtypes[eini_dtype_ok(t) ? (int)t : 0].compute;
+}
+
+EIN_API ein_dtype ein_dtype_find(const char *name) {
+  if (name == NULL) return EIN_NONE;
+  for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
+    if (strcmp(eini_dtypes[t].name, name) == 0) return (ein_dtype)t;
+  }
+  return EIN_NONE;
+}
+
+// The smallest real float that holds every value of an integer dtype, as NumPy decides it.
+static ein_dtype eini_float_for(ein_dtype t) {
+  switch (t) {
+    case EIN_BOOL: case EIN_U8: case EIN_I8: return EIN_F16;
+    case EIN_I16: return EIN_F32;
+    case EIN_I32: case EIN_I64: return EIN_F64;
+    default: return t;
+  }
+}
+
+EIN_API ein_dtype ein_dtype_promote(ein_dtype a, ein_dtype b) {
+  if (!eini_dtype_ok(a)) return b;
+  if (!eini_dtype_ok(b) || a == b) return a;
+  if (a > b) {
+    ein_dtype t = a;
+    a = b;
+    b = t;
+  }
+  if (a == EIN_BOOL) return b;
+  int kb = eini_kind_of(b);
+  if (kb == EINI_KINT) return a == EIN_U8 && b == EIN_I8 ? EIN_I16 : b;
+  if (kb == EINI_KREAL) {
+    ein_dtype a0 = a;
+    if (eini_kind_of(a) < EINI_KREAL) a = eini_float_for(a);
+    // bf16 is not NumPy's: with 8-bit integers it stays, with f16 neither holds the other.
+    if (b == EIN_BF16) return a0 == EIN_F16 || a == EIN_F32 ? EIN_F32 : a == EIN_F64 ? EIN_F64 : b;
+    return a > b ? a : b;
+  }
+  if (eini_kind_of(a) == EINI_KCOMPLEX) return b;
+  return eini_float_for(a) == EIN_F64 ? EIN_C128 : b;
+}
+
+// NumPy's 'same_kind': a safe cast, or one within the kind (bool < integer < real < complex).
+EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to) {
+  if (!eini_dtype_ok(from) || !eini_dtype_ok(to)) return 0;
+  if (from == to) return 1;
+  int kf = eini_kind_of(from), kt = eini_kind_of(to);
+  if (kt == EINI_KUINT && kf == EINI_KINT) return 0;
+  return kf <= kt;
+}
+
+static float eini_f32_from_bits(uint32_t u) {
+  float f;
+  memcpy(&f, &u, 4);
+  return f;
+}
+
+static uint32_t eini_f32_bits(float f) {
+  uint32_t u;
+  memcpy(&u, &f, 4);
+  return u;
+}
+
+static float eini_f16_load(uint16_t h) {
+  uint32_t sign = (uint32_t)(h & 0x8000u) << 16, m = h & 0x7fffu;
+  // Shifting the exponent into place and scaling by 2^112 also normalises subnormals.
+  float scaled = eini_f32_from_bits(m << 13) * 5.192296858534828e33f;
+  uint32_t bits = m >= 0x7c00u ? (m << 13) | 0x7f800000u : eini_f32_bits(scaled);
+  return eini_f32_from_bits(bits | sign);
+}
+
+// Round to nearest, ties to even.
+static uint16_t eini_f16_store(float f) {
+  uint32_t u = eini_f32_bits(f), sign = (u >> 16) & 0x8000u;
+  u &= 0x7fffffffu;
+  uint32_t r;
+  if (u > 0x7f800000u) {
+    r = 0x7e00u | ((u >> 13) & 0x3ffu);
+  } else if (u >= 0x477ff000u) {  // 65520 and above round to infinity
+    r = 0x7c00u;
+  } else if (u < 0x38800000u) {   // below 2^-14: adding 0.5 aligns the subnormal's last bit
+    r = eini_f32_bits(eini_f32_from_bits(u) + 0.5f) - 0x3f000000u;
+  } else {
+    r = (u + 0xfffu + ((u >> 13) & 1u) - 0x38000000u) >> 13;
+  }
+  return (uint16_t)(r | sign);
+}
+
+// f64 to f16 rounds once: the f32 step keeps a sticky bit (round to odd).
+static float eini_round_odd(double d) {
+  float f = (float)d;
+  if ((double)f == d || d != d || f - f != 0.0f) return f;
+  uint32_t u = eini_f32_bits(f);
+  if (fabs((double)f) > fabs(d)) u--;
+  return eini_f32_from_bits(u | 1u);
+}
+
+static float eini_bf16_load(uint16_t h) { return eini_f32_from_bits((uint32_t)h << 16); }
+
+static uint16_t eini_bf16_store(float f) {
+  uint32_t u = eini_f32_bits(f);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
+  return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+// Float to integer without undefined behaviour: NaN gives 0, out of range saturates.
+static int64_t eini_f64_to_i64(double x) {
+  if (!(x > -9223372036854775808.0)) return x != x ? 0 : INT64_MIN;
+  return x >= 9223372036854775808.0 ? INT64_MAX : (int64_t)x;
+}
+
+// ================================================================================================
+// >>zspace  points, ranges and affine maps of integer index spaces
+// Takes and fills the caller's arrays (a result's rank is set here). Invariant: nothing wraps.
+// ================================================================================================
+
+// Arrays of rank 0 may be NULL.
+static int eini_zrange_bad(const ein_zrange *r) {
+  return r == NULL || r->rank < 0 || (r->rank > 0 && (r->start == NULL || r->end == NULL));
+}
+
+static int eini_zpoint_bad(const ein_zpoint *p) {
+  return p == NULL || p->rank < 0 || (p->rank > 0 && p->coord == NULL);
+}
+
+// Whether out lacks the arrays for a result of this rank (its own rank is ignored).
+static int eini_zrange_no_room(const ein_zrange *out, int rank) {
+  return out == NULL || (rank > 0 && (out->start == NULL || out->end == NULL));
+}
+
+static int eini_zrange_empty(int rank, const int64_t *start, const int64_t *end) {
+  for (int i = 0; i < rank; i++) {
+    if (end[i] <= start[i]) return 1;
+  }
+  return 0;
+}
+
+static ein_status eini_zrange_extent(const ein_zrange *r, int axis, int64_t *extent) {
+  int64_t start = r->start[axis], end = r->end[axis];
+  if (start < 0 && end > INT64_MAX + start) return EIN_ERR_TOO_LARGE;
+  *extent = end > start ? end - start : 0;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size) {
+  if (eini_zrange_bad(r) || size == NULL) return EIN_ERR_ARGUMENT;
+  int64_t n = eini_zrange_empty(r->rank, r->start, r->end) ? 0 : 1;
+  for (int i = 0; i < r->rank && n > 0; i++) {  // an empty range is never too large
+    int64_t extent;
+    EINI_TRY(eini_zrange_extent(r, i, &extent));
+    if (eini_mul_overflow(n, extent, &n)) return EIN_ERR_TOO_LARGE;
+  }
+  *size = n;
+  return EIN_OK;
+}
+
+EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p) {
+  if (eini_zrange_bad(r) || eini_zpoint_bad(p) || r->rank != p->rank) return 0;
+  for (int i = 0; i < r->rank; i++) {
+    if (p->coord[i] < r->start[i] || p->coord[i] >= r->end[i]) return 0;
+  }
+  return 1;
+}
+
+// As a set of points: an empty range lies in every range of its rank.
+EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner) {
+  if (eini_zrange_bad(r) || eini_zrange_bad(inner) || r->rank != inner->rank) return 0;
+  if (eini_zrange_empty(r->rank, inner->start, inner->end)) return 1;
+  for (int i = 0; i < r->rank; i++) {
+    if (inner->start[i] < r->start[i] || inner->end[i] > r->end[i]) return 0;
+  }
+  return 1;
+}
+
+EIN_API ein_status ein_zrange_intersect(const ein_zrange *a, const ein_zrange *b,
+                                        ein_zrange *out) {
+  if (eini_zrange_bad(a) || eini_zrange_bad(b)) return EIN_ERR_ARGUMENT;
+  if (eini_zrange_no_room(out, a->rank)) return EIN_ERR_ARGUMENT;
+  if (a->rank != b->rank) return EIN_ERR_SHAPE;
+  out->rank = a->rank;
+  for (int i = 0; i < out->rank; i++) {  // both ends are read before out, which may be a or b
+    int64_t start = eini_max64(a->start[i], b->start[i]);
+    int64_t end = eini_min64(a->end[i], b->end[i]);
+    out->start[i] = start;
+    out->end[i] = eini_max64(start, end);
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, ein_zrange *out) {
+  if (eini_zrange_bad(a) || eini_zrange_no_room(out, a->rank)) return EIN_ERR_ARGUMENT;
+  if (by == NULL && a->rank > 0) return EIN_ERR_ARGUMENT;
+  for (int i = 0; i < a->rank; i++) {
+    if (eini_add_overflow(a->start[i], by[i], &out->start[i]) ||
+        eini_add_overflow(a->end[i], by[i], &out->end[i])) {
+      return EIN_ERR_TOO_LARGE;
+    }
+  }
+  out->rank = a->rank;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
+                                    ein_zrange *out) {
+  if (eini_zrange_bad(a) || axis < 0 || axis >= a->rank || n < 1 || i < 0 || i >= n) {
+    return EIN_ERR_ARGUMENT;
+  }
+  int64_t size, first = a->start[axis];
+  EINI_TRY(eini_zrange_extent(a, axis, &size));
+  EINI_TRY(ein_zrange_intersect(a, a, out));  // a copy; out may be a
+  int64_t piece = size / n + (size % n != 0);
+  int64_t at = piece > 0 && i <= size / piece ? i * piece : size;  // i * piece alone may wrap
+  out->start[axis] = first + at;
+  out->end[axis] = first + at + eini_min64(piece, size - at);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zrange_product(const ein_zrange *a, const ein_zrange *b, ein_zrange *out) {
+  if (eini_zrange_bad(a) || eini_zrange_bad(b)) return EIN_ERR_ARGUMENT;
+  if (a->rank > INT_MAX - b->rank) return EIN_ERR_TOO_LARGE;
+  int rank = a->rank, more = b->rank;
+  if (eini_zrange_no_room(out, rank + more)) return EIN_ERR_ARGUMENT;
+  for (int i = more - 1; i >= 0; i--) {  // b first and backwards: out may share memory with a or b
+    out->start[rank + i] = b->start[i];
+    out->end[rank + i] = b->end[i];
+  }
+  for (int i = 0; i < rank; i++) {
+    out->start[i] = a->start[i];
+    out->end[i] = a->end[i];
+  }
+  out->rank = rank + more;
+  return EIN_OK;
+}
+
+// Maps: y and x never share memory, since every row reads all of x.
+static int eini_zmap_bad(const ein_zmap *m) {
+  return m == NULL || m->rows < 0 || m->cols < 0 || (m->rows > 0 && m->offset == NULL) ||
+         (m->rows > 0 && m->cols > 0 && m->coef == NULL);
+}
+
+// Exact minimum and maximum of offset + sum(coef[i] * x[i]) for start[i] <= x[i] < end[i]; start
+// NULL: from 0, end NULL: the one point start. Each term takes its corner by the sign of coef: the
+// two extreme corners of x would be wrong for i-j. Fails also when only a partial sum wraps.
+static ein_status eini_zmap_row(const int64_t *coef, int cols, int64_t offset,
+                                const int64_t *start, const int64_t *end, int64_t *lo,
+                                int64_t *hi) {
+  *lo = *hi = offset;
+  for (int i = 0; i < cols; i++) {
+    int64_t first = start != NULL ? start[i] : 0, last = end != NULL ? end[i] - 1 : first, a, b;
+    if (eini_mul_overflow(coef[i], first, &a) || eini_mul_overflow(coef[i], last, &b) ||
+        eini_add_overflow(*lo, eini_min64(a, b), lo) ||
+        eini_add_overflow(*hi, eini_max64(a, b), hi)) {
+      return EIN_ERR_TOO_LARGE;
+    }
+  }
+  return EIN_OK;
+}
+
+// The same for 0 <= x[i] < extent[i], where all extents are >= 1.
+static ein_status eini_zmap_row_range(const int64_t *coef, int cols, int64_t offset,
+                                      const int64_t *extent, int64_t *lo, int64_t *hi) {
+  return eini_zmap_row(coef, cols, offset, NULL, extent, lo, hi);
+}
+
+// What the points select together. No points, or an empty block, give empty rows.
+static ein_status eini_zmap_image(const ein_zmap *m, int rank, const int64_t *start,
+                                  const int64_t *end, ein_zrange *y) {
+  if (eini_zmap_bad(m) || eini_zrange_no_room(y, m->rows)) return EIN_ERR_ARGUMENT;
+  if (rank != m->cols) return EIN_ERR_SHAPE;
+  int empty = end != NULL && eini_zrange_empty(rank, start, end);
+  for (int r = 0; r < m->rows; r++) {
+    int64_t lo = m->offset[r], hi = lo, block = m->block != NULL ? m->block[r] : 1;
+    if (block < 0) return EIN_ERR_SHAPE;
+    const int64_t *coef = m->cols > 0 ? m->coef + (ptrdiff_t)r * m->cols : NULL;
+    if (!empty) EINI_TRY(eini_zmap_row(coef, m->cols, lo, start, end, &lo, &hi));
+    if (empty || block == 0) hi = lo;
+    else if (eini_add_overflow(hi, block, &hi)) return EIN_ERR_TOO_LARGE;
+    y->start[r] = lo;
+    y->end[r] = hi;
+  }
+  y->rank = m->rows;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zmap_point(const ein_zmap *m, const ein_zpoint *x, ein_zpoint *y) {
+  if (eini_zmap_bad(m) || eini_zpoint_bad(x)) return EIN_ERR_ARGUMENT;
+  if (y == NULL || (m->rows > 0 && y->coord == NULL)) return EIN_ERR_ARGUMENT;
+  if (x->rank != m->cols) return EIN_ERR_SHAPE;
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->cols > 0 ? m->coef + (ptrdiff_t)r * m->cols : NULL;
+    int64_t *at = &y->coord[r], same;
+    EINI_TRY(eini_zmap_row(coef, m->cols, m->offset[r], x->coord, NULL, at, &same));
+  }
+  y->rank = m->rows;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zmap_block(const ein_zmap *m, const ein_zpoint *x, ein_zrange *y) {
+  if (eini_zpoint_bad(x)) return EIN_ERR_ARGUMENT;
+  return eini_zmap_image(m, x->rank, x->coord, NULL, y);
+}
+
+EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zrange *y) {
+  if (eini_zrange_bad(x)) return EIN_ERR_ARGUMENT;
+  return eini_zmap_image(m, x->rank, x->start, x->end, y);
+}
+
+// ================================================================================================
+// >>ztensor  views: shape and strides over the caller's memory
+// Takes valid views; gives views of the same elements, never copies. Invariant: a view without
+// elements touches nothing, so its strides are never looked at and its data pointer never moves.
+// ================================================================================================
+
+// Product of the extents; 0 when any is 0, even if the others alone would not fit.
+static ein_status eini_view_elements(int rank, const int64_t *shape, int64_t *count) {
+  int64_t n = 1;
+  int wraps = 0;
+  for (int i = 0; i < rank; i++) {
+    if (shape[i] < 0) return EIN_ERR_SHAPE;
+    if (shape[i] == 0) n = 0;
+    if (n > 0 && eini_mul_overflow(n, shape[i], &n)) wraps = 1;
+  }
+  *count = n;
+  return n > 0 && wraps ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+EIN_API int64_t ein_view_count(const ein_ztensor *t) {
+  int64_t count;
+  if (t == NULL || t->rank < 0 || (t->rank > 0 && t->shape == NULL)) return -1;
+  return eini_view_elements(t->rank, t->shape, &count) == EIN_OK ? count : -1;
+}
+
+// Stride of an axis in elements. Row-major strides that do not fit occur only in views without
+// elements and are given as 0.
+static int64_t eini_stride(const ein_ztensor *t, int axis) {
+  if (t->strides != NULL) return t->strides[axis];
+  int64_t stride = 1;
+  for (int i = t->rank - 1; i > axis; i--) {
+    if (eini_mul_overflow(stride, t->shape[i], &stride)) return 0;
+  }
+  return stride;
+}
+
+// Lowest and highest element offset from data; 0 and -1 without elements. Offsets and the span
+// fit in bytes, too.
+static ein_status eini_view_extent(const ein_ztensor *t, int64_t *lo, int64_t *hi) {
+  int64_t count, first, last, size = (int64_t)ein_dtype_size(t->dtype);
+  EINI_TRY(eini_view_elements(t->rank, t->shape, &count));
+  *lo = 0;
+  *hi = count - 1;
+  if (count == 0) return EIN_OK;
+  if (t->strides) EINI_TRY(eini_zmap_row_range(t->strides, t->rank, 0, t->shape, lo, hi));
+  if (eini_mul_overflow(*lo, size, &first) || eini_muladd_overflow(*hi, size, size, &last) ||
+      (uint64_t)last - (uint64_t)first > (uint64_t)PTRDIFF_MAX) {
+    return EIN_ERR_TOO_LARGE;
+  }
+  return EIN_OK;
+}
+
+// Whether elements lo .. hi of the view lie in its buffer. Addresses are compared as integers,
+// since data may point anywhere.
+static int eini_view_inside(const ein_ztensor *t, int64_t lo, int64_t hi) {
+  uint64_t data = (uint64_t)(uintptr_t)t->data, base = (uint64_t)(uintptr_t)t->buffer;
+  uint64_t size = (uint64_t)ein_dtype_size(t->dtype);
+  uint64_t below = (uint64_t)0 - (uint64_t)lo * size;       // bytes before data
+  uint64_t above = ((uint64_t)hi + 1) * size;               // bytes from data on
+  if (data < base || data - base > (uint64_t)t->buffer_bytes) return 0;
+  return below <= data - base && above <= (uint64_t)t->buffer_bytes - (data - base);
+}
+
+// Without data (planning) the buffer is not looked at.
+static ein_status eini_view_validate(const ein_ztensor *t) {
+  int64_t lo, hi;
+  if (t == NULL || t->rank < 0 || (t->rank > 0 && t->shape == NULL)) return EIN_ERR_ARGUMENT;
+  if (t->buffer == NULL && t->buffer_bytes > 0) return EIN_ERR_ARGUMENT;
+  if (ein_dtype_size(t->dtype) == 0) return EIN_ERR_DTYPE;
+  EINI_TRY(eini_view_extent(t, &lo, &hi));
+  if (lo <= hi && t->data != NULL && t->buffer_bytes > 0 && !eini_view_inside(t, lo, hi)) {
+    return EIN_ERR_BOUNDS;
+  }
+  return EIN_OK;
+}
+
+// Arguments of a view function about an axis, whose result has rank t->rank + more.
+static ein_status eini_view_begin(const ein_ztensor *t, int axis, int more,
+                                  const ein_ztensor *view, const int64_t *dims) {
+  EINI_TRY(eini_view_validate(t));
+  if (more > 0 && t->rank == INT_MAX) return EIN_ERR_TOO_LARGE;
+  if (axis < 0 || axis >= t->rank + (more > 0)) return EIN_ERR_ARGUMENT;
+  return view == NULL || (dims == NULL && t->rank + more > 0) ? EIN_ERR_ARGUMENT : EIN_OK;
+}
+
+// Shape and strides of t into dims, without axis drop (-1: all). Returns where the strides are.
+static int64_t *eini_view_dims(const ein_ztensor *t, int drop, int64_t *dims) {
+  int rank = t->rank - (drop >= 0);
+  int64_t *strides = rank > 0 ? dims + rank : dims;
+  for (int k = 0; k < rank; k++) {
+    int i = drop >= 0 && k >= drop ? k + 1 : k;
+    dims[k] = t->shape[i];
+    strides[k] = eini_stride(t, i);
+  }
+  return strides;
+}
+
+// view may be t: t is read as a whole first. A valid view holds index * stride where it has
+// elements; where it has none, nothing moves.
+static void eini_view_end(const ein_ztensor *t, int rank, int64_t index, int64_t stride,
+                          ein_ztensor *view, int64_t *dims) {
+  int64_t by = index > 0 && ein_view_count(t) > 0 ? index * stride : 0;
+  ptrdiff_t bytes = (ptrdiff_t)(by * (int64_t)ein_dtype_size(t->dtype));
+  *view = *t;
+  view->rank = rank;
+  view->shape = dims;
+  view->strides = rank > 0 ? dims + rank : NULL;
+  if (view->data != NULL) view->data = (char *)view->data + bytes;
+}
+
+EIN_API ein_status ein_view_permute(const ein_ztensor *t, const int *axes, ein_ztensor *view,
+                                    int64_t *dims) {
+  EINI_TRY(eini_view_validate(t));
+  int rank = t->rank;
+  if (view == NULL || (rank > 0 && (axes == NULL || dims == NULL))) return EIN_ERR_ARGUMENT;
+  for (int i = 0; i < rank; i++) {
+    if (axes[i] < 0 || axes[i] >= rank) return EIN_ERR_ARGUMENT;
+    for (int j = 0; j < i; j++) {
+      if (axes[j] == axes[i]) return EIN_ERR_ARGUMENT;
+    }
+    dims[i] = t->shape[axes[i]];
+    dims[(ptrdiff_t)rank + i] = eini_stride(t, axes[i]);
+  }
+  eini_view_end(t, rank, 0, 0, view, dims);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_view_slice(const ein_ztensor *t, int axis, int64_t start, int64_t stop,
+                                  int64_t step, ein_ztensor *view, int64_t *dims) {
+  EINI_TRY(eini_view_begin(t, axis, 0, view, dims));
+  if (step == 0) return EIN_ERR_ARGUMENT;
+  int64_t n = t->shape[axis], count = 0;
+  if (stop < (step < 0 ? -1 : 0) || stop > n) return EIN_ERR_BOUNDS;
+  if (n > 0 && (step > 0 ? start < stop : start > stop)) {
+    if (start < 0 || start >= n) return EIN_ERR_BOUNDS;
+    uint64_t by = step > 0 ? (uint64_t)step : (uint64_t)0 - (uint64_t)step;
+    uint64_t span = (uint64_t)(step > 0 ? stop - start : start - stop);
+    count = (int64_t)((span - 1) / by) + 1;
+  }
+  int64_t stride = eini_stride(t, axis), *strides = eini_view_dims(t, -1, dims);
+  // A stride that is stepped lies inside the view's extent; others mean nothing and stay.
+  if (count > 1 && eini_mul_overflow(stride, step, &strides[axis])) strides[axis] = 0;
+  dims[axis] = count;
+  eini_view_end(t, t->rank, count > 0 ? start : 0, stride, view, dims);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_view_reverse(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                    int64_t *dims) {
+  EINI_TRY(eini_view_begin(t, axis, 0, view, dims));
+  return ein_view_slice(t, axis, t->shape[axis] - 1, -1, -1, view, dims);
+}
+
+EIN_API ein_status ein_view_select(const ein_ztensor *t, int axis, int64_t index,
+                                   ein_ztensor *view, int64_t *dims) {
+  EINI_TRY(eini_view_begin(t, axis, -1, view, dims));
+  if (index < 0 || index >= t->shape[axis]) return EIN_ERR_BOUNDS;
+  int64_t stride = eini_stride(t, axis);
+  eini_view_dims(t, axis, dims);
+  eini_view_end(t, t->rank - 1, index, stride, view, dims);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_view_squeeze(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                    int64_t *dims) {
+  EINI_TRY(eini_view_begin(t, axis, -1, view, dims));
+  if (t->shape[axis] != 1) return EIN_ERR_SHAPE;
+  return ein_view_select(t, axis, 0, view, dims);
+}
+
+EIN_API ein_status ein_view_unsqueeze(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                      int64_t *dims) {
+  EINI_TRY(eini_view_begin(t, axis, 1, view, dims));
+  int rank = t->rank + 1;
+  for (int k = 0; k < rank; k++) {
+    dims[k] = k == axis ? 1 : t->shape[k - (k > axis)];
+    dims[(ptrdiff_t)rank + k] = k == axis ? 0 : eini_stride(t, k - (k > axis));
+  }
+  eini_view_end(t, rank, 0, 0, view, dims);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_view_broadcast(const ein_ztensor *t, int rank, const int64_t *shape,
+                                      ein_ztensor *view, int64_t *dims) {
+  EINI_TRY(eini_view_validate(t));
+  int64_t count;
+  if (rank < 0 || view == NULL || (rank > 0 && (shape == NULL || dims == NULL))) {
+    return EIN_ERR_ARGUMENT;
+  }
+  if (rank < t->rank) return EIN_ERR_SHAPE;
+  EINI_TRY(eini_view_elements(rank, shape, &count));
+  for (int i = 0; i < rank; i++) {
+    int k = i - (rank - t->rank), repeat = k < 0 || t->shape[k] == 1;
+    if (!repeat && t->shape[k] != shape[i]) return EIN_ERR_SHAPE;
+    dims[i] = shape[i];
+    dims[(ptrdiff_t)rank + i] = repeat ? 0 : eini_stride(t, k);
+  }
+  eini_view_end(t, rank, 0, 0, view, dims);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_ztensor *view,
+                                     int64_t *dims) {
+  EINI_TRY(eini_view_begin(t, a, -1, view, dims));
+  if (b < 0 || b >= t->rank || a == b) return EIN_ERR_ARGUMENT;
+  if (t->shape[a] != t->shape[b]) return EIN_ERR_SHAPE;
+  int64_t sum;
+  // With two elements or more the sum lies inside the view's extent; else it means nothing.
+  if (eini_add_overflow(eini_stride(t, a), eini_stride(t, b), &sum)) sum = 0;
+  eini_view_dims(t, b, dims)[a - (b < a)] = sum;
+  eini_view_end(t, t->rank - 1, 0, 0, view, dims);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_view_check(const ein_ztensor *t) {
+  EINI_TRY(eini_view_validate(t));
+  // Nothing can be proved about elements at an unknown place.
+  int unknown = t->data == NULL && t->buffer_bytes > 0 && ein_view_count(t) > 0;
+  return unknown ? EIN_ERR_BOUNDS : EIN_OK;
+}
+
+EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord) {
+  if (eini_view_validate(t) != EIN_OK || t->data == NULL) return NULL;
+  if (coord == NULL && t->rank > 0) return NULL;
+  int64_t at = 0;
+  for (int i = 0; i < t->rank; i++) {
+    if (coord[i] < 0 || coord[i] >= t->shape[i]) return NULL;
+    if (eini_muladd_overflow(coord[i], eini_stride(t, i), at, &at)) return NULL;
+  }
+  return (char *)t->data + (ptrdiff_t)(at * (int64_t)ein_dtype_size(t->dtype));
+}
+
+// ================================================================================================
+// >>monoid  folds as states
+// A fold is lift, merge, identity and finish over a state of 1 to 4 scalars (DESIGN: one idea).
+// ================================================================================================
+
+typedef enum eini_fold {
+  EINI_FOLD_NONE = 0,  // element-wise: no reduced index
+  EINI_SUM, EINI_PROD, EINI_MAX, EINI_MIN, EINI_ANY, EINI_ALL,
+  EINI_LOGSUMEXP,      // state: max, sum of exp(x - max)
+  EINI_ARGMAX, EINI_ARGMIN,  // state: value, position
+  EINI_MEAN,           // state: sum (the count is the size of the reduced space)
+  EINI_VAR,            // state: count, mean, sum of squared deviations
+  EINI_FOLD_USER       // and above: user monoid number fold - EINI_FOLD_USER
+} eini_fold;
+
+typedef struct eini_fold_row {
+  const char *name;
+  unsigned char nstate, has_identity;
+  unsigned char joins;  // joins that distribute over the fold, EIN_JOIN_*
+} eini_fold_row;
+
+// any over and, all over or are written with the joins that mean them for bool: MUL and MAX.
+static const eini_fold_row eini_folds[EINI_FOLD_USER] = {
+    {"none", 0, 1, 0},
+    {"sum", 1, 1, EIN_JOIN_MUL},
+    {"prod", 1, 1, 0},
+    {"max", 1, 1, EIN_JOIN_ADD | EIN_JOIN_MIN},
+    {"min", 1, 1, EIN_JOIN_ADD | EIN_JOIN_MAX},
+    {"any", 1, 1, EIN_JOIN_MUL},
+    {"all", 1, 1, EIN_JOIN_MAX},
+    {"logsumexp", 2, 1, EIN_JOIN_ADD},
+    {"argmax", 2, 0, 0},
+    {"argmin", 2, 0, 0},
+    {"mean", 1, 0, 0},
+    {"var", 3, 0, 0}};
+
+static int eini_fold_find(const char *name, int64_t n) {
+  for (int i = EINI_SUM; i < EINI_FOLD_USER; i++) {
+    if ((int64_t)strlen(eini_folds[i].name) == n && memcmp(eini_folds[i].name, name, (size_t)n) == 0) {
+      return i;
+    }
+  }
+  return EINI_FOLD_NONE;
+}
+
+// The logical dtype of a fold's result over values of dtype t.
+static ein_dtype eini_fold_dtype(int fold, ein_dtype t) {
+  switch (fold) {
+    case EINI_ANY: case EINI_ALL: return EIN_BOOL;
+    case EINI_ARGMAX: case EINI_ARGMIN: return EIN_I64;
+    case EINI_LOGSUMEXP: return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : t;
+    case EINI_MEAN: return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : t;
+    case EINI_VAR:
+      if (eini_kind_of(t) < EINI_KREAL) return EIN_F64;
+      return t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
+    default: return t;
+  }
+}
+
+// ================================================================================================
+// >>expr  scalar expressions
+// An expression is an array of nodes, children before parents, so every pass is one loop and depth
+// costs no stack. Typing gives every node a logical dtype (NumPy's) and makes conversions explicit.
+// ================================================================================================
+
+// X(id, name, args, class). Classes: how operands and result are typed.
+//   A arithmetic: promoted        F float: integers become floats    D division: integers -> f64
+//   C comparison -> bool          O ordering -> bool, no complex     B boolean
+//   M min/max: no complex         P power                            I integer-keeping rounding
+//   R complex parts               X own rule
+#define EINI_OP_LIST(X)                                                                     \
+  X(CONST, "", 0, 'X') X(OPERAND, "", 0, 'X') X(INDEX, "", 0, 'X') X(PARAM, "", 0, 'X')     \
+  X(CAST, "", 1, 'X') X(ROUNDTO, "", 1, 'X') X(CALL, "", 0, 'X') X(WHERE, "where", 3, 'X')  \
+  X(NEG, "", 1, 'A') X(ADD, "", 2, 'A') X(SUB, "", 2, 'A') X(MUL, "", 2, 'A')               \
+  X(DIV, "", 2, 'D') X(POW, "pow", 2, 'P') X(FLOORDIV, "div", 2, 'M') X(MOD, "mod", 2, 'M') \
+  X(MAX, "max", 2, 'M') X(MIN, "min", 2, 'M')                                               \
+  X(LT, "", 2, 'O') X(LE, "", 2, 'O') X(GT, "", 2, 'O') X(GE, "", 2, 'O')                   \
+  X(EQ, "", 2, 'C') X(NE, "", 2, 'C') X(AND, "", 2, 'B') X(OR, "", 2, 'B')                  \
+  X(NOT, "", 1, 'B') X(EXP, "exp", 1, 'F') X(LOG, "log", 1, 'F') X(SQRT, "sqrt", 1, 'F')    \
+  X(RSQRT, "rsqrt", 1, 'F') X(SIN, "sin", 1, 'F') X(COS, "cos", 1, 'F')                     \
+  X(TANH, "tanh", 1, 'F') X(ERF, "erf", 1, 'F') X(SIGMOID, "sigmoid", 1, 'F')               \
+  X(RELU, "relu", 1, 'M') X(SILU, "silu", 1, 'F') X(GELU, "gelu", 1, 'F')                   \
+  X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I') X(ROUND, "round", 1, 'I')               \
+  X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')                     \
+  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')               \
+  X(SQABS, "", 1, 'R')
+
+typedef enum eini_op {
+#define EINI_OP_ENUM(id, name, args, cls) EINI_OP_##id,
+  EINI_OP_LIST(EINI_OP_ENUM)
+#undef EINI_OP_ENUM
+  EINI_OP_COUNT
+} eini_op;
+
+typedef struct eini_op_row {
+  const char *name;
+  unsigned char args;
+  char cls;
+} eini_op_row;
+
+static const eini_op_row eini_ops[EINI_OP_COUNT] = {
+#define EINI_OP_ROW(id, name, args, cls) {name, args, cls},
+    EINI_OP_LIST(EINI_OP_ROW)
+#undef EINI_OP_ROW
+};
+
+// The function of the language with that name, or -1. "max" and "min" are found here too.
+static int eini_op_find(const char *name, int64_t n) {
+  for (int i = 0; i < EINI_OP_COUNT; i++) {
+    const char *s = eini_ops[i].name;
+    if (s[0] && (int64_t)strlen(s) == n && memcmp(s, name, (size_t)n) == 0) return i;
+  }
+  return -1;
+}
+
+#define EINI_ARGS_MAX 8
+
+typedef struct eini_node {
+  unsigned char op;
+  unsigned char dtype;  // logical; EIN_NONE before typing
+  unsigned char weak;   // a literal, or an expression of literals: adopts the dtype it meets
+  unsigned char exact;  // CONST: ival is exact (an integer)
+  int arg[3];           // children; OPERAND, INDEX, PARAM: arg[0] is the number;
+                        // CAST: arg[1] is 1 for a conversion that typing inserted;
+                        // CALL: arg[0] function, arg[1] first of arg[2] entries in expr.list
+  int64_t pos;          // byte in the source, or -1
+  int64_t ival;
+  double re, im;
+} eini_node;
+
+typedef struct eini_expr {
+  eini_node *node;
+  int64_t n, cap;
+  int *list;            // children of CALL nodes
+  int64_t nlist, caplist;
+} eini_expr;
+
+// Appends a node; -1 when out of memory.
+static int eini_expr_add(eini_arena *a, eini_expr *e, int op, int64_t pos, int x, int y, int z) {
+  if (e->n >= INT_MAX - 8) return -1;
+  eini_node *p = (eini_node *)eini_grow(a, e->node, e->n, &e->cap, sizeof *p);
+  if (p == NULL) return -1;
+  e->node = p;
+  eini_node *v = &e->node[e->n];
+  memset(v, 0, sizeof *v);
+  v->op = (unsigned char)op;
+  v->arg[0] = x;
+  v->arg[1] = y;
+  v->arg[2] = z;
+  v->pos = pos;
+  return (int)e->n++;
+}
+
+static int eini_expr_int(eini_arena *a, eini_expr *e, int64_t pos, int64_t value) {
+  int id = eini_expr_add(a, e, EINI_OP_CONST, pos, 0, 0, 0);
+  if (id >= 0) {
+    eini_node *v = &e->node[id];
+    v->weak = v->exact = 1;
+    v->ival = value;
+    v->re = (double)value;
+  }
+  return id;
+}
+
+static int eini_expr_real(eini_arena *a, eini_expr *e, int64_t pos, double value) {
+  int id = eini_expr_add(a, e, EINI_OP_CONST, pos, 0, 0, 0);
+  if (id >= 0) {
+    e->node[id].weak = 1;
+    e->node[id].re = value;
+  }
+  return id;
+}
+
+EINI_UNUSED static int eini_expr_bool(eini_arena *a, eini_expr *e, int64_t pos, int value) {
+  int id = eini_expr_int(a, e, pos, value != 0);
+  if (id >= 0) {
+    e->node[id].weak = 0;
+    e->node[id].dtype = EIN_BOOL;
+  }
+  return id;
+}
+
+// A call of registered function f.
+static int eini_expr_call(eini_arena *a, eini_expr *e, int64_t pos, int f, int n, const int *args) {
+  int64_t first = e->nlist;
+  for (int i = 0; i < n; i++) {
+    int *p = (int *)eini_grow(a, e->list, e->nlist, &e->caplist, sizeof *p);
+    if (p == NULL) return -1;
+    e->list = p;
+    e->list[e->nlist++] = args[i];
+  }
+  return eini_expr_add(a, e, EINI_OP_CALL, pos, f, (int)first, n);
+}
+
+static int eini_node_args(const eini_node *v) {
+  return v->op == EINI_OP_CALL ? v->arg[2] : eini_ops[v->op].args;
+}
+
+static int eini_node_arg(const eini_expr *e, const eini_node *v, int i) {
+  return v->op == EINI_OP_CALL ? e->list[v->arg[1] + i] : v->arg[i];
+}
+
+// ---- typing ----
+
+// What typing needs to know: dtypes of operands and params, the registered functions.
+typedef struct eini_typing {
+  const ein_dtype *operand, *param;
+  const ein_function *function;
+  int numpy_bool;  // NumPy strings: products and sums of bool are and / or
+  eini_diag *diag;
+} eini_typing;
+
+static int64_t eini_ipow(int64_t x, int64_t n) {
+  uint64_t r = 1, b = (uint64_t)x;  // wraps like the multiplications it stands for
+  for (; n > 0; n >>= 1, b *= b) {
+    if (n & 1) r *= b;
+  }
+  return (int64_t)r;
+}
+
+// Folds an operation on exact integers; 0 when the result is not an exact integer.
+static int eini_fold_exact(int op, int64_t x, int64_t y, int64_t *r) {
+  switch (op) {
+    case EINI_OP_NEG: return !eini_mul_overflow(x, -1, r);
+    case EINI_OP_ADD: return !eini_add_overflow(x, y, r);
+    case EINI_OP_SUB: return y != INT64_MIN && !eini_add_overflow(x, -y, r);
+    case EINI_OP_MUL: return !eini_mul_overflow(x, y, r);
+    case EINI_OP_MAX: *r = x > y ? x : y; return 1;
+    case EINI_OP_MIN: *r = x < y ? x : y; return 1;
+    case EINI_OP_POW:
+      if (y < 0 || y > 62 || (double)INT64_MAX < pow(fabs((double)x), (double)y)) return 0;
+      *r = eini_ipow(x, y);
+      return 1;
+    default: return 0;
+  }
+}
+
+static double eini_fold_real(int op, double x, double y) {
+  switch (op) {
+    case EINI_OP_NEG: return -x;
+    case EINI_OP_ADD: return x + y;
+    case EINI_OP_SUB: return x - y;
+    case EINI_OP_MUL: return x * y;
+    case EINI_OP_DIV: return x / y;
+    default: return pow(x, y);
+  }
+}
+
+// Literals stay literals under arithmetic: -1, 2/3, 2^-1. The others are typed as f64 or i64.
+static int eini_fold_literal(eini_expr *e, eini_node *v) {
+  if (v->op != EINI_OP_NEG && v->op != EINI_OP_ADD && v->op != EINI_OP_SUB &&
+      v->op != EINI_OP_MUL && v->op != EINI_OP_DIV && v->op != EINI_OP_POW) {
+    return 0;
+  }
+  const eini_node *x = &e->node[v->arg[0]];
+  const eini_node *y = v->op == EINI_OP_NEG ? x : &e->node[v->arg[1]];
+  if (x->op != EINI_OP_CONST || y->op != EINI_OP_CONST || !x->weak || !y->weak) return 0;
+  int64_t r = 0;
+  int exact = x->exact && y->exact && eini_fold_exact(v->op, x->ival, y->ival, &r);
+  double re = exact ? (double)r : eini_fold_real(v->op, x->re, y->re);
+  v->op = EINI_OP_CONST;
+  v->weak = 1;
+  v->exact = (unsigned char)exact;
+  v->ival = r;
+  v->re = re;
+  return 1;
+}
+
+// The dtype two operands meet in; literals adopt the other's.
+static ein_dtype eini_meet(const eini_node *x, const eini_node *y) {
+  if (x->weak && y->weak) {
+    return x->op == EINI_OP_CONST && x->exact && y->op == EINI_OP_CONST && y->exact ? EIN_I64 : EIN_F64;
+  }
+  if (!x->weak && !y->weak) return ein_dtype_promote((ein_dtype)x->dtype, (ein_dtype)y->dtype);
+  const eini_node *w = x->weak ? x : y;
+  ein_dtype t = (ein_dtype)(x->weak ? y->dtype : x->dtype);
+  if (w->exact) return t == EIN_BOOL ? EIN_I64 : t;
+  return eini_kind_of(t) >= EINI_KREAL ? t : EIN_F64;
+}
+
+static ein_dtype eini_node_dtype(const eini_node *x) {
+  return x->weak ? (x->exact ? EIN_I64 : EIN_F64) : (ein_dtype)x->dtype;
+}
+
+static ein_dtype eini_real_part(ein_dtype t) {
+  return t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
+}
+
+// A child converted to logical dtype t: itself, a typed literal, or a CAST node on top of it.
+static int eini_convert(eini_arena *a, eini_expr *out, int id, ein_dtype t) {
+  eini_node *x = &out->node[id];
+  if (x->weak) {
+    // The literal may be shared by two parents: each gets its own typed copy.
+    eini_node copy = *x;
+    int c = eini_expr_add(a, out, EINI_OP_CONST, copy.pos, 0, 0, 0);
+    if (c < 0) return -1;
+    eini_node *v = &out->node[c];
+    *v = copy;
+    v->weak = 0;
+    v->dtype = (unsigned char)t;
+    if (!v->exact) v->ival = eini_f64_to_i64(v->re);
+    return c;
+  }
+  ein_dtype from = ein_dtype_compute((ein_dtype)x->dtype), to = ein_dtype_compute(t);
+  if (from == to) return id;
+  int c = eini_expr_add(a, out, EINI_OP_CAST, x->pos, id, 1, 0);
+  if (c >= 0) out->node[c].dtype = (unsigned char)t;
+  return c;
+}
+
+// Operand dtype (what arguments are converted to) and result dtype of an operation.
+static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const eini_node *x,
+                                const eini_node *y, ein_dtype *arg, ein_dtype *res) {
+  ein_dtype m = y != NULL ? eini_meet(x, y) : eini_node_dtype(x);
+  int complex_in = eini_kind_of(m) == EINI_KCOMPLEX;
+  *arg = *res = m;
+  switch (eini_ops[v->op].cls) {
+    case 'A':
+      if (m == EIN_BOOL && (v->op == EINI_OP_SUB || v->op == EINI_OP_NEG)) {
+        return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "use != or not",
+                         "bool has no subtraction");
+      }
+      break;
+    case 'F':
+      *arg = *res = eini_float_for(m);
+      if (complex_in && v->op != EINI_OP_EXP && v->op != EINI_OP_LOG && v->op != EINI_OP_SQRT &&
+          v->op != EINI_OP_SIN && v->op != EINI_OP_COS && v->op != EINI_OP_TANH &&
+          v->op != EINI_OP_RSQRT) {
+        return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "%s has no complex version",
+                         eini_ops[v->op].name);
+      }
+      break;
+    case 'D': if (eini_kind_of(m) < EINI_KREAL) *arg = *res = EIN_F64; break;
+    case 'O':
+    case 'M':
+      if (complex_in) {
+        return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "compare real(z), imag(z) or abs(z)",
+                         "complex numbers have no order");
+      }
+      if (eini_ops[v->op].cls == 'O') *res = EIN_BOOL;
+      if (m == EIN_BOOL && (v->op == EINI_OP_FLOORDIV || v->op == EINI_OP_MOD)) *arg = *res = EIN_I8;
+      break;
+    case 'C': *res = EIN_BOOL; break;
+    case 'B': *arg = *res = EIN_BOOL; break;
+    case 'I':
+      if (complex_in) {
+        return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "%s has no complex version",
+                         eini_ops[v->op].name);
+      }
+      break;
+    case 'R': *res = eini_real_part(m); break;
+    default: break;
+  }
+  return EIN_OK;
+}
+
+// x^n with a literal integer n is a short chain of multiplications; the rest is pow in floats.
+static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr *out,
+                                const eini_node *v, int x, int y, int *id) {
+  eini_node xn = out->node[x], yn = out->node[y];
+  ein_dtype t = eini_node_dtype(&xn);
+  if (yn.weak && yn.exact && yn.ival >= 0 && yn.ival <= 64) {
+    if (t == EIN_BOOL) t = EIN_I8;
+    int base = eini_convert(a, out, x, t), r = -1;
+    if (base < 0) return EIN_ERR_NO_MEMORY;
+    if (yn.ival == 0) {
+      r = eini_expr_int(a, out, v->pos, 1);
+      *id = r < 0 ? -1 : eini_convert(a, out, r, t);
+      return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+    }
+    for (int64_t n = yn.ival;; n >>= 1) {
+      if (n & 1) {
+        r = r < 0 ? base : eini_expr_add(a, out, EINI_OP_MUL, v->pos, r, base, 0);
+        if (r < 0) return EIN_ERR_NO_MEMORY;
+        out->node[r].dtype = (unsigned char)t;
+      }
+      if (n == 1) break;
+      base = eini_expr_add(a, out, EINI_OP_SQUARE, v->pos, base, 0, 0);
+      if (base < 0) return EIN_ERR_NO_MEMORY;
+      out->node[base].dtype = (unsigned char)t;
+    }
+    *id = r;
+    return EIN_OK;
+  }
+  t = eini_meet(&xn, &yn);
+  if (eini_kind_of(t) < EINI_KREAL) t = EIN_F64;
+  (void)ty;
+  int p = eini_convert(a, out, x, t), q = p < 0 ? -1 : eini_convert(a, out, y, t);
+  *id = q < 0 ? -1 : eini_expr_add(a, out, EINI_OP_POW, v->pos, p, q, 0);
+  if (*id < 0) return EIN_ERR_NO_MEMORY;
+  out->node[*id].dtype = (unsigned char)t;
+  return EIN_OK;
+}
+
+// Operations with rules of their own: where, complex, cast, calls.
+static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_expr *out,
+                                    eini_node v, const int *child, int *id) {
+  int c[EINI_ARGS_MAX];
+  int n = eini_node_args(&v);
+  ein_dtype t = EIN_NONE;
+  if (v.op == EINI_OP_WHERE) {
+    t = eini_meet(&out->node[child[1]], &out->node[child[2]]);
+  } else if (v.op == EINI_OP_COMPLEX) {
+    ein_dtype m = eini_meet(&out->node[child[0]], &out->node[child[1]]);
+    if (eini_kind_of(m) == EINI_KCOMPLEX) {
+      return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 7, NULL, "complex() takes two real numbers");
+    }
+    t = eini_float_for(m) < EIN_F64 ? EIN_F32 : EIN_F64;
+  } else if (v.op == EINI_OP_CALL) {
+    t = ty->function[v.arg[0]].dtype;
+  } else if (v.op == EINI_OP_CAST && v.arg[1] == 1) {  // typed before: a conversion, no rounding
+    *id = eini_convert(a, out, child[0], (ein_dtype)v.dtype);
+    return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+  } else {  // CAST with the target in dtype
+    ein_dtype from = eini_node_dtype(&out->node[child[0]]);
+    t = (ein_dtype)v.dtype;
+    if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(t) < EINI_KCOMPLEX && t != EIN_BOOL) {
+      return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 1, "take real(z), imag(z) or abs(z)",
+                       "a complex number has no %s value", ein_dtype_name(t));
+    }
+    c[0] = eini_convert(a, out, child[0], t);
+    *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EINI_OP_ROUNDTO, v.pos, c[0], 0, 0);
+    if (*id < 0) return EIN_ERR_NO_MEMORY;
+    out->node[*id].dtype = (unsigned char)t;
+    return EIN_OK;
+  }
+  for (int i = 0; i < n; i++) {
+    c[i] = eini_convert(a, out, child[i], v.op == EINI_OP_WHERE && i == 0 ? EIN_BOOL : t);
+    if (c[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  if (v.op == EINI_OP_CALL) {
+    *id = eini_expr_call(a, out, v.pos, v.arg[0], n, c);
+  } else {
+    *id = eini_expr_add(a, out, v.op, v.pos, c[0], c[1], n > 2 ? c[2] : 0);
+  }
+  if (*id < 0) return EIN_ERR_NO_MEMORY;
+  if (v.op == EINI_OP_COMPLEX) t = t == EIN_F32 ? EIN_C64 : EIN_C128;
+  out->node[*id].dtype = (unsigned char)t;
+  return EIN_OK;
+}
+
+static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr *out, eini_node v,
+                                 const int *child, int *id) {
+  if (v.op <= EINI_OP_PARAM) {
+    *id = eini_expr_add(a, out, v.op, v.pos, v.arg[0], v.arg[1], v.arg[2]);
+    if (*id < 0) return EIN_ERR_NO_MEMORY;
+    eini_node *o = &out->node[*id];
+    *o = v;
+    if (v.op == EINI_OP_OPERAND) o->dtype = (unsigned char)ty->operand[v.arg[0]];
+    if (v.op == EINI_OP_PARAM) o->dtype = (unsigned char)ty->param[v.arg[0]];
+    if (v.op == EINI_OP_INDEX) o->dtype = EIN_I64;
+    return EIN_OK;
+  }
+  if (eini_ops[v.op].cls == 'X') return eini_type_special(a, ty, out, v, child, id);
+  int n = eini_ops[v.op].args;
+  eini_node literal = v;
+  literal.arg[0] = child[0];
+  literal.arg[1] = n > 1 ? child[1] : 0;
+  if (eini_fold_literal(out, &literal)) {
+    *id = eini_expr_add(a, out, EINI_OP_CONST, v.pos, 0, 0, 0);
+    if (*id < 0) return EIN_ERR_NO_MEMORY;
+    out->node[*id] = literal;
+    return EIN_OK;
+  }
+  if (v.op == EINI_OP_POW) return eini_type_pow(a, ty, out, &v, child[0], child[1], id);
+  ein_dtype arg, res;
+  EINI_TRY(eini_op_types(ty, &v, &out->node[child[0]], n > 1 ? &out->node[child[1]] : NULL, &arg,
+                         &res));
+  int c[2] = {0, 0};
+  for (int i = 0; i < n; i++) {
+    c[i] = eini_convert(a, out, child[i], arg);
+    if (c[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  int op = v.op;
+  if (arg == EIN_BOOL && op == EINI_OP_MUL) op = EINI_OP_AND;
+  if (arg == EIN_BOOL && op == EINI_OP_ADD) op = EINI_OP_OR;
+  *id = eini_expr_add(a, out, op, v.pos, c[0], c[1], 0);
+  if (*id < 0) return EIN_ERR_NO_MEMORY;
+  out->node[*id].dtype = (unsigned char)res;
+  return EIN_OK;
+}
+
+// Types an expression. out is a new expression whose last node is the root; its dtype is the
+// logical dtype of the result. A literal result is typed i64 or f64.
+static ein_status eini_expr_type(eini_arena *a, const eini_typing *ty, const eini_expr *e,
+                                 eini_expr *out) {
+  memset(out, 0, sizeof *out);
+  int *map = EINI_NEW(a, int, e->n);
+  if (map == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < e->n; i++) {
+    const eini_node *v = &e->node[i];
+    int child[EINI_ARGS_MAX] = {0};
+    int n = eini_node_args(v);
+    for (int k = 0; k < n; k++) child[k] = map[eini_node_arg(e, v, k)];
+    EINI_TRY(eini_type_node(a, ty, out, *v, child, &map[i]));
+  }
+  int root = map[e->n - 1];
+  root = eini_convert(a, out, root, eini_node_dtype(&out->node[root]));
+  if (root < 0) return EIN_ERR_NO_MEMORY;
+  if (root != out->n - 1) {  // the root must be last: the typed literal of an earlier node
+    eini_node copy = out->node[root];
+    int id = eini_expr_add(a, out, copy.op, copy.pos, 0, 0, 0);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    out->node[id] = copy;
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>graph  tensors and statements
+// The one representation: out[out_map(i)] = fold over reduced i of expr(operand[k][proj_k(i)], ..).
+// Invariant after eini_stmt_finish: every access is proved inside its tensor, every node typed.
+// ================================================================================================
+
+typedef struct eini_index {
+  const char *name;
+  int64_t extent;
+} eini_index;
+
+typedef struct eini_tensor {
+  const char *name;
+  ein_role role;
+  ein_dtype dtype;       // storage dtype
+  int dtype_open;        // 1: the dtype is still the promotion of the pieces seen so far
+  int rank;
+  int64_t *shape;        // NULL until sealed
+  int64_t pos;           // byte in the source, or -1
+  int nstmt;             // defining statements so far
+  int64_t line;
+} eini_tensor;
+
+typedef struct eini_stmt {
+  int out;               // tensor
+  ein_zmap out_map;      // rank(out) x nindex; columns of reduced indices are 0
+  int nindex, nfree;     // free indices first, then the reduced ones in the order written
+  eini_index *index;
+  int noperand;
+  int *operand;          // tensors
+  ein_zmap *proj;        // rank(operand) x nindex
+  eini_expr expr;        // last node is the root; typed by eini_stmt_finish
+  int fold;              // eini_fold, or EINI_FOLD_USER + number
+  int numpy;             // NumPy string: bool sums by or
+  ein_dtype type;        // logical dtype of the result, before it is stored
+  ein_rest rest;         // what happens to elements of out that out_map does not reach
+  int64_t pos;
+} eini_stmt;
+
+typedef struct eini_param {
+  const char *name;
+  ein_dtype dtype;
+  ein_scalar value;
+} eini_param;
+
+struct ein_graph {
+  eini_arena arena;
+  eini_tensor *tensor;
+  int64_t ntensor, captensor;
+  eini_stmt *stmt;
+  int64_t nstmt, capstmt;
+  eini_param *param;
+  int64_t nparam, capparam;
+  ein_function *function;  // copies, so that a graph does not depend on its ctx
+  int nfunction;
+  ein_monoid *monoid;
+  int nmonoid;
+};
+
+static void eini_graph_free(ein_graph *g) {
+  if (g == NULL) return;
+  eini_arena arena = g->arena;  // the graph lives in its own arena
+  eini_arena_free(&arena);
+}
+
+// The name as a C string in the arena; NULL when out of memory.
+static ein_status eini_graph_add_tensor(ein_graph *g, const char *name, int64_t len, ein_role role,
+                                        ein_dtype dtype, int rank, const int64_t *shape, int *id) {
+  eini_tensor *p =
+      (eini_tensor *)eini_grow(&g->arena, g->tensor, g->ntensor, &g->captensor, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  g->tensor = p;
+  eini_tensor *t = &g->tensor[g->ntensor];
+  memset(t, 0, sizeof *t);
+  t->name = eini_strndup(&g->arena, name, len);
+  t->role = role;
+  t->dtype = dtype;
+  t->dtype_open = dtype == EIN_NONE;
+  t->rank = rank;
+  t->pos = -1;
+  if (t->name == NULL) return EIN_ERR_NO_MEMORY;
+  if (shape != NULL) {
+    t->shape = EINI_NEW(&g->arena, int64_t, rank);
+    if (t->shape == NULL) return EIN_ERR_NO_MEMORY;
+    if (rank > 0) memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+  }
+  *id = (int)g->ntensor++;
+  return EIN_OK;
+}
+
+static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t len,
+                                       ein_dtype dtype, ein_scalar value, int *id) {
+  eini_param *p = (eini_param *)eini_grow(&g->arena, g->param, g->nparam, &g->capparam, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  g->param = p;
+  p = &g->param[g->nparam];
+  memset(p, 0, sizeof *p);
+  p->name = eini_strndup(&g->arena, name, len);
+  p->dtype = dtype;
+  p->value = value;
+  if (p->name == NULL) return EIN_ERR_NO_MEMORY;
+  *id = (int)g->nparam++;
+  return EIN_OK;
+}
+
+static ein_status eini_zmap_new(eini_arena *a, int rows, int cols, ein_zmap *m) {
+  int64_t n;
+  if (eini_mul_overflow(rows, cols, &n)) return EIN_ERR_TOO_LARGE;
+  m->rows = rows;
+  m->cols = cols;
+  m->block = NULL;
+  m->coef = EINI_NEW(a, int64_t, n);
+  m->offset = EINI_NEW(a, int64_t, rows);
+  return m->coef == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Appends a statement with room for its indices and operands; the caller fills index[], nfree,
+// operand[] and the maps (zero at first), expr and fold. *s is valid until the next call.
+static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int noperand,
+                                      const int *operand, eini_stmt **s) {
+  eini_stmt *p = (eini_stmt *)eini_grow(&g->arena, g->stmt, g->nstmt, &g->capstmt, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  g->stmt = p;
+  p = &g->stmt[g->nstmt];
+  memset(p, 0, sizeof *p);
+  p->out = out;
+  p->nindex = p->nfree = nindex;
+  p->noperand = noperand;
+  p->index = EINI_NEW(&g->arena, eini_index, nindex);
+  p->operand = EINI_NEW(&g->arena, int, noperand);
+  p->proj = EINI_NEW(&g->arena, ein_zmap, noperand);
+  p->pos = -1;
+  if (p->index == NULL || p->operand == NULL || p->proj == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(&g->arena, g->tensor[out].rank, nindex, &p->out_map));
+  for (int k = 0; k < noperand; k++) {
+    p->operand[k] = operand[k];
+    EINI_TRY(eini_zmap_new(&g->arena, g->tensor[operand[k]].rank, nindex, &p->proj[k]));
+  }
+  g->nstmt++;
+  g->tensor[out].nstmt++;
+  *s = p;
+  return EIN_OK;
+}
+
+// Is the statement's index space empty? Then nothing is accessed.
+static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
+  for (int i = from; i < to; i++) {
+    if (s->index[i].extent == 0) return 1;
+  }
+  return 0;
+}
+
+// Proves that a map stays inside a tensor (GRAMMAR rule 6). *row is the coordinate that leaves it.
+static ein_status eini_map_bounds(const ein_zmap *m, const eini_index *index, const int64_t *shape,
+                                  eini_arena *scratch, int *row, int64_t *bad) {
+  int64_t *extent = EINI_NEW(scratch, int64_t, m->cols);
+  if (extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < m->cols; c++) {
+    extent[c] = index[c].extent;
+    if (extent[c] == 0) return EIN_OK;
+  }
+  for (int r = 0; r < m->rows; r++) {
+    int64_t lo, hi;
+    *row = r;
+    EINI_TRY(eini_zmap_row_range(m->coef + (int64_t)r * m->cols, m->cols, m->offset[r], extent,
+                                 &lo, &hi));
+    if (lo < 0 || hi >= shape[r]) {
+      *bad = lo < 0 ? lo : hi;
+      return EIN_ERR_BOUNDS;
+    }
+  }
+  return EIN_OK;
+}
+
+// Types the statement, proves its accesses, decides the dtype of its tensor. Call it once the
+// operands' tensors are sealed and s is filled. Errors are reported at node or statement positions.
+static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) {
+  eini_typing ty;
+  memset(&ty, 0, sizeof ty);
+  ein_dtype *od = EINI_NEW(&g->arena, ein_dtype, s->noperand);
+  ein_dtype *pd = EINI_NEW(&g->arena, ein_dtype, g->nparam);
+  if (od == NULL || pd == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) od[k] = g->tensor[s->operand[k]].dtype;
+  for (int k = 0; k < g->nparam; k++) pd[k] = g->param[k].dtype;
+  ty.operand = od;
+  ty.param = pd;
+  ty.function = g->function;
+  ty.diag = diag;
+  eini_expr typed;
+  EINI_TRY(eini_expr_type(&g->arena, &ty, &s->expr, &typed));
+  ein_dtype t = (ein_dtype)typed.node[typed.n - 1].dtype;
+  if (s->fold != EINI_FOLD_NONE) {
+    int fold = s->fold;
+    int order = fold == EINI_MAX || fold == EINI_MIN || fold == EINI_ARGMAX || fold == EINI_ARGMIN;
+    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP)) {
+      return eini_fail(diag, EIN_ERR_DTYPE, s->pos, 1, "reduce real(z), imag(z) or abs(z)",
+                       "%s of complex numbers: they have no order", eini_folds[fold].name);
+    }
+    if (t == EIN_BOOL && fold == EINI_SUM && !s->numpy) t = EIN_I64;
+    if (fold >= EINI_FOLD_USER) {
+      t = g->monoid[fold - EINI_FOLD_USER].dtype;
+    } else {
+      if (eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree) &&
+          !eini_folds[fold].has_identity) {
+        return eini_fail(diag, EIN_ERR_EMPTY, s->pos, 1, NULL, "%s of nothing",
+                         eini_folds[fold].name);
+      }
+      t = eini_fold_dtype(fold, t);
+    }
+    if (fold >= EINI_FOLD_USER && g->monoid[fold - EINI_FOLD_USER].no_identity &&
+        eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree)) {
+      return eini_fail(diag, EIN_ERR_EMPTY, s->pos, 1, NULL, "%s of nothing",
+                       g->monoid[fold - EINI_FOLD_USER].name);
+    }
+  }
+  s->expr = typed;
+  s->type = t;
+  eini_tensor *out = &g->tensor[s->out];
+  if (out->dtype_open) out->dtype = ein_dtype_promote(out->dtype, t);
+  for (int k = 0; k < s->noperand; k++) {
+    const eini_tensor *x = &g->tensor[s->operand[k]];
+    int row = 0;
+    int64_t bad = 0;
+    ein_status st = eini_map_bounds(&s->proj[k], s->index, x->shape, &g->arena, &row, &bad);
+    if (st == EIN_OK) continue;
+    return eini_fail(diag, st, s->pos, 1, "an edge rule like X[i-1 | 0] says what is read outside",
+                     "coordinate %d of '%s' reaches %lld, its extent is %lld", row, x->name,
+                     (long long)bad, (long long)x->shape[row]);
+  }
+  return EIN_OK;
+}
+
+// Once all pieces of a tensor are known: a temporary keeps its computation type (GRAMMAR rule 8).
+static void eini_tensor_fix_dtype(eini_tensor *t) {
+  if (!t->dtype_open) return;
+  if (t->role == EIN_ROLE_TEMP) t->dtype = ein_dtype_compute(t->dtype);
+  t->dtype_open = 0;
+}
+
+// Statements whose value nobody observes are dropped (Tapestry: pruning); order stays.
+static ein_status eini_graph_prune(ein_graph *g) {
+  char *used = EINI_NEW(&g->arena, char, g->ntensor);
+  if (used == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) used[t] = g->tensor[t].role == EIN_ROLE_OUTPUT;
+  char *keep = EINI_NEW(&g->arena, char, g->nstmt);
+  if (keep == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = g->nstmt - 1; i >= 0; i--) {
+    const eini_stmt *s = &g->stmt[i];
+    keep[i] = used[s->out];
+    if (!keep[i]) continue;
+    for (int k = 0; k < s->noperand; k++) used[s->operand[k]] = 1;
+  }
+  int64_t n = 0;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    if (keep[i]) g->stmt[n++] = g->stmt[i];
+    else g->tensor[g->stmt[i].out].nstmt--;
+  }
+  g->nstmt = n;
+  return EIN_OK;
+}
+
+EIN_API void ein_graph_destroy(ein_graph *g) { eini_graph_free(g); }
+
+EIN_API int ein_graph_tensors(const ein_graph *g) { return g == NULL ? 0 : (int)g->ntensor; }
+
+EIN_API int ein_graph_tensor(const ein_graph *g, int i, ein_tensor_info *info) {
+  if (g == NULL || info == NULL || i < 0 || i >= g->ntensor) return 0;
+  const eini_tensor *t = &g->tensor[i];
+  info->name = t->name;
+  info->role = t->role;
+  info->dtype = t->dtype;
+  info->rank = t->rank;
+  info->shape = t->shape;
+  return 1;
+}
+
+EIN_API int ein_graph_params(const ein_graph *g) { return g == NULL ? 0 : (int)g->nparam; }
+
+static void eini_param_info(const eini_param *p, ein_param_info *info) {
+  info->name = p->name;
+  info->dtype = p->dtype;
+  info->has_default = p->value.set;
+  info->value = p->value;
+}
+
+EIN_API int ein_graph_param(const ein_graph *g, int i, ein_param_info *info) {
+  if (g == NULL || info == NULL || i < 0 || i >= g->nparam) return 0;
+  eini_param_info(&g->param[i], info);
+  return 1;
+}
+
+// ================================================================================================
+// >>context  what a caller sets up once
+// Owns the error records, registered functions and monoids, and the plan cache. Used by one thread
+// at a time.
+// ================================================================================================
+
+struct eini_cache;
+
+struct ein_ctx {
+  eini_arena arena;        // the ctx itself, registrations, error buffers
+  ein_allocator al;
+  ein_logger logger;
+  ein_executor executor;
+  double (*now_fn)(void *user);
+  void *now_user;
+  eini_diag diag;
+  ein_function *function;
+  int64_t nfunction, capfunction;
+  ein_monoid *monoid;
+  int64_t nmonoid, capmonoid;
+  struct eini_cache *cache;
+  ein_ztensor no_view;     // stands for an absent view in cache keys
+};
+
+static void eini_cache_destroy(ein_ctx *ctx);
+static ein_status eini_cache_create(ein_ctx *ctx, int plans);
+
+EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (desc != NULL && (desc->allocator.alloc_fn == NULL) != (desc->allocator.free_fn == NULL)) {
+    return EIN_ERR_ARGUMENT;
+  }
+  eini_arena arena;
+  eini_arena_init(&arena, desc == NULL ? NULL : &desc->allocator);
+  ein_ctx *c = EINI_NEW(&arena, ein_ctx, 1);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  c->al = arena.al;
+  if (desc != NULL) {
+    c->logger = desc->logger;
+    c->executor = desc->executor;
+    c->now_fn = desc->now_fn;
+    c->now_user = desc->now_user;
+  }
+  if (c->executor.parallel_for == NULL || c->executor.width < 1) c->executor.width = 1;
+  c->diag.error = EINI_NEW(&arena, ein_error, EINI_ERRORS_MAX);
+  c->diag.buf = EINI_NEW(&arena, char, EINI_ERROR_TEXT);
+  c->arena = arena;
+  ein_status st = c->diag.error == NULL || c->diag.buf == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  int plans = desc == NULL || desc->cache_plans == 0 ? 64 : desc->cache_plans;
+  if (st == EIN_OK && plans > 0) st = eini_cache_create(c, plans);
+  if (st != EIN_OK) {
+    ein_ctx_destroy(c);
+    return st;
+  }
+  eini_diag_reset(&c->diag, NULL, 0);
+  *out = c;
+  return EIN_OK;
+}
+
+EIN_API void ein_ctx_destroy(ein_ctx *ctx) {
+  if (ctx == NULL) return;
+  eini_cache_destroy(ctx);
+  eini_arena arena = ctx->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API int ein_ctx_errors(const ein_ctx *ctx) { return ctx == NULL ? 0 : ctx->diag.count; }
+
+EIN_API const ein_error *ein_ctx_error(const ein_ctx *ctx, int i) {
+  return ctx == NULL || i < 0 || i >= ctx->diag.count ? NULL : &ctx->diag.error[i];
+}
+
+EIN_API const char *ein_ctx_message(const ein_ctx *ctx) {
+  return ctx == NULL ? "" : eini_diag_message(&ctx->diag);
+}
+
+static int eini_is_name(const char *s) {
+  if (s == NULL || !s[0] || (s[0] >= '0' && s[0] <= '9')) return 0;
+  for (; *s; s++) {
+    unsigned char c = (unsigned char)*s;
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+          c >= 0x80)) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+// Names of the language that nothing else may use: statement words, operators, constants, dtypes,
+// functions, reductions, macros.
+static int eini_reserved(const char *s, int64_t n) {
+  static const char *const words[] = {
+      "input", "param", "output", "def", "grad", "wrt", "as", "seed", "and", "or", "not", "inf",
+      "nan", "pi", "true", "false", "size", "wrap", "clamp", "reflect", "norm", "softmax",
+      "logsoftmax", "layernorm", "rmsnorm"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if ((int64_t)strlen(words[i]) == n && memcmp(words[i], s, (size_t)n) == 0) return 1;
+  }
+  for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
+    const char *d = eini_dtypes[t].name;
+    if ((int64_t)strlen(d) == n && memcmp(d, s, (size_t)n) == 0) return 1;
+    if ((int64_t)strlen(d) + 5 == n && memcmp(s, "cast_", 5) == 0 && memcmp(d, s + 5, strlen(d)) == 0) {
+      return 1;
+    }
+  }
+  return eini_op_find(s, n) >= 0 || eini_fold_find(s, n) != EINI_FOLD_NONE;
+}
+
+// Registered function (or monoid) of that name, or -1.
+static int eini_find_function(const ein_ctx *ctx, const char *s, int64_t n) {
+  for (int i = 0; ctx != NULL && i < ctx->nfunction; i++) {
+    const char *f = ctx->function[i].name;
+    if ((int64_t)strlen(f) == n && memcmp(f, s, (size_t)n) == 0) return i;
+  }
+  return -1;
+}
+
+static int eini_find_monoid(const ein_ctx *ctx, const char *s, int64_t n) {
+  for (int i = 0; ctx != NULL && i < ctx->nmonoid; i++) {
+    const char *f = ctx->monoid[i].name;
+    if ((int64_t)strlen(f) == n && memcmp(f, s, (size_t)n) == 0) return i;
+  }
+  return -1;
+}
+
+static ein_status eini_check_new_name(ein_ctx *ctx, const char *name) {
+  eini_diag_reset(&ctx->diag, NULL, 0);
+  if (!eini_is_name(name)) {
+    return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "'%s' is not a name",
+                     name == NULL ? "" : name);
+  }
+  int64_t n = (int64_t)strlen(name);
+  if (eini_reserved(name, n) || eini_find_function(ctx, name, n) >= 0 ||
+      eini_find_monoid(ctx, name, n) >= 0) {
+    return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "the name '%s' is taken", name);
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
+  if (ctx == NULL || f == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_check_new_name(ctx, f->name));
+  ein_dtype t = f->dtype == EIN_NONE ? EIN_F64 : f->dtype;
+  if (f->fn == NULL || f->nargs < 1 || f->nargs > EINI_ARGS_MAX || !eini_dtype_ok(t) ||
+      t == EIN_BOOL || ein_dtype_compute(t) != t) {
+    return eini_fail(&ctx->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "function '%s': fn, 1 to 8 arguments, and one of i32 i64 f32 f64 c64 c128",
+                     f->name);
+  }
+  ein_function *p = (ein_function *)eini_grow(&ctx->arena, ctx->function, ctx->nfunction,
+                                              &ctx->capfunction, sizeof *p);
+  const char *name = eini_strndup(&ctx->arena, f->name, (int64_t)strlen(f->name));
+  if (p == NULL || name == NULL) return EIN_ERR_NO_MEMORY;
+  ctx->function = p;
+  p[ctx->nfunction] = *f;
+  p[ctx->nfunction].dtype = t;
+  p[ctx->nfunction++].name = name;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
+  if (ctx == NULL || m == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_check_new_name(ctx, m->name));
+  ein_dtype t = m->dtype == EIN_NONE ? EIN_F64 : m->dtype;
+  if (m->merge_fn == NULL || m->nstate < 1 || m->nstate > 4 ||
+      (m->nstate > 1 && (m->lift_fn == NULL || m->finish_fn == NULL)) ||
+      (t != EIN_F32 && t != EIN_F64 && t != EIN_I32 && t != EIN_I64)) {
+    return eini_fail(&ctx->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "monoid '%s': merge_fn, 1 to 4 states (several need lift_fn and finish_fn), "
+                     "and one of i32 i64 f32 f64", m->name);
+  }
+  ein_monoid *p = (ein_monoid *)eini_grow(&ctx->arena, ctx->monoid, ctx->nmonoid,
+                                          &ctx->capmonoid, sizeof *p);
+  const char *name = eini_strndup(&ctx->arena, m->name, (int64_t)strlen(m->name));
+  if (p == NULL || name == NULL) return EIN_ERR_NO_MEMORY;
+  ctx->monoid = p;
+  p[ctx->nmonoid] = *m;
+  p[ctx->nmonoid].dtype = t;
+  p[ctx->nmonoid++].name = name;
+  return EIN_OK;
+}
+
+static eini_diag *eini_diag_of(ein_ctx *ctx) { return ctx == NULL ? NULL : &ctx->diag; }
+
+// A new graph with copies of the ctx's registrations; NULL when out of memory.
+static ein_graph *eini_graph_new(const ein_ctx *ctx) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_graph *g = EINI_NEW(&arena, ein_graph, 1);
+  if (g == NULL) return NULL;
+  if (ctx != NULL) {
+    g->nfunction = (int)ctx->nfunction;
+    g->nmonoid = (int)ctx->nmonoid;
+    g->function = EINI_NEW(&arena, ein_function, ctx->nfunction);
+    g->monoid = EINI_NEW(&arena, ein_monoid, ctx->nmonoid);
+    if (g->function == NULL || g->monoid == NULL) {
+      eini_arena_free(&arena);
+      return NULL;
+    }
+    if (g->nfunction > 0) memcpy(g->function, ctx->function, (size_t)g->nfunction * sizeof *g->function);
+    if (g->nmonoid > 0) memcpy(g->monoid, ctx->monoid, (size_t)g->nmonoid * sizeof *g->monoid);
+  }
+  g->arena = arena;
+  return g;
+}
+
+// ================================================================================================
+// >>notation  NumPy strings and integer labels
+// Takes "ij,jk->ik" and views; gives values: operands with their label sets, and the output's.
+// Everything numpy.einsum(..., optimize=False) accepts, with the same result.
+// ================================================================================================
+
+// A factor of a product before it becomes (part of) a statement: an expression over operands whose
+// maps act on the value's own labels only, so that a thousand operands stay a sparse problem.
+typedef struct eini_value {
+  int nlabel;
+  int *label;           // distinct label ids, ascending
+  int nop;
+  int *op;              // tensors
+  ein_zmap *map;        // rank(op) x nlabel
+  eini_expr expr;       // root last; OPERAND numbers 0 .. nop-1; INDEX numbers are label ids
+} eini_value;
+
+// One term of the notation as written: labels (code points or integers), EIN_ELLIPSIS.
+typedef struct eini_term {
+  int n;
+  int *label;
+  int64_t *pos;         // byte of each label in the text, or -1
+} eini_term;
+
+typedef struct eini_notation {
+  eini_arena *arena;
+  eini_diag *diag;
+  int nin;
+  eini_term *term;      // nin operands, then the output
+  int has_out;
+  int is_text;
+  int nlabel;           // dense ids
+  int *key;             // raw label of each id; -2-d: ellipsis axis d counted from the right
+  int64_t *extent;
+  int *owner, *owner_axis;  // operand and axis that gave the extent
+  int *last, *last_axis;    // operand + 1 and axis that used the label last, and its extent
+  int64_t *last_n;
+  int *slot;            // hash table of ids + 1
+  int nslot;
+  int nellipsis;        // broadcast axes
+} eini_notation;
+
+static int64_t eini_utf8(const char *s, int64_t n, int64_t *used) {
+  unsigned char c = (unsigned char)s[0];
+  *used = 1;
+  if (c < 0x80) return c;
+  int len = c >= 0xF0 && c <= 0xF4 ? 4 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xC2 && c < 0xE0 ? 2 : 0;
+  if (len == 0 || len > n) return -1;
+  int64_t v = c & (0xFF >> (len + 1));
+  for (int i = 1; i < len; i++) {
+    if (((unsigned char)s[i] & 0xC0) != 0x80) return -1;
+    v = v << 6 | ((unsigned char)s[i] & 0x3F);
+  }
+  if ((len == 3 && v < 0x800) || (len == 4 && v < 0x10000) || v > 0x10FFFF ||
+      (v >= 0xD800 && v <= 0xDFFF)) {
+    return -1;
+  }
+  *used = len;
+  return v;
+}
+
+static int eini_is_label(int64_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0xA1;
+}
+
+static int eini_is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// A label as text, for messages and plans.
+static const char *eini_label_text(int key, char *buf, size_t size, int is_text) {
+  if (key < 0) {
+    snprintf(buf, size, ".%d", -2 - key);
+  } else if (!is_text) {
+    snprintf(buf, size, "#%d", key);
+  } else {
+    char u[5] = {0};
+    if (key < 0x80) {
+      u[0] = (char)key;
+    } else if (key < 0x800) {
+      u[0] = (char)(0xC0 | key >> 6);
+      u[1] = (char)(0x80 | (key & 0x3F));
+    } else if (key < 0x10000) {
+      u[0] = (char)(0xE0 | key >> 12);
+      u[1] = (char)(0x80 | (key >> 6 & 0x3F));
+      u[2] = (char)(0x80 | (key & 0x3F));
+    } else {
+      u[0] = (char)(0xF0 | key >> 18);
+      u[1] = (char)(0x80 | (key >> 12 & 0x3F));
+      u[2] = (char)(0x80 | (key >> 6 & 0x3F));
+      u[3] = (char)(0x80 | (key & 0x3F));
+    }
+    snprintf(buf, size, "%s", u);
+  }
+  return buf;
+}
+
+// Splits the text into terms. Labels of all terms share two arrays, carved as terms end.
+static ein_status eini_notation_scan(eini_notation *no, const char *s, int64_t n) {
+  int64_t commas = 0;
+  for (int64_t i = 0; i < n; i++) commas += s[i] == ',';
+  if (n > ((int64_t)1 << 28)) return eini_fail(no->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the expression is too long");
+  no->term = EINI_NEW(no->arena, eini_term, commas + 2);
+  int *label = EINI_NEW(no->arena, int, n + 1);
+  int64_t *pos = EINI_NEW(no->arena, int64_t, n + 1);
+  if (no->term == NULL || label == NULL || pos == NULL) return EIN_ERR_NO_MEMORY;
+  int t = 0, ellipsis = 0;
+  no->term[0].label = label;
+  no->term[0].pos = pos;
+  for (int64_t i = 0; i < n;) {
+    if (eini_is_space(s[i])) {
+      i++;
+    } else if (s[i] == ',' || (s[i] == '-' && i + 1 < n && s[i + 1] == '>')) {
+      if (no->has_out) {
+        return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 1, NULL, "the output is one term, the last");
+      }
+      label += no->term[t].n;
+      pos += no->term[t].n;
+      t++;
+      no->term[t].label = label;
+      no->term[t].pos = pos;
+      no->has_out = s[i] == '-';
+      i += s[i] == '-' ? 2 : 1;
+      ellipsis = 0;
+    } else {
+      int64_t used = 1, c = eini_utf8(s + i, n - i, &used);
+      if (c == '.') {
+        if (n - i < 3 || s[i + 1] != '.' || s[i + 2] != '.') {
+          return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 1, "three dots without spaces: ...",
+                           "a lone '.' is not an ellipsis");
+        }
+        if (ellipsis++) {
+          return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 3, NULL, "a second ellipsis in one term");
+        }
+        c = EIN_ELLIPSIS;
+        used = 3;
+      } else if (c < 0) {
+        return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 1, NULL, "invalid UTF-8");
+      } else if (!eini_is_label(c)) {
+        return eini_fail(no->diag, EIN_ERR_SYNTAX, i, used,
+                         "labels are letters; terms are separated by ',', the output by '->'",
+                         c < 32 || c == 127 ? "a control character is not a label"
+                                            : "'%.*s' is not a label", (int)used, s + i);
+      }
+      eini_term *m = &no->term[t];
+      m->label[m->n] = (int)c;
+      m->pos[m->n++] = i;
+      i += used;
+    }
+  }
+  no->nin = no->has_out ? t : t + 1;
+  return EIN_OK;
+}
+
+// The dense id of a label, made when new; -1 when out of room (cannot happen: nslot > labels).
+static int eini_label_id(eini_notation *no, int key) {
+  uint32_t h = (uint32_t)key * 0x9E3779B9u;
+  for (uint32_t i = h ^ h >> 15;; i++) {
+    int *slot = &no->slot[i & (uint32_t)(no->nslot - 1)];
+    if (*slot == 0) {
+      no->key[no->nlabel] = key;
+      no->extent[no->nlabel] = -1;
+      *slot = ++no->nlabel;
+      return no->nlabel - 1;
+    }
+    if (no->key[*slot - 1] == key) return *slot - 1;
+  }
+}
+
+// An axis meets its label: equal extents, or 1 against n between operands.
+static ein_status eini_label_meet(eini_notation *no, int id, int k, int axis, int64_t n,
+                                  int64_t pos) {
+  char name[24];
+  if (no->last[id] == k + 1 && no->last_n[id] != n) {
+    eini_label_text(no->key[id], name, sizeof name, no->is_text);
+    return eini_fail(no->diag, EIN_ERR_SHAPE, pos, 1, NULL,
+                     "index '%s' repeats in operand %d: axis %d has extent %lld, axis %d has %lld",
+                     name, k, no->last_axis[id], (long long)no->last_n[id], axis, (long long)n);
+  }
+  no->last[id] = k + 1;
+  no->last_axis[id] = axis;
+  no->last_n[id] = n;
+  if (no->extent[id] < 0 || (no->extent[id] == 1 && n != 1)) {
+    no->extent[id] = n;
+    no->owner[id] = k;
+    no->owner_axis[id] = axis;
+    return EIN_OK;
+  }
+  if (n == no->extent[id] || n == 1) return EIN_OK;
+  eini_label_text(no->key[id], name, sizeof name, no->is_text);
+  return eini_fail(no->diag, EIN_ERR_SHAPE, pos, 1, NULL,
+                   "index '%s': operand %d axis %d has extent %lld, operand %d axis %d has %lld",
+                   name, no->owner[id], no->owner_axis[id], (long long)no->extent[id], k, axis,
+                   (long long)n);
+}
+
+// The ids of a term's axes, ellipsis spelled out; ids has room for rank entries.
+static ein_status eini_term_axes(eini_notation *no, int k, int rank, int *ids) {
+  const eini_term *m = &no->term[k];
+  int dots = 0, at = 0;
+  for (int i = 0; i < m->n; i++) dots += m->label[i] == EIN_ELLIPSIS;
+  int missing = rank - (m->n - dots);
+  int64_t where = m->n > 0 ? m->pos[0] : (no->is_text ? 0 : -1);
+  if (missing < 0 || (missing > 0 && !dots)) {
+    return eini_fail(no->diag, EIN_ERR_SHAPE, where, m->n > 0 ? m->n : 1,
+                     missing > 0 ? "an ellipsis '...' stands for the other axes" : NULL,
+                     "operand %d has %d axes, its term names %d", k, rank, m->n - dots);
+  }
+  for (int i = 0; i < m->n; i++) {
+    if (m->label[i] != EIN_ELLIPSIS) {
+      ids[at++] = eini_label_id(no, m->label[i]);
+      continue;
+    }
+    for (int d = missing - 1; d >= 0; d--) ids[at++] = eini_label_id(no, -2 - d);
+    if (missing > no->nellipsis) no->nellipsis = missing;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_notation_tables(eini_notation *no, const ein_ztensor *in) {
+  int64_t total = 8;
+  for (int k = 0; k < no->nin; k++) total += no->term[k].n + in[k].rank;
+  total += no->has_out ? no->term[no->nin].n : 0;
+  int64_t slots = 16;
+  while (slots < 2 * total) slots *= 2;
+  if (slots > ((int64_t)1 << 30)) return EIN_ERR_TOO_LARGE;
+  no->nslot = (int)slots;
+  no->slot = EINI_NEW(no->arena, int, slots);
+  no->key = EINI_NEW(no->arena, int, total);
+  no->extent = EINI_NEW(no->arena, int64_t, total);
+  no->owner = EINI_NEW(no->arena, int, total);
+  no->owner_axis = EINI_NEW(no->arena, int, total);
+  no->last = EINI_NEW(no->arena, int, total);
+  no->last_axis = EINI_NEW(no->arena, int, total);
+  no->last_n = EINI_NEW(no->arena, int64_t, total);
+  if (no->slot == NULL || no->key == NULL || no->extent == NULL || no->owner == NULL ||
+      no->owner_axis == NULL || no->last == NULL || no->last_axis == NULL || no->last_n == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+static int eini_cmp_int(int a, int b) { return a < b ? -1 : a > b; }
+
+// Insertion sort for short lists, heap sort beyond: label lists are nearly always short.
+static void eini_sort_ints(int *v, int64_t n) {
+  if (n <= 16) {
+    for (int64_t i = 1; i < n; i++) {
+      int x = v[i];
+      int64_t j = i;
+      for (; j > 0 && v[j - 1] > x; j--) v[j] = v[j - 1];
+      v[j] = x;
+    }
+    return;
+  }
+  for (int64_t start = n / 2, end = n; end > 1;) {
+    if (start > 0) {
+      start--;
+    } else {
+      int t = v[--end];
+      v[end] = v[0];
+      v[0] = t;
+    }
+    int x = v[start];
+    int64_t i = start;
+    for (int64_t c = 2 * i + 1; c < end; c = 2 * i + 1) {
+      if (c + 1 < end && eini_cmp_int(v[c], v[c + 1]) < 0) c++;
+      if (x >= v[c]) break;
+      v[i] = v[c];
+      i = c;
+    }
+    v[i] = x;
+  }
+}
+
+static int eini_find_sorted(const int *v, int n, int x) {
+  int lo = 0, hi = n;
+  while (lo < hi) {
+    int mid = lo + (hi - lo) / 2;
+    if (v[mid] < x) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo < n && v[lo] == x ? lo : -1;
+}
+
+// A tensor read through a list of axis labels. Axes of extent 1 under a longer label broadcast.
+static ein_status eini_value_axes(eini_notation *no, int tensor, int rank, const int64_t *shape,
+                                  const int *ids, eini_value *v) {
+  memset(v, 0, sizeof *v);
+  v->label = EINI_NEW(no->arena, int, rank);
+  v->op = EINI_NEW(no->arena, int, 1);
+  v->map = EINI_NEW(no->arena, ein_zmap, 1);
+  if (v->label == NULL || v->op == NULL || v->map == NULL) return EIN_ERR_NO_MEMORY;
+  int n = 0;
+  for (int a = 0; a < rank; a++) {
+    if (shape == NULL || shape[a] == no->extent[ids[a]]) v->label[n++] = ids[a];
+  }
+  eini_sort_ints(v->label, n);
+  for (int i = 0; i < n; i++) {
+    if (v->nlabel == 0 || v->label[v->nlabel - 1] != v->label[i]) v->label[v->nlabel++] = v->label[i];
+  }
+  v->nop = 1;
+  v->op[0] = tensor;
+  EINI_TRY(eini_zmap_new(no->arena, rank, v->nlabel, v->map));
+  for (int a = 0; a < rank; a++) {
+    if (shape != NULL && shape[a] != no->extent[ids[a]]) continue;
+    v->map->coef[(int64_t)a * v->nlabel + eini_find_sorted(v->label, v->nlabel, ids[a])] = 1;
+  }
+  return EIN_OK;
+}
+
+// The output's axes: as written, or the ellipsis axes and then the labels that occur once.
+static ein_status eini_output_axes(eini_notation *no, const int *count, int allow_repeats,
+                                   int **axes, int *rank) {
+  int *ids = EINI_NEW(no->arena, int,
+                      no->nellipsis + (no->has_out ? no->term[no->nin].n : no->nlabel) + 1);
+  if (ids == NULL) return EIN_ERR_NO_MEMORY;
+  int n = 0;
+  *axes = ids;
+  if (!no->has_out) {
+    for (int d = no->nellipsis - 1; d >= 0; d--) ids[n++] = eini_label_id(no, -2 - d);
+    int *once = EINI_NEW(no->arena, int, no->nlabel);
+    if (once == NULL) return EIN_ERR_NO_MEMORY;
+    int m = 0;
+    for (int i = 0; i < no->nlabel; i++) {
+      if (no->key[i] >= 0 && count[i] == 1) once[m++] = no->key[i];
+    }
+    eini_sort_ints(once, m);
+    for (int i = 0; i < m; i++) ids[n++] = eini_label_id(no, once[i]);
+    *rank = n;
+    return EIN_OK;
+  }
+  const eini_term *o = &no->term[no->nin];
+  int known = no->nlabel, dots = 0;
+  char *seen = EINI_NEW(no->arena, char, known);
+  if (seen == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < o->n; i++) {
+    if (o->label[i] == EIN_ELLIPSIS) {
+      dots = 1;
+      for (int d = no->nellipsis - 1; d >= 0; d--) ids[n++] = eini_label_id(no, -2 - d);
+      continue;
+    }
+    int id = eini_label_id(no, o->label[i]);
+    char name[24];
+    eini_label_text(o->label[i], name, sizeof name, no->is_text);
+    if (id >= known) {
+      no->nlabel = known;  // forget it: the tables have no room for strangers
+      return eini_fail(no->diag, EIN_ERR_NAME, o->pos[i], 1, NULL,
+                       "output index '%s' is in no operand", name);
+    }
+    if (seen[id]++ && !allow_repeats) {
+      return eini_fail(no->diag, EIN_ERR_NAME, o->pos[i], 1,
+                       "the C descriptor's 'rest' says what happens off the diagonal",
+                       "output index '%s' is repeated", name);
+    }
+    ids[n++] = id;
+  }
+  if (!dots && no->nellipsis > 0) {
+    return eini_fail(no->diag, EIN_ERR_SHAPE, o->n > 0 ? o->pos[0] : -1, o->n,
+                     "write the ellipsis in the output too",
+                     "the output has no ellipsis for %d broadcast axes", no->nellipsis);
+  }
+  *rank = n;
+  return EIN_OK;
+}
+
+// Reads the notation of a descriptor. value[0..nin) are the operands (tensor numbers 0..nin-1),
+// axes/rank describe the output.
+static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d,
+                                     eini_value **value, int **axes, int *rank) {
+  if (d->expr != NULL) {
+    no->is_text = 1;
+    EINI_TRY(eini_notation_scan(no, d->expr, (int64_t)strlen(d->expr)));
+  } else {
+    no->nin = d->nin;
+    no->term = EINI_NEW(no->arena, eini_term, d->nin + 1);
+    if (no->term == NULL) return EIN_ERR_NO_MEMORY;
+    no->has_out = d->labels[d->nin] != NULL;
+    for (int k = 0; k < d->nin + no->has_out; k++) {
+      eini_term *m = &no->term[k];
+      m->n = d->nlabels[k] < 0 || d->labels[k] == NULL ? 0 : d->nlabels[k];
+      m->label = EINI_NEW(no->arena, int, m->n);
+      m->pos = EINI_NEW(no->arena, int64_t, m->n);
+      if (m->label == NULL || m->pos == NULL) return EIN_ERR_NO_MEMORY;
+      int dots = 0;
+      for (int i = 0; i < m->n; i++) {
+        m->label[i] = d->labels[k][i];
+        m->pos[i] = -1;
+        dots += m->label[i] == EIN_ELLIPSIS;
+        if (m->label[i] < EIN_ELLIPSIS || dots > 1) {
+          return eini_fail(no->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                           "labels of operand %d: integers >= 0, at most one ellipsis", k);
+        }
+      }
+    }
+  }
+  if (no->nin != d->nin) {
+    return eini_fail(no->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "the expression names %d operands, %d are given", no->nin, d->nin);
+  }
+  EINI_TRY(eini_notation_tables(no, d->in));
+  *value = EINI_NEW(no->arena, eini_value, no->nin);
+  int **ids = EINI_NEW(no->arena, int *, no->nin);
+  if (*value == NULL || ids == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < no->nin; k++) {
+    const ein_ztensor *x = &d->in[k];
+    ids[k] = EINI_NEW(no->arena, int, x->rank);
+    if (ids[k] == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_term_axes(no, k, x->rank, ids[k]));
+    int first = -1;  // axis of the ellipsis' first label, to place the caret
+    for (int a = 0; a < x->rank; a++) {
+      if (no->key[ids[k][a]] < 0 && first < 0) first = a;
+      int at = first < 0 ? a : no->key[ids[k][a]] < 0 ? first : a - (x->rank - no->term[k].n);
+      EINI_TRY(eini_label_meet(no, ids[k][a], k, a, x->shape[a],
+                               at >= 0 && at < no->term[k].n ? no->term[k].pos[at] : -1));
+    }
+  }
+  int *count = EINI_NEW(no->arena, int, no->nlabel);
+  if (count == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < no->nin; k++) {
+    for (int a = 0; a < d->in[k].rank; a++) count[ids[k][a]]++;
+    EINI_TRY(eini_value_axes(no, k, d->in[k].rank, d->in[k].shape, ids[k], &(*value)[k]));
+  }
+  return eini_output_axes(no, count, d->rest != EIN_REST_ERROR, axes, rank);
+}
+
+// ================================================================================================
+// >>syntax  tokens and syntax trees of programs
+// Takes a text; gives statements as trees in an arena, names interned. Chains of + - * / and or are
+// flat lists, so the depth of a tree is bounded by the nesting limit.
+// ================================================================================================
+
+#define EINI_NODES_MAX ((int64_t)1 << 22)   // of a text; a tree costs about 100 bytes per node
+#define EINI_EXPAND_MAX ((int64_t)1 << 20)  // after macros
+
+enum {  // tokens; a single character stands for itself
+  EINI_T_END = 0, EINI_T_EOL = 256, EINI_T_NAME, EINI_T_NUM, EINI_T_LE, EINI_T_GE, EINI_T_EQ,
+  EINI_T_NE, EINI_T_BAD
+};
+
+typedef enum eini_syn_kind {
+  EINI_S_NUM, EINI_S_BOOL, EINI_S_NAME, EINI_S_PAREN, EINI_S_ACCESS, EINI_S_SIZE, EINI_S_REDUCE,
+  EINI_S_MACRO, EINI_S_CALL, EINI_S_SUM, EINI_S_TERM, EINI_S_AND, EINI_S_OR, EINI_S_NOT,
+  EINI_S_NEG, EINI_S_POW, EINI_S_CMP,
+  EINI_S_INDEX, EINI_S_PARAM, EINI_S_TEMP  // after names are resolved
+} eini_syn_kind;
+
+typedef enum eini_edge_kind {
+  EINI_EDGE_NONE, EINI_EDGE_CONST, EINI_EDGE_WRAP, EINI_EDGE_CLAMP, EINI_EDGE_REFLECT
+} eini_edge_kind;
+
+// A coordinate: offset + sum of coef * variable.
+typedef struct eini_row {
+  int n, *var;
+  int64_t *coef, offset, pos, len;
+} eini_row;
+
+typedef struct eini_syn {
+  unsigned char kind, exact, edge;  // exact: an integer; edge: eini_edge_kind of an access
+  int op;                 // CMP: token or operation; CALL: what; REDUCE: fold
+  int sym, id;            // name; after resolving: variable, tensor, param, function
+  int n;                  // children
+  struct eini_syn **kid;
+  unsigned char *inv;     // SUM: child is subtracted; TERM: child divides
+  int nbind, *bind;       // REDUCE, MACRO: names; after resolving: variables
+  struct eini_syn **bext; // their extents, or NULL
+  int64_t *bpos;
+  eini_row *row;          // ACCESS after resolving
+  int64_t pos, len;       // bytes in the text
+  int64_t ival, size;     // size: nodes of this tree
+  double re;              // NUM; ACCESS: the edge constant
+} eini_syn;
+
+// An interned name. What it names in the program is filled by the next section.
+typedef struct eini_sym {
+  const char *s;
+  int64_t n;
+  int next;               // hash chain, number + 1
+  int cls;                // eini_sym_class
+  int kind, id;           // program-wide meaning
+  int var;                // innermost index of that name in scope + 1
+  int64_t pos;            // of its declaration
+  int bad;                // its definition failed: stay silent about it
+  int ndef, lastdef, read, isout;  // defining statements, the last one; read or output somewhere
+  ein_dtype dtype;        // given on the left or by output
+  int nindex;             // occurs as an index
+} eini_sym;
+
+typedef enum eini_sym_class {
+  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION, EINI_W_MACRO,
+  EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
+} eini_sym_class;
+
+typedef struct eini_parser {
+  eini_arena *arena;
+  eini_diag *diag;
+  const ein_graph *g;     // its registered functions and monoids
+  const char *s;
+  int64_t n, at;
+  int tok;                // the current token
+  int64_t pos, len, end;  // end: of the token before
+  int64_t ival;
+  double re;
+  int exact, sym;
+  int64_t open;           // position of the outermost open bracket
+  int brackets;
+  int depth, max_depth;
+  int64_t nodes;
+  ein_status st, status;  // of the current statement; of the text
+  eini_sym *name;
+  int64_t nname, capname;
+  int *slot, nslot;
+} eini_parser;
+
+EINI_PRINTF(6, 7)
+static ein_status eini_perr(eini_parser *p, ein_status st, int64_t pos, int64_t len,
+                            const char *hint, const char *format, ...) {
+  if (p->st != EIN_OK) return p->st;  // one mistake per statement; the rest is noise
+  p->st = st;
+  if (p->status == EIN_OK) p->status = st;
+  if (st == EIN_ERR_NO_MEMORY) p->status = st;
+  va_list args;
+  va_start(args, format);
+  eini_vfail(p->diag, st, pos, len, hint, format, args);
+  va_end(args);
+  return st;
+}
+
+static ein_status eini_pmem(eini_parser *p) {
+  return eini_perr(p, EIN_ERR_NO_MEMORY, -1, 0, NULL, "out of memory");
+}
+
+// Length of a name in messages: long ones are cut between code points.
+static int eini_cut(const char *s, int64_t n) {
+  if (n <= 60) return (int)n;
+  int k = 60;
+  while (k > 0 && ((unsigned char)s[k] & 0xC0) == 0x80) k--;
+  return k;
+}
+
+#define EINI_NAME_OF(p, i) eini_cut((p)->name[i].s, (p)->name[i].n), (p)->name[i].s
+
+static int eini_word_is(const char *s, int64_t n, const char *word) {
+  return (int64_t)strlen(word) == n && memcmp(s, word, (size_t)n) == 0;
+}
+
+// What the language itself, or a registration, means by a name; *id says which one.
+static int eini_word_class(const ein_graph *g, const char *s, int64_t n, int *id) {
+  static const char *const macros[] = {"softmax", "logsoftmax", "layernorm", "rmsnorm"};
+  if ((*id = eini_fold_find(s, n)) != EINI_FOLD_NONE) return EINI_W_FOLD;  // max and min, too
+  if ((*id = eini_op_find(s, n)) >= 0) return EINI_W_OP;
+  if (eini_word_is(s, n, "norm")) return EINI_W_NORM;
+  for (*id = 0; *id < 4; ++*id) {
+    if (eini_word_is(s, n, macros[*id])) return EINI_W_MACRO;
+  }
+  int cast = n > 5 && memcmp(s, "cast_", 5) == 0;
+  for (*id = 1; *id < EIN_DTYPE_COUNT; ++*id) {
+    if (eini_word_is(s, n, eini_dtypes[*id].name)) return EINI_W_DTYPE;
+    if (cast && eini_word_is(s + 5, n - 5, eini_dtypes[*id].name)) return EINI_W_CAST;
+  }
+  for (*id = 0; *id < g->nfunction; ++*id) {
+    if (eini_word_is(s, n, g->function[*id].name)) return EINI_W_FUNCTION;
+  }
+  for (*id = 0; *id < g->nmonoid; ++*id) {
+    if (eini_word_is(s, n, g->monoid[*id].name)) return EINI_W_MONOID;
+  }
+  return eini_reserved(s, n) ? EINI_W_WORD : EINI_W_FREE;
+}
+
+static ein_status eini_intern_grow(eini_parser *p) {
+  int want = p->nslot < 64 ? 64 : p->nslot * 4;
+  int *slot = EINI_NEW(p->arena, int, want);
+  if (slot == NULL) return eini_pmem(p);
+  for (int64_t i = 0; i < p->nname; i++) {
+    uint64_t h = eini_hash(p->name[i].s, (size_t)p->name[i].n, 0) & (uint64_t)(want - 1);
+    p->name[i].next = slot[h];
+    slot[h] = (int)i + 1;
+  }
+  p->slot = slot;
+  p->nslot = want;
+  return EIN_OK;
+}
+
+// The number of a name; -1 when out of memory.
+static int eini_intern(eini_parser *p, const char *s, int64_t n) {
+  if (p->nname >= p->nslot && eini_intern_grow(p) != EIN_OK) return -1;
+  uint64_t h = eini_hash(s, (size_t)n, 0) & (uint64_t)(p->nslot - 1);
+  for (int i = p->slot[h]; i != 0; i = p->name[i - 1].next) {
+    const eini_sym *v = &p->name[i - 1];
+    if (v->n == n && memcmp(v->s, s, (size_t)n) == 0) return i - 1;
+  }
+  eini_sym *q = (eini_sym *)eini_grow(p->arena, p->name, p->nname, &p->capname, sizeof *q);
+  if (q == NULL) {
+    eini_pmem(p);
+    return -1;
+  }
+  p->name = q;
+  q = &p->name[p->nname];
+  memset(q, 0, sizeof *q);
+  q->s = s;
+  q->n = n;
+  q->next = p->slot[h];
+  q->cls = eini_word_class(p->g, s, n, &q->id);
+  q->pos = -1;
+  p->slot[h] = (int)p->nname + 1;
+  return (int)p->nname++;
+}
+
+// ---- tokens ----
+
+// m * 10^e without the C library, whose result depends on the locale. Exact when both factors are.
+static double eini_scale10(uint64_t m, int64_t e) {
+  long double x = (long double)m, ten = 10.0L;
+  if (m == 0) return 0;
+  if (e >= -22 && e <= 22 && m <= ((uint64_t)1 << 53)) {
+    double f = 1;
+    for (int64_t i = e < 0 ? -e : e; i > 0; i--) f *= 10;
+    return e < 0 ? (double)m / f : (double)m * f;
+  }
+  int64_t left = e < 0 ? -e : e;
+  while (left > 0 && x > 0 && x <= LDBL_MAX) {
+    int64_t step = left < 256 ? left : 256;
+    long double f = 1, b = ten;
+    for (int64_t i = step; i > 0; i >>= 1, b = i > 0 ? b * b : b) {
+      if (i & 1) f *= b;
+    }
+    x = e < 0 ? x / f : x * f;
+    left -= step;
+  }
+  return (double)x;
+}
+
+// Reads digits into the mantissa; those beyond 19 only move the point.
+static int64_t eini_digits(eini_parser *p, uint64_t *m, int *digits, int64_t *dropped) {
+  int64_t from = p->at;
+  for (; p->at < p->n && p->s[p->at] >= '0' && p->s[p->at] <= '9'; p->at++) {
+    if (*digits == 0 && p->s[p->at] == '0') continue;
+    if (*digits < 19) {
+      *m = *m * 10 + (uint64_t)(p->s[p->at] - '0');
+      ++*digits;
+    } else {
+      ++*dropped;
+    }
+  }
+  return p->at - from;
+}
+
+static void eini_lex_number(eini_parser *p) {
+  uint64_t m = 0;
+  int64_t dropped = 0, e = 0, x = 0;
+  int digits = 0, real = 0;
+  eini_digits(p, &m, &digits, &dropped);
+  if (p->at + 1 < p->n && p->s[p->at] == '.' && p->s[p->at + 1] >= '0' && p->s[p->at + 1] <= '9') {
+    p->at++;
+    real = 1;
+    int64_t before = dropped;
+    e = -eini_digits(p, &m, &digits, &dropped) + (dropped - before);
+    dropped = before;
+  }
+  int64_t k = p->at + 1;
+  if (p->at < p->n && (p->s[p->at] == 'e' || p->s[p->at] == 'E')) {
+    int minus = k < p->n && p->s[k] == '-';
+    if (k < p->n && (p->s[k] == '-' || p->s[k] == '+')) k++;
+    if (k < p->n && p->s[k] >= '0' && p->s[k] <= '9') {
+      for (; k < p->n && p->s[k] >= '0' && p->s[k] <= '9'; k++) {
+        if (x < 100000000) x = x * 10 + (p->s[k] - '0');
+      }
+      p->at = k;
+      e += minus ? -x : x;
+      real = 1;
+    }
+  }
+  e += dropped;
+  p->exact = !real && dropped == 0 && m <= (uint64_t)INT64_MAX;
+  p->ival = p->exact ? (int64_t)m : 0;
+  p->re = p->exact ? (double)m : eini_scale10(m, e > 20000 ? 20000 : e < -20000 ? -20000 : e);
+}
+
+static int eini_name_byte(unsigned char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
+}
+
+// White space beyond ASCII, which may not stand in names.
+static int eini_unicode_space(int64_t c) {
+  return c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
+         c == 0x202F || c == 0x205F || c == 0x3000 || c == 0xFEFF;
+}
+
+static void eini_lex_name(eini_parser *p) {
+  int64_t from = p->at;
+  while (p->at < p->n) {
+    unsigned char c = (unsigned char)p->s[p->at];
+    if (c < 0x80) {
+      if (!eini_name_byte(c) && !(c >= '0' && c <= '9')) break;
+      p->at++;
+      continue;
+    }
+    int64_t used, point = eini_utf8(p->s + p->at, p->n - p->at, &used);
+    if (point < 0xA1 || eini_unicode_space(point)) {
+      p->tok = EINI_T_BAD;
+      eini_perr(p, EIN_ERR_SYNTAX, p->at, 1, NULL,
+                point < 0 ? "the text is not UTF-8 here" : "this character is not in the language");
+      p->at += used;
+      return;
+    }
+    p->at += used;
+  }
+  p->sym = eini_intern(p, p->s + from, p->at - from);
+  if (p->sym < 0) p->tok = EINI_T_BAD;
+}
+
+// Skips blanks, comments, joined lines, and inside brackets the ends of lines.
+static void eini_lex_skip(eini_parser *p) {
+  for (; p->at < p->n; p->at++) {
+    char c = p->s[p->at];
+    int64_t next = p->at + 1;
+    if (c == '\\' && next < p->n && p->s[next] == '\r') next++;
+    if (c == '\\' && next < p->n && p->s[next] == '\n') {
+      p->at = next;
+    } else if (c == '#') {
+      while (p->at + 1 < p->n && p->s[p->at + 1] != '\n') {
+        c = p->s[++p->at];
+        if ((unsigned char)c < 32 && c != '\t' && c != '\r') break;
+      }
+      if ((unsigned char)c < 32 && c != '\t' && c != '\r') return;
+    } else if (c != ' ' && c != '\t' && c != '\r' && !(c == '\n' && p->brackets > 0)) {
+      return;
+    }
+  }
+}
+
+// Reads the next token.
+static void eini_lex(eini_parser *p) {
+  p->end = p->pos + p->len;
+  eini_lex_skip(p);
+  p->pos = p->at;
+  p->len = 0;
+  p->tok = EINI_T_END;
+  if (p->at >= p->n) return;
+  unsigned char c = (unsigned char)p->s[p->at], d = p->at + 1 < p->n ? (unsigned char)p->s[p->at + 1] : 0;
+  if (eini_name_byte(c)) {
+    p->tok = EINI_T_NAME;
+    eini_lex_name(p);
+  } else if ((c >= '0' && c <= '9') || (c == '.' && d >= '0' && d <= '9')) {
+    p->tok = EINI_T_NUM;
+    eini_lex_number(p);
+  } else if (c == '\n' || c == ';') {
+    p->tok = EINI_T_EOL;
+    p->at++;
+  } else if ((c == '<' || c == '>' || c == '=' || c == '!') && d == '=') {
+    p->tok = c == '<' ? EINI_T_LE : c == '>' ? EINI_T_GE : c == '=' ? EINI_T_EQ : EINI_T_NE;
+    p->at += 2;
+  } else if (c != 0 && strchr("()[],|:=+-*/^<>", c) != NULL) {
+    p->tok = c;
+    p->at++;
+    if ((c == '(' || c == '[') && p->brackets++ == 0) p->open = p->pos;
+    if ((c == ')' || c == ']') && p->brackets > 0) p->brackets--;
+  } else {
+    p->tok = EINI_T_BAD;
+    p->at++;
+    const char *hint = c == '\\' ? "'\\' joins two lines as the last byte of the first" :
+                       c == '&' ? "write and" : c == '!' ? "write not" : NULL;
+    if (c < 32 || c == 127) {
+      eini_perr(p, EIN_ERR_SYNTAX, p->pos, 1, NULL, "a control character (0x%02x) in the text", c);
+    } else {
+      eini_perr(p, EIN_ERR_SYNTAX, p->pos, 1, hint, "'%c' is not in the language", c);
+    }
+  }
+  p->len = p->at - p->pos;
+}
+
+// ---- trees ----
+
+static eini_syn *eini_syn_new(eini_parser *p, int kind, int64_t pos) {
+  if (p->st != EIN_OK) return NULL;
+  if (p->nodes++ >= EINI_NODES_MAX) {
+    eini_perr(p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the program has too many parts");
+    return NULL;
+  }
+  eini_syn *v = EINI_NEW(p->arena, eini_syn, 1);
+  if (v == NULL) {
+    eini_pmem(p);
+    return NULL;
+  }
+  v->kind = (unsigned char)kind;
+  v->pos = pos;
+  v->size = 1;
+  v->sym = v->id = -1;
+  return v;
+}
+
+// A growing list of children.
+typedef struct eini_kids {
+  eini_syn **kid;
+  unsigned char *inv;
+  int64_t n, cap;
+} eini_kids;
+
+static ein_status eini_kids_add(eini_parser *p, eini_kids *k, eini_syn *v, int inv) {
+  if (v == NULL) return p->st;
+  if (k->n >= k->cap) {
+    int64_t cap = k->cap;
+    eini_syn **kid = (eini_syn **)eini_grow(p->arena, (void *)k->kid, k->n, &cap, sizeof *kid);
+    unsigned char *flag = EINI_NEW(p->arena, unsigned char, cap);
+    if (kid == NULL || flag == NULL) return eini_pmem(p);
+    if (k->n > 0) memcpy(flag, k->inv, (size_t)k->n);
+    k->kid = kid;
+    k->inv = flag;
+    k->cap = cap;
+  }
+  k->kid[k->n] = v;
+  k->inv[k->n++] = (unsigned char)inv;
+  return EIN_OK;
+}
+
+static eini_syn *eini_syn_list(eini_parser *p, int kind, int64_t pos, const eini_kids *k) {
+  eini_syn *v = eini_syn_new(p, kind, pos);
+  if (v == NULL) return NULL;
+  v->n = (int)k->n;
+  v->kid = k->kid;
+  v->inv = k->inv;
+  for (int64_t i = 0; i < k->n; i++) v->size += k->kid[i]->size;
+  v->len = p->end - pos;
+  return v;
+}
+
+static eini_syn *eini_syn_of(eini_parser *p, int kind, int64_t pos, eini_syn *x, eini_syn *y) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (eini_kids_add(p, &k, x, 0) != EIN_OK) return NULL;
+  if (y != NULL && eini_kids_add(p, &k, y, 0) != EIN_OK) return NULL;
+  return eini_syn_list(p, kind, pos, &k);
+}
+
+static int eini_enter(eini_parser *p) {
+  if (++p->depth <= p->max_depth) return 1;
+  eini_perr(p, EIN_ERR_TOO_LARGE, p->pos, 1, NULL, "nested deeper than %d", p->max_depth);
+  return 0;
+}
+
+// The current token for messages.
+static void eini_unexpected(eini_parser *p, const char *want, const char *hint) {
+  if (p->tok == EINI_T_BAD) return;  // reported by the lexer
+  int eol = p->tok == EINI_T_END || p->tok == EINI_T_EOL;
+  if (p->brackets > 0 && (eol || p->tok == '=')) {
+    eini_perr(p, EIN_ERR_SYNTAX, p->open, 1, NULL, "this '%c' is never closed", p->s[p->open]);
+  } else if (eol) {
+    eini_perr(p, EIN_ERR_SYNTAX, p->pos, 1, hint, "%s expected before the end of the line", want);
+  } else {
+    eini_perr(p, EIN_ERR_SYNTAX, p->pos, p->len, hint, "%s expected, not '%.*s'", want,
+              eini_cut(p->s + p->pos, p->len), p->s + p->pos);
+  }
+}
+
+static int eini_accept(eini_parser *p, int tok) {
+  if (p->tok != tok) return 0;
+  eini_lex(p);
+  return 1;
+}
+
+static int eini_expect(eini_parser *p, int tok, const char *want) {
+  if (p->st == EIN_OK && p->tok != tok) eini_unexpected(p, want, NULL);
+  if (p->st != EIN_OK) return 0;
+  eini_lex(p);
+  return p->st == EIN_OK;
+}
+
+static int eini_word(const eini_parser *p, const char *word) {
+  return p->tok == EINI_T_NAME && eini_word_is(p->s + p->pos, p->len, word);
+}
+
+// ---- expressions ----
+
+static eini_syn *eini_parse_expr(eini_parser *p, int level);  // expressions nest
+
+static eini_syn *eini_parse_num(eini_parser *p) {
+  eini_syn *v = eini_syn_new(p, EINI_S_NUM, p->pos);
+  if (v == NULL) return NULL;
+  v->len = p->len;
+  v->exact = (unsigned char)p->exact;
+  v->ival = p->ival;
+  v->re = p->re;
+  eini_lex(p);
+  if (p->st == EIN_OK && p->tok == EINI_T_NAME && p->pos == p->end) {
+    eini_perr(p, EIN_ERR_SYNTAX, p->pos, p->len, "write the product with *: 2*h",
+              "a name directly after a number");
+  }
+  return p->st == EIN_OK ? v : NULL;
+}
+
+// inf nan pi true false, or NULL.
+static eini_syn *eini_parse_const(eini_parser *p) {
+  static const char *const words[] = {"inf", "nan", "pi", "true", "false"};
+  for (int i = 0; i < 5; i++) {
+    if (!eini_word(p, words[i])) continue;
+    eini_syn *v = eini_syn_new(p, i < 3 ? EINI_S_NUM : EINI_S_BOOL, p->pos);
+    if (v == NULL) return NULL;
+    v->len = p->len;
+    v->ival = i == 3;
+    v->re = i == 0 ? (double)INFINITY : i == 1 ? (double)NAN : i == 2 ? 3.14159265358979323846 : i == 3;
+    eini_lex(p);
+    return v;
+  }
+  return NULL;
+}
+
+// name, name, ..] or name=extent: what a reduction or macro binds.
+static void eini_parse_binds(eini_parser *p, eini_syn *v, int extents) {
+  int64_t n = 0, cap = 0, cap2 = 0, cap3 = 0;
+  do {
+    int *b = (int *)eini_grow(p->arena, v->bind, n, &cap, sizeof *b);
+    int64_t *at = (int64_t *)eini_grow(p->arena, v->bpos, n, &cap2, sizeof *at);
+    eini_syn **e = (eini_syn **)eini_grow(p->arena, (void *)v->bext, n, &cap3, sizeof *e);
+    if (b == NULL || at == NULL || e == NULL) {
+      eini_pmem(p);
+      return;
+    }
+    v->bind = b;
+    v->bpos = at;
+    v->bext = e;
+    b[n] = p->sym;
+    at[n] = p->pos;
+    e[n] = NULL;
+    if (!eini_expect(p, EINI_T_NAME, "the name of an index")) return;
+    if (extents && eini_accept(p, '=') && (e[n] = eini_parse_expr(p, 3)) == NULL) return;
+    n++;
+  } while (eini_accept(p, ','));
+  v->nbind = (int)n;
+  eini_expect(p, ']', "',' or ']'");
+}
+
+// The arguments of a call, '(' already read.
+static ein_status eini_parse_args(eini_parser *p, eini_kids *k) {
+  if (p->tok == ')') eini_unexpected(p, "an expression", NULL);
+  do {
+    EINI_TRY(eini_kids_add(p, k, eini_parse_expr(p, 0), 0));
+  } while (eini_accept(p, ','));
+  return eini_expect(p, ')', "')' or an operator") ? EIN_OK : p->st;
+}
+
+static eini_syn *eini_finish_args(eini_parser *p, eini_syn *v, const eini_kids *k) {
+  v->n = (int)k->n;
+  v->kid = k->kid;
+  v->inv = k->inv;
+  for (int64_t i = 0; i < k->n; i++) v->size += k->kid[i]->size;
+  v->len = p->end - v->pos;
+  return p->st == EIN_OK ? v : NULL;
+}
+
+// What an access reads outside the tensor: '|' is read already.
+static void eini_parse_edge(eini_parser *p, eini_syn *v) {
+  static const char *const words[] = {"wrap", "clamp", "reflect"};
+  for (int i = 0; i < 3; i++) {
+    if (!eini_word(p, words[i])) continue;
+    v->edge = (unsigned char)(EINI_EDGE_WRAP + i);
+    eini_lex(p);
+    return;
+  }
+  int minus = eini_accept(p, '-');
+  eini_syn *c = p->tok == EINI_T_NUM ? eini_parse_num(p) : eini_parse_const(p);
+  if (c == NULL) {
+    eini_unexpected(p, "a number, wrap, clamp or reflect", NULL);
+    return;
+  }
+  v->edge = EINI_EDGE_CONST;
+  v->re = minus ? -c->re : c->re;
+}
+
+// An access: NAME and '[' are read.
+static eini_syn *eini_parse_access(eini_parser *p, int sym, int64_t pos) {
+  eini_syn *v = eini_syn_new(p, EINI_S_ACCESS, pos);
+  if (v == NULL) return NULL;
+  v->sym = sym;
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (p->tok != ']' && p->tok != '|') {
+    do {
+      if (eini_kids_add(p, &k, eini_parse_expr(p, 3), 0) != EIN_OK) return NULL;
+    } while (eini_accept(p, ','));
+  }
+  if (p->tok == '|') {
+    eini_lex(p);
+    eini_parse_edge(p, v);
+  }
+  if (!eini_expect(p, ']', "',' or ']'")) return NULL;
+  if (p->tok == '[' || p->tok == '(' || p->tok == EINI_T_NAME) {
+    eini_unexpected(p, "an operator", "write products with *");
+  }
+  return eini_finish_args(p, v, &k);
+}
+
+// size(NAME) or size(NAME, axis)
+static eini_syn *eini_parse_size(eini_parser *p, int64_t pos) {
+  eini_syn *v = eini_syn_new(p, EINI_S_SIZE, pos);
+  if (v == NULL || !eini_expect(p, '(', "'('")) return NULL;
+  v->sym = p->sym;
+  v->ival = -1;
+  if (!eini_expect(p, EINI_T_NAME, "the name of a size, an index or a tensor")) return NULL;
+  if (eini_accept(p, ',')) {
+    v->ival = p->exact ? p->ival : -1;
+    if (p->tok == EINI_T_NUM && v->ival < 0) eini_unexpected(p, "the number of an axis", NULL);
+    if (!eini_expect(p, EINI_T_NUM, "the number of an axis")) return NULL;
+  }
+  if (!eini_expect(p, ')', "')'")) return NULL;
+  v->len = p->end - pos;
+  return v;
+}
+
+// Calls, reductions and macros: names the language or a registration knows.
+static eini_syn *eini_parse_apply(eini_parser *p, int sym, int64_t pos, int64_t len) {
+  int cls = p->name[sym].cls, id = p->name[sym].id;
+  int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
+  eini_syn *v = eini_syn_new(p, fold ? EINI_S_REDUCE : cls == EINI_W_MACRO ? EINI_S_MACRO : EINI_S_CALL, pos);
+  if (v == NULL) return NULL;
+  v->sym = sym;
+  v->op = id;
+  int listed = (fold || cls == EINI_W_MACRO) && p->tok == '[';
+  if (listed) {
+    eini_lex(p);
+    eini_parse_binds(p, v, fold);
+    if (p->st != EIN_OK) return NULL;
+  } else if (cls == EINI_W_MACRO) {
+    eini_perr(p, EIN_ERR_SYNTAX, pos, len, "like softmax[j](A[i,j])",
+              "%.*s needs its indices in brackets", EINI_NAME_OF(p, sym));
+    return NULL;
+  }
+  if (p->tok != '(') {
+    eini_unexpected(p, "'('", NULL);
+    return NULL;
+  }
+  eini_lex(p);
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (eini_parse_args(p, &k) != EIN_OK) return NULL;
+  if (fold && k.n > 1) {
+    if (listed || (id != EINI_MAX && id != EINI_MIN) || cls != EINI_W_FOLD) {
+      eini_perr(p, EIN_ERR_SYNTAX, pos, len, NULL, "the reduction %.*s takes one expression",
+                EINI_NAME_OF(p, sym));
+      return NULL;
+    }
+    v->kind = EINI_S_CALL;
+  }
+  return eini_finish_args(p, v, &k);
+}
+
+static eini_syn *eini_parse_name(eini_parser *p) {
+  int sym = p->sym;
+  int64_t pos = p->pos, len = p->len;
+  eini_syn *c = eini_parse_const(p);
+  if (c != NULL || p->st != EIN_OK) return c;
+  int cls = p->name[sym].cls;
+  if (eini_word(p, "size")) {
+    eini_lex(p);
+    return eini_parse_size(p, pos);
+  }
+  if (cls == EINI_W_WORD || cls == EINI_W_DTYPE) {
+    eini_unexpected(p, "an expression", cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
+    return NULL;
+  }
+  eini_lex(p);
+  if (p->st != EIN_OK) return NULL;
+  if (cls != EINI_W_FREE || p->tok == '(') return eini_parse_apply(p, sym, pos, len);
+  if (p->tok == '[') {
+    eini_lex(p);
+    return eini_parse_access(p, sym, pos);
+  }
+  eini_syn *v = eini_syn_new(p, EINI_S_NAME, pos);
+  if (v == NULL) return NULL;
+  v->sym = sym;
+  v->len = len;
+  return v;
+}
+
+static eini_syn *eini_parse_primary(eini_parser *p) {
+  int64_t pos = p->pos;
+  if (p->tok == EINI_T_NUM) return eini_parse_num(p);
+  if (p->tok == EINI_T_NAME) return eini_parse_name(p);
+  if (p->tok != '(') {
+    eini_unexpected(p, "an expression", p->tok == '*' ? "powers are written ^" : NULL);
+    return NULL;
+  }
+  eini_lex(p);
+  eini_syn *x = eini_parse_expr(p, 0);
+  if (x == NULL || !eini_expect(p, ')', "')' or an operator")) return NULL;
+  return eini_syn_of(p, EINI_S_PAREN, pos, x, NULL);
+}
+
+static eini_syn *eini_parse_unary(eini_parser *p) {
+  int64_t pos = p->pos;
+  int tok = p->tok;
+  if (!eini_enter(p)) return NULL;
+  eini_syn *v;
+  if (tok == '-' || tok == '+') {
+    eini_lex(p);
+    v = eini_parse_unary(p);
+    if (v != NULL && tok == '-') v = eini_syn_of(p, EINI_S_NEG, pos, v, NULL);
+  } else {
+    v = eini_parse_primary(p);
+    if (v != NULL && p->tok == '^') {
+      eini_lex(p);
+      eini_syn *e = eini_parse_unary(p);
+      v = e == NULL ? NULL : eini_syn_of(p, EINI_S_POW, pos, v, e);
+    }
+  }
+  p->depth--;
+  return p->st == EIN_OK ? v : NULL;
+}
+
+// Levels: 0 or, 1 and, 2 not and comparisons, 3 sums, 4 terms, 5 unary.
+static int eini_level_op(const eini_parser *p, int level, int *inv) {
+  *inv = (level == 3 && p->tok == '-') || (level == 4 && p->tok == '/');
+  return level == 0 ? eini_word(p, "or") : level == 1 ? eini_word(p, "and") :
+         level == 3 ? p->tok == '+' || p->tok == '-' : p->tok == '*' || p->tok == '/';
+}
+
+static int eini_cmp_op(int tok) {
+  return tok == '<' ? EINI_OP_LT : tok == EINI_T_LE ? EINI_OP_LE : tok == '>' ? EINI_OP_GT :
+         tok == EINI_T_GE ? EINI_OP_GE : tok == EINI_T_EQ ? EINI_OP_EQ :
+         tok == EINI_T_NE ? EINI_OP_NE : 0;
+}
+
+static eini_syn *eini_parse_comp(eini_parser *p) {
+  int64_t pos = p->pos;
+  if (eini_word(p, "not")) {
+    eini_lex(p);
+    if (!eini_enter(p)) return NULL;
+    eini_syn *x = eini_parse_comp(p);
+    p->depth--;
+    return x == NULL ? NULL : eini_syn_of(p, EINI_S_NOT, pos, x, NULL);
+  }
+  eini_syn *x = eini_parse_expr(p, 3);
+  int op = eini_cmp_op(p->tok);
+  if (x == NULL || op == 0) return x;
+  eini_lex(p);
+  eini_syn *y = eini_parse_expr(p, 3);
+  if (y == NULL) return NULL;
+  if (eini_cmp_op(p->tok) != 0) {
+    eini_perr(p, EIN_ERR_SYNTAX, p->pos, p->len, "write a < b and b < c", "chained comparison");
+    return NULL;
+  }
+  eini_syn *v = eini_syn_of(p, EINI_S_CMP, pos, x, y);
+  if (v != NULL) v->op = op;
+  return v;
+}
+
+static eini_syn *eini_parse_expr(eini_parser *p, int level) {
+  static const unsigned char kinds[] = {EINI_S_OR, EINI_S_AND, 0, EINI_S_SUM, EINI_S_TERM};
+  if (p->st != EIN_OK) return NULL;
+  if (level == 2) return eini_parse_comp(p);
+  if (level == 5) return eini_parse_unary(p);
+  int64_t pos = p->pos;
+  int inv = 0;
+  eini_syn *x = eini_parse_expr(p, level + 1);
+  if (x == NULL || !eini_level_op(p, level, &inv)) return x;
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (eini_kids_add(p, &k, x, 0) != EIN_OK) return NULL;
+  while (eini_level_op(p, level, &inv)) {
+    int flag = inv;
+    eini_lex(p);
+    if (eini_kids_add(p, &k, eini_parse_expr(p, level + 1), flag) != EIN_OK) return NULL;
+  }
+  return eini_syn_list(p, kinds[level], pos, &k);
+}
+// ================================================================================================
+// >>path  contraction order of n operands
+// Takes an index network; gives a pairwise order and its cost. Never worse than left to right.
+// ================================================================================================
+// A candidate order is a binary tree in static-single-assignment form: operands are nodes 0..n-1,
+// step i makes node n+i from two smaller nodes. The parts:
+//   walk    cost of a tree: every label is walked from its operands to where it is summed
+//   greedy  pair with the smallest size(ab) - size(a) - size(b) first, optionally perturbed
+//   exact   dynamic programming over all subsets (up to 14 operands, outer products included)
+//   cdp     dynamic programming over connected subsets below a cost cap (up to 64 operands)
+//   work    bitset form of a tree: simulated annealing by subtree rotations, and exact
+//           reconfiguration of small windows
+//   search  the strategies, and decomposition of networks too large for `work` as a whole
+// Within the search extents are doubles and 0 is replaced by a tiny number, so that quotients of
+// products stay defined; the costs reported come from a final walk with the true extents.
+
+typedef enum eini_path_algo {
+  EINI_PATH_AUTO = 0,
+  EINI_PATH_NAIVE,  // left to right
+  EINI_PATH_OPTIMAL,
+  EINI_PATH_DP,
+  EINI_PATH_GREEDY,
+  EINI_PATH_RANDOM
+} eini_path_algo;
+
+typedef enum eini_path_goal {
+  EINI_GOAL_FLOPS = 0,
+  EINI_GOAL_SIZE,  // largest intermediate, elements
+  EINI_GOAL_BYTES  // sum over steps of elements read and written
+} eini_path_goal;
+
+typedef struct eini_net {  // the problem; label sets are sorted and without duplicates
+  int nterm, nlabel;       // terms 0..nterm-1 are operands, term nterm is the output
+  const int64_t *extent;   // [nlabel]
+  const int *start;        // [nterm+2] term t has labels[start[t]] .. labels[start[t+1]-1]
+  const int *labels;
+} eini_net;
+
+typedef struct eini_path_opts {
+  eini_path_algo algo;
+  eini_path_goal goal;
+  double seconds;  // budget in seconds (needs the clock); 0: a default budget in work steps
+  double (*now_fn)(void *user);
+  void *now_user;
+  int64_t steps;  // budget in work steps, about a nanosecond each (0: default)
+  uint64_t seed;
+} eini_path_opts;
+
+typedef struct eini_path {
+  int nstep;
+  int (*step)[2];  // linear format: positions in the current list, smaller first; both are
+                   // removed and the result is appended. A single-operand step is {p, -1}
+  double flops;    // as opt_einsum counts: product of extents, twice that if a label is summed
+  double largest;  // largest intermediate, elements (output included)
+  double moved;    // sum over steps of elements of both inputs and the result
+  const char *method;  // what produced it
+  int proved;          // 1: optimal for the goal; 2: optimal among connected subsets; 0: neither
+} eini_path;
+
+#define EINI_EXACT_MAX 14  // operands for the all-subsets search
+#define EINI_SPAN 64       // terms of a window by intervals
+#define EINI_CDP_MAX 64    // operands for the connected-subsets search: one word per subset
+
+typedef int eini_pair[2];
+
+// Primary and secondary objective of a tree; smaller is better.
+typedef struct eini_score {
+  double first, second;
+} eini_score;
+
+static int eini_score_less(eini_score a, eini_score b) {
+  return a.first < b.first || (a.first <= b.first && a.second < b.second);
+}
+
+typedef struct eini_search {
+  eini_arena *arena;  // scratch, freed when the search ends
+  const eini_net *net;
+  eini_path_goal goal;
+  uint64_t rng;
+  int64_t left, tick;  // work steps left; steps to the next look at the clock
+  double end;          // time at which to stop
+  double (*now_fn)(void *user);
+  void *now_user;
+} eini_search;
+
+// Account for work done; 1 when the budget is used up.
+static int eini_spend(eini_search *s, int64_t units) {
+  s->left -= units;
+  if (s->now_fn != NULL) {
+    s->tick -= units;
+    if (s->tick < 0) {
+      s->tick = 20000;
+      if (s->now_fn(s->now_user) >= s->end) s->left = -1;
+    }
+  }
+  return s->left < 0;
+}
+
+// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+static uint64_t eini_random(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static int eini_random_below(uint64_t *state, int n) {
+  return (int)(((eini_random(state) >> 32) * (uint64_t)n) >> 32);
+}
+
+static double eini_random_unit(uint64_t *state) {  // in (0, 1)
+  return ((double)(eini_random(state) >> 12) + 0.5) * (1.0 / 4503599627370496.0);
+}
+
+static int eini_lowest_bit(uint64_t x) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_ctzll(x);
+#else
+  int n = 0;
+  while (((x >> n) & 1u) == 0) n++;
+  return n;
+#endif
+}
+
+// ---- walk ----
+
+typedef struct eini_walk {
+  int n, nnode;       // operands; nodes of the tree
+  int *lstart, *lterm;  // label l is in operands lterm[lstart[l]] .. lterm[lstart[l+1]-1]
+  unsigned char *out;   // [nlabel] 1: in the output
+  int *parent, *stamp;  // [nnode]
+  double *prod, *size;  // [nnode] extents multiplied in the step; elements of the node
+  unsigned char *summed;
+  uint64_t *legs;  // optional: [nnode][words] open labels of a node
+  int words;
+} eini_walk;
+
+static ein_status eini_walk_init(eini_walk *w, eini_arena *arena, const eini_net *net, int nnode) {
+  int n = net->nterm;
+  memset(w, 0, sizeof *w);
+  w->n = n;
+  w->nnode = nnode;
+  w->lstart = EINI_NEW(arena, int, net->nlabel + 2);
+  w->lterm = EINI_NEW(arena, int, net->start[n]);
+  w->out = EINI_NEW(arena, unsigned char, net->nlabel);
+  w->parent = EINI_NEW(arena, int, nnode);
+  w->stamp = EINI_NEW(arena, int, nnode);
+  w->prod = EINI_NEW(arena, double, nnode);
+  w->size = EINI_NEW(arena, double, nnode);
+  w->summed = EINI_NEW(arena, unsigned char, nnode);
+  if (w->lstart == NULL || w->lterm == NULL || w->out == NULL || w->parent == NULL ||
+      w->stamp == NULL || w->prod == NULL || w->size == NULL || w->summed == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  // Transpose operand -> labels: counts, then ends, filled from the last operand down.
+  for (int i = 0; i < net->start[n]; i++) w->lstart[net->labels[i] + 1]++;
+  for (int l = 0; l < net->nlabel; l++) w->lstart[l + 1] += w->lstart[l];
+  for (int t = 0; t < n; t++) {
+    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
+      w->lterm[w->lstart[net->labels[i]]++] = t;
+    }
+  }
+  for (int l = net->nlabel; l > 0; l--) w->lstart[l] = w->lstart[l - 1];
+  w->lstart[0] = 0;
+  for (int i = net->start[n]; i < net->start[n + 1]; i++) w->out[net->labels[i]] = 1;
+  return EIN_OK;
+}
+
+// Label l stays open at node x, and takes part in the step that makes the parent of x.
+// Returns 1 when that step has met the label before.
+static int eini_walk_up(eini_walk *w, int x, int l, double e) {
+  int p = w->parent[x];
+  if (x >= w->n) w->size[x] *= e;
+  if (w->legs != NULL) {
+    w->legs[(size_t)x * (size_t)w->words + (size_t)(l >> 6)] |= (uint64_t)1 << (l & 63);
+  }
+  if (w->stamp[p] == l) return 1;
+  w->stamp[p] = l;
+  w->prod[p] *= e;
+  return 0;
+}
+
+// Walk one label up to the step that sums it, or to the root for a label of the output. Parents
+// have larger numbers than children, so that of two paths the one at the smaller node goes on.
+static void eini_walk_label(eini_walk *w, int l, double e) {
+  int root = w->nnode - 1;
+  int i = w->lstart[l], end = w->lstart[l + 1];
+  if (i == end) return;
+  int top = w->lterm[i];
+  if (i + 1 == end && !w->out[l]) {
+    eini_walk_up(w, top, l, e);
+    w->summed[w->parent[top]] = 1;
+    return;
+  }
+  for (i++; i < end; i++) {
+    int a = w->lterm[i];
+    for (;;) {
+      if (a < top) {
+        int met = eini_walk_up(w, a, l, e);
+        a = w->parent[a];
+        if (met) break;
+      } else {
+        int met = eini_walk_up(w, top, l, e);
+        top = met ? a : w->parent[top];
+        if (met) break;
+      }
+    }
+  }
+  if (!w->out[l]) {
+    w->summed[top] = 1;
+    return;
+  }
+  for (; top != root; top = w->parent[top]) eini_walk_up(w, top, l, e);
+  w->size[root] *= e;
+  if (w->legs != NULL) {
+    w->legs[(size_t)root * (size_t)w->words + (size_t)(l >> 6)] |= (uint64_t)1 << (l & 63);
+  }
+}
+
+// Fill prod, size and summed of every node of the tree kid[0 .. nnode-n-1]. kid[i][1] may be -1.
+// ext: the extents to use, NULL for the true ones.
+static void eini_walk_tree(eini_walk *w, const eini_net *net, const double *ext,
+                           eini_pair *kid) {
+  for (int x = 0; x < w->nnode; x++) {
+    w->prod[x] = w->size[x] = 1;
+    w->stamp[x] = -1;
+    w->summed[x] = 0;
+  }
+  if (w->legs != NULL) {
+    memset(w->legs, 0, (size_t)w->nnode * (size_t)w->words * sizeof *w->legs);
+  }
+  for (int i = 0; i < w->nnode - w->n; i++) {
+    w->parent[kid[i][0]] = w->n + i;
+    if (kid[i][1] >= 0) w->parent[kid[i][1]] = w->n + i;
+  }
+  for (int t = 0; t < w->n; t++) {
+    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
+      int l = net->labels[i];
+      w->size[t] *= ext != NULL ? ext[l] : (double)net->extent[l];
+    }
+  }
+  for (int l = 0; l < net->nlabel; l++) {
+    eini_walk_label(w, l, ext != NULL ? ext[l] : (double)net->extent[l]);
+  }
+}
+
+static void eini_walk_costs(const eini_walk *w, eini_pair *kid, double *flops,
+                            double *largest, double *moved) {
+  *flops = *largest = *moved = 0;
+  for (int x = w->n; x < w->nnode; x++) {
+    const int *k = kid[x - w->n];
+    double p = w->prod[x] * (w->summed[x] ? 2 : 1), m = w->size[x] + w->size[k[0]];
+    if (k[1] >= 0) m += w->size[k[1]];
+    // inf * 0 in a product: some extent is 0, and so is the product
+    if (p >= 0) *flops += p;
+    if (m >= 0) *moved += m;
+    if (w->size[x] > *largest) *largest = w->size[x];
+  }
+}
+
+static eini_score eini_goal_score(eini_path_goal goal, double flops, double largest,
+                                  double moved) {
+  eini_score s;
+  s.first = goal == EINI_GOAL_SIZE ? largest : goal == EINI_GOAL_BYTES ? moved : flops;
+  s.second = goal == EINI_GOAL_FLOPS ? largest : flops;
+  return s;
+}
+
+// ---- linear paths ----
+
+// Fenwick tree (Fenwick, A new data structure for cumulative frequency tables, 1994) over node
+// numbers: which nodes are in the current list, and at which position.
+typedef struct eini_ranks {
+  int n, top;  // top: largest power of two <= n
+  int *sum;    // [n+1]
+} eini_ranks;
+
+static ein_status eini_ranks_init(eini_ranks *r, eini_arena *arena, int n) {
+  r->n = n;
+  r->top = 1;
+  while (r->top <= n / 2) r->top *= 2;
+  r->sum = EINI_NEW(arena, int, n + 1);
+  return r->sum == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static void eini_ranks_add(eini_ranks *r, int x, int by) {
+  for (int i = x + 1; i <= r->n; i += i & -i) r->sum[i] += by;
+}
+
+static int eini_ranks_position(const eini_ranks *r, int x) {
+  int s = 0;
+  for (int i = x; i > 0; i -= i & -i) s += r->sum[i];
+  return s;
+}
+
+static int eini_ranks_node(const eini_ranks *r, int position) {
+  int x = 0;
+  for (int bit = r->top; bit > 0; bit /= 2) {
+    if (x + bit <= r->n && r->sum[x + bit] <= position) {
+      x += bit;
+      position -= r->sum[x];
+    }
+  }
+  return x;
+}
+
+// Tree to linear format.
+static ein_status eini_tree_to_path(eini_arena *scratch, int n, eini_pair *kid,
+                                    eini_path *path) {
+  eini_ranks r;
+  EINI_TRY(eini_ranks_init(&r, scratch, 2 * n));
+  for (int t = 0; t < n; t++) eini_ranks_add(&r, t, 1);
+  for (int i = 0; i < n - 1; i++) {
+    int a = kid[i][0] < kid[i][1] ? kid[i][0] : kid[i][1], b = kid[i][0] + kid[i][1] - a;
+    path->step[i][0] = eini_ranks_position(&r, a);
+    path->step[i][1] = eini_ranks_position(&r, b);
+    eini_ranks_add(&r, a, -1);
+    eini_ranks_add(&r, b, -1);
+    eini_ranks_add(&r, n + i, 1);
+  }
+  return EIN_OK;
+}
+
+// Linear format to tree; EIN_ERR_ARGUMENT when it does not leave exactly one term.
+static ein_status eini_path_to_tree(eini_arena *scratch, int n, eini_path *path, eini_pair *kid) {
+  eini_ranks r;
+  int count = n;
+  EINI_TRY(eini_ranks_init(&r, scratch, n + path->nstep));
+  for (int t = 0; t < n; t++) eini_ranks_add(&r, t, 1);
+  for (int i = 0; i < path->nstep; i++) {
+    int *s = path->step[i];
+    if (s[1] >= 0 && s[0] > s[1]) {
+      int t = s[0];
+      s[0] = s[1];
+      s[1] = t;
+    }
+    if (s[0] < 0 || s[1] < -1 || s[0] >= count || s[1] >= count || s[0] == s[1]) {
+      return EIN_ERR_ARGUMENT;
+    }
+    kid[i][0] = eini_ranks_node(&r, s[0]);
+    kid[i][1] = s[1] < 0 ? -1 : eini_ranks_node(&r, s[1]);
+    eini_ranks_add(&r, kid[i][0], -1);
+    if (s[1] >= 0) {
+      eini_ranks_add(&r, kid[i][1], -1);
+      count--;
+    }
+    eini_ranks_add(&r, n + i, 1);
+  }
+  return count == 1 ? EIN_OK : EIN_ERR_ARGUMENT;
+}
+
+static ein_status eini_path_cost_in(eini_arena *scratch, const eini_net *net, eini_path *path) {
+  eini_walk w;
+  eini_pair *kid = EINI_NEW(scratch, eini_pair, path->nstep);
+  if (kid == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_path_to_tree(scratch, net->nterm, path, kid));
+  EINI_TRY(eini_walk_init(&w, scratch, net, net->nterm + path->nstep));
+  eini_walk_tree(&w, net, NULL, kid);
+  eini_walk_costs(&w, kid, &path->flops, &path->largest, &path->moved);
+  return EIN_OK;
+}
+
+// Fill in the costs of the steps of `path`; EIN_ERR_ARGUMENT when they are not a path of `net`.
+EINI_UNUSED static ein_status eini_path_cost(eini_arena *arena, const eini_net *net,
+                                             eini_path *path) {
+  eini_arena scratch;
+  path->flops = path->largest = path->moved = 0;
+  if (net->nterm == 0) return path->nstep == 0 ? EIN_OK : EIN_ERR_ARGUMENT;
+  if (path->nstep < 1 || path->nstep > INT_MAX / 2 - net->nterm) return EIN_ERR_ARGUMENT;
+  eini_arena_init(&scratch, &arena->al);
+  ein_status status = eini_path_cost_in(&scratch, net, path);
+  eini_arena_free(&scratch);
+  return status;
+}
+
+// ---- greedy ----
+
+typedef struct eini_candidate {
+  int64_t key;  // ordered as the double it was made from; integers compare in less time
+  int a, b;
+} eini_candidate;
+
+typedef struct eini_heap {  // four children a node; four items past the end hold INT64_MAX
+  eini_candidate *item;
+  int64_t n, cap;
+} eini_heap;
+
+static void eini_heap_clear(eini_heap *h) {
+  h->n = 0;
+  for (int i = 0; i < 4; i++) h->item[i].key = INT64_MAX;
+}
+
+static ein_status eini_heap_push(eini_heap *h, eini_arena *arena, double cost, int a, int b) {
+  int64_t key;
+  memcpy(&key, &cost, sizeof key);
+  if (key < 0) key ^= INT64_MAX;  // sign and magnitude to two's complement
+  if (h->n + 5 > h->cap) {
+    int64_t cap = h->cap;
+    void *p = eini_grow(arena, h->item, cap, &h->cap, sizeof *h->item);
+    if (p == NULL) return EIN_ERR_NO_MEMORY;
+    h->item = (eini_candidate *)p;
+  }
+  int64_t i = h->n++;
+  h->item[h->n + 3].key = INT64_MAX;
+  for (; i > 0 && key < h->item[(i - 1) / 4].key; i = (i - 1) / 4) {
+    h->item[i] = h->item[(i - 1) / 4];
+  }
+  h->item[i].key = key;
+  h->item[i].a = a;
+  h->item[i].b = b;
+  return EIN_OK;
+}
+
+// Remove the smallest. The hole goes down to a leaf before the last item goes up from there: one
+// comparison a level less, and the choice of a child needs no branch.
+static eini_candidate eini_heap_pop(eini_heap *h) {
+  eini_candidate *item = h->item, top = item[0], c = item[--h->n];
+  int64_t i = 0;
+  item[h->n].key = INT64_MAX;
+  for (int64_t k = 1; k < h->n; i = k, k = 4 * k + 1) {
+    int64_t a = k + (item[k + 1].key < item[k].key);
+    int64_t b = k + 2 + (item[k + 3].key < item[k + 2].key);
+    k = item[b].key < item[a].key ? b : a;
+    item[i] = item[k];
+  }
+  for (; i > 0 && c.key < item[(i - 1) / 4].key; i = (i - 1) / 4) item[i] = item[(i - 1) / 4];
+  if (h->n > 0) item[i] = c;
+  return top;
+}
+
+typedef struct eini_shared {  // what a node shares with the node in hand
+  double all, summed;         // extents of the shared labels, and of those no other node has
+  int stamp, nlabel;
+} eini_shared;
+
+typedef struct eini_gnode {
+  double open, full;  // elements without and with labels that no other node has
+  int at, len;        // open labels, in the pool
+  int alive;
+} eini_gnode;
+
+typedef struct eini_greedy {
+  eini_search *s;
+  const eini_walk *w;
+  const double *ext;
+  int nnode;
+  eini_gnode *node;
+  eini_shared *shared;
+  int *pool, *spare;  // label lists; live lists never outgrow half of it
+  int used, cap;
+  int *count;          // [nlabel] nodes alive that have the label, and the output
+  int *member, *len;   // [nlabel] nodes that have had the label, from 2*lstart[l] on
+  int *found;          // neighbours of the node in hand
+  eini_heap heap;
+  double temperature, weight;
+} eini_greedy;
+
+#define EINI_GREEDY_FAN 24  // neighbours looked at through one label
+
+static ein_status eini_greedy_init(eini_greedy *g, eini_search *s, const eini_walk *w,
+                                   const double *ext) {
+  const eini_net *net = s->net;
+  int n = net->nterm, total = net->start[n];
+  memset(g, 0, sizeof *g);
+  g->s = s;
+  g->w = w;
+  g->ext = ext;
+  g->cap = 2 * total + 2;
+  g->node = EINI_NEW(s->arena, eini_gnode, 2 * n);
+  g->shared = EINI_NEW(s->arena, eini_shared, 2 * n);
+  g->pool = EINI_NEW(s->arena, int, g->cap);
+  g->spare = EINI_NEW(s->arena, int, g->cap);
+  g->count = EINI_NEW(s->arena, int, net->nlabel);
+  g->member = EINI_NEW(s->arena, int, 2 * (int64_t)total);
+  g->len = EINI_NEW(s->arena, int, net->nlabel);
+  g->found = EINI_NEW(s->arena, int, 2 * n);
+  g->heap.cap = 2 * (int64_t)n + 8;
+  g->heap.item = EINI_NEW(s->arena, eini_candidate, g->heap.cap);
+  if (g->node == NULL || g->shared == NULL || g->pool == NULL || g->spare == NULL ||
+      g->count == NULL || g->member == NULL || g->len == NULL || g->found == NULL ||
+      g->heap.item == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+static double eini_clamp(double x) { return x < 1e300 ? x : 1e300; }
+
+static void eini_greedy_reset(eini_greedy *g) {
+  const eini_net *net = g->s->net;
+  int n = net->nterm;
+  g->nnode = n;
+  g->used = 0;
+  eini_heap_clear(&g->heap);
+  for (int l = 0; l < net->nlabel; l++) {
+    g->len[l] = g->w->lstart[l + 1] - g->w->lstart[l];
+    g->count[l] = g->len[l] + g->w->out[l];
+    memcpy(g->member + 2 * g->w->lstart[l], g->w->lterm + g->w->lstart[l],
+           (size_t)g->len[l] * sizeof(int));
+  }
+  for (int t = 0; t < 2 * n; t++) g->shared[t].stamp = -1;
+  for (int t = 0; t < n; t++) {
+    eini_gnode *d = &g->node[t];
+    d->open = d->full = 1;
+    d->at = g->used;
+    d->alive = 1;
+    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
+      int l = net->labels[i];
+      d->full = eini_clamp(d->full * g->ext[l]);
+      if (g->count[l] == 1) continue;
+      d->open = eini_clamp(d->open * g->ext[l]);
+      g->pool[g->used++] = l;
+    }
+    d->len = g->used - d->at;
+  }
+}
+
+// The cost of Smith and Gray (opt_einsum, JOSS 2018); with a temperature, the perturbed form of
+// Gray and Kourtis (Hyper-optimized tensor network contraction, Quantum 5, 410, 2021).
+static double eini_greedy_key(eini_greedy *g, int a, int b) {
+  const eini_gnode *x = &g->node[a], *y = &g->node[b];
+  const eini_shared *s = &g->shared[b];
+  if (s->nlabel == x->len && s->nlabel == y->len) return -HUGE_VAL;
+  double size = eini_clamp(x->open / s->all * (y->open / s->summed));
+  if (g->temperature <= 0) return size - g->weight * (x->full + y->full);
+  double d = size / g->weight - g->weight * (x->full + y->full);
+  double noise = g->temperature * log(-log(eini_random_unit(&g->s->rng)));
+  return (d < 0 ? -log1p(-d) : log1p(d)) + noise;
+}
+
+// Push the pairs of node a with its neighbours (with those after it when `after`).
+static ein_status eini_greedy_pairs(eini_greedy *g, int a, int after) {
+  int nfound = 0;
+  for (int i = 0; i < g->node[a].len; i++) {
+    int l = g->pool[g->node[a].at + i], seen = 0;
+    int *member = g->member + 2 * g->w->lstart[l];
+    for (int m = g->len[l] - 1; m >= 0 && seen < EINI_GREEDY_FAN; m--) {
+      int b = member[m];
+      if (!g->node[b].alive) {
+        member[m] = member[--g->len[l]];
+        continue;
+      }
+      if (b == a) continue;
+      seen++;
+      eini_shared *s = &g->shared[b];
+      if (s->stamp != a) {
+        s->stamp = a;
+        s->all = s->summed = 1;
+        s->nlabel = 0;
+        g->found[nfound++] = b;
+      }
+      s->all *= g->ext[l];
+      if (g->count[l] == 2) s->summed *= g->ext[l];
+      s->nlabel++;
+    }
+  }
+  eini_spend(g->s, 10 * nfound + 10);
+  for (int i = 0; i < nfound; i++) {
+    int b = g->found[i];
+    if (after && b < a) continue;
+    EINI_TRY(eini_heap_push(&g->heap, g->s->arena, eini_greedy_key(g, a, b), a, b));
+  }
+  return EIN_OK;
+}
+
+static void eini_greedy_compact(eini_greedy *g) {
+  int *to = g->spare, used = 0;
+  for (int x = 0; x < g->nnode; x++) {
+    eini_gnode *d = &g->node[x];
+    if (!d->alive) continue;
+    memcpy(to + used, g->pool + d->at, (size_t)d->len * sizeof(int));
+    d->at = used;
+    used += d->len;
+  }
+  g->spare = g->pool;
+  g->pool = to;
+  g->used = used;
+}
+
+// Node x now has label l. A list has room for twice the operands of the label, and at most that
+// many nodes can be alive, so that dropping the dead ones when it is full is cheap on average.
+static void eini_greedy_member(eini_greedy *g, int l, int x) {
+  int *member = g->member + 2 * g->w->lstart[l];
+  if (g->len[l] == 2 * (g->w->lstart[l + 1] - g->w->lstart[l])) {
+    int kept = 0;
+    for (int i = 0; i < g->len[l]; i++) {
+      if (g->node[member[i]].alive) member[kept++] = member[i];
+    }
+    g->len[l] = kept;
+  }
+  member[g->len[l]++] = x;
+}
+
+// Contract nodes a and b into a new node.
+static void eini_greedy_merge(eini_greedy *g, int a, int b, eini_pair *kid) {
+  if (g->node[a].len + g->node[b].len > g->cap - g->used) eini_greedy_compact(g);
+  int n = g->w->n, c = g->nnode++;
+  eini_gnode *x = &g->node[a], *y = &g->node[b], *z = &g->node[c];
+  int i = x->at, iend = x->at + x->len, j = y->at, jend = y->at + y->len;
+  kid[c - n][0] = a;
+  kid[c - n][1] = b;
+  x->alive = y->alive = 0;
+  z->at = g->used;
+  z->open = 1;
+  while (i < iend || j < jend) {
+    int l, both = 0;
+    if (j >= jend || (i < iend && g->pool[i] < g->pool[j])) {
+      l = g->pool[i++];
+    } else {
+      l = g->pool[j++];
+      both = i < iend && g->pool[i] == l;
+      i += both;
+    }
+    if (both && --g->count[l] == 1) continue;
+    eini_greedy_member(g, l, c);
+    g->pool[g->used++] = l;
+    z->open *= g->ext[l];
+  }
+  z->open = z->full = eini_clamp(z->open);
+  z->len = g->used - z->at;
+  z->alive = 1;
+  eini_spend(g->s, 60 + 4 * (x->len + y->len));
+}
+
+// One greedy run; fills the tree.
+static ein_status eini_greedy_run(eini_greedy *g, double temperature, double weight,
+                                  eini_pair *kid) {
+  int n = g->w->n;
+  g->temperature = temperature;
+  g->weight = weight;
+  eini_greedy_reset(g);
+  for (int t = 0; t < n; t++) EINI_TRY(eini_greedy_pairs(g, t, 1));
+  while (g->heap.n > 0) {
+    eini_candidate c = eini_heap_pop(&g->heap);
+    if (!g->node[c.a].alive || !g->node[c.b].alive) continue;
+    eini_greedy_merge(g, c.a, c.b, kid);
+    EINI_TRY(eini_greedy_pairs(g, g->nnode - 1, 0));
+  }
+  // Outer products of what is left, smallest first.
+  for (int x = 0; x < g->nnode; x++) {
+    if (!g->node[x].alive) continue;
+    EINI_TRY(eini_heap_push(&g->heap, g->s->arena, g->node[x].full, x, 0));
+  }
+  while (g->heap.n > 1) {
+    eini_candidate a = eini_heap_pop(&g->heap), b = eini_heap_pop(&g->heap);
+    eini_greedy_merge(g, a.a, b.a, kid);
+    EINI_TRY(eini_heap_push(&g->heap, g->s->arena, g->node[g->nnode - 1].full, g->nnode - 1, 0));
+  }
+  return EIN_OK;
+}
+
+// ---- tables: dynamic programming ----
+
+// A small problem. For a set S of its terms let U(S) be the product of the extents of all labels
+// of S, and C(S) that of the labels that occur nowhere else (1 for a single term: its own labels
+// are summed by the step that uses it). The step that joins A and B into S costs
+// U(S) / (C(A) C(B)), twice that if S encloses more labels than A and B together: constant time
+// for a pair of sets, whatever the number of labels and of terms that share one.
+typedef struct eini_mini {
+  int n, nlabel;
+  int *start, *label;  // term t has label[start[t]] .. label[start[t+1]-1]
+  uint64_t *in;        // [nlabel] terms that have the label, if there are at most 64
+  int *first, *last, *seen;  // [nlabel] first and last term that has the label; scratch
+  double *ext;         // [nlabel]
+  unsigned char *out;  // [nlabel] also occurs outside
+} eini_mini;
+
+typedef struct eini_subset {
+  double cost, second;       // best tree found; HUGE_VAL: none below the cap
+  double size, all, inside;  // elements, U(S), 1 / C(S)
+  int ninside;               // labels in C(S)
+  int split;                 // where the best tree divides
+} eini_subset;
+
+static ein_status eini_mini_init(eini_mini *p, eini_arena *arena, int n, int nlabel, int total) {
+  p->start = EINI_NEW(arena, int, n + 1);
+  p->label = EINI_NEW(arena, int, total);
+  p->in = EINI_NEW(arena, uint64_t, nlabel);
+  p->first = EINI_NEW(arena, int, nlabel);
+  p->last = EINI_NEW(arena, int, nlabel);
+  p->seen = EINI_NEW(arena, int, nlabel);
+  p->ext = EINI_NEW(arena, double, nlabel);
+  p->out = EINI_NEW(arena, unsigned char, nlabel);
+  int bad = p->start == NULL || p->label == NULL || p->in == NULL || p->first == NULL ||
+            p->last == NULL || p->seen == NULL || p->ext == NULL || p->out == NULL;
+  return bad ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_mini_load(eini_mini *p, eini_arena *arena, const eini_net *net,
+                                  const double *ext) {
+  int n = p->n = net->nterm;
+  p->nlabel = net->nlabel;
+  EINI_TRY(eini_mini_init(p, arena, n, net->nlabel, net->start[n]));
+  for (int t = 0; t < n; t++) {
+    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
+      p->label[i] = net->labels[i];
+      p->in[net->labels[i]] |= (uint64_t)1 << t;
+    }
+    p->start[t + 1] = net->start[t + 1];
+  }
+  for (int i = net->start[n]; i < net->start[n + 1]; i++) p->out[net->labels[i]] = 1;
+  for (int l = 0; l < p->nlabel; l++) p->ext[l] = ext[l];
+  return EIN_OK;
+}
+
+// Add label l to a set; met: the set has it already; closed: it has no other occurrence.
+static void eini_subset_add(eini_subset *d, double ext, int met, int closed) {
+  if (!met) d->all *= ext;
+  if (closed) {
+    if (met) d->size /= ext;
+    d->inside /= ext;
+    d->ninside++;
+  } else if (!met) {
+    d->size *= ext;
+  }
+}
+
+static void eini_subset_single(eini_subset *d) {
+  d->size = d->all;
+  d->inside = 1;
+  d->cost = d->ninside = 0;
+}
+
+// Products that overflow leave no way to compare.
+static int eini_subset_sane(const eini_subset *d) { return d->all < 1e300 && d->inside > 1e-300; }
+
+static double eini_join_flops(const eini_subset *d, const eini_subset *x, const eini_subset *y) {
+  int summed = d->ninside > x->ninside + y->ninside;
+  return d->all * x->inside * y->inside * (summed ? 2 : 1);
+}
+
+// Is d better made from x and y? The caller passes a constant goal in its inner loop.
+static int eini_join(eini_path_goal goal, eini_subset *d, const eini_subset *x,
+                     const eini_subset *y, int split) {
+  double c = x->cost + y->cost;
+  if (goal == EINI_GOAL_FLOPS) {
+    if (c >= d->cost) return 0;
+    c += eini_join_flops(d, x, y);
+    if (c >= d->cost) return 0;
+  } else {
+    if (goal == EINI_GOAL_BYTES) {
+      c += x->size + y->size + d->size;
+    } else {
+      c = x->cost > y->cost ? x->cost : y->cost;
+      if (c < d->size) c = d->size;
+    }
+    if (c > d->cost) return 0;
+    double f = x->second + y->second + eini_join_flops(d, x, y);
+    if (c >= d->cost && f >= d->second) return 0;
+    d->second = f;
+  }
+  d->cost = c;
+  d->split = split;
+  return 1;
+}
+
+// A cap on costs: a set is of no use if making it and then reading it costs more.
+static int eini_too_big(eini_path_goal goal, double size, double cap) {
+  return size * (goal == EINI_GOAL_SIZE ? 1 : 2) > cap;
+}
+
+static void eini_goal_cut(eini_path_goal goal, eini_subset *d, double cap) {
+  if (d->cost + (goal == EINI_GOAL_SIZE ? 0 : d->size) > cap) d->cost = HUGE_VAL;
+}
+
+// All subsets, outer products included: sub[set], where a split holds the lowest term.
+static int eini_exact_fill(const eini_mini *p, eini_subset *sub) {
+  uint32_t full = ((uint32_t)1 << p->n) - 1;
+  memset(sub, 0, sizeof *sub);
+  sub[0].size = sub[0].all = sub[0].inside = 1;
+  for (uint32_t set = 1; set <= full; set++) {
+    int t = eini_lowest_bit(set);
+    uint32_t rest = set & (set - 1);
+    sub[set] = sub[rest];
+    sub[set].cost = HUGE_VAL;
+    for (int i = p->start[t]; i < p->start[t + 1]; i++) {
+      int l = p->label[i];
+      uint32_t in = (uint32_t)p->in[l];
+      eini_subset_add(&sub[set], p->ext[l], (in & rest) != 0, (in & ~set) == 0 && !p->out[l]);
+    }
+  }
+  for (int t = 0; t < p->n; t++) eini_subset_single(&sub[(uint32_t)1 << t]);
+  return eini_subset_sane(&sub[full]);
+}
+
+// Best tree of at most EINI_EXACT_MAX terms if it costs at most `cap`; sub: [1 << n].
+// 1: `kid` holds it; 0: there is none; -1: gave up.
+static int eini_exact_run(eini_search *s, const eini_mini *p, eini_subset *sub, double cap,
+                          eini_pair *kid) {
+  uint32_t full = ((uint32_t)1 << p->n) - 1;
+  cap *= 1 + 1e-12;  // for rounding in a different order
+  eini_spend(s, (int64_t)full * 8);
+  if (!eini_exact_fill(p, sub)) return -1;
+  for (uint32_t set = 3; set <= full; set++) {
+    uint32_t rest = set & (set - 1);
+    if (rest == 0 || (set != full && eini_too_big(s->goal, sub[set].size, cap))) continue;
+    int count = 0;
+    for (uint32_t b = rest; b != 0; b = (b - 1) & rest, count++) {
+      if (s->goal == EINI_GOAL_FLOPS) {
+        eini_join(EINI_GOAL_FLOPS, &sub[set], &sub[set ^ b], &sub[b], (int)(set ^ b));
+      } else {
+        eini_join(s->goal, &sub[set], &sub[set ^ b], &sub[b], (int)(set ^ b));
+      }
+    }
+    if (eini_spend(s, 2 * count)) return -1;
+    if (set != full) eini_goal_cut(s->goal, &sub[set], cap);
+  }
+  if (!(sub[full].cost <= cap)) return 0;
+  // From the top down; a node is numbered when it is met.
+  uint32_t made[EINI_EXACT_MAX];
+  int next = p->n - 2;
+  made[next--] = full;
+  for (int i = p->n - 2; i >= 0; i--) {
+    for (int k = 0; k < 2; k++) {
+      uint32_t part = (uint32_t)sub[made[i]].split;
+      if (k == 1) part ^= made[i];
+      kid[i][k] = (part & (part - 1)) == 0 ? eini_lowest_bit(part) : p->n + next;
+      if ((part & (part - 1)) != 0) made[next--] = part;
+    }
+  }
+  return 1;
+}
+
+// Intervals of the given order of the terms: sub[i*n+j] for terms i..j, split after term `split`.
+// Exact for chains in their order; elsewhere a large neighbourhood of a tree laid out in a line.
+static int eini_span_fill(eini_mini *p, eini_subset *sub) {
+  int n = p->n;
+  for (int t = n - 1; t >= 0; t--) {
+    for (int i = p->start[t]; i < p->start[t + 1]; i++) p->first[p->label[i]] = t;
+  }
+  for (int t = 0; t < n; t++) {
+    for (int i = p->start[t]; i < p->start[t + 1]; i++) {
+      p->last[p->label[i]] = t;
+      p->seen[p->label[i]] = -1;
+    }
+  }
+  for (int t = 0; t < n; t++) {
+    eini_subset d;
+    memset(&d, 0, sizeof d);
+    d.size = d.all = d.inside = 1;
+    d.cost = HUGE_VAL;
+    for (int j = t; j < n; j++) {
+      for (int i = p->start[j]; i < p->start[j + 1]; i++) {
+        int l = p->label[i];
+        int closed = p->first[l] >= t && p->last[l] == j && !p->out[l];
+        eini_subset_add(&d, p->ext[l], p->seen[l] == t, closed);
+        p->seen[l] = t;
+      }
+      sub[t * n + j] = d;
+      if (j == t) eini_subset_single(&sub[t * n + j]);
+    }
+    if (!eini_subset_sane(&d)) return 0;
+  }
+  return 1;
+}
+
+// Best tree of intervals if it costs at most `cap`; sub: [n * n]. Results as eini_exact_run.
+static int eini_span_run(eini_search *s, eini_mini *p, eini_subset *sub, double cap,
+                         eini_pair *kid) {
+  int n = p->n, made[EINI_SPAN], next = n - 2;
+  if (eini_spend(s, (int64_t)n * n * 20 + (int64_t)n * n * n / 3)) return -1;
+  if (!eini_span_fill(p, sub)) return -1;
+  for (int len = 2; len <= n; len++) {
+    for (int i = 0, j = len - 1; j < n; i++, j++) {
+      eini_subset *d = &sub[i * n + j];
+      if (len < n && eini_too_big(s->goal, d->size, cap)) continue;
+      for (int m = i; m < j; m++) {
+        if (s->goal == EINI_GOAL_FLOPS) {
+          eini_join(EINI_GOAL_FLOPS, d, &sub[i * n + m], &sub[(m + 1) * n + j], m);
+        } else {
+          eini_join(s->goal, d, &sub[i * n + m], &sub[(m + 1) * n + j], m);
+        }
+      }
+      if (len < n) eini_goal_cut(s->goal, d, cap);
+    }
+  }
+  if (!(sub[n - 1].cost <= cap)) return 0;
+  made[next--] = n - 1;
+  for (int at = n - 2; at >= 0; at--) {
+    int i = made[at] / n, j = made[at] % n, m = sub[made[at]].split;
+    kid[at][0] = i == m ? i : n + next;
+    if (i != m) made[next--] = i * n + m;
+    kid[at][1] = m + 1 == j ? j : n + next;
+    if (m + 1 != j) made[next--] = (m + 1) * n + j;
+  }
+  return 1;
+}
+
+// Connected subsets, by size: a set is made from two disjoint sets that share a label, or that
+// are both whole components. Only sets that stay below the cap are kept: with the cap of a good
+// tree that proves it optimal or finds a better one (compare the iterated cap of Pfeifer,
+// Haegeman, Verstraete, Faster identification of optimal contraction sequences for tensor
+// networks, Phys. Rev. E 90, 033315, 2014).
+typedef struct eini_group {
+  eini_subset d;
+  uint64_t set, near;  // near: terms outside the set that share a label with it
+  int a, b;
+} eini_group;
+
+typedef struct eini_cdp {
+  eini_search *s;
+  const eini_mini *p;
+  eini_group *group;
+  int64_t n, cap, level, slots;  // level: the first group of the level being made
+  int *slot;                     // hash table of that level: group number + 1
+  int last;                      // this is the level of all terms
+  double limit;
+} eini_cdp;
+
+#define EINI_CDP_GROUPS 200000
+
+static int64_t eini_cdp_slot(const eini_cdp *c, uint64_t set) {
+  int64_t i = (int64_t)(eini_hash(&set, sizeof set, 0) & (uint64_t)(c->slots - 1));
+  while (c->slot[i] != 0 && c->group[c->slot[i] - 1].set != set) i = (i + 1) & (c->slots - 1);
+  return i;
+}
+
+static void eini_group_fill(const eini_cdp *c, eini_group *g) {
+  eini_subset *d = &g->d;
+  memset(d, 0, sizeof *d);
+  d->size = d->all = d->inside = 1;
+  d->cost = HUGE_VAL;
+  for (int l = 0; l < c->p->nlabel; l++) {
+    uint64_t in = c->p->in[l];
+    if ((in & g->set) == 0) continue;
+    eini_subset_add(d, c->p->ext[l], 0, (in & ~g->set) == 0 && !c->p->out[l]);
+  }
+  eini_spend(c->s, 2 * c->p->nlabel);
+}
+
+// The group of a set, made if needed; NULL when out of memory.
+static eini_group *eini_cdp_group(eini_cdp *c, uint64_t set) {
+  eini_arena *arena = c->s->arena;
+  if (2 * (c->n - c->level) >= c->slots) {
+    int *slot = EINI_NEW(arena, int, c->slots * 4);
+    if (slot == NULL) return NULL;
+    c->slot = slot;
+    c->slots *= 4;
+    for (int64_t i = c->level; i < c->n; i++) {
+      c->slot[eini_cdp_slot(c, c->group[i].set)] = (int)i + 1;
+    }
+  }
+  int64_t at = eini_cdp_slot(c, set);
+  if (c->slot[at] != 0) return &c->group[c->slot[at] - 1];
+  void *p = eini_grow(arena, c->group, c->n, &c->cap, sizeof *c->group);
+  if (p == NULL) return NULL;
+  c->group = (eini_group *)p;
+  eini_group *g = &c->group[c->n++];
+  c->slot[at] = (int)c->n;
+  g->set = set;
+  eini_group_fill(c, g);
+  return g;
+}
+
+// All ways to make sets of the current level from group i and those from..to-1.
+static ein_status eini_cdp_pairs(eini_cdp *c, int64_t i, int64_t from, int64_t to) {
+  uint64_t set = c->group[i].set, near = c->group[i].near;
+  for (int64_t j = from; j < to; j++) {
+    const eini_group *y = &c->group[j];
+    if ((set & y->set) != 0 || ((near & y->set) == 0 && (near | y->near) != 0)) continue;
+    uint64_t all = set | y->set, around = (near | y->near) & ~all;
+    eini_group *g = eini_cdp_group(c, all);
+    if (g == NULL) return EIN_ERR_NO_MEMORY;
+    g->near = around;
+    if (!c->last && eini_too_big(c->s->goal, g->d.size, c->limit)) continue;
+    if (eini_join(c->s->goal, &g->d, &c->group[i].d, &c->group[j].d, 0)) {
+      g->a = (int)i;
+      g->b = (int)j;
+    }
+  }
+  return EIN_OK;
+}
+
+// Best tree of connected subsets if it costs at most `cap`. *found as eini_exact_run.
+static ein_status eini_cdp_run(eini_search *s, const eini_mini *p, double cap, eini_pair *kid,
+                               int *found) {
+  eini_cdp c;
+  int64_t begin[EINI_CDP_MAX + 2];
+  int n = p->n;
+  memset(&c, 0, sizeof c);
+  *found = -1;
+  c.s = s;
+  c.p = p;
+  c.limit = cap * (1 + 1e-12);
+  c.slots = 1024;
+  c.slot = EINI_NEW(s->arena, int, c.slots);
+  if (c.slot == NULL) return EIN_ERR_NO_MEMORY;
+  eini_group full;
+  full.set = n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
+  eini_group_fill(&c, &full);
+  if (!eini_subset_sane(&full.d)) return EIN_OK;
+  for (int t = 0; t < n; t++) {
+    eini_group *g = eini_cdp_group(&c, (uint64_t)1 << t);
+    if (g == NULL) return EIN_ERR_NO_MEMORY;
+    eini_subset_single(&g->d);
+    for (int i = p->start[t]; i < p->start[t + 1]; i++) g->near |= p->in[p->label[i]];
+    g->near &= ~g->set;
+  }
+  begin[1] = 0;
+  for (int size = 2; size <= n; size++) {
+    begin[size] = c.level = c.n;
+    c.last = size == n;
+    memset(c.slot, 0, (size_t)c.slots * sizeof(int));
+    for (int m = 1; m <= size / 2; m++) {
+      for (int64_t i = begin[m]; i < begin[m + 1]; i++) {
+        int64_t from = m == size - m ? i + 1 : begin[size - m];
+        EINI_TRY(eini_cdp_pairs(&c, i, from, begin[size - m + 1]));
+        if (eini_spend(s, begin[size - m + 1] - from + 20)) return EIN_OK;
+        if (c.n > EINI_CDP_GROUPS) return EIN_OK;
+      }
+    }
+    int64_t kept = c.level;
+    for (int64_t i = c.level; i < c.n; i++) {
+      if (!c.last) eini_goal_cut(s->goal, &c.group[i].d, c.limit);
+      if (c.group[i].d.cost <= c.limit) c.group[kept++] = c.group[i];
+    }
+    c.n = kept;
+  }
+  *found = c.n > c.level;
+  if (!*found) return EIN_OK;
+  int made[EINI_CDP_MAX], next = n - 2;
+  made[next--] = (int)c.level;
+  for (int i = n - 2; i >= 0; i--) {
+    for (int k = 0; k < 2; k++) {
+      int part = k == 0 ? c.group[made[i]].a : c.group[made[i]].b;
+      kid[i][k] = part < n ? part : n + next;
+      if (part >= n) made[next--] = part;
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- work ----
+
+// Number the nodes of a tree from the root down, so that children come before parents and the
+// steps of a subtree are contiguous (what is made is used soon). in: node x at x-n; tmp: [2n].
+static void eini_tree_sort(int n, int root, eini_pair *in, eini_pair *out, int *tmp) {
+  int *stack = tmp, *name = tmp + n, top = 0, next = 2 * n - 2;
+  stack[top++] = root;
+  while (top > 0) {
+    int x = stack[--top];
+    name[x - n] = next--;
+    for (int k = 0; k < 2; k++) {
+      if (in[x - n][k] >= n) stack[top++] = in[x - n][k];
+    }
+  }
+  for (int x = n; x < 2 * n - 1; x++) {
+    for (int k = 0; k < 2; k++) {
+      int c = in[x - n][k];
+      out[name[x - n] - n][k] = c < n ? c : name[c - n];
+    }
+  }
+}
+
+typedef struct eini_wnode {
+  double size, flops;
+  int parent, kid[2];
+} eini_wnode;
+
+typedef struct eini_work {  // a tree open for changes; its nodes are in no particular order
+  eini_search *s;
+  eini_walk walk;
+  const eini_net *net;
+  const double *ext;
+  int n, root, words;
+  eini_wnode *node;
+  uint64_t *legs, *spare;  // open labels of a node; [words]
+  eini_pair *best, *sorted, *pairs;
+  eini_score score;  // of `best`
+  int *tmp;          // [2n]
+  eini_mini small;  // the window in hand, its labels, and the way back
+  int *label, *map;
+  eini_subset *sub;
+} eini_work;
+
+static ein_status eini_work_init(eini_work *w, eini_search *s, eini_arena *arena,
+                                 const eini_net *net, const double *ext) {
+  int n = net->nterm;
+  memset(w, 0, sizeof *w);
+  w->s = s;
+  w->net = net;
+  w->ext = ext;
+  w->n = n;
+  w->words = (net->nlabel + 63) / 64;
+  EINI_TRY(eini_walk_init(&w->walk, arena, net, 2 * n - 1));
+  w->node = EINI_NEW(arena, eini_wnode, 2 * n);
+  w->legs = EINI_NEW(arena, uint64_t, (int64_t)w->words * 2 * n);
+  w->best = EINI_NEW(arena, eini_pair, n);
+  w->sorted = EINI_NEW(arena, eini_pair, n);
+  w->pairs = EINI_NEW(arena, eini_pair, n);
+  w->tmp = EINI_NEW(arena, int, 2 * n);
+  w->label = EINI_NEW(arena, int, net->nlabel);
+  w->map = EINI_NEW(arena, int, net->nlabel);
+  w->sub = EINI_NEW(arena, eini_subset, EINI_SPAN * EINI_SPAN);
+  if (w->node == NULL || w->legs == NULL || w->best == NULL || w->sorted == NULL ||
+      w->pairs == NULL || w->tmp == NULL || w->label == NULL || w->map == NULL || w->sub == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  int room = n < EINI_SPAN ? n : EINI_SPAN;
+  if (net->nlabel > INT_MAX / EINI_SPAN) return EIN_ERR_TOO_LARGE;
+  EINI_TRY(eini_mini_init(&w->small, arena, room, net->nlabel, room * net->nlabel));
+  w->spare = w->legs + (size_t)w->words * (size_t)(2 * n - 1);
+  w->walk.words = w->words;
+  w->walk.legs = w->legs;
+  return EIN_OK;
+}
+
+static uint64_t *eini_legs(const eini_work *w, int x) {
+  return w->legs + (size_t)x * (size_t)w->words;
+}
+
+// Keep the current tree if it is the best so far.
+static void eini_work_keep(eini_work *w) {
+  double flops = 0, largest = 0, moved = 0;
+  int n = w->n;
+  for (int x = n; x < 2 * n - 1; x++) {
+    const eini_wnode *d = &w->node[x];
+    flops += d->flops;
+    moved += d->size + w->node[d->kid[0]].size + w->node[d->kid[1]].size;
+    if (d->size > largest) largest = d->size;
+  }
+  eini_spend(w->s, 4 * n);
+  eini_score score = eini_goal_score(w->s->goal, flops, largest, moved);
+  if (!eini_score_less(score, w->score)) return;
+  w->score = score;
+  for (int x = n; x < 2 * n - 1; x++) memcpy(w->pairs[x - n], w->node[x].kid, sizeof(eini_pair));
+  eini_tree_sort(n, w->root, w->pairs, w->best, w->tmp);
+}
+
+// Take a tree; `kid` may be w->best, to go back to it.
+static void eini_work_load(eini_work *w, eini_pair *kid) {
+  int n = w->n;
+  eini_walk_tree(&w->walk, w->net, w->ext, kid);
+  for (int x = 0; x < 2 * n - 1; x++) {
+    eini_wnode *d = &w->node[x];
+    d->size = w->walk.size[x];
+    d->parent = w->walk.parent[x];
+    if (x < n) continue;
+    d->flops = w->walk.prod[x] * (w->walk.summed[x] ? 2 : 1);
+    d->kid[0] = kid[x - n][0];
+    d->kid[1] = kid[x - n][1];
+  }
+  w->root = 2 * n - 2;
+  eini_spend(w->s, 20 * n);
+}
+
+// A rotation: x = (a, b) below v = (x, c) becomes x = (a, c) below v = (x, b).
+typedef struct eini_turn {
+  int x, v, a, b, c;
+  double size, low, high;  // new size of x, new flops of x and v
+} eini_turn;
+
+// What the rotation would give. x is open at the labels of a and c that b or the rest have too:
+// right for labels of any number of terms, because v keeps its own open labels.
+// Returns 0, and stops early, when x alone would cost more than `most` flops.
+static int eini_turn_look(const eini_work *w, eini_turn *t, double most) {
+  const uint64_t *a = eini_legs(w, t->a), *b = eini_legs(w, t->b), *c = eini_legs(w, t->c);
+  const uint64_t *v = eini_legs(w, t->v);
+  double shared = 1, closed = 1, common = 1;
+  uint64_t summed_low = 0, summed_high = 0, m;
+  for (int i = 0; i < w->words; i++) {
+    for (m = a[i] & c[i]; m != 0; m &= m - 1) shared *= w->ext[64 * i + eini_lowest_bit(m)];
+  }
+  t->low = w->node[t->a].size / shared * w->node[t->c].size;
+  if (!(t->low <= most)) return 0;
+  for (int i = 0; i < w->words; i++) {
+    const double *ext = w->ext + 64 * i;
+    uint64_t ac = a[i] | c[i], open = ac & (b[i] | v[i]);
+    for (m = ac & ~open; m != 0; m &= m - 1) closed *= ext[eini_lowest_bit(m)];
+    for (m = open & b[i]; m != 0; m &= m - 1) common *= ext[eini_lowest_bit(m)];
+    summed_low |= ac & ~open;
+    summed_high |= (open | b[i]) & ~v[i];
+    w->spare[i] = open;
+  }
+  t->size = t->low / closed;
+  if (summed_low != 0) t->low *= 2;
+  t->high = t->size / common * w->node[t->b].size * (summed_high != 0 ? 2 : 1);
+  return 1;
+}
+
+static void eini_turn_apply(eini_work *w, const eini_turn *t) {
+  eini_wnode *x = &w->node[t->x], *v = &w->node[t->v];
+  x->kid[0] = t->a;
+  x->kid[1] = t->c;
+  v->kid[0] = t->x;
+  v->kid[1] = t->b;
+  w->node[t->c].parent = t->x;
+  w->node[t->b].parent = t->v;
+  x->size = t->size;
+  x->flops = t->low;
+  v->flops = t->high;
+  memcpy(eini_legs(w, t->x), w->spare, (size_t)w->words * sizeof(uint64_t));
+}
+
+// Metropolis on the ratio of the costs a rotation changes. Trees by rotations: Kalachev,
+// Panteleev, Yung, Multi-tensor contraction for XEB verification, arXiv:2108.05665. The ratio is
+// drawn from a table of quantiles. Returns 1 when the budget is used up.
+static int eini_anneal_sweep(eini_work *w, const double *limit, int moves) {
+  eini_path_goal goal = w->s->goal;
+  for (int i = 0; i < moves; i++) {
+    eini_turn t;
+    uint64_t r = eini_random(&w->s->rng);
+    t.x = w->n + (int)(((r >> 32) * (uint64_t)(w->n - 1)) >> 32);
+    if (t.x == w->root) continue;
+    const eini_wnode *x = &w->node[t.x];
+    t.v = x->parent;
+    const eini_wnode *v = &w->node[t.v];
+    t.a = x->kid[r & 1];
+    t.b = x->kid[(r & 1) ^ 1];
+    t.c = v->kid[v->kid[0] == t.x];
+    double before = x->flops + v->flops, most = limit[(r >> 1) & 255];
+    if (!eini_turn_look(w, &t, goal == EINI_GOAL_FLOPS ? before * most : HUGE_VAL)) continue;
+    double after = t.low + t.high;
+    if (goal == EINI_GOAL_SIZE) {
+      before = x->size;
+      after = t.size;
+    } else if (goal == EINI_GOAL_BYTES) {
+      double same = w->node[t.a].size + w->node[t.b].size + w->node[t.c].size + v->size;
+      before = 2 * x->size + same;
+      after = 2 * t.size + same;
+    }
+    if (after <= before * most) eini_turn_apply(w, &t);
+  }
+  return eini_spend(w->s, (int64_t)moves * (40 + 4 * w->words));
+}
+
+static int eini_anneal(eini_work *w, double from, double to, int rounds, int moves) {
+  double limit[256];
+  for (int i = 0; i < rounds; i++) {
+    double heat = rounds > 1 ? from + (to - from) * i / (rounds - 1) : to;
+    for (int q = 0; q < 256; q++) limit[q] = pow((q + 0.5) / 256, -heat);
+    int over = eini_anneal_sweep(w, limit, moves);
+    eini_work_keep(w);
+    if (over) return 1;
+  }
+  return 0;
+}
+
+static int eini_common(const eini_work *w, int x, int y) {
+  int n = 0;
+  for (int i = 0; i < w->words; i++) {
+    for (uint64_t m = eini_legs(w, x)[i] & eini_legs(w, y)[i]; m != 0; m &= m - 1) n++;
+  }
+  return n;
+}
+
+// Set up the window below v: open the dearest node until there are k, in a line where neighbours
+// share labels if possible. Returns their number; inner: the nodes opened, v first.
+static int eini_window_open(const eini_work *w, int v, int k, int *leaf, int *inner) {
+  int n = 1;
+  leaf[0] = v;
+  while (n < k) {
+    int at = -1, turn = 0;
+    for (int i = 0; i < n; i++) {
+      if (leaf[i] >= w->n && (at < 0 || w->node[leaf[i]].flops > w->node[leaf[at]].flops)) at = i;
+    }
+    if (at < 0) break;
+    int x = leaf[at], a = w->node[x].kid[0], b = w->node[x].kid[1];
+    if (at > 0) turn += eini_common(w, b, leaf[at - 1]) - eini_common(w, a, leaf[at - 1]);
+    if (at + 1 < n) turn += eini_common(w, a, leaf[at + 1]) - eini_common(w, b, leaf[at + 1]);
+    inner[n - 1] = x;
+    memmove(leaf + at + 1, leaf + at, (size_t)(n - at) * sizeof(int));
+    leaf[at] = turn > 0 ? b : a;
+    leaf[at + 1] = turn > 0 ? a : b;
+    n++;
+  }
+  return n;
+}
+
+// The window as a small problem.
+static void eini_window_problem(eini_work *w, int v, const int *leaf, int k) {
+  eini_mini *p = &w->small;
+  int at = 0;
+  p->n = k;
+  p->nlabel = 0;
+  for (int t = 0; t < k; t++) {
+    p->start[t] = at;
+    for (int i = 0; i < w->words; i++) {
+      for (uint64_t m = eini_legs(w, leaf[t])[i]; m != 0; m &= m - 1) {
+        int l = 64 * i + eini_lowest_bit(m), j = w->map[l];
+        if (j >= p->nlabel || w->label[j] != l) {
+          w->map[l] = j = p->nlabel++;
+          w->label[j] = l;
+          p->in[j] = 0;
+          p->ext[j] = w->ext[l];
+          p->out[j] = (eini_legs(w, v)[i] >> (l & 63)) & 1;
+        }
+        p->in[j] |= (uint64_t)1 << (t & 63);
+        p->label[at++] = j;
+      }
+    }
+  }
+  p->start[k] = at;
+}
+
+static double eini_window_cost(const eini_work *w, const int *inner, int k) {
+  double cost = 0;
+  for (int i = 0; i < k - 1; i++) {
+    const eini_wnode *d = &w->node[inner[i]];
+    double c = d->size + w->node[d->kid[0]].size + w->node[d->kid[1]].size;
+    if (w->s->goal == EINI_GOAL_SIZE) {
+      if (d->size > cost) cost = d->size;
+    } else {
+      cost += w->s->goal == EINI_GOAL_FLOPS ? d->flops : c;
+    }
+  }
+  return cost;
+}
+
+// Solve the window of up to k nodes below v: all its trees, or with `span` those of intervals of
+// its line. 1: improved. Only the shape of the tree is changed; eini_work_sync does the rest.
+static int eini_window(eini_work *w, int v, int k, int span) {
+  int leaf[EINI_SPAN], inner[EINI_SPAN];
+  eini_pair kid[EINI_SPAN];
+  k = eini_window_open(w, v, k, leaf, inner);
+  eini_spend(w->s, (int64_t)k * (k + 20 + 4 * w->words));
+  if (k < 3 || (span && k < 5)) return 0;
+  eini_window_problem(w, v, leaf, k);
+  double cap = eini_window_cost(w, inner, k) * (1 - 1e-9);
+  int found = span ? eini_span_run(w->s, &w->small, w->sub, cap, kid)
+                   : eini_exact_run(w->s, &w->small, w->sub, cap, kid);
+  if (found <= 0) return 0;
+  for (int i = 0; i < k - 1; i++) {  // inner[0] = v stays the root
+    for (int j = 0; j < 2; j++) {
+      int c = kid[i][j];
+      w->node[inner[k - 2 - i]].kid[j] = c < k ? leaf[c] : inner[2 * k - 2 - c];
+    }
+  }
+  return 1;
+}
+
+static void eini_work_sync(eini_work *w) {
+  int n = w->n;
+  for (int x = n; x < 2 * n - 1; x++) memcpy(w->pairs[x - n], w->node[x].kid, sizeof(eini_pair));
+  eini_tree_sort(n, w->root, w->pairs, w->sorted, w->tmp);
+  eini_work_load(w, w->sorted);
+}
+
+// Reconfigure windows everywhere until nothing improves. 1: the budget is used up.
+static int eini_windows(eini_work *w, int k, int span) {
+  int n = w->n;
+  int x = n + eini_random_below(&w->s->rng, n - 1);
+  for (int quiet = 0; quiet < n - 1 && !eini_spend(w->s, 50); quiet++) {
+    if (eini_window(w, x, k, span)) {
+      eini_work_sync(w);
+      quiet = 0;
+    }
+    x = x > n ? x - 1 : 2 * n - 2;
+  }
+  eini_work_keep(w);
+  return w->s->left < 0;
+}
+
+// ---- search ----
+
+typedef struct eini_plan {  // the best tree so far, and room for others
+  eini_search s;
+  eini_walk walk;
+  eini_greedy greedy;
+  double *ext;   // extents, 0 replaced
+  double *cost;  // [2n-1] flops of the nodes of `kid`, up to the factor 2
+  eini_pair *kid, *trial, *spare;
+  int *tmp, *owner;  // [2n]
+  eini_score best;
+  double flops, largest, moved;
+  int zeros;  // extents that are 0
+  const char *method;
+  int proved;
+} eini_plan;
+
+#define EINI_WHOLE 20000  // operands times words of labels that are worked on as a whole
+#define EINI_PART 64      // operands of a part otherwise
+
+static ein_status eini_plan_init(eini_plan *p, eini_arena *scratch, const eini_net *net,
+                                 const eini_path_opts *o) {
+  int n = net->nterm;
+  memset(p, 0, sizeof *p);
+  p->s.arena = scratch;
+  p->s.net = net;
+  p->s.goal = o->goal;
+  p->s.rng = o->seed;
+  p->s.left = o->steps > 0 ? o->steps : INT64_MAX;
+  if (o->seconds > 0 && o->now_fn != NULL) {
+    p->s.now_fn = o->now_fn;
+    p->s.now_user = o->now_user;
+    p->s.end = o->now_fn(o->now_user) + o->seconds;
+  } else if (o->seconds > 0 && o->steps <= 0) {
+    p->s.left = o->seconds < 1e6 ? (int64_t)(o->seconds * 1e9) : (int64_t)1000000000 * 1000000;
+  } else if (o->steps <= 0) {
+    // About 0.1 ms for an operand; more for those who ask for more.
+    int64_t each = o->algo == EINI_PATH_AUTO ? 100000 : 1000000;
+    p->s.left = each * n;
+    if (o->algo == EINI_PATH_OPTIMAL || o->algo == EINI_PATH_DP) p->s.left += 2000000000;
+  }
+  EINI_TRY(eini_walk_init(&p->walk, scratch, net, 2 * n - 1));
+  p->ext = EINI_NEW(scratch, double, net->nlabel);
+  p->kid = EINI_NEW(scratch, eini_pair, n);
+  p->trial = EINI_NEW(scratch, eini_pair, n);
+  p->spare = EINI_NEW(scratch, eini_pair, n);
+  p->tmp = EINI_NEW(scratch, int, 2 * n);
+  if (p->ext == NULL || p->kid == NULL || p->trial == NULL || p->spare == NULL ||
+      p->tmp == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  for (int l = 0; l < net->nlabel; l++) p->zeros += net->extent[l] <= 0;
+  for (int l = 0; l < net->nlabel; l++) {
+    p->ext[l] = (double)net->extent[l];
+    if (net->extent[l] <= 0) p->ext[l] = ldexp(1.0, -(p->zeros > 8 ? 480 / p->zeros : 60));
+  }
+  return EIN_OK;
+}
+
+// Keep the trial tree if it is better.
+static int eini_plan_offer(eini_plan *p, const char *method) {
+  double f, l, m;
+  int n = p->s.net->nterm;
+  eini_walk_tree(&p->walk, p->s.net, p->ext, p->trial);
+  eini_walk_costs(&p->walk, p->trial, &f, &l, &m);
+  eini_spend(&p->s, 20 * n);
+  eini_score score = eini_goal_score(p->s.goal, f, l, m);
+  if (p->method != NULL && !eini_score_less(score, p->best)) return 0;
+  eini_pair *t = p->kid;
+  p->kid = p->trial;
+  p->trial = t;
+  p->best = score;
+  p->flops = f;
+  p->largest = l;
+  p->moved = m;
+  p->method = method;
+  if (p->cost != NULL) memcpy(p->cost, p->walk.prod, (size_t)(2 * n - 1) * sizeof(double));
+  return 1;
+}
+
+static void eini_plan_naive(eini_plan *p) {
+  int n = p->s.net->nterm;
+  for (int i = 0; i < n - 1; i++) {
+    p->trial[i][0] = i == 0 ? 0 : n + i - 1;
+    p->trial[i][1] = i + 1;
+  }
+  eini_plan_offer(p, "left to right");
+}
+
+static ein_status eini_plan_greedy(eini_plan *p, double temperature) {
+  // Where results have no more labels than operands (chains), the smallest result is the better
+  // guide; elsewhere it loses to the reduction in memory by far.
+  int n = p->s.net->nterm;
+  double weight = p->s.net->start[n] <= 2 * n + 2 ? 0.1 : 1;
+  if (temperature > 0) {
+    temperature *= eini_random_unit(&p->s.rng);
+    weight = exp(2 * eini_random_unit(&p->s.rng) - 1);
+  }
+  return eini_greedy_run(&p->greedy, temperature, weight, p->trial);
+}
+
+static ein_status eini_plan_exact(eini_plan *p) {
+  eini_mini small;
+  EINI_TRY(eini_mini_load(&small, p->s.arena, p->s.net, p->ext));
+  eini_subset *sub = EINI_NEW(p->s.arena, eini_subset, (int64_t)1 << p->s.net->nterm);
+  if (sub == NULL) return EIN_ERR_NO_MEMORY;
+  int found = eini_exact_run(&p->s, &small, sub, p->best.first, p->trial);
+  if (found > 0) eini_plan_offer(p, "optimal");
+  if (found >= 0) p->proved = 1;
+  return EIN_OK;
+}
+
+static ein_status eini_plan_cdp(eini_plan *p) {
+  eini_mini small;
+  int found;
+  EINI_TRY(eini_mini_load(&small, p->s.arena, p->s.net, p->ext));
+  EINI_TRY(eini_cdp_run(&p->s, &small, p->best.first, p->trial, &found));
+  if (found > 0) eini_plan_offer(p, "connected subsets");
+  if (found >= 0) p->proved = 2;
+  return EIN_OK;
+}
+
+// Work steps left, or an estimate from the clock.
+static double eini_left(const eini_search *s) {
+  double left = (double)s->left, clock = HUGE_VAL;
+  if (s->now_fn != NULL) clock = (s->end - s->now_fn(s->now_user)) * 1e9;
+  return left < clock ? left : clock;
+}
+
+// One round on the tree in w: anneal if `effort` > 0, then windows of all trees and of intervals.
+static int eini_work_round(eini_work *w, double effort) {
+  int n = w->n, rounds = 80;
+  double cost = 80.0 * rounds * n * (1 + w->words / 8.0), most = 0.6 * eini_left(w->s) / cost;
+  if (effort > most) effort = most;
+  if (effort >= 0.25 && eini_anneal(w, 0.1, 2, rounds, (int)(effort * n) + 1)) return 1;
+  if (eini_windows(w, 8, 0) || n <= 8) return w->s->left < 0;
+  return eini_windows(w, EINI_SPAN < 16 + n / 4 ? EINI_SPAN : 16 + n / 4, 1);
+}
+
+// Anneal, and restart from random greedy trees, in turn, for a share of the budget; 0: one round
+// from the best tree.
+static ein_status eini_plan_whole(eini_plan *p, double share) {
+  eini_work w;
+  int n = p->s.net->nterm;
+  double effort = 2, stop = share > 0 ? eini_left(&p->s) * (1 - share) : HUGE_VAL;
+  EINI_TRY(eini_work_init(&w, &p->s, p->s.arena, p->s.net, p->ext));
+  for (int round = 0, over = 0; round == 0 || (!over && eini_left(&p->s) > stop); round++) {
+    int anneal = round % 2;
+    w.score.first = w.score.second = HUGE_VAL;
+    if (round > 0 && !anneal) EINI_TRY(eini_plan_greedy(p, 1));
+    eini_work_load(&w, round == 0 || anneal ? p->kid : p->trial);
+    eini_work_keep(&w);
+    over = eini_work_round(&w, anneal ? effort : 0);
+    if (anneal) effort *= 1.4;
+    memcpy(p->trial, w.best, (size_t)(n - 1) * sizeof(eini_pair));
+    eini_plan_offer(p, anneal ? "annealing" : "random greedy, reconfigured");
+  }
+  return EIN_OK;
+}
+
+// The network of the subtree below a node: open the dearest nodes, k leaves at most.
+// leaf and inner as in eini_window_open.
+static int eini_part_open(eini_plan *p, int v, int k, int *leaf, int *inner) {
+  int n = p->s.net->nterm, count = 1;
+  leaf[0] = v;
+  while (count < k) {
+    int at = -1;
+    for (int i = 0; i < count; i++) {
+      if (leaf[i] >= n && (at < 0 || p->cost[leaf[i]] > p->cost[leaf[at]])) at = i;
+    }
+    if (at < 0) break;
+    int x = leaf[at];
+    inner[count - 1] = x;
+    leaf[at] = p->kid[x - n][0];
+    leaf[count++] = p->kid[x - n][1];
+  }
+  for (int x = 0; x < 2 * n - 1; x++) p->owner[x] = -1;
+  for (int i = 0; i < count; i++) p->owner[leaf[i]] = i;
+  for (int x = 2 * n - 2; x >= n; x--) {
+    if (p->owner[x] < 0) continue;
+    p->owner[p->kid[x - n][0]] = p->owner[p->kid[x - n][1]] = p->owner[x];
+  }
+  return count;
+}
+
+typedef struct eini_part {
+  eini_net net;
+  int64_t *extent;
+  int *start, *labels, *pair;  // pair: part and label, before sorting by part
+  double *ext;
+} eini_part;
+
+static ein_status eini_part_build(eini_part *q, eini_plan *p, eini_arena *arena, const int *leaf,
+                                  int k) {
+  const eini_net *net = p->s.net;
+  int npair = 0, nlabel = 0, total = net->start[net->nterm];
+  q->start = EINI_NEW(arena, int, k + 3);
+  q->labels = EINI_NEW(arena, int, total + net->nlabel);
+  q->pair = EINI_NEW(arena, int, 2 * ((int64_t)total + net->nlabel));
+  q->ext = EINI_NEW(arena, double, net->nlabel);
+  q->extent = EINI_NEW(arena, int64_t, net->nlabel);
+  if (q->start == NULL || q->labels == NULL || q->pair == NULL || q->ext == NULL ||
+      q->extent == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  for (int l = 0; l < net->nlabel; l++) {
+    int first = npair, out = p->walk.out[l];
+    for (int i = p->walk.lstart[l]; i < p->walk.lstart[l + 1]; i++) {
+      int f = p->owner[p->walk.lterm[i]], j = first;
+      if (f < 0) out = 1;
+      while (j < npair && q->pair[2 * j] != f) j++;
+      if (f < 0 || j < npair) continue;
+      q->pair[2 * npair] = f;
+      q->pair[2 * npair++ + 1] = nlabel;
+    }
+    // A label that occurs in one subtree only has been summed there.
+    int inside = npair == first + 1 && !out && leaf[q->pair[2 * first]] >= net->nterm;
+    if (npair == first || inside) {
+      npair = first;
+      continue;
+    }
+    if (out) {
+      q->pair[2 * npair] = k;
+      q->pair[2 * npair++ + 1] = nlabel;
+    }
+    q->ext[nlabel] = p->ext[l];
+    q->extent[nlabel++] = net->extent[l];
+  }
+  for (int i = 0; i < npair; i++) q->start[q->pair[2 * i] + 2]++;
+  for (int t = 0; t <= k; t++) q->start[t + 2] += q->start[t + 1];
+  for (int i = 0; i < npair; i++) q->labels[q->start[q->pair[2 * i] + 1]++] = q->pair[2 * i + 1];
+  q->net.nterm = k;
+  q->net.nlabel = nlabel;
+  q->net.extent = q->extent;
+  q->net.start = q->start;
+  q->net.labels = q->labels;
+  return EIN_OK;
+}
+
+// Work on the part of the best tree below node v.
+static ein_status eini_part_run(eini_plan *p, eini_arena *arena, int v, int k) {
+  eini_part q;
+  eini_work w;
+  int leaf[EINI_PART], inner[EINI_PART], n = p->s.net->nterm;
+  eini_pair kid[EINI_PART];
+  k = eini_part_open(p, v, k, leaf, inner);
+  eini_spend(&p->s, 4 * (int64_t)p->s.net->start[n] + 20000);
+  if (k < 3) return EIN_OK;
+  EINI_TRY(eini_part_build(&q, p, arena, leaf, k));
+  EINI_TRY(eini_work_init(&w, &p->s, arena, &q.net, q.ext));
+  // The tree as it is: number the opened nodes from the last down.
+  for (int i = 0; i < 2 * n - 1; i++) p->tmp[i] = -1;
+  for (int i = 0; i < k; i++) p->tmp[leaf[i]] = i;
+  for (int i = 0; i < k - 1; i++) p->tmp[inner[i]] = 2 * k - 2 - i;
+  for (int i = 0; i < k - 1; i++) {
+    for (int j = 0; j < 2; j++) kid[i][j] = p->tmp[p->kid[inner[k - 2 - i] - n][j]];
+  }
+  w.score.first = w.score.second = HUGE_VAL;
+  eini_work_load(&w, kid);
+  eini_work_keep(&w);
+  if (!eini_work_round(&w, 0)) eini_work_round(&w, 4);
+  memcpy(p->trial, p->kid, (size_t)(n - 1) * sizeof(eini_pair));
+  for (int i = 0; i < k - 1; i++) {
+    for (int j = 0; j < 2; j++) {
+      int c = w.best[i][j];
+      p->trial[inner[k - 2 - i] - n][j] = c < k ? leaf[c] : inner[2 * k - 2 - c];
+    }
+  }
+  eini_tree_sort(n, 2 * n - 2, p->trial, p->spare, p->tmp);
+  memcpy(p->trial, p->spare, (size_t)(n - 1) * sizeof(eini_pair));
+  eini_plan_offer(p, "reconfigured parts");
+  return EIN_OK;
+}
+
+static ein_status eini_plan_parts(eini_plan *p) {
+  int n = p->s.net->nterm, v = 2 * n - 2;
+  p->cost = EINI_NEW(p->s.arena, double, 2 * n);
+  p->owner = EINI_NEW(p->s.arena, int, 2 * n);
+  if (p->cost == NULL || p->owner == NULL) return EIN_ERR_NO_MEMORY;
+  eini_walk_tree(&p->walk, p->s.net, p->ext, p->kid);
+  memcpy(p->cost, p->walk.prod, (size_t)(2 * n - 1) * sizeof(double));
+  while (!eini_spend(&p->s, 1000)) {
+    eini_arena arena;
+    eini_arena_init(&arena, &p->s.arena->al);
+    ein_status status = eini_part_run(p, &arena, v, EINI_PART);
+    eini_arena_free(&arena);
+    EINI_TRY(status);
+    v = n + eini_random_below(&p->s.rng, n - 1);
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_plan_run(eini_plan *p, eini_path_algo algo) {
+  int n = p->s.net->nterm;
+  int whole = (int64_t)n * ((p->s.net->nlabel + 63) / 64) <= EINI_WHOLE;
+  eini_plan_naive(p);
+  if (algo == EINI_PATH_NAIVE) return EIN_OK;
+  int exact = algo == EINI_PATH_AUTO || algo == EINI_PATH_OPTIMAL;
+  if (exact && n <= 7) return eini_plan_exact(p);
+  EINI_TRY(eini_greedy_init(&p->greedy, &p->s, &p->walk, p->ext));
+  EINI_TRY(eini_plan_greedy(p, 0));
+  eini_plan_offer(p, "greedy");
+  if (algo == EINI_PATH_GREEDY || eini_spend(&p->s, 0)) return EIN_OK;
+  int more = n <= 64 ? 8 : 2;
+  for (int i = 0; i < more; i++) {
+    EINI_TRY(eini_plan_greedy(p, 1));
+    eini_plan_offer(p, "random greedy");
+  }
+  if (exact && n <= EINI_EXACT_MAX) {
+    if (n > 11) EINI_TRY(eini_plan_whole(p, 0));
+    return eini_plan_exact(p);
+  }
+  if (!whole) return eini_plan_parts(p);
+  int dp = algo == EINI_PATH_DP || algo == EINI_PATH_OPTIMAL ||
+           (algo == EINI_PATH_AUTO && n <= 32);
+  EINI_TRY(eini_plan_whole(p, !dp ? 1 : algo == EINI_PATH_AUTO ? 0.5 : 0.1));
+  if (dp && n <= EINI_CDP_MAX) EINI_TRY(eini_plan_cdp(p));
+  return p->proved ? EIN_OK : eini_plan_whole(p, 1);
+}
+
+static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
+                                    const eini_path_opts *opts, eini_path *path) {
+  eini_plan p;
+  EINI_TRY(eini_plan_init(&p, scratch, net, opts));
+  EINI_TRY(eini_plan_run(&p, opts->algo));
+  if (opts->algo != EINI_PATH_NAIVE) {
+    eini_tree_sort(net->nterm, 2 * net->nterm - 2, p.kid, p.spare, p.tmp);
+    p.kid = p.spare;
+  }
+  EINI_TRY(eini_tree_to_path(scratch, net->nterm, p.kid, path));
+  path->flops = p.flops;
+  path->largest = p.largest;
+  path->moved = p.moved;
+  if (p.zeros > 0) {
+    eini_walk_tree(&p.walk, net, NULL, p.kid);
+    eini_walk_costs(&p.walk, p.kid, &path->flops, &path->largest, &path->moved);
+  }
+  path->method = p.method;
+  path->proved = p.proved;
+  return EIN_OK;
+}
+
+// Find a contraction order of `net`. The path is in `arena`; nothing else stays there.
+EINI_UNUSED static ein_status eini_path_find(eini_arena *arena, const eini_net *net,
+                                             const eini_path_opts *opts, eini_path *path) {
+  int n = net->nterm;
+  memset(path, 0, sizeof *path);
+  path->method = "trivial";
+  path->proved = 1;
+  if (n == 0) return EIN_OK;
+  if (n > INT_MAX / 8 || net->start[n] > INT_MAX / 8) return EIN_ERR_TOO_LARGE;
+  path->nstep = n == 1 ? 1 : n - 1;
+  path->step = EINI_NEW(arena, eini_pair, path->nstep);
+  if (path->step == NULL) return EIN_ERR_NO_MEMORY;
+  if (n <= 2) {
+    path->step[0][1] = n == 1 ? -1 : 1;
+    return eini_path_cost(arena, net, path);
+  }
+  eini_arena scratch;
+  eini_arena_init(&scratch, &arena->al);
+  scratch.next_size += (size_t)(n < 2000 ? n : 2000) * 320;  // one block for most searches
+  ein_status status = eini_path_find_in(&scratch, net, opts, path);
+  eini_arena_free(&scratch);
+  return status;
+}
+// ================================================================================================
+// >>rewrite  from n-ary statements to sequences of small ones
+// Takes a product of values and its fold; gives statements in a contraction order. Only legal
+// splits (DESIGN: the way of the data); everything else stays one n-ary pass.
+// ================================================================================================
+
+typedef struct eini_split {
+  ein_graph *g;
+  eini_diag *diag;
+  const eini_index *label;  // name and extent of each label id
+  int nlabel;
+  int *local;               // label id -> column of the statement being built, or -1
+  int fold, join;           // join: EINI_OP_MUL, EINI_OP_ADD, ..
+  int numpy;
+  int64_t pos;
+  int serial;               // numbers the temporaries
+} eini_split;
+
+// Appends a copy of a value's expression to *e, its operands numbered from op0 and its index
+// values mapped to columns. Returns the root's node, -1 when out of memory.
+static int eini_value_append(eini_split *sp, eini_expr *e, const eini_value *v, int op0) {
+  int64_t base = e->n;
+  for (int64_t i = 0; i < v->expr.n; i++) {
+    eini_node n = v->expr.node[i];
+    int id;
+    if (n.op == EINI_OP_CALL) {
+      int args[EINI_ARGS_MAX] = {0};
+      for (int k = 0; k < n.arg[2]; k++) args[k] = v->expr.list[n.arg[1] + k] + (int)base;
+      id = eini_expr_call(&sp->g->arena, e, n.pos, n.arg[0], n.arg[2], args);
+      if (id < 0) return -1;
+      continue;
+    }
+    id = eini_expr_add(&sp->g->arena, e, n.op, n.pos, 0, 0, 0);
+    if (id < 0) return -1;
+    if (n.op == EINI_OP_OPERAND) n.arg[0] += op0;
+    if (n.op == EINI_OP_INDEX) n.arg[0] = sp->local[n.arg[0]];
+    for (int k = 0; k < eini_ops[n.op].args; k++) n.arg[k] += (int)base;
+    e->node[id] = n;
+  }
+  return (int)e->n - 1;
+}
+
+// The labels of a statement: the output's in the order of its axes, then the reduced ones.
+static ein_status eini_emit_labels(eini_split *sp, const eini_value *out, int nval,
+                                   const eini_value *const *val, int **list, int *n, int *nfree) {
+  int64_t room = out->nlabel;
+  for (int i = 0; i < nval; i++) room += val[i]->nlabel;
+  int *ids = EINI_NEW(&sp->g->arena, int, room);
+  if (ids == NULL) return EIN_ERR_NO_MEMORY;
+  int at = 0;
+  for (int r = 0; r < out->map->rows; r++) {
+    for (int c = 0; c < out->nlabel; c++) {
+      int id = out->label[c];
+      if (out->map->coef[(int64_t)r * out->nlabel + c] == 0 || sp->local[id] >= 0) continue;
+      sp->local[id] = at;
+      ids[at++] = id;
+    }
+  }
+  for (int c = 0; c < out->nlabel; c++) {  // extent-1 labels may have no coefficient
+    if (sp->local[out->label[c]] >= 0) continue;
+    sp->local[out->label[c]] = at;
+    ids[at++] = out->label[c];
+  }
+  *nfree = at;
+  for (int i = 0; i < nval; i++) {
+    for (int c = 0; c < val[i]->nlabel; c++) {
+      int id = val[i]->label[c];
+      if (sp->local[id] >= 0) continue;
+      sp->local[id] = at;
+      ids[at++] = id;
+    }
+  }
+  *list = ids;
+  *n = at;
+  return EIN_OK;
+}
+
+static void eini_map_columns(const eini_split *sp, const eini_value *v, const ein_zmap *from,
+                             ein_zmap *to) {
+  for (int r = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset[r];
+    for (int c = 0; c < v->nlabel; c++) {
+      to->coef[(int64_t)r * to->cols + sp->local[v->label[c]]] =
+          from->coef[(int64_t)r * v->nlabel + c];
+    }
+  }
+}
+
+// Adds the statement out = fold over the labels out lacks of join(values).
+static ein_status eini_emit(eini_split *sp, const eini_value *out, int nval,
+                            const eini_value *const *val, ein_rest rest) {
+  ein_graph *g = sp->g;
+  int *ids, n, nfree;
+  EINI_TRY(eini_emit_labels(sp, out, nval, val, &ids, &n, &nfree));
+  int nop = 0;
+  for (int i = 0; i < nval; i++) nop += val[i]->nop;
+  int *ops = EINI_NEW(&g->arena, int, nop);
+  if (ops == NULL) return EIN_ERR_NO_MEMORY;
+  nop = 0;
+  for (int i = 0; i < nval; i++) {
+    for (int k = 0; k < val[i]->nop; k++) ops[nop++] = val[i]->op[k];
+  }
+  eini_stmt *s;
+  EINI_TRY(eini_graph_add_stmt(g, out->op[0], n, nop, ops, &s));
+  s->nfree = nfree;
+  s->fold = n > nfree ? sp->fold : EINI_FOLD_NONE;
+  s->numpy = sp->numpy;
+  s->rest = rest;
+  s->pos = sp->pos;
+  for (int i = 0; i < n; i++) s->index[i] = sp->label[ids[i]];
+  eini_map_columns(sp, out, out->map, &s->out_map);
+  int op0 = 0, root = -1;
+  for (int i = 0; i < nval; i++) {
+    for (int k = 0; k < val[i]->nop; k++) eini_map_columns(sp, val[i], &val[i]->map[k], &s->proj[op0 + k]);
+    int r = eini_value_append(sp, &s->expr, val[i], op0);
+    op0 += val[i]->nop;
+    if (r >= 0 && root >= 0) r = eini_expr_add(&g->arena, &s->expr, sp->join, sp->pos, root, r, 0);
+    if (r < 0) return EIN_ERR_NO_MEMORY;
+    root = r;
+  }
+  for (int i = 0; i < n; i++) sp->local[ids[i]] = -1;
+  EINI_TRY(eini_stmt_finish(g, s, sp->diag));
+  eini_tensor_fix_dtype(&g->tensor[out->op[0]]);
+  return EIN_OK;
+}
+
+// A temporary over the given labels, one axis each, and the value that reads (or writes) it.
+static ein_status eini_temp_value(eini_split *sp, int nlabel, const int *label, eini_value *v) {
+  eini_arena *a = &sp->g->arena;
+  memset(v, 0, sizeof *v);
+  v->nlabel = nlabel;
+  v->nop = 1;
+  v->label = EINI_NEW(a, int, nlabel);
+  v->op = EINI_NEW(a, int, 1);
+  v->map = EINI_NEW(a, ein_zmap, 1);
+  int64_t *shape = EINI_NEW(a, int64_t, nlabel);
+  if (v->label == NULL || v->op == NULL || v->map == NULL || shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nlabel; i++) {
+    v->label[i] = label[i];
+    shape[i] = sp->label[label[i]].extent;
+  }
+  eini_sort_ints(v->label, nlabel);
+  EINI_TRY(eini_zmap_new(a, nlabel, nlabel, v->map));
+  for (int i = 0; i < nlabel; i++) {
+    v->map->coef[(int64_t)i * nlabel + eini_find_sorted(v->label, nlabel, label[i])] = 1;
+  }
+  char name[32];
+  int len = snprintf(name, sizeof name, "T.%d", ++sp->serial);
+  EINI_TRY(eini_graph_add_tensor(sp->g, name, len, EIN_ROLE_TEMP, EIN_NONE, nlabel, shape, v->op));
+  return eini_expr_add(a, &v->expr, EINI_OP_OPERAND, sp->pos, 0, 0, 0) < 0 ? EIN_ERR_NO_MEMORY
+                                                                          : EIN_OK;
+}
+
+// Labels of x (and y) that are still needed: in the output or in a value not yet consumed.
+static int eini_kept_labels(const int *uses, const eini_value *x, const eini_value *y, int *kept) {
+  int n = 0;
+  for (int pass = 0; pass < (y == NULL ? 1 : 2); pass++) {
+    const eini_value *v = pass == 0 ? x : y;
+    for (int c = 0; c < v->nlabel; c++) {
+      int id = v->label[c];
+      int inside = 1 + (y != NULL && pass == 0 && eini_find_sorted(y->label, y->nlabel, id) >= 0);
+      if (pass == 1 && eini_find_sorted(x->label, x->nlabel, id) >= 0) continue;
+      if (uses[id] > inside) kept[n++] = id;
+    }
+  }
+  return n;
+}
+
+// Reduces a value over the labels that nothing else needs, in a statement of its own.
+static ein_status eini_prereduce(eini_split *sp, int *uses, eini_value *v, int *kept) {
+  int n = eini_kept_labels(uses, v, NULL, kept);
+  if (n == v->nlabel || n == 0) return EIN_OK;
+  eini_value t;
+  EINI_TRY(eini_temp_value(sp, n, kept, &t));
+  const eini_value *one = v;
+  EINI_TRY(eini_emit(sp, &t, 1, &one, EIN_REST_ERROR));
+  for (int c = 0; c < v->nlabel; c++) uses[v->label[c]]--;
+  for (int c = 0; c < t.nlabel; c++) uses[t.label[c]]++;
+  *v = t;
+  return EIN_OK;
+}
+
+// The network of a product, for the path search.
+static ein_status eini_net_build(eini_arena *a, const eini_split *sp, int nval,
+                                 const eini_value *val, const eini_value *out, eini_net *net) {
+  memset(net, 0, sizeof *net);
+  int64_t total = out->nlabel;
+  for (int k = 0; k < nval; k++) total += val[k].nlabel;
+  int *start = EINI_NEW(a, int, nval + 2), *labels = EINI_NEW(a, int, total + 1);
+  int64_t *extent = EINI_NEW(a, int64_t, sp->nlabel + 1);
+  if (start == NULL || labels == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
+  if (total > INT_MAX - 2) return EIN_ERR_TOO_LARGE;
+  int at = 0;
+  for (int k = 0; k <= nval; k++) {
+    const eini_value *v = k < nval ? &val[k] : out;
+    start[k] = at;
+    for (int c = 0; c < v->nlabel; c++) labels[at++] = v->label[c];
+  }
+  start[nval + 1] = at;
+  for (int i = 0; i < sp->nlabel; i++) extent[i] = sp->label[i].extent;
+  net->nterm = nval;
+  net->nlabel = sp->nlabel;
+  net->extent = extent;
+  net->start = start;
+  net->labels = labels;
+  return EIN_OK;
+}
+
+// Emits a product of values along a path (linear format). val is consumed.
+static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
+                                   const eini_value *out, const eini_path *path, ein_rest rest) {
+  eini_arena *a = &sp->g->arena;
+  int *uses = EINI_NEW(a, int, sp->nlabel), *kept = EINI_NEW(a, int, sp->nlabel);
+  const eini_value **pair = EINI_NEW(a, const eini_value *, nval + 1);
+  if (uses == NULL || kept == NULL || pair == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < nval; k++) {
+    for (int c = 0; c < val[k].nlabel; c++) uses[val[k].label[c]]++;
+  }
+  for (int c = 0; c < out->nlabel; c++) uses[out->label[c]]++;
+  for (int i = 0; i < path->nstep; i++) {
+    int p = path->step[i][0], q = path->step[i][1], last = nval <= 2;
+    eini_value x = val[p], y;
+    memset(&y, 0, sizeof y);
+    if (q >= 0) {
+      y = val[q];
+      EINI_TRY(eini_prereduce(sp, uses, &x, kept));
+      EINI_TRY(eini_prereduce(sp, uses, &y, kept));
+    }
+    eini_value t;
+    const eini_value *target = out;
+    pair[0] = &x;
+    pair[1] = &y;
+    if (!last) {
+      int n = eini_kept_labels(uses, &x, &y, kept);
+      EINI_TRY(eini_temp_value(sp, n, kept, &t));
+      target = &t;
+    }
+    EINI_TRY(eini_emit(sp, target, q >= 0 ? 2 : 1, pair, last ? rest : EIN_REST_ERROR));
+    if (last) break;
+    for (int c = 0; c < x.nlabel; c++) uses[x.label[c]]--;
+    for (int c = 0; c < y.nlabel; c++) uses[y.label[c]]--;
+    for (int c = 0; c < t.nlabel; c++) uses[t.label[c]]++;
+    // Positions as in opt_einsum: both are removed, the result goes to the end.
+    memmove(val + q, val + q + 1, (size_t)(nval - q - 1) * sizeof *val);
+    memmove(val + p, val + p + 1, (size_t)(nval - p - 2) * sizeof *val);
+    nval--;
+    val[nval - 1] = t;
+  }
+  return EIN_OK;
+}
+
+// ---- program statements: find the product, check the law ----
+
+// Does join distribute over fold, and is it a commutative, associative product?
+static int eini_legal_join(const ein_graph *g, int fold, int op) {
+  unsigned joins = fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].joins : eini_folds[fold].joins;
+  switch (op) {
+    case EINI_OP_MUL: return (joins & EIN_JOIN_MUL) && fold != EINI_ANY;
+    case EINI_OP_AND: return fold == EINI_ANY;
+    case EINI_OP_OR: return fold == EINI_ALL;
+    case EINI_OP_ADD: return (joins & EIN_JOIN_ADD) != 0;
+    case EINI_OP_MAX: return (joins & EIN_JOIN_MAX) && fold != EINI_ALL;
+    case EINI_OP_MIN: return (joins & EIN_JOIN_MIN) != 0;
+    default: return 0;
+  }
+}
+
+// Roots of the factors of a typed product; casts stop it, so types never change.
+static ein_status eini_factors(eini_arena *a, const eini_expr *e, int join, int **roots, int *n) {
+  int *stack = EINI_NEW(a, int, e->n + 1), *list = EINI_NEW(a, int, e->n + 1);
+  if (stack == NULL || list == NULL) return EIN_ERR_NO_MEMORY;
+  int top = 0;
+  *n = 0;
+  stack[top++] = (int)e->n - 1;
+  while (top > 0) {
+    int id = stack[--top];
+    const eini_node *v = &e->node[id];
+    if (v->op == join && top + 2 <= e->n && *n + top < e->n) {
+      stack[top++] = v->arg[1];
+      stack[top++] = v->arg[0];
+    } else {
+      list[(*n)++] = id;
+    }
+  }
+  *roots = list;
+  return EIN_OK;
+}
+
+// The sub-expression under a root as a value of its own. label ids are the statement's columns.
+static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, eini_value *v) {
+  eini_arena *a = &g->arena;
+  memset(v, 0, sizeof *v);
+  int *map = EINI_NEW(a, int, root + 1), *opmap = EINI_NEW(a, int, s->noperand + 1);
+  char *need = EINI_NEW(a, char, root + 1), *seen = EINI_NEW(a, char, s->nindex + 1);
+  v->op = EINI_NEW(a, int, s->noperand + 1);
+  v->map = EINI_NEW(a, ein_zmap, s->noperand + 1);
+  v->label = EINI_NEW(a, int, s->nindex + 1);
+  if (map == NULL || opmap == NULL || need == NULL || seen == NULL || v->op == NULL ||
+      v->map == NULL || v->label == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  need[root] = 1;
+  for (int i = root; i >= 0; i--) {
+    const eini_node *n = &s->expr.node[i];
+    for (int k = 0; need[i] && k < eini_node_args(n); k++) need[eini_node_arg(&s->expr, n, k)] = 1;
+  }
+  for (int i = 0; i <= root; i++) {
+    if (!need[i]) continue;
+    eini_node n = s->expr.node[i];
+    if (n.op == EINI_OP_OPERAND) {
+      int k = n.arg[0];
+      if (opmap[k] == 0) {
+        v->op[v->nop] = s->operand[k];
+        v->map[v->nop] = s->proj[k];
+        opmap[k] = ++v->nop;
+        for (int64_t c = 0; c < (int64_t)s->proj[k].rows * s->nindex; c++) {
+          if (s->proj[k].coef[c] != 0) seen[c % s->nindex] = 1;
+        }
+      }
+      n.arg[0] = opmap[k] - 1;
+    } else if (n.op == EINI_OP_INDEX) {
+      seen[n.arg[0]] = 1;
+    }
+    int args[EINI_ARGS_MAX] = {0};
+    for (int k = 0; k < eini_node_args(&n); k++) args[k] = map[eini_node_arg(&s->expr, &n, k)];
+    if (n.op == EINI_OP_CALL) {
+      map[i] = eini_expr_call(a, &v->expr, n.pos, n.arg[0], n.arg[2], args);
+    } else {
+      map[i] = eini_expr_add(a, &v->expr, n.op, n.pos, 0, 0, 0);
+      for (int k = 0; k < eini_ops[n.op].args; k++) n.arg[k] = args[k];
+      if (map[i] >= 0) v->expr.node[map[i]] = n;
+    }
+    if (map[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  for (int c = 0; c < s->nindex; c++) {
+    if (seen[c]) v->label[v->nlabel++] = c;
+  }
+  for (int k = 0; k < v->nop; k++) {  // keep the columns of its own labels only
+    ein_zmap full = v->map[k];
+    EINI_TRY(eini_zmap_new(a, full.rows, v->nlabel, &v->map[k]));
+    for (int r = 0; r < full.rows; r++) {
+      v->map[k].offset[r] = full.offset[r];
+      for (int c = 0; c < v->nlabel; c++) {
+        v->map[k].coef[(int64_t)r * v->nlabel + c] = full.coef[(int64_t)r * full.cols + v->label[c]];
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Factors without an index (literals, params, rank-0 tensors) ride along with the smallest factor.
+static ein_status eini_merge_scalars(eini_split *sp, eini_value *val, int *n) {
+  int best = -1, kept = 0;
+  double low = 0;
+  for (int k = 0; k < *n; k++) {
+    double size = 1;
+    for (int c = 0; c < val[k].nlabel; c++) size *= (double)sp->label[val[k].label[c]].extent;
+    if (val[k].nlabel > 0 && (best < 0 || size < low)) {
+      best = k;
+      low = size;
+    }
+  }
+  if (best < 0) return EIN_OK;
+  eini_arena *a = &sp->g->arena;
+  eini_value *v = &val[best];
+  for (int k = 0; k < *n; k++) {
+    if (val[k].nlabel > 0) continue;
+    eini_value *x = &val[k];
+    int *op = EINI_NEW(a, int, v->nop + x->nop);
+    ein_zmap *map = EINI_NEW(a, ein_zmap, v->nop + x->nop);
+    if (op == NULL || map == NULL) return EIN_ERR_NO_MEMORY;
+    for (int i = 0; i < v->nop; i++) {
+      op[i] = v->op[i];
+      map[i] = v->map[i];
+    }
+    for (int i = 0; i < x->nop; i++) {
+      op[v->nop + i] = x->op[i];
+      EINI_TRY(eini_zmap_new(a, x->map[i].rows, v->nlabel, &map[v->nop + i]));
+      for (int r = 0; r < x->map[i].rows; r++) map[v->nop + i].offset[r] = x->map[i].offset[r];
+    }
+    int left = (int)v->expr.n - 1;
+    int right = eini_value_append(sp, &v->expr, x, v->nop);
+    if (right < 0 || eini_expr_add(a, &v->expr, sp->join, sp->pos, left, right, 0) < 0) {
+      return EIN_ERR_NO_MEMORY;
+    }
+    v->nop += x->nop;
+    v->op = op;
+    v->map = map;
+  }
+  for (int k = 0; k < *n; k++) {
+    if (val[k].nlabel > 0) val[kept++] = val[k];
+  }
+  *n = kept;
+  return EIN_OK;
+}
+
+// Splits one folded statement of a program when that is legal and there are three factors or more,
+// or an index that only one factor has. *done tells whether it was replaced by emitted statements.
+static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini_path_opts *opts,
+                                  eini_path *path, int *done) {
+  ein_graph *g = sp->g;
+  eini_arena *a = &g->arena;
+  *done = 0;
+  int join = s->expr.node[s->expr.n - 1].op, n;
+  if (s->fold == EINI_FOLD_NONE || !eini_legal_join(g, s->fold, join)) return EIN_OK;
+  if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  int *roots;
+  EINI_TRY(eini_factors(a, &s->expr, join, &roots, &n));
+  eini_value *val = EINI_NEW(a, eini_value, n);
+  int *uses = EINI_NEW(a, int, s->nindex);
+  if (val == NULL || uses == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) {
+    EINI_TRY(eini_factor_value(g, s, roots[k], &val[k]));
+    for (int c = 0; c < val[k].nlabel; c++) uses[val[k].label[c]]++;
+  }
+  int alone = 0;
+  for (int c = s->nfree; c < s->nindex; c++) {
+    if (uses[c] == 0) return EIN_OK;  // needs the monoid's power: one pass does it by itself
+    alone += uses[c] == 1 && s->index[c].extent > 1;
+  }
+  sp->label = s->index;
+  sp->nlabel = s->nindex;
+  sp->local = EINI_NEW(a, int, s->nindex);
+  if (sp->local == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < s->nindex; c++) sp->local[c] = -1;
+  sp->fold = s->fold;
+  sp->join = join;
+  sp->numpy = s->numpy;
+  sp->pos = s->pos;
+  int written = n;
+  EINI_TRY(eini_merge_scalars(sp, val, &n));
+  if (n < 2 || (n < 3 && n == written && !alone)) return EIN_OK;
+  eini_value out;
+  memset(&out, 0, sizeof out);
+  out.nlabel = s->nfree;
+  out.label = EINI_NEW(a, int, s->nfree);
+  out.op = EINI_NEW(a, int, 1);
+  out.map = EINI_NEW(a, ein_zmap, 1);
+  if (out.label == NULL || out.op == NULL || out.map == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(a, s->out_map.rows, s->nfree, out.map));
+  out.op[0] = s->out;
+  for (int c = 0; c < s->nfree; c++) out.label[c] = c;
+  for (int r = 0; r < s->out_map.rows; r++) {
+    out.map->offset[r] = s->out_map.offset[r];
+    for (int c = 0; c < s->nfree; c++) {
+      out.map->coef[(int64_t)r * s->nfree + c] = s->out_map.coef[(int64_t)r * s->nindex + c];
+    }
+  }
+  eini_net net;
+  EINI_TRY(eini_net_build(a, sp, n, val, &out, &net));
+  EINI_TRY(eini_path_find(a, &net, opts, path));
+  *done = 1;
+  return eini_split_along(sp, n, val, &out, path, s->rest);
+}
+
+/* ---- elementary functions on padded buffers ------------------------------------------------
+ *
+ * Plain C kernels that compilers turn into vector code: every kernel walks its buffer in
+ * groups of EINI_VLANES lanes, and the lane code is branch free.  n is a multiple of
+ * EINI_VLANES, x and y do not overlap.  Round-to-nearest mode is assumed.
+ *
+ * Method.  Arguments are reduced as by Cody & Waite ("Software Manual for the Elementary
+ * Functions", 1980): a multiple of a constant is subtracted in two parts, the first short enough
+ * for its product to be exact.  Integers are rounded and extracted by adding 1.5 * 2^(p-1), whose
+ * ulp is 1.  The polynomials are weighted minimax or least-squares fits on Chebyshev nodes,
+ * computed with 50 digits, the coefficients rounded to the working format one at a time, lowest
+ * order first, with the others fitted again after each rounding.
+ *
+ * The kernels need strict IEEE evaluation in the type of the operands; where the compiler does
+ * not promise that (x87, fast-math modes), libm does the work instead.  Contraction into fused
+ * multiply-adds is fine.  The floating-point exception flags are left in no particular state.
+ */
+#ifndef EINI_RESTRICT
+#if defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)
+#define EINI_RESTRICT __restrict
+#else
+#define EINI_RESTRICT
+#endif
+#endif
+
+#define EINI_VLANES 16
+
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST) || \
+    !defined(FLT_EVAL_METHOD)
+#define EINI_VMATH_LIBM 1
+#elif FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
+#define EINI_VMATH_LIBM 1
+#else
+#define EINI_VMATH_LIBM 0
+#endif
+
+/* Close to a zero some libm's double functions are several ulp off.  The long double ones have
+ * bits to spare where long double is wider, and are no worse elsewhere. */
+static double eini_libm_sin(double x) {
+  double y = sin(x);
+  return fabs(y) < 1e-6 ? (double)sinl((long double)x) : y;
+}
+
+static double eini_libm_cos(double x) {
+  double y = cos(x);
+  return fabs(y) < 1e-6 ? (double)cosl((long double)x) : y;
+}
+
+#if EINI_VMATH_LIBM
+
+#define EINI_VFUN(name, fn)                                                                   \
+  static void eini_v##name##_f32(int64_t n, const float *EINI_RESTRICT x,                     \
+                                 float *EINI_RESTRICT y) {                                    \
+    int64_t i;                                                                                \
+    for (i = 0; i < n; i++) y[i] = (float)name((double)x[i]);                                 \
+  }                                                                                           \
+  static void eini_v##name##_f64(int64_t n, const double *EINI_RESTRICT x,                    \
+                                 double *EINI_RESTRICT y) {                                   \
+    int64_t i;                                                                                \
+    for (i = 0; i < n; i++) y[i] = fn(x[i]);                                                  \
+  }
+
+EINI_VFUN(exp, exp)
+EINI_VFUN(log, log)
+EINI_VFUN(sin, eini_libm_sin)
+EINI_VFUN(cos, eini_libm_cos)
+EINI_VFUN(tanh, tanh)
+EINI_VFUN(erf, erf)
+
+#undef EINI_VFUN
+
+#else
+
+/* Adding one of these rounds to an integer, which then sits in the low bits of the sum. */
+#define EINI_ROUND64 6755399441055744.0
+#define EINI_ROUND64_BITS 0x4338000000000000u
+#define EINI_ROUND32 12582912.0f
+#define EINI_ROUND32_BITS 0x4b400000u
+
+#define EINI_SIGN64 0x8000000000000000u
+#define EINI_SIGN32 0x80000000u
+
+/* ln 2 = HI + LO; HI times any exponent of the format is exact. */
+#define EINI_LN2HI64 0.69314718055989033
+#define EINI_LN2LO64 5.4979230187083712e-14
+#define EINI_LN2HI32 0.693145752f
+#define EINI_LN2LO32 1.42860677e-06f
+
+static inline uint64_t eini_bits64(double x) {
+  uint64_t u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+
+static inline double eini_from64(uint64_t u) {
+  double x;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+
+static inline uint32_t eini_bits32(float x) {
+  uint32_t u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+
+static inline float eini_from32(uint32_t u) {
+  float x;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+
+/* a where the mask is all ones, b where it is zero */
+static inline double eini_pick64(uint64_t mask, double a, double b) {
+  return eini_from64((eini_bits64(a) & mask) | (eini_bits64(b) & ~mask));
+}
+
+static inline float eini_pick32(uint32_t mask, float a, float b) {
+  return eini_from32((eini_bits32(a) & mask) | (eini_bits32(b) & ~mask));
+}
+
+/* Two Horner steps, the inner of which need not wait for p. */
+static inline double eini_two64(double p, double x, double x2, double hi, double lo) {
+  return p * x2 + (hi * x + lo);
+}
+
+static inline float eini_two32(float p, float x, float x2, float hi, float lo) {
+  return p * x2 + (hi * x + lo);
+}
+
+/* ---- exp ---- */
+
+/* exp(x) = 2^k * result, with k stored modulo 2^64 so that NaN lanes stay defined. */
+static inline double eini_exp_core64(double x, uint64_t *k) {
+  double t = x * 1.4426950408889634 + EINI_ROUND64;
+  double kd = t - EINI_ROUND64;
+  double r = (x - kd * EINI_LN2HI64) - kd * EINI_LN2LO64;
+  double r2 = r * r;
+  double p = 2.5027323383195078e-08 * r + 2.7631567772592245e-07;
+  p = eini_two64(p, r, r2, 2.7557500050335439e-06, 2.4801489110158403e-05);
+  p = eini_two64(p, r, r2, 0.00019841269603845463, 0.0013888888947879597);
+  p = eini_two64(p, r, r2, 0.0083333333334489577, 0.041666666666511636);
+  p = eini_two64(p, r, r2, 0.16666666666666485, 0.50000000000000133);
+  *k = eini_bits64(t) - EINI_ROUND64_BITS;
+  return 1.0 + (r + r2 * p);
+}
+
+static inline float eini_exp_core32(float x, uint32_t *k) {
+  float t = x * 1.44269504f + EINI_ROUND32;
+  float kd = t - EINI_ROUND32;
+  float r = (x - kd * EINI_LN2HI32) - kd * EINI_LN2LO32;
+  float r2 = r * r;
+  float p = 0.00137470546f;
+  p = eini_two32(p, r, r2, 0.00836911518f, 0.0416696332f);
+  p = eini_two32(p, r, r2, 0.166665167f, 0.499999881f);
+  *k = eini_bits32(t) - EINI_ROUND32_BITS;
+  return 1.0f + (r + r2 * p);
+}
+
+/* The full range needs 2^k in two factors: k reaches beyond both ends of the exponent range. */
+static inline double eini_exp64(double x, double clip) {
+  uint64_t k, h;
+  double p;
+  x = x > clip ? clip : x;
+  x = x < -clip ? -clip : x;
+  p = eini_exp_core64(x, &k);
+  k += 2046u;
+  h = k >> 1;
+  return p * eini_from64(h << 52) * eini_from64((k - h) << 52);
+}
+
+static inline float eini_exp32(float x, float clip) {
+  uint32_t k, h;
+  float p;
+  x = x > clip ? clip : x;
+  x = x < -clip ? -clip : x;
+  p = eini_exp_core32(x, &k);
+  k += 254u;
+  h = k >> 1;
+  return p * eini_from32(h << 23) * eini_from32((k - h) << 23);
+}
+
+/* ---- log ---- */
+
+/* x = 2^k * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); s = f / (2 + f) turns log(1 + f) into
+ * the odd series 2 atanh(s) = f - f*f/2 + s * (f*f/2 + R(s*s)). */
+static inline double eini_log64(double x, double inf) {
+  uint64_t ux = eini_bits64(x);
+  /* 2^6 in the exponent field for subnormals (and for the negative, which end as NaN) */
+  uint64_t up = ((ux - 0x0010000000000000u) >> 63) << 58;
+  uint64_t negative = 0u - ((ux & (ux - 1u)) >> 63);
+  uint64_t u = eini_bits64(x * eini_from64(0x3ff0000000000000u + up)) - up +
+               (0x43f0000000000000u - 0x3fe6a09e00000000u);
+  double k = eini_from64((u >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1087.0);
+  double f = eini_from64((u & 0x000fffffffffffffu) + 0x3fe6a09e00000000u) - 1.0;
+  double s = f / (2.0 + f);
+  double z = s * s;
+  double z2 = z * z;
+  double h = 0.5 * f * f;
+  double special = x < inf ? 0.0 : x;
+  double p = 0.1479822813313324;
+  p = eini_two64(p, z, z2, 0.15313835159855219, 0.18183572247145291);
+  p = eini_two64(p, z, z2, 0.22222198430723042, 0.28571428743674254);
+  p = eini_two64(p, z, z2, 0.3999999999940938, 0.66666666666667351);
+  p = p * z;
+  special = x <= 0.0 ? -inf : special;
+  p = k * EINI_LN2HI64 - ((h - (s * (h + p) + k * EINI_LN2LO64)) - f) + special;
+  return eini_from64(eini_bits64(p) | negative);
+}
+
+static inline float eini_log32(float x, float inf) {
+  uint32_t ux = eini_bits32(x);
+  uint32_t up = ((ux - 0x00800000u) >> 31) << 28;
+  uint32_t negative = 0u - ((ux & (ux - 1u)) >> 31);
+  uint32_t u = eini_bits32(x * eini_from32(0x3f800000u + up)) - up + (0x4f800000u - 0x3f3504f3u);
+  float k = (float)(int32_t)(u >> 23) - 159.0f;
+  float f = eini_from32((u & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+  float f2 = f * f;
+  float h = 0.5f * f2;
+  float special = x < inf ? 0.0f : x;
+  float p = 0.0668478906f;
+  p = eini_two32(p, f, f2, -0.116562396f, 0.119057335f);
+  p = eini_two32(p, f, f2, -0.124096259f, 0.142175153f);
+  p = eini_two32(p, f, f2, -0.166677296f, 0.20002228f);
+  p = eini_two32(p, f, f2, -0.250000149f, 0.333333105f);
+  p = p * f * f2;
+  special = x <= 0.0f ? -inf : special;
+  p = k * EINI_LN2HI32 - ((h - (p + k * EINI_LN2LO32)) - f) + special;
+  return eini_from32(eini_bits32(p) | negative);
+}
+
+/* ---- sin and cos ---- */
+
+/* pi/2 in two parts; q * PIO2HI64 is exact for |q| < 2^20, q * PIO2HI32 for |q| < 2^24. */
+#define EINI_PIO2HI64 1.5707963267341256
+#define EINI_PIO2LO64 6.0771005065061922e-11
+#define EINI_PIO2HI32 1.5707963258028030
+#define EINI_PIO2LO32 9.9209357968054043e-10
+#define EINI_TRIG_MAX64 0x4138000000000000u /* the bits of 1.5 * 2^20 */
+#define EINI_TRIG_MAX32 0x4bc00000u /* the bits of 1.5 * 2^24 */
+#define EINI_1_PI 0.31830988618379067
+#define EINI_2_PI 0.63661977236758134
+
+/* sin(|x| + turn * pi/2).  |x| = k * pi/2 + r + lo, and k picks among +-sin(r) and +-cos(r).
+ * The sign bit of *bad is set if |x| is too large, or so near to a multiple of pi/2 that the two
+ * parts of pi/2 do not suffice. */
+static inline double eini_sincos64(double x, uint64_t turn, uint64_t *bad) {
+  double ax = eini_from64(eini_bits64(x) & ~EINI_SIGN64);
+  double t = ax * EINI_2_PI + EINI_ROUND64;
+  double k = t - EINI_ROUND64;
+  double a = ax - k * EINI_PIO2HI64;
+  double b = k * EINI_PIO2LO64;
+  double r = a - b;
+  double lo = (a - r) - b;
+  double z = r * r;
+  double z2 = z * z;
+  double h = 0.5 * z;
+  double w = 1.0 - h;
+  double s = 1.5895850267243964e-10 * z + -2.5050740849276506e-08;
+  double c = -1.1357910262993922e-11 * z + 2.0875687851671615e-09;
+  double ar = eini_from64(eini_bits64(r) & ~EINI_SIGN64);
+  uint64_t q = eini_bits64(t) + turn;
+  *bad = eini_bits64(ar - k * 3.7252902984619141e-09) | (EINI_TRIG_MAX64 - eini_bits64(ax));
+  s = eini_two64(s, z, z2, 2.7557313574001048e-06, -0.00019841269829439168);
+  s = eini_two64(s, z, z2, 0.0083333333333219031, -0.1666666666666663);
+  s = r + (r * z * s + lo);
+  c = eini_two64(c, z, z2, -2.7557314075326331e-07, 2.4801587288453398e-05);
+  c = eini_two64(c, z, z2, -0.0013888888888872334, 0.041666666666666588);
+  c = w + (((1.0 - w) - h) + (z2 * c - r * lo));
+  c = eini_pick64(0u - (q & 1u), c, s);
+  return eini_from64(eini_bits64(c) ^ ((q << 62) & EINI_SIGN64));
+}
+
+static inline double eini_sin64(double x, uint64_t *bad) {
+  double s = eini_sincos64(x, 0, bad);
+  return eini_from64(eini_bits64(s) ^ (eini_bits64(x) & EINI_SIGN64));
+}
+
+static inline double eini_cos64(double x, uint64_t *bad) { return eini_sincos64(x, 1, bad); }
+
+/* f32 lanes go through f64, which leaves two roundings and no hard cases below the limit.  There
+ * is precision to spare for a single polynomial on [-pi/2, pi/2], where k is a multiple of pi;
+ * q = 2k for sin, and for cos(x) = sin(x + pi/2) it is odd. */
+static inline double eini_sin_core32(double ax, double q) {
+  double r = (ax - q * EINI_PIO2HI32) - q * EINI_PIO2LO32;
+  double z = r * r;
+  double z2 = z * z;
+  double p = -2.3887811763556932e-08;
+  p = eini_two64(p, z, z2, 2.7525324822095269e-06, -0.000198408671063206);
+  p = eini_two64(p, z, z2, 0.0083333311006432379, -0.16666666625975399);
+  return r + r * z * p;
+}
+
+static inline float eini_sin32(float x) {
+  uint64_t u = eini_bits64((double)x);
+  double ax = eini_from64(u & ~EINI_SIGN64);
+  double t = ax * EINI_1_PI + EINI_ROUND64;
+  double k = t - EINI_ROUND64;
+  double s = eini_sin_core32(ax, k + k);
+  return (float)eini_from64(eini_bits64(s) ^ ((eini_bits64(t) << 63) ^ (u & EINI_SIGN64)));
+}
+
+static inline float eini_cos32(float x) {
+  double ax = eini_from64(eini_bits64((double)x) & ~EINI_SIGN64);
+  double t = (ax * EINI_1_PI + 0.5) + EINI_ROUND64;
+  double k = t - EINI_ROUND64;
+  double s = eini_sin_core32(ax, k + k - 1.0);
+  return (float)eini_from64(eini_bits64(s) ^ (eini_bits64(t) << 63));
+}
+
+/* ---- tanh ---- */
+
+/* x + x^3 P(x^2)/Q(x^2) near zero, else 1 - 2/(exp(2x) + 1); one division serves both. */
+static inline double eini_tanh64(double x, double clip) {
+  uint64_t u = eini_bits64(x), k;
+  uint64_t a = u & ~EINI_SIGN64;
+  uint64_t low = 0u - ((a - 0x3fe4000000000000u) >> 63); /* |x| < 0.625 */
+  double ax = eini_from64(a);
+  double z = ax * ax;
+  double p = (-0.96439937649511431 * z + -99.28823395289669) * z + -1614.6982482967387;
+  double q = ((z + 112.81223174112841) * z + 2235.5025998146953) * z + 4844.094744890218;
+  double c = ax > clip ? clip : ax;
+  double e = eini_exp_core64(c + c, &k) * eini_from64((k + 1023u) << 52);
+  double num = eini_pick64(low, ax * z * p, -2.0);
+  double den = eini_pick64(low, q, e + 1.0);
+  double base = eini_pick64(low, ax, 1.0);
+  return eini_from64(eini_bits64(base + num / den) | (u & EINI_SIGN64));
+}
+
+static inline float eini_tanh32(float x, float clip) {
+  uint32_t u = eini_bits32(x), k;
+  uint32_t a = u & ~EINI_SIGN32;
+  uint32_t low = 0u - ((a - 0x3f200000u) >> 31); /* |x| < 0.625 */
+  float ax = eini_from32(a);
+  float z = ax * ax;
+  float p = -0.00380947278f * z + -0.823834896f;
+  float q = z + 2.4715066f;
+  float c = ax > clip ? clip : ax;
+  float e = eini_exp_core32(c + c, &k) * eini_from32((k + 127u) << 23);
+  float num = eini_pick32(low, ax * z * p, -2.0f);
+  float den = eini_pick32(low, q, e + 1.0f);
+  float base = eini_pick32(low, ax, 1.0f);
+  return eini_from32(eini_bits32(base + num / den) | (u & EINI_SIGN32));
+}
+
+/* ---- erf ---- */
+
+/* x + x P(x^2) below 1, else 1 - exp(G(x)) with G a fit to log(erfc(x)): erfc is small there, so
+ * its relative error matters less and less. */
+static inline double eini_erf64(double x, double clip) {
+  uint64_t u = eini_bits64(x), k;
+  uint64_t a = u & ~EINI_SIGN64;
+  uint64_t low = 0u - ((a - 0x3ff0000000000000u) >> 63); /* |x| < 1 */
+  double ax = eini_from64(a);
+  double c = ax > clip ? clip : ax;
+  double z = c * c;
+  double z2 = z * z;
+  double g = 1.7174868866107602e-11;
+  double y_low, y_high;
+  double p = -7.7648058950077834e-10 * z + 1.370256913134439e-08;
+  p = eini_two64(p, z, z2, -1.6204216644959769e-07, 1.6446833684025832e-06);
+  p = eini_two64(p, z, z2, -1.4924685750072198e-05, 0.00012055292035174393);
+  p = eini_two64(p, z, z2, -0.0008548325870703971, 0.0052239776046899659);
+  p = eini_two64(p, z, z2, -0.026866170642899308, 0.11283791670942442);
+  p = eini_two64(p, z, z2, -0.37612638903183454, 0.12837916709551256);
+  g = eini_two64(g, c, z, -6.3299243477240135e-10, 1.0594651824859312e-08);
+  g = eini_two64(g, c, z, -1.0512124760395883e-07, 6.6642278382360554e-07);
+  g = eini_two64(g, c, z, -2.5663423512355742e-06, 3.2102332141058531e-06);
+  g = eini_two64(g, c, z, 2.9152268463978148e-05, -0.00023322439866016372);
+  g = eini_two64(g, c, z, 0.00092441801312092827, -0.0021048042062738093);
+  g = eini_two64(g, c, z, 0.000590301270613488, 0.018860526847427173);
+  g = eini_two64(g, c, z, -0.10263489651464047, -0.6366686501144585);
+  g = eini_two64(g, c, z, -1.1283684564542626, -1.0918158117588841e-06);
+  y_low = c + c * p;
+  y_high = 1.0 - eini_exp_core64(g, &k) * eini_from64((k + 1023u) << 52);
+  return eini_from64(eini_bits64(eini_pick64(low, y_low, y_high)) | (u & EINI_SIGN64));
+}
+
+static inline float eini_erf32(float x, float clip) {
+  uint32_t u = eini_bits32(x), k;
+  uint32_t a = u & ~EINI_SIGN32;
+  uint32_t low = 0u - ((a - 0x3f800000u) >> 31); /* |x| < 1 */
+  float ax = eini_from32(a);
+  float c = ax > clip ? clip : ax;
+  float z = c * c;
+  float z2 = z * z;
+  float p = 7.80689807e-05f;
+  float g = 0.000187279715f;
+  float y_low, y_high;
+  p = eini_two32(p, z, z2, -0.000799785252f, 0.0051871622f);
+  p = eini_two32(p, z, z2, -0.0268533472f, 0.112835787f);
+  p = eini_two32(p, z, z2, -0.37612626f, 0.128379166f);
+  g = eini_two32(g, c, z, -0.00295622251f, 0.0218713116f);
+  g = eini_two32(g, c, z, -0.103174232f, -0.638069272f);
+  g = eini_two32(g, c, z, -1.12713349f, -0.000330891373f);
+  y_low = c + c * p;
+  y_high = 1.0f - eini_exp_core32(g, &k) * eini_from32((k + 127u) << 23);
+  return eini_from32(eini_bits32(eini_pick32(low, y_low, y_high)) | (u & EINI_SIGN32));
+}
+
+/* ---- the kernels ---- */
+
+/* The clip values are volatile to keep them from the optimiser, which otherwise evaluates the
+ * clipped case at compile time and so gives every lane a branch. */
+#define EINI_VFUN(name, type, suffix, lane, clip_value)                                       \
+  static void eini_v##name##_##suffix(int64_t n, const type *EINI_RESTRICT x,                 \
+                                      type *EINI_RESTRICT y) {                                \
+    static const volatile type clip_source = clip_value;                                      \
+    const type clip = clip_source;                                                            \
+    int64_t i;                                                                                \
+    int j;                                                                                    \
+    for (i = 0; i < n; i += EINI_VLANES) {                                                    \
+      for (j = 0; j < EINI_VLANES; j++) y[i + j] = lane(x[i + j], clip);                      \
+    }                                                                                         \
+  }
+
+EINI_VFUN(exp, float, f32, eini_exp32, 104.0f)
+EINI_VFUN(log, float, f32, eini_log32, (float)HUGE_VAL)
+EINI_VFUN(tanh, float, f32, eini_tanh32, 10.0f)
+EINI_VFUN(erf, float, f32, eini_erf32, 3.95f)
+EINI_VFUN(exp, double, f64, eini_exp64, 746.0)
+EINI_VFUN(log, double, f64, eini_log64, HUGE_VAL)
+EINI_VFUN(tanh, double, f64, eini_tanh64, 20.0)
+EINI_VFUN(erf, double, f64, eini_erf64, 5.95)
+
+#undef EINI_VFUN
+
+/* Lanes beyond the reach of the reduction are rare; libm does them over again. */
+#define EINI_VTRIG(name)                                                                      \
+  static void eini_redo_##name##_f64(const double *x, double *y, const uint64_t *bad) {       \
+    int j;                                                                                    \
+    for (j = 0; j < EINI_VLANES; j++) {                                                       \
+      if ((bad[j] & EINI_SIGN64) != 0) y[j] = eini_libm_##name(x[j]);                         \
+    }                                                                                         \
+  }                                                                                           \
+  static void eini_v##name##_f64(int64_t n, const double *EINI_RESTRICT x,                    \
+                                 double *EINI_RESTRICT y) {                                   \
+    int64_t i;                                                                                \
+    int j;                                                                                    \
+    for (i = 0; i < n; i += EINI_VLANES) {                                                    \
+      uint64_t any = 0, bad[EINI_VLANES];                                                     \
+      for (j = 0; j < EINI_VLANES; j++) {                                                     \
+        y[i + j] = eini_##name##64(x[i + j], &bad[j]);                                        \
+        any |= bad[j];                                                                        \
+      }                                                                                       \
+      if ((any & EINI_SIGN64) != 0) eini_redo_##name##_f64(x + i, y + i, bad);                \
+    }                                                                                         \
+  }                                                                                           \
+  static void eini_redo_##name##_f32(const float *x, float *y) {                              \
+    int j;                                                                                    \
+    for (j = 0; j < EINI_VLANES; j++) {                                                       \
+      if ((eini_bits32(x[j]) & ~EINI_SIGN32) > EINI_TRIG_MAX32) {                             \
+        y[j] = (float)name((double)x[j]);                                                     \
+      }                                                                                       \
+    }                                                                                         \
+  }                                                                                           \
+  static void eini_v##name##_f32(int64_t n, const float *EINI_RESTRICT x,                     \
+                                 float *EINI_RESTRICT y) {                                    \
+    int64_t i;                                                                                \
+    int j;                                                                                    \
+    for (i = 0; i < n; i += EINI_VLANES) {                                                    \
+      uint32_t any = 0;                                                                       \
+      for (j = 0; j < EINI_VLANES; j++) {                                                     \
+        any |= EINI_TRIG_MAX32 - (eini_bits32(x[i + j]) & ~EINI_SIGN32);                      \
+      }                                                                                       \
+      for (j = 0; j < EINI_VLANES; j++) y[i + j] = eini_##name##32(x[i + j]);                 \
+      if ((any & EINI_SIGN32) != 0) eini_redo_##name##_f32(x + i, y + i);                     \
+    }                                                                                         \
+  }
+
+EINI_VTRIG(sin)
+EINI_VTRIG(cos)
+
+#undef EINI_VTRIG
+
+#endif /* EINI_VMATH_LIBM */
+// ================================================================================================
+// >>contract  out[b,m,n] = store( sum over k of P[b,m,k] * Q[b,k,n] )
+// Takes two operands (strided, or values of an expression) and a store; works in one dtype.
+// Invariant: an element's additions over k have one order, whatever m, n, batch and position.
+// ================================================================================================
+
+// One fused group of indices, row-major; no axes means extent 1. Fuse axes beforehand, and order
+// them so that small strides come last.
+typedef struct eini_axes {
+  int n;
+  const int64_t *extent;
+} eini_axes;
+
+// P or Q as packing sees it. Strides are in elements of the operand.
+typedef struct eini_side {
+  int nop;                       // operands read
+  const char *const *base;       // [nop] address of the element at index 0 of everything
+  const int *esize;              // [nop] bytes per element
+  const int64_t *const *row;     // [nop] strides over m (P) or n (Q)
+  const int64_t *const *k;       // [nop] strides over k
+  const int64_t *const *batch;   // [nop] strides over batch
+  int plain;                     // 1: one operand, stored in the compute dtype, no function
+  int conj;                      // 1: a plain complex operand is conjugated
+  // Otherwise: values at n points, point i at base[op] + off[op][i] elements. off is 64-aligned
+  // and n at most EINI_POINTS; out is in the compute dtype.
+  void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
+                  void *out);
+  void *user;
+} eini_side;
+
+typedef struct eini_contract {
+  ein_dtype type;                // compute dtype: i32 i64 f32 f64 c64 c128
+  eini_axes batch, m, n, k;      // products of extents fit 63 bits
+  eini_side p, q;
+  char *out;
+  const int64_t *out_batch, *out_m, *out_n;  // strides in elements of the output
+  int out_size;                  // bytes per element of the output
+  int plain_out;                 // 1: the output has the compute dtype and is overwritten
+  // Otherwise: what the store reads besides the sums (C, bias, ..), each with its own strides.
+  int nextra;
+  const char *const *extra_base;
+  const int *extra_size;
+  const int64_t *const *extra_batch, *const *extra_m, *const *extra_n;
+  // n sums go to out + off[i] elements, extra e at base[e] + xoff[e][i] elements; every element is
+  // stored once.
+  void (*emit_fn)(void *user, int64_t n, const void *acc, char *out, const int64_t *off,
+                  const char *const *base, const int64_t *const *xoff);
+  void *emit_user;
+  // Set by eini_contract_plan.
+  int path;                      // an eini_contract_path
+  int swap;                      // 1: computed as its transpose
+  int path_rows;                 // 1: a streamed matrix is read along k, not m
+} eini_contract;
+
+// EINI_SMALL: no packing, for tiny problems. EINI_STREAM: matrix times vector, the matrix is read
+// once, in place. EINI_BLOCK: packed blocks. A small contract may be cut along batch, the others
+// along batch, m and n, with the same bits.
+typedef enum eini_contract_path { EINI_BLOCK, EINI_STREAM, EINI_SMALL } eini_contract_path;
+
+// Register tiles are ROWS x COLS short arrays of V elements, which compilers keep in vector
+// registers when a loop over V is one vector (gcc) or long enough to be vectorised before it is
+// unrolled (clang). EINI_TILE_(X, T, V) lists X(T, V, row, column).
+#define EINI_TILE_2x1(X, T, V) X(T, V, 0, 0) X(T, V, 1, 0)
+#define EINI_TILE_2x2(X, T, V) X(T, V, 0, 0) X(T, V, 0, 1) X(T, V, 1, 0) X(T, V, 1, 1)
+#define EINI_TILE_4x2(X, T, V) \
+  EINI_TILE_2x2(X, T, V) X(T, V, 2, 0) X(T, V, 2, 1) X(T, V, 3, 0) X(T, V, 3, 1)
+#define EINI_TILE_6x2(X, T, V) \
+  EINI_TILE_4x2(X, T, V) X(T, V, 4, 0) X(T, V, 4, 1) X(T, V, 5, 0) X(T, V, 5, 1)
+#define EINI_TILE_8x2(X, T, V) \
+  EINI_TILE_6x2(X, T, V) X(T, V, 6, 0) X(T, V, 6, 1) X(T, V, 7, 0) X(T, V, 7, 1)
+#define EINI_TILE_10x2(X, T, V) \
+  EINI_TILE_8x2(X, T, V) X(T, V, 8, 0) X(T, V, 8, 1) X(T, V, 9, 0) X(T, V, 9, 1)
+
+// Rows, columns and bytes of a tile's vectors: R, C, B for reals of 4 and 8 bytes, then for the
+// real and imaginary planes of complex numbers.
+#define EINI_TILE__(r, c) EINI_TILE_##r##x##c
+#define EINI_TILE_(r, c) EINI_TILE__(r, c)
+#if defined(__AVX512F__)
+#define EINI_R4 10
+#define EINI_C4 2
+#define EINI_B4 64
+#define EINI_R8 10
+#define EINI_C8 2
+#define EINI_B8 64
+#define EINI_RC 4
+#define EINI_CC 2
+#define EINI_BC 64
+#define EINI_W4 16
+#define EINI_W8 8
+#elif defined(__AVX__) && defined(__clang__)
+#define EINI_R4 6
+#define EINI_C4 2
+#define EINI_B4 32
+#define EINI_R8 2
+#define EINI_C8 2
+#define EINI_B8 128
+#define EINI_RC 2
+#define EINI_CC 1
+#define EINI_BC 64
+#define EINI_W4 8
+#define EINI_W8 4
+#elif defined(__AVX__)
+#define EINI_R4 4
+#define EINI_C4 2
+#define EINI_B4 32
+#define EINI_R8 4
+#define EINI_C8 2
+#define EINI_B8 32
+#define EINI_RC 2
+#define EINI_CC 2
+#define EINI_BC 32
+#define EINI_W4 8
+#define EINI_W8 4
+#elif defined(__clang__) && !defined(__aarch64__)
+#define EINI_R4 4
+#define EINI_C4 2
+#define EINI_B4 16
+#define EINI_R8 2
+#define EINI_C8 1
+#define EINI_B8 128
+#define EINI_RC 2
+#define EINI_CC 1
+#define EINI_BC 64
+#define EINI_W4 4
+#define EINI_W8 4
+#else
+#define EINI_R4 4
+#define EINI_C4 2
+#define EINI_B4 16
+#define EINI_R8 4
+#define EINI_C8 2
+#define EINI_B8 16
+#define EINI_RC 2
+#define EINI_CC 2
+#define EINI_BC 16
+#define EINI_W4 4
+#define EINI_W8 2
+#endif
+
+#define EINI_POINTS 1024          // points per call of fill_fn and emit_fn; block of a streamed vector
+#define EINI_ACROSS 48           // k up to which tiles go along the rows of the output
+#define EINI_PANEL_BYTES 24576   // a packed panel of Q: half of a first-level cache
+#define EINI_BLOCK_BYTES 393216  // a packed block of P: a share of a second-level cache
+#define EINI_WIDE_BYTES 3145728  // a packed block of Q
+#define EINI_SUMS_BYTES 2097152  // sums kept between blocks of k when the output cannot hold them
+
+// What the small path needs: extents and strides of a plain contract of one axis per group.
+typedef struct eini_small {
+  int64_t m, n, k, pm, pk, qk, qn, om, on;
+  int psign, qsign;  // -1: conjugated
+} eini_small;
+
+#define EINI_ACC(T, V, i, c) T acc##i##c[V];
+#define EINI_LOAD(T, V, i, c) acc##i##c[j] = out[ro[i] + (c) * (V) + j];
+#define EINI_ZERO(T, V, i, c) acc##i##c[j] = 0;
+#define EINI_FMA(T, V, i, c) acc##i##c[j] += a[i] * b[(c) * (V) + j];
+#define EINI_STORE(T, V, i, c) out[ro[i] + (c) * (V) + j] = acc##i##c[j];
+#define EINI_ACC2(T, V, i, c) T re##i##c[V], im##i##c[V];
+#define EINI_LOAD2(T, V, i, c)                 \
+  re##i##c[j] = out[ro[i] + (c) * (V) + j];    \
+  im##i##c[j] = out[ro[i] + plane + (c) * (V) + j];
+#define EINI_ZERO2(T, V, i, c) re##i##c[j] = im##i##c[j] = 0;
+#define EINI_FMA2(T, V, i, c)                                                      \
+  re##i##c[j] += a[i] * b[(c) * (V) + j];                                          \
+  re##i##c[j] -= a[EINI_RC + i] * b[((c) + EINI_CC) * (V) + j];                    \
+  im##i##c[j] += a[i] * b[((c) + EINI_CC) * (V) + j];                              \
+  im##i##c[j] += a[EINI_RC + i] * b[(c) * (V) + j];
+#define EINI_STORE2(T, V, i, c)                \
+  out[ro[i] + (c) * (V) + j] = re##i##c[j];    \
+  out[ro[i] + plane + (c) * (V) + j] = im##i##c[j];
+
+// The kernels of one element type. Integers are instantiated unsigned, so that they wrap.
+// kernel:  out[i,j] (+)= sum over p of a[p,i] * b[p,j], a tile; row i of out is at ro[i]
+// kernel2: the same for complex planes, a[p,re/im,i] * b[p,re/im,j]
+// pack:    dst[p,i] = src[row[i] + k[p]], elements of n T; n == 2: dst[p,re/im,i], imag * sign
+// dot:     sum += sign * the sum of a[i] * x[i], in lanes
+// axpy:    y[i] += a[0][i]*x[0] + .. + a[3][i]*x[3], in this order; x[1] and x[3] times sign
+#define EINI_KERNELS(name, T, R, C, V, VC)                                                        \
+  static void eini_kernel_##name(int64_t kc, const void *ap, const void *bp, void *op,            \
+                                 const int64_t *EINI_RESTRICT ro, int load) {                     \
+    const T *EINI_RESTRICT a = (const T *)ap;                                                     \
+    const T *EINI_RESTRICT b = (const T *)bp;                                                     \
+    T *EINI_RESTRICT out = (T *)op;                                                               \
+    EINI_TILE_(R, C)(EINI_ACC, T, V)                                                              \
+    if (load) {                                                                                   \
+      for (int j = 0; j < (V); j++) { EINI_TILE_(R, C)(EINI_LOAD, T, V) }                         \
+    } else {                                                                                      \
+      for (int j = 0; j < (V); j++) { EINI_TILE_(R, C)(EINI_ZERO, T, V) }                         \
+    }                                                                                             \
+    for (int64_t p = 0; p < kc; p++, a += (R), b += (C) * (V)) {                                  \
+      for (int j = 0; j < (V); j++) { EINI_TILE_(R, C)(EINI_FMA, T, V) }                          \
+    }                                                                                             \
+    for (int j = 0; j < (V); j++) { EINI_TILE_(R, C)(EINI_STORE, T, V) }                          \
+  }                                                                                               \
+  EINI_UNUSED static void eini_kernel2_##name(int64_t kc, const void *ap, const void *bp,         \
+                                              void *op, const int64_t *EINI_RESTRICT ro,          \
+                                              int load) {                                         \
+    const T *EINI_RESTRICT a = (const T *)ap;                                                     \
+    const T *EINI_RESTRICT b = (const T *)bp;                                                     \
+    T *EINI_RESTRICT out = (T *)op;                                                               \
+    enum { plane = EINI_RC * EINI_CC * (VC) };                                                    \
+    EINI_TILE_(EINI_RC, EINI_CC)(EINI_ACC2, T, VC)                                                \
+    if (load) {                                                                                   \
+      for (int j = 0; j < (VC); j++) { EINI_TILE_(EINI_RC, EINI_CC)(EINI_LOAD2, T, VC) }          \
+    } else {                                                                                      \
+      for (int j = 0; j < (VC); j++) { EINI_TILE_(EINI_RC, EINI_CC)(EINI_ZERO2, T, VC) }          \
+    }                                                                                             \
+    for (int64_t p = 0; p < kc; p++, a += 2 * EINI_RC, b += 2 * EINI_CC * (VC)) {                 \
+      for (int j = 0; j < (VC); j++) { EINI_TILE_(EINI_RC, EINI_CC)(EINI_FMA2, T, VC) }           \
+    }                                                                                             \
+    for (int j = 0; j < (VC); j++) { EINI_TILE_(EINI_RC, EINI_CC)(EINI_STORE2, T, VC) }           \
+  }                                                                                               \
+  static void eini_pack_##name(const char *src, const int64_t *row, int64_t width,                \
+                               const int64_t *k, int64_t kc, int n, int sign, void *dst) {        \
+    enum { size = (int)sizeof(T), unit = (C) * (V) * (int)sizeof(T) };                            \
+    T *d = (T *)dst;                                                                              \
+    int64_t run = 1;                                                                              \
+    while (run < width && row[run] == row[0] + run) run++;                                        \
+    if (n == 2) {                                                                                 \
+      for (int64_t p = 0; p < kc; p++, d += 2 * width) {                                          \
+        const char *s = src + k[p] * 2 * size;                                                    \
+        for (int64_t i = 0; i < width; i++) {                                                     \
+          T z[2];                                                                                 \
+          memcpy(z, s + row[i] * 2 * size, sizeof z);                                             \
+          d[i] = z[0];                                                                            \
+          d[width + i] = sign < 0 ? (T)0 - z[1] : z[1];                                           \
+        }                                                                                         \
+      }                                                                                           \
+    } else if (run < width) { /* row by row: reads run along k, writes stay in a near cache */    \
+      for (int64_t i = 0; i < width; i++) {                                                       \
+        const char *s = src + row[i] * size;                                                      \
+        for (int64_t p = 0; p < kc; p++) memcpy(d + p * width + i, s + k[p] * size, sizeof(T));   \
+      }                                                                                           \
+    } else if (width * size == unit) {                                                            \
+      src += row[0] * size;                                                                       \
+      for (int64_t p = 0; p < kc; p++) memcpy(d + p * width, src + k[p] * size, unit);            \
+    } else {                                                                                      \
+      src += row[0] * size;                                                                       \
+      size_t z = (size_t)(width * size);                                                          \
+      for (int64_t p = 0; p < kc; p++, d += width) memcpy(d, src + k[p] * size, z);               \
+    }                                                                                             \
+  }                                                                                               \
+  static void eini_dot_##name(int64_t n, const void *ap, const void *xp, int sign, void *sum) {   \
+    enum { L = 256 / (int)sizeof(T) };                                                            \
+    const T *EINI_RESTRICT a = (const T *)ap;                                                     \
+    const T *EINI_RESTRICT x = (const T *)xp;                                                     \
+    T lane[L], tail = 0;                                                                          \
+    for (int l = 0; l < L; l++) lane[l] = 0;                                                      \
+    for (; n >= L; n -= L, a += L, x += L) {                                                      \
+      for (int l = 0; l < L; l++) lane[l] += a[l] * x[l];                                         \
+    }                                                                                             \
+    for (int64_t i = 0; i < n; i++) tail += a[i] * x[i];                                          \
+    for (int h = L / 2; h > 0; h /= 2) {                                                          \
+      for (int l = 0; l < h; l++) lane[l] += lane[l + h];                                         \
+    }                                                                                             \
+    lane[0] += tail;                                                                              \
+    *(T *)sum += sign < 0 ? (T)0 - lane[0] : lane[0];                                             \
+  }                                                                                               \
+  static void eini_axpy_##name(int64_t n, const void *const *ap, const void *xp, int sign,        \
+                               void *yp) {                                                        \
+    enum { L = 64 / (int)sizeof(T) };                                                             \
+    const T *x = (const T *)xp;                                                                   \
+    const T x0 = x[0], x1 = sign < 0 ? (T)0 - x[1] : x[1];                                        \
+    const T x2 = x[2], x3 = sign < 0 ? (T)0 - x[3] : x[3];                                        \
+    T part[5][L];                                                                                 \
+    for (int64_t i = 0; i < n; i += L) {                                                          \
+      const T *a0 = (const T *)ap[0] + i, *a1 = (const T *)ap[1] + i;                             \
+      const T *a2 = (const T *)ap[2] + i, *a3 = (const T *)ap[3] + i;                             \
+      T *y = (T *)yp + i;                                                                         \
+      const size_t left = n - i < L ? (size_t)(n - i) * sizeof(T) : sizeof part[0];               \
+      if (left < sizeof part[0]) { /* one code for all elements: one rounding */                  \
+        memset(part, 0, sizeof part);                                                             \
+        memcpy(part[0], a0, left), memcpy(part[1], a1, left), memcpy(part[2], a2, left);          \
+        memcpy(part[3], a3, left), memcpy(part[4], y, left);                                      \
+        a0 = part[0], a1 = part[1], a2 = part[2], a3 = part[3], y = part[4];                      \
+      }                                                                                           \
+      T s[L];                                                                                     \
+      for (int l = 0; l < L; l++) {                                                               \
+        s[l] = (((y[l] + a0[l] * x0) + a1[l] * x1) + a2[l] * x2) + a3[l] * x3;                    \
+      }                                                                                           \
+      if (left < sizeof part[0]) {                                                                \
+        memcpy((T *)yp + i, s, left);                                                             \
+      } else {                                                                                    \
+        memcpy(y, s, sizeof s);                                                                   \
+      }                                                                                           \
+    }                                                                                             \
+  }
+
+#define EINI_TILE_8x1(X, T, V) \
+  EINI_TILE_2x1(X, T, V) X(T, V, 2, 0) X(T, V, 3, 0) X(T, V, 4, 0) X(T, V, 5, 0) \
+  X(T, V, 6, 0) X(T, V, 7, 0)
+#define EINI_FMA_IN_PLACE(T, V, i, c) acc##i##c[j] += a[i * pm] * b[j];
+#define EINI_STORE_IN_PLACE(T, V, i, c) o[i * om + j * on] = acc##i##c[j];
+// out[m,n] = sum over k of p[m,k] * q[k,n], no packing: 8 x W and 1 x W tiles; the last columns
+// overlap those before. Narrow outputs by dot products; complex numbers by small2.
+#define EINI_SMALL_KERNELS(name, T, W)                                                            \
+  static void eini_small_##name(const eini_small *s, const void *pp, const void *qp, void *op,    \
+                                void *tmp) {                                                      \
+    const T *p = (const T *)pp, *q = (const T *)qp;                                               \
+    T *out = (T *)op;                                                                             \
+    const int64_t m = s->m, n = s->n, kn = s->k, pm = s->pm, pk = s->pk, om = s->om, on = s->on;  \
+    int64_t qk = s->qk, qn = s->qn;                                                               \
+    if (qn != 1 && m >= 4 && n >= (W)) { /* q[k,n], once for all rows */                          \
+      T *t = (T *)tmp;                                                                            \
+      for (int64_t j = 0; j < n; j++) {                                                           \
+        for (int64_t k = 0; k < kn; k++) t[k * n + j] = q[k * qk + j * qn];                       \
+      }                                                                                           \
+      q = t, qk = n, qn = 1;                                                                      \
+    }                                                                                             \
+    for (int64_t i = 0; i < m && (n < (W) || qn != 1); i++) {                                     \
+      for (int64_t j = 0; j < n; j++) {                                                           \
+        const T *a = p + i * pm, *b = q + j * qn;                                                 \
+        T sum = 0;                                                                                \
+        for (int64_t k = 0; k < kn; k++) sum += a[k * pk] * b[k * qk];                            \
+        out[i * om + j * on] = sum;                                                               \
+      }                                                                                           \
+    }                                                                                             \
+    const int64_t tiles = n < (W) || qn != 1 ? 0 : (n + (W) - 1) / (W);                           \
+    for (int64_t i = 0, rows; i < m; i += rows) {                                                 \
+      rows = m - i >= 8 ? 8 : 1;                                                                  \
+      for (int64_t t = 0; t < tiles; t++) {                                                       \
+        const int64_t n0 = t == tiles - 1 ? n - (W) : t * (W);                                    \
+        const T *EINI_RESTRICT a = p + i * pm, *EINI_RESTRICT b = q + n0;                         \
+        T *o = out + i * om + n0 * on;                                                            \
+        EINI_TILE_8x1(EINI_ACC, T, W)                                                             \
+        for (int j = 0; j < (W); j++) { EINI_TILE_8x1(EINI_ZERO, T, W) }                          \
+        if (rows == 8) {                                                                          \
+          for (int64_t k = 0; k < kn; k++, a += pk, b += qk) {                                    \
+            for (int j = 0; j < (W); j++) { EINI_TILE_8x1(EINI_FMA_IN_PLACE, T, W) }              \
+          }                                                                                       \
+          for (int j = 0; j < (W); j++) { EINI_TILE_8x1(EINI_STORE_IN_PLACE, T, W) }              \
+        } else {                                                                                  \
+          for (int64_t k = 0; k < kn; k++, a += pk, b += qk) {                                    \
+            for (int j = 0; j < (W); j++) acc00[j] += a[0] * b[j];                                \
+          }                                                                                       \
+          for (int j = 0; j < (W); j++) o[j * on] = acc00[j];                                     \
+        }                                                                                         \
+      }                                                                                           \
+    }                                                                                             \
+  }                                                                                               \
+  EINI_UNUSED static void eini_small2_##name(const eini_small *s, const void *pp, const void *qp, \
+                                             void *op, void *tmp) {                               \
+    const T *p = (const T *)pp, *q = (const T *)qp;                                               \
+    T *out = (T *)op;                                                                             \
+    const T ps = (T)s->psign, qs = (T)s->qsign;                                                   \
+    (void)tmp;                                                                                    \
+    for (int64_t i = 0; i < s->m; i++) {                                                          \
+      for (int64_t j = 0; j < s->n; j++) {                                                        \
+        const T *a = p + 2 * i * s->pm, *b = q + 2 * j * s->qn;                                   \
+        T re = 0, im = 0, *o = out + 2 * (i * s->om + j * s->on);                                 \
+        for (int64_t k = 0; k < s->k; k++, a += 2 * s->pk, b += 2 * s->qk) {                      \
+          const T ai = ps * a[1], bi = qs * b[1];                                                 \
+          re += a[0] * b[0], re -= ai * bi;                                                       \
+          im += a[0] * bi, im += ai * b[0];                                                       \
+        }                                                                                         \
+        o[0] = re, o[1] = im;                                                                     \
+      }                                                                                           \
+    }                                                                                             \
+  }
+EINI_KERNELS(f32, float, EINI_R4, EINI_C4, EINI_B4 / 4, EINI_BC / 4)
+EINI_SMALL_KERNELS(f32, float, EINI_W4)
+EINI_SMALL_KERNELS(f32_narrow, float, 4)
+EINI_KERNELS(f64, double, EINI_R8, EINI_C8, EINI_B8 / 8, EINI_BC / 8)
+EINI_SMALL_KERNELS(f64, double, EINI_W8)
+EINI_SMALL_KERNELS(f64_narrow, double, 4)
+EINI_KERNELS(i32, uint32_t, EINI_R4, EINI_C4, EINI_B4 / 4, EINI_BC / 4)
+EINI_SMALL_KERNELS(i32, uint32_t, EINI_W4)
+EINI_SMALL_KERNELS(i32_narrow, uint32_t, 4)
+EINI_KERNELS(i64, uint64_t, EINI_R8, EINI_C8, EINI_B8 / 8, EINI_BC / 8)
+EINI_SMALL_KERNELS(i64, uint64_t, EINI_W8)
+EINI_SMALL_KERNELS(i64_narrow, uint64_t, 4)
+#undef EINI_KERNELS
+#undef EINI_SMALL_KERNELS
+#undef EINI_FMA_IN_PLACE
+#undef EINI_STORE_IN_PLACE
+#undef EINI_ACC
+#undef EINI_LOAD
+#undef EINI_ZERO
+#undef EINI_FMA
+#undef EINI_STORE
+#undef EINI_ACC2
+#undef EINI_LOAD2
+#undef EINI_ZERO2
+#undef EINI_FMA2
+#undef EINI_STORE2
+
+// Kernels and block sizes of one compute dtype. size: bytes of a real; an element has `planes`.
+typedef struct eini_ckern {
+  int size, planes, mr, nr;
+  int64_t kc, mc, nc;
+  void (*kernel)(int64_t kc, const void *a, const void *b, void *out, const int64_t *ro, int load);
+  void (*pack)(const char *src, const int64_t *row, int64_t width, const int64_t *k, int64_t kc,
+               int n, int sign, void *dst);
+  void (*dot)(int64_t n, const void *a, const void *x, int sign, void *sum);
+  void (*axpy)(int64_t n, const void *const *a, const void *x, int sign, void *y);
+  int wide;  // columns from which small is better than narrow
+  void (*small)(const eini_small *s, const void *p, const void *q, void *out, void *tmp);
+  void (*narrow)(const eini_small *s, const void *p, const void *q, void *out, void *tmp);
+} eini_ckern;
+
+// kc from the panel of Q, mc and nc from kc; mc and nc are multiples of the tile.
+#define EINI_KC(z, nr) (EINI_PANEL_BYTES / ((z) * (nr)) > 512 ? 512 : EINI_PANEL_BYTES / ((z) * (nr)))
+#define EINI_FIT(bytes, z, w, nr) ((bytes) / ((z) * EINI_KC(z, nr)) / (w) * (w))
+#define EINI_CKERN(name, kern, small, s, pl, mr, nr)                                           \
+  {s, pl, mr, nr, EINI_KC((s) * (pl), nr), EINI_FIT(EINI_BLOCK_BYTES, (s) * (pl), mr, nr), \
+   EINI_FIT(EINI_WIDE_BYTES, (s) * (pl), nr, nr), kern##_##name, eini_pack_##name,      \
+   eini_dot_##name, eini_axpy_##name, (pl) == 1 ? (s) == 4 ? EINI_W4 : EINI_W8 : 0, small##_##name, \
+   small##_##name##_narrow}
+static const eini_ckern eini_ckerns[6] = {
+    EINI_CKERN(i32, eini_kernel, eini_small, 4, 1, EINI_R4, EINI_C4 * (EINI_B4 / 4)),
+    EINI_CKERN(i64, eini_kernel, eini_small, 8, 1, EINI_R8, EINI_C8 * (EINI_B8 / 8)),
+    EINI_CKERN(f32, eini_kernel, eini_small, 4, 1, EINI_R4, EINI_C4 * (EINI_B4 / 4)),
+    EINI_CKERN(f64, eini_kernel, eini_small, 8, 1, EINI_R8, EINI_C8 * (EINI_B8 / 8)),
+    EINI_CKERN(f32, eini_kernel2, eini_small2, 4, 2, EINI_RC, EINI_CC * (EINI_BC / 4)),
+    EINI_CKERN(f64, eini_kernel2, eini_small2, 8, 2, EINI_RC, EINI_CC * (EINI_BC / 8))};
+#undef EINI_CKERN
+#undef EINI_FIT
+#undef EINI_KC
+
+static const eini_ckern *eini_ckern_of(ein_dtype t) {
+  switch (t) {
+    case EIN_I32: return &eini_ckerns[0];
+    case EIN_I64: return &eini_ckerns[1];
+    case EIN_F32: return &eini_ckerns[2];
+    case EIN_F64: return &eini_ckerns[3];
+    case EIN_C64: return &eini_ckerns[4];
+    default: return &eini_ckerns[5];
+  }
+}
+
+static int64_t eini_axes_size(const eini_axes *x) {
+  int64_t r = 1;
+  for (int i = 0; i < x->n; i++) {
+    if (x->extent[i] == 0) return 0;
+  }
+  for (int i = 0; i < x->n; i++) r *= x->extent[i];
+  return r;
+}
+
+// The only stride of a group of at most one axis.
+static int64_t eini_axes_only(const eini_axes *x, const int64_t *stride) {
+  return x->n == 0 ? 0 : stride[0];
+}
+
+// The state of one run: extents, blocks and what is carved from scratch.
+typedef struct eini_cjob {
+  const eini_contract *c;
+  const eini_ckern *kern;
+  const eini_side *p, *q;             // after the swap, as everything below
+  const eini_axes *m, *n;
+  const int64_t *om, *on;             // strides of the output
+  const int64_t *const *xm, *const *xn;
+  int64_t mn, nn, kn;                 // extents
+  int64_t kc, mc, nc, msum, unit;     // blocks; unit: bytes of an element
+  int keep;                           // 1: sums stay in `sums` between blocks of k
+  int npart;                          // pointers that batch moves: p, q, extras
+  char *out;                          // base pointers at the current batch
+  const char **at;
+  char *a, *b, *tile, *sums, *val;
+  int64_t *tp, *tq, *tkp, *tkq, *tom, *ton, *txm, *txn;  // tables of offsets of the current block
+  int64_t *off, *idx;
+  const int64_t **offp;
+} eini_cjob;
+
+// Where things lie in scratch; with base NULL, only how much there is.
+static void *eini_carve(char *base, size_t *used, int64_t count, int64_t size) {
+  char *r = base == NULL ? NULL : base + *used;
+  *used += ((size_t)(count * size) + 63) / 64 * 64;
+  return r;
+}
+
+static int eini_max(int a, int b) { return a > b ? a : b; }
+
+static void eini_cjob_sides(eini_cjob *j, const eini_contract *c) {
+  j->c = c;
+  j->kern = eini_ckern_of(c->type);
+  j->unit = j->kern->size * j->kern->planes;
+  j->p = c->swap ? &c->q : &c->p;
+  j->q = c->swap ? &c->p : &c->q;
+  j->m = c->swap ? &c->n : &c->m;
+  j->n = c->swap ? &c->m : &c->n;
+  j->om = c->swap ? c->out_n : c->out_m;
+  j->on = c->swap ? c->out_m : c->out_n;
+  j->xm = c->swap ? c->extra_n : c->extra_m;
+  j->xn = c->swap ? c->extra_m : c->extra_n;
+  j->mn = eini_axes_size(j->m);
+  j->nn = eini_axes_size(j->n);
+  j->kn = eini_axes_size(&c->k);
+  j->npart = j->p->nop + j->q->nop + c->nextra;
+}
+
+static int64_t eini_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+// Block sizes of a packed or streamed contract, clipped to its extents.
+static void eini_cjob_blocks(eini_cjob *j) {
+  const eini_ckern *t = j->kern;
+  j->keep = 0;
+  if (j->c->path == EINI_STREAM) {
+    j->kc = eini_min64(j->kn, EINI_POINTS);
+    j->mc = eini_min64(j->mn, EINI_POINTS);
+    j->nc = 1;
+    return;
+  }
+  j->keep = !j->c->plain_out && j->kn > t->kc;
+  j->kc = eini_min64(j->kn, t->kc);
+  j->mc = eini_min64(eini_up(j->mn, t->mr), t->mc);
+  j->nc = eini_min64(eini_up(eini_max64(j->nn, 1), t->nr), j->keep ? eini_up(512, t->nr) : t->nc);
+  j->msum = eini_up(j->mn, t->mr);
+  if (j->keep) {
+    int64_t rows = EINI_SUMS_BYTES / (j->nc * j->unit) / t->mr * t->mr;
+    j->msum = eini_min64(j->msum, eini_max64(rows, t->mr));
+    j->mc = eini_min64(j->mc, j->msum);
+  }
+}
+
+static size_t eini_cjob_carve(eini_cjob *j, char *base) {
+  const eini_contract *c = j->c;
+  const eini_ckern *t = j->kern;
+  size_t used = 0;
+  int nop = eini_max(eini_max(j->p->nop, j->q->nop), c->nextra + 1);
+  int rank = eini_max(eini_max(c->batch.n, c->k.n), eini_max(c->m.n, c->n.n));
+  j->idx = (int64_t *)eini_carve(base, &used, c->batch.n + rank, 8);
+  j->at = (const char **)eini_carve(base, &used, j->npart, (int64_t)sizeof(char *));
+  if (c->path == EINI_SMALL) {
+    j->tile = (char *)eini_carve(base, &used, j->kn * j->nn, j->unit);
+    j->a = (char *)eini_carve(base, &used, j->mn * j->kn, j->unit);
+    j->b = (char *)eini_carve(base, &used, j->kn * j->nn, j->unit);
+    j->val = (char *)eini_carve(base, &used, j->mn * j->nn, j->unit);
+    return used;
+  }
+  eini_cjob_blocks(j);
+  int64_t tile = c->path == EINI_STREAM ? j->mc : (int64_t)t->mr * t->nr;
+  if (c->path == EINI_STREAM) {  // a: rows or columns fetched; b: the vector and coefficients
+    j->a = (char *)eini_carve(base, &used, 5 * EINI_POINTS, j->unit);
+    j->b = (char *)eini_carve(base, &used, j->kc + 4, j->unit);
+  } else {
+    j->a = (char *)eini_carve(base, &used, j->mc * j->kc, j->unit);
+    j->b = (char *)eini_carve(base, &used, j->nc * j->kc, j->unit);
+  }
+  j->tile = (char *)eini_carve(base, &used, tile, j->unit);
+  j->sums = (char *)eini_carve(base, &used, j->keep ? j->msum * j->nc : 0, j->unit);
+  j->val = (char *)eini_carve(base, &used, EINI_POINTS, j->unit);
+  j->tp = (int64_t *)eini_carve(base, &used, j->p->nop * j->mc, 8);
+  j->tq = (int64_t *)eini_carve(base, &used, j->q->nop * j->nc, 8);
+  j->tkp = (int64_t *)eini_carve(base, &used, j->p->nop * j->kc, 8);
+  j->tkq = (int64_t *)eini_carve(base, &used, j->q->nop * j->kc, 8);
+  j->tom = (int64_t *)eini_carve(base, &used, j->mc, 8);
+  j->ton = (int64_t *)eini_carve(base, &used, j->nc, 8);
+  j->txm = (int64_t *)eini_carve(base, &used, c->nextra * j->mc, 8);
+  j->txn = (int64_t *)eini_carve(base, &used, c->nextra * j->nc, 8);
+  j->off = (int64_t *)eini_carve(base, &used, (int64_t)(nop + 1) * EINI_POINTS, 8);
+  j->offp = (const int64_t **)eini_carve(base, &used, nop, (int64_t)sizeof(int64_t *));
+  return used;
+}
+
+// table[i] = offset of linear index start + i, for i < count; the last is repeated up to pad.
+static void eini_table(eini_cjob *j, const eini_axes *x, const int64_t *stride, int64_t start,
+                       int64_t count, int64_t pad, int64_t *table) {
+  int64_t *idx = j->idx + j->c->batch.n, off = 0, at = 0;
+  if (count == 0) return;
+  for (int d = x->n - 1; d >= 0; d--) {
+    idx[d] = start % x->extent[d];
+    start /= x->extent[d];
+    off += idx[d] * stride[d];
+  }
+  while (at < count) {
+    int last = x->n - 1;
+    int64_t run = x->n == 0 ? 1 : eini_min64(x->extent[last] - idx[last], count - at);
+    int64_t s = x->n == 0 ? 0 : stride[last];
+    for (int64_t i = 0; i < run; i++) table[at + i] = off + i * s;
+    at += run;
+    if (at == count) break;
+    off -= idx[last] * s;
+    idx[last] = 0;
+    for (int d = last - 1; d >= 0; d--) {
+      off += stride[d];
+      if (++idx[d] < x->extent[d]) break;
+      off -= idx[d] * stride[d];
+      idx[d] = 0;
+    }
+  }
+  for (int64_t i = count; i < pad; i++) table[i] = table[count - 1];
+}
+
+// Tables of all operands of a side along its rows or along k, `step` apart.
+static void eini_side_table(eini_cjob *j, const eini_side *s, int k, int64_t start, int64_t count,
+                            int64_t pad, int64_t step, int64_t *table) {
+  const eini_axes *x = k ? &j->c->k : s == j->p ? j->m : j->n;
+  for (int o = 0; o < s->nop; o++) {
+    eini_table(j, x, k ? s->k[o] : s->row[o], start, count, pad, table + o * step);
+  }
+}
+
+static void eini_out_table(eini_cjob *j, int n, int64_t start, int64_t count, int64_t pad) {
+  const eini_axes *x = n ? j->n : j->m;
+  eini_table(j, x, n ? j->on : j->om, start, count, pad, n ? j->ton : j->tom);
+  for (int e = 0; e < j->c->nextra; e++) {
+    int64_t *t = n ? j->txn + e * j->nc : j->txm + e * j->mc;
+    eini_table(j, x, n ? j->xn[e] : j->xm[e], start, count, pad, t);
+  }
+}
+
+// dst[p, i] = side(row[i], k[p]) for i < width, p < kc, planes of complex numbers apart. Tables of
+// further operands follow rstep and kstep later. width <= EINI_POINTS.
+static void eini_pack(eini_cjob *j, const eini_side *s, const int64_t *row, int64_t rstep,
+                      int64_t width, const int64_t *k, int64_t kstep, int64_t kc, char *dst) {
+  const eini_ckern *t = j->kern;
+  const char *const *base = j->at + (s == j->p ? 0 : j->p->nop);
+  if (s->plain) {
+    t->pack(base[0], row, width, k, kc, t->planes, s->conj ? -1 : 1, dst);
+    return;
+  }
+  int64_t most = EINI_POINTS / width;
+  for (int64_t p0 = 0; p0 < kc; p0 += most) {
+    int64_t kn = eini_min64(most, kc - p0), n = kn * width;
+    for (int o = 0; o < s->nop; o++) {
+      int64_t *off = j->off + o * EINI_POINTS;
+      const int64_t *r = row + o * rstep;
+      for (int64_t p = 0; p < kn; p++) {
+        int64_t kp = k[o * kstep + p0 + p];
+        for (int64_t i = 0; i < width; i++) off[p * width + i] = r[i] + kp;
+      }
+      j->offp[o] = off;
+    }
+    s->fill_fn(s->user, n, base, j->offp, t->planes == 1 ? dst : j->val);
+    if (t->planes == 2) {
+      for (int64_t i = 0; i < width; i++) j->off[i] = i;
+      for (int64_t p = 0; p < kn; p++) j->off[width + p] = p * width;
+      t->pack(j->val, j->off, width, j->off + width, kn, 2, 1, dst);
+    }
+    dst += n * j->unit;
+  }
+}
+
+// Panels of `width` rows, dst[panel, p, i]. When rows are closer together than k's, a few k are
+// taken across all panels, so that memory is read in long runs.
+static void eini_pack_panels(eini_cjob *j, const eini_side *s, const int64_t *row, int64_t rstep,
+                             int64_t rows, int64_t width, const int64_t *k, int64_t kc, char *dst) {
+  int64_t step = kc;
+  if (s->plain && kc > 1) {
+    int64_t dr = row[1] - row[0], dk = k[1] - k[0];
+    if ((dr < 0 ? -dr : dr) < (dk < 0 ? -dk : dk)) step = 8;
+  }
+  for (int64_t p = 0; p < kc; p += step) {
+    for (int64_t r = 0; r < rows; r += width) {
+      eini_pack(j, s, row + r, rstep, width, k + p, j->kc, eini_min64(step, kc - p),
+                dst + (r * kc + p * width) * j->unit);
+    }
+  }
+}
+
+static int eini_aligned(const char *p, int size) { return (uintptr_t)p % (uintptr_t)size == 0; }
+
+// Move mr x nr elements between a tile (planes `plane` apart) and the plain output.
+// shape: out[tom[i] + ton[j]] <-> tile[i, j], strides in elements
+static void eini_tile_move(eini_cjob *j, char *tile, int64_t ld, int64_t plane, int64_t mr,
+                           int64_t nr, const int64_t *om, const int64_t *on, int load) {
+  int64_t z = j->kern->size;
+  int two = j->kern->planes == 2;
+  for (int64_t i = 0; i < mr; i++) {
+    for (int64_t n = 0; n < nr; n++) {
+      char *o = j->out + (om[i] + on[n]) * j->unit, *t = tile + (i * ld + n) * z;
+      for (int h = 0; h <= two; h++, o += z, t += plane * z) {
+        if (z == 8) {
+          memcpy(load ? t : o, load ? o : t, 8);
+        } else {
+          memcpy(load ? t : o, load ? o : t, 4);
+        }
+      }
+    }
+  }
+}
+
+// Store a finished tile: plainly, or through emit_fn in chunks of whole rows.
+static void eini_tile_store(eini_cjob *j, char *tile, int64_t ld, int64_t plane, int64_t mr,
+                            int64_t nr, int64_t m0, int64_t n0) {
+  const eini_contract *c = j->c;
+  if (c->plain_out) {
+    eini_tile_move(j, tile, ld, plane, mr, nr, j->tom + m0, j->ton + n0, 0);
+    return;
+  }
+  int64_t z = j->kern->size, most = EINI_POINTS / nr;
+  for (int e = 0; e <= c->nextra; e++) j->offp[e] = j->off + e * EINI_POINTS;
+  for (int64_t i0 = 0; i0 < mr; i0 += most) {
+    int64_t rows = eini_min64(most, mr - i0);
+    char *v = j->val;
+    for (int64_t i = i0; i < i0 + rows; i++) {
+      const char *t = tile + i * ld * z;
+      if (j->kern->planes == 1) {
+        memcpy(v, t, (size_t)(nr * z));
+        v += nr * z;
+        continue;
+      }
+      for (int64_t n = 0; n < nr; n++, v += 2 * z) {
+        memcpy(v, t + n * z, (size_t)z);
+        memcpy(v + z, t + (plane + n) * z, (size_t)z);
+      }
+    }
+    for (int e = 0; e <= c->nextra; e++) {
+      const int64_t *tm = e == 0 ? j->tom + m0 : j->txm + (e - 1) * j->mc + m0;
+      const int64_t *tn = e == 0 ? j->ton + n0 : j->txn + (e - 1) * j->nc + n0;
+      int64_t *off = j->off + e * EINI_POINTS;
+      for (int64_t i = 0; i < rows; i++) {
+        for (int64_t n = 0; n < nr; n++) off[i * nr + n] = tm[i0 + i] + tn[n];
+      }
+    }
+    c->emit_fn(c->emit_user, rows * nr, j->val, j->out, j->offp[0],
+               j->at + j->p->nop + j->q->nop, j->offp + 1);
+  }
+}
+
+static int eini_unit(const int64_t *t, int64_t n) {
+  int64_t i = 1;
+  while (i < n && t[i] == t[0] + i) i++;
+  return i >= n;
+}
+
+// out[m,n] (+)= a[m/mr, k, mr] * b[n/nr, k, nr]: the tiles of one block of P and one of Q. Row 0 of
+// the block is row mfirst of the kept sums.
+static void eini_tiles(eini_cjob *j, int64_t mb, int64_t nb, int64_t kb, int64_t mfirst, int first,
+                       int last) {
+  const eini_ckern *t = j->kern;
+  int64_t ro[16], area = (int64_t)t->mr * t->nr;
+  int direct = j->c->plain_out && t->planes == 1 && eini_aligned(j->out, t->size);
+  for (int i = 0; i < t->mr; i++) ro[i] = (int64_t)i * t->nr;
+  // With few k the output is most of the traffic: along its rows then.
+  int64_t mt = (mb + t->mr - 1) / t->mr, nt = (nb + t->nr - 1) / t->nr, m = 0, n = 0;
+  int across = kb <= EINI_ACROSS;
+  for (int64_t left = mt * nt; left > 0; left--) {
+    const char *a = j->a + m * kb * j->unit, *b = j->b + n * kb * j->unit;
+    const int64_t *on = j->ton + n;
+    int64_t mr = eini_min64(t->mr, mb - m), nr = eini_min64(t->nr, nb - n);
+    char *tile = j->tile;
+    if (direct && mr == t->mr && nr == t->nr && eini_unit(on, nr)) {
+      t->kernel(kb, a, b, j->out + on[0] * j->unit, j->tom + m, !first);
+    } else {
+      if (j->keep) {
+        tile = j->sums + ((mfirst + m) * j->nc + n * t->mr) * j->unit;
+      } else if (!first) {
+        eini_tile_move(j, tile, t->nr, area, mr, nr, j->tom + m, on, 1);
+      }
+      t->kernel(kb, a, b, tile, ro, !first);
+      if (last || !j->keep) eini_tile_store(j, tile, t->nr, area, mr, nr, m, n);
+    }
+    m = across ? m : m + t->mr;
+    n = across ? n + t->nr : n;
+    if (m >= mb) m = 0, n += t->nr;
+    if (n >= nb) n = 0, m += t->mr;
+  }
+}
+
+// for blocks: m (only when sums are kept), n, k: pack Q[k,n]; for m: pack P[m,k]; tiles
+static void eini_run_block(eini_cjob *j) {
+  const eini_ckern *t = j->kern;
+  for (int64_t m0 = 0; m0 < j->mn; m0 += j->msum) {
+    int64_t mend = eini_min64(j->mn, m0 + j->msum);
+    for (int64_t n = 0; n < j->nn; n += j->nc) {
+      int64_t nb = eini_min64(j->nc, j->nn - n), np = eini_up(nb, t->nr);
+      eini_out_table(j, 1, n, nb, np);
+      eini_side_table(j, j->q, 0, n, nb, np, j->nc, j->tq);
+      int64_t k = 0;
+      do {
+        int64_t kb = eini_min64(j->kc, j->kn - k);
+        eini_side_table(j, j->q, 1, k, kb, kb, j->kc, j->tkq);
+        eini_side_table(j, j->p, 1, k, kb, kb, j->kc, j->tkp);
+        eini_pack_panels(j, j->q, j->tq, j->nc, np, t->nr, j->tkq, kb, j->b);
+        for (int64_t m = m0; m < mend; m += j->mc) {
+          int64_t mb = eini_min64(j->mc, mend - m), mp = eini_up(mb, t->mr);
+          eini_out_table(j, 0, m, mb, mp);
+          eini_side_table(j, j->p, 0, m, mb, mp, j->mc, j->tp);
+          eini_pack_panels(j, j->p, j->tp, j->mc, mp, t->mr, j->tkp, kb, j->a);
+          eini_tiles(j, mb, nb, kb, m - m0, k == 0, k + kb == j->kn);
+        }
+        k += kb;
+      } while (k < j->kn);
+    }
+  }
+}
+
+// y[m] += P[m,k] * x[k], rows of P along k: read in place, or fetched one by one
+static void eini_stream_rows(eini_cjob *j, int64_t mb, int64_t kb, int direct) {
+  const eini_ckern *t = j->kern;
+  int64_t z = t->size;
+  for (int64_t i = 0; i < mb; i++) {
+    const char *a = j->a, *x = j->b;
+    char *y = j->tile + i * z;
+    if (direct) {
+      a = j->at[0] + (j->tp[i] + j->tkp[0]) * z;
+    } else {
+      eini_pack(j, j->p, j->tkp, j->kc, kb, j->tp + i, j->mc, 1, j->a);
+    }
+    t->dot(kb, a, x, 1, y);
+    if (t->planes == 2) {
+      t->dot(kb, a + kb * z, x + kb * z, -1, y);
+      t->dot(kb, a, x + kb * z, 1, y + j->mc * z);
+      t->dot(kb, a + kb * z, x, 1, y + j->mc * z);
+    }
+  }
+}
+
+// y[m] += P[m,k] * x[k], columns of P along m, four real ones at a time; missing ones are zero, as
+// are their coefficients
+static void eini_stream_columns(eini_cjob *j, int64_t mb, int64_t kb, int direct) {
+  const eini_ckern *t = j->kern;
+  int64_t z = t->size, step = 4 / t->planes;
+  char *zero = j->a + 4 * mb * z, *coef = j->b + j->kc * j->unit;
+  memset(zero, 0, (size_t)(mb * z));
+  for (int64_t k = 0; k < kb; k += step) {
+    int64_t kn = eini_min64(step, kb - k);
+    const void *col[4];
+    if (!direct) eini_pack(j, j->p, j->tp, j->mc, mb, j->tkp + k, j->kc, kn, j->a);
+    for (int h = 0; h < 4; h++) {
+      col[h] = h >= kn * t->planes ? zero
+               : direct            ? j->at[0] + (j->tp[0] + j->tkp[k + h]) * z
+                                   : j->a + h * mb * z;
+    }
+    memset(coef, 0, (size_t)(4 * z));
+    const char *x = j->b + k * z;
+    if (t->planes == 1) {
+      memcpy(coef, x, (size_t)(kn * z));
+      t->axpy(mb, col, coef, 1, j->tile);
+      continue;
+    }
+    for (int imag = 0; imag < 2; imag++) {
+      for (int64_t h = 0; h < kn; h++) {
+        memcpy(coef + 2 * h * z, x + (imag * kb + h) * z, (size_t)z);
+        memcpy(coef + (2 * h + 1) * z, x + ((1 - imag) * kb + h) * z, (size_t)z);
+      }
+      t->axpy(mb, col, coef, imag ? 1 : -1, j->tile + imag * j->mc * z);
+    }
+  }
+}
+
+// for blocks of m and k: y[m] += P[m,k] * x[k], n has extent 1
+static void eini_run_stream(eini_cjob *j) {
+  eini_out_table(j, 1, 0, 1, 1);
+  eini_side_table(j, j->q, 0, 0, 1, 1, 1, j->tq);
+  for (int64_t m = 0; m < j->mn; m += j->mc) {
+    int64_t mb = eini_min64(j->mc, j->mn - m);
+    eini_out_table(j, 0, m, mb, mb);
+    eini_side_table(j, j->p, 0, m, mb, mb, j->mc, j->tp);
+    memset(j->tile, 0, (size_t)(j->mc * j->unit));
+    for (int64_t k = 0; k < j->kn; k += j->kc) {
+      int64_t kb = eini_min64(j->kc, j->kn - k);
+      eini_side_table(j, j->q, 1, k, kb, kb, j->kc, j->tkq);
+      eini_side_table(j, j->p, 1, k, kb, kb, j->kc, j->tkp);
+      eini_pack(j, j->q, j->tkq, j->kc, kb, j->tq, 1, 1, j->b);
+      int in_place = j->p->plain && j->kern->planes == 1 && eini_aligned(j->at[0], j->kern->size);
+      if (j->c->path_rows) {
+        eini_stream_rows(j, mb, kb, in_place && eini_unit(j->tkp, kb));
+      } else {
+        eini_stream_columns(j, mb, kb, in_place && eini_unit(j->tp, mb));
+      }
+    }
+    eini_tile_store(j, j->tile, 1, j->mc, mb, 1, 0, 0);
+  }
+}
+
+// Copy rows x cols elements; strides in elements.
+static void eini_small_copy(char *dst, int64_t d0, int64_t d1, const char *src, int64_t s0,
+                            int64_t s1, int64_t rows, int64_t cols, int64_t z) {
+  for (int64_t i = 0; i < rows; i++) {
+    for (int64_t n = 0; n < cols; n++) {
+      memcpy(dst + (i * d0 + n * d1) * z, src + (i * s0 + n * s1) * z, (size_t)z);
+    }
+  }
+}
+
+static void eini_run_small(eini_cjob *j, const eini_small *s) {
+  int64_t z = j->unit;
+  int size = j->kern->size;
+  if (eini_aligned(j->at[0], size) && eini_aligned(j->at[1], size) && eini_aligned(j->out, size)) {
+    (s->n < j->kern->wide ? j->kern->narrow : j->kern->small)(s, j->at[0], j->at[1], j->out, j->tile);
+    return;
+  }
+  eini_small u = {s->m, s->n, s->k, s->k, 1, s->n, 1, s->n, 1, s->psign, s->qsign};
+  eini_small_copy(j->a, s->k, 1, j->at[0], s->pm, s->pk, s->m, s->k, z);
+  eini_small_copy(j->b, s->n, 1, j->at[1], s->qk, s->qn, s->k, s->n, z);
+  j->kern->narrow(&u, j->a, j->b, j->val, j->tile);
+  eini_small_copy(j->out, s->om, s->on, j->val, s->n, 1, s->m, s->n, z);
+}
+
+static void eini_small_init(const eini_cjob *j, eini_small *s) {
+  const eini_axes *k = &j->c->k;
+  s->m = j->mn;
+  s->n = j->nn;
+  s->k = j->kn;
+  s->pm = eini_axes_only(j->m, j->p->row[0]);
+  s->pk = eini_axes_only(k, j->p->k[0]);
+  s->qk = eini_axes_only(k, j->q->k[0]);
+  s->qn = eini_axes_only(j->n, j->q->row[0]);
+  s->om = eini_axes_only(j->m, j->om);
+  s->on = eini_axes_only(j->n, j->on);
+  s->psign = j->p->conj ? -1 : 1;
+  s->qsign = j->q->conj ? -1 : 1;
+}
+
+// The small path's limit on m*n*k, where packing starts to pay.
+#define EINI_SMALL_LIMIT 4096
+
+static int eini_small_fits(const eini_cjob *j) {
+  const eini_contract *c = j->c;
+  int64_t most = j->kern->planes == 1 ? EINI_SMALL_LIMIT : EINI_SMALL_LIMIT / 16;
+  return c->p.plain && c->q.plain && c->plain_out && c->m.n <= 1 &&
+         c->n.n <= 1 && c->k.n <= 1 && j->mn <= most && j->nn <= most && j->kn <= most &&
+         j->mn * j->nn <= most && j->mn * j->nn * j->kn <= most && j->mn * j->kn <= most &&
+         j->nn * j->kn <= most;
+}
+
+// The smallest stride of a side's operands over its rows minus that over k, as it is read.
+static int eini_rows_closer(const eini_side *s, const eini_axes *row, const eini_axes *k) {
+  int64_t r = INT64_MAX, c = INT64_MAX;
+  for (int o = 0; o < s->nop; o++) {
+    for (int d = 0; d < row->n; d++) {
+      int64_t t = s->row[o][d] < 0 ? -s->row[o][d] : s->row[o][d];
+      if (row->extent[d] > 1 && t > 0 && t < r) r = t;
+    }
+    for (int d = 0; d < k->n; d++) {
+      int64_t t = s->k[o][d] < 0 ? -s->k[o][d] : s->k[o][d];
+      if (k->extent[d] > 1 && t > 0 && t < c) c = t;
+    }
+  }
+  return r < c;
+}
+
+// Work of the tiles of an m x n output, in multiply-adds, with a charge for strided stores.
+static double eini_block_cost(const eini_cjob *j, int64_t m, int64_t n, const eini_axes *x,
+                              const int64_t *stride) {
+  double tiles = (double)eini_up(m, j->kern->mr) * (double)eini_up(n, j->kern->nr);
+  int unit = x->n == 0 || stride[x->n - 1] == 1;
+  return tiles * (double)(j->kn + 4) + (unit ? 0.0 : 16.0 * (double)m * (double)n);
+}
+
+// Choose path and swap from the whole problem. Ranges of it (see eini_contract_path) may then be
+// run as copies with other extents and bases. Bases may be unknown.
+static void eini_contract_plan(eini_contract *c) {
+  eini_cjob j;
+  c->swap = 0;
+  eini_cjob_sides(&j, c);
+  c->path = EINI_BLOCK;
+  c->path_rows = 1;
+  if (eini_small_fits(&j)) {
+    int64_t qn = eini_axes_only(&c->n, c->q.row[0]), pm = eini_axes_only(&c->m, c->p.row[0]);
+    int64_t on = eini_axes_only(&c->n, c->out_n), om = eini_axes_only(&c->m, c->out_m);
+    int keep = (j.nn >= 4 ? 4 : 0) + (qn == 1 ? 2 : 0) + (on == 1 ? 1 : 0);
+    int swap = (j.mn >= 4 ? 4 : 0) + (pm == 1 ? 2 : 0) + (om == 1 ? 1 : 0);
+    c->path = EINI_SMALL;
+    c->swap = swap > keep;
+  } else if (j.mn == 1 || j.nn == 1) {
+    c->path = EINI_STREAM;
+    c->swap = j.nn != 1;
+    const eini_side *p = c->swap ? &c->q : &c->p;
+    const eini_axes *m = c->swap ? &c->n : &c->m;
+    c->path_rows = eini_axes_size(m) == 1 || !eini_rows_closer(p, m, &c->k);
+  } else {
+    c->swap = eini_block_cost(&j, j.nn, j.mn, &c->m, c->out_m) <
+              eini_block_cost(&j, j.mn, j.nn, &c->n, c->out_n);
+  }
+}
+
+// Bytes of scratch, aligned to 64, that a planned contract or a range of it needs: some MB at most,
+// less for small problems.
+static size_t eini_contract_scratch(const eini_contract *c) {
+  eini_cjob j;
+  eini_cjob_sides(&j, c);
+  return eini_cjob_carve(&j, NULL);
+}
+
+// Advance by `by` steps along batch axis d.
+static void eini_batch_move(eini_cjob *j, int d, int64_t by) {
+  const eini_contract *c = j->c;
+  const char **at = j->at;
+  for (int o = 0; o < j->p->nop; o++) *at++ += by * j->p->batch[o][d] * j->p->esize[o];
+  for (int o = 0; o < j->q->nop; o++) *at++ += by * j->q->batch[o][d] * j->q->esize[o];
+  for (int e = 0; e < c->nextra; e++) *at++ += by * c->extra_batch[e][d] * c->extra_size[e];
+  j->out += by * c->out_batch[d] * c->out_size;
+}
+
+static int eini_batch_next(eini_cjob *j) {
+  for (int d = j->c->batch.n - 1; d >= 0; d--) {
+    if (++j->idx[d] < j->c->batch.extent[d]) {
+      eini_batch_move(j, d, 1);
+      return 1;
+    }
+    eini_batch_move(j, d, 1 - j->idx[d]);
+    j->idx[d] = 0;
+  }
+  return 0;
+}
+
+// Run a planned contract, or a range of it. for batch: the path's loops over m, n, k
+static void eini_contract_run(const eini_contract *c, void *scratch) {
+  eini_cjob j;
+  eini_small s;
+  eini_cjob_sides(&j, c);
+  if (j.mn == 0 || j.nn == 0 || eini_axes_size(&c->batch) == 0) return;
+  eini_cjob_carve(&j, (char *)scratch);
+  const char **at = j.at;
+  for (int o = 0; o < j.p->nop; o++) *at++ = j.p->base[o];
+  for (int o = 0; o < j.q->nop; o++) *at++ = j.q->base[o];
+  for (int e = 0; e < c->nextra; e++) *at++ = c->extra_base[e];
+  for (int d = 0; d < c->batch.n; d++) j.idx[d] = 0;
+  j.out = c->out;
+  if (c->path == EINI_SMALL) {
+    eini_small_init(&j, &s);
+    do {
+      eini_run_small(&j, &s);
+    } while (eini_batch_next(&j));
+  } else if (c->path == EINI_STREAM) {
+    do {
+      eini_run_stream(&j);
+    } while (eini_batch_next(&j));
+  } else {
+    do {
+      eini_run_block(&j);
+    } while (eini_batch_next(&j));
+  }
+}
+// ================================================================================================
+// >>eval  expressions in vector chunks
+// Takes typed expressions; gives straight-line code over chunks of up to EINI_CHUNK values, one
+// indirect call per operation and chunk. Chunk buffers are padded to EINI_LANES, so that every
+// loop has a constant inner trip count that compilers turn into vector code.
+// ================================================================================================
+
+#define EINI_CHUNK 256
+#define EINI_LANES 16
+
+// d = op(a, b, c) for n values, n a multiple of EINI_LANES; d is distinct from a, b, c.
+typedef void (*eini_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
+
+#define EINI_CHUNK_OP(name, TA, TD, expr)                                                   \
+  static void eini_c_##name(int64_t n, const void *pa, const void *pb, const void *pc, void *pd) { \
+    const TA *EINI_RESTRICT a = (const TA *)pa, *EINI_RESTRICT b = (const TA *)pb;            \
+    TD *EINI_RESTRICT d = (TD *)pd;                                                         \
+    (void)pc;                                                                               \
+    (void)b;                                                                                \
+    for (int64_t i = 0; i < n; i += EINI_LANES) {                                           \
+      for (int j = 0; j < EINI_LANES; j++) {                                                \
+        const TA x = a[i + j];                                                              \
+        d[i + j] = (TD)(expr);                                                              \
+      }                                                                                     \
+    }                                                                                       \
+  }
+#define EINI_Y b[i + j]
+
+// Operations every ordered type has; W is the type integers wrap in, T itself for floats.
+#define EINI_CHUNK_ORDERED(s, T, W)                                                         \
+  EINI_CHUNK_OP(add_##s, T, T, (W)x + (W)EINI_Y)                                            \
+  EINI_CHUNK_OP(sub_##s, T, T, (W)x - (W)EINI_Y)                                            \
+  EINI_CHUNK_OP(mul_##s, T, T, (W)x *(W)EINI_Y)                                             \
+  EINI_CHUNK_OP(square_##s, T, T, (W)x *(W)x)                                               \
+  EINI_CHUNK_OP(neg_##s, T, T, (W)0 - (W)x)                                                 \
+  EINI_CHUNK_OP(max_##s, T, T, ((x > EINI_Y) | (x != x)) ? x : EINI_Y)                      \
+  EINI_CHUNK_OP(min_##s, T, T, ((x < EINI_Y) | (x != x)) ? x : EINI_Y)                      \
+  EINI_CHUNK_OP(lt_##s, T, uint8_t, x < EINI_Y)                                             \
+  EINI_CHUNK_OP(le_##s, T, uint8_t, x <= EINI_Y)                                            \
+  EINI_CHUNK_OP(gt_##s, T, uint8_t, x > EINI_Y)                                             \
+  EINI_CHUNK_OP(ge_##s, T, uint8_t, x >= EINI_Y)                                            \
+  EINI_CHUNK_OP(eq_##s, T, uint8_t, x == EINI_Y)                                            \
+  EINI_CHUNK_OP(ne_##s, T, uint8_t, x != EINI_Y)
+
+static double eini_floormod(double x, double y) {
+  double r = fmod(x, y);
+  if (r != 0.0) return (r < 0.0) != (y < 0.0) ? r + y : r;
+  return y == y && x == x && y != 0.0 ? copysign(0.0, y) : r;
+}
+
+// As NumPy: the quotient that belongs to the remainder above, snapped to an integer.
+static double eini_floordiv(double x, double y) {
+  if (y == 0.0) return x / y;
+  double r = fmod(x, y), q = (x - r) / y;
+  if (r != 0.0 && (r < 0.0) != (y < 0.0)) q -= 1.0;
+  if (q == 0.0) return copysign(0.0, x / y);
+  double f = floor(q);
+  return q - f > 0.5 ? f + 1.0 : f;
+}
+
+static int64_t eini_idiv(int64_t x, int64_t y) {
+  if (y == 0) return 0;
+  if (y == -1) return (int64_t)(0u - (uint64_t)x);
+  int64_t q = x / y;
+  return q * y != x && (x < 0) != (y < 0) ? q - 1 : q;
+}
+
+static int64_t eini_imod(int64_t x, int64_t y) {
+  if (y == 0 || y == -1) return 0;
+  int64_t r = x % y;
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+EINI_CHUNK_ORDERED(f32, float, float)
+EINI_CHUNK_ORDERED(f64, double, double)
+EINI_CHUNK_ORDERED(i32, int32_t, uint32_t)
+EINI_CHUNK_ORDERED(i64, int64_t, uint64_t)
+EINI_CHUNK_ORDERED(bool, uint8_t, uint8_t)
+EINI_CHUNK_OP(relu_f32, float, float, x < 0.0f ? 0.0f : x)
+EINI_CHUNK_OP(relu_f64, double, double, x < 0.0 ? 0.0 : x)
+EINI_CHUNK_OP(relu_i32, int32_t, int32_t, x < 0 ? 0 : x)
+EINI_CHUNK_OP(relu_i64, int64_t, int64_t, x < 0 ? 0 : x)
+EINI_CHUNK_OP(and_bool, uint8_t, uint8_t, x &EINI_Y)
+EINI_CHUNK_OP(or_bool, uint8_t, uint8_t, x | EINI_Y)
+EINI_CHUNK_OP(not_bool, uint8_t, uint8_t, x ^ 1)
+EINI_CHUNK_OP(div_i32, int32_t, int32_t, eini_idiv(x, EINI_Y))
+EINI_CHUNK_OP(div_i64, int64_t, int64_t, eini_idiv(x, EINI_Y))
+EINI_CHUNK_OP(mod_i32, int32_t, int32_t, eini_imod(x, EINI_Y))
+EINI_CHUNK_OP(mod_i64, int64_t, int64_t, eini_imod(x, EINI_Y))
+EINI_CHUNK_OP(abs_i32, int32_t, int32_t, x < 0 ? 0u - (uint32_t)x : (uint32_t)x)
+EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
+
+// Operations of real floats; the elementary functions are in >>math. FN(f) names libm's version.
+#define EINI_CHUNK_REAL(s, T, FN)                                                           \
+  EINI_CHUNK_OP(quot_##s, T, T, x / EINI_Y)                                                 \
+  EINI_CHUNK_OP(fdiv_##s, T, T, eini_floordiv((double)x, (double)EINI_Y))                   \
+  EINI_CHUNK_OP(fmod_##s, T, T, eini_floormod((double)x, (double)EINI_Y))                   \
+  EINI_CHUNK_OP(pow_##s, T, T, FN(pow)(x, EINI_Y))                                          \
+  EINI_CHUNK_OP(sqrt_##s, T, T, FN(sqrt)(x))                                                \
+  EINI_CHUNK_OP(rsqrt_##s, T, T, (T)1 / FN(sqrt)(x))                                        \
+  EINI_CHUNK_OP(floor_##s, T, T, FN(floor)(x))                                              \
+  EINI_CHUNK_OP(ceil_##s, T, T, FN(ceil)(x))                                                \
+  EINI_CHUNK_OP(round_##s, T, T, FN(rint)(x))                                               \
+  EINI_CHUNK_OP(abs_##s, T, T, FN(fabs)(x))                                                 \
+  EINI_CHUNK_OP(half1p_##s, T, T, (T)0.5 * EINI_Y * ((T)1 + x))                             \
+  EINI_CHUNK_OP(scale_##s, T, T, x *(T)0.70710678118654752440)                              \
+  EINI_CHUNK_OP(rec1p_##s, T, T, (T)1 / ((T)1 + x))                                         \
+  EINI_CHUNK_OP(over1p_##s, T, T, EINI_Y / ((T)1 + x))                                      \
+  static void eini_c_exp_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    (void)b; (void)c;                                                                       \
+    eini_vexp_##s(n, (const T *)a, (T *)d);                                                 \
+  }                                                                                         \
+  static void eini_c_log_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    (void)b; (void)c;                                                                       \
+    eini_vlog_##s(n, (const T *)a, (T *)d);                                                 \
+  }                                                                                         \
+  static void eini_c_sin_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    (void)b; (void)c;                                                                       \
+    eini_vsin_##s(n, (const T *)a, (T *)d);                                                 \
+  }                                                                                         \
+  static void eini_c_cos_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    (void)b; (void)c;                                                                       \
+    eini_vcos_##s(n, (const T *)a, (T *)d);                                                 \
+  }                                                                                         \
+  static void eini_c_tanh_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    (void)b; (void)c;                                                                       \
+    eini_vtanh_##s(n, (const T *)a, (T *)d);                                                \
+  }                                                                                         \
+  static void eini_c_erf_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    (void)b; (void)c;                                                                       \
+    eini_verf_##s(n, (const T *)a, (T *)d);                                                 \
+  }                                                                                         \
+  /* sigmoid = 1/(1+exp(-x)), silu = x*sigmoid(x), gelu = x/2*(1+erf(x/sqrt 2)) */          \
+  static void eini_c_sigmoid_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    T t[EINI_CHUNK];                                                                        \
+    eini_c_neg_##s(n, a, b, c, d);                                                          \
+    eini_vexp_##s(n, (const T *)d, t);                                                      \
+    eini_c_rec1p_##s(n, t, b, c, d);                                                        \
+  }                                                                                         \
+  static void eini_c_silu_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    T t[EINI_CHUNK];                                                                        \
+    eini_c_neg_##s(n, a, b, c, d);                                                          \
+    eini_vexp_##s(n, (const T *)d, t);                                                      \
+    eini_c_over1p_##s(n, t, a, c, d);                                                       \
+  }                                                                                         \
+  static void eini_c_gelu_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    T t[EINI_CHUNK];                                                                        \
+    eini_c_scale_##s(n, a, b, c, d);                                                        \
+    eini_verf_##s(n, (const T *)d, t);                                                      \
+    eini_c_half1p_##s(n, t, a, c, d);                                                       \
+  }
+#define EINI_FN_F32(g) g##f
+#define EINI_FN_F64(g) g
+EINI_CHUNK_REAL(f32, float, EINI_FN_F32)
+EINI_CHUNK_REAL(f64, double, EINI_FN_F64)
+#undef EINI_FN_F32
+#undef EINI_FN_F64
+
+// Selection by a bool: where(a, b, c).
+#define EINI_CHUNK_WHERE(s, T)                                                              \
+  static void eini_c_where_##s(int64_t n, const void *pa, const void *pb, const void *pc, void *pd) { \
+    const uint8_t *EINI_RESTRICT a = (const uint8_t *)pa;                                   \
+    const T *EINI_RESTRICT b = (const T *)pb, *EINI_RESTRICT c = (const T *)pc;             \
+    T *EINI_RESTRICT d = (T *)pd;                                                           \
+    for (int64_t i = 0; i < n; i += EINI_LANES) {                                           \
+      for (int j = 0; j < EINI_LANES; j++) d[i + j] = a[i + j] ? b[i + j] : c[i + j];       \
+    }                                                                                       \
+  }
+
+typedef struct eini_c64 { float re, im; } eini_c64;
+typedef struct eini_c128 { double re, im; } eini_c128;
+
+EINI_CHUNK_WHERE(bool, uint8_t)
+EINI_CHUNK_WHERE(i32, int32_t)
+EINI_CHUNK_WHERE(i64, int64_t)
+EINI_CHUNK_WHERE(f32, float)
+EINI_CHUNK_WHERE(f64, double)
+EINI_CHUNK_WHERE(c64, eini_c64)
+EINI_CHUNK_WHERE(c128, eini_c128)
+#undef EINI_CHUNK_WHERE
+
+// Complex elementary functions in double, from real ones; no _Complex in C++.
+static eini_c128 eini_cmk(double re, double im) {
+  eini_c128 z;
+  z.re = re;
+  z.im = im;
+  return z;
+}
+static eini_c128 eini_cmul(eini_c128 x, eini_c128 y) {
+  return eini_cmk(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+}
+// Smith's division avoids overflow of |y|^2.
+static eini_c128 eini_cdiv(eini_c128 x, eini_c128 y) {
+  if (fabs(y.re) >= fabs(y.im)) {
+    if (y.re == 0.0 && y.im == 0.0) return eini_cmk(x.re / y.re, x.im / y.re);
+    double r = y.im / y.re, d = y.re + y.im * r;
+    return eini_cmk((x.re + x.im * r) / d, (x.im - x.re * r) / d);
+  }
+  double r = y.re / y.im, d = y.re * r + y.im;
+  return eini_cmk((x.re * r + x.im) / d, (x.im * r - x.re) / d);
+}
+static eini_c128 eini_cexp(eini_c128 x) {
+  double e = exp(x.re);
+  if (x.im == 0.0) return eini_cmk(e, x.im);
+  if (e == 0.0) return eini_cmk(0.0, 0.0);
+  return eini_cmk(e * cos(x.im), e * sin(x.im));
+}
+static eini_c128 eini_clog(eini_c128 x) { return eini_cmk(log(hypot(x.re, x.im)), atan2(x.im, x.re)); }
+static eini_c128 eini_csqrt(eini_c128 x) {
+  if (x.re == 0.0 && x.im == 0.0) return eini_cmk(0.0, x.im);
+  double t = sqrt(0.5 * (hypot(x.re, x.im) + fabs(x.re)));
+  return x.re >= 0.0 ? eini_cmk(t, x.im / (2.0 * t)) : eini_cmk(fabs(x.im) / (2.0 * t), copysign(t, x.im));
+}
+static eini_c128 eini_crsqrt(eini_c128 x) { return eini_cdiv(eini_cmk(1.0, 0.0), eini_csqrt(x)); }
+static eini_c128 eini_csin(eini_c128 x) {
+  return eini_cmk(sin(x.re) * cosh(x.im), cos(x.re) * sinh(x.im));
+}
+static eini_c128 eini_ccos(eini_c128 x) {
+  return eini_cmk(cos(x.re) * cosh(x.im), -sin(x.re) * sinh(x.im));
+}
+static eini_c128 eini_ctanh(eini_c128 x) {
+  if (fabs(x.re) > 20.0) return eini_cmk(copysign(1.0, x.re), 4.0 * sin(x.im) * cos(x.im) * exp(-2.0 * fabs(x.re)));
+  double t = tan(x.im), s = sinh(x.re), b = 1.0 + t * t, c = sqrt(1.0 + s * s), d = 1.0 + b * s * s;
+  return eini_cmk(b * c * s / d, t / d);
+}
+static eini_c128 eini_cpow(eini_c128 x, eini_c128 y) {
+  if (y.re == 0.0 && y.im == 0.0) return eini_cmk(1.0, 0.0);
+  if (x.re == 0.0 && x.im == 0.0) return eini_cmk(y.re > 0.0 ? 0.0 : x.re / 0.0 * 0.0, 0.0);
+  return eini_cexp(eini_cmul(y, eini_clog(x)));
+}
+
+// Complex chunks: x and y are widened to double, so c64 loses nothing on the way.
+#define EINI_CHUNK_C(name, T, R, expr)                                                      \
+  static void eini_c_##name(int64_t n, const void *pa, const void *pb, const void *pc, void *pd) { \
+    const T *a = (const T *)pa, *b = pb != NULL ? (const T *)pb : a;                        \
+    T *d = (T *)pd;                                                                         \
+    (void)pc;                                                                               \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      const eini_c128 x = eini_cmk(a[i].re, a[i].im), y = eini_cmk(b[i].re, b[i].im);       \
+      const eini_c128 z = (expr);                                                           \
+      (void)y;                                                                              \
+      d[i].re = (R)z.re;                                                                    \
+      d[i].im = (R)z.im;                                                                    \
+    }                                                                                       \
+  }
+#define EINI_CHUNK_CR(name, T, R, expr)                                                     \
+  static void eini_c_##name(int64_t n, const void *pa, const void *pb, const void *pc, void *pd) { \
+    const T *a = (const T *)pa, *b = pb != NULL ? (const T *)pb : a;                        \
+    R *d = (R *)pd;                                                                         \
+    (void)pc;                                                                               \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      const T x = a[i], y = b[i];                                                           \
+      (void)y;                                                                              \
+      d[i] = (R)(expr);                                                                     \
+    }                                                                                       \
+  }
+#define EINI_CHUNK_COMPLEX(s, T, R)                                                         \
+  EINI_CHUNK_C(add_##s, T, R, eini_cmk(x.re + y.re, x.im + y.im))                           \
+  EINI_CHUNK_C(sub_##s, T, R, eini_cmk(x.re - y.re, x.im - y.im))                           \
+  EINI_CHUNK_C(mul_##s, T, R, eini_cmul(x, y))                                              \
+  EINI_CHUNK_C(square_##s, T, R, eini_cmul(x, x))                                           \
+  EINI_CHUNK_C(quot_##s, T, R, eini_cdiv(x, y))                                             \
+  EINI_CHUNK_C(neg_##s, T, R, eini_cmk(-x.re, -x.im))                                       \
+  EINI_CHUNK_C(conj_##s, T, R, eini_cmk(x.re, -x.im))                                       \
+  EINI_CHUNK_C(exp_##s, T, R, eini_cexp(x))                                                 \
+  EINI_CHUNK_C(log_##s, T, R, eini_clog(x))                                                 \
+  EINI_CHUNK_C(sqrt_##s, T, R, eini_csqrt(x))                                               \
+  EINI_CHUNK_C(rsqrt_##s, T, R, eini_crsqrt(x))                                             \
+  EINI_CHUNK_C(sin_##s, T, R, eini_csin(x))                                                 \
+  EINI_CHUNK_C(cos_##s, T, R, eini_ccos(x))                                                 \
+  EINI_CHUNK_C(tanh_##s, T, R, eini_ctanh(x))                                               \
+  EINI_CHUNK_C(pow_##s, T, R, eini_cpow(x, y))                                              \
+  EINI_CHUNK_CR(abs_##s, T, R, hypot((double)x.re, (double)x.im))                           \
+  EINI_CHUNK_CR(sqabs_##s, T, R, x.re *x.re + x.im * x.im)                                  \
+  EINI_CHUNK_CR(real_##s, T, R, x.re)                                                       \
+  EINI_CHUNK_CR(imag_##s, T, R, x.im)                                                       \
+  EINI_CHUNK_CR(eq_##s, T, uint8_t, (x.re == y.re) & (x.im == y.im))                        \
+  EINI_CHUNK_CR(ne_##s, T, uint8_t, (x.re != y.re) | (x.im != y.im))                        \
+  static void eini_c_complex_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    (void)c;                                                                                \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      ((T *)d)[i].re = ((const R *)a)[i];                                                   \
+      ((T *)d)[i].im = ((const R *)b)[i];                                                   \
+    }                                                                                       \
+  }
+EINI_CHUNK_COMPLEX(c64, eini_c64, float)
+EINI_CHUNK_COMPLEX(c128, eini_c128, double)
+#undef EINI_CHUNK_COMPLEX
+#undef EINI_CHUNK_C
+#undef EINI_CHUNK_CR
+
+// ---- conversions between computation types ----
+
+#define EINI_CAST_TO(s, T)                                                                  \
+  EINI_CHUNK_OP(bool_to_##s, uint8_t, T, x)                                                 \
+  EINI_CHUNK_OP(i32_to_##s, int32_t, T, x)                                                  \
+  EINI_CHUNK_OP(i64_to_##s, int64_t, T, x)
+EINI_CAST_TO(f32, float)
+EINI_CAST_TO(f64, double)
+EINI_CAST_TO(i32, int32_t)
+EINI_CAST_TO(i64, int64_t)
+#undef EINI_CAST_TO
+EINI_CHUNK_OP(i32_to_bool, int32_t, uint8_t, x != 0)
+EINI_CHUNK_OP(i64_to_bool, int64_t, uint8_t, x != 0)
+EINI_CHUNK_OP(f32_to_bool, float, uint8_t, x != 0)
+EINI_CHUNK_OP(f64_to_bool, double, uint8_t, x != 0)
+EINI_CHUNK_OP(c64_to_bool, eini_c64, uint8_t, (x.re != 0) | (x.im != 0))
+EINI_CHUNK_OP(c128_to_bool, eini_c128, uint8_t, (x.re != 0) | (x.im != 0))
+EINI_CHUNK_OP(f32_to_f64, float, double, x)
+EINI_CHUNK_OP(f64_to_f32, double, float, x)
+EINI_CHUNK_OP(f32_to_i32, float, int32_t, eini_f64_to_i64((double)x))
+EINI_CHUNK_OP(f64_to_i32, double, int32_t, eini_f64_to_i64(x))
+EINI_CHUNK_OP(f32_to_i64, float, int64_t, eini_f64_to_i64((double)x))
+EINI_CHUNK_OP(f64_to_i64, double, int64_t, eini_f64_to_i64(x))
+#define EINI_CAST_COMPLEX(s, T, R)                                                          \
+  static void eini_c_##s##_from(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+    (void)b; (void)c; /* from reals of its own precision */                                 \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      ((T *)d)[i].re = ((const R *)a)[i];                                                   \
+      ((T *)d)[i].im = 0;                                                                   \
+    }                                                                                       \
+  }
+EINI_CAST_COMPLEX(c64, eini_c64, float)
+EINI_CAST_COMPLEX(c128, eini_c128, double)
+#undef EINI_CAST_COMPLEX
+static void eini_c_c64_to_c128(int64_t n, const void *a, const void *b, const void *c, void *d) {
+  eini_c_f32_to_f64(2 * n, a, b, c, d);
+}
+static void eini_c_c128_to_c64(int64_t n, const void *a, const void *b, const void *c, void *d) {
+  eini_c_f64_to_f32(2 * n, a, b, c, d);
+}
+
+// Rounding to a storage dtype, still held in its computation type.
+EINI_CHUNK_OP(round_i8, int32_t, int32_t, (int8_t)(uint8_t)(uint32_t)x)
+EINI_CHUNK_OP(round_u8, int32_t, int32_t, (uint8_t)(uint32_t)x)
+EINI_CHUNK_OP(round_i16, int32_t, int32_t, (int16_t)(uint16_t)(uint32_t)x)
+EINI_CHUNK_OP(round_f16, float, float, eini_f16_load(eini_f16_store(x)))
+EINI_CHUNK_OP(round_bf16, float, float, eini_bf16_load(eini_bf16_store(x)))
+
+#undef EINI_CHUNK_REAL
+#undef EINI_CHUNK_ORDERED
+#undef EINI_CHUNK_OP
+#undef EINI_Y
+
+// ================================================================================================
+// >>code  expressions as straight-line programs over chunk registers
+// Takes a typed expression and its operands' dtypes; gives instructions with registers reused as
+// values die. Loads read memory in place where layout and dtype allow it.
+// ================================================================================================
+
+// Operation tables by computation type. NULL: the operation does not exist for the type.
+#define EINI_ORD(n) {eini_c_##n##_bool, eini_c_##n##_i32, eini_c_##n##_i64, eini_c_##n##_f32, \
+                     eini_c_##n##_f64, NULL, NULL}
+#define EINI_ALL7(n) {eini_c_##n##_bool, eini_c_##n##_i32, eini_c_##n##_i64, eini_c_##n##_f32, \
+                      eini_c_##n##_f64, eini_c_##n##_c64, eini_c_##n##_c128}
+#define EINI_ARI(n) {NULL, eini_c_##n##_i32, eini_c_##n##_i64, eini_c_##n##_f32, eini_c_##n##_f64, \
+                     eini_c_##n##_c64, eini_c_##n##_c128}
+#define EINI_FLT(n) {NULL, NULL, NULL, eini_c_##n##_f32, eini_c_##n##_f64, eini_c_##n##_c64, \
+                     eini_c_##n##_c128}
+#define EINI_RE2(n) {NULL, NULL, NULL, eini_c_##n##_f32, eini_c_##n##_f64, NULL, NULL}
+#define EINI_CPX(n) {NULL, NULL, NULL, NULL, NULL, eini_c_##n##_c64, eini_c_##n##_c128}
+
+typedef struct eini_chunk_row {
+  unsigned char op;
+  eini_chunk_fn fn[7];  // bool i32 i64 f32 f64 c64 c128
+} eini_chunk_row;
+
+static const eini_chunk_row eini_chunk_table[] = {
+    {EINI_OP_ADD, EINI_ARI(add)}, {EINI_OP_SUB, EINI_ARI(sub)}, {EINI_OP_MUL, EINI_ARI(mul)},
+    {EINI_OP_NEG, EINI_ARI(neg)}, {EINI_OP_SQUARE, EINI_ARI(square)},
+    {EINI_OP_DIV, EINI_FLT(quot)}, {EINI_OP_POW, EINI_FLT(pow)},
+    {EINI_OP_FLOORDIV, {NULL, eini_c_div_i32, eini_c_div_i64, eini_c_fdiv_f32, eini_c_fdiv_f64,
+                        NULL, NULL}},
+    {EINI_OP_MOD, {NULL, eini_c_mod_i32, eini_c_mod_i64, eini_c_fmod_f32, eini_c_fmod_f64, NULL,
+                   NULL}},
+    {EINI_OP_MAX, EINI_ORD(max)}, {EINI_OP_MIN, EINI_ORD(min)}, {EINI_OP_LT, EINI_ORD(lt)},
+    {EINI_OP_LE, EINI_ORD(le)}, {EINI_OP_GT, EINI_ORD(gt)}, {EINI_OP_GE, EINI_ORD(ge)},
+    {EINI_OP_RELU, {NULL, eini_c_relu_i32, eini_c_relu_i64, eini_c_relu_f32, eini_c_relu_f64, NULL,
+                    NULL}}, {EINI_OP_EQ, EINI_ALL7(eq)}, {EINI_OP_NE, EINI_ALL7(ne)},
+    {EINI_OP_WHERE, EINI_ALL7(where)},
+    {EINI_OP_AND, {eini_c_and_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EINI_OP_OR, {eini_c_or_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EINI_OP_NOT, {eini_c_not_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EINI_OP_EXP, EINI_FLT(exp)}, {EINI_OP_LOG, EINI_FLT(log)}, {EINI_OP_SQRT, EINI_FLT(sqrt)},
+    {EINI_OP_RSQRT, EINI_FLT(rsqrt)}, {EINI_OP_SIN, EINI_FLT(sin)}, {EINI_OP_COS, EINI_FLT(cos)},
+    {EINI_OP_TANH, EINI_FLT(tanh)}, {EINI_OP_ERF, EINI_RE2(erf)},
+    {EINI_OP_SIGMOID, EINI_RE2(sigmoid)}, {EINI_OP_SILU, EINI_RE2(silu)},
+    {EINI_OP_GELU, EINI_RE2(gelu)}, {EINI_OP_FLOOR, EINI_RE2(floor)},
+    {EINI_OP_CEIL, EINI_RE2(ceil)}, {EINI_OP_ROUND, EINI_RE2(round)},
+    {EINI_OP_ABS, {NULL, eini_c_abs_i32, eini_c_abs_i64, eini_c_abs_f32, eini_c_abs_f64,
+                   eini_c_abs_c64, eini_c_abs_c128}},
+    {EINI_OP_CONJ, EINI_CPX(conj)}, {EINI_OP_REAL, EINI_CPX(real)}, {EINI_OP_IMAG, EINI_CPX(imag)},
+    {EINI_OP_SQABS, EINI_CPX(sqabs)},
+    {EINI_OP_COMPLEX, {NULL, NULL, NULL, eini_c_complex_c64, eini_c_complex_c128, NULL, NULL}}};
+#undef EINI_ORD
+#undef EINI_ALL7
+#undef EINI_ARI
+#undef EINI_FLT
+#undef EINI_RE2
+#undef EINI_CPX
+
+static int eini_type_column(ein_dtype compute) {
+  switch (compute) {
+    case EIN_BOOL: return 0;
+    case EIN_I32: return 1;
+    case EIN_I64: return 2;
+    case EIN_F32: return 3;
+    case EIN_F64: return 4;
+    case EIN_C64: return 5;
+    default: return 6;
+  }
+}
+
+static eini_chunk_fn eini_chunk_find(int op, ein_dtype compute) {
+  for (size_t i = 0; i < sizeof eini_chunk_table / sizeof *eini_chunk_table; i++) {
+    if (eini_chunk_table[i].op == op) return eini_chunk_table[i].fn[eini_type_column(compute)];
+  }
+  return NULL;
+}
+
+// From (row) to (column) in the order of eini_type_column. Complex from integers goes through the
+// real type first (eini_code_cast); complex to real takes the real part.
+static const eini_chunk_fn eini_cast_table[7][7] = {
+    {NULL, eini_c_bool_to_i32, eini_c_bool_to_i64, eini_c_bool_to_f32, eini_c_bool_to_f64, NULL, NULL},
+    {eini_c_i32_to_bool, NULL, eini_c_i32_to_i64, eini_c_i32_to_f32, eini_c_i32_to_f64, NULL, NULL},
+    {eini_c_i64_to_bool, eini_c_i64_to_i32, NULL, eini_c_i64_to_f32, eini_c_i64_to_f64, NULL, NULL},
+    {eini_c_f32_to_bool, eini_c_f32_to_i32, eini_c_f32_to_i64, NULL, eini_c_f32_to_f64,
+     eini_c_c64_from, NULL},
+    {eini_c_f64_to_bool, eini_c_f64_to_i32, eini_c_f64_to_i64, eini_c_f64_to_f32, NULL, NULL,
+     eini_c_c128_from},
+    {eini_c_c64_to_bool, NULL, NULL, eini_c_real_c64, NULL, NULL, eini_c_c64_to_c128},
+    {eini_c_c128_to_bool, NULL, NULL, NULL, eini_c_real_c128, eini_c_c128_to_c64, NULL}};
+
+static eini_chunk_fn eini_round_find(ein_dtype t) {
+  switch (t) {
+    case EIN_I8: return eini_c_round_i8;
+    case EIN_U8: return eini_c_round_u8;
+    case EIN_I16: return eini_c_round_i16;
+    case EIN_F16: return eini_c_round_f16;
+    case EIN_BF16: return eini_c_round_bf16;
+    default: return NULL;
+  }
+}
+
+typedef enum eini_ins_kind { EINI_INS_OP, EINI_INS_LOAD, EINI_INS_CALL } eini_ins_kind;
+
+typedef struct eini_ins {
+  unsigned char kind, dtype;  // LOAD: storage dtype of the operand
+  unsigned char compute;
+  int dst, a, b, c;           // registers; LOAD: a is the operand, -1-i index i as a value
+                              // CALL: a is the function, b the first of c entries in code.args
+  eini_chunk_fn fn;
+} eini_ins;
+
+// A register filled once per run: a constant or a param.
+typedef struct eini_fill {
+  int reg, param;             // param -1: constant
+  unsigned char compute;
+  int64_t ival;
+  double re, im;
+} eini_fill;
+
+typedef struct eini_code {
+  int nreg;                   // each EINI_CHUNK * 16 bytes
+  int nins, nfill;
+  eini_ins *ins;
+  eini_fill *fill;
+  int *args;
+  int root;                   // register of the result
+  unsigned char type;         // its computation dtype
+  int plain;                  // operand number when the code is one load without a change; else -1
+  int conj;                   // with plain: the conjugate of it
+  const ein_function *function;
+} eini_code;
+
+#define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16)
+
+typedef struct eini_compile {
+  eini_arena *a;
+  eini_code *code;
+  const ein_dtype *operand;   // storage dtypes
+  int *reg, *last;            // of nodes; last: position of the last use
+  int *pool;
+  int npool;
+  int64_t cap;
+} eini_compile;
+
+static int eini_reg_new(eini_compile *cc) {
+  return cc->npool > 0 ? cc->pool[--cc->npool] : cc->code->nreg++;
+}
+
+static ein_status eini_ins_add(eini_compile *cc, eini_ins **ins) {
+  eini_ins *p = (eini_ins *)eini_grow(cc->a, cc->code->ins, cc->code->nins, &cc->cap, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  cc->code->ins = p;
+  *ins = &p[cc->code->nins++];
+  memset(*ins, 0, sizeof **ins);
+  return EIN_OK;
+}
+
+// A conversion, in two steps where there is no direct one. *reg is replaced.
+static ein_status eini_code_cast(eini_compile *cc, ein_dtype from, ein_dtype to, int src, int dst) {
+  eini_chunk_fn fn = eini_cast_table[eini_type_column(from)][eini_type_column(to)];
+  eini_ins *ins;
+  if (fn == NULL) {
+    ein_dtype mid = to == EIN_C64 ? EIN_F32 : to == EIN_C128 ? EIN_F64 : eini_real_part(from);
+    int t = eini_reg_new(cc);
+    EINI_TRY(eini_code_cast(cc, from, mid, src, t));
+    EINI_TRY(eini_code_cast(cc, mid, to, t, dst));
+    cc->pool[cc->npool++] = t;
+    return EIN_OK;
+  }
+  EINI_TRY(eini_ins_add(cc, &ins));
+  ins->fn = fn;
+  ins->a = ins->b = ins->c = src;
+  ins->dst = dst;
+  return EIN_OK;
+}
+
+static ein_status eini_compile_fill(eini_compile *cc, const eini_node *v, int i) {
+  eini_fill *f = &cc->code->fill[cc->code->nfill++];
+  f->reg = cc->reg[i] = eini_reg_new(cc);
+  f->param = v->op == EINI_OP_PARAM ? v->arg[0] : -1;
+  f->compute = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
+  f->ival = v->ival;
+  f->re = v->re;
+  f->im = v->im;
+  cc->last[i] = INT_MAX;  // never reused: it is filled once, before the loops
+  return EIN_OK;
+}
+
+static int eini_is_noop(const eini_node *v, ein_dtype from) {
+  ein_dtype t = (ein_dtype)v->dtype;
+  int complex_in = eini_kind_of(from) == EINI_KCOMPLEX;
+  switch (v->op) {
+    case EINI_OP_ROUNDTO: return eini_round_find(t) == NULL;
+    case EINI_OP_CAST: return from == ein_dtype_compute(t);
+    case EINI_OP_CONJ: case EINI_OP_REAL: return !complex_in;
+    case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: return eini_kind_of(from) < EINI_KREAL;
+    case EINI_OP_ABS: case EINI_OP_RELU: return from == EIN_BOOL;
+    default: return 0;
+  }
+}
+
+// One operation node: its function, arguments and destination.
+static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
+  const eini_node *v = &e->node[i];
+  ein_dtype t = ein_dtype_compute((ein_dtype)v->dtype);
+  int n = eini_node_args(v);
+  int arg0 = eini_node_arg(e, v, 0);
+  ein_dtype from = ein_dtype_compute((ein_dtype)e->node[arg0].dtype);
+  eini_ins *ins;
+  cc->reg[i] = eini_reg_new(cc);
+  if (v->op == EINI_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
+  EINI_TRY(eini_ins_add(cc, &ins));
+  ins->dst = cc->reg[i];
+  if (v->op == EINI_OP_CALL) {
+    ins->kind = EINI_INS_CALL;
+    ins->a = v->arg[0];
+    ins->b = v->arg[1];
+    ins->c = n;
+    for (int k = 0; k < n; k++) cc->code->args[v->arg[1] + k] = cc->reg[eini_node_arg(e, v, k)];
+    return EIN_OK;
+  }
+  ins->a = cc->reg[arg0];
+  ins->b = n > 1 ? cc->reg[v->arg[1]] : ins->a;
+  ins->c = n > 2 ? cc->reg[v->arg[2]] : ins->a;
+  if (v->op == EINI_OP_ROUNDTO) ins->fn = eini_round_find((ein_dtype)v->dtype);
+  else if (v->op == EINI_OP_IMAG && eini_kind_of(from) != EINI_KCOMPLEX) ins->fn = eini_chunk_find(EINI_OP_SUB, from);
+  else if (v->op == EINI_OP_SQABS && eini_kind_of(from) != EINI_KCOMPLEX) ins->fn = eini_chunk_find(EINI_OP_SQUARE, from);
+  else ins->fn = eini_chunk_find(v->op, v->op == EINI_OP_WHERE ? t : from);
+  EINSUM_ASSERT(ins->fn != NULL);
+  return ins->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
+}
+
+static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
+  const eini_node *v = &e->node[i];
+  for (int k = 0; k < eini_node_args(v); k++) {
+    int c = eini_node_arg(e, v, k);
+    if (cc->last[c] == i) {
+      cc->last[c] = -1;
+      cc->pool[cc->npool++] = cc->reg[c];
+    }
+  }
+}
+
+static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i) {
+  eini_ins *ins;
+  EINI_TRY(eini_ins_add(cc, &ins));
+  ins->kind = EINI_INS_LOAD;
+  ins->a = v->op == EINI_OP_INDEX ? -1 - v->arg[0] : v->arg[0];
+  ins->dtype = (unsigned char)(v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]]);
+  ins->compute = (unsigned char)ein_dtype_compute((ein_dtype)ins->dtype);
+  ins->dst = cc->reg[i] = eini_reg_new(cc);
+  return EIN_OK;
+}
+
+// Compiles a typed expression. operand: storage dtypes.
+static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein_dtype *operand,
+                                    const ein_function *function, eini_code *code) {
+  eini_compile cc;
+  memset(&cc, 0, sizeof cc);
+  memset(code, 0, sizeof *code);
+  cc.a = a;
+  cc.code = code;
+  cc.operand = operand;
+  cc.reg = EINI_NEW(a, int, e->n);
+  cc.last = EINI_NEW(a, int, e->n);
+  cc.pool = EINI_NEW(a, int, 3 * e->n + 8);
+  code->fill = EINI_NEW(a, eini_fill, e->n);
+  code->args = EINI_NEW(a, int, e->nlist);
+  code->function = function;
+  int *same = EINI_NEW(a, int, e->n);  // node whose register a no-op shares
+  if (cc.reg == NULL || cc.last == NULL || cc.pool == NULL || code->fill == NULL ||
+      code->args == NULL || same == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  int root = (int)e->n - 1;
+  for (int i = 0; i <= root; i++) {  // no-ops vanish: uses go to what they stand for
+    const eini_node *v = &e->node[i];
+    same[i] = i;
+    if (v->op <= EINI_OP_PARAM || v->op == EINI_OP_CALL) continue;
+    int c = eini_node_arg(e, v, 0);
+    if (eini_is_noop(v, ein_dtype_compute((ein_dtype)e->node[c].dtype))) same[i] = same[c];
+  }
+  eini_expr flat = *e;
+  flat.node = EINI_NEW(a, eini_node, e->n);
+  flat.list = EINI_NEW(a, int, e->nlist);
+  if (flat.node == NULL || flat.list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i <= root; i++) {
+    flat.node[i] = e->node[i];
+    eini_node *v = &flat.node[i];
+    for (int k = 0; k < eini_node_args(v); k++) {
+      int c = same[eini_node_arg(e, v, k)];
+      if (v->op == EINI_OP_CALL) flat.list[v->arg[1] + k] = c;
+      else v->arg[k] = c;
+    }
+  }
+  root = same[root];
+  for (int i = 0; i < (int)e->n; i++) cc.last[i] = -1;
+  cc.last[root] = INT_MAX;
+  for (int i = root; i >= 0; i--) {
+    if (cc.last[i] < 0) continue;  // dead
+    for (int k = 0; k < eini_node_args(&flat.node[i]); k++) {
+      int c = eini_node_arg(&flat, &flat.node[i], k);
+      if (cc.last[c] < 0) cc.last[c] = i;
+    }
+  }
+  for (int i = 0; i <= root; i++) {
+    const eini_node *v = &flat.node[i];
+    if (cc.last[i] < 0) continue;
+    if (v->op == EINI_OP_CONST || v->op == EINI_OP_PARAM) EINI_TRY(eini_compile_fill(&cc, v, i));
+  }
+  for (int i = 0; i <= root; i++) {
+    const eini_node *v = &flat.node[i];
+    if (cc.last[i] < 0 || v->op == EINI_OP_CONST || v->op == EINI_OP_PARAM) continue;
+    if (v->op == EINI_OP_OPERAND || v->op == EINI_OP_INDEX) {
+      EINI_TRY(eini_compile_load(&cc, v, i));
+    } else {
+      EINI_TRY(eini_compile_op(&cc, &flat, i));
+      eini_compile_release(&cc, &flat, i);
+    }
+  }
+  code->root = cc.reg[root];
+  code->type = (unsigned char)ein_dtype_compute((ein_dtype)flat.node[root].dtype);
+  int conj = flat.node[root].op == EINI_OP_CONJ;
+  int leaf = conj ? flat.node[root].arg[0] : root;
+  code->plain = flat.node[leaf].op == EINI_OP_OPERAND && operand[flat.node[leaf].arg[0]] == code->type
+                    ? flat.node[leaf].arg[0] : -1;
+  code->conj = conj;
+  return EIN_OK;
+}
+
+// ---- running ----
+
+// What one run of a code works on: addresses and registers.
+typedef struct eini_eval {
+  const eini_code *code;
+  const char *const *base;      // operands: address of the element at index 0
+  const int64_t *at;            // element offsets of this chunk; of indices: their values
+  const int64_t *index_at;
+  const int64_t *step;          // strides along the chunk, or NULL with tables
+  const int64_t *index_step;
+  const int64_t *const *table;  // offsets within the chunk per operand
+  const int64_t *const *index_table;
+  void **reg;                   // current address of each register
+  char *mem;                    // nreg * EINI_REG_BYTES
+} eini_eval;
+
+static int64_t eini_pad(int64_t n) { return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES; }
+
+// Gathers n elements of size S into d: d[j] = src[j*step] or src[table[j]], unaligned-safe.
+#define EINI_GATHER(bits)                                                                   \
+  static void eini_gather_##bits(int64_t n, const char *src, int64_t step, const int64_t *table, \
+                                 void *pd) {                                                \
+    uint##bits##_t *EINI_RESTRICT d = (uint##bits##_t *)pd;                                 \
+    if (table != NULL) {                                                                    \
+      for (int64_t j = 0; j < n; j++) memcpy(&d[j], src + table[j] * (bits / 8), bits / 8);  \
+    } else if (step == 1) {                                                                 \
+      memcpy(d, src, (size_t)n * (bits / 8));                                               \
+    } else if (step == 0) {                                                                 \
+      uint##bits##_t v;                                                                     \
+      memcpy(&v, src, bits / 8);                                                            \
+      for (int64_t j = 0; j < n; j++) d[j] = v;                                             \
+    } else {                                                                                \
+      for (int64_t j = 0; j < n; j++, src += step * (bits / 8)) memcpy(&d[j], src, bits / 8); \
+    }                                                                                       \
+  }
+EINI_GATHER(8)
+EINI_GATHER(16)
+EINI_GATHER(32)
+EINI_GATHER(64)
+#undef EINI_GATHER
+
+static void eini_gather_128(int64_t n, const char *src, int64_t step, const int64_t *table, void *d) {
+  char *p = (char *)d;
+  if (table == NULL && step == 1) {
+    memcpy(p, src, (size_t)n * 16);
+    return;
+  }
+  for (int64_t j = 0; j < n; j++) memcpy(p + j * 16, src + (table ? table[j] : j * step) * 16, 16);
+}
+
+static void eini_gather(size_t size, int64_t n, const char *src, int64_t step, const int64_t *table,
+                        void *d) {
+  switch (size) {
+    case 1: eini_gather_8(n, src, step, table, d); break;
+    case 2: eini_gather_16(n, src, step, table, d); break;
+    case 4: eini_gather_32(n, src, step, table, d); break;
+    case 8: eini_gather_64(n, src, step, table, d); break;
+    default: eini_gather_128(n, src, step, table, d); break;
+  }
+}
+
+// Storage values (gathered, contiguous) to the computation type.
+static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
+  int32_t *i = (int32_t *)dst;
+  float *f = (float *)dst;
+  switch (t) {
+    case EIN_BOOL:
+      for (int64_t j = 0; j < n; j++) ((uint8_t *)dst)[j] = ((const uint8_t *)src)[j] != 0;
+      break;
+    case EIN_U8: for (int64_t j = 0; j < n; j++) i[j] = ((const uint8_t *)src)[j]; break;
+    case EIN_I8: for (int64_t j = 0; j < n; j++) i[j] = ((const int8_t *)src)[j]; break;
+    case EIN_I16: for (int64_t j = 0; j < n; j++) i[j] = ((const int16_t *)src)[j]; break;
+    case EIN_F16: for (int64_t j = 0; j < n; j++) f[j] = eini_f16_load(((const uint16_t *)src)[j]); break;
+    default: for (int64_t j = 0; j < n; j++) f[j] = eini_bf16_load(((const uint16_t *)src)[j]); break;
+  }
+}
+
+static int eini_same_storage(ein_dtype t) { return ein_dtype_compute(t) == t && t != EIN_BOOL; }
+
+static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
+  char *mem = ev->mem + (size_t)ins->dst * EINI_REG_BYTES;
+  ev->reg[ins->dst] = mem;
+  if (ins->a < 0) {  // the value of an index
+    int i = -1 - ins->a;
+    int64_t *d = (int64_t *)(void *)mem, at = ev->index_at[i];
+    memset(d + n, 0, (size_t)(eini_pad(n) - n) * sizeof *d);
+    const int64_t *table = ev->index_table == NULL ? NULL : ev->index_table[i];
+    for (int64_t j = 0; j < n; j++) d[j] = at + (table != NULL ? table[j] : j * ev->index_step[i]);
+    return;
+  }
+  size_t size = eini_dtypes[ins->dtype].size;
+  const char *src = ev->base[ins->a] + ev->at[ins->a] * (int64_t)size;
+  const int64_t *table = ev->table == NULL ? NULL : ev->table[ins->a];
+  int64_t step = table == NULL ? ev->step[ins->a] : 0;
+  int same = eini_same_storage((ein_dtype)ins->dtype);
+  if (same && table == NULL && step == 1 && n % EINI_LANES == 0 &&
+      (uintptr_t)src % (size > 8 ? 8 : size) == 0) {
+    union { const char *c; void *v; } u;  // read in place; registers of loads are never written
+    u.c = src;
+    ev->reg[ins->dst] = u.v;
+    return;
+  }
+  size_t wide = eini_dtypes[ins->compute].size;
+  memset(mem + (size_t)n * wide, 0, (size_t)(eini_pad(n) - n) * wide);  // lanes nobody reads
+  if (same) {
+    eini_gather(size, n, src, step, table, mem);
+    return;
+  }
+  uint64_t raw[EINI_CHUNK / 4];  // two bytes an element at most
+  eini_gather(size, n, src, step, table, raw);
+  eini_widen((ein_dtype)ins->dtype, n, raw, mem);
+}
+
+// Evaluates n <= EINI_CHUNK values and returns where they are. direct: where the root's last
+// operation may write (unaliased, padded room is not needed: n is then a multiple of the lanes).
+static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
+  const eini_code *code = ev->code;
+  int64_t padded = eini_pad(n);
+  for (int i = 0; i < code->nins; i++) {
+    const eini_ins *ins = &code->ins[i];
+    if (ins->kind == EINI_INS_LOAD) {
+      eini_run_load(ev, ins, n);
+      continue;
+    }
+    void *dst = ev->mem + (size_t)ins->dst * EINI_REG_BYTES;
+    if (direct != NULL && i == code->nins - 1) dst = direct;
+    if (ins->kind == EINI_INS_OP) {
+      ins->fn(padded, ev->reg[ins->a], ev->reg[ins->b], ev->reg[ins->c], dst);
+    } else {
+      const void *in[EINI_ARGS_MAX];
+      for (int k = 0; k < ins->c; k++) in[k] = ev->reg[code->args[ins->b + k]];
+      const ein_function *f = &code->function[ins->a];
+      f->fn(n, in, dst, f->user);
+    }
+    ev->reg[ins->dst] = dst;
+  }
+  return ev->reg[code->root];
+}
+
+static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int64_t n, void *d) {
+  switch (t) {
+    case EIN_BOOL: for (int64_t j = 0; j < n; j++) ((uint8_t *)d)[j] = re != 0 || im != 0; break;
+    case EIN_I32: for (int64_t j = 0; j < n; j++) ((int32_t *)d)[j] = (int32_t)(uint32_t)(uint64_t)ival; break;
+    case EIN_I64: for (int64_t j = 0; j < n; j++) ((int64_t *)d)[j] = ival; break;
+    case EIN_F32: for (int64_t j = 0; j < n; j++) ((float *)d)[j] = (float)re; break;
+    case EIN_F64: for (int64_t j = 0; j < n; j++) ((double *)d)[j] = re; break;
+    case EIN_C64:
+      for (int64_t j = 0; j < n; j++) {
+        ((eini_c64 *)d)[j].re = (float)re;
+        ((eini_c64 *)d)[j].im = (float)im;
+      }
+      break;
+    default:
+      for (int64_t j = 0; j < n; j++) ((eini_c128 *)d)[j] = eini_cmk(re, im);
+      break;
+  }
+}
+
+// Fills the registers of constants and params, once per run, n values each.
+static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_t n) {
+  const eini_code *code = ev->code;
+  n = eini_pad(n);
+  for (int i = 0; i < code->nreg; i++) ev->reg[i] = ev->mem + (size_t)i * EINI_REG_BYTES;
+  for (int i = 0; i < code->nfill; i++) {
+    const eini_fill *f = &code->fill[i];
+    double re = f->re, im = f->im;
+    int64_t ival = f->ival;
+    if (f->param >= 0) {
+      re = param[f->param].re;
+      im = param[f->param].im;
+      ival = eini_f64_to_i64(re);
+    }
+    eini_fill_value((ein_dtype)f->compute, re, im, ival, n, ev->reg[f->reg]);
+  }
+}
+
+// ---- storing ----
+
+// A chunk of the computation type `from` (bool i32 i64 f32 f64 c64 c128) goes to storage dtype
+// `to`: converted into tmp (EINI_REG_BYTES; may be the source's own place for equal types).
+static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const void *src, void *tmp,
+                               void *tmp2) {
+  ein_dtype mid = ein_dtype_compute(to);
+  int64_t padded = eini_pad(n);
+  if (from != mid) {
+    int f = eini_type_column(from), t = eini_type_column(mid);
+    if (eini_cast_table[f][t] != NULL) {
+      eini_cast_table[f][t](padded, src, src, src, tmp);
+    } else {  // integers to complex and the like: through the real type of the target
+      ein_dtype real = eini_kind_of(mid) == EINI_KCOMPLEX ? eini_real_part(mid) : eini_real_part(from);
+      int r = eini_type_column(real);
+      if (from != real) eini_cast_table[f][r](padded, src, src, src, tmp2);
+      eini_cast_table[r][t](padded, from != real ? tmp2 : src, src, src, tmp);
+    }
+    src = tmp;
+  }
+  if (mid == to) return src;
+  const int32_t *i = (const int32_t *)src;
+  const float *fl = (const float *)src;
+  switch (to) {
+    case EIN_U8: for (int64_t j = 0; j < n; j++) ((uint8_t *)tmp2)[j] = (uint8_t)i[j]; break;
+    case EIN_I8: for (int64_t j = 0; j < n; j++) ((int8_t *)tmp2)[j] = (int8_t)(uint8_t)(uint32_t)i[j]; break;
+    case EIN_I16: for (int64_t j = 0; j < n; j++) ((int16_t *)tmp2)[j] = (int16_t)(uint16_t)(uint32_t)i[j]; break;
+    case EIN_F16:
+      for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_f16_store(fl[j]);
+      break;
+    default: for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_bf16_store(fl[j]); break;
+  }
+  return tmp2;
+}
+
+static void eini_scatter(size_t size, int64_t n, const void *src, char *dst, int64_t step,
+                         const int64_t *table) {
+  const char *s = (const char *)src;
+  if (table == NULL && step == 1) {
+    memcpy(dst, s, (size_t)n * size);
+    return;
+  }
+  switch (size) {
+    case 4: for (int64_t j = 0; j < n; j++) memcpy(dst + (table ? table[j] : j * step) * 4, s + j * 4, 4); break;
+    case 8: for (int64_t j = 0; j < n; j++) memcpy(dst + (table ? table[j] : j * step) * 8, s + j * 8, 8); break;
+    default:
+      for (int64_t j = 0; j < n; j++) {
+        memcpy(dst + (table ? table[j] : j * step) * (int64_t)size, s + j * (int64_t)size, size);
+      }
+  }
+}
+
+// ================================================================================================
+// >>fold  monoids over chunks
+// Every fold is merge (and for states of several scalars lift and finish) over arrays of states;
+// sums and extrema also have a horizontal form that folds a chunk into one state.
+// ================================================================================================
+
+typedef void (*eini_merge_fn)(int64_t n, void *const *acc, const void *const *more, void *user);
+typedef void (*eini_lift_fn)(int64_t n, const void *x, const int64_t *pos, void *const *state);
+typedef void (*eini_horizontal_fn)(int64_t n, const void *x, void *acc);
+
+// acc[i] = op(acc[i], more[i]) for states of one scalar; x is acc's value, y the other.
+#define EINI_MERGE(name, T, expr)                                                           \
+  static void eini_m_##name(int64_t n, void *const *acc, const void *const *more, void *user) { \
+    T *EINI_RESTRICT a = (T *)acc[0];                                                       \
+    const T *EINI_RESTRICT b = (const T *)more[0];                                          \
+    int64_t i = 0;                                                                          \
+    (void)user;                                                                             \
+    for (; i + EINI_LANES <= n; i += EINI_LANES) {                                          \
+      for (int j = 0; j < EINI_LANES; j++) {                                                \
+        const T x = a[i + j], y = b[i + j];                                                 \
+        a[i + j] = (T)(expr);                                                               \
+      }                                                                                     \
+    }                                                                                       \
+    for (; i < n; i++) {                                                                    \
+      const T x = a[i], y = b[i];                                                           \
+      a[i] = (T)(expr);                                                                     \
+    }                                                                                       \
+  }                                                                                         \
+  /* acc[0] = op(acc[0], fold of v): EINI_LANES partial folds, then a tree over them */     \
+  static void eini_h_##name(int64_t n, const void *pv, void *pacc) {                        \
+    const T *EINI_RESTRICT v = (const T *)pv;                                               \
+    T lane[EINI_LANES];                                                                     \
+    int64_t i = EINI_LANES;                                                                 \
+    int64_t width = EINI_LANES;                                                             \
+    if (n >= EINI_LANES) {                                                                  \
+      for (int j = 0; j < EINI_LANES; j++) lane[j] = v[j];                                  \
+      for (; i + EINI_LANES <= n; i += EINI_LANES) {                                        \
+        for (int j = 0; j < EINI_LANES; j++) {                                              \
+          const T x = lane[j], y = v[i + j];                                                \
+          lane[j] = (T)(expr);                                                              \
+        }                                                                                   \
+      }                                                                                     \
+    } else {                                                                                \
+      width = n;                                                                            \
+      for (int64_t j = 0; j < n; j++) lane[j] = v[j];                                       \
+      i = n;                                                                                \
+    }                                                                                       \
+    for (int64_t j = 0; i < n; i++, j++) {                                                  \
+      const T x = lane[j], y = v[i];                                                        \
+      lane[j] = (T)(expr);                                                                  \
+    }                                                                                       \
+    while (width > 1) {                                                                     \
+      int64_t half = width / 2;                                                             \
+      for (int64_t j = 0; j < half; j++) {                                                  \
+        const T x = lane[j], y = lane[width - half + j];                                    \
+        lane[j] = (T)(expr);                                                                \
+      }                                                                                     \
+      width -= half;                                                                        \
+    }                                                                                       \
+    if (n > 0) {                                                                            \
+      const T x = *(T *)pacc, y = lane[0];                                                  \
+      *(T *)pacc = (T)(expr);                                                               \
+    }                                                                                       \
+  }
+#define EINI_MERGE_ORDERED(s, T, W)                                                         \
+  EINI_MERGE(sum_##s, T, (W)x + (W)y)                                                       \
+  EINI_MERGE(prod_##s, T, (W)x *(W)y)                                                       \
+  EINI_MERGE(max_##s, T, ((x > y) | (x != x)) ? x : y)                                      \
+  EINI_MERGE(min_##s, T, ((x < y) | (x != x)) ? x : y)                                      \
+  /* argmax, argmin: state (value, position); position -1 is the fold of nothing; a NaN */  \
+  /* beats numbers, ties go to the lowest position */                                       \
+  static void eini_m_arg_##s(int64_t n, void *const *acc, const void *const *more, int sign) { \
+    T *a = (T *)acc[0];                                                                     \
+    int64_t *p = (int64_t *)acc[1];                                                         \
+    const T *b = (const T *)more[0];                                                        \
+    const int64_t *q = (const int64_t *)more[1];                                            \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      int an = a[i] != a[i], bn = b[i] != b[i];                                             \
+      int better = sign > 0 ? b[i] > a[i] : b[i] < a[i];                                    \
+      int equal = (an & bn) | (b[i] == a[i]);                                               \
+      better = (better | bn) & !an;                                                         \
+      if (q[i] >= 0 && (p[i] < 0 || (equal ? q[i] < p[i] : better))) {                      \
+        a[i] = b[i];                                                                        \
+        p[i] = q[i];                                                                        \
+      }                                                                                     \
+    }                                                                                       \
+  }                                                                                         \
+  static void eini_m_argmax_##s(int64_t n, void *const *acc, const void *const *more, void *user) { \
+    (void)user;                                                                             \
+    eini_m_arg_##s(n, acc, more, 1);                                                        \
+  }                                                                                         \
+  static void eini_m_argmin_##s(int64_t n, void *const *acc, const void *const *more, void *user) { \
+    (void)user;                                                                             \
+    eini_m_arg_##s(n, acc, more, -1);                                                       \
+  }
+EINI_MERGE_ORDERED(i32, int32_t, uint32_t)
+EINI_MERGE_ORDERED(i64, int64_t, uint64_t)
+EINI_MERGE_ORDERED(f32, float, float)
+EINI_MERGE_ORDERED(f64, double, double)
+EINI_MERGE_ORDERED(bool, uint8_t, uint8_t)
+#undef EINI_MERGE_ORDERED
+EINI_MERGE(any_bool, uint8_t, x | y)
+EINI_MERGE(all_bool, uint8_t, x &y)
+#undef EINI_MERGE
+
+// Complex sums are sums of twice as many reals; products need both parts.
+#define EINI_MERGE_COMPLEX(s, T, R, r)                                                      \
+  static void eini_m_sum_##s(int64_t n, void *const *acc, const void *const *more, void *user) { \
+    eini_m_sum_##r(2 * n, acc, more, user);                                                 \
+  }                                                                                         \
+  static void eini_m_prod_##s(int64_t n, void *const *acc, const void *const *more, void *user) { \
+    T *a = (T *)acc[0];                                                                     \
+    const T *b = (const T *)more[0];                                                        \
+    (void)user;                                                                             \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      const T x = a[i], y = b[i];                                                           \
+      a[i].re = x.re * y.re - x.im * y.im;                                                  \
+      a[i].im = x.re * y.im + x.im * y.re;                                                  \
+    }                                                                                       \
+  }
+EINI_MERGE_COMPLEX(c64, eini_c64, float, f32)
+EINI_MERGE_COMPLEX(c128, eini_c128, double, f64)
+#undef EINI_MERGE_COMPLEX
+
+// logsumexp: state (max m, sum s of exp(x - m')), where m' is m if finite and 0 otherwise, so that
+// infinities come out as libm's log and exp make them. var: Chan et al.'s pairwise update of
+// (count, mean, sum of squared deviations).
+#define EINI_MERGE_STATES(s, T)                                                             \
+  static void eini_m_logsumexp_##s(int64_t n, void *const *acc, const void *const *more,    \
+                                   void *user) {                                            \
+    T *m = (T *)acc[0], *t = (T *)acc[1];                                                   \
+    const T *m2 = (const T *)more[0], *t2 = (const T *)more[1];                             \
+    T x[EINI_LANES], y[EINI_LANES], ex[EINI_LANES], ey[EINI_LANES];                         \
+    (void)user;                                                                             \
+    for (int64_t i = 0; i < n; i += EINI_LANES) {                                           \
+      int64_t k = eini_min64(EINI_LANES, n - i);                                            \
+      for (int64_t j = 0; j < EINI_LANES; j++) {                                            \
+        T a = j < k ? m[i + j] : 0, b = j < k ? m2[i + j] : 0;                              \
+        T top = a > b || a != a ? a : b, shift = top - top == 0 ? top : 0;                  \
+        x[j] = a - shift;                                                                   \
+        y[j] = b - shift;                                                                   \
+        if (j < k) m[i + j] = top;                                                          \
+      }                                                                                     \
+      eini_vexp_##s(EINI_LANES, x, ex);                                                     \
+      eini_vexp_##s(EINI_LANES, y, ey);                                                     \
+      for (int64_t j = 0; j < k; j++) t[i + j] = t[i + j] * ex[j] + t2[i + j] * ey[j];      \
+    }                                                                                       \
+  }                                                                                         \
+  static void eini_l_logsumexp_##s(int64_t n, const void *x, const int64_t *pos, void *const *st) { \
+    T *t = (T *)st[1];                                                                      \
+    (void)pos;                                                                              \
+    memcpy(st[0], x, (size_t)n * sizeof(T));                                                \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      T v = ((const T *)x)[i];                                                              \
+      t[i] = v - v == 0 ? 1 : v > 0 ? v : v < 0 ? 0 : v; /* exp(v - m') */                  \
+    }                                                                                       \
+  }                                                                                         \
+  static void eini_m_var_##s(int64_t n, void *const *acc, const void *const *more, void *user) { \
+    T *c = (T *)acc[0], *m = (T *)acc[1], *q = (T *)acc[2];                                 \
+    const T *c2 = (const T *)more[0], *m2 = (const T *)more[1], *q2 = (const T *)more[2];   \
+    (void)user;                                                                             \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      T count = c[i] + c2[i], w = count > 0 ? c2[i] / count : 0, d = m2[i] - m[i];          \
+      m[i] = c[i] > 0 ? m[i] + d * w : m2[i];                                               \
+      q[i] += q2[i] + (c[i] > 0 ? d * d * c[i] * w : 0);                                    \
+      c[i] = count;                                                                         \
+    }                                                                                       \
+  }                                                                                         \
+  static void eini_l_var_##s(int64_t n, const void *x, const int64_t *pos, void *const *st) { \
+    (void)pos;                                                                              \
+    memcpy(st[1], x, (size_t)n * sizeof(T));                                                \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      ((T *)st[0])[i] = 1;                                                                  \
+      ((T *)st[2])[i] = ((const T *)x)[i] - ((const T *)x)[i]; /* 0, NaN for inf */         \
+    }                                                                                       \
+  }
+EINI_MERGE_STATES(f32, float)
+EINI_MERGE_STATES(f64, double)
+#undef EINI_MERGE_STATES
+
+// A fold made ready for its value type.
+typedef struct eini_folder {
+  int fold, nstate;
+  ein_dtype type;              // of values, and of states but argmax's position
+  ein_dtype result;            // computation type after finish
+  eini_merge_fn merge;
+  eini_lift_fn lift;           // NULL: state[0] is the value
+  eini_horizontal_fn across;   // NULL: lift, then merge halves
+  const ein_monoid *user;
+  double count;                // size of the reduced space (mean, var)
+} eini_folder;
+
+#define EINI_BY_TYPE(n) {eini_##n##_bool, eini_##n##_i32, eini_##n##_i64, eini_##n##_f32, \
+                         eini_##n##_f64, NULL, NULL}
+#define EINI_BY_ARITH(n) {NULL, eini_##n##_i32, eini_##n##_i64, eini_##n##_f32, eini_##n##_f64, \
+                          eini_##n##_c64, eini_##n##_c128}
+static const eini_merge_fn eini_merge_table[EINI_FOLD_USER][7] = {
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+    EINI_BY_ARITH(m_sum), EINI_BY_ARITH(m_prod), EINI_BY_TYPE(m_max), EINI_BY_TYPE(m_min),
+    {eini_m_any_bool, NULL, NULL, NULL, NULL, NULL, NULL},
+    {eini_m_all_bool, NULL, NULL, NULL, NULL, NULL, NULL},
+    {NULL, NULL, NULL, eini_m_logsumexp_f32, eini_m_logsumexp_f64, NULL, NULL},
+    EINI_BY_TYPE(m_argmax), EINI_BY_TYPE(m_argmin), EINI_BY_ARITH(m_sum),
+    {NULL, NULL, NULL, eini_m_var_f32, eini_m_var_f64, NULL, NULL}};
+static const eini_horizontal_fn eini_across_table[EINI_ALL + 1][7] = {
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+    {NULL, eini_h_sum_i32, eini_h_sum_i64, eini_h_sum_f32, eini_h_sum_f64, NULL, NULL},
+    {NULL, eini_h_prod_i32, eini_h_prod_i64, eini_h_prod_f32, eini_h_prod_f64, NULL, NULL},
+    EINI_BY_TYPE(h_max), EINI_BY_TYPE(h_min),
+    {eini_h_any_bool, NULL, NULL, NULL, NULL, NULL, NULL},
+    {eini_h_all_bool, NULL, NULL, NULL, NULL, NULL, NULL}};
+#undef EINI_BY_TYPE
+#undef EINI_BY_ARITH
+
+// The dtype values are converted to before they are folded.
+static ein_dtype eini_fold_value_dtype(const ein_graph *g, int fold, ein_dtype t, int numpy) {
+  if (fold >= EINI_FOLD_USER) return g->monoid[fold - EINI_FOLD_USER].dtype;
+  switch (fold) {
+    case EINI_ANY: case EINI_ALL: return EIN_BOOL;
+    case EINI_LOGSUMEXP: case EINI_MEAN: case EINI_VAR:
+      return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : ein_dtype_compute(t);
+    case EINI_SUM: case EINI_PROD:
+      if (t == EIN_BOOL) return numpy ? EIN_BOOL : EIN_I64;
+      return ein_dtype_compute(t);
+    default: return ein_dtype_compute(t);
+  }
+}
+
+static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold, ein_dtype type,
+                                   double count) {
+  memset(f, 0, sizeof *f);
+  f->fold = fold;
+  f->type = f->result = type;
+  f->count = count;
+  f->nstate = 1;
+  if (fold == EINI_FOLD_NONE) return EIN_OK;
+  if (fold >= EINI_FOLD_USER) {
+    f->user = &g->monoid[fold - EINI_FOLD_USER];
+    f->nstate = f->user->nstate;
+    f->merge = f->user->merge_fn;
+    return EIN_OK;
+  }
+  if (type == EIN_BOOL && fold == EINI_SUM) f->fold = fold = EINI_ANY;
+  if (type == EIN_BOOL && fold == EINI_PROD) f->fold = fold = EINI_ALL;
+  int column = eini_type_column(type);
+  f->nstate = eini_folds[fold].nstate;
+  f->merge = eini_merge_table[fold][column];
+  if (fold <= EINI_ALL) f->across = eini_across_table[fold][column];
+  if (fold == EINI_MEAN) f->across = eini_across_table[EINI_SUM][column];
+  if (fold == EINI_LOGSUMEXP) f->lift = type == EIN_F32 ? eini_l_logsumexp_f32 : eini_l_logsumexp_f64;
+  if (fold == EINI_VAR) f->lift = type == EIN_F32 ? eini_l_var_f32 : eini_l_var_f64;
+  if (fold == EINI_ARGMAX || fold == EINI_ARGMIN) f->result = EIN_I64;
+  EINSUM_ASSERT(f->merge != NULL);
+  return f->merge == NULL ? EIN_ERR_DTYPE : EIN_OK;
+}
+
+static ein_dtype eini_state_dtype(const eini_folder *f, int s) {
+  return s == 1 && (f->fold == EINI_ARGMAX || f->fold == EINI_ARGMIN) ? EIN_I64 : f->type;
+}
+
+static void eini_fold_identity(const eini_folder *f, int64_t n, void *const *state) {
+  for (int s = 0; s < f->nstate; s++) {
+    double re = 0;
+    int64_t i = 0;
+    ein_dtype t = eini_state_dtype(f, s);
+    if (f->user != NULL) {
+      re = f->user->identity[s];
+      i = eini_f64_to_i64(re);
+    } else if (f->fold == EINI_PROD || f->fold == EINI_ALL) {
+      re = 1;
+      i = 1;
+    } else if (s == 1 && t == EIN_I64) {
+      i = -1;
+    } else if (f->fold == EINI_MAX || (f->fold == EINI_LOGSUMEXP && s == 0)) {
+      re = t == EIN_BOOL ? 0 : -HUGE_VAL;
+      i = t == EIN_I32 ? INT32_MIN : INT64_MIN;
+    } else if (f->fold == EINI_MIN) {
+      re = HUGE_VAL;
+      i = t == EIN_I32 ? INT32_MAX : INT64_MAX;
+    }
+    eini_fill_value(t, re, 0, i, n, state[s]);
+  }
+}
+
+static void eini_fold_lift(const eini_folder *f, int64_t n, void *x, const int64_t *pos,
+                           void *const *state) {
+  if (f->user != NULL && f->user->lift_fn != NULL) {
+    f->user->lift_fn(n, x, state, f->user->user);
+  } else if (f->lift != NULL) {
+    f->lift(n, x, pos, state);
+  } else {
+    memcpy(state[0], x, (size_t)n * ein_dtype_size(f->type));
+    if (f->nstate == 2) memcpy(state[1], pos, (size_t)n * sizeof *pos);
+  }
+}
+
+// acc[i] = merge(acc[i], lift(x[i])), i < n.
+static void eini_fold_down(const eini_folder *f, int64_t n, void *x, const int64_t *pos,
+                           void *const *acc, void *const *tmp) {
+  const void *more[4] = {x, pos, NULL, NULL};
+  void *user = f->user == NULL ? NULL : f->user->user;
+  if (f->lift != NULL || (f->user != NULL && f->user->lift_fn != NULL)) {
+    eini_fold_lift(f, n, x, pos, tmp);
+    for (int s = 0; s < 4; s++) more[s] = tmp[s];
+  }
+  f->merge(n, acc, more, user);
+}
+
+// acc[0] = merge(acc[0], lift(x[0]), .., lift(x[n-1])), by halves.
+static void eini_fold_across(const eini_folder *f, int64_t n, void *x, const int64_t *pos,
+                             void *const *acc, void *const *tmp) {
+  if (f->across != NULL) {
+    f->across(n, x, acc[0]);
+    return;
+  }
+  void *user = f->user == NULL ? NULL : f->user->user;
+  eini_fold_lift(f, n, x, pos, tmp);
+  while (n > 0) {
+    int64_t half = n > 1 ? n / 2 : 1;
+    const void *upper[4] = {NULL, NULL, NULL, NULL};
+    for (int s = 0; s < f->nstate; s++) {
+      size_t size = ein_dtype_size(eini_state_dtype(f, s));
+      upper[s] = (const char *)tmp[s] + (size_t)(n - half) * size;
+    }
+    if (n == 1) {
+      f->merge(1, acc, upper, user);
+      return;
+    }
+    f->merge(half, tmp, upper, user);
+    n -= half;
+  }
+}
+
+// Values of n finished states; returns where they are (state memory or out).
+static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *state, void *out) {
+  if (f->user != NULL) {
+    if (f->user->finish_fn == NULL) return state[0];
+    const void *in[4] = {state[0], state[1], state[2], state[3]};
+    f->user->finish_fn(n, in, out, f->user->user);
+    return out;
+  }
+  switch (f->fold) {
+    case EINI_ARGMAX: case EINI_ARGMIN: return state[1];
+    case EINI_LOGSUMEXP:
+      for (int64_t i = 0; i < n; i++) {
+        if (f->type == EIN_F32) {
+          float m = ((float *)state[0])[i], s = logf(((float *)state[1])[i]);
+          ((float *)out)[i] = m - m == 0 ? m + s : m != m ? m : s;
+        } else {
+          double m = ((double *)state[0])[i], s = log(((double *)state[1])[i]);
+          ((double *)out)[i] = m - m == 0 ? m + s : m != m ? m : s;
+        }
+      }
+      return out;
+    case EINI_MEAN:
+    case EINI_VAR: {
+      const void *v = state[f->fold == EINI_VAR ? 2 : 0];
+      int64_t k = eini_kind_of(f->type) == EINI_KCOMPLEX ? 2 * n : n;
+      if (f->type == EIN_F32 || f->type == EIN_C64) {
+        for (int64_t i = 0; i < k; i++) ((float *)out)[i] = (float)(((const float *)v)[i] / f->count);
+      } else {
+        for (int64_t i = 0; i < k; i++) ((double *)out)[i] = ((const double *)v)[i] / f->count;
+      }
+      return out;
+    }
+    default: return state[0];
+  }
+}
+
+// ================================================================================================
+// >>mapreduce  the portable map-reduce kernel
+// D[f] = epilogue(fold over r of E(f, r)) over per-index strides (DESIGN: the kernels). Elements
+// are evaluated in chunks along one index, or along several short ones through offset tables.
+// Invariant: the fold of an output element does not depend on how free indices are cut.
+// ================================================================================================
+
+// Where an operand lives: a slot (see eini_plan) and the byte offset of index 0 of everything.
+typedef struct eini_ref {
+  int slot;
+  ein_dtype dtype;
+  int64_t offset;
+} eini_ref;
+
+typedef enum eini_task_kind { EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT } eini_task_kind;
+
+// A statement made ready for a kernel. Streams are everything that moves with the indices: the
+// operands of E, index values in E, the position (arg folds), the epilogue's operands and index
+// values, the output; stride[s * nindex + i], in elements.
+typedef struct eini_task {
+  eini_task_kind kind;
+  int nindex, nstream;
+  int64_t *extent;
+  unsigned char *reduced;
+  int64_t *stride;
+  int nop, niota, pos, extra, nextra, epi_iota, nepi_iota, out;  // stream numbers and counts
+  eini_ref *ref;               // of streams that are tensors
+  eini_code code, epi;
+  int has_epi;
+  eini_folder folder;
+  int no_reduction;            // the reduced space is empty: only identities are stored
+  int nouter, *outer;          // free loops around the chunk, outermost first
+  int ninner, *inner;          // reduced loops around the chunk (inside the accumulators)
+  int nchunk, *chunk;          // indices the chunk runs over, innermost last
+  int chunk_reduced;
+  int64_t chunk_len;           // elements over all chunk indices
+  int64_t **table;             // offsets within the chunk per stream; NULL: one index, by stride
+  int64_t *identity_table;     // 0, 1, 2, ..: the accumulator's table
+  int cut;                     // free index threads cut, or -1
+  double work;                 // elements visited
+  size_t scratch;              // bytes per thread
+  struct eini_contract_task *contract;
+  const eini_stmt *stmt;       // what it came from (and the fused consumer), for explain
+  const eini_stmt *fused;
+  double flops;
+} eini_task;
+
+// Everything one thread's run of a task mutates.
+typedef struct eini_nest {
+  const eini_task *t;
+  char *const *slot;
+  int64_t *at, *extent, *index;     // stream offsets; extents of this part; loop counters
+  const char **base;                // per stream
+  int64_t *step, *epi_step;         // along the chunk
+  const int64_t **epi_table;
+  const char **epi_base;
+  int64_t *epi_at;
+  eini_eval ev, epi;
+  void *acc[4], *tmp[4];
+  void *out, *conv, *conv2;
+  int no_direct;                    // the output aliases an operand: never write it early
+} eini_nest;
+
+// The next bytes of a block being laid out; NULL while the block is only being measured.
+static char *eini_nest_carve(char *mem, size_t *used, size_t bytes) {
+  char *r = mem == NULL ? NULL : mem + *used;
+  *used += (bytes + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  return r;
+}
+
+// Lays out a walk in memory; with mem NULL only counts. Returns the bytes needed.
+static size_t eini_nest_layout(const eini_task *t, eini_nest *w, char *mem) {
+  size_t used = 0;
+  size_t ns = (size_t)t->nstream, ni = (size_t)t->nindex;
+  size_t nx = (size_t)t->nextra + 1;
+  w->at = (int64_t *)(void *)eini_nest_carve(mem, &used, ns * 8);
+  w->step = (int64_t *)(void *)eini_nest_carve(mem, &used, ns * 8);
+  w->extent = (int64_t *)(void *)eini_nest_carve(mem, &used, ni * 8);
+  w->index = (int64_t *)(void *)eini_nest_carve(mem, &used, ni * 8);
+  w->base = (const char **)(void *)eini_nest_carve(mem, &used, ns * sizeof(char *));
+  w->ev.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->code.nreg * sizeof(void *));
+  w->ev.mem = eini_nest_carve(mem, &used, (size_t)t->code.nreg * EINI_REG_BYTES);
+  if (t->has_epi) {
+    w->epi_step = (int64_t *)(void *)eini_nest_carve(mem, &used, nx * 8);
+    w->epi_at = (int64_t *)(void *)eini_nest_carve(mem, &used, nx * 8);
+    w->epi_base = (const char **)(void *)eini_nest_carve(mem, &used, nx * sizeof(char *));
+    w->epi_table = (const int64_t **)(void *)eini_nest_carve(mem, &used, nx * sizeof(int64_t *));
+    w->epi.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
+    w->epi.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * EINI_REG_BYTES);
+  }
+  if (t->folder.fold != EINI_FOLD_NONE) {
+    for (int s = 0; s < t->folder.nstate; s++) {
+      w->acc[s] = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+      w->tmp[s] = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+    }
+    w->out = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+  }
+  w->conv = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+  w->conv2 = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+  return used;
+}
+
+// Advances the loops listed in dim (innermost last) by one; 0 when they have wrapped around.
+static int eini_nest_next(eini_nest *w, int n, const int *dim) {
+  const eini_task *t = w->t;
+  for (int d = n - 1; d >= 0; d--) {
+    int i = dim[d];
+    const int64_t *st = t->stride + i;
+    if (++w->index[i] < w->extent[i]) {
+      for (int s = 0; s < t->nstream; s++) w->at[s] += st[(int64_t)s * t->nindex];
+      return 1;
+    }
+    int64_t back = w->extent[i] - 1;
+    w->index[i] = 0;
+    for (int s = 0; s < t->nstream; s++) w->at[s] -= back * st[(int64_t)s * t->nindex];
+  }
+  return 0;
+}
+
+static void eini_nest_shift(eini_nest *w, int64_t by) {
+  for (int s = 0; s < w->t->nstream; s++) w->at[s] += by * w->step[s];
+}
+
+// Stores n results of computation type `type` at the current place.
+static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void *v) {
+  const eini_task *t = w->t;
+  ein_dtype to = t->ref[t->out].dtype;
+  size_t size = eini_dtypes[to].size;
+  char *dst = w->slot[t->ref[t->out].slot] + t->ref[t->out].offset + w->at[t->out] * (int64_t)size;
+  if ((const char *)v == dst) return;  // written in place by the last operation
+  if (type != to) v = eini_narrow(type, to, n, v, w->conv, w->conv2);
+  const int64_t *table = t->table != NULL && !t->chunk_reduced ? t->table[t->out] : NULL;
+  eini_scatter(size, n, v, dst, t->chunk_reduced ? 1 : w->step[t->out], table);
+}
+
+// Where the expression may write its result directly, or NULL.
+static void *eini_nest_direct(const eini_nest *w, int64_t n) {
+  const eini_task *t = w->t;
+  ein_dtype to = t->ref[t->out].dtype;
+  if (w->no_direct || t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 ||
+      to != t->code.type || t->code.nins == 0 ||
+      t->code.ins[t->code.nins - 1].kind == EINI_INS_LOAD ||
+      t->code.ins[t->code.nins - 1].dst != t->code.root) {
+    return NULL;
+  }
+  size_t size = eini_dtypes[to].size;
+  char *dst = w->slot[t->ref[t->out].slot] + t->ref[t->out].offset + w->at[t->out] * (int64_t)size;
+  return (uintptr_t)dst % (size > 8 ? 8 : size) == 0 ? dst : NULL;
+}
+
+static void eini_nest_epilogue(eini_nest *w, int64_t n, void *v) {
+  const eini_task *t = w->t;
+  if (!t->has_epi) {
+    eini_nest_store(w, n, t->folder.result, v);
+    return;
+  }
+  w->epi_base[0] = (const char *)v;
+  for (int k = 1; k <= t->nextra; k++) w->epi_at[k] = w->at[t->extra + k - 1];
+  w->epi.index_at = w->at + t->epi_iota;
+  void *r = eini_code_run(&w->epi, n, NULL);
+  eini_nest_store(w, n, (ein_dtype)t->epi.type, r);
+}
+
+static const int64_t *eini_nest_pos(eini_nest *w, int64_t n) {
+  const eini_task *t = w->t;
+  if (t->pos < 0) return NULL;
+  int64_t *p = (int64_t *)w->conv;
+  const int64_t *table = t->table != NULL ? t->table[t->pos] : NULL;
+  for (int64_t j = 0; j < n; j++) {
+    p[j] = w->at[t->pos] + (table != NULL ? table[j] : j * w->step[t->pos]);
+  }
+  return p;
+}
+
+// One chunk of n elements starting at the current place is mapped and stored, or folded.
+static void eini_nest_chunk(eini_nest *w, int64_t n) {
+  const eini_task *t = w->t;
+  if (t->folder.fold == EINI_FOLD_NONE) {
+    void *v = eini_code_run(&w->ev, n, eini_nest_direct(w, n));
+    eini_nest_store(w, n, (ein_dtype)t->code.type, v);
+    return;
+  }
+  if (t->chunk_reduced) {
+    void *v = eini_code_run(&w->ev, n, NULL);
+    eini_fold_across(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
+    return;
+  }
+  eini_fold_identity(&t->folder, n, w->acc);
+  if (!t->no_reduction) {
+    do {
+      void *v = eini_code_run(&w->ev, n, NULL);
+      eini_fold_down(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
+    } while (eini_nest_next(w, t->ninner, t->inner));
+  }
+  eini_nest_epilogue(w, n, eini_fold_finish(&t->folder, n, w->acc, w->out));
+}
+
+// All chunks of the current place, then back to it.
+static void eini_nest_chunks(eini_nest *w) {
+  const eini_task *t = w->t;
+  if (t->table != NULL || t->nchunk == 0) {
+    eini_nest_chunk(w, t->chunk_len);
+    return;
+  }
+  int64_t total = w->extent[t->chunk[0]];
+  for (int64_t done = 0; done < total; done += EINI_CHUNK) {
+    eini_nest_chunk(w, eini_min64(EINI_CHUNK, total - done));
+    eini_nest_shift(w, EINI_CHUNK);
+  }
+  eini_nest_shift(w, -(total + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK);
+}
+
+static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
+                            const ein_scalar *param, char *scratch) {
+  memset(w, 0, sizeof *w);
+  eini_nest_layout(t, w, scratch);
+  w->t = t;
+  w->slot = slot;
+  for (int s = 0; s < t->nstream; s++) {
+    w->at[s] = 0;
+    w->step[s] = t->nchunk > 0 ? t->stride[(int64_t)s * t->nindex + t->chunk[t->nchunk - 1]] : 0;
+    w->base[s] = t->ref[s].slot < 0 ? NULL : slot[t->ref[s].slot] + t->ref[s].offset;
+  }
+  for (int i = 0; i < t->nindex; i++) {
+    w->extent[i] = t->extent[i];
+    w->index[i] = 0;
+  }
+  w->ev.code = &t->code;
+  w->ev.base = w->base;
+  w->ev.at = w->at;
+  w->ev.index_at = w->at + t->nop;
+  w->ev.step = w->step;
+  w->ev.index_step = w->step + t->nop;
+  if (t->table != NULL) {
+    w->ev.table = (const int64_t *const *)t->table;
+    w->ev.index_table = (const int64_t *const *)(t->table + t->nop);
+  }
+  int64_t fill = t->table != NULL || t->nchunk == 0 ? t->chunk_len
+                                                    : eini_min64(t->chunk_len, EINI_CHUNK);
+  eini_code_begin(&w->ev, param, fill);
+  if (!t->has_epi) return;
+  w->epi.code = &t->epi;
+  w->epi.base = w->epi_base;
+  w->epi.at = w->epi_at;
+  w->epi.step = w->epi_step;
+  w->epi.index_step = w->step + t->epi_iota;
+  w->epi_at[0] = 0;
+  w->epi_step[0] = 1;
+  int tables = t->table != NULL && !t->chunk_reduced;
+  if (tables) {
+    w->epi.table = w->epi_table;
+    w->epi.index_table = (const int64_t *const *)(t->table + t->epi_iota);
+    w->epi_table[0] = t->identity_table;
+  }
+  for (int k = 1; k <= t->nextra; k++) {
+    w->epi_base[k] = w->base[t->extra + k - 1];
+    w->epi_step[k] = w->step[t->extra + k - 1];
+    if (tables) w->epi_table[k] = t->table[t->extra + k - 1];
+  }
+  eini_code_begin(&w->epi, param, t->chunk_reduced ? 1 : fill);
+}
+
+// Runs the part [lo, hi) of the index threads cut (all of it with cut < 0).
+static void eini_mapreduce_run(const eini_task *t, char *const *slot, const ein_scalar *param,
+                               char *scratch, int64_t lo, int64_t hi, int no_direct) {
+  eini_nest w;
+  eini_nest_begin(&w, t, slot, param, scratch);
+  w.no_direct = no_direct;
+  if (t->cut >= 0) {
+    w.extent[t->cut] = hi - lo;
+    for (int s = 0; s < t->nstream; s++) w.at[s] += lo * t->stride[(int64_t)s * t->nindex + t->cut];
+  }
+  do {
+    if (t->folder.fold == EINI_FOLD_NONE || !t->chunk_reduced) {
+      eini_nest_chunks(&w);
+      continue;
+    }
+    eini_fold_identity(&t->folder, 1, w.acc);
+    if (!t->no_reduction) {
+      do {
+        eini_nest_chunks(&w);
+      } while (eini_nest_next(&w, t->ninner, t->inner));
+    }
+    eini_nest_epilogue(&w, 1, eini_fold_finish(&t->folder, 1, w.acc, w.out));
+  } while (eini_nest_next(&w, t->nouter, t->outer));
+}
+
+// ---- copies ----
+
+// A B x B block: src is read along its unit-stride index a, dst written along b. Both fit L1, so
+// every cache line is used whole whatever the strides are.
+#define EINI_TILE 16
+#define EINI_COPY_TILE(bits)                                                                \
+  static void eini_tile_##bits(const char *src, int64_t sa, int64_t sb, char *dst, int64_t da, \
+                               int64_t db, int64_t na, int64_t nb) {                        \
+    uint##bits##_t tile[EINI_TILE][EINI_TILE];                                              \
+    const int64_t e = bits / 8;                                                             \
+    if (na == EINI_TILE && nb == EINI_TILE && sa == 1 && db == 1) {                         \
+      for (int b = 0; b < EINI_TILE; b++) memcpy(tile[b], src + b * sb * e, EINI_TILE * (bits / 8)); \
+      for (int a = 0; a < EINI_TILE; a++) {                                                 \
+        uint##bits##_t row[EINI_TILE];                                                      \
+        for (int b = 0; b < EINI_TILE; b++) row[b] = tile[b][a];                            \
+        memcpy(dst + a * da * e, row, EINI_TILE * (bits / 8));                              \
+      }                                                                                     \
+      return;                                                                               \
+    }                                                                                       \
+    for (int64_t a = 0; a < na; a++) {                                                      \
+      for (int64_t b = 0; b < nb; b++) {                                                    \
+        memcpy(dst + (a * da + b * db) * e, src + (a * sa + b * sb) * e, bits / 8);         \
+      }                                                                                     \
+    }                                                                                       \
+  }
+EINI_COPY_TILE(8)
+EINI_COPY_TILE(16)
+EINI_COPY_TILE(32)
+EINI_COPY_TILE(64)
+#undef EINI_COPY_TILE
+
+static void eini_tile_128(const char *src, int64_t sa, int64_t sb, char *dst, int64_t da,
+                          int64_t db, int64_t na, int64_t nb) {
+  for (int64_t a = 0; a < na; a++) {
+    for (int64_t b = 0; b < nb; b++) memcpy(dst + (a * da + b * db) * 16, src + (a * sa + b * sb) * 16, 16);
+  }
+}
+
+// One plane of a copy: indices a (short stride in src) and b (short stride in dst).
+static void eini_copy_plane(size_t size, const char *src, int64_t sa, int64_t sb, char *dst,
+                            int64_t da, int64_t db, int64_t na, int64_t nb) {
+  int64_t e = (int64_t)size;
+  if (sa == 1 && da == 1) {
+    for (int64_t b = 0; b < nb; b++) memcpy(dst + b * db * e, src + b * sb * e, (size_t)na * size);
+    return;
+  }
+  for (int64_t b = 0; b < nb; b += EINI_TILE) {
+    for (int64_t a = 0; a < na; a += EINI_TILE) {
+      const char *s = src + (a * sa + b * sb) * e;
+      char *d = dst + (a * da + b * db) * e;
+      int64_t ta = eini_min64(EINI_TILE, na - a), tb = eini_min64(EINI_TILE, nb - b);
+      switch (size) {
+        case 1: eini_tile_8(s, sa, sb, d, da, db, ta, tb); break;
+        case 2: eini_tile_16(s, sa, sb, d, da, db, ta, tb); break;
+        case 4: eini_tile_32(s, sa, sb, d, da, db, ta, tb); break;
+        case 8: eini_tile_64(s, sa, sb, d, da, db, ta, tb); break;
+        default: eini_tile_128(s, sa, sb, d, da, db, ta, tb); break;
+      }
+    }
+  }
+}
+
+// A pure copy: stream 0 to stream out. chunk[0], chunk[1] are the plane's b and a.
+static void eini_copy_run(const eini_task *t, char *const *slot, char *scratch, int64_t lo,
+                          int64_t hi) {
+  eini_nest w;
+  eini_nest_begin(&w, t, slot, NULL, scratch);
+  if (t->cut >= 0) {
+    w.extent[t->cut] = hi - lo;
+    for (int s = 0; s < t->nstream; s++) w.at[s] += lo * t->stride[(int64_t)s * t->nindex + t->cut];
+  }
+  size_t size = ein_dtype_size(t->ref[0].dtype);
+  int b = t->nchunk > 1 ? t->chunk[0] : -1, a = t->nchunk > 0 ? t->chunk[t->nchunk - 1] : -1;
+  const int64_t *in = t->stride, *out = t->stride + (int64_t)t->out * t->nindex;
+  do {
+    const char *src = w.base[0] + w.at[0] * (int64_t)size;
+    char *dst = slot[t->ref[t->out].slot] + t->ref[t->out].offset + w.at[t->out] * (int64_t)size;
+    eini_copy_plane(size, src, a < 0 ? 1 : in[a], b < 0 ? 0 : in[b], dst, a < 0 ? 1 : out[a],
+                    b < 0 ? 0 : out[b], a < 0 ? 1 : w.extent[a], b < 0 ? 1 : w.extent[b]);
+  } while (eini_nest_next(&w, t->nouter, t->outer));
+}
+
+// ================================================================================================
+// >>lower  statements become tasks
+// Takes a statement (and an element-wise consumer fused into it); gives the task: streams of
+// strides, loops merged and ordered, the chunk chosen, code compiled.
+// ================================================================================================
+
+// A tensor as tasks see it: its slot and its strides in elements.
+typedef struct eini_home {
+  int slot;
+  const int64_t *stride;
+} eini_home;
+
+typedef struct eini_lowering {
+  eini_arena *a;
+  ein_graph *g;
+  const eini_home *home;    // per tensor
+} eini_lowering;
+
+// Stride of every index of a statement through a map, and the offset of index 0, in elements.
+static ein_status eini_access_strides(const ein_zmap *m, const int64_t *tensor_stride,
+                                      int64_t *stride, int64_t *offset) {
+  *offset = 0;
+  for (int r = 0; r < m->rows; r++) {
+    int64_t s = tensor_stride[r];
+    if (eini_muladd_overflow(m->offset[r], s, *offset, offset)) return EIN_ERR_TOO_LARGE;
+    for (int c = 0; c < m->cols; c++) {
+      int64_t k = m->coef[(int64_t)r * m->cols + c];
+      if (k != 0 && eini_muladd_overflow(k, s, stride[c], &stride[c])) return EIN_ERR_TOO_LARGE;
+    }
+  }
+  return EIN_OK;
+}
+
+// Fills one tensor stream of a task. column[c]: loop index of the map's column c, or -1.
+static ein_status eini_stream_tensor(const eini_lowering *lo, eini_task *t, int stream, int tensor,
+                                     const ein_zmap *m, const int *column) {
+  const eini_home *h = &lo->home[tensor];
+  eini_ref *r = &t->ref[stream];
+  int64_t *stride = EINI_NEW(lo->a, int64_t, m->cols);
+  int64_t offset;
+  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_access_strides(m, h->stride, stride, &offset));
+  for (int c = 0; c < m->cols; c++) {
+    if (column[c] >= 0) t->stride[(int64_t)stream * t->nindex + column[c]] = stride[c];
+  }
+  r->slot = h->slot;
+  r->dtype = lo->g->tensor[tensor].dtype;
+  return eini_mul_overflow(offset, (int64_t)ein_dtype_size(r->dtype), &r->offset)
+             ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+// ---- merging and ordering of loops ----
+
+static int64_t eini_abs64(int64_t x) { return x < 0 ? -x : x; }
+
+static void eini_task_swap(eini_task *t, int i, int j) {
+  int64_t e = t->extent[i];
+  t->extent[i] = t->extent[j];
+  t->extent[j] = e;
+  unsigned char r = t->reduced[i];
+  t->reduced[i] = t->reduced[j];
+  t->reduced[j] = r;
+  for (int s = 0; s < t->nstream; s++) {
+    int64_t *v = t->stride + (int64_t)s * t->nindex;
+    int64_t x = v[i];
+    v[i] = v[j];
+    v[j] = x;
+  }
+}
+
+// Drops loop i. The stride rows keep their pitch (nindex is the pitch), so extents of dropped
+// loops become 1 and move behind the live ones.
+static void eini_task_drop(eini_task *t, int i, int *live) {
+  eini_task_swap(t, i, --*live);
+}
+
+// Can loops o (outer) and i (inner) be one loop of extent e(o)*e(i)?
+static int eini_task_fusable(const eini_task *t, int o, int i) {
+  if (t->reduced[o] != t->reduced[i]) return 0;
+  for (int s = 0; s < t->nstream; s++) {
+    const int64_t *v = t->stride + (int64_t)s * t->nindex;
+    int64_t want;
+    if (eini_mul_overflow(v[i], t->extent[i], &want) || v[o] != want) return 0;
+  }
+  return 1;
+}
+
+// Sort key of a loop: how far it moves the output, and then the operands.
+static int eini_task_before(const eini_task *t, int i, int j) {
+  if (t->reduced[i] != t->reduced[j]) return t->reduced[i] < t->reduced[j];
+  for (int k = 0; k <= t->nop; k++) {
+    int s = k == 0 ? t->out : k - 1;
+    int64_t a = eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
+    int64_t b = eini_abs64(t->stride[(int64_t)s * t->nindex + j]);
+    if (a != b) return a > b;
+  }
+  return 0;
+}
+
+// Removes loops of extent 1, sorts the others, merges what is one loop in memory. Returns the
+// number of live loops (they come first).
+static int eini_task_merge(eini_task *t) {
+  int live = t->nindex;
+  for (int i = live - 1; i >= 0; i--) {
+    if (t->extent[i] == 1) eini_task_drop(t, i, &live);
+  }
+  for (int i = 1; i < live; i++) {
+    for (int j = i; j > 0 && eini_task_before(t, j, j - 1); j--) eini_task_swap(t, j, j - 1);
+  }
+  for (int i = live - 1; i > 0; i--) {
+    int64_t e;
+    if (!eini_task_fusable(t, i - 1, i) || eini_mul_overflow(t->extent[i - 1], t->extent[i], &e)) {
+      continue;
+    }
+    t->extent[i] = e;
+    for (int k = i - 1; k + 1 < live; k++) eini_task_swap(t, k, k + 1);
+    live--;
+  }
+  return live;
+}
+
+// Relative cost of running chunks along loop i: cache lines touched per element, and the overhead
+// of short chunks.
+static double eini_chunk_cost(const eini_task *t, int i) {
+  double cost = 24.0 / (double)eini_min64(t->extent[i], EINI_CHUNK);
+  for (int s = 0; s < t->nstream; s++) {
+    if (t->ref[s].slot < 0) continue;
+    double step = (double)eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
+    double bytes = step * (double)ein_dtype_size(t->ref[s].dtype);
+    if (s == t->out && t->reduced[i]) continue;
+    cost += bytes > 64.0 ? 2.0 : bytes / 32.0 + (step > 1 ? 0.25 : 0.0);
+  }
+  // A chunk along a reduced index ends in one output element each time round.
+  if (t->reduced[i]) cost += 32.0 / (double)t->extent[i];
+  return cost;
+}
+
+// Offsets of all elements of a chunk over several loops, per stream.
+static ein_status eini_chunk_tables(eini_arena *a, eini_task *t) {
+  t->table = EINI_NEW(a, int64_t *, t->nstream);
+  t->identity_table = EINI_NEW(a, int64_t, EINI_CHUNK);
+  if (t->table == NULL || t->identity_table == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t j = 0; j < EINI_CHUNK; j++) t->identity_table[j] = j;
+  for (int s = 0; s < t->nstream; s++) {
+    t->table[s] = EINI_NEW(a, int64_t, t->chunk_len);
+    if (t->table[s] == NULL) return EIN_ERR_NO_MEMORY;
+    for (int64_t j = 0; j < t->chunk_len; j++) {
+      int64_t rest = j, off = 0;
+      for (int k = t->nchunk - 1; k >= 0; k--) {
+        int i = t->chunk[k];
+        off += rest % t->extent[i] * t->stride[(int64_t)s * t->nindex + i];
+        rest /= t->extent[i];
+      }
+      t->table[s][j] = off;
+    }
+  }
+  return EIN_OK;
+}
+
+// Chooses the chunk's indices and the loops around it.
+static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
+  char *taken = EINI_NEW(a, char, live + 1);
+  t->chunk = EINI_NEW(a, int, live + 1);
+  t->outer = EINI_NEW(a, int, live + 1);
+  t->inner = EINI_NEW(a, int, live + 1);
+  if (taken == NULL || t->chunk == NULL || t->outer == NULL || t->inner == NULL) return EIN_ERR_NO_MEMORY;
+  int best = -1;
+  double low = 0;
+  for (int i = 0; i < live; i++) {
+    double c = eini_chunk_cost(t, i);
+    if (best < 0 || c < low) {
+      best = i;
+      low = c;
+    }
+  }
+  t->chunk_len = 1;
+  if (best >= 0) {
+    t->chunk[t->nchunk++] = best;
+    taken[best] = 1;
+    t->chunk_len = t->extent[best];
+    t->chunk_reduced = t->reduced[best];
+    // Short: take more loops of the same kind into the chunk, next in memory order first.
+    for (int i = live - 1; i >= 0 && t->chunk_len < EINI_CHUNK / 2; i--) {
+      if (taken[i] || t->reduced[i] != t->reduced[best] || t->extent[i] > EINI_CHUNK / t->chunk_len) continue;
+      for (int k = t->nchunk; k > 0; k--) t->chunk[k] = t->chunk[k - 1];
+      t->chunk[0] = i;
+      t->nchunk++;
+      taken[i] = 1;
+      t->chunk_len *= t->extent[i];
+    }
+  }
+  for (int i = 0; i < live; i++) {
+    if (taken[i]) continue;
+    if (t->reduced[i]) t->inner[t->ninner++] = i;
+    else t->outer[t->nouter++] = i;
+  }
+  return t->nchunk > 1 ? eini_chunk_tables(a, t) : EIN_OK;
+}
+
+// A copy runs plane by plane: a is the loop src is dense in, b the one dst is dense in.
+static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
+  t->chunk = EINI_NEW(a, int, 2);
+  t->outer = EINI_NEW(a, int, live + 1);
+  if (t->chunk == NULL || t->outer == NULL) return EIN_ERR_NO_MEMORY;
+  const int64_t *in = t->stride, *out = t->stride + (int64_t)t->out * t->nindex;
+  int x = -1, y = -1;
+  for (int i = 0; i < live; i++) {
+    if (in[i] != 0 && (x < 0 || eini_abs64(in[i]) < eini_abs64(in[x]))) x = i;
+    if (y < 0 || eini_abs64(out[i]) < eini_abs64(out[y])) y = i;
+  }
+  if (x < 0) x = y;
+  if (x == y) {  // dense in both: b is the next loop of the output
+    y = -1;
+    for (int i = 0; i < live; i++) {
+      if (i != x && (y < 0 || eini_abs64(out[i]) < eini_abs64(out[y]))) y = i;
+    }
+  }
+  if (y >= 0) t->chunk[t->nchunk++] = y;
+  if (x >= 0) t->chunk[t->nchunk++] = x;
+  for (int i = 0; i < live; i++) {
+    if (i != x && i != y) t->outer[t->nouter++] = i;
+  }
+  return EIN_OK;
+}
+
+// The free loop threads cut: the outermost long one, never a table's.
+static void eini_task_cut(eini_task *t) {
+  t->cut = -1;
+  int64_t best = 1;
+  for (int k = 0; k < t->nouter; k++) {
+    if (t->extent[t->outer[k]] > 4 * best) {
+      best = t->extent[t->outer[k]];
+      t->cut = t->outer[k];
+    }
+  }
+  if (t->kind == EINI_TASK_COPY) {
+    for (int k = 0; k < t->nchunk; k++) {
+      if (t->extent[t->chunk[k]] > 4 * best) {
+        best = t->extent[t->chunk[k]];
+        t->cut = t->chunk[k];
+      }
+    }
+  } else if (t->nchunk == 1 && !t->chunk_reduced && t->extent[t->chunk[0]] > 16 * best) {
+    t->cut = t->chunk[0];
+  }
+}
+
+// ---- from statement to task ----
+
+// The index values an expression uses become streams that count; *e is renumbered to them.
+static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int *n) {
+  eini_node *copy = EINI_NEW(a, eini_node, e->n);
+  *index = EINI_NEW(a, int, e->n);
+  if (copy == NULL || *index == NULL) return EIN_ERR_NO_MEMORY;
+  *n = 0;
+  for (int64_t i = 0; i < e->n; i++) {
+    copy[i] = e->node[i];
+    if (copy[i].op != EINI_OP_INDEX) continue;
+    int k = 0;
+    while (k < *n && (*index)[k] != copy[i].arg[0]) k++;
+    if (k == *n) (*index)[(*n)++] = copy[i].arg[0];
+    copy[i].arg[0] = k;
+  }
+  e->node = copy;
+  return EIN_OK;
+}
+
+// Wraps the root of a typed expression in a conversion to a computation type.
+static ein_status eini_expr_to(eini_arena *a, eini_expr *e, ein_dtype t) {
+  ein_dtype from = ein_dtype_compute((ein_dtype)e->node[e->n - 1].dtype);
+  if (from == t) return EIN_OK;
+  int id = eini_expr_add(a, e, EINI_OP_CAST, e->node[e->n - 1].pos, (int)e->n - 1, 1, 0);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  e->node[id].dtype = (unsigned char)t;
+  return EIN_OK;
+}
+
+// The fused consumer's expression: operand `via` becomes operand 0, the others follow.
+static ein_status eini_epilogue_expr(const eini_lowering *lo, const eini_stmt *f, int via,
+                                     eini_expr *e, int *extra, int *nextra) {
+  *e = f->expr;
+  e->node = EINI_NEW(lo->a, eini_node, f->expr.n);
+  if (e->node == NULL) return EIN_ERR_NO_MEMORY;
+  *nextra = 0;
+  for (int k = 0; k < f->noperand; k++) {
+    if (k != via) extra[(*nextra)++] = k;
+  }
+  for (int64_t i = 0; i < f->expr.n; i++) {
+    e->node[i] = f->expr.node[i];
+    if (e->node[i].op != EINI_OP_OPERAND) continue;
+    int k = e->node[i].arg[0];
+    e->node[i].arg[0] = k == via ? 0 : k < via ? k + 1 : k;
+  }
+  e->cap = f->expr.n;
+  return EIN_OK;
+}
+
+// Column c of the consumer's index space as an index of the producer's, through the temporary.
+static ein_status eini_fused_columns(const eini_lowering *lo, const eini_stmt *s,
+                                     const eini_stmt *f, int via, int **column) {
+  *column = EINI_NEW(lo->a, int, f->nindex + 1);
+  if (*column == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < f->nindex; c++) (*column)[c] = -1;
+  for (int r = 0; r < f->proj[via].rows; r++) {
+    int c = 0, k = 0;
+    while (c < f->nindex && f->proj[via].coef[(int64_t)r * f->nindex + c] == 0) c++;
+    while (k < s->nindex && s->out_map.coef[(int64_t)r * s->nindex + k] == 0) k++;
+    if (c < f->nindex && k < s->nindex) (*column)[c] = k;
+  }
+  return EIN_OK;
+}
+
+static void eini_stream_iotas(eini_task *t, int first, int n, const int *index, const int *column) {
+  for (int k = 0; k < n; k++) {
+    int c = column == NULL ? index[k] : column[index[k]];
+    t->ref[first + k].slot = -1;
+    t->ref[first + k].dtype = EIN_I64;
+    if (c >= 0) t->stride[(int64_t)(first + k) * t->nindex + c] = 1;
+  }
+}
+
+static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
+  int64_t cells;
+  t->nindex = s->nindex;
+  if (eini_mul_overflow(t->nstream, t->nindex, &cells)) return EIN_ERR_TOO_LARGE;
+  t->extent = EINI_NEW(lo->a, int64_t, t->nindex);
+  t->reduced = EINI_NEW(lo->a, unsigned char, t->nindex);
+  t->stride = EINI_NEW(lo->a, int64_t, cells);
+  t->ref = EINI_NEW(lo->a, eini_ref, t->nstream);
+  if (t->extent == NULL || t->reduced == NULL || t->stride == NULL || t->ref == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  t->work = 1;
+  for (int i = 0; i < t->nindex; i++) {
+    t->extent[i] = s->index[i].extent;
+    t->reduced[i] = i >= s->nfree;
+    t->work *= (double)t->extent[i];
+  }
+  return EIN_OK;
+}
+
+// Streams and codes of a statement s with an optional consumer f fused through operand via.
+static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
+                                    const eini_stmt *f, int via, eini_task *t) {
+  const ein_graph *g = lo->g;
+  eini_expr e = s->expr, ee;
+  int *iota, niota, *epi_iota = NULL, *column = NULL, nextra = 0;
+  ein_dtype value = (ein_dtype)e.node[e.n - 1].dtype;
+  memset(&ee, 0, sizeof ee);
+  EINI_TRY(eini_expr_iotas(lo->a, &e, &iota, &niota));
+  e.cap = e.n;
+  ein_dtype ft = eini_fold_value_dtype(g, s->fold, value, s->numpy);
+  if (s->fold != EINI_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, &e, ft));
+  double count = 1;
+  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  EINI_TRY(eini_folder_init(&t->folder, g, s->fold, ft, count));
+  t->no_reduction = count == 0;
+  int *extra = EINI_NEW(lo->a, int, (f != NULL ? f->noperand : 0) + 1);
+  if (extra == NULL) return EIN_ERR_NO_MEMORY;
+  if (f != NULL) {
+    EINI_TRY(eini_epilogue_expr(lo, f, via, &ee, extra, &nextra));
+    EINI_TRY(eini_expr_iotas(lo->a, &ee, &epi_iota, &t->nepi_iota));
+    EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
+  }
+  t->has_epi = f != NULL;
+  t->nop = s->noperand;
+  t->niota = niota;
+  t->pos = s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN ? t->nop + niota : -1;
+  t->extra = t->nop + niota + (t->pos >= 0);
+  t->nextra = nextra;
+  t->epi_iota = t->extra + nextra;
+  t->out = t->epi_iota + t->nepi_iota;
+  t->nstream = t->out + 1;
+  EINI_TRY(eini_task_arrays(lo, s, t));
+  int *self = EINI_NEW(lo->a, int, s->nindex + 1);
+  if (self == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) self[i] = i;
+  ein_dtype *od = EINI_NEW(lo->a, ein_dtype, s->noperand + nextra + 1);
+  if (od == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) {
+    EINI_TRY(eini_stream_tensor(lo, t, k, s->operand[k], &s->proj[k], self));
+    od[k] = t->ref[k].dtype;
+  }
+  eini_stream_iotas(t, t->nop, niota, iota, NULL);
+  if (t->pos >= 0) {
+    int64_t stride = 1;
+    t->ref[t->pos].slot = -1;
+    t->ref[t->pos].dtype = EIN_I64;
+    for (int i = s->nindex - 1; i >= s->nfree; i--) {
+      t->stride[(int64_t)t->pos * t->nindex + i] = stride;
+      if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride)) return EIN_ERR_TOO_LARGE;
+    }
+  }
+  EINI_TRY(eini_code_compile(lo->a, &e, od, g->function, &t->code));
+  const eini_stmt *last = f != NULL ? f : s;
+  if (f != NULL) {
+    od[0] = t->folder.result;
+    for (int k = 0; k < nextra; k++) {
+      int op = extra[k];
+      EINI_TRY(eini_stream_tensor(lo, t, t->extra + k, f->operand[op], &f->proj[op], column));
+      od[k + 1] = t->ref[t->extra + k].dtype;
+    }
+    eini_stream_iotas(t, t->epi_iota, t->nepi_iota, epi_iota, column);
+    EINI_TRY(eini_code_compile(lo->a, &ee, od, g->function, &t->epi));
+  }
+  return eini_stream_tensor(lo, t, t->out, last->out, &last->out_map, f != NULL ? column : self);
+}
+
+// A copy keeps the bits: one operand, no operation, equal storage dtypes. (bool is normalised.)
+static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
+  return t->folder.fold == EINI_FOLD_NONE && t->nop == 1 && s->expr.n == 1 &&
+         s->expr.node[0].op == EINI_OP_OPERAND && t->ref[0].dtype == t->ref[t->out].dtype &&
+         t->ref[0].dtype != EIN_BOOL;
+}
+
+// Makes the map-reduce task. *empty: there is nothing to do at all.
+static ein_status eini_lower(const eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
+                             int via, eini_task *t, int *empty) {
+  memset(t, 0, sizeof *t);
+  t->cut = -1;
+  *empty = eini_stmt_empty(s, 0, s->nfree);
+  t->stmt = s;
+  t->fused = f;
+  if (*empty) return EIN_OK;
+  EINI_TRY(eini_task_streams(lo, s, f, via, t));
+  if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
+  int live = eini_task_merge(t);
+  if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
+    for (int i = live - 1; i >= 0; i--) {
+      if (t->reduced[i]) eini_task_drop(t, i, &live);
+    }
+  }
+  EINI_TRY(t->kind == EINI_TASK_COPY ? eini_task_plane(lo->a, t, live)
+                                     : eini_task_chunk(lo->a, t, live));
+  if (t->folder.fold != EINI_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
+  eini_task_cut(t);
+  eini_nest w;
+  memset(&w, 0, sizeof w);
+  t->scratch = eini_nest_layout(t, &w, NULL);
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>products  statements that are contractions
+// Takes a folded product of two factors; gives a task for the contract kernel: indices grouped into
+// batch, m, n and k, each side's expression compiled for packing, the epilogue for the store.
+// ================================================================================================
+
+enum { EINI_GROUP_BATCH, EINI_GROUP_M, EINI_GROUP_N, EINI_GROUP_K };
+
+typedef struct eini_contract_task {
+  eini_contract c;              // all but addresses
+  eini_code code[2];            // P and Q, when they are not plain
+  const int64_t **stride[2][3]; // per side: pointers to row, k, batch strides of its operands
+  const int64_t **extra[3];     // batch, m, n
+  int *esize[2], *extra_size;
+  int first[2];                 // stream of each side's first operand
+  size_t contract_scratch;
+} eini_contract_task;
+
+// What the kernel's callbacks need while a task runs.
+typedef struct eini_fill_ctx {
+  eini_eval ev;
+  int64_t *at;                  // zeros
+  const int64_t **table;
+} eini_fill_ctx;
+
+typedef struct eini_emit_ctx {
+  const eini_task *t;
+  eini_eval ev;
+  int64_t *at;
+  const int64_t **table;
+  const char **base;
+  void *conv, *conv2;
+} eini_emit_ctx;
+
+static void eini_contract_fill(void *user, int64_t n, const char *const *base,
+                               const int64_t *const *off, void *out) {
+  eini_fill_ctx *f = (eini_fill_ctx *)user;
+  const eini_code *code = f->ev.code;
+  size_t size = ein_dtype_size((ein_dtype)code->type);
+  int nop = 0;
+  for (int i = 0; i < code->nins; i++) {
+    if (code->ins[i].kind == EINI_INS_LOAD && code->ins[i].a >= nop) nop = code->ins[i].a + 1;
+  }
+  f->ev.base = base;
+  f->ev.at = f->at;
+  f->ev.table = f->table;
+  for (int64_t done = 0; done < n; done += EINI_CHUNK) {
+    int64_t m = eini_min64(EINI_CHUNK, n - done);
+    for (int k = 0; k < nop; k++) f->table[k] = off[k] + done;
+    const void *v = eini_code_run(&f->ev, m, NULL);
+    memcpy((char *)out + (size_t)done * size, v, (size_t)m * size);
+  }
+}
+
+static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out,
+                               const int64_t *off, const char *const *base,
+                               const int64_t *const *xoff) {
+  eini_emit_ctx *e = (eini_emit_ctx *)user;
+  const eini_task *t = e->t;
+  ein_dtype type = t->contract->c.type, to = t->ref[t->out].dtype;
+  size_t size = ein_dtype_size(type);
+  for (int64_t done = 0; done < n; done += EINI_CHUNK) {
+    int64_t m = eini_min64(EINI_CHUNK, n - done);
+    const void *v = (const char *)acc + (size_t)done * size;
+    ein_dtype vt = type;
+    if (t->has_epi) {
+      e->base[0] = (const char *)v;
+      e->table[0] = t->identity_table;
+      for (int k = 0; k < t->nextra; k++) {
+        e->base[k + 1] = base[k];
+        e->table[k + 1] = xoff[k] + done;
+      }
+      e->ev.base = e->base;
+      e->ev.at = e->at;
+      e->ev.table = e->table;
+      v = eini_code_run(&e->ev, m, NULL);
+      vt = (ein_dtype)t->epi.type;
+    }
+    if (vt != to) {
+      if (v != e->conv) {  // conversions read padded chunks: move the sums to padded memory first
+        memcpy(e->conv2, v, (size_t)m * ein_dtype_size(vt));
+        v = e->conv2;
+      }
+      void *third = (char *)e->conv2 + EINI_REG_BYTES;
+      v = eini_narrow(vt, to, m, v, e->conv, third);
+    }
+    eini_scatter(ein_dtype_size(to), m, v, out, 0, off + done);
+  }
+}
+
+typedef struct eini_contract_room {
+  char *kernel;
+  const char **base[2], **extra;
+  eini_fill_ctx fill[2];
+  eini_emit_ctx emit;
+  int64_t *extent;
+} eini_contract_room;
+
+static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
+  const eini_contract_task *ct = t->contract;
+  size_t used = 0;
+  r->extent = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)t->nindex * 8);
+  for (int side = 0; side < 2; side++) {
+    const eini_side *s = side ? &ct->c.q : &ct->c.p;
+    size_t n = (size_t)s->nop;
+    r->base[side] = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
+    if (s->plain) continue;
+    const eini_code *code = &ct->code[side];
+    r->fill[side].at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+    r->fill[side].table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
+    r->fill[side].ev.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)code->nreg * sizeof(void *));
+    r->fill[side].ev.mem = eini_nest_carve(mem, &used, (size_t)code->nreg * EINI_REG_BYTES);
+  }
+  if (!ct->c.plain_out) {
+    size_t n = (size_t)t->nextra + 1;
+    r->extra = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
+    r->emit.at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+    r->emit.table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
+    r->emit.base = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
+    r->emit.ev.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
+    r->emit.ev.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * EINI_REG_BYTES);
+    r->emit.conv = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+    r->emit.conv2 = eini_nest_carve(mem, &used, 2 * EINI_REG_BYTES);
+  }
+  r->kernel = eini_nest_carve(mem, &used, ct->contract_scratch);
+  return used;
+}
+
+static const char *eini_ref_address(const eini_ref *r, char *const *slot, int64_t shift) {
+  return slot[r->slot] + r->offset + shift * (int64_t)ein_dtype_size(r->dtype);
+}
+
+static void eini_contract_task_run(const eini_task *t, char *const *slot, const ein_scalar *param,
+                                   char *scratch, int64_t lo, int64_t hi) {
+  const eini_contract_task *ct = t->contract;
+  eini_contract c = ct->c;
+  eini_contract_room r;
+  memset(&r, 0, sizeof r);
+  eini_contract_layout(t, &r, scratch);
+  for (int side = 0; side < 2; side++) {
+    eini_side *s = side ? &c.q : &c.p;
+    for (int k = 0; k < s->nop; k++) {
+      int st = ct->first[side] + k;
+      int64_t shift = t->cut >= 0 ? lo * t->stride[(int64_t)st * t->nindex + t->cut] : 0;
+      r.base[side][k] = eini_ref_address(&t->ref[st], slot, shift);
+    }
+    s->base = r.base[side];
+    if (s->plain) continue;
+    eini_fill_ctx *f = &r.fill[side];
+    for (int k = 0; k < s->nop; k++) f->at[k] = 0;
+    f->ev.code = &ct->code[side];
+    eini_code_begin(&f->ev, param, EINI_CHUNK);
+    s->fill_fn = eini_contract_fill;
+    s->user = f;
+  }
+  int64_t shift = t->cut >= 0 ? lo * t->stride[(int64_t)t->out * t->nindex + t->cut] : 0;
+  union { const char *c; char *v; } out;
+  out.c = eini_ref_address(&t->ref[t->out], slot, shift);
+  c.out = out.v;
+  if (!c.plain_out) {
+    for (int k = 0; k < t->nextra; k++) {
+      int st = t->extra + k;
+      shift = t->cut >= 0 ? lo * t->stride[(int64_t)st * t->nindex + t->cut] : 0;
+      r.extra[k] = eini_ref_address(&t->ref[st], slot, shift);
+    }
+    for (int k = 0; k <= t->nextra; k++) r.emit.at[k] = 0;
+    c.extra_base = r.extra;
+    r.emit.t = t;
+    r.emit.ev.code = &t->epi;
+    if (t->has_epi) eini_code_begin(&r.emit.ev, param, EINI_CHUNK);
+    c.emit_fn = eini_contract_emit;
+    c.emit_user = &r.emit;
+  }
+  if (t->cut >= 0) {
+    for (int i = 0; i < t->nindex; i++) r.extent[i] = i == t->cut ? hi - lo : t->extent[i];
+    c.batch.extent = r.extent + (c.batch.extent - t->extent);
+    c.m.extent = r.extent + (c.m.extent - t->extent);
+    c.n.extent = r.extent + (c.n.extent - t->extent);
+  }
+  eini_contract_run(&c, r.kernel);
+}
+
+// ---- lowering ----
+
+static int eini_value_uses(const eini_value *v, int column) {
+  int at = eini_find_sorted(v->label, v->nlabel, column);
+  if (at < 0) return 0;
+  for (int k = 0; k < v->nop; k++) {
+    for (int r = 0; r < v->map[k].rows; r++) {
+      if (v->map[k].coef[(int64_t)r * v->nlabel + at] != 0) return 1;
+    }
+  }
+  return 0;
+}
+
+// Is the statement a contraction that the kernel should run? Fills the two factors.
+static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+                                      int *yes) {
+  *yes = 0;
+  const eini_expr *e = &s->expr;
+  const eini_node *root = &e->node[e->n - 1];
+  ein_dtype t = ein_dtype_compute((ein_dtype)root->dtype);
+  if (s->fold != EINI_SUM || root->op != EINI_OP_MUL || t == EIN_BOOL ||
+      eini_stmt_empty(s, 0, s->nindex)) {
+    return EIN_OK;
+  }
+  for (int64_t i = 0; i < e->n; i++) {
+    if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
+  }
+  EINI_TRY(eini_factor_value(lo->g, s, root->arg[0], &v[0]));
+  EINI_TRY(eini_factor_value(lo->g, s, root->arg[1], &v[1]));
+  if (v[0].nop == 0 || v[1].nop == 0) return EIN_OK;
+  double m = 1, n = 1, k = 1, work = 1;
+  for (int i = 0; i < s->nindex; i++) {
+    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    double x = (double)s->index[i].extent;
+    work *= x;
+    if (work > 9e18) return EIN_OK;
+    if (i >= s->nfree) k *= x;
+    else if (p && !q) m *= x;
+    else if (q && !p) n *= x;
+  }
+  *yes = k > 1 && (m * n > 1 || work <= 4096);
+  if (work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
+  return EIN_OK;
+}
+
+// Streams of a contraction, loops grouped, merged and ordered. t->reduced holds the group.
+static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt *s,
+                                        const eini_stmt *f, int via, const eini_value *v,
+                                        eini_task *t) {
+  eini_expr ee;
+  int *column = NULL, *epi_iota = NULL, nextra = 0;
+  memset(&ee, 0, sizeof ee);
+  int *extra = EINI_NEW(lo->a, int, (f != NULL ? f->noperand : 0) + 1);
+  ein_dtype *od = EINI_NEW(lo->a, ein_dtype, (f != NULL ? f->noperand : 0) + 1);
+  if (extra == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
+  if (f != NULL) {
+    EINI_TRY(eini_epilogue_expr(lo, f, via, &ee, extra, &nextra));
+    EINI_TRY(eini_expr_iotas(lo->a, &ee, &epi_iota, &t->nepi_iota));
+    EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
+  }
+  t->has_epi = f != NULL;
+  t->nop = v[0].nop + v[1].nop;
+  t->pos = -1;
+  t->extra = t->nop;
+  t->nextra = nextra;
+  t->epi_iota = t->out = t->nop + nextra;
+  t->nstream = t->out + 1;
+  EINI_TRY(eini_task_arrays(lo, s, t));
+  for (int i = 0; i < s->nindex; i++) {
+    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    t->reduced[i] = i >= s->nfree ? EINI_GROUP_K : p && !q ? EINI_GROUP_M
+                    : q && !p ? EINI_GROUP_N : EINI_GROUP_BATCH;
+  }
+  for (int side = 0, stream = 0; side < 2; side++) {
+    t->contract->first[side] = stream;
+    for (int k = 0; k < v[side].nop; k++, stream++) {
+      EINI_TRY(eini_stream_tensor(lo, t, stream, v[side].op[k], &v[side].map[k], v[side].label));
+    }
+  }
+  int *self = EINI_NEW(lo->a, int, s->nindex + 1);
+  if (self == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) self[i] = i;
+  const eini_stmt *last = f != NULL ? f : s;
+  if (f != NULL) {
+    od[0] = t->contract->c.type;
+    for (int k = 0; k < nextra; k++) {
+      EINI_TRY(eini_stream_tensor(lo, t, t->extra + k, f->operand[extra[k]], &f->proj[extra[k]], column));
+      od[k + 1] = t->ref[t->extra + k].dtype;
+    }
+    EINI_TRY(eini_code_compile(lo->a, &ee, od, lo->g->function, &t->epi));
+    t->identity_table = EINI_NEW(lo->a, int64_t, EINI_CHUNK);
+    if (t->identity_table == NULL) return EIN_ERR_NO_MEMORY;
+    for (int64_t j = 0; j < EINI_CHUNK; j++) t->identity_table[j] = j;
+  }
+  return eini_stream_tensor(lo, t, t->out, last->out, &last->out_map, f != NULL ? column : self);
+}
+
+// Pointers to a group's strides of n streams from `first` on.
+static ein_status eini_group_strides(eini_arena *a, const eini_task *t, int first, int n, int start,
+                                     const int64_t ***list) {
+  *list = EINI_NEW(a, const int64_t *, n + 1);
+  if (*list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) (*list)[k] = t->stride + (int64_t)(first + k) * t->nindex + start;
+  return EIN_OK;
+}
+
+static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_value *v,
+                                      const int *start) {
+  eini_contract_task *ct = t->contract;
+  for (int side = 0; side < 2; side++) {
+    eini_side *s = side ? &ct->c.q : &ct->c.p;
+    int first = ct->first[side], n = v[side].nop;
+    int row = start[side ? EINI_GROUP_N : EINI_GROUP_M];
+    EINI_TRY(eini_group_strides(lo->a, t, first, n, row, &ct->stride[side][0]));
+    EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_K], &ct->stride[side][1]));
+    EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_BATCH], &ct->stride[side][2]));
+    ct->esize[side] = EINI_NEW(lo->a, int, n + 1);
+    ein_dtype *od = EINI_NEW(lo->a, ein_dtype, n + 1);
+    if (ct->esize[side] == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < n; k++) {
+      od[k] = t->ref[first + k].dtype;
+      ct->esize[side][k] = (int)ein_dtype_size(od[k]);
+    }
+    EINI_TRY(eini_expr_to(lo->a, &v[side].expr, ct->c.type));
+    EINI_TRY(eini_code_compile(lo->a, &v[side].expr, od, lo->g->function, &ct->code[side]));
+    s->nop = n;
+    s->esize = ct->esize[side];
+    s->row = ct->stride[side][0];
+    s->k = ct->stride[side][1];
+    s->batch = ct->stride[side][2];
+    s->plain = n == 1 && ct->code[side].plain == 0 && ct->code[side].type == ct->c.type;
+    s->conj = s->plain && ct->code[side].conj;
+  }
+  return EIN_OK;
+}
+
+// Threads cut the longest loop that may be cut without changing a bit.
+static void eini_contract_cut(eini_task *t, int live) {
+  int64_t best = 1;
+  for (int i = 0; i < live; i++) {
+    if (t->reduced[i] == EINI_GROUP_K) continue;
+    if (t->contract->c.path == EINI_SMALL && t->reduced[i] != EINI_GROUP_BATCH) continue;
+    if (t->extent[i] > best) {
+      best = t->extent[i];
+      t->cut = i;
+    }
+  }
+}
+
+static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
+                                      int via, eini_task *t, int *yes) {
+  eini_value v[2];
+  EINI_TRY(eini_contract_match(lo, s, v, yes));
+  if (f != NULL) {
+    for (int64_t i = 0; i < f->expr.n; i++) {
+      if (f->expr.node[i].op == EINI_OP_INDEX) *yes = 0;
+    }
+  }
+  if (!*yes) return EIN_OK;
+  memset(t, 0, sizeof *t);
+  t->cut = -1;
+  t->kind = EINI_TASK_CONTRACT;
+  t->stmt = s;
+  t->fused = f;
+  eini_contract_task *ct = t->contract = EINI_NEW(lo->a, eini_contract_task, 1);
+  if (ct == NULL) return EIN_ERR_NO_MEMORY;
+  ct->c.type = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
+  EINI_TRY(eini_contract_streams(lo, s, f, via, v, t));
+  int live = eini_task_merge(t), start[5], at = 0;
+  for (int gr = 0; gr < 5; gr++) {
+    while (at < live && t->reduced[at] < gr) at++;
+    start[gr] = at;
+  }
+  eini_axes *axes[4] = {&ct->c.batch, &ct->c.m, &ct->c.n, &ct->c.k};
+  start[4] = live;
+  for (int gr = 0; gr < 4; gr++) {
+    axes[gr]->n = start[gr + 1] - start[gr];
+    axes[gr]->extent = t->extent + start[gr];
+  }
+  EINI_TRY(eini_contract_sides(lo, t, v, start));
+  const int64_t *out = t->stride + (int64_t)t->out * t->nindex;
+  ct->c.out_batch = out + start[EINI_GROUP_BATCH];
+  ct->c.out_m = out + start[EINI_GROUP_M];
+  ct->c.out_n = out + start[EINI_GROUP_N];
+  ct->c.out_size = (int)ein_dtype_size(t->ref[t->out].dtype);
+  ct->c.plain_out = !t->has_epi && t->ref[t->out].dtype == ct->c.type;
+  ct->c.nextra = t->nextra;
+  for (int k = 0; k < 3; k++) {
+    EINI_TRY(eini_group_strides(lo->a, t, t->extra, t->nextra, start[k], &ct->extra[k]));
+  }
+  ct->c.extra_batch = ct->extra[0];
+  ct->c.extra_m = ct->extra[1];
+  ct->c.extra_n = ct->extra[2];
+  ct->extra_size = EINI_NEW(lo->a, int, t->nextra + 1);
+  if (ct->extra_size == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < t->nextra; k++) ct->extra_size[k] = (int)ein_dtype_size(t->ref[t->extra + k].dtype);
+  ct->c.extra_size = ct->extra_size;
+  eini_contract_plan(&ct->c);
+  ct->contract_scratch = eini_contract_scratch(&ct->c);
+  eini_contract_cut(t, live);
+  eini_contract_room r;
+  memset(&r, 0, sizeof r);
+  t->scratch = eini_contract_layout(t, &r, NULL);
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>plan  from a graph to tasks and a workspace layout
+// Takes a graph and the layouts of its inputs and outputs; gives an immutable plan without data
+// pointers. Slots: inputs, outputs, then temporaries at fixed places of the workspace.
+// ================================================================================================
+
+// An input or output: what a caller binds, and the memory it spans (bytes from its data pointer).
+typedef struct eini_port {
+  ein_tensor_info info;
+  const int64_t *stride;
+  int64_t lo, hi;               // first and one-past-last byte; equal when nothing is accessed
+  int64_t step;                 // gcd of the strides in bytes, for the overlap test
+} eini_port;
+
+struct ein_plan {
+  eini_arena arena;             // owns everything, the plan itself included
+  ein_allocator al;
+  ein_executor executor;
+  ein_graph *graph;             // lives in an arena of its own; statements name the tasks
+  int nin, nout, nslot;
+  eini_port *in, *out;
+  int alias;                    // input that is output 0 itself (beta without C), or -1
+  int keeps;                    // 1: output 0 keeps old elements: a copy must start from them
+  int64_t *slot_offset;         // of temporaries, bytes from the start of the temporaries
+  int ntask;
+  eini_task *task;
+  eini_task *copy_back;         // per output: from the copy to the output, and the other way
+  eini_task *copy_in;
+  size_t head_bytes;            // slots and params
+  size_t temp_bytes;            // temporaries
+  size_t scratch_bytes;         // per thread
+  size_t copy_bytes;            // copies of outputs that overlap inputs
+  size_t workspace;
+  int may_overlap;
+  ein_plan_info info;
+  eini_path *path;              // one per split statement; path of the expression first
+  int npath;
+};
+
+static int64_t eini_gcd64(int64_t a, int64_t b) {
+  while (b != 0) {
+    int64_t t = a % b;
+    a = b;
+    b = t;
+  }
+  return a < 0 ? -a : a;
+}
+
+// Row-major strides without gaps. Zero extents count as 1, so that strides stay sane.
+static ein_status eini_dense_strides(eini_arena *a, int rank, const int64_t *shape,
+                                     const int64_t **out, int64_t *count) {
+  int64_t *s = EINI_NEW(a, int64_t, rank), n = 1;
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = rank - 1; i >= 0; i--) {
+    s[i] = n;
+    if (eini_mul_overflow(n, eini_max64(shape[i], 1), &n)) return EIN_ERR_TOO_LARGE;
+  }
+  *out = s;
+  *count = n;
+  return EIN_OK;
+}
+
+static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_ztensor *view,
+                                 eini_port *p) {
+  p->info.name = t->name;
+  p->info.role = t->role;
+  p->info.dtype = t->dtype;
+  p->info.rank = t->rank;
+  p->info.shape = t->shape;
+  int64_t count;
+  if (view == NULL || view->strides == NULL) {
+    EINI_TRY(eini_dense_strides(a, t->rank, t->shape, &p->stride, &count));
+  } else {
+    int64_t *s = EINI_NEW(a, int64_t, t->rank);
+    if (s == NULL) return EIN_ERR_NO_MEMORY;
+    if (t->rank > 0) memcpy(s, view->strides, (size_t)t->rank * sizeof *s);
+    p->stride = s;
+  }
+  ein_ztensor v;
+  memset(&v, 0, sizeof v);
+  v.dtype = t->dtype;
+  v.rank = t->rank;
+  v.shape = t->shape;
+  v.strides = p->stride;
+  int64_t lo, hi, size = (int64_t)ein_dtype_size(t->dtype);
+  EINI_TRY(eini_view_extent(&v, &lo, &hi));
+  p->lo = lo * size;
+  p->hi = lo > hi ? p->lo : (hi + 1) * size;
+  for (int i = 0; i < t->rank; i++) {
+    if (t->shape[i] > 1) p->step = eini_gcd64(p->step, p->stride[i] * size);
+  }
+  return EIN_OK;
+}
+
+// ---- fusion of element-wise consumers ----
+
+// Can statement j be the epilogue of the fold i, reading it as operand *via? Each index of j is one
+// axis of the temporary, the temporary keeps the computation type, and nobody else reads it.
+static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt *i,
+                        const eini_stmt *j, int *via) {
+  const eini_tensor *t = &g->tensor[i->out];
+  if (t->role != EIN_ROLE_TEMP || t->nstmt != 1 || readers[i->out] != 1) return 0;
+  if (j->fold != EINI_FOLD_NONE || i->fold == EINI_FOLD_NONE || t->rank != j->nindex ||
+      j->nindex != i->nfree || i->rest != EIN_REST_ERROR || j->rest == EIN_REST_ZERO ||
+      t->dtype != ein_dtype_compute(t->dtype) || eini_stmt_empty(j, 0, j->nindex) ||
+      t->dtype != ein_dtype_compute(i->type)) {
+    return 0;
+  }
+  *via = -1;
+  for (int k = 0; k < j->noperand; k++) {
+    if (j->operand[k] == i->out) *via = k;
+  }
+  if (*via < 0) return 0;
+  const ein_zmap *m = &j->proj[*via];
+  for (int r = 0; r < m->rows; r++) {
+    int ones = 0;
+    for (int c = 0; c < m->cols; c++) {
+      int64_t k = m->coef[(int64_t)r * m->cols + c];
+      ones += k == 1;
+      if (k != 0 && k != 1) return 0;
+      for (int r2 = 0; k == 1 && r2 < r; r2++) {
+        if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
+      }
+    }
+    if (ones != 1 || m->offset[r] != 0) return 0;
+    ones = 0;
+    for (int c = 0; c < i->nindex; c++) ones += i->out_map.coef[(int64_t)r * i->nindex + c] != 0;
+    if (ones != 1) return 0;
+  }
+  return 1;
+}
+
+// For each statement the producer fused into it (or -1), and whether it is such a producer.
+static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **via) {
+  ein_graph *g = p->graph;
+  eini_arena *a = &p->arena;
+  int *readers = EINI_NEW(a, int, g->ntensor), *producer = EINI_NEW(a, int, g->ntensor);
+  *fused = EINI_NEW(a, int, g->nstmt);
+  *gone = EINI_NEW(a, char, g->nstmt);
+  *via = EINI_NEW(a, int, g->nstmt);
+  if (readers == NULL || producer == NULL || *fused == NULL || *gone == NULL || *via == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    (*fused)[i] = -1;
+    producer[s->out] = (int)i + 1;
+    for (int k = 0; k < s->noperand; k++) readers[s->operand[k]]++;
+  }
+  for (int64_t j = 0; j < g->nstmt; j++) {
+    const eini_stmt *s = &g->stmt[j];
+    for (int k = 0; k < s->noperand && (*fused)[j] < 0; k++) {
+      int i = producer[s->operand[k]] - 1;
+      if (i < 0 || i >= j || (*gone)[i] || !eini_fusable(g, readers, &g->stmt[i], s, &(*via)[j])) continue;
+      (*fused)[j] = i;
+      (*gone)[i] = 1;
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- temporaries ----
+
+// Places temporaries so that those alive at the same time do not overlap: each in turn at the
+// lowest free place. first/last: tasks between which a temporary is alive.
+static ein_status eini_plan_place(ein_plan *p, const int *first, const int *last,
+                                  const int64_t *bytes) {
+  ein_graph *g = p->graph;
+  int n = (int)g->ntensor;
+  int *order = EINI_NEW(&p->arena, int, n);  // placed so far, by offset
+  if (order == NULL) return EIN_ERR_NO_MEMORY;
+  int placed = 0;
+  int64_t top = 0;
+  for (int t = 0; t < n; t++) {
+    if (bytes[t] == 0 || first[t] < 0) continue;
+    int64_t at = 0;
+    int where = 0;
+    for (int k = 0; k < placed; k++) {
+      int o = order[k];
+      if (last[o] < first[t] || first[o] > last[t]) continue;
+      int64_t end;
+      if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
+      if (end > p->slot_offset[o]) at = eini_max64(at, p->slot_offset[o] + bytes[o]);
+    }
+    p->slot_offset[t] = at;
+    int64_t end;
+    if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
+    top = eini_max64(top, end);
+    while (where < placed && p->slot_offset[order[where]] <= at) where++;
+    memmove(order + where + 1, order + where, (size_t)(placed - where) * sizeof *order);
+    order[where] = t;
+    placed++;
+  }
+  if ((uint64_t)top > SIZE_MAX / 2) return EIN_ERR_TOO_LARGE;
+  p->temp_bytes = (size_t)top;
+  return EIN_OK;
+}
+
+static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
+  ein_graph *g = p->graph;
+  eini_arena *a = &p->arena;
+  int *first = EINI_NEW(a, int, g->ntensor), *last = EINI_NEW(a, int, g->ntensor);
+  int64_t *bytes = EINI_NEW(a, int64_t, g->ntensor);
+  if (first == NULL || last == NULL || bytes == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) first[t] = -1;
+  for (int k = 0; k < p->ntask; k++) {
+    for (int which = 0; which < 2; which++) {
+      const eini_stmt *s = which ? p->task[k].fused : p->task[k].stmt;
+      if (s == NULL) continue;
+      for (int o = -1; o < s->noperand; o++) {
+        int t = o < 0 ? s->out : s->operand[o];
+        if (o < 0 && which == 0 && p->task[k].fused != NULL) continue;  // never stored
+        if (first[t] < 0) first[t] = k;
+        last[t] = k;
+      }
+    }
+  }
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    if (home[t].slot < p->nin + p->nout || first[t] < 0) continue;
+    int64_t n = 1;
+    for (int i = 0; i < x->rank; i++) {
+      if (eini_mul_overflow(n, x->shape[i], &n)) return EIN_ERR_TOO_LARGE;
+    }
+    if (eini_mul_overflow(n, (int64_t)ein_dtype_size(x->dtype), &n) ||
+        eini_add_overflow(n, EINI_ALIGN, &n)) {
+      return EIN_ERR_TOO_LARGE;
+    }
+    bytes[t] = n / EINI_ALIGN * EINI_ALIGN;
+  }
+  return eini_plan_place(p, first, last, bytes);
+}
+
+// ---- tasks ----
+
+// A statement that fills the whole output with zero before its scattered elements are written.
+static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, eini_task *t,
+                                 int *empty) {
+  ein_graph *g = p->graph;
+  eini_stmt *s;
+  int rank = g->tensor[tensor].rank;
+  EINI_TRY(eini_graph_add_stmt(g, tensor, rank, 0, NULL, &s));
+  for (int r = 0; r < rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = g->tensor[tensor].shape[r];
+    s->out_map.coef[(int64_t)r * rank + r] = 1;
+  }
+  int id = eini_expr_int(&g->arena, &s->expr, -1, 0);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_stmt_finish(g, s, NULL));
+  return eini_lower(lo, s, NULL, -1, t, empty);
+}
+
+static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f, int via,
+                                 eini_task *t, int *empty) {
+  int yes = 0;
+  *empty = 0;
+  EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
+  if (yes) return EIN_OK;
+  return eini_lower(lo, s, f, via, t, empty);
+}
+
+// A copy between two places of one layout: from slot `from` to slot `to`.
+static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_stmt *like, int from,
+                                   int to, eini_task *t) {
+  ein_graph *g = p->graph;
+  eini_home *pair = EINI_NEW(&p->arena, eini_home, g->ntensor);
+  eini_stmt *s;
+  if (pair == NULL) return EIN_ERR_NO_MEMORY;
+  int out = like->out, rank = g->tensor[out].rank;
+  EINI_TRY(eini_graph_add_stmt(g, out, rank, 1, &out, &s));
+  for (int r = 0; r < rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = g->tensor[out].shape[r];
+    s->out_map.coef[(int64_t)r * rank + r] = s->proj[0].coef[(int64_t)r * rank + r] = 1;
+  }
+  if (eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_stmt_finish(g, s, NULL));
+  int empty;
+  EINI_TRY(eini_lower(lo, s, NULL, -1, t, &empty));
+  if (empty) return EIN_OK;
+  t->ref[0].slot = from;
+  t->ref[t->out].slot = to;
+  t->stmt = NULL;
+  return EIN_OK;
+}
+
+static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo) {
+  ein_graph *g = p->graph;
+  int *fused, *via;
+  char *gone;
+  EINI_TRY(eini_plan_fusion(p, &fused, &gone, &via));
+  int64_t nstmt = g->nstmt, room = 2 * g->nstmt + 1;
+  // Tasks point at statements: give those their final address before the first task is made.
+  eini_stmt *own = EINI_NEW(&p->arena, eini_stmt, nstmt);
+  p->task = EINI_NEW(&p->arena, eini_task, room);
+  if (p->task == NULL || own == NULL) return EIN_ERR_NO_MEMORY;
+  if (nstmt > 0) memcpy(own, g->stmt, (size_t)nstmt * sizeof *own);
+  for (int64_t i = 0; i < nstmt; i++) {
+    if (gone[i]) continue;
+    const eini_stmt *s = &own[i], *f = NULL;
+    int empty = 0;
+    if (s->rest == EIN_REST_ZERO) {
+      EINI_TRY(eini_plan_zero(p, lo, s->out, &p->task[p->ntask], &empty));
+      p->ntask += !empty;
+    }
+    if (fused[i] >= 0) {
+      f = s;
+      s = &own[fused[i]];
+    }
+    EINI_TRY(eini_plan_task(lo, s, f, via[i], &p->task[p->ntask], &empty));
+    p->ntask += !empty;
+  }
+  return EIN_OK;
+}
+
+// Homes of tensors: inputs and outputs in their slots, every temporary in one of its own.
+static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *layout,
+                                  const ein_ztensor *const *view, eini_home **home) {
+  ein_graph *g = p->graph;
+  eini_arena *a = &p->arena;
+  *home = EINI_NEW(a, eini_home, g->ntensor);
+  p->slot_offset = EINI_NEW(a, int64_t, g->ntensor);
+  p->in = EINI_NEW(a, eini_port, g->ntensor);
+  p->out = EINI_NEW(a, eini_port, g->ntensor);
+  if (*home == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    p->nin += g->tensor[t].role == EIN_ROLE_INPUT;
+    p->nout += g->tensor[t].role == EIN_ROLE_OUTPUT;
+  }
+  int in = 0, out = 0;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    eini_home *h = &(*home)[t];
+    const ein_ztensor *v = view == NULL ? NULL : view[t];
+    for (int k = 0; view == NULL && k < nlayout; k++) {
+      if (strcmp(layout[k].name, x->name) == 0) v = layout[k].view;
+    }
+    if (x->role == EIN_ROLE_TEMP) {
+      int64_t count;
+      h->slot = p->nin + p->nout + (int)t;
+      EINI_TRY(eini_dense_strides(a, x->rank, x->shape, &h->stride, &count));
+      continue;
+    }
+    int input = x->role == EIN_ROLE_INPUT;
+    eini_port *port = input ? &p->in[in] : &p->out[out];
+    h->slot = input ? in++ : p->nin + out++;
+    EINI_TRY(eini_port_init(a, x, v, port));
+    h->stride = port->stride;
+  }
+  p->nslot = p->nin + 2 * p->nout + (int)g->ntensor;  // the last nout: copies of outputs
+  return EIN_OK;
+}
+
+// Copies of outputs that overlap inputs mirror the output's layout, gaps included.
+static ein_status eini_plan_copies(ein_plan *p, eini_lowering *lo) {
+  if (!p->may_overlap) return EIN_OK;
+  p->copy_back = EINI_NEW(&p->arena, eini_task, p->nout);
+  p->copy_in = EINI_NEW(&p->arena, eini_task, p->nout);
+  if (p->copy_back == NULL || p->copy_in == NULL) return EIN_ERR_NO_MEMORY;
+  int out = 0, mirror = p->nslot - p->nout;
+  for (int64_t t = 0; t < p->graph->ntensor; t++) {
+    if (p->graph->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    eini_stmt like;
+    memset(&like, 0, sizeof like);
+    like.out = (int)t;
+    EINI_TRY(eini_plan_copier(p, lo, &like, mirror + out, p->nin + out, &p->copy_back[out]));
+    EINI_TRY(eini_plan_copier(p, lo, &like, p->nin + out, mirror + out, &p->copy_in[out]));
+    p->scratch_bytes = eini_max64((int64_t)p->scratch_bytes, (int64_t)p->copy_back[out].scratch) ==
+                               (int64_t)p->scratch_bytes
+                           ? p->scratch_bytes : p->copy_back[out].scratch;
+    int64_t span = p->out[out].hi - p->out[out].lo;
+    p->copy_bytes += ((size_t)span + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+    out++;
+  }
+  return EIN_OK;
+}
+
+// Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
+static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
+                                  const ein_ztensor *const *view) {
+  eini_lowering lo;
+  eini_home *home;
+  EINI_TRY(eini_plan_homes(p, nlayout, layout, view, &home));
+  if (p->alias >= 0) home[p->alias].slot = p->nin;  // reads output 0
+  lo.a = &p->arena;
+  lo.g = p->graph;
+  lo.home = home;
+  EINI_TRY(eini_plan_tasks(p, &lo));
+  EINI_TRY(eini_plan_temps(p, home));
+  for (int k = 0; k < p->ntask; k++) {
+    if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
+  }
+  EINI_TRY(eini_plan_copies(p, &lo));
+  size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
+  p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  size_t width = (size_t)p->executor.width;
+  if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
+      p->copy_bytes > SIZE_MAX / 4) {
+    return EIN_ERR_TOO_LARGE;
+  }
+  p->workspace = p->head_bytes + p->temp_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  p->info.nin = p->nin - (p->alias >= 0);
+  p->info.nout = p->nout;
+  p->info.nparam = (int)p->graph->nparam;
+  p->info.ntask = p->ntask;
+  p->info.workspace_bytes = p->workspace + p->copy_bytes;
+  p->info.plan_bytes = p->arena.total + p->graph->arena.total;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>execute  running a plan
+// Takes a plan and the bindings of one call. Writes only into them; everything mutable is in the
+// workspace: slots, params, temporaries, scratch of each thread, copies of overlapping outputs.
+// ================================================================================================
+
+#define EINI_STACK_WORKSPACE 2048  // plans that need no more run without touching an allocator
+
+typedef struct eini_exec {
+  const ein_plan *p;
+  const ein_run *run;
+  char **slot;
+  ein_scalar *param;
+  char *scratch;
+  int no_direct;
+} eini_exec;
+
+typedef struct eini_share {
+  const eini_exec *x;
+  const eini_task *t;
+  int parts;
+} eini_share;
+
+static ein_status eini_run_error(const ein_run *run, ein_status st, const char *what, int i,
+                                 const char *name) {
+  if (run->error != NULL && run->error_bytes > 0) {
+    snprintf(run->error, run->error_bytes, "%s %d ('%s')", what, i, name);
+  }
+  return st;
+}
+
+static void eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
+                          int64_t hi) {
+  switch (t->kind) {
+    case EINI_TASK_COPY: eini_copy_run(t, x->slot, scratch, lo, hi); break;
+    case EINI_TASK_CONTRACT: eini_contract_task_run(t, x->slot, x->param, scratch, lo, hi); break;
+    default: eini_mapreduce_run(t, x->slot, x->param, scratch, lo, hi, x->no_direct); break;
+  }
+}
+
+static void eini_share_run(void *arg, int i) {
+  const eini_share *part = (const eini_share *)arg;
+  const eini_task *t = part->t;
+  int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
+  if (t->kind == EINI_TASK_MAP && t->nchunk == 1 && t->cut == t->chunk[0]) {
+    size = (size + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK;  // whole chunks
+  }
+  int64_t lo = eini_min64((int64_t)i * size, n), hi = eini_min64(lo + size, n);
+  if (lo < hi) eini_task_run(part->x, t, part->x->scratch + (size_t)i * part->x->p->scratch_bytes, lo, hi);
+}
+
+static void eini_exec_task(const eini_exec *x, const eini_task *t) {
+  const ein_executor *e = &x->p->executor;
+  if (e->width > 1 && t->cut >= 0 && t->work >= 32768) {
+    eini_share part;
+    part.x = x;
+    part.t = t;
+    part.parts = e->width;
+    e->parallel_for(e->width, eini_share_run, &part, e->user);
+    return;
+  }
+  eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+}
+
+// ---- overlap ----
+
+// Do two ports share an element? Address intervals, then lattices: if the elements of both lie on
+// grids of one pitch, they miss each other when their phases differ by at least an element.
+static int eini_ports_overlap(const eini_port *a, const char *pa, const eini_port *b,
+                              const char *pb) {
+  if (a->lo == a->hi || b->lo == b->hi) return 0;
+  uintptr_t a0 = (uintptr_t)pa + (uintptr_t)a->lo, a1 = (uintptr_t)pa + (uintptr_t)a->hi;
+  uintptr_t b0 = (uintptr_t)pb + (uintptr_t)b->lo, b1 = (uintptr_t)pb + (uintptr_t)b->hi;
+  if (a1 <= b0 || b1 <= a0) return 0;
+  int64_t g = eini_gcd64(a->step, b->step);
+  if (g == 0) return 1;
+  int64_t sa = (int64_t)ein_dtype_size(a->info.dtype), sb = (int64_t)ein_dtype_size(b->info.dtype);
+  int64_t phase = (int64_t)(((uintptr_t)pb - (uintptr_t)pa) % (uintptr_t)g);
+  if ((uintptr_t)pb < (uintptr_t)pa) {
+    phase = (int64_t)(((uintptr_t)pa - (uintptr_t)pb) % (uintptr_t)g);
+    phase = phase == 0 ? 0 : g - phase;
+  }
+  return !(phase >= sa && phase + sb <= g);
+}
+
+// In place is safe when the only task is element-wise and reads the input where it writes.
+static int eini_in_place(const ein_plan *p, int in, const void *pi, const void *po) {
+  if (p->ntask != 1 || p->nout != 1 || pi != po || p->task[0].kind != EINI_TASK_MAP) return 0;
+  const eini_task *t = &p->task[0];
+  if (t->folder.fold != EINI_FOLD_NONE) return 0;
+  for (int s = 0; s < t->out; s++) {
+    if (t->ref[s].slot != in) continue;
+    if (t->ref[s].offset != t->ref[t->out].offset ||
+        ein_dtype_size(t->ref[s].dtype) != ein_dtype_size(t->ref[t->out].dtype)) {
+      return 0;
+    }
+    for (int i = 0; i < t->nindex; i++) {
+      if (t->extent[i] > 1 && t->stride[(int64_t)s * t->nindex + i] !=
+                                  t->stride[(int64_t)t->out * t->nindex + i]) {
+        return 0;
+      }
+    }
+  }
+  return 1;
+}
+
+// Finds overlaps: *copy gets a bit for every output that must go through a copy (31 at most, then
+// all), *no_direct is set for in-place work.
+static ein_status eini_exec_overlap(const ein_plan *p, const ein_run *run, uint32_t *copy,
+                                    int *no_direct) {
+  *copy = 0;
+  for (int o = 0; o < p->nout; o++) {
+    const char *po = (const char *)run->out[o];
+    for (int i = 0; i < p->info.nin; i++) {
+      if (!eini_ports_overlap(&p->out[o], po, &p->in[i], (const char *)run->in[i])) continue;
+      if (eini_in_place(p, i, run->in[i], po)) {
+        *no_direct = 1;
+        continue;
+      }
+      if (!p->may_overlap) {
+        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps input", i, p->in[i].info.name);
+      }
+      *copy |= o < 31 ? (uint32_t)1 << o : ~(uint32_t)0;
+    }
+    for (int q = 0; q < o; q++) {
+      if (eini_ports_overlap(&p->out[o], po, &p->out[q], (const char *)run->out[q])) {
+        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps output", q, p->out[q].info.name);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- one call ----
+
+static ein_status eini_exec_bind(eini_exec *x, char *mem) {
+  const ein_plan *p = x->p;
+  const ein_run *run = x->run;
+  x->slot = (char **)(void *)mem;
+  x->param = (ein_scalar *)(void *)(mem + (size_t)p->nslot * sizeof(char *));
+  char *temps = mem + p->head_bytes;
+  x->scratch = temps + p->temp_bytes;
+  for (int i = 0; i < p->info.nin; i++) {
+    union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
+    u.c = run->in[i];
+    x->slot[i] = u.v;
+    if (u.v == NULL && p->in[i].lo != p->in[i].hi) {
+      return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for input", i, p->in[i].info.name);
+    }
+  }
+  for (int o = 0; o < p->nout; o++) {
+    x->slot[p->nin + o] = (char *)run->out[o];
+    if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi) {
+      return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
+    }
+  }
+  if (p->temp_bytes > 0) {
+    for (int64_t t = 0; t < p->graph->ntensor; t++) {
+      x->slot[p->nin + p->nout + t] = temps + p->slot_offset[t];
+    }
+  }
+  for (int k = 0; k < p->info.nparam; k++) {
+    int given = run->param != NULL && run->param[k].set;
+    x->param[k] = given ? run->param[k] : p->graph->param[k].value;
+    if (!x->param[k].set) {
+      return eini_run_error(run, EIN_ERR_ARGUMENT, "no value for param", k, p->graph->param[k].name);
+    }
+  }
+  return EIN_OK;
+}
+
+// Outputs that overlap inputs are computed in mirrors at `copies` and moved at the end.
+static void eini_exec_mirrors(eini_exec *x, uint32_t copy, char *copies) {
+  const ein_plan *p = x->p;
+  int mirror = p->nslot - p->nout;
+  for (int o = 0; o < p->nout; o++) {
+    x->slot[mirror + o] = copies - p->out[o].lo;
+    int64_t span = p->out[o].hi - p->out[o].lo;
+    copies += ((size_t)span + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+    if (!(copy >> (o < 31 ? o : 31) & 1) || p->out[o].lo == p->out[o].hi) continue;
+    if (p->keeps) eini_exec_task(x, &p->copy_in[o]);
+  }
+}
+
+static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *copies) {
+  const ein_plan *p = x->p;
+  EINI_TRY(eini_exec_bind(x, mem));
+  int mirror = p->nslot - p->nout;
+  if (copy != 0) {
+    eini_exec_mirrors(x, copy, copies);
+    for (int o = 0; o < p->nout; o++) {
+      if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
+    }
+  }
+  for (int k = 0; k < p->ntask; k++) eini_exec_task(x, &p->task[k]);
+  if (copy != 0) {
+    for (int o = 0; o < p->nout; o++) {
+      x->slot[p->nin + o] = (char *)x->run->out[o];
+      if ((copy >> (o < 31 ? o : 31) & 1) && p->out[o].lo != p->out[o].hi) {
+        eini_exec_task(x, &p->copy_back[o]);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
+  if (p == NULL || run == NULL || (p->info.nin > 0 && run->in == NULL) ||
+      (p->nout > 0 && run->out == NULL)) {
+    return EIN_ERR_ARGUMENT;
+  }
+  if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
+  eini_exec x;
+  uint32_t copy;
+  x.p = p;
+  x.run = run;
+  x.no_direct = 0;
+  EINI_TRY(eini_exec_overlap(p, run, &copy, &x.no_direct));
+  size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
+  if (run->workspace != NULL && run->workspace_bytes < need) {
+    return eini_run_error(run, EIN_ERR_ARGUMENT, "the workspace is too small: input", 0, "");
+  }
+  char stack[EINI_STACK_WORKSPACE + EINI_ALIGN];
+  char *mem = (char *)run->workspace, *own = NULL;
+  if (mem == NULL && need <= EINI_STACK_WORKSPACE) mem = stack;
+  if (mem == NULL) {
+    mem = own = (char *)p->al.alloc_fn(need, EINI_ALIGN, p->al.user);
+    if (mem == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
+  char *base = mem + skew;  // the workspace has EINI_ALIGN spare bytes
+  ein_status st = eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
+  if (own != NULL) p->al.free_fn(own, need, p->al.user);
+  return st;
+}
+
+EIN_API size_t ein_plan_workspace(const ein_plan *p) { return p == NULL ? 0 : p->info.workspace_bytes; }
+
+EIN_API ein_status ein_plan_info_get(const ein_plan *p, ein_plan_info *info) {
+  if (p == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  *info = p->info;
+  return EIN_OK;
+}
+
+EIN_API int ein_plan_input(const ein_plan *p, int i, ein_tensor_info *info) {
+  if (p == NULL || info == NULL || i < 0 || i >= p->info.nin) return 0;
+  *info = p->in[i].info;
+  return 1;
+}
+
+EIN_API int ein_plan_output(const ein_plan *p, int i, ein_tensor_info *info) {
+  if (p == NULL || info == NULL || i < 0 || i >= p->nout) return 0;
+  *info = p->out[i].info;
+  return 1;
+}
+
+EIN_API int ein_plan_param(const ein_plan *p, int i, ein_param_info *info) {
+  if (p == NULL || info == NULL || i < 0 || i >= p->info.nparam) return 0;
+  eini_param_info(&p->graph->param[i], info);
+  return 1;
+}
+
+EIN_API void ein_plan_destroy(ein_plan *p) {
+  if (p == NULL) return;
+  eini_arena arena = p->arena;
+  eini_graph_free(p->graph);
+  eini_arena_free(&arena);
+}
+
+// ================================================================================================
+// >>public  einsum calls: descriptor to plan, plan cache, one-call interface
+static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *t, int64_t n, int k, eini_expr *e) { (void)g;(void)d;(void)t;(void)n;(void)k;(void)e; return EIN_ERR_UNSUPPORTED; }
+// Public functions check their arguments here and call the sections above.
+// ================================================================================================
+
+static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *in,
+                                      const ein_ztensor *out, const ein_ztensor *c) {
+  if (nin < 1 || in == NULL) {
+    return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "an einsum needs at least one operand");
+  }
+  for (int k = 0; k < nin + 2; k++) {
+    const ein_ztensor *v = k < nin ? &in[k] : k == nin ? out : c;
+    if (v == NULL) continue;
+    ein_status st = eini_view_validate(v);
+    if (st == EIN_OK) continue;
+    char name[32];
+    snprintf(name, sizeof name, k < nin ? "operand %d" : k == nin ? "the output" : "C", k);
+    return eini_fail(d, st, -1, 0, NULL, "%s is not a valid view: %s", name, ein_status_text(st));
+  }
+  return EIN_OK;
+}
+
+// What a descriptor means once its notation is read.
+typedef struct eini_request {
+  const ein_einsum_desc *d;
+  ein_ctx *ctx;
+  eini_diag *diag;
+  eini_notation no;
+  eini_value *value;
+  int *axes, rank;           // label ids of the output
+  int64_t *shape;            // of the output
+  ein_dtype dtype;           // logical dtype of the result
+  ein_dtype meet;            // what operands promote to
+  int fold;
+  eini_expr map;             // with desc->map
+} eini_request;
+
+static ein_status eini_request_fold(eini_request *r, ein_graph *g) {
+  const char *name = r->d->monoid;
+  if (name == NULL) {
+    r->fold = r->meet == EIN_BOOL && r->d->map == NULL ? EINI_ANY : EINI_SUM;
+    return EIN_OK;
+  }
+  int64_t n = (int64_t)strlen(name);
+  r->fold = eini_fold_find(name, n);
+  if (r->fold != EINI_FOLD_NONE) return EIN_OK;
+  for (int i = 0; i < g->nmonoid; i++) {
+    if (strcmp(g->monoid[i].name, name) == 0) {
+      r->fold = EINI_FOLD_USER + i;
+      return EIN_OK;
+    }
+  }
+  return eini_fail(r->diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
+}
+
+static ein_status eini_request_read(eini_request *r, ein_graph *g) {
+  const ein_einsum_desc *d = r->d;
+  r->no.arena = &g->arena;
+  r->no.diag = r->diag;
+  EINI_TRY(eini_notation_read(&r->no, d, &r->value, &r->axes, &r->rank));
+  r->shape = EINI_NEW(&g->arena, int64_t, r->rank);
+  if (r->shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.extent[r->axes[a]];
+  for (int k = 0; k < d->nin; k++) r->meet = ein_dtype_promote(r->meet, d->in[k].dtype);
+  EINI_TRY(eini_request_fold(r, g));
+  if (d->map != NULL) {
+    EINI_TRY(eini_parse_map(g, r->diag, d->map, (int64_t)strlen(d->map), d->nin, &r->map));
+  }
+  return EIN_OK;
+}
+
+// Operands as expressions: converted to the common dtype (NumPy casts before it multiplies) and
+// conjugated where asked.
+static ein_status eini_request_leaf(eini_request *r, ein_graph *g, int k, eini_expr *e) {
+  ein_dtype t = r->d->in[k].dtype;
+  int id = eini_expr_add(&g->arena, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  if (id >= 0 && r->d->map == NULL && ein_dtype_compute(t) != ein_dtype_compute(r->meet)) {
+    id = eini_expr_add(&g->arena, e, EINI_OP_CAST, -1, id, 0, 0);
+    if (id >= 0) e->node[id].dtype = (unsigned char)r->meet;
+  }
+  if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX) {
+    id = eini_expr_add(&g->arena, e, EINI_OP_CONJ, -1, id, 0, 0);
+  }
+  return id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_split_init(eini_request *r, ein_graph *g, eini_split *sp) {
+  memset(sp, 0, sizeof *sp);
+  sp->g = g;
+  sp->diag = r->diag;
+  sp->nlabel = r->no.nlabel;
+  eini_index *label = EINI_NEW(&g->arena, eini_index, sp->nlabel);
+  char *names = EINI_NEW(&g->arena, char, (int64_t)sp->nlabel * 16);
+  sp->local = EINI_NEW(&g->arena, int, sp->nlabel);
+  if (label == NULL || names == NULL || sp->local == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < sp->nlabel; i++) {
+    label[i].extent = r->no.extent[i];
+    label[i].name = eini_label_text(r->no.key[i], names + (size_t)i * 16, 16, r->no.is_text);
+    sp->local[i] = -1;
+  }
+  sp->label = label;
+  sp->fold = r->fold;
+  sp->join = EINI_OP_MUL;
+  sp->numpy = 1;
+  sp->pos = -1;
+  return EIN_OK;
+}
+
+// One pass over all operands with a map of the user's: the values become one.
+static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value *all) {
+  const ein_einsum_desc *d = r->d;
+  eini_arena *a = &g->arena;
+  memset(all, 0, sizeof *all);
+  int64_t total = 0;
+  for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
+  all->label = EINI_NEW(a, int, total);
+  all->op = EINI_NEW(a, int, d->nin);
+  all->map = EINI_NEW(a, ein_zmap, d->nin);
+  if (all->label == NULL || all->op == NULL || all->map == NULL) return EIN_ERR_NO_MEMORY;
+  int n = 0;
+  for (int k = 0; k < d->nin; k++) {
+    for (int c = 0; c < r->value[k].nlabel; c++) all->label[n++] = r->value[k].label[c];
+  }
+  eini_sort_ints(all->label, n);
+  for (int i = 0; i < n; i++) {
+    if (all->nlabel == 0 || all->label[all->nlabel - 1] != all->label[i]) all->label[all->nlabel++] = all->label[i];
+  }
+  all->nop = d->nin;
+  for (int k = 0; k < d->nin; k++) {
+    const eini_value *v = &r->value[k];
+    all->op[k] = v->op[0];
+    EINI_TRY(eini_zmap_new(a, v->map->rows, all->nlabel, &all->map[k]));
+    for (int row = 0; row < v->map->rows; row++) {
+      for (int c = 0; c < v->nlabel; c++) {
+        all->map[k].coef[(int64_t)row * all->nlabel + eini_find_sorted(all->label, all->nlabel, v->label[c])] =
+            v->map->coef[(int64_t)row * v->nlabel + c];
+      }
+    }
+  }
+  all->expr = r->map;
+  return EIN_OK;
+}
+
+// A path given as text: "(0,1) (0,1)" or "0,1 0,1".
+static ein_status eini_path_parse(eini_arena *a, eini_diag *diag, const char *s, int nterm,
+                                  eini_path *path) {
+  int(*step)[2] = (int(*)[2])eini_new(a, nterm, sizeof *step);
+  if (step == NULL) return EIN_ERR_NO_MEMORY;
+  path->step = step;
+  path->nstep = 0;
+  while (*s) {
+    if (*s != '(' && (*s < '0' || *s > '9')) {
+      s++;
+      continue;
+    }
+    int v[2] = {0, -1}, n = 0;
+    if (*s == '(') s++;
+    while (*s && *s != ')' && !(*s == ' ' && n == 2)) {
+      if (*s >= '0' && *s <= '9') {
+        int x = 0;
+        for (; *s >= '0' && *s <= '9'; s++) x = x < 100000000 ? x * 10 + (*s - '0') : x;
+        if (n < 2) v[n] = x;
+        n++;
+      } else {
+        s++;
+      }
+    }
+    if (n < 1 || n > 2 || path->nstep >= nterm) {
+      return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "steps of one or two positions: (0,1) (0,1)",
+                       "the path is not a list of pairs");
+    }
+    if (n == 2 && v[0] > v[1]) {
+      int t = v[0];
+      v[0] = v[1];
+      v[1] = t;
+    }
+    step[path->nstep][0] = v[0];
+    step[path->nstep++][1] = v[1];
+  }
+  return EIN_OK;
+}
+
+// The search options a user chose; *user says that the path itself was given.
+static ein_status eini_path_options(ein_ctx *ctx, eini_diag *diag, const ein_options *o,
+                                    eini_path_opts *opts, int *user) {
+  static const char *const names[] = {"auto", "naive", "optimal", "dp", "greedy", "random"};
+  static const eini_path_algo algos[] = {EINI_PATH_AUTO, EINI_PATH_NAIVE, EINI_PATH_OPTIMAL,
+                                         EINI_PATH_DP, EINI_PATH_GREEDY, EINI_PATH_RANDOM};
+  memset(opts, 0, sizeof *opts);
+  *user = 0;
+  opts->goal = o->goal == EIN_GOAL_SIZE ? EINI_GOAL_SIZE
+               : o->goal == EIN_GOAL_BYTES ? EINI_GOAL_BYTES : EINI_GOAL_FLOPS;
+  opts->seconds = o->path_seconds;
+  opts->steps = o->path_steps;
+  opts->seed = o->seed;
+  if (ctx != NULL) {
+    opts->now_fn = ctx->now_fn;
+    opts->now_user = ctx->now_user;
+  }
+  if (o->path == NULL || strcmp(o->path, "none") == 0) return EIN_OK;
+  for (int i = 0; i < 6; i++) {
+    if (strcmp(o->path, names[i]) == 0) {
+      opts->algo = algos[i];
+      return EIN_OK;
+    }
+  }
+  *user = o->path[0] == '(' || (o->path[0] >= '0' && o->path[0] <= '9') || o->path[0] == '[';
+  if (*user) return EIN_OK;
+  return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
+                   "auto, naive, none, optimal, dp, greedy, random, or a list like (0,1) (0,1)",
+                   "no path method is called '%s'", o->path);
+}
+
+static void eini_plan_path_info(ein_plan *p, const eini_path *path) {
+  p->info.flops += path->flops;
+  if (path->largest > p->info.largest) p->info.largest = path->largest;
+  p->info.method = path->method;
+  p->info.proved = path->proved;
+}
+
+// Statements of the product (or map) of all values into *out.
+static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_value *out,
+                                    ein_rest rest) {
+  ein_graph *g = p->graph;
+  const ein_einsum_desc *d = r->d;
+  eini_split sp;
+  EINI_TRY(eini_split_init(r, g, &sp));
+  eini_net net;
+  EINI_TRY(eini_net_build(&g->arena, &sp, d->nin, r->value, out, &net));
+  eini_path_opts opts;
+  int user;
+  EINI_TRY(eini_path_options(r->ctx, r->diag, &d->options, &opts, &user));
+  eini_path *path = p->path = EINI_NEW(&p->arena, eini_path, 1);
+  if (path == NULL) return EIN_ERR_NO_MEMORY;
+  p->npath = 1;
+  int splits = d->map == NULL && (r->fold == EINI_SUM || r->fold == EINI_ANY) &&
+               (d->options.path == NULL || strcmp(d->options.path, "none") != 0);
+  double naive = 1;
+  for (int i = 0; i < sp.nlabel; i++) naive *= (double)sp.label[i].extent;
+  p->info.naive_flops = naive * (d->nin > 1 ? d->nin - 1 + (out->nlabel < sp.nlabel) : 1 + (out->nlabel < sp.nlabel));
+  if (splits && user) {
+    EINI_TRY(eini_path_parse(&p->arena, r->diag, d->options.path, d->nin, path));
+    ein_status st = eini_path_cost(&p->arena, &net, path);
+    if (st == EIN_ERR_ARGUMENT) {
+      return eini_fail(r->diag, st, -1, 0, "positions count the operands still there, from 0",
+                       "the path does not fit %d operands", d->nin);
+    }
+    EINI_TRY(st);
+    path->method = "user";
+  } else if (splits) {
+    EINI_TRY(eini_path_find(&p->arena, &net, &opts, path));
+  } else {
+    path->flops = p->info.naive_flops;
+    path->method = "none";
+  }
+  eini_plan_path_info(p, path);
+  if (splits) return eini_split_along(&sp, d->nin, r->value, out, path, rest);
+  eini_value all;
+  const eini_value *one = &all;
+  if (d->map != NULL) {
+    EINI_TRY(eini_request_mapped(r, g, &all));
+    return eini_emit(&sp, out, 1, &one, rest);
+  }
+  const eini_value **list = EINI_NEW(&g->arena, const eini_value *, d->nin);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nin; k++) list[k] = &r->value[k];
+  return eini_emit(&sp, out, d->nin, list, rest);
+}
+
+// alpha, beta and C: D = alpha*T + where(beta == 0, 0, beta*C), fused into the fold later.
+static ein_status eini_request_scaled(eini_request *r, ein_plan *p, int t, int out, int c) {
+  ein_graph *g = p->graph;
+  const ein_einsum_desc *d = r->d;
+  int ops[2], alpha = -1, beta = -1;
+  ops[0] = t;
+  ops[1] = c;
+  ein_dtype pt = g->tensor[t].dtype;
+  if (eini_kind_of(pt) < EINI_KREAL) pt = pt == EIN_BOOL ? EIN_BOOL : EIN_I64;
+  if (d->alpha.set) EINI_TRY(eini_graph_add_param(g, "alpha", 5, pt, d->alpha, &alpha));
+  if (d->beta.set) EINI_TRY(eini_graph_add_param(g, "beta", 4, pt, d->beta, &beta));
+  eini_stmt *s;
+  EINI_TRY(eini_graph_add_stmt(g, out, r->rank, c >= 0 ? 2 : 1, ops, &s));
+  for (int a = 0; a < r->rank; a++) {
+    s->index[a].name = "";
+    s->index[a].extent = r->shape[a];
+    s->out_map.coef[(int64_t)a * r->rank + a] = s->proj[0].coef[(int64_t)a * r->rank + a] = 1;
+    if (c >= 0) s->proj[1].coef[(int64_t)a * r->rank + a] = 1;
+  }
+  eini_arena *a = &g->arena;
+  eini_expr *e = &s->expr;
+  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  if (alpha >= 0 && x >= 0) {
+    int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
+    x = q < 0 ? -1 : eini_expr_add(a, e, EINI_OP_MUL, -1, q, x, 0);
+  }
+  if (beta >= 0 && x >= 0) {
+    int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0);
+    int y = b < 0 ? -1 : eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
+    int z = y < 0 ? -1 : eini_expr_int(a, e, -1, 0);
+    int q = z < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EQ, -1, b, z, 0);
+    int m = q < 0 ? -1 : eini_expr_add(a, e, EINI_OP_MUL, -1, b, y, 0);
+    int w = m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
+    x = w < 0 ? -1 : eini_expr_add(a, e, EINI_OP_ADD, -1, x, w, 0);
+  }
+  return x < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, r->diag);
+}
+
+// The dtype einsum gives for a fold over operands that promote to `meet`.
+static ein_status eini_request_dtype(eini_request *r, ein_graph *g) {
+  if (r->fold >= EINI_FOLD_USER) {
+    r->dtype = g->monoid[r->fold - EINI_FOLD_USER].dtype;
+    return EIN_OK;
+  }
+  r->dtype = r->meet;
+  if (r->d->map != NULL) {
+    eini_typing ty;
+    memset(&ty, 0, sizeof ty);
+    ein_dtype *od = EINI_NEW(&g->arena, ein_dtype, r->d->nin);
+    if (od == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < r->d->nin; k++) od[k] = r->d->in[k].dtype;
+    ty.operand = od;
+    ty.function = g->function;
+    ty.diag = r->diag;
+    eini_expr typed;
+    EINI_TRY(eini_expr_type(&g->arena, &ty, &r->map, &typed));
+    r->dtype = (ein_dtype)typed.node[typed.n - 1].dtype;
+  }
+  int reduces = 0;
+  for (int i = 0; i < r->no.nlabel; i++) {
+    int kept = 0;
+    for (int a = 0; a < r->rank; a++) kept |= r->axes[a] == i;
+    reduces |= !kept;
+  }
+  if (reduces) r->dtype = eini_fold_dtype(r->fold, r->dtype);
+  return EIN_OK;
+}
+
+static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const char *what) {
+  if (v->rank != r->rank) {
+    return eini_fail(r->diag, EIN_ERR_SHAPE, -1, 0, NULL, "%s has %d axes, the result has %d", what,
+                     v->rank, r->rank);
+  }
+  for (int a = 0; a < r->rank; a++) {
+    if (v->shape[a] == r->shape[a]) continue;
+    return eini_fail(r->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "%s has extent %lld at axis %d, the result has %lld", what,
+                     (long long)v->shape[a], a, (long long)r->shape[a]);
+  }
+  for (int a = 0; a < r->rank && v == r->d->out; a++) {
+    if (v->shape[a] > 1 && v->strides != NULL && v->strides[a] == 0) {
+      return eini_fail(r->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                       "the output has stride 0 at axis %d: its elements coincide", a);
+    }
+  }
+  if (v == r->d->out && !ein_dtype_same_kind(r->dtype, v->dtype)) {
+    return eini_fail(r->diag, EIN_ERR_DTYPE, -1, 0, "same_kind casts only, as in NumPy",
+                     "the result is %s, the output is %s", ein_dtype_name(r->dtype),
+                     ein_dtype_name(v->dtype));
+  }
+  return EIN_OK;
+}
+
+// Accumulation into the places the output's map reaches: they are read, added to and written.
+static ein_status eini_request_accumulate(eini_request *r, ein_plan *p, const ein_ztensor **view,
+                                          const eini_value *target) {
+  ein_graph *g = p->graph;
+  eini_split sp;
+  eini_value temp, old = *target;
+  EINI_TRY(eini_graph_add_tensor(g, "C", 1, EIN_ROLE_INPUT, r->d->out->dtype, r->rank, r->shape, &p->alias));
+  view[p->alias] = r->d->out;
+  EINI_TRY(eini_split_init(r, g, &sp));
+  EINI_TRY(eini_temp_value(&sp, target->nlabel, target->label, &temp));
+  eini_value write = temp;
+  EINI_TRY(eini_request_emit(r, p, &write, EIN_REST_ERROR));
+  old.op = EINI_NEW(&g->arena, int, 1);
+  if (old.op == NULL) return EIN_ERR_NO_MEMORY;
+  old.op[0] = p->alias;
+  if (eini_expr_add(&g->arena, &old.expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
+  const eini_value *both[2];
+  both[0] = &temp;
+  both[1] = &old;
+  sp.join = EINI_OP_ADD;
+  return eini_emit(&sp, target, 2, both, EIN_REST_KEEP);
+}
+
+// The statements of a request, into p->graph. view gets the layout of each tensor.
+static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_ztensor **view) {
+  ein_graph *g = p->graph;
+  const ein_einsum_desc *d = r->d;
+  int id, out, c = -1, scaled = d->alpha.set || d->beta.set;
+  for (int k = 0; k < d->nin; k++) {
+    char name[24];
+    int n = snprintf(name, sizeof name, "x%d", k);
+    EINI_TRY(eini_graph_add_tensor(g, name, n, EIN_ROLE_INPUT, d->in[k].dtype, d->in[k].rank, d->in[k].shape, &id));
+    view[id] = &d->in[k];
+  }
+  EINI_TRY(eini_request_read(r, g));
+  EINI_TRY(eini_request_dtype(r, g));
+  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_request_leaf(r, g, k, &r->value[k].expr));
+  EINI_TRY(eini_check_out(r, d->out, "the output"));
+  if (d->beta.set) {
+    const ein_ztensor *cv = d->c != NULL ? d->c : d->out;
+    EINI_TRY(eini_check_out(r, cv, "C"));
+    EINI_TRY(eini_graph_add_tensor(g, "C", 1, EIN_ROLE_INPUT, cv->dtype, r->rank, r->shape, &c));
+    view[c] = cv;
+    if (d->c == NULL) p->alias = c;
+  }
+  EINI_TRY(eini_graph_add_tensor(g, "out", 3, EIN_ROLE_OUTPUT, d->out->dtype, r->rank, r->shape, &out));
+  view[out] = d->out;
+  p->keeps = d->rest == EIN_REST_KEEP || d->rest == EIN_REST_ACCUMULATE || p->alias >= 0;
+  eini_value target;
+  EINI_TRY(eini_value_axes(&r->no, out, r->rank, NULL, r->axes, &target));
+  int repeated = target.nlabel < r->rank;
+  if (repeated && scaled) {
+    return eini_fail(r->diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL,
+                     "alpha and beta with repeated output labels");
+  }
+  if (repeated && d->rest == EIN_REST_ACCUMULATE) return eini_request_accumulate(r, p, view, &target);
+  if (!scaled) return eini_request_emit(r, p, &target, repeated ? d->rest : EIN_REST_ERROR);
+  eini_value temp;
+  EINI_TRY(eini_value_axes(&r->no, 0, r->rank, NULL, r->axes, &temp));
+  EINI_TRY(eini_graph_add_tensor(g, "sum", 3, EIN_ROLE_TEMP, EIN_NONE, r->rank, r->shape, temp.op));
+  EINI_TRY(eini_request_emit(r, p, &temp, EIN_REST_ERROR));
+  return eini_request_scaled(r, p, temp.op[0], out, c);
+}
+
+// The plan of a request starts empty: a graph with the ctx's registrations.
+static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_plan *p = EINI_NEW(&arena, ein_plan, 1);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  p->al = arena.al;
+  p->executor.width = 1;
+  if (ctx != NULL) p->executor = ctx->executor;
+  p->alias = -1;
+  p->info.method = "none";
+  p->graph = eini_graph_new(ctx);
+  p->arena = arena;
+  if (p->graph == NULL) {
+    eini_arena_free(&arena);
+    return EIN_ERR_NO_MEMORY;
+  }
+  *out = p;
+  return EIN_OK;
+}
+
+static void eini_fail_status(ein_ctx *ctx, ein_status st) {
+  if (ctx != NULL && st != EIN_OK && ctx->diag.count == 0) {
+    eini_fail(&ctx->diag, st, -1, 0, NULL, "%s", ein_status_text(st));
+  }
+  if (ctx != NULL && st != EIN_OK && ctx->logger.log_fn != NULL) {
+    ctx->logger.log_fn(EIN_LOG_ERROR, eini_diag_message(&ctx->diag), ctx->logger.user);
+  }
+}
+
+static void eini_begin_call(ein_ctx *ctx, const char *text) {
+  if (ctx != NULL) eini_diag_reset(&ctx->diag, text, text == NULL ? 0 : (int64_t)strlen(text));
+}
+
+static ein_status eini_validate_desc(ein_ctx *ctx, const ein_einsum_desc *d, int need_out) {
+  eini_diag *g = eini_diag_of(ctx);
+  if (d == NULL || (need_out && d->out == NULL) || (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL))) {
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "an expression (or labels) and an output view are needed");
+  }
+  if ((int)d->rest < 0 || d->rest > EIN_REST_ACCUMULATE || (int)d->options.goal < 0 ||
+      d->options.goal > EIN_GOAL_BYTES) {
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "an option is out of range");
+  }
+  return eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL, d->c);
+}
+
+static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan *p) {
+  eini_request r;
+  memset(&r, 0, sizeof r);
+  r.d = d;
+  r.ctx = ctx;
+  r.diag = eini_diag_of(ctx);
+  // Inputs, C, output; further tensors are temporaries without a view.
+  int64_t room = 4 * (int64_t)d->nin + 8;
+  const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, room);
+  if (view == NULL) return EIN_ERR_NO_MEMORY;
+  p->may_overlap = d->options.may_overlap;
+  EINI_TRY(eini_request_graph(&r, p, view));
+  if (p->graph->ntensor > room) return EIN_ERR_INTERNAL;
+  return eini_plan_build(p, 0, NULL, view);
+}
+
+EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan) {
+  if (plan == NULL) return EIN_ERR_ARGUMENT;
+  *plan = NULL;
+  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
+  ein_plan *p = NULL;
+  ein_status st = eini_validate_desc(ctx, desc, 1);
+  if (st == EIN_OK) st = eini_plan_new(ctx, &p);
+  if (st == EIN_OK) st = eini_plan_einsum(ctx, desc, p);
+  if (st != EIN_OK) {
+    eini_fail_status(ctx, st);
+    ein_plan_destroy(p);
+    return st;
+  }
+  *plan = p;
+  return EIN_OK;
+}
+
+// ---- plans of graphs ----
+
+static ein_status eini_zmap_copy(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
+  EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
+  size_t n = (size_t)from->rows * (size_t)from->cols;
+  if (n > 0) memcpy(to->coef, from->coef, n * sizeof *to->coef);
+  if (from->rows > 0) memcpy(to->offset, from->offset, (size_t)from->rows * sizeof *to->offset);
+  return EIN_OK;
+}
+
+// Copies a statement into another graph (same tensor numbers).
+static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
+  eini_arena *a = &g->arena;
+  eini_stmt *s;
+  EINI_TRY(eini_graph_add_stmt(g, from->out, from->nindex, from->noperand, from->operand, &s));
+  eini_index *index = s->index;
+  int *operand = s->operand;
+  ein_zmap *proj = s->proj, out_map;
+  EINI_TRY(eini_zmap_copy(a, &from->out_map, &out_map));
+  *s = *from;
+  s->index = index;
+  s->operand = operand;
+  s->proj = proj;
+  s->out_map = out_map;
+  for (int i = 0; i < from->nindex; i++) {
+    const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
+    s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
+    s->index[i].extent = from->index[i].extent;
+    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  for (int k = 0; k < from->noperand; k++) EINI_TRY(eini_zmap_copy(a, &from->proj[k], &s->proj[k]));
+  s->expr.node = EINI_NEW(a, eini_node, from->expr.n);
+  s->expr.list = EINI_NEW(a, int, from->expr.nlist);
+  if (s->expr.node == NULL || s->expr.list == NULL) return EIN_ERR_NO_MEMORY;
+  s->expr.cap = from->expr.n;
+  s->expr.caplist = from->expr.nlist;
+  memcpy(s->expr.node, from->expr.node, (size_t)from->expr.n * sizeof *from->expr.node);
+  if (from->expr.nlist > 0) {
+    memcpy(s->expr.list, from->expr.list, (size_t)from->expr.nlist * sizeof *from->expr.list);
+  }
+  return EIN_OK;
+}
+
+// Tensors, params and registrations of a graph, without its statements.
+static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
+  eini_arena *a = &g->arena;
+  g->nfunction = from->nfunction;
+  g->nmonoid = from->nmonoid;
+  g->function = EINI_NEW(a, ein_function, from->nfunction);
+  g->monoid = EINI_NEW(a, ein_monoid, from->nmonoid);
+  if (g->function == NULL || g->monoid == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < from->nfunction; i++) g->function[i] = from->function[i];
+  for (int i = 0; i < from->nmonoid; i++) {
+    g->monoid[i] = from->monoid[i];
+    g->monoid[i].name = eini_strndup(a, from->monoid[i].name, (int64_t)strlen(from->monoid[i].name));
+    if (g->monoid[i].name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  for (int64_t t = 0; t < from->ntensor; t++) {
+    const eini_tensor *x = &from->tensor[t];
+    int id;
+    EINI_TRY(eini_graph_add_tensor(g, x->name, (int64_t)strlen(x->name), x->role, x->dtype, x->rank, x->shape, &id));
+  }
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    int id;
+    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_graph *graph,
+                                       const ein_options *o) {
+  eini_diag *diag = eini_diag_of(ctx);
+  eini_path_opts opts;
+  int user;
+  EINI_TRY(eini_path_options(ctx, diag, o, &opts, &user));
+  if (user) {
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "a path given step by step is for one expression, not for a program");
+  }
+  int split = o->path == NULL || strcmp(o->path, "none") != 0;
+  eini_split sp;
+  memset(&sp, 0, sizeof sp);
+  sp.g = p->graph;
+  sp.diag = diag;
+  for (int64_t i = 0; i < graph->nstmt; i++) {
+    const eini_stmt *s = &graph->stmt[i];
+    EINI_TRY(eini_stmt_copy(p->graph, s));
+    double size = 1;
+    for (int k = 0; k < s->nindex; k++) size *= (double)s->index[k].extent;
+    p->info.naive_flops += size;
+    if (!split) continue;
+    p->graph->nstmt--;  // taken back if it is split, put back if not
+    eini_stmt copy = p->graph->stmt[p->graph->nstmt];
+    eini_path path;
+    int done;
+    memset(&path, 0, sizeof path);
+    EINI_TRY(eini_split_stmt(&sp, &copy, &opts, &path, &done));
+    if (done) {
+      p->graph->tensor[s->out].nstmt--;
+      eini_plan_path_info(p, &path);
+      continue;
+    }
+    p->info.flops += size;
+    p->graph->stmt[p->graph->nstmt++] = copy;
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                  const ein_binding *layout, const ein_options *options,
+                                  ein_plan **plan) {
+  static const ein_options none = {NULL, EIN_GOAL_FLOPS, 0, 0, 0, 0, 0};
+  if (plan == NULL) return EIN_ERR_ARGUMENT;
+  *plan = NULL;
+  eini_begin_call(ctx, NULL);
+  if (graph == NULL || nlayout < 0 || (nlayout > 0 && layout == NULL)) return EIN_ERR_ARGUMENT;
+  if (options == NULL) options = &none;
+  for (int k = 0; k < nlayout; k++) {
+    int found = 0;
+    ein_status st = layout[k].name == NULL || layout[k].view == NULL ? EIN_ERR_ARGUMENT
+                                                                     : eini_view_validate(layout[k].view);
+    for (int64_t t = 0; st == EIN_OK && t < graph->ntensor; t++) {
+      const eini_tensor *x = &graph->tensor[t];
+      const ein_ztensor *v = layout[k].view;
+      if (x->role == EIN_ROLE_TEMP || strcmp(x->name, layout[k].name) != 0) continue;
+      found = 1;
+      if (v->rank != x->rank || v->dtype != x->dtype) st = EIN_ERR_SHAPE;
+      for (int a = 0; st == EIN_OK && a < x->rank; a++) {
+        if (v->shape[a] != x->shape[a]) st = EIN_ERR_SHAPE;
+      }
+    }
+    if (st == EIN_OK && found) continue;
+    return eini_fail(eini_diag_of(ctx), st == EIN_OK ? EIN_ERR_NAME : st, -1, 0, NULL,
+                     found || st != EIN_OK ? "layout of '%s': shape and dtype are not the tensor's"
+                                           : "'%s' is no input or output of the program",
+                     layout[k].name == NULL ? "" : layout[k].name);
+  }
+  ein_plan *p = NULL;
+  ein_status st = eini_plan_new(ctx, &p);
+  if (st == EIN_OK) p->may_overlap = options->may_overlap;
+  if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
+  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, options);
+  if (st == EIN_OK) st = eini_plan_build(p, nlayout, layout, NULL);
+  if (st != EIN_OK) {
+    eini_fail_status(ctx, st);
+    ein_plan_destroy(p);
+    return st;
+  }
+  *plan = p;
+  return EIN_OK;
+}
+
+// ---- the cache behind ein_einsum ----
+
+// Least recently used plans by key: the text (or labels), dtypes, shapes, strides and options. A
+// key is a flat array of words, so that a lookup is one hash and one comparison.
+typedef struct eini_entry {
+  uint64_t hash;
+  int64_t *key;
+  int64_t nkey, capkey;
+  ein_plan *plan;
+  uint64_t used;
+} eini_entry;
+
+struct eini_cache {
+  int n, cap;
+  eini_entry *entry;
+  uint64_t clock;
+  int64_t *key;       // of the call at hand
+  int64_t nkey, capkey;
+  void *workspace;    // shared by the calls of one ctx
+  size_t workspace_bytes;
+};
+
+static ein_status eini_cache_create(ein_ctx *ctx, int plans) {
+  if (plans > 65536) plans = 65536;
+  struct eini_cache *c = EINI_NEW(&ctx->arena, struct eini_cache, 1);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  c->entry = EINI_NEW(&ctx->arena, eini_entry, plans);
+  if (c->entry == NULL) return EIN_ERR_NO_MEMORY;
+  c->cap = plans;
+  ctx->cache = c;
+  return EIN_OK;
+}
+
+static void eini_cache_destroy(ein_ctx *ctx) {
+  struct eini_cache *c = ctx->cache;
+  if (c == NULL) return;
+  for (int i = 0; i < c->n; i++) {
+    ein_plan_destroy(c->entry[i].plan);
+    ctx->al.free_fn(c->entry[i].key, (size_t)c->entry[i].capkey * 8, ctx->al.user);
+  }
+  if (c->key != NULL) ctx->al.free_fn(c->key, (size_t)c->capkey * 8, ctx->al.user);
+  if (c->workspace != NULL) ctx->al.free_fn(c->workspace, c->workspace_bytes, ctx->al.user);
+  ctx->cache = NULL;
+}
+
+static ein_status eini_key_room(ein_ctx *ctx, int64_t more) {
+  struct eini_cache *c = ctx->cache;
+  if (c->nkey + more <= c->capkey) return EIN_OK;
+  int64_t cap = eini_max64(2 * c->capkey, c->nkey + more + 64);
+  if (cap > (int64_t)1 << 40) return EIN_ERR_TOO_LARGE;
+  int64_t *p = (int64_t *)ctx->al.alloc_fn((size_t)cap * 8, EINI_ALIGN, ctx->al.user);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  if (c->nkey > 0) memcpy(p, c->key, (size_t)c->nkey * 8);
+  if (c->key != NULL) ctx->al.free_fn(c->key, (size_t)c->capkey * 8, ctx->al.user);
+  c->key = p;
+  c->capkey = cap;
+  return EIN_OK;
+}
+
+static ein_status eini_key_text(ein_ctx *ctx, const char *s) {
+  struct eini_cache *c = ctx->cache;
+  size_t n = s == NULL ? 0 : strlen(s);
+  EINI_TRY(eini_key_room(ctx, (int64_t)n / 8 + 2));
+  c->key[c->nkey++] = s == NULL ? -1 : (int64_t)n;
+  if (n == 0) return EIN_OK;
+  c->key[c->nkey + (int64_t)(n - 1) / 8] = 0;
+  memcpy(c->key + c->nkey, s, n);
+  c->nkey += (int64_t)(n + 7) / 8;
+  return EIN_OK;
+}
+
+// Strides of axes of extent 1 (or of empty views) do not matter and are left out.
+static ein_status eini_key_view(ein_ctx *ctx, const ein_ztensor *v) {
+  struct eini_cache *c = ctx->cache;
+  if (v == NULL) v = &ctx->no_view;
+  EINI_TRY(eini_key_room(ctx, 2 * (int64_t)v->rank + 1));
+  int64_t *k = c->key + c->nkey;
+  *k++ = ((int64_t)v->rank << 8 | (int64_t)v->dtype) << 1 | (v->strides == NULL);
+  for (int a = 0; a < v->rank; a++) *k++ = v->shape[a];
+  for (int a = 0; v->strides != NULL && a < v->rank; a++) *k++ = v->shape[a] > 1 ? v->strides[a] : 0;
+  c->nkey = k - c->key;
+  return EIN_OK;
+}
+
+static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
+  struct eini_cache *c = ctx->cache;
+  c->nkey = 0;
+  EINI_TRY(eini_key_text(ctx, d->expr));
+  for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
+    int n = d->labels[k] == NULL ? -1 : d->nlabels[k];
+    EINI_TRY(eini_key_room(ctx, n + 1));
+    c->key[c->nkey++] = n;
+    for (int i = 0; i < n; i++) c->key[c->nkey++] = d->labels[k][i];
+  }
+  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_key_view(ctx, &d->in[k]));
+  EINI_TRY(eini_key_view(ctx, d->out));
+  int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
+              d->map == NULL && d->options.path == NULL;
+  EINI_TRY(eini_key_room(ctx, 4));
+  c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)d->options.goal << 4 |
+                      d->options.checked_integers << 6;
+  if (plain) return EIN_OK;
+  EINI_TRY(eini_key_view(ctx, d->c));
+  EINI_TRY(eini_key_text(ctx, d->monoid));
+  EINI_TRY(eini_key_text(ctx, d->map));
+  EINI_TRY(eini_key_text(ctx, d->options.path));
+  EINI_TRY(eini_key_room(ctx, d->nin + 8));
+  c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
+  c->key[c->nkey++] = (int64_t)d->options.seed;
+  c->key[c->nkey++] = d->options.path_steps;
+  memcpy(c->key + c->nkey++, &d->options.path_seconds, 8);
+  for (int k = 0; d->conj != NULL && k < d->nin; k++) c->key[c->nkey++] = d->conj[k];
+  return EIN_OK;
+}
+
+static eini_entry *eini_cache_find(struct eini_cache *c, uint64_t hash) {
+  for (int i = 0; i < c->n; i++) {
+    eini_entry *e = &c->entry[i];
+    if (e->hash == hash && e->nkey == c->nkey && memcmp(e->key, c->key, (size_t)c->nkey * 8) == 0) {
+      e->used = ++c->clock;
+      return e;
+    }
+  }
+  return NULL;
+}
+
+// Keeps a plan under the key at hand; the key's memory moves into the entry.
+static ein_status eini_cache_keep(ein_ctx *ctx, uint64_t hash, ein_plan *plan) {
+  struct eini_cache *c = ctx->cache;
+  eini_entry *e = &c->entry[0];
+  int64_t *key = (int64_t *)ctx->al.alloc_fn((size_t)eini_max64(c->nkey, 1) * 8, EINI_ALIGN, ctx->al.user);
+  if (key == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(key, c->key, (size_t)c->nkey * 8);
+  if (c->n < c->cap) {
+    e = &c->entry[c->n++];
+  } else {
+    for (int i = 1; i < c->n; i++) {
+      if (c->entry[i].used < e->used) e = &c->entry[i];
+    }
+    ein_plan_destroy(e->plan);
+    ctx->al.free_fn(e->key, (size_t)e->capkey * 8, ctx->al.user);
+  }
+  e->hash = hash;
+  e->key = key;
+  e->nkey = c->nkey;
+  e->capkey = eini_max64(c->nkey, 1);
+  e->plan = plan;
+  e->used = ++c->clock;
+  return EIN_OK;
+}
+
+static ein_status eini_call_workspace(ein_ctx *ctx, const ein_plan *p, ein_run *run) {
+  struct eini_cache *c = ctx->cache;
+  if (p->workspace <= EINI_STACK_WORKSPACE) return EIN_OK;
+  if (c->workspace_bytes < p->workspace) {
+    size_t bytes = p->workspace + p->workspace / 4;
+    if (c->workspace != NULL) ctx->al.free_fn(c->workspace, c->workspace_bytes, ctx->al.user);
+    c->workspace_bytes = 0;
+    c->workspace = ctx->al.alloc_fn(bytes, EINI_ALIGN, ctx->al.user);
+    if (c->workspace == NULL) return EIN_ERR_NO_MEMORY;
+    c->workspace_bytes = bytes;
+  }
+  run->workspace = c->workspace;
+  run->workspace_bytes = c->workspace_bytes;
+  return EIN_OK;
+}
+
+static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ein_plan *p) {
+  const void *few[16];
+  const void **in = few;
+  void *out[1];
+  ein_scalar param[2];
+  char message[128];
+  ein_run run;
+  memset(&run, 0, sizeof run);
+  int n = p->info.nin;
+  if (n > 16) {
+    in = (const void **)p->al.alloc_fn((size_t)n * sizeof *in, EINI_ALIGN, p->al.user);
+    if (in == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  for (int k = 0; k < n; k++) in[k] = k < d->nin ? d->in[k].data : d->c->data;
+  out[0] = d->out->data;
+  int np = 0;
+  if (d->alpha.set) param[np++] = d->alpha;
+  if (d->beta.set) param[np++] = d->beta;
+  run.in = in;
+  run.out = out;
+  run.param = param;
+  run.error = message;
+  run.error_bytes = sizeof message;
+  message[0] = 0;
+  ein_status st = EIN_OK;
+  if (ctx != NULL && ctx->cache != NULL) st = eini_call_workspace(ctx, p, &run);
+  if (st == EIN_OK) {
+    if (run.workspace != NULL && p->copy_bytes > 0) {
+      // The shared workspace has no room for copies of overlapping outputs: only they allocate.
+      uint32_t copy;
+      int in_place = 0;
+      st = eini_exec_overlap(p, &run, &copy, &in_place);
+      if (copy != 0) run.workspace = NULL;
+    }
+    if (st == EIN_OK) st = ein_plan_execute(p, &run);
+  }
+  if (st != EIN_OK && ctx != NULL && message[0]) {
+    eini_fail(&ctx->diag, st, -1, 0, NULL, "%s", message);
+  }
+  if (n > 16) p->al.free_fn((void *)in, (size_t)n * sizeof *in, p->al.user);
+  return st;
+}
+
+EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
+  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
+  ein_status st = eini_validate_desc(ctx, desc, 1);
+  if (st != EIN_OK) {
+    eini_fail_status(ctx, st);
+    return st;
+  }
+  uint64_t hash = 0;
+  int cached = ctx != NULL && ctx->cache != NULL;
+  if (cached) {
+    st = eini_key_build(ctx, desc);
+    if (st == EIN_OK) {
+      hash = eini_hash(ctx->cache->key, (size_t)ctx->cache->nkey * 8, 0);
+      eini_entry *e = eini_cache_find(ctx->cache, hash);
+      if (e != NULL) st = eini_call_run(ctx, desc, e->plan);
+      if (e != NULL || st != EIN_OK) {
+        eini_fail_status(ctx, st);
+        return st;
+      }
+    }
+  }
+  ein_plan *p = NULL;
+  ein_einsum_desc d = *desc;
+  d.options.may_overlap = 1;
+  if (st == EIN_OK) st = eini_plan_new(ctx, &p);
+  if (st == EIN_OK) st = eini_plan_einsum(ctx, &d, p);
+  if (st == EIN_OK && cached) {
+    st = eini_cache_keep(ctx, hash, p);
+    cached = st == EIN_OK;
+  } else {
+    cached = 0;
+  }
+  if (st == EIN_OK) st = eini_call_run(ctx, desc, p);
+  if (!cached) ein_plan_destroy(p);
+  eini_fail_status(ctx, st);
+  return st;
+}
+
+EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
+                              const ein_ztensor *out) {
+  ein_einsum_desc d;
+  memset(&d, 0, sizeof d);
+  d.expr = expr;
+  d.nin = nin;
+  d.in = in;
+  d.out = out;
+  return ein_einsum_ex(ctx, &d);
+}
+
+static ein_status eini_out_shape(eini_request *r, ein_graph *g, ein_ztensor *out, int64_t *shape,
+                                 int max_rank) {
+  EINI_TRY(eini_request_read(r, g));
+  EINI_TRY(eini_request_dtype(r, g));
+  memset(out, 0, sizeof *out);
+  out->dtype = r->dtype;
+  out->rank = r->rank;
+  out->shape = shape;
+  for (int a = 0; a < r->rank && a < max_rank; a++) shape[a] = r->shape[a];
+  if (r->rank <= max_rank) return EIN_OK;
+  return eini_fail(r->diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the result has %d axes, room is for %d",
+                   r->rank, max_rank);
+}
+
+EIN_API ein_status ein_einsum_out_ex(ein_ctx *ctx, const ein_einsum_desc *desc, ein_ztensor *out,
+                                     int64_t *shape, int max_rank) {
+  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
+  if (out == NULL || max_rank < 0 || (max_rank > 0 && shape == NULL)) return EIN_ERR_ARGUMENT;
+  ein_status st = eini_validate_desc(ctx, desc, 0);
+  if (st == EIN_OK) {
+    ein_graph *g = eini_graph_new(ctx);
+    eini_request r;
+    memset(&r, 0, sizeof r);
+    r.d = desc;
+    r.ctx = ctx;
+    r.diag = eini_diag_of(ctx);
+    st = g == NULL ? EIN_ERR_NO_MEMORY : eini_out_shape(&r, g, out, shape, max_rank);
+    eini_graph_free(g);
+  }
+  eini_fail_status(ctx, st);
+  return st;
+}
+
+EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
+                                  ein_ztensor *out, int64_t *shape, int max_rank) {
+  ein_einsum_desc d;
+  memset(&d, 0, sizeof d);
+  d.expr = expr;
+  d.nin = nin;
+  d.in = in;
+  return ein_einsum_out_ex(ctx, &d, out, shape, max_rank);
+}
+
+#endif  // EINSUM_IMPLEMENTATION
