@@ -459,29 +459,35 @@ EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zr
     if (eini_try_status != EIN_OK) return eini_try_status; \
   } while (0)
 
+// *r = a*b (a+b); 1 when that does not fit, and then *r stays as it is.
+#if defined(__GNUC__) || defined(__clang__)
 static int eini_mul_overflow(int64_t a, int64_t b, int64_t *r) {
-  if (a != 0 && b != 0) {
-    if (a == -1 && b == INT64_MIN) return 1;
-    if (b == -1 && a == INT64_MIN) return 1;
-    int64_t limit = ((a > 0) == (b > 0)) ? INT64_MAX : INT64_MIN;
-    if (a == -1 || b == -1) {
-      *r = a == -1 ? -b : -a;
-      return 0;
-    }
-    if (a > 0 ? (b > 0 ? b > limit / a : b < limit / a)
-              : (b > 0 ? a < limit / b : b < limit / a)) {
-      return 1;
-    }
+  int64_t t;
+  if (__builtin_mul_overflow(a, b, &t)) return 1;
+  *r = t;
+  return 0;
+}
+static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
+  int64_t t;
+  if (__builtin_add_overflow(a, b, &t)) return 1;
+  *r = t;
+  return 0;
+}
+#else
+static int eini_mul_overflow(int64_t a, int64_t b, int64_t *r) {
+  if (a > 0 ? (b > 0 ? a > INT64_MAX / b : b < INT64_MIN / a)
+            : (b > 0 ? a < INT64_MIN / b : a != 0 && b < INT64_MAX / a)) {
+    return 1;
   }
   *r = a * b;
   return 0;
 }
-
 static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
   if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) return 1;
   *r = a + b;
   return 0;
 }
+#endif
 
 static int64_t eini_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t eini_max64(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -1883,7 +1889,8 @@ typedef struct eini_stmt {
   int numpy;             // NumPy string: bool sums by or
   ein_dtype type;        // logical dtype of the result, before it is stored
   ein_rest rest;         // what happens to elements of out that out_map does not reach
-  int64_t pos;
+  int64_t pos;           // byte in the source, or -1
+  int64_t line;          // line in the source, or 0
 } eini_stmt;
 
 typedef struct eini_param {
@@ -2453,7 +2460,7 @@ static ein_status eini_notation_scan(eini_notation *no, const char *s, int64_t n
   no->term[0].label = label;
   no->term[0].pos = pos;
   for (int64_t i = 0; i < n;) {
-    if (eini_is_space(s[i])) {
+    if (s[i] == ' ') {  // no other white space, as in NumPy
       i++;
     } else if (s[i] == ',' || (s[i] == '-' && i + 1 < n && s[i + 1] == '>')) {
       if (no->has_out) {
@@ -2775,7 +2782,7 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
 // flat lists, so the depth of a tree is bounded by the nesting limit.
 // ================================================================================================
 
-#define EINI_NODES_MAX ((int64_t)1 << 22)   // of a text; a tree costs about 100 bytes per node
+#define EINI_NODES_MAX ((int64_t)1 << 21)   // of a text; a tree costs about 100 bytes per node
 #define EINI_EXPAND_MAX ((int64_t)1 << 20)  // after macros
 
 enum {  // tokens; a single character stands for itself
@@ -2787,7 +2794,7 @@ typedef enum eini_syn_kind {
   EINI_S_NUM, EINI_S_BOOL, EINI_S_NAME, EINI_S_PAREN, EINI_S_ACCESS, EINI_S_SIZE, EINI_S_REDUCE,
   EINI_S_MACRO, EINI_S_CALL, EINI_S_SUM, EINI_S_TERM, EINI_S_AND, EINI_S_OR, EINI_S_NOT,
   EINI_S_NEG, EINI_S_POW, EINI_S_CMP,
-  EINI_S_INDEX, EINI_S_PARAM, EINI_S_TEMP  // after names are resolved
+  EINI_S_INDEX, EINI_S_PARAM, EINI_S_BODY  // after names are resolved; BODY: of a def
 } eini_syn_kind;
 
 typedef enum eini_edge_kind {
@@ -2821,15 +2828,20 @@ typedef struct eini_sym {
   const char *s;
   int64_t n;
   int next;               // hash chain, number + 1
-  int cls;                // eini_sym_class
-  int kind, id;           // program-wide meaning
+  int cls, word;          // eini_sym_class and its number
+  int kind, id;           // program-wide meaning: eini_sym_kind and its number
   int var;                // innermost index of that name in scope + 1
   int64_t pos;            // of its declaration
   int bad;                // its definition failed: stay silent about it
   int ndef, lastdef, read, isout;  // defining statements, the last one; read or output somewhere
   ein_dtype dtype;        // given on the left or by output
   int nindex;             // occurs as an index
+  int open;               // tensor it defines, + 1, until its last piece is done
 } eini_sym;
+
+typedef enum eini_sym_kind {
+  EINI_N_NONE, EINI_N_SIZE, EINI_N_PARAM, EINI_N_TENSOR, EINI_N_DEF, EINI_N_BAD
+} eini_sym_kind;
 
 typedef enum eini_sym_class {
   EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION, EINI_W_MACRO,
@@ -2945,7 +2957,7 @@ static int eini_intern(eini_parser *p, const char *s, int64_t n) {
   q->s = s;
   q->n = n;
   q->next = p->slot[h];
-  q->cls = eini_word_class(p->g, s, n, &q->id);
+  q->cls = eini_word_class(p->g, s, n, &q->word);
   q->pos = -1;
   p->slot[h] = (int)p->nname + 1;
   return (int)p->nname++;
@@ -3351,7 +3363,7 @@ static eini_syn *eini_parse_size(eini_parser *p, int64_t pos) {
 
 // Calls, reductions and macros: names the language or a registration knows.
 static eini_syn *eini_parse_apply(eini_parser *p, int sym, int64_t pos, int64_t len) {
-  int cls = p->name[sym].cls, id = p->name[sym].id;
+  int cls = p->name[sym].cls, id = p->name[sym].word;
   int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
   eini_syn *v = eini_syn_new(p, fold ? EINI_S_REDUCE : cls == EINI_W_MACRO ? EINI_S_MACRO : EINI_S_CALL, pos);
   if (v == NULL) return NULL;
@@ -3503,21 +3515,2287 @@ static eini_syn *eini_parse_expr(eini_parser *p, int level) {
   }
   return eini_syn_list(p, kinds[level], pos, &k);
 }
+
+// ================================================================================================
+// >>tree  from syntax trees to expression nodes
+// Takes trees; gives untyped nodes of eini_expr. Also: suggestions for misspelt names.
+// ================================================================================================
+
+// ---- suggestions ----
+
+// Edit distance of two short names; 99 when one is long.
+static int eini_distance(const char *a, int64_t n, const char *b, int64_t m) {
+  int row[34];
+  if (n > 32 || m > 32 || n - m > 2 || m - n > 2) return 99;
+  for (int j = 0; j <= m; j++) row[j] = j;
+  for (int i = 1; i <= n; i++) {
+    int diag = row[0];
+    row[0] = i;
+    for (int j = 1; j <= m; j++) {
+      int best = diag + (a[i - 1] != b[j - 1]);
+      diag = row[j];
+      if (row[j] + 1 < best) best = row[j] + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      row[j] = best;
+    }
+  }
+  return row[m];
+}
+
+typedef struct eini_near {
+  const char *s, *best;   // what was written; the nearest so far
+  int64_t n, nbest;
+  int distance;           // only nearer names are taken
+  char hint[96];
+} eini_near;
+
+static void eini_near_init(eini_near *w, const char *s, int64_t n) {
+  memset(w, 0, sizeof *w);
+  w->s = s;
+  w->n = n;
+  w->distance = n < 2 ? 0 : n < 4 ? 2 : 3;
+}
+
+static void eini_near_try(eini_near *w, const char *s, int64_t n) {
+  int d = eini_distance(w->s, w->n, s, n);
+  if (d == 0 || d >= w->distance) return;
+  w->distance = d;
+  w->best = s;
+  w->nbest = n;
+}
+
+static const char *eini_near_hint(eini_near *w) {
+  if (w->best == NULL) return NULL;
+  snprintf(w->hint, sizeof w->hint, "did you mean '%.*s'?", eini_cut(w->best, w->nbest), w->best);
+  return w->hint;
+}
+
+static void eini_near_functions(eini_near *w, const ein_graph *g) {
+  static const char *const words[] = {"norm", "softmax", "logsoftmax", "layernorm", "rmsnorm", "size"};
+  for (int i = 0; i < EINI_OP_COUNT; i++) {
+    if (eini_ops[i].name[0]) eini_near_try(w, eini_ops[i].name, (int64_t)strlen(eini_ops[i].name));
+  }
+  for (int i = EINI_SUM; i < EINI_FOLD_USER; i++) {
+    eini_near_try(w, eini_folds[i].name, (int64_t)strlen(eini_folds[i].name));
+  }
+  for (int i = 0; i < 6; i++) eini_near_try(w, words[i], (int64_t)strlen(words[i]));
+  for (int i = 0; i < g->nfunction; i++) {
+    eini_near_try(w, g->function[i].name, (int64_t)strlen(g->function[i].name));
+  }
+}
+
+static ein_status eini_unknown_function(eini_parser *p, const eini_syn *v) {
+  eini_near w;
+  eini_near_init(&w, p->name[v->sym].s, p->name[v->sym].n);
+  eini_near_functions(&w, p->g);
+  for (int64_t i = 0; i < p->nname; i++) {
+    if (p->name[i].kind == EINI_N_DEF) eini_near_try(&w, p->name[i].s, p->name[i].n);
+  }
+  return eini_perr(p, EIN_ERR_NAME, v->pos, p->name[v->sym].n, eini_near_hint(&w),
+                   "'%.*s' is not a function", EINI_NAME_OF(p, v->sym));
+}
+
+// ---- trees to expression nodes ----
+
+// Emits a tree as nodes; what depends on the surroundings (names, accesses, folds) goes to leaf.
+typedef struct eini_emit {
+  eini_parser *p;
+  eini_arena *arena;
+  eini_expr e;
+  int (*leaf)(struct eini_emit *em, const eini_syn *v);  // node, or -1 with a mistake reported
+  void *user;
+} eini_emit;
+
+static int eini_emit_tree(eini_emit *em, const eini_syn *v);
+
+static int eini_emit_op(eini_emit *em, int op, int64_t pos, int x, int y) {
+  if (x < 0 || y < 0) return -1;
+  int id = eini_expr_add(em->arena, &em->e, op, pos, x, y, 0);
+  if (id < 0) eini_pmem(em->p);
+  return id;
+}
+
+// A flat list as a chain from the left.
+static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse) {
+  int x = eini_emit_tree(em, v->kid[0]);
+  for (int i = 1; i < v->n && x >= 0; i++) {
+    int y = eini_emit_tree(em, v->kid[i]);
+    x = eini_emit_op(em, v->inv[i] ? inverse : op, v->kid[i]->pos, x, y);
+  }
+  return x;
+}
+
+static int eini_emit_call(eini_emit *em, const eini_syn *v) {
+  eini_parser *p = em->p;
+  const eini_sym *f = &p->name[v->sym];
+  int op = eini_op_find(f->s, f->n), arg[EINI_ARGS_MAX] = {0};
+  if (op == EINI_OP_MAX || op == EINI_OP_MIN) return eini_emit_list(em, v, op, op);
+  if (f->cls != EINI_W_OP && f->cls != EINI_W_CAST && f->cls != EINI_W_FUNCTION) {
+    eini_unknown_function(p, v);
+    return -1;
+  }
+  int want = f->cls == EINI_W_OP ? eini_ops[op].args : f->cls == EINI_W_CAST ? 1 :
+             p->g->function[f->word].nargs;
+  if (v->n != want) {
+    eini_perr(p, EIN_ERR_SYNTAX, v->pos, v->len, NULL, "%.*s takes %d argument%s, not %d",
+              EINI_NAME_OF(p, v->sym), want, want == 1 ? "" : "s", v->n);
+    return -1;
+  }
+  for (int i = 0; i < v->n; i++) {
+    if ((arg[i] = eini_emit_tree(em, v->kid[i])) < 0) return -1;
+  }
+  f = &p->name[v->sym];  // the table may have moved
+  int id;
+  if (f->cls == EINI_W_FUNCTION) {
+    id = eini_expr_call(em->arena, &em->e, v->pos, f->word, v->n, arg);
+  } else {
+    if (f->cls == EINI_W_CAST) op = EINI_OP_CAST;
+    id = eini_expr_add(em->arena, &em->e, op, v->pos, arg[0], arg[1], arg[2]);
+  }
+  if (id < 0) eini_pmem(p);
+  else if (f->cls == EINI_W_CAST) em->e.node[id].dtype = (unsigned char)f->word;
+  return id;
+}
+
+static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
+  int id = -1;
+  switch (v->kind) {
+    case EINI_S_NUM:
+      id = v->exact ? eini_expr_int(em->arena, &em->e, v->pos, v->ival)
+                    : eini_expr_real(em->arena, &em->e, v->pos, v->re);
+      break;
+    case EINI_S_BOOL: id = eini_expr_bool(em->arena, &em->e, v->pos, (int)v->ival); break;
+    case EINI_S_PAREN: return eini_emit_tree(em, v->kid[0]);
+    case EINI_S_NEG: return eini_emit_op(em, EINI_OP_NEG, v->pos, eini_emit_tree(em, v->kid[0]), 0);
+    case EINI_S_NOT: return eini_emit_op(em, EINI_OP_NOT, v->pos, eini_emit_tree(em, v->kid[0]), 0);
+    case EINI_S_SUM: return eini_emit_list(em, v, EINI_OP_ADD, EINI_OP_SUB);
+    case EINI_S_TERM: return eini_emit_list(em, v, EINI_OP_MUL, EINI_OP_DIV);
+    case EINI_S_AND: return eini_emit_list(em, v, EINI_OP_AND, EINI_OP_AND);
+    case EINI_S_OR: return eini_emit_list(em, v, EINI_OP_OR, EINI_OP_OR);
+    case EINI_S_POW: return eini_emit_list(em, v, EINI_OP_POW, EINI_OP_POW);
+    case EINI_S_CMP: return eini_emit_list(em, v, v->op, v->op);
+    case EINI_S_CALL: return eini_emit_call(em, v);
+    default: return em->leaf(em, v);
+  }
+  if (id < 0) eini_pmem(em->p);
+  return id;
+}
+
+static void eini_parser_init(eini_parser *p, eini_arena *arena, eini_diag *diag, const ein_graph *g,
+                             const char *text, int64_t len, int max_depth) {
+  memset(p, 0, sizeof *p);
+  p->arena = arena;
+  p->diag = diag;
+  p->g = g;
+  p->s = text;
+  p->n = len;
+  p->max_depth = max_depth;
+  if (len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) p->at = 3;
+}
+
+// ---- expressions over operands ----
+
+static int eini_map_leaf(eini_emit *em, const eini_syn *v) {
+  eini_parser *p = em->p;
+  int nin = *(int *)em->user;
+  if (v->kind != EINI_S_NAME) {
+    eini_perr(p, EIN_ERR_SYNTAX, v->pos, v->len, "operands are written x0, x1, ..",
+              "a map is an expression over scalars");
+    return -1;
+  }
+  const eini_sym *s = &p->name[v->sym];
+  int64_t k = 0;
+  int ok = s->n >= 2 && s->n < 11 && s->s[0] == 'x' && (s->n == 2 || s->s[1] != '0');
+  for (int64_t i = 1; i < s->n && ok; i++) {
+    ok = s->s[i] >= '0' && s->s[i] <= '9';
+    k = k * 10 + (s->s[i] - '0');
+  }
+  if (!ok || k >= nin) {
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "'%.*s' is not an operand: there are x0 to x%d",
+              EINI_NAME_OF(p, v->sym), nin - 1);
+    return -1;
+  }
+  int id = eini_expr_add(em->arena, &em->e, EINI_OP_OPERAND, v->pos, (int)k, 0, 0);
+  if (id < 0) eini_pmem(p);
+  return id;
+}
+
+// Parses one expression in which x0 .. x{nin-1} are operands. The diag's text must be text.
+EINI_UNUSED static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *text,
+                                             int64_t len, int nin, eini_expr *e) {
+  eini_parser p;
+  eini_parser_init(&p, &g->arena, d, g, text, len, 256);
+  eini_emit em;
+  memset(&em, 0, sizeof em);
+  em.p = &p;
+  em.arena = &g->arena;
+  em.leaf = eini_map_leaf;
+  em.user = &nin;
+  p.brackets = 0;
+  eini_lex(&p);
+  eini_syn *v = eini_parse_expr(&p, 0);
+  if (v != NULL && p.tok != EINI_T_END) eini_unexpected(&p, "an operator or the end", NULL);
+  if (v != NULL && p.st == EIN_OK) eini_emit_tree(&em, v);
+  *e = em.e;
+  return p.st;
+}
+
+// ================================================================================================
+// >>pieces  tensors defined by several statements, and edge rules
+// Proves that the images of a tensor's statements are disjoint and fill its box (GRAMMAR rule 7);
+// turns accesses that leave their tensor into padded tensors made of such pieces.
+// ================================================================================================
+
+#define EINI_BITMAP_MAX ((int64_t)1 << 24)
+#define EINI_PIECES_MAX 4096
+
+// A mistake in a cover; at: the coordinate concerned; a, b: statements (b -1: not known).
+typedef struct eini_cover {
+  ein_status status;
+  const char *what;       // how the sentence about the coordinate ends
+  int64_t *at;            // rank coordinates, or NULL
+  int64_t a, b;
+} eini_cover;
+
+typedef struct eini_ap {  // start, start+step, ..
+  int64_t start, step, count;
+} eini_ap;
+
+static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what, int64_t a, int64_t b) {
+  c->status = st;
+  c->what = what;
+  c->a = a;
+  c->b = b;
+  return st;
+}
+
+// The image of one coordinate as a progression; 0 when it is not one. Extent-1 indices do not count.
+static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
+  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  ap->start = s->out_map.offset[r];
+  ap->step = ap->count = 1;
+  int64_t below = 0;  // absolute coefficient of the last index taken
+  for (;;) {
+    int best = -1;
+    for (int c = 0; c < s->nfree; c++) {
+      int64_t v = coef[c] < 0 ? -coef[c] : coef[c];
+      if (coef[c] == 0 || s->index[c].extent == 1 || v <= below) continue;
+      if (best < 0 || v < (coef[best] < 0 ? -coef[best] : coef[best])) best = c;
+    }
+    if (best < 0) return 1;
+    int64_t v = coef[best] < 0 ? -coef[best] : coef[best], e = s->index[best].extent, next;
+    for (int c = 0; c < s->nfree; c++) {  // equal coefficients: i+j, not one-to-one
+      if (c != best && s->index[c].extent != 1 && (coef[c] == v || coef[c] == -v)) return 0;
+    }
+    if (below != 0 && (eini_mul_overflow(ap->step, ap->count, &next) || next != v)) return 0;
+    if (below == 0) ap->step = v;
+    if (coef[best] < 0) ap->start += coef[best] * (e - 1);
+    ap->count *= e;
+    below = v;
+  }
+}
+
+static int64_t eini_mulmod(int64_t a, int64_t b, int64_t m) {
+  uint64_t r = 0, x = (uint64_t)(a % m), n = (uint64_t)m;
+  for (uint64_t y = (uint64_t)(b % m); y > 0; y >>= 1) {
+    if (y & 1) r = (r + x) % n;  // both below 2^63
+    x = (x + x) % n;
+  }
+  return (int64_t)r;
+}
+
+// The first common element of two progressions; 0 when there is none.
+static int eini_ap_meet(const eini_ap *a, const eini_ap *b, int64_t *x) {
+  int64_t last = eini_min64(a->start + a->step * (a->count - 1), b->start + b->step * (b->count - 1));
+  int64_t r0 = a->step, r1 = b->step, u0 = 1, u1 = 0;  // r = u * a->step (mod b->step)
+  while (r1 != 0) {
+    int64_t q = r0 / r1, t = r0 - q * r1;
+    r0 = r1;
+    r1 = t;
+    t = u0 - q * u1;
+    u0 = u1;
+    u1 = t;
+  }
+  int64_t g = r0, m = b->step / g, d = b->start - a->start, t, period;
+  if (d % g != 0) return 0;
+  int64_t want = (d / g) % m, inv = u0 % m;
+  t = eini_mulmod(want < 0 ? want + m : want, inv < 0 ? inv + m : inv, m);
+  if (eini_muladd_overflow(a->step, t, a->start, x) || *x > last) return 0;
+  if (*x >= b->start) return 1;
+  if (eini_mul_overflow(a->step, m, &period)) return 0;
+  int64_t k = (b->start - *x - 1) / period + 1;
+  return !eini_muladd_overflow(period, k, *x, x) && *x <= last;
+}
+
+// Marks every point of the pieces; finds a point marked twice or never.
+static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, const int64_t *piece,
+                                    int64_t n, int64_t box, eini_arena *scratch, eini_cover *out) {
+  unsigned char *seen = EINI_NEW(scratch, unsigned char, box);
+  out->at = EINI_NEW(scratch, int64_t, t->rank);
+  if (seen == NULL || out->at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    const eini_stmt *s = &g->stmt[piece[k]];
+    if (eini_stmt_empty(s, 0, s->nfree)) continue;
+    int64_t *i = EINI_NEW(scratch, int64_t, s->nfree);
+    if (i == NULL) return EIN_ERR_NO_MEMORY;
+    for (int c = 0; c >= 0;) {
+      int64_t at = 0;
+      for (int r = 0; r < t->rank; r++) {
+        int64_t y = s->out_map.offset[r];
+        for (c = 0; c < s->nfree; c++) y += s->out_map.coef[(int64_t)r * s->nindex + c] * i[c];
+        at = at * t->shape[r] + y;
+        out->at[r] = y;
+      }
+      if (seen[at]) return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", piece[k], -1);
+      seen[at] = 1;
+      for (c = s->nfree - 1; c >= 0 && ++i[c] == s->index[c].extent; c--) i[c] = 0;
+    }
+  }
+  for (int64_t at = 0; at < box; at++) {
+    if (seen[at]) continue;
+    for (int r = t->rank - 1; r >= 0; r--) {
+      out->at[r] = at % t->shape[r];
+      at /= t->shape[r];
+    }
+    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", piece[0], -1);
+  }
+  return EIN_OK;
+}
+
+// The box of a tensor: up to the largest coordinate of its pieces. Empty pieces count only when
+// all are empty; then the extents of indices that stand alone say what the shape is.
+static ein_status eini_cover_box(ein_graph *g, eini_tensor *t, const int64_t *piece, int64_t n,
+                                 eini_arena *scratch, eini_cover *out, int64_t *box) {
+  int any = 0;
+  t->shape = EINI_NEW(&g->arena, int64_t, t->rank);
+  if (t->shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    const eini_stmt *s = &g->stmt[piece[k]];
+    int empty = eini_stmt_empty(s, 0, s->nfree);
+    if (!empty && !any) memset(t->shape, 0, (size_t)t->rank * sizeof *t->shape);
+    any |= !empty;
+    int64_t *extent = EINI_NEW(scratch, int64_t, s->nindex);
+    if (extent == NULL) return EIN_ERR_NO_MEMORY;
+    for (int c = 0; c < s->nindex; c++) extent[c] = c < s->nfree ? s->index[c].extent : 1;
+    for (int r = 0; r < t->rank; r++) {
+      const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+      int64_t lo = 0, hi = -1;
+      if (empty) {
+        for (int c = 0; !any && c < s->nfree; c++) {
+          if (coef[c] == 1 && s->out_map.offset[r] == 0) hi = extent[c] - 1;
+        }
+      } else {
+        EINI_TRY(eini_zmap_row_range(coef, s->nindex, s->out_map.offset[r], extent, &lo, &hi));
+      }
+      if (lo < 0) {
+        out->at = EINI_NEW(scratch, int64_t, t->rank);
+        if (out->at == NULL) return EIN_ERR_NO_MEMORY;
+        out->at[r] = lo;
+        return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", piece[k], -1);
+      }
+      if (hi == INT64_MAX) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[k], -1);
+      t->shape[r] = eini_max64(t->shape[r], hi + 1);
+    }
+  }
+  *box = 1;
+  for (int r = 0; r < t->rank; r++) {
+    if (t->shape[r] == 0) *box = 0;
+  }
+  for (int r = 0; r < t->rank && *box != 0; r++) {
+    if (eini_mul_overflow(*box, t->shape[r], box)) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[0], -1);
+  }
+  return EIN_OK;
+}
+
+// Fills ap (rank per piece) and the points of one piece; 0 when its image is no box of progressions.
+static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *points) {
+  *points = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    int rows = 0;
+    for (int r = 0; r < rank; r++) rows += s->out_map.coef[(int64_t)r * s->nindex + c] != 0;
+    if (rows != 1 && s->index[c].extent > 1) return 0;
+  }
+  for (int r = 0; r < rank; r++) {
+    if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(*points, ap[r].count, points)) return 0;
+  }
+  return 1;
+}
+
+// Sets the tensor's shape and proves that its pieces define every element once.
+static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piece, int64_t n,
+                                   eini_arena *scratch, eini_cover *out) {
+  eini_tensor *t = &g->tensor[tensor];
+  int64_t box = 0, total = 0, m = 0;
+  memset(out, 0, sizeof *out);
+  EINI_TRY(eini_cover_box(g, t, piece, n, scratch, out, &box));
+  int64_t cells;
+  if (eini_mul_overflow(n, t->rank, &cells)) return EIN_ERR_TOO_LARGE;
+  eini_ap *ap = EINI_NEW(scratch, eini_ap, cells);
+  int64_t *who = EINI_NEW(scratch, int64_t, n), *x = EINI_NEW(scratch, int64_t, t->rank);
+  if (ap == NULL || who == NULL || x == NULL) return EIN_ERR_NO_MEMORY;
+  int exact = 1;
+  for (int64_t k = 0; k < n && exact; k++) {
+    const eini_stmt *s = &g->stmt[piece[k]];
+    int64_t points;
+    if (eini_stmt_empty(s, 0, s->nfree)) continue;
+    exact = eini_piece_aps(s, t->rank, ap + m * t->rank, &points) &&
+            !eini_add_overflow(total, points, &total) && (m < EINI_PIECES_MAX || box > EINI_BITMAP_MAX);
+    who[m++] = piece[k];
+  }
+  if (exact && m > 4 * EINI_PIECES_MAX) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[0], -1);
+  for (int64_t i = 0; exact && i < m; i++) {
+    for (int64_t j = 0; j < i; j++) {
+      int r = 0;
+      while (r < t->rank && eini_ap_meet(&ap[j * t->rank + r], &ap[i * t->rank + r], &x[r])) r++;
+      if (r < t->rank) continue;
+      out->at = x;
+      return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", who[i], who[j]);
+    }
+  }
+  if (exact && total == box) return EIN_OK;
+  if (box <= EINI_BITMAP_MAX) return eini_cover_bitmap(g, t, piece, n, box, scratch, out);
+  return exact ? eini_cover_fail(out, EIN_ERR_SHAPE, "has undefined elements", piece[0], -1)
+               : eini_cover_fail(out, EIN_ERR_UNSUPPORTED, "", piece[0], -1);
+}
+
+// ---- edge rules ----
+
+typedef struct eini_pad {  // one axis of one tensor being padded
+  ein_graph *g;
+  eini_diag *diag;
+  int from, to, axis;
+  int64_t n, low;          // extent of the axis, elements before it
+  int64_t pos;
+} eini_pad;
+
+// to[.., start + j, ..] = from[.., at + step*j, ..] for j < count; a constant when fill is given.
+static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count, int64_t at,
+                                 int64_t step, const double *fill) {
+  ein_graph *g = w->g;
+  int rank = g->tensor[w->to].rank;
+  eini_stmt *s;
+  if (count <= 0) return EIN_OK;
+  EINI_TRY(eini_graph_add_stmt(g, w->to, rank, fill == NULL, &w->from, &s));
+  s->pos = w->pos;
+  for (int i = 0; i < rank; i++) {
+    char name[16];
+    int len = snprintf(name, sizeof name, "i%d", i);
+    s->index[i].name = eini_strndup(&g->arena, name, len);
+    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
+    s->index[i].extent = i == w->axis ? count : g->tensor[w->to].shape[i];
+    s->out_map.coef[(int64_t)i * rank + i] = 1;
+    if (fill == NULL) s->proj[0].coef[(int64_t)i * rank + i] = i == w->axis ? step : 1;
+  }
+  s->out_map.offset[w->axis] = start;
+  if (fill == NULL) s->proj[0].offset[w->axis] = at;
+  int id;
+  if (fill == NULL) {
+    id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->pos, 0, 0, 0);
+  } else {
+    id = eini_expr_real(&g->arena, &s->expr, w->pos, *fill);
+    if (id >= 0) id = eini_expr_add(&g->arena, &s->expr, EINI_OP_CAST, w->pos, id, 0, 0);
+    if (id >= 0) s->expr.node[id].dtype = (unsigned char)g->tensor[w->to].dtype;
+  }
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  return eini_stmt_finish(g, s, w->diag);
+}
+
+// Coordinates [from, from+count) outside the axis, period by period.
+static ein_status eini_pad_outside(const eini_pad *w, int edge, double fill, int64_t from, int64_t count) {
+  int64_t n = w->n, end = from + count;
+  if (count <= 0) return EIN_OK;
+  if (edge == EINI_EDGE_CONST) return eini_pad_piece(w, w->low + from, count, 0, 0, &fill);
+  if (n == 1 || edge == EINI_EDGE_CLAMP) {
+    return eini_pad_piece(w, w->low + from, count, from < 0 ? 0 : n - 1, 0, NULL);
+  }
+  int64_t period = edge == EINI_EDGE_WRAP ? n : n - 1;
+  if (count / period > EINI_PIECES_MAX) {
+    return eini_fail(w->diag, EIN_ERR_TOO_LARGE, w->pos, 1, NULL,
+                     "the edge rule would repeat axis %d of '%s' more than %d times", w->axis,
+                     w->g->tensor[w->from].name, EINI_PIECES_MAX);
+  }
+  for (int64_t x = from; x < end;) {
+    int64_t m = x < 0 ? -((-x - 1) / period) - 1 : x / period;  // floor(x / period)
+    int64_t r = x - m * period, take = eini_min64(period - r, end - x);
+    int back = edge == EINI_EDGE_REFLECT && m % 2 != 0;
+    EINI_TRY(eini_pad_piece(w, w->low + x, take, back ? n - 1 - r : r, back ? -1 : 1, NULL));
+    x += take;
+  }
+  return EIN_OK;
+}
+
+// A new tensor: *tensor with low and high elements added along one axis.
+static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int axis, int edge,
+                                double fill, int64_t low, int64_t high, const char *name, int64_t pos) {
+  eini_tensor *t = &g->tensor[*tensor];
+  eini_pad w = {g, diag, *tensor, 0, axis, t->shape[axis], low, pos};
+  int64_t extent;
+  if (w.n == 0 && edge != EINI_EDGE_CONST) {
+    return eini_fail(diag, EIN_ERR_BOUNDS, pos, 1, "use a constant: X[i-1 | 0]",
+                     "axis %d of '%s' is empty: there is nothing to repeat", axis, t->name);
+  }
+  if (eini_add_overflow(w.n, low, &extent) || eini_add_overflow(extent, high, &extent)) {
+    return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the padded '%s' is too large", t->name);
+  }
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(shape, t->shape, (size_t)t->rank * sizeof *shape);
+  shape[axis] = extent;
+  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t->dtype, t->rank,
+                                 shape, &w.to));
+  EINI_TRY(eini_pad_outside(&w, edge, fill, -low, low));
+  EINI_TRY(eini_pad_piece(&w, low, w.n, 0, 1, NULL));
+  EINI_TRY(eini_pad_outside(&w, edge, fill, w.n, high));
+  *tensor = w.to;
+  return EIN_OK;
+}
+// ================================================================================================
+// >>program  from trees to a graph
+// Takes a program's text, views and sizes; gives statements whose every access is proved. Steps per
+// statement: resolve names and macros, solve extents, check bounds, emit (GRAMMAR rules 1 to 11).
+// ================================================================================================
+
+typedef enum eini_line_kind {
+  EINI_L_INPUT, EINI_L_PARAM, EINI_L_OUTPUT, EINI_L_DEF, EINI_L_DEFINE
+} eini_line_kind;
+
+// A statement as written. INPUT: kids ACCESS, whose kids are dims (NUM, or NAME with a literal as
+// kid); PARAM: NAME with a default as kid; DEF: sym, its parameters in bind, kid 0 the body;
+// DEFINE: sym, kid 0 the right side, coordinates in the kids of left, extents in left->bext.
+typedef struct eini_line {
+  int kind, sym, n;
+  int64_t pos, len;
+  ein_dtype dtype;
+  eini_syn **kid;
+  eini_syn *left;
+  int nparam, *param;     // DEF
+  int64_t prev;           // DEFINE: the line of the piece before, + 1
+  int64_t stmt;           // DEFINE: its statement in the graph, -1 before; DEF: its number
+} eini_line;
+
+typedef struct eini_var {  // an index of one statement
+  int sym, mark, prev;     // prev: the one it hides, + 1
+  int kind;                // eini_var_kind
+  int col;                 // its number in the statement being emitted
+  int stamp, bound;        // of walks
+  int64_t extent;          // -1: not known
+  int64_t pos, len;
+  const eini_syn *by;      // access and axis that gave the extent
+  int axis;
+} eini_var;
+
+typedef enum eini_var_kind { EINI_V_FREE, EINI_V_NAMED, EINI_V_UNNAMED, EINI_V_IMPLICIT, EINI_V_SCAN } eini_var_kind;
+
+typedef struct eini_dim {  // a declared size
+  int sym, tensor, axis;   // who fixed it; tensor -1: a literal or a caller's size
+  int64_t value;           // -1: open
+} eini_dim;
+
+// A call of a def being expanded: arguments are trees in the caller's surroundings.
+typedef struct eini_env {
+  const struct eini_env *up;
+  const eini_line *def;
+  eini_syn **arg;
+  int mark;
+} eini_env;
+
+typedef struct eini_padded {  // what one edge rule made of a tensor
+  struct eini_padded *next;
+  int from, to, edge;
+  double fill;
+  int64_t *low, *high;
+} eini_padded;
+
+typedef struct eini_shared {  // a temporary of the current statement, for reuse
+  struct eini_shared *next;
+  const int64_t *key;     // everything that decides its value
+  int64_t nkey;
+  int tensor;
+} eini_shared;
+
+typedef struct eini_prog {
+  eini_parser p;            // first: texts, names, mistakes
+  ein_graph *g;
+  ein_ctx *ctx;
+  const ein_program_desc *desc;
+  eini_line *line;
+  int64_t nline, capline, cur;
+  eini_dim *dim;
+  int64_t ndim, capdim;
+  eini_line **def;          // by id
+  int64_t ndef, capdef;
+  ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
+  int64_t ndeclared, capdeclared;
+  int outputs;              // there is an output statement
+  // the current statement
+  eini_var *var;
+  int64_t nvar, capvar;
+  int stamp, mark, in_macro;
+  int64_t expanded, fresh;
+  eini_kids access;         // resolved
+  eini_padded *padded;
+  eini_shared **share;
+  int nshare;
+  int64_t cells;            // of all maps
+} eini_prog;
+
+// ---- statements ----
+
+static ein_dtype eini_parse_dtype(eini_parser *p) {
+  if (!eini_accept(p, ':')) return EIN_NONE;
+  if (p->tok != EINI_T_NAME || p->name[p->sym].cls != EINI_W_DTYPE) {
+    eini_unexpected(p, "a dtype", "f32 f64 c64 c128 f16 bf16 i8 i16 i32 i64 u8 bool");
+    return EIN_NONE;
+  }
+  ein_dtype t = (ein_dtype)p->name[p->sym].word;
+  eini_lex(p);
+  return t;
+}
+
+// A new name of the program: not one of the language's.
+static int eini_parse_new_name(eini_parser *p, const char *what) {
+  int sym = p->sym;
+  if (p->tok == EINI_T_NAME && p->name[sym].cls != EINI_W_FREE) {
+    eini_perr(p, EIN_ERR_NAME, p->pos, p->len, NULL, "'%.*s' is a word of the language",
+              EINI_NAME_OF(p, sym));
+  }
+  return eini_expect(p, EINI_T_NAME, what) ? sym : -1;
+}
+
+// NAME[dim, ..] of an input.
+static eini_syn *eini_parse_tdecl(eini_parser *p) {
+  eini_syn *v = eini_syn_new(p, EINI_S_ACCESS, p->pos);
+  if (v == NULL) return NULL;
+  if ((v->sym = eini_parse_new_name(p, "the name of an input")) < 0) return NULL;
+  v->len = p->end - v->pos;
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (!eini_expect(p, '[', "'[' and the extents")) return NULL;
+  int more = p->tok != ']';
+  while (more && p->st == EIN_OK) {
+    eini_syn *d = NULL;
+    int64_t pos = p->pos;
+    if (p->tok == EINI_T_NAME) {
+      d = eini_syn_new(p, EINI_S_NAME, pos);
+      if (d == NULL || (d->sym = eini_parse_new_name(p, "a size")) < 0) return NULL;
+      d->len = p->end - pos;
+      if (eini_accept(p, '=')) {
+        d->exact = (unsigned char)p->exact;
+        d->ival = p->ival;
+        if (!eini_expect(p, EINI_T_NUM, "an extent")) return NULL;
+        d->op = 1;
+      }
+    } else if (p->tok == EINI_T_NUM) {
+      d = eini_parse_num(p);
+    } else {
+      eini_unexpected(p, "a size or an extent", NULL);
+    }
+    if (d != NULL && !d->exact && (d->op || d->kind == EINI_S_NUM)) {
+      eini_perr(p, EIN_ERR_SYNTAX, pos, p->end - pos, NULL, "extents are integers of 64 bits");
+    }
+    if (d != NULL && eini_kids_add(p, &k, d, 0) != EIN_OK) return NULL;
+    more = eini_accept(p, ',');
+  }
+  if (!eini_expect(p, ']', "',' or ']'")) return NULL;
+  int64_t len = v->len;
+  v = eini_finish_args(p, v, &k);
+  if (v != NULL) v->len = len;
+  return v;
+}
+
+static eini_syn *eini_parse_param(eini_parser *p) {
+  eini_syn *v = eini_syn_new(p, EINI_S_NAME, p->pos);
+  if (v == NULL || (v->sym = eini_parse_new_name(p, "the name of a param")) < 0) return NULL;
+  v->len = p->end - v->pos;
+  if (eini_accept(p, '=')) {
+    int minus = eini_accept(p, '-');
+    v->op = 1;
+    v->re = minus ? -p->re : p->re;
+    if (!eini_expect(p, EINI_T_NUM, "a number")) return NULL;
+  }
+  return v;
+}
+
+static eini_syn *eini_parse_output(eini_parser *p) {
+  eini_syn *v = eini_syn_new(p, EINI_S_NAME, p->pos);
+  if (v == NULL || (v->sym = eini_parse_new_name(p, "the name of a tensor")) < 0) return NULL;
+  v->len = p->end - v->pos;
+  return v;
+}
+
+static void eini_parse_decls(eini_parser *p, eini_line *l) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_lex(p);
+  do {
+    eini_syn *v = l->kind == EINI_L_INPUT ? eini_parse_tdecl(p) :
+                  l->kind == EINI_L_PARAM ? eini_parse_param(p) : eini_parse_output(p);
+    if (eini_kids_add(p, &k, v, 0) != EIN_OK) return;
+  } while (eini_accept(p, ','));
+  l->dtype = eini_parse_dtype(p);
+  l->kid = k.kid;
+  l->n = (int)k.n;
+}
+
+// def NAME(a, b) = expr
+static void eini_parse_def(eini_parser *p, eini_line *l) {
+  eini_lex(p);
+  l->pos = p->pos;
+  l->sym = eini_parse_new_name(p, "the name of a macro");
+  l->len = p->end - l->pos;
+  if (l->sym < 0 || !eini_expect(p, '(', "'('")) return;
+  l->param = EINI_NEW(p->arena, int, 64);
+  if (l->param == NULL) eini_pmem(p);
+  do {
+    if (p->st != EIN_OK) return;
+    if (l->nparam >= 64) {
+      eini_perr(p, EIN_ERR_TOO_LARGE, p->pos, p->len, NULL, "more than 64 parameters");
+      return;
+    }
+    int sym = eini_parse_new_name(p, "the name of a parameter");
+    if (sym < 0) return;
+    for (int i = 0; i < l->nparam; i++) {
+      if (l->param[i] == sym) {
+        eini_perr(p, EIN_ERR_NAME, l->pos, l->len, NULL, "the parameter '%.*s' occurs twice",
+                  EINI_NAME_OF(p, sym));
+        return;
+      }
+    }
+    l->param[l->nparam++] = sym;
+  } while (eini_accept(p, ','));
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (!eini_expect(p, ')', "',' or ')'") || !eini_expect(p, '=', "'='")) return;
+  eini_kids_add(p, &k, eini_parse_expr(p, 0), 0);
+  l->kid = k.kid;
+  l->n = (int)k.n;
+}
+
+// NAME[left, ..] : dtype = expr
+static void eini_parse_define(eini_parser *p, eini_line *l) {
+  l->pos = p->pos;
+  l->sym = eini_parse_new_name(p, "a statement");
+  l->len = p->end - l->pos;
+  l->left = eini_syn_new(p, EINI_S_ACCESS, l->pos);
+  if (l->sym < 0 || l->left == NULL) return;
+  eini_kids k = {NULL, NULL, 0, 0}, e = {NULL, NULL, 0, 0};
+  if (eini_accept(p, '[')) {
+    int more = p->tok != ']';
+    while (more) {
+      eini_syn *x = eini_parse_expr(p, 3), *extent = x;
+      if (x != NULL && x->kind == EINI_S_NAME && eini_accept(p, '=')) {
+        extent = eini_parse_expr(p, 3);
+      }
+      if (eini_kids_add(p, &k, x, 0) != EIN_OK) return;
+      if (eini_kids_add(p, &e, extent, extent == x) != EIN_OK) return;  // inv: no extent
+      more = eini_accept(p, ',');
+    }
+    if (!eini_expect(p, ']', "',' or ']'")) return;
+  }
+  l->left->bext = e.kid;
+  l->left->inv = e.inv;
+  l->left->kid = k.kid;
+  l->left->n = (int)k.n;
+  l->len = p->end - l->pos;
+  l->dtype = eini_parse_dtype(p);
+  eini_kids r = {NULL, NULL, 0, 0};
+  if (p->tok == EINI_T_NAME && p->st == EIN_OK) {
+    eini_near w;
+    eini_near_init(&w, p->name[l->sym].s, p->name[l->sym].n);
+    static const char *const words[] = {"input", "param", "output", "def"};
+    for (int i = 0; i < 4; i++) eini_near_try(&w, words[i], (int64_t)strlen(words[i]));
+    eini_unexpected(p, "'='", eini_near_hint(&w));
+  }
+  if (!eini_expect(p, '=', "'='")) return;
+  eini_kids_add(p, &r, eini_parse_expr(p, 0), 0);
+  l->kid = r.kid;
+  l->n = (int)r.n;
+}
+
+static void eini_parse_line(eini_parser *p, eini_line *l) {
+  l->pos = p->pos;
+  l->sym = -1;
+  l->stmt = -1;
+  l->kind = eini_word(p, "input") ? EINI_L_INPUT : eini_word(p, "param") ? EINI_L_PARAM :
+            eini_word(p, "output") ? EINI_L_OUTPUT : eini_word(p, "def") ? EINI_L_DEF : EINI_L_DEFINE;
+  if (eini_word(p, "grad")) {
+    eini_perr(p, EIN_ERR_UNSUPPORTED, p->pos, 4, NULL, "grad is not available in this version");
+  } else if (l->kind == EINI_L_DEF) {
+    eini_parse_def(p, l);
+  } else if (l->kind == EINI_L_DEFINE) {
+    eini_parse_define(p, l);
+  } else {
+    eini_parse_decls(p, l);
+  }
+  if (p->st == EIN_OK && p->tok != EINI_T_EOL && p->tok != EINI_T_END) {
+    eini_unexpected(p, "an operator or the end of the line", NULL);
+  }
+}
+
+// After a mistake: names on the failed lines are marked, so that their users stay silent; reading
+// goes on behind the line, or at the line where an unclosed bracket was noticed.
+static void eini_parse_recover(eini_parser *p, int64_t from) {
+  int64_t to = p->pos;
+  const char *eol = (const char *)memchr(p->s + from, '\n', (size_t)(to - from));
+  if (eol != NULL && p->brackets > 0 && (p->tok == '=' || p->tok == EINI_T_END)) {
+    to = eol - p->s;
+  } else {
+    while (to < p->n && p->s[to] != '\n' && p->s[to] != ';') to++;
+  }
+  ein_status st = p->st;
+  p->brackets = 0;
+  p->depth = 0;
+  p->at = from;
+  while (p->at < to) {
+    eini_lex(p);
+    if (p->tok == EINI_T_NAME && p->pos < to) p->name[p->sym].bad = 1;
+  }
+  p->at = to;
+  p->brackets = 0;
+  p->st = st == EIN_ERR_NO_MEMORY || p->st == EIN_ERR_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_OK;
+  eini_lex(p);
+}
+
+static int eini_diag_full(const eini_parser *p) {
+  return p->status == EIN_ERR_NO_MEMORY ||
+         (p->diag != NULL && p->diag->error != NULL && p->diag->count >= p->diag->max);
+}
+
+static void eini_parse_program(eini_prog *q) {
+  eini_parser *p = &q->p;
+  eini_lex(p);
+  for (;;) {
+    while (p->tok == EINI_T_EOL && p->st == EIN_OK) eini_lex(p);
+    if ((p->tok == EINI_T_END && p->st == EIN_OK) || eini_diag_full(p)) return;
+    eini_line *l = (eini_line *)eini_grow(p->arena, q->line, q->nline, &q->capline, sizeof *l);
+    if (l == NULL) {
+      eini_pmem(p);
+      return;
+    }
+    q->line = l;
+    l = &q->line[q->nline];
+    memset(l, 0, sizeof *l);
+    int64_t from = p->pos;
+    if (p->st == EIN_OK) eini_parse_line(p, l);
+    if (p->st == EIN_OK) q->nline++;
+    else eini_parse_recover(p, from);
+    if (p->status == EIN_ERR_NO_MEMORY) return;
+  }
+}
+// ================================================================================================
+// >>scope  names, macros, extents
+// Takes a statement's tree; gives a tree whose accesses are affine rows over numbered indices, with
+// all extents known (GRAMMAR rules 1 to 6).
+// ================================================================================================
+
+static eini_sym *eini_sym_of(eini_prog *q, int sym) { return &q->p.name[sym]; }
+
+static int eini_find_var(const eini_prog *q, int sym, int mark) {
+  for (int i = q->p.name[sym].var; i != 0; i = q->var[i - 1].prev) {
+    if (q->var[i - 1].mark == mark) return i - 1;
+  }
+  return -1;
+}
+
+static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos, int64_t len) {
+  eini_parser *p = &q->p;
+  if (p->name[sym].cls != EINI_W_FREE) {
+    eini_perr(p, EIN_ERR_NAME, pos, len, NULL, "'%.*s' is a word of the language", EINI_NAME_OF(p, sym));
+    return -1;
+  }
+  eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
+  if (v == NULL) {
+    eini_pmem(p);
+    return -1;
+  }
+  q->var = v;
+  v = &q->var[q->nvar];
+  memset(v, 0, sizeof *v);
+  v->sym = sym;
+  v->mark = mark;
+  v->kind = kind;
+  v->prev = p->name[sym].var;
+  v->extent = -1;
+  v->pos = pos;
+  v->len = len;
+  v->axis = -1;
+  p->name[sym].var = (int)q->nvar + 1;
+  return (int)q->nvar++;
+}
+
+static void eini_pop_var(eini_prog *q, int v) { q->p.name[q->var[v].sym].var = q->var[v].prev; }
+
+// The argument that a name stands for inside a macro, or NULL.
+static eini_syn *eini_env_arg(const eini_env *env, int sym) {
+  for (int i = 0; env != NULL && i < env->def->nparam; i++) {
+    if (env->def->param[i] == sym) return env->arg[i];
+  }
+  return NULL;
+}
+
+static int eini_mark(const eini_env *env) { return env == NULL ? 0 : env->mark; }
+
+// Counts the steps of macro expansion and bounds the depth of trees; 0 when out of bounds.
+static int eini_step(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  if (q->p.st != EIN_OK) return 0;
+  if ((env != NULL && q->expanded++ >= EINI_EXPAND_MAX) || q->p.depth > 12 * q->p.max_depth + 64) {
+    eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "macros expand to too much");
+    return 0;
+  }
+  return 1;
+}
+
+// The surroundings of a macro's body; 0 when v is no call of a macro (reported unless quiet).
+static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, eini_env *in, int quiet) {
+  eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind != EINI_N_DEF || (env != NULL && s->id >= env->def->stmt)) {
+    if (quiet) return 0;
+    if (s->kind == EINI_N_DEF) {
+      eini_perr(&q->p, EIN_ERR_NAME, v->pos, v->len, NULL,
+                "'%.*s' is used in its own or an earlier definition", EINI_NAME_OF(&q->p, v->sym));
+    } else if (s->kind == EINI_N_BAD || s->bad) {
+      q->p.st = EIN_ERR_NAME;
+    } else {
+      eini_unknown_function(&q->p, v);
+    }
+    return 0;
+  }
+  in->up = env;
+  in->def = q->def[s->id];
+  in->arg = v->kid;
+  in->mark = ++q->mark;
+  if (v->n == in->def->nparam) return 1;
+  if (!quiet) {
+    eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, NULL, "%.*s takes %d argument%s, not %d",
+              EINI_NAME_OF(&q->p, v->sym), in->def->nparam, in->def->nparam == 1 ? "" : "s", v->n);
+  }
+  return 0;
+}
+
+// ---- which indices does an expression bring in? ----
+
+// Makes a variable of an index of an access that no scope binds. Variables before from that were
+// not written as free or named indices do not count: one index cannot be reduced twice.
+static void eini_scan_name(eini_prog *q, int sym, const eini_env *env, int kind, int64_t from,
+                           int64_t pos, int64_t len) {
+  const eini_sym *s = eini_sym_of(q, sym);
+  int v = eini_find_var(q, sym, eini_mark(env));
+  if (v >= 0 && (v >= from || (q->var[v].kind != EINI_V_UNNAMED && q->var[v].kind != EINI_V_IMPLICIT))) {
+    return;
+  }
+  if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM || s->cls != EINI_W_FREE) return;
+  eini_push_var(q, sym, eini_mark(env), kind, pos, len);
+}
+
+static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int kind, int64_t from,
+                      int coord) {
+  if (!eini_step(q, v, env)) return;
+  q->p.depth++;
+  if (v->kind == EINI_S_NAME) {
+    const eini_syn *arg = eini_env_arg(env, v->sym);
+    if (arg != NULL) eini_scan(q, arg, env->up, kind, from, coord);
+    else if (coord) eini_scan_name(q, v->sym, env, kind, from, v->pos, v->len);
+  } else if (v->kind == EINI_S_MACRO) {
+    for (int i = 0; i < v->nbind; i++) {
+      eini_scan_name(q, v->bind[i], env, kind, from, v->bpos[i], eini_sym_of(q, v->bind[i])->n);
+    }
+  } else if (v->kind == EINI_S_CALL && eini_sym_of(q, v->sym)->cls == EINI_W_FREE) {
+    eini_env in;
+    if (eini_enter_def(q, v, env, &in, 1)) eini_scan(q, in.def->kid[0], &in, kind, from, 0);
+  } else if (v->kind == EINI_S_REDUCE) {
+    int64_t first = q->nvar;
+    for (int i = 0; i < v->nbind; i++) {
+      if (eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_SCAN, v->pos, v->len) < 0) break;
+    }
+    int64_t hidden = q->nvar;
+    if (v->nbind > 0) eini_scan(q, v->kid[0], env, kind, from, 0);
+    for (int64_t i = hidden - 1; i >= first; i--) {  // unlink below the variables found meanwhile
+      int *link = &q->p.name[q->var[i].sym].var;
+      while (*link != (int)i + 1) link = &q->var[*link - 1].prev;
+      *link = q->var[i].prev;
+    }
+  } else {
+    for (int i = 0; i < v->n; i++) {
+      eini_scan(q, v->kid[i], env, kind, from, coord || v->kind == EINI_S_ACCESS);
+    }
+  }
+  q->p.depth--;
+}
+
+// ---- integer constants and affine coordinates ----
+
+static int64_t eini_floordiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+
+// What size(..) names: an index (its variable), or a number known now. -1 after a mistake.
+static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, int *var, int64_t *value) {
+  eini_parser *p = &q->p;
+  int sym = v->sym;
+  const eini_syn *arg = eini_env_arg(env, sym);
+  while (arg != NULL && arg->kind == EINI_S_NAME) {
+    sym = arg->sym;
+    env = env->up;
+    arg = eini_env_arg(env, sym);
+  }
+  const eini_sym *s = eini_sym_of(q, sym);
+  *var = v->ival < 0 ? eini_find_var(q, sym, eini_mark(env)) : -1;
+  *value = -1;
+  if (s->kind == EINI_N_SIZE && v->ival < 0) *value = q->dim[s->id].value;
+  if (s->kind == EINI_N_TENSOR && *var < 0) {
+    const eini_tensor *t = &q->g->tensor[s->id];
+    int axis = v->ival < 0 && t->rank == 1 ? 0 : (int)eini_min64(v->ival, INT_MAX);
+    if (axis < 0 || axis >= t->rank) {
+      eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, "size(X, 0) is the extent of the first axis",
+                "'%s' has %d axes", t->name, t->rank);
+      return -1;
+    }
+    *value = t->shape[axis];
+  }
+  if (*var >= 0 || *value >= 0) return 0;
+  if (s->kind == EINI_N_BAD || (s->bad && s->kind == EINI_N_NONE)) p->st = EIN_ERR_NAME;
+  eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "'%.*s' is not a size, an index in scope or a tensor",
+            EINI_NAME_OF(p, sym));
+  return -1;
+}
+
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr, int64_t *out);
+
+static int eini_const_list(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr, int64_t *out) {
+  int64_t x;
+  int sum = v->kind == EINI_S_SUM, over = 0, known = eini_const(q, v->kid[0], env, sexpr, out);
+  for (int i = 1; i < v->n && known > 0; i++) {
+    known = eini_const(q, v->kid[i], env, sexpr, &x);
+    if (known <= 0) break;
+    if (!sum && v->inv[i]) {
+      eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, "div(a,b) divides extents",
+                "'/' has no integer result");
+      return -1;
+    }
+    if (sum && v->inv[i]) over |= eini_mul_overflow(x, -1, &x);
+    over |= sum ? eini_add_overflow(*out, x, out) : eini_mul_overflow(*out, x, out);
+    if (over) break;
+  }
+  if (!over) return known;
+  eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
+  return -1;
+}
+
+// The value of an integer expression: 1 when it has one, 0 when it needs an index, -1 after a
+// mistake. sexpr: declared sizes stand for their values, div is allowed.
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr, int64_t *out) {
+  if (!eini_step(q, v, env)) return -1;
+  const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
+  if (arg != NULL) return eini_const(q, arg, env->up, sexpr, out);
+  int var;
+  int64_t d;
+  switch (v->kind) {
+    case EINI_S_NUM:
+      *out = v->ival;
+      if (v->exact) return 1;
+      eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, NULL, "an integer of 64 bits is needed here");
+      return -1;
+    case EINI_S_NAME: {
+      const eini_sym *s = eini_sym_of(q, v->sym);
+      if (!sexpr || s->kind != EINI_N_SIZE) return 0;
+      *out = q->dim[s->id].value;
+      return 1;
+    }
+    case EINI_S_SIZE:
+      if (eini_size_of(q, v, env, &var, out) < 0) return -1;
+      if (var >= 0 && q->var[var].extent >= 0) *out = q->var[var].extent;
+      if (*out >= 0) return 1;
+      eini_perr(&q->p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "the extent of '%.*s' is not known here",
+                EINI_NAME_OF(&q->p, v->sym));
+      return -1;
+    case EINI_S_PAREN: return eini_const(q, v->kid[0], env, sexpr, out);
+    case EINI_S_NEG: {
+      int known = eini_const(q, v->kid[0], env, sexpr, out);
+      if (known <= 0 || !eini_mul_overflow(*out, -1, out)) return known;
+      eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
+      return -1;
+    }
+    case EINI_S_SUM: case EINI_S_TERM: return eini_const_list(q, v, env, sexpr, out);
+    case EINI_S_CALL:
+      if (sexpr && v->n == 2 && eini_word_is(q->p.name[v->sym].s, q->p.name[v->sym].n, "div")) {
+        int a = eini_const(q, v->kid[0], env, 1, out), b = a <= 0 ? a : eini_const(q, v->kid[1], env, 1, &d);
+        if (b > 0 && d > 0) {
+          *out = eini_floordiv(*out, d);
+          return 1;
+        }
+        if (b > 0) eini_perr(&q->p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "division by %lld", (long long)d);
+        return b > 0 ? -1 : b;
+      }
+      return 0;
+    default: return 0;
+  }
+}
+
+typedef struct eini_rowbuf {
+  eini_row row;
+  int64_t cap, cap2;
+} eini_rowbuf;
+
+static void eini_row_term(eini_prog *q, eini_rowbuf *b, int var, int64_t coef) {
+  int *v = (int *)eini_grow(q->p.arena, b->row.var, b->row.n, &b->cap, sizeof *v);
+  int64_t *c = (int64_t *)eini_grow(q->p.arena, b->row.coef, b->row.n, &b->cap2, sizeof *c);
+  if (v == NULL || c == NULL) {
+    eini_pmem(&q->p);
+    return;
+  }
+  b->row.var = v;
+  b->row.coef = c;
+  v[b->row.n] = var;
+  c[b->row.n++] = coef;
+}
+
+static void eini_not_affine(eini_prog *q, const eini_syn *v) {
+  const char *hint = "coordinates are sums of indices times integers, like 2*i+j-1";
+  if (v->kind == EINI_S_ACCESS) {
+    eini_perr(&q->p, EIN_ERR_UNSUPPORTED, v->pos, v->len, hint,
+              "data-dependent coordinates are outside the language");
+  } else {
+    eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, hint, "this coordinate is not affine");
+  }
+}
+
+static void eini_affine_name(eini_prog *q, const eini_syn *v, const eini_env *env, int64_t scale,
+                             eini_rowbuf *b) {
+  eini_parser *p = &q->p;
+  int var = eini_find_var(q, v->sym, eini_mark(env));
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (var >= 0) {
+    eini_row_term(q, b, var, scale);
+  } else if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM) {
+    eini_perr(p, EIN_ERR_UNSUPPORTED, v->pos, v->len, NULL,
+              "'%.*s' is no index: data-dependent coordinates are outside the language",
+              EINI_NAME_OF(p, v->sym));
+  } else {
+    char hint[128];
+    snprintf(hint, sizeof hint, "name the reduction: sum[%.*s](..)", EINI_NAME_OF(p, v->sym));
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, hint, "the index '%.*s' is not bound here",
+              EINI_NAME_OF(p, v->sym));
+  }
+}
+
+// Adds scale * v to a row.
+static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int64_t scale, eini_rowbuf *b) {
+  int64_t c = 0;
+  if (!eini_step(q, v, env)) return;
+  const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
+  int known = arg != NULL ? 0 : eini_const(q, v, env, 0, &c);
+  if (known < 0) return;
+  if (known > 0) {
+    if (!eini_muladd_overflow(scale, c, b->row.offset, &b->row.offset)) return;
+    eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
+    return;
+  }
+  q->p.depth++;
+  if (arg != NULL) {
+    eini_affine(q, arg, env->up, scale, b);
+  } else if (v->kind == EINI_S_NAME) {
+    eini_affine_name(q, v, env, scale, b);
+  } else if (v->kind == EINI_S_PAREN || v->kind == EINI_S_SUM || v->kind == EINI_S_NEG) {
+    for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
+      eini_affine(q, v->kid[i], env, v->kind == EINI_S_NEG || v->inv[i] ? -scale : scale, b);
+    }
+  } else if (v->kind == EINI_S_TERM) {
+    const eini_syn *other = NULL;
+    for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
+      known = v->inv[i] ? 0 : eini_const(q, v->kid[i], env, 0, &c);
+      if (known > 0 && eini_mul_overflow(scale, c, &scale)) {
+        eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
+      } else if (known == 0 && (other != NULL || v->inv[i])) {
+        eini_not_affine(q, v);
+      } else if (known == 0) {
+        other = v->kid[i];
+      }
+    }
+    if (other != NULL && q->p.st == EIN_OK) eini_affine(q, other, env, scale, b);
+  } else {
+    eini_not_affine(q, v);
+  }
+  q->p.depth--;
+}
+
+// One coordinate: every variable once, no zero coefficients, nothing near the limits of 64 bits.
+static eini_row eini_affine_row(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_rowbuf b;
+  memset(&b, 0, sizeof b);
+  eini_affine(q, v, env, 1, &b);
+  eini_row *r = &b.row;
+  r->pos = v->pos;
+  r->len = v->len;
+  int n = 0, stamp = ++q->stamp, over = r->offset == INT64_MIN;
+  for (int i = 0; i < r->n; i++) {
+    eini_var *x = &q->var[r->var[i]];
+    if (x->stamp == stamp) {
+      over |= eini_add_overflow(r->coef[x->bound], r->coef[i], &r->coef[x->bound]);
+      continue;
+    }
+    x->stamp = stamp;
+    x->bound = n;
+    r->var[n] = r->var[i];
+    r->coef[n++] = r->coef[i];
+  }
+  r->n = 0;
+  for (int i = 0; i < n; i++) {
+    q->var[r->var[i]].bound = 0;
+    over |= r->coef[i] == INT64_MIN;
+    if (r->coef[i] == 0) continue;
+    r->var[r->n] = r->var[i];
+    r->coef[r->n++] = r->coef[i];
+  }
+  if (over) eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
+  return *r;
+}
+
+// ---- names in expressions ----
+
+static void eini_near_program(eini_prog *q, eini_near *w) {
+  int64_t n = eini_min64(q->p.nname, 4096);
+  for (int64_t i = 0; i < n; i++) {
+    const eini_sym *s = &q->p.name[i];
+    if (s->kind != EINI_N_NONE || s->var != 0) eini_near_try(w, s->s, s->n);
+  }
+}
+
+// Is there a tensor of that name to read here? Reports otherwise.
+static int eini_readable(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  eini_near w;
+  eini_near_init(&w, s->s, s->n);
+  if (s->kind == EINI_N_TENSOR) return 1;
+  if (s->kind == EINI_N_BAD) {
+    p->st = EIN_ERR_NAME;  // reported where it failed
+  } else if (s->kind == EINI_N_PARAM) {
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the param '%.*s' has no axes", EINI_NAME_OF(p, v->sym));
+  } else if (s->kind == EINI_N_DEF || s->kind == EINI_N_SIZE) {
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "'%.*s' is a %s, not a tensor",
+              EINI_NAME_OF(p, v->sym), s->kind == EINI_N_DEF ? "macro" : "size");
+  } else if (s->ndef > 0) {
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, s->ndef > 1 ? "it may be read after its last piece" : NULL,
+              "'%.*s' is used before its definition", EINI_NAME_OF(p, v->sym));
+  } else if (s->bad) {
+    p->st = EIN_ERR_NAME;
+  } else {
+    eini_near_program(q, &w);
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, eini_near_hint(&w), "there is no tensor '%.*s'",
+              EINI_NAME_OF(p, v->sym));
+  }
+  return 0;
+}
+
+static eini_syn *eini_resolved(eini_prog *q, const eini_syn *v, int kind, int id) {
+  eini_syn *r = eini_syn_new(&q->p, kind, v->pos);
+  if (r == NULL) return NULL;
+  r->len = v->len;
+  r->sym = v->sym;
+  r->id = id;
+  r->op = v->op;
+  r->ival = v->ival;
+  r->re = v->re;
+  r->edge = v->edge;
+  r->exact = v->exact;
+  return r;
+}
+
+// A bare name: an index, a param or a tensor of rank 0.
+static eini_syn *eini_resolve_name(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_parser *p = &q->p;
+  int var = eini_find_var(q, v->sym, eini_mark(env));
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  char text[160];
+  if (var >= 0) return eini_resolved(q, v, EINI_S_INDEX, var);
+  if (s->kind == EINI_N_PARAM) return eini_resolved(q, v, EINI_S_PARAM, s->id);
+  if (s->kind == EINI_N_TENSOR && q->g->tensor[s->id].rank == 0) {
+    eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, s->id);
+    if (r != NULL) eini_kids_add(p, &q->access, r, 0);
+    return r;
+  }
+  if (s->kind == EINI_N_TENSOR) {
+    eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "'%.*s' has %d axes: write its coordinates in brackets",
+              EINI_NAME_OF(p, v->sym), q->g->tensor[s->id].rank);
+  } else if (s->kind == EINI_N_SIZE) {
+    snprintf(text, sizeof text, "write size(%.*s)", EINI_NAME_OF(p, v->sym));
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, text, "'%.*s' is a size, not an index in scope",
+              EINI_NAME_OF(p, v->sym));
+  } else if (s->kind == EINI_N_BAD || s->kind == EINI_N_DEF || s->ndef > 0) {
+    eini_readable(q, v);
+  } else if (s->bad) {
+    p->st = EIN_ERR_NAME;
+  } else {
+    eini_near w;
+    eini_near_init(&w, s->s, s->n);
+    eini_near_program(q, &w);
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, eini_near_hint(&w),
+              "'%.*s' is no index in scope, param or scalar", EINI_NAME_OF(p, v->sym));
+  }
+  return NULL;
+}
+
+static eini_syn *eini_resolve_access(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_parser *p = &q->p;
+  if (eini_env_arg(env, v->sym) != NULL) {
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "a macro's parameter is a scalar");
+    return NULL;
+  }
+  if (!eini_readable(q, v)) return NULL;
+  int id = eini_sym_of(q, v->sym)->id, rank = q->g->tensor[id].rank;
+  if (v->n != rank) {
+    eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "'%.*s' has %d ax%cs, not %d",
+              EINI_NAME_OF(p, v->sym), rank, rank == 1 ? 'i' : 'e', v->n);
+    return NULL;
+  }
+  eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, id);
+  if (r == NULL) return NULL;
+  r->row = EINI_NEW(p->arena, eini_row, rank);
+  if (r->row == NULL) {
+    eini_pmem(p);
+    return NULL;
+  }
+  for (int i = 0; i < rank && p->st == EIN_OK; i++) r->row[i] = eini_affine_row(q, v->kid[i], env);
+  if (p->st == EIN_OK) eini_kids_add(p, &q->access, r, 0);
+  return p->st == EIN_OK ? r : NULL;
+}
+
+static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env);  // trees nest
+
+static eini_syn *eini_resolve_kids(eini_prog *q, const eini_syn *v, const eini_env *env, int kind) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  for (int i = 0; i < v->n; i++) {
+    if (eini_kids_add(&q->p, &k, eini_resolve(q, v->kid[i], env), v->inv[i]) != EIN_OK) return NULL;
+  }
+  eini_syn *r = eini_resolved(q, v, kind, v->id);
+  if (r == NULL) return NULL;
+  r->kid = k.kid;
+  r->inv = k.inv;
+  r->n = (int)k.n;
+  r->len = v->len;
+  return r;
+}
+
+// Variables of a reduction's list, extents evaluated in the scope around it.
+static void eini_bind_named(eini_prog *q, const eini_syn *v, const eini_env *env, eini_syn *r) {
+  eini_parser *p = &q->p;
+  int64_t *extent = EINI_NEW(p->arena, int64_t, v->nbind);
+  r->bind = EINI_NEW(p->arena, int, v->nbind);
+  if (r->bind == NULL || extent == NULL) {
+    eini_pmem(p);
+    return;
+  }
+  for (int i = 0; i < v->nbind; i++) {
+    extent[i] = -1;
+    if (v->bext[i] == NULL) continue;
+    int known = eini_const(q, v->bext[i], env, 1, &extent[i]);
+    if (known == 0 || (known > 0 && extent[i] < 0)) {
+      eini_perr(p, EIN_ERR_SHAPE, v->bext[i]->pos, v->bext[i]->len, NULL,
+                known ? "an extent is at least 0" : "an extent is an expression of integers and sizes");
+    }
+    if (p->st != EIN_OK) return;
+  }
+  int64_t first = q->nvar;
+  for (int i = 0; i < v->nbind; i++) {
+    int64_t len = eini_sym_of(q, v->bind[i])->n;
+    if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first || eini_env_arg(env, v->bind[i]) != NULL) {
+      eini_perr(p, EIN_ERR_NAME, v->bpos[i], len, NULL, "the index '%.*s' is bound already",
+                EINI_NAME_OF(p, v->bind[i]));
+      return;
+    }
+    int var = eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_NAMED, v->bpos[i], len);
+    if (var < 0) return;
+    q->var[var].extent = extent[i];
+    if (extent[i] >= 0) q->var[var].axis = -2;
+    r->bind[r->nbind++] = var;
+  }
+}
+
+static void eini_bind_from(eini_prog *q, eini_syn *r, int64_t first, int kind) {
+  r->bind = EINI_NEW(q->p.arena, int, q->nvar - first);
+  if (r->bind == NULL) eini_pmem(&q->p);
+  for (int64_t i = first; i < q->nvar && r->bind != NULL; i++) {
+    if (q->var[i].kind == kind) r->bind[r->nbind++] = (int)i;
+  }
+}
+
+static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_parser *p = &q->p;
+  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
+  if (r == NULL) return NULL;
+  int cls = eini_sym_of(q, v->sym)->cls;
+  r->op = cls == EINI_W_NORM ? EINI_SUM : cls == EINI_W_MONOID ? EINI_FOLD_USER + v->op : v->op;
+  r->exact = cls == EINI_W_NORM;  // a square root stands around it
+  if (v->nbind > 0) {
+    eini_bind_named(q, v, env, r);
+  } else {
+    int64_t first = q->nvar;
+    eini_scan(q, v->kid[0], env, EINI_V_UNNAMED, first, 0);
+    if (p->st == EIN_OK) eini_bind_from(q, r, first, EINI_V_UNNAMED);
+    if (p->st == EIN_OK && r->nbind == 0) {
+      eini_perr(p, EIN_ERR_NAME, v->pos, v->len, "name the reduction: sum[j](..)",
+                "%.*s has nothing to reduce: every index is in scope", EINI_NAME_OF(p, v->sym));
+    }
+  }
+  if (p->st != EIN_OK) return NULL;
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_kids_add(p, &k, eini_resolve(q, v->kid[0], env), 0);
+  for (int i = r->nbind - 1; i >= 0; i--) eini_pop_var(q, r->bind[i]);
+  if (p->st != EIN_OK) return NULL;
+  r->kid = k.kid;
+  r->inv = k.inv;
+  r->n = 1;
+  return r;
+}
+
+static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_parser *p = &q->p;
+  int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
+  if (v->n < low || v->n > high) {
+    eini_perr(p, EIN_ERR_SYNTAX, v->pos, v->len,
+              v->op == 2 ? "layernorm[j](x, g, b, eps)" : v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL,
+              "%.*s takes %d argument%s, not %d", EINI_NAME_OF(p, v->sym), low, low == 1 ? "" : "s", v->n);
+    return NULL;
+  }
+  eini_syn *r = eini_resolve_kids(q, v, env, EINI_S_MACRO);
+  if (r == NULL) return NULL;
+  r->bind = EINI_NEW(p->arena, int, v->nbind);
+  if (r->bind == NULL) eini_pmem(p);
+  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
+    int var = eini_find_var(q, v->bind[i], eini_mark(env));
+    for (int k = 0; k < i && var >= 0; k++) {
+      if (r->bind[k] == var) var = -1;
+    }
+    if (var < 0) {
+      eini_perr(p, EIN_ERR_NAME, v->bpos[i], eini_sym_of(q, v->bind[i])->n, NULL,
+                "'%.*s' is no index in scope, or occurs twice", EINI_NAME_OF(p, v->bind[i]));
+      return NULL;
+    }
+    r->bind[r->nbind++] = var;
+  }
+  return p->st == EIN_OK ? r : NULL;
+}
+
+static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  if (!eini_step(q, v, env)) return NULL;
+  eini_syn *r = NULL, *arg;
+  eini_env in;
+  int var;
+  q->p.depth++;
+  switch (v->kind) {
+    case EINI_S_NUM: case EINI_S_BOOL: r = eini_resolved(q, v, v->kind, -1); break;
+    case EINI_S_NAME:
+      arg = eini_env_arg(env, v->sym);
+      r = arg != NULL ? eini_resolve(q, arg, env->up) : eini_resolve_name(q, v, env);
+      break;
+    case EINI_S_ACCESS: r = eini_resolve_access(q, v, env); break;
+    case EINI_S_SIZE:
+      r = eini_resolved(q, v, EINI_S_SIZE, -1);
+      if (r != NULL && eini_size_of(q, v, env, &var, &r->ival) == 0) r->id = var;
+      break;
+    case EINI_S_REDUCE: r = eini_resolve_reduce(q, v, env); break;
+    case EINI_S_MACRO: r = eini_resolve_macro(q, v, env); break;
+    case EINI_S_CALL:
+      if (eini_sym_of(q, v->sym)->cls != EINI_W_FREE) {
+        r = eini_resolve_kids(q, v, env, v->kind);
+      } else if (eini_enter_def(q, v, env, &in, 0)) {
+        eini_kids k = {NULL, NULL, 0, 0};
+        if (eini_kids_add(&q->p, &k, eini_resolve(q, in.def->kid[0], &in), 0) == EIN_OK) {
+          r = eini_resolved(q, v, EINI_S_BODY, -1);
+        }
+        if (r != NULL) {
+          r->kid = k.kid;
+          r->inv = k.inv;
+          r->n = 1;
+        }
+      }
+      break;
+    default: r = eini_resolve_kids(q, v, env, v->kind); break;
+  }
+  q->p.depth--;
+  return q->p.st == EIN_OK ? r : NULL;
+}
+
+// ---- implicit sums (rule 4) ----
+
+// Marks the variables of accesses that are factors of a term.
+static void eini_mark_factors(eini_prog *q, const eini_syn *v, int stamp) {
+  if (v->kind == EINI_S_PAREN || v->kind == EINI_S_NEG || v->kind == EINI_S_TERM) {
+    for (int i = 0; i < v->n; i++) {
+      if (!v->inv[i]) eini_mark_factors(q, v->kid[i], stamp);
+    }
+  } else if (v->kind == EINI_S_ACCESS && v->row != NULL) {
+    for (int r = 0; r < q->g->tensor[v->id].rank; r++) {
+      for (int i = 0; i < v->row[r].n; i++) q->var[v->row[r].var[i]].stamp = stamp;
+    }
+  } else if (v->kind == EINI_S_MACRO) {
+    for (int i = 0; i < v->nbind; i++) q->var[v->bind[i]].stamp = stamp;
+  }
+}
+
+// Does v depend on a variable? *mixed: a parenthesised sum with addends that do and that do not.
+static int eini_depends(eini_prog *q, const eini_syn *v, int var, const eini_syn **mixed) {
+  int any = (v->kind == EINI_S_INDEX || v->kind == EINI_S_SIZE) && v->id == var;
+  for (int r = 0; v->kind == EINI_S_ACCESS && v->row != NULL && r < q->g->tensor[v->id].rank; r++) {
+    for (int i = 0; i < v->row[r].n; i++) any |= v->row[r].var[i] == var;
+  }
+  for (int i = 0; v->kind == EINI_S_MACRO && i < v->nbind; i++) any |= v->bind[i] == var;
+  const eini_syn *in = v->kind == EINI_S_PAREN && v->kid[0]->kind == EINI_S_SUM ? v->kid[0] : v;
+  int count = 0;
+  for (int i = 0; i < in->n; i++) count += eini_depends(q, in->kid[i], var, mixed);
+  if (in != v && count > 0 && count < in->n && *mixed == NULL) *mixed = in;
+  return any || count > 0;
+}
+
+static void eini_check_implicit(eini_prog *q, const eini_syn *term, const eini_syn *r) {
+  eini_parser *p = &q->p;
+  int stamp = ++q->stamp;
+  char hint[256];
+  eini_mark_factors(q, term, stamp);
+  for (int i = 0; i < r->nbind && p->st == EIN_OK; i++) {
+    const eini_var *x = &q->var[r->bind[i]];
+    const eini_syn *mixed = NULL;
+    int len = eini_cut(p->s + term->pos, term->len);
+    const char *dots = len < term->len ? ".." : "";
+    eini_depends(q, term, r->bind[i], &mixed);
+    if (x->stamp != stamp) {
+      snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
+               EINI_NAME_OF(p, x->sym), len, p->s + term->pos, dots, EINI_NAME_OF(p, x->sym));
+      eini_perr(p, EIN_ERR_NAME, x->pos, x->len, hint,
+                "'%.*s' is not bound: it occurs in no factor that is a plain access, so no sum is implied",
+                EINI_NAME_OF(p, x->sym));
+    } else if (mixed != NULL) {
+      snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or multiply out so that each addend is a term",
+               EINI_NAME_OF(p, x->sym), len, p->s + term->pos, dots);
+      eini_perr(p, EIN_ERR_NAME, mixed->pos, mixed->len, hint,
+                "'%.*s' is summed implicitly but is missing from an addend of this sum",
+                EINI_NAME_OF(p, x->sym));
+    }
+  }
+}
+
+// A term of the right side: itself, or a sum over the indices that only it brings in.
+static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  int64_t first = q->nvar;
+  eini_scan(q, v, NULL, EINI_V_IMPLICIT, first, 0);
+  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1), *x = NULL;
+  if (r == NULL) return NULL;
+  r->op = EINI_SUM;
+  r->exact = 0;
+  eini_bind_from(q, r, first, EINI_V_IMPLICIT);
+  if (p->st == EIN_OK) x = eini_resolve(q, v, NULL);
+  for (int i = r->nbind - 1; i >= 0; i--) eini_pop_var(q, r->bind[i]);
+  if (x == NULL || r->nbind == 0) return x;
+  eini_check_implicit(q, x, r);
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (p->st != EIN_OK || eini_kids_add(p, &k, x, 0) != EIN_OK) return NULL;
+  r->kid = k.kid;
+  r->inv = k.inv;
+  r->n = 1;
+  return r;
+}
+
+// Rule 3: an index reduced by an unnamed reduction occurs nowhere else in the statement.
+static void eini_check_unnamed(eini_prog *q, int64_t first) {
+  eini_parser *p = &q->p;
+  for (int64_t i = first; i < q->nvar; i++) {
+    if (q->var[i].kind != EINI_V_SCAN && q->var[i].mark == 0) p->name[q->var[i].sym].nindex++;
+  }
+  for (int64_t i = first; i < q->nvar; i++) {
+    const eini_var *x = &q->var[i];
+    if (x->kind != EINI_V_UNNAMED || x->mark != 0 || p->name[x->sym].nindex < 2) continue;
+    eini_perr(p, EIN_ERR_NAME, x->pos, x->len, "name the reductions: sum[j](..)",
+              "'%.*s' is reduced here without being named, and used outside the parentheses",
+              EINI_NAME_OF(p, x->sym));
+  }
+  for (int64_t i = first; i < q->nvar; i++) p->name[q->var[i].sym].nindex = 0;
+}
+
+// ---- extents (rule 5) and bounds (rule 6) ----
+
+static const char *eini_tensor_name(const eini_prog *q, const eini_syn *access) {
+  return q->g->tensor[access->id].name;
+}
+
+// (b) Indices that stand alone as a coordinate: all places agree.
+static void eini_solve_alone(eini_prog *q) {
+  for (int64_t k = 0; k < q->access.n; k++) {
+    const eini_syn *v = q->access.kid[k];
+    const eini_tensor *t = &q->g->tensor[v->id];
+    for (int r = 0; v->row != NULL && v->edge == EINI_EDGE_NONE && r < t->rank; r++) {
+      const eini_row *w = &v->row[r];
+      if (w->n != 1 || w->coef[0] != 1 || w->offset != 0) continue;
+      eini_var *x = &q->var[w->var[0]];
+      if (x->axis == -2 || x->extent == t->shape[r]) continue;
+      if (x->extent < 0) {
+        x->extent = t->shape[r];
+        x->by = v;
+        x->axis = r;
+        continue;
+      }
+      eini_perr(&q->p, EIN_ERR_SHAPE, w->pos, w->len, "extents do not broadcast in programs: write b[0,j]",
+                "'%.*s' has extent %lld in axis %d of '%s', but %lld in axis %d of '%s'",
+                EINI_NAME_OF(&q->p, x->sym), (long long)t->shape[r], r, t->name, (long long)x->extent,
+                x->axis, eini_tensor_name(q, x->by));
+      return;
+    }
+  }
+}
+
+// The largest extent of the only open variable that keeps a coordinate in [0, n); -1: none open.
+static ein_status eini_solve_row(const eini_prog *q, const eini_row *w, int64_t n, int *var, int64_t *extent) {
+  int64_t lo = w->offset, hi = w->offset, coef = 0, d;
+  *var = -1;
+  for (int i = 0; i < w->n; i++) {
+    const eini_var *x = &q->var[w->var[i]];
+    if (x->extent < 0) {
+      if (*var >= 0) {
+        *var = -1;
+        return EIN_OK;
+      }
+      *var = w->var[i];
+      coef = w->coef[i];
+      continue;
+    }
+    if (eini_mul_overflow(w->coef[i], eini_max64(x->extent - 1, 0), &d)) return EIN_ERR_TOO_LARGE;
+    if (eini_add_overflow(d < 0 ? lo : hi, d, d < 0 ? &lo : &hi)) return EIN_ERR_TOO_LARGE;
+  }
+  if (*var < 0) return EIN_OK;
+  int64_t room = lo;  // how far the variable may move the coordinate
+  if (coef > 0 && (eini_add_overflow(n - 1, hi == INT64_MIN ? INT64_MAX : -hi, &room))) return EIN_ERR_TOO_LARGE;
+  *extent = eini_floordiv(room, coef < 0 ? -coef : coef) + 1;
+  return EIN_OK;
+}
+
+// (c) One round over compound coordinates; 1 when an extent was found.
+static int eini_solve_round(eini_prog *q, int64_t first) {
+  int found = 0;
+  int64_t nvar = q->nvar;
+  int64_t *best = EINI_NEW(q->p.arena, int64_t, nvar - first);
+  if (best == NULL) {
+    eini_pmem(&q->p);
+    return 0;
+  }
+  for (int64_t i = first; i < nvar; i++) best[i - first] = -1;
+  for (int64_t k = 0; k < q->access.n; k++) {
+    eini_syn *v = q->access.kid[k];
+    const eini_tensor *t = &q->g->tensor[v->id];
+    for (int r = 0; v->row != NULL && v->edge == EINI_EDGE_NONE && r < t->rank; r++) {
+      int var;
+      int64_t e = 0;
+      if (eini_solve_row(q, &v->row[r], t->shape[r], &var, &e) != EIN_OK) {
+        eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->row[r].pos, v->row[r].len, NULL, "this does not fit 64 bits");
+        return 0;
+      }
+      if (var < 0) continue;
+      if (e < 1) {
+        eini_perr(&q->p, EIN_ERR_SHAPE, v->row[r].pos, v->row[r].len, NULL,
+                  "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",
+                  EINI_NAME_OF(&q->p, q->var[var].sym), r, t->name, (long long)t->shape[r]);
+        return 0;
+      }
+      if (best[var - first] >= 0 && best[var - first] <= e) continue;
+      best[var - first] = e;
+      q->var[var].by = v;
+      q->var[var].axis = r;
+      found = 1;
+    }
+  }
+  for (int64_t i = first; i < nvar; i++) {
+    if (best[i - first] >= 0) q->var[i].extent = best[i - first];
+  }
+  return found;
+}
+
+// Sizes the caller gave for indices left open; 1 when one was used.
+static int eini_solve_given(eini_prog *q, int64_t first) {
+  int found = 0;
+  for (int64_t i = first; i < q->nvar; i++) {
+    eini_var *x = &q->var[i];
+    const eini_sym *s = &q->p.name[x->sym];
+    for (int k = 0; x->extent < 0 && x->kind != EINI_V_SCAN && k < q->desc->nsize; k++) {
+      if (!eini_word_is(s->s, s->n, q->desc->size[k].name)) continue;
+      x->extent = q->desc->size[k].value;
+      x->axis = -2;
+      found = 1;
+    }
+  }
+  return found;
+}
+
+static void eini_solve(eini_prog *q, int64_t first) {
+  eini_parser *p = &q->p;
+  int rounds = 0;
+  eini_solve_alone(q);
+  do {
+    while (p->st == EIN_OK && eini_solve_round(q, first)) {
+      if (++rounds > 1000) eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
+    }
+  } while (p->st == EIN_OK && eini_solve_given(q, first));
+  for (int64_t i = first; i < q->nvar && p->st == EIN_OK; i++) {
+    const eini_var *x = &q->var[i];
+    if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
+    char hint[160];
+    snprintf(hint, sizeof hint, "write [%.*s=..], or use it alone as a coordinate", EINI_NAME_OF(p, x->sym));
+    eini_perr(p, EIN_ERR_SHAPE, x->pos, x->len, hint, "nothing gives '%.*s' an extent",
+              EINI_NAME_OF(p, x->sym));
+  }
+}
+
+// The range of a coordinate.
+static ein_status eini_row_range(eini_prog *q, const eini_row *w, int64_t *lo, int64_t *hi) {
+  int64_t *extent = EINI_NEW(q->p.arena, int64_t, w->n);
+  if (extent == NULL) return eini_pmem(&q->p);
+  for (int i = 0; i < w->n; i++) extent[i] = q->var[w->var[i]].extent;
+  ein_status st = eini_zmap_row_range(w->coef, w->n, w->offset, extent, lo, hi);
+  if (st != EIN_OK) eini_perr(&q->p, st, w->pos, w->len, NULL, "this does not fit 64 bits");
+  return st;
+}
+
+static void eini_check_access(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_tensor *t = &q->g->tensor[v->id];
+  for (int r = 0; v->row != NULL && r < t->rank; r++) {
+    const eini_row *w = &v->row[r];
+    int64_t lo, hi;
+    if (eini_row_range(q, w, &lo, &hi) != EIN_OK) return;
+    if (lo >= 0 && hi < t->shape[r]) continue;
+    char why[160] = "";
+    for (int i = 0; i < w->n; i++) {
+      const eini_var *x = &q->var[w->var[i]];
+      if (x->by == NULL || x->by == v || x->axis < 0) continue;
+      snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')", EINI_NAME_OF(p, x->sym),
+               (long long)x->extent, x->axis, eini_tensor_name(q, x->by));
+      break;
+    }
+    eini_perr(p, EIN_ERR_BOUNDS, w->pos, w->len, "an edge rule says what is read outside: X[i-1 | 0]",
+              "this reaches %lld in axis %d of '%s', whose extent is %lld%s", (long long)(lo < 0 ? lo : hi),
+              r, t->name, (long long)t->shape[r], why);
+    return;
+  }
+}
+
+static void eini_check_bounds(eini_prog *q, int64_t first) {
+  for (int64_t i = first; i < q->nvar; i++) {
+    if (q->var[i].extent == 0) return;  // an empty index space: the statement's own proof decides
+  }
+  for (int64_t k = 0; k < q->access.n && q->p.st == EIN_OK; k++) {
+    if (q->access.kid[k]->edge == EINI_EDGE_NONE) eini_check_access(q, q->access.kid[k]);
+  }
+}
+// ================================================================================================
+// >>build  from resolved trees to statements
+// Takes resolved trees; gives statements of the graph. What is not one fold over one expression is
+// split; the parts become temporaries.
+// ================================================================================================
+
+#define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
+
+// A statement being emitted: its indices, and its operands without repetition.
+typedef struct eini_build {
+  eini_emit em;            // first
+  eini_prog *q;
+  int n, nfree, *var, *saved;
+  int64_t nop, cap, cap2, cap3;
+  int *op, *next;          // tensors; hash chains, + 1
+  const eini_row **row;    // per operand rank rows
+  int *slot;
+  int64_t nslot;
+} eini_build;
+
+static uint64_t eini_operand_hash(int tensor, const eini_row *row, int rank) {
+  uint64_t h = eini_hash(&tensor, sizeof tensor, 1);
+  for (int r = 0; r < rank; r++) {
+    h = eini_hash(&row[r].offset, sizeof row[r].offset, h);
+    if (row[r].n == 0) continue;
+    h = eini_hash(row[r].var, (size_t)row[r].n * sizeof(int), h);
+    h = eini_hash(row[r].coef, (size_t)row[r].n * sizeof(int64_t), h);
+  }
+  return h;
+}
+
+static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
+  for (int r = 0; r < rank; r++) {
+    if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
+    for (int i = 0; i < a[r].n; i++) {
+      if (a[r].var[i] != b[r].var[i] || a[r].coef[i] != b[r].coef[i]) return 0;
+    }
+  }
+  return 1;
+}
+
+static ein_status eini_operand_rehash(eini_build *b) {
+  int64_t want = b->nslot < 16 ? 16 : b->nslot * 4;
+  b->slot = EINI_NEW(b->em.arena, int, want);
+  if (b->slot == NULL) return eini_pmem(b->em.p);
+  b->nslot = want;
+  for (int64_t k = 0; k < b->nop; k++) {
+    int rank = b->q->g->tensor[b->op[k]].rank;
+    uint64_t h = eini_operand_hash(b->op[k], b->row[k], rank) & (uint64_t)(want - 1);
+    b->next[k] = b->slot[h];
+    b->slot[h] = (int)k + 1;
+  }
+  return EIN_OK;
+}
+
+// The number of an operand; equal accesses share one. -1 when out of memory.
+static int eini_operand(eini_build *b, int tensor, const eini_row *row) {
+  eini_parser *p = b->em.p;
+  int rank = b->q->g->tensor[tensor].rank;
+  if (b->nop >= b->nslot && eini_operand_rehash(b) != EIN_OK) return -1;
+  uint64_t h = eini_operand_hash(tensor, row, rank) & (uint64_t)(b->nslot - 1);
+  for (int k = b->slot[h]; k != 0; k = b->next[k - 1]) {
+    if (b->op[k - 1] == tensor && eini_rows_equal(b->row[k - 1], row, rank)) return k - 1;
+  }
+  int *op = (int *)eini_grow(p->arena, b->op, b->nop, &b->cap, sizeof *op);
+  int *next = (int *)eini_grow(p->arena, b->next, b->nop, &b->cap2, sizeof *next);
+  void *rows = eini_grow(p->arena, (void *)b->row, b->nop, &b->cap3, sizeof *b->row);
+  if (op == NULL || next == NULL || rows == NULL || b->nop >= INT_MAX / 2) {
+    eini_pmem(p);
+    return -1;
+  }
+  b->op = op;
+  b->next = next;
+  b->row = (const eini_row **)rows;
+  op[b->nop] = tensor;
+  next[b->nop] = b->slot[h];
+  b->row[b->nop] = row;
+  b->slot[h] = (int)b->nop + 1;
+  return (int)b->nop++;
+}
+
+// ---- which indices does a tree use? ----
+
+typedef struct eini_vars {
+  int *v;
+  int64_t n, cap;
+} eini_vars;
+
+static void eini_use(eini_prog *q, eini_vars *u, int var, int stamp) {
+  eini_var *x = &q->var[var];
+  if (x->stamp == stamp || x->bound > 0) return;
+  x->stamp = stamp;
+  int *v = (int *)eini_grow(q->p.arena, u->v, u->n, &u->cap, sizeof *v);
+  if (v == NULL) {
+    eini_pmem(&q->p);
+    return;
+  }
+  u->v = v;
+  v[u->n++] = var;
+}
+
+static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
+  if (v->kind == EINI_S_INDEX) eini_use(q, u, v->id, stamp);
+  for (int r = 0; v->kind == EINI_S_ACCESS && v->row != NULL && r < q->g->tensor[v->id].rank; r++) {
+    for (int i = 0; i < v->row[r].n; i++) eini_use(q, u, v->row[r].var[i], stamp);
+  }
+  for (int i = 0; v->kind == EINI_S_MACRO && i < v->nbind; i++) eini_use(q, u, v->bind[i], stamp);
+  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound++;
+  for (int i = 0; i < v->n; i++) eini_used(q, v->kid[i], u, stamp);
+  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound--;
+}
+
+// The free variables of a tree in the order of the scope (shell sort: few, but maybe many).
+static eini_vars eini_free_vars(eini_prog *q, const eini_syn *v) {
+  eini_vars u = {NULL, 0, 0};
+  eini_used(q, v, &u, ++q->stamp);
+  for (int64_t gap = u.n / 2; gap > 0; gap /= 2) {
+    for (int64_t i = gap; i < u.n; i++) {
+      int x = u.v[i];
+      int64_t j = i;
+      for (; j >= gap && u.v[j - gap] > x; j -= gap) u.v[j] = u.v[j - gap];
+      u.v[j] = x;
+    }
+  }
+  return u;
+}
+
+// ---- statements ----
+
+static int eini_build_leaf(eini_emit *em, const eini_syn *v);
+
+// Emits a tree over free and bound indices.
+static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev, int64_t nfree,
+                                  const int *bind, int nbind, const eini_syn *tree) {
+  eini_parser *p = &q->p;
+  memset(b, 0, sizeof *b);
+  b->q = q;
+  b->em.p = p;
+  b->em.arena = &q->g->arena;
+  b->em.leaf = eini_build_leaf;
+  b->nfree = (int)nfree;
+  b->n = (int)nfree + nbind;
+  b->var = EINI_NEW(p->arena, int, b->n);
+  b->saved = EINI_NEW(p->arena, int, b->n);
+  if (b->var == NULL || b->saved == NULL) return eini_pmem(p);
+  for (int i = 0; i < b->n; i++) {
+    b->var[i] = i < nfree ? freev[i] : bind[i - nfree];
+    b->saved[i] = q->var[b->var[i]].col;
+    q->var[b->var[i]].col = i;
+  }
+  eini_emit_tree(&b->em, tree);
+  return p->st;
+}
+
+static void eini_build_leave(eini_build *b) {
+  for (int i = b->n - 1; i >= 0; i--) b->q->var[b->var[i]].col = b->saved[i];
+}
+
+static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
+  for (int r = 0; r < m->rows; r++) {
+    m->offset[r] = row[r].offset;
+    for (int i = 0; i < row[r].n; i++) {
+      m->coef[(int64_t)r * m->cols + q->var[row[r].var[i]].col] = row[r].coef[i];
+    }
+  }
+}
+
+// Appends the statement; left NULL: the free indices in order.
+static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold, int64_t pos) {
+  eini_prog *q = b->q;
+  ein_graph *g = q->g;
+  int64_t cells = g->tensor[out].rank, c;
+  for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
+  if (eini_mul_overflow(cells, b->n, &c) || (q->cells += c) > EINI_CELLS_MAX) {
+    return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
+  }
+  eini_stmt *s;
+  if (eini_graph_add_stmt(g, out, b->n, (int)b->nop, b->op, &s) != EIN_OK) return eini_pmem(&q->p);
+  s->nfree = b->nfree;
+  s->fold = fold;
+  s->pos = pos;
+  s->expr = b->em.e;
+  for (int i = 0; i < b->n; i++) {
+    const eini_var *x = &q->var[b->var[i]];
+    const eini_sym *name = &q->p.name[x->sym];
+    s->index[i].extent = x->extent;
+    s->index[i].name = eini_strndup(&g->arena, name->s, name->n);
+    if (s->index[i].name == NULL) return eini_pmem(&q->p);
+    if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
+  }
+  if (left != NULL) eini_fill_map(q, &s->out_map, left);
+  for (int64_t k = 0; k < b->nop; k++) eini_fill_map(q, &s->proj[k], b->row[k]);
+  ein_status st = eini_stmt_finish(g, s, q->p.diag);
+  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(&q->p);
+  if (st != EIN_OK) q->p.st = st;
+  if (st != EIN_OK && q->p.status == EIN_OK) q->p.status = st;
+  return st;
+}
+
+// Everything that decides the value of a temporary, bound indices by position.
+static const int64_t *eini_build_key(const eini_build *b, int fold, int64_t *n) {
+  const eini_prog *q = b->q;
+  int64_t size = 4 + b->n + 7 * b->em.e.n + b->em.e.nlist, at = 0;
+  for (int64_t k = 0; k < b->nop; k++) {
+    size++;
+    for (int r = 0; r < q->g->tensor[b->op[k]].rank; r++) size += 2 + 2 * b->row[k][r].n;
+  }
+  int64_t *key = EINI_NEW(q->p.arena, int64_t, size);
+  if (key == NULL) return NULL;
+  key[at++] = fold;
+  key[at++] = b->nfree;
+  key[at++] = b->n;
+  key[at++] = b->nop;
+  for (int i = 0; i < b->n; i++) key[at++] = i < b->nfree ? b->var[i] : q->var[b->var[i]].extent;
+  for (int64_t k = 0; k < b->nop; k++) {
+    key[at++] = b->op[k];
+    for (int r = 0; r < q->g->tensor[b->op[k]].rank; r++) {
+      const eini_row *w = &b->row[k][r];
+      key[at++] = w->offset;
+      key[at++] = w->n;
+      for (int i = 0; i < w->n; i++) {
+        key[at++] = q->var[w->var[i]].col;
+        key[at++] = w->coef[i];
+      }
+    }
+  }
+  for (int64_t i = 0; i < b->em.e.n; i++) {
+    const eini_node *v = &b->em.e.node[i];
+    key[at++] = v->op;
+    key[at++] = v->dtype + 256 * v->exact;
+    for (int k = 0; k < 3; k++) key[at++] = v->arg[k];
+    key[at++] = v->ival;
+    memcpy(&key[at++], &v->re, sizeof v->re);
+  }
+  for (int64_t i = 0; i < b->em.e.nlist; i++) key[at++] = b->em.e.list[i];
+  *n = size;
+  return key;
+}
+
+// A fresh temporary, named after the tensor being defined.
+static ein_status eini_fresh_name(eini_prog *q, char *name, size_t size) {
+  const eini_sym *s = &q->p.name[q->line[q->cur].sym];
+  snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
+  return EIN_OK;
+}
+
+// An access to tensor at its free indices.
+static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, int64_t pos) {
+  eini_parser *p = &q->p;
+  eini_syn *v = eini_syn_new(p, EINI_S_ACCESS, pos);
+  if (v == NULL) return NULL;
+  v->id = tensor;
+  v->row = EINI_NEW(p->arena, eini_row, u->n);
+  int64_t *one = EINI_NEW(p->arena, int64_t, 1);
+  if (v->row == NULL || one == NULL) {
+    eini_pmem(p);
+    return NULL;
+  }
+  *one = 1;
+  for (int64_t i = 0; i < u->n; i++) {
+    v->row[i].n = 1;
+    v->row[i].var = &u->v[i];
+    v->row[i].coef = one;
+    v->row[i].pos = pos;
+  }
+  return v;
+}
+
+// Stores fold over bind of tree in a temporary over the indices in scope that it uses.
+static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *tree, int fold,
+                           const int *bind, int nbind, int64_t pos) {
+  eini_parser *p = &q->p;
+  eini_vars u = eini_free_vars(q, owner);
+  eini_build b;
+  int64_t nkey = 0;
+  int tensor = -1;
+  if (p->st != EIN_OK) return NULL;
+  if (eini_build_tree(q, &b, u.v, u.n, bind, nbind, tree) == EIN_OK) {
+    const int64_t *key = eini_build_key(&b, fold, &nkey);
+    eini_shared *s = EINI_NEW(p->arena, eini_shared, 1);
+    if (key == NULL || s == NULL) {
+      eini_pmem(p);
+      return NULL;
+    }
+    uint64_t h = eini_hash(key, (size_t)nkey * sizeof *key, 0) & (uint64_t)(q->nshare - 1);
+    for (const eini_shared *x = q->share[h]; x != NULL && tensor < 0; x = x->next) {
+      if (x->nkey == nkey && memcmp(x->key, key, (size_t)nkey * sizeof *key) == 0) tensor = x->tensor;
+    }
+    if (tensor < 0) {
+      char name[96];
+      eini_fresh_name(q, name, sizeof name);
+      if (eini_graph_add_tensor(q->g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE, (int)u.n,
+                                NULL, &tensor) != EIN_OK) {
+        eini_pmem(p);
+        return NULL;
+      }
+      int64_t *shape = EINI_NEW(&q->g->arena, int64_t, u.n);
+      if (shape == NULL) eini_pmem(p);
+      for (int64_t i = 0; i < u.n && shape != NULL; i++) shape[i] = q->var[u.v[i]].extent;
+      q->g->tensor[tensor].shape = shape;
+      if (p->st == EIN_OK && eini_build_stmt(&b, tensor, NULL, fold, pos) == EIN_OK) {
+        eini_tensor_fix_dtype(&q->g->tensor[tensor]);
+      }
+      s->key = key;
+      s->nkey = nkey;
+      s->tensor = tensor;
+      s->next = q->share[h];
+      q->share[h] = s;
+    }
+  }
+  eini_build_leave(&b);
+  return p->st == EIN_OK ? eini_temp_access(q, tensor, &u, pos) : NULL;
+}
+
+// ---- leaves ----
+
+// The tensor an access with an edge rule reads, and its rows there.
+static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **rows) {
+  eini_parser *p = &q->p;
+  int rank = q->g->tensor[v->id].rank, tensor = v->id;
+  eini_padded *d = EINI_NEW(p->arena, eini_padded, 1);
+  eini_row *moved = EINI_NEW(p->arena, eini_row, rank);
+  if (d != NULL) d->low = EINI_NEW(p->arena, int64_t, rank);
+  if (d != NULL) d->high = EINI_NEW(p->arena, int64_t, rank);
+  if (d == NULL || moved == NULL || d->low == NULL || d->high == NULL) {
+    eini_pmem(p);
+    return -1;
+  }
+  for (int r = 0; r < rank; r++) {
+    int64_t lo, hi, n = q->g->tensor[v->id].shape[r];
+    int empty = 0;
+    moved[r] = v->row[r];
+    for (int i = 0; i < v->row[r].n; i++) empty |= q->var[v->row[r].var[i]].extent == 0;
+    if (empty) continue;
+    if (eini_row_range(q, &v->row[r], &lo, &hi) != EIN_OK) return -1;
+    if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4) {
+      eini_perr(p, EIN_ERR_TOO_LARGE, v->row[r].pos, v->row[r].len, NULL, "the padding is too large");
+      return -1;
+    }
+    d->low[r] = lo < 0 ? -lo : 0;
+    d->high[r] = hi >= n ? hi - n + 1 : 0;
+    moved[r].offset += d->low[r];
+  }
+  *rows = moved;
+  size_t bytes = (size_t)rank * sizeof *d->low;
+  for (const eini_padded *x = q->padded; x != NULL; x = x->next) {
+    if (x->from == v->id && x->edge == v->edge && memcmp(&x->fill, &v->re, sizeof v->re) == 0 &&
+        memcmp(x->low, d->low, bytes) == 0 && memcmp(x->high, d->high, bytes) == 0) {
+      return x->to;
+    }
+  }
+  for (int r = 0; r < rank; r++) {
+    char name[96];
+    if (d->low[r] == 0 && d->high[r] == 0) continue;
+    eini_fresh_name(q, name, sizeof name);
+    ein_status st = eini_pad_axis(q->g, p->diag, &tensor, r, v->edge, v->re, d->low[r], d->high[r],
+                                  name, v->row[r].pos);
+    if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
+    if (st != EIN_OK) {
+      p->st = st;
+      if (p->status == EIN_OK) p->status = st;
+      return -1;
+    }
+  }
+  d->from = v->id;
+  d->to = tensor;
+  d->edge = v->edge;
+  d->fill = v->re;
+  d->next = q->padded;
+  q->padded = d;
+  return tensor;
+}
+
+static int eini_build_access(eini_build *b, const eini_syn *v) {
+  eini_prog *q = b->q;
+  const eini_row *rows = v->row;
+  int tensor = v->id;
+  if (v->edge != EINI_EDGE_NONE && q->g->tensor[tensor].rank > 0) {
+    tensor = eini_padded_access(q, v, &rows);
+    if (tensor < 0) return -1;
+  }
+  int k = eini_operand(b, tensor, rows);
+  if (k < 0) return -1;
+  int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
+  ein_dtype t = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE;
+  if (id < 0 || t == EIN_NONE) return id;
+  id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
+  if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+// A tree of two (y NULL: one) resolved children.
+static eini_syn *eini_mk(eini_prog *q, int kind, eini_syn *x, eini_syn *y, int inv) {
+  if (x == NULL) return NULL;
+  eini_syn *v = eini_syn_of(&q->p, kind, x->pos, x, y);
+  if (v != NULL && y != NULL) v->inv[1] = (unsigned char)inv;
+  return v;
+}
+
+static eini_syn *eini_mk_call(eini_prog *q, const char *name, eini_syn *x) {
+  eini_syn *v = eini_mk(q, EINI_S_CALL, x, NULL, 0);
+  if (v != NULL) v->sym = eini_intern(&q->p, name, (int64_t)strlen(name));
+  return v;
+}
+
+static eini_syn *eini_mk_fold(eini_prog *q, int fold, const eini_syn *macro, eini_syn *x) {
+  eini_syn *v = eini_mk(q, EINI_S_REDUCE, x, NULL, 0);
+  if (v == NULL) return NULL;
+  v->op = fold;
+  v->bind = macro->bind;
+  v->nbind = macro->nbind;
+  return v;
+}
+
+static eini_syn *eini_mk_num(eini_prog *q, double x, int64_t n, int64_t pos) {
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_NUM, pos);
+  if (v == NULL) return NULL;
+  v->re = x;
+  v->ival = n;
+  v->exact = n != 0;
+  return v;
+}
+
+static eini_syn *eini_stored(eini_prog *q, eini_syn *x) {
+  if (x == NULL || (x->kind == EINI_S_ACCESS && x->edge == EINI_EDGE_NONE)) return x;
+  return eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
+}
+
+// Rule 10: the macro as a tree over temporaries.
+static eini_syn *eini_expand_macro(eini_prog *q, const eini_syn *v) {
+  eini_syn *x = eini_stored(q, v->kid[0]), *d, *s;
+  if (x == NULL) return NULL;
+  if (v->op < 2) {
+    d = eini_mk(q, EINI_S_SUM, x, eini_mk_fold(q, EINI_MAX, v, x), 1);
+    if (v->op == 0) {
+      d = eini_stored(q, eini_mk_call(q, "exp", d));
+      return eini_mk(q, EINI_S_TERM, d, eini_mk_fold(q, EINI_SUM, v, d), 1);
+    }
+    d = eini_stored(q, d);
+    s = eini_mk_call(q, "log", eini_mk_fold(q, EINI_SUM, v, eini_mk_call(q, "exp", d)));
+    return eini_mk(q, EINI_S_SUM, d, s, 1);
+  }
+  int ln = v->op == 2, n = ln ? 3 : 2;
+  eini_syn *eps = v->n > n ? v->kid[n] : eini_mk_num(q, ln ? 1e-5 : 1e-6, 0, v->pos);
+  if (ln) {
+    s = eini_mk_call(q, "sqrt", eini_mk(q, EINI_S_SUM, eini_mk_fold(q, EINI_VAR, v, x), eps, 0));
+    d = eini_mk(q, EINI_S_SUM, x, eini_mk_fold(q, EINI_MEAN, v, x), 1);
+    d = eini_mk(q, EINI_S_TERM, eini_mk(q, EINI_S_TERM, d, s, 1), v->kid[1], 0);
+    return eini_mk(q, EINI_S_SUM, d, v->kid[2], 0);
+  }
+  s = eini_mk_fold(q, EINI_MEAN, v, eini_mk(q, EINI_S_POW, x, eini_mk_num(q, 2, 2, v->pos), 0));
+  s = eini_mk_call(q, "rsqrt", eini_mk(q, EINI_S_SUM, s, eps, 0));
+  return eini_mk(q, EINI_S_TERM, eini_mk(q, EINI_S_TERM, x, s, 0), v->kid[1], 0);
+}
+
+static int eini_build_size(eini_build *b, const eini_syn *v) {
+  eini_prog *q = b->q;
+  int64_t n = v->id >= 0 ? q->var[v->id].extent : v->ival;
+  if (v->id >= 0 && v->ival >= 0 && v->ival != n) {
+    eini_perr(&q->p, EIN_ERR_NAME, v->pos, v->len, "rename the index",
+              "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
+              (long long)v->ival, (long long)n);
+    return -1;
+  }
+  int id = eini_expr_int(b->em.arena, &b->em.e, v->pos, n);
+  if (id < 0) eini_pmem(&q->p);
+  return id;
+}
+
+static const eini_syn *eini_reduce_body(eini_prog *q, const eini_syn *v);
+
+static int eini_build_leaf(eini_emit *em, const eini_syn *v) {
+  eini_build *b = (eini_build *)(void *)em;
+  eini_prog *q = b->q;
+  eini_syn *x;
+  switch (v->kind) {
+    case EINI_S_INDEX: return eini_emit_op(em, EINI_OP_INDEX, v->pos, q->var[v->id].col, 0);
+    case EINI_S_PARAM: return eini_emit_op(em, EINI_OP_PARAM, v->pos, v->id, 0);
+    case EINI_S_SIZE: return eini_build_size(b, v);
+    case EINI_S_ACCESS: return eini_build_access(b, v);
+    case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
+    case EINI_S_MACRO:
+      x = eini_expand_macro(q, v);
+      return x == NULL ? -1 : eini_emit_tree(em, x);
+    default: break;
+  }
+  if (v->kind != EINI_S_REDUCE) {
+    eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
+    return -1;
+  }
+  x = eini_temp(q, v, eini_reduce_body(q, v), v->op, v->bind, v->nbind, v->pos);
+  int id = x == NULL ? -1 : eini_build_access(b, x);
+  return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
+}
+
+// What a reduction folds: norm sums |x|^2.
+static const eini_syn *eini_reduce_body(eini_prog *q, const eini_syn *v) {
+  if (!v->exact) return v->kid[0];
+  eini_syn *x = eini_mk_call(q, "abs", v->kid[0]);
+  return eini_mk(q, EINI_S_POW, x, eini_mk_num(q, 2, 2, v->pos), 0);
+}
 // ================================================================================================
 // >>path  contraction order of n operands
 // Takes an index network; gives a pairwise order and its cost. Never worse than left to right.
 // ================================================================================================
 // A candidate order is a binary tree in static-single-assignment form: operands are nodes 0..n-1,
-// step i makes node n+i from two smaller nodes. The parts:
+// step i makes node n+i from two smaller nodes. The parts, in three sections:
 //   walk    cost of a tree: every label is walked from its operands to where it is summed
-//   greedy  pair with the smallest size(ab) - size(a) - size(b) first, optionally perturbed
-//   exact   dynamic programming over all subsets (up to 14 operands, outer products included)
-//   cdp     dynamic programming over connected subsets below a cost cap (up to 64 operands)
-//   work    bitset form of a tree: simulated annealing by subtree rotations, and exact
-//           reconfiguration of small windows
-//   search  the strategies, and decomposition of networks too large for `work` as a whole
+//   linear  the format of the result, to and from trees
+//   greedy  pairs by size(ab) - size(a) - size(b), optionally perturbed
+//   tables  dynamic programming: over all subsets (up to 14 operands, outer products included),
+//           over intervals of an arrangement, over connected subsets (up to 64 operands)
+//   work    bitset form of a tree: simulated annealing by rotations, and exact reconfiguration of
+//           small windows
+//   find    strategies and budgets
 // Within the search extents are doubles and 0 is replaced by a tiny number, so that quotients of
-// products stay defined; the costs reported come from a final walk with the true extents.
+// products stay defined; the costs reported are those of the true extents.
 
 typedef enum eini_path_algo {
   EINI_PATH_AUTO = 0,
@@ -3638,6 +5916,9 @@ typedef struct eini_walk {
   unsigned char *summed;
   uint64_t *legs;  // optional: [nnode][words] open labels of a node
   int words;
+  double limit;    // stop when the product of a step is above it
+  int over;        // 1: stopped
+  int64_t ups;     // work done
 } eini_walk;
 
 static ein_status eini_walk_init(eini_walk *w, eini_arena *arena, const eini_net *net, int nnode) {
@@ -3645,6 +5926,7 @@ static ein_status eini_walk_init(eini_walk *w, eini_arena *arena, const eini_net
   memset(w, 0, sizeof *w);
   w->n = n;
   w->nnode = nnode;
+  w->limit = HUGE_VAL;
   w->lstart = EINI_NEW(arena, int, net->nlabel + 2);
   w->lterm = EINI_NEW(arena, int, net->start[n]);
   w->out = EINI_NEW(arena, unsigned char, net->nlabel);
@@ -3682,6 +5964,8 @@ static int eini_walk_up(eini_walk *w, int x, int l, double e) {
   if (w->stamp[p] == l) return 1;
   w->stamp[p] = l;
   w->prod[p] *= e;
+  w->ups++;
+  if (w->prod[p] > w->limit) w->over = 1;
   return 0;
 }
 
@@ -3699,7 +5983,7 @@ static void eini_walk_label(eini_walk *w, int l, double e) {
   }
   for (i++; i < end; i++) {
     int a = w->lterm[i];
-    for (;;) {
+    while (!w->over) {
       if (a < top) {
         int met = eini_walk_up(w, a, l, e);
         a = w->parent[a];
@@ -3712,10 +5996,10 @@ static void eini_walk_label(eini_walk *w, int l, double e) {
     }
   }
   if (!w->out[l]) {
-    w->summed[top] = 1;
+    w->summed[top] = !w->over;
     return;
   }
-  for (; top != root; top = w->parent[top]) eini_walk_up(w, top, l, e);
+  for (; top != root && !w->over; top = w->parent[top]) eini_walk_up(w, top, l, e);
   w->size[root] *= e;
   if (w->legs != NULL) {
     w->legs[(size_t)root * (size_t)w->words + (size_t)(l >> 6)] |= (uint64_t)1 << (l & 63);
@@ -3744,7 +6028,9 @@ static void eini_walk_tree(eini_walk *w, const eini_net *net, const double *ext,
       w->size[t] *= ext != NULL ? ext[l] : (double)net->extent[l];
     }
   }
-  for (int l = 0; l < net->nlabel; l++) {
+  w->over = 0;
+  w->ups = 0;
+  for (int l = 0; l < net->nlabel && !w->over; l++) {
     eini_walk_label(w, l, ext != NULL ? ext[l] : (double)net->extent[l]);
   }
 }
@@ -3933,10 +6219,10 @@ static eini_candidate eini_heap_pop(eini_heap *h) {
   return top;
 }
 
-typedef struct eini_shared {  // what a node shares with the node in hand
+typedef struct eini_in_hand {  // what a node shares with the node in hand
   double all, summed;         // extents of the shared labels, and of those no other node has
   int stamp, nlabel;
-} eini_shared;
+} eini_in_hand;
 
 typedef struct eini_gnode {
   double open, full;  // elements without and with labels that no other node has
@@ -3950,7 +6236,7 @@ typedef struct eini_greedy {
   const double *ext;
   int nnode;
   eini_gnode *node;
-  eini_shared *shared;
+  eini_in_hand *shared;
   int *pool, *spare;  // label lists; live lists never outgrow half of it
   int used, cap;
   int *count;          // [nlabel] nodes alive that have the label, and the output
@@ -3972,7 +6258,7 @@ static ein_status eini_greedy_init(eini_greedy *g, eini_search *s, const eini_wa
   g->ext = ext;
   g->cap = 2 * total + 2;
   g->node = EINI_NEW(s->arena, eini_gnode, 2 * n);
-  g->shared = EINI_NEW(s->arena, eini_shared, 2 * n);
+  g->shared = EINI_NEW(s->arena, eini_in_hand, 2 * n);
   g->pool = EINI_NEW(s->arena, int, g->cap);
   g->spare = EINI_NEW(s->arena, int, g->cap);
   g->count = EINI_NEW(s->arena, int, net->nlabel);
@@ -4024,7 +6310,7 @@ static void eini_greedy_reset(eini_greedy *g) {
 // Gray and Kourtis (Hyper-optimized tensor network contraction, Quantum 5, 410, 2021).
 static double eini_greedy_key(eini_greedy *g, int a, int b) {
   const eini_gnode *x = &g->node[a], *y = &g->node[b];
-  const eini_shared *s = &g->shared[b];
+  const eini_in_hand *s = &g->shared[b];
   if (s->nlabel == x->len && s->nlabel == y->len) return -HUGE_VAL;
   double size = eini_clamp(x->open / s->all * (y->open / s->summed));
   if (g->temperature <= 0) return size - g->weight * (x->full + y->full);
@@ -4047,7 +6333,7 @@ static ein_status eini_greedy_pairs(eini_greedy *g, int a, int after) {
       }
       if (b == a) continue;
       seen++;
-      eini_shared *s = &g->shared[b];
+      eini_in_hand *s = &g->shared[b];
       if (s->stamp != a) {
         s->stamp = a;
         s->all = s->summed = 1;
@@ -4059,7 +6345,7 @@ static ein_status eini_greedy_pairs(eini_greedy *g, int a, int after) {
       s->nlabel++;
     }
   }
-  eini_spend(g->s, 10 * nfound + 10);
+  eini_spend(g->s, 50 * nfound + 20);
   for (int i = 0; i < nfound; i++) {
     int b = g->found[i];
     if (after && b < a) continue;
@@ -4124,7 +6410,7 @@ static void eini_greedy_merge(eini_greedy *g, int a, int b, eini_pair *kid) {
   z->open = z->full = eini_clamp(z->open);
   z->len = g->used - z->at;
   z->alive = 1;
-  eini_spend(g->s, 60 + 4 * (x->len + y->len));
+  eini_spend(g->s, 120 + 5 * (x->len + y->len));
 }
 
 // One greedy run; fills the tree.
@@ -4154,7 +6440,12 @@ static ein_status eini_greedy_run(eini_greedy *g, double temperature, double wei
   return EIN_OK;
 }
 
-// ---- tables: dynamic programming ----
+// ================================================================================================
+// >>pathtree  improvement of contraction trees
+// Dynamic programming on small problems; annealing and reconfiguration of a tree in bitset form.
+// ================================================================================================
+
+// ---- tables ----
 
 // A small problem. For a set S of its terms let U(S) be the product of the extents of all labels
 // of S, and C(S) that of the labels that occur nowhere else (1 for a single term: its own labels
@@ -4447,6 +6738,7 @@ static eini_group *eini_cdp_group(eini_cdp *c, uint64_t set) {
   }
   int64_t at = eini_cdp_slot(c, set);
   if (c->slot[at] != 0) return &c->group[c->slot[at] - 1];
+  if (c->n == c->cap) eini_spend(c->s, 30 * c->cap);
   void *p = eini_grow(arena, c->group, c->n, &c->cap, sizeof *c->group);
   if (p == NULL) return NULL;
   c->group = (eini_group *)p;
@@ -4570,8 +6862,10 @@ typedef struct eini_work {  // a tree open for changes; its nodes are in no part
   int n, root, words;
   eini_wnode *node;
   uint64_t *legs, *spare;  // open labels of a node; [words]
-  eini_pair *best, *sorted, *pairs;
+  eini_pair *best, *pairs;
   eini_score score;  // of `best`
+  int fresh;         // 1: there is no best yet
+  int shuffle;       // 1: windows at random, not along the dearest nodes
   int *tmp;          // [2n]
   eini_mini small;  // the window in hand, its labels, and the way back
   int *label, *map;
@@ -4591,14 +6885,13 @@ static ein_status eini_work_init(eini_work *w, eini_search *s, eini_arena *arena
   w->node = EINI_NEW(arena, eini_wnode, 2 * n);
   w->legs = EINI_NEW(arena, uint64_t, (int64_t)w->words * 2 * n);
   w->best = EINI_NEW(arena, eini_pair, n);
-  w->sorted = EINI_NEW(arena, eini_pair, n);
   w->pairs = EINI_NEW(arena, eini_pair, n);
   w->tmp = EINI_NEW(arena, int, 2 * n);
   w->label = EINI_NEW(arena, int, net->nlabel);
   w->map = EINI_NEW(arena, int, net->nlabel);
   w->sub = EINI_NEW(arena, eini_subset, EINI_SPAN * EINI_SPAN);
-  if (w->node == NULL || w->legs == NULL || w->best == NULL || w->sorted == NULL ||
-      w->pairs == NULL || w->tmp == NULL || w->label == NULL || w->map == NULL || w->sub == NULL) {
+  if (w->node == NULL || w->legs == NULL || w->best == NULL || w->pairs == NULL ||
+      w->tmp == NULL || w->label == NULL || w->map == NULL || w->sub == NULL) {
     return EIN_ERR_NO_MEMORY;
   }
   int room = n < EINI_SPAN ? n : EINI_SPAN;
@@ -4626,7 +6919,8 @@ static void eini_work_keep(eini_work *w) {
   }
   eini_spend(w->s, 4 * n);
   eini_score score = eini_goal_score(w->s->goal, flops, largest, moved);
-  if (!eini_score_less(score, w->score)) return;
+  if (!w->fresh && !eini_score_less(score, w->score)) return;
+  w->fresh = 0;
   w->score = score;
   for (int x = n; x < 2 * n - 1; x++) memcpy(w->pairs[x - n], w->node[x].kid, sizeof(eini_pair));
   eini_tree_sort(n, w->root, w->pairs, w->best, w->tmp);
@@ -4646,7 +6940,7 @@ static void eini_work_load(eini_work *w, eini_pair *kid) {
     d->kid[1] = kid[x - n][1];
   }
   w->root = 2 * n - 2;
-  eini_spend(w->s, 20 * n);
+  eini_spend(w->s, (20 + w->words) * n + 2 * w->walk.ups);
 }
 
 // A rotation: x = (a, b) below v = (x, c) becomes x = (a, c) below v = (x, b).
@@ -4726,7 +7020,7 @@ static int eini_anneal_sweep(eini_work *w, const double *limit, int moves) {
     }
     if (after <= before * most) eini_turn_apply(w, &t);
   }
-  return eini_spend(w->s, (int64_t)moves * (40 + 4 * w->words));
+  return eini_spend(w->s, (int64_t)moves * (40 + 8 * w->words));
 }
 
 static int eini_anneal(eini_work *w, double from, double to, int rounds, int moves) {
@@ -4760,6 +7054,14 @@ static int eini_window_open(const eini_work *w, int v, int k, int *leaf, int *in
       if (leaf[i] >= w->n && (at < 0 || w->node[leaf[i]].flops > w->node[leaf[at]].flops)) at = i;
     }
     if (at < 0) break;
+    if (w->shuffle) {
+      int from = eini_random_below(&w->s->rng, n);
+      for (int i = 0; i < n; i++) {
+        if (leaf[(from + i) % n] < w->n) continue;
+        at = (from + i) % n;
+        break;
+      }
+    }
     int x = leaf[at], a = w->node[x].kid[0], b = w->node[x].kid[1];
     if (at > 0) turn += eini_common(w, b, leaf[at - 1]) - eini_common(w, a, leaf[at - 1]);
     if (at + 1 < n) turn += eini_common(w, a, leaf[at + 1]) - eini_common(w, b, leaf[at + 1]);
@@ -4812,8 +7114,40 @@ static double eini_window_cost(const eini_work *w, const int *inner, int k) {
   return cost;
 }
 
+// The inner nodes of a window, v first and parents before children, have new children: bring the
+// rest up to date. Up: unions of labels. Down: what a node has is open if its sibling has it too,
+// or if it is open at the parent.
+static void eini_window_refresh(eini_work *w, const int *inner, int k) {
+  int words = w->words;
+  for (int i = k - 2; i > 0; i--) {
+    const int *c = w->node[inner[i]].kid;
+    uint64_t *x = eini_legs(w, inner[i]), *a = eini_legs(w, c[0]), *b = eini_legs(w, c[1]);
+    for (int j = 0; j < words; j++) x[j] = a[j] | b[j];
+  }
+  for (int i = 0; i < k - 1; i++) {
+    eini_wnode *d = &w->node[inner[i]];
+    const uint64_t *x = eini_legs(w, inner[i]);
+    uint64_t *a = eini_legs(w, d->kid[0]), *b = eini_legs(w, d->kid[1]);
+    uint64_t summed = 0;
+    double size = 1, all = 1;
+    for (int j = 0; j < words; j++) {
+      if (d->kid[0] >= w->n) a[j] &= b[j] | x[j];
+      if (d->kid[1] >= w->n) b[j] &= a[j] | x[j];
+      summed |= (a[j] | b[j]) & ~x[j];
+      for (uint64_t m = a[j] | b[j]; m != 0; m &= m - 1) {
+        double e = w->ext[64 * j + eini_lowest_bit(m)];
+        all *= e;
+        if (x[j] & m & (~m + 1)) size *= e;
+      }
+    }
+    d->size = size;
+    d->flops = all * (summed != 0 ? 2 : 1);
+    w->node[d->kid[0]].parent = w->node[d->kid[1]].parent = inner[i];
+  }
+}
+
 // Solve the window of up to k nodes below v: all its trees, or with `span` those of intervals of
-// its line. 1: improved. Only the shape of the tree is changed; eini_work_sync does the rest.
+// its line. 1: improved.
 static int eini_window(eini_work *w, int v, int k, int span) {
   int leaf[EINI_SPAN], inner[EINI_SPAN];
   eini_pair kid[EINI_SPAN];
@@ -4831,41 +7165,34 @@ static int eini_window(eini_work *w, int v, int k, int span) {
       w->node[inner[k - 2 - i]].kid[j] = c < k ? leaf[c] : inner[2 * k - 2 - c];
     }
   }
+  eini_window_refresh(w, inner, k);
   return 1;
 }
 
-static void eini_work_sync(eini_work *w) {
-  int n = w->n;
-  for (int x = n; x < 2 * n - 1; x++) memcpy(w->pairs[x - n], w->node[x].kid, sizeof(eini_pair));
-  eini_tree_sort(n, w->root, w->pairs, w->sorted, w->tmp);
-  eini_work_load(w, w->sorted);
-}
-
-// Reconfigure windows everywhere until nothing improves. 1: the budget is used up.
+// Reconfigure windows until nothing improves: all of them, or with `span` a sample, since windows
+// by intervals are large and overlap. 1: the budget is used up.
 static int eini_windows(eini_work *w, int k, int span) {
-  int n = w->n;
-  int x = n + eini_random_below(&w->s->rng, n - 1);
-  for (int quiet = 0; quiet < n - 1 && !eini_spend(w->s, 50); quiet++) {
-    if (eini_window(w, x, k, span)) {
-      eini_work_sync(w);
-      quiet = 0;
-    }
-    x = x > n ? x - 1 : 2 * n - 2;
+  int n = w->n, x = w->root, enough = span ? 16 + 4 * n / k : n - 1;
+  for (int quiet = 0; quiet < enough && !eini_spend(w->s, 50); quiet++) {
+    if (eini_window(w, x, k, span)) quiet = 0;
+    x = span ? n + eini_random_below(&w->s->rng, n - 1) : x > n ? x - 1 : 2 * n - 2;
   }
   eini_work_keep(w);
   return w->s->left < 0;
 }
 
-// ---- search ----
+// ================================================================================================
+// >>pathfind  strategies and budgets
+// Invariant: the best tree is only ever replaced by a better one; left to right is a candidate.
+// ================================================================================================
 
 typedef struct eini_plan {  // the best tree so far, and room for others
   eini_search s;
   eini_walk walk;
   eini_greedy greedy;
   double *ext;   // extents, 0 replaced
-  double *cost;  // [2n-1] flops of the nodes of `kid`, up to the factor 2
   eini_pair *kid, *trial, *spare;
-  int *tmp, *owner;  // [2n]
+  int *tmp;  // [2n]
   eini_score best;
   double flops, largest, moved;
   int zeros;  // extents that are 0
@@ -4873,8 +7200,7 @@ typedef struct eini_plan {  // the best tree so far, and room for others
   int proved;
 } eini_plan;
 
-#define EINI_WHOLE 20000  // operands times words of labels that are worked on as a whole
-#define EINI_PART 64      // operands of a part otherwise
+#define EINI_WORK_MAX 400000  // operands times words of labels: the largest bitset form
 
 static ein_status eini_plan_init(eini_plan *p, eini_arena *scratch, const eini_net *net,
                                  const eini_path_opts *o) {
@@ -4892,9 +7218,9 @@ static ein_status eini_plan_init(eini_plan *p, eini_arena *scratch, const eini_n
   } else if (o->seconds > 0 && o->steps <= 0) {
     p->s.left = o->seconds < 1e6 ? (int64_t)(o->seconds * 1e9) : (int64_t)1000000000 * 1000000;
   } else if (o->steps <= 0) {
-    // About 0.1 ms for an operand; more for those who ask for more.
+    // Below 0.1 ms for an operand; more for those who ask for more.
     int64_t each = o->algo == EINI_PATH_AUTO ? 100000 : 1000000;
-    p->s.left = each * n;
+    p->s.left = each * (n < 4000 ? n : 4000);
     if (o->algo == EINI_PATH_OPTIMAL || o->algo == EINI_PATH_DP) p->s.left += 2000000000;
   }
   EINI_TRY(eini_walk_init(&p->walk, scratch, net, 2 * n - 1));
@@ -4919,9 +7245,12 @@ static ein_status eini_plan_init(eini_plan *p, eini_arena *scratch, const eini_n
 static int eini_plan_offer(eini_plan *p, const char *method) {
   double f, l, m;
   int n = p->s.net->nterm;
+  int bounded = p->method != NULL && p->s.goal == EINI_GOAL_FLOPS && p->zeros == 0;
+  p->walk.limit = bounded ? p->best.first : HUGE_VAL;  // products only grow: do not finish
   eini_walk_tree(&p->walk, p->s.net, p->ext, p->trial);
+  eini_spend(&p->s, 10 * n + 2 * p->walk.ups);
+  if (p->walk.over) return 0;
   eini_walk_costs(&p->walk, p->trial, &f, &l, &m);
-  eini_spend(&p->s, 20 * n);
   eini_score score = eini_goal_score(p->s.goal, f, l, m);
   if (p->method != NULL && !eini_score_less(score, p->best)) return 0;
   eini_pair *t = p->kid;
@@ -4932,7 +7261,6 @@ static int eini_plan_offer(eini_plan *p, const char *method) {
   p->largest = l;
   p->moved = m;
   p->method = method;
-  if (p->cost != NULL) memcpy(p->cost, p->walk.prod, (size_t)(2 * n - 1) * sizeof(double));
   return 1;
 }
 
@@ -4991,189 +7319,60 @@ static int eini_work_round(eini_work *w, double effort) {
   double cost = 80.0 * rounds * n * (1 + w->words / 8.0), most = 0.6 * eini_left(w->s) / cost;
   if (effort > most) effort = most;
   if (effort >= 0.25 && eini_anneal(w, 0.1, 2, rounds, (int)(effort * n) + 1)) return 1;
-  if (eini_windows(w, 8, 0) || n <= 8) return w->s->left < 0;
-  return eini_windows(w, EINI_SPAN < 16 + n / 4 ? EINI_SPAN : 16 + n / 4, 1);
+  int k = EINI_SPAN < 16 + n / 4 ? EINI_SPAN : 16 + n / 4;
+  if (n > 8 && eini_windows(w, k, 1)) return 1;
+  return eini_windows(w, 8, 0);
 }
 
-// Anneal, and restart from random greedy trees, in turn, for a share of the budget; 0: one round
-// from the best tree.
-static ein_status eini_plan_whole(eini_plan *p, double share) {
+// In turn: anneal, try other windows on the best tree, restart from a random greedy tree; for so
+// many work steps. The first round improves the best tree, and is always done.
+static ein_status eini_plan_whole(eini_plan *p, double steps) {
   eini_work w;
   int n = p->s.net->nterm;
-  double effort = 2, stop = share > 0 ? eini_left(&p->s) * (1 - share) : HUGE_VAL;
+  double effort = 2, stop = eini_left(&p->s) - steps;
   EINI_TRY(eini_work_init(&w, &p->s, p->s.arena, p->s.net, p->ext));
   for (int round = 0, over = 0; round == 0 || (!over && eini_left(&p->s) > stop); round++) {
-    int anneal = round % 2;
-    w.score.first = w.score.second = HUGE_VAL;
-    if (round > 0 && !anneal) EINI_TRY(eini_plan_greedy(p, 1));
-    eini_work_load(&w, round == 0 || anneal ? p->kid : p->trial);
+    int anneal = round % 3 == 1, restart = round % 3 == 0 && round > 0;
+    w.fresh = 1;
+    w.shuffle = round % 3 == 2;
+    if (restart) EINI_TRY(eini_plan_greedy(p, 1));
+    eini_work_load(&w, restart ? p->trial : p->kid);
     eini_work_keep(&w);
     over = eini_work_round(&w, anneal ? effort : 0);
     if (anneal) effort *= 1.4;
     memcpy(p->trial, w.best, (size_t)(n - 1) * sizeof(eini_pair));
-    eini_plan_offer(p, anneal ? "annealing" : "random greedy, reconfigured");
-  }
-  return EIN_OK;
-}
-
-// The network of the subtree below a node: open the dearest nodes, k leaves at most.
-// leaf and inner as in eini_window_open.
-static int eini_part_open(eini_plan *p, int v, int k, int *leaf, int *inner) {
-  int n = p->s.net->nterm, count = 1;
-  leaf[0] = v;
-  while (count < k) {
-    int at = -1;
-    for (int i = 0; i < count; i++) {
-      if (leaf[i] >= n && (at < 0 || p->cost[leaf[i]] > p->cost[leaf[at]])) at = i;
-    }
-    if (at < 0) break;
-    int x = leaf[at];
-    inner[count - 1] = x;
-    leaf[at] = p->kid[x - n][0];
-    leaf[count++] = p->kid[x - n][1];
-  }
-  for (int x = 0; x < 2 * n - 1; x++) p->owner[x] = -1;
-  for (int i = 0; i < count; i++) p->owner[leaf[i]] = i;
-  for (int x = 2 * n - 2; x >= n; x--) {
-    if (p->owner[x] < 0) continue;
-    p->owner[p->kid[x - n][0]] = p->owner[p->kid[x - n][1]] = p->owner[x];
-  }
-  return count;
-}
-
-typedef struct eini_part {
-  eini_net net;
-  int64_t *extent;
-  int *start, *labels, *pair;  // pair: part and label, before sorting by part
-  double *ext;
-} eini_part;
-
-static ein_status eini_part_build(eini_part *q, eini_plan *p, eini_arena *arena, const int *leaf,
-                                  int k) {
-  const eini_net *net = p->s.net;
-  int npair = 0, nlabel = 0, total = net->start[net->nterm];
-  q->start = EINI_NEW(arena, int, k + 3);
-  q->labels = EINI_NEW(arena, int, total + net->nlabel);
-  q->pair = EINI_NEW(arena, int, 2 * ((int64_t)total + net->nlabel));
-  q->ext = EINI_NEW(arena, double, net->nlabel);
-  q->extent = EINI_NEW(arena, int64_t, net->nlabel);
-  if (q->start == NULL || q->labels == NULL || q->pair == NULL || q->ext == NULL ||
-      q->extent == NULL) {
-    return EIN_ERR_NO_MEMORY;
-  }
-  for (int l = 0; l < net->nlabel; l++) {
-    int first = npair, out = p->walk.out[l];
-    for (int i = p->walk.lstart[l]; i < p->walk.lstart[l + 1]; i++) {
-      int f = p->owner[p->walk.lterm[i]], j = first;
-      if (f < 0) out = 1;
-      while (j < npair && q->pair[2 * j] != f) j++;
-      if (f < 0 || j < npair) continue;
-      q->pair[2 * npair] = f;
-      q->pair[2 * npair++ + 1] = nlabel;
-    }
-    // A label that occurs in one subtree only has been summed there.
-    int inside = npair == first + 1 && !out && leaf[q->pair[2 * first]] >= net->nterm;
-    if (npair == first || inside) {
-      npair = first;
-      continue;
-    }
-    if (out) {
-      q->pair[2 * npair] = k;
-      q->pair[2 * npair++ + 1] = nlabel;
-    }
-    q->ext[nlabel] = p->ext[l];
-    q->extent[nlabel++] = net->extent[l];
-  }
-  for (int i = 0; i < npair; i++) q->start[q->pair[2 * i] + 2]++;
-  for (int t = 0; t <= k; t++) q->start[t + 2] += q->start[t + 1];
-  for (int i = 0; i < npair; i++) q->labels[q->start[q->pair[2 * i] + 1]++] = q->pair[2 * i + 1];
-  q->net.nterm = k;
-  q->net.nlabel = nlabel;
-  q->net.extent = q->extent;
-  q->net.start = q->start;
-  q->net.labels = q->labels;
-  return EIN_OK;
-}
-
-// Work on the part of the best tree below node v.
-static ein_status eini_part_run(eini_plan *p, eini_arena *arena, int v, int k) {
-  eini_part q;
-  eini_work w;
-  int leaf[EINI_PART], inner[EINI_PART], n = p->s.net->nterm;
-  eini_pair kid[EINI_PART];
-  k = eini_part_open(p, v, k, leaf, inner);
-  eini_spend(&p->s, 4 * (int64_t)p->s.net->start[n] + 20000);
-  if (k < 3) return EIN_OK;
-  EINI_TRY(eini_part_build(&q, p, arena, leaf, k));
-  EINI_TRY(eini_work_init(&w, &p->s, arena, &q.net, q.ext));
-  // The tree as it is: number the opened nodes from the last down.
-  for (int i = 0; i < 2 * n - 1; i++) p->tmp[i] = -1;
-  for (int i = 0; i < k; i++) p->tmp[leaf[i]] = i;
-  for (int i = 0; i < k - 1; i++) p->tmp[inner[i]] = 2 * k - 2 - i;
-  for (int i = 0; i < k - 1; i++) {
-    for (int j = 0; j < 2; j++) kid[i][j] = p->tmp[p->kid[inner[k - 2 - i] - n][j]];
-  }
-  w.score.first = w.score.second = HUGE_VAL;
-  eini_work_load(&w, kid);
-  eini_work_keep(&w);
-  if (!eini_work_round(&w, 0)) eini_work_round(&w, 4);
-  memcpy(p->trial, p->kid, (size_t)(n - 1) * sizeof(eini_pair));
-  for (int i = 0; i < k - 1; i++) {
-    for (int j = 0; j < 2; j++) {
-      int c = w.best[i][j];
-      p->trial[inner[k - 2 - i] - n][j] = c < k ? leaf[c] : inner[2 * k - 2 - c];
-    }
-  }
-  eini_tree_sort(n, 2 * n - 2, p->trial, p->spare, p->tmp);
-  memcpy(p->trial, p->spare, (size_t)(n - 1) * sizeof(eini_pair));
-  eini_plan_offer(p, "reconfigured parts");
-  return EIN_OK;
-}
-
-static ein_status eini_plan_parts(eini_plan *p) {
-  int n = p->s.net->nterm, v = 2 * n - 2;
-  p->cost = EINI_NEW(p->s.arena, double, 2 * n);
-  p->owner = EINI_NEW(p->s.arena, int, 2 * n);
-  if (p->cost == NULL || p->owner == NULL) return EIN_ERR_NO_MEMORY;
-  eini_walk_tree(&p->walk, p->s.net, p->ext, p->kid);
-  memcpy(p->cost, p->walk.prod, (size_t)(2 * n - 1) * sizeof(double));
-  while (!eini_spend(&p->s, 1000)) {
-    eini_arena arena;
-    eini_arena_init(&arena, &p->s.arena->al);
-    ein_status status = eini_part_run(p, &arena, v, EINI_PART);
-    eini_arena_free(&arena);
-    EINI_TRY(status);
-    v = n + eini_random_below(&p->s.rng, n - 1);
+    eini_plan_offer(p, anneal ? "annealing" : "reconfigured greedy");
   }
   return EIN_OK;
 }
 
 static ein_status eini_plan_run(eini_plan *p, eini_path_algo algo) {
   int n = p->s.net->nterm;
-  int whole = (int64_t)n * ((p->s.net->nlabel + 63) / 64) <= EINI_WHOLE;
-  eini_plan_naive(p);
-  if (algo == EINI_PATH_NAIVE) return EIN_OK;
   int exact = algo == EINI_PATH_AUTO || algo == EINI_PATH_OPTIMAL;
-  if (exact && n <= 7) return eini_plan_exact(p);
+  int dp = algo == EINI_PATH_DP || algo == EINI_PATH_OPTIMAL || (exact && n <= 32);
+  if (algo == EINI_PATH_NAIVE || (exact && n <= 7)) {
+    eini_plan_naive(p);
+    return exact ? eini_plan_exact(p) : EIN_OK;
+  }
   EINI_TRY(eini_greedy_init(&p->greedy, &p->s, &p->walk, p->ext));
   EINI_TRY(eini_plan_greedy(p, 0));
   eini_plan_offer(p, "greedy");
-  if (algo == EINI_PATH_GREEDY || eini_spend(&p->s, 0)) return EIN_OK;
-  int more = n <= 64 ? 8 : 2;
-  for (int i = 0; i < more; i++) {
+  eini_plan_naive(p);
+  if (algo == EINI_PATH_GREEDY) return EIN_OK;
+  int large = (int64_t)n * ((p->s.net->nlabel + 63) / 64) > EINI_WORK_MAX;
+  for (int i = n <= 64 ? 8 : 2; (large || i > 0) && !eini_spend(&p->s, 0); i--) {
     EINI_TRY(eini_plan_greedy(p, 1));
     eini_plan_offer(p, "random greedy");
   }
+  if (large) return EIN_OK;
+  double left = eini_left(&p->s), some = n < 12 ? 0 : 50000.0 * n;
   if (exact && n <= EINI_EXACT_MAX) {
-    if (n > 11) EINI_TRY(eini_plan_whole(p, 0));
+    if (n > 10) EINI_TRY(eini_plan_whole(p, 0));
     return eini_plan_exact(p);
   }
-  if (!whole) return eini_plan_parts(p);
-  int dp = algo == EINI_PATH_DP || algo == EINI_PATH_OPTIMAL ||
-           (algo == EINI_PATH_AUTO && n <= 32);
-  EINI_TRY(eini_plan_whole(p, !dp ? 1 : algo == EINI_PATH_AUTO ? 0.5 : 0.1));
+  EINI_TRY(eini_plan_whole(p, !dp ? left : some < left / 2 ? some : left / 2));
   if (dp && n <= EINI_CDP_MAX) EINI_TRY(eini_plan_cdp(p));
-  return p->proved ? EIN_OK : eini_plan_whole(p, 1);
+  return p->proved || !dp ? EIN_OK : eini_plan_whole(p, HUGE_VAL);
 }
 
 static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
@@ -5190,6 +7389,7 @@ static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
   path->largest = p.largest;
   path->moved = p.moved;
   if (p.zeros > 0) {
+    p.walk.limit = HUGE_VAL;
     eini_walk_tree(&p.walk, net, NULL, p.kid);
     eini_walk_costs(&p.walk, p.kid, &path->flops, &path->largest, &path->moved);
   }
@@ -5264,7 +7464,7 @@ static int eini_value_append(eini_split *sp, eini_expr *e, const eini_value *v, 
 }
 
 // The labels of a statement: the output's in the order of its axes, then the reduced ones.
-static ein_status eini_emit_labels(eini_split *sp, const eini_value *out, int nval,
+static ein_status eini_stmt_labels(eini_split *sp, const eini_value *out, int nval,
                                    const eini_value *const *val, int **list, int *n, int *nfree) {
   int64_t room = out->nlabel;
   for (int i = 0; i < nval; i++) room += val[i]->nlabel;
@@ -5310,11 +7510,11 @@ static void eini_map_columns(const eini_split *sp, const eini_value *v, const ei
 }
 
 // Adds the statement out = fold over the labels out lacks of join(values).
-static ein_status eini_emit(eini_split *sp, const eini_value *out, int nval,
+static ein_status eini_emit_stmt(eini_split *sp, const eini_value *out, int nval,
                             const eini_value *const *val, ein_rest rest) {
   ein_graph *g = sp->g;
   int *ids, n, nfree;
-  EINI_TRY(eini_emit_labels(sp, out, nval, val, &ids, &n, &nfree));
+  EINI_TRY(eini_stmt_labels(sp, out, nval, val, &ids, &n, &nfree));
   int nop = 0;
   for (int i = 0; i < nval; i++) nop += val[i]->nop;
   int *ops = EINI_NEW(&g->arena, int, nop);
@@ -5396,7 +7596,7 @@ static ein_status eini_prereduce(eini_split *sp, int *uses, eini_value *v, int *
   eini_value t;
   EINI_TRY(eini_temp_value(sp, n, kept, &t));
   const eini_value *one = v;
-  EINI_TRY(eini_emit(sp, &t, 1, &one, EIN_REST_ERROR));
+  EINI_TRY(eini_emit_stmt(sp, &t, 1, &one, EIN_REST_ERROR));
   for (int c = 0; c < v->nlabel; c++) uses[v->label[c]]--;
   for (int c = 0; c < t.nlabel; c++) uses[t.label[c]]++;
   *v = t;
@@ -5434,18 +7634,20 @@ static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
                                    const eini_value *out, const eini_path *path, ein_rest rest) {
   eini_arena *a = &sp->g->arena;
   int *uses = EINI_NEW(a, int, sp->nlabel), *kept = EINI_NEW(a, int, sp->nlabel);
-  const eini_value **pair = EINI_NEW(a, const eini_value *, nval + 1);
-  if (uses == NULL || kept == NULL || pair == NULL) return EIN_ERR_NO_MEMORY;
+  int *list = EINI_NEW(a, int, nval);  // values still there, in the order positions count them
+  const eini_value *pair[2];
+  if (uses == NULL || kept == NULL || list == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < nval; k++) {
     for (int c = 0; c < val[k].nlabel; c++) uses[val[k].label[c]]++;
+    list[k] = k;
   }
   for (int c = 0; c < out->nlabel; c++) uses[out->label[c]]++;
   for (int i = 0; i < path->nstep; i++) {
     int p = path->step[i][0], q = path->step[i][1], last = nval <= 2;
-    eini_value x = val[p], y;
+    eini_value x = val[list[p]], y;
     memset(&y, 0, sizeof y);
     if (q >= 0) {
-      y = val[q];
+      y = val[list[q]];
       EINI_TRY(eini_prereduce(sp, uses, &x, kept));
       EINI_TRY(eini_prereduce(sp, uses, &y, kept));
     }
@@ -5458,16 +7660,18 @@ static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
       EINI_TRY(eini_temp_value(sp, n, kept, &t));
       target = &t;
     }
-    EINI_TRY(eini_emit(sp, target, q >= 0 ? 2 : 1, pair, last ? rest : EIN_REST_ERROR));
+    EINI_TRY(eini_emit_stmt(sp, target, q >= 0 ? 2 : 1, pair, last ? rest : EIN_REST_ERROR));
     if (last) break;
     for (int c = 0; c < x.nlabel; c++) uses[x.label[c]]--;
     for (int c = 0; c < y.nlabel; c++) uses[y.label[c]]--;
     for (int c = 0; c < t.nlabel; c++) uses[t.label[c]]++;
     // Positions as in opt_einsum: both are removed, the result goes to the end.
-    memmove(val + q, val + q + 1, (size_t)(nval - q - 1) * sizeof *val);
-    memmove(val + p, val + p + 1, (size_t)(nval - p - 2) * sizeof *val);
+    int room = list[p];
+    memmove(list + q, list + q + 1, (size_t)(nval - q - 1) * sizeof *list);
+    memmove(list + p, list + p + 1, (size_t)(nval - p - 2) * sizeof *list);
     nval--;
-    val[nval - 1] = t;
+    list[nval - 1] = room;
+    val[room] = t;
   }
   return EIN_OK;
 }
@@ -6225,70 +8429,54 @@ typedef enum eini_contract_path { EINI_BLOCK, EINI_STREAM, EINI_SMALL } eini_con
 #define EINI_TILE_10x2(X, T, V) \
   EINI_TILE_8x2(X, T, V) X(T, V, 8, 0) X(T, V, 8, 1) X(T, V, 9, 0) X(T, V, 9, 1)
 
-// Rows, columns and bytes of a tile's vectors: R, C, B for reals of 4 and 8 bytes, then for the
-// real and imaginary planes of complex numbers.
+// A tile has R4 x C4 vectors of B4 bytes for reals of 4 bytes, R8 x C8 of B8 for 8 bytes, and for
+// complex numbers RC x CC of BC in each plane.
 #define EINI_TILE__(r, c) EINI_TILE_##r##x##c
 #define EINI_TILE_(r, c) EINI_TILE__(r, c)
 #if defined(__AVX512F__)
+#define EINI_VECTOR 64
+#define EINI_RS 8
 #define EINI_R4 10
-#define EINI_C4 2
-#define EINI_B4 64
 #define EINI_R8 10
-#define EINI_C8 2
-#define EINI_B8 64
 #define EINI_RC 4
-#define EINI_CC 2
-#define EINI_BC 64
-#define EINI_W4 16
-#define EINI_W8 8
 #elif defined(__AVX__) && defined(__clang__)
+#define EINI_VECTOR 32
 #define EINI_R4 6
-#define EINI_C4 2
-#define EINI_B4 32
 #define EINI_R8 2
-#define EINI_C8 2
-#define EINI_B8 128
 #define EINI_RC 2
-#define EINI_CC 1
-#define EINI_BC 64
-#define EINI_W4 8
-#define EINI_W8 4
-#elif defined(__AVX__)
-#define EINI_R4 4
-#define EINI_C4 2
-#define EINI_B4 32
-#define EINI_R8 4
-#define EINI_C8 2
-#define EINI_B8 32
-#define EINI_RC 2
-#define EINI_CC 2
-#define EINI_BC 32
-#define EINI_W4 8
-#define EINI_W8 4
-#elif defined(__clang__) && !defined(__aarch64__)
-#define EINI_R4 4
-#define EINI_C4 2
-#define EINI_B4 16
-#define EINI_R8 2
-#define EINI_C8 1
-#define EINI_B8 128
-#define EINI_RC 2
-#define EINI_CC 1
-#define EINI_BC 64
-#define EINI_W4 4
-#define EINI_W8 4
 #else
+#if defined(__AVX__)
+#define EINI_VECTOR 32
+#else
+#define EINI_VECTOR 16
+#endif
 #define EINI_R4 4
-#define EINI_C4 2
-#define EINI_B4 16
+#if defined(__clang__) && !defined(__aarch64__)
+#define EINI_R8 2
+#else
 #define EINI_R8 4
-#define EINI_C8 2
-#define EINI_B8 16
+#endif
 #define EINI_RC 2
+#endif
+#if !defined(EINI_RS)
+#define EINI_RS 4  // rows of a tile that is not packed
+#endif
+#define EINI_C4 2
+#define EINI_B4 EINI_VECTOR
+#if EINI_R8 == 2  // clang: long vectors
+#if EINI_VECTOR == 32
+#define EINI_C8 2
+#else
+#define EINI_C8 1
+#endif
+#define EINI_B8 128
+#define EINI_CC 1
+#define EINI_BC 64
+#else
+#define EINI_C8 2
+#define EINI_B8 EINI_VECTOR
 #define EINI_CC 2
-#define EINI_BC 16
-#define EINI_W4 4
-#define EINI_W8 2
+#define EINI_BC EINI_VECTOR
 #endif
 
 #define EINI_POINTS 1024          // points per call of fill_fn and emit_fn; block of a streamed vector
@@ -6328,6 +8516,7 @@ typedef struct eini_small {
 // kernel2: the same for complex planes, a[p,re/im,i] * b[p,re/im,j]
 // pack:    dst[p,i] = src[row[i] + k[p]], elements of n T; n == 2: dst[p,re/im,i], imag * sign
 // dot:     sum += sign * the sum of a[i] * x[i], in lanes
+// small2:  out[m,n] = sum over k of p[m,k] * q[k,n], complex, by dot products
 // axpy:    y[i] += a[0][i]*x[0] + .. + a[3][i]*x[3], in this order; x[1] and x[3] times sign
 #define EINI_KERNELS(name, T, R, C, V, VC)                                                        \
   static void eini_kernel_##name(int64_t kc, const void *ap, const void *bp, void *op,            \
@@ -6438,59 +8627,6 @@ typedef struct eini_small {
         memcpy(y, s, sizeof s);                                                                   \
       }                                                                                           \
     }                                                                                             \
-  }
-
-#define EINI_TILE_8x1(X, T, V) \
-  EINI_TILE_2x1(X, T, V) X(T, V, 2, 0) X(T, V, 3, 0) X(T, V, 4, 0) X(T, V, 5, 0) \
-  X(T, V, 6, 0) X(T, V, 7, 0)
-#define EINI_FMA_IN_PLACE(T, V, i, c) acc##i##c[j] += a[i * pm] * b[j];
-#define EINI_STORE_IN_PLACE(T, V, i, c) o[i * om + j * on] = acc##i##c[j];
-// out[m,n] = sum over k of p[m,k] * q[k,n], no packing: 8 x W and 1 x W tiles; the last columns
-// overlap those before. Narrow outputs by dot products; complex numbers by small2.
-#define EINI_SMALL_KERNELS(name, T, W)                                                            \
-  static void eini_small_##name(const eini_small *s, const void *pp, const void *qp, void *op,    \
-                                void *tmp) {                                                      \
-    const T *p = (const T *)pp, *q = (const T *)qp;                                               \
-    T *out = (T *)op;                                                                             \
-    const int64_t m = s->m, n = s->n, kn = s->k, pm = s->pm, pk = s->pk, om = s->om, on = s->on;  \
-    int64_t qk = s->qk, qn = s->qn;                                                               \
-    if (qn != 1 && m >= 4 && n >= (W)) { /* q[k,n], once for all rows */                          \
-      T *t = (T *)tmp;                                                                            \
-      for (int64_t j = 0; j < n; j++) {                                                           \
-        for (int64_t k = 0; k < kn; k++) t[k * n + j] = q[k * qk + j * qn];                       \
-      }                                                                                           \
-      q = t, qk = n, qn = 1;                                                                      \
-    }                                                                                             \
-    for (int64_t i = 0; i < m && (n < (W) || qn != 1); i++) {                                     \
-      for (int64_t j = 0; j < n; j++) {                                                           \
-        const T *a = p + i * pm, *b = q + j * qn;                                                 \
-        T sum = 0;                                                                                \
-        for (int64_t k = 0; k < kn; k++) sum += a[k * pk] * b[k * qk];                            \
-        out[i * om + j * on] = sum;                                                               \
-      }                                                                                           \
-    }                                                                                             \
-    const int64_t tiles = n < (W) || qn != 1 ? 0 : (n + (W) - 1) / (W);                           \
-    for (int64_t i = 0, rows; i < m; i += rows) {                                                 \
-      rows = m - i >= 8 ? 8 : 1;                                                                  \
-      for (int64_t t = 0; t < tiles; t++) {                                                       \
-        const int64_t n0 = t == tiles - 1 ? n - (W) : t * (W);                                    \
-        const T *EINI_RESTRICT a = p + i * pm, *EINI_RESTRICT b = q + n0;                         \
-        T *o = out + i * om + n0 * on;                                                            \
-        EINI_TILE_8x1(EINI_ACC, T, W)                                                             \
-        for (int j = 0; j < (W); j++) { EINI_TILE_8x1(EINI_ZERO, T, W) }                          \
-        if (rows == 8) {                                                                          \
-          for (int64_t k = 0; k < kn; k++, a += pk, b += qk) {                                    \
-            for (int j = 0; j < (W); j++) { EINI_TILE_8x1(EINI_FMA_IN_PLACE, T, W) }              \
-          }                                                                                       \
-          for (int j = 0; j < (W); j++) { EINI_TILE_8x1(EINI_STORE_IN_PLACE, T, W) }              \
-        } else {                                                                                  \
-          for (int64_t k = 0; k < kn; k++, a += pk, b += qk) {                                    \
-            for (int j = 0; j < (W); j++) acc00[j] += a[0] * b[j];                                \
-          }                                                                                       \
-          for (int j = 0; j < (W); j++) o[j * on] = acc00[j];                                     \
-        }                                                                                         \
-      }                                                                                           \
-    }                                                                                             \
   }                                                                                               \
   EINI_UNUSED static void eini_small2_##name(const eini_small *s, const void *pp, const void *qp, \
                                              void *op, void *tmp) {                               \
@@ -6511,18 +8647,85 @@ typedef struct eini_small {
       }                                                                                           \
     }                                                                                             \
   }
+
+#define EINI_TILE_4x1(X, T, V) EINI_TILE_2x1(X, T, V) X(T, V, 2, 0) X(T, V, 3, 0)
+#define EINI_TILE_8x1(X, T, V) \
+  EINI_TILE_4x1(X, T, V) X(T, V, 4, 0) X(T, V, 5, 0) X(T, V, 6, 0) X(T, V, 7, 0)
+#define EINI_FMA_IN_PLACE(T, V, i, c) acc##i##c[j] += a[i * pm] * b[(c) * (V) + j];
+#define EINI_STORE_IN_PLACE(T, V, i, c) out[i * om + (c) * (V) + j] = acc##i##c[j];
+// out[m,n] = sum over k of p[m,k] * q[k,n] without packing, strides in elements.
+// rows:  R or 1 rows, C * W columns that are next to each other in q and out
+// small: tiles of rows; the last rows and columns overlap those before. Narrow ones by dot products
+#define EINI_SMALL_KERNELS(name, T, R, C, W)                                                      \
+  static void eini_rows_##name(const eini_small *s, int64_t rows, const T *EINI_RESTRICT a,       \
+                               const T *EINI_RESTRICT b, int64_t qk, T *out, int64_t om) {        \
+    const int64_t pm = s->pm, pk = s->pk;                                                         \
+    if (rows == (R)) {                                                                            \
+      EINI_TILE_(R, C)(EINI_ACC, T, W)                                                            \
+      for (int j = 0; j < (W); j++) { EINI_TILE_(R, C)(EINI_ZERO, T, W) }                         \
+      for (int64_t k = s->k; k > 0; k--, a += pk, b += qk) {                                      \
+        for (int j = 0; j < (W); j++) { EINI_TILE_(R, C)(EINI_FMA_IN_PLACE, T, W) }               \
+      }                                                                                           \
+      for (int j = 0; j < (W); j++) { EINI_TILE_(R, C)(EINI_STORE_IN_PLACE, T, W) }               \
+    } else {                                                                                      \
+      T acc[(C) * (W)];                                                                           \
+      for (int j = 0; j < (C) * (W); j++) acc[j] = 0;                                             \
+      for (int64_t k = s->k; k > 0; k--, a += pk, b += qk) {                                      \
+        for (int j = 0; j < (C) * (W); j++) acc[j] += a[0] * b[j];                                \
+      }                                                                                           \
+      for (int j = 0; j < (C) * (W); j++) out[j] = acc[j];                                        \
+    }                                                                                             \
+  }                                                                                               \
+  static void eini_small_##name(const eini_small *s, const void *pp, const void *qp, void *op,    \
+                                void *tmp) {                                                      \
+    const int64_t wide = (C) * (W);                                                               \
+    const T *p = (const T *)pp, *q = (const T *)qp;                                               \
+    T *out = (T *)op, *t = (T *)tmp, part[(R) * (C) * (W)];                                            \
+    const int64_t m = s->m, n = s->n, kn = s->k, om = s->om, on = s->on, rows = m < (R) ? 1 : (R);\
+    int64_t qk = s->qk;                                                                           \
+    const int dots = n < wide || (s->qn != 1 && m < 4);                                           \
+    for (int64_t i = 0; i < m && dots; i++) {                                                     \
+      for (int64_t j = 0; j < n; j++) {                                                           \
+        const T *a = p + i * s->pm, *b = q + j * s->qn;                                           \
+        T sum = 0;                                                                                \
+        for (int64_t k = 0; k < kn; k++, a += s->pk, b += qk) sum += a[0] * b[0];                 \
+        out[i * om + j * on] = sum;                                                               \
+      }                                                                                           \
+    }                                                                                             \
+    for (int64_t j = 0; j < n && s->qn != 1 && !dots; j++) { /* q[k,n], once for all rows */      \
+      for (int64_t k = 0; k < kn; k++) t[k * n + j] = q[k * qk + j * s->qn];                      \
+    }                                                                                             \
+    if (s->qn != 1) q = t, qk = n;                                                                \
+    for (int64_t i = 0; i < m && !dots; i += rows) {                                              \
+      const int64_t i0 = i < m - rows ? i : m - rows;                                             \
+      for (int64_t j = 0; j < n; j += wide) {                                                     \
+        const int64_t j0 = j < n - wide ? j : n - wide;                                           \
+        T *o = out + i0 * om + j0 * on;                                                           \
+        eini_rows_##name(s, rows, p + i0 * s->pm, q + j0, qk, on == 1 ? o : part,                 \
+                         on == 1 ? om : wide);                                                    \
+        for (int64_t l = 0; l < rows * wide && on != 1; l++) {                                    \
+          o[l / wide * om + l % wide * on] = part[l];                                             \
+        }                                                                                         \
+      }                                                                                           \
+    }                                                                                             \
+  }
+
 EINI_KERNELS(f32, float, EINI_R4, EINI_C4, EINI_B4 / 4, EINI_BC / 4)
-EINI_SMALL_KERNELS(f32, float, EINI_W4)
-EINI_SMALL_KERNELS(f32_narrow, float, 4)
+EINI_SMALL_KERNELS(f32_4, float, 4, 1, 4)
+EINI_SMALL_KERNELS(f32_v, float, 8, 1, EINI_VECTOR / 4)
+EINI_SMALL_KERNELS(f32_2v, float, EINI_RS, 2, EINI_VECTOR / 4)
 EINI_KERNELS(f64, double, EINI_R8, EINI_C8, EINI_B8 / 8, EINI_BC / 8)
-EINI_SMALL_KERNELS(f64, double, EINI_W8)
-EINI_SMALL_KERNELS(f64_narrow, double, 4)
+EINI_SMALL_KERNELS(f64_4, double, 4, 1, 4)
+EINI_SMALL_KERNELS(f64_v, double, 8, 1, EINI_VECTOR / 8)
+EINI_SMALL_KERNELS(f64_2v, double, EINI_RS, 2, EINI_VECTOR / 8)
 EINI_KERNELS(i32, uint32_t, EINI_R4, EINI_C4, EINI_B4 / 4, EINI_BC / 4)
-EINI_SMALL_KERNELS(i32, uint32_t, EINI_W4)
-EINI_SMALL_KERNELS(i32_narrow, uint32_t, 4)
+EINI_SMALL_KERNELS(i32_4, uint32_t, 4, 1, 4)
+EINI_SMALL_KERNELS(i32_v, uint32_t, 8, 1, EINI_VECTOR / 4)
+EINI_SMALL_KERNELS(i32_2v, uint32_t, EINI_RS, 2, EINI_VECTOR / 4)
 EINI_KERNELS(i64, uint64_t, EINI_R8, EINI_C8, EINI_B8 / 8, EINI_BC / 8)
-EINI_SMALL_KERNELS(i64, uint64_t, EINI_W8)
-EINI_SMALL_KERNELS(i64_narrow, uint64_t, 4)
+EINI_SMALL_KERNELS(i64_4, uint64_t, 4, 1, 4)
+EINI_SMALL_KERNELS(i64_v, uint64_t, 8, 1, EINI_VECTOR / 8)
+EINI_SMALL_KERNELS(i64_2v, uint64_t, EINI_RS, 2, EINI_VECTOR / 8)
 #undef EINI_KERNELS
 #undef EINI_SMALL_KERNELS
 #undef EINI_FMA_IN_PLACE
@@ -6547,26 +8750,33 @@ typedef struct eini_ckern {
                int n, int sign, void *dst);
   void (*dot)(int64_t n, const void *a, const void *x, int sign, void *sum);
   void (*axpy)(int64_t n, const void *const *a, const void *x, int sign, void *y);
-  int wide;  // columns from which small is better than narrow
-  void (*small)(const eini_small *s, const void *p, const void *q, void *out, void *tmp);
-  void (*narrow)(const eini_small *s, const void *p, const void *q, void *out, void *tmp);
+  // For few columns, at least a vector, at least two vectors.
+  void (*small[3])(const eini_small *s, const void *p, const void *q, void *out, void *tmp);
 } eini_ckern;
 
 // kc from the panel of Q, mc and nc from kc; mc and nc are multiples of the tile.
-#define EINI_KC(z, nr) (EINI_PANEL_BYTES / ((z) * (nr)) > 512 ? 512 : EINI_PANEL_BYTES / ((z) * (nr)))
+#define EINI_KC(z, nr) \
+  (EINI_PANEL_BYTES / ((z) * (nr)) > 512 ? 512 : EINI_PANEL_BYTES / ((z) * (nr)))
 #define EINI_FIT(bytes, z, w, nr) ((bytes) / ((z) * EINI_KC(z, nr)) / (w) * (w))
-#define EINI_CKERN(name, kern, small, s, pl, mr, nr)                                           \
+#define EINI_CKERN(name, kern, s, pl, mr, nr, small0, small1, small2)                     \
   {s, pl, mr, nr, EINI_KC((s) * (pl), nr), EINI_FIT(EINI_BLOCK_BYTES, (s) * (pl), mr, nr), \
-   EINI_FIT(EINI_WIDE_BYTES, (s) * (pl), nr, nr), kern##_##name, eini_pack_##name,      \
-   eini_dot_##name, eini_axpy_##name, (pl) == 1 ? (s) == 4 ? EINI_W4 : EINI_W8 : 0, small##_##name, \
-   small##_##name##_narrow}
+   EINI_FIT(EINI_WIDE_BYTES, (s) * (pl), nr, nr), kern##_##name, eini_pack_##name,        \
+   eini_dot_##name, eini_axpy_##name, {small0, small1, small2}}
+#define EINI_CKERN1(name, s, mr, nr)                                                      \
+  EINI_CKERN(name, eini_kernel, s, 1, mr, nr, eini_small_##name##_4, eini_small_##name##_v, \
+             eini_small_##name##_2v)
+#define EINI_CKERN2(name, s, nr)                                                          \
+  EINI_CKERN(name, eini_kernel2, s, 2, EINI_RC, nr, eini_small2_##name, eini_small2_##name, \
+             eini_small2_##name)
 static const eini_ckern eini_ckerns[6] = {
-    EINI_CKERN(i32, eini_kernel, eini_small, 4, 1, EINI_R4, EINI_C4 * (EINI_B4 / 4)),
-    EINI_CKERN(i64, eini_kernel, eini_small, 8, 1, EINI_R8, EINI_C8 * (EINI_B8 / 8)),
-    EINI_CKERN(f32, eini_kernel, eini_small, 4, 1, EINI_R4, EINI_C4 * (EINI_B4 / 4)),
-    EINI_CKERN(f64, eini_kernel, eini_small, 8, 1, EINI_R8, EINI_C8 * (EINI_B8 / 8)),
-    EINI_CKERN(f32, eini_kernel2, eini_small2, 4, 2, EINI_RC, EINI_CC * (EINI_BC / 4)),
-    EINI_CKERN(f64, eini_kernel2, eini_small2, 8, 2, EINI_RC, EINI_CC * (EINI_BC / 8))};
+    EINI_CKERN1(i32, 4, EINI_R4, EINI_C4 * (EINI_B4 / 4)),
+    EINI_CKERN1(i64, 8, EINI_R8, EINI_C8 * (EINI_B8 / 8)),
+    EINI_CKERN1(f32, 4, EINI_R4, EINI_C4 * (EINI_B4 / 4)),
+    EINI_CKERN1(f64, 8, EINI_R8, EINI_C8 * (EINI_B8 / 8)),
+    EINI_CKERN2(f32, 4, EINI_CC * (EINI_BC / 4)),
+    EINI_CKERN2(f64, 8, EINI_CC * (EINI_BC / 8))};
+#undef EINI_CKERN1
+#undef EINI_CKERN2
 #undef EINI_CKERN
 #undef EINI_FIT
 #undef EINI_KC
@@ -6607,7 +8817,6 @@ typedef struct eini_cjob {
   int64_t mn, nn, kn;                 // extents
   int64_t kc, mc, nc, msum, unit;     // blocks; unit: bytes of an element
   int keep;                           // 1: sums stay in `sums` between blocks of k
-  int npart;                          // pointers that batch moves: p, q, extras
   char *out;                          // base pointers at the current batch
   const char **at;
   char *a, *b, *tile, *sums, *val;
@@ -6637,10 +8846,12 @@ static void eini_cjob_sides(eini_cjob *j, const eini_contract *c) {
   j->on = c->swap ? c->out_m : c->out_n;
   j->xm = c->swap ? c->extra_n : c->extra_m;
   j->xn = c->swap ? c->extra_m : c->extra_n;
+}
+
+static void eini_cjob_extents(eini_cjob *j) {
   j->mn = eini_axes_size(j->m);
   j->nn = eini_axes_size(j->n);
-  j->kn = eini_axes_size(&c->k);
-  j->npart = j->p->nop + j->q->nop + c->nextra;
+  j->kn = eini_axes_size(&j->c->k);
 }
 
 static int64_t eini_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
@@ -6674,14 +8885,11 @@ static size_t eini_cjob_carve(eini_cjob *j, char *base) {
   int nop = eini_max(eini_max(j->p->nop, j->q->nop), c->nextra + 1);
   int rank = eini_max(eini_max(c->batch.n, c->k.n), eini_max(c->m.n, c->n.n));
   j->idx = (int64_t *)eini_carve(base, &used, c->batch.n + rank, 8);
-  j->at = (const char **)eini_carve(base, &used, j->npart, (int64_t)sizeof(char *));
   if (c->path == EINI_SMALL) {
-    j->tile = (char *)eini_carve(base, &used, j->kn * j->nn, j->unit);
-    j->a = (char *)eini_carve(base, &used, j->mn * j->kn, j->unit);
-    j->b = (char *)eini_carve(base, &used, j->kn * j->nn, j->unit);
-    j->val = (char *)eini_carve(base, &used, j->mn * j->nn, j->unit);
+    j->val = (char *)eini_carve(base, &used, 2 * j->kn * j->nn + j->mn * (j->kn + j->nn), j->unit);
     return used;
   }
+  j->at = (const char **)eini_carve(base, &used, j->p->nop + j->q->nop + c->nextra, 8);
   eini_cjob_blocks(j);
   int64_t tile = c->path == EINI_STREAM ? j->mc : (int64_t)t->mr * t->nr;
   if (c->path == EINI_STREAM) {  // a: rows or columns fetched; b: the vector and coefficients
@@ -7020,25 +9228,12 @@ static void eini_small_copy(char *dst, int64_t d0, int64_t d1, const char *src, 
   }
 }
 
-static void eini_run_small(eini_cjob *j, const eini_small *s) {
-  int64_t z = j->unit;
-  int size = j->kern->size;
-  if (eini_aligned(j->at[0], size) && eini_aligned(j->at[1], size) && eini_aligned(j->out, size)) {
-    (s->n < j->kern->wide ? j->kern->narrow : j->kern->small)(s, j->at[0], j->at[1], j->out, j->tile);
-    return;
-  }
-  eini_small u = {s->m, s->n, s->k, s->k, 1, s->n, 1, s->n, 1, s->psign, s->qsign};
-  eini_small_copy(j->a, s->k, 1, j->at[0], s->pm, s->pk, s->m, s->k, z);
-  eini_small_copy(j->b, s->n, 1, j->at[1], s->qk, s->qn, s->k, s->n, z);
-  j->kern->narrow(&u, j->a, j->b, j->val, j->tile);
-  eini_small_copy(j->out, s->om, s->on, j->val, s->n, 1, s->m, s->n, z);
-}
-
-static void eini_small_init(const eini_cjob *j, eini_small *s) {
+// Fills what the small path needs; 0 when there is nothing to do.
+static int eini_small_init(const eini_cjob *j, eini_small *s) {
   const eini_axes *k = &j->c->k;
-  s->m = j->mn;
-  s->n = j->nn;
-  s->k = j->kn;
+  s->m = j->m->n == 0 ? 1 : j->m->extent[0];
+  s->n = j->n->n == 0 ? 1 : j->n->extent[0];
+  s->k = k->n == 0 ? 1 : k->extent[0];
   s->pm = eini_axes_only(j->m, j->p->row[0]);
   s->pk = eini_axes_only(k, j->p->k[0]);
   s->qk = eini_axes_only(k, j->q->k[0]);
@@ -7047,14 +9242,32 @@ static void eini_small_init(const eini_cjob *j, eini_small *s) {
   s->on = eini_axes_only(j->n, j->on);
   s->psign = j->p->conj ? -1 : 1;
   s->qsign = j->q->conj ? -1 : 1;
+  return s->m != 0 && s->n != 0;
+}
+
+static void eini_run_small(const eini_cjob *j, const eini_small *s, char *tmp) {
+  const eini_ckern *t = j->kern;
+  int64_t z = j->unit, vector = EINI_VECTOR / t->size;
+  int wide = s->n < vector ? 0 : s->n < 2 * vector ? 1 : 2;
+  char *a = tmp + s->k * s->n * z, *b = a + s->m * s->k * z, *out = b + s->k * s->n * z;
+  if (eini_aligned(j->at[0], t->size) && eini_aligned(j->at[1], t->size) &&
+      eini_aligned(j->out, t->size)) {
+    t->small[wide](s, j->at[0], j->at[1], j->out, tmp);
+    return;
+  }
+  eini_small u = {s->m, s->n, s->k, s->k, 1, s->n, 1, s->n, 1, s->psign, s->qsign};
+  eini_small_copy(a, s->k, 1, j->at[0], s->pm, s->pk, s->m, s->k, z);
+  eini_small_copy(b, s->n, 1, j->at[1], s->qk, s->qn, s->k, s->n, z);
+  t->small[wide](&u, a, b, out, tmp);
+  eini_small_copy(j->out, s->om, s->on, out, s->n, 1, s->m, s->n, z);
 }
 
 // The small path's limit on m*n*k, where packing starts to pay.
-#define EINI_SMALL_LIMIT 4096
+#define EINI_SMALL_LIMIT 32768
 
 static int eini_small_fits(const eini_cjob *j) {
   const eini_contract *c = j->c;
-  int64_t most = j->kern->planes == 1 ? EINI_SMALL_LIMIT : EINI_SMALL_LIMIT / 16;
+  int64_t most = j->kern->planes == 1 ? EINI_SMALL_LIMIT : EINI_SMALL_LIMIT / 64;
   return c->p.plain && c->q.plain && c->plain_out && c->m.n <= 1 &&
          c->n.n <= 1 && c->k.n <= 1 && j->mn <= most && j->nn <= most && j->kn <= most &&
          j->mn * j->nn <= most && j->mn * j->nn * j->kn <= most && j->mn * j->kn <= most &&
@@ -7091,6 +9304,7 @@ static void eini_contract_plan(eini_contract *c) {
   eini_cjob j;
   c->swap = 0;
   eini_cjob_sides(&j, c);
+  eini_cjob_extents(&j);
   c->path = EINI_BLOCK;
   c->path_rows = 1;
   if (eini_small_fits(&j)) {
@@ -7117,6 +9331,7 @@ static void eini_contract_plan(eini_contract *c) {
 static size_t eini_contract_scratch(const eini_contract *c) {
   eini_cjob j;
   eini_cjob_sides(&j, c);
+  eini_cjob_extents(&j);
   return eini_cjob_carve(&j, NULL);
 }
 
@@ -7142,33 +9357,44 @@ static int eini_batch_next(eini_cjob *j) {
   return 0;
 }
 
+static void eini_batch_first(eini_cjob *j) {
+  const eini_contract *c = j->c;
+  const char **at = j->at;
+  for (int o = 0; o < j->p->nop; o++) *at++ = j->p->base[o];
+  for (int o = 0; o < j->q->nop; o++) *at++ = j->q->base[o];
+  for (int e = 0; e < c->nextra; e++) *at++ = c->extra_base[e];
+  for (int d = 0; d < c->batch.n; d++) j->idx[d] = 0;
+  j->out = c->out;
+}
+
 // Run a planned contract, or a range of it. for batch: the path's loops over m, n, k
 static void eini_contract_run(const eini_contract *c, void *scratch) {
   eini_cjob j;
-  eini_small s;
+  if (eini_axes_size(&c->batch) == 0) return;
   eini_cjob_sides(&j, c);
-  if (j.mn == 0 || j.nn == 0 || eini_axes_size(&c->batch) == 0) return;
-  eini_cjob_carve(&j, (char *)scratch);
-  const char **at = j.at;
-  for (int o = 0; o < j.p->nop; o++) *at++ = j.p->base[o];
-  for (int o = 0; o < j.q->nop; o++) *at++ = j.q->base[o];
-  for (int e = 0; e < c->nextra; e++) *at++ = c->extra_base[e];
-  for (int d = 0; d < c->batch.n; d++) j.idx[d] = 0;
-  j.out = c->out;
   if (c->path == EINI_SMALL) {
-    eini_small_init(&j, &s);
+    eini_small s;
+    const char *at[2];
+    if (!eini_small_init(&j, &s)) return;
+    j.at = at;
+    j.idx = (int64_t *)scratch;
+    eini_batch_first(&j);
     do {
-      eini_run_small(&j, &s);
+      eini_run_small(&j, &s, (char *)scratch + eini_up(c->batch.n * 8, 64));
     } while (eini_batch_next(&j));
-  } else if (c->path == EINI_STREAM) {
-    do {
-      eini_run_stream(&j);
-    } while (eini_batch_next(&j));
-  } else {
-    do {
-      eini_run_block(&j);
-    } while (eini_batch_next(&j));
+    return;
   }
+  eini_cjob_extents(&j);
+  if (j.mn == 0 || j.nn == 0) return;
+  eini_cjob_carve(&j, (char *)scratch);
+  eini_batch_first(&j);
+  do {
+    if (c->path == EINI_STREAM) {
+      eini_run_stream(&j);
+    } else {
+      eini_run_block(&j);
+    }
+  } while (eini_batch_next(&j));
 }
 // ================================================================================================
 // >>eval  expressions in vector chunks
@@ -7180,13 +9406,16 @@ static void eini_contract_run(const eini_contract *c, void *scratch) {
 #define EINI_CHUNK 256
 #define EINI_LANES 16
 
-// d = op(a, b, c) for n values, n a multiple of EINI_LANES; d is distinct from a, b, c.
+// d = op(a, b, c) for n values, n a multiple of EINI_LANES; d is distinct from a, b, c. (restrict
+// stands on the parameters: gcc's cheap vectoriser at -O2 does not believe it on locals.)
 typedef void (*eini_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
 
 #define EINI_CHUNK_OP(name, TA, TD, expr)                                                   \
-  static void eini_c_##name(int64_t n, const void *pa, const void *pb, const void *pc, void *pd) { \
-    const TA *EINI_RESTRICT a = (const TA *)pa, *EINI_RESTRICT b = (const TA *)pb;            \
-    TD *EINI_RESTRICT d = (TD *)pd;                                                         \
+  static void eini_c_##name(int64_t n, const void *EINI_RESTRICT pa,                        \
+                            const void *EINI_RESTRICT pb, const void *EINI_RESTRICT pc,     \
+                            void *EINI_RESTRICT pd) {                                       \
+    const TA *a = (const TA *)pa, *b = (const TA *)pb;                                      \
+    TD *d = (TD *)pd;                                                                       \
     (void)pc;                                                                               \
     (void)b;                                                                                \
     for (int64_t i = 0; i < n; i += EINI_LANES) {                                           \
@@ -7214,14 +9443,14 @@ typedef void (*eini_chunk_fn)(int64_t n, const void *a, const void *b, const voi
   EINI_CHUNK_OP(eq_##s, T, uint8_t, x == EINI_Y)                                            \
   EINI_CHUNK_OP(ne_##s, T, uint8_t, x != EINI_Y)
 
-static double eini_floormod(double x, double y) {
+static double eini_remainder(double x, double y) {
   double r = fmod(x, y);
   if (r != 0.0) return (r < 0.0) != (y < 0.0) ? r + y : r;
   return y == y && x == x && y != 0.0 ? copysign(0.0, y) : r;
 }
 
 // As NumPy: the quotient that belongs to the remainder above, snapped to an integer.
-static double eini_floordiv(double x, double y) {
+static double eini_quotient(double x, double y) {
   if (y == 0.0) return x / y;
   double r = fmod(x, y), q = (x - r) / y;
   if (r != 0.0 && (r < 0.0) != (y < 0.0)) q -= 1.0;
@@ -7265,8 +9494,8 @@ EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
 // Operations of real floats; the elementary functions are in >>math. FN(f) names libm's version.
 #define EINI_CHUNK_REAL(s, T, FN)                                                           \
   EINI_CHUNK_OP(quot_##s, T, T, x / EINI_Y)                                                 \
-  EINI_CHUNK_OP(fdiv_##s, T, T, eini_floordiv((double)x, (double)EINI_Y))                   \
-  EINI_CHUNK_OP(fmod_##s, T, T, eini_floormod((double)x, (double)EINI_Y))                   \
+  EINI_CHUNK_OP(fdiv_##s, T, T, eini_quotient((double)x, (double)EINI_Y))                   \
+  EINI_CHUNK_OP(fmod_##s, T, T, eini_remainder((double)x, (double)EINI_Y))                   \
   EINI_CHUNK_OP(pow_##s, T, T, FN(pow)(x, EINI_Y))                                          \
   EINI_CHUNK_OP(sqrt_##s, T, T, FN(sqrt)(x))                                                \
   EINI_CHUNK_OP(rsqrt_##s, T, T, (T)1 / FN(sqrt)(x))                                        \
@@ -7330,10 +9559,12 @@ EINI_CHUNK_REAL(f64, double, EINI_FN_F64)
 
 // Selection by a bool: where(a, b, c).
 #define EINI_CHUNK_WHERE(s, T)                                                              \
-  static void eini_c_where_##s(int64_t n, const void *pa, const void *pb, const void *pc, void *pd) { \
-    const uint8_t *EINI_RESTRICT a = (const uint8_t *)pa;                                   \
-    const T *EINI_RESTRICT b = (const T *)pb, *EINI_RESTRICT c = (const T *)pc;             \
-    T *EINI_RESTRICT d = (T *)pd;                                                           \
+  static void eini_c_where_##s(int64_t n, const void *EINI_RESTRICT pa,                     \
+                               const void *EINI_RESTRICT pb, const void *EINI_RESTRICT pc,  \
+                               void *EINI_RESTRICT pd) {                                    \
+    const uint8_t *a = (const uint8_t *)pa;                                                 \
+    const T *b = (const T *)pb, *c = (const T *)pc;                                         \
+    T *d = (T *)pd;                                                                         \
     for (int64_t i = 0; i < n; i += EINI_LANES) {                                           \
       for (int j = 0; j < EINI_LANES; j++) d[i + j] = a[i + j] ? b[i + j] : c[i + j];       \
     }                                                                                       \
@@ -7859,7 +10090,7 @@ typedef struct eini_eval {
   char *mem;                    // nreg * EINI_REG_BYTES
 } eini_eval;
 
-static int64_t eini_pad(int64_t n) { return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES; }
+static int64_t eini_whole_lanes(int64_t n) { return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES; }
 
 // Gathers n elements of size S into d: d[j] = src[j*step] or src[table[j]], unaligned-safe.
 #define EINI_GATHER(bits)                                                                   \
@@ -7928,7 +10159,7 @@ static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
   if (ins->a < 0) {  // the value of an index
     int i = -1 - ins->a;
     int64_t *d = (int64_t *)(void *)mem, at = ev->index_at[i];
-    memset(d + n, 0, (size_t)(eini_pad(n) - n) * sizeof *d);
+    memset(d + n, 0, (size_t)(eini_whole_lanes(n) - n) * sizeof *d);
     const int64_t *table = ev->index_table == NULL ? NULL : ev->index_table[i];
     for (int64_t j = 0; j < n; j++) d[j] = at + (table != NULL ? table[j] : j * ev->index_step[i]);
     return;
@@ -7946,7 +10177,7 @@ static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
     return;
   }
   size_t wide = eini_dtypes[ins->compute].size;
-  memset(mem + (size_t)n * wide, 0, (size_t)(eini_pad(n) - n) * wide);  // lanes nobody reads
+  memset(mem + (size_t)n * wide, 0, (size_t)(eini_whole_lanes(n) - n) * wide);  // lanes nobody reads
   if (same) {
     eini_gather(size, n, src, step, table, mem);
     return;
@@ -7960,7 +10191,7 @@ static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
 // operation may write (unaliased, padded room is not needed: n is then a multiple of the lanes).
 static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
   const eini_code *code = ev->code;
-  int64_t padded = eini_pad(n);
+  int64_t padded = eini_whole_lanes(n);
   for (int i = 0; i < code->nins; i++) {
     const eini_ins *ins = &code->ins[i];
     if (ins->kind == EINI_INS_LOAD) {
@@ -8004,7 +10235,7 @@ static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int
 // Fills the registers of constants and params, once per run, n values each.
 static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_t n) {
   const eini_code *code = ev->code;
-  n = eini_pad(n);
+  n = eini_whole_lanes(n);
   for (int i = 0; i < code->nreg; i++) ev->reg[i] = ev->mem + (size_t)i * EINI_REG_BYTES;
   for (int i = 0; i < code->nfill; i++) {
     const eini_fill *f = &code->fill[i];
@@ -8026,7 +10257,7 @@ static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_
 static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const void *src, void *tmp,
                                void *tmp2) {
   ein_dtype mid = ein_dtype_compute(to);
-  int64_t padded = eini_pad(n);
+  int64_t padded = eini_whole_lanes(n);
   if (from != mid) {
     int f = eini_type_column(from), t = eini_type_column(mid);
     if (eini_cast_table[f][t] != NULL) {
@@ -8083,11 +10314,8 @@ typedef void (*eini_horizontal_fn)(int64_t n, const void *x, void *acc);
 
 // acc[i] = op(acc[i], more[i]) for states of one scalar; x is acc's value, y the other.
 #define EINI_MERGE(name, T, expr)                                                           \
-  static void eini_m_##name(int64_t n, void *const *acc, const void *const *more, void *user) { \
-    T *EINI_RESTRICT a = (T *)acc[0];                                                       \
-    const T *EINI_RESTRICT b = (const T *)more[0];                                          \
+  static void eini_v_##name(int64_t n, T *EINI_RESTRICT a, const T *EINI_RESTRICT b) {      \
     int64_t i = 0;                                                                          \
-    (void)user;                                                                             \
     for (; i + EINI_LANES <= n; i += EINI_LANES) {                                          \
       for (int j = 0; j < EINI_LANES; j++) {                                                \
         const T x = a[i + j], y = b[i + j];                                                 \
@@ -8099,9 +10327,13 @@ typedef void (*eini_horizontal_fn)(int64_t n, const void *x, void *acc);
       a[i] = (T)(expr);                                                                     \
     }                                                                                       \
   }                                                                                         \
+  static void eini_m_##name(int64_t n, void *const *acc, const void *const *more, void *user) { \
+    (void)user;                                                                             \
+    eini_v_##name(n, (T *)acc[0], (const T *)more[0]);                                      \
+  }                                                                                         \
   /* acc[0] = op(acc[0], fold of v): EINI_LANES partial folds, then a tree over them */     \
-  static void eini_h_##name(int64_t n, const void *pv, void *pacc) {                        \
-    const T *EINI_RESTRICT v = (const T *)pv;                                               \
+  static void eini_h_##name(int64_t n, const void *EINI_RESTRICT pv, void *EINI_RESTRICT pacc) { \
+    const T *v = (const T *)pv;                                                             \
     T lane[EINI_LANES];                                                                     \
     int64_t i = EINI_LANES;                                                                 \
     int64_t width = EINI_LANES;                                                             \
@@ -8732,6 +10964,7 @@ static void eini_mapreduce_run(const eini_task *t, char *const *slot, const ein_
 // A B x B block: src is read along its unit-stride index a, dst written along b. Both fit L1, so
 // every cache line is used whole whatever the strides are.
 #define EINI_TILE 16
+#define EINI_TILES 64
 #define EINI_COPY_TILE(bits)                                                                \
   static void eini_tile_##bits(const char *src, int64_t sa, int64_t sb, char *dst, int64_t da, \
                                int64_t db, int64_t na, int64_t nb) {                        \
@@ -8765,6 +10998,17 @@ static void eini_tile_128(const char *src, int64_t sa, int64_t sb, char *dst, in
   }
 }
 
+static void eini_copy_tile(size_t size, const char *s, int64_t sa, int64_t sb, char *d, int64_t da,
+                           int64_t db, int64_t na, int64_t nb) {
+  switch (size) {
+    case 1: eini_tile_8(s, sa, sb, d, da, db, na, nb); break;
+    case 2: eini_tile_16(s, sa, sb, d, da, db, na, nb); break;
+    case 4: eini_tile_32(s, sa, sb, d, da, db, na, nb); break;
+    case 8: eini_tile_64(s, sa, sb, d, da, db, na, nb); break;
+    default: eini_tile_128(s, sa, sb, d, da, db, na, nb); break;
+  }
+}
+
 // One plane of a copy: indices a (short stride in src) and b (short stride in dst).
 static void eini_copy_plane(size_t size, const char *src, int64_t sa, int64_t sb, char *dst,
                             int64_t da, int64_t db, int64_t na, int64_t nb) {
@@ -8773,17 +11017,16 @@ static void eini_copy_plane(size_t size, const char *src, int64_t sa, int64_t sb
     for (int64_t b = 0; b < nb; b++) memcpy(dst + b * db * e, src + b * sb * e, (size_t)na * size);
     return;
   }
-  for (int64_t b = 0; b < nb; b += EINI_TILE) {
-    for (int64_t a = 0; a < na; a += EINI_TILE) {
-      const char *s = src + (a * sa + b * sb) * e;
-      char *d = dst + (a * da + b * db) * e;
-      int64_t ta = eini_min64(EINI_TILE, na - a), tb = eini_min64(EINI_TILE, nb - b);
-      switch (size) {
-        case 1: eini_tile_8(s, sa, sb, d, da, db, ta, tb); break;
-        case 2: eini_tile_16(s, sa, sb, d, da, db, ta, tb); break;
-        case 4: eini_tile_32(s, sa, sb, d, da, db, ta, tb); break;
-        case 8: eini_tile_64(s, sa, sb, d, da, db, ta, tb); break;
-        default: eini_tile_128(s, sa, sb, d, da, db, ta, tb); break;
+  // Blocks of blocks: few enough pages of both sides are in use at a time for their translations
+  // to stay cached.
+  for (int64_t bb = 0; bb < nb; bb += EINI_TILES) {
+    for (int64_t aa = 0; aa < na; aa += EINI_TILES) {
+      int64_t bend = eini_min64(bb + EINI_TILES, nb), aend = eini_min64(aa + EINI_TILES, na);
+      for (int64_t a = aa; a < aend; a += EINI_TILE) {
+        for (int64_t b = bb; b < bend; b += EINI_TILE) {
+          eini_copy_tile(size, src + (a * sa + b * sb) * e, sa, sb, dst + (a * da + b * db) * e, da,
+                         db, eini_min64(EINI_TILE, na - a), eini_min64(EINI_TILE, nb - b));
+        }
       }
     }
   }
@@ -9387,8 +11630,7 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
                                    char *scratch, int64_t lo, int64_t hi) {
   const eini_contract_task *ct = t->contract;
   eini_contract c = ct->c;
-  eini_contract_room r;
-  memset(&r, 0, sizeof r);
+  eini_contract_room r;  // the layout sets what this task uses
   eini_contract_layout(t, &r, scratch);
   for (int side = 0; side < 2; side++) {
     eini_side *s = side ? &c.q : &c.p;
@@ -9400,6 +11642,8 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
     s->base = r.base[side];
     if (s->plain) continue;
     eini_fill_ctx *f = &r.fill[side];
+    f->ev.index_at = f->ev.index_step = NULL;
+    f->ev.index_table = NULL;
     for (int k = 0; k < s->nop; k++) f->at[k] = 0;
     f->ev.code = &ct->code[side];
     eini_code_begin(&f->ev, param, EINI_CHUNK);
@@ -9419,6 +11663,8 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
     for (int k = 0; k <= t->nextra; k++) r.emit.at[k] = 0;
     c.extra_base = r.extra;
     r.emit.t = t;
+    r.emit.ev.index_at = r.emit.ev.index_step = NULL;
+    r.emit.ev.index_table = NULL;
     r.emit.ev.code = &t->epi;
     if (t->has_epi) eini_code_begin(&r.emit.ev, param, EINI_CHUNK);
     c.emit_fn = eini_contract_emit;
@@ -9802,35 +12048,38 @@ static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **
 
 // ---- temporaries ----
 
-// Places temporaries so that those alive at the same time do not overlap: each in turn at the
-// lowest free place. first/last: tasks between which a temporary is alive.
+// Places temporaries so that those alive at the same time do not overlap: in the order in which
+// they come alive, each at the lowest free place. first/last: tasks between which one is alive.
 static ein_status eini_plan_place(ein_plan *p, const int *first, const int *last,
                                   const int64_t *bytes) {
-  ein_graph *g = p->graph;
-  int n = (int)g->ntensor;
-  int *order = EINI_NEW(&p->arena, int, n);  // placed so far, by offset
-  if (order == NULL) return EIN_ERR_NO_MEMORY;
-  int placed = 0;
+  int n = (int)p->graph->ntensor, m = p->ntask, live = 0;
+  int *start = EINI_NEW(&p->arena, int, m + 2), *queue = EINI_NEW(&p->arena, int, n);
+  int *alive = EINI_NEW(&p->arena, int, n);  // by offset
+  if (start == NULL || queue == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < n; t++) start[first[t] < 0 ? 0 : first[t] + 1]++;  // counting sort by first
+  for (int k = 1; k <= m; k++) start[k] += start[k - 1];
+  for (int t = n - 1; t >= 0; t--) queue[--start[first[t] < 0 ? 0 : first[t] + 1]] = t;
   int64_t top = 0;
-  for (int t = 0; t < n; t++) {
+  for (int q = 0; q < n; q++) {
+    int t = queue[q], kept = 0, where = 0;
+    int64_t at = 0, end;
     if (bytes[t] == 0 || first[t] < 0) continue;
-    int64_t at = 0;
-    int where = 0;
-    for (int k = 0; k < placed; k++) {
-      int o = order[k];
-      if (last[o] < first[t] || first[o] > last[t]) continue;
-      int64_t end;
-      if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
-      if (end > p->slot_offset[o]) at = eini_max64(at, p->slot_offset[o] + bytes[o]);
+    for (int k = 0; k < live; k++) {
+      if (last[alive[k]] >= first[t]) alive[kept++] = alive[k];
     }
-    p->slot_offset[t] = at;
-    int64_t end;
+    live = kept;
+    for (; where < live; where++) {
+      int o = alive[where];
+      if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
+      if (end <= p->slot_offset[o]) break;
+      at = p->slot_offset[o] + bytes[o];
+    }
     if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
+    p->slot_offset[t] = at;
     top = eini_max64(top, end);
-    while (where < placed && p->slot_offset[order[where]] <= at) where++;
-    memmove(order + where + 1, order + where, (size_t)(placed - where) * sizeof *order);
-    order[where] = t;
-    placed++;
+    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
+    alive[where] = t;
+    live++;
   }
   if ((uint64_t)top > SIZE_MAX / 2) return EIN_ERR_TOO_LARGE;
   p->temp_bytes = (size_t)top;
@@ -10258,7 +12507,8 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
   return EIN_OK;
 }
 
-EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
+// grow: a workspace without room for copies of overlapping outputs is replaced by an own one.
+static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) {
   if (p == NULL || run == NULL || (p->info.nin > 0 && run->in == NULL) ||
       (p->nout > 0 && run->out == NULL)) {
     return EIN_ERR_ARGUMENT;
@@ -10271,11 +12521,12 @@ EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
   x.no_direct = 0;
   EINI_TRY(eini_exec_overlap(p, run, &copy, &x.no_direct));
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
-  if (run->workspace != NULL && run->workspace_bytes < need) {
+  char *mem = (char *)run->workspace, *own = NULL;
+  if (grow && run->workspace_bytes < need) mem = NULL;
+  if (mem != NULL && run->workspace_bytes < need) {
     return eini_run_error(run, EIN_ERR_ARGUMENT, "the workspace is too small: input", 0, "");
   }
   char stack[EINI_STACK_WORKSPACE + EINI_ALIGN];
-  char *mem = (char *)run->workspace, *own = NULL;
   if (mem == NULL && need <= EINI_STACK_WORKSPACE) mem = stack;
   if (mem == NULL) {
     mem = own = (char *)p->al.alloc_fn(need, EINI_ALIGN, p->al.user);
@@ -10286,6 +12537,10 @@ EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
   ein_status st = eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
   if (own != NULL) p->al.free_fn(own, need, p->al.user);
   return st;
+}
+
+EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
+  return eini_execute(p, run, 0);
 }
 
 EIN_API size_t ein_plan_workspace(const ein_plan *p) { return p == NULL ? 0 : p->info.workspace_bytes; }
@@ -10322,8 +12577,242 @@ EIN_API void ein_plan_destroy(ein_plan *p) {
 }
 
 // ================================================================================================
+// >>explain  plans as text and JSON
+// Takes a plan; writes into a caller's buffer as snprintf does: the whole length is returned, what
+// does not fit is cut.
+// ================================================================================================
+
+typedef struct eini_text {
+  char *buf;
+  size_t size, at;
+} eini_text;
+
+EINI_PRINTF(2, 3)
+static void eini_put(eini_text *t, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  size_t room = t->at < t->size ? t->size - t->at : 0;
+  int n = vsnprintf(room > 0 ? t->buf + t->at : NULL, room, format, args);
+  va_end(args);
+  if (n > 0) t->at += (size_t)n;
+}
+
+// A string in JSON quotes; control bytes and quotes escaped, UTF-8 kept.
+static void eini_put_string(eini_text *t, const char *s) {
+  eini_put(t, "\"");
+  for (; *s; s++) {
+    unsigned char c = (unsigned char)*s;
+    if (c == '"' || c == '\\') eini_put(t, "\\%c", c);
+    else if (c < 32) eini_put(t, "\\u%04x", c);
+    else eini_put(t, "%c", c);
+  }
+  eini_put(t, "\"");
+}
+
+// A number in JSON: integers exactly, NaN and infinity as null.
+static void eini_put_number(eini_text *t, double x) {
+  if (x - x != 0) eini_put(t, "null");
+  else if (fabs(x) < 9e15 && x == floor(x)) eini_put(t, "%.0f", x);
+  else eini_put(t, "%.17g", x);
+}
+
+// Operations of a statement, counted as opt_einsum does: one per factor and one for the sum.
+static double eini_stmt_flops(const eini_stmt *s) {
+  double n = 1;
+  for (int i = 0; i < s->nindex; i++) n *= (double)s->index[i].extent;
+  int factors = s->noperand > 1 ? s->noperand - 1 : 1;
+  return n * (factors + (s->nindex > s->nfree && s->noperand > 1));
+}
+
+// The labels of an access, as far as its axes are plain indices; others show as (affine).
+static void eini_put_access(eini_text *t, const eini_stmt *s, const ein_zmap *m, int names) {
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *c = m->coef + (int64_t)r * m->cols;
+    int terms = 0;
+    if (names && r > 0) eini_put(t, ",");
+    for (int i = 0; i < m->cols; i++) {
+      if (c[i] == 0) continue;
+      if (names || c[i] != 1) {
+        if (terms > 0 || c[i] < 0) eini_put(t, "%s", c[i] < 0 ? "-" : "+");
+        if (c[i] != 1 && c[i] != -1) eini_put(t, "%lld*", (long long)(c[i] < 0 ? -c[i] : c[i]));
+      }
+      eini_put(t, "%s", s->index[i].name);
+      terms++;
+    }
+    if (names && (m->offset[r] != 0 || terms == 0)) {
+      eini_put(t, "%s%lld", terms > 0 && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
+    }
+  }
+}
+
+static const char *eini_fold_name(const ein_graph *g, int fold) {
+  return fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].name : eini_folds[fold].name;
+}
+
+// "ij,jk->ik"
+static void eini_put_einsum(eini_text *t, const eini_stmt *s) {
+  for (int k = 0; k < s->noperand; k++) {
+    if (k > 0) eini_put(t, ",");
+    eini_put_access(t, s, &s->proj[k], 0);
+  }
+  eini_put(t, "->");
+  eini_put_access(t, s, &s->out_map, 0);
+}
+
+static const char *eini_task_kernel(const eini_task *t) {
+  if (t->kind == EINI_TASK_COPY) return "copy";
+  if (t->kind == EINI_TASK_MAP) return t->folder.fold == EINI_FOLD_NONE ? "map" : "map-reduce";
+  return t->contract->c.path == EINI_SMALL ? "contract-small"
+         : t->contract->c.path == EINI_STREAM ? "contract-stream" : "contract-block";
+}
+
+// Bytes moved at least: every tensor of the task once.
+static double eini_task_bytes(const ein_graph *g, const eini_task *t) {
+  double bytes = 0;
+  for (int which = 0; which < 2; which++) {
+    const eini_stmt *s = which ? t->fused : t->stmt;
+    if (s == NULL) continue;
+    for (int k = -1; k < s->noperand; k++) {
+      if (which == 0 && k < 0 && t->fused != NULL) continue;
+      if (which == 1 && k >= 0 && s->operand[k] == t->stmt->out) continue;
+      const eini_tensor *x = &g->tensor[k < 0 ? s->out : s->operand[k]];
+      double n = (double)ein_dtype_size(x->dtype);
+      for (int a = 0; a < x->rank; a++) n *= (double)x->shape[a];
+      bytes += n;
+    }
+  }
+  return bytes;
+}
+
+EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
+  eini_text t;
+  t.buf = buf;
+  t.size = buf == NULL ? 0 : size;
+  t.at = 0;
+  if (p == NULL) return 0;
+  eini_put(&t, "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
+           p->info.nin, p->info.nin == 1 ? "" : "s", p->nout, p->nout == 1 ? "" : "s", p->ntask,
+           p->ntask == 1 ? "" : "s", (long long)p->info.workspace_bytes, (long long)p->temp_bytes);
+  eini_put(&t, "path: %s%s, %.4g flops, largest intermediate %.4g elements\n",
+           p->info.method == NULL ? "none" : p->info.method,
+           p->info.proved == 1 ? " (optimal)" : p->info.proved == 2
+               ? " (optimal among paths without outer products)" : "",
+           p->info.flops, p->info.largest);
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_task *task = &p->task[k];
+    const eini_stmt *s = task->stmt, *f = task->fused;
+    eini_put(&t, "%4d  %-16s %s[", k, eini_task_kernel(task), p->graph->tensor[(f ? f : s)->out].name);
+    eini_put_access(&t, f ? f : s, &(f ? f : s)->out_map, 1);
+    eini_put(&t, "] = ");
+    if (f != NULL) eini_put(&t, "f(");
+    if (s->fold != EINI_FOLD_NONE) {
+      eini_put(&t, "%s[", eini_fold_name(p->graph, s->fold));
+      for (int i = s->nfree; i < s->nindex; i++) {
+        eini_put(&t, "%s%s", i > s->nfree ? "," : "", s->index[i].name);
+      }
+      eini_put(&t, "] ");
+    }
+    for (int o = 0; o < s->noperand; o++) {
+      eini_put(&t, "%s%s[", o > 0 ? ", " : "", p->graph->tensor[s->operand[o]].name);
+      eini_put_access(&t, s, &s->proj[o], 1);
+      eini_put(&t, "]");
+    }
+    if (f != NULL) eini_put(&t, ")");
+    eini_put(&t, "  %.3g flops, %.3g bytes\n", eini_stmt_flops(s), eini_task_bytes(p->graph, task));
+  }
+  return t.at;
+}
+
+static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task) {
+  const eini_stmt *s = task->stmt, *f = task->fused;
+  eini_put(t, "{\"out\": ");
+  eini_put_string(t, p->graph->tensor[(f ? f : s)->out].name);
+  eini_put(t, ", \"from\": [");
+  int64_t lines[2];
+  int n = 0;
+  lines[n++] = s->line;
+  if (f != NULL && f->line != s->line) lines[n++] = f->line;
+  for (int i = 0, shown = 0; i < n; i++) {
+    if (lines[i] > 0) eini_put(t, "%s%lld", shown++ ? ", " : "", (long long)lines[i]);
+  }
+  eini_put(t, "], \"group\": null, \"path\": [[");
+  for (int k = 0; k < s->noperand; k++) eini_put(t, "%s%d", k > 0 ? ", " : "", k);
+  eini_put(t, "]], \"indices\": {");
+  for (int i = 0; i < s->nindex; i++) {
+    if (i > 0) eini_put(t, ", ");
+    eini_put_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
+    eini_put(t, ": %lld", (long long)s->index[i].extent);
+  }
+  eini_put(t, "}, \"parts\": {");
+  for (int i = 0; i < s->nindex; i++) {
+    if (i > 0) eini_put(t, ", ");
+    eini_put_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
+    eini_put(t, ": 1");
+  }
+  eini_put(t, "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"%s\"], \"seconds\": null, "
+           "\"io_bound\": null, \"flops\": ", eini_task_kernel(task));
+  eini_put_number(t, eini_stmt_flops(s));
+  eini_put(t, ", \"bytes\": ");
+  eini_put_number(t, eini_task_bytes(p->graph, task));
+  eini_put(t, ", \"fold\": \"%s\", \"einsum\": ", eini_fold_name(p->graph, s->fold));
+  eini_text e;
+  char label[256];
+  e.buf = label;
+  e.size = sizeof label;
+  e.at = 0;
+  eini_put_einsum(&e, s);
+  if (e.at < sizeof label) eini_put_string(t, label);
+  else eini_put(t, "null");
+  eini_put(t, ", \"operands\": [");
+  for (int k = 0; k < s->noperand; k++) {
+    if (k > 0) eini_put(t, ", ");
+    eini_put_string(t, p->graph->tensor[s->operand[k]].name);
+  }
+  eini_put(t, "]}");
+}
+
+EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
+  eini_text t;
+  t.buf = buf;
+  t.size = buf == NULL ? 0 : size;
+  t.at = 0;
+  if (p == NULL) return 0;
+  eini_put(&t, "{\"p\": 1, \"cost_model\": \"flops\", \"total\": ");
+  eini_put_number(&t, p->info.flops);
+  eini_put(&t, ", \"flops\": ");
+  eini_put_number(&t, p->info.flops);
+  eini_put(&t, ", \"naive_flops\": ");
+  eini_put_number(&t, p->info.naive_flops);
+  eini_put(&t, ", \"largest\": ");
+  eini_put_number(&t, p->info.largest);
+  eini_put(&t, ", \"peak_bytes\": %lld, \"workspace_bytes\": %lld, \"method\": ",
+           (long long)p->temp_bytes, (long long)p->info.workspace_bytes);
+  eini_put_string(&t, p->info.method == NULL ? "none" : p->info.method);
+  eini_put(&t, ", \"proved\": %s, \"path\": ", p->info.proved == 1 ? "\"optimal\""
+           : p->info.proved == 2 ? "\"optimal without outer products\"" : "null");
+  if (p->npath == 0 || p->path[0].step == NULL) {
+    eini_put(&t, "null");
+  } else {
+    eini_put(&t, "[");
+    for (int i = 0; i < p->path[0].nstep; i++) {
+      const int *v = p->path[0].step[i];
+      eini_put(&t, "%s[%d", i > 0 ? ", " : "", v[0]);
+      if (v[1] >= 0) eini_put(&t, ", %d", v[1]);
+      eini_put(&t, "]");
+    }
+    eini_put(&t, "]");
+  }
+  eini_put(&t, ", \"statements\": [");
+  for (int k = 0; k < p->ntask; k++) {
+    if (k > 0) eini_put(&t, ", ");
+    eini_json_task(&t, p, &p->task[k]);
+  }
+  eini_put(&t, "]}");
+  return t.at;
+}
+
+// ================================================================================================
 // >>public  einsum calls: descriptor to plan, plan cache, one-call interface
-static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *t, int64_t n, int k, eini_expr *e) { (void)g;(void)d;(void)t;(void)n;(void)k;(void)e; return EIN_ERR_UNSUPPORTED; }
 // Public functions check their arguments here and call the sections above.
 // ================================================================================================
 
@@ -10377,6 +12866,50 @@ static ein_status eini_request_fold(eini_request *r, ein_graph *g) {
   return eini_fail(r->diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
 }
 
+// What all operands (and a dtype t, or none) promote to. As in NumPy the highest comes first: u8, i8
+// and f16 meet in f16, though u8 and i8 alone meet in i16.
+static ein_dtype eini_meet_all(int nin, const ein_ztensor *in, ein_dtype t) {
+  ein_dtype top = t;
+  for (int k = 0; k < nin; k++) top = in[k].dtype > top ? in[k].dtype : top;
+  top = ein_dtype_promote(top, t);
+  for (int k = 0; k < nin; k++) top = ein_dtype_promote(top, in[k].dtype);
+  return top;
+}
+
+// Parses and types the map: positions of its mistakes are in its text. Sets the dtype it gives.
+static ein_status eini_request_map(eini_request *r, ein_graph *g) {
+  const ein_einsum_desc *d = r->d;
+  for (int k = 0; d->conj != NULL && k < d->nin; k++) {
+    if (!d->conj[k]) continue;
+    return eini_fail(r->diag, EIN_ERR_ARGUMENT, -1, 0, "write conj(x0) in the map",
+                     "conj flags do not go with a map");
+  }
+  eini_diag whole;
+  memset(&whole, 0, sizeof whole);
+  if (r->diag != NULL) {
+    whole = *r->diag;
+    r->diag->text = d->map;
+    r->diag->length = (int64_t)strlen(d->map);
+  }
+  eini_typing ty;
+  eini_expr typed;
+  memset(&ty, 0, sizeof ty);
+  ein_dtype *od = EINI_NEW(&g->arena, ein_dtype, d->nin);
+  if (od == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nin; k++) od[k] = d->in[k].dtype;
+  ty.operand = od;
+  ty.function = g->function;
+  ty.diag = r->diag;
+  EINI_TRY(eini_parse_map(g, r->diag, d->map, (int64_t)strlen(d->map), d->nin, &r->map));
+  EINI_TRY(eini_expr_type(&g->arena, &ty, &r->map, &typed));
+  r->dtype = (ein_dtype)typed.node[typed.n - 1].dtype;
+  if (r->diag != NULL) {
+    r->diag->text = whole.text;
+    r->diag->length = whole.length;
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_request_read(eini_request *r, ein_graph *g) {
   const ein_einsum_desc *d = r->d;
   r->no.arena = &g->arena;
@@ -10385,12 +12918,20 @@ static ein_status eini_request_read(eini_request *r, ein_graph *g) {
   r->shape = EINI_NEW(&g->arena, int64_t, r->rank);
   if (r->shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.extent[r->axes[a]];
-  for (int k = 0; k < d->nin; k++) r->meet = ein_dtype_promote(r->meet, d->in[k].dtype);
+  r->meet = eini_meet_all(d->nin, d->in, EIN_NONE);
   EINI_TRY(eini_request_fold(r, g));
-  if (d->map != NULL) {
-    EINI_TRY(eini_parse_map(g, r->diag, d->map, (int64_t)strlen(d->map), d->nin, &r->map));
-  }
-  return EIN_OK;
+  return d->map != NULL ? eini_request_map(r, g) : EIN_OK;
+}
+
+// The output's dtype takes part in the promotion of sums and products, as out= does in NumPy: small
+// integers do not wrap in a wide output. A complex output alone does not make the work complex.
+static void eini_request_widen(eini_request *r) {
+  int plain = r->d->monoid == NULL && r->fold == EINI_ANY;
+  if (r->d->map != NULL || (!plain && r->fold != EINI_SUM && r->fold != EINI_PROD)) return;
+  ein_dtype t = r->d->out->dtype;
+  if (eini_kind_of(r->meet) != EINI_KCOMPLEX) t = t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
+  r->meet = eini_meet_all(r->d->nin, r->d->in, t);
+  if (plain && r->meet != EIN_BOOL) r->fold = EINI_SUM;
 }
 
 // Operands as expressions: converted to the common dtype (NumPy casts before it multiplies) and
@@ -10425,7 +12966,7 @@ static ein_status eini_split_init(eini_request *r, ein_graph *g, eini_split *sp)
   sp->label = label;
   sp->fold = r->fold;
   sp->join = EINI_OP_MUL;
-  sp->numpy = 1;
+  sp->numpy = r->d->map == NULL;  // a map is of the language: its booleans are counted
   sp->pos = -1;
   return EIN_OK;
 }
@@ -10583,12 +13124,12 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_val
   const eini_value *one = &all;
   if (d->map != NULL) {
     EINI_TRY(eini_request_mapped(r, g, &all));
-    return eini_emit(&sp, out, 1, &one, rest);
+    return eini_emit_stmt(&sp, out, 1, &one, rest);
   }
   const eini_value **list = EINI_NEW(&g->arena, const eini_value *, d->nin);
   if (list == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nin; k++) list[k] = &r->value[k];
-  return eini_emit(&sp, out, d->nin, list, rest);
+  return eini_emit_stmt(&sp, out, d->nin, list, rest);
 }
 
 // alpha, beta and C: D = alpha*T + where(beta == 0, 0, beta*C), fused into the fold later.
@@ -10635,27 +13176,16 @@ static ein_status eini_request_dtype(eini_request *r, ein_graph *g) {
     r->dtype = g->monoid[r->fold - EINI_FOLD_USER].dtype;
     return EIN_OK;
   }
-  r->dtype = r->meet;
-  if (r->d->map != NULL) {
-    eini_typing ty;
-    memset(&ty, 0, sizeof ty);
-    ein_dtype *od = EINI_NEW(&g->arena, ein_dtype, r->d->nin);
-    if (od == NULL) return EIN_ERR_NO_MEMORY;
-    for (int k = 0; k < r->d->nin; k++) od[k] = r->d->in[k].dtype;
-    ty.operand = od;
-    ty.function = g->function;
-    ty.diag = r->diag;
-    eini_expr typed;
-    EINI_TRY(eini_expr_type(&g->arena, &ty, &r->map, &typed));
-    r->dtype = (ein_dtype)typed.node[typed.n - 1].dtype;
-  }
+  if (r->d->map == NULL) r->dtype = r->meet;
   int reduces = 0;
   for (int i = 0; i < r->no.nlabel; i++) {
     int kept = 0;
     for (int a = 0; a < r->rank; a++) kept |= r->axes[a] == i;
     reduces |= !kept;
   }
-  if (reduces) r->dtype = eini_fold_dtype(r->fold, r->dtype);
+  if (!reduces) return EIN_OK;
+  if (r->d->map != NULL && r->fold == EINI_SUM && r->dtype == EIN_BOOL) r->dtype = EIN_I64;
+  r->dtype = eini_fold_dtype(r->fold, r->dtype);
   return EIN_OK;
 }
 
@@ -10704,7 +13234,7 @@ static ein_status eini_request_accumulate(eini_request *r, ein_plan *p, const ei
   both[0] = &temp;
   both[1] = &old;
   sp.join = EINI_OP_ADD;
-  return eini_emit(&sp, target, 2, both, EIN_REST_KEEP);
+  return eini_emit_stmt(&sp, target, 2, both, EIN_REST_KEEP);
 }
 
 // The statements of a request, into p->graph. view gets the layout of each tensor.
@@ -10720,8 +13250,9 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   }
   EINI_TRY(eini_request_read(r, g));
   EINI_TRY(eini_request_dtype(r, g));
-  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_request_leaf(r, g, k, &r->value[k].expr));
   EINI_TRY(eini_check_out(r, d->out, "the output"));
+  eini_request_widen(r);
+  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_request_leaf(r, g, k, &r->value[k].expr));
   if (d->beta.set) {
     const ein_ztensor *cv = d->c != NULL ? d->c : d->out;
     EINI_TRY(eini_check_out(r, cv, "C"));
@@ -11174,16 +13705,7 @@ static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ei
   message[0] = 0;
   ein_status st = EIN_OK;
   if (ctx != NULL && ctx->cache != NULL) st = eini_call_workspace(ctx, p, &run);
-  if (st == EIN_OK) {
-    if (run.workspace != NULL && p->copy_bytes > 0) {
-      // The shared workspace has no room for copies of overlapping outputs: only they allocate.
-      uint32_t copy;
-      int in_place = 0;
-      st = eini_exec_overlap(p, &run, &copy, &in_place);
-      if (copy != 0) run.workspace = NULL;
-    }
-    if (st == EIN_OK) st = ein_plan_execute(p, &run);
-  }
+  if (st == EIN_OK) st = eini_execute(p, &run, 1);
   if (st != EIN_OK && ctx != NULL && message[0]) {
     eini_fail(&ctx->diag, st, -1, 0, NULL, "%s", message);
   }

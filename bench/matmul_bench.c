@@ -126,7 +126,8 @@ static void row(const blas *b, int have, const shape *s, double budget) {
   int64_t pm = ta ? 1 : s->k, pk = ta ? s->m : 1, qk = tb ? 1 : s->n, qn = tb ? s->k : 1;
   int64_t om = s->n, on = 1;
   const int64_t *spm = &pm, *spk = &pk, *sqk = &qk, *sqn = &qn, *spb = &pb, *sqb = &qb;
-  char *p = (char *)malloc((size_t)(s->batch * pb * z)), *q = (char *)malloc((size_t)(s->batch * qb * z));
+  char *p = (char *)malloc((size_t)(s->batch * pb * z));
+  char *q = (char *)malloc((size_t)(s->batch * qb * z));
   char *out = (char *)malloc((size_t)(s->batch * ob * z)), *raw, *scratch;
   const char *pp = p, *qq = q;
   int size = (int)z, blas_ok = have && s->type >= EIN_F32, runs = 0;
@@ -151,7 +152,7 @@ static void row(const blas *b, int have, const shape *s, double budget) {
   eini_contract_run(&c, scratch);
   if (blas_ok) blas_run(b, s, p, q, out);
   t = now();
-  for (int i = 0; i < 100 && now() - t < 1e-3; i++) eini_contract_run(&c, scratch), each = i + 1;
+  for (int i = 0; i < 20000 && now() - t < 4e-3; i++) eini_contract_run(&c, scratch), each = i + 1;
   while (runs < MOST && (runs < 3 || spent < budget)) {
     double t0 = now(), t1;
     for (int i = 0; i < (int)each; i++) eini_contract_run(&c, scratch);
@@ -165,9 +166,9 @@ static void row(const blas *b, int have, const shape *s, double budget) {
   flops = (s->type >= EIN_C64 ? 8.0 : 2.0) * (double)s->batch * (double)s->m * (double)s->n *
           (double)s->k;
   t = median(ours, runs);
-  printf("%-5s %-14s %s %7lld %6lld %6lld %6lld %9.3f ms %8.2f GFLOP/s %7.2f GB/s",
+  printf("%-5s %-14s %s %7lld %6lld %6lld %6lld %11.3f us %8.2f GFLOP/s %7.2f GB/s",
          ein_dtype_name(s->type), s->name, s->layout, (long long)s->batch, (long long)s->m,
-         (long long)s->n, (long long)s->k, t * 1e3, flops / t * 1e-9,
+         (long long)s->n, (long long)s->k, t * 1e6, flops / t * 1e-9,
          (double)(s->batch * (pb + qb + ob) * z) / t * 1e-9);
   if (blas_ok) {
     double u = median(theirs, runs);
@@ -200,6 +201,7 @@ int main(int argc, char **argv) {
       {"tiny", "nn", EIN_F64, 1, 20, 20, 20},
       {"tiny", "nn", EIN_F64, 1, 24, 24, 24},
       {"tiny", "nn", EIN_F64, 1, 32, 32, 32},
+      {"tiny", "nn", EIN_F64, 1, 48, 48, 48},
       {"batched", "nn", EIN_F64, 100000, 4, 4, 4},
       {"batched", "nn", EIN_F64, 50000, 8, 8, 8},
       {"batched", "nn", EIN_F64, 10000, 16, 16, 16},

@@ -874,6 +874,7 @@ static orc_val orc_fold_var(ein_dtype t, const orc_val *v, int64_t n) {
   double sd = sqrt(r.re), m = (double)top, e = (double)err;
   r.err = 8 * (count + 8) * eps * (r.re + sd * m + eps * m * m) + 4 * sd * e + 4 * e * e;
   if (m * m * count > orc_max(t) / 16 && m < HUGE_VAL) r.err = HUGE_VAL;
+  if (r.re != r.re && e < HUGE_VAL) r.err = 0;
   return orc_done(orc_real_of(t), r, 1);
 }
 
@@ -1029,7 +1030,7 @@ static void orc_eval(const ein_graph *g, void *const *data, const ein_scalar *pa
 // ---- comparing and filling ----------------------------------------------------------------------
 
 static int orc_close(double got, double want, double tol) {
-  if (tol == HUGE_VAL) return 1;
+  if (!(tol < HUGE_VAL)) return 1;
   if (want != want) return got != got;
   if (want - want != 0) return got == want;
   return fabs(got - want) <= tol;

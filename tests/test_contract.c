@@ -414,7 +414,7 @@ static void test_infinity(void) {
       run(&c);
       for (int i = 0; i < M; i++) {
         for (int n = 0; n < (int)en; n++) {
-          double want = i == 3 || n == 2 ? HUGE_VAL : 2.0 * K;
+          double want = i == 3 || n == 2 ? HUGE_VAL : 2.0 * (double)K;
           if (out[i * N + n] != want) failures++;
         }
       }

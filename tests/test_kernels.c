@@ -170,7 +170,8 @@ static void dump_graph(const ein_graph *g) {
     }
     for (int64_t i = 0; i < s->expr.n; i++) {
       const eini_node *v = &s->expr.node[i];
-      printf("    n%lld: %s %s", (long long)i, op_names[v->op], ein_dtype_name((ein_dtype)v->dtype));
+      printf("    n%lld: %s ", (long long)i, op_names[v->op]);
+      printf("%s", ein_dtype_name((ein_dtype)v->dtype));
       if (v->op == EINI_OP_CONST) printf(" %g %lld", v->re, (long long)v->ival);
       else if (v->op <= EINI_OP_PARAM) printf(" %d", v->arg[0]);
       for (int a = 0; a < eini_node_args(v); a++) printf(" n%d", eini_node_arg(&s->expr, v, a));
@@ -205,7 +206,9 @@ static int leaf(builder *b) {
   if (k == 0) return eini_expr_int(&b->g->arena, b->e, -1, draw(-3, 3));
   if (k == 1) return eini_expr_real(&b->g->arena, b->e, -1, (double)draw(-16, 16) / 8);
   if (k == 2 && b->nindex > 0) return node(b, EINI_OP_INDEX, (int)draw(0, b->nindex - 1), 0, 0);
-  if (k == 3 && b->g->nparam > 0) return node(b, EINI_OP_PARAM, (int)draw(0, b->g->nparam - 1), 0, 0);
+  if (k == 3 && b->g->nparam > 0) {
+    return node(b, EINI_OP_PARAM, (int)draw(0, b->g->nparam - 1), 0, 0);
+  }
   if (k == 4 && chance(20)) return eini_expr_bool(&b->g->arena, b->e, -1, (int)draw(0, 1));
   if (b->noperand == 0) return eini_expr_real(&b->g->arena, b->e, -1, 1.5);
   return node(b, EINI_OP_OPERAND, (int)draw(0, b->noperand - 1), 0, 0);
@@ -365,7 +368,9 @@ static int add_statement(ein_graph *g, int number, int last) {
   }
   rank = 0;
   for (int i = 0; i < nfree; i++) axis[rank++] = i;
-  while (rank < MAX_RANK && chance(6)) axis[rank++] = nfree > 0 && chance(50) ? (int)draw(0, nfree - 1) : -1;
+  while (rank < MAX_RANK && chance(6)) {
+    axis[rank++] = nfree > 0 && chance(50) ? (int)draw(0, nfree - 1) : -1;
+  }
   for (int i = rank - 1; i > 0; i--) {
     int j = (int)draw(0, i), t = axis[i];
     axis[i] = axis[j];
@@ -378,13 +383,15 @@ static int add_statement(ein_graph *g, int number, int last) {
   int full = draw_out(s, rank, axis, &out_map, out_ext);
   snprintf(name, sizeof name, "y%d", number);
   ein_role role = last || chance(30) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
-  if (eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, chance(50) ? EIN_NONE : any_dtype(),
-                            rank, out_ext, &out) != EIN_OK ||
+  ein_dtype dtype = chance(50) ? EIN_NONE : any_dtype();
+  if (eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank, out_ext, &out) !=
+          EIN_OK ||
       eini_graph_add_stmt(g, out, s->nindex, nop, operand, &s) != EIN_OK) {
     orc_die("out of memory");
   }
   s->nfree = nfree;
-  s->rest = full ? EIN_REST_ERROR : role == EIN_ROLE_TEMP || chance(60) ? EIN_REST_ZERO : EIN_REST_KEEP;
+  s->rest = EIN_REST_ERROR;
+  if (!full) s->rest = role == EIN_ROLE_TEMP || chance(60) ? EIN_REST_ZERO : EIN_REST_KEEP;
   for (int i = 0; i < s->nindex; i++) s->index[i] = index[i];
   memcpy(s->out_map.coef, out_coef, (size_t)rank * (size_t)s->nindex * sizeof *out_coef);
   memcpy(s->out_map.offset, out_offset, (size_t)rank * sizeof *out_offset);
@@ -398,7 +405,9 @@ static int add_statement(ein_graph *g, int number, int last) {
   b.noperand = nop;
   b.nindex = s->nindex;
   int style = (int)draw(0, 9), root;
-  if (nred > 0) s->fold = style < 5 ? EINI_SUM : (int)draw(EINI_SUM, EINI_FOLD_USER - 1 + g->nmonoid);
+  if (nred > 0) {
+    s->fold = style < 5 ? EINI_SUM : (int)draw(EINI_SUM, EINI_FOLD_USER - 1 + g->nmonoid);
+  }
   s->numpy = chance(15);
   if (style < 4) root = grow_chain(&b, EINI_OP_MUL);
   else if (style == 9 && nred > 0) root = grow_chain(&b, chance(50) ? EINI_OP_ADD : EINI_OP_MAX);
@@ -471,7 +480,7 @@ static void draw_layout(const eini_tensor *t, int plain, buffer *b) {
   b->cells = b->base + high + 1 + GUARD;
 }
 
-// Calls move(dense position, strided position) for every element.
+// Gathers the elements into the dense copy, or marks their places.
 static void each_element(const eini_tensor *t, buffer *b, int to_dense, char *mark) {
   size_t size = orc_size(t->dtype);
   for (int64_t k = 0; k < b->count; k++) {

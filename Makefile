@@ -1,0 +1,169 @@
+# einsum.h: one header, nothing to configure. "make" builds the command, "make demo" shows it at
+# work, "make test" runs every test. What is missing on the machine is named and skipped.
+#
+#   make            build/einsum, the command          make lint       the rules of the code
+#   make demo       the command on real data           make matrix     compilers and languages
+#   make test       everything, one summary line       make sanitize   tests under ASan and UBSan
+#   make examples   examples against their output      make fuzz       FUZZ_SECONDS=20 per target
+#   make bench      timings, see bench/                make clean
+#
+# make test TESTS_ONLY="math views" runs only the steps whose names contain one of the words.
+
+CC     ?= cc
+CFLAGS ?= -O2
+CLANG  ?= clang
+LIBS    = -lm -pthread
+WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
+          -Wmissing-prototypes -Wcast-qual -Wwrite-strings -Wundef -Wvla
+
+FUZZ_SECONDS ?= 20
+
+TESTS    = math npy views path contract einsum program kernels
+FUZZERS  = npy program expr
+EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads
+
+B          = build
+HEADERS    = einsum.h tools/npy.h
+TEST_BIN   = $(TESTS:%=$(B)/test_%)
+SAN_BIN    = $(TESTS:%=$(B)/san/test_%)
+FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
+EX_BIN     = $(EXAMPLES:%=$(B)/%)
+
+# build/found.mk holds what tools/probe found: SAN_CC, SAN_FLAGS, FUZZ_CC, FUZZ_FLAGS, PYTHON, ...
+ifeq ($(filter clean setup,$(MAKECMDGOALS)),)
+-include $(B)/found.mk
+endif
+
+.PHONY: all demo test lint matrix sanitize fuzz bench examples clean setup probe
+.DELETE_ON_ERROR:
+
+all: $(B)/einsum
+	@cat $(B)/found.txt
+	@echo "built $(B)/einsum; try: make demo"
+
+$(B)/found.mk: tools/probe
+	@mkdir -p $(B)
+	@CC="$(CC)" CLANG="$(CLANG)" sh tools/probe $(B)
+
+probe: $(B)/found.mk
+	@cat $(B)/found.txt
+
+$(B)/einsum: tools/einsum.c $(HEADERS) $(B)/found.mk
+	$(CC) -std=c99 $(CFLAGS) $(WARN) -o $@ tools/einsum.c $(LIBS)
+
+demo: $(B)/einsum
+	@sh examples/demo.sh $(B)/einsum
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+setup:
+	@sh tools/setup
+
+# Installs what is missing, looks again at what is there, then runs every step; see STEPS below.
+test: setup
+	@rm -rf $(B)/found.mk $(B)/log
+	@$(MAKE) --no-print-directory probe
+	@start=$$(date +%s); \
+	  $(MAKE) --no-print-directory -s -k -j$(JOBS) -O steps; \
+	  STEPS="$$($(MAKE) --no-print-directory -s step-names)" sh tests/summary.sh $(B)/log $$start
+
+$(B)/test_%: tests/test_%.c tests/oracle.h $(HEADERS) $(B)/found.mk
+	$(CC) -std=c99 $(CFLAGS) $(WARN) -o $@ $< $(LIBS)
+
+$(B)/san/test_%: tests/test_%.c tests/oracle.h $(HEADERS) $(B)/found.mk
+	@mkdir -p $(B)/san
+	$(SAN_CC) -std=c99 -g -O1 $(SAN_FLAGS) -o $@ $< $(LIBS)
+
+$(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/found.mk
+	@mkdir -p $(B)/san
+	$(SAN_CC) -std=c99 -g -O1 $(SAN_FLAGS) -o $@ tools/einsum.c $(LIBS)
+
+# Without libFuzzer the targets get a plain main that makes mutations from a fixed seed.
+$(B)/fuzz_%: tests/fuzz_%.c $(HEADERS) $(B)/found.mk
+	$(FUZZ_CC) -std=c99 -g -O1 $(FUZZ_FLAGS) -o $@ $< $(LIBS)
+
+lint: $(B)/found.mk
+	@CC="$(CC)" sh tools/lint
+
+matrix: $(B)/found.mk
+	@WARN="$(WARN)" sh tests/matrix.sh $(B)
+
+sanitize: $(SAN_BIN) $(B)/san/einsum
+	@for t in $(SAN_BIN); do echo "$$t"; $$t || exit 1; done
+	@sh tests/test_command.sh $(B)/san/einsum
+
+fuzz: $(FUZZ_BIN)
+	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
+
+$(B)/%: examples/%.c einsum.h $(B)/found.mk
+	$(CC) $(CFLAGS) -o $@ $< $(LIBS)
+
+examples: $(EX_BIN)
+	@for e in $(EXAMPLES); do \
+	  $(B)/$$e > $(B)/$$e.out && diff -u examples/expected/$$e.txt $(B)/$$e.out && echo "ok $$e" \
+	  || exit 1; done
+
+# ---- the steps of make test, run JOBS at a time --------------------------------------------------
+# A step prints one line and leaves its output in build/log. A program that does not compile leaves
+# no result, and the summary counts that as a failure.
+
+JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
+
+STEPS = matrix $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) san-command command numpy \
+        examples readme demo lint
+RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
+            $(if $(findstring $w,$s),$s)))),$(STEPS))
+STEP = @sh tests/step.sh $(B)/log
+NO_SAN = skip "no compiler with ASan and UBSan"
+
+.PHONY: steps step-names $(STEPS:%=step-%)
+steps: $(RUN_STEPS:%=step-%)
+step-names:
+	@echo $(RUN_STEPS)
+
+$(TESTS:%=step-test-%): step-test-%: $(B)/test_%
+	$(STEP) test-$* $<
+
+$(TESTS:%=step-san-%): step-san-%: $(if $(SAN_CC),$(B)/san/test_%)
+	$(STEP) san-$* $(if $(SAN_CC),$<,$(NO_SAN))
+
+$(FUZZERS:%=step-fuzz-%): step-fuzz-%: $(B)/fuzz_%
+	$(STEP) fuzz-$* sh tests/fuzz.sh $(B) $* $(FUZZ_SECONDS)
+
+step-command: $(B)/einsum
+	$(STEP) command sh tests/test_command.sh $(B)/einsum
+
+step-san-command: $(if $(SAN_CC),$(B)/san/einsum)
+	$(STEP) san-command $(if $(SAN_CC),sh tests/test_command.sh $(B)/san/einsum,$(NO_SAN))
+
+step-numpy: $(B)/found.mk
+	$(STEP) numpy $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/numpy_diff.py,\
+	  skip "Python has no numpy and opt_einsum")
+
+step-examples: $(EX_BIN)
+	$(STEP) examples $(MAKE) -s examples
+
+step-readme:
+	$(STEP) readme sh tests/readme.sh "$(CC)"
+
+step-demo: $(B)/einsum
+	$(STEP) demo sh examples/demo.sh $(B)/einsum
+
+step-matrix: $(B)/found.mk
+	$(STEP) matrix $(MAKE) -s matrix
+
+step-lint: $(B)/found.mk
+	$(STEP) lint $(MAKE) -s lint
+
+# ---- timings -------------------------------------------------------------------------------------
+
+BENCH = $(patsubst bench/%.c,%,$(wildcard bench/*.c))
+
+$(BENCH:%=$(B)/%): $(B)/%: bench/%.c einsum.h $(B)/found.mk
+	$(CC) -std=c99 -O3 -march=native $(WARN) -o $@ $< $(LIBS) -ldl
+
+bench: $(BENCH:%=$(B)/%)
+	@for b in $(BENCH); do echo "== $$b"; $(B)/$$b || exit 1; done
+
+clean:
+	rm -rf $(B)

@@ -1,0 +1,161 @@
+// Compiled by tests/matrix.sh in every language and mode, so it calls into every part of the
+// library: a configuration macro that is misspelled anywhere would otherwise go unnoticed.
+//   COMPILE_MAIN             the file with main; else the second translation unit
+//   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_MALLOC, ..   as the row of the matrix says
+#ifdef COMPILE_MALLOC
+#include <stdlib.h>
+#define EINSUM_MALLOC(size) compile_malloc(size)
+#define EINSUM_FREE(ptr) compile_free(ptr)
+static long compile_live, compile_calls;
+static void *compile_malloc(size_t size) {
+  void *p = malloc(size);
+  compile_live += p != NULL;
+  compile_calls++;
+  return p;
+}
+static void compile_free(void *p) {
+  compile_live -= p != NULL;
+  free(p);
+}
+#endif
+#ifdef COMPILE_ASSERT
+#include <assert.h>
+#define EINSUM_ASSERT(cond) assert(cond)
+#endif
+#include "../einsum.h"
+#include "../einsum.h"  // twice must do no harm
+
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK(cond)                                                   \
+  do {                                                                \
+    if (!(cond)) {                                                    \
+      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);       \
+      return 1;                                                       \
+    }                                                                 \
+  } while (0)
+
+#ifdef __cplusplus
+extern "C" int compile_other(void);
+#else
+int compile_other(void);
+#endif
+
+static ein_ztensor matrix(double *data, const int64_t *shape) {
+  ein_ztensor t;
+  memset(&t, 0, sizeof t);
+  t.dtype = EIN_F64;
+  t.rank = 2;
+  t.shape = shape;
+  t.data = data;
+  return t;
+}
+
+static int one_call(void) {
+  double a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 1, 1}, c[4] = {0, 0, 0, 0};
+  const int64_t sa[2] = {2, 3}, sb[2] = {3, 2}, sc[2] = {2, 2};
+  ein_ztensor in[2], out = matrix(c, sc);
+  in[0] = matrix(a, sa);
+  in[1] = matrix(b, sb);
+  CHECK(ein_einsum(NULL, "ij,jk->ik", 2, in, &out) == EIN_OK);
+  CHECK(c[0] == 4 && c[1] == 5 && c[2] == 10 && c[3] == 11);
+  return 0;
+}
+
+#ifdef COMPILE_MAIN
+static int plans(ein_ctx *ctx) {
+  double a[4] = {1, 2, 3, 4}, c[4] = {0, 0, 0, 0};
+  const int64_t s[2] = {2, 2};
+  ein_ztensor in[2], out = matrix(c, s);
+  ein_einsum_desc desc;
+  ein_plan *plan = NULL;
+  ein_run run;
+  const void *inputs[2];
+  void *outputs[1];
+  char text[512];
+  inputs[0] = inputs[1] = a;
+  outputs[0] = c;
+  in[0] = in[1] = matrix(a, s);
+  memset(&desc, 0, sizeof desc);
+  desc.expr = "ij,jk";
+  desc.nin = 2;
+  desc.in = in;
+  desc.out = &out;
+  CHECK(ein_plan_create(ctx, &desc, &plan) == EIN_OK);
+  memset(&run, 0, sizeof run);
+  run.in = inputs;
+  run.out = outputs;
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  CHECK(c[0] == 7 && c[1] == 10 && c[2] == 15 && c[3] == 22);
+  CHECK(ein_plan_explain(plan, text, sizeof text) > 0);
+  ein_plan_destroy(plan);
+  return 0;
+}
+
+static int programs(ein_ctx *ctx) {
+  double x[3] = {1, 2, 3}, y[3] = {0, 0, 0};
+  const int64_t shape[1] = {3};
+  ein_ztensor view = matrix(x, shape);
+  ein_binding bind;
+  ein_program_desc desc;
+  ein_graph *graph = NULL;
+  ein_plan *plan = NULL;
+  ein_run run;
+  const void *inputs[1];
+  void *outputs[1];
+  inputs[0] = x;
+  outputs[0] = y;
+  view.rank = 1;
+  bind.name = "x";
+  bind.view = &view;
+  memset(&desc, 0, sizeof desc);
+  desc.text = "input x[n]\ny[i] = x[i]^2 - 1\noutput y\n";
+  desc.nbind = 1;
+  desc.bind = &bind;
+  CHECK(ein_graph_parse(ctx, &desc, &graph) == EIN_OK);
+  CHECK(ein_plan_graph(ctx, graph, 0, NULL, NULL, &plan) == EIN_OK);
+  memset(&run, 0, sizeof run);
+  run.in = inputs;
+  run.out = outputs;
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  CHECK(y[0] == 0 && y[1] == 3 && y[2] == 8);
+  ein_plan_destroy(plan);
+  ein_graph_destroy(graph);
+  return 0;
+}
+
+static int views(void) {
+  double a[6] = {1, 2, 3, 4, 5, 6};
+  const int64_t s[2] = {2, 3};
+  const int axes[2] = {1, 0};
+  int64_t dims[4], at[2] = {2, 1}, size = 0, start[1] = {0}, end[1] = {4};
+  ein_ztensor t = matrix(a, s), v;
+  ein_zrange r;
+  CHECK(ein_view_permute(&t, axes, &v, dims) == EIN_OK);
+  CHECK(*(double *)ein_view_at(&v, at) == 6 && ein_view_count(&v) == 6);
+  r.rank = 1;
+  r.start = start;
+  r.end = end;
+  CHECK(ein_zrange_size(&r, &size) == EIN_OK && size == 4);
+  return 0;
+}
+
+int main(void) {
+  ein_ctx *ctx = NULL;
+  ein_ztensor none[1];
+  CHECK(strcmp(ein_version(), EINSUM_VERSION) == 0);
+  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
+  CHECK(one_call() == 0 && compile_other() == 0);
+  CHECK(plans(ctx) == 0 && programs(ctx) == 0 && views() == 0);
+  memset(none, 0, sizeof none);
+  CHECK(ein_einsum(ctx, "i-", 1, none, none) != EIN_OK && ein_ctx_message(ctx)[0] != 0);
+  ein_ctx_destroy(ctx);
+#ifdef COMPILE_MALLOC
+  CHECK(compile_calls > 0 && compile_live == 0);
+#endif
+  return 0;
+}
+#else
+int compile_other(void) { return one_call(); }
+#endif

@@ -1,0 +1,102 @@
+#!/bin/sh
+# The compile matrix: languages, compilers and modes, warnings as errors; each program is run.
+# Usage: WARN="flags" tests/matrix.sh BUILD. A compiler that is not there is named and skipped.
+set -u
+build=$1
+dir=$build/matrix
+mkdir -p "$dir"
+rows=0
+failed=0
+skipped=
+
+have() { command -v "$1" > /dev/null 2>&1; }
+
+# Warnings C++ does not know are left out for it.
+cxxwarn=$(printf '%s\n' $WARN | grep -v -e '-Wstrict-prototypes' -e '-Wmissing-prototypes' | tr '\n' ' ')
+
+row() {  # row NAME COMMAND..: must succeed
+  name=$1
+  shift
+  rows=$((rows + 1))
+  if "$@" > "$dir/log" 2>&1; then
+    echo "  ok    $name"
+  else
+    failed=$((failed + 1))
+    echo "  FAIL  $name: $*"
+    head -n 20 "$dir/log"
+  fi
+}
+
+# build_run OUT COMPILER-AND-FLAGS.. : compiles, links, runs
+build_run() {
+  out=$1
+  shift
+  "$@" -o "$dir/$out" -lm -pthread && "$dir/$out"
+}
+
+# two OUT IMPLEMENTATION-FLAGS USER-FLAGS COMPILE.. -- LINK: two translation units
+two() {
+  out=$1 first=$2 second=$3
+  shift 3
+  "$@" $first -DCOMPILE_MAIN -c -o "$dir/$out.1.o" tests/compile.c &&
+    "$@" $second -c -o "$dir/$out.2.o" tests/compile.c
+}
+two_link() {  # two_link LINKER OUT ..
+  linker=$1
+  shift
+  two "$@" && "$linker" -o "$dir/$1" "$dir/$1.1.o" "$dir/$1.2.o" -lm && "$dir/$1"
+}
+
+one="-DEINSUM_IMPLEMENTATION"
+static="-DEINSUM_IMPLEMENTATION -DEINSUM_STATIC"
+
+for cc in gcc clang; do
+  if ! have $cc; then skipped="$skipped $cc"; continue; fi
+  c="$cc -O1 $WARN -Werror"
+  row "$cc c99, implementation in one of two files" two_link $cc $cc "$one" "" $c -std=c99
+  row "$cc c99, EINSUM_STATIC in both files" two_link $cc $cc-static "$static" "$static" $c -std=c99
+  row "$cc c17, own malloc and assert" two_link $cc $cc-malloc \
+    "$one -DCOMPILE_MALLOC -DCOMPILE_ASSERT" "" $c -std=c17
+  row "$cc c99, the command" $c -std=c99 -c -o "$dir/einsum.o" tools/einsum.c
+  for f in tests/*.c; do
+    [ "$f" = tests/compile.c ] && continue
+    row "$cc c99, warnings of $f" $c -std=c99 -fsyntax-only "$f"
+  done
+  for f in examples/*.c; do
+    row "$cc c99, warnings of $f" $cc $WARN -Werror -std=c99 -fsyntax-only "$f"
+  done
+done
+
+for cxx in g++ clang++; do
+  if ! have $cxx; then skipped="$skipped $cxx"; continue; fi
+  x="$cxx -x c++ -O1 $cxxwarn -Werror"
+  row "$cxx c++11, implementation in one of two files" two_link $cxx $cxx "$one" "" $x -std=c++11
+  row "$cxx c++20, EINSUM_STATIC in both files" \
+    two_link $cxx $cxx-static "$static" "$static" $x -std=c++20
+done
+
+if have gcc && have g++; then
+  c_library() {
+    gcc -std=c99 -O1 $one -c -o "$dir/mixed.1.o" tests/compile.c &&
+      g++ -x c++ -std=c++11 -DCOMPILE_MAIN -c -o "$dir/mixed.2.o" tests/compile.c &&
+      g++ -o "$dir/mixed" "$dir/mixed.1.o" "$dir/mixed.2.o" && "$dir/mixed"
+  }
+  row "C library, C++ user" c_library
+fi
+
+mingw=x86_64-w64-mingw32-gcc
+if have $mingw; then
+  windows() {
+    $mingw -std=c99 -O1 $WARN -Werror $one -DCOMPILE_MAIN -c -o "$dir/win.1.o" tests/compile.c &&
+      $mingw -std=c99 -O1 $WARN -Werror -c -o "$dir/win.2.o" tests/compile.c &&
+      $mingw -o "$dir/win.exe" "$dir/win.1.o" "$dir/win.2.o" &&
+      { ! have wine || wine "$dir/win.exe"; }
+  }
+  row "mingw-w64 c99$(have wine || echo ' (compiled and linked, no wine to run it)')" windows
+  row "mingw-w64 c99, the command" $mingw -std=c99 -O1 -o "$dir/einsum.exe" tools/einsum.c
+else
+  skipped="$skipped mingw-w64"
+fi
+
+echo "matrix: $rows rows, $failed failed${skipped:+; not there:$skipped}"
+[ $failed -eq 0 ]

@@ -1,0 +1,30 @@
+#!/bin/sh
+# One step of make test: runs a command, prints one line, keeps the output.
+# Usage: tests/step.sh LOG-FOLDER NAME COMMAND..    (or: .. NAME skip REASON)
+# A command that exits with 77 skips its step; its last line says why. Always succeeds, so that
+# the other steps run too; tests/summary.sh judges.
+set -u
+log=$1
+name=$2
+shift 2
+mkdir -p "$log"
+out=$log/$name.txt
+if [ "$1" = skip ]; then
+  echo "$2" > "$out"
+  status=77
+else
+  start=$(date +%s)
+  "$@" > "$out" 2>&1
+  status=$?
+  seconds=$(($(date +%s) - start))
+fi
+case $status in
+  0) printf 'ok    %-16s %3d s  %s\n' "$name" "$seconds" "$(tail -n 1 "$out" | cut -c 1-60)" ;;
+  77) printf 'skip  %-16s        %s\n' "$name" "$(tail -n 1 "$out" | cut -c 1-60)" ;;
+  *)
+    printf 'FAIL  %-16s %3d s  exit status %d, output in %s:\n' "$name" "$seconds" "$status" "$out"
+    tail -n 25 "$out" | sed 's/^/      | /'
+    ;;
+esac
+echo "$status" > "$log/$name.status"
+exit 0
