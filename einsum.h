@@ -1695,7 +1695,10 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
                          eini_ops[v->op].name);
       }
       break;
-    case 'R': *res = eini_real_part(m); break;
+    case 'R':
+      if (m == EIN_BOOL && v->op == EINI_OP_SQABS) *arg = m = EIN_I8;
+      *res = eini_real_part(m);
+      break;
     default: break;
   }
   return EIN_OK;
@@ -1808,6 +1811,12 @@ static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     out->node[*id] = literal;
     return EIN_OK;
+  }
+  if (v.op == EINI_OP_IMAG && eini_kind_of(eini_node_dtype(&out->node[child[0]])) < EINI_KCOMPLEX) {
+    ein_dtype t = eini_node_dtype(&out->node[child[0]]);  // 0, also for inf and NaN
+    int zero = eini_expr_int(a, out, v.pos, 0);
+    *id = zero < 0 ? -1 : eini_convert(a, out, zero, t);
+    return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
   }
   if (v.op == EINI_OP_POW) return eini_type_pow(a, ty, out, &v, child[0], child[1], id);
   ein_dtype arg, res;
@@ -2048,11 +2057,11 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   if (s->fold != EINI_FOLD_NONE) {
     int fold = s->fold;
     int order = fold == EINI_MAX || fold == EINI_MIN || fold == EINI_ARGMAX || fold == EINI_ARGMIN;
-    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP)) {
+    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP || fold == EINI_VAR)) {
       return eini_fail(diag, EIN_ERR_DTYPE, s->pos, 1, "reduce real(z), imag(z) or abs(z)",
-                       "%s of complex numbers: they have no order", eini_folds[fold].name);
+                       "%s of complex numbers is not defined", eini_folds[fold].name);
     }
-    if (t == EIN_BOOL && fold == EINI_SUM && !s->numpy) t = EIN_I64;
+    if (t == EIN_BOOL && (fold == EINI_SUM || fold == EINI_PROD) && !s->numpy) t = EIN_I64;
     if (fold >= EINI_FOLD_USER) {
       t = g->monoid[fold - EINI_FOLD_USER].dtype;
     } else {
@@ -2860,7 +2869,7 @@ typedef struct eini_parser {
   double re;
   int exact, sym;
   int64_t open;           // position of the outermost open bracket
-  int brackets;
+  int brackets, unclosed;
   int depth, max_depth;
   int64_t nodes;
   ein_status st, status;  // of the current statement; of the text
@@ -3198,7 +3207,10 @@ static int eini_enter(eini_parser *p) {
 static void eini_unexpected(eini_parser *p, const char *want, const char *hint) {
   if (p->tok == EINI_T_BAD) return;  // reported by the lexer
   int eol = p->tok == EINI_T_END || p->tok == EINI_T_EOL;
-  if (p->brackets > 0 && (eol || p->tok == '=')) {
+  int later = p->brackets > 0 && !eol && p->end < p->pos &&
+              memchr(p->s + p->end, '\n', (size_t)(p->pos - p->end)) != NULL;
+  if (p->brackets > 0 && (eol || later || p->tok == '=')) {
+    p->unclosed = 1;
     eini_perr(p, EIN_ERR_SYNTAX, p->open, 1, NULL, "this '%c' is never closed", p->s[p->open]);
   } else if (eol) {
     eini_perr(p, EIN_ERR_SYNTAX, p->pos, 1, hint, "%s expected before the end of the line", want);
@@ -4334,7 +4346,7 @@ static void eini_parse_line(eini_parser *p, eini_line *l) {
 static void eini_parse_recover(eini_parser *p, int64_t from) {
   int64_t to = p->pos;
   const char *eol = (const char *)memchr(p->s + from, '\n', (size_t)(to - from));
-  if (eol != NULL && p->brackets > 0 && (p->tok == '=' || p->tok == EINI_T_END)) {
+  if (eol != NULL && p->unclosed) {
     to = eol - p->s;
   } else {
     while (to < p->n && p->s[to] != '\n' && p->s[to] != ';') to++;
@@ -4348,7 +4360,7 @@ static void eini_parse_recover(eini_parser *p, int64_t from) {
     if (p->tok == EINI_T_NAME && p->pos < to) p->name[p->sym].bad = 1;
   }
   p->at = to;
-  p->brackets = 0;
+  p->brackets = p->unclosed = 0;
   p->st = st == EIN_ERR_NO_MEMORY || p->st == EIN_ERR_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_OK;
   eini_lex(p);
 }
@@ -5466,6 +5478,13 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
     const eini_sym *name = &q->p.name[x->sym];
     s->index[i].extent = x->extent;
     s->index[i].name = eini_strndup(&g->arena, name->s, name->n);
+    for (int k = 0; k < i && b->n <= 64 && s->index[i].name != NULL; k++) {
+      if (q->var[b->var[k]].sym != x->sym) continue;
+      char other[96];  // an index that hides another: told apart in what is printed
+      int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
+      s->index[i].name = eini_strndup(&g->arena, other, len);
+      break;
+    }
     if (s->index[i].name == NULL) return eini_pmem(&q->p);
     if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
   }
@@ -5779,6 +5798,741 @@ static const eini_syn *eini_reduce_body(eini_prog *q, const eini_syn *v) {
   if (!v->exact) return v->kid[0];
   eini_syn *x = eini_mk_call(q, "abs", v->kid[0]);
   return eini_mk(q, EINI_S_POW, x, eini_mk_num(q, 2, 2, v->pos), 0);
+}
+// ================================================================================================
+// >>parse  programs
+// Takes a program's description; gives its graph, pruned to what is observed (GRAMMAR rule 11).
+// ================================================================================================
+
+// Claims a name for a declaration; 0 when it is taken.
+static int eini_declare(eini_prog *q, const eini_syn *v, int kind, int id) {
+  eini_parser *p = &q->p;
+  eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind != EINI_N_NONE || s->open != 0) {
+    if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the name '%.*s' is taken", EINI_NAME_OF(p, v->sym));
+    return 0;
+  }
+  s->kind = kind;
+  s->id = id;
+  s->pos = v->pos;
+  return 1;
+}
+
+static const ein_ztensor *eini_bound_view(const eini_prog *q, const eini_sym *s) {
+  for (int i = 0; i < q->desc->nbind; i++) {
+    if (eini_word_is(s->s, s->n, q->desc->bind[i].name)) return q->desc->bind[i].view;
+  }
+  return NULL;
+}
+
+// The number of a declared size, new or known; -1 after a mistake.
+static int eini_dim_of(eini_prog *q, const eini_syn *d) {
+  eini_parser *p = &q->p;
+  eini_sym *s = eini_sym_of(q, d->sym);
+  if (s->kind == EINI_N_SIZE) return s->id;
+  if (!eini_declare(q, d, EINI_N_SIZE, (int)q->ndim)) return -1;
+  eini_dim *x = (eini_dim *)eini_grow(p->arena, q->dim, q->ndim, &q->capdim, sizeof *x);
+  if (x == NULL) {
+    eini_pmem(p);
+    return -1;
+  }
+  q->dim = x;
+  x = &q->dim[q->ndim];
+  x->sym = d->sym;
+  x->tensor = -1;
+  x->axis = 0;
+  x->value = -1;
+  for (int k = 0; k < q->desc->nsize; k++) {
+    if (eini_word_is(s->s, s->n, q->desc->size[k].name)) x->value = q->desc->size[k].value;
+  }
+  return (int)q->ndim++;
+}
+
+// The extent of one axis of an input: its literal, its size, its view; all agree.
+static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view, int tensor) {
+  eini_parser *p = &q->p;
+  const eini_syn *d = v->kid[axis];
+  int64_t seen = view == NULL ? -1 : view->shape[axis];
+  if (d->kind == EINI_S_NUM) {
+    if (seen < 0 || seen == d->ival) return d->ival;
+    eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL, "axis %d of '%.*s' has extent %lld, the bound view %lld",
+              axis, EINI_NAME_OF(p, v->sym), (long long)d->ival, (long long)seen);
+    return -1;
+  }
+  int id = eini_dim_of(q, d);
+  if (id < 0) return -1;
+  eini_dim *x = &q->dim[id];
+  for (int k = 0; k < 2; k++) {
+    int64_t n = k == 0 ? (d->op ? d->ival : -1) : seen;
+    if (n < 0 || n == x->value) continue;
+    if (x->value >= 0 && x->tensor >= 0) {
+      eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL,
+                "the size '%.*s' is %lld in axis %d of '%.*s', but %lld in axis %d of '%s'",
+                EINI_NAME_OF(p, d->sym), (long long)n, axis, EINI_NAME_OF(p, v->sym),
+                (long long)x->value, x->axis, q->g->tensor[x->tensor].name);
+      return -1;
+    }
+    if (x->value >= 0) {
+      eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL,
+                "the size '%.*s' is %lld in axis %d of '%.*s', but is given as %lld",
+                EINI_NAME_OF(p, d->sym), (long long)n, axis, EINI_NAME_OF(p, v->sym), (long long)x->value);
+      return -1;
+    }
+    x->value = n;
+    x->tensor = k == 0 ? -1 : tensor;
+    x->axis = axis;
+  }
+  if (x->value < 0) {
+    eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, "bind a view, or give the size",
+              "nothing says how large '%.*s' is", EINI_NAME_OF(p, d->sym));
+  }
+  return x->value;
+}
+
+static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  ein_graph *g = q->g;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  const ein_ztensor *view = eini_bound_view(q, s);
+  ein_dtype given = l->dtype != EIN_NONE ? l->dtype : view != NULL ? view->dtype :
+                    q->desc->dtype != EIN_NONE ? q->desc->dtype : EIN_F64;
+  int tensor = (int)g->ntensor;
+  int64_t *shape = EINI_NEW(p->arena, int64_t, v->n);
+  if (shape == NULL) eini_pmem(p);
+  if (s->ndef > 0) {
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "the input '%.*s' cannot be defined again",
+              EINI_NAME_OF(p, v->sym));
+  }
+  if (view != NULL && view->rank != v->n) {
+    eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "'%.*s' has %d axes, the bound view %d",
+              EINI_NAME_OF(p, v->sym), v->n, view->rank);
+  }
+  if (view != NULL && !ein_dtype_same_kind(view->dtype, given)) {
+    eini_perr(p, EIN_ERR_DTYPE, v->pos, v->len, NULL, "'%.*s' is declared %s, the bound view is %s",
+              EINI_NAME_OF(p, v->sym), ein_dtype_name(given), ein_dtype_name(view->dtype));
+  }
+  for (int i = 0; i < v->n && p->st == EIN_OK; i++) shape[i] = eini_input_axis(q, v, i, view, tensor);
+  if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_TENSOR, tensor)) return;
+  ein_dtype stored = view != NULL ? view->dtype : given;
+  if (eini_graph_add_tensor(g, s->s, s->n, EIN_ROLE_INPUT, stored, v->n, shape, &tensor) != EIN_OK) {
+    eini_pmem(p);
+    return;
+  }
+  g->tensor[tensor].pos = v->pos;
+  while (q->ndeclared < g->ntensor) {
+    ein_dtype *t = (ein_dtype *)eini_grow(p->arena, q->declared, q->ndeclared, &q->capdeclared, sizeof *t);
+    if (t == NULL) {
+      eini_pmem(p);
+      return;
+    }
+    q->declared = t;
+    t[q->ndeclared++] = EIN_NONE;
+  }
+  if (stored != given) q->declared[tensor] = given;
+}
+
+static void eini_do_param(eini_prog *q, const eini_line *l, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  ein_dtype t = l->dtype != EIN_NONE ? l->dtype : q->desc->dtype != EIN_NONE ? q->desc->dtype : EIN_F64;
+  ein_scalar value = {v->op, v->re, 0};
+  int id;
+  if (s->ndef > 0) {
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "the param '%.*s' cannot be defined again",
+              EINI_NAME_OF(p, v->sym));
+  }
+  if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_PARAM, (int)q->g->nparam)) return;
+  if (eini_graph_add_param(q->g, s->s, s->n, t, value, &id) != EIN_OK) eini_pmem(p);
+}
+
+// Outputs are marked before any statement is lowered; here only what they name is checked.
+static void eini_do_output(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->ndef > 0) return;
+  if (s->bad || s->kind == EINI_N_BAD) {
+    p->st = EIN_ERR_NAME;
+  } else if (s->kind == EINI_N_TENSOR) {
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, "define an output from it: Y[i] = X[i]",
+              "'%.*s' is an input", EINI_NAME_OF(p, v->sym));
+  } else {
+    eini_near w;
+    eini_near_init(&w, s->s, s->n);
+    for (int64_t i = 0; i < eini_min64(p->nname, 4096); i++) {
+      if (p->name[i].ndef > 0) eini_near_try(&w, p->name[i].s, p->name[i].n);
+    }
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, eini_near_hint(&w), "the output '%.*s' is not defined",
+              EINI_NAME_OF(p, v->sym));
+  }
+}
+
+static void eini_do_def(eini_prog *q, eini_line *l) {
+  eini_parser *p = &q->p;
+  eini_syn *v = eini_syn_new(p, EINI_S_NAME, l->pos);
+  if (v == NULL) return;
+  v->sym = l->sym;
+  eini_line **d = (eini_line **)eini_grow(p->arena, (void *)q->def, q->ndef, &q->capdef, sizeof *d);
+  if (d == NULL) {
+    eini_pmem(p);
+    return;
+  }
+  q->def = d;
+  l->stmt = q->ndef;
+  if (eini_declare(q, v, EINI_N_DEF, (int)q->ndef)) d[q->ndef++] = l;
+}
+
+// ---- defining statements ----
+
+// Free indices in the order they occur on the left, with their extents.
+static void eini_left_indices(eini_prog *q, const eini_syn *left) {
+  eini_parser *p = &q->p;
+  for (int i = 0; i < left->n && p->st == EIN_OK; i++) {
+    eini_scan(q, left->kid[i], NULL, EINI_V_FREE, 0, 1);
+  }
+  for (int i = 0; i < left->n && p->st == EIN_OK; i++) {
+    if (left->inv[i]) continue;
+    const eini_syn *e = left->bext[i];
+    int64_t n = 0;
+    int known = eini_const(q, e, NULL, 1, &n), var = eini_find_var(q, left->kid[i]->sym, 0);
+    if (known == 0) {
+      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "an extent is an expression of integers and sizes");
+    } else if (known > 0 && n < 0) {
+      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "an extent is at least 0, not %lld", (long long)n);
+    } else if (known > 0 && var < 0) {
+      eini_perr(p, EIN_ERR_NAME, left->kid[i]->pos, left->kid[i]->len, NULL, "the name '%.*s' is taken",
+                EINI_NAME_OF(p, left->kid[i]->sym));
+    } else if (known > 0 && q->var[var].axis == -2 && q->var[var].extent != n) {
+      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "two extents for '%.*s'",
+                EINI_NAME_OF(p, left->kid[i]->sym));
+    } else if (known > 0) {
+      q->var[var].extent = n;
+      q->var[var].axis = -2;
+    }
+  }
+}
+
+// The right side with its terms resolved.
+static eini_syn *eini_right_side(eini_prog *q, eini_syn *rhs) {
+  if (rhs->kind != EINI_S_SUM) return eini_resolve_term(q, rhs);
+  eini_kids k = {NULL, NULL, 0, 0};
+  for (int i = 0; i < rhs->n; i++) {
+    if (eini_kids_add(&q->p, &k, eini_resolve_term(q, rhs->kid[i]), rhs->inv[i]) != EIN_OK) return NULL;
+  }
+  eini_syn *r = eini_resolved(q, rhs, EINI_S_SUM, -1);
+  if (r == NULL) return NULL;
+  r->kid = k.kid;
+  r->inv = k.inv;
+  r->n = (int)k.n;
+  return r;
+}
+
+// The tensor a statement defines; its first piece makes it. -1 after a mistake.
+static int eini_left_tensor(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  eini_sym *s = eini_sym_of(q, l->sym);
+  int tensor = s->open - 1;
+  if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+  if (s->kind != EINI_N_NONE) {
+    eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "the name '%.*s' is taken", EINI_NAME_OF(p, l->sym));
+    return -1;
+  }
+  if (tensor >= 0) {
+    if (q->g->tensor[tensor].rank == l->left->n) return tensor;
+    eini_perr(p, EIN_ERR_SHAPE, l->pos, l->len, NULL, "'%.*s' has %d axes in an earlier piece, here %d",
+              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank, l->left->n);
+    return -1;
+  }
+  int observed = q->outputs ? s->isout : !s->read;
+  if (eini_graph_add_tensor(q->g, s->s, s->n, observed ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP, s->dtype,
+                            l->left->n, NULL, &tensor) != EIN_OK) {
+    eini_pmem(p);
+    return -1;
+  }
+  q->g->tensor[tensor].pos = l->pos;
+  s->open = tensor + 1;
+  return tensor;
+}
+
+static int eini_line_of(const eini_parser *p, int64_t pos) {
+  int n = 1;
+  for (int64_t i = 0; i < pos; i++) n += p->s[i] == '\n';
+  return n;
+}
+
+static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover *c) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, l->sym);
+  int rank = q->g->tensor[s->open - 1].rank;
+  char at[256], hint[96] = "";
+  size_t n = (size_t)snprintf(at, sizeof at, "%.*s%s", EINI_NAME_OF(p, l->sym), rank > 0 ? "[" : "");
+  for (int r = 0; c->at != NULL && r < rank && n < sizeof at - 32; r++) {
+    n += (size_t)snprintf(at + n, sizeof at - n, "%s%lld", r ? "," : "", (long long)c->at[r]);
+  }
+  if (rank > 0) snprintf(at + n, sizeof at - n, "]");
+  const eini_line *x = l, *a = NULL, *b = NULL;
+  for (;; x = &q->line[x->prev - 1]) {
+    if (x->stmt == c->a) a = x;
+    if (x->stmt == c->b) b = x;
+    if (x->prev == 0) break;
+  }
+  if (a != NULL && b != NULL) {
+    snprintf(hint, sizeof hint, "by lines %d and %d", eini_line_of(p, b->pos), eini_line_of(p, a->pos));
+  }
+  if (a == NULL) a = l;
+  if (c->status == EIN_ERR_TOO_LARGE) {
+    eini_perr(p, c->status, a->pos, a->len, NULL, "'%.*s' is too large", EINI_NAME_OF(p, l->sym));
+  } else if (c->status == EIN_ERR_UNSUPPORTED) {
+    eini_perr(p, c->status, a->pos, a->len, "let every index occur in one coordinate of the left side",
+              "the pieces of '%.*s' are too large to be checked point by point", EINI_NAME_OF(p, l->sym));
+  } else if (c->at == NULL) {
+    eini_perr(p, c->status, a->pos, a->len, NULL, "'%.*s' %s", EINI_NAME_OF(p, l->sym), c->what);
+  } else {
+    eini_perr(p, c->status, a->pos, a->len, hint[0] ? hint : NULL, "'%s' %s", at, c->what);
+  }
+}
+
+// After its last piece a tensor has a shape and a dtype, and may be read.
+static void eini_seal(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  eini_sym *s = eini_sym_of(q, l->sym);
+  int64_t n = 0;
+  if (s->kind == EINI_N_BAD || s->open == 0) return;
+  if (s->bad && p->status != EIN_OK) {  // a piece of it may have failed to parse
+    s->kind = EINI_N_BAD;
+    return;
+  }
+  int64_t *piece = EINI_NEW(p->arena, int64_t, s->ndef);
+  if (piece == NULL) {
+    eini_pmem(p);
+    return;
+  }
+  for (const eini_line *x = l;; x = &q->line[x->prev - 1]) {
+    piece[s->ndef - ++n] = x->stmt;  // in the order of the text
+    if (x->prev == 0) break;
+  }
+  eini_cover c;
+  memset(&c, 0, sizeof c);
+  ein_status st = eini_cover_prove(q->g, s->open - 1, piece, n, p->arena, &c);
+  if (st == EIN_ERR_NO_MEMORY) {
+    eini_pmem(p);
+  } else if (st != EIN_OK) {
+    if (c.status == EIN_OK) c.status = st;
+    eini_cover_report(q, l, &c);
+  }
+  s = eini_sym_of(q, l->sym);
+  s->kind = p->st == EIN_OK ? EINI_N_TENSOR : EINI_N_BAD;
+  s->id = s->open - 1;
+  if (p->st == EIN_OK) eini_tensor_fix_dtype(&q->g->tensor[s->id]);
+}
+
+static void eini_lower(eini_prog *q, eini_line *l) {
+  eini_parser *p = &q->p;
+  q->nvar = q->access.n = 0;
+  q->nshare = 64;
+  while (q->nshare < l->kid[0]->size && q->nshare < (1 << 20)) q->nshare *= 4;
+  q->share = (eini_shared **)eini_new(p->arena, q->nshare, sizeof *q->share);
+  if (q->share == NULL) {
+    eini_pmem(p);
+    return;
+  }
+  int tensor = eini_left_tensor(q, l);
+  if (tensor < 0) return;
+  eini_left_indices(q, l->left);
+  int nfree = (int)q->nvar;
+  eini_syn *r = p->st == EIN_OK ? eini_right_side(q, l->kid[0]) : NULL;
+  eini_row *left = EINI_NEW(p->arena, eini_row, l->left->n);
+  int *freev = EINI_NEW(p->arena, int, nfree);
+  if (left == NULL || freev == NULL) eini_pmem(p);
+  for (int i = 0; i < l->left->n && p->st == EIN_OK; i++) left[i] = eini_affine_row(q, l->left->kid[i], NULL);
+  if (p->st == EIN_OK) eini_check_unnamed(q, 0);
+  if (p->st == EIN_OK) eini_solve(q, 0);
+  if (p->st == EIN_OK) eini_check_bounds(q, 0);
+  if (p->st != EIN_OK || r == NULL) return;
+  for (int i = 0; i < nfree; i++) freev[i] = i;
+  const eini_syn *body = r;
+  while (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY) body = body->kid[0];
+  int direct = body->kind == EINI_S_REDUCE && !body->exact;
+  eini_build b;
+  if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
+                      direct ? body->kid[0] : r) == EIN_OK) {
+    eini_build_stmt(&b, tensor, left, direct ? body->op : EINI_FOLD_NONE, l->pos);
+  }
+  if (p->st == EIN_OK) l->stmt = q->g->nstmt - 1;
+}
+
+static void eini_do_define(eini_prog *q, eini_line *l, int64_t number) {
+  eini_parser *p = &q->p;
+  eini_lower(q, l);
+  for (int64_t i = 0; i < q->nvar; i++) p->name[q->var[i].sym].var = 0;
+  if (p->st != EIN_OK && p->name[l->sym].kind == EINI_N_NONE) p->name[l->sym].kind = EINI_N_BAD;
+  if (p->st == EIN_OK && p->name[l->sym].lastdef == number) eini_seal(q, l);
+}
+
+// ---- before lowering: what is read, defined, observed ----
+
+static void eini_mark_read(eini_prog *q, const eini_syn *v) {
+  if (v->kind == EINI_S_ACCESS || v->kind == EINI_S_NAME) q->p.name[v->sym].read = 1;
+  for (int i = 0; i < v->n && v->kind != EINI_S_ACCESS; i++) eini_mark_read(q, v->kid[i]);
+}
+
+static void eini_set_dtype(eini_prog *q, int sym, ein_dtype t, int64_t pos) {
+  eini_sym *s = eini_sym_of(q, sym);
+  if (t != EIN_NONE && s->dtype != EIN_NONE && s->dtype != t) {
+    eini_perr(&q->p, EIN_ERR_DTYPE, pos, s->n, NULL, "'%.*s' is given two dtypes, %s and %s",
+              EINI_NAME_OF(&q->p, sym), ein_dtype_name(s->dtype), ein_dtype_name(t));
+  } else if (t != EIN_NONE) {
+    s->dtype = t;
+  }
+}
+
+static void eini_survey(eini_prog *q) {
+  for (int64_t i = 0; i < q->nline; i++) {
+    eini_line *l = &q->line[i];
+    q->p.st = EIN_OK;
+    if (l->kind == EINI_L_DEF) eini_mark_read(q, l->kid[0]);
+    for (int k = 0; k < l->n && l->kind == EINI_L_OUTPUT; k++) {
+      q->outputs = 1;
+      eini_sym_of(q, l->kid[k]->sym)->isout = 1;
+      eini_set_dtype(q, l->kid[k]->sym, l->dtype, l->kid[k]->pos);
+    }
+    if (l->kind != EINI_L_DEFINE) continue;
+    eini_sym *s = eini_sym_of(q, l->sym);
+    l->prev = s->ndef++ > 0 ? s->lastdef + 1 : 0;
+    s->lastdef = (int)i;
+    eini_mark_read(q, l->kid[0]);
+    eini_set_dtype(q, l->sym, l->dtype, l->pos);
+  }
+}
+
+static void eini_do_line(eini_prog *q, int64_t i) {
+  eini_line *l = &q->line[i];
+  q->cur = i;
+  q->p.st = EIN_OK;
+  q->p.depth = 0;
+  if (l->kind == EINI_L_DEF) eini_do_def(q, l);
+  if (l->kind == EINI_L_DEFINE) eini_do_define(q, l, i);
+  for (int k = 0; k < l->n && l->kind < EINI_L_DEF; k++) {
+    const eini_syn *v = l->kid[k];
+    q->p.st = EIN_OK;
+    if (l->kind == EINI_L_INPUT) eini_do_input(q, l, v);
+    if (l->kind == EINI_L_PARAM) eini_do_param(q, l, v);
+    if (l->kind == EINI_L_OUTPUT) eini_do_output(q, v);
+    eini_sym *s = eini_sym_of(q, v->sym);
+    if (q->p.st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
+  }
+}
+
+// ---- the caller's side ----
+
+// Views and sizes that name nothing are mistakes of the caller.
+static void eini_check_given(eini_prog *q) {
+  eini_parser *p = &q->p;
+  p->st = EIN_OK;
+  for (int i = 0; i < q->desc->nbind; i++) {
+    const char *name = q->desc->bind[i].name;
+    char list[256] = "the inputs are";
+    size_t n = strlen(list);
+    int found = 0;
+    for (int64_t t = 0; t < q->g->ntensor && !found; t++) {
+      const eini_tensor *x = &q->g->tensor[t];
+      if (x->role != EIN_ROLE_INPUT) continue;
+      found = strcmp(x->name, name) == 0;
+      if (n < sizeof list - 80) {
+        n += (size_t)snprintf(list + n, sizeof list - n, " %.*s", eini_cut(x->name, (int64_t)strlen(x->name)), x->name);
+      }
+    }
+    if (!found) eini_perr(p, EIN_ERR_NAME, -1, 0, list, "no input is named '%.60s'", name);
+  }
+  for (int i = 0; i < q->desc->nsize; i++) {
+    const char *name = q->desc->size[i].name;
+    int64_t n = (int64_t)strlen(name), known = p->nname;
+    eini_near w;
+    eini_near_init(&w, name, n);
+    if (eini_intern(p, name, n) < known || p->st != EIN_OK) continue;
+    for (int64_t k = 0; k < q->ndim; k++) eini_near_try(&w, p->name[q->dim[k].sym].s, p->name[q->dim[k].sym].n);
+    eini_perr(p, EIN_ERR_NAME, -1, 0, eini_near_hint(&w), "no size or index is named '%.60s'", name);
+  }
+}
+
+// Mistakes in the order of the text; those of lowering come after those of parsing.
+static void eini_diag_sort(eini_diag *d) {
+  for (int i = 1; d != NULL && d->error != NULL && i < d->count; i++) {
+    ein_error e = d->error[i];
+    int j = i;
+    for (; j > 0 && e.line > 0 && (d->error[j - 1].line > e.line ||
+           (d->error[j - 1].line == e.line && d->error[j - 1].column > e.column)); j--) {
+      d->error[j] = d->error[j - 1];
+    }
+    d->error[j] = e;
+  }
+  if (d != NULL && d->error != NULL && d->count > 0) d->status = d->error[0].status;
+}
+
+static ein_status eini_check_desc(const ein_program_desc *d, size_t *length) {
+  if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) || (d->nsize > 0 && d->size == NULL) ||
+      (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT) {
+    return EIN_ERR_ARGUMENT;
+  }
+  for (int i = 0; i < d->nbind; i++) {
+    const ein_ztensor *v = d->bind[i].view;
+    if (d->bind[i].name == NULL || v == NULL || v->rank < 0 || (v->rank > 0 && v->shape == NULL) ||
+        !eini_dtype_ok(v->dtype)) {
+      return EIN_ERR_ARGUMENT;
+    }
+    for (int k = 0; k < v->rank; k++) {
+      if (v->shape[k] < 0) return EIN_ERR_SHAPE;
+    }
+  }
+  for (int i = 0; i < d->nsize; i++) {
+    if (d->size[i].name == NULL) return EIN_ERR_ARGUMENT;
+    if (d->size[i].value < 0) return EIN_ERR_SHAPE;
+  }
+  *length = d->length > 0 || d->text == NULL ? d->length : strlen(d->text);
+  return d->text == NULL ? EIN_ERR_ARGUMENT : EIN_OK;
+}
+
+// Parses only; on success q is ready to be lowered. The arena and the graph are the caller's.
+static ein_status eini_prog_open(eini_prog *q, eini_arena *arena, ein_graph *g, ein_ctx *ctx,
+                                 const ein_program_desc *desc) {
+  size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
+  memset(q, 0, sizeof *q);
+  eini_diag *d = eini_diag_of(ctx);
+  if (d != NULL) eini_diag_reset(d, NULL, 0);
+  ein_status st = eini_check_desc(desc, &n);
+  if (st != EIN_OK) return eini_fail(d, st, -1, 0, NULL, "the program's description is not valid");
+  if (n > most || n > INT_MAX) {
+    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the source has %llu bytes, the limit is %llu",
+                     (unsigned long long)n, (unsigned long long)most);
+  }
+  if (d != NULL) {
+    eini_diag_reset(d, desc->text, (int64_t)n);
+    d->max = desc->max_errors > 0 ? desc->max_errors : 20;
+  }
+  int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
+  eini_parser_init(&q->p, arena, d, g, desc->text, (int64_t)n, depth < 1000 ? depth : 1000);
+  q->g = g;
+  q->ctx = ctx;
+  q->desc = desc;
+  eini_parse_program(q);
+  return q->p.status;
+}
+
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
+  if (graph == NULL || desc == NULL) return EIN_ERR_ARGUMENT;
+  *graph = NULL;
+  ein_graph *g = eini_graph_new(ctx);
+  if (g == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena arena;
+  eini_arena_init(&arena, &g->arena.al);
+  eini_prog *q = EINI_NEW(&arena, eini_prog, 1);
+  ein_status st = EIN_ERR_NO_MEMORY;
+  if (q != NULL) {
+    st = eini_prog_open(q, &arena, g, ctx, desc);
+    int ready = q->g != NULL && st != EIN_ERR_NO_MEMORY;
+    if (ready) eini_survey(q);
+    for (int64_t i = 0; ready && i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
+    if (ready && q->p.status == EIN_OK) eini_check_given(q);
+    if (ready) st = q->p.status;
+    if (st == EIN_OK) st = eini_graph_prune(g);
+    eini_diag_sort(eini_diag_of(ctx));
+    if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
+  }
+  eini_arena_free(&arena);
+  if (ctx != NULL) ctx->diag.text = NULL;
+  if (st == EIN_OK) *graph = g;
+  else eini_graph_free(g);
+  return st;
+}
+
+EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
+                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
+                                                 void *user), void *user) {
+  if (desc == NULL || fn == NULL) return EIN_ERR_ARGUMENT;
+  ein_graph *g = eini_graph_new(ctx);
+  if (g == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena arena;
+  eini_arena_init(&arena, &g->arena.al);
+  eini_prog *q = EINI_NEW(&arena, eini_prog, 1);
+  ein_status st = q == NULL ? EIN_ERR_NO_MEMORY : eini_prog_open(q, &arena, g, ctx, desc);
+  for (int64_t i = 0; st == EIN_OK && i < q->nline; i++) {
+    const eini_line *l = &q->line[i];
+    for (int k = 0; k < l->n && l->kind == EINI_L_INPUT && st == EIN_OK; k++) {
+      const eini_sym *s = eini_sym_of(q, l->kid[k]->sym);
+      char *name = eini_strndup(&arena, s->s, s->n);
+      if (name == NULL) st = EIN_ERR_NO_MEMORY;
+      else fn(name, l->dtype, l->kid[k]->n, user);
+    }
+  }
+  eini_arena_free(&arena);
+  eini_graph_free(g);
+  if (ctx != NULL) ctx->diag.text = NULL;
+  return st;
+}
+// ================================================================================================
+// >>print  a graph as text
+// Takes a graph; gives statements in the notation of programs, temporaries under names of their own.
+// ================================================================================================
+
+typedef struct eini_out {  // counts past the end, as snprintf does
+  char *buf;
+  size_t size, n;
+  int nodes;               // printed so far: shared nodes could repeat without end
+} eini_out;
+
+EINI_PRINTF(2, 3)
+static void eini_put(eini_out *o, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  size_t room = o->n < o->size ? o->size - o->n : 0;
+  int n = vsnprintf(room > 0 ? o->buf + o->n : NULL, room, format, args);
+  va_end(args);
+  if (n > 0) o->n += (size_t)n;
+}
+
+static void eini_put_map(eini_out *o, const ein_zmap *m, const eini_index *index) {
+  if (m->rows > 0) eini_put(o, "[");
+  for (int r = 0; r < m->rows; r++) {
+    int any = 0;
+    if (r > 0) eini_put(o, ",");
+    for (int c = 0; c < m->cols; c++) {
+      int64_t k = m->coef[(int64_t)r * m->cols + c];
+      if (k == 0) continue;
+      if (k == 1 || k == -1) eini_put(o, "%s%s", k < 0 ? "-" : any ? "+" : "", index[c].name);
+      else eini_put(o, "%s%lld*%s", any && k > 0 ? "+" : "", (long long)k, index[c].name);
+      any = 1;
+    }
+    if (m->offset[r] != 0 || !any) {
+      eini_put(o, "%s%lld", any && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
+    }
+  }
+  if (m->rows > 0) eini_put(o, "]");
+}
+
+static void eini_put_const(eini_out *o, const eini_node *v) {
+  if (v->dtype == EIN_BOOL) eini_put(o, "%s", v->ival ? "true" : "false");
+  else if (v->exact) eini_put(o, "%lld", (long long)v->ival);
+  else if (v->re != v->re) eini_put(o, "nan");
+  else eini_put(o, v->re - v->re != 0 ? (v->re < 0 ? "-inf" : "inf") : "%.17g", v->re);
+}
+
+static const char *eini_infix(int op, int *level) {
+  static const char *const text[] = {"+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", " and ", " or "};
+  static const unsigned char ops[] = {
+      EINI_OP_ADD, EINI_OP_SUB, EINI_OP_MUL, EINI_OP_DIV, EINI_OP_POW, EINI_OP_LT, EINI_OP_LE,
+      EINI_OP_GT, EINI_OP_GE, EINI_OP_EQ, EINI_OP_NE, EINI_OP_AND, EINI_OP_OR};
+  static const unsigned char levels[] = {5, 5, 6, 6, 8, 4, 4, 4, 4, 4, 4, 2, 1};
+  for (int i = 0; i < 13; i++) {
+    if (ops[i] != op) continue;
+    *level = levels[i];
+    return text[i];
+  }
+  return NULL;
+}
+
+// Prints a node for a place that binds at the given level. Depth and length are bounded.
+static void eini_put_node(eini_out *o, const ein_graph *g, const eini_stmt *s, int id, int place, int depth) {
+  const eini_node *v = &s->expr.node[id];
+  int level = 9;
+  const char *infix = eini_infix(v->op, &level);
+  if (depth > 200 || o->nodes++ > (1 << 16)) {
+    eini_put(o, "..");
+  } else if (infix != NULL) {
+    if (level < place) eini_put(o, "(");
+    eini_put_node(o, g, s, v->arg[0], level + (v->op == EINI_OP_POW), depth + 1);
+    eini_put(o, "%s", infix);
+    eini_put_node(o, g, s, v->arg[1], level + (v->op != EINI_OP_POW), depth + 1);
+    if (level < place) eini_put(o, ")");
+  } else if (v->op == EINI_OP_CONST) {
+    eini_put_const(o, v);
+  } else if (v->op == EINI_OP_OPERAND) {
+    eini_put(o, "%s", g->tensor[s->operand[v->arg[0]]].name);
+    eini_put_map(o, &s->proj[v->arg[0]], s->index);
+  } else if (v->op == EINI_OP_INDEX) {
+    eini_put(o, "%s", s->index[v->arg[0]].name);
+  } else if (v->op == EINI_OP_PARAM) {
+    eini_put(o, "%s", g->param[v->arg[0]].name);
+  } else if (v->op == EINI_OP_CAST && v->arg[1] == 1) {  // a conversion that typing makes again
+    eini_put_node(o, g, s, v->arg[0], place, depth + 1);
+  } else if (v->op == EINI_OP_NEG || v->op == EINI_OP_NOT) {
+    int mine = v->op == EINI_OP_NEG ? 7 : 3;
+    eini_put(o, "%s%s", mine < place ? "(" : "", mine == 7 ? "-" : "not ");
+    eini_put_node(o, g, s, v->arg[0], mine, depth + 1);
+    if (mine < place) eini_put(o, ")");
+  } else if (v->op == EINI_OP_SQUARE) {
+    eini_put_node(o, g, s, v->arg[0], 9, depth + 1);
+    eini_put(o, "^2");
+  } else {
+    int cast = v->op == EINI_OP_CAST || v->op == EINI_OP_ROUNDTO;
+    eini_put(o, "%s%s(", cast ? "cast_" : v->op == EINI_OP_CALL ? g->function[v->arg[0]].name : eini_ops[v->op].name,
+             cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
+    for (int i = 0; i < eini_node_args(v); i++) {
+      if (i > 0) eini_put(o, ", ");
+      eini_put_node(o, g, s, eini_node_arg(&s->expr, v, i), 0, depth + 1);
+    }
+    eini_put(o, ")");
+  }
+}
+
+static void eini_put_stmt(eini_out *o, const ein_graph *g, const eini_stmt *s) {
+  const eini_tensor *t = &g->tensor[s->out];
+  const ein_zmap *m = &s->out_map;
+  eini_put(o, "%s", t->name);
+  if (t->rank > 0) eini_put(o, "[");
+  for (int r = 0; r < t->rank; r++) {
+    ein_zmap row = {1, m->cols, m->coef + (int64_t)r * m->cols, m->offset + r, NULL};
+    char text[256];
+    eini_out one = {text, sizeof text, 0, 0};
+    int var = -1, terms = m->offset[r] != 0 ? 2 : 0;
+    for (int c = 0; c < m->cols; c++) {
+      if (row.coef[c] == 0) continue;
+      terms += row.coef[c] == 1 ? 1 : 2;
+      var = c;
+    }
+    text[0] = 0;
+    eini_put_map(&one, &row, s->index);
+    size_t len = strlen(text);
+    if (len >= 2) text[len - 1] = 0;  // without its brackets
+    eini_put(o, "%s%s", r ? "," : "", len >= 2 ? text + 1 : "");
+    if (terms == 1 && var >= 0) eini_put(o, "=%lld", (long long)s->index[var].extent);
+  }
+  eini_put(o, "%s : %s = ", t->rank > 0 ? "]" : "", ein_dtype_name(t->dtype));
+  if (s->fold != EINI_FOLD_NONE) {
+    eini_put(o, "%s[", s->fold < EINI_FOLD_USER ? eini_folds[s->fold].name : g->monoid[s->fold - EINI_FOLD_USER].name);
+    for (int i = s->nfree; i < s->nindex; i++) {
+      eini_put(o, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name, (long long)s->index[i].extent);
+    }
+    eini_put(o, "](");
+  }
+  o->nodes = 0;
+  eini_put_node(o, g, s, (int)s->expr.n - 1, 0, 0);
+  eini_put(o, s->fold != EINI_FOLD_NONE ? ")\n" : "\n");
+}
+
+EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
+  eini_out o = {buf, buf == NULL ? 0 : size, 0, 0};
+  int outputs = 0;
+  if (o.size > 0) buf[0] = 0;
+  if (g == NULL) return 0;
+  for (int64_t i = 0; i < g->ntensor; i++) {
+    const eini_tensor *t = &g->tensor[i];
+    if (t->role != EIN_ROLE_INPUT) continue;
+    eini_put(&o, "input %s[", t->name);
+    for (int r = 0; r < t->rank; r++) eini_put(&o, "%s%lld", r ? "," : "", (long long)t->shape[r]);
+    eini_put(&o, "] : %s\n", ein_dtype_name(t->dtype));
+  }
+  for (int64_t i = 0; i < g->nparam; i++) {
+    eini_put(&o, "param %s", g->param[i].name);
+    if (g->param[i].value.set) eini_put(&o, " = %.17g", g->param[i].value.re);
+    eini_put(&o, " : %s\n", ein_dtype_name(g->param[i].dtype));
+  }
+  for (int64_t i = 0; i < g->nstmt; i++) eini_put_stmt(&o, g, &g->stmt[i]);
+  for (int64_t i = 0; i < g->ntensor; i++) {
+    if (g->tensor[i].role != EIN_ROLE_OUTPUT || g->tensor[i].nstmt == 0) continue;
+    eini_put(&o, "%s%s", outputs++ ? ", " : "output ", g->tensor[i].name);
+  }
+  if (outputs > 0) eini_put(&o, "\n");
+  return o.n;
 }
 // ================================================================================================
 // >>path  contraction order of n operands
@@ -7451,6 +8205,7 @@ static int eini_value_append(eini_split *sp, eini_expr *e, const eini_value *v, 
       for (int k = 0; k < n.arg[2]; k++) args[k] = v->expr.list[n.arg[1] + k] + (int)base;
       id = eini_expr_call(&sp->g->arena, e, n.pos, n.arg[0], n.arg[2], args);
       if (id < 0) return -1;
+      e->node[id].dtype = n.dtype;
       continue;
     }
     id = eini_expr_add(&sp->g->arena, e, n.op, n.pos, 0, 0, 0);
@@ -7752,6 +8507,7 @@ static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, 
     for (int k = 0; k < eini_node_args(&n); k++) args[k] = map[eini_node_arg(&s->expr, &n, k)];
     if (n.op == EINI_OP_CALL) {
       map[i] = eini_expr_call(a, &v->expr, n.pos, n.arg[0], n.arg[2], args);
+      if (map[i] >= 0) v->expr.node[map[i]].dtype = n.dtype;
     } else {
       map[i] = eini_expr_add(a, &v->expr, n.op, n.pos, 0, 0, 0);
       for (int k = 0; k < eini_ops[n.op].args; k++) n.arg[k] = args[k];
@@ -8357,63 +9113,9 @@ EINI_VTRIG(cos)
 
 #endif /* EINI_VMATH_LIBM */
 // ================================================================================================
-// >>contract  out[b,m,n] = store( sum over k of P[b,m,k] * Q[b,k,n] )
-// Takes two operands (strided, or values of an expression) and a store; works in one dtype.
-// Invariant: an element's additions over k have one order, whatever m, n, batch and position.
+// >>contract-kernels  register tiles, packing, dot, axpy and small products, per element type
+// Takes packed panels or strided elements of one compute dtype; gives the table of kernels.
 // ================================================================================================
-
-// One fused group of indices, row-major; no axes means extent 1. Fuse axes beforehand, and order
-// them so that small strides come last.
-typedef struct eini_axes {
-  int n;
-  const int64_t *extent;
-} eini_axes;
-
-// P or Q as packing sees it. Strides are in elements of the operand.
-typedef struct eini_side {
-  int nop;                       // operands read
-  const char *const *base;       // [nop] address of the element at index 0 of everything
-  const int *esize;              // [nop] bytes per element
-  const int64_t *const *row;     // [nop] strides over m (P) or n (Q)
-  const int64_t *const *k;       // [nop] strides over k
-  const int64_t *const *batch;   // [nop] strides over batch
-  int plain;                     // 1: one operand, stored in the compute dtype, no function
-  int conj;                      // 1: a plain complex operand is conjugated
-  // Otherwise: values at n points, point i at base[op] + off[op][i] elements. off is 64-aligned
-  // and n at most EINI_POINTS; out is in the compute dtype.
-  void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
-                  void *out);
-  void *user;
-} eini_side;
-
-typedef struct eini_contract {
-  ein_dtype type;                // compute dtype: i32 i64 f32 f64 c64 c128
-  eini_axes batch, m, n, k;      // products of extents fit 63 bits
-  eini_side p, q;
-  char *out;
-  const int64_t *out_batch, *out_m, *out_n;  // strides in elements of the output
-  int out_size;                  // bytes per element of the output
-  int plain_out;                 // 1: the output has the compute dtype and is overwritten
-  // Otherwise: what the store reads besides the sums (C, bias, ..), each with its own strides.
-  int nextra;
-  const char *const *extra_base;
-  const int *extra_size;
-  const int64_t *const *extra_batch, *const *extra_m, *const *extra_n;
-  // n sums go to out + off[i] elements, extra e at base[e] + xoff[e][i] elements; every element is
-  // stored once.
-  void (*emit_fn)(void *user, int64_t n, const void *acc, char *out, const int64_t *off,
-                  const char *const *base, const int64_t *const *xoff);
-  void *emit_user;
-  // Set by eini_contract_plan.
-  int path;                      // an eini_contract_path
-  int swap;                      // 1: computed as its transpose
-  int path_rows;                 // 1: a streamed matrix is read along k, not m
-} eini_contract;
-
-// EINI_SMALL: no packing, for tiny problems. EINI_STREAM: matrix times vector, the matrix is read
-// once, in place. EINI_BLOCK: packed blocks. A small contract may be cut along batch, the others
-// along batch, m and n, with the same bits.
-typedef enum eini_contract_path { EINI_BLOCK, EINI_STREAM, EINI_SMALL } eini_contract_path;
 
 // Register tiles are ROWS x COLS short arrays of V elements, which compilers keep in vector
 // registers when a loop over V is one vector (gcc) or long enough to be vectorised before it is
@@ -8479,7 +9181,7 @@ typedef enum eini_contract_path { EINI_BLOCK, EINI_STREAM, EINI_SMALL } eini_con
 #define EINI_BC EINI_VECTOR
 #endif
 
-#define EINI_POINTS 1024          // points per call of fill_fn and emit_fn; block of a streamed vector
+#define EINI_POINTS 1024          // points per call of fill_fn and emit_fn; block of a stream
 #define EINI_ACROSS 48           // k up to which tiles go along the rows of the output
 #define EINI_PANEL_BYTES 24576   // a packed panel of Q: half of a first-level cache
 #define EINI_BLOCK_BYTES 393216  // a packed block of P: a share of a second-level cache
@@ -8680,7 +9382,7 @@ typedef struct eini_small {
                                 void *tmp) {                                                      \
     const int64_t wide = (C) * (W);                                                               \
     const T *p = (const T *)pp, *q = (const T *)qp;                                               \
-    T *out = (T *)op, *t = (T *)tmp, part[(R) * (C) * (W)];                                            \
+    T *out = (T *)op, *t = (T *)tmp, part[(R) * (C) * (W)];                                       \
     const int64_t m = s->m, n = s->n, kn = s->k, om = s->om, on = s->on, rows = m < (R) ? 1 : (R);\
     int64_t qk = s->qk;                                                                           \
     const int dots = n < wide || (s->qn != 1 && m < 4);                                           \
@@ -8791,6 +9493,65 @@ static const eini_ckern *eini_ckern_of(ein_dtype t) {
     default: return &eini_ckerns[5];
   }
 }
+
+// ================================================================================================
+// >>contract  out[b,m,n] = store( sum over k of P[b,m,k] * Q[b,k,n] )
+// Takes two operands (strided, or values of an expression) and a store; works in one dtype.
+// Invariant: an element's additions over k have one order, whatever m, n, batch and position.
+// ================================================================================================
+
+// One fused group of indices, row-major; no axes means extent 1. Fuse axes beforehand, and order
+// them so that small strides come last.
+typedef struct eini_axes {
+  int n;
+  const int64_t *extent;
+} eini_axes;
+
+// P or Q as packing sees it. Strides are in elements of the operand.
+typedef struct eini_side {
+  int nop;                       // operands read
+  const char *const *base;       // [nop] address of the element at index 0 of everything
+  const int *esize;              // [nop] bytes per element
+  const int64_t *const *row;     // [nop] strides over m (P) or n (Q)
+  const int64_t *const *k;       // [nop] strides over k
+  const int64_t *const *batch;   // [nop] strides over batch
+  int plain;                     // 1: one operand, stored in the compute dtype, no function
+  int conj;                      // 1: a plain complex operand is conjugated
+  // Otherwise: values at n points, point i at base[op] + off[op][i] elements. off is 64-aligned
+  // and n at most EINI_POINTS; out is in the compute dtype.
+  void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
+                  void *out);
+  void *user;
+} eini_side;
+
+typedef struct eini_contract {
+  ein_dtype type;                // compute dtype: i32 i64 f32 f64 c64 c128
+  eini_axes batch, m, n, k;      // products of extents fit 63 bits
+  eini_side p, q;
+  char *out;
+  const int64_t *out_batch, *out_m, *out_n;  // strides in elements of the output
+  int out_size;                  // bytes per element of the output
+  int plain_out;                 // 1: the output has the compute dtype and is overwritten
+  // Otherwise: what the store reads besides the sums (C, bias, ..), each with its own strides.
+  int nextra;
+  const char *const *extra_base;
+  const int *extra_size;
+  const int64_t *const *extra_batch, *const *extra_m, *const *extra_n;
+  // n sums go to out + off[i] elements, extra e at base[e] + xoff[e][i] elements; every element is
+  // stored once.
+  void (*emit_fn)(void *user, int64_t n, const void *acc, char *out, const int64_t *off,
+                  const char *const *base, const int64_t *const *xoff);
+  void *emit_user;
+  // Set by eini_contract_plan.
+  int path;                      // an eini_contract_path
+  int swap;                      // 1: computed as its transpose
+  int path_rows;                 // 1: a streamed matrix is read along k, not m
+} eini_contract;
+
+// EINI_SMALL: no packing, for tiny problems. EINI_STREAM: matrix times vector, the matrix is read
+// once, in place. EINI_BLOCK: packed blocks. A small contract may be cut along batch, the others
+// along batch, m and n, with the same bits.
+typedef enum eini_contract_path { EINI_BLOCK, EINI_STREAM, EINI_SMALL } eini_contract_path;
 
 static int64_t eini_axes_size(const eini_axes *x) {
   int64_t r = 1;
@@ -9263,15 +10024,15 @@ static void eini_run_small(const eini_cjob *j, const eini_small *s, char *tmp) {
 }
 
 // The small path's limit on m*n*k, where packing starts to pay.
-#define EINI_SMALL_LIMIT 32768
+#define EINI_SMALL_LIMIT (EINI_VECTOR == 64 ? 262144 : 16384)
 
 static int eini_small_fits(const eini_cjob *j) {
   const eini_contract *c = j->c;
-  int64_t most = j->kern->planes == 1 ? EINI_SMALL_LIMIT : EINI_SMALL_LIMIT / 64;
-  return c->p.plain && c->q.plain && c->plain_out && c->m.n <= 1 &&
-         c->n.n <= 1 && c->k.n <= 1 && j->mn <= most && j->nn <= most && j->kn <= most &&
-         j->mn * j->nn <= most && j->mn * j->nn * j->kn <= most && j->mn * j->kn <= most &&
-         j->nn * j->kn <= most;
+  int64_t most = j->kern->planes == 1 ? EINI_SMALL_LIMIT : 512;
+  if (j->mn == 1 || j->nn == 1) most = 4096;
+  return c->p.plain && c->q.plain && c->plain_out && c->m.n <= 1 && c->n.n <= 1 && c->k.n <= 1 &&
+         j->mn <= most && j->nn <= most && j->kn <= most && j->mn * j->nn <= most / 8 &&
+         j->mn * j->kn <= most && j->nn * j->kn <= most && j->mn * j->nn * j->kn <= most;
 }
 
 // The smallest stride of a side's operands over its rows minus that over k, as it is read.
@@ -9433,7 +10194,6 @@ typedef void (*eini_chunk_fn)(int64_t n, const void *a, const void *b, const voi
   EINI_CHUNK_OP(sub_##s, T, T, (W)x - (W)EINI_Y)                                            \
   EINI_CHUNK_OP(mul_##s, T, T, (W)x *(W)EINI_Y)                                             \
   EINI_CHUNK_OP(square_##s, T, T, (W)x *(W)x)                                               \
-  EINI_CHUNK_OP(neg_##s, T, T, (W)0 - (W)x)                                                 \
   EINI_CHUNK_OP(max_##s, T, T, ((x > EINI_Y) | (x != x)) ? x : EINI_Y)                      \
   EINI_CHUNK_OP(min_##s, T, T, ((x < EINI_Y) | (x != x)) ? x : EINI_Y)                      \
   EINI_CHUNK_OP(lt_##s, T, uint8_t, x < EINI_Y)                                             \
@@ -9477,6 +10237,10 @@ EINI_CHUNK_ORDERED(f64, double, double)
 EINI_CHUNK_ORDERED(i32, int32_t, uint32_t)
 EINI_CHUNK_ORDERED(i64, int64_t, uint64_t)
 EINI_CHUNK_ORDERED(bool, uint8_t, uint8_t)
+EINI_CHUNK_OP(neg_f32, float, float, -x)
+EINI_CHUNK_OP(neg_f64, double, double, -x)
+EINI_CHUNK_OP(neg_i32, int32_t, int32_t, 0u - (uint32_t)x)
+EINI_CHUNK_OP(neg_i64, int64_t, int64_t, (uint64_t)0 - (uint64_t)x)
 EINI_CHUNK_OP(relu_f32, float, float, x < 0.0f ? 0.0f : x)
 EINI_CHUNK_OP(relu_f64, double, double, x < 0.0 ? 0.0 : x)
 EINI_CHUNK_OP(relu_i32, int32_t, int32_t, x < 0 ? 0 : x)
@@ -9969,7 +10733,6 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   ins->b = n > 1 ? cc->reg[v->arg[1]] : ins->a;
   ins->c = n > 2 ? cc->reg[v->arg[2]] : ins->a;
   if (v->op == EINI_OP_ROUNDTO) ins->fn = eini_round_find((ein_dtype)v->dtype);
-  else if (v->op == EINI_OP_IMAG && eini_kind_of(from) != EINI_KCOMPLEX) ins->fn = eini_chunk_find(EINI_OP_SUB, from);
   else if (v->op == EINI_OP_SQABS && eini_kind_of(from) != EINI_KCOMPLEX) ins->fn = eini_chunk_find(EINI_OP_SQUARE, from);
   else ins->fn = eini_chunk_find(v->op, v->op == EINI_OP_WHERE ? t : from);
   EINSUM_ASSERT(ins->fn != NULL);
@@ -10487,6 +11250,7 @@ EINI_MERGE_STATES(f64, double)
 typedef struct eini_folder {
   int fold, nstate;
   ein_dtype type;              // of values, and of states but argmax's position
+  ein_dtype logical;           // whose least and greatest values bound extrema of nothing
   ein_dtype result;            // computation type after finish
   eini_merge_fn merge;
   eini_lift_fn lift;           // NULL: state[0] is the value
@@ -10535,7 +11299,7 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
                                    double count) {
   memset(f, 0, sizeof *f);
   f->fold = fold;
-  f->type = f->result = type;
+  f->type = f->result = f->logical = type;
   f->count = count;
   f->nstate = 1;
   if (fold == EINI_FOLD_NONE) return EIN_OK;
@@ -10563,6 +11327,14 @@ static ein_dtype eini_state_dtype(const eini_folder *f, int s) {
   return s == 1 && (f->fold == EINI_ARGMAX || f->fold == EINI_ARGMIN) ? EIN_I64 : f->type;
 }
 
+// The least (sign -1) or greatest value of an integer dtype.
+static int64_t eini_int_limit(ein_dtype t, int sign) {
+  int bits = 8 * (int)ein_dtype_size(t);
+  if (t == EIN_U8) return sign < 0 ? 0 : 255;
+  if (bits >= 64 || bits == 0) return sign < 0 ? INT64_MIN : INT64_MAX;
+  return sign < 0 ? -((int64_t)1 << (bits - 1)) : ((int64_t)1 << (bits - 1)) - 1;
+}
+
 static void eini_fold_identity(const eini_folder *f, int64_t n, void *const *state) {
   for (int s = 0; s < f->nstate; s++) {
     double re = 0;
@@ -10578,10 +11350,10 @@ static void eini_fold_identity(const eini_folder *f, int64_t n, void *const *sta
       i = -1;
     } else if (f->fold == EINI_MAX || (f->fold == EINI_LOGSUMEXP && s == 0)) {
       re = t == EIN_BOOL ? 0 : -HUGE_VAL;
-      i = t == EIN_I32 ? INT32_MIN : INT64_MIN;
+      i = eini_int_limit(f->logical, -1);
     } else if (f->fold == EINI_MIN) {
       re = HUGE_VAL;
-      i = t == EIN_I32 ? INT32_MAX : INT64_MAX;
+      i = eini_int_limit(f->logical, 1);
     }
     eini_fill_value(t, re, 0, i, n, state[s]);
   }
@@ -11408,6 +12180,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
   double count = 1;
   for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
   EINI_TRY(eini_folder_init(&t->folder, g, s->fold, ft, count));
+  if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
   t->no_reduction = count == 0;
   int *extra = EINI_NEW(lo->a, int, (f != NULL ? f->noperand : 0) + 1);
   if (extra == NULL) return EIN_ERR_NO_MEMORY;
@@ -11468,7 +12241,7 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 }
 
 // Makes the map-reduce task. *empty: there is nothing to do at all.
-static ein_status eini_lower(const eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
+static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
                              int via, eini_task *t, int *empty) {
   memset(t, 0, sizeof *t);
   t->cut = -1;
@@ -12005,6 +12778,7 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
       int64_t k = m->coef[(int64_t)r * m->cols + c];
       ones += k == 1;
       if (k != 0 && k != 1) return 0;
+      if (k == 1 && j->index[c].extent != t->shape[r]) return 0;
       for (int r2 = 0; k == 1 && r2 < r; r2++) {
         if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
       }
@@ -12138,7 +12912,7 @@ static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, ein
   int id = eini_expr_int(&g->arena, &s->expr, -1, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
-  return eini_lower(lo, s, NULL, -1, t, empty);
+  return eini_task_lower(lo, s, NULL, -1, t, empty);
 }
 
 static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f, int via,
@@ -12147,7 +12921,7 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
   *empty = 0;
   EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
   if (yes) return EIN_OK;
-  return eini_lower(lo, s, f, via, t, empty);
+  return eini_task_lower(lo, s, f, via, t, empty);
 }
 
 // A copy between two places of one layout: from slot `from` to slot `to`.
@@ -12167,7 +12941,7 @@ static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_st
   if (eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
   int empty;
-  EINI_TRY(eini_lower(lo, s, NULL, -1, t, &empty));
+  EINI_TRY(eini_task_lower(lo, s, NULL, -1, t, &empty));
   if (empty) return EIN_OK;
   t->ref[0].slot = from;
   t->ref[t->out].slot = to;
@@ -12588,7 +13362,7 @@ typedef struct eini_text {
 } eini_text;
 
 EINI_PRINTF(2, 3)
-static void eini_put(eini_text *t, const char *format, ...) {
+static void eini_say(eini_text *t, const char *format, ...) {
   va_list args;
   va_start(args, format);
   size_t room = t->at < t->size ? t->size - t->at : 0;
@@ -12598,22 +13372,22 @@ static void eini_put(eini_text *t, const char *format, ...) {
 }
 
 // A string in JSON quotes; control bytes and quotes escaped, UTF-8 kept.
-static void eini_put_string(eini_text *t, const char *s) {
-  eini_put(t, "\"");
+static void eini_say_string(eini_text *t, const char *s) {
+  eini_say(t, "\"");
   for (; *s; s++) {
     unsigned char c = (unsigned char)*s;
-    if (c == '"' || c == '\\') eini_put(t, "\\%c", c);
-    else if (c < 32) eini_put(t, "\\u%04x", c);
-    else eini_put(t, "%c", c);
+    if (c == '"' || c == '\\') eini_say(t, "\\%c", c);
+    else if (c < 32) eini_say(t, "\\u%04x", c);
+    else eini_say(t, "%c", c);
   }
-  eini_put(t, "\"");
+  eini_say(t, "\"");
 }
 
 // A number in JSON: integers exactly, NaN and infinity as null.
-static void eini_put_number(eini_text *t, double x) {
-  if (x - x != 0) eini_put(t, "null");
-  else if (fabs(x) < 9e15 && x == floor(x)) eini_put(t, "%.0f", x);
-  else eini_put(t, "%.17g", x);
+static void eini_say_number(eini_text *t, double x) {
+  if (x - x != 0) eini_say(t, "null");
+  else if (fabs(x) < 9e15 && x == floor(x)) eini_say(t, "%.0f", x);
+  else eini_say(t, "%.17g", x);
 }
 
 // Operations of a statement, counted as opt_einsum does: one per factor and one for the sum.
@@ -12625,22 +13399,22 @@ static double eini_stmt_flops(const eini_stmt *s) {
 }
 
 // The labels of an access, as far as its axes are plain indices; others show as (affine).
-static void eini_put_access(eini_text *t, const eini_stmt *s, const ein_zmap *m, int names) {
+static void eini_say_access(eini_text *t, const eini_stmt *s, const ein_zmap *m, int names) {
   for (int r = 0; r < m->rows; r++) {
     const int64_t *c = m->coef + (int64_t)r * m->cols;
     int terms = 0;
-    if (names && r > 0) eini_put(t, ",");
+    if (names && r > 0) eini_say(t, ",");
     for (int i = 0; i < m->cols; i++) {
       if (c[i] == 0) continue;
       if (names || c[i] != 1) {
-        if (terms > 0 || c[i] < 0) eini_put(t, "%s", c[i] < 0 ? "-" : "+");
-        if (c[i] != 1 && c[i] != -1) eini_put(t, "%lld*", (long long)(c[i] < 0 ? -c[i] : c[i]));
+        if (terms > 0 || c[i] < 0) eini_say(t, "%s", c[i] < 0 ? "-" : "+");
+        if (c[i] != 1 && c[i] != -1) eini_say(t, "%lld*", (long long)(c[i] < 0 ? -c[i] : c[i]));
       }
-      eini_put(t, "%s", s->index[i].name);
+      eini_say(t, "%s", s->index[i].name);
       terms++;
     }
     if (names && (m->offset[r] != 0 || terms == 0)) {
-      eini_put(t, "%s%lld", terms > 0 && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
+      eini_say(t, "%s%lld", terms > 0 && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
     }
   }
 }
@@ -12650,13 +13424,13 @@ static const char *eini_fold_name(const ein_graph *g, int fold) {
 }
 
 // "ij,jk->ik"
-static void eini_put_einsum(eini_text *t, const eini_stmt *s) {
+static void eini_say_einsum(eini_text *t, const eini_stmt *s) {
   for (int k = 0; k < s->noperand; k++) {
-    if (k > 0) eini_put(t, ",");
-    eini_put_access(t, s, &s->proj[k], 0);
+    if (k > 0) eini_say(t, ",");
+    eini_say_access(t, s, &s->proj[k], 0);
   }
-  eini_put(t, "->");
-  eini_put_access(t, s, &s->out_map, 0);
+  eini_say(t, "->");
+  eini_say_access(t, s, &s->out_map, 0);
 }
 
 static const char *eini_task_kernel(const eini_task *t) {
@@ -12690,10 +13464,10 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   t.size = buf == NULL ? 0 : size;
   t.at = 0;
   if (p == NULL) return 0;
-  eini_put(&t, "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
+  eini_say(&t, "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
            p->info.nin, p->info.nin == 1 ? "" : "s", p->nout, p->nout == 1 ? "" : "s", p->ntask,
            p->ntask == 1 ? "" : "s", (long long)p->info.workspace_bytes, (long long)p->temp_bytes);
-  eini_put(&t, "path: %s%s, %.4g flops, largest intermediate %.4g elements\n",
+  eini_say(&t, "path: %s%s, %.4g flops, largest intermediate %.4g elements\n",
            p->info.method == NULL ? "none" : p->info.method,
            p->info.proved == 1 ? " (optimal)" : p->info.proved == 2
                ? " (optimal among paths without outer products)" : "",
@@ -12701,74 +13475,74 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task = &p->task[k];
     const eini_stmt *s = task->stmt, *f = task->fused;
-    eini_put(&t, "%4d  %-16s %s[", k, eini_task_kernel(task), p->graph->tensor[(f ? f : s)->out].name);
-    eini_put_access(&t, f ? f : s, &(f ? f : s)->out_map, 1);
-    eini_put(&t, "] = ");
-    if (f != NULL) eini_put(&t, "f(");
+    eini_say(&t, "%4d  %-16s %s[", k, eini_task_kernel(task), p->graph->tensor[(f ? f : s)->out].name);
+    eini_say_access(&t, f ? f : s, &(f ? f : s)->out_map, 1);
+    eini_say(&t, "] = ");
+    if (f != NULL) eini_say(&t, "f(");
     if (s->fold != EINI_FOLD_NONE) {
-      eini_put(&t, "%s[", eini_fold_name(p->graph, s->fold));
+      eini_say(&t, "%s[", eini_fold_name(p->graph, s->fold));
       for (int i = s->nfree; i < s->nindex; i++) {
-        eini_put(&t, "%s%s", i > s->nfree ? "," : "", s->index[i].name);
+        eini_say(&t, "%s%s", i > s->nfree ? "," : "", s->index[i].name);
       }
-      eini_put(&t, "] ");
+      eini_say(&t, "] ");
     }
     for (int o = 0; o < s->noperand; o++) {
-      eini_put(&t, "%s%s[", o > 0 ? ", " : "", p->graph->tensor[s->operand[o]].name);
-      eini_put_access(&t, s, &s->proj[o], 1);
-      eini_put(&t, "]");
+      eini_say(&t, "%s%s[", o > 0 ? ", " : "", p->graph->tensor[s->operand[o]].name);
+      eini_say_access(&t, s, &s->proj[o], 1);
+      eini_say(&t, "]");
     }
-    if (f != NULL) eini_put(&t, ")");
-    eini_put(&t, "  %.3g flops, %.3g bytes\n", eini_stmt_flops(s), eini_task_bytes(p->graph, task));
+    if (f != NULL) eini_say(&t, ")");
+    eini_say(&t, "  %.3g flops, %.3g bytes\n", eini_stmt_flops(s), eini_task_bytes(p->graph, task));
   }
   return t.at;
 }
 
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task) {
   const eini_stmt *s = task->stmt, *f = task->fused;
-  eini_put(t, "{\"out\": ");
-  eini_put_string(t, p->graph->tensor[(f ? f : s)->out].name);
-  eini_put(t, ", \"from\": [");
+  eini_say(t, "{\"out\": ");
+  eini_say_string(t, p->graph->tensor[(f ? f : s)->out].name);
+  eini_say(t, ", \"from\": [");
   int64_t lines[2];
   int n = 0;
   lines[n++] = s->line;
   if (f != NULL && f->line != s->line) lines[n++] = f->line;
   for (int i = 0, shown = 0; i < n; i++) {
-    if (lines[i] > 0) eini_put(t, "%s%lld", shown++ ? ", " : "", (long long)lines[i]);
+    if (lines[i] > 0) eini_say(t, "%s%lld", shown++ ? ", " : "", (long long)lines[i]);
   }
-  eini_put(t, "], \"group\": null, \"path\": [[");
-  for (int k = 0; k < s->noperand; k++) eini_put(t, "%s%d", k > 0 ? ", " : "", k);
-  eini_put(t, "]], \"indices\": {");
+  eini_say(t, "], \"group\": null, \"path\": [[");
+  for (int k = 0; k < s->noperand; k++) eini_say(t, "%s%d", k > 0 ? ", " : "", k);
+  eini_say(t, "]], \"indices\": {");
   for (int i = 0; i < s->nindex; i++) {
-    if (i > 0) eini_put(t, ", ");
-    eini_put_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
-    eini_put(t, ": %lld", (long long)s->index[i].extent);
+    if (i > 0) eini_say(t, ", ");
+    eini_say_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
+    eini_say(t, ": %lld", (long long)s->index[i].extent);
   }
-  eini_put(t, "}, \"parts\": {");
+  eini_say(t, "}, \"parts\": {");
   for (int i = 0; i < s->nindex; i++) {
-    if (i > 0) eini_put(t, ", ");
-    eini_put_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
-    eini_put(t, ": 1");
+    if (i > 0) eini_say(t, ", ");
+    eini_say_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
+    eini_say(t, ": 1");
   }
-  eini_put(t, "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"%s\"], \"seconds\": null, "
+  eini_say(t, "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"%s\"], \"seconds\": null, "
            "\"io_bound\": null, \"flops\": ", eini_task_kernel(task));
-  eini_put_number(t, eini_stmt_flops(s));
-  eini_put(t, ", \"bytes\": ");
-  eini_put_number(t, eini_task_bytes(p->graph, task));
-  eini_put(t, ", \"fold\": \"%s\", \"einsum\": ", eini_fold_name(p->graph, s->fold));
+  eini_say_number(t, eini_stmt_flops(s));
+  eini_say(t, ", \"bytes\": ");
+  eini_say_number(t, eini_task_bytes(p->graph, task));
+  eini_say(t, ", \"fold\": \"%s\", \"einsum\": ", eini_fold_name(p->graph, s->fold));
   eini_text e;
   char label[256];
   e.buf = label;
   e.size = sizeof label;
   e.at = 0;
-  eini_put_einsum(&e, s);
-  if (e.at < sizeof label) eini_put_string(t, label);
-  else eini_put(t, "null");
-  eini_put(t, ", \"operands\": [");
+  eini_say_einsum(&e, s);
+  if (e.at < sizeof label) eini_say_string(t, label);
+  else eini_say(t, "null");
+  eini_say(t, ", \"operands\": [");
   for (int k = 0; k < s->noperand; k++) {
-    if (k > 0) eini_put(t, ", ");
-    eini_put_string(t, p->graph->tensor[s->operand[k]].name);
+    if (k > 0) eini_say(t, ", ");
+    eini_say_string(t, p->graph->tensor[s->operand[k]].name);
   }
-  eini_put(t, "]}");
+  eini_say(t, "]}");
 }
 
 EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
@@ -12777,37 +13551,37 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   t.size = buf == NULL ? 0 : size;
   t.at = 0;
   if (p == NULL) return 0;
-  eini_put(&t, "{\"p\": 1, \"cost_model\": \"flops\", \"total\": ");
-  eini_put_number(&t, p->info.flops);
-  eini_put(&t, ", \"flops\": ");
-  eini_put_number(&t, p->info.flops);
-  eini_put(&t, ", \"naive_flops\": ");
-  eini_put_number(&t, p->info.naive_flops);
-  eini_put(&t, ", \"largest\": ");
-  eini_put_number(&t, p->info.largest);
-  eini_put(&t, ", \"peak_bytes\": %lld, \"workspace_bytes\": %lld, \"method\": ",
+  eini_say(&t, "{\"p\": 1, \"cost_model\": \"flops\", \"total\": ");
+  eini_say_number(&t, p->info.flops);
+  eini_say(&t, ", \"flops\": ");
+  eini_say_number(&t, p->info.flops);
+  eini_say(&t, ", \"naive_flops\": ");
+  eini_say_number(&t, p->info.naive_flops);
+  eini_say(&t, ", \"largest\": ");
+  eini_say_number(&t, p->info.largest);
+  eini_say(&t, ", \"peak_bytes\": %lld, \"workspace_bytes\": %lld, \"method\": ",
            (long long)p->temp_bytes, (long long)p->info.workspace_bytes);
-  eini_put_string(&t, p->info.method == NULL ? "none" : p->info.method);
-  eini_put(&t, ", \"proved\": %s, \"path\": ", p->info.proved == 1 ? "\"optimal\""
+  eini_say_string(&t, p->info.method == NULL ? "none" : p->info.method);
+  eini_say(&t, ", \"proved\": %s, \"path\": ", p->info.proved == 1 ? "\"optimal\""
            : p->info.proved == 2 ? "\"optimal without outer products\"" : "null");
   if (p->npath == 0 || p->path[0].step == NULL) {
-    eini_put(&t, "null");
+    eini_say(&t, "null");
   } else {
-    eini_put(&t, "[");
+    eini_say(&t, "[");
     for (int i = 0; i < p->path[0].nstep; i++) {
       const int *v = p->path[0].step[i];
-      eini_put(&t, "%s[%d", i > 0 ? ", " : "", v[0]);
-      if (v[1] >= 0) eini_put(&t, ", %d", v[1]);
-      eini_put(&t, "]");
+      eini_say(&t, "%s[%d", i > 0 ? ", " : "", v[0]);
+      if (v[1] >= 0) eini_say(&t, ", %d", v[1]);
+      eini_say(&t, "]");
     }
-    eini_put(&t, "]");
+    eini_say(&t, "]");
   }
-  eini_put(&t, ", \"statements\": [");
+  eini_say(&t, ", \"statements\": [");
   for (int k = 0; k < p->ntask; k++) {
-    if (k > 0) eini_put(&t, ", ");
+    if (k > 0) eini_say(&t, ", ");
     eini_json_task(&t, p, &p->task[k]);
   }
-  eini_put(&t, "]}");
+  eini_say(&t, "]}");
   return t.at;
 }
 
@@ -13805,4 +14579,26 @@ EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const
   return ein_einsum_out_ex(ctx, &d, out, shape, max_rank);
 }
 
+// ---- license -----------------------------------------------------------------------------------
+// MIT License
+//
+// Copyright (c) 2026 the einsum.h authors
+//
+// Permission is hereby granted, free of charge, to any person obtaining a copy
+// of this software and associated documentation files (the "Software"), to deal
+// in the Software without restriction, including without limitation the rights
+// to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+// copies of the Software, and to permit persons to whom the Software is
+// furnished to do so, subject to the following conditions:
+//
+// The above copyright notice and this permission notice shall be included in all
+// copies or substantial portions of the Software.
+//
+// THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+// IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+// FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+// AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+// LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+// OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+// SOFTWARE.
 #endif  // EINSUM_IMPLEMENTATION

@@ -10,7 +10,7 @@ static const char text[] =
     "T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))\n"
     "P[s,t] = softmax[t](T[s,t])\n"
     "Y[s,e] = sum[t](P[s,t] * V[t,e])\n"
-    "output P, Y\n";
+    "output P, Y : f32\n";
 
 int main(void) {
   float q[2][4] = {{1, 0, 0, 0}, {0, 2, 0, 0}}, v[3][2] = {{1, 10}, {2, 20}, {3, 30}};
@@ -47,7 +47,7 @@ int main(void) {
   ein_graph_destroy(graph);
 
   // A mistake is shown where it is, with a hint.
-  desc.text = "input Q[s,d], K[t,d], V[t,e] : f32\nY[s,t] = Q[s,d] * K[t,d] / sqrt(d)\n";
+  desc.text = "input Q[s,d], K[t,d], V[t,e] : f32\nY[s,e] = Q[s,e] / sqrt(d)\n";
   printf("%s\n", ein_status_name(ein_graph_parse(ctx, &desc, &graph)));
   printf("%s\n", ein_ctx_message(ctx));
   ein_ctx_destroy(ctx);

@@ -129,7 +129,7 @@ static void make_options(testcase *t, input *in) {
     d->alpha.re = 2;
   }
   d->rest = (ein_rest)(b >> 5 & 3);
-  d->options.may_overlap = b >> 7;
+  d->options.may_overlap = (int)(b >> 7 & 1);
 }
 
 // Plans and executes into fresh memory; returns it, or NULL.

@@ -299,7 +299,7 @@ static orc_val orc_cast(orc_val v, ein_dtype from, ein_dtype to) {
   double size = orc_is_complex(from) ? hypot(v.re, v.im) : fabs(v.re);
   if (to == EIN_BOOL) {
     r = orc_int(v.re != 0 || (orc_is_complex(from) && v.im != 0));
-    r.err = v.err > 0 && size <= v.err ? HUGE_VAL : 0;
+    r.err = v.err > 0 && !(size > v.err) ? HUGE_VAL : 0;
     return r;
   }
   if (!orc_is_float(to)) {
@@ -915,7 +915,7 @@ static orc_val orc_fold_user(const ein_monoid *m, const orc_val *v, int64_t n) {
 // The fold of n values of computation type t; logical is the dtype of the result.
 static orc_val orc_fold(const orc_env *env, ein_dtype t, orc_val *v, int64_t n) {
   const eini_stmt *s = env->s;
-  int fold = s->fold, nary = s->noperand > 1;
+  int fold = s->fold, nary = s->expr.n > 1;
   if (fold == EINI_FOLD_NONE) return v[0];
   if (fold >= EINI_FOLD_USER) return orc_fold_user(&env->g->monoid[fold - EINI_FOLD_USER], v, n);
   if (fold == EINI_ARGMAX || fold == EINI_ARGMIN) return orc_fold_arg(fold, t, v, n);

@@ -147,7 +147,7 @@ static int64_t total(const problem *x, int g) {
 typedef struct user_data {
   const problem *x;
   int nop;
-  int64_t calls;
+  int64_t points;  // stored so far
 } user_data;
 
 static void value_put(ein_dtype t, char *at, value v) {
@@ -162,8 +162,7 @@ static void fill_product(void *user, int64_t n, const char *const *base, const i
                          void *out) {
   user_data *u = (user_data *)user;
   int64_t z = (int64_t)ein_dtype_size(u->x->type);
-  u->calls++;
-  if (n > EINI_CHUNK) failures++;
+  if (n > EINI_POINTS) failures++;
   for (int64_t i = 0; i < n; i++) {
     value v = value_get(u->x->type, base[0] + off[0][i] * z);
     if (u->nop > 1) v = value_mul(v, value_get(u->x->type, base[1] + off[1][i] * z));
@@ -183,7 +182,8 @@ static void emit_sum(void *user, int64_t n, const void *acc, char *out, const in
                      const char *const *base, const int64_t *const *xoff) {
   user_data *u = (user_data *)user;
   int64_t z = (int64_t)ein_dtype_size(u->x->type);
-  if (n > EINI_CHUNK) failures++;
+  if (n > EINI_POINTS) failures++;
+  u->points += n;
   for (int64_t i = 0; i < n; i++) {
     const char *e[2] = {NULL, NULL};
     for (int k = 0; k < u->x->nextra; k++) e[k] = base[k] + xoff[k][i] * z;
@@ -213,7 +213,7 @@ typedef struct bound {
   const char *base[3][2];
   int size[3][2];
   const int64_t *row[3][2], *k[3][2], *batch[3][2];
-  user_data user[2];
+  user_data user[3];
 } bound;
 
 static void bind(bound *b, const problem *x, int plain, int conj, int plain_out) {
@@ -230,7 +230,7 @@ static void bind(bound *b, const problem *x, int plain, int conj, int plain_out)
   c->q.plain = plain && x->nq == 1;
   c->p.conj = conj & 1;
   c->q.conj = conj >> 1;
-  b->user[0].x = b->user[1].x = x;
+  b->user[0].x = b->user[1].x = b->user[2].x = x;
   b->user[0].nop = x->np, b->user[1].nop = x->nq;
   c->p.fill_fn = c->q.fill_fn = fill_product;
   c->p.user = &b->user[0], c->q.user = &b->user[1];
@@ -249,7 +249,7 @@ static void bind(bound *b, const problem *x, int plain, int conj, int plain_out)
   c->extra_base = b->base[2], c->extra_size = b->size[2], c->extra_batch = b->batch[2];
   c->extra_m = b->row[2], c->extra_n = b->k[2];
   c->emit_fn = emit_sum;
-  c->emit_user = &b->user[0];
+  c->emit_user = &b->user[2];
 }
 
 static void run(const eini_contract *c) {
@@ -377,6 +377,7 @@ static void one(int big) {
   bind(&b, &x, plain, plain && is_complex(x.type) ? (int)rnd(4) : 0, plain_out);
   eini_contract_plan(&b.c);
   run(&b.c);
+  if (!plain_out && b.user[2].points != total(&x, GB) * total(&x, GM) * total(&x, GN)) failures++;
   if (!check(&x, &b.c) || (!unaligned && !check_cut(&x, &b.c))) failures++;
   for (int i = 0; i < x.np; i++) free(x.p[i].raw);
   for (int i = 0; i < x.nq; i++) free(x.q[i].raw);

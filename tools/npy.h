@@ -92,7 +92,7 @@ typedef struct npy_writer {
   FILE *file;     // private
   char *temp;     // private: name of the temporary file, NULL when writing directly
   char *path;     // private: name it gets in the end
-  int64_t left;   // private: data bytes still to come
+  int64_t left;   // private: data bytes still to come; -1: finished
 } npy_writer;
 
 // Starts a file of native byte order with the `rank` extents of `shape` (may be NULL for rank 0).
@@ -112,8 +112,12 @@ int npy_write_begin(npy_writer *w, const char *path, int dtype, int rank, const 
 // beyond what the shape needs are an error.
 int npy_write_data(npy_writer *w, const void *data, size_t bytes);
 
-// Checks that the data is complete, flushes, closes and renames. On failure no new file is left
-// behind. Either way the writer owns nothing afterwards.
+// Checks that the data is complete, flushes and closes, all but the new name: finishing several
+// writers before the first commit leaves little that can fail between their commits. Optional.
+int npy_write_finish(npy_writer *w);
+
+// Finishes if that is still to do, and renames. On failure no new file is left behind. Either way
+// the writer owns nothing afterwards.
 int npy_write_commit(npy_writer *w);
 
 // Drops a file that is being written. Harmless after commit, abort or a failed begin.
@@ -854,10 +858,12 @@ int npy_write_data(npy_writer *w, const void *data, size_t bytes) {
   return npyi_settle(w, r);
 }
 
-int npy_write_commit(npy_writer *w) {
+int npy_write_finish(npy_writer *w) {
   npyi_err e = {w->err, sizeof w->err};
   FILE *f = w->file;
-  int r = npy_write_data(w, NULL, 0);  // an earlier failure, or no file
+  int r;
+  if (w->status == NPY_OK && w->left < 0) return NPY_OK;
+  r = npy_write_data(w, NULL, 0);  // an earlier failure, or no file
   if (r != NPY_OK) return r;
   if (w->left > 0)
     return npyi_settle(w, npyi_fail(&e, NPY_BAD, "%" PRId64 " bytes of data are missing",
@@ -866,6 +872,16 @@ int npy_write_commit(npy_writer *w) {
   if (fflush(f) != 0) return npyi_settle(w, npyi_fail_io(&e, "write"));
   w->file = NULL;  // fclose takes it away even when it fails
   if (f != stdout && fclose(f) != 0) return npyi_settle(w, npyi_fail_io(&e, "write"));
+  w->left = -1;
+  return NPY_OK;
+}
+
+int npy_write_commit(npy_writer *w) {
+  npyi_err e = {w->err, sizeof w->err};
+  int r = npy_write_finish(w);
+  if (r != NPY_OK) return r;
+  w->left = 0;
+  errno = 0;
 #ifdef _WIN32
   if (w->temp && !MoveFileExA(w->temp, w->path, 1))  // 1: replace what is there
 #else

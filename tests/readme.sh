@@ -1,0 +1,61 @@
+#!/bin/sh
+# Compiles and runs the C programs of README.md and compares what they and the commands print with
+# what README.md says. Usage: tests/readme.sh CC BUILD
+#   ```c        a program; the text of a following ```output block is what it prints; without one,
+#               a comment at the end of its printf line
+#   ```console  lines "$ command", then what it prints; nothing there: it only has to succeed
+set -u
+cc=$1
+build=$2
+dir=$build/readme
+rm -rf "$dir"
+mkdir -p "$dir"
+awk -v dir="$dir" '
+  /^```/ && !inside { kind = substr($0, 4); inside = 1
+    if (kind == "c") { n++; file = dir "/" n ".c" }
+    else if (kind == "output") file = dir "/" n ".want"
+    else if (kind == "console") file = dir "/console"
+    else file = "/dev/null"
+    next }
+  /^```/ { inside = 0; next }
+  inside { print > file }' README.md
+failed=0
+programs=0
+for f in "$dir"/*.c; do
+  programs=$((programs + 1))
+  base=${f%.c}
+  [ -f "$base.want" ] || sed -n 's,.*printf(.*);  // ,,p' "$f" > "$base.want"
+  if ! $cc -I. -O1 -o "$base" "$f" -lm || ! "$base" > "$base.got" ||
+    ! diff -u "$base.want" "$base.got"; then
+    echo "readme: program $(basename "$base") of README.md is wrong"
+    failed=1
+  fi
+done
+commands=0
+command=
+check() {
+  [ -n "$command" ] || return 0
+  commands=$((commands + 1))
+  if ! sh -c "$command" > "$dir/got" 2>&1; then
+    cat "$dir/got"
+    echo "readme: fails: $command"
+    failed=1
+  elif [ -s "$dir/want" ] && ! diff -u "$dir/want" "$dir/got"; then
+    echo "readme: prints something else: $command"
+    failed=1
+  fi
+}
+: > "$dir/want"
+while IFS= read -r line; do
+  case $line in
+    '$ '*)
+      check
+      command=${line#??}
+      : > "$dir/want"
+      ;;
+    *) printf '%s\n' "$line" >> "$dir/want" ;;
+  esac
+done < "$dir/console"
+check
+[ $failed -eq 0 ] && echo "readme: $programs programs, $commands commands"
+exit $failed

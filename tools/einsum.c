@@ -1,0 +1,2182 @@
+// SPDX-License-Identifier: MIT
+//
+// einsum - tensor expressions and programs on .npy files, from the command line. Built on the
+// public interface of einsum.h and on npy.h; `einsum --help` tells what it does.
+//
+// A command that cannot go on says why and exits (die), so that memory is given back by the
+// system; only output files need care, and those are dropped on the way out.
+
+#if defined(__unix__) || defined(__APPLE__)
+#define _POSIX_C_SOURCE 200809L
+#define _FILE_OFFSET_BITS 64
+#define POSIX 1
+#else
+#define POSIX 0
+#endif
+
+#define EINSUM_IMPLEMENTATION
+#include "../einsum.h"
+#define NPY_IMPLEMENTATION
+#include "npy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if POSIX
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define X86 1
+#include <immintrin.h>
+#else
+#define X86 0
+#endif
+
+#if defined(__GNUC__) && !defined(_WIN32)
+#define PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define PRINTF(f, a)
+#endif
+#if defined(__GNUC__)
+#define NORETURN __attribute__((noreturn))
+#else
+#define NORETURN
+#endif
+
+// ================================================================================================
+// Failing: one line on stderr, and the exit status that says whose fault it was.
+// ================================================================================================
+
+enum { DONE = 0, WRONG_INPUT = 1, WRONG_COMMAND = 2, SYSTEM_FAILED = 3 };
+
+static npy_writer *writers;  // outputs that are being written
+static int nwriter;
+
+static void drop_outputs(void) {
+  for (int i = 0; i < nwriter; i++) npy_write_abort(&writers[i]);
+  nwriter = 0;
+}
+
+// Bytes of the code point at s, or 0 when there is none.
+static size_t code_point(const char *s, uint32_t *cp) {
+  const unsigned char *u = (const unsigned char *)s;
+  size_t n = u[0] < 0x80 ? 1 : u[0] < 0xC2 ? 0 : u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3
+             : u[0] < 0xF5 ? 4 : 0;
+  *cp = n > 1 ? u[0] & (0x7Fu >> n) : u[0];
+  for (size_t i = 1; i < n; i++) {
+    if ((u[i] & 0xC0) != 0x80) return 0;
+    *cp = *cp << 6 | (u[i] & 0x3F);
+  }
+  return n;
+}
+
+// Text from outside, kept to one line and harmless to a terminal.
+static void put_clean(FILE *f, const char *s) {
+  while (*s) {
+    uint32_t cp;
+    size_t n = code_point(s, &cp);
+    if (cp == '\t') {
+      fputc(' ', f);
+    } else if (n == 0 || cp < 32 || (cp >= 0x7F && cp < 0xA0) || (cp >= 0x2028 && cp <= 0x202E) ||
+               (cp >= 0x2066 && cp <= 0x2069)) {
+      fputc('?', f);
+    } else {
+      fwrite(s, 1, n, f);
+    }
+    s += n > 0 ? n : 1;
+  }
+}
+
+static void put_error(const char *message, const char *hint) {
+  fflush(stdout);
+  fputs("einsum: error: ", stderr);
+  put_clean(stderr, message);
+  fputc('\n', stderr);
+  if (hint == NULL || !hint[0]) return;
+  fputs("  hint: ", stderr);
+  put_clean(stderr, hint);
+  fputc('\n', stderr);
+}
+
+NORETURN static void quit(int status) {
+  drop_outputs();
+  exit(status);
+}
+
+PRINTF(3, 4) NORETURN static void die(int status, const char *hint, const char *format, ...) {
+  char line[2048];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  put_error(line, hint);
+  quit(status);
+}
+
+// ================================================================================================
+// Small tools: memory, numbers in text, time.
+// ================================================================================================
+
+// n bytes, zeroed, aligned to 64; never given back.
+static void *memory(uint64_t n) {
+  char *p = n > SIZE_MAX - 64 ? NULL : (char *)calloc(1, (size_t)n + 64);
+  if (p == NULL) die(SYSTEM_FAILED, NULL, "out of memory: %" PRIu64 " bytes", n);
+  return p + (64 - (uintptr_t)p % 64) % 64;
+}
+
+static char *copy_text(const char *s, size_t n) {
+  char *p = (char *)memory(n + 1);
+  memcpy(p, s, n);
+  return p;
+}
+
+// A number without sign made of all n bytes of s; 0 when it is not one or is too large.
+static int read_int(const char *s, size_t n, int64_t *value) {
+  int64_t v = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (s[i] < '0' || s[i] > '9' || v > (INT64_MAX - (s[i] - '0')) / 10) return 0;
+    v = v * 10 + (s[i] - '0');
+  }
+  *value = v;
+  return n > 0;
+}
+
+// A real number, or a complex one written a+bj, as the whole of s.
+static int read_scalar(const char *s, ein_scalar *value) {
+  char *end;
+  memset(value, 0, sizeof *value);
+  value->set = 1;
+  if (strcmp(s, "true") == 0 || strcmp(s, "false") == 0) return value->re = s[0] == 't', 1;
+  if (*s == 0 || *s == ' ') return 0;
+  value->re = strtod(s, &end);
+  if (end == s) return 0;
+  if (*end == '+' || *end == '-') {
+    s = end;
+    value->im = strtod(s, &end);
+    if (end == s || *end != 'j') return 0;
+    end++;
+  } else if (*end == 'j') {
+    value->im = value->re;
+    value->re = 0;
+    end++;
+  }
+  return *end == 0;
+}
+
+#if !POSIX && defined(_WIN32)
+__declspec(dllimport) int __stdcall QueryPerformanceCounter(int64_t *);  // without windows.h
+__declspec(dllimport) int __stdcall QueryPerformanceFrequency(int64_t *);
+#endif
+
+static double now(void *user) {
+  (void)user;
+#if POSIX
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#elif defined(_WIN32)
+  int64_t t, f;
+  QueryPerformanceCounter(&t);
+  QueryPerformanceFrequency(&f);
+  return (double)t / (double)f;
+#else
+  return (double)clock() / CLOCKS_PER_SEC;
+#endif
+}
+
+static uint64_t mix(uint64_t x) {  // splitmix64
+  x += UINT64_C(0x9E3779B97F4A7C15);
+  x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+  x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+  return x ^ x >> 31;
+}
+
+// ================================================================================================
+// The command line.
+// ================================================================================================
+
+enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, ANY = 31 };
+
+typedef enum kind { FLAG, VALUE, LIST, LATER } kind;
+
+typedef enum option_id {
+  O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
+  O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
+  O_COST, O_PARTS, O_KEEP, O_PIN, O_MACHINE, O_MEMORY, O_SVG, O_MAP, O_FAST, O_COUNT
+} option_id;
+
+static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
+  {"-o", LIST, EVAL | RUN}, {"--shapes", VALUE, PLAN | BENCH}, {"--sizes", LIST, RUN | PLAN | BENCH},
+  {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH}, {"--set", LIST, RUN | PLAN},
+  {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
+  {"--budget", VALUE, EVAL | RUN | PLAN | BENCH}, {"--seed", VALUE, EVAL | RUN | PLAN | BENCH},
+  {"-j", VALUE, ANY}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY}, {"--kernels", VALUE, ANY},
+  {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
+  {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
+  {"--decomp", LATER, ANY}, {"--cost", LATER, ANY}, {"--parts", LATER, ANY}, {"--keep", LATER, ANY},
+  {"--pin", LATER, ANY}, {"--machine", LATER, ANY}, {"--memory", LATER, ANY}, {"--svg", LATER, ANY},
+  {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
+
+static const struct { const char *name; unsigned command; } commands[] = {
+  {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", 0}, {"bound", 0}};
+
+static const char usage[] =
+  "einsum EXPR IN.npy ... [-o OUT.npy]                    evaluate a NumPy-style einsum\n"
+  "einsum run PROG.ein NAME=IN.npy ... [-o NAME=OUT.npy]  evaluate a program (PROG may be -)\n"
+  "einsum plan (EXPR | PROG.ein) [IN.npy ...] [options]   plan without data\n"
+  "einsum bench EXPR [options] [--verify]                 time it on random operands\n"
+  "einsum info                                            what this build has\n"
+  "\n"
+  "Without -o the result is printed. The file name - is standard input or output.\n"
+  "  -o FILE            where the result goes (run: -o NAME=FILE, several allowed)\n"
+  "  --shapes 4x3,3,    operands without data, in order; an empty entry is a scalar\n"
+  "  --sizes i=4,j=3    extents by index (expressions) or size name (programs)\n"
+  "  --dtype T          of the result (EXPR), of operands without data (plan, bench), of inputs\n"
+  "                     and params that declare none (programs)\n"
+  "  --set NAME=VALUE   a param of a program: 2, -1e-3, 1+2j\n"
+  "  --path P           auto, naive, none, optimal, dp, greedy, random, or '(0,2) (0,1)'\n"
+  "  --goal G           what the path minimises: flops, size, bytes\n"
+  "  --budget SECONDS   for the search of a path\n"
+  "  --seed N           of random data and randomised searches\n"
+  "  -j N               threads (default 1)\n"
+  "  -p 1, --fabric serial, --kernels portable, --deterministic   what this version has anyway\n"
+  "  --full             print large arrays in full\n"
+  "  --json             machine-readable, to stdout\n"
+  "  --explain          how it is computed, to stderr\n"
+  "  -q                 no notes\n"
+  "  --                 ends the options: einsum -- '->' X.npy, einsum -- run X.npy\n"
+  "Exit status: 0 done; 1 the input is wrong; 2 the command line is wrong; 3 the system failed.\n";
+
+typedef struct words {
+  const char **v;
+  int n;
+} words;
+
+static words opt[O_COUNT];
+static words args;  // what is no option, without the subcommand
+
+static void add_word(words *w, const char *s) {
+  if ((w->n & (w->n - 1)) == 0) {  // doubles when it reaches a power of two
+    const char **v = (const char **)memory(sizeof *v * (w->n > 0 ? 2 * (size_t)w->n : 1));
+    for (int i = 0; i < w->n; i++) v[i] = w->v[i];
+    w->v = v;
+  }
+  w->v[w->n++] = s;
+}
+
+static const char *given(option_id o) { return opt[o].n > 0 ? opt[o].v[0] : NULL; }
+
+// Reads the option at argv[i]; returns the index of the last word it used.
+static int read_option(int argc, char **argv, int i) {
+  const char *a = argv[i], *value = NULL;
+  size_t n = strcspn(a, "=");
+  int k = 0;
+  if (a[1] != '-') n = strlen(a);
+  while (k < O_COUNT && !(strlen(options[k].name) == n && memcmp(a, options[k].name, n) == 0)) k++;
+  if (k < O_COUNT && a[n] == '=') value = a + n + 1;
+  for (int s = 0; s < O_COUNT && k == O_COUNT && a[1] != '-'; s++) {  // -j4, -oFILE
+    if (strlen(options[s].name) == 2 && options[s].kind != FLAG && a[1] == options[s].name[1]) {
+      k = s;
+      value = a + 2;
+    }
+  }
+  if (k == O_COUNT) {
+    die(WRONG_COMMAND, a[1] == '>' ? "an expression that starts with - goes after --"
+        : "einsum --help lists the options", "unknown option '%s'", a);
+  }
+  const char *name = options[k].name;
+  if (options[k].kind == LATER) die(WRONG_COMMAND, NULL, "%s is not available in this version", name);
+  if (options[k].kind == FLAG && value != NULL) die(WRONG_COMMAND, NULL, "%s takes no value", name);
+  if (options[k].kind != FLAG && value == NULL) {
+    if (i + 1 >= argc) die(WRONG_COMMAND, NULL, "%s needs a value", name);
+    value = argv[++i];
+  }
+  if (options[k].kind == VALUE && opt[k].n > 0) die(WRONG_COMMAND, NULL, "%s is given twice", name);
+  if (options[k].kind != FLAG || opt[k].n == 0) add_word(&opt[k], value == NULL ? "" : value);
+  return i;
+}
+
+// Options whose only value so far is the default one.
+static void check_only(option_id o, const char *only) {
+  const char *v = given(o);
+  if (v == NULL || strcmp(v, only) == 0) return;
+  die(WRONG_COMMAND, NULL, "%s %s is not available in this version: only %s %s is",
+      options[o].name, v, options[o].name, only);
+}
+
+// Splits argv into options and args; returns the command.
+static unsigned read_command_line(int argc, char **argv) {
+  unsigned command = EVAL;
+  int ended = 0, first = 1;
+  for (int i = 1; i < argc; i++) {
+    const char *a = argv[i];
+    if (!ended && strcmp(a, "--") == 0) {
+      ended = 1;
+      continue;
+    }
+    if (!ended && (strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0)) {
+      fputs(usage, stdout);
+      exit(fflush(stdout) == 0 ? DONE : SYSTEM_FAILED);
+    }
+    if (!ended && strcmp(a, "--version") == 0) {
+      printf("einsum %s\n", ein_version());
+      exit(fflush(stdout) == 0 ? DONE : SYSTEM_FAILED);
+    }
+    if (!ended && a[0] == '-' && a[1] != 0) {
+      i = read_option(argc, argv, i);
+      continue;
+    }
+    int is_command = 0;
+    for (size_t k = 0; first && !ended && k < sizeof commands / sizeof *commands; k++) {
+      if (strcmp(a, commands[k].name) != 0) continue;
+      is_command = 1;
+      command = commands[k].command;
+      if (command == 0) die(WRONG_COMMAND, NULL, "%s is not available in this version", a);
+    }
+    first = 0;
+    if (!is_command) add_word(&args, a);
+  }
+  for (int k = 0; k < O_COUNT; k++) {
+    if (opt[k].n > 0 && !(options[k].commands & command)) {
+      die(WRONG_COMMAND, NULL, "%s does not apply here", options[k].name);
+    }
+  }
+  check_only(O_PLACES, "1");
+  check_only(O_FABRIC, "serial");
+  check_only(O_KERNELS, "portable");
+  return command;
+}
+
+static int is_program(const char *s) {
+  size_t n = strlen(s);
+  return strcmp(s, "-") == 0 || (n >= 4 && strcmp(s + n - 4, ".ein") == 0);
+}
+
+static ein_dtype option_dtype(ein_dtype otherwise) {
+  const char *s = given(O_DTYPE);
+  if (s == NULL) return otherwise;
+  ein_dtype t = ein_dtype_find(s);
+  if (t == EIN_NONE) {
+    die(WRONG_COMMAND, "bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128", "no dtype is called '%s'", s);
+  }
+  return t;
+}
+
+static uint64_t option_seed(void) {
+  int64_t v = 0;
+  const char *s = given(O_SEED);
+  if (s != NULL && !read_int(s, strlen(s), &v)) die(WRONG_COMMAND, NULL, "--seed takes a number, not '%s'", s);
+  return (uint64_t)v;
+}
+
+static void option_search(ein_options *o) {
+  static const char *const goals[] = {"flops", "size", "bytes"};
+  const char *goal = given(O_GOAL), *budget = given(O_BUDGET);
+  memset(o, 0, sizeof *o);
+  o->path = given(O_PATH);
+  o->seed = option_seed();
+  if (goal != NULL) {
+    int g = 0;
+    while (g < 3 && strcmp(goal, goals[g]) != 0) g++;
+    if (g == 3) die(WRONG_COMMAND, "flops, size or bytes", "no goal is called '%s'", goal);
+    o->goal = (ein_goal)g;
+  }
+  if (budget != NULL) {
+    ein_scalar v;
+    if (!read_scalar(budget, &v) || v.im != 0 || !(v.re > 0) || v.re > 1e9) {
+      die(WRONG_COMMAND, NULL, "--budget takes seconds, not '%s'", budget);
+    }
+    o->path_seconds = v.re;
+  }
+}
+
+// What a failed call of the library means for the exit status. Of its arguments, only the path is
+// taken unseen from the command line.
+static int exit_status(ein_status st) {
+  if (st == EIN_ERR_NO_MEMORY || st == EIN_ERR_INTERNAL) return SYSTEM_FAILED;
+  return st == EIN_ERR_ARGUMENT && given(O_PATH) != NULL ? WRONG_COMMAND : WRONG_INPUT;
+}
+
+// The mistakes the library found in a text. file: where the text came from; NULL for arguments,
+// whose line and column say nothing that the caret does not.
+NORETURN static void die_library(const ein_ctx *ctx, ein_status st, const char *file) {
+  int n = ein_ctx_errors(ctx);
+  for (int i = 0; i < n; i++) {
+    const ein_error *e = ein_ctx_error(ctx, i);
+    char line[2048];
+    if (file == NULL) snprintf(line, sizeof line, "%s", e->message);
+    else if (e->line == 0) snprintf(line, sizeof line, "%s: %s", file, e->message);
+    else snprintf(line, sizeof line, "%s:%d:%d: %s", file, e->line, e->column, e->message);
+    put_error(line, NULL);
+    if (e->line > 0 && e->source[0]) {
+      fputs("  ", stderr);
+      put_clean(stderr, e->source);
+      fprintf(stderr, "\n  %*s", e->column - 1, "");
+      for (int k = 0; k < e->width; k++) fputc('^', stderr);
+      fputc('\n', stderr);
+    }
+    if (e->hint[0]) {
+      fputs("  hint: ", stderr);
+      put_clean(stderr, e->hint);
+      fputc('\n', stderr);
+    }
+  }
+  if (n == 0) put_error(ein_status_text(st), NULL);
+  quit(exit_status(st));
+}
+
+// ================================================================================================
+// Threads: the library's executor.
+// ================================================================================================
+
+static int threads = 1;
+
+#if POSIX
+static struct pool {
+  pthread_mutex_t lock;
+  pthread_cond_t wake, done;
+  int n, next, pending;  // tasks of the call at hand: all, the next to start, not yet finished
+  void (*task)(void *arg, int i);
+  void *arg;
+} pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0, NULL, NULL};
+
+// Takes and runs one task; called and left with the lock held.
+static void pool_step(void) {
+  int i = pool.next++;
+  pthread_mutex_unlock(&pool.lock);
+  pool.task(pool.arg, i);
+  pthread_mutex_lock(&pool.lock);
+  if (--pool.pending == 0) pthread_cond_signal(&pool.done);
+}
+
+static void *pool_worker(void *unused) {
+  pthread_mutex_lock(&pool.lock);
+  for (;;) {
+    while (pool.next >= pool.n) pthread_cond_wait(&pool.wake, &pool.lock);
+    pool_step();
+  }
+  return unused;
+}
+
+static void pool_for(int n, void (*task)(void *arg, int i), void *arg, void *user) {
+  (void)user;
+  pthread_mutex_lock(&pool.lock);
+  pool.task = task;
+  pool.arg = arg;
+  pool.n = pool.pending = n;
+  pool.next = 0;
+  pthread_cond_broadcast(&pool.wake);
+  while (pool.next < pool.n) pool_step();
+  while (pool.pending > 0) pthread_cond_wait(&pool.done, &pool.lock);
+  pool.n = pool.next = 0;
+  pthread_mutex_unlock(&pool.lock);
+}
+
+static void pool_start(ein_executor *e) {
+  for (int i = 1; i < threads; i++) {
+    pthread_t t;
+    int r = pthread_create(&t, NULL, pool_worker, NULL);
+    if (r != 0) die(SYSTEM_FAILED, NULL, "cannot start thread %d: %s", i + 1, strerror(r));
+  }
+  e->width = threads;
+  e->parallel_for = pool_for;
+}
+#else
+static void pool_start(ein_executor *e) {
+  (void)e;
+  die(WRONG_COMMAND, NULL, "-j above 1 is not available in this build: it has no threads");
+}
+#endif
+
+static ein_ctx *make_ctx(void) {
+  const char *j = given(O_CORES);
+  int64_t n = 1;
+  ein_ctx_desc d;
+  ein_ctx *ctx;
+  memset(&d, 0, sizeof d);
+  if (j != NULL && (!read_int(j, strlen(j), &n) || n < 1 || n > 1024)) {
+    die(WRONG_COMMAND, NULL, "-j takes a number of threads from 1 to 1024, not '%s'", j);
+  }
+  threads = (int)n;
+  if (threads > 1) pool_start(&d.executor);
+  d.now_fn = now;
+  d.cache_plans = -1;
+  ein_status st = ein_ctx_create(&d, &ctx);
+  if (st != EIN_OK) die_library(NULL, st, NULL);
+  return ctx;
+}
+
+// ================================================================================================
+// Arrays: files, results, random data.
+// ================================================================================================
+
+typedef struct array {
+  const char *name;   // file or tensor, for messages
+  ein_ztensor v;      // shape and strides are its own
+  int64_t nbytes;
+} array;
+
+typedef char same_numbers[(int)NPY_BOOL == (int)EIN_BOOL && (int)NPY_F16 == (int)EIN_F16 &&
+                          (int)NPY_C128 == (int)EIN_C128 ? 1 : -1];  // dtypes of both headers
+
+// Shape and strides of its own; strides as if axes of extent 0 had one element.
+static void set_shape(array *a, ein_dtype dtype, int rank, const int64_t *shape, int fortran) {
+  int64_t *dims = (int64_t *)memory(sizeof *dims * 2 * (size_t)rank), step = 1;
+  int64_t size = (int64_t)ein_dtype_size(dtype), empty = 0;
+  memset(&a->v, 0, sizeof a->v);
+  a->v.dtype = dtype;
+  a->v.rank = rank;
+  a->v.shape = dims;
+  a->v.strides = dims + rank;
+  for (int k = 0; k < rank; k++) {
+    int i = fortran ? k : rank - 1 - k;
+    dims[i] = shape[i];
+    dims[rank + i] = step;
+    empty |= shape[i] == 0;
+    if (shape[i] > 1 && step > INT64_MAX / size / shape[i]) {
+      die(WRONG_INPUT, NULL, "%s: its size does not fit 64 bits", a->name);
+    }
+    step *= shape[i] > 1 ? shape[i] : 1;
+  }
+  a->nbytes = empty ? 0 : step * size;
+}
+
+static void allocate(array *a) {
+  a->v.data = memory((uint64_t)a->nbytes);
+  a->v.buffer = a->v.data;
+  a->v.buffer_bytes = (size_t)a->nbytes;
+}
+
+static int64_t count_of(const array *a) { return a->nbytes / (int64_t)ein_dtype_size(a->v.dtype); }
+
+// Opens a file, or reads its header only; it stays open.
+static void load(array *a, const char *path, int header_only) {
+  npy_array f;
+  char err[256];
+  const char *shown = strcmp(path, "-") == 0 ? "standard input" : path;
+  int r = header_only ? npy_header_only(&f, path, err, sizeof err) : npy_open(&f, path, err, sizeof err);
+  if (r != NPY_OK) die(r == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, NULL, "%s: %s", shown, err);
+  a->name = shown;
+  set_shape(a, (ein_dtype)f.dtype, f.rank, f.shape, f.fortran_order);
+  if (header_only) {
+    npy_close(&f);
+    return;
+  }
+  a->v.data = f.data;
+  unsigned char *raw = (unsigned char *)f.data;
+  for (int64_t i = 0; f.dtype == NPY_BOOL && i < f.nbytes; i++) {
+    if (raw[i] <= 1) continue;  // other bytes count as true; the file itself stays untouched
+    unsigned char *own = (unsigned char *)memory((uint64_t)f.nbytes);
+    for (int64_t k = 0; k < f.nbytes; k++) own[k] = raw[k] != 0;
+    a->v.data = own;
+    break;
+  }
+  a->v.buffer = a->v.data;
+  a->v.buffer_bytes = (size_t)a->nbytes;
+}
+
+// The same array in another dtype.
+static void convert(ein_ctx *ctx, array *a, ein_dtype dtype) {
+  array to;
+  to.name = a->name;
+  set_shape(&to, dtype, a->v.rank, a->v.shape, 0);
+  allocate(&to);
+  ein_status st = ein_einsum(ctx, "...->...", 1, &a->v, &to.v);
+  if (st != EIN_OK) die_library(ctx, st, a->name);
+  *a = to;
+}
+
+// "64x32,32x16,": one array per entry. An empty entry, or 0d, is a scalar.
+static array *parse_shapes(const char *text, ein_dtype dtype, int *n) {
+  *n = 1;
+  for (const char *s = text; *s; s++) *n += *s == ',';
+  array *a = (array *)memory(sizeof *a * (size_t)*n);
+  int64_t *shape = (int64_t *)memory(sizeof *shape * (strlen(text) + 1));
+  for (int k = 0; k < *n; k++) {
+    size_t end = strcspn(text, ",");
+    int rank = 0;
+    a[k].name = copy_text(text, end);
+    if (end > 0 && strcmp(a[k].name, "0d") != 0) {
+      for (const char *s = a[k].name;; s++) {
+        size_t m = strcspn(s, "x");
+        if (!read_int(s, m, &shape[rank++])) {
+          die(WRONG_COMMAND, "shapes look like 64x32,32x16; an empty entry is a scalar",
+              "'%s' is not a shape", a[k].name);
+        }
+        s += m;
+        if (*s == 0) break;
+      }
+    }
+    set_shape(&a[k], dtype, rank, shape, 0);
+    text += end + (text[end] == ',');
+  }
+  return a;
+}
+
+// Values with few bits: they are exact in every dtype, and small products stay exact too.
+static void encode(ein_dtype t, void *p, uint64_t hash) {
+  double x = (double)(hash >> 40) / 8388608.0 - 1.0;  // 24 bits, [-1, 1)
+  float f[2] = {(float)x, (float)(hash & 0xFFFFFF) / 8388608.0f - 1.0f};
+  double d[2] = {x, (double)f[1]};
+  int64_t small = (int64_t)(hash % 9) - 4;
+  switch (t) {
+    case EIN_BOOL: *(unsigned char *)p = (unsigned char)(hash & 1); break;
+    case EIN_U8: *(uint8_t *)p = (uint8_t)(small + 4); break;
+    case EIN_I8: *(int8_t *)p = (int8_t)small; break;
+    case EIN_I16: *(int16_t *)p = (int16_t)small; break;
+    case EIN_I32: *(int32_t *)p = (int32_t)small; break;
+    case EIN_I64: *(int64_t *)p = small; break;
+    case EIN_F32: *(float *)p = f[0]; break;
+    case EIN_F64: *(double *)p = x; break;
+    case EIN_C64: memcpy(p, f, sizeof f); break;
+    case EIN_C128: memcpy(p, d, sizeof d); break;
+    default: {  // f16, bf16: multiples of 1/64
+      int e, mant = t == EIN_F16 ? 10 : 7, bias = t == EIN_F16 ? 15 : 127;
+      double m = frexp((double)((int)(hash >> 8 & 127) - 64) / 64, &e), h = fabs(m);
+      unsigned bits = h == 0 ? 0 : (unsigned)(e - 1 + bias) << mant |
+                                       (unsigned)ldexp(2 * h - 1, mant) | (m < 0 ? 0x8000u : 0);
+      *(uint16_t *)p = (uint16_t)bits;
+    }
+  }
+}
+
+static void fill_random(array *a, uint64_t seed, int operand) {
+  size_t size = ein_dtype_size(a->v.dtype);
+  int64_t n = count_of(a);
+  uint64_t key = mix(mix(seed) + (uint64_t)operand);
+  for (int64_t i = 0; i < n; i++) {
+    encode(a->v.dtype, (char *)a->v.data + (size_t)i * size, mix(key ^ (uint64_t)i));
+  }
+}
+
+// ================================================================================================
+// Values as text.
+// ================================================================================================
+
+typedef struct number {
+  double re, im;
+  int64_t i;  // integers and bools, exactly
+} number;
+
+static double small_float(unsigned bits, int mant, int bias) {
+  int e = (int)(bits >> mant) & (2 * bias + 1);
+  double m = (double)(bits & ((1u << mant) - 1)), s = bits >> 15 ? -1.0 : 1.0;
+  if (e == 2 * bias + 1) return m == 0 ? s * HUGE_VAL : NAN;
+  return s * (e == 0 ? ldexp(m, 1 - bias - mant) : ldexp(m + (double)(1u << mant), e - bias - mant));
+}
+
+static number element(ein_dtype t, const void *p) {
+  number x = {0, 0, 0};
+  float f[2];
+  double d[2];
+  switch (t) {
+    case EIN_BOOL: x.i = *(const uint8_t *)p != 0; break;
+    case EIN_U8: x.i = *(const uint8_t *)p; break;
+    case EIN_I8: x.i = *(const int8_t *)p; break;
+    case EIN_I16: x.i = *(const int16_t *)p; break;
+    case EIN_I32: x.i = *(const int32_t *)p; break;
+    case EIN_I64: x.i = *(const int64_t *)p; break;
+    case EIN_F16: x.re = small_float(*(const uint16_t *)p, 10, 15); return x;
+    case EIN_BF16: x.re = small_float(*(const uint16_t *)p, 7, 127); return x;
+    case EIN_F32: x.re = (double)*(const float *)p; return x;
+    case EIN_F64: x.re = *(const double *)p; return x;
+    case EIN_C64:
+      memcpy(f, p, sizeof f);
+      x.re = (double)f[0];
+      x.im = (double)f[1];
+      return x;
+    case EIN_C128:
+      memcpy(d, p, sizeof d);
+      x.re = d[0];
+      x.im = d[1];
+      return x;
+    default: return x;
+  }
+  x.re = (double)x.i;
+  return x;
+}
+
+static int is_complex(ein_dtype t) { return t == EIN_C64 || t == EIN_C128; }
+static int is_float(ein_dtype t) { return t >= EIN_F16; }
+
+// Bits of the significand, and the exponent of the least positive value.
+static int precision(ein_dtype t, int *least) {
+  *least = t == EIN_F16 ? -24 : t == EIN_BF16 ? -133 : t == EIN_F32 || t == EIN_C64 ? -149 : -1074;
+  return t == EIN_F16 ? 11 : t == EIN_BF16 ? 8 : t == EIN_F32 || t == EIN_C64 ? 24 : 53;
+}
+
+// The shortest decimal that reads back as x in its dtype.
+static void put_real(ein_dtype t, double x, char *buf, size_t size) {
+  int least, bits = precision(t, &least), e;
+  if (x - x != 0) {
+    snprintf(buf, size, "%s", x != x ? "nan" : x > 0 ? "inf" : "-inf");
+    return;
+  }
+  double m = fabs(frexp(x, &e));
+  int subnormal = e - bits < least;
+  double ulp = ldexp(1.0, subnormal ? least : e - bits);
+  // Fewer digits than surely fit need no trial, except where precision is gradual.
+  int digits = bits == 53 && !subnormal ? 15 : bits == 24 && !subnormal ? 6 : 1;
+  for (; digits <= 17; digits++) {
+    snprintf(buf, size, "%.*g", digits, x);
+    double y = strtod(buf, NULL), off = fabs(y - x);
+    if (y == x) return;
+    // Below a power of two neighbours are closer.
+    if (bits < 53 && off < (m == 0.5 && fabs(y) < fabs(x) && !subnormal ? ulp / 4 : ulp / 2)) return;
+  }
+}
+
+static void put_value(ein_dtype t, const void *p, int json, char *buf, size_t size) {
+  number x = element(t, p);
+  char re[40], im[40];
+  if (t == EIN_BOOL) {
+    snprintf(buf, size, "%s", json ? (x.i ? "true" : "false") : x.i ? "True" : "False");
+  } else if (!is_float(t)) {
+    snprintf(buf, size, "%" PRId64, x.i);
+  } else {
+    put_real(t, x.re, re, sizeof re);
+    put_real(t, x.im, im, sizeof im);
+    if (json && x.re - x.re != 0) snprintf(re, sizeof re, "null");
+    if (json && x.im - x.im != 0) snprintf(im, sizeof im, "null");
+    if (!is_complex(t)) snprintf(buf, size, "%s", re);
+    else if (json) snprintf(buf, size, "[%s, %s]", re, im);
+    else snprintf(buf, size, "(%s%s%sj)", re, im[0] == '-' ? "" : "+", im);
+  }
+}
+
+typedef struct printer {
+  const ein_ztensor *v;
+  int json, edge;  // edge: elements shown at each end of a long axis; 0: all
+  int width;       // of a column
+} printer;
+
+#define EDGE 3
+#define SUMMARY 1000  // more elements than these are summarised
+
+static void print_axis(printer *p, int axis, const char *at) {
+  char buf[96];
+  const ein_ztensor *v = p->v;
+  if (axis == v->rank) {
+    put_value(v->dtype, at, p->json, buf, sizeof buf);
+    printf("%*s", p->width, buf);
+    return;
+  }
+  int64_t n = v->shape[axis], step = v->strides[axis] * (int64_t)ein_dtype_size(v->dtype);
+  int last = axis == v->rank - 1;
+  putchar('[');
+  for (int64_t i = 0; i < n; i++) {
+    int gap = p->edge > 0 && n > 2 * p->edge && i == p->edge;
+    if (i > 0 && p->json) fputs(", ", stdout);
+    if (i > 0 && !p->json && last) putchar(' ');
+    for (int k = axis; i > 0 && !p->json && k < v->rank - 1; k++) putchar('\n');
+    if (i > 0 && !p->json && !last) printf("%*s", axis + 1, "");
+    if (gap) {
+      fputs("...", stdout);
+      i = n - p->edge - 1;
+      continue;
+    }
+    print_axis(p, axis + 1, at + i * step);
+  }
+  putchar(']');
+}
+
+// The widest value among those that print_axis shows.
+static int measure(const printer *p, int axis, const char *at) {
+  char buf[96];
+  const ein_ztensor *v = p->v;
+  if (axis == v->rank) {
+    put_value(v->dtype, at, 0, buf, sizeof buf);
+    return (int)strlen(buf);
+  }
+  int64_t n = v->shape[axis], step = v->strides[axis] * (int64_t)ein_dtype_size(v->dtype);
+  int width = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (p->edge > 0 && n > 2 * p->edge && i == p->edge) i = n - p->edge;
+    int w = measure(p, axis + 1, at + i * step);
+    if (w > width) width = w;
+  }
+  return width;
+}
+
+static void put_json_string(const char *s) {
+  putchar('"');
+  for (; *s; s++) {
+    if (*s == '"' || *s == '\\') printf("\\%c", *s);
+    else if ((unsigned char)*s < 32) printf("\\u%04x", (unsigned)*s);
+    else putchar(*s);
+  }
+  putchar('"');
+}
+
+static void print_array(const array *a, int json) {
+  printer p;
+  p.v = &a->v;
+  p.json = json;
+  p.edge = !json && given(O_FULL) == NULL && count_of(a) > SUMMARY ? EDGE : 0;
+  p.width = 0;
+  if (json) {
+    printf("{\"dtype\": \"%s\", \"shape\": [", ein_dtype_name(a->v.dtype));
+    for (int k = 0; k < a->v.rank; k++) printf("%s%" PRId64, k > 0 ? ", " : "", a->v.shape[k]);
+    fputs("], \"data\": ", stdout);
+    print_axis(&p, 0, (const char *)a->v.data);
+    putchar('}');
+  } else if (a->nbytes == 0) {
+    fputs("[]\n", stdout);
+  } else {
+    p.width = measure(&p, 0, (const char *)a->v.data);
+    print_axis(&p, 0, (const char *)a->v.data);
+    putchar('\n');
+  }
+}
+
+// ================================================================================================
+// Outputs: all of them appear, or none.
+// ================================================================================================
+
+#if POSIX
+// An interrupted command leaves no temporary file. Only what a signal handler may use.
+static void on_signal(int sig) {
+  for (int i = 0; i < nwriter; i++) {
+    if (writers[i].temp != NULL) (void)unlink(writers[i].temp);
+  }
+  (void)signal(sig, SIG_DFL);
+  (void)raise(sig);
+}
+
+static void watch_signals(void) {
+  static const int sigs[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+  struct sigaction a;
+  memset(&a, 0, sizeof a);
+  a.sa_handler = on_signal;
+  for (size_t i = 0; i < sizeof sigs / sizeof *sigs; i++) {
+    struct sigaction old;
+    if (sigaction(sigs[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN) continue;
+    (void)sigaction(sigs[i], &a, NULL);
+  }
+}
+
+// The folder of a path, as text of its own.
+static char *folder_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? copy_text(".", 1) : copy_text(path, (size_t)(slash - path) + 1);
+}
+
+static const char *base_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? path : slash + 1;
+}
+
+static int same_file(const char *a, const char *b) {
+  struct stat x, y;
+  if (strcmp(a, b) == 0) return 1;
+  if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return 0;
+  if (stat(a, &x) == 0 && stat(b, &y) == 0) return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  return strcmp(base_of(a), base_of(b)) == 0 && stat(folder_of(a), &x) == 0 &&
+         stat(folder_of(b), &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// Finds out before the work what would be found out after it.
+static void check_target(const char *path) {
+  struct stat st;
+  if (strcmp(path, "-") == 0) return;
+  errno = 0;
+  if (*path == 0) errno = ENOENT;
+  else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) errno = EISDIR;
+  else if (stat(path, &st) == 0 ? access(path, W_OK) == 0 : access(folder_of(path), W_OK) == 0) return;
+  die(SYSTEM_FAILED, NULL, "%s: cannot write: %s", path, strerror(errno));
+}
+#else
+static void watch_signals(void) {}
+static int same_file(const char *a, const char *b) { return strcmp(a, b) == 0; }
+static void check_target(const char *path) { (void)path; }
+#endif
+
+static void check_targets(const words *paths) {
+  for (int i = 0; i < paths->n; i++) {
+    for (int k = 0; k < i; k++) {
+      if (same_file(paths->v[i], paths->v[k])) {
+        die(WRONG_COMMAND, NULL, "two outputs go to the same file %s", paths->v[i]);
+      }
+    }
+    check_target(paths->v[i]);
+  }
+}
+
+static void write_failed(const npy_writer *w, const char *path) {
+  const char *hint = w->status == NPY_BAD ? "give the result another dtype" : NULL;
+  if (w->status == NPY_OK) return;
+  die(w->status == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, hint, "%s: %s",
+      strcmp(path, "-") == 0 ? "standard output" : path, w->err);
+}
+
+// Writes array i to path i: first all data, then all names.
+static void write_outputs(int n, const array *const *a, const words *paths) {
+  npy_writer *w = (npy_writer *)memory(sizeof *w * (size_t)n);
+  writers = w;
+  watch_signals();
+  for (int i = 0; i < n; i++) {
+    nwriter = i + 1;
+    npy_write_begin(&w[i], paths->v[i], (int)a[i]->v.dtype, a[i]->v.rank, a[i]->v.shape, 0);
+    npy_write_data(&w[i], a[i]->v.data, (size_t)a[i]->nbytes);
+    write_failed(&w[i], paths->v[i]);
+  }
+  for (int i = 0; i < n; i++) {
+    npy_write_finish(&w[i]);
+    write_failed(&w[i], paths->v[i]);
+  }
+  for (int i = 0; i < n; i++) {
+    npy_write_commit(&w[i]);
+    write_failed(&w[i], paths->v[i]);
+  }
+  nwriter = 0;
+}
+
+static int finish_stdout(void) {
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout)) return DONE;
+  die(SYSTEM_FAILED, NULL, "standard output: cannot write: %s", errno ? strerror(errno) : "unknown error");
+}
+
+// ================================================================================================
+// One expression: operands, result, plan.
+// ================================================================================================
+
+typedef struct job {
+  ein_ctx *ctx;
+  ein_einsum_desc d;
+  ein_ztensor *view;
+  array *in, out;
+  ein_plan *plan;
+} job;
+
+// Finds the result's shape and plans. dtype: of the result, or EIN_NONE.
+static void job_plan(job *j, const char *expr, int nin, array *in, ein_dtype dtype) {
+  int room = 64;
+  int64_t *shape = NULL;
+  ein_ztensor v;
+  memset(&v, 0, sizeof v);
+  j->in = in;
+  j->view = (ein_ztensor *)memory(sizeof *j->view * (size_t)nin);
+  for (int k = 0; k < nin; k++) j->view[k] = in[k].v;
+  memset(&j->d, 0, sizeof j->d);
+  j->d.expr = expr;
+  j->d.nin = nin;
+  j->d.in = j->view;
+  option_search(&j->d.options);
+  ein_status st;
+  do {
+    if (v.rank > room) room = v.rank;
+    shape = (int64_t *)memory(sizeof *shape * (size_t)room);
+    st = ein_einsum_out_ex(j->ctx, &j->d, &v, shape, room);
+  } while (st == EIN_ERR_ARGUMENT && v.rank > room);
+  if (st != EIN_OK) die_library(j->ctx, st, NULL);
+  j->out.name = "the result";
+  set_shape(&j->out, dtype == EIN_NONE ? v.dtype : dtype, v.rank, shape, 0);
+  j->d.out = &j->out.v;
+  st = ein_plan_create(j->ctx, &j->d, &j->plan);
+  if (st != EIN_OK) die_library(j->ctx, st, NULL);
+}
+
+static char *plan_text(const ein_plan *p, size_t (*fn)(const ein_plan *, char *, size_t)) {
+  size_t n = fn(p, NULL, 0);
+  char *s = (char *)memory(n + 1);
+  (void)fn(p, s, n + 1);
+  return s;
+}
+
+static void explain(const ein_plan *p) {
+  if (given(O_EXPLAIN) != NULL) fputs(plan_text(p, ein_plan_explain), stderr);
+}
+
+static void execute(const ein_plan *plan, const ein_run *bound) {
+  ein_run run = *bound;
+  char error[256] = "";
+  run.workspace_bytes = ein_plan_workspace(plan);
+  if (run.workspace == NULL) run.workspace = memory(run.workspace_bytes);
+  run.error = error;
+  run.error_bytes = sizeof error;
+  ein_status st = ein_plan_execute(plan, &run);
+  if (st != EIN_OK) die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
+}
+
+static void job_bind(const job *j, ein_run *run, void **out) {
+  const void **in = (const void **)memory(sizeof *in * (size_t)j->d.nin);
+  for (int k = 0; k < j->d.nin; k++) in[k] = j->in[k].v.data;
+  out[0] = j->out.v.data;
+  memset(run, 0, sizeof *run);
+  run->in = in;
+  run->out = out;
+}
+
+static const char *expression(void) {
+  if (args.n == 0) die(WRONG_COMMAND, "einsum --help shows how it is used", "no expression is given");
+  return args.v[0];
+}
+
+static int command_eval(void) {
+  const char *expr = expression();
+  if (is_program(expr)) {
+    die(WRONG_COMMAND, "einsum run PROG.ein NAME=IN.npy ...", "'%s' is a program, not an expression", expr);
+  }
+  int n = args.n - 1;
+  if (n == 0) die(WRONG_COMMAND, "einsum EXPR IN.npy ...", "no operands are given for '%s'", expr);
+  if (opt[O_OUT].n > 1) die(WRONG_COMMAND, NULL, "-o is given twice, but there is one result");
+  ein_dtype dtype = option_dtype(EIN_NONE);
+  job j;
+  memset(&j, 0, sizeof j);
+  j.ctx = make_ctx();
+  check_targets(&opt[O_OUT]);
+  array *in = (array *)memory(sizeof *in * (size_t)n);
+  for (int k = 0; k < n; k++) load(&in[k], args.v[k + 1], 0);
+  job_plan(&j, expr, n, in, dtype);
+  explain(j.plan);
+  ein_run run;
+  void *out[1];
+  allocate(&j.out);
+  job_bind(&j, &run, out);
+  execute(j.plan, &run);
+  const array *result = &j.out;
+  if (opt[O_OUT].n > 0) {
+    write_outputs(1, &result, &opt[O_OUT]);
+  } else {
+    print_array(&j.out, given(O_JSON) != NULL);
+    if (given(O_JSON) != NULL) putchar('\n');
+  }
+  return finish_stdout();
+}
+
+// ================================================================================================
+// Programs.
+// ================================================================================================
+
+typedef struct input {
+  char *name;
+  ein_dtype declared;  // EIN_NONE when the program does not say
+  int bound;
+  array a;
+} input;
+
+typedef struct program {
+  ein_ctx *ctx;
+  const char *file;    // for messages
+  ein_program_desc d;
+  input *in;
+  int nin;
+  ein_graph *graph;
+  ein_plan *plan;
+} program;
+
+static char *read_text(const char *path, size_t *length) {
+  size_t room = 1 << 16, n = 0, most = ((size_t)16 << 20) + 2;  // one byte past the library's limit
+  int from_stdin = strcmp(path, "-") == 0;
+  const char *shown = from_stdin ? "standard input" : path;
+  errno = 0;
+  FILE *f = from_stdin ? stdin : fopen(path, "rb");
+  if (f == NULL) die(SYSTEM_FAILED, NULL, "%s: cannot open: %s", shown, strerror(errno));
+  char *s = (char *)memory(room);
+  for (;;) {
+    size_t got = fread(s + n, 1, room - n - 1, f);
+    n += got;
+    if (n < room - 1 || n >= most) break;
+    char *more = (char *)memory(2 * room);
+    memcpy(more, s, n);
+    s = more;
+    room *= 2;
+  }
+  if (ferror(f)) die(SYSTEM_FAILED, NULL, "%s: cannot read: %s", shown, strerror(errno));
+  if (!from_stdin) (void)fclose(f);
+  s[n] = 0;
+  *length = n;
+  return s;
+}
+
+static void add_input(const char *name, ein_dtype dtype, int rank, void *user) {
+  program *p = (program *)user;
+  (void)rank;
+  if ((p->nin & (p->nin - 1)) == 0) {
+    input *in = (input *)memory(sizeof *in * (p->nin > 0 ? 2 * (size_t)p->nin : 1));
+    if (p->nin > 0) memcpy(in, p->in, sizeof *in * (size_t)p->nin);
+    p->in = in;
+  }
+  memset(&p->in[p->nin], 0, sizeof *p->in);
+  p->in[p->nin].name = copy_text(name, strlen(name));
+  p->in[p->nin++].declared = dtype;
+}
+
+// NAME=VALUE of an argument; the name is copied.
+static char *split_name(const char *s, const char **value, const char *what) {
+  const char *eq = strchr(s, '=');
+  if (eq == NULL || eq == s) die(WRONG_COMMAND, NULL, "'%s' is not %s", s, what);
+  *value = eq + 1;
+  return copy_text(s, (size_t)(eq - s));
+}
+
+// All --sizes as one list; the same name twice is an error.
+static ein_size *option_sizes(int *count) {
+  int n = 0, room = 0;
+  for (int k = 0; k < opt[O_SIZES].n; k++) {
+    for (const char *s = opt[O_SIZES].v[k]; *s; s++) room += *s == '=';
+  }
+  ein_size *size = (ein_size *)memory(sizeof *size * ((size_t)room + 1));
+  for (int k = 0; k < opt[O_SIZES].n; k++) {
+    const char *s = opt[O_SIZES].v[k], *value;
+    for (;;) {
+      size_t len = strcspn(s, ",");
+      char *entry = copy_text(s, len);
+      size[n].name = split_name(entry, &value, "a size: --sizes takes i=64,j=32");
+      if (!read_int(value, strlen(value), &size[n].value)) {
+        die(WRONG_COMMAND, NULL, "the size of %s is not a number: '%s'", size[n].name, value);
+      }
+      for (int i = 0; i < n; i++) {
+        if (strcmp(size[i].name, size[n].name) == 0) die(WRONG_COMMAND, NULL, "two sizes for %s", size[n].name);
+      }
+      n++;
+      if (s[len] == 0) break;
+      s += len + 1;
+    }
+  }
+  *count = n;
+  return size;
+}
+
+// Reads a program and finds its inputs.
+static void program_open(program *p, const char *path) {
+  memset(p, 0, sizeof *p);
+  p->ctx = make_ctx();
+  p->file = strcmp(path, "-") == 0 ? "standard input" : path;
+  p->d.text = read_text(path, &p->d.length);
+  p->d.dtype = option_dtype(EIN_NONE);
+  p->d.size = option_sizes(&p->d.nsize);
+  ein_status st = ein_program_inputs(p->ctx, &p->d, add_input, p);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+}
+
+static void program_bind(program *p, int k, int header_only) {
+  input *in = &p->in[k];
+  ein_dtype t = in->declared;
+  in->bound = 1;
+  if (t == EIN_NONE || t == in->a.v.dtype) return;
+  if (!ein_dtype_same_kind(in->a.v.dtype, t)) {
+    die(WRONG_INPUT, NULL, "%s: holds %s, but %s declares %s as %s", in->a.name,
+        ein_dtype_name(in->a.v.dtype), p->file, in->name, ein_dtype_name(t));
+  }
+  if (header_only) in->a.v.dtype = t;
+  else convert(p->ctx, &in->a, t);
+}
+
+// Binds NAME=FILE arguments, or --shapes in the order of declaration.
+static void program_inputs(program *p, int header_only) {
+  for (int i = 1; i < args.n; i++) {
+    const char *path;
+    char *name = split_name(args.v[i], &path, "an input: write NAME=FILE.npy");
+    int k = 0;
+    while (k < p->nin && strcmp(p->in[k].name, name) != 0) k++;
+    if (k == p->nin) die(WRONG_COMMAND, NULL, "%s has no input '%s'", p->file, name);
+    if (p->in[k].bound) die(WRONG_COMMAND, NULL, "input '%s' is given twice", name);
+    if (strcmp(path, "-") == 0 && strcmp(args.v[0], "-") == 0) {
+      die(WRONG_COMMAND, NULL, "standard input cannot be both the program and input '%s'", name);
+    }
+    load(&p->in[k].a, path, header_only);
+    program_bind(p, k, header_only);
+  }
+  if (given(O_SHAPES) == NULL) return;
+  int n;
+  array *a = parse_shapes(given(O_SHAPES), option_dtype(EIN_F64), &n);
+  if (args.n > 1) die(WRONG_COMMAND, NULL, "give files or --shapes, not both");
+  if (n != p->nin) die(WRONG_COMMAND, NULL, "--shapes has %d entries, %s has %d inputs", n, p->file, p->nin);
+  for (int k = 0; k < n; k++) {
+    p->in[k].a = a[k];
+    p->in[k].bound = 1;
+    if (p->in[k].declared != EIN_NONE) set_shape(&p->in[k].a, p->in[k].declared, a[k].v.rank, a[k].v.shape, 0);
+  }
+}
+
+static void program_plan(program *p) {
+  ein_binding *bind = (ein_binding *)memory(sizeof *bind * ((size_t)p->nin + 1));
+  for (int k = 0; k < p->nin; k++) {
+    if (!p->in[k].bound) continue;
+    bind[p->d.nbind].name = p->in[k].name;
+    bind[p->d.nbind++].view = &p->in[k].a.v;
+  }
+  p->d.bind = bind;
+  ein_status st = ein_graph_parse(p->ctx, &p->d, &p->graph);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  int n = 0;  // inputs that nothing needs are not part of the graph
+  for (int k = 0; k < p->d.nbind; k++) {
+    ein_tensor_info t;
+    for (int i = 0; i < ein_graph_tensors(p->graph); i++) {
+      if (!ein_graph_tensor(p->graph, i, &t) || t.role != EIN_ROLE_INPUT) continue;
+      if (strcmp(t.name, bind[k].name) == 0) {
+        bind[n++] = bind[k];
+        break;
+      }
+    }
+  }
+  ein_options search;
+  option_search(&search);
+  st = ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+}
+
+// Values of --set, in the order of the plan's params.
+static ein_scalar *program_params(const program *p) {
+  int n = 0, declared = ein_graph_params(p->graph);
+  ein_param_info info;
+  while (ein_plan_param(p->plan, n, &info)) n++;
+  ein_scalar *value = (ein_scalar *)memory(sizeof *value * ((size_t)n + 1));
+  char *seen = (char *)memory((uint64_t)n + 1);
+  for (int i = 0; i < opt[O_SET].n; i++) {
+    const char *text;
+    char *name = split_name(opt[O_SET].v[i], &text, "a param: --set takes NAME=VALUE");
+    ein_scalar v;
+    int known = 0;
+    if (!read_scalar(text, &v)) die(WRONG_COMMAND, NULL, "the value of %s is not a number: '%s'", name, text);
+    for (int k = 0; k < declared && !known; k++) {
+      known = ein_graph_param(p->graph, k, &info) && strcmp(info.name, name) == 0;
+    }
+    if (!known) die(WRONG_COMMAND, NULL, "%s has no param '%s'", p->file, name);
+    for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
+      if (strcmp(info.name, name) != 0) continue;
+      if (seen[k]++) die(WRONG_COMMAND, NULL, "param '%s' is set twice", name);
+      if (v.im != 0 && !is_complex(info.dtype)) {
+        die(WRONG_INPUT, NULL, "param '%s' is %s, its value %s is complex", name,
+            ein_dtype_name(info.dtype), text);
+      }
+      value[k] = v;
+    }
+  }
+  for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
+    if (!value[k].set && !info.has_default) {
+      die(WRONG_COMMAND, "--set NAME=VALUE", "param '%s' has no value", info.name);
+    }
+  }
+  return value;
+}
+
+// Fills names and paths with the -o options, in their order.
+static void program_targets(words *names, words *paths) {
+  for (int i = 0; i < opt[O_OUT].n; i++) {
+    const char *path;
+    char *name = split_name(opt[O_OUT].v[i], &path, "an output: write -o NAME=FILE.npy");
+    for (int k = 0; k < names->n; k++) {
+      if (strcmp(names->v[k], name) == 0) die(WRONG_COMMAND, NULL, "output '%s' is given twice", name);
+    }
+    add_word(names, name);
+    add_word(paths, path);
+  }
+  check_targets(paths);
+}
+
+static void print_outputs(const array *out, int n) {
+  int json = given(O_JSON) != NULL;
+  if (json) putchar('{');
+  for (int i = 0; i < n; i++) {
+    if (json) {
+      if (i > 0) fputs(", ", stdout);
+      put_json_string(out[i].name);
+      fputs(": ", stdout);
+    } else if (n > 1) {
+      printf("%s =%c", out[i].name, out[i].v.rank < 2 ? ' ' : '\n');
+    }
+    print_array(&out[i], json);
+  }
+  if (json) fputs("}\n", stdout);
+}
+
+static const char *program_argument(const char *how) {
+  if (args.n == 0) die(WRONG_COMMAND, how, "no program is given");
+  if (!is_program(args.v[0])) {
+    die(WRONG_COMMAND, how, "'%s' is no program: its name ends in .ein, or it is -", args.v[0]);
+  }
+  return args.v[0];
+}
+
+static int command_run(void) {
+  const char *path = program_argument("einsum run PROG.ein NAME=IN.npy ...");
+  words names = {NULL, 0}, paths = {NULL, 0};
+  program p;
+  program_targets(&names, &paths);
+  program_open(&p, path);
+  program_inputs(&p, 0);
+  for (int k = 0; k < p.nin; k++) {
+    if (!p.in[k].bound) {
+      die(WRONG_COMMAND, NULL, "no file is given for input '%s': write %s=FILE.npy", p.in[k].name, p.in[k].name);
+    }
+  }
+  program_plan(&p);
+  explain(p.plan);
+  ein_plan_info info;
+  ein_tensor_info t;
+  (void)ein_plan_info_get(p.plan, &info);
+  const void **in = (const void **)memory(sizeof *in * ((size_t)info.nin + 1));
+  void **data = (void **)memory(sizeof *data * ((size_t)info.nout + 1));
+  array *out = (array *)memory(sizeof *out * ((size_t)info.nout + 1));
+  const array **chosen = (const array **)memory(sizeof *chosen * ((size_t)names.n + 1));
+  for (int i = 0; ein_plan_input(p.plan, i, &t); i++) {
+    for (int k = 0; k < p.nin; k++) {
+      if (strcmp(p.in[k].name, t.name) == 0) in[i] = p.in[k].a.v.data;
+    }
+  }
+  for (int i = 0; ein_plan_output(p.plan, i, &t); i++) {
+    out[i].name = t.name;
+    set_shape(&out[i], t.dtype, t.rank, t.shape, 0);
+    for (int k = 0; k < names.n; k++) {
+      if (strcmp(names.v[k], t.name) == 0) chosen[k] = &out[i];
+    }
+  }
+  for (int k = 0; k < names.n; k++) {
+    if (chosen[k] == NULL) die(WRONG_COMMAND, NULL, "%s has no output '%s'", p.file, names.v[k]);
+  }
+  ein_run run;
+  memset(&run, 0, sizeof run);
+  run.in = in;
+  run.out = data;
+  run.param = program_params(&p);
+  for (int i = 0; i < info.nout; i++) {
+    allocate(&out[i]);
+    data[i] = out[i].v.data;
+  }
+  execute(p.plan, &run);
+  if (names.n > 0) write_outputs(names.n, chosen, &paths);
+  else print_outputs(out, info.nout);
+  return finish_stdout();
+}
+
+// ================================================================================================
+// The notation, as far as tables, --sizes and brute force need it. What is wrong in a text is for
+// the library to say, so nothing here complains about syntax.
+// ================================================================================================
+
+#define DOTS 0x110000u  // axes under an ellipsis: DOTS + their number, counted from the right
+
+typedef struct term {
+  uint32_t *label;
+  int n, dots;  // dots: place of the ellipsis among the labels; -1: none
+} term;
+
+typedef struct notation {
+  term *term;  // operands, then the output
+  int nin, nlabel;
+  uint32_t *label;  // all labels, once each
+  int64_t *extent;
+} notation;
+
+static void read_term(const char *s, const char *end, term *t) {
+  t->label = (uint32_t *)memory(sizeof *t->label * ((size_t)(end - s) + 1));
+  t->n = 0;
+  t->dots = -1;
+  while (s < end) {
+    size_t n = code_point(s, &t->label[t->n]);
+    if (*s == '.') t->dots = t->n;
+    else if (n > 0 && *s != ' ' && *s != '\t' && *s != '\n') t->n++;
+    s += n > 0 ? n : 1;
+  }
+}
+
+static int find_label(const uint32_t *label, int n, uint32_t x) {
+  int i = 0;
+  while (i < n && label[i] != x) i++;
+  return i < n ? i : -1;
+}
+
+// The implicit output: ellipsis axes, then labels that occur once, by code point.
+static void implicit_output(notation *no) {
+  term *out = &no->term[no->nin];
+  size_t most = 0;
+  for (int k = 0; k < no->nin; k++) most += (size_t)no->term[k].n;
+  out->label = (uint32_t *)memory(sizeof *out->label * (most + 1));
+  out->n = 0;
+  out->dots = -1;
+  for (int k = 0; k < no->nin; k++) {
+    if (no->term[k].dots >= 0) out->dots = 0;
+    for (int a = 0; a < no->term[k].n; a++) {
+      uint32_t x = no->term[k].label[a];
+      int uses = 0, at = out->n;
+      for (int q = 0; q < no->nin; q++) {
+        for (int b = 0; b < no->term[q].n; b++) uses += no->term[q].label[b] == x;
+      }
+      if (uses != 1) continue;
+      for (; at > 0 && out->label[at - 1] > x; at--) out->label[at] = out->label[at - 1];
+      out->label[at] = x;
+      out->n++;
+    }
+  }
+}
+
+static void read_notation(const char *expr, notation *no) {
+  const char *arrow = strstr(expr, "->"), *end = arrow == NULL ? expr + strlen(expr) : arrow;
+  no->nin = 1;
+  for (const char *s = expr; s < end; s++) no->nin += *s == ',';
+  no->term = (term *)memory(sizeof *no->term * ((size_t)no->nin + 1));
+  for (int k = 0; k < no->nin; k++) {
+    size_t n = strcspn(expr, ",");
+    if (n > (size_t)(end - expr)) n = (size_t)(end - expr);
+    read_term(expr, expr + n, &no->term[k]);
+    expr += n + 1;
+  }
+  if (arrow != NULL) read_term(arrow + 2, arrow + strlen(arrow), &no->term[no->nin]);
+  else implicit_output(no);
+}
+
+// Gives ellipsis axes labels of their own and finds all extents. Only after the library has
+// accepted the expression.
+static void expand_notation(notation *no, const array *in, int out_rank) {
+  size_t most = (size_t)out_rank;
+  for (int k = 0; k < no->nin; k++) most += (size_t)in[k].v.rank;
+  no->label = (uint32_t *)memory(sizeof *no->label * (most + 1));
+  no->extent = (int64_t *)memory(sizeof *no->extent * (most + 1));
+  for (int k = 0; k <= no->nin; k++) {
+    term *t = &no->term[k];
+    int rank = k < no->nin ? in[k].v.rank : out_rank, extra = rank - t->n;
+    uint32_t *label = (uint32_t *)memory(sizeof *label * ((size_t)rank + 1));
+    for (int a = 0; a < rank; a++) {
+      int before = t->dots < 0 || a < t->dots;
+      label[a] = before ? t->label[a] : a < t->dots + extra
+                     ? DOTS + (uint32_t)(t->dots + extra - 1 - a) : t->label[a - extra];
+      int at = find_label(no->label, no->nlabel, label[a]);
+      if (at < 0) {
+        at = no->nlabel++;
+        no->label[at] = label[a];
+        no->extent[at] = 1;
+      }
+      if (k < no->nin && in[k].v.shape[a] != 1) no->extent[at] = in[k].v.shape[a];
+      label[a] = (uint32_t)at;  // from here on, terms number the labels
+    }
+    t->label = label;
+    t->n = rank;
+  }
+}
+
+// Operands of `bench` and `plan` from --sizes.
+static array *shapes_from_sizes(const char *expr, ein_dtype dtype, int *count) {
+  notation no;
+  int n;
+  ein_size *size = option_sizes(&n);
+  memset(&no, 0, sizeof no);
+  read_notation(expr, &no);
+  char *used = (char *)memory((uint64_t)n + 1);
+  array *a = (array *)memory(sizeof *a * (size_t)no.nin);
+  for (int k = 0; k < no.nin; k++) {
+    term *t = &no.term[k];
+    int64_t *shape = (int64_t *)memory(sizeof *shape * ((size_t)t->n + 1));
+    if (t->dots >= 0) die(WRONG_COMMAND, "--shapes says how many axes it has", "--sizes cannot describe '...'");
+    for (int i = 0; i < t->n; i++) {
+      uint32_t cp = t->label[i], c;
+      int at = 0;
+      while (at < n && !(code_point(size[at].name, &c) == strlen(size[at].name) && c == cp)) at++;
+      int letter = cp >= 0xA1 || (cp >= 'a' && cp <= 'z') || (cp >= 'A' && cp <= 'Z');
+      if (at == n && letter) {
+        die(WRONG_COMMAND, NULL, cp < 128 ? "--sizes gives no extent for index '%c'"
+            : "--sizes gives no extent for index U+%04X", (int)cp);
+      }
+      shape[i] = at < n ? size[at].value : 1;
+      used[at] = 1;
+    }
+    a[k].name = "an operand";
+    set_shape(&a[k], dtype, t->n, shape, 0);
+  }
+  for (int i = 0; i < n; i++) {
+    if (!used[i]) die(WRONG_COMMAND, NULL, "'%s' has no index '%s'", expr, size[i].name);
+  }
+  *count = no.nin;
+  return a;
+}
+
+// Operands without data, from --shapes, --sizes or the headers of files.
+static array *shapes_of_operands(const char *expr, int *n) {
+  const char *shapes = given(O_SHAPES);
+  ein_dtype dtype = option_dtype(EIN_F64);
+  if ((shapes != NULL) + (opt[O_SIZES].n > 0) + (args.n > 1) != 1) {
+    die(WRONG_COMMAND, "for example --shapes 64x32,32x16 or --sizes i=64,j=32,k=16",
+        "give the operands' extents by %s", "--shapes, by --sizes or by files, and by one of them only");
+  }
+  if (shapes != NULL) return parse_shapes(shapes, dtype, n);
+  if (args.n == 1) return shapes_from_sizes(expr, dtype, n);
+  if (given(O_DTYPE) != NULL) die(WRONG_COMMAND, NULL, "--dtype does not apply: the files have their dtypes");
+  *n = args.n - 1;
+  array *a = (array *)memory(sizeof *a * (size_t)*n);
+  for (int k = 0; k < *n; k++) load(&a[k], args.v[k + 1], 1);
+  return a;
+}
+
+// ================================================================================================
+// plan: the table that users of opt_einsum know.
+// ================================================================================================
+
+typedef struct text {
+  char *s;
+  size_t n, room;
+} text;
+
+static void add_text(text *t, const char *s, size_t n) {
+  if (t->n + n + 1 > t->room) {
+    size_t room = 2 * t->room + n + 64;
+    char *more = (char *)memory(room);
+    if (t->n > 0) memcpy(more, t->s, t->n);
+    t->s = more;
+    t->room = room;
+  }
+  memcpy(t->s + t->n, s, n);
+  t->s[t->n += n] = 0;
+}
+
+static void add_label(text *t, uint32_t cp) {
+  char b[4];
+  size_t n = cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
+  for (size_t i = n; i-- > 1; cp >>= 6) b[i] = (char)(0x80 | (cp & 0x3F));
+  b[0] = (char)(n == 1 ? cp : (0xF00u >> n & 0xFF) | cp);
+  add_text(t, b, n);
+}
+
+// Spaces that bring s to `width` columns, then s.
+static void put_right(const char *s, int width) {
+  int n = 0;
+  for (const char *c = s; *c; c++) n += ((unsigned char)*c & 0xC0) != 0x80;
+  printf("%*s%s", n < width ? width - n : 0, "", s);
+}
+
+// Ellipsis axes are shown by letters that the expression leaves free.
+static uint32_t *shown_labels(const notation *no) {
+  uint32_t *shown = (uint32_t *)memory(sizeof *shown * ((size_t)no->nlabel + 1)), next = 'a';
+  for (int i = 0; i < no->nlabel; i++) {
+    shown[i] = no->label[i];
+    if (shown[i] < DOTS) continue;
+    while (find_label(no->label, no->nlabel, next) >= 0) next = next == 'z' ? 'A' : next == 'Z' ? 0xC0 : next + 1;
+    shown[i] = next;
+    next = next == 'z' ? 'A' : next == 'Z' ? 0xC0 : next + 1;
+  }
+  return shown;
+}
+
+static void add_term(text *t, const term *x, const uint32_t *shown) {
+  for (int a = 0; a < x->n; a++) add_label(t, shown[x->label[a]]);
+}
+
+typedef struct step {
+  int *pos, n;   // positions, highest first
+  char kernel[32];
+} step;
+
+// The steps of the plan's JSON: its path, and the kernels of the statements that follow it.
+static step *plan_steps(const char *json, int nin, int *count) {
+  const char *s = strstr(json, "\"path\": ");
+  int n = 0;
+  step *list;
+  if (s != NULL && strncmp(s, "\"path\": [[", 10) == 0) {
+    list = (step *)memory(sizeof *list * (strlen(s) / 3 + 1));
+    for (s += 9; *s == '['; s += s[1] == ',' ? 3 : 1) {
+      step *t = &list[n++];
+      t->pos = (int *)memory(sizeof *t->pos * ((size_t)nin + 1));
+      while (*s != ']') {
+        char *end;
+        int v = (int)strtol(s + 1, &end, 10), at = t->n++;
+        for (; at > 0 && t->pos[at - 1] < v; at--) t->pos[at] = t->pos[at - 1];
+        t->pos[at] = v;
+        s = end;
+      }
+    }
+  } else {
+    list = (step *)memory(sizeof *list);
+    n = list->n = nin > 0;
+    list->pos = (int *)memory(sizeof *list->pos * ((size_t)nin + 1));
+    for (list->n = 0; list->n < nin; list->n++) list->pos[list->n] = nin - 1 - list->n;
+  }
+  const char *key = "\"kernels\": [\"";
+  for (int i = 0; i < n; i++) strcpy(list[i].kernel, "-");
+  int statements = 0;
+  for (const char *k = json; (k = strstr(k, key)) != NULL; k++) statements++;
+  s = json;
+  for (int i = 0; i < n && statements == n; i++) {
+    s = strstr(s, key) + strlen(key);
+    if (strncmp(s, "contract-", 9) == 0) s += 9;
+    snprintf(list[i].kernel, sizeof list[i].kernel, "%.*s", (int)strcspn(s, "\""), s);
+  }
+  *count = n;
+  return list;
+}
+
+// Contracts the terms of one step: *result has the labels still needed, in order of appearance.
+// Returns the number of labels involved.
+static int contract_terms(const notation *no, const term *list, int n, const step *s, int last,
+                          term *result) {
+  const term *out = &no->term[no->nin];
+  int involved = 0;
+  char *taken = (char *)memory((uint64_t)n + 1), *seen = (char *)memory((uint64_t)no->nlabel + 1);
+  char *kept = (char *)memory((uint64_t)no->nlabel + 1);
+  for (int i = 0; i < s->n; i++) taken[s->pos[i]] = 1;
+  for (int a = 0; a < out->n; a++) kept[out->label[a]] = 1;
+  for (int k = 0; k < n; k++) {
+    for (int a = 0; a < list[k].n && !taken[k]; a++) kept[list[k].label[a]] = 1;
+  }
+  result->label = (uint32_t *)memory(sizeof *result->label * ((size_t)no->nlabel + 1));
+  result->n = 0;
+  for (int i = 0; i < s->n; i++) {
+    const term *t = &list[s->pos[i]];
+    for (int a = 0; a < t->n; a++) {
+      uint32_t x = t->label[a];
+      if (seen[x]++) continue;
+      involved++;
+      if (kept[x]) result->label[result->n++] = x;
+    }
+  }
+  if (last) *result = *out;
+  return involved;
+}
+
+// As "%.3e", with the exponent as opt_einsum writes it: 4.096e+4.
+static void put_count(const char *title, double x, const char *unit) {
+  char b[32];
+  snprintf(b, sizeof b, "%.3e", x);
+  char *e = strchr(b, 'e');
+  while (e != NULL && e[2] == '0' && e[3] != 0) memmove(e + 2, e + 3, strlen(e + 3) + 1);
+  printf("%s:  %s%s\n", title, b, unit);
+}
+
+static void print_table(const notation *no, const step *steps, int nstep, const ein_plan_info *info) {
+  const uint32_t *shown = shown_labels(no);
+  term *list = (term *)memory(sizeof *list * ((size_t)no->nin + 1));
+  text whole = {NULL, 0, 0};
+  int n = no->nin, widest = 0;
+  int *scaling = (int *)memory(sizeof *scaling * ((size_t)nstep + 1));
+  words current = {NULL, 0}, remaining = {NULL, 0};
+  memcpy(list, no->term, sizeof *list * (size_t)n);
+  for (int k = 0; k <= n; k++) {
+    add_term(&whole, &no->term[k], shown);
+    add_text(&whole, k + 1 < n ? "," : "->", k + 1 < n ? 1 : k < n ? 2 : 0);
+  }
+  for (int i = 0; i < nstep; i++) {
+    text now_text = {NULL, 0, 0}, rest = {NULL, 0, 0};
+    term result;
+    scaling[i] = contract_terms(no, list, n, &steps[i], i == nstep - 1, &result);
+    if (scaling[i] > widest) widest = scaling[i];
+    for (int q = 0; q < steps[i].n; q++) {
+      if (q > 0) add_text(&now_text, ",", 1);
+      add_term(&now_text, &list[steps[i].pos[q]], shown);
+      memmove(&list[steps[i].pos[q]], &list[steps[i].pos[q] + 1],
+              sizeof *list * (size_t)(n - steps[i].pos[q] - 1));
+      n--;
+    }
+    list[n++] = result;
+    add_text(&now_text, "->", 2);
+    add_term(&now_text, &result, shown);
+    for (int k = 0; k < n && n <= 20; k++) {
+      if (k > 0) add_text(&rest, ",", 1);
+      add_term(&rest, &list[k], shown);
+    }
+    add_text(&rest, n <= 20 ? "->" : "...", n <= 20 ? 2 : 3);
+    if (n <= 20) add_term(&rest, &no->term[no->nin], shown);
+    add_word(&current, now_text.s);
+    add_word(&remaining, rest.s);
+  }
+  printf("  Complete contraction:  %s\n         Naive scaling:  %d\n", whole.s, no->nlabel);
+  printf("     Optimized scaling:  %d\n", widest);
+  put_count("      Naive FLOP count", info->naive_flops, "");
+  put_count("  Optimized FLOP count", info->flops, "");
+  put_count("   Theoretical speedup", info->naive_flops / (info->flops > 1 ? info->flops : 1), "");
+  put_count("  Largest intermediate", info->largest, " elements");
+  for (int i = 0; i < 80; i++) putchar('-');
+  printf("\n%6s %11s %22s %37s\n", "scaling", "kernel", "current", "remaining");
+  for (int i = 0; i < 80; i++) putchar('-');
+  for (int i = 0; i < nstep; i++) {
+    int len = (int)strlen(current.v[i]);
+    printf("\n%4d %14s ", scaling[i], steps[i].kernel);
+    put_right(current.v[i], 22);
+    fputs("    ", stdout);
+    put_right(remaining.v[i], len > 56 ? 0 : 56 - (len > 22 ? len : 22));
+  }
+  putchar('\n');
+}
+
+static int plan_expression(const char *expr) {
+  job j;
+  int n, nstep;
+  memset(&j, 0, sizeof j);
+  if (opt[O_SET].n > 0) die(WRONG_COMMAND, NULL, "--set does not apply here: an expression has no params");
+  array *in = shapes_of_operands(expr, &n);
+  j.ctx = make_ctx();
+  job_plan(&j, expr, n, in, EIN_NONE);
+  explain(j.plan);
+  char *json = plan_text(j.plan, ein_plan_json);
+  if (given(O_JSON) != NULL) {
+    puts(json);
+    return finish_stdout();
+  }
+  notation no;
+  ein_plan_info info;
+  memset(&no, 0, sizeof no);
+  read_notation(expr, &no);
+  expand_notation(&no, in, j.out.v.rank);
+  (void)ein_plan_info_get(j.plan, &info);
+  step *steps = plan_steps(json, n, &nstep);
+  print_table(&no, steps, nstep, &info);
+  fputs("path", stdout);
+  for (int i = 0; i < nstep; i++) {
+    for (int q = steps[i].n; q-- > 0;) printf("%s%d", q == steps[i].n - 1 ? " (" : ",", steps[i].pos[q]);
+    putchar(')');
+  }
+  printf("; method %s%s; workspace %" PRIu64 " bytes\n", info.method,
+         info.proved == 1 ? " (proved optimal)" : info.proved == 2 ? " (proved optimal without outer products)" : "",
+         (uint64_t)info.workspace_bytes);
+  return finish_stdout();
+}
+
+static int command_plan(void) {
+  if (args.n == 0) die(WRONG_COMMAND, "einsum plan (EXPR | PROG.ein) --shapes ...", "nothing to plan is given");
+  if (!is_program(args.v[0])) return plan_expression(args.v[0]);
+  program p;
+  program_open(&p, args.v[0]);
+  program_inputs(&p, 1);
+  program_plan(&p);
+  if (opt[O_SET].n > 0) (void)program_params(&p);
+  explain(p.plan);
+  fputs(plan_text(p.plan, given(O_JSON) != NULL ? ein_plan_json : ein_plan_explain), stdout);
+  if (given(O_JSON) != NULL) putchar('\n');
+  return finish_stdout();
+}
+
+// ================================================================================================
+// bench: ceilings of the machine, measured in the same run.
+// ================================================================================================
+
+static volatile double sink;  // keeps measured work from being optimised away
+
+// Ten independent chains of multiply-adds: enough to hide their latency. 20 flops per lane and
+// round.
+#define CHAINS(name, attribute, T, V, set, muladd)                                        \
+  attribute static double name(int64_t rounds) {                                          \
+    const V m = set((T)0.9999), c = set((T)1e-4);                                         \
+    V a = c, b = m, d = c, e = m, f = c, g = m, h = c, i = m, j = c, k = m;               \
+    for (int64_t r = 0; r < rounds; r++) {                                                \
+      a = muladd(a, m, c), b = muladd(b, m, c), d = muladd(d, m, c), e = muladd(e, m, c); \
+      f = muladd(f, m, c), g = muladd(g, m, c), h = muladd(h, m, c), i = muladd(i, m, c); \
+      j = muladd(j, m, c), k = muladd(k, m, c);                                           \
+    }                                                                                     \
+    V all[10] = {a, b, d, e, f, g, h, i, j, k};                                           \
+    T x[10 * sizeof(V) / sizeof(T)], sum = 0;                                             \
+    memcpy(x, all, sizeof x);                                                             \
+    for (size_t n = 0; n < sizeof x / sizeof *x; n++) sum += x[n];                        \
+    sink = (double)sum;                                                                   \
+    return 20.0 * (double)(sizeof(V) / sizeof(T)) * (double)rounds;                       \
+  }
+#define SCALAR_SET(x) (x)
+#define SCALAR_MULADD(x, m, c) ((x) * (m) + (c))
+#if defined(__GNUC__)
+typedef float float4 __attribute__((vector_size(16)));
+typedef double double2 __attribute__((vector_size(16)));
+#define FLOAT4_SET(x) ((float4){x, x, x, x})
+#define DOUBLE2_SET(x) ((double2){x, x})
+CHAINS(peak_f32, , float, float4, FLOAT4_SET, SCALAR_MULADD)
+CHAINS(peak_f64, , double, double2, DOUBLE2_SET, SCALAR_MULADD)
+#else
+CHAINS(peak_f32, , float, float, SCALAR_SET, SCALAR_MULADD)
+CHAINS(peak_f64, , double, double, SCALAR_SET, SCALAR_MULADD)
+#endif
+#if X86
+#define AVX2 __attribute__((target("avx2,fma")))
+#define AVX512 __attribute__((target("avx512f")))
+CHAINS(peak_f32_avx2, AVX2, float, __m256, _mm256_set1_ps, _mm256_fmadd_ps)
+CHAINS(peak_f64_avx2, AVX2, double, __m256d, _mm256_set1_pd, _mm256_fmadd_pd)
+CHAINS(peak_f32_avx512, AVX512, float, __m512, _mm512_set1_ps, _mm512_fmadd_ps)
+CHAINS(peak_f64_avx512, AVX512, double, __m512d, _mm512_set1_pd, _mm512_fmadd_pd)
+#endif
+
+typedef double peak_fn(int64_t rounds);
+
+// The widest multiply-add loop this machine runs.
+static peak_fn *peak_loop(int wide) {
+#if X86
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f")) return wide ? peak_f64_avx512 : peak_f32_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return wide ? peak_f64_avx2 : peak_f32_avx2;
+#endif
+  return wide ? peak_f64 : peak_f32;
+}
+
+typedef struct probe {  // one measurement, done by every thread on its share
+  peak_fn *peak;        // or NULL: memory
+  int copies;           // 1: read and write; 0: read
+  int64_t rounds;
+  size_t bytes;         // of a thread's share
+  char *from, *to;      // shares one after another
+  double *work;         // flops or bytes, per thread
+} probe;
+
+// Reads go through memcpy as well, into a buffer that stays in the nearest cache.
+static void probe_share(void *arg, int i) {
+  const probe *p = (const probe *)arg;
+  char near_by[4096];
+  char *from = p->from + (size_t)i * p->bytes, *to = p->to + (size_t)i * p->bytes;
+  if (p->peak != NULL) {
+    p->work[i] = p->peak(p->rounds);
+    return;
+  }
+  for (int64_t r = 0; r < p->rounds; r++) {
+    if (p->copies) memcpy(to, from, p->bytes);
+    for (size_t k = 0; k < p->bytes && !p->copies; k += sizeof near_by) {
+      size_t n = p->bytes - k < sizeof near_by ? p->bytes - k : sizeof near_by;
+      memcpy(near_by, from + k, n);
+      sink = near_by[n - 1];
+    }
+    sink = (p->copies ? to : near_by)[r & 1];
+  }
+  p->work[i] = (double)p->rounds * (double)p->bytes * (p->copies ? 2 : 1);
+}
+
+// Work per second of all threads together: the best of several short measurements.
+static double probe_rate(probe *p) {
+  double best = 0, seconds = 0, stop = now(NULL) + 0.1;
+  p->rounds = 1;
+  while (now(NULL) < stop || seconds < 1e-3) {
+    double start = now(NULL), work = 0;
+#if POSIX
+    if (threads > 1) pool_for(threads, probe_share, p, NULL);
+    else probe_share(p, 0);
+#else
+    probe_share(p, 0);
+#endif
+    seconds = now(NULL) - start;
+    for (int i = 0; i < threads; i++) work += p->work[i];
+    if (seconds > 0 && work / seconds > best && seconds > 1e-4) best = work / seconds;
+    if (seconds < 1e-3) p->rounds *= 2;
+    else if (seconds > 0.1) break;
+  }
+  return best;
+}
+
+typedef struct figures {
+  double plan, best, median, flops, bytes, read_bytes, hardware_flops;
+  int64_t repetitions;
+  double peak, read, copy, roof;  // per second; roof: least possible seconds
+  double max_error, tolerance;
+  int64_t verified;
+} figures;
+
+static void measure_ceilings(figures *f, ein_dtype compute) {
+  probe p;
+  memset(&p, 0, sizeof p);
+  int wide = compute == EIN_F64 || compute == EIN_C128 || compute == EIN_I64;
+  p.work = (double *)memory(sizeof *p.work * (size_t)threads);
+  p.peak = peak_loop(wide);
+  f->peak = probe_rate(&p);
+  double share = f->bytes / threads, least = 4096, most = 1 << 30;
+  p.peak = NULL;
+  p.bytes = (size_t)(share < least ? least : share > most / threads ? most / threads : share);
+  p.from = (char *)memory((uint64_t)p.bytes * (uint64_t)threads);
+  memset(p.from, 1, p.bytes * (size_t)threads);  // pages of its own, not the shared zero page
+  p.to = p.from;
+  f->read = probe_rate(&p);
+  p.copies = 1;
+  p.bytes /= 2;
+  p.to = p.from + p.bytes * (size_t)threads;
+  f->copy = probe_rate(&p);
+  double t = f->hardware_flops / f->peak, r = f->read_bytes / f->read, c = f->bytes / f->copy;
+  f->roof = t > r ? t : r;
+  if (c > f->roof) f->roof = c;
+}
+
+// ================================================================================================
+// bench: verification by brute force.
+// ================================================================================================
+
+typedef struct brute {
+  const job *j;
+  const notation *no;
+  int64_t *at;        // value of every label
+  int64_t *stride;    // (nin + 1) x nlabel, in elements
+  int *reduced, nreduced;
+} brute;
+
+static void brute_setup(brute *b, const job *j, const notation *no) {
+  b->j = j;
+  b->no = no;
+  b->at = (int64_t *)memory(sizeof *b->at * ((size_t)no->nlabel + 1));
+  b->stride = (int64_t *)memory(sizeof *b->stride * ((size_t)no->nlabel + 1) * ((size_t)no->nin + 1));
+  b->reduced = (int *)memory(sizeof *b->reduced * ((size_t)no->nlabel + 1));
+  b->nreduced = 0;
+  for (int k = 0; k <= no->nin; k++) {
+    const ein_ztensor *v = k < no->nin ? &j->in[k].v : &j->out.v;
+    for (int a = 0; a < no->term[k].n; a++) {
+      if (v->shape[a] > 1) b->stride[k * no->nlabel + (int)no->term[k].label[a]] += v->strides[a];
+    }
+  }
+  for (int i = 0; i < no->nlabel; i++) {
+    const term *out = &no->term[no->nin];
+    if (find_label(out->label, out->n, (uint32_t)i) < 0) b->reduced[b->nreduced++] = i;
+  }
+}
+
+static number brute_operand(const brute *b, int k) {
+  const ein_ztensor *v = k < b->no->nin ? &b->j->in[k].v : &b->j->out.v;
+  int64_t offset = 0;
+  for (int i = 0; i < b->no->nlabel; i++) offset += b->at[i] * b->stride[k * b->no->nlabel + i];
+  return element(v->dtype, (const char *)v->data + offset * (int64_t)ein_dtype_size(v->dtype));
+}
+
+// Sums the products at the output element that b->at names. *size: the sum of their absolute values.
+static number brute_sum(const brute *b, double *size) {
+  number sum = {0, 0, 0};
+  int is_bool = b->j->out.v.dtype == EIN_BOOL;
+  *size = 0;
+  for (int r = 0; r < b->nreduced; r++) {
+    b->at[b->reduced[r]] = 0;
+    if (b->no->extent[b->reduced[r]] == 0) return sum;
+  }
+  for (;;) {
+    number p = {1, 0, 1};
+    for (int k = 0; k < b->no->nin; k++) {
+      number x = brute_operand(b, k);
+      double re = p.re * x.re - p.im * x.im;
+      p.im = p.re * x.im + p.im * x.re;
+      p.re = re;
+      p.i = (int64_t)((uint64_t)p.i * (uint64_t)x.i);
+    }
+    sum.re += p.re;
+    sum.im += p.im;
+    sum.i = is_bool ? sum.i | p.i : (int64_t)((uint64_t)sum.i + (uint64_t)p.i);
+    *size += fabs(p.re) + fabs(p.im);
+    int r = b->nreduced - 1;
+    while (r >= 0 && ++b->at[b->reduced[r]] == b->no->extent[b->reduced[r]]) b->at[b->reduced[r--]] = 0;
+    if (r < 0) return sum;
+  }
+}
+
+// Integers wrap: keeps the bits that the dtype has.
+static int64_t wrapped(ein_dtype t, int64_t x) {
+  if (t == EIN_U8) return (int64_t)((uint64_t)x & 255);
+  if (t == EIN_I64 || t == EIN_BOOL) return x;
+  unsigned drop = 64 - 8 * (unsigned)ein_dtype_size(t);
+  uint64_t u = (uint64_t)x << drop;
+  return u >> 63 ? -(int64_t)(~u >> drop) - 1 : (int64_t)(u >> drop);
+}
+
+// Compares elements of the output with the definition. Errors are relative to the sum of absolute
+// products, so that cancellation does not count against the result.
+static void verify(figures *f, const job *j, const notation *no, uint64_t seed) {
+  brute b;
+  ein_dtype t = j->out.v.dtype, compute = ein_dtype_compute(t);
+  double terms = 1, budget = 2e8;
+  int64_t total = count_of(&j->out), samples = 256;
+  int unused;
+  brute_setup(&b, j, no);
+  for (int r = 0; r < b.nreduced; r++) terms *= (double)no->extent[b.reduced[r]];
+  double each = (terms > 1 ? terms : 1) * no->nin * (no->nlabel + 4);
+  if (samples > total) samples = total;
+  if ((double)samples * each > budget) samples = budget > each ? (int64_t)(budget / each) : 1;
+  // The bound of any order of summation, and the rounding of the stored result.
+  f->tolerance = (terms + 8 * no->nin) * ldexp(1.0, 1 - precision(compute, &unused)) +
+                 ldexp(1.0, -precision(t, &unused));
+  for (int64_t s = 0; s < samples; s++) {
+    int64_t at = total == samples ? s : (int64_t)(mix(seed ^ mix((uint64_t)s)) % (uint64_t)total);
+    const term *out = &no->term[no->nin];
+    for (int a = out->n; a-- > 0; at /= j->out.v.shape[a]) b.at[out->label[a]] = at % j->out.v.shape[a];
+    double size, error;
+    number want = brute_sum(&b, &size), got = brute_operand(&b, no->nin);
+    if (is_float(t)) error = (fabs(want.re - got.re) + fabs(want.im - got.im)) / (size > 0 ? size : 1);
+    else error = wrapped(t, want.i) == got.i ? 0 : HUGE_VAL;
+    if (!(error <= f->max_error)) f->max_error = error;
+    f->verified++;
+  }
+}
+
+// ================================================================================================
+// bench and info.
+// ================================================================================================
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+// Times plans until 0.1 s are spent, the first included, and runs until 0.5 s and 5 repetitions.
+static void measure_job(figures *f, job *j) {
+  double stop = now(NULL) + 0.1;
+  f->plan = HUGE_VAL;
+  do {
+    ein_plan *p;
+    double start = now(NULL);
+    ein_status st = ein_plan_create(j->ctx, &j->d, &p);
+    double t = now(NULL) - start;
+    if (st != EIN_OK) die_library(j->ctx, st, NULL);
+    ein_plan_destroy(p);
+    if (t < f->plan) f->plan = t;
+  } while (now(NULL) < stop);
+  ein_run run;
+  void *out[1];
+  job_bind(j, &run, out);
+  run.workspace = memory(ein_plan_workspace(j->plan));
+  execute(j->plan, &run);  // pages in, caches warm
+  double start = now(NULL);
+  execute(j->plan, &run);
+  double once = now(NULL) - start;
+  int64_t batch = once < 2e-5 ? (int64_t)(2e-5 / (once > 1e-8 ? once : 1e-8)) + 1 : 1;
+  int64_t room = 1 << 16, n = 0;
+  double *times = (double *)memory(sizeof *times * (size_t)room);
+  stop = now(NULL) + 0.5;
+  while (n < room && (n < 5 || now(NULL) < stop)) {
+    start = now(NULL);
+    for (int64_t k = 0; k < batch; k++) execute(j->plan, &run);
+    times[n++] = (now(NULL) - start) / (double)batch;
+  }
+  qsort(times, (size_t)n, sizeof *times, by_size);
+  f->best = times[0];
+  f->median = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+  f->repetitions = n * batch;
+}
+
+static void print_figures_json(const figures *f, const job *j, int checked) {
+  fputs("{\"expr\": ", stdout);
+  put_json_string(j->d.expr);
+  printf(", \"dtype\": \"%s\", \"shapes\": [", ein_dtype_name(j->in[0].v.dtype));
+  for (int k = 0; k < j->d.nin; k++) {
+    printf("%s[", k > 0 ? ", " : "");
+    for (int a = 0; a < j->in[k].v.rank; a++) printf("%s%" PRId64, a > 0 ? ", " : "", j->in[k].v.shape[a]);
+    putchar(']');
+  }
+  printf("], \"threads\": %d, \"kernels\": \"portable\", \"plan_seconds\": %.4g, \"best_seconds\": %.6g, "
+         "\"median_seconds\": %.6g, \"repetitions\": %" PRId64 ", \"flops\": %.17g, \"bytes\": %.17g, ",
+         threads, f->plan, f->best, f->median, f->repetitions, f->flops, f->bytes);
+  printf("\"gflops\": %.6g, \"gbytes_per_second\": %.6g, \"peak_gflops\": %.6g, \"read_gbytes_per_second\": "
+         "%.6g, \"copy_gbytes_per_second\": %.6g, \"roofline_seconds\": %.6g, \"roofline_fraction\": %.6g",
+         f->flops / f->best * 1e-9, f->bytes / f->best * 1e-9, f->peak * 1e-9, f->read * 1e-9,
+         f->copy * 1e-9, f->roof, f->roof / f->best);
+  if (checked) {
+    printf(", \"verified\": %" PRId64 ", \"max_error\": ", f->verified);
+    printf(f->max_error - f->max_error == 0 ? "%.4g" : "null", f->max_error);
+    printf(", \"tolerance\": %.4g, \"correct\": %s", f->tolerance,
+           f->max_error <= f->tolerance ? "true" : "false");
+  }
+  puts("}");
+}
+
+static void print_figures(const figures *f, const job *j, int checked) {
+  printf("expression  %s, %s, %d thread%s, portable kernels\n", j->d.expr,
+         ein_dtype_name(j->in[0].v.dtype), threads, threads == 1 ? "" : "s");
+  printf("plan        %.3g us\n", f->plan * 1e6);
+  printf("best        %.4g us\nmedian      %.4g us of %" PRId64 " runs\n", f->best * 1e6, f->median * 1e6,
+         f->repetitions);
+  printf("arithmetic  %.4g GFLOP/s (%.4g flops; peak %.4g GFLOP/s)\n", f->flops / f->best * 1e-9, f->flops,
+         f->peak * 1e-9);
+  printf("memory      %.4g GB/s (%.4g bytes; read %.4g, copy %.4g GB/s)\n", f->bytes / f->best * 1e-9,
+         f->bytes, f->read * 1e-9, f->copy * 1e-9);
+  printf("roofline    %.1f %% (%.4g us)\n", 100 * f->roof / f->best, f->roof * 1e6);
+  if (checked) {
+    printf("verified    %" PRId64 " elements, max error %.3g of the sum of |products| (%s: allowed %.3g)\n",
+           f->verified, f->max_error, f->max_error <= f->tolerance ? "right" : "WRONG", f->tolerance);
+  }
+}
+
+static int command_bench(void) {
+  const char *expr = expression();
+  if (is_program(expr)) die(WRONG_COMMAND, NULL, "bench takes an expression, and '%s' is a program", expr);
+  job j;
+  figures f;
+  ein_plan_info info;
+  notation no;
+  int n, checked = given(O_VERIFY) != NULL;
+  memset(&j, 0, sizeof j);
+  memset(&f, 0, sizeof f);
+  memset(&no, 0, sizeof no);
+  array *in = shapes_of_operands(expr, &n);
+  j.ctx = make_ctx();
+  job_plan(&j, expr, n, in, EIN_NONE);
+  for (int k = 0; k < n; k++) {
+    set_shape(&in[k], in[k].v.dtype, in[k].v.rank, in[k].v.shape, 0);
+    allocate(&in[k]);
+    fill_random(&in[k], option_seed(), k);
+    f.read_bytes += (double)in[k].nbytes;
+  }
+  allocate(&j.out);
+  explain(j.plan);
+  (void)ein_plan_info_get(j.plan, &info);
+  ein_dtype compute = ein_dtype_compute(j.out.v.dtype);
+  f.flops = info.flops;
+  f.hardware_flops = info.flops * (is_complex(compute) ? 4 : 1);  // 8 real ones per multiply-add
+  f.bytes = f.read_bytes + (double)j.out.nbytes;
+  measure_job(&f, &j);
+  measure_ceilings(&f, compute);
+  if (checked) {
+    read_notation(expr, &no);
+    expand_notation(&no, in, j.out.v.rank);
+    verify(&f, &j, &no, option_seed());
+  }
+  if (given(O_JSON) != NULL) print_figures_json(&f, &j, checked);
+  else print_figures(&f, &j, checked);
+  finish_stdout();
+  if (!(f.max_error <= f.tolerance)) die(SYSTEM_FAILED, NULL, "the result is wrong: this is a bug");
+  return DONE;
+}
+
+static const char *compiler(void) {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#elif defined(__GNUC__)
+  return "gcc " __VERSION__;
+#else
+  return "unknown";
+#endif
+}
+
+// The processor's name where the system tells it, else "".
+static const char *cpu_name(char *line, size_t size) {
+  FILE *f = fopen("/proc/cpuinfo", "r");
+  const char *name = "";
+  while (f != NULL && !name[0] && fgets(line, (int)size, f) != NULL) {
+    char *colon = strchr(line, ':');
+    if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
+    line[strcspn(line, "\n")] = 0;
+    name = colon + 1 + (colon[1] == ' ');
+  }
+  if (f != NULL) (void)fclose(f);
+  return name;
+}
+
+static int command_info(void) {
+  char line[256];
+  const char *cpu = cpu_name(line, sizeof line);
+  int json = given(O_JSON) != NULL;
+  if (args.n > 0) die(WRONG_COMMAND, NULL, "info takes no argument: '%s'", args.v[0]);
+  ein_ctx_destroy(make_ctx());  // checks -j
+  if (json) {
+    printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
+    put_json_string(compiler());
+    printf(", \"backends\": [\"portable\"], \"fabrics\": [\"serial\"], \"threads\": %d, "
+           "\"threads_available\": %s, \"calibration\": null, \"cpu\": ", threads, POSIX ? "true" : "false");
+    put_json_string(cpu);
+    fputs(", \"dtypes\": [", stdout);
+  } else {
+    printf("version   %s\ncompiler  %s\nbackends  portable\nfabrics   serial\n", ein_version(), compiler());
+    printf("threads   %d%s\n", threads, POSIX ? " (-j N for more)" : " (this build has no more)");
+    printf("cpu       %s\ndtypes   ", cpu[0] ? cpu : "unknown");
+  }
+  for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
+    if (json) printf("%s\"%s\"", t > 1 ? ", " : "", ein_dtype_name((ein_dtype)t));
+    else printf(" %s", ein_dtype_name((ein_dtype)t));
+  }
+  puts(json ? "]}" : "");
+  return finish_stdout();
+}
+
+int main(int argc, char **argv) {
+  unsigned command = read_command_line(argc, argv);
+  if (argc < 2) {
+    fputs(usage, stderr);
+    return WRONG_COMMAND;
+  }
+  switch (command) {
+    case RUN: return command_run();
+    case PLAN: return command_plan();
+    case BENCH: return command_bench();
+    case INFO: return command_info();
+    default: return command_eval();
+  }
+}
