@@ -1,3 +1,274 @@
+// einsum.h - v0.1.0 - Einstein summation and tensor programs for C and C++ - MIT license
+// SPDX-License-Identifier: MIT
+//
+// Do this in exactly one C or C++ file, and include the header plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum.h"
+//
+// It needs the C library and libm (-lm), C99 or C++11. There is nothing else to build.
+//
+//     float a[2][3] = {{1, 2, 3}, {4, 5, 6}}, b[3][2] = {{1, 0}, {0, 1}, {1, 1}}, c[2][2];
+//     int64_t sa[] = {2, 3}, sb[] = {3, 2}, sc[] = {2, 2};
+//     ein_ztensor in[] = {{.dtype = EIN_F32, .rank = 2, .shape = sa, .data = a},
+//                         {.dtype = EIN_F32, .rank = 2, .shape = sb, .data = b}};
+//     ein_ztensor out = {.dtype = EIN_F32, .rank = 2, .shape = sc, .data = c};
+//     ein_status st = ein_einsum(NULL, "ij,jk->ik", 2, in, &out);    // {{4, 5}, {10, 11}}
+//
+// In C++ zero the structs (ein_ztensor t = ein_ztensor();) and assign their fields.
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, PROGRAMS, FUNCTIONS AND FOLDS, FUNCTIONS AND
+// MONOIDS OF YOUR OWN, DETERMINISM, THREADS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+//
+//   >>config          compile-time switches
+//   >>types           public types
+//   >>api             public functions: three levels
+//   >>implementation
+//   >>util            checked arithmetic, arena, growable arrays, hashing
+//   >>error           mistakes and their messages
+//   >>dtype           sizes, names, promotion, conversion
+//   >>zspace          points, ranges and affine maps of integer index spaces
+//   >>ztensor         views: shape and strides over the caller's memory
+//   >>monoid          folds as states
+//   >>expr            scalar expressions
+//   >>graph           tensors and statements
+//   >>context         what a caller sets up once
+//   >>notation        NumPy strings and integer labels
+//   >>syntax          tokens and syntax trees of programs
+//   >>tree            from syntax trees to expression nodes
+//   >>pieces          tensors defined by several statements, and edge rules
+//   >>program         from trees to a graph
+//   >>scope           names, macros, extents
+//   >>solve           extents and bounds
+//   >>build           from resolved trees to statements
+//   >>parse           programs
+//   >>print           a graph as text
+//   >>path            contraction order of n operands
+//   >>pathtree        improvement of contraction trees
+//   >>pathfind        strategies and budgets
+//   >>rewrite         from n-ary statements to sequences of small ones
+//   >>contract-kernels register tiles, packing, dot, axpy and small products, per element type
+//   >>contract        out[b,m,n] = store( sum over k of P[b,m,k] * Q[b,k,n] )
+//   >>eval            expressions in vector chunks
+//   >>code            expressions as straight-line programs over chunk registers
+//   >>fold            monoids over chunks
+//   >>mapreduce       the portable map-reduce kernel
+//   >>lower           statements become tasks
+//   >>products        statements that are contractions
+//   >>plan            from a graph to tasks and a workspace layout
+//   >>execute         running a plan
+//   >>explain         plans as text and JSON
+//   >>public          einsum calls: descriptor to plan, plan cache, one-call interface
+//
+//
+// LEVELS
+//
+// 1. One call. ein_einsum(ctx, expr, nin, in, &out) computes into memory of yours; ein_einsum_out
+//    tells dtype and shape of the result beforehand. ein_einsum_ex has every choice: integer
+//    labels, alpha and beta, conjugation, another fold than the sum, another map than the product,
+//    what happens to elements an output like "i->ii" does not define. ctx may be NULL. With one,
+//    plans of repeated calls are kept (the 64 last used), so that they cost little, and mistakes
+//    are explained (ein_ctx_message).
+// 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
+//    computes as often as you like, for other data pointers, from many threads at the same time.
+// 3. Programs. ein_graph_parse reads a program of several statements and checks all of it;
+//    ein_plan_graph makes a plan. ein_plan_explain and ein_plan_json show what was decided.
+//
+// Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
+// are counted in elements, int64_t; what counts bytes says so.
+//
+//
+// WORDS
+//
+// index       a letter or name that runs over 0, 1, .., extent-1; free (in the result) or reduced
+// label       an index in an expression string, or its integer
+// axis        a dimension of a tensor, counted from 0
+// extent      the number of values of an index, or of coordinates along an axis; 0 is ordinary
+// size        a name a program declares for an extent: input X[n] declares n
+// operand     a tensor as it occurs in a statement, with its indices
+// access      an operand with affine coordinates: X[2*h+r, w]
+// fold        what combines the values of reduced indices: sum, max, argmax, ..
+// monoid      a fold as a state with lift, merge, identity and finish
+// statement   one fold over one scalar expression of operands, and where its values go
+// graph       the statements of a program, in order
+// path        the order in which the operands of a statement are contracted, two at a time
+// partition   how an index space is cut into pieces
+// plan        statements made executable for shapes, strides and dtypes; holds no data
+// view        shape and strides over memory that somebody else owns (ein_ztensor)
+//
+//
+// DTYPES
+//
+// bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. Complex numbers are pairs of reals. A bool is
+// one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded where it
+// is stored, intermediates of a split statement stay in the computation type. Integers wrap. NumPy
+// strings give numpy.result_type of the operands; sums and products of bool are or and and.
+// Programs promote the same way, except that number literals adopt what they meet: 2*x keeps x's
+// dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives
+// f64. The result is converted to the dtype of your output where NumPy's same_kind allows it. NumPy
+// has no bf16; beside f16 it promotes to f32, else as f16 does.
+//
+//
+// NUMPY STRINGS
+//
+//     "ij,jk->ik"    "ii->i"    "...ij,...jk->...ik"    "ij,ij"    ",i->i"    "->"
+//
+// What numpy.einsum(.., optimize=False) accepts gives its result; what it rejects is an error,
+// except: labels may be letters beyond ASCII (code points from U+00A1), operands and axes have no
+// limit, and ein_einsum_ex gives repeated output labels a meaning (ein_rest: zero, keep or
+// accumulate the rest). Without "->" the output is the axes of "...", then the labels that occur
+// exactly once, by code point (A before a). The same label must have the same extent, or extent 1,
+// which broadcasts; within one operand extents must be equal. Spaces may stand anywhere but inside
+// "->" and "...". The order of contraction is searched for: values may differ in rounding, and for
+// inf and NaN, from one unsplit pass; path "none" asks for that pass.
+//
+//
+// PROGRAMS
+//
+//     # softmax attention, one head
+//     input Q[s,d], K[t,d], V[t,e] : f32
+//     T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))
+//     P[s,t] = softmax[t](T[s,t])
+//     Y[s,e] = sum[t](P[s,t] * V[t,e])
+//     output Y : f32
+//
+// Lines end statements, ";" does too; inside brackets a line goes on; "\" at its end joins the
+// next. "#" starts a comment. Names are letters, digits and _, and code points from U+00A1; case
+// matters.
+//
+//     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
+//     param a = 0.5, b : f64        scalars given when executing
+//     output Y, Z : f32             what is computed; without it, all that no other statement reads
+//     def f(x, y) = x*exp(-y)       a scalar macro
+//     Y[i,j] = ..                   defines Y; indices on the left are free
+//     Y[i=5,j=n] : f32 = ..         with extents (of integers and sizes), with a dtype
+//     Y[2*i+1] = ..                 defines some elements; several statements must fit exactly:
+//                                   concatenation, interleaving and padding are written so
+//
+// Expressions, from the lowest precedence: or; and; not; < <= > >= == != (no chains); + -; * /;
+// unary - +; ^ (to the right; -x^2 is -(x^2)). Constants: inf nan pi true false. A name alone is an
+// index (its value, i64), a param or a tensor of rank 0.
+//     X[2*h+r, w]                   an access; coordinates are affine: integers, indices, size(..)
+//     X[i-1 | 0]  X[i+1 | wrap]     outside reads as a constant, or by wrap, clamp, reflect
+//     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
+//     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
+//     softmax[j](e)                 macros over named indices
+//
+// Implicit sums: in each top-level term (between + and -), indices that are in no scope are summed
+// around the whole term. Each must stand in a plain factor of the term:
+//     Y[i] = A[i,j]*x[j] + b[i]     sums A*x only: b is added once
+//     Y[i] = A[i,j]*(x[j] + b[i])   is an error: say which sum is meant
+//     Y[i] = exp(A[i,j])            is an error: sum[j](exp(..)) or exp(sum[j](..))
+// An extent comes from the left or from the fold; else from every place where the index stands
+// alone as a coordinate, and these must agree; else it is the largest that keeps compound
+// coordinates inside: X[2*h+r] with 10 elements and r < 3 gives h the extent 4. There is no
+// broadcasting of extent 1. Every access is proved to stay inside its tensor, or has an edge rule,
+// before anything runs. Where two readings are plausible the text is an error with a hint.
+//
+//
+// FUNCTIONS AND FOLDS
+//
+// exp log sqrt sin cos tanh     also of complex numbers      rsqrt(x)    1/sqrt(x)
+// erf                           real                         sigmoid(x)  1/(1+exp(-x))
+// relu(x)     x < 0 ? 0 : x     NaN stays NaN                silu(x)     x*sigmoid(x)
+// gelu(x)     x/2*(1+erf(x/sqrt(2)))                         abs(x)      real, also of complex x
+// floor ceil round              halves go to even            pow(x,y)    x^y
+// div(x,y)    floor(x/y)        of integers by 0: 0          mod(x,y)    x - y*div(x,y)
+// max(x,y,..) min(x,y,..)       element-wise; NaN wins       where(c,x,y)  c ? x : y
+// conj real imag complex(x,y)   abs for the modulus          cast_T(x)   rounded to dtype T
+// x^n with a literal whole n from 0 to 64 is multiplications and keeps integers; else it is a
+// float. The real elementary functions exp, log, sin, cos, tanh and erf are within 2 units in the
+// last place of f32 and f64.
+//
+// fold        of nothing        what
+// sum prod    0, 1
+// max min     -inf, inf (integers: the least, the largest)    NaN wins
+// any all     false, true       of values that are not 0
+// logsumexp   -inf              log(sum(exp(x))) without overflow
+// argmax      error             position of the first largest (least) value or NaN, i64; of several
+// argmin      error               indices row-major in the order written
+// mean        error
+// var         error             of the population: mean(abs(x - mean(x))^2)
+// norm        0                 sqrt(sum(abs(x)^2))
+// An error of a fold of nothing is reported when the program is parsed or planned.
+//
+// softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
+// logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
+// layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
+// rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
+// eps is a fourth (third) argument without a name.
+//
+// With ein_einsum_ex: .monoid names the fold, .map is an expression over x0, x1, .. (the operands):
+//     "ik,jk->ij" with monoid "max" and map "abs(x0-x1)" is the distance in the maximum norm.
+//
+//
+// FUNCTIONS AND MONOIDS OF YOUR OWN
+//
+// ein_ctx_function and ein_ctx_monoid register them by name in a ctx; then they stand in programs,
+// maps and .monoid like those above. They get chunks of values, must be pure, and are called from
+// several threads where the executor has several. A monoid's merge must be associative and
+// commutative; joins tells what distributes over it (EIN_JOIN_MUL: a product may be split as in a
+// sum of products); 0 is always right. Plans keep the pointers. See examples/05_monoid.c.
+//
+//
+// DETERMINISM
+//
+// One plan on one machine gives the same bits every time, and for every width of the executor: only
+// free indices are cut between threads. Other compilers, flags or machines may round otherwise. The
+// searches of paths count steps unless you give seconds and a clock; with seconds, paths may
+// differ.
+//
+//
+// THREADS
+//
+// The library starts no thread. The executor in the ctx's description runs tasks for it:
+// parallel_for(n, task, arg, user) calls task(arg, i) for all i < n, in any order, on any threads,
+// and returns when all are done; it is never called from inside a task. Without one, all runs on
+// the caller. A ctx serves one thread at a time. Graphs are read-only once parsed. Plans are
+// immutable: any number of threads may execute one, each with its own ein_run, outputs and
+// workspace. There are no globals.
+//
+//
+// MEMORY
+//
+// All memory comes from the allocator in the ctx's description, or from EINSUM_MALLOC and
+// EINSUM_FREE (default malloc and free). The library frees only what it allocated; views, shapes
+// and texts are borrowed for the call, results are written into memory of yours. ein_plan_execute
+// allocates nothing when the workspace is given: ein_plan_workspace bytes, aligned to 64. Data need
+// the alignment of their element at most. Failing allocations give EIN_ERR_NO_MEMORY, and nothing
+// is lost. ein_einsum copes with outputs that overlap inputs; a plan does with options.may_overlap,
+// and in place where each element is read only where it is written; else EIN_ERR_OVERLAP, before
+// anything is written. Buffers may be given with their size (buffer, buffer_bytes): then a view
+// that leaves them is an error.
+//
+//
+// ERRORS
+//
+// Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
+// in words, ein_ctx_message with place, caret and hint:
+//
+//     2:24: 'd' is a size, not an index in scope
+//       Y[s,e] = Q[s,e] / sqrt(d)
+//                              ^
+//       hint: write size(d)
+//
+// A program reports up to 20 mistakes at once (max_errors); ein_ctx_error gives them one by one.
+// Columns count code points. Texts of any origin are safe to parse: nesting, length and expansion
+// are limited. A failed execution leaves its outputs undefined; its message goes to ein_run's
+// error.
+//
+//
+// WHAT IT DOES NOT DO
+//
+// No sparse tensors, no gather or scatter (a coordinate is never data), no gradients (grad is
+// reserved, and refused), no devices or message passing. It does not own tensors, read files,
+// print, exit, start threads, or look at the environment. It does not link to a BLAS; kernels are
+// portable C, so compile the implementation with optimisation (-O3 and your machine's instruction
+// set). Plain calls with ctx NULL plan anew each time.
+
 #ifndef EINSUM_H
 #define EINSUM_H
 
@@ -189,7 +460,6 @@ typedef struct ein_options {
   int64_t path_steps;       // budget in steps; 0: default
   uint64_t seed;            // of randomised searches
   int may_overlap;          // 1: outputs may overlap inputs; room for a copy is planned
-  int checked_integers;     // 1: integer overflow in a sum of products is reported, not wrapped
 } ein_options;
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
@@ -2426,8 +2696,6 @@ static int eini_is_label(int64_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0xA1;
 }
 
-static int eini_is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 // A label as text, for messages and plans.
 static const char *eini_label_text(int key, char *buf, size_t size, int is_text) {
   if (key < 0) {
@@ -2601,36 +2869,17 @@ static ein_status eini_notation_tables(eini_notation *no, const ein_ztensor *in)
   return EIN_OK;
 }
 
-static int eini_cmp_int(int a, int b) { return a < b ? -1 : a > b; }
-
-// Insertion sort for short lists, heap sort beyond: label lists are nearly always short.
+// Shell sort: lists are short, and nearly always sorted.
 static void eini_sort_ints(int *v, int64_t n) {
-  if (n <= 16) {
-    for (int64_t i = 1; i < n; i++) {
+  int64_t gap = 1;
+  while (gap < n / 3) gap = 3 * gap + 1;
+  for (; gap > 0; gap /= 3) {
+    for (int64_t i = gap; i < n; i++) {
       int x = v[i];
       int64_t j = i;
-      for (; j > 0 && v[j - 1] > x; j--) v[j] = v[j - 1];
+      for (; j >= gap && v[j - gap] > x; j -= gap) v[j] = v[j - gap];
       v[j] = x;
     }
-    return;
-  }
-  for (int64_t start = n / 2, end = n; end > 1;) {
-    if (start > 0) {
-      start--;
-    } else {
-      int t = v[--end];
-      v[end] = v[0];
-      v[0] = t;
-    }
-    int x = v[start];
-    int64_t i = start;
-    for (int64_t c = 2 * i + 1; c < end; c = 2 * i + 1) {
-      if (c + 1 < end && eini_cmp_int(v[c], v[c + 1]) < 0) c++;
-      if (x >= v[c]) break;
-      v[i] = v[c];
-      i = c;
-    }
-    v[i] = x;
   }
 }
 
@@ -3103,7 +3352,8 @@ static void eini_lex(eini_parser *p) {
   p->len = 0;
   p->tok = EINI_T_END;
   if (p->at >= p->n) return;
-  unsigned char c = (unsigned char)p->s[p->at], d = p->at + 1 < p->n ? (unsigned char)p->s[p->at + 1] : 0;
+  unsigned char c = (unsigned char)p->s[p->at],
+                d = p->at + 1 < p->n ? (unsigned char)p->s[p->at + 1] : 0;
   if (eini_name_byte(c)) {
     p->tok = EINI_T_NAME;
     eini_lex_name(p);
@@ -3265,7 +3515,10 @@ static eini_syn *eini_parse_const(eini_parser *p) {
     if (v == NULL) return NULL;
     v->len = p->len;
     v->ival = i == 3;
-    v->re = i == 0 ? (double)INFINITY : i == 1 ? (double)NAN : i == 2 ? 3.14159265358979323846 : i == 3;
+    v->re = i == 0   ? (double)INFINITY
+            : i == 1 ? (double)NAN
+            : i == 2 ? 3.14159265358979323846
+                     : i == 3;
     eini_lex(p);
     return v;
   }
@@ -3377,7 +3630,11 @@ static eini_syn *eini_parse_size(eini_parser *p, int64_t pos) {
 static eini_syn *eini_parse_apply(eini_parser *p, int sym, int64_t pos, int64_t len) {
   int cls = p->name[sym].cls, id = p->name[sym].word;
   int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
-  eini_syn *v = eini_syn_new(p, fold ? EINI_S_REDUCE : cls == EINI_W_MACRO ? EINI_S_MACRO : EINI_S_CALL, pos);
+  eini_syn *v = eini_syn_new(p,
+                             fold                  ? EINI_S_REDUCE
+                             : cls == EINI_W_MACRO ? EINI_S_MACRO
+                                                   : EINI_S_CALL,
+                             pos);
   if (v == NULL) return NULL;
   v->sym = sym;
   v->op = id;
@@ -3392,7 +3649,10 @@ static eini_syn *eini_parse_apply(eini_parser *p, int sym, int64_t pos, int64_t 
     return NULL;
   }
   if (p->tok != '(') {
-    eini_unexpected(p, "'('", NULL);
+    if (p->tok != EINI_T_BAD) {
+      eini_perr(p, EIN_ERR_NAME, pos, len, NULL,
+                "'%.*s' is a word of the language: '(' must follow", EINI_NAME_OF(p, sym));
+    }
     return NULL;
   }
   eini_lex(p);
@@ -3420,7 +3680,8 @@ static eini_syn *eini_parse_name(eini_parser *p) {
     return eini_parse_size(p, pos);
   }
   if (cls == EINI_W_WORD || cls == EINI_W_DTYPE) {
-    eini_unexpected(p, "an expression", cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
+    eini_unexpected(p, "an expression",
+                    cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
     return NULL;
   }
   eini_lex(p);
@@ -3583,7 +3844,8 @@ static const char *eini_near_hint(eini_near *w) {
 }
 
 static void eini_near_functions(eini_near *w, const ein_graph *g) {
-  static const char *const words[] = {"norm", "softmax", "logsoftmax", "layernorm", "rmsnorm", "size"};
+  static const char *const words[] = {"norm",      "softmax", "logsoftmax",
+                                      "layernorm", "rmsnorm", "size"};
   for (int i = 0; i < EINI_OP_COUNT; i++) {
     if (eini_ops[i].name[0]) eini_near_try(w, eini_ops[i].name, (int64_t)strlen(eini_ops[i].name));
   }
@@ -3723,8 +3985,8 @@ static int eini_map_leaf(eini_emit *em, const eini_syn *v) {
     k = k * 10 + (s->s[i] - '0');
   }
   if (!ok || k >= nin) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "'%.*s' is not an operand: there are x0 to x%d",
-              EINI_NAME_OF(p, v->sym), nin - 1);
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL,
+              "'%.*s' is not an operand: there are x0 to x%d", EINI_NAME_OF(p, v->sym), nin - 1);
     return -1;
   }
   int id = eini_expr_add(em->arena, &em->e, EINI_OP_OPERAND, v->pos, (int)k, 0, 0);
@@ -3773,7 +4035,8 @@ typedef struct eini_ap {  // start, start+step, ..
   int64_t start, step, count;
 } eini_ap;
 
-static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what, int64_t a, int64_t b) {
+static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what, int64_t a,
+                                  int64_t b) {
   c->status = st;
   c->what = what;
   c->a = a;
@@ -3781,7 +4044,8 @@ static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what
   return st;
 }
 
-// The image of one coordinate as a progression; 0 when it is not one. Extent-1 indices do not count.
+// The image of one coordinate as a progression; 0 when it is not one. Extent-1 indices do not
+// count.
 static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
   const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
   ap->start = s->out_map.offset[r];
@@ -3818,7 +4082,8 @@ static int64_t eini_mulmod(int64_t a, int64_t b, int64_t m) {
 
 // The first common element of two progressions; 0 when there is none.
 static int eini_ap_meet(const eini_ap *a, const eini_ap *b, int64_t *x) {
-  int64_t last = eini_min64(a->start + a->step * (a->count - 1), b->start + b->step * (b->count - 1));
+  int64_t last =
+      eini_min64(a->start + a->step * (a->count - 1), b->start + b->step * (b->count - 1));
   int64_t r0 = a->step, r1 = b->step, u0 = 1, u1 = 0;  // r = u * a->step (mod b->step)
   while (r1 != 0) {
     int64_t q = r0 / r1, t = r0 - q * r1;
@@ -3903,7 +4168,8 @@ static ein_status eini_cover_box(ein_graph *g, eini_tensor *t, const int64_t *pi
         out->at = EINI_NEW(scratch, int64_t, t->rank);
         if (out->at == NULL) return EIN_ERR_NO_MEMORY;
         out->at[r] = lo;
-        return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", piece[k], -1);
+        return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", piece[k],
+                               -1);
       }
       if (hi == INT64_MAX) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[k], -1);
       t->shape[r] = eini_max64(t->shape[r], hi + 1);
@@ -3914,12 +4180,14 @@ static ein_status eini_cover_box(ein_graph *g, eini_tensor *t, const int64_t *pi
     if (t->shape[r] == 0) *box = 0;
   }
   for (int r = 0; r < t->rank && *box != 0; r++) {
-    if (eini_mul_overflow(*box, t->shape[r], box)) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[0], -1);
+    if (eini_mul_overflow(*box, t->shape[r], box))
+      return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[0], -1);
   }
   return EIN_OK;
 }
 
-// Fills ap (rank per piece) and the points of one piece; 0 when its image is no box of progressions.
+// Fills ap (rank per piece) and the points of one piece; 0 when its image is no box of
+// progressions.
 static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *points) {
   *points = 1;
   for (int c = 0; c < s->nfree; c++) {
@@ -3929,6 +4197,38 @@ static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *po
   }
   for (int r = 0; r < rank; r++) {
     if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(*points, ap[r].count, points)) return 0;
+  }
+  return 1;
+}
+
+// A point that disjoint boxes of progressions leave out: axis by axis, a slice they do not fill.
+// 0 when none is found with bounded effort. live marks the boxes that hold the slice.
+static int eini_cover_hole(const eini_tensor *t, const eini_ap *ap, int64_t m, int64_t *live,
+                           int64_t *at) {
+  int64_t full = 1, effort = EINI_BITMAP_MAX;
+  for (int64_t k = 0; k < m; k++) live[k] = 1;
+  for (int r = 0; r < t->rank; r++) full *= t->shape[r];
+  for (int r = 0; r < t->rank; r++) {
+    int64_t v = 0, filled = full /= t->shape[r];
+    for (; v < t->shape[r]; v++) {
+      filled = 0;
+      for (int64_t k = 0; k < m; k++) {
+        const eini_ap *a = &ap[k * t->rank];
+        int64_t d = v - a[r].start, points = 1;
+        if (effort-- <= 0) return 0;
+        if (!live[k] || d < 0 || d % a[r].step != 0 || d / a[r].step >= a[r].count) continue;
+        for (int i = r + 1; i < t->rank; i++) points *= a[i].count;
+        filled += points;
+      }
+      if (filled < full) break;
+    }
+    if (filled >= full) return 0;
+    at[r] = v;
+    for (int64_t k = 0; k < m; k++) {
+      const eini_ap *a = &ap[k * t->rank + r];
+      int64_t d = v - a->start;
+      live[k] &= d >= 0 && d % a->step == 0 && d / a->step < a->count;
+    }
   }
   return 1;
 }
@@ -3951,10 +4251,12 @@ static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piec
     int64_t points;
     if (eini_stmt_empty(s, 0, s->nfree)) continue;
     exact = eini_piece_aps(s, t->rank, ap + m * t->rank, &points) &&
-            !eini_add_overflow(total, points, &total) && (m < EINI_PIECES_MAX || box > EINI_BITMAP_MAX);
+            !eini_add_overflow(total, points, &total) &&
+            (m < EINI_PIECES_MAX || box > EINI_BITMAP_MAX);
     who[m++] = piece[k];
   }
-  if (exact && m > 4 * EINI_PIECES_MAX) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[0], -1);
+  if (exact && m > 4 * EINI_PIECES_MAX)
+    return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[0], -1);
   for (int64_t i = 0; exact && i < m; i++) {
     for (int64_t j = 0; j < i; j++) {
       int r = 0;
@@ -3965,6 +4267,11 @@ static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piec
     }
   }
   if (exact && total == box) return EIN_OK;
+  int64_t first = piece[0];
+  if (exact && box > EINI_BITMAP_MAX && eini_cover_hole(t, ap, m, who, x)) {
+    out->at = x;
+    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", first, -1);
+  }
   if (box <= EINI_BITMAP_MAX) return eini_cover_bitmap(g, t, piece, n, box, scratch, out);
   return exact ? eini_cover_fail(out, EIN_ERR_SHAPE, "has undefined elements", piece[0], -1)
                : eini_cover_fail(out, EIN_ERR_UNSUPPORTED, "", piece[0], -1);
@@ -4013,7 +4320,8 @@ static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count
 }
 
 // Coordinates [from, from+count) outside the axis, period by period.
-static ein_status eini_pad_outside(const eini_pad *w, int edge, double fill, int64_t from, int64_t count) {
+static ein_status eini_pad_outside(const eini_pad *w, int edge, double fill, int64_t from,
+                                   int64_t count) {
   int64_t n = w->n, end = from + count;
   if (count <= 0) return EIN_OK;
   if (edge == EINI_EDGE_CONST) return eini_pad_piece(w, w->low + from, count, 0, 0, &fill);
@@ -4038,7 +4346,8 @@ static ein_status eini_pad_outside(const eini_pad *w, int edge, double fill, int
 
 // A new tensor: *tensor with low and high elements added along one axis.
 static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int axis, int edge,
-                                double fill, int64_t low, int64_t high, const char *name, int64_t pos) {
+                                double fill, int64_t low, int64_t high, const char *name,
+                                int64_t pos) {
   eini_tensor *t = &g->tensor[*tensor];
   eini_pad w = {g, diag, *tensor, 0, axis, t->shape[axis], low, pos};
   int64_t extent;
@@ -4047,7 +4356,8 @@ static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int 
                      "axis %d of '%s' is empty: there is nothing to repeat", axis, t->name);
   }
   if (eini_add_overflow(w.n, low, &extent) || eini_add_overflow(extent, high, &extent)) {
-    return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the padded '%s' is too large", t->name);
+    return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the padded '%s' is too large",
+                     t->name);
   }
   int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
@@ -4096,7 +4406,13 @@ typedef struct eini_var {  // an index of one statement
   int axis;
 } eini_var;
 
-typedef enum eini_var_kind { EINI_V_FREE, EINI_V_NAMED, EINI_V_UNNAMED, EINI_V_IMPLICIT, EINI_V_SCAN } eini_var_kind;
+typedef enum eini_var_kind {
+  EINI_V_FREE,
+  EINI_V_NAMED,
+  EINI_V_UNNAMED,
+  EINI_V_IMPLICIT,
+  EINI_V_SCAN
+} eini_var_kind;
 
 typedef struct eini_dim {  // a declared size
   int sym, tensor, axis;   // who fixed it; tensor -1: a literal or a caller's size
@@ -4325,8 +4641,11 @@ static void eini_parse_line(eini_parser *p, eini_line *l) {
   l->pos = p->pos;
   l->sym = -1;
   l->stmt = -1;
-  l->kind = eini_word(p, "input") ? EINI_L_INPUT : eini_word(p, "param") ? EINI_L_PARAM :
-            eini_word(p, "output") ? EINI_L_OUTPUT : eini_word(p, "def") ? EINI_L_DEF : EINI_L_DEFINE;
+  l->kind = eini_word(p, "input")    ? EINI_L_INPUT
+            : eini_word(p, "param")  ? EINI_L_PARAM
+            : eini_word(p, "output") ? EINI_L_OUTPUT
+            : eini_word(p, "def")    ? EINI_L_DEF
+                                     : EINI_L_DEFINE;
   if (eini_word(p, "grad")) {
     eini_perr(p, EIN_ERR_UNSUPPORTED, p->pos, 4, NULL, "grad is not available in this version");
   } else if (l->kind == EINI_L_DEF) {
@@ -4391,6 +4710,7 @@ static void eini_parse_program(eini_prog *q) {
     if (p->status == EIN_ERR_NO_MEMORY) return;
   }
 }
+
 // ================================================================================================
 // >>scope  names, macros, extents
 // Takes a statement's tree; gives a tree whose accesses are affine rows over numbered indices, with
@@ -4409,7 +4729,8 @@ static int eini_find_var(const eini_prog *q, int sym, int mark) {
 static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos, int64_t len) {
   eini_parser *p = &q->p;
   if (p->name[sym].cls != EINI_W_FREE) {
-    eini_perr(p, EIN_ERR_NAME, pos, len, NULL, "'%.*s' is a word of the language", EINI_NAME_OF(p, sym));
+    eini_perr(p, EIN_ERR_NAME, pos, len, NULL, "'%.*s' is a word of the language",
+              EINI_NAME_OF(p, sym));
     return -1;
   }
   eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
@@ -4455,7 +4776,8 @@ static int eini_step(eini_prog *q, const eini_syn *v, const eini_env *env) {
 }
 
 // The surroundings of a macro's body; 0 when v is no call of a macro (reported unless quiet).
-static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, eini_env *in, int quiet) {
+static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, eini_env *in,
+                          int quiet) {
   eini_sym *s = eini_sym_of(q, v->sym);
   if (s->kind != EINI_N_DEF || (env != NULL && s->id >= env->def->stmt)) {
     if (quiet) return 0;
@@ -4489,7 +4811,8 @@ static void eini_scan_name(eini_prog *q, int sym, const eini_env *env, int kind,
                            int64_t pos, int64_t len) {
   const eini_sym *s = eini_sym_of(q, sym);
   int v = eini_find_var(q, sym, eini_mark(env));
-  if (v >= 0 && (v >= from || (q->var[v].kind != EINI_V_UNNAMED && q->var[v].kind != EINI_V_IMPLICIT))) {
+  if (v >= 0 &&
+      (v >= from || (q->var[v].kind != EINI_V_UNNAMED && q->var[v].kind != EINI_V_IMPLICIT))) {
     return;
   }
   if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM || s->cls != EINI_W_FREE) return;
@@ -4533,10 +4856,13 @@ static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int 
 
 // ---- integer constants and affine coordinates ----
 
-static int64_t eini_floordiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+static int64_t eini_floordiv(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
 
 // What size(..) names: an index (its variable), or a number known now. -1 after a mistake.
-static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, int *var, int64_t *value) {
+static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, int *var,
+                        int64_t *value) {
   eini_parser *p = &q->p;
   int sym = v->sym;
   const eini_syn *arg = eini_env_arg(env, sym);
@@ -4561,14 +4887,16 @@ static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, in
   }
   if (*var >= 0 || *value >= 0) return 0;
   if (s->kind == EINI_N_BAD || (s->bad && s->kind == EINI_N_NONE)) p->st = EIN_ERR_NAME;
-  eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "'%.*s' is not a size, an index in scope or a tensor",
-            EINI_NAME_OF(p, sym));
+  eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL,
+            "'%.*s' is not a size, an index in scope or a tensor", EINI_NAME_OF(p, sym));
   return -1;
 }
 
-static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr, int64_t *out);
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr,
+                      int64_t *out);
 
-static int eini_const_list(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr, int64_t *out) {
+static int eini_const_list(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr,
+                           int64_t *out) {
   int64_t x;
   int sum = v->kind == EINI_S_SUM, over = 0, known = eini_const(q, v->kid[0], env, sexpr, out);
   for (int i = 1; i < v->n && known > 0; i++) {
@@ -4590,7 +4918,8 @@ static int eini_const_list(eini_prog *q, const eini_syn *v, const eini_env *env,
 
 // The value of an integer expression: 1 when it has one, 0 when it needs an index, -1 after a
 // mistake. sexpr: declared sizes stand for their values, div is allowed.
-static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr, int64_t *out) {
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr,
+                      int64_t *out) {
   if (!eini_step(q, v, env)) return -1;
   const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
   if (arg != NULL) return eini_const(q, arg, env->up, sexpr, out);
@@ -4600,7 +4929,8 @@ static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int 
     case EINI_S_NUM:
       *out = v->ival;
       if (v->exact) return 1;
-      eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, NULL, "an integer of 64 bits is needed here");
+      eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, NULL,
+                "an integer of 64 bits is needed here");
       return -1;
     case EINI_S_NAME: {
       const eini_sym *s = eini_sym_of(q, v->sym);
@@ -4612,8 +4942,8 @@ static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int 
       if (eini_size_of(q, v, env, &var, out) < 0) return -1;
       if (var >= 0 && q->var[var].extent >= 0) *out = q->var[var].extent;
       if (*out >= 0) return 1;
-      eini_perr(&q->p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "the extent of '%.*s' is not known here",
-                EINI_NAME_OF(&q->p, v->sym));
+      eini_perr(&q->p, EIN_ERR_SHAPE, v->pos, v->len, NULL,
+                "the extent of '%.*s' is not known here", EINI_NAME_OF(&q->p, v->sym));
       return -1;
     case EINI_S_PAREN: return eini_const(q, v->kid[0], env, sexpr, out);
     case EINI_S_NEG: {
@@ -4625,12 +4955,14 @@ static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int 
     case EINI_S_SUM: case EINI_S_TERM: return eini_const_list(q, v, env, sexpr, out);
     case EINI_S_CALL:
       if (sexpr && v->n == 2 && eini_word_is(q->p.name[v->sym].s, q->p.name[v->sym].n, "div")) {
-        int a = eini_const(q, v->kid[0], env, 1, out), b = a <= 0 ? a : eini_const(q, v->kid[1], env, 1, &d);
+        int a = eini_const(q, v->kid[0], env, 1, out),
+            b = a <= 0 ? a : eini_const(q, v->kid[1], env, 1, &d);
         if (b > 0 && d > 0) {
           *out = eini_floordiv(*out, d);
           return 1;
         }
-        if (b > 0) eini_perr(&q->p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "division by %lld", (long long)d);
+        if (b > 0)
+          eini_perr(&q->p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "division by %lld", (long long)d);
         return b > 0 ? -1 : b;
       }
       return 0;
@@ -4686,7 +5018,8 @@ static void eini_affine_name(eini_prog *q, const eini_syn *v, const eini_env *en
 }
 
 // Adds scale * v to a row.
-static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int64_t scale, eini_rowbuf *b) {
+static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int64_t scale,
+                        eini_rowbuf *b) {
   int64_t c = 0;
   if (!eini_step(q, v, env)) return;
   const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
@@ -4777,12 +5110,14 @@ static int eini_readable(eini_prog *q, const eini_syn *v) {
   if (s->kind == EINI_N_BAD) {
     p->st = EIN_ERR_NAME;  // reported where it failed
   } else if (s->kind == EINI_N_PARAM) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the param '%.*s' has no axes", EINI_NAME_OF(p, v->sym));
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the param '%.*s' has no axes",
+              EINI_NAME_OF(p, v->sym));
   } else if (s->kind == EINI_N_DEF || s->kind == EINI_N_SIZE) {
     eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "'%.*s' is a %s, not a tensor",
               EINI_NAME_OF(p, v->sym), s->kind == EINI_N_DEF ? "macro" : "size");
   } else if (s->ndef > 0) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, s->ndef > 1 ? "it may be read after its last piece" : NULL,
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n,
+              s->ndef > 1 ? "it may be read after its last piece" : NULL,
               "'%.*s' is used before its definition", EINI_NAME_OF(p, v->sym));
   } else if (s->bad) {
     p->st = EIN_ERR_NAME;
@@ -4822,8 +5157,9 @@ static eini_syn *eini_resolve_name(eini_prog *q, const eini_syn *v, const eini_e
     return r;
   }
   if (s->kind == EINI_N_TENSOR) {
-    eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "'%.*s' has %d axes: write its coordinates in brackets",
-              EINI_NAME_OF(p, v->sym), q->g->tensor[s->id].rank);
+    eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL,
+              "'%.*s' has %d axes: write its coordinates in brackets", EINI_NAME_OF(p, v->sym),
+              q->g->tensor[s->id].rank);
   } else if (s->kind == EINI_N_SIZE) {
     snprintf(text, sizeof text, "write size(%.*s)", EINI_NAME_OF(p, v->sym));
     eini_perr(p, EIN_ERR_NAME, v->pos, v->len, text, "'%.*s' is a size, not an index in scope",
@@ -4897,15 +5233,17 @@ static void eini_bind_named(eini_prog *q, const eini_syn *v, const eini_env *env
     if (v->bext[i] == NULL) continue;
     int known = eini_const(q, v->bext[i], env, 1, &extent[i]);
     if (known == 0 || (known > 0 && extent[i] < 0)) {
-      eini_perr(p, EIN_ERR_SHAPE, v->bext[i]->pos, v->bext[i]->len, NULL,
-                known ? "an extent is at least 0" : "an extent is an expression of integers and sizes");
+      eini_perr(
+          p, EIN_ERR_SHAPE, v->bext[i]->pos, v->bext[i]->len, NULL,
+          known ? "an extent is at least 0" : "an extent is an expression of integers and sizes");
     }
     if (p->st != EIN_OK) return;
   }
   int64_t first = q->nvar;
   for (int i = 0; i < v->nbind; i++) {
     int64_t len = eini_sym_of(q, v->bind[i])->n;
-    if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first || eini_env_arg(env, v->bind[i]) != NULL) {
+    if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first ||
+        eini_env_arg(env, v->bind[i]) != NULL) {
       eini_perr(p, EIN_ERR_NAME, v->bpos[i], len, NULL, "the index '%.*s' is bound already",
                 EINI_NAME_OF(p, v->bind[i]));
       return;
@@ -4960,8 +5298,11 @@ static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_
   int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
   if (v->n < low || v->n > high) {
     eini_perr(p, EIN_ERR_SYNTAX, v->pos, v->len,
-              v->op == 2 ? "layernorm[j](x, g, b, eps)" : v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL,
-              "%.*s takes %d argument%s, not %d", EINI_NAME_OF(p, v->sym), low, low == 1 ? "" : "s", v->n);
+              v->op == 2   ? "layernorm[j](x, g, b, eps)"
+              : v->op == 3 ? "rmsnorm[j](x, g, eps)"
+                           : NULL,
+              "%.*s takes %d argument%s, not %d", EINI_NAME_OF(p, v->sym), low, low == 1 ? "" : "s",
+              v->n);
     return NULL;
   }
   eini_syn *r = eini_resolve_kids(q, v, env, EINI_S_MACRO);
@@ -5066,13 +5407,16 @@ static void eini_check_implicit(eini_prog *q, const eini_syn *term, const eini_s
     const char *dots = len < term->len ? ".." : "";
     eini_depends(q, term, r->bind[i], &mixed);
     if (x->stamp != stamp) {
-      snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
+      snprintf(hint, sizeof hint,
+               "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
                EINI_NAME_OF(p, x->sym), len, p->s + term->pos, dots, EINI_NAME_OF(p, x->sym));
       eini_perr(p, EIN_ERR_NAME, x->pos, x->len, hint,
-                "'%.*s' is not bound: it occurs in no factor that is a plain access, so no sum is implied",
+                "'%.*s' is not bound: it occurs in no factor that is a plain access, so no sum is "
+                "implied",
                 EINI_NAME_OF(p, x->sym));
     } else if (mixed != NULL) {
-      snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or multiply out so that each addend is a term",
+      snprintf(hint, sizeof hint,
+               "write sum[%.*s](%.*s%s), or multiply out so that each addend is a term",
                EINI_NAME_OF(p, x->sym), len, p->s + term->pos, dots);
       eini_perr(p, EIN_ERR_NAME, mixed->pos, mixed->len, hint,
                 "'%.*s' is summed implicitly but is missing from an addend of this sum",
@@ -5119,7 +5463,11 @@ static void eini_check_unnamed(eini_prog *q, int64_t first) {
   for (int64_t i = first; i < q->nvar; i++) p->name[q->var[i].sym].nindex = 0;
 }
 
-// ---- extents (rule 5) and bounds (rule 6) ----
+// ================================================================================================
+// >>solve  extents and bounds
+// Takes resolved accesses; gives every index its extent (GRAMMAR rule 5) and proves that accesses
+// without an edge rule stay inside their tensors (rule 6).
+// ================================================================================================
 
 static const char *eini_tensor_name(const eini_prog *q, const eini_syn *access) {
   return q->g->tensor[access->id].name;
@@ -5141,17 +5489,19 @@ static void eini_solve_alone(eini_prog *q) {
         x->axis = r;
         continue;
       }
-      eini_perr(&q->p, EIN_ERR_SHAPE, w->pos, w->len, "extents do not broadcast in programs: write b[0,j]",
+      eini_perr(&q->p, EIN_ERR_SHAPE, w->pos, w->len,
+                "extents do not broadcast in programs: write b[0,j]",
                 "'%.*s' has extent %lld in axis %d of '%s', but %lld in axis %d of '%s'",
-                EINI_NAME_OF(&q->p, x->sym), (long long)t->shape[r], r, t->name, (long long)x->extent,
-                x->axis, eini_tensor_name(q, x->by));
+                EINI_NAME_OF(&q->p, x->sym), (long long)t->shape[r], r, t->name,
+                (long long)x->extent, x->axis, eini_tensor_name(q, x->by));
       return;
     }
   }
 }
 
 // The largest extent of the only open variable that keeps a coordinate in [0, n); -1: none open.
-static ein_status eini_solve_row(const eini_prog *q, const eini_row *w, int64_t n, int *var, int64_t *extent) {
+static ein_status eini_solve_row(const eini_prog *q, const eini_row *w, int64_t n, int *var,
+                                 int64_t *extent) {
   int64_t lo = w->offset, hi = w->offset, coef = 0, d;
   *var = -1;
   for (int i = 0; i < w->n; i++) {
@@ -5170,7 +5520,8 @@ static ein_status eini_solve_row(const eini_prog *q, const eini_row *w, int64_t 
   }
   if (*var < 0) return EIN_OK;
   int64_t room = lo;  // how far the variable may move the coordinate
-  if (coef > 0 && (eini_add_overflow(n - 1, hi == INT64_MIN ? INT64_MAX : -hi, &room))) return EIN_ERR_TOO_LARGE;
+  if (coef > 0 && (eini_add_overflow(n - 1, hi == INT64_MIN ? INT64_MAX : -hi, &room)))
+    return EIN_ERR_TOO_LARGE;
   *extent = eini_floordiv(room, coef < 0 ? -coef : coef) + 1;
   return EIN_OK;
 }
@@ -5192,7 +5543,8 @@ static int eini_solve_round(eini_prog *q, int64_t first) {
       int var;
       int64_t e = 0;
       if (eini_solve_row(q, &v->row[r], t->shape[r], &var, &e) != EIN_OK) {
-        eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->row[r].pos, v->row[r].len, NULL, "this does not fit 64 bits");
+        eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->row[r].pos, v->row[r].len, NULL,
+                  "this does not fit 64 bits");
         return 0;
       }
       if (var < 0) continue;
@@ -5237,14 +5589,16 @@ static void eini_solve(eini_prog *q, int64_t first) {
   eini_solve_alone(q);
   do {
     while (p->st == EIN_OK && eini_solve_round(q, first)) {
-      if (++rounds > 1000) eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
+      if (++rounds > 1000)
+        eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
     }
   } while (p->st == EIN_OK && eini_solve_given(q, first));
   for (int64_t i = first; i < q->nvar && p->st == EIN_OK; i++) {
     const eini_var *x = &q->var[i];
     if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
     char hint[160];
-    snprintf(hint, sizeof hint, "write [%.*s=..], or use it alone as a coordinate", EINI_NAME_OF(p, x->sym));
+    snprintf(hint, sizeof hint, "write [%.*s=..], or use it alone as a coordinate",
+             EINI_NAME_OF(p, x->sym));
     eini_perr(p, EIN_ERR_SHAPE, x->pos, x->len, hint, "nothing gives '%.*s' an extent",
               EINI_NAME_OF(p, x->sym));
   }
@@ -5272,13 +5626,14 @@ static void eini_check_access(eini_prog *q, const eini_syn *v) {
     for (int i = 0; i < w->n; i++) {
       const eini_var *x = &q->var[w->var[i]];
       if (x->by == NULL || x->by == v || x->axis < 0) continue;
-      snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')", EINI_NAME_OF(p, x->sym),
-               (long long)x->extent, x->axis, eini_tensor_name(q, x->by));
+      snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')",
+               EINI_NAME_OF(p, x->sym), (long long)x->extent, x->axis, eini_tensor_name(q, x->by));
       break;
     }
-    eini_perr(p, EIN_ERR_BOUNDS, w->pos, w->len, "an edge rule says what is read outside: X[i-1 | 0]",
-              "this reaches %lld in axis %d of '%s', whose extent is %lld%s", (long long)(lo < 0 ? lo : hi),
-              r, t->name, (long long)t->shape[r], why);
+    eini_perr(p, EIN_ERR_BOUNDS, w->pos, w->len,
+              "an edge rule says what is read outside: X[i-1 | 0]",
+              "this reaches %lld in axis %d of '%s', whose extent is %lld%s",
+              (long long)(lo < 0 ? lo : hi), r, t->name, (long long)t->shape[r], why);
     return;
   }
 }
@@ -5291,6 +5646,7 @@ static void eini_check_bounds(eini_prog *q, int64_t first) {
     if (q->access.kid[k]->edge == EINI_EDGE_NONE) eini_check_access(q, q->access.kid[k]);
   }
 }
+
 // ================================================================================================
 // >>build  from resolved trees to statements
 // Takes resolved trees; gives statements of the graph. What is not one fold over one expression is
@@ -5435,7 +5791,10 @@ static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev,
   b->n = (int)nfree + nbind;
   b->var = EINI_NEW(p->arena, int, b->n);
   b->saved = EINI_NEW(p->arena, int, b->n);
-  if (b->var == NULL || b->saved == NULL) return eini_pmem(p);
+  if (b->var == NULL || b->saved == NULL) {
+    b->n = 0;  // nothing to restore
+    return eini_pmem(p);
+  }
   for (int i = 0; i < b->n; i++) {
     b->var[i] = i < nfree ? freev[i] : bind[i - nfree];
     b->saved[i] = q->var[b->var[i]].col;
@@ -5459,7 +5818,8 @@ static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) 
 }
 
 // Appends the statement; left NULL: the free indices in order.
-static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold, int64_t pos) {
+static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold,
+                                  int64_t pos) {
   eini_prog *q = b->q;
   ein_graph *g = q->g;
   int64_t cells = g->tensor[out].rank, c;
@@ -5584,13 +5944,14 @@ static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *
     }
     uint64_t h = eini_hash(key, (size_t)nkey * sizeof *key, 0) & (uint64_t)(q->nshare - 1);
     for (const eini_shared *x = q->share[h]; x != NULL && tensor < 0; x = x->next) {
-      if (x->nkey == nkey && memcmp(x->key, key, (size_t)nkey * sizeof *key) == 0) tensor = x->tensor;
+      if (x->nkey == nkey && memcmp(x->key, key, (size_t)nkey * sizeof *key) == 0)
+        tensor = x->tensor;
     }
     if (tensor < 0) {
       char name[96];
       eini_fresh_name(q, name, sizeof name);
-      if (eini_graph_add_tensor(q->g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE, (int)u.n,
-                                NULL, &tensor) != EIN_OK) {
+      if (eini_graph_add_tensor(q->g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE,
+                                (int)u.n, NULL, &tensor) != EIN_OK) {
         eini_pmem(p);
         return NULL;
       }
@@ -5634,7 +5995,8 @@ static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **
     if (empty) continue;
     if (eini_row_range(q, &v->row[r], &lo, &hi) != EIN_OK) return -1;
     if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4) {
-      eini_perr(p, EIN_ERR_TOO_LARGE, v->row[r].pos, v->row[r].len, NULL, "the padding is too large");
+      eini_perr(p, EIN_ERR_TOO_LARGE, v->row[r].pos, v->row[r].len, NULL,
+                "the padding is too large");
       return -1;
     }
     d->low[r] = lo < 0 ? -lo : 0;
@@ -5799,6 +6161,7 @@ static const eini_syn *eini_reduce_body(eini_prog *q, const eini_syn *v) {
   eini_syn *x = eini_mk_call(q, "abs", v->kid[0]);
   return eini_mk(q, EINI_S_POW, x, eini_mk_num(q, 2, 2, v->pos), 0);
 }
+
 // ================================================================================================
 // >>parse  programs
 // Takes a program's description; gives its graph, pruned to what is observed (GRAMMAR rule 11).
@@ -5810,7 +6173,8 @@ static int eini_declare(eini_prog *q, const eini_syn *v, int kind, int id) {
   eini_sym *s = eini_sym_of(q, v->sym);
   if (s->kind != EINI_N_NONE || s->open != 0) {
     if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the name '%.*s' is taken", EINI_NAME_OF(p, v->sym));
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the name '%.*s' is taken",
+              EINI_NAME_OF(p, v->sym));
     return 0;
   }
   s->kind = kind;
@@ -5850,14 +6214,16 @@ static int eini_dim_of(eini_prog *q, const eini_syn *d) {
 }
 
 // The extent of one axis of an input: its literal, its size, its view; all agree.
-static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view, int tensor) {
+static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view,
+                               int tensor) {
   eini_parser *p = &q->p;
   const eini_syn *d = v->kid[axis];
   int64_t seen = view == NULL ? -1 : view->shape[axis];
   if (d->kind == EINI_S_NUM) {
     if (seen < 0 || seen == d->ival) return d->ival;
-    eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL, "axis %d of '%.*s' has extent %lld, the bound view %lld",
-              axis, EINI_NAME_OF(p, v->sym), (long long)d->ival, (long long)seen);
+    eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL,
+              "axis %d of '%.*s' has extent %lld, the bound view %lld", axis,
+              EINI_NAME_OF(p, v->sym), (long long)d->ival, (long long)seen);
     return -1;
   }
   int id = eini_dim_of(q, d);
@@ -5876,7 +6242,8 @@ static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const 
     if (x->value >= 0) {
       eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL,
                 "the size '%.*s' is %lld in axis %d of '%.*s', but is given as %lld",
-                EINI_NAME_OF(p, d->sym), (long long)n, axis, EINI_NAME_OF(p, v->sym), (long long)x->value);
+                EINI_NAME_OF(p, d->sym), (long long)n, axis, EINI_NAME_OF(p, v->sym),
+                (long long)x->value);
       return -1;
     }
     x->value = n;
@@ -5900,10 +6267,6 @@ static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
   int tensor = (int)g->ntensor;
   int64_t *shape = EINI_NEW(p->arena, int64_t, v->n);
   if (shape == NULL) eini_pmem(p);
-  if (s->ndef > 0) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "the input '%.*s' cannot be defined again",
-              EINI_NAME_OF(p, v->sym));
-  }
   if (view != NULL && view->rank != v->n) {
     eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "'%.*s' has %d axes, the bound view %d",
               EINI_NAME_OF(p, v->sym), v->n, view->rank);
@@ -5912,16 +6275,19 @@ static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
     eini_perr(p, EIN_ERR_DTYPE, v->pos, v->len, NULL, "'%.*s' is declared %s, the bound view is %s",
               EINI_NAME_OF(p, v->sym), ein_dtype_name(given), ein_dtype_name(view->dtype));
   }
-  for (int i = 0; i < v->n && p->st == EIN_OK; i++) shape[i] = eini_input_axis(q, v, i, view, tensor);
+  for (int i = 0; i < v->n && p->st == EIN_OK; i++)
+    shape[i] = eini_input_axis(q, v, i, view, tensor);
   if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_TENSOR, tensor)) return;
   ein_dtype stored = view != NULL ? view->dtype : given;
-  if (eini_graph_add_tensor(g, s->s, s->n, EIN_ROLE_INPUT, stored, v->n, shape, &tensor) != EIN_OK) {
+  if (eini_graph_add_tensor(g, s->s, s->n, EIN_ROLE_INPUT, stored, v->n, shape, &tensor) !=
+      EIN_OK) {
     eini_pmem(p);
     return;
   }
   g->tensor[tensor].pos = v->pos;
   while (q->ndeclared < g->ntensor) {
-    ein_dtype *t = (ein_dtype *)eini_grow(p->arena, q->declared, q->ndeclared, &q->capdeclared, sizeof *t);
+    ein_dtype *t =
+        (ein_dtype *)eini_grow(p->arena, q->declared, q->ndeclared, &q->capdeclared, sizeof *t);
     if (t == NULL) {
       eini_pmem(p);
       return;
@@ -5935,13 +6301,11 @@ static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
 static void eini_do_param(eini_prog *q, const eini_line *l, const eini_syn *v) {
   eini_parser *p = &q->p;
   const eini_sym *s = eini_sym_of(q, v->sym);
-  ein_dtype t = l->dtype != EIN_NONE ? l->dtype : q->desc->dtype != EIN_NONE ? q->desc->dtype : EIN_F64;
+  ein_dtype t = l->dtype != EIN_NONE         ? l->dtype
+                : q->desc->dtype != EIN_NONE ? q->desc->dtype
+                                             : EIN_F64;
   ein_scalar value = {v->op, v->re, 0};
   int id;
-  if (s->ndef > 0) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "the param '%.*s' cannot be defined again",
-              EINI_NAME_OF(p, v->sym));
-  }
   if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_PARAM, (int)q->g->nparam)) return;
   if (eini_graph_add_param(q->g, s->s, s->n, t, value, &id) != EIN_OK) eini_pmem(p);
 }
@@ -5962,8 +6326,8 @@ static void eini_do_output(eini_prog *q, const eini_syn *v) {
     for (int64_t i = 0; i < eini_min64(p->nname, 4096); i++) {
       if (p->name[i].ndef > 0) eini_near_try(&w, p->name[i].s, p->name[i].n);
     }
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, eini_near_hint(&w), "the output '%.*s' is not defined",
-              EINI_NAME_OF(p, v->sym));
+    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, eini_near_hint(&w),
+              "the output '%.*s' is not defined", EINI_NAME_OF(p, v->sym));
   }
 }
 
@@ -5996,12 +6360,14 @@ static void eini_left_indices(eini_prog *q, const eini_syn *left) {
     int64_t n = 0;
     int known = eini_const(q, e, NULL, 1, &n), var = eini_find_var(q, left->kid[i]->sym, 0);
     if (known == 0) {
-      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "an extent is an expression of integers and sizes");
+      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL,
+                "an extent is an expression of integers and sizes");
     } else if (known > 0 && n < 0) {
-      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "an extent is at least 0, not %lld", (long long)n);
+      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "an extent is at least 0, not %lld",
+                (long long)n);
     } else if (known > 0 && var < 0) {
-      eini_perr(p, EIN_ERR_NAME, left->kid[i]->pos, left->kid[i]->len, NULL, "the name '%.*s' is taken",
-                EINI_NAME_OF(p, left->kid[i]->sym));
+      eini_perr(p, EIN_ERR_NAME, left->kid[i]->pos, left->kid[i]->len, NULL,
+                "the name '%.*s' is taken", EINI_NAME_OF(p, left->kid[i]->sym));
     } else if (known > 0 && q->var[var].axis == -2 && q->var[var].extent != n) {
       eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "two extents for '%.*s'",
                 EINI_NAME_OF(p, left->kid[i]->sym));
@@ -6017,7 +6383,8 @@ static eini_syn *eini_right_side(eini_prog *q, eini_syn *rhs) {
   if (rhs->kind != EINI_S_SUM) return eini_resolve_term(q, rhs);
   eini_kids k = {NULL, NULL, 0, 0};
   for (int i = 0; i < rhs->n; i++) {
-    if (eini_kids_add(&q->p, &k, eini_resolve_term(q, rhs->kid[i]), rhs->inv[i]) != EIN_OK) return NULL;
+    if (eini_kids_add(&q->p, &k, eini_resolve_term(q, rhs->kid[i]), rhs->inv[i]) != EIN_OK)
+      return NULL;
   }
   eini_syn *r = eini_resolved(q, rhs, EINI_S_SUM, -1);
   if (r == NULL) return NULL;
@@ -6034,13 +6401,16 @@ static int eini_left_tensor(eini_prog *q, const eini_line *l) {
   int tensor = s->open - 1;
   if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
   if (s->kind != EINI_N_NONE) {
-    eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "the name '%.*s' is taken", EINI_NAME_OF(p, l->sym));
+    eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "'%.*s' is %s already", EINI_NAME_OF(p, l->sym),
+              s->kind == EINI_N_TENSOR ? "an input" : s->kind == EINI_N_PARAM ? "a param" :
+              s->kind == EINI_N_SIZE ? "a size" : "a macro");
     return -1;
   }
   if (tensor >= 0) {
     if (q->g->tensor[tensor].rank == l->left->n) return tensor;
-    eini_perr(p, EIN_ERR_SHAPE, l->pos, l->len, NULL, "'%.*s' has %d axes in an earlier piece, here %d",
-              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank, l->left->n);
+    eini_perr(p, EIN_ERR_SHAPE, l->pos, l->len, NULL,
+              "'%.*s' has %d axes in an earlier piece, here %d", EINI_NAME_OF(p, l->sym),
+              q->g->tensor[tensor].rank, l->left->n);
     return -1;
   }
   int observed = q->outputs ? s->isout : !s->read;
@@ -6065,7 +6435,8 @@ static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover
   const eini_sym *s = eini_sym_of(q, l->sym);
   int rank = q->g->tensor[s->open - 1].rank;
   char at[256], hint[96] = "";
-  size_t n = (size_t)snprintf(at, sizeof at, "%.*s%s", EINI_NAME_OF(p, l->sym), rank > 0 ? "[" : "");
+  size_t n =
+      (size_t)snprintf(at, sizeof at, "%.*s%s", EINI_NAME_OF(p, l->sym), rank > 0 ? "[" : "");
   for (int r = 0; c->at != NULL && r < rank && n < sizeof at - 32; r++) {
     n += (size_t)snprintf(at + n, sizeof at - n, "%s%lld", r ? "," : "", (long long)c->at[r]);
   }
@@ -6077,14 +6448,16 @@ static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover
     if (x->prev == 0) break;
   }
   if (a != NULL && b != NULL) {
-    snprintf(hint, sizeof hint, "by lines %d and %d", eini_line_of(p, b->pos), eini_line_of(p, a->pos));
+    snprintf(hint, sizeof hint, "by lines %d and %d", eini_line_of(p, b->pos),
+             eini_line_of(p, a->pos));
   }
   if (a == NULL) a = l;
   if (c->status == EIN_ERR_TOO_LARGE) {
     eini_perr(p, c->status, a->pos, a->len, NULL, "'%.*s' is too large", EINI_NAME_OF(p, l->sym));
   } else if (c->status == EIN_ERR_UNSUPPORTED) {
-    eini_perr(p, c->status, a->pos, a->len, "let every index occur in one coordinate of the left side",
-              "the pieces of '%.*s' are too large to be checked point by point", EINI_NAME_OF(p, l->sym));
+    eini_perr(
+        p, c->status, a->pos, a->len, "let every index occur in one coordinate of the left side",
+        "the pieces of '%.*s' are too large to be checked point by point", EINI_NAME_OF(p, l->sym));
   } else if (c->at == NULL) {
     eini_perr(p, c->status, a->pos, a->len, NULL, "'%.*s' %s", EINI_NAME_OF(p, l->sym), c->what);
   } else {
@@ -6144,7 +6517,8 @@ static void eini_lower(eini_prog *q, eini_line *l) {
   eini_row *left = EINI_NEW(p->arena, eini_row, l->left->n);
   int *freev = EINI_NEW(p->arena, int, nfree);
   if (left == NULL || freev == NULL) eini_pmem(p);
-  for (int i = 0; i < l->left->n && p->st == EIN_OK; i++) left[i] = eini_affine_row(q, l->left->kid[i], NULL);
+  for (int i = 0; i < l->left->n && p->st == EIN_OK; i++)
+    left[i] = eini_affine_row(q, l->left->kid[i], NULL);
   if (p->st == EIN_OK) eini_check_unnamed(q, 0);
   if (p->st == EIN_OK) eini_solve(q, 0);
   if (p->st == EIN_OK) eini_check_bounds(q, 0);
@@ -6239,7 +6613,8 @@ static void eini_check_given(eini_prog *q) {
       if (x->role != EIN_ROLE_INPUT) continue;
       found = strcmp(x->name, name) == 0;
       if (n < sizeof list - 80) {
-        n += (size_t)snprintf(list + n, sizeof list - n, " %.*s", eini_cut(x->name, (int64_t)strlen(x->name)), x->name);
+        n += (size_t)snprintf(list + n, sizeof list - n, " %.*s",
+                              eini_cut(x->name, (int64_t)strlen(x->name)), x->name);
       }
     }
     if (!found) eini_perr(p, EIN_ERR_NAME, -1, 0, list, "no input is named '%.60s'", name);
@@ -6250,8 +6625,10 @@ static void eini_check_given(eini_prog *q) {
     eini_near w;
     eini_near_init(&w, name, n);
     if (eini_intern(p, name, n) < known || p->st != EIN_OK) continue;
-    for (int64_t k = 0; k < q->ndim; k++) eini_near_try(&w, p->name[q->dim[k].sym].s, p->name[q->dim[k].sym].n);
-    eini_perr(p, EIN_ERR_NAME, -1, 0, eini_near_hint(&w), "no size or index is named '%.60s'", name);
+    for (int64_t k = 0; k < q->ndim; k++)
+      eini_near_try(&w, p->name[q->dim[k].sym].s, p->name[q->dim[k].sym].n);
+    eini_perr(p, EIN_ERR_NAME, -1, 0, eini_near_hint(&w), "no size or index is named '%.60s'",
+              name);
   }
 }
 
@@ -6270,8 +6647,8 @@ static void eini_diag_sort(eini_diag *d) {
 }
 
 static ein_status eini_check_desc(const ein_program_desc *d, size_t *length) {
-  if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) || (d->nsize > 0 && d->size == NULL) ||
-      (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT) {
+  if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) ||
+      (d->nsize > 0 && d->size == NULL) || (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT) {
     return EIN_ERR_ARGUMENT;
   }
   for (int i = 0; i < d->nbind; i++) {
@@ -6302,8 +6679,9 @@ static ein_status eini_prog_open(eini_prog *q, eini_arena *arena, ein_graph *g, 
   ein_status st = eini_check_desc(desc, &n);
   if (st != EIN_OK) return eini_fail(d, st, -1, 0, NULL, "the program's description is not valid");
   if (n > most || n > INT_MAX) {
-    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the source has %llu bytes, the limit is %llu",
-                     (unsigned long long)n, (unsigned long long)most);
+    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                     "the source has %llu bytes, the limit is %llu", (unsigned long long)n,
+                     (unsigned long long)most);
   }
   if (d != NULL) {
     eini_diag_reset(d, desc->text, (int64_t)n);
@@ -6369,9 +6747,11 @@ EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc
   if (ctx != NULL) ctx->diag.text = NULL;
   return st;
 }
+
 // ================================================================================================
 // >>print  a graph as text
-// Takes a graph; gives statements in the notation of programs, temporaries under names of their own.
+// Takes a graph; gives statements in the notation of programs, temporaries under names of their
+// own.
 // ================================================================================================
 
 typedef struct eini_out {  // counts past the end, as snprintf does
@@ -6417,7 +6797,8 @@ static void eini_put_const(eini_out *o, const eini_node *v) {
 }
 
 static const char *eini_infix(int op, int *level) {
-  static const char *const text[] = {"+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", " and ", " or "};
+  static const char *const text[] = {
+      "+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", " and ", " or "};
   static const unsigned char ops[] = {
       EINI_OP_ADD, EINI_OP_SUB, EINI_OP_MUL, EINI_OP_DIV, EINI_OP_POW, EINI_OP_LT, EINI_OP_LE,
       EINI_OP_GT, EINI_OP_GE, EINI_OP_EQ, EINI_OP_NE, EINI_OP_AND, EINI_OP_OR};
@@ -6431,7 +6812,8 @@ static const char *eini_infix(int op, int *level) {
 }
 
 // Prints a node for a place that binds at the given level. Depth and length are bounded.
-static void eini_put_node(eini_out *o, const ein_graph *g, const eini_stmt *s, int id, int place, int depth) {
+static void eini_put_node(eini_out *o, const ein_graph *g, const eini_stmt *s, int id, int place,
+                          int depth) {
   const eini_node *v = &s->expr.node[id];
   int level = 9;
   const char *infix = eini_infix(v->op, &level);
@@ -6464,7 +6846,10 @@ static void eini_put_node(eini_out *o, const ein_graph *g, const eini_stmt *s, i
     eini_put(o, "^2");
   } else {
     int cast = v->op == EINI_OP_CAST || v->op == EINI_OP_ROUNDTO;
-    eini_put(o, "%s%s(", cast ? "cast_" : v->op == EINI_OP_CALL ? g->function[v->arg[0]].name : eini_ops[v->op].name,
+    eini_put(o, "%s%s(",
+             cast                    ? "cast_"
+             : v->op == EINI_OP_CALL ? g->function[v->arg[0]].name
+                                     : eini_ops[v->op].name,
              cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
     for (int i = 0; i < eini_node_args(v); i++) {
       if (i > 0) eini_put(o, ", ");
@@ -6498,9 +6883,12 @@ static void eini_put_stmt(eini_out *o, const ein_graph *g, const eini_stmt *s) {
   }
   eini_put(o, "%s : %s = ", t->rank > 0 ? "]" : "", ein_dtype_name(t->dtype));
   if (s->fold != EINI_FOLD_NONE) {
-    eini_put(o, "%s[", s->fold < EINI_FOLD_USER ? eini_folds[s->fold].name : g->monoid[s->fold - EINI_FOLD_USER].name);
+    eini_put(o, "%s[",
+             s->fold < EINI_FOLD_USER ? eini_folds[s->fold].name
+                                      : g->monoid[s->fold - EINI_FOLD_USER].name);
     for (int i = s->nfree; i < s->nindex; i++) {
-      eini_put(o, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name, (long long)s->index[i].extent);
+      eini_put(o, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name,
+               (long long)s->index[i].extent);
     }
     eini_put(o, "](");
   }
@@ -6534,19 +6922,18 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
   if (outputs > 0) eini_put(&o, "\n");
   return o.n;
 }
+
 // ================================================================================================
 // >>path  contraction order of n operands
 // Takes an index network; gives a pairwise order and its cost. Never worse than left to right.
 // ================================================================================================
-// A candidate order is a binary tree in static-single-assignment form: operands are nodes 0..n-1,
-// step i makes node n+i from two smaller nodes. The parts, in three sections:
-//   walk    cost of a tree: every label is walked from its operands to where it is summed
-//   linear  the format of the result, to and from trees
+// An order is a binary tree in static-single-assignment form: operands are nodes 0..n-1, step i
+// makes node n+i from two smaller nodes. The parts:
+//   run     an order carried out step by step on lists of labels, for its cost
 //   greedy  pairs by size(ab) - size(a) - size(b), optionally perturbed
-//   tables  dynamic programming: over all subsets (up to 14 operands, outer products included),
-//           over intervals of an arrangement, over connected subsets (up to 64 operands)
-//   work    bitset form of a tree: simulated annealing by rotations, and exact reconfiguration of
-//           small windows
+//   tables  dynamic programming over all subsets (up to 14 operands, outer products included), or
+//           over connected subsets (up to 64 operands)
+//   work    bitset form of a tree: exact reconfiguration of small windows
 //   find    strategies and budgets
 // Within the search extents are doubles and 0 is replaced by a tiny number, so that quotients of
 // products stay defined; the costs reported are those of the true extents.
@@ -6594,315 +6981,186 @@ typedef struct eini_path {
   int proved;          // 1: optimal for the goal; 2: optimal among connected subsets; 0: neither
 } eini_path;
 
-#define EINI_EXACT_MAX 14  // operands for the all-subsets search
-#define EINI_SPAN 64       // terms of a window by intervals
-#define EINI_CDP_MAX 64    // operands for the connected-subsets search: one word per subset
+#define EINI_PATH_EXACT 14   // operands for the all-subsets search
+#define EINI_PATH_LINKED 64  // operands for the connected-subsets search: one word per subset
 
-typedef int eini_pair[2];
+typedef int eini_path_pair[2];
 
-// Primary and secondary objective of a tree; smaller is better.
-typedef struct eini_score {
-  double first, second;
-} eini_score;
+typedef struct eini_path_sums {  // see eini_path
+  double flops, largest, moved;
+} eini_path_sums;
 
-static int eini_score_less(eini_score a, eini_score b) {
-  return a.first < b.first || (a.first <= b.first && a.second < b.second);
+// Account for a step. NaN is inf * 0: some extent is 0, and so is the product.
+static void eini_path_add(eini_path_sums *s, double flops, double size, double read) {
+  if (flops >= 0) s->flops += flops;
+  if (size + read >= 0) s->moved += size + read;
+  if (size > s->largest) s->largest = size;
 }
 
-typedef struct eini_search {
-  eini_arena *arena;  // scratch, freed when the search ends
+static double eini_path_value(eini_path_goal goal, const eini_path_sums *s) {
+  return goal == EINI_GOAL_SIZE ? s->largest : goal == EINI_GOAL_BYTES ? s->moved : s->flops;
+}
+
+static int eini_path_better(eini_path_goal goal, const eini_path_sums *a, const eini_path_sums *b) {
+  double x = eini_path_value(goal, a), y = eini_path_value(goal, b);
+  if (x < y || x > y) return x < y;
+  return goal == EINI_GOAL_FLOPS ? a->largest < b->largest : a->flops < b->flops;
+}
+
+// ---- run ----
+
+typedef struct eini_path_term {
+  double size, open;  // elements; the same without labels that no other term has
+  double flops;       // of the step that made it
+  int head;           // its labels: a list of cells, rising; cell i has label net->labels[i]
+  int into;           // itself, or a later node that it became part of
+} eini_path_term;
+
+typedef struct eini_path_run {  // an order being carried out
   const eini_net *net;
-  eini_path_goal goal;
-  uint64_t rng;
-  int64_t left, tick;  // work steps left; steps to the next look at the clock
-  double end;          // time at which to stop
-  double (*now_fn)(void *user);
-  void *now_user;
-} eini_search;
+  double *ext;
+  int nnode;
+  eini_path_term *term;
+  int *next;   // cell after a cell, or -1. A step splices the lists of its operands
+  int *count;  // [nlabel] terms left that have the label, and the output
+  eini_path_sums sums;
+} eini_path_run;
 
-// Account for work done; 1 when the budget is used up.
-static int eini_spend(eini_search *s, int64_t units) {
-  s->left -= units;
-  if (s->now_fn != NULL) {
-    s->tick -= units;
-    if (s->tick < 0) {
-      s->tick = 20000;
-      if (s->now_fn(s->now_user) >= s->end) s->left = -1;
-    }
-  }
-  return s->left < 0;
-}
-
-// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-static uint64_t eini_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-static int eini_random_below(uint64_t *state, int n) {
-  return (int)(((eini_random(state) >> 32) * (uint64_t)n) >> 32);
-}
-
-static double eini_random_unit(uint64_t *state) {  // in (0, 1)
-  return ((double)(eini_random(state) >> 12) + 0.5) * (1.0 / 4503599627370496.0);
-}
-
-static int eini_lowest_bit(uint64_t x) {
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_ctzll(x);
-#else
-  int n = 0;
-  while (((x >> n) & 1u) == 0) n++;
-  return n;
-#endif
-}
-
-// ---- walk ----
-
-typedef struct eini_walk {
-  int n, nnode;       // operands; nodes of the tree
-  int *lstart, *lterm;  // label l is in operands lterm[lstart[l]] .. lterm[lstart[l+1]-1]
-  unsigned char *out;   // [nlabel] 1: in the output
-  int *parent, *stamp;  // [nnode]
-  double *prod, *size;  // [nnode] extents multiplied in the step; elements of the node
-  unsigned char *summed;
-  uint64_t *legs;  // optional: [nnode][words] open labels of a node
-  int words;
-  double limit;    // stop when the product of a step is above it
-  int over;        // 1: stopped
-  int64_t ups;     // work done
-} eini_walk;
-
-static ein_status eini_walk_init(eini_walk *w, eini_arena *arena, const eini_net *net, int nnode) {
-  int n = net->nterm;
-  memset(w, 0, sizeof *w);
-  w->n = n;
-  w->nnode = nnode;
-  w->limit = HUGE_VAL;
-  w->lstart = EINI_NEW(arena, int, net->nlabel + 2);
-  w->lterm = EINI_NEW(arena, int, net->start[n]);
-  w->out = EINI_NEW(arena, unsigned char, net->nlabel);
-  w->parent = EINI_NEW(arena, int, nnode);
-  w->stamp = EINI_NEW(arena, int, nnode);
-  w->prod = EINI_NEW(arena, double, nnode);
-  w->size = EINI_NEW(arena, double, nnode);
-  w->summed = EINI_NEW(arena, unsigned char, nnode);
-  if (w->lstart == NULL || w->lterm == NULL || w->out == NULL || w->parent == NULL ||
-      w->stamp == NULL || w->prod == NULL || w->size == NULL || w->summed == NULL) {
+static ein_status eini_path_run_init(eini_path_run *r, eini_arena *arena, const eini_net *net,
+                                     int nnode) {
+  r->net = net;
+  r->ext = EINI_NEW(arena, double, net->nlabel);
+  r->term = EINI_NEW(arena, eini_path_term, nnode);
+  r->next = EINI_NEW(arena, int, net->start[net->nterm]);
+  r->count = EINI_NEW(arena, int, net->nlabel);
+  if (r->ext == NULL || r->term == NULL || r->next == NULL || r->count == NULL) {
     return EIN_ERR_NO_MEMORY;
   }
-  // Transpose operand -> labels: counts, then ends, filled from the last operand down.
-  for (int i = 0; i < net->start[n]; i++) w->lstart[net->labels[i] + 1]++;
-  for (int l = 0; l < net->nlabel; l++) w->lstart[l + 1] += w->lstart[l];
-  for (int t = 0; t < n; t++) {
-    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
-      w->lterm[w->lstart[net->labels[i]]++] = t;
-    }
-  }
-  for (int l = net->nlabel; l > 0; l--) w->lstart[l] = w->lstart[l - 1];
-  w->lstart[0] = 0;
-  for (int i = net->start[n]; i < net->start[n + 1]; i++) w->out[net->labels[i]] = 1;
+  for (int l = 0; l < net->nlabel; l++) r->ext[l] = (double)net->extent[l];
   return EIN_OK;
 }
 
-// Label l stays open at node x, and takes part in the step that makes the parent of x.
-// Returns 1 when that step has met the label before.
-static int eini_walk_up(eini_walk *w, int x, int l, double e) {
-  int p = w->parent[x];
-  if (x >= w->n) w->size[x] *= e;
-  if (w->legs != NULL) {
-    w->legs[(size_t)x * (size_t)w->words + (size_t)(l >> 6)] |= (uint64_t)1 << (l & 63);
-  }
-  if (w->stamp[p] == l) return 1;
-  w->stamp[p] = l;
-  w->prod[p] *= e;
-  w->ups++;
-  if (w->prod[p] > w->limit) w->over = 1;
-  return 0;
-}
-
-// Walk one label up to the step that sums it, or to the root for a label of the output. Parents
-// have larger numbers than children, so that of two paths the one at the smaller node goes on.
-static void eini_walk_label(eini_walk *w, int l, double e) {
-  int root = w->nnode - 1;
-  int i = w->lstart[l], end = w->lstart[l + 1];
-  if (i == end) return;
-  int top = w->lterm[i];
-  if (i + 1 == end && !w->out[l]) {
-    eini_walk_up(w, top, l, e);
-    w->summed[w->parent[top]] = 1;
-    return;
-  }
-  for (i++; i < end; i++) {
-    int a = w->lterm[i];
-    while (!w->over) {
-      if (a < top) {
-        int met = eini_walk_up(w, a, l, e);
-        a = w->parent[a];
-        if (met) break;
-      } else {
-        int met = eini_walk_up(w, top, l, e);
-        top = met ? a : w->parent[top];
-        if (met) break;
-      }
+static void eini_path_reset(eini_path_run *r) {
+  const eini_net *net = r->net;
+  int n = r->nnode = net->nterm;
+  memset(&r->sums, 0, sizeof r->sums);
+  memset(r->count, 0, (size_t)net->nlabel * sizeof(int));
+  for (int i = 0; i < net->start[n + 1]; i++) r->count[net->labels[i]]++;
+  for (int t = 0; t < n; t++) {
+    eini_path_term *d = &r->term[t];
+    int end = net->start[t + 1];
+    d->head = net->start[t] < end ? net->start[t] : -1;
+    d->into = t;
+    d->size = d->open = 1;
+    for (int i = net->start[t]; i < end; i++) {
+      double e = r->ext[net->labels[i]];
+      d->size *= e;
+      if (r->count[net->labels[i]] > 1) d->open *= e;
+      r->next[i] = i + 1 < end ? i + 1 : -1;
     }
   }
-  if (!w->out[l]) {
-    w->summed[top] = !w->over;
-    return;
-  }
-  for (; top != root && !w->over; top = w->parent[top]) eini_walk_up(w, top, l, e);
-  w->size[root] *= e;
-  if (w->legs != NULL) {
-    w->legs[(size_t)root * (size_t)w->words + (size_t)(l >> 6)] |= (uint64_t)1 << (l & 63);
-  }
 }
 
-// Fill prod, size and summed of every node of the tree kid[0 .. nnode-n-1]. kid[i][1] may be -1.
-// ext: the extents to use, NULL for the true ones.
-static void eini_walk_tree(eini_walk *w, const eini_net *net, const double *ext,
-                           eini_pair *kid) {
-  for (int x = 0; x < w->nnode; x++) {
-    w->prod[x] = w->size[x] = 1;
-    w->stamp[x] = -1;
-    w->summed[x] = 0;
-  }
-  if (w->legs != NULL) {
-    memset(w->legs, 0, (size_t)w->nnode * (size_t)w->words * sizeof *w->legs);
-  }
-  for (int i = 0; i < w->nnode - w->n; i++) {
-    w->parent[kid[i][0]] = w->n + i;
-    if (kid[i][1] >= 0) w->parent[kid[i][1]] = w->n + i;
-  }
-  for (int t = 0; t < w->n; t++) {
-    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
-      int l = net->labels[i];
-      w->size[t] *= ext != NULL ? ext[l] : (double)net->extent[l];
+// Contract nodes a and b (b = -1: a alone) into a new node. Returns the number of labels.
+static int eini_path_step(eini_path_run *r, int a, int b) {
+  const int *labels = r->net->labels;
+  eini_path_term *x = &r->term[a], *y = b < 0 ? NULL : &r->term[b], *z = &r->term[r->nnode];
+  int i = x->head, j = y == NULL ? -1 : y->head, *tail = &z->head, summed = 0, n = 0;
+  double all = 1, size = 1;
+  for (; i >= 0 || j >= 0; n++) {
+    int li = i < 0 ? INT_MAX : labels[i], lj = j < 0 ? INT_MAX : labels[j];
+    int cell = li <= lj ? i : j, l = li <= lj ? li : lj;
+    if (li <= lj) i = r->next[i];
+    if (lj <= li) j = r->next[j];
+    r->count[l] -= li == lj;
+    all *= r->ext[l];
+    if (r->count[l] == 1) {  // nobody else has it
+      summed = 1;
+      continue;
     }
+    size *= r->ext[l];
+    *tail = cell;
+    tail = &r->next[cell];
   }
-  w->over = 0;
-  w->ups = 0;
-  for (int l = 0; l < net->nlabel && !w->over; l++) {
-    eini_walk_label(w, l, ext != NULL ? ext[l] : (double)net->extent[l]);
-  }
-}
-
-static void eini_walk_costs(const eini_walk *w, eini_pair *kid, double *flops,
-                            double *largest, double *moved) {
-  *flops = *largest = *moved = 0;
-  for (int x = w->n; x < w->nnode; x++) {
-    const int *k = kid[x - w->n];
-    double p = w->prod[x] * (w->summed[x] ? 2 : 1), m = w->size[x] + w->size[k[0]];
-    if (k[1] >= 0) m += w->size[k[1]];
-    // inf * 0 in a product: some extent is 0, and so is the product
-    if (p >= 0) *flops += p;
-    if (m >= 0) *moved += m;
-    if (w->size[x] > *largest) *largest = w->size[x];
-  }
-}
-
-static eini_score eini_goal_score(eini_path_goal goal, double flops, double largest,
-                                  double moved) {
-  eini_score s;
-  s.first = goal == EINI_GOAL_SIZE ? largest : goal == EINI_GOAL_BYTES ? moved : flops;
-  s.second = goal == EINI_GOAL_FLOPS ? largest : flops;
-  return s;
+  *tail = -1;
+  z->size = z->open = size;
+  z->flops = all * (summed ? 2 : 1);
+  eini_path_add(&r->sums, z->flops, size, x->size + (y == NULL ? 0 : y->size));
+  z->into = x->into = r->nnode++;
+  if (y != NULL) y->into = z->into;
+  return n;
 }
 
 // ---- linear paths ----
 
 // Fenwick tree (Fenwick, A new data structure for cumulative frequency tables, 1994) over node
-// numbers: which nodes are in the current list, and at which position.
-typedef struct eini_ranks {
-  int n, top;  // top: largest power of two <= n
-  int *sum;    // [n+1]
-} eini_ranks;
-
-static ein_status eini_ranks_init(eini_ranks *r, eini_arena *arena, int n) {
-  r->n = n;
-  r->top = 1;
-  while (r->top <= n / 2) r->top *= 2;
-  r->sum = EINI_NEW(arena, int, n + 1);
-  return r->sum == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+// numbers: sum[0..n], which nodes are in the current list, and at which position.
+static void eini_path_mark(int *sum, int n, int x, int by) {
+  for (int i = x + 1; i <= n; i += i & -i) sum[i] += by;
 }
 
-static void eini_ranks_add(eini_ranks *r, int x, int by) {
-  for (int i = x + 1; i <= r->n; i += i & -i) r->sum[i] += by;
-}
-
-static int eini_ranks_position(const eini_ranks *r, int x) {
+static int eini_path_position(const int *sum, int x) {
   int s = 0;
-  for (int i = x; i > 0; i -= i & -i) s += r->sum[i];
+  for (int i = x; i > 0; i -= i & -i) s += sum[i];
   return s;
 }
 
-static int eini_ranks_node(const eini_ranks *r, int position) {
-  int x = 0;
-  for (int bit = r->top; bit > 0; bit /= 2) {
-    if (x + bit <= r->n && r->sum[x + bit] <= position) {
-      x += bit;
-      position -= r->sum[x];
-    }
+static int eini_path_node(const int *sum, int n, int position) {
+  int x = 0, bit = 1;
+  while (bit <= n / 2) bit *= 2;
+  for (; bit > 0; bit /= 2) {
+    if (x + bit > n || sum[x + bit] > position) continue;
+    x += bit;
+    position -= sum[x];
   }
   return x;
 }
 
 // Tree to linear format.
-static ein_status eini_tree_to_path(eini_arena *scratch, int n, eini_pair *kid,
-                                    eini_path *path) {
-  eini_ranks r;
-  EINI_TRY(eini_ranks_init(&r, scratch, 2 * n));
-  for (int t = 0; t < n; t++) eini_ranks_add(&r, t, 1);
+static ein_status eini_path_write(eini_arena *scratch, int n, eini_path_pair *kid,
+                                  eini_path *path) {
+  int *sum = EINI_NEW(scratch, int, 2 * n + 1);
+  if (sum == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < n; t++) eini_path_mark(sum, 2 * n, t, 1);
   for (int i = 0; i < n - 1; i++) {
     int a = kid[i][0] < kid[i][1] ? kid[i][0] : kid[i][1], b = kid[i][0] + kid[i][1] - a;
-    path->step[i][0] = eini_ranks_position(&r, a);
-    path->step[i][1] = eini_ranks_position(&r, b);
-    eini_ranks_add(&r, a, -1);
-    eini_ranks_add(&r, b, -1);
-    eini_ranks_add(&r, n + i, 1);
+    path->step[i][0] = eini_path_position(sum, a);
+    path->step[i][1] = eini_path_position(sum, b);
+    eini_path_mark(sum, 2 * n, a, -1);
+    eini_path_mark(sum, 2 * n, b, -1);
+    eini_path_mark(sum, 2 * n, n + i, 1);
   }
   return EIN_OK;
 }
 
-// Linear format to tree; EIN_ERR_ARGUMENT when it does not leave exactly one term.
-static ein_status eini_path_to_tree(eini_arena *scratch, int n, eini_path *path, eini_pair *kid) {
-  eini_ranks r;
-  int count = n;
-  EINI_TRY(eini_ranks_init(&r, scratch, n + path->nstep));
-  for (int t = 0; t < n; t++) eini_ranks_add(&r, t, 1);
+static ein_status eini_path_cost_in(eini_arena *scratch, const eini_net *net, eini_path *path) {
+  eini_path_run r;
+  int count = net->nterm, room = count + path->nstep;
+  EINI_TRY(eini_path_run_init(&r, scratch, net, room));
+  int *sum = EINI_NEW(scratch, int, room + 1);
+  if (sum == NULL) return EIN_ERR_NO_MEMORY;
+  eini_path_reset(&r);
+  for (int t = 0; t < net->nterm; t++) eini_path_mark(sum, room, t, 1);
   for (int i = 0; i < path->nstep; i++) {
-    int *s = path->step[i];
-    if (s[1] >= 0 && s[0] > s[1]) {
-      int t = s[0];
+    int *s = path->step[i], t = s[0];
+    if (s[1] >= 0 && t > s[1]) {
       s[0] = s[1];
       s[1] = t;
     }
     if (s[0] < 0 || s[1] < -1 || s[0] >= count || s[1] >= count || s[0] == s[1]) {
       return EIN_ERR_ARGUMENT;
     }
-    kid[i][0] = eini_ranks_node(&r, s[0]);
-    kid[i][1] = s[1] < 0 ? -1 : eini_ranks_node(&r, s[1]);
-    eini_ranks_add(&r, kid[i][0], -1);
-    if (s[1] >= 0) {
-      eini_ranks_add(&r, kid[i][1], -1);
-      count--;
-    }
-    eini_ranks_add(&r, n + i, 1);
+    int a = eini_path_node(sum, room, s[0]), b = s[1] < 0 ? -1 : eini_path_node(sum, room, s[1]);
+    eini_path_mark(sum, room, a, -1);
+    if (b >= 0) eini_path_mark(sum, room, b, -1);
+    eini_path_mark(sum, room, r.nnode, 1);
+    eini_path_step(&r, a, b);
+    count -= b >= 0;
   }
+  path->flops = r.sums.flops;
+  path->largest = r.sums.largest;
+  path->moved = r.sums.moved;
   return count == 1 ? EIN_OK : EIN_ERR_ARGUMENT;
-}
-
-static ein_status eini_path_cost_in(eini_arena *scratch, const eini_net *net, eini_path *path) {
-  eini_walk w;
-  eini_pair *kid = EINI_NEW(scratch, eini_pair, path->nstep);
-  if (kid == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_path_to_tree(scratch, net->nterm, path, kid));
-  EINI_TRY(eini_walk_init(&w, scratch, net, net->nterm + path->nstep));
-  eini_walk_tree(&w, net, NULL, kid);
-  eini_walk_costs(&w, kid, &path->flops, &path->largest, &path->moved);
-  return EIN_OK;
 }
 
 // Fill in the costs of the steps of `path`; EIN_ERR_ARGUMENT when they are not a path of `net`.
@@ -6918,285 +7176,250 @@ EINI_UNUSED static ein_status eini_path_cost(eini_arena *arena, const eini_net *
   return status;
 }
 
-// ---- greedy ----
+// ---- search ----
 
-typedef struct eini_candidate {
-  int64_t key;  // ordered as the double it was made from; integers compare in less time
+typedef struct eini_path_offer {  // a pair that may be contracted
+  double key;
   int a, b;
-} eini_candidate;
+} eini_path_offer;
 
-typedef struct eini_heap {  // four children a node; four items past the end hold INT64_MAX
-  eini_candidate *item;
-  int64_t n, cap;
-} eini_heap;
+typedef struct eini_path_near {  // what a node shares with the node in hand
+  double all, closed;            // extents of the shared labels, and of those no other node has
+  int with, label;               // the node in hand; the label seen last
+} eini_path_near;
 
-static void eini_heap_clear(eini_heap *h) {
-  h->n = 0;
-  for (int i = 0; i < 4; i++) h->item[i].key = INT64_MAX;
+typedef struct eini_path_search {
+  eini_arena *arena;  // scratch, freed when the search ends
+  const eini_net *net;
+  eini_path_goal goal;
+  uint64_t rng;
+  int64_t left, tick;  // work steps left; steps to the next look at the clock
+  double end;          // time at which to stop
+  double (*now_fn)(void *user);
+  void *now_user;
+  eini_path_run run;
+  int zeros;                   // extents that are 0
+  eini_path_pair *kid, *trial;  // the best tree so far; another
+  eini_path_sums best;
+  const char *method;  // NULL: no tree yet
+  int proved;
+  // Of greedy runs: operands that have a label, as nodes they are part of; a heap of pairs.
+  int *lstart, *member, *len;
+  eini_path_near *near;
+  int *found;
+  eini_path_offer *heap;
+  int64_t nheap, heap_cap;
+} eini_path_search;
+
+// Account for work done; 1 when the budget is used up.
+static int eini_path_spend(eini_path_search *s, int64_t units) {
+  s->left -= units;
+  if (s->now_fn != NULL) {
+    s->tick -= units;
+    if (s->tick < 0) {
+      s->tick = 20000;
+      if (s->now_fn(s->now_user) >= s->end) s->left = -1;
+    }
+  }
+  return s->left < 0;
 }
 
-static ein_status eini_heap_push(eini_heap *h, eini_arena *arena, double cost, int a, int b) {
-  int64_t key;
-  memcpy(&key, &cost, sizeof key);
-  if (key < 0) key ^= INT64_MAX;  // sign and magnitude to two's complement
-  if (h->n + 5 > h->cap) {
-    int64_t cap = h->cap;
-    void *p = eini_grow(arena, h->item, cap, &h->cap, sizeof *h->item);
-    if (p == NULL) return EIN_ERR_NO_MEMORY;
-    h->item = (eini_candidate *)p;
+// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+static uint64_t eini_path_random(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static int eini_path_below(uint64_t *state, int n) {
+  return (int)(((eini_path_random(state) >> 32) * (uint64_t)n) >> 32);
+}
+
+static double eini_path_unit(uint64_t *state) {  // in (0, 1)
+  return ((double)(eini_path_random(state) >> 12) + 0.5) * (1.0 / 4503599627370496.0);
+}
+
+static int eini_path_bit(uint64_t x) {  // the lowest
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_ctzll(x);
+#else
+  int n = 0;
+  while (((x >> n) & 1u) == 0) n++;
+  return n;
+#endif
+}
+
+// The tree `trial`, whose costs are known, becomes the best one if it is better.
+static int eini_path_keep(eini_path_search *s, const eini_path_sums *sums, const char *method) {
+  if (s->method != NULL && !eini_path_better(s->goal, sums, &s->best)) return 0;
+  eini_path_pair *t = s->kid;
+  s->kid = s->trial;
+  s->trial = t;
+  s->best = *sums;
+  s->method = method;
+  return 1;
+}
+
+// Next step of `trial`. Costs only grow: returns 0 when it cannot become the best one.
+static int eini_path_go(eini_path_search *s, int a, int b) {
+  int *kid = s->trial[s->run.nnode - s->net->nterm];
+  kid[0] = a;
+  kid[1] = b;
+  eini_path_spend(s, 40 + 5 * eini_path_step(&s->run, a, b));
+  return s->method == NULL || eini_path_better(s->goal, &s->run.sums, &s->best);
+}
+
+// Cost of `trial`; keep it if it is better.
+static void eini_path_try(eini_path_search *s, const char *method) {
+  eini_path_reset(&s->run);
+  for (int i = 0; i < s->net->nterm - 1; i++) {
+    if (!eini_path_go(s, s->trial[i][0], s->trial[i][1])) return;
   }
-  int64_t i = h->n++;
-  h->item[h->n + 3].key = INT64_MAX;
-  for (; i > 0 && key < h->item[(i - 1) / 4].key; i = (i - 1) / 4) {
-    h->item[i] = h->item[(i - 1) / 4];
-  }
-  h->item[i].key = key;
-  h->item[i].a = a;
-  h->item[i].b = b;
+  eini_path_keep(s, &s->run.sums, method);
+}
+
+// ---- greedy ----
+
+static ein_status eini_path_push(eini_path_search *s, double key, int a, int b) {
+  void *p = eini_grow(s->arena, s->heap, s->nheap, &s->heap_cap, sizeof *s->heap);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  eini_path_offer *h = s->heap = (eini_path_offer *)p;
+  int64_t i = s->nheap++;
+  for (; i > 0 && key < h[(i - 1) / 2].key; i = (i - 1) / 2) h[i] = h[(i - 1) / 2];
+  h[i].key = key;
+  h[i].a = a;
+  h[i].b = b;
   return EIN_OK;
 }
 
-// Remove the smallest. The hole goes down to a leaf before the last item goes up from there: one
-// comparison a level less, and the choice of a child needs no branch.
-static eini_candidate eini_heap_pop(eini_heap *h) {
-  eini_candidate *item = h->item, top = item[0], c = item[--h->n];
-  int64_t i = 0;
-  item[h->n].key = INT64_MAX;
-  for (int64_t k = 1; k < h->n; i = k, k = 4 * k + 1) {
-    int64_t a = k + (item[k + 1].key < item[k].key);
-    int64_t b = k + 2 + (item[k + 3].key < item[k + 2].key);
-    k = item[b].key < item[a].key ? b : a;
-    item[i] = item[k];
+// Remove the pair of the smallest key. The hole goes down to a leaf before the last pair goes up
+// from there: one comparison a level less.
+static eini_path_offer eini_path_pop(eini_path_search *s) {
+  eini_path_offer *h = s->heap, top = h[0], c = h[--s->nheap];
+  int64_t i = 0, k = 1;
+  for (; k < s->nheap; i = k, k = 2 * k + 1) {
+    k += k + 1 < s->nheap && h[k + 1].key < h[k].key;
+    h[i] = h[k];
   }
-  for (; i > 0 && c.key < item[(i - 1) / 4].key; i = (i - 1) / 4) item[i] = item[(i - 1) / 4];
-  if (h->n > 0) item[i] = c;
+  for (; i > 0 && c.key < h[(i - 1) / 2].key; i = (i - 1) / 2) h[i] = h[(i - 1) / 2];
+  h[i] = c;
   return top;
 }
 
-typedef struct eini_in_hand {  // what a node shares with the node in hand
-  double all, summed;         // extents of the shared labels, and of those no other node has
-  int stamp, nlabel;
-} eini_in_hand;
-
-typedef struct eini_gnode {
-  double open, full;  // elements without and with labels that no other node has
-  int at, len;        // open labels, in the pool
-  int alive;
-} eini_gnode;
-
-typedef struct eini_greedy {
-  eini_search *s;
-  const eini_walk *w;
-  const double *ext;
-  int nnode;
-  eini_gnode *node;
-  eini_in_hand *shared;
-  int *pool, *spare;  // label lists; live lists never outgrow half of it
-  int used, cap;
-  int *count;          // [nlabel] nodes alive that have the label, and the output
-  int *member, *len;   // [nlabel] nodes that have had the label, from 2*lstart[l] on
-  int *found;          // neighbours of the node in hand
-  eini_heap heap;
-  double temperature, weight;
-} eini_greedy;
-
-#define EINI_GREEDY_FAN 24  // neighbours looked at through one label
-
-static ein_status eini_greedy_init(eini_greedy *g, eini_search *s, const eini_walk *w,
-                                   const double *ext) {
+static ein_status eini_path_greedy_init(eini_path_search *s) {
   const eini_net *net = s->net;
-  int n = net->nterm, total = net->start[n];
-  memset(g, 0, sizeof *g);
-  g->s = s;
-  g->w = w;
-  g->ext = ext;
-  g->cap = 2 * total + 2;
-  g->node = EINI_NEW(s->arena, eini_gnode, 2 * n);
-  g->shared = EINI_NEW(s->arena, eini_in_hand, 2 * n);
-  g->pool = EINI_NEW(s->arena, int, g->cap);
-  g->spare = EINI_NEW(s->arena, int, g->cap);
-  g->count = EINI_NEW(s->arena, int, net->nlabel);
-  g->member = EINI_NEW(s->arena, int, 2 * (int64_t)total);
-  g->len = EINI_NEW(s->arena, int, net->nlabel);
-  g->found = EINI_NEW(s->arena, int, 2 * n);
-  g->heap.cap = 2 * (int64_t)n + 8;
-  g->heap.item = EINI_NEW(s->arena, eini_candidate, g->heap.cap);
-  if (g->node == NULL || g->shared == NULL || g->pool == NULL || g->spare == NULL ||
-      g->count == NULL || g->member == NULL || g->len == NULL || g->found == NULL ||
-      g->heap.item == NULL) {
+  int n = net->nterm;
+  s->lstart = EINI_NEW(s->arena, int, net->nlabel + 1);
+  s->member = EINI_NEW(s->arena, int, net->start[n]);
+  s->len = EINI_NEW(s->arena, int, net->nlabel);
+  s->near = EINI_NEW(s->arena, eini_path_near, 2 * n);
+  s->found = EINI_NEW(s->arena, int, 2 * n);
+  s->heap_cap = 2 * (int64_t)n + 8;
+  s->heap = EINI_NEW(s->arena, eini_path_offer, s->heap_cap);
+  if (s->lstart == NULL || s->member == NULL || s->len == NULL || s->near == NULL ||
+      s->found == NULL || s->heap == NULL) {
     return EIN_ERR_NO_MEMORY;
   }
+  for (int i = 0; i < net->start[n]; i++) s->lstart[net->labels[i] + 1]++;
+  for (int l = 0; l < net->nlabel; l++) s->lstart[l + 1] += s->lstart[l];
   return EIN_OK;
-}
-
-static double eini_clamp(double x) { return x < 1e300 ? x : 1e300; }
-
-static void eini_greedy_reset(eini_greedy *g) {
-  const eini_net *net = g->s->net;
-  int n = net->nterm;
-  g->nnode = n;
-  g->used = 0;
-  eini_heap_clear(&g->heap);
-  for (int l = 0; l < net->nlabel; l++) {
-    g->len[l] = g->w->lstart[l + 1] - g->w->lstart[l];
-    g->count[l] = g->len[l] + g->w->out[l];
-    memcpy(g->member + 2 * g->w->lstart[l], g->w->lterm + g->w->lstart[l],
-           (size_t)g->len[l] * sizeof(int));
-  }
-  for (int t = 0; t < 2 * n; t++) g->shared[t].stamp = -1;
-  for (int t = 0; t < n; t++) {
-    eini_gnode *d = &g->node[t];
-    d->open = d->full = 1;
-    d->at = g->used;
-    d->alive = 1;
-    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
-      int l = net->labels[i];
-      d->full = eini_clamp(d->full * g->ext[l]);
-      if (g->count[l] == 1) continue;
-      d->open = eini_clamp(d->open * g->ext[l]);
-      g->pool[g->used++] = l;
-    }
-    d->len = g->used - d->at;
-  }
 }
 
 // The cost of Smith and Gray (opt_einsum, JOSS 2018); with a temperature, the perturbed form of
 // Gray and Kourtis (Hyper-optimized tensor network contraction, Quantum 5, 410, 2021).
-static double eini_greedy_key(eini_greedy *g, int a, int b) {
-  const eini_gnode *x = &g->node[a], *y = &g->node[b];
-  const eini_in_hand *s = &g->shared[b];
-  if (s->nlabel == x->len && s->nlabel == y->len) return -HUGE_VAL;
-  double size = eini_clamp(x->open / s->all * (y->open / s->summed));
-  if (g->temperature <= 0) return size - g->weight * (x->full + y->full);
-  double d = size / g->weight - g->weight * (x->full + y->full);
-  double noise = g->temperature * log(-log(eini_random_unit(&g->s->rng)));
-  return (d < 0 ? -log1p(-d) : log1p(d)) + noise;
+static double eini_path_key(eini_path_search *s, int a, int b, double temperature, double weight) {
+  const eini_path_term *x = &s->run.term[a], *y = &s->run.term[b];
+  const eini_path_near *near = &s->near[b];
+  if (near->all >= x->open && near->all >= y->open) return -HUGE_VAL;  // the same labels
+  double size = x->open / near->all * (y->open / near->closed);
+  if (!(size < 1e300)) size = 1e300;
+  if (temperature <= 0) return size - weight * (x->size + y->size);
+  double d = size / weight - weight * (x->size + y->size);
+  return (d < 0 ? -log1p(-d) : log1p(d)) + temperature * log(-log(eini_path_unit(&s->rng)));
 }
 
+#define EINI_PATH_FAN 24  // neighbours looked at through one label
+
 // Push the pairs of node a with its neighbours (with those after it when `after`).
-static ein_status eini_greedy_pairs(eini_greedy *g, int a, int after) {
+static ein_status eini_path_pairs(eini_path_search *s, int a, int after, double temperature,
+                                  double weight) {
+  eini_path_run *r = &s->run;
   int nfound = 0;
-  for (int i = 0; i < g->node[a].len; i++) {
-    int l = g->pool[g->node[a].at + i], seen = 0;
-    int *member = g->member + 2 * g->w->lstart[l];
-    for (int m = g->len[l] - 1; m >= 0 && seen < EINI_GREEDY_FAN; m--) {
+  for (int i = r->term[a].head; i >= 0; i = r->next[i]) {
+    int l = r->net->labels[i], *member = s->member + s->lstart[l];
+    for (int m = s->len[l] - 1, seen = 0; m >= 0 && seen <= EINI_PATH_FAN; m--) {
       int b = member[m];
-      if (!g->node[b].alive) {
-        member[m] = member[--g->len[l]];
+      while (r->term[b].into != b) b = r->term[b].into = r->term[r->term[b].into].into;
+      eini_path_near *near = &s->near[b];
+      if (near->with == a && near->label == l) {  // two operands have become one node
+        member[m] = member[--s->len[l]];
         continue;
       }
-      if (b == a) continue;
+      member[m] = b;
       seen++;
-      eini_in_hand *s = &g->shared[b];
-      if (s->stamp != a) {
-        s->stamp = a;
-        s->all = s->summed = 1;
-        s->nlabel = 0;
-        g->found[nfound++] = b;
+      if (near->with != a) {
+        near->with = a;
+        near->all = near->closed = 1;
+        if (b != a) s->found[nfound++] = b;
       }
-      s->all *= g->ext[l];
-      if (g->count[l] == 2) s->summed *= g->ext[l];
-      s->nlabel++;
+      near->label = l;
+      near->all *= r->ext[l];
+      if (r->count[l] == 2) near->closed *= r->ext[l];
     }
   }
-  eini_spend(g->s, 50 * nfound + 20);
+  eini_path_spend(s, 50 * nfound + 20);
   for (int i = 0; i < nfound; i++) {
-    int b = g->found[i];
+    int b = s->found[i];
     if (after && b < a) continue;
-    EINI_TRY(eini_heap_push(&g->heap, g->s->arena, eini_greedy_key(g, a, b), a, b));
+    EINI_TRY(eini_path_push(s, eini_path_key(s, a, b, temperature, weight), a, b));
   }
   return EIN_OK;
 }
 
-static void eini_greedy_compact(eini_greedy *g) {
-  int *to = g->spare, used = 0;
-  for (int x = 0; x < g->nnode; x++) {
-    eini_gnode *d = &g->node[x];
-    if (!d->alive) continue;
-    memcpy(to + used, g->pool + d->at, (size_t)d->len * sizeof(int));
-    d->at = used;
-    used += d->len;
-  }
-  g->spare = g->pool;
-  g->pool = to;
-  g->used = used;
-}
-
-// Node x now has label l. A list has room for twice the operands of the label, and at most that
-// many nodes can be alive, so that dropping the dead ones when it is full is cheap on average.
-static void eini_greedy_member(eini_greedy *g, int l, int x) {
-  int *member = g->member + 2 * g->w->lstart[l];
-  if (g->len[l] == 2 * (g->w->lstart[l + 1] - g->w->lstart[l])) {
-    int kept = 0;
-    for (int i = 0; i < g->len[l]; i++) {
-      if (g->node[member[i]].alive) member[kept++] = member[i];
+// A greedy run fills `trial`. all: go on even if it cannot become the best tree.
+static ein_status eini_path_greedy(eini_path_search *s, int random, int all) {
+  // Where results have no more labels than operands (chains), the smallest result is the better
+  // guide; elsewhere it loses to the reduction in memory by far.
+  const eini_net *net = s->net;
+  eini_path_run *r = &s->run;
+  int n = net->nterm;
+  double temperature = random ? eini_path_unit(&s->rng) : 0;
+  double weight = net->start[n] <= 2 * n + 2 ? 0.1 : 1;
+  if (random) weight = exp(2 * eini_path_unit(&s->rng) - 1);
+  eini_path_reset(r);
+  s->nheap = 0;
+  memset(s->len, 0, (size_t)net->nlabel * sizeof(int));
+  for (int t = 0; t < n; t++) {
+    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
+      int l = net->labels[i];
+      s->member[s->lstart[l] + s->len[l]++] = t;
     }
-    g->len[l] = kept;
   }
-  member[g->len[l]++] = x;
-}
-
-// Contract nodes a and b into a new node.
-static void eini_greedy_merge(eini_greedy *g, int a, int b, eini_pair *kid) {
-  if (g->node[a].len + g->node[b].len > g->cap - g->used) eini_greedy_compact(g);
-  int n = g->w->n, c = g->nnode++;
-  eini_gnode *x = &g->node[a], *y = &g->node[b], *z = &g->node[c];
-  int i = x->at, iend = x->at + x->len, j = y->at, jend = y->at + y->len;
-  kid[c - n][0] = a;
-  kid[c - n][1] = b;
-  x->alive = y->alive = 0;
-  z->at = g->used;
-  z->open = 1;
-  while (i < iend || j < jend) {
-    int l, both = 0;
-    if (j >= jend || (i < iend && g->pool[i] < g->pool[j])) {
-      l = g->pool[i++];
-    } else {
-      l = g->pool[j++];
-      both = i < iend && g->pool[i] == l;
-      i += both;
-    }
-    if (both && --g->count[l] == 1) continue;
-    eini_greedy_member(g, l, c);
-    g->pool[g->used++] = l;
-    z->open *= g->ext[l];
-  }
-  z->open = z->full = eini_clamp(z->open);
-  z->len = g->used - z->at;
-  z->alive = 1;
-  eini_spend(g->s, 120 + 5 * (x->len + y->len));
-}
-
-// One greedy run; fills the tree.
-static ein_status eini_greedy_run(eini_greedy *g, double temperature, double weight,
-                                  eini_pair *kid) {
-  int n = g->w->n;
-  g->temperature = temperature;
-  g->weight = weight;
-  eini_greedy_reset(g);
-  for (int t = 0; t < n; t++) EINI_TRY(eini_greedy_pairs(g, t, 1));
-  while (g->heap.n > 0) {
-    eini_candidate c = eini_heap_pop(&g->heap);
-    if (!g->node[c.a].alive || !g->node[c.b].alive) continue;
-    eini_greedy_merge(g, c.a, c.b, kid);
-    EINI_TRY(eini_greedy_pairs(g, g->nnode - 1, 0));
+  for (int x = 0; x < 2 * n; x++) s->near[x].with = -1;
+  for (int t = 0; t < n; t++) EINI_TRY(eini_path_pairs(s, t, 1, temperature, weight));
+  while (s->nheap > 0) {
+    eini_path_offer c = eini_path_pop(s);
+    if (r->term[c.a].into != c.a || r->term[c.b].into != c.b) continue;
+    if (!eini_path_go(s, c.a, c.b) && !all) return EIN_OK;
+    EINI_TRY(eini_path_pairs(s, r->nnode - 1, 0, temperature, weight));
   }
   // Outer products of what is left, smallest first.
-  for (int x = 0; x < g->nnode; x++) {
-    if (!g->node[x].alive) continue;
-    EINI_TRY(eini_heap_push(&g->heap, g->s->arena, g->node[x].full, x, 0));
+  for (int x = 0; x < r->nnode; x++) {
+    if (r->term[x].into == x) EINI_TRY(eini_path_push(s, r->term[x].size, x, x));
   }
-  while (g->heap.n > 1) {
-    eini_candidate a = eini_heap_pop(&g->heap), b = eini_heap_pop(&g->heap);
-    eini_greedy_merge(g, a.a, b.a, kid);
-    EINI_TRY(eini_heap_push(&g->heap, g->s->arena, g->node[g->nnode - 1].full, g->nnode - 1, 0));
+  while (s->nheap > 1) {
+    int a = eini_path_pop(s).a, b = eini_path_pop(s).a;
+    if (!eini_path_go(s, a, b) && !all) return EIN_OK;
+    EINI_TRY(eini_path_push(s, r->term[r->nnode - 1].size, r->nnode - 1, 0));
   }
+  if (!all) eini_path_keep(s, &r->sums, random ? "random greedy" : "greedy");
   return EIN_OK;
 }
 
 // ================================================================================================
-// >>pathtree  improvement of contraction trees
-// Dynamic programming on small problems; annealing and reconfiguration of a tree in bitset form.
+// >>pathtree  improvement of contraction trees; strategies and budgets
+// Invariant: the best tree is only ever replaced by a better one; left to right is a candidate.
 // ================================================================================================
 
 // ---- tables ----
@@ -7206,87 +7429,65 @@ static ein_status eini_greedy_run(eini_greedy *g, double temperature, double wei
 // are summed by the step that uses it). The step that joins A and B into S costs
 // U(S) / (C(A) C(B)), twice that if S encloses more labels than A and B together: constant time
 // for a pair of sets, whatever the number of labels and of terms that share one.
-typedef struct eini_mini {
-  int n, nlabel;
-  int *start, *label;  // term t has label[start[t]] .. label[start[t+1]-1]
-  uint64_t *in;        // [nlabel] terms that have the label, if there are at most 64
-  int *first, *last, *seen;  // [nlabel] first and last term that has the label; scratch
-  double *ext;         // [nlabel]
-  unsigned char *out;  // [nlabel] also occurs outside
-} eini_mini;
+typedef struct eini_tree_small {
+  int n;                    // at most 64
+  const int *start, *label;  // term t has label[start[t]] .. label[start[t+1]-1]
+  uint64_t *in;             // terms that have a label
+  unsigned char *out;       // a label also occurs outside
+  const double *ext;
+} eini_tree_small;
 
-typedef struct eini_subset {
+typedef struct eini_tree_set {
   double cost, second;       // best tree found; HUGE_VAL: none below the cap
   double size, all, inside;  // elements, U(S), 1 / C(S)
   int ninside;               // labels in C(S)
-  int split;                 // where the best tree divides
-} eini_subset;
+  int a, b;                  // where the best tree divides, in the table; single: -1 and the term
+} eini_tree_set;
 
-static ein_status eini_mini_init(eini_mini *p, eini_arena *arena, int n, int nlabel, int total) {
-  p->start = EINI_NEW(arena, int, n + 1);
-  p->label = EINI_NEW(arena, int, total);
-  p->in = EINI_NEW(arena, uint64_t, nlabel);
-  p->first = EINI_NEW(arena, int, nlabel);
-  p->last = EINI_NEW(arena, int, nlabel);
-  p->seen = EINI_NEW(arena, int, nlabel);
-  p->ext = EINI_NEW(arena, double, nlabel);
-  p->out = EINI_NEW(arena, unsigned char, nlabel);
-  int bad = p->start == NULL || p->label == NULL || p->in == NULL || p->first == NULL ||
-            p->last == NULL || p->seen == NULL || p->ext == NULL || p->out == NULL;
-  return bad ? EIN_ERR_NO_MEMORY : EIN_OK;
+static void eini_tree_empty(eini_tree_set *d) {
+  d->size = d->all = d->inside = 1;
+  d->cost = HUGE_VAL;
+  d->second = d->ninside = 0;
 }
 
-static ein_status eini_mini_load(eini_mini *p, eini_arena *arena, const eini_net *net,
-                                  const double *ext) {
-  int n = p->n = net->nterm;
-  p->nlabel = net->nlabel;
-  EINI_TRY(eini_mini_init(p, arena, n, net->nlabel, net->start[n]));
-  for (int t = 0; t < n; t++) {
-    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
-      p->label[i] = net->labels[i];
-      p->in[net->labels[i]] |= (uint64_t)1 << t;
+// d, a set of the terms `rest`, becomes that with term t too.
+static void eini_tree_extend(const eini_tree_small *p, eini_tree_set *d, uint64_t rest, int t) {
+  uint64_t set = rest | (uint64_t)1 << t;
+  for (int i = p->start[t]; i < p->start[t + 1]; i++) {
+    int l = p->label[i], met = (p->in[l] & rest) != 0;
+    double e = p->ext[l];
+    if (!met) d->all *= e;
+    if ((p->in[l] & ~set) == 0 && !p->out[l]) {
+      if (met) d->size /= e;
+      d->inside /= e;
+      d->ninside++;
+    } else if (!met) {
+      d->size *= e;
     }
-    p->start[t + 1] = net->start[t + 1];
-  }
-  for (int i = net->start[n]; i < net->start[n + 1]; i++) p->out[net->labels[i]] = 1;
-  for (int l = 0; l < p->nlabel; l++) p->ext[l] = ext[l];
-  return EIN_OK;
-}
-
-// Add label l to a set; met: the set has it already; closed: it has no other occurrence.
-static void eini_subset_add(eini_subset *d, double ext, int met, int closed) {
-  if (!met) d->all *= ext;
-  if (closed) {
-    if (met) d->size /= ext;
-    d->inside /= ext;
-    d->ninside++;
-  } else if (!met) {
-    d->size *= ext;
   }
 }
 
-static void eini_subset_single(eini_subset *d) {
+static void eini_tree_single(eini_tree_set *d, int t) {
   d->size = d->all;
   d->inside = 1;
   d->cost = d->ninside = 0;
+  d->a = -1;
+  d->b = t;
 }
 
 // Products that overflow leave no way to compare.
-static int eini_subset_sane(const eini_subset *d) { return d->all < 1e300 && d->inside > 1e-300; }
+static int eini_tree_sane(const eini_tree_set *d) { return d->all < 1e300 && d->inside > 1e-300; }
 
-static double eini_join_flops(const eini_subset *d, const eini_subset *x, const eini_subset *y) {
-  int summed = d->ninside > x->ninside + y->ninside;
-  return d->all * x->inside * y->inside * (summed ? 2 : 1);
-}
-
-// Is d better made from x and y? The caller passes a constant goal in its inner loop.
-static int eini_join(eini_path_goal goal, eini_subset *d, const eini_subset *x,
-                     const eini_subset *y, int split) {
-  double c = x->cost + y->cost;
+// Is d better made from x and y, at a and b in the table?
+static void eini_tree_join(eini_path_goal goal, eini_tree_set *d, const eini_tree_set *x,
+                           const eini_tree_set *y, int a, int b) {
+  double c = x->cost + y->cost, f = 0;
+  if (goal == EINI_GOAL_FLOPS && c >= d->cost) return;
+  double flops = d->all * x->inside * y->inside;
+  if (d->ninside > x->ninside + y->ninside) flops *= 2;
   if (goal == EINI_GOAL_FLOPS) {
-    if (c >= d->cost) return 0;
-    c += eini_join_flops(d, x, y);
-    if (c >= d->cost) return 0;
+    c += flops;
+    if (c >= d->cost) return;
   } else {
     if (goal == EINI_GOAL_BYTES) {
       c += x->size + y->size + d->size;
@@ -7294,145 +7495,62 @@ static int eini_join(eini_path_goal goal, eini_subset *d, const eini_subset *x,
       c = x->cost > y->cost ? x->cost : y->cost;
       if (c < d->size) c = d->size;
     }
-    if (c > d->cost) return 0;
-    double f = x->second + y->second + eini_join_flops(d, x, y);
-    if (c >= d->cost && f >= d->second) return 0;
-    d->second = f;
+    f = x->second + y->second + flops;
+    if (c > d->cost || (c >= d->cost && f >= d->second)) return;
   }
   d->cost = c;
-  d->split = split;
-  return 1;
+  d->second = f;
+  d->a = a;
+  d->b = b;
 }
 
-// A cap on costs: a set is of no use if making it and then reading it costs more.
-static int eini_too_big(eini_path_goal goal, double size, double cap) {
-  return size * (goal == EINI_GOAL_SIZE ? 1 : 2) > cap;
+// A set is of no use if making it and then reading it costs more than the cap.
+static int eini_tree_over(eini_path_goal goal, double cost, double size, double cap) {
+  return cost + (goal == EINI_GOAL_SIZE ? 0 : size) > cap;
 }
 
-static void eini_goal_cut(eini_path_goal goal, eini_subset *d, double cap) {
-  if (d->cost + (goal == EINI_GOAL_SIZE ? 0 : d->size) > cap) d->cost = HUGE_VAL;
+// The tree of sub[root], from the top down; a node is numbered when it is met.
+static void eini_tree_read(const eini_tree_set *sub, int root, int n, eini_path_pair *kid) {
+  int made[EINI_PATH_LINKED], next = n - 2;
+  made[next--] = root;
+  for (int i = n - 2; i >= 0; i--) {
+    for (int k = 0; k < 2; k++) {
+      int part = k == 0 ? sub[made[i]].a : sub[made[i]].b;
+      kid[i][k] = sub[part].a < 0 ? sub[part].b : n + next;
+      if (sub[part].a >= 0) made[next--] = part;
+    }
+  }
 }
 
-// All subsets, outer products included: sub[set], where a split holds the lowest term.
-static int eini_exact_fill(const eini_mini *p, eini_subset *sub) {
+// Best tree of at most EINI_PATH_EXACT terms if it costs at most `cap`, outer products included;
+// sub: [1 << n], by sets. 1: `kid` holds it; 0: there is none; -1: gave up.
+static int eini_tree_exact(eini_path_search *s, const eini_tree_small *p, eini_tree_set *sub,
+                           double cap, eini_path_pair *kid) {
   uint32_t full = ((uint32_t)1 << p->n) - 1;
-  memset(sub, 0, sizeof *sub);
-  sub[0].size = sub[0].all = sub[0].inside = 1;
+  cap *= 1 + 1e-12;  // for rounding in a different order
+  eini_path_spend(s, (int64_t)full * 8);
+  eini_tree_empty(&sub[0]);
   for (uint32_t set = 1; set <= full; set++) {
-    int t = eini_lowest_bit(set);
     uint32_t rest = set & (set - 1);
     sub[set] = sub[rest];
     sub[set].cost = HUGE_VAL;
-    for (int i = p->start[t]; i < p->start[t + 1]; i++) {
-      int l = p->label[i];
-      uint32_t in = (uint32_t)p->in[l];
-      eini_subset_add(&sub[set], p->ext[l], (in & rest) != 0, (in & ~set) == 0 && !p->out[l]);
-    }
+    eini_tree_extend(p, &sub[set], rest, eini_path_bit(set));
   }
-  for (int t = 0; t < p->n; t++) eini_subset_single(&sub[(uint32_t)1 << t]);
-  return eini_subset_sane(&sub[full]);
-}
-
-// Best tree of at most EINI_EXACT_MAX terms if it costs at most `cap`; sub: [1 << n].
-// 1: `kid` holds it; 0: there is none; -1: gave up.
-static int eini_exact_run(eini_search *s, const eini_mini *p, eini_subset *sub, double cap,
-                          eini_pair *kid) {
-  uint32_t full = ((uint32_t)1 << p->n) - 1;
-  cap *= 1 + 1e-12;  // for rounding in a different order
-  eini_spend(s, (int64_t)full * 8);
-  if (!eini_exact_fill(p, sub)) return -1;
+  if (!eini_tree_sane(&sub[full])) return -1;
+  for (int t = 0; t < p->n; t++) eini_tree_single(&sub[(uint32_t)1 << t], t);
   for (uint32_t set = 3; set <= full; set++) {
     uint32_t rest = set & (set - 1);
-    if (rest == 0 || (set != full && eini_too_big(s->goal, sub[set].size, cap))) continue;
+    eini_tree_set *d = &sub[set];
+    if (rest == 0 || (set != full && eini_tree_over(s->goal, d->size, d->size, cap))) continue;
     int count = 0;
     for (uint32_t b = rest; b != 0; b = (b - 1) & rest, count++) {
-      if (s->goal == EINI_GOAL_FLOPS) {
-        eini_join(EINI_GOAL_FLOPS, &sub[set], &sub[set ^ b], &sub[b], (int)(set ^ b));
-      } else {
-        eini_join(s->goal, &sub[set], &sub[set ^ b], &sub[b], (int)(set ^ b));
-      }
+      eini_tree_join(s->goal, d, &sub[set ^ b], &sub[b], (int)(set ^ b), (int)b);
     }
-    if (eini_spend(s, 2 * count)) return -1;
-    if (set != full) eini_goal_cut(s->goal, &sub[set], cap);
+    if (eini_path_spend(s, 2 * count)) return -1;
+    if (set != full && eini_tree_over(s->goal, d->cost, d->size, cap)) d->cost = HUGE_VAL;
   }
   if (!(sub[full].cost <= cap)) return 0;
-  // From the top down; a node is numbered when it is met.
-  uint32_t made[EINI_EXACT_MAX];
-  int next = p->n - 2;
-  made[next--] = full;
-  for (int i = p->n - 2; i >= 0; i--) {
-    for (int k = 0; k < 2; k++) {
-      uint32_t part = (uint32_t)sub[made[i]].split;
-      if (k == 1) part ^= made[i];
-      kid[i][k] = (part & (part - 1)) == 0 ? eini_lowest_bit(part) : p->n + next;
-      if ((part & (part - 1)) != 0) made[next--] = part;
-    }
-  }
-  return 1;
-}
-
-// Intervals of the given order of the terms: sub[i*n+j] for terms i..j, split after term `split`.
-// Exact for chains in their order; elsewhere a large neighbourhood of a tree laid out in a line.
-static int eini_span_fill(eini_mini *p, eini_subset *sub) {
-  int n = p->n;
-  for (int t = n - 1; t >= 0; t--) {
-    for (int i = p->start[t]; i < p->start[t + 1]; i++) p->first[p->label[i]] = t;
-  }
-  for (int t = 0; t < n; t++) {
-    for (int i = p->start[t]; i < p->start[t + 1]; i++) {
-      p->last[p->label[i]] = t;
-      p->seen[p->label[i]] = -1;
-    }
-  }
-  for (int t = 0; t < n; t++) {
-    eini_subset d;
-    memset(&d, 0, sizeof d);
-    d.size = d.all = d.inside = 1;
-    d.cost = HUGE_VAL;
-    for (int j = t; j < n; j++) {
-      for (int i = p->start[j]; i < p->start[j + 1]; i++) {
-        int l = p->label[i];
-        int closed = p->first[l] >= t && p->last[l] == j && !p->out[l];
-        eini_subset_add(&d, p->ext[l], p->seen[l] == t, closed);
-        p->seen[l] = t;
-      }
-      sub[t * n + j] = d;
-      if (j == t) eini_subset_single(&sub[t * n + j]);
-    }
-    if (!eini_subset_sane(&d)) return 0;
-  }
-  return 1;
-}
-
-// Best tree of intervals if it costs at most `cap`; sub: [n * n]. Results as eini_exact_run.
-static int eini_span_run(eini_search *s, eini_mini *p, eini_subset *sub, double cap,
-                         eini_pair *kid) {
-  int n = p->n, made[EINI_SPAN], next = n - 2;
-  if (eini_spend(s, (int64_t)n * n * 20 + (int64_t)n * n * n / 3)) return -1;
-  if (!eini_span_fill(p, sub)) return -1;
-  for (int len = 2; len <= n; len++) {
-    for (int i = 0, j = len - 1; j < n; i++, j++) {
-      eini_subset *d = &sub[i * n + j];
-      if (len < n && eini_too_big(s->goal, d->size, cap)) continue;
-      for (int m = i; m < j; m++) {
-        if (s->goal == EINI_GOAL_FLOPS) {
-          eini_join(EINI_GOAL_FLOPS, d, &sub[i * n + m], &sub[(m + 1) * n + j], m);
-        } else {
-          eini_join(s->goal, d, &sub[i * n + m], &sub[(m + 1) * n + j], m);
-        }
-      }
-      if (len < n) eini_goal_cut(s->goal, d, cap);
-    }
-  }
-  if (!(sub[n - 1].cost <= cap)) return 0;
-  made[next--] = n - 1;
-  for (int at = n - 2; at >= 0; at--) {
-    int i = made[at] / n, j = made[at] % n, m = sub[made[at]].split;
-    kid[at][0] = i == m ? i : n + next;
-    if (i != m) made[next--] = i * n + m;
-    kid[at][1] = m + 1 == j ? j : n + next;
-    if (m + 1 != j) made[next--] = (m + 1) * n + j;
-  }
+  eini_tree_read(sub, (int)full, p->n, kid);
   return 1;
 }
 
@@ -7441,153 +7559,145 @@ static int eini_span_run(eini_search *s, eini_mini *p, eini_subset *sub, double 
 // tree that proves it optimal or finds a better one (compare the iterated cap of Pfeifer,
 // Haegeman, Verstraete, Faster identification of optimal contraction sequences for tensor
 // networks, Phys. Rev. E 90, 033315, 2014).
-typedef struct eini_group {
-  eini_subset d;
-  uint64_t set, near;  // near: terms outside the set that share a label with it
-  int a, b;
-} eini_group;
-
-typedef struct eini_cdp {
-  eini_search *s;
-  const eini_mini *p;
-  eini_group *group;
-  int64_t n, cap, level, slots;  // level: the first group of the level being made
-  int *slot;                     // hash table of that level: group number + 1
-  int last;                      // this is the level of all terms
+typedef struct eini_tree_linked {
+  eini_tree_set *sub;
+  uint64_t (*set)[2];    // the terms of a set, and those outside that share a label with it
+  int64_t n, cap, cap2;  // sets kept, room for sub and set
+  int64_t level;         // the first set of the size being made
+  int *slot;             // hash table of that size: index + 1
   double limit;
-} eini_cdp;
+} eini_tree_linked;
 
-#define EINI_CDP_GROUPS 200000
+#define EINI_TREE_SLOTS ((int64_t)1 << 18)
 
-static int64_t eini_cdp_slot(const eini_cdp *c, uint64_t set) {
-  int64_t i = (int64_t)(eini_hash(&set, sizeof set, 0) & (uint64_t)(c->slots - 1));
-  while (c->slot[i] != 0 && c->group[c->slot[i] - 1].set != set) i = (i + 1) & (c->slots - 1);
-  return i;
-}
-
-static void eini_group_fill(const eini_cdp *c, eini_group *g) {
-  eini_subset *d = &g->d;
-  memset(d, 0, sizeof *d);
-  d->size = d->all = d->inside = 1;
-  d->cost = HUGE_VAL;
-  for (int l = 0; l < c->p->nlabel; l++) {
-    uint64_t in = c->p->in[l];
-    if ((in & g->set) == 0) continue;
-    eini_subset_add(d, c->p->ext[l], 0, (in & ~g->set) == 0 && !c->p->out[l]);
+// The index of a set, made if needed; -1 when out of memory.
+static int64_t eini_tree_find(eini_path_search *s, const eini_tree_small *p, eini_tree_linked *c,
+                              uint64_t set, uint64_t near) {
+  int64_t at = (int64_t)(eini_hash(&set, sizeof set, 0) & (uint64_t)(EINI_TREE_SLOTS - 1));
+  for (; c->slot[at] != 0; at = (at + 1) & (EINI_TREE_SLOTS - 1)) {
+    if (c->set[c->slot[at] - 1][0] == set) return c->slot[at] - 1;
   }
-  eini_spend(c->s, 2 * c->p->nlabel);
-}
-
-// The group of a set, made if needed; NULL when out of memory.
-static eini_group *eini_cdp_group(eini_cdp *c, uint64_t set) {
-  eini_arena *arena = c->s->arena;
-  if (2 * (c->n - c->level) >= c->slots) {
-    int *slot = EINI_NEW(arena, int, c->slots * 4);
-    if (slot == NULL) return NULL;
-    c->slot = slot;
-    c->slots *= 4;
-    for (int64_t i = c->level; i < c->n; i++) {
-      c->slot[eini_cdp_slot(c, c->group[i].set)] = (int)i + 1;
-    }
-  }
-  int64_t at = eini_cdp_slot(c, set);
-  if (c->slot[at] != 0) return &c->group[c->slot[at] - 1];
-  if (c->n == c->cap) eini_spend(c->s, 30 * c->cap);
-  void *p = eini_grow(arena, c->group, c->n, &c->cap, sizeof *c->group);
-  if (p == NULL) return NULL;
-  c->group = (eini_group *)p;
-  eini_group *g = &c->group[c->n++];
+  if (c->n == c->cap) eini_path_spend(s, 30 * c->cap);
+  void *sub = eini_grow(s->arena, c->sub, c->n, &c->cap, sizeof *c->sub);
+  if (sub == NULL) return -1;
+  c->sub = (eini_tree_set *)sub;
+  void *sets = eini_grow(s->arena, c->set, c->n, &c->cap2, sizeof *c->set);
+  if (sets == NULL) return -1;
+  c->set = (uint64_t(*)[2])sets;
+  c->set[c->n][0] = set;
+  c->set[c->n][1] = near;
+  eini_tree_set *d = &c->sub[c->n++];
   c->slot[at] = (int)c->n;
-  g->set = set;
-  eini_group_fill(c, g);
-  return g;
+  eini_tree_empty(d);
+  uint64_t rest = 0;
+  for (uint64_t m = set; m != 0; m &= m - 1) {
+    eini_tree_extend(p, d, rest, eini_path_bit(m));
+    rest |= m & (~m + 1);
+    eini_path_spend(s, 10);
+  }
+  return c->n - 1;
 }
 
-// All ways to make sets of the current level from group i and those from..to-1.
-static ein_status eini_cdp_pairs(eini_cdp *c, int64_t i, int64_t from, int64_t to) {
-  uint64_t set = c->group[i].set, near = c->group[i].near;
+// All ways to make sets from set i and those from..to-1. last: they are the set of all terms.
+static ein_status eini_tree_pairs(eini_path_search *s, const eini_tree_small *p,
+                                  eini_tree_linked *c, int64_t i, int64_t from, int64_t to,
+                                  int last) {
+  uint64_t set = c->set[i][0], near = c->set[i][1];
   for (int64_t j = from; j < to; j++) {
-    const eini_group *y = &c->group[j];
-    if ((set & y->set) != 0 || ((near & y->set) == 0 && (near | y->near) != 0)) continue;
-    uint64_t all = set | y->set, around = (near | y->near) & ~all;
-    eini_group *g = eini_cdp_group(c, all);
-    if (g == NULL) return EIN_ERR_NO_MEMORY;
-    g->near = around;
-    if (!c->last && eini_too_big(c->s->goal, g->d.size, c->limit)) continue;
-    if (eini_join(c->s->goal, &g->d, &c->group[i].d, &c->group[j].d, 0)) {
-      g->a = (int)i;
-      g->b = (int)j;
-    }
+    uint64_t other = c->set[j][0], all = set | other, around = near | c->set[j][1];
+    if ((set & other) != 0 || ((near & other) == 0 && around != 0)) continue;
+    int64_t k = eini_tree_find(s, p, c, all, around & ~all);
+    if (k < 0) return EIN_ERR_NO_MEMORY;
+    eini_tree_set *d = &c->sub[k];
+    if (!last && eini_tree_over(s->goal, d->size, d->size, c->limit)) continue;
+    eini_tree_join(s->goal, d, &c->sub[i], &c->sub[j], (int)i, (int)j);
   }
   return EIN_OK;
 }
 
-// Best tree of connected subsets if it costs at most `cap`. *found as eini_exact_run.
-static ein_status eini_cdp_run(eini_search *s, const eini_mini *p, double cap, eini_pair *kid,
-                               int *found) {
-  eini_cdp c;
-  int64_t begin[EINI_CDP_MAX + 2];
+// Best tree of connected subsets if it costs at most `cap`; *found as eini_tree_exact.
+static ein_status eini_tree_connected(eini_path_search *s, const eini_tree_small *p, double cap,
+                                      eini_path_pair *kid, int *found) {
+  eini_tree_linked c;
+  int64_t begin[EINI_PATH_LINKED + 2];
   int n = p->n;
   memset(&c, 0, sizeof c);
   *found = -1;
-  c.s = s;
-  c.p = p;
   c.limit = cap * (1 + 1e-12);
-  c.slots = 1024;
-  c.slot = EINI_NEW(s->arena, int, c.slots);
+  c.slot = EINI_NEW(s->arena, int, EINI_TREE_SLOTS);
   if (c.slot == NULL) return EIN_ERR_NO_MEMORY;
-  eini_group full;
-  full.set = n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
-  eini_group_fill(&c, &full);
-  if (!eini_subset_sane(&full.d)) return EIN_OK;
-  for (int t = 0; t < n; t++) {
-    eini_group *g = eini_cdp_group(&c, (uint64_t)1 << t);
-    if (g == NULL) return EIN_ERR_NO_MEMORY;
-    eini_subset_single(&g->d);
-    for (int i = p->start[t]; i < p->start[t + 1]; i++) g->near |= p->in[p->label[i]];
-    g->near &= ~g->set;
+  for (int t = 0; t <= n; t++) {  // at last the set of all terms, to see whether it is sane
+    uint64_t set = t < n ? (uint64_t)1 << t : UINT64_MAX >> (64 - n), near = 0;
+    for (int i = p->start[t]; t < n && i < p->start[t + 1]; i++) near |= p->in[p->label[i]];
+    if (eini_tree_find(s, p, &c, set, near & ~set) < 0) return EIN_ERR_NO_MEMORY;
+    if (t < n) eini_tree_single(&c.sub[t], t);
   }
+  if (!eini_tree_sane(&c.sub[--c.n])) return EIN_OK;
   begin[1] = 0;
   for (int size = 2; size <= n; size++) {
     begin[size] = c.level = c.n;
-    c.last = size == n;
-    memset(c.slot, 0, (size_t)c.slots * sizeof(int));
+    memset(c.slot, 0, (size_t)EINI_TREE_SLOTS * sizeof(int));
+    eini_path_spend(s, EINI_TREE_SLOTS / 16);
     for (int m = 1; m <= size / 2; m++) {
       for (int64_t i = begin[m]; i < begin[m + 1]; i++) {
         int64_t from = m == size - m ? i + 1 : begin[size - m];
-        EINI_TRY(eini_cdp_pairs(&c, i, from, begin[size - m + 1]));
-        if (eini_spend(s, begin[size - m + 1] - from + 20)) return EIN_OK;
-        if (c.n > EINI_CDP_GROUPS) return EIN_OK;
+        EINI_TRY(eini_tree_pairs(s, p, &c, i, from, begin[size - m + 1], size == n));
+        if (eini_path_spend(s, begin[size - m + 1] - from + 20)) return EIN_OK;
+        if (c.n > EINI_TREE_SLOTS / 2) return EIN_OK;
       }
     }
     int64_t kept = c.level;
     for (int64_t i = c.level; i < c.n; i++) {
-      if (!c.last) eini_goal_cut(s->goal, &c.group[i].d, c.limit);
-      if (c.group[i].d.cost <= c.limit) c.group[kept++] = c.group[i];
+      const eini_tree_set *d = &c.sub[i];
+      if (eini_tree_over(s->goal, d->cost, size < n ? d->size : 0, c.limit)) continue;
+      memcpy(c.set[kept], c.set[i], sizeof c.set[i]);
+      c.sub[kept++] = *d;
     }
     c.n = kept;
   }
   *found = c.n > c.level;
-  if (!*found) return EIN_OK;
-  int made[EINI_CDP_MAX], next = n - 2;
-  made[next--] = (int)c.level;
-  for (int i = n - 2; i >= 0; i--) {
-    for (int k = 0; k < 2; k++) {
-      int part = k == 0 ? c.group[made[i]].a : c.group[made[i]].b;
-      kid[i][k] = part < n ? part : n + next;
-      if (part >= n) made[next--] = part;
+  if (*found) eini_tree_read(c.sub, (int)c.level, n, kid);
+  return EIN_OK;
+}
+
+// The whole network as a small problem, by all subsets or by connected ones.
+static ein_status eini_tree_prove(eini_path_search *s, int exact) {
+  const eini_net *net = s->net;
+  eini_tree_small p;
+  int n = p.n = net->nterm, found = -1;
+  p.start = net->start;
+  p.label = net->labels;
+  p.ext = s->run.ext;
+  p.in = EINI_NEW(s->arena, uint64_t, net->nlabel);
+  p.out = EINI_NEW(s->arena, unsigned char, net->nlabel);
+  if (p.in == NULL || p.out == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < n; t++) {
+    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
+      p.in[net->labels[i]] |= (uint64_t)1 << t;
     }
   }
+  for (int i = net->start[n]; i < net->start[n + 1]; i++) p.out[net->labels[i]] = 1;
+  double cap = eini_path_value(s->goal, &s->best);
+  if (exact) {
+    eini_tree_set *sub = EINI_NEW(s->arena, eini_tree_set, (int64_t)1 << n);
+    if (sub == NULL) return EIN_ERR_NO_MEMORY;
+    found = eini_tree_exact(s, &p, sub, cap, s->trial);
+  } else {
+    EINI_TRY(eini_tree_connected(s, &p, cap, s->trial, &found));
+  }
+  if (found > 0) eini_path_try(s, exact ? "optimal" : "connected subsets");
+  if (found >= 0) s->proved = exact ? 1 : 2;
   return EIN_OK;
 }
 
 // ---- work ----
 
 // Number the nodes of a tree from the root down, so that children come before parents and the
-// steps of a subtree are contiguous (what is made is used soon). in: node x at x-n; tmp: [2n].
-static void eini_tree_sort(int n, int root, eini_pair *in, eini_pair *out, int *tmp) {
+// steps of a subtree are contiguous (what is made is used soon). in: node x at x-n, the root the
+// last; tmp: [2n].
+static void eini_tree_sort(int n, eini_path_pair *in, eini_path_pair *out, int *tmp) {
   int *stack = tmp, *name = tmp + n, top = 0, next = 2 * n - 2;
-  stack[top++] = root;
+  stack[top++] = 2 * n - 2;
   while (top > 0) {
     int x = stack[--top];
     name[x - n] = next--;
@@ -7603,552 +7713,302 @@ static void eini_tree_sort(int n, int root, eini_pair *in, eini_pair *out, int *
   }
 }
 
-typedef struct eini_wnode {
-  double size, flops;
-  int parent, kid[2];
-} eini_wnode;
+#define EINI_TREE_WINDOW 8   // terms of a window
+#define EINI_TREE_MAX 400000  // operands times words of labels: the largest bitset form
 
-typedef struct eini_work {  // a tree open for changes; its nodes are in no particular order
-  eini_search *s;
-  eini_walk walk;
-  const eini_net *net;
-  const double *ext;
-  int n, root, words;
-  eini_wnode *node;
-  uint64_t *legs, *spare;  // open labels of a node; [words]
-  eini_pair *best, *pairs;
-  eini_score score;  // of `best`
-  int fresh;         // 1: there is no best yet
-  int shuffle;       // 1: windows at random, not along the dearest nodes
-  int *tmp;          // [2n]
-  eini_mini small;  // the window in hand, its labels, and the way back
-  int *label, *map;
-  eini_subset *sub;
-} eini_work;
+typedef struct eini_tree_work {  // a tree open for changes; its nodes are in no particular order
+  eini_path_search *s;
+  int n, words;
+  int shuffle;  // 1: windows at random, not along the dearest nodes
+  eini_path_pair *kid;  // the root is the last
+  double *size, *flops;
+  uint64_t *legs;  // open labels of a node
+  int *tmp;        // [2n]
+  eini_tree_small small;  // the window in hand
+  int start[EINI_TREE_WINDOW + 1], *label;
+  eini_tree_set *sub;
+} eini_tree_work;
 
-static ein_status eini_work_init(eini_work *w, eini_search *s, eini_arena *arena,
-                                 const eini_net *net, const double *ext) {
-  int n = net->nterm;
+static ein_status eini_tree_init(eini_tree_work *w, eini_path_search *s) {
+  int n = s->net->nterm, nlabel = s->net->nlabel;
   memset(w, 0, sizeof *w);
   w->s = s;
-  w->net = net;
-  w->ext = ext;
   w->n = n;
-  w->words = (net->nlabel + 63) / 64;
-  EINI_TRY(eini_walk_init(&w->walk, arena, net, 2 * n - 1));
-  w->node = EINI_NEW(arena, eini_wnode, 2 * n);
-  w->legs = EINI_NEW(arena, uint64_t, (int64_t)w->words * 2 * n);
-  w->best = EINI_NEW(arena, eini_pair, n);
-  w->pairs = EINI_NEW(arena, eini_pair, n);
-  w->tmp = EINI_NEW(arena, int, 2 * n);
-  w->label = EINI_NEW(arena, int, net->nlabel);
-  w->map = EINI_NEW(arena, int, net->nlabel);
-  w->sub = EINI_NEW(arena, eini_subset, EINI_SPAN * EINI_SPAN);
-  if (w->node == NULL || w->legs == NULL || w->best == NULL || w->pairs == NULL ||
-      w->tmp == NULL || w->label == NULL || w->map == NULL || w->sub == NULL) {
-    return EIN_ERR_NO_MEMORY;
-  }
-  int room = n < EINI_SPAN ? n : EINI_SPAN;
-  if (net->nlabel > INT_MAX / EINI_SPAN) return EIN_ERR_TOO_LARGE;
-  EINI_TRY(eini_mini_init(&w->small, arena, room, net->nlabel, room * net->nlabel));
-  w->spare = w->legs + (size_t)w->words * (size_t)(2 * n - 1);
-  w->walk.words = w->words;
-  w->walk.legs = w->legs;
-  return EIN_OK;
+  w->words = (nlabel + 63) / 64;
+  w->kid = EINI_NEW(s->arena, eini_path_pair, n);
+  w->size = EINI_NEW(s->arena, double, 2 * n);
+  w->flops = EINI_NEW(s->arena, double, 2 * n);
+  w->legs = EINI_NEW(s->arena, uint64_t, (int64_t)w->words * 2 * n);
+  w->tmp = EINI_NEW(s->arena, int, 2 * n);
+  w->label = EINI_NEW(s->arena, int, (int64_t)nlabel * EINI_TREE_WINDOW);
+  w->sub = EINI_NEW(s->arena, eini_tree_set, 1 << EINI_TREE_WINDOW);
+  w->small.in = EINI_NEW(s->arena, uint64_t, nlabel);
+  w->small.out = EINI_NEW(s->arena, unsigned char, nlabel);
+  w->small.start = w->start;
+  w->small.label = w->label;
+  w->small.ext = s->run.ext;
+  int bad = w->kid == NULL || w->size == NULL || w->flops == NULL || w->legs == NULL ||
+            w->tmp == NULL || w->label == NULL || w->sub == NULL || w->small.in == NULL ||
+            w->small.out == NULL;
+  return bad ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-static uint64_t *eini_legs(const eini_work *w, int x) {
+static uint64_t *eini_tree_legs(const eini_tree_work *w, int x) {
   return w->legs + (size_t)x * (size_t)w->words;
 }
 
-// Keep the current tree if it is the best so far.
-static void eini_work_keep(eini_work *w) {
-  double flops = 0, largest = 0, moved = 0;
-  int n = w->n;
-  for (int x = n; x < 2 * n - 1; x++) {
-    const eini_wnode *d = &w->node[x];
-    flops += d->flops;
-    moved += d->size + w->node[d->kid[0]].size + w->node[d->kid[1]].size;
-    if (d->size > largest) largest = d->size;
-  }
-  eini_spend(w->s, 4 * n);
-  eini_score score = eini_goal_score(w->s->goal, flops, largest, moved);
-  if (!w->fresh && !eini_score_less(score, w->score)) return;
-  w->fresh = 0;
-  w->score = score;
-  for (int x = n; x < 2 * n - 1; x++) memcpy(w->pairs[x - n], w->node[x].kid, sizeof(eini_pair));
-  eini_tree_sort(n, w->root, w->pairs, w->best, w->tmp);
-}
-
-// Take a tree; `kid` may be w->best, to go back to it.
-static void eini_work_load(eini_work *w, eini_pair *kid) {
-  int n = w->n;
-  eini_walk_tree(&w->walk, w->net, w->ext, kid);
-  for (int x = 0; x < 2 * n - 1; x++) {
-    eini_wnode *d = &w->node[x];
-    d->size = w->walk.size[x];
-    d->parent = w->walk.parent[x];
-    if (x < n) continue;
-    d->flops = w->walk.prod[x] * (w->walk.summed[x] ? 2 : 1);
-    d->kid[0] = kid[x - n][0];
-    d->kid[1] = kid[x - n][1];
-  }
-  w->root = 2 * n - 2;
-  eini_spend(w->s, (20 + w->words) * n + 2 * w->walk.ups);
-}
-
-// A rotation: x = (a, b) below v = (x, c) becomes x = (a, c) below v = (x, b).
-typedef struct eini_turn {
-  int x, v, a, b, c;
-  double size, low, high;  // new size of x, new flops of x and v
-} eini_turn;
-
-// What the rotation would give. x is open at the labels of a and c that b or the rest have too:
-// right for labels of any number of terms, because v keeps its own open labels.
-// Returns 0, and stops early, when x alone would cost more than `most` flops.
-static int eini_turn_look(const eini_work *w, eini_turn *t, double most) {
-  const uint64_t *a = eini_legs(w, t->a), *b = eini_legs(w, t->b), *c = eini_legs(w, t->c);
-  const uint64_t *v = eini_legs(w, t->v);
-  double shared = 1, closed = 1, common = 1;
-  uint64_t summed_low = 0, summed_high = 0, m;
-  for (int i = 0; i < w->words; i++) {
-    for (m = a[i] & c[i]; m != 0; m &= m - 1) shared *= w->ext[64 * i + eini_lowest_bit(m)];
-  }
-  t->low = w->node[t->a].size / shared * w->node[t->c].size;
-  if (!(t->low <= most)) return 0;
-  for (int i = 0; i < w->words; i++) {
-    const double *ext = w->ext + 64 * i;
-    uint64_t ac = a[i] | c[i], open = ac & (b[i] | v[i]);
-    for (m = ac & ~open; m != 0; m &= m - 1) closed *= ext[eini_lowest_bit(m)];
-    for (m = open & b[i]; m != 0; m &= m - 1) common *= ext[eini_lowest_bit(m)];
-    summed_low |= ac & ~open;
-    summed_high |= (open | b[i]) & ~v[i];
-    w->spare[i] = open;
-  }
-  t->size = t->low / closed;
-  if (summed_low != 0) t->low *= 2;
-  t->high = t->size / common * w->node[t->b].size * (summed_high != 0 ? 2 : 1);
-  return 1;
-}
-
-static void eini_turn_apply(eini_work *w, const eini_turn *t) {
-  eini_wnode *x = &w->node[t->x], *v = &w->node[t->v];
-  x->kid[0] = t->a;
-  x->kid[1] = t->c;
-  v->kid[0] = t->x;
-  v->kid[1] = t->b;
-  w->node[t->c].parent = t->x;
-  w->node[t->b].parent = t->v;
-  x->size = t->size;
-  x->flops = t->low;
-  v->flops = t->high;
-  memcpy(eini_legs(w, t->x), w->spare, (size_t)w->words * sizeof(uint64_t));
-}
-
-// Metropolis on the ratio of the costs a rotation changes. Trees by rotations: Kalachev,
-// Panteleev, Yung, Multi-tensor contraction for XEB verification, arXiv:2108.05665. The ratio is
-// drawn from a table of quantiles. Returns 1 when the budget is used up.
-static int eini_anneal_sweep(eini_work *w, const double *limit, int moves) {
-  eini_path_goal goal = w->s->goal;
-  for (int i = 0; i < moves; i++) {
-    eini_turn t;
-    uint64_t r = eini_random(&w->s->rng);
-    t.x = w->n + (int)(((r >> 32) * (uint64_t)(w->n - 1)) >> 32);
-    if (t.x == w->root) continue;
-    const eini_wnode *x = &w->node[t.x];
-    t.v = x->parent;
-    const eini_wnode *v = &w->node[t.v];
-    t.a = x->kid[r & 1];
-    t.b = x->kid[(r & 1) ^ 1];
-    t.c = v->kid[v->kid[0] == t.x];
-    double before = x->flops + v->flops, most = limit[(r >> 1) & 255];
-    if (!eini_turn_look(w, &t, goal == EINI_GOAL_FLOPS ? before * most : HUGE_VAL)) continue;
-    double after = t.low + t.high;
-    if (goal == EINI_GOAL_SIZE) {
-      before = x->size;
-      after = t.size;
-    } else if (goal == EINI_GOAL_BYTES) {
-      double same = w->node[t.a].size + w->node[t.b].size + w->node[t.c].size + v->size;
-      before = 2 * x->size + same;
-      after = 2 * t.size + same;
+static void eini_tree_load(eini_tree_work *w, eini_path_pair *kid) {
+  eini_path_run *r = &w->s->run;
+  int cells = 0;
+  eini_path_reset(r);
+  memset(w->legs, 0, (size_t)w->words * (size_t)w->n * 2 * sizeof *w->legs);
+  for (int x = 0; x < 2 * w->n - 1; x++) {
+    if (x >= w->n) {
+      memcpy(w->kid[x - w->n], kid[x - w->n], sizeof kid[0]);
+      cells += eini_path_step(r, kid[x - w->n][0], kid[x - w->n][1]);
     }
-    if (after <= before * most) eini_turn_apply(w, &t);
+    w->size[x] = r->term[x].size;
+    w->flops[x] = r->term[x].flops;
+    for (int i = r->term[x].head; i >= 0; i = r->next[i]) {
+      int l = r->net->labels[i];
+      eini_tree_legs(w, x)[l >> 6] |= (uint64_t)1 << (l & 63);
+    }
   }
-  return eini_spend(w->s, (int64_t)moves * (40 + 8 * w->words));
+  eini_path_spend(w->s, (20 + w->words) * (int64_t)w->n + 5 * (int64_t)cells);
 }
 
-static int eini_anneal(eini_work *w, double from, double to, int rounds, int moves) {
-  double limit[256];
-  for (int i = 0; i < rounds; i++) {
-    double heat = rounds > 1 ? from + (to - from) * i / (rounds - 1) : to;
-    for (int q = 0; q < 256; q++) limit[q] = pow((q + 0.5) / 256, -heat);
-    int over = eini_anneal_sweep(w, limit, moves);
-    eini_work_keep(w);
-    if (over) return 1;
-  }
-  return 0;
-}
-
-static int eini_common(const eini_work *w, int x, int y) {
-  int n = 0;
-  for (int i = 0; i < w->words; i++) {
-    for (uint64_t m = eini_legs(w, x)[i] & eini_legs(w, y)[i]; m != 0; m &= m - 1) n++;
-  }
-  return n;
-}
-
-// Set up the window below v: open the dearest node until there are k, in a line where neighbours
-// share labels if possible. Returns their number; inner: the nodes opened, v first.
-static int eini_window_open(const eini_work *w, int v, int k, int *leaf, int *inner) {
+// Set up the window below v: open the dearest node until there are k. Returns their number;
+// inner: the nodes opened, v first.
+static int eini_tree_open(const eini_tree_work *w, int v, int k, int *leaf, int *inner) {
   int n = 1;
   leaf[0] = v;
   while (n < k) {
-    int at = -1, turn = 0;
-    for (int i = 0; i < n; i++) {
-      if (leaf[i] >= w->n && (at < 0 || w->node[leaf[i]].flops > w->node[leaf[at]].flops)) at = i;
+    int at = -1, from = w->shuffle ? eini_path_below(&w->s->rng, n) : 0;
+    for (int i = from; i < from + n; i++) {
+      int j = i < n ? i : i - n;
+      if (leaf[j] < w->n || (at >= 0 && w->flops[leaf[j]] <= w->flops[leaf[at]])) continue;
+      at = j;
+      if (w->shuffle) break;
     }
     if (at < 0) break;
-    if (w->shuffle) {
-      int from = eini_random_below(&w->s->rng, n);
-      for (int i = 0; i < n; i++) {
-        if (leaf[(from + i) % n] < w->n) continue;
-        at = (from + i) % n;
-        break;
-      }
-    }
-    int x = leaf[at], a = w->node[x].kid[0], b = w->node[x].kid[1];
-    if (at > 0) turn += eini_common(w, b, leaf[at - 1]) - eini_common(w, a, leaf[at - 1]);
-    if (at + 1 < n) turn += eini_common(w, a, leaf[at + 1]) - eini_common(w, b, leaf[at + 1]);
-    inner[n - 1] = x;
-    memmove(leaf + at + 1, leaf + at, (size_t)(n - at) * sizeof(int));
-    leaf[at] = turn > 0 ? b : a;
-    leaf[at + 1] = turn > 0 ? a : b;
-    n++;
+    int x = inner[n - 1] = leaf[at];
+    leaf[at] = w->kid[x - w->n][0];
+    leaf[n++] = w->kid[x - w->n][1];
   }
   return n;
 }
 
 // The window as a small problem.
-static void eini_window_problem(eini_work *w, int v, const int *leaf, int k) {
-  eini_mini *p = &w->small;
+static void eini_tree_problem(eini_tree_work *w, int v, const int *leaf, int k) {
+  eini_tree_small *p = &w->small;
   int at = 0;
   p->n = k;
-  p->nlabel = 0;
   for (int t = 0; t < k; t++) {
-    p->start[t] = at;
+    w->start[t] = at;
     for (int i = 0; i < w->words; i++) {
-      for (uint64_t m = eini_legs(w, leaf[t])[i]; m != 0; m &= m - 1) {
-        int l = 64 * i + eini_lowest_bit(m), j = w->map[l];
-        if (j >= p->nlabel || w->label[j] != l) {
-          w->map[l] = j = p->nlabel++;
-          w->label[j] = l;
-          p->in[j] = 0;
-          p->ext[j] = w->ext[l];
-          p->out[j] = (eini_legs(w, v)[i] >> (l & 63)) & 1;
-        }
-        p->in[j] |= (uint64_t)1 << (t & 63);
-        p->label[at++] = j;
+      for (uint64_t m = eini_tree_legs(w, leaf[t])[i]; m != 0; m &= m - 1) {
+        int l = w->label[at++] = 64 * i + eini_path_bit(m);
+        p->in[l] = 0;
+        p->out[l] = (eini_tree_legs(w, v)[i] >> (l & 63)) & 1;
       }
     }
   }
-  p->start[k] = at;
-}
-
-static double eini_window_cost(const eini_work *w, const int *inner, int k) {
-  double cost = 0;
-  for (int i = 0; i < k - 1; i++) {
-    const eini_wnode *d = &w->node[inner[i]];
-    double c = d->size + w->node[d->kid[0]].size + w->node[d->kid[1]].size;
-    if (w->s->goal == EINI_GOAL_SIZE) {
-      if (d->size > cost) cost = d->size;
-    } else {
-      cost += w->s->goal == EINI_GOAL_FLOPS ? d->flops : c;
-    }
+  w->start[k] = at;
+  for (int t = 0; t < k; t++) {
+    for (int i = w->start[t]; i < w->start[t + 1]; i++) p->in[w->label[i]] |= (uint64_t)1 << t;
   }
-  return cost;
 }
 
 // The inner nodes of a window, v first and parents before children, have new children: bring the
 // rest up to date. Up: unions of labels. Down: what a node has is open if its sibling has it too,
 // or if it is open at the parent.
-static void eini_window_refresh(eini_work *w, const int *inner, int k) {
-  int words = w->words;
+static void eini_tree_refresh(eini_tree_work *w, const int *inner, int k) {
+  int n = w->n, words = w->words;
   for (int i = k - 2; i > 0; i--) {
-    const int *c = w->node[inner[i]].kid;
-    uint64_t *x = eini_legs(w, inner[i]), *a = eini_legs(w, c[0]), *b = eini_legs(w, c[1]);
+    const int *c = w->kid[inner[i] - n];
+    uint64_t *x = eini_tree_legs(w, inner[i]);
+    const uint64_t *a = eini_tree_legs(w, c[0]), *b = eini_tree_legs(w, c[1]);
     for (int j = 0; j < words; j++) x[j] = a[j] | b[j];
   }
   for (int i = 0; i < k - 1; i++) {
-    eini_wnode *d = &w->node[inner[i]];
-    const uint64_t *x = eini_legs(w, inner[i]);
-    uint64_t *a = eini_legs(w, d->kid[0]), *b = eini_legs(w, d->kid[1]);
-    uint64_t summed = 0;
+    const int *c = w->kid[inner[i] - n];
+    const uint64_t *x = eini_tree_legs(w, inner[i]);
+    uint64_t *a = eini_tree_legs(w, c[0]), *b = eini_tree_legs(w, c[1]), summed = 0;
     double size = 1, all = 1;
     for (int j = 0; j < words; j++) {
-      if (d->kid[0] >= w->n) a[j] &= b[j] | x[j];
-      if (d->kid[1] >= w->n) b[j] &= a[j] | x[j];
+      if (c[0] >= n) a[j] &= b[j] | x[j];
+      if (c[1] >= n) b[j] &= a[j] | x[j];
       summed |= (a[j] | b[j]) & ~x[j];
       for (uint64_t m = a[j] | b[j]; m != 0; m &= m - 1) {
-        double e = w->ext[64 * j + eini_lowest_bit(m)];
+        double e = w->s->run.ext[64 * j + eini_path_bit(m)];
         all *= e;
         if (x[j] & m & (~m + 1)) size *= e;
       }
     }
-    d->size = size;
-    d->flops = all * (summed != 0 ? 2 : 1);
-    w->node[d->kid[0]].parent = w->node[d->kid[1]].parent = inner[i];
+    w->size[inner[i]] = size;
+    w->flops[inner[i]] = all * (summed != 0 ? 2 : 1);
   }
 }
 
-// Solve the window of up to k nodes below v: all its trees, or with `span` those of intervals of
-// its line. 1: improved.
-static int eini_window(eini_work *w, int v, int k, int span) {
-  int leaf[EINI_SPAN], inner[EINI_SPAN];
-  eini_pair kid[EINI_SPAN];
-  k = eini_window_open(w, v, k, leaf, inner);
-  eini_spend(w->s, (int64_t)k * (k + 20 + 4 * w->words));
-  if (k < 3 || (span && k < 5)) return 0;
-  eini_window_problem(w, v, leaf, k);
-  double cap = eini_window_cost(w, inner, k) * (1 - 1e-9);
-  int found = span ? eini_span_run(w->s, &w->small, w->sub, cap, kid)
-                   : eini_exact_run(w->s, &w->small, w->sub, cap, kid);
-  if (found <= 0) return 0;
+// Costs of the nodes list[0 .. count-1].
+static void eini_tree_sums(const eini_tree_work *w, const int *list, int count,
+                           eini_path_sums *sums) {
+  memset(sums, 0, sizeof *sums);
+  for (int i = 0; i < count; i++) {
+    int x = list == NULL ? w->n + i : list[i];
+    const int *c = w->kid[x - w->n];
+    eini_path_add(sums, w->flops[x], w->size[x], w->size[c[0]] + w->size[c[1]]);
+  }
+}
+
+// Find the best tree of the window of nodes below v. 1: improved.
+static int eini_tree_window(eini_tree_work *w, int v) {
+  int leaf[EINI_TREE_WINDOW], inner[EINI_TREE_WINDOW];
+  eini_path_pair kid[EINI_TREE_WINDOW];
+  eini_path_sums sums;
+  int k = eini_tree_open(w, v, EINI_TREE_WINDOW, leaf, inner);
+  eini_path_spend(w->s, (int64_t)k * (k + 20 + 4 * w->words));
+  if (k < 3) return 0;
+  eini_tree_problem(w, v, leaf, k);
+  eini_tree_sums(w, inner, k - 1, &sums);
+  double cap = eini_path_value(w->s->goal, &sums) * (1 - 1e-9);
+  if (eini_tree_exact(w->s, &w->small, w->sub, cap, kid) <= 0) return 0;
   for (int i = 0; i < k - 1; i++) {  // inner[0] = v stays the root
     for (int j = 0; j < 2; j++) {
       int c = kid[i][j];
-      w->node[inner[k - 2 - i]].kid[j] = c < k ? leaf[c] : inner[2 * k - 2 - c];
+      w->kid[inner[k - 2 - i] - w->n][j] = c < k ? leaf[c] : inner[2 * k - 2 - c];
     }
   }
-  eini_window_refresh(w, inner, k);
+  eini_tree_refresh(w, inner, k);
   return 1;
 }
 
-// Reconfigure windows until nothing improves: all of them, or with `span` a sample, since windows
-// by intervals are large and overlap. 1: the budget is used up.
-static int eini_windows(eini_work *w, int k, int span) {
-  int n = w->n, x = w->root, enough = span ? 16 + 4 * n / k : n - 1;
-  for (int quiet = 0; quiet < enough && !eini_spend(w->s, 50); quiet++) {
-    if (eini_window(w, x, k, span)) quiet = 0;
-    x = span ? n + eini_random_below(&w->s->rng, n - 1) : x > n ? x - 1 : 2 * n - 2;
+// Reconfigure windows until none improves, and keep the tree if it is the best.
+static void eini_tree_improve(eini_tree_work *w, const char *method) {
+  int n = w->n, x = 2 * n - 2;
+  eini_path_sums sums;
+  for (int quiet = 0; quiet < n - 1 && !eini_path_spend(w->s, 50); quiet++) {
+    if (eini_tree_window(w, x)) quiet = 0;
+    x = x > n ? x - 1 : 2 * n - 2;
   }
-  eini_work_keep(w);
-  return w->s->left < 0;
+  eini_tree_sums(w, NULL, n - 1, &sums);
+  eini_tree_sort(n, w->kid, w->s->trial, w->tmp);
+  eini_path_keep(w->s, &sums, method);
+  eini_path_spend(w->s, 20 * n);
 }
 
-// ================================================================================================
-// >>pathfind  strategies and budgets
-// Invariant: the best tree is only ever replaced by a better one; left to right is a candidate.
-// ================================================================================================
+// ---- find ----
 
-typedef struct eini_plan {  // the best tree so far, and room for others
-  eini_search s;
-  eini_walk walk;
-  eini_greedy greedy;
-  double *ext;   // extents, 0 replaced
-  eini_pair *kid, *trial, *spare;
-  int *tmp;  // [2n]
-  eini_score best;
-  double flops, largest, moved;
-  int zeros;  // extents that are 0
-  const char *method;
-  int proved;
-} eini_plan;
-
-#define EINI_WORK_MAX 400000  // operands times words of labels: the largest bitset form
-
-static ein_status eini_plan_init(eini_plan *p, eini_arena *scratch, const eini_net *net,
+static ein_status eini_path_init(eini_path_search *s, eini_arena *scratch, const eini_net *net,
                                  const eini_path_opts *o) {
   int n = net->nterm;
-  memset(p, 0, sizeof *p);
-  p->s.arena = scratch;
-  p->s.net = net;
-  p->s.goal = o->goal;
-  p->s.rng = o->seed;
-  p->s.left = o->steps > 0 ? o->steps : INT64_MAX;
+  memset(s, 0, sizeof *s);
+  s->arena = scratch;
+  s->net = net;
+  s->goal = o->goal;
+  s->rng = o->seed;
+  s->left = o->steps > 0 ? o->steps : INT64_MAX;
   if (o->seconds > 0 && o->now_fn != NULL) {
-    p->s.now_fn = o->now_fn;
-    p->s.now_user = o->now_user;
-    p->s.end = o->now_fn(o->now_user) + o->seconds;
+    s->now_fn = o->now_fn;
+    s->now_user = o->now_user;
+    s->end = o->now_fn(o->now_user) + o->seconds;
   } else if (o->seconds > 0 && o->steps <= 0) {
-    p->s.left = o->seconds < 1e6 ? (int64_t)(o->seconds * 1e9) : (int64_t)1000000000 * 1000000;
+    s->left = o->seconds < 1e6 ? (int64_t)(o->seconds * 1e9) : (int64_t)1000000000 * 1000000;
   } else if (o->steps <= 0) {
     // Below 0.1 ms for an operand; more for those who ask for more.
-    int64_t each = o->algo == EINI_PATH_AUTO ? 100000 : 1000000;
-    p->s.left = each * (n < 4000 ? n : 4000);
-    if (o->algo == EINI_PATH_OPTIMAL || o->algo == EINI_PATH_DP) p->s.left += 2000000000;
+    int64_t each = o->algo == EINI_PATH_AUTO ? 70000 : 1000000;
+    s->left = each * (n < 4000 ? n : 4000);
+    if (o->algo == EINI_PATH_OPTIMAL || o->algo == EINI_PATH_DP) s->left += 2000000000;
   }
-  EINI_TRY(eini_walk_init(&p->walk, scratch, net, 2 * n - 1));
-  p->ext = EINI_NEW(scratch, double, net->nlabel);
-  p->kid = EINI_NEW(scratch, eini_pair, n);
-  p->trial = EINI_NEW(scratch, eini_pair, n);
-  p->spare = EINI_NEW(scratch, eini_pair, n);
-  p->tmp = EINI_NEW(scratch, int, 2 * n);
-  if (p->ext == NULL || p->kid == NULL || p->trial == NULL || p->spare == NULL ||
-      p->tmp == NULL) {
-    return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_path_run_init(&s->run, scratch, net, 2 * n - 1));
+  s->kid = EINI_NEW(scratch, eini_path_pair, n);
+  s->trial = EINI_NEW(scratch, eini_path_pair, n);
+  if (s->kid == NULL || s->trial == NULL) return EIN_ERR_NO_MEMORY;
+  for (int l = 0; l < net->nlabel; l++) s->zeros += net->extent[l] <= 0;
+  for (int l = 0; l < net->nlabel && s->zeros > 0; l++) {
+    if (net->extent[l] <= 0) s->run.ext[l] = ldexp(1.0, -(s->zeros > 8 ? 480 / s->zeros : 60));
   }
-  for (int l = 0; l < net->nlabel; l++) p->zeros += net->extent[l] <= 0;
-  for (int l = 0; l < net->nlabel; l++) {
-    p->ext[l] = (double)net->extent[l];
-    if (net->extent[l] <= 0) p->ext[l] = ldexp(1.0, -(p->zeros > 8 ? 480 / p->zeros : 60));
-  }
-  return EIN_OK;
-}
-
-// Keep the trial tree if it is better.
-static int eini_plan_offer(eini_plan *p, const char *method) {
-  double f, l, m;
-  int n = p->s.net->nterm;
-  int bounded = p->method != NULL && p->s.goal == EINI_GOAL_FLOPS && p->zeros == 0;
-  p->walk.limit = bounded ? p->best.first : HUGE_VAL;  // products only grow: do not finish
-  eini_walk_tree(&p->walk, p->s.net, p->ext, p->trial);
-  eini_spend(&p->s, 10 * n + 2 * p->walk.ups);
-  if (p->walk.over) return 0;
-  eini_walk_costs(&p->walk, p->trial, &f, &l, &m);
-  eini_score score = eini_goal_score(p->s.goal, f, l, m);
-  if (p->method != NULL && !eini_score_less(score, p->best)) return 0;
-  eini_pair *t = p->kid;
-  p->kid = p->trial;
-  p->trial = t;
-  p->best = score;
-  p->flops = f;
-  p->largest = l;
-  p->moved = m;
-  p->method = method;
-  return 1;
-}
-
-static void eini_plan_naive(eini_plan *p) {
-  int n = p->s.net->nterm;
-  for (int i = 0; i < n - 1; i++) {
-    p->trial[i][0] = i == 0 ? 0 : n + i - 1;
-    p->trial[i][1] = i + 1;
-  }
-  eini_plan_offer(p, "left to right");
-}
-
-static ein_status eini_plan_greedy(eini_plan *p, double temperature) {
-  // Where results have no more labels than operands (chains), the smallest result is the better
-  // guide; elsewhere it loses to the reduction in memory by far.
-  int n = p->s.net->nterm;
-  double weight = p->s.net->start[n] <= 2 * n + 2 ? 0.1 : 1;
-  if (temperature > 0) {
-    temperature *= eini_random_unit(&p->s.rng);
-    weight = exp(2 * eini_random_unit(&p->s.rng) - 1);
-  }
-  return eini_greedy_run(&p->greedy, temperature, weight, p->trial);
-}
-
-static ein_status eini_plan_exact(eini_plan *p) {
-  eini_mini small;
-  EINI_TRY(eini_mini_load(&small, p->s.arena, p->s.net, p->ext));
-  eini_subset *sub = EINI_NEW(p->s.arena, eini_subset, (int64_t)1 << p->s.net->nterm);
-  if (sub == NULL) return EIN_ERR_NO_MEMORY;
-  int found = eini_exact_run(&p->s, &small, sub, p->best.first, p->trial);
-  if (found > 0) eini_plan_offer(p, "optimal");
-  if (found >= 0) p->proved = 1;
-  return EIN_OK;
-}
-
-static ein_status eini_plan_cdp(eini_plan *p) {
-  eini_mini small;
-  int found;
-  EINI_TRY(eini_mini_load(&small, p->s.arena, p->s.net, p->ext));
-  EINI_TRY(eini_cdp_run(&p->s, &small, p->best.first, p->trial, &found));
-  if (found > 0) eini_plan_offer(p, "connected subsets");
-  if (found >= 0) p->proved = 2;
   return EIN_OK;
 }
 
 // Work steps left, or an estimate from the clock.
-static double eini_left(const eini_search *s) {
+static double eini_path_left(const eini_path_search *s) {
   double left = (double)s->left, clock = HUGE_VAL;
   if (s->now_fn != NULL) clock = (s->end - s->now_fn(s->now_user)) * 1e9;
   return left < clock ? left : clock;
 }
 
-// One round on the tree in w: anneal if `effort` > 0, then windows of all trees and of intervals.
-static int eini_work_round(eini_work *w, double effort) {
-  int n = w->n, rounds = 80;
-  double cost = 80.0 * rounds * n * (1 + w->words / 8.0), most = 0.6 * eini_left(w->s) / cost;
-  if (effort > most) effort = most;
-  if (effort >= 0.25 && eini_anneal(w, 0.1, 2, rounds, (int)(effort * n) + 1)) return 1;
-  int k = EINI_SPAN < 16 + n / 4 ? EINI_SPAN : 16 + n / 4;
-  if (n > 8 && eini_windows(w, k, 1)) return 1;
-  return eini_windows(w, 8, 0);
-}
-
-// In turn: anneal, try other windows on the best tree, restart from a random greedy tree; for so
-// many work steps. The first round improves the best tree, and is always done.
-static ein_status eini_plan_whole(eini_plan *p, double steps) {
-  eini_work w;
-  int n = p->s.net->nterm;
-  double effort = 2, stop = eini_left(&p->s) - steps;
-  EINI_TRY(eini_work_init(&w, &p->s, p->s.arena, p->s.net, p->ext));
-  for (int round = 0, over = 0; round == 0 || (!over && eini_left(&p->s) > stop); round++) {
-    int anneal = round % 3 == 1, restart = round % 3 == 0 && round > 0;
-    w.fresh = 1;
-    w.shuffle = round % 3 == 2;
-    if (restart) EINI_TRY(eini_plan_greedy(p, 1));
-    eini_work_load(&w, restart ? p->trial : p->kid);
-    eini_work_keep(&w);
-    over = eini_work_round(&w, anneal ? effort : 0);
-    if (anneal) effort *= 1.4;
-    memcpy(p->trial, w.best, (size_t)(n - 1) * sizeof(eini_pair));
-    eini_plan_offer(p, anneal ? "annealing" : "reconfigured greedy");
+// In turn: try other windows on the best tree, and restart from a random greedy tree; for so many
+// work steps. The first round improves the best tree, and is always done.
+static ein_status eini_path_whole(eini_path_search *s, double steps) {
+  eini_tree_work w;
+  double stop = eini_path_left(s) - steps;
+  EINI_TRY(eini_tree_init(&w, s));
+  for (int round = 0; round == 0 || (s->left >= 0 && eini_path_left(s) > stop); round++) {
+    int restart = round % 3 == 2;
+    w.shuffle = round % 3 == 1;
+    if (restart) EINI_TRY(eini_path_greedy(s, 1, 1));
+    eini_tree_load(&w, restart ? s->trial : s->kid);
+    eini_tree_improve(&w, restart ? "reconfigured random greedy" : "reconfigured greedy");
   }
   return EIN_OK;
 }
 
-static ein_status eini_plan_run(eini_plan *p, eini_path_algo algo) {
-  int n = p->s.net->nterm;
+static ein_status eini_path_choose(eini_path_search *s, eini_path_algo algo) {
+  int n = s->net->nterm;
   int exact = algo == EINI_PATH_AUTO || algo == EINI_PATH_OPTIMAL;
   int dp = algo == EINI_PATH_DP || algo == EINI_PATH_OPTIMAL || (exact && n <= 32);
-  if (algo == EINI_PATH_NAIVE || (exact && n <= 7)) {
-    eini_plan_naive(p);
-    return exact ? eini_plan_exact(p) : EIN_OK;
+  int tiny = exact && n <= 7;
+  if (algo != EINI_PATH_NAIVE && !tiny) {
+    EINI_TRY(eini_path_greedy_init(s));
+    EINI_TRY(eini_path_greedy(s, 0, 0));
   }
-  EINI_TRY(eini_greedy_init(&p->greedy, &p->s, &p->walk, p->ext));
-  EINI_TRY(eini_plan_greedy(p, 0));
-  eini_plan_offer(p, "greedy");
-  eini_plan_naive(p);
-  if (algo == EINI_PATH_GREEDY) return EIN_OK;
-  int large = (int64_t)n * ((p->s.net->nlabel + 63) / 64) > EINI_WORK_MAX;
-  for (int i = n <= 64 ? 8 : 2; (large || i > 0) && !eini_spend(&p->s, 0); i--) {
-    EINI_TRY(eini_plan_greedy(p, 1));
-    eini_plan_offer(p, "random greedy");
+  for (int i = 0; i < n - 1; i++) {
+    s->trial[i][0] = i == 0 ? 0 : n + i - 1;
+    s->trial[i][1] = i + 1;
+  }
+  eini_path_try(s, "left to right");
+  if (tiny) return eini_tree_prove(s, 1);
+  if (algo == EINI_PATH_GREEDY || algo == EINI_PATH_NAIVE) return EIN_OK;
+  int large = (int64_t)n * ((s->net->nlabel + 63) / 64) > EINI_TREE_MAX;
+  for (int i = n <= 64 ? 8 : 2; (large || i > 0) && !eini_path_spend(s, 0); i--) {
+    EINI_TRY(eini_path_greedy(s, 1, 0));
   }
   if (large) return EIN_OK;
-  double left = eini_left(&p->s), some = n < 12 ? 0 : 50000.0 * n;
-  if (exact && n <= EINI_EXACT_MAX) {
-    if (n > 10) EINI_TRY(eini_plan_whole(p, 0));
-    return eini_plan_exact(p);
+  double left = eini_path_left(s), some = n < 12 ? 0 : 50000.0 * n;
+  if (exact && n <= EINI_PATH_EXACT) {
+    if (n > 10) EINI_TRY(eini_path_whole(s, 0));
+    return eini_tree_prove(s, 1);
   }
-  EINI_TRY(eini_plan_whole(p, !dp ? left : some < left / 2 ? some : left / 2));
-  if (dp && n <= EINI_CDP_MAX) EINI_TRY(eini_plan_cdp(p));
-  return p->proved || !dp ? EIN_OK : eini_plan_whole(p, HUGE_VAL);
+  EINI_TRY(eini_path_whole(s, !dp ? left : some < left / 2 ? some : left / 2));
+  if (dp && n <= EINI_PATH_LINKED) EINI_TRY(eini_tree_prove(s, 0));
+  return s->proved || !dp ? EIN_OK : eini_path_whole(s, HUGE_VAL);
 }
 
 static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
                                     const eini_path_opts *opts, eini_path *path) {
-  eini_plan p;
-  EINI_TRY(eini_plan_init(&p, scratch, net, opts));
-  EINI_TRY(eini_plan_run(&p, opts->algo));
+  eini_path_search s;
+  int n = net->nterm;
+  EINI_TRY(eini_path_init(&s, scratch, net, opts));
+  EINI_TRY(eini_path_choose(&s, opts->algo));
   if (opts->algo != EINI_PATH_NAIVE) {
-    eini_tree_sort(net->nterm, 2 * net->nterm - 2, p.kid, p.spare, p.tmp);
-    p.kid = p.spare;
+    int *tmp = EINI_NEW(scratch, int, 2 * n);
+    if (tmp == NULL) return EIN_ERR_NO_MEMORY;
+    eini_tree_sort(n, s.kid, s.trial, tmp);
+    s.kid = s.trial;
   }
-  EINI_TRY(eini_tree_to_path(scratch, net->nterm, p.kid, path));
-  path->flops = p.flops;
-  path->largest = p.largest;
-  path->moved = p.moved;
-  if (p.zeros > 0) {
-    p.walk.limit = HUGE_VAL;
-    eini_walk_tree(&p.walk, net, NULL, p.kid);
-    eini_walk_costs(&p.walk, p.kid, &path->flops, &path->largest, &path->moved);
+  EINI_TRY(eini_path_write(scratch, n, s.kid, path));
+  if (s.zeros > 0) {
+    for (int l = 0; l < net->nlabel; l++) s.run.ext[l] = (double)net->extent[l];
+    eini_path_reset(&s.run);
+    for (int i = 0; i < n - 1; i++) eini_path_step(&s.run, s.kid[i][0], s.kid[i][1]);
+    s.best = s.run.sums;
   }
-  path->method = p.method;
-  path->proved = p.proved;
+  path->flops = s.best.flops;
+  path->largest = s.best.largest;
+  path->moved = s.best.moved;
+  path->method = s.method;
+  path->proved = s.proved;
   return EIN_OK;
 }
 
@@ -8162,7 +8022,7 @@ EINI_UNUSED static ein_status eini_path_find(eini_arena *arena, const eini_net *
   if (n == 0) return EIN_OK;
   if (n > INT_MAX / 8 || net->start[n] > INT_MAX / 8) return EIN_ERR_TOO_LARGE;
   path->nstep = n == 1 ? 1 : n - 1;
-  path->step = EINI_NEW(arena, eini_pair, path->nstep);
+  path->step = EINI_NEW(arena, eini_path_pair, path->nstep);
   if (path->step == NULL) return EIN_ERR_NO_MEMORY;
   if (n <= 2) {
     path->step[0][1] = n == 1 ? -1 : 1;
@@ -9271,10 +9131,15 @@ typedef struct eini_small {
           d[width + i] = sign < 0 ? (T)0 - z[1] : z[1];                                           \
         }                                                                                         \
       }                                                                                           \
-    } else if (run < width) { /* row by row: reads run along k, writes stay in a near cache */    \
-      for (int64_t i = 0; i < width; i++) {                                                       \
-        const char *s = src + row[i] * size;                                                      \
-        for (int64_t p = 0; p < kc; p++) memcpy(d + p * width + i, s + k[p] * size, sizeof(T));   \
+    } else if (run < width) { /* near rows one by one: one stream; far ones a line of each */     \
+      const int64_t gap = (row[1] - row[0]) * size;                                               \
+      const int64_t step = gap > 1024 || gap < -1024 ? 8 : kc;                                    \
+      for (int64_t p0 = 0; p0 < kc; p0 += step) {                                                 \
+        const int64_t p1 = eini_min64(kc, p0 + step);                                             \
+        for (int64_t i = 0; i < width; i++) {                                                     \
+          const char *s = src + row[i] * size;                                                    \
+          for (int64_t p = p0; p < p1; p++) memcpy(d + p * width + i, s + k[p] * size, sizeof(T));\
+        }                                                                                         \
       }                                                                                           \
     } else if (width * size == unit) {                                                            \
       src += row[0] * size;                                                                       \
@@ -10188,12 +10053,14 @@ typedef void (*eini_chunk_fn)(int64_t n, const void *a, const void *b, const voi
   }
 #define EINI_Y b[i + j]
 
-// Operations every ordered type has; W is the type integers wrap in, T itself for floats.
-#define EINI_CHUNK_ORDERED(s, T, W)                                                         \
+// Arithmetic; W is the type integers wrap in, T itself for floats.
+#define EINI_CHUNK_ARITH(s, T, W)                                                           \
   EINI_CHUNK_OP(add_##s, T, T, (W)x + (W)EINI_Y)                                            \
   EINI_CHUNK_OP(sub_##s, T, T, (W)x - (W)EINI_Y)                                            \
   EINI_CHUNK_OP(mul_##s, T, T, (W)x *(W)EINI_Y)                                             \
-  EINI_CHUNK_OP(square_##s, T, T, (W)x *(W)x)                                               \
+  EINI_CHUNK_OP(square_##s, T, T, (W)x *(W)x)
+// What every ordered type has.
+#define EINI_CHUNK_ORDERED(s, T)                                                            \
   EINI_CHUNK_OP(max_##s, T, T, ((x > EINI_Y) | (x != x)) ? x : EINI_Y)                      \
   EINI_CHUNK_OP(min_##s, T, T, ((x < EINI_Y) | (x != x)) ? x : EINI_Y)                      \
   EINI_CHUNK_OP(lt_##s, T, uint8_t, x < EINI_Y)                                             \
@@ -10232,11 +10099,15 @@ static int64_t eini_imod(int64_t x, int64_t y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-EINI_CHUNK_ORDERED(f32, float, float)
-EINI_CHUNK_ORDERED(f64, double, double)
-EINI_CHUNK_ORDERED(i32, int32_t, uint32_t)
-EINI_CHUNK_ORDERED(i64, int64_t, uint64_t)
-EINI_CHUNK_ORDERED(bool, uint8_t, uint8_t)
+EINI_CHUNK_ARITH(f32, float, float)
+EINI_CHUNK_ARITH(f64, double, double)
+EINI_CHUNK_ARITH(i32, int32_t, uint32_t)
+EINI_CHUNK_ARITH(i64, int64_t, uint64_t)
+EINI_CHUNK_ORDERED(f32, float)
+EINI_CHUNK_ORDERED(f64, double)
+EINI_CHUNK_ORDERED(i32, int32_t)
+EINI_CHUNK_ORDERED(i64, int64_t)
+EINI_CHUNK_ORDERED(bool, uint8_t)
 EINI_CHUNK_OP(neg_f32, float, float, -x)
 EINI_CHUNK_OP(neg_f64, double, double, -x)
 EINI_CHUNK_OP(neg_i32, int32_t, int32_t, 0u - (uint32_t)x)
@@ -10458,15 +10329,16 @@ EINI_CHUNK_COMPLEX(c128, eini_c128, double)
 
 // ---- conversions between computation types ----
 
-#define EINI_CAST_TO(s, T)                                                                  \
-  EINI_CHUNK_OP(bool_to_##s, uint8_t, T, x)                                                 \
-  EINI_CHUNK_OP(i32_to_##s, int32_t, T, x)                                                  \
-  EINI_CHUNK_OP(i64_to_##s, int64_t, T, x)
-EINI_CAST_TO(f32, float)
-EINI_CAST_TO(f64, double)
-EINI_CAST_TO(i32, int32_t)
-EINI_CAST_TO(i64, int64_t)
-#undef EINI_CAST_TO
+EINI_CHUNK_OP(bool_to_i32, uint8_t, int32_t, x)
+EINI_CHUNK_OP(bool_to_i64, uint8_t, int64_t, x)
+EINI_CHUNK_OP(bool_to_f32, uint8_t, float, x)
+EINI_CHUNK_OP(bool_to_f64, uint8_t, double, x)
+EINI_CHUNK_OP(i32_to_i64, int32_t, int64_t, x)
+EINI_CHUNK_OP(i32_to_f32, int32_t, float, x)
+EINI_CHUNK_OP(i32_to_f64, int32_t, double, x)
+EINI_CHUNK_OP(i64_to_i32, int64_t, int32_t, x)
+EINI_CHUNK_OP(i64_to_f32, int64_t, float, x)
+EINI_CHUNK_OP(i64_to_f64, int64_t, double, x)
 EINI_CHUNK_OP(i32_to_bool, int32_t, uint8_t, x != 0)
 EINI_CHUNK_OP(i64_to_bool, int64_t, uint8_t, x != 0)
 EINI_CHUNK_OP(f32_to_bool, float, uint8_t, x != 0)
@@ -10506,6 +10378,7 @@ EINI_CHUNK_OP(round_bf16, float, float, eini_bf16_load(eini_bf16_store(x)))
 
 #undef EINI_CHUNK_REAL
 #undef EINI_CHUNK_ORDERED
+#undef EINI_CHUNK_ARITH
 #undef EINI_CHUNK_OP
 #undef EINI_Y
 
@@ -11021,7 +10894,10 @@ static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const vo
                                void *tmp2) {
   ein_dtype mid = ein_dtype_compute(to);
   int64_t padded = eini_whole_lanes(n);
-  if (from != mid) {
+  if (from == EIN_F64 && to == EIN_F16) {  // rounds once
+    for (int64_t j = 0; j < n; j++) ((float *)tmp)[j] = eini_round_odd(((const double *)src)[j]);
+    src = tmp;
+  } else if (from != mid) {
     int f = eini_type_column(from), t = eini_type_column(mid);
     if (eini_cast_table[f][t] != NULL) {
       eini_cast_table[f][t](padded, src, src, src, tmp);
@@ -11130,9 +11006,15 @@ typedef void (*eini_horizontal_fn)(int64_t n, const void *x, void *acc);
       *(T *)pacc = (T)(expr);                                                               \
     }                                                                                       \
   }
-#define EINI_MERGE_ORDERED(s, T, W)                                                         \
+#define EINI_MERGE_ARITH(s, T, W)                                                           \
   EINI_MERGE(sum_##s, T, (W)x + (W)y)                                                       \
-  EINI_MERGE(prod_##s, T, (W)x *(W)y)                                                       \
+  EINI_MERGE(prod_##s, T, (W)x *(W)y)
+EINI_MERGE_ARITH(i32, int32_t, uint32_t)
+EINI_MERGE_ARITH(i64, int64_t, uint64_t)
+EINI_MERGE_ARITH(f32, float, float)
+EINI_MERGE_ARITH(f64, double, double)
+#undef EINI_MERGE_ARITH
+#define EINI_MERGE_ORDERED(s, T)                                                            \
   EINI_MERGE(max_##s, T, ((x > y) | (x != x)) ? x : y)                                      \
   EINI_MERGE(min_##s, T, ((x < y) | (x != x)) ? x : y)                                      \
   /* argmax, argmin: state (value, position); position -1 is the fold of nothing; a NaN */  \
@@ -11161,11 +11043,11 @@ typedef void (*eini_horizontal_fn)(int64_t n, const void *x, void *acc);
     (void)user;                                                                             \
     eini_m_arg_##s(n, acc, more, -1);                                                       \
   }
-EINI_MERGE_ORDERED(i32, int32_t, uint32_t)
-EINI_MERGE_ORDERED(i64, int64_t, uint64_t)
-EINI_MERGE_ORDERED(f32, float, float)
-EINI_MERGE_ORDERED(f64, double, double)
-EINI_MERGE_ORDERED(bool, uint8_t, uint8_t)
+EINI_MERGE_ORDERED(i32, int32_t)
+EINI_MERGE_ORDERED(i64, int64_t)
+EINI_MERGE_ORDERED(f32, float)
+EINI_MERGE_ORDERED(f64, double)
+EINI_MERGE_ORDERED(bool, uint8_t)
 #undef EINI_MERGE_ORDERED
 EINI_MERGE(any_bool, uint8_t, x | y)
 EINI_MERGE(all_bool, uint8_t, x &y)
@@ -13220,13 +13102,13 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   for (int i = 0; i < p->info.nin; i++) {
     union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
     u.c = run->in[i];
-    x->slot[i] = u.v;
+    x->slot[i] = u.v != NULL ? u.v : mem;  // empty: no element is read, but addresses are formed
     if (u.v == NULL && p->in[i].lo != p->in[i].hi) {
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for input", i, p->in[i].info.name);
     }
   }
   for (int o = 0; o < p->nout; o++) {
-    x->slot[p->nin + o] = (char *)run->out[o];
+    x->slot[p->nin + o] = run->out[o] != NULL ? (char *)run->out[o] : mem;
     if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi) {
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
     }
@@ -14097,7 +13979,13 @@ static ein_status eini_validate_desc(ein_ctx *ctx, const ein_einsum_desc *d, int
       d->options.goal > EIN_GOAL_BYTES) {
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "an option is out of range");
   }
-  return eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL, d->c);
+  EINI_TRY(eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL, d->c));
+  for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
+    if (d->labels[k] == NULL && (k == d->nin || d->nlabels[k] == 0)) continue;
+    if (d->labels[k] != NULL && d->nlabels[k] >= 0) continue;
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "label list %d is missing or its length is negative", k);
+  }
+  return EIN_OK;
 }
 
 static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan *p) {
@@ -14245,7 +14133,7 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
 EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
                                   const ein_binding *layout, const ein_options *options,
                                   ein_plan **plan) {
-  static const ein_options none = {NULL, EIN_GOAL_FLOPS, 0, 0, 0, 0, 0};
+  static const ein_options none = {NULL, EIN_GOAL_FLOPS, 0, 0, 0, 0};
   if (plan == NULL) return EIN_ERR_ARGUMENT;
   *plan = NULL;
   eini_begin_call(ctx, NULL);
@@ -14385,8 +14273,7 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
               d->map == NULL && d->options.path == NULL;
   EINI_TRY(eini_key_room(ctx, 4));
-  c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)d->options.goal << 4 |
-                      d->options.checked_integers << 6;
+  c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)d->options.goal << 4;
   if (plain) return EIN_OK;
   EINI_TRY(eini_key_view(ctx, d->c));
   EINI_TRY(eini_key_text(ctx, d->monoid));

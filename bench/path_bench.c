@@ -12,11 +12,7 @@
 #define _POSIX_C_SOURCE 199309L
 #endif
 #define EINSUM_IMPLEMENTATION
-#ifdef EIN_PATH_DEV
-#include EIN_PATH_DEV
-#else
 #include "../einsum.h"
-#endif
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +176,7 @@ static void cost_command(problem *p) {
 
 static void make_chain(problem *p, int n, uint64_t seed) {
   problem_alloc(p, n, n + 1, 2 * n + 2);
-  for (int l = 0; l <= n; l++) p->extent[l] = 2 + eini_random_below(&seed, 63);
+  for (int l = 0; l <= n; l++) p->extent[l] = 2 + eini_path_below(&seed, 63);
   for (int t = 0; t < n; t++) {
     p->start[t] = 2 * t;
     p->labels[2 * t] = t;

@@ -106,7 +106,9 @@ static void make_operand(testcase *t, int k, input *in, const uint8_t *table) {
   size_t bytes = count * ein_dtype_size(v->dtype);
   uint8_t *p = (uint8_t *)malloc(bytes ? bytes : 1);
   need(p != NULL, "malloc");
-  for (size_t i = 0; i < bytes; i++) p[i] = v->dtype == EIN_BOOL ? i & 1 : (uint8_t)(i * 37 + how);
+  for (size_t i = 0; i < bytes; i++) {
+    p[i] = v->dtype == EIN_BOOL ? i & 1 : (uint8_t)(i * 37 + how);
+  }
   v->data = t->block[k] = p;
 }
 
@@ -114,8 +116,8 @@ static void make_options(testcase *t, input *in) {
   static const char *const paths[] = {NULL, "naive", "none", "optimal", "dp", "greedy", "random",
                                       "(0,1)"};
   static const char *const folds[] = {NULL, NULL, "max", "prod", "logsumexp", "any", "min", "nope"};
-  static const char *const maps[] = {NULL, NULL, NULL, "x0", "x0+x1", "exp(x0)", "where(x0<x1,x0,2)",
-                                     "(x0-x1)^2"};
+  static const char *const maps[] = {NULL, NULL, NULL, "x0", "x0+x1", "exp(x0)",
+                                     "where(x0<x1,x0,2)", "(x0-x1)^2"};
   unsigned a = take(in), b = take(in);
   ein_einsum_desc *d = &t->desc;
   d->expr = t->expr;
@@ -237,8 +239,9 @@ static unsigned draw(size_t n) {
 
 int main(int argc, char **argv) {
   static const char *const samples[] = {
-      "ij,jk->ik", "ij,jk,kl->il", "i,i->", "ii->i", "ijk,ja,ka->ia", "...ij,...jk->...ik", ",ij->ji",
-      "ab,cd,ef->", "i->ii", "ij", "bdik,acaj,ikab->", " i j , j -> i ", "a...,...->...", "->", "\xc3\xa9\xc3\xa8"};
+      "ij,jk->ik", "ij,jk,kl->il", "i,i->", "ii->i", "ijk,ja,ka->ia", "...ij,...jk->...ik",
+      ",ij->ji", "ab,cd,ef->", "i->ii", "ij", "bdik,acaj,ikab->", " i j , j -> i ",
+      "a...,...->...", "->", "\xc3\xa9\xc3\xa8"};
   static const char alphabet[] = "abcijk,.->  ...ABZ0(";
   const long runs = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
   for (long i = 0; i < runs; i++) {

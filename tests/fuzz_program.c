@@ -160,7 +160,7 @@ int main(int argc, char **argv) {
     text[n] = 0;
     if (n == 0) continue;
     ok += fuzz_parse(text, n, 1000000) == EIN_OK;
-    if (i % 4 == 0) fuzz_parse(text, n, (long)(fuzz_next(&rng) % 30));
+    if (i % 2 == 0) fuzz_parse(text, n, (long)(fuzz_next(&rng) % 30));
   }
   printf("fuzz_program: %ld mutants, %ld parsed\n", count, ok);
   return 0;

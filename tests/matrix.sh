@@ -12,7 +12,7 @@ skipped=
 have() { command -v "$1" > /dev/null 2>&1; }
 
 # Warnings C++ does not know are left out for it.
-cxxwarn=$(printf '%s\n' $WARN | grep -v -e '-Wstrict-prototypes' -e '-Wmissing-prototypes' | tr '\n' ' ')
+cxxwarn=$(printf '%s\n' $WARN | grep -v 'prototypes' | tr '\n' ' ')
 
 row() {  # row NAME COMMAND..: must succeed
   name=$1
@@ -23,7 +23,7 @@ row() {  # row NAME COMMAND..: must succeed
   else
     failed=$((failed + 1))
     echo "  FAIL  $name: $*"
-    head -n 20 "$dir/log"
+    { grep -E 'error|undefined|multiple|failed|warning' "$dir/log" || cat "$dir/log"; } | head -n 8
   fi
 }
 

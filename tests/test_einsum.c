@@ -1541,7 +1541,7 @@ static void test_messages(void) {
     const ein_error *e = ein_ctx_error(ctx, 0);
     CHECK(e != NULL && ein_ctx_errors(ctx) == 1);
     if (st != t->status || e->column != t->column || e->width != t->width ||
-        !has(e->message, t->message) || !has(e->hint, t->hint)) {
+        !has(e->message, t->message) || !has(e->hint, t->hint) || (!t->hint[0] && e->hint[0])) {
       printf("%s: %s %d:%d+%d: %s | %s\n", t->expr, ein_status_name(st), e->line, e->column,
              e->width, e->message, e->hint);
     }
@@ -1634,12 +1634,10 @@ static void test_arguments(ein_ctx *ctx) {
     bad.buffer_bytes = 6 * sizeof(double);
     CHECK_OK(ein_einsum(ctx, "ij->ij", 1, &bad, &out));
     bad = out;  // elements of an output are distinct
-    const int64_t flat[] = {0, 1}, row[] = {3, 0}, same[] = {1, 1};
+    const int64_t flat[] = {0, 1}, row[] = {3, 0};
     bad.strides = flat;
     CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(ctx, "ij->ij", 1, &in, &bad));
     bad.strides = row;
-    CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(ctx, "ij->ij", 1, &in, &bad));
-    bad.strides = same;
     CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(ctx, "ij->ij", 1, &in, &bad));
     int none[1] = {0};
     ein_einsum_desc f = e;
@@ -1706,7 +1704,9 @@ static void test_odd_views(ein_ctx *ctx) {
   CHECK_STATUS(EIN_ERR_TOO_LARGE, ein_einsum(ctx, "ij->", 1, in, &out));
   const int64_t side[] = {(int64_t)1 << 40};
   in[0] = in[1] = view(EIN_F64, &x, 1, side, zero);
-  CHECK_STATUS(EIN_ERR_TOO_LARGE, ein_einsum(ctx, "i,j->ij", 2, in, &out));
+  e = describe("i,j->", 2, in, &out);  // an index space of 2^80: only planned
+  CHECK_OK(ein_plan_create(ctx, &e, &plan));
+  ein_plan_destroy(plan);
   // Empty arrays need no data.
   const int64_t S04[] = {0, 4}, S40[] = {4, 0};
   in[0] = view(EIN_F64, NULL, 2, S04, NULL);

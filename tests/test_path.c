@@ -1,10 +1,6 @@
 // Contraction order: costs against a direct count, optimality against brute force, edge cases.
 #define EINSUM_IMPLEMENTATION
-#ifdef EIN_PATH_DEV
-#include EIN_PATH_DEV
-#else
 #include "../einsum.h"
-#endif
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +62,7 @@ static void parse(problem *p, const char *s, int extent) {
 
 static uint64_t state = 1;
 
-static int below(int n) { return eini_random_below(&state, n); }
+static int below(int n) { return eini_path_below(&state, n); }
 
 // Labels in any number of terms, some in the output; extents from lo to hi.
 static void random_problem(problem *p, int n, int nlabel, int lo, int hi) {

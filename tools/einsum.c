@@ -113,24 +113,38 @@ NORETURN static void quit(int status) {
   exit(status);
 }
 
-PRINTF(3, 4) NORETURN static void die(int status, const char *hint, const char *format, ...) {
+NORETURN static void vdie(int status, const char *hint, const char *format, va_list list) {
   char line[2048];
-  va_list args;
-  va_start(args, format);
-  (void)vsnprintf(line, sizeof line, format, args);
-  va_end(args);
+  (void)vsnprintf(line, sizeof line, format, list);
   put_error(line, hint);
   quit(status);
+}
+
+PRINTF(3, 4) NORETURN static void die(int status, const char *hint, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  vdie(status, hint, format, list);
+}
+
+PRINTF(2, 3) NORETURN static void misuse(const char *hint, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  vdie(WRONG_COMMAND, hint, format, list);
 }
 
 // ================================================================================================
 // Small tools: memory, numbers in text, time.
 // ================================================================================================
 
+static void *blocks;  // all that memory() gave out, linked, so that leak checkers find it in use
+
 // n bytes, zeroed, aligned to 64; never given back.
 static void *memory(uint64_t n) {
-  char *p = n > SIZE_MAX - 64 ? NULL : (char *)calloc(1, (size_t)n + 64);
+  char *p = n > SIZE_MAX - 128 ? NULL : (char *)calloc(1, (size_t)n + 128);
   if (p == NULL) die(SYSTEM_FAILED, NULL, "out of memory: %" PRIu64 " bytes", n);
+  memcpy(p, &blocks, sizeof blocks);
+  blocks = p;
+  p += sizeof blocks;
   return p + (64 - (uintptr_t)p % 64) % 64;
 }
 
@@ -216,7 +230,8 @@ typedef enum option_id {
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
-  {"-o", LIST, EVAL | RUN}, {"--shapes", VALUE, PLAN | BENCH}, {"--sizes", LIST, RUN | PLAN | BENCH},
+  {"-o", LIST, EVAL | RUN}, {"--shapes", VALUE, PLAN | BENCH},
+  {"--sizes", LIST, RUN | PLAN | BENCH},
   {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH}, {"--set", LIST, RUN | PLAN},
   {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--budget", VALUE, EVAL | RUN | PLAN | BENCH}, {"--seed", VALUE, EVAL | RUN | PLAN | BENCH},
@@ -291,17 +306,17 @@ static int read_option(int argc, char **argv, int i) {
     }
   }
   if (k == O_COUNT) {
-    die(WRONG_COMMAND, a[1] == '>' ? "an expression that starts with - goes after --"
+    misuse(a[1] == '>' ? "an expression that starts with - goes after --"
         : "einsum --help lists the options", "unknown option '%s'", a);
   }
   const char *name = options[k].name;
-  if (options[k].kind == LATER) die(WRONG_COMMAND, NULL, "%s is not available in this version", name);
-  if (options[k].kind == FLAG && value != NULL) die(WRONG_COMMAND, NULL, "%s takes no value", name);
+  if (options[k].kind == LATER) misuse(NULL, "%s is not available in this version", name);
+  if (options[k].kind == FLAG && value != NULL) misuse(NULL, "%s takes no value", name);
   if (options[k].kind != FLAG && value == NULL) {
-    if (i + 1 >= argc) die(WRONG_COMMAND, NULL, "%s needs a value", name);
+    if (i + 1 >= argc) misuse(NULL, "%s needs a value", name);
     value = argv[++i];
   }
-  if (options[k].kind == VALUE && opt[k].n > 0) die(WRONG_COMMAND, NULL, "%s is given twice", name);
+  if (options[k].kind == VALUE && opt[k].n > 0) misuse(NULL, "%s is given twice", name);
   if (options[k].kind != FLAG || opt[k].n == 0) add_word(&opt[k], value == NULL ? "" : value);
   return i;
 }
@@ -310,7 +325,7 @@ static int read_option(int argc, char **argv, int i) {
 static void check_only(option_id o, const char *only) {
   const char *v = given(o);
   if (v == NULL || strcmp(v, only) == 0) return;
-  die(WRONG_COMMAND, NULL, "%s %s is not available in this version: only %s %s is",
+  misuse(NULL, "%s %s is not available in this version: only %s %s is",
       options[o].name, v, options[o].name, only);
 }
 
@@ -341,14 +356,14 @@ static unsigned read_command_line(int argc, char **argv) {
       if (strcmp(a, commands[k].name) != 0) continue;
       is_command = 1;
       command = commands[k].command;
-      if (command == 0) die(WRONG_COMMAND, NULL, "%s is not available in this version", a);
+      if (command == 0) misuse(NULL, "%s is not available in this version", a);
     }
     first = 0;
     if (!is_command) add_word(&args, a);
   }
   for (int k = 0; k < O_COUNT; k++) {
     if (opt[k].n > 0 && !(options[k].commands & command)) {
-      die(WRONG_COMMAND, NULL, "%s does not apply here", options[k].name);
+      misuse(NULL, "%s does not apply here", options[k].name);
     }
   }
   check_only(O_PLACES, "1");
@@ -367,7 +382,7 @@ static ein_dtype option_dtype(ein_dtype otherwise) {
   if (s == NULL) return otherwise;
   ein_dtype t = ein_dtype_find(s);
   if (t == EIN_NONE) {
-    die(WRONG_COMMAND, "bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128", "no dtype is called '%s'", s);
+    misuse("bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128", "no dtype is called '%s'", s);
   }
   return t;
 }
@@ -375,7 +390,7 @@ static ein_dtype option_dtype(ein_dtype otherwise) {
 static uint64_t option_seed(void) {
   int64_t v = 0;
   const char *s = given(O_SEED);
-  if (s != NULL && !read_int(s, strlen(s), &v)) die(WRONG_COMMAND, NULL, "--seed takes a number, not '%s'", s);
+  if (s != NULL && !read_int(s, strlen(s), &v)) misuse(NULL, "--seed takes a number, not '%s'", s);
   return (uint64_t)v;
 }
 
@@ -388,13 +403,13 @@ static void option_search(ein_options *o) {
   if (goal != NULL) {
     int g = 0;
     while (g < 3 && strcmp(goal, goals[g]) != 0) g++;
-    if (g == 3) die(WRONG_COMMAND, "flops, size or bytes", "no goal is called '%s'", goal);
+    if (g == 3) misuse("flops, size or bytes", "no goal is called '%s'", goal);
     o->goal = (ein_goal)g;
   }
   if (budget != NULL) {
     ein_scalar v;
     if (!read_scalar(budget, &v) || v.im != 0 || !(v.re > 0) || v.re > 1e9) {
-      die(WRONG_COMMAND, NULL, "--budget takes seconds, not '%s'", budget);
+      misuse(NULL, "--budget takes seconds, not '%s'", budget);
     }
     o->path_seconds = v.re;
   }
@@ -448,7 +463,8 @@ static struct pool {
   int n, next, pending;  // tasks of the call at hand: all, the next to start, not yet finished
   void (*task)(void *arg, int i);
   void *arg;
-} pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0, NULL, NULL};
+} pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER,
+          0, 0, 0, NULL, NULL};
 
 // Takes and runs one task; called and left with the lock held.
 static void pool_step(void) {
@@ -494,7 +510,7 @@ static void pool_start(ein_executor *e) {
 #else
 static void pool_start(ein_executor *e) {
   (void)e;
-  die(WRONG_COMMAND, NULL, "-j above 1 is not available in this build: it has no threads");
+  misuse(NULL, "-j above 1 is not available in this build: it has no threads");
 }
 #endif
 
@@ -505,7 +521,7 @@ static ein_ctx *make_ctx(void) {
   ein_ctx *ctx;
   memset(&d, 0, sizeof d);
   if (j != NULL && (!read_int(j, strlen(j), &n) || n < 1 || n > 1024)) {
-    die(WRONG_COMMAND, NULL, "-j takes a number of threads from 1 to 1024, not '%s'", j);
+    misuse(NULL, "-j takes a number of threads from 1 to 1024, not '%s'", j);
   }
   threads = (int)n;
   if (threads > 1) pool_start(&d.executor);
@@ -524,6 +540,7 @@ typedef struct array {
   const char *name;   // file or tensor, for messages
   ein_ztensor v;      // shape and strides are its own
   int64_t nbytes;
+  npy_array file;     // what holds the data, if it came from a file
 } array;
 
 typedef char same_numbers[(int)NPY_BOOL == (int)EIN_BOOL && (int)NPY_F16 == (int)EIN_F16 &&
@@ -564,7 +581,8 @@ static void load(array *a, const char *path, int header_only) {
   npy_array f;
   char err[256];
   const char *shown = strcmp(path, "-") == 0 ? "standard input" : path;
-  int r = header_only ? npy_header_only(&f, path, err, sizeof err) : npy_open(&f, path, err, sizeof err);
+  int r = header_only ? npy_header_only(&f, path, err, sizeof err)
+                      : npy_open(&f, path, err, sizeof err);
   if (r != NPY_OK) die(r == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, NULL, "%s: %s", shown, err);
   a->name = shown;
   set_shape(a, (ein_dtype)f.dtype, f.rank, f.shape, f.fortran_order);
@@ -572,6 +590,7 @@ static void load(array *a, const char *path, int header_only) {
     npy_close(&f);
     return;
   }
+  a->file = f;
   a->v.data = f.data;
   unsigned char *raw = (unsigned char *)f.data;
   for (int64_t i = 0; f.dtype == NPY_BOOL && i < f.nbytes; i++) {
@@ -587,8 +606,7 @@ static void load(array *a, const char *path, int header_only) {
 
 // The same array in another dtype.
 static void convert(ein_ctx *ctx, array *a, ein_dtype dtype) {
-  array to;
-  to.name = a->name;
+  array to = *a;
   set_shape(&to, dtype, a->v.rank, a->v.shape, 0);
   allocate(&to);
   ein_status st = ein_einsum(ctx, "...->...", 1, &a->v, &to.v);
@@ -610,7 +628,7 @@ static array *parse_shapes(const char *text, ein_dtype dtype, int *n) {
       for (const char *s = a[k].name;; s++) {
         size_t m = strcspn(s, "x");
         if (!read_int(s, m, &shape[rank++])) {
-          die(WRONG_COMMAND, "shapes look like 64x32,32x16; an empty entry is a scalar",
+          misuse("shapes look like 64x32,32x16; an empty entry is a scalar",
               "'%s' is not a shape", a[k].name);
         }
         s += m;
@@ -659,185 +677,7 @@ static void fill_random(array *a, uint64_t seed, int operand) {
   }
 }
 
-// ================================================================================================
-// Values as text.
-// ================================================================================================
-
-typedef struct number {
-  double re, im;
-  int64_t i;  // integers and bools, exactly
-} number;
-
-static double small_float(unsigned bits, int mant, int bias) {
-  int e = (int)(bits >> mant) & (2 * bias + 1);
-  double m = (double)(bits & ((1u << mant) - 1)), s = bits >> 15 ? -1.0 : 1.0;
-  if (e == 2 * bias + 1) return m == 0 ? s * HUGE_VAL : NAN;
-  return s * (e == 0 ? ldexp(m, 1 - bias - mant) : ldexp(m + (double)(1u << mant), e - bias - mant));
-}
-
-static number element(ein_dtype t, const void *p) {
-  number x = {0, 0, 0};
-  float f[2];
-  double d[2];
-  switch (t) {
-    case EIN_BOOL: x.i = *(const uint8_t *)p != 0; break;
-    case EIN_U8: x.i = *(const uint8_t *)p; break;
-    case EIN_I8: x.i = *(const int8_t *)p; break;
-    case EIN_I16: x.i = *(const int16_t *)p; break;
-    case EIN_I32: x.i = *(const int32_t *)p; break;
-    case EIN_I64: x.i = *(const int64_t *)p; break;
-    case EIN_F16: x.re = small_float(*(const uint16_t *)p, 10, 15); return x;
-    case EIN_BF16: x.re = small_float(*(const uint16_t *)p, 7, 127); return x;
-    case EIN_F32: x.re = (double)*(const float *)p; return x;
-    case EIN_F64: x.re = *(const double *)p; return x;
-    case EIN_C64:
-      memcpy(f, p, sizeof f);
-      x.re = (double)f[0];
-      x.im = (double)f[1];
-      return x;
-    case EIN_C128:
-      memcpy(d, p, sizeof d);
-      x.re = d[0];
-      x.im = d[1];
-      return x;
-    default: return x;
-  }
-  x.re = (double)x.i;
-  return x;
-}
-
-static int is_complex(ein_dtype t) { return t == EIN_C64 || t == EIN_C128; }
-static int is_float(ein_dtype t) { return t >= EIN_F16; }
-
-// Bits of the significand, and the exponent of the least positive value.
-static int precision(ein_dtype t, int *least) {
-  *least = t == EIN_F16 ? -24 : t == EIN_BF16 ? -133 : t == EIN_F32 || t == EIN_C64 ? -149 : -1074;
-  return t == EIN_F16 ? 11 : t == EIN_BF16 ? 8 : t == EIN_F32 || t == EIN_C64 ? 24 : 53;
-}
-
-// The shortest decimal that reads back as x in its dtype.
-static void put_real(ein_dtype t, double x, char *buf, size_t size) {
-  int least, bits = precision(t, &least), e;
-  if (x - x != 0) {
-    snprintf(buf, size, "%s", x != x ? "nan" : x > 0 ? "inf" : "-inf");
-    return;
-  }
-  double m = fabs(frexp(x, &e));
-  int subnormal = e - bits < least;
-  double ulp = ldexp(1.0, subnormal ? least : e - bits);
-  // Fewer digits than surely fit need no trial, except where precision is gradual.
-  int digits = bits == 53 && !subnormal ? 15 : bits == 24 && !subnormal ? 6 : 1;
-  for (; digits <= 17; digits++) {
-    snprintf(buf, size, "%.*g", digits, x);
-    double y = strtod(buf, NULL), off = fabs(y - x);
-    if (y == x) return;
-    // Below a power of two neighbours are closer.
-    if (bits < 53 && off < (m == 0.5 && fabs(y) < fabs(x) && !subnormal ? ulp / 4 : ulp / 2)) return;
-  }
-}
-
-static void put_value(ein_dtype t, const void *p, int json, char *buf, size_t size) {
-  number x = element(t, p);
-  char re[40], im[40];
-  if (t == EIN_BOOL) {
-    snprintf(buf, size, "%s", json ? (x.i ? "true" : "false") : x.i ? "True" : "False");
-  } else if (!is_float(t)) {
-    snprintf(buf, size, "%" PRId64, x.i);
-  } else {
-    put_real(t, x.re, re, sizeof re);
-    put_real(t, x.im, im, sizeof im);
-    if (json && x.re - x.re != 0) snprintf(re, sizeof re, "null");
-    if (json && x.im - x.im != 0) snprintf(im, sizeof im, "null");
-    if (!is_complex(t)) snprintf(buf, size, "%s", re);
-    else if (json) snprintf(buf, size, "[%s, %s]", re, im);
-    else snprintf(buf, size, "(%s%s%sj)", re, im[0] == '-' ? "" : "+", im);
-  }
-}
-
-typedef struct printer {
-  const ein_ztensor *v;
-  int json, edge;  // edge: elements shown at each end of a long axis; 0: all
-  int width;       // of a column
-} printer;
-
-#define EDGE 3
-#define SUMMARY 1000  // more elements than these are summarised
-
-static void print_axis(printer *p, int axis, const char *at) {
-  char buf[96];
-  const ein_ztensor *v = p->v;
-  if (axis == v->rank) {
-    put_value(v->dtype, at, p->json, buf, sizeof buf);
-    printf("%*s", p->width, buf);
-    return;
-  }
-  int64_t n = v->shape[axis], step = v->strides[axis] * (int64_t)ein_dtype_size(v->dtype);
-  int last = axis == v->rank - 1;
-  putchar('[');
-  for (int64_t i = 0; i < n; i++) {
-    int gap = p->edge > 0 && n > 2 * p->edge && i == p->edge;
-    if (i > 0 && p->json) fputs(", ", stdout);
-    if (i > 0 && !p->json && last) putchar(' ');
-    for (int k = axis; i > 0 && !p->json && k < v->rank - 1; k++) putchar('\n');
-    if (i > 0 && !p->json && !last) printf("%*s", axis + 1, "");
-    if (gap) {
-      fputs("...", stdout);
-      i = n - p->edge - 1;
-      continue;
-    }
-    print_axis(p, axis + 1, at + i * step);
-  }
-  putchar(']');
-}
-
-// The widest value among those that print_axis shows.
-static int measure(const printer *p, int axis, const char *at) {
-  char buf[96];
-  const ein_ztensor *v = p->v;
-  if (axis == v->rank) {
-    put_value(v->dtype, at, 0, buf, sizeof buf);
-    return (int)strlen(buf);
-  }
-  int64_t n = v->shape[axis], step = v->strides[axis] * (int64_t)ein_dtype_size(v->dtype);
-  int width = 0;
-  for (int64_t i = 0; i < n; i++) {
-    if (p->edge > 0 && n > 2 * p->edge && i == p->edge) i = n - p->edge;
-    int w = measure(p, axis + 1, at + i * step);
-    if (w > width) width = w;
-  }
-  return width;
-}
-
-static void put_json_string(const char *s) {
-  putchar('"');
-  for (; *s; s++) {
-    if (*s == '"' || *s == '\\') printf("\\%c", *s);
-    else if ((unsigned char)*s < 32) printf("\\u%04x", (unsigned)*s);
-    else putchar(*s);
-  }
-  putchar('"');
-}
-
-static void print_array(const array *a, int json) {
-  printer p;
-  p.v = &a->v;
-  p.json = json;
-  p.edge = !json && given(O_FULL) == NULL && count_of(a) > SUMMARY ? EDGE : 0;
-  p.width = 0;
-  if (json) {
-    printf("{\"dtype\": \"%s\", \"shape\": [", ein_dtype_name(a->v.dtype));
-    for (int k = 0; k < a->v.rank; k++) printf("%s%" PRId64, k > 0 ? ", " : "", a->v.shape[k]);
-    fputs("], \"data\": ", stdout);
-    print_axis(&p, 0, (const char *)a->v.data);
-    putchar('}');
-  } else if (a->nbytes == 0) {
-    fputs("[]\n", stdout);
-  } else {
-    p.width = measure(&p, 0, (const char *)a->v.data);
-    print_axis(&p, 0, (const char *)a->v.data);
-    putchar('\n');
-  }
-}
+#include "command_text.h"
 
 // ================================================================================================
 // Outputs: all of them appear, or none.
@@ -890,9 +730,10 @@ static void check_target(const char *path) {
   struct stat st;
   if (strcmp(path, "-") == 0) return;
   errno = 0;
+  int there = stat(path, &st) == 0;
   if (*path == 0) errno = ENOENT;
-  else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) errno = EISDIR;
-  else if (stat(path, &st) == 0 ? access(path, W_OK) == 0 : access(folder_of(path), W_OK) == 0) return;
+  else if (there && S_ISDIR(st.st_mode)) errno = EISDIR;
+  else if (access(there ? path : folder_of(path), W_OK) == 0) return;
   die(SYSTEM_FAILED, NULL, "%s: cannot write: %s", path, strerror(errno));
 }
 #else
@@ -905,7 +746,7 @@ static void check_targets(const words *paths) {
   for (int i = 0; i < paths->n; i++) {
     for (int k = 0; k < i; k++) {
       if (same_file(paths->v[i], paths->v[k])) {
-        die(WRONG_COMMAND, NULL, "two outputs go to the same file %s", paths->v[i]);
+        misuse(NULL, "two outputs go to the same file %s", paths->v[i]);
       }
     }
     check_target(paths->v[i]);
@@ -944,7 +785,8 @@ static void write_outputs(int n, const array *const *a, const words *paths) {
 static int finish_stdout(void) {
   errno = 0;
   if (fflush(stdout) == 0 && !ferror(stdout)) return DONE;
-  die(SYSTEM_FAILED, NULL, "standard output: cannot write: %s", errno ? strerror(errno) : "unknown error");
+  die(SYSTEM_FAILED, NULL, "standard output: cannot write: %s",
+      errno ? strerror(errno) : "unknown error");
 }
 
 // ================================================================================================
@@ -1006,7 +848,9 @@ static void execute(const ein_plan *plan, const ein_run *bound) {
   run.error = error;
   run.error_bytes = sizeof error;
   ein_status st = ein_plan_execute(plan, &run);
-  if (st != EIN_OK) die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
+  if (st != EIN_OK) {
+    die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
+  }
 }
 
 static void job_bind(const job *j, ein_run *run, void **out) {
@@ -1019,18 +863,18 @@ static void job_bind(const job *j, ein_run *run, void **out) {
 }
 
 static const char *expression(void) {
-  if (args.n == 0) die(WRONG_COMMAND, "einsum --help shows how it is used", "no expression is given");
+  if (args.n == 0) misuse("einsum --help shows how it is used", "no expression is given");
   return args.v[0];
 }
 
 static int command_eval(void) {
   const char *expr = expression();
   if (is_program(expr)) {
-    die(WRONG_COMMAND, "einsum run PROG.ein NAME=IN.npy ...", "'%s' is a program, not an expression", expr);
+    misuse("einsum run PROG.ein NAME=IN.npy ...", "'%s' is a program, not an expression", expr);
   }
   int n = args.n - 1;
-  if (n == 0) die(WRONG_COMMAND, "einsum EXPR IN.npy ...", "no operands are given for '%s'", expr);
-  if (opt[O_OUT].n > 1) die(WRONG_COMMAND, NULL, "-o is given twice, but there is one result");
+  if (n == 0) misuse("einsum EXPR IN.npy ...", "no operands are given for '%s'", expr);
+  if (opt[O_OUT].n > 1) misuse(NULL, "-o is given twice, but there is one result");
   ein_dtype dtype = option_dtype(EIN_NONE);
   job j;
   memset(&j, 0, sizeof j);
@@ -1116,7 +960,7 @@ static void add_input(const char *name, ein_dtype dtype, int rank, void *user) {
 // NAME=VALUE of an argument; the name is copied.
 static char *split_name(const char *s, const char **value, const char *what) {
   const char *eq = strchr(s, '=');
-  if (eq == NULL || eq == s) die(WRONG_COMMAND, NULL, "'%s' is not %s", s, what);
+  if (eq == NULL || eq == s) misuse(NULL, "'%s' is not %s", s, what);
   *value = eq + 1;
   return copy_text(s, (size_t)(eq - s));
 }
@@ -1135,10 +979,11 @@ static ein_size *option_sizes(int *count) {
       char *entry = copy_text(s, len);
       size[n].name = split_name(entry, &value, "a size: --sizes takes i=64,j=32");
       if (!read_int(value, strlen(value), &size[n].value)) {
-        die(WRONG_COMMAND, NULL, "the size of %s is not a number: '%s'", size[n].name, value);
+        misuse(NULL, "the size of %s is not a number: '%s'", size[n].name, value);
       }
       for (int i = 0; i < n; i++) {
-        if (strcmp(size[i].name, size[n].name) == 0) die(WRONG_COMMAND, NULL, "two sizes for %s", size[n].name);
+        if (strcmp(size[i].name, size[n].name) != 0) continue;
+        misuse(NULL, "two sizes for %s", size[n].name);
       }
       n++;
       if (s[len] == 0) break;
@@ -1181,10 +1026,10 @@ static void program_inputs(program *p, int header_only) {
     char *name = split_name(args.v[i], &path, "an input: write NAME=FILE.npy");
     int k = 0;
     while (k < p->nin && strcmp(p->in[k].name, name) != 0) k++;
-    if (k == p->nin) die(WRONG_COMMAND, NULL, "%s has no input '%s'", p->file, name);
-    if (p->in[k].bound) die(WRONG_COMMAND, NULL, "input '%s' is given twice", name);
+    if (k == p->nin) misuse(NULL, "%s has no input '%s'", p->file, name);
+    if (p->in[k].bound) misuse(NULL, "input '%s' is given twice", name);
     if (strcmp(path, "-") == 0 && strcmp(args.v[0], "-") == 0) {
-      die(WRONG_COMMAND, NULL, "standard input cannot be both the program and input '%s'", name);
+      misuse(NULL, "standard input cannot be both the program and input '%s'", name);
     }
     load(&p->in[k].a, path, header_only);
     program_bind(p, k, header_only);
@@ -1192,12 +1037,15 @@ static void program_inputs(program *p, int header_only) {
   if (given(O_SHAPES) == NULL) return;
   int n;
   array *a = parse_shapes(given(O_SHAPES), option_dtype(EIN_F64), &n);
-  if (args.n > 1) die(WRONG_COMMAND, NULL, "give files or --shapes, not both");
-  if (n != p->nin) die(WRONG_COMMAND, NULL, "--shapes has %d entries, %s has %d inputs", n, p->file, p->nin);
+  if (args.n > 1) misuse(NULL, "give files or --shapes, not both");
+  if (n != p->nin) {
+    misuse(NULL, "--shapes has %d entries, %s has %d inputs", n, p->file, p->nin);
+  }
   for (int k = 0; k < n; k++) {
-    p->in[k].a = a[k];
-    p->in[k].bound = 1;
-    if (p->in[k].declared != EIN_NONE) set_shape(&p->in[k].a, p->in[k].declared, a[k].v.rank, a[k].v.shape, 0);
+    input *in = &p->in[k];
+    in->a = a[k];
+    in->bound = 1;
+    if (in->declared != EIN_NONE) set_shape(&in->a, in->declared, a[k].v.rank, a[k].v.shape, 0);
   }
 }
 
@@ -1240,14 +1088,14 @@ static ein_scalar *program_params(const program *p) {
     char *name = split_name(opt[O_SET].v[i], &text, "a param: --set takes NAME=VALUE");
     ein_scalar v;
     int known = 0;
-    if (!read_scalar(text, &v)) die(WRONG_COMMAND, NULL, "the value of %s is not a number: '%s'", name, text);
+    if (!read_scalar(text, &v)) misuse(NULL, "the value of %s is not a number: '%s'", name, text);
     for (int k = 0; k < declared && !known; k++) {
       known = ein_graph_param(p->graph, k, &info) && strcmp(info.name, name) == 0;
     }
-    if (!known) die(WRONG_COMMAND, NULL, "%s has no param '%s'", p->file, name);
+    if (!known) misuse(NULL, "%s has no param '%s'", p->file, name);
     for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
       if (strcmp(info.name, name) != 0) continue;
-      if (seen[k]++) die(WRONG_COMMAND, NULL, "param '%s' is set twice", name);
+      if (seen[k]++) misuse(NULL, "param '%s' is set twice", name);
       if (v.im != 0 && !is_complex(info.dtype)) {
         die(WRONG_INPUT, NULL, "param '%s' is %s, its value %s is complex", name,
             ein_dtype_name(info.dtype), text);
@@ -1257,7 +1105,7 @@ static ein_scalar *program_params(const program *p) {
   }
   for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
     if (!value[k].set && !info.has_default) {
-      die(WRONG_COMMAND, "--set NAME=VALUE", "param '%s' has no value", info.name);
+      misuse("--set NAME=VALUE", "param '%s' has no value", info.name);
     }
   }
   return value;
@@ -1269,7 +1117,7 @@ static void program_targets(words *names, words *paths) {
     const char *path;
     char *name = split_name(opt[O_OUT].v[i], &path, "an output: write -o NAME=FILE.npy");
     for (int k = 0; k < names->n; k++) {
-      if (strcmp(names->v[k], name) == 0) die(WRONG_COMMAND, NULL, "output '%s' is given twice", name);
+      if (strcmp(names->v[k], name) == 0) misuse(NULL, "output '%s' is given twice", name);
     }
     add_word(names, name);
     add_word(paths, path);
@@ -1294,9 +1142,9 @@ static void print_outputs(const array *out, int n) {
 }
 
 static const char *program_argument(const char *how) {
-  if (args.n == 0) die(WRONG_COMMAND, how, "no program is given");
+  if (args.n == 0) misuse(how, "no program is given");
   if (!is_program(args.v[0])) {
-    die(WRONG_COMMAND, how, "'%s' is no program: its name ends in .ein, or it is -", args.v[0]);
+    misuse(how, "'%s' is no program: its name ends in .ein, or it is -", args.v[0]);
   }
   return args.v[0];
 }
@@ -1309,9 +1157,8 @@ static int command_run(void) {
   program_open(&p, path);
   program_inputs(&p, 0);
   for (int k = 0; k < p.nin; k++) {
-    if (!p.in[k].bound) {
-      die(WRONG_COMMAND, NULL, "no file is given for input '%s': write %s=FILE.npy", p.in[k].name, p.in[k].name);
-    }
+    const char *name = p.in[k].name;
+    if (!p.in[k].bound) misuse(NULL, "no file for input '%s': write %s=FILE.npy", name, name);
   }
   program_plan(&p);
   explain(p.plan);
@@ -1335,7 +1182,7 @@ static int command_run(void) {
     }
   }
   for (int k = 0; k < names.n; k++) {
-    if (chosen[k] == NULL) die(WRONG_COMMAND, NULL, "%s has no output '%s'", p.file, names.v[k]);
+    if (chosen[k] == NULL) misuse(NULL, "%s has no output '%s'", p.file, names.v[k]);
   }
   ein_run run;
   memset(&run, 0, sizeof run);
@@ -1352,769 +1199,13 @@ static int command_run(void) {
   return finish_stdout();
 }
 
-// ================================================================================================
-// The notation, as far as tables, --sizes and brute force need it. What is wrong in a text is for
-// the library to say, so nothing here complains about syntax.
-// ================================================================================================
 
-#define DOTS 0x110000u  // axes under an ellipsis: DOTS + their number, counted from the right
-
-typedef struct term {
-  uint32_t *label;
-  int n, dots;  // dots: place of the ellipsis among the labels; -1: none
-} term;
-
-typedef struct notation {
-  term *term;  // operands, then the output
-  int nin, nlabel;
-  uint32_t *label;  // all labels, once each
-  int64_t *extent;
-} notation;
-
-static void read_term(const char *s, const char *end, term *t) {
-  t->label = (uint32_t *)memory(sizeof *t->label * ((size_t)(end - s) + 1));
-  t->n = 0;
-  t->dots = -1;
-  while (s < end) {
-    size_t n = code_point(s, &t->label[t->n]);
-    if (*s == '.') t->dots = t->n;
-    else if (n > 0 && *s != ' ' && *s != '\t' && *s != '\n') t->n++;
-    s += n > 0 ? n : 1;
-  }
-}
-
-static int find_label(const uint32_t *label, int n, uint32_t x) {
-  int i = 0;
-  while (i < n && label[i] != x) i++;
-  return i < n ? i : -1;
-}
-
-// The implicit output: ellipsis axes, then labels that occur once, by code point.
-static void implicit_output(notation *no) {
-  term *out = &no->term[no->nin];
-  size_t most = 0;
-  for (int k = 0; k < no->nin; k++) most += (size_t)no->term[k].n;
-  out->label = (uint32_t *)memory(sizeof *out->label * (most + 1));
-  out->n = 0;
-  out->dots = -1;
-  for (int k = 0; k < no->nin; k++) {
-    if (no->term[k].dots >= 0) out->dots = 0;
-    for (int a = 0; a < no->term[k].n; a++) {
-      uint32_t x = no->term[k].label[a];
-      int uses = 0, at = out->n;
-      for (int q = 0; q < no->nin; q++) {
-        for (int b = 0; b < no->term[q].n; b++) uses += no->term[q].label[b] == x;
-      }
-      if (uses != 1) continue;
-      for (; at > 0 && out->label[at - 1] > x; at--) out->label[at] = out->label[at - 1];
-      out->label[at] = x;
-      out->n++;
-    }
-  }
-}
-
-static void read_notation(const char *expr, notation *no) {
-  const char *arrow = strstr(expr, "->"), *end = arrow == NULL ? expr + strlen(expr) : arrow;
-  no->nin = 1;
-  for (const char *s = expr; s < end; s++) no->nin += *s == ',';
-  no->term = (term *)memory(sizeof *no->term * ((size_t)no->nin + 1));
-  for (int k = 0; k < no->nin; k++) {
-    size_t n = strcspn(expr, ",");
-    if (n > (size_t)(end - expr)) n = (size_t)(end - expr);
-    read_term(expr, expr + n, &no->term[k]);
-    expr += n + 1;
-  }
-  if (arrow != NULL) read_term(arrow + 2, arrow + strlen(arrow), &no->term[no->nin]);
-  else implicit_output(no);
-}
-
-// Gives ellipsis axes labels of their own and finds all extents. Only after the library has
-// accepted the expression.
-static void expand_notation(notation *no, const array *in, int out_rank) {
-  size_t most = (size_t)out_rank;
-  for (int k = 0; k < no->nin; k++) most += (size_t)in[k].v.rank;
-  no->label = (uint32_t *)memory(sizeof *no->label * (most + 1));
-  no->extent = (int64_t *)memory(sizeof *no->extent * (most + 1));
-  for (int k = 0; k <= no->nin; k++) {
-    term *t = &no->term[k];
-    int rank = k < no->nin ? in[k].v.rank : out_rank, extra = rank - t->n;
-    uint32_t *label = (uint32_t *)memory(sizeof *label * ((size_t)rank + 1));
-    for (int a = 0; a < rank; a++) {
-      int before = t->dots < 0 || a < t->dots;
-      label[a] = before ? t->label[a] : a < t->dots + extra
-                     ? DOTS + (uint32_t)(t->dots + extra - 1 - a) : t->label[a - extra];
-      int at = find_label(no->label, no->nlabel, label[a]);
-      if (at < 0) {
-        at = no->nlabel++;
-        no->label[at] = label[a];
-        no->extent[at] = 1;
-      }
-      if (k < no->nin && in[k].v.shape[a] != 1) no->extent[at] = in[k].v.shape[a];
-      label[a] = (uint32_t)at;  // from here on, terms number the labels
-    }
-    t->label = label;
-    t->n = rank;
-  }
-}
-
-// Operands of `bench` and `plan` from --sizes.
-static array *shapes_from_sizes(const char *expr, ein_dtype dtype, int *count) {
-  notation no;
-  int n;
-  ein_size *size = option_sizes(&n);
-  memset(&no, 0, sizeof no);
-  read_notation(expr, &no);
-  char *used = (char *)memory((uint64_t)n + 1);
-  array *a = (array *)memory(sizeof *a * (size_t)no.nin);
-  for (int k = 0; k < no.nin; k++) {
-    term *t = &no.term[k];
-    int64_t *shape = (int64_t *)memory(sizeof *shape * ((size_t)t->n + 1));
-    if (t->dots >= 0) die(WRONG_COMMAND, "--shapes says how many axes it has", "--sizes cannot describe '...'");
-    for (int i = 0; i < t->n; i++) {
-      uint32_t cp = t->label[i], c;
-      int at = 0;
-      while (at < n && !(code_point(size[at].name, &c) == strlen(size[at].name) && c == cp)) at++;
-      int letter = cp >= 0xA1 || (cp >= 'a' && cp <= 'z') || (cp >= 'A' && cp <= 'Z');
-      if (at == n && letter) {
-        die(WRONG_COMMAND, NULL, cp < 128 ? "--sizes gives no extent for index '%c'"
-            : "--sizes gives no extent for index U+%04X", (int)cp);
-      }
-      shape[i] = at < n ? size[at].value : 1;
-      used[at] = 1;
-    }
-    a[k].name = "an operand";
-    set_shape(&a[k], dtype, t->n, shape, 0);
-  }
-  for (int i = 0; i < n; i++) {
-    if (!used[i]) die(WRONG_COMMAND, NULL, "'%s' has no index '%s'", expr, size[i].name);
-  }
-  *count = no.nin;
-  return a;
-}
-
-// Operands without data, from --shapes, --sizes or the headers of files.
-static array *shapes_of_operands(const char *expr, int *n) {
-  const char *shapes = given(O_SHAPES);
-  ein_dtype dtype = option_dtype(EIN_F64);
-  if ((shapes != NULL) + (opt[O_SIZES].n > 0) + (args.n > 1) != 1) {
-    die(WRONG_COMMAND, "for example --shapes 64x32,32x16 or --sizes i=64,j=32,k=16",
-        "give the operands' extents by %s", "--shapes, by --sizes or by files, and by one of them only");
-  }
-  if (shapes != NULL) return parse_shapes(shapes, dtype, n);
-  if (args.n == 1) return shapes_from_sizes(expr, dtype, n);
-  if (given(O_DTYPE) != NULL) die(WRONG_COMMAND, NULL, "--dtype does not apply: the files have their dtypes");
-  *n = args.n - 1;
-  array *a = (array *)memory(sizeof *a * (size_t)*n);
-  for (int k = 0; k < *n; k++) load(&a[k], args.v[k + 1], 1);
-  return a;
-}
+#include "command_plan.h"
+#include "command_bench.h"
 
 // ================================================================================================
-// plan: the table that users of opt_einsum know.
+// info, and the way into every command.
 // ================================================================================================
-
-typedef struct text {
-  char *s;
-  size_t n, room;
-} text;
-
-static void add_text(text *t, const char *s, size_t n) {
-  if (t->n + n + 1 > t->room) {
-    size_t room = 2 * t->room + n + 64;
-    char *more = (char *)memory(room);
-    if (t->n > 0) memcpy(more, t->s, t->n);
-    t->s = more;
-    t->room = room;
-  }
-  memcpy(t->s + t->n, s, n);
-  t->s[t->n += n] = 0;
-}
-
-static void add_label(text *t, uint32_t cp) {
-  char b[4];
-  size_t n = cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
-  for (size_t i = n; i-- > 1; cp >>= 6) b[i] = (char)(0x80 | (cp & 0x3F));
-  b[0] = (char)(n == 1 ? cp : (0xF00u >> n & 0xFF) | cp);
-  add_text(t, b, n);
-}
-
-// Spaces that bring s to `width` columns, then s.
-static void put_right(const char *s, int width) {
-  int n = 0;
-  for (const char *c = s; *c; c++) n += ((unsigned char)*c & 0xC0) != 0x80;
-  printf("%*s%s", n < width ? width - n : 0, "", s);
-}
-
-// Ellipsis axes are shown by letters that the expression leaves free.
-static uint32_t *shown_labels(const notation *no) {
-  uint32_t *shown = (uint32_t *)memory(sizeof *shown * ((size_t)no->nlabel + 1)), next = 'a';
-  for (int i = 0; i < no->nlabel; i++) {
-    shown[i] = no->label[i];
-    if (shown[i] < DOTS) continue;
-    while (find_label(no->label, no->nlabel, next) >= 0) next = next == 'z' ? 'A' : next == 'Z' ? 0xC0 : next + 1;
-    shown[i] = next;
-    next = next == 'z' ? 'A' : next == 'Z' ? 0xC0 : next + 1;
-  }
-  return shown;
-}
-
-static void add_term(text *t, const term *x, const uint32_t *shown) {
-  for (int a = 0; a < x->n; a++) add_label(t, shown[x->label[a]]);
-}
-
-typedef struct step {
-  int *pos, n;   // positions, highest first
-  char kernel[32];
-} step;
-
-// The steps of the plan's JSON: its path, and the kernels of the statements that follow it.
-static step *plan_steps(const char *json, int nin, int *count) {
-  const char *s = strstr(json, "\"path\": ");
-  int n = 0;
-  step *list;
-  if (s != NULL && strncmp(s, "\"path\": [[", 10) == 0) {
-    list = (step *)memory(sizeof *list * (strlen(s) / 3 + 1));
-    for (s += 9; *s == '['; s += s[1] == ',' ? 3 : 1) {
-      step *t = &list[n++];
-      t->pos = (int *)memory(sizeof *t->pos * ((size_t)nin + 1));
-      while (*s != ']') {
-        char *end;
-        int v = (int)strtol(s + 1, &end, 10), at = t->n++;
-        for (; at > 0 && t->pos[at - 1] < v; at--) t->pos[at] = t->pos[at - 1];
-        t->pos[at] = v;
-        s = end;
-      }
-    }
-  } else {
-    list = (step *)memory(sizeof *list);
-    n = list->n = nin > 0;
-    list->pos = (int *)memory(sizeof *list->pos * ((size_t)nin + 1));
-    for (list->n = 0; list->n < nin; list->n++) list->pos[list->n] = nin - 1 - list->n;
-  }
-  const char *key = "\"kernels\": [\"";
-  for (int i = 0; i < n; i++) strcpy(list[i].kernel, "-");
-  int statements = 0;
-  for (const char *k = json; (k = strstr(k, key)) != NULL; k++) statements++;
-  s = json;
-  for (int i = 0; i < n && statements == n; i++) {
-    s = strstr(s, key) + strlen(key);
-    if (strncmp(s, "contract-", 9) == 0) s += 9;
-    snprintf(list[i].kernel, sizeof list[i].kernel, "%.*s", (int)strcspn(s, "\""), s);
-  }
-  *count = n;
-  return list;
-}
-
-// Contracts the terms of one step: *result has the labels still needed, in order of appearance.
-// Returns the number of labels involved.
-static int contract_terms(const notation *no, const term *list, int n, const step *s, int last,
-                          term *result) {
-  const term *out = &no->term[no->nin];
-  int involved = 0;
-  char *taken = (char *)memory((uint64_t)n + 1), *seen = (char *)memory((uint64_t)no->nlabel + 1);
-  char *kept = (char *)memory((uint64_t)no->nlabel + 1);
-  for (int i = 0; i < s->n; i++) taken[s->pos[i]] = 1;
-  for (int a = 0; a < out->n; a++) kept[out->label[a]] = 1;
-  for (int k = 0; k < n; k++) {
-    for (int a = 0; a < list[k].n && !taken[k]; a++) kept[list[k].label[a]] = 1;
-  }
-  result->label = (uint32_t *)memory(sizeof *result->label * ((size_t)no->nlabel + 1));
-  result->n = 0;
-  for (int i = 0; i < s->n; i++) {
-    const term *t = &list[s->pos[i]];
-    for (int a = 0; a < t->n; a++) {
-      uint32_t x = t->label[a];
-      if (seen[x]++) continue;
-      involved++;
-      if (kept[x]) result->label[result->n++] = x;
-    }
-  }
-  if (last) *result = *out;
-  return involved;
-}
-
-// As "%.3e", with the exponent as opt_einsum writes it: 4.096e+4.
-static void put_count(const char *title, double x, const char *unit) {
-  char b[32];
-  snprintf(b, sizeof b, "%.3e", x);
-  char *e = strchr(b, 'e');
-  while (e != NULL && e[2] == '0' && e[3] != 0) memmove(e + 2, e + 3, strlen(e + 3) + 1);
-  printf("%s:  %s%s\n", title, b, unit);
-}
-
-static void print_table(const notation *no, const step *steps, int nstep, const ein_plan_info *info) {
-  const uint32_t *shown = shown_labels(no);
-  term *list = (term *)memory(sizeof *list * ((size_t)no->nin + 1));
-  text whole = {NULL, 0, 0};
-  int n = no->nin, widest = 0;
-  int *scaling = (int *)memory(sizeof *scaling * ((size_t)nstep + 1));
-  words current = {NULL, 0}, remaining = {NULL, 0};
-  memcpy(list, no->term, sizeof *list * (size_t)n);
-  for (int k = 0; k <= n; k++) {
-    add_term(&whole, &no->term[k], shown);
-    add_text(&whole, k + 1 < n ? "," : "->", k + 1 < n ? 1 : k < n ? 2 : 0);
-  }
-  for (int i = 0; i < nstep; i++) {
-    text now_text = {NULL, 0, 0}, rest = {NULL, 0, 0};
-    term result;
-    scaling[i] = contract_terms(no, list, n, &steps[i], i == nstep - 1, &result);
-    if (scaling[i] > widest) widest = scaling[i];
-    for (int q = 0; q < steps[i].n; q++) {
-      if (q > 0) add_text(&now_text, ",", 1);
-      add_term(&now_text, &list[steps[i].pos[q]], shown);
-      memmove(&list[steps[i].pos[q]], &list[steps[i].pos[q] + 1],
-              sizeof *list * (size_t)(n - steps[i].pos[q] - 1));
-      n--;
-    }
-    list[n++] = result;
-    add_text(&now_text, "->", 2);
-    add_term(&now_text, &result, shown);
-    for (int k = 0; k < n && n <= 20; k++) {
-      if (k > 0) add_text(&rest, ",", 1);
-      add_term(&rest, &list[k], shown);
-    }
-    add_text(&rest, n <= 20 ? "->" : "...", n <= 20 ? 2 : 3);
-    if (n <= 20) add_term(&rest, &no->term[no->nin], shown);
-    add_word(&current, now_text.s);
-    add_word(&remaining, rest.s);
-  }
-  printf("  Complete contraction:  %s\n         Naive scaling:  %d\n", whole.s, no->nlabel);
-  printf("     Optimized scaling:  %d\n", widest);
-  put_count("      Naive FLOP count", info->naive_flops, "");
-  put_count("  Optimized FLOP count", info->flops, "");
-  put_count("   Theoretical speedup", info->naive_flops / (info->flops > 1 ? info->flops : 1), "");
-  put_count("  Largest intermediate", info->largest, " elements");
-  for (int i = 0; i < 80; i++) putchar('-');
-  printf("\n%6s %11s %22s %37s\n", "scaling", "kernel", "current", "remaining");
-  for (int i = 0; i < 80; i++) putchar('-');
-  for (int i = 0; i < nstep; i++) {
-    int len = (int)strlen(current.v[i]);
-    printf("\n%4d %14s ", scaling[i], steps[i].kernel);
-    put_right(current.v[i], 22);
-    fputs("    ", stdout);
-    put_right(remaining.v[i], len > 56 ? 0 : 56 - (len > 22 ? len : 22));
-  }
-  putchar('\n');
-}
-
-static int plan_expression(const char *expr) {
-  job j;
-  int n, nstep;
-  memset(&j, 0, sizeof j);
-  if (opt[O_SET].n > 0) die(WRONG_COMMAND, NULL, "--set does not apply here: an expression has no params");
-  array *in = shapes_of_operands(expr, &n);
-  j.ctx = make_ctx();
-  job_plan(&j, expr, n, in, EIN_NONE);
-  explain(j.plan);
-  char *json = plan_text(j.plan, ein_plan_json);
-  if (given(O_JSON) != NULL) {
-    puts(json);
-    return finish_stdout();
-  }
-  notation no;
-  ein_plan_info info;
-  memset(&no, 0, sizeof no);
-  read_notation(expr, &no);
-  expand_notation(&no, in, j.out.v.rank);
-  (void)ein_plan_info_get(j.plan, &info);
-  step *steps = plan_steps(json, n, &nstep);
-  print_table(&no, steps, nstep, &info);
-  fputs("path", stdout);
-  for (int i = 0; i < nstep; i++) {
-    for (int q = steps[i].n; q-- > 0;) printf("%s%d", q == steps[i].n - 1 ? " (" : ",", steps[i].pos[q]);
-    putchar(')');
-  }
-  printf("; method %s%s; workspace %" PRIu64 " bytes\n", info.method,
-         info.proved == 1 ? " (proved optimal)" : info.proved == 2 ? " (proved optimal without outer products)" : "",
-         (uint64_t)info.workspace_bytes);
-  return finish_stdout();
-}
-
-static int command_plan(void) {
-  if (args.n == 0) die(WRONG_COMMAND, "einsum plan (EXPR | PROG.ein) --shapes ...", "nothing to plan is given");
-  if (!is_program(args.v[0])) return plan_expression(args.v[0]);
-  program p;
-  program_open(&p, args.v[0]);
-  program_inputs(&p, 1);
-  program_plan(&p);
-  if (opt[O_SET].n > 0) (void)program_params(&p);
-  explain(p.plan);
-  fputs(plan_text(p.plan, given(O_JSON) != NULL ? ein_plan_json : ein_plan_explain), stdout);
-  if (given(O_JSON) != NULL) putchar('\n');
-  return finish_stdout();
-}
-
-// ================================================================================================
-// bench: ceilings of the machine, measured in the same run.
-// ================================================================================================
-
-static volatile double sink;  // keeps measured work from being optimised away
-
-// Ten independent chains of multiply-adds: enough to hide their latency. 20 flops per lane and
-// round.
-#define CHAINS(name, attribute, T, V, set, muladd)                                        \
-  attribute static double name(int64_t rounds) {                                          \
-    const V m = set((T)0.9999), c = set((T)1e-4);                                         \
-    V a = c, b = m, d = c, e = m, f = c, g = m, h = c, i = m, j = c, k = m;               \
-    for (int64_t r = 0; r < rounds; r++) {                                                \
-      a = muladd(a, m, c), b = muladd(b, m, c), d = muladd(d, m, c), e = muladd(e, m, c); \
-      f = muladd(f, m, c), g = muladd(g, m, c), h = muladd(h, m, c), i = muladd(i, m, c); \
-      j = muladd(j, m, c), k = muladd(k, m, c);                                           \
-    }                                                                                     \
-    V all[10] = {a, b, d, e, f, g, h, i, j, k};                                           \
-    T x[10 * sizeof(V) / sizeof(T)], sum = 0;                                             \
-    memcpy(x, all, sizeof x);                                                             \
-    for (size_t n = 0; n < sizeof x / sizeof *x; n++) sum += x[n];                        \
-    sink = (double)sum;                                                                   \
-    return 20.0 * (double)(sizeof(V) / sizeof(T)) * (double)rounds;                       \
-  }
-#define SCALAR_SET(x) (x)
-#define SCALAR_MULADD(x, m, c) ((x) * (m) + (c))
-#if defined(__GNUC__)
-typedef float float4 __attribute__((vector_size(16)));
-typedef double double2 __attribute__((vector_size(16)));
-#define FLOAT4_SET(x) ((float4){x, x, x, x})
-#define DOUBLE2_SET(x) ((double2){x, x})
-CHAINS(peak_f32, , float, float4, FLOAT4_SET, SCALAR_MULADD)
-CHAINS(peak_f64, , double, double2, DOUBLE2_SET, SCALAR_MULADD)
-#else
-CHAINS(peak_f32, , float, float, SCALAR_SET, SCALAR_MULADD)
-CHAINS(peak_f64, , double, double, SCALAR_SET, SCALAR_MULADD)
-#endif
-#if X86
-#define AVX2 __attribute__((target("avx2,fma")))
-#define AVX512 __attribute__((target("avx512f")))
-CHAINS(peak_f32_avx2, AVX2, float, __m256, _mm256_set1_ps, _mm256_fmadd_ps)
-CHAINS(peak_f64_avx2, AVX2, double, __m256d, _mm256_set1_pd, _mm256_fmadd_pd)
-CHAINS(peak_f32_avx512, AVX512, float, __m512, _mm512_set1_ps, _mm512_fmadd_ps)
-CHAINS(peak_f64_avx512, AVX512, double, __m512d, _mm512_set1_pd, _mm512_fmadd_pd)
-#endif
-
-typedef double peak_fn(int64_t rounds);
-
-// The widest multiply-add loop this machine runs.
-static peak_fn *peak_loop(int wide) {
-#if X86
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) return wide ? peak_f64_avx512 : peak_f32_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return wide ? peak_f64_avx2 : peak_f32_avx2;
-#endif
-  return wide ? peak_f64 : peak_f32;
-}
-
-typedef struct probe {  // one measurement, done by every thread on its share
-  peak_fn *peak;        // or NULL: memory
-  int copies;           // 1: read and write; 0: read
-  int64_t rounds;
-  size_t bytes;         // of a thread's share
-  char *from, *to;      // shares one after another
-  double *work;         // flops or bytes, per thread
-} probe;
-
-// Reads go through memcpy as well, into a buffer that stays in the nearest cache.
-static void probe_share(void *arg, int i) {
-  const probe *p = (const probe *)arg;
-  char near_by[4096];
-  char *from = p->from + (size_t)i * p->bytes, *to = p->to + (size_t)i * p->bytes;
-  if (p->peak != NULL) {
-    p->work[i] = p->peak(p->rounds);
-    return;
-  }
-  for (int64_t r = 0; r < p->rounds; r++) {
-    if (p->copies) memcpy(to, from, p->bytes);
-    for (size_t k = 0; k < p->bytes && !p->copies; k += sizeof near_by) {
-      size_t n = p->bytes - k < sizeof near_by ? p->bytes - k : sizeof near_by;
-      memcpy(near_by, from + k, n);
-      sink = near_by[n - 1];
-    }
-    sink = (p->copies ? to : near_by)[r & 1];
-  }
-  p->work[i] = (double)p->rounds * (double)p->bytes * (p->copies ? 2 : 1);
-}
-
-// Work per second of all threads together: the best of several short measurements.
-static double probe_rate(probe *p) {
-  double best = 0, seconds = 0, stop = now(NULL) + 0.1;
-  p->rounds = 1;
-  while (now(NULL) < stop || seconds < 1e-3) {
-    double start = now(NULL), work = 0;
-#if POSIX
-    if (threads > 1) pool_for(threads, probe_share, p, NULL);
-    else probe_share(p, 0);
-#else
-    probe_share(p, 0);
-#endif
-    seconds = now(NULL) - start;
-    for (int i = 0; i < threads; i++) work += p->work[i];
-    if (seconds > 0 && work / seconds > best && seconds > 1e-4) best = work / seconds;
-    if (seconds < 1e-3) p->rounds *= 2;
-    else if (seconds > 0.1) break;
-  }
-  return best;
-}
-
-typedef struct figures {
-  double plan, best, median, flops, bytes, read_bytes, hardware_flops;
-  int64_t repetitions;
-  double peak, read, copy, roof;  // per second; roof: least possible seconds
-  double max_error, tolerance;
-  int64_t verified;
-} figures;
-
-static void measure_ceilings(figures *f, ein_dtype compute) {
-  probe p;
-  memset(&p, 0, sizeof p);
-  int wide = compute == EIN_F64 || compute == EIN_C128 || compute == EIN_I64;
-  p.work = (double *)memory(sizeof *p.work * (size_t)threads);
-  p.peak = peak_loop(wide);
-  f->peak = probe_rate(&p);
-  double share = f->bytes / threads, least = 4096, most = 1 << 30;
-  p.peak = NULL;
-  p.bytes = (size_t)(share < least ? least : share > most / threads ? most / threads : share);
-  p.from = (char *)memory((uint64_t)p.bytes * (uint64_t)threads);
-  memset(p.from, 1, p.bytes * (size_t)threads);  // pages of its own, not the shared zero page
-  p.to = p.from;
-  f->read = probe_rate(&p);
-  p.copies = 1;
-  p.bytes /= 2;
-  p.to = p.from + p.bytes * (size_t)threads;
-  f->copy = probe_rate(&p);
-  double t = f->hardware_flops / f->peak, r = f->read_bytes / f->read, c = f->bytes / f->copy;
-  f->roof = t > r ? t : r;
-  if (c > f->roof) f->roof = c;
-}
-
-// ================================================================================================
-// bench: verification by brute force.
-// ================================================================================================
-
-typedef struct brute {
-  const job *j;
-  const notation *no;
-  int64_t *at;        // value of every label
-  int64_t *stride;    // (nin + 1) x nlabel, in elements
-  int *reduced, nreduced;
-} brute;
-
-static void brute_setup(brute *b, const job *j, const notation *no) {
-  b->j = j;
-  b->no = no;
-  b->at = (int64_t *)memory(sizeof *b->at * ((size_t)no->nlabel + 1));
-  b->stride = (int64_t *)memory(sizeof *b->stride * ((size_t)no->nlabel + 1) * ((size_t)no->nin + 1));
-  b->reduced = (int *)memory(sizeof *b->reduced * ((size_t)no->nlabel + 1));
-  b->nreduced = 0;
-  for (int k = 0; k <= no->nin; k++) {
-    const ein_ztensor *v = k < no->nin ? &j->in[k].v : &j->out.v;
-    for (int a = 0; a < no->term[k].n; a++) {
-      if (v->shape[a] > 1) b->stride[k * no->nlabel + (int)no->term[k].label[a]] += v->strides[a];
-    }
-  }
-  for (int i = 0; i < no->nlabel; i++) {
-    const term *out = &no->term[no->nin];
-    if (find_label(out->label, out->n, (uint32_t)i) < 0) b->reduced[b->nreduced++] = i;
-  }
-}
-
-static number brute_operand(const brute *b, int k) {
-  const ein_ztensor *v = k < b->no->nin ? &b->j->in[k].v : &b->j->out.v;
-  int64_t offset = 0;
-  for (int i = 0; i < b->no->nlabel; i++) offset += b->at[i] * b->stride[k * b->no->nlabel + i];
-  return element(v->dtype, (const char *)v->data + offset * (int64_t)ein_dtype_size(v->dtype));
-}
-
-// Sums the products at the output element that b->at names. *size: the sum of their absolute values.
-static number brute_sum(const brute *b, double *size) {
-  number sum = {0, 0, 0};
-  int is_bool = b->j->out.v.dtype == EIN_BOOL;
-  *size = 0;
-  for (int r = 0; r < b->nreduced; r++) {
-    b->at[b->reduced[r]] = 0;
-    if (b->no->extent[b->reduced[r]] == 0) return sum;
-  }
-  for (;;) {
-    number p = {1, 0, 1};
-    for (int k = 0; k < b->no->nin; k++) {
-      number x = brute_operand(b, k);
-      double re = p.re * x.re - p.im * x.im;
-      p.im = p.re * x.im + p.im * x.re;
-      p.re = re;
-      p.i = (int64_t)((uint64_t)p.i * (uint64_t)x.i);
-    }
-    sum.re += p.re;
-    sum.im += p.im;
-    sum.i = is_bool ? sum.i | p.i : (int64_t)((uint64_t)sum.i + (uint64_t)p.i);
-    *size += fabs(p.re) + fabs(p.im);
-    int r = b->nreduced - 1;
-    while (r >= 0 && ++b->at[b->reduced[r]] == b->no->extent[b->reduced[r]]) b->at[b->reduced[r--]] = 0;
-    if (r < 0) return sum;
-  }
-}
-
-// Integers wrap: keeps the bits that the dtype has.
-static int64_t wrapped(ein_dtype t, int64_t x) {
-  if (t == EIN_U8) return (int64_t)((uint64_t)x & 255);
-  if (t == EIN_I64 || t == EIN_BOOL) return x;
-  unsigned drop = 64 - 8 * (unsigned)ein_dtype_size(t);
-  uint64_t u = (uint64_t)x << drop;
-  return u >> 63 ? -(int64_t)(~u >> drop) - 1 : (int64_t)(u >> drop);
-}
-
-// Compares elements of the output with the definition. Errors are relative to the sum of absolute
-// products, so that cancellation does not count against the result.
-static void verify(figures *f, const job *j, const notation *no, uint64_t seed) {
-  brute b;
-  ein_dtype t = j->out.v.dtype, compute = ein_dtype_compute(t);
-  double terms = 1, budget = 2e8;
-  int64_t total = count_of(&j->out), samples = 256;
-  int unused;
-  brute_setup(&b, j, no);
-  for (int r = 0; r < b.nreduced; r++) terms *= (double)no->extent[b.reduced[r]];
-  double each = (terms > 1 ? terms : 1) * no->nin * (no->nlabel + 4);
-  if (samples > total) samples = total;
-  if ((double)samples * each > budget) samples = budget > each ? (int64_t)(budget / each) : 1;
-  // The bound of any order of summation, and the rounding of the stored result.
-  f->tolerance = (terms + 8 * no->nin) * ldexp(1.0, 1 - precision(compute, &unused)) +
-                 ldexp(1.0, -precision(t, &unused));
-  for (int64_t s = 0; s < samples; s++) {
-    int64_t at = total == samples ? s : (int64_t)(mix(seed ^ mix((uint64_t)s)) % (uint64_t)total);
-    const term *out = &no->term[no->nin];
-    for (int a = out->n; a-- > 0; at /= j->out.v.shape[a]) b.at[out->label[a]] = at % j->out.v.shape[a];
-    double size, error;
-    number want = brute_sum(&b, &size), got = brute_operand(&b, no->nin);
-    if (is_float(t)) error = (fabs(want.re - got.re) + fabs(want.im - got.im)) / (size > 0 ? size : 1);
-    else error = wrapped(t, want.i) == got.i ? 0 : HUGE_VAL;
-    if (!(error <= f->max_error)) f->max_error = error;
-    f->verified++;
-  }
-}
-
-// ================================================================================================
-// bench and info.
-// ================================================================================================
-
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-// Times plans until 0.1 s are spent, the first included, and runs until 0.5 s and 5 repetitions.
-static void measure_job(figures *f, job *j) {
-  double stop = now(NULL) + 0.1;
-  f->plan = HUGE_VAL;
-  do {
-    ein_plan *p;
-    double start = now(NULL);
-    ein_status st = ein_plan_create(j->ctx, &j->d, &p);
-    double t = now(NULL) - start;
-    if (st != EIN_OK) die_library(j->ctx, st, NULL);
-    ein_plan_destroy(p);
-    if (t < f->plan) f->plan = t;
-  } while (now(NULL) < stop);
-  ein_run run;
-  void *out[1];
-  job_bind(j, &run, out);
-  run.workspace = memory(ein_plan_workspace(j->plan));
-  execute(j->plan, &run);  // pages in, caches warm
-  double start = now(NULL);
-  execute(j->plan, &run);
-  double once = now(NULL) - start;
-  int64_t batch = once < 2e-5 ? (int64_t)(2e-5 / (once > 1e-8 ? once : 1e-8)) + 1 : 1;
-  int64_t room = 1 << 16, n = 0;
-  double *times = (double *)memory(sizeof *times * (size_t)room);
-  stop = now(NULL) + 0.5;
-  while (n < room && (n < 5 || now(NULL) < stop)) {
-    start = now(NULL);
-    for (int64_t k = 0; k < batch; k++) execute(j->plan, &run);
-    times[n++] = (now(NULL) - start) / (double)batch;
-  }
-  qsort(times, (size_t)n, sizeof *times, by_size);
-  f->best = times[0];
-  f->median = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
-  f->repetitions = n * batch;
-}
-
-static void print_figures_json(const figures *f, const job *j, int checked) {
-  fputs("{\"expr\": ", stdout);
-  put_json_string(j->d.expr);
-  printf(", \"dtype\": \"%s\", \"shapes\": [", ein_dtype_name(j->in[0].v.dtype));
-  for (int k = 0; k < j->d.nin; k++) {
-    printf("%s[", k > 0 ? ", " : "");
-    for (int a = 0; a < j->in[k].v.rank; a++) printf("%s%" PRId64, a > 0 ? ", " : "", j->in[k].v.shape[a]);
-    putchar(']');
-  }
-  printf("], \"threads\": %d, \"kernels\": \"portable\", \"plan_seconds\": %.4g, \"best_seconds\": %.6g, "
-         "\"median_seconds\": %.6g, \"repetitions\": %" PRId64 ", \"flops\": %.17g, \"bytes\": %.17g, ",
-         threads, f->plan, f->best, f->median, f->repetitions, f->flops, f->bytes);
-  printf("\"gflops\": %.6g, \"gbytes_per_second\": %.6g, \"peak_gflops\": %.6g, \"read_gbytes_per_second\": "
-         "%.6g, \"copy_gbytes_per_second\": %.6g, \"roofline_seconds\": %.6g, \"roofline_fraction\": %.6g",
-         f->flops / f->best * 1e-9, f->bytes / f->best * 1e-9, f->peak * 1e-9, f->read * 1e-9,
-         f->copy * 1e-9, f->roof, f->roof / f->best);
-  if (checked) {
-    printf(", \"verified\": %" PRId64 ", \"max_error\": ", f->verified);
-    printf(f->max_error - f->max_error == 0 ? "%.4g" : "null", f->max_error);
-    printf(", \"tolerance\": %.4g, \"correct\": %s", f->tolerance,
-           f->max_error <= f->tolerance ? "true" : "false");
-  }
-  puts("}");
-}
-
-static void print_figures(const figures *f, const job *j, int checked) {
-  printf("expression  %s, %s, %d thread%s, portable kernels\n", j->d.expr,
-         ein_dtype_name(j->in[0].v.dtype), threads, threads == 1 ? "" : "s");
-  printf("plan        %.3g us\n", f->plan * 1e6);
-  printf("best        %.4g us\nmedian      %.4g us of %" PRId64 " runs\n", f->best * 1e6, f->median * 1e6,
-         f->repetitions);
-  printf("arithmetic  %.4g GFLOP/s (%.4g flops; peak %.4g GFLOP/s)\n", f->flops / f->best * 1e-9, f->flops,
-         f->peak * 1e-9);
-  printf("memory      %.4g GB/s (%.4g bytes; read %.4g, copy %.4g GB/s)\n", f->bytes / f->best * 1e-9,
-         f->bytes, f->read * 1e-9, f->copy * 1e-9);
-  printf("roofline    %.1f %% (%.4g us)\n", 100 * f->roof / f->best, f->roof * 1e6);
-  if (checked) {
-    printf("verified    %" PRId64 " elements, max error %.3g of the sum of |products| (%s: allowed %.3g)\n",
-           f->verified, f->max_error, f->max_error <= f->tolerance ? "right" : "WRONG", f->tolerance);
-  }
-}
-
-static int command_bench(void) {
-  const char *expr = expression();
-  if (is_program(expr)) die(WRONG_COMMAND, NULL, "bench takes an expression, and '%s' is a program", expr);
-  job j;
-  figures f;
-  ein_plan_info info;
-  notation no;
-  int n, checked = given(O_VERIFY) != NULL;
-  memset(&j, 0, sizeof j);
-  memset(&f, 0, sizeof f);
-  memset(&no, 0, sizeof no);
-  array *in = shapes_of_operands(expr, &n);
-  j.ctx = make_ctx();
-  job_plan(&j, expr, n, in, EIN_NONE);
-  for (int k = 0; k < n; k++) {
-    set_shape(&in[k], in[k].v.dtype, in[k].v.rank, in[k].v.shape, 0);
-    allocate(&in[k]);
-    fill_random(&in[k], option_seed(), k);
-    f.read_bytes += (double)in[k].nbytes;
-  }
-  allocate(&j.out);
-  explain(j.plan);
-  (void)ein_plan_info_get(j.plan, &info);
-  ein_dtype compute = ein_dtype_compute(j.out.v.dtype);
-  f.flops = info.flops;
-  f.hardware_flops = info.flops * (is_complex(compute) ? 4 : 1);  // 8 real ones per multiply-add
-  f.bytes = f.read_bytes + (double)j.out.nbytes;
-  measure_job(&f, &j);
-  measure_ceilings(&f, compute);
-  if (checked) {
-    read_notation(expr, &no);
-    expand_notation(&no, in, j.out.v.rank);
-    verify(&f, &j, &no, option_seed());
-  }
-  if (given(O_JSON) != NULL) print_figures_json(&f, &j, checked);
-  else print_figures(&f, &j, checked);
-  finish_stdout();
-  if (!(f.max_error <= f.tolerance)) die(SYSTEM_FAILED, NULL, "the result is wrong: this is a bug");
-  return DONE;
-}
 
 static const char *compiler(void) {
 #if defined(__clang__)
@@ -2144,17 +1235,19 @@ static int command_info(void) {
   char line[256];
   const char *cpu = cpu_name(line, sizeof line);
   int json = given(O_JSON) != NULL;
-  if (args.n > 0) die(WRONG_COMMAND, NULL, "info takes no argument: '%s'", args.v[0]);
+  if (args.n > 0) misuse(NULL, "info takes no argument: '%s'", args.v[0]);
   ein_ctx_destroy(make_ctx());  // checks -j
   if (json) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
     put_json_string(compiler());
     printf(", \"backends\": [\"portable\"], \"fabrics\": [\"serial\"], \"threads\": %d, "
-           "\"threads_available\": %s, \"calibration\": null, \"cpu\": ", threads, POSIX ? "true" : "false");
+           "\"threads_available\": %s, \"calibration\": null, \"cpu\": ", threads,
+           POSIX ? "true" : "false");
     put_json_string(cpu);
     fputs(", \"dtypes\": [", stdout);
   } else {
-    printf("version   %s\ncompiler  %s\nbackends  portable\nfabrics   serial\n", ein_version(), compiler());
+    printf("version   %s\ncompiler  %s\n", ein_version(), compiler());
+    puts("backends  portable\nfabrics   serial");
     printf("threads   %d%s\n", threads, POSIX ? " (-j N for more)" : " (this build has no more)");
     printf("cpu       %s\ndtypes   ", cpu[0] ? cpu : "unknown");
   }
