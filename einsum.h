@@ -812,7 +812,7 @@ static void eini_arena_init(eini_arena *a, const ein_allocator *al) {
     a->al.alloc_fn = eini_default_alloc;
     a->al.free_fn = eini_default_free;
   }
-  a->next_size = 4096;
+  a->next_size = 8192;
 }
 
 static void eini_arena_free(eini_arena *a) {
@@ -833,7 +833,7 @@ static void *eini_new(eini_arena *a, int64_t count, size_t size) {
   size_t bytes = (size_t)count * size;
   size_t align = bytes >= 1024 ? EINI_ALIGN : 16;
   size_t at = 0;
-  if (a->head != NULL) at = (a->head->used + align - 1) / align * align;
+  if (a->head != NULL) at = (a->head->used + align - 1) & ~(align - 1);
   if (a->head == NULL || at > a->head->size || bytes > a->head->size - at) {
     size_t head = EINI_ALIGN;  // the block header, padded so that its data is aligned
     size_t need = bytes + head;
@@ -932,7 +932,7 @@ static const char *eini_diag_str(eini_diag *d, const char *s, size_t n) {
   if (room <= 1) return "";
   if (n > room - 1) n = room - 1;
   char *p = d->buf + d->used;
-  memcpy(p, s, n);
+  for (size_t i = 0; i < n; i++) p[i] = (unsigned char)s[i] < 32 ? ' ' : s[i];  // carets stay aligned
   p[n] = 0;
   d->used += n + 1;
   return p;
@@ -1854,6 +1854,13 @@ static int eini_fold_exact(int op, int64_t x, int64_t y, int64_t *r) {
 
 static double eini_fold_real(int op, double x, double y) {
   switch (op) {
+    case EINI_OP_EXP: return exp(x);
+    case EINI_OP_LOG: return log(x);
+    case EINI_OP_SQRT: return sqrt(x);
+    case EINI_OP_RSQRT: return 1 / sqrt(x);
+    case EINI_OP_SIN: return sin(x);
+    case EINI_OP_COS: return cos(x);
+    case EINI_OP_TANH: return tanh(x);
     case EINI_OP_NEG: return -x;
     case EINI_OP_ADD: return x + y;
     case EINI_OP_SUB: return x - y;
@@ -1863,14 +1870,16 @@ static double eini_fold_real(int op, double x, double y) {
   }
 }
 
-// Literals stay literals under arithmetic: -1, 2/3, 2^-1. The others are typed as f64 or i64.
+// Literals stay literals under arithmetic and functions: -1, 2/3, sqrt(size(d)). An f32 tensor over
+// them stays f32. The others are typed as f64 or i64.
 static int eini_fold_literal(eini_expr *e, eini_node *v) {
   if (v->op != EINI_OP_NEG && v->op != EINI_OP_ADD && v->op != EINI_OP_SUB &&
-      v->op != EINI_OP_MUL && v->op != EINI_OP_DIV && v->op != EINI_OP_POW) {
+      v->op != EINI_OP_MUL && v->op != EINI_OP_DIV && v->op != EINI_OP_POW &&
+      (v->op < EINI_OP_EXP || v->op > EINI_OP_TANH)) {
     return 0;
   }
   const eini_node *x = &e->node[v->arg[0]];
-  const eini_node *y = v->op == EINI_OP_NEG ? x : &e->node[v->arg[1]];
+  const eini_node *y = eini_ops[v->op].args == 1 ? x : &e->node[v->arg[1]];
   if (x->op != EINI_OP_CONST || y->op != EINI_OP_CONST || !x->weak || !y->weak) return 0;
   int64_t r = 0;
   int exact = x->exact && y->exact && eini_fold_exact(v->op, x->ival, y->ival, &r);
@@ -2394,6 +2403,20 @@ static ein_status eini_graph_prune(ein_graph *g) {
   return EIN_OK;
 }
 
+// Source lines of statements from their positions; statements mostly stand in source order.
+EINI_UNUSED static void eini_graph_lines(ein_graph *g, const char *text, int64_t length) {
+  int64_t at = 0, line = 1;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    int64_t pos = g->stmt[i].pos < length ? g->stmt[i].pos : length;
+    if (pos < at) {
+      at = 0;
+      line = 1;
+    }
+    for (; at < pos; at++) line += text[at] == '\n';
+    g->stmt[i].line = pos < 0 ? 0 : line;
+  }
+}
+
 EIN_API void ein_graph_destroy(ein_graph *g) { eini_graph_free(g); }
 
 EIN_API int ein_graph_tensors(const ein_graph *g) { return g == NULL ? 0 : (int)g->ntensor; }
@@ -2577,7 +2600,9 @@ EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
   ein_function *p = (ein_function *)eini_grow(&ctx->arena, ctx->function, ctx->nfunction,
                                               &ctx->capfunction, sizeof *p);
   const char *name = eini_strndup(&ctx->arena, f->name, (int64_t)strlen(f->name));
-  if (p == NULL || name == NULL) return EIN_ERR_NO_MEMORY;
+  if (p == NULL || name == NULL) {
+    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s", ein_status_text(EIN_ERR_NO_MEMORY));
+  }
   ctx->function = p;
   p[ctx->nfunction] = *f;
   p[ctx->nfunction].dtype = t;
@@ -2599,7 +2624,9 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
   ein_monoid *p = (ein_monoid *)eini_grow(&ctx->arena, ctx->monoid, ctx->nmonoid,
                                           &ctx->capmonoid, sizeof *p);
   const char *name = eini_strndup(&ctx->arena, m->name, (int64_t)strlen(m->name));
-  if (p == NULL || name == NULL) return EIN_ERR_NO_MEMORY;
+  if (p == NULL || name == NULL) {
+    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s", ein_status_text(EIN_ERR_NO_MEMORY));
+  }
   ctx->monoid = p;
   p[ctx->nmonoid] = *m;
   p[ctx->nmonoid].dtype = t;
@@ -2833,7 +2860,8 @@ static ein_status eini_term_axes(eini_notation *no, int k, int rank, int *ids) {
   if (missing < 0 || (missing > 0 && !dots)) {
     return eini_fail(no->diag, EIN_ERR_SHAPE, where, m->n > 0 ? m->n : 1,
                      missing > 0 ? "an ellipsis '...' stands for the other axes" : NULL,
-                     "operand %d has %d axes, its term names %d", k, rank, m->n - dots);
+                     "operand %d has %d %s, its term names %d", k, rank,
+                     rank == 1 ? "axis" : "axes", m->n - dots);
   }
   for (int i = 0; i < m->n; i++) {
     if (m->label[i] != EIN_ELLIPSIS) {
@@ -12948,6 +12976,11 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     return EIN_ERR_TOO_LARGE;
   }
   p->workspace = p->head_bytes + p->temp_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  for (int64_t t = 0; p->npath == 0 && t < p->graph->ntensor; t++) {
+    double n = p->graph->tensor[t].role != EIN_ROLE_INPUT && p->graph->tensor[t].nstmt > 0;
+    for (int a = 0; a < p->graph->tensor[t].rank; a++) n *= (double)p->graph->tensor[t].shape[a];
+    if (n > p->info.largest) p->info.largest = n;
+  }
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;
   p->info.nparam = (int)p->graph->nparam;
@@ -13756,9 +13789,12 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_val
   p->npath = 1;
   int splits = d->map == NULL && (r->fold == EINI_SUM || r->fold == EINI_ANY) &&
                (d->options.path == NULL || strcmp(d->options.path, "none") != 0);
+  // As opt_einsum: a product for every operand but one, a sum if operands share a label.
   double naive = 1;
+  int total = 0;
   for (int i = 0; i < sp.nlabel; i++) naive *= (double)sp.label[i].extent;
-  p->info.naive_flops = naive * (d->nin > 1 ? d->nin - 1 + (out->nlabel < sp.nlabel) : 1 + (out->nlabel < sp.nlabel));
+  for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
+  p->info.naive_flops = naive * ((d->nin > 1 ? d->nin - 1 : 1) + (total > sp.nlabel));
   if (splits && user) {
     EINI_TRY(eini_path_parse(&p->arena, r->diag, d->options.path, d->nin, path));
     ein_status st = eini_path_cost(&p->arena, &net, path);
@@ -13773,6 +13809,8 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_val
   } else {
     path->flops = p->info.naive_flops;
     path->method = "none";
+    path->largest = 1;
+    for (int a = 0; a < r->rank; a++) path->largest *= (double)r->shape[a];
   }
   eini_plan_path_info(p, path);
   if (splits) return eini_split_along(&sp, d->nin, r->value, out, path, rest);
@@ -13981,8 +14019,7 @@ static ein_status eini_validate_desc(ein_ctx *ctx, const ein_einsum_desc *d, int
   }
   EINI_TRY(eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL, d->c));
   for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
-    if (d->labels[k] == NULL && (k == d->nin || d->nlabels[k] == 0)) continue;
-    if (d->labels[k] != NULL && d->nlabels[k] >= 0) continue;
+    if (d->labels[k] != NULL ? d->nlabels[k] >= 0 : k == d->nin) continue;
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "label list %d is missing or its length is negative", k);
   }
   return EIN_OK;
@@ -14249,6 +14286,8 @@ static ein_status eini_key_text(ein_ctx *ctx, const char *s) {
 static ein_status eini_key_view(ein_ctx *ctx, const ein_ztensor *v) {
   struct eini_cache *c = ctx->cache;
   if (v == NULL) v = &ctx->no_view;
+  if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return EIN_ERR_ARGUMENT;
+  if (v->buffer_bytes > 0) EINI_TRY(eini_view_validate(v));  // the key does not tell the buffer
   EINI_TRY(eini_key_room(ctx, 2 * (int64_t)v->rank + 1));
   int64_t *k = c->key + c->nkey;
   *k++ = ((int64_t)v->rank << 8 | (int64_t)v->dtype) << 1 | (v->strides == NULL);
@@ -14374,40 +14413,64 @@ static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ei
   return st;
 }
 
+// May the key of the call be built? Whatever the key does not hold is checked here.
+static int eini_key_sane(const ein_einsum_desc *d) {
+  if (d == NULL || d->nin < 1 || d->in == NULL || d->out == NULL || (int)d->rest < 0 ||
+      (int)d->options.goal < 0 || (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL))) {
+    return 0;
+  }
+  for (int k = 0; k < d->nin + 2; k++) {
+    const ein_ztensor *v = k < d->nin ? &d->in[k] : k == d->nin ? d->out : d->c;
+    if (v == NULL) continue;
+    if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return 0;
+    if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_validate(v) != EIN_OK) return 0;
+  }
+  for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
+    if (d->labels[k] != NULL ? d->nlabels[k] < 0 : k < d->nin) return 0;
+  }
+  return 1;
+}
+
+// The plan of a call that was made before. What the key holds was valid then and is not checked
+// again. *plan NULL: not there, or the call is wrong, which the full validation will say.
+static ein_status eini_call_known(ein_ctx *ctx, const ein_einsum_desc *d, uint64_t *hash,
+                                  const ein_plan **plan) {
+  *plan = NULL;
+  if (!eini_key_sane(d)) return EIN_OK;
+  EINI_TRY(eini_key_build(ctx, d));
+  *hash = eini_hash(ctx->cache->key, (size_t)ctx->cache->nkey * 8, 0);
+  const eini_entry *e = eini_cache_find(ctx->cache, *hash);
+  if (e != NULL) *plan = e->plan;
+  return EIN_OK;
+}
+
 EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
-  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
-  ein_status st = eini_validate_desc(ctx, desc, 1);
-  if (st != EIN_OK) {
+  uint64_t hash = 0;
+  ein_plan *p = NULL;
+  int kept = 0;
+  const ein_plan *known = NULL;
+  if (ctx != NULL) eini_diag_reset(&ctx->diag, NULL, 0);
+  ein_status st = EIN_OK;
+  if (ctx != NULL && ctx->cache != NULL) st = eini_call_known(ctx, desc, &hash, &known);
+  if (st == EIN_OK && known != NULL) st = eini_call_run(ctx, desc, known);
+  if (st != EIN_OK || known != NULL) {
     eini_fail_status(ctx, st);
     return st;
   }
-  uint64_t hash = 0;
-  int cached = ctx != NULL && ctx->cache != NULL;
-  if (cached) {
-    st = eini_key_build(ctx, desc);
-    if (st == EIN_OK) {
-      hash = eini_hash(ctx->cache->key, (size_t)ctx->cache->nkey * 8, 0);
-      eini_entry *e = eini_cache_find(ctx->cache, hash);
-      if (e != NULL) st = eini_call_run(ctx, desc, e->plan);
-      if (e != NULL || st != EIN_OK) {
-        eini_fail_status(ctx, st);
-        return st;
-      }
-    }
-  }
-  ein_plan *p = NULL;
-  ein_einsum_desc d = *desc;
-  d.options.may_overlap = 1;
+  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
+  st = eini_validate_desc(ctx, desc, 1);
   if (st == EIN_OK) st = eini_plan_new(ctx, &p);
-  if (st == EIN_OK) st = eini_plan_einsum(ctx, &d, p);
-  if (st == EIN_OK && cached) {
-    st = eini_cache_keep(ctx, hash, p);
-    cached = st == EIN_OK;
-  } else {
-    cached = 0;
+  if (st == EIN_OK) {
+    ein_einsum_desc d = *desc;
+    d.options.may_overlap = 1;
+    st = eini_plan_einsum(ctx, &d, p);
+  }
+  if (st == EIN_OK && ctx != NULL && ctx->cache != NULL) {
+    st = eini_cache_keep(ctx, hash, p);  // under the key built above
+    kept = st == EIN_OK;
   }
   if (st == EIN_OK) st = eini_call_run(ctx, desc, p);
-  if (!cached) ein_plan_destroy(p);
+  if (!kept) ein_plan_destroy(p);
   eini_fail_status(ctx, st);
   return st;
 }

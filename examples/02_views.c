@@ -1,5 +1,5 @@
-// Views: transposes, slices, diagonals and broadcasts are views of the same memory and cost no copy;
-// every call takes them, as input or as output.
+// Views: transposes, slices, diagonals and broadcasts are views of the same memory and cost no
+// copy; every call takes them, as input or as output.
 //   cc examples/02_views.c -lm && ./a.out
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"

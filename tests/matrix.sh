@@ -53,10 +53,12 @@ static="-DEINSUM_IMPLEMENTATION -DEINSUM_STATIC"
 for cc in gcc clang; do
   if ! have $cc; then skipped="$skipped $cc"; continue; fi
   c="$cc -O1 $WARN -Werror"
+  fast="$cc -O0 $WARN -Werror"
   row "$cc c99, implementation in one of two files" two_link $cc $cc "$one" "" $c -std=c99
-  row "$cc c99, EINSUM_STATIC in both files" two_link $cc $cc-static "$static" "$static" $c -std=c99
+  row "$cc c99, EINSUM_STATIC in both files" \
+    two_link $cc $cc-static "$static" "$static" $fast -std=c99
   row "$cc c17, own malloc and assert" two_link $cc $cc-malloc \
-    "$one -DCOMPILE_MALLOC -DCOMPILE_ASSERT" "" $c -std=c17
+    "$one -DCOMPILE_MALLOC -DCOMPILE_ASSERT" "" $fast -std=c17
   row "$cc c99, the command" $c -std=c99 -c -o "$dir/einsum.o" tools/einsum.c
   for f in tests/*.c; do
     [ "$f" = tests/compile.c ] && continue
@@ -69,7 +71,7 @@ done
 
 for cxx in g++ clang++; do
   if ! have $cxx; then skipped="$skipped $cxx"; continue; fi
-  x="$cxx -x c++ -O1 $cxxwarn -Werror"
+  x="$cxx -x c++ -O0 $cxxwarn -Werror"
   row "$cxx c++11, implementation in one of two files" two_link $cxx $cxx "$one" "" $x -std=c++11
   row "$cxx c++20, EINSUM_STATIC in both files" \
     two_link $cxx $cxx-static "$static" "$static" $x -std=c++20
@@ -77,7 +79,7 @@ done
 
 if have gcc && have g++; then
   c_library() {
-    gcc -std=c99 -O1 $one -c -o "$dir/mixed.1.o" tests/compile.c &&
+    gcc -std=c99 -O0 $one -c -o "$dir/mixed.1.o" tests/compile.c &&
       g++ -x c++ -std=c++11 -DCOMPILE_MAIN -c -o "$dir/mixed.2.o" tests/compile.c &&
       g++ -o "$dir/mixed" "$dir/mixed.1.o" "$dir/mixed.2.o" && "$dir/mixed"
   }
@@ -93,7 +95,7 @@ if have $mingw; then
       { ! have wine || wine "$dir/win.exe"; }
   }
   row "mingw-w64 c99$(have wine || echo ' (compiled and linked, no wine to run it)')" windows
-  row "mingw-w64 c99, the command" $mingw -std=c99 -O1 -o "$dir/einsum.exe" tools/einsum.c
+  row "mingw-w64 c99, the command" $mingw -std=c99 -O0 -o "$dir/einsum.exe" tools/einsum.c
 else
   skipped="$skipped mingw-w64"
 fi

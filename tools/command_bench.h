@@ -385,7 +385,7 @@ static int command_bench(void) {
   }
   if (given(O_JSON) != NULL) print_figures_json(&f, &j, checked);
   else print_figures(&f, &j, checked);
-  finish_stdout();
+  finish(j.ctx, j.plan, NULL);
   if (!(f.max_error <= f.tolerance)) die(SYSTEM_FAILED, NULL, "the result is wrong: this is a bug");
   return DONE;
 }

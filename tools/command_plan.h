@@ -362,7 +362,7 @@ static int plan_expression(const char *expr) {
   char *json = plan_text(j.plan, ein_plan_json);
   if (given(O_JSON) != NULL) {
     puts(json);
-    return finish_stdout();
+    return finish(j.ctx, j.plan, NULL);
   }
   notation no;
   ein_plan_info info;
@@ -381,7 +381,7 @@ static int plan_expression(const char *expr) {
                        : info.proved == 2 ? " (proved optimal without outer products)" : "";
   printf("; method %s%s; workspace %" PRIu64 " bytes\n", info.method, proved,
          (uint64_t)info.workspace_bytes);
-  return finish_stdout();
+  return finish(j.ctx, j.plan, NULL);
 }
 
 static int command_plan(void) {
@@ -395,5 +395,5 @@ static int command_plan(void) {
   explain(p.plan);
   fputs(plan_text(p.plan, given(O_JSON) != NULL ? ein_plan_json : ein_plan_explain), stdout);
   if (given(O_JSON) != NULL) putchar('\n');
-  return finish_stdout();
+  return finish(p.ctx, p.plan, p.graph);
 }

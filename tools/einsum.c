@@ -753,10 +753,16 @@ static void check_targets(const words *paths) {
   }
 }
 
+// A result that no file can hold is refused before the work, too.
+static void check_storable(const array *a) {
+  if (npy_itemsize((int)a->v.dtype) > 0) return;
+  die(WRONG_INPUT, "give it another dtype, such as f32", "%s is %s, which .npy files cannot hold",
+      a->name, ein_dtype_name(a->v.dtype));
+}
+
 static void write_failed(const npy_writer *w, const char *path) {
-  const char *hint = w->status == NPY_BAD ? "give the result another dtype" : NULL;
   if (w->status == NPY_OK) return;
-  die(w->status == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, hint, "%s: %s",
+  die(w->status == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, NULL, "%s: %s",
       strcmp(path, "-") == 0 ? "standard output" : path, w->err);
 }
 
@@ -780,13 +786,6 @@ static void write_outputs(int n, const array *const *a, const words *paths) {
     write_failed(&w[i], paths->v[i]);
   }
   nwriter = 0;
-}
-
-static int finish_stdout(void) {
-  errno = 0;
-  if (fflush(stdout) == 0 && !ferror(stdout)) return DONE;
-  die(SYSTEM_FAILED, NULL, "standard output: cannot write: %s",
-      errno ? strerror(errno) : "unknown error");
 }
 
 // ================================================================================================
@@ -862,6 +861,17 @@ static void job_bind(const job *j, ein_run *run, void **out) {
   run->out = out;
 }
 
+// Gives back what the library holds and sees to it that all that was printed arrives.
+static int finish(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
+  ein_plan_destroy(plan);
+  ein_graph_destroy(graph);
+  ein_ctx_destroy(ctx);
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout)) return DONE;
+  die(SYSTEM_FAILED, NULL, "standard output: cannot write: %s",
+      errno ? strerror(errno) : "unknown error");
+}
+
 static const char *expression(void) {
   if (args.n == 0) misuse("einsum --help shows how it is used", "no expression is given");
   return args.v[0];
@@ -883,6 +893,7 @@ static int command_eval(void) {
   array *in = (array *)memory(sizeof *in * (size_t)n);
   for (int k = 0; k < n; k++) load(&in[k], args.v[k + 1], 0);
   job_plan(&j, expr, n, in, dtype);
+  if (opt[O_OUT].n > 0) check_storable(&j.out);
   explain(j.plan);
   ein_run run;
   void *out[1];
@@ -896,7 +907,7 @@ static int command_eval(void) {
     print_array(&j.out, given(O_JSON) != NULL);
     if (given(O_JSON) != NULL) putchar('\n');
   }
-  return finish_stdout();
+  return finish(j.ctx, j.plan, NULL);
 }
 
 // ================================================================================================
@@ -1183,6 +1194,7 @@ static int command_run(void) {
   }
   for (int k = 0; k < names.n; k++) {
     if (chosen[k] == NULL) misuse(NULL, "%s has no output '%s'", p.file, names.v[k]);
+    check_storable(chosen[k]);
   }
   ein_run run;
   memset(&run, 0, sizeof run);
@@ -1196,7 +1208,7 @@ static int command_run(void) {
   execute(p.plan, &run);
   if (names.n > 0) write_outputs(names.n, chosen, &paths);
   else print_outputs(out, info.nout);
-  return finish_stdout();
+  return finish(p.ctx, p.plan, p.graph);
 }
 
 
@@ -1236,7 +1248,7 @@ static int command_info(void) {
   const char *cpu = cpu_name(line, sizeof line);
   int json = given(O_JSON) != NULL;
   if (args.n > 0) misuse(NULL, "info takes no argument: '%s'", args.v[0]);
-  ein_ctx_destroy(make_ctx());  // checks -j
+  ein_ctx *ctx = make_ctx();  // checks -j
   if (json) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
     put_json_string(compiler());
@@ -1256,7 +1268,7 @@ static int command_info(void) {
     else printf(" %s", ein_dtype_name((ein_dtype)t));
   }
   puts(json ? "]}" : "");
-  return finish_stdout();
+  return finish(ctx, NULL, NULL);
 }
 
 int main(int argc, char **argv) {

@@ -1,0 +1,653 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Tests of the command: tests/test_command.sh BINARY. Needs sh and coreutils only; results are also
+# compared with NumPy's where ${PYTHON:-python3} has it. Prints every check that failed; exit status
+# 1 if there was any.
+
+case ${1:-build/einsum} in
+  /*) bin=${1:-} ;;
+  *) bin=$PWD/${1:-build/einsum} ;;
+esac
+[ -x "$bin" ] || { echo "test_command.sh: no command at $bin" >&2; exit 1; }
+dir=$(mktemp -d "${TMPDIR:-/tmp}/einsum-test.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$dir" || exit 1
+LC_ALL=C
+export LC_ALL
+checks=0
+failures=0
+nl='
+'
+
+# ---- checking
+
+fail() {
+  failures=$((failures + 1))
+  echo "test_command.sh: $ran: $1"
+}
+
+# expect STATUS ARGS...: runs the command; its output is then in $out and $err. A success leaves
+# stderr empty, an error leaves stdout empty and starts with one line of a fixed form.
+expect() {
+  want=$1
+  shift
+  ran="einsum $*"
+  "$bin" "$@" > .out 2> .err
+  settle $?
+}
+
+# The same with standard input from a file: expect_in FILE STATUS ARGS...
+expect_in() {
+  input=$1
+  want=$2
+  shift 2
+  ran="einsum $* < $input"
+  "$bin" "$@" < "$input" > .out 2> .err
+  settle $?
+}
+
+settle() {
+  checks=$((checks + 1))
+  out=$(tr -d '\000' < .out)
+  err=$(cat .err)
+  [ "$1" = "$want" ] || fail "exit status $1, not $want${nl}$err"
+  if [ "$want" = 0 ]; then
+    [ -z "$err" ] || fail "stderr is not empty: $err"
+  else
+    [ -z "$out" ] || fail "an error, but stdout says: $out"
+    case $err in 'einsum: error: '?*) ;; *) fail "no proper error: $err" ;; esac
+  fi
+}
+
+prints() {
+  checks=$((checks + 1))
+  [ "$out" = "$1" ] || fail "prints${nl}$out${nl}instead of${nl}$1"
+}
+
+prints_part() {
+  checks=$((checks + 1))
+  case $out in *"$1"*) ;; *) fail "prints${nl}$out${nl}without: $1" ;; esac
+}
+
+says() {
+  checks=$((checks + 1))
+  case $err in *"$1"*) ;; *) fail "says${nl}$err${nl}without: $1" ;; esac
+}
+
+one_line() {
+  checks=$((checks + 1))
+  [ "$(wc -l < .err)" -eq 1 ] || fail "the error is not one line: $err"
+}
+
+ok() {
+  checks=$((checks + 1))
+  "$@" || fail "failed: $*"
+}
+
+bytes() { od -An -v -tx1 "$1" | tr -d ' \n'; }
+same() { [ "$(bytes "$1")" = "$(bytes "$2")" ]; }
+absent() { [ ! -e "$1" ]; }
+
+# ---- arrays from nothing: npy FILE DESCR FORTRAN SHAPE DATA, the data as a printf format
+
+octal() { printf '\\%03o' "$1"; }
+
+npy() {
+  head="{'descr': '$2', 'fortran_order': $3, 'shape': ($4), }"
+  while [ $(((${#head} + 11) % 64)) -ne 0 ]; do head="$head "; done
+  n=$((${#head} + 1))
+  printf "\\223NUMPY\\001\\000$(octal $((n % 256)))$(octal $((n / 256)))" > "$1"
+  printf '%s\n' "$head" >> "$1"
+  # shellcheck disable=SC2059
+  printf "$5" >> "$1"
+}
+
+# The bytes of small doubles, little-endian.
+f8() {
+  for x in "$@"; do
+    case $x in
+      0) printf '\\000\\000\\000\\000\\000\\000\\000\\000' ;;
+      1) printf '\\000\\000\\000\\000\\000\\000\\360\\077' ;;
+      2) printf '\\000\\000\\000\\000\\000\\000\\000\\100' ;;
+      2.5) printf '\\000\\000\\000\\000\\000\\000\\004\\100' ;;
+      3) printf '\\000\\000\\000\\000\\000\\000\\010\\100' ;;
+      4) printf '\\000\\000\\000\\000\\000\\000\\020\\100' ;;
+      5) printf '\\000\\000\\000\\000\\000\\000\\024\\100' ;;
+      6) printf '\\000\\000\\000\\000\\000\\000\\030\\100' ;;
+      10) printf '\\000\\000\\000\\000\\000\\000\\044\\100' ;;
+      20) printf '\\000\\000\\000\\000\\000\\000\\064\\100' ;;
+      0.1) printf '\\232\\231\\231\\231\\231\\231\\271\\077' ;;
+      inf) printf '\\000\\000\\000\\000\\000\\000\\360\\177' ;;
+      nan) printf '\\000\\000\\000\\000\\000\\000\\370\\177' ;;
+    esac
+  done
+}
+
+npy A.npy '<f8' False '2, 3' "$(f8 1 2 3 4 5 6)"
+npy F.npy '<f8' True '2, 3' "$(f8 1 4 2 5 3 6)"
+npy big.npy '>f8' False '2,' '\077\360\000\000\000\000\000\000\100\000\000\000\000\000\000\000'
+npy x.npy '<f8' False '3,' "$(f8 1 1 2)"
+npy b.npy '<f8' False '2,' "$(f8 10 20)"
+npy k.npy '<f8' False '' "$(f8 2.5)"
+npy odd.npy '<f8' False '3,' "$(f8 0.1 inf nan)"
+npy i1.npy '|i1' False '2, 2' '\001\377\177\200'
+npy u1.npy '|u1' False '3,' '\001\002\377'
+npy bool.npy '|b1' False '3,' '\001\000\007'
+npy f4.npy '<f4' False '2,' '\315\314\314\075\000\000\200\113'
+npy f2.npy '<f2' False '2,' '\146\056\377\173'
+npy c16.npy '<c16' False '2,' "$(f8 1 2 0.1 0)"
+npy empty.npy '<f8' False '0, 3' ''
+
+# ---- expressions
+
+expect 0 'ij,j->i' A.npy x.npy
+prints '[ 9 21]'
+expect 0 ij A.npy
+prints "[[1 2 3]$nl [4 5 6]]"
+expect 0 'ij->ji' F.npy
+prints "[[1 4]$nl [2 5]$nl [3 6]]"
+expect 0 'i->' big.npy
+prints 3
+expect 0 i odd.npy
+prints '[0.1 inf nan]'
+expect 0 ij i1.npy
+prints "[[   1   -1]$nl [ 127 -128]]"
+expect 0 'i,i' u1.npy u1.npy
+prints 6  # 1 + 4 + 255^2, wrapped as NumPy does
+expect 0 i bool.npy
+prints '[ True False  True]'
+expect 0 i f4.npy
+prints '[     0.1 16777216]'
+expect 0 i f2.npy
+prints '[     0.1 6.55e+04]'
+expect 0 i c16.npy
+prints '[  (1+2j) (0.1+0j)]'
+expect 0 'i,j' b.npy b.npy
+prints "[[100 200]$nl [200 400]]"
+expect 0 'ij->j' empty.npy
+prints '[0 0 0]'
+expect 0 ij empty.npy
+prints '[]'
+expect 0 '...' A.npy
+prints "[[1 2 3]$nl [4 5 6]]"
+expect 0 'i,j,k->ijk' b.npy b.npy big.npy
+prints "[[[100 200]$nl  [200 400]]$nl$nl [[200 400]$nl  [400 800]]]"
+expect 0 -- '->' k.npy
+prints 2.5
+expect 0 '' k.npy
+prints 2.5
+expect 2 '->' k.npy
+says 'goes after --'
+expect 1 -- run A.npy  # the expression "run", not the subcommand
+says 'operand 0 has 2 axes'
+npy r3.npy '|u1' False '1, 1, 1' '\007'
+expect 0 -- run r3.npy
+prints '[[[7]]]'
+expect 0 --json ij A.npy
+prints '{"dtype": "f64", "shape": [2, 3], "data": [[1, 2, 3], [4, 5, 6]]}'
+expect 0 --json i odd.npy
+prints '{"dtype": "f64", "shape": [3], "data": [0.1, null, null]}'
+expect 0 --json i c16.npy
+prints '{"dtype": "c128", "shape": [2], "data": [[1, 2], [0.1, 0]]}'
+expect 0 --dtype f32 --json ij A.npy
+prints_part '"f32"'
+expect 1 --dtype i32 ij A.npy
+says 'same_kind'
+expect 0 ij A.npy -p 1 --fabric serial --kernels portable --deterministic -q -j 2 --seed 3
+prints "[[1 2 3]$nl [4 5 6]]"
+expect 0 'ij,ij,j->i' A.npy A.npy x.npy --path '(0,2) (0,1)' --goal size --budget 0.1
+prints '[ 23 113]'
+
+# Arrays from standard input follow one another.
+cat A.npy x.npy > two
+expect_in two 0 'ij,j' - -
+prints '[ 9 21]'
+
+# More than 1000 elements are summarised, as NumPy does.
+npy long.npy '|u1' False '1001,' "$(printf '%01001d' 0)"
+expect 0 i long.npy
+prints '[48 48 48 ... 48 48 48]'
+expect 0 --full i long.npy
+ok [ "$(wc -w < .out)" -eq 1001 ]
+npy thin.npy '|u1' False '7, 1, 143' "$(printf '%01001d' 0)"
+expect 0 ijk thin.npy
+ok [ "$(wc -l < .out)" -eq 13 ]
+
+# Errors in expressions show the place.
+expect 1 'ij,jk' A.npy A.npy
+prints ''
+says "einsum: error: index 'j'"
+says "$nl  ij,jk$nl     ^"
+expect 1 'ij-' A.npy
+says "$nl  ij-$nl    ^"
+expect 1 'ij->q' A.npy
+expect 1 'i(' A.npy
+expect 1 "i$(printf '\033')[2J" A.npy
+case $err in *"$(printf '\033')"*) fail 'an escape sequence reaches the terminal' ;; esac
+expect 1 'ij' A.npy A.npy
+expect 1 'ij,jk' A.npy
+expect 2 'ij,jk'
+says 'no operands'
+expect 2 P.ein A.npy
+says 'einsum run'
+expect 2 - A.npy
+says 'einsum run'
+
+# ---- the command line
+
+ran=einsum
+"$bin" > .out 2> .err
+ok [ $? -eq 2 ]
+ok [ -s .err ]
+expect 0 --help
+prints_part 'Exit status'
+expect 0 --version
+prints_part 'einsum '
+expect 0 info
+prints_part 'backends  portable'
+prints_part 'f64'
+expect 0 info --json -j 2
+prints_part '"threads": 2'
+expect 2 info what
+for word in canon bound; do
+  expect 2 $word P.ein
+  says "$word is not available in this version"
+  one_line
+done
+for option in --decomp --cost --parts --keep --pin --machine --memory --svg --map --fast-memory; do
+  expect 2 $option x ij A.npy
+  says "$option is not available in this version"
+  one_line
+done
+expect 2 ij A.npy -p 2
+says 'only -p 1 is'
+expect 2 ij A.npy --fabric mpi
+expect 2 ij A.npy --kernels cuda
+expect 2 ij A.npy --nonsense
+expect 2 ij A.npy -z
+expect 2 ij A.npy -o
+says 'needs a value'
+expect 2 ij A.npy --json=1
+says 'takes no value'
+expect 2 ij A.npy --dtype
+expect 2 ij A.npy --dtype f65
+expect 2 ij A.npy --dtype f32 --dtype f64
+says 'given twice'
+expect 2 ij A.npy --verify
+says 'does not apply'
+expect 2 ij A.npy --shapes 2x3
+for j in 0 x -1 1025 99999999999999999999; do expect 2 ij A.npy -j $j; done
+expect 2 ij A.npy --path nonsense
+expect 2 'ij,j' A.npy x.npy --path '(0,7)'
+expect 2 ij A.npy --goal speed
+for seconds in 0 -1 nan 1s ''; do expect 2 ij A.npy --budget "$seconds"; done
+expect 2 ij A.npy --seed -3
+
+# ---- outputs: whole or not at all
+
+expect 0 'ij->ji' A.npy -o T.npy
+prints ''
+expect 0 ij T.npy
+prints "[[1 4]$nl [2 5]$nl [3 6]]"
+"$bin" ij A.npy -o - > piped.npy
+expect 0 ij F.npy -oA2.npy
+ok same A2.npy piped.npy
+expect 0 'ij->ji' A2.npy -o A2.npy  # onto its own input
+expect 0 'ij->ji' A2.npy --path=naive -o A2.npy
+expect 0 ij A2.npy
+prints "[[1 2 3]$nl [4 5 6]]"
+expect 0 ij piped.npy
+prints "[[1 2 3]$nl [4 5 6]]"
+expect 2 ij A.npy -o one.npy -o two.npy
+ok absent one.npy
+expect 3 ij A.npy -o no/such/dir.npy
+says 'no/such/dir.npy'
+one_line
+expect 3 ij A.npy -o x.npy/y.npy
+mkdir sub
+expect 3 ij A.npy -o sub
+says 'directory'
+expect 3 ij A.npy -o ''
+cp A.npy kept.npy
+expect 1 'ij,jk' A.npy A.npy -o kept.npy
+ok same A.npy kept.npy
+expect 1 ij A.npy -o none.npy --dtype bf16
+says 'cannot hold'
+ok absent none.npy
+if [ "$(id -u)" != 0 ]; then
+  chmod a-w sub
+  expect 3 ij A.npy -o sub/Y.npy
+  chmod u+w sub
+fi
+if [ -c /dev/full ]; then
+  expect 3 ij A.npy -o /dev/full
+  says 'No space'
+  "$bin" ij A.npy > /dev/full 2> .err
+  ok [ $? -eq 3 ]
+  "$bin" plan ij --shapes 2x3 > /dev/full 2> .err
+  ok [ $? -eq 3 ]
+fi
+
+# ---- hostile files
+
+expect 3 ij missing.npy
+says 'missing.npy: '
+one_line
+expect 3 ij .
+one_line
+bad() {
+  expect 1 ij "$1"
+  says "$1: "
+  one_line
+}
+: > zero.npy && bad zero.npy
+printf 'PK\003\004' > zip.npy && bad zip.npy
+printf 'hello, world\n' > text.npy && bad text.npy
+head -c 40 A.npy > cut.npy && bad cut.npy
+head -c 100 A.npy > cut2.npy && bad cut2.npy
+head -c 170 A.npy > cut3.npy && bad cut3.npy
+printf '\223NUMPY\002\000\377\377\377\377' > longhead.npy && bad longhead.npy
+printf '\223NUMPY\011\000\000\000' > version.npy && bad version.npy
+npy object.npy '|O' False '2, 3' '' && bad object.npy
+npy huge.npy '<f8' False '99999999999999999999, 2' '' && bad huge.npy
+npy over.npy '<f8' False '4294967296, 4294967296' '' && bad over.npy
+npy negative.npy '<f8' False '-1, 2' '' && bad negative.npy
+npy claims.npy '<f8' False '1048576, 1048576' 'x' && bad claims.npy
+npy junk.npy '<f8' Maybe '2, 3' "$(f8 1 2 3 4 5 6)" && bad junk.npy
+name="new${nl}line$(printf '\033')[31m.npy"
+expect 3 ij "$name"
+one_line
+case $err in *"$(printf '\033')"*) fail 'an escape sequence reaches the terminal' ;; esac
+
+# ---- programs
+
+cat > P.ein << 'END'
+# a product and a bias
+input A[i,j], x[j], b[i]
+Y[i] = A[i,j]*x[j] + b[i]
+END
+expect 0 run P.ein A=A.npy x=x.npy b=b.npy
+prints '[19 41]'
+expect_in P.ein 0 run - A=F.npy x=x.npy b=b.npy
+prints '[19 41]'
+expect_in x.npy 0 run P.ein A=A.npy x=- b=b.npy
+prints '[19 41]'
+expect 2 run - A=- x=x.npy b=b.npy
+expect 0 run P.ein A=A.npy x=x.npy b=b.npy -o Y=Y.npy
+expect 0 i Y.npy
+prints '[19 41]'
+expect 2 run P.ein A=A.npy x=x.npy
+says "input 'b'"
+expect 2 run P.ein A=A.npy x=x.npy b=b.npy c=b.npy
+says "no input 'c'"
+expect 2 run P.ein A=A.npy A=A.npy x=x.npy b=b.npy
+says 'twice'
+expect 2 run P.ein A.npy
+expect 2 run P.txt A=A.npy
+says '.ein'
+expect 2 run
+expect 3 run missing.ein
+expect 3 run P.ein A=missing.npy x=x.npy b=b.npy
+one_line
+expect 1 run P.ein A=A.npy x=b.npy b=b.npy
+says 'P.ein:'
+expect 2 run P.ein A=A.npy x=x.npy b=b.npy --set q=1
+says "no param 'q'"
+expect 2 run P.ein A=A.npy x=x.npy b=b.npy -o Z=Z.npy
+says "no output 'Z'"
+expect 2 run P.ein A=A.npy x=x.npy b=b.npy -o Y=1.npy -o Y=2.npy
+expect 2 run P.ein A=A.npy x=x.npy b=b.npy -o Z.npy
+ok absent Z.npy
+
+cat > Q.ein << 'END'
+param a = 2, c
+input A[i,j] : f64
+input B[i,j] : f32
+Y[i] = a*sum[j](A[i,j]) + c
+M[i,j] = max(B[i,j], 2)
+N[] = sum(A[i,j])
+output Y, M, N
+END
+expect 0 run Q.ein A=A.npy B=A.npy --set c=1
+prints "Y = [13 31]${nl}M =${nl}[[2 2 3]$nl [4 5 6]]${nl}N = 21"
+expect 0 run Q.ein A=A.npy B=A.npy --set c=-1e0 --set a=1 --json
+prints_part '"Y": {"dtype": "f64", "shape": [2], "data": [5, 14]}'
+prints_part '"M": {"dtype": "f32"'
+prints_part '"N": {"dtype": "f64", "shape": [], "data": 21}}'
+expect 2 run Q.ein A=A.npy B=A.npy
+says "param 'c' has no value"
+expect 2 run Q.ein A=A.npy B=A.npy --set c=one
+expect 2 run Q.ein A=A.npy B=A.npy --set c=1 --set c=2
+expect 2 run Q.ein A=A.npy B=A.npy --set c
+expect 1 run Q.ein A=A.npy B=A.npy --set c=1+2j
+npy C.npy '<c16' False '1, 1' "$(f8 1 2)"
+expect 1 run Q.ein A=A.npy B=C.npy --set c=1
+says 'holds c128'
+expect 1 run Q.ein A=A.npy B=i1.npy --set c=1  # same kind, but 2x2
+expect 0 run Q.ein A=A.npy B=A.npy --set c=1 -o Y=o1.npy -o N=o2.npy
+prints ''
+expect 0 -- '->' o2.npy
+prints 21
+expect 2 run Q.ein A=A.npy B=A.npy --set c=1 -o Y=s.npy -o N=s.npy
+says 'same file'
+expect 2 run Q.ein A=A.npy B=A.npy --set c=1 -o Y=s.npy -o N=sub/../s.npy
+ok absent s.npy
+expect 3 run Q.ein A=A.npy B=A.npy --set c=1 -o Y=s.npy -o N=no/dir/t.npy
+ok absent s.npy
+if [ -c /dev/full ]; then
+  cp A.npy old.npy
+  expect 3 run Q.ein A=A.npy B=A.npy --set c=1 -o Y=s.npy -o M=old.npy -o N=/dev/full
+  ok absent s.npy
+  ok same A.npy old.npy
+fi
+
+# Programs that catch misreadings (the grammar's section 4), from end to end.
+program() {
+  printf '%s\n' "$2" > m.ein
+  expect "$1" run m.ein A=A.npy x=x.npy b=b.npy
+}
+head='input A[2,3], x[3], b[2];'
+program 1 "$head Y[i] = A[i,j]*(x[j] + b[i])"
+says "'j'"
+says 'hint: '
+program 1 "$head Y[i] = exp(A[i,j])"
+program 0 "$head Z[i] = sum[j](A[i,j]-x[j])^2"
+prints '[  4 121]'
+program 0 "$head Z[i] = sum[j]((A[i,j]-x[j])^2)"
+prints '[ 2 41]'
+program 0 "$head C[i] = b[i]; C[i+2] = x[i]"
+prints '[10 20  1  1  2]'
+printf 'S = -2^2 + 2^-1 + 2^3^2 \\\n  - 8/2*4  # end\n' > m.ein
+expect 0 run m.ein
+prints 492.5
+
+# Errors name file, line and column, one after another, twenty at most.
+printf 'input A[2,3]\nY[i] = A[i,j])\nZ[i] = B[i]\n' > e.ein
+expect 1 run e.ein A=A.npy
+says 'einsum: error: e.ein:2:'
+says '^'
+i=0
+printf 'input A[2,3]\n' > many.ein
+while [ $i -lt 25 ]; do printf 'Y%d[i] = B%d[i]\n' $i $i >> many.ein; i=$((i + 1)); done
+expect 1 run many.ein A=A.npy
+n=0
+while IFS= read -r line; do
+  case $line in 'einsum: error: many.ein:'*) n=$((n + 1)) ;; esac
+done < .err
+ok [ $n -eq 20 ]
+
+# Hostile programs.
+printf 'Y = 1\000\n' > h.ein
+expect 1 run h.ein
+printf 'Y = \377\376\n' > h.ein
+expect 1 run h.ein
+printf 'Y = "\033[2J"\n' > h.ein
+expect 1 run h.ein
+case $err in *"$(printf '\033')"*) fail 'an escape sequence reaches the terminal' ;; esac
+{ printf 'Y = '; printf '%05000d' 0 | tr 0 '('; printf '1\n'; } > h.ein
+expect 1 run h.ein
+says 'h.ein:1:'
+{ printf 'Y = '; printf '%0300000d' 0 | tr 0 -; printf '1\n'; } > h.ein
+ran='a long row of signs'
+"$bin" run h.ein > .out 2> .err
+ok [ $? -le 1 ]
+head -c 17000000 /dev/zero | tr '\000' ' ' > h.ein
+expect 1 run h.ein
+: > h.ein
+ran='an empty program'
+"$bin" run h.ein > .out 2> .err
+ok [ $? -le 1 ]
+mkdir d.ein
+expect 3 run d.ein
+
+# ---- plan
+
+expect 0 plan 'ij,jk,kl->il' --shapes 64x32,32x16,16x8
+prints_part "  Complete contraction:  ij,jk,kl->il
+         Naive scaling:  4
+     Optimized scaling:  3
+      Naive FLOP count:  7.864e+5
+  Optimized FLOP count:  4.096e+4
+   Theoretical speedup:  1.920e+1
+  Largest intermediate:  5.120e+2 elements
+--------------------------------------------------------------------------------
+scaling      kernel                current                             remaining
+--------------------------------------------------------------------------------
+   3 "
+prints_part '              kl,jk->lj                             ij,lj->il
+   3 '
+prints_part '              lj,ij->il                                il->il
+path (1,2) (0,1);'
+same_plan=$out
+expect 0 plan 'ij,jk,kl->il' --sizes i=64,j=32 --sizes k=16,l=8
+prints "$same_plan"
+expect 0 plan 'ij,jk,kl' --shapes 64x32,32x16,16x8 --path '(0,1) (0,1)'
+prints_part 'path (0,1) (0,1);'
+expect 0 plan 'ij,j' A.npy x.npy
+prints_part 'ij,j->i'
+expect 0 plan '...i,i...' --shapes 2x3,3x2 --path none
+expect 0 plan ',' --shapes ,
+expect 0 plan ',' --shapes 0d,0d
+expect 0 plan '' --shapes ''
+expect 0 plan 'ij,jk' --shapes 0x3,3x0
+expect 0 plan 'ij,jk' --shapes 2x3,3x2 --json
+case $out in '{"p": '*'"path": ['*'"statements": ['*'}') ;; *) fail "no such object: $out" ;; esac
+ran='plan --explain'
+"$bin" plan 'ij,jk' --shapes 2x3,3x2 --explain > .out 2> .err
+ok [ -s .err ]
+ok [ -s .out ]
+expect 1 plan 'ij,jk' --shapes 2x3,2x3
+expect 1 plan 'ij,jk' --shapes 2x3
+expect 1 plan 'i(' --sizes i=3
+expect 2 plan
+expect 2 plan 'ij,jk'
+expect 2 plan 'ij,jk' --sizes i=3,j=2
+says "index 'k'"
+expect 2 plan 'ij' --sizes i=3,j=2,q=2
+says "no index 'q'"
+expect 2 plan 'ij' --sizes i=3,j=2,i=3
+expect 2 plan 'ij' --sizes i=3,j
+expect 2 plan 'ij' --sizes i=3,j=-1
+expect 2 plan 'ij' --sizes i=3,j=99999999999999999999
+expect 2 plan '...j' --sizes j=3
+for shape in x 3x 3xx4 -3 3,4x 1e3 99999999999999999999; do
+  expect 2 plan i,ij --shapes "$shape,3" && says 'not a shape'
+done
+expect 2 plan i --shapes 3 --sizes i=3
+expect 2 plan i x.npy --shapes 3
+expect 2 plan i --shapes 3 --set a=1
+expect 1 plan ij --shapes 9223372036854775807x9223372036854775807
+expect 0 plan P.ein --sizes i=2,j=3
+prints_part 'Y'
+expect 0 plan P.ein --shapes 2x3,3,2
+expect 0 plan P.ein A=A.npy x=x.npy b=b.npy --json
+case $out in '{"p": '*'"statements": ['*'}') ;; *) fail "no such object: $out" ;; esac
+expect_in P.ein 0 plan - --sizes i=2,j=3
+expect 1 plan P.ein
+says 'P.ein:'
+expect 2 plan P.ein --shapes 2x3,3
+expect 2 plan P.ein A=A.npy --shapes 2x3,3,2
+expect 1 plan P.ein --shapes 2x3,4,2
+
+# ---- bench
+
+for dtype in bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128; do
+  expect 0 bench 'ij,jk->ik' --sizes i=5,j=9,k=7 --dtype $dtype --verify --json
+  prints_part '"correct": true'
+  prints_part '"roofline_fraction": '
+done
+expect 0 bench 'ij,jk,kl' --shapes 40x50,50x60,60x30 --verify -j 2 --seed 7
+prints_part 'right'
+prints_part 'GFLOP/s'
+expect 0 bench ',' --shapes , --verify
+expect 0 bench 'ii->' --shapes 4x4 --verify
+expect 0 bench '...i,...j' --shapes 2x1x3,4x1 --verify
+expect 0 bench 'ij->j' --shapes 0x3 --verify
+expect 2 bench 'ij,jk'
+expect 2 bench P.ein --sizes i=2
+expect 2 bench
+expect 1 bench 'ij,jk' --shapes 2x3,2x3
+
+# ---- against NumPy
+
+python=${PYTHON:-python3}
+if "$python" -c 'import numpy' 2> /dev/null; then
+  cat > cross.py << 'END'
+import subprocess, sys
+import numpy as np
+rng = np.random.default_rng(1)
+cases = ["ij,jk->ik", "ij,jk", "ii", "ii->i", "ij->ji", "i,j->ij", "ij,ij->", "ijk,ikl,l->j",
+         "...ij,...jk->...ik", "ab,ac->", "ac,b->abc", "ij,jk,kl,lm->im", "ba", "i...->..."]
+failed = 0
+for expr in cases:
+    for dtype in "f8 f4 i4 i1 u1 ? c16 c8 i8 i2 >f8 >i4".split():
+        names, arrays = [], []
+        for k, term in enumerate(expr.split("->")[0].split(",")):
+            dots = "..." in term
+            letters = term.replace("...", "")
+            shape = [2 + ord(c) % 4 for c in letters]
+            if dots:
+                shape[term.index("."):term.index(".")] = [2, 3]
+            a = (rng.standard_normal(shape) * 3).astype(np.dtype(dtype).newbyteorder("="))
+            a = np.asfortranarray(a) if k % 2 else a
+            a = a.astype(dtype)
+            names.append("in%d.npy" % k)
+            np.save(names[-1], a)
+            arrays.append(a.astype(a.dtype.newbyteorder("=")))
+        r = subprocess.run([sys.argv[1], expr, *names, "-o", "out.npy", "-j", "2"])
+        want = np.einsum(expr, *arrays, optimize=False)
+        got = np.load("out.npy") if r.returncode == 0 else None
+        exact = np.dtype(dtype).kind in "iub"
+        if got is None or got.dtype != want.dtype or got.shape != want.shape or not (
+                np.array_equal(got, want) if exact else
+                np.allclose(got, want, rtol=1e-4 if want.dtype.itemsize < 8 or want.dtype == "c8"
+                            else 1e-12, atol=1e-4 if want.dtype in ("f4", "c8") else 1e-12)):
+            print("test_command.sh: differs from NumPy:", expr, dtype)
+            failed = 1
+        for text in [subprocess.run([sys.argv[1], "--json", expr, *names], capture_output=True)]:
+            import json
+            data = json.loads(text.stdout)
+            if want.dtype.kind == "f" and not np.array_equal(
+                    np.array(data["data"], want.dtype), got):
+                print("test_command.sh: text is not exact:", expr, dtype)
+                failed = 1
+sys.exit(failed)
+END
+  ran='NumPy'
+  ok "$python" cross.py "$bin"
+else
+  echo 'test_command.sh: no NumPy, so not compared with it'
+fi
+
+# ---- nothing is left behind
+
+ran='temporary files'
+for f in .npy-*.tmp sub/.npy-*.tmp; do [ ! -e "$f" ] || fail "$f is left"; done
+
+if [ $failures -gt 0 ]; then
+  echo "test_command.sh: $failures of $checks checks failed"
+  exit 1
+fi
+echo "test_command.sh: all $checks checks passed"
