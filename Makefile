@@ -24,7 +24,7 @@ FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads
 
 B          = build
-HEADERS    = einsum.h tools/npy.h
+HEADERS    = einsum.h $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 SAN_BIN    = $(TESTS:%=$(B)/san/test_%)
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
@@ -68,10 +68,10 @@ test: setup
 	  $(MAKE) --no-print-directory -s -k -j$(JOBS) -O steps; \
 	  STEPS="$$($(MAKE) --no-print-directory -s step-names)" sh tests/summary.sh $(B)/log $$start
 
-$(B)/test_%: tests/test_%.c tests/oracle.h $(HEADERS) $(B)/found.mk
+$(B)/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	$(CC) -std=c99 $(CFLAGS) -o $@ $< $(LIBS)
 
-$(B)/san/test_%: tests/test_%.c tests/oracle.h $(HEADERS) $(B)/found.mk
+$(B)/san/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
 	$(SAN_CC) -std=c99 -g -O1 $(SAN_FLAGS) -o $@ $< $(LIBS)
 
@@ -115,6 +115,7 @@ STEPS = matrix $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) san-comman
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
+COMMAND = env PYTHON="$(or $(NUMPY_PYTHON),python3)" sh tests/test_command.sh
 NO_SAN = skip "no compiler with ASan and UBSan"
 
 .PHONY: steps step-names $(STEPS:%=step-%)
@@ -132,10 +133,10 @@ $(FUZZERS:%=step-fuzz-%): step-fuzz-%: $(B)/fuzz_%
 	$(STEP) fuzz-$* sh tests/fuzz.sh $(B) $* $(FUZZ_SECONDS)
 
 step-command: $(B)/einsum
-	$(STEP) command sh tests/test_command.sh $(B)/einsum
+	$(STEP) command $(COMMAND) $(B)/einsum
 
 step-san-command: $(if $(SAN_CC),$(B)/san/einsum)
-	$(STEP) san-command $(if $(SAN_CC),sh tests/test_command.sh $(B)/san/einsum,$(NO_SAN))
+	$(STEP) san-command $(if $(SAN_CC),$(COMMAND) $(B)/san/einsum,$(NO_SAN))
 
 step-numpy: $(B)/found.mk
 	$(STEP) numpy $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/numpy_diff.py,\
@@ -155,7 +156,7 @@ step-matrix: $(B)/found.mk
 	$(STEP) matrix $(MAKE) -s matrix
 
 step-lint: $(B)/found.mk
-	$(STEP) lint $(MAKE) -s lint
+	$(STEP) lint $(if $(PYTHON),$(MAKE) -s lint,skip "no python3")
 
 # ---- timings -------------------------------------------------------------------------------------
 

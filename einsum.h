@@ -47,8 +47,7 @@
 //   >>parse           programs
 //   >>print           a graph as text
 //   >>path            contraction order of n operands
-//   >>pathtree        improvement of contraction trees
-//   >>pathfind        strategies and budgets
+//   >>pathtree        improvement of contraction trees; strategies and budgets
 //   >>rewrite         from n-ary statements to sequences of small ones
 //   >>contract-kernels register tiles, packing, dot, axpy and small products, per element type
 //   >>contract        out[b,m,n] = store( sum over k of P[b,m,k] * Q[b,k,n] )
@@ -108,8 +107,8 @@
 // strings give numpy.result_type of the operands; sums and products of bool are or and and.
 // Programs promote the same way, except that number literals adopt what they meet: 2*x keeps x's
 // dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives
-// f64. The result is converted to the dtype of your output where NumPy's same_kind allows it. NumPy
-// has no bf16; beside f16 it promotes to f32, else as f16 does.
+// f64. The result is converted to the dtype of your output where NumPy's same_kind allows it. bf16,
+// which NumPy lacks, stays bf16 with bool and 8-bit integers and becomes f32 with f16.
 //
 //
 // NUMPY STRINGS
@@ -191,9 +190,10 @@
 // argmax      error             position of the first largest (least) value or NaN, i64; of several
 // argmin      error               indices row-major in the order written
 // mean        error
-// var         error             of the population: mean(abs(x - mean(x))^2)
+// var         error             of the population: mean((x - mean(x))^2)
 // norm        0                 sqrt(sum(abs(x)^2))
-// An error of a fold of nothing is reported when the program is parsed or planned.
+// Complex numbers have sum, prod, mean and norm. A sum of bool counts, in programs (i64). A fold
+// of nothing that is an error is reported before anything is executed.
 //
 // softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
@@ -932,7 +932,8 @@ static const char *eini_diag_str(eini_diag *d, const char *s, size_t n) {
   if (room <= 1) return "";
   if (n > room - 1) n = room - 1;
   char *p = d->buf + d->used;
-  for (size_t i = 0; i < n; i++) p[i] = (unsigned char)s[i] < 32 ? ' ' : s[i];  // carets stay aligned
+  // A tab would move the caret under the line, a newline would break it.
+  for (size_t i = 0; i < n; i++) p[i] = (unsigned char)s[i] < 32 ? ' ' : s[i];
   p[n] = 0;
   d->used += n + 1;
   return p;
@@ -2367,6 +2368,7 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
     int64_t bad = 0;
     ein_status st = eini_map_bounds(&s->proj[k], s->index, x->shape, &g->arena, &row, &bad);
     if (st == EIN_OK) continue;
+    if (st == EIN_ERR_NO_MEMORY) return st;
     return eini_fail(diag, st, s->pos, 1, "an edge rule like X[i-1 | 0] says what is read outside",
                      "coordinate %d of '%s' reaches %lld, its extent is %lld", row, x->name,
                      (long long)bad, (long long)x->shape[row]);
@@ -2601,7 +2603,8 @@ EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
                                               &ctx->capfunction, sizeof *p);
   const char *name = eini_strndup(&ctx->arena, f->name, (int64_t)strlen(f->name));
   if (p == NULL || name == NULL) {
-    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s", ein_status_text(EIN_ERR_NO_MEMORY));
+    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
+                     ein_status_text(EIN_ERR_NO_MEMORY));
   }
   ctx->function = p;
   p[ctx->nfunction] = *f;
@@ -2625,7 +2628,8 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
                                           &ctx->capmonoid, sizeof *p);
   const char *name = eini_strndup(&ctx->arena, m->name, (int64_t)strlen(m->name));
   if (p == NULL || name == NULL) {
-    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s", ein_status_text(EIN_ERR_NO_MEMORY));
+    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
+                     ein_status_text(EIN_ERR_NO_MEMORY));
   }
   ctx->monoid = p;
   p[ctx->nmonoid] = *m;
@@ -6956,15 +6960,8 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
 // Takes an index network; gives a pairwise order and its cost. Never worse than left to right.
 // ================================================================================================
 // An order is a binary tree in static-single-assignment form: operands are nodes 0..n-1, step i
-// makes node n+i from two smaller nodes. The parts:
-//   run     an order carried out step by step on lists of labels, for its cost
-//   greedy  pairs by size(ab) - size(a) - size(b), optionally perturbed
-//   tables  dynamic programming over all subsets (up to 14 operands, outer products included), or
-//           over connected subsets (up to 64 operands)
-//   work    bitset form of a tree: exact reconfiguration of small windows
-//   find    strategies and budgets
-// Within the search extents are doubles and 0 is replaced by a tiny number, so that quotients of
-// products stay defined; the costs reported are those of the true extents.
+// makes node n+i from two smaller nodes. Within the search extents are doubles and 0 is replaced
+// by a tiny number, so that quotients of products stay defined; the costs reported are true.
 
 typedef enum eini_path_algo {
   EINI_PATH_AUTO = 0,
@@ -7010,13 +7007,16 @@ typedef struct eini_path {
 } eini_path;
 
 #define EINI_PATH_EXACT 14   // operands for the all-subsets search
-#define EINI_PATH_LINKED 64  // operands for the connected-subsets search: one word per subset
+#define EINI_PATH_LINKED 63  // operands for the connected-subsets search: one word per subset
+#define EINI_PATH_FAN 24     // neighbours looked at through one label
+#define EINI_TREE_REST ((uint64_t)1 << 63)
+#define EINI_TREE_SLOTS ((int64_t)1 << 18)
+#define EINI_TREE_WINDOW 8    // terms of a window
+#define EINI_TREE_MAX 400000  // operands times words of labels: the largest bitset form
 
 typedef int eini_path_pair[2];
 
-typedef struct eini_path_sums {  // see eini_path
-  double flops, largest, moved;
-} eini_path_sums;
+typedef struct eini_path_sums { double flops, largest, moved; } eini_path_sums;  // see eini_path
 
 // Account for a step. NaN is inf * 0: some extent is 0, and so is the product.
 static void eini_path_add(eini_path_sums *s, double flops, double size, double read) {
@@ -7034,8 +7034,6 @@ static int eini_path_better(eini_path_goal goal, const eini_path_sums *a, const 
   if (x < y || x > y) return x < y;
   return goal == EINI_GOAL_FLOPS ? a->largest < b->largest : a->flops < b->flops;
 }
-
-// ---- run ----
 
 typedef struct eini_path_term {
   double size, open;  // elements; the same without labels that no other term has
@@ -7059,11 +7057,9 @@ static ein_status eini_path_run_init(eini_path_run *r, eini_arena *arena, const 
   r->net = net;
   r->ext = EINI_NEW(arena, double, net->nlabel);
   r->term = EINI_NEW(arena, eini_path_term, nnode);
-  r->next = EINI_NEW(arena, int, net->start[net->nterm]);
-  r->count = EINI_NEW(arena, int, net->nlabel);
-  if (r->ext == NULL || r->term == NULL || r->next == NULL || r->count == NULL) {
-    return EIN_ERR_NO_MEMORY;
-  }
+  r->count = EINI_NEW(arena, int, (int64_t)net->nlabel + net->start[net->nterm]);
+  if (r->ext == NULL || r->term == NULL || r->count == NULL) return EIN_ERR_NO_MEMORY;
+  r->next = r->count + net->nlabel;
   for (int l = 0; l < net->nlabel; l++) r->ext[l] = (double)net->extent[l];
   return EIN_OK;
 }
@@ -7102,10 +7098,8 @@ static int eini_path_step(eini_path_run *r, int a, int b) {
     if (lj <= li) j = r->next[j];
     r->count[l] -= li == lj;
     all *= r->ext[l];
-    if (r->count[l] == 1) {  // nobody else has it
-      summed = 1;
-      continue;
-    }
+    summed |= r->count[l] == 1;  // nobody else has it
+    if (r->count[l] == 1) continue;
     size *= r->ext[l];
     *tail = cell;
     tail = &r->next[cell];
@@ -7119,12 +7113,17 @@ static int eini_path_step(eini_path_run *r, int a, int b) {
   return n;
 }
 
-// ---- linear paths ----
-
 // Fenwick tree (Fenwick, A new data structure for cumulative frequency tables, 1994) over node
 // numbers: sum[0..n], which nodes are in the current list, and at which position.
 static void eini_path_mark(int *sum, int n, int x, int by) {
   for (int i = x + 1; i <= n; i += i & -i) sum[i] += by;
+}
+
+// Operands 0..n-1 of room nodes.
+static int *eini_path_marks(eini_arena *arena, int n, int room) {
+  int *sum = EINI_NEW(arena, int, room + 1);
+  for (int t = 0; t < n && sum != NULL; t++) eini_path_mark(sum, room, t, 1);
+  return sum;
 }
 
 static int eini_path_position(const int *sum, int x) {
@@ -7144,31 +7143,13 @@ static int eini_path_node(const int *sum, int n, int position) {
   return x;
 }
 
-// Tree to linear format.
-static ein_status eini_path_write(eini_arena *scratch, int n, eini_path_pair *kid,
-                                  eini_path *path) {
-  int *sum = EINI_NEW(scratch, int, 2 * n + 1);
-  if (sum == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < n; t++) eini_path_mark(sum, 2 * n, t, 1);
-  for (int i = 0; i < n - 1; i++) {
-    int a = kid[i][0] < kid[i][1] ? kid[i][0] : kid[i][1], b = kid[i][0] + kid[i][1] - a;
-    path->step[i][0] = eini_path_position(sum, a);
-    path->step[i][1] = eini_path_position(sum, b);
-    eini_path_mark(sum, 2 * n, a, -1);
-    eini_path_mark(sum, 2 * n, b, -1);
-    eini_path_mark(sum, 2 * n, n + i, 1);
-  }
-  return EIN_OK;
-}
-
 static ein_status eini_path_cost_in(eini_arena *scratch, const eini_net *net, eini_path *path) {
   eini_path_run r;
   int count = net->nterm, room = count + path->nstep;
   EINI_TRY(eini_path_run_init(&r, scratch, net, room));
-  int *sum = EINI_NEW(scratch, int, room + 1);
+  int *sum = eini_path_marks(scratch, count, room);
   if (sum == NULL) return EIN_ERR_NO_MEMORY;
   eini_path_reset(&r);
-  for (int t = 0; t < net->nterm; t++) eini_path_mark(sum, room, t, 1);
   for (int i = 0; i < path->nstep; i++) {
     int *s = path->step[i], t = s[0];
     if (s[1] >= 0 && t > s[1]) {
@@ -7204,8 +7185,6 @@ EINI_UNUSED static ein_status eini_path_cost(eini_arena *arena, const eini_net *
   return status;
 }
 
-// ---- search ----
-
 typedef struct eini_path_offer {  // a pair that may be contracted
   double key;
   int a, b;
@@ -7214,40 +7193,38 @@ typedef struct eini_path_offer {  // a pair that may be contracted
 typedef struct eini_path_near {  // what a node shares with the node in hand
   double all, closed;            // extents of the shared labels, and of those no other node has
   int with, label;               // the node in hand; the label seen last
+  int found;                     // [i]: neighbour i of the node in hand
 } eini_path_near;
 
 typedef struct eini_path_search {
   eini_arena *arena;  // scratch, freed when the search ends
   const eini_net *net;
+  const eini_path_opts *opts;
   eini_path_goal goal;
   uint64_t rng;
-  int64_t left, tick;  // work steps left; steps to the next look at the clock
-  double end;          // time at which to stop
-  double (*now_fn)(void *user);
-  void *now_user;
+  int64_t left, tick;  // work steps left; to the next look at the clock
+  double end;          // time at which to stop, if > 0
   eini_path_run run;
-  int zeros;                   // extents that are 0
   eini_path_pair *kid, *trial;  // the best tree so far; another
+  int *tmp;                     // [2n]
   eini_path_sums best;
   const char *method;  // NULL: no tree yet
   int proved;
   // Of greedy runs: operands that have a label, as nodes they are part of; a heap of pairs.
   int *lstart, *member, *len;
   eini_path_near *near;
-  int *found;
   eini_path_offer *heap;
   int64_t nheap, heap_cap;
+  double temperature, weight;
 } eini_path_search;
 
 // Account for work done; 1 when the budget is used up.
 static int eini_path_spend(eini_path_search *s, int64_t units) {
   s->left -= units;
-  if (s->now_fn != NULL) {
-    s->tick -= units;
-    if (s->tick < 0) {
-      s->tick = 20000;
-      if (s->now_fn(s->now_user) >= s->end) s->left = -1;
-    }
+  s->tick -= units;
+  if (s->end > 0 && s->tick < 0) {
+    s->tick = 20000;
+    if (s->opts->now_fn(s->opts->now_user) >= s->end) s->left = -1;
   }
   return s->left < 0;
 }
@@ -7278,36 +7255,27 @@ static int eini_path_bit(uint64_t x) {  // the lowest
 #endif
 }
 
-// The tree `trial`, whose costs are known, becomes the best one if it is better.
-static int eini_path_keep(eini_path_search *s, const eini_path_sums *sums, const char *method) {
-  if (s->method != NULL && !eini_path_better(s->goal, sums, &s->best)) return 0;
-  eini_path_pair *t = s->kid;
-  s->kid = s->trial;
-  s->trial = t;
-  s->best = *sums;
-  s->method = method;
-  return 1;
-}
-
-// Next step of `trial`. Costs only grow: returns 0 when it cannot become the best one.
-static int eini_path_go(eini_path_search *s, int a, int b) {
+// Next step of `trial`.
+static void eini_path_make(eini_path_search *s, int a, int b) {
   int *kid = s->trial[s->run.nnode - s->net->nterm];
   kid[0] = a;
   kid[1] = b;
   eini_path_spend(s, 40 + 5 * eini_path_step(&s->run, a, b));
-  return s->method == NULL || eini_path_better(s->goal, &s->run.sums, &s->best);
 }
 
-// Cost of `trial`; keep it if it is better.
+// The tree `trial`, just carried out, becomes the best one if it is better.
+static void eini_path_keep(eini_path_search *s, const char *method) {
+  if (s->method != NULL && !eini_path_better(s->goal, &s->run.sums, &s->best)) return;
+  memcpy(s->kid, s->trial, (size_t)(s->net->nterm - 1) * sizeof s->kid[0]);
+  s->best = s->run.sums;
+  s->method = method;
+}
+
 static void eini_path_try(eini_path_search *s, const char *method) {
   eini_path_reset(&s->run);
-  for (int i = 0; i < s->net->nterm - 1; i++) {
-    if (!eini_path_go(s, s->trial[i][0], s->trial[i][1])) return;
-  }
-  eini_path_keep(s, &s->run.sums, method);
+  for (int i = 0; i < s->net->nterm - 1; i++) eini_path_make(s, s->trial[i][0], s->trial[i][1]);
+  eini_path_keep(s, method);
 }
-
-// ---- greedy ----
 
 static ein_status eini_path_push(eini_path_search *s, double key, int a, int b) {
   void *p = eini_grow(s->arena, s->heap, s->nheap, &s->heap_cap, sizeof *s->heap);
@@ -7335,43 +7303,21 @@ static eini_path_offer eini_path_pop(eini_path_search *s) {
   return top;
 }
 
-static ein_status eini_path_greedy_init(eini_path_search *s) {
-  const eini_net *net = s->net;
-  int n = net->nterm;
-  s->lstart = EINI_NEW(s->arena, int, net->nlabel + 1);
-  s->member = EINI_NEW(s->arena, int, net->start[n]);
-  s->len = EINI_NEW(s->arena, int, net->nlabel);
-  s->near = EINI_NEW(s->arena, eini_path_near, 2 * n);
-  s->found = EINI_NEW(s->arena, int, 2 * n);
-  s->heap_cap = 2 * (int64_t)n + 8;
-  s->heap = EINI_NEW(s->arena, eini_path_offer, s->heap_cap);
-  if (s->lstart == NULL || s->member == NULL || s->len == NULL || s->near == NULL ||
-      s->found == NULL || s->heap == NULL) {
-    return EIN_ERR_NO_MEMORY;
-  }
-  for (int i = 0; i < net->start[n]; i++) s->lstart[net->labels[i] + 1]++;
-  for (int l = 0; l < net->nlabel; l++) s->lstart[l + 1] += s->lstart[l];
-  return EIN_OK;
-}
-
 // The cost of Smith and Gray (opt_einsum, JOSS 2018); with a temperature, the perturbed form of
 // Gray and Kourtis (Hyper-optimized tensor network contraction, Quantum 5, 410, 2021).
-static double eini_path_key(eini_path_search *s, int a, int b, double temperature, double weight) {
+static double eini_path_key(eini_path_search *s, int a, int b) {
   const eini_path_term *x = &s->run.term[a], *y = &s->run.term[b];
   const eini_path_near *near = &s->near[b];
   if (near->all >= x->open && near->all >= y->open) return -HUGE_VAL;  // the same labels
   double size = x->open / near->all * (y->open / near->closed);
   if (!(size < 1e300)) size = 1e300;
-  if (temperature <= 0) return size - weight * (x->size + y->size);
-  double d = size / weight - weight * (x->size + y->size);
-  return (d < 0 ? -log1p(-d) : log1p(d)) + temperature * log(-log(eini_path_unit(&s->rng)));
+  if (s->temperature <= 0) return size - s->weight * (x->size + y->size);
+  double d = size / s->weight - s->weight * (x->size + y->size);
+  return (d < 0 ? -log1p(-d) : log1p(d)) + s->temperature * log(-log(eini_path_unit(&s->rng)));
 }
 
-#define EINI_PATH_FAN 24  // neighbours looked at through one label
-
-// Push the pairs of node a with its neighbours (with those after it when `after`).
-static ein_status eini_path_pairs(eini_path_search *s, int a, int after, double temperature,
-                                  double weight) {
+// Push the pairs of node a with its neighbours before it.
+static ein_status eini_path_pairs(eini_path_search *s, int a) {
   eini_path_run *r = &s->run;
   int nfound = 0;
   for (int i = r->term[a].head; i >= 0; i = r->next[i]) {
@@ -7389,7 +7335,7 @@ static ein_status eini_path_pairs(eini_path_search *s, int a, int after, double 
       if (near->with != a) {
         near->with = a;
         near->all = near->closed = 1;
-        if (b != a) s->found[nfound++] = b;
+        if (b != a) s->near[nfound++].found = b;
       }
       near->label = l;
       near->all *= r->ext[l];
@@ -7398,26 +7344,35 @@ static ein_status eini_path_pairs(eini_path_search *s, int a, int after, double 
   }
   eini_path_spend(s, 50 * nfound + 20);
   for (int i = 0; i < nfound; i++) {
-    int b = s->found[i];
-    if (after && b < a) continue;
-    EINI_TRY(eini_path_push(s, eini_path_key(s, a, b, temperature, weight), a, b));
+    int b = s->near[i].found;
+    if (b < a) EINI_TRY(eini_path_push(s, eini_path_key(s, a, b), a, b));
   }
   return EIN_OK;
 }
 
-// A greedy run fills `trial`. all: go on even if it cannot become the best tree.
-static ein_status eini_path_greedy(eini_path_search *s, int random, int all) {
-  // Where results have no more labels than operands (chains), the smallest result is the better
-  // guide; elsewhere it loses to the reduction in memory by far.
+// A greedy run fills `trial`. Where results have no more labels than operands (chains), the
+// smallest result is the better guide; elsewhere it loses to the reduction in memory by far.
+static ein_status eini_path_greedy(eini_path_search *s, int random) {
   const eini_net *net = s->net;
   eini_path_run *r = &s->run;
-  int n = net->nterm;
-  double temperature = random ? eini_path_unit(&s->rng) : 0;
-  double weight = net->start[n] <= 2 * n + 2 ? 0.1 : 1;
-  if (random) weight = exp(2 * eini_path_unit(&s->rng) - 1);
+  int n = net->nterm, nlabel = net->nlabel;
+  if (s->heap == NULL) {
+    s->lstart = EINI_NEW(s->arena, int, 2 * (int64_t)nlabel + 1 + net->start[n]);
+    s->near = EINI_NEW(s->arena, eini_path_near, 2 * n);
+    s->heap_cap = 2 * (int64_t)n + 8;
+    s->heap = EINI_NEW(s->arena, eini_path_offer, s->heap_cap);
+    if (s->lstart == NULL || s->near == NULL || s->heap == NULL) return EIN_ERR_NO_MEMORY;
+    s->len = s->lstart + nlabel + 1;
+    s->member = s->len + nlabel;
+    for (int i = 0; i < net->start[n]; i++) s->lstart[net->labels[i] + 1]++;
+    for (int l = 0; l < nlabel; l++) s->lstart[l + 1] += s->lstart[l];
+  }
+  s->temperature = random ? eini_path_unit(&s->rng) : 0;
+  s->weight = net->start[n] <= 2 * n + 2 ? 0.1 : 1;
+  if (random) s->weight = exp(2 * eini_path_unit(&s->rng) - 1);
   eini_path_reset(r);
   s->nheap = 0;
-  memset(s->len, 0, (size_t)net->nlabel * sizeof(int));
+  memset(s->len, 0, (size_t)nlabel * sizeof(int));
   for (int t = 0; t < n; t++) {
     for (int i = net->start[t]; i < net->start[t + 1]; i++) {
       int l = net->labels[i];
@@ -7425,23 +7380,22 @@ static ein_status eini_path_greedy(eini_path_search *s, int random, int all) {
     }
   }
   for (int x = 0; x < 2 * n; x++) s->near[x].with = -1;
-  for (int t = 0; t < n; t++) EINI_TRY(eini_path_pairs(s, t, 1, temperature, weight));
+  for (int t = 0; t < n; t++) EINI_TRY(eini_path_pairs(s, t));
   while (s->nheap > 0) {
     eini_path_offer c = eini_path_pop(s);
     if (r->term[c.a].into != c.a || r->term[c.b].into != c.b) continue;
-    if (!eini_path_go(s, c.a, c.b) && !all) return EIN_OK;
-    EINI_TRY(eini_path_pairs(s, r->nnode - 1, 0, temperature, weight));
+    eini_path_make(s, c.a, c.b);
+    EINI_TRY(eini_path_pairs(s, r->nnode - 1));
   }
-  // Outer products of what is left, smallest first.
-  for (int x = 0; x < r->nnode; x++) {
+  for (int x = 0; x < r->nnode; x++) {  // outer products of what is left, smallest first
     if (r->term[x].into == x) EINI_TRY(eini_path_push(s, r->term[x].size, x, x));
   }
   while (s->nheap > 1) {
-    int a = eini_path_pop(s).a, b = eini_path_pop(s).a;
-    if (!eini_path_go(s, a, b) && !all) return EIN_OK;
+    int x = eini_path_pop(s).a;
+    eini_path_make(s, x, eini_path_pop(s).a);
     EINI_TRY(eini_path_push(s, r->term[r->nnode - 1].size, r->nnode - 1, 0));
   }
-  if (!all) eini_path_keep(s, &r->sums, random ? "random greedy" : "greedy");
+  eini_path_keep(s, random ? "random greedy" : "greedy");
   return EIN_OK;
 }
 
@@ -7450,22 +7404,20 @@ static ein_status eini_path_greedy(eini_path_search *s, int random, int all) {
 // Invariant: the best tree is only ever replaced by a better one; left to right is a candidate.
 // ================================================================================================
 
-// ---- tables ----
-
 // A small problem. For a set S of its terms let U(S) be the product of the extents of all labels
 // of S, and C(S) that of the labels that occur nowhere else (1 for a single term: its own labels
 // are summed by the step that uses it). The step that joins A and B into S costs
 // U(S) / (C(A) C(B)), twice that if S encloses more labels than A and B together: constant time
 // for a pair of sets, whatever the number of labels and of terms that share one.
 typedef struct eini_tree_small {
-  int n;                    // at most 64
+  int n;                     // at most 63
   const int *start, *label;  // term t has label[start[t]] .. label[start[t+1]-1]
-  uint64_t *in;             // terms that have a label
-  unsigned char *out;       // a label also occurs outside
+  uint64_t *in;              // terms that have a label; EINI_TREE_REST: it also occurs outside
   const double *ext;
 } eini_tree_small;
 
 typedef struct eini_tree_set {
+  uint64_t set, near;        // terms; for connected subsets: terms that share a label with these
   double cost, second;       // best tree found; HUGE_VAL: none below the cap
   double size, all, inside;  // elements, U(S), 1 / C(S)
   int ninside;               // labels in C(S)
@@ -7473,19 +7425,21 @@ typedef struct eini_tree_set {
 } eini_tree_set;
 
 static void eini_tree_empty(eini_tree_set *d) {
+  memset(d, 0, sizeof *d);
   d->size = d->all = d->inside = 1;
   d->cost = HUGE_VAL;
-  d->second = d->ninside = 0;
 }
 
-// d, a set of the terms `rest`, becomes that with term t too.
-static void eini_tree_extend(const eini_tree_small *p, eini_tree_set *d, uint64_t rest, int t) {
-  uint64_t set = rest | (uint64_t)1 << t;
+// Add a term to a set.
+static void eini_tree_extend(const eini_tree_small *p, eini_tree_set *d, int t) {
+  uint64_t rest = d->set;
+  d->set |= (uint64_t)1 << t;
   for (int i = p->start[t]; i < p->start[t + 1]; i++) {
-    int l = p->label[i], met = (p->in[l] & rest) != 0;
-    double e = p->ext[l];
+    uint64_t in = p->in[p->label[i]];
+    double e = p->ext[p->label[i]];
+    int met = (in & rest) != 0;
     if (!met) d->all *= e;
-    if ((p->in[l] & ~set) == 0 && !p->out[l]) {
+    if ((in & ~d->set) == 0) {
       if (met) d->size /= e;
       d->inside /= e;
       d->ninside++;
@@ -7506,26 +7460,23 @@ static void eini_tree_single(eini_tree_set *d, int t) {
 // Products that overflow leave no way to compare.
 static int eini_tree_sane(const eini_tree_set *d) { return d->all < 1e300 && d->inside > 1e-300; }
 
-// Is d better made from x and y, at a and b in the table?
-static void eini_tree_join(eini_path_goal goal, eini_tree_set *d, const eini_tree_set *x,
-                           const eini_tree_set *y, int a, int b) {
-  double c = x->cost + y->cost, f = 0;
-  if (goal == EINI_GOAL_FLOPS && c >= d->cost) return;
-  double flops = d->all * x->inside * y->inside;
-  if (d->ninside > x->ninside + y->ninside) flops *= 2;
-  if (goal == EINI_GOAL_FLOPS) {
-    c += flops;
-    if (c >= d->cost) return;
-  } else {
-    if (goal == EINI_GOAL_BYTES) {
-      c += x->size + y->size + d->size;
-    } else {
-      c = x->cost > y->cost ? x->cost : y->cost;
-      if (c < d->size) c = d->size;
-    }
-    f = x->second + y->second + flops;
-    if (c > d->cost || (c >= d->cost && f >= d->second)) return;
-  }
+static double eini_tree_flops(const eini_tree_set *d, const eini_tree_set *x,
+                              const eini_tree_set *y) {
+  return d->all * x->inside * y->inside * (d->ninside > x->ninside + y->ninside ? 2 : 1);
+}
+
+// Is the set d better made from those at a and b in the table?
+static void eini_tree_join(eini_path_goal goal, const eini_tree_set *sub, eini_tree_set *d, int a,
+                           int b) {
+  const eini_tree_set *x = &sub[a], *y = &sub[b];
+  double c = x->cost + y->cost;
+  if (goal == EINI_GOAL_BYTES) c += x->size + y->size + d->size;
+  if (goal == EINI_GOAL_SIZE) c = fmax(d->size, fmax(x->cost, y->cost));
+  if (c > d->cost) return;
+  double flops = eini_tree_flops(d, x, y);
+  double f = goal == EINI_GOAL_FLOPS ? 0 : flops + x->second + y->second;
+  if (goal == EINI_GOAL_FLOPS) c += flops;
+  if (c > d->cost || (c >= d->cost && f >= d->second)) return;
   d->cost = c;
   d->second = f;
   d->a = a;
@@ -7537,9 +7488,11 @@ static int eini_tree_over(eini_path_goal goal, double cost, double size, double 
   return cost + (goal == EINI_GOAL_SIZE ? 0 : size) > cap;
 }
 
-// The tree of sub[root], from the top down; a node is numbered when it is met.
-static void eini_tree_read(const eini_tree_set *sub, int root, int n, eini_path_pair *kid) {
-  int made[EINI_PATH_LINKED], next = n - 2;
+// The tree of sub[root], from the top down; a node is numbered when it is met. made: where the
+// steps are in the table.
+static void eini_tree_read(const eini_tree_set *sub, int root, int n, int *made,
+                           eini_path_pair *kid) {
+  int next = n - 2;
   made[next--] = root;
   for (int i = n - 2; i >= 0; i--) {
     for (int k = 0; k < 2; k++) {
@@ -7550,36 +7503,31 @@ static void eini_tree_read(const eini_tree_set *sub, int root, int n, eini_path_
   }
 }
 
-// Best tree of at most EINI_PATH_EXACT terms if it costs at most `cap`, outer products included;
-// sub: [1 << n], by sets. 1: `kid` holds it; 0: there is none; -1: gave up.
+// All subsets, outer products included: the best tree of at most EINI_PATH_EXACT terms if it
+// costs at most `cap`; sub: [1 << n]. 1: found, in the table; 0: there is none; -1: gave up.
 static int eini_tree_exact(eini_path_search *s, const eini_tree_small *p, eini_tree_set *sub,
-                           double cap, eini_path_pair *kid) {
-  uint32_t full = ((uint32_t)1 << p->n) - 1;
+                           double cap) {
+  int full = (1 << p->n) - 1;
   cap *= 1 + 1e-12;  // for rounding in a different order
   eini_path_spend(s, (int64_t)full * 8);
   eini_tree_empty(&sub[0]);
-  for (uint32_t set = 1; set <= full; set++) {
-    uint32_t rest = set & (set - 1);
-    sub[set] = sub[rest];
-    sub[set].cost = HUGE_VAL;
-    eini_tree_extend(p, &sub[set], rest, eini_path_bit(set));
+  for (int set = 1; set <= full; set++) {
+    sub[set] = sub[set & (set - 1)];
+    eini_tree_extend(p, &sub[set], eini_path_bit((uint64_t)set));
   }
   if (!eini_tree_sane(&sub[full])) return -1;
-  for (int t = 0; t < p->n; t++) eini_tree_single(&sub[(uint32_t)1 << t], t);
-  for (uint32_t set = 3; set <= full; set++) {
-    uint32_t rest = set & (set - 1);
+  for (int t = 0; t < p->n; t++) eini_tree_single(&sub[1 << t], t);
+  for (int set = 3; set <= full; set++) {
+    int rest = set & (set - 1), count = 0;
     eini_tree_set *d = &sub[set];
     if (rest == 0 || (set != full && eini_tree_over(s->goal, d->size, d->size, cap))) continue;
-    int count = 0;
-    for (uint32_t b = rest; b != 0; b = (b - 1) & rest, count++) {
-      eini_tree_join(s->goal, d, &sub[set ^ b], &sub[b], (int)(set ^ b), (int)b);
+    for (int b = rest; b != 0; b = (b - 1) & rest, count++) {
+      eini_tree_join(s->goal, sub, d, set ^ b, b);
     }
     if (eini_path_spend(s, 2 * count)) return -1;
     if (set != full && eini_tree_over(s->goal, d->cost, d->size, cap)) d->cost = HUGE_VAL;
   }
-  if (!(sub[full].cost <= cap)) return 0;
-  eini_tree_read(sub, (int)full, p->n, kid);
-  return 1;
+  return sub[full].cost <= cap;
 }
 
 // Connected subsets, by size: a set is made from two disjoint sets that share a label, or that
@@ -7588,198 +7536,140 @@ static int eini_tree_exact(eini_path_search *s, const eini_tree_small *p, eini_t
 // Haegeman, Verstraete, Faster identification of optimal contraction sequences for tensor
 // networks, Phys. Rev. E 90, 033315, 2014).
 typedef struct eini_tree_linked {
+  const eini_tree_small *p;
   eini_tree_set *sub;
-  uint64_t (*set)[2];    // the terms of a set, and those outside that share a label with it
-  int64_t n, cap, cap2;  // sets kept, room for sub and set
-  int64_t level;         // the first set of the size being made
-  int *slot;             // hash table of that size: index + 1
+  int64_t n, cap;
+  int *slot;  // hash table of the size being made: index + 1
   double limit;
 } eini_tree_linked;
 
-#define EINI_TREE_SLOTS ((int64_t)1 << 18)
-
 // The index of a set, made if needed; -1 when out of memory.
-static int64_t eini_tree_find(eini_path_search *s, const eini_tree_small *p, eini_tree_linked *c,
-                              uint64_t set, uint64_t near) {
+static int64_t eini_tree_find(eini_path_search *s, eini_tree_linked *c, uint64_t set) {
   int64_t at = (int64_t)(eini_hash(&set, sizeof set, 0) & (uint64_t)(EINI_TREE_SLOTS - 1));
   for (; c->slot[at] != 0; at = (at + 1) & (EINI_TREE_SLOTS - 1)) {
-    if (c->set[c->slot[at] - 1][0] == set) return c->slot[at] - 1;
+    if (c->sub[c->slot[at] - 1].set == set) return c->slot[at] - 1;
   }
   if (c->n == c->cap) eini_path_spend(s, 30 * c->cap);
   void *sub = eini_grow(s->arena, c->sub, c->n, &c->cap, sizeof *c->sub);
   if (sub == NULL) return -1;
   c->sub = (eini_tree_set *)sub;
-  void *sets = eini_grow(s->arena, c->set, c->n, &c->cap2, sizeof *c->set);
-  if (sets == NULL) return -1;
-  c->set = (uint64_t(*)[2])sets;
-  c->set[c->n][0] = set;
-  c->set[c->n][1] = near;
   eini_tree_set *d = &c->sub[c->n++];
   c->slot[at] = (int)c->n;
   eini_tree_empty(d);
-  uint64_t rest = 0;
   for (uint64_t m = set; m != 0; m &= m - 1) {
-    eini_tree_extend(p, d, rest, eini_path_bit(m));
-    rest |= m & (~m + 1);
+    eini_tree_extend(c->p, d, eini_path_bit(m));
     eini_path_spend(s, 10);
   }
   return c->n - 1;
 }
 
-// All ways to make sets from set i and those from..to-1. last: they are the set of all terms.
-static ein_status eini_tree_pairs(eini_path_search *s, const eini_tree_small *p,
-                                  eini_tree_linked *c, int64_t i, int64_t from, int64_t to,
-                                  int last) {
-  uint64_t set = c->set[i][0], near = c->set[i][1];
-  for (int64_t j = from; j < to; j++) {
-    uint64_t other = c->set[j][0], all = set | other, around = near | c->set[j][1];
-    if ((set & other) != 0 || ((near & other) == 0 && around != 0)) continue;
-    int64_t k = eini_tree_find(s, p, c, all, around & ~all);
-    if (k < 0) return EIN_ERR_NO_MEMORY;
-    eini_tree_set *d = &c->sub[k];
-    if (!last && eini_tree_over(s->goal, d->size, d->size, c->limit)) continue;
-    eini_tree_join(s->goal, d, &c->sub[i], &c->sub[j], (int)i, (int)j);
-  }
-  return EIN_OK;
-}
-
-// Best tree of connected subsets if it costs at most `cap`; *found as eini_tree_exact.
-static ein_status eini_tree_connected(eini_path_search *s, const eini_tree_small *p, double cap,
-                                      eini_path_pair *kid, int *found) {
-  eini_tree_linked c;
+// The best tree of connected subsets; c: problem and cap. *found as eini_tree_exact, the set of
+// all terms is then the last of the table.
+static ein_status eini_tree_connected(eini_path_search *s, eini_tree_linked *c, int *found) {
   int64_t begin[EINI_PATH_LINKED + 2];
-  int n = p->n;
-  memset(&c, 0, sizeof c);
-  *found = -1;
-  c.limit = cap * (1 + 1e-12);
-  c.slot = EINI_NEW(s->arena, int, EINI_TREE_SLOTS);
-  if (c.slot == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t <= n; t++) {  // at last the set of all terms, to see whether it is sane
-    uint64_t set = t < n ? (uint64_t)1 << t : UINT64_MAX >> (64 - n), near = 0;
-    for (int i = p->start[t]; t < n && i < p->start[t + 1]; i++) near |= p->in[p->label[i]];
-    if (eini_tree_find(s, p, &c, set, near & ~set) < 0) return EIN_ERR_NO_MEMORY;
-    if (t < n) eini_tree_single(&c.sub[t], t);
+  int n = c->p->n;
+  c->slot = EINI_NEW(s->arena, int, EINI_TREE_SLOTS);
+  if (c->slot == NULL) return EIN_ERR_NO_MEMORY;
+  if (eini_tree_find(s, c, ((uint64_t)1 << n) - 1) < 0) return EIN_ERR_NO_MEMORY;
+  if (!eini_tree_sane(c->sub)) return EIN_OK;
+  c->n = 0;
+  memset(c->slot, 0, (size_t)EINI_TREE_SLOTS * sizeof(int));
+  for (int t = 0; t < n; t++) {
+    uint64_t near = 0, set = (uint64_t)1 << t;
+    if (eini_tree_find(s, c, set) < 0) return EIN_ERR_NO_MEMORY;
+    for (int i = c->p->start[t]; i < c->p->start[t + 1]; i++) near |= c->p->in[c->p->label[i]];
+    c->sub[t].near = near & ~set & ~EINI_TREE_REST;
+    eini_tree_single(&c->sub[t], t);
   }
-  if (!eini_tree_sane(&c.sub[--c.n])) return EIN_OK;
   begin[1] = 0;
   for (int size = 2; size <= n; size++) {
-    begin[size] = c.level = c.n;
-    memset(c.slot, 0, (size_t)EINI_TREE_SLOTS * sizeof(int));
+    int64_t kept = begin[size] = c->n;
+    memset(c->slot, 0, (size_t)EINI_TREE_SLOTS * sizeof(int));
     eini_path_spend(s, EINI_TREE_SLOTS / 16);
     for (int m = 1; m <= size / 2; m++) {
       for (int64_t i = begin[m]; i < begin[m + 1]; i++) {
-        int64_t from = m == size - m ? i + 1 : begin[size - m];
-        EINI_TRY(eini_tree_pairs(s, p, &c, i, from, begin[size - m + 1], size == n));
-        if (eini_path_spend(s, begin[size - m + 1] - from + 20)) return EIN_OK;
-        if (c.n > EINI_TREE_SLOTS / 2) return EIN_OK;
+        uint64_t set = c->sub[i].set, near = c->sub[i].near;
+        int64_t j = m == size - m ? i + 1 : begin[size - m], end = begin[size - m + 1];
+        if (eini_path_spend(s, end - j + 20) || c->n > EINI_TREE_SLOTS / 2) return EIN_OK;
+        for (; j < end; j++) {
+          uint64_t other = c->sub[j].set, around = near | c->sub[j].near;
+          if ((set & other) != 0 || ((near & other) == 0 && around != 0)) continue;
+          int64_t k = eini_tree_find(s, c, set | other);
+          if (k < 0) return EIN_ERR_NO_MEMORY;
+          eini_tree_set *d = &c->sub[k];
+          d->near = around & ~d->set;
+          if (size < n && eini_tree_over(s->goal, d->size, d->size, c->limit)) continue;
+          eini_tree_join(s->goal, c->sub, d, (int)i, (int)j);
+        }
       }
     }
-    int64_t kept = c.level;
-    for (int64_t i = c.level; i < c.n; i++) {
-      const eini_tree_set *d = &c.sub[i];
-      if (eini_tree_over(s->goal, d->cost, size < n ? d->size : 0, c.limit)) continue;
-      memcpy(c.set[kept], c.set[i], sizeof c.set[i]);
-      c.sub[kept++] = *d;
+    for (int64_t i = kept; i < c->n; i++) {
+      eini_tree_set d = c->sub[i];
+      if (!eini_tree_over(s->goal, d.cost, size < n ? d.size : 0, c->limit)) c->sub[kept++] = d;
     }
-    c.n = kept;
+    c->n = kept;
   }
-  *found = c.n > c.level;
-  if (*found) eini_tree_read(c.sub, (int)c.level, n, kid);
+  *found = c->n > begin[n];
   return EIN_OK;
 }
 
-// The whole network as a small problem, by all subsets or by connected ones.
+// The whole network, by all subsets or by connected ones.
 static ein_status eini_tree_prove(eini_path_search *s, int exact) {
   const eini_net *net = s->net;
-  eini_tree_small p;
-  int n = p.n = net->nterm, found = -1;
-  p.start = net->start;
-  p.label = net->labels;
-  p.ext = s->run.ext;
-  p.in = EINI_NEW(s->arena, uint64_t, net->nlabel);
-  p.out = EINI_NEW(s->arena, unsigned char, net->nlabel);
-  if (p.in == NULL || p.out == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < n; t++) {
-    for (int i = net->start[t]; i < net->start[t + 1]; i++) {
-      p.in[net->labels[i]] |= (uint64_t)1 << t;
-    }
-  }
-  for (int i = net->start[n]; i < net->start[n + 1]; i++) p.out[net->labels[i]] = 1;
+  int n = net->nterm, found = -1, made[EINI_PATH_LINKED];
   double cap = eini_path_value(s->goal, &s->best);
-  if (exact) {
-    eini_tree_set *sub = EINI_NEW(s->arena, eini_tree_set, (int64_t)1 << n);
-    if (sub == NULL) return EIN_ERR_NO_MEMORY;
-    found = eini_tree_exact(s, &p, sub, cap, s->trial);
-  } else {
-    EINI_TRY(eini_tree_connected(s, &p, cap, s->trial, &found));
+  uint64_t *in = EINI_NEW(s->arena, uint64_t, net->nlabel);
+  eini_tree_small p = {n, net->start, net->labels, in, s->run.ext};
+  eini_tree_linked c = {&p, NULL, 0, 0, NULL, cap * (1 + 1e-12)};
+  if (p.in == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t <= n; t++) {
+    uint64_t bit = t < n ? (uint64_t)1 << t : EINI_TREE_REST;
+    for (int i = net->start[t]; i < net->start[t + 1]; i++) p.in[net->labels[i]] |= bit;
   }
-  if (found > 0) eini_path_try(s, exact ? "optimal" : "connected subsets");
+  if (exact) {
+    c.n = (int64_t)1 << n;
+    c.sub = EINI_NEW(s->arena, eini_tree_set, c.n);
+    if (c.sub == NULL) return EIN_ERR_NO_MEMORY;
+    found = eini_tree_exact(s, &p, c.sub, cap);
+  } else {
+    EINI_TRY(eini_tree_connected(s, &c, &found));
+  }
+  if (found > 0) {
+    eini_tree_read(c.sub, (int)c.n - 1, n, made, s->trial);
+    eini_path_try(s, exact ? "optimal" : "connected subsets");
+  }
   if (found >= 0) s->proved = exact ? 1 : 2;
   return EIN_OK;
 }
 
-// ---- work ----
-
 // Number the nodes of a tree from the root down, so that children come before parents and the
-// steps of a subtree are contiguous (what is made is used soon). in: node x at x-n, the root the
-// last; tmp: [2n].
+// steps of a subtree are contiguous (what is made is used soon). The last of `in` is the root.
 static void eini_tree_sort(int n, eini_path_pair *in, eini_path_pair *out, int *tmp) {
-  int *stack = tmp, *name = tmp + n, top = 0, next = 2 * n - 2;
-  stack[top++] = 2 * n - 2;
+  int *stack = tmp, *slot = tmp + n, top = 1, next = 2 * n - 2;
+  stack[0] = next;
+  slot[0] = -1;
   while (top > 0) {
-    int x = stack[--top];
-    name[x - n] = next--;
+    int x = stack[--top], at = slot[top], name = next--;
+    if (at >= 0) out[at / 2][at % 2] = name;
     for (int k = 0; k < 2; k++) {
-      if (in[x - n][k] >= n) stack[top++] = in[x - n][k];
-    }
-  }
-  for (int x = n; x < 2 * n - 1; x++) {
-    for (int k = 0; k < 2; k++) {
-      int c = in[x - n][k];
-      out[name[x - n] - n][k] = c < n ? c : name[c - n];
+      int c = out[name - n][k] = in[x - n][k];
+      if (c < n) continue;
+      stack[top] = c;
+      slot[top++] = 2 * (name - n) + k;
     }
   }
 }
-
-#define EINI_TREE_WINDOW 8   // terms of a window
-#define EINI_TREE_MAX 400000  // operands times words of labels: the largest bitset form
 
 typedef struct eini_tree_work {  // a tree open for changes; its nodes are in no particular order
   eini_path_search *s;
-  int n, words;
-  int shuffle;  // 1: windows at random, not along the dearest nodes
-  eini_path_pair *kid;  // the root is the last
-  double *size, *flops;
-  uint64_t *legs;  // open labels of a node
-  int *tmp;        // [2n]
+  int n, words, shuffle;  // shuffle: windows at random, not along the dearest nodes
+  eini_path_pair *kid;   // the root is the last
+  eini_path_term *node;  // size and flops of nodes
+  uint64_t *legs;        // their open labels
   eini_tree_small small;  // the window in hand
   int start[EINI_TREE_WINDOW + 1], *label;
-  eini_tree_set *sub;
+  eini_tree_set sub[1 << EINI_TREE_WINDOW];
 } eini_tree_work;
-
-static ein_status eini_tree_init(eini_tree_work *w, eini_path_search *s) {
-  int n = s->net->nterm, nlabel = s->net->nlabel;
-  memset(w, 0, sizeof *w);
-  w->s = s;
-  w->n = n;
-  w->words = (nlabel + 63) / 64;
-  w->kid = EINI_NEW(s->arena, eini_path_pair, n);
-  w->size = EINI_NEW(s->arena, double, 2 * n);
-  w->flops = EINI_NEW(s->arena, double, 2 * n);
-  w->legs = EINI_NEW(s->arena, uint64_t, (int64_t)w->words * 2 * n);
-  w->tmp = EINI_NEW(s->arena, int, 2 * n);
-  w->label = EINI_NEW(s->arena, int, (int64_t)nlabel * EINI_TREE_WINDOW);
-  w->sub = EINI_NEW(s->arena, eini_tree_set, 1 << EINI_TREE_WINDOW);
-  w->small.in = EINI_NEW(s->arena, uint64_t, nlabel);
-  w->small.out = EINI_NEW(s->arena, unsigned char, nlabel);
-  w->small.start = w->start;
-  w->small.label = w->label;
-  w->small.ext = s->run.ext;
-  int bad = w->kid == NULL || w->size == NULL || w->flops == NULL || w->legs == NULL ||
-            w->tmp == NULL || w->label == NULL || w->sub == NULL || w->small.in == NULL ||
-            w->small.out == NULL;
-  return bad ? EIN_ERR_NO_MEMORY : EIN_OK;
-}
 
 static uint64_t *eini_tree_legs(const eini_tree_work *w, int x) {
   return w->legs + (size_t)x * (size_t)w->words;
@@ -7789,14 +7679,11 @@ static void eini_tree_load(eini_tree_work *w, eini_path_pair *kid) {
   eini_path_run *r = &w->s->run;
   int cells = 0;
   eini_path_reset(r);
+  memcpy(w->kid, kid, (size_t)(w->n - 1) * sizeof kid[0]);
   memset(w->legs, 0, (size_t)w->words * (size_t)w->n * 2 * sizeof *w->legs);
   for (int x = 0; x < 2 * w->n - 1; x++) {
-    if (x >= w->n) {
-      memcpy(w->kid[x - w->n], kid[x - w->n], sizeof kid[0]);
-      cells += eini_path_step(r, kid[x - w->n][0], kid[x - w->n][1]);
-    }
-    w->size[x] = r->term[x].size;
-    w->flops[x] = r->term[x].flops;
+    if (x >= w->n) cells += eini_path_step(r, kid[x - w->n][0], kid[x - w->n][1]);
+    w->node[x] = r->term[x];
     for (int i = r->term[x].head; i >= 0; i = r->next[i]) {
       int l = r->net->labels[i];
       eini_tree_legs(w, x)[l >> 6] |= (uint64_t)1 << (l & 63);
@@ -7813,9 +7700,9 @@ static int eini_tree_open(const eini_tree_work *w, int v, int k, int *leaf, int 
   while (n < k) {
     int at = -1, from = w->shuffle ? eini_path_below(&w->s->rng, n) : 0;
     for (int i = from; i < from + n; i++) {
-      int j = i < n ? i : i - n;
-      if (leaf[j] < w->n || (at >= 0 && w->flops[leaf[j]] <= w->flops[leaf[at]])) continue;
-      at = j;
+      int x = leaf[i % n];
+      if (x < w->n || (at >= 0 && w->node[x].flops <= w->node[leaf[at]].flops)) continue;
+      at = i % n;
       if (w->shuffle) break;
     }
     if (at < 0) break;
@@ -7834,10 +7721,10 @@ static void eini_tree_problem(eini_tree_work *w, int v, const int *leaf, int k) 
   for (int t = 0; t < k; t++) {
     w->start[t] = at;
     for (int i = 0; i < w->words; i++) {
+      uint64_t up = eini_tree_legs(w, v)[i];
       for (uint64_t m = eini_tree_legs(w, leaf[t])[i]; m != 0; m &= m - 1) {
         int l = w->label[at++] = 64 * i + eini_path_bit(m);
-        p->in[l] = 0;
-        p->out[l] = (eini_tree_legs(w, v)[i] >> (l & 63)) & 1;
+        p->in[l] = (up >> (l & 63)) << 63;
       }
     }
   }
@@ -7847,137 +7734,76 @@ static void eini_tree_problem(eini_tree_work *w, int v, const int *leaf, int k) 
   }
 }
 
-// The inner nodes of a window, v first and parents before children, have new children: bring the
-// rest up to date. Up: unions of labels. Down: what a node has is open if its sibling has it too,
-// or if it is open at the parent.
-static void eini_tree_refresh(eini_tree_work *w, const int *inner, int k) {
-  int n = w->n, words = w->words;
-  for (int i = k - 2; i > 0; i--) {
-    const int *c = w->kid[inner[i] - n];
-    uint64_t *x = eini_tree_legs(w, inner[i]);
-    const uint64_t *a = eini_tree_legs(w, c[0]), *b = eini_tree_legs(w, c[1]);
-    for (int j = 0; j < words; j++) x[j] = a[j] | b[j];
-  }
-  for (int i = 0; i < k - 1; i++) {
-    const int *c = w->kid[inner[i] - n];
-    const uint64_t *x = eini_tree_legs(w, inner[i]);
-    uint64_t *a = eini_tree_legs(w, c[0]), *b = eini_tree_legs(w, c[1]), summed = 0;
-    double size = 1, all = 1;
-    for (int j = 0; j < words; j++) {
-      if (c[0] >= n) a[j] &= b[j] | x[j];
-      if (c[1] >= n) b[j] &= a[j] | x[j];
-      summed |= (a[j] | b[j]) & ~x[j];
-      for (uint64_t m = a[j] | b[j]; m != 0; m &= m - 1) {
-        double e = w->s->run.ext[64 * j + eini_path_bit(m)];
-        all *= e;
-        if (x[j] & m & (~m + 1)) size *= e;
-      }
-    }
-    w->size[inner[i]] = size;
-    w->flops[inner[i]] = all * (summed != 0 ? 2 : 1);
-  }
-}
-
-// Costs of the nodes list[0 .. count-1].
-static void eini_tree_sums(const eini_tree_work *w, const int *list, int count,
-                           eini_path_sums *sums) {
-  memset(sums, 0, sizeof *sums);
-  for (int i = 0; i < count; i++) {
-    int x = list == NULL ? w->n + i : list[i];
-    const int *c = w->kid[x - w->n];
-    eini_path_add(sums, w->flops[x], w->size[x], w->size[c[0]] + w->size[c[1]]);
-  }
-}
-
 // Find the best tree of the window of nodes below v. 1: improved.
 static int eini_tree_window(eini_tree_work *w, int v) {
-  int leaf[EINI_TREE_WINDOW], inner[EINI_TREE_WINDOW];
+  int leaf[EINI_TREE_WINDOW], inner[EINI_TREE_WINDOW], made[EINI_TREE_WINDOW];
   eini_path_pair kid[EINI_TREE_WINDOW];
-  eini_path_sums sums;
+  eini_path_sums sums = {0, 0, 0};
   int k = eini_tree_open(w, v, EINI_TREE_WINDOW, leaf, inner);
   eini_path_spend(w->s, (int64_t)k * (k + 20 + 4 * w->words));
   if (k < 3) return 0;
   eini_tree_problem(w, v, leaf, k);
-  eini_tree_sums(w, inner, k - 1, &sums);
+  for (int i = 0; i < k - 1; i++) {
+    const int *c = w->kid[inner[i] - w->n];
+    const eini_path_term *d = &w->node[inner[i]];
+    eini_path_add(&sums, d->flops, d->size, w->node[c[0]].size + w->node[c[1]].size);
+  }
   double cap = eini_path_value(w->s->goal, &sums) * (1 - 1e-9);
-  if (eini_tree_exact(w->s, &w->small, w->sub, cap, kid) <= 0) return 0;
-  for (int i = 0; i < k - 1; i++) {  // inner[0] = v stays the root
+  if (eini_tree_exact(w->s, &w->small, w->sub, cap) <= 0) return 0;
+  eini_tree_read(w->sub, (1 << k) - 1, k, made, kid);
+  for (int i = 0; i < k - 1; i++) {
+    const eini_tree_set *d = &w->sub[made[i]];
+    int x = inner[k - 2 - i];  // inner[0] = v stays the root
+    uint64_t *legs = eini_tree_legs(w, x);
     for (int j = 0; j < 2; j++) {
-      int c = kid[i][j];
-      w->kid[inner[k - 2 - i] - w->n][j] = c < k ? leaf[c] : inner[2 * k - 2 - c];
+      w->kid[x - w->n][j] = kid[i][j] < k ? leaf[kid[i][j]] : inner[2 * k - 2 - kid[i][j]];
+    }
+    w->node[x].size = d->size;
+    w->node[x].flops = eini_tree_flops(d, &w->sub[d->a], &w->sub[d->b]);
+    memset(legs, 0, (size_t)w->words * sizeof *legs);
+    for (uint64_t m = d->set; m != 0; m &= m - 1) {
+      int t = eini_path_bit(m);
+      for (int j = w->start[t]; j < w->start[t + 1]; j++) {
+        int l = w->label[j], open = (w->small.in[l] & ~d->set) != 0;
+        legs[l >> 6] |= (uint64_t)open << (l & 63);
+      }
     }
   }
-  eini_tree_refresh(w, inner, k);
   return 1;
 }
 
-// Reconfigure windows until none improves, and keep the tree if it is the best.
-static void eini_tree_improve(eini_tree_work *w, const char *method) {
-  int n = w->n, x = 2 * n - 2;
-  eini_path_sums sums;
-  for (int quiet = 0; quiet < n - 1 && !eini_path_spend(w->s, 50); quiet++) {
-    if (eini_tree_window(w, x)) quiet = 0;
-    x = x > n ? x - 1 : 2 * n - 2;
+// Reconfigure windows until none improves; in turn of the best tree, of the best tree with other
+// windows, and of a random greedy tree; for so many work steps. The first turn is always done.
+static ein_status eini_path_improve(eini_path_search *s, int64_t steps) {
+  int n = s->net->nterm, nlabel = s->net->nlabel;
+  int64_t stop = s->left - steps;
+  eini_tree_work *w = EINI_NEW(s->arena, eini_tree_work, 1);
+  if (w == NULL) return EIN_ERR_NO_MEMORY;
+  w->s = s;
+  w->n = n;
+  w->words = (nlabel + 63) / 64;
+  w->kid = EINI_NEW(s->arena, eini_path_pair, n);
+  w->node = EINI_NEW(s->arena, eini_path_term, 2 * n);
+  w->legs = EINI_NEW(s->arena, uint64_t, (int64_t)w->words * 2 * n + nlabel);
+  w->label = EINI_NEW(s->arena, int, (int64_t)nlabel * EINI_TREE_WINDOW);
+  if (w->kid == NULL || w->node == NULL || w->legs == NULL || w->label == NULL) {
+    return EIN_ERR_NO_MEMORY;
   }
-  eini_tree_sums(w, NULL, n - 1, &sums);
-  eini_tree_sort(n, w->kid, w->s->trial, w->tmp);
-  eini_path_keep(w->s, &sums, method);
-  eini_path_spend(w->s, 20 * n);
-}
-
-// ---- find ----
-
-static ein_status eini_path_init(eini_path_search *s, eini_arena *scratch, const eini_net *net,
-                                 const eini_path_opts *o) {
-  int n = net->nterm;
-  memset(s, 0, sizeof *s);
-  s->arena = scratch;
-  s->net = net;
-  s->goal = o->goal;
-  s->rng = o->seed;
-  s->left = o->steps > 0 ? o->steps : INT64_MAX;
-  if (o->seconds > 0 && o->now_fn != NULL) {
-    s->now_fn = o->now_fn;
-    s->now_user = o->now_user;
-    s->end = o->now_fn(o->now_user) + o->seconds;
-  } else if (o->seconds > 0 && o->steps <= 0) {
-    s->left = o->seconds < 1e6 ? (int64_t)(o->seconds * 1e9) : (int64_t)1000000000 * 1000000;
-  } else if (o->steps <= 0) {
-    // Below 0.1 ms for an operand; more for those who ask for more.
-    int64_t each = o->algo == EINI_PATH_AUTO ? 70000 : 1000000;
-    s->left = each * (n < 4000 ? n : 4000);
-    if (o->algo == EINI_PATH_OPTIMAL || o->algo == EINI_PATH_DP) s->left += 2000000000;
-  }
-  EINI_TRY(eini_path_run_init(&s->run, scratch, net, 2 * n - 1));
-  s->kid = EINI_NEW(scratch, eini_path_pair, n);
-  s->trial = EINI_NEW(scratch, eini_path_pair, n);
-  if (s->kid == NULL || s->trial == NULL) return EIN_ERR_NO_MEMORY;
-  for (int l = 0; l < net->nlabel; l++) s->zeros += net->extent[l] <= 0;
-  for (int l = 0; l < net->nlabel && s->zeros > 0; l++) {
-    if (net->extent[l] <= 0) s->run.ext[l] = ldexp(1.0, -(s->zeros > 8 ? 480 / s->zeros : 60));
-  }
-  return EIN_OK;
-}
-
-// Work steps left, or an estimate from the clock.
-static double eini_path_left(const eini_path_search *s) {
-  double left = (double)s->left, clock = HUGE_VAL;
-  if (s->now_fn != NULL) clock = (s->end - s->now_fn(s->now_user)) * 1e9;
-  return left < clock ? left : clock;
-}
-
-// In turn: try other windows on the best tree, and restart from a random greedy tree; for so many
-// work steps. The first round improves the best tree, and is always done.
-static ein_status eini_path_whole(eini_path_search *s, double steps) {
-  eini_tree_work w;
-  double stop = eini_path_left(s) - steps;
-  EINI_TRY(eini_tree_init(&w, s));
-  for (int round = 0; round == 0 || (s->left >= 0 && eini_path_left(s) > stop); round++) {
-    int restart = round % 3 == 2;
-    w.shuffle = round % 3 == 1;
-    if (restart) EINI_TRY(eini_path_greedy(s, 1, 1));
-    eini_tree_load(&w, restart ? s->trial : s->kid);
-    eini_tree_improve(&w, restart ? "reconfigured random greedy" : "reconfigured greedy");
+  w->small.in = w->legs + (size_t)w->words * (size_t)n * 2;
+  w->small.start = w->start;
+  w->small.label = w->label;
+  w->small.ext = s->run.ext;
+  for (int round = 0; round == 0 || (s->left >= 0 && s->left > stop); round++) {
+    int restart = round % 3 == 2, x = 2 * n - 2;
+    w->shuffle = round % 3 == 1;
+    if (restart) EINI_TRY(eini_path_greedy(s, 1));
+    eini_tree_load(w, restart ? s->trial : s->kid);
+    for (int quiet = 0; quiet < n - 1 && !eini_path_spend(s, 50); quiet++) {
+      if (eini_tree_window(w, x)) quiet = 0;
+      x = x > n ? x - 1 : 2 * n - 2;
+    }
+    eini_tree_sort(n, w->kid, s->trial, s->tmp);
+    eini_path_try(s, "reconfigured greedy");
   }
   return EIN_OK;
 }
@@ -7987,10 +7813,7 @@ static ein_status eini_path_choose(eini_path_search *s, eini_path_algo algo) {
   int exact = algo == EINI_PATH_AUTO || algo == EINI_PATH_OPTIMAL;
   int dp = algo == EINI_PATH_DP || algo == EINI_PATH_OPTIMAL || (exact && n <= 32);
   int tiny = exact && n <= 7;
-  if (algo != EINI_PATH_NAIVE && !tiny) {
-    EINI_TRY(eini_path_greedy_init(s));
-    EINI_TRY(eini_path_greedy(s, 0, 0));
-  }
+  if (algo != EINI_PATH_NAIVE && !tiny) EINI_TRY(eini_path_greedy(s, 0));
   for (int i = 0; i < n - 1; i++) {
     s->trial[i][0] = i == 0 ? 0 : n + i - 1;
     s->trial[i][1] = i + 1;
@@ -7999,45 +7822,64 @@ static ein_status eini_path_choose(eini_path_search *s, eini_path_algo algo) {
   if (tiny) return eini_tree_prove(s, 1);
   if (algo == EINI_PATH_GREEDY || algo == EINI_PATH_NAIVE) return EIN_OK;
   int large = (int64_t)n * ((s->net->nlabel + 63) / 64) > EINI_TREE_MAX;
-  for (int i = n <= 64 ? 8 : 2; (large || i > 0) && !eini_path_spend(s, 0); i--) {
-    EINI_TRY(eini_path_greedy(s, 1, 0));
+  for (int i = n <= 64 ? 8 : 2; (large || i > 0) && s->left >= 0; i--) {
+    EINI_TRY(eini_path_greedy(s, 1));
   }
   if (large) return EIN_OK;
-  double left = eini_path_left(s), some = n < 12 ? 0 : 50000.0 * n;
   if (exact && n <= EINI_PATH_EXACT) {
-    if (n > 10) EINI_TRY(eini_path_whole(s, 0));
+    if (n > 10) EINI_TRY(eini_path_improve(s, 0));
     return eini_tree_prove(s, 1);
   }
-  EINI_TRY(eini_path_whole(s, !dp ? left : some < left / 2 ? some : left / 2));
+  EINI_TRY(eini_path_improve(s, dp ? eini_min64(50000 * (int64_t)n, s->left / 2) : s->left));
   if (dp && n <= EINI_PATH_LINKED) EINI_TRY(eini_tree_prove(s, 0));
-  return s->proved || !dp ? EIN_OK : eini_path_whole(s, HUGE_VAL);
+  return s->proved || !dp ? EIN_OK : eini_path_improve(s, s->left);
 }
 
 static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
-                                    const eini_path_opts *opts, eini_path *path) {
+                                    const eini_path_opts *o, eini_path *path) {
   eini_path_search s;
-  int n = net->nterm;
-  EINI_TRY(eini_path_init(&s, scratch, net, opts));
-  EINI_TRY(eini_path_choose(&s, opts->algo));
-  if (opts->algo != EINI_PATH_NAIVE) {
-    int *tmp = EINI_NEW(scratch, int, 2 * n);
-    if (tmp == NULL) return EIN_ERR_NO_MEMORY;
-    eini_tree_sort(n, s.kid, s.trial, tmp);
-    s.kid = s.trial;
+  int n = net->nterm, zeros = 0;
+  memset(&s, 0, sizeof s);
+  s.arena = scratch;
+  s.net = net;
+  s.opts = o;
+  s.goal = o->goal;
+  s.rng = o->seed;
+  // Below 0.1 ms for an operand; more for those who ask for more.
+  double steps = (o->algo == EINI_PATH_AUTO ? 6e4 : 1e6) * (n < 4000 ? n : 4000);
+  if (o->algo == EINI_PATH_OPTIMAL || o->algo == EINI_PATH_DP) steps += 2e9;
+  if (o->seconds > 0) steps = o->now_fn != NULL ? 1e18 : o->seconds * 1e9;
+  if (o->steps > 0) steps = (double)o->steps;
+  s.left = steps < 1e18 ? (int64_t)steps : (int64_t)1000000000 * 1000000000;
+  if (o->seconds > 0 && o->now_fn != NULL) s.end = o->now_fn(o->now_user) + o->seconds;
+  EINI_TRY(eini_path_run_init(&s.run, scratch, net, 2 * n - 1));
+  s.kid = EINI_NEW(scratch, eini_path_pair, n);
+  s.trial = EINI_NEW(scratch, eini_path_pair, n);
+  s.tmp = EINI_NEW(scratch, int, 2 * n);
+  if (s.kid == NULL || s.trial == NULL || s.tmp == NULL) return EIN_ERR_NO_MEMORY;
+  for (int l = 0; l < net->nlabel; l++) zeros += net->extent[l] <= 0;
+  for (int l = 0; l < net->nlabel && zeros > 0; l++) {
+    if (net->extent[l] <= 0) s.run.ext[l] = ldexp(1.0, -(zeros > 8 ? 480 / zeros : 60));
   }
-  EINI_TRY(eini_path_write(scratch, n, s.kid, path));
-  if (s.zeros > 0) {
-    for (int l = 0; l < net->nlabel; l++) s.run.ext[l] = (double)net->extent[l];
-    eini_path_reset(&s.run);
-    for (int i = 0; i < n - 1; i++) eini_path_step(&s.run, s.kid[i][0], s.kid[i][1]);
-    s.best = s.run.sums;
+  EINI_TRY(eini_path_choose(&s, o->algo));
+  eini_tree_sort(n, s.kid, s.trial, s.tmp);
+  int *sum = eini_path_marks(scratch, n, 2 * n);
+  if (sum == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n - 1; i++) {  // to the linear format
+    const int *k = o->algo == EINI_PATH_NAIVE ? s.kid[i] : s.trial[i];
+    int a = k[0] < k[1] ? k[0] : k[1], b = k[0] + k[1] - a;
+    path->step[i][0] = eini_path_position(sum, a);
+    path->step[i][1] = eini_path_position(sum, b);
+    eini_path_mark(sum, 2 * n, a, -1);
+    eini_path_mark(sum, 2 * n, b, -1);
+    eini_path_mark(sum, 2 * n, n + i, 1);
   }
   path->flops = s.best.flops;
   path->largest = s.best.largest;
   path->moved = s.best.moved;
   path->method = s.method;
   path->proved = s.proved;
-  return EIN_OK;
+  return zeros > 0 ? eini_path_cost_in(scratch, net, path) : EIN_OK;
 }
 
 // Find a contraction order of `net`. The path is in `arena`; nothing else stays there.
@@ -13618,7 +13460,9 @@ static void eini_request_widen(eini_request *r) {
   int plain = r->d->monoid == NULL && r->fold == EINI_ANY;
   if (r->d->map != NULL || (!plain && r->fold != EINI_SUM && r->fold != EINI_PROD)) return;
   ein_dtype t = r->d->out->dtype;
-  if (eini_kind_of(r->meet) != EINI_KCOMPLEX) t = t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
+  if (eini_kind_of(r->meet) != EINI_KCOMPLEX) {
+    t = t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
+  }
   r->meet = eini_meet_all(r->d->nin, r->d->in, t);
   if (plain && r->meet != EIN_BOOL) r->fold = EINI_SUM;
 }
@@ -14020,7 +13864,8 @@ static ein_status eini_validate_desc(ein_ctx *ctx, const ein_einsum_desc *d, int
   EINI_TRY(eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL, d->c));
   for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
     if (d->labels[k] != NULL ? d->nlabels[k] >= 0 : k == d->nin) continue;
-    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "label list %d is missing or its length is negative", k);
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "label list %d is missing or its length is negative", k);
   }
   return EIN_OK;
 }

@@ -62,7 +62,8 @@ for cc in gcc clang; do
   row "$cc c99, the command" $c -std=c99 -c -o "$dir/einsum.o" tools/einsum.c
   for f in tests/*.c; do
     [ "$f" = tests/compile.c ] && continue
-    row "$cc c99, warnings of $f" $c -std=c99 -fsyntax-only "$f"
+    # A test need not use every function of a header it shares with others.
+    row "$cc c99, warnings of $f" $c -Wno-unused-function -std=c99 -fsyntax-only "$f"
   done
   for f in examples/*.c; do
     row "$cc c99, warnings of $f" $cc $WARN -Werror -std=c99 -fsyntax-only "$f"

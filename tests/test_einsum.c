@@ -58,7 +58,7 @@ static int draw(int lo, int hi) {  // both inclusive
 
 static int chance(int percent) { return draw(0, 99) < percent; }
 
-// ---- an allocator that counts and fails ----------------------------------------------------------
+// ---- an allocator that counts and fails ---------------------------------------------------------
 
 typedef struct counter {
   long calls, live;
@@ -112,7 +112,7 @@ static void counted_end(counter *c, ein_ctx *ctx) {
   CHECK(c->live == 0 && c->bytes == 0);
 }
 
-// ---- views ---------------------------------------------------------------------------------------
+// ---- views --------------------------------------------------------------------------------------
 
 static ein_ztensor view(ein_dtype dtype, void *data, int rank, const int64_t *shape,
                         const int64_t *strides) {
@@ -150,7 +150,7 @@ static const int64_t S2[] = {2}, S3[] = {3}, S4[] = {4}, S23[] = {2, 3}, S34[] =
 
 static int has(const char *text, const char *part) { return strstr(text, part) != NULL; }
 
-// ---- random problems with an exact answer --------------------------------------------------------
+// ---- random problems with an exact answer -------------------------------------------------------
 
 enum { MAX_IN = 4, MAX_AXES = 7, MAX_LABELS = 8 };
 
@@ -361,7 +361,7 @@ static void problem_free(const problem *p, char **mem) {
   for (int k = 0; k <= p->nin; k++) free(mem[k]);
 }
 
-// ---- level 1 -------------------------------------------------------------------------------------
+// ---- level 1 ------------------------------------------------------------------------------------
 
 static void test_level1(void) {
   double a[6] = {1, 2, 3, 4, 5, 6}, b[12], c[8], t[6], s = 0;
@@ -421,7 +421,7 @@ static void test_random(void) {
   counted_end(&c, ctx);
 }
 
-// ---- every choice of a descriptor ----------------------------------------------------------------
+// ---- every choice of a descriptor ---------------------------------------------------------------
 
 static void test_scaled(ein_ctx *ctx) {
   double a[6] = {1, 2, 3, 4, 5, 6}, b[12], c[8], d[8], nan = 0.0;
@@ -762,8 +762,8 @@ static void test_options(ein_ctx *ctx) {
       CHECK(s == want);
     }
   }
-  static const char *const bad[] = {"fastest", "(0,3) (0,1)", "(0,1)", "(0,0) (0,1)", "(0,1) (0,1) (0,1)",
-                                    "(0", ""};
+  static const char *const bad[] = {"fastest", "(0,3) (0,1)", "(0,1)", "(0,0) (0,1)",
+                                    "(0,1) (0,1) (0,1)", "(0", ""};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     e.options.path = bad[i];
     ein_status st = ein_einsum_ex(ctx, &e);
@@ -779,7 +779,7 @@ static void test_options(ein_ctx *ctx) {
   CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum_ex(ctx, &e));
 }
 
-// ---- large counts --------------------------------------------------------------------------------
+// ---- large counts -------------------------------------------------------------------------------
 
 static void test_utf8(ein_ctx *ctx) {
   double a[6] = {1, 2, 3, 4, 5, 6}, c[6];
@@ -787,13 +787,15 @@ static void test_utf8(ein_ctx *ctx) {
   ein_ztensor in = view(EIN_F64, a, 2, S23, NULL), out = view(EIN_F64, c, 2, S32, NULL);
   CHECK_OK(ein_einsum(ctx, "\xce\xb1\xce\xb2->\xce\xb2\xce\xb1", 1, &in, &out));
   CHECK(c[0] == 1 && c[1] == 4 && c[5] == 6);
-  CHECK_OK(ein_einsum(ctx, "\xf0\x9f\x98\x80\xe6\xbc\xa2->\xe6\xbc\xa2\xf0\x9f\x98\x80", 1, &in, &out));
+  CHECK_OK(ein_einsum(ctx, "\xf0\x9f\x98\x80\xe6\xbc\xa2->\xe6\xbc\xa2\xf0\x9f\x98\x80", 1, &in,
+                      &out));
   CHECK(c[0] == 1 && c[1] == 4 && c[5] == 6);
   // Implicit output is by code point: the Han letter comes before the emoji.
   CHECK_OK(ein_einsum(ctx, "\xf0\x9f\x98\x80\xe6\xbc\xa2", 1, &in, &out));
   CHECK(c[1] == 4);
   static const char *const bad[] = {"\xff", "\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf5\x80\x80\x80",
-                                    "i\x80", "\xe6\xbc", "\xf0\x8f\xbf\xbf", "\xe0\x9f\xbf", "\x01"};
+                                    "i\x80", "\xe6\xbc", "\xf0\x8f\xbf\xbf", "\xe0\x9f\xbf",
+                                    "\x01"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     CHECK_STATUS(EIN_ERR_SYNTAX, ein_einsum(ctx, bad[i], 1, &in, &out));
     CHECK(ein_ctx_error(ctx, 0)->line == 1);
@@ -890,7 +892,7 @@ static void test_many(ein_ctx *ctx) {
   CHECK(w[0] == 0 && w[1] == 40);
 }
 
-// ---- plans ---------------------------------------------------------------------------------------
+// ---- plans --------------------------------------------------------------------------------------
 
 typedef struct bound {
   const void *in[MAX_IN + 2];
@@ -980,9 +982,11 @@ static void test_plan_params(void) {
   CHECK(t.role == EIN_ROLE_INPUT);
   CHECK(ein_plan_input(plan, 2, &t) && t.rank == 1 && !ein_plan_input(plan, 3, &t));
   CHECK(ein_plan_output(plan, 0, &t) && t.role == EIN_ROLE_OUTPUT && !ein_plan_output(plan, 1, &t));
-  CHECK(ein_plan_param(plan, 0, &q) && strcmp(q.name, "alpha") == 0 && q.has_default && q.value.re == 1);
+  CHECK(ein_plan_param(plan, 0, &q) && strcmp(q.name, "alpha") == 0);
+  CHECK(q.has_default && q.value.re == 1);
   CHECK(ein_plan_param(plan, 1, &q) && strcmp(q.name, "beta") == 0 && q.value.re == 2);
-  CHECK(!ein_plan_param(plan, 2, &q) && !ein_plan_param(plan, -1, &q) && !ein_plan_input(plan, -1, &t));
+  CHECK(!ein_plan_param(plan, 2, &q) && !ein_plan_param(plan, -1, &q));
+  CHECK(!ein_plan_input(plan, -1, &t) && !ein_plan_output(plan, -1, &t));
   const void *data[3];
   void *outs[1];
   ein_run run;
@@ -1031,7 +1035,7 @@ static void test_plan_params(void) {
   CHECK(c.live == 0 && c.bytes == 0);
 }
 
-// ---- executors -----------------------------------------------------------------------------------
+// ---- executors ----------------------------------------------------------------------------------
 
 typedef struct fake_pool {
   long calls;
@@ -1085,11 +1089,16 @@ static void test_widths(void) {
   fake_pool f;
   long cut = 0;
   CHECK_OK(ein_ctx_create(NULL, &one));
-  for (int i = 0; i < 500; i++) {
+  for (int i = 0; i < 300; i++) {
     problem p;
     char *mem[MAX_IN + 1], *first;
     ein_ztensor v[MAX_IN + 1];
-    problem_draw(&p, i % 3 ? 200000 : 40000);
+    double space;
+    do {  // tasks that are too small are not cut
+      space = 1;
+      problem_draw(&p, 300000);
+      for (int l = 0; l < p.nlabel; l++) space *= (double)p.extent[l];
+    } while (space < 40000);
     for (int k = 0; k <= p.nin; k++) {
       if (p.dtype[k] == EIN_C64 || p.dtype[k] == EIN_C128) p.dtype[k] = EIN_F32;
     }
@@ -1130,6 +1139,7 @@ static void test_widths(void) {
     free(first);
     problem_free(&p, mem);
   }
+  if (cut <= 100) printf("only %ld tasks were cut\n", cut);
   CHECK(cut > 100);  // the executor was really used
   ein_ctx_destroy(one);
 }
@@ -1167,7 +1177,7 @@ static void test_reentrant(void) {
   ein_ctx_destroy(ctx);
 }
 
-// ---- the cache -----------------------------------------------------------------------------------
+// ---- the cache ----------------------------------------------------------------------------------
 
 static void test_cache(void) {
   static const char *const exprs[] = {"ij->ji", "ij->i", "ij->j"};
@@ -1235,7 +1245,7 @@ static void test_cache(void) {
   counted_end(&c, ctx);
 }
 
-// ---- overlap -------------------------------------------------------------------------------------
+// ---- overlap ------------------------------------------------------------------------------------
 
 static void test_overlap(ein_ctx *ctx) {
   double m[16], want[16];
@@ -1356,7 +1366,7 @@ static void test_random_overlap(void) {
   counted_end(&c, ctx);
 }
 
-// ---- registered functions and monoids ------------------------------------------------------------
+// ---- registered functions and monoids -----------------------------------------------------------
 
 static void fn_half(int64_t n, const void *const *in, void *out, void *user) {
   const double *x = (const double *)in[0];
@@ -1454,8 +1464,8 @@ static void test_registered(void) {
   CHECK_OK(ein_einsum_ex(ctx, &e));
   CHECK(all == 21);
   // Names: taken, reserved, malformed; incomplete descriptions.
-  static const char *const bad[] = {"half", "spread", "sum", "exp", "f64", "cast_f32", "softmax", "pi",
-                                    "input", "", "2x", "a b", "a-b"};
+  static const char *const bad[] = {"half", "spread", "sum", "exp", "f64", "cast_f32", "softmax",
+                                    "pi", "input", "", "2x", "a b", "a-b"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     f.name = bad[i];
     m.name = bad[i];
@@ -1486,7 +1496,7 @@ static void test_registered(void) {
   counted_end(&c, ctx);
 }
 
-// ---- messages ------------------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------------------
 
 typedef struct mistake {
   const char *expr;
@@ -1520,8 +1530,10 @@ static void test_messages(void) {
       {"...i->i", 3, EIN_ERR_SHAPE, 7, 1, "no ellipsis for 1 broadcast axes", "output too"},
       {"ij", 0, EIN_ERR_ARGUMENT, 0, 0, "the expression names 1 operands, 2 are given", ""},
       {"ij,jk->ikj", 0, EIN_ERR_SHAPE, 0, 0, "the output has 2 axes, the result has 3", ""},
-      {"ij,jk->ki", 0, EIN_ERR_SHAPE, 0, 0, "the output has extent 2 at axis 0, the result has 4", ""},
-      {"  \xce\xb1\xce\xb2,  \xce\xb2k->\xce\xb1k", 1, EIN_ERR_SHAPE, 8, 1, "index '\xce\xb2'", ""}};
+      {"ij,jk->ki", 0, EIN_ERR_SHAPE, 0, 0, "the output has extent 2 at axis 0, the result has 4",
+       ""},
+      {"  \xce\xb1\xce\xb2,  \xce\xb2k->\xce\xb1k", 1, EIN_ERR_SHAPE, 8, 1,
+       "index '\xce\xb2'", ""}};
   static const int64_t second[3][2] = {{3, 4}, {4, 3}, {2, 0}};
   char logged[512];
   ein_ctx_desc d;
@@ -1581,7 +1593,7 @@ static void test_messages(void) {
   ein_ctx_destroy(ctx);
 }
 
-// ---- wrong arguments -----------------------------------------------------------------------------
+// ---- wrong arguments ----------------------------------------------------------------------------
 
 static void test_arguments(ein_ctx *ctx) {
   double a[12] = {0}, r[12];
@@ -1679,7 +1691,7 @@ static void test_arguments(ein_ctx *ctx) {
   CHECK(strcmp(ein_version(), EINSUM_VERSION) == 0);
 }
 
-// ---- odd views -----------------------------------------------------------------------------------
+// ---- odd views ----------------------------------------------------------------------------------
 
 static void test_odd_views(ein_ctx *ctx) {
   double x = 3, y[4] = {1, 2, 3, 4}, s = -1, r[4];
@@ -1763,7 +1775,7 @@ static void test_odd_views(ein_ctx *ctx) {
   }
 }
 
-// ---- memory runs out -----------------------------------------------------------------------------
+// ---- memory runs out ----------------------------------------------------------------------------
 
 typedef struct attempt {
   ein_ctx *ctx;
@@ -1907,7 +1919,7 @@ static void test_memory(void) {
   CHECK(calls > 500);
 }
 
-// ---- guard pages ---------------------------------------------------------------------------------
+// ---- guard pages --------------------------------------------------------------------------------
 
 #if HAVE_MMAP
 // Memory whose neighbours fault; the bytes lie against its end or its start.
@@ -1919,7 +1931,8 @@ typedef struct guarded {
 static void guarded_open(guarded *g, size_t body) {
   g->page = (size_t)sysconf(_SC_PAGESIZE);
   g->body = (body + g->page - 1) / g->page * g->page;
-  void *p = mmap(NULL, g->body + 2 * g->page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *p = mmap(NULL, g->body + 2 * g->page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                 -1, 0);
   CHECK(p != MAP_FAILED);
   g->base = (char *)p;
   CHECK(mprotect(g->base, g->page, PROT_NONE) == 0);
@@ -1945,7 +1958,9 @@ static void test_guard_pages(void) {
       problem_fill(&p, k, mem[k]);
     }
     problem_views(&p, mem, v);
-    for (int k = 0; k < p.nin; k++) CHECK(mprotect(g[k].base + g[k].page, g[k].body, PROT_READ) == 0);
+    for (int k = 0; k < p.nin; k++) {
+      CHECK(mprotect(g[k].base + g[k].page, g[k].body, PROT_READ) == 0);
+    }
     ein_einsum_desc e = describe(p.expr, p.nin, v, &v[p.nin]);
     CHECK_OK(ein_einsum_ex(ctx, &e));
     CHECK(problem_right(&p, v));
