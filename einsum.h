@@ -289,7 +289,9 @@
 #define EINSUM_VERSION_PATCH 0
 #define EINSUM_VERSION "0.1.0"
 
-#if defined(EINSUM_STATIC)
+#if defined(EINSUM_STATIC) && defined(__GNUC__)
+#define EIN_API __attribute__((unused)) static
+#elif defined(EINSUM_STATIC)
 #define EIN_API static
 #else
 #define EIN_API extern
@@ -441,7 +443,12 @@ typedef struct ein_monoid {
 } ein_monoid;
 
 // Which elements of the output the statement does not define (repeated output labels: "i->ii").
-typedef enum ein_rest { EIN_REST_ERROR = 0, EIN_REST_ZERO, EIN_REST_KEEP, EIN_REST_ACCUMULATE } ein_rest;
+typedef enum ein_rest {
+  EIN_REST_ERROR = 0,
+  EIN_REST_ZERO,
+  EIN_REST_KEEP,
+  EIN_REST_ACCUMULATE
+} ein_rest;
 
 #define EIN_ELLIPSIS (-1)   // in integer label lists
 
@@ -474,7 +481,7 @@ typedef struct ein_einsum_desc {
   const ein_ztensor *c;     // like out; default: out itself (only with beta)
   ein_scalar alpha, beta;   // default 1 and 0; with beta 0, C is never read
   const unsigned char *conj;// nin flags: operand k is conjugated
-  const char *monoid;       // sum (default), prod, max, min, any, all, logsumexp, or a registered one
+  const char *monoid;  // sum (default), prod, max, min, any, all, logsumexp, or a registered one
   const char *map;          // expression over operands x0, x1, ..; default their product
   ein_rest rest;            // with repeated output labels
   ein_options options;
@@ -557,7 +564,7 @@ EIN_API void ein_ctx_destroy(ein_ctx *ctx);  // NULL is a no-op; frees cached pl
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *function);
 EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
 
-// The mistakes of the last failed call: their number, each one, and all of them as text with carets.
+// The mistakes of the last failed call: their number, each, and all of them as text with carets.
 EIN_API int ein_ctx_errors(const ein_ctx *ctx);
 EIN_API const ein_error *ein_ctx_error(const ein_ctx *ctx, int i);
 EIN_API const char *ein_ctx_message(const ein_ctx *ctx);  // "" when there was none
@@ -681,7 +688,8 @@ EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zr
 #endif  // EINSUM_H
 
 // ================================================================================================
-// >>implementation
+// >>implementation  everything below is compiled once
+// Takes the declarations above; gives their definitions.
 // ================================================================================================
 #if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE)
 #define EINSUM_IMPLEMENTATION_DONE
@@ -855,7 +863,8 @@ static void *eini_new(eini_arena *a, int64_t count, size_t size) {
 
 // Make room for one more element in an arena array of *cap elements, len of them used.
 // Returns the (possibly moved) array, NULL when out of memory (the old array stays valid).
-EINI_UNUSED static void *eini_grow(eini_arena *a, void *old, int64_t len, int64_t *cap, size_t size) {
+EINI_UNUSED static void *eini_grow(eini_arena *a, void *old, int64_t len, int64_t *cap,
+                                   size_t size) {
   if (len < *cap) return old;
   int64_t want = *cap < 8 ? 8 : *cap * 2;
   void *p = eini_new(a, want, size);
@@ -1654,7 +1663,8 @@ static const eini_fold_row eini_folds[EINI_FOLD_USER] = {
 
 static int eini_fold_find(const char *name, int64_t n) {
   for (int i = EINI_SUM; i < EINI_FOLD_USER; i++) {
-    if ((int64_t)strlen(eini_folds[i].name) == n && memcmp(eini_folds[i].name, name, (size_t)n) == 0) {
+    if ((int64_t)strlen(eini_folds[i].name) == n &&
+        memcmp(eini_folds[i].name, name, (size_t)n) == 0) {
       return i;
     }
   }
@@ -1896,7 +1906,8 @@ static int eini_fold_literal(eini_expr *e, eini_node *v) {
 // The dtype two operands meet in; literals adopt the other's.
 static ein_dtype eini_meet(const eini_node *x, const eini_node *y) {
   if (x->weak && y->weak) {
-    return x->op == EINI_OP_CONST && x->exact && y->op == EINI_OP_CONST && y->exact ? EIN_I64 : EIN_F64;
+    return x->op == EINI_OP_CONST && x->exact && y->op == EINI_OP_CONST && y->exact ? EIN_I64
+                                                                                    : EIN_F64;
   }
   if (!x->weak && !y->weak) return ein_dtype_promote((ein_dtype)x->dtype, (ein_dtype)y->dtype);
   const eini_node *w = x->weak ? x : y;
@@ -1965,7 +1976,8 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
                          "complex numbers have no order");
       }
       if (eini_ops[v->op].cls == 'O') *res = EIN_BOOL;
-      if (m == EIN_BOOL && (v->op == EINI_OP_FLOORDIV || v->op == EINI_OP_MOD)) *arg = *res = EIN_I8;
+      if (m == EIN_BOOL && (v->op == EINI_OP_FLOORDIV || v->op == EINI_OP_MOD))
+        *arg = *res = EIN_I8;
       break;
     case 'C': *res = EIN_BOOL; break;
     case 'B': *arg = *res = EIN_BOOL; break;
@@ -2551,7 +2563,8 @@ static int eini_reserved(const char *s, int64_t n) {
   for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
     const char *d = eini_dtypes[t].name;
     if ((int64_t)strlen(d) == n && memcmp(d, s, (size_t)n) == 0) return 1;
-    if ((int64_t)strlen(d) + 5 == n && memcmp(s, "cast_", 5) == 0 && memcmp(d, s + 5, strlen(d)) == 0) {
+    if ((int64_t)strlen(d) + 5 == n && memcmp(s, "cast_", 5) == 0 &&
+        memcmp(d, s + 5, strlen(d)) == 0) {
       return 1;
     }
   }
@@ -2655,7 +2668,8 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
       eini_arena_free(&arena);
       return NULL;
     }
-    if (g->nfunction > 0) memcpy(g->function, ctx->function, (size_t)g->nfunction * sizeof *g->function);
+    if (g->nfunction > 0)
+      memcpy(g->function, ctx->function, (size_t)g->nfunction * sizeof *g->function);
     if (g->nmonoid > 0) memcpy(g->monoid, ctx->monoid, (size_t)g->nmonoid * sizeof *g->monoid);
   }
   g->arena = arena;
@@ -2759,7 +2773,8 @@ static const char *eini_label_text(int key, char *buf, size_t size, int is_text)
 static ein_status eini_notation_scan(eini_notation *no, const char *s, int64_t n) {
   int64_t commas = 0;
   for (int64_t i = 0; i < n; i++) commas += s[i] == ',';
-  if (n > ((int64_t)1 << 28)) return eini_fail(no->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the expression is too long");
+  if (n > ((int64_t)1 << 28))
+    return eini_fail(no->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the expression is too long");
   no->term = EINI_NEW(no->arena, eini_term, commas + 2);
   int *label = EINI_NEW(no->arena, int, n + 1);
   int64_t *pos = EINI_NEW(no->arena, int64_t, n + 1);
@@ -2939,7 +2954,8 @@ static ein_status eini_value_axes(eini_notation *no, int tensor, int rank, const
   }
   eini_sort_ints(v->label, n);
   for (int i = 0; i < n; i++) {
-    if (v->nlabel == 0 || v->label[v->nlabel - 1] != v->label[i]) v->label[v->nlabel++] = v->label[i];
+    if (v->nlabel == 0 || v->label[v->nlabel - 1] != v->label[i])
+      v->label[v->nlabel++] = v->label[i];
   }
   v->nop = 1;
   v->op[0] = tensor;
@@ -7013,9 +7029,7 @@ typedef struct eini_path {
 #define EINI_TREE_SLOTS ((int64_t)1 << 18)
 #define EINI_TREE_WINDOW 8    // terms of a window
 #define EINI_TREE_MAX 400000  // operands times words of labels: the largest bitset form
-
 typedef int eini_path_pair[2];
-
 typedef struct eini_path_sums { double flops, largest, moved; } eini_path_sums;  // see eini_path
 
 // Account for a step. NaN is inf * 0: some extent is 0, and so is the product.
@@ -7186,7 +7200,7 @@ EINI_UNUSED static ein_status eini_path_cost(eini_arena *arena, const eini_net *
 }
 
 typedef struct eini_path_offer {  // a pair that may be contracted
-  double key;
+  int64_t key;                     // ordered as the double it is made from
   int a, b;
 } eini_path_offer;
 
@@ -7255,7 +7269,6 @@ static int eini_path_bit(uint64_t x) {  // the lowest
 #endif
 }
 
-// Next step of `trial`.
 static void eini_path_make(eini_path_search *s, int a, int b) {
   int *kid = s->trial[s->run.nnode - s->net->nterm];
   kid[0] = a;
@@ -7263,9 +7276,13 @@ static void eini_path_make(eini_path_search *s, int a, int b) {
   eini_path_spend(s, 40 + 5 * eini_path_step(&s->run, a, b));
 }
 
+static int eini_path_hope(const eini_path_search *s) {
+  return s->method == NULL || eini_path_better(s->goal, &s->run.sums, &s->best);
+}
+
 // The tree `trial`, just carried out, becomes the best one if it is better.
 static void eini_path_keep(eini_path_search *s, const char *method) {
-  if (s->method != NULL && !eini_path_better(s->goal, &s->run.sums, &s->best)) return;
+  if (!eini_path_hope(s)) return;
   memcpy(s->kid, s->trial, (size_t)(s->net->nterm - 1) * sizeof s->kid[0]);
   s->best = s->run.sums;
   s->method = method;
@@ -7273,11 +7290,17 @@ static void eini_path_keep(eini_path_search *s, const char *method) {
 
 static void eini_path_try(eini_path_search *s, const char *method) {
   eini_path_reset(&s->run);
-  for (int i = 0; i < s->net->nterm - 1; i++) eini_path_make(s, s->trial[i][0], s->trial[i][1]);
+  for (int i = 0; i < s->net->nterm - 1; i++) {
+    eini_path_make(s, s->trial[i][0], s->trial[i][1]);
+    if (!eini_path_hope(s)) return;  // costs only grow
+  }
   eini_path_keep(s, method);
 }
 
-static ein_status eini_path_push(eini_path_search *s, double key, int a, int b) {
+static ein_status eini_path_push(eini_path_search *s, double cost, int a, int b) {
+  int64_t key;
+  memcpy(&key, &cost, sizeof key);
+  if (key < 0) key ^= INT64_MAX;  // sign and magnitude to two's complement
   void *p = eini_grow(s->arena, s->heap, s->nheap, &s->heap_cap, sizeof *s->heap);
   if (p == NULL) return EIN_ERR_NO_MEMORY;
   eini_path_offer *h = s->heap = (eini_path_offer *)p;
@@ -7289,13 +7312,13 @@ static ein_status eini_path_push(eini_path_search *s, double key, int a, int b) 
   return EIN_OK;
 }
 
-// Remove the pair of the smallest key. The hole goes down to a leaf before the last pair goes up
-// from there: one comparison a level less.
+// Remove the smallest key. The hole goes down to a leaf, then the last pair goes up from there.
 static eini_path_offer eini_path_pop(eini_path_search *s) {
   eini_path_offer *h = s->heap, top = h[0], c = h[--s->nheap];
   int64_t i = 0, k = 1;
+  h[s->nheap].key = INT64_MAX;  // so that the choice of a child needs no branch
   for (; k < s->nheap; i = k, k = 2 * k + 1) {
-    k += k + 1 < s->nheap && h[k + 1].key < h[k].key;
+    k += h[k + 1].key < h[k].key;
     h[i] = h[k];
   }
   for (; i > 0 && c.key < h[(i - 1) / 2].key; i = (i - 1) / 2) h[i] = h[(i - 1) / 2];
@@ -7407,8 +7430,7 @@ static ein_status eini_path_greedy(eini_path_search *s, int random) {
 // A small problem. For a set S of its terms let U(S) be the product of the extents of all labels
 // of S, and C(S) that of the labels that occur nowhere else (1 for a single term: its own labels
 // are summed by the step that uses it). The step that joins A and B into S costs
-// U(S) / (C(A) C(B)), twice that if S encloses more labels than A and B together: constant time
-// for a pair of sets, whatever the number of labels and of terms that share one.
+// U(S) / (C(A) C(B)), twice that if S encloses more labels than A and B: constant time for a pair.
 typedef struct eini_tree_small {
   int n;                     // at most 63
   const int *start, *label;  // term t has label[start[t]] .. label[start[t+1]-1]
@@ -7488,8 +7510,7 @@ static int eini_tree_over(eini_path_goal goal, double cost, double size, double 
   return cost + (goal == EINI_GOAL_SIZE ? 0 : size) > cap;
 }
 
-// The tree of sub[root], from the top down; a node is numbered when it is met. made: where the
-// steps are in the table.
+// The tree of sub[root]; a node is numbered when it is met. made: the steps' places in the table.
 static void eini_tree_read(const eini_tree_set *sub, int root, int n, int *made,
                            eini_path_pair *kid) {
   int next = n - 2;
@@ -7531,10 +7552,9 @@ static int eini_tree_exact(eini_path_search *s, const eini_tree_small *p, eini_t
 }
 
 // Connected subsets, by size: a set is made from two disjoint sets that share a label, or that
-// are both whole components. Only sets that stay below the cap are kept: with the cap of a good
-// tree that proves it optimal or finds a better one (compare the iterated cap of Pfeifer,
-// Haegeman, Verstraete, Faster identification of optimal contraction sequences for tensor
-// networks, Phys. Rev. E 90, 033315, 2014).
+// are both whole components, and kept if it stays below the cap. With the cap of a good tree that
+// proves it optimal or finds a better one (compare the iterated cap of Pfeifer, Haegeman,
+// Verstraete, Phys. Rev. E 90, 033315, 2014).
 typedef struct eini_tree_linked {
   const eini_tree_small *p;
   eini_tree_set *sub;
@@ -7563,10 +7583,9 @@ static int64_t eini_tree_find(eini_path_search *s, eini_tree_linked *c, uint64_t
   return c->n - 1;
 }
 
-// The best tree of connected subsets; c: problem and cap. *found as eini_tree_exact, the set of
-// all terms is then the last of the table.
+// The same of connected subsets; all terms are then the last of the table.
 static ein_status eini_tree_connected(eini_path_search *s, eini_tree_linked *c, int *found) {
-  int64_t begin[EINI_PATH_LINKED + 2];
+  int64_t begin[EINI_PATH_LINKED + 2] = {0, 0};
   int n = c->p->n;
   c->slot = EINI_NEW(s->arena, int, EINI_TREE_SLOTS);
   if (c->slot == NULL) return EIN_ERR_NO_MEMORY;
@@ -7581,7 +7600,6 @@ static ein_status eini_tree_connected(eini_path_search *s, eini_tree_linked *c, 
     c->sub[t].near = near & ~set & ~EINI_TREE_REST;
     eini_tree_single(&c->sub[t], t);
   }
-  begin[1] = 0;
   for (int size = 2; size <= n; size++) {
     int64_t kept = begin[size] = c->n;
     memset(c->slot, 0, (size_t)EINI_TREE_SLOTS * sizeof(int));
@@ -7613,7 +7631,6 @@ static ein_status eini_tree_connected(eini_path_search *s, eini_tree_linked *c, 
   return EIN_OK;
 }
 
-// The whole network, by all subsets or by connected ones.
 static ein_status eini_tree_prove(eini_path_search *s, int exact) {
   const eini_net *net = s->net;
   int n = net->nterm, found = -1, made[EINI_PATH_LINKED];
@@ -7692,8 +7709,7 @@ static void eini_tree_load(eini_tree_work *w, eini_path_pair *kid) {
   eini_path_spend(w->s, (20 + w->words) * (int64_t)w->n + 5 * (int64_t)cells);
 }
 
-// Set up the window below v: open the dearest node until there are k. Returns their number;
-// inner: the nodes opened, v first.
+// The window below v: open the dearest node until there are k; inner: the nodes opened, v first.
 static int eini_tree_open(const eini_tree_work *w, int v, int k, int *leaf, int *inner) {
   int n = 1;
   leaf[0] = v;
@@ -8019,7 +8035,8 @@ static ein_status eini_emit_stmt(eini_split *sp, const eini_value *out, int nval
   eini_map_columns(sp, out, out->map, &s->out_map);
   int op0 = 0, root = -1;
   for (int i = 0; i < nval; i++) {
-    for (int k = 0; k < val[i]->nop; k++) eini_map_columns(sp, val[i], &val[i]->map[k], &s->proj[op0 + k]);
+    for (int k = 0; k < val[i]->nop; k++)
+      eini_map_columns(sp, val[i], &val[i]->map[k], &s->proj[op0 + k]);
     int r = eini_value_append(sp, &s->expr, val[i], op0);
     op0 += val[i]->nop;
     if (r >= 0 && root >= 0) r = eini_expr_add(&g->arena, &s->expr, sp->join, sp->pos, root, r, 0);
@@ -8042,7 +8059,8 @@ static ein_status eini_temp_value(eini_split *sp, int nlabel, const int *label, 
   v->op = EINI_NEW(a, int, 1);
   v->map = EINI_NEW(a, ein_zmap, 1);
   int64_t *shape = EINI_NEW(a, int64_t, nlabel);
-  if (v->label == NULL || v->op == NULL || v->map == NULL || shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (v->label == NULL || v->op == NULL || v->map == NULL || shape == NULL)
+    return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < nlabel; i++) {
     v->label[i] = label[i];
     shape[i] = sp->label[label[i]].extent;
@@ -8165,7 +8183,8 @@ static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
 
 // Does join distribute over fold, and is it a commutative, associative product?
 static int eini_legal_join(const ein_graph *g, int fold, int op) {
-  unsigned joins = fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].joins : eini_folds[fold].joins;
+  unsigned joins =
+      fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].joins : eini_folds[fold].joins;
   switch (op) {
     case EINI_OP_MUL: return (joins & EIN_JOIN_MUL) && fold != EINI_ANY;
     case EINI_OP_AND: return fold == EINI_ANY;
@@ -8254,7 +8273,8 @@ static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, 
     for (int r = 0; r < full.rows; r++) {
       v->map[k].offset[r] = full.offset[r];
       for (int c = 0; c < v->nlabel; c++) {
-        v->map[k].coef[(int64_t)r * v->nlabel + c] = full.coef[(int64_t)r * full.cols + v->label[c]];
+        v->map[k].coef[(int64_t)r * v->nlabel + c] =
+            full.coef[(int64_t)r * full.cols + v->label[c]];
       }
     }
   }
@@ -8366,31 +8386,21 @@ static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini
   return eini_split_along(sp, n, val, &out, path, s->rest);
 }
 
-/* ---- elementary functions on padded buffers ------------------------------------------------
- *
- * Plain C kernels that compilers turn into vector code: every kernel walks its buffer in
- * groups of EINI_VLANES lanes, and the lane code is branch free.  n is a multiple of
- * EINI_VLANES, x and y do not overlap.  Round-to-nearest mode is assumed.
- *
- * Method.  Arguments are reduced as by Cody & Waite ("Software Manual for the Elementary
- * Functions", 1980): a multiple of a constant is subtracted in two parts, the first short enough
- * for its product to be exact.  Integers are rounded and extracted by adding 1.5 * 2^(p-1), whose
- * ulp is 1.  The polynomials are weighted minimax or least-squares fits on Chebyshev nodes,
- * computed with 50 digits, the coefficients rounded to the working format one at a time, lowest
- * order first, with the others fitted again after each rounding.
- *
- * The kernels need strict IEEE evaluation in the type of the operands; where the compiler does
- * not promise that (x87, fast-math modes), libm does the work instead.  Contraction into fused
- * multiply-adds is fine.  The floating-point exception flags are left in no particular state.
- */
-#ifndef EINI_RESTRICT
-#if defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)
-#define EINI_RESTRICT __restrict
-#else
-#define EINI_RESTRICT
-#endif
-#endif
-
+// ================================================================================================
+// >>math  elementary functions on padded buffers
+// Plain C kernels that compilers turn into vector code: every kernel walks its buffer in groups of
+// EINI_VLANES lanes, and the lane code is branch free. At most 2 ulp; special values as C99.
+// ================================================================================================
+// Method.  Arguments are reduced as by Cody & Waite ("Software Manual for the Elementary
+// Functions", 1980): a multiple of a constant is subtracted in two parts, the first short enough
+// for its product to be exact.  Integers are rounded and extracted by adding 1.5 * 2^(p-1), whose
+// ulp is 1.  The polynomials are weighted minimax or least-squares fits on Chebyshev nodes,
+// computed with 50 digits, the coefficients rounded to the working format one at a time, lowest
+// order first, with the others fitted again after each rounding.
+//
+// The kernels need strict IEEE evaluation in the type of the operands; where the compiler does
+// not promise that (x87, fast-math modes), libm does the work instead.  Contraction into fused
+// multiply-adds is fine.  The floating-point exception flags are left in no particular state.
 #define EINI_VLANES 16
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST) || \
@@ -10113,11 +10123,14 @@ static eini_c128 eini_cexp(eini_c128 x) {
   if (e == 0.0) return eini_cmk(0.0, 0.0);
   return eini_cmk(e * cos(x.im), e * sin(x.im));
 }
-static eini_c128 eini_clog(eini_c128 x) { return eini_cmk(log(hypot(x.re, x.im)), atan2(x.im, x.re)); }
+static eini_c128 eini_clog(eini_c128 x) {
+  return eini_cmk(log(hypot(x.re, x.im)), atan2(x.im, x.re));
+}
 static eini_c128 eini_csqrt(eini_c128 x) {
   if (x.re == 0.0 && x.im == 0.0) return eini_cmk(0.0, x.im);
   double t = sqrt(0.5 * (hypot(x.re, x.im) + fabs(x.re)));
-  return x.re >= 0.0 ? eini_cmk(t, x.im / (2.0 * t)) : eini_cmk(fabs(x.im) / (2.0 * t), copysign(t, x.im));
+  return x.re >= 0.0 ? eini_cmk(t, x.im / (2.0 * t))
+                     : eini_cmk(fabs(x.im) / (2.0 * t), copysign(t, x.im));
 }
 static eini_c128 eini_crsqrt(eini_c128 x) { return eini_cdiv(eini_cmk(1.0, 0.0), eini_csqrt(x)); }
 static eini_c128 eini_csin(eini_c128 x) {
@@ -10127,7 +10140,8 @@ static eini_c128 eini_ccos(eini_c128 x) {
   return eini_cmk(cos(x.re) * cosh(x.im), -sin(x.re) * sinh(x.im));
 }
 static eini_c128 eini_ctanh(eini_c128 x) {
-  if (fabs(x.re) > 20.0) return eini_cmk(copysign(1.0, x.re), 4.0 * sin(x.im) * cos(x.im) * exp(-2.0 * fabs(x.re)));
+  if (fabs(x.re) > 20.0)
+    return eini_cmk(copysign(1.0, x.re), 4.0 * sin(x.im) * cos(x.im) * exp(-2.0 * fabs(x.re)));
   double t = tan(x.im), s = sinh(x.re), b = 1.0 + t * t, c = sqrt(1.0 + s * s), d = 1.0 + b * s * s;
   return eini_cmk(b * c * s / d, t / d);
 }
@@ -10331,7 +10345,8 @@ static eini_chunk_fn eini_chunk_find(int op, ein_dtype compute) {
 // From (row) to (column) in the order of eini_type_column. Complex from integers goes through the
 // real type first (eini_code_cast); complex to real takes the real part.
 static const eini_chunk_fn eini_cast_table[7][7] = {
-    {NULL, eini_c_bool_to_i32, eini_c_bool_to_i64, eini_c_bool_to_f32, eini_c_bool_to_f64, NULL, NULL},
+    {NULL, eini_c_bool_to_i32, eini_c_bool_to_i64, eini_c_bool_to_f32, eini_c_bool_to_f64, NULL,
+     NULL},
     {eini_c_i32_to_bool, NULL, eini_c_i32_to_i64, eini_c_i32_to_f32, eini_c_i32_to_f64, NULL, NULL},
     {eini_c_i64_to_bool, eini_c_i64_to_i32, NULL, eini_c_i64_to_f32, eini_c_i64_to_f64, NULL, NULL},
     {eini_c_f32_to_bool, eini_c_f32_to_i32, eini_c_f32_to_i64, NULL, eini_c_f32_to_f64,
@@ -10446,7 +10461,9 @@ static int eini_is_noop(const eini_node *v, ein_dtype from) {
     case EINI_OP_ROUNDTO: return eini_round_find(t) == NULL;
     case EINI_OP_CAST: return from == ein_dtype_compute(t);
     case EINI_OP_CONJ: case EINI_OP_REAL: return !complex_in;
-    case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: return eini_kind_of(from) < EINI_KREAL;
+    case EINI_OP_FLOOR:
+    case EINI_OP_CEIL:
+    case EINI_OP_ROUND: return eini_kind_of(from) < EINI_KREAL;
     case EINI_OP_ABS: case EINI_OP_RELU: return from == EIN_BOOL;
     default: return 0;
   }
@@ -10476,7 +10493,8 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   ins->b = n > 1 ? cc->reg[v->arg[1]] : ins->a;
   ins->c = n > 2 ? cc->reg[v->arg[2]] : ins->a;
   if (v->op == EINI_OP_ROUNDTO) ins->fn = eini_round_find((ein_dtype)v->dtype);
-  else if (v->op == EINI_OP_SQABS && eini_kind_of(from) != EINI_KCOMPLEX) ins->fn = eini_chunk_find(EINI_OP_SQUARE, from);
+  else if (v->op == EINI_OP_SQABS && eini_kind_of(from) != EINI_KCOMPLEX)
+    ins->fn = eini_chunk_find(EINI_OP_SQUARE, from);
   else ins->fn = eini_chunk_find(v->op, v->op == EINI_OP_WHERE ? t : from);
   EINSUM_ASSERT(ins->fn != NULL);
   return ins->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
@@ -10574,8 +10592,10 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   code->type = (unsigned char)ein_dtype_compute((ein_dtype)flat.node[root].dtype);
   int conj = flat.node[root].op == EINI_OP_CONJ;
   int leaf = conj ? flat.node[root].arg[0] : root;
-  code->plain = flat.node[leaf].op == EINI_OP_OPERAND && operand[flat.node[leaf].arg[0]] == code->type
-                    ? flat.node[leaf].arg[0] : -1;
+  code->plain =
+      flat.node[leaf].op == EINI_OP_OPERAND && operand[flat.node[leaf].arg[0]] == code->type
+          ? flat.node[leaf].arg[0]
+          : -1;
   code->conj = conj;
   return EIN_OK;
 }
@@ -10596,7 +10616,9 @@ typedef struct eini_eval {
   char *mem;                    // nreg * EINI_REG_BYTES
 } eini_eval;
 
-static int64_t eini_whole_lanes(int64_t n) { return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES; }
+static int64_t eini_whole_lanes(int64_t n) {
+  return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES;
+}
 
 // Gathers n elements of size S into d: d[j] = src[j*step] or src[table[j]], unaligned-safe.
 #define EINI_GATHER(bits)                                                                   \
@@ -10621,7 +10643,8 @@ EINI_GATHER(32)
 EINI_GATHER(64)
 #undef EINI_GATHER
 
-static void eini_gather_128(int64_t n, const char *src, int64_t step, const int64_t *table, void *d) {
+static void eini_gather_128(int64_t n, const char *src, int64_t step, const int64_t *table,
+                            void *d) {
   char *p = (char *)d;
   if (table == NULL && step == 1) {
     memcpy(p, src, (size_t)n * 16);
@@ -10652,8 +10675,12 @@ static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
     case EIN_U8: for (int64_t j = 0; j < n; j++) i[j] = ((const uint8_t *)src)[j]; break;
     case EIN_I8: for (int64_t j = 0; j < n; j++) i[j] = ((const int8_t *)src)[j]; break;
     case EIN_I16: for (int64_t j = 0; j < n; j++) i[j] = ((const int16_t *)src)[j]; break;
-    case EIN_F16: for (int64_t j = 0; j < n; j++) f[j] = eini_f16_load(((const uint16_t *)src)[j]); break;
-    default: for (int64_t j = 0; j < n; j++) f[j] = eini_bf16_load(((const uint16_t *)src)[j]); break;
+    case EIN_F16:
+      for (int64_t j = 0; j < n; j++) f[j] = eini_f16_load(((const uint16_t *)src)[j]);
+      break;
+    default:
+      for (int64_t j = 0; j < n; j++) f[j] = eini_bf16_load(((const uint16_t *)src)[j]);
+      break;
   }
 }
 
@@ -10683,7 +10710,8 @@ static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
     return;
   }
   size_t wide = eini_dtypes[ins->compute].size;
-  memset(mem + (size_t)n * wide, 0, (size_t)(eini_whole_lanes(n) - n) * wide);  // lanes nobody reads
+  memset(mem + (size_t)n * wide, 0,
+         (size_t)(eini_whole_lanes(n) - n) * wide);  // lanes nobody reads
   if (same) {
     eini_gather(size, n, src, step, table, mem);
     return;
@@ -10722,7 +10750,9 @@ static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
 static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int64_t n, void *d) {
   switch (t) {
     case EIN_BOOL: for (int64_t j = 0; j < n; j++) ((uint8_t *)d)[j] = re != 0 || im != 0; break;
-    case EIN_I32: for (int64_t j = 0; j < n; j++) ((int32_t *)d)[j] = (int32_t)(uint32_t)(uint64_t)ival; break;
+    case EIN_I32:
+      for (int64_t j = 0; j < n; j++) ((int32_t *)d)[j] = (int32_t)(uint32_t)(uint64_t)ival;
+      break;
     case EIN_I64: for (int64_t j = 0; j < n; j++) ((int64_t *)d)[j] = ival; break;
     case EIN_F32: for (int64_t j = 0; j < n; j++) ((float *)d)[j] = (float)re; break;
     case EIN_F64: for (int64_t j = 0; j < n; j++) ((double *)d)[j] = re; break;
@@ -10772,7 +10802,8 @@ static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const vo
     if (eini_cast_table[f][t] != NULL) {
       eini_cast_table[f][t](padded, src, src, src, tmp);
     } else {  // integers to complex and the like: through the real type of the target
-      ein_dtype real = eini_kind_of(mid) == EINI_KCOMPLEX ? eini_real_part(mid) : eini_real_part(from);
+      ein_dtype real =
+          eini_kind_of(mid) == EINI_KCOMPLEX ? eini_real_part(mid) : eini_real_part(from);
       int r = eini_type_column(real);
       if (from != real) eini_cast_table[f][r](padded, src, src, src, tmp2);
       eini_cast_table[r][t](padded, from != real ? tmp2 : src, src, src, tmp);
@@ -10784,8 +10815,12 @@ static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const vo
   const float *fl = (const float *)src;
   switch (to) {
     case EIN_U8: for (int64_t j = 0; j < n; j++) ((uint8_t *)tmp2)[j] = (uint8_t)i[j]; break;
-    case EIN_I8: for (int64_t j = 0; j < n; j++) ((int8_t *)tmp2)[j] = (int8_t)(uint8_t)(uint32_t)i[j]; break;
-    case EIN_I16: for (int64_t j = 0; j < n; j++) ((int16_t *)tmp2)[j] = (int16_t)(uint16_t)(uint32_t)i[j]; break;
+    case EIN_I8:
+      for (int64_t j = 0; j < n; j++) ((int8_t *)tmp2)[j] = (int8_t)(uint8_t)(uint32_t)i[j];
+      break;
+    case EIN_I16:
+      for (int64_t j = 0; j < n; j++) ((int16_t *)tmp2)[j] = (int16_t)(uint16_t)(uint32_t)i[j];
+      break;
     case EIN_F16:
       for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_f16_store(fl[j]);
       break;
@@ -10802,8 +10837,12 @@ static void eini_scatter(size_t size, int64_t n, const void *src, char *dst, int
     return;
   }
   switch (size) {
-    case 4: for (int64_t j = 0; j < n; j++) memcpy(dst + (table ? table[j] : j * step) * 4, s + j * 4, 4); break;
-    case 8: for (int64_t j = 0; j < n; j++) memcpy(dst + (table ? table[j] : j * step) * 8, s + j * 8, 8); break;
+    case 4:
+      for (int64_t j = 0; j < n; j++) memcpy(dst + (table ? table[j] : j * step) * 4, s + j * 4, 4);
+      break;
+    case 8:
+      for (int64_t j = 0; j < n; j++) memcpy(dst + (table ? table[j] : j * step) * 8, s + j * 8, 8);
+      break;
     default:
       for (int64_t j = 0; j < n; j++) {
         memcpy(dst + (table ? table[j] : j * step) * (int64_t)size, s + j * (int64_t)size, size);
@@ -11068,7 +11107,8 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
   f->merge = eini_merge_table[fold][column];
   if (fold <= EINI_ALL) f->across = eini_across_table[fold][column];
   if (fold == EINI_MEAN) f->across = eini_across_table[EINI_SUM][column];
-  if (fold == EINI_LOGSUMEXP) f->lift = type == EIN_F32 ? eini_l_logsumexp_f32 : eini_l_logsumexp_f64;
+  if (fold == EINI_LOGSUMEXP)
+    f->lift = type == EIN_F32 ? eini_l_logsumexp_f32 : eini_l_logsumexp_f64;
   if (fold == EINI_VAR) f->lift = type == EIN_F32 ? eini_l_var_f32 : eini_l_var_f64;
   if (fold == EINI_ARGMAX || fold == EINI_ARGMIN) f->result = EIN_I64;
   EINSUM_ASSERT(f->merge != NULL);
@@ -11186,7 +11226,8 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
       const void *v = state[f->fold == EINI_VAR ? 2 : 0];
       int64_t k = eini_kind_of(f->type) == EINI_KCOMPLEX ? 2 * n : n;
       if (f->type == EIN_F32 || f->type == EIN_C64) {
-        for (int64_t i = 0; i < k; i++) ((float *)out)[i] = (float)(((const float *)v)[i] / f->count);
+        for (int64_t i = 0; i < k; i++)
+          ((float *)out)[i] = (float)(((const float *)v)[i] / f->count);
       } else {
         for (int64_t i = 0; i < k; i++) ((double *)out)[i] = ((const double *)v)[i] / f->count;
       }
@@ -11518,7 +11559,8 @@ EINI_COPY_TILE(64)
 static void eini_tile_128(const char *src, int64_t sa, int64_t sb, char *dst, int64_t da,
                           int64_t db, int64_t na, int64_t nb) {
   for (int64_t a = 0; a < na; a++) {
-    for (int64_t b = 0; b < nb; b++) memcpy(dst + (a * da + b * db) * 16, src + (a * sa + b * sb) * 16, 16);
+    for (int64_t b = 0; b < nb; b++)
+      memcpy(dst + (a * da + b * db) * 16, src + (a * sa + b * sb) * 16, 16);
   }
 }
 
@@ -11741,7 +11783,8 @@ static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
   t->chunk = EINI_NEW(a, int, live + 1);
   t->outer = EINI_NEW(a, int, live + 1);
   t->inner = EINI_NEW(a, int, live + 1);
-  if (taken == NULL || t->chunk == NULL || t->outer == NULL || t->inner == NULL) return EIN_ERR_NO_MEMORY;
+  if (taken == NULL || t->chunk == NULL || t->outer == NULL || t->inner == NULL)
+    return EIN_ERR_NO_MEMORY;
   int best = -1;
   double low = 0;
   for (int i = 0; i < live; i++) {
@@ -11759,7 +11802,8 @@ static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
     t->chunk_reduced = t->reduced[best];
     // Short: take more loops of the same kind into the chunk, next in memory order first.
     for (int i = live - 1; i >= 0 && t->chunk_len < EINI_CHUNK / 2; i--) {
-      if (taken[i] || t->reduced[i] != t->reduced[best] || t->extent[i] > EINI_CHUNK / t->chunk_len) continue;
+      if (taken[i] || t->reduced[i] != t->reduced[best] || t->extent[i] > EINI_CHUNK / t->chunk_len)
+        continue;
       for (int k = t->nchunk; k > 0; k--) t->chunk[k] = t->chunk[k - 1];
       t->chunk[0] = i;
       t->nchunk++;
@@ -11967,7 +12011,8 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
     t->ref[t->pos].dtype = EIN_I64;
     for (int i = s->nindex - 1; i >= s->nfree; i--) {
       t->stride[(int64_t)t->pos * t->nindex + i] = stride;
-      if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride)) return EIN_ERR_TOO_LARGE;
+      if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride))
+        return EIN_ERR_TOO_LARGE;
     }
   }
   EINI_TRY(eini_code_compile(lo->a, &e, od, g->function, &t->code));
@@ -12129,7 +12174,8 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     const eini_code *code = &ct->code[side];
     r->fill[side].at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->fill[side].table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
-    r->fill[side].ev.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)code->nreg * sizeof(void *));
+    r->fill[side].ev.reg =
+        (void **)(void *)eini_nest_carve(mem, &used, (size_t)code->nreg * sizeof(void *));
     r->fill[side].ev.mem = eini_nest_carve(mem, &used, (size_t)code->nreg * EINI_REG_BYTES);
   }
   if (!ct->c.plain_out) {
@@ -12138,7 +12184,8 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     r->emit.at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->emit.table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
     r->emit.base = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
-    r->emit.ev.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
+    r->emit.ev.reg =
+        (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
     r->emit.ev.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * EINI_REG_BYTES);
     r->emit.conv = eini_nest_carve(mem, &used, EINI_REG_BYTES);
     r->emit.conv2 = eini_nest_carve(mem, &used, 2 * EINI_REG_BYTES);
@@ -12290,7 +12337,8 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
   if (f != NULL) {
     od[0] = t->contract->c.type;
     for (int k = 0; k < nextra; k++) {
-      EINI_TRY(eini_stream_tensor(lo, t, t->extra + k, f->operand[extra[k]], &f->proj[extra[k]], column));
+      EINI_TRY(eini_stream_tensor(lo, t, t->extra + k, f->operand[extra[k]], &f->proj[extra[k]],
+                                  column));
       od[k + 1] = t->ref[t->extra + k].dtype;
     }
     EINI_TRY(eini_code_compile(lo->a, &ee, od, lo->g->function, &t->epi));
@@ -12399,7 +12447,8 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.extra_n = ct->extra[2];
   ct->extra_size = EINI_NEW(lo->a, int, t->nextra + 1);
   if (ct->extra_size == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < t->nextra; k++) ct->extra_size[k] = (int)ein_dtype_size(t->ref[t->extra + k].dtype);
+  for (int k = 0; k < t->nextra; k++)
+    ct->extra_size[k] = (int)ein_dtype_size(t->ref[t->extra + k].dtype);
   ct->c.extra_size = ct->extra_size;
   eini_contract_plan(&ct->c);
   ct->contract_scratch = eini_contract_scratch(&ct->c);
@@ -12564,7 +12613,8 @@ static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **
     const eini_stmt *s = &g->stmt[j];
     for (int k = 0; k < s->noperand && (*fused)[j] < 0; k++) {
       int i = producer[s->operand[k]] - 1;
-      if (i < 0 || i >= j || (*gone)[i] || !eini_fusable(g, readers, &g->stmt[i], s, &(*via)[j])) continue;
+      if (i < 0 || i >= j || (*gone)[i] || !eini_fusable(g, readers, &g->stmt[i], s, &(*via)[j]))
+        continue;
       (*fused)[j] = i;
       (*gone)[i] = 1;
     }
@@ -12690,7 +12740,8 @@ static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_st
     s->index[r].extent = g->tensor[out].shape[r];
     s->out_map.coef[(int64_t)r * rank + r] = s->proj[0].coef[(int64_t)r * rank + r] = 1;
   }
-  if (eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
+  if (eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
+    return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
   int empty;
   EINI_TRY(eini_task_lower(lo, s, NULL, -1, t, &empty));
@@ -12880,7 +12931,8 @@ static void eini_share_run(void *arg, int i) {
     size = (size + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK;  // whole chunks
   }
   int64_t lo = eini_min64((int64_t)i * size, n), hi = eini_min64(lo + size, n);
-  if (lo < hi) eini_task_run(part->x, t, part->x->scratch + (size_t)i * part->x->p->scratch_bytes, lo, hi);
+  if (lo < hi)
+    eini_task_run(part->x, t, part->x->scratch + (size_t)i * part->x->p->scratch_bytes, lo, hi);
 }
 
 static void eini_exec_task(const eini_exec *x, const eini_task *t) {
@@ -12952,13 +13004,15 @@ static ein_status eini_exec_overlap(const ein_plan *p, const ein_run *run, uint3
         continue;
       }
       if (!p->may_overlap) {
-        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps input", i, p->in[i].info.name);
+        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps input", i,
+                              p->in[i].info.name);
       }
       *copy |= o < 31 ? (uint32_t)1 << o : ~(uint32_t)0;
     }
     for (int q = 0; q < o; q++) {
       if (eini_ports_overlap(&p->out[o], po, &p->out[q], (const char *)run->out[q])) {
-        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps output", q, p->out[q].info.name);
+        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps output", q,
+                              p->out[q].info.name);
       }
     }
   }
@@ -12997,7 +13051,8 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
     int given = run->param != NULL && run->param[k].set;
     x->param[k] = given ? run->param[k] : p->graph->param[k].value;
     if (!x->param[k].set) {
-      return eini_run_error(run, EIN_ERR_ARGUMENT, "no value for param", k, p->graph->param[k].name);
+      return eini_run_error(run, EIN_ERR_ARGUMENT, "no value for param", k,
+                            p->graph->param[k].name);
     }
   }
   return EIN_OK;
@@ -13074,7 +13129,9 @@ EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
   return eini_execute(p, run, 0);
 }
 
-EIN_API size_t ein_plan_workspace(const ein_plan *p) { return p == NULL ? 0 : p->info.workspace_bytes; }
+EIN_API size_t ein_plan_workspace(const ein_plan *p) {
+  return p == NULL ? 0 : p->info.workspace_bytes;
+}
 
 EIN_API ein_status ein_plan_info_get(const ein_plan *p, ein_plan_info *info) {
   if (p == NULL || info == NULL) return EIN_ERR_ARGUMENT;
@@ -13221,7 +13278,8 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   t.size = buf == NULL ? 0 : size;
   t.at = 0;
   if (p == NULL) return 0;
-  eini_say(&t, "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
+  eini_say(&t,
+           "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
            p->info.nin, p->info.nin == 1 ? "" : "s", p->nout, p->nout == 1 ? "" : "s", p->ntask,
            p->ntask == 1 ? "" : "s", (long long)p->info.workspace_bytes, (long long)p->temp_bytes);
   eini_say(&t, "path: %s%s, %.4g flops, largest intermediate %.4g elements\n",
@@ -13232,7 +13290,8 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task = &p->task[k];
     const eini_stmt *s = task->stmt, *f = task->fused;
-    eini_say(&t, "%4d  %-16s %s[", k, eini_task_kernel(task), p->graph->tensor[(f ? f : s)->out].name);
+    eini_say(&t, "%4d  %-16s %s[", k, eini_task_kernel(task),
+             p->graph->tensor[(f ? f : s)->out].name);
     eini_say_access(&t, f ? f : s, &(f ? f : s)->out_map, 1);
     eini_say(&t, "] = ");
     if (f != NULL) eini_say(&t, "f(");
@@ -13280,8 +13339,10 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
     eini_say_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
     eini_say(t, ": 1");
   }
-  eini_say(t, "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"%s\"], \"seconds\": null, "
-           "\"io_bound\": null, \"flops\": ", eini_task_kernel(task));
+  eini_say(t,
+           "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"%s\"], \"seconds\": null, "
+           "\"io_bound\": null, \"flops\": ",
+           eini_task_kernel(task));
   eini_say_number(t, eini_stmt_flops(s));
   eini_say(t, ", \"bytes\": ");
   eini_say_number(t, eini_task_bytes(p->graph, task));
@@ -13343,8 +13404,8 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
 }
 
 // ================================================================================================
-// >>public  einsum calls: descriptor to plan, plan cache, one-call interface
-// Public functions check their arguments here and call the sections above.
+// >>request  einsum descriptors
+// Takes notation, views, monoid, map, alpha and beta; gives the statements of a graph, and a plan.
 // ================================================================================================
 
 static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *in,
@@ -13521,7 +13582,8 @@ static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value 
   }
   eini_sort_ints(all->label, n);
   for (int i = 0; i < n; i++) {
-    if (all->nlabel == 0 || all->label[all->nlabel - 1] != all->label[i]) all->label[all->nlabel++] = all->label[i];
+    if (all->nlabel == 0 || all->label[all->nlabel - 1] != all->label[i])
+      all->label[all->nlabel++] = all->label[i];
   }
   all->nop = d->nin;
   for (int k = 0; k < d->nin; k++) {
@@ -13530,7 +13592,8 @@ static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value 
     EINI_TRY(eini_zmap_new(a, v->map->rows, all->nlabel, &all->map[k]));
     for (int row = 0; row < v->map->rows; row++) {
       for (int c = 0; c < v->nlabel; c++) {
-        all->map[k].coef[(int64_t)row * all->nlabel + eini_find_sorted(all->label, all->nlabel, v->label[c])] =
+        all->map[k].coef[(int64_t)row * all->nlabel +
+                         eini_find_sorted(all->label, all->nlabel, v->label[c])] =
             v->map->coef[(int64_t)row * v->nlabel + c];
       }
     }
@@ -13758,7 +13821,8 @@ static ein_status eini_request_accumulate(eini_request *r, ein_plan *p, const ei
   ein_graph *g = p->graph;
   eini_split sp;
   eini_value temp, old = *target;
-  EINI_TRY(eini_graph_add_tensor(g, "C", 1, EIN_ROLE_INPUT, r->d->out->dtype, r->rank, r->shape, &p->alias));
+  EINI_TRY(eini_graph_add_tensor(g, "C", 1, EIN_ROLE_INPUT, r->d->out->dtype, r->rank, r->shape,
+                                 &p->alias));
   view[p->alias] = r->d->out;
   EINI_TRY(eini_split_init(r, g, &sp));
   EINI_TRY(eini_temp_value(&sp, target->nlabel, target->label, &temp));
@@ -13767,7 +13831,8 @@ static ein_status eini_request_accumulate(eini_request *r, ein_plan *p, const ei
   old.op = EINI_NEW(&g->arena, int, 1);
   if (old.op == NULL) return EIN_ERR_NO_MEMORY;
   old.op[0] = p->alias;
-  if (eini_expr_add(&g->arena, &old.expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
+  if (eini_expr_add(&g->arena, &old.expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
+    return EIN_ERR_NO_MEMORY;
   const eini_value *both[2];
   both[0] = &temp;
   both[1] = &old;
@@ -13783,7 +13848,8 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   for (int k = 0; k < d->nin; k++) {
     char name[24];
     int n = snprintf(name, sizeof name, "x%d", k);
-    EINI_TRY(eini_graph_add_tensor(g, name, n, EIN_ROLE_INPUT, d->in[k].dtype, d->in[k].rank, d->in[k].shape, &id));
+    EINI_TRY(eini_graph_add_tensor(g, name, n, EIN_ROLE_INPUT, d->in[k].dtype, d->in[k].rank,
+                                   d->in[k].shape, &id));
     view[id] = &d->in[k];
   }
   EINI_TRY(eini_request_read(r, g));
@@ -13798,7 +13864,8 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
     view[c] = cv;
     if (d->c == NULL) p->alias = c;
   }
-  EINI_TRY(eini_graph_add_tensor(g, "out", 3, EIN_ROLE_OUTPUT, d->out->dtype, r->rank, r->shape, &out));
+  EINI_TRY(
+      eini_graph_add_tensor(g, "out", 3, EIN_ROLE_OUTPUT, d->out->dtype, r->rank, r->shape, &out));
   view[out] = d->out;
   p->keeps = d->rest == EIN_REST_KEEP || d->rest == EIN_REST_ACCUMULATE || p->alias >= 0;
   eini_value target;
@@ -13808,7 +13875,8 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
     return eini_fail(r->diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL,
                      "alpha and beta with repeated output labels");
   }
-  if (repeated && d->rest == EIN_REST_ACCUMULATE) return eini_request_accumulate(r, p, view, &target);
+  if (repeated && d->rest == EIN_REST_ACCUMULATE)
+    return eini_request_accumulate(r, p, view, &target);
   if (!scaled) return eini_request_emit(r, p, &target, repeated ? d->rest : EIN_REST_ERROR);
   eini_value temp;
   EINI_TRY(eini_value_axes(&r->no, 0, r->rank, NULL, r->axes, &temp));
@@ -13853,7 +13921,8 @@ static void eini_begin_call(ein_ctx *ctx, const char *text) {
 
 static ein_status eini_validate_desc(ein_ctx *ctx, const ein_einsum_desc *d, int need_out) {
   eini_diag *g = eini_diag_of(ctx);
-  if (d == NULL || (need_out && d->out == NULL) || (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL))) {
+  if (d == NULL || (need_out && d->out == NULL) ||
+      (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL))) {
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "an expression (or labels) and an output view are needed");
   }
@@ -13903,7 +13972,10 @@ EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ei
   return EIN_OK;
 }
 
-// ---- plans of graphs ----
+// ================================================================================================
+// >>public  plans of graphs, the plan cache, one-call interface
+// Public functions check their arguments and call the sections above.
+// ================================================================================================
 
 static ein_status eini_zmap_copy(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
   EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
@@ -13957,13 +14029,15 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
   for (int i = 0; i < from->nfunction; i++) g->function[i] = from->function[i];
   for (int i = 0; i < from->nmonoid; i++) {
     g->monoid[i] = from->monoid[i];
-    g->monoid[i].name = eini_strndup(a, from->monoid[i].name, (int64_t)strlen(from->monoid[i].name));
+    g->monoid[i].name =
+        eini_strndup(a, from->monoid[i].name, (int64_t)strlen(from->monoid[i].name));
     if (g->monoid[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
   for (int64_t t = 0; t < from->ntensor; t++) {
     const eini_tensor *x = &from->tensor[t];
     int id;
-    EINI_TRY(eini_graph_add_tensor(g, x->name, (int64_t)strlen(x->name), x->role, x->dtype, x->rank, x->shape, &id));
+    EINI_TRY(eini_graph_add_tensor(g, x->name, (int64_t)strlen(x->name), x->role, x->dtype, x->rank,
+                                   x->shape, &id));
   }
   for (int64_t k = 0; k < from->nparam; k++) {
     const eini_param *x = &from->param[k];
@@ -14023,8 +14097,9 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   if (options == NULL) options = &none;
   for (int k = 0; k < nlayout; k++) {
     int found = 0;
-    ein_status st = layout[k].name == NULL || layout[k].view == NULL ? EIN_ERR_ARGUMENT
-                                                                     : eini_view_validate(layout[k].view);
+    ein_status st = layout[k].name == NULL || layout[k].view == NULL
+                        ? EIN_ERR_ARGUMENT
+                        : eini_view_validate(layout[k].view);
     for (int64_t t = 0; st == EIN_OK && t < graph->ntensor; t++) {
       const eini_tensor *x = &graph->tensor[t];
       const ein_ztensor *v = layout[k].view;
@@ -14137,7 +14212,8 @@ static ein_status eini_key_view(ein_ctx *ctx, const ein_ztensor *v) {
   int64_t *k = c->key + c->nkey;
   *k++ = ((int64_t)v->rank << 8 | (int64_t)v->dtype) << 1 | (v->strides == NULL);
   for (int a = 0; a < v->rank; a++) *k++ = v->shape[a];
-  for (int a = 0; v->strides != NULL && a < v->rank; a++) *k++ = v->shape[a] > 1 ? v->strides[a] : 0;
+  for (int a = 0; v->strides != NULL && a < v->rank; a++)
+    *k++ = v->shape[a] > 1 ? v->strides[a] : 0;
   c->nkey = k - c->key;
   return EIN_OK;
 }
@@ -14187,7 +14263,8 @@ static eini_entry *eini_cache_find(struct eini_cache *c, uint64_t hash) {
 static ein_status eini_cache_keep(ein_ctx *ctx, uint64_t hash, ein_plan *plan) {
   struct eini_cache *c = ctx->cache;
   eini_entry *e = &c->entry[0];
-  int64_t *key = (int64_t *)ctx->al.alloc_fn((size_t)eini_max64(c->nkey, 1) * 8, EINI_ALIGN, ctx->al.user);
+  int64_t *key =
+      (int64_t *)ctx->al.alloc_fn((size_t)eini_max64(c->nkey, 1) * 8, EINI_ALIGN, ctx->al.user);
   if (key == NULL) return EIN_ERR_NO_MEMORY;
   memcpy(key, c->key, (size_t)c->nkey * 8);
   if (c->n < c->cap) {

@@ -1,6 +1,7 @@
 // Fuzzes the program language: parse, print, list inputs. With libFuzzer, or with -DFUZZ_MAIN as a
 // plain program: fuzz_program [mutations] [seed]. Sizes are kept small; memory is bounded.
 
+#define _POSIX_C_SOURCE 200809L  // posix_memalign
 #define EINSUM_IMPLEMENTATION
 #ifdef EIN_DEV_HEADER
 #include EIN_DEV_HEADER

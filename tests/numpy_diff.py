@@ -249,9 +249,10 @@ class Buffer:
             offset = rnd.randrange(0, 3) * item
             if not align or rnd.random() < 0.15:
                 offset += rnd.randrange(1, 16)
-        strides, span = [0] * rank, 1
+        strides, span, gaps = [0] * rank, 1, 1
         for axis in reversed(order):
-            if span > 100000:  # gaps multiply
+            gaps *= abs(steps[axis])
+            if gaps > 20:
                 steps[axis] = 1
             strides[axis] = span * steps[axis]
             span *= max(1, shape[axis]) * abs(steps[axis])
@@ -318,7 +319,7 @@ def expression(rnd):
         labels = [rnd.choice(pool) for _ in range(rank)]
         volume = 1
         for label in labels:
-            volume *= extent[label]
+            volume *= max(1, extent[label])
         if volume > 300000 or rnd.random() < 0.7:
             labels = list(dict.fromkeys(labels))
         shape, ones = [], {}

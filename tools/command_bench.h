@@ -76,11 +76,12 @@ typedef struct probe {  // one measurement, done by every thread on its share
 static void probe_share(void *arg, int i) {
   const probe *p = (const probe *)arg;
   char near_by[4096];
-  char *from = p->from + (size_t)i * p->bytes, *to = p->to + (size_t)i * p->bytes;
   if (p->peak != NULL) {
     p->work[i] = p->peak(p->rounds);
     return;
   }
+  if (p->bytes == 0) return;
+  char *from = p->from + (size_t)i * p->bytes, *to = p->to + (size_t)i * p->bytes;
   for (int64_t r = 0; r < p->rounds; r++) {
     if (p->copies) memcpy(to, from, p->bytes);
     for (size_t k = 0; k < p->bytes && !p->copies; k += sizeof near_by) {
