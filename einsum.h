@@ -583,7 +583,8 @@ EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to);      // NumPy's s
 
 // ---- level 1: one call -------------------------------------------------------------------------
 // out = einsum(expr, in[0..nin)). Semantics of numpy.einsum(..., optimize=False); out has the shape
-// and dtype ein_einsum_out says (another dtype is converted to when same_kind allows it). out may
+// and dtype ein_einsum_out says (another same_kind dtype takes part in the promotion of sums and
+// products, as numpy.einsum's out= does). out may
 // overlap inputs. ctx may be NULL: no cache, no messages, portable kernels.
 EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
                               const ein_ztensor *out);
@@ -8217,6 +8218,14 @@ static ein_status eini_factors(eini_arena *a, const eini_expr *e, int join, int 
   return EIN_OK;
 }
 
+static void eini_mark_needed(const eini_expr *e, int root, char *need) {
+  need[root] = 1;
+  for (int i = root; i >= 0; i--) {
+    const eini_node *n = &e->node[i];
+    for (int k = 0; need[i] && k < eini_node_args(n); k++) need[eini_node_arg(e, n, k)] = 1;
+  }
+}
+
 // The sub-expression under a root as a value of its own. label ids are the statement's columns.
 static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, eini_value *v) {
   eini_arena *a = &g->arena;
@@ -8230,11 +8239,7 @@ static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, 
       v->map == NULL || v->label == NULL) {
     return EIN_ERR_NO_MEMORY;
   }
-  need[root] = 1;
-  for (int i = root; i >= 0; i--) {
-    const eini_node *n = &s->expr.node[i];
-    for (int k = 0; need[i] && k < eini_node_args(n); k++) need[eini_node_arg(&s->expr, n, k)] = 1;
-  }
+  eini_mark_needed(&s->expr, root, need);
   for (int i = 0; i <= root; i++) {
     if (!need[i]) continue;
     eini_node n = s->expr.node[i];
@@ -10522,6 +10527,43 @@ static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i)
   return EIN_OK;
 }
 
+// A copy of the expression without no-ops: uses go to what they stand for. *root is where it ends.
+static ein_status eini_compile_flatten(eini_arena *a, const eini_expr *e, eini_expr *flat,
+                                       int *root) {
+  int *same = EINI_NEW(a, int, e->n);  // the node a no-op stands for
+  *flat = *e;
+  flat->node = EINI_NEW(a, eini_node, e->n);
+  flat->list = EINI_NEW(a, int, e->nlist);
+  if (same == NULL || flat->node == NULL || flat->list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < (int)e->n; i++) {
+    eini_node *v = &flat->node[i];
+    *v = e->node[i];
+    for (int k = 0; k < eini_node_args(v); k++) {
+      int c = same[eini_node_arg(e, &e->node[i], k)];
+      if (v->op == EINI_OP_CALL) flat->list[v->arg[1] + k] = c;
+      else v->arg[k] = c;
+    }
+    same[i] = i;
+    if (v->op <= EINI_OP_PARAM || v->op == EINI_OP_CALL) continue;
+    int c = eini_node_arg(e, &e->node[i], 0);
+    if (eini_is_noop(v, ein_dtype_compute((ein_dtype)e->node[c].dtype))) same[i] = same[c];
+  }
+  *root = same[e->n - 1];
+  return EIN_OK;
+}
+
+// Where values are used last, from the root down; -1: dead.
+static void eini_compile_lifetimes(eini_compile *cc, const eini_expr *e, int root) {
+  for (int i = 0; i < (int)e->n; i++) cc->last[i] = -1;
+  cc->last[root] = INT_MAX;
+  for (int i = root; i >= 0; i--) {
+    for (int k = 0; cc->last[i] >= 0 && k < eini_node_args(&e->node[i]); k++) {
+      int c = eini_node_arg(e, &e->node[i], k);
+      if (cc->last[c] < 0) cc->last[c] = i;
+    }
+  }
+}
+
 // Compiles a typed expression. operand: storage dtypes.
 static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein_dtype *operand,
                                     const ein_function *function, eini_code *code) {
@@ -10537,42 +10579,14 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   code->fill = EINI_NEW(a, eini_fill, e->n);
   code->args = EINI_NEW(a, int, e->nlist);
   code->function = function;
-  int *same = EINI_NEW(a, int, e->n);  // node whose register a no-op shares
   if (cc.reg == NULL || cc.last == NULL || cc.pool == NULL || code->fill == NULL ||
-      code->args == NULL || same == NULL) {
+      code->args == NULL) {
     return EIN_ERR_NO_MEMORY;
   }
-  int root = (int)e->n - 1;
-  for (int i = 0; i <= root; i++) {  // no-ops vanish: uses go to what they stand for
-    const eini_node *v = &e->node[i];
-    same[i] = i;
-    if (v->op <= EINI_OP_PARAM || v->op == EINI_OP_CALL) continue;
-    int c = eini_node_arg(e, v, 0);
-    if (eini_is_noop(v, ein_dtype_compute((ein_dtype)e->node[c].dtype))) same[i] = same[c];
-  }
-  eini_expr flat = *e;
-  flat.node = EINI_NEW(a, eini_node, e->n);
-  flat.list = EINI_NEW(a, int, e->nlist);
-  if (flat.node == NULL || flat.list == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i <= root; i++) {
-    flat.node[i] = e->node[i];
-    eini_node *v = &flat.node[i];
-    for (int k = 0; k < eini_node_args(v); k++) {
-      int c = same[eini_node_arg(e, v, k)];
-      if (v->op == EINI_OP_CALL) flat.list[v->arg[1] + k] = c;
-      else v->arg[k] = c;
-    }
-  }
-  root = same[root];
-  for (int i = 0; i < (int)e->n; i++) cc.last[i] = -1;
-  cc.last[root] = INT_MAX;
-  for (int i = root; i >= 0; i--) {
-    if (cc.last[i] < 0) continue;  // dead
-    for (int k = 0; k < eini_node_args(&flat.node[i]); k++) {
-      int c = eini_node_arg(&flat, &flat.node[i], k);
-      if (cc.last[c] < 0) cc.last[c] = i;
-    }
-  }
+  int root;
+  eini_expr flat;
+  EINI_TRY(eini_compile_flatten(a, e, &flat, &root));
+  eini_compile_lifetimes(&cc, &flat, root);
   for (int i = 0; i <= root; i++) {
     const eini_node *v = &flat.node[i];
     if (cc.last[i] < 0) continue;
@@ -11961,73 +11975,105 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
   return EIN_OK;
 }
 
+// What follows a fold: the fused consumer f, or only the store of s itself.
+typedef struct eini_epilogue {
+  eini_expr e;
+  int *extra;    // its operands other than the fold's result
+  int *iota;     // indices it uses as values
+  int *column;   // its columns as indices of the fold
+} eini_epilogue;
+
+// Counts the epilogue's streams; ends with the number of the output's, behind `first` others.
+static ein_status eini_epilogue_begin(const eini_lowering *lo, const eini_stmt *s,
+                                      const eini_stmt *f, int via, int first, eini_task *t,
+                                      eini_epilogue *ep) {
+  memset(ep, 0, sizeof *ep);
+  t->has_epi = f != NULL;
+  if (f != NULL) {
+    ep->extra = EINI_NEW(lo->a, int, f->noperand + 1);
+    if (ep->extra == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_epilogue_expr(lo, f, via, &ep->e, ep->extra, &t->nextra));
+    EINI_TRY(eini_expr_iotas(lo->a, &ep->e, &ep->iota, &t->nepi_iota));
+    EINI_TRY(eini_fused_columns(lo, s, f, via, &ep->column));
+  } else {
+    ep->column = EINI_NEW(lo->a, int, s->nindex + 1);
+    if (ep->column == NULL) return EIN_ERR_NO_MEMORY;
+    for (int i = 0; i < s->nindex; i++) ep->column[i] = i;
+  }
+  t->extra = first;
+  t->epi_iota = first + t->nextra;
+  t->out = t->epi_iota + t->nepi_iota;
+  t->nstream = t->out + 1;
+  return eini_task_arrays(lo, s, t);
+}
+
+// Fills the epilogue's streams and the output's. acc: the type of the fold's result.
+static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
+                                    const eini_stmt *f, const eini_epilogue *ep, ein_dtype acc,
+                                    eini_task *t) {
+  const eini_stmt *last = f != NULL ? f : s;
+  ein_dtype *od = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
+  if (od == NULL) return EIN_ERR_NO_MEMORY;
+  od[0] = acc;
+  for (int k = 0; k < t->nextra; k++) {
+    int op = ep->extra[k];
+    EINI_TRY(eini_stream_tensor(lo, t, t->extra + k, f->operand[op], &f->proj[op], ep->column));
+    od[k + 1] = t->ref[t->extra + k].dtype;
+  }
+  if (f != NULL) {
+    eini_stream_iotas(t, t->epi_iota, t->nepi_iota, ep->iota, ep->column);
+    EINI_TRY(eini_code_compile(lo->a, &ep->e, od, lo->g->function, &t->epi));
+  }
+  return eini_stream_tensor(lo, t, t->out, last->out, &last->out_map, ep->column);
+}
+
+// The fold of a statement, and its expression converted to the fold's value type.
+static ein_status eini_task_fold(const eini_lowering *lo, const eini_stmt *s, eini_expr *e,
+                                 eini_task *t) {
+  ein_dtype value = (ein_dtype)e->node[e->n - 1].dtype;
+  ein_dtype ft = eini_fold_value_dtype(lo->g, s->fold, value, s->numpy);
+  double count = 1;
+  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  if (s->fold != EINI_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
+  EINI_TRY(eini_folder_init(&t->folder, lo->g, s->fold, ft, count));
+  if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
+  t->no_reduction = count == 0;
+  return EIN_OK;
+}
+
 // Streams and codes of a statement s with an optional consumer f fused through operand via.
 static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
                                     const eini_stmt *f, int via, eini_task *t) {
-  const ein_graph *g = lo->g;
-  eini_expr e = s->expr, ee;
-  int *iota, niota, *epi_iota = NULL, *column = NULL, nextra = 0;
-  ein_dtype value = (ein_dtype)e.node[e.n - 1].dtype;
-  memset(&ee, 0, sizeof ee);
-  EINI_TRY(eini_expr_iotas(lo->a, &e, &iota, &niota));
+  eini_expr e = s->expr;
+  eini_epilogue ep;
+  int *iota;
+  EINI_TRY(eini_expr_iotas(lo->a, &e, &iota, &t->niota));
   e.cap = e.n;
-  ein_dtype ft = eini_fold_value_dtype(g, s->fold, value, s->numpy);
-  if (s->fold != EINI_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, &e, ft));
-  double count = 1;
-  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
-  EINI_TRY(eini_folder_init(&t->folder, g, s->fold, ft, count));
-  if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
-  t->no_reduction = count == 0;
-  int *extra = EINI_NEW(lo->a, int, (f != NULL ? f->noperand : 0) + 1);
-  if (extra == NULL) return EIN_ERR_NO_MEMORY;
-  if (f != NULL) {
-    EINI_TRY(eini_epilogue_expr(lo, f, via, &ee, extra, &nextra));
-    EINI_TRY(eini_expr_iotas(lo->a, &ee, &epi_iota, &t->nepi_iota));
-    EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
-  }
-  t->has_epi = f != NULL;
+  EINI_TRY(eini_task_fold(lo, s, &e, t));
+  int arg = s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN;
   t->nop = s->noperand;
-  t->niota = niota;
-  t->pos = s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN ? t->nop + niota : -1;
-  t->extra = t->nop + niota + (t->pos >= 0);
-  t->nextra = nextra;
-  t->epi_iota = t->extra + nextra;
-  t->out = t->epi_iota + t->nepi_iota;
-  t->nstream = t->out + 1;
-  EINI_TRY(eini_task_arrays(lo, s, t));
+  t->pos = arg ? t->nop + t->niota : -1;
+  EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop + t->niota + arg, t, &ep));
   int *self = EINI_NEW(lo->a, int, s->nindex + 1);
-  if (self == NULL) return EIN_ERR_NO_MEMORY;
+  ein_dtype *od = EINI_NEW(lo->a, ein_dtype, s->noperand + 1);
+  if (self == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < s->nindex; i++) self[i] = i;
-  ein_dtype *od = EINI_NEW(lo->a, ein_dtype, s->noperand + nextra + 1);
-  if (od == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) {
     EINI_TRY(eini_stream_tensor(lo, t, k, s->operand[k], &s->proj[k], self));
     od[k] = t->ref[k].dtype;
   }
-  eini_stream_iotas(t, t->nop, niota, iota, NULL);
-  if (t->pos >= 0) {
-    int64_t stride = 1;
+  eini_stream_iotas(t, t->nop, t->niota, iota, NULL);
+  int64_t stride = 1;
+  for (int i = s->nindex - 1; arg && i >= s->nfree; i--) {
     t->ref[t->pos].slot = -1;
     t->ref[t->pos].dtype = EIN_I64;
-    for (int i = s->nindex - 1; i >= s->nfree; i--) {
-      t->stride[(int64_t)t->pos * t->nindex + i] = stride;
-      if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride))
-        return EIN_ERR_TOO_LARGE;
+    t->stride[(int64_t)t->pos * t->nindex + i] = stride;
+    if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride)) {
+      return EIN_ERR_TOO_LARGE;
     }
   }
-  EINI_TRY(eini_code_compile(lo->a, &e, od, g->function, &t->code));
-  const eini_stmt *last = f != NULL ? f : s;
-  if (f != NULL) {
-    od[0] = t->folder.result;
-    for (int k = 0; k < nextra; k++) {
-      int op = extra[k];
-      EINI_TRY(eini_stream_tensor(lo, t, t->extra + k, f->operand[op], &f->proj[op], column));
-      od[k + 1] = t->ref[t->extra + k].dtype;
-    }
-    eini_stream_iotas(t, t->epi_iota, t->nepi_iota, epi_iota, column);
-    EINI_TRY(eini_code_compile(lo->a, &ee, od, g->function, &t->epi));
-  }
-  return eini_stream_tensor(lo, t, t->out, last->out, &last->out_map, f != NULL ? column : self);
+  EINI_TRY(eini_code_compile(lo->a, &e, od, lo->g->function, &t->code));
+  return eini_epilogue_end(lo, s, f, &ep, t->folder.result, t);
 }
 
 // A copy keeps the bits: one operand, no operation, equal storage dtypes. (bool is normalised.)
@@ -12300,25 +12346,10 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
 static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt *s,
                                         const eini_stmt *f, int via, const eini_value *v,
                                         eini_task *t) {
-  eini_expr ee;
-  int *column = NULL, *epi_iota = NULL, nextra = 0;
-  memset(&ee, 0, sizeof ee);
-  int *extra = EINI_NEW(lo->a, int, (f != NULL ? f->noperand : 0) + 1);
-  ein_dtype *od = EINI_NEW(lo->a, ein_dtype, (f != NULL ? f->noperand : 0) + 1);
-  if (extra == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
-  if (f != NULL) {
-    EINI_TRY(eini_epilogue_expr(lo, f, via, &ee, extra, &nextra));
-    EINI_TRY(eini_expr_iotas(lo->a, &ee, &epi_iota, &t->nepi_iota));
-    EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
-  }
-  t->has_epi = f != NULL;
+  eini_epilogue ep;
   t->nop = v[0].nop + v[1].nop;
   t->pos = -1;
-  t->extra = t->nop;
-  t->nextra = nextra;
-  t->epi_iota = t->out = t->nop + nextra;
-  t->nstream = t->out + 1;
-  EINI_TRY(eini_task_arrays(lo, s, t));
+  EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop, t, &ep));
   for (int i = 0; i < s->nindex; i++) {
     int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
     t->reduced[i] = i >= s->nfree ? EINI_GROUP_K : p && !q ? EINI_GROUP_M
@@ -12330,23 +12361,12 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
       EINI_TRY(eini_stream_tensor(lo, t, stream, v[side].op[k], &v[side].map[k], v[side].label));
     }
   }
-  int *self = EINI_NEW(lo->a, int, s->nindex + 1);
-  if (self == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) self[i] = i;
-  const eini_stmt *last = f != NULL ? f : s;
   if (f != NULL) {
-    od[0] = t->contract->c.type;
-    for (int k = 0; k < nextra; k++) {
-      EINI_TRY(eini_stream_tensor(lo, t, t->extra + k, f->operand[extra[k]], &f->proj[extra[k]],
-                                  column));
-      od[k + 1] = t->ref[t->extra + k].dtype;
-    }
-    EINI_TRY(eini_code_compile(lo->a, &ee, od, lo->g->function, &t->epi));
     t->identity_table = EINI_NEW(lo->a, int64_t, EINI_CHUNK);
     if (t->identity_table == NULL) return EIN_ERR_NO_MEMORY;
     for (int64_t j = 0; j < EINI_CHUNK; j++) t->identity_table[j] = j;
   }
-  return eini_stream_tensor(lo, t, t->out, last->out, &last->out_map, f != NULL ? column : self);
+  return eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t);
 }
 
 // Pointers to a group's strides of n streams from `first` on.
@@ -13790,6 +13810,26 @@ static ein_status eini_request_dtype(eini_request *r, ein_graph *g) {
   return EIN_OK;
 }
 
+// No two elements of an output may be one: a stride of 0, or one axis stepping onto another.
+static ein_status eini_check_writable(eini_diag *diag, const ein_ztensor *v) {
+  for (int a = 0; v->strides != NULL && ein_view_count(v) > 0 && a < v->rank; a++) {
+    int64_t s = v->strides[a];
+    if (v->shape[a] < 2) continue;
+    if (s == 0) {
+      return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                       "the output has stride 0 at axis %d: its elements coincide", a);
+    }
+    for (int b = 0; b < v->rank; b++) {
+      if (a == b || v->shape[b] < 2 || v->strides[b] % s != 0) continue;
+      if (eini_abs64(v->strides[b] / s) < v->shape[a]) {
+        return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                         "the output's axes %d and %d reach the same elements", a, b);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const char *what) {
   if (v->rank != r->rank) {
     return eini_fail(r->diag, EIN_ERR_SHAPE, -1, 0, NULL, "%s has %d axes, the result has %d", what,
@@ -13801,12 +13841,7 @@ static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const ch
                      "%s has extent %lld at axis %d, the result has %lld", what,
                      (long long)v->shape[a], a, (long long)r->shape[a]);
   }
-  for (int a = 0; a < r->rank && v == r->d->out; a++) {
-    if (v->shape[a] > 1 && v->strides != NULL && v->strides[a] == 0) {
-      return eini_fail(r->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
-                       "the output has stride 0 at axis %d: its elements coincide", a);
-    }
-  }
+  if (v == r->d->out) EINI_TRY(eini_check_writable(r->diag, v));
   if (v == r->d->out && !ein_dtype_same_kind(r->dtype, v->dtype)) {
     return eini_fail(r->diag, EIN_ERR_DTYPE, -1, 0, "same_kind casts only, as in NumPy",
                      "the result is %s, the output is %s", ein_dtype_name(r->dtype),
@@ -14115,6 +14150,12 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
                      found || st != EIN_OK ? "layout of '%s': shape and dtype are not the tensor's"
                                            : "'%s' is no input or output of the program",
                      layout[k].name == NULL ? "" : layout[k].name);
+  }
+  for (int64_t t = 0; t < graph->ntensor; t++) {
+    for (int k = 0; graph->tensor[t].role == EIN_ROLE_OUTPUT && k < nlayout; k++) {
+      if (strcmp(layout[k].name, graph->tensor[t].name) != 0) continue;
+      EINI_TRY(eini_check_writable(eini_diag_of(ctx), layout[k].view));
+    }
   }
   ein_plan *p = NULL;
   ein_status st = eini_plan_new(ctx, &p);
