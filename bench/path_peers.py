@@ -199,14 +199,17 @@ def networks(bench, count):
                 cells = []
                 for share, r in ratios.items():
                     mean = math.exp(sum(map(math.log, r)) / len(r))
-                    cells.append("%9.3g (%8.3g) in %.3f" % (mean, max(r), statistics.median(shares[share])))
+                    used = statistics.median(shares[share])
+                    cells.append("%9.3g (%8.3g) in %.3f" % (mean, max(r), used))
                 print("  n %3d reg %d  %-18s %8.1f ms   %s   %s"
-                      % (n, reg, name, 1e3 * statistics.median(times), cells[0], cells[1]), flush=True)
+                      % (n, reg, name, 1e3 * statistics.median(times), cells[0], cells[1]),
+                      flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", nargs="?", default="all", choices=["all", "check", "chains", "networks"])
+    parser.add_argument("what", nargs="?", default="all",
+                        choices=["all", "check", "chains", "networks"])
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
     wrong = 0
