@@ -721,9 +721,11 @@ EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zr
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_UNUSED __attribute__((unused))
 #define EINI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define EINI_CTZ(x) __builtin_ctzll(x)
 #else
 #define EINI_UNUSED
 #define EINI_PRINTF(f, a)
+#define EINI_CTZ(x) eini_ctz(x)
 #endif
 
 // ================================================================================================
@@ -752,7 +754,12 @@ static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
   *r = t;
   return 0;
 }
-#else
+#else  // neither gcc nor clang
+static int eini_ctz(uint64_t x) {
+  int n = 0;
+  while (((x >> n) & 1u) == 0) n++;
+  return n;
+}
 static int eini_mul_overflow(int64_t a, int64_t b, int64_t *r) {
   if (a > 0 ? (b > 0 ? a > INT64_MAX / b : b < INT64_MIN / a)
             : (b > 0 ? a < INT64_MIN / b : a != 0 && b < INT64_MAX / a)) {
@@ -766,7 +773,7 @@ static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
   *r = a + b;
   return 0;
 }
-#endif
+#endif  // gcc or clang
 
 static int64_t eini_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t eini_max64(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -7260,15 +7267,7 @@ static double eini_path_unit(uint64_t *state) {  // in (0, 1)
   return ((double)(eini_path_random(state) >> 12) + 0.5) * (1.0 / 4503599627370496.0);
 }
 
-static int eini_path_bit(uint64_t x) {  // the lowest
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_ctzll(x);
-#else
-  int n = 0;
-  while (((x >> n) & 1u) == 0) n++;
-  return n;
-#endif
-}
+static int eini_path_bit(uint64_t x) { return EINI_CTZ(x); }  // the lowest
 
 static void eini_path_make(eini_path_search *s, int a, int b) {
   int *kid = s->trial[s->run.nnode - s->net->nterm];
@@ -8452,7 +8451,7 @@ EINI_VFUN(erf, erf)
 
 #undef EINI_VFUN
 
-#else
+#else  // EINI_VMATH_LIBM
 
 /* Adding one of these rounds to an integer, which then sits in the low bits of the sum. */
 #define EINI_ROUND64 6755399441055744.0
@@ -8856,7 +8855,7 @@ EINI_VTRIG(cos)
 
 #undef EINI_VTRIG
 
-#endif /* EINI_VMATH_LIBM */
+#endif  // EINI_VMATH_LIBM
 // ================================================================================================
 // >>contract-kernels  register tiles, packing, dot, axpy and small products, per element type
 // Takes packed panels or strided elements of one compute dtype; gives the table of kernels.
