@@ -26,7 +26,7 @@
 //   >>config          compile-time switches
 //   >>types           public types
 //   >>api             public functions: three levels
-//   >>implementation
+//   >>implementation  everything below is compiled once
 //   >>util            checked arithmetic, arena, growable arrays, hashing
 //   >>error           mistakes and their messages
 //   >>dtype           sizes, names, promotion, conversion
@@ -37,11 +37,10 @@
 //   >>graph           tensors and statements
 //   >>context         what a caller sets up once
 //   >>notation        NumPy strings and integer labels
-//   >>syntax          tokens and syntax trees of programs
-//   >>tree            from syntax trees to expression nodes
+//   >>syntax          tokens, syntax trees, expression nodes
 //   >>pieces          tensors defined by several statements, and edge rules
 //   >>program         from trees to a graph
-//   >>scope           names, macros, extents
+//   >>scope           names, macros, coordinates
 //   >>solve           extents and bounds
 //   >>build           from resolved trees to statements
 //   >>parse           programs
@@ -49,6 +48,7 @@
 //   >>path            contraction order of n operands
 //   >>pathtree        improvement of contraction trees; strategies and budgets
 //   >>rewrite         from n-ary statements to sequences of small ones
+//   >>math            elementary functions on padded buffers
 //   >>contract-kernels register tiles, packing, dot, axpy and small products, per element type
 //   >>contract        out[b,m,n] = store( sum over k of P[b,m,k] * Q[b,k,n] )
 //   >>eval            expressions in vector chunks
@@ -60,8 +60,8 @@
 //   >>plan            from a graph to tasks and a workspace layout
 //   >>execute         running a plan
 //   >>explain         plans as text and JSON
-//   >>public          einsum calls: descriptor to plan, plan cache, one-call interface
-//
+//   >>request         einsum descriptors
+//   >>public          plans of graphs, the plan cache, one-call interface
 //
 // LEVELS
 //
@@ -3091,9 +3091,11 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
 }
 
 // ================================================================================================
-// >>syntax  tokens and syntax trees of programs
-// Takes a text; gives statements as trees in an arena, names interned. Chains of + - * / and or are
-// flat lists, so the depth of a tree is bounded by the nesting limit.
+// >>syntax  tokens, syntax trees, expression nodes
+// Takes a text; gives trees in an arena, names interned, and trees as nodes of eini_expr. Chains of
+// + - * / and or are flat lists, so the depth of a tree is bounded by the nesting limit. After a
+// mistake the token is EINI_T_BAD, which no rule accepts, and new trees are scrap: the rules run to
+// their ends without effect, and only whole statements look at the status.
 // ================================================================================================
 
 #define EINI_NODES_MAX ((int64_t)1 << 21)   // of a text; a tree costs about 100 bytes per node
@@ -3123,7 +3125,7 @@ typedef struct eini_row {
 
 typedef struct eini_syn {
   unsigned char kind, exact, edge;  // exact: an integer; edge: eini_edge_kind of an access
-  int op;                 // CMP: token or operation; CALL: what; REDUCE: fold
+  int op;                 // CMP: operation; CALL: what; REDUCE: fold
   int sym, id;            // name; after resolving: variable, tensor, param, function
   int n;                  // children
   struct eini_syn **kid;
@@ -3137,16 +3139,21 @@ typedef struct eini_syn {
   double re;              // NUM; ACCESS: the edge constant
 } eini_syn;
 
+typedef struct eini_kids {  // a growing list of children
+  eini_syn **kid;
+  unsigned char *inv;
+  int64_t n, cap;
+} eini_kids;
+
 // An interned name. What it names in the program is filled by the next section.
 typedef struct eini_sym {
   const char *s;
   int64_t n;
-  int next;               // hash chain, number + 1
-  int cls, word;          // eini_sym_class and its number
+  int next, cls, word;    // hash chain, number + 1; eini_sym_class and its number
   int kind, id;           // program-wide meaning: eini_sym_kind and its number
   int var;                // innermost index of that name in scope + 1
-  int64_t pos;            // of its declaration
-  int bad;                // its definition failed: stay silent about it
+  int64_t pos;            // of its declaration; bad: it failed, stay silent about it
+  int bad;
   int ndef, lastdef, read, isout;  // defining statements, the last one; read or output somewhere
   ein_dtype dtype;        // given on the left or by output
   int nindex;             // occurs as an index
@@ -3168,28 +3175,29 @@ typedef struct eini_parser {
   const ein_graph *g;     // its registered functions and monoids
   const char *s;
   int64_t n, at;
-  int tok;                // the current token
+  int tok, exact, sym;    // the current token
   int64_t pos, len, end;  // end: of the token before
-  int64_t ival;
+  int64_t ival, open;     // open: position of the outermost open bracket
   double re;
-  int exact, sym;
-  int64_t open;           // position of the outermost open bracket
-  int brackets, unclosed;
-  int depth, max_depth;
+  int brackets, unclosed, depth, max_depth;
   int64_t nodes;
   ein_status st, status;  // of the current statement; of the text
   eini_sym *name;
   int64_t nname, capname;
   int *slot, nslot;
+  eini_syn scrap;
 } eini_parser;
+
+#define EINI_NAME_OF(p, i) eini_cut((p)->name[i].s, (p)->name[i].n), (p)->name[i].s
+#define EINI_AT(v) (v)->pos, (v)->len
 
 EINI_PRINTF(6, 7)
 static ein_status eini_perr(eini_parser *p, ein_status st, int64_t pos, int64_t len,
                             const char *hint, const char *format, ...) {
+  p->tok = EINI_T_BAD;
   if (p->st != EIN_OK) return p->st;  // one mistake per statement; the rest is noise
   p->st = st;
-  if (p->status == EIN_OK) p->status = st;
-  if (st == EIN_ERR_NO_MEMORY) p->status = st;
+  if (p->status == EIN_OK || st == EIN_ERR_NO_MEMORY) p->status = st;
   va_list args;
   va_start(args, format);
   eini_vfail(p->diag, st, pos, len, hint, format, args);
@@ -3203,673 +3211,74 @@ static ein_status eini_pmem(eini_parser *p) {
 
 // Length of a name in messages: long ones are cut between code points.
 static int eini_cut(const char *s, int64_t n) {
-  if (n <= 60) return (int)n;
-  int k = 60;
-  while (k > 0 && ((unsigned char)s[k] & 0xC0) == 0x80) k--;
+  int k = n <= 60 ? (int)n : 60;
+  while (k < n && k > 0 && ((unsigned char)s[k] & 0xC0) == 0x80) k--;
   return k;
 }
-
-#define EINI_NAME_OF(p, i) eini_cut((p)->name[i].s, (p)->name[i].n), (p)->name[i].s
 
 static int eini_word_is(const char *s, int64_t n, const char *word) {
   return (int64_t)strlen(word) == n && memcmp(s, word, (size_t)n) == 0;
 }
 
+// The i-th word with a meaning, its class and number; NULL after the last, "" for a gap.
+static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id) {
+  static const char *const words[] = {"softmax", "logsoftmax", "layernorm", "rmsnorm", "norm"};
+  static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
+                                EINI_W_FUNCTION, EINI_W_MONOID};
+  const int count[] = {EINI_FOLD_USER, EINI_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
+                       g->nmonoid};
+  int k = 0;
+  for (; k < 7 && i >= count[k]; k++) i -= count[k];
+  *cls = k < 7 ? classes[k] : EINI_W_FREE;
+  *id = i;
+  return k == 0 ? (i == EINI_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
+         k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
+         k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : NULL;
+}
+
 // What the language itself, or a registration, means by a name; *id says which one.
 static int eini_word_class(const ein_graph *g, const char *s, int64_t n, int *id) {
-  static const char *const macros[] = {"softmax", "logsoftmax", "layernorm", "rmsnorm"};
-  if ((*id = eini_fold_find(s, n)) != EINI_FOLD_NONE) return EINI_W_FOLD;  // max and min, too
-  if ((*id = eini_op_find(s, n)) >= 0) return EINI_W_OP;
-  if (eini_word_is(s, n, "norm")) return EINI_W_NORM;
-  for (*id = 0; *id < 4; ++*id) {
-    if (eini_word_is(s, n, macros[*id])) return EINI_W_MACRO;
-  }
-  int cast = n > 5 && memcmp(s, "cast_", 5) == 0;
-  for (*id = 1; *id < EIN_DTYPE_COUNT; ++*id) {
-    if (eini_word_is(s, n, eini_dtypes[*id].name)) return EINI_W_DTYPE;
-    if (cast && eini_word_is(s + 5, n - 5, eini_dtypes[*id].name)) return EINI_W_CAST;
-  }
-  for (*id = 0; *id < g->nfunction; ++*id) {
-    if (eini_word_is(s, n, g->function[*id].name)) return EINI_W_FUNCTION;
-  }
-  for (*id = 0; *id < g->nmonoid; ++*id) {
-    if (eini_word_is(s, n, g->monoid[*id].name)) return EINI_W_MONOID;
+  int cls, cast = n > 5 && memcmp(s, "cast_", 5) == 0 ? 5 : 0;
+  const char *word;
+  for (int i = 0; (word = eini_known_word(g, i, &cls, id)) != NULL; i++) {
+    if (n > 0 && eini_word_is(s, n, word)) return cls;
+    if (cast && cls == EINI_W_DTYPE && eini_word_is(s + 5, n - 5, word)) return EINI_W_CAST;
   }
   return eini_reserved(s, n) ? EINI_W_WORD : EINI_W_FREE;
 }
 
-static ein_status eini_intern_grow(eini_parser *p) {
-  int want = p->nslot < 64 ? 64 : p->nslot * 4;
-  int *slot = EINI_NEW(p->arena, int, want);
-  if (slot == NULL) return eini_pmem(p);
-  for (int64_t i = 0; i < p->nname; i++) {
-    uint64_t h = eini_hash(p->name[i].s, (size_t)p->name[i].n, 0) & (uint64_t)(want - 1);
-    p->name[i].next = slot[h];
-    slot[h] = (int)i + 1;
-  }
-  p->slot = slot;
-  p->nslot = want;
-  return EIN_OK;
-}
-
 // The number of a name; -1 when out of memory.
 static int eini_intern(eini_parser *p, const char *s, int64_t n) {
-  if (p->nname >= p->nslot && eini_intern_grow(p) != EIN_OK) return -1;
-  uint64_t h = eini_hash(s, (size_t)n, 0) & (uint64_t)(p->nslot - 1);
-  for (int i = p->slot[h]; i != 0; i = p->name[i - 1].next) {
-    const eini_sym *v = &p->name[i - 1];
-    if (v->n == n && memcmp(v->s, s, (size_t)n) == 0) return i - 1;
+  if (p->nname >= p->nslot) {
+    int want = p->nslot < 64 ? 64 : p->nslot * 4, *slot = EINI_NEW(p->arena, int, want);
+    if (slot == NULL) return eini_pmem(p), -1;
+    for (int64_t i = 0; i < p->nname; i++) {
+      eini_sym *v = &p->name[i];
+      int *head = &slot[eini_hash(v->s, (size_t)v->n, 0) & (uint64_t)(want - 1)];
+      v->next = *head;
+      *head = (int)i + 1;
+    }
+    p->slot = slot;
+    p->nslot = want;
+  }
+  int *head = &p->slot[eini_hash(s, (size_t)n, 0) & (uint64_t)(p->nslot - 1)];
+  for (int i = *head; i != 0; i = p->name[i - 1].next) {
+    if (p->name[i - 1].n == n && memcmp(p->name[i - 1].s, s, (size_t)n) == 0) return i - 1;
   }
   eini_sym *q = (eini_sym *)eini_grow(p->arena, p->name, p->nname, &p->capname, sizeof *q);
-  if (q == NULL) {
-    eini_pmem(p);
-    return -1;
-  }
+  if (q == NULL) return eini_pmem(p), -1;
   p->name = q;
-  q = &p->name[p->nname];
+  q += p->nname;
   memset(q, 0, sizeof *q);
   q->s = s;
   q->n = n;
-  q->next = p->slot[h];
+  q->next = *head;
   q->cls = eini_word_class(p->g, s, n, &q->word);
   q->pos = -1;
-  p->slot[h] = (int)p->nname + 1;
-  return (int)p->nname++;
+  return (*head = (int)++p->nname) - 1;
 }
-
-// ---- tokens ----
-
-// m * 10^e without the C library, whose result depends on the locale. Exact when both factors are.
-static double eini_scale10(uint64_t m, int64_t e) {
-  long double x = (long double)m, ten = 10.0L;
-  if (m == 0) return 0;
-  if (e >= -22 && e <= 22 && m <= ((uint64_t)1 << 53)) {
-    double f = 1;
-    for (int64_t i = e < 0 ? -e : e; i > 0; i--) f *= 10;
-    return e < 0 ? (double)m / f : (double)m * f;
-  }
-  int64_t left = e < 0 ? -e : e;
-  while (left > 0 && x > 0 && x <= LDBL_MAX) {
-    int64_t step = left < 256 ? left : 256;
-    long double f = 1, b = ten;
-    for (int64_t i = step; i > 0; i >>= 1, b = i > 0 ? b * b : b) {
-      if (i & 1) f *= b;
-    }
-    x = e < 0 ? x / f : x * f;
-    left -= step;
-  }
-  return (double)x;
-}
-
-// Reads digits into the mantissa; those beyond 19 only move the point.
-static int64_t eini_digits(eini_parser *p, uint64_t *m, int *digits, int64_t *dropped) {
-  int64_t from = p->at;
-  for (; p->at < p->n && p->s[p->at] >= '0' && p->s[p->at] <= '9'; p->at++) {
-    if (*digits == 0 && p->s[p->at] == '0') continue;
-    if (*digits < 19) {
-      *m = *m * 10 + (uint64_t)(p->s[p->at] - '0');
-      ++*digits;
-    } else {
-      ++*dropped;
-    }
-  }
-  return p->at - from;
-}
-
-static void eini_lex_number(eini_parser *p) {
-  uint64_t m = 0;
-  int64_t dropped = 0, e = 0, x = 0;
-  int digits = 0, real = 0;
-  eini_digits(p, &m, &digits, &dropped);
-  if (p->at + 1 < p->n && p->s[p->at] == '.' && p->s[p->at + 1] >= '0' && p->s[p->at + 1] <= '9') {
-    p->at++;
-    real = 1;
-    int64_t before = dropped;
-    e = -eini_digits(p, &m, &digits, &dropped) + (dropped - before);
-    dropped = before;
-  }
-  int64_t k = p->at + 1;
-  if (p->at < p->n && (p->s[p->at] == 'e' || p->s[p->at] == 'E')) {
-    int minus = k < p->n && p->s[k] == '-';
-    if (k < p->n && (p->s[k] == '-' || p->s[k] == '+')) k++;
-    if (k < p->n && p->s[k] >= '0' && p->s[k] <= '9') {
-      for (; k < p->n && p->s[k] >= '0' && p->s[k] <= '9'; k++) {
-        if (x < 100000000) x = x * 10 + (p->s[k] - '0');
-      }
-      p->at = k;
-      e += minus ? -x : x;
-      real = 1;
-    }
-  }
-  e += dropped;
-  p->exact = !real && dropped == 0 && m <= (uint64_t)INT64_MAX;
-  p->ival = p->exact ? (int64_t)m : 0;
-  p->re = p->exact ? (double)m : eini_scale10(m, e > 20000 ? 20000 : e < -20000 ? -20000 : e);
-}
-
-static int eini_name_byte(unsigned char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
-}
-
-// White space beyond ASCII, which may not stand in names.
-static int eini_unicode_space(int64_t c) {
-  return c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
-         c == 0x202F || c == 0x205F || c == 0x3000 || c == 0xFEFF;
-}
-
-static void eini_lex_name(eini_parser *p) {
-  int64_t from = p->at;
-  while (p->at < p->n) {
-    unsigned char c = (unsigned char)p->s[p->at];
-    if (c < 0x80) {
-      if (!eini_name_byte(c) && !(c >= '0' && c <= '9')) break;
-      p->at++;
-      continue;
-    }
-    int64_t used, point = eini_utf8(p->s + p->at, p->n - p->at, &used);
-    if (point < 0xA1 || eini_unicode_space(point)) {
-      p->tok = EINI_T_BAD;
-      eini_perr(p, EIN_ERR_SYNTAX, p->at, 1, NULL,
-                point < 0 ? "the text is not UTF-8 here" : "this character is not in the language");
-      p->at += used;
-      return;
-    }
-    p->at += used;
-  }
-  p->sym = eini_intern(p, p->s + from, p->at - from);
-  if (p->sym < 0) p->tok = EINI_T_BAD;
-}
-
-// Skips blanks, comments, joined lines, and inside brackets the ends of lines.
-static void eini_lex_skip(eini_parser *p) {
-  for (; p->at < p->n; p->at++) {
-    char c = p->s[p->at];
-    int64_t next = p->at + 1;
-    if (c == '\\' && next < p->n && p->s[next] == '\r') next++;
-    if (c == '\\' && next < p->n && p->s[next] == '\n') {
-      p->at = next;
-    } else if (c == '#') {
-      while (p->at + 1 < p->n && p->s[p->at + 1] != '\n') {
-        c = p->s[++p->at];
-        if ((unsigned char)c < 32 && c != '\t' && c != '\r') break;
-      }
-      if ((unsigned char)c < 32 && c != '\t' && c != '\r') return;
-    } else if (c != ' ' && c != '\t' && c != '\r' && !(c == '\n' && p->brackets > 0)) {
-      return;
-    }
-  }
-}
-
-// Reads the next token.
-static void eini_lex(eini_parser *p) {
-  p->end = p->pos + p->len;
-  eini_lex_skip(p);
-  p->pos = p->at;
-  p->len = 0;
-  p->tok = EINI_T_END;
-  if (p->at >= p->n) return;
-  unsigned char c = (unsigned char)p->s[p->at],
-                d = p->at + 1 < p->n ? (unsigned char)p->s[p->at + 1] : 0;
-  if (eini_name_byte(c)) {
-    p->tok = EINI_T_NAME;
-    eini_lex_name(p);
-  } else if ((c >= '0' && c <= '9') || (c == '.' && d >= '0' && d <= '9')) {
-    p->tok = EINI_T_NUM;
-    eini_lex_number(p);
-  } else if (c == '\n' || c == ';') {
-    p->tok = EINI_T_EOL;
-    p->at++;
-  } else if ((c == '<' || c == '>' || c == '=' || c == '!') && d == '=') {
-    p->tok = c == '<' ? EINI_T_LE : c == '>' ? EINI_T_GE : c == '=' ? EINI_T_EQ : EINI_T_NE;
-    p->at += 2;
-  } else if (c != 0 && strchr("()[],|:=+-*/^<>", c) != NULL) {
-    p->tok = c;
-    p->at++;
-    if ((c == '(' || c == '[') && p->brackets++ == 0) p->open = p->pos;
-    if ((c == ')' || c == ']') && p->brackets > 0) p->brackets--;
-  } else {
-    p->tok = EINI_T_BAD;
-    p->at++;
-    const char *hint = c == '\\' ? "'\\' joins two lines as the last byte of the first" :
-                       c == '&' ? "write and" : c == '!' ? "write not" : NULL;
-    if (c < 32 || c == 127) {
-      eini_perr(p, EIN_ERR_SYNTAX, p->pos, 1, NULL, "a control character (0x%02x) in the text", c);
-    } else {
-      eini_perr(p, EIN_ERR_SYNTAX, p->pos, 1, hint, "'%c' is not in the language", c);
-    }
-  }
-  p->len = p->at - p->pos;
-}
-
-// ---- trees ----
-
-static eini_syn *eini_syn_new(eini_parser *p, int kind, int64_t pos) {
-  if (p->st != EIN_OK) return NULL;
-  if (p->nodes++ >= EINI_NODES_MAX) {
-    eini_perr(p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the program has too many parts");
-    return NULL;
-  }
-  eini_syn *v = EINI_NEW(p->arena, eini_syn, 1);
-  if (v == NULL) {
-    eini_pmem(p);
-    return NULL;
-  }
-  v->kind = (unsigned char)kind;
-  v->pos = pos;
-  v->size = 1;
-  v->sym = v->id = -1;
-  return v;
-}
-
-// A growing list of children.
-typedef struct eini_kids {
-  eini_syn **kid;
-  unsigned char *inv;
-  int64_t n, cap;
-} eini_kids;
-
-static ein_status eini_kids_add(eini_parser *p, eini_kids *k, eini_syn *v, int inv) {
-  if (v == NULL) return p->st;
-  if (k->n >= k->cap) {
-    int64_t cap = k->cap;
-    eini_syn **kid = (eini_syn **)eini_grow(p->arena, (void *)k->kid, k->n, &cap, sizeof *kid);
-    unsigned char *flag = EINI_NEW(p->arena, unsigned char, cap);
-    if (kid == NULL || flag == NULL) return eini_pmem(p);
-    if (k->n > 0) memcpy(flag, k->inv, (size_t)k->n);
-    k->kid = kid;
-    k->inv = flag;
-    k->cap = cap;
-  }
-  k->kid[k->n] = v;
-  k->inv[k->n++] = (unsigned char)inv;
-  return EIN_OK;
-}
-
-static eini_syn *eini_syn_list(eini_parser *p, int kind, int64_t pos, const eini_kids *k) {
-  eini_syn *v = eini_syn_new(p, kind, pos);
-  if (v == NULL) return NULL;
-  v->n = (int)k->n;
-  v->kid = k->kid;
-  v->inv = k->inv;
-  for (int64_t i = 0; i < k->n; i++) v->size += k->kid[i]->size;
-  v->len = p->end - pos;
-  return v;
-}
-
-static eini_syn *eini_syn_of(eini_parser *p, int kind, int64_t pos, eini_syn *x, eini_syn *y) {
-  eini_kids k = {NULL, NULL, 0, 0};
-  if (eini_kids_add(p, &k, x, 0) != EIN_OK) return NULL;
-  if (y != NULL && eini_kids_add(p, &k, y, 0) != EIN_OK) return NULL;
-  return eini_syn_list(p, kind, pos, &k);
-}
-
-static int eini_enter(eini_parser *p) {
-  if (++p->depth <= p->max_depth) return 1;
-  eini_perr(p, EIN_ERR_TOO_LARGE, p->pos, 1, NULL, "nested deeper than %d", p->max_depth);
-  return 0;
-}
-
-// The current token for messages.
-static void eini_unexpected(eini_parser *p, const char *want, const char *hint) {
-  if (p->tok == EINI_T_BAD) return;  // reported by the lexer
-  int eol = p->tok == EINI_T_END || p->tok == EINI_T_EOL;
-  int later = p->brackets > 0 && !eol && p->end < p->pos &&
-              memchr(p->s + p->end, '\n', (size_t)(p->pos - p->end)) != NULL;
-  if (p->brackets > 0 && (eol || later || p->tok == '=')) {
-    p->unclosed = 1;
-    eini_perr(p, EIN_ERR_SYNTAX, p->open, 1, NULL, "this '%c' is never closed", p->s[p->open]);
-  } else if (eol) {
-    eini_perr(p, EIN_ERR_SYNTAX, p->pos, 1, hint, "%s expected before the end of the line", want);
-  } else {
-    eini_perr(p, EIN_ERR_SYNTAX, p->pos, p->len, hint, "%s expected, not '%.*s'", want,
-              eini_cut(p->s + p->pos, p->len), p->s + p->pos);
-  }
-}
-
-static int eini_accept(eini_parser *p, int tok) {
-  if (p->tok != tok) return 0;
-  eini_lex(p);
-  return 1;
-}
-
-static int eini_expect(eini_parser *p, int tok, const char *want) {
-  if (p->st == EIN_OK && p->tok != tok) eini_unexpected(p, want, NULL);
-  if (p->st != EIN_OK) return 0;
-  eini_lex(p);
-  return p->st == EIN_OK;
-}
-
-static int eini_word(const eini_parser *p, const char *word) {
-  return p->tok == EINI_T_NAME && eini_word_is(p->s + p->pos, p->len, word);
-}
-
-// ---- expressions ----
-
-static eini_syn *eini_parse_expr(eini_parser *p, int level);  // expressions nest
-
-static eini_syn *eini_parse_num(eini_parser *p) {
-  eini_syn *v = eini_syn_new(p, EINI_S_NUM, p->pos);
-  if (v == NULL) return NULL;
-  v->len = p->len;
-  v->exact = (unsigned char)p->exact;
-  v->ival = p->ival;
-  v->re = p->re;
-  eini_lex(p);
-  if (p->st == EIN_OK && p->tok == EINI_T_NAME && p->pos == p->end) {
-    eini_perr(p, EIN_ERR_SYNTAX, p->pos, p->len, "write the product with *: 2*h",
-              "a name directly after a number");
-  }
-  return p->st == EIN_OK ? v : NULL;
-}
-
-// inf nan pi true false, or NULL.
-static eini_syn *eini_parse_const(eini_parser *p) {
-  static const char *const words[] = {"inf", "nan", "pi", "true", "false"};
-  for (int i = 0; i < 5; i++) {
-    if (!eini_word(p, words[i])) continue;
-    eini_syn *v = eini_syn_new(p, i < 3 ? EINI_S_NUM : EINI_S_BOOL, p->pos);
-    if (v == NULL) return NULL;
-    v->len = p->len;
-    v->ival = i == 3;
-    v->re = i == 0   ? (double)INFINITY
-            : i == 1 ? (double)NAN
-            : i == 2 ? 3.14159265358979323846
-                     : i == 3;
-    eini_lex(p);
-    return v;
-  }
-  return NULL;
-}
-
-// name, name, ..] or name=extent: what a reduction or macro binds.
-static void eini_parse_binds(eini_parser *p, eini_syn *v, int extents) {
-  int64_t n = 0, cap = 0, cap2 = 0, cap3 = 0;
-  do {
-    int *b = (int *)eini_grow(p->arena, v->bind, n, &cap, sizeof *b);
-    int64_t *at = (int64_t *)eini_grow(p->arena, v->bpos, n, &cap2, sizeof *at);
-    eini_syn **e = (eini_syn **)eini_grow(p->arena, (void *)v->bext, n, &cap3, sizeof *e);
-    if (b == NULL || at == NULL || e == NULL) {
-      eini_pmem(p);
-      return;
-    }
-    v->bind = b;
-    v->bpos = at;
-    v->bext = e;
-    b[n] = p->sym;
-    at[n] = p->pos;
-    e[n] = NULL;
-    if (!eini_expect(p, EINI_T_NAME, "the name of an index")) return;
-    if (extents && eini_accept(p, '=') && (e[n] = eini_parse_expr(p, 3)) == NULL) return;
-    n++;
-  } while (eini_accept(p, ','));
-  v->nbind = (int)n;
-  eini_expect(p, ']', "',' or ']'");
-}
-
-// The arguments of a call, '(' already read.
-static ein_status eini_parse_args(eini_parser *p, eini_kids *k) {
-  if (p->tok == ')') eini_unexpected(p, "an expression", NULL);
-  do {
-    EINI_TRY(eini_kids_add(p, k, eini_parse_expr(p, 0), 0));
-  } while (eini_accept(p, ','));
-  return eini_expect(p, ')', "')' or an operator") ? EIN_OK : p->st;
-}
-
-static eini_syn *eini_finish_args(eini_parser *p, eini_syn *v, const eini_kids *k) {
-  v->n = (int)k->n;
-  v->kid = k->kid;
-  v->inv = k->inv;
-  for (int64_t i = 0; i < k->n; i++) v->size += k->kid[i]->size;
-  v->len = p->end - v->pos;
-  return p->st == EIN_OK ? v : NULL;
-}
-
-// What an access reads outside the tensor: '|' is read already.
-static void eini_parse_edge(eini_parser *p, eini_syn *v) {
-  static const char *const words[] = {"wrap", "clamp", "reflect"};
-  for (int i = 0; i < 3; i++) {
-    if (!eini_word(p, words[i])) continue;
-    v->edge = (unsigned char)(EINI_EDGE_WRAP + i);
-    eini_lex(p);
-    return;
-  }
-  int minus = eini_accept(p, '-');
-  eini_syn *c = p->tok == EINI_T_NUM ? eini_parse_num(p) : eini_parse_const(p);
-  if (c == NULL) {
-    eini_unexpected(p, "a number, wrap, clamp or reflect", NULL);
-    return;
-  }
-  v->edge = EINI_EDGE_CONST;
-  v->re = minus ? -c->re : c->re;
-}
-
-// An access: NAME and '[' are read.
-static eini_syn *eini_parse_access(eini_parser *p, int sym, int64_t pos) {
-  eini_syn *v = eini_syn_new(p, EINI_S_ACCESS, pos);
-  if (v == NULL) return NULL;
-  v->sym = sym;
-  eini_kids k = {NULL, NULL, 0, 0};
-  if (p->tok != ']' && p->tok != '|') {
-    do {
-      if (eini_kids_add(p, &k, eini_parse_expr(p, 3), 0) != EIN_OK) return NULL;
-    } while (eini_accept(p, ','));
-  }
-  if (p->tok == '|') {
-    eini_lex(p);
-    eini_parse_edge(p, v);
-  }
-  if (!eini_expect(p, ']', "',' or ']'")) return NULL;
-  if (p->tok == '[' || p->tok == '(' || p->tok == EINI_T_NAME) {
-    eini_unexpected(p, "an operator", "write products with *");
-  }
-  return eini_finish_args(p, v, &k);
-}
-
-// size(NAME) or size(NAME, axis)
-static eini_syn *eini_parse_size(eini_parser *p, int64_t pos) {
-  eini_syn *v = eini_syn_new(p, EINI_S_SIZE, pos);
-  if (v == NULL || !eini_expect(p, '(', "'('")) return NULL;
-  v->sym = p->sym;
-  v->ival = -1;
-  if (!eini_expect(p, EINI_T_NAME, "the name of a size, an index or a tensor")) return NULL;
-  if (eini_accept(p, ',')) {
-    v->ival = p->exact ? p->ival : -1;
-    if (p->tok == EINI_T_NUM && v->ival < 0) eini_unexpected(p, "the number of an axis", NULL);
-    if (!eini_expect(p, EINI_T_NUM, "the number of an axis")) return NULL;
-  }
-  if (!eini_expect(p, ')', "')'")) return NULL;
-  v->len = p->end - pos;
-  return v;
-}
-
-// Calls, reductions and macros: names the language or a registration knows.
-static eini_syn *eini_parse_apply(eini_parser *p, int sym, int64_t pos, int64_t len) {
-  int cls = p->name[sym].cls, id = p->name[sym].word;
-  int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
-  eini_syn *v = eini_syn_new(p,
-                             fold                  ? EINI_S_REDUCE
-                             : cls == EINI_W_MACRO ? EINI_S_MACRO
-                                                   : EINI_S_CALL,
-                             pos);
-  if (v == NULL) return NULL;
-  v->sym = sym;
-  v->op = id;
-  int listed = (fold || cls == EINI_W_MACRO) && p->tok == '[';
-  if (listed) {
-    eini_lex(p);
-    eini_parse_binds(p, v, fold);
-    if (p->st != EIN_OK) return NULL;
-  } else if (cls == EINI_W_MACRO) {
-    eini_perr(p, EIN_ERR_SYNTAX, pos, len, "like softmax[j](A[i,j])",
-              "%.*s needs its indices in brackets", EINI_NAME_OF(p, sym));
-    return NULL;
-  }
-  if (p->tok != '(') {
-    if (p->tok != EINI_T_BAD) {
-      eini_perr(p, EIN_ERR_NAME, pos, len, NULL,
-                "'%.*s' is a word of the language: '(' must follow", EINI_NAME_OF(p, sym));
-    }
-    return NULL;
-  }
-  eini_lex(p);
-  eini_kids k = {NULL, NULL, 0, 0};
-  if (eini_parse_args(p, &k) != EIN_OK) return NULL;
-  if (fold && k.n > 1) {
-    if (listed || (id != EINI_MAX && id != EINI_MIN) || cls != EINI_W_FOLD) {
-      eini_perr(p, EIN_ERR_SYNTAX, pos, len, NULL, "the reduction %.*s takes one expression",
-                EINI_NAME_OF(p, sym));
-      return NULL;
-    }
-    v->kind = EINI_S_CALL;
-  }
-  return eini_finish_args(p, v, &k);
-}
-
-static eini_syn *eini_parse_name(eini_parser *p) {
-  int sym = p->sym;
-  int64_t pos = p->pos, len = p->len;
-  eini_syn *c = eini_parse_const(p);
-  if (c != NULL || p->st != EIN_OK) return c;
-  int cls = p->name[sym].cls;
-  if (eini_word(p, "size")) {
-    eini_lex(p);
-    return eini_parse_size(p, pos);
-  }
-  if (cls == EINI_W_WORD || cls == EINI_W_DTYPE) {
-    eini_unexpected(p, "an expression",
-                    cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
-    return NULL;
-  }
-  eini_lex(p);
-  if (p->st != EIN_OK) return NULL;
-  if (cls != EINI_W_FREE || p->tok == '(') return eini_parse_apply(p, sym, pos, len);
-  if (p->tok == '[') {
-    eini_lex(p);
-    return eini_parse_access(p, sym, pos);
-  }
-  eini_syn *v = eini_syn_new(p, EINI_S_NAME, pos);
-  if (v == NULL) return NULL;
-  v->sym = sym;
-  v->len = len;
-  return v;
-}
-
-static eini_syn *eini_parse_primary(eini_parser *p) {
-  int64_t pos = p->pos;
-  if (p->tok == EINI_T_NUM) return eini_parse_num(p);
-  if (p->tok == EINI_T_NAME) return eini_parse_name(p);
-  if (p->tok != '(') {
-    eini_unexpected(p, "an expression", p->tok == '*' ? "powers are written ^" : NULL);
-    return NULL;
-  }
-  eini_lex(p);
-  eini_syn *x = eini_parse_expr(p, 0);
-  if (x == NULL || !eini_expect(p, ')', "')' or an operator")) return NULL;
-  return eini_syn_of(p, EINI_S_PAREN, pos, x, NULL);
-}
-
-static eini_syn *eini_parse_unary(eini_parser *p) {
-  int64_t pos = p->pos;
-  int tok = p->tok;
-  if (!eini_enter(p)) return NULL;
-  eini_syn *v;
-  if (tok == '-' || tok == '+') {
-    eini_lex(p);
-    v = eini_parse_unary(p);
-    if (v != NULL && tok == '-') v = eini_syn_of(p, EINI_S_NEG, pos, v, NULL);
-  } else {
-    v = eini_parse_primary(p);
-    if (v != NULL && p->tok == '^') {
-      eini_lex(p);
-      eini_syn *e = eini_parse_unary(p);
-      v = e == NULL ? NULL : eini_syn_of(p, EINI_S_POW, pos, v, e);
-    }
-  }
-  p->depth--;
-  return p->st == EIN_OK ? v : NULL;
-}
-
-// Levels: 0 or, 1 and, 2 not and comparisons, 3 sums, 4 terms, 5 unary.
-static int eini_level_op(const eini_parser *p, int level, int *inv) {
-  *inv = (level == 3 && p->tok == '-') || (level == 4 && p->tok == '/');
-  return level == 0 ? eini_word(p, "or") : level == 1 ? eini_word(p, "and") :
-         level == 3 ? p->tok == '+' || p->tok == '-' : p->tok == '*' || p->tok == '/';
-}
-
-static int eini_cmp_op(int tok) {
-  return tok == '<' ? EINI_OP_LT : tok == EINI_T_LE ? EINI_OP_LE : tok == '>' ? EINI_OP_GT :
-         tok == EINI_T_GE ? EINI_OP_GE : tok == EINI_T_EQ ? EINI_OP_EQ :
-         tok == EINI_T_NE ? EINI_OP_NE : 0;
-}
-
-static eini_syn *eini_parse_comp(eini_parser *p) {
-  int64_t pos = p->pos;
-  if (eini_word(p, "not")) {
-    eini_lex(p);
-    if (!eini_enter(p)) return NULL;
-    eini_syn *x = eini_parse_comp(p);
-    p->depth--;
-    return x == NULL ? NULL : eini_syn_of(p, EINI_S_NOT, pos, x, NULL);
-  }
-  eini_syn *x = eini_parse_expr(p, 3);
-  int op = eini_cmp_op(p->tok);
-  if (x == NULL || op == 0) return x;
-  eini_lex(p);
-  eini_syn *y = eini_parse_expr(p, 3);
-  if (y == NULL) return NULL;
-  if (eini_cmp_op(p->tok) != 0) {
-    eini_perr(p, EIN_ERR_SYNTAX, p->pos, p->len, "write a < b and b < c", "chained comparison");
-    return NULL;
-  }
-  eini_syn *v = eini_syn_of(p, EINI_S_CMP, pos, x, y);
-  if (v != NULL) v->op = op;
-  return v;
-}
-
-static eini_syn *eini_parse_expr(eini_parser *p, int level) {
-  static const unsigned char kinds[] = {EINI_S_OR, EINI_S_AND, 0, EINI_S_SUM, EINI_S_TERM};
-  if (p->st != EIN_OK) return NULL;
-  if (level == 2) return eini_parse_comp(p);
-  if (level == 5) return eini_parse_unary(p);
-  int64_t pos = p->pos;
-  int inv = 0;
-  eini_syn *x = eini_parse_expr(p, level + 1);
-  if (x == NULL || !eini_level_op(p, level, &inv)) return x;
-  eini_kids k = {NULL, NULL, 0, 0};
-  if (eini_kids_add(p, &k, x, 0) != EIN_OK) return NULL;
-  while (eini_level_op(p, level, &inv)) {
-    int flag = inv;
-    eini_lex(p);
-    if (eini_kids_add(p, &k, eini_parse_expr(p, level + 1), flag) != EIN_OK) return NULL;
-  }
-  return eini_syn_list(p, kinds[level], pos, &k);
-}
-
-// ================================================================================================
-// >>tree  from syntax trees to expression nodes
-// Takes trees; gives untyped nodes of eini_expr. Also: suggestions for misspelt names.
-// ================================================================================================
 
 // ---- suggestions ----
-
-// Edit distance of two short names; 99 when one is long.
-static int eini_distance(const char *a, int64_t n, const char *b, int64_t m) {
-  int row[34];
-  if (n > 32 || m > 32 || n - m > 2 || m - n > 2) return 99;
-  for (int j = 0; j <= m; j++) row[j] = j;
-  for (int i = 1; i <= n; i++) {
-    int diag = row[0];
-    row[0] = i;
-    for (int j = 1; j <= m; j++) {
-      int best = diag + (a[i - 1] != b[j - 1]);
-      diag = row[j];
-      if (row[j] + 1 < best) best = row[j] + 1;
-      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-      row[j] = best;
-    }
-  }
-  return row[m];
-}
 
 typedef struct eini_near {
   const char *s, *best;   // what was written; the nearest so far
@@ -3885,10 +3294,13 @@ static void eini_near_init(eini_near *w, const char *s, int64_t n) {
   w->distance = n < 2 ? 0 : n < 4 ? 2 : 3;
 }
 
+// Takes a name that differs in one place only, in fewer bytes than the best so far.
 static void eini_near_try(eini_near *w, const char *s, int64_t n) {
-  int d = eini_distance(w->s, w->n, s, n);
-  if (d == 0 || d >= w->distance) return;
-  w->distance = d;
+  int64_t most = eini_max64(w->n, n), least = eini_min64(w->n, n), a = 0, b = 0;
+  while (a < least && s[a] == w->s[a]) a++;
+  while (b < least - a && s[n - 1 - b] == w->s[w->n - 1 - b]) b++;
+  if (most - a - b == 0 || most - a - b >= w->distance) return;
+  w->distance = (int)(most - a - b);
   w->best = s;
   w->nbest = n;
 }
@@ -3899,30 +3311,432 @@ static const char *eini_near_hint(eini_near *w) {
   return w->hint;
 }
 
-static void eini_near_functions(eini_near *w, const ein_graph *g) {
-  static const char *const words[] = {"norm",      "softmax", "logsoftmax",
-                                      "layernorm", "rmsnorm", "size"};
-  for (int i = 0; i < EINI_OP_COUNT; i++) {
-    if (eini_ops[i].name[0]) eini_near_try(w, eini_ops[i].name, (int64_t)strlen(eini_ops[i].name));
-  }
-  for (int i = EINI_SUM; i < EINI_FOLD_USER; i++) {
-    eini_near_try(w, eini_folds[i].name, (int64_t)strlen(eini_folds[i].name));
-  }
-  for (int i = 0; i < 6; i++) eini_near_try(w, words[i], (int64_t)strlen(words[i]));
-  for (int i = 0; i < g->nfunction; i++) {
-    eini_near_try(w, g->function[i].name, (int64_t)strlen(g->function[i].name));
-  }
-}
-
 static ein_status eini_unknown_function(eini_parser *p, const eini_syn *v) {
   eini_near w;
+  const char *word;
   eini_near_init(&w, p->name[v->sym].s, p->name[v->sym].n);
-  eini_near_functions(&w, p->g);
+  for (int i = 0, cls, id; (word = eini_known_word(p->g, i, &cls, &id)) != NULL; i++) {
+    if (cls != EINI_W_DTYPE) eini_near_try(&w, word, (int64_t)strlen(word));
+  }
   for (int64_t i = 0; i < p->nname; i++) {
     if (p->name[i].kind == EINI_N_DEF) eini_near_try(&w, p->name[i].s, p->name[i].n);
   }
   return eini_perr(p, EIN_ERR_NAME, v->pos, p->name[v->sym].n, eini_near_hint(&w),
                    "'%.*s' is not a function", EINI_NAME_OF(p, v->sym));
+}
+
+// ---- tokens ----
+
+static unsigned char eini_byte(const eini_parser *p, int64_t i) {
+  return i < p->n ? (unsigned char)p->s[i] : 0;
+}
+
+static int eini_is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
+
+// m * 10^e without the C library, whose result depends on the locale. Exact when both factors are.
+static double eini_scale10(uint64_t m, int64_t e) {
+  long double x = (long double)m, f = 1, b = 10;
+  double exact = 1;
+  if (e >= -22 && e <= 22 && m >> 53 == 0) {
+    for (int64_t i = e < 0 ? -e : e; i > 0; i--) exact *= 10;
+    return e < 0 ? (double)m / exact : (double)m * exact;
+  }
+  for (; e > 256 && x > 0 && x <= LDBL_MAX; e -= 256) x *= 1e256L;
+  for (; e < -256 && x > 0; e += 256) x /= 1e256L;
+  if (x <= 0 || x > LDBL_MAX) return (double)x;
+  for (int64_t i = e < 0 ? -e : e; i > 0; i >>= 1, b = i > 0 ? b * b : b) f *= i & 1 ? b : 1;
+  return (double)(e < 0 ? x / f : x * f);
+}
+
+static void eini_lex_number(eini_parser *p) {
+  uint64_t m = 0;
+  int64_t e = 0, x = 0, k;
+  int digits = 0, real = 0, dropped = 0;  // digits beyond 19 only move the point
+  for (;; p->at++) {
+    unsigned char c = eini_byte(p, p->at);
+    if (c == '.' && !real && eini_is_digit(eini_byte(p, p->at + 1))) {
+      real = 1;
+    } else if (!eini_is_digit(c)) {
+      break;
+    } else if (digits < 19) {
+      m = m * 10 + (uint64_t)(c - '0');
+      digits += m > 0;
+      e -= real;
+    } else {
+      dropped = 1;
+      e += !real;
+    }
+  }
+  if (eini_byte(p, p->at) == 'e' || eini_byte(p, p->at) == 'E') {
+    int minus = eini_byte(p, k = p->at + 1) == '-';
+    if (minus || eini_byte(p, k) == '+') k++;
+    for (; eini_is_digit(eini_byte(p, k)); p->at = ++k, real = 2) {
+      if (x < 100000000) x = x * 10 + (p->s[k] - '0');
+    }
+    e += minus ? -x : x;
+  }
+  p->exact = !real && !dropped && m <= (uint64_t)INT64_MAX;
+  p->ival = p->exact ? (int64_t)m : 0;
+  p->re = p->exact ? (double)m : eini_scale10(m, e);
+}
+
+static void eini_lex_name(eini_parser *p) {
+  int64_t from = p->at, used;
+  for (unsigned char c; p->tok = EINI_T_NAME, p->at < p->n; p->at += used) {
+    c = eini_byte(p, p->at);
+    used = 1;
+    if (c < 0x80 && !eini_is_digit(c) && c != '_' && !((c | 32) >= 'a' && (c | 32) <= 'z')) break;
+    if (c < 0x80) continue;
+    int64_t u = eini_utf8(p->s + p->at, p->n - p->at, &used);
+    if (u < 0xA1 || u == 0x1680 || (u >= 0x2000 && u <= 0x200A) || u == 0x2028 || u == 0x2029 ||
+        u == 0x202F || u == 0x205F || u == 0x3000 || u == 0xFEFF) {  // white space beyond ASCII
+      eini_perr(p, EIN_ERR_SYNTAX, p->at, 1, NULL,
+                u < 0 ? "the text is not UTF-8 here" : "this character is not in the language");
+      p->at += used;
+      return;
+    }
+  }
+  p->sym = eini_intern(p, p->s + from, p->at - from);
+}
+
+// Skips blanks, comments, joined lines, and inside brackets the ends of lines.
+static void eini_lex_skip(eini_parser *p) {
+  for (int comment = 0; p->at < p->n; p->at++) {
+    unsigned char c = eini_byte(p, p->at), d = eini_byte(p, p->at + 1);
+    if (c == '\n') comment = 0;
+    if (comment ? c >= 32 : c == '#') comment = 1;
+    else if (c == '\\' && d == '\n') p->at++;
+    else if (c == '\\' && d == '\r' && eini_byte(p, p->at + 2) == '\n') p->at += 2;
+    else if (c != ' ' && c != '\t' && c != '\r' && !(c == '\n' && p->brackets > 0)) return;
+  }
+}
+
+static void eini_token(eini_parser *p) {
+  p->end = p->pos + p->len;
+  eini_lex_skip(p);
+  p->pos = p->at;
+  p->len = 0;
+  p->tok = EINI_T_END;
+  if (p->at >= p->n) return;
+  unsigned char c = eini_byte(p, p->at), d = eini_byte(p, p->at + 1);
+  if (c == '_' || c >= 0x80 || ((c | 32) >= 'a' && (c | 32) <= 'z')) {
+    eini_lex_name(p);
+  } else if (eini_is_digit(c) || (c == '.' && eini_is_digit(d))) {
+    p->tok = EINI_T_NUM;
+    eini_lex_number(p);
+  } else if ((c == '<' || c == '>' || c == '=' || c == '!') && d == '=') {
+    p->tok = c == '<' ? EINI_T_LE : c == '>' ? EINI_T_GE : c == '=' ? EINI_T_EQ : EINI_T_NE;
+    p->at += 2;
+  } else if (c != 0 && strchr("\n;()[],|:=+-*/^<>", c) != NULL) {
+    p->tok = c == '\n' || c == ';' ? (int)EINI_T_EOL : (int)c;
+    p->at++;
+    if ((c == '(' || c == '[') && p->brackets++ == 0) p->open = p->pos;
+    if ((c == ')' || c == ']') && p->brackets > 0) p->brackets--;
+  } else {
+    const char *hint = c == '\\' ? "'\\' joins two lines as the last byte of the first" :
+                       c == '&' ? "write and" : c == '!' ? "write not" : NULL;
+    eini_perr(p, EIN_ERR_SYNTAX, p->at++, 1, hint,
+              c < 32 || c == 127 ? "a control character (0x%02x) in the text"
+                                 : "'%c' is not in the language", c);
+  }
+  p->len = p->at - p->pos;
+}
+
+// Reads the next token; after a mistake there is none.
+static void eini_lex(eini_parser *p) {
+  if (p->st == EIN_OK) eini_token(p);
+}
+
+// The current token is not what is wanted.
+static void eini_unexpected(eini_parser *p, const char *want, const char *hint) {
+  int eol = p->tok == EINI_T_END || p->tok == EINI_T_EOL;
+  int later = !eol && p->end < p->pos && memchr(p->s + p->end, '\n', (size_t)(p->pos - p->end));
+  if (p->tok == EINI_T_BAD) return;  // reported by the lexer
+  if (p->brackets > 0 && (eol || later || p->tok == '=')) {
+    p->unclosed = 1;
+    eini_perr(p, EIN_ERR_SYNTAX, p->open, 1, NULL, "this '%c' is never closed", p->s[p->open]);
+  } else if (eol) {
+    eini_perr(p, EIN_ERR_SYNTAX, p->pos, 1, hint, "%s expected before the end of the line", want);
+  } else {
+    eini_perr(p, EIN_ERR_SYNTAX, p->pos, p->len, hint, "%s expected, not '%.*s'", want,
+              eini_cut(p->s + p->pos, p->len), p->s + p->pos);
+  }
+}
+
+static int eini_accept(eini_parser *p, int tok) {
+  return p->tok == tok ? (eini_lex(p), 1) : 0;
+}
+
+static void eini_expect(eini_parser *p, int tok, const char *want) {
+  if (!eini_accept(p, tok)) eini_unexpected(p, want, NULL);
+}
+
+static int eini_word(const eini_parser *p, const char *word) {
+  return p->tok == EINI_T_NAME && eini_word_is(p->s + p->pos, p->len, word);
+}
+
+// Is the current token one of n words? Its number, or -1.
+static int eini_one_of(const eini_parser *p, const char *const *words, int n) {
+  while (--n >= 0 && !eini_word(p, words[n])) continue;
+  return n;
+}
+
+// ---- trees ----
+
+static eini_syn *eini_syn_new(eini_parser *p, int kind, int64_t pos) {
+  if (p->st == EIN_OK && p->nodes++ >= EINI_NODES_MAX)
+    eini_perr(p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the program has too many parts");
+  eini_syn *v = p->st == EIN_OK ? EINI_NEW(p->arena, eini_syn, 1) : NULL;
+  if (v == NULL) return eini_pmem(p), v;
+  v->kind = (unsigned char)kind;
+  v->pos = pos;
+  v->size = 1;
+  v->sym = v->id = -1;
+  return v;
+}
+
+// A new tree for a rule of the grammar: never NULL.
+static eini_syn *eini_part(eini_parser *p, int kind, int64_t pos) {
+  eini_syn *v = eini_syn_new(p, kind, pos);
+  return v != NULL ? v : &p->scrap;
+}
+
+static ein_status eini_kids_add(eini_parser *p, eini_kids *k, eini_syn *v, int inv) {
+  if (v == NULL || p->st != EIN_OK) return p->st;
+  int64_t cap = k->cap;
+  eini_syn **kid = (eini_syn **)eini_grow(p->arena, (void *)k->kid, k->n, &cap, sizeof *kid);
+  unsigned char *flag = (unsigned char *)eini_grow(p->arena, k->inv, k->n, &k->cap, 1);
+  if (kid == NULL || flag == NULL) return eini_pmem(p);
+  k->kid = kid;
+  k->inv = flag;
+  kid[k->n] = v;
+  flag[k->n++] = (unsigned char)inv;
+  return EIN_OK;
+}
+
+// Gives a tree its children.
+static eini_syn *eini_syn_with(eini_syn *v, const eini_kids *k) {
+  v->n = (int)k->n;
+  v->kid = k->kid;
+  v->inv = k->inv;
+  for (int64_t i = 0; i < k->n; i++) v->size += k->kid[i]->size;
+  return v;
+}
+
+// The same; the tree ends at the last token read.
+static eini_syn *eini_close(eini_parser *p, eini_syn *v, const eini_kids *k) {
+  v->len = p->end - v->pos;
+  return eini_syn_with(v, k);
+}
+
+// A tree of one child or two; NULL after a mistake.
+static eini_syn *eini_syn_of(eini_parser *p, int kind, int64_t pos, eini_syn *x, eini_syn *y) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_kids_add(p, &k, x, 0);
+  eini_kids_add(p, &k, y, 0);
+  eini_syn *v = eini_syn_new(p, kind, pos);
+  return v == NULL ? v : eini_close(p, v, &k);
+}
+
+// ---- expressions ----
+
+static eini_syn *eini_parse_expr(eini_parser *p, int level);  // expressions nest
+
+// The number or constant at the current token, or NULL.
+static eini_syn *eini_parse_num(eini_parser *p) {
+  static const char *const words[] = {"inf", "nan", "pi", "false", "true"};
+  const double values[] = {(double)INFINITY, (double)NAN, 3.14159265358979323846, 0, 1};
+  int word = eini_one_of(p, words, 5);
+  if (p->tok != EINI_T_NUM && word < 0) return NULL;
+  eini_syn *v = eini_part(p, word < 3 ? EINI_S_NUM : EINI_S_BOOL, p->pos);
+  v->len = p->len;
+  v->exact = word < 0 && p->exact;
+  v->ival = word < 0 ? p->ival : word == 4;
+  v->re = word < 0 ? p->re : values[word];
+  eini_lex(p);
+  if (word < 0 && p->tok == EINI_T_NAME && p->pos == p->end)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(p), "write the product with *: 2*h",
+              "a name directly after a number");
+  return v;
+}
+
+// name, name, ..] or name=extent: what a reduction or macro binds.
+static void eini_parse_binds(eini_parser *p, eini_syn *v, int extents) {
+  int64_t n = 0, cap[3] = {0, 0, 0};
+  do {
+    v->bind = (int *)eini_grow(p->arena, v->bind, n, &cap[0], sizeof *v->bind);
+    v->bpos = (int64_t *)eini_grow(p->arena, v->bpos, n, &cap[1], sizeof *v->bpos);
+    v->bext = (eini_syn **)eini_grow(p->arena, (void *)v->bext, n, &cap[2], sizeof *v->bext);
+    if (v->bind == NULL || v->bpos == NULL || v->bext == NULL) {
+      eini_pmem(p);
+      return;
+    }
+    v->bind[n] = p->sym;
+    v->bpos[n] = p->pos;
+    eini_expect(p, EINI_T_NAME, "the name of an index");
+    v->bext[n++] = extents && eini_accept(p, '=') ? eini_parse_expr(p, 3) : NULL;
+  } while (eini_accept(p, ','));
+  v->nbind = (int)n;
+  eini_expect(p, ']', "',' or ']'");
+}
+
+// Expressions with commas between them.
+static void eini_parse_list(eini_parser *p, eini_kids *k, int level) {
+  do eini_kids_add(p, k, eini_parse_expr(p, level), 0);
+  while (eini_accept(p, ','));
+}
+
+// NAME[coordinates | edge]: NAME and '[' are read.
+static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
+  static const char *const words[] = {"wrap", "clamp", "reflect"};
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (p->tok != ']' && p->tok != '|') eini_parse_list(p, &k, 3);
+  if (eini_accept(p, '|')) {
+    int word = eini_one_of(p, words, 3), minus = eini_accept(p, '-');
+    eini_syn *c = word >= 0 ? NULL : eini_parse_num(p);
+    v->edge = (unsigned char)(EINI_EDGE_CONST + word + 1);
+    if (word >= 0) eini_lex(p);
+    else if (c == NULL) eini_unexpected(p, "a number, wrap, clamp or reflect", NULL);
+    else v->re = minus ? -c->re : c->re;
+  }
+  eini_expect(p, ']', "',' or ']'");
+  if (p->tok == '[' || p->tok == '(' || p->tok == EINI_T_NAME)
+    eini_unexpected(p, "an operator", "write products with *");
+  return eini_close(p, v, &k);
+}
+
+// size(NAME) or size(NAME, axis)
+static eini_syn *eini_parse_size(eini_parser *p, eini_syn *v) {
+  eini_expect(p, '(', "'('");
+  v->kind = EINI_S_SIZE;
+  v->sym = p->sym;
+  eini_expect(p, EINI_T_NAME, "the name of a size, an index or a tensor");
+  int axis = eini_accept(p, ',');
+  v->ival = axis ? p->ival : -1;
+  if (axis && !p->exact) eini_unexpected(p, "the number of an axis", NULL);
+  if (axis) eini_expect(p, EINI_T_NUM, "the number of an axis");
+  eini_expect(p, ')', "')'");
+  v->len = p->end - v->pos;
+  return v;
+}
+
+// Calls, reductions and macros; the name is read.
+static eini_syn *eini_parse_apply(eini_parser *p, eini_syn *v) {
+  int cls = p->name[v->sym].cls, macro = cls == EINI_W_MACRO, listed = p->tok == '[';
+  int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
+  eini_kids k = {NULL, NULL, 0, 0};
+  v->kind = fold ? EINI_S_REDUCE : macro ? EINI_S_MACRO : EINI_S_CALL;
+  v->op = p->name[v->sym].word;
+  if ((fold || macro) && eini_accept(p, '['))
+    eini_parse_binds(p, v, fold);
+  else if (macro)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "like softmax[j](A[i,j])",
+              "%.*s needs its indices in brackets", EINI_NAME_OF(p, v->sym));
+  if (!eini_accept(p, '('))
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL,
+              "'%.*s' is a word of the language: '(' must follow", EINI_NAME_OF(p, v->sym));
+  if (p->tok == ')') eini_unexpected(p, "an expression", NULL);
+  eini_parse_list(p, &k, 0);
+  eini_expect(p, ')', "')' or an operator");
+  if (fold && k.n > 1) {  // max and min of several expressions are functions
+    v->kind = EINI_S_CALL;
+    if (listed || (v->op != EINI_MAX && v->op != EINI_MIN) || cls != EINI_W_FOLD)
+      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "the reduction %.*s takes one expression",
+                EINI_NAME_OF(p, v->sym));
+  }
+  return eini_close(p, v, &k);
+}
+
+static eini_syn *eini_parse_primary(eini_parser *p) {
+  eini_syn *v = eini_parse_num(p);
+  if (v != NULL) return v;
+  int64_t pos = p->pos;
+  if (eini_accept(p, '(')) {
+    v = eini_parse_expr(p, 0);
+    eini_expect(p, ')', "')' or an operator");
+    return eini_syn_of(p, EINI_S_PAREN, pos, v, NULL);
+  }
+  int size = eini_word(p, "size"), sym = p->sym;
+  int cls = p->tok == EINI_T_NAME ? p->name[sym].cls : EINI_W_WORD;
+  if ((cls == EINI_W_WORD || cls == EINI_W_DTYPE) && !size)
+    eini_unexpected(p, "an expression", p->tok == '*' ? "powers are written ^" :
+                    cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
+  if (p->st != EIN_OK) return NULL;
+  v = eini_part(p, EINI_S_NAME, pos);
+  v->sym = sym;
+  v->len = p->len;
+  eini_lex(p);
+  if (size) return eini_parse_size(p, v);
+  if (cls != EINI_W_FREE || p->tok == '(') return eini_parse_apply(p, v);
+  if (!eini_accept(p, '[')) return v;
+  v->kind = EINI_S_ACCESS;
+  return eini_parse_access(p, v);
+}
+
+// Signs, powers, and not, which stands on level 2.
+static eini_syn *eini_parse_unary(eini_parser *p, int level) {
+  int64_t pos = p->pos;
+  int minus = p->tok == '-';
+  eini_syn *v = NULL;
+  if (++p->depth > p->max_depth)
+    eini_perr(p, EIN_ERR_TOO_LARGE, p->pos, 1, NULL, "nested deeper than %d", p->max_depth);
+  if (p->st != EIN_OK) return NULL;
+  if (level == 2) {
+    eini_lex(p);
+    v = eini_syn_of(p, EINI_S_NOT, pos, eini_parse_expr(p, 2), NULL);
+  } else if (eini_accept(p, '+') || eini_accept(p, '-')) {
+    v = eini_parse_unary(p, 5);
+    if (minus) v = eini_syn_of(p, EINI_S_NEG, pos, v, NULL);
+  } else {
+    v = eini_parse_primary(p);
+    if (eini_accept(p, '^')) v = eini_syn_of(p, EINI_S_POW, pos, v, eini_parse_unary(p, 5));
+  }
+  p->depth--;
+  return v;
+}
+
+typedef struct eini_infix_row {
+  const char *text;
+  int tok, level, kind, op, inverse;
+} eini_infix_row;
+
+static const eini_infix_row eini_infixes[] = {
+    {" or ", 'o', 0, EINI_S_OR, EINI_OP_OR, 0}, {" and ", 'a', 1, EINI_S_AND, EINI_OP_AND, 0},
+    {"<", '<', 2, EINI_S_CMP, EINI_OP_LT, 0},   {"<=", EINI_T_LE, 2, EINI_S_CMP, EINI_OP_LE, 0},
+    {">", '>', 2, EINI_S_CMP, EINI_OP_GT, 0},   {">=", EINI_T_GE, 2, EINI_S_CMP, EINI_OP_GE, 0},
+    {"+", '+', 3, EINI_S_SUM, EINI_OP_ADD, 0},  {"-", '-', 3, EINI_S_SUM, EINI_OP_SUB, 1},
+    {"*", '*', 4, EINI_S_TERM, EINI_OP_MUL, 0}, {"/", '/', 4, EINI_S_TERM, EINI_OP_DIV, 1},
+    {"^", '^', 6, EINI_S_POW, EINI_OP_POW, 0},  {"==", EINI_T_EQ, 2, EINI_S_CMP, EINI_OP_EQ, 0},
+    {"!=", EINI_T_NE, 2, EINI_S_CMP, EINI_OP_NE, 0}, {"", 0, -1, -1, 0, 0}};
+
+#define EINI_INFIXES 13
+
+// The operator of a level at the current token, or NULL.
+static const eini_infix_row *eini_infix_at(const eini_parser *p, int level) {
+  int tok = eini_word(p, "or") ? 'o' : eini_word(p, "and") ? 'a' : p->tok;
+  for (int i = 0; i < EINI_INFIXES; i++) {
+    if (eini_infixes[i].tok == tok && eini_infixes[i].level == level) return &eini_infixes[i];
+  }
+  return NULL;
+}
+
+// Levels: 0 or, 1 and, 2 not and comparisons, 3 sums, 4 terms, 5 unary.
+static eini_syn *eini_parse_expr(eini_parser *p, int level) {
+  if (level == 5 || (level == 2 && eini_word(p, "not"))) return eini_parse_unary(p, level);
+  eini_syn *x = eini_parse_expr(p, level + 1);
+  const eini_infix_row *op = eini_infix_at(p, level);
+  if (x == NULL || op == NULL) return x;
+  eini_syn *v = eini_part(p, op->kind, x->pos);
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_kids_add(p, &k, x, 0);
+  v->op = op->op;
+  for (; op != NULL; op = eini_infix_at(p, level)) {
+    if (level == 2 && k.n > 1)
+      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(p), "write a < b and b < c", "chained comparison");
+    eini_lex(p);
+    eini_kids_add(p, &k, eini_parse_expr(p, level + 1), op->inverse);
+  }
+  return eini_close(p, v, &k);
 }
 
 // ---- trees to expression nodes ----
@@ -3957,58 +3771,51 @@ static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse)
 
 static int eini_emit_call(eini_emit *em, const eini_syn *v) {
   eini_parser *p = em->p;
-  const eini_sym *f = &p->name[v->sym];
-  int op = eini_op_find(f->s, f->n), arg[EINI_ARGS_MAX] = {0};
+  const eini_sym *f = &p->name[v->sym];  // the table may move
+  int op = eini_op_find(f->s, f->n), arg[EINI_ARGS_MAX] = {0}, cls = f->cls, word = f->word, id;
   if (op == EINI_OP_MAX || op == EINI_OP_MIN) return eini_emit_list(em, v, op, op);
-  if (f->cls != EINI_W_OP && f->cls != EINI_W_CAST && f->cls != EINI_W_FUNCTION) {
-    eini_unknown_function(p, v);
-    return -1;
-  }
-  int want = f->cls == EINI_W_OP ? eini_ops[op].args : f->cls == EINI_W_CAST ? 1 :
-             p->g->function[f->word].nargs;
+  if (cls != EINI_W_OP && cls != EINI_W_CAST && cls != EINI_W_FUNCTION)
+    return eini_unknown_function(p, v), -1;
+  int want = cls == EINI_W_OP ? eini_ops[op].args : cls == EINI_W_CAST ? 1 :
+             p->g->function[word].nargs;
   if (v->n != want) {
-    eini_perr(p, EIN_ERR_SYNTAX, v->pos, v->len, NULL, "%.*s takes %d argument%s, not %d",
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "%.*s takes %d argument%s, not %d",
               EINI_NAME_OF(p, v->sym), want, want == 1 ? "" : "s", v->n);
     return -1;
   }
   for (int i = 0; i < v->n; i++) {
     if ((arg[i] = eini_emit_tree(em, v->kid[i])) < 0) return -1;
   }
-  f = &p->name[v->sym];  // the table may have moved
-  int id;
-  if (f->cls == EINI_W_FUNCTION) {
-    id = eini_expr_call(em->arena, &em->e, v->pos, f->word, v->n, arg);
-  } else {
-    if (f->cls == EINI_W_CAST) op = EINI_OP_CAST;
-    id = eini_expr_add(em->arena, &em->e, op, v->pos, arg[0], arg[1], arg[2]);
-  }
+  if (cls == EINI_W_FUNCTION) id = eini_expr_call(em->arena, &em->e, v->pos, word, v->n, arg);
+  else id = eini_expr_add(em->arena, &em->e, cls == EINI_W_CAST ? EINI_OP_CAST : op, v->pos,
+                          arg[0], arg[1], arg[2]);
   if (id < 0) eini_pmem(p);
-  else if (f->cls == EINI_W_CAST) em->e.node[id].dtype = (unsigned char)f->word;
+  else if (cls == EINI_W_CAST) em->e.node[id].dtype = (unsigned char)word;
   return id;
 }
 
 static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
-  int id = -1;
+  int id;
   switch (v->kind) {
-    case EINI_S_NUM:
-      id = v->exact ? eini_expr_int(em->arena, &em->e, v->pos, v->ival)
+    case EINI_S_NUM: case EINI_S_BOOL:
+      id = v->kind == EINI_S_BOOL ? eini_expr_bool(em->arena, &em->e, v->pos, (int)v->ival) :
+           v->exact ? eini_expr_int(em->arena, &em->e, v->pos, v->ival)
                     : eini_expr_real(em->arena, &em->e, v->pos, v->re);
-      break;
-    case EINI_S_BOOL: id = eini_expr_bool(em->arena, &em->e, v->pos, (int)v->ival); break;
+      if (id < 0) eini_pmem(em->p);
+      return id;
     case EINI_S_PAREN: return eini_emit_tree(em, v->kid[0]);
-    case EINI_S_NEG: return eini_emit_op(em, EINI_OP_NEG, v->pos, eini_emit_tree(em, v->kid[0]), 0);
-    case EINI_S_NOT: return eini_emit_op(em, EINI_OP_NOT, v->pos, eini_emit_tree(em, v->kid[0]), 0);
-    case EINI_S_SUM: return eini_emit_list(em, v, EINI_OP_ADD, EINI_OP_SUB);
-    case EINI_S_TERM: return eini_emit_list(em, v, EINI_OP_MUL, EINI_OP_DIV);
-    case EINI_S_AND: return eini_emit_list(em, v, EINI_OP_AND, EINI_OP_AND);
-    case EINI_S_OR: return eini_emit_list(em, v, EINI_OP_OR, EINI_OP_OR);
-    case EINI_S_POW: return eini_emit_list(em, v, EINI_OP_POW, EINI_OP_POW);
+    case EINI_S_NEG: case EINI_S_NOT:
+      return eini_emit_op(em, v->kind == EINI_S_NEG ? EINI_OP_NEG : EINI_OP_NOT, v->pos,
+                          eini_emit_tree(em, v->kid[0]), 0);
     case EINI_S_CMP: return eini_emit_list(em, v, v->op, v->op);
     case EINI_S_CALL: return eini_emit_call(em, v);
-    default: return em->leaf(em, v);
+    default:
+      for (int i = 0; i < EINI_INFIXES; i++) {
+        const eini_infix_row *r = &eini_infixes[i];
+        if (r->kind == v->kind) return eini_emit_list(em, v, r->op, r[1].inverse ? r[1].op : r->op);
+      }
+      return em->leaf(em, v);
   }
-  if (id < 0) eini_pmem(em->p);
-  return id;
 }
 
 static void eini_parser_init(eini_parser *p, eini_arena *arena, eini_diag *diag, const ein_graph *g,
@@ -4020,52 +3827,46 @@ static void eini_parser_init(eini_parser *p, eini_arena *arena, eini_diag *diag,
   p->s = text;
   p->n = len;
   p->max_depth = max_depth;
-  if (len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) p->at = 3;
+  p->at = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+  eini_lex(p);
 }
 
 // ---- expressions over operands ----
 
 static int eini_map_leaf(eini_emit *em, const eini_syn *v) {
   eini_parser *p = em->p;
-  int nin = *(int *)em->user;
+  int nin = *(int *)em->user, k = -1;
   if (v->kind != EINI_S_NAME) {
-    eini_perr(p, EIN_ERR_SYNTAX, v->pos, v->len, "operands are written x0, x1, ..",
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "operands are written x0, x1, ..",
               "a map is an expression over scalars");
     return -1;
   }
   const eini_sym *s = &p->name[v->sym];
-  int64_t k = 0;
-  int ok = s->n >= 2 && s->n < 11 && s->s[0] == 'x' && (s->n == 2 || s->s[1] != '0');
+  int ok = s->s[0] == 'x' && s->n >= 2 && s->n < 11 && (s->s[1] != '0' || s->n == 2);
   for (int64_t i = 1; i < s->n && ok; i++) {
-    ok = s->s[i] >= '0' && s->s[i] <= '9';
-    k = k * 10 + (s->s[i] - '0');
+    ok = eini_is_digit((unsigned char)s->s[i]);
+    k = (k < 0 ? 0 : k * 10) + (s->s[i] - '0');
   }
-  if (!ok || k >= nin) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL,
-              "'%.*s' is not an operand: there are x0 to x%d", EINI_NAME_OF(p, v->sym), nin - 1);
-    return -1;
-  }
-  int id = eini_expr_add(em->arena, &em->e, EINI_OP_OPERAND, v->pos, (int)k, 0, 0);
-  if (id < 0) eini_pmem(p);
-  return id;
+  if (ok && k < nin) return eini_emit_op(em, EINI_OP_OPERAND, v->pos, k, 0);
+  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "'%.*s' is not an operand: there are x0 to x%d",
+            EINI_NAME_OF(p, v->sym), nin - 1);
+  return -1;
 }
 
 // Parses one expression in which x0 .. x{nin-1} are operands. The diag's text must be text.
 EINI_UNUSED static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *text,
                                              int64_t len, int nin, eini_expr *e) {
   eini_parser p;
-  eini_parser_init(&p, &g->arena, d, g, text, len, 256);
   eini_emit em;
+  eini_parser_init(&p, &g->arena, d, g, text, len, 256);
   memset(&em, 0, sizeof em);
   em.p = &p;
   em.arena = &g->arena;
   em.leaf = eini_map_leaf;
   em.user = &nin;
-  p.brackets = 0;
-  eini_lex(&p);
   eini_syn *v = eini_parse_expr(&p, 0);
-  if (v != NULL && p.tok != EINI_T_END) eini_unexpected(&p, "an operator or the end", NULL);
-  if (v != NULL && p.st == EIN_OK) eini_emit_tree(&em, v);
+  if (p.tok != EINI_T_END) eini_unexpected(&p, "an operator or the end", NULL);
+  if (p.st == EIN_OK) eini_emit_tree(&em, v);
   *e = em.e;
   return p.st;
 }
@@ -4076,7 +3877,8 @@ EINI_UNUSED static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const c
 // turns accesses that leave their tensor into padded tensors made of such pieces.
 // ================================================================================================
 
-#define EINI_BITMAP_MAX ((int64_t)1 << 24)
+#define EINI_BITMAP_MAX ((int64_t)1 << 22)   // elements that are checked one by one
+#define EINI_COVER_EFFORT ((int64_t)1 << 27)
 #define EINI_PIECES_MAX 4096
 
 // A mistake in a cover; at: the coordinate concerned; a, b: statements (b -1: not known).
@@ -4091,246 +3893,209 @@ typedef struct eini_ap {  // start, start+step, ..
   int64_t start, step, count;
 } eini_ap;
 
-static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what, int64_t a,
-                                  int64_t b) {
+static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what, int64_t *at,
+                                  int64_t a, int64_t b) {
   c->status = st;
   c->what = what;
+  c->at = at;
   c->a = a;
   c->b = b;
   return st;
 }
 
-// The image of one coordinate as a progression; 0 when it is not one. Extent-1 indices do not
-// count.
+static int64_t eini_floordiv(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+static int eini_ap_has(const eini_ap *a, int64_t x) {
+  int64_t d = x - a->start;
+  return d >= 0 && d % a->step == 0 && d / a->step < a->count;
+}
+
+// The image of one coordinate as a progression; 0 when it is none. Extents of 1 do not count.
 static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
   const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
   ap->start = s->out_map.offset[r];
   ap->step = ap->count = 1;
-  int64_t below = 0;  // absolute coefficient of the last index taken
-  for (;;) {
-    int best = -1;
+  for (int64_t below = 0, next;;) {  // indices by absolute coefficient
+    int best = -1, equal = 0;
+    int64_t least = INT64_MAX;
     for (int c = 0; c < s->nfree; c++) {
       int64_t v = coef[c] < 0 ? -coef[c] : coef[c];
-      if (coef[c] == 0 || s->index[c].extent == 1 || v <= below) continue;
-      if (best < 0 || v < (coef[best] < 0 ? -coef[best] : coef[best])) best = c;
+      if (v <= below || v > least || s->index[c].extent == 1) continue;
+      equal = v == least;
+      least = v;
+      best = c;
     }
     if (best < 0) return 1;
-    int64_t v = coef[best] < 0 ? -coef[best] : coef[best], e = s->index[best].extent, next;
-    for (int c = 0; c < s->nfree; c++) {  // equal coefficients: i+j, not one-to-one
-      if (c != best && s->index[c].extent != 1 && (coef[c] == v || coef[c] == -v)) return 0;
-    }
-    if (below != 0 && (eini_mul_overflow(ap->step, ap->count, &next) || next != v)) return 0;
-    if (below == 0) ap->step = v;
-    if (coef[best] < 0) ap->start += coef[best] * (e - 1);
-    ap->count *= e;
-    below = v;
+    if (below == 0) ap->step = least;
+    else if (eini_mul_overflow(ap->step, ap->count, &next) || next != least) return 0;
+    if (equal) return 0;  // i+j is not one-to-one
+    if (coef[best] < 0) ap->start += coef[best] * (s->index[best].extent - 1);
+    ap->count *= s->index[best].extent;
+    below = least;
   }
 }
 
-static int64_t eini_mulmod(int64_t a, int64_t b, int64_t m) {
-  uint64_t r = 0, x = (uint64_t)(a % m), n = (uint64_t)m;
-  for (uint64_t y = (uint64_t)(b % m); y > 0; y >>= 1) {
-    if (y & 1) r = (r + x) % n;  // both below 2^63
-    x = (x + x) % n;
-  }
-  return (int64_t)r;
-}
-
-// The first common element of two progressions; 0 when there is none.
-static int eini_ap_meet(const eini_ap *a, const eini_ap *b, int64_t *x) {
-  int64_t last =
-      eini_min64(a->start + a->step * (a->count - 1), b->start + b->step * (b->count - 1));
-  int64_t r0 = a->step, r1 = b->step, u0 = 1, u1 = 0;  // r = u * a->step (mod b->step)
-  while (r1 != 0) {
-    int64_t q = r0 / r1, t = r0 - q * r1;
-    r0 = r1;
-    r1 = t;
-    t = u0 - q * u1;
-    u0 = u1;
-    u1 = t;
-  }
-  int64_t g = r0, m = b->step / g, d = b->start - a->start, t, period;
-  if (d % g != 0) return 0;
-  int64_t want = (d / g) % m, inv = u0 % m;
-  t = eini_mulmod(want < 0 ? want + m : want, inv < 0 ? inv + m : inv, m);
-  if (eini_muladd_overflow(a->step, t, a->start, x) || *x > last) return 0;
-  if (*x >= b->start) return 1;
-  if (eini_mul_overflow(a->step, m, &period)) return 0;
-  int64_t k = (b->start - *x - 1) / period + 1;
-  return !eini_muladd_overflow(period, k, *x, x) && *x <= last;
-}
-
-// Marks every point of the pieces; finds a point marked twice or never.
-static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, const int64_t *piece,
-                                    int64_t n, int64_t box, eini_arena *scratch, eini_cover *out) {
-  unsigned char *seen = EINI_NEW(scratch, unsigned char, box);
-  out->at = EINI_NEW(scratch, int64_t, t->rank);
-  if (seen == NULL || out->at == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; k < n; k++) {
-    const eini_stmt *s = &g->stmt[piece[k]];
-    if (eini_stmt_empty(s, 0, s->nfree)) continue;
-    int64_t *i = EINI_NEW(scratch, int64_t, s->nfree);
-    if (i == NULL) return EIN_ERR_NO_MEMORY;
-    for (int c = 0; c >= 0;) {
-      int64_t at = 0;
-      for (int r = 0; r < t->rank; r++) {
-        int64_t y = s->out_map.offset[r];
-        for (c = 0; c < s->nfree; c++) y += s->out_map.coef[(int64_t)r * s->nindex + c] * i[c];
-        at = at * t->shape[r] + y;
-        out->at[r] = y;
-      }
-      if (seen[at]) return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", piece[k], -1);
-      seen[at] = 1;
-      for (c = s->nfree - 1; c >= 0 && ++i[c] == s->index[c].extent; c--) i[c] = 0;
-    }
-  }
-  for (int64_t at = 0; at < box; at++) {
-    if (seen[at]) continue;
-    for (int r = t->rank - 1; r >= 0; r--) {
-      out->at[r] = at % t->shape[r];
-      at /= t->shape[r];
-    }
-    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", piece[0], -1);
-  }
-  return EIN_OK;
-}
-
-// The box of a tensor: up to the largest coordinate of its pieces. Empty pieces count only when
-// all are empty; then the extents of indices that stand alone say what the shape is.
-static ein_status eini_cover_box(ein_graph *g, eini_tensor *t, const int64_t *piece, int64_t n,
-                                 eini_arena *scratch, eini_cover *out, int64_t *box) {
-  int any = 0;
-  t->shape = EINI_NEW(&g->arena, int64_t, t->rank);
-  if (t->shape == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; k < n; k++) {
-    const eini_stmt *s = &g->stmt[piece[k]];
-    int empty = eini_stmt_empty(s, 0, s->nfree);
-    if (!empty && !any) memset(t->shape, 0, (size_t)t->rank * sizeof *t->shape);
-    any |= !empty;
-    int64_t *extent = EINI_NEW(scratch, int64_t, s->nindex);
-    if (extent == NULL) return EIN_ERR_NO_MEMORY;
-    for (int c = 0; c < s->nindex; c++) extent[c] = c < s->nfree ? s->index[c].extent : 1;
-    for (int r = 0; r < t->rank; r++) {
-      const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
-      int64_t lo = 0, hi = -1;
-      if (empty) {
-        for (int c = 0; !any && c < s->nfree; c++) {
-          if (coef[c] == 1 && s->out_map.offset[r] == 0) hi = extent[c] - 1;
-        }
-      } else {
-        EINI_TRY(eini_zmap_row_range(coef, s->nindex, s->out_map.offset[r], extent, &lo, &hi));
-      }
-      if (lo < 0) {
-        out->at = EINI_NEW(scratch, int64_t, t->rank);
-        if (out->at == NULL) return EIN_ERR_NO_MEMORY;
-        out->at[r] = lo;
-        return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", piece[k],
-                               -1);
-      }
-      if (hi == INT64_MAX) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[k], -1);
-      t->shape[r] = eini_max64(t->shape[r], hi + 1);
-    }
-  }
-  *box = 1;
-  for (int r = 0; r < t->rank; r++) {
-    if (t->shape[r] == 0) *box = 0;
-  }
-  for (int r = 0; r < t->rank && *box != 0; r++) {
-    if (eini_mul_overflow(*box, t->shape[r], box))
-      return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[0], -1);
-  }
-  return EIN_OK;
-}
-
-// Fills ap (rank per piece) and the points of one piece; 0 when its image is no box of
+// Fills ap (rank of them) and adds the points of one piece; 0 when its image is no box of
 // progressions.
-static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *points) {
-  *points = 1;
+static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *total) {
+  int64_t points = 1;
   for (int c = 0; c < s->nfree; c++) {
     int rows = 0;
     for (int r = 0; r < rank; r++) rows += s->out_map.coef[(int64_t)r * s->nindex + c] != 0;
     if (rows != 1 && s->index[c].extent > 1) return 0;
   }
   for (int r = 0; r < rank; r++) {
-    if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(*points, ap[r].count, points)) return 0;
+    if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(points, ap[r].count, &points)) return 0;
   }
-  return 1;
+  return !eini_add_overflow(*total, points, total);
 }
 
-// A point that disjoint boxes of progressions leave out: axis by axis, a slice they do not fill.
-// 0 when none is found with bounded effort. live marks the boxes that hold the slice.
-static int eini_cover_hole(const eini_tensor *t, const eini_ap *ap, int64_t m, int64_t *live,
-                           int64_t *at) {
-  int64_t full = 1, effort = EINI_BITMAP_MAX;
-  for (int64_t k = 0; k < m; k++) live[k] = 1;
-  for (int r = 0; r < t->rank; r++) full *= t->shape[r];
-  for (int r = 0; r < t->rank; r++) {
-    int64_t v = 0, filled = full /= t->shape[r];
-    for (; v < t->shape[r]; v++) {
-      filled = 0;
-      for (int64_t k = 0; k < m; k++) {
-        const eini_ap *a = &ap[k * t->rank];
-        int64_t d = v - a[r].start, points = 1;
-        if (effort-- <= 0) return 0;
-        if (!live[k] || d < 0 || d % a[r].step != 0 || d / a[r].step >= a[r].count) continue;
-        for (int i = r + 1; i < t->rank; i++) points *= a[i].count;
-        filled += points;
-      }
-      if (filled < full) break;
+// The first common element of two progressions. Of the one with larger steps, at most as many
+// elements as the other's step have different remainders.
+static int eini_ap_meet(const eini_ap *a, const eini_ap *b, int64_t *effort, int64_t *x) {
+  if (a->step < b->step) return eini_ap_meet(b, a, effort, x);
+  int64_t from = a->start < b->start ? (b->start - a->start - 1) / a->step + 1 : 0;
+  for (int64_t k = from; k < a->count && k - from < b->step && --*effort > 0; k++) {
+    *x = a->start + k * a->step;
+    if (eini_ap_has(b, *x)) return 1;
+  }
+  return 0;
+}
+
+// Walks over the points that disjoint boxes of progressions hold, to the first one left out; 0 when
+// it is not found with bounded effort.
+static int eini_cover_hole(const eini_tensor *t, const eini_ap *ap, int64_t m, int64_t *at) {
+  int last = t->rank - 1;
+  memset(at, 0, (size_t)t->rank * sizeof *at);
+  for (int64_t effort = EINI_COVER_EFFORT; effort > 0 && last >= 0;) {
+    int64_t next = -1;
+    for (int64_t k = 0; k < m && next < 0; k++) {
+      const eini_ap *a = &ap[k * t->rank];
+      int r = 0;
+      while (r <= last && eini_ap_has(&a[r], at[r])) r++;
+      if (r > last) next = a[last].step == 1 ? a[last].start + a[last].count : at[last] + 1;
+      effort -= r + 1;
     }
-    if (filled >= full) return 0;
-    at[r] = v;
-    for (int64_t k = 0; k < m; k++) {
-      const eini_ap *a = &ap[k * t->rank + r];
-      int64_t d = v - a->start;
-      live[k] &= d >= 0 && d % a->step == 0 && d / a->step < a->count;
+    if (next < 0) return 1;
+    at[last] = next;
+    for (int r = last; r > 0 && at[r] >= t->shape[r]; r--) {
+      at[r] = 0;
+      at[r - 1]++;
     }
   }
-  return 1;
+  return 0;
+}
+
+// Marks every point of the pieces; finds a point marked twice or never.
+static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, const int64_t *piece,
+                                    int64_t n, int64_t box, eini_arena *scratch, eini_cover *out,
+                                    int64_t *at) {
+  int *seen = EINI_NEW(scratch, int, box);  // the number of the piece, + 1
+  if (seen == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    const eini_stmt *s = &g->stmt[piece[k]];
+    int64_t *i = EINI_NEW(scratch, int64_t, s->nfree);
+    if (i == NULL) return EIN_ERR_NO_MEMORY;
+    for (int c = eini_stmt_empty(s, 0, s->nfree) ? -1 : 0; c >= 0;) {
+      int64_t x = 0;
+      for (int r = 0; r < t->rank; r++) {
+        at[r] = s->out_map.offset[r];
+        for (c = 0; c < s->nfree; c++) at[r] += s->out_map.coef[(int64_t)r * s->nindex + c] * i[c];
+        x = x * t->shape[r] + at[r];
+      }
+      if (seen[x] != 0) {
+        return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", at, piece[k],
+                               seen[x] == k + 1 ? -1 : piece[seen[x] - 1]);
+      }
+      seen[x] = (int)k + 1;
+      for (c = s->nfree - 1; c >= 0 && ++i[c] == s->index[c].extent; c--) i[c] = 0;
+    }
+  }
+  for (int64_t x = 0; x < box; x++) {
+    if (seen[x] != 0) continue;
+    for (int r = t->rank - 1; r >= 0; r--) {
+      at[r] = x % t->shape[r];
+      x /= t->shape[r];
+    }
+    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", at, piece[0], -1);
+  }
+  return EIN_OK;
+}
+
+// The box of a tensor: up to the largest coordinate of its pieces. Empty pieces count only when
+// all are empty; then the extents of indices that stand alone say what the shape is.
+static ein_status eini_cover_box(const ein_graph *g, eini_tensor *t, const int64_t *piece,
+                                 int64_t n, eini_arena *scratch, eini_cover *out, int64_t *at,
+                                 int64_t *box) {
+  int any = 0, over = 0;
+  for (int64_t k = 0; k < n; k++) {
+    any |= !eini_stmt_empty(&g->stmt[piece[k]], 0, g->stmt[piece[k]].nfree);
+  }
+  for (int64_t k = 0; k < n; k++) {
+    const eini_stmt *s = &g->stmt[piece[k]];
+    if (any && eini_stmt_empty(s, 0, s->nfree)) continue;
+    int64_t *extent = EINI_NEW(scratch, int64_t, s->nindex);
+    if (extent == NULL) return EIN_ERR_NO_MEMORY;
+    for (int c = 0; c < s->nindex; c++) extent[c] = c < s->nfree ? s->index[c].extent : 1;
+    for (int r = 0; r < t->rank; r++) {
+      const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+      int64_t lo = 0, hi = -1, offset = s->out_map.offset[r];
+      if (any) EINI_TRY(eini_zmap_row_range(coef, s->nindex, offset, extent, &lo, &hi));
+      for (int c = 0; !any && c < s->nfree; c++) {
+        if (coef[c] == 1 && offset == 0) hi = extent[c] - 1;
+      }
+      if (lo < 0) {
+        at[r] = lo;
+        return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", at,
+                               piece[k], -1);
+      }
+      if (hi == INT64_MAX) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", NULL, piece[k], -1);
+      t->shape[r] = eini_max64(t->shape[r], hi + 1);
+    }
+  }
+  *box = 1;
+  for (int r = 0; r < t->rank; r++) {
+    if (t->shape[r] == 0) *box = over = 0;
+    if (*box > 0) over |= eini_mul_overflow(*box, t->shape[r], box);
+  }
+  return over ? eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", NULL, piece[0], -1) : EIN_OK;
 }
 
 // Sets the tensor's shape and proves that its pieces define every element once.
 static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piece, int64_t n,
                                    eini_arena *scratch, eini_cover *out) {
   eini_tensor *t = &g->tensor[tensor];
-  int64_t box = 0, total = 0, m = 0;
+  int64_t box = 0, total = 0, m = 0, effort = EINI_COVER_EFFORT;
+  int rank = t->rank, exact = 1;
   memset(out, 0, sizeof *out);
-  EINI_TRY(eini_cover_box(g, t, piece, n, scratch, out, &box));
-  int64_t cells;
-  if (eini_mul_overflow(n, t->rank, &cells)) return EIN_ERR_TOO_LARGE;
-  eini_ap *ap = EINI_NEW(scratch, eini_ap, cells);
-  int64_t *who = EINI_NEW(scratch, int64_t, n), *x = EINI_NEW(scratch, int64_t, t->rank);
-  if (ap == NULL || who == NULL || x == NULL) return EIN_ERR_NO_MEMORY;
-  int exact = 1;
+  t->shape = EINI_NEW(&g->arena, int64_t, rank);
+  int64_t *who = EINI_NEW(scratch, int64_t, n), *at = EINI_NEW(scratch, int64_t, rank);
+  eini_ap *ap = EINI_NEW(scratch, eini_ap, n * rank);
+  if (t->shape == NULL || who == NULL || at == NULL || ap == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_cover_box(g, t, piece, n, scratch, out, at, &box));
   for (int64_t k = 0; k < n && exact; k++) {
     const eini_stmt *s = &g->stmt[piece[k]];
-    int64_t points;
+    const eini_ap *mine = ap + m * rank;
     if (eini_stmt_empty(s, 0, s->nfree)) continue;
-    exact = eini_piece_aps(s, t->rank, ap + m * t->rank, &points) &&
-            !eini_add_overflow(total, points, &total) &&
-            (m < EINI_PIECES_MAX || box > EINI_BITMAP_MAX);
+    exact = eini_piece_aps(s, rank, ap + m * rank, &total);
+    for (int64_t j = 0; j < m && exact; j++) {
+      int r = 0;
+      while (r < rank && eini_ap_meet(&ap[j * rank + r], &mine[r], &effort, &at[r])) r++;
+      if (r == rank)
+        return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", at, piece[k], who[j]);
+      exact = --effort > 0;
+    }
     who[m++] = piece[k];
   }
-  if (exact && m > 4 * EINI_PIECES_MAX)
-    return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", piece[0], -1);
-  for (int64_t i = 0; exact && i < m; i++) {
-    for (int64_t j = 0; j < i; j++) {
-      int r = 0;
-      while (r < t->rank && eini_ap_meet(&ap[j * t->rank + r], &ap[i * t->rank + r], &x[r])) r++;
-      if (r < t->rank) continue;
-      out->at = x;
-      return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", who[i], who[j]);
-    }
-  }
   if (exact && total == box) return EIN_OK;
-  int64_t first = piece[0];
-  if (exact && box > EINI_BITMAP_MAX && eini_cover_hole(t, ap, m, who, x)) {
-    out->at = x;
-    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", first, -1);
-  }
-  if (box <= EINI_BITMAP_MAX) return eini_cover_bitmap(g, t, piece, n, box, scratch, out);
-  return exact ? eini_cover_fail(out, EIN_ERR_SHAPE, "has undefined elements", piece[0], -1)
-               : eini_cover_fail(out, EIN_ERR_UNSUPPORTED, "", piece[0], -1);
+  if (box <= EINI_BITMAP_MAX)
+    return eini_cover_bitmap(g, t, piece, n, box, scratch, out, at);
+  if (!exact) return eini_cover_fail(out, EIN_ERR_UNSUPPORTED, "", NULL, piece[0], -1);
+  if (eini_cover_hole(t, ap, m, at))
+    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", at, piece[0], -1);
+  return eini_cover_fail(out, EIN_ERR_SHAPE, "has undefined elements", NULL, piece[0], -1);
 }
 
 // ---- edge rules ----
@@ -4338,66 +4103,37 @@ static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piec
 typedef struct eini_pad {  // one axis of one tensor being padded
   ein_graph *g;
   eini_diag *diag;
-  int from, to, axis;
-  int64_t n, low;          // extent of the axis, elements before it
+  int from, to, axis, fills;
+  double fill;
   int64_t pos;
 } eini_pad;
 
-// to[.., start + j, ..] = from[.., at + step*j, ..] for j < count; a constant when fill is given.
+// to[.., start + j, ..] = from[.., at + step*j, ..] for j < count, or the constant.
 static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count, int64_t at,
-                                 int64_t step, const double *fill) {
+                                 int64_t step) {
   ein_graph *g = w->g;
-  int rank = g->tensor[w->to].rank;
+  int rank = g->tensor[w->to].rank, reads = !w->fills || step != 0, id;
   eini_stmt *s;
-  if (count <= 0) return EIN_OK;
-  EINI_TRY(eini_graph_add_stmt(g, w->to, rank, fill == NULL, &w->from, &s));
+  EINI_TRY(eini_graph_add_stmt(g, w->to, rank, reads, &w->from, &s));
   s->pos = w->pos;
   for (int i = 0; i < rank; i++) {
     char name[16];
     int len = snprintf(name, sizeof name, "i%d", i);
-    s->index[i].name = eini_strndup(&g->arena, name, len);
-    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
+    if ((s->index[i].name = eini_strndup(&g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
     s->index[i].extent = i == w->axis ? count : g->tensor[w->to].shape[i];
     s->out_map.coef[(int64_t)i * rank + i] = 1;
-    if (fill == NULL) s->proj[0].coef[(int64_t)i * rank + i] = i == w->axis ? step : 1;
+    if (reads) s->proj[0].coef[(int64_t)i * rank + i] = i == w->axis ? step : 1;
   }
   s->out_map.offset[w->axis] = start;
-  if (fill == NULL) s->proj[0].offset[w->axis] = at;
-  int id;
-  if (fill == NULL) {
+  if (reads) {
+    s->proj[0].offset[w->axis] = at;
     id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->pos, 0, 0, 0);
   } else {
-    id = eini_expr_real(&g->arena, &s->expr, w->pos, *fill);
+    id = eini_expr_real(&g->arena, &s->expr, w->pos, w->fill);
     if (id >= 0) id = eini_expr_add(&g->arena, &s->expr, EINI_OP_CAST, w->pos, id, 0, 0);
     if (id >= 0) s->expr.node[id].dtype = (unsigned char)g->tensor[w->to].dtype;
   }
-  if (id < 0) return EIN_ERR_NO_MEMORY;
-  return eini_stmt_finish(g, s, w->diag);
-}
-
-// Coordinates [from, from+count) outside the axis, period by period.
-static ein_status eini_pad_outside(const eini_pad *w, int edge, double fill, int64_t from,
-                                   int64_t count) {
-  int64_t n = w->n, end = from + count;
-  if (count <= 0) return EIN_OK;
-  if (edge == EINI_EDGE_CONST) return eini_pad_piece(w, w->low + from, count, 0, 0, &fill);
-  if (n == 1 || edge == EINI_EDGE_CLAMP) {
-    return eini_pad_piece(w, w->low + from, count, from < 0 ? 0 : n - 1, 0, NULL);
-  }
-  int64_t period = edge == EINI_EDGE_WRAP ? n : n - 1;
-  if (count / period > EINI_PIECES_MAX) {
-    return eini_fail(w->diag, EIN_ERR_TOO_LARGE, w->pos, 1, NULL,
-                     "the edge rule would repeat axis %d of '%s' more than %d times", w->axis,
-                     w->g->tensor[w->from].name, EINI_PIECES_MAX);
-  }
-  for (int64_t x = from; x < end;) {
-    int64_t m = x < 0 ? -((-x - 1) / period) - 1 : x / period;  // floor(x / period)
-    int64_t r = x - m * period, take = eini_min64(period - r, end - x);
-    int back = edge == EINI_EDGE_REFLECT && m % 2 != 0;
-    EINI_TRY(eini_pad_piece(w, w->low + x, take, back ? n - 1 - r : r, back ? -1 : 1, NULL));
-    x += take;
-  }
-  return EIN_OK;
+  return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, w->diag);
 }
 
 // A new tensor: *tensor with low and high elements added along one axis.
@@ -4405,25 +4141,41 @@ static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int 
                                 double fill, int64_t low, int64_t high, const char *name,
                                 int64_t pos) {
   eini_tensor *t = &g->tensor[*tensor];
-  eini_pad w = {g, diag, *tensor, 0, axis, t->shape[axis], low, pos};
-  int64_t extent;
-  if (w.n == 0 && edge != EINI_EDGE_CONST) {
+  eini_pad w = {g, diag, *tensor, 0, axis, edge == EINI_EDGE_CONST, fill, pos};
+  int64_t n = t->shape[axis], end, take, pieces = 0;
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (n == 0 && edge != EINI_EDGE_CONST) {
     return eini_fail(diag, EIN_ERR_BOUNDS, pos, 1, "use a constant: X[i-1 | 0]",
                      "axis %d of '%s' is empty: there is nothing to repeat", axis, t->name);
   }
-  if (eini_add_overflow(w.n, low, &extent) || eini_add_overflow(extent, high, &extent)) {
+  memcpy(shape, t->shape, (size_t)t->rank * sizeof *shape);
+  if (eini_add_overflow(n, high, &end) || eini_add_overflow(end, low, &shape[axis])) {
     return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the padded '%s' is too large",
                      t->name);
   }
-  int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
-  if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  memcpy(shape, t->shape, (size_t)t->rank * sizeof *shape);
-  shape[axis] = extent;
   EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t->dtype, t->rank,
                                  shape, &w.to));
-  EINI_TRY(eini_pad_outside(&w, edge, fill, -low, low));
-  EINI_TRY(eini_pad_piece(&w, low, w.n, 0, 1, NULL));
-  EINI_TRY(eini_pad_outside(&w, edge, fill, w.n, high));
+  for (int64_t x = -low; x < end; x += take) {
+    int64_t at = x, step = 1;
+    take = (x < 0 ? 0 : x < n ? n : end) - x;
+    if ((x < 0 || x >= n) && (edge <= EINI_EDGE_CONST || edge == EINI_EDGE_CLAMP || n == 1)) {
+      at = x < 0 ? 0 : n - 1;
+      step = 0;
+    } else if (x < 0 || x >= n) {  // period by period
+      int64_t period = n - (edge == EINI_EDGE_REFLECT), m = eini_floordiv(x, period);
+      at = x - m * period;
+      take = eini_min64(period - at, take);
+      if (edge == EINI_EDGE_REFLECT && m % 2 != 0) step = -1;
+      if (step < 0) at = n - 1 - at;
+    }
+    if (++pieces > EINI_PIECES_MAX) {
+      return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL,
+                       "the edge rule would repeat axis %d of '%s' more than %d times", axis,
+                       g->tensor[*tensor].name, EINI_PIECES_MAX);
+    }
+    EINI_TRY(eini_pad_piece(&w, x + low, take, at, step));
+  }
   *tensor = w.to;
   return EIN_OK;
 }
@@ -4433,9 +4185,7 @@ static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int 
 // statement: resolve names and macros, solve extents, check bounds, emit (GRAMMAR rules 1 to 11).
 // ================================================================================================
 
-typedef enum eini_line_kind {
-  EINI_L_INPUT, EINI_L_PARAM, EINI_L_OUTPUT, EINI_L_DEF, EINI_L_DEFINE
-} eini_line_kind;
+enum { EINI_L_INPUT, EINI_L_PARAM, EINI_L_OUTPUT, EINI_L_DEF, EINI_L_DEFINE };  // statements
 
 // A statement as written. INPUT: kids ACCESS, whose kids are dims (NUM, or NAME with a literal as
 // kid); PARAM: NAME with a default as kid; DEF: sym, its parameters in bind, kid 0 the body;
@@ -4463,15 +4213,11 @@ typedef struct eini_var {  // an index of one statement
 } eini_var;
 
 typedef enum eini_var_kind {
-  EINI_V_FREE,
-  EINI_V_NAMED,
-  EINI_V_UNNAMED,
-  EINI_V_IMPLICIT,
-  EINI_V_SCAN
+  EINI_V_FREE, EINI_V_NAMED, EINI_V_UNNAMED, EINI_V_IMPLICIT, EINI_V_SCAN
 } eini_var_kind;
 
 typedef struct eini_dim {  // a declared size
-  int sym, tensor, axis;   // who fixed it; tensor -1: a literal or a caller's size
+  int sym, by, axis;       // by: the input whose view fixed it, or -1
   int64_t value;           // -1: open
 } eini_dim;
 
@@ -4500,7 +4246,6 @@ typedef struct eini_shared {  // a temporary of the current statement, for reuse
 typedef struct eini_prog {
   eini_parser p;            // first: texts, names, mistakes
   ein_graph *g;
-  ein_ctx *ctx;
   const ein_program_desc *desc;
   eini_line *line;
   int64_t nline, capline, cur;
@@ -4508,6 +4253,7 @@ typedef struct eini_prog {
   int64_t ndim, capdim;
   eini_line **def;          // by id
   int64_t ndef, capdef;
+  ein_dtype dtype;          // of inputs and params without one
   ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
   int64_t ndeclared, capdeclared;
   int outputs;              // there is an output statement
@@ -4525,195 +4271,141 @@ typedef struct eini_prog {
 
 // ---- statements ----
 
-static ein_dtype eini_parse_dtype(eini_parser *p) {
-  if (!eini_accept(p, ':')) return EIN_NONE;
-  if (p->tok != EINI_T_NAME || p->name[p->sym].cls != EINI_W_DTYPE) {
-    eini_unexpected(p, "a dtype", "f32 f64 c64 c128 f16 bf16 i8 i16 i32 i64 u8 bool");
-    return EIN_NONE;
-  }
-  ein_dtype t = (ein_dtype)p->name[p->sym].word;
-  eini_lex(p);
-  return t;
-}
-
-// A new name of the program: not one of the language's.
-static int eini_parse_new_name(eini_parser *p, const char *what) {
-  int sym = p->sym;
-  if (p->tok == EINI_T_NAME && p->name[sym].cls != EINI_W_FREE) {
-    eini_perr(p, EIN_ERR_NAME, p->pos, p->len, NULL, "'%.*s' is a word of the language",
-              EINI_NAME_OF(p, sym));
-  }
-  return eini_expect(p, EINI_T_NAME, what) ? sym : -1;
+// A new name of the program, not one of the language's, as a tree.
+static eini_syn *eini_parse_new(eini_parser *p, int kind, const char *what) {
+  eini_syn *v = eini_part(p, kind, p->pos);
+  v->sym = p->sym;
+  if (p->tok == EINI_T_NAME && p->name[p->sym].cls != EINI_W_FREE)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(p), NULL, "'%.*s' is a word of the language",
+              EINI_NAME_OF(p, p->sym));
+  eini_expect(p, EINI_T_NAME, what);
+  v->len = p->end - v->pos;
+  return v;
 }
 
 // NAME[dim, ..] of an input.
-static eini_syn *eini_parse_tdecl(eini_parser *p) {
-  eini_syn *v = eini_syn_new(p, EINI_S_ACCESS, p->pos);
-  if (v == NULL) return NULL;
-  if ((v->sym = eini_parse_new_name(p, "the name of an input")) < 0) return NULL;
-  v->len = p->end - v->pos;
+static eini_syn *eini_parse_input(eini_parser *p) {
+  eini_syn *v = eini_parse_new(p, EINI_S_ACCESS, "the name of an input"), *d;
+  int64_t len = v->len;
   eini_kids k = {NULL, NULL, 0, 0};
-  if (!eini_expect(p, '[', "'[' and the extents")) return NULL;
-  int more = p->tok != ']';
-  while (more && p->st == EIN_OK) {
-    eini_syn *d = NULL;
-    int64_t pos = p->pos;
-    if (p->tok == EINI_T_NAME) {
-      d = eini_syn_new(p, EINI_S_NAME, pos);
-      if (d == NULL || (d->sym = eini_parse_new_name(p, "a size")) < 0) return NULL;
-      d->len = p->end - pos;
-      if (eini_accept(p, '=')) {
-        d->exact = (unsigned char)p->exact;
-        d->ival = p->ival;
-        if (!eini_expect(p, EINI_T_NUM, "an extent")) return NULL;
-        d->op = 1;
-      }
-    } else if (p->tok == EINI_T_NUM) {
+  eini_expect(p, '[', "'[' and the extents");
+  for (int more = p->tok != ']'; more; more = eini_accept(p, ',')) {
+    if (p->tok == EINI_T_NUM) {
       d = eini_parse_num(p);
     } else {
-      eini_unexpected(p, "a size or an extent", NULL);
+      d = eini_parse_new(p, EINI_S_NAME, "a size or an extent");
+      d->op = eini_accept(p, '=');
+      d->exact = d->op ? (unsigned char)p->exact : 1;
+      d->ival = d->op ? p->ival : -1;
+      if (d->op) eini_expect(p, EINI_T_NUM, "an extent");
     }
-    if (d != NULL && !d->exact && (d->op || d->kind == EINI_S_NUM)) {
-      eini_perr(p, EIN_ERR_SYNTAX, pos, p->end - pos, NULL, "extents are integers of 64 bits");
-    }
-    if (d != NULL && eini_kids_add(p, &k, d, 0) != EIN_OK) return NULL;
-    more = eini_accept(p, ',');
+    d->len = p->end - d->pos;
+    if (!d->exact) eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(d), NULL, "an extent is an int64");
+    eini_kids_add(p, &k, d, 0);
   }
-  if (!eini_expect(p, ']', "',' or ']'")) return NULL;
-  int64_t len = v->len;
-  v = eini_finish_args(p, v, &k);
-  if (v != NULL) v->len = len;
+  eini_expect(p, ']', "',' or ']'");
+  eini_close(p, v, &k)->len = len;
   return v;
 }
 
-static eini_syn *eini_parse_param(eini_parser *p) {
-  eini_syn *v = eini_syn_new(p, EINI_S_NAME, p->pos);
-  if (v == NULL || (v->sym = eini_parse_new_name(p, "the name of a param")) < 0) return NULL;
-  v->len = p->end - v->pos;
-  if (eini_accept(p, '=')) {
-    int minus = eini_accept(p, '-');
-    v->op = 1;
-    v->re = minus ? -p->re : p->re;
-    if (!eini_expect(p, EINI_T_NUM, "a number")) return NULL;
-  }
+// NAME or NAME = number of a param or an output.
+static eini_syn *eini_parse_param(eini_parser *p, int param) {
+  eini_syn *v = eini_parse_new(p, EINI_S_NAME, param ? "the name of a param"
+                                                     : "the name of a tensor");
+  v->op = param && eini_accept(p, '=');
+  v->re = v->op && eini_accept(p, '-') ? -p->re : p->re;
+  if (v->op) eini_expect(p, EINI_T_NUM, "a number");
   return v;
 }
 
-static eini_syn *eini_parse_output(eini_parser *p) {
-  eini_syn *v = eini_syn_new(p, EINI_S_NAME, p->pos);
-  if (v == NULL || (v->sym = eini_parse_new_name(p, "the name of a tensor")) < 0) return NULL;
-  v->len = p->end - v->pos;
-  return v;
-}
-
-static void eini_parse_decls(eini_parser *p, eini_line *l) {
-  eini_kids k = {NULL, NULL, 0, 0};
-  eini_lex(p);
-  do {
-    eini_syn *v = l->kind == EINI_L_INPUT ? eini_parse_tdecl(p) :
-                  l->kind == EINI_L_PARAM ? eini_parse_param(p) : eini_parse_output(p);
-    if (eini_kids_add(p, &k, v, 0) != EIN_OK) return;
-  } while (eini_accept(p, ','));
-  l->dtype = eini_parse_dtype(p);
-  l->kid = k.kid;
-  l->n = (int)k.n;
-}
-
-// def NAME(a, b) = expr
+// def NAME(a, b); the right side follows.
 static void eini_parse_def(eini_parser *p, eini_line *l) {
   eini_lex(p);
-  l->pos = p->pos;
-  l->sym = eini_parse_new_name(p, "the name of a macro");
-  l->len = p->end - l->pos;
-  if (l->sym < 0 || !eini_expect(p, '(', "'('")) return;
+  eini_syn *v = eini_parse_new(p, EINI_S_NAME, "the name of a macro");
+  l->pos = v->pos;
+  l->len = v->len;
+  l->sym = v->sym;
   l->param = EINI_NEW(p->arena, int, 64);
   if (l->param == NULL) eini_pmem(p);
+  eini_expect(p, '(', "'('");
   do {
-    if (p->st != EIN_OK) return;
-    if (l->nparam >= 64) {
-      eini_perr(p, EIN_ERR_TOO_LARGE, p->pos, p->len, NULL, "more than 64 parameters");
-      return;
-    }
-    int sym = eini_parse_new_name(p, "the name of a parameter");
-    if (sym < 0) return;
-    for (int i = 0; i < l->nparam; i++) {
-      if (l->param[i] == sym) {
-        eini_perr(p, EIN_ERR_NAME, l->pos, l->len, NULL, "the parameter '%.*s' occurs twice",
+    int sym = eini_parse_new(p, EINI_S_NAME, "the name of a parameter")->sym;
+    if (l->nparam >= 64)
+      eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(v), NULL, "more than 64 parameters");
+    for (int i = 0; p->st == EIN_OK && i < l->nparam; i++) {
+      if (l->param[i] == sym)
+        eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "the parameter '%.*s' occurs twice",
                   EINI_NAME_OF(p, sym));
-        return;
-      }
     }
-    l->param[l->nparam++] = sym;
+    if (p->st == EIN_OK) l->param[l->nparam++] = sym;
   } while (eini_accept(p, ','));
-  eini_kids k = {NULL, NULL, 0, 0};
-  if (!eini_expect(p, ')', "',' or ')'") || !eini_expect(p, '=', "'='")) return;
-  eini_kids_add(p, &k, eini_parse_expr(p, 0), 0);
-  l->kid = k.kid;
-  l->n = (int)k.n;
+  eini_expect(p, ')', "',' or ')'");
 }
 
-// NAME[left, ..] : dtype = expr
-static void eini_parse_define(eini_parser *p, eini_line *l) {
-  l->pos = p->pos;
-  l->sym = eini_parse_new_name(p, "a statement");
-  l->len = p->end - l->pos;
-  l->left = eini_syn_new(p, EINI_S_ACCESS, l->pos);
-  if (l->sym < 0 || l->left == NULL) return;
+// The left side of a definition: NAME[left, ..] : dtype
+static void eini_parse_left(eini_parser *p, eini_line *l) {
   eini_kids k = {NULL, NULL, 0, 0}, e = {NULL, NULL, 0, 0};
-  if (eini_accept(p, '[')) {
-    int more = p->tok != ']';
-    while (more) {
-      eini_syn *x = eini_parse_expr(p, 3), *extent = x;
-      if (x != NULL && x->kind == EINI_S_NAME && eini_accept(p, '=')) {
-        extent = eini_parse_expr(p, 3);
-      }
-      if (eini_kids_add(p, &k, x, 0) != EIN_OK) return;
-      if (eini_kids_add(p, &e, extent, extent == x) != EIN_OK) return;  // inv: no extent
-      more = eini_accept(p, ',');
-    }
-    if (!eini_expect(p, ']', "',' or ']'")) return;
+  l->left = eini_parse_new(p, EINI_S_ACCESS, "a statement");
+  l->sym = l->left->sym;
+  int more = eini_accept(p, '['), list = more;
+  for (more = more && p->tok != ']'; more; more = eini_accept(p, ',')) {
+    eini_syn *x = eini_parse_expr(p, 3), *extent = x;
+    if (x != NULL && x->kind == EINI_S_NAME && eini_accept(p, '=')) extent = eini_parse_expr(p, 3);
+    eini_kids_add(p, &k, x, 0);
+    eini_kids_add(p, &e, extent, extent == x);  // inv: no extent
   }
+  if (list) eini_expect(p, ']', "',' or ']'");
+  eini_close(p, l->left, &k);
   l->left->bext = e.kid;
   l->left->inv = e.inv;
-  l->left->kid = k.kid;
-  l->left->n = (int)k.n;
   l->len = p->end - l->pos;
-  l->dtype = eini_parse_dtype(p);
-  eini_kids r = {NULL, NULL, 0, 0};
-  if (p->tok == EINI_T_NAME && p->st == EIN_OK) {
-    eini_near w;
-    eini_near_init(&w, p->name[l->sym].s, p->name[l->sym].n);
-    static const char *const words[] = {"input", "param", "output", "def"};
-    for (int i = 0; i < 4; i++) eini_near_try(&w, words[i], (int64_t)strlen(words[i]));
-    eini_unexpected(p, "'='", eini_near_hint(&w));
-  }
-  if (!eini_expect(p, '=', "'='")) return;
-  eini_kids_add(p, &r, eini_parse_expr(p, 0), 0);
-  l->kid = r.kid;
-  l->n = (int)r.n;
+}
+
+// [: dtype] at the end of a declaration or before '='.
+static void eini_parse_dtype(eini_parser *p, eini_line *l) {
+  if (!eini_accept(p, ':')) return;
+  if (p->tok == EINI_T_NAME && p->name[p->sym].cls == EINI_W_DTYPE)
+    l->dtype = (ein_dtype)p->name[p->sym].word;
+  else
+    eini_unexpected(p, "a dtype", "f32 f64 c64 c128 f16 bf16 i8 i16 i32 i64 u8 bool");
+  eini_lex(p);
 }
 
 static void eini_parse_line(eini_parser *p, eini_line *l) {
+  static const char *const words[] = {"input", "param", "output", "def"};
+  eini_kids k = {NULL, NULL, 0, 0};
+  int word = eini_one_of(p, words, 4);
+  memset(l, 0, sizeof *l);
   l->pos = p->pos;
   l->sym = -1;
   l->stmt = -1;
-  l->kind = eini_word(p, "input")    ? EINI_L_INPUT
-            : eini_word(p, "param")  ? EINI_L_PARAM
-            : eini_word(p, "output") ? EINI_L_OUTPUT
-            : eini_word(p, "def")    ? EINI_L_DEF
-                                     : EINI_L_DEFINE;
-  if (eini_word(p, "grad")) {
+  l->kind = word < 0 ? EINI_L_DEFINE : word;
+  if (eini_word(p, "grad"))
     eini_perr(p, EIN_ERR_UNSUPPORTED, p->pos, 4, NULL, "grad is not available in this version");
-  } else if (l->kind == EINI_L_DEF) {
+  if (l->kind == EINI_L_DEF) {
     eini_parse_def(p, l);
   } else if (l->kind == EINI_L_DEFINE) {
-    eini_parse_define(p, l);
+    eini_parse_left(p, l);
   } else {
-    eini_parse_decls(p, l);
+    eini_lex(p);
+    do eini_kids_add(p, &k, word == 0 ? eini_parse_input(p) : eini_parse_param(p, word == 1), 0);
+    while (eini_accept(p, ','));
   }
-  if (p->st == EIN_OK && p->tok != EINI_T_EOL && p->tok != EINI_T_END) {
+  if (l->kind != EINI_L_DEF) eini_parse_dtype(p, l);
+  if (l->kind >= EINI_L_DEF) {
+    if (p->tok == EINI_T_NAME) {
+      eini_near w;
+      eini_near_init(&w, p->name[l->sym].s, p->name[l->sym].n);
+      for (int i = 0; i < 4; i++) eini_near_try(&w, words[i], (int64_t)strlen(words[i]));
+      eini_unexpected(p, "'='", eini_near_hint(&w));
+    }
+    eini_expect(p, '=', "'='");
+    eini_kids_add(p, &k, eini_parse_expr(p, 0), 0);
+  }
+  l->kid = k.kid;
+  l->n = (int)k.n;
+  if (p->tok != EINI_T_EOL && p->tok != EINI_T_END)
     eini_unexpected(p, "an operator or the end of the line", NULL);
-  }
 }
 
 // After a mistake: names on the failed lines are marked, so that their users stay silent; reading
@@ -4721,22 +4413,16 @@ static void eini_parse_line(eini_parser *p, eini_line *l) {
 static void eini_parse_recover(eini_parser *p, int64_t from) {
   int64_t to = p->pos;
   const char *eol = (const char *)memchr(p->s + from, '\n', (size_t)(to - from));
-  if (eol != NULL && p->unclosed) {
-    to = eol - p->s;
-  } else {
-    while (to < p->n && p->s[to] != '\n' && p->s[to] != ';') to++;
-  }
-  ein_status st = p->st;
-  p->brackets = 0;
-  p->depth = 0;
-  p->at = from;
-  while (p->at < to) {
-    eini_lex(p);
+  if (eol != NULL && p->unclosed) to = eol - p->s;
+  else while (to < p->n && p->s[to] != '\n' && p->s[to] != ';') to++;
+  p->brackets = p->depth = p->unclosed = 0;
+  for (p->at = from; p->at < to;) {
+    eini_token(p);
     if (p->tok == EINI_T_NAME && p->pos < to) p->name[p->sym].bad = 1;
   }
   p->at = to;
-  p->brackets = p->unclosed = 0;
-  p->st = st == EIN_ERR_NO_MEMORY || p->st == EIN_ERR_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_OK;
+  p->brackets = 0;
+  p->st = EIN_OK;
   eini_lex(p);
 }
 
@@ -4747,28 +4433,19 @@ static int eini_diag_full(const eini_parser *p) {
 
 static void eini_parse_program(eini_prog *q) {
   eini_parser *p = &q->p;
-  eini_lex(p);
-  for (;;) {
-    while (p->tok == EINI_T_EOL && p->st == EIN_OK) eini_lex(p);
-    if ((p->tok == EINI_T_END && p->st == EIN_OK) || eini_diag_full(p)) return;
-    eini_line *l = (eini_line *)eini_grow(p->arena, q->line, q->nline, &q->capline, sizeof *l);
-    if (l == NULL) {
-      eini_pmem(p);
-      return;
-    }
-    q->line = l;
-    l = &q->line[q->nline];
-    memset(l, 0, sizeof *l);
+  while (!eini_diag_full(p)) {
+    while (eini_accept(p, EINI_T_EOL)) continue;
+    if (p->tok == EINI_T_END) return;
     int64_t from = p->pos;
-    if (p->st == EIN_OK) eini_parse_line(p, l);
+    eini_line *l = (eini_line *)eini_grow(p->arena, q->line, q->nline, &q->capline, sizeof *l);
+    if (l == NULL) eini_pmem(p);
+    else eini_parse_line(p, &(q->line = l)[q->nline]);
     if (p->st == EIN_OK) q->nline++;
     else eini_parse_recover(p, from);
-    if (p->status == EIN_ERR_NO_MEMORY) return;
   }
 }
-
 // ================================================================================================
-// >>scope  names, macros, extents
+// >>scope  names, macros, coordinates
 // Takes a statement's tree; gives a tree whose accesses are affine rows over numbered indices, with
 // all extents known (GRAMMAR rules 1 to 6).
 // ================================================================================================
@@ -4790,21 +4467,10 @@ static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos,
     return -1;
   }
   eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
-  if (v == NULL) {
-    eini_pmem(p);
-    return -1;
-  }
+  eini_var made = {sym, mark, p->name[sym].var, kind, 0, 0, 0, -1, pos, len, NULL, -1};
+  if (v == NULL) return eini_pmem(p), -1;
   q->var = v;
-  v = &q->var[q->nvar];
-  memset(v, 0, sizeof *v);
-  v->sym = sym;
-  v->mark = mark;
-  v->kind = kind;
-  v->prev = p->name[sym].var;
-  v->extent = -1;
-  v->pos = pos;
-  v->len = len;
-  v->axis = -1;
+  v[q->nvar] = made;
   p->name[sym].var = (int)q->nvar + 1;
   return (int)q->nvar++;
 }
@@ -4825,36 +4491,38 @@ static int eini_mark(const eini_env *env) { return env == NULL ? 0 : env->mark; 
 static int eini_step(eini_prog *q, const eini_syn *v, const eini_env *env) {
   if (q->p.st != EIN_OK) return 0;
   if ((env != NULL && q->expanded++ >= EINI_EXPAND_MAX) || q->p.depth > 12 * q->p.max_depth + 64) {
-    eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "macros expand to too much");
+    eini_perr(&q->p, EIN_ERR_TOO_LARGE, EINI_AT(v), NULL, "macros expand to too much");
     return 0;
   }
   return 1;
 }
 
+static ein_status eini_too_wide(eini_parser *p, int64_t pos, int64_t len) {
+  return eini_perr(p, EIN_ERR_TOO_LARGE, pos, len, NULL, "this does not fit 64 bits");
+}
+
 // The surroundings of a macro's body; 0 when v is no call of a macro (reported unless quiet).
 static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, eini_env *in,
                           int quiet) {
-  eini_sym *s = eini_sym_of(q, v->sym);
-  if (s->kind != EINI_N_DEF || (env != NULL && s->id >= env->def->stmt)) {
-    if (quiet) return 0;
-    if (s->kind == EINI_N_DEF) {
-      eini_perr(&q->p, EIN_ERR_NAME, v->pos, v->len, NULL,
-                "'%.*s' is used in its own or an earlier definition", EINI_NAME_OF(&q->p, v->sym));
-    } else if (s->kind == EINI_N_BAD || s->bad) {
-      q->p.st = EIN_ERR_NAME;
-    } else {
-      eini_unknown_function(&q->p, v);
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind == EINI_N_DEF && (env == NULL || s->id < env->def->stmt)) {
+    in->up = env;
+    in->def = q->def[s->id];
+    in->arg = v->kid;
+    in->mark = ++q->mark;
+    if (v->n == in->def->nparam) return 1;
+    if (!quiet) {
+      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "%.*s takes %d argument%s, not %d",
+                EINI_NAME_OF(p, v->sym), in->def->nparam, in->def->nparam == 1 ? "" : "s", v->n);
     }
-    return 0;
-  }
-  in->up = env;
-  in->def = q->def[s->id];
-  in->arg = v->kid;
-  in->mark = ++q->mark;
-  if (v->n == in->def->nparam) return 1;
-  if (!quiet) {
-    eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, NULL, "%.*s takes %d argument%s, not %d",
-              EINI_NAME_OF(&q->p, v->sym), in->def->nparam, in->def->nparam == 1 ? "" : "s", v->n);
+  } else if (!quiet && s->kind == EINI_N_DEF) {
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL,
+              "'%.*s' is used in its own or an earlier definition", EINI_NAME_OF(p, v->sym));
+  } else if (!quiet && (s->kind == EINI_N_BAD || s->bad)) {
+    p->st = EIN_ERR_NAME;
+  } else if (!quiet) {
+    eini_unknown_function(p, v);
   }
   return 0;
 }
@@ -4912,10 +4580,6 @@ static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int 
 
 // ---- integer constants and affine coordinates ----
 
-static int64_t eini_floordiv(int64_t a, int64_t b) {
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
-}
-
 // What size(..) names: an index (its variable), or a number known now. -1 after a mistake.
 static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, int *var,
                         int64_t *value) {
@@ -4935,7 +4599,7 @@ static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, in
     const eini_tensor *t = &q->g->tensor[s->id];
     int axis = v->ival < 0 && t->rank == 1 ? 0 : (int)eini_min64(v->ival, INT_MAX);
     if (axis < 0 || axis >= t->rank) {
-      eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, "size(X, 0) is the extent of the first axis",
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), "size(X, 0) is the extent of the first axis",
                 "'%s' has %d axes", t->name, t->rank);
       return -1;
     }
@@ -4943,87 +4607,9 @@ static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, in
   }
   if (*var >= 0 || *value >= 0) return 0;
   if (s->kind == EINI_N_BAD || (s->bad && s->kind == EINI_N_NONE)) p->st = EIN_ERR_NAME;
-  eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL,
+  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL,
             "'%.*s' is not a size, an index in scope or a tensor", EINI_NAME_OF(p, sym));
   return -1;
-}
-
-static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr,
-                      int64_t *out);
-
-static int eini_const_list(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr,
-                           int64_t *out) {
-  int64_t x;
-  int sum = v->kind == EINI_S_SUM, over = 0, known = eini_const(q, v->kid[0], env, sexpr, out);
-  for (int i = 1; i < v->n && known > 0; i++) {
-    known = eini_const(q, v->kid[i], env, sexpr, &x);
-    if (known <= 0) break;
-    if (!sum && v->inv[i]) {
-      eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, "div(a,b) divides extents",
-                "'/' has no integer result");
-      return -1;
-    }
-    if (sum && v->inv[i]) over |= eini_mul_overflow(x, -1, &x);
-    over |= sum ? eini_add_overflow(*out, x, out) : eini_mul_overflow(*out, x, out);
-    if (over) break;
-  }
-  if (!over) return known;
-  eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
-  return -1;
-}
-
-// The value of an integer expression: 1 when it has one, 0 when it needs an index, -1 after a
-// mistake. sexpr: declared sizes stand for their values, div is allowed.
-static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sexpr,
-                      int64_t *out) {
-  if (!eini_step(q, v, env)) return -1;
-  const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
-  if (arg != NULL) return eini_const(q, arg, env->up, sexpr, out);
-  int var;
-  int64_t d;
-  switch (v->kind) {
-    case EINI_S_NUM:
-      *out = v->ival;
-      if (v->exact) return 1;
-      eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, NULL,
-                "an integer of 64 bits is needed here");
-      return -1;
-    case EINI_S_NAME: {
-      const eini_sym *s = eini_sym_of(q, v->sym);
-      if (!sexpr || s->kind != EINI_N_SIZE) return 0;
-      *out = q->dim[s->id].value;
-      return 1;
-    }
-    case EINI_S_SIZE:
-      if (eini_size_of(q, v, env, &var, out) < 0) return -1;
-      if (var >= 0 && q->var[var].extent >= 0) *out = q->var[var].extent;
-      if (*out >= 0) return 1;
-      eini_perr(&q->p, EIN_ERR_SHAPE, v->pos, v->len, NULL,
-                "the extent of '%.*s' is not known here", EINI_NAME_OF(&q->p, v->sym));
-      return -1;
-    case EINI_S_PAREN: return eini_const(q, v->kid[0], env, sexpr, out);
-    case EINI_S_NEG: {
-      int known = eini_const(q, v->kid[0], env, sexpr, out);
-      if (known <= 0 || !eini_mul_overflow(*out, -1, out)) return known;
-      eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
-      return -1;
-    }
-    case EINI_S_SUM: case EINI_S_TERM: return eini_const_list(q, v, env, sexpr, out);
-    case EINI_S_CALL:
-      if (sexpr && v->n == 2 && eini_word_is(q->p.name[v->sym].s, q->p.name[v->sym].n, "div")) {
-        int a = eini_const(q, v->kid[0], env, 1, out),
-            b = a <= 0 ? a : eini_const(q, v->kid[1], env, 1, &d);
-        if (b > 0 && d > 0) {
-          *out = eini_floordiv(*out, d);
-          return 1;
-        }
-        if (b > 0)
-          eini_perr(&q->p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "division by %lld", (long long)d);
-        return b > 0 ? -1 : b;
-      }
-      return 0;
-    default: return 0;
-  }
 }
 
 typedef struct eini_rowbuf {
@@ -5031,94 +4617,138 @@ typedef struct eini_rowbuf {
   int64_t cap, cap2;
 } eini_rowbuf;
 
-static void eini_row_term(eini_prog *q, eini_rowbuf *b, int var, int64_t coef) {
+static ein_status eini_row_term(eini_prog *q, eini_rowbuf *b, int var, int64_t coef) {
   int *v = (int *)eini_grow(q->p.arena, b->row.var, b->row.n, &b->cap, sizeof *v);
   int64_t *c = (int64_t *)eini_grow(q->p.arena, b->row.coef, b->row.n, &b->cap2, sizeof *c);
-  if (v == NULL || c == NULL) {
-    eini_pmem(&q->p);
-    return;
-  }
+  if (v == NULL || c == NULL) return eini_pmem(&q->p);
   b->row.var = v;
   b->row.coef = c;
   v[b->row.n] = var;
   c[b->row.n++] = coef;
+  return EIN_OK;
 }
 
-static void eini_not_affine(eini_prog *q, const eini_syn *v) {
+static void eini_not_affine(eini_prog *q, const eini_syn *v, int sizes) {
   const char *hint = "coordinates are sums of indices times integers, like 2*i+j-1";
-  if (v->kind == EINI_S_ACCESS) {
-    eini_perr(&q->p, EIN_ERR_UNSUPPORTED, v->pos, v->len, hint,
+  if (sizes) {
+    eini_perr(&q->p, EIN_ERR_SHAPE, EINI_AT(v),
+              v->kind == EINI_S_TERM ? "div(a,b) divides extents" : NULL,
+              "an extent is an expression of integers and sizes");
+  } else if (v->kind == EINI_S_ACCESS) {
+    eini_perr(&q->p, EIN_ERR_UNSUPPORTED, EINI_AT(v), hint,
               "data-dependent coordinates are outside the language");
   } else {
-    eini_perr(&q->p, EIN_ERR_SYNTAX, v->pos, v->len, hint, "this coordinate is not affine");
+    eini_perr(&q->p, EIN_ERR_SYNTAX, EINI_AT(v), hint, "this coordinate is not affine");
   }
 }
 
-static void eini_affine_name(eini_prog *q, const eini_syn *v, const eini_env *env, int64_t scale,
-                             eini_rowbuf *b) {
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                      int64_t *out);
+static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                        int64_t scale, eini_rowbuf *b);
+
+// Adds the value of a name that is no macro's parameter to a row; gives what is constant in it.
+static int64_t eini_affine_name(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                                int64_t scale, eini_rowbuf *b) {
   eini_parser *p = &q->p;
-  int var = eini_find_var(q, v->sym, eini_mark(env));
   const eini_sym *s = eini_sym_of(q, v->sym);
-  if (var >= 0) {
+  int var = eini_find_var(q, v->sym, eini_mark(env));
+  char hint[128];
+  if (sizes && s->kind == EINI_N_SIZE) return q->dim[s->id].value;
+  if (sizes) {
+    eini_not_affine(q, v, sizes);
+  } else if (var >= 0) {
     eini_row_term(q, b, var, scale);
   } else if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM) {
-    eini_perr(p, EIN_ERR_UNSUPPORTED, v->pos, v->len, NULL,
+    eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(v), NULL,
               "'%.*s' is no index: data-dependent coordinates are outside the language",
               EINI_NAME_OF(p, v->sym));
   } else {
-    char hint[128];
     snprintf(hint, sizeof hint, "name the reduction: sum[%.*s](..)", EINI_NAME_OF(p, v->sym));
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, hint, "the index '%.*s' is not bound here",
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), hint, "the index '%.*s' is not bound here",
               EINI_NAME_OF(p, v->sym));
   }
+  return 0;
 }
 
-// Adds scale * v to a row.
-static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int64_t scale,
-                        eini_rowbuf *b) {
-  int64_t c = 0;
-  if (!eini_step(q, v, env)) return;
+// Adds scale * a product to a row: at most one factor is not constant.
+static void eini_affine_term(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                             int64_t scale, eini_rowbuf *b) {
+  eini_rowbuf x, y;
+  int over = 0;
+  memset(&x, 0, sizeof x);
+  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
+    memset(&y, 0, sizeof y);
+    eini_affine(q, v->kid[i], env, sizes, 1, &y);
+    if (v->inv[i] || (x.row.n > 0 && y.row.n > 0)) eini_not_affine(q, v, sizes);
+    else if (y.row.n > 0) x = y;
+    else over |= eini_mul_overflow(scale, y.row.offset, &scale);
+  }
+  if (q->p.st != EIN_OK) return;
+  if (x.row.n == 0) x.row.offset = 1;
+  over |= eini_muladd_overflow(scale, x.row.offset, b->row.offset, &b->row.offset);
+  for (int i = 0; i < x.row.n; i++) {
+    over |= eini_mul_overflow(x.row.coef[i], scale, &x.row.coef[i]);
+    eini_row_term(q, b, x.row.var[i], x.row.coef[i]);
+  }
+  if (over) eini_too_wide(&q->p, EINI_AT(v));
+}
+
+// Adds scale * v to a row. sizes: it is an extent, where declared sizes stand for their values.
+static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                        int64_t scale, eini_rowbuf *b) {
+  eini_parser *p = &q->p;
   const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
-  int known = arg != NULL ? 0 : eini_const(q, v, env, 0, &c);
-  if (known < 0) return;
-  if (known > 0) {
-    if (!eini_muladd_overflow(scale, c, b->row.offset, &b->row.offset)) return;
-    eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
-    return;
-  }
-  q->p.depth++;
-  if (arg != NULL) {
-    eini_affine(q, arg, env->up, scale, b);
-  } else if (v->kind == EINI_S_NAME) {
-    eini_affine_name(q, v, env, scale, b);
-  } else if (v->kind == EINI_S_PAREN || v->kind == EINI_S_SUM || v->kind == EINI_S_NEG) {
-    for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
-      eini_affine(q, v->kid[i], env, v->kind == EINI_S_NEG || v->inv[i] ? -scale : scale, b);
-    }
-  } else if (v->kind == EINI_S_TERM) {
-    const eini_syn *other = NULL;
-    for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
-      known = v->inv[i] ? 0 : eini_const(q, v->kid[i], env, 0, &c);
-      if (known > 0 && eini_mul_overflow(scale, c, &scale)) {
-        eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
-      } else if (known == 0 && (other != NULL || v->inv[i])) {
-        eini_not_affine(q, v);
-      } else if (known == 0) {
-        other = v->kid[i];
+  int64_t c = 0, d = 0, back;
+  int var;
+  if (!eini_step(q, v, env)) return;
+  p->depth++;
+  switch (v->kind) {
+    case EINI_S_NUM:
+      c = v->ival;
+      if (v->exact) break;
+      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "an integer of 64 bits is needed here");
+      break;
+    case EINI_S_NAME:
+      if (arg != NULL) eini_affine(q, arg, env->up, sizes, scale, b);
+      else c = eini_affine_name(q, v, env, sizes, scale, b);
+      break;
+    case EINI_S_SIZE:
+      if (eini_size_of(q, v, env, &var, &c) < 0) break;
+      if (var >= 0 && q->var[var].extent >= 0) c = q->var[var].extent;
+      if (c >= 0) break;
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "the extent of '%.*s' is not known here",
+                EINI_NAME_OF(p, v->sym));
+      break;
+    case EINI_S_PAREN: case EINI_S_SUM: case EINI_S_NEG:
+      for (int i = 0; i < v->n && p->st == EIN_OK; i++) {
+        if (eini_mul_overflow(scale, v->kind == EINI_S_NEG || v->inv[i] ? -1 : 1, &back))
+          eini_too_wide(p, EINI_AT(v));
+        else eini_affine(q, v->kid[i], env, sizes, back, b);
       }
-    }
-    if (other != NULL && q->p.st == EIN_OK) eini_affine(q, other, env, scale, b);
-  } else {
-    eini_not_affine(q, v);
+      break;
+    case EINI_S_TERM: eini_affine_term(q, v, env, sizes, scale, b); break;
+    default:
+      if (!sizes || v->kind != EINI_S_CALL || v->n != 2 ||
+          !eini_word_is(p->name[v->sym].s, p->name[v->sym].n, "div")) {
+        eini_not_affine(q, v, sizes);
+      } else if (eini_const(q, v->kid[0], env, 1, &c) > 0 &&
+                 eini_const(q, v->kid[1], env, 1, &d) > 0 && d > 0) {
+        c = eini_floordiv(c, d);
+      } else {
+        eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);
+      }
   }
-  q->p.depth--;
+  p->depth--;
+  if (p->st == EIN_OK && eini_muladd_overflow(scale, c, b->row.offset, &b->row.offset))
+    eini_too_wide(p, EINI_AT(v));
 }
 
 // One coordinate: every variable once, no zero coefficients, nothing near the limits of 64 bits.
 static eini_row eini_affine_row(eini_prog *q, const eini_syn *v, const eini_env *env) {
   eini_rowbuf b;
   memset(&b, 0, sizeof b);
-  eini_affine(q, v, env, 1, &b);
+  eini_affine(q, v, env, 0, 1, &b);
   eini_row *r = &b.row;
   r->pos = v->pos;
   r->len = v->len;
@@ -5142,242 +4772,241 @@ static eini_row eini_affine_row(eini_prog *q, const eini_syn *v, const eini_env 
     r->var[r->n] = r->var[i];
     r->coef[r->n++] = r->coef[i];
   }
-  if (over) eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->pos, v->len, NULL, "this does not fit 64 bits");
+  if (over) eini_too_wide(&q->p, r->pos, r->len);
   return *r;
+}
+
+// The value of an extent: 1, or -1 after a mistake.
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                      int64_t *out) {
+  eini_rowbuf b;
+  memset(&b, 0, sizeof b);
+  eini_affine(q, v, env, sizes, 1, &b);
+  *out = b.row.offset;
+  return q->p.st == EIN_OK ? 1 : -1;
+}
+
+// ---- which indices does a resolved tree use? ----
+
+typedef struct eini_vars {
+  int *v;
+  int64_t n, cap;
+} eini_vars;
+
+// Stamps the variables that a node itself names, and adds the new ones that are not bound.
+static ein_status eini_own_vars(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
+  int rank = v->kind == EINI_S_ACCESS && v->row != NULL ? q->g->tensor[v->id].rank : 0;
+  int macro = v->kind == EINI_S_MACRO, index = v->kind == EINI_S_INDEX;
+  for (int r = 0; r < (macro || index ? 1 : rank); r++) {
+    const int *var = macro ? v->bind : index ? &v->id : v->row[r].var;
+    for (int i = 0; i < (macro ? v->nbind : index ? 1 : v->row[r].n); i++) {
+      eini_var *x = &q->var[var[i]];
+      if (x->stamp == stamp || x->bound > 0) continue;
+      x->stamp = stamp;
+      if (u == NULL) continue;
+      int *list = (int *)eini_grow(q->p.arena, u->v, u->n, &u->cap, sizeof *list);
+      if (list == NULL) return eini_pmem(&q->p);
+      u->v = list;
+      list[u->n++] = var[i];
+    }
+  }
+  return EIN_OK;
+}
+
+static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
+  eini_own_vars(q, v, u, stamp);
+  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound++;
+  for (int i = 0; i < v->n; i++) eini_used(q, v->kid[i], u, stamp);
+  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound--;
 }
 
 // ---- names in expressions ----
 
-static void eini_near_program(eini_prog *q, eini_near *w) {
-  int64_t n = eini_min64(q->p.nname, 4096);
-  for (int64_t i = 0; i < n; i++) {
-    const eini_sym *s = &q->p.name[i];
-    if (s->kind != EINI_N_NONE || s->var != 0) eini_near_try(w, s->s, s->n);
-  }
-}
-
-// Is there a tensor of that name to read here? Reports otherwise.
-static int eini_readable(eini_prog *q, const eini_syn *v) {
+// Reports a name that is no tensor to read, or, scalar, no value.
+static eini_syn *eini_bad_name(eini_prog *q, const eini_syn *v, int scalar) {
   eini_parser *p = &q->p;
   const eini_sym *s = eini_sym_of(q, v->sym);
+  int kind = s->kind;
+  char text[160];
   eini_near w;
   eini_near_init(&w, s->s, s->n);
-  if (s->kind == EINI_N_TENSOR) return 1;
-  if (s->kind == EINI_N_BAD) {
+  if (kind == EINI_N_BAD || (kind == EINI_N_NONE && s->ndef == 0 && s->bad)) {
     p->st = EIN_ERR_NAME;  // reported where it failed
-  } else if (s->kind == EINI_N_PARAM) {
+  } else if (kind == EINI_N_TENSOR) {
+    eini_perr(p, EIN_ERR_SHAPE, v->pos, s->n, NULL,
+              "'%.*s' has %d axes: write its coordinates in brackets", EINI_NAME_OF(p, v->sym),
+              q->g->tensor[s->id].rank);
+  } else if (kind == EINI_N_PARAM) {
     eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the param '%.*s' has no axes",
               EINI_NAME_OF(p, v->sym));
-  } else if (s->kind == EINI_N_DEF || s->kind == EINI_N_SIZE) {
+  } else if (kind == EINI_N_SIZE && scalar) {
+    snprintf(text, sizeof text, "write size(%.*s)", EINI_NAME_OF(p, v->sym));
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, text, "'%.*s' is a size, not an index in scope",
+              EINI_NAME_OF(p, v->sym));
+  } else if (kind != EINI_N_NONE) {
     eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "'%.*s' is a %s, not a tensor",
-              EINI_NAME_OF(p, v->sym), s->kind == EINI_N_DEF ? "macro" : "size");
+              EINI_NAME_OF(p, v->sym), kind == EINI_N_DEF ? "macro" : "size");
   } else if (s->ndef > 0) {
     eini_perr(p, EIN_ERR_NAME, v->pos, s->n,
               s->ndef > 1 ? "it may be read after its last piece" : NULL,
               "'%.*s' is used before its definition", EINI_NAME_OF(p, v->sym));
-  } else if (s->bad) {
-    p->st = EIN_ERR_NAME;
   } else {
-    eini_near_program(q, &w);
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, eini_near_hint(&w), "there is no tensor '%.*s'",
+    for (int64_t i = 0; i < eini_min64(p->nname, 4096); i++) {
+      const eini_sym *x = &p->name[i];
+      if (x->kind != EINI_N_NONE || x->var != 0) eini_near_try(&w, x->s, x->n);
+    }
+    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, eini_near_hint(&w), scalar ?
+              "'%.*s' is no index in scope, param or scalar" : "there is no tensor '%.*s'",
               EINI_NAME_OF(p, v->sym));
   }
-  return 0;
+  return NULL;
 }
 
+// A copy that means id, without children.
 static eini_syn *eini_resolved(eini_prog *q, const eini_syn *v, int kind, int id) {
   eini_syn *r = eini_syn_new(&q->p, kind, v->pos);
   if (r == NULL) return NULL;
-  r->len = v->len;
-  r->sym = v->sym;
+  *r = *v;
+  r->kind = (unsigned char)kind;
   r->id = id;
-  r->op = v->op;
-  r->ival = v->ival;
-  r->re = v->re;
-  r->edge = v->edge;
-  r->exact = v->exact;
+  r->n = r->nbind = 0;
+  return r;
+}
+
+// Gives a tree its children, or the only one.
+static eini_syn *eini_adopt(eini_prog *q, eini_syn *r, const eini_kids *k, eini_syn *only) {
+  eini_kids one = {NULL, NULL, 0, 0};
+  if (k == NULL) eini_kids_add(&q->p, &one, only, 0);
+  if (k == NULL) k = &one;
+  if (r == NULL || q->p.st != EIN_OK) return NULL;
+  r->kid = k->kid;
+  r->inv = k->inv;
+  r->n = (int)k->n;
   return r;
 }
 
 // A bare name: an index, a param or a tensor of rank 0.
 static eini_syn *eini_resolve_name(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  eini_parser *p = &q->p;
   int var = eini_find_var(q, v->sym, eini_mark(env));
   const eini_sym *s = eini_sym_of(q, v->sym);
-  char text[160];
   if (var >= 0) return eini_resolved(q, v, EINI_S_INDEX, var);
   if (s->kind == EINI_N_PARAM) return eini_resolved(q, v, EINI_S_PARAM, s->id);
-  if (s->kind == EINI_N_TENSOR && q->g->tensor[s->id].rank == 0) {
-    eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, s->id);
-    if (r != NULL) eini_kids_add(p, &q->access, r, 0);
-    return r;
-  }
-  if (s->kind == EINI_N_TENSOR) {
-    eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL,
-              "'%.*s' has %d axes: write its coordinates in brackets", EINI_NAME_OF(p, v->sym),
-              q->g->tensor[s->id].rank);
-  } else if (s->kind == EINI_N_SIZE) {
-    snprintf(text, sizeof text, "write size(%.*s)", EINI_NAME_OF(p, v->sym));
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, text, "'%.*s' is a size, not an index in scope",
-              EINI_NAME_OF(p, v->sym));
-  } else if (s->kind == EINI_N_BAD || s->kind == EINI_N_DEF || s->ndef > 0) {
-    eini_readable(q, v);
-  } else if (s->bad) {
-    p->st = EIN_ERR_NAME;
-  } else {
-    eini_near w;
-    eini_near_init(&w, s->s, s->n);
-    eini_near_program(q, &w);
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, eini_near_hint(&w),
-              "'%.*s' is no index in scope, param or scalar", EINI_NAME_OF(p, v->sym));
-  }
-  return NULL;
+  if (s->kind != EINI_N_TENSOR || q->g->tensor[s->id].rank > 0) return eini_bad_name(q, v, 1);
+  eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, s->id);
+  eini_kids_add(&q->p, &q->access, r, 0);
+  return r;
 }
 
 static eini_syn *eini_resolve_access(eini_prog *q, const eini_syn *v, const eini_env *env) {
   eini_parser *p = &q->p;
-  if (eini_env_arg(env, v->sym) != NULL) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, NULL, "a macro's parameter is a scalar");
-    return NULL;
-  }
-  if (!eini_readable(q, v)) return NULL;
-  int id = eini_sym_of(q, v->sym)->id, rank = q->g->tensor[id].rank;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (eini_env_arg(env, v->sym) != NULL)
+    return eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "a macro's parameter is a scalar"),
+           (eini_syn *)NULL;
+  if (s->kind != EINI_N_TENSOR) return eini_bad_name(q, v, 0);
+  int id = s->id, rank = q->g->tensor[id].rank;
   if (v->n != rank) {
-    eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "'%.*s' has %d ax%cs, not %d",
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "'%.*s' has %d ax%cs, not %d",
               EINI_NAME_OF(p, v->sym), rank, rank == 1 ? 'i' : 'e', v->n);
     return NULL;
   }
   eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, id);
-  if (r == NULL) return NULL;
-  r->row = EINI_NEW(p->arena, eini_row, rank);
-  if (r->row == NULL) {
-    eini_pmem(p);
-    return NULL;
-  }
-  for (int i = 0; i < rank && p->st == EIN_OK; i++) r->row[i] = eini_affine_row(q, v->kid[i], env);
-  if (p->st == EIN_OK) eini_kids_add(p, &q->access, r, 0);
-  return p->st == EIN_OK ? r : NULL;
+  eini_row *row = EINI_NEW(p->arena, eini_row, rank);
+  if (r == NULL || row == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  r->row = row;
+  for (int i = 0; i < rank && p->st == EIN_OK; i++) row[i] = eini_affine_row(q, v->kid[i], env);
+  eini_kids_add(p, &q->access, r, 0);
+  return r;
 }
 
 static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env);  // trees nest
 
-static eini_syn *eini_resolve_kids(eini_prog *q, const eini_syn *v, const eini_env *env, int kind) {
+static eini_syn *eini_resolve_kids(eini_prog *q, const eini_syn *v, const eini_env *env) {
   eini_kids k = {NULL, NULL, 0, 0};
-  for (int i = 0; i < v->n; i++) {
-    if (eini_kids_add(&q->p, &k, eini_resolve(q, v->kid[i], env), v->inv[i]) != EIN_OK) return NULL;
+  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
+    eini_kids_add(&q->p, &k, eini_resolve(q, v->kid[i], env), v->inv[i]);
   }
-  eini_syn *r = eini_resolved(q, v, kind, v->id);
-  if (r == NULL) return NULL;
-  r->kid = k.kid;
-  r->inv = k.inv;
-  r->n = (int)k.n;
-  r->len = v->len;
-  return r;
+  return eini_adopt(q, eini_resolved(q, v, v->kind, v->id), &k, NULL);
 }
 
 // Variables of a reduction's list, extents evaluated in the scope around it.
 static void eini_bind_named(eini_prog *q, const eini_syn *v, const eini_env *env, eini_syn *r) {
   eini_parser *p = &q->p;
-  int64_t *extent = EINI_NEW(p->arena, int64_t, v->nbind);
-  r->bind = EINI_NEW(p->arena, int, v->nbind);
-  if (r->bind == NULL || extent == NULL) {
-    eini_pmem(p);
-    return;
-  }
-  for (int i = 0; i < v->nbind; i++) {
+  int64_t *extent = EINI_NEW(p->arena, int64_t, v->nbind), first = q->nvar;
+  if (extent == NULL) eini_pmem(p);
+  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
     extent[i] = -1;
-    if (v->bext[i] == NULL) continue;
-    int known = eini_const(q, v->bext[i], env, 1, &extent[i]);
-    if (known == 0 || (known > 0 && extent[i] < 0)) {
-      eini_perr(
-          p, EIN_ERR_SHAPE, v->bext[i]->pos, v->bext[i]->len, NULL,
-          known ? "an extent is at least 0" : "an extent is an expression of integers and sizes");
-    }
-    if (p->st != EIN_OK) return;
+    if (v->bext[i] != NULL && eini_const(q, v->bext[i], env, 1, &extent[i]) > 0 && extent[i] < 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v->bext[i]), NULL, "an extent is at least 0");
   }
-  int64_t first = q->nvar;
-  for (int i = 0; i < v->nbind; i++) {
+  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
     int64_t len = eini_sym_of(q, v->bind[i])->n;
-    if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first ||
-        eini_env_arg(env, v->bind[i]) != NULL) {
+    if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first || eini_env_arg(env, v->bind[i]))
       eini_perr(p, EIN_ERR_NAME, v->bpos[i], len, NULL, "the index '%.*s' is bound already",
                 EINI_NAME_OF(p, v->bind[i]));
-      return;
-    }
     int var = eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_NAMED, v->bpos[i], len);
-    if (var < 0) return;
+    if (var < 0 || p->st != EIN_OK) return;
     q->var[var].extent = extent[i];
     if (extent[i] >= 0) q->var[var].axis = -2;
     r->bind[r->nbind++] = var;
   }
 }
 
-static void eini_bind_from(eini_prog *q, eini_syn *r, int64_t first, int kind) {
-  r->bind = EINI_NEW(q->p.arena, int, q->nvar - first);
-  if (r->bind == NULL) eini_pmem(&q->p);
-  for (int64_t i = first; i < q->nvar && r->bind != NULL; i++) {
+// Resolves v as what is folded by r over r's named indices, or over all that it brings in.
+static eini_syn *eini_resolve_fold(eini_prog *q, const eini_syn *v, const eini_env *env,
+                                   const eini_syn *binds, eini_syn *r, int kind) {
+  eini_parser *p = &q->p;
+  int64_t first = q->nvar;
+  if (r == NULL) return NULL;
+  if (kind != EINI_V_NAMED) eini_scan(q, v, env, kind, first, 0);
+  r->bind = EINI_NEW(p->arena, int, q->nvar - first + binds->nbind);
+  if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  if (kind == EINI_V_NAMED) eini_bind_named(q, binds, env, r);
+  for (int64_t i = first; i < q->nvar && kind != EINI_V_NAMED; i++) {
     if (q->var[i].kind == kind) r->bind[r->nbind++] = (int)i;
   }
+  if (kind == EINI_V_UNNAMED && r->nbind == 0) {
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(r), "name the reduction: sum[j](..)",
+              "%.*s has nothing to reduce: every index is in scope", EINI_NAME_OF(p, r->sym));
+  }
+  eini_syn *x = p->st == EIN_OK ? eini_resolve(q, v, env) : NULL;
+  for (int i = r->nbind - 1; i >= 0; i--) eini_pop_var(q, r->bind[i]);
+  return x;
 }
 
 static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  eini_parser *p = &q->p;
   eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
-  if (r == NULL) return NULL;
   int cls = eini_sym_of(q, v->sym)->cls;
+  if (r == NULL) return NULL;
   r->op = cls == EINI_W_NORM ? EINI_SUM : cls == EINI_W_MONOID ? EINI_FOLD_USER + v->op : v->op;
   r->exact = cls == EINI_W_NORM;  // a square root stands around it
-  if (v->nbind > 0) {
-    eini_bind_named(q, v, env, r);
-  } else {
-    int64_t first = q->nvar;
-    eini_scan(q, v->kid[0], env, EINI_V_UNNAMED, first, 0);
-    if (p->st == EIN_OK) eini_bind_from(q, r, first, EINI_V_UNNAMED);
-    if (p->st == EIN_OK && r->nbind == 0) {
-      eini_perr(p, EIN_ERR_NAME, v->pos, v->len, "name the reduction: sum[j](..)",
-                "%.*s has nothing to reduce: every index is in scope", EINI_NAME_OF(p, v->sym));
-    }
-  }
-  if (p->st != EIN_OK) return NULL;
-  eini_kids k = {NULL, NULL, 0, 0};
-  eini_kids_add(p, &k, eini_resolve(q, v->kid[0], env), 0);
-  for (int i = r->nbind - 1; i >= 0; i--) eini_pop_var(q, r->bind[i]);
-  if (p->st != EIN_OK) return NULL;
-  r->kid = k.kid;
-  r->inv = k.inv;
-  r->n = 1;
-  return r;
+  return eini_adopt(q, r, NULL, eini_resolve_fold(q, v->kid[0], env, v, r, v->nbind > 0 ?
+                                                  EINI_V_NAMED : EINI_V_UNNAMED));
 }
 
 static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_env *env) {
   eini_parser *p = &q->p;
   int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
   if (v->n < low || v->n > high) {
-    eini_perr(p, EIN_ERR_SYNTAX, v->pos, v->len,
-              v->op == 2   ? "layernorm[j](x, g, b, eps)"
-              : v->op == 3 ? "rmsnorm[j](x, g, eps)"
-                           : NULL,
-              "%.*s takes %d argument%s, not %d", EINI_NAME_OF(p, v->sym), low, low == 1 ? "" : "s",
-              v->n);
-    return NULL;
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), v->op == 2 ? "layernorm[j](x, g, b, eps)" :
+              v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL, "%.*s takes %d argument%s, not %d",
+              EINI_NAME_OF(p, v->sym), low, low == 1 ? "" : "s", v->n);
   }
-  eini_syn *r = eini_resolve_kids(q, v, env, EINI_S_MACRO);
+  eini_syn *r = p->st == EIN_OK ? eini_resolve_kids(q, v, env) : NULL;
   if (r == NULL) return NULL;
   r->bind = EINI_NEW(p->arena, int, v->nbind);
-  if (r->bind == NULL) eini_pmem(p);
-  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
-    int var = eini_find_var(q, v->bind[i], eini_mark(env));
-    for (int k = 0; k < i && var >= 0; k++) {
-      if (r->bind[k] == var) var = -1;
-    }
-    if (var < 0) {
+  if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  for (int stamp = ++q->stamp; r->nbind < v->nbind; r->nbind++) {
+    int i = r->nbind, var = eini_find_var(q, v->bind[i], eini_mark(env));
+    if (var < 0 || q->var[var].stamp == stamp) {
       eini_perr(p, EIN_ERR_NAME, v->bpos[i], eini_sym_of(q, v->bind[i])->n, NULL,
                 "'%.*s' is no index in scope, or occurs twice", EINI_NAME_OF(p, v->bind[i]));
       return NULL;
     }
-    r->bind[r->nbind++] = var;
+    q->var[var].stamp = stamp;
+    r->bind[i] = var;
   }
-  return p->st == EIN_OK ? r : NULL;
+  return r;
 }
 
 static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env) {
@@ -5387,7 +5016,6 @@ static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *e
   int var;
   q->p.depth++;
   switch (v->kind) {
-    case EINI_S_NUM: case EINI_S_BOOL: r = eini_resolved(q, v, v->kind, -1); break;
     case EINI_S_NAME:
       arg = eini_env_arg(env, v->sym);
       r = arg != NULL ? eini_resolve(q, arg, env->up) : eini_resolve_name(q, v, env);
@@ -5399,22 +5027,13 @@ static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *e
       break;
     case EINI_S_REDUCE: r = eini_resolve_reduce(q, v, env); break;
     case EINI_S_MACRO: r = eini_resolve_macro(q, v, env); break;
-    case EINI_S_CALL:
-      if (eini_sym_of(q, v->sym)->cls != EINI_W_FREE) {
-        r = eini_resolve_kids(q, v, env, v->kind);
+    default:
+      if (v->kind != EINI_S_CALL || eini_sym_of(q, v->sym)->cls != EINI_W_FREE) {
+        r = eini_resolve_kids(q, v, env);
       } else if (eini_enter_def(q, v, env, &in, 0)) {
-        eini_kids k = {NULL, NULL, 0, 0};
-        if (eini_kids_add(&q->p, &k, eini_resolve(q, in.def->kid[0], &in), 0) == EIN_OK) {
-          r = eini_resolved(q, v, EINI_S_BODY, -1);
-        }
-        if (r != NULL) {
-          r->kid = k.kid;
-          r->inv = k.inv;
-          r->n = 1;
-        }
+        r = eini_adopt(q, eini_resolved(q, v, EINI_S_BODY, -1), NULL,
+                       eini_resolve(q, in.def->kid[0], &in));
       }
-      break;
-    default: r = eini_resolve_kids(q, v, env, v->kind); break;
   }
   q->p.depth--;
   return q->p.st == EIN_OK ? r : NULL;
@@ -5422,85 +5041,60 @@ static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *e
 
 // ---- implicit sums (rule 4) ----
 
-// Marks the variables of accesses that are factors of a term.
+// Stamps the variables of accesses that are factors of a term.
 static void eini_mark_factors(eini_prog *q, const eini_syn *v, int stamp) {
-  if (v->kind == EINI_S_PAREN || v->kind == EINI_S_NEG || v->kind == EINI_S_TERM) {
-    for (int i = 0; i < v->n; i++) {
-      if (!v->inv[i]) eini_mark_factors(q, v->kid[i], stamp);
-    }
-  } else if (v->kind == EINI_S_ACCESS && v->row != NULL) {
-    for (int r = 0; r < q->g->tensor[v->id].rank; r++) {
-      for (int i = 0; i < v->row[r].n; i++) q->var[v->row[r].var[i]].stamp = stamp;
-    }
-  } else if (v->kind == EINI_S_MACRO) {
-    for (int i = 0; i < v->nbind; i++) q->var[v->bind[i]].stamp = stamp;
+  int deeper = v->kind == EINI_S_PAREN || v->kind == EINI_S_NEG || v->kind == EINI_S_TERM;
+  for (int i = 0; i < v->n && deeper; i++) {
+    if (!v->inv[i]) eini_mark_factors(q, v->kid[i], stamp);
   }
+  if (v->kind != EINI_S_INDEX) eini_own_vars(q, v, NULL, stamp);
 }
 
-// Does v depend on a variable? *mixed: a parenthesised sum with addends that do and that do not.
-static int eini_depends(eini_prog *q, const eini_syn *v, int var, const eini_syn **mixed) {
-  int any = (v->kind == EINI_S_INDEX || v->kind == EINI_S_SIZE) && v->id == var;
-  for (int r = 0; v->kind == EINI_S_ACCESS && v->row != NULL && r < q->g->tensor[v->id].rank; r++) {
-    for (int i = 0; i < v->row[r].n; i++) any |= v->row[r].var[i] == var;
-  }
-  for (int i = 0; v->kind == EINI_S_MACRO && i < v->nbind; i++) any |= v->bind[i] == var;
-  const eini_syn *in = v->kind == EINI_S_PAREN && v->kid[0]->kind == EINI_S_SUM ? v->kid[0] : v;
-  int count = 0;
-  for (int i = 0; i < in->n; i++) count += eini_depends(q, in->kid[i], var, mixed);
-  if (in != v && count > 0 && count < in->n && *mixed == NULL) *mixed = in;
-  return any || count > 0;
-}
-
-static void eini_check_implicit(eini_prog *q, const eini_syn *term, const eini_syn *r) {
+// No parenthesised sum of a term has addends with and addends without an implicit index.
+static void eini_check_addends(eini_prog *q, const eini_syn *v, const eini_syn *term) {
   eini_parser *p = &q->p;
-  int stamp = ++q->stamp;
+  const eini_syn *sum = v->kind == EINI_S_PAREN && v->kid[0]->kind == EINI_S_SUM ? v->kid[0] : NULL;
+  eini_vars u = {NULL, 0, 0};
   char hint[256];
-  eini_mark_factors(q, term, stamp);
-  for (int i = 0; i < r->nbind && p->st == EIN_OK; i++) {
-    const eini_var *x = &q->var[r->bind[i]];
-    const eini_syn *mixed = NULL;
+  for (int i = 0; sum != NULL && i < sum->n; i++) eini_used(q, sum->kid[i], &u, ++q->stamp);
+  for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col++;
+  for (int64_t i = 0; i < u.n; i++) {
+    const eini_var *x = &q->var[u.v[i]];
     int len = eini_cut(p->s + term->pos, term->len);
-    const char *dots = len < term->len ? ".." : "";
-    eini_depends(q, term, r->bind[i], &mixed);
-    if (x->stamp != stamp) {
-      snprintf(hint, sizeof hint,
-               "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
-               EINI_NAME_OF(p, x->sym), len, p->s + term->pos, dots, EINI_NAME_OF(p, x->sym));
-      eini_perr(p, EIN_ERR_NAME, x->pos, x->len, hint,
-                "'%.*s' is not bound: it occurs in no factor that is a plain access, so no sum is "
-                "implied",
-                EINI_NAME_OF(p, x->sym));
-    } else if (mixed != NULL) {
-      snprintf(hint, sizeof hint,
-               "write sum[%.*s](%.*s%s), or multiply out so that each addend is a term",
-               EINI_NAME_OF(p, x->sym), len, p->s + term->pos, dots);
-      eini_perr(p, EIN_ERR_NAME, mixed->pos, mixed->len, hint,
-                "'%.*s' is summed implicitly but is missing from an addend of this sum",
-                EINI_NAME_OF(p, x->sym));
-    }
+    if (x->kind != EINI_V_IMPLICIT || x->col == 0 || x->col == sum->n) continue;
+    snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or multiply out so that each addend is a "
+             "term", EINI_NAME_OF(p, x->sym), len, p->s + term->pos, len < term->len ? ".." : "");
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(sum), hint,
+              "'%.*s' is summed implicitly but is missing from an addend of this sum",
+              EINI_NAME_OF(p, x->sym));
   }
+  for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col = 0;
+  for (int i = 0; i < v->n && p->st == EIN_OK; i++) eini_check_addends(q, v->kid[i], term);
 }
 
 // A term of the right side: itself, or a sum over the indices that only it brings in.
 static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
   eini_parser *p = &q->p;
-  int64_t first = q->nvar;
-  eini_scan(q, v, NULL, EINI_V_IMPLICIT, first, 0);
-  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1), *x = NULL;
-  if (r == NULL) return NULL;
+  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
+  eini_syn *x = eini_resolve_fold(q, v, NULL, r, r, EINI_V_IMPLICIT);
+  if (x == NULL || r->nbind == 0) return x;
   r->op = EINI_SUM;
   r->exact = 0;
-  eini_bind_from(q, r, first, EINI_V_IMPLICIT);
-  if (p->st == EIN_OK) x = eini_resolve(q, v, NULL);
-  for (int i = r->nbind - 1; i >= 0; i--) eini_pop_var(q, r->bind[i]);
-  if (x == NULL || r->nbind == 0) return x;
-  eini_check_implicit(q, x, r);
-  eini_kids k = {NULL, NULL, 0, 0};
-  if (p->st != EIN_OK || eini_kids_add(p, &k, x, 0) != EIN_OK) return NULL;
-  r->kid = k.kid;
-  r->inv = k.inv;
-  r->n = 1;
-  return r;
+  int stamp = ++q->stamp, len = eini_cut(p->s + x->pos, x->len);
+  char hint[256];
+  eini_mark_factors(q, x, stamp);
+  for (int i = 0; i < r->nbind; i++) {
+    const eini_var *y = &q->var[r->bind[i]];
+    if (y->stamp == stamp) continue;
+    snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
+             EINI_NAME_OF(p, y->sym), len, p->s + x->pos, len < x->len ? ".." : "",
+             EINI_NAME_OF(p, y->sym));
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(y), hint,
+              "'%.*s' is not bound: it occurs in no factor that is a plain access, so no sum is "
+              "implied", EINI_NAME_OF(p, y->sym));
+  }
+  eini_check_addends(q, x, x);
+  return eini_adopt(q, r, NULL, x);
 }
 
 // Rule 3: an index reduced by an unnamed reduction occurs nowhere else in the statement.
@@ -5525,102 +5119,74 @@ static void eini_check_unnamed(eini_prog *q, int64_t first) {
 // without an edge rule stay inside their tensors (rule 6).
 // ================================================================================================
 
-static const char *eini_tensor_name(const eini_prog *q, const eini_syn *access) {
-  return q->g->tensor[access->id].name;
+// Calls fn for every coordinate without an edge rule; 1 when one of the calls gave 1.
+static int eini_each_row(eini_prog *q, int (*fn)(eini_prog *q, const eini_syn *v, int axis)) {
+  int any = 0;
+  for (int64_t k = 0; k < q->access.n; k++) {
+    const eini_syn *v = q->access.kid[k];
+    int rank = v->row != NULL && v->edge == EINI_EDGE_NONE ? q->g->tensor[v->id].rank : 0;
+    for (int r = 0; r < rank && q->p.st == EIN_OK; r++) any |= fn(q, v, r);
+  }
+  return any;
 }
 
 // (b) Indices that stand alone as a coordinate: all places agree.
-static void eini_solve_alone(eini_prog *q) {
-  for (int64_t k = 0; k < q->access.n; k++) {
-    const eini_syn *v = q->access.kid[k];
-    const eini_tensor *t = &q->g->tensor[v->id];
-    for (int r = 0; v->row != NULL && v->edge == EINI_EDGE_NONE && r < t->rank; r++) {
-      const eini_row *w = &v->row[r];
-      if (w->n != 1 || w->coef[0] != 1 || w->offset != 0) continue;
-      eini_var *x = &q->var[w->var[0]];
-      if (x->axis == -2 || x->extent == t->shape[r]) continue;
-      if (x->extent < 0) {
-        x->extent = t->shape[r];
-        x->by = v;
-        x->axis = r;
-        continue;
-      }
-      eini_perr(&q->p, EIN_ERR_SHAPE, w->pos, w->len,
-                "extents do not broadcast in programs: write b[0,j]",
-                "'%.*s' has extent %lld in axis %d of '%s', but %lld in axis %d of '%s'",
-                EINI_NAME_OF(&q->p, x->sym), (long long)t->shape[r], r, t->name,
-                (long long)x->extent, x->axis, eini_tensor_name(q, x->by));
-      return;
-    }
-  }
-}
-
-// The largest extent of the only open variable that keeps a coordinate in [0, n); -1: none open.
-static ein_status eini_solve_row(const eini_prog *q, const eini_row *w, int64_t n, int *var,
-                                 int64_t *extent) {
-  int64_t lo = w->offset, hi = w->offset, coef = 0, d;
-  *var = -1;
-  for (int i = 0; i < w->n; i++) {
-    const eini_var *x = &q->var[w->var[i]];
-    if (x->extent < 0) {
-      if (*var >= 0) {
-        *var = -1;
-        return EIN_OK;
-      }
-      *var = w->var[i];
-      coef = w->coef[i];
-      continue;
-    }
-    if (eini_mul_overflow(w->coef[i], eini_max64(x->extent - 1, 0), &d)) return EIN_ERR_TOO_LARGE;
-    if (eini_add_overflow(d < 0 ? lo : hi, d, d < 0 ? &lo : &hi)) return EIN_ERR_TOO_LARGE;
-  }
-  if (*var < 0) return EIN_OK;
-  int64_t room = lo;  // how far the variable may move the coordinate
-  if (coef > 0 && (eini_add_overflow(n - 1, hi == INT64_MIN ? INT64_MAX : -hi, &room)))
-    return EIN_ERR_TOO_LARGE;
-  *extent = eini_floordiv(room, coef < 0 ? -coef : coef) + 1;
-  return EIN_OK;
-}
-
-// (c) One round over compound coordinates; 1 when an extent was found.
-static int eini_solve_round(eini_prog *q, int64_t first) {
-  int found = 0;
-  int64_t nvar = q->nvar;
-  int64_t *best = EINI_NEW(q->p.arena, int64_t, nvar - first);
-  if (best == NULL) {
-    eini_pmem(&q->p);
+static int eini_solve_alone(eini_prog *q, const eini_syn *v, int axis) {
+  const eini_tensor *t = &q->g->tensor[v->id];
+  const eini_row *w = &v->row[axis];
+  if (w->n != 1 || w->coef[0] != 1 || w->offset != 0) return 0;
+  eini_var *x = &q->var[w->var[0]];
+  if (x->axis == -2 || x->extent == t->shape[axis]) return 0;
+  if (x->extent >= 0) {
+    eini_perr(&q->p, EIN_ERR_SHAPE, EINI_AT(w),
+              "extents do not broadcast in programs: write b[0,j]",
+              "'%.*s' has extent %lld in axis %d of '%s', but %lld in axis %d of '%s'",
+              EINI_NAME_OF(&q->p, x->sym), (long long)t->shape[axis], axis, t->name,
+              (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
     return 0;
   }
-  for (int64_t i = first; i < nvar; i++) best[i - first] = -1;
-  for (int64_t k = 0; k < q->access.n; k++) {
-    eini_syn *v = q->access.kid[k];
-    const eini_tensor *t = &q->g->tensor[v->id];
-    for (int r = 0; v->row != NULL && v->edge == EINI_EDGE_NONE && r < t->rank; r++) {
-      int var;
-      int64_t e = 0;
-      if (eini_solve_row(q, &v->row[r], t->shape[r], &var, &e) != EIN_OK) {
-        eini_perr(&q->p, EIN_ERR_TOO_LARGE, v->row[r].pos, v->row[r].len, NULL,
-                  "this does not fit 64 bits");
-        return 0;
-      }
-      if (var < 0) continue;
-      if (e < 1) {
-        eini_perr(&q->p, EIN_ERR_SHAPE, v->row[r].pos, v->row[r].len, NULL,
-                  "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",
-                  EINI_NAME_OF(&q->p, q->var[var].sym), r, t->name, (long long)t->shape[r]);
-        return 0;
-      }
-      if (best[var - first] >= 0 && best[var - first] <= e) continue;
-      best[var - first] = e;
-      q->var[var].by = v;
-      q->var[var].axis = r;
-      found = 1;
+  x->extent = t->shape[axis];
+  x->by = v;
+  x->axis = axis;
+  return 1;
+}
+
+// (c) The largest extent of the only open index that keeps a coordinate inside. Until the round is
+// over, the least extent e found is noted as -2 - e, which still counts as open.
+static int eini_solve_open(eini_prog *q, const eini_syn *v, int axis) {
+  eini_parser *p = &q->p;
+  const eini_tensor *t = &q->g->tensor[v->id];
+  const eini_row *w = &v->row[axis];
+  eini_var *open = NULL;
+  int64_t lo = w->offset, hi = w->offset, coef = 0, d, room;
+  int over = 0;
+  for (int i = 0; i < w->n; i++) {
+    eini_var *x = &q->var[w->var[i]];
+    if (x->extent < 0 && open != NULL) return 0;
+    if (x->extent < 0) {
+      open = x;
+      coef = w->coef[i];
+    } else if (eini_mul_overflow(w->coef[i], eini_max64(x->extent - 1, 0), &d)) {
+      over = 1;
+    } else {
+      over |= eini_add_overflow(d < 0 ? lo : hi, d, d < 0 ? &lo : &hi);
     }
   }
-  for (int64_t i = first; i < nvar; i++) {
-    if (best[i - first] >= 0) q->var[i].extent = best[i - first];
+  if (open == NULL && !over) return 0;
+  room = lo;  // how far the index may move the coordinate
+  over |= coef > 0 && (hi == INT64_MIN || eini_add_overflow(t->shape[axis] - 1, -hi, &room));
+  if (over || room > INT64_MAX / 2) return eini_too_wide(p, EINI_AT(w)), 0;
+  int64_t e = eini_floordiv(room, coef < 0 ? -coef : coef) + 1;
+  if (e < 1) {
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(w), NULL,
+              "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",
+              EINI_NAME_OF(p, open->sym), axis, t->name, (long long)t->shape[axis]);
   }
-  return found;
+  if (e < 1 || (open->extent < -1 && -2 - open->extent <= e)) return 0;
+  open->extent = -2 - e;
+  open->by = v;
+  open->axis = axis;
+  return 1;
 }
 
 // Sizes the caller gave for indices left open; 1 when one was used.
@@ -5642,9 +5208,13 @@ static int eini_solve_given(eini_prog *q, int64_t first) {
 static void eini_solve(eini_prog *q, int64_t first) {
   eini_parser *p = &q->p;
   int rounds = 0;
-  eini_solve_alone(q);
+  char hint[160];
+  eini_each_row(q, eini_solve_alone);
   do {
-    while (p->st == EIN_OK && eini_solve_round(q, first)) {
+    while (p->st == EIN_OK && eini_each_row(q, eini_solve_open)) {
+      for (int64_t i = first; i < q->nvar; i++) {
+        if (q->var[i].extent < -1) q->var[i].extent = -2 - q->var[i].extent;
+      }
       if (++rounds > 1000)
         eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
     }
@@ -5652,10 +5222,9 @@ static void eini_solve(eini_prog *q, int64_t first) {
   for (int64_t i = first; i < q->nvar && p->st == EIN_OK; i++) {
     const eini_var *x = &q->var[i];
     if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
-    char hint[160];
     snprintf(hint, sizeof hint, "write [%.*s=..], or use it alone as a coordinate",
              EINI_NAME_OF(p, x->sym));
-    eini_perr(p, EIN_ERR_SHAPE, x->pos, x->len, hint, "nothing gives '%.*s' an extent",
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(x), hint, "nothing gives '%.*s' an extent",
               EINI_NAME_OF(p, x->sym));
   }
 }
@@ -5665,42 +5234,34 @@ static ein_status eini_row_range(eini_prog *q, const eini_row *w, int64_t *lo, i
   int64_t *extent = EINI_NEW(q->p.arena, int64_t, w->n);
   if (extent == NULL) return eini_pmem(&q->p);
   for (int i = 0; i < w->n; i++) extent[i] = q->var[w->var[i]].extent;
-  ein_status st = eini_zmap_row_range(w->coef, w->n, w->offset, extent, lo, hi);
-  if (st != EIN_OK) eini_perr(&q->p, st, w->pos, w->len, NULL, "this does not fit 64 bits");
-  return st;
+  if (eini_zmap_row_range(w->coef, w->n, w->offset, extent, lo, hi) == EIN_OK) return EIN_OK;
+  return eini_too_wide(&q->p, EINI_AT(w));
 }
 
-static void eini_check_access(eini_prog *q, const eini_syn *v) {
+static int eini_check_row(eini_prog *q, const eini_syn *v, int axis) {
   eini_parser *p = &q->p;
   const eini_tensor *t = &q->g->tensor[v->id];
-  for (int r = 0; v->row != NULL && r < t->rank; r++) {
-    const eini_row *w = &v->row[r];
-    int64_t lo, hi;
-    if (eini_row_range(q, w, &lo, &hi) != EIN_OK) return;
-    if (lo >= 0 && hi < t->shape[r]) continue;
-    char why[160] = "";
-    for (int i = 0; i < w->n; i++) {
-      const eini_var *x = &q->var[w->var[i]];
-      if (x->by == NULL || x->by == v || x->axis < 0) continue;
-      snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')",
-               EINI_NAME_OF(p, x->sym), (long long)x->extent, x->axis, eini_tensor_name(q, x->by));
-      break;
-    }
-    eini_perr(p, EIN_ERR_BOUNDS, w->pos, w->len,
-              "an edge rule says what is read outside: X[i-1 | 0]",
-              "this reaches %lld in axis %d of '%s', whose extent is %lld%s",
-              (long long)(lo < 0 ? lo : hi), r, t->name, (long long)t->shape[r], why);
-    return;
+  const eini_row *w = &v->row[axis];
+  int64_t lo, hi;
+  char why[160] = "";
+  if (eini_row_range(q, w, &lo, &hi) != EIN_OK || (lo >= 0 && hi < t->shape[axis])) return 0;
+  for (int i = 0; i < w->n && why[0] == 0; i++) {
+    const eini_var *x = &q->var[w->var[i]];
+    if (x->by == NULL || x->by == v || x->axis < 0) continue;
+    snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')",
+             EINI_NAME_OF(p, x->sym), (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
   }
+  eini_perr(p, EIN_ERR_BOUNDS, EINI_AT(w), "an edge rule says what is read outside: X[i-1 | 0]",
+            "this reaches %lld in axis %d of '%s', whose extent is %lld%s",
+            (long long)(lo < 0 ? lo : hi), axis, t->name, (long long)t->shape[axis], why);
+  return 0;
 }
 
 static void eini_check_bounds(eini_prog *q, int64_t first) {
   for (int64_t i = first; i < q->nvar; i++) {
     if (q->var[i].extent == 0) return;  // an empty index space: the statement's own proof decides
   }
-  for (int64_t k = 0; k < q->access.n && q->p.st == EIN_OK; k++) {
-    if (q->access.kid[k]->edge == EINI_EDGE_NONE) eini_check_access(q, q->access.kid[k]);
-  }
+  eini_each_row(q, eini_check_row);
 }
 
 // ================================================================================================
@@ -5710,29 +5271,17 @@ static void eini_check_bounds(eini_prog *q, int64_t first) {
 // ================================================================================================
 
 #define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
+#define EINI_SAME_MAX 64                   // equal operands and temporaries are looked for this far
 
-// A statement being emitted: its indices, and its operands without repetition.
+// A statement being emitted: its indices, and its operands with their rows.
 typedef struct eini_build {
   eini_emit em;            // first
   eini_prog *q;
   int n, nfree, *var, *saved;
-  int64_t nop, cap, cap2, cap3;
-  int *op, *next;          // tensors; hash chains, + 1
-  const eini_row **row;    // per operand rank rows
-  int *slot;
-  int64_t nslot;
+  int64_t nop, cap, cap2;
+  int *op;
+  const eini_row **row;
 } eini_build;
-
-static uint64_t eini_operand_hash(int tensor, const eini_row *row, int rank) {
-  uint64_t h = eini_hash(&tensor, sizeof tensor, 1);
-  for (int r = 0; r < rank; r++) {
-    h = eini_hash(&row[r].offset, sizeof row[r].offset, h);
-    if (row[r].n == 0) continue;
-    h = eini_hash(row[r].var, (size_t)row[r].n * sizeof(int), h);
-    h = eini_hash(row[r].coef, (size_t)row[r].n * sizeof(int64_t), h);
-  }
-  return h;
-}
 
 static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
   for (int r = 0; r < rank; r++) {
@@ -5744,97 +5293,26 @@ static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
   return 1;
 }
 
-static ein_status eini_operand_rehash(eini_build *b) {
-  int64_t want = b->nslot < 16 ? 16 : b->nslot * 4;
-  b->slot = EINI_NEW(b->em.arena, int, want);
-  if (b->slot == NULL) return eini_pmem(b->em.p);
-  b->nslot = want;
-  for (int64_t k = 0; k < b->nop; k++) {
-    int rank = b->q->g->tensor[b->op[k]].rank;
-    uint64_t h = eini_operand_hash(b->op[k], b->row[k], rank) & (uint64_t)(want - 1);
-    b->next[k] = b->slot[h];
-    b->slot[h] = (int)k + 1;
-  }
-  return EIN_OK;
-}
-
 // The number of an operand; equal accesses share one. -1 when out of memory.
 static int eini_operand(eini_build *b, int tensor, const eini_row *row) {
   eini_parser *p = b->em.p;
-  int rank = b->q->g->tensor[tensor].rank;
-  if (b->nop >= b->nslot && eini_operand_rehash(b) != EIN_OK) return -1;
-  uint64_t h = eini_operand_hash(tensor, row, rank) & (uint64_t)(b->nslot - 1);
-  for (int k = b->slot[h]; k != 0; k = b->next[k - 1]) {
-    if (b->op[k - 1] == tensor && eini_rows_equal(b->row[k - 1], row, rank)) return k - 1;
+  for (int64_t k = b->nop - 1; k >= eini_max64(0, b->nop - EINI_SAME_MAX); k--) {
+    if (b->op[k] == tensor && eini_rows_equal(b->row[k], row, b->q->g->tensor[tensor].rank))
+      return (int)k;
   }
   int *op = (int *)eini_grow(p->arena, b->op, b->nop, &b->cap, sizeof *op);
-  int *next = (int *)eini_grow(p->arena, b->next, b->nop, &b->cap2, sizeof *next);
-  void *rows = eini_grow(p->arena, (void *)b->row, b->nop, &b->cap3, sizeof *b->row);
-  if (op == NULL || next == NULL || rows == NULL || b->nop >= INT_MAX / 2) {
-    eini_pmem(p);
-    return -1;
-  }
+  void *rows = eini_grow(p->arena, (void *)b->row, b->nop, &b->cap2, sizeof *b->row);
+  if (op == NULL || rows == NULL) return eini_pmem(p), -1;
   b->op = op;
-  b->next = next;
   b->row = (const eini_row **)rows;
   op[b->nop] = tensor;
-  next[b->nop] = b->slot[h];
   b->row[b->nop] = row;
-  b->slot[h] = (int)b->nop + 1;
   return (int)b->nop++;
 }
 
-// ---- which indices does a tree use? ----
-
-typedef struct eini_vars {
-  int *v;
-  int64_t n, cap;
-} eini_vars;
-
-static void eini_use(eini_prog *q, eini_vars *u, int var, int stamp) {
-  eini_var *x = &q->var[var];
-  if (x->stamp == stamp || x->bound > 0) return;
-  x->stamp = stamp;
-  int *v = (int *)eini_grow(q->p.arena, u->v, u->n, &u->cap, sizeof *v);
-  if (v == NULL) {
-    eini_pmem(&q->p);
-    return;
-  }
-  u->v = v;
-  v[u->n++] = var;
-}
-
-static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
-  if (v->kind == EINI_S_INDEX) eini_use(q, u, v->id, stamp);
-  for (int r = 0; v->kind == EINI_S_ACCESS && v->row != NULL && r < q->g->tensor[v->id].rank; r++) {
-    for (int i = 0; i < v->row[r].n; i++) eini_use(q, u, v->row[r].var[i], stamp);
-  }
-  for (int i = 0; v->kind == EINI_S_MACRO && i < v->nbind; i++) eini_use(q, u, v->bind[i], stamp);
-  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound++;
-  for (int i = 0; i < v->n; i++) eini_used(q, v->kid[i], u, stamp);
-  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound--;
-}
-
-// The free variables of a tree in the order of the scope (shell sort: few, but maybe many).
-static eini_vars eini_free_vars(eini_prog *q, const eini_syn *v) {
-  eini_vars u = {NULL, 0, 0};
-  eini_used(q, v, &u, ++q->stamp);
-  for (int64_t gap = u.n / 2; gap > 0; gap /= 2) {
-    for (int64_t i = gap; i < u.n; i++) {
-      int x = u.v[i];
-      int64_t j = i;
-      for (; j >= gap && u.v[j - gap] > x; j -= gap) u.v[j] = u.v[j - gap];
-      u.v[j] = x;
-    }
-  }
-  return u;
-}
-
-// ---- statements ----
-
+// Emits a tree over free and bound indices.
 static int eini_build_leaf(eini_emit *em, const eini_syn *v);
 
-// Emits a tree over free and bound indices.
 static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev, int64_t nfree,
                                   const int *bind, int nbind, const eini_syn *tree) {
   eini_parser *p = &q->p;
@@ -5844,24 +5322,16 @@ static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev,
   b->em.arena = &q->g->arena;
   b->em.leaf = eini_build_leaf;
   b->nfree = (int)nfree;
-  b->n = (int)nfree + nbind;
-  b->var = EINI_NEW(p->arena, int, b->n);
-  b->saved = EINI_NEW(p->arena, int, b->n);
-  if (b->var == NULL || b->saved == NULL) {
-    b->n = 0;  // nothing to restore
-    return eini_pmem(p);
-  }
-  for (int i = 0; i < b->n; i++) {
-    b->var[i] = i < nfree ? freev[i] : bind[i - nfree];
-    b->saved[i] = q->var[b->var[i]].col;
-    q->var[b->var[i]].col = i;
+  b->var = EINI_NEW(p->arena, int, nfree + nbind);
+  b->saved = EINI_NEW(p->arena, int, nfree + nbind);
+  if (b->var == NULL || b->saved == NULL) return eini_pmem(p);
+  for (; b->n < nfree + nbind; b->n++) {
+    b->var[b->n] = b->n < nfree ? freev[b->n] : bind[b->n - nfree];
+    b->saved[b->n] = q->var[b->var[b->n]].col;
+    q->var[b->var[b->n]].col = b->n;
   }
   eini_emit_tree(&b->em, tree);
   return p->st;
-}
-
-static void eini_build_leave(eini_build *b) {
-  for (int i = b->n - 1; i >= 0; i--) b->q->var[b->var[i]].col = b->saved[i];
 }
 
 static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
@@ -5873,14 +5343,21 @@ static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) 
   }
 }
 
+// Takes over a status that the graph reported itself.
+static ein_status eini_reported(eini_parser *p, ein_status st) {
+  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
+  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
+  return p->st = st;
+}
+
 // Appends the statement; left NULL: the free indices in order.
 static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold,
                                   int64_t pos) {
   eini_prog *q = b->q;
   ein_graph *g = q->g;
-  int64_t cells = g->tensor[out].rank, c;
+  int64_t cells = g->tensor[out].rank;
   for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
-  if (eini_mul_overflow(cells, b->n, &c) || (q->cells += c) > EINI_CELLS_MAX) {
+  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX) {
     return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
   }
   eini_stmt *s;
@@ -5892,141 +5369,174 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
   for (int i = 0; i < b->n; i++) {
     const eini_var *x = &q->var[b->var[i]];
     const eini_sym *name = &q->p.name[x->sym];
+    int hides = 0;
+    char other[96];  // an index that hides another: told apart in what is printed
+    for (int k = 0; k < i && b->n <= 64; k++) hides |= q->var[b->var[k]].sym == x->sym;
+    int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
     s->index[i].extent = x->extent;
-    s->index[i].name = eini_strndup(&g->arena, name->s, name->n);
-    for (int k = 0; k < i && b->n <= 64 && s->index[i].name != NULL; k++) {
-      if (q->var[b->var[k]].sym != x->sym) continue;
-      char other[96];  // an index that hides another: told apart in what is printed
-      int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
-      s->index[i].name = eini_strndup(&g->arena, other, len);
-      break;
-    }
+    s->index[i].name =
+        eini_strndup(&g->arena, hides ? other : name->s, hides ? len : name->n);
     if (s->index[i].name == NULL) return eini_pmem(&q->p);
     if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
   }
   if (left != NULL) eini_fill_map(q, &s->out_map, left);
   for (int64_t k = 0; k < b->nop; k++) eini_fill_map(q, &s->proj[k], b->row[k]);
-  ein_status st = eini_stmt_finish(g, s, q->p.diag);
-  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(&q->p);
-  if (st != EIN_OK) q->p.st = st;
-  if (st != EIN_OK && q->p.status == EIN_OK) q->p.status = st;
-  return st;
+  return eini_reported(&q->p, eini_stmt_finish(g, s, q->p.diag));
 }
 
-// Everything that decides the value of a temporary, bound indices by position.
-static const int64_t *eini_build_key(const eini_build *b, int fold, int64_t *n) {
-  const eini_prog *q = b->q;
-  int64_t size = 4 + b->n + 7 * b->em.e.n + b->em.e.nlist, at = 0;
-  for (int64_t k = 0; k < b->nop; k++) {
-    size++;
-    for (int r = 0; r < q->g->tensor[b->op[k]].rank; r++) size += 2 + 2 * b->row[k][r].n;
-  }
-  int64_t *key = EINI_NEW(q->p.arena, int64_t, size);
-  if (key == NULL) return NULL;
-  key[at++] = fold;
-  key[at++] = b->nfree;
-  key[at++] = b->n;
-  key[at++] = b->nop;
-  for (int i = 0; i < b->n; i++) key[at++] = i < b->nfree ? b->var[i] : q->var[b->var[i]].extent;
-  for (int64_t k = 0; k < b->nop; k++) {
-    key[at++] = b->op[k];
-    for (int r = 0; r < q->g->tensor[b->op[k]].rank; r++) {
-      const eini_row *w = &b->row[k][r];
-      key[at++] = w->offset;
-      key[at++] = w->n;
-      for (int i = 0; i < w->n; i++) {
-        key[at++] = q->var[w->var[i]].col;
-        key[at++] = w->coef[i];
-      }
-    }
-  }
-  for (int64_t i = 0; i < b->em.e.n; i++) {
-    const eini_node *v = &b->em.e.node[i];
-    key[at++] = v->op;
-    key[at++] = v->dtype + 256 * v->exact;
-    for (int k = 0; k < 3; k++) key[at++] = v->arg[k];
-    key[at++] = v->ival;
-    memcpy(&key[at++], &v->re, sizeof v->re);
-  }
-  for (int64_t i = 0; i < b->em.e.nlist; i++) key[at++] = b->em.e.list[i];
-  *n = size;
-  return key;
-}
+// ---- temporaries ----
 
-// A fresh temporary, named after the tensor being defined.
-static ein_status eini_fresh_name(eini_prog *q, char *name, size_t size) {
-  const eini_sym *s = &q->p.name[q->line[q->cur].sym];
-  snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
-  return EIN_OK;
-}
-
-// An access to tensor at its free indices.
+// An access to tensor at variables.
 static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, int64_t pos) {
-  eini_parser *p = &q->p;
-  eini_syn *v = eini_syn_new(p, EINI_S_ACCESS, pos);
-  if (v == NULL) return NULL;
-  v->id = tensor;
-  v->row = EINI_NEW(p->arena, eini_row, u->n);
-  int64_t *one = EINI_NEW(p->arena, int64_t, 1);
-  if (v->row == NULL || one == NULL) {
-    eini_pmem(p);
-    return NULL;
-  }
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_ACCESS, pos);
+  eini_row *row = EINI_NEW(q->p.arena, eini_row, u->n);
+  int64_t *one = EINI_NEW(q->p.arena, int64_t, 1);
+  if (row == NULL || one == NULL) eini_pmem(&q->p);
+  if (v == NULL || row == NULL || one == NULL) return NULL;
   *one = 1;
+  v->id = tensor;
+  v->row = row;
   for (int64_t i = 0; i < u->n; i++) {
-    v->row[i].n = 1;
-    v->row[i].var = &u->v[i];
-    v->row[i].coef = one;
-    v->row[i].pos = pos;
+    row[i].n = 1;
+    row[i].var = &u->v[i];
+    row[i].coef = one;
+    row[i].pos = pos;
   }
   return v;
 }
 
-// Stores fold over bind of tree in a temporary over the indices in scope that it uses.
+static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
+  size_t rows = (size_t)a->rows * sizeof *a->offset;
+  return memcmp(a->offset, b->offset, rows) == 0 &&
+         memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
+}
+
+// Do two statements over all elements of their tensors compute the same?
+static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
+  int same = a->fold == b->fold && a->nfree == b->nfree && a->nindex == b->nindex &&
+             a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
+  for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
+  for (int k = 0; same && k < a->noperand; k++) {
+    same = a->operand[k] == b->operand[k] && eini_same_map(&a->proj[k], &b->proj[k]);
+  }
+  for (int64_t i = 0; same && i < a->expr.n; i++) {
+    const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
+    same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
+           memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
+  }
+  for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
+  return same && eini_same_map(&a->out_map, &b->out_map);
+}
+
+// The name of a temporary, after the tensor being defined.
+static void eini_fresh_name(eini_prog *q, char *name, size_t size) {
+  const eini_sym *s = &q->p.name[q->line[q->cur].sym];
+  snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
+}
+
+// Stores fold over bind of tree in a temporary over the indices in scope that owner uses; one that
+// is stored already is taken.
 static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *tree, int fold,
                            const int *bind, int nbind, int64_t pos) {
   eini_parser *p = &q->p;
-  eini_vars u = eini_free_vars(q, owner);
+  ein_graph *g = q->g;
+  eini_vars u = {NULL, 0, 0};
   eini_build b;
-  int64_t nkey = 0;
+  char name[96];
   int tensor = -1;
-  if (p->st != EIN_OK) return NULL;
-  if (eini_build_tree(q, &b, u.v, u.n, bind, nbind, tree) == EIN_OK) {
-    const int64_t *key = eini_build_key(&b, fold, &nkey);
-    eini_shared *s = EINI_NEW(p->arena, eini_shared, 1);
-    if (key == NULL || s == NULL) {
-      eini_pmem(p);
-      return NULL;
-    }
-    uint64_t h = eini_hash(key, (size_t)nkey * sizeof *key, 0) & (uint64_t)(q->nshare - 1);
-    for (const eini_shared *x = q->share[h]; x != NULL && tensor < 0; x = x->next) {
-      if (x->nkey == nkey && memcmp(x->key, key, (size_t)nkey * sizeof *key) == 0)
-        tensor = x->tensor;
-    }
-    if (tensor < 0) {
-      char name[96];
-      eini_fresh_name(q, name, sizeof name);
-      if (eini_graph_add_tensor(q->g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE,
-                                (int)u.n, NULL, &tensor) != EIN_OK) {
-        eini_pmem(p);
-        return NULL;
-      }
-      int64_t *shape = EINI_NEW(&q->g->arena, int64_t, u.n);
-      if (shape == NULL) eini_pmem(p);
-      for (int64_t i = 0; i < u.n && shape != NULL; i++) shape[i] = q->var[u.v[i]].extent;
-      q->g->tensor[tensor].shape = shape;
-      if (p->st == EIN_OK && eini_build_stmt(&b, tensor, NULL, fold, pos) == EIN_OK) {
-        eini_tensor_fix_dtype(&q->g->tensor[tensor]);
-      }
-      s->key = key;
-      s->nkey = nkey;
-      s->tensor = tensor;
-      s->next = q->share[h];
-      q->share[h] = s;
-    }
+  if (tree == NULL) return NULL;
+  eini_used(q, owner, &u, ++q->stamp);
+  for (int64_t i = 1; i < u.n && u.n <= 64; i++) {  // in the order of the scope
+    int x = u.v[i];
+    int64_t j = i;
+    for (; j > 0 && u.v[j - 1] > x; j--) u.v[j] = u.v[j - 1];
+    u.v[j] = x;
   }
-  eini_build_leave(&b);
-  return p->st == EIN_OK ? eini_temp_access(q, tensor, &u, pos) : NULL;
+  int64_t *shape = EINI_NEW(p->arena, int64_t, u.n);
+  if (shape == NULL) eini_pmem(p);
+  for (int64_t i = 0; shape != NULL && i < u.n; i++) shape[i] = q->var[u.v[i]].extent;
+  if (p->st != EIN_OK) return NULL;
+  eini_build_tree(q, &b, u.v, u.n, bind, nbind, tree);
+  if (p->st == EIN_OK) {
+    eini_fresh_name(q, name, sizeof name);
+    eini_reported(p, eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE,
+                                           (int)u.n, shape, &tensor));
+  }
+  if (p->st == EIN_OK) eini_build_stmt(&b, tensor, NULL, fold, pos);
+  for (int i = b.n - 1; i >= 0; i--) q->var[b.var[i]].col = b.saved[i];
+  if (p->st != EIN_OK) return NULL;
+  eini_tensor_fix_dtype(&g->tensor[tensor]);
+  int64_t last = g->nstmt - 1;
+  for (int64_t k = last - 1; k >= eini_max64(0, last - EINI_SAME_MAX); k--) {
+    const eini_tensor *t = &g->tensor[g->stmt[k].out];
+    if (t->pos >= 0 || t->nstmt != 1 || !eini_same_stmt(&g->stmt[k], &g->stmt[last])) continue;
+    tensor = g->stmt[k].out;
+    g->nstmt--;
+    g->ntensor--;
+    q->fresh--;
+    break;
+  }
+  return eini_temp_access(q, tensor, &u, pos);
+}
+
+static eini_syn *eini_number(eini_prog *q, double x, int exact, int64_t pos) {
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_NUM, pos);
+  if (v == NULL) return NULL;
+  v->re = x;
+  v->ival = exact ? (int64_t)x : 0;
+  v->exact = (unsigned char)exact;
+  return v;
+}
+
+// Rule 10 and norm in postfix: x what is normalised, g and b the next arguments, p the last one or
+// its default, 2 the number, d twice, s stored; then the operations below, folds over v's indices.
+static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) {
+  static const struct {
+    char key;
+    unsigned char kind, args, what;  // what: of SUM and TERM the inverse, of REDUCE the fold
+    const char *call;
+  } ops[] = {{'+', EINI_S_SUM, 2, 0, NULL}, {'-', EINI_S_SUM, 2, 1, NULL},
+             {'*', EINI_S_TERM, 2, 0, NULL}, {'/', EINI_S_TERM, 2, 1, NULL},
+             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EINI_MAX, NULL},
+             {'S', EINI_S_REDUCE, 1, EINI_SUM, NULL}, {'A', EINI_S_REDUCE, 1, EINI_MEAN, NULL},
+             {'V', EINI_S_REDUCE, 1, EINI_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
+             {'l', EINI_S_CALL, 1, 0, "log"}, {'q', EINI_S_CALL, 1, 0, "sqrt"},
+             {'r', EINI_S_CALL, 1, 0, "rsqrt"}, {'a', EINI_S_CALL, 1, 0, "abs"}};
+  eini_parser *p = &q->p;
+  eini_syn *stack[8], *r, *x = v->kid[0];
+  int n = 0, eps = v->op == 2 ? 3 : 2, k;
+  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != EINI_EDGE_NONE)) {
+    x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
+  }
+  for (; x != NULL && *code != 0; code++) {
+    switch (*code) {
+      case 'x': r = x; break;
+      case 'g': r = v->kid[1]; break;
+      case 'b': r = v->kid[2]; break;
+      case 'd': r = stack[n - 1]; break;
+      case '2': r = eini_number(q, 2, 1, v->pos); break;
+      case 's': n--; r = eini_temp(q, stack[n], stack[n], EINI_FOLD_NONE, NULL, 0, x->pos); break;
+      case 'p':
+        r = v->n > eps ? v->kid[eps] : eini_number(q, eps == 3 ? 1e-5 : 1e-6, 0, v->pos);
+        break;
+      default:
+        for (k = 0; ops[k].key != *code;) k++;
+        n -= ops[k].args;
+        r = eini_syn_of(p, ops[k].kind, x->pos, stack[n], ops[k].args > 1 ? stack[n + 1] : NULL);
+        if (r == NULL) return NULL;
+        r->op = ops[k].what;
+        r->inv[ops[k].args - 1] = ops[k].args > 1 && ops[k].what;
+        if (ops[k].kind == EINI_S_REDUCE) {
+          r->bind = v->bind;
+          r->nbind = v->nbind;
+        }
+        if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
+        break;
+    }
+    if (r == NULL || p->st != EIN_OK) return NULL;
+    stack[n++] = r;
+  }
+  return n > 0 ? stack[0] : NULL;
 }
 
 // ---- leaves ----
@@ -6037,12 +5547,8 @@ static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **
   int rank = q->g->tensor[v->id].rank, tensor = v->id;
   eini_padded *d = EINI_NEW(p->arena, eini_padded, 1);
   eini_row *moved = EINI_NEW(p->arena, eini_row, rank);
-  if (d != NULL) d->low = EINI_NEW(p->arena, int64_t, rank);
-  if (d != NULL) d->high = EINI_NEW(p->arena, int64_t, rank);
-  if (d == NULL || moved == NULL || d->low == NULL || d->high == NULL) {
-    eini_pmem(p);
-    return -1;
-  }
+  int64_t *low = EINI_NEW(p->arena, int64_t, rank), *high = EINI_NEW(p->arena, int64_t, rank);
+  if (d == NULL || moved == NULL || low == NULL || high == NULL) return eini_pmem(p), -1;
   for (int r = 0; r < rank; r++) {
     int64_t lo, hi, n = q->g->tensor[v->id].shape[r];
     int empty = 0;
@@ -6055,38 +5561,29 @@ static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **
                 "the padding is too large");
       return -1;
     }
-    d->low[r] = lo < 0 ? -lo : 0;
-    d->high[r] = hi >= n ? hi - n + 1 : 0;
-    moved[r].offset += d->low[r];
+    low[r] = lo < 0 ? -lo : 0;
+    high[r] = hi >= n ? hi - n + 1 : 0;
+    moved[r].offset += low[r];
   }
   *rows = moved;
-  size_t bytes = (size_t)rank * sizeof *d->low;
+  size_t bytes = (size_t)rank * sizeof *low;
   for (const eini_padded *x = q->padded; x != NULL; x = x->next) {
     if (x->from == v->id && x->edge == v->edge && memcmp(&x->fill, &v->re, sizeof v->re) == 0 &&
-        memcmp(x->low, d->low, bytes) == 0 && memcmp(x->high, d->high, bytes) == 0) {
+        memcmp(x->low, low, bytes) == 0 && memcmp(x->high, high, bytes) == 0) {
       return x->to;
     }
   }
-  for (int r = 0; r < rank; r++) {
+  for (int r = 0; r < rank && p->st == EIN_OK; r++) {
     char name[96];
-    if (d->low[r] == 0 && d->high[r] == 0) continue;
+    if (low[r] == 0 && high[r] == 0) continue;
     eini_fresh_name(q, name, sizeof name);
-    ein_status st = eini_pad_axis(q->g, p->diag, &tensor, r, v->edge, v->re, d->low[r], d->high[r],
-                                  name, v->row[r].pos);
-    if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
-    if (st != EIN_OK) {
-      p->st = st;
-      if (p->status == EIN_OK) p->status = st;
-      return -1;
-    }
+    eini_reported(p, eini_pad_axis(q->g, p->diag, &tensor, r, v->edge, v->re, low[r], high[r],
+                                   name, v->row[r].pos));
   }
-  d->from = v->id;
-  d->to = tensor;
-  d->edge = v->edge;
-  d->fill = v->re;
-  d->next = q->padded;
-  q->padded = d;
-  return tensor;
+  eini_padded made = {q->padded, v->id, tensor, v->edge, v->re, low, high};
+  *d = made;
+  if (p->st == EIN_OK) q->padded = d;
+  return p->st == EIN_OK ? tensor : -1;
 }
 
 static int eini_build_access(eini_build *b, const eini_syn *v) {
@@ -6095,80 +5592,14 @@ static int eini_build_access(eini_build *b, const eini_syn *v) {
   int tensor = v->id;
   if (v->edge != EINI_EDGE_NONE && q->g->tensor[tensor].rank > 0) {
     tensor = eini_padded_access(q, v, &rows);
-    if (tensor < 0) return -1;
   }
-  int k = eini_operand(b, tensor, rows);
-  if (k < 0) return -1;
+  int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
   int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
   ein_dtype t = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE;
-  if (id < 0 || t == EIN_NONE) return id;
+  if (t == EIN_NONE) return id;
   id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
   if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
   return id;
-}
-
-// A tree of two (y NULL: one) resolved children.
-static eini_syn *eini_mk(eini_prog *q, int kind, eini_syn *x, eini_syn *y, int inv) {
-  if (x == NULL) return NULL;
-  eini_syn *v = eini_syn_of(&q->p, kind, x->pos, x, y);
-  if (v != NULL && y != NULL) v->inv[1] = (unsigned char)inv;
-  return v;
-}
-
-static eini_syn *eini_mk_call(eini_prog *q, const char *name, eini_syn *x) {
-  eini_syn *v = eini_mk(q, EINI_S_CALL, x, NULL, 0);
-  if (v != NULL) v->sym = eini_intern(&q->p, name, (int64_t)strlen(name));
-  return v;
-}
-
-static eini_syn *eini_mk_fold(eini_prog *q, int fold, const eini_syn *macro, eini_syn *x) {
-  eini_syn *v = eini_mk(q, EINI_S_REDUCE, x, NULL, 0);
-  if (v == NULL) return NULL;
-  v->op = fold;
-  v->bind = macro->bind;
-  v->nbind = macro->nbind;
-  return v;
-}
-
-static eini_syn *eini_mk_num(eini_prog *q, double x, int64_t n, int64_t pos) {
-  eini_syn *v = eini_syn_new(&q->p, EINI_S_NUM, pos);
-  if (v == NULL) return NULL;
-  v->re = x;
-  v->ival = n;
-  v->exact = n != 0;
-  return v;
-}
-
-static eini_syn *eini_stored(eini_prog *q, eini_syn *x) {
-  if (x == NULL || (x->kind == EINI_S_ACCESS && x->edge == EINI_EDGE_NONE)) return x;
-  return eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
-}
-
-// Rule 10: the macro as a tree over temporaries.
-static eini_syn *eini_expand_macro(eini_prog *q, const eini_syn *v) {
-  eini_syn *x = eini_stored(q, v->kid[0]), *d, *s;
-  if (x == NULL) return NULL;
-  if (v->op < 2) {
-    d = eini_mk(q, EINI_S_SUM, x, eini_mk_fold(q, EINI_MAX, v, x), 1);
-    if (v->op == 0) {
-      d = eini_stored(q, eini_mk_call(q, "exp", d));
-      return eini_mk(q, EINI_S_TERM, d, eini_mk_fold(q, EINI_SUM, v, d), 1);
-    }
-    d = eini_stored(q, d);
-    s = eini_mk_call(q, "log", eini_mk_fold(q, EINI_SUM, v, eini_mk_call(q, "exp", d)));
-    return eini_mk(q, EINI_S_SUM, d, s, 1);
-  }
-  int ln = v->op == 2, n = ln ? 3 : 2;
-  eini_syn *eps = v->n > n ? v->kid[n] : eini_mk_num(q, ln ? 1e-5 : 1e-6, 0, v->pos);
-  if (ln) {
-    s = eini_mk_call(q, "sqrt", eini_mk(q, EINI_S_SUM, eini_mk_fold(q, EINI_VAR, v, x), eps, 0));
-    d = eini_mk(q, EINI_S_SUM, x, eini_mk_fold(q, EINI_MEAN, v, x), 1);
-    d = eini_mk(q, EINI_S_TERM, eini_mk(q, EINI_S_TERM, d, s, 1), v->kid[1], 0);
-    return eini_mk(q, EINI_S_SUM, d, v->kid[2], 0);
-  }
-  s = eini_mk_fold(q, EINI_MEAN, v, eini_mk(q, EINI_S_POW, x, eini_mk_num(q, 2, 2, v->pos), 0));
-  s = eini_mk_call(q, "rsqrt", eini_mk(q, EINI_S_SUM, s, eps, 0));
-  return eini_mk(q, EINI_S_TERM, eini_mk(q, EINI_S_TERM, x, s, 0), v->kid[1], 0);
 }
 
 static int eini_build_size(eini_build *b, const eini_syn *v) {
@@ -6185,12 +5616,13 @@ static int eini_build_size(eini_build *b, const eini_syn *v) {
   return id;
 }
 
-static const eini_syn *eini_reduce_body(eini_prog *q, const eini_syn *v);
-
 static int eini_build_leaf(eini_emit *em, const eini_syn *v) {
+  static const char *const macros[] = {"xxM-esdS/", "xxM-sdeSl-", "xxA-xVp+q/g*b+",
+                                       "xx2^Ap+r*g*"};
   eini_build *b = (eini_build *)(void *)em;
   eini_prog *q = b->q;
-  eini_syn *x;
+  const eini_syn *x;
+  int id;
   switch (v->kind) {
     case EINI_S_INDEX: return eini_emit_op(em, EINI_OP_INDEX, v->pos, q->var[v->id].col, 0);
     case EINI_S_PARAM: return eini_emit_op(em, EINI_OP_PARAM, v->pos, v->id, 0);
@@ -6198,208 +5630,152 @@ static int eini_build_leaf(eini_emit *em, const eini_syn *v) {
     case EINI_S_ACCESS: return eini_build_access(b, v);
     case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
     case EINI_S_MACRO:
-      x = eini_expand_macro(q, v);
+      x = eini_expand(q, v, macros[v->op]);
       return x == NULL ? -1 : eini_emit_tree(em, x);
-    default: break;
+    case EINI_S_REDUCE:
+      x = v->exact ? eini_expand(q, v, "xa2^") : v->kid[0];
+      x = eini_temp(q, v, x, v->op, v->bind, v->nbind, v->pos);
+      id = x == NULL ? -1 : eini_build_access(b, x);
+      return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
+    default: eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
   }
-  if (v->kind != EINI_S_REDUCE) {
-    eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
-    return -1;
-  }
-  x = eini_temp(q, v, eini_reduce_body(q, v), v->op, v->bind, v->nbind, v->pos);
-  int id = x == NULL ? -1 : eini_build_access(b, x);
-  return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
+  return -1;
 }
-
-// What a reduction folds: norm sums |x|^2.
-static const eini_syn *eini_reduce_body(eini_prog *q, const eini_syn *v) {
-  if (!v->exact) return v->kid[0];
-  eini_syn *x = eini_mk_call(q, "abs", v->kid[0]);
-  return eini_mk(q, EINI_S_POW, x, eini_mk_num(q, 2, 2, v->pos), 0);
-}
-
 // ================================================================================================
 // >>parse  programs
 // Takes a program's description; gives its graph, pruned to what is observed (GRAMMAR rule 11).
 // ================================================================================================
 
 // Claims a name for a declaration; 0 when it is taken.
-static int eini_declare(eini_prog *q, const eini_syn *v, int kind, int id) {
-  eini_parser *p = &q->p;
+static int eini_declare(eini_prog *q, const eini_syn *v, int kind, int64_t id) {
   eini_sym *s = eini_sym_of(q, v->sym);
-  if (s->kind != EINI_N_NONE || s->open != 0) {
-    if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the name '%.*s' is taken",
-              EINI_NAME_OF(p, v->sym));
-    return 0;
-  }
+  if (s->kind == EINI_N_BAD) q->p.st = EIN_ERR_NAME;
+  if (s->kind != EINI_N_NONE || s->open != 0)
+    eini_perr(&q->p, EIN_ERR_NAME, v->pos, s->n, NULL, "the name '%.*s' is taken",
+              EINI_NAME_OF(&q->p, v->sym));
+  if (q->p.st != EIN_OK) return 0;
   s->kind = kind;
-  s->id = id;
+  s->id = (int)id;
   s->pos = v->pos;
   return 1;
 }
 
-static const ein_ztensor *eini_bound_view(const eini_prog *q, const eini_sym *s) {
-  for (int i = 0; i < q->desc->nbind; i++) {
-    if (eini_word_is(s->s, s->n, q->desc->bind[i].name)) return q->desc->bind[i].view;
-  }
-  return NULL;
-}
-
-// The number of a declared size, new or known; -1 after a mistake.
-static int eini_dim_of(eini_prog *q, const eini_syn *d) {
-  eini_parser *p = &q->p;
+// The declared size of that name, new or known; NULL after a mistake.
+static eini_dim *eini_dim_of(eini_prog *q, const eini_syn *d) {
   eini_sym *s = eini_sym_of(q, d->sym);
-  if (s->kind == EINI_N_SIZE) return s->id;
-  if (!eini_declare(q, d, EINI_N_SIZE, (int)q->ndim)) return -1;
-  eini_dim *x = (eini_dim *)eini_grow(p->arena, q->dim, q->ndim, &q->capdim, sizeof *x);
-  if (x == NULL) {
-    eini_pmem(p);
-    return -1;
-  }
+  if (s->kind == EINI_N_SIZE) return &q->dim[s->id];
+  if (!eini_declare(q, d, EINI_N_SIZE, q->ndim)) return NULL;
+  eini_dim *x = (eini_dim *)eini_grow(q->p.arena, q->dim, q->ndim, &q->capdim, sizeof *x);
+  if (x == NULL) return eini_pmem(&q->p), x;
   q->dim = x;
-  x = &q->dim[q->ndim];
+  x += q->ndim++;
   x->sym = d->sym;
-  x->tensor = -1;
-  x->axis = 0;
+  x->by = x->axis = -1;
   x->value = -1;
   for (int k = 0; k < q->desc->nsize; k++) {
     if (eini_word_is(s->s, s->n, q->desc->size[k].name)) x->value = q->desc->size[k].value;
   }
-  return (int)q->ndim++;
+  return x;
 }
 
 // The extent of one axis of an input: its literal, its size, its view; all agree.
-static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view,
-                               int tensor) {
+static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view) {
   eini_parser *p = &q->p;
   const eini_syn *d = v->kid[axis];
-  int64_t seen = view == NULL ? -1 : view->shape[axis];
-  if (d->kind == EINI_S_NUM) {
-    if (seen < 0 || seen == d->ival) return d->ival;
-    eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL,
-              "axis %d of '%.*s' has extent %lld, the bound view %lld", axis,
-              EINI_NAME_OF(p, v->sym), (long long)d->ival, (long long)seen);
-    return -1;
-  }
-  int id = eini_dim_of(q, d);
-  if (id < 0) return -1;
-  eini_dim *x = &q->dim[id];
-  for (int k = 0; k < 2; k++) {
-    int64_t n = k == 0 ? (d->op ? d->ival : -1) : seen;
-    if (n < 0 || n == x->value) continue;
-    if (x->value >= 0 && x->tensor >= 0) {
-      eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL,
-                "the size '%.*s' is %lld in axis %d of '%.*s', but %lld in axis %d of '%s'",
-                EINI_NAME_OF(p, d->sym), (long long)n, axis, EINI_NAME_OF(p, v->sym),
-                (long long)x->value, x->axis, q->g->tensor[x->tensor].name);
-      return -1;
-    }
-    if (x->value >= 0) {
-      eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, NULL,
-                "the size '%.*s' is %lld in axis %d of '%.*s', but is given as %lld",
-                EINI_NAME_OF(p, d->sym), (long long)n, axis, EINI_NAME_OF(p, v->sym),
-                (long long)x->value);
-      return -1;
-    }
-    x->value = n;
-    x->tensor = k == 0 ? -1 : tensor;
+  eini_dim literal = {0, -1, -1, -1}, *x = d->kind == EINI_S_NUM ? &literal : eini_dim_of(q, d);
+  const int64_t given[2] = {d->ival, view == NULL ? -1 : view->shape[axis]};
+  for (int k = 0; x != NULL && k < 2; k++) {
+    if (given[k] < 0 || given[k] == x->value) continue;
+    char by[128] = "as given";
+    if (x->by >= 0)
+      snprintf(by, sizeof by, "in axis %d of '%.*s'", x->axis, EINI_NAME_OF(p, x->by));
+    if (x->value >= 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL,
+                "'%.*s' is %lld in axis %d of '%.*s', but %lld %s",
+                eini_cut(p->s + d->pos, d->len), p->s + d->pos, (long long)given[k], axis,
+                EINI_NAME_OF(p, v->sym), (long long)x->value, by);
+    x->value = given[k];
+    x->by = k == 0 ? -1 : v->sym;
     x->axis = axis;
   }
-  if (x->value < 0) {
-    eini_perr(p, EIN_ERR_SHAPE, d->pos, d->len, "bind a view, or give the size",
+  if (x != NULL && x->value < 0)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), "bind a view, or give the size",
               "nothing says how large '%.*s' is", EINI_NAME_OF(p, d->sym));
-  }
-  return x->value;
+  return x == NULL ? -1 : x->value;
 }
 
 static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
   eini_parser *p = &q->p;
-  ein_graph *g = q->g;
   const eini_sym *s = eini_sym_of(q, v->sym);
-  const ein_ztensor *view = eini_bound_view(q, s);
-  ein_dtype given = l->dtype != EIN_NONE ? l->dtype : view != NULL ? view->dtype :
-                    q->desc->dtype != EIN_NONE ? q->desc->dtype : EIN_F64;
-  int tensor = (int)g->ntensor;
+  const ein_ztensor *view = NULL;
+  int tensor = 0;
+  for (int i = q->desc->nbind - 1; i >= 0; i--) {
+    if (eini_word_is(s->s, s->n, q->desc->bind[i].name)) view = q->desc->bind[i].view;
+  }
+  ein_dtype given = l->dtype != EIN_NONE ? l->dtype : view != NULL ? view->dtype : q->dtype;
   int64_t *shape = EINI_NEW(p->arena, int64_t, v->n);
   if (shape == NULL) eini_pmem(p);
-  if (view != NULL && view->rank != v->n) {
-    eini_perr(p, EIN_ERR_SHAPE, v->pos, v->len, NULL, "'%.*s' has %d axes, the bound view %d",
+  if (view != NULL && view->rank != v->n)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "'%.*s' has %d axes, the bound view %d",
               EINI_NAME_OF(p, v->sym), v->n, view->rank);
-  }
-  if (view != NULL && !ein_dtype_same_kind(view->dtype, given)) {
-    eini_perr(p, EIN_ERR_DTYPE, v->pos, v->len, NULL, "'%.*s' is declared %s, the bound view is %s",
+  if (view != NULL && !ein_dtype_same_kind(view->dtype, given))
+    eini_perr(p, EIN_ERR_DTYPE, EINI_AT(v), NULL, "'%.*s' is declared %s, the bound view is %s",
               EINI_NAME_OF(p, v->sym), ein_dtype_name(given), ein_dtype_name(view->dtype));
-  }
-  for (int i = 0; i < v->n && p->st == EIN_OK; i++)
-    shape[i] = eini_input_axis(q, v, i, view, tensor);
-  if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_TENSOR, tensor)) return;
+  for (int i = 0; i < v->n && p->st == EIN_OK; i++) shape[i] = eini_input_axis(q, v, i, view);
+  if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_TENSOR, q->g->ntensor)) return;
   ein_dtype stored = view != NULL ? view->dtype : given;
-  if (eini_graph_add_tensor(g, s->s, s->n, EIN_ROLE_INPUT, stored, v->n, shape, &tensor) !=
-      EIN_OK) {
+  if (eini_graph_add_tensor(q->g, s->s, s->n, EIN_ROLE_INPUT, stored, v->n, shape, &tensor)) {
     eini_pmem(p);
     return;
   }
-  g->tensor[tensor].pos = v->pos;
-  while (q->ndeclared < g->ntensor) {
-    ein_dtype *t =
-        (ein_dtype *)eini_grow(p->arena, q->declared, q->ndeclared, &q->capdeclared, sizeof *t);
-    if (t == NULL) {
-      eini_pmem(p);
-      return;
-    }
-    q->declared = t;
-    t[q->ndeclared++] = EIN_NONE;
+  q->g->tensor[tensor].pos = v->pos;
+  while (p->st == EIN_OK && q->ndeclared < q->g->ntensor) {
+    ein_dtype *t = (ein_dtype *)eini_grow(p->arena, q->declared, q->ndeclared, &q->capdeclared,
+                                          sizeof *t);
+    if (t == NULL) eini_pmem(p);
+    else (q->declared = t)[q->ndeclared++] = EIN_NONE;
   }
-  if (stored != given) q->declared[tensor] = given;
+  if (p->st == EIN_OK && stored != given) q->declared[tensor] = given;
 }
 
 static void eini_do_param(eini_prog *q, const eini_line *l, const eini_syn *v) {
-  eini_parser *p = &q->p;
   const eini_sym *s = eini_sym_of(q, v->sym);
-  ein_dtype t = l->dtype != EIN_NONE         ? l->dtype
-                : q->desc->dtype != EIN_NONE ? q->desc->dtype
-                                             : EIN_F64;
   ein_scalar value = {v->op, v->re, 0};
+  ein_dtype t = l->dtype != EIN_NONE ? l->dtype : q->dtype;
   int id;
-  if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_PARAM, (int)q->g->nparam)) return;
-  if (eini_graph_add_param(q->g, s->s, s->n, t, value, &id) != EIN_OK) eini_pmem(p);
+  if (eini_declare(q, v, EINI_N_PARAM, q->g->nparam) &&
+      eini_graph_add_param(q->g, s->s, s->n, t, value, &id))
+    eini_pmem(&q->p);
 }
 
 // Outputs are marked before any statement is lowered; here only what they name is checked.
 static void eini_do_output(eini_prog *q, const eini_syn *v) {
   eini_parser *p = &q->p;
   const eini_sym *s = eini_sym_of(q, v->sym);
+  eini_near w;
   if (s->ndef > 0) return;
-  if (s->bad || s->kind == EINI_N_BAD) {
-    p->st = EIN_ERR_NAME;
-  } else if (s->kind == EINI_N_TENSOR) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, "define an output from it: Y[i] = X[i]",
+  if (s->bad || s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+  if (s->kind == EINI_N_TENSOR)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), "define an output from it: Y[i] = X[i]",
               "'%.*s' is an input", EINI_NAME_OF(p, v->sym));
-  } else {
-    eini_near w;
-    eini_near_init(&w, s->s, s->n);
-    for (int64_t i = 0; i < eini_min64(p->nname, 4096); i++) {
-      if (p->name[i].ndef > 0) eini_near_try(&w, p->name[i].s, p->name[i].n);
-    }
-    eini_perr(p, EIN_ERR_NAME, v->pos, v->len, eini_near_hint(&w),
-              "the output '%.*s' is not defined", EINI_NAME_OF(p, v->sym));
+  eini_near_init(&w, s->s, s->n);
+  for (int64_t i = 0; i < eini_min64(p->nname, 4096); i++) {
+    if (p->name[i].ndef > 0) eini_near_try(&w, p->name[i].s, p->name[i].n);
   }
+  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), eini_near_hint(&w), "the output '%.*s' is not defined",
+            EINI_NAME_OF(p, v->sym));
 }
 
 static void eini_do_def(eini_prog *q, eini_line *l) {
-  eini_parser *p = &q->p;
-  eini_syn *v = eini_syn_new(p, EINI_S_NAME, l->pos);
-  if (v == NULL) return;
-  v->sym = l->sym;
-  eini_line **d = (eini_line **)eini_grow(p->arena, (void *)q->def, q->ndef, &q->capdef, sizeof *d);
-  if (d == NULL) {
-    eini_pmem(p);
-    return;
-  }
+  eini_line **d = (eini_line **)eini_grow(q->p.arena, (void *)q->def, q->ndef, &q->capdef,
+                                          sizeof *d);
+  eini_syn *v = eini_part(&q->p, EINI_S_NAME, l->pos);
+  if (d == NULL) eini_pmem(&q->p);
+  if (q->p.st != EIN_OK) return;
   q->def = d;
+  v->sym = l->sym;
   l->stmt = q->ndef;
-  if (eini_declare(q, v, EINI_N_DEF, (int)q->ndef)) d[q->ndef++] = l;
+  if (eini_declare(q, v, EINI_N_DEF, q->ndef)) d[q->ndef++] = l;
 }
 
 // ---- defining statements ----
@@ -6407,30 +5783,25 @@ static void eini_do_def(eini_prog *q, eini_line *l) {
 // Free indices in the order they occur on the left, with their extents.
 static void eini_left_indices(eini_prog *q, const eini_syn *left) {
   eini_parser *p = &q->p;
-  for (int i = 0; i < left->n && p->st == EIN_OK; i++) {
+  for (int i = 0; i < left->n && p->st == EIN_OK; i++)
     eini_scan(q, left->kid[i], NULL, EINI_V_FREE, 0, 1);
-  }
   for (int i = 0; i < left->n && p->st == EIN_OK; i++) {
     if (left->inv[i]) continue;
-    const eini_syn *e = left->bext[i];
+    const eini_syn *e = left->bext[i], *x = left->kid[i];
     int64_t n = 0;
-    int known = eini_const(q, e, NULL, 1, &n), var = eini_find_var(q, left->kid[i]->sym, 0);
-    if (known == 0) {
-      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL,
-                "an extent is an expression of integers and sizes");
-    } else if (known > 0 && n < 0) {
-      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "an extent is at least 0, not %lld",
-                (long long)n);
-    } else if (known > 0 && var < 0) {
-      eini_perr(p, EIN_ERR_NAME, left->kid[i]->pos, left->kid[i]->len, NULL,
-                "the name '%.*s' is taken", EINI_NAME_OF(p, left->kid[i]->sym));
-    } else if (known > 0 && q->var[var].axis == -2 && q->var[var].extent != n) {
-      eini_perr(p, EIN_ERR_SHAPE, e->pos, e->len, NULL, "two extents for '%.*s'",
-                EINI_NAME_OF(p, left->kid[i]->sym));
-    } else if (known > 0) {
-      q->var[var].extent = n;
-      q->var[var].axis = -2;
-    }
+    int known = eini_const(q, e, NULL, 1, &n), var = eini_find_var(q, x->sym, 0);
+    if (known == 0 || (known > 0 && n < 0))
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL,
+                "an extent is an expression of integers and sizes, at least 0");
+    if (var < 0)
+      eini_perr(p, EIN_ERR_NAME, EINI_AT(x), NULL, "the name '%.*s' is taken",
+                EINI_NAME_OF(p, x->sym));
+    if (p->st != EIN_OK) return;
+    if (q->var[var].axis == -2 && q->var[var].extent != n)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL, "two extents for '%.*s'",
+                EINI_NAME_OF(p, x->sym));
+    q->var[var].extent = n;
+    q->var[var].axis = -2;
   }
 }
 
@@ -6438,65 +5809,42 @@ static void eini_left_indices(eini_prog *q, const eini_syn *left) {
 static eini_syn *eini_right_side(eini_prog *q, eini_syn *rhs) {
   if (rhs->kind != EINI_S_SUM) return eini_resolve_term(q, rhs);
   eini_kids k = {NULL, NULL, 0, 0};
-  for (int i = 0; i < rhs->n; i++) {
-    if (eini_kids_add(&q->p, &k, eini_resolve_term(q, rhs->kid[i]), rhs->inv[i]) != EIN_OK)
-      return NULL;
-  }
+  for (int i = 0; i < rhs->n && q->p.st == EIN_OK; i++)
+    eini_kids_add(&q->p, &k, eini_resolve_term(q, rhs->kid[i]), rhs->inv[i]);
   eini_syn *r = eini_resolved(q, rhs, EINI_S_SUM, -1);
-  if (r == NULL) return NULL;
-  r->kid = k.kid;
-  r->inv = k.inv;
-  r->n = (int)k.n;
-  return r;
+  return r == NULL ? r : eini_syn_with(r, &k);
 }
 
 // The tensor a statement defines; its first piece makes it. -1 after a mistake.
 static int eini_left_tensor(eini_prog *q, const eini_line *l) {
+  static const char *const what[] = {"", "a size", "a param", "an input", "a macro", ""};
   eini_parser *p = &q->p;
   eini_sym *s = eini_sym_of(q, l->sym);
-  int tensor = s->open - 1;
+  int tensor = s->open - 1, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT
+                                                                      : EIN_ROLE_TEMP;
   if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
-  if (s->kind != EINI_N_NONE) {
+  if (s->kind != EINI_N_NONE)
     eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "'%.*s' is %s already", EINI_NAME_OF(p, l->sym),
-              s->kind == EINI_N_TENSOR ? "an input" : s->kind == EINI_N_PARAM ? "a param" :
-              s->kind == EINI_N_SIZE ? "a size" : "a macro");
-    return -1;
-  }
-  if (tensor >= 0) {
-    if (q->g->tensor[tensor].rank == l->left->n) return tensor;
-    eini_perr(p, EIN_ERR_SHAPE, l->pos, l->len, NULL,
-              "'%.*s' has %d axes in an earlier piece, here %d", EINI_NAME_OF(p, l->sym),
-              q->g->tensor[tensor].rank, l->left->n);
-    return -1;
-  }
-  int observed = q->outputs ? s->isout : !s->read;
-  if (eini_graph_add_tensor(q->g, s->s, s->n, observed ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP, s->dtype,
-                            l->left->n, NULL, &tensor) != EIN_OK) {
-    eini_pmem(p);
-    return -1;
-  }
+              what[s->kind]);
+  if (tensor >= 0 && q->g->tensor[tensor].rank != l->left->n)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "'%.*s' has %d axes in an earlier piece, here %d",
+              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank, l->left->n);
+  if (p->st != EIN_OK || tensor >= 0) return p->st == EIN_OK ? tensor : -1;
+  if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, l->left->n, NULL, &tensor))
+    return eini_pmem(p), -1;
   q->g->tensor[tensor].pos = l->pos;
   s->open = tensor + 1;
   return tensor;
 }
 
-static int eini_line_of(const eini_parser *p, int64_t pos) {
-  int n = 1;
-  for (int64_t i = 0; i < pos; i++) n += p->s[i] == '\n';
-  return n;
-}
-
 static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover *c) {
   eini_parser *p = &q->p;
-  const eini_sym *s = eini_sym_of(q, l->sym);
-  int rank = q->g->tensor[s->open - 1].rank;
+  int rank = c->at == NULL ? 0 : l->left->n;
   char at[256], hint[96] = "";
-  size_t n =
-      (size_t)snprintf(at, sizeof at, "%.*s%s", EINI_NAME_OF(p, l->sym), rank > 0 ? "[" : "");
-  for (int r = 0; c->at != NULL && r < rank && n < sizeof at - 32; r++) {
-    n += (size_t)snprintf(at + n, sizeof at - n, "%s%lld", r ? "," : "", (long long)c->at[r]);
-  }
-  if (rank > 0) snprintf(at + n, sizeof at - n, "]");
+  size_t n = (size_t)snprintf(at, sizeof at, "%.*s", EINI_NAME_OF(p, l->sym));
+  for (int r = 0; r < rank && n < sizeof at - 32; r++)
+    n += (size_t)snprintf(at + n, sizeof at - n, "%s%lld%s", r ? "," : "[", (long long)c->at[r],
+                          r == rank - 1 ? "]" : "");
   const eini_line *x = l, *a = NULL, *b = NULL;
   for (;; x = &q->line[x->prev - 1]) {
     if (x->stmt == c->a) a = x;
@@ -6504,75 +5852,57 @@ static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover
     if (x->prev == 0) break;
   }
   if (a != NULL && b != NULL) {
-    snprintf(hint, sizeof hint, "by lines %d and %d", eini_line_of(p, b->pos),
-             eini_line_of(p, a->pos));
+    int line[2] = {1, 1};
+    for (int64_t i = 0; i < a->pos; i++) line[0] += p->s[i] == '\n';
+    for (int64_t i = 0; i < b->pos; i++) line[1] += p->s[i] == '\n';
+    snprintf(hint, sizeof hint, "by lines %d and %d", line[1], line[0]);
   }
   if (a == NULL) a = l;
-  if (c->status == EIN_ERR_TOO_LARGE) {
-    eini_perr(p, c->status, a->pos, a->len, NULL, "'%.*s' is too large", EINI_NAME_OF(p, l->sym));
-  } else if (c->status == EIN_ERR_UNSUPPORTED) {
-    eini_perr(
-        p, c->status, a->pos, a->len, "let every index occur in one coordinate of the left side",
-        "the pieces of '%.*s' are too large to be checked point by point", EINI_NAME_OF(p, l->sym));
-  } else if (c->at == NULL) {
-    eini_perr(p, c->status, a->pos, a->len, NULL, "'%.*s' %s", EINI_NAME_OF(p, l->sym), c->what);
-  } else {
-    eini_perr(p, c->status, a->pos, a->len, hint[0] ? hint : NULL, "'%s' %s", at, c->what);
-  }
+  eini_perr(p, c->status, EINI_AT(a), hint[0] ? hint : NULL, "'%s' %s", at,
+            c->status == EIN_ERR_TOO_LARGE     ? "is too large"
+            : c->status == EIN_ERR_UNSUPPORTED ? "has pieces too large to be checked point by point"
+                                               : c->what);
 }
 
 // After its last piece a tensor has a shape and a dtype, and may be read.
 static void eini_seal(eini_prog *q, const eini_line *l) {
   eini_parser *p = &q->p;
   eini_sym *s = eini_sym_of(q, l->sym);
-  int64_t n = 0;
-  if (s->kind == EINI_N_BAD || s->open == 0) return;
-  if (s->bad && p->status != EIN_OK) {  // a piece of it may have failed to parse
-    s->kind = EINI_N_BAD;
-    return;
-  }
-  int64_t *piece = EINI_NEW(p->arena, int64_t, s->ndef);
-  if (piece == NULL) {
-    eini_pmem(p);
-    return;
-  }
-  for (const eini_line *x = l;; x = &q->line[x->prev - 1]) {
-    piece[s->ndef - ++n] = x->stmt;  // in the order of the text
-    if (x->prev == 0) break;
-  }
+  int64_t n = s->ndef, *piece = EINI_NEW(p->arena, int64_t, n);
   eini_cover c;
   memset(&c, 0, sizeof c);
-  ein_status st = eini_cover_prove(q->g, s->open - 1, piece, n, p->arena, &c);
-  if (st == EIN_ERR_NO_MEMORY) {
-    eini_pmem(p);
-  } else if (st != EIN_OK) {
-    if (c.status == EIN_OK) c.status = st;
-    eini_cover_report(q, l, &c);
+  if (s->kind == EINI_N_BAD || s->open == 0) return;
+  s->kind = EINI_N_BAD;
+  if (s->bad && p->status != EIN_OK) return;  // a piece of it may have failed to parse
+  for (const eini_line *x = l; piece != NULL; x = &q->line[x->prev - 1]) {
+    piece[--n] = x->stmt;  // in the order of the text
+    if (x->prev == 0) break;
   }
-  s = eini_sym_of(q, l->sym);
-  s->kind = p->st == EIN_OK ? EINI_N_TENSOR : EINI_N_BAD;
+  ein_status st = piece == NULL ? EIN_ERR_NO_MEMORY :
+                  eini_cover_prove(q->g, s->open - 1, piece, s->ndef, p->arena, &c);
+  if (c.status == EIN_OK) c.status = st;
+  if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
+  else if (st != EIN_OK) eini_cover_report(q, l, &c);
+  if (p->st != EIN_OK) return;
+  s->kind = EINI_N_TENSOR;
   s->id = s->open - 1;
-  if (p->st == EIN_OK) eini_tensor_fix_dtype(&q->g->tensor[s->id]);
+  eini_tensor_fix_dtype(&q->g->tensor[s->id]);
 }
 
 static void eini_lower(eini_prog *q, eini_line *l) {
   eini_parser *p = &q->p;
+  eini_build b;
   q->nvar = q->access.n = 0;
-  q->nshare = 64;
-  while (q->nshare < l->kid[0]->size && q->nshare < (1 << 20)) q->nshare *= 4;
+  for (q->nshare = 64; q->nshare < l->kid[0]->size && q->nshare < (1 << 20);) q->nshare *= 4;
   q->share = (eini_shared **)eini_new(p->arena, q->nshare, sizeof *q->share);
-  if (q->share == NULL) {
-    eini_pmem(p);
-    return;
-  }
-  int tensor = eini_left_tensor(q, l);
+  eini_row *left = EINI_NEW(p->arena, eini_row, l->left->n);
+  if (q->share == NULL || left == NULL) eini_pmem(p);
+  int tensor = p->st == EIN_OK ? eini_left_tensor(q, l) : -1;
   if (tensor < 0) return;
   eini_left_indices(q, l->left);
-  int nfree = (int)q->nvar;
-  eini_syn *r = p->st == EIN_OK ? eini_right_side(q, l->kid[0]) : NULL;
-  eini_row *left = EINI_NEW(p->arena, eini_row, l->left->n);
-  int *freev = EINI_NEW(p->arena, int, nfree);
-  if (left == NULL || freev == NULL) eini_pmem(p);
+  int nfree = (int)q->nvar, *freev = EINI_NEW(p->arena, int, nfree);
+  if (freev == NULL) eini_pmem(p);
+  eini_syn *r = p->st == EIN_OK ? eini_right_side(q, l->kid[0]) : NULL, *body = r;
   for (int i = 0; i < l->left->n && p->st == EIN_OK; i++)
     left[i] = eini_affine_row(q, l->left->kid[i], NULL);
   if (p->st == EIN_OK) eini_check_unnamed(q, 0);
@@ -6580,23 +5910,12 @@ static void eini_lower(eini_prog *q, eini_line *l) {
   if (p->st == EIN_OK) eini_check_bounds(q, 0);
   if (p->st != EIN_OK || r == NULL) return;
   for (int i = 0; i < nfree; i++) freev[i] = i;
-  const eini_syn *body = r;
   while (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY) body = body->kid[0];
   int direct = body->kind == EINI_S_REDUCE && !body->exact;
-  eini_build b;
   if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
-                      direct ? body->kid[0] : r) == EIN_OK) {
+                      direct ? body->kid[0] : r) == EIN_OK)
     eini_build_stmt(&b, tensor, left, direct ? body->op : EINI_FOLD_NONE, l->pos);
-  }
   if (p->st == EIN_OK) l->stmt = q->g->nstmt - 1;
-}
-
-static void eini_do_define(eini_prog *q, eini_line *l, int64_t number) {
-  eini_parser *p = &q->p;
-  eini_lower(q, l);
-  for (int64_t i = 0; i < q->nvar; i++) p->name[q->var[i].sym].var = 0;
-  if (p->st != EIN_OK && p->name[l->sym].kind == EINI_N_NONE) p->name[l->sym].kind = EINI_N_BAD;
-  if (p->st == EIN_OK && p->name[l->sym].lastdef == number) eini_seal(q, l);
 }
 
 // ---- before lowering: what is read, defined, observed ----
@@ -6606,50 +5925,52 @@ static void eini_mark_read(eini_prog *q, const eini_syn *v) {
   for (int i = 0; i < v->n && v->kind != EINI_S_ACCESS; i++) eini_mark_read(q, v->kid[i]);
 }
 
-static void eini_set_dtype(eini_prog *q, int sym, ein_dtype t, int64_t pos) {
-  eini_sym *s = eini_sym_of(q, sym);
-  if (t != EIN_NONE && s->dtype != EIN_NONE && s->dtype != t) {
-    eini_perr(&q->p, EIN_ERR_DTYPE, pos, s->n, NULL, "'%.*s' is given two dtypes, %s and %s",
-              EINI_NAME_OF(&q->p, sym), ein_dtype_name(s->dtype), ein_dtype_name(t));
-  } else if (t != EIN_NONE) {
-    s->dtype = t;
-  }
-}
-
 static void eini_survey(eini_prog *q) {
   for (int64_t i = 0; i < q->nline; i++) {
     eini_line *l = &q->line[i];
+    int output = l->kind == EINI_L_OUTPUT;
     q->p.st = EIN_OK;
-    if (l->kind == EINI_L_DEF) eini_mark_read(q, l->kid[0]);
-    for (int k = 0; k < l->n && l->kind == EINI_L_OUTPUT; k++) {
-      q->outputs = 1;
-      eini_sym_of(q, l->kid[k]->sym)->isout = 1;
-      eini_set_dtype(q, l->kid[k]->sym, l->dtype, l->kid[k]->pos);
+    if (l->kind >= EINI_L_DEF) eini_mark_read(q, l->kid[0]);
+    for (int k = 0; k < l->n && (output || l->kind == EINI_L_DEFINE); k++) {
+      int sym = output ? l->kid[k]->sym : l->sym;
+      eini_sym *s = eini_sym_of(q, sym);
+      if (l->dtype != EIN_NONE && s->dtype != EIN_NONE && s->dtype != l->dtype)
+        eini_perr(&q->p, EIN_ERR_DTYPE, output ? l->kid[k]->pos : l->pos, s->n, NULL,
+                  "'%.*s' is given two dtypes, %s and %s", EINI_NAME_OF(&q->p, sym),
+                  ein_dtype_name(s->dtype), ein_dtype_name(l->dtype));
+      if (l->dtype != EIN_NONE) s->dtype = l->dtype;
+      if (output) {
+        q->outputs = s->isout = 1;
+      } else {
+        l->prev = s->ndef++ > 0 ? s->lastdef + 1 : 0;
+        s->lastdef = (int)i;
+      }
     }
-    if (l->kind != EINI_L_DEFINE) continue;
-    eini_sym *s = eini_sym_of(q, l->sym);
-    l->prev = s->ndef++ > 0 ? s->lastdef + 1 : 0;
-    s->lastdef = (int)i;
-    eini_mark_read(q, l->kid[0]);
-    eini_set_dtype(q, l->sym, l->dtype, l->pos);
   }
 }
 
-static void eini_do_line(eini_prog *q, int64_t i) {
-  eini_line *l = &q->line[i];
-  q->cur = i;
-  q->p.st = EIN_OK;
-  q->p.depth = 0;
+static void eini_do_line(eini_prog *q, int64_t number) {
+  eini_line *l = &q->line[number];
+  eini_parser *p = &q->p;
+  q->cur = number;
+  p->st = EIN_OK;
+  p->depth = 0;
   if (l->kind == EINI_L_DEF) eini_do_def(q, l);
-  if (l->kind == EINI_L_DEFINE) eini_do_define(q, l, i);
+  if (l->kind == EINI_L_DEFINE) {
+    eini_lower(q, l);
+    for (int64_t i = 0; i < q->nvar; i++) p->name[q->var[i].sym].var = 0;
+    eini_sym *s = eini_sym_of(q, l->sym);
+    if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
+    if (p->st == EIN_OK && s->lastdef == number) eini_seal(q, l);
+  }
   for (int k = 0; k < l->n && l->kind < EINI_L_DEF; k++) {
     const eini_syn *v = l->kid[k];
-    q->p.st = EIN_OK;
+    p->st = EIN_OK;
     if (l->kind == EINI_L_INPUT) eini_do_input(q, l, v);
     if (l->kind == EINI_L_PARAM) eini_do_param(q, l, v);
     if (l->kind == EINI_L_OUTPUT) eini_do_output(q, v);
     eini_sym *s = eini_sym_of(q, v->sym);
-    if (q->p.st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
+    if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
   }
 }
 
@@ -6659,60 +5980,45 @@ static void eini_do_line(eini_prog *q, int64_t i) {
 static void eini_check_given(eini_prog *q) {
   eini_parser *p = &q->p;
   p->st = EIN_OK;
-  for (int i = 0; i < q->desc->nbind; i++) {
-    const char *name = q->desc->bind[i].name;
-    char list[256] = "the inputs are";
-    size_t n = strlen(list);
-    int found = 0;
-    for (int64_t t = 0; t < q->g->ntensor && !found; t++) {
-      const eini_tensor *x = &q->g->tensor[t];
-      if (x->role != EIN_ROLE_INPUT) continue;
-      found = strcmp(x->name, name) == 0;
-      if (n < sizeof list - 80) {
-        n += (size_t)snprintf(list + n, sizeof list - n, " %.*s",
-                              eini_cut(x->name, (int64_t)strlen(x->name)), x->name);
-      }
-    }
-    if (!found) eini_perr(p, EIN_ERR_NAME, -1, 0, list, "no input is named '%.60s'", name);
-  }
-  for (int i = 0; i < q->desc->nsize; i++) {
-    const char *name = q->desc->size[i].name;
-    int64_t n = (int64_t)strlen(name), known = p->nname;
+  for (int i = 0; i < q->desc->nbind + q->desc->nsize; i++) {
+    int bind = i < q->desc->nbind, found = 0;
+    const char *name = bind ? q->desc->bind[i].name : q->desc->size[i - q->desc->nbind].name;
     eini_near w;
-    eini_near_init(&w, name, n);
-    if (eini_intern(p, name, n) < known || p->st != EIN_OK) continue;
-    for (int64_t k = 0; k < q->ndim; k++)
-      eini_near_try(&w, p->name[q->dim[k].sym].s, p->name[q->dim[k].sym].n);
-    eini_perr(p, EIN_ERR_NAME, -1, 0, eini_near_hint(&w), "no size or index is named '%.60s'",
-              name);
+    eini_near_init(&w, name, (int64_t)strlen(name));
+    for (int64_t k = 0; k < p->nname && !found; k++) {
+      const eini_sym *s = &p->name[k];
+      int input = s->kind == EINI_N_TENSOR && q->g->tensor[s->id].role == EIN_ROLE_INPUT;
+      found = eini_word_is(s->s, s->n, name) && (input || !bind);
+      if (bind ? input : s->kind == EINI_N_SIZE) eini_near_try(&w, s->s, s->n);
+    }
+    if (!found)
+      eini_perr(p, EIN_ERR_NAME, -1, 0, eini_near_hint(&w),
+                bind ? "no input is named '%.60s'" : "no size or index is named '%.60s'", name);
   }
 }
 
 // Mistakes in the order of the text; those of lowering come after those of parsing.
 static void eini_diag_sort(eini_diag *d) {
-  for (int i = 1; d != NULL && d->error != NULL && i < d->count; i++) {
-    ein_error e = d->error[i];
-    int j = i;
-    for (; j > 0 && e.line > 0 && (d->error[j - 1].line > e.line ||
-           (d->error[j - 1].line == e.line && d->error[j - 1].column > e.column)); j--) {
-      d->error[j] = d->error[j - 1];
+  for (int i = 1; d->error != NULL && i < d->count; i++) {
+    for (int j = i; j > 0 && d->error[j].line > 0; j--) {
+      ein_error e = d->error[j], f = d->error[j - 1];
+      if (f.line < e.line || (f.line == e.line && f.column <= e.column)) break;
+      d->error[j - 1] = e;
+      d->error[j] = f;
     }
-    d->error[j] = e;
   }
-  if (d != NULL && d->error != NULL && d->count > 0) d->status = d->error[0].status;
+  if (d->error != NULL && d->count > 0) d->status = d->error[0].status;
 }
 
-static ein_status eini_check_desc(const ein_program_desc *d, size_t *length) {
-  if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) ||
-      (d->nsize > 0 && d->size == NULL) || (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT) {
+static ein_status eini_check_desc(const ein_program_desc *d) {
+  if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) || d->text == NULL ||
+      (d->nsize > 0 && d->size == NULL) || (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
     return EIN_ERR_ARGUMENT;
-  }
   for (int i = 0; i < d->nbind; i++) {
     const ein_ztensor *v = d->bind[i].view;
     if (d->bind[i].name == NULL || v == NULL || v->rank < 0 || (v->rank > 0 && v->shape == NULL) ||
-        !eini_dtype_ok(v->dtype)) {
+        !eini_dtype_ok(v->dtype))
       return EIN_ERR_ARGUMENT;
-    }
     for (int k = 0; k < v->rank; k++) {
       if (v->shape[k] < 0) return EIN_ERR_SHAPE;
     }
@@ -6721,264 +6027,230 @@ static ein_status eini_check_desc(const ein_program_desc *d, size_t *length) {
     if (d->size[i].name == NULL) return EIN_ERR_ARGUMENT;
     if (d->size[i].value < 0) return EIN_ERR_SHAPE;
   }
-  *length = d->length > 0 || d->text == NULL ? d->length : strlen(d->text);
-  return d->text == NULL ? EIN_ERR_ARGUMENT : EIN_OK;
+  return EIN_OK;
 }
 
-// Parses only; on success q is ready to be lowered. The arena and the graph are the caller's.
-static ein_status eini_prog_open(eini_prog *q, eini_arena *arena, ein_graph *g, ein_ctx *ctx,
-                                 const ein_program_desc *desc) {
+// Parses; with fn NULL also lowers, else calls fn for every input.
+static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
+                                const ein_program_desc *desc,
+                                void (*fn)(const char *, ein_dtype, int, void *), void *user) {
   size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
-  memset(q, 0, sizeof *q);
-  eini_diag *d = eini_diag_of(ctx);
-  if (d != NULL) eini_diag_reset(d, NULL, 0);
-  ein_status st = eini_check_desc(desc, &n);
-  if (st != EIN_OK) return eini_fail(d, st, -1, 0, NULL, "the program's description is not valid");
-  if (n > most || n > INT_MAX) {
-    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL,
-                     "the source has %llu bytes, the limit is %llu", (unsigned long long)n,
-                     (unsigned long long)most);
-  }
-  if (d != NULL) {
-    eini_diag_reset(d, desc->text, (int64_t)n);
-    d->max = desc->max_errors > 0 ? desc->max_errors : 20;
-  }
   int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
+  eini_diag *d = eini_diag_of(ctx);
+  eini_prog *q = EINI_NEW(arena, eini_prog, 1);
+  if (q == NULL) return EIN_ERR_NO_MEMORY;
+  if (d != NULL) eini_diag_reset(d, NULL, 0);
+  ein_status st = eini_check_desc(desc);
+  if (st != EIN_OK) return eini_fail(d, st, -1, 0, NULL, "the program's description is not valid");
+  n = desc->length > 0 ? desc->length : strlen(desc->text);
+  if (n > most || n > INT_MAX)
+    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the source has more than %llu bytes",
+                     (unsigned long long)most);
+  if (d != NULL) eini_diag_reset(d, desc->text, (int64_t)n);
+  if (d != NULL) d->max = desc->max_errors > 0 ? desc->max_errors : 20;
   eini_parser_init(&q->p, arena, d, g, desc->text, (int64_t)n, depth < 1000 ? depth : 1000);
   q->g = g;
-  q->ctx = ctx;
   q->desc = desc;
+  q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
   eini_parse_program(q);
-  return q->p.status;
+  for (int64_t i = 0; fn != NULL && q->p.status == EIN_OK && i < q->nline; i++) {
+    const eini_line *l = &q->line[i];
+    for (int k = 0; k < l->n && l->kind == EINI_L_INPUT; k++) {
+      const eini_sym *s = eini_sym_of(q, l->kid[k]->sym);
+      char *name = eini_strndup(arena, s->s, s->n);
+      if (name == NULL) return EIN_ERR_NO_MEMORY;
+      fn(name, l->dtype, l->kid[k]->n, user);
+    }
+  }
+  if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
+  eini_survey(q);
+  for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
+  if (q->p.status == EIN_OK) eini_check_given(q);
+  if (q->p.status == EIN_OK) eini_graph_lines(g, q->p.s, q->p.n);
+  return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
 }
 
-EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
-  if (graph == NULL || desc == NULL) return EIN_ERR_ARGUMENT;
-  *graph = NULL;
+static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph,
+                               void (*fn)(const char *, ein_dtype, int, void *), void *user) {
   ein_graph *g = eini_graph_new(ctx);
   if (g == NULL) return EIN_ERR_NO_MEMORY;
   eini_arena arena;
   eini_arena_init(&arena, &g->arena.al);
-  eini_prog *q = EINI_NEW(&arena, eini_prog, 1);
-  ein_status st = EIN_ERR_NO_MEMORY;
-  if (q != NULL) {
-    st = eini_prog_open(q, &arena, g, ctx, desc);
-    int ready = q->g != NULL && st != EIN_ERR_NO_MEMORY;
-    if (ready) eini_survey(q);
-    for (int64_t i = 0; ready && i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
-    if (ready && q->p.status == EIN_OK) eini_check_given(q);
-    if (ready) st = q->p.status;
-    if (st == EIN_OK) st = eini_graph_prune(g);
-    eini_diag_sort(eini_diag_of(ctx));
-    if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
-  }
+  ein_status st = eini_prog_run(&arena, g, ctx, desc, fn, user);
+  if (ctx != NULL) eini_diag_sort(&ctx->diag);
+  if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
   eini_arena_free(&arena);
   if (ctx != NULL) ctx->diag.text = NULL;
-  if (st == EIN_OK) *graph = g;
+  if (st == EIN_OK && graph != NULL) *graph = g;
   else eini_graph_free(g);
   return st;
+}
+
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
+  if (graph != NULL) *graph = NULL;
+  return graph == NULL || desc == NULL ? EIN_ERR_ARGUMENT
+                                       : eini_program(ctx, desc, graph, NULL, NULL);
 }
 
 EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
                                       void (*fn)(const char *name, ein_dtype dtype, int rank,
                                                  void *user), void *user) {
-  if (desc == NULL || fn == NULL) return EIN_ERR_ARGUMENT;
-  ein_graph *g = eini_graph_new(ctx);
-  if (g == NULL) return EIN_ERR_NO_MEMORY;
-  eini_arena arena;
-  eini_arena_init(&arena, &g->arena.al);
-  eini_prog *q = EINI_NEW(&arena, eini_prog, 1);
-  ein_status st = q == NULL ? EIN_ERR_NO_MEMORY : eini_prog_open(q, &arena, g, ctx, desc);
-  for (int64_t i = 0; st == EIN_OK && i < q->nline; i++) {
-    const eini_line *l = &q->line[i];
-    for (int k = 0; k < l->n && l->kind == EINI_L_INPUT && st == EIN_OK; k++) {
-      const eini_sym *s = eini_sym_of(q, l->kid[k]->sym);
-      char *name = eini_strndup(&arena, s->s, s->n);
-      if (name == NULL) st = EIN_ERR_NO_MEMORY;
-      else fn(name, l->dtype, l->kid[k]->n, user);
-    }
-  }
-  eini_arena_free(&arena);
-  eini_graph_free(g);
-  if (ctx != NULL) ctx->diag.text = NULL;
-  return st;
+  return desc == NULL || fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, fn, user);
 }
-
 // ================================================================================================
 // >>print  a graph as text
 // Takes a graph; gives statements in the notation of programs, temporaries under names of their
-// own.
+// own. Writes as snprintf does: what does not fit is cut, the whole length is counted.
 // ================================================================================================
 
-typedef struct eini_out {  // counts past the end, as snprintf does
+typedef struct eini_text {
   char *buf;
-  size_t size, n;
-  int nodes;               // printed so far: shared nodes could repeat without end
-} eini_out;
+  size_t size, at;
+  int nodes;               // of an expression so far: shared nodes could repeat without end
+} eini_text;
+
+static eini_text eini_text_of(char *buf, size_t size) {
+  eini_text t = {buf, buf == NULL ? 0 : size, 0, 0};
+  if (t.size > 0) buf[0] = 0;
+  return t;
+}
 
 EINI_PRINTF(2, 3)
-static void eini_put(eini_out *o, const char *format, ...) {
+static void eini_say(eini_text *t, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  size_t room = o->n < o->size ? o->size - o->n : 0;
-  int n = vsnprintf(room > 0 ? o->buf + o->n : NULL, room, format, args);
+  size_t room = t->at < t->size ? t->size - t->at : 0;
+  int n = vsnprintf(room > 0 ? t->buf + t->at : NULL, room, format, args);
   va_end(args);
-  if (n > 0) o->n += (size_t)n;
+  if (n > 0) t->at += (size_t)n;
 }
 
-static void eini_put_map(eini_out *o, const ein_zmap *m, const eini_index *index) {
-  if (m->rows > 0) eini_put(o, "[");
+static const char *eini_fold_name(const ein_graph *g, int fold) {
+  return fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].name : eini_folds[fold].name;
+}
+
+// One coordinate, like 2*i+j-1.
+static void eini_say_row(eini_text *t, const eini_stmt *s, const ein_zmap *m, int r) {
+  int terms = 0;
+  for (int i = 0; i < m->cols; i++) {
+    int64_t c = m->coef[(int64_t)r * m->cols + i];
+    if (c == 0) continue;
+    eini_say(t, "%s", c == -1 ? "-" : terms > 0 && c > 0 ? "+" : "");
+    if (c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
+    eini_say(t, "%s", s->index[i].name);
+    terms++;
+  }
+  if (m->offset[r] != 0 || terms == 0)
+    eini_say(t, "%s%lld", terms > 0 && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
+}
+
+static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  eini_say(t, "%s", g->tensor[k < 0 ? s->out : s->operand[k]].name);
   for (int r = 0; r < m->rows; r++) {
-    int any = 0;
-    if (r > 0) eini_put(o, ",");
-    for (int c = 0; c < m->cols; c++) {
-      int64_t k = m->coef[(int64_t)r * m->cols + c];
-      if (k == 0) continue;
-      if (k == 1 || k == -1) eini_put(o, "%s%s", k < 0 ? "-" : any ? "+" : "", index[c].name);
-      else eini_put(o, "%s%lld*%s", any && k > 0 ? "+" : "", (long long)k, index[c].name);
-      any = 1;
+    int var = -1, terms = m->offset[r] != 0;
+    eini_say(t, r > 0 ? "," : "[");
+    eini_say_row(t, s, m, r);
+    for (int c = 0; k < 0 && c < m->cols; c++) {  // free indices show their extents
+      if (m->coef[(int64_t)r * m->cols + c] == 0) continue;
+      terms += m->coef[(int64_t)r * m->cols + c] == 1 ? 1 : 2;
+      var = c;
     }
-    if (m->offset[r] != 0 || !any) {
-      eini_put(o, "%s%lld", any && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
-    }
+    if (var >= 0 && terms == 1) eini_say(t, "=%lld", (long long)s->index[var].extent);
   }
-  if (m->rows > 0) eini_put(o, "]");
+  if (m->rows > 0) eini_say(t, "]");
 }
 
-static void eini_put_const(eini_out *o, const eini_node *v) {
-  if (v->dtype == EIN_BOOL) eini_put(o, "%s", v->ival ? "true" : "false");
-  else if (v->exact) eini_put(o, "%lld", (long long)v->ival);
-  else if (v->re != v->re) eini_put(o, "nan");
-  else eini_put(o, v->re - v->re != 0 ? (v->re < 0 ? "-inf" : "inf") : "%.17g", v->re);
-}
-
-static const char *eini_infix(int op, int *level) {
-  static const char *const text[] = {
-      "+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", " and ", " or "};
-  static const unsigned char ops[] = {
-      EINI_OP_ADD, EINI_OP_SUB, EINI_OP_MUL, EINI_OP_DIV, EINI_OP_POW, EINI_OP_LT, EINI_OP_LE,
-      EINI_OP_GT, EINI_OP_GE, EINI_OP_EQ, EINI_OP_NE, EINI_OP_AND, EINI_OP_OR};
-  static const unsigned char levels[] = {5, 5, 6, 6, 8, 4, 4, 4, 4, 4, 4, 2, 1};
-  for (int i = 0; i < 13; i++) {
-    if (ops[i] != op) continue;
-    *level = levels[i];
-    return text[i];
-  }
-  return NULL;
+static void eini_say_const(eini_text *t, const eini_node *v) {
+  if (v->dtype == EIN_BOOL) eini_say(t, "%s", v->ival ? "true" : "false");
+  else if (v->exact) eini_say(t, "%lld", (long long)v->ival);
+  else if (v->re != v->re) eini_say(t, "nan");
+  else eini_say(t, v->re - v->re != 0 ? (v->re < 0 ? "-inf" : "inf") : "%.17g", v->re);
 }
 
 // Prints a node for a place that binds at the given level. Depth and length are bounded.
-static void eini_put_node(eini_out *o, const ein_graph *g, const eini_stmt *s, int id, int place,
+static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, int id, int place,
                           int depth) {
   const eini_node *v = &s->expr.node[id];
-  int level = 9;
-  const char *infix = eini_infix(v->op, &level);
-  if (depth > 200 || o->nodes++ > (1 << 16)) {
-    eini_put(o, "..");
-  } else if (infix != NULL) {
-    if (level < place) eini_put(o, "(");
-    eini_put_node(o, g, s, v->arg[0], level + (v->op == EINI_OP_POW), depth + 1);
-    eini_put(o, "%s", infix);
-    eini_put_node(o, g, s, v->arg[1], level + (v->op != EINI_OP_POW), depth + 1);
-    if (level < place) eini_put(o, ")");
-  } else if (v->op == EINI_OP_CONST) {
-    eini_put_const(o, v);
-  } else if (v->op == EINI_OP_OPERAND) {
-    eini_put(o, "%s", g->tensor[s->operand[v->arg[0]]].name);
-    eini_put_map(o, &s->proj[v->arg[0]], s->index);
-  } else if (v->op == EINI_OP_INDEX) {
-    eini_put(o, "%s", s->index[v->arg[0]].name);
-  } else if (v->op == EINI_OP_PARAM) {
-    eini_put(o, "%s", g->param[v->arg[0]].name);
-  } else if (v->op == EINI_OP_CAST && v->arg[1] == 1) {  // a conversion that typing makes again
-    eini_put_node(o, g, s, v->arg[0], place, depth + 1);
-  } else if (v->op == EINI_OP_NEG || v->op == EINI_OP_NOT) {
-    int mine = v->op == EINI_OP_NEG ? 7 : 3;
-    eini_put(o, "%s%s", mine < place ? "(" : "", mine == 7 ? "-" : "not ");
-    eini_put_node(o, g, s, v->arg[0], mine, depth + 1);
-    if (mine < place) eini_put(o, ")");
-  } else if (v->op == EINI_OP_SQUARE) {
-    eini_put_node(o, g, s, v->arg[0], 9, depth + 1);
-    eini_put(o, "^2");
-  } else {
-    int cast = v->op == EINI_OP_CAST || v->op == EINI_OP_ROUNDTO;
-    eini_put(o, "%s%s(",
-             cast                    ? "cast_"
-             : v->op == EINI_OP_CALL ? g->function[v->arg[0]].name
-                                     : eini_ops[v->op].name,
-             cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
-    for (int i = 0; i < eini_node_args(v); i++) {
-      if (i > 0) eini_put(o, ", ");
-      eini_put_node(o, g, s, eini_node_arg(&s->expr, v, i), 0, depth + 1);
-    }
-    eini_put(o, ")");
+  const char *infix = NULL;
+  int op = v->op, cast = op == EINI_OP_CAST || op == EINI_OP_ROUNDTO;
+  int level = op == EINI_OP_NEG || (op == EINI_OP_CONST && v->re < 0) ? 5 :
+              op == EINI_OP_NOT ? 2 : op == EINI_OP_SQUARE ? 6 : 7;
+  for (int i = 0; i < EINI_INFIXES; i++) {
+    if (eini_infixes[i].op != op) continue;
+    infix = eini_infixes[i].text;
+    level = eini_infixes[i].level;
   }
+  if (op == EINI_OP_CAST && v->arg[1] == 1) level = 7;  // typing makes this conversion again
+  if (level < place) eini_say(t, "(");
+  if (depth > 200 || t->nodes++ > (1 << 16)) {
+    eini_say(t, "..");
+  } else if (infix != NULL) {
+    eini_say_node(t, g, s, v->arg[0], level + (level == 6 || level == 2), depth + 1);
+    eini_say(t, "%s", infix);
+    eini_say_node(t, g, s, v->arg[1], level + (level != 6), depth + 1);
+  } else if (op == EINI_OP_CONST) {
+    eini_say_const(t, v);
+  } else if (op == EINI_OP_OPERAND) {
+    eini_say_access(t, g, s, v->arg[0]);
+  } else if (op == EINI_OP_INDEX || op == EINI_OP_PARAM) {
+    eini_say(t, "%s", op == EINI_OP_INDEX ? s->index[v->arg[0]].name : g->param[v->arg[0]].name);
+  } else if (op == EINI_OP_NEG || op == EINI_OP_NOT || op == EINI_OP_SQUARE ||
+             (op == EINI_OP_CAST && v->arg[1] == 1)) {
+    eini_say(t, op == EINI_OP_NEG ? "-" : op == EINI_OP_NOT ? "not " : "");
+    eini_say_node(t, g, s, v->arg[0], cast ? place : level + (level == 6), depth + 1);
+    if (op == EINI_OP_SQUARE) eini_say(t, "^2");
+  } else {
+    eini_say(t, "%s%s(", cast ? "cast_" : op == EINI_OP_CALL ? g->function[v->arg[0]].name
+             : eini_ops[op].name, cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
+    for (int i = 0; i < eini_node_args(v); i++) {
+      if (i > 0) eini_say(t, ", ");
+      eini_say_node(t, g, s, eini_node_arg(&s->expr, v, i), 0, depth + 1);
+    }
+    eini_say(t, ")");
+  }
+  if (level < place) eini_say(t, ")");
 }
 
-static void eini_put_stmt(eini_out *o, const ein_graph *g, const eini_stmt *s) {
-  const eini_tensor *t = &g->tensor[s->out];
-  const ein_zmap *m = &s->out_map;
-  eini_put(o, "%s", t->name);
-  if (t->rank > 0) eini_put(o, "[");
-  for (int r = 0; r < t->rank; r++) {
-    ein_zmap row = {1, m->cols, m->coef + (int64_t)r * m->cols, m->offset + r, NULL};
-    char text[256];
-    eini_out one = {text, sizeof text, 0, 0};
-    int var = -1, terms = m->offset[r] != 0 ? 2 : 0;
-    for (int c = 0; c < m->cols; c++) {
-      if (row.coef[c] == 0) continue;
-      terms += row.coef[c] == 1 ? 1 : 2;
-      var = c;
-    }
-    text[0] = 0;
-    eini_put_map(&one, &row, s->index);
-    size_t len = strlen(text);
-    if (len >= 2) text[len - 1] = 0;  // without its brackets
-    eini_put(o, "%s%s", r ? "," : "", len >= 2 ? text + 1 : "");
-    if (terms == 1 && var >= 0) eini_put(o, "=%lld", (long long)s->index[var].extent);
-  }
-  eini_put(o, "%s : %s = ", t->rank > 0 ? "]" : "", ein_dtype_name(t->dtype));
-  if (s->fold != EINI_FOLD_NONE) {
-    eini_put(o, "%s[",
-             s->fold < EINI_FOLD_USER ? eini_folds[s->fold].name
-                                      : g->monoid[s->fold - EINI_FOLD_USER].name);
-    for (int i = s->nfree; i < s->nindex; i++) {
-      eini_put(o, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name,
-               (long long)s->index[i].extent);
-    }
-    eini_put(o, "](");
-  }
-  o->nodes = 0;
-  eini_put_node(o, g, s, (int)s->expr.n - 1, 0, 0);
-  eini_put(o, s->fold != EINI_FOLD_NONE ? ")\n" : "\n");
+static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) {
+  eini_say_access(t, g, s, -1);
+  eini_say(t, " : %s = ", ein_dtype_name(g->tensor[s->out].dtype));
+  if (s->fold != EINI_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
+  for (int i = s->nfree; s->fold != EINI_FOLD_NONE && i < s->nindex; i++)
+    eini_say(t, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name,
+             (long long)s->index[i].extent);
+  if (s->fold != EINI_FOLD_NONE) eini_say(t, "](");
+  t->nodes = 0;
+  eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
+  if (s->fold != EINI_FOLD_NONE) eini_say(t, ")");
 }
 
 EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
-  eini_out o = {buf, buf == NULL ? 0 : size, 0, 0};
+  eini_text t = eini_text_of(buf, size);
   int outputs = 0;
-  if (o.size > 0) buf[0] = 0;
-  if (g == NULL) return 0;
-  for (int64_t i = 0; i < g->ntensor; i++) {
-    const eini_tensor *t = &g->tensor[i];
-    if (t->role != EIN_ROLE_INPUT) continue;
-    eini_put(&o, "input %s[", t->name);
-    for (int r = 0; r < t->rank; r++) eini_put(&o, "%s%lld", r ? "," : "", (long long)t->shape[r]);
-    eini_put(&o, "] : %s\n", ein_dtype_name(t->dtype));
+  for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
+    const eini_tensor *x = &g->tensor[i];
+    if (x->role != EIN_ROLE_INPUT) continue;
+    eini_say(&t, "input %s[", x->name);
+    for (int r = 0; r < x->rank; r++) eini_say(&t, "%s%lld", r ? "," : "", (long long)x->shape[r]);
+    eini_say(&t, "] : %s\n", ein_dtype_name(x->dtype));
   }
-  for (int64_t i = 0; i < g->nparam; i++) {
-    eini_put(&o, "param %s", g->param[i].name);
-    if (g->param[i].value.set) eini_put(&o, " = %.17g", g->param[i].value.re);
-    eini_put(&o, " : %s\n", ein_dtype_name(g->param[i].dtype));
+  for (int64_t i = 0; g != NULL && i < g->nparam; i++) {
+    eini_say(&t, "param %s", g->param[i].name);
+    if (g->param[i].value.set) eini_say(&t, " = %.17g", g->param[i].value.re);
+    eini_say(&t, " : %s\n", ein_dtype_name(g->param[i].dtype));
   }
-  for (int64_t i = 0; i < g->nstmt; i++) eini_put_stmt(&o, g, &g->stmt[i]);
-  for (int64_t i = 0; i < g->ntensor; i++) {
-    if (g->tensor[i].role != EIN_ROLE_OUTPUT || g->tensor[i].nstmt == 0) continue;
-    eini_put(&o, "%s%s", outputs++ ? ", " : "output ", g->tensor[i].name);
+  for (int64_t i = 0; g != NULL && i < g->nstmt; i++) {
+    eini_say_stmt(&t, g, &g->stmt[i]);
+    eini_say(&t, "\n");
   }
-  if (outputs > 0) eini_put(&o, "\n");
-  return o.n;
+  for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
+    if (g->tensor[i].role == EIN_ROLE_OUTPUT && g->tensor[i].nstmt > 0)
+      eini_say(&t, "%s%s", outputs++ ? ", " : "output ", g->tensor[i].name);
+  }
+  if (outputs > 0) eini_say(&t, "\n");
+  return t.at;
 }
-
 // ================================================================================================
 // >>path  contraction order of n operands
 // Takes an index network; gives a pairwise order and its cost. Never worse than left to right.
@@ -8861,386 +8133,237 @@ EINI_VTRIG(cos)
 // Takes packed panels or strided elements of one compute dtype; gives the table of kernels.
 // ================================================================================================
 
-// Register tiles are ROWS x COLS short arrays of V elements, which compilers keep in vector
-// registers when a loop over V is one vector (gcc) or long enough to be vectorised before it is
-// unrolled (clang). EINI_TILE_(X, T, V) lists X(T, V, row, column).
-#define EINI_TILE_2x1(X, T, V) X(T, V, 0, 0) X(T, V, 1, 0)
-#define EINI_TILE_2x2(X, T, V) X(T, V, 0, 0) X(T, V, 0, 1) X(T, V, 1, 0) X(T, V, 1, 1)
-#define EINI_TILE_4x2(X, T, V) \
-  EINI_TILE_2x2(X, T, V) X(T, V, 2, 0) X(T, V, 2, 1) X(T, V, 3, 0) X(T, V, 3, 1)
-#define EINI_TILE_6x2(X, T, V) \
-  EINI_TILE_4x2(X, T, V) X(T, V, 4, 0) X(T, V, 4, 1) X(T, V, 5, 0) X(T, V, 5, 1)
-#define EINI_TILE_8x2(X, T, V) \
-  EINI_TILE_6x2(X, T, V) X(T, V, 6, 0) X(T, V, 6, 1) X(T, V, 7, 0) X(T, V, 7, 1)
-#define EINI_TILE_10x2(X, T, V) \
-  EINI_TILE_8x2(X, T, V) X(T, V, 8, 0) X(T, V, 8, 1) X(T, V, 9, 0) X(T, V, 9, 1)
-
-// A tile has R4 x C4 vectors of B4 bytes for reals of 4 bytes, R8 x C8 of B8 for 8 bytes, and for
-// complex numbers RC x CC of BC in each plane.
-#define EINI_TILE__(r, c) EINI_TILE_##r##x##c
-#define EINI_TILE_(r, c) EINI_TILE__(r, c)
+// Vectors, shorter ones for small products, and elements, at any address; other compilers than gcc
+// and clang get vectors of one element.
 #if defined(__AVX512F__)
 #define EINI_VECTOR 64
-#define EINI_RS 8
-#define EINI_R4 10
-#define EINI_R8 10
-#define EINI_RC 4
-#elif defined(__AVX__) && defined(__clang__)
-#define EINI_VECTOR 32
-#define EINI_R4 6
-#define EINI_R8 2
-#define EINI_RC 2
-#else
-#if defined(__AVX__)
+#elif defined(__AVX__)
 #define EINI_VECTOR 32
 #else
 #define EINI_VECTOR 16
 #endif
-#define EINI_R4 4
-#if defined(__clang__) && !defined(__aarch64__)
-#define EINI_R8 2
+#define EINI_SHORT (EINI_VECTOR > 32 ? 32 : EINI_VECTOR)
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_VECTORS(name, T)                                                                     \
+  typedef T eini_v_##name __attribute__((vector_size(EINI_VECTOR), aligned(1), may_alias));       \
+  typedef T eini_w_##name __attribute__((vector_size(EINI_SHORT), aligned(1), may_alias));        \
+  typedef T eini_u_##name __attribute__((aligned(1), may_alias));
 #else
-#define EINI_R8 4
+#define EINI_VECTORS(name, T) typedef T eini_v_##name, eini_w_##name, eini_u_##name;
 #endif
-#define EINI_RC 2
-#endif
-#if !defined(EINI_RS)
-#define EINI_RS 4  // rows of a tile that is not packed
-#endif
-#define EINI_C4 2
-#define EINI_B4 EINI_VECTOR
-#if EINI_R8 == 2  // clang: long vectors
-#if EINI_VECTOR == 32
-#define EINI_C8 2
-#else
-#define EINI_C8 1
-#endif
-#define EINI_B8 128
-#define EINI_CC 1
-#define EINI_BC 64
-#else
-#define EINI_C8 2
-#define EINI_B8 EINI_VECTOR
-#define EINI_CC 2
-#define EINI_BC EINI_VECTOR
-#endif
+EINI_VECTORS(f32, float)
+EINI_VECTORS(f64, double)
+EINI_VECTORS(i32, uint32_t)  // integers are instantiated unsigned, so that they wrap
+EINI_VECTORS(i64, uint64_t)
 
-#define EINI_POINTS 1024          // points per call of fill_fn and emit_fn; block of a stream
-#define EINI_ACROSS 48           // k up to which tiles go along the rows of the output
-#define EINI_PANEL_BYTES 24576   // a packed panel of Q: half of a first-level cache
-#define EINI_BLOCK_BYTES 393216  // a packed block of P: a share of a second-level cache
-#define EINI_WIDE_BYTES 3145728  // a packed block of Q
-#define EINI_SUMS_BYTES 2097152  // sums kept between blocks of k when the output cannot hold them
+// A tile has EINI_R rows of two vectors: 12 sums fit 16 registers. A tile of complex numbers has
+// one vector of real and one of imaginary parts in each row.
+#define EINI_R 6
+#define EINI_4(X, V) X(V, 0) X(V, 1) X(V, 2) X(V, 3)
+#define EINI_6(X, V) EINI_4(X, V) X(V, 4) X(V, 5)
+#define EINI_ZERO(V, i) V x##i = {0}, y##i = {0};
+#define EINI_LOAD(V, i) x##i = t[2 * i], y##i = t[2 * i + 1];
+#define EINI_STORE(V, i) t[2 * i] = x##i, t[2 * i + 1] = y##i;
+#define EINI_FMA(V, i) x##i += a[i] * b0, y##i += a[i] * b1;
+#define EINI_FMA2(V, i)                                                                           \
+  x##i += a[i] * b0, x##i -= a[EINI_R + i] * b1;                                                  \
+  y##i += a[i] * b1, y##i += a[EINI_R + i] * b0;
+#define EINI_SMALL_FMA(V, i) x##i += p##i[k * pk] * b0, y##i += p##i[k * pk] * b1;
+#define EINI_SMALL_ROW(U, i) const U *p##i = p + row[i] * s->pm;
+#define EINI_SMALL_STORE(W, i) *(W *)(o + row[i] * om) = x##i, *(W *)(o + row[i] * om + c) = y##i;
 
-// What the small path needs: extents and strides of a plain contract of one axis per group.
+#define EINI_POINTS 1024   // points per call of fill_fn and emit_fn; block of a stream
+#define EINI_KC 192        // block of k: a panel of Q is half of a first-level cache
+#define EINI_NC 512        // columns of a packed block of Q, of 4-byte elements at least
+#define EINI_MC 504        // rows of sums kept between blocks of k; a multiple of EINI_R
+#define EINI_ACROSS 48     // k up to which tiles go along the rows of the output
+
+// A contract of at most one axis per group, for the small path. Strides are in elements.
 typedef struct eini_small {
   int64_t m, n, k, pm, pk, qk, qn, om, on;
   int psign, qsign;  // -1: conjugated
 } eini_small;
 
-#define EINI_ACC(T, V, i, c) T acc##i##c[V];
-#define EINI_LOAD(T, V, i, c) acc##i##c[j] = out[ro[i] + (c) * (V) + j];
-#define EINI_ZERO(T, V, i, c) acc##i##c[j] = 0;
-#define EINI_FMA(T, V, i, c) acc##i##c[j] += a[i] * b[(c) * (V) + j];
-#define EINI_STORE(T, V, i, c) out[ro[i] + (c) * (V) + j] = acc##i##c[j];
-#define EINI_ACC2(T, V, i, c) T re##i##c[V], im##i##c[V];
-#define EINI_LOAD2(T, V, i, c)                 \
-  re##i##c[j] = out[ro[i] + (c) * (V) + j];    \
-  im##i##c[j] = out[ro[i] + plane + (c) * (V) + j];
-#define EINI_ZERO2(T, V, i, c) re##i##c[j] = im##i##c[j] = 0;
-#define EINI_FMA2(T, V, i, c)                                                      \
-  re##i##c[j] += a[i] * b[(c) * (V) + j];                                          \
-  re##i##c[j] -= a[EINI_RC + i] * b[((c) + EINI_CC) * (V) + j];                    \
-  im##i##c[j] += a[i] * b[((c) + EINI_CC) * (V) + j];                              \
-  im##i##c[j] += a[EINI_RC + i] * b[(c) * (V) + j];
-#define EINI_STORE2(T, V, i, c)                \
-  out[ro[i] + (c) * (V) + j] = re##i##c[j];    \
-  out[ro[i] + plane + (c) * (V) + j] = im##i##c[j];
+static int eini_unit(const int64_t *t, int64_t n) {  // are the offsets consecutive?
+  int64_t i = 1;
+  while (i < n && t[i] == t[0] + i) i++;
+  return i >= n;
+}
 
-// The kernels of one element type. Integers are instantiated unsigned, so that they wrap.
-// kernel:  out[i,j] (+)= sum over p of a[p,i] * b[p,j], a tile; row i of out is at ro[i]
-// kernel2: the same for complex planes, a[p,re/im,i] * b[p,re/im,j]
-// pack:    dst[p,i] = src[row[i] + k[p]], elements of n T; n == 2: dst[p,re/im,i], imag * sign
-// dot:     sum += sign * the sum of a[i] * x[i], in lanes
-// small2:  out[m,n] = sum over k of p[m,k] * q[k,n], complex, by dot products
-// axpy:    y[i] += a[0][i]*x[0] + .. + a[3][i]*x[3], in this order; x[1] and x[3] times sign
-#define EINI_KERNELS(name, T, R, C, V, VC)                                                        \
-  static void eini_kernel_##name(int64_t kc, const void *ap, const void *bp, void *op,            \
-                                 const int64_t *EINI_RESTRICT ro, int load) {                     \
-    const T *EINI_RESTRICT a = (const T *)ap;                                                     \
-    const T *EINI_RESTRICT b = (const T *)bp;                                                     \
-    T *EINI_RESTRICT out = (T *)op;                                                               \
-    EINI_TILE_(R, C)(EINI_ACC, T, V)                                                              \
-    if (load) {                                                                                   \
-      for (int j = 0; j < (V); j++) { EINI_TILE_(R, C)(EINI_LOAD, T, V) }                         \
-    } else {                                                                                      \
-      for (int j = 0; j < (V); j++) { EINI_TILE_(R, C)(EINI_ZERO, T, V) }                         \
+// tile[i,j] (+)= sum over p of a[p,i] * b[p,j]; complex: tile[i,re/im,j], a[p,re/im,i], b alike
+#define EINI_TILE(fn, T, V, FMA, planes)                                                          \
+  EINI_UNUSED static void fn(int64_t kc, const void *ap, const void *bp, void *tile, int load) {  \
+    const T *a = (const T *)ap;                                                                   \
+    const V *b = (const V *)bp;                                                                   \
+    V *t = (V *)tile;                                                                             \
+    EINI_6(EINI_ZERO, V)                                                                          \
+    if (load) { EINI_6(EINI_LOAD, V) }                                                            \
+    for (; kc > 0; kc--, a += EINI_R * (planes), b += 2) {                                        \
+      const V b0 = b[0], b1 = b[1];                                                               \
+      EINI_6(FMA, V)                                                                              \
     }                                                                                             \
-    for (int64_t p = 0; p < kc; p++, a += (R), b += (C) * (V)) {                                  \
-      for (int j = 0; j < (V); j++) { EINI_TILE_(R, C)(EINI_FMA, T, V) }                          \
-    }                                                                                             \
-    for (int j = 0; j < (V); j++) { EINI_TILE_(R, C)(EINI_STORE, T, V) }                          \
-  }                                                                                               \
-  EINI_UNUSED static void eini_kernel2_##name(int64_t kc, const void *ap, const void *bp,         \
-                                              void *op, const int64_t *EINI_RESTRICT ro,          \
-                                              int load) {                                         \
-    const T *EINI_RESTRICT a = (const T *)ap;                                                     \
-    const T *EINI_RESTRICT b = (const T *)bp;                                                     \
-    T *EINI_RESTRICT out = (T *)op;                                                               \
-    enum { plane = EINI_RC * EINI_CC * (VC) };                                                    \
-    EINI_TILE_(EINI_RC, EINI_CC)(EINI_ACC2, T, VC)                                                \
-    if (load) {                                                                                   \
-      for (int j = 0; j < (VC); j++) { EINI_TILE_(EINI_RC, EINI_CC)(EINI_LOAD2, T, VC) }          \
-    } else {                                                                                      \
-      for (int j = 0; j < (VC); j++) { EINI_TILE_(EINI_RC, EINI_CC)(EINI_ZERO2, T, VC) }          \
-    }                                                                                             \
-    for (int64_t p = 0; p < kc; p++, a += 2 * EINI_RC, b += 2 * EINI_CC * (VC)) {                 \
-      for (int j = 0; j < (VC); j++) { EINI_TILE_(EINI_RC, EINI_CC)(EINI_FMA2, T, VC) }           \
-    }                                                                                             \
-    for (int j = 0; j < (VC); j++) { EINI_TILE_(EINI_RC, EINI_CC)(EINI_STORE2, T, VC) }           \
-  }                                                                                               \
+    EINI_6(EINI_STORE, V)                                                                         \
+  }
+
+// pack:   dst[p,i] = src[row[i] + k[p]]; two planes: dst[p,re/im,i], imaginary parts times sign
+// unpack: out[on[i]] = tile[i], or tile[re/im,i]; on NULL: out[i]
+// dot:    sum += the sum of a[i] * x[i]
+// axpy:   y[i] += sum over p of a[i + k[p]] * x[p], in this order; n a multiple of the vector
+// turn:   re, im: coefficients that give both parts of z * x, or of conj(z) * x, as sums over z
+// small:  out[m,n] = sum over k of p[m,k] * q[k,n]; tiles where columns are next to each other, the
+//         last ones overlap those before
+#define EINI_KERNELS(name, T, U, V, W)                                                            \
+  EINI_TILE(eini_kernel1_##name, T, V, EINI_FMA, 1)                                               \
+  EINI_TILE(eini_kernel2_##name, T, V, EINI_FMA2, 2)                                              \
   static void eini_pack_##name(const char *src, const int64_t *row, int64_t width,                \
-                               const int64_t *k, int64_t kc, int n, int sign, void *dst) {        \
-    enum { size = (int)sizeof(T), unit = (C) * (V) * (int)sizeof(T) };                            \
+                               const int64_t *k, int64_t kc, int planes, int sign, void *dst) {   \
+    const U *s = (const U *)src;                                                                  \
     T *d = (T *)dst;                                                                              \
-    int64_t run = 1;                                                                              \
-    while (run < width && row[run] == row[0] + run) run++;                                        \
-    if (n == 2) {                                                                                 \
-      for (int64_t p = 0; p < kc; p++, d += 2 * width) {                                          \
-        const char *s = src + k[p] * 2 * size;                                                    \
-        for (int64_t i = 0; i < width; i++) {                                                     \
-          T z[2];                                                                                 \
-          memcpy(z, s + row[i] * 2 * size, sizeof z);                                             \
-          d[i] = z[0];                                                                            \
-          d[width + i] = sign < 0 ? (T)0 - z[1] : z[1];                                           \
-        }                                                                                         \
+    if (planes == 1 && width > 1 && eini_unit(row, width)) {                                      \
+      const size_t bytes = (size_t)width * sizeof(T);                                             \
+      for (int64_t p = 0; p < kc; p++, d += width) memcpy(d, s + row[0] + k[p], bytes);           \
+      return;                                                                                     \
+    }                                                                                             \
+    for (int64_t i = 0; i < width; i++) {                                                         \
+      T *o = d + i;                                                                               \
+      for (int64_t p = 0; p < kc; p++, o += planes * width) {                                     \
+        const U *z = s + planes * (row[i] + k[p]);                                                \
+        o[0] = z[0];                                                                              \
+        if (planes == 2) o[width] = (T)sign * z[1];                                               \
       }                                                                                           \
-    } else if (run < width) { /* near rows one by one: one stream; far ones a line of each */     \
-      const int64_t gap = (row[1] - row[0]) * size;                                               \
-      const int64_t step = gap > 1024 || gap < -1024 ? 8 : kc;                                    \
-      for (int64_t p0 = 0; p0 < kc; p0 += step) {                                                 \
-        const int64_t p1 = eini_min64(kc, p0 + step);                                             \
-        for (int64_t i = 0; i < width; i++) {                                                     \
-          const char *s = src + row[i] * size;                                                    \
-          for (int64_t p = p0; p < p1; p++) memcpy(d + p * width + i, s + k[p] * size, sizeof(T));\
-        }                                                                                         \
-      }                                                                                           \
-    } else if (width * size == unit) {                                                            \
-      src += row[0] * size;                                                                       \
-      for (int64_t p = 0; p < kc; p++) memcpy(d + p * width, src + k[p] * size, unit);            \
-    } else {                                                                                      \
-      src += row[0] * size;                                                                       \
-      size_t z = (size_t)(width * size);                                                          \
-      for (int64_t p = 0; p < kc; p++, d += width) memcpy(d, src + k[p] * size, z);               \
     }                                                                                             \
   }                                                                                               \
-  static void eini_dot_##name(int64_t n, const void *ap, const void *xp, int sign, void *sum) {   \
-    enum { L = 256 / (int)sizeof(T) };                                                            \
-    const T *EINI_RESTRICT a = (const T *)ap;                                                     \
-    const T *EINI_RESTRICT x = (const T *)xp;                                                     \
-    T lane[L], tail = 0;                                                                          \
-    for (int l = 0; l < L; l++) lane[l] = 0;                                                      \
-    for (; n >= L; n -= L, a += L, x += L) {                                                      \
-      for (int l = 0; l < L; l++) lane[l] += a[l] * x[l];                                         \
+  static void eini_unpack_##name(const void *tile, int64_t n, int64_t plane, int planes,          \
+                                 char *dst, const int64_t *on) {                                  \
+    const T *t = (const T *)tile;                                                                 \
+    const int plain = planes == 1 && on == NULL;                                                  \
+    if (plain) memcpy(dst, t, (size_t)n * sizeof(T));                                             \
+    for (int64_t i = plain ? n : 0; i < n; i++) {                                                 \
+      U *o = (U *)dst + planes * (on == NULL ? i : on[i]);                                        \
+      o[0] = t[i];                                                                                \
+      if (planes == 2) o[1] = t[plane + i];                                                       \
     }                                                                                             \
-    for (int64_t i = 0; i < n; i++) tail += a[i] * x[i];                                          \
-    for (int h = L / 2; h > 0; h /= 2) {                                                          \
-      for (int l = 0; l < h; l++) lane[l] += lane[l + h];                                         \
-    }                                                                                             \
-    lane[0] += tail;                                                                              \
-    *(T *)sum += sign < 0 ? (T)0 - lane[0] : lane[0];                                             \
   }                                                                                               \
-  static void eini_axpy_##name(int64_t n, const void *const *ap, const void *xp, int sign,        \
-                               void *yp) {                                                        \
-    enum { L = 64 / (int)sizeof(T) };                                                             \
+  static void eini_dot_##name(int64_t n, const char *ap, const void *xp, void *sum) {             \
+    enum { L = (int)(sizeof(V) / sizeof(T)) };                                                    \
+    const U *a = (const U *)ap;                                                                   \
     const T *x = (const T *)xp;                                                                   \
-    const T x0 = x[0], x1 = sign < 0 ? (T)0 - x[1] : x[1];                                        \
-    const T x2 = x[2], x3 = sign < 0 ? (T)0 - x[3] : x[3];                                        \
-    T part[5][L];                                                                                 \
-    for (int64_t i = 0; i < n; i += L) {                                                          \
-      const T *a0 = (const T *)ap[0] + i, *a1 = (const T *)ap[1] + i;                             \
-      const T *a2 = (const T *)ap[2] + i, *a3 = (const T *)ap[3] + i;                             \
-      T *y = (T *)yp + i;                                                                         \
-      const size_t left = n - i < L ? (size_t)(n - i) * sizeof(T) : sizeof part[0];               \
-      if (left < sizeof part[0]) { /* one code for all elements: one rounding */                  \
-        memset(part, 0, sizeof part);                                                             \
-        memcpy(part[0], a0, left), memcpy(part[1], a1, left), memcpy(part[2], a2, left);          \
-        memcpy(part[3], a3, left), memcpy(part[4], y, left);                                      \
-        a0 = part[0], a1 = part[1], a2 = part[2], a3 = part[3], y = part[4];                      \
-      }                                                                                           \
-      T s[L];                                                                                     \
-      for (int l = 0; l < L; l++) {                                                               \
-        s[l] = (((y[l] + a0[l] * x0) + a1[l] * x1) + a2[l] * x2) + a3[l] * x3;                    \
-      }                                                                                           \
-      if (left < sizeof part[0]) {                                                                \
-        memcpy((T *)yp + i, s, left);                                                             \
-      } else {                                                                                    \
-        memcpy(y, s, sizeof s);                                                                   \
+    V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};                                                     \
+    T lane[L], r = 0;                                                                             \
+    for (; n >= 4 * L; n -= 4 * L, a += 4 * L, x += 4 * L) {                                      \
+      s0 += *(const V *)a * *(const V *)x, s1 += *(const V *)(a + L) * *(const V *)(x + L);       \
+      s2 += *(const V *)(a + 2 * L) * *(const V *)(x + 2 * L);                                    \
+      s3 += *(const V *)(a + 3 * L) * *(const V *)(x + 3 * L);                                    \
+    }                                                                                             \
+    for (int64_t i = 0; i < n; i++) r += a[i] * x[i];                                             \
+    s0 += s1, s2 += s3, s0 += s2;                                                                 \
+    memcpy(lane, &s0, sizeof lane);                                                               \
+    for (int l = 0; l < L; l++) r += lane[l];                                                     \
+    *(T *)sum += r;                                                                               \
+  }                                                                                               \
+  static void eini_axpy_##name(int64_t n, const char *ap, const int64_t *k, int64_t kc,           \
+                               const void *xp, void *y) {                                         \
+    const U *a = (const U *)ap;                                                                   \
+    const T *x = (const T *)xp;                                                                   \
+    V *s = (V *)y;                                                                                \
+    n /= (int64_t)(sizeof(V) / sizeof(T));                                                        \
+    for (; kc >= 4; kc -= 4, k += 4, x += 4) {                                                    \
+      const V *a0 = (const V *)(a + k[0]), *a1 = (const V *)(a + k[1]);                           \
+      const V *a2 = (const V *)(a + k[2]), *a3 = (const V *)(a + k[3]);                           \
+      const T x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];                                         \
+      for (int64_t i = 0; i < n; i++) {                                                           \
+        s[i] = (((s[i] + a0[i] * x0) + a1[i] * x1) + a2[i] * x2) + a3[i] * x3;                    \
       }                                                                                           \
     }                                                                                             \
+    for (; kc > 0; kc--, k++, x++) {                                                              \
+      for (int64_t i = 0; i < n; i++) s[i] += ((const V *)(a + k[0]))[i] * x[0];                  \
+    }                                                                                             \
   }                                                                                               \
-  EINI_UNUSED static void eini_small2_##name(const eini_small *s, const void *pp, const void *qp, \
-                                             void *op, void *tmp) {                               \
-    const T *p = (const T *)pp, *q = (const T *)qp;                                               \
-    T *out = (T *)op;                                                                             \
+  static void eini_turn_##name(int64_t n, const void *xp, int conj, void *rp, void *ip) {         \
+    const T *x = (const T *)xp, sign = conj ? (T)1 : (T)-1;                                       \
+    T *re = (T *)rp, *im = (T *)ip;                                                               \
+    for (n *= 2; n > 0; n -= 2, re += 2, im += 2, x += 2) {                                       \
+      re[0] = x[0], re[1] = sign * x[1], im[0] = x[1], im[1] = -sign * x[0];                      \
+    }                                                                                             \
+  }                                                                                               \
+  static void eini_dots_##name(const eini_small *s, int planes, const U *p, const U *q, U *out) { \
     const T ps = (T)s->psign, qs = (T)s->qsign;                                                   \
-    (void)tmp;                                                                                    \
+    const int64_t pk = planes * s->pk, qk = planes * s->qk;                                       \
     for (int64_t i = 0; i < s->m; i++) {                                                          \
       for (int64_t j = 0; j < s->n; j++) {                                                        \
-        const T *a = p + 2 * i * s->pm, *b = q + 2 * j * s->qn;                                   \
-        T re = 0, im = 0, *o = out + 2 * (i * s->om + j * s->on);                                 \
-        for (int64_t k = 0; k < s->k; k++, a += 2 * s->pk, b += 2 * s->qk) {                      \
-          const T ai = ps * a[1], bi = qs * b[1];                                                 \
-          re += a[0] * b[0], re -= ai * bi;                                                       \
-          im += a[0] * bi, im += ai * b[0];                                                       \
+        const U *a = p + planes * i * s->pm, *b = q + planes * j * s->qn;                         \
+        U *o = out + planes * (i * s->om + j * s->on);                                            \
+        T re = 0, im = 0;                                                                         \
+        for (int64_t k = 0; k < s->k; k++, a += pk, b += qk) {                                    \
+          re += a[0] * b[0];                                                                      \
+          if (planes == 1) continue;                                                              \
+          re -= ps * a[1] * (qs * b[1]);                                                          \
+          im += a[0] * (qs * b[1]), im += ps * a[1] * b[0];                                       \
         }                                                                                         \
-        o[0] = re, o[1] = im;                                                                     \
+        o[0] = re;                                                                                \
+        if (planes == 2) o[1] = im;                                                               \
       }                                                                                           \
-    }                                                                                             \
-  }
-
-#define EINI_TILE_4x1(X, T, V) EINI_TILE_2x1(X, T, V) X(T, V, 2, 0) X(T, V, 3, 0)
-#define EINI_TILE_8x1(X, T, V) \
-  EINI_TILE_4x1(X, T, V) X(T, V, 4, 0) X(T, V, 5, 0) X(T, V, 6, 0) X(T, V, 7, 0)
-#define EINI_FMA_IN_PLACE(T, V, i, c) acc##i##c[j] += a[i * pm] * b[(c) * (V) + j];
-#define EINI_STORE_IN_PLACE(T, V, i, c) out[i * om + (c) * (V) + j] = acc##i##c[j];
-// out[m,n] = sum over k of p[m,k] * q[k,n] without packing, strides in elements.
-// rows:  R or 1 rows, C * W columns that are next to each other in q and out
-// small: tiles of rows; the last rows and columns overlap those before. Narrow ones by dot products
-#define EINI_SMALL_KERNELS(name, T, R, C, W)                                                      \
-  static void eini_rows_##name(const eini_small *s, int64_t rows, const T *EINI_RESTRICT a,       \
-                               const T *EINI_RESTRICT b, int64_t qk, T *out, int64_t om) {        \
-    const int64_t pm = s->pm, pk = s->pk;                                                         \
-    if (rows == (R)) {                                                                            \
-      EINI_TILE_(R, C)(EINI_ACC, T, W)                                                            \
-      for (int j = 0; j < (W); j++) { EINI_TILE_(R, C)(EINI_ZERO, T, W) }                         \
-      for (int64_t k = s->k; k > 0; k--, a += pk, b += qk) {                                      \
-        for (int j = 0; j < (W); j++) { EINI_TILE_(R, C)(EINI_FMA_IN_PLACE, T, W) }               \
-      }                                                                                           \
-      for (int j = 0; j < (W); j++) { EINI_TILE_(R, C)(EINI_STORE_IN_PLACE, T, W) }               \
-    } else {                                                                                      \
-      T acc[(C) * (W)];                                                                           \
-      for (int j = 0; j < (C) * (W); j++) acc[j] = 0;                                             \
-      for (int64_t k = s->k; k > 0; k--, a += pk, b += qk) {                                      \
-        for (int j = 0; j < (C) * (W); j++) acc[j] += a[0] * b[j];                                \
-      }                                                                                           \
-      for (int j = 0; j < (C) * (W); j++) out[j] = acc[j];                                        \
     }                                                                                             \
   }                                                                                               \
-  static void eini_small_##name(const eini_small *s, const void *pp, const void *qp, void *op,    \
-                                void *tmp) {                                                      \
-    const int64_t wide = (C) * (W);                                                               \
-    const T *p = (const T *)pp, *q = (const T *)qp;                                               \
-    T *out = (T *)op, *t = (T *)tmp, part[(R) * (C) * (W)];                                       \
-    const int64_t m = s->m, n = s->n, kn = s->k, om = s->om, on = s->on, rows = m < (R) ? 1 : (R);\
-    int64_t qk = s->qk;                                                                           \
-    const int dots = n < wide || (s->qn != 1 && m < 4);                                           \
-    for (int64_t i = 0; i < m && dots; i++) {                                                     \
-      for (int64_t j = 0; j < n; j++) {                                                           \
-        const T *a = p + i * s->pm, *b = q + j * s->qn;                                           \
-        T sum = 0;                                                                                \
-        for (int64_t k = 0; k < kn; k++, a += s->pk, b += qk) sum += a[0] * b[0];                 \
-        out[i * om + j * on] = sum;                                                               \
-      }                                                                                           \
+  static void eini_small_##name(const eini_small *s, int planes, const char *pp, const char *qp,  \
+                                char *op) {                                                       \
+    enum { L = (int)(sizeof(W) / sizeof(T)) };                                                    \
+    const U *p = (const U *)pp, *q = (const U *)qp;                                               \
+    const int64_t m = s->m, n = s->n, pk = s->pk, om = s->om;                                     \
+    if (planes == 2 || n < L || s->qn != 1 || s->on != 1) {                                       \
+      eini_dots_##name(s, planes, p, q, (U *)op);                                                 \
+      return;                                                                                     \
     }                                                                                             \
-    for (int64_t j = 0; j < n && s->qn != 1 && !dots; j++) { /* q[k,n], once for all rows */      \
-      for (int64_t k = 0; k < kn; k++) t[k * n + j] = q[k * qk + j * s->qn];                      \
-    }                                                                                             \
-    if (s->qn != 1) q = t, qk = n;                                                                \
-    for (int64_t i = 0; i < m && !dots; i += rows) {                                              \
-      const int64_t i0 = i < m - rows ? i : m - rows;                                             \
-      for (int64_t j = 0; j < n; j += wide) {                                                     \
-        const int64_t j0 = j < n - wide ? j : n - wide;                                           \
-        T *o = out + i0 * om + j0 * on;                                                           \
-        eini_rows_##name(s, rows, p + i0 * s->pm, q + j0, qk, on == 1 ? o : part,                 \
-                         on == 1 ? om : wide);                                                    \
-        for (int64_t l = 0; l < rows * wide && on != 1; l++) {                                    \
-          o[l / wide * om + l % wide * on] = part[l];                                             \
+    for (int64_t i = 0; i < m; i += 4) {                                                          \
+      const int64_t row[4] = {i, eini_min64(i + 1, m - 1), eini_min64(i + 2, m - 1),              \
+                              eini_min64(i + 3, m - 1)};                                          \
+      EINI_4(EINI_SMALL_ROW, U)                                                                   \
+      for (int64_t j = 0; j < n; j += 2 * L) {                                                    \
+        const int64_t c = eini_min64(L, n - L), j0 = eini_min64(j, n - L - c);                    \
+        const U *b = q + j0;                                                                      \
+        U *o = (U *)op + j0;                                                                      \
+        EINI_4(EINI_ZERO, W)                                                                      \
+        for (int64_t k = 0; k < s->k; k++, b += s->qk) {                                          \
+          const W b0 = *(const W *)b, b1 = *(const W *)(b + c);                                   \
+          EINI_4(EINI_SMALL_FMA, W)                                                               \
         }                                                                                         \
+        EINI_4(EINI_SMALL_STORE, W)                                                               \
       }                                                                                           \
     }                                                                                             \
   }
 
-EINI_KERNELS(f32, float, EINI_R4, EINI_C4, EINI_B4 / 4, EINI_BC / 4)
-EINI_SMALL_KERNELS(f32_4, float, 4, 1, 4)
-EINI_SMALL_KERNELS(f32_v, float, 8, 1, EINI_VECTOR / 4)
-EINI_SMALL_KERNELS(f32_2v, float, EINI_RS, 2, EINI_VECTOR / 4)
-EINI_KERNELS(f64, double, EINI_R8, EINI_C8, EINI_B8 / 8, EINI_BC / 8)
-EINI_SMALL_KERNELS(f64_4, double, 4, 1, 4)
-EINI_SMALL_KERNELS(f64_v, double, 8, 1, EINI_VECTOR / 8)
-EINI_SMALL_KERNELS(f64_2v, double, EINI_RS, 2, EINI_VECTOR / 8)
-EINI_KERNELS(i32, uint32_t, EINI_R4, EINI_C4, EINI_B4 / 4, EINI_BC / 4)
-EINI_SMALL_KERNELS(i32_4, uint32_t, 4, 1, 4)
-EINI_SMALL_KERNELS(i32_v, uint32_t, 8, 1, EINI_VECTOR / 4)
-EINI_SMALL_KERNELS(i32_2v, uint32_t, EINI_RS, 2, EINI_VECTOR / 4)
-EINI_KERNELS(i64, uint64_t, EINI_R8, EINI_C8, EINI_B8 / 8, EINI_BC / 8)
-EINI_SMALL_KERNELS(i64_4, uint64_t, 4, 1, 4)
-EINI_SMALL_KERNELS(i64_v, uint64_t, 8, 1, EINI_VECTOR / 8)
-EINI_SMALL_KERNELS(i64_2v, uint64_t, EINI_RS, 2, EINI_VECTOR / 8)
+EINI_KERNELS(f32, float, eini_u_f32, eini_v_f32, eini_w_f32)
+EINI_KERNELS(f64, double, eini_u_f64, eini_v_f64, eini_w_f64)
+EINI_KERNELS(i32, uint32_t, eini_u_i32, eini_v_i32, eini_w_i32)
+EINI_KERNELS(i64, uint64_t, eini_u_i64, eini_v_i64, eini_w_i64)
 #undef EINI_KERNELS
-#undef EINI_SMALL_KERNELS
-#undef EINI_FMA_IN_PLACE
-#undef EINI_STORE_IN_PLACE
-#undef EINI_ACC
-#undef EINI_LOAD
-#undef EINI_ZERO
-#undef EINI_FMA
-#undef EINI_STORE
-#undef EINI_ACC2
-#undef EINI_LOAD2
-#undef EINI_ZERO2
-#undef EINI_FMA2
-#undef EINI_STORE2
+#undef EINI_TILE
 
-// Kernels and block sizes of one compute dtype. size: bytes of a real; an element has `planes`.
+// Kernels of one compute dtype. size: bytes of a real; an element has `planes` of them.
 typedef struct eini_ckern {
-  int size, planes, mr, nr;
-  int64_t kc, mc, nc;
-  void (*kernel)(int64_t kc, const void *a, const void *b, void *out, const int64_t *ro, int load);
+  int size, planes, lanes, nr;  // reals per vector, columns of a tile
+  void (*kernel)(int64_t kc, const void *a, const void *b, void *tile, int load);
   void (*pack)(const char *src, const int64_t *row, int64_t width, const int64_t *k, int64_t kc,
-               int n, int sign, void *dst);
-  void (*dot)(int64_t n, const void *a, const void *x, int sign, void *sum);
-  void (*axpy)(int64_t n, const void *const *a, const void *x, int sign, void *y);
-  // For few columns, at least a vector, at least two vectors.
-  void (*small[3])(const eini_small *s, const void *p, const void *q, void *out, void *tmp);
+               int planes, int sign, void *dst);
+  void (*unpack)(const void *tile, int64_t n, int64_t plane, int planes, char *out,
+                 const int64_t *on);
+  void (*dot)(int64_t n, const char *a, const void *x, void *sum);
+  void (*axpy)(int64_t n, const char *a, const int64_t *k, int64_t kc, const void *x, void *y);
+  void (*turn)(int64_t n, const void *x, int conj, void *re, void *im);
+  void (*small)(const eini_small *s, int planes, const char *p, const char *q, char *out);
 } eini_ckern;
 
-// kc from the panel of Q, mc and nc from kc; mc and nc are multiples of the tile.
-#define EINI_KC(z, nr) \
-  (EINI_PANEL_BYTES / ((z) * (nr)) > 512 ? 512 : EINI_PANEL_BYTES / ((z) * (nr)))
-#define EINI_FIT(bytes, z, w, nr) ((bytes) / ((z) * EINI_KC(z, nr)) / (w) * (w))
-#define EINI_CKERN(name, kern, s, pl, mr, nr, small0, small1, small2)                     \
-  {s, pl, mr, nr, EINI_KC((s) * (pl), nr), EINI_FIT(EINI_BLOCK_BYTES, (s) * (pl), mr, nr), \
-   EINI_FIT(EINI_WIDE_BYTES, (s) * (pl), nr, nr), kern##_##name, eini_pack_##name,        \
-   eini_dot_##name, eini_axpy_##name, {small0, small1, small2}}
-#define EINI_CKERN1(name, s, mr, nr)                                                      \
-  EINI_CKERN(name, eini_kernel, s, 1, mr, nr, eini_small_##name##_4, eini_small_##name##_v, \
-             eini_small_##name##_2v)
-#define EINI_CKERN2(name, s, nr)                                                          \
-  EINI_CKERN(name, eini_kernel2, s, 2, EINI_RC, nr, eini_small2_##name, eini_small2_##name, \
-             eini_small2_##name)
+#define EINI_CKERN(name, T, planes)                                                               \
+  {(int)sizeof(T), planes, (int)(sizeof(eini_v_##name) / sizeof(T)),                              \
+   (int)(2 / (planes) * sizeof(eini_v_##name) / sizeof(T)), eini_kernel##planes##_##name,         \
+   eini_pack_##name, eini_unpack_##name, eini_dot_##name, eini_axpy_##name, eini_turn_##name,     \
+   eini_small_##name}
 static const eini_ckern eini_ckerns[6] = {
-    EINI_CKERN1(i32, 4, EINI_R4, EINI_C4 * (EINI_B4 / 4)),
-    EINI_CKERN1(i64, 8, EINI_R8, EINI_C8 * (EINI_B8 / 8)),
-    EINI_CKERN1(f32, 4, EINI_R4, EINI_C4 * (EINI_B4 / 4)),
-    EINI_CKERN1(f64, 8, EINI_R8, EINI_C8 * (EINI_B8 / 8)),
-    EINI_CKERN2(f32, 4, EINI_CC * (EINI_BC / 4)),
-    EINI_CKERN2(f64, 8, EINI_CC * (EINI_BC / 8))};
-#undef EINI_CKERN1
-#undef EINI_CKERN2
-#undef EINI_CKERN
-#undef EINI_FIT
-#undef EINI_KC
+    EINI_CKERN(i32, uint32_t, 1), EINI_CKERN(i64, uint64_t, 1), EINI_CKERN(f32, float, 1),
+    EINI_CKERN(f64, double, 1), EINI_CKERN(f32, float, 2), EINI_CKERN(f64, double, 2)};
 
 static const eini_ckern *eini_ckern_of(ein_dtype t) {
-  switch (t) {
-    case EIN_I32: return &eini_ckerns[0];
-    case EIN_I64: return &eini_ckerns[1];
-    case EIN_F32: return &eini_ckerns[2];
-    case EIN_F64: return &eini_ckerns[3];
-    case EIN_C64: return &eini_ckerns[4];
-    default: return &eini_ckerns[5];
-  }
+  return &eini_ckerns[t <= EIN_I64 ? t - EIN_I32 : 2 + (t - EIN_F32)];
 }
 
 // ================================================================================================
@@ -9294,7 +8417,8 @@ typedef struct eini_contract {
   // Set by eini_contract_plan.
   int path;                      // an eini_contract_path
   int swap;                      // 1: computed as its transpose
-  int path_rows;                 // 1: a streamed matrix is read along k, not m
+  int path_rows;                 // 1: a streamed matrix is read along k
+  eini_small small;              // used by EINI_SMALL
 } eini_contract;
 
 // EINI_SMALL: no packing, for tiny problems. EINI_STREAM: matrix times vector, the matrix is read
@@ -9316,22 +8440,23 @@ static int64_t eini_axes_only(const eini_axes *x, const int64_t *stride) {
   return x->n == 0 ? 0 : stride[0];
 }
 
-// The state of one run: extents, blocks and what is carved from scratch.
+// The state of one run. Pairs: the rows of the output and the side they belong to, the columns and
+// theirs (P and Q, unless swapped).
 typedef struct eini_cjob {
   const eini_contract *c;
   const eini_ckern *kern;
-  const eini_side *p, *q;             // after the swap, as everything below
-  const eini_axes *m, *n;
-  const int64_t *om, *on;             // strides of the output
-  const int64_t *const *xm, *const *xn;
-  int64_t mn, nn, kn;                 // extents
-  int64_t kc, mc, nc, msum, unit;     // blocks; unit: bytes of an element
-  int keep;                           // 1: sums stay in `sums` between blocks of k
+  const eini_side *side[2];
+  const eini_axes *axes[2];
+  const int64_t *os[2];               // strides of the output
+  const int64_t *const *xs[2];        // strides of the extras
+  int64_t ext[2], kn;                 // extents
+  int64_t blk[2], kc, unit;           // blocks; unit: bytes of an element
+  int keep;                           // 1: sums stay in `tile` between blocks of k
   char *out;                          // base pointers at the current batch
-  const char **at;
-  char *a, *b, *tile, *sums, *val;
-  int64_t *tp, *tq, *tkp, *tkq, *tom, *ton, *txm, *txn;  // tables of offsets of the current block
-  int64_t *off, *idx;
+  const char **at[2], **xat;
+  char *pack[2], *tile, *val;
+  // Offsets, table after table: operands along rows and along k; output and extras; points.
+  int64_t *row[2], *k[2], *to[2], *off;
   const int64_t **offp;
 } eini_cjob;
 
@@ -9342,469 +8467,298 @@ static void *eini_carve(char *base, size_t *used, int64_t count, int64_t size) {
   return r;
 }
 
-static int eini_max(int a, int b) { return a > b ? a : b; }
+static int64_t eini_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
-static void eini_cjob_sides(eini_cjob *j, const eini_contract *c) {
+static void eini_cjob_init(eini_cjob *j, const eini_contract *c) {
   j->c = c;
   j->kern = eini_ckern_of(c->type);
   j->unit = j->kern->size * j->kern->planes;
-  j->p = c->swap ? &c->q : &c->p;
-  j->q = c->swap ? &c->p : &c->q;
-  j->m = c->swap ? &c->n : &c->m;
-  j->n = c->swap ? &c->m : &c->n;
-  j->om = c->swap ? c->out_n : c->out_m;
-  j->on = c->swap ? c->out_m : c->out_n;
-  j->xm = c->swap ? c->extra_n : c->extra_m;
-  j->xn = c->swap ? c->extra_m : c->extra_n;
-}
-
-static void eini_cjob_extents(eini_cjob *j) {
-  j->mn = eini_axes_size(j->m);
-  j->nn = eini_axes_size(j->n);
-  j->kn = eini_axes_size(&j->c->k);
-}
-
-static int64_t eini_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-
-// Block sizes of a packed or streamed contract, clipped to its extents.
-static void eini_cjob_blocks(eini_cjob *j) {
-  const eini_ckern *t = j->kern;
-  j->keep = 0;
-  if (j->c->path == EINI_STREAM) {
-    j->kc = eini_min64(j->kn, EINI_POINTS);
-    j->mc = eini_min64(j->mn, EINI_POINTS);
-    j->nc = 1;
-    return;
-  }
-  j->keep = !j->c->plain_out && j->kn > t->kc;
-  j->kc = eini_min64(j->kn, t->kc);
-  j->mc = eini_min64(eini_up(j->mn, t->mr), t->mc);
-  j->nc = eini_min64(eini_up(eini_max64(j->nn, 1), t->nr), j->keep ? eini_up(512, t->nr) : t->nc);
-  j->msum = eini_up(j->mn, t->mr);
-  if (j->keep) {
-    int64_t rows = EINI_SUMS_BYTES / (j->nc * j->unit) / t->mr * t->mr;
-    j->msum = eini_min64(j->msum, eini_max64(rows, t->mr));
-    j->mc = eini_min64(j->mc, j->msum);
+  j->kn = eini_axes_size(&c->k);
+  for (int s = 0; s < 2; s++) {
+    int q = s != c->swap;
+    j->side[s] = q ? &c->q : &c->p;
+    j->axes[s] = q ? &c->n : &c->m;
+    j->os[s] = q ? c->out_n : c->out_m;
+    j->xs[s] = q ? c->extra_n : c->extra_m;
+    j->ext[s] = eini_axes_size(j->axes[s]);
   }
 }
 
+// Block sizes, clipped to the extents, and scratch.
 static size_t eini_cjob_carve(eini_cjob *j, char *base) {
   const eini_contract *c = j->c;
   const eini_ckern *t = j->kern;
   size_t used = 0;
-  int nop = eini_max(eini_max(j->p->nop, j->q->nop), c->nextra + 1);
-  int rank = eini_max(eini_max(c->batch.n, c->k.n), eini_max(c->m.n, c->n.n));
-  j->idx = (int64_t *)eini_carve(base, &used, c->batch.n + rank, 8);
-  if (c->path == EINI_SMALL) {
-    j->val = (char *)eini_carve(base, &used, 2 * j->kn * j->nn + j->mn * (j->kn + j->nn), j->unit);
-    return used;
-  }
-  j->at = (const char **)eini_carve(base, &used, j->p->nop + j->q->nop + c->nextra, 8);
-  eini_cjob_blocks(j);
-  int64_t tile = c->path == EINI_STREAM ? j->mc : (int64_t)t->mr * t->nr;
-  if (c->path == EINI_STREAM) {  // a: rows or columns fetched; b: the vector and coefficients
-    j->a = (char *)eini_carve(base, &used, 5 * EINI_POINTS, j->unit);
-    j->b = (char *)eini_carve(base, &used, j->kc + 4, j->unit);
+  int64_t mn = eini_up(j->ext[0], EINI_R), nn = j->ext[1], nop = c->nextra + 1, tile;
+  if (c->path == EINI_STREAM) {  // packed: the vector and coefficients; rows or columns fetched
+    j->kc = eini_min64(j->kn, EINI_POINTS);
+    j->blk[0] = 1;
+    j->blk[1] = eini_up(eini_min64(nn, EINI_POINTS), t->lanes);
+    j->pack[0] = (char *)eini_carve(base, &used, 3 * j->kc, j->unit);
+    j->pack[1] = (char *)eini_carve(base, &used, eini_max64(j->kc, j->blk[1]), j->unit);
+    tile = j->blk[1];
   } else {
-    j->a = (char *)eini_carve(base, &used, j->mc * j->kc, j->unit);
-    j->b = (char *)eini_carve(base, &used, j->nc * j->kc, j->unit);
+    j->keep = j->kn > EINI_KC;
+    j->kc = eini_min64(j->kn, EINI_KC);
+    j->blk[0] = eini_min64(mn, EINI_MC * 4 / j->unit);
+    j->blk[1] = eini_min64(eini_up(nn, t->nr), eini_up(EINI_NC, t->nr));
+    j->pack[0] = (char *)eini_carve(base, &used, j->blk[0] * j->kc, j->unit);
+    j->pack[1] = (char *)eini_carve(base, &used, j->blk[1] * j->kc, j->unit);
+    tile = j->keep ? eini_min64(mn, EINI_MC) * j->blk[1] : EINI_R * t->nr;
   }
   j->tile = (char *)eini_carve(base, &used, tile, j->unit);
-  j->sums = (char *)eini_carve(base, &used, j->keep ? j->msum * j->nc : 0, j->unit);
+  for (int s = 0; s < 2; s++) {
+    int64_t n = j->side[s]->nop;
+    nop = eini_max64(nop, n);
+    j->row[s] = (int64_t *)eini_carve(base, &used, n * j->blk[s], 8);
+    j->k[s] = (int64_t *)eini_carve(base, &used, n * j->kc, 8);
+    j->to[s] = (int64_t *)eini_carve(base, &used, (c->nextra + 1) * j->blk[s], 8);
+    j->at[s] = (const char **)eini_carve(base, &used, n, (int64_t)sizeof(char *));
+  }
+  j->xat = (const char **)eini_carve(base, &used, c->nextra, (int64_t)sizeof(char *));
   j->val = (char *)eini_carve(base, &used, EINI_POINTS, j->unit);
-  j->tp = (int64_t *)eini_carve(base, &used, j->p->nop * j->mc, 8);
-  j->tq = (int64_t *)eini_carve(base, &used, j->q->nop * j->nc, 8);
-  j->tkp = (int64_t *)eini_carve(base, &used, j->p->nop * j->kc, 8);
-  j->tkq = (int64_t *)eini_carve(base, &used, j->q->nop * j->kc, 8);
-  j->tom = (int64_t *)eini_carve(base, &used, j->mc, 8);
-  j->ton = (int64_t *)eini_carve(base, &used, j->nc, 8);
-  j->txm = (int64_t *)eini_carve(base, &used, c->nextra * j->mc, 8);
-  j->txn = (int64_t *)eini_carve(base, &used, c->nextra * j->nc, 8);
-  j->off = (int64_t *)eini_carve(base, &used, (int64_t)(nop + 1) * EINI_POINTS, 8);
+  j->off = (int64_t *)eini_carve(base, &used, (nop + 1) * EINI_POINTS, 8);
   j->offp = (const int64_t **)eini_carve(base, &used, nop, (int64_t)sizeof(int64_t *));
   return used;
 }
 
 // table[i] = offset of linear index start + i, for i < count; the last is repeated up to pad.
-static void eini_table(eini_cjob *j, const eini_axes *x, const int64_t *stride, int64_t start,
-                       int64_t count, int64_t pad, int64_t *table) {
-  int64_t *idx = j->idx + j->c->batch.n, off = 0, at = 0;
-  if (count == 0) return;
-  for (int d = x->n - 1; d >= 0; d--) {
-    idx[d] = start % x->extent[d];
-    start /= x->extent[d];
-    off += idx[d] * stride[d];
-  }
-  while (at < count) {
-    int last = x->n - 1;
-    int64_t run = x->n == 0 ? 1 : eini_min64(x->extent[last] - idx[last], count - at);
-    int64_t s = x->n == 0 ? 0 : stride[last];
-    for (int64_t i = 0; i < run; i++) table[at + i] = off + i * s;
-    at += run;
-    if (at == count) break;
-    off -= idx[last] * s;
-    idx[last] = 0;
-    for (int d = last - 1; d >= 0; d--) {
-      off += stride[d];
-      if (++idx[d] < x->extent[d]) break;
-      off -= idx[d] * stride[d];
-      idx[d] = 0;
+static void eini_table(const eini_axes *x, const int64_t *stride, int64_t start, int64_t count,
+                       int64_t pad, int64_t *table) {
+  for (int64_t at = 0, run; at < count; at += run) {
+    int64_t rest = start + at, off = 0, step = 0;
+    run = count - at;
+    for (int d = x->n - 1; d >= 0; d--) {
+      int64_t e = x->extent[d], i = rest % e;
+      if (d == x->n - 1) step = stride[d], run = eini_min64(run, e - i);
+      off += i * stride[d];
+      rest /= e;
     }
+    for (int64_t i = 0; i < run; i++) table[at + i] = off + i * step;
   }
-  for (int64_t i = count; i < pad; i++) table[i] = table[count - 1];
+  for (int64_t i = count; i < pad && count > 0; i++) table[i] = table[count - 1];
 }
 
-// Tables of all operands of a side along its rows or along k, `step` apart.
-static void eini_side_table(eini_cjob *j, const eini_side *s, int k, int64_t start, int64_t count,
-                            int64_t pad, int64_t step, int64_t *table) {
-  const eini_axes *x = k ? &j->c->k : s == j->p ? j->m : j->n;
-  for (int o = 0; o < s->nop; o++) {
-    eini_table(j, x, k ? s->k[o] : s->row[o], start, count, pad, table + o * step);
+// The tables of a block of rows (s = 0) or columns.
+static void eini_row_tables(eini_cjob *j, int s, int64_t start, int64_t count, int64_t pad) {
+  const eini_axes *x = j->axes[s];
+  for (int o = 0; o < j->side[s]->nop; o++) {
+    eini_table(x, j->side[s]->row[o], start, count, pad, j->row[s] + o * j->blk[s]);
   }
-}
-
-static void eini_out_table(eini_cjob *j, int n, int64_t start, int64_t count, int64_t pad) {
-  const eini_axes *x = n ? j->n : j->m;
-  eini_table(j, x, n ? j->on : j->om, start, count, pad, n ? j->ton : j->tom);
+  eini_table(x, j->os[s], start, count, pad, j->to[s]);
   for (int e = 0; e < j->c->nextra; e++) {
-    int64_t *t = n ? j->txn + e * j->nc : j->txm + e * j->mc;
-    eini_table(j, x, n ? j->xn[e] : j->xm[e], start, count, pad, t);
+    eini_table(x, j->xs[s][e], start, count, pad, j->to[s] + (e + 1) * j->blk[s]);
   }
 }
 
-// dst[p, i] = side(row[i], k[p]) for i < width, p < kc, planes of complex numbers apart. Tables of
-// further operands follow rstep and kstep later. width <= EINI_POINTS.
-static void eini_pack(eini_cjob *j, const eini_side *s, const int64_t *row, int64_t rstep,
-                      int64_t width, const int64_t *k, int64_t kstep, int64_t kc, char *dst) {
+static void eini_k_tables(eini_cjob *j, int64_t start, int64_t count) {
+  for (int s = 0; s < 2; s++) {
+    for (int o = 0; o < j->side[s]->nop; o++) {
+      eini_table(&j->c->k, j->side[s]->k[o], start, count, count, j->k[s] + o * j->kc);
+    }
+  }
+}
+
+// dst[p, i] = value of an expression at rows row.., i < width, and k.., p < kn, planes apart
+static void eini_pack_values(eini_cjob *j, int s, const int64_t *row, int64_t width,
+                             const int64_t *k, int64_t kn, char *dst) {
+  const eini_side *x = j->side[s];
+  int planes = j->kern->planes;
+  for (int o = 0; o < x->nop; o++, row += j->blk[s], k += j->kc) {
+    int64_t *off = j->off + o * EINI_POINTS;
+    for (int64_t p = 0; p < kn; p++) {
+      for (int64_t i = 0; i < width; i++) off[p * width + i] = row[i] + k[p];
+    }
+    j->offp[o] = off;
+  }
+  x->fill_fn(x->user, kn * width, j->at[s], j->offp, planes == 1 ? dst : j->val);
+  if (planes == 1) return;
+  for (int64_t i = 0; i < width; i++) j->off[i] = i;
+  for (int64_t p = 0; p < kn; p++) j->off[width + p] = p * width;
+  j->kern->pack(j->val, j->off, width, j->off + width, kn, 2, 1, dst);
+}
+
+// Panels of `width` rows from row r0 on, dst[panel, p, i]. When rows are closer together than k's,
+// a few k are taken across all panels, so that memory is read in long runs.
+static void eini_pack(eini_cjob *j, int s, int64_t r0, int64_t rows, int64_t width, int64_t k0,
+                      int64_t kc, int sign, char *dst) {
   const eini_ckern *t = j->kern;
-  const char *const *base = j->at + (s == j->p ? 0 : j->p->nop);
-  if (s->plain) {
-    t->pack(base[0], row, width, k, kc, t->planes, s->conj ? -1 : 1, dst);
-    return;
-  }
-  int64_t most = EINI_POINTS / width;
-  for (int64_t p0 = 0; p0 < kc; p0 += most) {
-    int64_t kn = eini_min64(most, kc - p0), n = kn * width;
-    for (int o = 0; o < s->nop; o++) {
-      int64_t *off = j->off + o * EINI_POINTS;
-      const int64_t *r = row + o * rstep;
-      for (int64_t p = 0; p < kn; p++) {
-        int64_t kp = k[o * kstep + p0 + p];
-        for (int64_t i = 0; i < width; i++) off[p * width + i] = r[i] + kp;
-      }
-      j->offp[o] = off;
-    }
-    s->fill_fn(s->user, n, base, j->offp, t->planes == 1 ? dst : j->val);
-    if (t->planes == 2) {
-      for (int64_t i = 0; i < width; i++) j->off[i] = i;
-      for (int64_t p = 0; p < kn; p++) j->off[width + p] = p * width;
-      t->pack(j->val, j->off, width, j->off + width, kn, 2, 1, dst);
-    }
-    dst += n * j->unit;
-  }
-}
-
-// Panels of `width` rows, dst[panel, p, i]. When rows are closer together than k's, a few k are
-// taken across all panels, so that memory is read in long runs.
-static void eini_pack_panels(eini_cjob *j, const eini_side *s, const int64_t *row, int64_t rstep,
-                             int64_t rows, int64_t width, const int64_t *k, int64_t kc, char *dst) {
-  int64_t step = kc;
-  if (s->plain && kc > 1) {
+  const int64_t *row = j->row[s] + r0, *k = j->k[s] + k0;
+  int plain = j->side[s]->plain;
+  int64_t step = plain ? kc : EINI_POINTS / width;
+  if (plain && kc > 1 && rows > width) {
     int64_t dr = row[1] - row[0], dk = k[1] - k[0];
     if ((dr < 0 ? -dr : dr) < (dk < 0 ? -dk : dk)) step = 8;
   }
   for (int64_t p = 0; p < kc; p += step) {
+    int64_t kn = eini_min64(step, kc - p);
     for (int64_t r = 0; r < rows; r += width) {
-      eini_pack(j, s, row + r, rstep, width, k + p, j->kc, eini_min64(step, kc - p),
-                dst + (r * kc + p * width) * j->unit);
-    }
-  }
-}
-
-static int eini_aligned(const char *p, int size) { return (uintptr_t)p % (uintptr_t)size == 0; }
-
-// Move mr x nr elements between a tile (planes `plane` apart) and the plain output.
-// shape: out[tom[i] + ton[j]] <-> tile[i, j], strides in elements
-static void eini_tile_move(eini_cjob *j, char *tile, int64_t ld, int64_t plane, int64_t mr,
-                           int64_t nr, const int64_t *om, const int64_t *on, int load) {
-  int64_t z = j->kern->size;
-  int two = j->kern->planes == 2;
-  for (int64_t i = 0; i < mr; i++) {
-    for (int64_t n = 0; n < nr; n++) {
-      char *o = j->out + (om[i] + on[n]) * j->unit, *t = tile + (i * ld + n) * z;
-      for (int h = 0; h <= two; h++, o += z, t += plane * z) {
-        if (z == 8) {
-          memcpy(load ? t : o, load ? o : t, 8);
-        } else {
-          memcpy(load ? t : o, load ? o : t, 4);
-        }
+      char *d = dst + (r * kc + p * width) * j->unit;
+      if (plain) {
+        t->pack(j->at[s][0], row + r, width, k + p, kn, t->planes, sign, d);
+      } else {
+        eini_pack_values(j, s, row + r, width, k + p, kn, d);
       }
     }
   }
 }
 
-// Store a finished tile: plainly, or through emit_fn in chunks of whole rows.
-static void eini_tile_store(eini_cjob *j, char *tile, int64_t ld, int64_t plane, int64_t mr,
-                            int64_t nr, int64_t m0, int64_t n0) {
+// Store finished sums tile[rows, plane, cols], planes `plane` apart, at row m and column n of the
+// block: plainly, or through emit_fn in chunks of whole rows.
+static void eini_store(eini_cjob *j, const char *tile, int64_t plane, int64_t rows, int64_t cols,
+                       int64_t m, int64_t n) {
   const eini_contract *c = j->c;
+  const eini_ckern *t = j->kern;
+  const int64_t *tm = j->to[0] + m, *tn = j->to[1] + n;
+  int64_t line = plane * j->unit, most = EINI_POINTS / cols;
   if (c->plain_out) {
-    eini_tile_move(j, tile, ld, plane, mr, nr, j->tom + m0, j->ton + n0, 0);
+    int unit = eini_unit(tn, cols);
+    for (int64_t i = 0; i < rows; i++) {
+      char *o = j->out + (tm[i] + (unit ? tn[0] : 0)) * j->unit;
+      t->unpack(tile + i * line, cols, plane, t->planes, o, unit ? NULL : tn);
+    }
     return;
   }
-  int64_t z = j->kern->size, most = EINI_POINTS / nr;
-  for (int e = 0; e <= c->nextra; e++) j->offp[e] = j->off + e * EINI_POINTS;
-  for (int64_t i0 = 0; i0 < mr; i0 += most) {
-    int64_t rows = eini_min64(most, mr - i0);
-    char *v = j->val;
-    for (int64_t i = i0; i < i0 + rows; i++) {
-      const char *t = tile + i * ld * z;
-      if (j->kern->planes == 1) {
-        memcpy(v, t, (size_t)(nr * z));
-        v += nr * z;
-        continue;
-      }
-      for (int64_t n = 0; n < nr; n++, v += 2 * z) {
-        memcpy(v, t + n * z, (size_t)z);
-        memcpy(v + z, t + (plane + n) * z, (size_t)z);
-      }
+  for (int64_t i0 = 0; i0 < rows; i0 += most) {
+    int64_t chunk = eini_min64(most, rows - i0);
+    for (int64_t i = 0; i < chunk; i++) {
+      t->unpack(tile + (i0 + i) * line, cols, plane, t->planes, j->val + i * cols * j->unit, NULL);
     }
     for (int e = 0; e <= c->nextra; e++) {
-      const int64_t *tm = e == 0 ? j->tom + m0 : j->txm + (e - 1) * j->mc + m0;
-      const int64_t *tn = e == 0 ? j->ton + n0 : j->txn + (e - 1) * j->nc + n0;
       int64_t *off = j->off + e * EINI_POINTS;
-      for (int64_t i = 0; i < rows; i++) {
-        for (int64_t n = 0; n < nr; n++) off[i * nr + n] = tm[i0 + i] + tn[n];
+      const int64_t *em = tm + i0 + e * j->blk[0], *en = tn + e * j->blk[1];
+      for (int64_t i = 0; i < chunk; i++) {
+        for (int64_t l = 0; l < cols; l++) off[i * cols + l] = em[i] + en[l];
       }
+      j->offp[e] = off;
     }
-    c->emit_fn(c->emit_user, rows * nr, j->val, j->out, j->offp[0],
-               j->at + j->p->nop + j->q->nop, j->offp + 1);
+    c->emit_fn(c->emit_user, chunk * cols, j->val, j->out, j->offp[0], j->xat, j->offp + 1);
   }
 }
 
-static int eini_unit(const int64_t *t, int64_t n) {
-  int64_t i = 1;
-  while (i < n && t[i] == t[0] + i) i++;
-  return i >= n;
-}
-
-// out[m,n] (+)= a[m/mr, k, mr] * b[n/nr, k, nr]: the tiles of one block of P and one of Q. Row 0 of
-// the block is row mfirst of the kept sums.
-static void eini_tiles(eini_cjob *j, int64_t mb, int64_t nb, int64_t kb, int64_t mfirst, int first,
+// sums[m,n] (+)= P[m,k] * Q[k,n]: the tiles of a packed block of each, from row m0 of the sums on
+static void eini_tiles(eini_cjob *j, int64_t mb, int64_t nb, int64_t kb, int64_t m0, int first,
                        int last) {
   const eini_ckern *t = j->kern;
-  int64_t ro[16], area = (int64_t)t->mr * t->nr;
-  int direct = j->c->plain_out && t->planes == 1 && eini_aligned(j->out, t->size);
-  for (int i = 0; i < t->mr; i++) ro[i] = (int64_t)i * t->nr;
-  // With few k the output is most of the traffic: along its rows then.
-  int64_t mt = (mb + t->mr - 1) / t->mr, nt = (nb + t->nr - 1) / t->nr, m = 0, n = 0;
-  int across = kb <= EINI_ACROSS;
-  for (int64_t left = mt * nt; left > 0; left--) {
-    const char *a = j->a + m * kb * j->unit, *b = j->b + n * kb * j->unit;
-    const int64_t *on = j->ton + n;
-    int64_t mr = eini_min64(t->mr, mb - m), nr = eini_min64(t->nr, nb - n);
+  int64_t mt = (mb + EINI_R - 1) / EINI_R, nt = (nb + t->nr - 1) / t->nr;
+  int across = kb <= EINI_ACROSS;  // with few k the output is most of the traffic
+  for (int64_t i = 0; i < mt * nt; i++) {
+    int64_t m = (across ? i / nt : i % mt) * EINI_R, n = (across ? i % nt : i / mt) * t->nr;
     char *tile = j->tile;
-    if (direct && mr == t->mr && nr == t->nr && eini_unit(on, nr)) {
-      t->kernel(kb, a, b, j->out + on[0] * j->unit, j->tom + m, !first);
-    } else {
-      if (j->keep) {
-        tile = j->sums + ((mfirst + m) * j->nc + n * t->mr) * j->unit;
-      } else if (!first) {
-        eini_tile_move(j, tile, t->nr, area, mr, nr, j->tom + m, on, 1);
-      }
-      t->kernel(kb, a, b, tile, ro, !first);
-      if (last || !j->keep) eini_tile_store(j, tile, t->nr, area, mr, nr, m, n);
-    }
-    m = across ? m : m + t->mr;
-    n = across ? n + t->nr : n;
-    if (m >= mb) m = 0, n += t->nr;
-    if (n >= nb) n = 0, m += t->mr;
+    if (j->keep) tile += ((m0 + m) * j->blk[1] + n * EINI_R) * j->unit;
+    t->kernel(kb, j->pack[0] + m * kb * j->unit, j->pack[1] + n * kb * j->unit, tile, !first);
+    if (!last) continue;
+    eini_store(j, tile, t->nr, eini_min64(EINI_R, mb - m), eini_min64(t->nr, nb - n), m, n);
   }
 }
 
-// for blocks: m (only when sums are kept), n, k: pack Q[k,n]; for m: pack P[m,k]; tiles
+// for blocks of sums: for blocks of k: pack Q[k,n]; for blocks of m: pack P[m,k]; tiles
 static void eini_run_block(eini_cjob *j) {
-  const eini_ckern *t = j->kern;
-  for (int64_t m0 = 0; m0 < j->mn; m0 += j->msum) {
-    int64_t mend = eini_min64(j->mn, m0 + j->msum);
-    for (int64_t n = 0; n < j->nn; n += j->nc) {
-      int64_t nb = eini_min64(j->nc, j->nn - n), np = eini_up(nb, t->nr);
-      eini_out_table(j, 1, n, nb, np);
-      eini_side_table(j, j->q, 0, n, nb, np, j->nc, j->tq);
-      int64_t k = 0;
-      do {
+  int psign = j->side[0]->conj ? -1 : 1, qsign = j->side[1]->conj ? -1 : 1;
+  for (int64_t m0 = 0; m0 < j->ext[0]; m0 += EINI_MC) {
+    int64_t mend = eini_min64(j->ext[0], m0 + EINI_MC);
+    for (int64_t n = 0; n < j->ext[1]; n += j->blk[1]) {
+      int64_t nb = eini_min64(j->blk[1], j->ext[1] - n), np = eini_up(nb, j->kern->nr), k = 0;
+      eini_row_tables(j, 1, n, nb, np);
+      do {  // once when there is no k
         int64_t kb = eini_min64(j->kc, j->kn - k);
-        eini_side_table(j, j->q, 1, k, kb, kb, j->kc, j->tkq);
-        eini_side_table(j, j->p, 1, k, kb, kb, j->kc, j->tkp);
-        eini_pack_panels(j, j->q, j->tq, j->nc, np, t->nr, j->tkq, kb, j->b);
-        for (int64_t m = m0; m < mend; m += j->mc) {
-          int64_t mb = eini_min64(j->mc, mend - m), mp = eini_up(mb, t->mr);
-          eini_out_table(j, 0, m, mb, mp);
-          eini_side_table(j, j->p, 0, m, mb, mp, j->mc, j->tp);
-          eini_pack_panels(j, j->p, j->tp, j->mc, mp, t->mr, j->tkp, kb, j->a);
+        eini_k_tables(j, k, kb);
+        eini_pack(j, 1, 0, np, j->kern->nr, 0, kb, qsign, j->pack[1]);
+        for (int64_t m = m0; m < mend; m += j->blk[0]) {
+          int64_t mb = eini_min64(j->blk[0], mend - m), mp = eini_up(mb, EINI_R);
+          eini_row_tables(j, 0, m, mb, mp);
+          eini_pack(j, 0, 0, mp, EINI_R, 0, kb, psign, j->pack[0]);
           eini_tiles(j, mb, nb, kb, m - m0, k == 0, k + kb == j->kn);
         }
-        k += kb;
-      } while (k < j->kn);
+      } while ((k += j->kc) < j->kn);
     }
   }
 }
 
-// y[m] += P[m,k] * x[k], rows of P along k: read in place, or fetched one by one
-static void eini_stream_rows(eini_cjob *j, int64_t mb, int64_t kb, int direct) {
+// y[n] += x[k] * Q[k,n] for a block, along k or along n (w: n padded); Q in place if possible.
+// coef[re/im, k, re/im]: the vector as coefficients of the real and imaginary parts of Q
+static void eini_stream_block(eini_cjob *j, int64_t nb, int64_t w, int64_t kb, const char *coef) {
   const eini_ckern *t = j->kern;
-  int64_t z = t->size;
-  for (int64_t i = 0; i < mb; i++) {
-    const char *a = j->a, *x = j->b;
-    char *y = j->tile + i * z;
-    if (direct) {
-      a = j->at[0] + (j->tp[i] + j->tkp[0]) * z;
-    } else {
-      eini_pack(j, j->p, j->tkp, j->kc, kb, j->tp + i, j->mc, 1, j->a);
-    }
-    t->dot(kb, a, x, 1, y);
-    if (t->planes == 2) {
-      t->dot(kb, a + kb * z, x + kb * z, -1, y);
-      t->dot(kb, a, x + kb * z, 1, y + j->mc * z);
-      t->dot(kb, a + kb * z, x, 1, y + j->mc * z);
-    }
-  }
-}
-
-// y[m] += P[m,k] * x[k], columns of P along m, four real ones at a time; missing ones are zero, as
-// are their coefficients
-static void eini_stream_columns(eini_cjob *j, int64_t mb, int64_t kb, int direct) {
-  const eini_ckern *t = j->kern;
-  int64_t z = t->size, step = 4 / t->planes;
-  char *zero = j->a + 4 * mb * z, *coef = j->b + j->kc * j->unit;
-  memset(zero, 0, (size_t)(mb * z));
-  for (int64_t k = 0; k < kb; k += step) {
-    int64_t kn = eini_min64(step, kb - k);
-    const void *col[4];
-    if (!direct) eini_pack(j, j->p, j->tp, j->mc, mb, j->tkp + k, j->kc, kn, j->a);
-    for (int h = 0; h < 4; h++) {
-      col[h] = h >= kn * t->planes ? zero
-               : direct            ? j->at[0] + (j->tp[0] + j->tkp[k + h]) * z
-                                   : j->a + h * mb * z;
-    }
-    memset(coef, 0, (size_t)(4 * z));
-    const char *x = j->b + k * z;
-    if (t->planes == 1) {
-      memcpy(coef, x, (size_t)(kn * z));
-      t->axpy(mb, col, coef, 1, j->tile);
-      continue;
-    }
-    for (int imag = 0; imag < 2; imag++) {
-      for (int64_t h = 0; h < kn; h++) {
-        memcpy(coef + 2 * h * z, x + (imag * kb + h) * z, (size_t)z);
-        memcpy(coef + (2 * h + 1) * z, x + ((1 - imag) * kb + h) * z, (size_t)z);
-      }
-      t->axpy(mb, col, coef, imag ? 1 : -1, j->tile + imag * j->mc * z);
-    }
-  }
-}
-
-// for blocks of m and k: y[m] += P[m,k] * x[k], n has extent 1
-static void eini_run_stream(eini_cjob *j) {
-  eini_out_table(j, 1, 0, 1, 1);
-  eini_side_table(j, j->q, 0, 0, 1, 1, 1, j->tq);
-  for (int64_t m = 0; m < j->mn; m += j->mc) {
-    int64_t mb = eini_min64(j->mc, j->mn - m);
-    eini_out_table(j, 0, m, mb, mb);
-    eini_side_table(j, j->p, 0, m, mb, mb, j->mc, j->tp);
-    memset(j->tile, 0, (size_t)(j->mc * j->unit));
-    for (int64_t k = 0; k < j->kn; k += j->kc) {
-      int64_t kb = eini_min64(j->kc, j->kn - k);
-      eini_side_table(j, j->q, 1, k, kb, kb, j->kc, j->tkq);
-      eini_side_table(j, j->p, 1, k, kb, kb, j->kc, j->tkp);
-      eini_pack(j, j->q, j->tkq, j->kc, kb, j->tq, 1, 1, j->b);
-      int in_place = j->p->plain && j->kern->planes == 1 && eini_aligned(j->at[0], j->kern->size);
-      if (j->c->path_rows) {
-        eini_stream_rows(j, mb, kb, in_place && eini_unit(j->tkp, kb));
-      } else {
-        eini_stream_columns(j, mb, kb, in_place && eini_unit(j->tp, mb));
-      }
-    }
-    eini_tile_store(j, j->tile, 1, j->mc, mb, 1, 0, 0);
-  }
-}
-
-// Copy rows x cols elements; strides in elements.
-static void eini_small_copy(char *dst, int64_t d0, int64_t d1, const char *src, int64_t s0,
-                            int64_t s1, int64_t rows, int64_t cols, int64_t z) {
-  for (int64_t i = 0; i < rows; i++) {
-    for (int64_t n = 0; n < cols; n++) {
-      memcpy(dst + (i * d0 + n * d1) * z, src + (i * s0 + n * s1) * z, (size_t)z);
-    }
-  }
-}
-
-// Fills what the small path needs; 0 when there is nothing to do.
-static int eini_small_init(const eini_cjob *j, eini_small *s) {
-  const eini_axes *k = &j->c->k;
-  s->m = j->m->n == 0 ? 1 : j->m->extent[0];
-  s->n = j->n->n == 0 ? 1 : j->n->extent[0];
-  s->k = k->n == 0 ? 1 : k->extent[0];
-  s->pm = eini_axes_only(j->m, j->p->row[0]);
-  s->pk = eini_axes_only(k, j->p->k[0]);
-  s->qk = eini_axes_only(k, j->q->k[0]);
-  s->qn = eini_axes_only(j->n, j->q->row[0]);
-  s->om = eini_axes_only(j->m, j->om);
-  s->on = eini_axes_only(j->n, j->on);
-  s->psign = j->p->conj ? -1 : 1;
-  s->qsign = j->q->conj ? -1 : 1;
-  return s->m != 0 && s->n != 0;
-}
-
-static void eini_run_small(const eini_cjob *j, const eini_small *s, char *tmp) {
-  const eini_ckern *t = j->kern;
-  int64_t z = j->unit, vector = EINI_VECTOR / t->size;
-  int wide = s->n < vector ? 0 : s->n < 2 * vector ? 1 : 2;
-  char *a = tmp + s->k * s->n * z, *b = a + s->m * s->k * z, *out = b + s->k * s->n * z;
-  if (eini_aligned(j->at[0], t->size) && eini_aligned(j->at[1], t->size) &&
-      eini_aligned(j->out, t->size)) {
-    t->small[wide](s, j->at[0], j->at[1], j->out, tmp);
+  const int64_t *row = j->row[1], *k = j->k[1], z = t->size, u = j->unit;
+  int rows = j->c->path_rows, plain = j->side[1]->plain;
+  int direct = rows ? plain && eini_unit(k, kb)
+                    : plain && t->planes == 1 && w == nb && eini_unit(row, nb);
+  if (direct && !rows) {
+    t->axpy(w, j->at[1][0] + row[0] * u, k, kb, coef, j->tile);
     return;
   }
-  eini_small u = {s->m, s->n, s->k, s->k, 1, s->n, 1, s->n, 1, s->psign, s->qsign};
-  eini_small_copy(a, s->k, 1, j->at[0], s->pm, s->pk, s->m, s->k, z);
-  eini_small_copy(b, s->n, 1, j->at[1], s->qk, s->qn, s->k, s->n, z);
-  t->small[wide](&u, a, b, out, tmp);
-  eini_small_copy(j->out, s->om, s->on, out, s->n, 1, s->m, s->n, z);
-}
-
-// The small path's limit on m*n*k, where packing starts to pay.
-#define EINI_SMALL_LIMIT (EINI_VECTOR == 64 ? 262144 : 16384)
-
-static int eini_small_fits(const eini_cjob *j) {
-  const eini_contract *c = j->c;
-  int64_t most = j->kern->planes == 1 ? EINI_SMALL_LIMIT : 512;
-  if (j->mn == 1 || j->nn == 1) most = 4096;
-  return c->p.plain && c->q.plain && c->plain_out && c->m.n <= 1 && c->n.n <= 1 && c->k.n <= 1 &&
-         j->mn <= most && j->nn <= most && j->kn <= most && j->mn * j->nn <= most / 8 &&
-         j->mn * j->kn <= most && j->nn * j->kn <= most && j->mn * j->nn * j->kn <= most;
-}
-
-// The smallest stride of a side's operands over its rows minus that over k, as it is read.
-static int eini_rows_closer(const eini_side *s, const eini_axes *row, const eini_axes *k) {
-  int64_t r = INT64_MAX, c = INT64_MAX;
-  for (int o = 0; o < s->nop; o++) {
-    for (int d = 0; d < row->n; d++) {
-      int64_t t = s->row[o][d] < 0 ? -s->row[o][d] : s->row[o][d];
-      if (row->extent[d] > 1 && t > 0 && t < r) r = t;
-    }
-    for (int d = 0; d < k->n; d++) {
-      int64_t t = s->k[o][d] < 0 ? -s->k[o][d] : s->k[o][d];
-      if (k->extent[d] > 1 && t > 0 && t < c) c = t;
+  for (int64_t i = 0; i < (rows ? nb : kb); i++) {
+    const char *q = direct ? j->at[1][0] + (row[i] + k[0]) * u : j->pack[1];
+    const int64_t planes[2] = {0, w};
+    if (!direct && rows) eini_pack(j, 1, i, 1, 1, 0, kb, 1, j->pack[1]);
+    if (!direct && !rows) eini_pack(j, 1, 0, w, w, i, 1, 1, j->pack[1]);
+    for (int part = 0; part < t->planes; part++) {
+      const char *x = coef + part * j->kc * u;
+      char *y = j->tile + part * w * z;
+      if (rows) {
+        t->dot(kb * t->planes, q, x, y + i * z);
+      } else {
+        t->axpy(w, q, planes, t->planes, x + i * u, y);
+      }
     }
   }
-  return r < c;
 }
 
-// Work of the tiles of an m x n output, in multiply-adds, with a charge for strided stores.
-static double eini_block_cost(const eini_cjob *j, int64_t m, int64_t n, const eini_axes *x,
-                              const int64_t *stride) {
-  double tiles = (double)eini_up(m, j->kern->mr) * (double)eini_up(n, j->kern->nr);
-  int unit = x->n == 0 || stride[x->n - 1] == 1;
+// for blocks of n and k: y[n] += x[k] * Q[k,n]; m has extent 1
+static void eini_run_stream(eini_cjob *j) {
+  const eini_ckern *t = j->kern;
+  const eini_side *p = j->side[0], *q = j->side[1];
+  int64_t nb, kb;
+  eini_row_tables(j, 0, 0, 1, 1);
+  for (int64_t n = 0; n < j->ext[1]; n += nb) {
+    nb = eini_min64(j->blk[1], j->ext[1] - n);
+    if (!j->c->path_rows && nb > t->lanes) nb -= nb % t->lanes;  // the rest is fetched and padded
+    int64_t w = eini_up(nb, t->lanes);
+    eini_row_tables(j, 1, n, nb, w);
+    memset(j->tile, 0, (size_t)(w * j->unit));
+    for (int64_t k = 0; k < j->kn; k += kb) {
+      char *x = j->pack[0], *coef = x;
+      kb = eini_min64(j->kc, j->kn - k);
+      eini_k_tables(j, k, kb);
+      eini_pack(j, 0, 0, 1, 1, 0, kb, p->conj ? -1 : 1, x);
+      if (t->planes == 2) {
+        coef = x + j->kc * j->unit;
+        t->turn(kb, x, q->conj, coef, coef + j->kc * j->unit);
+      }
+      eini_stream_block(j, nb, w, kb, coef);
+    }
+    eini_store(j, j->tile, w, 1, nb, 0, 0);
+  }
+}
+
+// Fill c->small. 0: not the best path; 2: with tiles, up to where packing starts to pay.
+static int eini_small_init(const eini_cjob *j, eini_contract *c) {
+  const eini_side *p = j->side[0], *q = j->side[1];
+  if (c->m.n > 1 || c->n.n > 1 || c->k.n > 1) return 0;
+  int64_t m = j->ext[0], n = j->ext[1], k = j->kn, most = 512;
+  const eini_small s = {m, n, k, eini_axes_only(j->axes[0], p->row[0]),
+                        eini_axes_only(&c->k, p->k[0]), eini_axes_only(&c->k, q->k[0]),
+                        eini_axes_only(j->axes[1], q->row[0]), eini_axes_only(j->axes[0], j->os[0]),
+                        eini_axes_only(j->axes[1], j->os[1]), p->conj ? -1 : 1, q->conj ? -1 : 1};
+  c->small = s;
+  int tiles = j->kern->planes == 1 && s.qn == 1 && s.on == 1 && m > 1 && n * j->unit >= EINI_SHORT;
+  if (tiles) most = 16384;
+  return p->plain && q->plain && c->plain_out && m <= most && n <= most && k <= most &&
+         m * n * k <= most ? 1 + tiles : 0;
+}
+
+// The smallest step along a group, by the order of its axes.
+static int64_t eini_last_step(const eini_axes *x, const int64_t *stride) {
+  int64_t t = x->n == 0 ? INT64_MAX : stride[x->n - 1];
+  return t < 0 ? -t : t;
+}
+
+// Work of the tiles with rows of side s, in multiply-adds, with a charge for strided stores.
+static double eini_block_cost(const eini_cjob *j, int s) {
+  const eini_axes *x = j->axes[1 - s];
+  int64_t m = j->ext[s], n = j->ext[1 - s];
+  double tiles = (double)eini_up(m, EINI_R) * (double)eini_up(n, j->kern->nr);
+  int unit = x->n == 0 || j->os[1 - s][x->n - 1] == 1;
   return tiles * (double)(j->kn + 4) + (unit ? 0.0 : 16.0 * (double)m * (double)n);
 }
 
@@ -9812,99 +8766,82 @@ static double eini_block_cost(const eini_cjob *j, int64_t m, int64_t n, const ei
 // run as copies with other extents and bases. Bases may be unknown.
 static void eini_contract_plan(eini_contract *c) {
   eini_cjob j;
-  c->swap = 0;
-  eini_cjob_sides(&j, c);
-  eini_cjob_extents(&j);
+  int small[2];
   c->path = EINI_BLOCK;
   c->path_rows = 1;
-  if (eini_small_fits(&j)) {
-    int64_t qn = eini_axes_only(&c->n, c->q.row[0]), pm = eini_axes_only(&c->m, c->p.row[0]);
-    int64_t on = eini_axes_only(&c->n, c->out_n), om = eini_axes_only(&c->m, c->out_m);
-    int keep = (j.nn >= 4 ? 4 : 0) + (qn == 1 ? 2 : 0) + (on == 1 ? 1 : 0);
-    int swap = (j.mn >= 4 ? 4 : 0) + (pm == 1 ? 2 : 0) + (om == 1 ? 1 : 0);
-    c->path = EINI_SMALL;
-    c->swap = swap > keep;
-  } else if (j.mn == 1 || j.nn == 1) {
-    c->path = EINI_STREAM;
-    c->swap = j.nn != 1;
-    const eini_side *p = c->swap ? &c->q : &c->p;
-    const eini_axes *m = c->swap ? &c->n : &c->m;
-    c->path_rows = eini_axes_size(m) == 1 || !eini_rows_closer(p, m, &c->k);
-  } else {
-    c->swap = eini_block_cost(&j, j.nn, j.mn, &c->m, c->out_m) <
-              eini_block_cost(&j, j.mn, j.nn, &c->n, c->out_n);
+  for (int swap = 1; swap >= 0; swap--) {
+    c->swap = swap;
+    eini_cjob_init(&j, c);
+    small[swap] = eini_small_init(&j, c);
   }
+  if (small[0] || small[1]) {
+    c->path = EINI_SMALL;
+    c->swap = small[1] > small[0];
+  } else if (j.ext[0] == 1 || j.ext[1] == 1) {
+    c->path = EINI_STREAM;
+    c->swap = j.ext[0] != 1;
+    const eini_side *q = j.side[!c->swap];
+    const eini_axes *n = j.axes[!c->swap];
+    c->path_rows = eini_last_step(n, q->row[0]) >= eini_last_step(&c->k, q->k[0]);
+  } else {
+    c->swap = eini_block_cost(&j, 1) < eini_block_cost(&j, 0);
+  }
+  eini_cjob_init(&j, c);
+  eini_small_init(&j, c);
 }
 
 // Bytes of scratch, aligned to 64, that a planned contract or a range of it needs: some MB at most,
 // less for small problems.
 static size_t eini_contract_scratch(const eini_contract *c) {
   eini_cjob j;
-  eini_cjob_sides(&j, c);
-  eini_cjob_extents(&j);
+  if (c->path == EINI_SMALL) return 0;
+  eini_cjob_init(&j, c);
   return eini_cjob_carve(&j, NULL);
 }
 
-// Advance by `by` steps along batch axis d.
-static void eini_batch_move(eini_cjob *j, int d, int64_t by) {
-  const eini_contract *c = j->c;
-  const char **at = j->at;
-  for (int o = 0; o < j->p->nop; o++) *at++ += by * j->p->batch[o][d] * j->p->esize[o];
-  for (int o = 0; o < j->q->nop; o++) *at++ += by * j->q->batch[o][d] * j->q->esize[o];
-  for (int e = 0; e < c->nextra; e++) *at++ += by * c->extra_batch[e][d] * c->extra_size[e];
-  j->out += by * c->out_batch[d] * c->out_size;
-}
-
-static int eini_batch_next(eini_cjob *j) {
-  for (int d = j->c->batch.n - 1; d >= 0; d--) {
-    if (++j->idx[d] < j->c->batch.extent[d]) {
-      eini_batch_move(j, d, 1);
-      return 1;
-    }
-    eini_batch_move(j, d, 1 - j->idx[d]);
-    j->idx[d] = 0;
+// Bytes from the address of batch 0 to that of batch b, for stream o.
+static int64_t eini_batch_shift(const eini_axes *x, int64_t b, const int64_t *const *stride, int o,
+                                int size) {
+  int64_t off = 0;
+  for (int d = x->n - 1; d >= 0; d--) {
+    off += (d == 0 ? b : b % x->extent[d]) * stride[o][d];
+    if (d > 0) b /= x->extent[d];
   }
-  return 0;
-}
-
-static void eini_batch_first(eini_cjob *j) {
-  const eini_contract *c = j->c;
-  const char **at = j->at;
-  for (int o = 0; o < j->p->nop; o++) *at++ = j->p->base[o];
-  for (int o = 0; o < j->q->nop; o++) *at++ = j->q->base[o];
-  for (int e = 0; e < c->nextra; e++) *at++ = c->extra_base[e];
-  for (int d = 0; d < c->batch.n; d++) j->idx[d] = 0;
-  j->out = c->out;
+  return off * size;
 }
 
 // Run a planned contract, or a range of it. for batch: the path's loops over m, n, k
 static void eini_contract_run(const eini_contract *c, void *scratch) {
-  eini_cjob j;
-  if (eini_axes_size(&c->batch) == 0) return;
-  eini_cjob_sides(&j, c);
+  const eini_axes *x = &c->batch;
+  const eini_small *s = &c->small;
+  int64_t count = eini_axes_size(x);
   if (c->path == EINI_SMALL) {
-    eini_small s;
-    const char *at[2];
-    if (!eini_small_init(&j, &s)) return;
-    j.at = at;
-    j.idx = (int64_t *)scratch;
-    eini_batch_first(&j);
-    do {
-      eini_run_small(&j, &s, (char *)scratch + eini_up(c->batch.n * 8, 64));
-    } while (eini_batch_next(&j));
+    const eini_side *p = c->swap ? &c->q : &c->p, *q = c->swap ? &c->p : &c->q;
+    const eini_ckern *t = eini_ckern_of(c->type);
+    for (int64_t b = 0; b < count; b++) {
+      t->small(s, t->planes, p->base[0] + eini_batch_shift(x, b, p->batch, 0, p->esize[0]),
+               q->base[0] + eini_batch_shift(x, b, q->batch, 0, q->esize[0]),
+               c->out + eini_batch_shift(x, b, &c->out_batch, 0, c->out_size));
+    }
     return;
   }
-  eini_cjob_extents(&j);
-  if (j.mn == 0 || j.nn == 0) return;
+  eini_cjob j;
+  eini_cjob_init(&j, c);
+  if (j.ext[0] == 0 || j.ext[1] == 0) return;
   eini_cjob_carve(&j, (char *)scratch);
-  eini_batch_first(&j);
-  do {
-    if (c->path == EINI_STREAM) {
-      eini_run_stream(&j);
-    } else {
-      eini_run_block(&j);
+  for (int64_t b = 0; b < count; b++) {
+    for (int h = 0; h < 2; h++) {
+      const eini_side *y = j.side[h];
+      for (int o = 0; o < y->nop; o++) {
+        j.at[h][o] = y->base[o] + eini_batch_shift(x, b, y->batch, o, y->esize[o]);
+      }
     }
-  } while (eini_batch_next(&j));
+    for (int e = 0; e < c->nextra; e++) {
+      j.xat[e] = c->extra_base[e] + eini_batch_shift(x, b, c->extra_batch, e, c->extra_size[e]);
+    }
+    j.out = c->out + eini_batch_shift(x, b, &c->out_batch, 0, c->out_size);
+    (c->path == EINI_STREAM ? eini_run_stream : eini_run_block)(&j);
+  }
 }
 // ================================================================================================
 // >>eval  expressions in vector chunks
@@ -11542,7 +10479,6 @@ static void eini_mapreduce_run(const eini_task *t, char *const *slot, const ein_
 // A B x B block: src is read along its unit-stride index a, dst written along b. Both fit L1, so
 // every cache line is used whole whatever the strides are.
 #define EINI_TILE 16
-#define EINI_TILES 64
 #define EINI_COPY_TILE(bits)                                                                \
   static void eini_tile_##bits(const char *src, int64_t sa, int64_t sb, char *dst, int64_t da, \
                                int64_t db, int64_t na, int64_t nb) {                        \
@@ -11596,17 +10532,10 @@ static void eini_copy_plane(size_t size, const char *src, int64_t sa, int64_t sb
     for (int64_t b = 0; b < nb; b++) memcpy(dst + b * db * e, src + b * sb * e, (size_t)na * size);
     return;
   }
-  // Blocks of blocks: few enough pages of both sides are in use at a time for their translations
-  // to stay cached.
-  for (int64_t bb = 0; bb < nb; bb += EINI_TILES) {
-    for (int64_t aa = 0; aa < na; aa += EINI_TILES) {
-      int64_t bend = eini_min64(bb + EINI_TILES, nb), aend = eini_min64(aa + EINI_TILES, na);
-      for (int64_t a = aa; a < aend; a += EINI_TILE) {
-        for (int64_t b = bb; b < bend; b += EINI_TILE) {
-          eini_copy_tile(size, src + (a * sa + b * sb) * e, sa, sb, dst + (a * da + b * db) * e, da,
-                         db, eini_min64(EINI_TILE, na - a), eini_min64(EINI_TILE, nb - b));
-        }
-      }
+  for (int64_t b = 0; b < nb; b += EINI_TILE) {
+    for (int64_t a = 0; a < na; a += EINI_TILE) {
+      eini_copy_tile(size, src + (a * sa + b * sb) * e, sa, sb, dst + (a * da + b * db) * e, da, db,
+                     eini_min64(EINI_TILE, na - a), eini_min64(EINI_TILE, nb - b));
     }
   }
 }
@@ -13189,21 +12118,6 @@ EIN_API void ein_plan_destroy(ein_plan *p) {
 // does not fit is cut.
 // ================================================================================================
 
-typedef struct eini_text {
-  char *buf;
-  size_t size, at;
-} eini_text;
-
-EINI_PRINTF(2, 3)
-static void eini_say(eini_text *t, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  size_t room = t->at < t->size ? t->size - t->at : 0;
-  int n = vsnprintf(room > 0 ? t->buf + t->at : NULL, room, format, args);
-  va_end(args);
-  if (n > 0) t->at += (size_t)n;
-}
-
 // A string in JSON quotes; control bytes and quotes escaped, UTF-8 kept.
 static void eini_say_string(eini_text *t, const char *s) {
   eini_say(t, "\"");
@@ -13231,39 +12145,27 @@ static double eini_stmt_flops(const eini_stmt *s) {
   return n * (factors + (s->nindex > s->nfree && s->noperand > 1));
 }
 
-// The labels of an access, as far as its axes are plain indices; others show as (affine).
-static void eini_say_access(eini_text *t, const eini_stmt *s, const ein_zmap *m, int names) {
-  for (int r = 0; r < m->rows; r++) {
-    const int64_t *c = m->coef + (int64_t)r * m->cols;
-    int terms = 0;
-    if (names && r > 0) eini_say(t, ",");
-    for (int i = 0; i < m->cols; i++) {
-      if (c[i] == 0) continue;
-      if (names || c[i] != 1) {
-        if (terms > 0 || c[i] < 0) eini_say(t, "%s", c[i] < 0 ? "-" : "+");
-        if (c[i] != 1 && c[i] != -1) eini_say(t, "%lld*", (long long)(c[i] < 0 ? -c[i] : c[i]));
-      }
-      eini_say(t, "%s", s->index[i].name);
-      terms++;
-    }
-    if (names && (m->offset[r] != 0 || terms == 0)) {
-      eini_say(t, "%s%lld", terms > 0 && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
-    }
+// The labels of an access, as far as its axes are plain indices, without commas.
+static void eini_say_labels(eini_text *t, const eini_stmt *s, const ein_zmap *m) {
+  int64_t n = (int64_t)m->rows * m->cols, terms = 0;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t c = m->coef[i];
+    if (i % m->cols == 0) terms = 0;
+    if (c != 0 && c != 1) eini_say(t, c == -1 ? "-" : terms > 0 && c > 0 ? "+" : "");
+    if (c != 0 && c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
+    if (c != 0) eini_say(t, "%s", s->index[i % m->cols].name);
+    terms += c != 0;
   }
-}
-
-static const char *eini_fold_name(const ein_graph *g, int fold) {
-  return fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].name : eini_folds[fold].name;
 }
 
 // "ij,jk->ik"
 static void eini_say_einsum(eini_text *t, const eini_stmt *s) {
   for (int k = 0; k < s->noperand; k++) {
     if (k > 0) eini_say(t, ",");
-    eini_say_access(t, s, &s->proj[k], 0);
+    eini_say_labels(t, s, &s->proj[k]);
   }
   eini_say(t, "->");
-  eini_say_access(t, s, &s->out_map, 0);
+  eini_say_labels(t, s, &s->out_map);
 }
 
 static const char *eini_task_kernel(const eini_task *t) {
@@ -13292,10 +12194,7 @@ static double eini_task_bytes(const ein_graph *g, const eini_task *t) {
 }
 
 EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
-  eini_text t;
-  t.buf = buf;
-  t.size = buf == NULL ? 0 : size;
-  t.at = 0;
+  eini_text t = eini_text_of(buf, size);
   if (p == NULL) return 0;
   eini_say(&t,
            "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
@@ -13309,24 +12208,10 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task = &p->task[k];
     const eini_stmt *s = task->stmt, *f = task->fused;
-    eini_say(&t, "%4d  %-16s %s[", k, eini_task_kernel(task),
-             p->graph->tensor[(f ? f : s)->out].name);
-    eini_say_access(&t, f ? f : s, &(f ? f : s)->out_map, 1);
-    eini_say(&t, "] = ");
-    if (f != NULL) eini_say(&t, "f(");
-    if (s->fold != EINI_FOLD_NONE) {
-      eini_say(&t, "%s[", eini_fold_name(p->graph, s->fold));
-      for (int i = s->nfree; i < s->nindex; i++) {
-        eini_say(&t, "%s%s", i > s->nfree ? "," : "", s->index[i].name);
-      }
-      eini_say(&t, "] ");
-    }
-    for (int o = 0; o < s->noperand; o++) {
-      eini_say(&t, "%s%s[", o > 0 ? ", " : "", p->graph->tensor[s->operand[o]].name);
-      eini_say_access(&t, s, &s->proj[o], 1);
-      eini_say(&t, "]");
-    }
-    if (f != NULL) eini_say(&t, ")");
+    eini_say(&t, "%4d  %-16s ", k, eini_task_kernel(task));
+    eini_say_stmt(&t, p->graph, s);
+    if (f != NULL) eini_say(&t, ", then ");
+    if (f != NULL) eini_say_stmt(&t, p->graph, f);
     eini_say(&t, "  %.3g flops, %.3g bytes\n", eini_stmt_flops(s), eini_task_bytes(p->graph, task));
   }
   return t.at;
@@ -13337,26 +12222,19 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say(t, "{\"out\": ");
   eini_say_string(t, p->graph->tensor[(f ? f : s)->out].name);
   eini_say(t, ", \"from\": [");
-  int64_t lines[2];
-  int n = 0;
-  lines[n++] = s->line;
-  if (f != NULL && f->line != s->line) lines[n++] = f->line;
-  for (int i = 0, shown = 0; i < n; i++) {
-    if (lines[i] > 0) eini_say(t, "%s%lld", shown++ ? ", " : "", (long long)lines[i]);
-  }
+  if (s->line > 0) eini_say(t, "%lld", (long long)s->line);
+  if (f != NULL && f->line > 0 && f->line != s->line)
+    eini_say(t, "%s%lld", s->line > 0 ? ", " : "", (long long)f->line);
   eini_say(t, "], \"group\": null, \"path\": [[");
   for (int k = 0; k < s->noperand; k++) eini_say(t, "%s%d", k > 0 ? ", " : "", k);
-  eini_say(t, "]], \"indices\": {");
-  for (int i = 0; i < s->nindex; i++) {
-    if (i > 0) eini_say(t, ", ");
-    eini_say_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
-    eini_say(t, ": %lld", (long long)s->index[i].extent);
-  }
-  eini_say(t, "}, \"parts\": {");
-  for (int i = 0; i < s->nindex; i++) {
-    if (i > 0) eini_say(t, ", ");
-    eini_say_string(t, s->index[i].name == NULL || !s->index[i].name[0] ? "?" : s->index[i].name);
-    eini_say(t, ": 1");
+  for (int part = 0; part < 2; part++) {
+    eini_say(t, part ? "}, \"parts\": {" : "]], \"indices\": {");
+    for (int i = 0; i < s->nindex; i++) {
+      const char *name = s->index[i].name;
+      if (i > 0) eini_say(t, ", ");
+      eini_say_string(t, name == NULL || !name[0] ? "?" : name);
+      eini_say(t, ": %lld", part ? 1LL : (long long)s->index[i].extent);
+    }
   }
   eini_say(t,
            "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"%s\"], \"seconds\": null, "
@@ -13366,11 +12244,8 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say(t, ", \"bytes\": ");
   eini_say_number(t, eini_task_bytes(p->graph, task));
   eini_say(t, ", \"fold\": \"%s\", \"einsum\": ", eini_fold_name(p->graph, s->fold));
-  eini_text e;
   char label[256];
-  e.buf = label;
-  e.size = sizeof label;
-  e.at = 0;
+  eini_text e = eini_text_of(label, sizeof label);
   eini_say_einsum(&e, s);
   if (e.at < sizeof label) eini_say_string(t, label);
   else eini_say(t, "null");
@@ -13383,10 +12258,7 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
 }
 
 EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
-  eini_text t;
-  t.buf = buf;
-  t.size = buf == NULL ? 0 : size;
-  t.at = 0;
+  eini_text t = eini_text_of(buf, size);
   if (p == NULL) return 0;
   eini_say(&t, "{\"p\": 1, \"cost_model\": \"flops\", \"total\": ");
   eini_say_number(&t, p->info.flops);
@@ -14491,6 +13363,8 @@ EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const
   return ein_einsum_out_ex(ctx, &d, out, shape, max_rank);
 }
 
+#endif  // EINSUM_IMPLEMENTATION
+
 // ---- license -----------------------------------------------------------------------------------
 // MIT License
 //
@@ -14513,4 +13387,3 @@ EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const
 // LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 // OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
 // SOFTWARE.
-#endif  // EINSUM_IMPLEMENTATION

@@ -4,11 +4,7 @@
 //   OPENBLAS_NUM_THREADS=1 ./matmul_bench [seconds per row] [first row only: 1]
 #define _GNU_SOURCE
 #define EINSUM_IMPLEMENTATION
-#ifdef EIN_DEV_HEADER
-#include EIN_DEV_HEADER
-#else
 #include "../einsum.h"
-#endif
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -173,7 +173,8 @@ def chains(bench, count):
 
 def networks(bench, count):
     print("\nrand_equation(n, reg, n_out=2, d_min=2, d_max=6): flops relative to the peer's,")
-    print("geometric mean (worst), in a tenth of its time and in its time; %d networks each" % count)
+    print("geometric mean (worst), in a tenth of its time and in its time; %d networks each"
+          % count)
     for n in (10, 20, 50, 100):
         for reg in (3, 5):
             peers = {"random-greedy-128": random_greedy_128}
@@ -193,7 +194,8 @@ def networks(bench, count):
                     peer_time, peer_flops = net.peer(function)
                     times.append(peer_time)
                     for share in ratios:
-                        seconds, flops, _ = bench.run(net, "auto" if n <= 20 else "random", share * peer_time)
+                        method = "auto" if n <= 20 else "random"
+                        seconds, flops, _ = bench.run(net, method, share * peer_time)
                         ratios[share].append(flops / peer_flops)
                         shares[share].append(seconds / peer_time)
                 cells = []

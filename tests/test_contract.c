@@ -1,11 +1,7 @@
 // Random contractions against a plain loop: all compute types, strides of all signs, empty and
 // one extents, expressions while packing, stores with extras, unaligned data, cut ranges.
 #define EINSUM_IMPLEMENTATION
-#ifdef EIN_DEV_HEADER
-#include EIN_DEV_HEADER
-#else
 #include "../einsum.h"
-#endif
 #include <stdio.h>
 #include <stdlib.h>
 
