@@ -3094,8 +3094,7 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
 // >>syntax  tokens, syntax trees, expression nodes
 // Takes a text; gives trees in an arena, names interned, and trees as nodes of eini_expr. Chains of
 // + - * / and or are flat lists, so the depth of a tree is bounded by the nesting limit. After a
-// mistake the token is EINI_T_BAD, which no rule accepts, and new trees are scrap: the rules run to
-// their ends without effect, and only whole statements look at the status.
+// mistake the token is EINI_T_BAD, which no rule accepts, and new trees are scrap.
 // ================================================================================================
 
 #define EINI_NODES_MAX ((int64_t)1 << 21)   // of a text; a tree costs about 100 bytes per node
@@ -8988,7 +8987,8 @@ EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
     eini_verf_##s(n, (const T *)a, (T *)d);                                                 \
   }                                                                                         \
   /* sigmoid = 1/(1+exp(-x)), silu = x*sigmoid(x), gelu = x/2*(1+erf(x/sqrt 2)) */          \
-  static void eini_c_sigmoid_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+  static void eini_c_sigmoid_##s(int64_t n, const void *a, const void *b, const void *c,    \
+                                 void *d) {                                                 \
     T t[EINI_CHUNK];                                                                        \
     eini_c_neg_##s(n, a, b, c, d);                                                          \
     eini_vexp_##s(n, (const T *)d, t);                                                      \
@@ -9139,7 +9139,8 @@ static eini_c128 eini_cpow(eini_c128 x, eini_c128 y) {
   EINI_CHUNK_CR(imag_##s, T, R, x.im)                                                       \
   EINI_CHUNK_CR(eq_##s, T, uint8_t, (x.re == y.re) & (x.im == y.im))                        \
   EINI_CHUNK_CR(ne_##s, T, uint8_t, (x.re != y.re) | (x.im != y.im))                        \
-  static void eini_c_complex_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
+  static void eini_c_complex_##s(int64_t n, const void *a, const void *b, const void *c,    \
+                                 void *d) {                                                 \
     (void)c;                                                                                \
     for (int64_t i = 0; i < n; i++) {                                                       \
       ((T *)d)[i].re = ((const R *)a)[i];                                                   \
@@ -9894,11 +9895,13 @@ EINI_MERGE_ARITH(f64, double, double)
       }                                                                                     \
     }                                                                                       \
   }                                                                                         \
-  static void eini_m_argmax_##s(int64_t n, void *const *acc, const void *const *more, void *user) { \
+  static void eini_m_argmax_##s(int64_t n, void *const *acc, const void *const *more,       \
+                                void *user) {                                               \
     (void)user;                                                                             \
     eini_m_arg_##s(n, acc, more, 1);                                                        \
   }                                                                                         \
-  static void eini_m_argmin_##s(int64_t n, void *const *acc, const void *const *more, void *user) { \
+  static void eini_m_argmin_##s(int64_t n, void *const *acc, const void *const *more,       \
+                                void *user) {                                               \
     (void)user;                                                                             \
     eini_m_arg_##s(n, acc, more, -1);                                                       \
   }
@@ -9955,7 +9958,8 @@ EINI_MERGE_COMPLEX(c128, eini_c128, double, f64)
       for (int64_t j = 0; j < k; j++) t[i + j] = t[i + j] * ex[j] + t2[i + j] * ey[j];      \
     }                                                                                       \
   }                                                                                         \
-  static void eini_l_logsumexp_##s(int64_t n, const void *x, const int64_t *pos, void *const *st) { \
+  static void eini_l_logsumexp_##s(int64_t n, const void *x, const int64_t *pos,            \
+                                   void *const *st) {                                       \
     T *t = (T *)st[1];                                                                      \
     (void)pos;                                                                              \
     memcpy(st[0], x, (size_t)n * sizeof(T));                                                \
@@ -10485,7 +10489,7 @@ static void eini_mapreduce_run(const eini_task *t, char *const *slot, const ein_
     uint##bits##_t tile[EINI_TILE][EINI_TILE];                                              \
     const int64_t e = bits / 8;                                                             \
     if (na == EINI_TILE && nb == EINI_TILE && sa == 1 && db == 1) {                         \
-      for (int b = 0; b < EINI_TILE; b++) memcpy(tile[b], src + b * sb * e, EINI_TILE * (bits / 8)); \
+      for (int b = 0; b < EINI_TILE; b++) memcpy(tile[b], src + b * sb * e, sizeof tile[b]); \
       for (int a = 0; a < EINI_TILE; a++) {                                                 \
         uint##bits##_t row[EINI_TILE];                                                      \
         for (int b = 0; b < EINI_TILE; b++) row[b] = tile[b][a];                            \
@@ -12349,8 +12353,8 @@ static ein_status eini_request_fold(eini_request *r, ein_graph *g) {
   return eini_fail(r->diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
 }
 
-// What all operands (and a dtype t, or none) promote to. As in NumPy the highest comes first: u8, i8
-// and f16 meet in f16, though u8 and i8 alone meet in i16.
+// What all operands (and a dtype t, or none) promote to. As in NumPy the highest comes first: u8,
+// i8 and f16 meet in f16, though u8 and i8 alone meet in i16.
 static ein_dtype eini_meet_all(int nin, const ein_ztensor *in, ein_dtype t) {
   ein_dtype top = t;
   for (int k = 0; k < nin; k++) top = in[k].dtype > top ? in[k].dtype : top;

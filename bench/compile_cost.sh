@@ -5,8 +5,11 @@ set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-printf '#include "%s/einsum.h"\nint f(void);\nint f(void) { return (int)ein_dtype_size(EIN_F32); }\n' \
-  "$top" > "$dir/declare.c"
+{
+  echo "#include \"$top/einsum.h\""
+  echo 'int f(void);'
+  echo 'int f(void) { return (int)ein_dtype_size(EIN_F32); }'
+} > "$dir/declare.c"
 { echo '#define EINSUM_IMPLEMENTATION'; cat "$dir/declare.c"; } > "$dir/implement.c"
 echo "einsum.h: $(wc -l < "$top/einsum.h") lines, $(wc -c < "$top/einsum.h") bytes"
 for cc in gcc clang; do

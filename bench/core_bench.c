@@ -95,7 +95,8 @@ static void overhead(ein_ctx *ctx) {
   }
   static const char *const names[] = {"ein_einsum with a ctx", "ein_plan_execute",
                                       "ein_einsum, ctx NULL", "bare C loop"};
-  for (int way = 0; way < 4; way++) printf("2x2 f64 ij,jk->ik  %-24s %9.1f ns\n", names[way], median(t[way], BATCHES));
+  for (int way = 0; way < 4; way++)
+    printf("2x2 f64 ij,jk->ik  %-24s %9.1f ns\n", names[way], median(t[way], BATCHES));
   ein_plan_destroy(plan);
 }
 
@@ -124,7 +125,8 @@ static void stream(ein_ctx *ctx, const stream_case *s) {
     else ((float *)(void *)src)[i] = (float)x;
   }
   memset(dst, 0, nb > mb ? nb : mb);
-  ein_ztensor in = view(s->dtype, s->rank, s->in_shape, src), out = view(s->dtype, s->out_rank, s->out_shape, dst);
+  ein_ztensor in = view(s->dtype, s->rank, s->in_shape, src),
+              out = view(s->dtype, s->out_rank, s->out_shape, dst);
   ein_einsum_desc d;
   memset(&d, 0, sizeof d);
   d.expr = s->expr;
@@ -153,8 +155,8 @@ static void stream(ein_ctx *ctx, const stream_case *s) {
   }
   double t = median(ours, REPS), c = median(copy, REPS), rd = median(read, REPS);
   double copy_bw = 2 * (double)nb / c, bw = (double)(nb + mb) / t;
-  printf("%-34s %-4s %8.2f ms  %6.2f GB/s  %.2f of copy (%.2f GB/s), %.2f of read (%.2f GB/s)\n", s->name,
-         ein_dtype_name(s->dtype), t * 1e3, bw * 1e-9, bw / copy_bw, copy_bw * 1e-9,
+  printf("%-34s %-4s %8.2f ms  %6.2f GB/s  %.2f of copy (%.2f GB/s), %.2f of read (%.2f GB/s)\n",
+         s->name, ein_dtype_name(s->dtype), t * 1e3, bw * 1e-9, bw / copy_bw, copy_bw * 1e-9,
          bw / ((double)nb / rd), (double)nb / rd * 1e-9);
   free(src);
   free(dst);
@@ -173,8 +175,24 @@ int main(void) {
       {"transpose ij->ji 4096", "ij->ji", NULL, EIN_F64, 2, 1, {4096, 4096}, {4096, 4096}, 2},
       {"transpose ij->ji 4095", "ij->ji", NULL, EIN_F64, 2, 1, {4095, 4095}, {4095, 4095}, 2},
       {"transpose ij->ji 4096", "ij->ji", NULL, EIN_F32, 2, 1, {4096, 4096}, {4096, 4096}, 2},
-      {"permute ijk->kji 200^3", "ijk->kji", NULL, EIN_F64, 3, 1, {200, 200, 200}, {200, 200, 200}, 3},
-      {"permute ijkl->iklj 64^4", "ijkl->iklj", NULL, EIN_F32, 4, 1, {64, 64, 64, 64}, {64, 64, 64, 64}, 4},
+      {"permute ijk->kji 200^3",
+       "ijk->kji",
+       NULL,
+       EIN_F64,
+       3,
+       1,
+       {200, 200, 200},
+       {200, 200, 200},
+       3},
+      {"permute ijkl->iklj 64^4",
+       "ijkl->iklj",
+       NULL,
+       EIN_F32,
+       4,
+       1,
+       {64, 64, 64, 64},
+       {64, 64, 64, 64},
+       4},
       {"sum ij->", "ij->", NULL, EIN_F64, 2, 1, {4096, 2048}, {0}, 0},
       {"sum ij->i", "ij->i", NULL, EIN_F64, 2, 1, {4096, 2048}, {4096}, 1},
       {"sum ij->j", "ij->j", NULL, EIN_F64, 2, 1, {4096, 2048}, {2048}, 1},

@@ -45,7 +45,8 @@ class Bench:
         flags = shlex.split(os.environ.get("CFLAGS", "-O2"))
         source = os.path.join(HERE, "path_bench.c")
         subprocess.run(cc + ["-std=c99"] + flags + [source, "-o", exe, "-lm"], check=True)
-        self.proc = subprocess.Popen([exe, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.proc = subprocess.Popen([exe, "-"], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, text=True)
 
     def ask(self, text):
         self.proc.stdin.write(text)
@@ -114,7 +115,8 @@ def chain_optimum(net):
 
 
 def rand_net(n, reg, seed):
-    eq, _, sizes = rand_equation(n, reg, n_out=2, d_min=2, d_max=6, seed=seed, return_size_dict=True)
+    eq, _, sizes = rand_equation(n, reg, n_out=2, d_min=2, d_max=6, seed=seed,
+                                 return_size_dict=True)
     inputs, output = eq.split("->")
     return Net("rand%d_%d_%d" % (n, reg, seed), inputs.split(","), output, sizes)
 

@@ -26,7 +26,8 @@ static const char *const programs[] = {
     "input Q[s=3,d=2], K[t=4,d], V[t,e=2] : f32\n"
     "T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))\n"
     "Y[s,e] = softmax[t](T[s,t]) * V[t,e]\n",
-    "input X[n=6] : f64\nparam a = 2 : f64\nY[i=n] = a * X[i-1 | wrap] + X[i+2 | 0]\nM = argmax[i](Y[i])\n"
+    "input X[n=6] : f64\nparam a = 2 : f64\nY[i=n] = a * X[i-1 | wrap] + X[i+2 | 0]\nM = "
+    "argmax[i](Y[i])\n"
     "output Y, M",
     "input A[i=3,j=4], B[j,k=5], C[k,l=2] : f64\nY[i,l] = sum[j,k](A[i,j]*B[j,k]*C[k,l])",
     "input b[n=2], x[m=3] : f64\nC[i] = b[i]\nC[i+2] = x[i]\nD[i] = C[4-i]",
