@@ -3945,9 +3945,8 @@ static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *to
     for (int r = 0; r < rank; r++) rows += s->out_map.coef[(int64_t)r * s->nindex + c] != 0;
     if (rows != 1 && s->index[c].extent > 1) return 0;
   }
-  for (int r = 0; r < rank; r++) {
+  for (int r = 0; r < rank; r++)
     if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(points, ap[r].count, &points)) return 0;
-  }
   return !eini_add_overflow(*total, points, total);
 }
 
@@ -4029,9 +4028,8 @@ static ein_status eini_cover_box(const ein_graph *g, eini_tensor *t, const int64
                                  int64_t n, eini_arena *scratch, eini_cover *out, int64_t *at,
                                  int64_t *box) {
   int any = 0, over = 0;
-  for (int64_t k = 0; k < n; k++) {
+  for (int64_t k = 0; k < n; k++)
     any |= !eini_stmt_empty(&g->stmt[piece[k]], 0, g->stmt[piece[k]].nfree);
-  }
   for (int64_t k = 0; k < n; k++) {
     const eini_stmt *s = &g->stmt[piece[k]];
     if (any && eini_stmt_empty(s, 0, s->nfree)) continue;
@@ -4042,9 +4040,8 @@ static ein_status eini_cover_box(const ein_graph *g, eini_tensor *t, const int64
       const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
       int64_t lo = 0, hi = -1, offset = s->out_map.offset[r];
       if (any) EINI_TRY(eini_zmap_row_range(coef, s->nindex, offset, extent, &lo, &hi));
-      for (int c = 0; !any && c < s->nfree; c++) {
+      for (int c = 0; !any && c < s->nfree; c++)
         if (coef[c] == 1 && offset == 0) hi = extent[c] - 1;
-      }
       if (lo < 0) {
         at[r] = lo;
         return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", at,
@@ -4178,6 +4175,7 @@ static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int 
   *tensor = w.to;
   return EIN_OK;
 }
+
 // ================================================================================================
 // >>program  from trees to a graph
 // Takes a program's text, views and sizes; gives statements whose every access is proved. Steps per
@@ -4452,21 +4450,24 @@ static void eini_parse_program(eini_prog *q) {
 static eini_sym *eini_sym_of(eini_prog *q, int sym) { return &q->p.name[sym]; }
 
 static int eini_find_var(const eini_prog *q, int sym, int mark) {
-  for (int i = q->p.name[sym].var; i != 0; i = q->var[i - 1].prev) {
+  for (int i = q->p.name[sym].var; i != 0; i = q->var[i - 1].prev)
     if (q->var[i - 1].mark == mark) return i - 1;
-  }
   return -1;
 }
 
-static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos, int64_t len) {
+// A mistake about a name: "'name' what".
+static ein_status eini_perr_name(eini_parser *p, ein_status st, int64_t pos, int sym,
+                                 const char *hint, const char *what) {
+  return eini_perr(p, st, pos, p->name[sym].n, hint, "'%.*s' %s", EINI_NAME_OF(p, sym), what);
+}
+
+static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos) {
   eini_parser *p = &q->p;
-  if (p->name[sym].cls != EINI_W_FREE) {
-    eini_perr(p, EIN_ERR_NAME, pos, len, NULL, "'%.*s' is a word of the language",
-              EINI_NAME_OF(p, sym));
-    return -1;
-  }
+  if (p->name[sym].cls != EINI_W_FREE)
+    return eini_perr_name(p, EIN_ERR_NAME, pos, sym, NULL, "is a word of the language"), -1;
   eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
-  eini_var made = {sym, mark, p->name[sym].var, kind, 0, 0, 0, -1, pos, len, NULL, -1};
+  eini_var made = {sym, mark, p->name[sym].var, kind, 0, 0, 0, -1, pos,
+                   p->name[sym].n, NULL, -1};
   if (v == NULL) return eini_pmem(p), -1;
   q->var = v;
   v[q->nvar] = made;
@@ -4478,9 +4479,8 @@ static void eini_pop_var(eini_prog *q, int v) { q->p.name[q->var[v].sym].var = q
 
 // The argument that a name stands for inside a macro, or NULL.
 static eini_syn *eini_env_arg(const eini_env *env, int sym) {
-  for (int i = 0; env != NULL && i < env->def->nparam; i++) {
+  for (int i = 0; env != NULL && i < env->def->nparam; i++)
     if (env->def->param[i] == sym) return env->arg[i];
-  }
   return NULL;
 }
 
@@ -4516,8 +4516,8 @@ static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, 
                 EINI_NAME_OF(p, v->sym), in->def->nparam, in->def->nparam == 1 ? "" : "s", v->n);
     }
   } else if (!quiet && s->kind == EINI_N_DEF) {
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL,
-              "'%.*s' is used in its own or an earlier definition", EINI_NAME_OF(p, v->sym));
+    eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, NULL,
+                   "is used in its own or an earlier definition");
   } else if (!quiet && (s->kind == EINI_N_BAD || s->bad)) {
     p->st = EIN_ERR_NAME;
   } else if (!quiet) {
@@ -4531,15 +4531,13 @@ static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, 
 // Makes a variable of an index of an access that no scope binds. Variables before from that were
 // not written as free or named indices do not count: one index cannot be reduced twice.
 static void eini_scan_name(eini_prog *q, int sym, const eini_env *env, int kind, int64_t from,
-                           int64_t pos, int64_t len) {
+                           int64_t pos) {
   const eini_sym *s = eini_sym_of(q, sym);
   int v = eini_find_var(q, sym, eini_mark(env));
-  if (v >= 0 &&
-      (v >= from || (q->var[v].kind != EINI_V_UNNAMED && q->var[v].kind != EINI_V_IMPLICIT))) {
-    return;
-  }
+  int again = v >= 0 && v < from &&
+              (q->var[v].kind == EINI_V_UNNAMED || q->var[v].kind == EINI_V_IMPLICIT);
   if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM || s->cls != EINI_W_FREE) return;
-  eini_push_var(q, sym, eini_mark(env), kind, pos, len);
+  if (v < 0 || again) eini_push_var(q, sym, eini_mark(env), kind, pos);
 }
 
 static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int kind, int64_t from,
@@ -4549,19 +4547,16 @@ static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int 
   if (v->kind == EINI_S_NAME) {
     const eini_syn *arg = eini_env_arg(env, v->sym);
     if (arg != NULL) eini_scan(q, arg, env->up, kind, from, coord);
-    else if (coord) eini_scan_name(q, v->sym, env, kind, from, v->pos, v->len);
+    else if (coord) eini_scan_name(q, v->sym, env, kind, from, v->pos);
   } else if (v->kind == EINI_S_MACRO) {
-    for (int i = 0; i < v->nbind; i++) {
-      eini_scan_name(q, v->bind[i], env, kind, from, v->bpos[i], eini_sym_of(q, v->bind[i])->n);
-    }
+    for (int i = 0; i < v->nbind; i++) eini_scan_name(q, v->bind[i], env, kind, from, v->bpos[i]);
   } else if (v->kind == EINI_S_CALL && eini_sym_of(q, v->sym)->cls == EINI_W_FREE) {
     eini_env in;
     if (eini_enter_def(q, v, env, &in, 1)) eini_scan(q, in.def->kid[0], &in, kind, from, 0);
   } else if (v->kind == EINI_S_REDUCE) {
     int64_t first = q->nvar;
-    for (int i = 0; i < v->nbind; i++) {
-      if (eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_SCAN, v->pos, v->len) < 0) break;
-    }
+    for (int i = 0; i < v->nbind; i++)
+      if (eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_SCAN, v->bpos[i]) < 0) break;
     int64_t hidden = q->nvar;
     if (v->nbind > 0) eini_scan(q, v->kid[0], env, kind, from, 0);
     for (int64_t i = hidden - 1; i >= first; i--) {  // unlink below the variables found meanwhile
@@ -4570,9 +4565,8 @@ static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int 
       *link = q->var[i].prev;
     }
   } else {
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; i < v->n; i++)
       eini_scan(q, v->kid[i], env, kind, from, coord || v->kind == EINI_S_ACCESS);
-    }
   }
   q->p.depth--;
 }
@@ -4598,17 +4592,15 @@ static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, in
     const eini_tensor *t = &q->g->tensor[s->id];
     int axis = v->ival < 0 && t->rank == 1 ? 0 : (int)eini_min64(v->ival, INT_MAX);
     if (axis < 0 || axis >= t->rank) {
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), "size(X, 0) is the extent of the first axis",
-                "'%s' has %d axes", t->name, t->rank);
-      return -1;
+      return eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), "size(X, 0) is the extent of the first axis",
+                       "'%s' has %d axes", t->name, t->rank), -1;
     }
     *value = t->shape[axis];
   }
   if (*var >= 0 || *value >= 0) return 0;
   if (s->kind == EINI_N_BAD || (s->bad && s->kind == EINI_N_NONE)) p->st = EIN_ERR_NAME;
-  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL,
-            "'%.*s' is not a size, an index in scope or a tensor", EINI_NAME_OF(p, sym));
-  return -1;
+  return eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "'%.*s' is not a size, an index in scope or "
+                   "a tensor", EINI_NAME_OF(p, sym)), -1;
 }
 
 typedef struct eini_rowbuf {
@@ -4628,17 +4620,13 @@ static ein_status eini_row_term(eini_prog *q, eini_rowbuf *b, int var, int64_t c
 }
 
 static void eini_not_affine(eini_prog *q, const eini_syn *v, int sizes) {
-  const char *hint = "coordinates are sums of indices times integers, like 2*i+j-1";
-  if (sizes) {
-    eini_perr(&q->p, EIN_ERR_SHAPE, EINI_AT(v),
-              v->kind == EINI_S_TERM ? "div(a,b) divides extents" : NULL,
-              "an extent is an expression of integers and sizes");
-  } else if (v->kind == EINI_S_ACCESS) {
-    eini_perr(&q->p, EIN_ERR_UNSUPPORTED, EINI_AT(v), hint,
-              "data-dependent coordinates are outside the language");
-  } else {
-    eini_perr(&q->p, EIN_ERR_SYNTAX, EINI_AT(v), hint, "this coordinate is not affine");
-  }
+  int access = v->kind == EINI_S_ACCESS;
+  eini_perr(&q->p, sizes ? EIN_ERR_SHAPE : access ? EIN_ERR_UNSUPPORTED : EIN_ERR_SYNTAX,
+            EINI_AT(v), !sizes ? "coordinates are sums of indices times integers, like 2*i+j-1" :
+            v->kind == EINI_S_TERM ? "div(a,b) divides extents" : NULL, "%s",
+            sizes ? "an extent is an expression of integers and sizes" :
+            access ? "data-dependent coordinates are outside the language" :
+            "this coordinate is not affine");
 }
 
 static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
@@ -4659,13 +4647,11 @@ static int64_t eini_affine_name(eini_prog *q, const eini_syn *v, const eini_env 
   } else if (var >= 0) {
     eini_row_term(q, b, var, scale);
   } else if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM) {
-    eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(v), NULL,
-              "'%.*s' is no index: data-dependent coordinates are outside the language",
-              EINI_NAME_OF(p, v->sym));
+    eini_perr_name(p, EIN_ERR_UNSUPPORTED, v->pos, v->sym, NULL,
+                   "is no index: data-dependent coordinates are outside the language");
   } else {
     snprintf(hint, sizeof hint, "name the reduction: sum[%.*s](..)", EINI_NAME_OF(p, v->sym));
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), hint, "the index '%.*s' is not bound here",
-              EINI_NAME_OF(p, v->sym));
+    eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, hint, "is an index that is not bound here");
   }
   return 0;
 }
@@ -4825,39 +4811,36 @@ static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) 
 static eini_syn *eini_bad_name(eini_prog *q, const eini_syn *v, int scalar) {
   eini_parser *p = &q->p;
   const eini_sym *s = eini_sym_of(q, v->sym);
-  int kind = s->kind;
+  const char *what = scalar ? "is no index in scope, param or scalar" : "is no tensor";
+  const char *hint = NULL;
   char text[160];
   eini_near w;
   eini_near_init(&w, s->s, s->n);
-  if (kind == EINI_N_BAD || (kind == EINI_N_NONE && s->ndef == 0 && s->bad)) {
-    p->st = EIN_ERR_NAME;  // reported where it failed
-  } else if (kind == EINI_N_TENSOR) {
-    eini_perr(p, EIN_ERR_SHAPE, v->pos, s->n, NULL,
-              "'%.*s' has %d axes: write its coordinates in brackets", EINI_NAME_OF(p, v->sym),
-              q->g->tensor[s->id].rank);
-  } else if (kind == EINI_N_PARAM) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "the param '%.*s' has no axes",
-              EINI_NAME_OF(p, v->sym));
-  } else if (kind == EINI_N_SIZE && scalar) {
+  if (s->kind == EINI_N_BAD || (s->kind == EINI_N_NONE && s->ndef == 0 && s->bad))
+    return p->st = EIN_ERR_NAME, (eini_syn *)NULL;  // reported where it failed
+  if (s->kind == EINI_N_TENSOR) {
+    snprintf(text, sizeof text, "has %d axes: write its coordinates in brackets",
+             q->g->tensor[s->id].rank);
+    what = text;
+  } else if (s->kind == EINI_N_SIZE && scalar) {
     snprintf(text, sizeof text, "write size(%.*s)", EINI_NAME_OF(p, v->sym));
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, text, "'%.*s' is a size, not an index in scope",
-              EINI_NAME_OF(p, v->sym));
-  } else if (kind != EINI_N_NONE) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, NULL, "'%.*s' is a %s, not a tensor",
-              EINI_NAME_OF(p, v->sym), kind == EINI_N_DEF ? "macro" : "size");
+    hint = text;
+    what = "is a size, not an index in scope";
+  } else if (s->kind != EINI_N_NONE) {
+    what = s->kind == EINI_N_PARAM ? "is a param: it has no axes" :
+           s->kind == EINI_N_DEF ? "is a macro, not a tensor" : "is a size, not a tensor";
   } else if (s->ndef > 0) {
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n,
-              s->ndef > 1 ? "it may be read after its last piece" : NULL,
-              "'%.*s' is used before its definition", EINI_NAME_OF(p, v->sym));
+    what = "is used before its definition";
+    hint = s->ndef > 1 ? "it may be read after its last piece" : NULL;
   } else {
     for (int64_t i = 0; i < eini_min64(p->nname, 4096); i++) {
       const eini_sym *x = &p->name[i];
       if (x->kind != EINI_N_NONE || x->var != 0) eini_near_try(&w, x->s, x->n);
     }
-    eini_perr(p, EIN_ERR_NAME, v->pos, s->n, eini_near_hint(&w), scalar ?
-              "'%.*s' is no index in scope, param or scalar" : "there is no tensor '%.*s'",
-              EINI_NAME_OF(p, v->sym));
+    hint = eini_near_hint(&w);
   }
+  eini_perr_name(p, s->kind == EINI_N_TENSOR ? EIN_ERR_SHAPE : EIN_ERR_NAME, v->pos, v->sym, hint,
+                 what);
   return NULL;
 }
 
@@ -4922,9 +4905,8 @@ static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *e
 
 static eini_syn *eini_resolve_kids(eini_prog *q, const eini_syn *v, const eini_env *env) {
   eini_kids k = {NULL, NULL, 0, 0};
-  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
+  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++)
     eini_kids_add(&q->p, &k, eini_resolve(q, v->kid[i], env), v->inv[i]);
-  }
   return eini_adopt(q, eini_resolved(q, v, v->kind, v->id), &k, NULL);
 }
 
@@ -4939,11 +4921,9 @@ static void eini_bind_named(eini_prog *q, const eini_syn *v, const eini_env *env
       eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v->bext[i]), NULL, "an extent is at least 0");
   }
   for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
-    int64_t len = eini_sym_of(q, v->bind[i])->n;
     if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first || eini_env_arg(env, v->bind[i]))
-      eini_perr(p, EIN_ERR_NAME, v->bpos[i], len, NULL, "the index '%.*s' is bound already",
-                EINI_NAME_OF(p, v->bind[i]));
-    int var = eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_NAMED, v->bpos[i], len);
+      eini_perr_name(p, EIN_ERR_NAME, v->bpos[i], v->bind[i], NULL, "is an index bound already");
+    int var = eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_NAMED, v->bpos[i]);
     if (var < 0 || p->st != EIN_OK) return;
     q->var[var].extent = extent[i];
     if (extent[i] >= 0) q->var[var].axis = -2;
@@ -4961,9 +4941,8 @@ static eini_syn *eini_resolve_fold(eini_prog *q, const eini_syn *v, const eini_e
   r->bind = EINI_NEW(p->arena, int, q->nvar - first + binds->nbind);
   if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
   if (kind == EINI_V_NAMED) eini_bind_named(q, binds, env, r);
-  for (int64_t i = first; i < q->nvar && kind != EINI_V_NAMED; i++) {
+  for (int64_t i = first; i < q->nvar && kind != EINI_V_NAMED; i++)
     if (q->var[i].kind == kind) r->bind[r->nbind++] = (int)i;
-  }
   if (kind == EINI_V_UNNAMED && r->nbind == 0) {
     eini_perr(p, EIN_ERR_NAME, EINI_AT(r), "name the reduction: sum[j](..)",
               "%.*s has nothing to reduce: every index is in scope", EINI_NAME_OF(p, r->sym));
@@ -4998,8 +4977,8 @@ static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_
   for (int stamp = ++q->stamp; r->nbind < v->nbind; r->nbind++) {
     int i = r->nbind, var = eini_find_var(q, v->bind[i], eini_mark(env));
     if (var < 0 || q->var[var].stamp == stamp) {
-      eini_perr(p, EIN_ERR_NAME, v->bpos[i], eini_sym_of(q, v->bind[i])->n, NULL,
-                "'%.*s' is no index in scope, or occurs twice", EINI_NAME_OF(p, v->bind[i]));
+      eini_perr_name(p, EIN_ERR_NAME, v->bpos[i], v->bind[i], NULL,
+                     "is no index in scope, or occurs twice");
       return NULL;
     }
     q->var[var].stamp = stamp;
@@ -5043,9 +5022,8 @@ static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *e
 // Stamps the variables of accesses that are factors of a term.
 static void eini_mark_factors(eini_prog *q, const eini_syn *v, int stamp) {
   int deeper = v->kind == EINI_S_PAREN || v->kind == EINI_S_NEG || v->kind == EINI_S_TERM;
-  for (int i = 0; i < v->n && deeper; i++) {
+  for (int i = 0; i < v->n && deeper; i++)
     if (!v->inv[i]) eini_mark_factors(q, v->kid[i], stamp);
-  }
   if (v->kind != EINI_S_INDEX) eini_own_vars(q, v, NULL, stamp);
 }
 
@@ -5063,9 +5041,8 @@ static void eini_check_addends(eini_prog *q, const eini_syn *v, const eini_syn *
     if (x->kind != EINI_V_IMPLICIT || x->col == 0 || x->col == sum->n) continue;
     snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or multiply out so that each addend is a "
              "term", EINI_NAME_OF(p, x->sym), len, p->s + term->pos, len < term->len ? ".." : "");
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(sum), hint,
-              "'%.*s' is summed implicitly but is missing from an addend of this sum",
-              EINI_NAME_OF(p, x->sym));
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(sum), hint, "'%.*s' is summed implicitly but is missing "
+              "from an addend of this sum", EINI_NAME_OF(p, x->sym));
   }
   for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col = 0;
   for (int i = 0; i < v->n && p->st == EIN_OK; i++) eini_check_addends(q, v->kid[i], term);
@@ -5088,9 +5065,8 @@ static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
     snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
              EINI_NAME_OF(p, y->sym), len, p->s + x->pos, len < x->len ? ".." : "",
              EINI_NAME_OF(p, y->sym));
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(y), hint,
-              "'%.*s' is not bound: it occurs in no factor that is a plain access, so no sum is "
-              "implied", EINI_NAME_OF(p, y->sym));
+    eini_perr_name(p, EIN_ERR_NAME, y->pos, y->sym, hint, "is not bound: it occurs in no factor "
+                   "that is a plain access, so no sum is implied");
   }
   eini_check_addends(q, x, x);
   return eini_adopt(q, r, NULL, x);
@@ -5099,15 +5075,13 @@ static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
 // Rule 3: an index reduced by an unnamed reduction occurs nowhere else in the statement.
 static void eini_check_unnamed(eini_prog *q, int64_t first) {
   eini_parser *p = &q->p;
-  for (int64_t i = first; i < q->nvar; i++) {
+  for (int64_t i = first; i < q->nvar; i++)
     if (q->var[i].kind != EINI_V_SCAN && q->var[i].mark == 0) p->name[q->var[i].sym].nindex++;
-  }
   for (int64_t i = first; i < q->nvar; i++) {
     const eini_var *x = &q->var[i];
     if (x->kind != EINI_V_UNNAMED || x->mark != 0 || p->name[x->sym].nindex < 2) continue;
-    eini_perr(p, EIN_ERR_NAME, x->pos, x->len, "name the reductions: sum[j](..)",
-              "'%.*s' is reduced here without being named, and used outside the parentheses",
-              EINI_NAME_OF(p, x->sym));
+    eini_perr_name(p, EIN_ERR_NAME, x->pos, x->sym, "name the reductions: sum[j](..)",
+                   "is reduced here without being named, and used outside the parentheses");
   }
   for (int64_t i = first; i < q->nvar; i++) p->name[q->var[i].sym].nindex = 0;
 }
@@ -5211,9 +5185,8 @@ static void eini_solve(eini_prog *q, int64_t first) {
   eini_each_row(q, eini_solve_alone);
   do {
     while (p->st == EIN_OK && eini_each_row(q, eini_solve_open)) {
-      for (int64_t i = first; i < q->nvar; i++) {
+      for (int64_t i = first; i < q->nvar; i++)
         if (q->var[i].extent < -1) q->var[i].extent = -2 - q->var[i].extent;
-      }
       if (++rounds > 1000)
         eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
     }
@@ -5285,9 +5258,8 @@ typedef struct eini_build {
 static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
   for (int r = 0; r < rank; r++) {
     if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
-    for (int i = 0; i < a[r].n; i++) {
+    for (int i = 0; i < a[r].n; i++)
       if (a[r].var[i] != b[r].var[i] || a[r].coef[i] != b[r].coef[i]) return 0;
-    }
   }
   return 1;
 }
@@ -5309,9 +5281,9 @@ static int eini_operand(eini_build *b, int tensor, const eini_row *row) {
   return (int)b->nop++;
 }
 
-// Emits a tree over free and bound indices.
 static int eini_build_leaf(eini_emit *em, const eini_syn *v);
 
+// Emits a tree over free and bound indices.
 static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev, int64_t nfree,
                                   const int *bind, int nbind, const eini_syn *tree) {
   eini_parser *p = &q->p;
@@ -5336,9 +5308,8 @@ static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev,
 static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
   for (int r = 0; r < m->rows; r++) {
     m->offset[r] = row[r].offset;
-    for (int i = 0; i < row[r].n; i++) {
+    for (int i = 0; i < row[r].n; i++)
       m->coef[(int64_t)r * m->cols + q->var[row[r].var[i]].col] = row[r].coef[i];
-    }
   }
 }
 
@@ -5356,9 +5327,8 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
   ein_graph *g = q->g;
   int64_t cells = g->tensor[out].rank;
   for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
-  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX) {
+  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX)
     return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
-  }
   eini_stmt *s;
   if (eini_graph_add_stmt(g, out, b->n, (int)b->nop, b->op, &s) != EIN_OK) return eini_pmem(&q->p);
   s->nfree = b->nfree;
@@ -5385,6 +5355,7 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
 
 // ---- temporaries ----
 
+// An access to tensor at variables.
 // An access to tensor at variables.
 static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, int64_t pos) {
   eini_syn *v = eini_syn_new(&q->p, EINI_S_ACCESS, pos);
@@ -5415,9 +5386,8 @@ static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
   int same = a->fold == b->fold && a->nfree == b->nfree && a->nindex == b->nindex &&
              a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
   for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
-  for (int k = 0; same && k < a->noperand; k++) {
+  for (int k = 0; same && k < a->noperand; k++)
     same = a->operand[k] == b->operand[k] && eini_same_map(&a->proj[k], &b->proj[k]);
-  }
   for (int64_t i = 0; same && i < a->expr.n; i++) {
     const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
     same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
@@ -5504,9 +5474,8 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
   eini_parser *p = &q->p;
   eini_syn *stack[8], *r, *x = v->kid[0];
   int n = 0, eps = v->op == 2 ? 3 : 2, k;
-  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != EINI_EDGE_NONE)) {
+  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != EINI_EDGE_NONE))
     x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
-  }
   for (; x != NULL && *code != 0; code++) {
     switch (*code) {
       case 'x': r = x; break;
@@ -5555,11 +5524,9 @@ static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **
     for (int i = 0; i < v->row[r].n; i++) empty |= q->var[v->row[r].var[i]].extent == 0;
     if (empty) continue;
     if (eini_row_range(q, &v->row[r], &lo, &hi) != EIN_OK) return -1;
-    if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4) {
-      eini_perr(p, EIN_ERR_TOO_LARGE, v->row[r].pos, v->row[r].len, NULL,
-                "the padding is too large");
-      return -1;
-    }
+    if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
+      return eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&v->row[r]), NULL, "the padding is too large"),
+             -1;
     low[r] = lo < 0 ? -lo : 0;
     high[r] = hi >= n ? hi - n + 1 : 0;
     moved[r].offset += low[r];
@@ -5589,9 +5556,8 @@ static int eini_build_access(eini_build *b, const eini_syn *v) {
   eini_prog *q = b->q;
   const eini_row *rows = v->row;
   int tensor = v->id;
-  if (v->edge != EINI_EDGE_NONE && q->g->tensor[tensor].rank > 0) {
+  if (v->edge != EINI_EDGE_NONE && q->g->tensor[tensor].rank > 0)
     tensor = eini_padded_access(q, v, &rows);
-  }
   int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
   int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
   ein_dtype t = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE;
@@ -5602,17 +5568,13 @@ static int eini_build_access(eini_build *b, const eini_syn *v) {
 }
 
 static int eini_build_size(eini_build *b, const eini_syn *v) {
-  eini_prog *q = b->q;
-  int64_t n = v->id >= 0 ? q->var[v->id].extent : v->ival;
-  if (v->id >= 0 && v->ival >= 0 && v->ival != n) {
-    eini_perr(&q->p, EIN_ERR_NAME, v->pos, v->len, "rename the index",
-              "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
-              (long long)v->ival, (long long)n);
-    return -1;
-  }
+  int64_t n = v->id >= 0 ? b->q->var[v->id].extent : v->ival;
+  if (v->ival >= 0 && v->ival != n)
+    return eini_perr(b->em.p, EIN_ERR_NAME, EINI_AT(v), "rename the index",
+                     "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
+                     (long long)v->ival, (long long)n), -1;
   int id = eini_expr_int(b->em.arena, &b->em.e, v->pos, n);
-  if (id < 0) eini_pmem(&q->p);
-  return id;
+  return id < 0 ? eini_pmem(b->em.p), -1 : id;
 }
 
 static int eini_build_leaf(eini_emit *em, const eini_syn *v) {
@@ -5640,6 +5602,7 @@ static int eini_build_leaf(eini_emit *em, const eini_syn *v) {
   }
   return -1;
 }
+
 // ================================================================================================
 // >>parse  programs
 // Takes a program's description; gives its graph, pruned to what is observed (GRAMMAR rule 11).
