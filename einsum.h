@@ -4233,13 +4233,6 @@ typedef struct eini_padded {  // what one edge rule made of a tensor
   int64_t *low, *high;
 } eini_padded;
 
-typedef struct eini_shared {  // a temporary of the current statement, for reuse
-  struct eini_shared *next;
-  const int64_t *key;     // everything that decides its value
-  int64_t nkey;
-  int tensor;
-} eini_shared;
-
 typedef struct eini_prog {
   eini_parser p;            // first: texts, names, mistakes
   ein_graph *g;
@@ -4257,12 +4250,10 @@ typedef struct eini_prog {
   // the current statement
   eini_var *var;
   int64_t nvar, capvar;
-  int stamp, mark, in_macro;
+  int stamp, mark;
   int64_t expanded, fresh;
   eini_kids access;         // resolved
   eini_padded *padded;
-  eini_shared **share;
-  int nshare;
   int64_t cells;            // of all maps
 } eini_prog;
 
@@ -5855,10 +5846,8 @@ static void eini_lower(eini_prog *q, eini_line *l) {
   eini_parser *p = &q->p;
   eini_build b;
   q->nvar = q->access.n = 0;
-  for (q->nshare = 64; q->nshare < l->kid[0]->size && q->nshare < (1 << 20);) q->nshare *= 4;
-  q->share = (eini_shared **)eini_new(p->arena, q->nshare, sizeof *q->share);
   eini_row *left = EINI_NEW(p->arena, eini_row, l->left->n);
-  if (q->share == NULL || left == NULL) eini_pmem(p);
+  if (left == NULL) eini_pmem(p);
   int tensor = p->st == EIN_OK ? eini_left_tensor(q, l) : -1;
   if (tensor < 0) return;
   eini_left_indices(q, l->left);
