@@ -3,11 +3,7 @@
 
 #define _POSIX_C_SOURCE 200809L  // posix_memalign
 #define EINSUM_IMPLEMENTATION
-#ifdef EIN_DEV_HEADER
-#include EIN_DEV_HEADER
-#else
 #include "../einsum.h"
-#endif
 
 #include <stdlib.h>
 

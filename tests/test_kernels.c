@@ -9,11 +9,7 @@
 // output's elements and all inputs must stay as they were. Prints "ok <n> cases" and exits 0.
 // With -DNO_PLAN only the oracle runs.
 #define EINSUM_IMPLEMENTATION
-#ifdef EIN_DEV_HEADER
-#include EIN_DEV_HEADER
-#else
 #include "../einsum.h"
-#endif
 
 #include "oracle.h"
 

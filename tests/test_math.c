@@ -12,12 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#ifdef EIN_MATH_FRAGMENT
-#include EIN_MATH_FRAGMENT
-#else
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
-#endif
 
 #define BLOCK 1024
 

@@ -7,11 +7,7 @@
 // stay allocated. Prints "ok <n> cases" and exits 0, or the failures and exits 1.
 // With -DNO_PLAN planning and execution are left out.
 #define EINSUM_IMPLEMENTATION
-#ifdef EIN_DEV_HEADER
-#include EIN_DEV_HEADER
-#else
 #include "../einsum.h"
-#endif
 
 #include "oracle.h"
 

@@ -1,10 +1,6 @@
 // Views and index spaces against worked numbers and brute force. Prints "ok <n> checks".
 #define EINSUM_IMPLEMENTATION
-#ifdef EIN_DEV_HEADER
-#include EIN_DEV_HEADER
-#else
 #include "../einsum.h"
-#endif
 
 #include <stdio.h>
 #include <stdlib.h>
