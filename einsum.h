@@ -5064,17 +5064,17 @@ static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
 }
 
 // Rule 3: an index reduced by an unnamed reduction occurs nowhere else in the statement.
-static void eini_check_unnamed(eini_prog *q, int64_t first) {
+static void eini_check_unnamed(eini_prog *q) {
   eini_parser *p = &q->p;
-  for (int64_t i = first; i < q->nvar; i++)
+  for (int64_t i = 0; i < q->nvar; i++)
     if (q->var[i].kind != EINI_V_SCAN && q->var[i].mark == 0) p->name[q->var[i].sym].nindex++;
-  for (int64_t i = first; i < q->nvar; i++) {
+  for (int64_t i = 0; i < q->nvar; i++) {
     const eini_var *x = &q->var[i];
     if (x->kind != EINI_V_UNNAMED || x->mark != 0 || p->name[x->sym].nindex < 2) continue;
     eini_perr_name(p, EIN_ERR_NAME, x->pos, x->sym, "name the reductions: sum[j](..)",
                    "is reduced here without being named, and used outside the parentheses");
   }
-  for (int64_t i = first; i < q->nvar; i++) p->name[q->var[i].sym].nindex = 0;
+  for (int64_t i = 0; i < q->nvar; i++) p->name[q->var[i].sym].nindex = 0;
 }
 
 // ================================================================================================
@@ -5154,9 +5154,9 @@ static int eini_solve_open(eini_prog *q, const eini_syn *v, int axis) {
 }
 
 // Sizes the caller gave for indices left open; 1 when one was used.
-static int eini_solve_given(eini_prog *q, int64_t first) {
+static int eini_solve_given(eini_prog *q) {
   int found = 0;
-  for (int64_t i = first; i < q->nvar; i++) {
+  for (int64_t i = 0; i < q->nvar; i++) {
     eini_var *x = &q->var[i];
     const eini_sym *s = &q->p.name[x->sym];
     for (int k = 0; x->extent < 0 && x->kind != EINI_V_SCAN && k < q->desc->nsize; k++) {
@@ -5169,20 +5169,20 @@ static int eini_solve_given(eini_prog *q, int64_t first) {
   return found;
 }
 
-static void eini_solve(eini_prog *q, int64_t first) {
+static void eini_solve(eini_prog *q) {
   eini_parser *p = &q->p;
   int rounds = 0;
   char hint[160];
   eini_each_row(q, eini_solve_alone);
   do {
     while (p->st == EIN_OK && eini_each_row(q, eini_solve_open)) {
-      for (int64_t i = first; i < q->nvar; i++)
+      for (int64_t i = 0; i < q->nvar; i++)
         if (q->var[i].extent < -1) q->var[i].extent = -2 - q->var[i].extent;
       if (++rounds > 1000)
         eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
     }
-  } while (p->st == EIN_OK && eini_solve_given(q, first));
-  for (int64_t i = first; i < q->nvar && p->st == EIN_OK; i++) {
+  } while (p->st == EIN_OK && eini_solve_given(q));
+  for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
     const eini_var *x = &q->var[i];
     if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
     snprintf(hint, sizeof hint, "write [%.*s=..], or use it alone as a coordinate",
@@ -5220,8 +5220,8 @@ static int eini_check_row(eini_prog *q, const eini_syn *v, int axis) {
   return 0;
 }
 
-static void eini_check_bounds(eini_prog *q, int64_t first) {
-  for (int64_t i = first; i < q->nvar; i++) {
+static void eini_check_bounds(eini_prog *q) {
+  for (int64_t i = 0; i < q->nvar; i++) {
     if (q->var[i].extent == 0) return;  // an empty index space: the statement's own proof decides
   }
   eini_each_row(q, eini_check_row);
@@ -5856,9 +5856,9 @@ static void eini_lower(eini_prog *q, eini_line *l) {
   eini_syn *r = p->st == EIN_OK ? eini_right_side(q, l->kid[0]) : NULL, *body = r;
   for (int i = 0; i < l->left->n && p->st == EIN_OK; i++)
     left[i] = eini_affine_row(q, l->left->kid[i], NULL);
-  if (p->st == EIN_OK) eini_check_unnamed(q, 0);
-  if (p->st == EIN_OK) eini_solve(q, 0);
-  if (p->st == EIN_OK) eini_check_bounds(q, 0);
+  if (p->st == EIN_OK) eini_check_unnamed(q);
+  if (p->st == EIN_OK) eini_solve(q);
+  if (p->st == EIN_OK) eini_check_bounds(q);
   if (p->st != EIN_OK || r == NULL) return;
   for (int i = 0; i < nfree; i++) freev[i] = i;
   while (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY) body = body->kid[0];
