@@ -396,10 +396,122 @@ typedef struct ein_executor {
   void *user;
 } ein_executor;
 
+// ---- kernels: what a provider of leaf work sees (level 3) --------------------------------------
+// Operands are a base pointer and one stride per index: views, diagonals, broadcasts and windows
+// look alike. Strides and offsets are in elements. While planning, all addresses are NULL.
+
+// A group of indices as one index, row-major; no axes means extent 1.
+typedef struct ein_axes {
+  int n;
+  const int64_t *extent;
+} ein_axes;
+
+typedef enum ein_form {
+  EIN_FORM_PLAIN,           // one operand, stored in the compute dtype
+  EIN_FORM_PRODUCT,         // the product of nop > 1 operands stored in the compute dtype
+  EIN_FORM_CONVERT,         // one operand, converted to the compute dtype
+  EIN_FORM_FUNCTION         // anything else
+} ein_form;
+
+// P or Q of a contraction. row is m for P and n for Q.
+typedef struct ein_side {
+  ein_form form;
+  int conj;                     // plain and complex: the operand is conjugated
+  int nop;
+  const ein_dtype *dtype;       // [nop] as stored
+  const int64_t *const *row;    // [nop] strides over the axes of m or n
+  const int64_t *const *k;      // [nop]
+  const int64_t *const *batch;  // [nop]
+  const char *const *base;      // [nop] address of the element at index 0 of everything
+  // Values of any form at n <= EIN_POINTS points: point i reads operand o at base[o] + off[o][i].
+  // off and out are aligned to 64 bytes; out is in the compute dtype, padded to EIN_POINTS.
+  void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
+                  void *out);
+  void *user;
+} ein_side;
+
+#define EIN_POINTS 1024     // points of one call of fill_fn and emit_fn at most
+
+// What is folded over k of what is made of P and Q. x: P's value, y: Q's.
+typedef enum ein_pair {
+  EIN_PAIR_SUM_MUL, EIN_PAIR_MIN_ADD, EIN_PAIR_MAX_ADD, EIN_PAIR_ANY_AND,
+  EIN_PAIR_SUM_SQDIFF,      // sum of (x-y)^2
+  EIN_PAIR_SUM_ABSDIFF, EIN_PAIR_MAX_ABSDIFF
+} ein_pair;
+
+// out[b,m,n] = store(fold over k of pair(P[b,m,k], Q[b,k,n])); products of extents fit 63 bits.
+typedef struct ein_contract {
+  ein_pair pair;
+  ein_dtype type;               // compute dtype: i32 i64 f32 f64 c64 c128; any-and: bool
+  ein_axes batch, m, n, k;      // merged where strides allow, small steps of the output last
+  ein_side p, q;
+  ein_dtype out_dtype;
+  const int64_t *out_batch, *out_m, *out_n;  // strides of the output
+  char *out;
+  int plain_out;                // 1: the output has the compute dtype and is overwritten
+  // Otherwise: what the store reads besides the folds (C, bias, ..), and the store itself: n folds
+  // go to out + off[i], extra e is read at extra_base[e] + xoff[e][i]; each element is stored once.
+  int nextra;
+  const ein_dtype *extra_dtype;
+  const int64_t *const *extra_batch, *const *extra_m, *const *extra_n;
+  const char *const *extra_base;
+  void (*emit_fn)(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
+                  const char *const *base, const int64_t *const *xoff);
+  void *emit_user;
+} ein_contract;
+
+// A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
+typedef struct ein_copy {
+  int n;
+  const int64_t *extent, *src_stride, *dst_stride;
+  int size;
+  const char *src;
+  char *dst;
+} ein_copy;
+
+// A provider's answer to "can you run this, and how fast?".
+typedef struct ein_choice {
+  double seconds;               // predicted for all of it on the threads asked for
+  size_t scratch;               // bytes per thread, aligned to 64
+  int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n may be cut between
+                                //   threads, and at multiples of what
+  char variant[24];             // how, for people
+  int64_t state[40];            // the provider's own
+} ein_choice;
+
+// Ranges [from, to) of the linear indices of batch, m and n.
+typedef struct ein_part {
+  int64_t batch[2], m[2], n[2];
+} ein_part;
+
+// d[i] = op(a[i], b[i], c[i]) for i < n, n a multiple of 16, buffers padded to it.
+typedef void (*ein_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
+
+// A provider of kernels. The plan functions are pure questions: 0 means no. run functions are
+// called from several threads at once. Slots may be NULL. The struct outlives ctx and plans.
+typedef struct ein_kernels {
+  const char *name;
+  void *user;
+  int (*contract_plan)(void *user, const ein_contract *c, int width, ein_choice *choice);
+  void (*contract_run)(void *user, const ein_contract *c, const ein_choice *choice,
+                       const ein_part *part, void *scratch);
+  int (*copy_plan)(void *user, const ein_copy *c, int width, ein_choice *choice);
+  void (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
+  // Faster versions of chunk operations (numbers of section expr) and conversions; NULL: none.
+  ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
+  // Folds n values into *acc (numbers of section monoid: sum prod max min any all); NULL: none.
+  void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
+  // Copies bytes past the caches; chosen for outputs of more than stream_bytes.
+  void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
+  size_t stream_bytes;
+} ein_kernels;
+
 typedef struct ein_ctx_desc {
   ein_allocator allocator;              // default: EINSUM_MALLOC
   ein_logger logger;                    // default: silent
   ein_executor executor;                // default: the calling thread
+  int nkernels;                         // providers beside the portable one, preferred on a tie
+  const ein_kernels *const *kernels;    //   in this order; the array is copied
   double (*now_fn)(void *user);         // seconds; default: none, budgets count steps
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
