@@ -2594,6 +2594,8 @@ struct ein_ctx {
   ein_allocator al;
   ein_logger logger;
   ein_executor executor;
+  int nkernels;
+  const ein_kernels **kernels;
   double (*now_fn)(void *user);
   void *now_user;
   eini_diag diag;
@@ -2624,12 +2626,17 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
     c->executor = desc->executor;
     c->now_fn = desc->now_fn;
     c->now_user = desc->now_user;
+    c->nkernels = desc->nkernels < 0 || desc->kernels == NULL ? 0 : desc->nkernels;
   }
+  c->kernels = EINI_NEW(&arena, const ein_kernels *, c->nkernels);
+  if (c->kernels == NULL) c->nkernels = 0;
+  for (int i = 0; i < c->nkernels; i++) c->kernels[i] = desc->kernels[i];
   if (c->executor.parallel_for == NULL || c->executor.width < 1) c->executor.width = 1;
   c->diag.error = EINI_NEW(&arena, ein_error, EINI_ERRORS_MAX);
   c->diag.buf = EINI_NEW(&arena, char, EINI_ERROR_TEXT);
   c->arena = arena;
-  ein_status st = c->diag.error == NULL || c->diag.buf == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  ein_status st = c->diag.error == NULL || c->diag.buf == NULL || c->kernels == NULL
+                      ? EIN_ERR_NO_MEMORY : EIN_OK;
   int plans = desc == NULL || desc->cache_plans == 0 ? 64 : desc->cache_plans;
   if (st == EIN_OK && plans > 0) st = eini_cache_create(c, plans);
   if (st != EIN_OK) {
@@ -8235,7 +8242,6 @@ EINI_VECTORS(i64, uint64_t)
 #define EINI_SMALL_ROW(U, i) const U *p##i = p + row[i] * s->pm;
 #define EINI_SMALL_STORE(W, i) *(W *)(o + row[i] * om) = x##i, *(W *)(o + row[i] * om + c) = y##i;
 
-#define EINI_POINTS 1024   // points per call of fill_fn and emit_fn; block of a stream
 #define EINI_KC 192        // block of k: a panel of Q is half of a first-level cache
 #define EINI_NC 512        // columns of a packed block of Q, of 4-byte elements at least
 #define EINI_MC 504        // rows of sums kept between blocks of k; a multiple of EINI_R
@@ -8435,61 +8441,19 @@ static const eini_ckern *eini_ckern_of(ein_dtype t) {
 // Invariant: an element's additions over k have one order, whatever m, n, batch and position.
 // ================================================================================================
 
-// One fused group of indices, row-major; no axes means extent 1. Fuse axes beforehand, and order
-// them so that small strides come last.
-typedef struct eini_axes {
-  int n;
-  const int64_t *extent;
-} eini_axes;
-
-// P or Q as packing sees it. Strides are in elements of the operand.
-typedef struct eini_side {
-  int nop;                       // operands read
-  const char *const *base;       // [nop] address of the element at index 0 of everything
-  const int *esize;              // [nop] bytes per element
-  const int64_t *const *row;     // [nop] strides over m (P) or n (Q)
-  const int64_t *const *k;       // [nop] strides over k
-  const int64_t *const *batch;   // [nop] strides over batch
-  int plain;                     // 1: one operand, stored in the compute dtype, no function
-  int conj;                      // 1: a plain complex operand is conjugated
-  // Otherwise: values at n points, point i at base[op] + off[op][i] elements. off is 64-aligned
-  // and n at most EINI_POINTS; out is in the compute dtype.
-  void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
-                  void *out);
-  void *user;
-} eini_side;
-
-typedef struct eini_contract {
-  ein_dtype type;                // compute dtype: i32 i64 f32 f64 c64 c128
-  eini_axes batch, m, n, k;      // products of extents fit 63 bits
-  eini_side p, q;
-  char *out;
-  const int64_t *out_batch, *out_m, *out_n;  // strides in elements of the output
-  int out_size;                  // bytes per element of the output
-  int plain_out;                 // 1: the output has the compute dtype and is overwritten
-  // Otherwise: what the store reads besides the sums (C, bias, ..), each with its own strides.
-  int nextra;
-  const char *const *extra_base;
-  const int *extra_size;
-  const int64_t *const *extra_batch, *const *extra_m, *const *extra_n;
-  // n sums go to out + off[i] elements, extra e at base[e] + xoff[e][i] elements; every element is
-  // stored once.
-  void (*emit_fn)(void *user, int64_t n, const void *acc, char *out, const int64_t *off,
-                  const char *const *base, const int64_t *const *xoff);
-  void *emit_user;
-  // Set by eini_contract_plan.
-  int path;                      // an eini_contract_path
-  int swap;                      // 1: computed as its transpose
-  int path_rows;                 // 1: a streamed matrix is read along k
-  eini_small small;              // used by EINI_SMALL
-} eini_contract;
-
 // EINI_SMALL: no packing, for tiny problems. EINI_STREAM: matrix times vector, the matrix is read
 // once, in place. EINI_BLOCK: packed blocks. A small contract may be cut along batch, the others
 // along batch, m and n, with the same bits.
 typedef enum eini_contract_path { EINI_BLOCK, EINI_STREAM, EINI_SMALL } eini_contract_path;
 
-static int64_t eini_axes_size(const eini_axes *x) {
+// What the portable kernel decided; kept in ein_choice.state.
+typedef struct eini_cplan {
+  int path, swap;                // an eini_contract_path; 1: computed as its transpose
+  int rows;                      // 1: a streamed matrix is read along k
+  eini_small small;              // used by EINI_SMALL
+} eini_cplan;
+
+static int64_t eini_axes_size(const ein_axes *x) {
   int64_t r = 1;
   for (int i = 0; i < x->n; i++) {
     if (x->extent[i] == 0) return 0;
@@ -8499,20 +8463,22 @@ static int64_t eini_axes_size(const eini_axes *x) {
 }
 
 // The only stride of a group of at most one axis.
-static int64_t eini_axes_only(const eini_axes *x, const int64_t *stride) {
+static int64_t eini_axes_only(const ein_axes *x, const int64_t *stride) {
   return x->n == 0 ? 0 : stride[0];
 }
 
 // The state of one run. Pairs: the rows of the output and the side they belong to, the columns and
 // theirs (P and Q, unless swapped).
 typedef struct eini_cjob {
-  const eini_contract *c;
+  const ein_contract *c;
+  const eini_cplan *w;
   const eini_ckern *kern;
-  const eini_side *side[2];
-  const eini_axes *axes[2];
+  const ein_side *side[2];
+  const ein_axes *axes[2];
   const int64_t *os[2];               // strides of the output
   const int64_t *const *xs[2];        // strides of the extras
   int64_t ext[2], kn;                 // extents
+  int64_t from[2], upto[2];           // of the part being run
   int64_t blk[2], kc, unit;           // blocks; unit: bytes of an element
   int keep;                           // 1: sums stay in `tile` between blocks of k
   char *out;                          // base pointers at the current batch
@@ -8532,31 +8498,33 @@ static void *eini_carve(char *base, size_t *used, int64_t count, int64_t size) {
 
 static int64_t eini_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
-static void eini_cjob_init(eini_cjob *j, const eini_contract *c) {
+static void eini_cjob_init(eini_cjob *j, const ein_contract *c, const eini_cplan *w) {
   j->c = c;
+  j->w = w;
   j->kern = eini_ckern_of(c->type);
   j->unit = j->kern->size * j->kern->planes;
   j->kn = eini_axes_size(&c->k);
   for (int s = 0; s < 2; s++) {
-    int q = s != c->swap;
+    int q = s != w->swap;
     j->side[s] = q ? &c->q : &c->p;
     j->axes[s] = q ? &c->n : &c->m;
     j->os[s] = q ? c->out_n : c->out_m;
     j->xs[s] = q ? c->extra_n : c->extra_m;
-    j->ext[s] = eini_axes_size(j->axes[s]);
+    j->ext[s] = j->upto[s] = eini_axes_size(j->axes[s]);
+    j->from[s] = 0;
   }
 }
 
 // Block sizes, clipped to the extents, and scratch.
 static size_t eini_cjob_carve(eini_cjob *j, char *base) {
-  const eini_contract *c = j->c;
+  const ein_contract *c = j->c;
   const eini_ckern *t = j->kern;
   size_t used = 0;
   int64_t mn = eini_up(j->ext[0], EINI_R), nn = j->ext[1], nop = c->nextra + 1, tile;
-  if (c->path == EINI_STREAM) {  // packed: the vector and coefficients; rows or columns fetched
-    j->kc = eini_min64(j->kn, EINI_POINTS);
+  if (j->w->path == EINI_STREAM) {  // packed: the vector and coefficients; rows or columns fetched
+    j->kc = eini_min64(j->kn, EIN_POINTS);
     j->blk[0] = 1;
-    j->blk[1] = eini_up(eini_min64(nn, EINI_POINTS), t->lanes);
+    j->blk[1] = eini_up(eini_min64(nn, EIN_POINTS), t->lanes);
     j->pack[0] = (char *)eini_carve(base, &used, 3 * j->kc, j->unit);
     j->pack[1] = (char *)eini_carve(base, &used, eini_max64(j->kc, j->blk[1]), j->unit);
     tile = j->blk[1];
@@ -8579,14 +8547,14 @@ static size_t eini_cjob_carve(eini_cjob *j, char *base) {
     j->at[s] = (const char **)eini_carve(base, &used, n, (int64_t)sizeof(char *));
   }
   j->xat = (const char **)eini_carve(base, &used, c->nextra, (int64_t)sizeof(char *));
-  j->val = (char *)eini_carve(base, &used, EINI_POINTS, j->unit);
-  j->off = (int64_t *)eini_carve(base, &used, (nop + 1) * EINI_POINTS, 8);
+  j->val = (char *)eini_carve(base, &used, EIN_POINTS, j->unit);
+  j->off = (int64_t *)eini_carve(base, &used, (nop + 1) * EIN_POINTS, 8);
   j->offp = (const int64_t **)eini_carve(base, &used, nop, (int64_t)sizeof(int64_t *));
   return used;
 }
 
 // table[i] = offset of linear index start + i, for i < count; the last is repeated up to pad.
-static void eini_table(const eini_axes *x, const int64_t *stride, int64_t start, int64_t count,
+static void eini_table(const ein_axes *x, const int64_t *stride, int64_t start, int64_t count,
                        int64_t pad, int64_t *table) {
   for (int64_t at = 0, run; at < count; at += run) {
     int64_t rest = start + at, off = 0, step = 0;
@@ -8604,7 +8572,7 @@ static void eini_table(const eini_axes *x, const int64_t *stride, int64_t start,
 
 // The tables of a block of rows (s = 0) or columns.
 static void eini_row_tables(eini_cjob *j, int s, int64_t start, int64_t count, int64_t pad) {
-  const eini_axes *x = j->axes[s];
+  const ein_axes *x = j->axes[s];
   for (int o = 0; o < j->side[s]->nop; o++) {
     eini_table(x, j->side[s]->row[o], start, count, pad, j->row[s] + o * j->blk[s]);
   }
@@ -8625,10 +8593,10 @@ static void eini_k_tables(eini_cjob *j, int64_t start, int64_t count) {
 // dst[p, i] = value of an expression at rows row.., i < width, and k.., p < kn, planes apart
 static void eini_pack_values(eini_cjob *j, int s, const int64_t *row, int64_t width,
                              const int64_t *k, int64_t kn, char *dst) {
-  const eini_side *x = j->side[s];
+  const ein_side *x = j->side[s];
   int planes = j->kern->planes;
   for (int o = 0; o < x->nop; o++, row += j->blk[s], k += j->kc) {
-    int64_t *off = j->off + o * EINI_POINTS;
+    int64_t *off = j->off + o * EIN_POINTS;
     for (int64_t p = 0; p < kn; p++) {
       for (int64_t i = 0; i < width; i++) off[p * width + i] = row[i] + k[p];
     }
@@ -8647,8 +8615,8 @@ static void eini_pack(eini_cjob *j, int s, int64_t r0, int64_t rows, int64_t wid
                       int64_t kc, int sign, char *dst) {
   const eini_ckern *t = j->kern;
   const int64_t *row = j->row[s] + r0, *k = j->k[s] + k0;
-  int plain = j->side[s]->plain;
-  int64_t step = plain ? kc : EINI_POINTS / width;
+  int plain = j->side[s]->form == EIN_FORM_PLAIN;
+  int64_t step = plain ? kc : EIN_POINTS / width;
   if (plain && kc > 1 && rows > width) {
     int64_t dr = row[1] - row[0], dk = k[1] - k[0];
     if ((dr < 0 ? -dr : dr) < (dk < 0 ? -dk : dk)) step = 8;
@@ -8670,10 +8638,10 @@ static void eini_pack(eini_cjob *j, int s, int64_t r0, int64_t rows, int64_t wid
 // block: plainly, or through emit_fn in chunks of whole rows.
 static void eini_store(eini_cjob *j, const char *tile, int64_t plane, int64_t rows, int64_t cols,
                        int64_t m, int64_t n) {
-  const eini_contract *c = j->c;
+  const ein_contract *c = j->c;
   const eini_ckern *t = j->kern;
   const int64_t *tm = j->to[0] + m, *tn = j->to[1] + n;
-  int64_t line = plane * j->unit, most = EINI_POINTS / cols;
+  int64_t line = plane * j->unit, most = EIN_POINTS / cols;
   if (c->plain_out) {
     int unit = eini_unit(tn, cols);
     for (int64_t i = 0; i < rows; i++) {
@@ -8688,7 +8656,7 @@ static void eini_store(eini_cjob *j, const char *tile, int64_t plane, int64_t ro
       t->unpack(tile + (i0 + i) * line, cols, plane, t->planes, j->val + i * cols * j->unit, NULL);
     }
     for (int e = 0; e <= c->nextra; e++) {
-      int64_t *off = j->off + e * EINI_POINTS;
+      int64_t *off = j->off + e * EIN_POINTS;
       const int64_t *em = tm + i0 + e * j->blk[0], *en = tn + e * j->blk[1];
       for (int64_t i = 0; i < chunk; i++) {
         for (int64_t l = 0; l < cols; l++) off[i * cols + l] = em[i] + en[l];
@@ -8718,10 +8686,10 @@ static void eini_tiles(eini_cjob *j, int64_t mb, int64_t nb, int64_t kb, int64_t
 // for blocks of sums: for blocks of k: pack Q[k,n]; for blocks of m: pack P[m,k]; tiles
 static void eini_run_block(eini_cjob *j) {
   int psign = j->side[0]->conj ? -1 : 1, qsign = j->side[1]->conj ? -1 : 1;
-  for (int64_t m0 = 0; m0 < j->ext[0]; m0 += EINI_MC) {
-    int64_t mend = eini_min64(j->ext[0], m0 + EINI_MC);
-    for (int64_t n = 0; n < j->ext[1]; n += j->blk[1]) {
-      int64_t nb = eini_min64(j->blk[1], j->ext[1] - n), np = eini_up(nb, j->kern->nr), k = 0;
+  for (int64_t m0 = j->from[0]; m0 < j->upto[0]; m0 += EINI_MC) {
+    int64_t mend = eini_min64(j->upto[0], m0 + EINI_MC);
+    for (int64_t n = j->from[1]; n < j->upto[1]; n += j->blk[1]) {
+      int64_t nb = eini_min64(j->blk[1], j->upto[1] - n), np = eini_up(nb, j->kern->nr), k = 0;
       eini_row_tables(j, 1, n, nb, np);
       do {  // once when there is no k
         int64_t kb = eini_min64(j->kc, j->kn - k);
@@ -8743,7 +8711,7 @@ static void eini_run_block(eini_cjob *j) {
 static void eini_stream_block(eini_cjob *j, int64_t nb, int64_t w, int64_t kb, const char *coef) {
   const eini_ckern *t = j->kern;
   const int64_t *row = j->row[1], *k = j->k[1], z = t->size, u = j->unit;
-  int rows = j->c->path_rows, plain = j->side[1]->plain;
+  int rows = j->w->rows, plain = j->side[1]->form == EIN_FORM_PLAIN;
   int direct = rows ? plain && eini_unit(k, kb)
                     : plain && t->planes == 1 && w == nb && eini_unit(row, nb);
   if (direct && !rows) {
@@ -8770,12 +8738,12 @@ static void eini_stream_block(eini_cjob *j, int64_t nb, int64_t w, int64_t kb, c
 // for blocks of n and k: y[n] += x[k] * Q[k,n]; m has extent 1
 static void eini_run_stream(eini_cjob *j) {
   const eini_ckern *t = j->kern;
-  const eini_side *p = j->side[0], *q = j->side[1];
+  const ein_side *p = j->side[0], *q = j->side[1];
   int64_t nb, kb;
   eini_row_tables(j, 0, 0, 1, 1);
-  for (int64_t n = 0; n < j->ext[1]; n += nb) {
-    nb = eini_min64(j->blk[1], j->ext[1] - n);
-    if (!j->c->path_rows && nb > t->lanes) nb -= nb % t->lanes;  // the rest is fetched and padded
+  for (int64_t n = j->from[1]; n < j->upto[1]; n += nb) {
+    nb = eini_min64(j->blk[1], j->upto[1] - n);
+    if (!j->w->rows && nb > t->lanes) nb -= nb % t->lanes;  // the rest is fetched and padded
     int64_t w = eini_up(nb, t->lanes);
     eini_row_tables(j, 1, n, nb, w);
     memset(j->tile, 0, (size_t)(w * j->unit));
@@ -8794,76 +8762,124 @@ static void eini_run_stream(eini_cjob *j) {
   }
 }
 
-// Fill c->small. 0: not the best path; 2: with tiles, up to where packing starts to pay.
-static int eini_small_init(const eini_cjob *j, eini_contract *c) {
-  const eini_side *p = j->side[0], *q = j->side[1];
+// Fill w->small. 0: not the best path; 2: with tiles, up to where packing starts to pay.
+static int eini_small_init(const eini_cjob *j, const ein_contract *c, eini_cplan *w) {
+  const ein_side *p = j->side[0], *q = j->side[1];
   if (c->m.n > 1 || c->n.n > 1 || c->k.n > 1) return 0;
   int64_t m = j->ext[0], n = j->ext[1], k = j->kn, most = 512;
   const eini_small s = {m, n, k, eini_axes_only(j->axes[0], p->row[0]),
                         eini_axes_only(&c->k, p->k[0]), eini_axes_only(&c->k, q->k[0]),
                         eini_axes_only(j->axes[1], q->row[0]), eini_axes_only(j->axes[0], j->os[0]),
                         eini_axes_only(j->axes[1], j->os[1]), p->conj ? -1 : 1, q->conj ? -1 : 1};
-  c->small = s;
+  w->small = s;
   int tiles = j->kern->planes == 1 && s.qn == 1 && s.on == 1 && m > 1 && n * j->unit >= EINI_SHORT;
   if (tiles) most = 16384;
-  return p->plain && q->plain && c->plain_out && m <= most && n <= most && k <= most &&
+  return p->form == EIN_FORM_PLAIN && q->form == EIN_FORM_PLAIN && c->plain_out && m <= most && n <= most && k <= most &&
          m * n * k <= most ? 1 + tiles : 0;
 }
 
 // The smallest step along a group, by the order of its axes.
-static int64_t eini_last_step(const eini_axes *x, const int64_t *stride) {
+static int64_t eini_last_step(const ein_axes *x, const int64_t *stride) {
   int64_t t = x->n == 0 ? INT64_MAX : stride[x->n - 1];
   return t < 0 ? -t : t;
 }
 
 // Work of the tiles with rows of side s, in multiply-adds, with a charge for strided stores.
 static double eini_block_cost(const eini_cjob *j, int s) {
-  const eini_axes *x = j->axes[1 - s];
+  const ein_axes *x = j->axes[1 - s];
   int64_t m = j->ext[s], n = j->ext[1 - s];
   double tiles = (double)eini_up(m, EINI_R) * (double)eini_up(n, j->kern->nr);
   int unit = x->n == 0 || j->os[1 - s][x->n - 1] == 1;
   return tiles * (double)(j->kn + 4) + (unit ? 0.0 : 16.0 * (double)m * (double)n);
 }
 
-// Choose path and swap from the whole problem. Ranges of it (see eini_contract_path) may then be
-// run as copies with other extents and bases. Bases may be unknown.
-static void eini_contract_plan(eini_contract *c) {
-  eini_cjob j;
-  int small[2];
-  c->path = EINI_BLOCK;
-  c->path_rows = 1;
-  for (int swap = 1; swap >= 0; swap--) {
-    c->swap = swap;
-    eini_cjob_init(&j, c);
-    small[swap] = eini_small_init(&j, c);
+// Into how many parts of batch, m and n `width` threads take the work: batch first, then the side
+// with more units.
+static void eini_contract_grid(ein_choice *h, int width, int64_t batch, int64_t m, int64_t n) {
+  const int64_t count[3] = {batch / h->unit[0], m / h->unit[1], n / h->unit[2]};
+  int64_t left = width;
+  for (int i = 0; i < 3; i++) h->grid[i] = 1;
+  for (int turn = 0; turn < 3 && left > 1; turn++) {
+    int g = turn == 0 ? 0 : (turn == 1) == (count[1] >= count[2]) ? 1 : 2;
+    h->grid[g] = eini_max64(1, eini_min64(left, turn == 0 ? count[g] : count[g] / 2));
+    left /= h->grid[g];
   }
-  if (small[0] || small[1]) {
-    c->path = EINI_SMALL;
-    c->swap = small[1] > small[0];
-  } else if (j.ext[0] == 1 || j.ext[1] == 1) {
-    c->path = EINI_STREAM;
-    c->swap = j.ext[0] != 1;
-    const eini_side *q = j.side[!c->swap];
-    const eini_axes *n = j.axes[!c->swap];
-    c->path_rows = eini_last_step(n, q->row[0]) >= eini_last_step(&c->k, q->k[0]);
-  } else {
-    c->swap = eini_block_cost(&j, 1) < eini_block_cost(&j, 0);
-  }
-  eini_cjob_init(&j, c);
-  eini_small_init(&j, c);
 }
 
-// Bytes of scratch, aligned to 64, that a planned contract or a range of it needs: some MB at most,
-// less for small problems.
-static size_t eini_contract_scratch(const eini_contract *c) {
+// Part i of a grid; 0 when it is empty.
+static int eini_grid_part(const ein_choice *h, const ein_part *whole, int i, ein_part *part) {
+  int64_t *const range[3] = {part->batch, part->m, part->n};
+  const int64_t total[3] = {whole->batch[1], whole->m[1], whole->n[1]};
+  int64_t rest = i;
+  for (int g = 2; g >= 0; g--) {
+    int64_t at = rest % h->grid[g], units = (total[g] + h->unit[g] - 1) / h->unit[g];
+    rest /= h->grid[g];
+    range[g][0] = eini_min64(units * at / h->grid[g] * h->unit[g], total[g]);
+    range[g][1] = eini_min64(units * (at + 1) / h->grid[g] * h->unit[g], total[g]);
+    if (range[g][0] == range[g][1]) return 0;
+  }
+  return 1;
+}
+
+// Bytes of scratch, aligned to 64, that a part needs: some MB at most, less for small problems.
+static size_t eini_contract_scratch(const ein_contract *c, const eini_cplan *w) {
   eini_cjob j;
-  if (c->path == EINI_SMALL) return 0;
-  eini_cjob_init(&j, c);
+  if (w->path == EINI_SMALL) return 0;
+  eini_cjob_init(&j, c, w);
   return eini_cjob_carve(&j, NULL);
 }
 
+// The portable kernel's answer: path and swap from the whole problem.
+static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
+  static const char *const names[] = {"block", "stream", "small"};
+  eini_cjob j;
+  int small[2];
+  eini_cplan w;
+  if (c->pair != EIN_PAIR_SUM_MUL) return 0;
+  memset(&w, 0, sizeof w);
+  memset(h, 0, sizeof *h);
+  w.rows = 1;
+  for (int swap = 1; swap >= 0; swap--) {
+    w.swap = swap;
+    eini_cjob_init(&j, c, &w);
+    small[swap] = eini_small_init(&j, c, &w);
+  }
+  double tiles = 0;
+  if (small[0] || small[1]) {
+    w.path = EINI_SMALL;
+    w.swap = small[1] > small[0];
+  } else if (j.ext[0] == 1 || j.ext[1] == 1) {
+    w.path = EINI_STREAM;
+    w.swap = j.ext[0] != 1;
+    const ein_side *q = j.side[!w.swap];
+    const ein_axes *n = j.axes[!w.swap];
+    w.rows = eini_last_step(n, q->row[0]) >= eini_last_step(&c->k, q->k[0]);
+  } else {
+    double other = eini_block_cost(&j, 1);
+    tiles = eini_block_cost(&j, 0);
+    w.swap = other < tiles;
+    if (w.swap) tiles = other;
+  }
+  eini_cjob_init(&j, c, &w);
+  eini_small_init(&j, c, &w);
+  h->scratch = eini_contract_scratch(c, &w);
+  // Multiply-adds at about 2 GHz, half a vector each; what is read once at 8 bytes a cycle.
+  double batch = (double)eini_axes_size(&c->batch), all = (double)j.ext[0] * (double)j.ext[1] *
+                 (double)j.kn;
+  double adds = w.path == EINI_BLOCK ? tiles / (double)j.kern->lanes : all;
+  h->seconds = batch * adds * (double)j.kern->planes * 0.5e-9 + 2e-8;
+  h->unit[0] = h->unit[1] = h->unit[2] = 1;
+  int cut = batch * all >= 32768;
+  eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),
+                     w.path == EINI_SMALL ? 1 : eini_axes_size(&c->m),
+                     w.path == EINI_SMALL ? 1 : eini_axes_size(&c->n));
+  snprintf(h->variant, sizeof h->variant, "%s", names[w.path]);
+  memcpy(h->state, &w, sizeof w);
+  return 1;
+}
+
 // Bytes from the address of batch 0 to that of batch b, for stream o.
-static int64_t eini_batch_shift(const eini_axes *x, int64_t b, const int64_t *const *stride, int o,
+static int64_t eini_batch_shift(const ein_axes *x, int64_t b, const int64_t *const *stride, int o,
                                 int size) {
   int64_t off = 0;
   for (int d = x->n - 1; d >= 0; d--) {
@@ -8873,39 +8889,55 @@ static int64_t eini_batch_shift(const eini_axes *x, int64_t b, const int64_t *co
   return off * size;
 }
 
-// Run a planned contract, or a range of it. for batch: the path's loops over m, n, k
-static void eini_contract_run(const eini_contract *c, void *scratch) {
-  const eini_axes *x = &c->batch;
-  const eini_small *s = &c->small;
-  int64_t count = eini_axes_size(x);
-  if (c->path == EINI_SMALL) {
-    const eini_side *p = c->swap ? &c->q : &c->p, *q = c->swap ? &c->p : &c->q;
-    const eini_ckern *t = eini_ckern_of(c->type);
-    for (int64_t b = 0; b < count; b++) {
-      t->small(s, t->planes, p->base[0] + eini_batch_shift(x, b, p->batch, 0, p->esize[0]),
-               q->base[0] + eini_batch_shift(x, b, q->batch, 0, q->esize[0]),
-               c->out + eini_batch_shift(x, b, &c->out_batch, 0, c->out_size));
-    }
+static int64_t eini_dtype_bytes(ein_dtype t) { return (int64_t)eini_dtypes[t].size; }
+
+static void eini_contract_small(const ein_contract *c, const eini_cplan *w, const ein_part *part) {
+  const ein_side *p = w->swap ? &c->q : &c->p, *q = w->swap ? &c->p : &c->q;
+  const eini_ckern *t = eini_ckern_of(c->type);
+  int size = t->size * t->planes;
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    t->small(&w->small, t->planes, p->base[0] + eini_batch_shift(&c->batch, b, p->batch, 0, size),
+             q->base[0] + eini_batch_shift(&c->batch, b, q->batch, 0, size),
+             c->out + eini_batch_shift(&c->batch, b, &c->out_batch, 0, size));
+  }
+}
+
+// Runs a part of a planned contraction. for batch: the path's loops over m, n, k
+static void eini_contract_run(const ein_contract *c, const ein_choice *h, const ein_part *part,
+                              void *scratch) {
+  const ein_axes *x = &c->batch;
+  eini_cplan w;
+  memcpy(&w, h->state, sizeof w);
+  if (w.path == EINI_SMALL) {
+    eini_contract_small(c, &w, part);
     return;
   }
   eini_cjob j;
-  eini_cjob_init(&j, c);
+  eini_cjob_init(&j, c, &w);
   if (j.ext[0] == 0 || j.ext[1] == 0) return;
+  for (int i = 0; i < 2; i++) {
+    j.from[w.swap ? 1 - i : i] = i ? part->n[0] : part->m[0];
+    j.upto[w.swap ? 1 - i : i] = i ? part->n[1] : part->m[1];
+  }
   eini_cjob_carve(&j, (char *)scratch);
-  for (int64_t b = 0; b < count; b++) {
-    for (int h = 0; h < 2; h++) {
-      const eini_side *y = j.side[h];
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    for (int s = 0; s < 2; s++) {
+      const ein_side *y = j.side[s];
       for (int o = 0; o < y->nop; o++) {
-        j.at[h][o] = y->base[o] + eini_batch_shift(x, b, y->batch, o, y->esize[o]);
+        j.at[s][o] =
+            y->base[o] + eini_batch_shift(x, b, y->batch, o, (int)eini_dtype_bytes(y->dtype[o]));
       }
     }
     for (int e = 0; e < c->nextra; e++) {
-      j.xat[e] = c->extra_base[e] + eini_batch_shift(x, b, c->extra_batch, e, c->extra_size[e]);
+      int size = (int)eini_dtype_bytes(c->extra_dtype[e]);
+      j.xat[e] = c->extra_base[e] + eini_batch_shift(x, b, c->extra_batch, e, size);
     }
-    j.out = c->out + eini_batch_shift(x, b, &c->out_batch, 0, c->out_size);
-    (c->path == EINI_STREAM ? eini_run_stream : eini_run_block)(&j);
+    int size = (int)eini_dtype_bytes(c->out_dtype);
+    j.out = c->out + eini_batch_shift(x, b, &c->out_batch, 0, size);
+    (w.path == EINI_STREAM ? eini_run_stream : eini_run_block)(&j);
   }
 }
+
 // ================================================================================================
 // >>eval  expressions in vector chunks
 // Takes typed expressions; gives straight-line code over chunks of up to EINI_CHUNK values, one
@@ -10297,6 +10329,11 @@ typedef struct eini_task {
   double work;                 // elements visited
   size_t scratch;              // bytes per thread
   struct eini_contract_task *contract;
+  const ein_kernels *kernels;  // who runs it; NULL: the portable kernels
+  ein_choice choice;
+  int parts;                   // a contraction's: tasks for threads
+  struct eini_candidate *candidate;  // all answers, the chosen one first
+  int ncandidate;
   const eini_stmt *stmt;       // what it came from (and the fused consumer), for explain
   const eini_stmt *fused;
   double flops;
@@ -10644,6 +10681,9 @@ typedef struct eini_lowering {
   eini_arena *a;
   ein_graph *g;
   const eini_home *home;    // per tensor
+  int width;                // threads
+  int nkernels;
+  const ein_kernels *const *kernels;
 } eini_lowering;
 
 // Stride of every index of a statement through a map, and the offset of index 0, in elements.
@@ -11114,14 +11154,21 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
 
 enum { EINI_GROUP_BATCH, EINI_GROUP_M, EINI_GROUP_N, EINI_GROUP_K };
 
+// A provider's answer that was not taken, for explain.
+typedef struct eini_candidate {
+  const char *name;
+  char variant[24];
+  double seconds;
+} eini_candidate;
+
 typedef struct eini_contract_task {
-  eini_contract c;              // all but addresses
+  ein_contract c;               // all but addresses
+  ein_part whole;
   eini_code code[2];            // P and Q, when they are not plain
   const int64_t **stride[2][3]; // per side: pointers to row, k, batch strides of its operands
   const int64_t **extra[3];     // batch, m, n
-  int *esize[2], *extra_size;
+  ein_dtype *dtype[2], *extra_dtype;
   int first[2];                 // stream of each side's first operand
-  size_t contract_scratch;
 } eini_contract_task;
 
 // What the kernel's callbacks need while a task runs.
@@ -11201,18 +11248,16 @@ typedef struct eini_contract_room {
   const char **base[2], **extra;
   eini_fill_ctx fill[2];
   eini_emit_ctx emit;
-  int64_t *extent;
 } eini_contract_room;
 
 static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
   const eini_contract_task *ct = t->contract;
   size_t used = 0;
-  r->extent = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)t->nindex * 8);
   for (int side = 0; side < 2; side++) {
-    const eini_side *s = side ? &ct->c.q : &ct->c.p;
+    const ein_side *s = side ? &ct->c.q : &ct->c.p;
     size_t n = (size_t)s->nop;
     r->base[side] = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
-    if (s->plain) continue;
+    if (s->form == EIN_FORM_PLAIN) continue;
     const eini_code *code = &ct->code[side];
     r->fill[side].at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->fill[side].table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
@@ -11232,29 +11277,28 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     r->emit.conv = eini_nest_carve(mem, &used, EINI_REG_BYTES);
     r->emit.conv2 = eini_nest_carve(mem, &used, 2 * EINI_REG_BYTES);
   }
-  r->kernel = eini_nest_carve(mem, &used, ct->contract_scratch);
+  r->kernel = eini_nest_carve(mem, &used, t->choice.scratch);
   return used;
 }
 
-static const char *eini_ref_address(const eini_ref *r, char *const *slot, int64_t shift) {
-  return slot[r->slot] + r->offset + shift * (int64_t)ein_dtype_size(r->dtype);
+static const char *eini_ref_address(const eini_ref *r, char *const *slot) {
+  return slot[r->slot] + r->offset;
 }
 
+// Runs part i of the grid the kernel chose.
 static void eini_contract_task_run(const eini_task *t, char *const *slot, const ein_scalar *param,
-                                   char *scratch, int64_t lo, int64_t hi) {
+                                   char *scratch, int i) {
   const eini_contract_task *ct = t->contract;
-  eini_contract c = ct->c;
+  ein_contract c = ct->c;
   eini_contract_room r;  // the layout sets what this task uses
   eini_contract_layout(t, &r, scratch);
   for (int side = 0; side < 2; side++) {
-    eini_side *s = side ? &c.q : &c.p;
+    ein_side *s = side ? &c.q : &c.p;
     for (int k = 0; k < s->nop; k++) {
-      int st = ct->first[side] + k;
-      int64_t shift = t->cut >= 0 ? lo * t->stride[(int64_t)st * t->nindex + t->cut] : 0;
-      r.base[side][k] = eini_ref_address(&t->ref[st], slot, shift);
+      r.base[side][k] = eini_ref_address(&t->ref[ct->first[side] + k], slot);
     }
     s->base = r.base[side];
-    if (s->plain) continue;
+    if (s->form == EIN_FORM_PLAIN) continue;
     eini_fill_ctx *f = &r.fill[side];
     f->ev.index_at = f->ev.index_step = NULL;
     f->ev.index_table = NULL;
@@ -11264,15 +11308,12 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
     s->fill_fn = eini_contract_fill;
     s->user = f;
   }
-  int64_t shift = t->cut >= 0 ? lo * t->stride[(int64_t)t->out * t->nindex + t->cut] : 0;
   union { const char *c; char *v; } out;
-  out.c = eini_ref_address(&t->ref[t->out], slot, shift);
+  out.c = eini_ref_address(&t->ref[t->out], slot);
   c.out = out.v;
   if (!c.plain_out) {
     for (int k = 0; k < t->nextra; k++) {
-      int st = t->extra + k;
-      shift = t->cut >= 0 ? lo * t->stride[(int64_t)st * t->nindex + t->cut] : 0;
-      r.extra[k] = eini_ref_address(&t->ref[st], slot, shift);
+      r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
     }
     for (int k = 0; k <= t->nextra; k++) r.emit.at[k] = 0;
     c.extra_base = r.extra;
@@ -11284,13 +11325,10 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
     c.emit_fn = eini_contract_emit;
     c.emit_user = &r.emit;
   }
-  if (t->cut >= 0) {
-    for (int i = 0; i < t->nindex; i++) r.extent[i] = i == t->cut ? hi - lo : t->extent[i];
-    c.batch.extent = r.extent + (c.batch.extent - t->extent);
-    c.m.extent = r.extent + (c.m.extent - t->extent);
-    c.n.extent = r.extent + (c.n.extent - t->extent);
-  }
-  eini_contract_run(&c, r.kernel);
+  ein_part part = ct->whole;
+  if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &part)) return;
+  if (t->kernels == NULL) eini_contract_run(&c, &t->choice, &part, r.kernel);
+  else t->kernels->contract_run(t->kernels->user, &c, &t->choice, &part, r.kernel);
 }
 
 // ---- lowering ----
@@ -11374,47 +11412,82 @@ static ein_status eini_group_strides(eini_arena *a, const eini_task *t, int firs
   return EIN_OK;
 }
 
+// Is the expression the product of all its operands, each once, as they are stored?
+static int eini_is_product(const eini_value *v, const ein_dtype *dtype, ein_dtype type) {
+  int seen = 0;
+  for (int k = 0; k < v->nop; k++) {
+    if (dtype[k] != type) return 0;
+  }
+  for (int64_t i = 0; i < v->expr.n; i++) {
+    const eini_node *x = &v->expr.node[i];
+    if (x->op != EINI_OP_MUL && x->op != EINI_OP_OPERAND) return 0;
+    if (x->dtype != (unsigned char)type) return 0;
+    seen += x->op == EINI_OP_OPERAND;
+  }
+  return v->nop > 1 && seen == v->nop;
+}
+
 static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_value *v,
                                       const int *start) {
   eini_contract_task *ct = t->contract;
   for (int side = 0; side < 2; side++) {
-    eini_side *s = side ? &ct->c.q : &ct->c.p;
+    ein_side *s = side ? &ct->c.q : &ct->c.p;
     int first = ct->first[side], n = v[side].nop;
     int row = start[side ? EINI_GROUP_N : EINI_GROUP_M];
     EINI_TRY(eini_group_strides(lo->a, t, first, n, row, &ct->stride[side][0]));
     EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_K], &ct->stride[side][1]));
     EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_BATCH], &ct->stride[side][2]));
-    ct->esize[side] = EINI_NEW(lo->a, int, n + 1);
-    ein_dtype *od = EINI_NEW(lo->a, ein_dtype, n + 1);
-    if (ct->esize[side] == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
-    for (int k = 0; k < n; k++) {
-      od[k] = t->ref[first + k].dtype;
-      ct->esize[side][k] = (int)ein_dtype_size(od[k]);
-    }
+    ein_dtype *od = ct->dtype[side] = EINI_NEW(lo->a, ein_dtype, n + 1);
+    if (od == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < n; k++) od[k] = t->ref[first + k].dtype;
+    int product = eini_is_product(&v[side], od, ct->c.type);
     EINI_TRY(eini_expr_to(lo->a, &v[side].expr, ct->c.type));
     EINI_TRY(eini_code_compile(lo->a, &v[side].expr, od, lo->g->function, &ct->code[side]));
     s->nop = n;
-    s->esize = ct->esize[side];
+    s->dtype = od;
     s->row = ct->stride[side][0];
     s->k = ct->stride[side][1];
     s->batch = ct->stride[side][2];
-    s->plain = n == 1 && ct->code[side].plain == 0 && ct->code[side].type == ct->c.type;
-    s->conj = s->plain && ct->code[side].conj;
+    s->form = n == 1 && ct->code[side].plain == 0 && ct->code[side].type == ct->c.type
+                  ? EIN_FORM_PLAIN : product ? EIN_FORM_PRODUCT
+              : n == 1 && v[side].expr.n == 2 && v[side].expr.node[1].op == EINI_OP_CAST &&
+                      v[side].expr.node[0].op == EINI_OP_OPERAND
+                  ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
+    s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
   }
   return EIN_OK;
 }
 
-// Threads cut the longest loop that may be cut without changing a bit.
-static void eini_contract_cut(eini_task *t, int live) {
-  int64_t best = 1;
-  for (int i = 0; i < live; i++) {
-    if (t->reduced[i] == EINI_GROUP_K) continue;
-    if (t->contract->c.path == EINI_SMALL && t->reduced[i] != EINI_GROUP_BATCH) continue;
-    if (t->extent[i] > best) {
-      best = t->extent[i];
-      t->cut = i;
+// Asks every provider; the fastest prediction wins, the first named one on a tie.
+static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
+  const ein_contract *c = &t->contract->c;
+  ein_choice h;
+  int best = -1;
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
+  if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i <= lo->nkernels; i++) {
+    const ein_kernels *p = i < lo->nkernels ? lo->kernels[i] : NULL;
+    memset(&h, 0, sizeof h);
+    if (p == NULL ? !eini_contract_plan(c, lo->width, &h)
+                  : p->contract_plan == NULL || !p->contract_plan(p->user, c, lo->width, &h)) {
+      continue;
     }
+    eini_candidate *x = &t->candidate[t->ncandidate++];
+    x->name = p == NULL ? "portable" : p->name;
+    memcpy(x->variant, h.variant, sizeof x->variant);
+    x->seconds = h.seconds;
+    if (best >= 0 && h.seconds >= t->choice.seconds) continue;
+    best = t->ncandidate - 1;
+    t->choice = h;
+    t->kernels = p;
   }
+  if (best > 0) {  // the chosen one comes first
+    eini_candidate x = t->candidate[best];
+    t->candidate[best] = t->candidate[0];
+    t->candidate[0] = x;
+  }
+  t->parts = (int)(t->choice.grid[0] * t->choice.grid[1] * t->choice.grid[2]);
+  return best < 0 ? EIN_ERR_INTERNAL : EIN_OK;
 }
 
 static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
@@ -11441,7 +11514,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
     while (at < live && t->reduced[at] < gr) at++;
     start[gr] = at;
   }
-  eini_axes *axes[4] = {&ct->c.batch, &ct->c.m, &ct->c.n, &ct->c.k};
+  ein_axes *axes[4] = {&ct->c.batch, &ct->c.m, &ct->c.n, &ct->c.k};
   start[4] = live;
   for (int gr = 0; gr < 4; gr++) {
     axes[gr]->n = start[gr + 1] - start[gr];
@@ -11452,7 +11525,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.out_batch = out + start[EINI_GROUP_BATCH];
   ct->c.out_m = out + start[EINI_GROUP_M];
   ct->c.out_n = out + start[EINI_GROUP_N];
-  ct->c.out_size = (int)ein_dtype_size(t->ref[t->out].dtype);
+  ct->c.out_dtype = t->ref[t->out].dtype;
   ct->c.plain_out = !t->has_epi && t->ref[t->out].dtype == ct->c.type;
   ct->c.nextra = t->nextra;
   for (int k = 0; k < 3; k++) {
@@ -11461,14 +11534,14 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.extra_batch = ct->extra[0];
   ct->c.extra_m = ct->extra[1];
   ct->c.extra_n = ct->extra[2];
-  ct->extra_size = EINI_NEW(lo->a, int, t->nextra + 1);
-  if (ct->extra_size == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < t->nextra; k++)
-    ct->extra_size[k] = (int)ein_dtype_size(t->ref[t->extra + k].dtype);
-  ct->c.extra_size = ct->extra_size;
-  eini_contract_plan(&ct->c);
-  ct->contract_scratch = eini_contract_scratch(&ct->c);
-  eini_contract_cut(t, live);
+  ct->extra_dtype = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
+  if (ct->extra_dtype == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < t->nextra; k++) ct->extra_dtype[k] = t->ref[t->extra + k].dtype;
+  ct->c.extra_dtype = ct->extra_dtype;
+  ct->whole.batch[1] = eini_axes_size(&ct->c.batch);
+  ct->whole.m[1] = eini_axes_size(&ct->c.m);
+  ct->whole.n[1] = eini_axes_size(&ct->c.n);
+  EINI_TRY(eini_contract_choose(lo, t));
   eini_contract_room r;
   memset(&r, 0, sizeof r);
   t->scratch = eini_contract_layout(t, &r, NULL);
@@ -11493,6 +11566,8 @@ struct ein_plan {
   eini_arena arena;             // owns everything, the plan itself included
   ein_allocator al;
   ein_executor executor;
+  int nkernels;
+  const ein_kernels *const *kernels;  // the plan's own list
   ein_graph *graph;             // lives in an arena of its own; statements name the tasks
   int nin, nout, nslot;
   eini_port *in, *out;
@@ -11871,6 +11946,9 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.a = &p->arena;
   lo.g = p->graph;
   lo.home = home;
+  lo.width = p->executor.width;
+  lo.nkernels = p->nkernels;
+  lo.kernels = p->kernels;
   EINI_TRY(eini_plan_tasks(p, &lo));
   EINI_TRY(eini_plan_temps(p, home));
   for (int k = 0; k < p->ntask; k++) {
@@ -11934,7 +12012,7 @@ static void eini_task_run(const eini_exec *x, const eini_task *t, char *scratch,
                           int64_t hi) {
   switch (t->kind) {
     case EINI_TASK_COPY: eini_copy_run(t, x->slot, scratch, lo, hi); break;
-    case EINI_TASK_CONTRACT: eini_contract_task_run(t, x->slot, x->param, scratch, lo, hi); break;
+    case EINI_TASK_CONTRACT: eini_contract_task_run(t, x->slot, x->param, scratch, -1); break;
     default: eini_mapreduce_run(t, x->slot, x->param, scratch, lo, hi, x->no_direct); break;
   }
 }
@@ -11942,6 +12020,11 @@ static void eini_task_run(const eini_exec *x, const eini_task *t, char *scratch,
 static void eini_share_run(void *arg, int i) {
   const eini_share *part = (const eini_share *)arg;
   const eini_task *t = part->t;
+  if (t->kind == EINI_TASK_CONTRACT) {
+    char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
+    eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
+    return;
+  }
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
   if (t->kind == EINI_TASK_MAP && t->nchunk == 1 && t->cut == t->chunk[0]) {
     size = (size + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK;  // whole chunks
@@ -11953,12 +12036,14 @@ static void eini_share_run(void *arg, int i) {
 
 static void eini_exec_task(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
-  if (e->width > 1 && t->cut >= 0 && t->work >= 32768) {
+  int parts = t->kind == EINI_TASK_CONTRACT ? t->parts
+              : t->cut >= 0 && t->work >= 32768 ? e->width : 1;
+  if (e->width > 1 && parts > 1) {
     eini_share part;
     part.x = x;
     part.t = t;
-    part.parts = e->width;
-    e->parallel_for(e->width, eini_share_run, &part, e->user);
+    part.parts = parts;
+    e->parallel_for(parts, eini_share_run, &part, e->user);
     return;
   }
   eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
@@ -12236,11 +12321,14 @@ static void eini_say_einsum(eini_text *t, const eini_stmt *s) {
   eini_say_labels(t, s, &s->out_map);
 }
 
-static const char *eini_task_kernel(const eini_task *t) {
-  if (t->kind == EINI_TASK_COPY) return "copy";
-  if (t->kind == EINI_TASK_MAP) return t->folder.fold == EINI_FOLD_NONE ? "map" : "map-reduce";
-  return t->contract->c.path == EINI_SMALL ? "contract-small"
-         : t->contract->c.path == EINI_STREAM ? "contract-stream" : "contract-block";
+// Provider and variant; the portable kernels go by what they do.
+static void eini_say_kernel(eini_text *t, const eini_task *task) {
+  const char *what = task->kind == EINI_TASK_CONTRACT ? "contract"
+                     : task->kind == EINI_TASK_COPY ? "copy"
+                     : task->folder.fold == EINI_FOLD_NONE ? "map" : "map-reduce";
+  if (task->kernels == NULL) eini_say(t, "%s", what);
+  else eini_say(t, "%s", task->kernels->name);
+  if (task->choice.variant[0]) eini_say(t, "-%s", task->choice.variant);
 }
 
 // Bytes moved at least: every tensor of the task once.
@@ -12276,7 +12364,10 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task = &p->task[k];
     const eini_stmt *s = task->stmt, *f = task->fused;
-    eini_say(&t, "%4d  %-16s ", k, eini_task_kernel(task));
+    char kernel[64];
+    eini_text name = eini_text_of(kernel, sizeof kernel);
+    eini_say_kernel(&name, task);
+    eini_say(&t, "%4d  %-16s ", k, kernel);
     eini_say_stmt(&t, p->graph, s);
     if (f != NULL) eini_say(&t, ", then ");
     if (f != NULL) eini_say_stmt(&t, p->graph, f);
@@ -12305,9 +12396,12 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
     }
   }
   eini_say(t,
-           "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"%s\"], \"seconds\": null, "
-           "\"io_bound\": null, \"flops\": ",
-           eini_task_kernel(task));
+           "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"");
+  eini_say_kernel(t, task);
+  eini_say(t, "\"], \"seconds\": ");
+  if (task->ncandidate > 0) eini_say(t, "%.3g", task->choice.seconds);
+  else eini_say(t, "null");
+  eini_say(t, ", \"io_bound\": null, \"flops\": ");
   eini_say_number(t, eini_stmt_flops(s));
   eini_say(t, ", \"bytes\": ");
   eini_say_number(t, eini_task_bytes(p->graph, task));
@@ -12868,11 +12962,17 @@ static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
   p->al = arena.al;
   p->executor.width = 1;
   if (ctx != NULL) p->executor = ctx->executor;
+  const ein_kernels **kernels = EINI_NEW(&arena, const ein_kernels *,
+                                         ctx == NULL ? 0 : ctx->nkernels);
+  p->kernels = kernels;
+  p->nkernels = ctx == NULL || kernels == NULL ? 0 : ctx->nkernels;
+  for (int i = 0; i < p->nkernels; i++) kernels[i] = ctx->kernels[i];
   p->alias = -1;
   p->info.method = "none";
   p->graph = eini_graph_new(ctx);
   p->arena = arena;
-  if (p->graph == NULL) {
+  if (p->graph == NULL || kernels == NULL) {
+    eini_graph_free(p->graph);
     eini_arena_free(&arena);
     return EIN_ERR_NO_MEMORY;
   }

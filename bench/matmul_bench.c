@@ -126,32 +126,34 @@ static void row(const blas *b, int have, const shape *s, double budget) {
   char *q = (char *)malloc((size_t)(s->batch * qb * z));
   char *out = (char *)malloc((size_t)(s->batch * ob * z)), *raw, *scratch;
   const char *pp = p, *qq = q;
-  int size = (int)z, blas_ok = have && s->type >= EIN_F32, runs = 0;
+  int blas_ok = have && s->type >= EIN_F32, runs = 0;
   double ours[MOST], theirs[MOST], spent = 0, flops, t, each = 1;
-  eini_contract c;
+  ein_contract c;
+  ein_choice h;
+  const ein_part part = {{0, s->batch}, {0, s->m}, {0, s->n}};
   memset(&c, 0, sizeof c);
   c.type = s->type;
   c.batch.n = s->batch > 1;
   c.m.n = c.n.n = c.k.n = 1;
   c.batch.extent = &s->batch, c.m.extent = &s->m, c.n.extent = &s->n, c.k.extent = &s->k;
-  c.p.nop = c.q.nop = c.p.plain = c.q.plain = c.plain_out = 1;
-  c.p.base = &pp, c.q.base = &qq, c.p.esize = c.q.esize = &size;
+  c.p.nop = c.q.nop = c.plain_out = 1;
+  c.p.base = &pp, c.q.base = &qq, c.p.dtype = c.q.dtype = &s->type;
   c.p.row = &spm, c.p.k = &spk, c.p.batch = &spb;
   c.q.row = &sqn, c.q.k = &sqk, c.q.batch = &sqb;
-  c.out = out, c.out_size = size, c.out_m = &om, c.out_n = &on, c.out_batch = &ob;
-  eini_contract_plan(&c);
-  raw = (char *)malloc(eini_contract_scratch(&c) + 64);
+  c.out = out, c.out_dtype = s->type, c.out_m = &om, c.out_n = &on, c.out_batch = &ob;
+  eini_contract_plan(&c, 1, &h);
+  raw = (char *)malloc(h.scratch + 64);
   scratch = (char *)(((uintptr_t)raw + 63) / 64 * 64);
   fill(s->type, p, s->batch * pb);
   fill(s->type, q, s->batch * qb);
   memset(out, 0, (size_t)(s->batch * ob * z));
-  eini_contract_run(&c, scratch);
+  eini_contract_run(&c, &h, &part, scratch);
   if (blas_ok) blas_run(b, s, p, q, out);
   t = now();
-  for (int i = 0; i < 20000 && now() - t < 4e-3; i++) eini_contract_run(&c, scratch), each = i + 1;
+  for (int i = 0; i < 20000 && now() - t < 4e-3; i++) eini_contract_run(&c, &h, &part, scratch), each = i + 1;
   while (runs < MOST && (runs < 3 || spent < budget)) {
     double t0 = now(), t1;
-    for (int i = 0; i < (int)each; i++) eini_contract_run(&c, scratch);
+    for (int i = 0; i < (int)each; i++) eini_contract_run(&c, &h, &part, scratch);
     t1 = now();
     ours[runs] = (t1 - t0) / each;
     for (int i = 0; blas_ok && i < (int)each; i++) blas_run(b, s, p, q, out);
@@ -170,8 +172,7 @@ static void row(const blas *b, int have, const shape *s, double budget) {
     double u = median(theirs, runs);
     printf("   OpenBLAS %8.2f   fraction %5.2f", flops / u * 1e-9, u / t);
   }
-  printf("  %s%s\n", c.path == EINI_SMALL ? "small" : c.path == EINI_STREAM ? "stream" : "block",
-         c.swap ? " swapped" : "");
+  printf("  %s\n", h.variant);
   fflush(stdout);
   free(p), free(q), free(out), free(raw);
 }

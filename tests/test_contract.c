@@ -158,7 +158,7 @@ static void fill_product(void *user, int64_t n, const char *const *base, const i
                          void *out) {
   user_data *u = (user_data *)user;
   int64_t z = (int64_t)ein_dtype_size(u->x->type);
-  if (n > EINI_POINTS) failures++;
+  if (n > EIN_POINTS) failures++;
   for (int64_t i = 0; i < n; i++) {
     value v = value_get(u->x->type, base[0] + off[0][i] * z);
     if (u->nop > 1) v = value_mul(v, value_get(u->x->type, base[1] + off[1][i] * z));
@@ -178,7 +178,7 @@ static void emit_sum(void *user, int64_t n, const void *acc, char *out, const in
                      const char *const *base, const int64_t *const *xoff) {
   user_data *u = (user_data *)user;
   int64_t z = (int64_t)ein_dtype_size(u->x->type);
-  if (n > EINI_POINTS) failures++;
+  if (n > EIN_POINTS) failures++;
   u->points += n;
   for (int64_t i = 0; i < n; i++) {
     const char *e[2] = {NULL, NULL};
@@ -189,41 +189,41 @@ static void emit_sum(void *user, int64_t n, const void *acc, char *out, const in
 }
 
 static void side_operands(const problem *x, const operand *o, int count, const char **base,
-                          int *size, const int64_t **row, const int64_t **k, const int64_t **batch,
-                          int g, eini_side *s) {
-  (void)x;
+                          ein_dtype *dtype, const int64_t **row, const int64_t **k,
+                          const int64_t **batch, int g, ein_side *s) {
   for (int i = 0; i < count; i++) {
     base[i] = o[i].base;
-    size[i] = o[i].size;
+    dtype[i] = x->type;
     row[i] = o[i].stride[g];
     k[i] = o[i].stride[GK];
     batch[i] = o[i].stride[GB];
   }
   s->nop = count;
-  s->base = base, s->esize = size, s->row = row, s->k = k, s->batch = batch;
+  s->base = base, s->dtype = dtype, s->row = row, s->k = k, s->batch = batch;
 }
 
 // Everything a contract points to.
 typedef struct bound {
-  eini_contract c;
+  ein_contract c;
+  ein_choice h;
   const char *base[3][2];
-  int size[3][2];
+  ein_dtype dtype[3][2];
   const int64_t *row[3][2], *k[3][2], *batch[3][2];
   user_data user[3];
 } bound;
 
 static void bind(bound *b, const problem *x, int plain, int conj, int plain_out) {
-  eini_contract *c = &b->c;
+  ein_contract *c = &b->c;
   memset(b, 0, sizeof *b);
   c->type = x->type;
   c->batch.n = x->n[GB], c->batch.extent = x->extent[GB];
   c->m.n = x->n[GM], c->m.extent = x->extent[GM];
   c->n.n = x->n[GN], c->n.extent = x->extent[GN];
   c->k.n = x->n[GK], c->k.extent = x->extent[GK];
-  side_operands(x, x->p, x->np, b->base[0], b->size[0], b->row[0], b->k[0], b->batch[0], GM, &c->p);
-  side_operands(x, x->q, x->nq, b->base[1], b->size[1], b->row[1], b->k[1], b->batch[1], GN, &c->q);
-  c->p.plain = plain && x->np == 1;
-  c->q.plain = plain && x->nq == 1;
+  side_operands(x, x->p, x->np, b->base[0], b->dtype[0], b->row[0], b->k[0], b->batch[0], GM, &c->p);
+  side_operands(x, x->q, x->nq, b->base[1], b->dtype[1], b->row[1], b->k[1], b->batch[1], GN, &c->q);
+  c->p.form = plain && x->np == 1 ? EIN_FORM_PLAIN : EIN_FORM_FUNCTION;
+  c->q.form = plain && x->nq == 1 ? EIN_FORM_PLAIN : EIN_FORM_FUNCTION;
   c->p.conj = conj & 1;
   c->q.conj = conj >> 1;
   b->user[0].x = b->user[1].x = b->user[2].x = x;
@@ -231,30 +231,44 @@ static void bind(bound *b, const problem *x, int plain, int conj, int plain_out)
   c->p.fill_fn = c->q.fill_fn = fill_product;
   c->p.user = &b->user[0], c->q.user = &b->user[1];
   c->out = x->out.base;
-  c->out_size = x->out.size;
+  c->out_dtype = x->type;
   c->out_batch = x->out.stride[GB], c->out_m = x->out.stride[GM], c->out_n = x->out.stride[GN];
   c->plain_out = plain_out;
   c->nextra = x->nextra;
   for (int i = 0; i < x->nextra; i++) {
     b->base[2][i] = x->extra[i].base;
-    b->size[2][i] = x->extra[i].size;
+    b->dtype[2][i] = x->type;
     b->batch[2][i] = x->extra[i].stride[GB];
     b->row[2][i] = x->extra[i].stride[GM];
     b->k[2][i] = x->extra[i].stride[GN];
   }
-  c->extra_base = b->base[2], c->extra_size = b->size[2], c->extra_batch = b->batch[2];
+  c->extra_base = b->base[2], c->extra_dtype = b->dtype[2], c->extra_batch = b->batch[2];
   c->extra_m = b->row[2], c->extra_n = b->k[2];
   c->emit_fn = emit_sum;
   c->emit_user = &b->user[2];
 }
 
-static void run(const eini_contract *c) {
-  size_t need = eini_contract_scratch(c);
-  char *raw = (char *)malloc(need + 64);
+static void run(const bound *b, const ein_part *part) {
+  char *raw = (char *)malloc(b->h.scratch + 64);
   char *scratch = (char *)((((uintptr_t)raw) + 63) / 64 * 64);
-  if (raw == NULL || need > ((size_t)24 << 20)) failures++;
-  if (raw != NULL) eini_contract_run(c, scratch);
+  if (raw == NULL || b->h.scratch > ((size_t)24 << 20)) failures++;
+  if (raw != NULL) eini_contract_run(&b->c, &b->h, part, scratch);
   free(raw);
+}
+
+static ein_part whole_of(const problem *x) {
+  ein_part w;
+  memset(&w, 0, sizeof w);
+  w.batch[1] = total(x, GB);
+  w.m[1] = total(x, GM);
+  w.n[1] = total(x, GN);
+  return w;
+}
+
+static int path_of(const bound *b) {
+  eini_cplan w;
+  memcpy(&w, b->h.state, sizeof w);
+  return w.path;
 }
 
 static value product_at(const problem *x, const operand *o, int count, int conj,
@@ -274,7 +288,8 @@ static int close_to(const problem *x, value want, value got, int64_t k) {
 }
 
 // out[b,m,n] = stored(sum over k of P[b,m,k] * Q[b,k,n]); checks up to about 2000 elements.
-static int check(const problem *x, const eini_contract *c) {
+static int check(const problem *x, const bound *b) {
+  const ein_contract *c = &b->c;
   int64_t lin[GROUPS], kn = total(x, GK);
   int64_t size = total(x, GB) * total(x, GM) * total(x, GN), step = size / 2000 + 1;
   for (int64_t at = 0; at < size; at += step) {
@@ -291,8 +306,8 @@ static int check(const problem *x, const eini_contract *c) {
     if (!c->plain_out) sum = stored(x, sum, e);
     got = value_get(x->type, operand_at(x, &x->out, lin));
     if (!close_to(x, sum, got, kn)) {
-      printf("%s path %d swap %d: element %lld is %g%+gi/%llu, should be %g%+gi/%llu\n",
-             ein_dtype_name(x->type), c->path, c->swap, (long long)at, got.re, got.im,
+      printf("%s path %s: element %lld is %g%+gi/%llu, should be %g%+gi/%llu\n",
+             ein_dtype_name(x->type), b->h.variant, (long long)at, got.re, got.im,
              (unsigned long long)got.whole, sum.re, sum.im, (unsigned long long)sum.whole);
       return 0;
     }
@@ -300,44 +315,31 @@ static int check(const problem *x, const eini_contract *c) {
   return 1;
 }
 
-// Cut one axis in two and run the parts with the plan of the whole: the bits must be the same.
-static int check_cut(const problem *x, const eini_contract *whole) {
-  int64_t first[MAX_AXES], second[MAX_AXES], at, e;
+// Cut one group in two and run the parts with the plan of the whole: the bits must be the same.
+// So must be those of every part of the grid.
+static int check_cut(const problem *x, const bound *b) {
+  int g = path_of(b) == EINI_SMALL ? GB : (int)rnd(3), same;
+  ein_part whole = whole_of(x), part = whole;
+  int64_t *range = g == GB ? part.batch : g == GM ? part.m : part.n, e = range[1], at, parts;
   char *want, *got = x->out.raw;
-  int g = whole->path == EINI_SMALL ? GB : (int)rnd(3), d, same;
-  if (x->n[g] == 0) return 1;
-  d = (int)rnd(x->n[g]);
-  e = x->extent[g][d];
   if (e < 2) return 1;
   at = 1 + rnd(e - 1);
   want = (char *)malloc(x->out.bytes + 1);
   memcpy(want, got, x->out.bytes);
-  for (int half = 0; half < 2; half++) {
-    eini_contract c = *whole;
-    operand const *const list[6] = {x->p, x->q, x->extra, &x->out, NULL, NULL};
-    const char *base[3][2];
-    int64_t *ext = half ? second : first;
-    eini_axes *axes = g == GB ? &c.batch : g == GM ? &c.m : &c.n;
-    int count[3];
-    count[0] = x->np, count[1] = x->nq, count[2] = x->nextra;
-    for (int i = 0; i < x->n[g]; i++) ext[i] = x->extent[g][i];
-    ext[d] = half ? e - at : at;
-    axes->extent = ext;
-    for (int s = 0; s < 3; s++) {
-      for (int i = 0; i < count[s]; i++) {
-        const operand *o = &list[s][i];
-        base[s][i] = o->base + (half && o->spans[g] ? at * o->stride[g][d] * o->size : 0);
-      }
-    }
-    c.p.base = base[0], c.q.base = base[1], c.extra_base = base[2];
-    if (half) c.out += at * x->out.stride[g][d] * x->out.size;
-    if (eini_contract_scratch(&c) > eini_contract_scratch(whole)) failures++;
-    run(&c);
+  memset(got, 0x55, rnd(2) ? 0 : x->out.bytes);
+  range[1] = at;
+  run(b, &part);
+  range[0] = at, range[1] = e;
+  run(b, &part);
+  parts = b->h.grid[0] * b->h.grid[1] * b->h.grid[2];
+  for (int64_t i = 0; i < parts; i++) {
+    if (eini_grid_part(&b->h, &whole, (int)i, &part)) run(b, &part);
   }
-  same = memcmp(want, got, x->out.bytes) == 0;
+  same = check(x, b);
+  for (size_t i = 0; same && i < x->out.bytes; i++) same = want[i] == got[i] || got[i] == 0x55;
   if (!same) {
-    printf("%s path %d: cutting group %d at %lld of %lld changes bits\n", ein_dtype_name(x->type),
-           whole->path, g, (long long)at, (long long)e);
+    printf("%s path %s: cutting group %d at %lld of %lld changes bits\n", ein_dtype_name(x->type),
+           b->h.variant, g, (long long)at, (long long)e);
   }
   free(want);
   return same;
@@ -371,10 +373,11 @@ static void one(int big) {
   for (int i = 0; i < x.nextra; i++) operand_make(&x, &x.extra[i], GB, GM, GN, 1, unaligned);
   operand_make(&x, &x.out, GB, GM, GN, 0, unaligned);
   bind(&b, &x, plain, plain && is_complex(x.type) ? (int)rnd(4) : 0, plain_out);
-  eini_contract_plan(&b.c);
-  run(&b.c);
+  ein_part whole = whole_of(&x);
+  if (!eini_contract_plan(&b.c, 1 + (int)rnd(5), &b.h)) failures++;
+  run(&b, &whole);
   if (!plain_out && b.user[2].points != total(&x, GB) * total(&x, GM) * total(&x, GN)) failures++;
-  if (!check(&x, &b.c) || (!unaligned && !check_cut(&x, &b.c))) failures++;
+  if (!check(&x, &b) || (!unaligned && plain_out && !check_cut(&x, &b))) failures++;
   for (int i = 0; i < x.np; i++) free(x.p[i].raw);
   for (int i = 0; i < x.nq; i++) free(x.q[i].raw);
   for (int i = 0; i < x.nextra; i++) free(x.extra[i].raw);
@@ -388,27 +391,35 @@ static void test_infinity(void) {
   int64_t em = M, en = N, ek = K, sk = K, s1 = 1, sn = N;
   const char *pb = (const char *)p, *qb = (const char *)q;
   const int64_t *prow = &sk, *pk = &s1, *qrow = &s1, *qk = &sn;
-  int z = 8;
-  eini_contract c;
-  memset(&c, 0, sizeof c);
+  ein_dtype z[1] = {EIN_F64};
+  ein_part part;
+  bound b;
+  ein_contract *c = &b.c;
+  eini_cplan w;
+  memset(&b, 0, sizeof b);
+  memset(&part, 0, sizeof part);
   for (int path = 0; path < 2; path++) {
     for (int i = 0; i < M * K; i++) p[i] = i / K == 3 ? HUGE_VAL : 1.0;
     for (int i = 0; i < K * N; i++) q[i] = i % N == 2 ? HUGE_VAL : 2.0;
-    c.type = EIN_F64;
-    c.m.n = c.n.n = c.k.n = 1;
-    c.m.extent = &em, c.n.extent = &en, c.k.extent = &ek;
-    if (path == 1) en = 1, c.n.n = 0;
-    c.p.nop = c.q.nop = 1;
-    c.p.plain = c.q.plain = c.plain_out = 1;
-    c.p.base = &pb, c.q.base = &qb;
-    c.p.esize = c.q.esize = &z;
-    c.p.row = &prow, c.p.k = &pk, c.q.row = &qrow, c.q.k = &qk;
-    c.out = (char *)out, c.out_size = 8;
-    c.out_m = &sn, c.out_n = &s1;
-    eini_contract_plan(&c);
+    c->type = EIN_F64;
+    c->m.n = c->n.n = c->k.n = 1;
+    c->m.extent = &em, c->n.extent = &en, c->k.extent = &ek;
+    if (path == 1) en = 1, c->n.n = 0;
+    c->p.nop = c->q.nop = 1;
+    c->plain_out = 1;
+    c->p.base = &pb, c->q.base = &qb;
+    c->p.dtype = c->q.dtype = z;
+    c->p.row = &prow, c->p.k = &pk, c->q.row = &qrow, c->q.k = &qk;
+    c->out = (char *)out, c->out_dtype = EIN_F64;
+    c->out_m = &sn, c->out_n = &s1;
+    part.batch[1] = 1, part.m[1] = M, part.n[1] = en;
+    if (!eini_contract_plan(c, 1, &b.h)) failures++;
+    memcpy(&w, b.h.state, sizeof w);
     for (int small = 0; small < 2; small++) {
-      c.path = small ? EINI_SMALL : path == 1 ? EINI_STREAM : EINI_BLOCK;
-      run(&c);
+      w.path = small ? EINI_SMALL : path == 1 ? EINI_STREAM : EINI_BLOCK;
+      b.h.scratch = eini_contract_scratch(c, &w);
+      memcpy(b.h.state, &w, sizeof w);
+      run(&b, &part);
       for (int i = 0; i < M; i++) {
         for (int n = 0; n < (int)en; n++) {
           double want = i == 3 || n == 2 ? HUGE_VAL : 2.0 * (double)K;
