@@ -487,6 +487,13 @@ typedef struct ein_part {
 // d[i] = op(a[i], b[i], c[i]) for i < n, n a multiple of 16, buffers padded to it.
 typedef void (*ein_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
 
+// What one core does, for choices between whole ways of computing; 0: not known.
+typedef struct ein_rates {
+  double flops_f64, flops_f32;  // per second
+  double read_bw, copy_bw;      // bytes per second from memory; copy: read plus written
+  double fast_bytes;            // of the cache a core has to itself
+} ein_rates;
+
 // A provider of kernels. The plan functions are pure questions: 0 means no. run functions are
 // called from several threads at once. Slots may be NULL. The struct outlives ctx and plans.
 typedef struct ein_kernels {
@@ -504,6 +511,7 @@ typedef struct ein_kernels {
   // Copies bytes past the caches; chosen for outputs of more than stream_bytes.
   void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
   size_t stream_bytes;
+  ein_rates rates;
 } ein_kernels;
 
 typedef struct ein_ctx_desc {
@@ -9373,7 +9381,10 @@ static int eini_type_column(ein_dtype compute) {
   }
 }
 
-static eini_chunk_fn eini_chunk_find(int op, ein_dtype compute) {
+static eini_chunk_fn eini_chunk_find(const ein_kernels *fast, int op, ein_dtype compute) {
+  eini_chunk_fn fn =
+      fast == NULL || fast->chunk_fn == NULL ? NULL : fast->chunk_fn(fast->user, op, compute);
+  if (fn != NULL) return fn;
   for (size_t i = 0; i < sizeof eini_chunk_table / sizeof *eini_chunk_table; i++) {
     if (eini_chunk_table[i].op == op) return eini_chunk_table[i].fn[eini_type_column(compute)];
   }
@@ -9442,6 +9453,7 @@ typedef struct eini_compile {
   eini_arena *a;
   eini_code *code;
   const ein_dtype *operand;   // storage dtypes
+  const ein_kernels *fast;    // whose chunk functions are taken first, or NULL
   int *reg, *last;            // of nodes; last: position of the last use
   int *pool;
   int npool;
@@ -9532,8 +9544,8 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   ins->c = n > 2 ? cc->reg[v->arg[2]] : ins->a;
   if (v->op == EINI_OP_ROUNDTO) ins->fn = eini_round_find((ein_dtype)v->dtype);
   else if (v->op == EINI_OP_SQABS && eini_kind_of(from) != EINI_KCOMPLEX)
-    ins->fn = eini_chunk_find(EINI_OP_SQUARE, from);
-  else ins->fn = eini_chunk_find(v->op, v->op == EINI_OP_WHERE ? t : from);
+    ins->fn = eini_chunk_find(cc->fast, EINI_OP_SQUARE, from);
+  else ins->fn = eini_chunk_find(cc->fast, v->op, v->op == EINI_OP_WHERE ? t : from);
   EINSUM_ASSERT(ins->fn != NULL);
   return ins->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
 }
@@ -9599,13 +9611,15 @@ static void eini_compile_lifetimes(eini_compile *cc, const eini_expr *e, int roo
 
 // Compiles a typed expression. operand: storage dtypes.
 static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein_dtype *operand,
-                                    const ein_function *function, eini_code *code) {
+                                    const ein_function *function, const ein_kernels *fast,
+                                    eini_code *code) {
   eini_compile cc;
   memset(&cc, 0, sizeof cc);
   memset(code, 0, sizeof *code);
   cc.a = a;
   cc.code = code;
   cc.operand = operand;
+  cc.fast = fast;
   cc.reg = EINI_NEW(a, int, e->n);
   cc.last = EINI_NEW(a, int, e->n);
   cc.pool = EINI_NEW(a, int, 3 * e->n + 8);
@@ -10137,7 +10151,7 @@ static ein_dtype eini_fold_value_dtype(const ein_graph *g, int fold, ein_dtype t
 }
 
 static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold, ein_dtype type,
-                                   double count) {
+                                   double count, const ein_kernels *fast) {
   memset(f, 0, sizeof *f);
   f->fold = fold;
   f->type = f->result = f->logical = type;
@@ -10157,6 +10171,11 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
   f->merge = eini_merge_table[fold][column];
   if (fold <= EINI_ALL) f->across = eini_across_table[fold][column];
   if (fold == EINI_MEAN) f->across = eini_across_table[EINI_SUM][column];
+  if (f->across != NULL && fast != NULL && fast->across_fn != NULL) {
+    eini_horizontal_fn fn =
+        fast->across_fn(fast->user, fold == EINI_MEAN ? (int)EINI_SUM : fold, type);
+    if (fn != NULL) f->across = fn;
+  }
   if (fold == EINI_LOGSUMEXP)
     f->lift = type == EIN_F32 ? eini_l_logsumexp_f32 : eini_l_logsumexp_f64;
   if (fold == EINI_VAR) f->lift = type == EIN_F32 ? eini_l_var_f32 : eini_l_var_f64;
@@ -10301,6 +10320,13 @@ typedef struct eini_ref {
   int64_t offset;
 } eini_ref;
 
+// A provider's answer, for explain.
+typedef struct eini_candidate {
+  const char *name;
+  char variant[24];
+  double seconds;
+} eini_candidate;
+
 typedef enum eini_task_kind { EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT } eini_task_kind;
 
 // A statement made ready for a kernel. Streams are everything that moves with the indices: the
@@ -10332,7 +10358,9 @@ typedef struct eini_task {
   const ein_kernels *kernels;  // who runs it; NULL: the portable kernels
   ein_choice choice;
   int parts;                   // a contraction's: tasks for threads
-  struct eini_candidate *candidate;  // all answers, the chosen one first
+  const ein_kernels *stream;   // whose stream_fn stores the output, or NULL
+  int live;                    // a copy's: loops of extent > 1, which come first
+  eini_candidate *candidate;   // all answers
   int ncandidate;
   const eini_stmt *stmt;       // what it came from (and the fused consumer), for explain
   const eini_stmt *fused;
@@ -10424,6 +10452,10 @@ static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void 
   if ((const char *)v == dst) return;  // written in place by the last operation
   if (type != to) v = eini_narrow(type, to, n, v, w->conv, w->conv2);
   const int64_t *table = t->table != NULL && !t->chunk_reduced ? t->table[t->out] : NULL;
+  if (t->stream != NULL) {
+    t->stream->stream_fn(t->stream->user, (size_t)n * size, v, dst);
+    return;
+  }
   eini_scatter(size, n, v, dst, t->chunk_reduced ? 1 : w->step[t->out], table);
 }
 
@@ -10431,7 +10463,7 @@ static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void 
 static void *eini_nest_direct(const eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   ein_dtype to = t->ref[t->out].dtype;
-  if (w->no_direct || t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 ||
+  if (w->no_direct || t->stream != NULL || t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 ||
       to != t->code.type || t->code.nins == 0 ||
       t->code.ins[t->code.nins - 1].kind == EINI_INS_LOAD ||
       t->code.ins[t->code.nins - 1].dst != t->code.root) {
@@ -10684,6 +10716,7 @@ typedef struct eini_lowering {
   int width;                // threads
   int nkernels;
   const ein_kernels *const *kernels;
+  const ein_kernels *fast;  // provider of chunk functions, or NULL
 } eini_lowering;
 
 // Stride of every index of a statement through a map, and the offset of index 0, in elements.
@@ -10895,6 +10928,44 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   return EIN_OK;
 }
 
+static void eini_candidate_add(eini_task *t, const char *name, const ein_choice *h) {
+  eini_candidate *x = &t->candidate[t->ncandidate++];
+  x->name = name;
+  memcpy(x->variant, h->variant, sizeof x->variant);
+  x->seconds = h->seconds;
+}
+
+// A copy as providers see it, over the live loops.
+static ein_copy eini_copy_of(const eini_task *t, int live) {
+  ein_copy c;
+  memset(&c, 0, sizeof c);
+  c.n = live;
+  c.extent = t->extent;
+  c.src_stride = t->stride;
+  c.dst_stride = t->stride + (int64_t)t->out * t->nindex;
+  c.size = (int)ein_dtype_size(t->ref[t->out].dtype);
+  return c;
+}
+
+// Asks the providers; without an answer the portable copy runs.
+static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t, int live) {
+  const ein_copy c = eini_copy_of(t, live);
+  t->live = live;
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
+  if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < lo->nkernels; i++) {
+    const ein_kernels *p = lo->kernels[i];
+    ein_choice h;
+    memset(&h, 0, sizeof h);
+    if (p->copy_plan == NULL || !p->copy_plan(p->user, &c, lo->width, &h)) continue;
+    eini_candidate_add(t, p->name, &h);
+    if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
+    t->kernels = p;
+    t->choice = h;
+  }
+  return EIN_OK;
+}
+
 // The free loop threads cut: the outermost long one, never a table's.
 static void eini_task_cut(eini_task *t) {
   t->cut = -1;
@@ -11058,7 +11129,7 @@ static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
   }
   if (f != NULL) {
     eini_stream_iotas(t, t->epi_iota, t->nepi_iota, ep->iota, ep->column);
-    EINI_TRY(eini_code_compile(lo->a, &ep->e, od, lo->g->function, &t->epi));
+    EINI_TRY(eini_code_compile(lo->a, &ep->e, od, lo->g->function, lo->fast, &t->epi));
   }
   return eini_stream_tensor(lo, t, t->out, last->out, &last->out_map, ep->column);
 }
@@ -11071,7 +11142,7 @@ static ein_status eini_task_fold(const eini_lowering *lo, const eini_stmt *s, ei
   double count = 1;
   for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
   if (s->fold != EINI_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
-  EINI_TRY(eini_folder_init(&t->folder, lo->g, s->fold, ft, count));
+  EINI_TRY(eini_folder_init(&t->folder, lo->g, s->fold, ft, count, lo->fast));
   if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
   t->no_reduction = count == 0;
   return EIN_OK;
@@ -11108,7 +11179,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
       return EIN_ERR_TOO_LARGE;
     }
   }
-  EINI_TRY(eini_code_compile(lo->a, &e, od, lo->g->function, &t->code));
+  EINI_TRY(eini_code_compile(lo->a, &e, od, lo->g->function, lo->fast, &t->code));
   return eini_epilogue_end(lo, s, f, &ep, t->folder.result, t);
 }
 
@@ -11117,6 +11188,18 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
   return t->folder.fold == EINI_FOLD_NONE && t->nop == 1 && s->expr.n == 1 &&
          s->expr.node[0].op == EINI_OP_OPERAND && t->ref[0].dtype == t->ref[t->out].dtype &&
          t->ref[0].dtype != EIN_BOOL;
+}
+
+// Outputs that exceed the caches are stored past them where chunks are runs of the output.
+static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
+  double bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
+  for (int i = 0; i < s->nfree; i++) bytes *= (double)s->index[i].extent;
+  if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
+      bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
+      t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
+    return;
+  }
+  t->stream = lo->fast;
 }
 
 // Makes the map-reduce task. *empty: there is nothing to do at all.
@@ -11138,11 +11221,18 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   }
   EINI_TRY(t->kind == EINI_TASK_COPY ? eini_task_plane(lo->a, t, live)
                                      : eini_task_chunk(lo->a, t, live));
+  if (t->kind == EINI_TASK_COPY) EINI_TRY(eini_copy_choose(lo, t, live));
   if (t->folder.fold != EINI_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
   eini_task_cut(t);
+  eini_task_stream(lo, s, t);
   eini_nest w;
   memset(&w, 0, sizeof w);
   t->scratch = eini_nest_layout(t, &w, NULL);
+  if (t->kind == EINI_TASK_COPY && t->kernels != NULL) {
+    t->scratch = 0;
+    eini_nest_carve(NULL, &t->scratch, (size_t)t->live * 8);
+    t->scratch += t->choice.scratch;
+  }
   return EIN_OK;
 }
 
@@ -11153,13 +11243,6 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
 // ================================================================================================
 
 enum { EINI_GROUP_BATCH, EINI_GROUP_M, EINI_GROUP_N, EINI_GROUP_K };
-
-// A provider's answer that was not taken, for explain.
-typedef struct eini_candidate {
-  const char *name;
-  char variant[24];
-  double seconds;
-} eini_candidate;
 
 typedef struct eini_contract_task {
   ein_contract c;               // all but addresses
@@ -11285,6 +11368,26 @@ static const char *eini_ref_address(const eini_ref *r, char *const *slot) {
   return slot[r->slot] + r->offset;
 }
 
+// A provider's copy of the range [lo, hi) of the cut loop; scratch starts with the extents.
+static void eini_copy_provided(const eini_task *t, char *const *slot, char *scratch, int64_t lo,
+                               int64_t hi) {
+  ein_copy c = eini_copy_of(t, t->live);
+  int64_t *extent = (int64_t *)(void *)scratch, size = c.size;
+  size_t used = 0;
+  eini_nest_carve(NULL, &used, (size_t)t->live * 8);
+  union { const char *c; char *v; } out;
+  out.c = eini_ref_address(&t->ref[t->out], slot);
+  c.src = eini_ref_address(&t->ref[0], slot);
+  c.dst = out.v;
+  if (t->cut >= 0) {
+    for (int i = 0; i < t->live; i++) extent[i] = i == t->cut ? hi - lo : t->extent[i];
+    c.extent = extent;
+    c.src += lo * c.src_stride[t->cut] * size;
+    c.dst += lo * c.dst_stride[t->cut] * size;
+  }
+  t->kernels->copy_run(t->kernels->user, &c, &t->choice, scratch + used);
+}
+
 // Runs part i of the grid the kernel chose.
 static void eini_contract_task_run(const eini_task *t, char *const *slot, const ein_scalar *param,
                                    char *scratch, int i) {
@@ -11344,35 +11447,67 @@ static int eini_value_uses(const eini_value *v, int column) {
   return 0;
 }
 
-// Is the statement a contraction that the kernel should run? Fills the two factors.
-static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
-                                      int *yes) {
-  *yes = 0;
-  const eini_expr *e = &s->expr;
-  const eini_node *root = &e->node[e->n - 1];
-  ein_dtype t = ein_dtype_compute((ein_dtype)root->dtype);
-  if (s->fold != EINI_SUM || root->op != EINI_OP_MUL || t == EIN_BOOL ||
-      eini_stmt_empty(s, 0, s->nindex)) {
-    return EIN_OK;
+// The pair of a fold and what is folded; *x and *y become the roots of the two factors. -1: none.
+static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
+  static const struct { int fold, outer, inner; ein_pair pair; } table[] = {
+      {EINI_SUM, 0, EINI_OP_MUL, EIN_PAIR_SUM_MUL},
+      {EINI_FOLD_NONE, 0, EINI_OP_MUL, EIN_PAIR_SUM_MUL},
+      {EINI_MIN, 0, EINI_OP_ADD, EIN_PAIR_MIN_ADD},
+      {EINI_MAX, 0, EINI_OP_ADD, EIN_PAIR_MAX_ADD},
+      {EINI_ANY, 0, EINI_OP_AND, EIN_PAIR_ANY_AND},
+      {EINI_SUM, EINI_OP_SQUARE, EINI_OP_SUB, EIN_PAIR_SUM_SQDIFF},
+      {EINI_SUM, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_SUM_ABSDIFF},
+      {EINI_MAX, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_MAX_ABSDIFF}};
+  const eini_node *root = &s->expr.node[s->expr.n - 1];
+  const ein_dtype t = ein_dtype_compute((ein_dtype)root->dtype);
+  const int complex = eini_kind_of(t) == EINI_KCOMPLEX;
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    const eini_node *v = root;
+    int fold = table[i].fold, op = table[i].inner;
+    if (t == EIN_BOOL && i < 2) {  // NumPy's sums and products of bools are or and and
+      if (!s->numpy) continue;
+      if (s->fold == EINI_SUM && root->op == EINI_OP_MUL) return -1;
+      continue;
+    }
+    if (s->fold != fold || (table[i].outer != 0 && v->op != table[i].outer)) continue;
+    if (table[i].outer != 0) v = &s->expr.node[v->arg[0]];
+    if (v->op != op || (complex && i > 1)) continue;
+    if (ein_dtype_compute((ein_dtype)v->dtype) != t) continue;
+    *x = v->arg[0];
+    *y = v->arg[1];
+    return (int)table[i].pair;
   }
+  return -1;
+}
+
+// Is the statement a contraction that the kernels should be asked about? Fills the two factors.
+static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+                                      ein_pair *pair, int *yes) {
+  int x = 0, y = 0, found = eini_pair_match(s, &x, &y);
+  const eini_expr *e = &s->expr;
+  *yes = 0;
+  if (found < 0 || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   for (int64_t i = 0; i < e->n; i++) {
     if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
   }
-  EINI_TRY(eini_factor_value(lo->g, s, root->arg[0], &v[0]));
-  EINI_TRY(eini_factor_value(lo->g, s, root->arg[1], &v[1]));
+  EINI_TRY(eini_factor_value(lo->g, s, x, &v[0]));
+  EINI_TRY(eini_factor_value(lo->g, s, y, &v[1]));
   if (v[0].nop == 0 || v[1].nop == 0) return EIN_OK;
   double m = 1, n = 1, k = 1, work = 1;
   for (int i = 0; i < s->nindex; i++) {
     int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
-    double x = (double)s->index[i].extent;
-    work *= x;
+    double ext = (double)s->index[i].extent;
+    work *= ext;
     if (work > 9e18) return EIN_OK;
-    if (i >= s->nfree) k *= x;
-    else if (p && !q) m *= x;
-    else if (q && !p) n *= x;
+    if (i >= s->nfree) k *= ext;
+    else if (p && !q) m *= ext;
+    else if (q && !p) n *= ext;
   }
-  *yes = k > 1 && (m * n > 1 || work <= 4096);
-  if (work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
+  *pair = (ein_pair)found;
+  if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
+  else *yes = s->fold == EINI_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
+              (m * n > 1 || work <= 4096);
+  if (s->fold == EINI_SUM && work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
   return EIN_OK;
 }
 
@@ -11442,7 +11577,7 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
     for (int k = 0; k < n; k++) od[k] = t->ref[first + k].dtype;
     int product = eini_is_product(&v[side], od, ct->c.type);
     EINI_TRY(eini_expr_to(lo->a, &v[side].expr, ct->c.type));
-    EINI_TRY(eini_code_compile(lo->a, &v[side].expr, od, lo->g->function, &ct->code[side]));
+    EINI_TRY(eini_code_compile(lo->a, &v[side].expr, od, lo->g->function, lo->fast, &ct->code[side]));
     s->nop = n;
     s->dtype = od;
     s->row = ct->stride[side][0];
@@ -11472,28 +11607,21 @@ static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
                   : p->contract_plan == NULL || !p->contract_plan(p->user, c, lo->width, &h)) {
       continue;
     }
-    eini_candidate *x = &t->candidate[t->ncandidate++];
-    x->name = p == NULL ? "portable" : p->name;
-    memcpy(x->variant, h.variant, sizeof x->variant);
-    x->seconds = h.seconds;
+    eini_candidate_add(t, p == NULL ? "portable" : p->name, &h);
     if (best >= 0 && h.seconds >= t->choice.seconds) continue;
-    best = t->ncandidate - 1;
+    best = i;
     t->choice = h;
     t->kernels = p;
   }
-  if (best > 0) {  // the chosen one comes first
-    eini_candidate x = t->candidate[best];
-    t->candidate[best] = t->candidate[0];
-    t->candidate[0] = x;
-  }
   t->parts = (int)(t->choice.grid[0] * t->choice.grid[1] * t->choice.grid[2]);
-  return best < 0 ? EIN_ERR_INTERNAL : EIN_OK;
+  return EIN_OK;
 }
 
 static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
                                       int via, eini_task *t, int *yes) {
   eini_value v[2];
-  EINI_TRY(eini_contract_match(lo, s, v, yes));
+  ein_pair pair = EIN_PAIR_SUM_MUL;
+  EINI_TRY(eini_contract_match(lo, s, v, &pair, yes));
   if (f != NULL) {
     for (int64_t i = 0; i < f->expr.n; i++) {
       if (f->expr.node[i].op == EINI_OP_INDEX) *yes = 0;
@@ -11507,6 +11635,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   t->fused = f;
   eini_contract_task *ct = t->contract = EINI_NEW(lo->a, eini_contract_task, 1);
   if (ct == NULL) return EIN_ERR_NO_MEMORY;
+  ct->c.pair = pair;
   ct->c.type = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
   EINI_TRY(eini_contract_streams(lo, s, f, via, v, t));
   int live = eini_task_merge(t), start[5], at = 0;
@@ -11542,6 +11671,8 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->whole.m[1] = eini_axes_size(&ct->c.m);
   ct->whole.n[1] = eini_axes_size(&ct->c.n);
   EINI_TRY(eini_contract_choose(lo, t));
+  *yes = t->ncandidate > 0;
+  if (!*yes) return EIN_OK;
   eini_contract_room r;
   memset(&r, 0, sizeof r);
   t->scratch = eini_contract_layout(t, &r, NULL);
@@ -11949,6 +12080,11 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.width = p->executor.width;
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
+  lo.fast = NULL;
+  for (int i = p->nkernels - 1; i >= 0; i--) {
+    if (p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL)
+      lo.fast = p->kernels[i];
+  }
   EINI_TRY(eini_plan_tasks(p, &lo));
   EINI_TRY(eini_plan_temps(p, home));
   for (int k = 0; k < p->ntask; k++) {
@@ -12011,7 +12147,10 @@ static ein_status eini_run_error(const ein_run *run, ein_status st, const char *
 static void eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
                           int64_t hi) {
   switch (t->kind) {
-    case EINI_TASK_COPY: eini_copy_run(t, x->slot, scratch, lo, hi); break;
+    case EINI_TASK_COPY:
+      if (t->kernels != NULL) eini_copy_provided(t, x->slot, scratch, lo, hi);
+      else eini_copy_run(t, x->slot, scratch, lo, hi);
+      break;
     case EINI_TASK_CONTRACT: eini_contract_task_run(t, x->slot, x->param, scratch, -1); break;
     default: eini_mapreduce_run(t, x->slot, x->param, scratch, lo, hi, x->no_direct); break;
   }
