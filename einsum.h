@@ -473,8 +473,8 @@ typedef struct ein_copy {
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   size_t scratch;               // bytes per thread, aligned to 64
-  int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n may be cut between
-                                //   threads, and at multiples of what
+  int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n are cut between
+                                //   threads, width at most in all, and at multiples of what
   char variant[24];             // how, for people
   int64_t state[40];            // the provider's own
 } ein_choice;
@@ -2784,6 +2784,14 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
   p[ctx->nmonoid].dtype = t;
   p[ctx->nmonoid++].name = name;
   return EIN_OK;
+}
+
+// What the first provider that says so does per second; NULL: not known.
+static const ein_rates *eini_rates_of(const ein_ctx *ctx) {
+  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++) {
+    if (ctx->kernels[i]->rates.copy_bw > 0) return &ctx->kernels[i]->rates;
+  }
+  return NULL;
 }
 
 static eini_diag *eini_diag_of(ein_ctx *ctx) { return ctx == NULL ? NULL : &ctx->diag; }
@@ -6377,6 +6385,7 @@ typedef struct eini_path {
   double largest;  // largest intermediate, elements (output included)
   double moved;    // sum over steps of elements of both inputs and the result
   const char *method;  // what produced it
+  int all;             // not 0: one step of that many operands
   int proved;          // 1: optimal for the goal; 2: optimal among connected subsets; 0: neither
 } eini_path;
 
@@ -7287,6 +7296,7 @@ typedef struct eini_split {
   int numpy;
   int64_t pos;
   int serial;               // numbers the temporaries
+  const ein_rates *rates;   // of the kernels that will run; NULL: not known
 } eini_split;
 
 // Appends a copy of a value's expression to *e, its operands numbered from op0 and its index
@@ -7482,10 +7492,174 @@ static ein_status eini_net_build(eini_arena *a, const eini_split *sp, int nval,
   return EIN_OK;
 }
 
+// ---- one pass or pairs ----
+
+#define EINI_PASS_MOST 10  // factors for which all assignments to P and Q are tried
+
+// A product as the time model sees it: labels as bits.
+typedef struct eini_pass {
+  const eini_split *sp;
+  int n;
+  uint64_t mask[2 * EINI_PASS_MOST], out;
+  int stored[2 * EINI_PASS_MOST];  // 1: in memory; 0: a temporary that stays in a cache
+  double size, flops;              // bytes per element; flops per second
+} eini_pass;
+
+static double eini_mask_size(const eini_split *sp, uint64_t mask) {
+  double n = 1;
+  for (; mask != 0; mask &= mask - 1) n *= (double)sp->label[EINI_CTZ(mask)].extent;
+  return n;
+}
+
+static int eini_bits(uint32_t x) {
+  int n = 0;
+  for (; x != 0; x &= x - 1) n++;
+  return n;
+}
+
+// Seconds of one contraction with the factors `p` on one side and `q` on the other. A panel of
+// fewer than 8 rows or columns keeps the arithmetic from its peak; products of factors are made
+// while packing, at an eighth of the peak.
+static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint64_t out,
+                                int out_stored) {
+  uint64_t mp = 0, mq = 0;
+  double bytes = out_stored ? eini_mask_size(w->sp, out) : 0;
+  for (int k = 0; k < w->n; k++) {
+    if (p >> k & 1) mp |= w->mask[k];
+    if (q >> k & 1) mq |= w->mask[k];
+    if ((p | q) >> k & 1 && w->stored[k]) bytes += eini_mask_size(w->sp, w->mask[k]);
+  }
+  double m = eini_mask_size(w->sp, mp & ~mq & out), n = eini_mask_size(w->sp, mq & ~mp & out);
+  double fit = (m < 8 ? m / 8 : 1) * (n < 8 ? n / 8 : 1);
+  double work = 2 * eini_mask_size(w->sp, mp | mq) / (fit > 0.25 ? fit : 0.25);
+  if (p != 0) work += 8 * (eini_bits(p) - 1) * eini_mask_size(w->sp, mp);
+  if (q != 0) work += 8 * (eini_bits(q) - 1) * eini_mask_size(w->sp, mq);
+  double compute = work / w->flops, memory = bytes * w->size / w->sp->rates->copy_bw;
+  return (compute > memory ? compute + 0.2 * memory : memory + 0.2 * compute) + 1e-6;
+}
+
+// Seconds along a path; temporaries that fit a core's cache cost no traffic.
+static double eini_path_seconds(eini_pass w, const eini_path *path) {
+  int list[EINI_PASS_MOST], left = w.n;
+  double seconds = 0;
+  for (int k = 0; k < left; k++) list[k] = k;
+  for (int i = 0; i < path->nstep; i++) {
+    int a = path->step[i][0], b = path->step[i][1];
+    if (b < 0) continue;
+    int x = list[a], y = list[b], last = left == 2;
+    uint64_t kept = w.out;
+    for (int k = 0; k < left; k++) kept |= k == a || k == b ? 0 : w.mask[list[k]];
+    kept &= w.mask[x] | w.mask[y];
+    w.stored[w.n] = last || eini_mask_size(w.sp, kept) * w.size > w.sp->rates->fast_bytes;
+    w.mask[w.n++] = kept;
+    seconds += eini_pass_seconds(&w, 1u << x, 1u << y, kept, w.stored[w.n - 1]);
+    for (int k = a, to = a; k < left; k++) {
+      if (k != a && k != b) list[to++] = list[k];
+    }
+    list[left - 2] = w.n - 1;
+    left--;
+  }
+  return seconds;
+}
+
+// Is one pass over all factors faster than the path? Then *p gets the factors of P.
+static int eini_pass_wins(const eini_split *sp, int n, const eini_value *val,
+                          const eini_value *out, const eini_path *path, uint32_t *p) {
+  eini_pass w;
+  double best = -1;
+  memset(&w, 0, sizeof w);
+  if (sp->rates == NULL || sp->rates->copy_bw <= 0 || n < 3 || n > EINI_PASS_MOST ||
+      sp->nlabel > 64 || sp->fold != EINI_SUM || sp->join != EINI_OP_MUL) {
+    return 0;
+  }
+  ein_dtype t = ein_dtype_compute(sp->g->tensor[val[0].op[0]].dtype);
+  w.sp = sp;
+  w.n = n;
+  w.size = (double)ein_dtype_size(t);
+  w.flops = t == EIN_F32 || t == EIN_C64 ? sp->rates->flops_f32 : sp->rates->flops_f64;
+  if (w.flops <= 0 || t == EIN_BOOL) return 0;
+  for (int c = 0; c < out->nlabel; c++) w.out |= (uint64_t)1 << out->label[c];
+  for (int k = 0; k < n; k++) {
+    if (val[k].nop != 1 || val[k].expr.n != 1) return 0;
+    w.stored[k] = 1;
+    for (int c = 0; c < val[k].nlabel; c++) w.mask[k] |= (uint64_t)1 << val[k].label[c];
+  }
+  for (uint32_t s = 1; s < (1u << n) - 1; s += 2) {  // P has the first factor
+    double x = eini_pass_seconds(&w, s, ((1u << n) - 1) & ~s, w.out, 1);
+    if (best < 0 || x < best) {
+      best = x;
+      *p = s;
+    }
+  }
+  return best < eini_path_seconds(w, path);
+}
+
+// The product of the values whose bits are set, as one value.
+static ein_status eini_value_join(eini_split *sp, int n, const eini_value *val, uint32_t set,
+                                  eini_value *all) {
+  eini_arena *a = &sp->g->arena;
+  memset(all, 0, sizeof *all);
+  all->label = EINI_NEW(a, int, sp->nlabel);
+  all->op = EINI_NEW(a, int, n);
+  all->map = EINI_NEW(a, ein_zmap, n);
+  if (all->label == NULL || all->op == NULL || all->map == NULL) return EIN_ERR_NO_MEMORY;
+  for (int id = 0; id < sp->nlabel; id++) {
+    int used = 0;
+    for (int k = 0; k < n; k++) {
+      used |= (set >> k & 1) && eini_find_sorted(val[k].label, val[k].nlabel, id) >= 0;
+    }
+    if (used) all->label[all->nlabel++] = id;
+  }
+  int root = -1;
+  for (int k = 0; k < n; k++) {
+    const eini_value *v = &val[k];
+    if (!(set >> k & 1)) continue;
+    int at = all->nop++;
+    all->op[at] = v->op[0];
+    EINI_TRY(eini_zmap_new(a, v->map[0].rows, all->nlabel, &all->map[at]));
+    for (int r = 0; r < v->map[0].rows; r++) {
+      all->map[at].offset[r] = v->map[0].offset[r];
+      for (int c = 0; c < v->nlabel; c++) {
+        int to = eini_find_sorted(all->label, all->nlabel, v->label[c]);
+        all->map[at].coef[(int64_t)r * all->nlabel + to] =
+            v->map[0].coef[(int64_t)r * v->nlabel + c];
+      }
+    }
+    int x = eini_value_append(sp, &all->expr, v, at);
+    if (x >= 0 && root >= 0) x = eini_expr_add(a, &all->expr, sp->join, sp->pos, root, x, 0);
+    if (x < 0) return EIN_ERR_NO_MEMORY;
+    root = x;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_emit_pass(eini_split *sp, int n, const eini_value *val,
+                                 const eini_value *out, uint32_t p, ein_rest rest) {
+  eini_value side[2];
+  const eini_value *both[2];
+  EINI_TRY(eini_value_join(sp, n, val, p, &side[0]));
+  EINI_TRY(eini_value_join(sp, n, val, ((1u << n) - 1) & ~p, &side[1]));
+  both[0] = &side[0];
+  both[1] = &side[1];
+  return eini_emit_stmt(sp, out, 2, both, rest);
+}
+
 // Emits a product of values along a path (linear format). val is consumed.
 static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
-                                   const eini_value *out, const eini_path *path, ein_rest rest) {
+                                   const eini_value *out, eini_path *path, ein_rest rest) {
   eini_arena *a = &sp->g->arena;
+  uint32_t side = 0;
+  if ((path->method == NULL || strcmp(path->method, "user") != 0) &&
+      eini_pass_wins(sp, nval, val, out, path, &side)) {
+    path->method = "one pass";
+    path->all = nval;
+    path->flops = nval;
+    for (int i = 0; i < sp->nlabel; i++) path->flops *= (double)sp->label[i].extent;
+    path->largest = 1;
+    for (int c = 0; c < out->nlabel; c++) path->largest *= (double)sp->label[out->label[c]].extent;
+    path->proved = 0;
+    return eini_emit_pass(sp, nval, val, out, side, rest);
+  }
   int *uses = EINI_NEW(a, int, sp->nlabel), *kept = EINI_NEW(a, int, sp->nlabel);
   int *list = EINI_NEW(a, int, nval);  // values still there, in the order positions count them
   const eini_value *pair[2];
@@ -11613,7 +11787,8 @@ static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
     t->choice = h;
     t->kernels = p;
   }
-  t->parts = (int)(t->choice.grid[0] * t->choice.grid[1] * t->choice.grid[2]);
+  const int64_t *grid = t->choice.grid;
+  t->parts = grid[0] * grid[1] * grid[2] <= lo->width ? (int)(grid[0] * grid[1] * grid[2]) : 1;
   return EIN_OK;
 }
 
@@ -12576,6 +12751,9 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
            : p->info.proved == 2 ? "\"optimal without outer products\"" : "null");
   if (p->npath == 0 || p->path[0].step == NULL) {
     eini_say(&t, "null");
+  } else if (p->path[0].all > 0) {
+    for (int i = 0; i < p->path[0].all; i++) eini_say(&t, "%s%d", i > 0 ? ", " : "[[", i);
+    eini_say(&t, "]]");
   } else {
     eini_say(&t, "[");
     for (int i = 0; i < p->path[0].nstep; i++) {
@@ -12752,6 +12930,7 @@ static ein_status eini_split_init(eini_request *r, ein_graph *g, eini_split *sp)
   sp->label = label;
   sp->fold = r->fold;
   sp->join = EINI_OP_MUL;
+  sp->rates = eini_rates_of(r->ctx);
   sp->numpy = r->d->map == NULL;  // a map is of the language: its booleans are counted
   sp->pos = -1;
   return EIN_OK;
@@ -12911,8 +13090,12 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_val
     path->largest = 1;
     for (int a = 0; a < r->rank; a++) path->largest *= (double)r->shape[a];
   }
+  if (splits) {
+    EINI_TRY(eini_split_along(&sp, d->nin, r->value, out, path, rest));
+    eini_plan_path_info(p, path);
+    return EIN_OK;
+  }
   eini_plan_path_info(p, path);
-  if (splits) return eini_split_along(&sp, d->nin, r->value, out, path, rest);
   eini_value all;
   const eini_value *one = &all;
   if (d->map != NULL) {
@@ -13275,6 +13458,7 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
   memset(&sp, 0, sizeof sp);
   sp.g = p->graph;
   sp.diag = diag;
+  sp.rates = eini_rates_of(ctx);
   for (int64_t i = 0; i < graph->nstmt; i++) {
     const eini_stmt *s = &graph->stmt[i];
     EINI_TRY(eini_stmt_copy(p->graph, s));

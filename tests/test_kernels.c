@@ -12,6 +12,7 @@
 #include "../einsum.h"
 
 #include "oracle.h"
+#include "naive_kernels.h"
 
 #define MAX_RANK 8
 #define MAX_INDEX 8
@@ -320,6 +321,14 @@ static int64_t draw_extent(int64_t *budget) {
 
 static int draw_rank(void) { return chance(90) ? (int)draw(0, 4) : (int)draw(5, MAX_RANK); }
 
+// (x-y)^2 or |x-y|, folded by sum or max.
+static int grow_distance(builder *b, int *fold) {
+  int x = node(b, EINI_OP_OPERAND, 0, 0, 0), y = node(b, EINI_OP_OPERAND, 1, 0, 0);
+  int square = chance(40);
+  *fold = square || chance(50) ? EINI_SUM : EINI_MAX;
+  return node(b, square ? EINI_OP_SQUARE : EINI_OP_ABS, node(b, EINI_OP_SUB, x, y, 0), 0, 0);
+}
+
 // One statement with its new tensors; 0: not a legal one.
 static int add_statement(ein_graph *g, int number, int last) {
   eini_stmt shape_of, *s = &shape_of;
@@ -407,6 +416,7 @@ static int add_statement(ein_graph *g, int number, int last) {
   s->numpy = chance(15);
   if (style < 4) root = grow_chain(&b, EINI_OP_MUL);
   else if (style == 9 && nred > 0) root = grow_chain(&b, chance(50) ? EINI_OP_ADD : EINI_OP_MAX);
+  else if (style == 8 && nop >= 2 && nred > 0) root = grow_distance(&b, &s->fold);
   else root = grow(&b, (int)draw(1, 5));
   if (root != (int)s->expr.n - 1) node(&b, EINI_OP_CONJ, root, 0, 0);
   if (eini_stmt_finish(g, s, NULL) != EIN_OK) return 0;
@@ -671,11 +681,14 @@ int main(int argc, char **argv) {
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
   int64_t only = argc > 3 ? strtoll(argv[3], NULL, 10) : -1;
   ein_ctx_desc desc;
-  ein_ctx *ctx[2];
+  ein_ctx *ctx[3];
+  const ein_kernels *const kernels[1] = {&naive_kernels};
   memset(&desc, 0, sizeof desc);
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < 3; k++) {
 #ifndef NO_PLAN
     desc.executor.width = k == 0 ? 1 : 3;
+    desc.nkernels = k == 2;
+    desc.kernels = kernels;
     desc.executor.parallel_for = run_backwards;
 #endif
     if (ein_ctx_create(&desc, &ctx[k]) != EIN_OK) orc_die("no ctx");
@@ -684,10 +697,9 @@ int main(int argc, char **argv) {
   printf("seed %llu\n", (unsigned long long)seed);
   for (int64_t k = 0; k < count && failures < 10; k++) {
     if (only >= 0 && k != only) continue;
-    failures += !run_case(ctx[k % 2], seed, k, only >= 0);
+    failures += !run_case(ctx[k % 3], seed, k, only >= 0);
   }
-  ein_ctx_destroy(ctx[0]);
-  ein_ctx_destroy(ctx[1]);
+  for (int k = 0; k < 3; k++) ein_ctx_destroy(ctx[k]);
   if (elements > 0) {
     printf("%lld statements, %lld elements, %.1f%% undetermined\n", (long long)statements,
            (long long)elements, 100.0 * (double)undetermined / (double)elements);

@@ -1,0 +1,160 @@
+// A provider of kernels that does everything the plainest way: it tests what the planner hands to
+// providers (pairs, forms, parts, copies, chunk functions, stores), not speed. It promises least
+// seconds, so that it is always chosen. Include after einsum.h's implementation.
+
+static int64_t naive_offset(const ein_axes *x, const int64_t *stride, int64_t at) {
+  int64_t off = 0;
+  for (int d = x->n - 1; d >= 0; d--) {
+    off += at % x->extent[d] * stride[d];
+    at /= x->extent[d];
+  }
+  return off;
+}
+
+// One value of a side, 16 bytes at most, into aligned memory.
+static void naive_value(const ein_contract *c, const ein_side *s, const ein_axes *row, int64_t b,
+                        int64_t r, int64_t k, char *out) {
+  int64_t off[8][8];  // one point, lines of 64 bytes
+  const int64_t *offs[8];
+  for (int o = 0; o < s->nop && o < 8; o++) {
+    off[o][0] = naive_offset(&c->batch, s->batch[o], b) + naive_offset(row, s->row[o], r) +
+                naive_offset(&c->k, s->k[o], k);
+    offs[o] = off[o];
+  }
+  int64_t size = (int64_t)ein_dtype_size(c->type);
+  if (s->form == EIN_FORM_PLAIN) {
+    memcpy(out, s->base[0] + off[0][0] * size, (size_t)size);
+    if (!s->conj) return;
+    if (c->type == EIN_C64) ((float *)(void *)out)[1] = -((float *)(void *)out)[1];
+    else ((double *)(void *)out)[1] = -((double *)(void *)out)[1];
+    return;
+  }
+  double values[EIN_POINTS * 2];  // fill_fn may write a padded block
+  s->fill_fn(s->user, 1, s->base, offs, values);
+  memcpy(out, values, (size_t)size);
+}
+
+#define NAIVE_FOLD(T, W)                                                                    \
+  {                                                                                         \
+    T x, y, *a = (T *)acc, d, e;                                                            \
+    memcpy(&x, xp, sizeof x);                                                               \
+    memcpy(&y, yp, sizeof y);                                                               \
+    d = (T)((W)x - (W)y);                                                                   \
+    e = d < 0 ? (T)(0 - (W)d) : d;                                                          \
+    switch (pair) {                                                                         \
+      case EIN_PAIR_SUM_MUL: *a = (T)((W)*a + (W)((W)x * (W)y)); break;                     \
+      case EIN_PAIR_SUM_SQDIFF: *a = (T)((W)*a + (W)((W)d * (W)d)); break;                  \
+      case EIN_PAIR_SUM_ABSDIFF: *a = (T)((W)*a + (W)e); break;                             \
+      default:                                                                              \
+        if (pair != EIN_PAIR_MAX_ABSDIFF) e = (T)((W)x + (W)y);                             \
+        if (first || *a != *a) *a = first ? e : *a;                                         \
+        else if (e != e || (pair == EIN_PAIR_MIN_ADD ? e < *a : e > *a)) *a = e;            \
+    }                                                                                       \
+  }                                                                                         \
+  break;
+#define NAIVE_COMPLEX(R)                                                                    \
+  {                                                                                         \
+    const R *x = (const R *)xp, *y = (const R *)yp;                                         \
+    ((R *)acc)[0] += x[0] * y[0] - x[1] * y[1];                                             \
+    ((R *)acc)[1] += x[0] * y[1] + x[1] * y[0];                                             \
+  }                                                                                         \
+  break;
+
+static void naive_fold(ein_pair pair, ein_dtype type, int first, const void *xp, const void *yp,
+                       void *acc) {
+  switch (type) {
+    case EIN_BOOL: *(char *)acc |= *(const char *)xp && *(const char *)yp; break;
+    case EIN_I32: NAIVE_FOLD(int32_t, uint32_t)
+    case EIN_I64: NAIVE_FOLD(int64_t, uint64_t)
+    case EIN_F32: NAIVE_FOLD(float, float)
+    case EIN_F64: NAIVE_FOLD(double, double)
+    case EIN_C64: NAIVE_COMPLEX(float)
+    default: NAIVE_COMPLEX(double)
+  }
+}
+
+static int naive_contract_plan(void *user, const ein_contract *c, int width, ein_choice *h) {
+  (void)user;
+  for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  if (c->p.nop > 8 || c->q.nop > 8) return 0;
+  h->seconds = 0;
+  h->scratch = 64;
+  h->grid[c->n.n > c->m.n ? 2 : 1] = width;
+  h->unit[1] = 3;
+  snprintf(h->variant, sizeof h->variant, "loops");
+  return 1;
+}
+
+static void naive_contract_run(void *user, const ein_contract *c, const ein_choice *h,
+                               const ein_part *part, void *scratch) {
+  int64_t size = (int64_t)ein_dtype_size(c->type), out_size = (int64_t)ein_dtype_size(c->out_dtype);
+  int64_t kn = 1, xo[8][8];
+  const int64_t *xoff[8];
+  (void)user, (void)h, (void)scratch;
+  for (int d = 0; d < c->k.n; d++) kn *= c->k.extent[d];
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    for (int64_t m = part->m[0]; m < part->m[1]; m++) {
+      for (int64_t n = part->n[0]; n < part->n[1]; n++) {
+        double x[2], y[2], acc[2] = {0, 0};
+        for (int64_t k = 0; k < kn; k++) {
+          naive_value(c, &c->p, &c->m, b, m, k, (char *)x);
+          naive_value(c, &c->q, &c->n, b, n, k, (char *)y);
+          naive_fold(c->pair, c->type, k == 0, x, y, acc);
+        }
+        int64_t off[8];
+        off[0] = naive_offset(&c->batch, c->out_batch, b) + naive_offset(&c->m, c->out_m, m) +
+                 naive_offset(&c->n, c->out_n, n);
+        if (c->plain_out) {
+          memcpy(c->out + off[0] * out_size, acc, (size_t)size);
+          continue;
+        }
+        for (int e = 0; e < c->nextra && e < 8; e++) {
+          xo[e][0] = naive_offset(&c->batch, c->extra_batch[e], b) +
+                     naive_offset(&c->m, c->extra_m[e], m) + naive_offset(&c->n, c->extra_n[e], n);
+          xoff[e] = xo[e];
+        }
+        c->emit_fn(c->emit_user, 1, acc, c->out, off, c->extra_base, xoff);
+      }
+    }
+  }
+}
+
+static int naive_copy_plan(void *user, const ein_copy *c, int width, ein_choice *h) {
+  (void)user, (void)c, (void)width;
+  h->seconds = 0;
+  h->scratch = 64;
+  snprintf(h->variant, sizeof h->variant, "loops");
+  return 1;
+}
+
+static void naive_copy_run(void *user, const ein_copy *c, const ein_choice *h, void *scratch) {
+  ein_axes x;
+  int64_t n = 1;
+  (void)user, (void)h, (void)scratch;
+  x.n = c->n;
+  x.extent = c->extent;
+  for (int d = 0; d < c->n; d++) n *= c->extent[d];
+  for (int64_t i = 0; i < n; i++) {
+    memcpy(c->dst + naive_offset(&x, c->dst_stride, i) * c->size,
+           c->src + naive_offset(&x, c->src_stride, i) * c->size, (size_t)c->size);
+  }
+}
+
+static void naive_add_f32(int64_t n, const void *a, const void *b, const void *c, void *d) {
+  (void)c;
+  for (int64_t i = 0; i < n; i++) ((float *)d)[i] = ((const float *)a)[i] + ((const float *)b)[i];
+}
+
+static ein_chunk_fn naive_chunk(void *user, int op, ein_dtype type) {
+  (void)user;
+  return op == EINI_OP_ADD && type == EIN_F32 ? naive_add_f32 : NULL;
+}
+
+static void naive_stream(void *user, size_t bytes, const void *src, void *dst) {
+  (void)user;
+  memcpy(dst, src, bytes);
+}
+
+static const ein_kernels naive_kernels = {
+    "naive", NULL, naive_contract_plan, naive_contract_run, naive_copy_plan, naive_copy_run,
+    naive_chunk, NULL, naive_stream, 64, {1e12, 1e12, 1e9, 1e9, 64}};
