@@ -8435,7 +8435,7 @@ typedef struct eini_small {
   int psign, qsign;  // -1: conjugated
 } eini_small;
 
-static int eini_unit(const int64_t *t, int64_t n) {  // are the offsets consecutive?
+static int eini_consecutive(const int64_t *t, int64_t n) {  // are the offsets consecutive?
   int64_t i = 1;
   while (i < n && t[i] == t[0] + i) i++;
   return i >= n;
@@ -8470,7 +8470,7 @@ static int eini_unit(const int64_t *t, int64_t n) {  // are the offsets consecut
                                const int64_t *k, int64_t kc, int planes, int sign, void *dst) {   \
     const U *s = (const U *)src;                                                                  \
     T *d = (T *)dst;                                                                              \
-    if (planes == 1 && width > 1 && eini_unit(row, width)) {                                      \
+    if (planes == 1 && width > 1 && eini_consecutive(row, width)) {                                      \
       const size_t bytes = (size_t)width * sizeof(T);                                             \
       for (int64_t p = 0; p < kc; p++, d += width) memcpy(d, s + row[0] + k[p], bytes);           \
       return;                                                                                     \
@@ -8825,7 +8825,7 @@ static void eini_store(eini_cjob *j, const char *tile, int64_t plane, int64_t ro
   const int64_t *tm = j->to[0] + m, *tn = j->to[1] + n;
   int64_t line = plane * j->unit, most = EIN_POINTS / cols;
   if (c->plain_out) {
-    int unit = eini_unit(tn, cols);
+    int unit = eini_consecutive(tn, cols);
     for (int64_t i = 0; i < rows; i++) {
       char *o = j->out + (tm[i] + (unit ? tn[0] : 0)) * j->unit;
       t->unpack(tile + i * line, cols, plane, t->planes, o, unit ? NULL : tn);
@@ -8894,8 +8894,8 @@ static void eini_stream_block(eini_cjob *j, int64_t nb, int64_t w, int64_t kb, c
   const eini_ckern *t = j->kern;
   const int64_t *row = j->row[1], *k = j->k[1], z = t->size, u = j->unit;
   int rows = j->w->rows, plain = j->side[1]->form == EIN_FORM_PLAIN;
-  int direct = rows ? plain && eini_unit(k, kb)
-                    : plain && t->planes == 1 && w == nb && eini_unit(row, nb);
+  int direct = rows ? plain && eini_consecutive(k, kb)
+                    : plain && t->planes == 1 && w == nb && eini_consecutive(row, nb);
   if (direct && !rows) {
     t->axpy(w, j->at[1][0] + row[0] * u, k, kb, coef, j->tile);
     return;
@@ -10489,9 +10489,11 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
 
 // Where an operand lives: a slot (see eini_plan) and the byte offset of index 0 of everything.
 typedef struct eini_ref {
-  int slot;
+  int slot;                    // -1: an index's value
   ein_dtype dtype;
   int64_t offset;
+  int origin;                  // slot that holds the value at index 0 of everything, or 0
+  int64_t step[2];             // in a group: bytes (values) per value of its loops
 } eini_ref;
 
 // A provider's answer, for explain.
@@ -10501,7 +10503,9 @@ typedef struct eini_candidate {
   double seconds;
 } eini_candidate;
 
-typedef enum eini_task_kind { EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT } eini_task_kind;
+typedef enum eini_task_kind {
+  EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT, EINI_TASK_GROUP
+} eini_task_kind;
 
 // A statement made ready for a kernel. Streams are everything that moves with the indices: the
 // operands of E, index values in E, the position (arg folds), the epilogue's operands and index
@@ -10529,6 +10533,7 @@ typedef struct eini_task {
   double work;                 // elements visited
   size_t scratch;              // bytes per thread
   struct eini_contract_task *contract;
+  struct eini_group *group;
   const ein_kernels *kernels;  // who runs it; NULL: the portable kernels
   ein_choice choice;
   int parts;                   // a contraction's: tasks for threads
@@ -10717,7 +10722,8 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
   w->t = t;
   w->slot = slot;
   for (int s = 0; s < t->nstream; s++) {
-    w->at[s] = 0;
+    const int origin = t->ref[s].origin;
+    w->at[s] = origin > 0 ? (int64_t)((uintptr_t)slot[origin] - (uintptr_t)slot[0]) : 0;
     w->step[s] = t->nchunk > 0 ? t->stride[(int64_t)s * t->nindex + t->chunk[t->nchunk - 1]] : 0;
     w->base[s] = t->ref[s].slot < 0 ? NULL : slot[t->ref[s].slot] + t->ref[s].offset;
   }
@@ -10891,6 +10897,9 @@ typedef struct eini_lowering {
   int nkernels;
   const ein_kernels *const *kernels;
   const ein_kernels *fast;  // provider of chunk functions, or NULL
+  int nloop, loop[2];       // in a group: indices of the statement that the group loops over,
+  int64_t block[2];         //   and how many values of them a task sees
+  const char *local;        // per tensor: lives in the group only
 } eini_lowering;
 
 // Stride of every index of a statement through a map, and the offset of index 0, in elements.
@@ -10922,6 +10931,11 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, eini_task *t, int 
   }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
+  for (int j = 0; j < lo->nloop; j++) {
+    for (int c = 0; c < m->cols && !lo->local[tensor]; c++) {
+      if (column[c] == lo->loop[j]) r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
+    }
+  }
   return eini_mul_overflow(offset, (int64_t)ein_dtype_size(r->dtype), &r->offset)
              ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
@@ -11227,12 +11241,14 @@ static ein_status eini_fused_columns(const eini_lowering *lo, const eini_stmt *s
   return EIN_OK;
 }
 
-static void eini_stream_iotas(eini_task *t, int first, int n, const int *index, const int *column) {
+static void eini_stream_iotas(const eini_lowering *lo, eini_task *t, int first, int n,
+                              const int *index, const int *column) {
   for (int k = 0; k < n; k++) {
     int c = column == NULL ? index[k] : column[index[k]];
     t->ref[first + k].slot = -1;
     t->ref[first + k].dtype = EIN_I64;
     if (c >= 0) t->stride[(int64_t)(first + k) * t->nindex + c] = 1;
+    for (int j = 0; j < lo->nloop; j++) t->ref[first + k].step[j] = c == lo->loop[j];
   }
 }
 
@@ -11250,6 +11266,9 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
   t->work = 1;
   for (int i = 0; i < t->nindex; i++) {
     t->extent[i] = s->index[i].extent;
+    for (int j = 0; j < lo->nloop; j++) {
+      if (i == lo->loop[j]) t->extent[i] = lo->block[j];
+    }
     t->reduced[i] = i >= s->nfree;
     t->work *= (double)t->extent[i];
   }
@@ -11302,7 +11321,7 @@ static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
     od[k + 1] = t->ref[t->extra + k].dtype;
   }
   if (f != NULL) {
-    eini_stream_iotas(t, t->epi_iota, t->nepi_iota, ep->iota, ep->column);
+    eini_stream_iotas(lo, t, t->epi_iota, t->nepi_iota, ep->iota, ep->column);
     EINI_TRY(eini_code_compile(lo->a, &ep->e, od, lo->g->function, lo->fast, &t->epi));
   }
   return eini_stream_tensor(lo, t, t->out, last->out, &last->out_map, ep->column);
@@ -11343,7 +11362,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
     EINI_TRY(eini_stream_tensor(lo, t, k, s->operand[k], &s->proj[k], self));
     od[k] = t->ref[k].dtype;
   }
-  eini_stream_iotas(t, t->nop, t->niota, iota, NULL);
+  eini_stream_iotas(lo, t, t->nop, t->niota, iota, NULL);
   int64_t stride = 1;
   for (int i = s->nindex - 1; arg && i >= s->nfree; i--) {
     t->ref[t->pos].slot = -1;
@@ -11368,6 +11387,7 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
   double bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
   for (int i = 0; i < s->nfree; i++) bytes *= (double)s->index[i].extent;
+  if (lo->nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
       bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
       t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
@@ -11855,6 +11875,224 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
 }
 
 // ================================================================================================
+// >>group  statements that run inside one loop nest
+// Takes units (statements with what is fused into them) in order; finds runs of them that share one
+// or two free indices, so that temporaries between them need only a block of it and stay in a
+// cache. Invariant: a unit reads of the group's tensors only the block at hand.
+// ================================================================================================
+
+typedef struct eini_unit {
+  const eini_stmt *s, *f;       // f: the consumer fused into s, or NULL
+  int via, out;
+  int *column;                  // f's columns as indices of s
+  int loop[2];                  // index of s that each loop of the group is
+} eini_unit;
+
+// Where a slot of a group's tasks points: a slot of the plan or a place among its temporaries.
+typedef struct eini_window {
+  int slot;                     // -1: local, at offset; -2: a value, not an address
+  int64_t offset;
+  int64_t step[2];
+} eini_window;
+
+typedef struct eini_group {
+  int nloop;
+  int64_t extent[2], block[2];
+  int ntask;
+  eini_task *task[2];           // whole blocks, and the shorter last one
+  eini_window *window[2];       // window 0 is the zero of values
+  int nwindow[2];
+  size_t local_bytes, scratch;
+  double saved;                 // bytes of temporaries that are never stored
+} eini_group;
+
+// The index that alone, and as it is, makes a coordinate; -1: another form.
+static int eini_plain_row(const ein_zmap *m, int r) {
+  int found = -1;
+  if (m->offset[r] != 0) return -1;
+  for (int c = 0; c < m->cols; c++) {
+    int64_t k = m->coef[(int64_t)r * m->cols + c];
+    if (k != 0 && (k != 1 || found >= 0)) return -1;
+    if (k != 0) found = c;
+  }
+  return found;
+}
+
+static int eini_map_uses(const ein_zmap *m, int column) {
+  int n = 0;
+  for (int r = 0; r < m->rows; r++) n += m->coef[(int64_t)r * m->cols + column] != 0;
+  return n;
+}
+
+// Operand k of a unit: s's, then f's but the fused one. *map is its access, *column as in the unit.
+static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, const int **column) {
+  int f = k - u->s->noperand;
+  *column = f < 0 ? NULL : u->column;
+  if (f < 0) {
+    *map = &u->s->proj[k];
+    return u->s->operand[k];
+  }
+  if (u->f == NULL || f >= u->f->noperand) return -1;
+  *map = &u->f->proj[f];
+  return u->f->operand[f];
+}
+
+// The search for one loop: which axis of each tensor made in the group the loop runs over.
+typedef struct eini_walk {
+  const ein_graph *g;
+  const eini_unit *unit;
+  int *axis;                    // per tensor: axis + 1; -1: made in the group, without a plain axis
+  int *loop;                    // per unit: index of s
+} eini_walk;
+
+// Marks the output of unit u over index i; 0 when it cannot be in a group.
+static int eini_walk_out(eini_walk *w, int u, int i) {
+  const eini_unit *x = &w->unit[u];
+  const eini_stmt *last = x->f != NULL ? x->f : x->s;
+  const eini_tensor *t = &w->g->tensor[x->out];
+  int found = -1, uses = 0;
+  if (i >= x->s->nfree || last->rest != EIN_REST_ERROR || t->nstmt != 1) return 0;
+  for (int r = 0; r < last->out_map.rows; r++) {
+    for (int c = 0; c < last->out_map.cols; c++) {
+      int to = x->f != NULL ? x->column[c] : c;
+      if (to != i || last->out_map.coef[(int64_t)r * last->out_map.cols + c] == 0) continue;
+      uses++;
+      if (eini_plain_row(&last->out_map, r) == c) found = r;
+    }
+  }
+  w->loop[u] = i;
+  if (found >= 0 && uses == 1 && t->shape[found] == x->s->index[i].extent) {
+    w->axis[x->out] = found + 1;
+    return 1;
+  }
+  w->axis[x->out] = -1;
+  return t->role != EIN_ROLE_TEMP && uses > 0;
+}
+
+// Does unit u continue the group? It must read a tensor of the group, all of them at one index.
+static int eini_walk_next(eini_walk *w, int u) {
+  const ein_zmap *m;
+  const int *column;
+  int found = -1;
+  for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
+    if (w->axis[t] == 0) continue;
+    if (w->axis[t] < 0) return 0;
+    int c = eini_plain_row(m, w->axis[t] - 1);
+    if (c < 0 || eini_map_uses(m, c) != 1) return 0;
+    if (column != NULL) c = column[c];
+    if (c < 0 || (found >= 0 && c != found)) return 0;
+    found = c;
+    if (w->unit[u].s->index[c].extent != w->g->tensor[t].shape[w->axis[t] - 1]) return 0;
+  }
+  return found >= 0 && eini_walk_out(w, u, found);
+}
+
+static double eini_tensor_bytes(const eini_tensor *t) {
+  double n = (double)ein_dtype_size(t->dtype);
+  for (int a = 0; a < t->rank; a++) n *= (double)t->shape[a];
+  return n;
+}
+
+// What a candidate group of units [from, to] would save.
+typedef struct eini_bundle {
+  int from, to, nloop;
+  int *loop[2];                 // per unit
+  int64_t extent[2], block[2];
+  double gain;                  // bytes of traffic
+} eini_bundle;
+
+// Tensors made in [from, to] and read there only; returns their bytes.
+static double eini_bundle_local(const ein_graph *g, const eini_unit *unit, int nunit, int from,
+                                int to, char *local) {
+  const ein_zmap *m;
+  const int *column;
+  double bytes = 0;
+  memset(local, 0, (size_t)g->ntensor);
+  for (int u = from; u <= to; u++) local[unit[u].out] = g->tensor[unit[u].out].role == EIN_ROLE_TEMP;
+  for (int u = 0; u < nunit; u++) {
+    for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
+      if ((u < from || u > to) && local[t]) local[t] = 0;
+    }
+  }
+  for (int u = from; u <= to; u++) {
+    if (local[unit[u].out]) bytes += eini_tensor_bytes(&g->tensor[unit[u].out]);
+  }
+  return bytes;
+}
+
+// Chooses blocks and weighs: what is not stored, against what every block reads again.
+static void eini_bundle_weigh(const ein_graph *g, const eini_unit *unit, int nunit,
+                              const ein_rates *rates, eini_bundle *b, char *local) {
+  const ein_zmap *m;
+  const int *column;
+  b->gain = 0;
+  double bytes = eini_bundle_local(g, unit, nunit, b->from, b->to, local), rows = 1, again = 0;
+  while (b->to > b->from) {  // the last unit must read something local
+    int reads = 0;
+    for (int k = 0, t; (t = eini_unit_operand(&unit[b->to], k, &m, &column)) >= 0; k++)
+      reads |= local[t];
+    if (reads) break;
+    bytes = eini_bundle_local(g, unit, nunit, b->from, --b->to, local);
+  }
+  if (b->to == b->from || bytes <= rates->fast_bytes) return;
+  for (int j = 0; j < b->nloop; j++) rows *= (double)b->extent[j];
+  double fit = floor(0.5 * rates->fast_bytes / (bytes / rows));
+  if (fit < 1) return;
+  int last = b->nloop - 1;
+  int64_t e = b->extent[last], most = fit < (double)e ? (int64_t)fit : e;
+  if (most >= 16) most -= most % 8;
+  b->block[0] = 1;
+  b->block[last] = most;
+  double blocks = rows / (double)e * (double)((e + most - 1) / most);
+  for (int u = b->from; u <= b->to; u++) {
+    for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
+      int moves = local[t];
+      for (int c = 0; c < m->cols && !moves; c++) {
+        int i = column != NULL ? column[c] : c;
+        for (int j = 0; j < b->nloop; j++) moves |= i == b->loop[j][u] && eini_map_uses(m, c) > 0;
+      }
+      if (!moves) again += eini_tensor_bytes(&g->tensor[t]);
+    }
+  }
+  double overhead = 1e-6 * (b->to - b->from + 1) * blocks * rates->copy_bw;
+  b->gain = 2 * bytes - 0.25 * again * (blocks - 1) - overhead;
+}
+
+// Extends a group that starts at unit `from` with a loop over each axis of its output; the best.
+static ein_status eini_bundle_find(eini_arena *a, const ein_graph *g, const eini_unit *unit,
+                                   int nunit, const ein_rates *rates, const eini_bundle *outer,
+                                   int from, eini_bundle *best) {
+  char *local = EINI_NEW(a, char, g->ntensor);
+  eini_walk w;
+  w.g = g;
+  w.unit = unit;
+  w.axis = EINI_NEW(a, int, g->ntensor);
+  if (local == NULL || w.axis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < unit[from].s->nfree; i++) {
+    eini_bundle b;
+    memset(&b, 0, sizeof b);
+    if (outer != NULL) b = *outer;
+    int j = b.nloop++, most = outer != NULL ? outer->to : nunit - 1;
+    if (unit[from].s->index[i].extent < 2 || (j > 0 && b.loop[0][from] == i)) continue;
+    w.loop = b.loop[j] = EINI_NEW(a, int, nunit);
+    if (w.loop == NULL) return EIN_ERR_NO_MEMORY;
+    memset(w.axis, 0, (size_t)g->ntensor * sizeof *w.axis);
+    if (!eini_walk_out(&w, from, i)) continue;
+    b.from = b.to = from;
+    b.extent[j] = unit[from].s->index[i].extent;
+    while (b.to < most && eini_walk_next(&w, b.to + 1) &&
+           (j == 0 || b.loop[0][b.to + 1] != b.loop[1][b.to + 1])) {
+      b.to++;
+    }
+    eini_bundle_weigh(g, unit, nunit, rates, &b, local);
+    if (b.gain > best->gain) *best = b;
+    if (j == 0 && b.to > b.from && b.gain <= 0)
+      EINI_TRY(eini_bundle_find(a, g, unit, nunit, rates, &b, from, best));
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>plan  from a graph to tasks and a workspace layout
 // Takes a graph and the layouts of its inputs and outputs; gives an immutable plan without data
 // pointers. Slots: inputs, outputs, then temporaries at fixed places of the workspace.
@@ -11874,6 +12112,7 @@ struct ein_plan {
   ein_executor executor;
   int nkernels;
   const ein_kernels *const *kernels;  // the plan's own list
+  const ein_rates *rates;       // or NULL
   ein_graph *graph;             // lives in an arena of its own; statements name the tasks
   int nin, nout, nslot;
   eini_port *in, *out;
@@ -12059,6 +12298,12 @@ static ein_status eini_plan_place(ein_plan *p, const int *first, const int *last
   return EIN_OK;
 }
 
+// Task i inside a task: of a group, else the task itself; NULL after the last.
+static const eini_task *eini_task_inner(const eini_task *t, int i) {
+  if (t->kind == EINI_TASK_GROUP) return i < t->group->ntask ? &t->group->task[0][i] : NULL;
+  return i == 0 ? t : NULL;
+}
+
 static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
   ein_graph *g = p->graph;
   eini_arena *a = &p->arena;
@@ -12067,12 +12312,13 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
   if (first == NULL || last == NULL || bytes == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t t = 0; t < g->ntensor; t++) first[t] = -1;
   for (int k = 0; k < p->ntask; k++) {
-    for (int which = 0; which < 2; which++) {
-      const eini_stmt *s = which ? p->task[k].fused : p->task[k].stmt;
+    const eini_task *task;
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i / 2)) != NULL; i++) {
+      const eini_stmt *s = i % 2 ? task->fused : task->stmt;
       if (s == NULL) continue;
       for (int o = -1; o < s->noperand; o++) {
         int t = o < 0 ? s->out : s->operand[o];
-        if (o < 0 && which == 0 && p->task[k].fused != NULL) continue;  // never stored
+        if (o < 0 && i % 2 == 0 && task->fused != NULL) continue;  // never stored
         if (first[t] < 0) first[t] = k;
         last[t] = k;
       }
@@ -12149,30 +12395,171 @@ static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_st
   return EIN_OK;
 }
 
-static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo) {
+// ---- groups ----
+
+static ein_status eini_window_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
+                                  int slot, int64_t offset, const int64_t *step, int *id) {
+  eini_window *w = (eini_window *)eini_grow(a, gr->window[variant], gr->nwindow[variant], cap,
+                                            sizeof *w);
+  if (w == NULL) return EIN_ERR_NO_MEMORY;
+  gr->window[variant] = w;
+  w += gr->nwindow[variant];
+  w->slot = slot;
+  w->offset = offset;
+  w->step[0] = step[0];
+  w->step[1] = step[1];
+  *id = gr->nwindow[variant]++;
+  return EIN_OK;
+}
+
+// The tasks of a group for blocks of one shape; what they refer to becomes windows.
+static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const eini_unit *unit,
+                                     const eini_bundle *b, const int64_t *place, eini_group *gr,
+                                     int variant) {
+  static const int64_t still[2] = {0, 0};
+  eini_arena *a = &p->arena;
+  eini_lowering sub = *lo;
+  int64_t cap = 0;
+  int id, count = 0, temps = p->nin + p->nout;
+  gr->task[variant] = EINI_NEW(a, eini_task, b->to - b->from + 1);
+  if (gr->task[variant] == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_window_add(a, gr, variant, &cap, -2, 0, still, &id));
+  for (int u = b->from; u <= b->to; u++) {
+    eini_task *t = &gr->task[variant][count];
+    int empty = 0;
+    for (int j = 0; j < b->nloop; j++) sub.loop[j] = b->loop[j][u];
+    EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, t, &empty));
+    if (empty) continue;
+    for (int k = 0; k < t->nstream; k++) {
+      eini_ref *r = &t->ref[k];
+      int local = r->slot >= temps && sub.local[r->slot - temps];
+      if (r->slot >= 0) {
+        EINI_TRY(eini_window_add(a, gr, variant, &cap, local ? -1 : r->slot,
+                                 local ? place[r->slot - temps] : 0, r->step, &r->slot));
+      } else if (r->step[0] != 0 || r->step[1] != 0) {
+        EINI_TRY(eini_window_add(a, gr, variant, &cap, -2, 0, r->step, &r->origin));
+      }
+    }
+    if (t->scratch > gr->scratch) gr->scratch = t->scratch;
+    count++;
+  }
+  gr->ntask = count;
+  return EIN_OK;
+}
+
+// Makes the task of a group; home gives the layout of temporaries, local ones get block shapes.
+static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_unit *unit,
+                                   int nunit, const eini_bundle *b, eini_home *home, eini_task *t) {
+  eini_arena *a = &p->arena;
+  ein_graph *g = p->graph;
+  eini_group *gr = EINI_NEW(a, eini_group, 1);
+  char *local = EINI_NEW(a, char, g->ntensor);
+  int64_t *place = EINI_NEW(a, int64_t, g->ntensor);
+  eini_home *own = EINI_NEW(a, eini_home, g->ntensor);
+  eini_lowering sub = *lo;
+  if (gr == NULL || local == NULL || place == NULL || own == NULL) return EIN_ERR_NO_MEMORY;
+  memset(t, 0, sizeof *t);
+  t->kind = EINI_TASK_GROUP;
+  t->group = gr;
+  t->cut = -1;
+  gr->saved = eini_bundle_local(g, unit, nunit, b->from, b->to, local);
+  gr->nloop = sub.nloop = b->nloop;
+  sub.width = 1;
+  sub.local = local;
+  sub.home = own;
+  int last = b->nloop - 1;
+  for (int variant = 0; variant < 2; variant++) {
+    int64_t tail = b->extent[last] % b->block[last], bytes = 0, count;
+    if (variant == 1 && tail == 0) break;
+    for (int j = 0; j < b->nloop; j++) {
+      gr->extent[j] = b->extent[j];
+      gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
+      sub.block[j] = variant == 1 && j == last ? tail : b->block[j];
+    }
+    memcpy(own, home, (size_t)g->ntensor * sizeof *own);
+    for (int u = b->from; u <= b->to; u++) {
+      const eini_stmt *out = unit[u].f != NULL ? unit[u].f : unit[u].s;
+      int id = unit[u].out, rank = g->tensor[id].rank;
+      int64_t *shape = EINI_NEW(a, int64_t, rank);
+      if (shape == NULL) return EIN_ERR_NO_MEMORY;
+      if (!local[id]) continue;
+      for (int r = 0; r < rank; r++) {
+        int c = eini_plain_row(&out->out_map, r);
+        shape[r] = g->tensor[id].shape[r];
+        if (c >= 0 && unit[u].f != NULL) c = unit[u].column[c];
+        for (int j = 0; j < b->nloop; j++) {
+          if (c == b->loop[j][u]) shape[r] = sub.block[j];
+        }
+      }
+      EINI_TRY(eini_dense_strides(a, rank, shape, &own[id].stride, &count));
+      place[id] = bytes;
+      bytes += (count * (int64_t)ein_dtype_size(g->tensor[id].dtype) + EINI_ALIGN) / EINI_ALIGN *
+               EINI_ALIGN;
+    }
+    if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
+    EINI_TRY(eini_group_variant(p, &sub, unit, b, place, gr, variant));
+  }
+  for (int64_t i = 0; i < g->ntensor; i++) {
+    if (local[i]) home[i].slot = -1;  // needs no place of its own
+  }
+  int64_t blocks = (b->extent[last] + b->block[last] - 1) / b->block[last];
+  if (b->nloop > 1) blocks *= b->extent[0];
+  t->parts = (int)eini_min64(lo->width, blocks);
+  size_t windows = (size_t)(gr->nwindow[0] > gr->nwindow[1] ? gr->nwindow[0] : gr->nwindow[1]);
+  eini_nest_carve(NULL, &t->scratch, windows * sizeof(char *));
+  t->scratch += gr->local_bytes + gr->scratch;
+  return EIN_OK;
+}
+
+// Statements with what is fused into them, in order. Tasks point at statements, so these are
+// copies at their final address.
+static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_unit **list, int *n) {
   ein_graph *g = p->graph;
   int *fused, *via;
   char *gone;
   EINI_TRY(eini_plan_fusion(p, &fused, &gone, &via));
-  int64_t nstmt = g->nstmt, room = 2 * g->nstmt + 1;
-  // Tasks point at statements: give those their final address before the first task is made.
-  eini_stmt *own = EINI_NEW(&p->arena, eini_stmt, nstmt);
-  p->task = EINI_NEW(&p->arena, eini_task, room);
-  if (p->task == NULL || own == NULL) return EIN_ERR_NO_MEMORY;
-  if (nstmt > 0) memcpy(own, g->stmt, (size_t)nstmt * sizeof *own);
-  for (int64_t i = 0; i < nstmt; i++) {
+  eini_stmt *own = EINI_NEW(&p->arena, eini_stmt, g->nstmt);
+  *list = EINI_NEW(&p->arena, eini_unit, g->nstmt);
+  *n = 0;
+  if (own == NULL || *list == NULL) return EIN_ERR_NO_MEMORY;
+  if (g->nstmt > 0) memcpy(own, g->stmt, (size_t)g->nstmt * sizeof *own);
+  for (int64_t i = 0; i < g->nstmt; i++) {
     if (gone[i]) continue;
-    const eini_stmt *s = &own[i], *f = NULL;
+    eini_unit *u = &(*list)[(*n)++];
+    u->s = fused[i] >= 0 ? &own[fused[i]] : &own[i];
+    u->f = fused[i] >= 0 ? &own[i] : NULL;
+    u->via = via[i];
+    u->out = own[i].out;
+    if (u->f != NULL) EINI_TRY(eini_fused_columns(lo, u->s, u->f, u->via, &u->column));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *home) {
+  eini_unit *unit;
+  int n;
+  EINI_TRY(eini_plan_units(p, lo, &unit, &n));
+  p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
+  if (p->task == NULL) return EIN_ERR_NO_MEMORY;
+  for (int u = 0; u < n; u++) {
+    const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
+    const eini_tensor *t = &p->graph->tensor[unit[u].out];
+    eini_bundle b;
     int empty = 0;
-    if (s->rest == EIN_REST_ZERO) {
-      EINI_TRY(eini_plan_zero(p, lo, s->out, &p->task[p->ntask], &empty));
+    memset(&b, 0, sizeof b);
+    if (p->rates != NULL && t->role == EIN_ROLE_TEMP && n - u > 1)
+      EINI_TRY(eini_bundle_find(&p->arena, p->graph, unit, n, p->rates, NULL, u, &b));
+    if (b.gain > 0) {
+      EINI_TRY(eini_group_lower(p, lo, unit, n, &b, home, &p->task[p->ntask++]));
+      u = b.to;
+      continue;
+    }
+    if (last->rest == EIN_REST_ZERO) {
+      EINI_TRY(eini_plan_zero(p, lo, last->out, &p->task[p->ntask], &empty));
       p->ntask += !empty;
+      empty = 0;
     }
-    if (fused[i] >= 0) {
-      f = s;
-      s = &own[fused[i]];
-    }
-    EINI_TRY(eini_plan_task(lo, s, f, via[i], &p->task[p->ntask], &empty));
+    EINI_TRY(eini_plan_task(lo, unit[u].s, unit[u].f, unit[u].via, &p->task[p->ntask], &empty));
     p->ntask += !empty;
   }
   return EIN_OK;
@@ -12247,6 +12634,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
                                   const ein_ztensor *const *view) {
   eini_lowering lo;
   eini_home *home;
+  memset(&lo, 0, sizeof lo);
   EINI_TRY(eini_plan_homes(p, nlayout, layout, view, &home));
   if (p->alias >= 0) home[p->alias].slot = p->nin;  // reads output 0
   lo.a = &p->arena;
@@ -12260,7 +12648,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     if (p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL)
       lo.fast = p->kernels[i];
   }
-  EINI_TRY(eini_plan_tasks(p, &lo));
+  EINI_TRY(eini_plan_tasks(p, &lo, home));
   EINI_TRY(eini_plan_temps(p, home));
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
@@ -12319,9 +12707,13 @@ static ein_status eini_run_error(const ein_run *run, ein_status st, const char *
   return st;
 }
 
+// Blocks of a group belong to one task each; within it the tasks of a block run one by one.
+static void eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part);
+
 static void eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
                           int64_t hi) {
   switch (t->kind) {
+    case EINI_TASK_GROUP: eini_group_run(x, t, scratch, -1); break;
     case EINI_TASK_COPY:
       if (t->kernels != NULL) eini_copy_provided(t, x->slot, scratch, lo, hi);
       else eini_copy_run(t, x->slot, scratch, lo, hi);
@@ -12331,11 +12723,43 @@ static void eini_task_run(const eini_exec *x, const eini_task *t, char *scratch,
   }
 }
 
+static void eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
+  const eini_group *g = t->group;
+  const int last = g->nloop - 1;
+  eini_exec y = *x;
+  size_t used = 0;
+  int64_t per = (g->extent[last] + g->block[last] - 1) / g->block[last];
+  int64_t blocks = g->nloop > 1 ? per * g->extent[0] : per;
+  int64_t from = part < 0 ? 0 : blocks * part / t->parts;
+  int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
+  int windows = g->nwindow[0] > g->nwindow[1] ? g->nwindow[0] : g->nwindow[1];
+  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)windows * sizeof(char *));
+  char *local = scratch + used, *rest = local + g->local_bytes;
+  for (int64_t b = from; b < to; b++) {
+    const int64_t at[2] = {last > 0 ? b / per : b * g->block[0], last > 0 ? b % per * g->block[1] : 0};
+    const int v = at[last] + g->block[last] > g->extent[last];
+    for (int k = 0; k < g->nwindow[v]; k++) {
+      const eini_window *w = &g->window[v][k];
+      int64_t shift = w->offset + at[0] * w->step[0] + at[1] * w->step[1];
+      const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
+      y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
+    }
+    for (int k = 0; k < g->ntask; k++) {
+      const eini_task *s = &g->task[v][k];
+      eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0);
+    }
+  }
+}
+
 static void eini_share_run(void *arg, int i) {
   const eini_share *part = (const eini_share *)arg;
   const eini_task *t = part->t;
+  char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
+  if (t->kind == EINI_TASK_GROUP) {
+    eini_group_run(part->x, t, scratch, i);
+    return;
+  }
   if (t->kind == EINI_TASK_CONTRACT) {
-    char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
     eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
     return;
   }
@@ -12344,13 +12768,12 @@ static void eini_share_run(void *arg, int i) {
     size = (size + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK;  // whole chunks
   }
   int64_t lo = eini_min64((int64_t)i * size, n), hi = eini_min64(lo + size, n);
-  if (lo < hi)
-    eini_task_run(part->x, t, part->x->scratch + (size_t)i * part->x->p->scratch_bytes, lo, hi);
+  if (lo < hi) eini_task_run(part->x, t, scratch, lo, hi);
 }
 
 static void eini_exec_task(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
-  int parts = t->kind == EINI_TASK_CONTRACT ? t->parts
+  int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
               : t->cut >= 0 && t->work >= 32768 ? e->width : 1;
   if (e->width > 1 && parts > 1) {
     eini_share part;
@@ -12663,6 +13086,34 @@ static double eini_task_bytes(const ein_graph *g, const eini_task *t) {
   return bytes;
 }
 
+static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
+  char kernel[64];
+  eini_text name = eini_text_of(kernel, sizeof kernel);
+  eini_say_kernel(&name, task);
+  eini_say(t, "%4d  %-16s ", k, kernel);
+  eini_say_stmt(t, p->graph, task->stmt);
+  if (task->fused != NULL) eini_say(t, ", then ");
+  if (task->fused != NULL) eini_say_stmt(t, p->graph, task->fused);
+  eini_say(t, "  %.3g flops, %.3g bytes", eini_stmt_flops(task->stmt),
+           eini_task_bytes(p->graph, task));
+  for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
+    const eini_candidate *x = &task->candidate[i];
+    eini_say(t, "%s%s-%s %.3g s", i == 0 ? "\n        predicted: " : ", ", x->name, x->variant,
+             x->seconds);
+  }
+  eini_say(t, "\n");
+}
+
+static void eini_say_group(eini_text *t, const eini_task *task, int k) {
+  const eini_group *g = task->group;
+  eini_say(t, "%4d  group of %d, blocks of", k, g->ntask);
+  for (int j = 0; j < g->nloop; j++) {
+    eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
+             (long long)g->extent[j]);
+  }
+  eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
+}
+
 EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (p == NULL) return 0;
@@ -12676,21 +13127,16 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
                ? " (optimal among paths without outer products)" : "",
            p->info.flops, p->info.largest);
   for (int k = 0; k < p->ntask; k++) {
-    const eini_task *task = &p->task[k];
-    const eini_stmt *s = task->stmt, *f = task->fused;
-    char kernel[64];
-    eini_text name = eini_text_of(kernel, sizeof kernel);
-    eini_say_kernel(&name, task);
-    eini_say(&t, "%4d  %-16s ", k, kernel);
-    eini_say_stmt(&t, p->graph, s);
-    if (f != NULL) eini_say(&t, ", then ");
-    if (f != NULL) eini_say_stmt(&t, p->graph, f);
-    eini_say(&t, "  %.3g flops, %.3g bytes\n", eini_stmt_flops(s), eini_task_bytes(p->graph, task));
+    const eini_task *task;
+    if (p->task[k].kind == EINI_TASK_GROUP) eini_say_group(&t, &p->task[k], k);
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      eini_say_task(&t, p, task, k);
+    }
   }
   return t.at;
 }
 
-static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task) {
+static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
   const eini_stmt *s = task->stmt, *f = task->fused;
   eini_say(t, "{\"out\": ");
   eini_say_string(t, p->graph->tensor[(f ? f : s)->out].name);
@@ -12698,7 +13144,8 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   if (s->line > 0) eini_say(t, "%lld", (long long)s->line);
   if (f != NULL && f->line > 0 && f->line != s->line)
     eini_say(t, "%s%lld", s->line > 0 ? ", " : "", (long long)f->line);
-  eini_say(t, "], \"group\": null, \"path\": [[");
+  eini_say(t, group < 0 ? "], \"group\": null, \"path\": [[" : "], \"group\": %d, \"path\": [[",
+           group);
   for (int k = 0; k < s->noperand; k++) eini_say(t, "%s%d", k > 0 ? ", " : "", k);
   for (int part = 0; part < 2; part++) {
     eini_say(t, part ? "}, \"parts\": {" : "]], \"indices\": {");
@@ -12765,9 +13212,12 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
     eini_say(&t, "]");
   }
   eini_say(&t, ", \"statements\": [");
-  for (int k = 0; k < p->ntask; k++) {
-    if (k > 0) eini_say(&t, ", ");
-    eini_json_task(&t, p, &p->task[k]);
+  for (int k = 0, said = 0; k < p->ntask; k++) {
+    const eini_task *task;
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      if (said++ > 0) eini_say(&t, ", ");
+      eini_json_task(&t, p, task, p->task[k].kind == EINI_TASK_GROUP ? k : -1);
+    }
   }
   eini_say(&t, "]}");
   return t.at;
@@ -13287,6 +13737,7 @@ static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
   const ein_kernels **kernels = EINI_NEW(&arena, const ein_kernels *,
                                          ctx == NULL ? 0 : ctx->nkernels);
   p->kernels = kernels;
+  p->rates = eini_rates_of(ctx);
   p->nkernels = ctx == NULL || kernels == NULL ? 0 : ctx->nkernels;
   for (int i = 0; i < p->nkernels; i++) kernels[i] = ctx->kernels[i];
   p->alias = -1;

@@ -157,4 +157,4 @@ static void naive_stream(void *user, size_t bytes, const void *src, void *dst) {
 
 static const ein_kernels naive_kernels = {
     "naive", NULL, naive_contract_plan, naive_contract_run, naive_copy_plan, naive_copy_run,
-    naive_chunk, NULL, naive_stream, 64, {1e12, 1e12, 1e9, 1e9, 64}};
+    naive_chunk, NULL, naive_stream, 64, {1e10, 1e10, 1e7, 1e7, 512}};

@@ -424,7 +424,69 @@ static int add_statement(ein_graph *g, int number, int last) {
   return 1;
 }
 
+// A chain of statements over one or two common indices, which planners may run in blocks:
+// T[e,f,b] = fold over a of T'[e,f,a] (x) X[a,b] or X[e,a,b], now and then without a fold, with
+// index values, or with the axes in another order.
+static ein_graph *draw_chain(const ein_ctx *ctx) {
+  ein_graph *g = eini_graph_new(ctx);
+  int links = (int)draw(2, 5), wide = chance(50), out = -1, turned = 0;
+  int64_t e = draw(2, 70), f = wide ? draw(2, 9) : 1, a = draw(1, 9), b;
+  ein_dtype type = chance(60) ? EIN_F64 : any_dtype();
+  if (g == NULL) orc_die("out of memory");
+  for (int k = 0; k <= links; k++, a = b) {
+    char name[16];
+    int last = k == links, swap = chance(25), own = chance(30), ops[2], id = out, x, root;
+    eini_stmt *s;
+    b = draw(1, 9);
+    const int64_t in_shape[3] = {e, f, a}, x_shape[3] = {e, a, b}, shape[2][3] = {{e, f, b}, {b, e, f}};
+    if (k == 0 && eini_graph_add_tensor(g, "in", 2, EIN_ROLE_INPUT, type, 3, in_shape, &id) != EIN_OK)
+      orc_die("out of memory");
+    snprintf(name, sizeof name, "x%d", k);
+    if (eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_INPUT, type, own ? 3 : 2,
+                              own ? x_shape : x_shape + 1, &x) != EIN_OK) {
+      orc_die("out of memory");
+    }
+    snprintf(name, sizeof name, "t%d", k);
+    ein_role role = last || chance(15) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
+    if (eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, EIN_NONE, 3, shape[swap],
+                              &out) != EIN_OK) {
+      orc_die("out of memory");
+    }
+    ops[0] = id;
+    ops[1] = x;
+    if (eini_graph_add_stmt(g, out, 4, 2, ops, &s) != EIN_OK) orc_die("out of memory");
+    const int64_t extent[4] = {e, f, b, a};  // the columns
+    for (int i = 0; i < 4; i++) s->index[i].name = "i", s->index[i].extent = extent[i];
+    s->nfree = 3;
+    s->fold = chance(70) ? EINI_SUM : chance(50) ? EINI_MAX : EINI_MIN;
+    for (int r = 0; r < 3; r++) {
+      const int in_axis[2][3] = {{0, 1, 3}, {3, 0, 1}}, out_axis[2][3] = {{0, 1, 2}, {2, 0, 1}};
+      s->proj[0].coef[r * 4 + in_axis[turned][r]] = 1;
+      s->out_map.coef[r * 4 + out_axis[swap][r]] = 1;
+    }
+    if (own) s->proj[1].coef[0] = 1;
+    s->proj[1].coef[own * 4 + 3] = s->proj[1].coef[(own + 1) * 4 + 2] = 1;
+    turned = swap;
+    builder bu;
+    bu.g = g;
+    bu.e = &s->expr;
+    bu.noperand = 2;
+    bu.nindex = 4;
+    int p = node(&bu, EINI_OP_OPERAND, 0, 0, 0), q = node(&bu, EINI_OP_OPERAND, 1, 0, 0);
+    if (chance(15)) q = node(&bu, EINI_OP_ADD, q, node(&bu, EINI_OP_INDEX, (int)draw(0, 3), 0, 0), 0);
+    root = node(&bu, s->fold == EINI_SUM && chance(85) ? EINI_OP_MUL : EINI_OP_ADD, p, q, 0);
+    (void)root;
+    if (eini_stmt_finish(g, s, NULL) != EIN_OK) {
+      ein_graph_destroy(g);
+      return NULL;
+    }
+    eini_tensor_fix_dtype(&g->tensor[out]);
+  }
+  return g;
+}
+
 static ein_graph *draw_graph(const ein_ctx *ctx) {
+  if (chance(15)) return draw_chain(ctx);
   ein_graph *g = eini_graph_new(ctx);
   if (g == NULL) orc_die("out of memory");
   for (int n = (int)draw(0, 2), k = 0; k < n; k++) {
