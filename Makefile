@@ -24,7 +24,7 @@ FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads
 
 B          = build
-HEADERS    = einsum.h $(wildcard tools/*.h)
+HEADERS    = einsum.h einsum_program.h $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 SAN_BIN    = $(TESTS:%=$(B)/san/test_%)
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
@@ -96,7 +96,7 @@ sanitize: $(SAN_BIN) $(B)/san/einsum
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
 
-$(B)/%: examples/%.c einsum.h $(B)/found.mk
+$(B)/%: examples/%.c $(HEADERS) $(B)/found.mk
 	$(CC) -O1 -o $@ $< $(LIBS)
 
 examples: $(EX_BIN)

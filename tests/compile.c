@@ -22,8 +22,9 @@ static void compile_free(void *p) {
 #include <assert.h>
 #define EINSUM_ASSERT(cond) assert(cond)
 #endif
-#include "../einsum.h"
-#include "../einsum.h"  // twice must do no harm
+#include "../einsum.h"  // also before the other, and twice
+#include "../einsum_program.h"
+#include "../einsum_program.h"
 
 #include <stdio.h>
 #include <string.h>
