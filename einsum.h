@@ -44,6 +44,7 @@
 //   >>solve           extents and bounds
 //   >>build           from resolved trees to statements
 //   >>parse           programs
+//   >>builder         graphs from C calls
 //   >>print           a graph as text
 //   >>path            contraction order of n operands
 //   >>pathtree        improvement of contraction trees; strategies and budgets
@@ -453,6 +454,24 @@ typedef struct ein_tensor_info {
   const int64_t *shape;
 } ein_tensor_info;
 
+// One statement of a graph: out[out_map(i)] = fold over the reduced indices of
+// map(operand 0[proj[0](i)], operand 1[proj[1](i)], ..). Everything is borrowed for the call.
+typedef struct ein_stmt_desc {
+  int out;                  // the tensor defined, by its id
+  ein_zmap out_map;         // rank of out x nindex; reduced columns are 0; coef NULL: the free
+                            //   indices in order. A map's offset may be NULL (zeros)
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const int64_t *extent;    // nindex of them
+  const char *const *index; // their names; default i0, i1, ..
+  int noperand;
+  const int *operand;       // ids of inputs, or of tensors whose statements are all there
+  const ein_zmap *proj;     // rank of the operand x nindex each
+  const char *map;          // expression over x0, x1, .., names of indices (their values) and of
+                            //   params; default the product of the operands
+  const char *fold;         // by name; default sum, when there are reduced indices
+  ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
+} ein_stmt_desc;
+
 typedef struct ein_param_info {
   const char *name;
   ein_dtype dtype;
@@ -553,7 +572,25 @@ EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
 EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 
-// ---- level 3: programs and graphs --------------------------------------------------------------
+// ---- level 3: graphs; programs as text are in einsum_program.h ---------------------------------
+// Creates an empty graph that tensors, params and statements are added to. ctx may be NULL; else it
+// must live until the graph is finished, and knows the functions and monoids maps may name. The
+// first mistake sticks: later calls return its status, so checking ein_graph_finish is enough; the
+// message (ein_ctx_message) names the statement. The graph is the caller's, also after a mistake.
+EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph);
+// Adds a tensor; *id is its number, from 0, and -1 on failure. Inputs need a dtype and a shape; of
+// others the statements give what is not said (EIN_NONE, NULL), and must agree with what is.
+EIN_API ein_status ein_graph_add_tensor(ein_graph *graph, const char *name, ein_role role,
+                                        ein_dtype dtype, int rank, const int64_t *shape, int *id);
+// Adds a scalar given when executing; dtype default f64, value its default (NULL: none).
+EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_dtype dtype,
+                                       const ein_scalar *value, int *id);
+// Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
+// statement that reads it. EIN_ERR_BOUNDS when an operand's map leaves its tensor.
+EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc *desc);
+// Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output
+// needs; then the graph is read-only and can be planned.
+EIN_API ein_status ein_graph_finish(ein_graph *graph);
 EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
@@ -854,6 +891,7 @@ typedef struct eini_diag {
   size_t used;
   int count, max;
   ein_status status; // the first mistake's
+  char where[96];    // stands before every message, or ""
   const char *text;
   int64_t length;
 } eini_diag;
@@ -863,6 +901,7 @@ static void eini_diag_reset(eini_diag *d, const char *text, int64_t length) {
   d->count = 0;
   d->max = 1;
   d->status = EIN_OK;
+  d->where[0] = 0;
   d->text = text;
   d->length = length;
 }
@@ -926,8 +965,9 @@ static ein_status eini_vfail(eini_diag *d, ein_status status, int64_t pos, int64
   if (d->status == EIN_OK) d->status = status;
   if (d->error == NULL || d->count >= d->max || d->count >= EINI_ERRORS_MAX) return status;
   char line[512];
-  int n = vsnprintf(line, sizeof line, format, args);
-  if (n < 0) n = 0;
+  int from = snprintf(line, sizeof line, "%s", d->where);
+  int n = vsnprintf(line + from, sizeof line - (size_t)from, format, args);
+  n = n < 0 ? from : n + from;
   if ((size_t)n >= sizeof line) n = (int)sizeof line - 1;
   for (int i = 0; i < n; i++) {
     if ((unsigned char)line[i] < 32) line[i] = '?';  // names from hostile texts stay one line
@@ -2104,6 +2144,8 @@ typedef struct eini_tensor {
   int dtype_open;        // 1: the dtype is still the promotion of the pieces seen so far
   int rank;
   int64_t *shape;        // NULL until sealed
+  const int64_t *given;  // shape the builder was told, or NULL
+  int partial;           // its only statement leaves elements out; they are zero
   int64_t pos;           // byte in the source, or -1
   int nstmt;             // defining statements so far
   int64_t line;
@@ -2144,6 +2186,9 @@ struct ein_graph {
   int nfunction;
   ein_monoid *monoid;
   int nmonoid;
+  int open;                // while it is being built: the first mistake, and where messages go
+  ein_status status;
+  eini_diag *diag;
 };
 
 static void eini_graph_free(ein_graph *g) {
@@ -2313,7 +2358,8 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
     ein_status st = eini_map_bounds(&s->proj[k], s->index, x->shape, &g->arena, &row, &bad);
     if (st == EIN_OK) continue;
     if (st == EIN_ERR_NO_MEMORY) return st;
-    return eini_fail(diag, st, s->pos, 1, "an edge rule like X[i-1 | 0] says what is read outside",
+    return eini_fail(diag, st, s->pos, 1,
+                     s->pos < 0 ? NULL : "an edge rule like X[i-1 | 0] says what is read outside",
                      "coordinate %d of '%s' reaches %lld, its extent is %lld", row, x->name,
                      (long long)bad, (long long)x->shape[row]);
   }
@@ -2592,6 +2638,17 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
   }
   g->arena = arena;
   return g;
+}
+
+// The fold or registered monoid of that name.
+static ein_status eini_fold_named(const ein_graph *g, eini_diag *diag, const char *name,
+                                  int *fold) {
+  *fold = eini_fold_find(name, (int64_t)strlen(name));
+  for (int i = 0; *fold == EINI_FOLD_NONE && i < g->nmonoid; i++) {
+    if (strcmp(g->monoid[i].name, name) == 0) *fold = EINI_FOLD_USER + i;
+  }
+  if (*fold != EINI_FOLD_NONE) return EIN_OK;
+  return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
 }
 
 // ================================================================================================
@@ -3373,7 +3430,8 @@ typedef struct eini_emit {
   eini_parser *p;
   eini_arena *arena;
   eini_expr e;
-  int nin;                 // operands a map has
+  int nin, nindex;         // operands and indices a map may name
+  const eini_index *index;
 } eini_emit;
 
 static int eini_emit_op(eini_emit *em, int op, int64_t pos, int x, int y) {
@@ -3430,13 +3488,23 @@ static int eini_emit_call(eini_emit *em, const eini_called *f, const int *arg) {
 
 static int eini_map_expr(eini_emit *em, int level);  // expressions nest
 
-static int eini_map_operand(eini_emit *em, const eini_called *f) {
+// An operand; in a statement also a param or the value of an index.
+static int eini_map_name(eini_emit *em, const eini_called *f) {
+  const ein_graph *g = em->p->g;
   int k = -1, ok = f->s[0] == 'x' && f->len >= 2 && f->len < 11 && (f->s[1] != '0' || f->len == 2);
   for (int64_t i = 1; i < f->len && ok; i++) {
     ok = eini_is_digit((unsigned char)f->s[i]);
     k = (k < 0 ? 0 : k * 10) + (f->s[i] - '0');
   }
   if (ok && k < em->nin) return eini_emit_op(em, EINI_OP_OPERAND, f->pos, k, 0);
+  for (k = 0; k < em->nindex; k++) {
+    if (eini_word_is(f->s, f->len, em->index[k].name))
+      return eini_emit_op(em, EINI_OP_INDEX, f->pos, k, 0);
+  }
+  for (k = 0; k < g->nparam; k++) {
+    if (eini_word_is(f->s, f->len, g->param[k].name))
+      return eini_emit_op(em, EINI_OP_PARAM, f->pos, k, 0);
+  }
   eini_perr(em->p, EIN_ERR_NAME, f->pos, f->len, NULL,
             "'%.*s' is not an operand: there are x0 to x%d", eini_cut(f->s, f->len), f->s,
             em->nin - 1);
@@ -3497,7 +3565,7 @@ static int eini_map_primary(eini_emit *em) {
   eini_lex(p);
   if (p->tok == '[') eini_not_scalar(p, &f);
   if (p->st != EIN_OK) return -1;
-  return f.cls != EINI_W_FREE || p->tok == '(' ? eini_map_call(em, &f) : eini_map_operand(em, &f);
+  return f.cls != EINI_W_FREE || p->tok == '(' ? eini_map_call(em, &f) : eini_map_name(em, &f);
 }
 
 // Signs, powers, and not, which stands on level 2.
@@ -3536,16 +3604,19 @@ static int eini_map_expr(eini_emit *em, int level) {
   return x;
 }
 
-// Parses one expression in which x0 .. x{nin-1} are operands. The diag's text must be text.
-static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *text, int64_t len, int nin,
-                                 eini_expr *e) {
+// Parses one expression in which x0 .. x{nin-1} are operands, params have their names, and indices
+// those in index. The diag's text must be text.
+static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *text, int nin, int nindex,
+                                 const eini_index *index, eini_expr *e) {
   eini_parser p;
   eini_emit em;
-  eini_parser_init(&p, &g->arena, d, g, text, len, 256);
+  eini_parser_init(&p, &g->arena, d, g, text, (int64_t)strlen(text), 256);
   memset(&em, 0, sizeof em);
   em.p = &p;
   em.arena = &g->arena;
   em.nin = nin;
+  em.nindex = nindex;
+  em.index = index;
   eini_map_expr(&em, 0);
   if (p.tok != EINI_T_END) eini_unexpected(&p, "an operator or the end", NULL);
   *e = em.e;
@@ -3567,6 +3638,7 @@ typedef struct eini_cover {
   const char *what;       // how the sentence about the coordinate ends
   int64_t *at;            // rank coordinates, or NULL
   int64_t a, b;
+  int holes;              // elements may be left out
 } eini_cover;
 
 typedef struct eini_ap {  // start, start+step, ..
@@ -3688,7 +3760,7 @@ static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, co
       for (c = s->nfree - 1; c >= 0 && ++i[c] == s->index[c].extent; c--) i[c] = 0;
     }
   }
-  for (int64_t x = 0; x < box; x++) {
+  for (int64_t x = 0; x < box && !out->holes; x++) {
     if (seen[x] != 0) continue;
     for (int r = t->rank - 1; r >= 0; r--) {
       at[r] = x % t->shape[r];
@@ -3742,7 +3814,6 @@ static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piec
   eini_tensor *t = &g->tensor[tensor];
   int64_t box = 0, total = 0, m = 0, effort = EINI_COVER_EFFORT;
   int rank = t->rank, exact = 1;
-  memset(out, 0, sizeof *out);
   t->shape = EINI_NEW(&g->arena, int64_t, rank);
   int64_t *who = EINI_NEW(scratch, int64_t, n), *at = EINI_NEW(scratch, int64_t, rank);
   eini_ap *ap = EINI_NEW(scratch, eini_ap, n * rank);
@@ -3762,13 +3833,290 @@ static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piec
     }
     who[m++] = piece[k];
   }
-  if (exact && total == box) return EIN_OK;
+  if (exact && (total == box || out->holes)) return EIN_OK;
   if (box <= EINI_BITMAP_MAX)
     return eini_cover_bitmap(g, t, piece, n, box, scratch, out, at);
   if (!exact) return eini_cover_fail(out, EIN_ERR_UNSUPPORTED, "", NULL, piece[0], -1);
   if (eini_cover_hole(t, ap, m, at))
     return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", at, piece[0], -1);
   return eini_cover_fail(out, EIN_ERR_SHAPE, "has undefined elements", NULL, piece[0], -1);
+}
+
+// A mistake in a cover as a sentence; n: the bytes of the tensor's name that are shown.
+static void eini_cover_text(const eini_cover *c, const char *name, int n, int rank, char *buf,
+                            size_t size) {
+  size_t at = (size_t)snprintf(buf, size, "'%.*s", n, name);
+  for (int r = 0; c->at != NULL && r < rank && at < size - 96; r++)
+    at += (size_t)snprintf(buf + at, size - at, "%s%lld%s", r ? "," : "[", (long long)c->at[r],
+                           r == rank - 1 ? "]" : "");
+  snprintf(buf + at, size - at, "' %s", c->status == EIN_ERR_TOO_LARGE ? "is too large" :
+           c->status == EIN_ERR_UNSUPPORTED ? "has pieces too large to be checked point by point" :
+           c->what);
+}
+
+// ================================================================================================
+// >>builder  graphs from C calls
+// Takes tensors and statements one by one; gives a graph whose accesses and pieces are proved. The
+// first mistake sticks.
+// ================================================================================================
+
+// May the graph be added to? Begins a call: its messages replace those before.
+static ein_status eini_building(ein_graph *g) {
+  if (g == NULL || !g->open) return EIN_ERR_ARGUMENT;
+  if (g->status == EIN_OK && g->diag != NULL) eini_diag_reset(g->diag, NULL, 0);
+  return g->status;
+}
+
+EINI_PRINTF(3, 4)
+static ein_status eini_refuse(ein_graph *g, ein_status st, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  eini_vfail(g->diag, st, -1, 0, NULL, format, args);
+  va_end(args);
+  return st;
+}
+
+// Ends a call.
+static ein_status eini_built(ein_graph *g, ein_status st) {
+  if (st == EIN_ERR_NO_MEMORY) eini_refuse(g, st, "%s", ein_status_text(st));
+  return g->status = st;
+}
+
+EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph) {
+  eini_diag *diag = eini_diag_of(ctx);
+  if (graph == NULL) return EIN_ERR_ARGUMENT;
+  if (diag != NULL) eini_diag_reset(diag, NULL, 0);
+  *graph = eini_graph_new(ctx);
+  if (*graph == NULL)
+    return eini_fail(diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
+                     ein_status_text(EIN_ERR_NO_MEMORY));
+  (*graph)->open = 1;
+  (*graph)->diag = diag;
+  return EIN_OK;
+}
+
+// A name of the language that is neither one of its words nor taken by a tensor or param.
+static ein_status eini_check_free(ein_graph *g, const char *name) {
+  int taken = 0, id;
+  if (!eini_is_name(name) ||
+      eini_word_class(g, name, (int64_t)strlen(name), &id) != EINI_W_FREE)
+    return eini_refuse(g, EIN_ERR_NAME, "'%.60s' is not a name", name == NULL ? "" : name);
+  for (int64_t i = 0; i < g->ntensor; i++) taken |= strcmp(g->tensor[i].name, name) == 0;
+  for (int64_t i = 0; i < g->nparam; i++) taken |= strcmp(g->param[i].name, name) == 0;
+  return taken ? eini_refuse(g, EIN_ERR_NAME, "the name '%.60s' is taken", name) : EIN_OK;
+}
+
+static ein_status eini_build_tensor(ein_graph *g, const char *name, ein_role role, ein_dtype dtype,
+                                    int rank, const int64_t *shape, int *id) {
+  static const int64_t none[1] = {0};
+  int input = role == EIN_ROLE_INPUT;
+  EINI_TRY(eini_check_free(g, name));
+  if (rank == 0) shape = none;
+  if ((int)role < 0 || role > EIN_ROLE_OUTPUT || rank < 0 || g->ntensor >= INT_MAX ||
+      (dtype != EIN_NONE && !eini_dtype_ok(dtype)))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "tensor '%.60s': role, dtype or rank is wrong", name);
+  if (input && (dtype == EIN_NONE || shape == NULL))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "the input '%.60s' needs a dtype and a shape", name);
+  for (int r = 0; shape != NULL && r < rank; r++) {
+    if (shape[r] < 0)
+      return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%.60s' has extent %lld", r, name,
+                         (long long)shape[r]);
+  }
+  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank, shape, id));
+  eini_tensor *t = &g->tensor[*id];
+  if (input) return EIN_OK;
+  t->given = t->shape;
+  t->shape = NULL;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_graph_add_tensor(ein_graph *g, const char *name, ein_role role,
+                                        ein_dtype dtype, int rank, const int64_t *shape, int *id) {
+  int made = -1;
+  if (id != NULL) *id = -1;
+  EINI_TRY(eini_building(g));
+  EINI_TRY(eini_built(g, eini_build_tensor(g, name, role, dtype, rank, shape, &made)));
+  if (id != NULL) *id = made;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype dtype,
+                                       const ein_scalar *value, int *id) {
+  static const ein_scalar none = {0, 0, 0};
+  int made = -1;
+  if (id != NULL) *id = -1;
+  EINI_TRY(eini_building(g));
+  if (dtype == EIN_NONE) dtype = EIN_F64;
+  ein_status st = eini_check_free(g, name);
+  if (st == EIN_OK && !eini_dtype_ok(dtype))
+    st = eini_refuse(g, EIN_ERR_ARGUMENT, "param '%.60s': not a dtype", name);
+  if (st == EIN_OK)
+    st = eini_graph_add_param(g, name, (int64_t)strlen(name), dtype, value ? *value : none, &made);
+  EINI_TRY(eini_built(g, st));
+  if (id != NULL) *id = made;
+  return EIN_OK;
+}
+
+// All pieces of a tensor are there: proves that they fill it, and gives it its shape and dtype.
+static ein_status eini_seal_tensor(ein_graph *g, int id) {
+  eini_tensor *t = &g->tensor[id];
+  int64_t n = t->nstmt, k = n, i = g->nstmt;
+  eini_arena scratch;
+  eini_cover c;
+  char text[320];
+  if (t->shape != NULL) return EIN_OK;
+  if (n == 0) return eini_refuse(g, EIN_ERR_NAME, "'%s' is not defined", t->name);
+  memset(&c, 0, sizeof c);
+  c.holes = t->partial;
+  eini_arena_init(&scratch, &g->arena.al);
+  int64_t *piece = EINI_NEW(&scratch, int64_t, n);
+  while (piece != NULL && k > 0)
+    if (g->stmt[--i].out == id) piece[--k] = i;
+  ein_status st = piece == NULL ? EIN_ERR_NO_MEMORY
+                                : eini_cover_prove(g, id, piece, n, &scratch, &c);
+  if (st != EIN_OK && st != EIN_ERR_NO_MEMORY) {
+    c.status = st;
+    eini_cover_text(&c, t->name, eini_cut(t->name, (int64_t)strlen(t->name)), t->rank, text,
+                    sizeof text);
+    eini_refuse(g, st, "%s", text);
+  }
+  for (int r = 0; st == EIN_OK && t->given != NULL && r < t->rank; r++) {
+    if (t->shape[r] == t->given[r] || (c.holes && t->shape[r] < t->given[r])) continue;
+    st = eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' has extent %lld, its statements give %lld",
+                     r, t->name, (long long)t->given[r], (long long)t->shape[r]);
+  }
+  if (st == EIN_OK && c.holes) memcpy(t->shape, t->given, (size_t)t->rank * sizeof *t->shape);
+  eini_tensor_fix_dtype(t);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// A map of the caller against a tensor and the indices; from: no index from that one on occurs.
+static ein_status eini_check_zmap(ein_graph *g, const ein_zmap *m, int tensor, int nindex,
+                                  int from) {
+  const eini_tensor *t = &g->tensor[tensor];
+  if (m->rows != t->rank || m->cols != nindex)
+    return eini_refuse(g, EIN_ERR_SHAPE,
+                       "a map of %d rows and %d columns for '%s' of %d axes and %d indices",
+                       m->rows, m->cols, t->name, t->rank, nindex);
+  if (m->block != NULL)
+    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the map of '%s' has a block", t->name);
+  if (m->coef == NULL && m->rows > 0 && m->cols > 0)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "the map of '%s' has no coefficients", t->name);
+  for (int r = 0; r < m->rows; r++) {
+    for (int i = from; i < nindex; i++) {
+      if (m->coef[(int64_t)r * nindex + i] != 0)
+        return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' depends on the reduced index %d", r,
+                           t->name, i);
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
+  if (d == NULL || d->nindex < 0 || d->nfree < 0 || d->nfree > d->nindex || d->noperand < 0 ||
+      (d->nindex > 0 && d->extent == NULL) ||
+      (d->noperand > 0 && (d->operand == NULL || d->proj == NULL)) || d->out < 0 ||
+      d->out >= g->ntensor || (d->map == NULL && d->noperand == 0))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "counts, pointers or the tensor defined are wrong");
+  const eini_tensor *t = &g->tensor[d->out];
+  if (g->diag != NULL)
+    snprintf(g->diag->where, sizeof g->diag->where, "statement %lld, '%.40s': ",
+             (long long)g->nstmt, t->name);
+  if (t->shape != NULL)
+    return eini_refuse(g, EIN_ERR_NAME, t->role == EIN_ROLE_INPUT ? "it is an input"
+                                                                  : "it is read already");
+  for (int i = 0; i < d->nindex; i++) {
+    if (d->extent[i] < 0)
+      return eini_refuse(g, EIN_ERR_SHAPE, "index %d has extent %lld", i, (long long)d->extent[i]);
+    if (d->index != NULL && !eini_is_name(d->index[i]))
+      return eini_refuse(g, EIN_ERR_NAME, "index %d has no proper name", i);
+  }
+  if (d->rest != EIN_REST_ERROR && d->rest != EIN_REST_ZERO)
+    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the rest can only be zero");
+  if ((d->rest == EIN_REST_ZERO && t->given == NULL) || (t->nstmt > 0 && (d->rest || t->partial)))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "a rest needs a given shape and a single statement");
+  if (d->out_map.coef != NULL)
+    EINI_TRY(eini_check_zmap(g, &d->out_map, d->out, d->nindex, d->nfree));
+  else if (d->nfree != t->rank)
+    return eini_refuse(g, EIN_ERR_SHAPE, "%d free indices for %d axes", d->nfree, t->rank);
+  for (int k = 0; k < d->noperand; k++) {
+    if (d->operand[k] < 0 || d->operand[k] >= g->ntensor || d->operand[k] == d->out)
+      return eini_refuse(g, EIN_ERR_ARGUMENT, "operand %d is no tensor to read", k);
+    EINI_TRY(eini_seal_tensor(g, d->operand[k]));
+    EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex));
+  }
+  return EIN_OK;
+}
+
+static void eini_zmap_fill(ein_zmap *to, const ein_zmap *from) {
+  size_t rows = (size_t)to->rows, cells = rows * (size_t)to->cols;
+  if (cells > 0) memcpy(to->coef, from->coef, cells * sizeof *to->coef);
+  if (rows > 0 && from->offset != NULL) memcpy(to->offset, from->offset, rows * sizeof *to->offset);
+}
+
+static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
+  eini_stmt *s;
+  EINI_TRY(eini_check_statement(g, d));
+  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex, d->noperand, d->operand, &s));
+  s->nfree = d->nfree;
+  s->rest = d->rest;
+  g->tensor[d->out].partial = d->rest == EIN_REST_ZERO;
+  for (int i = 0; i < d->nindex; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "i%d", i);
+    const char *given = d->index != NULL ? d->index[i] : name;
+    s->index[i].extent = d->extent[i];
+    s->index[i].name = eini_strndup(&g->arena, given, (int64_t)strlen(given));
+    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
+    if (d->out_map.coef == NULL && i < d->nfree) s->out_map.coef[(int64_t)i * d->nindex + i] = 1;
+  }
+  if (d->out_map.coef != NULL) eini_zmap_fill(&s->out_map, &d->out_map);
+  for (int k = 0; k < d->noperand; k++) eini_zmap_fill(&s->proj[k], &d->proj[k]);
+  if (d->fold != NULL && d->nfree == d->nindex)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "a fold, but no reduced index");
+  if (d->nfree < d->nindex) s->fold = EINI_SUM;
+  if (d->fold != NULL) EINI_TRY(eini_fold_named(g, g->diag, d->fold, &s->fold));
+  if (d->map == NULL) {
+    for (int k = 0, x = 0; k < d->noperand && x >= 0; k++) {
+      int y = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, k, 0, 0);
+      x = k == 0 || y < 0 ? y : eini_expr_add(&g->arena, &s->expr, EINI_OP_MUL, -1, x, y, 0);
+      if (x < 0) return EIN_ERR_NO_MEMORY;
+    }
+  } else {
+    if (g->diag != NULL) {
+      g->diag->text = d->map;
+      g->diag->length = (int64_t)strlen(d->map);
+    }
+    EINI_TRY(eini_parse_map(g, g->diag, d->map, d->noperand, d->nindex, s->index, &s->expr));
+  }
+  return eini_stmt_finish(g, s, g->diag);
+}
+
+EIN_API ein_status ein_graph_add_statement(ein_graph *g, const ein_stmt_desc *desc) {
+  EINI_TRY(eini_building(g));
+  int64_t before = g->nstmt;
+  ein_status st = eini_built(g, eini_build_statement(g, desc));
+  if (st != EIN_OK) g->nstmt = before;
+  if (g->diag != NULL) g->diag->text = NULL;
+  if (g->diag != NULL) g->diag->where[0] = 0;
+  return st;
+}
+
+EIN_API ein_status ein_graph_finish(ein_graph *g) {
+  EINI_TRY(eini_building(g));
+  ein_status st = EIN_OK;
+  int outputs = 0;
+  for (int64_t t = 0; st == EIN_OK && t < g->ntensor; t++) {
+    outputs += g->tensor[t].role == EIN_ROLE_OUTPUT;
+    st = eini_seal_tensor(g, (int)t);
+  }
+  if (st == EIN_OK && outputs == 0)
+    st = eini_refuse(g, EIN_ERR_ARGUMENT, "the graph has no output");
+  EINI_TRY(eini_built(g, st == EIN_OK ? eini_graph_prune(g) : st));
+  g->open = 0;
+  g->diag = NULL;
+  return EIN_OK;
 }
 
 // ================================================================================================
@@ -9985,21 +10333,8 @@ typedef struct eini_request {
 } eini_request;
 
 static ein_status eini_request_fold(eini_request *r, ein_graph *g) {
-  const char *name = r->d->monoid;
-  if (name == NULL) {
-    r->fold = r->meet == EIN_BOOL && r->d->map == NULL ? EINI_ANY : EINI_SUM;
-    return EIN_OK;
-  }
-  int64_t n = (int64_t)strlen(name);
-  r->fold = eini_fold_find(name, n);
-  if (r->fold != EINI_FOLD_NONE) return EIN_OK;
-  for (int i = 0; i < g->nmonoid; i++) {
-    if (strcmp(g->monoid[i].name, name) == 0) {
-      r->fold = EINI_FOLD_USER + i;
-      return EIN_OK;
-    }
-  }
-  return eini_fail(r->diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
+  r->fold = r->meet == EIN_BOOL && r->d->map == NULL ? EINI_ANY : EINI_SUM;
+  return r->d->monoid == NULL ? EIN_OK : eini_fold_named(g, r->diag, r->d->monoid, &r->fold);
 }
 
 // What all operands (and a dtype t, or none) promote to. As in NumPy the highest comes first: u8,
@@ -10036,7 +10371,7 @@ static ein_status eini_request_map(eini_request *r, ein_graph *g) {
   ty.operand = od;
   ty.function = g->function;
   ty.diag = r->diag;
-  EINI_TRY(eini_parse_map(g, r->diag, d->map, (int64_t)strlen(d->map), d->nin, &r->map));
+  EINI_TRY(eini_parse_map(g, r->diag, d->map, d->nin, 0, NULL, &r->map));
   EINI_TRY(eini_expr_type(&g->arena, &ty, &r->map, &typed));
   r->dtype = (ein_dtype)typed.node[typed.n - 1].dtype;
   if (r->diag != NULL) {
@@ -10653,6 +10988,8 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   *plan = NULL;
   eini_begin_call(ctx, NULL);
   if (graph == NULL || nlayout < 0 || (nlayout > 0 && layout == NULL)) return EIN_ERR_ARGUMENT;
+  if (graph->open)
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
   if (options == NULL) options = &none;
   for (int k = 0; k < nlayout; k++) {
     int found = 0;

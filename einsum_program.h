@@ -2282,12 +2282,8 @@ static int eini_left_tensor(eini_prog *q, const eini_line *l) {
 
 static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover *c) {
   eini_parser *p = &q->p;
-  int rank = c->at == NULL ? 0 : l->left->n;
-  char at[256], hint[96] = "";
-  size_t n = (size_t)snprintf(at, sizeof at, "%.*s", EINI_NAME_OF(p, l->sym));
-  for (int r = 0; r < rank && n < sizeof at - 32; r++)
-    n += (size_t)snprintf(at + n, sizeof at - n, "%s%lld%s", r ? "," : "[", (long long)c->at[r],
-                          r == rank - 1 ? "]" : "");
+  const eini_sym *s = eini_sym_of(q, l->sym);
+  char text[320], hint[96] = "";
   const eini_line *x = l, *a = NULL, *b = NULL;
   for (;; x = &q->line[x->prev - 1]) {
     if (x->stmt == c->a) a = x;
@@ -2301,10 +2297,8 @@ static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover
     snprintf(hint, sizeof hint, "by lines %d and %d", line[1], line[0]);
   }
   if (a == NULL) a = l;
-  eini_perr(p, c->status, EINI_AT(a), hint[0] ? hint : NULL, "'%s' %s", at,
-            c->status == EIN_ERR_TOO_LARGE     ? "is too large"
-            : c->status == EIN_ERR_UNSUPPORTED ? "has pieces too large to be checked point by point"
-                                               : c->what);
+  eini_cover_text(c, s->s, eini_cut(s->s, s->n), l->left->n, text, sizeof text);
+  eini_perr(p, c->status, EINI_AT(a), hint[0] ? hint : NULL, "%s", text);
 }
 
 // After its last piece a tensor has a shape and a dtype, and may be read.
