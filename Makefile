@@ -19,7 +19,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views path contract einsum program memory kernels
+TESTS    = math npy views path contract einsum program builder memory kernels
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads
 
