@@ -20,8 +20,8 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, PROGRAMS, FUNCTIONS AND FOLDS, FUNCTIONS AND
-// MONOIDS OF YOUR OWN, DETERMINISM, THREADS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
+// OF YOUR OWN, DETERMINISM, THREADS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   >>config          compile-time switches
 //   >>types           public types
@@ -37,13 +37,8 @@
 //   >>graph           tensors and statements
 //   >>context         what a caller sets up once
 //   >>notation        NumPy strings and integer labels
-//   >>syntax          tokens, syntax trees, expression nodes
+//   >>syntax          words, tokens, and maps: expressions over operands
 //   >>pieces          tensors defined by several statements, and edge rules
-//   >>program         from trees to a graph
-//   >>scope           names, macros, coordinates
-//   >>solve           extents and bounds
-//   >>build           from resolved trees to statements
-//   >>parse           programs
 //   >>builder         graphs from C calls
 //   >>print           a graph as text
 //   >>path            contraction order of n operands
@@ -64,6 +59,7 @@
 //   >>request         einsum descriptors
 //   >>public          plans of graphs, the plan cache, one-call interface
 //
+//
 // LEVELS
 //
 // 1. One call. ein_einsum(ctx, expr, nin, in, &out) computes into memory of yours; ein_einsum_out
@@ -74,8 +70,12 @@
 //    are explained (ein_ctx_message).
 // 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
 //    computes as often as you like, for other data pointers, from many threads at the same time.
-// 3. Programs. ein_graph_parse reads a program of several statements and checks all of it;
-//    ein_plan_graph makes a plan. ein_plan_explain and ein_plan_json show what was decided.
+// 3. Graphs of several statements. ein_graph_create and its like make one by calls;
+//    ein_graph_parse of einsum_program.h reads one from the text of a program. ein_plan_graph makes
+//    a plan. ein_plan_explain and ein_plan_json show what was decided.
+//
+// Include einsum.h for strings, plans and graphs made by calls; einsum_program.h, which includes
+// it, where programs are read or printed as text.
 //
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.
@@ -87,13 +87,11 @@
 // label       an index in an expression string, or its integer
 // axis        a dimension of a tensor, counted from 0
 // extent      the number of values of an index, or of coordinates along an axis; 0 is ordinary
-// size        a name a program declares for an extent: input X[n] declares n
 // operand     a tensor as it occurs in a statement, with its indices
-// access      an operand with affine coordinates: X[2*h+r, w]
 // fold        what combines the values of reduced indices: sum, max, argmax, ..
 // monoid      a fold as a state with lift, merge, identity and finish
 // statement   one fold over one scalar expression of operands, and where its values go
-// graph       the statements of a program, in order
+// graph       statements in order; each reads inputs and what those before define
 // path        the order in which the operands of a statement are contracted, two at a time
 // partition   how an index space is cut into pieces
 // plan        statements made executable for shapes, strides and dtypes; holds no data
@@ -106,7 +104,7 @@
 // one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded where it
 // is stored, intermediates of a split statement stay in the computation type. Integers wrap. NumPy
 // strings give numpy.result_type of the operands; sums and products of bool are or and and.
-// Programs promote the same way, except that number literals adopt what they meet: 2*x keeps x's
+// Maps and programs promote so too, except that number literals adopt what they meet: 2*x keeps x's
 // dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives
 // f64. The result is converted to the dtype of your output where NumPy's same_kind allows it. bf16,
 // which NumPy lacks, stays bf16 with bool and 8-bit integers and becomes f32 with f16.
@@ -124,6 +122,16 @@
 // which broadcasts; within one operand extents must be equal. Spaces may stand anywhere but inside
 // "->" and "...". The order of contraction is searched for: values may differ in rounding, and for
 // inf and NaN, from one unsplit pass; path "none" asks for that pass.
+//
+//
+// GRAPHS
+//
+// A graph has tensors, params and statements, each added by one call; ids count from 0. A statement
+// is an index space (free indices, then reduced ones), operands with maps from index values to
+// coordinates (ein_zmap: coef * i + offset), an expression over their elements, a fold of the
+// reduced indices, and a map that says which element of the output the free indices define.
+// Several statements may define one tensor (pieces: concatenation, padding); they must fit exactly. See
+// examples/08_graph.c.
 //
 //
 // FUNCTIONS AND FOLDS
@@ -202,24 +210,21 @@
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
 // in words, ein_ctx_message with place, caret and hint:
 //
-//     2:24: 'd' is a size, not an index in scope
-//       Y[s,e] = Q[s,e] / sqrt(d)
-//                              ^
-//       hint: write size(d)
+//     1:9: output index 'l' is in no operand
+//       ij,jk->il
+//               ^
 //
-// A program reports up to 20 mistakes at once (max_errors); ein_ctx_error gives them one by one.
-// Columns count code points. Texts of any origin are safe to parse: nesting, length and expansion
-// are limited. A failed execution leaves its outputs undefined; its message goes to ein_run's
-// error.
+// ein_ctx_error gives the parts of it. Columns count code points. Texts of any origin are safe to
+// parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
 //
 //
 // WHAT IT DOES NOT DO
 //
-// No sparse tensors, no gather or scatter (a coordinate is never data), no gradients (grad is
-// reserved, and refused), no devices or message passing. It does not own tensors, read files,
-// print, exit, start threads, or look at the environment. It does not link to a BLAS; kernels are
-// portable C, so compile the implementation with optimisation (-O3 and your machine's instruction
-// set). Plain calls with ctx NULL plan anew each time.
+// No sparse tensors, no gather or scatter (a coordinate is never data), no gradients, no devices or
+// message passing. It does not own tensors, read files, print, exit, start threads, or look at the
+// environment. It does not link to a BLAS; kernels are portable C, so compile the implementation
+// with optimisation (-O3 and your machine's instruction set). Plain calls with ctx NULL plan anew
+// each time.
 
 #ifndef EINSUM_H
 #define EINSUM_H
@@ -2182,7 +2187,7 @@ struct ein_graph {
   int64_t nstmt, capstmt;
   eini_param *param;
   int64_t nparam, capparam;
-  ein_function *function;  // copies, so that a graph does not depend on its ctx
+  ein_function *function;
   int nfunction;
   ein_monoid *monoid;
   int nmonoid;
@@ -2237,6 +2242,23 @@ static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t l
   return EIN_OK;
 }
 
+// Copies registrations, so that a graph does not depend on its ctx.
+static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_function *function,
+                                      int nmonoid, const ein_monoid *monoid) {
+  g->nfunction = nfunction;
+  g->nmonoid = nmonoid;
+  g->function = EINI_NEW(&g->arena, ein_function, nfunction);
+  g->monoid = EINI_NEW(&g->arena, ein_monoid, nmonoid);
+  if (g->function == NULL || g->monoid == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nfunction; i++) g->function[i] = function[i];
+  for (int i = 0; i < nmonoid; i++) {
+    g->monoid[i] = monoid[i];
+    g->monoid[i].name = eini_strndup(&g->arena, monoid[i].name, (int64_t)strlen(monoid[i].name));
+    if (g->monoid[i].name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_zmap_new(eini_arena *a, int rows, int cols, ein_zmap *m) {
   int64_t n;
   if (eini_mul_overflow(rows, cols, &n)) return EIN_ERR_TOO_LARGE;
@@ -2246,6 +2268,13 @@ static ein_status eini_zmap_new(eini_arena *a, int rows, int cols, ein_zmap *m) 
   m->coef = EINI_NEW(a, int64_t, n);
   m->offset = EINI_NEW(a, int64_t, rows);
   return m->coef == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Copies a map into one of its size; no offset: zeros.
+static void eini_zmap_fill(ein_zmap *to, const ein_zmap *from) {
+  size_t rows = (size_t)to->rows, cells = rows * (size_t)to->cols;
+  if (cells > 0) memcpy(to->coef, from->coef, cells * sizeof *to->coef);
+  if (rows > 0 && from->offset != NULL) memcpy(to->offset, from->offset, rows * sizeof *to->offset);
 }
 
 // Appends a statement with room for its indices and operands; the caller fills index[], nfree,
@@ -2514,42 +2543,44 @@ static int eini_is_name(const char *s) {
   return 1;
 }
 
-// Names of the language that nothing else may use: statement words, operators, constants, dtypes,
-// functions, reductions, macros.
-static int eini_reserved(const char *s, int64_t n) {
+typedef enum eini_word_kind {  // what a name means to the language
+  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION, EINI_W_MACRO,
+  EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
+} eini_word_kind;
+
+static int eini_word_is(const char *s, int64_t n, const char *word) {
+  return (int64_t)strlen(word) == n && memcmp(s, word, (size_t)n) == 0;
+}
+
+// The i-th word with a meaning, its class and number; NULL after the last, "" for a gap. g holds
+// the registered functions and monoids.
+static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id) {
   static const char *const words[] = {
-      "input", "param", "output", "def", "grad", "wrt", "as", "seed", "and", "or", "not", "inf",
-      "nan", "pi", "true", "false", "size", "wrap", "clamp", "reflect", "norm", "softmax",
-      "logsoftmax", "layernorm", "rmsnorm"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if ((int64_t)strlen(words[i]) == n && memcmp(words[i], s, (size_t)n) == 0) return 1;
-  }
-  for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
-    const char *d = eini_dtypes[t].name;
-    if ((int64_t)strlen(d) == n && memcmp(d, s, (size_t)n) == 0) return 1;
-    if ((int64_t)strlen(d) + 5 == n && memcmp(s, "cast_", 5) == 0 &&
-        memcmp(d, s + 5, strlen(d)) == 0) {
-      return 1;
-    }
-  }
-  return eini_op_find(s, n) >= 0 || eini_fold_find(s, n) != EINI_FOLD_NONE;
+      "softmax", "logsoftmax", "layernorm", "rmsnorm", "norm", "input", "param", "output", "def",
+      "grad", "wrt", "as", "seed", "and", "or", "not", "inf", "nan", "pi", "true", "false", "size",
+      "wrap", "clamp", "reflect"};
+  static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
+                                EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
+  const int count[] = {EINI_FOLD_USER, EINI_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
+                       g->nmonoid, 20};
+  int k = 0;
+  for (; k < 8 && i >= count[k]; k++) i -= count[k];
+  *cls = k < 8 ? classes[k] : EINI_W_FREE;
+  *id = i;
+  return k == 0 ? (i == EINI_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
+         k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
+         k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : k == 7 ? words[i + 5] : NULL;
 }
 
-// Registered function (or monoid) of that name, or -1.
-static int eini_find_function(const ein_ctx *ctx, const char *s, int64_t n) {
-  for (int i = 0; ctx != NULL && i < ctx->nfunction; i++) {
-    const char *f = ctx->function[i].name;
-    if ((int64_t)strlen(f) == n && memcmp(f, s, (size_t)n) == 0) return i;
+// What the language itself, or a registration, means by a name; *id says which one.
+static int eini_word_class(const ein_graph *g, const char *s, int64_t n, int *id) {
+  int cls, cast = n > 5 && memcmp(s, "cast_", 5) == 0 ? 5 : 0;
+  const char *word;
+  for (int i = 0; (word = eini_known_word(g, i, &cls, id)) != NULL; i++) {
+    if (n > 0 && eini_word_is(s, n, word)) return cls;
+    if (cast && cls == EINI_W_DTYPE && eini_word_is(s + 5, n - 5, word)) return EINI_W_CAST;
   }
-  return -1;
-}
-
-static int eini_find_monoid(const ein_ctx *ctx, const char *s, int64_t n) {
-  for (int i = 0; ctx != NULL && i < ctx->nmonoid; i++) {
-    const char *f = ctx->monoid[i].name;
-    if ((int64_t)strlen(f) == n && memcmp(f, s, (size_t)n) == 0) return i;
-  }
-  return -1;
+  return EINI_W_FREE;
 }
 
 static ein_status eini_check_new_name(ein_ctx *ctx, const char *name) {
@@ -2558,12 +2589,15 @@ static ein_status eini_check_new_name(ein_ctx *ctx, const char *name) {
     return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "'%s' is not a name",
                      name == NULL ? "" : name);
   }
-  int64_t n = (int64_t)strlen(name);
-  if (eini_reserved(name, n) || eini_find_function(ctx, name, n) >= 0 ||
-      eini_find_monoid(ctx, name, n) >= 0) {
-    return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "the name '%s' is taken", name);
-  }
-  return EIN_OK;
+  ein_graph g;
+  int id;
+  memset(&g, 0, sizeof g);
+  g.function = ctx->function;
+  g.nfunction = (int)ctx->nfunction;
+  g.monoid = ctx->monoid;
+  g.nmonoid = (int)ctx->nmonoid;
+  if (eini_word_class(&g, name, (int64_t)strlen(name), &id) == EINI_W_FREE) return EIN_OK;
+  return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "the name '%s' is taken", name);
 }
 
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
@@ -2623,21 +2657,12 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_graph *g = EINI_NEW(&arena, ein_graph, 1);
   if (g == NULL) return NULL;
-  if (ctx != NULL) {
-    g->nfunction = (int)ctx->nfunction;
-    g->nmonoid = (int)ctx->nmonoid;
-    g->function = EINI_NEW(&arena, ein_function, ctx->nfunction);
-    g->monoid = EINI_NEW(&arena, ein_monoid, ctx->nmonoid);
-    if (g->function == NULL || g->monoid == NULL) {
-      eini_arena_free(&arena);
-      return NULL;
-    }
-    if (g->nfunction > 0)
-      memcpy(g->function, ctx->function, (size_t)g->nfunction * sizeof *g->function);
-    if (g->nmonoid > 0) memcpy(g->monoid, ctx->monoid, (size_t)g->nmonoid * sizeof *g->monoid);
-  }
   g->arena = arena;
-  return g;
+  if (ctx == NULL || eini_graph_register(g, (int)ctx->nfunction, ctx->function, (int)ctx->nmonoid,
+                                         ctx->monoid) == EIN_OK)
+    return g;
+  eini_graph_free(g);
+  return NULL;
 }
 
 // The fold or registered monoid of that name.
@@ -3070,11 +3095,6 @@ enum {  // tokens; a single character stands for itself
   EINI_T_NE, EINI_T_BAD
 };
 
-typedef enum eini_word_kind {  // what a name means to the language
-  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION, EINI_W_MACRO,
-  EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
-} eini_word_kind;
-
 typedef struct eini_parser {
   eini_arena *arena;
   eini_diag *diag;
@@ -3116,77 +3136,6 @@ static int eini_cut(const char *s, int64_t n) {
   int k = n <= 60 ? (int)n : 60;
   while (k < n && k > 0 && ((unsigned char)s[k] & 0xC0) == 0x80) k--;
   return k;
-}
-
-static int eini_word_is(const char *s, int64_t n, const char *word) {
-  return (int64_t)strlen(word) == n && memcmp(s, word, (size_t)n) == 0;
-}
-
-// The i-th word with a meaning, its class and number; NULL after the last, "" for a gap.
-static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id) {
-  static const char *const words[] = {"softmax", "logsoftmax", "layernorm", "rmsnorm", "norm"};
-  static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
-                                EINI_W_FUNCTION, EINI_W_MONOID};
-  const int count[] = {EINI_FOLD_USER, EINI_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
-                       g->nmonoid};
-  int k = 0;
-  for (; k < 7 && i >= count[k]; k++) i -= count[k];
-  *cls = k < 7 ? classes[k] : EINI_W_FREE;
-  *id = i;
-  return k == 0 ? (i == EINI_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
-         k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
-         k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : NULL;
-}
-
-// What the language itself, or a registration, means by a name; *id says which one.
-static int eini_word_class(const ein_graph *g, const char *s, int64_t n, int *id) {
-  int cls, cast = n > 5 && memcmp(s, "cast_", 5) == 0 ? 5 : 0;
-  const char *word;
-  for (int i = 0; (word = eini_known_word(g, i, &cls, id)) != NULL; i++) {
-    if (n > 0 && eini_word_is(s, n, word)) return cls;
-    if (cast && cls == EINI_W_DTYPE && eini_word_is(s + 5, n - 5, word)) return EINI_W_CAST;
-  }
-  return eini_reserved(s, n) ? EINI_W_WORD : EINI_W_FREE;
-}
-
-// ---- suggestions ----
-
-typedef struct eini_near {
-  const char *s, *best;   // what was written; the nearest so far
-  int64_t n, nbest;
-  int distance;           // only nearer names are taken
-  char hint[96];
-} eini_near;
-
-static void eini_near_init(eini_near *w, const char *s, int64_t n) {
-  memset(w, 0, sizeof *w);
-  w->s = s;
-  w->n = n;
-  w->distance = n < 2 ? 0 : n < 4 ? 2 : 3;
-}
-
-// Takes a name that differs in one place only, in fewer bytes than the best so far.
-static void eini_near_try(eini_near *w, const char *s, int64_t n) {
-  int64_t most = eini_max64(w->n, n), least = eini_min64(w->n, n), a = 0, b = 0;
-  while (a < least && s[a] == w->s[a]) a++;
-  while (b < least - a && s[n - 1 - b] == w->s[w->n - 1 - b]) b++;
-  if (most - a - b == 0 || most - a - b >= w->distance) return;
-  w->distance = (int)(most - a - b);
-  w->best = s;
-  w->nbest = n;
-}
-
-static const char *eini_near_hint(eini_near *w) {
-  if (w->best == NULL) return NULL;
-  snprintf(w->hint, sizeof w->hint, "did you mean '%.*s'?", eini_cut(w->best, w->nbest), w->best);
-  return w->hint;
-}
-
-static void eini_near_words(eini_near *w, const ein_graph *g) {
-  const char *word;
-  for (int i = 0, cls, id; (word = eini_known_word(g, i, &cls, &id)) != NULL; i++) {
-    if (cls != EINI_W_DTYPE) eini_near_try(w, word, (int64_t)strlen(word));
-  }
 }
 
 // ---- tokens ----
@@ -3461,9 +3410,8 @@ static void eini_wrong_count(eini_parser *p, const eini_called *f, int want, con
             eini_cut(f->s, f->len), f->s, want, want == 1 ? "" : "s", f->n);
 }
 
-// w: other names that are near.
-static void eini_no_function(eini_parser *p, const eini_called *f, eini_near *w) {
-  eini_perr(p, EIN_ERR_NAME, f->pos, f->len, eini_near_hint(w), "'%.*s' is not a function",
+static void eini_no_function(eini_parser *p, const eini_called *f, const char *hint) {
+  eini_perr(p, EIN_ERR_NAME, f->pos, f->len, hint, "'%.*s' is not a function",
             eini_cut(f->s, f->len), f->s);
 }
 
@@ -3537,16 +3485,9 @@ static int eini_map_call(eini_emit *em, eini_called *f) {
   f->full = p->end - f->pos;
   if (p->st != EIN_OK || (list && f->n > 1)) return arg[0];
   if (want == f->n) return eini_emit_call(em, f, arg);
-  if (want >= 0) {
-    eini_wrong_count(p, f, want, NULL);
-  } else if (f->cls == EINI_W_FREE) {
-    eini_near w;
-    eini_near_init(&w, f->s, f->len);
-    eini_near_words(&w, p->g);
-    eini_no_function(p, f, &w);
-  } else {
-    eini_not_scalar(p, f);
-  }
+  if (want >= 0) eini_wrong_count(p, f, want, NULL);
+  else if (f->cls == EINI_W_FREE) eini_no_function(p, f, NULL);
+  else eini_not_scalar(p, f);
   return -1;
 }
 
@@ -3887,9 +3828,7 @@ EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph) {
   if (graph == NULL) return EIN_ERR_ARGUMENT;
   if (diag != NULL) eini_diag_reset(diag, NULL, 0);
   *graph = eini_graph_new(ctx);
-  if (*graph == NULL)
-    return eini_fail(diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
-                     ein_status_text(EIN_ERR_NO_MEMORY));
+  if (*graph == NULL) return EIN_ERR_NO_MEMORY;
   (*graph)->open = 1;
   (*graph)->diag = diag;
   return EIN_OK;
@@ -3932,29 +3871,28 @@ static ein_status eini_build_tensor(ein_graph *g, const char *name, ein_role rol
 
 EIN_API ein_status ein_graph_add_tensor(ein_graph *g, const char *name, ein_role role,
                                         ein_dtype dtype, int rank, const int64_t *shape, int *id) {
-  int made = -1;
-  if (id != NULL) *id = -1;
+  int none;
+  if (id == NULL) id = &none;
+  *id = -1;
   EINI_TRY(eini_building(g));
-  EINI_TRY(eini_built(g, eini_build_tensor(g, name, role, dtype, rank, shape, &made)));
-  if (id != NULL) *id = made;
-  return EIN_OK;
+  return eini_built(g, eini_build_tensor(g, name, role, dtype, rank, shape, id));
 }
 
 EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype dtype,
                                        const ein_scalar *value, int *id) {
-  static const ein_scalar none = {0, 0, 0};
-  int made = -1;
-  if (id != NULL) *id = -1;
+  static const ein_scalar no_value = {0, 0, 0};
+  int none;
+  if (id == NULL) id = &none;
+  if (value == NULL) value = &no_value;
+  *id = -1;
   EINI_TRY(eini_building(g));
   if (dtype == EIN_NONE) dtype = EIN_F64;
   ein_status st = eini_check_free(g, name);
   if (st == EIN_OK && !eini_dtype_ok(dtype))
     st = eini_refuse(g, EIN_ERR_ARGUMENT, "param '%.60s': not a dtype", name);
   if (st == EIN_OK)
-    st = eini_graph_add_param(g, name, (int64_t)strlen(name), dtype, value ? *value : none, &made);
-  EINI_TRY(eini_built(g, st));
-  if (id != NULL) *id = made;
-  return EIN_OK;
+    st = eini_graph_add_param(g, name, (int64_t)strlen(name), dtype, *value, id);
+  return eini_built(g, st);
 }
 
 // All pieces of a tensor are there: proves that they fill it, and gives it its shape and dtype.
@@ -4047,12 +3985,6 @@ static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
     EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex));
   }
   return EIN_OK;
-}
-
-static void eini_zmap_fill(ein_zmap *to, const ein_zmap *from) {
-  size_t rows = (size_t)to->rows, cells = rows * (size_t)to->cols;
-  if (cells > 0) memcpy(to->coef, from->coef, cells * sizeof *to->coef);
-  if (rows > 0 && from->offset != NULL) memcpy(to->offset, from->offset, rows * sizeof *to->offset);
 }
 
 static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
@@ -10871,35 +10803,25 @@ EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ei
 // Public functions check their arguments and call the sections above.
 // ================================================================================================
 
-static ein_status eini_zmap_copy(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
-  EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
-  size_t n = (size_t)from->rows * (size_t)from->cols;
-  if (n > 0) memcpy(to->coef, from->coef, n * sizeof *to->coef);
-  if (from->rows > 0) memcpy(to->offset, from->offset, (size_t)from->rows * sizeof *to->offset);
-  return EIN_OK;
-}
-
 // Copies a statement into another graph (same tensor numbers).
 static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   eini_arena *a = &g->arena;
   eini_stmt *s;
   EINI_TRY(eini_graph_add_stmt(g, from->out, from->nindex, from->noperand, from->operand, &s));
-  eini_index *index = s->index;
-  int *operand = s->operand;
-  ein_zmap *proj = s->proj, out_map;
-  EINI_TRY(eini_zmap_copy(a, &from->out_map, &out_map));
+  eini_stmt own = *s;
   *s = *from;
-  s->index = index;
-  s->operand = operand;
-  s->proj = proj;
-  s->out_map = out_map;
+  s->index = own.index;
+  s->operand = own.operand;
+  s->proj = own.proj;
+  s->out_map = own.out_map;
+  eini_zmap_fill(&s->out_map, &from->out_map);
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
     s->index[i].extent = from->index[i].extent;
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
-  for (int k = 0; k < from->noperand; k++) EINI_TRY(eini_zmap_copy(a, &from->proj[k], &s->proj[k]));
+  for (int k = 0; k < from->noperand; k++) eini_zmap_fill(&s->proj[k], &from->proj[k]);
   s->expr.node = EINI_NEW(a, eini_node, from->expr.n);
   s->expr.list = EINI_NEW(a, int, from->expr.nlist);
   if (s->expr.node == NULL || s->expr.list == NULL) return EIN_ERR_NO_MEMORY;
@@ -10914,19 +10836,7 @@ static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
 
 // Tensors, params and registrations of a graph, without its statements.
 static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
-  eini_arena *a = &g->arena;
-  g->nfunction = from->nfunction;
-  g->nmonoid = from->nmonoid;
-  g->function = EINI_NEW(a, ein_function, from->nfunction);
-  g->monoid = EINI_NEW(a, ein_monoid, from->nmonoid);
-  if (g->function == NULL || g->monoid == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < from->nfunction; i++) g->function[i] = from->function[i];
-  for (int i = 0; i < from->nmonoid; i++) {
-    g->monoid[i] = from->monoid[i];
-    g->monoid[i].name =
-        eini_strndup(a, from->monoid[i].name, (int64_t)strlen(from->monoid[i].name));
-    if (g->monoid[i].name == NULL) return EIN_ERR_NO_MEMORY;
-  }
+  EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
   for (int64_t t = 0; t < from->ntensor; t++) {
     const eini_tensor *x = &from->tensor[t];
     int id;

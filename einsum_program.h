@@ -87,6 +87,9 @@
 // before anything runs. Where two readings are plausible the text is an error with a hint.
 //
 //
+// Dtypes promote as einsum.h's manual says: 2*x keeps x's dtype, "/" of integers gives f64.
+//
+//
 // MACROS
 //
 // Functions and folds are those of einsum.h's manual, and those registered in the ctx; and:
@@ -283,6 +286,46 @@ static int eini_here(eini_parser *p) {
 
 #define EINI_EXPAND_MAX ((int64_t)1 << 20)  // nodes after macros
 
+// ---- suggestions ----
+
+typedef struct eini_near {
+  const char *s, *best;   // what was written; the nearest so far
+  int64_t n, nbest;
+  int distance;           // only nearer names are taken
+  char hint[96];
+} eini_near;
+
+static void eini_near_init(eini_near *w, const char *s, int64_t n) {
+  memset(w, 0, sizeof *w);
+  w->s = s;
+  w->n = n;
+  w->distance = n < 2 ? 0 : n < 4 ? 2 : 3;
+}
+
+// Takes a name that differs in one place only, in fewer bytes than the best so far.
+static void eini_near_try(eini_near *w, const char *s, int64_t n) {
+  int64_t most = eini_max64(w->n, n), least = eini_min64(w->n, n), a = 0, b = 0;
+  while (a < least && s[a] == w->s[a]) a++;
+  while (b < least - a && s[n - 1 - b] == w->s[w->n - 1 - b]) b++;
+  if (most - a - b == 0 || most - a - b >= w->distance) return;
+  w->distance = (int)(most - a - b);
+  w->best = s;
+  w->nbest = n;
+}
+
+static const char *eini_near_hint(eini_near *w) {
+  if (w->best == NULL) return NULL;
+  snprintf(w->hint, sizeof w->hint, "did you mean '%.*s'?", eini_cut(w->best, w->nbest), w->best);
+  return w->hint;
+}
+
+static void eini_near_words(eini_near *w, const ein_graph *g) {
+  const char *word;
+  for (int i = 0, cls, id; (word = eini_known_word(g, i, &cls, &id)) != NULL; i++) {
+    if (cls != EINI_W_DTYPE && cls != EINI_W_WORD) eini_near_try(w, word, (int64_t)strlen(word));
+  }
+}
+
 static eini_called eini_called_of(eini_parser *p, const eini_syn *v) {
   const eini_sym *s = &p->names->sym[v->sym];
   eini_called f = {s->s, v->pos, s->n, v->len, s->cls, s->word, v->n};
@@ -298,7 +341,7 @@ static void eini_unknown_function(eini_parser *p, const eini_syn *v) {
     const eini_sym *s = &p->names->sym[i];
     if (s->kind == EINI_N_DEF) eini_near_try(&w, s->s, s->n);
   }
-  eini_no_function(p, &f, &w);
+  eini_no_function(p, &f, eini_near_hint(&w));
 }
 
 // ---- trees ----
