@@ -130,8 +130,8 @@
 // is an index space (free indices, then reduced ones), operands with maps from index values to
 // coordinates (ein_zmap: coef * i + offset), an expression over their elements, a fold of the
 // reduced indices, and a map that says which element of the output the free indices define.
-// Several statements may define one tensor (pieces: concatenation, padding); they must fit exactly. See
-// examples/08_graph.c.
+// Several statements may define one tensor (pieces: concatenation, padding); they must fit exactly.
+// See examples/08_graph.c.
 //
 //
 // FUNCTIONS AND FOLDS
@@ -541,8 +541,8 @@ EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to);      // NumPy's s
 // ---- level 1: one call -------------------------------------------------------------------------
 // out = einsum(expr, in[0..nin)). Semantics of numpy.einsum(..., optimize=False); out has the shape
 // and dtype ein_einsum_out says (another same_kind dtype takes part in the promotion of sums and
-// products, as numpy.einsum's out= does). out may
-// overlap inputs. ctx may be NULL: no cache, no messages, portable kernels.
+// products, as numpy.einsum's out= does). out may overlap inputs. ctx may be NULL: no cache, no
+// messages, portable kernels.
 EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
                               const ein_ztensor *out);
 // The same with every choice open.
@@ -601,6 +601,7 @@ EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);
 EIN_API int ein_graph_param(const ein_graph *graph, int i, ein_param_info *info);
+
 // ---- views: no copies --------------------------------------------------------------------------
 // Each writes *view, with shape and strides in dims (2 * rank of the result, caller's memory, which
 // must outlive the view). view may be t itself when dims is fresh memory. Errors:
@@ -1067,9 +1068,8 @@ EIN_API ein_dtype ein_dtype_compute(ein_dtype t) {
 
 EIN_API ein_dtype ein_dtype_find(const char *name) {
   if (name == NULL) return EIN_NONE;
-  for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
+  for (int t = 1; t < EIN_DTYPE_COUNT; t++)
     if (strcmp(eini_dtypes[t].name, name) == 0) return (ein_dtype)t;
-  }
   return EIN_NONE;
 }
 
@@ -1194,9 +1194,8 @@ static int eini_zrange_no_room(const ein_zrange *out, int rank) {
 }
 
 static int eini_zrange_empty(int rank, const int64_t *start, const int64_t *end) {
-  for (int i = 0; i < rank; i++) {
+  for (int i = 0; i < rank; i++)
     if (end[i] <= start[i]) return 1;
-  }
   return 0;
 }
 
@@ -1221,9 +1220,8 @@ EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size) {
 
 EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p) {
   if (eini_zrange_bad(r) || eini_zpoint_bad(p) || r->rank != p->rank) return 0;
-  for (int i = 0; i < r->rank; i++) {
+  for (int i = 0; i < r->rank; i++)
     if (p->coord[i] < r->start[i] || p->coord[i] >= r->end[i]) return 0;
-  }
   return 1;
 }
 
@@ -1231,9 +1229,8 @@ EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p) {
 EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner) {
   if (eini_zrange_bad(r) || eini_zrange_bad(inner) || r->rank != inner->rank) return 0;
   if (eini_zrange_empty(r->rank, inner->start, inner->end)) return 1;
-  for (int i = 0; i < r->rank; i++) {
+  for (int i = 0; i < r->rank; i++)
     if (inner->start[i] < r->start[i] || inner->end[i] > r->end[i]) return 0;
-  }
   return 1;
 }
 
@@ -1267,9 +1264,8 @@ EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, 
 
 EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
                                     ein_zrange *out) {
-  if (eini_zrange_bad(a) || axis < 0 || axis >= a->rank || n < 1 || i < 0 || i >= n) {
+  if (eini_zrange_bad(a) || axis < 0 || axis >= a->rank || n < 1 || i < 0 || i >= n)
     return EIN_ERR_ARGUMENT;
-  }
   int64_t size, first = a->start[axis];
   EINI_TRY(eini_zrange_extent(a, axis, &size));
   EINI_TRY(ein_zrange_intersect(a, a, out));  // a copy; out may be a
@@ -1400,9 +1396,8 @@ EIN_API int64_t ein_view_count(const ein_ztensor *t) {
 static int64_t eini_stride(const ein_ztensor *t, int axis) {
   if (t->strides != NULL) return t->strides[axis];
   int64_t stride = 1;
-  for (int i = t->rank - 1; i > axis; i--) {
+  for (int i = t->rank - 1; i > axis; i--)
     if (eini_mul_overflow(stride, t->shape[i], &stride)) return 0;
-  }
   return stride;
 }
 
@@ -1440,9 +1435,8 @@ static ein_status eini_view_validate(const ein_ztensor *t) {
   if (t->buffer == NULL && t->buffer_bytes > 0) return EIN_ERR_ARGUMENT;
   if (ein_dtype_size(t->dtype) == 0) return EIN_ERR_DTYPE;
   EINI_TRY(eini_view_extent(t, &lo, &hi));
-  if (lo <= hi && t->data != NULL && t->buffer_bytes > 0 && !eini_view_inside(t, lo, hi)) {
+  if (lo <= hi && t->data != NULL && t->buffer_bytes > 0 && !eini_view_inside(t, lo, hi))
     return EIN_ERR_BOUNDS;
-  }
   return EIN_OK;
 }
 
@@ -1487,9 +1481,8 @@ EIN_API ein_status ein_view_permute(const ein_ztensor *t, const int *axes, ein_z
   if (view == NULL || (rank > 0 && (axes == NULL || dims == NULL))) return EIN_ERR_ARGUMENT;
   for (int i = 0; i < rank; i++) {
     if (axes[i] < 0 || axes[i] >= rank) return EIN_ERR_ARGUMENT;
-    for (int j = 0; j < i; j++) {
+    for (int j = 0; j < i; j++)
       if (axes[j] == axes[i]) return EIN_ERR_ARGUMENT;
-    }
     dims[i] = t->shape[axes[i]];
     dims[(ptrdiff_t)rank + i] = eini_stride(t, axes[i]);
   }
@@ -1556,9 +1549,8 @@ EIN_API ein_status ein_view_broadcast(const ein_ztensor *t, int rank, const int6
                                       ein_ztensor *view, int64_t *dims) {
   EINI_TRY(eini_view_validate(t));
   int64_t count;
-  if (rank < 0 || view == NULL || (rank > 0 && (shape == NULL || dims == NULL))) {
+  if (rank < 0 || view == NULL || (rank > 0 && (shape == NULL || dims == NULL)))
     return EIN_ERR_ARGUMENT;
-  }
   if (rank < t->rank) return EIN_ERR_SHAPE;
   EINI_TRY(eini_view_elements(rank, shape, &count));
   for (int i = 0; i < rank; i++) {
@@ -1756,6 +1748,10 @@ static int eini_expr_add(eini_arena *a, eini_expr *e, int op, int64_t pos, int x
   return (int)e->n++;
 }
 
+static int eini_expr_pair(eini_arena *a, eini_expr *e, int op, int x, int y) {
+  return x < 0 || y < 0 ? -1 : eini_expr_add(a, e, op, -1, x, y, 0);
+}
+
 static int eini_expr_int(eini_arena *a, eini_expr *e, int64_t pos, int64_t value) {
   int id = eini_expr_add(a, e, EINI_OP_CONST, pos, 0, 0, 0);
   if (id >= 0) {
@@ -1817,9 +1813,8 @@ typedef struct eini_typing {
 
 static int64_t eini_ipow(int64_t x, int64_t n) {
   uint64_t r = 1, b = (uint64_t)x;  // wraps like the multiplications it stands for
-  for (; n > 0; n >>= 1, b *= b) {
+  for (; n > 0; n >>= 1, b *= b)
     if (n & 1) r *= b;
-  }
   return (int64_t)r;
 }
 
@@ -1931,10 +1926,9 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
   *arg = *res = m;
   switch (eini_ops[v->op].cls) {
     case 'A':
-      if (m == EIN_BOOL && (v->op == EINI_OP_SUB || v->op == EINI_OP_NEG)) {
+      if (m == EIN_BOOL && (v->op == EINI_OP_SUB || v->op == EINI_OP_NEG))
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "use != or not",
                          "bool has no subtraction");
-      }
       break;
     case 'F':
       *arg = *res = eini_float_for(m);
@@ -1948,10 +1942,9 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
     case 'D': if (eini_kind_of(m) < EINI_KREAL) *arg = *res = EIN_F64; break;
     case 'O':
     case 'M':
-      if (complex_in) {
+      if (complex_in)
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "compare real(z), imag(z) or abs(z)",
                          "complex numbers have no order");
-      }
       if (eini_ops[v->op].cls == 'O') *res = EIN_BOOL;
       if (m == EIN_BOOL && (v->op == EINI_OP_FLOORDIV || v->op == EINI_OP_MOD))
         *arg = *res = EIN_I8;
@@ -1959,10 +1952,9 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
     case 'C': *res = EIN_BOOL; break;
     case 'B': *arg = *res = EIN_BOOL; break;
     case 'I':
-      if (complex_in) {
+      if (complex_in)
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "%s has no complex version",
                          eini_ops[v->op].name);
-      }
       break;
     case 'R':
       if (m == EIN_BOOL && v->op == EINI_OP_SQABS) *arg = m = EIN_I8;
@@ -2021,9 +2013,8 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
     t = eini_meet(&out->node[child[1]], &out->node[child[2]]);
   } else if (v.op == EINI_OP_COMPLEX) {
     ein_dtype m = eini_meet(&out->node[child[0]], &out->node[child[1]]);
-    if (eini_kind_of(m) == EINI_KCOMPLEX) {
+    if (eini_kind_of(m) == EINI_KCOMPLEX)
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 7, NULL, "complex() takes two real numbers");
-    }
     t = eini_float_for(m) < EIN_F64 ? EIN_F32 : EIN_F64;
   } else if (v.op == EINI_OP_CALL) {
     t = ty->function[v.arg[0]].dtype;
@@ -2033,10 +2024,9 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
   } else {  // CAST with the target in dtype
     ein_dtype from = eini_node_dtype(&out->node[child[0]]);
     t = (ein_dtype)v.dtype;
-    if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(t) < EINI_KCOMPLEX && t != EIN_BOOL) {
+    if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(t) < EINI_KCOMPLEX && t != EIN_BOOL)
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 1, "take real(z), imag(z) or abs(z)",
                        "a complex number has no %s value", ein_dtype_name(t));
-    }
     c[0] = eini_convert(a, out, child[0], t);
     *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EINI_OP_ROUNDTO, v.pos, c[0], 0, 0);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
@@ -2307,9 +2297,8 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
 
 // Is the statement's index space empty? Then nothing is accessed.
 static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
-  for (int i = from; i < to; i++) {
+  for (int i = from; i < to; i++)
     if (s->index[i].extent == 0) return 1;
-  }
   return 0;
 }
 
@@ -2355,26 +2344,17 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   if (s->fold != EINI_FOLD_NONE) {
     int fold = s->fold;
     int order = fold == EINI_MAX || fold == EINI_MIN || fold == EINI_ARGMAX || fold == EINI_ARGMIN;
-    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP || fold == EINI_VAR)) {
+    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP || fold == EINI_VAR))
       return eini_fail(diag, EIN_ERR_DTYPE, s->pos, 1, "reduce real(z), imag(z) or abs(z)",
                        "%s of complex numbers is not defined", eini_folds[fold].name);
-    }
     if (t == EIN_BOOL && (fold == EINI_SUM || fold == EINI_PROD) && !s->numpy) t = EIN_I64;
-    if (fold >= EINI_FOLD_USER) {
-      t = g->monoid[fold - EINI_FOLD_USER].dtype;
-    } else {
-      if (eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree) &&
-          !eini_folds[fold].has_identity) {
-        return eini_fail(diag, EIN_ERR_EMPTY, s->pos, 1, NULL, "%s of nothing",
-                         eini_folds[fold].name);
-      }
-      t = eini_fold_dtype(fold, t);
-    }
-    if (fold >= EINI_FOLD_USER && g->monoid[fold - EINI_FOLD_USER].no_identity &&
-        eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree)) {
+    const ein_monoid *m = fold >= EINI_FOLD_USER ? &g->monoid[fold - EINI_FOLD_USER] : NULL;
+    if (eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree) &&
+        (m != NULL ? m->no_identity : !eini_folds[fold].has_identity)) {
       return eini_fail(diag, EIN_ERR_EMPTY, s->pos, 1, NULL, "%s of nothing",
-                       g->monoid[fold - EINI_FOLD_USER].name);
+                       m != NULL ? m->name : eini_folds[fold].name);
     }
+    t = m != NULL ? m->dtype : eini_fold_dtype(fold, t);
   }
   s->expr = typed;
   s->type = t;
@@ -2484,9 +2464,8 @@ static ein_status eini_cache_create(ein_ctx *ctx, int plans);
 EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
-  if (desc != NULL && (desc->allocator.alloc_fn == NULL) != (desc->allocator.free_fn == NULL)) {
+  if (desc != NULL && (desc->allocator.alloc_fn == NULL) != (desc->allocator.free_fn == NULL))
     return EIN_ERR_ARGUMENT;
-  }
   eini_arena arena;
   eini_arena_init(&arena, desc == NULL ? NULL : &desc->allocator);
   ein_ctx *c = EINI_NEW(&arena, ein_ctx, 1);
@@ -2585,10 +2564,9 @@ static int eini_word_class(const ein_graph *g, const char *s, int64_t n, int *id
 
 static ein_status eini_check_new_name(ein_ctx *ctx, const char *name) {
   eini_diag_reset(&ctx->diag, NULL, 0);
-  if (!eini_is_name(name)) {
+  if (!eini_is_name(name))
     return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "'%s' is not a name",
                      name == NULL ? "" : name);
-  }
   ein_graph g;
   int id;
   memset(&g, 0, sizeof g);
@@ -2598,6 +2576,16 @@ static ein_status eini_check_new_name(ein_ctx *ctx, const char *name) {
   g.nmonoid = (int)ctx->nmonoid;
   if (eini_word_class(&g, name, (int64_t)strlen(name), &id) == EINI_W_FREE) return EIN_OK;
   return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "the name '%s' is taken", name);
+}
+
+// Room for one more registration, and its name; NULL when out of memory.
+static void *eini_registry(ein_ctx *ctx, void *list, int64_t n, int64_t *cap, size_t size,
+                           const char **name) {
+  list = eini_grow(&ctx->arena, list, n, cap, size);
+  *name = eini_strndup(&ctx->arena, *name, (int64_t)strlen(*name));
+  if (list != NULL && *name != NULL) return list;
+  eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s", ein_status_text(EIN_ERR_NO_MEMORY));
+  return NULL;
 }
 
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
@@ -2610,13 +2598,10 @@ EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
                      "function '%s': fn, 1 to 8 arguments, and one of i32 i64 f32 f64 c64 c128",
                      f->name);
   }
-  ein_function *p = (ein_function *)eini_grow(&ctx->arena, ctx->function, ctx->nfunction,
-                                              &ctx->capfunction, sizeof *p);
-  const char *name = eini_strndup(&ctx->arena, f->name, (int64_t)strlen(f->name));
-  if (p == NULL || name == NULL) {
-    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
-                     ein_status_text(EIN_ERR_NO_MEMORY));
-  }
+  const char *name = f->name;
+  ein_function *p = (ein_function *)eini_registry(ctx, ctx->function, ctx->nfunction,
+                                      &ctx->capfunction, sizeof *p, &name);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
   ctx->function = p;
   p[ctx->nfunction] = *f;
   p[ctx->nfunction].dtype = t;
@@ -2635,13 +2620,10 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
                      "monoid '%s': merge_fn, 1 to 4 states (several need lift_fn and finish_fn), "
                      "and one of i32 i64 f32 f64", m->name);
   }
-  ein_monoid *p = (ein_monoid *)eini_grow(&ctx->arena, ctx->monoid, ctx->nmonoid,
-                                          &ctx->capmonoid, sizeof *p);
-  const char *name = eini_strndup(&ctx->arena, m->name, (int64_t)strlen(m->name));
-  if (p == NULL || name == NULL) {
-    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
-                     ein_status_text(EIN_ERR_NO_MEMORY));
-  }
+  const char *name = m->name;
+  ein_monoid *p = (ein_monoid *)eini_registry(ctx, ctx->monoid, ctx->nmonoid,
+                                      &ctx->capmonoid, sizeof *p, &name);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
   ctx->monoid = p;
   p[ctx->nmonoid] = *m;
   p[ctx->nmonoid].dtype = t;
@@ -2669,9 +2651,8 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
 static ein_status eini_fold_named(const ein_graph *g, eini_diag *diag, const char *name,
                                   int *fold) {
   *fold = eini_fold_find(name, (int64_t)strlen(name));
-  for (int i = 0; *fold == EINI_FOLD_NONE && i < g->nmonoid; i++) {
+  for (int i = 0; *fold == EINI_FOLD_NONE && i < g->nmonoid; i++)
     if (strcmp(g->monoid[i].name, name) == 0) *fold = EINI_FOLD_USER + i;
-  }
   if (*fold != EINI_FOLD_NONE) return EIN_OK;
   return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
 }
@@ -2700,6 +2681,13 @@ typedef struct eini_term {
   int64_t *pos;         // byte of each label in the text, or -1
 } eini_term;
 
+typedef struct eini_label {
+  int key;                // as written; -2-d: ellipsis axis d counted from the right
+  int owner, owner_axis;  // operand and axis that gave the extent
+  int last, last_axis;    // operand + 1 and axis that used the label last, and its extent
+  int64_t extent, last_n;
+} eini_label;
+
 typedef struct eini_notation {
   eini_arena *arena;
   eini_diag *diag;
@@ -2708,11 +2696,7 @@ typedef struct eini_notation {
   int has_out;
   int is_text;
   int nlabel;           // dense ids
-  int *key;             // raw label of each id; -2-d: ellipsis axis d counted from the right
-  int64_t *extent;
-  int *owner, *owner_axis;  // operand and axis that gave the extent
-  int *last, *last_axis;    // operand + 1 and axis that used the label last, and its extent
-  int64_t *last_n;
+  eini_label *label;
   int *slot;            // hash table of ids + 1
   int nslot;
   int nellipsis;        // broadcast axes
@@ -2748,22 +2732,11 @@ static const char *eini_label_text(int key, char *buf, size_t size, int is_text)
   } else if (!is_text) {
     snprintf(buf, size, "#%d", key);
   } else {
+    static const int head[] = {0, 0xC0, 0xE0, 0xF0};
+    int more = key < 0x80 ? 0 : key < 0x800 ? 1 : key < 0x10000 ? 2 : 3;
     char u[5] = {0};
-    if (key < 0x80) {
-      u[0] = (char)key;
-    } else if (key < 0x800) {
-      u[0] = (char)(0xC0 | key >> 6);
-      u[1] = (char)(0x80 | (key & 0x3F));
-    } else if (key < 0x10000) {
-      u[0] = (char)(0xE0 | key >> 12);
-      u[1] = (char)(0x80 | (key >> 6 & 0x3F));
-      u[2] = (char)(0x80 | (key & 0x3F));
-    } else {
-      u[0] = (char)(0xF0 | key >> 18);
-      u[1] = (char)(0x80 | (key >> 12 & 0x3F));
-      u[2] = (char)(0x80 | (key >> 6 & 0x3F));
-      u[3] = (char)(0x80 | (key & 0x3F));
-    }
+    u[0] = (char)(head[more] | key >> 6 * more);
+    for (int i = 1; i <= more; i++) u[i] = (char)(0x80 | (key >> 6 * (more - i) & 0x3F));
     snprintf(buf, size, "%s", u);
   }
   return buf;
@@ -2786,9 +2759,8 @@ static ein_status eini_notation_scan(eini_notation *no, const char *s, int64_t n
     if (s[i] == ' ') {  // no other white space, as in NumPy
       i++;
     } else if (s[i] == ',' || (s[i] == '-' && i + 1 < n && s[i + 1] == '>')) {
-      if (no->has_out) {
+      if (no->has_out)
         return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 1, NULL, "the output is one term, the last");
-      }
       label += no->term[t].n;
       pos += no->term[t].n;
       t++;
@@ -2800,13 +2772,11 @@ static ein_status eini_notation_scan(eini_notation *no, const char *s, int64_t n
     } else {
       int64_t used = 1, c = eini_utf8(s + i, n - i, &used);
       if (c == '.') {
-        if (n - i < 3 || s[i + 1] != '.' || s[i + 2] != '.') {
+        if (n - i < 3 || s[i + 1] != '.' || s[i + 2] != '.')
           return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 1, "three dots without spaces: ...",
                            "a lone '.' is not an ellipsis");
-        }
-        if (ellipsis++) {
+        if (ellipsis++)
           return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 3, NULL, "a second ellipsis in one term");
-        }
         c = EIN_ELLIPSIS;
         used = 3;
       } else if (c < 0) {
@@ -2833,40 +2803,40 @@ static int eini_label_id(eini_notation *no, int key) {
   for (uint32_t i = h ^ h >> 15;; i++) {
     int *slot = &no->slot[i & (uint32_t)(no->nslot - 1)];
     if (*slot == 0) {
-      no->key[no->nlabel] = key;
-      no->extent[no->nlabel] = -1;
+      no->label[no->nlabel].key = key;
+      no->label[no->nlabel].extent = -1;
       *slot = ++no->nlabel;
       return no->nlabel - 1;
     }
-    if (no->key[*slot - 1] == key) return *slot - 1;
+    if (no->label[*slot - 1].key == key) return *slot - 1;
   }
 }
 
 // An axis meets its label: equal extents, or 1 against n between operands.
 static ein_status eini_label_meet(eini_notation *no, int id, int k, int axis, int64_t n,
                                   int64_t pos) {
+  eini_label *l = &no->label[id];
   char name[24];
-  if (no->last[id] == k + 1 && no->last_n[id] != n) {
-    eini_label_text(no->key[id], name, sizeof name, no->is_text);
+  if (l->last == k + 1 && l->last_n != n) {
+    eini_label_text(l->key, name, sizeof name, no->is_text);
     return eini_fail(no->diag, EIN_ERR_SHAPE, pos, 1, NULL,
                      "index '%s' repeats in operand %d: axis %d has extent %lld, axis %d has %lld",
-                     name, k, no->last_axis[id], (long long)no->last_n[id], axis, (long long)n);
+                     name, k, l->last_axis, (long long)l->last_n, axis, (long long)n);
   }
-  no->last[id] = k + 1;
-  no->last_axis[id] = axis;
-  no->last_n[id] = n;
-  if (no->extent[id] < 0 || (no->extent[id] == 1 && n != 1)) {
-    no->extent[id] = n;
-    no->owner[id] = k;
-    no->owner_axis[id] = axis;
+  l->last = k + 1;
+  l->last_axis = axis;
+  l->last_n = n;
+  if (l->extent < 0 || (l->extent == 1 && n != 1)) {
+    l->extent = n;
+    l->owner = k;
+    l->owner_axis = axis;
     return EIN_OK;
   }
-  if (n == no->extent[id] || n == 1) return EIN_OK;
-  eini_label_text(no->key[id], name, sizeof name, no->is_text);
+  if (n == l->extent || n == 1) return EIN_OK;
+  eini_label_text(l->key, name, sizeof name, no->is_text);
   return eini_fail(no->diag, EIN_ERR_SHAPE, pos, 1, NULL,
                    "index '%s': operand %d axis %d has extent %lld, operand %d axis %d has %lld",
-                   name, no->owner[id], no->owner_axis[id], (long long)no->extent[id], k, axis,
-                   (long long)n);
+                   name, l->owner, l->owner_axis, (long long)l->extent, k, axis, (long long)n);
 }
 
 // The ids of a term's axes, ellipsis spelled out; ids has room for rank entries.
@@ -2876,12 +2846,11 @@ static ein_status eini_term_axes(eini_notation *no, int k, int rank, int *ids) {
   for (int i = 0; i < m->n; i++) dots += m->label[i] == EIN_ELLIPSIS;
   int missing = rank - (m->n - dots);
   int64_t where = m->n > 0 ? m->pos[0] : (no->is_text ? 0 : -1);
-  if (missing < 0 || (missing > 0 && !dots)) {
+  if (missing < 0 || (missing > 0 && !dots))
     return eini_fail(no->diag, EIN_ERR_SHAPE, where, m->n > 0 ? m->n : 1,
                      missing > 0 ? "an ellipsis '...' stands for the other axes" : NULL,
                      "operand %d has %d %s, its term names %d", k, rank,
                      rank == 1 ? "axis" : "axes", m->n - dots);
-  }
   for (int i = 0; i < m->n; i++) {
     if (m->label[i] != EIN_ELLIPSIS) {
       ids[at++] = eini_label_id(no, m->label[i]);
@@ -2902,17 +2871,8 @@ static ein_status eini_notation_tables(eini_notation *no, const ein_ztensor *in)
   if (slots > ((int64_t)1 << 30)) return EIN_ERR_TOO_LARGE;
   no->nslot = (int)slots;
   no->slot = EINI_NEW(no->arena, int, slots);
-  no->key = EINI_NEW(no->arena, int, total);
-  no->extent = EINI_NEW(no->arena, int64_t, total);
-  no->owner = EINI_NEW(no->arena, int, total);
-  no->owner_axis = EINI_NEW(no->arena, int, total);
-  no->last = EINI_NEW(no->arena, int, total);
-  no->last_axis = EINI_NEW(no->arena, int, total);
-  no->last_n = EINI_NEW(no->arena, int64_t, total);
-  if (no->slot == NULL || no->key == NULL || no->extent == NULL || no->owner == NULL ||
-      no->owner_axis == NULL || no->last == NULL || no->last_axis == NULL || no->last_n == NULL) {
-    return EIN_ERR_NO_MEMORY;
-  }
+  no->label = EINI_NEW(no->arena, eini_label, total);
+  if (no->slot == NULL || no->label == NULL) return EIN_ERR_NO_MEMORY;
   return EIN_OK;
 }
 
@@ -2928,6 +2888,15 @@ static void eini_sort_ints(int *v, int64_t n) {
       v[j] = x;
     }
   }
+}
+
+// Sorts, and drops what repeats; gives the number left.
+static int eini_sort_unique(int *v, int n) {
+  int kept = 0;
+  eini_sort_ints(v, n);
+  for (int i = 0; i < n; i++)
+    if (kept == 0 || v[kept - 1] != v[i]) v[kept++] = v[i];
+  return kept;
 }
 
 static int eini_find_sorted(const int *v, int n, int x) {
@@ -2949,19 +2918,14 @@ static ein_status eini_value_axes(eini_notation *no, int tensor, int rank, const
   v->map = EINI_NEW(no->arena, ein_zmap, 1);
   if (v->label == NULL || v->op == NULL || v->map == NULL) return EIN_ERR_NO_MEMORY;
   int n = 0;
-  for (int a = 0; a < rank; a++) {
-    if (shape == NULL || shape[a] == no->extent[ids[a]]) v->label[n++] = ids[a];
-  }
-  eini_sort_ints(v->label, n);
-  for (int i = 0; i < n; i++) {
-    if (v->nlabel == 0 || v->label[v->nlabel - 1] != v->label[i])
-      v->label[v->nlabel++] = v->label[i];
-  }
+  for (int a = 0; a < rank; a++)
+    if (shape == NULL || shape[a] == no->label[ids[a]].extent) v->label[n++] = ids[a];
+  v->nlabel = eini_sort_unique(v->label, n);
   v->nop = 1;
   v->op[0] = tensor;
   EINI_TRY(eini_zmap_new(no->arena, rank, v->nlabel, v->map));
   for (int a = 0; a < rank; a++) {
-    if (shape != NULL && shape[a] != no->extent[ids[a]]) continue;
+    if (shape != NULL && shape[a] != no->label[ids[a]].extent) continue;
     v->map->coef[(int64_t)a * v->nlabel + eini_find_sorted(v->label, v->nlabel, ids[a])] = 1;
   }
   return EIN_OK;
@@ -2980,9 +2944,8 @@ static ein_status eini_output_axes(eini_notation *no, const int *count, int allo
     int *once = EINI_NEW(no->arena, int, no->nlabel);
     if (once == NULL) return EIN_ERR_NO_MEMORY;
     int m = 0;
-    for (int i = 0; i < no->nlabel; i++) {
-      if (no->key[i] >= 0 && count[i] == 1) once[m++] = no->key[i];
-    }
+    for (int i = 0; i < no->nlabel; i++)
+      if (no->label[i].key >= 0 && count[i] == 1) once[m++] = no->label[i].key;
     eini_sort_ints(once, m);
     for (int i = 0; i < m; i++) ids[n++] = eini_label_id(no, once[i]);
     *rank = n;
@@ -3006,18 +2969,16 @@ static ein_status eini_output_axes(eini_notation *no, const int *count, int allo
       return eini_fail(no->diag, EIN_ERR_NAME, o->pos[i], 1, NULL,
                        "output index '%s' is in no operand", name);
     }
-    if (seen[id]++ && !allow_repeats) {
+    if (seen[id]++ && !allow_repeats)
       return eini_fail(no->diag, EIN_ERR_NAME, o->pos[i], 1,
                        "the C descriptor's 'rest' says what happens off the diagonal",
                        "output index '%s' is repeated", name);
-    }
     ids[n++] = id;
   }
-  if (!dots && no->nellipsis > 0) {
+  if (!dots && no->nellipsis > 0)
     return eini_fail(no->diag, EIN_ERR_SHAPE, o->n > 0 ? o->pos[0] : -1, o->n,
                      "write the ellipsis in the output too",
                      "the output has no ellipsis for %d broadcast axes", no->nellipsis);
-  }
   *rank = n;
   return EIN_OK;
 }
@@ -3045,17 +3006,15 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
         m->label[i] = d->labels[k][i];
         m->pos[i] = -1;
         dots += m->label[i] == EIN_ELLIPSIS;
-        if (m->label[i] < EIN_ELLIPSIS || dots > 1) {
+        if (m->label[i] < EIN_ELLIPSIS || dots > 1)
           return eini_fail(no->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                            "labels of operand %d: integers >= 0, at most one ellipsis", k);
-        }
       }
     }
   }
-  if (no->nin != d->nin) {
+  if (no->nin != d->nin)
     return eini_fail(no->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "the expression names %d operands, %d are given", no->nin, d->nin);
-  }
   EINI_TRY(eini_notation_tables(no, d->in));
   *value = EINI_NEW(no->arena, eini_value, no->nin);
   int **ids = EINI_NEW(no->arena, int *, no->nin);
@@ -3067,8 +3026,8 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
     EINI_TRY(eini_term_axes(no, k, x->rank, ids[k]));
     int first = -1;  // axis of the ellipsis' first label, to place the caret
     for (int a = 0; a < x->rank; a++) {
-      if (no->key[ids[k][a]] < 0 && first < 0) first = a;
-      int at = first < 0 ? a : no->key[ids[k][a]] < 0 ? first : a - (x->rank - no->term[k].n);
+      if (no->label[ids[k][a]].key < 0 && first < 0) first = a;
+      int at = first < 0 ? a : no->label[ids[k][a]].key < 0 ? first : a - (x->rank - no->term[k].n);
       EINI_TRY(eini_label_meet(no, ids[k][a], k, a, x->shape[a],
                                at >= 0 && at < no->term[k].n ? no->term[k].pos[at] : -1));
     }
@@ -3183,9 +3142,8 @@ static void eini_lex_number(eini_parser *p) {
   if (eini_byte(p, p->at) == 'e' || eini_byte(p, p->at) == 'E') {
     int minus = eini_byte(p, k = p->at + 1) == '-';
     if (minus || eini_byte(p, k) == '+') k++;
-    for (; eini_is_digit(eini_byte(p, k)); p->at = ++k, real = 2) {
+    for (; eini_is_digit(eini_byte(p, k)); p->at = ++k, real = 2)
       if (x < 100000000) x = x * 10 + (p->s[k] - '0');
-    }
     e += minus ? -x : x;
   }
   p->exact = !real && !dropped && m <= (uint64_t)INT64_MAX;
@@ -3817,12 +3775,6 @@ static ein_status eini_refuse(ein_graph *g, ein_status st, const char *format, .
   return st;
 }
 
-// Ends a call.
-static ein_status eini_built(ein_graph *g, ein_status st) {
-  if (st == EIN_ERR_NO_MEMORY) eini_refuse(g, st, "%s", ein_status_text(st));
-  return g->status = st;
-}
-
 EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph) {
   eini_diag *diag = eini_diag_of(ctx);
   if (graph == NULL) return EIN_ERR_ARGUMENT;
@@ -3875,7 +3827,7 @@ EIN_API ein_status ein_graph_add_tensor(ein_graph *g, const char *name, ein_role
   if (id == NULL) id = &none;
   *id = -1;
   EINI_TRY(eini_building(g));
-  return eini_built(g, eini_build_tensor(g, name, role, dtype, rank, shape, id));
+  return g->status = eini_build_tensor(g, name, role, dtype, rank, shape, id);
 }
 
 EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype dtype,
@@ -3892,7 +3844,7 @@ EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype
     st = eini_refuse(g, EIN_ERR_ARGUMENT, "param '%.60s': not a dtype", name);
   if (st == EIN_OK)
     st = eini_graph_add_param(g, name, (int64_t)strlen(name), dtype, *value, id);
-  return eini_built(g, st);
+  return g->status = st;
 }
 
 // All pieces of a tensor are there: proves that they fill it, and gives it its shape and dtype.
@@ -4010,9 +3962,9 @@ static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
   if (d->nfree < d->nindex) s->fold = EINI_SUM;
   if (d->fold != NULL) EINI_TRY(eini_fold_named(g, g->diag, d->fold, &s->fold));
   if (d->map == NULL) {
-    for (int k = 0, x = 0; k < d->noperand && x >= 0; k++) {
+    for (int k = 0, x = 0; k < d->noperand; k++) {
       int y = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, k, 0, 0);
-      x = k == 0 || y < 0 ? y : eini_expr_add(&g->arena, &s->expr, EINI_OP_MUL, -1, x, y, 0);
+      x = k == 0 ? y : eini_expr_pair(&g->arena, &s->expr, EINI_OP_MUL, x, y);
       if (x < 0) return EIN_ERR_NO_MEMORY;
     }
   } else {
@@ -4028,7 +3980,7 @@ static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
 EIN_API ein_status ein_graph_add_statement(ein_graph *g, const ein_stmt_desc *desc) {
   EINI_TRY(eini_building(g));
   int64_t before = g->nstmt;
-  ein_status st = eini_built(g, eini_build_statement(g, desc));
+  ein_status st = g->status = eini_build_statement(g, desc);
   if (st != EIN_OK) g->nstmt = before;
   if (g->diag != NULL) g->diag->text = NULL;
   if (g->diag != NULL) g->diag->where[0] = 0;
@@ -4045,10 +3997,9 @@ EIN_API ein_status ein_graph_finish(ein_graph *g) {
   }
   if (st == EIN_OK && outputs == 0)
     st = eini_refuse(g, EIN_ERR_ARGUMENT, "the graph has no output");
-  EINI_TRY(eini_built(g, st == EIN_OK ? eini_graph_prune(g) : st));
-  g->open = 0;
-  g->diag = NULL;
-  return EIN_OK;
+  g->status = st == EIN_OK ? eini_graph_prune(g) : st;
+  g->open = g->status != EIN_OK;
+  return g->status;
 }
 
 // ================================================================================================
@@ -4378,9 +4329,8 @@ static ein_status eini_path_cost_in(eini_arena *scratch, const eini_net *net, ei
       s[0] = s[1];
       s[1] = t;
     }
-    if (s[0] < 0 || s[1] < -1 || s[0] >= count || s[1] >= count || s[0] == s[1]) {
+    if (s[0] < 0 || s[1] < -1 || s[0] >= count || s[1] >= count || s[0] == s[1])
       return EIN_ERR_ARGUMENT;
-    }
     int a = eini_path_node(sum, room, s[0]), b = s[1] < 0 ? -1 : eini_path_node(sum, room, s[1]);
     eini_path_mark(sum, room, a, -1);
     if (b >= 0) eini_path_mark(sum, room, b, -1);
@@ -4766,9 +4716,8 @@ typedef struct eini_tree_linked {
 // The index of a set, made if needed; -1 when out of memory.
 static int64_t eini_tree_find(eini_path_search *s, eini_tree_linked *c, uint64_t set) {
   int64_t at = (int64_t)(eini_hash(&set, sizeof set, 0) & (uint64_t)(EINI_TREE_SLOTS - 1));
-  for (; c->slot[at] != 0; at = (at + 1) & (EINI_TREE_SLOTS - 1)) {
+  for (; c->slot[at] != 0; at = (at + 1) & (EINI_TREE_SLOTS - 1))
     if (c->sub[c->slot[at] - 1].set == set) return c->slot[at] - 1;
-  }
   if (c->n == c->cap) eini_path_spend(s, 30 * c->cap);
   void *sub = eini_grow(s->arena, c->sub, c->n, &c->cap, sizeof *c->sub);
   if (sub == NULL) return -1;
@@ -5002,9 +4951,8 @@ static ein_status eini_path_improve(eini_path_search *s, int64_t steps) {
   w->node = EINI_NEW(s->arena, eini_path_term, 2 * n);
   w->legs = EINI_NEW(s->arena, uint64_t, (int64_t)w->words * 2 * n + nlabel);
   w->label = EINI_NEW(s->arena, int, (int64_t)nlabel * EINI_TREE_WINDOW);
-  if (w->kid == NULL || w->node == NULL || w->legs == NULL || w->label == NULL) {
+  if (w->kid == NULL || w->node == NULL || w->legs == NULL || w->label == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   w->small.in = w->legs + (size_t)w->words * (size_t)n * 2;
   w->small.start = w->start;
   w->small.label = w->label;
@@ -5074,9 +5022,8 @@ static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
   s.tmp = EINI_NEW(scratch, int, 2 * n);
   if (s.kid == NULL || s.trial == NULL || s.tmp == NULL) return EIN_ERR_NO_MEMORY;
   for (int l = 0; l < net->nlabel; l++) zeros += net->extent[l] <= 0;
-  for (int l = 0; l < net->nlabel && zeros > 0; l++) {
+  for (int l = 0; l < net->nlabel && zeros > 0; l++)
     if (net->extent[l] <= 0) s.run.ext[l] = ldexp(1.0, -(zeros > 8 ? 480 / zeros : 60));
-  }
   EINI_TRY(eini_path_choose(&s, o->algo));
   eini_tree_sort(n, s.kid, s.trial, s.tmp);
   int *sum = eini_path_marks(scratch, n, 2 * n);
@@ -5448,9 +5395,8 @@ static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, 
         v->op[v->nop] = s->operand[k];
         v->map[v->nop] = s->proj[k];
         opmap[k] = ++v->nop;
-        for (int64_t c = 0; c < (int64_t)s->proj[k].rows * s->nindex; c++) {
+        for (int64_t c = 0; c < (int64_t)s->proj[k].rows * s->nindex; c++)
           if (s->proj[k].coef[c] != 0) seen[c % s->nindex] = 1;
-        }
       }
       n.arg[0] = opmap[k] - 1;
     } else if (n.op == EINI_OP_INDEX) {
@@ -5468,9 +5414,8 @@ static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, 
     }
     if (map[i] < 0) return EIN_ERR_NO_MEMORY;
   }
-  for (int c = 0; c < s->nindex; c++) {
+  for (int c = 0; c < s->nindex; c++)
     if (seen[c]) v->label[v->nlabel++] = c;
-  }
   for (int k = 0; k < v->nop; k++) {  // keep the columns of its own labels only
     ein_zmap full = v->map[k];
     EINI_TRY(eini_zmap_new(a, full.rows, v->nlabel, &v->map[k]));
@@ -5517,16 +5462,14 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_value *val, int *n) {
     }
     int left = (int)v->expr.n - 1;
     int right = eini_value_append(sp, &v->expr, x, v->nop);
-    if (right < 0 || eini_expr_add(a, &v->expr, sp->join, sp->pos, left, right, 0) < 0) {
+    if (right < 0 || eini_expr_add(a, &v->expr, sp->join, sp->pos, left, right, 0) < 0)
       return EIN_ERR_NO_MEMORY;
-    }
     v->nop += x->nop;
     v->op = op;
     v->map = map;
   }
-  for (int k = 0; k < *n; k++) {
+  for (int k = 0; k < *n; k++)
     if (val[k].nlabel > 0) val[kept++] = val[k];
-  }
   *n = kept;
   return EIN_OK;
 }
@@ -6356,9 +6299,8 @@ typedef enum eini_contract_path { EINI_BLOCK, EINI_STREAM, EINI_SMALL } eini_con
 
 static int64_t eini_axes_size(const eini_axes *x) {
   int64_t r = 1;
-  for (int i = 0; i < x->n; i++) {
+  for (int i = 0; i < x->n; i++)
     if (x->extent[i] == 0) return 0;
-  }
   for (int i = 0; i < x->n; i++) r *= x->extent[i];
   return r;
 }
@@ -7207,9 +7149,8 @@ static int eini_type_column(ein_dtype compute) {
 }
 
 static eini_chunk_fn eini_chunk_find(int op, ein_dtype compute) {
-  for (size_t i = 0; i < sizeof eini_chunk_table / sizeof *eini_chunk_table; i++) {
+  for (size_t i = 0; i < sizeof eini_chunk_table / sizeof *eini_chunk_table; i++)
     if (eini_chunk_table[i].op == op) return eini_chunk_table[i].fn[eini_type_column(compute)];
-  }
   return NULL;
 }
 
@@ -8535,9 +8476,8 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, eini_task *t, int 
   int64_t offset;
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_access_strides(m, h->stride, stride, &offset));
-  for (int c = 0; c < m->cols; c++) {
+  for (int c = 0; c < m->cols; c++)
     if (column[c] >= 0) t->stride[(int64_t)stream * t->nindex + column[c]] = stride[c];
-  }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
   return eini_mul_overflow(offset, (int64_t)ein_dtype_size(r->dtype), &r->offset)
@@ -8596,17 +8536,15 @@ static int eini_task_before(const eini_task *t, int i, int j) {
 // number of live loops (they come first).
 static int eini_task_merge(eini_task *t) {
   int live = t->nindex;
-  for (int i = live - 1; i >= 0; i--) {
+  for (int i = live - 1; i >= 0; i--)
     if (t->extent[i] == 1) eini_task_drop(t, i, &live);
-  }
   for (int i = 1; i < live; i++) {
     for (int j = i; j > 0 && eini_task_before(t, j, j - 1); j--) eini_task_swap(t, j, j - 1);
   }
   for (int i = live - 1; i > 0; i--) {
     int64_t e;
-    if (!eini_task_fusable(t, i - 1, i) || eini_mul_overflow(t->extent[i - 1], t->extent[i], &e)) {
+    if (!eini_task_fusable(t, i - 1, i) || eini_mul_overflow(t->extent[i - 1], t->extent[i], &e))
       continue;
-    }
     t->extent[i] = e;
     for (int k = i - 1; k + 1 < live; k++) eini_task_swap(t, k, k + 1);
     live--;
@@ -8708,15 +8646,13 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   if (x < 0) x = y;
   if (x == y) {  // dense in both: b is the next loop of the output
     y = -1;
-    for (int i = 0; i < live; i++) {
+    for (int i = 0; i < live; i++)
       if (i != x && (y < 0 || eini_abs64(out[i]) < eini_abs64(out[y]))) y = i;
-    }
   }
   if (y >= 0) t->chunk[t->nchunk++] = y;
   if (x >= 0) t->chunk[t->nchunk++] = x;
-  for (int i = 0; i < live; i++) {
+  for (int i = 0; i < live; i++)
     if (i != x && i != y) t->outer[t->nouter++] = i;
-  }
   return EIN_OK;
 }
 
@@ -8779,9 +8715,8 @@ static ein_status eini_epilogue_expr(const eini_lowering *lo, const eini_stmt *f
   e->node = EINI_NEW(lo->a, eini_node, f->expr.n);
   if (e->node == NULL) return EIN_ERR_NO_MEMORY;
   *nextra = 0;
-  for (int k = 0; k < f->noperand; k++) {
+  for (int k = 0; k < f->noperand; k++)
     if (k != via) extra[(*nextra)++] = k;
-  }
   for (int64_t i = 0; i < f->expr.n; i++) {
     e->node[i] = f->expr.node[i];
     if (e->node[i].op != EINI_OP_OPERAND) continue;
@@ -8824,9 +8759,8 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
   t->reduced = EINI_NEW(lo->a, unsigned char, t->nindex);
   t->stride = EINI_NEW(lo->a, int64_t, cells);
   t->ref = EINI_NEW(lo->a, eini_ref, t->nstream);
-  if (t->extent == NULL || t->reduced == NULL || t->stride == NULL || t->ref == NULL) {
+  if (t->extent == NULL || t->reduced == NULL || t->stride == NULL || t->ref == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   t->work = 1;
   for (int i = 0; i < t->nindex; i++) {
     t->extent[i] = s->index[i].extent;
@@ -8929,9 +8863,8 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
     t->ref[t->pos].slot = -1;
     t->ref[t->pos].dtype = EIN_I64;
     t->stride[(int64_t)t->pos * t->nindex + i] = stride;
-    if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride)) {
+    if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride))
       return EIN_ERR_TOO_LARGE;
-    }
   }
   EINI_TRY(eini_code_compile(lo->a, &e, od, lo->g->function, &t->code));
   return eini_epilogue_end(lo, s, f, &ep, t->folder.result, t);
@@ -8957,9 +8890,8 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);
   if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
-    for (int i = live - 1; i >= 0; i--) {
+    for (int i = live - 1; i >= 0; i--)
       if (t->reduced[i]) eini_task_drop(t, i, &live);
-    }
   }
   EINI_TRY(t->kind == EINI_TASK_COPY ? eini_task_plane(lo->a, t, live)
                                      : eini_task_chunk(lo->a, t, live));
@@ -9011,9 +8943,8 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
   const eini_code *code = f->ev.code;
   size_t size = ein_dtype_size((ein_dtype)code->type);
   int nop = 0;
-  for (int i = 0; i < code->nins; i++) {
+  for (int i = 0; i < code->nins; i++)
     if (code->ins[i].kind == EINI_INS_LOAD && code->ins[i].a >= nop) nop = code->ins[i].a + 1;
-  }
   f->ev.base = base;
   f->ev.at = f->at;
   f->ev.table = f->table;
@@ -9164,9 +9095,8 @@ static int eini_value_uses(const eini_value *v, int column) {
   int at = eini_find_sorted(v->label, v->nlabel, column);
   if (at < 0) return 0;
   for (int k = 0; k < v->nop; k++) {
-    for (int r = 0; r < v->map[k].rows; r++) {
+    for (int r = 0; r < v->map[k].rows; r++)
       if (v->map[k].coef[(int64_t)r * v->nlabel + at] != 0) return 1;
-    }
   }
   return 0;
 }
@@ -9182,9 +9112,8 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
       eini_stmt_empty(s, 0, s->nindex)) {
     return EIN_OK;
   }
-  for (int64_t i = 0; i < e->n; i++) {
+  for (int64_t i = 0; i < e->n; i++)
     if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
-  }
   EINI_TRY(eini_factor_value(lo->g, s, root->arg[0], &v[0]));
   EINI_TRY(eini_factor_value(lo->g, s, root->arg[1], &v[1]));
   if (v[0].nop == 0 || v[1].nop == 0) return EIN_OK;
@@ -9287,9 +9216,8 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   eini_value v[2];
   EINI_TRY(eini_contract_match(lo, s, v, yes));
   if (f != NULL) {
-    for (int64_t i = 0; i < f->expr.n; i++) {
+    for (int64_t i = 0; i < f->expr.n; i++)
       if (f->expr.node[i].op == EINI_OP_INDEX) *yes = 0;
-    }
   }
   if (!*yes) return EIN_OK;
   memset(t, 0, sizeof *t);
@@ -9428,9 +9356,8 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
   EINI_TRY(eini_view_extent(&v, &lo, &hi));
   p->lo = lo * size;
   p->hi = lo > hi ? p->lo : (hi + 1) * size;
-  for (int i = 0; i < t->rank; i++) {
+  for (int i = 0; i < t->rank; i++)
     if (t->shape[i] > 1) p->step = eini_gcd64(p->step, p->stride[i] * size);
-  }
   return EIN_OK;
 }
 
@@ -9449,9 +9376,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
     return 0;
   }
   *via = -1;
-  for (int k = 0; k < j->noperand; k++) {
+  for (int k = 0; k < j->noperand; k++)
     if (j->operand[k] == i->out) *via = k;
-  }
   if (*via < 0) return 0;
   const ein_zmap *m = &j->proj[*via];
   for (int r = 0; r < m->rows; r++) {
@@ -9461,9 +9387,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
       ones += k == 1;
       if (k != 0 && k != 1) return 0;
       if (k == 1 && j->index[c].extent != t->shape[r]) return 0;
-      for (int r2 = 0; k == 1 && r2 < r; r2++) {
+      for (int r2 = 0; k == 1 && r2 < r; r2++)
         if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
-      }
     }
     if (ones != 1 || m->offset[r] != 0) return 0;
     ones = 0;
@@ -9481,9 +9406,8 @@ static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **
   *fused = EINI_NEW(a, int, g->nstmt);
   *gone = EINI_NEW(a, char, g->nstmt);
   *via = EINI_NEW(a, int, g->nstmt);
-  if (readers == NULL || producer == NULL || *fused == NULL || *gone == NULL || *via == NULL) {
+  if (readers == NULL || producer == NULL || *fused == NULL || *gone == NULL || *via == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   for (int64_t i = 0; i < g->nstmt; i++) {
     const eini_stmt *s = &g->stmt[i];
     (*fused)[i] = -1;
@@ -9521,9 +9445,8 @@ static ein_status eini_plan_place(ein_plan *p, const int *first, const int *last
     int t = queue[q], kept = 0, where = 0;
     int64_t at = 0, end;
     if (bytes[t] == 0 || first[t] < 0) continue;
-    for (int k = 0; k < live; k++) {
+    for (int k = 0; k < live; k++)
       if (last[alive[k]] >= first[t]) alive[kept++] = alive[k];
-    }
     live = kept;
     for (; where < live; where++) {
       int o = alive[where];
@@ -9566,9 +9489,8 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
     const eini_tensor *x = &g->tensor[t];
     if (home[t].slot < p->nin + p->nout || first[t] < 0) continue;
     int64_t n = 1;
-    for (int i = 0; i < x->rank; i++) {
+    for (int i = 0; i < x->rank; i++)
       if (eini_mul_overflow(n, x->shape[i], &n)) return EIN_ERR_TOO_LARGE;
-    }
     if (eini_mul_overflow(n, (int64_t)ein_dtype_size(x->dtype), &n) ||
         eini_add_overflow(n, EINI_ALIGN, &n)) {
       return EIN_ERR_TOO_LARGE;
@@ -9671,9 +9593,8 @@ static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *l
   p->slot_offset = EINI_NEW(a, int64_t, g->ntensor);
   p->in = EINI_NEW(a, eini_port, g->ntensor);
   p->out = EINI_NEW(a, eini_port, g->ntensor);
-  if (*home == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL) {
+  if (*home == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   for (int64_t t = 0; t < g->ntensor; t++) {
     p->nin += g->tensor[t].role == EIN_ROLE_INPUT;
     p->nout += g->tensor[t].role == EIN_ROLE_OUTPUT;
@@ -9683,9 +9604,8 @@ static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *l
     const eini_tensor *x = &g->tensor[t];
     eini_home *h = &(*home)[t];
     const ein_ztensor *v = view == NULL ? NULL : view[t];
-    for (int k = 0; view == NULL && k < nlayout; k++) {
+    for (int k = 0; view == NULL && k < nlayout; k++)
       if (strcmp(layout[k].name, x->name) == 0) v = layout[k].view;
-    }
     if (x->role == EIN_ROLE_TEMP) {
       int64_t count;
       h->slot = p->nin + p->nout + (int)t;
@@ -9738,9 +9658,8 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.home = home;
   EINI_TRY(eini_plan_tasks(p, &lo));
   EINI_TRY(eini_plan_temps(p, home));
-  for (int k = 0; k < p->ntask; k++) {
+  for (int k = 0; k < p->ntask; k++)
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
-  }
   EINI_TRY(eini_plan_copies(p, &lo));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
@@ -9789,9 +9708,8 @@ typedef struct eini_share {
 
 static ein_status eini_run_error(const ein_run *run, ein_status st, const char *what, int i,
                                  const char *name) {
-  if (run->error != NULL && run->error_bytes > 0) {
+  if (run->error != NULL && run->error_bytes > 0)
     snprintf(run->error, run->error_bytes, "%s %d ('%s')", what, i, name);
-  }
   return st;
 }
 
@@ -9913,15 +9831,13 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
     union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
     u.c = run->in[i];
     x->slot[i] = u.v != NULL ? u.v : mem;  // empty: no element is read, but addresses are formed
-    if (u.v == NULL && p->in[i].lo != p->in[i].hi) {
+    if (u.v == NULL && p->in[i].lo != p->in[i].hi)
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for input", i, p->in[i].info.name);
-    }
   }
   for (int o = 0; o < p->nout; o++) {
     x->slot[p->nin + o] = run->out[o] != NULL ? (char *)run->out[o] : mem;
-    if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi) {
+    if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi)
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
-    }
   }
   if (p->temp_bytes > 0) {
     for (int64_t t = 0; t < p->graph->ntensor; t++) {
@@ -9958,17 +9874,15 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
   int mirror = p->nslot - p->nout;
   if (copy != 0) {
     eini_exec_mirrors(x, copy, copies);
-    for (int o = 0; o < p->nout; o++) {
+    for (int o = 0; o < p->nout; o++)
       if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
-    }
   }
   for (int k = 0; k < p->ntask; k++) eini_exec_task(x, &p->task[k]);
   if (copy != 0) {
     for (int o = 0; o < p->nout; o++) {
       x->slot[p->nin + o] = (char *)x->run->out[o];
-      if ((copy >> (o < 31 ? o : 31) & 1) && p->out[o].lo != p->out[o].hi) {
+      if ((copy >> (o < 31 ? o : 31) & 1) && p->out[o].lo != p->out[o].hi)
         eini_exec_task(x, &p->copy_back[o]);
-      }
     }
   }
   return EIN_OK;
@@ -9990,9 +9904,8 @@ static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) 
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
   if (grow && run->workspace_bytes < need) mem = NULL;
-  if (mem != NULL && run->workspace_bytes < need) {
+  if (mem != NULL && run->workspace_bytes < need)
     return eini_run_error(run, EIN_ERR_ARGUMENT, "the workspace is too small: input", 0, "");
-  }
   char stack[EINI_STACK_WORKSPACE + EINI_ALIGN];
   if (mem == NULL && need <= EINI_STACK_WORKSPACE) mem = stack;
   if (mem == NULL) {
@@ -10234,9 +10147,8 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
 
 static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *in,
                                       const ein_ztensor *out, const ein_ztensor *c) {
-  if (nin < 1 || in == NULL) {
+  if (nin < 1 || in == NULL)
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "an einsum needs at least one operand");
-  }
   for (int k = 0; k < nin + 2; k++) {
     const ein_ztensor *v = k < nin ? &in[k] : k == nin ? out : c;
     if (v == NULL) continue;
@@ -10320,7 +10232,7 @@ static ein_status eini_request_read(eini_request *r, ein_graph *g) {
   EINI_TRY(eini_notation_read(&r->no, d, &r->value, &r->axes, &r->rank));
   r->shape = EINI_NEW(&g->arena, int64_t, r->rank);
   if (r->shape == NULL) return EIN_ERR_NO_MEMORY;
-  for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.extent[r->axes[a]];
+  for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.label[r->axes[a]].extent;
   r->meet = eini_meet_all(d->nin, d->in, EIN_NONE);
   EINI_TRY(eini_request_fold(r, g));
   return d->map != NULL ? eini_request_map(r, g) : EIN_OK;
@@ -10332,9 +10244,8 @@ static void eini_request_widen(eini_request *r) {
   int plain = r->d->monoid == NULL && r->fold == EINI_ANY;
   if (r->d->map != NULL || (!plain && r->fold != EINI_SUM && r->fold != EINI_PROD)) return;
   ein_dtype t = r->d->out->dtype;
-  if (eini_kind_of(r->meet) != EINI_KCOMPLEX) {
+  if (eini_kind_of(r->meet) != EINI_KCOMPLEX)
     t = t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
-  }
   r->meet = eini_meet_all(r->d->nin, r->d->in, t);
   if (plain && r->meet != EIN_BOOL) r->fold = EINI_SUM;
 }
@@ -10348,9 +10259,8 @@ static ein_status eini_request_leaf(eini_request *r, ein_graph *g, int k, eini_e
     id = eini_expr_add(&g->arena, e, EINI_OP_CAST, -1, id, 0, 0);
     if (id >= 0) e->node[id].dtype = (unsigned char)r->meet;
   }
-  if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX) {
+  if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX)
     id = eini_expr_add(&g->arena, e, EINI_OP_CONJ, -1, id, 0, 0);
-  }
   return id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
@@ -10364,8 +10274,8 @@ static ein_status eini_split_init(eini_request *r, ein_graph *g, eini_split *sp)
   sp->local = EINI_NEW(&g->arena, int, sp->nlabel);
   if (label == NULL || names == NULL || sp->local == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < sp->nlabel; i++) {
-    label[i].extent = r->no.extent[i];
-    label[i].name = eini_label_text(r->no.key[i], names + (size_t)i * 16, 16, r->no.is_text);
+    label[i].extent = r->no.label[i].extent;
+    label[i].name = eini_label_text(r->no.label[i].key, names + (size_t)i * 16, 16, r->no.is_text);
     sp->local[i] = -1;
   }
   sp->label = label;
@@ -10391,11 +10301,7 @@ static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value 
   for (int k = 0; k < d->nin; k++) {
     for (int c = 0; c < r->value[k].nlabel; c++) all->label[n++] = r->value[k].label[c];
   }
-  eini_sort_ints(all->label, n);
-  for (int i = 0; i < n; i++) {
-    if (all->nlabel == 0 || all->label[all->nlabel - 1] != all->label[i])
-      all->label[all->nlabel++] = all->label[i];
-  }
+  all->nlabel = eini_sort_unique(all->label, n);
   all->nop = d->nin;
   for (int k = 0; k < d->nin; k++) {
     const eini_value *v = &r->value[k];
@@ -10420,34 +10326,24 @@ static ein_status eini_path_parse(eini_arena *a, eini_diag *diag, const char *s,
   if (step == NULL) return EIN_ERR_NO_MEMORY;
   path->step = step;
   path->nstep = 0;
-  while (*s) {
-    if (*s != '(' && (*s < '0' || *s > '9')) {
-      s++;
-      continue;
+  for (; *s; s++) {
+    int v[2] = {0, -1}, n = 0, swap;
+    if (*s != '(' && !eini_is_digit((unsigned char)*s)) continue;
+    for (; *s && *s != ')' && !(*s == ' ' && n == 2); s++) {
+      if (!eini_is_digit((unsigned char)*s)) continue;
+      int x = 0;
+      for (; eini_is_digit((unsigned char)*s); s++) x = x < 100000000 ? x * 10 + (*s - '0') : x;
+      if (n < 2) v[n] = x;
+      n++;
+      s--;
     }
-    int v[2] = {0, -1}, n = 0;
-    if (*s == '(') s++;
-    while (*s && *s != ')' && !(*s == ' ' && n == 2)) {
-      if (*s >= '0' && *s <= '9') {
-        int x = 0;
-        for (; *s >= '0' && *s <= '9'; s++) x = x < 100000000 ? x * 10 + (*s - '0') : x;
-        if (n < 2) v[n] = x;
-        n++;
-      } else {
-        s++;
-      }
-    }
-    if (n < 1 || n > 2 || path->nstep >= nterm) {
+    if (n < 1 || n > 2 || path->nstep >= nterm)
       return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "steps of one or two positions: (0,1) (0,1)",
                        "the path is not a list of pairs");
-    }
-    if (n == 2 && v[0] > v[1]) {
-      int t = v[0];
-      v[0] = v[1];
-      v[1] = t;
-    }
-    step[path->nstep][0] = v[0];
-    step[path->nstep++][1] = v[1];
+    swap = n == 2 && v[0] > v[1];
+    step[path->nstep][0] = v[swap];
+    step[path->nstep++][1] = v[1 - swap];
+    if (*s == 0) break;
   }
   return EIN_OK;
 }
@@ -10516,10 +10412,9 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_val
   if (splits && user) {
     EINI_TRY(eini_path_parse(&p->arena, r->diag, d->options.path, d->nin, path));
     ein_status st = eini_path_cost(&p->arena, &net, path);
-    if (st == EIN_ERR_ARGUMENT) {
+    if (st == EIN_ERR_ARGUMENT)
       return eini_fail(r->diag, st, -1, 0, "positions count the operands still there, from 0",
                        "the path does not fit %d operands", d->nin);
-    }
     EINI_TRY(st);
     path->method = "user";
   } else if (splits) {
@@ -10566,18 +10461,16 @@ static ein_status eini_request_scaled(eini_request *r, ein_plan *p, int t, int o
   eini_arena *a = &g->arena;
   eini_expr *e = &s->expr;
   int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
-  if (alpha >= 0 && x >= 0) {
+  if (alpha >= 0) {
     int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
-    x = q < 0 ? -1 : eini_expr_add(a, e, EINI_OP_MUL, -1, q, x, 0);
+    x = eini_expr_pair(a, e, EINI_OP_MUL, q, x);
   }
-  if (beta >= 0 && x >= 0) {
+  if (beta >= 0) {
     int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0);
-    int y = b < 0 ? -1 : eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
-    int z = y < 0 ? -1 : eini_expr_int(a, e, -1, 0);
-    int q = z < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EQ, -1, b, z, 0);
-    int m = q < 0 ? -1 : eini_expr_add(a, e, EINI_OP_MUL, -1, b, y, 0);
-    int w = m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
-    x = w < 0 ? -1 : eini_expr_add(a, e, EINI_OP_ADD, -1, x, w, 0);
+    int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0), z = eini_expr_int(a, e, -1, 0);
+    int q = eini_expr_pair(a, e, EINI_OP_EQ, b, z), m = eini_expr_pair(a, e, EINI_OP_MUL, b, y);
+    int w = z < 0 || q < 0 || m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
+    x = eini_expr_pair(a, e, EINI_OP_ADD, x, w);
   }
   return x < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, r->diag);
 }
@@ -10606,26 +10499,23 @@ static ein_status eini_check_writable(eini_diag *diag, const ein_ztensor *v) {
   for (int a = 0; v->strides != NULL && ein_view_count(v) > 0 && a < v->rank; a++) {
     int64_t s = v->strides[a];
     if (v->shape[a] < 2) continue;
-    if (s == 0) {
+    if (s == 0)
       return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                        "the output has stride 0 at axis %d: its elements coincide", a);
-    }
     for (int b = 0; b < v->rank; b++) {
       if (a == b || v->shape[b] < 2 || v->strides[b] % s != 0) continue;
-      if (eini_abs64(v->strides[b] / s) < v->shape[a]) {
+      if (eini_abs64(v->strides[b] / s) < v->shape[a])
         return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                          "the output's axes %d and %d reach the same elements", a, b);
-      }
     }
   }
   return EIN_OK;
 }
 
 static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const char *what) {
-  if (v->rank != r->rank) {
+  if (v->rank != r->rank)
     return eini_fail(r->diag, EIN_ERR_SHAPE, -1, 0, NULL, "%s has %d axes, the result has %d", what,
                      v->rank, r->rank);
-  }
   for (int a = 0; a < r->rank; a++) {
     if (v->shape[a] == r->shape[a]) continue;
     return eini_fail(r->diag, EIN_ERR_SHAPE, -1, 0, NULL,
@@ -10633,11 +10523,10 @@ static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const ch
                      (long long)v->shape[a], a, (long long)r->shape[a]);
   }
   if (v == r->d->out) EINI_TRY(eini_check_writable(r->diag, v));
-  if (v == r->d->out && !ein_dtype_same_kind(r->dtype, v->dtype)) {
+  if (v == r->d->out && !ein_dtype_same_kind(r->dtype, v->dtype))
     return eini_fail(r->diag, EIN_ERR_DTYPE, -1, 0, "same_kind casts only, as in NumPy",
                      "the result is %s, the output is %s", ein_dtype_name(r->dtype),
                      ein_dtype_name(v->dtype));
-  }
   return EIN_OK;
 }
 
@@ -10697,10 +10586,9 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   eini_value target;
   EINI_TRY(eini_value_axes(&r->no, out, r->rank, NULL, r->axes, &target));
   int repeated = target.nlabel < r->rank;
-  if (repeated && scaled) {
+  if (repeated && scaled)
     return eini_fail(r->diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL,
                      "alpha and beta with repeated output labels");
-  }
   if (repeated && d->rest == EIN_REST_ACCUMULATE)
     return eini_request_accumulate(r, p, view, &target);
   if (!scaled) return eini_request_emit(r, p, &target, repeated ? d->rest : EIN_REST_ERROR);
@@ -10733,12 +10621,10 @@ static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
 }
 
 static void eini_fail_status(ein_ctx *ctx, ein_status st) {
-  if (ctx != NULL && st != EIN_OK && ctx->diag.count == 0) {
+  if (ctx != NULL && st != EIN_OK && ctx->diag.count == 0)
     eini_fail(&ctx->diag, st, -1, 0, NULL, "%s", ein_status_text(st));
-  }
-  if (ctx != NULL && st != EIN_OK && ctx->logger.log_fn != NULL) {
+  if (ctx != NULL && st != EIN_OK && ctx->logger.log_fn != NULL)
     ctx->logger.log_fn(EIN_LOG_ERROR, eini_diag_message(&ctx->diag), ctx->logger.user);
-  }
 }
 
 static void eini_begin_call(ein_ctx *ctx, const char *text) {
@@ -10781,21 +10667,30 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   return eini_plan_build(p, 0, NULL, view);
 }
 
+static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int may_overlap,
+                                 ein_plan **p) {
+  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
+  EINI_TRY(eini_validate_desc(ctx, desc, 1));
+  EINI_TRY(eini_plan_new(ctx, p));
+  ein_einsum_desc d = *desc;
+  d.options.may_overlap |= may_overlap;
+  return eini_plan_einsum(ctx, &d, *p);
+}
+
+// Gives the plan to the caller when all went well.
+static ein_status eini_plan_give(ein_ctx *ctx, ein_status st, ein_plan *p, ein_plan **plan) {
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *plan = p;
+  else ein_plan_destroy(p);
+  return st;
+}
+
 EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan) {
+  ein_plan *p = NULL;
   if (plan == NULL) return EIN_ERR_ARGUMENT;
   *plan = NULL;
-  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
-  ein_plan *p = NULL;
-  ein_status st = eini_validate_desc(ctx, desc, 1);
-  if (st == EIN_OK) st = eini_plan_new(ctx, &p);
-  if (st == EIN_OK) st = eini_plan_einsum(ctx, desc, p);
-  if (st != EIN_OK) {
-    eini_fail_status(ctx, st);
-    ein_plan_destroy(p);
-    return st;
-  }
-  *plan = p;
-  return EIN_OK;
+  ein_status st = eini_plan_make(ctx, desc, 0, &p);
+  return eini_plan_give(ctx, st, p, plan);
 }
 
 // ================================================================================================
@@ -10828,9 +10723,8 @@ static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   s->expr.cap = from->expr.n;
   s->expr.caplist = from->expr.nlist;
   memcpy(s->expr.node, from->expr.node, (size_t)from->expr.n * sizeof *from->expr.node);
-  if (from->expr.nlist > 0) {
+  if (from->expr.nlist > 0)
     memcpy(s->expr.list, from->expr.list, (size_t)from->expr.nlist * sizeof *from->expr.list);
-  }
   return EIN_OK;
 }
 
@@ -10857,10 +10751,9 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
   eini_path_opts opts;
   int user;
   EINI_TRY(eini_path_options(ctx, diag, o, &opts, &user));
-  if (user) {
+  if (user)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "a path given step by step is for one expression, not for a program");
-  }
   int split = o->path == NULL || strcmp(o->path, "none") != 0;
   eini_split sp;
   memset(&sp, 0, sizeof sp);
@@ -10912,9 +10805,8 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
       if (x->role == EIN_ROLE_TEMP || strcmp(x->name, layout[k].name) != 0) continue;
       found = 1;
       if (v->rank != x->rank || v->dtype != x->dtype) st = EIN_ERR_SHAPE;
-      for (int a = 0; st == EIN_OK && a < x->rank; a++) {
+      for (int a = 0; st == EIN_OK && a < x->rank; a++)
         if (v->shape[a] != x->shape[a]) st = EIN_ERR_SHAPE;
-      }
     }
     if (st == EIN_OK && found) continue;
     return eini_fail(eini_diag_of(ctx), st == EIN_OK ? EIN_ERR_NAME : st, -1, 0, NULL,
@@ -10934,13 +10826,7 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
   if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, options);
   if (st == EIN_OK) st = eini_plan_build(p, nlayout, layout, NULL);
-  if (st != EIN_OK) {
-    eini_fail_status(ctx, st);
-    ein_plan_destroy(p);
-    return st;
-  }
-  *plan = p;
-  return EIN_OK;
+  return eini_plan_give(ctx, st, p, plan);
 }
 
 // ---- the cache behind ein_einsum ----
@@ -11082,9 +10968,8 @@ static ein_status eini_cache_keep(ein_ctx *ctx, uint64_t hash, ein_plan *plan) {
   if (c->n < c->cap) {
     e = &c->entry[c->n++];
   } else {
-    for (int i = 1; i < c->n; i++) {
+    for (int i = 1; i < c->n; i++)
       if (c->entry[i].used < e->used) e = &c->entry[i];
-    }
     ein_plan_destroy(e->plan);
     ctx->al.free_fn(e->key, (size_t)e->capkey * 8, ctx->al.user);
   }
@@ -11140,9 +11025,8 @@ static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ei
   ein_status st = EIN_OK;
   if (ctx != NULL && ctx->cache != NULL) st = eini_call_workspace(ctx, p, &run);
   if (st == EIN_OK) st = eini_execute(p, &run, 1);
-  if (st != EIN_OK && ctx != NULL && message[0]) {
+  if (st != EIN_OK && ctx != NULL && message[0])
     eini_fail(&ctx->diag, st, -1, 0, NULL, "%s", message);
-  }
   if (n > 16) p->al.free_fn((void *)in, (size_t)n * sizeof *in, p->al.user);
   return st;
 }
@@ -11159,9 +11043,8 @@ static int eini_key_sane(const ein_einsum_desc *d) {
     if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return 0;
     if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_validate(v) != EIN_OK) return 0;
   }
-  for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
+  for (int k = 0; d->expr == NULL && k <= d->nin; k++)
     if (d->labels[k] != NULL ? d->nlabels[k] < 0 : k < d->nin) return 0;
-  }
   return 1;
 }
 
@@ -11191,14 +11074,7 @@ EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
     eini_fail_status(ctx, st);
     return st;
   }
-  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
-  st = eini_validate_desc(ctx, desc, 1);
-  if (st == EIN_OK) st = eini_plan_new(ctx, &p);
-  if (st == EIN_OK) {
-    ein_einsum_desc d = *desc;
-    d.options.may_overlap = 1;
-    st = eini_plan_einsum(ctx, &d, p);
-  }
+  st = eini_plan_make(ctx, desc, 1, &p);
   if (st == EIN_OK && ctx != NULL && ctx->cache != NULL) {
     st = eini_cache_keep(ctx, hash, p);  // under the key built above
     kept = st == EIN_OK;

@@ -1,5 +1,5 @@
-// Graphs made by calls: against the same program as text, against the brute-force oracle, with every
-// kind of mistake, at random, and with every allocation failing once.
+// Graphs made by calls: against the same program as text, against the brute-force oracle, with
+// every kind of mistake, at random, and with every allocation failing once.
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
 #include "oracle.h"
@@ -25,7 +25,7 @@ static ein_zmap zmap(int rows, int cols, int64_t *coef, int64_t *offset) {
   return m;
 }
 
-// ---- graphs, each also as a program --------------------------------------------------------------
+// ---- graphs, each also as a program -------------------------------------------------------------
 
 static int64_t rows_ik[] = {1, 0, 0, 0, 0, 1}, rows_kj[] = {0, 0, 1, 0, 1, 0};
 static int64_t one[] = {1}, two[] = {2}, minus_two[] = {-2}, at_1[] = {1}, at_4[] = {4};
@@ -188,7 +188,8 @@ static void compare_with_oracle(ein_ctx *ctx, const ein_graph *g) {
     const eini_tensor *x = &g->tensor[t];
     data[t] = orc_alloc(orc_count(x), orc_size(x->dtype));
     err[t] = (double *)orc_alloc(orc_count(x), sizeof **err);
-    if (x->role == EIN_ROLE_INPUT) orc_random_fill(x->dtype, orc_count(x), data[t], 7 + (uint64_t)t);
+    if (x->role == EIN_ROLE_INPUT)
+      orc_random_fill(x->dtype, orc_count(x), data[t], 7 + (uint64_t)t);
     if (x->role == EIN_ROLE_INPUT) in[nin++] = data[t];
     if (x->role == EIN_ROLE_OUTPUT) out[nout++] = orc_alloc(orc_count(x), orc_size(x->dtype));
   }
@@ -243,7 +244,7 @@ static void test_examples(ein_ctx *ctx) {
   }
 }
 
-// ---- mistakes ------------------------------------------------------------------------------------
+// ---- mistakes -----------------------------------------------------------------------------------
 
 static int has(const char *text, const char *part) { return strstr(text, part) != NULL; }
 
@@ -279,7 +280,8 @@ static ein_status mistake(ein_ctx *ctx, int k, ein_graph **graph, const char **w
     case 13: d.rest = EIN_REST_KEEP; *want = "only be zero"; break;
     case 14: d.rest = EIN_REST_ZERO; *want = "a given shape"; break;
     case 15: d.nfree = 2; *want = "2 free indices for 1 axes"; break;
-    case 16: d.out_map = zmap(1, 2, coef, NULL); *want = "axis 0 of 'Y' depends on the reduced"; break;
+    case 16: d.out_map = zmap(1, 2, coef, NULL); *want = "axis 0 of 'Y' depends on the reduced";
+      break;
     case 17: d.out_map = zmap(2, 2, coef, NULL); *want = "2 rows and 2 columns for 'Y' of 1 axes";
       break;
     case 18: operand[0] = 3; *want = "operand 0 is no tensor"; break;
@@ -321,7 +323,8 @@ static ein_status mistake(ein_ctx *ctx, int k, ein_graph **graph, const char **w
     case 40: d.out = t; extent[0] = 3; *want = "axis 0 of 'T' has extent 4, its statements give 3";
       break;
     case 41: *want = "'Y[0]' is defined twice"; ein_graph_add_statement(g, &d); break;
-    case 42: d.out_map = zmap(1, 2, coef + 2, at_1); extent[0] = 1; *want = "'Y[0]' is undefined"; break;
+    case 42: d.out_map = zmap(1, 2, coef + 2, at_1); extent[0] = 1; *want = "'Y[0]' is undefined";
+      break;
     case 43: coef[1] = 0; d.out_map = zmap(1, 2, coef, NULL); *want = "'Y[1]' is undefined"; break;
     case 44: coef[1] = 0; d.out_map = zmap(1, 2, coef, minus_two); *want = "coordinates start at 0";
       break;
@@ -420,7 +423,7 @@ static void test_declarations(ein_ctx *ctx) {
   ein_graph_destroy(g);
 }
 
-// ---- at random, and without memory ---------------------------------------------------------------
+// ---- at random, and without memory --------------------------------------------------------------
 
 static uint64_t rng_state;
 
