@@ -21,7 +21,7 @@ FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views path contract einsum program builder memory kernels
 FUZZERS  = npy program expr
-EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads
+EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph
 
 B          = build
 HEADERS    = einsum.h einsum_program.h $(wildcard tools/*.h)
@@ -162,7 +162,7 @@ step-lint: $(B)/found.mk
 
 BENCH = $(patsubst bench/%.c,%,$(wildcard bench/*.c))
 
-$(BENCH:%=$(B)/%): $(B)/%: bench/%.c einsum.h $(B)/found.mk
+$(BENCH:%=$(B)/%): $(B)/%: bench/%.c $(HEADERS) $(B)/found.mk
 	$(CC) -std=c99 -O3 -march=native -o $@ $< $(LIBS) -ldl
 
 bench: $(BENCH:%=$(B)/%)

@@ -1701,15 +1701,6 @@ static const eini_op_row eini_ops[EINI_OP_COUNT] = {
 #undef EINI_OP_ROW
 };
 
-// The function of the language with that name, or -1. "max" and "min" are found here too.
-static int eini_op_find(const char *name, int64_t n) {
-  for (int i = 0; i < EINI_OP_COUNT; i++) {
-    const char *s = eini_ops[i].name;
-    if (s[0] && (int64_t)strlen(s) == n && memcmp(s, name, (size_t)n) == 0) return i;
-  }
-  return -1;
-}
-
 #define EINI_ARGS_MAX 8
 
 typedef struct eini_node {

@@ -585,9 +585,9 @@ static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse)
 
 static int eini_tree_call(eini_emit *em, const eini_syn *v) {
   eini_called f = eini_called_of(em->p, v);
-  int op = eini_op_find(f.s, f.len), arg[EINI_ARGS_MAX] = {0};
+  int op = f.word == EINI_MAX ? EINI_OP_MAX : EINI_OP_MIN, arg[EINI_ARGS_MAX] = {0};
   int want = eini_call_arity(em->p->g, f.cls, f.word);
-  if (op == EINI_OP_MAX || op == EINI_OP_MIN) return eini_emit_list(em, v, op, op);
+  if (f.cls == EINI_W_FOLD) return eini_emit_list(em, v, op, op);  // max and min of several
   if (want < 0) eini_unknown_function(em->p, v);
   else if (v->n != want) eini_wrong_count(em->p, &f, want, NULL);
   if (v->n != want) return -1;
@@ -950,10 +950,8 @@ static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, 
     in->arg = v->kid;
     in->mark = ++q->mark;
     if (v->n == in->def->nparam) return 1;
-    if (!quiet) {
-      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "%.*s takes %d argument%s, not %d",
-                EINI_NAME_OF(p, v->sym), in->def->nparam, in->def->nparam == 1 ? "" : "s", v->n);
-    }
+    eini_called f = eini_called_of(p, v);
+    if (!quiet) eini_wrong_count(p, &f, in->def->nparam, NULL);
   } else if (!quiet && s->kind == EINI_N_DEF) {
     eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, NULL,
                    "is used in its own or an earlier definition");
@@ -1405,9 +1403,9 @@ static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_
   eini_parser *p = &q->p;
   int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
   if (v->n < low || v->n > high) {
-    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), v->op == 2 ? "layernorm[j](x, g, b, eps)" :
-              v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL, "%.*s takes %d argument%s, not %d",
-              EINI_NAME_OF(p, v->sym), low, low == 1 ? "" : "s", v->n);
+    eini_called f = eini_called_of(p, v);
+    eini_wrong_count(p, &f, low, v->op == 2 ? "layernorm[j](x, g, b, eps)" :
+                     v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL);
   }
   eini_syn *r = p->st == EIN_OK ? eini_resolve_kids(q, v, env) : NULL;
   if (r == NULL) return NULL;
