@@ -211,11 +211,11 @@ typedef struct eini_kids {  // a growing list of children
   int64_t n, cap;
 } eini_kids;
 
-// An interned name. What it names in the program is filled by the next section.
+// An interned name, and what it means in the program.
 typedef struct eini_sym {
   const char *s;
   int64_t n;
-  int next, cls, word;    // hash chain, number + 1; eini_sym_class and its number
+  int next, cls, word;    // hash chain, number + 1; eini_word_kind and its number
   int kind, id;           // program-wide meaning: eini_sym_kind and its number
   int var;                // innermost index of that name in scope + 1
   int64_t pos;            // of its declaration; bad: it failed, stay silent about it
@@ -241,6 +241,7 @@ struct eini_names {
 
 #define EINI_NAME_OF(p, i) \
   eini_cut((p)->names->sym[i].s, (p)->names->sym[i].n), (p)->names->sym[i].s
+
 // The number of a name; -1 when out of memory.
 static int eini_intern(eini_parser *p, const char *s, int64_t n) {
   struct eini_names *t = p->names;
@@ -1877,7 +1878,6 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
 
 // ---- temporaries ----
 
-// An access to tensor at variables.
 // An access to tensor at variables.
 static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, int64_t pos) {
   eini_syn *v = eini_syn_new(&q->p, EINI_S_ACCESS, pos);
