@@ -3057,7 +3057,6 @@ typedef struct eini_parser {
   int64_t ival, open;     // open: position of the outermost open bracket
   double re;
   int brackets, unclosed, depth, max_depth;
-  int64_t nodes;
   ein_status st, status;  // of the current statement; of the text
 } eini_parser;
 

@@ -39,8 +39,8 @@
 // INCLUDING IT
 //
 // The implementation stands in the translation unit that holds einsum.h's: it uses eini_ functions
-// of its sections util, error, dtype, zspace, monoid, expr, graph, context, notation, syntax,
-// pieces and print, and nothing below them. einsum.h may be included before, plainly or with its
+// of its sections util, error, dtype, zspace, monoid, expr, graph, context, syntax, pieces
+// and print, and nothing below them. einsum.h may be included before, plainly or with its
 // implementation. EINSUM_STATIC, EINSUM_MALLOC and EINSUM_ASSERT mean what they mean there.
 //
 //
