@@ -19,12 +19,12 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views path contract einsum program memory kernels
+TESTS    = math npy views path contract einsum program builder memory kernels
 FUZZERS  = npy program expr
-EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads
+EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph
 
 B          = build
-HEADERS    = einsum.h $(wildcard tools/*.h)
+HEADERS    = einsum.h einsum_program.h $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 SAN_BIN    = $(TESTS:%=$(B)/san/test_%)
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
@@ -96,7 +96,7 @@ sanitize: $(SAN_BIN) $(B)/san/einsum
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
 
-$(B)/%: examples/%.c einsum.h $(B)/found.mk
+$(B)/%: examples/%.c $(HEADERS) $(B)/found.mk
 	$(CC) -O1 -o $@ $< $(LIBS)
 
 examples: $(EX_BIN)
@@ -162,7 +162,7 @@ step-lint: $(B)/found.mk
 
 BENCH = $(patsubst bench/%.c,%,$(wildcard bench/*.c))
 
-$(BENCH:%=$(B)/%): $(B)/%: bench/%.c einsum.h $(B)/found.mk
+$(BENCH:%=$(B)/%): $(B)/%: bench/%.c $(HEADERS) $(B)/found.mk
 	$(CC) -std=c99 -O3 -march=native -o $@ $< $(LIBS) -ldl
 
 bench: $(BENCH:%=$(B)/%)

@@ -20,8 +20,8 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, PROGRAMS, FUNCTIONS AND FOLDS, FUNCTIONS AND
-// MONOIDS OF YOUR OWN, DETERMINISM, THREADS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
+// OF YOUR OWN, DETERMINISM, THREADS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   >>config          compile-time switches
 //   >>types           public types
@@ -37,13 +37,9 @@
 //   >>graph           tensors and statements
 //   >>context         what a caller sets up once
 //   >>notation        NumPy strings and integer labels
-//   >>syntax          tokens, syntax trees, expression nodes
+//   >>syntax          words, tokens, and maps: expressions over operands
 //   >>pieces          tensors defined by several statements, and edge rules
-//   >>program         from trees to a graph
-//   >>scope           names, macros, coordinates
-//   >>solve           extents and bounds
-//   >>build           from resolved trees to statements
-//   >>parse           programs
+//   >>builder         graphs from C calls
 //   >>print           a graph as text
 //   >>path            contraction order of n operands
 //   >>pathtree        improvement of contraction trees; strategies and budgets
@@ -63,6 +59,7 @@
 //   >>request         einsum descriptors
 //   >>public          plans of graphs, the plan cache, one-call interface
 //
+//
 // LEVELS
 //
 // 1. One call. ein_einsum(ctx, expr, nin, in, &out) computes into memory of yours; ein_einsum_out
@@ -73,8 +70,12 @@
 //    are explained (ein_ctx_message).
 // 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
 //    computes as often as you like, for other data pointers, from many threads at the same time.
-// 3. Programs. ein_graph_parse reads a program of several statements and checks all of it;
-//    ein_plan_graph makes a plan. ein_plan_explain and ein_plan_json show what was decided.
+// 3. Graphs of several statements. ein_graph_create and its like make one by calls;
+//    ein_graph_parse of einsum_program.h reads one from the text of a program. ein_plan_graph makes
+//    a plan. ein_plan_explain and ein_plan_json show what was decided.
+//
+// Include einsum.h for strings, plans and graphs made by calls; einsum_program.h, which includes
+// it, where programs are read or printed as text.
 //
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.
@@ -86,13 +87,11 @@
 // label       an index in an expression string, or its integer
 // axis        a dimension of a tensor, counted from 0
 // extent      the number of values of an index, or of coordinates along an axis; 0 is ordinary
-// size        a name a program declares for an extent: input X[n] declares n
 // operand     a tensor as it occurs in a statement, with its indices
-// access      an operand with affine coordinates: X[2*h+r, w]
 // fold        what combines the values of reduced indices: sum, max, argmax, ..
 // monoid      a fold as a state with lift, merge, identity and finish
 // statement   one fold over one scalar expression of operands, and where its values go
-// graph       the statements of a program, in order
+// graph       statements in order; each reads inputs and what those before define
 // path        the order in which the operands of a statement are contracted, two at a time
 // partition   how an index space is cut into pieces
 // plan        statements made executable for shapes, strides and dtypes; holds no data
@@ -105,7 +104,7 @@
 // one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded where it
 // is stored, intermediates of a split statement stay in the computation type. Integers wrap. NumPy
 // strings give numpy.result_type of the operands; sums and products of bool are or and and.
-// Programs promote the same way, except that number literals adopt what they meet: 2*x keeps x's
+// Maps and programs promote so too, except that number literals adopt what they meet: 2*x keeps x's
 // dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives
 // f64. The result is converted to the dtype of your output where NumPy's same_kind allows it. bf16,
 // which NumPy lacks, stays bf16 with bool and 8-bit integers and becomes f32 with f16.
@@ -125,47 +124,14 @@
 // inf and NaN, from one unsplit pass; path "none" asks for that pass.
 //
 //
-// PROGRAMS
+// GRAPHS
 //
-//     # softmax attention, one head
-//     input Q[s,d], K[t,d], V[t,e] : f32
-//     T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))
-//     P[s,t] = softmax[t](T[s,t])
-//     Y[s,e] = sum[t](P[s,t] * V[t,e])
-//     output Y : f32
-//
-// Lines end statements, ";" does too; inside brackets a line goes on; "\" at its end joins the
-// next. "#" starts a comment. Names are letters, digits and _, and code points from U+00A1; case
-// matters.
-//
-//     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
-//     param a = 0.5, b : f64        scalars given when executing
-//     output Y, Z : f32             what is computed; without it, all that no other statement reads
-//     def f(x, y) = x*exp(-y)       a scalar macro
-//     Y[i,j] = ..                   defines Y; indices on the left are free
-//     Y[i=5,j=n] : f32 = ..         with extents (of integers and sizes), with a dtype
-//     Y[2*i+1] = ..                 defines some elements; several statements must fit exactly:
-//                                   concatenation, interleaving and padding are written so
-//
-// Expressions, from the lowest precedence: or; and; not; < <= > >= == != (no chains); + -; * /;
-// unary - +; ^ (to the right; -x^2 is -(x^2)). Constants: inf nan pi true false. A name alone is an
-// index (its value, i64), a param or a tensor of rank 0.
-//     X[2*h+r, w]                   an access; coordinates are affine: integers, indices, size(..)
-//     X[i-1 | 0]  X[i+1 | wrap]     outside reads as a constant, or by wrap, clamp, reflect
-//     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
-//     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
-//     softmax[j](e)                 macros over named indices
-//
-// Implicit sums: in each top-level term (between + and -), indices that are in no scope are summed
-// around the whole term. Each must stand in a plain factor of the term:
-//     Y[i] = A[i,j]*x[j] + b[i]     sums A*x only: b is added once
-//     Y[i] = A[i,j]*(x[j] + b[i])   is an error: say which sum is meant
-//     Y[i] = exp(A[i,j])            is an error: sum[j](exp(..)) or exp(sum[j](..))
-// An extent comes from the left or from the fold; else from every place where the index stands
-// alone as a coordinate, and these must agree; else it is the largest that keeps compound
-// coordinates inside: X[2*h+r] with 10 elements and r < 3 gives h the extent 4. There is no
-// broadcasting of extent 1. Every access is proved to stay inside its tensor, or has an edge rule,
-// before anything runs. Where two readings are plausible the text is an error with a hint.
+// A graph has tensors, params and statements, each added by one call; ids count from 0. A statement
+// is an index space (free indices, then reduced ones), operands with maps from index values to
+// coordinates (ein_zmap: coef * i + offset), an expression over their elements, a fold of the
+// reduced indices, and a map that says which element of the output the free indices define.
+// Several statements may define one tensor (pieces: concatenation, padding); they must fit exactly.
+// See examples/08_graph.c.
 //
 //
 // FUNCTIONS AND FOLDS
@@ -194,12 +160,6 @@
 // norm        0                 sqrt(sum(abs(x)^2))
 // Complex numbers have sum, prod, mean and norm. A sum of bool counts, in programs (i64). A fold
 // of nothing that is an error is reported before anything is executed.
-//
-// softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
-// logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
-// layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
-// rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
-// eps is a fourth (third) argument without a name.
 //
 // With ein_einsum_ex: .monoid names the fold, .map is an expression over x0, x1, .. (the operands):
 //     "ik,jk->ij" with monoid "max" and map "abs(x0-x1)" is the distance in the maximum norm.
@@ -250,24 +210,21 @@
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
 // in words, ein_ctx_message with place, caret and hint:
 //
-//     2:24: 'd' is a size, not an index in scope
-//       Y[s,e] = Q[s,e] / sqrt(d)
-//                              ^
-//       hint: write size(d)
+//     1:9: output index 'l' is in no operand
+//       ij,jk->il
+//               ^
 //
-// A program reports up to 20 mistakes at once (max_errors); ein_ctx_error gives them one by one.
-// Columns count code points. Texts of any origin are safe to parse: nesting, length and expansion
-// are limited. A failed execution leaves its outputs undefined; its message goes to ein_run's
-// error.
+// ein_ctx_error gives the parts of it. Columns count code points. Texts of any origin are safe to
+// parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
 //
 //
 // WHAT IT DOES NOT DO
 //
-// No sparse tensors, no gather or scatter (a coordinate is never data), no gradients (grad is
-// reserved, and refused), no devices or message passing. It does not own tensors, read files,
-// print, exit, start threads, or look at the environment. It does not link to a BLAS; kernels are
-// portable C, so compile the implementation with optimisation (-O3 and your machine's instruction
-// set). Plain calls with ctx NULL plan anew each time.
+// No sparse tensors, no gather or scatter (a coordinate is never data), no gradients, no devices or
+// message passing. It does not own tensors, read files, print, exit, start threads, or look at the
+// environment. It does not link to a BLAS; kernels are portable C, so compile the implementation
+// with optimisation (-O3 and your machine's instruction set). Plain calls with ctx NULL plan anew
+// each time.
 
 #ifndef EINSUM_H
 #define EINSUM_H
@@ -612,24 +569,6 @@ typedef struct ein_binding {
   const ein_ztensor *view;  // shape and dtype; strides count when planning, data when executing
 } ein_binding;
 
-typedef struct ein_size {
-  const char *name;
-  int64_t value;
-} ein_size;
-
-typedef struct ein_program_desc {
-  const char *text;
-  size_t length;            // bytes; 0: up to the terminating NUL
-  int nbind;                // views of inputs, by name: they give sizes and dtypes
-  const ein_binding *bind;
-  int nsize;                // sizes by name: of declared sizes, or of indices left open
-  const ein_size *size;
-  ein_dtype dtype;          // of inputs and params without one; default f64
-  int max_errors;           // default 20
-  int max_nesting;          // default 256
-  size_t max_source;        // bytes; default 16 MiB
-} ein_program_desc;
-
 typedef enum ein_role { EIN_ROLE_TEMP = 0, EIN_ROLE_INPUT, EIN_ROLE_OUTPUT } ein_role;
 
 typedef struct ein_tensor_info {
@@ -639,6 +578,24 @@ typedef struct ein_tensor_info {
   int rank;
   const int64_t *shape;
 } ein_tensor_info;
+
+// One statement of a graph: out[out_map(i)] = fold over the reduced indices of
+// map(operand 0[proj[0](i)], operand 1[proj[1](i)], ..). Everything is borrowed for the call.
+typedef struct ein_stmt_desc {
+  int out;                  // the tensor defined, by its id
+  ein_zmap out_map;         // rank of out x nindex; reduced columns are 0; coef NULL: the free
+                            //   indices in order. A map's offset may be NULL (zeros)
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const int64_t *extent;    // nindex of them
+  const char *const *index; // their names; default i0, i1, ..
+  int noperand;
+  const int *operand;       // ids of inputs, or of tensors whose statements are all there
+  const ein_zmap *proj;     // rank of the operand x nindex each
+  const char *map;          // expression over x0, x1, .., names of indices (their values) and of
+                            //   params; default the product of the operands
+  const char *fold;         // by name; default sum, when there are reduced indices
+  ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
+} ein_stmt_desc;
 
 typedef struct ein_param_info {
   const char *name;
@@ -704,8 +661,8 @@ EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to);      // NumPy's s
 // ---- level 1: one call -------------------------------------------------------------------------
 // out = einsum(expr, in[0..nin)). Semantics of numpy.einsum(..., optimize=False); out has the shape
 // and dtype ein_einsum_out says (another same_kind dtype takes part in the promotion of sums and
-// products, as numpy.einsum's out= does). out may
-// overlap inputs. ctx may be NULL: no cache, no messages, portable kernels.
+// products, as numpy.einsum's out= does). out may overlap inputs. ctx may be NULL: no cache, no
+// messages, portable kernels.
 EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
                               const ein_ztensor *out);
 // The same with every choice open.
@@ -740,20 +697,30 @@ EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
 EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 
-// ---- level 3: programs and graphs --------------------------------------------------------------
-// Parses, checks and lowers a program (GRAMMAR in the manual). Reports up to max_errors mistakes.
-EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
+// ---- level 3: graphs; programs as text are in einsum_program.h ---------------------------------
+// Creates an empty graph that tensors, params and statements are added to. ctx may be NULL; else it
+// must live until the graph is finished, and knows the functions and monoids maps may name. The
+// first mistake sticks: later calls return its status, so checking ein_graph_finish is enough; the
+// message (ein_ctx_message) names the statement. The graph is the caller's, also after a mistake.
+EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph);
+// Adds a tensor; *id is its number, from 0, and -1 on failure. Inputs need a dtype and a shape; of
+// others the statements give what is not said (EIN_NONE, NULL), and must agree with what is.
+EIN_API ein_status ein_graph_add_tensor(ein_graph *graph, const char *name, ein_role role,
+                                        ein_dtype dtype, int rank, const int64_t *shape, int *id);
+// Adds a scalar given when executing; dtype default f64, value its default (NULL: none).
+EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_dtype dtype,
+                                       const ein_scalar *value, int *id);
+// Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
+// statement that reads it. EIN_ERR_BOUNDS when an operand's map leaves its tensor.
+EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc *desc);
+// Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output
+// needs; then the graph is read-only and can be planned.
+EIN_API ein_status ein_graph_finish(ein_graph *graph);
 EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);
 EIN_API int ein_graph_param(const ein_graph *graph, int i, ein_param_info *info);
-EIN_API size_t ein_graph_print(const ein_graph *graph, char *buf, size_t size);
-// Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
-// files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
-EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
-                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
-                                                 void *user), void *user);
 
 // ---- views: no copies --------------------------------------------------------------------------
 // Each writes *view, with shape and strides in dims (2 * rank of the result, caller's memory, which
@@ -1050,6 +1017,7 @@ typedef struct eini_diag {
   size_t used;
   int count, max;
   ein_status status; // the first mistake's
+  char where[96];    // stands before every message, or ""
   const char *text;
   int64_t length;
 } eini_diag;
@@ -1059,6 +1027,7 @@ static void eini_diag_reset(eini_diag *d, const char *text, int64_t length) {
   d->count = 0;
   d->max = 1;
   d->status = EIN_OK;
+  d->where[0] = 0;
   d->text = text;
   d->length = length;
 }
@@ -1122,8 +1091,9 @@ static ein_status eini_vfail(eini_diag *d, ein_status status, int64_t pos, int64
   if (d->status == EIN_OK) d->status = status;
   if (d->error == NULL || d->count >= d->max || d->count >= EINI_ERRORS_MAX) return status;
   char line[512];
-  int n = vsnprintf(line, sizeof line, format, args);
-  if (n < 0) n = 0;
+  int from = snprintf(line, sizeof line, "%s", d->where);
+  int n = vsnprintf(line + from, sizeof line - (size_t)from, format, args);
+  n = n < 0 ? from : n + from;
   if ((size_t)n >= sizeof line) n = (int)sizeof line - 1;
   for (int i = 0; i < n; i++) {
     if ((unsigned char)line[i] < 32) line[i] = '?';  // names from hostile texts stay one line
@@ -1218,9 +1188,8 @@ EIN_API ein_dtype ein_dtype_compute(ein_dtype t) {
 
 EIN_API ein_dtype ein_dtype_find(const char *name) {
   if (name == NULL) return EIN_NONE;
-  for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
+  for (int t = 1; t < EIN_DTYPE_COUNT; t++)
     if (strcmp(eini_dtypes[t].name, name) == 0) return (ein_dtype)t;
-  }
   return EIN_NONE;
 }
 
@@ -1345,9 +1314,8 @@ static int eini_zrange_no_room(const ein_zrange *out, int rank) {
 }
 
 static int eini_zrange_empty(int rank, const int64_t *start, const int64_t *end) {
-  for (int i = 0; i < rank; i++) {
+  for (int i = 0; i < rank; i++)
     if (end[i] <= start[i]) return 1;
-  }
   return 0;
 }
 
@@ -1372,9 +1340,8 @@ EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size) {
 
 EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p) {
   if (eini_zrange_bad(r) || eini_zpoint_bad(p) || r->rank != p->rank) return 0;
-  for (int i = 0; i < r->rank; i++) {
+  for (int i = 0; i < r->rank; i++)
     if (p->coord[i] < r->start[i] || p->coord[i] >= r->end[i]) return 0;
-  }
   return 1;
 }
 
@@ -1382,9 +1349,8 @@ EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p) {
 EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner) {
   if (eini_zrange_bad(r) || eini_zrange_bad(inner) || r->rank != inner->rank) return 0;
   if (eini_zrange_empty(r->rank, inner->start, inner->end)) return 1;
-  for (int i = 0; i < r->rank; i++) {
+  for (int i = 0; i < r->rank; i++)
     if (inner->start[i] < r->start[i] || inner->end[i] > r->end[i]) return 0;
-  }
   return 1;
 }
 
@@ -1418,9 +1384,8 @@ EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, 
 
 EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
                                     ein_zrange *out) {
-  if (eini_zrange_bad(a) || axis < 0 || axis >= a->rank || n < 1 || i < 0 || i >= n) {
+  if (eini_zrange_bad(a) || axis < 0 || axis >= a->rank || n < 1 || i < 0 || i >= n)
     return EIN_ERR_ARGUMENT;
-  }
   int64_t size, first = a->start[axis];
   EINI_TRY(eini_zrange_extent(a, axis, &size));
   EINI_TRY(ein_zrange_intersect(a, a, out));  // a copy; out may be a
@@ -1551,9 +1516,8 @@ EIN_API int64_t ein_view_count(const ein_ztensor *t) {
 static int64_t eini_stride(const ein_ztensor *t, int axis) {
   if (t->strides != NULL) return t->strides[axis];
   int64_t stride = 1;
-  for (int i = t->rank - 1; i > axis; i--) {
+  for (int i = t->rank - 1; i > axis; i--)
     if (eini_mul_overflow(stride, t->shape[i], &stride)) return 0;
-  }
   return stride;
 }
 
@@ -1591,9 +1555,8 @@ static ein_status eini_view_validate(const ein_ztensor *t) {
   if (t->buffer == NULL && t->buffer_bytes > 0) return EIN_ERR_ARGUMENT;
   if (ein_dtype_size(t->dtype) == 0) return EIN_ERR_DTYPE;
   EINI_TRY(eini_view_extent(t, &lo, &hi));
-  if (lo <= hi && t->data != NULL && t->buffer_bytes > 0 && !eini_view_inside(t, lo, hi)) {
+  if (lo <= hi && t->data != NULL && t->buffer_bytes > 0 && !eini_view_inside(t, lo, hi))
     return EIN_ERR_BOUNDS;
-  }
   return EIN_OK;
 }
 
@@ -1638,9 +1601,8 @@ EIN_API ein_status ein_view_permute(const ein_ztensor *t, const int *axes, ein_z
   if (view == NULL || (rank > 0 && (axes == NULL || dims == NULL))) return EIN_ERR_ARGUMENT;
   for (int i = 0; i < rank; i++) {
     if (axes[i] < 0 || axes[i] >= rank) return EIN_ERR_ARGUMENT;
-    for (int j = 0; j < i; j++) {
+    for (int j = 0; j < i; j++)
       if (axes[j] == axes[i]) return EIN_ERR_ARGUMENT;
-    }
     dims[i] = t->shape[axes[i]];
     dims[(ptrdiff_t)rank + i] = eini_stride(t, axes[i]);
   }
@@ -1707,9 +1669,8 @@ EIN_API ein_status ein_view_broadcast(const ein_ztensor *t, int rank, const int6
                                       ein_ztensor *view, int64_t *dims) {
   EINI_TRY(eini_view_validate(t));
   int64_t count;
-  if (rank < 0 || view == NULL || (rank > 0 && (shape == NULL || dims == NULL))) {
+  if (rank < 0 || view == NULL || (rank > 0 && (shape == NULL || dims == NULL)))
     return EIN_ERR_ARGUMENT;
-  }
   if (rank < t->rank) return EIN_ERR_SHAPE;
   EINI_TRY(eini_view_elements(rank, shape, &count));
   for (int i = 0; i < rank; i++) {
@@ -1860,15 +1821,6 @@ static const eini_op_row eini_ops[EINI_OP_COUNT] = {
 #undef EINI_OP_ROW
 };
 
-// The function of the language with that name, or -1. "max" and "min" are found here too.
-static int eini_op_find(const char *name, int64_t n) {
-  for (int i = 0; i < EINI_OP_COUNT; i++) {
-    const char *s = eini_ops[i].name;
-    if (s[0] && (int64_t)strlen(s) == n && memcmp(s, name, (size_t)n) == 0) return i;
-  }
-  return -1;
-}
-
 #define EINI_ARGS_MAX 8
 
 typedef struct eini_node {
@@ -1905,6 +1857,10 @@ static int eini_expr_add(eini_arena *a, eini_expr *e, int op, int64_t pos, int x
   v->arg[2] = z;
   v->pos = pos;
   return (int)e->n++;
+}
+
+static int eini_expr_pair(eini_arena *a, eini_expr *e, int op, int x, int y) {
+  return x < 0 || y < 0 ? -1 : eini_expr_add(a, e, op, -1, x, y, 0);
 }
 
 static int eini_expr_int(eini_arena *a, eini_expr *e, int64_t pos, int64_t value) {
@@ -1968,9 +1924,8 @@ typedef struct eini_typing {
 
 static int64_t eini_ipow(int64_t x, int64_t n) {
   uint64_t r = 1, b = (uint64_t)x;  // wraps like the multiplications it stands for
-  for (; n > 0; n >>= 1, b *= b) {
+  for (; n > 0; n >>= 1, b *= b)
     if (n & 1) r *= b;
-  }
   return (int64_t)r;
 }
 
@@ -2082,10 +2037,9 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
   *arg = *res = m;
   switch (eini_ops[v->op].cls) {
     case 'A':
-      if (m == EIN_BOOL && (v->op == EINI_OP_SUB || v->op == EINI_OP_NEG)) {
+      if (m == EIN_BOOL && (v->op == EINI_OP_SUB || v->op == EINI_OP_NEG))
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "use != or not",
                          "bool has no subtraction");
-      }
       break;
     case 'F':
       *arg = *res = eini_float_for(m);
@@ -2099,10 +2053,9 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
     case 'D': if (eini_kind_of(m) < EINI_KREAL) *arg = *res = EIN_F64; break;
     case 'O':
     case 'M':
-      if (complex_in) {
+      if (complex_in)
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "compare real(z), imag(z) or abs(z)",
                          "complex numbers have no order");
-      }
       if (eini_ops[v->op].cls == 'O') *res = EIN_BOOL;
       if (m == EIN_BOOL && (v->op == EINI_OP_FLOORDIV || v->op == EINI_OP_MOD))
         *arg = *res = EIN_I8;
@@ -2110,10 +2063,9 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
     case 'C': *res = EIN_BOOL; break;
     case 'B': *arg = *res = EIN_BOOL; break;
     case 'I':
-      if (complex_in) {
+      if (complex_in)
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "%s has no complex version",
                          eini_ops[v->op].name);
-      }
       break;
     case 'R':
       if (m == EIN_BOOL && v->op == EINI_OP_SQABS) *arg = m = EIN_I8;
@@ -2172,9 +2124,8 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
     t = eini_meet(&out->node[child[1]], &out->node[child[2]]);
   } else if (v.op == EINI_OP_COMPLEX) {
     ein_dtype m = eini_meet(&out->node[child[0]], &out->node[child[1]]);
-    if (eini_kind_of(m) == EINI_KCOMPLEX) {
+    if (eini_kind_of(m) == EINI_KCOMPLEX)
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 7, NULL, "complex() takes two real numbers");
-    }
     t = eini_float_for(m) < EIN_F64 ? EIN_F32 : EIN_F64;
   } else if (v.op == EINI_OP_CALL) {
     t = ty->function[v.arg[0]].dtype;
@@ -2184,10 +2135,9 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
   } else {  // CAST with the target in dtype
     ein_dtype from = eini_node_dtype(&out->node[child[0]]);
     t = (ein_dtype)v.dtype;
-    if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(t) < EINI_KCOMPLEX && t != EIN_BOOL) {
+    if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(t) < EINI_KCOMPLEX && t != EIN_BOOL)
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 1, "take real(z), imag(z) or abs(z)",
                        "a complex number has no %s value", ein_dtype_name(t));
-    }
     c[0] = eini_convert(a, out, child[0], t);
     *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EINI_OP_ROUNDTO, v.pos, c[0], 0, 0);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
@@ -2300,6 +2250,8 @@ typedef struct eini_tensor {
   int dtype_open;        // 1: the dtype is still the promotion of the pieces seen so far
   int rank;
   int64_t *shape;        // NULL until sealed
+  const int64_t *given;  // shape the builder was told, or NULL
+  int partial;           // its only statement leaves elements out; they are zero
   int64_t pos;           // byte in the source, or -1
   int nstmt;             // defining statements so far
   int64_t line;
@@ -2336,10 +2288,13 @@ struct ein_graph {
   int64_t nstmt, capstmt;
   eini_param *param;
   int64_t nparam, capparam;
-  ein_function *function;  // copies, so that a graph does not depend on its ctx
+  ein_function *function;
   int nfunction;
   ein_monoid *monoid;
   int nmonoid;
+  int open;                // while it is being built: the first mistake, and where messages go
+  ein_status status;
+  eini_diag *diag;
 };
 
 static void eini_graph_free(ein_graph *g) {
@@ -2388,6 +2343,23 @@ static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t l
   return EIN_OK;
 }
 
+// Copies registrations, so that a graph does not depend on its ctx.
+static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_function *function,
+                                      int nmonoid, const ein_monoid *monoid) {
+  g->nfunction = nfunction;
+  g->nmonoid = nmonoid;
+  g->function = EINI_NEW(&g->arena, ein_function, nfunction);
+  g->monoid = EINI_NEW(&g->arena, ein_monoid, nmonoid);
+  if (g->function == NULL || g->monoid == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nfunction; i++) g->function[i] = function[i];
+  for (int i = 0; i < nmonoid; i++) {
+    g->monoid[i] = monoid[i];
+    g->monoid[i].name = eini_strndup(&g->arena, monoid[i].name, (int64_t)strlen(monoid[i].name));
+    if (g->monoid[i].name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_zmap_new(eini_arena *a, int rows, int cols, ein_zmap *m) {
   int64_t n;
   if (eini_mul_overflow(rows, cols, &n)) return EIN_ERR_TOO_LARGE;
@@ -2397,6 +2369,13 @@ static ein_status eini_zmap_new(eini_arena *a, int rows, int cols, ein_zmap *m) 
   m->coef = EINI_NEW(a, int64_t, n);
   m->offset = EINI_NEW(a, int64_t, rows);
   return m->coef == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Copies a map into one of its size; no offset: zeros.
+static void eini_zmap_fill(ein_zmap *to, const ein_zmap *from) {
+  size_t rows = (size_t)to->rows, cells = rows * (size_t)to->cols;
+  if (cells > 0) memcpy(to->coef, from->coef, cells * sizeof *to->coef);
+  if (rows > 0 && from->offset != NULL) memcpy(to->offset, from->offset, rows * sizeof *to->offset);
 }
 
 // Appends a statement with room for its indices and operands; the caller fills index[], nfree,
@@ -2429,9 +2408,8 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
 
 // Is the statement's index space empty? Then nothing is accessed.
 static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
-  for (int i = from; i < to; i++) {
+  for (int i = from; i < to; i++)
     if (s->index[i].extent == 0) return 1;
-  }
   return 0;
 }
 
@@ -2477,26 +2455,17 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   if (s->fold != EINI_FOLD_NONE) {
     int fold = s->fold;
     int order = fold == EINI_MAX || fold == EINI_MIN || fold == EINI_ARGMAX || fold == EINI_ARGMIN;
-    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP || fold == EINI_VAR)) {
+    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP || fold == EINI_VAR))
       return eini_fail(diag, EIN_ERR_DTYPE, s->pos, 1, "reduce real(z), imag(z) or abs(z)",
                        "%s of complex numbers is not defined", eini_folds[fold].name);
-    }
     if (t == EIN_BOOL && (fold == EINI_SUM || fold == EINI_PROD) && !s->numpy) t = EIN_I64;
-    if (fold >= EINI_FOLD_USER) {
-      t = g->monoid[fold - EINI_FOLD_USER].dtype;
-    } else {
-      if (eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree) &&
-          !eini_folds[fold].has_identity) {
-        return eini_fail(diag, EIN_ERR_EMPTY, s->pos, 1, NULL, "%s of nothing",
-                         eini_folds[fold].name);
-      }
-      t = eini_fold_dtype(fold, t);
-    }
-    if (fold >= EINI_FOLD_USER && g->monoid[fold - EINI_FOLD_USER].no_identity &&
-        eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree)) {
+    const ein_monoid *m = fold >= EINI_FOLD_USER ? &g->monoid[fold - EINI_FOLD_USER] : NULL;
+    if (eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree) &&
+        (m != NULL ? m->no_identity : !eini_folds[fold].has_identity)) {
       return eini_fail(diag, EIN_ERR_EMPTY, s->pos, 1, NULL, "%s of nothing",
-                       g->monoid[fold - EINI_FOLD_USER].name);
+                       m != NULL ? m->name : eini_folds[fold].name);
     }
+    t = m != NULL ? m->dtype : eini_fold_dtype(fold, t);
   }
   s->expr = typed;
   s->type = t;
@@ -2509,7 +2478,8 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
     ein_status st = eini_map_bounds(&s->proj[k], s->index, x->shape, &g->arena, &row, &bad);
     if (st == EIN_OK) continue;
     if (st == EIN_ERR_NO_MEMORY) return st;
-    return eini_fail(diag, st, s->pos, 1, "an edge rule like X[i-1 | 0] says what is read outside",
+    return eini_fail(diag, st, s->pos, 1,
+                     s->pos < 0 ? NULL : "an edge rule like X[i-1 | 0] says what is read outside",
                      "coordinate %d of '%s' reaches %lld, its extent is %lld", row, x->name,
                      (long long)bad, (long long)x->shape[row]);
   }
@@ -2543,20 +2513,6 @@ static ein_status eini_graph_prune(ein_graph *g) {
   }
   g->nstmt = n;
   return EIN_OK;
-}
-
-// Source lines of statements from their positions; statements mostly stand in source order.
-EINI_UNUSED static void eini_graph_lines(ein_graph *g, const char *text, int64_t length) {
-  int64_t at = 0, line = 1;
-  for (int64_t i = 0; i < g->nstmt; i++) {
-    int64_t pos = g->stmt[i].pos < length ? g->stmt[i].pos : length;
-    if (pos < at) {
-      at = 0;
-      line = 1;
-    }
-    for (; at < pos; at++) line += text[at] == '\n';
-    g->stmt[i].line = pos < 0 ? 0 : line;
-  }
 }
 
 EIN_API void ein_graph_destroy(ein_graph *g) { eini_graph_free(g); }
@@ -2621,9 +2577,8 @@ static ein_status eini_cache_create(ein_ctx *ctx, int plans);
 EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
-  if (desc != NULL && (desc->allocator.alloc_fn == NULL) != (desc->allocator.free_fn == NULL)) {
+  if (desc != NULL && (desc->allocator.alloc_fn == NULL) != (desc->allocator.free_fn == NULL))
     return EIN_ERR_ARGUMENT;
-  }
   eini_arena arena;
   eini_arena_init(&arena, desc == NULL ? NULL : &desc->allocator);
   ein_ctx *c = EINI_NEW(&arena, ein_ctx, 1);
@@ -2685,56 +2640,70 @@ static int eini_is_name(const char *s) {
   return 1;
 }
 
-// Names of the language that nothing else may use: statement words, operators, constants, dtypes,
-// functions, reductions, macros.
-static int eini_reserved(const char *s, int64_t n) {
+typedef enum eini_word_kind {  // what a name means to the language
+  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION, EINI_W_MACRO,
+  EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
+} eini_word_kind;
+
+static int eini_word_is(const char *s, int64_t n, const char *word) {
+  return (int64_t)strlen(word) == n && memcmp(s, word, (size_t)n) == 0;
+}
+
+// The i-th word with a meaning, its class and number; NULL after the last, "" for a gap. g holds
+// the registered functions and monoids.
+static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id) {
   static const char *const words[] = {
-      "input", "param", "output", "def", "grad", "wrt", "as", "seed", "and", "or", "not", "inf",
-      "nan", "pi", "true", "false", "size", "wrap", "clamp", "reflect", "norm", "softmax",
-      "logsoftmax", "layernorm", "rmsnorm"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if ((int64_t)strlen(words[i]) == n && memcmp(words[i], s, (size_t)n) == 0) return 1;
-  }
-  for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
-    const char *d = eini_dtypes[t].name;
-    if ((int64_t)strlen(d) == n && memcmp(d, s, (size_t)n) == 0) return 1;
-    if ((int64_t)strlen(d) + 5 == n && memcmp(s, "cast_", 5) == 0 &&
-        memcmp(d, s + 5, strlen(d)) == 0) {
-      return 1;
-    }
-  }
-  return eini_op_find(s, n) >= 0 || eini_fold_find(s, n) != EINI_FOLD_NONE;
+      "softmax", "logsoftmax", "layernorm", "rmsnorm", "norm", "input", "param", "output", "def",
+      "grad", "wrt", "as", "seed", "and", "or", "not", "inf", "nan", "pi", "true", "false", "size",
+      "wrap", "clamp", "reflect"};
+  static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
+                                EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
+  const int count[] = {EINI_FOLD_USER, EINI_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
+                       g->nmonoid, 20};
+  int k = 0;
+  for (; k < 8 && i >= count[k]; k++) i -= count[k];
+  *cls = k < 8 ? classes[k] : EINI_W_FREE;
+  *id = i;
+  return k == 0 ? (i == EINI_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
+         k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
+         k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : k == 7 ? words[i + 5] : NULL;
 }
 
-// Registered function (or monoid) of that name, or -1.
-static int eini_find_function(const ein_ctx *ctx, const char *s, int64_t n) {
-  for (int i = 0; ctx != NULL && i < ctx->nfunction; i++) {
-    const char *f = ctx->function[i].name;
-    if ((int64_t)strlen(f) == n && memcmp(f, s, (size_t)n) == 0) return i;
+// What the language itself, or a registration, means by a name; *id says which one.
+static int eini_word_class(const ein_graph *g, const char *s, int64_t n, int *id) {
+  int cls, cast = n > 5 && memcmp(s, "cast_", 5) == 0 ? 5 : 0;
+  const char *word;
+  for (int i = 0; (word = eini_known_word(g, i, &cls, id)) != NULL; i++) {
+    if (n > 0 && eini_word_is(s, n, word)) return cls;
+    if (cast && cls == EINI_W_DTYPE && eini_word_is(s + 5, n - 5, word)) return EINI_W_CAST;
   }
-  return -1;
-}
-
-static int eini_find_monoid(const ein_ctx *ctx, const char *s, int64_t n) {
-  for (int i = 0; ctx != NULL && i < ctx->nmonoid; i++) {
-    const char *f = ctx->monoid[i].name;
-    if ((int64_t)strlen(f) == n && memcmp(f, s, (size_t)n) == 0) return i;
-  }
-  return -1;
+  return EINI_W_FREE;
 }
 
 static ein_status eini_check_new_name(ein_ctx *ctx, const char *name) {
   eini_diag_reset(&ctx->diag, NULL, 0);
-  if (!eini_is_name(name)) {
+  if (!eini_is_name(name))
     return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "'%s' is not a name",
                      name == NULL ? "" : name);
-  }
-  int64_t n = (int64_t)strlen(name);
-  if (eini_reserved(name, n) || eini_find_function(ctx, name, n) >= 0 ||
-      eini_find_monoid(ctx, name, n) >= 0) {
-    return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "the name '%s' is taken", name);
-  }
-  return EIN_OK;
+  ein_graph g;
+  int id;
+  memset(&g, 0, sizeof g);
+  g.function = ctx->function;
+  g.nfunction = (int)ctx->nfunction;
+  g.monoid = ctx->monoid;
+  g.nmonoid = (int)ctx->nmonoid;
+  if (eini_word_class(&g, name, (int64_t)strlen(name), &id) == EINI_W_FREE) return EIN_OK;
+  return eini_fail(&ctx->diag, EIN_ERR_NAME, -1, 0, NULL, "the name '%s' is taken", name);
+}
+
+// Room for one more registration, and its name; NULL when out of memory.
+static void *eini_registry(ein_ctx *ctx, void *list, int64_t n, int64_t *cap, size_t size,
+                           const char **name) {
+  list = eini_grow(&ctx->arena, list, n, cap, size);
+  *name = eini_strndup(&ctx->arena, *name, (int64_t)strlen(*name));
+  if (list != NULL && *name != NULL) return list;
+  eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s", ein_status_text(EIN_ERR_NO_MEMORY));
+  return NULL;
 }
 
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
@@ -2747,13 +2716,10 @@ EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
                      "function '%s': fn, 1 to 8 arguments, and one of i32 i64 f32 f64 c64 c128",
                      f->name);
   }
-  ein_function *p = (ein_function *)eini_grow(&ctx->arena, ctx->function, ctx->nfunction,
-                                              &ctx->capfunction, sizeof *p);
-  const char *name = eini_strndup(&ctx->arena, f->name, (int64_t)strlen(f->name));
-  if (p == NULL || name == NULL) {
-    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
-                     ein_status_text(EIN_ERR_NO_MEMORY));
-  }
+  const char *name = f->name;
+  ein_function *p = (ein_function *)eini_registry(ctx, ctx->function, ctx->nfunction,
+                                      &ctx->capfunction, sizeof *p, &name);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
   ctx->function = p;
   p[ctx->nfunction] = *f;
   p[ctx->nfunction].dtype = t;
@@ -2772,13 +2738,10 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
                      "monoid '%s': merge_fn, 1 to 4 states (several need lift_fn and finish_fn), "
                      "and one of i32 i64 f32 f64", m->name);
   }
-  ein_monoid *p = (ein_monoid *)eini_grow(&ctx->arena, ctx->monoid, ctx->nmonoid,
-                                          &ctx->capmonoid, sizeof *p);
-  const char *name = eini_strndup(&ctx->arena, m->name, (int64_t)strlen(m->name));
-  if (p == NULL || name == NULL) {
-    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
-                     ein_status_text(EIN_ERR_NO_MEMORY));
-  }
+  const char *name = m->name;
+  ein_monoid *p = (ein_monoid *)eini_registry(ctx, ctx->monoid, ctx->nmonoid,
+                                      &ctx->capmonoid, sizeof *p, &name);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
   ctx->monoid = p;
   p[ctx->nmonoid] = *m;
   p[ctx->nmonoid].dtype = t;
@@ -2802,21 +2765,22 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_graph *g = EINI_NEW(&arena, ein_graph, 1);
   if (g == NULL) return NULL;
-  if (ctx != NULL) {
-    g->nfunction = (int)ctx->nfunction;
-    g->nmonoid = (int)ctx->nmonoid;
-    g->function = EINI_NEW(&arena, ein_function, ctx->nfunction);
-    g->monoid = EINI_NEW(&arena, ein_monoid, ctx->nmonoid);
-    if (g->function == NULL || g->monoid == NULL) {
-      eini_arena_free(&arena);
-      return NULL;
-    }
-    if (g->nfunction > 0)
-      memcpy(g->function, ctx->function, (size_t)g->nfunction * sizeof *g->function);
-    if (g->nmonoid > 0) memcpy(g->monoid, ctx->monoid, (size_t)g->nmonoid * sizeof *g->monoid);
-  }
   g->arena = arena;
-  return g;
+  if (ctx == NULL || eini_graph_register(g, (int)ctx->nfunction, ctx->function, (int)ctx->nmonoid,
+                                         ctx->monoid) == EIN_OK)
+    return g;
+  eini_graph_free(g);
+  return NULL;
+}
+
+// The fold or registered monoid of that name.
+static ein_status eini_fold_named(const ein_graph *g, eini_diag *diag, const char *name,
+                                  int *fold) {
+  *fold = eini_fold_find(name, (int64_t)strlen(name));
+  for (int i = 0; *fold == EINI_FOLD_NONE && i < g->nmonoid; i++)
+    if (strcmp(g->monoid[i].name, name) == 0) *fold = EINI_FOLD_USER + i;
+  if (*fold != EINI_FOLD_NONE) return EIN_OK;
+  return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
 }
 
 // ================================================================================================
@@ -2843,6 +2807,13 @@ typedef struct eini_term {
   int64_t *pos;         // byte of each label in the text, or -1
 } eini_term;
 
+typedef struct eini_label {
+  int key;                // as written; -2-d: ellipsis axis d counted from the right
+  int owner, owner_axis;  // operand and axis that gave the extent
+  int last, last_axis;    // operand + 1 and axis that used the label last, and its extent
+  int64_t extent, last_n;
+} eini_label;
+
 typedef struct eini_notation {
   eini_arena *arena;
   eini_diag *diag;
@@ -2851,11 +2822,7 @@ typedef struct eini_notation {
   int has_out;
   int is_text;
   int nlabel;           // dense ids
-  int *key;             // raw label of each id; -2-d: ellipsis axis d counted from the right
-  int64_t *extent;
-  int *owner, *owner_axis;  // operand and axis that gave the extent
-  int *last, *last_axis;    // operand + 1 and axis that used the label last, and its extent
-  int64_t *last_n;
+  eini_label *label;
   int *slot;            // hash table of ids + 1
   int nslot;
   int nellipsis;        // broadcast axes
@@ -2891,22 +2858,11 @@ static const char *eini_label_text(int key, char *buf, size_t size, int is_text)
   } else if (!is_text) {
     snprintf(buf, size, "#%d", key);
   } else {
+    static const int head[] = {0, 0xC0, 0xE0, 0xF0};
+    int more = key < 0x80 ? 0 : key < 0x800 ? 1 : key < 0x10000 ? 2 : 3;
     char u[5] = {0};
-    if (key < 0x80) {
-      u[0] = (char)key;
-    } else if (key < 0x800) {
-      u[0] = (char)(0xC0 | key >> 6);
-      u[1] = (char)(0x80 | (key & 0x3F));
-    } else if (key < 0x10000) {
-      u[0] = (char)(0xE0 | key >> 12);
-      u[1] = (char)(0x80 | (key >> 6 & 0x3F));
-      u[2] = (char)(0x80 | (key & 0x3F));
-    } else {
-      u[0] = (char)(0xF0 | key >> 18);
-      u[1] = (char)(0x80 | (key >> 12 & 0x3F));
-      u[2] = (char)(0x80 | (key >> 6 & 0x3F));
-      u[3] = (char)(0x80 | (key & 0x3F));
-    }
+    u[0] = (char)(head[more] | key >> 6 * more);
+    for (int i = 1; i <= more; i++) u[i] = (char)(0x80 | (key >> 6 * (more - i) & 0x3F));
     snprintf(buf, size, "%s", u);
   }
   return buf;
@@ -2929,9 +2885,8 @@ static ein_status eini_notation_scan(eini_notation *no, const char *s, int64_t n
     if (s[i] == ' ') {  // no other white space, as in NumPy
       i++;
     } else if (s[i] == ',' || (s[i] == '-' && i + 1 < n && s[i + 1] == '>')) {
-      if (no->has_out) {
+      if (no->has_out)
         return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 1, NULL, "the output is one term, the last");
-      }
       label += no->term[t].n;
       pos += no->term[t].n;
       t++;
@@ -2943,13 +2898,11 @@ static ein_status eini_notation_scan(eini_notation *no, const char *s, int64_t n
     } else {
       int64_t used = 1, c = eini_utf8(s + i, n - i, &used);
       if (c == '.') {
-        if (n - i < 3 || s[i + 1] != '.' || s[i + 2] != '.') {
+        if (n - i < 3 || s[i + 1] != '.' || s[i + 2] != '.')
           return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 1, "three dots without spaces: ...",
                            "a lone '.' is not an ellipsis");
-        }
-        if (ellipsis++) {
+        if (ellipsis++)
           return eini_fail(no->diag, EIN_ERR_SYNTAX, i, 3, NULL, "a second ellipsis in one term");
-        }
         c = EIN_ELLIPSIS;
         used = 3;
       } else if (c < 0) {
@@ -2976,40 +2929,40 @@ static int eini_label_id(eini_notation *no, int key) {
   for (uint32_t i = h ^ h >> 15;; i++) {
     int *slot = &no->slot[i & (uint32_t)(no->nslot - 1)];
     if (*slot == 0) {
-      no->key[no->nlabel] = key;
-      no->extent[no->nlabel] = -1;
+      no->label[no->nlabel].key = key;
+      no->label[no->nlabel].extent = -1;
       *slot = ++no->nlabel;
       return no->nlabel - 1;
     }
-    if (no->key[*slot - 1] == key) return *slot - 1;
+    if (no->label[*slot - 1].key == key) return *slot - 1;
   }
 }
 
 // An axis meets its label: equal extents, or 1 against n between operands.
 static ein_status eini_label_meet(eini_notation *no, int id, int k, int axis, int64_t n,
                                   int64_t pos) {
+  eini_label *l = &no->label[id];
   char name[24];
-  if (no->last[id] == k + 1 && no->last_n[id] != n) {
-    eini_label_text(no->key[id], name, sizeof name, no->is_text);
+  if (l->last == k + 1 && l->last_n != n) {
+    eini_label_text(l->key, name, sizeof name, no->is_text);
     return eini_fail(no->diag, EIN_ERR_SHAPE, pos, 1, NULL,
                      "index '%s' repeats in operand %d: axis %d has extent %lld, axis %d has %lld",
-                     name, k, no->last_axis[id], (long long)no->last_n[id], axis, (long long)n);
+                     name, k, l->last_axis, (long long)l->last_n, axis, (long long)n);
   }
-  no->last[id] = k + 1;
-  no->last_axis[id] = axis;
-  no->last_n[id] = n;
-  if (no->extent[id] < 0 || (no->extent[id] == 1 && n != 1)) {
-    no->extent[id] = n;
-    no->owner[id] = k;
-    no->owner_axis[id] = axis;
+  l->last = k + 1;
+  l->last_axis = axis;
+  l->last_n = n;
+  if (l->extent < 0 || (l->extent == 1 && n != 1)) {
+    l->extent = n;
+    l->owner = k;
+    l->owner_axis = axis;
     return EIN_OK;
   }
-  if (n == no->extent[id] || n == 1) return EIN_OK;
-  eini_label_text(no->key[id], name, sizeof name, no->is_text);
+  if (n == l->extent || n == 1) return EIN_OK;
+  eini_label_text(l->key, name, sizeof name, no->is_text);
   return eini_fail(no->diag, EIN_ERR_SHAPE, pos, 1, NULL,
                    "index '%s': operand %d axis %d has extent %lld, operand %d axis %d has %lld",
-                   name, no->owner[id], no->owner_axis[id], (long long)no->extent[id], k, axis,
-                   (long long)n);
+                   name, l->owner, l->owner_axis, (long long)l->extent, k, axis, (long long)n);
 }
 
 // The ids of a term's axes, ellipsis spelled out; ids has room for rank entries.
@@ -3019,12 +2972,11 @@ static ein_status eini_term_axes(eini_notation *no, int k, int rank, int *ids) {
   for (int i = 0; i < m->n; i++) dots += m->label[i] == EIN_ELLIPSIS;
   int missing = rank - (m->n - dots);
   int64_t where = m->n > 0 ? m->pos[0] : (no->is_text ? 0 : -1);
-  if (missing < 0 || (missing > 0 && !dots)) {
+  if (missing < 0 || (missing > 0 && !dots))
     return eini_fail(no->diag, EIN_ERR_SHAPE, where, m->n > 0 ? m->n : 1,
                      missing > 0 ? "an ellipsis '...' stands for the other axes" : NULL,
                      "operand %d has %d %s, its term names %d", k, rank,
                      rank == 1 ? "axis" : "axes", m->n - dots);
-  }
   for (int i = 0; i < m->n; i++) {
     if (m->label[i] != EIN_ELLIPSIS) {
       ids[at++] = eini_label_id(no, m->label[i]);
@@ -3045,17 +2997,8 @@ static ein_status eini_notation_tables(eini_notation *no, const ein_ztensor *in)
   if (slots > ((int64_t)1 << 30)) return EIN_ERR_TOO_LARGE;
   no->nslot = (int)slots;
   no->slot = EINI_NEW(no->arena, int, slots);
-  no->key = EINI_NEW(no->arena, int, total);
-  no->extent = EINI_NEW(no->arena, int64_t, total);
-  no->owner = EINI_NEW(no->arena, int, total);
-  no->owner_axis = EINI_NEW(no->arena, int, total);
-  no->last = EINI_NEW(no->arena, int, total);
-  no->last_axis = EINI_NEW(no->arena, int, total);
-  no->last_n = EINI_NEW(no->arena, int64_t, total);
-  if (no->slot == NULL || no->key == NULL || no->extent == NULL || no->owner == NULL ||
-      no->owner_axis == NULL || no->last == NULL || no->last_axis == NULL || no->last_n == NULL) {
-    return EIN_ERR_NO_MEMORY;
-  }
+  no->label = EINI_NEW(no->arena, eini_label, total);
+  if (no->slot == NULL || no->label == NULL) return EIN_ERR_NO_MEMORY;
   return EIN_OK;
 }
 
@@ -3071,6 +3014,15 @@ static void eini_sort_ints(int *v, int64_t n) {
       v[j] = x;
     }
   }
+}
+
+// Sorts, and drops what repeats; gives the number left.
+static int eini_sort_unique(int *v, int n) {
+  int kept = 0;
+  eini_sort_ints(v, n);
+  for (int i = 0; i < n; i++)
+    if (kept == 0 || v[kept - 1] != v[i]) v[kept++] = v[i];
+  return kept;
 }
 
 static int eini_find_sorted(const int *v, int n, int x) {
@@ -3092,19 +3044,14 @@ static ein_status eini_value_axes(eini_notation *no, int tensor, int rank, const
   v->map = EINI_NEW(no->arena, ein_zmap, 1);
   if (v->label == NULL || v->op == NULL || v->map == NULL) return EIN_ERR_NO_MEMORY;
   int n = 0;
-  for (int a = 0; a < rank; a++) {
-    if (shape == NULL || shape[a] == no->extent[ids[a]]) v->label[n++] = ids[a];
-  }
-  eini_sort_ints(v->label, n);
-  for (int i = 0; i < n; i++) {
-    if (v->nlabel == 0 || v->label[v->nlabel - 1] != v->label[i])
-      v->label[v->nlabel++] = v->label[i];
-  }
+  for (int a = 0; a < rank; a++)
+    if (shape == NULL || shape[a] == no->label[ids[a]].extent) v->label[n++] = ids[a];
+  v->nlabel = eini_sort_unique(v->label, n);
   v->nop = 1;
   v->op[0] = tensor;
   EINI_TRY(eini_zmap_new(no->arena, rank, v->nlabel, v->map));
   for (int a = 0; a < rank; a++) {
-    if (shape != NULL && shape[a] != no->extent[ids[a]]) continue;
+    if (shape != NULL && shape[a] != no->label[ids[a]].extent) continue;
     v->map->coef[(int64_t)a * v->nlabel + eini_find_sorted(v->label, v->nlabel, ids[a])] = 1;
   }
   return EIN_OK;
@@ -3123,9 +3070,8 @@ static ein_status eini_output_axes(eini_notation *no, const int *count, int allo
     int *once = EINI_NEW(no->arena, int, no->nlabel);
     if (once == NULL) return EIN_ERR_NO_MEMORY;
     int m = 0;
-    for (int i = 0; i < no->nlabel; i++) {
-      if (no->key[i] >= 0 && count[i] == 1) once[m++] = no->key[i];
-    }
+    for (int i = 0; i < no->nlabel; i++)
+      if (no->label[i].key >= 0 && count[i] == 1) once[m++] = no->label[i].key;
     eini_sort_ints(once, m);
     for (int i = 0; i < m; i++) ids[n++] = eini_label_id(no, once[i]);
     *rank = n;
@@ -3149,18 +3095,16 @@ static ein_status eini_output_axes(eini_notation *no, const int *count, int allo
       return eini_fail(no->diag, EIN_ERR_NAME, o->pos[i], 1, NULL,
                        "output index '%s' is in no operand", name);
     }
-    if (seen[id]++ && !allow_repeats) {
+    if (seen[id]++ && !allow_repeats)
       return eini_fail(no->diag, EIN_ERR_NAME, o->pos[i], 1,
                        "the C descriptor's 'rest' says what happens off the diagonal",
                        "output index '%s' is repeated", name);
-    }
     ids[n++] = id;
   }
-  if (!dots && no->nellipsis > 0) {
+  if (!dots && no->nellipsis > 0)
     return eini_fail(no->diag, EIN_ERR_SHAPE, o->n > 0 ? o->pos[0] : -1, o->n,
                      "write the ellipsis in the output too",
                      "the output has no ellipsis for %d broadcast axes", no->nellipsis);
-  }
   *rank = n;
   return EIN_OK;
 }
@@ -3188,17 +3132,15 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
         m->label[i] = d->labels[k][i];
         m->pos[i] = -1;
         dots += m->label[i] == EIN_ELLIPSIS;
-        if (m->label[i] < EIN_ELLIPSIS || dots > 1) {
+        if (m->label[i] < EIN_ELLIPSIS || dots > 1)
           return eini_fail(no->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                            "labels of operand %d: integers >= 0, at most one ellipsis", k);
-        }
       }
     }
   }
-  if (no->nin != d->nin) {
+  if (no->nin != d->nin)
     return eini_fail(no->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "the expression names %d operands, %d are given", no->nin, d->nin);
-  }
   EINI_TRY(eini_notation_tables(no, d->in));
   *value = EINI_NEW(no->arena, eini_value, no->nin);
   int **ids = EINI_NEW(no->arena, int *, no->nin);
@@ -3210,8 +3152,8 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
     EINI_TRY(eini_term_axes(no, k, x->rank, ids[k]));
     int first = -1;  // axis of the ellipsis' first label, to place the caret
     for (int a = 0; a < x->rank; a++) {
-      if (no->key[ids[k][a]] < 0 && first < 0) first = a;
-      int at = first < 0 ? a : no->key[ids[k][a]] < 0 ? first : a - (x->rank - no->term[k].n);
+      if (no->label[ids[k][a]].key < 0 && first < 0) first = a;
+      int at = first < 0 ? a : no->label[ids[k][a]].key < 0 ? first : a - (x->rank - no->term[k].n);
       EINI_TRY(eini_label_meet(no, ids[k][a], k, a, x->shape[a],
                                at >= 0 && at < no->term[k].n ? no->term[k].pos[at] : -1));
     }
@@ -3226,103 +3168,33 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
 }
 
 // ================================================================================================
-// >>syntax  tokens, syntax trees, expression nodes
-// Takes a text; gives trees in an arena, names interned, and trees as nodes of eini_expr. Chains of
-// + - * / and or are flat lists, so the depth of a tree is bounded by the nesting limit. After a
-// mistake the token is EINI_T_BAD, which no rule accepts, and new trees are scrap.
+// >>syntax  words, tokens, and maps: expressions over operands
+// Takes a text; gives tokens, and for the map of an einsum nodes of eini_expr. After a mistake the
+// token is EINI_T_BAD, which no rule accepts.
 // ================================================================================================
 
-#define EINI_NODES_MAX ((int64_t)1 << 21)   // of a text; a tree costs about 100 bytes per node
-#define EINI_EXPAND_MAX ((int64_t)1 << 20)  // after macros
+#define EINI_NODES_MAX ((int64_t)1 << 21)  // of a text
 
 enum {  // tokens; a single character stands for itself
   EINI_T_END = 0, EINI_T_EOL = 256, EINI_T_NAME, EINI_T_NUM, EINI_T_LE, EINI_T_GE, EINI_T_EQ,
   EINI_T_NE, EINI_T_BAD
 };
 
-typedef enum eini_syn_kind {
-  EINI_S_NUM, EINI_S_BOOL, EINI_S_NAME, EINI_S_PAREN, EINI_S_ACCESS, EINI_S_SIZE, EINI_S_REDUCE,
-  EINI_S_MACRO, EINI_S_CALL, EINI_S_SUM, EINI_S_TERM, EINI_S_AND, EINI_S_OR, EINI_S_NOT,
-  EINI_S_NEG, EINI_S_POW, EINI_S_CMP,
-  EINI_S_INDEX, EINI_S_PARAM, EINI_S_BODY  // after names are resolved; BODY: of a def
-} eini_syn_kind;
-
-typedef enum eini_edge_kind {
-  EINI_EDGE_NONE, EINI_EDGE_CONST, EINI_EDGE_WRAP, EINI_EDGE_CLAMP, EINI_EDGE_REFLECT
-} eini_edge_kind;
-
-// A coordinate: offset + sum of coef * variable.
-typedef struct eini_row {
-  int n, *var;
-  int64_t *coef, offset, pos, len;
-} eini_row;
-
-typedef struct eini_syn {
-  unsigned char kind, exact, edge;  // exact: an integer; edge: eini_edge_kind of an access
-  int op;                 // CMP: operation; CALL: what; REDUCE: fold
-  int sym, id;            // name; after resolving: variable, tensor, param, function
-  int n;                  // children
-  struct eini_syn **kid;
-  unsigned char *inv;     // SUM: child is subtracted; TERM: child divides
-  int nbind, *bind;       // REDUCE, MACRO: names; after resolving: variables
-  struct eini_syn **bext; // their extents, or NULL
-  int64_t *bpos;
-  eini_row *row;          // ACCESS after resolving
-  int64_t pos, len;       // bytes in the text
-  int64_t ival, size;     // size: nodes of this tree
-  double re;              // NUM; ACCESS: the edge constant
-} eini_syn;
-
-typedef struct eini_kids {  // a growing list of children
-  eini_syn **kid;
-  unsigned char *inv;
-  int64_t n, cap;
-} eini_kids;
-
-// An interned name. What it names in the program is filled by the next section.
-typedef struct eini_sym {
-  const char *s;
-  int64_t n;
-  int next, cls, word;    // hash chain, number + 1; eini_sym_class and its number
-  int kind, id;           // program-wide meaning: eini_sym_kind and its number
-  int var;                // innermost index of that name in scope + 1
-  int64_t pos;            // of its declaration; bad: it failed, stay silent about it
-  int bad;
-  int ndef, lastdef, read, isout;  // defining statements, the last one; read or output somewhere
-  ein_dtype dtype;        // given on the left or by output
-  int nindex;             // occurs as an index
-  int open;               // tensor it defines, + 1, until its last piece is done
-} eini_sym;
-
-typedef enum eini_sym_kind {
-  EINI_N_NONE, EINI_N_SIZE, EINI_N_PARAM, EINI_N_TENSOR, EINI_N_DEF, EINI_N_BAD
-} eini_sym_kind;
-
-typedef enum eini_sym_class {
-  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION, EINI_W_MACRO,
-  EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
-} eini_sym_class;
-
 typedef struct eini_parser {
   eini_arena *arena;
   eini_diag *diag;
   const ein_graph *g;     // its registered functions and monoids
+  struct eini_names *names;  // of a program, whose text this is; NULL for maps
   const char *s;
   int64_t n, at;
-  int tok, exact, sym;    // the current token
+  int tok, exact;         // the current token
   int64_t pos, len, end;  // end: of the token before
   int64_t ival, open;     // open: position of the outermost open bracket
   double re;
   int brackets, unclosed, depth, max_depth;
-  int64_t nodes;
   ein_status st, status;  // of the current statement; of the text
-  eini_sym *name;
-  int64_t nname, capname;
-  int *slot, nslot;
-  eini_syn scrap;
 } eini_parser;
 
-#define EINI_NAME_OF(p, i) eini_cut((p)->name[i].s, (p)->name[i].n), (p)->name[i].s
 #define EINI_AT(v) (v)->pos, (v)->len
 
 EINI_PRINTF(6, 7)
@@ -3348,115 +3220,6 @@ static int eini_cut(const char *s, int64_t n) {
   int k = n <= 60 ? (int)n : 60;
   while (k < n && k > 0 && ((unsigned char)s[k] & 0xC0) == 0x80) k--;
   return k;
-}
-
-static int eini_word_is(const char *s, int64_t n, const char *word) {
-  return (int64_t)strlen(word) == n && memcmp(s, word, (size_t)n) == 0;
-}
-
-// The i-th word with a meaning, its class and number; NULL after the last, "" for a gap.
-static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id) {
-  static const char *const words[] = {"softmax", "logsoftmax", "layernorm", "rmsnorm", "norm"};
-  static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
-                                EINI_W_FUNCTION, EINI_W_MONOID};
-  const int count[] = {EINI_FOLD_USER, EINI_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
-                       g->nmonoid};
-  int k = 0;
-  for (; k < 7 && i >= count[k]; k++) i -= count[k];
-  *cls = k < 7 ? classes[k] : EINI_W_FREE;
-  *id = i;
-  return k == 0 ? (i == EINI_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
-         k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
-         k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : NULL;
-}
-
-// What the language itself, or a registration, means by a name; *id says which one.
-static int eini_word_class(const ein_graph *g, const char *s, int64_t n, int *id) {
-  int cls, cast = n > 5 && memcmp(s, "cast_", 5) == 0 ? 5 : 0;
-  const char *word;
-  for (int i = 0; (word = eini_known_word(g, i, &cls, id)) != NULL; i++) {
-    if (n > 0 && eini_word_is(s, n, word)) return cls;
-    if (cast && cls == EINI_W_DTYPE && eini_word_is(s + 5, n - 5, word)) return EINI_W_CAST;
-  }
-  return eini_reserved(s, n) ? EINI_W_WORD : EINI_W_FREE;
-}
-
-// The number of a name; -1 when out of memory.
-static int eini_intern(eini_parser *p, const char *s, int64_t n) {
-  if (p->nname >= p->nslot) {
-    int want = p->nslot < 64 ? 64 : p->nslot * 4, *slot = EINI_NEW(p->arena, int, want);
-    if (slot == NULL) return eini_pmem(p), -1;
-    for (int64_t i = 0; i < p->nname; i++) {
-      eini_sym *v = &p->name[i];
-      int *head = &slot[eini_hash(v->s, (size_t)v->n, 0) & (uint64_t)(want - 1)];
-      v->next = *head;
-      *head = (int)i + 1;
-    }
-    p->slot = slot;
-    p->nslot = want;
-  }
-  int *head = &p->slot[eini_hash(s, (size_t)n, 0) & (uint64_t)(p->nslot - 1)];
-  for (int i = *head; i != 0; i = p->name[i - 1].next) {
-    if (p->name[i - 1].n == n && memcmp(p->name[i - 1].s, s, (size_t)n) == 0) return i - 1;
-  }
-  eini_sym *q = (eini_sym *)eini_grow(p->arena, p->name, p->nname, &p->capname, sizeof *q);
-  if (q == NULL) return eini_pmem(p), -1;
-  p->name = q;
-  q += p->nname;
-  memset(q, 0, sizeof *q);
-  q->s = s;
-  q->n = n;
-  q->next = *head;
-  q->cls = eini_word_class(p->g, s, n, &q->word);
-  q->pos = -1;
-  return (*head = (int)++p->nname) - 1;
-}
-
-// ---- suggestions ----
-
-typedef struct eini_near {
-  const char *s, *best;   // what was written; the nearest so far
-  int64_t n, nbest;
-  int distance;           // only nearer names are taken
-  char hint[96];
-} eini_near;
-
-static void eini_near_init(eini_near *w, const char *s, int64_t n) {
-  memset(w, 0, sizeof *w);
-  w->s = s;
-  w->n = n;
-  w->distance = n < 2 ? 0 : n < 4 ? 2 : 3;
-}
-
-// Takes a name that differs in one place only, in fewer bytes than the best so far.
-static void eini_near_try(eini_near *w, const char *s, int64_t n) {
-  int64_t most = eini_max64(w->n, n), least = eini_min64(w->n, n), a = 0, b = 0;
-  while (a < least && s[a] == w->s[a]) a++;
-  while (b < least - a && s[n - 1 - b] == w->s[w->n - 1 - b]) b++;
-  if (most - a - b == 0 || most - a - b >= w->distance) return;
-  w->distance = (int)(most - a - b);
-  w->best = s;
-  w->nbest = n;
-}
-
-static const char *eini_near_hint(eini_near *w) {
-  if (w->best == NULL) return NULL;
-  snprintf(w->hint, sizeof w->hint, "did you mean '%.*s'?", eini_cut(w->best, w->nbest), w->best);
-  return w->hint;
-}
-
-static ein_status eini_unknown_function(eini_parser *p, const eini_syn *v) {
-  eini_near w;
-  const char *word;
-  eini_near_init(&w, p->name[v->sym].s, p->name[v->sym].n);
-  for (int i = 0, cls, id; (word = eini_known_word(p->g, i, &cls, &id)) != NULL; i++) {
-    if (cls != EINI_W_DTYPE) eini_near_try(&w, word, (int64_t)strlen(word));
-  }
-  for (int64_t i = 0; i < p->nname; i++) {
-    if (p->name[i].kind == EINI_N_DEF) eini_near_try(&w, p->name[i].s, p->name[i].n);
-  }
-  return eini_perr(p, EIN_ERR_NAME, v->pos, p->name[v->sym].n, eini_near_hint(&w),
-                   "'%.*s' is not a function", EINI_NAME_OF(p, v->sym));
 }
 
 // ---- tokens ----
@@ -3504,9 +3267,8 @@ static void eini_lex_number(eini_parser *p) {
   if (eini_byte(p, p->at) == 'e' || eini_byte(p, p->at) == 'E') {
     int minus = eini_byte(p, k = p->at + 1) == '-';
     if (minus || eini_byte(p, k) == '+') k++;
-    for (; eini_is_digit(eini_byte(p, k)); p->at = ++k, real = 2) {
+    for (; eini_is_digit(eini_byte(p, k)); p->at = ++k, real = 2)
       if (x < 100000000) x = x * 10 + (p->s[k] - '0');
-    }
     e += minus ? -x : x;
   }
   p->exact = !real && !dropped && m <= (uint64_t)INT64_MAX;
@@ -3515,7 +3277,7 @@ static void eini_lex_number(eini_parser *p) {
 }
 
 static void eini_lex_name(eini_parser *p) {
-  int64_t from = p->at, used;
+  int64_t used;
   for (unsigned char c; p->tok = EINI_T_NAME, p->at < p->n; p->at += used) {
     c = eini_byte(p, p->at);
     used = 1;
@@ -3530,7 +3292,6 @@ static void eini_lex_name(eini_parser *p) {
       return;
     }
   }
-  p->sym = eini_intern(p, p->s + from, p->at - from);
 }
 
 // Skips blanks, comments, joined lines, and inside brackets the ends of lines.
@@ -3615,343 +3376,6 @@ static int eini_one_of(const eini_parser *p, const char *const *words, int n) {
   return n;
 }
 
-// ---- trees ----
-
-static eini_syn *eini_syn_new(eini_parser *p, int kind, int64_t pos) {
-  if (p->st == EIN_OK && p->nodes++ >= EINI_NODES_MAX)
-    eini_perr(p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the program has too many parts");
-  eini_syn *v = p->st == EIN_OK ? EINI_NEW(p->arena, eini_syn, 1) : NULL;
-  if (v == NULL) return eini_pmem(p), v;
-  v->kind = (unsigned char)kind;
-  v->pos = pos;
-  v->size = 1;
-  v->sym = v->id = -1;
-  return v;
-}
-
-// A new tree for a rule of the grammar: never NULL.
-static eini_syn *eini_part(eini_parser *p, int kind, int64_t pos) {
-  eini_syn *v = eini_syn_new(p, kind, pos);
-  return v != NULL ? v : &p->scrap;
-}
-
-static ein_status eini_kids_add(eini_parser *p, eini_kids *k, eini_syn *v, int inv) {
-  if (v == NULL || p->st != EIN_OK) return p->st;
-  int64_t cap = k->cap;
-  eini_syn **kid = (eini_syn **)eini_grow(p->arena, (void *)k->kid, k->n, &cap, sizeof *kid);
-  unsigned char *flag = (unsigned char *)eini_grow(p->arena, k->inv, k->n, &k->cap, 1);
-  if (kid == NULL || flag == NULL) return eini_pmem(p);
-  k->kid = kid;
-  k->inv = flag;
-  kid[k->n] = v;
-  flag[k->n++] = (unsigned char)inv;
-  return EIN_OK;
-}
-
-// Gives a tree its children.
-static eini_syn *eini_syn_with(eini_syn *v, const eini_kids *k) {
-  v->n = (int)k->n;
-  v->kid = k->kid;
-  v->inv = k->inv;
-  for (int64_t i = 0; i < k->n; i++) v->size += k->kid[i]->size;
-  return v;
-}
-
-// The same; the tree ends at the last token read.
-static eini_syn *eini_close(eini_parser *p, eini_syn *v, const eini_kids *k) {
-  v->len = p->end - v->pos;
-  return eini_syn_with(v, k);
-}
-
-// A tree of one child or two; NULL after a mistake.
-static eini_syn *eini_syn_of(eini_parser *p, int kind, int64_t pos, eini_syn *x, eini_syn *y) {
-  eini_kids k = {NULL, NULL, 0, 0};
-  eini_kids_add(p, &k, x, 0);
-  eini_kids_add(p, &k, y, 0);
-  eini_syn *v = eini_syn_new(p, kind, pos);
-  return v == NULL ? v : eini_close(p, v, &k);
-}
-
-// ---- expressions ----
-
-static eini_syn *eini_parse_expr(eini_parser *p, int level);  // expressions nest
-
-// The number or constant at the current token, or NULL.
-static eini_syn *eini_parse_num(eini_parser *p) {
-  static const char *const words[] = {"inf", "nan", "pi", "false", "true"};
-  const double values[] = {(double)INFINITY, (double)NAN, 3.14159265358979323846, 0, 1};
-  int word = eini_one_of(p, words, 5);
-  if (p->tok != EINI_T_NUM && word < 0) return NULL;
-  eini_syn *v = eini_part(p, word < 3 ? EINI_S_NUM : EINI_S_BOOL, p->pos);
-  v->len = p->len;
-  v->exact = word < 0 && p->exact;
-  v->ival = word < 0 ? p->ival : word == 4;
-  v->re = word < 0 ? p->re : values[word];
-  eini_lex(p);
-  if (word < 0 && p->tok == EINI_T_NAME && p->pos == p->end)
-    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(p), "write the product with *: 2*h",
-              "a name directly after a number");
-  return v;
-}
-
-// name, name, ..] or name=extent: what a reduction or macro binds.
-static void eini_parse_binds(eini_parser *p, eini_syn *v, int extents) {
-  int64_t n = 0, cap[3] = {0, 0, 0};
-  do {
-    v->bind = (int *)eini_grow(p->arena, v->bind, n, &cap[0], sizeof *v->bind);
-    v->bpos = (int64_t *)eini_grow(p->arena, v->bpos, n, &cap[1], sizeof *v->bpos);
-    v->bext = (eini_syn **)eini_grow(p->arena, (void *)v->bext, n, &cap[2], sizeof *v->bext);
-    if (v->bind == NULL || v->bpos == NULL || v->bext == NULL) {
-      eini_pmem(p);
-      return;
-    }
-    v->bind[n] = p->sym;
-    v->bpos[n] = p->pos;
-    eini_expect(p, EINI_T_NAME, "the name of an index");
-    v->bext[n++] = extents && eini_accept(p, '=') ? eini_parse_expr(p, 3) : NULL;
-  } while (eini_accept(p, ','));
-  v->nbind = (int)n;
-  eini_expect(p, ']', "',' or ']'");
-}
-
-// Expressions with commas between them.
-static void eini_parse_list(eini_parser *p, eini_kids *k, int level) {
-  do eini_kids_add(p, k, eini_parse_expr(p, level), 0);
-  while (eini_accept(p, ','));
-}
-
-// NAME[coordinates | edge]: NAME and '[' are read.
-static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
-  static const char *const words[] = {"wrap", "clamp", "reflect"};
-  eini_kids k = {NULL, NULL, 0, 0};
-  if (p->tok != ']' && p->tok != '|') eini_parse_list(p, &k, 3);
-  if (eini_accept(p, '|')) {
-    int word = eini_one_of(p, words, 3), minus = eini_accept(p, '-');
-    eini_syn *c = word >= 0 ? NULL : eini_parse_num(p);
-    v->edge = (unsigned char)(EINI_EDGE_CONST + word + 1);
-    if (word >= 0) eini_lex(p);
-    else if (c == NULL) eini_unexpected(p, "a number, wrap, clamp or reflect", NULL);
-    else v->re = minus ? -c->re : c->re;
-  }
-  eini_expect(p, ']', "',' or ']'");
-  if (p->tok == '[' || p->tok == '(' || p->tok == EINI_T_NAME)
-    eini_unexpected(p, "an operator", "write products with *");
-  return eini_close(p, v, &k);
-}
-
-// size(NAME) or size(NAME, axis)
-static eini_syn *eini_parse_size(eini_parser *p, eini_syn *v) {
-  eini_expect(p, '(', "'('");
-  v->kind = EINI_S_SIZE;
-  v->sym = p->sym;
-  eini_expect(p, EINI_T_NAME, "the name of a size, an index or a tensor");
-  int axis = eini_accept(p, ',');
-  v->ival = axis ? p->ival : -1;
-  if (axis && !p->exact) eini_unexpected(p, "the number of an axis", NULL);
-  if (axis) eini_expect(p, EINI_T_NUM, "the number of an axis");
-  eini_expect(p, ')', "')'");
-  v->len = p->end - v->pos;
-  return v;
-}
-
-// Calls, reductions and macros; the name is read.
-static eini_syn *eini_parse_apply(eini_parser *p, eini_syn *v) {
-  int cls = p->name[v->sym].cls, macro = cls == EINI_W_MACRO, listed = p->tok == '[';
-  int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
-  eini_kids k = {NULL, NULL, 0, 0};
-  v->kind = fold ? EINI_S_REDUCE : macro ? EINI_S_MACRO : EINI_S_CALL;
-  v->op = p->name[v->sym].word;
-  if ((fold || macro) && eini_accept(p, '['))
-    eini_parse_binds(p, v, fold);
-  else if (macro)
-    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "like softmax[j](A[i,j])",
-              "%.*s needs its indices in brackets", EINI_NAME_OF(p, v->sym));
-  if (!eini_accept(p, '('))
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL,
-              "'%.*s' is a word of the language: '(' must follow", EINI_NAME_OF(p, v->sym));
-  if (p->tok == ')') eini_unexpected(p, "an expression", NULL);
-  eini_parse_list(p, &k, 0);
-  eini_expect(p, ')', "')' or an operator");
-  if (fold && k.n > 1) {  // max and min of several expressions are functions
-    v->kind = EINI_S_CALL;
-    if (listed || (v->op != EINI_MAX && v->op != EINI_MIN) || cls != EINI_W_FOLD)
-      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "the reduction %.*s takes one expression",
-                EINI_NAME_OF(p, v->sym));
-  }
-  return eini_close(p, v, &k);
-}
-
-static eini_syn *eini_parse_primary(eini_parser *p) {
-  eini_syn *v = eini_parse_num(p);
-  if (v != NULL) return v;
-  int64_t pos = p->pos;
-  if (eini_accept(p, '(')) {
-    v = eini_parse_expr(p, 0);
-    eini_expect(p, ')', "')' or an operator");
-    return eini_syn_of(p, EINI_S_PAREN, pos, v, NULL);
-  }
-  int size = eini_word(p, "size"), sym = p->sym;
-  int cls = p->tok == EINI_T_NAME ? p->name[sym].cls : EINI_W_WORD;
-  if ((cls == EINI_W_WORD || cls == EINI_W_DTYPE) && !size)
-    eini_unexpected(p, "an expression", p->tok == '*' ? "powers are written ^" :
-                    cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
-  if (p->st != EIN_OK) return NULL;
-  v = eini_part(p, EINI_S_NAME, pos);
-  v->sym = sym;
-  v->len = p->len;
-  eini_lex(p);
-  if (size) return eini_parse_size(p, v);
-  if (cls != EINI_W_FREE || p->tok == '(') return eini_parse_apply(p, v);
-  if (!eini_accept(p, '[')) return v;
-  v->kind = EINI_S_ACCESS;
-  return eini_parse_access(p, v);
-}
-
-// Signs, powers, and not, which stands on level 2.
-static eini_syn *eini_parse_unary(eini_parser *p, int level) {
-  int64_t pos = p->pos;
-  int minus = p->tok == '-';
-  eini_syn *v = NULL;
-  if (++p->depth > p->max_depth)
-    eini_perr(p, EIN_ERR_TOO_LARGE, p->pos, 1, NULL, "nested deeper than %d", p->max_depth);
-  if (p->st != EIN_OK) return NULL;
-  if (level == 2) {
-    eini_lex(p);
-    v = eini_syn_of(p, EINI_S_NOT, pos, eini_parse_expr(p, 2), NULL);
-  } else if (eini_accept(p, '+') || eini_accept(p, '-')) {
-    v = eini_parse_unary(p, 5);
-    if (minus) v = eini_syn_of(p, EINI_S_NEG, pos, v, NULL);
-  } else {
-    v = eini_parse_primary(p);
-    if (eini_accept(p, '^')) v = eini_syn_of(p, EINI_S_POW, pos, v, eini_parse_unary(p, 5));
-  }
-  p->depth--;
-  return v;
-}
-
-typedef struct eini_infix_row {
-  const char *text;
-  int tok, level, kind, op, inverse;
-} eini_infix_row;
-
-static const eini_infix_row eini_infixes[] = {
-    {" or ", 'o', 0, EINI_S_OR, EINI_OP_OR, 0}, {" and ", 'a', 1, EINI_S_AND, EINI_OP_AND, 0},
-    {"<", '<', 2, EINI_S_CMP, EINI_OP_LT, 0},   {"<=", EINI_T_LE, 2, EINI_S_CMP, EINI_OP_LE, 0},
-    {">", '>', 2, EINI_S_CMP, EINI_OP_GT, 0},   {">=", EINI_T_GE, 2, EINI_S_CMP, EINI_OP_GE, 0},
-    {"+", '+', 3, EINI_S_SUM, EINI_OP_ADD, 0},  {"-", '-', 3, EINI_S_SUM, EINI_OP_SUB, 1},
-    {"*", '*', 4, EINI_S_TERM, EINI_OP_MUL, 0}, {"/", '/', 4, EINI_S_TERM, EINI_OP_DIV, 1},
-    {"^", '^', 6, EINI_S_POW, EINI_OP_POW, 0},  {"==", EINI_T_EQ, 2, EINI_S_CMP, EINI_OP_EQ, 0},
-    {"!=", EINI_T_NE, 2, EINI_S_CMP, EINI_OP_NE, 0}, {"", 0, -1, -1, 0, 0}};
-
-#define EINI_INFIXES 13
-
-// The operator of a level at the current token, or NULL.
-static const eini_infix_row *eini_infix_at(const eini_parser *p, int level) {
-  int tok = eini_word(p, "or") ? 'o' : eini_word(p, "and") ? 'a' : p->tok;
-  for (int i = 0; i < EINI_INFIXES; i++) {
-    if (eini_infixes[i].tok == tok && eini_infixes[i].level == level) return &eini_infixes[i];
-  }
-  return NULL;
-}
-
-// Levels: 0 or, 1 and, 2 not and comparisons, 3 sums, 4 terms, 5 unary.
-static eini_syn *eini_parse_expr(eini_parser *p, int level) {
-  if (level == 5 || (level == 2 && eini_word(p, "not"))) return eini_parse_unary(p, level);
-  eini_syn *x = eini_parse_expr(p, level + 1);
-  const eini_infix_row *op = eini_infix_at(p, level);
-  if (x == NULL || op == NULL) return x;
-  eini_syn *v = eini_part(p, op->kind, x->pos);
-  eini_kids k = {NULL, NULL, 0, 0};
-  eini_kids_add(p, &k, x, 0);
-  v->op = op->op;
-  for (; op != NULL; op = eini_infix_at(p, level)) {
-    if (level == 2 && k.n > 1)
-      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(p), "write a < b and b < c", "chained comparison");
-    eini_lex(p);
-    eini_kids_add(p, &k, eini_parse_expr(p, level + 1), op->inverse);
-  }
-  return eini_close(p, v, &k);
-}
-
-// ---- trees to expression nodes ----
-
-// Emits a tree as nodes; what depends on the surroundings (names, accesses, folds) goes to leaf.
-typedef struct eini_emit {
-  eini_parser *p;
-  eini_arena *arena;
-  eini_expr e;
-  int (*leaf)(struct eini_emit *em, const eini_syn *v);  // node, or -1 with a mistake reported
-  void *user;
-} eini_emit;
-
-static int eini_emit_tree(eini_emit *em, const eini_syn *v);
-
-static int eini_emit_op(eini_emit *em, int op, int64_t pos, int x, int y) {
-  if (x < 0 || y < 0) return -1;
-  int id = eini_expr_add(em->arena, &em->e, op, pos, x, y, 0);
-  if (id < 0) eini_pmem(em->p);
-  return id;
-}
-
-// A flat list as a chain from the left.
-static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse) {
-  int x = eini_emit_tree(em, v->kid[0]);
-  for (int i = 1; i < v->n && x >= 0; i++) {
-    int y = eini_emit_tree(em, v->kid[i]);
-    x = eini_emit_op(em, v->inv[i] ? inverse : op, v->kid[i]->pos, x, y);
-  }
-  return x;
-}
-
-static int eini_emit_call(eini_emit *em, const eini_syn *v) {
-  eini_parser *p = em->p;
-  const eini_sym *f = &p->name[v->sym];  // the table may move
-  int op = eini_op_find(f->s, f->n), arg[EINI_ARGS_MAX] = {0}, cls = f->cls, word = f->word, id;
-  if (op == EINI_OP_MAX || op == EINI_OP_MIN) return eini_emit_list(em, v, op, op);
-  if (cls != EINI_W_OP && cls != EINI_W_CAST && cls != EINI_W_FUNCTION)
-    return eini_unknown_function(p, v), -1;
-  int want = cls == EINI_W_OP ? eini_ops[op].args : cls == EINI_W_CAST ? 1 :
-             p->g->function[word].nargs;
-  if (v->n != want) {
-    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "%.*s takes %d argument%s, not %d",
-              EINI_NAME_OF(p, v->sym), want, want == 1 ? "" : "s", v->n);
-    return -1;
-  }
-  for (int i = 0; i < v->n; i++) {
-    if ((arg[i] = eini_emit_tree(em, v->kid[i])) < 0) return -1;
-  }
-  if (cls == EINI_W_FUNCTION) id = eini_expr_call(em->arena, &em->e, v->pos, word, v->n, arg);
-  else id = eini_expr_add(em->arena, &em->e, cls == EINI_W_CAST ? EINI_OP_CAST : op, v->pos,
-                          arg[0], arg[1], arg[2]);
-  if (id < 0) eini_pmem(p);
-  else if (cls == EINI_W_CAST) em->e.node[id].dtype = (unsigned char)word;
-  return id;
-}
-
-static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
-  int id;
-  switch (v->kind) {
-    case EINI_S_NUM: case EINI_S_BOOL:
-      id = v->kind == EINI_S_BOOL ? eini_expr_bool(em->arena, &em->e, v->pos, (int)v->ival) :
-           v->exact ? eini_expr_int(em->arena, &em->e, v->pos, v->ival)
-                    : eini_expr_real(em->arena, &em->e, v->pos, v->re);
-      if (id < 0) eini_pmem(em->p);
-      return id;
-    case EINI_S_PAREN: return eini_emit_tree(em, v->kid[0]);
-    case EINI_S_NEG: case EINI_S_NOT:
-      return eini_emit_op(em, v->kind == EINI_S_NEG ? EINI_OP_NEG : EINI_OP_NOT, v->pos,
-                          eini_emit_tree(em, v->kid[0]), 0);
-    case EINI_S_CMP: return eini_emit_list(em, v, v->op, v->op);
-    case EINI_S_CALL: return eini_emit_call(em, v);
-    default:
-      for (int i = 0; i < EINI_INFIXES; i++) {
-        const eini_infix_row *r = &eini_infixes[i];
-        if (r->kind == v->kind) return eini_emit_list(em, v, r->op, r[1].inverse ? r[1].op : r->op);
-      }
-      return em->leaf(em, v);
-  }
-}
-
 static void eini_parser_init(eini_parser *p, eini_arena *arena, eini_diag *diag, const ein_graph *g,
                              const char *text, int64_t len, int max_depth) {
   memset(p, 0, sizeof *p);
@@ -3965,42 +3389,260 @@ static void eini_parser_init(eini_parser *p, eini_arena *arena, eini_diag *diag,
   eini_lex(p);
 }
 
-// ---- expressions over operands ----
+// One level deeper into an expression; 0 when that is too deep.
+static int eini_deeper(eini_parser *p) {
+  if (++p->depth > p->max_depth)
+    eini_perr(p, EIN_ERR_TOO_LARGE, p->pos, 1, NULL, "nested deeper than %d", p->max_depth);
+  return p->st == EIN_OK;
+}
 
-static int eini_map_leaf(eini_emit *em, const eini_syn *v) {
-  eini_parser *p = em->p;
-  int nin = *(int *)em->user, k = -1;
-  if (v->kind != EINI_S_NAME) {
-    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "operands are written x0, x1, ..",
-              "a map is an expression over scalars");
-    return -1;
+// ---- operators, literals and calls ----
+
+// Levels: 0 or, 1 and, 2 not and comparisons, 3 sums, 4 terms, 5 unary, 6 powers.
+typedef struct eini_infix_row {
+  const char *text;
+  int tok, level, op, inverse;
+} eini_infix_row;
+
+static const eini_infix_row eini_infixes[] = {
+    {" or ", 'o', 0, EINI_OP_OR, 0}, {" and ", 'a', 1, EINI_OP_AND, 0},
+    {"<", '<', 2, EINI_OP_LT, 0},    {"<=", EINI_T_LE, 2, EINI_OP_LE, 0},
+    {">", '>', 2, EINI_OP_GT, 0},    {">=", EINI_T_GE, 2, EINI_OP_GE, 0},
+    {"+", '+', 3, EINI_OP_ADD, 0},   {"-", '-', 3, EINI_OP_SUB, 1},
+    {"*", '*', 4, EINI_OP_MUL, 0},   {"/", '/', 4, EINI_OP_DIV, 1},
+    {"^", '^', 6, EINI_OP_POW, 0},   {"==", EINI_T_EQ, 2, EINI_OP_EQ, 0},
+    {"!=", EINI_T_NE, 2, EINI_OP_NE, 0}};
+
+#define EINI_INFIXES 13
+
+// Reads the operator of a level, below 5; NULL when there is none. nth: of a list on that level.
+static const eini_infix_row *eini_accept_infix(eini_parser *p, int level, int nth) {
+  int tok = eini_word(p, "or") ? 'o' : eini_word(p, "and") ? 'a' : p->tok, i = 0;
+  while (i < EINI_INFIXES && (eini_infixes[i].tok != tok || eini_infixes[i].level != level)) i++;
+  if (i == EINI_INFIXES) return NULL;
+  if (level == 2 && nth > 0)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(p), "write a < b and b < c", "chained comparison");
+  eini_lex(p);
+  return &eini_infixes[i];
+}
+
+typedef struct eini_literal {
+  int64_t pos, len, ival;
+  double re;
+  int truth, exact;        // true or false; an integer
+} eini_literal;
+
+// Reads a number or constant; 0 when there is none.
+static int eini_accept_literal(eini_parser *p, eini_literal *v) {
+  static const char *const words[] = {"inf", "nan", "pi", "false", "true"};
+  const double values[] = {(double)INFINITY, (double)NAN, 3.14159265358979323846, 0, 1};
+  int word = eini_one_of(p, words, 5);
+  if (p->tok != EINI_T_NUM && word < 0) return 0;
+  v->pos = p->pos;
+  v->len = p->len;
+  v->truth = word >= 3;
+  v->exact = word < 0 && p->exact;
+  v->ival = word < 0 ? p->ival : word == 4;
+  v->re = word < 0 ? p->re : values[word];
+  eini_lex(p);
+  if (word < 0 && p->tok == EINI_T_NAME && p->pos == p->end)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(p), "write the product with *: 2*h",
+              "a name directly after a number");
+  return 1;
+}
+
+// A word of the language stands where a value should.
+static void eini_no_value(eini_parser *p, int cls) {
+  eini_unexpected(p, "an expression", p->tok == '*' ? "powers are written ^" :
+                  cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
+}
+
+// An expression being emitted as nodes. Functions give the number of a node, -1 after a mistake.
+typedef struct eini_emit {
+  eini_parser *p;
+  eini_arena *arena;
+  eini_expr e;
+  int nin, nindex;         // operands and indices a map may name
+  const eini_index *index;
+} eini_emit;
+
+static int eini_emit_op(eini_emit *em, int op, int64_t pos, int x, int y) {
+  if (x < 0 || y < 0) return -1;
+  int id = eini_expr_add(em->arena, &em->e, op, pos, x, y, 0);
+  if (id < 0) eini_pmem(em->p);
+  return id;
+}
+
+static int eini_emit_literal(eini_emit *em, const eini_literal *v) {
+  int id = v->truth ? eini_expr_bool(em->arena, &em->e, v->pos, (int)v->ival) :
+           v->exact ? eini_expr_int(em->arena, &em->e, v->pos, v->ival)
+                    : eini_expr_real(em->arena, &em->e, v->pos, v->re);
+  if (id < 0) eini_pmem(em->p);
+  return id;
+}
+
+// A word of the text that is called with n arguments.
+typedef struct eini_called {
+  const char *s;
+  int64_t pos, len, full;  // full: the length of the whole call
+  int cls, word, n;
+} eini_called;
+
+static void eini_wrong_count(eini_parser *p, const eini_called *f, int want, const char *hint) {
+  eini_perr(p, EIN_ERR_SYNTAX, f->pos, f->full, hint, "%.*s takes %d argument%s, not %d",
+            eini_cut(f->s, f->len), f->s, want, want == 1 ? "" : "s", f->n);
+}
+
+static void eini_no_function(eini_parser *p, const eini_called *f, const char *hint) {
+  eini_perr(p, EIN_ERR_NAME, f->pos, f->len, hint, "'%.*s' is not a function",
+            eini_cut(f->s, f->len), f->s);
+}
+
+// The number of arguments of a function or conversion; -1 when the word is none.
+static int eini_call_arity(const ein_graph *g, int cls, int word) {
+  return cls == EINI_W_OP ? eini_ops[word].args : cls == EINI_W_CAST ? 1 :
+         cls == EINI_W_FUNCTION ? g->function[word].nargs : -1;
+}
+
+// A call with the right number of arguments.
+static int eini_emit_call(eini_emit *em, const eini_called *f, const int *arg) {
+  int id = f->cls == EINI_W_FUNCTION
+               ? eini_expr_call(em->arena, &em->e, f->pos, f->word, f->n, arg)
+               : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EINI_OP_CAST : f->word,
+                               f->pos, arg[0], arg[1], arg[2]);
+  if (id < 0) eini_pmem(em->p);
+  else if (f->cls == EINI_W_CAST) em->e.node[id].dtype = (unsigned char)f->word;
+  return id;
+}
+
+// ---- maps ----
+
+static int eini_map_expr(eini_emit *em, int level);  // expressions nest
+
+// An operand; in a statement also a param or the value of an index.
+static int eini_map_name(eini_emit *em, const eini_called *f) {
+  const ein_graph *g = em->p->g;
+  int k = -1, ok = f->s[0] == 'x' && f->len >= 2 && f->len < 11 && (f->s[1] != '0' || f->len == 2);
+  for (int64_t i = 1; i < f->len && ok; i++) {
+    ok = eini_is_digit((unsigned char)f->s[i]);
+    k = (k < 0 ? 0 : k * 10) + (f->s[i] - '0');
   }
-  const eini_sym *s = &p->name[v->sym];
-  int ok = s->s[0] == 'x' && s->n >= 2 && s->n < 11 && (s->s[1] != '0' || s->n == 2);
-  for (int64_t i = 1; i < s->n && ok; i++) {
-    ok = eini_is_digit((unsigned char)s->s[i]);
-    k = (k < 0 ? 0 : k * 10) + (s->s[i] - '0');
+  if (ok && k < em->nin) return eini_emit_op(em, EINI_OP_OPERAND, f->pos, k, 0);
+  for (k = 0; k < em->nindex; k++) {
+    if (eini_word_is(f->s, f->len, em->index[k].name))
+      return eini_emit_op(em, EINI_OP_INDEX, f->pos, k, 0);
   }
-  if (ok && k < nin) return eini_emit_op(em, EINI_OP_OPERAND, v->pos, k, 0);
-  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "'%.*s' is not an operand: there are x0 to x%d",
-            EINI_NAME_OF(p, v->sym), nin - 1);
+  for (k = 0; k < g->nparam; k++) {
+    if (eini_word_is(f->s, f->len, g->param[k].name))
+      return eini_emit_op(em, EINI_OP_PARAM, f->pos, k, 0);
+  }
+  eini_perr(em->p, EIN_ERR_NAME, f->pos, f->len, NULL,
+            "'%.*s' is not an operand: there are x0 to x%d", eini_cut(f->s, f->len), f->s,
+            em->nin - 1);
   return -1;
 }
 
-// Parses one expression in which x0 .. x{nin-1} are operands. The diag's text must be text.
-EINI_UNUSED static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *text,
-                                             int64_t len, int nin, eini_expr *e) {
+static void eini_not_scalar(eini_parser *p, const eini_called *f) {
+  eini_perr(p, EIN_ERR_SYNTAX, f->pos, f->full, "operands are written x0, x1, ..",
+            "a map is an expression over scalars");
+}
+
+// A call; the name is read.
+static int eini_map_call(eini_emit *em, eini_called *f) {
+  eini_parser *p = em->p;
+  int list = f->cls == EINI_W_FOLD && (f->word == EINI_MAX || f->word == EINI_MIN);
+  int op = f->word == EINI_MAX ? EINI_OP_MAX : EINI_OP_MIN, arg[EINI_ARGS_MAX] = {0};
+  int want = eini_call_arity(p->g, f->cls, f->word);
+  if (!eini_accept(p, '('))
+    eini_perr(p, EIN_ERR_NAME, f->pos, f->len, NULL,
+              "'%.*s' is a word of the language: '(' must follow", eini_cut(f->s, f->len), f->s);
+  if (p->tok == ')') eini_unexpected(p, "an expression", NULL);
+  do {
+    int64_t pos = p->pos;
+    int x = eini_map_expr(em, 0);
+    if (list && f->n > 0) arg[0] = eini_emit_op(em, op, pos, arg[0], x);
+    else if (f->n < EINI_ARGS_MAX) arg[f->n] = x;
+    f->n++;
+  } while (eini_accept(p, ','));
+  eini_expect(p, ')', "')' or an operator");
+  f->full = p->end - f->pos;
+  if (p->st != EIN_OK || (list && f->n > 1)) return arg[0];
+  if (want == f->n) return eini_emit_call(em, f, arg);
+  if (want >= 0) eini_wrong_count(p, f, want, NULL);
+  else if (f->cls == EINI_W_FREE) eini_no_function(p, f, NULL);
+  else eini_not_scalar(p, f);
+  return -1;
+}
+
+static int eini_map_primary(eini_emit *em) {
+  eini_parser *p = em->p;
+  eini_called f = {p->s + p->pos, p->pos, p->len, p->len, EINI_W_WORD, 0, 0};
+  eini_literal c;
+  if (eini_accept_literal(p, &c)) return eini_emit_literal(em, &c);
+  if (eini_accept(p, '(')) {
+    int x = eini_map_expr(em, 0);
+    eini_expect(p, ')', "')' or an operator");
+    return x;
+  }
+  if (p->tok == EINI_T_NAME) f.cls = eini_word_class(p->g, f.s, f.len, &f.word);
+  if (f.cls == EINI_W_WORD || f.cls == EINI_W_DTYPE) eini_no_value(p, f.cls);
+  eini_lex(p);
+  if (p->tok == '[') eini_not_scalar(p, &f);
+  if (p->st != EIN_OK) return -1;
+  return f.cls != EINI_W_FREE || p->tok == '(' ? eini_map_call(em, &f) : eini_map_name(em, &f);
+}
+
+// Signs, powers, and not, which stands on level 2.
+static int eini_map_unary(eini_emit *em, int level) {
+  eini_parser *p = em->p;
+  int64_t pos = p->pos;
+  int x, minus = p->tok == '-';
+  if (em->e.n > EINI_NODES_MAX)
+    eini_perr(p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the map has too many parts");
+  if (!eini_deeper(p)) return -1;
+  if (level == 2) {
+    eini_lex(p);
+    x = eini_emit_op(em, EINI_OP_NOT, pos, eini_map_expr(em, 2), 0);
+  } else if (eini_accept(p, '+') || eini_accept(p, '-')) {
+    x = eini_map_unary(em, 5);
+    if (minus) x = eini_emit_op(em, EINI_OP_NEG, pos, x, 0);
+  } else {
+    x = eini_map_primary(em);
+    if (eini_accept(p, '^')) {
+      pos = p->pos;
+      x = eini_emit_op(em, EINI_OP_POW, pos, x, eini_map_unary(em, 5));
+    }
+  }
+  p->depth--;
+  return x;
+}
+
+static int eini_map_expr(eini_emit *em, int level) {
+  eini_parser *p = em->p;
+  if (level == 5 || (level == 2 && eini_word(p, "not"))) return eini_map_unary(em, level);
+  int x = eini_map_expr(em, level + 1), n = 0;
+  for (const eini_infix_row *op; (op = eini_accept_infix(p, level, n)) != NULL; n++) {
+    int64_t pos = p->pos;
+    x = eini_emit_op(em, op->op, pos, x, eini_map_expr(em, level + 1));
+  }
+  return x;
+}
+
+// Parses one expression in which x0 .. x{nin-1} are operands, params have their names, and indices
+// those in index. The diag's text must be text.
+static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *text, int nin, int nindex,
+                                 const eini_index *index, eini_expr *e) {
   eini_parser p;
   eini_emit em;
-  eini_parser_init(&p, &g->arena, d, g, text, len, 256);
+  eini_parser_init(&p, &g->arena, d, g, text, (int64_t)strlen(text), 256);
   memset(&em, 0, sizeof em);
   em.p = &p;
   em.arena = &g->arena;
-  em.leaf = eini_map_leaf;
-  em.user = &nin;
-  eini_syn *v = eini_parse_expr(&p, 0);
+  em.nin = nin;
+  em.nindex = nindex;
+  em.index = index;
+  eini_map_expr(&em, 0);
   if (p.tok != EINI_T_END) eini_unexpected(&p, "an operator or the end", NULL);
-  if (p.st == EIN_OK) eini_emit_tree(&em, v);
   *e = em.e;
   return p.st;
 }
@@ -4013,7 +3655,6 @@ EINI_UNUSED static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const c
 
 #define EINI_BITMAP_MAX ((int64_t)1 << 22)   // elements that are checked one by one
 #define EINI_COVER_EFFORT ((int64_t)1 << 27)
-#define EINI_PIECES_MAX 4096
 
 // A mistake in a cover; at: the coordinate concerned; a, b: statements (b -1: not known).
 typedef struct eini_cover {
@@ -4021,6 +3662,7 @@ typedef struct eini_cover {
   const char *what;       // how the sentence about the coordinate ends
   int64_t *at;            // rank coordinates, or NULL
   int64_t a, b;
+  int holes;              // elements may be left out
 } eini_cover;
 
 typedef struct eini_ap {  // start, start+step, ..
@@ -4035,10 +3677,6 @@ static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what
   c->a = a;
   c->b = b;
   return st;
-}
-
-static int64_t eini_floordiv(int64_t a, int64_t b) {
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
 static int eini_ap_has(const eini_ap *a, int64_t x) {
@@ -4146,7 +3784,7 @@ static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, co
       for (c = s->nfree - 1; c >= 0 && ++i[c] == s->index[c].extent; c--) i[c] = 0;
     }
   }
-  for (int64_t x = 0; x < box; x++) {
+  for (int64_t x = 0; x < box && !out->holes; x++) {
     if (seen[x] != 0) continue;
     for (int r = t->rank - 1; r >= 0; r--) {
       at[r] = x % t->shape[r];
@@ -4200,7 +3838,6 @@ static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piec
   eini_tensor *t = &g->tensor[tensor];
   int64_t box = 0, total = 0, m = 0, effort = EINI_COVER_EFFORT;
   int rank = t->rank, exact = 1;
-  memset(out, 0, sizeof *out);
   t->shape = EINI_NEW(&g->arena, int64_t, rank);
   int64_t *who = EINI_NEW(scratch, int64_t, n), *at = EINI_NEW(scratch, int64_t, rank);
   eini_ap *ap = EINI_NEW(scratch, eini_ap, n * rank);
@@ -4220,7 +3857,7 @@ static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piec
     }
     who[m++] = piece[k];
   }
-  if (exact && total == box) return EIN_OK;
+  if (exact && (total == box || out->holes)) return EIN_OK;
   if (box <= EINI_BITMAP_MAX)
     return eini_cover_bitmap(g, t, piece, n, box, scratch, out, at);
   if (!exact) return eini_cover_fail(out, EIN_ERR_UNSUPPORTED, "", NULL, piece[0], -1);
@@ -4229,1960 +3866,267 @@ static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piec
   return eini_cover_fail(out, EIN_ERR_SHAPE, "has undefined elements", NULL, piece[0], -1);
 }
 
-// ---- edge rules ----
-
-typedef struct eini_pad {  // one axis of one tensor being padded
-  ein_graph *g;
-  eini_diag *diag;
-  int from, to, axis, fills;
-  double fill;
-  int64_t pos;
-} eini_pad;
-
-// to[.., start + j, ..] = from[.., at + step*j, ..] for j < count, or the constant.
-static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count, int64_t at,
-                                 int64_t step) {
-  ein_graph *g = w->g;
-  int rank = g->tensor[w->to].rank, reads = !w->fills || step != 0, id;
-  eini_stmt *s;
-  EINI_TRY(eini_graph_add_stmt(g, w->to, rank, reads, &w->from, &s));
-  s->pos = w->pos;
-  for (int i = 0; i < rank; i++) {
-    char name[16];
-    int len = snprintf(name, sizeof name, "i%d", i);
-    if ((s->index[i].name = eini_strndup(&g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
-    s->index[i].extent = i == w->axis ? count : g->tensor[w->to].shape[i];
-    s->out_map.coef[(int64_t)i * rank + i] = 1;
-    if (reads) s->proj[0].coef[(int64_t)i * rank + i] = i == w->axis ? step : 1;
-  }
-  s->out_map.offset[w->axis] = start;
-  if (reads) {
-    s->proj[0].offset[w->axis] = at;
-    id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->pos, 0, 0, 0);
-  } else {
-    id = eini_expr_real(&g->arena, &s->expr, w->pos, w->fill);
-    if (id >= 0) id = eini_expr_add(&g->arena, &s->expr, EINI_OP_CAST, w->pos, id, 0, 0);
-    if (id >= 0) s->expr.node[id].dtype = (unsigned char)g->tensor[w->to].dtype;
-  }
-  return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, w->diag);
-}
-
-// A new tensor: *tensor with low and high elements added along one axis.
-static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int axis, int edge,
-                                double fill, int64_t low, int64_t high, const char *name,
-                                int64_t pos) {
-  eini_tensor *t = &g->tensor[*tensor];
-  eini_pad w = {g, diag, *tensor, 0, axis, edge == EINI_EDGE_CONST, fill, pos};
-  int64_t n = t->shape[axis], end, take, pieces = 0;
-  int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
-  if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  if (n == 0 && edge != EINI_EDGE_CONST) {
-    return eini_fail(diag, EIN_ERR_BOUNDS, pos, 1, "use a constant: X[i-1 | 0]",
-                     "axis %d of '%s' is empty: there is nothing to repeat", axis, t->name);
-  }
-  memcpy(shape, t->shape, (size_t)t->rank * sizeof *shape);
-  if (eini_add_overflow(n, high, &end) || eini_add_overflow(end, low, &shape[axis])) {
-    return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the padded '%s' is too large",
-                     t->name);
-  }
-  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t->dtype, t->rank,
-                                 shape, &w.to));
-  for (int64_t x = -low; x < end; x += take) {
-    int64_t at = x, step = 1;
-    take = (x < 0 ? 0 : x < n ? n : end) - x;
-    if ((x < 0 || x >= n) && (edge <= EINI_EDGE_CONST || edge == EINI_EDGE_CLAMP || n == 1)) {
-      at = x < 0 ? 0 : n - 1;
-      step = 0;
-    } else if (x < 0 || x >= n) {  // period by period
-      int64_t period = n - (edge == EINI_EDGE_REFLECT), m = eini_floordiv(x, period);
-      at = x - m * period;
-      take = eini_min64(period - at, take);
-      if (edge == EINI_EDGE_REFLECT && m % 2 != 0) step = -1;
-      if (step < 0) at = n - 1 - at;
-    }
-    if (++pieces > EINI_PIECES_MAX) {
-      return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL,
-                       "the edge rule would repeat axis %d of '%s' more than %d times", axis,
-                       g->tensor[*tensor].name, EINI_PIECES_MAX);
-    }
-    EINI_TRY(eini_pad_piece(&w, x + low, take, at, step));
-  }
-  *tensor = w.to;
-  return EIN_OK;
+// A mistake in a cover as a sentence; n: the bytes of the tensor's name that are shown.
+static void eini_cover_text(const eini_cover *c, const char *name, int n, int rank, char *buf,
+                            size_t size) {
+  size_t at = (size_t)snprintf(buf, size, "'%.*s", n, name);
+  for (int r = 0; c->at != NULL && r < rank && at < size - 96; r++)
+    at += (size_t)snprintf(buf + at, size - at, "%s%lld%s", r ? "," : "[", (long long)c->at[r],
+                           r == rank - 1 ? "]" : "");
+  snprintf(buf + at, size - at, "' %s", c->status == EIN_ERR_TOO_LARGE ? "is too large" :
+           c->status == EIN_ERR_UNSUPPORTED ? "has pieces too large to be checked point by point" :
+           c->what);
 }
 
 // ================================================================================================
-// >>program  from trees to a graph
-// Takes a program's text, views and sizes; gives statements whose every access is proved. Steps per
-// statement: resolve names and macros, solve extents, check bounds, emit (GRAMMAR rules 1 to 11).
+// >>builder  graphs from C calls
+// Takes tensors and statements one by one; gives a graph whose accesses and pieces are proved. The
+// first mistake sticks.
 // ================================================================================================
 
-enum { EINI_L_INPUT, EINI_L_PARAM, EINI_L_OUTPUT, EINI_L_DEF, EINI_L_DEFINE };  // statements
-
-// A statement as written. INPUT: kids ACCESS, whose kids are dims (NUM, or NAME with a literal as
-// kid); PARAM: NAME with a default as kid; DEF: sym, its parameters in bind, kid 0 the body;
-// DEFINE: sym, kid 0 the right side, coordinates in the kids of left, extents in left->bext.
-typedef struct eini_line {
-  int kind, sym, n;
-  int64_t pos, len;
-  ein_dtype dtype;
-  eini_syn **kid;
-  eini_syn *left;
-  int nparam, *param;     // DEF
-  int64_t prev;           // DEFINE: the line of the piece before, + 1
-  int64_t stmt;           // DEFINE: its statement in the graph, -1 before; DEF: its number
-} eini_line;
-
-typedef struct eini_var {  // an index of one statement
-  int sym, mark, prev;     // prev: the one it hides, + 1
-  int kind;                // eini_var_kind
-  int col;                 // its number in the statement being emitted
-  int stamp, bound;        // of walks
-  int64_t extent;          // -1: not known
-  int64_t pos, len;
-  const eini_syn *by;      // access and axis that gave the extent
-  int axis;
-} eini_var;
-
-typedef enum eini_var_kind {
-  EINI_V_FREE, EINI_V_NAMED, EINI_V_UNNAMED, EINI_V_IMPLICIT, EINI_V_SCAN
-} eini_var_kind;
-
-typedef struct eini_dim {  // a declared size
-  int sym, by, axis;       // by: the input whose view fixed it, or -1
-  int64_t value;           // -1: open
-} eini_dim;
-
-// A call of a def being expanded: arguments are trees in the caller's surroundings.
-typedef struct eini_env {
-  const struct eini_env *up;
-  const eini_line *def;
-  eini_syn **arg;
-  int mark;
-} eini_env;
-
-typedef struct eini_padded {  // what one edge rule made of a tensor
-  struct eini_padded *next;
-  int from, to, edge;
-  double fill;
-  int64_t *low, *high;
-} eini_padded;
-
-typedef struct eini_prog {
-  eini_parser p;            // first: texts, names, mistakes
-  ein_graph *g;
-  const ein_program_desc *desc;
-  eini_line *line;
-  int64_t nline, capline, cur;
-  eini_dim *dim;
-  int64_t ndim, capdim;
-  eini_line **def;          // by id
-  int64_t ndef, capdef;
-  ein_dtype dtype;          // of inputs and params without one
-  ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
-  int64_t ndeclared, capdeclared;
-  int outputs;              // there is an output statement
-  // the current statement
-  eini_var *var;
-  int64_t nvar, capvar;
-  int stamp, mark;
-  int64_t expanded, fresh;
-  eini_kids access;         // resolved
-  eini_padded *padded;
-  int64_t cells;            // of all maps
-} eini_prog;
-
-// ---- statements ----
-
-// A new name of the program, not one of the language's, as a tree.
-static eini_syn *eini_parse_new(eini_parser *p, int kind, const char *what) {
-  eini_syn *v = eini_part(p, kind, p->pos);
-  v->sym = p->sym;
-  if (p->tok == EINI_T_NAME && p->name[p->sym].cls != EINI_W_FREE)
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(p), NULL, "'%.*s' is a word of the language",
-              EINI_NAME_OF(p, p->sym));
-  eini_expect(p, EINI_T_NAME, what);
-  v->len = p->end - v->pos;
-  return v;
-}
-
-// NAME[dim, ..] of an input.
-static eini_syn *eini_parse_input(eini_parser *p) {
-  eini_syn *v = eini_parse_new(p, EINI_S_ACCESS, "the name of an input"), *d;
-  int64_t len = v->len;
-  eini_kids k = {NULL, NULL, 0, 0};
-  eini_expect(p, '[', "'[' and the extents");
-  for (int more = p->tok != ']'; more; more = eini_accept(p, ',')) {
-    if (p->tok == EINI_T_NUM) {
-      d = eini_parse_num(p);
-    } else {
-      d = eini_parse_new(p, EINI_S_NAME, "a size or an extent");
-      d->op = eini_accept(p, '=');
-      d->exact = d->op ? (unsigned char)p->exact : 1;
-      d->ival = d->op ? p->ival : -1;
-      if (d->op) eini_expect(p, EINI_T_NUM, "an extent");
-    }
-    d->len = p->end - d->pos;
-    if (!d->exact) eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(d), NULL, "an extent is an int64");
-    eini_kids_add(p, &k, d, 0);
-  }
-  eini_expect(p, ']', "',' or ']'");
-  eini_close(p, v, &k)->len = len;
-  return v;
-}
-
-// NAME or NAME = number of a param or an output.
-static eini_syn *eini_parse_param(eini_parser *p, int param) {
-  eini_syn *v = eini_parse_new(p, EINI_S_NAME, param ? "the name of a param"
-                                                     : "the name of a tensor");
-  v->op = param && eini_accept(p, '=');
-  v->re = v->op && eini_accept(p, '-') ? -p->re : p->re;
-  if (v->op) eini_expect(p, EINI_T_NUM, "a number");
-  return v;
-}
-
-// def NAME(a, b); the right side follows.
-static void eini_parse_def(eini_parser *p, eini_line *l) {
-  eini_lex(p);
-  eini_syn *v = eini_parse_new(p, EINI_S_NAME, "the name of a macro");
-  l->pos = v->pos;
-  l->len = v->len;
-  l->sym = v->sym;
-  l->param = EINI_NEW(p->arena, int, 64);
-  if (l->param == NULL) eini_pmem(p);
-  eini_expect(p, '(', "'('");
-  do {
-    int sym = eini_parse_new(p, EINI_S_NAME, "the name of a parameter")->sym;
-    if (l->nparam >= 64)
-      eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(v), NULL, "more than 64 parameters");
-    for (int i = 0; p->st == EIN_OK && i < l->nparam; i++) {
-      if (l->param[i] == sym)
-        eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "the parameter '%.*s' occurs twice",
-                  EINI_NAME_OF(p, sym));
-    }
-    if (p->st == EIN_OK) l->param[l->nparam++] = sym;
-  } while (eini_accept(p, ','));
-  eini_expect(p, ')', "',' or ')'");
-}
-
-// The left side of a definition: NAME[left, ..] : dtype
-static void eini_parse_left(eini_parser *p, eini_line *l) {
-  eini_kids k = {NULL, NULL, 0, 0}, e = {NULL, NULL, 0, 0};
-  l->left = eini_parse_new(p, EINI_S_ACCESS, "a statement");
-  l->sym = l->left->sym;
-  int more = eini_accept(p, '['), list = more;
-  for (more = more && p->tok != ']'; more; more = eini_accept(p, ',')) {
-    eini_syn *x = eini_parse_expr(p, 3), *extent = x;
-    if (x != NULL && x->kind == EINI_S_NAME && eini_accept(p, '=')) extent = eini_parse_expr(p, 3);
-    eini_kids_add(p, &k, x, 0);
-    eini_kids_add(p, &e, extent, extent == x);  // inv: no extent
-  }
-  if (list) eini_expect(p, ']', "',' or ']'");
-  eini_close(p, l->left, &k);
-  l->left->bext = e.kid;
-  l->left->inv = e.inv;
-  l->len = p->end - l->pos;
-}
-
-// [: dtype] at the end of a declaration or before '='.
-static void eini_parse_dtype(eini_parser *p, eini_line *l) {
-  if (!eini_accept(p, ':')) return;
-  if (p->tok == EINI_T_NAME && p->name[p->sym].cls == EINI_W_DTYPE)
-    l->dtype = (ein_dtype)p->name[p->sym].word;
-  else
-    eini_unexpected(p, "a dtype", "f32 f64 c64 c128 f16 bf16 i8 i16 i32 i64 u8 bool");
-  eini_lex(p);
-}
-
-static void eini_parse_line(eini_parser *p, eini_line *l) {
-  static const char *const words[] = {"input", "param", "output", "def"};
-  eini_kids k = {NULL, NULL, 0, 0};
-  int word = eini_one_of(p, words, 4);
-  memset(l, 0, sizeof *l);
-  l->pos = p->pos;
-  l->sym = -1;
-  l->stmt = -1;
-  l->kind = word < 0 ? EINI_L_DEFINE : word;
-  if (eini_word(p, "grad"))
-    eini_perr(p, EIN_ERR_UNSUPPORTED, p->pos, 4, NULL, "grad is not available in this version");
-  if (l->kind == EINI_L_DEF) {
-    eini_parse_def(p, l);
-  } else if (l->kind == EINI_L_DEFINE) {
-    eini_parse_left(p, l);
-  } else {
-    eini_lex(p);
-    do eini_kids_add(p, &k, word == 0 ? eini_parse_input(p) : eini_parse_param(p, word == 1), 0);
-    while (eini_accept(p, ','));
-  }
-  if (l->kind != EINI_L_DEF) eini_parse_dtype(p, l);
-  if (l->kind >= EINI_L_DEF) {
-    if (p->tok == EINI_T_NAME) {
-      eini_near w;
-      eini_near_init(&w, p->name[l->sym].s, p->name[l->sym].n);
-      for (int i = 0; i < 4; i++) eini_near_try(&w, words[i], (int64_t)strlen(words[i]));
-      eini_unexpected(p, "'='", eini_near_hint(&w));
-    }
-    eini_expect(p, '=', "'='");
-    eini_kids_add(p, &k, eini_parse_expr(p, 0), 0);
-  }
-  l->kid = k.kid;
-  l->n = (int)k.n;
-  if (p->tok != EINI_T_EOL && p->tok != EINI_T_END)
-    eini_unexpected(p, "an operator or the end of the line", NULL);
-}
-
-// After a mistake: names on the failed lines are marked, so that their users stay silent; reading
-// goes on behind the line, or at the line where an unclosed bracket was noticed.
-static void eini_parse_recover(eini_parser *p, int64_t from) {
-  int64_t to = p->pos;
-  const char *eol = (const char *)memchr(p->s + from, '\n', (size_t)(to - from));
-  if (eol != NULL && p->unclosed) to = eol - p->s;
-  else while (to < p->n && p->s[to] != '\n' && p->s[to] != ';') to++;
-  p->brackets = p->depth = p->unclosed = 0;
-  for (p->at = from; p->at < to;) {
-    eini_token(p);
-    if (p->tok == EINI_T_NAME && p->pos < to) p->name[p->sym].bad = 1;
-  }
-  p->at = to;
-  p->brackets = 0;
-  p->st = EIN_OK;
-  eini_lex(p);
-}
-
-static int eini_diag_full(const eini_parser *p) {
-  return p->status == EIN_ERR_NO_MEMORY ||
-         (p->diag != NULL && p->diag->error != NULL && p->diag->count >= p->diag->max);
-}
-
-static void eini_parse_program(eini_prog *q) {
-  eini_parser *p = &q->p;
-  while (!eini_diag_full(p)) {
-    while (eini_accept(p, EINI_T_EOL)) continue;
-    if (p->tok == EINI_T_END) return;
-    int64_t from = p->pos;
-    eini_line *l = (eini_line *)eini_grow(p->arena, q->line, q->nline, &q->capline, sizeof *l);
-    if (l == NULL) eini_pmem(p);
-    else eini_parse_line(p, &(q->line = l)[q->nline]);
-    if (p->st == EIN_OK) q->nline++;
-    else eini_parse_recover(p, from);
-  }
-}
-// ================================================================================================
-// >>scope  names, macros, coordinates
-// Takes a statement's tree; gives a tree whose accesses are affine rows over numbered indices, with
-// all extents known (GRAMMAR rules 1 to 6).
-// ================================================================================================
-
-static eini_sym *eini_sym_of(eini_prog *q, int sym) { return &q->p.name[sym]; }
-
-static int eini_find_var(const eini_prog *q, int sym, int mark) {
-  for (int i = q->p.name[sym].var; i != 0; i = q->var[i - 1].prev)
-    if (q->var[i - 1].mark == mark) return i - 1;
-  return -1;
-}
-
-// A mistake about a name: "'name' what".
-static ein_status eini_perr_name(eini_parser *p, ein_status st, int64_t pos, int sym,
-                                 const char *hint, const char *what) {
-  return eini_perr(p, st, pos, p->name[sym].n, hint, "'%.*s' %s", EINI_NAME_OF(p, sym), what);
-}
-
-static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos) {
-  eini_parser *p = &q->p;
-  if (p->name[sym].cls != EINI_W_FREE)
-    return eini_perr_name(p, EIN_ERR_NAME, pos, sym, NULL, "is a word of the language"), -1;
-  eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
-  eini_var made = {sym, mark, p->name[sym].var, kind, 0, 0, 0, -1, pos,
-                   p->name[sym].n, NULL, -1};
-  if (v == NULL) return eini_pmem(p), -1;
-  q->var = v;
-  v[q->nvar] = made;
-  p->name[sym].var = (int)q->nvar + 1;
-  return (int)q->nvar++;
-}
-
-static void eini_pop_var(eini_prog *q, int v) { q->p.name[q->var[v].sym].var = q->var[v].prev; }
-
-// The argument that a name stands for inside a macro, or NULL.
-static eini_syn *eini_env_arg(const eini_env *env, int sym) {
-  for (int i = 0; env != NULL && i < env->def->nparam; i++)
-    if (env->def->param[i] == sym) return env->arg[i];
-  return NULL;
-}
-
-static int eini_mark(const eini_env *env) { return env == NULL ? 0 : env->mark; }
-
-// Counts the steps of macro expansion and bounds the depth of trees; 0 when out of bounds.
-static int eini_step(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  if (q->p.st != EIN_OK) return 0;
-  if ((env != NULL && q->expanded++ >= EINI_EXPAND_MAX) || q->p.depth > 12 * q->p.max_depth + 64) {
-    eini_perr(&q->p, EIN_ERR_TOO_LARGE, EINI_AT(v), NULL, "macros expand to too much");
-    return 0;
-  }
-  return 1;
-}
-
-static ein_status eini_too_wide(eini_parser *p, int64_t pos, int64_t len) {
-  return eini_perr(p, EIN_ERR_TOO_LARGE, pos, len, NULL, "this does not fit 64 bits");
-}
-
-// The surroundings of a macro's body; 0 when v is no call of a macro (reported unless quiet).
-static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, eini_env *in,
-                          int quiet) {
-  eini_parser *p = &q->p;
-  const eini_sym *s = eini_sym_of(q, v->sym);
-  if (s->kind == EINI_N_DEF && (env == NULL || s->id < env->def->stmt)) {
-    in->up = env;
-    in->def = q->def[s->id];
-    in->arg = v->kid;
-    in->mark = ++q->mark;
-    if (v->n == in->def->nparam) return 1;
-    if (!quiet) {
-      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "%.*s takes %d argument%s, not %d",
-                EINI_NAME_OF(p, v->sym), in->def->nparam, in->def->nparam == 1 ? "" : "s", v->n);
-    }
-  } else if (!quiet && s->kind == EINI_N_DEF) {
-    eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, NULL,
-                   "is used in its own or an earlier definition");
-  } else if (!quiet && (s->kind == EINI_N_BAD || s->bad)) {
-    p->st = EIN_ERR_NAME;
-  } else if (!quiet) {
-    eini_unknown_function(p, v);
-  }
-  return 0;
-}
-
-// ---- which indices does an expression bring in? ----
-
-// Makes a variable of an index of an access that no scope binds. Variables before from that were
-// not written as free or named indices do not count: one index cannot be reduced twice.
-static void eini_scan_name(eini_prog *q, int sym, const eini_env *env, int kind, int64_t from,
-                           int64_t pos) {
-  const eini_sym *s = eini_sym_of(q, sym);
-  int v = eini_find_var(q, sym, eini_mark(env));
-  int again = v >= 0 && v < from &&
-              (q->var[v].kind == EINI_V_UNNAMED || q->var[v].kind == EINI_V_IMPLICIT);
-  if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM || s->cls != EINI_W_FREE) return;
-  if (v < 0 || again) eini_push_var(q, sym, eini_mark(env), kind, pos);
-}
-
-static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int kind, int64_t from,
-                      int coord) {
-  if (!eini_step(q, v, env)) return;
-  q->p.depth++;
-  if (v->kind == EINI_S_NAME) {
-    const eini_syn *arg = eini_env_arg(env, v->sym);
-    if (arg != NULL) eini_scan(q, arg, env->up, kind, from, coord);
-    else if (coord) eini_scan_name(q, v->sym, env, kind, from, v->pos);
-  } else if (v->kind == EINI_S_MACRO) {
-    for (int i = 0; i < v->nbind; i++) eini_scan_name(q, v->bind[i], env, kind, from, v->bpos[i]);
-  } else if (v->kind == EINI_S_CALL && eini_sym_of(q, v->sym)->cls == EINI_W_FREE) {
-    eini_env in;
-    if (eini_enter_def(q, v, env, &in, 1)) eini_scan(q, in.def->kid[0], &in, kind, from, 0);
-  } else if (v->kind == EINI_S_REDUCE) {
-    int64_t first = q->nvar;
-    for (int i = 0; i < v->nbind; i++)
-      if (eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_SCAN, v->bpos[i]) < 0) break;
-    int64_t hidden = q->nvar;
-    if (v->nbind > 0) eini_scan(q, v->kid[0], env, kind, from, 0);
-    for (int64_t i = hidden - 1; i >= first; i--) {  // unlink below the variables found meanwhile
-      int *link = &q->p.name[q->var[i].sym].var;
-      while (*link != (int)i + 1) link = &q->var[*link - 1].prev;
-      *link = q->var[i].prev;
-    }
-  } else {
-    for (int i = 0; i < v->n; i++)
-      eini_scan(q, v->kid[i], env, kind, from, coord || v->kind == EINI_S_ACCESS);
-  }
-  q->p.depth--;
-}
-
-// ---- integer constants and affine coordinates ----
-
-// What size(..) names: an index (its variable), or a number known now. -1 after a mistake.
-static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, int *var,
-                        int64_t *value) {
-  eini_parser *p = &q->p;
-  int sym = v->sym;
-  const eini_syn *arg = eini_env_arg(env, sym);
-  while (arg != NULL && arg->kind == EINI_S_NAME) {
-    sym = arg->sym;
-    env = env->up;
-    arg = eini_env_arg(env, sym);
-  }
-  const eini_sym *s = eini_sym_of(q, sym);
-  *var = v->ival < 0 ? eini_find_var(q, sym, eini_mark(env)) : -1;
-  *value = -1;
-  if (s->kind == EINI_N_SIZE && v->ival < 0) *value = q->dim[s->id].value;
-  if (s->kind == EINI_N_TENSOR && *var < 0) {
-    const eini_tensor *t = &q->g->tensor[s->id];
-    int axis = v->ival < 0 && t->rank == 1 ? 0 : (int)eini_min64(v->ival, INT_MAX);
-    if (axis < 0 || axis >= t->rank) {
-      return eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), "size(X, 0) is the extent of the first axis",
-                       "'%s' has %d axes", t->name, t->rank), -1;
-    }
-    *value = t->shape[axis];
-  }
-  if (*var >= 0 || *value >= 0) return 0;
-  if (s->kind == EINI_N_BAD || (s->bad && s->kind == EINI_N_NONE)) p->st = EIN_ERR_NAME;
-  return eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "'%.*s' is not a size, an index in scope or "
-                   "a tensor", EINI_NAME_OF(p, sym)), -1;
-}
-
-typedef struct eini_rowbuf {
-  eini_row row;
-  int64_t cap, cap2;
-} eini_rowbuf;
-
-static ein_status eini_row_term(eini_prog *q, eini_rowbuf *b, int var, int64_t coef) {
-  int *v = (int *)eini_grow(q->p.arena, b->row.var, b->row.n, &b->cap, sizeof *v);
-  int64_t *c = (int64_t *)eini_grow(q->p.arena, b->row.coef, b->row.n, &b->cap2, sizeof *c);
-  if (v == NULL || c == NULL) return eini_pmem(&q->p);
-  b->row.var = v;
-  b->row.coef = c;
-  v[b->row.n] = var;
-  c[b->row.n++] = coef;
-  return EIN_OK;
-}
-
-static void eini_not_affine(eini_prog *q, const eini_syn *v, int sizes) {
-  int access = v->kind == EINI_S_ACCESS;
-  eini_perr(&q->p, sizes ? EIN_ERR_SHAPE : access ? EIN_ERR_UNSUPPORTED : EIN_ERR_SYNTAX,
-            EINI_AT(v), !sizes ? "coordinates are sums of indices times integers, like 2*i+j-1" :
-            v->kind == EINI_S_TERM ? "div(a,b) divides extents" : NULL, "%s",
-            sizes ? "an extent is an expression of integers and sizes" :
-            access ? "data-dependent coordinates are outside the language" :
-            "this coordinate is not affine");
-}
-
-static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
-                      int64_t *out);
-static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
-                        int64_t scale, eini_rowbuf *b);
-
-// Adds the value of a name that is no macro's parameter to a row; gives what is constant in it.
-static int64_t eini_affine_name(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
-                                int64_t scale, eini_rowbuf *b) {
-  eini_parser *p = &q->p;
-  const eini_sym *s = eini_sym_of(q, v->sym);
-  int var = eini_find_var(q, v->sym, eini_mark(env));
-  char hint[128];
-  if (sizes && s->kind == EINI_N_SIZE) return q->dim[s->id].value;
-  if (sizes) {
-    eini_not_affine(q, v, sizes);
-  } else if (var >= 0) {
-    eini_row_term(q, b, var, scale);
-  } else if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM) {
-    eini_perr_name(p, EIN_ERR_UNSUPPORTED, v->pos, v->sym, NULL,
-                   "is no index: data-dependent coordinates are outside the language");
-  } else {
-    snprintf(hint, sizeof hint, "name the reduction: sum[%.*s](..)", EINI_NAME_OF(p, v->sym));
-    eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, hint, "is an index that is not bound here");
-  }
-  return 0;
-}
-
-// Adds scale * a product to a row: at most one factor is not constant.
-static void eini_affine_term(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
-                             int64_t scale, eini_rowbuf *b) {
-  eini_rowbuf x, y;
-  int over = 0;
-  memset(&x, 0, sizeof x);
-  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
-    memset(&y, 0, sizeof y);
-    eini_affine(q, v->kid[i], env, sizes, 1, &y);
-    if (v->inv[i] || (x.row.n > 0 && y.row.n > 0)) eini_not_affine(q, v, sizes);
-    else if (y.row.n > 0) x = y;
-    else over |= eini_mul_overflow(scale, y.row.offset, &scale);
-  }
-  if (q->p.st != EIN_OK) return;
-  if (x.row.n == 0) x.row.offset = 1;
-  over |= eini_muladd_overflow(scale, x.row.offset, b->row.offset, &b->row.offset);
-  for (int i = 0; i < x.row.n; i++) {
-    over |= eini_mul_overflow(x.row.coef[i], scale, &x.row.coef[i]);
-    eini_row_term(q, b, x.row.var[i], x.row.coef[i]);
-  }
-  if (over) eini_too_wide(&q->p, EINI_AT(v));
-}
-
-// Adds scale * v to a row. sizes: it is an extent, where declared sizes stand for their values.
-static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
-                        int64_t scale, eini_rowbuf *b) {
-  eini_parser *p = &q->p;
-  const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
-  int64_t c = 0, d = 0, back;
-  int var;
-  if (!eini_step(q, v, env)) return;
-  p->depth++;
-  switch (v->kind) {
-    case EINI_S_NUM:
-      c = v->ival;
-      if (v->exact) break;
-      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "an integer of 64 bits is needed here");
-      break;
-    case EINI_S_NAME:
-      if (arg != NULL) eini_affine(q, arg, env->up, sizes, scale, b);
-      else c = eini_affine_name(q, v, env, sizes, scale, b);
-      break;
-    case EINI_S_SIZE:
-      if (eini_size_of(q, v, env, &var, &c) < 0) break;
-      if (var >= 0 && q->var[var].extent >= 0) c = q->var[var].extent;
-      if (c >= 0) break;
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "the extent of '%.*s' is not known here",
-                EINI_NAME_OF(p, v->sym));
-      break;
-    case EINI_S_PAREN: case EINI_S_SUM: case EINI_S_NEG:
-      for (int i = 0; i < v->n && p->st == EIN_OK; i++) {
-        if (eini_mul_overflow(scale, v->kind == EINI_S_NEG || v->inv[i] ? -1 : 1, &back))
-          eini_too_wide(p, EINI_AT(v));
-        else eini_affine(q, v->kid[i], env, sizes, back, b);
-      }
-      break;
-    case EINI_S_TERM: eini_affine_term(q, v, env, sizes, scale, b); break;
-    default:
-      if (!sizes || v->kind != EINI_S_CALL || v->n != 2 ||
-          !eini_word_is(p->name[v->sym].s, p->name[v->sym].n, "div")) {
-        eini_not_affine(q, v, sizes);
-      } else if (eini_const(q, v->kid[0], env, 1, &c) > 0 &&
-                 eini_const(q, v->kid[1], env, 1, &d) > 0 && d > 0) {
-        c = eini_floordiv(c, d);
-      } else {
-        eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);
-      }
-  }
-  p->depth--;
-  if (p->st == EIN_OK && eini_muladd_overflow(scale, c, b->row.offset, &b->row.offset))
-    eini_too_wide(p, EINI_AT(v));
-}
-
-// One coordinate: every variable once, no zero coefficients, nothing near the limits of 64 bits.
-static eini_row eini_affine_row(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  eini_rowbuf b;
-  memset(&b, 0, sizeof b);
-  eini_affine(q, v, env, 0, 1, &b);
-  eini_row *r = &b.row;
-  r->pos = v->pos;
-  r->len = v->len;
-  int n = 0, stamp = ++q->stamp, over = r->offset == INT64_MIN;
-  for (int i = 0; i < r->n; i++) {
-    eini_var *x = &q->var[r->var[i]];
-    if (x->stamp == stamp) {
-      over |= eini_add_overflow(r->coef[x->bound], r->coef[i], &r->coef[x->bound]);
-      continue;
-    }
-    x->stamp = stamp;
-    x->bound = n;
-    r->var[n] = r->var[i];
-    r->coef[n++] = r->coef[i];
-  }
-  r->n = 0;
-  for (int i = 0; i < n; i++) {
-    q->var[r->var[i]].bound = 0;
-    over |= r->coef[i] == INT64_MIN;
-    if (r->coef[i] == 0) continue;
-    r->var[r->n] = r->var[i];
-    r->coef[r->n++] = r->coef[i];
-  }
-  if (over) eini_too_wide(&q->p, r->pos, r->len);
-  return *r;
-}
-
-// The value of an extent: 1, or -1 after a mistake.
-static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
-                      int64_t *out) {
-  eini_rowbuf b;
-  memset(&b, 0, sizeof b);
-  eini_affine(q, v, env, sizes, 1, &b);
-  *out = b.row.offset;
-  return q->p.st == EIN_OK ? 1 : -1;
-}
-
-// ---- which indices does a resolved tree use? ----
-
-typedef struct eini_vars {
-  int *v;
-  int64_t n, cap;
-} eini_vars;
-
-// Stamps the variables that a node itself names, and adds the new ones that are not bound.
-static ein_status eini_own_vars(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
-  int rank = v->kind == EINI_S_ACCESS && v->row != NULL ? q->g->tensor[v->id].rank : 0;
-  int macro = v->kind == EINI_S_MACRO, index = v->kind == EINI_S_INDEX;
-  for (int r = 0; r < (macro || index ? 1 : rank); r++) {
-    const int *var = macro ? v->bind : index ? &v->id : v->row[r].var;
-    for (int i = 0; i < (macro ? v->nbind : index ? 1 : v->row[r].n); i++) {
-      eini_var *x = &q->var[var[i]];
-      if (x->stamp == stamp || x->bound > 0) continue;
-      x->stamp = stamp;
-      if (u == NULL) continue;
-      int *list = (int *)eini_grow(q->p.arena, u->v, u->n, &u->cap, sizeof *list);
-      if (list == NULL) return eini_pmem(&q->p);
-      u->v = list;
-      list[u->n++] = var[i];
-    }
-  }
-  return EIN_OK;
-}
-
-static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
-  eini_own_vars(q, v, u, stamp);
-  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound++;
-  for (int i = 0; i < v->n; i++) eini_used(q, v->kid[i], u, stamp);
-  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound--;
-}
-
-// ---- names in expressions ----
-
-// Reports a name that is no tensor to read, or, scalar, no value.
-static eini_syn *eini_bad_name(eini_prog *q, const eini_syn *v, int scalar) {
-  eini_parser *p = &q->p;
-  const eini_sym *s = eini_sym_of(q, v->sym);
-  const char *what = scalar ? "is no index in scope, param or scalar" : "is no tensor";
-  const char *hint = NULL;
-  char text[160];
-  eini_near w;
-  eini_near_init(&w, s->s, s->n);
-  if (s->kind == EINI_N_BAD || (s->kind == EINI_N_NONE && s->ndef == 0 && s->bad))
-    return p->st = EIN_ERR_NAME, (eini_syn *)NULL;  // reported where it failed
-  if (s->kind == EINI_N_TENSOR) {
-    snprintf(text, sizeof text, "has %d axes: write its coordinates in brackets",
-             q->g->tensor[s->id].rank);
-    what = text;
-  } else if (s->kind == EINI_N_SIZE && scalar) {
-    snprintf(text, sizeof text, "write size(%.*s)", EINI_NAME_OF(p, v->sym));
-    hint = text;
-    what = "is a size, not an index in scope";
-  } else if (s->kind != EINI_N_NONE) {
-    what = s->kind == EINI_N_PARAM ? "is a param: it has no axes" :
-           s->kind == EINI_N_DEF ? "is a macro, not a tensor" : "is a size, not a tensor";
-  } else if (s->ndef > 0) {
-    what = "is used before its definition";
-    hint = s->ndef > 1 ? "it may be read after its last piece" : NULL;
-  } else {
-    for (int64_t i = 0; i < eini_min64(p->nname, 4096); i++) {
-      const eini_sym *x = &p->name[i];
-      if (x->kind != EINI_N_NONE || x->var != 0) eini_near_try(&w, x->s, x->n);
-    }
-    hint = eini_near_hint(&w);
-  }
-  eini_perr_name(p, s->kind == EINI_N_TENSOR ? EIN_ERR_SHAPE : EIN_ERR_NAME, v->pos, v->sym, hint,
-                 what);
-  return NULL;
-}
-
-// A copy that means id, without children.
-static eini_syn *eini_resolved(eini_prog *q, const eini_syn *v, int kind, int id) {
-  eini_syn *r = eini_syn_new(&q->p, kind, v->pos);
-  if (r == NULL) return NULL;
-  *r = *v;
-  r->kind = (unsigned char)kind;
-  r->id = id;
-  r->n = r->nbind = 0;
-  return r;
-}
-
-// Gives a tree its children, or the only one.
-static eini_syn *eini_adopt(eini_prog *q, eini_syn *r, const eini_kids *k, eini_syn *only) {
-  eini_kids one = {NULL, NULL, 0, 0};
-  if (k == NULL) eini_kids_add(&q->p, &one, only, 0);
-  if (k == NULL) k = &one;
-  if (r == NULL || q->p.st != EIN_OK) return NULL;
-  r->kid = k->kid;
-  r->inv = k->inv;
-  r->n = (int)k->n;
-  return r;
-}
-
-// A bare name: an index, a param or a tensor of rank 0.
-static eini_syn *eini_resolve_name(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  int var = eini_find_var(q, v->sym, eini_mark(env));
-  const eini_sym *s = eini_sym_of(q, v->sym);
-  if (var >= 0) return eini_resolved(q, v, EINI_S_INDEX, var);
-  if (s->kind == EINI_N_PARAM) return eini_resolved(q, v, EINI_S_PARAM, s->id);
-  if (s->kind != EINI_N_TENSOR || q->g->tensor[s->id].rank > 0) return eini_bad_name(q, v, 1);
-  eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, s->id);
-  eini_kids_add(&q->p, &q->access, r, 0);
-  return r;
-}
-
-static eini_syn *eini_resolve_access(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  eini_parser *p = &q->p;
-  const eini_sym *s = eini_sym_of(q, v->sym);
-  if (eini_env_arg(env, v->sym) != NULL)
-    return eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "a macro's parameter is a scalar"),
-           (eini_syn *)NULL;
-  if (s->kind != EINI_N_TENSOR) return eini_bad_name(q, v, 0);
-  int id = s->id, rank = q->g->tensor[id].rank;
-  if (v->n != rank) {
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "'%.*s' has %d ax%cs, not %d",
-              EINI_NAME_OF(p, v->sym), rank, rank == 1 ? 'i' : 'e', v->n);
-    return NULL;
-  }
-  eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, id);
-  eini_row *row = EINI_NEW(p->arena, eini_row, rank);
-  if (r == NULL || row == NULL) return eini_pmem(p), (eini_syn *)NULL;
-  r->row = row;
-  for (int i = 0; i < rank && p->st == EIN_OK; i++) row[i] = eini_affine_row(q, v->kid[i], env);
-  eini_kids_add(p, &q->access, r, 0);
-  return r;
-}
-
-static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env);  // trees nest
-
-static eini_syn *eini_resolve_kids(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  eini_kids k = {NULL, NULL, 0, 0};
-  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++)
-    eini_kids_add(&q->p, &k, eini_resolve(q, v->kid[i], env), v->inv[i]);
-  return eini_adopt(q, eini_resolved(q, v, v->kind, v->id), &k, NULL);
-}
-
-// Variables of a reduction's list, extents evaluated in the scope around it.
-static void eini_bind_named(eini_prog *q, const eini_syn *v, const eini_env *env, eini_syn *r) {
-  eini_parser *p = &q->p;
-  int64_t *extent = EINI_NEW(p->arena, int64_t, v->nbind), first = q->nvar;
-  if (extent == NULL) eini_pmem(p);
-  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
-    extent[i] = -1;
-    if (v->bext[i] != NULL && eini_const(q, v->bext[i], env, 1, &extent[i]) > 0 && extent[i] < 0)
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v->bext[i]), NULL, "an extent is at least 0");
-  }
-  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
-    if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first || eini_env_arg(env, v->bind[i]))
-      eini_perr_name(p, EIN_ERR_NAME, v->bpos[i], v->bind[i], NULL, "is an index bound already");
-    int var = eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_NAMED, v->bpos[i]);
-    if (var < 0 || p->st != EIN_OK) return;
-    q->var[var].extent = extent[i];
-    if (extent[i] >= 0) q->var[var].axis = -2;
-    r->bind[r->nbind++] = var;
-  }
-}
-
-// Resolves v as what is folded by r over r's named indices, or over all that it brings in.
-static eini_syn *eini_resolve_fold(eini_prog *q, const eini_syn *v, const eini_env *env,
-                                   const eini_syn *binds, eini_syn *r, int kind) {
-  eini_parser *p = &q->p;
-  int64_t first = q->nvar;
-  if (r == NULL) return NULL;
-  if (kind != EINI_V_NAMED) eini_scan(q, v, env, kind, first, 0);
-  r->bind = EINI_NEW(p->arena, int, q->nvar - first + binds->nbind);
-  if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
-  if (kind == EINI_V_NAMED) eini_bind_named(q, binds, env, r);
-  for (int64_t i = first; i < q->nvar && kind != EINI_V_NAMED; i++)
-    if (q->var[i].kind == kind) r->bind[r->nbind++] = (int)i;
-  if (kind == EINI_V_UNNAMED && r->nbind == 0) {
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(r), "name the reduction: sum[j](..)",
-              "%.*s has nothing to reduce: every index is in scope", EINI_NAME_OF(p, r->sym));
-  }
-  eini_syn *x = p->st == EIN_OK ? eini_resolve(q, v, env) : NULL;
-  for (int i = r->nbind - 1; i >= 0; i--) eini_pop_var(q, r->bind[i]);
-  return x;
-}
-
-static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
-  int cls = eini_sym_of(q, v->sym)->cls;
-  if (r == NULL) return NULL;
-  r->op = cls == EINI_W_NORM ? EINI_SUM : cls == EINI_W_MONOID ? EINI_FOLD_USER + v->op : v->op;
-  r->exact = cls == EINI_W_NORM;  // a square root stands around it
-  return eini_adopt(q, r, NULL, eini_resolve_fold(q, v->kid[0], env, v, r, v->nbind > 0 ?
-                                                  EINI_V_NAMED : EINI_V_UNNAMED));
-}
-
-static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  eini_parser *p = &q->p;
-  int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
-  if (v->n < low || v->n > high) {
-    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), v->op == 2 ? "layernorm[j](x, g, b, eps)" :
-              v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL, "%.*s takes %d argument%s, not %d",
-              EINI_NAME_OF(p, v->sym), low, low == 1 ? "" : "s", v->n);
-  }
-  eini_syn *r = p->st == EIN_OK ? eini_resolve_kids(q, v, env) : NULL;
-  if (r == NULL) return NULL;
-  r->bind = EINI_NEW(p->arena, int, v->nbind);
-  if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
-  for (int stamp = ++q->stamp; r->nbind < v->nbind; r->nbind++) {
-    int i = r->nbind, var = eini_find_var(q, v->bind[i], eini_mark(env));
-    if (var < 0 || q->var[var].stamp == stamp) {
-      eini_perr_name(p, EIN_ERR_NAME, v->bpos[i], v->bind[i], NULL,
-                     "is no index in scope, or occurs twice");
-      return NULL;
-    }
-    q->var[var].stamp = stamp;
-    r->bind[i] = var;
-  }
-  return r;
-}
-
-static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env) {
-  if (!eini_step(q, v, env)) return NULL;
-  eini_syn *r = NULL, *arg;
-  eini_env in;
-  int var;
-  q->p.depth++;
-  switch (v->kind) {
-    case EINI_S_NAME:
-      arg = eini_env_arg(env, v->sym);
-      r = arg != NULL ? eini_resolve(q, arg, env->up) : eini_resolve_name(q, v, env);
-      break;
-    case EINI_S_ACCESS: r = eini_resolve_access(q, v, env); break;
-    case EINI_S_SIZE:
-      r = eini_resolved(q, v, EINI_S_SIZE, -1);
-      if (r != NULL && eini_size_of(q, v, env, &var, &r->ival) == 0) r->id = var;
-      break;
-    case EINI_S_REDUCE: r = eini_resolve_reduce(q, v, env); break;
-    case EINI_S_MACRO: r = eini_resolve_macro(q, v, env); break;
-    default:
-      if (v->kind != EINI_S_CALL || eini_sym_of(q, v->sym)->cls != EINI_W_FREE) {
-        r = eini_resolve_kids(q, v, env);
-      } else if (eini_enter_def(q, v, env, &in, 0)) {
-        r = eini_adopt(q, eini_resolved(q, v, EINI_S_BODY, -1), NULL,
-                       eini_resolve(q, in.def->kid[0], &in));
-      }
-  }
-  q->p.depth--;
-  return q->p.st == EIN_OK ? r : NULL;
-}
-
-// ---- implicit sums (rule 4) ----
-
-// Stamps the variables of accesses that are factors of a term.
-static void eini_mark_factors(eini_prog *q, const eini_syn *v, int stamp) {
-  int deeper = v->kind == EINI_S_PAREN || v->kind == EINI_S_NEG || v->kind == EINI_S_TERM;
-  for (int i = 0; i < v->n && deeper; i++)
-    if (!v->inv[i]) eini_mark_factors(q, v->kid[i], stamp);
-  if (v->kind != EINI_S_INDEX) eini_own_vars(q, v, NULL, stamp);
-}
-
-// No parenthesised sum of a term has addends with and addends without an implicit index.
-static void eini_check_addends(eini_prog *q, const eini_syn *v, const eini_syn *term) {
-  eini_parser *p = &q->p;
-  const eini_syn *sum = v->kind == EINI_S_PAREN && v->kid[0]->kind == EINI_S_SUM ? v->kid[0] : NULL;
-  eini_vars u = {NULL, 0, 0};
-  char hint[256];
-  for (int i = 0; sum != NULL && i < sum->n; i++) eini_used(q, sum->kid[i], &u, ++q->stamp);
-  for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col++;
-  for (int64_t i = 0; i < u.n; i++) {
-    const eini_var *x = &q->var[u.v[i]];
-    int len = eini_cut(p->s + term->pos, term->len);
-    if (x->kind != EINI_V_IMPLICIT || x->col == 0 || x->col == sum->n) continue;
-    snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or multiply out so that each addend is a "
-             "term", EINI_NAME_OF(p, x->sym), len, p->s + term->pos, len < term->len ? ".." : "");
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(sum), hint, "'%.*s' is summed implicitly but is missing "
-              "from an addend of this sum", EINI_NAME_OF(p, x->sym));
-  }
-  for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col = 0;
-  for (int i = 0; i < v->n && p->st == EIN_OK; i++) eini_check_addends(q, v->kid[i], term);
-}
-
-// A term of the right side: itself, or a sum over the indices that only it brings in.
-static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
-  eini_parser *p = &q->p;
-  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
-  eini_syn *x = eini_resolve_fold(q, v, NULL, r, r, EINI_V_IMPLICIT);
-  if (x == NULL || r->nbind == 0) return x;
-  r->op = EINI_SUM;
-  r->exact = 0;
-  int stamp = ++q->stamp, len = eini_cut(p->s + x->pos, x->len);
-  char hint[256];
-  eini_mark_factors(q, x, stamp);
-  for (int i = 0; i < r->nbind; i++) {
-    const eini_var *y = &q->var[r->bind[i]];
-    if (y->stamp == stamp) continue;
-    snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
-             EINI_NAME_OF(p, y->sym), len, p->s + x->pos, len < x->len ? ".." : "",
-             EINI_NAME_OF(p, y->sym));
-    eini_perr_name(p, EIN_ERR_NAME, y->pos, y->sym, hint, "is not bound: it occurs in no factor "
-                   "that is a plain access, so no sum is implied");
-  }
-  eini_check_addends(q, x, x);
-  return eini_adopt(q, r, NULL, x);
-}
-
-// Rule 3: an index reduced by an unnamed reduction occurs nowhere else in the statement.
-static void eini_check_unnamed(eini_prog *q) {
-  eini_parser *p = &q->p;
-  for (int64_t i = 0; i < q->nvar; i++)
-    if (q->var[i].kind != EINI_V_SCAN && q->var[i].mark == 0) p->name[q->var[i].sym].nindex++;
-  for (int64_t i = 0; i < q->nvar; i++) {
-    const eini_var *x = &q->var[i];
-    if (x->kind != EINI_V_UNNAMED || x->mark != 0 || p->name[x->sym].nindex < 2) continue;
-    eini_perr_name(p, EIN_ERR_NAME, x->pos, x->sym, "name the reductions: sum[j](..)",
-                   "is reduced here without being named, and used outside the parentheses");
-  }
-  for (int64_t i = 0; i < q->nvar; i++) p->name[q->var[i].sym].nindex = 0;
-}
-
-// ================================================================================================
-// >>solve  extents and bounds
-// Takes resolved accesses; gives every index its extent (GRAMMAR rule 5) and proves that accesses
-// without an edge rule stay inside their tensors (rule 6).
-// ================================================================================================
-
-// Calls fn for every coordinate without an edge rule; 1 when one of the calls gave 1.
-static int eini_each_row(eini_prog *q, int (*fn)(eini_prog *q, const eini_syn *v, int axis)) {
-  int any = 0;
-  for (int64_t k = 0; k < q->access.n; k++) {
-    const eini_syn *v = q->access.kid[k];
-    int rank = v->row != NULL && v->edge == EINI_EDGE_NONE ? q->g->tensor[v->id].rank : 0;
-    for (int r = 0; r < rank && q->p.st == EIN_OK; r++) any |= fn(q, v, r);
-  }
-  return any;
-}
-
-// (b) Indices that stand alone as a coordinate: all places agree.
-static int eini_solve_alone(eini_prog *q, const eini_syn *v, int axis) {
-  const eini_tensor *t = &q->g->tensor[v->id];
-  const eini_row *w = &v->row[axis];
-  if (w->n != 1 || w->coef[0] != 1 || w->offset != 0) return 0;
-  eini_var *x = &q->var[w->var[0]];
-  if (x->axis == -2 || x->extent == t->shape[axis]) return 0;
-  if (x->extent >= 0) {
-    eini_perr(&q->p, EIN_ERR_SHAPE, EINI_AT(w),
-              "extents do not broadcast in programs: write b[0,j]",
-              "'%.*s' has extent %lld in axis %d of '%s', but %lld in axis %d of '%s'",
-              EINI_NAME_OF(&q->p, x->sym), (long long)t->shape[axis], axis, t->name,
-              (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
-    return 0;
-  }
-  x->extent = t->shape[axis];
-  x->by = v;
-  x->axis = axis;
-  return 1;
-}
-
-// (c) The largest extent of the only open index that keeps a coordinate inside. Until the round is
-// over, the least extent e found is noted as -2 - e, which still counts as open.
-static int eini_solve_open(eini_prog *q, const eini_syn *v, int axis) {
-  eini_parser *p = &q->p;
-  const eini_tensor *t = &q->g->tensor[v->id];
-  const eini_row *w = &v->row[axis];
-  eini_var *open = NULL;
-  int64_t lo = w->offset, hi = w->offset, coef = 0, d, room;
-  int over = 0;
-  for (int i = 0; i < w->n; i++) {
-    eini_var *x = &q->var[w->var[i]];
-    if (x->extent < 0 && open != NULL) return 0;
-    if (x->extent < 0) {
-      open = x;
-      coef = w->coef[i];
-    } else if (eini_mul_overflow(w->coef[i], eini_max64(x->extent - 1, 0), &d)) {
-      over = 1;
-    } else {
-      over |= eini_add_overflow(d < 0 ? lo : hi, d, d < 0 ? &lo : &hi);
-    }
-  }
-  if (open == NULL && !over) return 0;
-  room = lo;  // how far the index may move the coordinate
-  over |= coef > 0 && (hi == INT64_MIN || eini_add_overflow(t->shape[axis] - 1, -hi, &room));
-  if (over || room > INT64_MAX / 2) return eini_too_wide(p, EINI_AT(w)), 0;
-  int64_t e = eini_floordiv(room, coef < 0 ? -coef : coef) + 1;
-  if (e < 1) {
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(w), NULL,
-              "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",
-              EINI_NAME_OF(p, open->sym), axis, t->name, (long long)t->shape[axis]);
-  }
-  if (e < 1 || (open->extent < -1 && -2 - open->extent <= e)) return 0;
-  open->extent = -2 - e;
-  open->by = v;
-  open->axis = axis;
-  return 1;
-}
-
-// Sizes the caller gave for indices left open; 1 when one was used.
-static int eini_solve_given(eini_prog *q) {
-  int found = 0;
-  for (int64_t i = 0; i < q->nvar; i++) {
-    eini_var *x = &q->var[i];
-    const eini_sym *s = &q->p.name[x->sym];
-    for (int k = 0; x->extent < 0 && x->kind != EINI_V_SCAN && k < q->desc->nsize; k++) {
-      if (!eini_word_is(s->s, s->n, q->desc->size[k].name)) continue;
-      x->extent = q->desc->size[k].value;
-      x->axis = -2;
-      found = 1;
-    }
-  }
-  return found;
-}
-
-static void eini_solve(eini_prog *q) {
-  eini_parser *p = &q->p;
-  int rounds = 0;
-  char hint[160];
-  eini_each_row(q, eini_solve_alone);
-  do {
-    while (p->st == EIN_OK && eini_each_row(q, eini_solve_open)) {
-      for (int64_t i = 0; i < q->nvar; i++)
-        if (q->var[i].extent < -1) q->var[i].extent = -2 - q->var[i].extent;
-      if (++rounds > 1000)
-        eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
-    }
-  } while (p->st == EIN_OK && eini_solve_given(q));
-  for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
-    const eini_var *x = &q->var[i];
-    if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
-    snprintf(hint, sizeof hint, "write [%.*s=..], or use it alone as a coordinate",
-             EINI_NAME_OF(p, x->sym));
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(x), hint, "nothing gives '%.*s' an extent",
-              EINI_NAME_OF(p, x->sym));
-  }
-}
-
-// The range of a coordinate.
-static ein_status eini_row_range(eini_prog *q, const eini_row *w, int64_t *lo, int64_t *hi) {
-  int64_t *extent = EINI_NEW(q->p.arena, int64_t, w->n);
-  if (extent == NULL) return eini_pmem(&q->p);
-  for (int i = 0; i < w->n; i++) extent[i] = q->var[w->var[i]].extent;
-  if (eini_zmap_row_range(w->coef, w->n, w->offset, extent, lo, hi) == EIN_OK) return EIN_OK;
-  return eini_too_wide(&q->p, EINI_AT(w));
-}
-
-static int eini_check_row(eini_prog *q, const eini_syn *v, int axis) {
-  eini_parser *p = &q->p;
-  const eini_tensor *t = &q->g->tensor[v->id];
-  const eini_row *w = &v->row[axis];
-  int64_t lo, hi;
-  char why[160] = "";
-  if (eini_row_range(q, w, &lo, &hi) != EIN_OK || (lo >= 0 && hi < t->shape[axis])) return 0;
-  for (int i = 0; i < w->n && why[0] == 0; i++) {
-    const eini_var *x = &q->var[w->var[i]];
-    if (x->by == NULL || x->by == v || x->axis < 0) continue;
-    snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')",
-             EINI_NAME_OF(p, x->sym), (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
-  }
-  eini_perr(p, EIN_ERR_BOUNDS, EINI_AT(w), "an edge rule says what is read outside: X[i-1 | 0]",
-            "this reaches %lld in axis %d of '%s', whose extent is %lld%s",
-            (long long)(lo < 0 ? lo : hi), axis, t->name, (long long)t->shape[axis], why);
-  return 0;
-}
-
-static void eini_check_bounds(eini_prog *q) {
-  for (int64_t i = 0; i < q->nvar; i++) {
-    if (q->var[i].extent == 0) return;  // an empty index space: the statement's own proof decides
-  }
-  eini_each_row(q, eini_check_row);
-}
-
-// ================================================================================================
-// >>build  from resolved trees to statements
-// Takes resolved trees; gives statements of the graph. What is not one fold over one expression is
-// split; the parts become temporaries.
-// ================================================================================================
-
-#define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
-#define EINI_SAME_MAX 64                   // equal operands and temporaries are looked for this far
-
-// A statement being emitted: its indices, and its operands with their rows.
-typedef struct eini_build {
-  eini_emit em;            // first
-  eini_prog *q;
-  int n, nfree, *var, *saved;
-  int64_t nop, cap, cap2;
-  int *op;
-  const eini_row **row;
-} eini_build;
-
-static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
-  for (int r = 0; r < rank; r++) {
-    if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
-    for (int i = 0; i < a[r].n; i++)
-      if (a[r].var[i] != b[r].var[i] || a[r].coef[i] != b[r].coef[i]) return 0;
-  }
-  return 1;
-}
-
-// The number of an operand; equal accesses share one. -1 when out of memory.
-static int eini_operand(eini_build *b, int tensor, const eini_row *row) {
-  eini_parser *p = b->em.p;
-  for (int64_t k = b->nop - 1; k >= eini_max64(0, b->nop - EINI_SAME_MAX); k--) {
-    if (b->op[k] == tensor && eini_rows_equal(b->row[k], row, b->q->g->tensor[tensor].rank))
-      return (int)k;
-  }
-  int *op = (int *)eini_grow(p->arena, b->op, b->nop, &b->cap, sizeof *op);
-  void *rows = eini_grow(p->arena, (void *)b->row, b->nop, &b->cap2, sizeof *b->row);
-  if (op == NULL || rows == NULL) return eini_pmem(p), -1;
-  b->op = op;
-  b->row = (const eini_row **)rows;
-  op[b->nop] = tensor;
-  b->row[b->nop] = row;
-  return (int)b->nop++;
-}
-
-static int eini_build_leaf(eini_emit *em, const eini_syn *v);
-
-// Emits a tree over free and bound indices.
-static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev, int64_t nfree,
-                                  const int *bind, int nbind, const eini_syn *tree) {
-  eini_parser *p = &q->p;
-  memset(b, 0, sizeof *b);
-  b->q = q;
-  b->em.p = p;
-  b->em.arena = &q->g->arena;
-  b->em.leaf = eini_build_leaf;
-  b->nfree = (int)nfree;
-  b->var = EINI_NEW(p->arena, int, nfree + nbind);
-  b->saved = EINI_NEW(p->arena, int, nfree + nbind);
-  if (b->var == NULL || b->saved == NULL) return eini_pmem(p);
-  for (; b->n < nfree + nbind; b->n++) {
-    b->var[b->n] = b->n < nfree ? freev[b->n] : bind[b->n - nfree];
-    b->saved[b->n] = q->var[b->var[b->n]].col;
-    q->var[b->var[b->n]].col = b->n;
-  }
-  eini_emit_tree(&b->em, tree);
-  return p->st;
-}
-
-static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
-  for (int r = 0; r < m->rows; r++) {
-    m->offset[r] = row[r].offset;
-    for (int i = 0; i < row[r].n; i++)
-      m->coef[(int64_t)r * m->cols + q->var[row[r].var[i]].col] = row[r].coef[i];
-  }
-}
-
-// Takes over a status that the graph reported itself.
-static ein_status eini_reported(eini_parser *p, ein_status st) {
-  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
-  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
-  return p->st = st;
-}
-
-// Appends the statement; left NULL: the free indices in order.
-static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold,
-                                  int64_t pos) {
-  eini_prog *q = b->q;
-  ein_graph *g = q->g;
-  int64_t cells = g->tensor[out].rank;
-  for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
-  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX)
-    return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
-  eini_stmt *s;
-  if (eini_graph_add_stmt(g, out, b->n, (int)b->nop, b->op, &s) != EIN_OK) return eini_pmem(&q->p);
-  s->nfree = b->nfree;
-  s->fold = fold;
-  s->pos = pos;
-  s->expr = b->em.e;
-  for (int i = 0; i < b->n; i++) {
-    const eini_var *x = &q->var[b->var[i]];
-    const eini_sym *name = &q->p.name[x->sym];
-    int hides = 0;
-    char other[96];  // an index that hides another: told apart in what is printed
-    for (int k = 0; k < i && b->n <= 64; k++) hides |= q->var[b->var[k]].sym == x->sym;
-    int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
-    s->index[i].extent = x->extent;
-    s->index[i].name =
-        eini_strndup(&g->arena, hides ? other : name->s, hides ? len : name->n);
-    if (s->index[i].name == NULL) return eini_pmem(&q->p);
-    if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
-  }
-  if (left != NULL) eini_fill_map(q, &s->out_map, left);
-  for (int64_t k = 0; k < b->nop; k++) eini_fill_map(q, &s->proj[k], b->row[k]);
-  return eini_reported(&q->p, eini_stmt_finish(g, s, q->p.diag));
-}
-
-// ---- temporaries ----
-
-// An access to tensor at variables.
-// An access to tensor at variables.
-static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, int64_t pos) {
-  eini_syn *v = eini_syn_new(&q->p, EINI_S_ACCESS, pos);
-  eini_row *row = EINI_NEW(q->p.arena, eini_row, u->n);
-  int64_t *one = EINI_NEW(q->p.arena, int64_t, 1);
-  if (row == NULL || one == NULL) eini_pmem(&q->p);
-  if (v == NULL || row == NULL || one == NULL) return NULL;
-  *one = 1;
-  v->id = tensor;
-  v->row = row;
-  for (int64_t i = 0; i < u->n; i++) {
-    row[i].n = 1;
-    row[i].var = &u->v[i];
-    row[i].coef = one;
-    row[i].pos = pos;
-  }
-  return v;
-}
-
-static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
-  size_t rows = (size_t)a->rows * sizeof *a->offset;
-  return memcmp(a->offset, b->offset, rows) == 0 &&
-         memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
-}
-
-// Do two statements over all elements of their tensors compute the same?
-static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
-  int same = a->fold == b->fold && a->nfree == b->nfree && a->nindex == b->nindex &&
-             a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
-  for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
-  for (int k = 0; same && k < a->noperand; k++)
-    same = a->operand[k] == b->operand[k] && eini_same_map(&a->proj[k], &b->proj[k]);
-  for (int64_t i = 0; same && i < a->expr.n; i++) {
-    const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
-    same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
-           memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
-  }
-  for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
-  return same && eini_same_map(&a->out_map, &b->out_map);
-}
-
-// The name of a temporary, after the tensor being defined.
-static void eini_fresh_name(eini_prog *q, char *name, size_t size) {
-  const eini_sym *s = &q->p.name[q->line[q->cur].sym];
-  snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
-}
-
-// Stores fold over bind of tree in a temporary over the indices in scope that owner uses; one that
-// is stored already is taken.
-static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *tree, int fold,
-                           const int *bind, int nbind, int64_t pos) {
-  eini_parser *p = &q->p;
-  ein_graph *g = q->g;
-  eini_vars u = {NULL, 0, 0};
-  eini_build b;
-  char name[96];
-  int tensor = -1;
-  if (tree == NULL) return NULL;
-  eini_used(q, owner, &u, ++q->stamp);
-  for (int64_t i = 1; i < u.n && u.n <= 64; i++) {  // in the order of the scope
-    int x = u.v[i];
-    int64_t j = i;
-    for (; j > 0 && u.v[j - 1] > x; j--) u.v[j] = u.v[j - 1];
-    u.v[j] = x;
-  }
-  int64_t *shape = EINI_NEW(p->arena, int64_t, u.n);
-  if (shape == NULL) eini_pmem(p);
-  for (int64_t i = 0; shape != NULL && i < u.n; i++) shape[i] = q->var[u.v[i]].extent;
-  if (p->st != EIN_OK) return NULL;
-  eini_build_tree(q, &b, u.v, u.n, bind, nbind, tree);
-  if (p->st == EIN_OK) {
-    eini_fresh_name(q, name, sizeof name);
-    eini_reported(p, eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE,
-                                           (int)u.n, shape, &tensor));
-  }
-  if (p->st == EIN_OK) eini_build_stmt(&b, tensor, NULL, fold, pos);
-  for (int i = b.n - 1; i >= 0; i--) q->var[b.var[i]].col = b.saved[i];
-  if (p->st != EIN_OK) return NULL;
-  eini_tensor_fix_dtype(&g->tensor[tensor]);
-  int64_t last = g->nstmt - 1;
-  for (int64_t k = last - 1; k >= eini_max64(0, last - EINI_SAME_MAX); k--) {
-    const eini_tensor *t = &g->tensor[g->stmt[k].out];
-    if (t->pos >= 0 || t->nstmt != 1 || !eini_same_stmt(&g->stmt[k], &g->stmt[last])) continue;
-    tensor = g->stmt[k].out;
-    g->nstmt--;
-    g->ntensor--;
-    q->fresh--;
-    break;
-  }
-  return eini_temp_access(q, tensor, &u, pos);
-}
-
-static eini_syn *eini_number(eini_prog *q, double x, int exact, int64_t pos) {
-  eini_syn *v = eini_syn_new(&q->p, EINI_S_NUM, pos);
-  if (v == NULL) return NULL;
-  v->re = x;
-  v->ival = exact ? (int64_t)x : 0;
-  v->exact = (unsigned char)exact;
-  return v;
-}
-
-// Rule 10 and norm in postfix: x what is normalised, g and b the next arguments, p the last one or
-// its default, 2 the number, d twice, s stored; then the operations below, folds over v's indices.
-static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) {
-  static const struct {
-    char key;
-    unsigned char kind, args, what;  // what: of SUM and TERM the inverse, of REDUCE the fold
-    const char *call;
-  } ops[] = {{'+', EINI_S_SUM, 2, 0, NULL}, {'-', EINI_S_SUM, 2, 1, NULL},
-             {'*', EINI_S_TERM, 2, 0, NULL}, {'/', EINI_S_TERM, 2, 1, NULL},
-             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EINI_MAX, NULL},
-             {'S', EINI_S_REDUCE, 1, EINI_SUM, NULL}, {'A', EINI_S_REDUCE, 1, EINI_MEAN, NULL},
-             {'V', EINI_S_REDUCE, 1, EINI_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
-             {'l', EINI_S_CALL, 1, 0, "log"}, {'q', EINI_S_CALL, 1, 0, "sqrt"},
-             {'r', EINI_S_CALL, 1, 0, "rsqrt"}, {'a', EINI_S_CALL, 1, 0, "abs"}};
-  eini_parser *p = &q->p;
-  eini_syn *stack[8], *r, *x = v->kid[0];
-  int n = 0, eps = v->op == 2 ? 3 : 2, k;
-  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != EINI_EDGE_NONE))
-    x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
-  for (; x != NULL && *code != 0; code++) {
-    switch (*code) {
-      case 'x': r = x; break;
-      case 'g': r = v->kid[1]; break;
-      case 'b': r = v->kid[2]; break;
-      case 'd': r = stack[n - 1]; break;
-      case '2': r = eini_number(q, 2, 1, v->pos); break;
-      case 's': n--; r = eini_temp(q, stack[n], stack[n], EINI_FOLD_NONE, NULL, 0, x->pos); break;
-      case 'p':
-        r = v->n > eps ? v->kid[eps] : eini_number(q, eps == 3 ? 1e-5 : 1e-6, 0, v->pos);
-        break;
-      default:
-        for (k = 0; ops[k].key != *code;) k++;
-        n -= ops[k].args;
-        r = eini_syn_of(p, ops[k].kind, x->pos, stack[n], ops[k].args > 1 ? stack[n + 1] : NULL);
-        if (r == NULL) return NULL;
-        r->op = ops[k].what;
-        r->inv[ops[k].args - 1] = ops[k].args > 1 && ops[k].what;
-        if (ops[k].kind == EINI_S_REDUCE) {
-          r->bind = v->bind;
-          r->nbind = v->nbind;
-        }
-        if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
-        break;
-    }
-    if (r == NULL || p->st != EIN_OK) return NULL;
-    stack[n++] = r;
-  }
-  return n > 0 ? stack[0] : NULL;
-}
-
-// ---- leaves ----
-
-// The tensor an access with an edge rule reads, and its rows there.
-static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **rows) {
-  eini_parser *p = &q->p;
-  int rank = q->g->tensor[v->id].rank, tensor = v->id;
-  eini_padded *d = EINI_NEW(p->arena, eini_padded, 1);
-  eini_row *moved = EINI_NEW(p->arena, eini_row, rank);
-  int64_t *low = EINI_NEW(p->arena, int64_t, rank), *high = EINI_NEW(p->arena, int64_t, rank);
-  if (d == NULL || moved == NULL || low == NULL || high == NULL) return eini_pmem(p), -1;
-  for (int r = 0; r < rank; r++) {
-    int64_t lo, hi, n = q->g->tensor[v->id].shape[r];
-    int empty = 0;
-    moved[r] = v->row[r];
-    for (int i = 0; i < v->row[r].n; i++) empty |= q->var[v->row[r].var[i]].extent == 0;
-    if (empty) continue;
-    if (eini_row_range(q, &v->row[r], &lo, &hi) != EIN_OK) return -1;
-    if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
-      return eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&v->row[r]), NULL, "the padding is too large"),
-             -1;
-    low[r] = lo < 0 ? -lo : 0;
-    high[r] = hi >= n ? hi - n + 1 : 0;
-    moved[r].offset += low[r];
-  }
-  *rows = moved;
-  size_t bytes = (size_t)rank * sizeof *low;
-  for (const eini_padded *x = q->padded; x != NULL; x = x->next) {
-    if (x->from == v->id && x->edge == v->edge && memcmp(&x->fill, &v->re, sizeof v->re) == 0 &&
-        memcmp(x->low, low, bytes) == 0 && memcmp(x->high, high, bytes) == 0) {
-      return x->to;
-    }
-  }
-  for (int r = 0; r < rank && p->st == EIN_OK; r++) {
-    char name[96];
-    if (low[r] == 0 && high[r] == 0) continue;
-    eini_fresh_name(q, name, sizeof name);
-    eini_reported(p, eini_pad_axis(q->g, p->diag, &tensor, r, v->edge, v->re, low[r], high[r],
-                                   name, v->row[r].pos));
-  }
-  eini_padded made = {q->padded, v->id, tensor, v->edge, v->re, low, high};
-  *d = made;
-  if (p->st == EIN_OK) q->padded = d;
-  return p->st == EIN_OK ? tensor : -1;
-}
-
-static int eini_build_access(eini_build *b, const eini_syn *v) {
-  eini_prog *q = b->q;
-  const eini_row *rows = v->row;
-  int tensor = v->id;
-  if (v->edge != EINI_EDGE_NONE && q->g->tensor[tensor].rank > 0)
-    tensor = eini_padded_access(q, v, &rows);
-  int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
-  int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
-  ein_dtype t = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE;
-  if (t == EIN_NONE) return id;
-  id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
-  if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
-  return id;
-}
-
-static int eini_build_size(eini_build *b, const eini_syn *v) {
-  int64_t n = v->id >= 0 ? b->q->var[v->id].extent : v->ival;
-  if (v->ival >= 0 && v->ival != n)
-    return eini_perr(b->em.p, EIN_ERR_NAME, EINI_AT(v), "rename the index",
-                     "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
-                     (long long)v->ival, (long long)n), -1;
-  int id = eini_expr_int(b->em.arena, &b->em.e, v->pos, n);
-  return id < 0 ? eini_pmem(b->em.p), -1 : id;
-}
-
-static int eini_build_leaf(eini_emit *em, const eini_syn *v) {
-  static const char *const macros[] = {"xxM-esdS/", "xxM-sdeSl-", "xxA-xVp+q/g*b+",
-                                       "xx2^Ap+r*g*"};
-  eini_build *b = (eini_build *)(void *)em;
-  eini_prog *q = b->q;
-  const eini_syn *x;
-  int id;
-  switch (v->kind) {
-    case EINI_S_INDEX: return eini_emit_op(em, EINI_OP_INDEX, v->pos, q->var[v->id].col, 0);
-    case EINI_S_PARAM: return eini_emit_op(em, EINI_OP_PARAM, v->pos, v->id, 0);
-    case EINI_S_SIZE: return eini_build_size(b, v);
-    case EINI_S_ACCESS: return eini_build_access(b, v);
-    case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
-    case EINI_S_MACRO:
-      x = eini_expand(q, v, macros[v->op]);
-      return x == NULL ? -1 : eini_emit_tree(em, x);
-    case EINI_S_REDUCE:
-      x = v->exact ? eini_expand(q, v, "xa2^") : v->kid[0];
-      x = eini_temp(q, v, x, v->op, v->bind, v->nbind, v->pos);
-      id = x == NULL ? -1 : eini_build_access(b, x);
-      return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
-    default: eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
-  }
-  return -1;
-}
-
-// ================================================================================================
-// >>parse  programs
-// Takes a program's description; gives its graph, pruned to what is observed (GRAMMAR rule 11).
-// ================================================================================================
-
-// Claims a name for a declaration; 0 when it is taken.
-static int eini_declare(eini_prog *q, const eini_syn *v, int kind, int64_t id) {
-  eini_sym *s = eini_sym_of(q, v->sym);
-  if (s->kind == EINI_N_BAD) q->p.st = EIN_ERR_NAME;
-  if (s->kind != EINI_N_NONE || s->open != 0)
-    eini_perr(&q->p, EIN_ERR_NAME, v->pos, s->n, NULL, "the name '%.*s' is taken",
-              EINI_NAME_OF(&q->p, v->sym));
-  if (q->p.st != EIN_OK) return 0;
-  s->kind = kind;
-  s->id = (int)id;
-  s->pos = v->pos;
-  return 1;
-}
-
-// The declared size of that name, new or known; NULL after a mistake.
-static eini_dim *eini_dim_of(eini_prog *q, const eini_syn *d) {
-  eini_sym *s = eini_sym_of(q, d->sym);
-  if (s->kind == EINI_N_SIZE) return &q->dim[s->id];
-  if (!eini_declare(q, d, EINI_N_SIZE, q->ndim)) return NULL;
-  eini_dim *x = (eini_dim *)eini_grow(q->p.arena, q->dim, q->ndim, &q->capdim, sizeof *x);
-  if (x == NULL) return eini_pmem(&q->p), x;
-  q->dim = x;
-  x += q->ndim++;
-  x->sym = d->sym;
-  x->by = x->axis = -1;
-  x->value = -1;
-  for (int k = 0; k < q->desc->nsize; k++) {
-    if (eini_word_is(s->s, s->n, q->desc->size[k].name)) x->value = q->desc->size[k].value;
-  }
-  return x;
-}
-
-// The extent of one axis of an input: its literal, its size, its view; all agree.
-static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view) {
-  eini_parser *p = &q->p;
-  const eini_syn *d = v->kid[axis];
-  eini_dim literal = {0, -1, -1, -1}, *x = d->kind == EINI_S_NUM ? &literal : eini_dim_of(q, d);
-  const int64_t given[2] = {d->ival, view == NULL ? -1 : view->shape[axis]};
-  for (int k = 0; x != NULL && k < 2; k++) {
-    if (given[k] < 0 || given[k] == x->value) continue;
-    char by[128] = "as given";
-    if (x->by >= 0)
-      snprintf(by, sizeof by, "in axis %d of '%.*s'", x->axis, EINI_NAME_OF(p, x->by));
-    if (x->value >= 0)
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL,
-                "'%.*s' is %lld in axis %d of '%.*s', but %lld %s",
-                eini_cut(p->s + d->pos, d->len), p->s + d->pos, (long long)given[k], axis,
-                EINI_NAME_OF(p, v->sym), (long long)x->value, by);
-    x->value = given[k];
-    x->by = k == 0 ? -1 : v->sym;
-    x->axis = axis;
-  }
-  if (x != NULL && x->value < 0)
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), "bind a view, or give the size",
-              "nothing says how large '%.*s' is", EINI_NAME_OF(p, d->sym));
-  return x == NULL ? -1 : x->value;
-}
-
-static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
-  eini_parser *p = &q->p;
-  const eini_sym *s = eini_sym_of(q, v->sym);
-  const ein_ztensor *view = NULL;
-  int tensor = 0;
-  for (int i = q->desc->nbind - 1; i >= 0; i--) {
-    if (eini_word_is(s->s, s->n, q->desc->bind[i].name)) view = q->desc->bind[i].view;
-  }
-  ein_dtype given = l->dtype != EIN_NONE ? l->dtype : view != NULL ? view->dtype : q->dtype;
-  int64_t *shape = EINI_NEW(p->arena, int64_t, v->n);
-  if (shape == NULL) eini_pmem(p);
-  if (view != NULL && view->rank != v->n)
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "'%.*s' has %d axes, the bound view %d",
-              EINI_NAME_OF(p, v->sym), v->n, view->rank);
-  if (view != NULL && !ein_dtype_same_kind(view->dtype, given))
-    eini_perr(p, EIN_ERR_DTYPE, EINI_AT(v), NULL, "'%.*s' is declared %s, the bound view is %s",
-              EINI_NAME_OF(p, v->sym), ein_dtype_name(given), ein_dtype_name(view->dtype));
-  for (int i = 0; i < v->n && p->st == EIN_OK; i++) shape[i] = eini_input_axis(q, v, i, view);
-  if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_TENSOR, q->g->ntensor)) return;
-  ein_dtype stored = view != NULL ? view->dtype : given;
-  if (eini_graph_add_tensor(q->g, s->s, s->n, EIN_ROLE_INPUT, stored, v->n, shape, &tensor)) {
-    eini_pmem(p);
-    return;
-  }
-  q->g->tensor[tensor].pos = v->pos;
-  while (p->st == EIN_OK && q->ndeclared < q->g->ntensor) {
-    ein_dtype *t = (ein_dtype *)eini_grow(p->arena, q->declared, q->ndeclared, &q->capdeclared,
-                                          sizeof *t);
-    if (t == NULL) eini_pmem(p);
-    else (q->declared = t)[q->ndeclared++] = EIN_NONE;
-  }
-  if (p->st == EIN_OK && stored != given) q->declared[tensor] = given;
-}
-
-static void eini_do_param(eini_prog *q, const eini_line *l, const eini_syn *v) {
-  const eini_sym *s = eini_sym_of(q, v->sym);
-  ein_scalar value = {v->op, v->re, 0};
-  ein_dtype t = l->dtype != EIN_NONE ? l->dtype : q->dtype;
-  int id;
-  if (eini_declare(q, v, EINI_N_PARAM, q->g->nparam) &&
-      eini_graph_add_param(q->g, s->s, s->n, t, value, &id))
-    eini_pmem(&q->p);
-}
-
-// Outputs are marked before any statement is lowered; here only what they name is checked.
-static void eini_do_output(eini_prog *q, const eini_syn *v) {
-  eini_parser *p = &q->p;
-  const eini_sym *s = eini_sym_of(q, v->sym);
-  eini_near w;
-  if (s->ndef > 0) return;
-  if (s->bad || s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
-  if (s->kind == EINI_N_TENSOR)
-    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), "define an output from it: Y[i] = X[i]",
-              "'%.*s' is an input", EINI_NAME_OF(p, v->sym));
-  eini_near_init(&w, s->s, s->n);
-  for (int64_t i = 0; i < eini_min64(p->nname, 4096); i++) {
-    if (p->name[i].ndef > 0) eini_near_try(&w, p->name[i].s, p->name[i].n);
-  }
-  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), eini_near_hint(&w), "the output '%.*s' is not defined",
-            EINI_NAME_OF(p, v->sym));
-}
-
-static void eini_do_def(eini_prog *q, eini_line *l) {
-  eini_line **d = (eini_line **)eini_grow(q->p.arena, (void *)q->def, q->ndef, &q->capdef,
-                                          sizeof *d);
-  eini_syn *v = eini_part(&q->p, EINI_S_NAME, l->pos);
-  if (d == NULL) eini_pmem(&q->p);
-  if (q->p.st != EIN_OK) return;
-  q->def = d;
-  v->sym = l->sym;
-  l->stmt = q->ndef;
-  if (eini_declare(q, v, EINI_N_DEF, q->ndef)) d[q->ndef++] = l;
-}
-
-// ---- defining statements ----
-
-// Free indices in the order they occur on the left, with their extents.
-static void eini_left_indices(eini_prog *q, const eini_syn *left) {
-  eini_parser *p = &q->p;
-  for (int i = 0; i < left->n && p->st == EIN_OK; i++)
-    eini_scan(q, left->kid[i], NULL, EINI_V_FREE, 0, 1);
-  for (int i = 0; i < left->n && p->st == EIN_OK; i++) {
-    if (left->inv[i]) continue;
-    const eini_syn *e = left->bext[i], *x = left->kid[i];
-    int64_t n = 0;
-    int known = eini_const(q, e, NULL, 1, &n), var = eini_find_var(q, x->sym, 0);
-    if (known == 0 || (known > 0 && n < 0))
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL,
-                "an extent is an expression of integers and sizes, at least 0");
-    if (var < 0)
-      eini_perr(p, EIN_ERR_NAME, EINI_AT(x), NULL, "the name '%.*s' is taken",
-                EINI_NAME_OF(p, x->sym));
-    if (p->st != EIN_OK) return;
-    if (q->var[var].axis == -2 && q->var[var].extent != n)
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL, "two extents for '%.*s'",
-                EINI_NAME_OF(p, x->sym));
-    q->var[var].extent = n;
-    q->var[var].axis = -2;
-  }
-}
-
-// The right side with its terms resolved.
-static eini_syn *eini_right_side(eini_prog *q, eini_syn *rhs) {
-  if (rhs->kind != EINI_S_SUM) return eini_resolve_term(q, rhs);
-  eini_kids k = {NULL, NULL, 0, 0};
-  for (int i = 0; i < rhs->n && q->p.st == EIN_OK; i++)
-    eini_kids_add(&q->p, &k, eini_resolve_term(q, rhs->kid[i]), rhs->inv[i]);
-  eini_syn *r = eini_resolved(q, rhs, EINI_S_SUM, -1);
-  return r == NULL ? r : eini_syn_with(r, &k);
-}
-
-// The tensor a statement defines; its first piece makes it. -1 after a mistake.
-static int eini_left_tensor(eini_prog *q, const eini_line *l) {
-  static const char *const what[] = {"", "a size", "a param", "an input", "a macro", ""};
-  eini_parser *p = &q->p;
-  eini_sym *s = eini_sym_of(q, l->sym);
-  int tensor = s->open - 1, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT
-                                                                      : EIN_ROLE_TEMP;
-  if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
-  if (s->kind != EINI_N_NONE)
-    eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "'%.*s' is %s already", EINI_NAME_OF(p, l->sym),
-              what[s->kind]);
-  if (tensor >= 0 && q->g->tensor[tensor].rank != l->left->n)
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "'%.*s' has %d axes in an earlier piece, here %d",
-              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank, l->left->n);
-  if (p->st != EIN_OK || tensor >= 0) return p->st == EIN_OK ? tensor : -1;
-  if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, l->left->n, NULL, &tensor))
-    return eini_pmem(p), -1;
-  q->g->tensor[tensor].pos = l->pos;
-  s->open = tensor + 1;
-  return tensor;
-}
-
-static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover *c) {
-  eini_parser *p = &q->p;
-  int rank = c->at == NULL ? 0 : l->left->n;
-  char at[256], hint[96] = "";
-  size_t n = (size_t)snprintf(at, sizeof at, "%.*s", EINI_NAME_OF(p, l->sym));
-  for (int r = 0; r < rank && n < sizeof at - 32; r++)
-    n += (size_t)snprintf(at + n, sizeof at - n, "%s%lld%s", r ? "," : "[", (long long)c->at[r],
-                          r == rank - 1 ? "]" : "");
-  const eini_line *x = l, *a = NULL, *b = NULL;
-  for (;; x = &q->line[x->prev - 1]) {
-    if (x->stmt == c->a) a = x;
-    if (x->stmt == c->b) b = x;
-    if (x->prev == 0) break;
-  }
-  if (a != NULL && b != NULL) {
-    int line[2] = {1, 1};
-    for (int64_t i = 0; i < a->pos; i++) line[0] += p->s[i] == '\n';
-    for (int64_t i = 0; i < b->pos; i++) line[1] += p->s[i] == '\n';
-    snprintf(hint, sizeof hint, "by lines %d and %d", line[1], line[0]);
-  }
-  if (a == NULL) a = l;
-  eini_perr(p, c->status, EINI_AT(a), hint[0] ? hint : NULL, "'%s' %s", at,
-            c->status == EIN_ERR_TOO_LARGE     ? "is too large"
-            : c->status == EIN_ERR_UNSUPPORTED ? "has pieces too large to be checked point by point"
-                                               : c->what);
-}
-
-// After its last piece a tensor has a shape and a dtype, and may be read.
-static void eini_seal(eini_prog *q, const eini_line *l) {
-  eini_parser *p = &q->p;
-  eini_sym *s = eini_sym_of(q, l->sym);
-  int64_t n = s->ndef, *piece = EINI_NEW(p->arena, int64_t, n);
-  eini_cover c;
-  memset(&c, 0, sizeof c);
-  if (s->kind == EINI_N_BAD || s->open == 0) return;
-  s->kind = EINI_N_BAD;
-  if (s->bad && p->status != EIN_OK) return;  // a piece of it may have failed to parse
-  for (const eini_line *x = l; piece != NULL; x = &q->line[x->prev - 1]) {
-    piece[--n] = x->stmt;  // in the order of the text
-    if (x->prev == 0) break;
-  }
-  ein_status st = piece == NULL ? EIN_ERR_NO_MEMORY :
-                  eini_cover_prove(q->g, s->open - 1, piece, s->ndef, p->arena, &c);
-  if (c.status == EIN_OK) c.status = st;
-  if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
-  else if (st != EIN_OK) eini_cover_report(q, l, &c);
-  if (p->st != EIN_OK) return;
-  s->kind = EINI_N_TENSOR;
-  s->id = s->open - 1;
-  eini_tensor_fix_dtype(&q->g->tensor[s->id]);
-}
-
-static void eini_lower(eini_prog *q, eini_line *l) {
-  eini_parser *p = &q->p;
-  eini_build b;
-  q->nvar = q->access.n = 0;
-  eini_row *left = EINI_NEW(p->arena, eini_row, l->left->n);
-  if (left == NULL) eini_pmem(p);
-  int tensor = p->st == EIN_OK ? eini_left_tensor(q, l) : -1;
-  if (tensor < 0) return;
-  eini_left_indices(q, l->left);
-  int nfree = (int)q->nvar, *freev = EINI_NEW(p->arena, int, nfree);
-  if (freev == NULL) eini_pmem(p);
-  eini_syn *r = p->st == EIN_OK ? eini_right_side(q, l->kid[0]) : NULL, *body = r;
-  for (int i = 0; i < l->left->n && p->st == EIN_OK; i++)
-    left[i] = eini_affine_row(q, l->left->kid[i], NULL);
-  if (p->st == EIN_OK) eini_check_unnamed(q);
-  if (p->st == EIN_OK) eini_solve(q);
-  if (p->st == EIN_OK) eini_check_bounds(q);
-  if (p->st != EIN_OK || r == NULL) return;
-  for (int i = 0; i < nfree; i++) freev[i] = i;
-  while (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY) body = body->kid[0];
-  int direct = body->kind == EINI_S_REDUCE && !body->exact;
-  if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
-                      direct ? body->kid[0] : r) == EIN_OK)
-    eini_build_stmt(&b, tensor, left, direct ? body->op : EINI_FOLD_NONE, l->pos);
-  if (p->st == EIN_OK) l->stmt = q->g->nstmt - 1;
-}
-
-// ---- before lowering: what is read, defined, observed ----
-
-static void eini_mark_read(eini_prog *q, const eini_syn *v) {
-  if (v->kind == EINI_S_ACCESS || v->kind == EINI_S_NAME) q->p.name[v->sym].read = 1;
-  for (int i = 0; i < v->n && v->kind != EINI_S_ACCESS; i++) eini_mark_read(q, v->kid[i]);
-}
-
-static void eini_survey(eini_prog *q) {
-  for (int64_t i = 0; i < q->nline; i++) {
-    eini_line *l = &q->line[i];
-    int output = l->kind == EINI_L_OUTPUT;
-    q->p.st = EIN_OK;
-    if (l->kind >= EINI_L_DEF) eini_mark_read(q, l->kid[0]);
-    for (int k = 0; k < l->n && (output || l->kind == EINI_L_DEFINE); k++) {
-      int sym = output ? l->kid[k]->sym : l->sym;
-      eini_sym *s = eini_sym_of(q, sym);
-      if (l->dtype != EIN_NONE && s->dtype != EIN_NONE && s->dtype != l->dtype)
-        eini_perr(&q->p, EIN_ERR_DTYPE, output ? l->kid[k]->pos : l->pos, s->n, NULL,
-                  "'%.*s' is given two dtypes, %s and %s", EINI_NAME_OF(&q->p, sym),
-                  ein_dtype_name(s->dtype), ein_dtype_name(l->dtype));
-      if (l->dtype != EIN_NONE) s->dtype = l->dtype;
-      if (output) {
-        q->outputs = s->isout = 1;
-      } else {
-        l->prev = s->ndef++ > 0 ? s->lastdef + 1 : 0;
-        s->lastdef = (int)i;
-      }
-    }
-  }
-}
-
-static void eini_do_line(eini_prog *q, int64_t number) {
-  eini_line *l = &q->line[number];
-  eini_parser *p = &q->p;
-  q->cur = number;
-  p->st = EIN_OK;
-  p->depth = 0;
-  if (l->kind == EINI_L_DEF) eini_do_def(q, l);
-  if (l->kind == EINI_L_DEFINE) {
-    eini_lower(q, l);
-    for (int64_t i = 0; i < q->nvar; i++) p->name[q->var[i].sym].var = 0;
-    eini_sym *s = eini_sym_of(q, l->sym);
-    if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
-    if (p->st == EIN_OK && s->lastdef == number) eini_seal(q, l);
-  }
-  for (int k = 0; k < l->n && l->kind < EINI_L_DEF; k++) {
-    const eini_syn *v = l->kid[k];
-    p->st = EIN_OK;
-    if (l->kind == EINI_L_INPUT) eini_do_input(q, l, v);
-    if (l->kind == EINI_L_PARAM) eini_do_param(q, l, v);
-    if (l->kind == EINI_L_OUTPUT) eini_do_output(q, v);
-    eini_sym *s = eini_sym_of(q, v->sym);
-    if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
-  }
-}
-
-// ---- the caller's side ----
-
-// Views and sizes that name nothing are mistakes of the caller.
-static void eini_check_given(eini_prog *q) {
-  eini_parser *p = &q->p;
-  p->st = EIN_OK;
-  for (int i = 0; i < q->desc->nbind + q->desc->nsize; i++) {
-    int bind = i < q->desc->nbind, found = 0;
-    const char *name = bind ? q->desc->bind[i].name : q->desc->size[i - q->desc->nbind].name;
-    eini_near w;
-    eini_near_init(&w, name, (int64_t)strlen(name));
-    for (int64_t k = 0; k < p->nname && !found; k++) {
-      const eini_sym *s = &p->name[k];
-      int input = s->kind == EINI_N_TENSOR && q->g->tensor[s->id].role == EIN_ROLE_INPUT;
-      found = eini_word_is(s->s, s->n, name) && (input || !bind);
-      if (bind ? input : s->kind == EINI_N_SIZE) eini_near_try(&w, s->s, s->n);
-    }
-    if (!found)
-      eini_perr(p, EIN_ERR_NAME, -1, 0, eini_near_hint(&w),
-                bind ? "no input is named '%.60s'" : "no size or index is named '%.60s'", name);
-  }
-}
-
-// Mistakes in the order of the text; those of lowering come after those of parsing.
-static void eini_diag_sort(eini_diag *d) {
-  for (int i = 1; d->error != NULL && i < d->count; i++) {
-    for (int j = i; j > 0 && d->error[j].line > 0; j--) {
-      ein_error e = d->error[j], f = d->error[j - 1];
-      if (f.line < e.line || (f.line == e.line && f.column <= e.column)) break;
-      d->error[j - 1] = e;
-      d->error[j] = f;
-    }
-  }
-  if (d->error != NULL && d->count > 0) d->status = d->error[0].status;
-}
-
-static ein_status eini_check_desc(const ein_program_desc *d) {
-  if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) || d->text == NULL ||
-      (d->nsize > 0 && d->size == NULL) || (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
-    return EIN_ERR_ARGUMENT;
-  for (int i = 0; i < d->nbind; i++) {
-    const ein_ztensor *v = d->bind[i].view;
-    if (d->bind[i].name == NULL || v == NULL || v->rank < 0 || (v->rank > 0 && v->shape == NULL) ||
-        !eini_dtype_ok(v->dtype))
-      return EIN_ERR_ARGUMENT;
-    for (int k = 0; k < v->rank; k++) {
-      if (v->shape[k] < 0) return EIN_ERR_SHAPE;
-    }
-  }
-  for (int i = 0; i < d->nsize; i++) {
-    if (d->size[i].name == NULL) return EIN_ERR_ARGUMENT;
-    if (d->size[i].value < 0) return EIN_ERR_SHAPE;
-  }
-  return EIN_OK;
-}
-
-// Parses; with fn NULL also lowers, else calls fn for every input.
-static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
-                                const ein_program_desc *desc,
-                                void (*fn)(const char *, ein_dtype, int, void *), void *user) {
-  size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
-  int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
-  eini_diag *d = eini_diag_of(ctx);
-  eini_prog *q = EINI_NEW(arena, eini_prog, 1);
-  if (q == NULL) return EIN_ERR_NO_MEMORY;
-  if (d != NULL) eini_diag_reset(d, NULL, 0);
-  ein_status st = eini_check_desc(desc);
-  if (st != EIN_OK) return eini_fail(d, st, -1, 0, NULL, "the program's description is not valid");
-  n = desc->length > 0 ? desc->length : strlen(desc->text);
-  if (n > most || n > INT_MAX)
-    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the source has more than %llu bytes",
-                     (unsigned long long)most);
-  if (d != NULL) eini_diag_reset(d, desc->text, (int64_t)n);
-  if (d != NULL) d->max = desc->max_errors > 0 ? desc->max_errors : 20;
-  eini_parser_init(&q->p, arena, d, g, desc->text, (int64_t)n, depth < 1000 ? depth : 1000);
-  q->g = g;
-  q->desc = desc;
-  q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
-  eini_parse_program(q);
-  for (int64_t i = 0; fn != NULL && q->p.status == EIN_OK && i < q->nline; i++) {
-    const eini_line *l = &q->line[i];
-    for (int k = 0; k < l->n && l->kind == EINI_L_INPUT; k++) {
-      const eini_sym *s = eini_sym_of(q, l->kid[k]->sym);
-      char *name = eini_strndup(arena, s->s, s->n);
-      if (name == NULL) return EIN_ERR_NO_MEMORY;
-      fn(name, l->dtype, l->kid[k]->n, user);
-    }
-  }
-  if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
-  eini_survey(q);
-  for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
-  if (q->p.status == EIN_OK) eini_check_given(q);
-  if (q->p.status == EIN_OK) eini_graph_lines(g, q->p.s, q->p.n);
-  return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
-}
-
-static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph,
-                               void (*fn)(const char *, ein_dtype, int, void *), void *user) {
-  ein_graph *g = eini_graph_new(ctx);
-  if (g == NULL) return EIN_ERR_NO_MEMORY;
-  eini_arena arena;
-  eini_arena_init(&arena, &g->arena.al);
-  ein_status st = eini_prog_run(&arena, g, ctx, desc, fn, user);
-  if (ctx != NULL) eini_diag_sort(&ctx->diag);
-  if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
-  eini_arena_free(&arena);
-  if (ctx != NULL) ctx->diag.text = NULL;
-  if (st == EIN_OK && graph != NULL) *graph = g;
-  else eini_graph_free(g);
+// May the graph be added to? Begins a call: its messages replace those before.
+static ein_status eini_building(ein_graph *g) {
+  if (g == NULL || !g->open) return EIN_ERR_ARGUMENT;
+  if (g->status == EIN_OK && g->diag != NULL) eini_diag_reset(g->diag, NULL, 0);
+  return g->status;
+}
+
+EINI_PRINTF(3, 4)
+static ein_status eini_refuse(ein_graph *g, ein_status st, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  eini_vfail(g->diag, st, -1, 0, NULL, format, args);
+  va_end(args);
   return st;
 }
 
-EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
-  if (graph != NULL) *graph = NULL;
-  return graph == NULL || desc == NULL ? EIN_ERR_ARGUMENT
-                                       : eini_program(ctx, desc, graph, NULL, NULL);
+EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph) {
+  eini_diag *diag = eini_diag_of(ctx);
+  if (graph == NULL) return EIN_ERR_ARGUMENT;
+  if (diag != NULL) eini_diag_reset(diag, NULL, 0);
+  *graph = eini_graph_new(ctx);
+  if (*graph == NULL) return EIN_ERR_NO_MEMORY;
+  (*graph)->open = 1;
+  (*graph)->diag = diag;
+  return EIN_OK;
 }
 
-EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
-                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
-                                                 void *user), void *user) {
-  return desc == NULL || fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, fn, user);
+// A name of the language that is neither one of its words nor taken by a tensor or param.
+static ein_status eini_check_free(ein_graph *g, const char *name) {
+  int taken = 0, id;
+  if (!eini_is_name(name) ||
+      eini_word_class(g, name, (int64_t)strlen(name), &id) != EINI_W_FREE)
+    return eini_refuse(g, EIN_ERR_NAME, "'%.60s' is not a name", name == NULL ? "" : name);
+  for (int64_t i = 0; i < g->ntensor; i++) taken |= strcmp(g->tensor[i].name, name) == 0;
+  for (int64_t i = 0; i < g->nparam; i++) taken |= strcmp(g->param[i].name, name) == 0;
+  return taken ? eini_refuse(g, EIN_ERR_NAME, "the name '%.60s' is taken", name) : EIN_OK;
 }
+
+static ein_status eini_build_tensor(ein_graph *g, const char *name, ein_role role, ein_dtype dtype,
+                                    int rank, const int64_t *shape, int *id) {
+  static const int64_t none[1] = {0};
+  int input = role == EIN_ROLE_INPUT;
+  EINI_TRY(eini_check_free(g, name));
+  if (rank == 0) shape = none;
+  if ((int)role < 0 || role > EIN_ROLE_OUTPUT || rank < 0 || g->ntensor >= INT_MAX ||
+      (dtype != EIN_NONE && !eini_dtype_ok(dtype)))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "tensor '%.60s': role, dtype or rank is wrong", name);
+  if (input && (dtype == EIN_NONE || shape == NULL))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "the input '%.60s' needs a dtype and a shape", name);
+  for (int r = 0; shape != NULL && r < rank; r++) {
+    if (shape[r] < 0)
+      return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%.60s' has extent %lld", r, name,
+                         (long long)shape[r]);
+  }
+  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank, shape, id));
+  eini_tensor *t = &g->tensor[*id];
+  if (input) return EIN_OK;
+  t->given = t->shape;
+  t->shape = NULL;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_graph_add_tensor(ein_graph *g, const char *name, ein_role role,
+                                        ein_dtype dtype, int rank, const int64_t *shape, int *id) {
+  int none;
+  if (id == NULL) id = &none;
+  *id = -1;
+  EINI_TRY(eini_building(g));
+  return g->status = eini_build_tensor(g, name, role, dtype, rank, shape, id);
+}
+
+EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype dtype,
+                                       const ein_scalar *value, int *id) {
+  static const ein_scalar no_value = {0, 0, 0};
+  int none;
+  if (id == NULL) id = &none;
+  if (value == NULL) value = &no_value;
+  *id = -1;
+  EINI_TRY(eini_building(g));
+  if (dtype == EIN_NONE) dtype = EIN_F64;
+  ein_status st = eini_check_free(g, name);
+  if (st == EIN_OK && !eini_dtype_ok(dtype))
+    st = eini_refuse(g, EIN_ERR_ARGUMENT, "param '%.60s': not a dtype", name);
+  if (st == EIN_OK)
+    st = eini_graph_add_param(g, name, (int64_t)strlen(name), dtype, *value, id);
+  return g->status = st;
+}
+
+// All pieces of a tensor are there: proves that they fill it, and gives it its shape and dtype.
+static ein_status eini_seal_tensor(ein_graph *g, int id) {
+  eini_tensor *t = &g->tensor[id];
+  int64_t n = t->nstmt, k = n, i = g->nstmt;
+  eini_arena scratch;
+  eini_cover c;
+  char text[320];
+  if (t->shape != NULL) return EIN_OK;
+  if (n == 0) return eini_refuse(g, EIN_ERR_NAME, "'%s' is not defined", t->name);
+  memset(&c, 0, sizeof c);
+  c.holes = t->partial;
+  eini_arena_init(&scratch, &g->arena.al);
+  int64_t *piece = EINI_NEW(&scratch, int64_t, n);
+  while (piece != NULL && k > 0)
+    if (g->stmt[--i].out == id) piece[--k] = i;
+  ein_status st = piece == NULL ? EIN_ERR_NO_MEMORY
+                                : eini_cover_prove(g, id, piece, n, &scratch, &c);
+  if (st != EIN_OK && st != EIN_ERR_NO_MEMORY) {
+    c.status = st;
+    eini_cover_text(&c, t->name, eini_cut(t->name, (int64_t)strlen(t->name)), t->rank, text,
+                    sizeof text);
+    eini_refuse(g, st, "%s", text);
+  }
+  for (int r = 0; st == EIN_OK && t->given != NULL && r < t->rank; r++) {
+    if (t->shape[r] == t->given[r] || (c.holes && t->shape[r] < t->given[r])) continue;
+    st = eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' has extent %lld, its statements give %lld",
+                     r, t->name, (long long)t->given[r], (long long)t->shape[r]);
+  }
+  if (st == EIN_OK && c.holes) memcpy(t->shape, t->given, (size_t)t->rank * sizeof *t->shape);
+  eini_tensor_fix_dtype(t);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// A map of the caller against a tensor and the indices; from: no index from that one on occurs.
+static ein_status eini_check_zmap(ein_graph *g, const ein_zmap *m, int tensor, int nindex,
+                                  int from) {
+  const eini_tensor *t = &g->tensor[tensor];
+  if (m->rows != t->rank || m->cols != nindex)
+    return eini_refuse(g, EIN_ERR_SHAPE,
+                       "a map of %d rows and %d columns for '%s' of %d axes and %d indices",
+                       m->rows, m->cols, t->name, t->rank, nindex);
+  if (m->block != NULL)
+    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the map of '%s' has a block", t->name);
+  if (m->coef == NULL && m->rows > 0 && m->cols > 0)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "the map of '%s' has no coefficients", t->name);
+  for (int r = 0; r < m->rows; r++) {
+    for (int i = from; i < nindex; i++) {
+      if (m->coef[(int64_t)r * nindex + i] != 0)
+        return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' depends on the reduced index %d", r,
+                           t->name, i);
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
+  if (d == NULL || d->nindex < 0 || d->nfree < 0 || d->nfree > d->nindex || d->noperand < 0 ||
+      (d->nindex > 0 && d->extent == NULL) ||
+      (d->noperand > 0 && (d->operand == NULL || d->proj == NULL)) || d->out < 0 ||
+      d->out >= g->ntensor || (d->map == NULL && d->noperand == 0))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "counts, pointers or the tensor defined are wrong");
+  const eini_tensor *t = &g->tensor[d->out];
+  if (g->diag != NULL)
+    snprintf(g->diag->where, sizeof g->diag->where, "statement %lld, '%.40s': ",
+             (long long)g->nstmt, t->name);
+  if (t->shape != NULL)
+    return eini_refuse(g, EIN_ERR_NAME, t->role == EIN_ROLE_INPUT ? "it is an input"
+                                                                  : "it is read already");
+  for (int i = 0; i < d->nindex; i++) {
+    if (d->extent[i] < 0)
+      return eini_refuse(g, EIN_ERR_SHAPE, "index %d has extent %lld", i, (long long)d->extent[i]);
+    if (d->index != NULL && !eini_is_name(d->index[i]))
+      return eini_refuse(g, EIN_ERR_NAME, "index %d has no proper name", i);
+  }
+  if (d->rest != EIN_REST_ERROR && d->rest != EIN_REST_ZERO)
+    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the rest can only be zero");
+  if ((d->rest == EIN_REST_ZERO && t->given == NULL) || (t->nstmt > 0 && (d->rest || t->partial)))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "a rest needs a given shape and a single statement");
+  if (d->out_map.coef != NULL)
+    EINI_TRY(eini_check_zmap(g, &d->out_map, d->out, d->nindex, d->nfree));
+  else if (d->nfree != t->rank)
+    return eini_refuse(g, EIN_ERR_SHAPE, "%d free indices for %d axes", d->nfree, t->rank);
+  for (int k = 0; k < d->noperand; k++) {
+    if (d->operand[k] < 0 || d->operand[k] >= g->ntensor || d->operand[k] == d->out)
+      return eini_refuse(g, EIN_ERR_ARGUMENT, "operand %d is no tensor to read", k);
+    EINI_TRY(eini_seal_tensor(g, d->operand[k]));
+    EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
+  eini_stmt *s;
+  EINI_TRY(eini_check_statement(g, d));
+  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex, d->noperand, d->operand, &s));
+  s->nfree = d->nfree;
+  s->rest = d->rest;
+  g->tensor[d->out].partial = d->rest == EIN_REST_ZERO;
+  for (int i = 0; i < d->nindex; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "i%d", i);
+    const char *given = d->index != NULL ? d->index[i] : name;
+    s->index[i].extent = d->extent[i];
+    s->index[i].name = eini_strndup(&g->arena, given, (int64_t)strlen(given));
+    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
+    if (d->out_map.coef == NULL && i < d->nfree) s->out_map.coef[(int64_t)i * d->nindex + i] = 1;
+  }
+  if (d->out_map.coef != NULL) eini_zmap_fill(&s->out_map, &d->out_map);
+  for (int k = 0; k < d->noperand; k++) eini_zmap_fill(&s->proj[k], &d->proj[k]);
+  if (d->fold != NULL && d->nfree == d->nindex)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "a fold, but no reduced index");
+  if (d->nfree < d->nindex) s->fold = EINI_SUM;
+  if (d->fold != NULL) EINI_TRY(eini_fold_named(g, g->diag, d->fold, &s->fold));
+  if (d->map == NULL) {
+    for (int k = 0, x = 0; k < d->noperand; k++) {
+      int y = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, k, 0, 0);
+      x = k == 0 ? y : eini_expr_pair(&g->arena, &s->expr, EINI_OP_MUL, x, y);
+      if (x < 0) return EIN_ERR_NO_MEMORY;
+    }
+  } else {
+    if (g->diag != NULL) {
+      g->diag->text = d->map;
+      g->diag->length = (int64_t)strlen(d->map);
+    }
+    EINI_TRY(eini_parse_map(g, g->diag, d->map, d->noperand, d->nindex, s->index, &s->expr));
+  }
+  return eini_stmt_finish(g, s, g->diag);
+}
+
+EIN_API ein_status ein_graph_add_statement(ein_graph *g, const ein_stmt_desc *desc) {
+  EINI_TRY(eini_building(g));
+  int64_t before = g->nstmt;
+  ein_status st = g->status = eini_build_statement(g, desc);
+  if (st != EIN_OK) g->nstmt = before;
+  if (g->diag != NULL) g->diag->text = NULL;
+  if (g->diag != NULL) g->diag->where[0] = 0;
+  return st;
+}
+
+EIN_API ein_status ein_graph_finish(ein_graph *g) {
+  EINI_TRY(eini_building(g));
+  ein_status st = EIN_OK;
+  int outputs = 0;
+  for (int64_t t = 0; st == EIN_OK && t < g->ntensor; t++) {
+    outputs += g->tensor[t].role == EIN_ROLE_OUTPUT;
+    st = eini_seal_tensor(g, (int)t);
+  }
+  if (st == EIN_OK && outputs == 0)
+    st = eini_refuse(g, EIN_ERR_ARGUMENT, "the graph has no output");
+  g->status = st == EIN_OK ? eini_graph_prune(g) : st;
+  g->open = g->status != EIN_OK;
+  return g->status;
+}
+
 // ================================================================================================
 // >>print  a graph as text
 // Takes a graph; gives statements in the notation of programs, temporaries under names of their
@@ -6311,32 +4255,6 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
   if (s->fold != EINI_FOLD_NONE) eini_say(t, ")");
 }
 
-EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
-  eini_text t = eini_text_of(buf, size);
-  int outputs = 0;
-  for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
-    const eini_tensor *x = &g->tensor[i];
-    if (x->role != EIN_ROLE_INPUT) continue;
-    eini_say(&t, "input %s[", x->name);
-    for (int r = 0; r < x->rank; r++) eini_say(&t, "%s%lld", r ? "," : "", (long long)x->shape[r]);
-    eini_say(&t, "] : %s\n", ein_dtype_name(x->dtype));
-  }
-  for (int64_t i = 0; g != NULL && i < g->nparam; i++) {
-    eini_say(&t, "param %s", g->param[i].name);
-    if (g->param[i].value.set) eini_say(&t, " = %.17g", g->param[i].value.re);
-    eini_say(&t, " : %s\n", ein_dtype_name(g->param[i].dtype));
-  }
-  for (int64_t i = 0; g != NULL && i < g->nstmt; i++) {
-    eini_say_stmt(&t, g, &g->stmt[i]);
-    eini_say(&t, "\n");
-  }
-  for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
-    if (g->tensor[i].role == EIN_ROLE_OUTPUT && g->tensor[i].nstmt > 0)
-      eini_say(&t, "%s%s", outputs++ ? ", " : "output ", g->tensor[i].name);
-  }
-  if (outputs > 0) eini_say(&t, "\n");
-  return t.at;
-}
 // ================================================================================================
 // >>path  contraction order of n operands
 // Takes an index network; gives a pairwise order and its cost. Never worse than left to right.
@@ -6537,9 +4455,8 @@ static ein_status eini_path_cost_in(eini_arena *scratch, const eini_net *net, ei
       s[0] = s[1];
       s[1] = t;
     }
-    if (s[0] < 0 || s[1] < -1 || s[0] >= count || s[1] >= count || s[0] == s[1]) {
+    if (s[0] < 0 || s[1] < -1 || s[0] >= count || s[1] >= count || s[0] == s[1])
       return EIN_ERR_ARGUMENT;
-    }
     int a = eini_path_node(sum, room, s[0]), b = s[1] < 0 ? -1 : eini_path_node(sum, room, s[1]);
     eini_path_mark(sum, room, a, -1);
     if (b >= 0) eini_path_mark(sum, room, b, -1);
@@ -6925,9 +4842,8 @@ typedef struct eini_tree_linked {
 // The index of a set, made if needed; -1 when out of memory.
 static int64_t eini_tree_find(eini_path_search *s, eini_tree_linked *c, uint64_t set) {
   int64_t at = (int64_t)(eini_hash(&set, sizeof set, 0) & (uint64_t)(EINI_TREE_SLOTS - 1));
-  for (; c->slot[at] != 0; at = (at + 1) & (EINI_TREE_SLOTS - 1)) {
+  for (; c->slot[at] != 0; at = (at + 1) & (EINI_TREE_SLOTS - 1))
     if (c->sub[c->slot[at] - 1].set == set) return c->slot[at] - 1;
-  }
   if (c->n == c->cap) eini_path_spend(s, 30 * c->cap);
   void *sub = eini_grow(s->arena, c->sub, c->n, &c->cap, sizeof *c->sub);
   if (sub == NULL) return -1;
@@ -7161,9 +5077,8 @@ static ein_status eini_path_improve(eini_path_search *s, int64_t steps) {
   w->node = EINI_NEW(s->arena, eini_path_term, 2 * n);
   w->legs = EINI_NEW(s->arena, uint64_t, (int64_t)w->words * 2 * n + nlabel);
   w->label = EINI_NEW(s->arena, int, (int64_t)nlabel * EINI_TREE_WINDOW);
-  if (w->kid == NULL || w->node == NULL || w->legs == NULL || w->label == NULL) {
+  if (w->kid == NULL || w->node == NULL || w->legs == NULL || w->label == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   w->small.in = w->legs + (size_t)w->words * (size_t)n * 2;
   w->small.start = w->start;
   w->small.label = w->label;
@@ -7233,9 +5148,8 @@ static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
   s.tmp = EINI_NEW(scratch, int, 2 * n);
   if (s.kid == NULL || s.trial == NULL || s.tmp == NULL) return EIN_ERR_NO_MEMORY;
   for (int l = 0; l < net->nlabel; l++) zeros += net->extent[l] <= 0;
-  for (int l = 0; l < net->nlabel && zeros > 0; l++) {
+  for (int l = 0; l < net->nlabel && zeros > 0; l++)
     if (net->extent[l] <= 0) s.run.ext[l] = ldexp(1.0, -(zeros > 8 ? 480 / zeros : 60));
-  }
   EINI_TRY(eini_path_choose(&s, o->algo));
   eini_tree_sort(n, s.kid, s.trial, s.tmp);
   int *sum = eini_path_marks(scratch, n, 2 * n);
@@ -7772,9 +5686,8 @@ static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, 
         v->op[v->nop] = s->operand[k];
         v->map[v->nop] = s->proj[k];
         opmap[k] = ++v->nop;
-        for (int64_t c = 0; c < (int64_t)s->proj[k].rows * s->nindex; c++) {
+        for (int64_t c = 0; c < (int64_t)s->proj[k].rows * s->nindex; c++)
           if (s->proj[k].coef[c] != 0) seen[c % s->nindex] = 1;
-        }
       }
       n.arg[0] = opmap[k] - 1;
     } else if (n.op == EINI_OP_INDEX) {
@@ -7792,9 +5705,8 @@ static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, 
     }
     if (map[i] < 0) return EIN_ERR_NO_MEMORY;
   }
-  for (int c = 0; c < s->nindex; c++) {
+  for (int c = 0; c < s->nindex; c++)
     if (seen[c]) v->label[v->nlabel++] = c;
-  }
   for (int k = 0; k < v->nop; k++) {  // keep the columns of its own labels only
     ein_zmap full = v->map[k];
     EINI_TRY(eini_zmap_new(a, full.rows, v->nlabel, &v->map[k]));
@@ -7841,16 +5753,14 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_value *val, int *n) {
     }
     int left = (int)v->expr.n - 1;
     int right = eini_value_append(sp, &v->expr, x, v->nop);
-    if (right < 0 || eini_expr_add(a, &v->expr, sp->join, sp->pos, left, right, 0) < 0) {
+    if (right < 0 || eini_expr_add(a, &v->expr, sp->join, sp->pos, left, right, 0) < 0)
       return EIN_ERR_NO_MEMORY;
-    }
     v->nop += x->nop;
     v->op = op;
     v->map = map;
   }
-  for (int k = 0; k < *n; k++) {
+  for (int k = 0; k < *n; k++)
     if (val[k].nlabel > 0) val[kept++] = val[k];
-  }
   *n = kept;
   return EIN_OK;
 }
@@ -8637,9 +6547,8 @@ typedef struct eini_cplan {
 
 static int64_t eini_axes_size(const ein_axes *x) {
   int64_t r = 1;
-  for (int i = 0; i < x->n; i++) {
+  for (int i = 0; i < x->n; i++)
     if (x->extent[i] == 0) return 0;
-  }
   for (int i = 0; i < x->n; i++) r *= x->extent[i];
   return r;
 }
@@ -9561,7 +7470,6 @@ static eini_chunk_fn eini_chunk_find(const ein_kernels *fast, int op, ein_dtype 
   if (fn != NULL) return fn;
   for (size_t i = 0; i < sizeof eini_chunk_table / sizeof *eini_chunk_table; i++) {
     if (eini_chunk_table[i].op == op) return eini_chunk_table[i].fn[eini_type_column(compute)];
-  }
   return NULL;
 }
 
@@ -10926,9 +8834,8 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, eini_task *t, int 
   int64_t offset;
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_access_strides(m, h->stride, stride, &offset));
-  for (int c = 0; c < m->cols; c++) {
+  for (int c = 0; c < m->cols; c++)
     if (column[c] >= 0) t->stride[(int64_t)stream * t->nindex + column[c]] = stride[c];
-  }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
   for (int j = 0; j < lo->nloop; j++) {
@@ -10992,17 +8899,15 @@ static int eini_task_before(const eini_task *t, int i, int j) {
 // number of live loops (they come first).
 static int eini_task_merge(eini_task *t) {
   int live = t->nindex;
-  for (int i = live - 1; i >= 0; i--) {
+  for (int i = live - 1; i >= 0; i--)
     if (t->extent[i] == 1) eini_task_drop(t, i, &live);
-  }
   for (int i = 1; i < live; i++) {
     for (int j = i; j > 0 && eini_task_before(t, j, j - 1); j--) eini_task_swap(t, j, j - 1);
   }
   for (int i = live - 1; i > 0; i--) {
     int64_t e;
-    if (!eini_task_fusable(t, i - 1, i) || eini_mul_overflow(t->extent[i - 1], t->extent[i], &e)) {
+    if (!eini_task_fusable(t, i - 1, i) || eini_mul_overflow(t->extent[i - 1], t->extent[i], &e))
       continue;
-    }
     t->extent[i] = e;
     for (int k = i - 1; k + 1 < live; k++) eini_task_swap(t, k, k + 1);
     live--;
@@ -11104,15 +9009,13 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   if (x < 0) x = y;
   if (x == y) {  // dense in both: b is the next loop of the output
     y = -1;
-    for (int i = 0; i < live; i++) {
+    for (int i = 0; i < live; i++)
       if (i != x && (y < 0 || eini_abs64(out[i]) < eini_abs64(out[y]))) y = i;
-    }
   }
   if (y >= 0) t->chunk[t->nchunk++] = y;
   if (x >= 0) t->chunk[t->nchunk++] = x;
-  for (int i = 0; i < live; i++) {
+  for (int i = 0; i < live; i++)
     if (i != x && i != y) t->outer[t->nouter++] = i;
-  }
   return EIN_OK;
 }
 
@@ -11213,9 +9116,8 @@ static ein_status eini_epilogue_expr(const eini_lowering *lo, const eini_stmt *f
   e->node = EINI_NEW(lo->a, eini_node, f->expr.n);
   if (e->node == NULL) return EIN_ERR_NO_MEMORY;
   *nextra = 0;
-  for (int k = 0; k < f->noperand; k++) {
+  for (int k = 0; k < f->noperand; k++)
     if (k != via) extra[(*nextra)++] = k;
-  }
   for (int64_t i = 0; i < f->expr.n; i++) {
     e->node[i] = f->expr.node[i];
     if (e->node[i].op != EINI_OP_OPERAND) continue;
@@ -11260,9 +9162,8 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
   t->reduced = EINI_NEW(lo->a, unsigned char, t->nindex);
   t->stride = EINI_NEW(lo->a, int64_t, cells);
   t->ref = EINI_NEW(lo->a, eini_ref, t->nstream);
-  if (t->extent == NULL || t->reduced == NULL || t->stride == NULL || t->ref == NULL) {
+  if (t->extent == NULL || t->reduced == NULL || t->stride == NULL || t->ref == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   t->work = 1;
   for (int i = 0; i < t->nindex; i++) {
     t->extent[i] = s->index[i].extent;
@@ -11368,9 +9269,8 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
     t->ref[t->pos].slot = -1;
     t->ref[t->pos].dtype = EIN_I64;
     t->stride[(int64_t)t->pos * t->nindex + i] = stride;
-    if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride)) {
+    if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride))
       return EIN_ERR_TOO_LARGE;
-    }
   }
   EINI_TRY(eini_code_compile(lo->a, &e, od, lo->g->function, lo->fast, &t->code));
   return eini_epilogue_end(lo, s, f, &ep, t->folder.result, t);
@@ -11409,9 +9309,8 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);
   if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
-    for (int i = live - 1; i >= 0; i--) {
+    for (int i = live - 1; i >= 0; i--)
       if (t->reduced[i]) eini_task_drop(t, i, &live);
-    }
   }
   EINI_TRY(t->kind == EINI_TASK_COPY ? eini_task_plane(lo->a, t, live)
                                      : eini_task_chunk(lo->a, t, live));
@@ -11470,9 +9369,8 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
   const eini_code *code = f->ev.code;
   size_t size = ein_dtype_size((ein_dtype)code->type);
   int nop = 0;
-  for (int i = 0; i < code->nins; i++) {
+  for (int i = 0; i < code->nins; i++)
     if (code->ins[i].kind == EINI_INS_LOAD && code->ins[i].a >= nop) nop = code->ins[i].a + 1;
-  }
   f->ev.base = base;
   f->ev.at = f->at;
   f->ev.table = f->table;
@@ -11634,9 +9532,8 @@ static int eini_value_uses(const eini_value *v, int column) {
   int at = eini_find_sorted(v->label, v->nlabel, column);
   if (at < 0) return 0;
   for (int k = 0; k < v->nop; k++) {
-    for (int r = 0; r < v->map[k].rows; r++) {
+    for (int r = 0; r < v->map[k].rows; r++)
       if (v->map[k].coef[(int64_t)r * v->nlabel + at] != 0) return 1;
-    }
   }
   return 0;
 }
@@ -11818,9 +9715,8 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ein_pair pair = EIN_PAIR_SUM_MUL;
   EINI_TRY(eini_contract_match(lo, s, v, &pair, yes));
   if (f != NULL) {
-    for (int64_t i = 0; i < f->expr.n; i++) {
+    for (int64_t i = 0; i < f->expr.n; i++)
       if (f->expr.node[i].op == EINI_OP_INDEX) *yes = 0;
-    }
   }
   if (!*yes) return EIN_OK;
   memset(t, 0, sizeof *t);
@@ -12347,9 +10243,8 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
   EINI_TRY(eini_view_extent(&v, &lo, &hi));
   p->lo = lo * size;
   p->hi = lo > hi ? p->lo : (hi + 1) * size;
-  for (int i = 0; i < t->rank; i++) {
+  for (int i = 0; i < t->rank; i++)
     if (t->shape[i] > 1) p->step = eini_gcd64(p->step, p->stride[i] * size);
-  }
   return EIN_OK;
 }
 
@@ -12368,9 +10263,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
     return 0;
   }
   *via = -1;
-  for (int k = 0; k < j->noperand; k++) {
+  for (int k = 0; k < j->noperand; k++)
     if (j->operand[k] == i->out) *via = k;
-  }
   if (*via < 0) return 0;
   const ein_zmap *m = &j->proj[*via];
   for (int r = 0; r < m->rows; r++) {
@@ -12380,9 +10274,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
       ones += k == 1;
       if (k != 0 && k != 1) return 0;
       if (k == 1 && j->index[c].extent != t->shape[r]) return 0;
-      for (int r2 = 0; k == 1 && r2 < r; r2++) {
+      for (int r2 = 0; k == 1 && r2 < r; r2++)
         if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
-      }
     }
     if (ones != 1 || m->offset[r] != 0) return 0;
     ones = 0;
@@ -12400,9 +10293,8 @@ static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **
   *fused = EINI_NEW(a, int, g->nstmt);
   *gone = EINI_NEW(a, char, g->nstmt);
   *via = EINI_NEW(a, int, g->nstmt);
-  if (readers == NULL || producer == NULL || *fused == NULL || *gone == NULL || *via == NULL) {
+  if (readers == NULL || producer == NULL || *fused == NULL || *gone == NULL || *via == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   for (int64_t i = 0; i < g->nstmt; i++) {
     const eini_stmt *s = &g->stmt[i];
     (*fused)[i] = -1;
@@ -12440,9 +10332,8 @@ static ein_status eini_plan_place(ein_plan *p, const int *first, const int *last
     int t = queue[q], kept = 0, where = 0;
     int64_t at = 0, end;
     if (bytes[t] == 0 || first[t] < 0) continue;
-    for (int k = 0; k < live; k++) {
+    for (int k = 0; k < live; k++)
       if (last[alive[k]] >= first[t]) alive[kept++] = alive[k];
-    }
     live = kept;
     for (; where < live; where++) {
       int o = alive[where];
@@ -12492,9 +10383,8 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
     const eini_tensor *x = &g->tensor[t];
     if (home[t].slot < p->nin + p->nout || first[t] < 0) continue;
     int64_t n = 1;
-    for (int i = 0; i < x->rank; i++) {
+    for (int i = 0; i < x->rank; i++)
       if (eini_mul_overflow(n, x->shape[i], &n)) return EIN_ERR_TOO_LARGE;
-    }
     if (eini_mul_overflow(n, (int64_t)ein_dtype_size(x->dtype), &n) ||
         eini_add_overflow(n, EINI_ALIGN, &n)) {
       return EIN_ERR_TOO_LARGE;
@@ -12738,9 +10628,8 @@ static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *l
   p->slot_offset = EINI_NEW(a, int64_t, g->ntensor);
   p->in = EINI_NEW(a, eini_port, g->ntensor);
   p->out = EINI_NEW(a, eini_port, g->ntensor);
-  if (*home == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL) {
+  if (*home == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   for (int64_t t = 0; t < g->ntensor; t++) {
     p->nin += g->tensor[t].role == EIN_ROLE_INPUT;
     p->nout += g->tensor[t].role == EIN_ROLE_OUTPUT;
@@ -12750,9 +10639,8 @@ static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *l
     const eini_tensor *x = &g->tensor[t];
     eini_home *h = &(*home)[t];
     const ein_ztensor *v = view == NULL ? NULL : view[t];
-    for (int k = 0; view == NULL && k < nlayout; k++) {
+    for (int k = 0; view == NULL && k < nlayout; k++)
       if (strcmp(layout[k].name, x->name) == 0) v = layout[k].view;
-    }
     if (x->role == EIN_ROLE_TEMP) {
       int64_t count;
       h->slot = p->nin + p->nout + (int)t;
@@ -12815,9 +10703,8 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   }
   EINI_TRY(eini_plan_tasks(p, &lo, home));
   EINI_TRY(eini_plan_temps(p, home));
-  for (int k = 0; k < p->ntask; k++) {
+  for (int k = 0; k < p->ntask; k++)
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
-  }
   EINI_TRY(eini_plan_copies(p, &lo));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
@@ -12866,9 +10753,8 @@ typedef struct eini_share {
 
 static ein_status eini_run_error(const ein_run *run, ein_status st, const char *what, int i,
                                  const char *name) {
-  if (run->error != NULL && run->error_bytes > 0) {
+  if (run->error != NULL && run->error_bytes > 0)
     snprintf(run->error, run->error_bytes, "%s %d ('%s')", what, i, name);
-  }
   return st;
 }
 
@@ -13035,15 +10921,13 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
     union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
     u.c = run->in[i];
     x->slot[i] = u.v != NULL ? u.v : mem;  // empty: no element is read, but addresses are formed
-    if (u.v == NULL && p->in[i].lo != p->in[i].hi) {
+    if (u.v == NULL && p->in[i].lo != p->in[i].hi)
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for input", i, p->in[i].info.name);
-    }
   }
   for (int o = 0; o < p->nout; o++) {
     x->slot[p->nin + o] = run->out[o] != NULL ? (char *)run->out[o] : mem;
-    if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi) {
+    if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi)
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
-    }
   }
   if (p->temp_bytes > 0) {
     for (int64_t t = 0; t < p->graph->ntensor; t++) {
@@ -13080,17 +10964,15 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
   int mirror = p->nslot - p->nout;
   if (copy != 0) {
     eini_exec_mirrors(x, copy, copies);
-    for (int o = 0; o < p->nout; o++) {
+    for (int o = 0; o < p->nout; o++)
       if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
-    }
   }
   for (int k = 0; k < p->ntask; k++) eini_exec_task(x, &p->task[k]);
   if (copy != 0) {
     for (int o = 0; o < p->nout; o++) {
       x->slot[p->nin + o] = (char *)x->run->out[o];
-      if ((copy >> (o < 31 ? o : 31) & 1) && p->out[o].lo != p->out[o].hi) {
+      if ((copy >> (o < 31 ? o : 31) & 1) && p->out[o].lo != p->out[o].hi)
         eini_exec_task(x, &p->copy_back[o]);
-      }
     }
   }
   return EIN_OK;
@@ -13112,9 +10994,8 @@ static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) 
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
   if (grow && run->workspace_bytes < need) mem = NULL;
-  if (mem != NULL && run->workspace_bytes < need) {
+  if (mem != NULL && run->workspace_bytes < need)
     return eini_run_error(run, EIN_ERR_ARGUMENT, "the workspace is too small: input", 0, "");
-  }
   char stack[EINI_STACK_WORKSPACE + EINI_ALIGN];
   if (mem == NULL && need <= EINI_STACK_WORKSPACE) mem = stack;
   if (mem == NULL) {
@@ -13395,9 +11276,8 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
 
 static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *in,
                                       const ein_ztensor *out, const ein_ztensor *c) {
-  if (nin < 1 || in == NULL) {
+  if (nin < 1 || in == NULL)
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "an einsum needs at least one operand");
-  }
   for (int k = 0; k < nin + 2; k++) {
     const ein_ztensor *v = k < nin ? &in[k] : k == nin ? out : c;
     if (v == NULL) continue;
@@ -13426,21 +11306,8 @@ typedef struct eini_request {
 } eini_request;
 
 static ein_status eini_request_fold(eini_request *r, ein_graph *g) {
-  const char *name = r->d->monoid;
-  if (name == NULL) {
-    r->fold = r->meet == EIN_BOOL && r->d->map == NULL ? EINI_ANY : EINI_SUM;
-    return EIN_OK;
-  }
-  int64_t n = (int64_t)strlen(name);
-  r->fold = eini_fold_find(name, n);
-  if (r->fold != EINI_FOLD_NONE) return EIN_OK;
-  for (int i = 0; i < g->nmonoid; i++) {
-    if (strcmp(g->monoid[i].name, name) == 0) {
-      r->fold = EINI_FOLD_USER + i;
-      return EIN_OK;
-    }
-  }
-  return eini_fail(r->diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
+  r->fold = r->meet == EIN_BOOL && r->d->map == NULL ? EINI_ANY : EINI_SUM;
+  return r->d->monoid == NULL ? EIN_OK : eini_fold_named(g, r->diag, r->d->monoid, &r->fold);
 }
 
 // What all operands (and a dtype t, or none) promote to. As in NumPy the highest comes first: u8,
@@ -13477,7 +11344,7 @@ static ein_status eini_request_map(eini_request *r, ein_graph *g) {
   ty.operand = od;
   ty.function = g->function;
   ty.diag = r->diag;
-  EINI_TRY(eini_parse_map(g, r->diag, d->map, (int64_t)strlen(d->map), d->nin, &r->map));
+  EINI_TRY(eini_parse_map(g, r->diag, d->map, d->nin, 0, NULL, &r->map));
   EINI_TRY(eini_expr_type(&g->arena, &ty, &r->map, &typed));
   r->dtype = (ein_dtype)typed.node[typed.n - 1].dtype;
   if (r->diag != NULL) {
@@ -13494,7 +11361,7 @@ static ein_status eini_request_read(eini_request *r, ein_graph *g) {
   EINI_TRY(eini_notation_read(&r->no, d, &r->value, &r->axes, &r->rank));
   r->shape = EINI_NEW(&g->arena, int64_t, r->rank);
   if (r->shape == NULL) return EIN_ERR_NO_MEMORY;
-  for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.extent[r->axes[a]];
+  for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.label[r->axes[a]].extent;
   r->meet = eini_meet_all(d->nin, d->in, EIN_NONE);
   EINI_TRY(eini_request_fold(r, g));
   return d->map != NULL ? eini_request_map(r, g) : EIN_OK;
@@ -13506,9 +11373,8 @@ static void eini_request_widen(eini_request *r) {
   int plain = r->d->monoid == NULL && r->fold == EINI_ANY;
   if (r->d->map != NULL || (!plain && r->fold != EINI_SUM && r->fold != EINI_PROD)) return;
   ein_dtype t = r->d->out->dtype;
-  if (eini_kind_of(r->meet) != EINI_KCOMPLEX) {
+  if (eini_kind_of(r->meet) != EINI_KCOMPLEX)
     t = t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
-  }
   r->meet = eini_meet_all(r->d->nin, r->d->in, t);
   if (plain && r->meet != EIN_BOOL) r->fold = EINI_SUM;
 }
@@ -13522,9 +11388,8 @@ static ein_status eini_request_leaf(eini_request *r, ein_graph *g, int k, eini_e
     id = eini_expr_add(&g->arena, e, EINI_OP_CAST, -1, id, 0, 0);
     if (id >= 0) e->node[id].dtype = (unsigned char)r->meet;
   }
-  if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX) {
+  if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX)
     id = eini_expr_add(&g->arena, e, EINI_OP_CONJ, -1, id, 0, 0);
-  }
   return id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
@@ -13538,8 +11403,8 @@ static ein_status eini_split_init(eini_request *r, ein_graph *g, eini_split *sp)
   sp->local = EINI_NEW(&g->arena, int, sp->nlabel);
   if (label == NULL || names == NULL || sp->local == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < sp->nlabel; i++) {
-    label[i].extent = r->no.extent[i];
-    label[i].name = eini_label_text(r->no.key[i], names + (size_t)i * 16, 16, r->no.is_text);
+    label[i].extent = r->no.label[i].extent;
+    label[i].name = eini_label_text(r->no.label[i].key, names + (size_t)i * 16, 16, r->no.is_text);
     sp->local[i] = -1;
   }
   sp->label = label;
@@ -13566,11 +11431,7 @@ static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value 
   for (int k = 0; k < d->nin; k++) {
     for (int c = 0; c < r->value[k].nlabel; c++) all->label[n++] = r->value[k].label[c];
   }
-  eini_sort_ints(all->label, n);
-  for (int i = 0; i < n; i++) {
-    if (all->nlabel == 0 || all->label[all->nlabel - 1] != all->label[i])
-      all->label[all->nlabel++] = all->label[i];
-  }
+  all->nlabel = eini_sort_unique(all->label, n);
   all->nop = d->nin;
   for (int k = 0; k < d->nin; k++) {
     const eini_value *v = &r->value[k];
@@ -13595,34 +11456,24 @@ static ein_status eini_path_parse(eini_arena *a, eini_diag *diag, const char *s,
   if (step == NULL) return EIN_ERR_NO_MEMORY;
   path->step = step;
   path->nstep = 0;
-  while (*s) {
-    if (*s != '(' && (*s < '0' || *s > '9')) {
-      s++;
-      continue;
+  for (; *s; s++) {
+    int v[2] = {0, -1}, n = 0, swap;
+    if (*s != '(' && !eini_is_digit((unsigned char)*s)) continue;
+    for (; *s && *s != ')' && !(*s == ' ' && n == 2); s++) {
+      if (!eini_is_digit((unsigned char)*s)) continue;
+      int x = 0;
+      for (; eini_is_digit((unsigned char)*s); s++) x = x < 100000000 ? x * 10 + (*s - '0') : x;
+      if (n < 2) v[n] = x;
+      n++;
+      s--;
     }
-    int v[2] = {0, -1}, n = 0;
-    if (*s == '(') s++;
-    while (*s && *s != ')' && !(*s == ' ' && n == 2)) {
-      if (*s >= '0' && *s <= '9') {
-        int x = 0;
-        for (; *s >= '0' && *s <= '9'; s++) x = x < 100000000 ? x * 10 + (*s - '0') : x;
-        if (n < 2) v[n] = x;
-        n++;
-      } else {
-        s++;
-      }
-    }
-    if (n < 1 || n > 2 || path->nstep >= nterm) {
+    if (n < 1 || n > 2 || path->nstep >= nterm)
       return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "steps of one or two positions: (0,1) (0,1)",
                        "the path is not a list of pairs");
-    }
-    if (n == 2 && v[0] > v[1]) {
-      int t = v[0];
-      v[0] = v[1];
-      v[1] = t;
-    }
-    step[path->nstep][0] = v[0];
-    step[path->nstep++][1] = v[1];
+    swap = n == 2 && v[0] > v[1];
+    step[path->nstep][0] = v[swap];
+    step[path->nstep++][1] = v[1 - swap];
+    if (*s == 0) break;
   }
   return EIN_OK;
 }
@@ -13691,10 +11542,9 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_val
   if (splits && user) {
     EINI_TRY(eini_path_parse(&p->arena, r->diag, d->options.path, d->nin, path));
     ein_status st = eini_path_cost(&p->arena, &net, path);
-    if (st == EIN_ERR_ARGUMENT) {
+    if (st == EIN_ERR_ARGUMENT)
       return eini_fail(r->diag, st, -1, 0, "positions count the operands still there, from 0",
                        "the path does not fit %d operands", d->nin);
-    }
     EINI_TRY(st);
     path->method = "user";
   } else if (splits) {
@@ -13745,18 +11595,16 @@ static ein_status eini_request_scaled(eini_request *r, ein_plan *p, int t, int o
   eini_arena *a = &g->arena;
   eini_expr *e = &s->expr;
   int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
-  if (alpha >= 0 && x >= 0) {
+  if (alpha >= 0) {
     int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
-    x = q < 0 ? -1 : eini_expr_add(a, e, EINI_OP_MUL, -1, q, x, 0);
+    x = eini_expr_pair(a, e, EINI_OP_MUL, q, x);
   }
-  if (beta >= 0 && x >= 0) {
+  if (beta >= 0) {
     int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0);
-    int y = b < 0 ? -1 : eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
-    int z = y < 0 ? -1 : eini_expr_int(a, e, -1, 0);
-    int q = z < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EQ, -1, b, z, 0);
-    int m = q < 0 ? -1 : eini_expr_add(a, e, EINI_OP_MUL, -1, b, y, 0);
-    int w = m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
-    x = w < 0 ? -1 : eini_expr_add(a, e, EINI_OP_ADD, -1, x, w, 0);
+    int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0), z = eini_expr_int(a, e, -1, 0);
+    int q = eini_expr_pair(a, e, EINI_OP_EQ, b, z), m = eini_expr_pair(a, e, EINI_OP_MUL, b, y);
+    int w = z < 0 || q < 0 || m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
+    x = eini_expr_pair(a, e, EINI_OP_ADD, x, w);
   }
   return x < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, r->diag);
 }
@@ -13785,26 +11633,23 @@ static ein_status eini_check_writable(eini_diag *diag, const ein_ztensor *v) {
   for (int a = 0; v->strides != NULL && ein_view_count(v) > 0 && a < v->rank; a++) {
     int64_t s = v->strides[a];
     if (v->shape[a] < 2) continue;
-    if (s == 0) {
+    if (s == 0)
       return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                        "the output has stride 0 at axis %d: its elements coincide", a);
-    }
     for (int b = 0; b < v->rank; b++) {
       if (a == b || v->shape[b] < 2 || v->strides[b] % s != 0) continue;
-      if (eini_abs64(v->strides[b] / s) < v->shape[a]) {
+      if (eini_abs64(v->strides[b] / s) < v->shape[a])
         return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                          "the output's axes %d and %d reach the same elements", a, b);
-      }
     }
   }
   return EIN_OK;
 }
 
 static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const char *what) {
-  if (v->rank != r->rank) {
+  if (v->rank != r->rank)
     return eini_fail(r->diag, EIN_ERR_SHAPE, -1, 0, NULL, "%s has %d axes, the result has %d", what,
                      v->rank, r->rank);
-  }
   for (int a = 0; a < r->rank; a++) {
     if (v->shape[a] == r->shape[a]) continue;
     return eini_fail(r->diag, EIN_ERR_SHAPE, -1, 0, NULL,
@@ -13812,11 +11657,10 @@ static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const ch
                      (long long)v->shape[a], a, (long long)r->shape[a]);
   }
   if (v == r->d->out) EINI_TRY(eini_check_writable(r->diag, v));
-  if (v == r->d->out && !ein_dtype_same_kind(r->dtype, v->dtype)) {
+  if (v == r->d->out && !ein_dtype_same_kind(r->dtype, v->dtype))
     return eini_fail(r->diag, EIN_ERR_DTYPE, -1, 0, "same_kind casts only, as in NumPy",
                      "the result is %s, the output is %s", ein_dtype_name(r->dtype),
                      ein_dtype_name(v->dtype));
-  }
   return EIN_OK;
 }
 
@@ -13876,10 +11720,9 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   eini_value target;
   EINI_TRY(eini_value_axes(&r->no, out, r->rank, NULL, r->axes, &target));
   int repeated = target.nlabel < r->rank;
-  if (repeated && scaled) {
+  if (repeated && scaled)
     return eini_fail(r->diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL,
                      "alpha and beta with repeated output labels");
-  }
   if (repeated && d->rest == EIN_REST_ACCUMULATE)
     return eini_request_accumulate(r, p, view, &target);
   if (!scaled) return eini_request_emit(r, p, &target, repeated ? d->rest : EIN_REST_ERROR);
@@ -13919,12 +11762,10 @@ static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
 }
 
 static void eini_fail_status(ein_ctx *ctx, ein_status st) {
-  if (ctx != NULL && st != EIN_OK && ctx->diag.count == 0) {
+  if (ctx != NULL && st != EIN_OK && ctx->diag.count == 0)
     eini_fail(&ctx->diag, st, -1, 0, NULL, "%s", ein_status_text(st));
-  }
-  if (ctx != NULL && st != EIN_OK && ctx->logger.log_fn != NULL) {
+  if (ctx != NULL && st != EIN_OK && ctx->logger.log_fn != NULL)
     ctx->logger.log_fn(EIN_LOG_ERROR, eini_diag_message(&ctx->diag), ctx->logger.user);
-  }
 }
 
 static void eini_begin_call(ein_ctx *ctx, const char *text) {
@@ -13967,21 +11808,30 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   return eini_plan_build(p, 0, NULL, view);
 }
 
+static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int may_overlap,
+                                 ein_plan **p) {
+  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
+  EINI_TRY(eini_validate_desc(ctx, desc, 1));
+  EINI_TRY(eini_plan_new(ctx, p));
+  ein_einsum_desc d = *desc;
+  d.options.may_overlap |= may_overlap;
+  return eini_plan_einsum(ctx, &d, *p);
+}
+
+// Gives the plan to the caller when all went well.
+static ein_status eini_plan_give(ein_ctx *ctx, ein_status st, ein_plan *p, ein_plan **plan) {
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *plan = p;
+  else ein_plan_destroy(p);
+  return st;
+}
+
 EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan) {
+  ein_plan *p = NULL;
   if (plan == NULL) return EIN_ERR_ARGUMENT;
   *plan = NULL;
-  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
-  ein_plan *p = NULL;
-  ein_status st = eini_validate_desc(ctx, desc, 1);
-  if (st == EIN_OK) st = eini_plan_new(ctx, &p);
-  if (st == EIN_OK) st = eini_plan_einsum(ctx, desc, p);
-  if (st != EIN_OK) {
-    eini_fail_status(ctx, st);
-    ein_plan_destroy(p);
-    return st;
-  }
-  *plan = p;
-  return EIN_OK;
+  ein_status st = eini_plan_make(ctx, desc, 0, &p);
+  return eini_plan_give(ctx, st, p, plan);
 }
 
 // ================================================================================================
@@ -13989,62 +11839,39 @@ EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ei
 // Public functions check their arguments and call the sections above.
 // ================================================================================================
 
-static ein_status eini_zmap_copy(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
-  EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
-  size_t n = (size_t)from->rows * (size_t)from->cols;
-  if (n > 0) memcpy(to->coef, from->coef, n * sizeof *to->coef);
-  if (from->rows > 0) memcpy(to->offset, from->offset, (size_t)from->rows * sizeof *to->offset);
-  return EIN_OK;
-}
-
 // Copies a statement into another graph (same tensor numbers).
 static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   eini_arena *a = &g->arena;
   eini_stmt *s;
   EINI_TRY(eini_graph_add_stmt(g, from->out, from->nindex, from->noperand, from->operand, &s));
-  eini_index *index = s->index;
-  int *operand = s->operand;
-  ein_zmap *proj = s->proj, out_map;
-  EINI_TRY(eini_zmap_copy(a, &from->out_map, &out_map));
+  eini_stmt own = *s;
   *s = *from;
-  s->index = index;
-  s->operand = operand;
-  s->proj = proj;
-  s->out_map = out_map;
+  s->index = own.index;
+  s->operand = own.operand;
+  s->proj = own.proj;
+  s->out_map = own.out_map;
+  eini_zmap_fill(&s->out_map, &from->out_map);
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
     s->index[i].extent = from->index[i].extent;
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
-  for (int k = 0; k < from->noperand; k++) EINI_TRY(eini_zmap_copy(a, &from->proj[k], &s->proj[k]));
+  for (int k = 0; k < from->noperand; k++) eini_zmap_fill(&s->proj[k], &from->proj[k]);
   s->expr.node = EINI_NEW(a, eini_node, from->expr.n);
   s->expr.list = EINI_NEW(a, int, from->expr.nlist);
   if (s->expr.node == NULL || s->expr.list == NULL) return EIN_ERR_NO_MEMORY;
   s->expr.cap = from->expr.n;
   s->expr.caplist = from->expr.nlist;
   memcpy(s->expr.node, from->expr.node, (size_t)from->expr.n * sizeof *from->expr.node);
-  if (from->expr.nlist > 0) {
+  if (from->expr.nlist > 0)
     memcpy(s->expr.list, from->expr.list, (size_t)from->expr.nlist * sizeof *from->expr.list);
-  }
   return EIN_OK;
 }
 
 // Tensors, params and registrations of a graph, without its statements.
 static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
-  eini_arena *a = &g->arena;
-  g->nfunction = from->nfunction;
-  g->nmonoid = from->nmonoid;
-  g->function = EINI_NEW(a, ein_function, from->nfunction);
-  g->monoid = EINI_NEW(a, ein_monoid, from->nmonoid);
-  if (g->function == NULL || g->monoid == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < from->nfunction; i++) g->function[i] = from->function[i];
-  for (int i = 0; i < from->nmonoid; i++) {
-    g->monoid[i] = from->monoid[i];
-    g->monoid[i].name =
-        eini_strndup(a, from->monoid[i].name, (int64_t)strlen(from->monoid[i].name));
-    if (g->monoid[i].name == NULL) return EIN_ERR_NO_MEMORY;
-  }
+  EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
   for (int64_t t = 0; t < from->ntensor; t++) {
     const eini_tensor *x = &from->tensor[t];
     int id;
@@ -14065,10 +11892,9 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
   eini_path_opts opts;
   int user;
   EINI_TRY(eini_path_options(ctx, diag, o, &opts, &user));
-  if (user) {
+  if (user)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "a path given step by step is for one expression, not for a program");
-  }
   int split = o->path == NULL || strcmp(o->path, "none") != 0;
   eini_split sp;
   memset(&sp, 0, sizeof sp);
@@ -14107,6 +11933,8 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   *plan = NULL;
   eini_begin_call(ctx, NULL);
   if (graph == NULL || nlayout < 0 || (nlayout > 0 && layout == NULL)) return EIN_ERR_ARGUMENT;
+  if (graph->open)
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
   if (options == NULL) options = &none;
   for (int k = 0; k < nlayout; k++) {
     int found = 0;
@@ -14119,9 +11947,8 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
       if (x->role == EIN_ROLE_TEMP || strcmp(x->name, layout[k].name) != 0) continue;
       found = 1;
       if (v->rank != x->rank || v->dtype != x->dtype) st = EIN_ERR_SHAPE;
-      for (int a = 0; st == EIN_OK && a < x->rank; a++) {
+      for (int a = 0; st == EIN_OK && a < x->rank; a++)
         if (v->shape[a] != x->shape[a]) st = EIN_ERR_SHAPE;
-      }
     }
     if (st == EIN_OK && found) continue;
     return eini_fail(eini_diag_of(ctx), st == EIN_OK ? EIN_ERR_NAME : st, -1, 0, NULL,
@@ -14141,13 +11968,7 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
   if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, options);
   if (st == EIN_OK) st = eini_plan_build(p, nlayout, layout, NULL);
-  if (st != EIN_OK) {
-    eini_fail_status(ctx, st);
-    ein_plan_destroy(p);
-    return st;
-  }
-  *plan = p;
-  return EIN_OK;
+  return eini_plan_give(ctx, st, p, plan);
 }
 
 // ---- the cache behind ein_einsum ----
@@ -14289,9 +12110,8 @@ static ein_status eini_cache_keep(ein_ctx *ctx, uint64_t hash, ein_plan *plan) {
   if (c->n < c->cap) {
     e = &c->entry[c->n++];
   } else {
-    for (int i = 1; i < c->n; i++) {
+    for (int i = 1; i < c->n; i++)
       if (c->entry[i].used < e->used) e = &c->entry[i];
-    }
     ein_plan_destroy(e->plan);
     ctx->al.free_fn(e->key, (size_t)e->capkey * 8, ctx->al.user);
   }
@@ -14347,9 +12167,8 @@ static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ei
   ein_status st = EIN_OK;
   if (ctx != NULL && ctx->cache != NULL) st = eini_call_workspace(ctx, p, &run);
   if (st == EIN_OK) st = eini_execute(p, &run, 1);
-  if (st != EIN_OK && ctx != NULL && message[0]) {
+  if (st != EIN_OK && ctx != NULL && message[0])
     eini_fail(&ctx->diag, st, -1, 0, NULL, "%s", message);
-  }
   if (n > 16) p->al.free_fn((void *)in, (size_t)n * sizeof *in, p->al.user);
   return st;
 }
@@ -14366,9 +12185,8 @@ static int eini_key_sane(const ein_einsum_desc *d) {
     if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return 0;
     if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_validate(v) != EIN_OK) return 0;
   }
-  for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
+  for (int k = 0; d->expr == NULL && k <= d->nin; k++)
     if (d->labels[k] != NULL ? d->nlabels[k] < 0 : k < d->nin) return 0;
-  }
   return 1;
 }
 
@@ -14398,14 +12216,7 @@ EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
     eini_fail_status(ctx, st);
     return st;
   }
-  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
-  st = eini_validate_desc(ctx, desc, 1);
-  if (st == EIN_OK) st = eini_plan_new(ctx, &p);
-  if (st == EIN_OK) {
-    ein_einsum_desc d = *desc;
-    d.options.may_overlap = 1;
-    st = eini_plan_einsum(ctx, &d, p);
-  }
+  st = eini_plan_make(ctx, desc, 1, &p);
   if (st == EIN_OK && ctx != NULL && ctx->cache != NULL) {
     st = eini_cache_keep(ctx, hash, p);  // under the key built above
     kept = st == EIN_OK;

@@ -1,6 +1,9 @@
 // Compiled by tests/matrix.sh in every language and mode, so it calls into every part of the
 // library: a configuration macro that is misspelled anywhere would otherwise go unnoticed.
 //   COMPILE_MAIN             the file with main; else the second translation unit
+//   COMPILE_CORE_FIRST       einsum.h before einsum_program.h; else that includes it
+//   COMPILE_PLAIN_FIRST      both plainly before the implementation
+//   COMPILE_CORE_ONLY        einsum.h without einsum_program.h
 //   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_MALLOC, ..   as the row of the matrix says
 #ifdef COMPILE_MALLOC
 #include <stdlib.h>
@@ -22,8 +25,20 @@ static void compile_free(void *p) {
 #include <assert.h>
 #define EINSUM_ASSERT(cond) assert(cond)
 #endif
+#ifdef COMPILE_PLAIN_FIRST
+#undef EINSUM_IMPLEMENTATION
 #include "../einsum.h"
-#include "../einsum.h"  // twice must do no harm
+#include "../einsum_program.h"
+#define EINSUM_IMPLEMENTATION
+#endif
+#ifdef COMPILE_CORE_FIRST
+#include "../einsum.h"
+#endif
+#ifndef COMPILE_CORE_ONLY
+#include "../einsum_program.h"
+#include "../einsum_program.h"  // twice must do no harm
+#endif
+#include "../einsum.h"
 
 #include <stdio.h>
 #include <string.h>

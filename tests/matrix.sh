@@ -57,6 +57,12 @@ for cc in gcc clang; do
   row "$cc c99, implementation in one of two files" two_link $cc $cc "$one" "" $c -std=c99
   row "$cc c99, EINSUM_STATIC in both files" \
     two_link $cc $cc-static "$static" "$static" $fast -std=c99
+  row "$cc c99, einsum.h before einsum_program.h" two_link $cc $cc-core \
+    "$one -DCOMPILE_CORE_FIRST" -DCOMPILE_CORE_FIRST $fast -std=c99
+  row "$cc c99, plainly before the implementation" two_link $cc $cc-plain \
+    "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $fast -std=c99
+  row "$cc c99, einsum.h alone" two_link $cc $cc-alone "$one" \
+    "-DEINSUM_STATIC -DCOMPILE_CORE_ONLY -DEINSUM_IMPLEMENTATION" $fast -std=c99
   row "$cc c17, own malloc and assert" two_link $cc $cc-malloc \
     "$one -DCOMPILE_MALLOC -DCOMPILE_ASSERT" "" $fast -std=c17
   row "$cc c99, the command" $c -std=c99 -c -o "$dir/einsum.o" tools/einsum.c
@@ -74,6 +80,8 @@ for cxx in g++ clang++; do
   if ! have $cxx; then skipped="$skipped $cxx"; continue; fi
   x="$cxx -x c++ -O0 $cxxwarn -Werror"
   row "$cxx c++11, implementation in one of two files" two_link $cxx $cxx "$one" "" $x -std=c++11
+  row "$cxx c++11, plainly before the implementation" two_link $cxx $cxx-plain \
+    "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $x -std=c++11
   row "$cxx c++20, EINSUM_STATIC in both files" \
     two_link $cxx $cxx-static "$static" "$static" $x -std=c++20
 done

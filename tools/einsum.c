@@ -15,7 +15,7 @@
 #endif
 
 #define EINSUM_IMPLEMENTATION
-#include "../einsum.h"
+#include "../einsum_program.h"
 #define NPY_IMPLEMENTATION
 #include "npy.h"
 

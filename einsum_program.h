@@ -1,0 +1,2647 @@
+// einsum_program.h - v0.1.0 - programs of several statements for einsum.h - MIT license
+// SPDX-License-Identifier: MIT
+//
+// Do this in exactly one C or C++ file, and include the header plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum_program.h"
+//
+// It includes einsum.h, which must lie beside it, so nothing else is needed. Include this header
+// where programs are read or printed as text; einsum.h alone is enough for einsum strings, plans,
+// and graphs made by calls (ein_graph_create).
+//
+//     ein_program_desc d = {.text = "input x[n]\ny[i] = x[i]^2 - 1\n", .nbind = 1, .bind = &x};
+//     ein_graph *graph;
+//     ein_plan *plan;
+//     ein_status st = ein_graph_parse(ctx, &d, &graph);
+//     if (st == EIN_OK) st = ein_plan_graph(ctx, graph, 0, NULL, NULL, &plan);
+//
+// Then ein_plan_execute runs it as often as you like; examples/04_program.c is a whole program.
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: INCLUDING IT, PROGRAMS, MACROS, ERRORS
+//
+//   >>program-api     public types and functions
+//   >>implementation  everything below is compiled once
+//   >>names           names of a program
+//   >>trees           syntax trees, and trees as expression nodes
+//   >>program         from trees to a graph
+//   >>scope           names, macros, coordinates
+//   >>solve           extents and bounds
+//   >>edges           edge rules
+//   >>build           from resolved trees to statements
+//   >>parse           programs
+//   >>program-print   a graph as text
+//
+//
+// INCLUDING IT
+//
+// The implementation stands in the translation unit that holds einsum.h's: it uses eini_ functions
+// of its sections util, error, dtype, zspace, monoid, expr, graph, context, syntax, pieces
+// and print, and nothing below them. einsum.h may be included before, plainly or with its
+// implementation. EINSUM_STATIC, EINSUM_MALLOC and EINSUM_ASSERT mean what they mean there.
+//
+//
+// PROGRAMS
+//
+//     # softmax attention, one head
+//     input Q[s,d], K[t,d], V[t,e] : f32
+//     T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))
+//     P[s,t] = softmax[t](T[s,t])
+//     Y[s,e] = sum[t](P[s,t] * V[t,e])
+//     output Y : f32
+//
+// Lines end statements, ";" does too; inside brackets a line goes on; "\" at its end joins the
+// next. "#" starts a comment. Names are letters, digits and _, and code points from U+00A1; case
+// matters.
+//
+//     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
+//     param a = 0.5, b : f64        scalars given when executing
+//     output Y, Z : f32             what is computed; without it, all that no other statement reads
+//     def f(x, y) = x*exp(-y)       a scalar macro
+//     Y[i,j] = ..                   defines Y; indices on the left are free
+//     Y[i=5,j=n] : f32 = ..         with extents (of integers and sizes), with a dtype
+//     Y[2*i+1] = ..                 defines some elements; several statements must fit exactly:
+//                                   concatenation, interleaving and padding are written so
+//
+// Expressions, from the lowest precedence: or; and; not; < <= > >= == != (no chains); + -; * /;
+// unary - +; ^ (to the right; -x^2 is -(x^2)). Constants: inf nan pi true false. A name alone is an
+// index (its value, i64), a param or a tensor of rank 0.
+//     X[2*h+r, w]                   an access; coordinates are affine: integers, indices, size(..)
+//     X[i-1 | 0]  X[i+1 | wrap]     outside reads as a constant, or by wrap, clamp, reflect
+//     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
+//     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
+//     softmax[j](e)                 macros over named indices
+//
+// Implicit sums: in each top-level term (between + and -), indices that are in no scope are summed
+// around the whole term. Each must stand in a plain factor of the term:
+//     Y[i] = A[i,j]*x[j] + b[i]     sums A*x only: b is added once
+//     Y[i] = A[i,j]*(x[j] + b[i])   is an error: say which sum is meant
+//     Y[i] = exp(A[i,j])            is an error: sum[j](exp(..)) or exp(sum[j](..))
+// An extent comes from the left or from the fold; else from every place where the index stands
+// alone as a coordinate, and these must agree; else it is the largest that keeps compound
+// coordinates inside: X[2*h+r] with 10 elements and r < 3 gives h the extent 4. There is no
+// broadcasting of extent 1. Every access is proved to stay inside its tensor, or has an edge rule,
+// before anything runs. Where two readings are plausible the text is an error with a hint.
+//
+//
+// Dtypes promote as einsum.h's manual says: 2*x keeps x's dtype, "/" of integers gives f64.
+//
+//
+// MACROS
+//
+// Functions and folds are those of einsum.h's manual, and those registered in the ctx; and:
+//
+// softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
+// logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
+// layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
+// rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
+// eps is a fourth (third) argument without a name.
+//
+// ERRORS
+//
+//     2:24: 'd' is a size, not an index in scope
+//       Y[s,e] = Q[s,e] / sqrt(d)
+//                              ^
+//       hint: write size(d)
+//
+// A program reports up to 20 mistakes at once (max_errors); ein_ctx_error gives them one by one.
+// Texts of any origin are safe to parse: nesting, length and expansion are limited. Gradients
+// (grad) are reserved, and refused.
+
+#include "einsum.h"
+
+#ifndef EINSUM_PROGRAM_H
+#define EINSUM_PROGRAM_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>program-api  public types and functions
+// Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
+// ================================================================================================
+
+typedef struct ein_size {
+  const char *name;
+  int64_t value;
+} ein_size;
+
+typedef struct ein_program_desc {
+  const char *text;
+  size_t length;            // bytes; 0: up to the terminating NUL
+  int nbind;                // views of inputs, by name: they give sizes and dtypes
+  const ein_binding *bind;
+  int nsize;                // sizes by name: of declared sizes, or of indices left open
+  const ein_size *size;
+  ein_dtype dtype;          // of inputs and params without one; default f64
+  int max_errors;           // default 20
+  int max_nesting;          // default 256
+  size_t max_source;        // bytes; default 16 MiB
+} ein_program_desc;
+
+// Parses, checks and lowers a program. Reports up to max_errors mistakes. The graph is the caller's
+// (ein_graph_destroy), *graph is NULL on failure; texts and views are borrowed for the call.
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
+// Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
+// files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
+EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
+                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
+                                                 void *user), void *user);
+// A graph, however it was made, in the notation of programs, into buf. Returns the length of the
+// whole text without its NUL, as snprintf does.
+EIN_API size_t ein_graph_print(const ein_graph *graph, char *buf, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_PROGRAM_H
+
+// ================================================================================================
+// >>implementation  everything below is compiled once
+// Takes the declarations above, and einsum.h's sections down to >>print; gives their definitions.
+// ================================================================================================
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_PROGRAM_IMPLEMENTATION_DONE)
+#define EINSUM_PROGRAM_IMPLEMENTATION_DONE
+
+// ================================================================================================
+// >>names  names of a program
+// Takes names in the text; gives each one number, whose record says what it means in the program.
+// ================================================================================================
+
+typedef enum eini_syn_kind {
+  EINI_S_NUM, EINI_S_BOOL, EINI_S_NAME, EINI_S_PAREN, EINI_S_ACCESS, EINI_S_SIZE, EINI_S_REDUCE,
+  EINI_S_MACRO, EINI_S_CALL, EINI_S_SUM, EINI_S_TERM, EINI_S_AND, EINI_S_OR, EINI_S_NOT,
+  EINI_S_NEG, EINI_S_POW, EINI_S_CMP,
+  EINI_S_INDEX, EINI_S_PARAM, EINI_S_BODY  // after names are resolved; BODY: of a def
+} eini_syn_kind;
+
+typedef enum eini_edge_kind {
+  EINI_EDGE_NONE, EINI_EDGE_CONST, EINI_EDGE_WRAP, EINI_EDGE_CLAMP, EINI_EDGE_REFLECT
+} eini_edge_kind;
+
+// A coordinate: offset + sum of coef * variable.
+typedef struct eini_row {
+  int n, *var;
+  int64_t *coef, offset, pos, len;
+} eini_row;
+
+typedef struct eini_syn {
+  unsigned char kind, exact, edge;  // exact: an integer; edge: eini_edge_kind of an access
+  int op;                 // CMP: operation; CALL: what; REDUCE: fold
+  int sym, id;            // name; after resolving: variable, tensor, param, function
+  int n;                  // children
+  struct eini_syn **kid;
+  unsigned char *inv;     // SUM: child is subtracted; TERM: child divides
+  int nbind, *bind;       // REDUCE, MACRO: names; after resolving: variables
+  struct eini_syn **bext; // their extents, or NULL
+  int64_t *bpos;
+  eini_row *row;          // ACCESS after resolving
+  int64_t pos, len;       // bytes in the text
+  int64_t ival, size;     // size: nodes of this tree
+  double re;              // NUM; ACCESS: the edge constant
+} eini_syn;
+
+typedef struct eini_kids {  // a growing list of children
+  eini_syn **kid;
+  unsigned char *inv;
+  int64_t n, cap;
+} eini_kids;
+
+// An interned name, and what it means in the program.
+typedef struct eini_sym {
+  const char *s;
+  int64_t n;
+  int next, cls, word;    // hash chain, number + 1; eini_word_kind and its number
+  int kind, id;           // program-wide meaning: eini_sym_kind and its number
+  int var;                // innermost index of that name in scope + 1
+  int64_t pos;            // of its declaration; bad: it failed, stay silent about it
+  int bad;
+  int ndef, lastdef, read, isout;  // defining statements, the last one; read or output somewhere
+  ein_dtype dtype;        // given on the left or by output
+  int nindex;             // occurs as an index
+  int open;               // tensor it defines, + 1, until its last piece is done
+} eini_sym;
+
+typedef enum eini_sym_kind {
+  EINI_N_NONE, EINI_N_SIZE, EINI_N_PARAM, EINI_N_TENSOR, EINI_N_DEF, EINI_N_BAD
+} eini_sym_kind;
+
+// The names of a program, and what its text costs.
+struct eini_names {
+  eini_sym *sym;
+  int64_t n, cap;
+  int *slot, nslot;
+  int64_t nodes;          // of trees
+  eini_syn scrap;         // takes what rules write after a mistake
+};
+
+#define EINI_NAME_OF(p, i) \
+  eini_cut((p)->names->sym[i].s, (p)->names->sym[i].n), (p)->names->sym[i].s
+
+// The number of a name; -1 when out of memory.
+static int eini_intern(eini_parser *p, const char *s, int64_t n) {
+  struct eini_names *t = p->names;
+  if (t->n >= t->nslot) {
+    int want = t->nslot < 64 ? 64 : t->nslot * 4, *slot = EINI_NEW(p->arena, int, want);
+    if (slot == NULL) return eini_pmem(p), -1;
+    for (int64_t i = 0; i < t->n; i++) {
+      eini_sym *v = &t->sym[i];
+      int *head = &slot[eini_hash(v->s, (size_t)v->n, 0) & (uint64_t)(want - 1)];
+      v->next = *head;
+      *head = (int)i + 1;
+    }
+    t->slot = slot;
+    t->nslot = want;
+  }
+  int *head = &t->slot[eini_hash(s, (size_t)n, 0) & (uint64_t)(t->nslot - 1)];
+  for (int i = *head; i != 0; i = t->sym[i - 1].next) {
+    if (t->sym[i - 1].n == n && memcmp(t->sym[i - 1].s, s, (size_t)n) == 0) return i - 1;
+  }
+  eini_sym *q = (eini_sym *)eini_grow(p->arena, t->sym, t->n, &t->cap, sizeof *q);
+  if (q == NULL) return eini_pmem(p), -1;
+  t->sym = q;
+  q += t->n;
+  memset(q, 0, sizeof *q);
+  q->s = s;
+  q->n = n;
+  q->next = *head;
+  q->cls = eini_word_class(p->g, s, n, &q->word);
+  q->pos = -1;
+  return (*head = (int)++t->n) - 1;
+}
+
+// The name at the current token; -1 when there is none.
+static int eini_here(eini_parser *p) {
+  return p->tok == EINI_T_NAME ? eini_intern(p, p->s + p->pos, p->len) : -1;
+}
+
+// ================================================================================================
+// >>trees  syntax trees, and trees as expression nodes
+// Takes tokens; gives trees in an arena. Chains of + - * / and or are flat lists, so the depth of
+// a tree is bounded by the nesting limit. After a mistake new trees are scrap.
+// ================================================================================================
+
+#define EINI_EXPAND_MAX ((int64_t)1 << 20)  // nodes after macros
+
+// ---- suggestions ----
+
+typedef struct eini_near {
+  const char *s, *best;   // what was written; the nearest so far
+  int64_t n, nbest;
+  int distance;           // only nearer names are taken
+  char hint[96];
+} eini_near;
+
+static void eini_near_init(eini_near *w, const char *s, int64_t n) {
+  memset(w, 0, sizeof *w);
+  w->s = s;
+  w->n = n;
+  w->distance = n < 2 ? 0 : n < 4 ? 2 : 3;
+}
+
+// Takes a name that differs in one place only, in fewer bytes than the best so far.
+static void eini_near_try(eini_near *w, const char *s, int64_t n) {
+  int64_t most = eini_max64(w->n, n), least = eini_min64(w->n, n), a = 0, b = 0;
+  while (a < least && s[a] == w->s[a]) a++;
+  while (b < least - a && s[n - 1 - b] == w->s[w->n - 1 - b]) b++;
+  if (most - a - b == 0 || most - a - b >= w->distance) return;
+  w->distance = (int)(most - a - b);
+  w->best = s;
+  w->nbest = n;
+}
+
+static const char *eini_near_hint(eini_near *w) {
+  if (w->best == NULL) return NULL;
+  snprintf(w->hint, sizeof w->hint, "did you mean '%.*s'?", eini_cut(w->best, w->nbest), w->best);
+  return w->hint;
+}
+
+static void eini_near_words(eini_near *w, const ein_graph *g) {
+  const char *word;
+  for (int i = 0, cls, id; (word = eini_known_word(g, i, &cls, &id)) != NULL; i++) {
+    if (cls != EINI_W_DTYPE && cls != EINI_W_WORD) eini_near_try(w, word, (int64_t)strlen(word));
+  }
+}
+
+static eini_called eini_called_of(eini_parser *p, const eini_syn *v) {
+  const eini_sym *s = &p->names->sym[v->sym];
+  eini_called f = {s->s, v->pos, s->n, v->len, s->cls, s->word, v->n};
+  return f;
+}
+
+static void eini_unknown_function(eini_parser *p, const eini_syn *v) {
+  eini_called f = eini_called_of(p, v);
+  eini_near w;
+  eini_near_init(&w, f.s, f.len);
+  eini_near_words(&w, p->g);
+  for (int64_t i = 0; i < p->names->n; i++) {
+    const eini_sym *s = &p->names->sym[i];
+    if (s->kind == EINI_N_DEF) eini_near_try(&w, s->s, s->n);
+  }
+  eini_no_function(p, &f, eini_near_hint(&w));
+}
+
+// ---- trees ----
+
+static eini_syn *eini_syn_new(eini_parser *p, int kind, int64_t pos) {
+  if (p->st == EIN_OK && p->names->nodes++ >= EINI_NODES_MAX)
+    eini_perr(p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the program has too many parts");
+  eini_syn *v = p->st == EIN_OK ? EINI_NEW(p->arena, eini_syn, 1) : NULL;
+  if (v == NULL) return eini_pmem(p), v;
+  v->kind = (unsigned char)kind;
+  v->pos = pos;
+  v->size = 1;
+  v->sym = v->id = -1;
+  return v;
+}
+
+// A new tree for a rule of the grammar: never NULL.
+static eini_syn *eini_part(eini_parser *p, int kind, int64_t pos) {
+  eini_syn *v = eini_syn_new(p, kind, pos);
+  return v != NULL ? v : &p->names->scrap;
+}
+
+static ein_status eini_kids_add(eini_parser *p, eini_kids *k, eini_syn *v, int inv) {
+  if (v == NULL || p->st != EIN_OK) return p->st;
+  int64_t cap = k->cap;
+  eini_syn **kid = (eini_syn **)eini_grow(p->arena, (void *)k->kid, k->n, &cap, sizeof *kid);
+  unsigned char *flag = (unsigned char *)eini_grow(p->arena, k->inv, k->n, &k->cap, 1);
+  if (kid == NULL || flag == NULL) return eini_pmem(p);
+  k->kid = kid;
+  k->inv = flag;
+  kid[k->n] = v;
+  flag[k->n++] = (unsigned char)inv;
+  return EIN_OK;
+}
+
+// Gives a tree its children.
+static eini_syn *eini_syn_with(eini_syn *v, const eini_kids *k) {
+  v->n = (int)k->n;
+  v->kid = k->kid;
+  v->inv = k->inv;
+  for (int64_t i = 0; i < k->n; i++) v->size += k->kid[i]->size;
+  return v;
+}
+
+// The same; the tree ends at the last token read.
+static eini_syn *eini_close(eini_parser *p, eini_syn *v, const eini_kids *k) {
+  v->len = p->end - v->pos;
+  return eini_syn_with(v, k);
+}
+
+// A tree of one child or two; NULL after a mistake.
+static eini_syn *eini_syn_of(eini_parser *p, int kind, int64_t pos, eini_syn *x, eini_syn *y) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_kids_add(p, &k, x, 0);
+  eini_kids_add(p, &k, y, 0);
+  eini_syn *v = eini_syn_new(p, kind, pos);
+  return v == NULL ? v : eini_close(p, v, &k);
+}
+
+// ---- expressions ----
+
+static eini_syn *eini_parse_expr(eini_parser *p, int level);  // expressions nest
+
+// The number or constant at the current token, or NULL.
+static eini_syn *eini_parse_num(eini_parser *p) {
+  eini_literal c;
+  if (!eini_accept_literal(p, &c)) return NULL;
+  eini_syn *v = eini_part(p, c.truth ? EINI_S_BOOL : EINI_S_NUM, c.pos);
+  v->len = c.len;
+  v->exact = (unsigned char)c.exact;
+  v->ival = c.ival;
+  v->re = c.re;
+  return v;
+}
+
+// name, name, ..] or name=extent: what a reduction or macro binds.
+static void eini_parse_binds(eini_parser *p, eini_syn *v, int extents) {
+  int64_t n = 0, cap[3] = {0, 0, 0};
+  do {
+    v->bind = (int *)eini_grow(p->arena, v->bind, n, &cap[0], sizeof *v->bind);
+    v->bpos = (int64_t *)eini_grow(p->arena, v->bpos, n, &cap[1], sizeof *v->bpos);
+    v->bext = (eini_syn **)eini_grow(p->arena, (void *)v->bext, n, &cap[2], sizeof *v->bext);
+    if (v->bind == NULL || v->bpos == NULL || v->bext == NULL) {
+      eini_pmem(p);
+      return;
+    }
+    v->bind[n] = eini_here(p);
+    v->bpos[n] = p->pos;
+    eini_expect(p, EINI_T_NAME, "the name of an index");
+    v->bext[n++] = extents && eini_accept(p, '=') ? eini_parse_expr(p, 3) : NULL;
+  } while (eini_accept(p, ','));
+  v->nbind = (int)n;
+  eini_expect(p, ']', "',' or ']'");
+}
+
+// Expressions with commas between them.
+static void eini_parse_list(eini_parser *p, eini_kids *k, int level) {
+  do eini_kids_add(p, k, eini_parse_expr(p, level), 0);
+  while (eini_accept(p, ','));
+}
+
+// NAME[coordinates | edge]: NAME and '[' are read.
+static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
+  static const char *const words[] = {"wrap", "clamp", "reflect"};
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (p->tok != ']' && p->tok != '|') eini_parse_list(p, &k, 3);
+  if (eini_accept(p, '|')) {
+    int word = eini_one_of(p, words, 3), minus = eini_accept(p, '-');
+    eini_syn *c = word >= 0 ? NULL : eini_parse_num(p);
+    v->edge = (unsigned char)(EINI_EDGE_CONST + word + 1);
+    if (word >= 0) eini_lex(p);
+    else if (c == NULL) eini_unexpected(p, "a number, wrap, clamp or reflect", NULL);
+    else v->re = minus ? -c->re : c->re;
+  }
+  eini_expect(p, ']', "',' or ']'");
+  if (p->tok == '[' || p->tok == '(' || p->tok == EINI_T_NAME)
+    eini_unexpected(p, "an operator", "write products with *");
+  return eini_close(p, v, &k);
+}
+
+// size(NAME) or size(NAME, axis)
+static eini_syn *eini_parse_size(eini_parser *p, eini_syn *v) {
+  eini_expect(p, '(', "'('");
+  v->kind = EINI_S_SIZE;
+  v->sym = eini_here(p);
+  eini_expect(p, EINI_T_NAME, "the name of a size, an index or a tensor");
+  int axis = eini_accept(p, ',');
+  v->ival = axis ? p->ival : -1;
+  if (axis && !p->exact) eini_unexpected(p, "the number of an axis", NULL);
+  if (axis) eini_expect(p, EINI_T_NUM, "the number of an axis");
+  eini_expect(p, ')', "')'");
+  v->len = p->end - v->pos;
+  return v;
+}
+
+// Calls, reductions and macros; the name is read.
+static eini_syn *eini_parse_apply(eini_parser *p, eini_syn *v) {
+  int cls = p->names->sym[v->sym].cls, macro = cls == EINI_W_MACRO, listed = p->tok == '[';
+  int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
+  eini_kids k = {NULL, NULL, 0, 0};
+  v->kind = fold ? EINI_S_REDUCE : macro ? EINI_S_MACRO : EINI_S_CALL;
+  v->op = p->names->sym[v->sym].word;
+  if ((fold || macro) && eini_accept(p, '['))
+    eini_parse_binds(p, v, fold);
+  else if (macro)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "like softmax[j](A[i,j])",
+              "%.*s needs its indices in brackets", EINI_NAME_OF(p, v->sym));
+  if (!eini_accept(p, '('))
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL,
+              "'%.*s' is a word of the language: '(' must follow", EINI_NAME_OF(p, v->sym));
+  if (p->tok == ')') eini_unexpected(p, "an expression", NULL);
+  eini_parse_list(p, &k, 0);
+  eini_expect(p, ')', "')' or an operator");
+  if (fold && k.n > 1) {  // max and min of several expressions are functions
+    v->kind = EINI_S_CALL;
+    if (listed || (v->op != EINI_MAX && v->op != EINI_MIN) || cls != EINI_W_FOLD)
+      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "the reduction %.*s takes one expression",
+                EINI_NAME_OF(p, v->sym));
+  }
+  return eini_close(p, v, &k);
+}
+
+static eini_syn *eini_parse_primary(eini_parser *p) {
+  eini_syn *v = eini_parse_num(p);
+  if (v != NULL) return v;
+  int64_t pos = p->pos;
+  if (eini_accept(p, '(')) {
+    v = eini_parse_expr(p, 0);
+    eini_expect(p, ')', "')' or an operator");
+    return eini_syn_of(p, EINI_S_PAREN, pos, v, NULL);
+  }
+  int size = eini_word(p, "size"), sym = eini_here(p);
+  int cls = sym >= 0 ? p->names->sym[sym].cls : EINI_W_WORD;
+  if ((cls == EINI_W_WORD || cls == EINI_W_DTYPE) && !size) eini_no_value(p, cls);
+  if (p->st != EIN_OK) return NULL;
+  v = eini_part(p, EINI_S_NAME, pos);
+  v->sym = sym;
+  v->len = p->len;
+  eini_lex(p);
+  if (size) return eini_parse_size(p, v);
+  if (cls != EINI_W_FREE || p->tok == '(') return eini_parse_apply(p, v);
+  if (!eini_accept(p, '[')) return v;
+  v->kind = EINI_S_ACCESS;
+  return eini_parse_access(p, v);
+}
+
+// Signs, powers, and not, which stands on level 2.
+static eini_syn *eini_parse_unary(eini_parser *p, int level) {
+  int64_t pos = p->pos;
+  int minus = p->tok == '-';
+  eini_syn *v = NULL;
+  if (!eini_deeper(p)) return NULL;
+  if (level == 2) {
+    eini_lex(p);
+    v = eini_syn_of(p, EINI_S_NOT, pos, eini_parse_expr(p, 2), NULL);
+  } else if (eini_accept(p, '+') || eini_accept(p, '-')) {
+    v = eini_parse_unary(p, 5);
+    if (minus) v = eini_syn_of(p, EINI_S_NEG, pos, v, NULL);
+  } else {
+    v = eini_parse_primary(p);
+    if (eini_accept(p, '^')) v = eini_syn_of(p, EINI_S_POW, pos, v, eini_parse_unary(p, 5));
+  }
+  p->depth--;
+  return v;
+}
+
+// The trees of the operators of a level.
+static const unsigned char eini_level_kind[] = {EINI_S_OR,  EINI_S_AND,  EINI_S_CMP, EINI_S_SUM,
+                                                EINI_S_TERM, EINI_S_NEG, EINI_S_POW};
+
+static eini_syn *eini_parse_expr(eini_parser *p, int level) {
+  if (level == 5 || (level == 2 && eini_word(p, "not"))) return eini_parse_unary(p, level);
+  eini_syn *x = eini_parse_expr(p, level + 1), *v = NULL;
+  eini_kids k = {NULL, NULL, 0, 0};
+  int n = 0;
+  for (const eini_infix_row *op; x && (op = eini_accept_infix(p, level, n)) != NULL; n++) {
+    if (v == NULL) {
+      v = eini_part(p, eini_level_kind[level], x->pos);
+      v->op = op->op;
+      eini_kids_add(p, &k, x, 0);
+    }
+    eini_kids_add(p, &k, eini_parse_expr(p, level + 1), op->inverse);
+  }
+  return v == NULL ? x : eini_close(p, v, &k);
+}
+
+// ---- trees to expression nodes ----
+
+static int eini_emit_leaf(eini_emit *em, const eini_syn *v);  // what the surroundings decide
+static int eini_emit_tree(eini_emit *em, const eini_syn *v);  // trees nest
+
+// A flat list as a chain from the left.
+static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse) {
+  int x = eini_emit_tree(em, v->kid[0]);
+  for (int i = 1; i < v->n && x >= 0; i++) {
+    int y = eini_emit_tree(em, v->kid[i]);
+    x = eini_emit_op(em, v->inv[i] ? inverse : op, v->kid[i]->pos, x, y);
+  }
+  return x;
+}
+
+static int eini_tree_call(eini_emit *em, const eini_syn *v) {
+  eini_called f = eini_called_of(em->p, v);
+  int op = f.word == EINI_MAX ? EINI_OP_MAX : EINI_OP_MIN, arg[EINI_ARGS_MAX] = {0};
+  int want = eini_call_arity(em->p->g, f.cls, f.word);
+  if (f.cls == EINI_W_FOLD) return eini_emit_list(em, v, op, op);  // max and min of several
+  if (want < 0) eini_unknown_function(em->p, v);
+  else if (v->n != want) eini_wrong_count(em->p, &f, want, NULL);
+  if (v->n != want) return -1;
+  for (int i = 0; i < v->n; i++) {
+    if ((arg[i] = eini_emit_tree(em, v->kid[i])) < 0) return -1;
+  }
+  return eini_emit_call(em, &f, arg);
+}
+
+static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
+  eini_literal c = {v->pos, v->len, v->ival, v->re, v->kind == EINI_S_BOOL, v->exact};
+  switch (v->kind) {
+    case EINI_S_NUM: case EINI_S_BOOL: return eini_emit_literal(em, &c);
+    case EINI_S_PAREN: return eini_emit_tree(em, v->kid[0]);
+    case EINI_S_NEG: case EINI_S_NOT:
+      return eini_emit_op(em, v->kind == EINI_S_NEG ? EINI_OP_NEG : EINI_OP_NOT, v->pos,
+                          eini_emit_tree(em, v->kid[0]), 0);
+    case EINI_S_CMP: return eini_emit_list(em, v, v->op, v->op);
+    case EINI_S_CALL: return eini_tree_call(em, v);
+    case EINI_S_SUM: return eini_emit_list(em, v, EINI_OP_ADD, EINI_OP_SUB);
+    case EINI_S_TERM: return eini_emit_list(em, v, EINI_OP_MUL, EINI_OP_DIV);
+    case EINI_S_AND: return eini_emit_list(em, v, EINI_OP_AND, EINI_OP_AND);
+    case EINI_S_OR: return eini_emit_list(em, v, EINI_OP_OR, EINI_OP_OR);
+    case EINI_S_POW: return eini_emit_list(em, v, EINI_OP_POW, EINI_OP_POW);
+    default: return eini_emit_leaf(em, v);
+  }
+}
+
+// ================================================================================================
+// >>program  from trees to a graph
+// Takes a program's text, views and sizes; gives statements whose every access is proved. Steps per
+// statement: resolve names and macros, solve extents, check bounds, emit (GRAMMAR rules 1 to 11).
+// ================================================================================================
+
+enum { EINI_L_INPUT, EINI_L_PARAM, EINI_L_OUTPUT, EINI_L_DEF, EINI_L_DEFINE };  // statements
+
+// A statement as written. INPUT: kids ACCESS, whose kids are dims (NUM, or NAME with a literal as
+// kid); PARAM: NAME with a default as kid; DEF: sym, its parameters in bind, kid 0 the body;
+// DEFINE: sym, kid 0 the right side, coordinates in the kids of left, extents in left->bext.
+typedef struct eini_line {
+  int kind, sym, n;
+  int64_t pos, len;
+  ein_dtype dtype;
+  eini_syn **kid;
+  eini_syn *left;
+  int nparam, *param;     // DEF
+  int64_t prev;           // DEFINE: the line of the piece before, + 1
+  int64_t stmt;           // DEFINE: its statement in the graph, -1 before; DEF: its number
+} eini_line;
+
+typedef struct eini_var {  // an index of one statement
+  int sym, mark, prev;     // prev: the one it hides, + 1
+  int kind;                // eini_var_kind
+  int col;                 // its number in the statement being emitted
+  int stamp, bound;        // of walks
+  int64_t extent;          // -1: not known
+  int64_t pos, len;
+  const eini_syn *by;      // access and axis that gave the extent
+  int axis;
+} eini_var;
+
+typedef enum eini_var_kind {
+  EINI_V_FREE, EINI_V_NAMED, EINI_V_UNNAMED, EINI_V_IMPLICIT, EINI_V_SCAN
+} eini_var_kind;
+
+typedef struct eini_dim {  // a declared size
+  int sym, by, axis;       // by: the input whose view fixed it, or -1
+  int64_t value;           // -1: open
+} eini_dim;
+
+// A call of a def being expanded: arguments are trees in the caller's surroundings.
+typedef struct eini_env {
+  const struct eini_env *up;
+  const eini_line *def;
+  eini_syn **arg;
+  int mark;
+} eini_env;
+
+typedef struct eini_padded {  // what one edge rule made of a tensor
+  struct eini_padded *next;
+  int from, to, edge;
+  double fill;
+  int64_t *low, *high;
+} eini_padded;
+
+typedef struct eini_prog {
+  eini_parser p;            // texts, mistakes
+  struct eini_names names;
+  ein_graph *g;
+  const ein_program_desc *desc;
+  eini_line *line;
+  int64_t nline, capline, cur;
+  eini_dim *dim;
+  int64_t ndim, capdim;
+  eini_line **def;          // by id
+  int64_t ndef, capdef;
+  ein_dtype dtype;          // of inputs and params without one
+  ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
+  int64_t ndeclared, capdeclared;
+  int outputs;              // there is an output statement
+  // the current statement
+  eini_var *var;
+  int64_t nvar, capvar;
+  int stamp, mark;
+  int64_t expanded, fresh;
+  eini_kids access;         // resolved
+  eini_padded *padded;
+  int64_t cells;            // of all maps
+} eini_prog;
+
+// ---- statements ----
+
+// A new name of the program, not one of the language's, as a tree.
+static eini_syn *eini_parse_new(eini_parser *p, int kind, const char *what) {
+  eini_syn *v = eini_part(p, kind, p->pos);
+  v->sym = eini_here(p);
+  if (v->sym >= 0 && p->names->sym[v->sym].cls != EINI_W_FREE)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(p), NULL, "'%.*s' is a word of the language",
+              EINI_NAME_OF(p, v->sym));
+  eini_expect(p, EINI_T_NAME, what);
+  v->len = p->end - v->pos;
+  return v;
+}
+
+// NAME[dim, ..] of an input.
+static eini_syn *eini_parse_input(eini_parser *p) {
+  eini_syn *v = eini_parse_new(p, EINI_S_ACCESS, "the name of an input"), *d;
+  int64_t len = v->len;
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_expect(p, '[', "'[' and the extents");
+  for (int more = p->tok != ']'; more; more = eini_accept(p, ',')) {
+    if (p->tok == EINI_T_NUM) {
+      d = eini_parse_num(p);
+    } else {
+      d = eini_parse_new(p, EINI_S_NAME, "a size or an extent");
+      d->op = eini_accept(p, '=');
+      d->exact = d->op ? (unsigned char)p->exact : 1;
+      d->ival = d->op ? p->ival : -1;
+      if (d->op) eini_expect(p, EINI_T_NUM, "an extent");
+    }
+    d->len = p->end - d->pos;
+    if (!d->exact) eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(d), NULL, "an extent is an int64");
+    eini_kids_add(p, &k, d, 0);
+  }
+  eini_expect(p, ']', "',' or ']'");
+  eini_close(p, v, &k)->len = len;
+  return v;
+}
+
+// NAME or NAME = number of a param or an output.
+static eini_syn *eini_parse_param(eini_parser *p, int param) {
+  eini_syn *v = eini_parse_new(p, EINI_S_NAME, param ? "the name of a param"
+                                                     : "the name of a tensor");
+  v->op = param && eini_accept(p, '=');
+  v->re = v->op && eini_accept(p, '-') ? -p->re : p->re;
+  if (v->op) eini_expect(p, EINI_T_NUM, "a number");
+  return v;
+}
+
+// def NAME(a, b); the right side follows.
+static void eini_parse_def(eini_parser *p, eini_line *l) {
+  eini_lex(p);
+  eini_syn *v = eini_parse_new(p, EINI_S_NAME, "the name of a macro");
+  l->pos = v->pos;
+  l->len = v->len;
+  l->sym = v->sym;
+  l->param = EINI_NEW(p->arena, int, 64);
+  if (l->param == NULL) eini_pmem(p);
+  eini_expect(p, '(', "'('");
+  do {
+    int sym = eini_parse_new(p, EINI_S_NAME, "the name of a parameter")->sym;
+    if (l->nparam >= 64)
+      eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(v), NULL, "more than 64 parameters");
+    for (int i = 0; p->st == EIN_OK && i < l->nparam; i++) {
+      if (l->param[i] == sym)
+        eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "the parameter '%.*s' occurs twice",
+                  EINI_NAME_OF(p, sym));
+    }
+    if (p->st == EIN_OK) l->param[l->nparam++] = sym;
+  } while (eini_accept(p, ','));
+  eini_expect(p, ')', "',' or ')'");
+}
+
+// The left side of a definition: NAME[left, ..] : dtype
+static void eini_parse_left(eini_parser *p, eini_line *l) {
+  eini_kids k = {NULL, NULL, 0, 0}, e = {NULL, NULL, 0, 0};
+  l->left = eini_parse_new(p, EINI_S_ACCESS, "a statement");
+  l->sym = l->left->sym;
+  int more = eini_accept(p, '['), list = more;
+  for (more = more && p->tok != ']'; more; more = eini_accept(p, ',')) {
+    eini_syn *x = eini_parse_expr(p, 3), *extent = x;
+    if (x != NULL && x->kind == EINI_S_NAME && eini_accept(p, '=')) extent = eini_parse_expr(p, 3);
+    eini_kids_add(p, &k, x, 0);
+    eini_kids_add(p, &e, extent, extent == x);  // inv: no extent
+  }
+  if (list) eini_expect(p, ']', "',' or ']'");
+  eini_close(p, l->left, &k);
+  l->left->bext = e.kid;
+  l->left->inv = e.inv;
+  l->len = p->end - l->pos;
+}
+
+// [: dtype] at the end of a declaration or before '='.
+static void eini_parse_dtype(eini_parser *p, eini_line *l) {
+  if (!eini_accept(p, ':')) return;
+  int sym = eini_here(p);
+  if (sym >= 0 && p->names->sym[sym].cls == EINI_W_DTYPE)
+    l->dtype = (ein_dtype)p->names->sym[sym].word;
+  else
+    eini_unexpected(p, "a dtype", "f32 f64 c64 c128 f16 bf16 i8 i16 i32 i64 u8 bool");
+  eini_lex(p);
+}
+
+static void eini_parse_line(eini_parser *p, eini_line *l) {
+  static const char *const words[] = {"input", "param", "output", "def"};
+  eini_kids k = {NULL, NULL, 0, 0};
+  int word = eini_one_of(p, words, 4);
+  memset(l, 0, sizeof *l);
+  l->pos = p->pos;
+  l->sym = -1;
+  l->stmt = -1;
+  l->kind = word < 0 ? EINI_L_DEFINE : word;
+  if (eini_word(p, "grad"))
+    eini_perr(p, EIN_ERR_UNSUPPORTED, p->pos, 4, NULL, "grad is not available in this version");
+  if (l->kind == EINI_L_DEF) {
+    eini_parse_def(p, l);
+  } else if (l->kind == EINI_L_DEFINE) {
+    eini_parse_left(p, l);
+  } else {
+    eini_lex(p);
+    do eini_kids_add(p, &k, word == 0 ? eini_parse_input(p) : eini_parse_param(p, word == 1), 0);
+    while (eini_accept(p, ','));
+  }
+  if (l->kind != EINI_L_DEF) eini_parse_dtype(p, l);
+  if (l->kind >= EINI_L_DEF) {
+    if (p->tok == EINI_T_NAME) {
+      eini_near w;
+      eini_near_init(&w, p->names->sym[l->sym].s, p->names->sym[l->sym].n);
+      for (int i = 0; i < 4; i++) eini_near_try(&w, words[i], (int64_t)strlen(words[i]));
+      eini_unexpected(p, "'='", eini_near_hint(&w));
+    }
+    eini_expect(p, '=', "'='");
+    eini_kids_add(p, &k, eini_parse_expr(p, 0), 0);
+  }
+  l->kid = k.kid;
+  l->n = (int)k.n;
+  if (p->tok != EINI_T_EOL && p->tok != EINI_T_END)
+    eini_unexpected(p, "an operator or the end of the line", NULL);
+}
+
+// After a mistake: names on the failed lines are marked, so that their users stay silent; reading
+// goes on behind the line, or at the line where an unclosed bracket was noticed.
+static void eini_parse_recover(eini_parser *p, int64_t from) {
+  int64_t to = p->pos;
+  const char *eol = (const char *)memchr(p->s + from, '\n', (size_t)(to - from));
+  if (eol != NULL && p->unclosed) to = eol - p->s;
+  else while (to < p->n && p->s[to] != '\n' && p->s[to] != ';') to++;
+  p->brackets = p->depth = p->unclosed = 0;
+  for (p->at = from; p->at < to;) {
+    eini_token(p);
+    int sym = p->pos < to ? eini_here(p) : -1;
+    if (sym >= 0) p->names->sym[sym].bad = 1;
+  }
+  p->at = to;
+  p->brackets = 0;
+  p->st = EIN_OK;
+  eini_lex(p);
+}
+
+static int eini_diag_full(const eini_parser *p) {
+  return p->status == EIN_ERR_NO_MEMORY ||
+         (p->diag != NULL && p->diag->error != NULL && p->diag->count >= p->diag->max);
+}
+
+static void eini_parse_program(eini_prog *q) {
+  eini_parser *p = &q->p;
+  while (!eini_diag_full(p)) {
+    while (eini_accept(p, EINI_T_EOL)) continue;
+    if (p->tok == EINI_T_END) return;
+    int64_t from = p->pos;
+    eini_line *l = (eini_line *)eini_grow(p->arena, q->line, q->nline, &q->capline, sizeof *l);
+    if (l == NULL) eini_pmem(p);
+    else eini_parse_line(p, &(q->line = l)[q->nline]);
+    if (p->st == EIN_OK) q->nline++;
+    else eini_parse_recover(p, from);
+  }
+}
+
+// ================================================================================================
+// >>scope  names, macros, coordinates
+// Takes a statement's tree; gives a tree whose accesses are affine rows over numbered indices, with
+// all extents known (GRAMMAR rules 1 to 6).
+// ================================================================================================
+
+static int64_t eini_floordiv(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+static eini_sym *eini_sym_of(eini_prog *q, int sym) { return &q->names.sym[sym]; }
+
+static int eini_find_var(const eini_prog *q, int sym, int mark) {
+  for (int i = q->names.sym[sym].var; i != 0; i = q->var[i - 1].prev)
+    if (q->var[i - 1].mark == mark) return i - 1;
+  return -1;
+}
+
+// A mistake about a name: "'name' what".
+static ein_status eini_perr_name(eini_parser *p, ein_status st, int64_t pos, int sym,
+                                 const char *hint, const char *what) {
+  return eini_perr(p, st, pos, p->names->sym[sym].n, hint, "'%.*s' %s", EINI_NAME_OF(p, sym), what);
+}
+
+static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos) {
+  eini_parser *p = &q->p;
+  if (p->names->sym[sym].cls != EINI_W_FREE)
+    return eini_perr_name(p, EIN_ERR_NAME, pos, sym, NULL, "is a word of the language"), -1;
+  eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
+  eini_var made = {sym, mark, p->names->sym[sym].var, kind, 0, 0, 0, -1, pos,
+                   p->names->sym[sym].n, NULL, -1};
+  if (v == NULL) return eini_pmem(p), -1;
+  q->var = v;
+  v[q->nvar] = made;
+  p->names->sym[sym].var = (int)q->nvar + 1;
+  return (int)q->nvar++;
+}
+
+static void eini_pop_var(eini_prog *q, int v) { q->names.sym[q->var[v].sym].var = q->var[v].prev; }
+
+// The argument that a name stands for inside a macro, or NULL.
+static eini_syn *eini_env_arg(const eini_env *env, int sym) {
+  for (int i = 0; env != NULL && i < env->def->nparam; i++)
+    if (env->def->param[i] == sym) return env->arg[i];
+  return NULL;
+}
+
+static int eini_mark(const eini_env *env) { return env == NULL ? 0 : env->mark; }
+
+// Counts the steps of macro expansion and bounds the depth of trees; 0 when out of bounds.
+static int eini_step(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  if (q->p.st != EIN_OK) return 0;
+  if ((env != NULL && q->expanded++ >= EINI_EXPAND_MAX) || q->p.depth > 12 * q->p.max_depth + 64) {
+    eini_perr(&q->p, EIN_ERR_TOO_LARGE, EINI_AT(v), NULL, "macros expand to too much");
+    return 0;
+  }
+  return 1;
+}
+
+static ein_status eini_too_wide(eini_parser *p, int64_t pos, int64_t len) {
+  return eini_perr(p, EIN_ERR_TOO_LARGE, pos, len, NULL, "this does not fit 64 bits");
+}
+
+// The surroundings of a macro's body; 0 when v is no call of a macro (reported unless quiet).
+static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, eini_env *in,
+                          int quiet) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind == EINI_N_DEF && (env == NULL || s->id < env->def->stmt)) {
+    in->up = env;
+    in->def = q->def[s->id];
+    in->arg = v->kid;
+    in->mark = ++q->mark;
+    if (v->n == in->def->nparam) return 1;
+    eini_called f = eini_called_of(p, v);
+    if (!quiet) eini_wrong_count(p, &f, in->def->nparam, NULL);
+  } else if (!quiet && s->kind == EINI_N_DEF) {
+    eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, NULL,
+                   "is used in its own or an earlier definition");
+  } else if (!quiet && (s->kind == EINI_N_BAD || s->bad)) {
+    p->st = EIN_ERR_NAME;
+  } else if (!quiet) {
+    eini_unknown_function(p, v);
+  }
+  return 0;
+}
+
+// ---- which indices does an expression bring in? ----
+
+// Makes a variable of an index of an access that no scope binds. Variables before from that were
+// not written as free or named indices do not count: one index cannot be reduced twice.
+static void eini_scan_name(eini_prog *q, int sym, const eini_env *env, int kind, int64_t from,
+                           int64_t pos) {
+  const eini_sym *s = eini_sym_of(q, sym);
+  int v = eini_find_var(q, sym, eini_mark(env));
+  int again = v >= 0 && v < from &&
+              (q->var[v].kind == EINI_V_UNNAMED || q->var[v].kind == EINI_V_IMPLICIT);
+  if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM || s->cls != EINI_W_FREE) return;
+  if (v < 0 || again) eini_push_var(q, sym, eini_mark(env), kind, pos);
+}
+
+static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int kind, int64_t from,
+                      int coord) {
+  if (!eini_step(q, v, env)) return;
+  q->p.depth++;
+  if (v->kind == EINI_S_NAME) {
+    const eini_syn *arg = eini_env_arg(env, v->sym);
+    if (arg != NULL) eini_scan(q, arg, env->up, kind, from, coord);
+    else if (coord) eini_scan_name(q, v->sym, env, kind, from, v->pos);
+  } else if (v->kind == EINI_S_MACRO) {
+    for (int i = 0; i < v->nbind; i++) eini_scan_name(q, v->bind[i], env, kind, from, v->bpos[i]);
+  } else if (v->kind == EINI_S_CALL && eini_sym_of(q, v->sym)->cls == EINI_W_FREE) {
+    eini_env in;
+    if (eini_enter_def(q, v, env, &in, 1)) eini_scan(q, in.def->kid[0], &in, kind, from, 0);
+  } else if (v->kind == EINI_S_REDUCE) {
+    int64_t first = q->nvar;
+    for (int i = 0; i < v->nbind; i++)
+      if (eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_SCAN, v->bpos[i]) < 0) break;
+    int64_t hidden = q->nvar;
+    if (v->nbind > 0) eini_scan(q, v->kid[0], env, kind, from, 0);
+    for (int64_t i = hidden - 1; i >= first; i--) {  // unlink below the variables found meanwhile
+      int *link = &q->names.sym[q->var[i].sym].var;
+      while (*link != (int)i + 1) link = &q->var[*link - 1].prev;
+      *link = q->var[i].prev;
+    }
+  } else {
+    for (int i = 0; i < v->n; i++)
+      eini_scan(q, v->kid[i], env, kind, from, coord || v->kind == EINI_S_ACCESS);
+  }
+  q->p.depth--;
+}
+
+// ---- integer constants and affine coordinates ----
+
+// What size(..) names: an index (its variable), or a number known now. -1 after a mistake.
+static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, int *var,
+                        int64_t *value) {
+  eini_parser *p = &q->p;
+  int sym = v->sym;
+  const eini_syn *arg = eini_env_arg(env, sym);
+  while (arg != NULL && arg->kind == EINI_S_NAME) {
+    sym = arg->sym;
+    env = env->up;
+    arg = eini_env_arg(env, sym);
+  }
+  const eini_sym *s = eini_sym_of(q, sym);
+  *var = v->ival < 0 ? eini_find_var(q, sym, eini_mark(env)) : -1;
+  *value = -1;
+  if (s->kind == EINI_N_SIZE && v->ival < 0) *value = q->dim[s->id].value;
+  if (s->kind == EINI_N_TENSOR && *var < 0) {
+    const eini_tensor *t = &q->g->tensor[s->id];
+    int axis = v->ival < 0 && t->rank == 1 ? 0 : (int)eini_min64(v->ival, INT_MAX);
+    if (axis < 0 || axis >= t->rank) {
+      return eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), "size(X, 0) is the extent of the first axis",
+                       "'%s' has %d axes", t->name, t->rank), -1;
+    }
+    *value = t->shape[axis];
+  }
+  if (*var >= 0 || *value >= 0) return 0;
+  if (s->kind == EINI_N_BAD || (s->bad && s->kind == EINI_N_NONE)) p->st = EIN_ERR_NAME;
+  return eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "'%.*s' is not a size, an index in scope or "
+                   "a tensor", EINI_NAME_OF(p, sym)), -1;
+}
+
+typedef struct eini_rowbuf {
+  eini_row row;
+  int64_t cap, cap2;
+} eini_rowbuf;
+
+static ein_status eini_row_term(eini_prog *q, eini_rowbuf *b, int var, int64_t coef) {
+  int *v = (int *)eini_grow(q->p.arena, b->row.var, b->row.n, &b->cap, sizeof *v);
+  int64_t *c = (int64_t *)eini_grow(q->p.arena, b->row.coef, b->row.n, &b->cap2, sizeof *c);
+  if (v == NULL || c == NULL) return eini_pmem(&q->p);
+  b->row.var = v;
+  b->row.coef = c;
+  v[b->row.n] = var;
+  c[b->row.n++] = coef;
+  return EIN_OK;
+}
+
+static void eini_not_affine(eini_prog *q, const eini_syn *v, int sizes) {
+  int access = v->kind == EINI_S_ACCESS;
+  eini_perr(&q->p, sizes ? EIN_ERR_SHAPE : access ? EIN_ERR_UNSUPPORTED : EIN_ERR_SYNTAX,
+            EINI_AT(v), !sizes ? "coordinates are sums of indices times integers, like 2*i+j-1" :
+            v->kind == EINI_S_TERM ? "div(a,b) divides extents" : NULL, "%s",
+            sizes ? "an extent is an expression of integers and sizes" :
+            access ? "data-dependent coordinates are outside the language" :
+            "this coordinate is not affine");
+}
+
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                      int64_t *out);
+static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                        int64_t scale, eini_rowbuf *b);
+
+// Adds the value of a name that is no macro's parameter to a row; gives what is constant in it.
+static int64_t eini_affine_name(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                                int64_t scale, eini_rowbuf *b) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  int var = eini_find_var(q, v->sym, eini_mark(env));
+  char hint[128];
+  if (sizes && s->kind == EINI_N_SIZE) return q->dim[s->id].value;
+  if (sizes) {
+    eini_not_affine(q, v, sizes);
+  } else if (var >= 0) {
+    eini_row_term(q, b, var, scale);
+  } else if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM) {
+    eini_perr_name(p, EIN_ERR_UNSUPPORTED, v->pos, v->sym, NULL,
+                   "is no index: data-dependent coordinates are outside the language");
+  } else {
+    snprintf(hint, sizeof hint, "name the reduction: sum[%.*s](..)", EINI_NAME_OF(p, v->sym));
+    eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, hint, "is an index that is not bound here");
+  }
+  return 0;
+}
+
+// Adds scale * a product to a row: at most one factor is not constant.
+static void eini_affine_term(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                             int64_t scale, eini_rowbuf *b) {
+  eini_rowbuf x, y;
+  int over = 0;
+  memset(&x, 0, sizeof x);
+  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
+    memset(&y, 0, sizeof y);
+    eini_affine(q, v->kid[i], env, sizes, 1, &y);
+    if (v->inv[i] || (x.row.n > 0 && y.row.n > 0)) eini_not_affine(q, v, sizes);
+    else if (y.row.n > 0) x = y;
+    else over |= eini_mul_overflow(scale, y.row.offset, &scale);
+  }
+  if (q->p.st != EIN_OK) return;
+  if (x.row.n == 0) x.row.offset = 1;
+  over |= eini_muladd_overflow(scale, x.row.offset, b->row.offset, &b->row.offset);
+  for (int i = 0; i < x.row.n; i++) {
+    over |= eini_mul_overflow(x.row.coef[i], scale, &x.row.coef[i]);
+    eini_row_term(q, b, x.row.var[i], x.row.coef[i]);
+  }
+  if (over) eini_too_wide(&q->p, EINI_AT(v));
+}
+
+// Adds scale * v to a row. sizes: it is an extent, where declared sizes stand for their values.
+static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                        int64_t scale, eini_rowbuf *b) {
+  eini_parser *p = &q->p;
+  const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
+  int64_t c = 0, d = 0, back;
+  int var;
+  if (!eini_step(q, v, env)) return;
+  p->depth++;
+  switch (v->kind) {
+    case EINI_S_NUM:
+      c = v->ival;
+      if (v->exact) break;
+      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "an integer of 64 bits is needed here");
+      break;
+    case EINI_S_NAME:
+      if (arg != NULL) eini_affine(q, arg, env->up, sizes, scale, b);
+      else c = eini_affine_name(q, v, env, sizes, scale, b);
+      break;
+    case EINI_S_SIZE:
+      if (eini_size_of(q, v, env, &var, &c) < 0) break;
+      if (var >= 0 && q->var[var].extent >= 0) c = q->var[var].extent;
+      if (c >= 0) break;
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "the extent of '%.*s' is not known here",
+                EINI_NAME_OF(p, v->sym));
+      break;
+    case EINI_S_PAREN: case EINI_S_SUM: case EINI_S_NEG:
+      for (int i = 0; i < v->n && p->st == EIN_OK; i++) {
+        if (eini_mul_overflow(scale, v->kind == EINI_S_NEG || v->inv[i] ? -1 : 1, &back))
+          eini_too_wide(p, EINI_AT(v));
+        else eini_affine(q, v->kid[i], env, sizes, back, b);
+      }
+      break;
+    case EINI_S_TERM: eini_affine_term(q, v, env, sizes, scale, b); break;
+    default:
+      if (!sizes || v->kind != EINI_S_CALL || v->n != 2 ||
+          !eini_word_is(p->names->sym[v->sym].s, p->names->sym[v->sym].n, "div")) {
+        eini_not_affine(q, v, sizes);
+      } else if (eini_const(q, v->kid[0], env, 1, &c) > 0 &&
+                 eini_const(q, v->kid[1], env, 1, &d) > 0 && d > 0) {
+        c = eini_floordiv(c, d);
+      } else {
+        eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);
+      }
+  }
+  p->depth--;
+  if (p->st == EIN_OK && eini_muladd_overflow(scale, c, b->row.offset, &b->row.offset))
+    eini_too_wide(p, EINI_AT(v));
+}
+
+// One coordinate: every variable once, no zero coefficients, nothing near the limits of 64 bits.
+static eini_row eini_affine_row(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_rowbuf b;
+  memset(&b, 0, sizeof b);
+  eini_affine(q, v, env, 0, 1, &b);
+  eini_row *r = &b.row;
+  r->pos = v->pos;
+  r->len = v->len;
+  int n = 0, stamp = ++q->stamp, over = r->offset == INT64_MIN;
+  for (int i = 0; i < r->n; i++) {
+    eini_var *x = &q->var[r->var[i]];
+    if (x->stamp == stamp) {
+      over |= eini_add_overflow(r->coef[x->bound], r->coef[i], &r->coef[x->bound]);
+      continue;
+    }
+    x->stamp = stamp;
+    x->bound = n;
+    r->var[n] = r->var[i];
+    r->coef[n++] = r->coef[i];
+  }
+  r->n = 0;
+  for (int i = 0; i < n; i++) {
+    q->var[r->var[i]].bound = 0;
+    over |= r->coef[i] == INT64_MIN;
+    if (r->coef[i] == 0) continue;
+    r->var[r->n] = r->var[i];
+    r->coef[r->n++] = r->coef[i];
+  }
+  if (over) eini_too_wide(&q->p, r->pos, r->len);
+  return *r;
+}
+
+// The value of an extent: 1, or -1 after a mistake.
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                      int64_t *out) {
+  eini_rowbuf b;
+  memset(&b, 0, sizeof b);
+  eini_affine(q, v, env, sizes, 1, &b);
+  *out = b.row.offset;
+  return q->p.st == EIN_OK ? 1 : -1;
+}
+
+// ---- which indices does a resolved tree use? ----
+
+typedef struct eini_vars {
+  int *v;
+  int64_t n, cap;
+} eini_vars;
+
+// Stamps the variables that a node itself names, and adds the new ones that are not bound.
+static ein_status eini_own_vars(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
+  int rank = v->kind == EINI_S_ACCESS && v->row != NULL ? q->g->tensor[v->id].rank : 0;
+  int macro = v->kind == EINI_S_MACRO, index = v->kind == EINI_S_INDEX;
+  for (int r = 0; r < (macro || index ? 1 : rank); r++) {
+    const int *var = macro ? v->bind : index ? &v->id : v->row[r].var;
+    for (int i = 0; i < (macro ? v->nbind : index ? 1 : v->row[r].n); i++) {
+      eini_var *x = &q->var[var[i]];
+      if (x->stamp == stamp || x->bound > 0) continue;
+      x->stamp = stamp;
+      if (u == NULL) continue;
+      int *list = (int *)eini_grow(q->p.arena, u->v, u->n, &u->cap, sizeof *list);
+      if (list == NULL) return eini_pmem(&q->p);
+      u->v = list;
+      list[u->n++] = var[i];
+    }
+  }
+  return EIN_OK;
+}
+
+static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
+  eini_own_vars(q, v, u, stamp);
+  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound++;
+  for (int i = 0; i < v->n; i++) eini_used(q, v->kid[i], u, stamp);
+  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound--;
+}
+
+// ---- names in expressions ----
+
+// Reports a name that is no tensor to read, or, scalar, no value.
+static eini_syn *eini_bad_name(eini_prog *q, const eini_syn *v, int scalar) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  const char *what = scalar ? "is no index in scope, param or scalar" : "is no tensor";
+  const char *hint = NULL;
+  char text[160];
+  eini_near w;
+  eini_near_init(&w, s->s, s->n);
+  if (s->kind == EINI_N_BAD || (s->kind == EINI_N_NONE && s->ndef == 0 && s->bad))
+    return p->st = EIN_ERR_NAME, (eini_syn *)NULL;  // reported where it failed
+  if (s->kind == EINI_N_TENSOR) {
+    snprintf(text, sizeof text, "has %d axes: write its coordinates in brackets",
+             q->g->tensor[s->id].rank);
+    what = text;
+  } else if (s->kind == EINI_N_SIZE && scalar) {
+    snprintf(text, sizeof text, "write size(%.*s)", EINI_NAME_OF(p, v->sym));
+    hint = text;
+    what = "is a size, not an index in scope";
+  } else if (s->kind != EINI_N_NONE) {
+    what = s->kind == EINI_N_PARAM ? "is a param: it has no axes" :
+           s->kind == EINI_N_DEF ? "is a macro, not a tensor" : "is a size, not a tensor";
+  } else if (s->ndef > 0) {
+    what = "is used before its definition";
+    hint = s->ndef > 1 ? "it may be read after its last piece" : NULL;
+  } else {
+    for (int64_t i = 0; i < eini_min64(p->names->n, 4096); i++) {
+      const eini_sym *x = &p->names->sym[i];
+      if (x->kind != EINI_N_NONE || x->var != 0) eini_near_try(&w, x->s, x->n);
+    }
+    hint = eini_near_hint(&w);
+  }
+  eini_perr_name(p, s->kind == EINI_N_TENSOR ? EIN_ERR_SHAPE : EIN_ERR_NAME, v->pos, v->sym, hint,
+                 what);
+  return NULL;
+}
+
+// A copy that means id, without children.
+static eini_syn *eini_resolved(eini_prog *q, const eini_syn *v, int kind, int id) {
+  eini_syn *r = eini_syn_new(&q->p, kind, v->pos);
+  if (r == NULL) return NULL;
+  *r = *v;
+  r->kind = (unsigned char)kind;
+  r->id = id;
+  r->n = r->nbind = 0;
+  return r;
+}
+
+// Gives a tree its children, or the only one.
+static eini_syn *eini_adopt(eini_prog *q, eini_syn *r, const eini_kids *k, eini_syn *only) {
+  eini_kids one = {NULL, NULL, 0, 0};
+  if (k == NULL) eini_kids_add(&q->p, &one, only, 0);
+  if (k == NULL) k = &one;
+  if (r == NULL || q->p.st != EIN_OK) return NULL;
+  r->kid = k->kid;
+  r->inv = k->inv;
+  r->n = (int)k->n;
+  return r;
+}
+
+// A bare name: an index, a param or a tensor of rank 0.
+static eini_syn *eini_resolve_name(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  int var = eini_find_var(q, v->sym, eini_mark(env));
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (var >= 0) return eini_resolved(q, v, EINI_S_INDEX, var);
+  if (s->kind == EINI_N_PARAM) return eini_resolved(q, v, EINI_S_PARAM, s->id);
+  if (s->kind != EINI_N_TENSOR || q->g->tensor[s->id].rank > 0) return eini_bad_name(q, v, 1);
+  eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, s->id);
+  eini_kids_add(&q->p, &q->access, r, 0);
+  return r;
+}
+
+static eini_syn *eini_resolve_access(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (eini_env_arg(env, v->sym) != NULL)
+    return eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "a macro's parameter is a scalar"),
+           (eini_syn *)NULL;
+  if (s->kind != EINI_N_TENSOR) return eini_bad_name(q, v, 0);
+  int id = s->id, rank = q->g->tensor[id].rank;
+  if (v->n != rank) {
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "'%.*s' has %d ax%cs, not %d",
+              EINI_NAME_OF(p, v->sym), rank, rank == 1 ? 'i' : 'e', v->n);
+    return NULL;
+  }
+  eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, id);
+  eini_row *row = EINI_NEW(p->arena, eini_row, rank);
+  if (r == NULL || row == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  r->row = row;
+  for (int i = 0; i < rank && p->st == EIN_OK; i++) row[i] = eini_affine_row(q, v->kid[i], env);
+  eini_kids_add(p, &q->access, r, 0);
+  return r;
+}
+
+static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env);  // trees nest
+
+static eini_syn *eini_resolve_kids(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++)
+    eini_kids_add(&q->p, &k, eini_resolve(q, v->kid[i], env), v->inv[i]);
+  return eini_adopt(q, eini_resolved(q, v, v->kind, v->id), &k, NULL);
+}
+
+// Variables of a reduction's list, extents evaluated in the scope around it.
+static void eini_bind_named(eini_prog *q, const eini_syn *v, const eini_env *env, eini_syn *r) {
+  eini_parser *p = &q->p;
+  int64_t *extent = EINI_NEW(p->arena, int64_t, v->nbind), first = q->nvar;
+  if (extent == NULL) eini_pmem(p);
+  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
+    extent[i] = -1;
+    if (v->bext[i] != NULL && eini_const(q, v->bext[i], env, 1, &extent[i]) > 0 && extent[i] < 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v->bext[i]), NULL, "an extent is at least 0");
+  }
+  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
+    if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first || eini_env_arg(env, v->bind[i]))
+      eini_perr_name(p, EIN_ERR_NAME, v->bpos[i], v->bind[i], NULL, "is an index bound already");
+    int var = eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_NAMED, v->bpos[i]);
+    if (var < 0 || p->st != EIN_OK) return;
+    q->var[var].extent = extent[i];
+    if (extent[i] >= 0) q->var[var].axis = -2;
+    r->bind[r->nbind++] = var;
+  }
+}
+
+// Resolves v as what is folded by r over r's named indices, or over all that it brings in.
+static eini_syn *eini_resolve_fold(eini_prog *q, const eini_syn *v, const eini_env *env,
+                                   const eini_syn *binds, eini_syn *r, int kind) {
+  eini_parser *p = &q->p;
+  int64_t first = q->nvar;
+  if (r == NULL) return NULL;
+  if (kind != EINI_V_NAMED) eini_scan(q, v, env, kind, first, 0);
+  r->bind = EINI_NEW(p->arena, int, q->nvar - first + binds->nbind);
+  if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  if (kind == EINI_V_NAMED) eini_bind_named(q, binds, env, r);
+  for (int64_t i = first; i < q->nvar && kind != EINI_V_NAMED; i++)
+    if (q->var[i].kind == kind) r->bind[r->nbind++] = (int)i;
+  if (kind == EINI_V_UNNAMED && r->nbind == 0) {
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(r), "name the reduction: sum[j](..)",
+              "%.*s has nothing to reduce: every index is in scope", EINI_NAME_OF(p, r->sym));
+  }
+  eini_syn *x = p->st == EIN_OK ? eini_resolve(q, v, env) : NULL;
+  for (int i = r->nbind - 1; i >= 0; i--) eini_pop_var(q, r->bind[i]);
+  return x;
+}
+
+static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
+  int cls = eini_sym_of(q, v->sym)->cls;
+  if (r == NULL) return NULL;
+  r->op = cls == EINI_W_NORM ? EINI_SUM : cls == EINI_W_MONOID ? EINI_FOLD_USER + v->op : v->op;
+  r->exact = cls == EINI_W_NORM;  // a square root stands around it
+  return eini_adopt(q, r, NULL, eini_resolve_fold(q, v->kid[0], env, v, r, v->nbind > 0 ?
+                                                  EINI_V_NAMED : EINI_V_UNNAMED));
+}
+
+static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_parser *p = &q->p;
+  int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
+  if (v->n < low || v->n > high) {
+    eini_called f = eini_called_of(p, v);
+    eini_wrong_count(p, &f, low, v->op == 2 ? "layernorm[j](x, g, b, eps)" :
+                     v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL);
+  }
+  eini_syn *r = p->st == EIN_OK ? eini_resolve_kids(q, v, env) : NULL;
+  if (r == NULL) return NULL;
+  r->bind = EINI_NEW(p->arena, int, v->nbind);
+  if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  for (int stamp = ++q->stamp; r->nbind < v->nbind; r->nbind++) {
+    int i = r->nbind, var = eini_find_var(q, v->bind[i], eini_mark(env));
+    if (var < 0 || q->var[var].stamp == stamp) {
+      eini_perr_name(p, EIN_ERR_NAME, v->bpos[i], v->bind[i], NULL,
+                     "is no index in scope, or occurs twice");
+      return NULL;
+    }
+    q->var[var].stamp = stamp;
+    r->bind[i] = var;
+  }
+  return r;
+}
+
+static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  if (!eini_step(q, v, env)) return NULL;
+  eini_syn *r = NULL, *arg;
+  eini_env in;
+  int var;
+  q->p.depth++;
+  switch (v->kind) {
+    case EINI_S_NAME:
+      arg = eini_env_arg(env, v->sym);
+      r = arg != NULL ? eini_resolve(q, arg, env->up) : eini_resolve_name(q, v, env);
+      break;
+    case EINI_S_ACCESS: r = eini_resolve_access(q, v, env); break;
+    case EINI_S_SIZE:
+      r = eini_resolved(q, v, EINI_S_SIZE, -1);
+      if (r != NULL && eini_size_of(q, v, env, &var, &r->ival) == 0) r->id = var;
+      break;
+    case EINI_S_REDUCE: r = eini_resolve_reduce(q, v, env); break;
+    case EINI_S_MACRO: r = eini_resolve_macro(q, v, env); break;
+    default:
+      if (v->kind != EINI_S_CALL || eini_sym_of(q, v->sym)->cls != EINI_W_FREE) {
+        r = eini_resolve_kids(q, v, env);
+      } else if (eini_enter_def(q, v, env, &in, 0)) {
+        r = eini_adopt(q, eini_resolved(q, v, EINI_S_BODY, -1), NULL,
+                       eini_resolve(q, in.def->kid[0], &in));
+      }
+  }
+  q->p.depth--;
+  return q->p.st == EIN_OK ? r : NULL;
+}
+
+// ---- implicit sums (rule 4) ----
+
+// Stamps the variables of accesses that are factors of a term.
+static void eini_mark_factors(eini_prog *q, const eini_syn *v, int stamp) {
+  int deeper = v->kind == EINI_S_PAREN || v->kind == EINI_S_NEG || v->kind == EINI_S_TERM;
+  for (int i = 0; i < v->n && deeper; i++)
+    if (!v->inv[i]) eini_mark_factors(q, v->kid[i], stamp);
+  if (v->kind != EINI_S_INDEX) eini_own_vars(q, v, NULL, stamp);
+}
+
+// No parenthesised sum of a term has addends with and addends without an implicit index.
+static void eini_check_addends(eini_prog *q, const eini_syn *v, const eini_syn *term) {
+  eini_parser *p = &q->p;
+  const eini_syn *sum = v->kind == EINI_S_PAREN && v->kid[0]->kind == EINI_S_SUM ? v->kid[0] : NULL;
+  eini_vars u = {NULL, 0, 0};
+  char hint[256];
+  for (int i = 0; sum != NULL && i < sum->n; i++) eini_used(q, sum->kid[i], &u, ++q->stamp);
+  for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col++;
+  for (int64_t i = 0; i < u.n; i++) {
+    const eini_var *x = &q->var[u.v[i]];
+    int len = eini_cut(p->s + term->pos, term->len);
+    if (x->kind != EINI_V_IMPLICIT || x->col == 0 || x->col == sum->n) continue;
+    snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or multiply out so that each addend is a "
+             "term", EINI_NAME_OF(p, x->sym), len, p->s + term->pos, len < term->len ? ".." : "");
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(sum), hint, "'%.*s' is summed implicitly but is missing "
+              "from an addend of this sum", EINI_NAME_OF(p, x->sym));
+  }
+  for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col = 0;
+  for (int i = 0; i < v->n && p->st == EIN_OK; i++) eini_check_addends(q, v->kid[i], term);
+}
+
+// A term of the right side: itself, or a sum over the indices that only it brings in.
+static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
+  eini_syn *x = eini_resolve_fold(q, v, NULL, r, r, EINI_V_IMPLICIT);
+  if (x == NULL || r->nbind == 0) return x;
+  r->op = EINI_SUM;
+  r->exact = 0;
+  int stamp = ++q->stamp, len = eini_cut(p->s + x->pos, x->len);
+  char hint[256];
+  eini_mark_factors(q, x, stamp);
+  for (int i = 0; i < r->nbind; i++) {
+    const eini_var *y = &q->var[r->bind[i]];
+    if (y->stamp == stamp) continue;
+    snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
+             EINI_NAME_OF(p, y->sym), len, p->s + x->pos, len < x->len ? ".." : "",
+             EINI_NAME_OF(p, y->sym));
+    eini_perr_name(p, EIN_ERR_NAME, y->pos, y->sym, hint, "is not bound: it occurs in no factor "
+                   "that is a plain access, so no sum is implied");
+  }
+  eini_check_addends(q, x, x);
+  return eini_adopt(q, r, NULL, x);
+}
+
+// Rule 3: an index reduced by an unnamed reduction occurs nowhere else in the statement.
+static void eini_check_unnamed(eini_prog *q) {
+  eini_parser *p = &q->p;
+  for (int64_t i = 0; i < q->nvar; i++)
+    if (q->var[i].kind != EINI_V_SCAN && q->var[i].mark == 0) p->names->sym[q->var[i].sym].nindex++;
+  for (int64_t i = 0; i < q->nvar; i++) {
+    const eini_var *x = &q->var[i];
+    if (x->kind != EINI_V_UNNAMED || x->mark != 0 || p->names->sym[x->sym].nindex < 2) continue;
+    eini_perr_name(p, EIN_ERR_NAME, x->pos, x->sym, "name the reductions: sum[j](..)",
+                   "is reduced here without being named, and used outside the parentheses");
+  }
+  for (int64_t i = 0; i < q->nvar; i++) p->names->sym[q->var[i].sym].nindex = 0;
+}
+
+// ================================================================================================
+// >>solve  extents and bounds
+// Takes resolved accesses; gives every index its extent (GRAMMAR rule 5) and proves that accesses
+// without an edge rule stay inside their tensors (rule 6).
+// ================================================================================================
+
+// Calls fn for every coordinate without an edge rule; 1 when one of the calls gave 1.
+static int eini_each_row(eini_prog *q, int (*fn)(eini_prog *q, const eini_syn *v, int axis)) {
+  int any = 0;
+  for (int64_t k = 0; k < q->access.n; k++) {
+    const eini_syn *v = q->access.kid[k];
+    int rank = v->row != NULL && v->edge == EINI_EDGE_NONE ? q->g->tensor[v->id].rank : 0;
+    for (int r = 0; r < rank && q->p.st == EIN_OK; r++) any |= fn(q, v, r);
+  }
+  return any;
+}
+
+// (b) Indices that stand alone as a coordinate: all places agree.
+static int eini_solve_alone(eini_prog *q, const eini_syn *v, int axis) {
+  const eini_tensor *t = &q->g->tensor[v->id];
+  const eini_row *w = &v->row[axis];
+  if (w->n != 1 || w->coef[0] != 1 || w->offset != 0) return 0;
+  eini_var *x = &q->var[w->var[0]];
+  if (x->axis == -2 || x->extent == t->shape[axis]) return 0;
+  if (x->extent >= 0) {
+    eini_perr(&q->p, EIN_ERR_SHAPE, EINI_AT(w),
+              "extents do not broadcast in programs: write b[0,j]",
+              "'%.*s' has extent %lld in axis %d of '%s', but %lld in axis %d of '%s'",
+              EINI_NAME_OF(&q->p, x->sym), (long long)t->shape[axis], axis, t->name,
+              (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
+    return 0;
+  }
+  x->extent = t->shape[axis];
+  x->by = v;
+  x->axis = axis;
+  return 1;
+}
+
+// (c) The largest extent of the only open index that keeps a coordinate inside. Until the round is
+// over, the least extent e found is noted as -2 - e, which still counts as open.
+static int eini_solve_open(eini_prog *q, const eini_syn *v, int axis) {
+  eini_parser *p = &q->p;
+  const eini_tensor *t = &q->g->tensor[v->id];
+  const eini_row *w = &v->row[axis];
+  eini_var *open = NULL;
+  int64_t lo = w->offset, hi = w->offset, coef = 0, d, room;
+  int over = 0;
+  for (int i = 0; i < w->n; i++) {
+    eini_var *x = &q->var[w->var[i]];
+    if (x->extent < 0 && open != NULL) return 0;
+    if (x->extent < 0) {
+      open = x;
+      coef = w->coef[i];
+    } else if (eini_mul_overflow(w->coef[i], eini_max64(x->extent - 1, 0), &d)) {
+      over = 1;
+    } else {
+      over |= eini_add_overflow(d < 0 ? lo : hi, d, d < 0 ? &lo : &hi);
+    }
+  }
+  if (open == NULL && !over) return 0;
+  room = lo;  // how far the index may move the coordinate
+  over |= coef > 0 && (hi == INT64_MIN || eini_add_overflow(t->shape[axis] - 1, -hi, &room));
+  if (over || room > INT64_MAX / 2) return eini_too_wide(p, EINI_AT(w)), 0;
+  int64_t e = eini_floordiv(room, coef < 0 ? -coef : coef) + 1;
+  if (e < 1) {
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(w), NULL,
+              "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",
+              EINI_NAME_OF(p, open->sym), axis, t->name, (long long)t->shape[axis]);
+  }
+  if (e < 1 || (open->extent < -1 && -2 - open->extent <= e)) return 0;
+  open->extent = -2 - e;
+  open->by = v;
+  open->axis = axis;
+  return 1;
+}
+
+// Sizes the caller gave for indices left open; 1 when one was used.
+static int eini_solve_given(eini_prog *q) {
+  int found = 0;
+  for (int64_t i = 0; i < q->nvar; i++) {
+    eini_var *x = &q->var[i];
+    const eini_sym *s = &q->names.sym[x->sym];
+    for (int k = 0; x->extent < 0 && x->kind != EINI_V_SCAN && k < q->desc->nsize; k++) {
+      if (!eini_word_is(s->s, s->n, q->desc->size[k].name)) continue;
+      x->extent = q->desc->size[k].value;
+      x->axis = -2;
+      found = 1;
+    }
+  }
+  return found;
+}
+
+static void eini_solve(eini_prog *q) {
+  eini_parser *p = &q->p;
+  int rounds = 0;
+  char hint[160];
+  eini_each_row(q, eini_solve_alone);
+  do {
+    while (p->st == EIN_OK && eini_each_row(q, eini_solve_open)) {
+      for (int64_t i = 0; i < q->nvar; i++)
+        if (q->var[i].extent < -1) q->var[i].extent = -2 - q->var[i].extent;
+      if (++rounds > 1000)
+        eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
+    }
+  } while (p->st == EIN_OK && eini_solve_given(q));
+  for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
+    const eini_var *x = &q->var[i];
+    if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
+    snprintf(hint, sizeof hint, "write [%.*s=..], or use it alone as a coordinate",
+             EINI_NAME_OF(p, x->sym));
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(x), hint, "nothing gives '%.*s' an extent",
+              EINI_NAME_OF(p, x->sym));
+  }
+}
+
+// The range of a coordinate.
+static ein_status eini_row_range(eini_prog *q, const eini_row *w, int64_t *lo, int64_t *hi) {
+  int64_t *extent = EINI_NEW(q->p.arena, int64_t, w->n);
+  if (extent == NULL) return eini_pmem(&q->p);
+  for (int i = 0; i < w->n; i++) extent[i] = q->var[w->var[i]].extent;
+  if (eini_zmap_row_range(w->coef, w->n, w->offset, extent, lo, hi) == EIN_OK) return EIN_OK;
+  return eini_too_wide(&q->p, EINI_AT(w));
+}
+
+static int eini_check_row(eini_prog *q, const eini_syn *v, int axis) {
+  eini_parser *p = &q->p;
+  const eini_tensor *t = &q->g->tensor[v->id];
+  const eini_row *w = &v->row[axis];
+  int64_t lo, hi;
+  char why[160] = "";
+  if (eini_row_range(q, w, &lo, &hi) != EIN_OK || (lo >= 0 && hi < t->shape[axis])) return 0;
+  for (int i = 0; i < w->n && why[0] == 0; i++) {
+    const eini_var *x = &q->var[w->var[i]];
+    if (x->by == NULL || x->by == v || x->axis < 0) continue;
+    snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')",
+             EINI_NAME_OF(p, x->sym), (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
+  }
+  eini_perr(p, EIN_ERR_BOUNDS, EINI_AT(w), "an edge rule says what is read outside: X[i-1 | 0]",
+            "this reaches %lld in axis %d of '%s', whose extent is %lld%s",
+            (long long)(lo < 0 ? lo : hi), axis, t->name, (long long)t->shape[axis], why);
+  return 0;
+}
+
+static void eini_check_bounds(eini_prog *q) {
+  for (int64_t i = 0; i < q->nvar; i++) {
+    if (q->var[i].extent == 0) return;  // an empty index space: the statement's own proof decides
+  }
+  eini_each_row(q, eini_check_row);
+}
+
+// ================================================================================================
+// >>edges  edge rules
+// Turns accesses that leave their tensor into accesses of padded tensors, which are made of pieces
+// (GRAMMAR rule 6).
+// ================================================================================================
+
+#define EINI_PIECES_MAX 4096
+
+typedef struct eini_pad {  // one axis of one tensor being padded
+  ein_graph *g;
+  eini_diag *diag;
+  int from, to, axis, fills;
+  double fill;
+  int64_t pos;
+} eini_pad;
+
+// to[.., start + j, ..] = from[.., at + step*j, ..] for j < count, or the constant.
+static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count, int64_t at,
+                                 int64_t step) {
+  ein_graph *g = w->g;
+  int rank = g->tensor[w->to].rank, reads = !w->fills || step != 0, id;
+  eini_stmt *s;
+  EINI_TRY(eini_graph_add_stmt(g, w->to, rank, reads, &w->from, &s));
+  s->pos = w->pos;
+  for (int i = 0; i < rank; i++) {
+    char name[16];
+    int len = snprintf(name, sizeof name, "i%d", i);
+    if ((s->index[i].name = eini_strndup(&g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
+    s->index[i].extent = i == w->axis ? count : g->tensor[w->to].shape[i];
+    s->out_map.coef[(int64_t)i * rank + i] = 1;
+    if (reads) s->proj[0].coef[(int64_t)i * rank + i] = i == w->axis ? step : 1;
+  }
+  s->out_map.offset[w->axis] = start;
+  if (reads) {
+    s->proj[0].offset[w->axis] = at;
+    id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->pos, 0, 0, 0);
+  } else {
+    id = eini_expr_real(&g->arena, &s->expr, w->pos, w->fill);
+    if (id >= 0) id = eini_expr_add(&g->arena, &s->expr, EINI_OP_CAST, w->pos, id, 0, 0);
+    if (id >= 0) s->expr.node[id].dtype = (unsigned char)g->tensor[w->to].dtype;
+  }
+  return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, w->diag);
+}
+
+// A new tensor: *tensor with low and high elements added along one axis.
+static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int axis, int edge,
+                                double fill, int64_t low, int64_t high, const char *name,
+                                int64_t pos) {
+  eini_tensor *t = &g->tensor[*tensor];
+  eini_pad w = {g, diag, *tensor, 0, axis, edge == EINI_EDGE_CONST, fill, pos};
+  int64_t n = t->shape[axis], end, take, pieces = 0;
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (n == 0 && edge != EINI_EDGE_CONST) {
+    return eini_fail(diag, EIN_ERR_BOUNDS, pos, 1, "use a constant: X[i-1 | 0]",
+                     "axis %d of '%s' is empty: there is nothing to repeat", axis, t->name);
+  }
+  memcpy(shape, t->shape, (size_t)t->rank * sizeof *shape);
+  if (eini_add_overflow(n, high, &end) || eini_add_overflow(end, low, &shape[axis])) {
+    return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the padded '%s' is too large",
+                     t->name);
+  }
+  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t->dtype, t->rank,
+                                 shape, &w.to));
+  for (int64_t x = -low; x < end; x += take) {
+    int64_t at = x, step = 1;
+    take = (x < 0 ? 0 : x < n ? n : end) - x;
+    if ((x < 0 || x >= n) && (edge <= EINI_EDGE_CONST || edge == EINI_EDGE_CLAMP || n == 1)) {
+      at = x < 0 ? 0 : n - 1;
+      step = 0;
+    } else if (x < 0 || x >= n) {  // period by period
+      int64_t period = n - (edge == EINI_EDGE_REFLECT), m = eini_floordiv(x, period);
+      at = x - m * period;
+      take = eini_min64(period - at, take);
+      if (edge == EINI_EDGE_REFLECT && m % 2 != 0) step = -1;
+      if (step < 0) at = n - 1 - at;
+    }
+    if (++pieces > EINI_PIECES_MAX) {
+      return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL,
+                       "the edge rule would repeat axis %d of '%s' more than %d times", axis,
+                       g->tensor[*tensor].name, EINI_PIECES_MAX);
+    }
+    EINI_TRY(eini_pad_piece(&w, x + low, take, at, step));
+  }
+  *tensor = w.to;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>build  from resolved trees to statements
+// Takes resolved trees; gives statements of the graph. What is not one fold over one expression is
+// split; the parts become temporaries.
+// ================================================================================================
+
+#define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
+#define EINI_SAME_MAX 64                   // equal operands and temporaries are looked for this far
+
+// A statement being emitted: its indices, and its operands with their rows.
+typedef struct eini_build {
+  eini_emit em;            // first, see eini_emit_leaf
+  eini_prog *q;
+  int n, nfree, *var, *saved;
+  int64_t nop, cap, cap2;
+  int *op;
+  const eini_row **row;
+} eini_build;
+
+static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
+  for (int r = 0; r < rank; r++) {
+    if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
+    for (int i = 0; i < a[r].n; i++)
+      if (a[r].var[i] != b[r].var[i] || a[r].coef[i] != b[r].coef[i]) return 0;
+  }
+  return 1;
+}
+
+// The number of an operand; equal accesses share one. -1 when out of memory.
+static int eini_operand(eini_build *b, int tensor, const eini_row *row) {
+  eini_parser *p = b->em.p;
+  for (int64_t k = b->nop - 1; k >= eini_max64(0, b->nop - EINI_SAME_MAX); k--) {
+    if (b->op[k] == tensor && eini_rows_equal(b->row[k], row, b->q->g->tensor[tensor].rank))
+      return (int)k;
+  }
+  int *op = (int *)eini_grow(p->arena, b->op, b->nop, &b->cap, sizeof *op);
+  void *rows = eini_grow(p->arena, (void *)b->row, b->nop, &b->cap2, sizeof *b->row);
+  if (op == NULL || rows == NULL) return eini_pmem(p), -1;
+  b->op = op;
+  b->row = (const eini_row **)rows;
+  op[b->nop] = tensor;
+  b->row[b->nop] = row;
+  return (int)b->nop++;
+}
+
+// Emits a tree over free and bound indices.
+static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev, int64_t nfree,
+                                  const int *bind, int nbind, const eini_syn *tree) {
+  eini_parser *p = &q->p;
+  memset(b, 0, sizeof *b);
+  b->q = q;
+  b->em.p = p;
+  b->em.arena = &q->g->arena;
+  b->nfree = (int)nfree;
+  b->var = EINI_NEW(p->arena, int, nfree + nbind);
+  b->saved = EINI_NEW(p->arena, int, nfree + nbind);
+  if (b->var == NULL || b->saved == NULL) return eini_pmem(p);
+  for (; b->n < nfree + nbind; b->n++) {
+    b->var[b->n] = b->n < nfree ? freev[b->n] : bind[b->n - nfree];
+    b->saved[b->n] = q->var[b->var[b->n]].col;
+    q->var[b->var[b->n]].col = b->n;
+  }
+  eini_emit_tree(&b->em, tree);
+  return p->st;
+}
+
+static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
+  for (int r = 0; r < m->rows; r++) {
+    m->offset[r] = row[r].offset;
+    for (int i = 0; i < row[r].n; i++)
+      m->coef[(int64_t)r * m->cols + q->var[row[r].var[i]].col] = row[r].coef[i];
+  }
+}
+
+// Takes over a status that the graph reported itself.
+static ein_status eini_reported(eini_parser *p, ein_status st) {
+  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
+  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
+  return p->st = st;
+}
+
+// Appends the statement; left NULL: the free indices in order.
+static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold,
+                                  int64_t pos) {
+  eini_prog *q = b->q;
+  ein_graph *g = q->g;
+  int64_t cells = g->tensor[out].rank;
+  for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
+  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX)
+    return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
+  eini_stmt *s;
+  if (eini_graph_add_stmt(g, out, b->n, (int)b->nop, b->op, &s) != EIN_OK) return eini_pmem(&q->p);
+  s->nfree = b->nfree;
+  s->fold = fold;
+  s->pos = pos;
+  s->expr = b->em.e;
+  for (int i = 0; i < b->n; i++) {
+    const eini_var *x = &q->var[b->var[i]];
+    const eini_sym *name = &q->names.sym[x->sym];
+    int hides = 0;
+    char other[96];  // an index that hides another: told apart in what is printed
+    for (int k = 0; k < i && b->n <= 64; k++) hides |= q->var[b->var[k]].sym == x->sym;
+    int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
+    s->index[i].extent = x->extent;
+    s->index[i].name =
+        eini_strndup(&g->arena, hides ? other : name->s, hides ? len : name->n);
+    if (s->index[i].name == NULL) return eini_pmem(&q->p);
+    if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
+  }
+  if (left != NULL) eini_fill_map(q, &s->out_map, left);
+  for (int64_t k = 0; k < b->nop; k++) eini_fill_map(q, &s->proj[k], b->row[k]);
+  return eini_reported(&q->p, eini_stmt_finish(g, s, q->p.diag));
+}
+
+// ---- temporaries ----
+
+// An access to tensor at variables.
+static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, int64_t pos) {
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_ACCESS, pos);
+  eini_row *row = EINI_NEW(q->p.arena, eini_row, u->n);
+  int64_t *one = EINI_NEW(q->p.arena, int64_t, 1);
+  if (row == NULL || one == NULL) eini_pmem(&q->p);
+  if (v == NULL || row == NULL || one == NULL) return NULL;
+  *one = 1;
+  v->id = tensor;
+  v->row = row;
+  for (int64_t i = 0; i < u->n; i++) {
+    row[i].n = 1;
+    row[i].var = &u->v[i];
+    row[i].coef = one;
+    row[i].pos = pos;
+  }
+  return v;
+}
+
+static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
+  size_t rows = (size_t)a->rows * sizeof *a->offset;
+  return memcmp(a->offset, b->offset, rows) == 0 &&
+         memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
+}
+
+// Do two statements over all elements of their tensors compute the same?
+static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
+  int same = a->fold == b->fold && a->nfree == b->nfree && a->nindex == b->nindex &&
+             a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
+  for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
+  for (int k = 0; same && k < a->noperand; k++)
+    same = a->operand[k] == b->operand[k] && eini_same_map(&a->proj[k], &b->proj[k]);
+  for (int64_t i = 0; same && i < a->expr.n; i++) {
+    const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
+    same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
+           memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
+  }
+  for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
+  return same && eini_same_map(&a->out_map, &b->out_map);
+}
+
+// The name of a temporary, after the tensor being defined.
+static void eini_fresh_name(eini_prog *q, char *name, size_t size) {
+  const eini_sym *s = &q->names.sym[q->line[q->cur].sym];
+  snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
+}
+
+// Stores fold over bind of tree in a temporary over the indices in scope that owner uses; one that
+// is stored already is taken.
+static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *tree, int fold,
+                           const int *bind, int nbind, int64_t pos) {
+  eini_parser *p = &q->p;
+  ein_graph *g = q->g;
+  eini_vars u = {NULL, 0, 0};
+  eini_build b;
+  char name[96];
+  int tensor = -1;
+  if (tree == NULL) return NULL;
+  eini_used(q, owner, &u, ++q->stamp);
+  for (int64_t i = 1; i < u.n && u.n <= 64; i++) {  // in the order of the scope
+    int x = u.v[i];
+    int64_t j = i;
+    for (; j > 0 && u.v[j - 1] > x; j--) u.v[j] = u.v[j - 1];
+    u.v[j] = x;
+  }
+  int64_t *shape = EINI_NEW(p->arena, int64_t, u.n);
+  if (shape == NULL) eini_pmem(p);
+  for (int64_t i = 0; shape != NULL && i < u.n; i++) shape[i] = q->var[u.v[i]].extent;
+  if (p->st != EIN_OK) return NULL;
+  eini_build_tree(q, &b, u.v, u.n, bind, nbind, tree);
+  if (p->st == EIN_OK) {
+    eini_fresh_name(q, name, sizeof name);
+    eini_reported(p, eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE,
+                                           (int)u.n, shape, &tensor));
+  }
+  if (p->st == EIN_OK) eini_build_stmt(&b, tensor, NULL, fold, pos);
+  for (int i = b.n - 1; i >= 0; i--) q->var[b.var[i]].col = b.saved[i];
+  if (p->st != EIN_OK) return NULL;
+  eini_tensor_fix_dtype(&g->tensor[tensor]);
+  int64_t last = g->nstmt - 1;
+  for (int64_t k = last - 1; k >= eini_max64(0, last - EINI_SAME_MAX); k--) {
+    const eini_tensor *t = &g->tensor[g->stmt[k].out];
+    if (t->pos >= 0 || t->nstmt != 1 || !eini_same_stmt(&g->stmt[k], &g->stmt[last])) continue;
+    tensor = g->stmt[k].out;
+    g->nstmt--;
+    g->ntensor--;
+    q->fresh--;
+    break;
+  }
+  return eini_temp_access(q, tensor, &u, pos);
+}
+
+static eini_syn *eini_number(eini_prog *q, double x, int exact, int64_t pos) {
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_NUM, pos);
+  if (v == NULL) return NULL;
+  v->re = x;
+  v->ival = exact ? (int64_t)x : 0;
+  v->exact = (unsigned char)exact;
+  return v;
+}
+
+// Rule 10 and norm in postfix: x what is normalised, g and b the next arguments, p the last one or
+// its default, 2 the number, d twice, s stored; then the operations below, folds over v's indices.
+static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) {
+  static const struct {
+    char key;
+    unsigned char kind, args, what;  // what: of SUM and TERM the inverse, of REDUCE the fold
+    const char *call;
+  } ops[] = {{'+', EINI_S_SUM, 2, 0, NULL}, {'-', EINI_S_SUM, 2, 1, NULL},
+             {'*', EINI_S_TERM, 2, 0, NULL}, {'/', EINI_S_TERM, 2, 1, NULL},
+             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EINI_MAX, NULL},
+             {'S', EINI_S_REDUCE, 1, EINI_SUM, NULL}, {'A', EINI_S_REDUCE, 1, EINI_MEAN, NULL},
+             {'V', EINI_S_REDUCE, 1, EINI_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
+             {'l', EINI_S_CALL, 1, 0, "log"}, {'q', EINI_S_CALL, 1, 0, "sqrt"},
+             {'r', EINI_S_CALL, 1, 0, "rsqrt"}, {'a', EINI_S_CALL, 1, 0, "abs"}};
+  eini_parser *p = &q->p;
+  eini_syn *stack[8], *r, *x = v->kid[0];
+  int n = 0, eps = v->op == 2 ? 3 : 2, k;
+  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != EINI_EDGE_NONE))
+    x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
+  for (; x != NULL && *code != 0; code++) {
+    switch (*code) {
+      case 'x': r = x; break;
+      case 'g': r = v->kid[1]; break;
+      case 'b': r = v->kid[2]; break;
+      case 'd': r = stack[n - 1]; break;
+      case '2': r = eini_number(q, 2, 1, v->pos); break;
+      case 's': n--; r = eini_temp(q, stack[n], stack[n], EINI_FOLD_NONE, NULL, 0, x->pos); break;
+      case 'p':
+        r = v->n > eps ? v->kid[eps] : eini_number(q, eps == 3 ? 1e-5 : 1e-6, 0, v->pos);
+        break;
+      default:
+        for (k = 0; ops[k].key != *code;) k++;
+        n -= ops[k].args;
+        r = eini_syn_of(p, ops[k].kind, x->pos, stack[n], ops[k].args > 1 ? stack[n + 1] : NULL);
+        if (r == NULL) return NULL;
+        r->op = ops[k].what;
+        r->inv[ops[k].args - 1] = ops[k].args > 1 && ops[k].what;
+        if (ops[k].kind == EINI_S_REDUCE) {
+          r->bind = v->bind;
+          r->nbind = v->nbind;
+        }
+        if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
+        break;
+    }
+    if (r == NULL || p->st != EIN_OK) return NULL;
+    stack[n++] = r;
+  }
+  return n > 0 ? stack[0] : NULL;
+}
+
+// ---- leaves ----
+
+// The tensor an access with an edge rule reads, and its rows there.
+static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **rows) {
+  eini_parser *p = &q->p;
+  int rank = q->g->tensor[v->id].rank, tensor = v->id;
+  eini_padded *d = EINI_NEW(p->arena, eini_padded, 1);
+  eini_row *moved = EINI_NEW(p->arena, eini_row, rank);
+  int64_t *low = EINI_NEW(p->arena, int64_t, rank), *high = EINI_NEW(p->arena, int64_t, rank);
+  if (d == NULL || moved == NULL || low == NULL || high == NULL) return eini_pmem(p), -1;
+  for (int r = 0; r < rank; r++) {
+    int64_t lo, hi, n = q->g->tensor[v->id].shape[r];
+    int empty = 0;
+    moved[r] = v->row[r];
+    for (int i = 0; i < v->row[r].n; i++) empty |= q->var[v->row[r].var[i]].extent == 0;
+    if (empty) continue;
+    if (eini_row_range(q, &v->row[r], &lo, &hi) != EIN_OK) return -1;
+    if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
+      return eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&v->row[r]), NULL, "the padding is too large"),
+             -1;
+    low[r] = lo < 0 ? -lo : 0;
+    high[r] = hi >= n ? hi - n + 1 : 0;
+    moved[r].offset += low[r];
+  }
+  *rows = moved;
+  size_t bytes = (size_t)rank * sizeof *low;
+  for (const eini_padded *x = q->padded; x != NULL; x = x->next) {
+    if (x->from == v->id && x->edge == v->edge && memcmp(&x->fill, &v->re, sizeof v->re) == 0 &&
+        memcmp(x->low, low, bytes) == 0 && memcmp(x->high, high, bytes) == 0) {
+      return x->to;
+    }
+  }
+  for (int r = 0; r < rank && p->st == EIN_OK; r++) {
+    char name[96];
+    if (low[r] == 0 && high[r] == 0) continue;
+    eini_fresh_name(q, name, sizeof name);
+    eini_reported(p, eini_pad_axis(q->g, p->diag, &tensor, r, v->edge, v->re, low[r], high[r],
+                                   name, v->row[r].pos));
+  }
+  eini_padded made = {q->padded, v->id, tensor, v->edge, v->re, low, high};
+  *d = made;
+  if (p->st == EIN_OK) q->padded = d;
+  return p->st == EIN_OK ? tensor : -1;
+}
+
+static int eini_build_access(eini_build *b, const eini_syn *v) {
+  eini_prog *q = b->q;
+  const eini_row *rows = v->row;
+  int tensor = v->id;
+  if (v->edge != EINI_EDGE_NONE && q->g->tensor[tensor].rank > 0)
+    tensor = eini_padded_access(q, v, &rows);
+  int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
+  int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
+  ein_dtype t = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE;
+  if (t == EIN_NONE) return id;
+  id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
+  if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+static int eini_build_size(eini_build *b, const eini_syn *v) {
+  int64_t n = v->id >= 0 ? b->q->var[v->id].extent : v->ival;
+  if (v->ival >= 0 && v->ival != n)
+    return eini_perr(b->em.p, EIN_ERR_NAME, EINI_AT(v), "rename the index",
+                     "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
+                     (long long)v->ival, (long long)n), -1;
+  int id = eini_expr_int(b->em.arena, &b->em.e, v->pos, n);
+  return id < 0 ? eini_pmem(b->em.p), -1 : id;
+}
+
+static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
+  static const char *const macros[] = {"xxM-esdS/", "xxM-sdeSl-", "xxA-xVp+q/g*b+",
+                                       "xx2^Ap+r*g*"};
+  eini_build *b = (eini_build *)(void *)em;
+  eini_prog *q = b->q;
+  const eini_syn *x;
+  int id;
+  switch (v->kind) {
+    case EINI_S_INDEX: return eini_emit_op(em, EINI_OP_INDEX, v->pos, q->var[v->id].col, 0);
+    case EINI_S_PARAM: return eini_emit_op(em, EINI_OP_PARAM, v->pos, v->id, 0);
+    case EINI_S_SIZE: return eini_build_size(b, v);
+    case EINI_S_ACCESS: return eini_build_access(b, v);
+    case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
+    case EINI_S_MACRO:
+      x = eini_expand(q, v, macros[v->op]);
+      return x == NULL ? -1 : eini_emit_tree(em, x);
+    case EINI_S_REDUCE:
+      x = v->exact ? eini_expand(q, v, "xa2^") : v->kid[0];
+      x = eini_temp(q, v, x, v->op, v->bind, v->nbind, v->pos);
+      id = x == NULL ? -1 : eini_build_access(b, x);
+      return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
+    default: eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
+  }
+  return -1;
+}
+
+// ================================================================================================
+// >>parse  programs
+// Takes a program's description; gives its graph, pruned to what is observed (GRAMMAR rule 11).
+// ================================================================================================
+
+// Claims a name for a declaration; 0 when it is taken.
+static int eini_declare(eini_prog *q, const eini_syn *v, int kind, int64_t id) {
+  eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind == EINI_N_BAD) q->p.st = EIN_ERR_NAME;
+  if (s->kind != EINI_N_NONE || s->open != 0)
+    eini_perr(&q->p, EIN_ERR_NAME, v->pos, s->n, NULL, "the name '%.*s' is taken",
+              EINI_NAME_OF(&q->p, v->sym));
+  if (q->p.st != EIN_OK) return 0;
+  s->kind = kind;
+  s->id = (int)id;
+  s->pos = v->pos;
+  return 1;
+}
+
+// The declared size of that name, new or known; NULL after a mistake.
+static eini_dim *eini_dim_of(eini_prog *q, const eini_syn *d) {
+  eini_sym *s = eini_sym_of(q, d->sym);
+  if (s->kind == EINI_N_SIZE) return &q->dim[s->id];
+  if (!eini_declare(q, d, EINI_N_SIZE, q->ndim)) return NULL;
+  eini_dim *x = (eini_dim *)eini_grow(q->p.arena, q->dim, q->ndim, &q->capdim, sizeof *x);
+  if (x == NULL) return eini_pmem(&q->p), x;
+  q->dim = x;
+  x += q->ndim++;
+  x->sym = d->sym;
+  x->by = x->axis = -1;
+  x->value = -1;
+  for (int k = 0; k < q->desc->nsize; k++) {
+    if (eini_word_is(s->s, s->n, q->desc->size[k].name)) x->value = q->desc->size[k].value;
+  }
+  return x;
+}
+
+// The extent of one axis of an input: its literal, its size, its view; all agree.
+static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view) {
+  eini_parser *p = &q->p;
+  const eini_syn *d = v->kid[axis];
+  eini_dim literal = {0, -1, -1, -1}, *x = d->kind == EINI_S_NUM ? &literal : eini_dim_of(q, d);
+  const int64_t given[2] = {d->ival, view == NULL ? -1 : view->shape[axis]};
+  for (int k = 0; x != NULL && k < 2; k++) {
+    if (given[k] < 0 || given[k] == x->value) continue;
+    char by[128] = "as given";
+    if (x->by >= 0)
+      snprintf(by, sizeof by, "in axis %d of '%.*s'", x->axis, EINI_NAME_OF(p, x->by));
+    if (x->value >= 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL,
+                "'%.*s' is %lld in axis %d of '%.*s', but %lld %s",
+                eini_cut(p->s + d->pos, d->len), p->s + d->pos, (long long)given[k], axis,
+                EINI_NAME_OF(p, v->sym), (long long)x->value, by);
+    x->value = given[k];
+    x->by = k == 0 ? -1 : v->sym;
+    x->axis = axis;
+  }
+  if (x != NULL && x->value < 0)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), "bind a view, or give the size",
+              "nothing says how large '%.*s' is", EINI_NAME_OF(p, d->sym));
+  return x == NULL ? -1 : x->value;
+}
+
+static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  const ein_ztensor *view = NULL;
+  int tensor = 0;
+  for (int i = q->desc->nbind - 1; i >= 0; i--) {
+    if (eini_word_is(s->s, s->n, q->desc->bind[i].name)) view = q->desc->bind[i].view;
+  }
+  ein_dtype given = l->dtype != EIN_NONE ? l->dtype : view != NULL ? view->dtype : q->dtype;
+  int64_t *shape = EINI_NEW(p->arena, int64_t, v->n);
+  if (shape == NULL) eini_pmem(p);
+  if (view != NULL && view->rank != v->n)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "'%.*s' has %d axes, the bound view %d",
+              EINI_NAME_OF(p, v->sym), v->n, view->rank);
+  if (view != NULL && !ein_dtype_same_kind(view->dtype, given))
+    eini_perr(p, EIN_ERR_DTYPE, EINI_AT(v), NULL, "'%.*s' is declared %s, the bound view is %s",
+              EINI_NAME_OF(p, v->sym), ein_dtype_name(given), ein_dtype_name(view->dtype));
+  for (int i = 0; i < v->n && p->st == EIN_OK; i++) shape[i] = eini_input_axis(q, v, i, view);
+  if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_TENSOR, q->g->ntensor)) return;
+  ein_dtype stored = view != NULL ? view->dtype : given;
+  if (eini_graph_add_tensor(q->g, s->s, s->n, EIN_ROLE_INPUT, stored, v->n, shape, &tensor)) {
+    eini_pmem(p);
+    return;
+  }
+  q->g->tensor[tensor].pos = v->pos;
+  while (p->st == EIN_OK && q->ndeclared < q->g->ntensor) {
+    ein_dtype *t = (ein_dtype *)eini_grow(p->arena, q->declared, q->ndeclared, &q->capdeclared,
+                                          sizeof *t);
+    if (t == NULL) eini_pmem(p);
+    else (q->declared = t)[q->ndeclared++] = EIN_NONE;
+  }
+  if (p->st == EIN_OK && stored != given) q->declared[tensor] = given;
+}
+
+static void eini_do_param(eini_prog *q, const eini_line *l, const eini_syn *v) {
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  ein_scalar value = {v->op, v->re, 0};
+  ein_dtype t = l->dtype != EIN_NONE ? l->dtype : q->dtype;
+  int id;
+  if (eini_declare(q, v, EINI_N_PARAM, q->g->nparam) &&
+      eini_graph_add_param(q->g, s->s, s->n, t, value, &id))
+    eini_pmem(&q->p);
+}
+
+// Outputs are marked before any statement is lowered; here only what they name is checked.
+static void eini_do_output(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  eini_near w;
+  if (s->ndef > 0) return;
+  if (s->bad || s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+  if (s->kind == EINI_N_TENSOR)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), "define an output from it: Y[i] = X[i]",
+              "'%.*s' is an input", EINI_NAME_OF(p, v->sym));
+  eini_near_init(&w, s->s, s->n);
+  for (int64_t i = 0; i < eini_min64(p->names->n, 4096); i++) {
+    if (p->names->sym[i].ndef > 0) eini_near_try(&w, p->names->sym[i].s, p->names->sym[i].n);
+  }
+  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), eini_near_hint(&w), "the output '%.*s' is not defined",
+            EINI_NAME_OF(p, v->sym));
+}
+
+static void eini_do_def(eini_prog *q, eini_line *l) {
+  eini_line **d = (eini_line **)eini_grow(q->p.arena, (void *)q->def, q->ndef, &q->capdef,
+                                          sizeof *d);
+  eini_syn *v = eini_part(&q->p, EINI_S_NAME, l->pos);
+  if (d == NULL) eini_pmem(&q->p);
+  if (q->p.st != EIN_OK) return;
+  q->def = d;
+  v->sym = l->sym;
+  l->stmt = q->ndef;
+  if (eini_declare(q, v, EINI_N_DEF, q->ndef)) d[q->ndef++] = l;
+}
+
+// ---- defining statements ----
+
+// Free indices in the order they occur on the left, with their extents.
+static void eini_left_indices(eini_prog *q, const eini_syn *left) {
+  eini_parser *p = &q->p;
+  for (int i = 0; i < left->n && p->st == EIN_OK; i++)
+    eini_scan(q, left->kid[i], NULL, EINI_V_FREE, 0, 1);
+  for (int i = 0; i < left->n && p->st == EIN_OK; i++) {
+    if (left->inv[i]) continue;
+    const eini_syn *e = left->bext[i], *x = left->kid[i];
+    int64_t n = 0;
+    int known = eini_const(q, e, NULL, 1, &n), var = eini_find_var(q, x->sym, 0);
+    if (known == 0 || (known > 0 && n < 0))
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL,
+                "an extent is an expression of integers and sizes, at least 0");
+    if (var < 0)
+      eini_perr(p, EIN_ERR_NAME, EINI_AT(x), NULL, "the name '%.*s' is taken",
+                EINI_NAME_OF(p, x->sym));
+    if (p->st != EIN_OK) return;
+    if (q->var[var].axis == -2 && q->var[var].extent != n)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL, "two extents for '%.*s'",
+                EINI_NAME_OF(p, x->sym));
+    q->var[var].extent = n;
+    q->var[var].axis = -2;
+  }
+}
+
+// The right side with its terms resolved.
+static eini_syn *eini_right_side(eini_prog *q, eini_syn *rhs) {
+  if (rhs->kind != EINI_S_SUM) return eini_resolve_term(q, rhs);
+  eini_kids k = {NULL, NULL, 0, 0};
+  for (int i = 0; i < rhs->n && q->p.st == EIN_OK; i++)
+    eini_kids_add(&q->p, &k, eini_resolve_term(q, rhs->kid[i]), rhs->inv[i]);
+  eini_syn *r = eini_resolved(q, rhs, EINI_S_SUM, -1);
+  return r == NULL ? r : eini_syn_with(r, &k);
+}
+
+// The tensor a statement defines; its first piece makes it. -1 after a mistake.
+static int eini_left_tensor(eini_prog *q, const eini_line *l) {
+  static const char *const what[] = {"", "a size", "a param", "an input", "a macro", ""};
+  eini_parser *p = &q->p;
+  eini_sym *s = eini_sym_of(q, l->sym);
+  int tensor = s->open - 1, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT
+                                                                      : EIN_ROLE_TEMP;
+  if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+  if (s->kind != EINI_N_NONE)
+    eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "'%.*s' is %s already", EINI_NAME_OF(p, l->sym),
+              what[s->kind]);
+  if (tensor >= 0 && q->g->tensor[tensor].rank != l->left->n)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "'%.*s' has %d axes in an earlier piece, here %d",
+              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank, l->left->n);
+  if (p->st != EIN_OK || tensor >= 0) return p->st == EIN_OK ? tensor : -1;
+  if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, l->left->n, NULL, &tensor))
+    return eini_pmem(p), -1;
+  q->g->tensor[tensor].pos = l->pos;
+  s->open = tensor + 1;
+  return tensor;
+}
+
+static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover *c) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, l->sym);
+  char text[320], hint[96] = "";
+  const eini_line *x = l, *a = NULL, *b = NULL;
+  for (;; x = &q->line[x->prev - 1]) {
+    if (x->stmt == c->a) a = x;
+    if (x->stmt == c->b) b = x;
+    if (x->prev == 0) break;
+  }
+  if (a != NULL && b != NULL) {
+    int line[2] = {1, 1};
+    for (int64_t i = 0; i < a->pos; i++) line[0] += p->s[i] == '\n';
+    for (int64_t i = 0; i < b->pos; i++) line[1] += p->s[i] == '\n';
+    snprintf(hint, sizeof hint, "by lines %d and %d", line[1], line[0]);
+  }
+  if (a == NULL) a = l;
+  eini_cover_text(c, s->s, eini_cut(s->s, s->n), l->left->n, text, sizeof text);
+  eini_perr(p, c->status, EINI_AT(a), hint[0] ? hint : NULL, "%s", text);
+}
+
+// After its last piece a tensor has a shape and a dtype, and may be read.
+static void eini_seal(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  eini_sym *s = eini_sym_of(q, l->sym);
+  int64_t n = s->ndef, *piece = EINI_NEW(p->arena, int64_t, n);
+  eini_cover c;
+  memset(&c, 0, sizeof c);
+  if (s->kind == EINI_N_BAD || s->open == 0) return;
+  s->kind = EINI_N_BAD;
+  if (s->bad && p->status != EIN_OK) return;  // a piece of it may have failed to parse
+  for (const eini_line *x = l; piece != NULL; x = &q->line[x->prev - 1]) {
+    piece[--n] = x->stmt;  // in the order of the text
+    if (x->prev == 0) break;
+  }
+  ein_status st = piece == NULL ? EIN_ERR_NO_MEMORY :
+                  eini_cover_prove(q->g, s->open - 1, piece, s->ndef, p->arena, &c);
+  if (c.status == EIN_OK) c.status = st;
+  if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
+  else if (st != EIN_OK) eini_cover_report(q, l, &c);
+  if (p->st != EIN_OK) return;
+  s->kind = EINI_N_TENSOR;
+  s->id = s->open - 1;
+  eini_tensor_fix_dtype(&q->g->tensor[s->id]);
+}
+
+static void eini_lower(eini_prog *q, eini_line *l) {
+  eini_parser *p = &q->p;
+  eini_build b;
+  q->nvar = q->access.n = 0;
+  eini_row *left = EINI_NEW(p->arena, eini_row, l->left->n);
+  if (left == NULL) eini_pmem(p);
+  int tensor = p->st == EIN_OK ? eini_left_tensor(q, l) : -1;
+  if (tensor < 0) return;
+  eini_left_indices(q, l->left);
+  int nfree = (int)q->nvar, *freev = EINI_NEW(p->arena, int, nfree);
+  if (freev == NULL) eini_pmem(p);
+  eini_syn *r = p->st == EIN_OK ? eini_right_side(q, l->kid[0]) : NULL, *body = r;
+  for (int i = 0; i < l->left->n && p->st == EIN_OK; i++)
+    left[i] = eini_affine_row(q, l->left->kid[i], NULL);
+  if (p->st == EIN_OK) eini_check_unnamed(q);
+  if (p->st == EIN_OK) eini_solve(q);
+  if (p->st == EIN_OK) eini_check_bounds(q);
+  if (p->st != EIN_OK || r == NULL) return;
+  for (int i = 0; i < nfree; i++) freev[i] = i;
+  while (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY) body = body->kid[0];
+  int direct = body->kind == EINI_S_REDUCE && !body->exact;
+  if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
+                      direct ? body->kid[0] : r) == EIN_OK)
+    eini_build_stmt(&b, tensor, left, direct ? body->op : EINI_FOLD_NONE, l->pos);
+  if (p->st == EIN_OK) l->stmt = q->g->nstmt - 1;
+}
+
+// ---- before lowering: what is read, defined, observed ----
+
+static void eini_mark_read(eini_prog *q, const eini_syn *v) {
+  if (v->kind == EINI_S_ACCESS || v->kind == EINI_S_NAME) q->names.sym[v->sym].read = 1;
+  for (int i = 0; i < v->n && v->kind != EINI_S_ACCESS; i++) eini_mark_read(q, v->kid[i]);
+}
+
+static void eini_survey(eini_prog *q) {
+  for (int64_t i = 0; i < q->nline; i++) {
+    eini_line *l = &q->line[i];
+    int output = l->kind == EINI_L_OUTPUT;
+    q->p.st = EIN_OK;
+    if (l->kind >= EINI_L_DEF) eini_mark_read(q, l->kid[0]);
+    for (int k = 0; k < l->n && (output || l->kind == EINI_L_DEFINE); k++) {
+      int sym = output ? l->kid[k]->sym : l->sym;
+      eini_sym *s = eini_sym_of(q, sym);
+      if (l->dtype != EIN_NONE && s->dtype != EIN_NONE && s->dtype != l->dtype)
+        eini_perr(&q->p, EIN_ERR_DTYPE, output ? l->kid[k]->pos : l->pos, s->n, NULL,
+                  "'%.*s' is given two dtypes, %s and %s", EINI_NAME_OF(&q->p, sym),
+                  ein_dtype_name(s->dtype), ein_dtype_name(l->dtype));
+      if (l->dtype != EIN_NONE) s->dtype = l->dtype;
+      if (output) {
+        q->outputs = s->isout = 1;
+      } else {
+        l->prev = s->ndef++ > 0 ? s->lastdef + 1 : 0;
+        s->lastdef = (int)i;
+      }
+    }
+  }
+}
+
+static void eini_do_line(eini_prog *q, int64_t number) {
+  eini_line *l = &q->line[number];
+  eini_parser *p = &q->p;
+  q->cur = number;
+  p->st = EIN_OK;
+  p->depth = 0;
+  if (l->kind == EINI_L_DEF) eini_do_def(q, l);
+  if (l->kind == EINI_L_DEFINE) {
+    eini_lower(q, l);
+    for (int64_t i = 0; i < q->nvar; i++) p->names->sym[q->var[i].sym].var = 0;
+    eini_sym *s = eini_sym_of(q, l->sym);
+    if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
+    if (p->st == EIN_OK && s->lastdef == number) eini_seal(q, l);
+  }
+  for (int k = 0; k < l->n && l->kind < EINI_L_DEF; k++) {
+    const eini_syn *v = l->kid[k];
+    p->st = EIN_OK;
+    if (l->kind == EINI_L_INPUT) eini_do_input(q, l, v);
+    if (l->kind == EINI_L_PARAM) eini_do_param(q, l, v);
+    if (l->kind == EINI_L_OUTPUT) eini_do_output(q, v);
+    eini_sym *s = eini_sym_of(q, v->sym);
+    if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
+  }
+}
+
+// ---- the caller's side ----
+
+// Views and sizes that name nothing are mistakes of the caller.
+static void eini_check_given(eini_prog *q) {
+  eini_parser *p = &q->p;
+  p->st = EIN_OK;
+  for (int i = 0; i < q->desc->nbind + q->desc->nsize; i++) {
+    int bind = i < q->desc->nbind, found = 0;
+    const char *name = bind ? q->desc->bind[i].name : q->desc->size[i - q->desc->nbind].name;
+    eini_near w;
+    eini_near_init(&w, name, (int64_t)strlen(name));
+    for (int64_t k = 0; k < p->names->n && !found; k++) {
+      const eini_sym *s = &p->names->sym[k];
+      int input = s->kind == EINI_N_TENSOR && q->g->tensor[s->id].role == EIN_ROLE_INPUT;
+      found = eini_word_is(s->s, s->n, name) && (input || !bind);
+      if (bind ? input : s->kind == EINI_N_SIZE) eini_near_try(&w, s->s, s->n);
+    }
+    if (!found)
+      eini_perr(p, EIN_ERR_NAME, -1, 0, eini_near_hint(&w),
+                bind ? "no input is named '%.60s'" : "no size or index is named '%.60s'", name);
+  }
+}
+
+// Mistakes in the order of the text; those of lowering come after those of parsing.
+static void eini_diag_sort(eini_diag *d) {
+  for (int i = 1; d->error != NULL && i < d->count; i++) {
+    for (int j = i; j > 0 && d->error[j].line > 0; j--) {
+      ein_error e = d->error[j], f = d->error[j - 1];
+      if (f.line < e.line || (f.line == e.line && f.column <= e.column)) break;
+      d->error[j - 1] = e;
+      d->error[j] = f;
+    }
+  }
+  if (d->error != NULL && d->count > 0) d->status = d->error[0].status;
+}
+
+static ein_status eini_check_desc(const ein_program_desc *d) {
+  if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) || d->text == NULL ||
+      (d->nsize > 0 && d->size == NULL) || (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
+    return EIN_ERR_ARGUMENT;
+  for (int i = 0; i < d->nbind; i++) {
+    const ein_ztensor *v = d->bind[i].view;
+    if (d->bind[i].name == NULL || v == NULL || v->rank < 0 || (v->rank > 0 && v->shape == NULL) ||
+        !eini_dtype_ok(v->dtype))
+      return EIN_ERR_ARGUMENT;
+    for (int k = 0; k < v->rank; k++) {
+      if (v->shape[k] < 0) return EIN_ERR_SHAPE;
+    }
+  }
+  for (int i = 0; i < d->nsize; i++) {
+    if (d->size[i].name == NULL) return EIN_ERR_ARGUMENT;
+    if (d->size[i].value < 0) return EIN_ERR_SHAPE;
+  }
+  return EIN_OK;
+}
+
+// Source lines of statements from their positions; statements mostly stand in source order.
+static void eini_graph_lines(ein_graph *g, const char *text, int64_t length) {
+  int64_t at = 0, line = 1;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    int64_t pos = g->stmt[i].pos < length ? g->stmt[i].pos : length;
+    if (pos < at) {
+      at = 0;
+      line = 1;
+    }
+    for (; at < pos; at++) line += text[at] == '\n';
+    g->stmt[i].line = pos < 0 ? 0 : line;
+  }
+}
+
+// Parses; with fn NULL also lowers, else calls fn for every input.
+static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
+                                const ein_program_desc *desc,
+                                void (*fn)(const char *, ein_dtype, int, void *), void *user) {
+  size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
+  int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
+  eini_diag *d = eini_diag_of(ctx);
+  eini_prog *q = EINI_NEW(arena, eini_prog, 1);
+  if (q == NULL) return EIN_ERR_NO_MEMORY;
+  if (d != NULL) eini_diag_reset(d, NULL, 0);
+  ein_status st = eini_check_desc(desc);
+  if (st != EIN_OK) return eini_fail(d, st, -1, 0, NULL, "the program's description is not valid");
+  n = desc->length > 0 ? desc->length : strlen(desc->text);
+  if (n > most || n > INT_MAX)
+    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the source has more than %llu bytes",
+                     (unsigned long long)most);
+  if (d != NULL) eini_diag_reset(d, desc->text, (int64_t)n);
+  if (d != NULL) d->max = desc->max_errors > 0 ? desc->max_errors : 20;
+  eini_parser_init(&q->p, arena, d, g, desc->text, (int64_t)n, depth < 1000 ? depth : 1000);
+  q->p.names = &q->names;
+  q->g = g;
+  q->desc = desc;
+  q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
+  eini_parse_program(q);
+  for (int64_t i = 0; fn != NULL && q->p.status == EIN_OK && i < q->nline; i++) {
+    const eini_line *l = &q->line[i];
+    for (int k = 0; k < l->n && l->kind == EINI_L_INPUT; k++) {
+      const eini_sym *s = eini_sym_of(q, l->kid[k]->sym);
+      char *name = eini_strndup(arena, s->s, s->n);
+      if (name == NULL) return EIN_ERR_NO_MEMORY;
+      fn(name, l->dtype, l->kid[k]->n, user);
+    }
+  }
+  if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
+  eini_survey(q);
+  for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
+  if (q->p.status == EIN_OK) eini_check_given(q);
+  if (q->p.status == EIN_OK) eini_graph_lines(g, q->p.s, q->p.n);
+  return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
+}
+
+static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph,
+                               void (*fn)(const char *, ein_dtype, int, void *), void *user) {
+  ein_graph *g = eini_graph_new(ctx);
+  if (g == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena arena;
+  eini_arena_init(&arena, &g->arena.al);
+  ein_status st = eini_prog_run(&arena, g, ctx, desc, fn, user);
+  if (ctx != NULL) eini_diag_sort(&ctx->diag);
+  if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
+  eini_arena_free(&arena);
+  if (ctx != NULL) ctx->diag.text = NULL;
+  if (st == EIN_OK && graph != NULL) *graph = g;
+  else eini_graph_free(g);
+  return st;
+}
+
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
+  if (graph != NULL) *graph = NULL;
+  return graph == NULL || desc == NULL ? EIN_ERR_ARGUMENT
+                                       : eini_program(ctx, desc, graph, NULL, NULL);
+}
+
+EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
+                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
+                                                 void *user), void *user) {
+  return desc == NULL || fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, fn, user);
+}
+
+// ================================================================================================
+// >>program-print  a graph as text
+// Takes a graph; gives a program that makes it, temporaries under names of their own.
+// ================================================================================================
+
+EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  int outputs = 0;
+  for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
+    const eini_tensor *x = &g->tensor[i];
+    if (x->role != EIN_ROLE_INPUT) continue;
+    eini_say(&t, "input %s[", x->name);
+    for (int r = 0; r < x->rank; r++) eini_say(&t, "%s%lld", r ? "," : "", (long long)x->shape[r]);
+    eini_say(&t, "] : %s\n", ein_dtype_name(x->dtype));
+  }
+  for (int64_t i = 0; g != NULL && i < g->nparam; i++) {
+    eini_say(&t, "param %s", g->param[i].name);
+    if (g->param[i].value.set) eini_say(&t, " = %.17g", g->param[i].value.re);
+    eini_say(&t, " : %s\n", ein_dtype_name(g->param[i].dtype));
+  }
+  for (int64_t i = 0; g != NULL && i < g->nstmt; i++) {
+    eini_say_stmt(&t, g, &g->stmt[i]);
+    eini_say(&t, "\n");
+  }
+  for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
+    if (g->tensor[i].role == EIN_ROLE_OUTPUT && g->tensor[i].nstmt > 0)
+      eini_say(&t, "%s%s", outputs++ ? ", " : "output ", g->tensor[i].name);
+  }
+  if (outputs > 0) eini_say(&t, "\n");
+  return t.at;
+}
+
+#endif  // EINSUM_IMPLEMENTATION
+
+// ---- license -----------------------------------------------------------------------------------
+// MIT License
+//
+// Copyright (c) 2026 the einsum.h authors
+//
+// Permission is hereby granted, free of charge, to any person obtaining a copy
+// of this software and associated documentation files (the "Software"), to deal
+// in the Software without restriction, including without limitation the rights
+// to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+// copies of the Software, and to permit persons to whom the Software is
+// furnished to do so, subject to the following conditions:
+//
+// The above copyright notice and this permission notice shall be included in all
+// copies or substantial portions of the Software.
+//
+// THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+// IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+// FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+// AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+// LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+// OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+// SOFTWARE.
