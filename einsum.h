@@ -7468,7 +7468,7 @@ static eini_chunk_fn eini_chunk_find(const ein_kernels *fast, int op, ein_dtype 
   eini_chunk_fn fn =
       fast == NULL || fast->chunk_fn == NULL ? NULL : fast->chunk_fn(fast->user, op, compute);
   if (fn != NULL) return fn;
-  for (size_t i = 0; i < sizeof eini_chunk_table / sizeof *eini_chunk_table; i++) {
+  for (size_t i = 0; i < sizeof eini_chunk_table / sizeof *eini_chunk_table; i++)
     if (eini_chunk_table[i].op == op) return eini_chunk_table[i].fn[eini_type_column(compute)];
   return NULL;
 }
