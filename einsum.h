@@ -6380,7 +6380,7 @@ static int eini_consecutive(const int64_t *t, int64_t n) {  // are the offsets c
                                const int64_t *k, int64_t kc, int planes, int sign, void *dst) {   \
     const U *s = (const U *)src;                                                                  \
     T *d = (T *)dst;                                                                              \
-    if (planes == 1 && width > 1 && eini_consecutive(row, width)) {                                      \
+    if (planes == 1 && width > 1 && eini_consecutive(row, width)) {                               \
       const size_t bytes = (size_t)width * sizeof(T);                                             \
       for (int64_t p = 0; p < kc; p++, d += width) memcpy(d, s + row[0] + k[p], bytes);           \
       return;                                                                                     \
@@ -6865,7 +6865,8 @@ static int eini_small_init(const eini_cjob *j, const ein_contract *c, eini_cplan
   w->small = s;
   int tiles = j->kern->planes == 1 && s.qn == 1 && s.on == 1 && m > 1 && n * j->unit >= EINI_SHORT;
   if (tiles) most = 16384;
-  return p->form == EIN_FORM_PLAIN && q->form == EIN_FORM_PLAIN && c->plain_out && m <= most && n <= most && k <= most &&
+  return p->form == EIN_FORM_PLAIN && q->form == EIN_FORM_PLAIN && c->plain_out && m <= most &&
+         n <= most && k <= most &&
          m * n * k <= most ? 1 + tiles : 0;
 }
 
@@ -8550,7 +8551,8 @@ static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void 
 static void *eini_nest_direct(const eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   ein_dtype to = t->ref[t->out].dtype;
-  if (w->no_direct || t->stream != NULL || t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 ||
+  if (w->no_direct || t->stream != NULL || t->table != NULL || w->step[t->out] != 1 ||
+      n % EINI_LANES != 0 ||
       to != t->code.type || t->code.nins == 0 ||
       t->code.ins[t->code.nins - 1].kind == EINI_INS_LOAD ||
       t->code.ins[t->code.nins - 1].dst != t->code.root) {
@@ -9668,7 +9670,8 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
     for (int k = 0; k < n; k++) od[k] = t->ref[first + k].dtype;
     int product = eini_is_product(&v[side], od, ct->c.type);
     EINI_TRY(eini_expr_to(lo->a, &v[side].expr, ct->c.type));
-    EINI_TRY(eini_code_compile(lo->a, &v[side].expr, od, lo->g->function, lo->fast, &ct->code[side]));
+    EINI_TRY(eini_code_compile(lo->a, &v[side].expr, od, lo->g->function, lo->fast,
+                               &ct->code[side]));
     s->nop = n;
     s->dtype = od;
     s->row = ct->stride[side][0];
@@ -9833,8 +9836,8 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
 }
 
 // T[leaf, free] over one leaf (or, with `rest`, over what is left); appended to the graph.
-static ein_status eini_leaf_stmt(ein_graph *g, const eini_stmt *from, const eini_leaves *f, int rest,
-                                 int out) {
+static ein_status eini_leaf_stmt(ein_graph *g, const eini_stmt *from, const eini_leaves *f,
+                                 int rest, int out) {
   eini_stmt *s;
   int n = from->nindex, cols = n + 1;  // the leaf comes first
   EINI_TRY(eini_graph_add_stmt(g, out, cols, from->noperand, from->operand, &s));
@@ -9883,7 +9886,8 @@ static ein_status eini_leaf_split(ein_graph *g, int64_t i, const eini_leaves *f)
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   shape[0] = f->leaves + (f->rest > 0);
   for (int k = 0; k < s.nfree; k++) shape[k + 1] = s.index[k].extent;
-  EINI_TRY(eini_graph_add_tensor(g, "T.leaf", 6, EIN_ROLE_TEMP, EIN_NONE, s.nfree + 1, shape, &out));
+  EINI_TRY(
+      eini_graph_add_tensor(g, "T.leaf", 6, EIN_ROLE_TEMP, EIN_NONE, s.nfree + 1, shape, &out));
   EINI_TRY(eini_leaf_stmt(g, &s, f, 0, out));
   if (f->rest > 0) EINI_TRY(eini_leaf_stmt(g, &s, f, 1, out));
   g->tensor[out].dtype_open = 0;
@@ -10068,7 +10072,8 @@ static double eini_bundle_local(const ein_graph *g, const eini_unit *unit, int n
   const int *column;
   double bytes = 0;
   memset(local, 0, (size_t)g->ntensor);
-  for (int u = from; u <= to; u++) local[unit[u].out] = g->tensor[unit[u].out].role == EIN_ROLE_TEMP;
+  for (int u = from; u <= to; u++)
+    local[unit[u].out] = g->tensor[unit[u].out].role == EIN_ROLE_TEMP;
   for (int u = 0; u < nunit; u++) {
     for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
       if ((u < from || u > to) && local[t]) local[t] = 0;
@@ -10501,6 +10506,30 @@ static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const
   return EIN_OK;
 }
 
+// Layouts and places of a group's own temporaries for the blocks of lo.
+static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *unit,
+                                    const eini_bundle *b, eini_home *own, int64_t *place,
+                                    int64_t *bytes) {
+  for (int u = b->from; u <= b->to; u++) {
+    const eini_stmt *out = unit[u].f != NULL ? unit[u].f : unit[u].s;
+    const eini_tensor *t = &lo->g->tensor[unit[u].out];
+    int64_t *shape = EINI_NEW(lo->a, int64_t, t->rank), count;
+    if (shape == NULL) return EIN_ERR_NO_MEMORY;
+    if (!lo->local[unit[u].out]) continue;
+    for (int r = 0; r < t->rank; r++) {
+      int c = eini_plain_row(&out->out_map, r);
+      shape[r] = t->shape[r];
+      if (c >= 0 && unit[u].f != NULL) c = unit[u].column[c];
+      for (int j = 0; j < b->nloop; j++)
+        if (c == b->loop[j][u]) shape[r] = lo->block[j];
+    }
+    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, &own[unit[u].out].stride, &count));
+    place[unit[u].out] = *bytes;
+    *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  }
+  return EIN_OK;
+}
+
 // Makes the task of a group; home gives the layout of temporaries, local ones get block shapes.
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_unit *unit,
                                    int nunit, const eini_bundle *b, eini_home *home, eini_task *t) {
@@ -10523,7 +10552,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   sub.home = own;
   int last = b->nloop - 1;
   for (int variant = 0; variant < 2; variant++) {
-    int64_t tail = b->extent[last] % b->block[last], bytes = 0, count;
+    int64_t tail = b->extent[last] % b->block[last], bytes = 0;
     if (variant == 1 && tail == 0) break;
     for (int j = 0; j < b->nloop; j++) {
       gr->extent[j] = b->extent[j];
@@ -10531,25 +10560,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
       sub.block[j] = variant == 1 && j == last ? tail : b->block[j];
     }
     memcpy(own, home, (size_t)g->ntensor * sizeof *own);
-    for (int u = b->from; u <= b->to; u++) {
-      const eini_stmt *out = unit[u].f != NULL ? unit[u].f : unit[u].s;
-      int id = unit[u].out, rank = g->tensor[id].rank;
-      int64_t *shape = EINI_NEW(a, int64_t, rank);
-      if (shape == NULL) return EIN_ERR_NO_MEMORY;
-      if (!local[id]) continue;
-      for (int r = 0; r < rank; r++) {
-        int c = eini_plain_row(&out->out_map, r);
-        shape[r] = g->tensor[id].shape[r];
-        if (c >= 0 && unit[u].f != NULL) c = unit[u].column[c];
-        for (int j = 0; j < b->nloop; j++) {
-          if (c == b->loop[j][u]) shape[r] = sub.block[j];
-        }
-      }
-      EINI_TRY(eini_dense_strides(a, rank, shape, &own[id].stride, &count));
-      place[id] = bytes;
-      bytes += (count * (int64_t)ein_dtype_size(g->tensor[id].dtype) + EINI_ALIGN) / EINI_ALIGN *
-               EINI_ALIGN;
-    }
+    EINI_TRY(eini_group_locals(&sub, unit, b, own, place, &bytes));
     if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
     EINI_TRY(eini_group_variant(p, &sub, unit, b, place, gr, variant));
   }
@@ -10787,7 +10798,8 @@ static void eini_group_run(const eini_exec *x, const eini_task *t, char *scratch
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)windows * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
-    const int64_t at[2] = {last > 0 ? b / per : b * g->block[0], last > 0 ? b % per * g->block[1] : 0};
+    const int64_t at[2] = {last > 0 ? b / per : b * g->block[0],
+                           last > 0 ? b % per * g->block[1] : 0};
     const int v = at[last] + g->block[last] > g->extent[last];
     for (int k = 0; k < g->nwindow[v]; k++) {
       const eini_window *w = &g->window[v][k];

@@ -150,7 +150,7 @@ static void row(const blas *b, int have, const shape *s, double budget) {
   eini_contract_run(&c, &h, &part, scratch);
   if (blas_ok) blas_run(b, s, p, q, out);
   t = now();
-  for (int i = 0; i < 20000 && now() - t < 4e-3; i++) eini_contract_run(&c, &h, &part, scratch), each = i + 1;
+  for (; each < 20000 && now() - t < 4e-3; each++) eini_contract_run(&c, &h, &part, scratch);
   while (runs < MOST && (runs < 3 || spent < budget)) {
     double t0 = now(), t1;
     for (int i = 0; i < (int)each; i++) eini_contract_run(&c, &h, &part, scratch);

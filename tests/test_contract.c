@@ -220,8 +220,10 @@ static void bind(bound *b, const problem *x, int plain, int conj, int plain_out)
   c->m.n = x->n[GM], c->m.extent = x->extent[GM];
   c->n.n = x->n[GN], c->n.extent = x->extent[GN];
   c->k.n = x->n[GK], c->k.extent = x->extent[GK];
-  side_operands(x, x->p, x->np, b->base[0], b->dtype[0], b->row[0], b->k[0], b->batch[0], GM, &c->p);
-  side_operands(x, x->q, x->nq, b->base[1], b->dtype[1], b->row[1], b->k[1], b->batch[1], GN, &c->q);
+  side_operands(x, x->p, x->np, b->base[0], b->dtype[0], b->row[0], b->k[0], b->batch[0], GM,
+                &c->p);
+  side_operands(x, x->q, x->nq, b->base[1], b->dtype[1], b->row[1], b->k[1], b->batch[1], GN,
+                &c->q);
   c->p.form = plain && x->np == 1 ? EIN_FORM_PLAIN : EIN_FORM_FUNCTION;
   c->q.form = plain && x->nq == 1 ? EIN_FORM_PLAIN : EIN_FORM_FUNCTION;
   c->p.conj = conj & 1;

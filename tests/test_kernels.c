@@ -439,9 +439,12 @@ static ein_graph *draw_chain(const ein_ctx *ctx) {
     int last = k == links, swap = chance(25), own = chance(30), ops[2], id = out, x, root;
     eini_stmt *s;
     b = draw(1, 9);
-    const int64_t in_shape[3] = {e, f, a}, x_shape[3] = {e, a, b}, shape[2][3] = {{e, f, b}, {b, e, f}};
-    if (k == 0 && eini_graph_add_tensor(g, "in", 2, EIN_ROLE_INPUT, type, 3, in_shape, &id) != EIN_OK)
+    const int64_t in_shape[3] = {e, f, a}, x_shape[3] = {e, a, b};
+    const int64_t shape[2][3] = {{e, f, b}, {b, e, f}};
+    if (k == 0 &&
+        eini_graph_add_tensor(g, "in", 2, EIN_ROLE_INPUT, type, 3, in_shape, &id) != EIN_OK) {
       orc_die("out of memory");
+    }
     snprintf(name, sizeof name, "x%d", k);
     if (eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_INPUT, type, own ? 3 : 2,
                               own ? x_shape : x_shape + 1, &x) != EIN_OK) {
@@ -474,7 +477,10 @@ static ein_graph *draw_chain(const ein_ctx *ctx) {
     bu.noperand = 2;
     bu.nindex = 4;
     int p = node(&bu, EINI_OP_OPERAND, 0, 0, 0), q = node(&bu, EINI_OP_OPERAND, 1, 0, 0);
-    if (chance(15)) q = node(&bu, EINI_OP_ADD, q, node(&bu, EINI_OP_INDEX, (int)draw(0, 3), 0, 0), 0);
+    if (chance(15)) {
+      int i = node(&bu, EINI_OP_INDEX, (int)draw(0, 3), 0, 0);
+      q = node(&bu, EINI_OP_ADD, q, i, 0);
+    }
     root = node(&bu, s->fold == EINI_SUM && chance(85) ? EINI_OP_MUL : EINI_OP_ADD, p, q, 0);
     (void)root;
     if (eini_stmt_finish(g, s, NULL) != EIN_OK) {
