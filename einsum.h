@@ -9553,7 +9553,7 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
       {EINI_MAX, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_MAX_ABSDIFF}};
   const eini_node *root = &s->expr.node[s->expr.n - 1];
   const ein_dtype t = ein_dtype_compute((ein_dtype)root->dtype);
-  const int complex = eini_kind_of(t) == EINI_KCOMPLEX;
+  const int pairs = eini_kind_of(t) == EINI_KCOMPLEX;
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     const eini_node *v = root;
     int fold = table[i].fold, op = table[i].inner;
@@ -9564,7 +9564,7 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
     }
     if (s->fold != fold || (table[i].outer != 0 && v->op != table[i].outer)) continue;
     if (table[i].outer != 0) v = &s->expr.node[v->arg[0]];
-    if (v->op != op || (complex && i > 1)) continue;
+    if (v->op != op || (pairs && i > 1)) continue;
     if (ein_dtype_compute((ein_dtype)v->dtype) != t) continue;
     *x = v->arg[0];
     *y = v->arg[1];

@@ -12,6 +12,13 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 
+#ifdef TEST_OPENBLAS
+#include "../backends/einsum_openblas.h"
+#endif
+#ifdef TEST_CPU
+#include "../backends/einsum_cpu.h"
+#endif
+
 #include "oracle.h"
 #include "naive_kernels.h"
 
@@ -750,13 +757,27 @@ int main(int argc, char **argv) {
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
   int64_t only = argc > 3 ? strtoll(argv[3], NULL, 10) : -1;
   ein_ctx_desc desc;
-  ein_ctx *ctx[3];
-  const ein_kernels *const kernels[1] = {&naive_kernels};
+  enum { CTXS = 4 };
+  ein_ctx *ctx[CTXS];
+  const ein_kernels *kernels[1];
   memset(&desc, 0, sizeof desc);
-  for (int k = 0; k < 3; k++) {
+#ifdef TEST_OPENBLAS
+  ein_openblas *blas;
+  if (ein_openblas_create(NULL, NULL, &blas) != EIN_OK) orc_die("no OpenBLAS");
+  ein_kernels eager_one = eager_of(ein_openblas_kernels(blas));
+#elif defined(TEST_CPU)
+  ein_cpu *cpu;
+  ein_cpu_desc machine = {3, argc > 4 ? argv[4] : NULL, 0};
+  if (ein_cpu_create(&machine, NULL, &cpu) != EIN_OK) orc_die("this machine lacks it");
+  ein_kernels eager_one = eager_of(ein_cpu_kernels(cpu));
+#else
+  ein_kernels eager_one = naive_kernels;
+#endif
+  for (int k = 0; k < CTXS; k++) {
+    kernels[0] = k == 2 ? &naive_kernels : &eager_one;
 #ifndef NO_PLAN
     desc.executor.width = k == 0 ? 1 : 3;
-    desc.nkernels = k == 2;
+    desc.nkernels = k >= 2;
     desc.kernels = kernels;
     desc.executor.parallel_for = run_backwards;
 #endif
@@ -766,9 +787,14 @@ int main(int argc, char **argv) {
   printf("seed %llu\n", (unsigned long long)seed);
   for (int64_t k = 0; k < count && failures < 10; k++) {
     if (only >= 0 && k != only) continue;
-    failures += !run_case(ctx[k % 3], seed, k, only >= 0);
+    failures += !run_case(ctx[k % CTXS], seed, k, only >= 0);
   }
-  for (int k = 0; k < 3; k++) ein_ctx_destroy(ctx[k]);
+  for (int k = 0; k < CTXS; k++) ein_ctx_destroy(ctx[k]);
+#ifdef TEST_OPENBLAS
+  ein_openblas_destroy(blas);
+#elif defined(TEST_CPU)
+  ein_cpu_destroy(cpu);
+#endif
   if (elements > 0) {
     printf("%lld statements, %lld elements, %.1f%% undetermined\n", (long long)statements,
            (long long)elements, 100.0 * (double)undetermined / (double)elements);
