@@ -24,7 +24,7 @@ FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph
 
 B          = build
-HEADERS    = einsum.h einsum_program.h $(wildcard tools/*.h)
+HEADERS    = einsum.h einsum_program.h $(wildcard backends/*.h) $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 SAN_BIN    = $(TESTS:%=$(B)/san/test_%)
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)

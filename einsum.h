@@ -38,8 +38,6 @@
 //   >>context         what a caller sets up once
 //   >>notation        NumPy strings and integer labels
 //   >>syntax          words, tokens, and maps: expressions over operands
-//   >>pieces          tensors defined by several statements, and edge rules
-//   >>builder         graphs from C calls
 //   >>print           a graph as text
 //   >>path            contraction order of n operands
 //   >>pathtree        improvement of contraction trees; strategies and budgets
@@ -53,6 +51,8 @@
 //   >>mapreduce       the portable map-reduce kernel
 //   >>lower           statements become tasks
 //   >>products        statements that are contractions
+//   >>leaves          long folds with few results
+//   >>group           statements that run inside one loop nest
 //   >>plan            from a graph to tasks and a workspace layout
 //   >>execute         running a plan
 //   >>explain         plans as text and JSON
@@ -70,12 +70,12 @@
 //    are explained (ein_ctx_message).
 // 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
 //    computes as often as you like, for other data pointers, from many threads at the same time.
-// 3. Graphs of several statements. ein_graph_create and its like make one by calls;
-//    ein_graph_parse of einsum_program.h reads one from the text of a program. ein_plan_graph makes
-//    a plan. ein_plan_explain and ein_plan_json show what was decided.
+// 3. Graphs of several statements. einsum_program.h makes them, by calls (ein_graph_create and its
+//    like) or from the text of a program (ein_graph_parse). ein_plan_graph makes a plan.
+//    ein_plan_explain and ein_plan_json show what was decided. Providers of kernels (ein_kernels)
+//    do the leaf work: backends/einsum_cpu.h, backends/einsum_openblas.h, or one of your own.
 //
-// Include einsum.h for strings, plans and graphs made by calls; einsum_program.h, which includes
-// it, where programs are read or printed as text.
+// Include einsum.h for strings and plans; einsum_program.h, which includes it, for programs.
 //
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.
@@ -579,24 +579,6 @@ typedef struct ein_tensor_info {
   const int64_t *shape;
 } ein_tensor_info;
 
-// One statement of a graph: out[out_map(i)] = fold over the reduced indices of
-// map(operand 0[proj[0](i)], operand 1[proj[1](i)], ..). Everything is borrowed for the call.
-typedef struct ein_stmt_desc {
-  int out;                  // the tensor defined, by its id
-  ein_zmap out_map;         // rank of out x nindex; reduced columns are 0; coef NULL: the free
-                            //   indices in order. A map's offset may be NULL (zeros)
-  int nindex, nfree;        // free indices first, then the reduced ones
-  const int64_t *extent;    // nindex of them
-  const char *const *index; // their names; default i0, i1, ..
-  int noperand;
-  const int *operand;       // ids of inputs, or of tensors whose statements are all there
-  const ein_zmap *proj;     // rank of the operand x nindex each
-  const char *map;          // expression over x0, x1, .., names of indices (their values) and of
-                            //   params; default the product of the operands
-  const char *fold;         // by name; default sum, when there are reduced indices
-  ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
-} ein_stmt_desc;
-
 typedef struct ein_param_info {
   const char *name;
   ein_dtype dtype;
@@ -697,25 +679,7 @@ EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
 EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 
-// ---- level 3: graphs; programs as text are in einsum_program.h ---------------------------------
-// Creates an empty graph that tensors, params and statements are added to. ctx may be NULL; else it
-// must live until the graph is finished, and knows the functions and monoids maps may name. The
-// first mistake sticks: later calls return its status, so checking ein_graph_finish is enough; the
-// message (ein_ctx_message) names the statement. The graph is the caller's, also after a mistake.
-EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph);
-// Adds a tensor; *id is its number, from 0, and -1 on failure. Inputs need a dtype and a shape; of
-// others the statements give what is not said (EIN_NONE, NULL), and must agree with what is.
-EIN_API ein_status ein_graph_add_tensor(ein_graph *graph, const char *name, ein_role role,
-                                        ein_dtype dtype, int rank, const int64_t *shape, int *id);
-// Adds a scalar given when executing; dtype default f64, value its default (NULL: none).
-EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_dtype dtype,
-                                       const ein_scalar *value, int *id);
-// Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
-// statement that reads it. EIN_ERR_BOUNDS when an operand's map leaves its tensor.
-EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc *desc);
-// Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output
-// needs; then the graph is read-only and can be planned.
-EIN_API ein_status ein_graph_finish(ein_graph *graph);
+// ---- level 3: graphs, made with einsum_program.h ------------------------------------------------
 EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
@@ -2493,28 +2457,6 @@ static void eini_tensor_fix_dtype(eini_tensor *t) {
   t->dtype_open = 0;
 }
 
-// Statements whose value nobody observes are dropped (Tapestry: pruning); order stays.
-static ein_status eini_graph_prune(ein_graph *g) {
-  char *used = EINI_NEW(&g->arena, char, g->ntensor);
-  if (used == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t t = 0; t < g->ntensor; t++) used[t] = g->tensor[t].role == EIN_ROLE_OUTPUT;
-  char *keep = EINI_NEW(&g->arena, char, g->nstmt);
-  if (keep == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t i = g->nstmt - 1; i >= 0; i--) {
-    const eini_stmt *s = &g->stmt[i];
-    keep[i] = used[s->out];
-    if (!keep[i]) continue;
-    for (int k = 0; k < s->noperand; k++) used[s->operand[k]] = 1;
-  }
-  int64_t n = 0;
-  for (int64_t i = 0; i < g->nstmt; i++) {
-    if (keep[i]) g->stmt[n++] = g->stmt[i];
-    else g->tensor[g->stmt[i].out].nstmt--;
-  }
-  g->nstmt = n;
-  return EIN_OK;
-}
-
 EIN_API void ein_graph_destroy(ein_graph *g) { eini_graph_free(g); }
 
 EIN_API int ein_graph_tensors(const ein_graph *g) { return g == NULL ? 0 : (int)g->ntensor; }
@@ -3645,486 +3587,6 @@ static ein_status eini_parse_map(ein_graph *g, eini_diag *d, const char *text, i
   if (p.tok != EINI_T_END) eini_unexpected(&p, "an operator or the end", NULL);
   *e = em.e;
   return p.st;
-}
-
-// ================================================================================================
-// >>pieces  tensors defined by several statements, and edge rules
-// Proves that the images of a tensor's statements are disjoint and fill its box (GRAMMAR rule 7);
-// turns accesses that leave their tensor into padded tensors made of such pieces.
-// ================================================================================================
-
-#define EINI_BITMAP_MAX ((int64_t)1 << 22)   // elements that are checked one by one
-#define EINI_COVER_EFFORT ((int64_t)1 << 27)
-
-// A mistake in a cover; at: the coordinate concerned; a, b: statements (b -1: not known).
-typedef struct eini_cover {
-  ein_status status;
-  const char *what;       // how the sentence about the coordinate ends
-  int64_t *at;            // rank coordinates, or NULL
-  int64_t a, b;
-  int holes;              // elements may be left out
-} eini_cover;
-
-typedef struct eini_ap {  // start, start+step, ..
-  int64_t start, step, count;
-} eini_ap;
-
-static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what, int64_t *at,
-                                  int64_t a, int64_t b) {
-  c->status = st;
-  c->what = what;
-  c->at = at;
-  c->a = a;
-  c->b = b;
-  return st;
-}
-
-static int eini_ap_has(const eini_ap *a, int64_t x) {
-  int64_t d = x - a->start;
-  return d >= 0 && d % a->step == 0 && d / a->step < a->count;
-}
-
-// The image of one coordinate as a progression; 0 when it is none. Extents of 1 do not count.
-static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
-  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
-  ap->start = s->out_map.offset[r];
-  ap->step = ap->count = 1;
-  for (int64_t below = 0, next;;) {  // indices by absolute coefficient
-    int best = -1, equal = 0;
-    int64_t least = INT64_MAX;
-    for (int c = 0; c < s->nfree; c++) {
-      int64_t v = coef[c] < 0 ? -coef[c] : coef[c];
-      if (v <= below || v > least || s->index[c].extent == 1) continue;
-      equal = v == least;
-      least = v;
-      best = c;
-    }
-    if (best < 0) return 1;
-    if (below == 0) ap->step = least;
-    else if (eini_mul_overflow(ap->step, ap->count, &next) || next != least) return 0;
-    if (equal) return 0;  // i+j is not one-to-one
-    if (coef[best] < 0) ap->start += coef[best] * (s->index[best].extent - 1);
-    ap->count *= s->index[best].extent;
-    below = least;
-  }
-}
-
-// Fills ap (rank of them) and adds the points of one piece; 0 when its image is no box of
-// progressions.
-static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *total) {
-  int64_t points = 1;
-  for (int c = 0; c < s->nfree; c++) {
-    int rows = 0;
-    for (int r = 0; r < rank; r++) rows += s->out_map.coef[(int64_t)r * s->nindex + c] != 0;
-    if (rows != 1 && s->index[c].extent > 1) return 0;
-  }
-  for (int r = 0; r < rank; r++)
-    if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(points, ap[r].count, &points)) return 0;
-  return !eini_add_overflow(*total, points, total);
-}
-
-// The first common element of two progressions. Of the one with larger steps, at most as many
-// elements as the other's step have different remainders.
-static int eini_ap_meet(const eini_ap *a, const eini_ap *b, int64_t *effort, int64_t *x) {
-  if (a->step < b->step) return eini_ap_meet(b, a, effort, x);
-  int64_t from = a->start < b->start ? (b->start - a->start - 1) / a->step + 1 : 0;
-  for (int64_t k = from; k < a->count && k - from < b->step && --*effort > 0; k++) {
-    *x = a->start + k * a->step;
-    if (eini_ap_has(b, *x)) return 1;
-  }
-  return 0;
-}
-
-// Walks over the points that disjoint boxes of progressions hold, to the first one left out; 0 when
-// it is not found with bounded effort.
-static int eini_cover_hole(const eini_tensor *t, const eini_ap *ap, int64_t m, int64_t *at) {
-  int last = t->rank - 1;
-  memset(at, 0, (size_t)t->rank * sizeof *at);
-  for (int64_t effort = EINI_COVER_EFFORT; effort > 0 && last >= 0;) {
-    int64_t next = -1;
-    for (int64_t k = 0; k < m && next < 0; k++) {
-      const eini_ap *a = &ap[k * t->rank];
-      int r = 0;
-      while (r <= last && eini_ap_has(&a[r], at[r])) r++;
-      if (r > last) next = a[last].step == 1 ? a[last].start + a[last].count : at[last] + 1;
-      effort -= r + 1;
-    }
-    if (next < 0) return 1;
-    at[last] = next;
-    for (int r = last; r > 0 && at[r] >= t->shape[r]; r--) {
-      at[r] = 0;
-      at[r - 1]++;
-    }
-  }
-  return 0;
-}
-
-// Marks every point of the pieces; finds a point marked twice or never.
-static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, const int64_t *piece,
-                                    int64_t n, int64_t box, eini_arena *scratch, eini_cover *out,
-                                    int64_t *at) {
-  int *seen = EINI_NEW(scratch, int, box);  // the number of the piece, + 1
-  if (seen == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; k < n; k++) {
-    const eini_stmt *s = &g->stmt[piece[k]];
-    int64_t *i = EINI_NEW(scratch, int64_t, s->nfree);
-    if (i == NULL) return EIN_ERR_NO_MEMORY;
-    for (int c = eini_stmt_empty(s, 0, s->nfree) ? -1 : 0; c >= 0;) {
-      int64_t x = 0;
-      for (int r = 0; r < t->rank; r++) {
-        at[r] = s->out_map.offset[r];
-        for (c = 0; c < s->nfree; c++) at[r] += s->out_map.coef[(int64_t)r * s->nindex + c] * i[c];
-        x = x * t->shape[r] + at[r];
-      }
-      if (seen[x] != 0) {
-        return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", at, piece[k],
-                               seen[x] == k + 1 ? -1 : piece[seen[x] - 1]);
-      }
-      seen[x] = (int)k + 1;
-      for (c = s->nfree - 1; c >= 0 && ++i[c] == s->index[c].extent; c--) i[c] = 0;
-    }
-  }
-  for (int64_t x = 0; x < box && !out->holes; x++) {
-    if (seen[x] != 0) continue;
-    for (int r = t->rank - 1; r >= 0; r--) {
-      at[r] = x % t->shape[r];
-      x /= t->shape[r];
-    }
-    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", at, piece[0], -1);
-  }
-  return EIN_OK;
-}
-
-// The box of a tensor: up to the largest coordinate of its pieces. Empty pieces count only when
-// all are empty; then the extents of indices that stand alone say what the shape is.
-static ein_status eini_cover_box(const ein_graph *g, eini_tensor *t, const int64_t *piece,
-                                 int64_t n, eini_arena *scratch, eini_cover *out, int64_t *at,
-                                 int64_t *box) {
-  int any = 0, over = 0;
-  for (int64_t k = 0; k < n; k++)
-    any |= !eini_stmt_empty(&g->stmt[piece[k]], 0, g->stmt[piece[k]].nfree);
-  for (int64_t k = 0; k < n; k++) {
-    const eini_stmt *s = &g->stmt[piece[k]];
-    if (any && eini_stmt_empty(s, 0, s->nfree)) continue;
-    int64_t *extent = EINI_NEW(scratch, int64_t, s->nindex);
-    if (extent == NULL) return EIN_ERR_NO_MEMORY;
-    for (int c = 0; c < s->nindex; c++) extent[c] = c < s->nfree ? s->index[c].extent : 1;
-    for (int r = 0; r < t->rank; r++) {
-      const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
-      int64_t lo = 0, hi = -1, offset = s->out_map.offset[r];
-      if (any) EINI_TRY(eini_zmap_row_range(coef, s->nindex, offset, extent, &lo, &hi));
-      for (int c = 0; !any && c < s->nfree; c++)
-        if (coef[c] == 1 && offset == 0) hi = extent[c] - 1;
-      if (lo < 0) {
-        at[r] = lo;
-        return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", at,
-                               piece[k], -1);
-      }
-      if (hi == INT64_MAX) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", NULL, piece[k], -1);
-      t->shape[r] = eini_max64(t->shape[r], hi + 1);
-    }
-  }
-  *box = 1;
-  for (int r = 0; r < t->rank; r++) {
-    if (t->shape[r] == 0) *box = over = 0;
-    if (*box > 0) over |= eini_mul_overflow(*box, t->shape[r], box);
-  }
-  return over ? eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", NULL, piece[0], -1) : EIN_OK;
-}
-
-// Sets the tensor's shape and proves that its pieces define every element once.
-static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piece, int64_t n,
-                                   eini_arena *scratch, eini_cover *out) {
-  eini_tensor *t = &g->tensor[tensor];
-  int64_t box = 0, total = 0, m = 0, effort = EINI_COVER_EFFORT;
-  int rank = t->rank, exact = 1;
-  t->shape = EINI_NEW(&g->arena, int64_t, rank);
-  int64_t *who = EINI_NEW(scratch, int64_t, n), *at = EINI_NEW(scratch, int64_t, rank);
-  eini_ap *ap = EINI_NEW(scratch, eini_ap, n * rank);
-  if (t->shape == NULL || who == NULL || at == NULL || ap == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_cover_box(g, t, piece, n, scratch, out, at, &box));
-  for (int64_t k = 0; k < n && exact; k++) {
-    const eini_stmt *s = &g->stmt[piece[k]];
-    const eini_ap *mine = ap + m * rank;
-    if (eini_stmt_empty(s, 0, s->nfree)) continue;
-    exact = eini_piece_aps(s, rank, ap + m * rank, &total);
-    for (int64_t j = 0; j < m && exact; j++) {
-      int r = 0;
-      while (r < rank && eini_ap_meet(&ap[j * rank + r], &mine[r], &effort, &at[r])) r++;
-      if (r == rank)
-        return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", at, piece[k], who[j]);
-      exact = --effort > 0;
-    }
-    who[m++] = piece[k];
-  }
-  if (exact && (total == box || out->holes)) return EIN_OK;
-  if (box <= EINI_BITMAP_MAX)
-    return eini_cover_bitmap(g, t, piece, n, box, scratch, out, at);
-  if (!exact) return eini_cover_fail(out, EIN_ERR_UNSUPPORTED, "", NULL, piece[0], -1);
-  if (eini_cover_hole(t, ap, m, at))
-    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", at, piece[0], -1);
-  return eini_cover_fail(out, EIN_ERR_SHAPE, "has undefined elements", NULL, piece[0], -1);
-}
-
-// A mistake in a cover as a sentence; n: the bytes of the tensor's name that are shown.
-static void eini_cover_text(const eini_cover *c, const char *name, int n, int rank, char *buf,
-                            size_t size) {
-  size_t at = (size_t)snprintf(buf, size, "'%.*s", n, name);
-  for (int r = 0; c->at != NULL && r < rank && at < size - 96; r++)
-    at += (size_t)snprintf(buf + at, size - at, "%s%lld%s", r ? "," : "[", (long long)c->at[r],
-                           r == rank - 1 ? "]" : "");
-  snprintf(buf + at, size - at, "' %s", c->status == EIN_ERR_TOO_LARGE ? "is too large" :
-           c->status == EIN_ERR_UNSUPPORTED ? "has pieces too large to be checked point by point" :
-           c->what);
-}
-
-// ================================================================================================
-// >>builder  graphs from C calls
-// Takes tensors and statements one by one; gives a graph whose accesses and pieces are proved. The
-// first mistake sticks.
-// ================================================================================================
-
-// May the graph be added to? Begins a call: its messages replace those before.
-static ein_status eini_building(ein_graph *g) {
-  if (g == NULL || !g->open) return EIN_ERR_ARGUMENT;
-  if (g->status == EIN_OK && g->diag != NULL) eini_diag_reset(g->diag, NULL, 0);
-  return g->status;
-}
-
-EINI_PRINTF(3, 4)
-static ein_status eini_refuse(ein_graph *g, ein_status st, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  eini_vfail(g->diag, st, -1, 0, NULL, format, args);
-  va_end(args);
-  return st;
-}
-
-EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph) {
-  eini_diag *diag = eini_diag_of(ctx);
-  if (graph == NULL) return EIN_ERR_ARGUMENT;
-  if (diag != NULL) eini_diag_reset(diag, NULL, 0);
-  *graph = eini_graph_new(ctx);
-  if (*graph == NULL) return EIN_ERR_NO_MEMORY;
-  (*graph)->open = 1;
-  (*graph)->diag = diag;
-  return EIN_OK;
-}
-
-// A name of the language that is neither one of its words nor taken by a tensor or param.
-static ein_status eini_check_free(ein_graph *g, const char *name) {
-  int taken = 0, id;
-  if (!eini_is_name(name) ||
-      eini_word_class(g, name, (int64_t)strlen(name), &id) != EINI_W_FREE)
-    return eini_refuse(g, EIN_ERR_NAME, "'%.60s' is not a name", name == NULL ? "" : name);
-  for (int64_t i = 0; i < g->ntensor; i++) taken |= strcmp(g->tensor[i].name, name) == 0;
-  for (int64_t i = 0; i < g->nparam; i++) taken |= strcmp(g->param[i].name, name) == 0;
-  return taken ? eini_refuse(g, EIN_ERR_NAME, "the name '%.60s' is taken", name) : EIN_OK;
-}
-
-static ein_status eini_build_tensor(ein_graph *g, const char *name, ein_role role, ein_dtype dtype,
-                                    int rank, const int64_t *shape, int *id) {
-  static const int64_t none[1] = {0};
-  int input = role == EIN_ROLE_INPUT;
-  EINI_TRY(eini_check_free(g, name));
-  if (rank == 0) shape = none;
-  if ((int)role < 0 || role > EIN_ROLE_OUTPUT || rank < 0 || g->ntensor >= INT_MAX ||
-      (dtype != EIN_NONE && !eini_dtype_ok(dtype)))
-    return eini_refuse(g, EIN_ERR_ARGUMENT, "tensor '%.60s': role, dtype or rank is wrong", name);
-  if (input && (dtype == EIN_NONE || shape == NULL))
-    return eini_refuse(g, EIN_ERR_ARGUMENT, "the input '%.60s' needs a dtype and a shape", name);
-  for (int r = 0; shape != NULL && r < rank; r++) {
-    if (shape[r] < 0)
-      return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%.60s' has extent %lld", r, name,
-                         (long long)shape[r]);
-  }
-  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank, shape, id));
-  eini_tensor *t = &g->tensor[*id];
-  if (input) return EIN_OK;
-  t->given = t->shape;
-  t->shape = NULL;
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_graph_add_tensor(ein_graph *g, const char *name, ein_role role,
-                                        ein_dtype dtype, int rank, const int64_t *shape, int *id) {
-  int none;
-  if (id == NULL) id = &none;
-  *id = -1;
-  EINI_TRY(eini_building(g));
-  return g->status = eini_build_tensor(g, name, role, dtype, rank, shape, id);
-}
-
-EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype dtype,
-                                       const ein_scalar *value, int *id) {
-  static const ein_scalar no_value = {0, 0, 0};
-  int none;
-  if (id == NULL) id = &none;
-  if (value == NULL) value = &no_value;
-  *id = -1;
-  EINI_TRY(eini_building(g));
-  if (dtype == EIN_NONE) dtype = EIN_F64;
-  ein_status st = eini_check_free(g, name);
-  if (st == EIN_OK && !eini_dtype_ok(dtype))
-    st = eini_refuse(g, EIN_ERR_ARGUMENT, "param '%.60s': not a dtype", name);
-  if (st == EIN_OK)
-    st = eini_graph_add_param(g, name, (int64_t)strlen(name), dtype, *value, id);
-  return g->status = st;
-}
-
-// All pieces of a tensor are there: proves that they fill it, and gives it its shape and dtype.
-static ein_status eini_seal_tensor(ein_graph *g, int id) {
-  eini_tensor *t = &g->tensor[id];
-  int64_t n = t->nstmt, k = n, i = g->nstmt;
-  eini_arena scratch;
-  eini_cover c;
-  char text[320];
-  if (t->shape != NULL) return EIN_OK;
-  if (n == 0) return eini_refuse(g, EIN_ERR_NAME, "'%s' is not defined", t->name);
-  memset(&c, 0, sizeof c);
-  c.holes = t->partial;
-  eini_arena_init(&scratch, &g->arena.al);
-  int64_t *piece = EINI_NEW(&scratch, int64_t, n);
-  while (piece != NULL && k > 0)
-    if (g->stmt[--i].out == id) piece[--k] = i;
-  ein_status st = piece == NULL ? EIN_ERR_NO_MEMORY
-                                : eini_cover_prove(g, id, piece, n, &scratch, &c);
-  if (st != EIN_OK && st != EIN_ERR_NO_MEMORY) {
-    c.status = st;
-    eini_cover_text(&c, t->name, eini_cut(t->name, (int64_t)strlen(t->name)), t->rank, text,
-                    sizeof text);
-    eini_refuse(g, st, "%s", text);
-  }
-  for (int r = 0; st == EIN_OK && t->given != NULL && r < t->rank; r++) {
-    if (t->shape[r] == t->given[r] || (c.holes && t->shape[r] < t->given[r])) continue;
-    st = eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' has extent %lld, its statements give %lld",
-                     r, t->name, (long long)t->given[r], (long long)t->shape[r]);
-  }
-  if (st == EIN_OK && c.holes) memcpy(t->shape, t->given, (size_t)t->rank * sizeof *t->shape);
-  eini_tensor_fix_dtype(t);
-  eini_arena_free(&scratch);
-  return st;
-}
-
-// A map of the caller against a tensor and the indices; from: no index from that one on occurs.
-static ein_status eini_check_zmap(ein_graph *g, const ein_zmap *m, int tensor, int nindex,
-                                  int from) {
-  const eini_tensor *t = &g->tensor[tensor];
-  if (m->rows != t->rank || m->cols != nindex)
-    return eini_refuse(g, EIN_ERR_SHAPE,
-                       "a map of %d rows and %d columns for '%s' of %d axes and %d indices",
-                       m->rows, m->cols, t->name, t->rank, nindex);
-  if (m->block != NULL)
-    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the map of '%s' has a block", t->name);
-  if (m->coef == NULL && m->rows > 0 && m->cols > 0)
-    return eini_refuse(g, EIN_ERR_ARGUMENT, "the map of '%s' has no coefficients", t->name);
-  for (int r = 0; r < m->rows; r++) {
-    for (int i = from; i < nindex; i++) {
-      if (m->coef[(int64_t)r * nindex + i] != 0)
-        return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' depends on the reduced index %d", r,
-                           t->name, i);
-    }
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
-  if (d == NULL || d->nindex < 0 || d->nfree < 0 || d->nfree > d->nindex || d->noperand < 0 ||
-      (d->nindex > 0 && d->extent == NULL) ||
-      (d->noperand > 0 && (d->operand == NULL || d->proj == NULL)) || d->out < 0 ||
-      d->out >= g->ntensor || (d->map == NULL && d->noperand == 0))
-    return eini_refuse(g, EIN_ERR_ARGUMENT, "counts, pointers or the tensor defined are wrong");
-  const eini_tensor *t = &g->tensor[d->out];
-  if (g->diag != NULL)
-    snprintf(g->diag->where, sizeof g->diag->where, "statement %lld, '%.40s': ",
-             (long long)g->nstmt, t->name);
-  if (t->shape != NULL)
-    return eini_refuse(g, EIN_ERR_NAME, t->role == EIN_ROLE_INPUT ? "it is an input"
-                                                                  : "it is read already");
-  for (int i = 0; i < d->nindex; i++) {
-    if (d->extent[i] < 0)
-      return eini_refuse(g, EIN_ERR_SHAPE, "index %d has extent %lld", i, (long long)d->extent[i]);
-    if (d->index != NULL && !eini_is_name(d->index[i]))
-      return eini_refuse(g, EIN_ERR_NAME, "index %d has no proper name", i);
-  }
-  if (d->rest != EIN_REST_ERROR && d->rest != EIN_REST_ZERO)
-    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the rest can only be zero");
-  if ((d->rest == EIN_REST_ZERO && t->given == NULL) || (t->nstmt > 0 && (d->rest || t->partial)))
-    return eini_refuse(g, EIN_ERR_ARGUMENT, "a rest needs a given shape and a single statement");
-  if (d->out_map.coef != NULL)
-    EINI_TRY(eini_check_zmap(g, &d->out_map, d->out, d->nindex, d->nfree));
-  else if (d->nfree != t->rank)
-    return eini_refuse(g, EIN_ERR_SHAPE, "%d free indices for %d axes", d->nfree, t->rank);
-  for (int k = 0; k < d->noperand; k++) {
-    if (d->operand[k] < 0 || d->operand[k] >= g->ntensor || d->operand[k] == d->out)
-      return eini_refuse(g, EIN_ERR_ARGUMENT, "operand %d is no tensor to read", k);
-    EINI_TRY(eini_seal_tensor(g, d->operand[k]));
-    EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex));
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
-  eini_stmt *s;
-  EINI_TRY(eini_check_statement(g, d));
-  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex, d->noperand, d->operand, &s));
-  s->nfree = d->nfree;
-  s->rest = d->rest;
-  g->tensor[d->out].partial = d->rest == EIN_REST_ZERO;
-  for (int i = 0; i < d->nindex; i++) {
-    char name[16];
-    snprintf(name, sizeof name, "i%d", i);
-    const char *given = d->index != NULL ? d->index[i] : name;
-    s->index[i].extent = d->extent[i];
-    s->index[i].name = eini_strndup(&g->arena, given, (int64_t)strlen(given));
-    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
-    if (d->out_map.coef == NULL && i < d->nfree) s->out_map.coef[(int64_t)i * d->nindex + i] = 1;
-  }
-  if (d->out_map.coef != NULL) eini_zmap_fill(&s->out_map, &d->out_map);
-  for (int k = 0; k < d->noperand; k++) eini_zmap_fill(&s->proj[k], &d->proj[k]);
-  if (d->fold != NULL && d->nfree == d->nindex)
-    return eini_refuse(g, EIN_ERR_ARGUMENT, "a fold, but no reduced index");
-  if (d->nfree < d->nindex) s->fold = EINI_SUM;
-  if (d->fold != NULL) EINI_TRY(eini_fold_named(g, g->diag, d->fold, &s->fold));
-  if (d->map == NULL) {
-    for (int k = 0, x = 0; k < d->noperand; k++) {
-      int y = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, k, 0, 0);
-      x = k == 0 ? y : eini_expr_pair(&g->arena, &s->expr, EINI_OP_MUL, x, y);
-      if (x < 0) return EIN_ERR_NO_MEMORY;
-    }
-  } else {
-    if (g->diag != NULL) {
-      g->diag->text = d->map;
-      g->diag->length = (int64_t)strlen(d->map);
-    }
-    EINI_TRY(eini_parse_map(g, g->diag, d->map, d->noperand, d->nindex, s->index, &s->expr));
-  }
-  return eini_stmt_finish(g, s, g->diag);
-}
-
-EIN_API ein_status ein_graph_add_statement(ein_graph *g, const ein_stmt_desc *desc) {
-  EINI_TRY(eini_building(g));
-  int64_t before = g->nstmt;
-  ein_status st = g->status = eini_build_statement(g, desc);
-  if (st != EIN_OK) g->nstmt = before;
-  if (g->diag != NULL) g->diag->text = NULL;
-  if (g->diag != NULL) g->diag->where[0] = 0;
-  return st;
-}
-
-EIN_API ein_status ein_graph_finish(ein_graph *g) {
-  EINI_TRY(eini_building(g));
-  ein_status st = EIN_OK;
-  int outputs = 0;
-  for (int64_t t = 0; st == EIN_OK && t < g->ntensor; t++) {
-    outputs += g->tensor[t].role == EIN_ROLE_OUTPUT;
-    st = eini_seal_tensor(g, (int)t);
-  }
-  if (st == EIN_OK && outputs == 0)
-    st = eini_refuse(g, EIN_ERR_ARGUMENT, "the graph has no output");
-  g->status = st == EIN_OK ? eini_graph_prune(g) : st;
-  g->open = g->status != EIN_OK;
-  return g->status;
 }
 
 // ================================================================================================
@@ -9773,7 +9235,10 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   return EIN_OK;
 }
 
-// ---- long folds with few results ----
+// ================================================================================================
+// >>leaves  long folds with few results
+// Takes a fold that threads could not share; gives the fold of its leaves, statements as any other.
+// ================================================================================================
 
 #ifndef EINI_LEAF_WORK       // tests make it small
 #define EINI_LEAF_WORK 32768  // least elements of a leaf

@@ -172,8 +172,7 @@ static void row(const blas *b, int have, const shape *s, double budget) {
     double u = median(theirs, runs);
     printf("   OpenBLAS %8.2f   fraction %5.2f", flops / u * 1e-9, u / t);
   }
-  printf("  %s\n", h.variant);
-  fflush(stdout);
+  printf("  %s\n", h.variant), fflush(stdout);
   free(p), free(q), free(out), free(raw);
 }
 

@@ -2,7 +2,7 @@
 // relu(y) scaled by a param. einsum_program.h reads the same from the text of a program.
 //   cc examples/08_graph.c -lm && ./a.out
 #define EINSUM_IMPLEMENTATION
-#include "../einsum.h"
+#include "../einsum_program.h"
 #include <stdio.h>
 
 int main(void) {
