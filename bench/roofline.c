@@ -37,36 +37,37 @@ static double now(void) {
 
 typedef void (*peak_fn)(int64_t n, void *out);
 
-#define PEAK_LOOP(V, START, STORE, STEP)                         \
+#define PEAK_LOOP(V, START, STORE, PLUS, STEP)                       \
   {                                                              \
     V acc[CHAINS];                                               \
     for (int j = 0; j < CHAINS; j++) acc[j] = START(out[j]);     \
     for (int64_t i = 0; i < n; i++) {                            \
       for (int j = 0; j < CHAINS; j++) STEP;                     \
     }                                                            \
-    for (int j = 0; j < CHAINS; j++) STORE(out, acc[j]);         \
+    for (int j = 1; j < CHAINS; j++) acc[0] = PLUS(acc[0], acc[j]);  \
+    STORE(out, acc[0]);                                              \
   }
 
 #define PEAK_SET(NAME, TARGET, T, V, SET1, STORE, FMA, ADD, SUB, MIN, ABS)      \
   TARGET static void fma_##NAME(int64_t n, void *to) {                          \
     T *out = (T *)to;                                                           \
     const V half = SET1((T)0.5);                                                \
-    PEAK_LOOP(V, SET1, STORE, acc[j] = FMA(acc[j], half, half))                 \
+    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = FMA(acc[j], half, half))                 \
   }                                                                             \
   TARGET static void addmin_##NAME(int64_t n, void *to) {                       \
     T *out = (T *)to;                                                           \
     const V one = SET1((T)1), half = SET1((T)0.5);                              \
-    PEAK_LOOP(V, SET1, STORE, acc[j] = MIN(ADD(acc[j], half), one))             \
+    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = MIN(ADD(acc[j], half), one))             \
   }                                                                             \
   TARGET static void subfma_##NAME(int64_t n, void *to) {                       \
     T *out = (T *)to;                                                           \
     const V half = SET1((T)0.5), less = SET1((T)-0.5);                          \
-    PEAK_LOOP(V, SET1, STORE, acc[j] = FMA(SUB(acc[j], half), less, acc[j]))    \
+    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = FMA(SUB(acc[j], half), less, acc[j]))    \
   }                                                                             \
   TARGET static void absadd_##NAME(int64_t n, void *to) {                       \
     T *out = (T *)to;                                                           \
     const V one = SET1((T)1), half = SET1((T)0.5);                              \
-    PEAK_LOOP(V, SET1, STORE, acc[j] = ADD(ABS(SUB(acc[j], one)), half))        \
+    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = ADD(ABS(SUB(acc[j], one)), half))        \
   }
 
 #define SCALAR_SET1(x) (x)
