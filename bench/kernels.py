@@ -9,6 +9,7 @@ bench/README.md says how to read what comes out. Needs Python 3, NumPy, make and
 """
 import argparse
 import ctypes
+import glob
 import json
 import math
 import os
@@ -33,6 +34,7 @@ ROOT = os.path.dirname(HERE)
 SEED = 20240607
 CORETYPES = ["", "Haswell", "Zen", "SkylakeX", "Cooperlake", "Sapphirerapids"]
 READ, COPY, COPY_NT, TRIAD, TRIAD_NT, WRITE_NT = range(6)
+JEMALLOC = ["/usr/lib/*/libjemalloc.so.2", "/usr/lib*/libjemalloc.so.2"]
 PEAKS = {"fma": 0, "addmin": 1, "subfma": 2, "absadd": 3}
 
 
@@ -49,8 +51,8 @@ class Library:
                 ("bench_dtype", i, [s]), ("bench_plan", p, [p, s, s, s, s, i, p, p, p, p]),
                 ("bench_free", None, [p]), ("bench_run", s, [p, i, p, p, i, i, p]),
                 ("bench_call", s, [p, p, p, i, i, p]), ("bench_describe", z, [p, i, s, z]),
-                ("roof_peak", ctypes.c_double, [i, i, i]), ("roof_isa", s, []),
-                ("roof_stream", ctypes.c_double, [i, z, i])]:
+                ("roof_peak", ctypes.c_double, [i, i, i, i]), ("roof_isa", s, []),
+                ("roof_stream", ctypes.c_double, [i, z, i, i])]:
             f = getattr(so, name)
             f.restype, f.argtypes = result, args
         self.handles = {}
@@ -136,13 +138,13 @@ class Roof:
 
     def __init__(self, lib, threads, quick):
         self.so, self.threads, self.known = lib.so, threads, {}
-        self.largest = 1 << 26 if quick else self.LARGEST
+        self.largest, self.trials = (1 << 24, 1) if quick else (self.LARGEST, 5)
 
-    def peak(self, kind, dtype, threads=0):
-        key = ("peak", kind, dtype, threads)
+    def peak(self, kind, dtype):
+        key = ("peak", kind, dtype)
         if key not in self.known:
-            self.known[key] = 1e9 * self.so.roof_peak(PEAKS[kind], dtype == "f64",
-                                                      threads or self.threads)
+            self.known[key] = 1e9 * self.so.roof_peak(PEAKS[kind], dtype == "f64", self.threads,
+                                                      self.trials)
         return self.known[key]
 
     def stream(self, kind, nbytes):
@@ -150,13 +152,14 @@ class Roof:
         size = min(size, self.largest)
         key = ("stream", kind, size)
         if key not in self.known:
-            self.known[key] = 1e9 * self.so.roof_stream(kind, size, self.threads)
+            self.known[key] = 1e9 * self.so.roof_stream(kind, size, self.threads,
+                                                        self.trials)
         return self.known[key]
 
     def gemm(self, dtype):
         key = ("gemm", dtype)
         if key not in self.known:
-            self.known[key] = 1e9 * P.gemm_rate(C.DTYPES[dtype])
+            self.known[key] = 1e9 * P.gemm_rate(C.DTYPES[dtype], self.trials)
         return self.known[key]
 
     def of(self, case, dtype):
@@ -305,18 +308,29 @@ def child(opt):
                               "missing": missing, "isa": lib.so.roof_isa().decode()}) + "\n")
 
 
+def allocator():
+    """(what it is, environment): memory that was used once stays in the process, on huge pages, so
+    that peers, which make their results anew, do not pay for pages. glibc's cannot do that for
+    aligned blocks (PyTorch's), so that jemalloc is taken where it is installed."""
+    found = [f for d in JEMALLOC for f in glob.glob(d)]
+    if found:
+        return "jemalloc that keeps its memory", {
+            "LD_PRELOAD": found[0], "MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1,thp:always,"
+            "oversize_threshold:0,narenas:1"}
+    return "glibc on huge pages (with libjemalloc2 installed peers would be faster)", {
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+
+
 def environment(threads, coretype, torch):
     env = dict(os.environ)
     n = str(threads)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                  "BLIS_NUM_THREADS", "TBLIS_NUM_THREADS", "NPROC"):
         env[name] = n
-    # Memory that was used once stays in the process, on huge pages, so that nobody pays for pages.
-    env.update({"OMP_PROC_BIND": "true", "OMP_PLACES": "cores", "MALLOC_MMAP_MAX_": "0",
-                "MALLOC_TRIM_THRESHOLD_": str(1 << 50), "MALLOC_TOP_PAD_": str(1 << 26),
-                "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "JAX_ENABLE_X64": "1",
+    env.update({"OMP_PROC_BIND": "true", "OMP_PLACES": "cores", "JAX_ENABLE_X64": "1",
                 "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1",
                 "BENCH_TORCH": "1" if torch else "0"})
+    env.update(allocator()[1])
     if threads == 1:
         env["XLA_FLAGS"] = (env.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
                             " intra_op_parallelism_threads=1").strip()
@@ -429,7 +443,8 @@ def main():
     head = ["Command: `kernels.py %s`" % " ".join(sys.argv[1:]),
             "Machine: %s, %d processors, %s" % (processor(), os.cpu_count(), platform.release()),
             "Seed %d, %d rounds%s" % (SEED, opt.rounds,
-                                      ", TCCG strings read as row-major" if opt.as_written else "")]
+                                      ", TCCG strings read as row-major" if opt.as_written else ""),
+            "Memory of the peers: " + allocator()[0]]
     if opt.coretype is None:
         opt.coretype, rates = ("", {}) if opt.quick or "numpy" not in opt.peers else find_coretype()
         if rates:

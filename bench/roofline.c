@@ -335,7 +335,7 @@ static double team_run(const roof_job *pattern, int threads) {
 }
 
 // Best rate of units per run and thread; runs are repeated until one takes 20 ms.
-static double best_rate(roof_job *job, double units, int threads) {
+static double best_rate(roof_job *job, double units, int threads, int trials) {
   double best = 0;
   job->reps = 1;
   for (double t = 0; t < 0.02;) {
@@ -343,7 +343,7 @@ static double best_rate(roof_job *job, double units, int threads) {
     if (t <= 0) return 0;
     if (t < 0.02) job->reps = (int64_t)((double)job->reps * (t < 0.002 ? 10 : 0.025 / t)) + 1;
   }
-  for (int trial = 0; trial < 5; trial++) {
+  for (int trial = 0; trial < trials; trial++) {
     double t = team_run(job, threads);
     double rate = t <= 0 ? 0 : units * (double)job->reps * threads / t * 1e-9;
     if (rate > best) best = rate;
@@ -355,17 +355,17 @@ static int clamp_threads(int threads) {
   return threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : threads;
 }
 
-double roof_peak(int kind, int f64, int threads) {
+double roof_peak(int kind, int f64, int threads, int trials) {
   static const int operations[4] = {2, 2, 2, 3};
   roof_job job;
   memset(&job, 0, sizeof job);
   job.peak = peaks[isa()].fn[f64 != 0][kind];
   job.n = 100000;
   double units = (double)job.n * CHAINS * peaks[isa()].lanes[f64 != 0] * operations[kind];
-  return best_rate(&job, units, clamp_threads(threads));
+  return best_rate(&job, units, clamp_threads(threads), trials);
 }
 
-double roof_stream(int kind, size_t bytes, int threads) {
+double roof_stream(int kind, size_t bytes, int threads, int trials) {
   roof_job job;
   threads = clamp_threads(threads);
   memset(&job, 0, sizeof job);
@@ -373,5 +373,5 @@ double roof_stream(int kind, size_t bytes, int threads) {
   job.arrays = stream_arrays[kind];
   job.n = bytes / (size_t)threads / (size_t)job.arrays / sizeof(double) / 64 * 64;
   if (job.n < 64) job.n = 64;
-  return best_rate(&job, (double)job.n * job.arrays * sizeof(double), threads);
+  return best_rate(&job, (double)job.n * job.arrays * sizeof(double), threads, trials);
 }
