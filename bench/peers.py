@@ -54,8 +54,9 @@ def copies(case):
 
 
 def matmul_views(case):
-    """How two operands become (.., m, k) and (.., k, n) by permuting axes, with the result in place:
-    (axes of the first, axes of the second, swap), else None. One index of each kind m, n, k."""
+    """How two operands become (.., m, k) and (.., k, n) by permuting axes, so that the result is in
+    place: (axes of the first, of the second, swap), and where the result must be permuted, how; else
+    None. One index of each kind m, n, k."""
     if not case.plain or len(case.ins) != 2:
         return None
     for swap in (False, True):
@@ -167,8 +168,8 @@ def numpy_peers(case, data):
     elif case.ins[0] == case.ins[1] and not case.out:
         yield "np.vdot", lambda: [np.vdot(*s) for s in data.sets]
     elif len(case.ins[0]) == 2 and len(case.ins[1]) == 1 and axes:
-        yield "np.dot", lambda: [np.dot(*s, out=o) for s, o in zip(data.sets, data.outs)] \
-            if axes[0] == [1] else [np.dot(s[0].T, s[1], out=o) for s, o in zip(data.sets, data.outs)]
+        pairs = [(s[0] if axes[0] == [1] else s[0].T, s[1]) for s in data.sets]
+        yield "np.dot", lambda: [np.dot(*s, out=o) for s, o in zip(pairs, data.outs)]
     elif axes and not views:
         yield "np.tensordot", lambda: [np.tensordot(*s, axes=axes) for s in data.sets]
 
@@ -213,7 +214,8 @@ def torch_maps(torch, case, sets, outs):
         if p == 1.0:
             yield "torch.cdist", lambda: [torch.cdist(*s, p=1.0) for s in sets]
         else:
-            yield "torch.cdist", lambda: [torch.cdist(*s, compute_mode=exact).square_() for s in sets]
+            yield "torch.cdist", lambda: [
+                torch.cdist(*s, compute_mode=exact).square_() for s in sets]
 
 
 class TorchAxes:

@@ -198,8 +198,8 @@ def two_over_one(rows):
             found.append((one / many, r["case"]))
     if not found:
         return []
-    return ["", "%d threads over 1, cases above 1 ms: geometric mean %.2f of %d, least %.2f (%s)" % (
-        rows[0]["threads"], mean([f for f, _ in found]), len(found), *min(found))]
+    return ["", "%d threads over 1, cases above 1 ms: geometric mean %.2f of %d, least %.2f (%s)"
+            % (rows[0]["threads"], mean([f for f, _ in found]), len(found), *min(found))]
 
 
 def wins(rows):
@@ -288,7 +288,7 @@ def plot(rows, head):
         out.append('<text x="%.1f" y="%d" text-anchor="middle">%g</text>' % (at(f), height - 8, f))
     for k, r in enumerate(rows):
         y = top + step * k + step / 2
-        if k % 2:
+        if k % 2 == 1:
             out.append('<rect x="0" y="%.1f" width="100%%" height="%d" fill="#000" '
                        'fill-opacity=".035"/>' % (y - step / 2, step))
         label = "%s %s %dt" % (r["case"], r["dtype"], r["threads"])

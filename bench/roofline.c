@@ -1,5 +1,5 @@
-// Ceilings of this machine: operations in registers with the widest vectors it has, and bandwidth of
-// reading, copying (plain and non-temporal stores) and triad for working sets of any size, on one
+// Ceilings of this machine: operations in registers with the widest vectors it has, and bandwidth
+// of reading, copying (plain and non-temporal stores) and triad for working sets of any size, on one
 // or more pinned threads. Intrinsics on x86-64 with a target per function, plain C elsewhere.
 #if defined(__linux__)
 #define _GNU_SOURCE
@@ -31,43 +31,43 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// ---- operations in registers ---------------------------------------------------------------------
+// ---- operations in registers -------------------------------------------------------------------
 // n rounds of one step on each chain. Values settle, so nothing overflows or becomes denormal; they
 // start from memory, as chains of known equal values would become one.
 
 typedef void (*peak_fn)(int64_t n, void *out);
 
-#define PEAK_LOOP(V, START, STORE, PLUS, STEP)                       \
-  {                                                              \
-    V acc[CHAINS];                                               \
-    for (int j = 0; j < CHAINS; j++) acc[j] = START(out[j]);     \
-    for (int64_t i = 0; i < n; i++) {                            \
-      for (int j = 0; j < CHAINS; j++) STEP;                     \
-    }                                                            \
-    for (int j = 1; j < CHAINS; j++) acc[0] = PLUS(acc[0], acc[j]);  \
-    STORE(out, acc[0]);                                              \
+#define PEAK_LOOP(V, START, STORE, PLUS, STEP)                      \
+  {                                                                 \
+    V acc[CHAINS];                                                  \
+    for (int j = 0; j < CHAINS; j++) acc[j] = START(out[j]);        \
+    for (int64_t i = 0; i < n; i++) {                               \
+      for (int j = 0; j < CHAINS; j++) STEP;                        \
+    }                                                               \
+    for (int j = 1; j < CHAINS; j++) acc[0] = PLUS(acc[0], acc[j]); \
+    STORE(out, acc[0]);                                             \
   }
 
-#define PEAK_SET(NAME, TARGET, T, V, SET1, STORE, FMA, ADD, SUB, MIN, ABS)      \
-  TARGET static void fma_##NAME(int64_t n, void *to) {                          \
-    T *out = (T *)to;                                                           \
-    const V half = SET1((T)0.5);                                                \
-    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = FMA(acc[j], half, half))                 \
-  }                                                                             \
-  TARGET static void addmin_##NAME(int64_t n, void *to) {                       \
-    T *out = (T *)to;                                                           \
-    const V one = SET1((T)1), half = SET1((T)0.5);                              \
-    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = MIN(ADD(acc[j], half), one))             \
-  }                                                                             \
-  TARGET static void subfma_##NAME(int64_t n, void *to) {                       \
-    T *out = (T *)to;                                                           \
-    const V half = SET1((T)0.5), less = SET1((T)-0.5);                          \
-    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = FMA(SUB(acc[j], half), less, acc[j]))    \
-  }                                                                             \
-  TARGET static void absadd_##NAME(int64_t n, void *to) {                       \
-    T *out = (T *)to;                                                           \
-    const V one = SET1((T)1), half = SET1((T)0.5);                              \
-    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = ADD(ABS(SUB(acc[j], one)), half))        \
+#define PEAK_SET(NAME, TARGET, T, V, SET1, STORE, FMA, ADD, SUB, MIN, ABS)        \
+  TARGET static void fma_##NAME(int64_t n, void *to) {                            \
+    T *out = (T *)to;                                                             \
+    const V half = SET1((T)0.5);                                                  \
+    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = FMA(acc[j], half, half))              \
+  }                                                                               \
+  TARGET static void addmin_##NAME(int64_t n, void *to) {                         \
+    T *out = (T *)to;                                                             \
+    const V one = SET1((T)1), half = SET1((T)0.5);                                \
+    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = MIN(ADD(acc[j], half), one))          \
+  }                                                                               \
+  TARGET static void subfma_##NAME(int64_t n, void *to) {                         \
+    T *out = (T *)to;                                                             \
+    const V half = SET1((T)0.5), less = SET1((T)-0.5);                            \
+    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = FMA(SUB(acc[j], half), less, acc[j])) \
+  }                                                                               \
+  TARGET static void absadd_##NAME(int64_t n, void *to) {                         \
+    T *out = (T *)to;                                                             \
+    const V one = SET1((T)1), half = SET1((T)0.5);                                \
+    PEAK_LOOP(V, SET1, STORE, ADD, acc[j] = ADD(ABS(SUB(acc[j], one)), half))     \
   }
 
 #define SCALAR_SET1(x) (x)
@@ -122,7 +122,7 @@ static int isa(void) {
 
 const char *roof_isa(void) { return peaks[isa()].name; }
 
-// ---- streams -------------------------------------------------------------------------------------
+// ---- streams -----------------------------------------------------------------------------------
 // n doubles, a multiple of 64, 64-byte aligned. The result keeps compilers from leaving work out.
 
 typedef double (*stream_fn)(double *a, const double *b, const double *c, size_t n);
@@ -158,31 +158,31 @@ static double write_c(double *a, const double *b, const double *c, size_t n) {
 
 #if ROOF_X86
 // Unrolled to one or more lines a round, so that loads, not the loop, are the limit.
-#define STREAM_READ(NAME, TARGET, V, W, ZERO, LOAD, ADD, STOREU)                         \
+#define STREAM_READ(NAME, TARGET, V, W, ZERO, LOAD, ADD, STOREU)                            \
   TARGET static double read_##NAME(double *a, const double *b, const double *c, size_t n) { \
-    V s[8];                                                                              \
-    double out[W], sum = 0;                                                              \
-    (void)b;                                                                             \
-    (void)c;                                                                             \
-    for (int j = 0; j < 8; j++) s[j] = ZERO();                                           \
-    for (size_t i = 0; i < n; i += 8 * W) {                                              \
-      for (size_t j = 0; j < 8; j++) s[j] = ADD(s[j], LOAD(a + i + j * W));              \
-    }                                                                                    \
-    for (int j = 1; j < 8; j++) s[0] = ADD(s[0], s[j]);                                  \
-    STOREU(out, s[0]);                                                                   \
-    for (int k = 0; k < W; k++) sum += out[k];                                           \
-    return sum;                                                                          \
+    V s[8];                                                                                 \
+    double out[W], sum = 0;                                                                 \
+    (void)b;                                                                                \
+    (void)c;                                                                                \
+    for (int j = 0; j < 8; j++) s[j] = ZERO();                                              \
+    for (size_t i = 0; i < n; i += 8 * W) {                                                 \
+      for (size_t j = 0; j < 8; j++) s[j] = ADD(s[j], LOAD(a + i + j * W));                 \
+    }                                                                                       \
+    for (int j = 1; j < 8; j++) s[0] = ADD(s[0], s[j]);                                     \
+    STOREU(out, s[0]);                                                                      \
+    for (int k = 0; k < W; k++) sum += out[k];                                              \
+    return sum;                                                                             \
   }
 
-#define STREAM_BODY(NAME, TARGET, W, EXPR, STORE)                                        \
-  TARGET static double NAME(double *a, const double *b, const double *c, size_t n) {     \
-    (void)b;                                                                             \
-    (void)c;                                                                             \
-    for (size_t i = 0; i < n; i += 4 * W) {                                              \
-      for (size_t j = i; j < i + 4 * W; j += W) STORE(a + j, EXPR);                      \
-    }                                                                                    \
-    _mm_sfence();                                                                        \
-    return a[0];                                                                         \
+#define STREAM_BODY(NAME, TARGET, W, EXPR, STORE)                                    \
+  TARGET static double NAME(double *a, const double *b, const double *c, size_t n) { \
+    (void)b;                                                                         \
+    (void)c;                                                                         \
+    for (size_t i = 0; i < n; i += 4 * W) {                                          \
+      for (size_t j = i; j < i + 4 * W; j += W) STORE(a + j, EXPR);                  \
+    }                                                                                \
+    _mm_sfence();                                                                    \
+    return a[0];                                                                     \
   }
 
 STREAM_READ(avx2, AVX2, __m256d, 4, _mm256_setzero_pd, _mm256_load_pd, _mm256_add_pd,
@@ -212,7 +212,7 @@ static const stream_fn streams[][6] = {
 };
 static const int stream_arrays[6] = {1, 2, 2, 3, 3, 1};
 
-// ---- pinned threads that start together ----------------------------------------------------------
+// ---- pinned threads that start together --------------------------------------------------------
 
 typedef struct roof_team {
   pthread_mutex_t lock;
