@@ -133,46 +133,52 @@ class Peer:
 # ---- ceilings ------------------------------------------------------------------------------------
 
 class Roof:
-    """Ceilings, each measured when it is first needed: at working sets of powers of two."""
+    """Ceilings, at working sets of powers of two. Each is measured when it is first needed and
+    again, briefly, with every later case that needs it: the best stands for the whole run."""
     LARGEST = 1 << 30
 
     def __init__(self, lib, threads, quick):
-        self.so, self.threads, self.known = lib.so, threads, {}
-        self.largest, self.trials = (1 << 24, 1) if quick else (self.LARGEST, 5)
+        self.so, self.threads, self.known, self.quick = lib.so, threads, {}, quick
+        self.largest = 1 << 24 if quick else self.LARGEST
 
-    def peak(self, kind, dtype):
-        key = ("peak", kind, dtype)
-        if key not in self.known:
-            self.known[key] = 1e9 * self.so.roof_peak(PEAKS[kind], dtype == "f64", self.threads,
-                                                      self.trials)
-        return self.known[key]
+    def keep(self, key, measure):
+        if key in self.known and self.quick:
+            return
+        trials = 1 if self.quick or key in self.known else 5
+        self.known[key] = max(self.known.get(key, 0.0), 1e9 * measure(trials))
+
+    def stream_key(self, kind, nbytes):
+        size = 1 << max(13, min(self.largest, int(nbytes)).bit_length())
+        return ("stream", kind, min(size, self.largest))
 
     def stream(self, kind, nbytes):
-        size = 1 << max(13, min(self.largest, int(nbytes)).bit_length())
-        size = min(size, self.largest)
-        key = ("stream", kind, size)
-        if key not in self.known:
-            self.known[key] = 1e9 * self.so.roof_stream(kind, size, self.threads,
-                                                        self.trials)
-        return self.known[key]
+        key = self.stream_key(kind, nbytes)
+        self.keep(key, lambda n: self.so.roof_stream(kind, key[2], self.threads, n))
 
-    def gemm(self, dtype):
-        key = ("gemm", dtype)
-        if key not in self.known:
-            self.known[key] = 1e9 * P.gemm_rate(C.DTYPES[dtype], self.trials)
-        return self.known[key]
+    def measure(self, case, dtype):
+        """Brings the ceilings that a case needs up to date."""
+        total = sum(case.traffic(dtype))
+        self.keep(("peak", case.peak, dtype), lambda n: self.so.roof_peak(
+            PEAKS[case.peak], dtype == "f64", self.threads, n))
+        self.keep(("gemm", dtype), lambda n: P.gemm_rate(C.DTYPES[dtype], n))
+        for kind in (READ, COPY, COPY_NT):
+            self.stream(kind, total)
+        for kind in (COPY, COPY_NT):
+            self.stream(kind, self.largest)
 
     def of(self, case, dtype):
         """Seconds by the ceilings: the roofline; one with the GEMM rate as its peak and the copy
         rate of memory for all bytes; and the sum of that one's parts, without overlap."""
         read, write = case.traffic(dtype)
         total = read + write
-        peak = self.peak(case.peak, dtype)
-        read_rate = self.stream(READ, total)
-        copy_rate = max(self.stream(k, total) for k in (READ, COPY, COPY_NT))
-        bound = {"flops": case.flops / peak, "read": read / read_rate, "bytes": total / copy_rate}
-        gemm = case.flops / (self.gemm(dtype) if case.peak == "fma" else peak)
-        memory = total / max(self.stream(COPY_NT, self.LARGEST), self.stream(COPY, self.LARGEST))
+
+        def rate(kinds, nbytes):
+            return max(self.known[self.stream_key(k, nbytes)] for k in kinds)
+        peak = self.known["peak", case.peak, dtype]
+        bound = {"flops": case.flops / peak, "read": read / rate([READ], total),
+                 "bytes": total / rate([READ, COPY, COPY_NT], total)}
+        gemm = case.flops / (self.known["gemm", dtype] if case.peak == "fma" else peak)
+        memory = total / rate([COPY, COPY_NT], self.largest)
         return {"roof": max(bound.values()), "bound": max(bound, key=bound.get),
                 "roof_gemm": max(gemm, memory), "no_overlap": gemm + memory,
                 "read": read, "write": write}
@@ -258,6 +264,7 @@ def run_case(opt, lib, roof, case, dtype, offset):
         row["skipped"] = "needs %.0f GiB of memory, %.0f are free" % (need / 2 ** 30,
                                                                      free_memory() / 2 ** 30)
         return row
+    roof.measure(case, dtype)
     row.update(roof.of(case, dtype))
     data = C.Operands(case, dtype, SEED, offset)
     records, ready = prepare(opt, lib, case, dtype, data)
@@ -290,21 +297,29 @@ def progress(row):
 def child(opt):
     """Measures with one number of threads, which must be known before libraries are loaded."""
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:opt.threads])
+        may = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, (may[opt.cpu:] + may[:opt.cpu])[:opt.threads])
     opt.found, missing = P.find(opt.peers, opt.threads)
     lib = Library(opt.so)
     roof = Roof(lib, opt.threads, opt.quick)
+    rows = []
     with open(opt.child, "w", encoding="utf-8") as out:
         for case in opt.selected:
             for dtype in [d for d in case.dtypes if d in opt.dtype]:
                 for offset in opt.offset:
                     row = run_case(opt, lib, roof, case, dtype, offset)
-                    out.write(json.dumps(row) + "\n")
+                    rows.append((row, case, dtype))
+                    out.write(json.dumps(row) + "\n")  # in case this process does not live on
                     out.flush()
                     print(progress(row), file=sys.stderr, flush=True)
-        for kind in () if opt.quick else range(len(report.STREAMS)):
-            roof.stream(kind, roof.largest)
-        known = {" ".join(map(str, k)): v for k, v in roof.known.items()}
+    for kind in () if opt.quick else range(len(report.STREAMS)):
+        roof.stream(kind, roof.largest)
+    known = {" ".join(map(str, k)): v for k, v in sorted(roof.known.items(), key=str)}
+    with open(opt.child, "w", encoding="utf-8") as out:
+        for row, case, dtype in rows:
+            if not row["skipped"]:
+                row.update(roof.of(case, dtype))
+            out.write(json.dumps(row) + "\n")
         out.write(json.dumps({"ceilings": known, "threads": opt.threads, "found": opt.found,
                               "missing": missing, "isa": lib.so.roof_isa().decode()}) + "\n")
 
@@ -413,6 +428,7 @@ def arguments():
     p.add_argument("--as-written", action="store_true", help="TCCG strings read as row-major")
     p.add_argument("--summary", action="store_true", help="only means, not every case")
     p.add_argument("--explain", action="store_true", help="print the plans")
+    p.add_argument("--cpu", type=int, default=0, help="the first processor to run on")
     p.add_argument("--coretype", help="OPENBLAS_CORETYPE for NumPy; default: the fastest")
     p.add_argument("--so", default=os.path.join(ROOT, "build", "libbench.so"))
     p.add_argument("--out", default="", help="prefix of the files; default build/bench/SET")

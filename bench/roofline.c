@@ -1,6 +1,6 @@
 // Ceilings of this machine: operations in registers with the widest vectors it has, and bandwidth
-// of reading, copying (plain and non-temporal stores) and triad for working sets of any size, on one
-// or more pinned threads. Intrinsics on x86-64 with a target per function, plain C elsewhere.
+// of reading, copying (plain and non-temporal stores) and triad for working sets of any size, on
+// one or more pinned threads. Intrinsics on x86-64 with a target per function, plain C elsewhere.
 #if defined(__linux__)
 #define _GNU_SOURCE
 #endif
