@@ -194,6 +194,13 @@ def free_memory():
         return 1 << 62
 
 
+def give_back():
+    """Lets jemalloc return what a case used; before the next one is timed its pages are there."""
+    mallctl = getattr(ctypes.CDLL(None), "mallctl", None)
+    if mallctl is not None:
+        mallctl(b"arena.0.purge", None, None, None, ctypes.c_size_t(0))
+
+
 def entries(opt, lib, case, dtype, data):
     """(name, maker of an implementation) of the library and of every peer."""
     yield "einsum", lambda: Ours(lib, case, dtype, data, opt.threads)
@@ -273,6 +280,9 @@ def run_case(opt, lib, roof, case, dtype, offset):
     measure(opt, records, ready)
     for impl in ready.values():
         impl.free()
+    ready.clear()
+    del data
+    give_back()
     for name, rec in records.items():
         t = sorted(rec["times"])
         row["impl"][name] = {"best": t[0] if t else None, "median": t[len(t) // 2] if t else None,
@@ -350,6 +360,7 @@ def environment(threads, coretype, torch):
     if threads == 1:
         env["XLA_FLAGS"] = (env.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
                             " intra_op_parallelism_threads=1").strip()
+    env.pop("OPENBLAS_CORETYPE", None)
     if coretype:
         env["OPENBLAS_CORETYPE"] = coretype
     return env
