@@ -470,7 +470,7 @@ def main():
         subprocess.run(["make", "-s", "-C", ROOT, "build/libbench.so"], check=True)
     head = ["Command: `kernels.py %s`" % " ".join(sys.argv[1:]),
             "Machine: %s, %d processors, %s" % (processor(), os.cpu_count(), platform.release()),
-            "Seed %d, %d rounds%s" % (SEED, opt.rounds,
+            "Seed %d, %d rounds%s%s" % (SEED, opt.rounds, ", quick: fractions are rough" * opt.quick,
                                       ", TCCG strings read as row-major" if opt.as_written else ""),
             "Memory of the peers: " + allocator()[0]]
     if opt.coretype is None:
