@@ -1,7 +1,9 @@
 """The case files of bench/cases and random operands for them."""
+import copy
 import fnmatch
 import math
 import os
+import random
 import re
 import zlib
 
@@ -38,6 +40,16 @@ class Case:
         self.reduced = [x for x in dict.fromkeys(left.replace(",", "")) if x not in self.out]
         self.length = math.prod(self.ext[x] for x in self.reduced)
 
+    def changed(self, swap, rename):
+        """The same contraction with operands exchanged, with other letters."""
+        other = copy.copy(self)
+        order = [1, 0] if swap else [0, 1]
+        other.ins = ["".join(rename.get(x, x) for x in self.ins[i]) for i in order]
+        other.out = "".join(rename.get(x, x) for x in self.out)
+        other.shapes = [self.shapes[i] for i in order]
+        other.expr = ",".join(other.ins) + "->" + other.out
+        return other
+
     @property
     def plain(self):
         """A sum of products, what einsum functions compute."""
@@ -51,8 +63,30 @@ class Case:
         return read * size, self.fields * math.prod(self.out_shape) * size
 
 
+def random_cases(count=40, seed=7):
+    """Contractions of two operands with one to three indices of each kind, axes in any order."""
+    rng = random.Random(seed)
+    found = []
+    while len(found) < count:
+        kinds = [rng.choice((0, 0, 1))] + [rng.randint(1, 3) for _ in range(3)]
+        letters = rng.sample("abcdefghij", sum(kinds))
+        b, m, n, k = (letters[sum(kinds[:i]):sum(kinds[:i + 1])] for i in range(4))
+        ext = {x: int(2 ** rng.uniform(1, 8)) for x in letters}
+        operands = [rng.sample(x, len(x)) for x in (b + m + k, b + k + n, b + m + n)]
+        sizes = [math.prod(ext[x] for x in o) for o in operands]
+        flops = 2 * math.prod(ext.values())
+        if max(sizes) > 1 << 24 or not 1e7 < flops < 4e9:
+            continue
+        found.append(Case("random%02d | random | %s,%s->%s | %s | flops=%d" % (
+            len(found) + 1, *["".join(o) for o in operands],
+            ",".join("%s=%d" % e for e in ext.items()), flops)))
+    return found
+
+
 def load(name, as_written=False):
     """The cases of bench/cases/NAME.txt."""
+    if name == "random":
+        return random_cases()
     found = []
     path = os.path.join(HERE, "cases", name + ".txt")
     with open(path, encoding="ascii") as f:
@@ -110,6 +144,14 @@ class Operands:
             part[:] = rng.random(part.size, dtype=a.dtype.type)
             part *= 2
             part -= 1
+
+
+class Untouched:
+    """Operands for planning only: memory that is never written."""
+
+    def __init__(self, case, dtype):
+        self.sets = [[np.empty(s, DTYPES[dtype]) for s in case.shapes]]
+        self.outs = [np.empty(case.out_shape, DTYPES[dtype])]
 
 
 def aligned(case, arrays, xp=np):

@@ -99,9 +99,9 @@ class Ours:
     def results(self):
         return self.data.outs
 
-    def describe(self):
+    def describe(self, as_json=0):
         buf = ctypes.create_string_buffer(1 << 16)
-        self.lib.bench_describe(self.plan, 0, buf, len(buf))
+        self.lib.bench_describe(self.plan, as_json, buf, len(buf))
         return buf.value.decode()
 
     def free(self):
@@ -302,6 +302,41 @@ def progress(row):
                                          report.seconds(row["roof"]), ", ".join(text))
 
 
+# ---- plans of the same problem -------------------------------------------------------------------
+
+def normal_plan(lib, opt, case, dtype, back):
+    """A plan's JSON without the order of operands, with the letters it had before."""
+    ours = Ours(lib, case, dtype, C.Untouched(case, dtype), opt.threads)
+    found = json.loads(ours.describe(1))
+    ours.free()
+    for s in found["statements"]:
+        for key in ("einsum", "operands", "path"):
+            s.pop(key, None)
+        for key in ("indices", "parts"):
+            s[key] = {back.get(k, k): v for k, v in s.get(key, {}).items()}
+    return found
+
+
+def compare_plans(opt):
+    """Number of plans that differ though only names and the order of operands do."""
+    lib, count, different = Library(opt.so), 0, 0
+    for case in [c for c in opt.selected if c.plain and len(c.ins) == 2]:
+        letters = sorted(set("".join(case.ins)))
+        rename = dict(zip(letters, letters[1:] + letters[:1]))
+        back = {v: k for k, v in rename.items()}
+        for dtype in [d for d in case.dtypes if d in opt.dtype]:
+            plan = normal_plan(lib, opt, case, dtype, {})
+            for other, names in ((case.changed(True, {}), {}), (case.changed(False, rename), back),
+                                 (case.changed(True, rename), back)):
+                count += 1
+                if normal_plan(lib, opt, other, dtype, names) != plan:
+                    different += 1
+                    print("%s %s: %s is planned differently from %s" % (
+                        case.name, dtype, other.expr, case.expr))
+    print("plans: %d variants, %d planned differently" % (count, different))
+    return different
+
+
 # ---- the measuring process and the one that starts it --------------------------------------------
 
 def child(opt):
@@ -424,7 +459,7 @@ def run_children(opt):
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--set", default="tccg", help="case files, by comma: tccg,perf")
+    p.add_argument("--set", default="tccg", help="by comma: tccg, perf, random")
     p.add_argument("--cases", default="*", help="names (with * and ?) and groups, by comma")
     p.add_argument("--dtype", default="f64", help="f64, f32 or both by comma")
     p.add_argument("--threads", default="1", help="numbers of threads, by comma")
@@ -438,6 +473,7 @@ def arguments():
                    "of several the library's slowest is reported")
     p.add_argument("--as-written", action="store_true", help="TCCG strings read as row-major")
     p.add_argument("--summary", action="store_true", help="only means, not every case")
+    p.add_argument("--plans", action="store_true", help="compare plans of renamed problems")
     p.add_argument("--explain", action="store_true", help="print the plans")
     p.add_argument("--cpu", type=int, default=0, help="the first processor to run on")
     p.add_argument("--coretype", help="OPENBLAS_CORETYPE for NumPy; default: the fastest")
@@ -468,10 +504,13 @@ def main():
         return 0
     if not os.path.exists(opt.so):
         subprocess.run(["make", "-s", "-C", ROOT, "build/libbench.so"], check=True)
+    if opt.plans:
+        return 1 if compare_plans(opt) else 0
     head = ["Command: `kernels.py %s`" % " ".join(sys.argv[1:]),
             "Machine: %s, %d processors, %s" % (processor(), os.cpu_count(), platform.release()),
-            "Seed %d, %d rounds%s%s" % (SEED, opt.rounds, ", quick: fractions are rough" * opt.quick,
-                                      ", TCCG strings read as row-major" if opt.as_written else ""),
+            "Seed %d, %d rounds%s%s" % (
+                SEED, opt.rounds, ", quick: fractions are rough" if opt.quick else "",
+                ", TCCG strings read as row-major" if opt.as_written else ""),
             "Memory of the peers: " + allocator()[0]]
     if opt.coretype is None:
         opt.coretype, rates = ("", {}) if opt.quick or "numpy" not in opt.peers else find_coretype()
