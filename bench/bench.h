@@ -39,7 +39,7 @@ enum { ROOF_FMA, ROOF_ADDMIN, ROOF_SUBFMA, ROOF_ABSADD };
 enum { ROOF_READ, ROOF_COPY, ROOF_COPY_NT, ROOF_TRIAD, ROOF_TRIAD_NT, ROOF_WRITE_NT };
 
 // 1e9 operations a second of chains in registers, f32 or f64. An FMA counts as 2, sub + FMA and
-// add + min as 2 (instructions), sub + abs + add as 3. The best of trials of 20 ms.
+// add + min as 2 (instructions), sub + abs + add as 3. The best of some trials.
 double roof_peak(int kind, int f64, int threads, int trials);
 // 1e9 bytes a second that the loop names (no bytes for ownership), with arrays of bytes in all.
 double roof_stream(int kind, size_t bytes, int threads, int trials);

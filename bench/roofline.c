@@ -334,14 +334,17 @@ static double team_run(const roof_job *pattern, int threads) {
   return failed ? 0 : last - first;
 }
 
-// Best rate of units per run and thread; runs are repeated until one takes 20 ms.
+// Best rate of units per run and thread; runs are repeated until one takes 20 ms, or 4 ms where one
+// trial is enough.
 static double best_rate(roof_job *job, double units, int threads, int trials) {
-  double best = 0;
+  double best = 0, least = trials > 1 ? 0.02 : 0.004;
   job->reps = 1;
-  for (double t = 0; t < 0.02;) {
+  for (double t = 0; t < least;) {
     t = team_run(job, threads);
     if (t <= 0) return 0;
-    if (t < 0.02) job->reps = (int64_t)((double)job->reps * (t < 0.002 ? 10 : 0.025 / t)) + 1;
+    if (t < least) {
+      job->reps = (int64_t)((double)job->reps * (t < least / 10 ? 10 : 1.25 * least / t)) + 1;
+    }
   }
   for (int trial = 0; trial < trials; trial++) {
     double t = team_run(job, threads);
