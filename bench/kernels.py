@@ -240,8 +240,10 @@ def prepare(opt, lib, case, dtype, data):
 
 
 def measure(opt, records, ready):
-    """Rounds over all implementations in turn; how many samples a round takes depends on them."""
+    """Rounds over all implementations in turn; how many samples a round takes depends on them. Says
+    what part of the time the process did not run; with threads, that cannot be told."""
     plan = {}
+    wall, cpu = time.perf_counter(), time.process_time()
     for name, impl in ready.items():
         once = records[name]["first"]
         once = once if once > 1 else impl.sample(1, 1)[0]
@@ -260,6 +262,8 @@ def measure(opt, records, ready):
                 time.sleep(0.04)  # idle workers of the one before stop spinning
                 impl.sample(1, 1)
             records[name]["times"] += impl.sample(batch, n)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return max(0.0, 1 - cpu / max(wall, 1e-9)) if opt.threads == 1 else 0.0
 
 
 def run_case(opt, lib, roof, case, dtype, offset):
@@ -277,7 +281,7 @@ def run_case(opt, lib, roof, case, dtype, offset):
     records, ready = prepare(opt, lib, case, dtype, data)
     if opt.explain and "einsum" in ready:
         print(ready["einsum"].describe(), file=sys.stderr)
-    measure(opt, records, ready)
+    row["disturbed"] = measure(opt, records, ready)
     for impl in ready.values():
         impl.free()
     ready.clear()
@@ -298,6 +302,8 @@ def progress(row):
     for name, r in row["impl"].items():
         text.append("%s %s" % (name, "FAILED (%s)" % r["error"] if r["error"] else
                                report.seconds(r["median"])))
+    if row["disturbed"] > report.DISTURBED:
+        text.append("(DISTURBED: others had the processor for %.0f %%)" % (100 * row["disturbed"]))
     return "%-24s %s +%d roof %s: %s" % (row["case"], row["dtype"], row["offset"],
                                          report.seconds(row["roof"]), ", ".join(text))
 
@@ -437,6 +443,10 @@ def processor():
         return platform.processor() or platform.machine()
 
 
+def load():
+    return "%.1f" % os.getloadavg()[0] if hasattr(os, "getloadavg") else "unknown"
+
+
 def run_children(opt):
     rows, heads = [], []
     for threads in opt.thread_list:
@@ -511,7 +521,7 @@ def main():
             "Seed %d, %d rounds%s%s" % (
                 SEED, opt.rounds, ", quick: fractions are rough" if opt.quick else "",
                 ", TCCG strings read as row-major" if opt.as_written else ""),
-            "Memory of the peers: " + allocator()[0]]
+            "Memory of the peers: %s; load average before %s" % (allocator()[0], load())]
     if opt.coretype is None:
         opt.coretype, rates = ("", {}) if opt.quick or "numpy" not in opt.peers else find_coretype()
         if rates:

@@ -2,6 +2,7 @@
 import csv
 import math
 
+DISTURBED = 0.05  # part of the time of a case that others had the processor
 OWN = ("einsum", "einsum 1t", "einsum call")
 STREAMS = ["read", "copy", "copy NT", "triad", "triad NT", "write NT"]
 COLOURS = ["#c0392b", "#2471a3", "#d68910", "#1e8449", "#7d3c98", "#616a6b", "#a04000", "#117a65",
@@ -92,16 +93,18 @@ def write_csv(rows, path):
         w = csv.writer(f)
         w.writerow(["case", "group", "expression", "dtype", "threads", "offset", "implementation",
                     "best_s", "median_s", "samples", "deviation", "error", "flops", "bytes_read",
-                    "bytes_written", "roof_s", "bound", "roof_gemm_s", "no_overlap_s"])
+                    "bytes_written", "roof_s", "bound", "roof_gemm_s", "no_overlap_s",
+                    "disturbed"])
         for row in rows:
             head = [row["case"], row["group"], row["expr"], row["dtype"], row["threads"],
                     row["offset"]]
             if row["skipped"]:
-                w.writerow(head + ["", "", "", 0, "", "skipped: " + row["skipped"]] + [""] * 7)
+                w.writerow(head + ["", "", "", 0, "", "skipped: " + row["skipped"]] + [""] * 8)
             for name, r in row["impl"].items():
                 w.writerow(head + [name, r["best"], r["median"], r["samples"], r["deviation"],
                                    r["error"], row["flops"], row["read"], row["write"], row["roof"],
-                                   row["bound"], row["roof_gemm"], row["no_overlap"]])
+                                   row["bound"], row["roof_gemm"], row["no_overlap"],
+                                   row["disturbed"]])
 
 
 def peers_cell(row):
@@ -227,6 +230,10 @@ def write(rows, head, prefix, only_means):
     if not only_means:
         lines += table(shown)
     lines += summary(shown)
+    bad = [r["case"] for r in rows if not r["skipped"] and r["disturbed"] > DISTURBED]
+    if bad:
+        lines += ["", "NOT QUIET: others had the processor in %d of %d measurements: %s%s" % (
+            len(bad), len(rows), ", ".join(bad[:8]), ", .." if len(bad) > 8 else "")]
     wrong = [r for r in rows if not r["skipped"] and r["impl"]["einsum"]["error"]]
     for r in wrong:
         lines.append("")
