@@ -96,7 +96,10 @@ def numpy_copy(case, data, order):
             np.copyto(o, v)
         return data.outs
     yield "np.copyto", copyto
-    yield "np.ascontiguousarray", lambda: [np.ascontiguousarray(v) for v in views]
+    if order == sorted(order):  # ascontiguousarray would hand back its argument
+        yield "np.copy", lambda: [v.copy() for v in views]
+    else:
+        yield "np.ascontiguousarray", lambda: [np.ascontiguousarray(v) for v in views]
 
 
 def numpy_matmul(case, data, views):
@@ -244,7 +247,10 @@ def torch_peers(case, data):
     if order is not None:
         views = [s[0].permute(order) for s in sets]
         yield "torch.copy_", lambda: [o.copy_(v) for v, o in zip(views, outs)]
-        yield "torch.contiguous", lambda: [v.contiguous() for v in views]
+        if order == sorted(order):
+            yield "torch.clone", lambda: [v.clone() for v in views]
+        else:
+            yield "torch.contiguous", lambda: [v.contiguous() for v in views]
         return
     if len(case.ins) == 1:
         axes = [case.ins[0].index(x) for x in case.reduced]
