@@ -6,6 +6,7 @@
 #   make test       everything, one summary line       make sanitize   tests under ASan and UBSan
 #   make examples   examples against their output      make fuzz       FUZZ_SECONDS=20 per target
 #   make bench      timings, see bench/                make clean
+#   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
 #
 # make test TESTS_ONLY="math views" runs only the steps whose names contain one of the words.
 
@@ -35,7 +36,7 @@ ifeq ($(filter clean setup,$(MAKECMDGOALS)),)
 -include $(B)/found.mk
 endif
 
-.PHONY: all demo test lint matrix sanitize fuzz bench examples clean setup probe
+.PHONY: all demo test lint matrix sanitize fuzz bench bench-kernels examples clean setup probe
 .DELETE_ON_ERROR:
 
 all: $(B)/einsum
@@ -111,7 +112,7 @@ examples: $(EX_BIN)
 JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 STEPS = matrix $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) san-command command numpy \
-        examples readme demo lint
+        examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -142,6 +143,9 @@ step-numpy: $(B)/found.mk
 	$(STEP) numpy $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/numpy_diff.py,\
 	  skip "Python has no numpy and opt_einsum")
 
+step-bench: $(B)/libbench.so
+	$(STEP) bench sh tests/bench.sh "$(or $(NUMPY_PYTHON),$(PYTHON))" $(B)/libbench.so
+
 step-examples: $(EX_BIN)
 	$(STEP) examples $(MAKE) -s examples
 
@@ -160,13 +164,23 @@ step-lint: $(B)/found.mk
 
 # ---- timings -------------------------------------------------------------------------------------
 
-BENCH = $(patsubst bench/%.c,%,$(wildcard bench/*.c))
+BENCH_SO    = bench/bench_so.c bench/roofline.c
+BENCH       = $(patsubst bench/%.c,%,$(filter-out $(BENCH_SO),$(wildcard bench/*.c)))
+BENCH_FLAGS ?= -O3 -march=native
+# The tables of bench-kernels; e.g. make bench-kernels BENCH_ARGS="--set perf --cases dg"
+BENCH_ARGS  ?= --set tccg,perf --summary
 
 $(BENCH:%=$(B)/%): $(B)/%: bench/%.c $(HEADERS) $(B)/found.mk
 	$(CC) -std=c99 -O3 -march=native -o $@ $< $(LIBS) -ldl
 
 bench: $(BENCH:%=$(B)/%)
 	@for b in $(BENCH); do echo "== $$b"; $(B)/$$b || exit 1; done
+
+$(B)/libbench.so: $(BENCH_SO) bench/bench.h $(HEADERS) $(B)/found.mk
+	$(CC) -std=c99 $(BENCH_FLAGS) -fPIC -shared -o $@ $(BENCH_SO) $(LIBS)
+
+bench-kernels: $(B)/libbench.so
+	$(or $(NUMPY_PYTHON),python3) bench/kernels.py $(BENCH_ARGS)
 
 clean:
 	rm -rf $(B)
