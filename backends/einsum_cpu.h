@@ -571,51 +571,44 @@ static void eini_pool_for(int n, void (*task)(void *arg, int i), void *arg, void
 // their first and last bytes, which share a line with others, go the ordinary way.
 // ================================================================================================
 
+// Rows of a buffer and where they go. Line k of a row starts at the k-th line of its destination.
+typedef struct eini_lines {
+  const char *buffer;
+  char *dst;
+  int64_t pitch, step, rows;   // pitch: from row to row in the buffer; step: in the destination
+  int64_t from, to;            // lines
+} eini_lines;
+
+static int64_t eini_to_line(const char *p) { return (int64_t)((0 - (uintptr_t)p) & 63); }
+
 #if EINI_CPU_X86
 
-static void eini_stream_lines_128(size_t lines, const char *s, char *d) {
-  for (size_t i = 0; i < lines; i++, s += 64, d += 64) {
-    __m128i a = _mm_loadu_si128((const __m128i *)(const void *)s);
-    __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(s + 16));
-    __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(s + 32));
-    __m128i e = _mm_loadu_si128((const __m128i *)(const void *)(s + 48));
-    _mm_stream_si128((__m128i *)(void *)d, a);
-    _mm_stream_si128((__m128i *)(void *)(d + 16), b);
-    _mm_stream_si128((__m128i *)(void *)(d + 32), c);
-    _mm_stream_si128((__m128i *)(void *)(d + 48), e);
+#define EINI_STREAM(bits, attribute, V, load, store)                                        \
+  attribute static void eini_stream_lines_##bits(const eini_lines *p) {                     \
+    for (int64_t r = 0; r < p->rows; r++) {                                                 \
+      char *d = p->dst + r * p->step;                                                       \
+      const char *s = p->buffer + r * p->pitch;                                             \
+      int64_t head = eini_to_line(d);                                                       \
+      s += head + 64 * p->from;                                                             \
+      d += head + 64 * p->from;                                                             \
+      for (int64_t k = p->from; k < p->to; k++, s += 64, d += 64) {                         \
+        for (size_t i = 0; i < 64; i += sizeof(V)) {                                        \
+          store((V *)(void *)(d + i), load((const V *)(const void *)(s + i)));              \
+        }                                                                                   \
+      }                                                                                     \
+    }                                                                                       \
   }
-}
+#define EINI_LOAD512(p) _mm512_loadu_si512((const void *)(p))
+EINI_STREAM(128, EINI_UNUSED, __m128i, _mm_loadu_si128, _mm_stream_si128)
+EINI_STREAM(256, EINI_T256, __m256i, _mm256_loadu_si256, _mm256_stream_si256)
+EINI_STREAM(512, EINI_T512, __m512i, EINI_LOAD512, _mm512_stream_si512)
+#undef EINI_LOAD512
+#undef EINI_STREAM
 
-EINI_T256 static void eini_stream_lines_256(size_t lines, const char *s, char *d) {
-  for (size_t i = 0; i < lines; i++, s += 64, d += 64) {
-    __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)s);
-    __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(s + 32));
-    _mm256_stream_si256((__m256i *)(void *)d, a);
-    _mm256_stream_si256((__m256i *)(void *)(d + 32), b);
-  }
-}
-
-EINI_T512 static void eini_stream_lines_512(size_t lines, const char *s, char *d) {
-  for (size_t i = 0; i < lines; i++, s += 64, d += 64) {
-    _mm512_stream_si512((__m512i *)(void *)d, _mm512_loadu_si512((const void *)s));
-  }
-}
-
-typedef void (*eini_stream_lines_fn)(size_t lines, const char *s, char *d);
-static const eini_stream_lines_fn eini_stream_lines[EINI_ISA_COUNT] = {
-    NULL, NULL, eini_stream_lines_256, eini_stream_lines_512};
-
-static void eini_stream_row(int isa, size_t bytes, const char *src, char *dst) {
-  size_t head = (size_t)(0 - (uintptr_t)dst) & 63;
-  if (bytes < 128 + head) {
-    memcpy(dst, src, bytes);
-    return;
-  }
-  memcpy(dst, src, head);
-  size_t lines = (bytes - head) / 64, done = head + 64 * lines;
-  eini_stream_lines_fn fn = eini_stream_lines[isa];
-  (fn != NULL ? fn : eini_stream_lines_128)(lines, src + head, dst + head);
-  memcpy(dst + done, src + done, bytes - done);
+static void eini_stream_lines(int isa, const eini_lines *p) {
+  if (isa == EINI_ISA_AVX512) eini_stream_lines_512(p);
+  else if (isa == EINI_ISA_AVX2) eini_stream_lines_256(p);
+  else eini_stream_lines_128(p);
 }
 
 static void eini_stream_end(void) { _mm_sfence(); }
@@ -623,15 +616,43 @@ static void eini_stream_end(void) { _mm_sfence(); }
 
 #else  // EINI_CPU_X86
 
-static void eini_stream_row(int isa, size_t bytes, const char *src, char *dst) {
+static void eini_stream_lines(int isa, const eini_lines *p) {
   (void)isa;
-  memcpy(dst, src, bytes);
+  for (int64_t r = 0; r < p->rows; r++) {
+    char *d = p->dst + r * p->step;
+    int64_t at = eini_to_line(d) + 64 * p->from;
+    memcpy(d + at, p->buffer + r * p->pitch + at, (size_t)(64 * (p->to - p->from)));
+  }
 }
 
 static void eini_stream_end(void) {}
 #define EINI_STREAM_LINE 0
 
 #endif  // EINI_CPU_X86
+
+// A row of `bytes` of which lines before `from` have gone.
+static void eini_stream_rest(int isa, int64_t bytes, const char *src, char *dst, int64_t from) {
+  int64_t head = eini_to_line(dst);
+  eini_lines p;
+  if (bytes < head + 64) {
+    memcpy(dst, src, (size_t)bytes);
+    return;
+  }
+  memcpy(dst, src, (size_t)head);
+  p.buffer = src;
+  p.dst = dst;
+  p.pitch = p.step = 0;
+  p.rows = 1;
+  p.from = from;
+  p.to = (bytes - head) / 64;
+  eini_stream_lines(isa, &p);
+  int64_t done = head + 64 * p.to;
+  memcpy(dst + done, src + done, (size_t)(bytes - done));
+}
+
+static void eini_stream_row(int isa, size_t bytes, const char *src, char *dst) {
+  eini_stream_rest(isa, (int64_t)bytes, src, dst, 0);
+}
 
 // ================================================================================================
 // >>tiles  transposes in registers
@@ -650,35 +671,45 @@ typedef void (*eini_tile_fn)(const char *src, int64_t ss, char *dst, int64_t ds)
 #define EINI_ST5(r, v) _mm512_storeu_si512((void *)(dst + (r)*ds), v)
 
 // Perfect shuffles of 128 bits: log2(B) rounds of interleaving vector i with vector i + B/2.
-#define EINI_ZIP(name, bits, b)                                                             \
-  static void eini_zip_##name(const __m128i *in, __m128i *out) {                            \
-    for (int i = 0; i < b / 2; i++) {                                                       \
-      out[2 * i] = _mm_unpacklo_epi##bits(in[i], in[i + b / 2]);                            \
-      out[2 * i + 1] = _mm_unpackhi_epi##bits(in[i], in[i + b / 2]);                        \
-    }                                                                                       \
-  }
-EINI_ZIP(8, 8, 16)
-EINI_ZIP(16, 16, 8)
-#undef EINI_ZIP
+#define EINI_ZIP2(T, x, y, bits, i, j, k, l)                                                \
+  const T y##k = _mm_unpacklo_epi##bits(x##i, x##j);                                        \
+  const T y##l = _mm_unpackhi_epi##bits(x##i, x##j);
+#define EINI_ZIP8(x, y)                                                                     \
+  EINI_ZIP2(__m128i, x, y, 16, 0, 4, 0, 1) EINI_ZIP2(__m128i, x, y, 16, 1, 5, 2, 3)         \
+  EINI_ZIP2(__m128i, x, y, 16, 2, 6, 4, 5) EINI_ZIP2(__m128i, x, y, 16, 3, 7, 6, 7)
+#define EINI_ZIP16(x, y)                                                                    \
+  EINI_ZIP2(__m128i, x, y, 8, 0, 8, 0, 1) EINI_ZIP2(__m128i, x, y, 8, 1, 9, 2, 3)           \
+  EINI_ZIP2(__m128i, x, y, 8, 2, 10, 4, 5) EINI_ZIP2(__m128i, x, y, 8, 3, 11, 6, 7)         \
+  EINI_ZIP2(__m128i, x, y, 8, 4, 12, 8, 9) EINI_ZIP2(__m128i, x, y, 8, 5, 13, 10, 11)       \
+  EINI_ZIP2(__m128i, x, y, 8, 6, 14, 12, 13) EINI_ZIP2(__m128i, x, y, 8, 7, 15, 14, 15)
 
-static void eini_reg_tile_8(const char *src, int64_t ss, char *dst, int64_t ds) {
-  __m128i a[16], b[16];
-  for (int i = 0; i < 16; i++) a[i] = EINI_LD1(i);
-  eini_zip_8(a, b);
-  eini_zip_8(b, a);
-  eini_zip_8(a, b);
-  eini_zip_8(b, a);
-  for (int i = 0; i < 16; i++) EINI_ST1(i, a[i]);
+EINI_T256 static void eini_reg_tile_8(const char *src, int64_t ss, char *dst, int64_t ds) {
+  const __m128i a0 = EINI_LD1(0), a1 = EINI_LD1(1), a2 = EINI_LD1(2), a3 = EINI_LD1(3);
+  const __m128i a4 = EINI_LD1(4), a5 = EINI_LD1(5), a6 = EINI_LD1(6), a7 = EINI_LD1(7);
+  const __m128i a8 = EINI_LD1(8), a9 = EINI_LD1(9), a10 = EINI_LD1(10), a11 = EINI_LD1(11);
+  const __m128i a12 = EINI_LD1(12), a13 = EINI_LD1(13), a14 = EINI_LD1(14), a15 = EINI_LD1(15);
+  EINI_ZIP16(a, b)
+  EINI_ZIP16(b, c)
+  EINI_ZIP16(c, d)
+  EINI_ZIP16(d, e)
+  EINI_ST1(0, e0), EINI_ST1(1, e1), EINI_ST1(2, e2), EINI_ST1(3, e3);
+  EINI_ST1(4, e4), EINI_ST1(5, e5), EINI_ST1(6, e6), EINI_ST1(7, e7);
+  EINI_ST1(8, e8), EINI_ST1(9, e9), EINI_ST1(10, e10), EINI_ST1(11, e11);
+  EINI_ST1(12, e12), EINI_ST1(13, e13), EINI_ST1(14, e14), EINI_ST1(15, e15);
 }
 
-static void eini_reg_tile_16(const char *src, int64_t ss, char *dst, int64_t ds) {
-  __m128i a[8], b[8];
-  for (int i = 0; i < 8; i++) a[i] = EINI_LD1(i);
-  eini_zip_16(a, b);
-  eini_zip_16(b, a);
-  eini_zip_16(a, b);
-  for (int i = 0; i < 8; i++) EINI_ST1(i, b[i]);
+EINI_T256 static void eini_reg_tile_16(const char *src, int64_t ss, char *dst, int64_t ds) {
+  const __m128i a0 = EINI_LD1(0), a1 = EINI_LD1(1), a2 = EINI_LD1(2), a3 = EINI_LD1(3);
+  const __m128i a4 = EINI_LD1(4), a5 = EINI_LD1(5), a6 = EINI_LD1(6), a7 = EINI_LD1(7);
+  EINI_ZIP8(a, b)
+  EINI_ZIP8(b, c)
+  EINI_ZIP8(c, d)
+  EINI_ST1(0, d0), EINI_ST1(1, d1), EINI_ST1(2, d2), EINI_ST1(3, d3);
+  EINI_ST1(4, d4), EINI_ST1(5, d5), EINI_ST1(6, d6), EINI_ST1(7, d7);
 }
+#undef EINI_ZIP2
+#undef EINI_ZIP8
+#undef EINI_ZIP16
 
 static void eini_reg_tile_32(const char *src, int64_t ss, char *dst, int64_t ds) {
   __m128i r0 = EINI_LD1(0), r1 = EINI_LD1(1), r2 = EINI_LD1(2), r3 = EINI_LD1(3);
@@ -744,38 +775,51 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
 }
 
 // The transpose of four vectors of four 128-bit lanes, stored as columns c, c + by, ..
-#define EINI_LANES4(c, by, w0, w1, w2, w3)                                                  \
+#define EINI_LANES4(st, c, by, w0, w1, w2, w3)                                              \
   do {                                                                                      \
     __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee); \
     __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee); \
-    EINI_ST5(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                        \
-    EINI_ST5((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                               \
-    EINI_ST5((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                           \
-    EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
+    st(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                              \
+    st((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                                     \
+    st((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                                 \
+    st((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                                 \
   } while (0)
 
-EINI_T512 static void eini_reg_tile_32z(const char *src, int64_t ss, char *dst, int64_t ds) {
-  enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, c)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, d)
-  EINI_LANES4(0, 4, av0, bv0, cv0, dv0);
-  EINI_LANES4(1, 4, av1, bv1, cv1, dv1);
-  EINI_LANES4(2, 4, av2, bv2, cv2, dv2);
-  EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
-}
-
-EINI_T512 static void eini_reg_tile_64z(const char *src, int64_t ss, char *dst, int64_t ds) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
-  __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
-  __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);
-  EINI_LANES4(0, 2, a, b, c, d);
-  a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);
-  c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);
-  EINI_LANES4(1, 2, a, b, c, d);
-}
+// Tiles of whole lines; st stores, or streams to aligned destinations.
+#define EINI_TILES512(suffix, st)                                                           \
+  EINI_T512 static void eini_reg_tile_32##suffix(const char *src, int64_t ss, char *dst,    \
+                                                 int64_t ds) {                              \
+    enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };                                            \
+    EINI_QUAD(__m512i, _mm512, EINI_LD5, a)                                                 \
+    EINI_QUAD(__m512i, _mm512, EINI_LD5, b)                                                 \
+    EINI_QUAD(__m512i, _mm512, EINI_LD5, c)                                                 \
+    EINI_QUAD(__m512i, _mm512, EINI_LD5, d)                                                 \
+    EINI_LANES4(st, 0, 4, av0, bv0, cv0, dv0);                                              \
+    EINI_LANES4(st, 1, 4, av1, bv1, cv1, dv1);                                              \
+    EINI_LANES4(st, 2, 4, av2, bv2, cv2, dv2);                                              \
+    EINI_LANES4(st, 3, 4, av3, bv3, cv3, dv3);                                              \
+  }                                                                                         \
+  EINI_T512 static void eini_reg_tile_64##suffix(const char *src, int64_t ss, char *dst,    \
+                                                 int64_t ds) {                              \
+    __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);         \
+    __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);         \
+    __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);           \
+    __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);           \
+    EINI_LANES4(st, 0, 2, a, b, c, d);                                                      \
+    a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);                   \
+    c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);                   \
+    EINI_LANES4(st, 1, 2, a, b, c, d);                                                      \
+  }                                                                                         \
+  EINI_T512 static void eini_reg_tile_128##suffix(const char *src, int64_t ss, char *dst,   \
+                                                  int64_t ds) {                             \
+    __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);         \
+    EINI_LANES4(st, 0, 1, r0, r1, r2, r3);                                                  \
+  }
+#define EINI_NT5(r, v) _mm512_stream_si512((__m512i *)(void *)(dst + (r)*ds), v)
+EINI_TILES512(z, EINI_ST5)
+EINI_TILES512(nt, EINI_NT5)
+#undef EINI_TILES512
+#undef EINI_NT5
 #undef EINI_LANES4
 #undef EINI_QUAD
 #undef EINI_LD1
@@ -857,10 +901,23 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
      {{8, eini_reg_tile_16}, {4, eini_c_tile_16}, {0, NULL}, {0, NULL}},
      {{16, eini_reg_tile_32z}, {8, eini_reg_tile_32y}, {4, eini_reg_tile_32}, {0, NULL}},
      {{8, eini_reg_tile_64z}, {4, eini_reg_tile_64y}, {2, eini_reg_tile_64}, {0, NULL}},
-     {{4, eini_reg_tile_128}, {0, NULL}, {0, NULL}, {0, NULL}}}};
+     {{4, eini_reg_tile_128z}, {0, NULL}, {0, NULL}, {0, NULL}}}};
 #else
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
+
+// Tiles that stream lines from registers, where there are any.
+static eini_tile_fn eini_tile_stream(int isa, int size) {
+#if EINI_CPU_X86
+  if (isa != EINI_ISA_AVX512) return NULL;
+  if (size == 4) return eini_reg_tile_32nt;
+  if (size == 8) return eini_reg_tile_64nt;
+  if (size == 16) return eini_reg_tile_128nt;
+#endif
+  (void)isa;
+  (void)size;
+  return NULL;
+}
 
 // ================================================================================================
 // >>copy  permuted copies
@@ -870,10 +927,10 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
 
 #define EINI_COPY_LOOPS 16     // more are walked from outside
 #define EINI_COPY_RUN 256      // bytes read at a place of the source, where there are as many
-#define EINI_COPY_ROW 2048     // bytes streamed to a place of the destination, at most
-#define EINI_COPY_BLOCK 65536  // bytes of the buffer that are used
-#define EINI_COPY_BUFFER (EINI_COPY_BLOCK + 64 * EINI_COPY_RUN)
-#define EINI_COPY_LONG 1024    // rows of so many bytes are streamed without the buffer
+#define EINI_COPY_ROW 2048     // bytes streamed to a place of the destination without the buffer
+#define EINI_COPY_BLOCK 32768  // bytes of the buffer that are used
+#define EINI_COPY_BUFFER (EINI_COPY_BLOCK + 128 * EINI_COPY_RUN)
+#define EINI_COPY_LONG 1024    // rows of so many bytes are not put together from shorter ones
 
 typedef enum eini_copy_kind {
   EINI_COPY_ROWS,              // the source moves with the destination
@@ -1002,10 +1059,26 @@ static void eini_walk_direct(eini_walk *w) {
   }
 }
 
+// The loop that goes on where the run of loop i ends in the source, outside of the columns; or -1.
+static int eini_walk_next_run(const eini_walk *w, int i) {
+  for (int k = w->ncol; k < w->n; k++) {
+    if (k != w->row && w->src_step[k] == w->src_step[i] * w->extent[i]) return k;
+  }
+  return -1;
+}
+
+// Short rows that follow each other in the destination are one: the whole block is.
+static int eini_walk_one_row(const eini_walk *w) {
+  return w->ncol == 1 && w->row == 1 && w->blk[0] == w->extent[0] &&
+         w->dst_step[1] == w->extent[0] * w->size && w->extent[0] * w->size < 256;
+}
+
 // Blocks of a copy through the buffer: whole runs of the source, long rows of the destination.
 static void eini_walk_buffered(eini_walk *w) {
-  int64_t rows = EINI_COPY_RUN / w->size;
-  int64_t cols = eini_min64(EINI_COPY_ROW, EINI_COPY_BLOCK / rows) / w->size;
+  int64_t rows = EINI_COPY_RUN / w->size, cols = EINI_COPY_BLOCK / rows / w->size;
+  if (cols * w->size > EINI_COPY_LONG) cols = EINI_COPY_LONG / w->size;
+  if (w->extent[0] * w->size >= EINI_COPY_LONG && w->kind == EINI_COPY_TILES)
+    cols = EINI_COPY_ROW / w->size;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = eini_min64(w->extent[0], cols);
   int64_t width = w->blk[0];
@@ -1015,17 +1088,18 @@ static void eini_walk_buffered(eini_walk *w) {
     w->blk[w->ncol] = eini_min64(w->extent[w->ncol], cols / width);
     width *= w->blk[w->ncol++];
   }
-  int64_t run = w->row < 0 ? w->extent[0] : w->extent[w->row];
-  int64_t step = w->row < 0 ? w->src_step[0] : w->src_step[w->row];
-  if (w->row > 0) w->blk[w->row] = eini_min64(run, rows);
-  if (2 * run > rows || w->kind == EINI_COPY_FILL) return;
-  for (int i = w->ncol; i < w->n; i++) {  // the loop that goes on where the run ends
-    if (i == w->row || w->src_step[i] != step * run) continue;
-    w->blk[i] = eini_min64(w->extent[i], rows / run);
-    if (w->row < 0) w->row = i;
-    else w->row2 = i;
+  if (w->row > 0) w->blk[w->row] = eini_min64(w->extent[w->row], rows);
+  if (eini_walk_one_row(w)) {
+    w->blk[1] = eini_min64(w->extent[1], EINI_COPY_BLOCK / (w->extent[0] * w->size));
     return;
   }
+  int from = w->row < 0 ? 0 : w->row;
+  if (2 * w->extent[from] > rows || w->kind == EINI_COPY_FILL) return;
+  int next = eini_walk_next_run(w, from);
+  if (next < 0) return;
+  w->blk[next] = eini_min64(w->extent[next], rows / w->extent[from]);
+  if (w->row < 0) w->row = next;
+  else w->row2 = next;
 }
 
 // ---- planes: dst[s * ds + d * dd] = src[s * ss + d * sd] for d < nd, s < ns; steps in bytes ----
@@ -1088,14 +1162,27 @@ static void eini_plane_tiles(int isa, int size, const eini_plane *p) {
     eini_plane_any(size, p);
     return;
   }
-  for (int64_t d = 0; d < p->nd; d += k->b) {
-    if (d > p->nd - k->b) d = p->nd - k->b;
-    const char *from = p->src + d * p->sd;
-    char *to = p->dst + d * size;
-    for (int64_t s = 0; s < p->ns; s += k->b) {
-      if (s > p->ns - k->b) s = p->ns - k->b;
-      k->fn(from + s * size, p->sd, to + s * p->ds, p->ds);
+  for (int64_t s = 0; s < p->ns; s += k->b) {
+    if (s > p->ns - k->b) s = p->ns - k->b;
+    const char *from = p->src + s * size;
+    char *to = p->dst + s * p->ds;
+    for (int64_t d = 0; d < p->nd; d += k->b) {
+      if (d > p->nd - k->b) d = p->nd - k->b;
+      k->fn(from + d * p->sd, p->sd, to + d * size, p->ds);
     }
+  }
+}
+
+// memcpy for few bytes: the last 16 (8) of them overlap those before.
+static void eini_copy_few(char *d, const char *s, int64_t n) {
+  if (n >= 16) {
+    for (int64_t i = 0; i + 16 <= n; i += 16) memcpy(d + i, s + i, 16);
+    memcpy(d + n - 16, s + n - 16, 16);
+  } else if (n >= 8) {
+    memcpy(d, s, 8);
+    memcpy(d + n - 8, s + n - 8, 8);
+  } else {
+    for (int64_t i = 0; i < n; i++) d[i] = s[i];
   }
 }
 
@@ -1109,7 +1196,8 @@ static void eini_plane_run(const eini_walk *w, const eini_plane *p) {
       const char *from = p->src + s * p->ss;
       char *to = p->dst + s * p->ds;
       if (w->kind == EINI_COPY_FILL) eini_plane_fill(w->size, from, to, p->nd);
-      else memcpy(to, from, (size_t)(p->nd * w->size));
+      else if (p->nd * w->size > 256) memcpy(to, from, (size_t)(p->nd * w->size));
+      else eini_copy_few(to, from, p->nd * w->size);
     }
   }
 }
@@ -1120,33 +1208,128 @@ static int64_t eini_walk_part(const eini_walk *w, int i) {
   return i < 0 ? 1 : eini_min64(w->blk[i], w->extent[i] - w->pos[i]);
 }
 
+// Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3, and
+// streams lines as they get complete, but for the last two, which the processor is still storing.
+static void eini_block_rows(const eini_walk *w, eini_plane *p, const int64_t *n, const char *src,
+                            eini_lines *out) {
+  const int64_t *step = w->src_step;
+  int64_t some = w->kind == EINI_COPY_TILES ? 64 / w->size : n[0], filled = 0;
+  out->from = 0;
+  for (int64_t c = 0; c < n[1] * n[2] * n[3]; c++) {
+    const char *from = src;
+    if (n[1] > 1) from += c % n[1] * step[1];
+    if (n[2] > 1) from += c / n[1] % n[2] * step[2];
+    if (n[3] > 1) from += c / (n[1] * n[2]) * step[3];
+    for (int64_t d = 0; d < n[0]; d += some) {
+      p->nd = eini_min64(some, n[0] - d);
+      p->src = from + d * p->sd;
+      eini_plane_run(w, p);
+      p->dst += p->nd * w->size;
+      filled += p->nd * w->size;
+      out->to = filled / 64 - 2;
+      if (out->to <= out->from) continue;
+      eini_stream_lines(w->isa, out);
+      out->from = out->to;
+    }
+  }
+}
+
+// Two lines of each row, of which the first begins at out->dst: streams what is a line of the
+// destination, then moves the second line to the first's place. first: 0 when the row begins with
+// the second line; bytes: how much of the second line there is.
+static void eini_block_pass(const eini_walk *w, eini_lines *out, char *buffer, int first,
+                            int64_t bytes) {
+  int whole = bytes == 64;
+  if (first && whole) {
+    out->from = 0;
+    out->to = 1;
+    eini_stream_lines(w->isa, out);
+  }
+  for (int64_t r = 0; r < out->rows; r++) {
+    char *d = out->dst + r * out->step, *s = buffer + r * out->pitch;
+    int64_t head = eini_to_line(d);
+    if (!first) memcpy(d + 64, s + 64, (size_t)(head < bytes ? head : bytes));
+    else if (!whole) memcpy(d + head, s + head, (size_t)(64 + bytes - head));
+    memcpy(s, s + 64, 64);
+  }
+}
+
+// A block of tiles with long rows is streamed line by line while it is read: from registers where
+// lines of tiles are lines of the destination, else through two lines of buffer for each row.
+static void eini_block_stream(const eini_walk *w, eini_plane *p, char *dst, int64_t step,
+                              char *buffer) {
+  const int64_t some = 64 / w->size, nd = p->nd, pitch = 128 + 64;
+  eini_tile_fn tile = eini_tile_stream(w->isa, w->size);
+  int aligned = tile != NULL && ((uintptr_t)dst & 63) == 0 && step % 64 == 0 && p->ns >= some;
+  const char *src = p->src;
+  eini_lines out;
+  out.buffer = buffer;
+  out.pitch = pitch;
+  out.step = step;
+  out.rows = p->ns;
+  p->ds = aligned ? step : pitch;
+  for (int64_t d = 0; d < nd; d += some) {
+    p->src = src + d * p->sd;
+    p->nd = eini_min64(some, nd - d);
+    if (aligned && p->nd == some) {
+      p->dst = dst + d * w->size;
+      int64_t s = 0;
+      for (; s + some <= p->ns; s += some) {
+        tile(p->src + s * w->size, p->sd, p->dst + s * step, step);
+      }
+      if (s == p->ns) continue;
+      s = p->ns - some;
+      tile(p->src + s * w->size, p->sd, p->dst + s * step, step);
+    } else if (aligned) {
+      p->dst = dst + d * w->size;
+      eini_plane_tiles(w->isa, w->size, p);
+    } else {
+      p->dst = buffer + 64;
+      eini_plane_tiles(w->isa, w->size, p);
+      out.dst = dst + (d - some) * w->size;
+      eini_block_pass(w, &out, buffer, d > 0, p->nd * w->size);
+    }
+  }
+  if (aligned || nd % some != 0) return;
+  out.dst = dst + (nd - some) * w->size;
+  eini_block_pass(w, &out, buffer, 1, 0);
+}
+
 // The block at w->pos goes through the buffer.
 static void eini_block_buffered(const eini_walk *w, const char *src, char *dst, char *buffer) {
-  int64_t n[4] = {1, 1, 1, 1}, step[4] = {0, 0, 0, 0}, width = w->size, rows2;
+  int64_t n[4] = {1, 1, 1, 1}, width = w->size, rows2 = eini_walk_part(w, w->row2);
   eini_plane p;
-  for (int i = 0; i < w->ncol; i++) {
-    n[i] = eini_walk_part(w, i);
-    step[i] = w->src_step[i];
-    width *= n[i];
-  }
-  p.nd = n[0];
-  p.ns = eini_walk_part(w, w->row);
-  rows2 = eini_walk_part(w, w->row2);
-  int64_t pitch = (width + 63) / 64 * 64 + 64, row_step = w->row < 0 ? 0 : w->dst_step[w->row];
+  eini_lines out;
+  for (int i = 0; i < w->ncol; i++) width *= n[i] = eini_walk_part(w, i);
+  p.ns = out.rows = eini_walk_part(w, w->row);
   p.sd = w->src_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
   p.dd = w->size;
-  p.ds = pitch;
-  for (int64_t r = 0; r < rows2; r++) {
-    const char *from = w->row2 < 0 ? src : src + r * w->src_step[w->row2];
-    char *to = w->row2 < 0 ? dst : dst + r * w->dst_step[w->row2];
+  p.ds = out.pitch = (width + 63) / 64 * 64 + 64;
+  out.buffer = buffer;
+  out.step = w->row < 0 ? 0 : w->dst_step[w->row];
+  if (eini_walk_one_row(w)) {
+    p.src = src;
     p.dst = buffer;
-    for (int64_t c = 0; c < n[1] * n[2] * n[3]; c++, p.dst += n[0] * w->size) {
-      p.src = from + c % n[1] * step[1] + c / n[1] % n[2] * step[2] + c / (n[1] * n[2]) * step[3];
-      eini_plane_run(w, &p);
+    p.nd = n[0];
+    p.ds = width;
+    eini_plane_run(w, &p);
+    eini_stream_row(w->isa, (size_t)(width * p.ns), buffer, dst);
+    return;
+  }
+  int lines = w->kind == EINI_COPY_TILES && w->ncol == 1 && width >= 128;
+  for (int64_t r = 0; r < rows2; r++) {
+    p.dst = buffer;
+    out.dst = w->row2 < 0 ? dst : dst + r * w->dst_step[w->row2];
+    if (lines) {
+      p.src = w->row2 < 0 ? src : src + r * w->src_step[w->row2];
+      p.nd = n[0];
+      eini_block_stream(w, &p, out.dst, out.step, buffer);
+      continue;
     }
-    for (int64_t s = 0; s < p.ns; s++) {
-      eini_stream_row(w->isa, (size_t)width, buffer + s * pitch, to + s * row_step);
+    eini_block_rows(w, &p, n, w->row2 < 0 ? src : src + r * w->src_step[w->row2], &out);
+    for (int64_t s = 0; s < out.rows; s++) {
+      eini_stream_rest(w->isa, width, buffer + s * out.pitch, out.dst + s * out.step, out.from);
     }
   }
 }
@@ -1178,14 +1361,27 @@ static int64_t eini_walk_step(const eini_walk *w, int i) {
   return over < blk ? blk - over : blk;
 }
 
+static int eini_walk_nearer(const eini_walk *w, int i, int j) {
+  int64_t a = w->src_step[i], b = w->src_step[j];
+  return (a < 0 ? -a : a) < (b < 0 ? -b : b);
+}
+
 // Every block, the runs of the source innermost, then the rows of the destination.
 static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
   int order[EINI_COPY_LOOPS], n = 0;
   if (w->row >= 0) order[n++] = w->row;
   if (w->row2 >= 0) order[n++] = w->row2;
+  int few = n + w->ncol;
   for (int i = 0; i < w->n; i++) {
-    if (i != w->row && i != w->row2) order[n++] = i;
     w->pos[i] = 0;
+    if (i == w->row || i == w->row2) continue;
+    int j = n++;
+    order[j] = i;
+    // What is read next is near; where rows are streamed to matters less.
+    for (; buffer != NULL && j > few && eini_walk_nearer(w, i, order[j - 1]); j--) {
+      order[j] = order[j - 1];
+      order[j - 1] = i;
+    }
   }
   int64_t full = w->blk[0];
   for (int i = 0; i < n;) {
@@ -1281,19 +1477,21 @@ static void eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c, const ein_ch
 #define EINI_FLAT512 EINI_T512 __attribute__((flatten))
 #define EINI_FLAT256 EINI_T256 __attribute__((flatten))
 
-#define EINI_OP2(name)                                                                      \
+#define EINI_OP1(name)                                                                      \
   EINI_FLAT256 static void eini_c_##name##_256(                                             \
       int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                  \
       const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
     eini_c_##name(n, a, b, c, d);                                                           \
-  }                                                                                         \
+  }
+#define EINI_OP2(name)                                                                      \
+  EINI_OP1(name)                                                                            \
   EINI_FLAT512 static void eini_c_##name##_512(                                             \
       int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                  \
       const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
     eini_c_##name(n, a, b, c, d);                                                           \
   }
 #define EINI_OP_NUMBERS(name)                                                               \
-  EINI_OP2(name##_i32) EINI_OP2(name##_i64) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
+  EINI_OP1(name##_i32) EINI_OP1(name##_i64) EINI_OP1(name##_f32) EINI_OP1(name##_f64)
 #define EINI_OP_REALS(name) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
 
 EINI_OP_NUMBERS(add)
@@ -1321,10 +1519,12 @@ EINI_OP_REALS(tanh)
 EINI_OP_REALS(erf)
 EINI_OP_REALS(sigmoid)
 EINI_OP_REALS(silu)
-EINI_OP_REALS(gelu)
+EINI_OP1(gelu_f32)
+EINI_OP1(gelu_f64)
 #undef EINI_OP_REALS
 #undef EINI_OP_NUMBERS
 #undef EINI_OP2
+#undef EINI_OP1
 
 // libm's names keep compilers from vector code (errno, traps), so these say it themselves.
 #define EINI_OP_ROUNDING(bits, s, T, V, P, F)                                               \
@@ -1358,29 +1558,35 @@ EINI_OP_ROUNDING(512, f64, double, __m512d, _mm512, pd)
 #undef EINI_ROUND_256
 #undef EINI_ROUND_512
 
-#define EINI_NUM(op, name, bits)                                                            \
+#define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
+#define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
+#define EINI_NUM_(op, name, bits)                                                           \
   {EINI_OP_##op, {NULL, eini_c_##name##_i32_##bits, eini_c_##name##_i64_##bits,             \
                   eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, NULL, NULL}}
-#define EINI_REA(op, name, bits)                                                            \
+#define EINI_REA_(op, name, bits)                                                           \
   {EINI_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
                   NULL, NULL}}
-#define EINI_CHUNK_ROWS(bits)                                                               \
-  EINI_NUM(ADD, add, bits), EINI_NUM(SUB, sub, bits), EINI_NUM(MUL, mul, bits),             \
-  EINI_NUM(SQUARE, square, bits), EINI_NUM(NEG, neg, bits), EINI_NUM(MAX, max, bits),       \
-  EINI_NUM(MIN, min, bits), EINI_NUM(LT, lt, bits), EINI_NUM(LE, le, bits),                 \
-  EINI_NUM(GT, gt, bits), EINI_NUM(GE, ge, bits), EINI_NUM(EQ, eq, bits),                   \
-  EINI_NUM(NE, ne, bits), EINI_NUM(WHERE, where, bits), EINI_NUM(RELU, relu, bits),         \
-  EINI_NUM(ABS, abs, bits), EINI_REA(DIV, quot, bits), EINI_REA(EXP, exp, bits),            \
+// Cheap operations are bound by the first-level cache: AVX2 does as well. (And clang makes no good
+// 512-bit code of gelu.)
+#define EINI_CHUNK_ROWS(cheap, bits)                                                        \
+  EINI_NUM(ADD, add, cheap), EINI_NUM(SUB, sub, cheap), EINI_NUM(MUL, mul, cheap),          \
+  EINI_NUM(SQUARE, square, cheap), EINI_NUM(NEG, neg, cheap), EINI_NUM(MAX, max, cheap),    \
+  EINI_NUM(MIN, min, cheap), EINI_NUM(LT, lt, cheap), EINI_NUM(LE, le, cheap),              \
+  EINI_NUM(GT, gt, cheap), EINI_NUM(GE, ge, cheap), EINI_NUM(EQ, eq, cheap),                \
+  EINI_NUM(NE, ne, cheap), EINI_NUM(WHERE, where, cheap), EINI_NUM(RELU, relu, cheap),      \
+  EINI_NUM(ABS, abs, cheap), EINI_REA(DIV, quot, bits), EINI_REA(EXP, exp, bits),           \
   EINI_REA(LOG, log, bits), EINI_REA(SIN, sin, bits), EINI_REA(COS, cos, bits),             \
   EINI_REA(TANH, tanh, bits), EINI_REA(ERF, erf, bits), EINI_REA(SIGMOID, sigmoid, bits),   \
-  EINI_REA(SILU, silu, bits), EINI_REA(GELU, gelu, bits), EINI_REA(SQRT, sqrt, bits),       \
-  EINI_REA(RSQRT, rsqrt, bits), EINI_REA(FLOOR, floor, bits), EINI_REA(CEIL, ceil, bits),   \
-  EINI_REA(ROUND, round, bits)
+  EINI_REA(SILU, silu, bits), EINI_REA(GELU, gelu, cheap),                                  \
+  EINI_REA(SQRT, sqrt, bits), EINI_REA(RSQRT, rsqrt, bits), EINI_REA(FLOOR, floor, bits),   \
+  EINI_REA(CEIL, ceil, bits), EINI_REA(ROUND, round, bits)
 
-static const eini_chunk_row eini_chunk_table_256[] = {EINI_CHUNK_ROWS(256)};
-static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(512)};
+static const eini_chunk_row eini_chunk_table_256[] = {EINI_CHUNK_ROWS(256, 256)};
+static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(256, 512)};
 #undef EINI_CHUNK_ROWS
+#undef EINI_REA_
 #undef EINI_REA
+#undef EINI_NUM_
 #undef EINI_NUM
 
 static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
@@ -1392,43 +1598,114 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
   return NULL;
 }
 
-#define EINI_ACROSS2(name)                                                                  \
-  EINI_FLAT256 static void eini_h_##name##_256(int64_t n, const void *EINI_RESTRICT x,      \
-                                               void *EINI_RESTRICT acc) {                   \
-    eini_h_##name(n, x, acc);                                                               \
-  }                                                                                         \
-  EINI_FLAT512 static void eini_h_##name##_512(int64_t n, const void *EINI_RESTRICT x,      \
-                                               void *EINI_RESTRICT acc) {                   \
-    eini_h_##name(n, x, acc);                                                               \
+// Folds in EINI_LANES lanes as section fold does, so that the bits are the same: the body here,
+// the rest with its functions.
+#define EINI_ACROSS_BODY(name, bits, T, V, load, op)                                             \
+  EINI_T##bits static void eini_h_##name##_##bits(int64_t n, const void *px, void *acc) {   \
+    enum { step = (int)(sizeof(V) / sizeof(T)), vectors = EINI_LANES / step };              \
+    const T *x = (const T *)px;                                                             \
+    T lane[EINI_LANES];                                                                     \
+    V v[vectors];                                                                           \
+    int64_t i = EINI_LANES;                                                                 \
+    if (n < EINI_LANES) {                                                                   \
+      eini_h_##name(n, px, acc);                                                            \
+      return;                                                                               \
+    }                                                                                       \
+    for (int k = 0; k < vectors; k++) v[k] = load(x + k * step);                            \
+    for (; i + EINI_LANES <= n; i += EINI_LANES) {                                          \
+      for (int k = 0; k < vectors; k++) v[k] = op(v[k], load(x + i + k * step));            \
+    }                                                                                       \
+    memcpy(lane, v, sizeof lane);                                                           \
+    eini_v_##name(n - i, lane, x + i);                                                      \
+    for (int64_t w = EINI_LANES / 2; w > 0; w /= 2) eini_v_##name(w, lane, lane + w);       \
+    eini_v_##name(1, (T *)acc, lane);                                                       \
   }
-#define EINI_ACROSS_NUMBERS(name) \
-  EINI_ACROSS2(name##_i32) EINI_ACROSS2(name##_i64) EINI_ACROSS2(name##_f32) \
-  EINI_ACROSS2(name##_f64)
-EINI_ACROSS_NUMBERS(sum)
-EINI_ACROSS_NUMBERS(prod)
-EINI_ACROSS_NUMBERS(max)
-EINI_ACROSS_NUMBERS(min)
-EINI_ACROSS2(any_bool)
-EINI_ACROSS2(all_bool)
-#undef EINI_ACROSS_NUMBERS
-#undef EINI_ACROSS2
+#define EINI_LOADI(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_LOADZ(p) _mm512_loadu_si512((const void *)(p))
+// x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
+#define EINI_PICK256(F, f)                                                                  \
+  EINI_T256 static inline __m256##f eini_max_256##F(__m256##f x, __m256##f y) {             \
+    return _mm256_blendv_##F(_mm256_max_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
+  }                                                                                         \
+  EINI_T256 static inline __m256##f eini_min_256##F(__m256##f x, __m256##f y) {             \
+    return _mm256_blendv_##F(_mm256_min_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
+  }
+#define EINI_PICK512(F, f)                                                                  \
+  EINI_T512 static inline __m512##f eini_max_512##F(__m512##f x, __m512##f y) {             \
+    return _mm512_mask_mov_##F(_mm512_max_##F(x, y),                                        \
+                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
+  }                                                                                         \
+  EINI_T512 static inline __m512##f eini_min_512##F(__m512##f x, __m512##f y) {             \
+    return _mm512_mask_mov_##F(_mm512_min_##F(x, y),                                        \
+                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
+  }
+EINI_PICK256(ps, )
+EINI_PICK256(pd, d)
+EINI_PICK512(ps, )
+EINI_PICK512(pd, d)
+#undef EINI_PICK256
+#undef EINI_PICK512
+EINI_T256 static inline __m256i eini_max_256q(__m256i x, __m256i y) {
+  return _mm256_blendv_epi8(y, x, _mm256_cmpgt_epi64(x, y));
+}
+EINI_T256 static inline __m256i eini_min_256q(__m256i x, __m256i y) {
+  return _mm256_blendv_epi8(x, y, _mm256_cmpgt_epi64(x, y));
+}
+EINI_T256 static inline __m256i eini_mul_256q(__m256i x, __m256i y) {
+  __m256i mixed = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), y),
+                                   _mm256_mul_epu32(x, _mm256_srli_epi64(y, 32)));
+  return _mm256_add_epi64(_mm256_mul_epu32(x, y), _mm256_slli_epi64(mixed, 32));
+}
+EINI_ACROSS_BODY(sum_f32, 256, float, __m256, _mm256_loadu_ps, _mm256_add_ps)
+EINI_ACROSS_BODY(sum_f64, 256, double, __m256d, _mm256_loadu_pd, _mm256_add_pd)
+EINI_ACROSS_BODY(sum_i32, 256, int32_t, __m256i, EINI_LOADI, _mm256_add_epi32)
+EINI_ACROSS_BODY(sum_i64, 256, int64_t, __m256i, EINI_LOADI, _mm256_add_epi64)
+EINI_ACROSS_BODY(prod_f32, 256, float, __m256, _mm256_loadu_ps, _mm256_mul_ps)
+EINI_ACROSS_BODY(prod_f64, 256, double, __m256d, _mm256_loadu_pd, _mm256_mul_pd)
+EINI_ACROSS_BODY(prod_i32, 256, int32_t, __m256i, EINI_LOADI, _mm256_mullo_epi32)
+EINI_ACROSS_BODY(prod_i64, 256, int64_t, __m256i, EINI_LOADI, eini_mul_256q)
+EINI_ACROSS_BODY(max_f32, 256, float, __m256, _mm256_loadu_ps, eini_max_256ps)
+EINI_ACROSS_BODY(max_f64, 256, double, __m256d, _mm256_loadu_pd, eini_max_256pd)
+EINI_ACROSS_BODY(max_i32, 256, int32_t, __m256i, EINI_LOADI, _mm256_max_epi32)
+EINI_ACROSS_BODY(max_i64, 256, int64_t, __m256i, EINI_LOADI, eini_max_256q)
+EINI_ACROSS_BODY(min_f32, 256, float, __m256, _mm256_loadu_ps, eini_min_256ps)
+EINI_ACROSS_BODY(min_f64, 256, double, __m256d, _mm256_loadu_pd, eini_min_256pd)
+EINI_ACROSS_BODY(min_i32, 256, int32_t, __m256i, EINI_LOADI, _mm256_min_epi32)
+EINI_ACROSS_BODY(min_i64, 256, int64_t, __m256i, EINI_LOADI, eini_min_256q)
+EINI_ACROSS_BODY(sum_f32, 512, float, __m512, _mm512_loadu_ps, _mm512_add_ps)
+EINI_ACROSS_BODY(sum_f64, 512, double, __m512d, _mm512_loadu_pd, _mm512_add_pd)
+EINI_ACROSS_BODY(sum_i32, 512, int32_t, __m512i, EINI_LOADZ, _mm512_add_epi32)
+EINI_ACROSS_BODY(sum_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_add_epi64)
+EINI_ACROSS_BODY(prod_f32, 512, float, __m512, _mm512_loadu_ps, _mm512_mul_ps)
+EINI_ACROSS_BODY(prod_f64, 512, double, __m512d, _mm512_loadu_pd, _mm512_mul_pd)
+EINI_ACROSS_BODY(prod_i32, 512, int32_t, __m512i, EINI_LOADZ, _mm512_mullo_epi32)
+EINI_ACROSS_BODY(prod_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_mullo_epi64)
+EINI_ACROSS_BODY(max_f32, 512, float, __m512, _mm512_loadu_ps, eini_max_512ps)
+EINI_ACROSS_BODY(max_f64, 512, double, __m512d, _mm512_loadu_pd, eini_max_512pd)
+EINI_ACROSS_BODY(max_i32, 512, int32_t, __m512i, EINI_LOADZ, _mm512_max_epi32)
+EINI_ACROSS_BODY(max_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_max_epi64)
+EINI_ACROSS_BODY(min_f32, 512, float, __m512, _mm512_loadu_ps, eini_min_512ps)
+EINI_ACROSS_BODY(min_f64, 512, double, __m512d, _mm512_loadu_pd, eini_min_512pd)
+EINI_ACROSS_BODY(min_i32, 512, int32_t, __m512i, EINI_LOADZ, _mm512_min_epi32)
+EINI_ACROSS_BODY(min_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_min_epi64)
+#undef EINI_LOADI
+#undef EINI_LOADZ
+#undef EINI_ACROSS_BODY
 
 // By fold (EINI_SUM first) and column of the type.
 #define EINI_ACROSS_ROW(name, bits)                                                         \
   {NULL, eini_h_##name##_i32_##bits, eini_h_##name##_i64_##bits, eini_h_##name##_f32_##bits, \
    eini_h_##name##_f64_##bits, NULL, NULL}
-#define EINI_ACROSS_BOOL(name, bits) {eini_h_##name##_bool_##bits, NULL, NULL, NULL, NULL, NULL, NULL}
 #define EINI_ACROSS_ROWS(bits)                                                              \
   {EINI_ACROSS_ROW(sum, bits), EINI_ACROSS_ROW(prod, bits), EINI_ACROSS_ROW(max, bits),     \
-   EINI_ACROSS_ROW(min, bits), EINI_ACROSS_BOOL(any, bits), EINI_ACROSS_BOOL(all, bits)}
-static const eini_horizontal_fn eini_across_table_256[6][7] = EINI_ACROSS_ROWS(256);
-static const eini_horizontal_fn eini_across_table_512[6][7] = EINI_ACROSS_ROWS(512);
+   EINI_ACROSS_ROW(min, bits)}
+static const eini_horizontal_fn eini_across_table_256[4][7] = EINI_ACROSS_ROWS(256);
+static const eini_horizontal_fn eini_across_table_512[4][7] = EINI_ACROSS_ROWS(512);
 #undef EINI_ACROSS_ROWS
-#undef EINI_ACROSS_BOOL
 #undef EINI_ACROSS_ROW
 
 static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) {
-  if (isa < EINI_ISA_AVX2 || fold < EINI_SUM || fold > EINI_ALL) return NULL;
+  if (isa < EINI_ISA_AVX2 || fold < EINI_SUM || fold > EINI_MIN) return NULL;
   int column = eini_type_column(type);
   return isa == EINI_ISA_AVX512 ? eini_across_table_512[fold - EINI_SUM][column]
                                 : eini_across_table_256[fold - EINI_SUM][column];
@@ -1638,6 +1915,8 @@ static size_t eini_cpu_rates_print(const eini_cpu *m, char *buf, size_t size) {
                 m->name * unit);
   EINI_RATE_LIST(EINI_RATE_PRINT)
 #undef EINI_RATE_PRINT
+  n += snprintf(buf != NULL && (size_t)n < size ? buf + n : NULL,
+                buf != NULL && (size_t)n < size ? size - (size_t)n : 0, " end");
   return (size_t)n;
 }
 
@@ -1654,7 +1933,7 @@ static int eini_rates_number(const char **at, double unit, double *value) {
   double v = 0;
   const char *first = *at;
   for (; **at >= '0' && **at <= '9' && *at - first < 18; ++*at) v = 10 * v + (**at - '0');
-  if (*at == first || (**at != ' ' && **at != 0 && **at != '\n')) return 0;
+  if (*at == first || **at != ' ') return 0;
   while (**at == ' ') ++*at;
   *value = v / unit;
   return v > 0;
@@ -1671,6 +1950,7 @@ static ein_status eini_cpu_rates_parse(eini_cpu *m, const char *text) {
   }
   EINI_RATE_LIST(EINI_RATE_PARSE)
 #undef EINI_RATE_PARSE
+  if (strncmp(at, "end", 3) != 0) return EIN_ERR_SYNTAX;  // cut short
   *m = r;
   return EIN_OK;
 }
