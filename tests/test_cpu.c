@@ -1,0 +1,561 @@
+// backends/einsum_cpu.h: detection, pool, copies, chunk operations, against plain loops.
+//
+//   test_cpu             a few seconds
+//   test_cpu SEED N      N random copies per instruction set from that seed
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EINSUM_IMPLEMENTATION
+#include "../einsum.h"
+#include "../backends/einsum_cpu.h"
+
+#if EINI_CPU_POSIX
+#include <sys/mman.h>
+#endif
+
+static int failures, checks;
+
+#define CHECK(cond)                                             \
+  do {                                                          \
+    checks++;                                                   \
+    if (!(cond)) {                                              \
+      failures++;                                               \
+      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond); \
+    }                                                           \
+  } while (0)
+
+static uint64_t seed = 1;
+static int64_t pick(int64_t n) {  // in [0, n)
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (int64_t)((seed >> 33) % (uint64_t)n);
+}
+
+static ein_cpu *open_isa(const char *isa, int threads) {
+  ein_cpu_desc d;
+  ein_cpu *cpu = NULL;
+  memset(&d, 0, sizeof d);
+  d.isa = isa;
+  d.threads = threads;
+  ein_status st = ein_cpu_create(&d, NULL, &cpu);
+  CHECK(st == EIN_OK || (st == EIN_ERR_UNSUPPORTED && cpu == NULL));
+  return cpu;
+}
+
+// ---- the object ----
+
+typedef struct {
+  int live, calls, fail_at;
+} counting;
+
+static void *count_alloc(size_t size, size_t align, void *user) {
+  counting *c = (counting *)user;
+  (void)align;
+  if (c->calls++ == c->fail_at) return NULL;
+  c->live++;
+  return malloc(size);
+}
+static void count_free(void *ptr, size_t size, void *user) {
+  (void)size;
+  ((counting *)user)->live--;
+  free(ptr);
+}
+
+static void test_create(void) {
+  ein_cpu *cpu = NULL;
+  ein_cpu_desc d;
+  counting c = {0, 0, 0};
+  ein_allocator a = {count_alloc, count_free, NULL};
+  a.user = &c;
+  memset(&d, 0, sizeof d);
+  CHECK(ein_cpu_create(NULL, &a, &cpu) == EIN_ERR_NO_MEMORY && cpu == NULL && c.live == 0);
+  CHECK(ein_cpu_create(NULL, &a, &cpu) == EIN_OK && c.live == 1);
+  c.fail_at = c.calls;
+  CHECK(ein_cpu_calibrate(cpu) != EIN_OK && c.live == 1);
+  ein_cpu_destroy(cpu);
+  CHECK(c.live == 0);
+  ein_cpu_destroy(NULL);
+  CHECK(ein_cpu_create(NULL, NULL, NULL) == EIN_ERR_ARGUMENT);
+  d.threads = -1;
+  CHECK(ein_cpu_create(&d, NULL, &cpu) == EIN_ERR_ARGUMENT);
+  d.threads = 0;
+  d.isa = "avx3";
+  CHECK(ein_cpu_create(&d, NULL, &cpu) == EIN_ERR_UNSUPPORTED && cpu == NULL);
+  a.free_fn = NULL;
+  CHECK(ein_cpu_create(NULL, &a, &cpu) == EIN_ERR_ARGUMENT);
+}
+
+static void test_text(void) {
+  char text[1000], again[1000], small[20];
+  ein_cpu *cpu = open_isa("plain", 1), *other = open_isa("plain", 1);
+  size_t n = ein_cpu_export(cpu, text, sizeof text);
+  CHECK(n == strlen(text) && ein_cpu_export(cpu, NULL, 0) == n);
+  CHECK(ein_cpu_export(cpu, small, sizeof small) == n && memcmp(small, text, 19) == 0);
+  CHECK(ein_cpu_import(other, text) == EIN_OK);
+  CHECK(ein_cpu_export(other, again, sizeof again) == n && strcmp(text, again) == 0);
+  CHECK(ein_cpu_import(other, "") == EIN_ERR_SYNTAX);
+  CHECK(ein_cpu_import(other, "einsum_cpu 1 other hz=1") == EIN_ERR_UNSUPPORTED);
+  for (size_t i = 0; i + 3 < n; i++) {  // cut short anywhere: an error, never half of it
+    char save = text[i];
+    text[i] = 0;
+    CHECK(ein_cpu_import(other, text) != EIN_OK);
+    text[i] = save;
+  }
+  CHECK(ein_cpu_export(other, again, sizeof again) == n && strcmp(text, again) == 0);
+  CHECK(ein_cpu_info(cpu, text, sizeof text) == strlen(text) && strstr(text, "plain") != NULL);
+  ein_cpu_destroy(cpu);
+  ein_cpu_destroy(other);
+}
+
+static void test_use(void) {
+  double a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 1, 1}, c[4] = {0, 0, 0, 0};
+  const int64_t sa[2] = {2, 3}, sb[2] = {3, 2}, sc[2] = {2, 2};
+  ein_ztensor in[2], out;
+  ein_ctx_desc d;
+  ein_ctx *ctx = NULL;
+  ein_cpu *cpu = NULL;
+  CHECK(ein_cpu_create(NULL, NULL, &cpu) == EIN_OK);
+  memset(&d, 0, sizeof d);
+  memset(in, 0, sizeof in);
+  memset(&out, 0, sizeof out);
+  CHECK(ein_cpu_use(cpu, &d) == EIN_OK && d.nkernels == 1);
+  CHECK(d.kernels[0] == ein_cpu_kernels(cpu) && d.executor.parallel_for != NULL);
+  CHECK(ein_ctx_create(&d, &ctx) == EIN_OK);
+  in[0].dtype = in[1].dtype = out.dtype = EIN_F64;
+  in[0].rank = in[1].rank = out.rank = 2;
+  in[0].shape = sa;
+  in[1].shape = sb;
+  out.shape = sc;
+  in[0].data = a;
+  in[1].data = b;
+  out.data = c;
+  CHECK(ein_einsum(ctx, "ij,jk->ik", 2, in, &out) == EIN_OK);
+  CHECK(c[0] == 4 && c[1] == 5 && c[2] == 10 && c[3] == 11);
+  ein_ctx_destroy(ctx);
+  d.nkernels = 8;
+  CHECK(ein_cpu_use(cpu, &d) == EIN_ERR_TOO_LARGE && ein_cpu_use(cpu, NULL) == EIN_ERR_ARGUMENT);
+  ein_cpu_destroy(cpu);
+}
+
+// ---- the pool ----
+
+typedef struct {
+  int *hits;
+  ein_executor inner;
+} job;
+
+static void hit(void *arg, int i) { ((job *)arg)->hits[i]++; }
+
+static void nested(void *arg, int i) {  // runs inline, in the same thread
+  job *j = (job *)arg;
+  job mine = *j;
+  mine.hits = j->hits + 8 * i;
+  j->inner.parallel_for(8, hit, &mine, j->inner.user);
+}
+
+static void test_pool_width(int threads, int rounds) {
+  ein_cpu *cpu = open_isa("", threads);
+  ein_executor e = ein_cpu_executor(cpu);
+  static int hits[4096];
+  job j;
+  j.hits = hits;
+  j.inner = e;
+  CHECK(e.width >= 1 && e.width <= threads);
+  for (int r = 0; r < rounds; r++) {
+    int n = r % 7 == 0 ? (int)pick(4096) : (int)pick(40), good = 1;
+    memset(hits, 0, sizeof hits);
+    e.parallel_for(n, hit, &j, e.user);
+    for (int i = 0; i < 4096; i++) good &= hits[i] == (i < n);
+    CHECK(good);
+  }
+  memset(hits, 0, sizeof hits);
+  e.parallel_for(100, nested, &j, e.user);
+  for (int i = 0; i < 800; i++) CHECK(hits[i] == 1);
+  ein_cpu_destroy(cpu);
+}
+
+#if EINI_CPU_THREADS
+typedef struct {
+  ein_executor e;
+  int bad;
+} user_thread;
+
+static void *many_jobs(void *arg) {
+  user_thread *u = (user_thread *)arg;
+  int hits[64];
+  job j;
+  j.hits = hits;
+  for (int r = 0; r < 2000; r++) {
+    memset(hits, 0, sizeof hits);
+    u->e.parallel_for(64, hit, &j, u->e.user);
+    for (int i = 0; i < 64; i++) u->bad += hits[i] != 1;
+  }
+  return NULL;
+}
+
+static void test_pool_shared(void) {  // several callers at the same time
+  ein_cpu *cpu = open_isa("", 3);
+  user_thread u[3];
+  pthread_t t[3];
+  for (int i = 0; i < 3; i++) {
+    u[i].e = ein_cpu_executor(cpu);
+    u[i].bad = 0;
+    CHECK(pthread_create(&t[i], NULL, many_jobs, &u[i]) == 0);
+  }
+  for (int i = 0; i < 3; i++) {
+    pthread_join(t[i], NULL);
+    CHECK(u[i].bad == 0);
+  }
+  ein_cpu_destroy(cpu);
+}
+#endif
+
+static void test_pool(void) {
+  for (int threads = 1; threads <= 5; threads++) test_pool_width(threads, 300);
+  for (int i = 0; i < 50; i++) ein_cpu_destroy(open_isa("", 1 + i % 6));  // unused, at once
+#if EINI_CPU_THREADS
+  test_pool_shared();
+#endif
+}
+
+// ---- copies ----
+
+// Memory that ends at a page nobody may touch.
+static char *guarded(size_t bytes, char **whole, size_t *length) {
+#if EINI_CPU_POSIX && defined(MAP_PRIVATE) && (defined(MAP_ANONYMOUS) || defined(MAP_ANON))
+#ifndef MAP_ANONYMOUS
+#define MAP_ANONYMOUS MAP_ANON
+#endif
+  size_t page = 65536, n = (bytes + page - 1) / page * page;
+  void *p = mmap(NULL, n + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p != MAP_FAILED) {
+    *whole = (char *)p;
+    *length = n + 2 * page;
+    if (mprotect(p, page, PROT_NONE) == 0 && mprotect((char *)p + page + n, page, PROT_NONE) == 0)
+      return (char *)p + page + (pick(2) ? n - bytes : 0);
+  }
+#endif
+  *length = 0;
+  return *whole = (char *)malloc(bytes > 0 ? bytes : 1);
+}
+
+static void unguard(char *whole, size_t length) {
+#if EINI_CPU_POSIX
+  if (length > 0) {
+    munmap(whole, length);
+    return;
+  }
+#endif
+  (void)length;
+  free(whole);
+}
+
+#define RANK 20
+
+typedef struct {
+  ein_copy c;
+  int64_t extent[RANK], src[RANK], dst[RANK];
+  int64_t src_span, dst_span;  // elements
+  int64_t src_at, dst_at;      // element of index 0
+} problem;
+
+// Strides of a random order of the axes, some reversed, some with gaps, sources sometimes still.
+static int64_t random_strides(int n, const int64_t *extent, int64_t *stride, int still,
+                              int64_t *at) {
+  int order[RANK];
+  int64_t span = 1;
+  *at = 0;
+  for (int i = 0; i < n; i++) order[i] = i;
+  for (int i = n - 1; i > 0; i--) {
+    int j = (int)pick(i + 1), t = order[i];
+    order[i] = order[j];
+    order[j] = t;
+  }
+  if (pick(8) == 0) span += pick(3);
+  for (int i = 0; i < n; i++) {
+    int k = order[i];
+    stride[k] = span;
+    if (still && pick(8) == 0) stride[k] = 0;
+    int64_t last = (extent[k] > 0 ? extent[k] - 1 : 0) * stride[k];
+    if (stride[k] != 0) span = last + span + (pick(6) == 0 ? pick(20) : 0);
+    if (pick(5) == 0) {
+      *at += last;
+      stride[k] = -stride[k];
+    }
+  }
+  return span;
+}
+
+static void random_problem(problem *p, int size) {
+  int n = (int)pick(7);
+  int64_t room = 60000;
+  memset(p, 0, sizeof *p);
+  for (int i = 0; i < n; i++) {
+    int64_t most = room < 2 ? 1 : pick(3) == 0 ? room : room < 24 ? room : 24;
+    p->extent[i] = pick(40) == 0 ? 0 : 1 + pick(most);
+    if (p->extent[i] > 0) room /= p->extent[i];
+  }
+  p->src_span = random_strides(n, p->extent, p->src, 1, &p->src_at);
+  p->dst_span = random_strides(n, p->extent, p->dst, 0, &p->dst_at);
+  p->c.n = n;
+  p->c.size = size;
+  p->c.extent = p->extent;
+  p->c.src_stride = p->src;
+  p->c.dst_stride = p->dst;
+}
+
+static void naive_copy(const problem *p, const char *src, char *dst) {
+  int64_t index[RANK] = {0}, total = 1;
+  for (int i = 0; i < p->c.n; i++) total *= p->extent[i];
+  for (int64_t k = 0; k < total; k++) {
+    int64_t s = 0, d = 0;
+    for (int i = 0; i < p->c.n; i++) {
+      s += index[i] * p->src[i];
+      d += index[i] * p->dst[i];
+    }
+    memcpy(dst + d * p->c.size, src + s * p->c.size, (size_t)p->c.size);
+    for (int i = p->c.n - 1; i >= 0 && ++index[i] == p->extent[i]; i--) index[i] = 0;
+  }
+}
+
+// Runs it whole, or in parts of one loop, as threads would; with the choice of the whole.
+static void run_copy(const ein_kernels *k, const problem *p, const ein_choice *choice) {
+  char *scratch = (char *)malloc(choice->scratch + 64);
+  char *aligned = scratch + (64 - (uintptr_t)scratch % 64) % 64;
+  int loop = p->c.n > 0 ? (int)pick(p->c.n) : -1;
+  if (loop < 0 || pick(2)) {
+    k->copy_run(k->user, &p->c, choice, aligned);
+  } else {
+    problem part = *p;
+    part.c.extent = part.extent;
+    for (int64_t lo = 0; lo < p->extent[loop];) {
+      int64_t n = 1 + pick(p->extent[loop] - lo);
+      part.extent[loop] = n;
+      part.c.src = p->c.src + lo * p->src[loop] * p->c.size;
+      part.c.dst = p->c.dst + lo * p->dst[loop] * p->c.size;
+      k->copy_run(k->user, &part.c, choice, aligned);
+      lo += n;
+    }
+  }
+  free(scratch);
+}
+
+static int check_copy(const ein_kernels *k, problem *p, int stream) {
+  size_t size = (size_t)p->c.size, ns = (size_t)p->src_span * size, nd = (size_t)p->dst_span * size;
+  char *w1, *w2;
+  size_t l1, l2;
+  char *src = guarded(ns, &w1, &l1), *dst = guarded(nd, &w2, &l2), *want = (char *)malloc(nd + 1);
+  ein_choice choice;
+  for (size_t i = 0; i < ns; i++) src[i] = (char)pick(256);
+  memset(dst, 0x55, nd);
+  memset(want, 0x55, nd);
+  naive_copy(p, src + p->src_at * p->c.size, want + p->dst_at * p->c.size);
+  CHECK(k->copy_plan(k->user, &p->c, 2, &choice) == 1 && choice.seconds > 0);
+  if (stream) {
+    choice.state[EINI_COPY_STREAM] = 1;
+    choice.scratch = EINI_COPY_BUFFER;
+  }
+  p->c.src = src + p->src_at * p->c.size;
+  p->c.dst = dst + p->dst_at * p->c.size;
+  run_copy(k, p, &choice);
+  int same = memcmp(dst, want, nd) == 0;
+  free(want);
+  unguard(w1, l1);
+  unguard(w2, l2);
+  return same;
+}
+
+static void test_copies(const ein_kernels *k, const char *isa, int64_t count) {
+  problem p;
+  for (int64_t i = 0; i < count; i++) {
+    uint64_t at = seed;
+    int size = 1 << pick(5), stream = (int)pick(2);
+    random_problem(&p, size);
+    int ok = check_copy(k, &p, stream);
+    CHECK(ok);
+    if (ok) continue;
+    printf("  %s, seed %llu, size %d, stream %d:", isa, (unsigned long long)at, size, stream);
+    for (int j = 0; j < p.c.n; j++)
+      printf(" (%lld: %lld -> %lld)", (long long)p.extent[j], (long long)p.src[j],
+             (long long)p.dst[j]);
+    printf("\n");
+  }
+}
+
+static void test_many_loops(const ein_kernels *k) {
+  problem p;
+  memset(&p, 0, sizeof p);
+  p.c.n = RANK;
+  p.c.size = 2;
+  p.c.extent = p.extent;
+  p.c.src_stride = p.src;
+  p.c.dst_stride = p.dst;
+  for (int i = 0; i < RANK; i++) {
+    p.extent[i] = i % 2 ? 2 : 1;
+    p.src[i] = (int64_t)1 << (i / 2);
+    p.dst[i] = (int64_t)1 << (RANK / 2 - 1 - i / 2);
+  }
+  p.src_span = p.dst_span = 1 << (RANK / 2);
+  CHECK(check_copy(k, &p, 0) && check_copy(k, &p, 1));
+}
+
+// ---- chunks and folds ----
+
+static double ulps(double x, double y, int single) {
+  if (x == y || (x != x && y != y)) return 0;
+  if (x - x != 0 || y - y != 0) return 1e9;
+  int e;
+  frexp(fabs(x) > fabs(y) ? x : y, &e);
+  return fabs(x - y) / ldexp(1.0, (single ? (e < -125 ? -125 : e) - 24 : (e < -1021 ? -1021 : e) - 53));
+}
+
+static const ein_dtype types[4] = {EIN_I32, EIN_I64, EIN_F32, EIN_F64};
+static const int sizes[4] = {4, 8, 4, 8};
+
+static double random_value(void) {
+  static const double special[] = {0.0, -0.0, 1.0, -1.0, HUGE_VAL, -HUGE_VAL, 0.5, 2.5, 1e-310};
+  int64_t r = pick(20);
+  if (r < 9) return special[r];
+  if (r == 9) return HUGE_VAL - HUGE_VAL;
+  return ((double)pick(1 << 30) - (1 << 29)) / (double)((int64_t)1 << pick(40));
+}
+
+static void fill_values(ein_dtype t, int64_t n, void *d) {
+  for (int64_t i = 0; i < n; i++) {
+    double v = random_value();
+    int64_t k = (pick((int64_t)1 << 30) - ((int64_t)1 << 29)) * (1 + pick((int64_t)1 << 30));
+    if (t == EIN_F32) ((float *)d)[i] = (float)v;
+    if (t == EIN_F64) ((double *)d)[i] = v;
+    if (t == EIN_I32) ((int32_t *)d)[i] = (int32_t)(uint32_t)(uint64_t)k;
+    if (t == EIN_I64) ((int64_t *)d)[i] = pick(3) ? k : pick(5) - 2;
+    if (t == EIN_BOOL) ((uint8_t *)d)[i] = (uint8_t)pick(2);
+  }
+}
+
+static int function_op(int op) {  // contraction may round these in another way
+  return op == EINI_OP_EXP || op == EINI_OP_LOG || op == EINI_OP_SIN || op == EINI_OP_COS ||
+         op == EINI_OP_TANH || op == EINI_OP_ERF || op == EINI_OP_SIGMOID || op == EINI_OP_SILU ||
+         op == EINI_OP_GELU;
+}
+
+static int compare_op(int op) { return op >= EINI_OP_LT && op <= EINI_OP_NE; }
+
+static void test_chunk(const char *isa, int op, int t, ein_chunk_fn fn) {
+  static int64_t a[256], b[256], c[256], x[256], y[256];
+  eini_chunk_fn plain = eini_chunk_find(op, types[t]);
+  double worst = 0;
+  CHECK(plain != NULL);
+  for (int r = 0; plain != NULL && r < 20; r++) {
+    int64_t n = 16 * (1 + pick(16));
+    fill_values(op == EINI_OP_WHERE ? EIN_BOOL : types[t], 256, a);
+    fill_values(types[t], 256, b);
+    fill_values(types[t], 256, c);
+    memset(x, 0, sizeof x);
+    memset(y, 0, sizeof y);
+    plain(n, a, b, c, x);
+    fn(n, a, b, c, y);
+    int size = compare_op(op) ? 1 : sizes[t];
+    if (t < 2 || compare_op(op)) {
+      CHECK(memcmp(x, y, (size_t)(n * size)) == 0);
+      continue;
+    }
+    for (int64_t i = 0; i < n; i++) {
+      double u = t == 2 ? (double)((float *)x)[i] : ((double *)x)[i];
+      double v = t == 2 ? (double)((float *)y)[i] : ((double *)y)[i];
+      double d = ulps(u, v, t == 2);
+      if (d == 0 && u == u && signbit(u) != signbit(v)) d = 1e9;
+      worst = d > worst ? d : worst;
+    }
+  }
+  CHECK(worst <= (function_op(op) ? 4.0 : 0.0));
+  if (worst > (function_op(op) ? 4.0 : 0.0))
+    printf("  %s: operation %d, type %d: %g ulp\n", isa, op, t, worst);
+}
+
+static void test_across(int fold, int t, void (*fn)(int64_t n, const void *x, void *acc)) {
+  static int64_t x[2000];
+  for (int r = 0; r < 60; r++) {
+    int64_t n = pick(3) ? pick(70) : pick(2000), want = 0, got = 0;
+    fill_values(types[t], n, x);
+    if (r % 2) {  // without infinities and NaN
+      for (int64_t i = 0; i < n; i++) {
+        if (t == 2) ((float *)x)[i] = (float)pick(1000) / 7;
+        if (t == 3) ((double *)x)[i] = (double)pick(1000) / 7;
+      }
+    }
+    fill_values(types[t], 1, &want);
+    got = want;
+    eini_across_table[fold][eini_type_column(types[t])](n, x, &want);
+    fn(n, x, &got);
+    double u = 0, v = 0;
+    if (t == 2) {
+      float f[2];
+      memcpy(&f[0], &want, 4);
+      memcpy(&f[1], &got, 4);
+      u = (double)f[0], v = (double)f[1];
+    } else if (t == 3) {
+      memcpy(&u, &want, 8);
+      memcpy(&v, &got, 8);
+    }
+    int same = u != u ? v != v : memcmp(&want, &got, (size_t)sizes[t]) == 0;
+    CHECK(same);
+    if (!same) printf("  fold %d, type %d, %lld values: %g, not %g\n", fold, t, (long long)n, v, u);
+  }
+}
+
+static void test_chunks(const ein_kernels *k, const char *isa) {
+  for (int t = 0; t < 4; t++) {
+    for (int op = 0; op < EINI_OP_COUNT; op++) {
+      ein_chunk_fn fn = k->chunk_fn(k->user, op, types[t]);
+      if (fn != NULL) test_chunk(isa, op, t, fn);
+    }
+    for (int fold = EINI_SUM; fold <= EINI_MIN; fold++) {
+      void (*fn)(int64_t n, const void *x, void *acc) = k->across_fn(k->user, fold, types[t]);
+      if (fn != NULL) test_across(fold, t, fn);
+    }
+  }
+  CHECK(k->across_fn(k->user, EINI_ARGMAX, EIN_F64) == NULL);
+  CHECK(k->chunk_fn(k->user, EINI_OP_CONST, EIN_F64) == NULL);
+}
+
+static void test_stream(const ein_kernels *k) {
+  static char a[2000], b[2000];
+  if (k->stream_fn == NULL) return;
+  for (int r = 0; r < 500; r++) {
+    size_t n = (size_t)pick(1500), s = (size_t)pick(200), d = (size_t)pick(200);
+    int good = 1;
+    for (size_t i = 0; i < sizeof a; i++) a[i] = (char)pick(256);
+    memset(b, 0x33, sizeof b);
+    k->stream_fn(k->user, n, a + s, b + d);
+    for (size_t i = 0; i < sizeof b; i++) good &= b[i] == (i >= d && i < d + n ? a[s + i - d] : 0x33);
+    CHECK(good);
+  }
+}
+
+int main(int argc, char **argv) {
+  static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
+  int64_t count = argc > 2 ? atoll(argv[2]) : 1500;
+  char text[1000];
+  if (argc > 1) seed = (uint64_t)atoll(argv[1]);
+  test_create();
+  test_text();
+  test_use();
+  test_pool();
+  for (int i = 0; i < 4; i++) {
+    ein_cpu *cpu = open_isa(isa[i], 1);
+    if (cpu == NULL) {
+      printf("  %s: not here\n", isa[i]);
+      continue;
+    }
+    const ein_kernels *k = ein_cpu_kernels(cpu);
+    test_copies(k, isa[i], count);
+    test_many_loops(k);
+    test_chunks(k, isa[i]);
+    test_stream(k);
+    CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
+    ein_cpu_destroy(cpu);
+  }
+  printf("cpu: %d checks, %d failed\n", checks, failures);
+  return failures != 0;
+}
