@@ -9467,15 +9467,15 @@ static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, co
 }
 
 // The search for one loop: which axis of each tensor made in the group the loop runs over.
-typedef struct eini_walk {
+typedef struct eini_trail {
   const ein_graph *g;
   const eini_unit *unit;
   int *axis;                    // per tensor: axis + 1; -1: made in the group, without a plain axis
   int *loop;                    // per unit: index of s
-} eini_walk;
+} eini_trail;
 
 // Marks the output of unit u over index i; 0 when it cannot be in a group.
-static int eini_walk_out(eini_walk *w, int u, int i) {
+static int eini_trail_out(eini_trail *w, int u, int i) {
   const eini_unit *x = &w->unit[u];
   const eini_stmt *last = x->f != NULL ? x->f : x->s;
   const eini_tensor *t = &w->g->tensor[x->out];
@@ -9499,7 +9499,7 @@ static int eini_walk_out(eini_walk *w, int u, int i) {
 }
 
 // Does unit u continue the group? It must read a tensor of the group, all of them at one index.
-static int eini_walk_next(eini_walk *w, int u) {
+static int eini_trail_next(eini_trail *w, int u) {
   const ein_zmap *m;
   const int *column;
   int found = -1;
@@ -9513,7 +9513,7 @@ static int eini_walk_next(eini_walk *w, int u) {
     found = c;
     if (w->unit[u].s->index[c].extent != w->g->tensor[t].shape[w->axis[t] - 1]) return 0;
   }
-  return found >= 0 && eini_walk_out(w, u, found);
+  return found >= 0 && eini_trail_out(w, u, found);
 }
 
 static double eini_tensor_bytes(const eini_tensor *t) {
@@ -9593,7 +9593,7 @@ static ein_status eini_bundle_find(eini_arena *a, const ein_graph *g, const eini
                                    int nunit, const ein_rates *rates, const eini_bundle *outer,
                                    int from, eini_bundle *best) {
   char *local = EINI_NEW(a, char, g->ntensor);
-  eini_walk w;
+  eini_trail w;
   w.g = g;
   w.unit = unit;
   w.axis = EINI_NEW(a, int, g->ntensor);
@@ -9607,10 +9607,10 @@ static ein_status eini_bundle_find(eini_arena *a, const ein_graph *g, const eini
     w.loop = b.loop[j] = EINI_NEW(a, int, nunit);
     if (w.loop == NULL) return EIN_ERR_NO_MEMORY;
     memset(w.axis, 0, (size_t)g->ntensor * sizeof *w.axis);
-    if (!eini_walk_out(&w, from, i)) continue;
+    if (!eini_trail_out(&w, from, i)) continue;
     b.from = b.to = from;
     b.extent[j] = unit[from].s->index[i].extent;
-    while (b.to < most && eini_walk_next(&w, b.to + 1) &&
+    while (b.to < most && eini_trail_next(&w, b.to + 1) &&
            (j == 0 || b.loop[0][b.to + 1] != b.loop[1][b.to + 1])) {
       b.to++;
     }
