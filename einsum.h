@@ -9136,6 +9136,8 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
                                &ct->code[side]));
     s->nop = n;
     s->dtype = od;
+    s->base = EINI_NEW(lo->a, const char *, n + 1);  // of NULLs, while planning
+    if (s->base == NULL) return EIN_ERR_NO_MEMORY;
     s->row = ct->stride[side][0];
     s->k = ct->stride[side][1];
     s->batch = ct->stride[side][2];
@@ -9223,6 +9225,8 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   if (ct->extra_dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < t->nextra; k++) ct->extra_dtype[k] = t->ref[t->extra + k].dtype;
   ct->c.extra_dtype = ct->extra_dtype;
+  ct->c.extra_base = EINI_NEW(lo->a, const char *, t->nextra + 1);
+  if (ct->c.extra_base == NULL) return EIN_ERR_NO_MEMORY;
   ct->whole.batch[1] = eini_axes_size(&ct->c.batch);
   ct->whole.m[1] = eini_axes_size(&ct->c.m);
   ct->whole.n[1] = eini_axes_size(&ct->c.n);
