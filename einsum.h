@@ -595,7 +595,8 @@ typedef struct ein_run {
   size_t workspace_bytes;
   char *error;              // receives a message; may be NULL
   size_t error_bytes;
-} ein_run;
+  double *seconds;          // receives the time of each task (ein_plan_info.ntask of them), by the
+} ein_run;                  //   ctx's now_fn; may be NULL
 
 typedef struct ein_plan_info {
   int nin, nout, nparam, ntask;
@@ -678,6 +679,9 @@ EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
 // without its NUL, as snprintf does.
 EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
+// The text with what a run took beside what was predicted: seconds as ein_run gave them.
+EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
+                                    size_t size);
 
 // ---- level 3: graphs, made with einsum_program.h ------------------------------------------------
 EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
@@ -9644,6 +9648,8 @@ struct ein_plan {
   eini_arena arena;             // owns everything, the plan itself included
   ein_allocator al;
   ein_executor executor;
+  double (*now_fn)(void *user);
+  void *now_user;
   int nkernels;
   const ein_kernels *const *kernels;  // the plan's own list
   const ein_rates *rates;       // or NULL
@@ -10448,7 +10454,12 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
     for (int o = 0; o < p->nout; o++)
       if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
   }
-  for (int k = 0; k < p->ntask; k++) eini_exec_task(x, &p->task[k]);
+  double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
+  for (int k = 0; k < p->ntask; k++) {
+    double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
+    eini_exec_task(x, &p->task[k]);
+    if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
+  }
   if (copy != 0) {
     for (int o = 0; o < p->nout; o++) {
       x->slot[p->nin + o] = (char *)x->run->out[o];
@@ -10641,7 +10652,8 @@ static void eini_say_group(eini_text *t, const eini_task *task, int k) {
   eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
 }
 
-EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
+EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, char *buf,
+                                    size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (p == NULL) return 0;
   eini_say(&t,
@@ -10659,8 +10671,13 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
     for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
       eini_say_task(&t, p, task, k);
     }
+    if (seconds != NULL) eini_say(&t, "        measured: %.3g s\n", seconds[k]);
   }
   return t.at;
+}
+
+EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
+  return ein_plan_explain_run(p, NULL, buf, size);
 }
 
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
@@ -11223,6 +11240,8 @@ static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
   p->al = arena.al;
   p->executor.width = 1;
   if (ctx != NULL) p->executor = ctx->executor;
+  p->now_fn = ctx == NULL ? NULL : ctx->now_fn;
+  p->now_user = ctx == NULL ? NULL : ctx->now_user;
   const ein_kernels **kernels = EINI_NEW(&arena, const ein_kernels *,
                                          ctx == NULL ? 0 : ctx->nkernels);
   p->kernels = kernels;
