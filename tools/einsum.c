@@ -860,7 +860,7 @@ static void execute(const ein_plan *plan, const ein_run *bound) {
   if (run.workspace == NULL) run.workspace = memory(run.workspace_bytes);
   run.error = error;
   run.error_bytes = sizeof error;
-  ein_plan_info info;
+  ein_plan_info info = {0};
   (void)ein_plan_info_get(plan, &info);
   if (given(O_EXPLAIN) != NULL) {
     run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
