@@ -22,7 +22,7 @@ FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views path contract einsum program builder memory kernels
 FUZZERS  = npy program expr
-EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph
+EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu
 
 B          = build
 HEADERS    = einsum.h einsum_program.h $(wildcard backends/*.h) $(wildcard tools/*.h)
