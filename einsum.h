@@ -177,14 +177,16 @@
 // DETERMINISM
 //
 // One plan on one machine gives the same bits every time, and for every width of the executor: only
-// free indices are cut between threads. Other compilers, flags or machines may round otherwise. The
+// free indices are cut between threads, long folds in leaves that the shape alone decides.
+// (einsum_openblas.h is an exception.) Other compilers, flags or machines may round otherwise. The
 // searches of paths count steps unless you give seconds and a clock; with seconds, paths may
 // differ.
 //
 //
 // THREADS
 //
-// The library starts no thread. The executor in the ctx's description runs tasks for it:
+// The library starts no thread; backends/einsum_cpu.h has a pool, and kernels for the processor's
+// vector units. The executor in the ctx's description runs tasks for it:
 // parallel_for(n, task, arg, user) calls task(arg, i) for all i < n, in any order, on any threads,
 // and returns when all are done; it is never called from inside a task. Without one, all runs on
 // the caller. A ctx serves one thread at a time. Graphs are read-only once parsed. Plans are
@@ -222,9 +224,9 @@
 //
 // No sparse tensors, no gather or scatter (a coordinate is never data), no gradients, no devices or
 // message passing. It does not own tensors, read files, print, exit, start threads, or look at the
-// environment. It does not link to a BLAS; kernels are portable C, so compile the implementation
-// with optimisation (-O3 and your machine's instruction set). Plain calls with ctx NULL plan anew
-// each time.
+// environment. It does not link to a BLAS. Without a backend kernels are portable C: compile the
+// implementation with optimisation (-O3 and your machine's instruction set). Plain calls with ctx
+// NULL plan anew each time.
 
 #ifndef EINSUM_H
 #define EINSUM_H
@@ -9180,6 +9182,16 @@ static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   return EIN_OK;
 }
 
+static ein_status eini_contract_extra(const eini_lowering *lo, eini_task *t) {
+  eini_contract_task *ct = t->contract;
+  ct->extra_dtype = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
+  ct->c.extra_base = EINI_NEW(lo->a, const char *, t->nextra + 1);
+  if (ct->extra_dtype == NULL || ct->c.extra_base == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < t->nextra; k++) ct->extra_dtype[k] = t->ref[t->extra + k].dtype;
+  ct->c.extra_dtype = ct->extra_dtype;
+  return EIN_OK;
+}
+
 static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
                                       int via, eini_task *t, int *yes) {
   eini_value v[2];
@@ -9225,12 +9237,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.extra_batch = ct->extra[0];
   ct->c.extra_m = ct->extra[1];
   ct->c.extra_n = ct->extra[2];
-  ct->extra_dtype = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
-  if (ct->extra_dtype == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < t->nextra; k++) ct->extra_dtype[k] = t->ref[t->extra + k].dtype;
-  ct->c.extra_dtype = ct->extra_dtype;
-  ct->c.extra_base = EINI_NEW(lo->a, const char *, t->nextra + 1);
-  if (ct->c.extra_base == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_contract_extra(lo, t));
   ct->whole.batch[1] = eini_axes_size(&ct->c.batch);
   ct->whole.m[1] = eini_axes_size(&ct->c.m);
   ct->whole.n[1] = eini_axes_size(&ct->c.n);

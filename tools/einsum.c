@@ -489,7 +489,7 @@ static wanted wanted_kernels(void) {
     if (n == 8 && memcmp(at, "openblas", n) == 0) known = w.openblas = 1;
 #endif
     if (!known) {
-      misuse("portable, cpu, openblas (where it was found when building), avx512, avx2, neon, plain",
+      misuse("portable, cpu, openblas (if found when building), avx512, avx2, neon, plain",
              "--kernels %.*s is not in this build", (int)n, at);
     }
     at = at[n] == ',' ? at + n + 1 : NULL;
