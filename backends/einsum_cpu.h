@@ -11,9 +11,9 @@
 //
 //     ein_cpu *cpu;
 //     ein_ctx_desc desc;
-//     memset(&desc, 0, sizeof desc);
+//     memset(&desc, 0, sizeof desc);         // and what else you set
 //     if (ein_cpu_create(NULL, NULL, &cpu) == EIN_OK) ein_cpu_use(cpu, &desc);
-//     ein_ctx_create(&desc, &ctx);
+//     ein_ctx_create(&desc, &ctx);           // or without, if it failed
 //     ..                                     // as without it, faster
 //     ein_ctx_destroy(ctx);                  // and every plan
 //     ein_cpu_destroy(cpu);                  // last
@@ -1527,16 +1527,8 @@ EINI_OP1(gelu_f64)
 #undef EINI_OP1
 
 // libm's names keep compilers from vector code (errno, traps), so these say it themselves.
-#define EINI_OP_ROUNDING(bits, s, T, V, P, F)                                               \
-  EINI_ROUNDING(sqrt, bits, s, T, V, P, P##_sqrt_##F(x))                                    \
-  EINI_ROUNDING(rsqrt, bits, s, T, V, P, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))     \
-  EINI_ROUNDING(floor, bits, s, T, V, P, EINI_ROUND_##bits(P, F, x, _MM_FROUND_TO_NEG_INF)) \
-  EINI_ROUNDING(ceil, bits, s, T, V, P, EINI_ROUND_##bits(P, F, x, _MM_FROUND_TO_POS_INF))  \
-  EINI_ROUNDING(round, bits, s, T, V, P, EINI_ROUND_##bits(P, F, x, _MM_FROUND_CUR_DIRECTION))
-#define EINI_ROUND_256(P, F, x, how) P##_round_##F(x, how | _MM_FROUND_NO_EXC)
-#define EINI_ROUND_512(P, F, x, how) P##_roundscale_##F(x, how | _MM_FROUND_NO_EXC)
-#define EINI_ROUNDING(name, bits, s, T, V, P, expr)                                         \
-  EINI_FLAT##bits static void eini_c_##name##_##s##_##bits(                                 \
+#define EINI_OP_SELF(name, bits, s, T, V, expr)                                             \
+  EINI_T##bits static void eini_c_##name##_##s##_##bits(                                    \
       int64_t n, const void *pa, const void *b, const void *c, void *pd) {                  \
     const T *a = (const T *)pa;                                                             \
     T *d = (T *)pd;                                                                         \
@@ -1549,14 +1541,22 @@ EINI_OP1(gelu_f64)
       memcpy(d + i, &x, sizeof x);                                                          \
     }                                                                                       \
   }
-EINI_OP_ROUNDING(256, f32, float, __m256, _mm256, ps)
-EINI_OP_ROUNDING(256, f64, double, __m256d, _mm256, pd)
-EINI_OP_ROUNDING(512, f32, float, __m512, _mm512, ps)
-EINI_OP_ROUNDING(512, f64, double, __m512d, _mm512, pd)
-#undef EINI_ROUNDING
+#define EINI_OP_ROOTS(bits, s, T, V, P, F)                                                  \
+  EINI_OP_SELF(sqrt, bits, s, T, V, P##_sqrt_##F(x))                                        \
+  EINI_OP_SELF(rsqrt, bits, s, T, V, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))
+#define EINI_OP_ROUNDING(s, T, V, F)                                                        \
+  EINI_OP_SELF(floor, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_FLOOR))                  \
+  EINI_OP_SELF(ceil, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_CEIL))                    \
+  EINI_OP_SELF(round, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_RINT))
+EINI_OP_ROOTS(256, f32, float, __m256, _mm256, ps)
+EINI_OP_ROOTS(256, f64, double, __m256d, _mm256, pd)
+EINI_OP_ROOTS(512, f32, float, __m512, _mm512, ps)
+EINI_OP_ROOTS(512, f64, double, __m512d, _mm512, pd)
+EINI_OP_ROUNDING(f32, float, __m256, ps)
+EINI_OP_ROUNDING(f64, double, __m256d, pd)
 #undef EINI_OP_ROUNDING
-#undef EINI_ROUND_256
-#undef EINI_ROUND_512
+#undef EINI_OP_ROOTS
+#undef EINI_OP_SELF
 
 #define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
 #define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
@@ -1578,8 +1578,8 @@ EINI_OP_ROUNDING(512, f64, double, __m512d, _mm512, pd)
   EINI_REA(LOG, log, bits), EINI_REA(SIN, sin, bits), EINI_REA(COS, cos, bits),             \
   EINI_REA(TANH, tanh, bits), EINI_REA(ERF, erf, bits), EINI_REA(SIGMOID, sigmoid, bits),   \
   EINI_REA(SILU, silu, bits), EINI_REA(GELU, gelu, cheap),                                  \
-  EINI_REA(SQRT, sqrt, bits), EINI_REA(RSQRT, rsqrt, bits), EINI_REA(FLOOR, floor, bits),   \
-  EINI_REA(CEIL, ceil, bits), EINI_REA(ROUND, round, bits)
+  EINI_REA(SQRT, sqrt, bits), EINI_REA(RSQRT, rsqrt, bits), EINI_REA(FLOOR, floor, cheap),  \
+  EINI_REA(CEIL, ceil, cheap), EINI_REA(ROUND, round, cheap)
 
 static const eini_chunk_row eini_chunk_table_256[] = {EINI_CHUNK_ROWS(256, 256)};
 static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(256, 512)};

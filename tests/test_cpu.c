@@ -407,7 +407,8 @@ static double ulps(double x, double y, int single) {
   if (x - x != 0 || y - y != 0) return 1e9;
   int e;
   frexp(fabs(x) > fabs(y) ? x : y, &e);
-  return fabs(x - y) / ldexp(1.0, (single ? (e < -125 ? -125 : e) - 24 : (e < -1021 ? -1021 : e) - 53));
+  int least = single ? -125 : -1021;
+  return fabs(x - y) / ldexp(1.0, (e < least ? least : e) - (single ? 24 : 53));
 }
 
 static const ein_dtype types[4] = {EIN_I32, EIN_I64, EIN_F32, EIN_F64};
@@ -528,7 +529,9 @@ static void test_stream(const ein_kernels *k) {
     for (size_t i = 0; i < sizeof a; i++) a[i] = (char)pick(256);
     memset(b, 0x33, sizeof b);
     k->stream_fn(k->user, n, a + s, b + d);
-    for (size_t i = 0; i < sizeof b; i++) good &= b[i] == (i >= d && i < d + n ? a[s + i - d] : 0x33);
+    for (size_t i = 0; i < sizeof b; i++) {
+      good &= b[i] == (i >= d && i < d + n ? a[s + i - d] : 0x33);
+    }
     CHECK(good);
   }
 }
