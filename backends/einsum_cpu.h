@@ -941,7 +941,7 @@ typedef enum eini_copy_kind {
 
 // Loops, innermost of the destination first; steps in bytes. A block of blk[] of every loop is one
 // plane (loops 0 and row), times the few other loops that widen it.
-typedef struct eini_walk {
+typedef struct eini_move {
   int n, size, isa;
   eini_copy_kind kind;
   int64_t extent[EINI_COPY_LOOPS], src_step[EINI_COPY_LOOPS], dst_step[EINI_COPY_LOOPS];
@@ -950,21 +950,21 @@ typedef struct eini_walk {
   int ncol;                    // loops 0 .. ncol-1 are its columns
   const char *src;
   char *dst;
-} eini_walk;
+} eini_move;
 
-static void eini_walk_swap(eini_walk *w, int i, int j) {
+static void eini_move_swap(eini_move *w, int i, int j) {
   int64_t e = w->extent[i], s = w->src_step[i], d = w->dst_step[i];
   w->extent[i] = w->extent[j], w->src_step[i] = w->src_step[j], w->dst_step[i] = w->dst_step[j];
   w->extent[j] = e, w->src_step[j] = s, w->dst_step[j] = d;
 }
 
-static void eini_walk_drop(eini_walk *w, int i) {
-  for (w->n--; i < w->n; i++) eini_walk_swap(w, i, i + 1);
+static void eini_move_drop(eini_move *w, int i) {
+  for (w->n--; i < w->n; i++) eini_move_swap(w, i, i + 1);
 }
 
 // Takes the loops over: no extents of 1, destination steps positive and ascending, merged. 0 when
 // there is nothing to copy.
-static int eini_walk_take(eini_walk *w, const ein_copy *c) {
+static int eini_move_take(eini_move *w, const ein_copy *c) {
   w->n = 0;
   w->size = c->size;
   w->src = c->src;
@@ -981,20 +981,20 @@ static int eini_walk_take(eini_walk *w, const ein_copy *c) {
     }
     int j = w->n++;
     w->extent[j] = e, w->src_step[j] = s, w->dst_step[j] = d;
-    for (; j > 0 && w->dst_step[j] < w->dst_step[j - 1]; j--) eini_walk_swap(w, j, j - 1);
+    for (; j > 0 && w->dst_step[j] < w->dst_step[j - 1]; j--) eini_move_swap(w, j, j - 1);
   }
   for (int i = w->n - 2; i >= 0; i--) {
     int64_t e = w->extent[i];
     if (w->dst_step[i + 1] == w->dst_step[i] * e && w->src_step[i + 1] == w->src_step[i] * e) {
       w->extent[i] *= w->extent[i + 1];
-      eini_walk_drop(w, i + 1);
+      eini_move_drop(w, i + 1);
     }
   }
   return 1;
 }
 
 // Few elements that stay together are one bigger element.
-static void eini_walk_promote(eini_walk *w) {
+static void eini_move_promote(eini_move *w) {
   while (w->n > 1 && w->dst_step[0] == w->size && w->src_step[0] == w->size &&
          w->extent[0] <= 16 / w->size && (w->extent[0] & (w->extent[0] - 1)) == 0) {
     int64_t size = w->size * w->extent[0];
@@ -1002,12 +1002,12 @@ static void eini_walk_promote(eini_walk *w) {
       if (w->src_step[i] % size != 0 || w->dst_step[i] % size != 0) return;
     }
     w->size = (int)size;
-    eini_walk_drop(w, 0);
+    eini_move_drop(w, 0);
   }
 }
 
 // The loop but loop 0 with the least move of the source, or -1.
-static int eini_walk_near(const eini_walk *w) {
+static int eini_move_near(const eini_move *w) {
   int best = -1;
   for (int i = 1; i < w->n; i++) {
     int64_t s = w->src_step[i] < 0 ? -w->src_step[i] : w->src_step[i];
@@ -1017,7 +1017,7 @@ static int eini_walk_near(const eini_walk *w) {
   return best;
 }
 
-static void eini_walk_kind(eini_walk *w) {
+static void eini_move_kind(eini_move *w) {
   w->row = w->row2 = -1;
   w->ncol = 1;
   if (w->n == 0) {  // one element
@@ -1028,7 +1028,7 @@ static void eini_walk_kind(eini_walk *w) {
   int unit = w->dst_step[0] == w->size;
   w->kind = unit && s == w->size ? EINI_COPY_ROWS : unit && s == 0 ? EINI_COPY_FILL : EINI_COPY_ANY;
   if (w->kind != EINI_COPY_ANY) return;
-  int near = eini_walk_near(w);
+  int near = eini_move_near(w);
   if (near < 0) return;
   int64_t t = w->src_step[near];
   if (unit && (t == w->size || t == -w->size)) {
@@ -1046,7 +1046,7 @@ static void eini_walk_kind(eini_walk *w) {
 }
 
 // Blocks of a copy that goes straight to its destination.
-static void eini_walk_direct(eini_walk *w) {
+static void eini_move_direct(eini_move *w) {
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = w->extent[0];
   if (w->row < 0 && w->n > 1) {
@@ -1060,7 +1060,7 @@ static void eini_walk_direct(eini_walk *w) {
 }
 
 // The loop that goes on where the run of loop i ends in the source, outside of the columns; or -1.
-static int eini_walk_next_run(const eini_walk *w, int i) {
+static int eini_move_next_run(const eini_move *w, int i) {
   for (int k = w->ncol; k < w->n; k++) {
     if (k != w->row && w->src_step[k] == w->src_step[i] * w->extent[i]) return k;
   }
@@ -1068,13 +1068,13 @@ static int eini_walk_next_run(const eini_walk *w, int i) {
 }
 
 // Short rows that follow each other in the destination are one: the whole block is.
-static int eini_walk_one_row(const eini_walk *w) {
+static int eini_move_one_row(const eini_move *w) {
   return w->ncol == 1 && w->row == 1 && w->blk[0] == w->extent[0] &&
          w->dst_step[1] == w->extent[0] * w->size && w->extent[0] * w->size < 256;
 }
 
 // Blocks of a copy through the buffer: whole runs of the source, long rows of the destination.
-static void eini_walk_buffered(eini_walk *w) {
+static void eini_move_buffered(eini_move *w) {
   int64_t rows = EINI_COPY_RUN / w->size, cols = EINI_COPY_BLOCK / rows / w->size;
   if (cols * w->size > EINI_COPY_LONG) cols = EINI_COPY_LONG / w->size;
   if (w->extent[0] * w->size >= EINI_COPY_LONG && w->kind == EINI_COPY_TILES)
@@ -1089,13 +1089,13 @@ static void eini_walk_buffered(eini_walk *w) {
     width *= w->blk[w->ncol++];
   }
   if (w->row > 0) w->blk[w->row] = eini_min64(w->extent[w->row], rows);
-  if (eini_walk_one_row(w)) {
+  if (eini_move_one_row(w)) {
     w->blk[1] = eini_min64(w->extent[1], EINI_COPY_BLOCK / (w->extent[0] * w->size));
     return;
   }
   int from = w->row < 0 ? 0 : w->row;
   if (2 * w->extent[from] > rows || w->kind == EINI_COPY_FILL) return;
-  int next = eini_walk_next_run(w, from);
+  int next = eini_move_next_run(w, from);
   if (next < 0) return;
   w->blk[next] = eini_min64(w->extent[next], rows / w->extent[from]);
   if (w->row < 0) w->row = next;
@@ -1186,7 +1186,7 @@ static void eini_copy_few(char *d, const char *s, int64_t n) {
   }
 }
 
-static void eini_plane_run(const eini_walk *w, const eini_plane *p) {
+static void eini_plane_run(const eini_move *w, const eini_plane *p) {
   if (w->kind == EINI_COPY_TILES) {
     eini_plane_tiles(w->isa, w->size, p);
   } else if (w->kind == EINI_COPY_ANY) {
@@ -1204,13 +1204,13 @@ static void eini_plane_run(const eini_walk *w, const eini_plane *p) {
 
 // ---- blocks ----
 
-static int64_t eini_walk_part(const eini_walk *w, int i) {
+static int64_t eini_move_part(const eini_move *w, int i) {
   return i < 0 ? 1 : eini_min64(w->blk[i], w->extent[i] - w->pos[i]);
 }
 
 // Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3, and
 // streams lines as they get complete, but for the last two, which the processor is still storing.
-static void eini_block_rows(const eini_walk *w, eini_plane *p, const int64_t *n, const char *src,
+static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n, const char *src,
                             eini_lines *out) {
   const int64_t *step = w->src_step;
   int64_t some = w->kind == EINI_COPY_TILES ? 64 / w->size : n[0], filled = 0;
@@ -1237,7 +1237,7 @@ static void eini_block_rows(const eini_walk *w, eini_plane *p, const int64_t *n,
 // Two lines of each row, of which the first begins at out->dst: streams what is a line of the
 // destination, then moves the second line to the first's place. first: 0 when the row begins with
 // the second line; bytes: how much of the second line there is.
-static void eini_block_pass(const eini_walk *w, eini_lines *out, char *buffer, int first,
+static void eini_block_pass(const eini_move *w, eini_lines *out, char *buffer, int first,
                             int64_t bytes) {
   int whole = bytes == 64;
   if (first && whole) {
@@ -1256,7 +1256,7 @@ static void eini_block_pass(const eini_walk *w, eini_lines *out, char *buffer, i
 
 // A block of tiles with long rows is streamed line by line while it is read: from registers where
 // lines of tiles are lines of the destination, else through two lines of buffer for each row.
-static void eini_block_stream(const eini_walk *w, eini_plane *p, char *dst, int64_t step,
+static void eini_block_stream(const eini_move *w, eini_plane *p, char *dst, int64_t step,
                               char *buffer) {
   const int64_t some = 64 / w->size, nd = p->nd, pitch = 128 + 64;
   eini_tile_fn tile = eini_tile_stream(w->isa, w->size);
@@ -1296,19 +1296,19 @@ static void eini_block_stream(const eini_walk *w, eini_plane *p, char *dst, int6
 }
 
 // The block at w->pos goes through the buffer.
-static void eini_block_buffered(const eini_walk *w, const char *src, char *dst, char *buffer) {
-  int64_t n[4] = {1, 1, 1, 1}, width = w->size, rows2 = eini_walk_part(w, w->row2);
+static void eini_block_buffered(const eini_move *w, const char *src, char *dst, char *buffer) {
+  int64_t n[4] = {1, 1, 1, 1}, width = w->size, rows2 = eini_move_part(w, w->row2);
   eini_plane p;
   eini_lines out;
-  for (int i = 0; i < w->ncol; i++) width *= n[i] = eini_walk_part(w, i);
-  p.ns = out.rows = eini_walk_part(w, w->row);
+  for (int i = 0; i < w->ncol; i++) width *= n[i] = eini_move_part(w, i);
+  p.ns = out.rows = eini_move_part(w, w->row);
   p.sd = w->src_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
   p.dd = w->size;
   p.ds = out.pitch = (width + 63) / 64 * 64 + 64;
   out.buffer = buffer;
   out.step = w->row < 0 ? 0 : w->dst_step[w->row];
-  if (eini_walk_one_row(w)) {
+  if (eini_move_one_row(w)) {
     p.src = src;
     p.dst = buffer;
     p.nd = n[0];
@@ -1334,12 +1334,12 @@ static void eini_block_buffered(const eini_walk *w, const char *src, char *dst, 
   }
 }
 
-static void eini_block_direct(const eini_walk *w, const char *src, char *dst, int stream) {
+static void eini_block_direct(const eini_move *w, const char *src, char *dst, int stream) {
   eini_plane p;
   p.src = src;
   p.dst = dst;
-  p.nd = eini_walk_part(w, 0);
-  p.ns = eini_walk_part(w, w->row);
+  p.nd = eini_move_part(w, 0);
+  p.ns = eini_move_part(w, w->row);
   p.sd = w->src_step[0];
   p.dd = w->dst_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
@@ -1354,20 +1354,20 @@ static void eini_block_direct(const eini_walk *w, const char *src, char *dst, in
 }
 
 // The first block of columns ends where a line of the destination does.
-static int64_t eini_walk_step(const eini_walk *w, int i) {
+static int64_t eini_move_step(const eini_move *w, int i) {
   int64_t blk = w->blk[i];
   if (i > 0 || w->pos[0] > 0 || w->ncol > 1 || blk == w->extent[0]) return blk;
   int64_t over = (int64_t)((uintptr_t)w->dst & 63) / w->size;
   return over < blk ? blk - over : blk;
 }
 
-static int eini_walk_nearer(const eini_walk *w, int i, int j) {
+static int eini_move_nearer(const eini_move *w, int i, int j) {
   int64_t a = w->src_step[i], b = w->src_step[j];
   return (a < 0 ? -a : a) < (b < 0 ? -b : b);
 }
 
 // Every block, the runs of the source innermost, then the rows of the destination.
-static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
+static void eini_move_run(eini_move *w, int stream, char *buffer) {
   int order[EINI_COPY_LOOPS], n = 0;
   if (w->row >= 0) order[n++] = w->row;
   if (w->row2 >= 0) order[n++] = w->row2;
@@ -1378,7 +1378,7 @@ static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
     int j = n++;
     order[j] = i;
     // What is read next is near; where rows are streamed to matters less.
-    for (; buffer != NULL && j > few && eini_walk_nearer(w, i, order[j - 1]); j--) {
+    for (; buffer != NULL && j > few && eini_move_nearer(w, i, order[j - 1]); j--) {
       order[j] = order[j - 1];
       order[j - 1] = i;
     }
@@ -1392,7 +1392,7 @@ static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
       dst += w->pos[k] * w->dst_step[k];
     }
     w->blk[0] = full;
-    w->blk[0] = eini_walk_step(w, 0);
+    w->blk[0] = eini_move_step(w, 0);
     if (buffer != NULL) eini_block_buffered(w, src, dst, buffer);
     else eini_block_direct(w, src, dst, stream);
     for (i = 0; i < n; i++) {
@@ -1405,7 +1405,7 @@ static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
 }
 
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
-  eini_walk w;
+  eini_move w;
   if (c->n > EINI_COPY_LOOPS) {
     ein_copy inner = *c;
     inner.n--;
@@ -1419,18 +1419,18 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
     }
     return;
   }
-  if (!eini_walk_take(&w, c)) return;
+  if (!eini_move_take(&w, c)) return;
   w.isa = isa;
-  eini_walk_promote(&w);
-  eini_walk_kind(&w);
+  eini_move_promote(&w);
+  eini_move_kind(&w);
   stream = stream && w.dst_step[0] == w.size;
   int whole = w.kind == EINI_COPY_ROWS && w.extent[0] * w.size >= EINI_COPY_LONG;
   if (stream && !whole) {
-    eini_walk_buffered(&w);
-    eini_walk_run(&w, 1, buffer);
+    eini_move_buffered(&w);
+    eini_move_run(&w, 1, buffer);
   } else {
-    eini_walk_direct(&w);
-    eini_walk_run(&w, stream, NULL);
+    eini_move_direct(&w);
+    eini_move_run(&w, stream, NULL);
   }
 }
 

@@ -444,7 +444,7 @@ static int compare_op(int op) { return op >= EINI_OP_LT && op <= EINI_OP_NE; }
 
 static void test_chunk(const char *isa, int op, int t, ein_chunk_fn fn) {
   static int64_t a[256], b[256], c[256], x[256], y[256];
-  eini_chunk_fn plain = eini_chunk_find(op, types[t]);
+  eini_chunk_fn plain = eini_chunk_find(NULL, op, types[t]);
   double worst = 0;
   CHECK(plain != NULL);
   for (int r = 0; plain != NULL && r < 20; r++) {
