@@ -37,7 +37,8 @@ ifeq ($(filter clean setup,$(MAKECMDGOALS)),)
 -include $(B)/found.mk
 endif
 
-.PHONY: test-arm all demo test lint matrix sanitize fuzz bench bench-kernels examples clean setup probe
+.PHONY: all demo test test-arm lint matrix sanitize fuzz bench bench-kernels examples clean setup \
+        probe
 .DELETE_ON_ERROR:
 
 all: $(B)/einsum
@@ -123,7 +124,8 @@ examples: $(EX_BIN)
 
 JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
-STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) san-command command numpy \
+STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) san-command \
+        command numpy \
         examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))

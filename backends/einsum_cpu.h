@@ -1075,10 +1075,12 @@ static int eini_move_one_row(const eini_move *w) {
 
 // Blocks of a copy through the buffer: whole runs of the source, long rows of the destination.
 static void eini_move_buffered(eini_move *w) {
-  int64_t rows = EINI_COPY_RUN / w->size, cols = EINI_COPY_BLOCK / rows / w->size;
-  if (cols * w->size > EINI_COPY_LONG) cols = EINI_COPY_LONG / w->size;
+  int64_t rows = EINI_COPY_RUN / w->size;
+  if (w->row > 0 && w->extent[w->row] <= 2 * rows) rows = w->extent[w->row];
+  int64_t cols = eini_min64(EINI_COPY_BLOCK / rows, EINI_COPY_ROW) / w->size;
   if (w->extent[0] * w->size >= EINI_COPY_LONG && w->kind == EINI_COPY_TILES)
     cols = EINI_COPY_ROW / w->size;
+  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / 4 / w->size;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = eini_min64(w->extent[0], cols);
   int64_t width = w->blk[0];
@@ -1094,12 +1096,17 @@ static void eini_move_buffered(eini_move *w) {
     return;
   }
   int from = w->row < 0 ? 0 : w->row;
-  if (2 * w->extent[from] > rows || w->kind == EINI_COPY_FILL) return;
+  rows = EINI_COPY_RUN / w->size / w->extent[from];
+  if (rows < 2 || w->kind == EINI_COPY_FILL) return;
   int next = eini_move_next_run(w, from);
   if (next < 0) return;
-  w->blk[next] = eini_min64(w->extent[next], rows / w->extent[from]);
-  if (w->row < 0) w->row = next;
-  else w->row2 = next;
+  if (w->row < 0) {
+    w->row = next;
+    rows = eini_min64(rows, EINI_COPY_BLOCK / (width * w->size));
+  } else {
+    w->row2 = next;
+  }
+  w->blk[next] = eini_min64(w->extent[next], rows);
 }
 
 // ---- planes: dst[s * ds + d * dd] = src[s * ss + d * sd] for d < nd, s < ns; steps in bytes ----
@@ -1196,7 +1203,7 @@ static void eini_plane_run(const eini_move *w, const eini_plane *p) {
       const char *from = p->src + s * p->ss;
       char *to = p->dst + s * p->ds;
       if (w->kind == EINI_COPY_FILL) eini_plane_fill(w->size, from, to, p->nd);
-      else if (p->nd * w->size > 256) memcpy(to, from, (size_t)(p->nd * w->size));
+      else if (p->nd * w->size > 64) memcpy(to, from, (size_t)(p->nd * w->size));
       else eini_copy_few(to, from, p->nd * w->size);
     }
   }
@@ -1209,17 +1216,15 @@ static int64_t eini_move_part(const eini_move *w, int i) {
 }
 
 // Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3, and
-// streams lines as they get complete, but for the last two, which the processor is still storing.
+// streams lines as they get complete, but for the last two, which the processor still stores.
 static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n, const char *src,
                             eini_lines *out) {
   const int64_t *step = w->src_step;
   int64_t some = w->kind == EINI_COPY_TILES ? 64 / w->size : n[0], filled = 0;
+  int64_t at[4] = {0, 0, 0, 0}, few = w->kind == EINI_COPY_TILES ? 1 : INT_MAX;
+  const char *from = src;
   out->from = 0;
-  for (int64_t c = 0; c < n[1] * n[2] * n[3]; c++) {
-    const char *from = src;
-    if (n[1] > 1) from += c % n[1] * step[1];
-    if (n[2] > 1) from += c / n[1] % n[2] * step[2];
-    if (n[3] > 1) from += c / (n[1] * n[2]) * step[3];
+  for (int i = 1; i < 4;) {
     for (int64_t d = 0; d < n[0]; d += some) {
       p->nd = eini_min64(some, n[0] - d);
       p->src = from + d * p->sd;
@@ -1227,9 +1232,17 @@ static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n,
       p->dst += p->nd * w->size;
       filled += p->nd * w->size;
       out->to = filled / 64 - 2;
-      if (out->to <= out->from) continue;
+      if (out->to < out->from + few) continue;
       eini_stream_lines(w->isa, out);
       out->from = out->to;
+    }
+    for (i = 1; i < 4; i++) {  // on to the next column of loops 1 .. 3
+      if (++at[i] < n[i]) {
+        from += step[i];
+        break;
+      }
+      if (n[i] > 1) from -= (n[i] - 1) * step[i];
+      at[i] = 0;
     }
   }
 }
@@ -1378,7 +1391,7 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
     int j = n++;
     order[j] = i;
     // What is read next is near; where rows are streamed to matters less.
-    for (; buffer != NULL && j > few && eini_move_nearer(w, i, order[j - 1]); j--) {
+    for (; w->kind == EINI_COPY_TILES && j > few && eini_move_nearer(w, i, order[j - 1]); j--) {
       order[j] = order[j - 1];
       order[j - 1] = i;
     }
