@@ -412,6 +412,9 @@ static int eini_pool_enter(eini_pool *p, uint32_t *seen) {
 }
 
 static void eini_pool_leave(eini_pool *p) {
+#if EINI_CPU_X86
+  _mm_sfence();  // non-temporal stores of the tasks
+#endif
   uint32_t word = __atomic_sub_fetch(&p->word, 1, __ATOMIC_SEQ_CST);
   if (word == 0 && __atomic_load_n(&p->joining, __ATOMIC_SEQ_CST)) {
     pthread_mutex_lock(&p->lock);
@@ -2008,9 +2011,10 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
                                                                       void *) {
   return eini_cpu_across_fn(((const ein_cpu *)user)->machine.isa, fold, type);
 }
+// Called for small pieces, so there is no fence here: whatever tells other threads that the work is
+// done (a locked instruction, a system call) orders these stores too, and the pool has a fence.
 static void eini_slot_stream(void *user, size_t bytes, const void *src, void *dst) {
   eini_stream_row(((const ein_cpu *)user)->machine.isa, bytes, (const char *)src, (char *)dst);
-  eini_stream_end();
 }
 
 static void *eini_cpu_alloc_default(size_t size, size_t align, void *user) {
