@@ -6,6 +6,7 @@
 #   make test       everything, one summary line       make sanitize   tests under ASan and UBSan
 #   make examples   examples against their output      make fuzz       FUZZ_SECONDS=20 per target
 #   make bench      timings, see bench/                make clean
+#   make test-arm   tests/test_cpu.c for aarch64, under qemu
 #   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
 #
 # make test TESTS_ONLY="math views" runs only the steps whose names contain one of the words.
@@ -20,7 +21,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views path contract einsum program builder memory kernels
+TESTS    = math npy views path contract einsum program builder memory kernels cpu
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu
 
@@ -36,7 +37,8 @@ ifeq ($(filter clean setup,$(MAKECMDGOALS)),)
 -include $(B)/found.mk
 endif
 
-.PHONY: all demo test lint matrix sanitize fuzz bench bench-kernels examples clean setup probe
+.PHONY: all demo test test-arm lint matrix sanitize fuzz bench bench-kernels examples clean setup \
+        probe
 .DELETE_ON_ERROR:
 
 all: $(B)/einsum
@@ -103,6 +105,17 @@ sanitize: $(SAN_BIN) $(B)/san/einsum
 	@for t in $(SAN_BIN); do echo "$$t"; $$t || exit 1; done
 	@sh tests/test_command.sh $(B)/san/einsum
 
+# NEON, cross-compiled and run under an emulator.
+ARM_CC  ?= aarch64-linux-gnu-gcc
+ARM_RUN ?= qemu-aarch64
+ARM     = $(if $(and $(shell command -v $(ARM_CC)),$(shell command -v $(ARM_RUN))),yes)
+$(B)/test_cpu_arm: tests/test_cpu.c $(HEADERS)
+	@mkdir -p $(B)
+	$(ARM_CC) -std=c99 $(CFLAGS) -static -o $@ $< $(LIBS)
+
+test-arm: $(if $(ARM),$(B)/test_cpu_arm)
+	@$(if $(ARM),$(ARM_RUN) $<,echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
+
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
 
@@ -121,8 +134,9 @@ examples: $(EX_BIN)
 JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
-STEPS = matrix $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) $(ISAS:%=kernels-%) \
-        san-kernels-cpu kernels-blas san-command command numpy examples readme demo lint bench
+STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) \
+        $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas san-command command numpy examples readme \
+        demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -170,6 +184,9 @@ step-examples: $(EX_BIN)
 
 step-readme: $(B)/einsum
 	$(STEP) readme sh tests/readme.sh "$(CC)" $(B)
+
+step-test-arm: $(if $(ARM),$(B)/test_cpu_arm)
+	$(STEP) test-arm $(if $(ARM),$(ARM_RUN) $<,skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum
 	$(STEP) demo sh -c 'sh examples/demo.sh $(B)/einsum | grep -v " ms, with" | \

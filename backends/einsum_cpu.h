@@ -11,9 +11,9 @@
 //
 //     ein_cpu *cpu;
 //     ein_ctx_desc desc;
-//     memset(&desc, 0, sizeof desc);
+//     memset(&desc, 0, sizeof desc);         // and what else you set
 //     if (ein_cpu_create(NULL, NULL, &cpu) == EIN_OK) ein_cpu_use(cpu, &desc);
-//     ein_ctx_create(&desc, &ctx);
+//     ein_ctx_create(&desc, &ctx);           // or without, if it failed
 //     ..                                     // as without it, faster
 //     ein_ctx_destroy(ctx);                  // and every plan
 //     ein_cpu_destroy(cpu);                  // last
@@ -412,6 +412,9 @@ static int eini_pool_enter(eini_pool *p, uint32_t *seen) {
 }
 
 static void eini_pool_leave(eini_pool *p) {
+#if EINI_CPU_X86
+  _mm_sfence();  // non-temporal stores of the tasks
+#endif
   uint32_t word = __atomic_sub_fetch(&p->word, 1, __ATOMIC_SEQ_CST);
   if (word == 0 && __atomic_load_n(&p->joining, __ATOMIC_SEQ_CST)) {
     pthread_mutex_lock(&p->lock);
@@ -941,7 +944,7 @@ typedef enum eini_copy_kind {
 
 // Loops, innermost of the destination first; steps in bytes. A block of blk[] of every loop is one
 // plane (loops 0 and row), times the few other loops that widen it.
-typedef struct eini_walk {
+typedef struct eini_move {
   int n, size, isa;
   eini_copy_kind kind;
   int64_t extent[EINI_COPY_LOOPS], src_step[EINI_COPY_LOOPS], dst_step[EINI_COPY_LOOPS];
@@ -950,21 +953,21 @@ typedef struct eini_walk {
   int ncol;                    // loops 0 .. ncol-1 are its columns
   const char *src;
   char *dst;
-} eini_walk;
+} eini_move;
 
-static void eini_walk_swap(eini_walk *w, int i, int j) {
+static void eini_move_swap(eini_move *w, int i, int j) {
   int64_t e = w->extent[i], s = w->src_step[i], d = w->dst_step[i];
   w->extent[i] = w->extent[j], w->src_step[i] = w->src_step[j], w->dst_step[i] = w->dst_step[j];
   w->extent[j] = e, w->src_step[j] = s, w->dst_step[j] = d;
 }
 
-static void eini_walk_drop(eini_walk *w, int i) {
-  for (w->n--; i < w->n; i++) eini_walk_swap(w, i, i + 1);
+static void eini_move_drop(eini_move *w, int i) {
+  for (w->n--; i < w->n; i++) eini_move_swap(w, i, i + 1);
 }
 
 // Takes the loops over: no extents of 1, destination steps positive and ascending, merged. 0 when
 // there is nothing to copy.
-static int eini_walk_take(eini_walk *w, const ein_copy *c) {
+static int eini_move_take(eini_move *w, const ein_copy *c) {
   w->n = 0;
   w->size = c->size;
   w->src = c->src;
@@ -981,20 +984,20 @@ static int eini_walk_take(eini_walk *w, const ein_copy *c) {
     }
     int j = w->n++;
     w->extent[j] = e, w->src_step[j] = s, w->dst_step[j] = d;
-    for (; j > 0 && w->dst_step[j] < w->dst_step[j - 1]; j--) eini_walk_swap(w, j, j - 1);
+    for (; j > 0 && w->dst_step[j] < w->dst_step[j - 1]; j--) eini_move_swap(w, j, j - 1);
   }
   for (int i = w->n - 2; i >= 0; i--) {
     int64_t e = w->extent[i];
     if (w->dst_step[i + 1] == w->dst_step[i] * e && w->src_step[i + 1] == w->src_step[i] * e) {
       w->extent[i] *= w->extent[i + 1];
-      eini_walk_drop(w, i + 1);
+      eini_move_drop(w, i + 1);
     }
   }
   return 1;
 }
 
 // Few elements that stay together are one bigger element.
-static void eini_walk_promote(eini_walk *w) {
+static void eini_move_promote(eini_move *w) {
   while (w->n > 1 && w->dst_step[0] == w->size && w->src_step[0] == w->size &&
          w->extent[0] <= 16 / w->size && (w->extent[0] & (w->extent[0] - 1)) == 0) {
     int64_t size = w->size * w->extent[0];
@@ -1002,12 +1005,12 @@ static void eini_walk_promote(eini_walk *w) {
       if (w->src_step[i] % size != 0 || w->dst_step[i] % size != 0) return;
     }
     w->size = (int)size;
-    eini_walk_drop(w, 0);
+    eini_move_drop(w, 0);
   }
 }
 
 // The loop but loop 0 with the least move of the source, or -1.
-static int eini_walk_near(const eini_walk *w) {
+static int eini_move_near(const eini_move *w) {
   int best = -1;
   for (int i = 1; i < w->n; i++) {
     int64_t s = w->src_step[i] < 0 ? -w->src_step[i] : w->src_step[i];
@@ -1017,7 +1020,7 @@ static int eini_walk_near(const eini_walk *w) {
   return best;
 }
 
-static void eini_walk_kind(eini_walk *w) {
+static void eini_move_kind(eini_move *w) {
   w->row = w->row2 = -1;
   w->ncol = 1;
   if (w->n == 0) {  // one element
@@ -1028,7 +1031,7 @@ static void eini_walk_kind(eini_walk *w) {
   int unit = w->dst_step[0] == w->size;
   w->kind = unit && s == w->size ? EINI_COPY_ROWS : unit && s == 0 ? EINI_COPY_FILL : EINI_COPY_ANY;
   if (w->kind != EINI_COPY_ANY) return;
-  int near = eini_walk_near(w);
+  int near = eini_move_near(w);
   if (near < 0) return;
   int64_t t = w->src_step[near];
   if (unit && (t == w->size || t == -w->size)) {
@@ -1046,7 +1049,7 @@ static void eini_walk_kind(eini_walk *w) {
 }
 
 // Blocks of a copy that goes straight to its destination.
-static void eini_walk_direct(eini_walk *w) {
+static void eini_move_direct(eini_move *w) {
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = w->extent[0];
   if (w->row < 0 && w->n > 1) {
@@ -1060,7 +1063,7 @@ static void eini_walk_direct(eini_walk *w) {
 }
 
 // The loop that goes on where the run of loop i ends in the source, outside of the columns; or -1.
-static int eini_walk_next_run(const eini_walk *w, int i) {
+static int eini_move_next_run(const eini_move *w, int i) {
   for (int k = w->ncol; k < w->n; k++) {
     if (k != w->row && w->src_step[k] == w->src_step[i] * w->extent[i]) return k;
   }
@@ -1068,17 +1071,19 @@ static int eini_walk_next_run(const eini_walk *w, int i) {
 }
 
 // Short rows that follow each other in the destination are one: the whole block is.
-static int eini_walk_one_row(const eini_walk *w) {
+static int eini_move_one_row(const eini_move *w) {
   return w->ncol == 1 && w->row == 1 && w->blk[0] == w->extent[0] &&
          w->dst_step[1] == w->extent[0] * w->size && w->extent[0] * w->size < 256;
 }
 
 // Blocks of a copy through the buffer: whole runs of the source, long rows of the destination.
-static void eini_walk_buffered(eini_walk *w) {
-  int64_t rows = EINI_COPY_RUN / w->size, cols = EINI_COPY_BLOCK / rows / w->size;
-  if (cols * w->size > EINI_COPY_LONG) cols = EINI_COPY_LONG / w->size;
+static void eini_move_buffered(eini_move *w) {
+  int64_t rows = EINI_COPY_RUN / w->size;
+  if (w->row > 0 && w->extent[w->row] <= 2 * rows) rows = w->extent[w->row];
+  int64_t cols = eini_min64(EINI_COPY_BLOCK / rows, EINI_COPY_ROW) / w->size;
   if (w->extent[0] * w->size >= EINI_COPY_LONG && w->kind == EINI_COPY_TILES)
     cols = EINI_COPY_ROW / w->size;
+  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / 4 / w->size;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = eini_min64(w->extent[0], cols);
   int64_t width = w->blk[0];
@@ -1089,17 +1094,22 @@ static void eini_walk_buffered(eini_walk *w) {
     width *= w->blk[w->ncol++];
   }
   if (w->row > 0) w->blk[w->row] = eini_min64(w->extent[w->row], rows);
-  if (eini_walk_one_row(w)) {
+  if (eini_move_one_row(w)) {
     w->blk[1] = eini_min64(w->extent[1], EINI_COPY_BLOCK / (w->extent[0] * w->size));
     return;
   }
   int from = w->row < 0 ? 0 : w->row;
-  if (2 * w->extent[from] > rows || w->kind == EINI_COPY_FILL) return;
-  int next = eini_walk_next_run(w, from);
+  rows = EINI_COPY_RUN / w->size / w->extent[from];
+  if (rows < 2 || w->kind == EINI_COPY_FILL) return;
+  int next = eini_move_next_run(w, from);
   if (next < 0) return;
-  w->blk[next] = eini_min64(w->extent[next], rows / w->extent[from]);
-  if (w->row < 0) w->row = next;
-  else w->row2 = next;
+  if (w->row < 0) {
+    w->row = next;
+    rows = eini_min64(rows, EINI_COPY_BLOCK / (width * w->size));
+  } else {
+    w->row2 = next;
+  }
+  w->blk[next] = eini_min64(w->extent[next], rows);
 }
 
 // ---- planes: dst[s * ds + d * dd] = src[s * ss + d * sd] for d < nd, s < ns; steps in bytes ----
@@ -1186,7 +1196,7 @@ static void eini_copy_few(char *d, const char *s, int64_t n) {
   }
 }
 
-static void eini_plane_run(const eini_walk *w, const eini_plane *p) {
+static void eini_plane_run(const eini_move *w, const eini_plane *p) {
   if (w->kind == EINI_COPY_TILES) {
     eini_plane_tiles(w->isa, w->size, p);
   } else if (w->kind == EINI_COPY_ANY) {
@@ -1196,7 +1206,7 @@ static void eini_plane_run(const eini_walk *w, const eini_plane *p) {
       const char *from = p->src + s * p->ss;
       char *to = p->dst + s * p->ds;
       if (w->kind == EINI_COPY_FILL) eini_plane_fill(w->size, from, to, p->nd);
-      else if (p->nd * w->size > 256) memcpy(to, from, (size_t)(p->nd * w->size));
+      else if (p->nd * w->size > 64) memcpy(to, from, (size_t)(p->nd * w->size));
       else eini_copy_few(to, from, p->nd * w->size);
     }
   }
@@ -1204,22 +1214,20 @@ static void eini_plane_run(const eini_walk *w, const eini_plane *p) {
 
 // ---- blocks ----
 
-static int64_t eini_walk_part(const eini_walk *w, int i) {
+static int64_t eini_move_part(const eini_move *w, int i) {
   return i < 0 ? 1 : eini_min64(w->blk[i], w->extent[i] - w->pos[i]);
 }
 
 // Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3, and
-// streams lines as they get complete, but for the last two, which the processor is still storing.
-static void eini_block_rows(const eini_walk *w, eini_plane *p, const int64_t *n, const char *src,
+// streams lines as they get complete, but for the last two, which the processor still stores.
+static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n, const char *src,
                             eini_lines *out) {
   const int64_t *step = w->src_step;
   int64_t some = w->kind == EINI_COPY_TILES ? 64 / w->size : n[0], filled = 0;
+  int64_t at[4] = {0, 0, 0, 0}, few = w->kind == EINI_COPY_TILES ? 1 : INT_MAX;
+  const char *from = src;
   out->from = 0;
-  for (int64_t c = 0; c < n[1] * n[2] * n[3]; c++) {
-    const char *from = src;
-    if (n[1] > 1) from += c % n[1] * step[1];
-    if (n[2] > 1) from += c / n[1] % n[2] * step[2];
-    if (n[3] > 1) from += c / (n[1] * n[2]) * step[3];
+  for (int i = 1; i < 4;) {
     for (int64_t d = 0; d < n[0]; d += some) {
       p->nd = eini_min64(some, n[0] - d);
       p->src = from + d * p->sd;
@@ -1227,9 +1235,17 @@ static void eini_block_rows(const eini_walk *w, eini_plane *p, const int64_t *n,
       p->dst += p->nd * w->size;
       filled += p->nd * w->size;
       out->to = filled / 64 - 2;
-      if (out->to <= out->from) continue;
+      if (out->to < out->from + few) continue;
       eini_stream_lines(w->isa, out);
       out->from = out->to;
+    }
+    for (i = 1; i < 4; i++) {  // on to the next column of loops 1 .. 3
+      if (++at[i] < n[i]) {
+        from += step[i];
+        break;
+      }
+      if (n[i] > 1) from -= (n[i] - 1) * step[i];
+      at[i] = 0;
     }
   }
 }
@@ -1237,7 +1253,7 @@ static void eini_block_rows(const eini_walk *w, eini_plane *p, const int64_t *n,
 // Two lines of each row, of which the first begins at out->dst: streams what is a line of the
 // destination, then moves the second line to the first's place. first: 0 when the row begins with
 // the second line; bytes: how much of the second line there is.
-static void eini_block_pass(const eini_walk *w, eini_lines *out, char *buffer, int first,
+static void eini_block_pass(const eini_move *w, eini_lines *out, char *buffer, int first,
                             int64_t bytes) {
   int whole = bytes == 64;
   if (first && whole) {
@@ -1256,7 +1272,7 @@ static void eini_block_pass(const eini_walk *w, eini_lines *out, char *buffer, i
 
 // A block of tiles with long rows is streamed line by line while it is read: from registers where
 // lines of tiles are lines of the destination, else through two lines of buffer for each row.
-static void eini_block_stream(const eini_walk *w, eini_plane *p, char *dst, int64_t step,
+static void eini_block_stream(const eini_move *w, eini_plane *p, char *dst, int64_t step,
                               char *buffer) {
   const int64_t some = 64 / w->size, nd = p->nd, pitch = 128 + 64;
   eini_tile_fn tile = eini_tile_stream(w->isa, w->size);
@@ -1296,19 +1312,19 @@ static void eini_block_stream(const eini_walk *w, eini_plane *p, char *dst, int6
 }
 
 // The block at w->pos goes through the buffer.
-static void eini_block_buffered(const eini_walk *w, const char *src, char *dst, char *buffer) {
-  int64_t n[4] = {1, 1, 1, 1}, width = w->size, rows2 = eini_walk_part(w, w->row2);
+static void eini_block_buffered(const eini_move *w, const char *src, char *dst, char *buffer) {
+  int64_t n[4] = {1, 1, 1, 1}, width = w->size, rows2 = eini_move_part(w, w->row2);
   eini_plane p;
   eini_lines out;
-  for (int i = 0; i < w->ncol; i++) width *= n[i] = eini_walk_part(w, i);
-  p.ns = out.rows = eini_walk_part(w, w->row);
+  for (int i = 0; i < w->ncol; i++) width *= n[i] = eini_move_part(w, i);
+  p.ns = out.rows = eini_move_part(w, w->row);
   p.sd = w->src_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
   p.dd = w->size;
   p.ds = out.pitch = (width + 63) / 64 * 64 + 64;
   out.buffer = buffer;
   out.step = w->row < 0 ? 0 : w->dst_step[w->row];
-  if (eini_walk_one_row(w)) {
+  if (eini_move_one_row(w)) {
     p.src = src;
     p.dst = buffer;
     p.nd = n[0];
@@ -1334,12 +1350,12 @@ static void eini_block_buffered(const eini_walk *w, const char *src, char *dst, 
   }
 }
 
-static void eini_block_direct(const eini_walk *w, const char *src, char *dst, int stream) {
+static void eini_block_direct(const eini_move *w, const char *src, char *dst, int stream) {
   eini_plane p;
   p.src = src;
   p.dst = dst;
-  p.nd = eini_walk_part(w, 0);
-  p.ns = eini_walk_part(w, w->row);
+  p.nd = eini_move_part(w, 0);
+  p.ns = eini_move_part(w, w->row);
   p.sd = w->src_step[0];
   p.dd = w->dst_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
@@ -1354,20 +1370,20 @@ static void eini_block_direct(const eini_walk *w, const char *src, char *dst, in
 }
 
 // The first block of columns ends where a line of the destination does.
-static int64_t eini_walk_step(const eini_walk *w, int i) {
+static int64_t eini_move_step(const eini_move *w, int i) {
   int64_t blk = w->blk[i];
   if (i > 0 || w->pos[0] > 0 || w->ncol > 1 || blk == w->extent[0]) return blk;
   int64_t over = (int64_t)((uintptr_t)w->dst & 63) / w->size;
   return over < blk ? blk - over : blk;
 }
 
-static int eini_walk_nearer(const eini_walk *w, int i, int j) {
+static int eini_move_nearer(const eini_move *w, int i, int j) {
   int64_t a = w->src_step[i], b = w->src_step[j];
   return (a < 0 ? -a : a) < (b < 0 ? -b : b);
 }
 
 // Every block, the runs of the source innermost, then the rows of the destination.
-static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
+static void eini_move_run(eini_move *w, int stream, char *buffer) {
   int order[EINI_COPY_LOOPS], n = 0;
   if (w->row >= 0) order[n++] = w->row;
   if (w->row2 >= 0) order[n++] = w->row2;
@@ -1378,7 +1394,7 @@ static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
     int j = n++;
     order[j] = i;
     // What is read next is near; where rows are streamed to matters less.
-    for (; buffer != NULL && j > few && eini_walk_nearer(w, i, order[j - 1]); j--) {
+    for (; w->kind == EINI_COPY_TILES && j > few && eini_move_nearer(w, i, order[j - 1]); j--) {
       order[j] = order[j - 1];
       order[j - 1] = i;
     }
@@ -1392,7 +1408,7 @@ static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
       dst += w->pos[k] * w->dst_step[k];
     }
     w->blk[0] = full;
-    w->blk[0] = eini_walk_step(w, 0);
+    w->blk[0] = eini_move_step(w, 0);
     if (buffer != NULL) eini_block_buffered(w, src, dst, buffer);
     else eini_block_direct(w, src, dst, stream);
     for (i = 0; i < n; i++) {
@@ -1405,7 +1421,7 @@ static void eini_walk_run(eini_walk *w, int stream, char *buffer) {
 }
 
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
-  eini_walk w;
+  eini_move w;
   if (c->n > EINI_COPY_LOOPS) {
     ein_copy inner = *c;
     inner.n--;
@@ -1419,18 +1435,18 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
     }
     return;
   }
-  if (!eini_walk_take(&w, c)) return;
+  if (!eini_move_take(&w, c)) return;
   w.isa = isa;
-  eini_walk_promote(&w);
-  eini_walk_kind(&w);
+  eini_move_promote(&w);
+  eini_move_kind(&w);
   stream = stream && w.dst_step[0] == w.size;
   int whole = w.kind == EINI_COPY_ROWS && w.extent[0] * w.size >= EINI_COPY_LONG;
   if (stream && !whole) {
-    eini_walk_buffered(&w);
-    eini_walk_run(&w, 1, buffer);
+    eini_move_buffered(&w);
+    eini_move_run(&w, 1, buffer);
   } else {
-    eini_walk_direct(&w);
-    eini_walk_run(&w, stream, NULL);
+    eini_move_direct(&w);
+    eini_move_run(&w, stream, NULL);
   }
 }
 
@@ -1527,16 +1543,8 @@ EINI_OP1(gelu_f64)
 #undef EINI_OP1
 
 // libm's names keep compilers from vector code (errno, traps), so these say it themselves.
-#define EINI_OP_ROUNDING(bits, s, T, V, P, F)                                               \
-  EINI_ROUNDING(sqrt, bits, s, T, V, P, P##_sqrt_##F(x))                                    \
-  EINI_ROUNDING(rsqrt, bits, s, T, V, P, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))     \
-  EINI_ROUNDING(floor, bits, s, T, V, P, EINI_ROUND_##bits(P, F, x, _MM_FROUND_TO_NEG_INF)) \
-  EINI_ROUNDING(ceil, bits, s, T, V, P, EINI_ROUND_##bits(P, F, x, _MM_FROUND_TO_POS_INF))  \
-  EINI_ROUNDING(round, bits, s, T, V, P, EINI_ROUND_##bits(P, F, x, _MM_FROUND_CUR_DIRECTION))
-#define EINI_ROUND_256(P, F, x, how) P##_round_##F(x, how | _MM_FROUND_NO_EXC)
-#define EINI_ROUND_512(P, F, x, how) P##_roundscale_##F(x, how | _MM_FROUND_NO_EXC)
-#define EINI_ROUNDING(name, bits, s, T, V, P, expr)                                         \
-  EINI_FLAT##bits static void eini_c_##name##_##s##_##bits(                                 \
+#define EINI_OP_SELF(name, bits, s, T, V, expr)                                             \
+  EINI_T##bits static void eini_c_##name##_##s##_##bits(                                    \
       int64_t n, const void *pa, const void *b, const void *c, void *pd) {                  \
     const T *a = (const T *)pa;                                                             \
     T *d = (T *)pd;                                                                         \
@@ -1549,14 +1557,22 @@ EINI_OP1(gelu_f64)
       memcpy(d + i, &x, sizeof x);                                                          \
     }                                                                                       \
   }
-EINI_OP_ROUNDING(256, f32, float, __m256, _mm256, ps)
-EINI_OP_ROUNDING(256, f64, double, __m256d, _mm256, pd)
-EINI_OP_ROUNDING(512, f32, float, __m512, _mm512, ps)
-EINI_OP_ROUNDING(512, f64, double, __m512d, _mm512, pd)
-#undef EINI_ROUNDING
+#define EINI_OP_ROOTS(bits, s, T, V, P, F)                                                  \
+  EINI_OP_SELF(sqrt, bits, s, T, V, P##_sqrt_##F(x))                                        \
+  EINI_OP_SELF(rsqrt, bits, s, T, V, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))
+#define EINI_OP_ROUNDING(s, T, V, F)                                                        \
+  EINI_OP_SELF(floor, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_FLOOR))                  \
+  EINI_OP_SELF(ceil, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_CEIL))                    \
+  EINI_OP_SELF(round, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_RINT))
+EINI_OP_ROOTS(256, f32, float, __m256, _mm256, ps)
+EINI_OP_ROOTS(256, f64, double, __m256d, _mm256, pd)
+EINI_OP_ROOTS(512, f32, float, __m512, _mm512, ps)
+EINI_OP_ROOTS(512, f64, double, __m512d, _mm512, pd)
+EINI_OP_ROUNDING(f32, float, __m256, ps)
+EINI_OP_ROUNDING(f64, double, __m256d, pd)
 #undef EINI_OP_ROUNDING
-#undef EINI_ROUND_256
-#undef EINI_ROUND_512
+#undef EINI_OP_ROOTS
+#undef EINI_OP_SELF
 
 #define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
 #define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
@@ -1578,8 +1594,8 @@ EINI_OP_ROUNDING(512, f64, double, __m512d, _mm512, pd)
   EINI_REA(LOG, log, bits), EINI_REA(SIN, sin, bits), EINI_REA(COS, cos, bits),             \
   EINI_REA(TANH, tanh, bits), EINI_REA(ERF, erf, bits), EINI_REA(SIGMOID, sigmoid, bits),   \
   EINI_REA(SILU, silu, bits), EINI_REA(GELU, gelu, cheap),                                  \
-  EINI_REA(SQRT, sqrt, bits), EINI_REA(RSQRT, rsqrt, bits), EINI_REA(FLOOR, floor, bits),   \
-  EINI_REA(CEIL, ceil, bits), EINI_REA(ROUND, round, bits)
+  EINI_REA(SQRT, sqrt, bits), EINI_REA(RSQRT, rsqrt, bits), EINI_REA(FLOOR, floor, cheap),  \
+  EINI_REA(CEIL, ceil, cheap), EINI_REA(ROUND, round, cheap)
 
 static const eini_chunk_row eini_chunk_table_256[] = {EINI_CHUNK_ROWS(256, 256)};
 static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(256, 512)};
@@ -1995,9 +2011,10 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
                                                                       void *) {
   return eini_cpu_across_fn(((const ein_cpu *)user)->machine.isa, fold, type);
 }
+// Called for small pieces, so there is no fence here: whatever tells other threads that the work is
+// done (a locked instruction, a system call) orders these stores too, and the pool has a fence.
 static void eini_slot_stream(void *user, size_t bytes, const void *src, void *dst) {
   eini_stream_row(((const ein_cpu *)user)->machine.isa, bytes, (const char *)src, (char *)dst);
-  eini_stream_end();
 }
 
 static void *eini_cpu_alloc_default(size_t size, size_t align, void *user) {

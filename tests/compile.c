@@ -4,6 +4,7 @@
 //   COMPILE_CORE_FIRST       einsum.h before einsum_program.h; else that includes it
 //   COMPILE_PLAIN_FIRST      both plainly before the implementation
 //   COMPILE_CORE_ONLY        einsum.h without einsum_program.h
+//   COMPILE_CPU              with backends/einsum_cpu.h
 //   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_MALLOC, ..   as the row of the matrix says
 #ifdef COMPILE_MALLOC
 #include <stdlib.h>
@@ -37,6 +38,10 @@ static void compile_free(void *p) {
 #ifndef COMPILE_CORE_ONLY
 #include "../einsum_program.h"
 #include "../einsum_program.h"  // twice must do no harm
+#endif
+#ifdef COMPILE_CPU
+#include "../backends/einsum_cpu.h"
+#include "../backends/einsum_cpu.h"
 #endif
 #include "../einsum.h"
 
@@ -156,12 +161,33 @@ static int views(void) {
   return 0;
 }
 
+#ifdef COMPILE_CPU
+static int backend(void) {
+  ein_cpu *cpu = NULL;
+  ein_ctx *ctx = NULL;
+  ein_ctx_desc desc;
+  char text[600];
+  memset(&desc, 0, sizeof desc);
+  CHECK(ein_cpu_create(NULL, NULL, &cpu) == EIN_OK);
+  CHECK(ein_cpu_use(cpu, &desc) == EIN_OK && ein_cpu_executor(cpu).width >= 1);
+  CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK && plans(ctx) == 0);
+  CHECK(ein_cpu_info(cpu, text, sizeof text) > 0 && ein_cpu_kernels(cpu) != NULL);
+  CHECK(ein_cpu_export(cpu, text, sizeof text) > 0 && ein_cpu_import(cpu, text) == EIN_OK);
+  ein_ctx_destroy(ctx);
+  ein_cpu_destroy(cpu);
+  return 0;
+}
+#endif
+
 int main(void) {
   ein_ctx *ctx = NULL;
   ein_ztensor none[1];
   CHECK(strcmp(ein_version(), EINSUM_VERSION) == 0);
   CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
   CHECK(one_call() == 0 && compile_other() == 0);
+#ifdef COMPILE_CPU
+  CHECK(backend() == 0);
+#endif
   CHECK(plans(ctx) == 0 && programs(ctx) == 0 && views() == 0);
   memset(none, 0, sizeof none);
   CHECK(ein_einsum(ctx, "i-", 1, none, none) != EIN_OK && ein_ctx_message(ctx)[0] != 0);

@@ -44,7 +44,7 @@ two() {
 two_link() {  # two_link LINKER OUT ..
   linker=$1
   shift
-  two "$@" && "$linker" -o "$dir/$1" "$dir/$1.1.o" "$dir/$1.2.o" -lm && "$dir/$1"
+  two "$@" && "$linker" -o "$dir/$1" "$dir/$1.1.o" "$dir/$1.2.o" -lm -pthread && "$dir/$1"
 }
 
 one="-DEINSUM_IMPLEMENTATION"
@@ -61,6 +61,10 @@ for cc in gcc clang; do
     "$one -DCOMPILE_CORE_FIRST" -DCOMPILE_CORE_FIRST $fast -std=c99
   row "$cc c99, plainly before the implementation" two_link $cc $cc-plain \
     "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $fast -std=c99
+  row "$cc c99, einsum_cpu.h in one of two files" two_link $cc $cc-cpu \
+    "$one -DCOMPILE_CPU" -DCOMPILE_CPU $c -std=c99
+  row "$cc c99, einsum_cpu.h, EINSUM_STATIC in both files" two_link $cc $cc-cpu-static \
+    "$static -DCOMPILE_CPU" "$static -DCOMPILE_CPU" $fast -std=c99
   row "$cc c99, einsum.h alone" two_link $cc $cc-alone "$one" \
     "-DEINSUM_STATIC -DCOMPILE_CORE_ONLY -DEINSUM_IMPLEMENTATION" $fast -std=c99
   row "$cc c17, own malloc and assert" two_link $cc $cc-malloc \
@@ -82,6 +86,8 @@ for cxx in g++ clang++; do
   row "$cxx c++11, implementation in one of two files" two_link $cxx $cxx "$one" "" $x -std=c++11
   row "$cxx c++11, plainly before the implementation" two_link $cxx $cxx-plain \
     "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $x -std=c++11
+  row "$cxx c++11, einsum_cpu.h in one of two files" two_link $cxx $cxx-cpu \
+    "$one -DCOMPILE_CPU" -DCOMPILE_CPU $x -std=c++11
   row "$cxx c++20, EINSUM_STATIC in both files" \
     two_link $cxx $cxx-static "$static" "$static" $x -std=c++20
 done
@@ -104,6 +110,8 @@ if have $mingw; then
       { ! have wine || wine "$dir/win.exe"; }
   }
   row "mingw-w64 c99$(have wine || echo ' (compiled and linked, no wine to run it)')" windows
+  row "mingw-w64 c99, einsum_cpu.h" $mingw -std=c99 -O1 $WARN -Werror $one -DCOMPILE_CPU \
+    -DCOMPILE_MAIN -c -o "$dir/win.3.o" tests/compile.c
   row "mingw-w64 c99, the command" $mingw -std=c99 -O0 -o "$dir/einsum.exe" tools/einsum.c
 else
   skipped="$skipped mingw-w64"
