@@ -2172,6 +2172,7 @@ EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text) {
   if (cpu == NULL || text == NULL) return EIN_ERR_ARGUMENT;
   ein_status st = eini_cpu_rates_parse(&cpu->machine, text);
   if (st == EIN_OK) cpu->calibrated = 1;
+  eini_cpu_rates(cpu);
   return st;
 }
 
