@@ -6389,6 +6389,15 @@ static size_t eini_contract_scratch(const ein_contract *c, const eini_cplan *w) 
   return eini_cjob_carve(&j, NULL);
 }
 
+// Does a matrix-vector product step through either operand in other steps than one?
+static int eini_strided(const eini_cjob *j) {
+  const ein_axes *k = &j->c->k;
+  int along = j->w->rows, n = 0;
+  const ein_side *q = j->side[1];
+  n += (along ? eini_last_step(k, q->k[0]) : eini_last_step(j->axes[1], q->row[0])) != 1;
+  return n + (along && j->side[0]->nop > 0 && eini_last_step(k, j->side[0]->k[0]) != 1);
+}
+
 // The portable kernel's answer: path and swap from the whole problem.
 static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
   static const char *const names[] = {"block", "stream", "small"};
@@ -6427,6 +6436,7 @@ static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
   double batch = (double)eini_axes_size(&c->batch), all = (double)j.ext[0] * (double)j.ext[1] *
                  (double)j.kn;
   double adds = w.path == EINI_BLOCK ? tiles / (double)j.kern->lanes : all;
+  if (w.path == EINI_STREAM) adds *= eini_strided(&j) ? 12 : 1.5;
   h->seconds = batch * adds * (double)j.kern->planes * 0.5e-9 + 2e-8;
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
@@ -8078,9 +8088,26 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
   eini_nest_epilogue(w, n, eini_fold_finish(&t->folder, n, w->acc, w->out));
 }
 
+// A run of memory that is folded as it is, without chunks; NULL when there is none.
+static const void *eini_nest_run(const eini_nest *w) {
+  const eini_task *t = w->t;
+  if (!t->chunk_reduced || t->table != NULL || t->nchunk != 1 || t->folder.across == NULL ||
+      t->nop != 1 || t->code.plain != 0 || t->code.conj || w->step[0] != 1 ||
+      t->ref[0].dtype != t->folder.type || t->ref[0].dtype == EIN_BOOL) {
+    return NULL;
+  }
+  const char *p = w->base[0] + w->at[0] * (int64_t)eini_dtypes[t->folder.type].size;
+  return (uintptr_t)p % eini_dtypes[t->folder.type].size == 0 ? p : NULL;
+}
+
 // All chunks of the current place, then back to it.
 static void eini_nest_chunks(eini_nest *w) {
   const eini_task *t = w->t;
+  const void *run = eini_nest_run(w);
+  if (run != NULL) {
+    t->folder.across(w->extent[t->chunk[0]], run, w->acc[0]);
+    return;
+  }
   if (t->table != NULL || t->nchunk == 0) {
     eini_nest_chunk(w, t->chunk_len);
     return;
@@ -9041,12 +9068,38 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
   return -1;
 }
 
+// A sum over one operand as it is: a matrix times ones, which matrix-vector kernels read as fast as
+// memory allows.
+static int eini_plain_sum(const eini_stmt *s) {
+  ein_dtype t = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
+  return s->fold == EINI_SUM && s->expr.n == 1 && s->noperand == 1 && t != EIN_BOOL &&
+         s->expr.node[0].op == EINI_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
+}
+
+static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+                                 ein_pair *pair, int *yes) {
+  const ein_dtype t = (ein_dtype)s->expr.node[0].dtype;
+  double work = 1;
+  for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
+  if (work < 4096 || work > 9e18) return EIN_OK;
+  EINI_TRY(eini_factor_value(lo->g, s, 0, &v[0]));
+  memset(&v[1], 0, sizeof v[1]);
+  int one = eini_expr_int(lo->a, &v[1].expr, -1, 1);
+  if (one < 0) return EIN_ERR_NO_MEMORY;
+  v[1].expr.node[one].dtype = (unsigned char)ein_dtype_compute(t);
+  v[1].expr.node[one].re = 1;
+  *pair = EIN_PAIR_SUM_MUL;
+  *yes = 1;
+  return EIN_OK;
+}
+
 // Is the statement a contraction that the kernels should be asked about? Fills the two factors.
 static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
                                       ein_pair *pair, int *yes) {
   int x = 0, y = 0, found = eini_pair_match(s, &x, &y);
   const eini_expr *e = &s->expr;
   *yes = 0;
+  if (lo->nkernels > 0 && eini_plain_sum(s)) return eini_sum_match(lo, s, v, pair, yes);
   if (found < 0 || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   for (int64_t i = 0; i < e->n; i++) {
     if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
