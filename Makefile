@@ -23,7 +23,7 @@ FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views path contract einsum program builder memory kernels cpu
 FUZZERS  = npy program expr
-EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph
+EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu
 
 B          = build
 HEADERS    = einsum.h einsum_program.h $(wildcard backends/*.h) $(wildcard tools/*.h)
@@ -53,7 +53,7 @@ probe: $(B)/found.mk
 	@cat $(B)/found.txt
 
 $(B)/einsum: tools/einsum.c $(HEADERS) $(B)/found.mk
-	$(CC) -std=c99 $(CFLAGS) -Wall -Wextra -o $@ tools/einsum.c $(LIBS)
+	$(CC) -std=c99 $(CFLAGS) -Wall -Wextra $(BLAS_FLAGS) -o $@ tools/einsum.c $(BLAS_LIBS) $(LIBS)
 
 demo: $(B)/einsum
 	@sh examples/demo.sh $(B)/einsum
@@ -73,6 +73,15 @@ test: setup
 
 $(B)/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	$(CC) -std=c99 $(CFLAGS) -o $@ $< $(LIBS)
+
+# The random tests through the kernels of a backend.
+$(B)/test_kernels_cpu $(B)/test_kernels_blas: tests/test_kernels.c $(wildcard tests/*.h) $(HEADERS)
+	$(CC) -std=c99 $(CFLAGS) $(if $(findstring blas,$@),-DTEST_OPENBLAS,-DTEST_CPU) -o $@ $< \
+	  $(if $(findstring blas,$@),$(BLAS_LIBS)) $(LIBS)
+
+$(B)/san/test_kernels_cpu: tests/test_kernels.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+	@mkdir -p $(B)/san
+	$(SAN_CC) -std=c99 -g -O1 $(SAN_FLAGS) -DTEST_CPU -o $@ $< $(LIBS)
 
 $(B)/san/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
@@ -124,9 +133,10 @@ examples: $(EX_BIN)
 
 JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
-STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) san-command \
-        command numpy \
-        examples readme demo lint bench
+ISAS  = avx512 avx2 neon plain
+STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) \
+        $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas san-command command numpy examples readme \
+        demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -143,6 +153,15 @@ $(TESTS:%=step-test-%): step-test-%: $(B)/test_%
 
 $(TESTS:%=step-san-%): step-san-%: $(if $(SAN_CC),$(B)/san/test_%)
 	$(STEP) san-$* $(if $(SAN_CC),$<,$(NO_SAN))
+
+$(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
+	$(STEP) kernels-$* $< 3000 21 -1 $*
+
+step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
+	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 1500 22,$(NO_SAN))
+
+step-kernels-blas: $(if $(BLAS_LIBS),$(B)/test_kernels_blas)
+	$(STEP) kernels-blas $(if $(BLAS_LIBS),$< 3000 23,skip "no OpenBLAS with its headers")
 
 $(FUZZERS:%=step-fuzz-%): step-fuzz-%: $(B)/fuzz_%
 	$(STEP) fuzz-$* sh tests/fuzz.sh $(B) $* $(FUZZ_SECONDS)

@@ -177,14 +177,16 @@
 // DETERMINISM
 //
 // One plan on one machine gives the same bits every time, and for every width of the executor: only
-// free indices are cut between threads. Other compilers, flags or machines may round otherwise. The
+// free indices are cut between threads, long folds in leaves that the shape alone decides.
+// (einsum_openblas.h is an exception.) Other compilers, flags or machines may round otherwise. The
 // searches of paths count steps unless you give seconds and a clock; with seconds, paths may
 // differ.
 //
 //
 // THREADS
 //
-// The library starts no thread. The executor in the ctx's description runs tasks for it:
+// The library starts no thread; backends/einsum_cpu.h has a pool, and kernels for the processor's
+// vector units. The executor in the ctx's description runs tasks for it:
 // parallel_for(n, task, arg, user) calls task(arg, i) for all i < n, in any order, on any threads,
 // and returns when all are done; it is never called from inside a task. Without one, all runs on
 // the caller. A ctx serves one thread at a time. Graphs are read-only once parsed. Plans are
@@ -222,9 +224,9 @@
 //
 // No sparse tensors, no gather or scatter (a coordinate is never data), no gradients, no devices or
 // message passing. It does not own tensors, read files, print, exit, start threads, or look at the
-// environment. It does not link to a BLAS; kernels are portable C, so compile the implementation
-// with optimisation (-O3 and your machine's instruction set). Plain calls with ctx NULL plan anew
-// each time.
+// environment. It does not link to a BLAS. Without a backend kernels are portable C: compile the
+// implementation with optimisation (-O3 and your machine's instruction set). Plain calls with ctx
+// NULL plan anew each time.
 
 #ifndef EINSUM_H
 #define EINSUM_H
@@ -595,7 +597,8 @@ typedef struct ein_run {
   size_t workspace_bytes;
   char *error;              // receives a message; may be NULL
   size_t error_bytes;
-} ein_run;
+  double *seconds;          // receives the time of each task (ein_plan_info.ntask of them), by the
+} ein_run;                  //   ctx's now_fn; may be NULL
 
 typedef struct ein_plan_info {
   int nin, nout, nparam, ntask;
@@ -678,6 +681,9 @@ EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
 // without its NUL, as snprintf does.
 EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
+// The text with what a run took beside what was predicted: seconds as ein_run gave them.
+EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
+                                    size_t size);
 
 // ---- level 3: graphs, made with einsum_program.h ------------------------------------------------
 EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
@@ -9136,6 +9142,8 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
                                &ct->code[side]));
     s->nop = n;
     s->dtype = od;
+    s->base = EINI_NEW(lo->a, const char *, n + 1);  // of NULLs, while planning
+    if (s->base == NULL) return EIN_ERR_NO_MEMORY;
     s->row = ct->stride[side][0];
     s->k = ct->stride[side][1];
     s->batch = ct->stride[side][2];
@@ -9171,6 +9179,16 @@ static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   }
   const int64_t *grid = t->choice.grid;
   t->parts = grid[0] * grid[1] * grid[2] <= lo->width ? (int)(grid[0] * grid[1] * grid[2]) : 1;
+  return EIN_OK;
+}
+
+static ein_status eini_contract_extra(const eini_lowering *lo, eini_task *t) {
+  eini_contract_task *ct = t->contract;
+  ct->extra_dtype = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
+  ct->c.extra_base = EINI_NEW(lo->a, const char *, t->nextra + 1);
+  if (ct->extra_dtype == NULL || ct->c.extra_base == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < t->nextra; k++) ct->extra_dtype[k] = t->ref[t->extra + k].dtype;
+  ct->c.extra_dtype = ct->extra_dtype;
   return EIN_OK;
 }
 
@@ -9219,10 +9237,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.extra_batch = ct->extra[0];
   ct->c.extra_m = ct->extra[1];
   ct->c.extra_n = ct->extra[2];
-  ct->extra_dtype = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
-  if (ct->extra_dtype == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < t->nextra; k++) ct->extra_dtype[k] = t->ref[t->extra + k].dtype;
-  ct->c.extra_dtype = ct->extra_dtype;
+  EINI_TRY(eini_contract_extra(lo, t));
   ct->whole.batch[1] = eini_axes_size(&ct->c.batch);
   ct->whole.m[1] = eini_axes_size(&ct->c.m);
   ct->whole.n[1] = eini_axes_size(&ct->c.n);
@@ -9467,15 +9482,15 @@ static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, co
 }
 
 // The search for one loop: which axis of each tensor made in the group the loop runs over.
-typedef struct eini_walk {
+typedef struct eini_trail {
   const ein_graph *g;
   const eini_unit *unit;
   int *axis;                    // per tensor: axis + 1; -1: made in the group, without a plain axis
   int *loop;                    // per unit: index of s
-} eini_walk;
+} eini_trail;
 
 // Marks the output of unit u over index i; 0 when it cannot be in a group.
-static int eini_walk_out(eini_walk *w, int u, int i) {
+static int eini_trail_out(eini_trail *w, int u, int i) {
   const eini_unit *x = &w->unit[u];
   const eini_stmt *last = x->f != NULL ? x->f : x->s;
   const eini_tensor *t = &w->g->tensor[x->out];
@@ -9499,7 +9514,7 @@ static int eini_walk_out(eini_walk *w, int u, int i) {
 }
 
 // Does unit u continue the group? It must read a tensor of the group, all of them at one index.
-static int eini_walk_next(eini_walk *w, int u) {
+static int eini_trail_next(eini_trail *w, int u) {
   const ein_zmap *m;
   const int *column;
   int found = -1;
@@ -9513,7 +9528,7 @@ static int eini_walk_next(eini_walk *w, int u) {
     found = c;
     if (w->unit[u].s->index[c].extent != w->g->tensor[t].shape[w->axis[t] - 1]) return 0;
   }
-  return found >= 0 && eini_walk_out(w, u, found);
+  return found >= 0 && eini_trail_out(w, u, found);
 }
 
 static double eini_tensor_bytes(const eini_tensor *t) {
@@ -9593,7 +9608,7 @@ static ein_status eini_bundle_find(eini_arena *a, const ein_graph *g, const eini
                                    int nunit, const ein_rates *rates, const eini_bundle *outer,
                                    int from, eini_bundle *best) {
   char *local = EINI_NEW(a, char, g->ntensor);
-  eini_walk w;
+  eini_trail w;
   w.g = g;
   w.unit = unit;
   w.axis = EINI_NEW(a, int, g->ntensor);
@@ -9607,10 +9622,10 @@ static ein_status eini_bundle_find(eini_arena *a, const ein_graph *g, const eini
     w.loop = b.loop[j] = EINI_NEW(a, int, nunit);
     if (w.loop == NULL) return EIN_ERR_NO_MEMORY;
     memset(w.axis, 0, (size_t)g->ntensor * sizeof *w.axis);
-    if (!eini_walk_out(&w, from, i)) continue;
+    if (!eini_trail_out(&w, from, i)) continue;
     b.from = b.to = from;
     b.extent[j] = unit[from].s->index[i].extent;
-    while (b.to < most && eini_walk_next(&w, b.to + 1) &&
+    while (b.to < most && eini_trail_next(&w, b.to + 1) &&
            (j == 0 || b.loop[0][b.to + 1] != b.loop[1][b.to + 1])) {
       b.to++;
     }
@@ -9640,6 +9655,8 @@ struct ein_plan {
   eini_arena arena;             // owns everything, the plan itself included
   ein_allocator al;
   ein_executor executor;
+  double (*now_fn)(void *user);
+  void *now_user;
   int nkernels;
   const ein_kernels *const *kernels;  // the plan's own list
   const ein_rates *rates;       // or NULL
@@ -10444,7 +10461,12 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
     for (int o = 0; o < p->nout; o++)
       if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
   }
-  for (int k = 0; k < p->ntask; k++) eini_exec_task(x, &p->task[k]);
+  double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
+  for (int k = 0; k < p->ntask; k++) {
+    double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
+    eini_exec_task(x, &p->task[k]);
+    if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
+  }
   if (copy != 0) {
     for (int o = 0; o < p->nout; o++) {
       x->slot[p->nin + o] = (char *)x->run->out[o];
@@ -10637,7 +10659,8 @@ static void eini_say_group(eini_text *t, const eini_task *task, int k) {
   eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
 }
 
-EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
+EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, char *buf,
+                                    size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (p == NULL) return 0;
   eini_say(&t,
@@ -10655,8 +10678,13 @@ EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
     for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
       eini_say_task(&t, p, task, k);
     }
+    if (seconds != NULL) eini_say(&t, "        measured: %.3g s\n", seconds[k]);
   }
   return t.at;
+}
+
+EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
+  return ein_plan_explain_run(p, NULL, buf, size);
 }
 
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
@@ -11219,6 +11247,8 @@ static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
   p->al = arena.al;
   p->executor.width = 1;
   if (ctx != NULL) p->executor = ctx->executor;
+  p->now_fn = ctx == NULL ? NULL : ctx->now_fn;
+  p->now_user = ctx == NULL ? NULL : ctx->now_user;
   const ein_kernels **kernels = EINI_NEW(&arena, const ein_kernels *,
                                          ctx == NULL ? 0 : ctx->nkernels);
   p->kernels = kernels;

@@ -2034,6 +2034,17 @@ static void eini_cpu_free_default(void *ptr, size_t size, void *user) {
   EINSUM_FREE(ptr);
 }
 
+// What planners see of the rates; after whatever changes them.
+static void eini_cpu_rates(ein_cpu *cpu) {
+  const eini_cpu *m = &cpu->machine;
+  ein_rates *r = &cpu->kernels.rates;
+  r->flops_f64 = m->peak_f64;
+  r->flops_f32 = m->peak_f32;
+  r->read_bw = m->read_bw;
+  r->copy_bw = m->copy_bw;
+  r->fast_bytes = (double)m->l2;
+}
+
 static void eini_cpu_provide(ein_cpu *cpu) {
   ein_kernels *k = &cpu->kernels;
   k->name = "cpu";
@@ -2046,6 +2057,7 @@ static void eini_cpu_provide(ein_cpu *cpu) {
   k->across_fn = eini_slot_across;
   if (EINI_STREAM_LINE > 0) k->stream_fn = eini_slot_stream;
   k->stream_bytes = (size_t)(cpu->machine.l3 * cpu->machine.width / 2);
+  eini_cpu_rates(cpu);
 }
 
 static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *allocator,
@@ -2154,6 +2166,7 @@ EIN_API ein_status ein_cpu_calibrate(ein_cpu *cpu) {
   eini_cpu_measure(&cpu->machine, mem);
   cpu->allocator.free_fn(mem, EINI_CALIBRATE_BYTES, cpu->allocator.user);
   cpu->calibrated = 1;
+  eini_cpu_rates(cpu);
   return EIN_OK;
 }
 
@@ -2165,6 +2178,7 @@ EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text) {
   if (cpu == NULL || text == NULL) return EIN_ERR_ARGUMENT;
   ein_status st = eini_cpu_rates_parse(&cpu->machine, text);
   if (st == EIN_OK) cpu->calibrated = 1;
+  eini_cpu_rates(cpu);
   return st;
 }
 

@@ -5,7 +5,8 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #define EINSUM_IMPLEMENTATION
-#include "../einsum.h"
+#include "../einsum_program.h"
+#include "../backends/einsum_cpu.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -20,6 +21,7 @@ typedef struct case_views {
 
 struct bench {
   ein_ctx *ctx;
+  ein_cpu *cpu;
 };
 
 struct bench_case {
@@ -39,20 +41,25 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// THE configuration that is measured. The portable kernels run on the calling thread, whatever
-// threads says; a backend with kernels and a pool of its own is switched on here.
-static ein_status make_ctx(int threads, ein_ctx **ctx) {
+// THE configuration that is measured: the pool and kernels of einsum_cpu.h, calibrated.
+static ein_status make_ctx(int threads, bench *b) {
   ein_ctx_desc desc;
+  ein_cpu_desc machine;
   memset(&desc, 0, sizeof desc);
-  (void)threads;
-  return ein_ctx_create(&desc, ctx);
+  memset(&machine, 0, sizeof machine);
+  machine.threads = threads;
+  machine.pin = 1;
+  ein_status st = ein_cpu_create(&machine, NULL, &b->cpu);
+  if (st == EIN_OK) st = ein_cpu_calibrate(b->cpu);
+  if (st == EIN_OK) st = ein_cpu_use(b->cpu, &desc);
+  return st == EIN_OK ? ein_ctx_create(&desc, &b->ctx) : st;
 }
 
 bench *bench_open(int threads) {
   bench *b = (bench *)calloc(1, sizeof *b);
   if (b == NULL) return NULL;
-  if (make_ctx(threads, &b->ctx) != EIN_OK) {
-    free(b);
+  if (make_ctx(threads, b) != EIN_OK) {
+    bench_close(b);
     return NULL;
   }
   return b;
@@ -61,6 +68,7 @@ bench *bench_open(int threads) {
 void bench_close(bench *b) {
   if (b == NULL) return;
   ein_ctx_destroy(b->ctx);
+  ein_cpu_destroy(b->cpu);
   free(b);
 }
 

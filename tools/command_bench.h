@@ -100,12 +100,8 @@ static double probe_rate(probe *p) {
   p->rounds = 1;
   while (now(NULL) < stop || seconds < 1e-3) {
     double start = now(NULL), work = 0;
-#if POSIX
-    if (threads > 1) pool_for(threads, probe_share, p, NULL);
-    else probe_share(p, 0);
-#else
-    probe_share(p, 0);
-#endif
+    const ein_executor pool = ein_cpu_executor(cpu);
+    pool.parallel_for(threads, probe_share, p, pool.user);
     seconds = now(NULL) - start;
     for (int i = 0; i < threads; i++) work += p->work[i];
     if (seconds > 0 && work / seconds > best && seconds > 1e-4) best = work / seconds;

@@ -16,6 +16,10 @@
 
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
+#include "../backends/einsum_cpu.h"
+#ifdef WITH_OPENBLAS
+#include "../backends/einsum_openblas.h"
+#endif
 #define NPY_IMPLEMENTATION
 #include "npy.h"
 
@@ -263,8 +267,10 @@ static const char usage[] =
   "  --goal G           what the path minimises: flops, size, bytes\n"
   "  --budget SECONDS   for the search of a path\n"
   "  --seed N           of random data and randomised searches\n"
-  "  -j N               threads (default 1)\n"
-  "  -p 1, --fabric serial, --kernels portable, --deterministic   what this version has anyway\n"
+  "  -j N               threads (default: one per core)\n"
+  "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
+  "                     avx512, avx2, neon, plain\n"
+  "  -p 1, --fabric serial, --deterministic   what this version has anyway\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout\n"
   "  --explain          how it is computed, to stderr\n"
@@ -368,7 +374,6 @@ static unsigned read_command_line(int argc, char **argv) {
   }
   check_only(O_PLACES, "1");
   check_only(O_FABRIC, "serial");
-  check_only(O_KERNELS, "portable");
   return command;
 }
 
@@ -454,77 +459,77 @@ NORETURN static void die_library(const ein_ctx *ctx, ein_status st, const char *
 // Threads: the library's executor.
 // ================================================================================================
 
+static ein_cpu *cpu;  // NULL with --kernels portable on one thread
 static int threads = 1;
-
-#if POSIX
-static struct pool {
-  pthread_mutex_t lock;
-  pthread_cond_t wake, done;
-  int n, next, pending;  // tasks of the call at hand: all, the next to start, not yet finished
-  void (*task)(void *arg, int i);
-  void *arg;
-} pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER,
-          0, 0, 0, NULL, NULL};
-
-// Takes and runs one task; called and left with the lock held.
-static void pool_step(void) {
-  int i = pool.next++;
-  pthread_mutex_unlock(&pool.lock);
-  pool.task(pool.arg, i);
-  pthread_mutex_lock(&pool.lock);
-  if (--pool.pending == 0) pthread_cond_signal(&pool.done);
-}
-
-static void *pool_worker(void *unused) {
-  pthread_mutex_lock(&pool.lock);
-  for (;;) {
-    while (pool.next >= pool.n) pthread_cond_wait(&pool.wake, &pool.lock);
-    pool_step();
-  }
-  return unused;
-}
-
-static void pool_for(int n, void (*task)(void *arg, int i), void *arg, void *user) {
-  (void)user;
-  pthread_mutex_lock(&pool.lock);
-  pool.task = task;
-  pool.arg = arg;
-  pool.n = pool.pending = n;
-  pool.next = 0;
-  pthread_cond_broadcast(&pool.wake);
-  while (pool.next < pool.n) pool_step();
-  while (pool.pending > 0) pthread_cond_wait(&pool.done, &pool.lock);
-  pool.n = pool.next = 0;
-  pthread_mutex_unlock(&pool.lock);
-}
-
-static void pool_start(ein_executor *e) {
-  for (int i = 1; i < threads; i++) {
-    pthread_t t;
-    int r = pthread_create(&t, NULL, pool_worker, NULL);
-    if (r != 0) die(SYSTEM_FAILED, NULL, "cannot start thread %d: %s", i + 1, strerror(r));
-  }
-  e->width = threads;
-  e->parallel_for = pool_for;
-}
-#else
-static void pool_start(ein_executor *e) {
-  (void)e;
-  misuse(NULL, "-j above 1 is not available in this build: it has no threads");
-}
+#ifdef WITH_OPENBLAS
+static ein_openblas *blas;
 #endif
+
+// What --kernels names, by comma.
+typedef struct wanted {
+  int cpu, openblas;
+  const char *isa;
+} wanted;
+
+static wanted wanted_kernels(void) {
+  static const char *const isas[] = {"avx512", "avx2", "neon", "plain"};
+  const char *list = given(O_KERNELS);
+  wanted w = {0, 0, NULL};
+  if (list == NULL) w.cpu = 1;
+  for (const char *at = list; at != NULL;) {
+    size_t n = strcspn(at, ",");
+    int known = (n == 8 && memcmp(at, "portable", n) == 0);
+    if (n == 3 && memcmp(at, "cpu", n) == 0) known = w.cpu = 1;
+    for (int i = 0; i < 4; i++) {
+      if (strlen(isas[i]) != n || memcmp(at, isas[i], n) != 0) continue;
+      w.isa = isas[i];
+      known = w.cpu = 1;
+    }
+#ifdef WITH_OPENBLAS
+    if (n == 8 && memcmp(at, "openblas", n) == 0) known = w.openblas = 1;
+#endif
+    if (!known) {
+      misuse("portable, cpu, openblas (if found when building), avx512, avx2, neon, plain",
+             "--kernels %.*s is not in this build", (int)n, at);
+    }
+    at = at[n] == ',' ? at + n + 1 : NULL;
+  }
+  return w;
+}
+
+// The pool and kernels of -j and --kernels.
+static void use_backends(ein_ctx_desc *d, int64_t n) {
+  wanted w = wanted_kernels();
+  ein_cpu_desc machine;
+  memset(&machine, 0, sizeof machine);
+  machine.threads = (int)n;
+  machine.isa = w.isa;
+  ein_status st = ein_cpu_create(&machine, NULL, &cpu);
+  if (st == EIN_ERR_UNSUPPORTED) misuse(NULL, "this machine has no %s", w.isa);
+  if (st == EIN_OK && w.cpu) st = ein_cpu_use(cpu, d);
+  if (st != EIN_OK) die_library(NULL, st, NULL);
+  if (!w.cpu) d->executor = ein_cpu_executor(cpu);
+  threads = ein_cpu_executor(cpu).width;
+#ifdef WITH_OPENBLAS
+  ein_openblas_desc b;
+  memset(&b, 0, sizeof b);
+  b.now_fn = now;
+  if (w.openblas) st = ein_openblas_create(&b, NULL, &blas);
+  if (w.openblas && st == EIN_OK) st = ein_openblas_use(blas, d);
+  if (st != EIN_OK) die_library(NULL, st, NULL);
+#endif
+}
 
 static ein_ctx *make_ctx(void) {
   const char *j = given(O_CORES);
-  int64_t n = 1;
+  int64_t n = 0;
   ein_ctx_desc d;
   ein_ctx *ctx;
   memset(&d, 0, sizeof d);
   if (j != NULL && (!read_int(j, strlen(j), &n) || n < 1 || n > 1024)) {
     misuse(NULL, "-j takes a number of threads from 1 to 1024, not '%s'", j);
   }
-  threads = (int)n;
-  if (threads > 1) pool_start(&d.executor);
+  use_backends(&d, n);
   d.now_fn = now;
   d.cache_plans = -1;
   ein_status st = ein_ctx_create(&d, &ctx);
@@ -839,6 +844,15 @@ static void explain(const ein_plan *p) {
   if (given(O_EXPLAIN) != NULL) fputs(plan_text(p, ein_plan_explain), stderr);
 }
 
+// What a run took, beside what was predicted.
+static void explain_run(const ein_plan *p, const double *seconds) {
+  if (seconds == NULL) return;
+  size_t n = ein_plan_explain_run(p, seconds, NULL, 0);
+  char *s = (char *)memory(n + 1);
+  (void)ein_plan_explain_run(p, seconds, s, n + 1);
+  fputs(s, stderr);
+}
+
 static void execute(const ein_plan *plan, const ein_run *bound) {
   ein_run run = *bound;
   char error[256] = "";
@@ -846,10 +860,16 @@ static void execute(const ein_plan *plan, const ein_run *bound) {
   if (run.workspace == NULL) run.workspace = memory(run.workspace_bytes);
   run.error = error;
   run.error_bytes = sizeof error;
+  ein_plan_info info = {0};
+  (void)ein_plan_info_get(plan, &info);
+  if (given(O_EXPLAIN) != NULL) {
+    run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
+  }
   ein_status st = ein_plan_execute(plan, &run);
   if (st != EIN_OK) {
     die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
   }
+  explain_run(plan, run.seconds);
 }
 
 static void job_bind(const job *j, ein_run *run, void **out) {
@@ -866,6 +886,10 @@ static int finish(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
   ein_plan_destroy(plan);
   ein_graph_destroy(graph);
   ein_ctx_destroy(ctx);
+  ein_cpu_destroy(cpu);
+#ifdef WITH_OPENBLAS
+  ein_openblas_destroy(blas);
+#endif
   errno = 0;
   if (fflush(stdout) == 0 && !ferror(stdout)) return DONE;
   die(SYSTEM_FAILED, NULL, "standard output: cannot write: %s",
@@ -894,7 +918,6 @@ static int command_eval(void) {
   for (int k = 0; k < n; k++) load(&in[k], args.v[k + 1], 0);
   job_plan(&j, expr, n, in, dtype);
   if (opt[O_OUT].n > 0) check_storable(&j.out);
-  explain(j.plan);
   ein_run run;
   void *out[1];
   allocate(&j.out);
@@ -1172,7 +1195,6 @@ static int command_run(void) {
     if (!p.in[k].bound) misuse(NULL, "no file for input '%s': write %s=FILE.npy", name, name);
   }
   program_plan(&p);
-  explain(p.plan);
   ein_plan_info info;
   ein_tensor_info t;
   (void)ein_plan_info_get(p.plan, &info);
@@ -1243,25 +1265,60 @@ static const char *cpu_name(char *line, size_t size) {
   return name;
 }
 
+#ifdef WITH_OPENBLAS
+#define BACKENDS_TEXT " openblas"
+#define BACKENDS_JSON ", \"openblas\""
+#else
+#define BACKENDS_TEXT ""
+#define BACKENDS_JSON ""
+#endif
+
+// The lines of a text, indented, or as strings of JSON.
+static void put_lines(char *facts, int json) {
+  for (char *line = strtok(facts, "\n"), *next; line != NULL; line = next) {
+    next = strtok(NULL, "\n");
+    if (json) put_json_string(line);
+    else printf("  %s", line);
+    fputs(next == NULL ? "" : json ? ", " : "\n", stdout);
+  }
+}
+
 static int command_info(void) {
-  char line[256];
-  const char *cpu = cpu_name(line, sizeof line);
+  char line[256], facts[1024];
+  const char *name = cpu_name(line, sizeof line);
   int json = given(O_JSON) != NULL;
   if (args.n > 0) misuse(NULL, "info takes no argument: '%s'", args.v[0]);
-  ein_ctx *ctx = make_ctx();  // checks -j
+  ein_ctx *ctx = make_ctx();  // checks -j and --kernels
+  ein_status calibrated = ein_cpu_calibrate(cpu);
+  (void)ein_cpu_info(cpu, facts, sizeof facts);
   if (json) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
     put_json_string(compiler());
-    printf(", \"backends\": [\"portable\"], \"fabrics\": [\"serial\"], \"threads\": %d, "
-           "\"threads_available\": %s, \"calibration\": null, \"cpu\": ", threads,
-           POSIX ? "true" : "false");
-    put_json_string(cpu);
-    fputs(", \"dtypes\": [", stdout);
+    printf(", \"backends\": [\"portable\", \"cpu\"%s], \"fabrics\": [\"serial\"], "
+           "\"threads\": %d, \"cpu\": ", BACKENDS_JSON, threads);
+    put_json_string(name);
+    fputs(", \"calibration\": ", stdout);
+    fputs(calibrated == EIN_OK ? "[" : "null", stdout);
+    if (calibrated == EIN_OK) put_lines(facts, 1);
+    fputs(calibrated == EIN_OK ? "], \"dtypes\": [" : ", \"dtypes\": [", stdout);
   } else {
     printf("version   %s\ncompiler  %s\n", ein_version(), compiler());
-    puts("backends  portable\nfabrics   serial");
-    printf("threads   %d%s\n", threads, POSIX ? " (-j N for more)" : " (this build has no more)");
-    printf("cpu       %s\ndtypes   ", cpu[0] ? cpu : "unknown");
+    printf("backends  portable cpu%s\nfabrics   serial\n", BACKENDS_TEXT);
+    printf("threads   %d\ncpu       %s\n", threads, name[0] ? name : "unknown");
+    put_lines(facts, 0);
+    puts("");
+#ifdef WITH_OPENBLAS
+    ein_openblas_desc b;
+    ein_openblas *o = NULL;
+    memset(&b, 0, sizeof b);
+    b.now_fn = now;
+    if (ein_openblas_create(&b, NULL, &o) == EIN_OK) {
+      (void)ein_openblas_info(o, facts, sizeof facts);
+      puts(facts);
+    }
+    ein_openblas_destroy(o);
+#endif
+    printf("dtypes   ");
   }
   for (int t = 1; t < EIN_DTYPE_COUNT; t++) {
     if (json) printf("%s\"%s\"", t > 1 ? ", " : "", ein_dtype_name((ein_dtype)t));
