@@ -1614,6 +1614,8 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
   return NULL;
 }
 
+// Callers fold one chunk after the other: what comes next is on its way when this one ends.
+#define EINI_ACROSS_AHEAD 4096  // bytes
 // Folds in EINI_LANES lanes as section fold does, so that the bits are the same: the body here,
 // the rest with its functions.
 #define EINI_ACROSS_BODY(name, bits, T, V, load, op)                                             \
@@ -1629,6 +1631,9 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
     }                                                                                       \
     for (int k = 0; k < vectors; k++) v[k] = load(x + k * step);                            \
     for (; i + EINI_LANES <= n; i += EINI_LANES) {                                          \
+      for (size_t line = 0; line < sizeof lane; line += 64) {                               \
+        _mm_prefetch((const char *)((uintptr_t)(x + i) + EINI_ACROSS_AHEAD + line), _MM_HINT_T0); \
+      }                                                                                     \
       for (int k = 0; k < vectors; k++) v[k] = op(v[k], load(x + i + k * step));            \
     }                                                                                       \
     memcpy(lane, v, sizeof lane);                                                           \
@@ -1707,6 +1712,7 @@ EINI_ACROSS_BODY(min_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_min_epi64)
 #undef EINI_LOADI
 #undef EINI_LOADZ
 #undef EINI_ACROSS_BODY
+#undef EINI_ACROSS_AHEAD
 
 // By fold (EINI_SUM first) and column of the type.
 #define EINI_ACROSS_ROW(name, bits)                                                         \
