@@ -6404,7 +6404,7 @@ static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
   eini_cjob j;
   int small[2];
   eini_cplan w;
-  if (c->pair != EIN_PAIR_SUM_MUL) return 0;
+  if (c->pair != EIN_PAIR_SUM_MUL || c->p.nop == 0 || c->q.nop == 0) return 0;
   memset(&w, 0, sizeof w);
   memset(h, 0, sizeof *h);
   w.rows = 1;
@@ -9068,6 +9068,10 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
   return -1;
 }
 
+#ifndef EINI_SUM_WORK       // tests make it small
+#define EINI_SUM_WORK 4096  // least elements of a sum that goes to matrix-vector kernels
+#endif
+
 // A sum over one operand as it is: a matrix times ones, which matrix-vector kernels read as fast as
 // memory allows.
 static int eini_plain_sum(const eini_stmt *s) {
@@ -9081,7 +9085,7 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_val
   const ein_dtype t = (ein_dtype)s->expr.node[0].dtype;
   double work = 1;
   for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
-  if (work < 4096 || work > 9e18) return EIN_OK;
+  if (work < EINI_SUM_WORK || work > 9e18) return EIN_OK;
   EINI_TRY(eini_factor_value(lo->g, s, 0, &v[0]));
   memset(&v[1], 0, sizeof v[1]);
   int one = eini_expr_int(lo->a, &v[1].expr, -1, 1);

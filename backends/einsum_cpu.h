@@ -31,6 +31,7 @@
 //   >>tiles           transposes in registers
 //   >>copy            permuted copies
 //   >>chunks          operations of expressions and folds, per instruction set
+//   >>direct          contractions without packing
 //   >>families        kernels of contractions
 //   >>calibrate       rates of this machine, measured and as text
 //   >>cpu-public      the provider and what a caller sees
@@ -1753,11 +1754,1828 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 #endif  // EINI_CPU_X86
 
 // ================================================================================================
+// >>direct  contractions without packing: matrix-vector, dot, small, skinny and outer products
+// Takes contractions in which one operand is read once, or all is small; gives families of kernels
+// that read operands where they are. Sums of products only.
+// ================================================================================================
+
+// ---- kernels on contiguous runs, per instruction set and real type ------------------------------
+// Complex numbers are pairs of reals: a complex product with a scalar is two real ones, with its
+// real and with its imaginary part, and the parts are put together when the sums are done.
+// Integers are unsigned, so that they wrap.
+
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_DIR_VEC(name, T, bytes)                             \
+  typedef T name __attribute__((vector_size(bytes), may_alias)); \
+  typedef T name##_u __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
+#define EINI_DIR_ELEM(name, T) typedef T name __attribute__((may_alias));
+#define EINI_DIR_INLINE __attribute__((always_inline)) static inline
+#define EINI_DIR_FETCH(p) __builtin_prefetch(p)
+#else
+#define EINI_DIR_VEC(name, T, bytes) typedef T name, name##_u;
+#define EINI_DIR_ELEM(name, T) typedef T name;
+#define EINI_DIR_INLINE static
+#define EINI_DIR_FETCH(p) ((void)0)
+#endif
+EINI_DIR_ELEM(eini_dir_f32, float)
+EINI_DIR_ELEM(eini_dir_f64, double)
+EINI_DIR_ELEM(eini_dir_i32, uint32_t)
+EINI_DIR_ELEM(eini_dir_i64, uint64_t)
+
+// A tile of the output: R rows of up to three vectors, each the sum over k of a scalar (or, in
+// kernels of lanes, a vector) of p and vectors of q. k is two loops; the outer one has tables.
+typedef struct eini_dir_tile {
+  int64_t k1, k0, pk, qk;       // extents, and strides of the inner loop, in reals
+  const int64_t *pk1, *qk1;     // offsets of the outer loop
+  const int64_t *prow, *orow;   // offsets of the rows
+  const char *p, *q;
+  char *out;
+  int last;                     // lanes of the last vector in use
+  int64_t ahead;                // lanes of the batch: bytes of p to what is read soon
+} eini_dir_tile;
+
+// Dot products of rows of a with x: runs of `len` reals, run r of row i at a + row[i] + run[r] and
+// at x + r * xrun. sums[i * lanes ..] (+)= one vector of partial sums each.
+typedef struct eini_dir_dots {
+  int64_t runs, len, xrun;
+  const int64_t *run, *row;
+  int64_t ahead;                // bytes of a to what is read soon; 0: the caches have it
+  const char *a, *x;
+  char *sums;
+} eini_dir_dots;
+
+// Runs of products: y[r * step + i] = a[aoff[r] + i * sa] * b[boff[r] + i * sb]; the steps sa and
+// sb are 0 or 1; one of them is 1, or len is.
+typedef struct eini_dir_mul {
+  int64_t runs, len, step;
+  const char *a, *b;
+  const int64_t *aoff, *boff;
+  int64_t ahead[2];             // bytes of a and b to what is read soon
+  int sa, sb;
+  char *y;
+} eini_dir_mul;
+
+typedef void (*eini_dir_tile_fn)(const eini_dir_tile *t);
+#define EINI_DIR_NR 5           // numbers of rows of a tile: 1 2 3 4 8
+
+typedef struct eini_dir_kern {
+  int lanes, size;              // reals of a vector, bytes of a real
+  int rows;                     // the most rows a tile should have
+  eini_dir_tile_fn tile[3][EINI_DIR_NR], lane[EINI_DIR_NR];
+  // y[i] (+)= sum over j < g of x[j] * a[j][i]; g: 1 2 4 8. first: y is not read
+  void (*axpy[4])(int64_t n, int first, const char *const *a, const void *x, void *y);
+  // the same for x and x2, g: 1 8
+  void (*axpy2_1)(int64_t n, int first, const char *const *a, const void *x, const void *x2,
+                  void *y, void *y2);
+  void (*axpy2_8)(int64_t n, int first, const char *const *a, const void *x, const void *x2,
+                  void *y, void *y2);
+  void (*dots1)(const eini_dir_dots *d), (*dots4)(const eini_dir_dots *d);
+  void (*dot_long)(const eini_dir_dots *d);
+  // y[i] += the sum of the lanes of sums[i]; complex: s1 and s2 are sums of products with x and
+  // with x of swapped parts; ca, cx: conjugated
+  void (*fold)(int rows, int planes, const void *s1, const void *s2, int ca, int cx, void *y);
+  void (*mul)(const eini_dir_mul *d);
+} eini_dir_kern;
+
+#define EINI_DIR_1(X, S) X(S, 0)
+#define EINI_DIR_2(X, S) X(S, 0) X(S, 1)
+#define EINI_DIR_3(X, S) EINI_DIR_2(X, S) X(S, 2)
+#define EINI_DIR_4(X, S) EINI_DIR_3(X, S) X(S, 3)
+#define EINI_DIR_8(X, S) EINI_DIR_4(X, S) X(S, 4) X(S, 5) X(S, 6) X(S, 7)
+
+// S: a set of names (EINI_DIR_SET): S_T real, S_V vector, S_N lanes, S_GET S_PUT S_SET1 S_FMA, and
+// for a partial vector the mask S_M S_MASK and S_GETM S_PUTM, which touch no other lanes.
+#define EINI_DIR_P(S, i) const S##_T *p##i = (const S##_T *)t->p + t->prow[i];
+#define EINI_DIR_ZERO1(S, i) S##_V x##i = {0};
+#define EINI_DIR_ZERO2(S, i) S##_V x##i = {0}, y##i = {0};
+#define EINI_DIR_ZERO3(S, i) S##_V x##i = {0}, y##i = {0}, z##i = {0};
+#define EINI_DIR_Q1(S) const S##_V b0 = S##_GETM(b, m);
+#define EINI_DIR_Q2(S) const S##_V b0 = S##_GET(b), b1 = S##_GETM(b + S##_N, m);
+#define EINI_DIR_Q3(S) \
+  const S##_V b0 = S##_GET(b), b1 = S##_GET(b + S##_N), b2 = S##_GETM(b + 2 * S##_N, m);
+#define EINI_DIR_FMA1(S, i) x##i = S##_FMA(S##_SET1(p##i[k]), b0, x##i);
+#define EINI_DIR_FMA2(S, i)            \
+  {                                    \
+    const S##_V a = S##_SET1(p##i[k]); \
+    x##i = S##_FMA(a, b0, x##i);       \
+    y##i = S##_FMA(a, b1, y##i);       \
+  }
+#define EINI_DIR_FMA3(S, i)            \
+  {                                    \
+    const S##_V a = S##_SET1(p##i[k]); \
+    x##i = S##_FMA(a, b0, x##i);       \
+    y##i = S##_FMA(a, b1, y##i);       \
+    z##i = S##_FMA(a, b2, z##i);       \
+  }
+#define EINI_DIR_FMAV(S, i)                        \
+  x##i = S##_FMA(S##_GETM(p##i + k, m), b0, x##i); \
+  EINI_DIR_FETCH((const char *)(p##i + k) + t->ahead);
+#define EINI_DIR_PUT1(S, i) S##_PUTM(o + t->orow[i], m, x##i);
+#define EINI_DIR_PUT2(S, i)      \
+  S##_PUT(o + t->orow[i], x##i); \
+  S##_PUTM(o + t->orow[i] + S##_N, m, y##i);
+#define EINI_DIR_PUT3(S, i)              \
+  S##_PUT(o + t->orow[i], x##i);         \
+  S##_PUT(o + t->orow[i] + S##_N, y##i); \
+  S##_PUTM(o + t->orow[i] + 2 * S##_N, m, z##i);
+
+#define EINI_DIR_TILE(fn, S, R, L, FMA)                           \
+  static void fn(const eini_dir_tile *t) {                        \
+    S##_T *o = (S##_T *)t->out;                                   \
+    const int64_t pk = t->pk, qk = t->qk, k0 = t->k0, k1 = t->k1; \
+    EINI_DIR_##R(EINI_DIR_P, S)                                   \
+    EINI_DIR_##R(EINI_DIR_ZERO##L, S)                             \
+    const S##_M m = S##_MASK(t->last);                            \
+    for (int64_t h = 0; h < k1; h++) {                            \
+      const S##_T *b = (const S##_T *)t->q + t->qk1[h];           \
+      int64_t k = t->pk1[h];                                      \
+      for (int64_t j = k0; j > 0; j--, k += pk, b += qk) {        \
+        EINI_DIR_Q##L(S)                                          \
+        EINI_DIR_##R(FMA, S)                                      \
+      }                                                           \
+    }                                                             \
+    EINI_DIR_##R(EINI_DIR_PUT##L, S)                              \
+  }
+
+#define EINI_DIR_TILES(fn, S, L, FMA) \
+  EINI_DIR_TILE(fn##_1, S, 1, L, FMA) \
+  EINI_DIR_TILE(fn##_2, S, 2, L, FMA) \
+  EINI_DIR_TILE(fn##_3, S, 3, L, FMA) \
+  EINI_DIR_TILE(fn##_4, S, 4, L, FMA) \
+  EINI_DIR_TILE(fn##_8, S, 8, L, FMA)
+
+
+// for l: for i < G: y[l] += x[i] * a[i][l], in this order
+#define EINI_DIR_A(S, i) const S##_T *a##i = (const S##_T *)a[i];
+#define EINI_DIR_X(S, i) const S##_V x##i = S##_SET1(((const S##_T *)x)[i]);
+#define EINI_DIR_AX(S, i)                  \
+  u = S##_FMA(x##i, S##_GET(a##i + l), u); \
+  v = S##_FMA(x##i, S##_GET(a##i + l + S##_N), v);
+#define EINI_DIR_AX1(S, i) u = S##_FMA(x##i, S##_GETM(a##i + l, m), u);
+#define EINI_DIR_AXPY(fn, S, G)                                                         \
+  static void fn(int64_t n, int first, const char *const *a, const void *x, void *yp) { \
+    S##_T *y = (S##_T *)yp;                                                             \
+    int64_t l = 0;                                                                      \
+    EINI_DIR_##G(EINI_DIR_A, S)                                                         \
+    EINI_DIR_##G(EINI_DIR_X, S)                                                         \
+    for (; l + 2 * S##_N <= n; l += 2 * S##_N) {                                        \
+      S##_V u = {0}, v = {0};                                                           \
+      if (!first) u = S##_GET(y + l), v = S##_GET(y + l + S##_N);                       \
+      EINI_DIR_##G(EINI_DIR_AX, S)                                                      \
+      S##_PUT(y + l, u);                                                                \
+      S##_PUT(y + l + S##_N, v);                                                        \
+    }                                                                                   \
+    for (; l < n; l += S##_N) {                                                         \
+      S##_V u = {0};                                                                    \
+      const S##_M m = S##_MASK(n - l < S##_N ? n - l : (int64_t)S##_N);                 \
+      if (!first) u = S##_GETM(y + l, m);                                               \
+      EINI_DIR_##G(EINI_DIR_AX1, S)                                                     \
+      S##_PUTM(y + l, m, u);                                                            \
+    }                                                                                   \
+  }
+
+// The same for two vectors x at once, x2 with sums in y2.
+#define EINI_DIR_X2(S, i)                             \
+  const S##_V x##i = S##_SET1(((const S##_T *)x)[i]); \
+  const S##_V z##i = S##_SET1(((const S##_T *)xb)[i]);
+#define EINI_DIR_AZ(S, i)                  \
+  u = S##_FMA(x##i, S##_GET(a##i + l), u); \
+  v = S##_FMA(z##i, S##_GET(a##i + l), v);
+#define EINI_DIR_AZ1(S, i)                     \
+  u = S##_FMA(x##i, S##_GETM(a##i + l, m), u); \
+  v = S##_FMA(z##i, S##_GETM(a##i + l, m), v);
+#define EINI_DIR_AXPY2(fn, S, G)                                                            \
+  static void fn(int64_t n, int first, const char *const *a, const void *x, const void *xb, \
+                 void *yp, void *ybp) {                                                     \
+    S##_T *y = (S##_T *)yp, *yb = (S##_T *)ybp;                                             \
+    EINI_DIR_##G(EINI_DIR_A, S)                                                             \
+    EINI_DIR_##G(EINI_DIR_X2, S)                                                            \
+    int64_t l = 0;                                                                          \
+    for (; l + S##_N <= n; l += S##_N) {                                                    \
+      S##_V u = {0}, v = {0};                                                               \
+      if (!first) u = S##_GET(y + l), v = S##_GET(yb + l);                                  \
+      EINI_DIR_##G(EINI_DIR_AZ, S)                                                          \
+      S##_PUT(y + l, u);                                                                    \
+      S##_PUT(yb + l, v);                                                                   \
+    }                                                                                       \
+    for (; l < n; l += S##_N) {                                                             \
+      S##_V u = {0}, v = {0};                                                               \
+      const S##_M m = S##_MASK(n - l);                                                      \
+      if (!first) u = S##_GETM(y + l, m), v = S##_GETM(yb + l, m);                          \
+      EINI_DIR_##G(EINI_DIR_AZ1, S)                                                         \
+      S##_PUTM(y + l, m, u);                                                                \
+      S##_PUTM(yb + l, m, v);                                                               \
+    }                                                                                       \
+  }
+
+// Rows of dot products: two sums each, so that bits do not depend on how many rows there are.
+#define EINI_DIR_D(S, i) const S##_T *a##i = (const S##_T *)d->a + d->row[i] + d->run[r];
+#define EINI_DIR_DZERO(S, i) S##_V u##i = {0}, v##i = {0};
+#define EINI_DIR_DX(S, i)                      \
+  u##i = S##_FMA(S##_GET(a##i + l), b0, u##i); \
+  v##i = S##_FMA(S##_GET(a##i + l + S##_N), b1, v##i);
+#define EINI_DIR_DX1(S, i) u##i = S##_FMA(S##_GETM(a##i + l, m), b0, u##i);
+#define EINI_DIR_DF(S, i)                           \
+  EINI_DIR_FETCH((const char *)(a##i + l) + ahead); \
+  EINI_DIR_FETCH((const char *)(a##i + l + S##_N) + ahead);
+#define EINI_DIR_DPUT(S, i) S##_PUT((S##_T *)d->sums + i * S##_N, u##i + v##i);
+#define EINI_DIR_DOTS(fn, S, R)                                               \
+  static void fn(const eini_dir_dots *d) {                                    \
+    const int64_t len = d->len, ahead = d->ahead;                             \
+    EINI_DIR_##R(EINI_DIR_DZERO, S)                                           \
+    for (int64_t r = 0; r < d->runs; r++) {                                   \
+      const S##_T *x = (const S##_T *)d->x + r * d->xrun;                     \
+      int64_t l = 0;                                                          \
+      EINI_DIR_##R(EINI_DIR_D, S)                                             \
+      for (; l + 2 * S##_N <= len; l += 2 * S##_N) {                          \
+        const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);         \
+        EINI_DIR_##R(EINI_DIR_DX, S)                                          \
+        if (ahead) { EINI_DIR_##R(EINI_DIR_DF, S) }                           \
+      }                                                                       \
+      for (; l < len; l += S##_N) {                                           \
+        const S##_M m = S##_MASK(len - l < S##_N ? len - l : (int64_t)S##_N); \
+        const S##_V b0 = S##_GETM(x + l, m);                                  \
+        EINI_DIR_##R(EINI_DIR_DX1, S)                                         \
+      }                                                                       \
+    }                                                                         \
+    EINI_DIR_##R(EINI_DIR_DPUT, S)                                            \
+  }
+
+// One long dot product: eight sums.
+#define EINI_DIR_LZERO(S, i) S##_V u##i = {0};
+#define EINI_DIR_LX(S, i) \
+  u##i = S##_FMA(S##_GET(a + l + i * S##_N), S##_GET(x + l + i * S##_N), u##i);
+#define EINI_DIR_LONG(fn, S)                                                  \
+  static void fn(const eini_dir_dots *d) {                                    \
+    const int64_t len = d->len;                                               \
+    EINI_DIR_8(EINI_DIR_LZERO, S)                                             \
+    for (int64_t r = 0; r < d->runs; r++) {                                   \
+      const S##_T *a = (const S##_T *)d->a + d->row[0] + d->run[r];           \
+      const S##_T *x = (const S##_T *)d->x + r * d->xrun;                     \
+      int64_t l = 0;                                                          \
+      for (; l + 8 * S##_N <= len; l += 8 * S##_N) {                          \
+        EINI_DIR_8(EINI_DIR_LX, S)                                            \
+      }                                                                       \
+      for (; l < len; l += S##_N) {                                           \
+        const S##_M m = S##_MASK(len - l < S##_N ? len - l : (int64_t)S##_N); \
+        u0 = S##_FMA(S##_GETM(a + l, m), S##_GETM(x + l, m), u0);             \
+      }                                                                       \
+    }                                                                         \
+    u0 += u4, u1 += u5, u2 += u6, u3 += u7;                                   \
+    S##_PUT((S##_T *)d->sums, (u0 + u2) + (u1 + u3));                         \
+  }
+
+#define EINI_DIR_MUL(fn, S)                                                                   \
+  static void fn(const eini_dir_mul *d) {                                                     \
+    const int64_t len = d->len, runs = d->runs, whole = (len - 1) / S##_N * S##_N;            \
+    const int64_t *ao = d->aoff, *bo = d->boff;                                               \
+    const S##_T *a = (const S##_T *)d->a, *b = (const S##_T *)d->b;                           \
+    const S##_M m = S##_MASK(len - whole);                                                    \
+    S##_T *y = (S##_T *)d->y;                                                                 \
+    for (int64_t r = 0; r < runs; r++, y += d->step) {                                        \
+      const S##_T *u = a + ao[r], *v = b + bo[r];                                             \
+      int64_t l = 0;                                                                          \
+      EINI_DIR_FETCH((const char *)u + d->ahead[0]);                                          \
+      EINI_DIR_FETCH((const char *)v + d->ahead[1]);                                          \
+      for (; l < whole; l += S##_N) EINI_DIR_FETCH((const char *)(u + l) + d->ahead[0] + 64); \
+      l = 0;                                                                                  \
+      if (d->sa && d->sb) {                                                                   \
+        for (; l < whole; l += S##_N) S##_PUT(y + l, S##_GET(u + l) * S##_GET(v + l));        \
+        S##_PUTM(y + l, m, S##_GETM(u + l, m) * S##_GETM(v + l, m));                          \
+      } else {                                                                                \
+        const S##_V w = S##_SET1(*v);                                                         \
+        for (; l < whole; l += S##_N) S##_PUT(y + l, S##_GET(u + l) * w);                     \
+        S##_PUTM(y + l, m, S##_GETM(u + l, m) * w);                                           \
+      }                                                                                       \
+    }                                                                                         \
+  }
+
+// The sum of n values d apart, as a tree.
+#define EINI_DIR_SUM2(p, d) ((p)[0] + (p)[d])
+#define EINI_DIR_SUM4(p, d) (EINI_DIR_SUM2(p, d) + EINI_DIR_SUM2((p) + 2 * (d), d))
+#define EINI_DIR_SUM8(p, d) (EINI_DIR_SUM4(p, d) + EINI_DIR_SUM4((p) + 4 * (d), d))
+#define EINI_DIR_SUM16(p, d) (EINI_DIR_SUM8(p, d) + EINI_DIR_SUM8((p) + 8 * (d), d))
+#define EINI_DIR_FOLD(fn, S)                                                                       \
+  EINI_DIR_INLINE S##_T fn##_sum(int n, const S##_T *p, int d) {                                   \
+    return n == 16  ? EINI_DIR_SUM16(p, d)                                                         \
+           : n == 8 ? EINI_DIR_SUM8(p, d)                                                          \
+           : n == 4 ? EINI_DIR_SUM4(p, d)                                                          \
+           : n == 2 ? EINI_DIR_SUM2(p, d)                                                          \
+                    : p[0];                                                                        \
+  }                                                                                                \
+  static void fn(int rows, int planes, const void *p1, const void *p2, int ca, int cx, void *yp) { \
+    const S##_T *s1 = (const S##_T *)p1, *s2 = (const S##_T *)p2;                                  \
+    S##_T *y = (S##_T *)yp;                                                                        \
+    for (int i = 0; i < rows; i++, s1 += S##_N, s2 += S##_N) {                                     \
+      if (planes == 1) {                                                                           \
+        y[i] += fn##_sum(S##_N, s1, 1);                                                            \
+      } else {                                                                                     \
+        const S##_T a = fn##_sum(S##_N / 2, s1, 2), b = fn##_sum(S##_N / 2, s1 + 1, 2);            \
+        const S##_T c = fn##_sum(S##_N / 2, s2, 2), d = fn##_sum(S##_N / 2, s2 + 1, 2);            \
+        y[2 * i] += ca != cx ? a + b : a - b;                                                      \
+        y[2 * i + 1] += (cx ? 0 - c : c) + (ca ? 0 - d : d);                                       \
+      }                                                                                            \
+    }                                                                                              \
+  }
+
+#define EINI_DIR_FNS(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
+#define EINI_DIR_KERNELS(name, S)                                                  \
+  EINI_DIR_TILES(name##_t1, S, 1, EINI_DIR_FMA1)                                   \
+  EINI_DIR_TILES(name##_t2, S, 2, EINI_DIR_FMA2)                                   \
+  EINI_DIR_TILES(name##_t3, S, 3, EINI_DIR_FMA3)                                   \
+  EINI_DIR_TILES(name##_lane, S, 1, EINI_DIR_FMAV)                                 \
+  EINI_DIR_AXPY(name##_axpy_1, S, 1)                                               \
+  EINI_DIR_AXPY(name##_axpy_2, S, 2)                                               \
+  EINI_DIR_AXPY(name##_axpy_4, S, 4)                                               \
+  EINI_DIR_AXPY(name##_axpy_8, S, 8)                                               \
+  EINI_DIR_AXPY2(name##_axpy2_1, S, 1)                                             \
+  EINI_DIR_AXPY2(name##_axpy2_8, S, 8)                                             \
+  EINI_DIR_DOTS(name##_dots_1, S, 1)                                               \
+  EINI_DIR_DOTS(name##_dots_4, S, 4)                                               \
+  EINI_DIR_LONG(name##_long, S)                                                    \
+  EINI_DIR_FOLD(name##_fold, S)                                                    \
+  EINI_DIR_MUL(name##_mul, S)                                                      \
+  EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
+      S##_N, (int)sizeof(S##_T), S##_R,                                            \
+      {EINI_DIR_FNS(name##_t1), EINI_DIR_FNS(name##_t2), EINI_DIR_FNS(name##_t3)}, \
+      EINI_DIR_FNS(name##_lane),                                                   \
+      {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
+      name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4, name##_long, name##_fold,\
+      name##_mul};
+
+#define EINI_DIR_SET(S, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                           \
+  EINI_DIR_VEC(S##_V, T, bytes)                                                             \
+  typedef T S##_T;                                                                          \
+  typedef M S##_M;                                                                          \
+  enum { S##_N = (int)(sizeof(S##_V) / sizeof(T)), S##_R = (rows) };                        \
+  EINI_DIR_INLINE S##_V S##_GET(const T *p) { return *(const S##_V##_u *)(const void *)p; } \
+  EINI_DIR_INLINE void S##_PUT(T *p, S##_V v) { *(S##_V##_u *)(void *)p = v; }              \
+  EINI_DIR_INLINE S##_V S##_SET1(T s) {                                                     \
+    const S##_V zero = {0};                                                                 \
+    return s - zero;                                                                        \
+  }                                                                                         \
+  EINI_DIR_INLINE S##_V S##_FMA(S##_V a, S##_V b, S##_V c) { return FMA(a, b, c); }         \
+  EINI_DIR_INLINE M S##_MASK(int64_t n) { return MASK; }                                    \
+  EINI_DIR_INLINE S##_V S##_GETM(const T *p, M m) { GETM(S##_V, p, m) }                     \
+  EINI_DIR_INLINE void S##_PUTM(T *p, M m, S##_V v) { PUTM(S##_V, p, m, v) }                \
+  EINI_DIR_KERNELS(S, S)
+
+// Plain C and NEON: partial vectors by way of memory.
+#define EINI_DIR_MADD(a, b, c) ((a) * (b) + (c))
+#define EINI_DIR_GETM(V, p, m)                                                    \
+  V v = {0};                                                                      \
+  if (m == (int)(sizeof(V) / sizeof(*p))) return *(const V##_u *)(const void *)p; \
+  memcpy(&v, p, (size_t)m * sizeof(*p));                                          \
+  return v;
+#define EINI_DIR_PUTM(V, p, m, v)           \
+  if (m == (int)(sizeof(V) / sizeof(*p))) { \
+    *(V##_u *)(void *)p = v;                \
+  } else {                                  \
+    memcpy(p, &v, (size_t)m * sizeof(*p));  \
+  }
+#define EINI_DIR_SET_C(S, T, rows, FMA) \
+  EINI_DIR_SET(S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM)
+EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD)
+EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD)
+EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD)
+EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD)
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define EINI_DIR_X86 1
+#define EINI_DIR_NEON 0
+#elif defined(__aarch64__) && (defined(__GNUC__) || defined(__clang__))
+#define EINI_DIR_X86 0
+#define EINI_DIR_NEON 1
+#else
+#define EINI_DIR_X86 0
+#define EINI_DIR_NEON 0
+#endif
+
+#if EINI_DIR_X86
+static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+#define EINI_DIR_MASK_AVX2_4 \
+  _mm256_loadu_si256((const __m256i *)(const void *)(eini_dir_mask + 8 - n))
+#define EINI_DIR_MASK_AVX2_8 \
+  _mm256_loadu_si256((const __m256i *)(const void *)(eini_dir_mask + 8 - 2 * n))
+#define EINI_DIR_GETM_AVX2_4(V, p, m) \
+  return (V)_mm256_maskload_epi32((const int *)(const void *)p, m);
+#define EINI_DIR_GETM_AVX2_8(V, p, m) \
+  return (V)_mm256_maskload_epi64((const long long *)(const void *)p, m);
+#define EINI_DIR_PUTM_AVX2_4(V, p, m, v) _mm256_maskstore_epi32((int *)(void *)p, m, (__m256i)v);
+#define EINI_DIR_PUTM_AVX2_8(V, p, m, v) \
+  _mm256_maskstore_epi64((long long *)(void *)p, m, (__m256i)v);
+#define EINI_DIR_SET_AVX2(S, T, z, FMA)                                                   \
+  EINI_DIR_SET(S, T, 32, 4, FMA, __m256i, EINI_DIR_MASK_AVX2_##z, EINI_DIR_GETM_AVX2_##z, \
+               EINI_DIR_PUTM_AVX2_##z)
+#define EINI_DIR_GETM_AVX512_4(V, p, m) return (V)_mm512_maskz_loadu_epi32(m, p);
+#define EINI_DIR_GETM_AVX512_8(V, p, m) return (V)_mm512_maskz_loadu_epi64(m, p);
+#define EINI_DIR_PUTM_AVX512_4(V, p, m, v) _mm512_mask_storeu_epi32(p, m, (__m512i)v);
+#define EINI_DIR_PUTM_AVX512_8(V, p, m, v) _mm512_mask_storeu_epi64(p, m, (__m512i)v);
+#define EINI_DIR_SET_AVX512(S, T, z, FMA, M)                                       \
+  EINI_DIR_SET(S, T, 64, 8, FMA, M, (M)((1u << n) - 1u), EINI_DIR_GETM_AVX512_##z, \
+               EINI_DIR_PUTM_AVX512_##z)
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+EINI_DIR_SET_AVX2(eini_dir_avx2_f32, eini_dir_f32, 4, _mm256_fmadd_ps)
+EINI_DIR_SET_AVX2(eini_dir_avx2_f64, eini_dir_f64, 8, _mm256_fmadd_pd)
+EINI_DIR_SET_AVX2(eini_dir_avx2_i32, eini_dir_i32, 4, EINI_DIR_MADD)
+EINI_DIR_SET_AVX2(eini_dir_avx2_i64, eini_dir_i64, 8, EINI_DIR_MADD)
+
+static void eini_dir_stream_avx2(int64_t lines, const void *src, void *dst) {
+  const __m256i_u *s = (const __m256i_u *)src;
+  __m256i *d = (__m256i *)dst;
+  for (int64_t i = 0; i < 2 * lines; i++) _mm256_stream_si256(d + i, _mm256_loadu_si256(s + i));
+}
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma"))), \
+                             apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
+#endif
+EINI_DIR_SET_AVX512(eini_dir_avx512_f32, eini_dir_f32, 4, _mm512_fmadd_ps, __mmask16)
+EINI_DIR_SET_AVX512(eini_dir_avx512_f64, eini_dir_f64, 8, _mm512_fmadd_pd, __mmask8)
+EINI_DIR_SET_AVX512(eini_dir_avx512_i32, eini_dir_i32, 4, EINI_DIR_MADD, __mmask16)
+EINI_DIR_SET_AVX512(eini_dir_avx512_i64, eini_dir_i64, 8, EINI_DIR_MADD, __mmask8)
+
+static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
+  const __m512i_u *s = (const __m512i_u *)src;
+  __m512i *d = (__m512i *)dst;
+  for (int64_t i = 0; i < lines; i++) _mm512_stream_si512(d + i, _mm512_loadu_si512(s + i));
+}
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif  // EINI_DIR_X86
+
+#if EINI_DIR_NEON
+#define EINI_DIR_FMA_NEON_F32(a, b, c) vfmaq_f32(c, a, b)
+#define EINI_DIR_FMA_NEON_F64(a, b, c) vfmaq_f64(c, a, b)
+EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32)
+EINI_DIR_SET_C(eini_dir_neon_f64, eini_dir_f64, 8, EINI_DIR_FMA_NEON_F64)
+EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD)
+EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD)
+#endif
+
+// ---- operands, loops and stores -----------------------------------------------------------------
+
+#define EINI_DIR_RANK 8      // axes of a group
+#define EINI_DIR_OPS 4       // operands of a side, and extras, at most
+#define EINI_DIR_OUT 8       // streams: operands of P from 0, Q from 4, the output, extras from 9
+#define EINI_DIR_STREAMS 13
+
+// A group of indices with the strides of all streams; its order may be changed.
+typedef struct eini_dir_index {
+  int n;
+  int64_t size, extent[EINI_DIR_RANK], stride[EINI_DIR_STREAMS][EINI_DIR_RANK];
+} eini_dir_index;
+
+enum { EINI_DIR_B, EINI_DIR_M, EINI_DIR_N, EINI_DIR_K };
+
+// One run. Addresses are those of the current batch; scratch is carved as eini_dir_carve says.
+typedef struct eini_dir_job {
+  const ein_contract *c;
+  const eini_dir_kern *kern;
+  int planes, unit;                        // reals and bytes of an element
+  eini_dir_index x[4];
+  const char *base[EINI_DIR_STREAMS], *at[EINI_DIR_STREAMS];
+  int64_t esize[EINI_DIR_STREAMS];
+  int64_t *off;                            // [EINI_DIR_STREAMS][EIN_POINTS]
+  char *val;                               // EIN_POINTS elements
+} eini_dir_job;
+
+static int eini_dir_planes(ein_dtype type) { return type == EIN_C64 || type == EIN_C128 ? 2 : 1; }
+
+static int eini_dir_bytes(ein_dtype type) {
+  switch (type) {
+    case EIN_BOOL: case EIN_U8: case EIN_I8: return 1;
+    case EIN_I16: case EIN_F16: case EIN_BF16: return 2;
+    case EIN_I32: case EIN_F32: return 4;
+    case EIN_C128: return 16;
+    default: return 8;
+  }
+}
+
+static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
+  static const eini_dir_kern *const plain[4] = {
+      &eini_dir_plain_f32_kern, &eini_dir_plain_f64_kern, &eini_dir_plain_i32_kern,
+      &eini_dir_plain_i64_kern};
+#if EINI_DIR_X86
+  static const eini_dir_kern *const avx2[4] = {&eini_dir_avx2_f32_kern, &eini_dir_avx2_f64_kern,
+                                               &eini_dir_avx2_i32_kern, &eini_dir_avx2_i64_kern};
+  static const eini_dir_kern *const avx512[4] = {
+      &eini_dir_avx512_f32_kern, &eini_dir_avx512_f64_kern, &eini_dir_avx512_i32_kern,
+      &eini_dir_avx512_i64_kern};
+#elif EINI_DIR_NEON
+  static const eini_dir_kern *const neon[4] = {&eini_dir_neon_f32_kern, &eini_dir_neon_f64_kern,
+                                               &eini_dir_neon_i32_kern, &eini_dir_neon_i64_kern};
+#endif
+  int t;
+  switch (type) {
+    case EIN_F32: case EIN_C64: t = 0; break;
+    case EIN_F64: case EIN_C128: t = 1; break;
+    case EIN_I32: t = 2; break;
+    case EIN_I64: t = 3; break;
+    default: return NULL;
+  }
+#if EINI_DIR_X86
+  if (isa == EINI_ISA_AVX512) return avx512[t];
+  if (isa == EINI_ISA_AVX2) return avx2[t];
+#elif EINI_DIR_NEON
+  if (isa == EINI_ISA_NEON) return neon[t];
+#endif
+  (void)isa;
+  return plain[t];
+}
+
+static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) {
+#if EINI_DIR_X86
+  if (isa == EINI_ISA_AVX512) {
+    eini_dir_stream_avx512(lines, src, dst);
+    return;
+  }
+  if (isa == EINI_ISA_AVX2) {
+    eini_dir_stream_avx2(lines, src, dst);
+    return;
+  }
+#endif
+  (void)isa;
+  memcpy(dst, src, (size_t)lines * 64);
+}
+
+static int64_t eini_dir_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t eini_dir_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t eini_dir_abs(int64_t a) { return a < 0 ? -a : a; }
+
+static int64_t eini_dir_size(const ein_axes *x) {
+  int64_t r = 1;
+  for (int i = 0; i < x->n; i++) {
+    if (x->extent[i] == 0) return 0;
+  }
+  for (int i = 0; i < x->n; i++) r *= x->extent[i];
+  return r;
+}
+
+// What every family needs: a pair of (sum, *), types with kernels, ranks and operands in bounds.
+static int eini_dir_able(const eini_cpu *cpu, const ein_contract *c) {
+  const ein_axes *x[4] = {&c->batch, &c->m, &c->n, &c->k};
+  const eini_dir_kern *kern = eini_dir_kern_of(cpu->isa, c->type);
+  if (c->pair != EIN_PAIR_SUM_MUL || !kern || kern->lanes < eini_dir_planes(c->type)) return 0;
+  if (c->p.nop > EINI_DIR_OPS || c->q.nop > EINI_DIR_OPS) return 0;
+  if (c->nextra > EINI_DIR_OPS) return 0;
+  for (int g = 0; g < 4; g++) {
+    if (x[g]->n > EINI_DIR_RANK) return 0;
+  }
+  return 1;
+}
+
+static void eini_dir_strides(eini_dir_index *x, const ein_axes *axes, int stream,
+                             const int64_t *stride) {
+  for (int i = 0; i < axes->n; i++) x->stride[stream][i] = stride == NULL ? 0 : stride[i];
+}
+
+// The job of a whole contraction; scratch NULL while planning.
+static void eini_dir_init(eini_dir_job *j, const eini_cpu *cpu, const ein_contract *c) {
+  const ein_axes *axes[4] = {&c->batch, &c->m, &c->n, &c->k};
+  const int64_t *const out[4] = {c->out_batch, c->out_m, c->out_n, NULL};
+  const int64_t *const *const extra[4] = {c->extra_batch, c->extra_m, c->extra_n, NULL};
+  j->c = c;
+  j->kern = eini_dir_kern_of(cpu->isa, c->type);
+  j->planes = eini_dir_planes(c->type);
+  j->unit = j->planes * j->kern->size;
+  for (int g = 0; g < 4; g++) {
+    eini_dir_index *x = &j->x[g];
+    x->n = axes[g]->n;
+    x->size = eini_dir_size(axes[g]);
+    for (int i = 0; i < x->n; i++) x->extent[i] = axes[g]->extent[i];
+    eini_dir_strides(x, axes[g], EINI_DIR_OUT, out[g]);
+    for (int e = 0; e < c->nextra; e++) {
+      eini_dir_strides(x, axes[g], EINI_DIR_OUT + 1 + e, extra[g] ? extra[g][e] : NULL);
+    }
+    for (int s = 0; s < 2; s++) {
+      const ein_side *side = s ? &c->q : &c->p;
+      const int64_t *const *const st[4] = {side->batch, s ? NULL : side->row, s ? side->row : NULL,
+                                           side->k};
+      for (int o = 0; o < EINI_DIR_OPS; o++) {
+        const int64_t *t = o < side->nop && st[g] ? st[g][o] : NULL;
+        eini_dir_strides(x, axes[g], s * EINI_DIR_OPS + o, t);
+      }
+    }
+  }
+  for (int s = 0; s < 2; s++) {
+    const ein_side *side = s ? &c->q : &c->p;
+    for (int o = 0; o < side->nop; o++) {
+      j->esize[s * EINI_DIR_OPS + o] = eini_dir_bytes(side->dtype[o]);
+      j->base[s * EINI_DIR_OPS + o] = side->base[o];
+    }
+  }
+  j->base[EINI_DIR_OUT] = c->out;
+  j->esize[EINI_DIR_OUT] = eini_dir_bytes(c->out_dtype);
+  for (int e = 0; e < c->nextra; e++) {
+    j->base[EINI_DIR_OUT + 1 + e] = c->extra_base[e];
+    j->esize[EINI_DIR_OUT + 1 + e] = eini_dir_bytes(c->extra_dtype[e]);
+  }
+}
+
+static int eini_dir_used(const eini_dir_job *j, int stream) {
+  if (stream < EINI_DIR_OPS) return stream < j->c->p.nop;
+  if (stream < EINI_DIR_OUT) return stream - EINI_DIR_OPS < j->c->q.nop;
+  return stream - EINI_DIR_OUT <= j->c->nextra;
+}
+
+// Restrict a group to the linear range [from, to), whole steps of its first axis.
+static void eini_dir_cut(eini_dir_job *j, int group, int64_t from, int64_t to) {
+  eini_dir_index *x = &j->x[group];
+  if (from >= to) x->size = 0;
+  if (x->size == 0 || (from == 0 && to == x->size)) return;
+  int64_t inner = x->size / x->extent[0], lo = from / inner;
+  x->extent[0] = to / inner - lo;
+  x->size = x->extent[0] * inner;
+  for (int s = 0; s < EINI_DIR_STREAMS; s++) {
+    if (eini_dir_used(j, s)) j->base[s] += lo * x->stride[s][0] * j->esize[s];
+  }
+}
+
+// Offset of a stream at a linear index, in elements.
+static int64_t eini_dir_offset(const eini_dir_index *x, int stream, int64_t at) {
+  int64_t off = 0;
+  for (int d = x->n - 1; d >= 0; d--) {
+    int64_t e = x->extent[d];
+    off += (d == 0 ? at : at % e) * x->stride[stream][d];
+    if (d > 0) at /= e;
+  }
+  return off;
+}
+
+static void eini_dir_at(eini_dir_job *j, int64_t batch) {
+  for (int s = 0; s < EINI_DIR_STREAMS; s++) {
+    if (!eini_dir_used(j, s)) continue;
+    j->at[s] = j->base[s] + eini_dir_offset(&j->x[EINI_DIR_B], s, batch) * j->esize[s];
+  }
+}
+
+// table[i] = offset of linear index start + i
+static void eini_dir_table(const eini_dir_index *x, int stream, int64_t start, int64_t count,
+                           int64_t *table) {
+  const int last = x->n - 1;
+  for (int64_t i = 0, run; i < count; i += run) {
+    int64_t off = eini_dir_offset(x, stream, start + i);
+    int64_t step = last < 0 ? 0 : x->stride[stream][last];
+    run = count - i;
+    if (last > 0) run = eini_dir_min(run, x->extent[last] - (start + i) % x->extent[last]);
+    for (int64_t l = 0; l < run; l++) table[i + l] = off + l * step;
+  }
+}
+
+// The step along the last axis.
+static int64_t eini_dir_step(const eini_dir_index *x, int stream) {
+  return x->n == 0 ? 0 : x->stride[stream][x->n - 1];
+}
+
+static int64_t eini_dir_key(const eini_dir_index *x, int stream, int i) {
+  return x->stride[stream][i] == 0 ? INT64_MAX : eini_dir_abs(x->stride[stream][i]);
+}
+
+// Order a group by the steps of a stream, 0 and large ones first; axes of extent 1 go.
+static void eini_dir_sort(eini_dir_index *x, int stream) {
+  int n = 0;
+  for (int i = 0; i < x->n; i++) {
+    int d = n;
+    int64_t e = x->extent[i], key = eini_dir_key(x, stream, i), keep[EINI_DIR_STREAMS];
+    if (e == 1) continue;
+    for (int s = 0; s < EINI_DIR_STREAMS; s++) keep[s] = x->stride[s][i];
+    for (; d > 0 && eini_dir_key(x, stream, d - 1) < key; d--) {
+      x->extent[d] = x->extent[d - 1];
+      for (int s = 0; s < EINI_DIR_STREAMS; s++) x->stride[s][d] = x->stride[s][d - 1];
+    }
+    x->extent[d] = e;
+    for (int s = 0; s < EINI_DIR_STREAMS; s++) x->stride[s][d] = keep[s];
+    n++;
+  }
+  x->n = n;
+}
+
+// Of a side of several operands: an axis along which all of them have steps 0 or 1 goes last.
+static void eini_dir_units_last(eini_dir_index *x, int s0) {
+  for (int d = x->n - 2; d >= 0; d--) {
+    int ones = 0, others = 0;
+    for (int s = s0; s < s0 + EINI_DIR_OPS; s++) {
+      ones += x->stride[s][d] == 1;
+      others += x->stride[s][d] != 1 && x->stride[s][d] != 0;
+    }
+    if (ones == 0 || others > 0) continue;
+    for (int s = 0; s <= EINI_DIR_STREAMS; s++) {
+      int64_t *t = s < EINI_DIR_STREAMS ? x->stride[s] : x->extent, keep = t[d];
+      memmove(t + d, t + d + 1, (size_t)(x->n - 1 - d) * sizeof *t);
+      t[x->n - 1] = keep;
+    }
+    return;
+  }
+}
+
+// How many of the last elements, in the order of the group, have steps of `step` in a stream.
+static int64_t eini_dir_run(const eini_dir_index *x, int stream, int64_t step) {
+  int64_t run = 1;
+  for (int d = x->n - 1; d >= 0 && x->stride[stream][d] == run * step; d--) run *= x->extent[d];
+  return run;
+}
+
+static void eini_dir_gather(const char *src, const int64_t *off, int64_t n, int unit, char *dst) {
+  for (int64_t i = 0; i < n; i++) {
+    switch (unit) {
+      case 4: ((eini_dir_i32 *)dst)[i] = ((const eini_dir_i32 *)src)[off[i]]; break;
+      case 8: memcpy(dst + 8 * i, src + 8 * off[i], 8); break;
+      default: memcpy(dst + 16 * i, src + 16 * off[i], 16);
+    }
+  }
+}
+
+// Rows of products of plain operands, in vectors. 0: their steps along columns are not 0 or 1.
+static int eini_dir_product(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
+                            int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
+                            int64_t pitch, char *dst) {
+  const int nop = s0 ? j->c->q.nop : j->c->p.nop, last = x->n - 1;
+  int unit[EINI_DIR_OPS], units = 0;
+  int64_t *whole = j->off + EINI_DIR_OPS * EIN_POINTS, n;
+  const int64_t len = last > 0 && in > 1 ? x->extent[last] : in;
+  if (j->planes == 2 || in % len != 0 || (last > 0 && i0 % len != 0)) return 0;
+  for (int o = 0; o < nop; o++) {
+    unit[o] = last >= 0 && len > 1 && x->stride[s0 + o][last] == 1;
+    if (len > 1 && !unit[o] && x->stride[s0 + o][last] != 0) return 0;
+    units += unit[o];
+  }
+  if (len > 1 && units == 0) return 0;
+  for (int64_t r = 0; r < rn; r += n) {
+    n = eini_dir_min(rn - r, EIN_POINTS);
+    for (int o = 0; o < nop; o++) {
+      eini_dir_table(rows, s0 + o, row0 + r, n, j->off + o * EIN_POINTS);
+    }
+    for (int64_t l = 0; l < n; l++) whole[l] = l * pitch;
+    for (int64_t i = 0; i < in; i += len) {
+      eini_dir_mul d = {n, len, pitch, NULL, NULL, NULL, NULL, {0, 0}, 1, 0, NULL};
+      int first = 0;
+      while (first < nop - 1 && !unit[first]) first++;
+      d.y = dst + (r * pitch + i) * j->unit;
+      d.a = j->at[s0 + first] + eini_dir_offset(x, s0 + first, i0 + i) * j->unit;
+      d.aoff = j->off + first * EIN_POINTS;
+      d.ahead[0] = n * eini_dir_step(rows, s0 + first) * j->unit;
+      for (int o = 0; o < nop; o++) {
+        if (o == first) continue;
+        d.b = j->at[s0 + o] + eini_dir_offset(x, s0 + o, i0 + i) * j->unit;
+        d.boff = j->off + o * EIN_POINTS;
+        d.sb = unit[o];
+        d.ahead[1] = n * eini_dir_step(rows, s0 + o) * j->unit;
+        j->kern->mul(&d);
+        d.a = d.y;
+        d.aoff = whole;
+        d.ahead[0] = 0;
+      }
+    }
+  }
+  return 1;
+}
+
+// dst[r * pitch + i] = value of a plain side at rows row0 + r and columns from i0; both groups.
+static void eini_dir_fetch_plain(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
+                                 int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
+                                 int64_t pitch, char *dst) {
+  const int unit = x->n == 0 || (x->n == 1 && x->stride[s0][0] == 1);
+  for (int64_t i = 0, n; i < in; i += n) {
+    n = eini_dir_min(in - i, EIN_POINTS);
+    eini_dir_table(x, s0, i0 + i, n, j->off);
+    for (int64_t r = 0; r < rn; r++) {
+      const char *a = j->at[s0] + eini_dir_offset(rows, s0, row0 + r) * j->unit;
+      char *d = dst + (r * pitch + i) * j->unit;
+      if (unit) {
+        memcpy(d, a + j->off[0] * j->unit, (size_t)(n * j->unit));
+      } else {
+        eini_dir_gather(a, j->off, n, j->unit, d);
+      }
+    }
+  }
+}
+
+// The same for sides of any form, in the compute dtype; a plain side is not conjugated.
+static void eini_dir_fetch(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
+                           int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
+                           int64_t pitch, char *dst) {
+  const ein_side *side = s0 ? &j->c->q : &j->c->p;
+  if (side->form == EIN_FORM_PLAIN) {
+    eini_dir_fetch_plain(j, s0, rows, row0, rn, x, i0, in, pitch, dst);
+    return;
+  }
+  if (side->form == EIN_FORM_PRODUCT &&
+      eini_dir_product(j, s0, rows, row0, rn, x, i0, in, pitch, dst)) {
+    return;
+  }
+  for (int64_t r = 0; r < rn; r++, dst += pitch * j->unit) {
+    int64_t row[EINI_DIR_OPS];
+    const int64_t *offp[EINI_DIR_OPS];
+    for (int o = 0; o < side->nop; o++) row[o] = eini_dir_offset(rows, s0 + o, row0 + r);
+    for (int64_t i = 0, n; i < in; i += n) {
+      n = eini_dir_min(in - i, EIN_POINTS);
+      for (int o = 0; o < side->nop; o++) {
+        int64_t *off = j->off + o * EIN_POINTS;
+        eini_dir_table(x, s0 + o, i0 + i, n, off);
+        for (int64_t l = 0; l < n; l++) off[l] += row[o];
+        offp[o] = off;
+      }
+      side->fill_fn(side->user, n, j->at + s0, offp, j->val);
+      memcpy(dst + i * j->unit, j->val, (size_t)(n * j->unit));
+    }
+  }
+}
+
+// Store n finished sums at offset off[s] + i * step[s] of the output and of the extras; both arrays
+// are indexed from 0.
+static void eini_dir_put(eini_dir_job *j, int64_t n, const char *folds, const int64_t *off,
+                         const int64_t *step) {
+  const ein_contract *c = j->c;
+  if (c->plain_out) {
+    char *d = c->out == NULL ? NULL : (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off[0] * j->unit;
+    int64_t by = step[0] * j->unit;
+    if (step[0] == 1) {
+      memcpy(d, folds, (size_t)(n * j->unit));
+    } else {
+      for (int64_t i = 0; i < n; i++) {
+        memcpy(d + i * by, folds + i * j->unit, (size_t)j->unit);
+      }
+    }
+    return;
+  }
+  for (int64_t i = 0, m; i < n; i += m) {
+    const int64_t *offp[EINI_DIR_OPS + 1];
+    m = eini_dir_min(n - i, EIN_POINTS);
+    for (int e = 0; e <= c->nextra; e++) {
+      int64_t *t = j->off + e * EIN_POINTS;
+      for (int64_t l = 0; l < m; l++) t[l] = off[e] + (i + l) * step[e];
+      offp[e] = t;
+    }
+    memcpy(j->val, folds + i * j->unit, (size_t)(m * j->unit));
+    c->emit_fn(c->emit_user, m, j->val, (char *)(uintptr_t)j->at[EINI_DIR_OUT], offp[0],
+               j->at + EINI_DIR_OUT + 1, offp + 1);
+  }
+}
+
+static int eini_dir_conj(const eini_dir_job *j, int s0) {
+  const ein_side *s = s0 ? &j->c->q : &j->c->p;
+  return s->form == EIN_FORM_PLAIN && s->conj;
+}
+
+// Complex sums from real ones: x are the sums of vectors times real parts of scalars, y the same
+// with imaginary parts; sv, ss: -1 where vectors or scalars are conjugated. In place in x.
+#define EINI_DIR_JOIN(name, T)                                                          \
+  static void name(int64_t n, T *x, const T *y, T sv, T ss) {                           \
+    for (int64_t i = 0; i < n; i++) {                                                   \
+      T re = x[2 * i] - sv * ss * y[2 * i + 1], im = sv * x[2 * i + 1] + ss * y[2 * i]; \
+      x[2 * i] = re, x[2 * i + 1] = im;                                                 \
+    }                                                                                   \
+  }
+EINI_DIR_JOIN(eini_dir_join_f32, eini_dir_f32)
+EINI_DIR_JOIN(eini_dir_join_f64, eini_dir_f64)
+
+static void eini_dir_join(const eini_dir_job *j, int64_t n, char *x, const char *y, int cv,
+                          int cs) {
+  if (j->kern->size == 4) {
+    eini_dir_join_f32(n, (eini_dir_f32 *)x, (const eini_dir_f32 *)y, cv ? -1.0f : 1.0f,
+                      cs ? -1.0f : 1.0f);
+  } else {
+    eini_dir_join_f64(n, (eini_dir_f64 *)x, (const eini_dir_f64 *)y, cv ? -1.0 : 1.0,
+                      cs ? -1.0 : 1.0);
+  }
+}
+
+static void *eini_dir_carve(char *base, size_t *used, int64_t bytes) {
+  void *r = base == NULL ? NULL : base + *used;
+  *used += ((size_t)bytes + 63) / 64 * 64;
+  return r;
+}
+
+// The part of scratch that fetch and put use.
+static void eini_dir_carve_job(eini_dir_job *j, char *base, size_t *used) {
+  j->off = (int64_t *)eini_dir_carve(base, used, EINI_DIR_OPS * EIN_POINTS * 8 + EIN_POINTS * 8);
+  j->val = (char *)eini_dir_carve(base, used, EIN_POINTS * j->unit);
+}
+
+// ---- matvec and dot -----------------------------------------------------------------------------
+// One side is a matrix, the other depends on k only. The matrix is read once, in place: along k as
+// dot products of several rows at once, or along its rows as sums of several of its columns, with
+// a block of the output in the first-level cache. Whatever has no unit steps is fetched.
+
+#define EINI_DIR_AHEAD 4096  // bytes to read ahead
+#define EINI_DIR_ROWS 512    // rows of a block
+#define EINI_DIR_KB 4096     // k of a block
+#define EINI_DIR_Y 16384     // bytes of a block of the output
+
+typedef struct eini_dir_mv {
+  eini_dir_job j;
+  int group, a, x;             // group of the rows; first streams of the matrix and the vector
+  int by_rows, fetch, direct;  // along k; the matrix is fetched; the vector is read in place
+  int one, far;                // a single row; short rows that come from memory
+  int64_t run, kb;             // contiguous elements of the matrix
+  char *xv, *xs, *y, *y2, *av, *sums;
+  int64_t *row, *koff;
+} eini_dir_mv;
+
+// The stream of a side with the largest extent in memory.
+static int eini_dir_largest(const eini_dir_job *j, int s0) {
+  int best = s0;
+  int64_t most = -1;
+  for (int o = s0; o < s0 + (s0 ? j->c->q.nop : j->c->p.nop); o++) {
+    int64_t reach = 0;
+    for (int g = 0; g < 4; g++) {
+      for (int d = 0; d < j->x[g].n; d++) {
+        reach += eini_dir_abs(j->x[g].stride[o][d]) * (j->x[g].extent[d] - 1);
+      }
+    }
+    if (reach > most) most = reach, best = o;
+  }
+  return best;
+}
+
+// How to run: from the whole contraction, so that parts have the same bits.
+static void eini_dir_mv_init(eini_dir_mv *v, const eini_cpu *cpu, const ein_contract *c,
+                             const ein_part *part) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  eini_dir_init(j, cpu, c);
+  const int swap = j->x[EINI_DIR_M].size == 1 && j->x[EINI_DIR_N].size != 1;
+  v->group = swap ? EINI_DIR_N : EINI_DIR_M;
+  v->a = swap ? EINI_DIR_OPS : 0;
+  v->x = EINI_DIR_OPS - v->a;
+  eini_dir_index *r = &j->x[v->group];
+  const int64_t m = r->size;
+  const ein_side *side = swap ? &c->q : &c->p, *vec = swap ? &c->p : &c->q;
+  eini_dir_index whole = *r;
+  const int big = eini_dir_largest(j, v->a);
+  eini_dir_sort(&whole, big);
+  eini_dir_sort(&j->x[EINI_DIR_K], big);
+  const int64_t krun = eini_dir_run(k, big, 1), rrun = eini_dir_run(&whole, big, 1);
+  v->one = m == 1;
+  v->fetch = side->form != EIN_FORM_PLAIN || (krun == 1 && rrun == 1 && k->size > 1 && m > 1);
+  v->by_rows = v->fetch || m == 1 || krun >= rrun;
+  if (m == 1 && krun == 1) v->fetch = 1;
+  v->run = v->by_rows ? (v->fetch ? k->size : krun) : rrun;
+  v->direct = v->by_rows && j->planes == 1 && vec->form == EIN_FORM_PLAIN &&
+              eini_dir_run(k, v->x, 1) == k->size;
+  v->kb = v->fetch ? EIN_POINTS : EINI_DIR_KB;
+  if (v->direct && m == 1 && !v->fetch && v->run == k->size) v->kb *= 16;
+  v->far = !v->fetch && eini_dir_step(&whole, v->a) == k->size &&
+           eini_dir_min(v->run, v->kb) * j->unit < 16384 &&
+           (double)j->x[EINI_DIR_B].size * (double)m * (double)k->size * j->unit >
+               0.5 * (double)cpu->l3;
+  if (part != NULL) {
+    const int64_t *cut = swap ? part->n : part->m;
+    eini_dir_cut(j, v->group, cut[0], cut[1]);
+  }
+  eini_dir_sort(r, big);
+  if (!v->by_rows) v->run = eini_dir_run(r, big, 1);
+}
+
+static size_t eini_dir_mv_carve(eini_dir_mv *v, char *base) {
+  eini_dir_job *j = &v->j;
+  const int64_t kb = eini_dir_min(v->kb, EINI_DIR_KB);
+  size_t used = 0;
+  eini_dir_carve_job(j, base, &used);
+  v->xv = (char *)eini_dir_carve(base, &used, v->direct ? 0 : kb * j->unit);
+  v->xs = (char *)eini_dir_carve(base, &used, j->planes == 2 ? kb * j->unit : 0);
+  v->koff = (int64_t *)eini_dir_carve(base, &used, kb * 8);
+  v->row = (int64_t *)eini_dir_carve(base, &used, EINI_DIR_ROWS * 8);
+  v->sums = (char *)eini_dir_carve(base, &used, 2 * 4 * 64);
+  v->y = (char *)eini_dir_carve(base, &used, eini_dir_max(EINI_DIR_Y, EINI_DIR_ROWS * j->unit));
+  v->y2 = (char *)eini_dir_carve(base, &used, j->planes == 2 ? EINI_DIR_Y : 0);
+  v->av = (char *)eini_dir_carve(base, &used, v->fetch ? 4 * kb * j->unit : 0);
+  return used;
+}
+
+// Store `n` values at rows from r on, in the order of the group.
+static void eini_dir_mv_put(eini_dir_mv *v, int64_t r, int64_t n, const char *y) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *x = &j->x[v->group];
+  const int last = x->n - 1;
+  for (int64_t i = 0, run; i < n; i += run) {
+    int64_t off[EINI_DIR_OPS + 1], step[EINI_DIR_OPS + 1];
+    run = n - i;
+    if (last > 0) run = eini_dir_min(run, x->extent[last] - (r + i) % x->extent[last]);
+    for (int e = 0; e <= j->c->nextra; e++) {
+      off[e] = eini_dir_offset(x, EINI_DIR_OUT + e, r + i);
+      step[e] = last < 0 ? 0 : x->stride[EINI_DIR_OUT + e][last];
+    }
+    eini_dir_put(j, run, y + i * j->unit, off, step);
+  }
+}
+
+// The vector at k from k0; complex by rows: and with its parts swapped; complex by columns: real
+// parts in xv and imaginary parts in xs.
+static const char *eini_dir_mv_x(eini_dir_mv *v, int64_t k0, int64_t kn) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index none = {0, 1, {0}, {{0}}};
+  const int z = j->kern->size;
+  if (v->direct) {
+    return j->at[v->x] + eini_dir_offset(&j->x[EINI_DIR_K], v->x, k0) * j->unit;
+  }
+  eini_dir_fetch(j, v->x, &none, 0, 1, &j->x[EINI_DIR_K], k0, kn, kn, v->xv);
+  if (j->planes == 1) return v->xv;
+  for (int64_t k = 0; k < kn; k++) {
+    char t[8];
+    if (v->by_rows) {
+      memcpy(v->xs + 2 * k * z, v->xv + (2 * k + 1) * z, (size_t)z);
+      memcpy(v->xs + (2 * k + 1) * z, v->xv + 2 * k * z, (size_t)z);
+    } else {
+      memcpy(t, v->xv + (2 * k + 1) * z, (size_t)z);
+      memmove(v->xv + k * z, v->xv + 2 * k * z, (size_t)z);
+      memcpy(v->xs + k * z, t, (size_t)z);
+    }
+  }
+  return v->xv;
+}
+
+// y[r] += a[row[r], k0 ..] * x, four rows at a time; the last rows are repeated.
+static void eini_dir_mv_dots(eini_dir_mv *v, int64_t r0, int64_t rn, int64_t k0, int64_t kn,
+                             const char *x, int64_t runs) {
+  eini_dir_job *j = &v->j;
+  const int p = j->planes, ca = eini_dir_conj(j, v->a), cx = eini_dir_conj(j, v->x);
+  char *sums[2] = {v->sums, v->sums + 4 * 64};
+  int64_t fetched[4] = {0};
+  for (int64_t r = 0; r < rn; r += 4) {
+    const int n = (int)eini_dir_min(4, rn - r);
+    const int64_t len = p * kn / runs;
+    eini_dir_dots d = {runs, len, len, v->koff, v->row + r, 0, j->at[v->a], x, NULL};
+    if (v->far) d.ahead = EINI_DIR_AHEAD;
+    if (v->fetch) {
+      eini_dir_fetch(j, v->a, &j->x[v->group], r0 + r, n, &j->x[EINI_DIR_K], k0, kn, kn,
+                     v->av);
+      for (int i = 0; i < 4; i++) fetched[i] = (i < n ? i : 0) * kn * p;
+      d.row = fetched;
+      d.a = v->av;
+    }
+    for (int h = 0; h < p; h++) {
+      d.sums = sums[h];
+      if (h) d.x = v->xs;
+      if (v->one) {
+        j->kern->dot_long(&d);
+      } else if (v->far) {  // one after another, as they lie
+        for (int i = 0; i < n; i++, d.row++, d.sums += j->kern->lanes * j->kern->size) {
+          j->kern->dots1(&d);
+        }
+        d.row -= n;
+      } else {
+        j->kern->dots4(&d);
+      }
+    }
+    j->kern->fold(n, p, sums[0], sums[1], ca, cx, v->y + r * j->unit);
+  }
+}
+
+static void eini_dir_mv_by_rows(eini_dir_mv *v) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *x = &j->x[EINI_DIR_K], *rows = &j->x[v->group];
+  const char *xv = NULL;
+  for (int64_t r = 0, rn; r < rows->size; r += rn) {
+    rn = eini_dir_min(EINI_DIR_ROWS, rows->size - r);
+    eini_dir_table(rows, v->a, r, rn, v->row);
+    for (int64_t i = 0; i < rn; i++) v->row[i] *= j->planes;
+    for (int64_t i = rn; i % 4; i++) v->row[i] = v->row[rn - 1];
+    memset(v->y, 0, (size_t)(rn * j->unit));
+    for (int64_t k = 0, kn; k < x->size; k += kn) {
+      int64_t runs = 1;
+      kn = eini_dir_min(v->kb, x->size - k);
+      if (!v->fetch) {
+        if (v->run >= v->kb) {
+          kn = eini_dir_min(kn, v->run - k % v->run);
+        } else {
+          runs = kn / v->run;
+          kn = runs * v->run;
+        }
+      }
+      if (kn < x->size || r == 0) xv = eini_dir_mv_x(v, k, kn);
+      for (int64_t i = 0; i < runs; i++) {
+        v->koff[i] = v->fetch ? 0 : j->planes * eini_dir_offset(x, v->a, k + i * v->run);
+      }
+      eini_dir_mv_dots(v, r, rn, k, kn, xv, runs);
+    }
+    eini_dir_mv_put(v, r, rn, v->y);
+  }
+}
+
+// y[0 .. n) (+)= columns k of the block at a, several at a time
+static void eini_dir_mv_axpy(eini_dir_mv *v, const char *a, int64_t n, int64_t kn, int first) {
+  const eini_dir_job *j = &v->j;
+  const eini_dir_kern *t = j->kern;
+  for (int64_t k = 0; k < kn;) {
+    const int64_t left = kn - k, z = k * t->size;
+    const int log = left >= 8 ? 3 : j->planes == 2 ? 0 : left >= 4 ? 2 : left >= 2;
+    const int zero = first && k == 0;
+    const char *col[8];
+    for (int i = 0; i < 1 << log; i++) col[i] = a + v->koff[k + i] * j->unit;
+    if (j->planes == 1) {
+      t->axpy[log](n, zero, col, v->xv + z, v->y);
+    } else {
+      (log ? t->axpy2_8 : t->axpy2_1)(2 * n, zero, col, v->xv + z, v->xs + z, v->y, v->y2);
+    }
+    k += 1 << log;
+  }
+}
+
+static void eini_dir_mv_by_columns(eini_dir_mv *v) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *x = &j->x[EINI_DIR_K], *rows = &j->x[v->group];
+  const int64_t most = EINI_DIR_Y / j->unit;
+  for (int64_t r = 0, rn; r < rows->size; r += rn) {
+    const char *a = j->at[v->a] + eini_dir_offset(rows, v->a, r) * j->unit;
+    rn = eini_dir_min(most, v->run - r % v->run);
+    if (x->size == 0) memset(v->y, 0, (size_t)(rn * j->unit));
+    if (x->size == 0 && j->planes == 2) memset(v->y2, 0, (size_t)(rn * j->unit));
+    for (int64_t k = 0, kn; k < x->size; k += kn) {
+      kn = eini_dir_min(v->kb, x->size - k);
+      if (kn < x->size || r == 0) {
+        eini_dir_mv_x(v, k, kn);
+        eini_dir_table(x, v->a, k, kn, v->koff);
+      }
+      eini_dir_mv_axpy(v, a, rn, kn, k == 0);
+    }
+    if (j->planes == 2) {
+      eini_dir_join(j, rn, v->y, v->y2, eini_dir_conj(j, v->a), eini_dir_conj(j, v->x));
+    }
+    eini_dir_mv_put(v, r, rn, v->y);
+  }
+}
+
+static void eini_dir_mv_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                            const ein_part *part, void *scratch) {
+  eini_dir_mv v;
+  (void)choice;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
+  eini_dir_mv_init(&v, cpu, c, part);
+  eini_dir_mv_carve(&v, (char *)scratch);
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    eini_dir_at(&v.j, b);
+    if (v.by_rows) {
+      eini_dir_mv_by_rows(&v);
+    } else {
+      eini_dir_mv_by_columns(&v);
+    }
+  }
+}
+
+// Bytes per second of one core where a working set of `bytes` lies.
+static double eini_dir_bw(const eini_cpu *cpu, double bytes) {
+  if (bytes < 0.8 * (double)cpu->l2) return cpu->l2_bw;
+  return bytes < 0.8 * (double)cpu->l3 ? cpu->l3_bw : cpu->read_bw;
+}
+
+static double eini_dir_peak(const eini_cpu *cpu, ein_dtype type) {
+  switch (type) {
+    case EIN_F32: case EIN_C64: return cpu->peak_f32;
+    case EIN_F64: case EIN_C128: return cpu->peak_f64;
+    case EIN_I32: return cpu->peak_f32 / 4;
+    default: return cpu->peak_f64 / 4;
+  }
+}
+
+// Into how many parts a group may be cut: along its first axis, in steps of at least `step`.
+static void eini_dir_grid(const eini_dir_index *x, int64_t step, int64_t *grid, int64_t *unit) {
+  const int64_t inner = x->n > 0 && x->size > 0 ? x->size / x->extent[0] : 1;
+  step = (step + inner - 1) / inner;
+  *unit = inner * step;
+  *grid = x->n > 0 && x->size > 0 ? (x->extent[0] + step - 1) / step : 1;
+}
+
+static double eini_dir_threads(const ein_choice *choice, int width) {
+  const double most = (double)choice->grid[0] * (double)choice->grid[1] * (double)choice->grid[2];
+  return most < 1 ? 1 : most < (double)width ? most : (double)width;
+}
+
+static int eini_dir_mv_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                            ein_choice *choice) {
+  eini_dir_mv v;
+  eini_dir_job *j = &v.j;
+  if (!eini_dir_able(cpu, c)) return 0;
+  eini_dir_mv_init(&v, cpu, c, NULL);
+  if (j->x[EINI_DIR_M].size != 1 && j->x[EINI_DIR_N].size != 1) return 0;
+  if (j->x[EINI_DIR_K].size < 2) return 0;
+  const double batch = (double)j->x[EINI_DIR_B].size, m = (double)j->x[v.group].size;
+  const double k = (double)j->x[EINI_DIR_K].size;
+  const double bytes = batch * (m + v.one) * k * j->unit;
+  const double flops = 2 * batch * m * k * j->planes * j->planes;
+  double seconds = bytes / eini_dir_bw(cpu, bytes), peak = flops / eini_dir_peak(cpu, c->type);
+  if (peak > seconds) seconds = peak;
+  if (v.fetch) seconds += batch * m * k * 2e-9;
+  if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
+  if (!v.direct) seconds += batch * k * 1e-9;
+  seconds += batch * (1e-7 + m * (v.by_rows ? 5e-9 : 1e-9));
+  eini_dir_grid(&j->x[EINI_DIR_B], 1, &choice->grid[0], &choice->unit[0]);
+  choice->unit[0] = 1;
+  choice->grid[0] = j->x[EINI_DIR_B].size;
+  choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
+  const int g = v.group == EINI_DIR_M ? 1 : 2;
+  eini_dir_init(j, cpu, c);
+  eini_dir_grid(&j->x[v.group], v.by_rows ? 16 : 256, &choice->grid[g], &choice->unit[g]);
+  choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
+  choice->scratch = eini_dir_mv_carve(&v, NULL);
+  memcpy(choice->variant, v.by_rows ? "rows" : "columns", v.by_rows ? 5 : 8);
+  return 1;
+}
+
+static int eini_dir_matvec_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                                ein_choice *choice) {
+  if (eini_dir_size(&c->m) == 1 && eini_dir_size(&c->n) == 1) return 0;
+  return eini_dir_mv_plan(cpu, c, width, choice);
+}
+
+static int eini_dir_dot_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                             ein_choice *choice) {
+  if (eini_dir_size(&c->m) != 1 || eini_dir_size(&c->n) != 1) return 0;
+  return eini_dir_mv_plan(cpu, c, width, choice);
+}
+
+EINI_UNUSED static const eini_cpu_family eini_dir_matvec = {
+    "matvec", eini_dir_matvec_plan, eini_dir_mv_run};
+EINI_UNUSED static const eini_cpu_family eini_dir_dot = {
+    "dot", eini_dir_dot_plan, eini_dir_mv_run};
+
+// ---- small, skinny and outer products -----------------------------------------------------------
+// Tiles of the output: lanes are consecutive elements of one side's group (or of the batch, then
+// both sides are vectors), rows belong to the other side, whose scalars are read in place. What is
+// not plain or has no unit steps is fetched, a block of rows or the whole of a small operand.
+
+#define EINI_DIR_TILE_BYTES 16384  // of a block of the output
+#define EINI_DIR_PACK_BYTES 262144 // of a fetched operand
+#define EINI_DIR_L2_BYTES 131072   // of a block of an operand that is read once
+#define EINI_DIR_K1 1024           // outer steps of k
+
+typedef struct eini_dir_nest {
+  eini_dir_job j;
+  int a, b, ga, gb;            // first streams of scalars and vectors; groups of rows and lanes
+  int soa;                     // lanes are the batch
+  int packed, fetched;         // vectors, scalars
+  int nt, isa;                 // past the caches
+  int far;                     // vectors come from memory
+  int64_t run, orun;           // contiguous lanes of vectors and of the output
+  int64_t m, n;                // rows and lanes of the whole
+  int64_t mb, nb, pitch;       // blocks; lanes of a fetched row
+  eini_dir_tile t;
+  int64_t *pk1, *qk1, *prow, *orow;
+  char *pack, *rows, *tile;
+} eini_dir_nest;
+
+static int eini_dir_unit_last(const eini_dir_index *x, int stream) {
+  return x->n == 0 || x->stride[stream][x->n - 1] == 1;
+}
+
+// May the batch be the lanes?
+static int eini_dir_soa(const eini_dir_job *j) {
+  const eini_dir_index *x = &j->x[EINI_DIR_B];
+  const ein_contract *c = j->c;
+  return x->n > 0 && j->planes == 1 && c->p.form == EIN_FORM_PLAIN &&
+         c->q.form == EIN_FORM_PLAIN && eini_dir_unit_last(x, 0) &&
+         eini_dir_unit_last(x, EINI_DIR_OPS) && x->extent[x->n - 1] >= j->kern->lanes / 2;
+}
+
+// Seconds of tiles: a sum takes four cycles a step, however few there are.
+static double eini_dir_chain(const eini_cpu *cpu, double rows, double vectors, double k, double s) {
+  const double tiles = (rows > 8 ? rows / 8 : 1) * (vectors > 3 ? vectors / 3 : 1);
+  const double least = tiles * k * 4 / cpu->hz;
+  return s > least ? s : least;
+}
+
+// Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
+static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int b) {
+  const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
+  const ein_side *side = b ? &j->c->q : &j->c->p, *other = b ? &j->c->p : &j->c->q;
+  const double m = (double)j->x[b ? EINI_DIR_M : EINI_DIR_N].size, n = (double)x->size;
+  const double k = (double)j->x[EINI_DIR_K].size, batch = (double)j->x[EINI_DIR_B].size;
+  const int64_t lanes = j->kern->lanes / j->planes;
+  const int64_t vectors = (x->size + lanes - 1) / lanes;
+  double s = 2 * m * k * (double)(vectors * lanes) * j->planes * j->planes;
+  s = s / eini_dir_peak(cpu, j->c->type) + m * (double)vectors * 1e-9;
+  s = eini_dir_chain(cpu, m, (double)vectors, k, s);
+  if (side->form != EIN_FORM_PLAIN || !eini_dir_unit_last(x, b)) s += n * k * 1e-9;
+  if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
+  if (other->form != EIN_FORM_PLAIN) s += m * k * (other->form == EIN_FORM_PRODUCT ? 2e-10 : 1e-9);
+  if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
+  if (!j->c->plain_out) s += m * n * 2e-9 + m * 2e-8;
+  return batch * s;
+}
+
+// How to run: from the whole contraction. 0: not this way
+static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_contract *c,
+                              const ein_part *part) {
+  eini_dir_job *j = &v->j;
+  eini_dir_init(j, cpu, c);
+  v->isa = cpu->isa;
+  v->soa = eini_dir_soa(j);
+  v->b = EINI_DIR_OPS;
+  if (!v->soa && eini_dir_nest_cost(cpu, j, 0) < eini_dir_nest_cost(cpu, j, v->b)) v->b = 0;
+  v->a = EINI_DIR_OPS - v->b;
+  v->ga = v->b ? EINI_DIR_M : EINI_DIR_N;
+  v->gb = v->soa ? EINI_DIR_B : v->b ? EINI_DIR_N : EINI_DIR_M;
+  const eini_dir_index *x = &j->x[v->gb], *k = &j->x[EINI_DIR_K];
+  const int64_t m = v->m = j->x[v->ga].size, n = v->n = x->size;
+  const double out = (double)j->x[EINI_DIR_B].size * (double)j->x[EINI_DIR_M].size *
+                     (double)j->x[EINI_DIR_N].size * j->unit;
+  eini_dir_sort(&j->x[EINI_DIR_K], eini_dir_largest(j, m > n && !v->soa ? v->a : v->b));
+  if ((v->a ? &c->q : &c->p)->form == EIN_FORM_PRODUCT) {
+    eini_dir_units_last(&j->x[EINI_DIR_K], v->a);
+  }
+  v->t.k0 = k->n == 0 ? 1 : k->extent[k->n - 1];
+  v->t.k1 = k->size == 0 ? 0 : k->size / v->t.k0;
+  v->run = eini_dir_run(x, v->b, 1);
+  v->orun = eini_dir_run(x, EINI_DIR_OUT, 1);
+  if (v->soa) {
+    v->run = eini_dir_min(v->run, eini_dir_run(x, v->a, 1));
+    v->run = eini_dir_min(v->run, x->extent[x->n - 1]);
+  }
+  v->packed = (v->b ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
+  if (v->run < n && v->run < 2 * j->kern->lanes && !v->soa) v->packed = 1;
+  v->fetched = (v->a ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
+  v->far = !v->packed && (double)j->x[EINI_DIR_B].size * (double)n * (double)k->size * j->unit >
+                             0.5 * (double)cpu->l3;
+  v->nt = c->plain_out && out > 0.5 * (double)cpu->l3;
+  if (part != NULL) {
+    eini_dir_cut(j, EINI_DIR_M, part->m[0], part->m[1]);
+    eini_dir_cut(j, EINI_DIR_N, part->n[0], part->n[1]);
+    if (v->soa) eini_dir_cut(j, EINI_DIR_B, part->batch[0], part->batch[1]);
+    if (x->size < n) {  // runs are shorter where the first axis is cut
+      v->run = eini_dir_min(v->run, x->size);
+      v->orun = eini_dir_min(v->orun, x->size);
+    }
+  }
+  return v->t.k1 <= EINI_DIR_K1;
+}
+
+static int64_t eini_dir_clamp(int64_t x, int64_t step, int64_t least, int64_t most) {
+  x = x / step * step;
+  return x < least ? least : x > most ? most : x;
+}
+
+// Block sizes, and scratch.
+static size_t eini_dir_nest_carve(eini_dir_nest *v, char *base) {
+  eini_dir_job *j = &v->j;
+  const int64_t k = eini_dir_max(j->x[EINI_DIR_K].size, 1), m = v->m, n = v->n;
+  const int64_t lanes = j->kern->lanes, p = j->planes;
+  size_t used = 0;
+  eini_dir_carve_job(j, base, &used);
+  if (v->soa) {
+    const int64_t c = eini_dir_size(&j->c->n), h = c > 1 ? m : eini_dir_min(m, 8);
+    const int64_t each = (h * k + k * c + h * c) * j->unit;
+    v->nb = eini_dir_clamp(EINI_DIR_L2_BYTES / eini_dir_max(each, 1), lanes, 2 * lanes, 1024);
+  } else if (v->packed) {
+    v->nb = 24 * lanes;
+  } else {
+    v->nb = eini_dir_clamp(EINI_DIR_L2_BYTES / (k * j->unit), 3 * lanes, 3 * lanes, 1536);
+  }
+  v->nb = eini_dir_min(v->nb, eini_dir_max(n, 1));
+  v->mb = eini_dir_clamp(EINI_DIR_TILE_BYTES / (v->nb * j->unit * p), 8, 8, 256);
+  if (v->fetched) v->mb = eini_dir_clamp(2 * EINI_DIR_TILE_BYTES / (k * j->unit), 8, 8, v->mb);
+  v->pitch = n;
+  v->pk1 = (int64_t *)eini_dir_carve(base, &used, v->t.k1 * 8);
+  v->qk1 = (int64_t *)eini_dir_carve(base, &used, v->t.k1 * 8);
+  v->prow = (int64_t *)eini_dir_carve(base, &used, p * v->mb * 8);
+  v->orow = (int64_t *)eini_dir_carve(base, &used, p * v->mb * 8);
+  v->pack = (char *)eini_dir_carve(base, &used, v->packed ? k * n * j->unit : 0);
+  v->rows = (char *)eini_dir_carve(base, &used, v->fetched ? v->mb * k * j->unit : 0);
+  v->tile = (char *)eini_dir_carve(base, &used, v->mb * v->nb * j->unit * p);
+  return used;
+}
+
+// The steps of both sides along k, in reals.
+static void eini_dir_nest_k(eini_dir_nest *v) {
+  const eini_dir_index *k = &v->j.x[EINI_DIR_K];
+  const int64_t p = v->j.planes;
+  const int last = k->n - 1;
+  v->t.pk = v->fetched ? p : last < 0 ? 0 : k->stride[v->a][last] * p;
+  v->t.qk = v->packed ? p * v->pitch : last < 0 ? 0 : k->stride[v->b][last] * p;
+  for (int64_t i = 0; i < v->t.k1; i++) {
+    v->pk1[i] = v->fetched ? i * v->t.k0 * p : eini_dir_offset(k, v->a, i * v->t.k0) * p;
+    v->qk1[i] = v->packed ? i * v->t.k0 * v->t.qk : eini_dir_offset(k, v->b, i * v->t.k0) * p;
+  }
+  v->t.pk1 = v->pk1;
+  v->t.qk1 = v->qk1;
+}
+
+// Write a contiguous run past the caches: whole lines, the edges with ordinary stores.
+static void eini_dir_flush(int isa, char *dst, const char *src, int64_t bytes) {
+  const int64_t head = eini_dir_min(bytes, (int64_t)((64 - ((uintptr_t)dst & 63)) & 63));
+  const int64_t lines = (bytes - head) / 64, done = head + lines * 64;
+  memcpy(dst, src, (size_t)head);
+  eini_dir_stream(isa, lines, src + head, dst + head);
+  memcpy(dst + done, src + done, (size_t)(bytes - done));
+}
+
+// Store nb lanes from n0 on of each of mb rows from m0 on; `line` bytes from row to row.
+static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t n0, int64_t nb,
+                              int64_t line) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *x = &j->x[v->gb], *r = &j->x[v->ga];
+  const int last = x->n - 1;
+  const int whole = v->orun == x->size || n0 % v->orun + nb <= v->orun;
+  if (v->nt && whole) {
+    int64_t rows = r->n > 0 && r->stride[EINI_DIR_OUT][r->n - 1] == nb && line == nb * j->unit ?
+                   r->extent[r->n - 1] : 1;
+    for (int64_t i = 0, n; i < mb; i += n) {
+      int64_t off = eini_dir_offset(r, EINI_DIR_OUT, m0 + i) + eini_dir_offset(x, EINI_DIR_OUT, n0);
+      n = eini_dir_min(mb - i, rows - (m0 + i) % rows);
+      eini_dir_flush(v->isa, (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit,
+                     v->tile + i * line, n * nb * j->unit);
+    }
+    return;
+  }
+  for (int64_t l = 0, run; l < nb; l += run) {
+    int64_t off[EINI_DIR_OPS + 1], step[EINI_DIR_OPS + 1];
+    run = nb - l;
+    if (last > 0) run = eini_dir_min(run, x->extent[last] - (n0 + l) % x->extent[last]);
+    for (int64_t i = 0; i < mb; i++) {
+      for (int e = 0; e <= j->c->nextra; e++) {
+        off[e] = eini_dir_offset(x, EINI_DIR_OUT + e, n0 + l);
+        off[e] += eini_dir_offset(r, EINI_DIR_OUT + e, m0 + i);
+        step[e] = last < 0 ? 0 : x->stride[EINI_DIR_OUT + e][last];
+      }
+      eini_dir_put(j, run, v->tile + i * line + l * j->unit, off, step);
+    }
+  }
+}
+
+// The tiles of `rows` rows of reals and `n` lanes.
+static void eini_dir_nest_tiles(const eini_dir_nest *v, eini_dir_tile t, int64_t rows, int64_t n) {
+  const int ahead = v->far && rows > 0 ? (rows <= 16 ? 6 : 3) : 0;
+  const eini_dir_kern *kern = v->j.kern;
+  const int64_t vectors = (n + kern->lanes - 1) / kern->lanes, line = kern->lanes * kern->size;
+  const char *p = t.p;
+  for (int64_t i = 0, l; i < vectors; i += l) {
+    const int64_t left = vectors - i;
+    l = v->soa ? 1 : left > 3 && left % 3 == 1 ? 2 : left > 3 ? 3 : left;
+    t.last = left > l ? kern->lanes : (int)(n - (vectors - 1) * kern->lanes);
+    for (int64_t h = 0; ahead > 0 && left > ahead && h < t.k1; h++) {
+      const char *q = t.q + t.qk1[h] * kern->size + ahead * line;
+      for (int64_t k = 0; k < t.k0; k++, q += t.qk * kern->size) {
+        for (int64_t w = 0; w < l * line; w += 64) EINI_DIR_FETCH(q + w);
+      }
+    }
+    t.prow = v->prow;
+    t.orow = v->orow;
+    for (int64_t r = 0, most; r < rows; r += most) {
+      int which;
+      most = eini_dir_min(kern->rows, rows - r);
+      which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
+      most = which == 4 ? 8 : which + 1;
+      (v->soa ? kern->lane : kern->tile[l - 1])[which](&t);
+      t.prow += most;
+      t.orow += most;
+    }
+    t.q += l * line;
+    t.out += l * line;
+    if (v->soa) t.p = p += line;
+  }
+}
+
+// A block with a single k: rows of products, as many at once as are evenly apart.
+static void eini_dir_nest_outer(eini_dir_nest *v, const eini_dir_tile *t, int64_t mb, int64_t nb) {
+  const int64_t z = v->j.kern->size, *o = v->orow;
+  const char *p = t->p + t->pk1[0] * z, *q = t->q + t->qk1[0] * z;
+  int64_t *none = v->j.off;
+  for (int64_t i = 0; i < mb; i++) none[i] = 0;
+  for (int64_t r = 0, n; r < mb; r += n) {
+    const int64_t step = r + 1 < mb ? o[r + 1] - o[r] : 0;
+    for (n = 1; r + n < mb && o[r + n] - o[r + n - 1] == step; n++) continue;
+    eini_dir_mul d = {n, nb, step, q, p, none, v->prow + r, {0, 0}, 1, 0, t->out + o[r] * z};
+    if (v->soa) {
+      d.a = p;
+      d.b = q;
+      d.aoff = v->prow + r;
+      d.boff = none;
+      d.sb = 1;
+    }
+    d.ahead[0] = v->soa ? t->ahead : mb == 1 ? 1024 : 0;
+    v->j.kern->mul(&d);
+  }
+}
+
+// One block of the output.
+static void eini_dir_nest_block(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t n0, int64_t nb) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *x = &j->x[v->gb], *r = &j->x[v->ga];
+  const int64_t p = j->planes, k = j->x[EINI_DIR_K].size, line = p * nb * j->unit;
+  const int direct = j->c->plain_out && p == 1 && !v->nt &&
+                     (v->orun == x->size || n0 % v->orun + nb <= v->orun);
+  eini_dir_tile t = v->t;
+  t.q = v->packed ? v->pack + n0 * j->unit : j->at[v->b] + eini_dir_offset(x, v->b, n0) * j->unit;
+  if (v->fetched) {
+    t.p = v->rows;
+    for (int64_t i = 0; i < mb; i++) v->prow[i] = i * k;
+  } else {
+    t.ahead = m0 + 8 < r->size ? 8 * eini_dir_step(r, v->a) * j->unit : 8 * 64;
+    t.p = j->at[v->a] + (v->soa ? eini_dir_offset(x, v->a, n0) * j->unit : 0);
+    eini_dir_table(r, v->a, m0, mb, v->prow);
+  }
+  for (int64_t i = mb - 1; p == 2 && i >= 0; i--) {
+    v->prow[2 * i + 1] = 2 * v->prow[i] + 1;
+    v->prow[2 * i] = 2 * v->prow[i];
+  }
+  if (direct) {
+    t.out = (char *)(uintptr_t)j->at[EINI_DIR_OUT] + eini_dir_offset(x, EINI_DIR_OUT, n0) * j->unit;
+    eini_dir_table(r, EINI_DIR_OUT, m0, mb, v->orow);
+  } else {
+    t.out = v->tile;
+    for (int64_t i = 0; i < p * mb; i++) v->orow[i] = i * p * nb;
+  }
+  if (k == 1 && p == 1) {
+    eini_dir_nest_outer(v, &t, mb, nb);
+  } else {
+    eini_dir_nest_tiles(v, t, p * mb, p * nb);
+  }
+  if (direct) return;
+  for (int64_t i = 0; p == 2 && i < mb; i++) {
+    char *row = v->tile + i * line;
+    eini_dir_join(j, nb, row, row + line / 2, eini_dir_conj(j, v->b), eini_dir_conj(j, v->a));
+  }
+  eini_dir_nest_put(v, m0, mb, n0, nb, line);
+}
+
+// How many lanes a block from n on has, before l1.
+static int64_t eini_dir_nest_width(const eini_dir_nest *v, int64_t n, int64_t l1) {
+  int64_t w = eini_dir_min(v->nb, l1 - n);
+  if (!v->packed) w = eini_dir_min(w, v->run - n % v->run);
+  if (v->orun >= v->j.kern->lanes) w = eini_dir_min(w, v->orun - n % v->orun);
+  return w;
+}
+
+// All blocks at the current addresses, lanes from l0 to l1. Rows that are fetched are fetched once.
+static void eini_dir_nest_blocks(eini_dir_nest *v, int64_t l0, int64_t l1) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *r = &j->x[v->ga], *k = &j->x[EINI_DIR_K];
+  int64_t wide;
+  for (int64_t n0 = l0; n0 < l1; n0 += wide) {
+    wide = v->fetched ? l1 - n0 : eini_dir_nest_width(v, n0, l1);
+    for (int64_t m = 0, mb; m < r->size; m += mb) {
+      mb = eini_dir_min(v->mb, r->size - m);
+      if (v->fetched && k->size > 0) {
+        eini_dir_fetch(j, v->a, r, m, mb, k, 0, k->size, k->size, v->rows);
+      }
+      for (int64_t n = n0, w; n < n0 + wide; n += w) {
+        w = eini_dir_nest_width(v, n, l1);
+        eini_dir_nest_block(v, m, mb, n, w);
+      }
+    }
+  }
+}
+
+static void eini_dir_nest_soa(eini_dir_nest *v) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *x = &j->x[EINI_DIR_B], *c = &j->x[EINI_DIR_N];
+  int64_t nb;
+  for (int s = 0; s < EINI_DIR_STREAMS; s++) j->at[s] = j->base[s];
+  for (int64_t b = 0; b < x->size; b += nb) {
+    nb = eini_dir_min(eini_dir_min(v->nb, x->size - b), v->run - b % v->run);
+    for (int64_t n = 0; n < c->size; n++) {
+      for (int s = 0; s < EINI_DIR_STREAMS; s++) {
+        if (!eini_dir_used(j, s)) continue;
+        j->at[s] = j->base[s] + eini_dir_offset(c, s, n) * j->esize[s];
+      }
+      eini_dir_nest_blocks(v, b, b + nb);
+    }
+  }
+}
+
+static void eini_dir_nest_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                              const ein_part *part, void *scratch) {
+  eini_dir_nest v;
+  eini_dir_job *j = &v.j;
+  (void)choice;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
+  if (part->batch[0] >= part->batch[1]) return;
+  eini_dir_nest_init(&v, cpu, c, part);
+  eini_dir_nest_carve(&v, (char *)scratch);
+  eini_dir_nest_k(&v);
+  if (v.soa) {
+    eini_dir_nest_soa(&v);
+  } else {
+    const eini_dir_index *x = &j->x[v.gb], *k = &j->x[EINI_DIR_K];
+    const char *packed = NULL;
+    for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+      eini_dir_at(j, b);
+      const int nop = (v.b ? &c->q : &c->p)->nop;
+      const char *at = nop > 0 ? j->at[v.b] : "";  // no operand: the same for every batch
+      if (v.packed && k->size > 0 && (packed != at || nop > 1)) {
+        eini_dir_fetch(j, v.b, k, 0, k->size, x, 0, x->size, v.pitch, v.pack);
+        packed = at;
+      }
+      eini_dir_nest_blocks(&v, 0, x->size);
+    }
+  }
+#if EINI_DIR_X86
+  if (v.nt) _mm_sfence();
+#endif
+}
+
+static int eini_dir_nest_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                              ein_choice *choice) {
+  eini_dir_nest v;
+  eini_dir_job *j = &v.j;
+  if (!eini_dir_able(cpu, c) || !eini_dir_nest_init(&v, cpu, c, NULL)) return 0;
+  const double batch = (double)j->x[EINI_DIR_B].size, m = (double)j->x[EINI_DIR_M].size;
+  const double n = (double)j->x[EINI_DIR_N].size, k = (double)j->x[EINI_DIR_K].size;
+  if (v.packed && k * (double)j->x[v.gb].size * j->unit > EINI_DIR_PACK_BYTES) return 0;
+  if (v.fetched && 8 * k * j->unit > EINI_DIR_PACK_BYTES) return 0;
+  double seconds = v.soa ? 4 * batch * m * n * k / eini_dir_peak(cpu, c->type)
+                         : eini_dir_nest_cost(cpu, j, v.b);
+  const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
+  const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
+  seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
+  seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;
+  choice->scratch = eini_dir_nest_carve(&v, NULL);
+  eini_dir_init(j, cpu, c);
+  for (int g = 0; g < 3; g++) {
+    const int64_t step = g == v.gb || g == EINI_DIR_B ? 64 : 16;
+    eini_dir_grid(&j->x[g], step, &choice->grid[g], &choice->unit[g]);
+  }
+  if (!v.soa) choice->grid[0] = j->x[EINI_DIR_B].size, choice->unit[0] = 1;
+  choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
+  memcpy(choice->variant, v.soa ? "lanes of batch" : v.b ? "lanes of n" : "lanes of m",
+         v.soa ? 15 : 11);
+  return 1;
+}
+
+EINI_UNUSED static const eini_cpu_family eini_dir_small = {
+    "small", eini_dir_nest_plan, eini_dir_nest_run};
+
+// ---- tiny ---------------------------------------------------------------------------------------
+// The same tiles where nothing needs a table: plain real operands, at most one axis a group, lanes
+// next to each other. Everything is in the choice, so that a run costs nanoseconds.
+
+enum {
+  EINI_DIR_SWAP, EINI_DIR_TM, EINI_DIR_TN, EINI_DIR_TK, EINI_DIR_PM, EINI_DIR_PK, EINI_DIR_QK,
+  EINI_DIR_OM, EINI_DIR_BP, EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA,
+  EINI_DIR_BY_ROWS, EINI_DIR_NEXT
+};
+
+static int64_t eini_dir_only(const ein_axes *x, const int64_t *stride) {
+  return x->n == 0 ? 0 : stride[0];
+}
+
+// 1: lanes of side b are in place.
+static int eini_dir_tiny_fits(const ein_contract *c, int b) {
+  const ein_axes *x = b ? &c->n : &c->m;
+  const int64_t *row = b ? c->q.row[0] : c->p.row[0], *out = b ? c->out_n : c->out_m;
+  return x->n == 0 || (row[0] == 1 && out[0] == 1);
+}
+
+// 1: a plain real matrix with unit steps along k times a vector with unit steps.
+static int eini_dir_tiny_rows(const ein_contract *c) {
+  const int swap = c->m.n == 0;
+  return (swap || c->n.n == 0) && c->k.n == 1 && c->p.k[0][0] == 1 && c->q.k[0][0] == 1;
+}
+
+static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract *c,
+                                   const int64_t *s, const ein_part *part) {
+  const int swap = (int)s[EINI_DIR_SWAP];
+  const int64_t *row = swap ? part->n : part->m, z = kern->size, zero = 0;
+  int64_t prow[4];
+  char y[4 * 8], sums[4 * 64];
+  eini_dir_dots d = {1, s[EINI_DIR_TK], 0, &zero, prow, 0, NULL, NULL, sums};
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    d.x = (swap ? c->p.base[0] : c->q.base[0]) + b * s[EINI_DIR_BQ] * z;
+    for (int64_t r = row[0]; r < row[1]; r += 4) {
+      const int n = (int)eini_dir_min(4, row[1] - r);
+      char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
+      d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
+      for (int i = 0; i < 4; i++) prow[i] = (i < n ? i : 0) * s[EINI_DIR_PM];
+      if (n == 1) {
+        kern->dots1(&d);
+      } else {
+        kern->dots4(&d);
+      }
+      memset(y, 0, sizeof y);
+      kern->fold(n, 1, sums, sums, 0, 0, y);
+      for (int i = 0; i < n; i++, out += s[EINI_DIR_OM] * z) memcpy(out, y + i * z, (size_t)z);
+    }
+  }
+}
+
+static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                              ein_choice *choice) {
+  const eini_dir_kern *kern = eini_dir_kern_of(cpu->isa, c->type);
+  int64_t *s = choice->state;
+  if (c->pair != EIN_PAIR_SUM_MUL || kern == NULL || eini_dir_planes(c->type) == 2) return 0;
+  if (c->batch.n > 1 || c->m.n > 1 || c->n.n > 1 || c->k.n > 1 || !c->plain_out) return 0;
+  if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
+  const int64_t batch = eini_dir_size(&c->batch), m = eini_dir_size(&c->m);
+  const int64_t n = eini_dir_size(&c->n), k = eini_dir_size(&c->k);
+  const int fits[2] = {eini_dir_tiny_fits(c, 0), eini_dir_tiny_fits(c, 1)};
+  const int by_rows = eini_dir_tiny_rows(c) && k >= kern->lanes;
+  if (!fits[0] && !fits[1] && !by_rows) return 0;
+  const int swap = by_rows ? c->m.n == 0 && c->n.n > 0 : !fits[1] || (fits[0] && m > n);
+  const int64_t lanes = swap ? m : n, rows = swap ? n : m, vl = kern->lanes;
+  const ein_side *a = swap ? &c->q : &c->p, *b = swap ? &c->p : &c->q;
+  s[EINI_DIR_SWAP] = swap;
+  s[EINI_DIR_TK] = k;
+  s[EINI_DIR_PM] = eini_dir_only(swap ? &c->n : &c->m, a->row[0]);
+  s[EINI_DIR_PK] = eini_dir_only(&c->k, a->k[0]);
+  s[EINI_DIR_QK] = eini_dir_only(&c->k, b->k[0]);
+  s[EINI_DIR_OM] = swap ? eini_dir_only(&c->n, c->out_n) : eini_dir_only(&c->m, c->out_m);
+  s[EINI_DIR_BP] = eini_dir_only(&c->batch, a->batch[0]);
+  s[EINI_DIR_BQ] = eini_dir_only(&c->batch, b->batch[0]);
+  s[EINI_DIR_BO] = eini_dir_only(&c->batch, c->out_batch);
+  s[EINI_DIR_TISA] = cpu->isa;
+  s[EINI_DIR_BY_ROWS] = by_rows;
+  s[EINI_DIR_NEXT] = batch > 1 && batch * (m * k + k * n + m * n) * kern->size > cpu->l2 &&
+                     eini_dir_max(m * k, k * n) * kern->size <= 16384;
+  const double vectors = (double)((lanes + vl - 1) / vl);
+  const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
+  const double in = (double)batch * (double)(m * k + k * n) * kern->size;
+  const double out = (double)batch * (double)m * (double)n * kern->size;
+  const double move = (in + 2 * out) / eini_dir_bw(cpu, in + out);
+  double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
+  if ((double)(k * lanes) * kern->size > 0.7 * (double)cpu->l1) seconds *= 1.5;
+  seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
+  seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k,
+                                           seconds / (double)(batch > 0 ? batch : 1));
+  if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (double)((rows + 3) / 4) * 1.2e-8;
+  seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
+  if (!by_rows && in > 0.5 * (double)cpu->l3 && k * rows > 0) {  // runs too short to be read ahead
+    seconds += (double)batch * (double)k * vectors * (swap || rows < 8 ? 4e-9 : 1e-9);
+  }
+  choice->grid[0] = batch, choice->unit[0] = 1;
+  choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
+  choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
+  choice->scratch = 0;
+  choice->seconds = 0.2 * cpu->call + 1e-8 + seconds / eini_dir_threads(choice, width);
+  memcpy(choice->variant, by_rows ? "rows along k" : swap ? "lanes of m" : "lanes of n",
+         by_rows ? 13 : 11);
+  return 1;
+}
+
+// Have what follows one operand of a batch at hand, unless it is far away.
+static void eini_dir_next(const char *at, int64_t step) {
+  if (step > 16384) return;
+  for (int64_t i = 0; i < step; i += 64) EINI_DIR_FETCH(at + step + i);
+}
+
+static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                              const ein_part *part, void *scratch) {
+  const int64_t *s = choice->state, zero = 0, pm = s[EINI_DIR_PM], om = s[EINI_DIR_OM];
+  const int swap = (int)s[EINI_DIR_SWAP];
+  const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
+  const int64_t *lane = swap ? part->m : part->n, *row = swap ? part->n : part->m;
+  const int64_t n = lane[1] - lane[0], rows = row[1] - row[0], z = kern->size, vl = kern->lanes;
+  const int64_t vectors = (n + vl - 1) / vl;
+  const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * pm * z;
+  const char *q = (swap ? c->p.base[0] : c->q.base[0]) + lane[0] * z;
+  char *out = c->out + (row[0] * om + lane[0]) * z;
+  int64_t prow[8], orow[8];
+  eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK], &zero,
+                     &zero, prow, orow, p, q, out, 0, 0};
+  (void)cpu;
+  (void)scratch;
+  if (s[EINI_DIR_BY_ROWS]) {
+    eini_dir_tiny_rows_run(kern, c, s, part);
+    return;
+  }
+  for (int i = 0; i < 8; i++) prow[i] = i * pm, orow[i] = i * om;
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    if (s[EINI_DIR_NEXT] && b + 1 < part->batch[1]) {
+      eini_dir_next(p + b * s[EINI_DIR_BP] * z, s[EINI_DIR_BP] * z);
+      eini_dir_next(q + b * s[EINI_DIR_BQ] * z, s[EINI_DIR_BQ] * z);
+      eini_dir_next(out + b * s[EINI_DIR_BO] * z, s[EINI_DIR_BO] * z);
+    }
+    for (int64_t i = 0, l; i < vectors; i += l) {
+      const int64_t left = vectors - i;
+      l = left > 3 && left % 3 == 1 ? 2 : left > 3 ? 3 : left;
+      t.last = (int)(left > l ? vl : n - (vectors - 1) * vl);
+      t.p = p + b * s[EINI_DIR_BP] * z;
+      t.q = q + (b * s[EINI_DIR_BQ] + i * vl) * z;
+      t.out = out + (b * s[EINI_DIR_BO] + i * vl) * z;
+      for (int64_t r = 0, most; r < rows; r += most) {
+        most = eini_dir_min(kern->rows, rows - r);
+        const int which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
+        most = which == 4 ? 8 : which + 1;
+        kern->tile[l - 1][which](&t);
+        t.p += most * pm * z;
+        t.out += most * om * z;
+      }
+    }
+  }
+}
+
+EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
+    "tiny", eini_dir_tiny_plan, eini_dir_tiny_run};
+
+// ================================================================================================
 // >>families  kernels of contractions
 // The least prediction wins; on a tie the family named first.
 // ================================================================================================
 
-static const eini_cpu_family *const eini_cpu_families[] = {NULL};
+static const eini_cpu_family *const eini_cpu_families[] = {
+    &eini_dir_tiny, &eini_dir_matvec, &eini_dir_dot, &eini_dir_small, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 

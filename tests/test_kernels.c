@@ -9,6 +9,7 @@
 // output's elements and all inputs must stay as they were. Prints "ok <n> cases" and exits 0.
 // With -DNO_PLAN only the oracle runs.
 #define EINI_LEAF_WORK 24  // folds are cut early
+#define EINI_SUM_WORK 8
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 
