@@ -9995,6 +9995,12 @@ static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_st
 
 // ---- groups ----
 
+#define EINI_LAYOUT_RANK 8
+#define EINI_LAYOUT_UNITS 64
+#ifndef EINI_LAYOUT_BYTES      // tests make it small
+#define EINI_LAYOUT_BYTES 32768
+#endif
+
 static ein_status eini_window_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
                                   int slot, int64_t offset, const int64_t *step, int *id) {
   eini_window *w = (eini_window *)eini_grow(a, gr->window[variant], gr->nwindow[variant], cap,
@@ -10045,6 +10051,87 @@ static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const
   return EIN_OK;
 }
 
+// Strides without gaps for the shape, the axes in the order `like` has them in memory.
+static ein_status eini_dense_like(eini_arena *a, int rank, const int64_t *shape,
+                                  const int64_t *like, const int64_t **out, int64_t *count) {
+  int64_t *s = EINI_NEW(a, int64_t, rank), n = 1;
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < rank; k++) {  // the least stride not yet taken; later axes first on a tie
+    int least = -1;
+    for (int i = rank - 1; i >= 0; i--) {
+      if (s[i] == 0 && (least < 0 || like[i] < like[least])) least = i;
+    }
+    s[least] = n;
+    if (eini_mul_overflow(n, eini_max64(shape[least], 1), &n)) return EIN_ERR_TOO_LARGE;
+  }
+  *out = s;
+  *count = n;
+  return EIN_OK;
+}
+
+// ---- layouts of temporaries ----
+
+// Predicted seconds of a unit; 0 when nobody predicts.
+static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u, double *seconds) {
+  eini_lowering sub = *lo;
+  eini_task t;
+  int empty;
+  EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, &t, &empty));
+  if (!empty && t.ncandidate > 0) *seconds += t.choice.seconds;
+  return EIN_OK;
+}
+
+// Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
+// read, the one that makes these statements fastest.
+static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
+                                   eini_home *home) {
+  const ein_zmap *m;
+  const int *column;
+  int id = unit[u].out, best = -1;
+  const eini_tensor *t = &lo->g->tensor[id];
+  double least = 0;
+  eini_lowering sub = *lo;
+  eini_arena scratch;
+  eini_arena_init(&scratch, &lo->a->al);
+  sub.a = &scratch;
+  ein_status st = EIN_OK;
+  for (int a = t->rank - 1; a >= 0 && st == EIN_OK; a--) {
+    int64_t like[EINI_LAYOUT_RANK], count;
+    double seconds = 0;
+    for (int i = 0; i < t->rank; i++) like[i] = i == a ? 0 : t->rank - i;
+    st = eini_dense_like(&scratch, t->rank, t->shape, like, &home[id].stride, &count);
+    if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
+    for (int v = u + 1; v < nunit && st == EIN_OK; v++) {
+      int reads = 0;
+      for (int k = 0, x; (x = eini_unit_operand(&unit[v], k, &m, &column)) >= 0; k++)
+        reads |= x == id;
+      if (reads) st = eini_unit_seconds(&sub, &unit[v], &seconds);
+    }
+    if (best < 0 || seconds < 0.95 * least) {
+      best = a;
+      least = seconds;
+    }
+  }
+  int64_t like[EINI_LAYOUT_RANK], count;
+  for (int i = 0; i < t->rank; i++) like[i] = i == best ? 0 : t->rank - i;
+  if (st == EIN_OK) st = eini_dense_like(lo->a, t->rank, t->shape, like, &home[id].stride, &count);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *unit, int nunit,
+                                    eini_home *home) {
+  for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
+    const eini_tensor *t = &lo->g->tensor[unit[u].out];
+    if (t->role != EIN_ROLE_TEMP || t->nstmt != 1 || t->rank < 2 || t->rank > EINI_LAYOUT_RANK ||
+        eini_tensor_bytes(t) < EINI_LAYOUT_BYTES) {
+      continue;
+    }
+    EINI_TRY(eini_unit_layout(lo, unit, nunit, u, home));
+  }
+  return EIN_OK;
+}
+
 // Layouts and places of a group's own temporaries for the blocks of lo.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *unit,
                                     const eini_bundle *b, eini_home *own, int64_t *place,
@@ -10062,7 +10149,8 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *un
       for (int j = 0; j < b->nloop; j++)
         if (c == b->loop[j][u]) shape[r] = lo->block[j];
     }
-    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, &own[unit[u].out].stride, &count));
+    EINI_TRY(eini_dense_like(lo->a, t->rank, shape, own[unit[u].out].stride,
+                             &own[unit[u].out].stride, &count));
     place[unit[u].out] = *bytes;
     *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   }
@@ -10143,6 +10231,7 @@ static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *hom
   eini_unit *unit;
   int n;
   EINI_TRY(eini_plan_units(p, lo, &unit, &n));
+  if (p->rates != NULL) EINI_TRY(eini_plan_layouts(lo, unit, n, home));
   p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
   if (p->task == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = 0; u < n; u++) {
