@@ -31,6 +31,7 @@
 //   >>tiles           transposes in registers
 //   >>copy            permuted copies
 //   >>chunks          operations of expressions and folds, per instruction set
+//   >>gett            contractions as products of packed blocks
 //   >>direct          contractions without packing
 //   >>families        kernels of contractions
 //   >>calibrate       rates of this machine, measured and as text
@@ -1752,6 +1753,1821 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 }
 
 #endif  // EINI_CPU_X86
+
+// ================================================================================================
+// >>gett  contractions as products of packed blocks
+// One contraction as a matrix product over blocks that are boxes in index space. The side that
+// holds the unit stride of the output lies along vectors ("V"), the other is broadcast ("U"):
+//
+//   for each box of U, of K, of V:   pack both into panels [k][lane], tables say from where;
+//     for each panel of V, of U:     a tile of the output in registers, over all k of the box;
+//                                    stored in place, or through a buffer and then to its layout
+//
+// A box holds some of the index along which an operand is contiguous and some of the index along
+// which the output is, so reads and writes use whole lines whatever the order of the indices.
+// Complex problems run on the real tiles: V holds (re, im) as two lanes, U as two columns; what
+// comes out are the sums of v*re(u) and v*im(u), put together when they leave the buffer.
+//
+// Part of a problem: the linear index of m (n) is cut at multiples of unit; the i-th stretch of
+// unit elements stands for the i-th box, boxes in row-major order.
+// ================================================================================================
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define EINI_GETT_X86 1
+#include <immintrin.h>
+#define EINI_GETT_T512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")))
+#define EINI_GETT_T256 __attribute__((target("avx2,fma")))
+#else
+#define EINI_GETT_X86 0
+#endif
+#if defined(__GNUC__) && defined(__aarch64__)
+#define EINI_GETT_ARM 1
+#include <arm_neon.h>
+#else
+#define EINI_GETT_ARM 0
+#endif
+#if defined(__GNUC__)
+#define EINI_GETT_INLINE static inline __attribute__((always_inline))
+#define EINI_GETT_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
+#define EINI_GETT_FETCHW(p) __builtin_prefetch((const void *)(p), 1, 3)
+#else
+#define EINI_GETT_INLINE static inline
+#define EINI_GETT_FETCH(p) ((void)(p))
+#define EINI_GETT_FETCHW(p) ((void)(p))
+#endif
+#define EINI_GETT_NONE
+
+static int64_t eini_gett_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+static int64_t eini_gett_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t eini_gett_most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// How a tile leaves the registers: stored, added to what is there, past the caches.
+enum { EINI_GETT_STORE, EINI_GETT_ADD, EINI_GETT_STREAM };
+
+// A register tile: nv vectors of V times nu columns of U over k. V steps by sv from k to k + 1, U
+// by uk; columns of U lie us apart. Row j, vector i goes to dst + uoff[j] + voff[i] (elements).
+typedef struct eini_gett_tile_arg {
+  int nv, nu, how;
+  int64_t k, sv, uk, us;
+  const void *v, *u;
+  void *dst;
+  const int64_t *uoff, *voff;
+} eini_gett_tile_arg;
+
+typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
+
+// The vectors: type, lanes and operations under a common prefix per instruction set and dtype.
+#if EINI_GETT_X86
+// min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
+#define EINI_GETT_ZD_T double
+#define EINI_GETT_ZD_V __m512d
+#define EINI_GETT_ZD_W 8
+#define EINI_GETT_ZD_LOAD(p) _mm512_loadu_pd(p)
+#define EINI_GETT_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
+#define EINI_GETT_ZD_STREAM(p, x) _mm512_stream_pd(p, x)
+#define EINI_GETT_ZD_SET(x) _mm512_set1_pd(x)
+#define EINI_GETT_ZD_ADD(a, b) _mm512_add_pd(a, b)
+#define EINI_GETT_ZD_SUB(a, b) _mm512_sub_pd(a, b)
+#define EINI_GETT_ZD_MUL(a, b) _mm512_mul_pd(a, b)
+#define EINI_GETT_ZD_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define EINI_GETT_ZD_MIN(a, b) _mm512_mask_min_pd(a, 0xff, a, b)
+#define EINI_GETT_ZD_MAX(a, b) _mm512_mask_max_pd(a, 0xff, a, b)
+#define EINI_GETT_ZD_ABS(a) _mm512_abs_pd(a)
+#define EINI_GETT_ZD_KEEP(c, r) \
+  _mm512_mask_mov_pd(r, _mm512_cmp_pd_mask(c, c, _CMP_UNORD_Q), c)
+
+#define EINI_GETT_ZS_T float
+#define EINI_GETT_ZS_V __m512
+#define EINI_GETT_ZS_W 16
+#define EINI_GETT_ZS_LOAD(p) _mm512_loadu_ps(p)
+#define EINI_GETT_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
+#define EINI_GETT_ZS_STREAM(p, x) _mm512_stream_ps(p, x)
+#define EINI_GETT_ZS_SET(x) _mm512_set1_ps(x)
+#define EINI_GETT_ZS_ADD(a, b) _mm512_add_ps(a, b)
+#define EINI_GETT_ZS_SUB(a, b) _mm512_sub_ps(a, b)
+#define EINI_GETT_ZS_MUL(a, b) _mm512_mul_ps(a, b)
+#define EINI_GETT_ZS_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define EINI_GETT_ZS_MIN(a, b) _mm512_mask_min_ps(a, 0xffff, a, b)
+#define EINI_GETT_ZS_MAX(a, b) _mm512_mask_max_ps(a, 0xffff, a, b)
+#define EINI_GETT_ZS_ABS(a) _mm512_abs_ps(a)
+#define EINI_GETT_ZS_KEEP(c, r) \
+  _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(c, c, _CMP_UNORD_Q), c)
+
+#define EINI_GETT_YD_T double
+#define EINI_GETT_YD_V __m256d
+#define EINI_GETT_YD_W 4
+#define EINI_GETT_YD_LOAD(p) _mm256_loadu_pd(p)
+#define EINI_GETT_YD_STORE(p, x) _mm256_storeu_pd(p, x)
+#define EINI_GETT_YD_STREAM(p, x) _mm256_stream_pd(p, x)
+#define EINI_GETT_YD_SET(x) _mm256_set1_pd(x)
+#define EINI_GETT_YD_ADD(a, b) _mm256_add_pd(a, b)
+#define EINI_GETT_YD_SUB(a, b) _mm256_sub_pd(a, b)
+#define EINI_GETT_YD_MUL(a, b) _mm256_mul_pd(a, b)
+#define EINI_GETT_YD_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define EINI_GETT_YD_MIN(a, b) _mm256_min_pd(a, b)
+#define EINI_GETT_YD_MAX(a, b) _mm256_max_pd(a, b)
+#define EINI_GETT_YD_ABS(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
+#define EINI_GETT_YD_KEEP(c, r) _mm256_blendv_pd(r, c, _mm256_cmp_pd(c, c, _CMP_UNORD_Q))
+
+#define EINI_GETT_YS_T float
+#define EINI_GETT_YS_V __m256
+#define EINI_GETT_YS_W 8
+#define EINI_GETT_YS_LOAD(p) _mm256_loadu_ps(p)
+#define EINI_GETT_YS_STORE(p, x) _mm256_storeu_ps(p, x)
+#define EINI_GETT_YS_STREAM(p, x) _mm256_stream_ps(p, x)
+#define EINI_GETT_YS_SET(x) _mm256_set1_ps(x)
+#define EINI_GETT_YS_ADD(a, b) _mm256_add_ps(a, b)
+#define EINI_GETT_YS_SUB(a, b) _mm256_sub_ps(a, b)
+#define EINI_GETT_YS_MUL(a, b) _mm256_mul_ps(a, b)
+#define EINI_GETT_YS_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define EINI_GETT_YS_MIN(a, b) _mm256_min_ps(a, b)
+#define EINI_GETT_YS_MAX(a, b) _mm256_max_ps(a, b)
+#define EINI_GETT_YS_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
+#define EINI_GETT_YS_KEEP(c, r) _mm256_blendv_ps(r, c, _mm256_cmp_ps(c, c, _CMP_UNORD_Q))
+
+#define EINI_GETT_ZL_T int64_t
+#define EINI_GETT_ZL_V __m512i
+#define EINI_GETT_ZL_W 8
+#define EINI_GETT_ZL_LOAD(p) _mm512_loadu_si512(p)
+#define EINI_GETT_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
+#define EINI_GETT_ZL_STREAM(p, x) _mm512_stream_si512((__m512i *)(void *)(p), x)
+#define EINI_GETT_ZL_SET(x) _mm512_set1_epi64(x)
+#define EINI_GETT_ZL_ADD(a, b) _mm512_add_epi64(a, b)
+#define EINI_GETT_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
+
+#define EINI_GETT_ZI_T int32_t
+#define EINI_GETT_ZI_V __m512i
+#define EINI_GETT_ZI_W 16
+#define EINI_GETT_ZI_LOAD(p) _mm512_loadu_si512(p)
+#define EINI_GETT_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
+#define EINI_GETT_ZI_STREAM(p, x) _mm512_stream_si512((__m512i *)(void *)(p), x)
+#define EINI_GETT_ZI_SET(x) _mm512_set1_epi32(x)
+#define EINI_GETT_ZI_ADD(a, b) _mm512_add_epi32(a, b)
+#define EINI_GETT_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
+
+#define EINI_GETT_YI_T int32_t
+#define EINI_GETT_YI_V __m256i
+#define EINI_GETT_YI_W 8
+#define EINI_GETT_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_GETT_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define EINI_GETT_YI_STREAM(p, x) _mm256_stream_si256((__m256i *)(void *)(p), x)
+#define EINI_GETT_YI_SET(x) _mm256_set1_epi32(x)
+#define EINI_GETT_YI_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_GETT_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
+#endif  // EINI_GETT_X86
+
+#if EINI_GETT_ARM
+#define EINI_GETT_ND_T double
+#define EINI_GETT_ND_V float64x2_t
+#define EINI_GETT_ND_W 2
+#define EINI_GETT_ND_LOAD(p) vld1q_f64(p)
+#define EINI_GETT_ND_STORE(p, x) vst1q_f64(p, x)
+#define EINI_GETT_ND_STREAM(p, x) vst1q_f64(p, x)
+#define EINI_GETT_ND_SET(x) vdupq_n_f64(x)
+#define EINI_GETT_ND_ADD(a, b) vaddq_f64(a, b)
+#define EINI_GETT_ND_SUB(a, b) vsubq_f64(a, b)
+#define EINI_GETT_ND_MUL(a, b) vmulq_f64(a, b)
+#define EINI_GETT_ND_FMA(a, b, c) vfmaq_f64(c, a, b)
+#define EINI_GETT_ND_MIN(a, b) vminq_f64(a, b)
+#define EINI_GETT_ND_MAX(a, b) vmaxq_f64(a, b)
+#define EINI_GETT_ND_ABS(a) vabsq_f64(a)
+#define EINI_GETT_ND_KEEP(c, r) (r)  // vmin and vmax keep NaN themselves
+
+#define EINI_GETT_NS_T float
+#define EINI_GETT_NS_V float32x4_t
+#define EINI_GETT_NS_W 4
+#define EINI_GETT_NS_LOAD(p) vld1q_f32(p)
+#define EINI_GETT_NS_STORE(p, x) vst1q_f32(p, x)
+#define EINI_GETT_NS_STREAM(p, x) vst1q_f32(p, x)
+#define EINI_GETT_NS_SET(x) vdupq_n_f32(x)
+#define EINI_GETT_NS_ADD(a, b) vaddq_f32(a, b)
+#define EINI_GETT_NS_SUB(a, b) vsubq_f32(a, b)
+#define EINI_GETT_NS_MUL(a, b) vmulq_f32(a, b)
+#define EINI_GETT_NS_FMA(a, b, c) vfmaq_f32(c, a, b)
+#define EINI_GETT_NS_MIN(a, b) vminq_f32(a, b)
+#define EINI_GETT_NS_MAX(a, b) vmaxq_f32(a, b)
+#define EINI_GETT_NS_ABS(a) vabsq_f32(a)
+#define EINI_GETT_NS_KEEP(c, r) (r)
+#endif  // EINI_GETT_ARM
+
+// Plain C: four scalars. A holds the type sums and products are formed in (unsigned: they wrap).
+#define EINI_GETT_PLAIN(P, T, A)                                                                 \
+  typedef struct P##V { T x[4]; } P##V;                                                          \
+  EINI_GETT_INLINE P##V P##LOAD(const T *p) {                                                    \
+    const P##V r = {{p[0], p[1], p[2], p[3]}};                                                   \
+    return r;                                                                                    \
+  }                                                                                              \
+  EINI_GETT_INLINE void P##STORE(T *p, P##V r) {                                                 \
+    p[0] = r.x[0], p[1] = r.x[1], p[2] = r.x[2], p[3] = r.x[3];                                  \
+  }                                                                                              \
+  EINI_GETT_INLINE P##V P##SET(T x) {                                                            \
+    const P##V r = {{x, x, x, x}};                                                               \
+    return r;                                                                                    \
+  }                                                                                              \
+  EINI_GETT_PLAIN_OP(P, T, ADD, (T)((A)a.x[i] + (A)b.x[i]))                                      \
+  EINI_GETT_PLAIN_OP(P, T, SUB, (T)((A)a.x[i] - (A)b.x[i]))                                      \
+  EINI_GETT_PLAIN_OP(P, T, MUL, (T)((A)a.x[i] * (A)b.x[i]))                                      \
+  EINI_GETT_PLAIN_OP(P, T, MIN, a.x[i] < b.x[i] ? a.x[i] : b.x[i])                               \
+  EINI_GETT_PLAIN_OP(P, T, MAX, a.x[i] > b.x[i] ? a.x[i] : b.x[i])                               \
+  EINI_GETT_PLAIN_OP(P, T, KEEP, a.x[i] == a.x[i] ? b.x[i] : a.x[i])
+#define EINI_GETT_PLAIN_OP(P, T, NAME, e)                                                        \
+  EINI_GETT_INLINE P##V P##NAME(P##V a, P##V b) {                                                \
+    P##V r;                                                                                      \
+    int i = 0;                                                                                   \
+    r.x[0] = e, i = 1;                                                                           \
+    r.x[1] = e, i = 2;                                                                           \
+    r.x[2] = e, i = 3;                                                                           \
+    r.x[3] = e;                                                                                  \
+    return r;                                                                                    \
+  }
+EINI_GETT_PLAIN(EINI_GETT_PD_, double, double)
+EINI_GETT_PLAIN(EINI_GETT_PS_, float, float)
+EINI_GETT_PLAIN(EINI_GETT_PL_, int64_t, uint64_t)
+EINI_GETT_PLAIN(EINI_GETT_PI_, int32_t, uint32_t)
+EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
+#undef EINI_GETT_PLAIN
+#undef EINI_GETT_PLAIN_OP
+#define EINI_GETT_PD_T double
+#define EINI_GETT_PS_T float
+#define EINI_GETT_PL_T int64_t
+#define EINI_GETT_PI_T int32_t
+#define EINI_GETT_PB_T unsigned char
+#define EINI_GETT_PD_W 4
+#define EINI_GETT_PS_W 4
+#define EINI_GETT_PL_W 4
+#define EINI_GETT_PI_W 4
+#define EINI_GETT_PB_W 4
+#define EINI_GETT_PD_STREAM EINI_GETT_PD_STORE
+#define EINI_GETT_PS_STREAM EINI_GETT_PS_STORE
+#define EINI_GETT_PL_STREAM EINI_GETT_PL_STORE
+#define EINI_GETT_PI_STREAM EINI_GETT_PI_STORE
+#define EINI_GETT_PB_STREAM EINI_GETT_PB_STORE
+#define EINI_GETT_PLAIN_ABS(X, a) X##MAX(a, X##SUB(X##SET(0), a))
+#define EINI_GETT_PD_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PD_, a)
+#define EINI_GETT_PS_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PS_, a)
+#define EINI_GETT_PL_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PL_, a)
+#define EINI_GETT_PI_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PI_, a)
+#define EINI_GETT_PD_FMA(a, b, c) EINI_GETT_PD_ADD(c, EINI_GETT_PD_MUL(a, b))
+#define EINI_GETT_PS_FMA(a, b, c) EINI_GETT_PS_ADD(c, EINI_GETT_PS_MUL(a, b))
+#define EINI_GETT_PL_FMA(a, b, c) EINI_GETT_PL_ADD(c, EINI_GETT_PL_MUL(a, b))
+#define EINI_GETT_PI_FMA(a, b, c) EINI_GETT_PI_ADD(c, EINI_GETT_PI_MUL(a, b))
+
+// The pairs: one step of the fold, and two folds in one. KEEP: what is NaN already stays so.
+// min and max give their second argument when one is NaN.
+#define EINI_GETT_SUM_MUL(X, c, v, b) X##FMA(v, b, c)
+#define EINI_GETT_MIN_ADD(X, c, v, b) X##KEEP(c, X##MIN(c, X##ADD(v, b)))
+#define EINI_GETT_MAX_ADD(X, c, v, b) X##KEEP(c, X##MAX(c, X##ADD(v, b)))
+#define EINI_GETT_ANY_AND(X, c, v, b) X##MAX(c, X##MIN(v, b))
+#define EINI_GETT_SUM_SQDIFF(X, c, v, b) X##FMA(X##SUB(v, b), X##SUB(v, b), c)
+#define EINI_GETT_SUM_ABSDIFF(X, c, v, b) X##ADD(c, X##ABS(X##SUB(v, b)))
+#define EINI_GETT_MAX_ABSDIFF(X, c, v, b) X##KEEP(c, X##MAX(c, X##ABS(X##SUB(v, b))))
+#define EINI_GETT_FOLD_SUM(X, c, d) X##ADD(d, c)
+#define EINI_GETT_FOLD_MIN(X, c, d) X##KEEP(d, X##MIN(d, c))
+#define EINI_GETT_FOLD_MAX(X, c, d) X##KEEP(d, X##MAX(d, c))
+
+#define EINI_GETT_STEP(X, OP, j, p)                                              \
+  if (nu > j) {                                                                  \
+    const X##V b = X##SET(p);                                                    \
+    c##j##0 = OP(X, c##j##0, v0, b);                                             \
+    if (nv > 1) c##j##1 = OP(X, c##j##1, v1, b);                                 \
+    if (nv > 2) c##j##2 = OP(X, c##j##2, v2, b);                                 \
+  }
+#define EINI_GETT_LEAVE(X, FOLD, j)                                              \
+  if (nu > j) {                                                                  \
+    X##T *d0 = dst + a->uoff[j] + o0, *d1 = dst + a->uoff[j] + o1,               \
+         *d2 = dst + a->uoff[j] + o2;                                            \
+    if (how == EINI_GETT_STREAM) {                                               \
+      X##STREAM(d0, c##j##0);                                                    \
+      if (nv > 1) X##STREAM(d1, c##j##1);                                        \
+      if (nv > 2) X##STREAM(d2, c##j##2);                                        \
+    } else {                                                                     \
+      if (how == EINI_GETT_ADD) {                                                \
+        c##j##0 = FOLD(X, c##j##0, X##LOAD(d0));                                 \
+        if (nv > 1) c##j##1 = FOLD(X, c##j##1, X##LOAD(d1));                     \
+        if (nv > 2) c##j##2 = FOLD(X, c##j##2, X##LOAD(d2));                     \
+      }                                                                          \
+      X##STORE(d0, c##j##0);                                                     \
+      if (nv > 1) X##STORE(d1, c##j##1);                                         \
+      if (nv > 2) X##STORE(d2, c##j##2);                                         \
+    }                                                                            \
+  }
+#define EINI_GETT_ACC(X, j) X##V c##j##0 = zero, c##j##1 = zero, c##j##2 = zero;
+
+#define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                            \
+  ATTR EINI_GETT_INLINE void NAME##_body(const int nv, const int nu,             \
+                                         const eini_gett_tile_arg *a) {          \
+    const X##V zero = X##SET(INIT);                                              \
+    EINI_GETT_ACC(X, 0) EINI_GETT_ACC(X, 1) EINI_GETT_ACC(X, 2)                  \
+    EINI_GETT_ACC(X, 3) EINI_GETT_ACC(X, 4) EINI_GETT_ACC(X, 5)                  \
+    EINI_GETT_ACC(X, 6) EINI_GETT_ACC(X, 7)                                      \
+    const int64_t sv = a->sv, uk = a->uk, us = a->us;                            \
+    const X##T *v = (const X##T *)a->v, *u0 = (const X##T *)a->u;                \
+    const X##T *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;                             \
+    for (int64_t k = a->k; k > 0; k--) {                                         \
+      const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,          \
+                 v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                       \
+      (void)v1, (void)v2;                                                        \
+      EINI_GETT_STEP(X, OP, 0, u0[0])                                            \
+      EINI_GETT_STEP(X, OP, 1, u0[us])                                           \
+      EINI_GETT_STEP(X, OP, 2, u0[2 * us])                                       \
+      EINI_GETT_STEP(X, OP, 3, u3[0])                                            \
+      EINI_GETT_STEP(X, OP, 4, u3[us])                                           \
+      EINI_GETT_STEP(X, OP, 5, u3[2 * us])                                       \
+      EINI_GETT_STEP(X, OP, 6, u6[0])                                            \
+      EINI_GETT_STEP(X, OP, 7, u6[us])                                           \
+      v += sv, u0 += uk, u3 += uk, u6 += uk;                                     \
+    }                                                                            \
+    X##T *dst = (X##T *)a->dst;                                                  \
+    const int how = a->how;                                                      \
+    const int64_t o0 = a->voff[0], o1 = nv > 1 ? a->voff[1] : 0,                 \
+                  o2 = nv > 2 ? a->voff[2] : 0;                                  \
+    EINI_GETT_LEAVE(X, FOLD, 0) EINI_GETT_LEAVE(X, FOLD, 1)                      \
+    EINI_GETT_LEAVE(X, FOLD, 2) EINI_GETT_LEAVE(X, FOLD, 3)                      \
+    EINI_GETT_LEAVE(X, FOLD, 4) EINI_GETT_LEAVE(X, FOLD, 5)                      \
+    EINI_GETT_LEAVE(X, FOLD, 6) EINI_GETT_LEAVE(X, FOLD, 7)                      \
+  }
+
+#define EINI_GETT_4(NAME, nv)                                                    \
+  case nv * 16 + 1: NAME##_body(nv, 1, a); break;                                \
+  case nv * 16 + 2: NAME##_body(nv, 2, a); break;                                \
+  case nv * 16 + 3: NAME##_body(nv, 3, a); break;                                \
+  case nv * 16 + 4: NAME##_body(nv, 4, a); break;
+#define EINI_GETT_8(NAME, nv)                                                    \
+  case nv * 16 + 5: NAME##_body(nv, 5, a); break;                                \
+  case nv * 16 + 6: NAME##_body(nv, 6, a); break;                                \
+  case nv * 16 + 7: NAME##_body(nv, 7, a); break;                                \
+  case nv * 16 + 8: NAME##_body(nv, 8, a); break;
+#define EINI_GETT_ONLY(NAME, nv, nu)                                             \
+  case nv * 16 + nu: NAME##_body(nv, nu, a); break;
+#define EINI_GETT_CASES_3X8(NAME)                                                \
+  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)                 \
+  EINI_GETT_8(NAME, 1) EINI_GETT_8(NAME, 2) EINI_GETT_8(NAME, 3)
+#define EINI_GETT_CASES_2X8(NAME)                                                \
+  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_8(NAME, 1) EINI_GETT_8(NAME, 2)
+#define EINI_GETT_CASES_3X4(NAME)                                                \
+  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)
+#define EINI_GETT_CASES_1X4(NAME) EINI_GETT_4(NAME, 1)
+// Tiles of the other pairs come with all columns only; what is too much stays in the buffer.
+#define EINI_GETT_FULL_3X8(NAME)                                                 \
+  EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8) EINI_GETT_ONLY(NAME, 3, 8)
+#define EINI_GETT_FULL_2X8(NAME) EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8)
+#define EINI_GETT_FULL_3X4(NAME)                                                 \
+  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4)
+#define EINI_GETT_FULL_1X4(NAME) EINI_GETT_ONLY(NAME, 1, 4)
+#define EINI_GETT_TILES(NAME, ATTR, X, OP, FOLD, INIT, CASES)                    \
+  EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                                  \
+  ATTR static void NAME(const eini_gett_tile_arg *a) {                           \
+    switch (a->nv * 16 + a->nu) {                                                \
+      CASES(NAME)                                                                \
+      default: break;                                                            \
+    }                                                                            \
+  }
+// All pairs of one floating type at one instruction set.
+#define EINI_GETT_FLOATS(N, ATTR, X, SHAPE, BIG)                                                  \
+  EINI_GETT_TILES(N##_sm, ATTR, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,                      \
+                  EINI_GETT_CASES_##SHAPE)                                                        \
+  EINI_GETT_TILES(N##_na, ATTR, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, BIG,                    \
+                  EINI_GETT_FULL_##SHAPE)                                                         \
+  EINI_GETT_TILES(N##_xa, ATTR, X, EINI_GETT_MAX_ADD, EINI_GETT_FOLD_MAX, -BIG,                   \
+                  EINI_GETT_FULL_##SHAPE)                                                         \
+  EINI_GETT_TILES(N##_sq, ATTR, X, EINI_GETT_SUM_SQDIFF, EINI_GETT_FOLD_SUM, 0,                   \
+                  EINI_GETT_FULL_##SHAPE)                                                         \
+  EINI_GETT_TILES(N##_sd, ATTR, X, EINI_GETT_SUM_ABSDIFF, EINI_GETT_FOLD_SUM, 0,                  \
+                  EINI_GETT_FULL_##SHAPE)                                                         \
+  EINI_GETT_TILES(N##_xd, ATTR, X, EINI_GETT_MAX_ABSDIFF, EINI_GETT_FOLD_MAX, -BIG,               \
+                  EINI_GETT_FULL_##SHAPE)
+#define EINI_GETT_INTS(N, X, LOW, HIGH)                                                           \
+  EINI_GETT_TILES(N##_sm, EINI_GETT_NONE, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,            \
+                  EINI_GETT_CASES_1X4)                                                            \
+  EINI_GETT_TILES(N##_na, EINI_GETT_NONE, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, HIGH,    \
+                  EINI_GETT_FULL_1X4)                                                             \
+  EINI_GETT_TILES(N##_xa, EINI_GETT_NONE, X, EINI_GETT_MAX_ADD, EINI_GETT_FOLD_MAX, LOW,     \
+                  EINI_GETT_FULL_1X4)                                                             \
+  EINI_GETT_TILES(N##_sq, EINI_GETT_NONE, X, EINI_GETT_SUM_SQDIFF, EINI_GETT_FOLD_SUM, 0,         \
+                  EINI_GETT_FULL_1X4)                                                             \
+  EINI_GETT_TILES(N##_sd, EINI_GETT_NONE, X, EINI_GETT_SUM_ABSDIFF, EINI_GETT_FOLD_SUM, 0,        \
+                  EINI_GETT_FULL_1X4)                                                             \
+  EINI_GETT_TILES(N##_xd, EINI_GETT_NONE, X, EINI_GETT_MAX_ABSDIFF, EINI_GETT_FOLD_MAX, LOW, \
+                  EINI_GETT_FULL_1X4)
+
+#if EINI_GETT_X86
+EINI_GETT_FLOATS(eini_gett_zd, EINI_GETT_T512, EINI_GETT_ZD_, 3X8, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_zs, EINI_GETT_T512, EINI_GETT_ZS_, 3X8, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_yd, EINI_GETT_T256, EINI_GETT_YD_, 3X4, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ys, EINI_GETT_T256, EINI_GETT_YS_, 3X4, (float)HUGE_VAL)
+// Integers: sums of products; the other pairs in plain C.
+EINI_GETT_TILES(eini_gett_zl, EINI_GETT_T512, EINI_GETT_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+                0, EINI_GETT_CASES_3X8)
+EINI_GETT_TILES(eini_gett_zi, EINI_GETT_T512, EINI_GETT_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+                0, EINI_GETT_CASES_3X8)
+EINI_GETT_TILES(eini_gett_yi, EINI_GETT_T256, EINI_GETT_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+                0, EINI_GETT_CASES_3X4)
+#endif
+#if EINI_GETT_ARM
+EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_GETT_ND_, 2X8, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_GETT_NS_, 2X8, (float)HUGE_VAL)
+#endif
+EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, 1X4, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ps, EINI_GETT_NONE, EINI_GETT_PS_, 1X4, (float)HUGE_VAL)
+EINI_GETT_INTS(eini_gett_pl, EINI_GETT_PL_, INT64_MIN, INT64_MAX)
+EINI_GETT_INTS(eini_gett_pi, EINI_GETT_PI_, INT32_MIN, INT32_MAX)
+EINI_GETT_TILES(eini_gett_pb_and, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_ANY_AND,
+                EINI_GETT_FOLD_MAX, 0, EINI_GETT_FULL_1X4)
+
+// ---- packing: a block of one side into panels [k][lane]
+// Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
+// of what comes before; operands are contiguous along the lanes, along k, across positions that
+// are some granules apart, or nowhere.
+enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_NOWHERE };
+
+typedef struct eini_gett_pack_arg {
+  int kind;
+  int64_t n, np, nk;           // positions, the same filled up, extent of k
+  int64_t lanes;               // of one panel
+  int64_t step, count;         // the contiguous index: its step in positions or k, its extent
+  const int64_t *row, *col;    // [np], [nk] offsets in the operand
+  const int64_t *place;        // [np / G] where a granule goes
+  const unsigned char *flat;   // [np / G] whether its lanes are contiguous
+  const void *src;
+  void *dst;
+} eini_gett_pack_arg;
+
+typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
+
+// The lines at s + r[i] for i < 8, or for fewer lanes less.
+#define EINI_GETT_AHEAD2(s, r, i) \
+  (EINI_GETT_FETCH((s) + (r)[i]), EINI_GETT_FETCH((s) + (r)[(i) + 1]))
+#define EINI_GETT_AHEAD(G, s, r)                                                                 \
+  do {                                                                                           \
+    EINI_GETT_AHEAD2(s, r, 0);                                                                   \
+    if (G > 2) EINI_GETT_AHEAD2(s, r, G > 2 ? 2 : 0);                                            \
+    if (G > 4) EINI_GETT_AHEAD2(s, r, G > 4 ? 4 : 0), EINI_GETT_AHEAD2(s, r, G > 4 ? 6 : 0);     \
+  } while (0)
+
+// SWAP: G vectors from s + r[i] go transposed to d + o[i]. COPY: G elements.
+#define EINI_GETT_PACK(NAME, ATTR, T, G, COPY, SWAP)                                             \
+  ATTR static void NAME##_some(const eini_gett_pack_arg *a, int64_t p, int64_t q, int64_t to,    \
+                               int64_t by) {                                                     \
+    const T *src = (const T *)a->src;                                                            \
+    T *d = (T *)a->dst + a->place[p / G];                                                        \
+    const int64_t *r = a->row + p;                                                               \
+    for (; q < to; q += by)                                                                      \
+      for (int i = 0; i < G; i++) d[q * a->lanes + i] = src[a->col[q] + r[i]];                   \
+  }                                                                                              \
+  ATTR static void NAME##_rows(const eini_gett_pack_arg *a) {                                    \
+    const int64_t *place = a->place, *row = a->row, ng = a->np / G;                              \
+    const unsigned char *flat = a->flat;                                                         \
+    for (int64_t q = 0; q < a->nk; q++) {                                                        \
+      const T *s = (const T *)a->src + a->col[q];                                                \
+      T *d = (T *)a->dst + q * a->lanes;                                                         \
+      for (int64_t g = 0; g < ng; g++)                                                           \
+        if (flat[g]) COPY(d + place[g], s + row[g * G]);                                         \
+        else                                                                                     \
+          for (int i = 0; i < G; i++) d[place[g] + i] = s[row[g * G + i]];                       \
+    }                                                                                            \
+  }                                                                                              \
+  ATTR static void NAME##_along(const eini_gett_pack_arg *a) {                                   \
+    const int64_t whole = a->count / G * G, by = a->step * a->lanes;                             \
+    int64_t o[G];                                                                                \
+    for (int i = 0; i < G; i++) o[i] = i * by;                                                   \
+    for (int64_t p = 0; p < a->np; p += G)                                                       \
+      for (int64_t q0 = 0; q0 < a->nk; q0 += a->step * a->count)                                 \
+        for (int64_t q = q0; q < q0 + a->step; q++) {                                            \
+          const T *s = (const T *)a->src + a->col[q];                                            \
+          T *d = (T *)a->dst + a->place[p / G] + q * a->lanes;                                   \
+          const int64_t *then = p + G < a->np ? a->row + p + G : a->row + p;                     \
+          for (int64_t t = 0; t < whole; t += G) {                                               \
+            EINI_GETT_AHEAD(G, s + t, then);                                                     \
+            SWAP(s + t, a->row + p, d + t * by, o);                                              \
+          }                                                                                      \
+          NAME##_some(a, p, q + whole * a->step, q + a->count * a->step, a->step);               \
+        }                                                                                        \
+  }                                                                                              \
+  ATTR static void NAME##_across_at(const eini_gett_pack_arg *a, int64_t p, int64_t t0,          \
+                                    int64_t t1) {                                                \
+    int64_t o[8][G];                                                                             \
+    for (int64_t t = t0; t < t1; t++)                                                            \
+      o[(t - t0) / G][(t - t0) % G] = a->place[p / G + t * (a->step / G)];                       \
+    for (int64_t q = 0; q < a->nk; q++) {                                                        \
+      const T *s = (const T *)a->src + a->col[q];                                                \
+      const T *then = (const T *)a->src + a->col[q + 2 < a->nk ? q + 2 : q];                     \
+      T *d = (T *)a->dst + q * a->lanes;                                                         \
+      for (int64_t t = t0; t < t1; t += G) {                                                     \
+        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
+        SWAP(s + t, a->row + p, d, o[(t - t0) / G]);                                             \
+      }                                                                                          \
+    }                                                                                            \
+  }                                                                                              \
+  ATTR static void NAME##_across(const eini_gett_pack_arg *a) {                                  \
+    const int64_t whole = a->count / G * G, step = a->step;                                      \
+    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
+      for (int64_t p = z; p < z + step; p += G)                                                  \
+        for (int64_t t = 0; t < whole; t += 8 * G)                                               \
+          NAME##_across_at(a, p, t, eini_gett_least(t + 8 * G, whole));                          \
+    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
+      for (int64_t p = z + whole * step; p < z + step * a->count; p += G)                        \
+        NAME##_some(a, p, 0, a->nk, 1);                                                          \
+    for (int64_t p = a->n; p < a->np; p += G) NAME##_some(a, p, 0, a->nk, 1);                    \
+  }                                                                                              \
+  ATTR static void NAME(const eini_gett_pack_arg *a) {                                           \
+    if (a->kind == EINI_GETT_ROWS) NAME##_rows(a);                                               \
+    else if (a->kind == EINI_GETT_ALONG) NAME##_along(a);                                        \
+    else if (a->kind == EINI_GETT_ACROSS) NAME##_across(a);                                      \
+    else                                                                                         \
+      for (int64_t p = 0; p < a->np; p += G) NAME##_some(a, p, 0, a->nk, 1);                     \
+  }
+
+typedef struct eini_gett_16 { double re, im; } eini_gett_16;
+#define EINI_GETT_COPY2(d, s) ((d)[0] = (s)[0], (d)[1] = (s)[1])
+#define EINI_GETT_COPY4(d, s) \
+  ((d)[0] = (s)[0], (d)[1] = (s)[1], (d)[2] = (s)[2], (d)[3] = (s)[3])
+#define EINI_GETT_PLAIN_SWAP(NAME, T, G)                                                         \
+  EINI_GETT_INLINE void NAME(const T *s, const int64_t *r, T *d, const int64_t *o) {             \
+    for (int i = 0; i < G; i++)                                                                  \
+      for (int j = 0; j < G; j++) d[o[j] + i] = s[r[i] + j];                                     \
+  }
+EINI_GETT_PLAIN_SWAP(eini_gett_swap1, unsigned char, 4)
+EINI_GETT_PLAIN_SWAP(eini_gett_swap4, int32_t, 4)
+EINI_GETT_PLAIN_SWAP(eini_gett_swap8, int64_t, 2)
+EINI_GETT_PLAIN_SWAP(eini_gett_swap16, eini_gett_16, 2)
+#undef EINI_GETT_PLAIN_SWAP
+EINI_GETT_PACK(eini_gett_pack1, EINI_GETT_NONE, unsigned char, 4, EINI_GETT_COPY4, eini_gett_swap1)
+EINI_GETT_PACK(eini_gett_pack4, EINI_GETT_NONE, int32_t, 4, EINI_GETT_COPY4, eini_gett_swap4)
+EINI_GETT_PACK(eini_gett_pack8, EINI_GETT_NONE, int64_t, 2, EINI_GETT_COPY2, eini_gett_swap8)
+EINI_GETT_PACK(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
+               eini_gett_swap16)
+
+#if EINI_GETT_X86
+EINI_GETT_T512 EINI_GETT_INLINE void eini_gett_swap_zd(const double *s, const int64_t *r, double *d,
+                                                       const int64_t *o) {
+  const __m512d a0 = _mm512_loadu_pd(s + r[0]), a1 = _mm512_loadu_pd(s + r[1]),
+                a2 = _mm512_loadu_pd(s + r[2]), a3 = _mm512_loadu_pd(s + r[3]),
+                a4 = _mm512_loadu_pd(s + r[4]), a5 = _mm512_loadu_pd(s + r[5]),
+                a6 = _mm512_loadu_pd(s + r[6]), a7 = _mm512_loadu_pd(s + r[7]);
+  const __m512d b0 = _mm512_unpacklo_pd(a0, a1), b1 = _mm512_unpackhi_pd(a0, a1),
+                b2 = _mm512_unpacklo_pd(a2, a3), b3 = _mm512_unpackhi_pd(a2, a3),
+                b4 = _mm512_unpacklo_pd(a4, a5), b5 = _mm512_unpackhi_pd(a4, a5),
+                b6 = _mm512_unpacklo_pd(a6, a7), b7 = _mm512_unpackhi_pd(a6, a7);
+  // b: pairs of rows at columns 0 2 4 6 (even) and 1 3 5 7 (odd); then fours of rows, then all.
+  const __m512d c0 = _mm512_shuffle_f64x2(b0, b2, 0x88), c1 = _mm512_shuffle_f64x2(b1, b3, 0x88),
+                c2 = _mm512_shuffle_f64x2(b0, b2, 0xdd), c3 = _mm512_shuffle_f64x2(b1, b3, 0xdd),
+                c4 = _mm512_shuffle_f64x2(b4, b6, 0x88), c5 = _mm512_shuffle_f64x2(b5, b7, 0x88),
+                c6 = _mm512_shuffle_f64x2(b4, b6, 0xdd), c7 = _mm512_shuffle_f64x2(b5, b7, 0xdd);
+  _mm512_storeu_pd(d + o[0], _mm512_shuffle_f64x2(c0, c4, 0x88));
+  _mm512_storeu_pd(d + o[1], _mm512_shuffle_f64x2(c1, c5, 0x88));
+  _mm512_storeu_pd(d + o[2], _mm512_shuffle_f64x2(c2, c6, 0x88));
+  _mm512_storeu_pd(d + o[3], _mm512_shuffle_f64x2(c3, c7, 0x88));
+  _mm512_storeu_pd(d + o[4], _mm512_shuffle_f64x2(c0, c4, 0xdd));
+  _mm512_storeu_pd(d + o[5], _mm512_shuffle_f64x2(c1, c5, 0xdd));
+  _mm512_storeu_pd(d + o[6], _mm512_shuffle_f64x2(c2, c6, 0xdd));
+  _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
+}
+
+EINI_GETT_T512 EINI_GETT_INLINE void eini_gett_swap_zs(const float *s, const int64_t *r, float *d,
+                                                       const int64_t *o) {
+  const __m256 a0 = _mm256_loadu_ps(s + r[0]), a1 = _mm256_loadu_ps(s + r[1]),
+               a2 = _mm256_loadu_ps(s + r[2]), a3 = _mm256_loadu_ps(s + r[3]),
+               a4 = _mm256_loadu_ps(s + r[4]), a5 = _mm256_loadu_ps(s + r[5]),
+               a6 = _mm256_loadu_ps(s + r[6]), a7 = _mm256_loadu_ps(s + r[7]);
+  const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),
+               b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),
+               b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),
+               b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);
+  const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),
+               c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),
+               c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),
+               c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);
+  _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));
+  _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));
+  _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));
+  _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));
+  _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));
+  _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));
+  _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));
+  _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
+}
+
+EINI_GETT_T256 EINI_GETT_INLINE void eini_gett_swap_yd(const double *s, const int64_t *r, double *d,
+                                                       const int64_t *o) {
+  const __m256d a0 = _mm256_loadu_pd(s + r[0]), a1 = _mm256_loadu_pd(s + r[1]),
+                a2 = _mm256_loadu_pd(s + r[2]), a3 = _mm256_loadu_pd(s + r[3]);
+  const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
+                b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
+  _mm256_storeu_pd(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
+  _mm256_storeu_pd(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
+  _mm256_storeu_pd(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
+  _mm256_storeu_pd(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
+}
+
+EINI_GETT_T256 EINI_GETT_INLINE void eini_gett_swap_ys(const float *s, const int64_t *r, float *d,
+                                                       const int64_t *o) {
+  __m128 a0 = _mm_loadu_ps(s + r[0]), a1 = _mm_loadu_ps(s + r[1]), a2 = _mm_loadu_ps(s + r[2]),
+         a3 = _mm_loadu_ps(s + r[3]);
+  _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
+  _mm_storeu_ps(d + o[0], a0);
+  _mm_storeu_ps(d + o[1], a1);
+  _mm_storeu_ps(d + o[2], a2);
+  _mm_storeu_ps(d + o[3], a3);
+}
+
+#define EINI_GETT_COPY_ZD(d, s) _mm512_storeu_pd(d, _mm512_loadu_pd(s))
+#define EINI_GETT_COPY_ZS(d, s) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
+#define EINI_GETT_COPY_YD(d, s) _mm256_storeu_pd(d, _mm256_loadu_pd(s))
+#define EINI_GETT_COPY_YS(d, s) _mm_storeu_ps(d, _mm_loadu_ps(s))
+EINI_GETT_PACK(eini_gett_pack_zd, EINI_GETT_T512, double, 8, EINI_GETT_COPY_ZD, eini_gett_swap_zd)
+EINI_GETT_PACK(eini_gett_pack_zs, EINI_GETT_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
+EINI_GETT_PACK(eini_gett_pack_yd, EINI_GETT_T256, double, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
+EINI_GETT_PACK(eini_gett_pack_ys, EINI_GETT_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
+#endif  // EINI_GETT_X86
+
+// d[i] *= s[i] for products of operands; n is a multiple of every vector.
+typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
+#define EINI_GETT_TIMES(NAME, ATTR, X)                                                           \
+  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                                   \
+    X##T *d = (X##T *)dv;                                                                        \
+    const X##T *s = (const X##T *)sv;                                                            \
+    for (int64_t i = 0; i < n; i += X##W) X##STORE(d + i, X##MUL(X##LOAD(d + i), X##LOAD(s + i))); \
+  }
+#define EINI_GETT_TIMES_COMPLEX(NAME, T)                                                         \
+  static void NAME(int64_t n, void *dv, const void *sv) {                                        \
+    T *d = (T *)dv;                                                                              \
+    const T *s = (const T *)sv;                                                                  \
+    for (int64_t i = 0; i < 2 * n; i += 2) {                                                     \
+      const T re = d[i] * s[i] - d[i + 1] * s[i + 1];                                            \
+      d[i + 1] = d[i] * s[i + 1] + d[i + 1] * s[i], d[i] = re;                                   \
+    }                                                                                            \
+  }
+EINI_GETT_TIMES(eini_gett_times_pd, EINI_GETT_NONE, EINI_GETT_PD_)
+EINI_GETT_TIMES(eini_gett_times_ps, EINI_GETT_NONE, EINI_GETT_PS_)
+EINI_GETT_TIMES(eini_gett_times_pl, EINI_GETT_NONE, EINI_GETT_PL_)
+EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
+EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
+EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
+#if EINI_GETT_X86
+EINI_GETT_TIMES(eini_gett_times_zd, EINI_GETT_T512, EINI_GETT_ZD_)
+EINI_GETT_TIMES(eini_gett_times_zs, EINI_GETT_T512, EINI_GETT_ZS_)
+EINI_GETT_TIMES(eini_gett_times_yd, EINI_GETT_T256, EINI_GETT_YD_)
+EINI_GETT_TIMES(eini_gett_times_ys, EINI_GETT_T256, EINI_GETT_YS_)
+#endif
+
+// ---- the kernels of one problem
+typedef struct eini_gett_kit {
+  eini_gett_tile_fn tile;
+  eini_gett_pack_fn pack_v, pack_u;
+  eini_gett_times_fn times;    // products of operands; NULL: none
+  int parts;                   // reals of an element: 2 for complex
+  int size;                    // bytes of an element
+  int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
+  int gv, gu;                  // granules of V and U
+  int every;                   // 1: tiles with fewer columns exist
+  double peak;                 // elements multiplied and added per second
+} eini_gett_kit;
+
+#define EINI_GETT_BY_PAIR(N)                               \
+  switch (pair) {                                          \
+    case EIN_PAIR_SUM_MUL: k->tile = N##_sm; break;        \
+    case EIN_PAIR_MIN_ADD: k->tile = N##_na; break;        \
+    case EIN_PAIR_MAX_ADD: k->tile = N##_xa; break;        \
+    case EIN_PAIR_SUM_SQDIFF: k->tile = N##_sq; break;     \
+    case EIN_PAIR_SUM_ABSDIFF: k->tile = N##_sd; break;    \
+    case EIN_PAIR_MAX_ABSDIFF: k->tile = N##_xd; break;    \
+    default: break;                                        \
+  }
+
+// The tile of a real dtype, and its shape in reals.
+static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
+  k->w = w, k->nv = nv, k->nu = nu;
+}
+
+static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
+#if EINI_GETT_X86
+  if (isa == EINI_ISA_AVX512) {
+    EINI_GETT_BY_PAIR(eini_gett_zd)
+    eini_gett_shape(k, 8, 3, 8);
+    return;
+  }
+  if (isa == EINI_ISA_AVX2) {
+    EINI_GETT_BY_PAIR(eini_gett_yd)
+    eini_gett_shape(k, 4, 3, 4);
+    return;
+  }
+#endif
+#if EINI_GETT_ARM
+  if (isa == EINI_ISA_NEON) {
+    EINI_GETT_BY_PAIR(eini_gett_nd)
+    eini_gett_shape(k, 2, 2, 8);
+    return;
+  }
+#endif
+  (void)isa;
+  EINI_GETT_BY_PAIR(eini_gett_pd)
+  eini_gett_shape(k, 4, 1, 4);
+}
+
+static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
+#if EINI_GETT_X86
+  if (isa == EINI_ISA_AVX512) {
+    EINI_GETT_BY_PAIR(eini_gett_zs)
+    eini_gett_shape(k, 16, 3, 8);
+    return;
+  }
+  if (isa == EINI_ISA_AVX2) {
+    EINI_GETT_BY_PAIR(eini_gett_ys)
+    eini_gett_shape(k, 8, 3, 4);
+    return;
+  }
+#endif
+#if EINI_GETT_ARM
+  if (isa == EINI_ISA_NEON) {
+    EINI_GETT_BY_PAIR(eini_gett_ns)
+    eini_gett_shape(k, 4, 2, 8);
+    return;
+  }
+#endif
+  (void)isa;
+  EINI_GETT_BY_PAIR(eini_gett_ps)
+  eini_gett_shape(k, 4, 1, 4);
+}
+
+static void eini_gett_kit_int(const eini_cpu *cpu, int wide, ein_pair pair, eini_gett_kit *k) {
+  k->size = wide ? 8 : 4;
+#if EINI_GETT_X86
+  if (pair == EIN_PAIR_SUM_MUL && cpu->isa == EINI_ISA_AVX512) {
+    k->tile = wide ? eini_gett_zl : eini_gett_zi;
+    eini_gett_shape(k, wide ? 8 : 16, 3, 8);
+    k->peak = cpu->peak_f32 / (wide ? 8 : 4);
+    return;
+  }
+  if (pair == EIN_PAIR_SUM_MUL && cpu->isa == EINI_ISA_AVX2 && !wide) {
+    k->tile = eini_gett_yi;
+    eini_gett_shape(k, 8, 3, 4);
+    k->peak = cpu->peak_f32 / 4;
+    return;
+  }
+#else
+  (void)cpu;
+#endif
+  if (wide) {
+    EINI_GETT_BY_PAIR(eini_gett_pl)
+  } else {
+    EINI_GETT_BY_PAIR(eini_gett_pi)
+  }
+  eini_gett_shape(k, 4, 1, 4);
+}
+
+// Packing functions and granules, once the shape of the tile is known.
+static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
+  k->pack_v = k->pack_u = k->size == 1   ? eini_gett_pack1
+                          : k->size == 4 ? eini_gett_pack4
+                          : k->size == 8 ? eini_gett_pack8
+                                         : eini_gett_pack16;
+  k->gv = k->gu = k->size < 8 ? 4 : 2;
+  k->times = type == EIN_F64    ? eini_gett_times_pd
+             : type == EIN_F32  ? eini_gett_times_ps
+             : type == EIN_I64  ? eini_gett_times_pl
+             : type == EIN_I32  ? eini_gett_times_pi
+             : type == EIN_C128 ? eini_gett_times_cd
+             : type == EIN_C64  ? eini_gett_times_cs
+                                : NULL;
+#if EINI_GETT_X86
+  if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
+  const eini_gett_pack_fn y = k->size == 4   ? eini_gett_pack_ys
+                              : k->size == 8 ? eini_gett_pack_yd
+                                             : NULL;
+  const eini_gett_pack_fn z = k->size == 4   ? eini_gett_pack_zs
+                              : k->size == 8 ? eini_gett_pack_zd
+                                             : NULL;
+  if (isa == EINI_ISA_AVX512 && z != NULL && k->w % 8 == 0) k->pack_v = z, k->gv = 8;
+  else if (y != NULL && k->w % 4 == 0) k->pack_v = y, k->gv = 4;
+  if (isa == EINI_ISA_AVX512 && z != NULL && k->nu % 8 == 0) k->pack_u = z, k->gu = 8;
+  else if (y != NULL && k->nu % 4 == 0) k->pack_u = y, k->gu = 4;
+  if (type == EIN_F64) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zd : eini_gett_times_yd;
+  if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
+#else
+  (void)isa;
+#endif
+}
+
+static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, eini_gett_kit *k) {
+  memset(k, 0, sizeof *k);
+  k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
+  k->every = pair == EIN_PAIR_SUM_MUL;
+  k->peak = cpu->hz * 2;
+  if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
+  if (type == EIN_BOOL) {
+    if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and;
+    eini_gett_shape(k, 4, 1, 4);
+    k->size = 1;
+  } else if (type == EIN_F64 || type == EIN_C128) {
+    eini_gett_kit_f64(cpu->isa, pair, k);
+    k->size = 8 * k->parts, k->peak = cpu->peak_f64 / 2;
+  } else if (type == EIN_F32 || type == EIN_C64) {
+    eini_gett_kit_f32(cpu->isa, pair, k);
+    k->size = 4 * k->parts, k->peak = cpu->peak_f32 / 2;
+  } else if (type == EIN_I64 || type == EIN_I32) {
+    eini_gett_kit_int(cpu, type == EIN_I64, pair, k);
+  }
+  if (k->tile == NULL) return 0;
+  k->w /= k->parts, k->nu /= k->parts, k->peak /= k->parts * k->parts;
+  if (pair != EIN_PAIR_SUM_MUL) k->peak /= 2;
+  eini_gett_kit_pack(cpu->isa, type, k);
+  return 1;
+}
+#undef EINI_GETT_BY_PAIR
+
+// ---- boxes and tables
+enum { EINI_GETT_AXES = 12, EINI_GETT_OPS = 8 };
+
+typedef struct eini_gett_group {     // V, U or K
+  int n;
+  const int64_t *extent, *box;
+  int64_t total;                     // number of boxes
+  int64_t at[EINI_GETT_AXES], size[EINI_GETT_AXES];  // the current box
+} eini_gett_group;
+
+typedef struct eini_gett_hand {      // one side of the problem: V or U
+  const ein_side *s;
+  eini_gett_group g;
+  int64_t panel;                     // elements from panel to panel
+  int64_t lanes, granule, fill, pad; // of a panel; np is a multiple of fill; runs of pad
+  eini_gett_pack_fn pack;
+  int64_t run, step, n, np;          // of the current box: last extent, filled up; positions
+  int64_t *row[EINI_GETT_OPS], *col[EINI_GETT_OPS], *place, *out;
+  unsigned char *flat[EINI_GETT_OPS];
+  int kind[EINI_GETT_OPS];
+  int64_t kstep[EINI_GETT_OPS], kcount[EINI_GETT_OPS];
+  int64_t shape[EINI_GETT_AXES], nk; // what the tables were built for
+  int64_t kshape[EINI_GETT_AXES];
+  const char *have[EINI_GETT_OPS];   // what the panels hold
+  int fresh;
+  char *panels, *spare;
+} eini_gett_hand;
+
+static int64_t eini_gett_product(int n, const int64_t *x) {
+  int64_t r = 1;
+  for (int i = 0; i < n; i++) r *= x[i];
+  return r;
+}
+
+static void eini_gett_group_init(eini_gett_group *g, const ein_axes *x, const int64_t *box) {
+  g->n = x->n, g->extent = x->extent, g->box = box, g->total = 1;
+  for (int i = 0; i < g->n; i++) g->total *= (x->extent[i] + box[i] - 1) / box[i];
+}
+
+static void eini_gett_box(eini_gett_group *g, int64_t index) {
+  for (int i = g->n - 1; i >= 0; i--) {
+    const int64_t e = g->extent[i], b = g->box[i], count = (e + b - 1) / b;
+    g->at[i] = index % count * b;
+    g->size[i] = eini_gett_least(b, e - g->at[i]);
+    index /= count;
+  }
+}
+
+static int64_t eini_gett_offset(const eini_gett_group *g, const int64_t *stride) {
+  int64_t r = 0;
+  for (int i = 0; i < g->n; i++) r += g->at[i] * stride[i];
+  return r;
+}
+
+// Offsets of all positions of a box; runs along the last axis are filled up to pad, all to fill.
+static void eini_gett_table(int n, const int64_t *size, const int64_t *stride, int64_t pad,
+                            int64_t fill, int64_t *out) {
+  int64_t count = 1;
+  out[0] = 0;
+  for (int i = n - 1; i >= 0; i--) {
+    const int64_t s = stride[i];
+    if (count == 1)
+      for (int64_t j = 1; j < size[i]; j++) out[j] = j * s;
+    else
+      for (int64_t j = 1; j < size[i]; j++)
+        for (int64_t p = 0; p < count; p++) out[j * count + p] = out[p] + j * s;
+    count *= size[i];
+    if (i == n - 1)
+      for (; count % pad != 0; count++) out[count] = out[count - 1];
+  }
+  if (n == 0)
+    for (; count % pad != 0; count++) out[count] = out[count - 1];
+  for (; count % fill != 0; count++) out[count] = out[count - 1];
+}
+
+// Where operand o is contiguous within the current boxes.
+static void eini_gett_kind(eini_gett_hand *h, const eini_gett_group *k, int o) {
+  const int n = h->g.n;
+  h->kind[o] = EINI_GETT_NOWHERE;
+  int64_t step = h->step;
+  for (int i = n - 1; i >= 0; i--) {
+    if (h->s->row[o][i] == 1 && h->g.size[i] >= h->granule) {
+      if (i < n - 1 && step % h->granule != 0) break;
+      h->kind[o] = i == n - 1 ? EINI_GETT_ROWS : EINI_GETT_ACROSS;
+      h->kstep[o] = step, h->kcount[o] = h->g.size[i];
+      return;
+    }
+    if (i < n - 1) step *= h->g.size[i];
+  }
+  step = 1;
+  for (int i = k->n - 1; i >= 0; i--) {
+    if (h->s->k[o][i] == 1 && k->size[i] >= h->granule) {
+      h->kind[o] = EINI_GETT_ALONG, h->kstep[o] = step, h->kcount[o] = k->size[i];
+      return;
+    }
+    step *= k->size[i];
+  }
+  if (n > 0 && h->s->row[o][n - 1] == 1) h->kind[o] = EINI_GETT_ROWS;
+}
+
+// Elements from panel to panel: an odd number of lines, so that stores to one place of each panel
+// in turn reach all sets of the cache.
+static int64_t eini_gett_panel(int64_t lanes, int64_t nk, int64_t size) {
+  return ((lanes * nk * size + 63) / 64 | 1) * 64 / size;
+}
+
+// Builds the tables of one side for its current box and the current box of K, if they changed.
+static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_t nk, int64_t size,
+                             const int64_t *out_stride) {
+  const size_t bytes = (size_t)h->g.n * sizeof(int64_t), kbytes = (size_t)k->n * sizeof(int64_t);
+  const int same = h->nk >= 0 && memcmp(h->shape, h->g.size, bytes) == 0;
+  if (same && memcmp(h->kshape, k->size, kbytes) == 0) return;
+  const int n = h->g.n;
+  h->fresh = 0;
+  if (!same) {
+    const int64_t rows = eini_gett_product(n - 1, h->g.size);
+    h->run = n > 0 ? h->g.size[n - 1] : 1;
+    h->step = eini_gett_up(h->run, h->pad);
+    h->n = rows * h->step;
+    h->np = eini_gett_up(h->n, h->fill);
+    eini_gett_table(n, h->g.size, out_stride, h->pad, h->fill, h->out);
+  }
+  const int64_t g = h->granule, panel = eini_gett_panel(h->lanes, nk, size);
+  h->panel = panel;
+  for (int o = 0; o < h->s->nop; o++) {
+    eini_gett_table(k->n, k->size, h->s->k[o], 1, 1, h->col[o]);
+    if (!same) {
+      int64_t *row = h->row[o];
+      eini_gett_table(n, h->g.size, h->s->row[o], h->pad, h->fill, row);
+      for (int64_t p = 0; p < h->np; p += g) {
+        int flat = 1;
+        for (int64_t i = 1; i < g; i++) flat &= row[p + i] == row[p] + i;
+        h->flat[o][p / g] = (unsigned char)flat;
+      }
+    }
+    eini_gett_kind(h, k, o);
+  }
+  for (int64_t p = 0; p < h->np; p += g)
+    h->place[p / g] = p / h->lanes * panel + p % h->lanes;
+  memcpy(h->shape, h->g.size, bytes);
+  memcpy(h->kshape, k->size, kbytes);
+  h->nk = nk;
+}
+
+// Panels of any form through fill_fn, whole rows of a panel at a time.
+static void eini_gett_fill(const eini_gett_hand *h, const char *const *base, int64_t nk, int size,
+                           int64_t *off, char *values) {
+  const int64_t most = EIN_POINTS / h->lanes;
+  const int64_t *offs[EINI_GETT_OPS];
+  for (int o = 0; o < h->s->nop; o++) offs[o] = off + o * EIN_POINTS;
+  for (int64_t p = 0; p < h->np; p += h->lanes)
+    for (int64_t q = 0; q < nk; q += most) {
+      const int64_t rows = eini_gett_least(most, nk - q);
+      for (int o = 0; o < h->s->nop; o++) {
+        int64_t *to = off + o * EIN_POINTS;
+        for (int64_t r = 0; r < rows; r++)
+          for (int64_t i = 0; i < h->lanes; i++)
+            *to++ = h->row[o][eini_gett_least(p + i, h->np - 1)] + h->col[o][q + r];
+      }
+      h->s->fill_fn(h->s->user, rows * h->lanes, base, offs, values);
+      memcpy(h->panels + (p / h->lanes * h->panel + q * h->lanes) * size, values,
+             (size_t)(rows * h->lanes * size));
+    }
+}
+
+// Packs the current box of one side; base: the operands at the current box of V or U, K and batch.
+static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const char *const *base,
+                           int64_t nk, int64_t *off, char *values) {
+  int same = h->fresh;
+  for (int o = 0; o < h->s->nop; o++) same &= h->have[o] == base[o];
+  if (same) return;
+  for (int o = 0; o < h->s->nop; o++) h->have[o] = base[o];
+  h->fresh = 1;
+  if (h->s->form != EIN_FORM_PLAIN && (h->s->form != EIN_FORM_PRODUCT || kit->times == NULL)) {
+    eini_gett_fill(h, base, nk, kit->size, off, values);
+    return;
+  }
+  for (int o = 0; o < h->s->nop; o++) {
+    char *to = o == 0 ? h->panels : h->spare;
+    const eini_gett_pack_arg a = {h->kind[o], h->n, h->np, nk, h->lanes, h->kstep[o], h->kcount[o],
+                                  h->row[o], h->col[o], h->place, h->flat[o], base[o], to};
+    h->pack(&a);
+    if (o > 0) kit->times((h->np + h->lanes - 1) / h->lanes * h->panel, h->panels, to);
+  }
+}
+
+// ---- one run
+typedef struct eini_gett_job {
+  const eini_cpu *cpu;
+  const ein_contract *c;
+  eini_gett_kit kit;
+  eini_gett_hand v, u;
+  eini_gett_group k;
+  int swap;                      // V is m
+  int direct;                    // tiles go to the output; otherwise through the buffer
+  int stream;                    // past the caches
+  int unit;                      // the output is contiguous along runs of V
+  int64_t sub, ld;               // positions of V per pass; elements of a row of the buffer
+  const int64_t *out_v, *out_u;  // strides
+  const int64_t *const *extra_v, *const *extra_u;
+  int64_t *xv[EINI_GETT_OPS], *xu[EINI_GETT_OPS];
+  char *out;                     // at the current boxes
+  const char *extra[EINI_GETT_OPS];
+  char *buffer, *edge, *values;
+  int64_t *off;                  // tables for fill_fn and emit_fn
+  char *line, carry[64];         // a line to be streamed: carry[from .. to) so far; NULL: none
+  int64_t from, to;
+} eini_gett_job;
+
+// Writes past the caches: whole lines only. What does not fill a line waits in `carry`; pieces that
+// follow each other in the output complete each other's lines, also from call to call.
+
+#if EINI_GETT_X86
+EINI_GETT_T256 static void eini_gett_lines_y(char *to, const char *from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 32)
+    _mm256_stream_pd((double *)(void *)(to + i),
+                     _mm256_loadu_pd((const double *)(const void *)(from + i)));
+}
+
+// The first n of 64 bits.
+#define EINI_GETT_BITS(n) ((__mmask64)((1ull << (n)) - 1))
+
+// `count` pieces of `bytes`, `stride` apart, that belong at j->line + j->to.
+EINI_GETT_T512 static void eini_gett_put_z(eini_gett_job *j, const char *src, int64_t bytes,
+                                           int64_t count, int64_t stride) {
+  __m512i carry = _mm512_loadu_si512(j->carry);
+  char *line = j->line;
+  int64_t from = j->from, to = j->to;
+  for (; count > 0; count--, src += stride) {
+    const void *start = (const void *)((uintptr_t)src - (uintptr_t)to);
+    if (to + bytes < 64) {
+      const __mmask64 some = EINI_GETT_BITS(to + bytes) & ~EINI_GETT_BITS(to);
+      carry = _mm512_mask_loadu_epi8(carry, some, start);
+      to += bytes;
+      continue;
+    }
+    carry = _mm512_mask_loadu_epi8(carry, ~EINI_GETT_BITS(to), start);
+    if (from == 0) _mm512_stream_si512((__m512i *)(void *)line, carry);
+    else _mm512_mask_storeu_epi8(line, ~EINI_GETT_BITS(from), carry);
+    int64_t i = 64 - to;
+    for (line += 64; i + 64 <= bytes; i += 64, line += 64)
+      _mm512_stream_si512((__m512i *)(void *)line, _mm512_loadu_si512(src + i));
+    from = 0, to = bytes - i;
+    carry = _mm512_maskz_loadu_epi8(EINI_GETT_BITS(to), src + i);
+  }
+  _mm512_storeu_si512(j->carry, carry);
+  j->line = line, j->from = from, j->to = to;
+}
+#undef EINI_GETT_BITS
+#endif
+
+static void eini_gett_lines(const eini_gett_job *j, char *to, const char *from, int64_t bytes) {
+#if EINI_GETT_X86
+  if (j->cpu->isa != EINI_ISA_PLAIN) {
+    eini_gett_lines_y(to, from, bytes);
+    return;
+  }
+#else
+  (void)j;
+#endif
+  memcpy(to, from, (size_t)bytes);
+}
+
+// Writes what waits.
+static void eini_gett_send(eini_gett_job *j) {
+  if (j->from < j->to) memcpy(j->line + j->from, j->carry + j->from, (size_t)(j->to - j->from));
+  j->from = j->to = 0, j->line = NULL;
+}
+
+static void eini_gett_put(eini_gett_job *j, char *dst, const char *src, int64_t bytes,
+                          int64_t count, int64_t stride) {
+  if (j->line == NULL || dst != j->line + j->to) {
+    eini_gett_send(j);
+    j->from = j->to = (int64_t)((uintptr_t)dst & 63);
+    j->line = dst - j->from;
+  }
+#if EINI_GETT_X86
+  if (j->cpu->isa == EINI_ISA_AVX512) {
+    eini_gett_put_z(j, src, bytes, count, stride);
+    return;
+  }
+#endif
+  for (; count > 0; count--, src += stride)
+    for (int64_t i = 0; i < bytes;) {
+      int64_t n = eini_gett_least(64 - j->to, bytes - i);
+      if (j->to == 0 && n == 64) {
+        n = (bytes - i) / 64 * 64;
+        eini_gett_lines(j, j->line, src + i, n);
+        j->line += n;
+      } else {
+        memcpy(j->carry + j->to, src + i, (size_t)n);
+        j->to += n;
+      }
+      i += n;
+      if (j->to < 64) continue;
+      if (j->from == 0) eini_gett_lines(j, j->line, j->carry, 64);
+      else memcpy(j->line + j->from, j->carry + j->from, (size_t)(64 - j->from));
+      j->line += 64, j->from = j->to = 0;
+    }
+}
+
+#define EINI_GETT_EACH(T)                                                   \
+  for (int64_t i = 0; i < n; i++)                                           \
+    ((T *)(void *)dst)[to[i]] = ((const T *)(const void *)src)[i]
+
+// dst[to[i]] = src[i].
+static void eini_gett_scatter(int size, int64_t n, char *dst, const int64_t *to, const char *src) {
+  if (size == 4) EINI_GETT_EACH(int32_t);
+  else if (size == 8) EINI_GETT_EACH(int64_t);
+  else if (size == 16) EINI_GETT_EACH(eini_gett_16);
+  else EINI_GETT_EACH(char);
+}
+#undef EINI_GETT_EACH
+
+// Complex results from the sums a = v*re(u) and b = v*im(u); they replace a.
+#define EINI_GETT_JOIN(NAME, T)                                                              \
+  static void NAME(int64_t n, int conj_v, int conj_u, T *a, const T *b) {                    \
+    const T sv = conj_v ? -1 : 1, su = conj_u ? -1 : 1, sb = -sv * su;                       \
+    for (int64_t i = 0; i < 2 * n; i += 2) {                                                 \
+      const T re = a[i] + sb * b[i + 1];                                                     \
+      a[i + 1] = sv * a[i + 1] + su * b[i], a[i] = re;                                       \
+    }                                                                                        \
+  }
+EINI_GETT_JOIN(eini_gett_join_d, double)
+EINI_GETT_JOIN(eini_gett_join_s, float)
+#undef EINI_GETT_JOIN
+
+// The next piece of [p, to) within one run of V; 0: no more.
+static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) {
+  const int64_t at = *p % v->step;
+  if (at >= v->run) *p += v->step - at;
+  if (*p >= to || *p >= v->n) return 0;
+  return eini_gett_least(v->run - *p % v->step, to - *p);
+}
+
+// Positions [p, p + n) of `count` columns from u on, which lie one after the other if more than 1.
+static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, int64_t count,
+                            const char *row, int64_t ld) {
+  const int size = j->kit.size;
+  char *dst = j->out + j->u.out[u] * size;
+  if (j->unit) dst += j->v.out[p] * size;
+  if (j->stream) {
+    eini_gett_put(j, dst, row, n * size, count, ld);
+    return;
+  }
+  for (; count > 0; count--, row += ld, dst += n * size)
+    if (j->unit) memcpy(dst, row, (size_t)(n * size));
+    else eini_gett_scatter(size, n, dst, j->v.out + p, row);
+}
+
+static void eini_gett_emit(eini_gett_job *j, int64_t n) {
+  const int64_t *offs[EINI_GETT_OPS];
+  for (int e = 0; e < j->c->nextra; e++) offs[e] = j->off + (e + 1) * EIN_POINTS;
+  if (n > 0)
+    j->c->emit_fn(j->c->emit_user, n, j->values, j->out, j->off, j->extra, offs);
+}
+
+// Columns [u0, u0 + nu) of positions [p0, p1) leave the buffer through emit_fn.
+static void eini_gett_leave_emit(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0, int64_t p1,
+                                 const char *rows, int64_t ld) {
+  const int size = j->kit.size;
+  int64_t n = 0;
+  for (int64_t u = u0; u < u0 + nu; u++)
+    for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
+      if (n == EIN_POINTS) eini_gett_emit(j, n), n = 0;
+      len = eini_gett_least(len, EIN_POINTS - n);
+      memcpy(j->values + n * size, rows + (u - u0) * ld + (p - p0) * size, (size_t)(len * size));
+      for (int64_t i = 0; i < len; i++) j->off[n + i] = j->v.out[p + i] + j->u.out[u];
+      for (int e = 0; e < j->c->nextra; e++)
+        for (int64_t i = 0; i < len; i++)
+          j->off[(e + 1) * EIN_POINTS + n + i] = j->xv[e][p + i] + j->xu[e][u];
+      n += len;
+    }
+  eini_gett_emit(j, n);
+}
+
+static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0, int64_t p1,
+                            char *rows) {
+  const int size = j->kit.size;
+  const int64_t ld = j->ld * size * j->kit.parts;
+  if (j->kit.parts == 2)
+    for (int64_t u = 0; u < nu; u++) {
+      char *a = rows + u * ld, *b = a + ld / 2;
+      if (size == 16)
+        eini_gett_join_d(p1 - p0, j->v.s->conj, j->u.s->conj, (double *)(void *)a,
+                         (const double *)(const void *)b);
+      else
+        eini_gett_join_s(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
+                         (const float *)(const void *)b);
+    }
+  if (!j->c->plain_out) {
+    eini_gett_leave_emit(j, u0, nu, p0, p1, rows, ld);
+    return;
+  }
+  int by_run = j->unit && nu > 1 && p0 % j->v.step == 0 && p1 - p0 >= j->v.run;
+  for (int64_t u = u0 + 1; u < u0 + nu; u++) by_run &= j->u.out[u] - j->u.out[u - 1] == j->v.run;
+  for (int64_t u = 0; u < (by_run ? 1 : nu); u++)
+    for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
+      const char *row = rows + u * ld + (p - p0) * size;
+      if (!by_run || len == j->v.run) {
+        eini_gett_store(j, p, len, u0 + u, by_run ? nu : 1, row, ld);
+        continue;
+      }
+      for (int64_t i = 0; i < nu; i++) eini_gett_store(j, p, len, u0 + i, 1, row + i * ld, ld);
+    }
+}
+
+// A tile at the rim of the output: through a small buffer, element by element.
+static void eini_gett_rim(eini_gett_job *j, eini_gett_tile_arg *a, int64_t p, int64_t u,
+                          int64_t nu) {
+  const int size = j->kit.size;
+  const int64_t *uoff = a->uoff, *voff = a->voff;
+  const int64_t lanes = j->v.lanes, end = eini_gett_least(p + lanes, j->v.np);
+  int64_t rows[8], cols[3];
+  for (int i = 0; i < 8; i++) rows[i] = i * lanes;
+  for (int i = 0; i < 3; i++) cols[i] = i * j->kit.w;
+  char *dst = (char *)a->dst;
+  for (int pass = a->how == EINI_GETT_ADD ? 0 : 1; pass < 2; pass++) {
+    if (pass == 1) {
+      a->dst = j->edge, a->uoff = rows, a->voff = cols;
+      j->kit.tile(a);
+    }
+    for (int64_t r = 0; r < nu; r++)
+      for (int64_t q = p, len; (len = eini_gett_piece(&j->v, &q, end)) > 0; q += len) {
+        char *in = j->edge + (r * lanes + q - p) * size;
+        char *out = dst + (j->u.out[u + r] + j->v.out[q]) * size;
+        if (pass == 0) memcpy(in, out, (size_t)(len * size));
+        else memcpy(out, in, (size_t)(len * size));
+      }
+  }
+  a->dst = dst, a->uoff = uoff, a->voff = voff;
+}
+
+// Whether all vectors of the panel at p lie within runs, and where they go.
+static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *voff) {
+  int good = 1;
+  for (int i = 0; i < nv; i++) {
+    const int64_t q = p + i * j->kit.w;
+    voff[i] = j->v.out[q];
+    good &= q % j->v.step + j->kit.w <= j->v.run && q < j->v.n;
+  }
+  return good;
+}
+
+// Asks for the lines of the output that a tile will change.
+static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a) {
+  const int64_t size = j->kit.size;
+  for (int r = 0; r < a->nu; r++) {
+    const char *row = (const char *)a->dst + a->uoff[r] * size;
+    for (int i = 0; i < a->nv; i++) EINI_GETT_FETCHW(row + a->voff[i] * size);
+  }
+}
+
+// All tiles of the current boxes of V and U over the current box of K.
+static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, int keep) {
+  const eini_gett_kit *kit = &j->kit;
+  const int64_t lanes = j->v.lanes, ulanes = j->u.lanes, parts = kit->parts, size = kit->size;
+  int64_t rows[8], voff[3];
+  for (int i = 0; i < 8; i++) rows[i] = i * j->ld * parts;
+  eini_gett_tile_arg a;
+  a.k = nk, a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
+  a.how = first ? (j->direct && j->stream ? EINI_GETT_STREAM : EINI_GETT_STORE) : EINI_GETT_ADD;
+  int64_t late[4] = {0, 0, 0, 0}, turn = 0;  // what is to leave: columns u, nu; positions p0, p1
+  char *const other = keep || j->direct ? NULL : j->buffer + j->ld * parts * size * ulanes;
+  char *full = NULL;
+  for (int64_t p0 = 0; p0 < j->v.np; p0 += j->sub) {
+    const int64_t p1 = eini_gett_least(p0 + j->sub, j->v.np);
+    for (int64_t u = 0; u < j->u.n; u += ulanes) {
+      const int64_t nu = eini_gett_least(ulanes, j->u.n - u);
+      char *buffer = keep ? j->buffer + (u * parts * j->ld + p0) * size : turn ? other : j->buffer;
+      a.nu = (int)((kit->every ? nu : ulanes) * parts);
+      a.u = j->u.panels + u / ulanes * j->u.panel * size;
+      for (int64_t p = p0; p < p1; p += lanes) {
+        a.nv = (int)((eini_gett_least(lanes, p1 - p) + kit->w - 1) / kit->w);
+        a.v = j->v.panels + p / lanes * j->v.panel * size;
+        const int good = eini_gett_place(j, p, a.nv, voff);
+        a.voff = voff;
+        if (!j->direct) {
+          for (int i = 0; i < 3; i++) voff[i] = i * kit->w * parts;
+          a.dst = buffer + (p - p0) * size, a.uoff = rows;
+          kit->tile(&a);
+        } else {
+          a.dst = j->out, a.uoff = j->u.out + u;
+          if (a.how != EINI_GETT_STREAM) eini_gett_expect(j, &a);
+          if (good && (kit->every || nu == ulanes)) kit->tile(&a);
+          else eini_gett_rim(j, &a, p, u, nu);
+        }
+      }
+      if (j->direct || !last) continue;
+      // One behind: loads right after the stores they overlap would wait for them.
+      if (full != NULL) eini_gett_leave(j, late[0], late[1], late[2], late[3], full);
+      late[0] = u, late[1] = nu, late[2] = p0, late[3] = p1, full = buffer, turn = !turn;
+    }
+  }
+  if (full != NULL) eini_gett_leave(j, late[0], late[1], late[2], late[3], full);
+}
+
+// ---- planning
+// choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
+enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
+       EINI_GETT_BARE = 16 };
+enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39 };
+
+// Gives an axis up to `want`, in even shares, while the box stays within `most` positions.
+static void eini_gett_grow(int n, const int64_t *extent, int64_t *box, int i, int64_t want,
+                           int64_t most, int64_t unit) {
+  if (i < 0 || i >= n) return;
+  const int64_t others = eini_gett_product(n, box) / box[i];
+  int64_t b = eini_gett_least(extent[i], eini_gett_least(want, most / others));
+  if (b <= box[i]) return;
+  // In whole units where there is more than one; even shares.
+  const int64_t step = b < extent[i] && b >= unit ? unit : 1;
+  const int64_t units = (extent[i] + step - 1) / step, parts = (units + b / step - 1) / (b / step);
+  b = (units + parts - 1) / parts * step;
+  box[i] = eini_gett_most(box[i], eini_gett_least(b, extent[i]));
+}
+
+// A box of at most `most` positions: first some of axes x and y, then more of them, then the rest.
+static void eini_gett_fit(int n, const int64_t *extent, int64_t *box, int64_t most, int x, int y,
+                          int64_t some, int64_t unit) {
+  for (int i = 0; i < n; i++) box[i] = 1;
+  eini_gett_grow(n, extent, box, x, some, most, unit);
+  eini_gett_grow(n, extent, box, y, some, most, unit);
+  eini_gett_grow(n, extent, box, x, 4 * some, most, unit);
+  eini_gett_grow(n, extent, box, y, most, most, unit);
+  eini_gett_grow(n, extent, box, x, most, most, unit);
+  for (int i = n - 1; i >= 0; i--)
+    eini_gett_grow(n, extent, box, i, most, most, i == x || i == y ? unit : 1);
+}
+
+// The axis along which the first operand with one is contiguous; -1: none.
+static int eini_gett_unit_axis(const ein_side *s, const int64_t *const *stride,
+                               const ein_axes *x) {
+  for (int o = 0; o < s->nop; o++)
+    for (int i = 0; i < x->n; i++)
+      if (stride[o][i] == 1 && x->extent[i] > 1) return i;
+  return -1;
+}
+
+typedef struct eini_gett_sketch {  // a plan while it is being made
+  eini_gett_kit kit;
+  const ein_axes *vx, *ux, *kx;
+  const ein_side *v, *u;
+  const int64_t *out_v, *out_u;
+  int swap, direct, past, keep, unit, bare;
+  int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
+  int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
+} eini_gett_sketch;
+
+static void eini_gett_orient(const ein_contract *c, eini_gett_sketch *p, int swap) {
+  p->swap = swap;
+  p->vx = swap ? &c->m : &c->n, p->ux = swap ? &c->n : &c->m, p->kx = &c->k;
+  p->v = swap ? &c->p : &c->q, p->u = swap ? &c->q : &c->p;
+  p->out_v = swap ? c->out_m : c->out_n, p->out_u = swap ? c->out_n : c->out_m;
+  const int n = p->vx->n;
+  p->unit = n == 0 || p->out_v[n - 1] == 1;
+}
+
+// How well a group fills vectors of w: its run along the unit stride of the output.
+static double eini_gett_filled(const ein_axes *x, const int64_t *out, int64_t w) {
+  if (x->n == 0) return 1.0 / (double)w;
+  if (out[x->n - 1] != 1) {
+    const int64_t all = eini_gett_product(x->n, x->extent);
+    return 0.5 * (double)all / (double)eini_gett_up(all, w);
+  }
+  const int64_t run = x->extent[x->n - 1];
+  return (double)run / (double)eini_gett_up(run, w);
+}
+
+// The panel width with the least work for np positions: narrow tiles are less efficient.
+static int64_t eini_gett_lanes(const eini_gett_kit *kit, int64_t np, int64_t *cost) {
+  static const int price[4] = {0, 10, 17, 24};
+  int64_t best = 0;
+  const int64_t vectors = (np + kit->w - 1) / kit->w;
+  for (int nv = kit->nv; nv > 0; nv--) {
+    const int64_t lanes = nv * kit->w;
+    if (lanes % kit->gv != 0 && nv != kit->nv) continue;
+    const int64_t price_all = vectors / nv * price[nv] + price[vectors % nv];
+    if (best == 0 || price_all < *cost) best = lanes, *cost = price_all;
+  }
+  return best;
+}
+
+static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t width) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t size = kit->size, line = eini_gett_most(128 / size, 1);
+  const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
+  const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
+  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
+  int64_t kc = cpu->l1 / 2 / (kit->nu * size);
+  if (k < kc + kc / 2) kc = k;
+  const int ku = eini_gett_unit_axis(p->u, p->u->k, p->kx);
+  const int kv = eini_gett_unit_axis(p->v, p->v->k, p->kx);
+  eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16, 8);
+  p->nk = eini_gett_product(p->kx->n, p->box_k);
+  p->keep = !p->direct && p->nk < k;
+  const int64_t room = cpu->l2 / 4 * 3 / (p->nk * size);
+  const int64_t most_v = eini_gett_most(p->keep ? eini_gett_least(room, 512) : room, 4 * kit->w);
+  const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
+  // More of the side with more traffic: what is read or what is written.
+  const int read_more = k >= all_u;
+  eini_gett_fit(p->vx->n, p->vx->extent, p->box_v, most_v, read_more ? za : p->vx->n - 1,
+                read_more ? p->vx->n - 1 : za, 2 * line, eini_gett_most(p->pad, kit->gv));
+  const int64_t run = p->vx->n > 0 ? p->box_v[p->vx->n - 1] : 1;
+  p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_gett_up(run, p->pad);
+  p->nv = eini_gett_up(p->nv, eini_gett_most(kit->gv, kit->w));
+  int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->nk * size);
+  if (p->keep) most_u = eini_gett_least(most_u, 512);
+  if (all_v < 4 * width * p->nv)  // few boxes of V: threads share U
+    most_u = eini_gett_least(most_u, (all_u + width - 1) / width);
+  const int zu = eini_gett_unit_axis(p->u, p->u->row, p->ux);
+  eini_gett_fit(p->ux->n, p->ux->extent, p->box_u, eini_gett_most(most_u, 4 * kit->nu), zu,
+                p->ux->n - 1, line, kit->nu);
+  p->nu = eini_gett_up(eini_gett_product(p->ux->n, p->box_u), kit->nu);
+  int64_t cost = 0;
+  p->lanes = eini_gett_lanes(kit, p->nv, &cost);
+  p->sub = p->nv;
+  if (p->keep || (p->direct && !p->past)) return;
+  const int64_t step = eini_gett_up(run, p->pad);
+  if (p->past && step < p->lanes && p->lanes % step != 0 && step % kit->w == 0) p->lanes = step;
+  const int64_t fit = cpu->l1 / 2 / (kit->nu * kit->parts * size) / p->lanes * p->lanes;
+  // Streamed output leaves in small portions, so that stores and arithmetic overlap.
+  p->sub = p->past ? eini_gett_least(fit, eini_gett_up(step, p->lanes)) : fit;
+  p->sub = eini_gett_most(p->sub, p->lanes);
+}
+
+static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
+                                const eini_gett_sketch *p) {
+  const double b = (double)eini_gett_product(c->batch.n, c->batch.extent);
+  const double v = (double)eini_gett_product(p->vx->n, p->vx->extent);
+  const double u = (double)eini_gett_product(p->ux->n, p->ux->extent);
+  const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
+  const double size = (double)p->kit.size;
+  const double wide = (double)eini_gett_up((int64_t)v, p->kit.w);
+  const double high = u < 4 ? u + (4 - u) * 0.7 : u;
+  const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
+  double t = b * wide * high * k / p->kit.peak;
+  if (p->bare) return t * 1.05 + b * v * u * size / cpu->l2_bw;
+  const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
+  const double packed = b * k * (v * again_v + u);
+  t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
+  t += b * v * u * size / (b * v * u * size > (double)cpu->l3 / 2 ? cpu->copy_bw : cpu->l3_bw);
+  if (!p->unit) t += b * v * u * 2 / cpu->hz;
+  if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
+    t += b * k * (p->swap ? v : u) * 6 / cpu->hz;
+  if (c->q.form == EIN_FORM_FUNCTION || c->q.form == EIN_FORM_CONVERT)
+    t += b * k * (p->swap ? u : v) * 6 / cpu->hz;
+  if (!c->plain_out) t += b * v * u * 4 / cpu->hz;
+  return t;
+}
+
+static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p, char *base,
+                               eini_gett_job *j);
+
+static int eini_gett_able(const ein_contract *c) {
+  const ein_axes *x[4] = {&c->batch, &c->m, &c->n, &c->k};
+  int axes = 0;
+  for (int g = 0; g < 4; g++) {
+    if (x[g]->n > EINI_GETT_AXES) return 0;
+    if (g > 0) axes += x[g]->n;
+    for (int i = 0; i < x[g]->n; i++)
+      if (x[g]->extent[i] <= 0) return 0;
+  }
+  return axes + EINI_GETT_HEAD <= EINI_GETT_STATE && c->p.nop <= EINI_GETT_OPS &&
+         c->q.nop <= EINI_GETT_OPS && c->nextra < EINI_GETT_OPS;
+}
+
+static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c, int64_t threads,
+                                  eini_gett_sketch *p) {
+  const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
+  const int64_t width = (threads + batch - 1) / batch;
+  const int64_t w = p->kit.w;
+  const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
+  eini_gett_orient(c, p, m > n);
+  const int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
+  const double bytes = (double)p->kit.size * (double)batch *
+                       (double)eini_gett_product(c->m.n, c->m.extent) *
+                       (double)eini_gett_product(c->n.n, c->n.extent);
+  p->direct = c->plain_out && p->unit && p->kit.parts == 1 && p->vx->n > 0 &&
+              (p->vx->n == 1 || run * 20 >= eini_gett_up(run, w) * 17);
+  p->pad = p->direct ? eini_gett_most(w, p->kit.gv) : p->kit.gv;
+  if (!p->direct && (!p->unit || run * 5 < eini_gett_up(run, p->kit.gv) * 4)) p->pad = 1;
+  eini_gett_boxes(cpu, p, width);
+  p->past = c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 && run * p->kit.size >= 64 &&
+            p->nk >= eini_gett_product(c->k.n, c->k.extent);
+  if (p->past) eini_gett_boxes(cpu, p, width);
+}
+
+// Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
+static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
+  const int64_t size = p->kit.size;
+  if (!p->direct || p->past || !p->kit.every || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
+      p->v->form != EIN_FORM_PLAIN || p->u->form != EIN_FORM_PLAIN || p->v->row[0][0] != 1)
+    return 0;
+  const int64_t v = p->vx->extent[0], u = p->ux->n > 0 ? p->ux->extent[0] : 1;
+  const int64_t k = p->kx->n > 0 ? p->kx->extent[0] : 1;
+  const int64_t sv = p->kx->n > 0 ? p->v->k[0][0] * size : 0;
+  const int64_t su = p->ux->n > 0 ? p->u->row[0][0] * size : 0;
+  // Rows a multiple of many lines apart compete for few sets of the cache.
+  return v % p->kit.w == 0 && k <= 256 &&
+         v * k * size <= (sv % 512 == 0 ? cpu->l1 : cpu->l2 / 2) &&
+         u * k * size <= (su % 512 == 0 ? cpu->l1 : cpu->l2 / 2);
+}
+
+static void eini_gett_cut(const ein_contract *c, const eini_gett_sketch *p, int width,
+                          ein_choice *choice) {
+  eini_gett_group v, u;
+  eini_gett_group_init(&v, p->vx, p->box_v);
+  eini_gett_group_init(&u, p->ux, p->box_u);
+  const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
+  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
+  const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
+  int64_t left = width;
+  const int iv = p->swap ? 1 : 2, iu = p->swap ? 2 : 1;
+  choice->unit[0] = 1;
+  if (p->bare) {
+    choice->unit[iv] = all_v, choice->unit[iu] = all_u;
+    choice->grid[0] = eini_gett_least(batch, left), choice->grid[1] = choice->grid[2] = 1;
+    return;
+  }
+  choice->unit[iv] = eini_gett_most(all_v / v.total, 1);
+  choice->unit[iu] = eini_gett_most(all_u / u.total, 1);
+  choice->grid[0] = eini_gett_least(batch, left);
+  left = (left + choice->grid[0] - 1) / choice->grid[0];
+  // The shares of V and U with the least work for the busiest thread.
+  double best = 2;
+  for (int64_t gv = 1; gv <= left && gv <= v.total; gv++) {
+    const int64_t gu = eini_gett_least(u.total, left / gv);
+    const double most = (double)((v.total + gv - 1) / gv) / (double)v.total *
+                        (double)((u.total + gu - 1) / gu) / (double)u.total;
+    if (most > best) continue;
+    best = most, choice->grid[iv] = gv, choice->grid[iu] = gu;
+  }
+}
+
+static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                          ein_choice *choice) {
+  eini_gett_sketch p;
+  memset(&p, 0, sizeof p);
+  if (!eini_gett_able(c) || !eini_gett_pick(cpu, c->type, c->pair, &p.kit)) return 0;
+  eini_gett_sketch_make(cpu, c, width, &p);
+  p.bare = eini_gett_bare(cpu, &p);
+  memset(choice, 0, sizeof *choice);
+  eini_gett_cut(c, &p, width, choice);
+  int64_t *s = choice->state;
+  s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
+         (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
+         (p.bare ? EINI_GETT_BARE : 0);
+  s[1] = p.lanes, s[2] = p.sub, s[3] = p.pad;
+  s += EINI_GETT_HEAD;
+  for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
+  for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
+  for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
+  const double threads = (double)(choice->grid[0] * choice->grid[1] * choice->grid[2]);
+  choice->seconds = eini_gett_seconds(cpu, c, &p) / threads + cpu->call;
+  choice->scratch = eini_gett_layout(c, &p, NULL, NULL);
+  if (p.bare) choice->scratch = 0;
+  const char *how = p.bare ? "gett bare" : p.direct ? (p.past ? "gett stream" : "gett direct")
+                                                 : (p.keep ? "gett keep" : "gett buffer");
+  memcpy(choice->variant, how, strlen(how) + 1);
+  return 1;
+}
+
+// Takes bytes off the scratch memory, on lines of their own.
+static char *eini_gett_take(char *base, size_t *at, int64_t bytes) {
+  char *r = base != NULL ? base + *at : NULL;
+  *at += (size_t)eini_gett_up(bytes, 64) + 64;
+  return r;
+}
+
+static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const ein_side *s,
+                                int64_t np, int64_t nk, int64_t lanes, int size, char *base,
+                                size_t *at) {
+  (void)c;
+  const int64_t bytes = (np + lanes - 1) / lanes * eini_gett_panel(lanes, nk, size) * size;
+  h->panels = eini_gett_take(base, at, bytes);
+  h->spare = s->nop > 1 ? eini_gett_take(base, at, bytes) : NULL;
+  h->place = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
+  h->out = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
+  for (int o = 0; o < s->nop; o++) {
+    h->row[o] = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
+    h->col[o] = (int64_t *)(void *)eini_gett_take(base, at, nk * 8);
+    h->flat[o] = (unsigned char *)eini_gett_take(base, at, np);
+  }
+}
+
+static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p, char *base,
+                               eini_gett_job *job) {
+  eini_gett_job none;
+  eini_gett_job *j = job != NULL ? job : &none;
+  const eini_gett_kit *kit = &p->kit;
+  size_t at = 0;
+  eini_gett_take_hand(c, &j->v, p->v, p->nv, p->nk, p->lanes, kit->size, base, &at);
+  eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, base, &at);
+  j->ld = p->keep ? eini_gett_up(p->nv, p->lanes) : p->sub;
+  if (!p->direct || p->past)
+    j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
+                                              (p->keep ? p->nu : 2 * kit->nu));
+  j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
+  const int ops = c->p.nop > c->q.nop ? c->p.nop : c->q.nop;
+  if (!c->plain_out || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
+    j->off = (int64_t *)(void *)eini_gett_take(
+        base, &at, 8 * EIN_POINTS * (ops > c->nextra + 1 ? ops : c->nextra + 1));
+    j->values = eini_gett_take(base, &at, 16 * EIN_POINTS);
+  }
+  for (int e = 0; !c->plain_out && e < c->nextra; e++) {
+    j->xv[e] = (int64_t *)(void *)eini_gett_take(base, &at, p->nv * 8);
+    j->xu[e] = (int64_t *)(void *)eini_gett_take(base, &at, p->nu * 8);
+  }
+  return at;
+}
+
+// ---- running
+static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                               eini_gett_sketch *p, char *scratch, eini_gett_job *j) {
+  const int64_t *s = choice->state;
+  memset(j, 0, sizeof *j);
+  eini_gett_pick(cpu, c->type, c->pair, &p->kit);
+  eini_gett_orient(c, p, (s[0] & EINI_GETT_SWAP) != 0);
+  p->direct = (s[0] & EINI_GETT_DIRECT) != 0, p->past = (s[0] & EINI_GETT_PAST) != 0;
+  p->keep = (s[0] & EINI_GETT_KEEP) != 0;
+  p->lanes = s[1], p->sub = s[2], p->pad = s[3];
+  s += EINI_GETT_HEAD;
+  j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
+  j->v.s = p->v, j->u.s = p->u, j->unit = p->unit;
+  eini_gett_group_init(&j->v.g, p->vx, s);
+  eini_gett_group_init(&j->u.g, p->ux, s + p->vx->n);
+  eini_gett_group_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
+  const int64_t run = p->vx->n > 0 ? s[p->vx->n - 1] : 1;
+  j->v.granule = p->kit.gv, j->u.granule = p->kit.gu;
+  j->v.fill = eini_gett_most(p->kit.gv, p->kit.w);
+  j->u.fill = p->kit.every ? p->kit.gu : p->kit.nu;
+  p->nv = eini_gett_product(p->vx->n, j->v.g.box) / run * eini_gett_up(run, p->pad);
+  p->nv = eini_gett_up(p->nv, j->v.fill);
+  p->nu = eini_gett_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
+  p->nk = eini_gett_product(p->kx->n, j->k.box);
+  j->v.lanes = p->lanes, j->u.lanes = p->kit.nu, j->v.pad = p->pad, j->u.pad = 1;
+  j->v.pack = p->kit.pack_v, j->u.pack = p->kit.pack_u;
+  j->v.nk = j->u.nk = -1;
+  j->sub = p->sub, j->direct = p->direct, j->stream = p->past;
+  j->out_v = p->out_v, j->out_u = p->out_u;
+  j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
+  eini_gett_layout(c, p, scratch, j);
+}
+
+// Whether every whole vector of the output starts a line.
+static int eini_gett_aligned(const eini_gett_job *j) {
+  const ein_contract *c = j->c;
+  const int64_t lane = 64 / j->kit.size;
+  int64_t odd = (int64_t)((uintptr_t)c->out & 63);
+  if (j->kit.w != lane) return 0;
+  for (int i = 0; i < j->v.g.n - 1; i++) odd |= j->out_v[i] % lane;
+  for (int i = 0; i < j->u.g.n; i++) odd |= j->out_u[i] % lane;
+  for (int i = 0; i < c->batch.n; i++) odd |= c->out_batch[i] % lane;
+  return odd == 0;
+}
+
+// The operands of one side at the current boxes.
+static void eini_gett_bases(const eini_gett_hand *h, const eini_gett_group *k,
+                            const int64_t *batch_at, int nbatch, const char **base) {
+  for (int o = 0; o < h->s->nop; o++) {
+    int64_t at = eini_gett_offset(&h->g, h->s->row[o]) + eini_gett_offset(k, h->s->k[o]);
+    for (int i = 0; i < nbatch; i++) at += batch_at[i] * h->s->batch[o][i];
+    base[o] = h->s->base[o] + at * (int64_t)ein_dtype_size(h->s->dtype[o]);
+  }
+}
+
+static void eini_gett_pack_hand(eini_gett_job *j, eini_gett_hand *h, const int64_t *stride,
+                                const int64_t *batch_at) {
+  const char *base[EINI_GETT_OPS];
+  const int64_t nk = eini_gett_product(j->k.n, j->k.size);
+  eini_gett_tables(h, &j->k, nk, j->kit.size, stride);
+  eini_gett_bases(h, &j->k, batch_at, j->c->batch.n, base);
+  eini_gett_pack(h, &j->kit, base, nk, j->off, j->values);
+}
+
+// The output and what the store reads, at the current boxes of V and U.
+static void eini_gett_target(eini_gett_job *j, const int64_t *batch_at) {
+  const ein_contract *c = j->c;
+  int64_t at = eini_gett_offset(&j->v.g, j->out_v) + eini_gett_offset(&j->u.g, j->out_u);
+  for (int i = 0; i < c->batch.n; i++) at += batch_at[i] * c->out_batch[i];
+  j->out = c->out + at * (int64_t)ein_dtype_size(c->out_dtype);
+  if (c->plain_out) return;
+  for (int e = 0; e < c->nextra; e++) {
+    at = eini_gett_offset(&j->v.g, j->extra_v[e]) + eini_gett_offset(&j->u.g, j->extra_u[e]);
+    for (int i = 0; i < c->batch.n; i++) at += batch_at[i] * c->extra_batch[e][i];
+    j->extra[e] = c->extra_base[e] + at * (int64_t)ein_dtype_size(c->extra_dtype[e]);
+    eini_gett_table(j->v.g.n, j->v.g.size, j->extra_v[e], j->v.pad, j->v.fill, j->xv[e]);
+    eini_gett_table(j->u.g.n, j->u.g.size, j->extra_u[e], 1, j->u.fill, j->xu[e]);
+  }
+}
+
+// One box of V, U and K: pack what is not there yet, then multiply.
+static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at, int keep) {
+  eini_gett_pack_hand(j, &j->u, j->out_u, batch_at);
+  eini_gett_pack_hand(j, &j->v, j->out_v, batch_at);
+  if (kb == 0 || !keep) eini_gett_target(j, batch_at);
+  eini_gett_tiles(j, eini_gett_product(j->k.n, j->k.size), kb == 0, kb == j->k.total - 1, keep);
+}
+
+static void eini_gett_boxes_of(const eini_gett_group *g, const int64_t *part, int64_t all,
+                               int64_t unit, int64_t *from, int64_t *to) {
+  *from = eini_gett_least(part[0] / unit, g->total);
+  *to = part[1] >= all ? g->total : eini_gett_least(part[1] / unit, g->total);
+}
+
+static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int64_t *vr,
+                            const int64_t *ur, int keep) {
+  for (int64_t u = ur[0]; u < ur[1]; u++) {
+    eini_gett_box(&j->u.g, u);
+    // Either all of k for one box of V, or all boxes of V for some of k.
+    const int64_t outer = keep ? vr[1] - vr[0] : j->k.total;
+    const int64_t inner = keep ? j->k.total : vr[1] - vr[0];
+    for (int64_t a = 0; a < outer; a++)
+      for (int64_t b = 0; b < inner; b++) {
+        const int64_t kb = keep ? b : a, v = vr[0] + (keep ? a : b);
+        eini_gett_box(&j->k, kb);
+        eini_gett_box(&j->v.g, v);
+        eini_gett_step(j, kb, batch_at, keep);
+      }
+  }
+}
+
+static void eini_gett_odometer(const ein_axes *x, int64_t index, int64_t *at) {
+  for (int i = x->n - 1; i >= 0; i--) at[i] = index % x->extent[i], index /= x->extent[i];
+}
+
+static int64_t eini_gett_dot(int n, const int64_t *at, const int64_t *stride) {
+  int64_t r = 0;
+  for (int i = 0; i < n; i++) r += at[i] * stride[i];
+  return r;
+}
+
+static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int swap,
+                               const ein_part *part) {
+  eini_gett_sketch p;
+  eini_gett_pick(cpu, c->type, c->pair, &p.kit);
+  eini_gett_orient(c, &p, swap);
+  const int64_t size = p.kit.size, lanes = p.kit.w * p.kit.nv, nv = p.vx->extent[0];
+  const int64_t nu = p.ux->n > 0 ? p.ux->extent[0] : 1, step = p.ux->n > 0 ? p.out_u[0] : 0;
+  int64_t at[EINI_GETT_AXES], uoff[8], voff[3];
+  for (int i = 0; i < 8; i++) uoff[i] = i * step;
+  for (int i = 0; i < 3; i++) voff[i] = i * p.kit.w;
+  eini_gett_tile_arg a;
+  a.how = EINI_GETT_STORE, a.uoff = uoff, a.voff = voff;
+  a.k = p.kx->n > 0 ? p.kx->extent[0] : 1;
+  a.sv = p.kx->n > 0 ? p.v->k[0][0] : 0, a.uk = p.kx->n > 0 ? p.u->k[0][0] : 0;
+  a.us = p.ux->n > 0 ? p.u->row[0][0] : 0;
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    eini_gett_odometer(&c->batch, b, at);
+    const char *v = p.v->base[0] + eini_gett_dot(c->batch.n, at, p.v->batch[0]) * size;
+    const char *u = p.u->base[0] + eini_gett_dot(c->batch.n, at, p.u->batch[0]) * size;
+    char *out = c->out + eini_gett_dot(c->batch.n, at, c->out_batch) * size;
+    for (int64_t j = 0; j < nu; j += p.kit.nu) {
+      a.nu = (int)eini_gett_least(p.kit.nu, nu - j);
+      a.u = u + j * a.us * size;
+      for (int64_t i = 0; i < nv; i += lanes) {
+        a.nv = (int)(eini_gett_least(lanes, nv - i) / p.kit.w);
+        a.v = v + i * size, a.dst = out + (j * step + i) * size;
+        p.kit.tile(&a);
+      }
+    }
+  }
+}
+
+static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                          const ein_part *part, void *scratch) {
+  if (choice->state[0] & EINI_GETT_BARE) {
+    if (part->m[0] == 0 && part->n[0] == 0 && part->m[1] > 0 && part->n[1] > 0)
+      eini_gett_run_bare(cpu, c, (int)(choice->state[0] & EINI_GETT_SWAP), part);
+    return;
+  }
+  eini_gett_sketch p;
+  eini_gett_job j;
+  int64_t vr[2], ur[2], at[EINI_GETT_AXES];
+  eini_gett_job_init(cpu, c, choice, &p, (char *)scratch, &j);
+  const int iv = p.swap ? 1 : 2, iu = p.swap ? 2 : 1;
+  eini_gett_boxes_of(&j.v.g, p.swap ? part->m : part->n,
+                     eini_gett_product(p.vx->n, p.vx->extent), choice->unit[iv], &vr[0], &vr[1]);
+  eini_gett_boxes_of(&j.u.g, p.swap ? part->n : part->m,
+                     eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
+  if (j.direct && j.stream) j.direct = eini_gett_aligned(&j);
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    eini_gett_odometer(&c->batch, b, at);
+    eini_gett_batch(&j, at, vr, ur, p.keep);
+  }
+  if (j.stream) eini_gett_send(&j);
+#if EINI_GETT_X86
+  if (j.stream) _mm_sfence();
+#endif
+}
+
+static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_gett_run};
 
 // ================================================================================================
 // >>direct  contractions without packing: matrix-vector, dot, small, skinny and outer products
@@ -3575,7 +5391,7 @@ EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
 // ================================================================================================
 
 static const eini_cpu_family *const eini_cpu_families[] = {
-    &eini_dir_tiny, &eini_dir_matvec, &eini_dir_dot, &eini_dir_small, NULL};
+    &eini_gett_family, &eini_dir_tiny, &eini_dir_matvec, &eini_dir_dot, &eini_dir_small, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 

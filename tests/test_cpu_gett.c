@@ -1,0 +1,446 @@
+// Random contractions through the GETT family of the CPU backend, against plain loops: dtypes,
+// forms, pairs, ranks to 4 per group, strides of both signs and 0, instruction sets, cuts.
+// usage: test_cpu_gett [cases] [first seed]
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EINSUM_IMPLEMENTATION
+#include "../einsum.h"
+#include "../backends/einsum_cpu.h"
+
+enum { BATCH, M, N, K, GROUPS, AXES = 4, OPS = 3 };
+
+static uint64_t seed_state;
+static int64_t pick(int64_t n) {  // 0 .. n-1
+  seed_state = seed_state * 6364136223846793005u + 1442695040888963407u;
+  return (int64_t)((seed_state >> 33) % (uint64_t)n);
+}
+
+typedef struct array {            // an operand, an extra or the output
+  ein_dtype dtype;
+  int64_t stride[GROUPS][AXES];
+  int uses[GROUPS];
+  int64_t elems, zero;            // of the buffer; where index 0 lies
+  char *data;
+} array;
+
+typedef struct problem {
+  ein_contract c;
+  int exact;                      // small whole numbers: results must be equal
+  int64_t extent[GROUPS][AXES];
+  int rank[GROUPS];
+  array op[2][OPS], out, extra[2];
+  int nop[2];
+} problem;
+
+static void put(array *a, int64_t i, double re, double im) {
+  char *p = a->data + (size_t)i * ein_dtype_size(a->dtype);
+  switch (a->dtype) {
+    case EIN_BOOL: *(unsigned char *)p = re > 0; break;
+    case EIN_I32: *(int32_t *)(void *)p = (int32_t)re; break;
+    case EIN_I64: *(int64_t *)(void *)p = (int64_t)re; break;
+    case EIN_F32: *(float *)(void *)p = (float)re; break;
+    case EIN_F64: *(double *)(void *)p = re; break;
+    case EIN_C64: ((float *)(void *)p)[0] = (float)re, ((float *)(void *)p)[1] = (float)im; break;
+    default: ((double *)(void *)p)[0] = re, ((double *)(void *)p)[1] = im; break;
+  }
+}
+
+static void get(ein_dtype t, const char *base, int64_t i, double *v) {
+  const char *p = base + i * (int64_t)ein_dtype_size(t);
+  v[1] = 0;
+  switch (t) {
+    case EIN_BOOL: v[0] = *(const unsigned char *)p; break;
+    case EIN_I32: v[0] = *(const int32_t *)(const void *)p; break;
+    case EIN_I64: v[0] = (double)*(const int64_t *)(const void *)p; break;
+    case EIN_F32: v[0] = *(const float *)(const void *)p; break;
+    case EIN_F64: v[0] = *(const double *)(const void *)p; break;
+    case EIN_C64:
+      v[0] = ((const float *)(const void *)p)[0], v[1] = ((const float *)(const void *)p)[1];
+      break;
+    default:
+      v[0] = ((const double *)(const void *)p)[0], v[1] = ((const double *)(const void *)p)[1];
+  }
+}
+
+// The value of a side: the product of its operands, or for functions their sum.
+typedef struct side_user {
+  ein_form form;
+  ein_dtype type;
+  int nop;
+  const ein_dtype *dtype;
+} side_user;
+
+static void combine(const side_user *s, double *acc, const double *v) {
+  if (s->form == EIN_FORM_FUNCTION) {
+    acc[0] += v[0], acc[1] += v[1];
+  } else {
+    const double re = acc[0] * v[0] - acc[1] * v[1];
+    acc[1] = acc[0] * v[1] + acc[1] * v[0], acc[0] = re;
+  }
+}
+
+static void fill(void *user, int64_t n, const char *const *base, const int64_t *const *off,
+                 void *out) {
+  const side_user *s = (const side_user *)user;
+  array to;
+  memset(&to, 0, sizeof to);
+  to.dtype = s->type, to.data = (char *)out;
+  for (int64_t i = 0; i < n; i++) {
+    double acc[2], v[2];
+    get(s->dtype[0], base[0], off[0][i], acc);
+    for (int o = 1; o < s->nop; o++) get(s->dtype[o], base[o], off[o][i], v), combine(s, acc, v);
+    put(&to, i, acc[0], acc[1]);
+  }
+}
+
+// out = 2 * fold + extras.
+typedef struct store_user {
+  ein_dtype type, out;
+  int nextra;
+} store_user;
+
+static void emit(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
+                 const char *const *base, const int64_t *const *xoff) {
+  const store_user *s = (const store_user *)user;
+  array to;
+  memset(&to, 0, sizeof to);
+  to.dtype = s->out, to.data = out;
+  for (int64_t i = 0; i < n; i++) {
+    double v[2], x[2];
+    get(s->type, (const char *)folds, i, v);
+    v[0] *= 2, v[1] *= 2;
+    for (int e = 0; e < s->nextra; e++) {
+      get(s->out, base[e], xoff[e][i], x);
+      v[0] += x[0], v[1] += x[1];
+    }
+    put(&to, off[i], v[0], v[1]);
+  }
+}
+
+static void check(int ok, const char *what) {
+  if (ok) return;
+  printf("test_cpu_gett: %s\n", what);
+  exit(1);
+}
+
+// A layout for an array over some groups: axes in random order, now and then with gaps, negative
+// or (not the output) zero strides.
+static void lay_out(problem *p, array *a, ein_dtype t, const int *uses, int out) {
+  int order[GROUPS * AXES], n = 0;
+  memset(a, 0, sizeof *a);
+  a->dtype = t, a->elems = 1;
+  for (int g = 0; g < GROUPS; g++) {
+    a->uses[g] = uses[g];
+    for (int i = 0; uses[g] && i < p->rank[g]; i++) order[n++] = g * AXES + i;
+  }
+  const int tidy = pick(4) == 0;
+  for (int i = n - 1; i > 0 && !tidy; i--) {
+    const int j = (int)pick(i + 1), x = order[i];
+    order[i] = order[j], order[j] = x;
+  }
+  int64_t step = pick(8) == 0 ? 2 : 1, low = 0, high = 0;
+  for (int i = n - 1; i >= 0; i--) {
+    const int g = order[i] / AXES, ax = order[i] % AXES;
+    const int64_t e = p->extent[g][ax];
+    int64_t s = step;
+    if (!out && pick(12) == 0) s = 0;
+    else if (pick(12) == 0) s = -s;
+    a->stride[g][ax] = s;
+    if (s < 0) low += s * (e - 1);
+    else high += s * (e - 1);
+    if (s != 0) step = step * e + (pick(6) == 0 ? pick(5) : 0);
+  }
+  a->elems = high - low + 1, a->zero = -low;
+  a->data = (char *)malloc((size_t)a->elems * ein_dtype_size(t));
+  check(a->data != NULL, "no memory");
+  for (int64_t i = 0; i < a->elems; i++) {
+    if (p->exact) put(a, i, (double)(pick(7) - 3), (double)(pick(7) - 3));
+    else put(a, i, (double)pick(2001) / 1000 - 1, (double)pick(2001) / 1000 - 1);
+  }
+}
+
+static const char *base_of(const array *a) {
+  return a->data + a->zero * (int64_t)ein_dtype_size(a->dtype);
+}
+
+static int64_t at(const array *a, int64_t (*index)[AXES], const problem *p) {
+  int64_t r = 0;
+  for (int g = 0; g < GROUPS; g++)
+    for (int i = 0; a->uses[g] && i < p->rank[g]; i++) r += index[g][i] * a->stride[g][i];
+  return r;
+}
+
+static int next(int64_t *index, const int64_t *extent, int n) {
+  for (int i = n - 1; i >= 0; i--) {
+    if (++index[i] < extent[i]) return 1;
+    index[i] = 0;
+  }
+  return 0;
+}
+
+static void side_value(const problem *p, const ein_side *s, const array *op,
+                       int64_t (*index)[AXES], double *acc) {
+  const side_user *u = (const side_user *)s->user;
+  for (int o = 0; o < s->nop; o++) {
+    double v[2];
+    get(op[o].dtype, base_of(&op[o]), at(&op[o], index, p), v);
+    if (o == 0) acc[0] = v[0], acc[1] = v[1];
+    else combine(u, acc, v);
+  }
+  if (s->conj) acc[1] = -acc[1];
+}
+
+static void fold(ein_pair pair, double *acc, const double *x, const double *y, int first) {
+  const double d = x[0] - y[0];
+  double v = 0;
+  switch (pair) {
+    case EIN_PAIR_SUM_MUL:
+      if (first) acc[0] = acc[1] = 0;
+      acc[0] += x[0] * y[0] - x[1] * y[1], acc[1] += x[0] * y[1] + x[1] * y[0];
+      return;
+    case EIN_PAIR_MIN_ADD:
+      v = x[0] + y[0];
+      acc[0] = first || v < acc[0] ? v : acc[0];
+      return;
+    case EIN_PAIR_MAX_ADD: v = x[0] + y[0]; break;
+    case EIN_PAIR_ANY_AND: v = x[0] != 0 && y[0] != 0; break;
+    case EIN_PAIR_SUM_SQDIFF: acc[0] = (first ? 0 : acc[0]) + d * d; return;
+    case EIN_PAIR_SUM_ABSDIFF: acc[0] = (first ? 0 : acc[0]) + fabs(d); return;
+    default: v = fabs(d);
+  }
+  acc[0] = first || v > acc[0] ? v : acc[0];
+}
+
+// Compares the output with plain loops; before: the output as it was.
+static void verify(problem *p, const array *before) {
+  int64_t index[GROUPS][AXES];
+  memset(index, 0, sizeof index);
+  int64_t terms = 1;
+  for (int i = 0; i < p->rank[K]; i++) terms *= p->extent[K][i];
+  const double eps = (p->c.type == EIN_F32 || p->c.type == EIN_C64 ? 2e-6 : 1e-14) * 3;
+  do {
+    do {
+      do {
+        double acc[2] = {0, 0}, got[2];
+        int first = 1;
+        memset(index[K], 0, sizeof index[K]);
+        do {
+          double x[2], y[2];
+          side_value(p, &p->c.p, p->op[0], index, x);
+          side_value(p, &p->c.q, p->op[1], index, y);
+          fold(p->c.pair, acc, x, y, first);
+          first = 0;
+        } while (next(index[K], p->extent[K], p->rank[K]));
+        const int64_t o = at(&p->out, index, p);
+        if (!p->c.plain_out) {
+          acc[0] *= 2, acc[1] *= 2;
+          for (int e = 0; e < p->c.nextra; e++) {
+            double x[2];
+            get(p->extra[e].dtype, base_of(&p->extra[e]), at(&p->extra[e], index, p), x);
+            acc[0] += x[0], acc[1] += x[1];
+          }
+        }
+        get(p->out.dtype, base_of(&p->out), o, got);
+        const double scale = sqrt((double)terms) + fabs(acc[0]) + fabs(acc[1]) + 4;
+        const double tol = p->exact ? 0 : eps * 16 * scale;
+        if (!(fabs(got[0] - acc[0]) <= tol && fabs(got[1] - acc[1]) <= tol)) {
+          printf("got %.17g %.17g, expected %.17g %.17g\n", got[0], got[1], acc[0], acc[1]);
+          check(0, "wrong value");
+        }
+      } while (next(index[N], p->extent[N], p->rank[N]));
+    } while (next(index[M], p->extent[M], p->rank[M]));
+  } while (next(index[BATCH], p->extent[BATCH], p->rank[BATCH]));
+  (void)before;
+}
+
+// Runs the parts of a cut in turn, each with scratch memory full of NaN.
+static void run_cut(const eini_cpu *cpu, const problem *p, const ein_choice *choice, int cuts) {
+  const ein_axes *x[3] = {&p->c.batch, &p->c.m, &p->c.n};
+  int64_t all[3], edge[3][4];
+  for (int g = 0; g < 3; g++) {
+    all[g] = 1;
+    for (int i = 0; i < x[g]->n; i++) all[g] *= x[g]->extent[i];
+    edge[g][0] = 0, edge[g][3] = all[g];
+    const int64_t units = (all[g] + choice->unit[g] - 1) / choice->unit[g];
+    for (int i = 1; i < 3; i++) edge[g][i] = cuts ? pick(units + 1) * choice->unit[g] : all[g];
+    if (edge[g][1] > edge[g][2]) {
+      const int64_t t = edge[g][1];
+      edge[g][1] = edge[g][2], edge[g][2] = t;
+    }
+    for (int i = 1; i < 3; i++) edge[g][i] = edge[g][i] < all[g] ? edge[g][i] : all[g];
+  }
+  char *scratch = (char *)malloc(choice->scratch + 64);
+  check(scratch != NULL, "no memory");
+  char *aligned = scratch + (64 - (uintptr_t)scratch % 64) % 64;
+  for (int a = 0; a < 3; a++)
+    for (int b = 0; b < 3; b++)
+      for (int d = 0; d < 3; d++) {
+        const ein_part part = {{edge[0][a], edge[0][a + 1]}, {edge[1][b], edge[1][b + 1]},
+                               {edge[2][d], edge[2][d + 1]}};
+        if (part.batch[0] == part.batch[1] || part.m[0] == part.m[1] || part.n[0] == part.n[1])
+          continue;
+        memset(aligned, 0xff, choice->scratch);
+        eini_gett_family.run(cpu, &p->c, choice, &part, aligned);
+      }
+  free(scratch);
+}
+
+static int64_t draw_extent(int big) {
+  static const int64_t some[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 33, 36, 40};
+  return big ? some[pick(17)] : some[pick(8)];
+}
+
+static void draw_extents(problem *p) {
+  int64_t work = 1;
+  for (int g = 0; g < GROUPS; g++) {
+    p->rank[g] = (int)(g == BATCH ? pick(3) : pick(4) == 0 ? pick(AXES + 1) : 1 + pick(2));
+    for (int i = 0; i < p->rank[g]; i++) {
+      int64_t e = g == BATCH ? 1 + pick(3) : draw_extent(p->rank[g] < 3);
+      if (p->rank[g] == 1 && pick(6) == 0) e = 1 + pick(300);
+      while (work * e > 400000) e = (e + 1) / 2;
+      if (work * e > 800000) e = 1;
+      p->extent[g][i] = e, work *= e;
+    }
+  }
+}
+
+static void draw_side(problem *p, int which, ein_side *s, side_user *user, ein_dtype *dtypes,
+                      const int64_t *strides[3][OPS], const char **base) {
+  static const int uses_p[GROUPS] = {1, 1, 0, 1}, uses_q[GROUPS] = {1, 0, 1, 1};
+  const int *uses = which == 0 ? uses_p : uses_q;
+  const ein_dtype t = p->c.type;
+  const int real = t == EIN_F32 || t == EIN_F64;
+  memset(s, 0, sizeof *s);
+  s->form = pick(3) != 0 ? EIN_FORM_PLAIN : (ein_form)pick(4);
+  if (t == EIN_BOOL) s->form = EIN_FORM_PLAIN;
+  if (s->form == EIN_FORM_CONVERT && !real) s->form = EIN_FORM_PLAIN;
+  s->nop = s->form == EIN_FORM_PRODUCT ? 2 + (int)pick(2)
+           : s->form == EIN_FORM_FUNCTION ? 1 + (int)pick(3) : 1;
+  s->conj = s->form == EIN_FORM_PLAIN && (t == EIN_C64 || t == EIN_C128) && pick(2);
+  for (int o = 0; o < s->nop; o++) {
+    dtypes[o] = t;
+    if (s->form == EIN_FORM_CONVERT) dtypes[o] = pick(2) ? EIN_F32 : EIN_I32;
+    array *a = &p->op[which][o];
+    lay_out(p, a, dtypes[o], uses, 0);
+    strides[0][o] = a->stride[which == 0 ? M : N];
+    strides[1][o] = a->stride[K], strides[2][o] = a->stride[BATCH];
+    base[o] = base_of(a);
+  }
+  s->dtype = dtypes, s->row = strides[0], s->k = strides[1], s->batch = strides[2], s->base = base;
+  user->form = s->form, user->type = t, user->nop = s->nop, user->dtype = dtypes;
+  s->fill_fn = fill, s->user = user;
+}
+
+static void draw_pair(problem *p) {
+  static const ein_dtype types[] = {EIN_F64, EIN_F32, EIN_F64, EIN_F32, EIN_C64, EIN_C128,
+                                    EIN_I32, EIN_I64};
+  p->c.type = types[pick(8)];
+  p->c.pair = EIN_PAIR_SUM_MUL;
+  if (p->c.type != EIN_C64 && p->c.type != EIN_C128 && pick(3) == 0) {
+    p->c.pair = (ein_pair)pick(7);
+    if (p->c.pair == EIN_PAIR_ANY_AND) p->c.type = EIN_BOOL;
+  }
+  p->exact = p->c.type == EIN_I32 || p->c.type == EIN_I64 || p->c.type == EIN_BOOL || pick(2);
+}
+
+static void sort_axes(problem *p, int g) {  // by the output, small strides last
+  for (int pass = 0; pass < p->rank[g]; pass++)
+    for (int i = 0; i + 1 < p->rank[g]; i++) {
+      if (llabs(p->out.stride[g][i]) >= llabs(p->out.stride[g][i + 1])) continue;
+      array *all[2 * OPS + 3];
+      int n = 0;
+      for (int s = 0; s < 2; s++)
+        for (int o = 0; o < p->nop[s]; o++) all[n++] = &p->op[s][o];
+      for (int e = 0; e < p->c.nextra; e++) all[n++] = &p->extra[e];
+      all[n++] = &p->out;
+      for (int a = 0; a < n; a++) {
+        const int64_t t = all[a]->stride[g][i];
+        all[a]->stride[g][i] = all[a]->stride[g][i + 1], all[a]->stride[g][i + 1] = t;
+      }
+      const int64_t t = p->extent[g][i];
+      p->extent[g][i] = p->extent[g][i + 1], p->extent[g][i + 1] = t;
+    }
+}
+
+static void one_case(uint64_t seed, int isa_only) {
+  static const int uses_out[GROUPS] = {1, 1, 1, 0};
+  static problem p;
+  memset(&p, 0, sizeof p);
+  seed_state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (int i = 0; i < 8; i++) pick(2);
+  draw_extents(&p);
+  draw_pair(&p);
+  ein_dtype dtypes[2][OPS], xtypes[2];
+  const int64_t *strides[2][3][OPS], *xs[3][2];
+  const char *base[2][OPS], *xbase[2];
+  side_user users[2];
+  draw_side(&p, 0, &p.c.p, &users[0], dtypes[0], strides[0], base[0]);
+  draw_side(&p, 1, &p.c.q, &users[1], dtypes[1], strides[1], base[1]);
+  p.nop[0] = p.c.p.nop, p.nop[1] = p.c.q.nop;
+  lay_out(&p, &p.out, p.c.type, uses_out, 1);
+  p.c.plain_out = p.c.type == EIN_BOOL || pick(3) != 0;
+  p.c.nextra = p.c.plain_out ? 0 : (int)pick(3);
+  for (int e = 0; e < p.c.nextra; e++) {
+    lay_out(&p, &p.extra[e], p.c.type, uses_out, 0);
+    xtypes[e] = p.c.type, xbase[e] = base_of(&p.extra[e]);
+    xs[0][e] = p.extra[e].stride[BATCH], xs[1][e] = p.extra[e].stride[M];
+    xs[2][e] = p.extra[e].stride[N];
+  }
+  for (int g = 0; g < K; g++) sort_axes(&p, g);
+  ein_axes *axes[GROUPS] = {&p.c.batch, &p.c.m, &p.c.n, &p.c.k};
+  for (int g = 0; g < GROUPS; g++) axes[g]->n = p.rank[g], axes[g]->extent = p.extent[g];
+  store_user store = {p.c.type, p.c.type, p.c.nextra};
+  p.c.out_dtype = p.c.type, p.c.out_batch = p.out.stride[BATCH], p.c.out_m = p.out.stride[M];
+  p.c.out_n = p.out.stride[N];
+  p.c.out = p.out.data + p.out.zero * (int64_t)ein_dtype_size(p.c.type);
+  p.c.extra_dtype = xtypes, p.c.extra_batch = xs[0], p.c.extra_m = xs[1], p.c.extra_n = xs[2];
+  p.c.extra_base = xbase, p.c.emit_fn = emit, p.c.emit_user = &store;
+  // Caches of all sizes, so that few elements make many blocks.
+  eini_cpu cpu;
+  memset(&cpu, 0, sizeof cpu);
+  const int small = (int)pick(3);
+  cpu.l1 = small == 0 ? 48 << 10 : 4096, cpu.l2 = small == 0 ? 1 << 20 : 16 << 10;
+  cpu.l3 = small == 2 ? 4096 : 16 << 20;
+  cpu.width = 1 + (int)pick(4);
+  cpu.hz = 4e9, cpu.peak_f64 = 1e11, cpu.peak_f32 = 2e11, cpu.read_bw = cpu.copy_bw = 3e10;
+  cpu.l2_bw = cpu.l3_bw = 1e11;
+  static const int isas[] = {EINI_ISA_PLAIN, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_AVX512};
+  cpu.isa = isa_only >= 0 ? isa_only : isas[pick(4)];
+  ein_choice choice;
+  check(eini_gett_family.plan(&cpu, &p.c, cpu.width, &choice), "declined");
+  check(choice.seconds > 0, "no time predicted");
+  const size_t bytes = (size_t)p.out.elems * ein_dtype_size(p.c.type);
+  char *copy = (char *)malloc(bytes);
+  check(copy != NULL, "no memory");
+  run_cut(&cpu, &p, &choice, 0);
+  verify(&p, NULL);
+  memcpy(copy, p.out.data, bytes);
+  run_cut(&cpu, &p, &choice, 1);
+  check(memcmp(copy, p.out.data, bytes) == 0, "a cut changes bits");
+  free(copy);
+  for (int s = 0; s < 2; s++)
+    for (int o = 0; o < p.nop[s]; o++) free(p.op[s][o].data);
+  for (int e = 0; e < p.c.nextra; e++) free(p.extra[e].data);
+  free(p.out.data);
+}
+
+int main(int argc, char **argv) {
+  const long cases = argc > 1 ? atol(argv[1]) : 2000;
+  const long first = argc > 2 ? atol(argv[2]) : 1;
+  int isa = -1;
+#if !EINI_GETT_X86
+  isa = EINI_GETT_ARM ? EINI_ISA_NEON : EINI_ISA_PLAIN;
+#endif
+  if (argc > 3) isa = atoi(argv[3]);
+  for (long i = first; i < first + cases; i++) {
+    if (argc > 2 && cases < 10) printf("seed %ld\n", i), fflush(stdout);
+    FILE *f = getenv("GETT_SEED") ? fopen(getenv("GETT_SEED"), "w") : NULL;
+    if (f) fprintf(f, "%ld\n", i), fclose(f);
+    one_case((uint64_t)i, isa);
+  }
+  printf("test_cpu_gett: %ld cases\n", cases);
+  return 0;
+}
