@@ -6385,15 +6385,6 @@ static size_t eini_contract_scratch(const ein_contract *c, const eini_cplan *w) 
   return eini_cjob_carve(&j, NULL);
 }
 
-// Does a matrix-vector product step through either operand in other steps than one?
-static int eini_strided(const eini_cjob *j) {
-  const ein_axes *k = &j->c->k;
-  int along = j->w->rows, n = 0;
-  const ein_side *q = j->side[1];
-  n += (along ? eini_last_step(k, q->k[0]) : eini_last_step(j->axes[1], q->row[0])) != 1;
-  return n + (along && j->side[0]->nop > 0 && eini_last_step(k, j->side[0]->k[0]) != 1);
-}
-
 // The portable kernel's answer: path and swap from the whole problem.
 static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
   static const char *const names[] = {"block", "stream", "small"};
@@ -6432,7 +6423,7 @@ static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
   double batch = (double)eini_axes_size(&c->batch), all = (double)j.ext[0] * (double)j.ext[1] *
                  (double)j.kn;
   double adds = w.path == EINI_BLOCK ? tiles / (double)j.kern->lanes : all;
-  if (w.path == EINI_STREAM) adds *= eini_strided(&j) ? 12 : 1.5;
+  if (w.path == EINI_STREAM) adds *= 3;
   h->seconds = batch * adds * (double)j.kern->planes * 0.5e-9 + 2e-8;
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
@@ -9232,6 +9223,27 @@ static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   return EIN_OK;
 }
 
+// Q gets the factor with the index along which the output is densest, so that the order in which
+// the factors are written does not matter.
+static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt *s,
+                                       const eini_stmt *f, int via, eini_value *v) {
+  const eini_stmt *last = f != NULL ? f : s;
+  int64_t *stride = EINI_NEW(lo->a, int64_t, last->nindex), offset, least = INT64_MAX;
+  int *column = NULL, swap = 0;
+  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_access_strides(&last->out_map, lo->home[last->out].stride, stride, &offset));
+  if (f != NULL) EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
+  for (int c = 0; c < last->nindex; c++) {
+    int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : eini_value_uses(&v[0], i);
+    if (i < 0 || i >= s->nfree || s->index[i].extent < 2) continue;
+    if (p == eini_value_uses(&v[1], i)) continue;
+    if (eini_abs64(stride[c]) < least) least = eini_abs64(stride[c]), swap = p;
+  }
+  const eini_value x = v[0];
+  if (swap) v[0] = v[1], v[1] = x;
+  return EIN_OK;
+}
+
 static ein_status eini_contract_extra(const eini_lowering *lo, eini_task *t) {
   eini_contract_task *ct = t->contract;
   ct->extra_dtype = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
@@ -9252,6 +9264,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
       if (f->expr.node[i].op == EINI_OP_INDEX) *yes = 0;
   }
   if (!*yes) return EIN_OK;
+  EINI_TRY(eini_contract_orient(lo, s, f, via, v));
   memset(t, 0, sizeof *t);
   t->cut = -1;
   t->kind = EINI_TASK_CONTRACT;
