@@ -8,7 +8,8 @@
 // compared element by element within the oracle's error bounds; bytes between and around the
 // output's elements and all inputs must stay as they were. Prints "ok <n> cases" and exits 0.
 // With -DNO_PLAN only the oracle runs.
-#define EINI_LEAF_WORK 24  // folds are cut early
+#define _POSIX_C_SOURCE 200112L  // posix_memalign
+#define EINI_LEAF_WORK 24        // folds are cut early
 #define EINI_SUM_WORK 8
 #define EINI_LAYOUT_BYTES 16
 #define EINSUM_IMPLEMENTATION
@@ -754,6 +755,56 @@ static int run_case(ein_ctx *ctx, uint64_t seed, int64_t number, int verbose) {
   return ok;
 }
 
+// ---- out of memory ------------------------------------------------------------------------------
+
+static int64_t live_blocks, until_failure;
+
+static void *counted_alloc(size_t size, size_t align, void *user) {
+  (void)user;
+  if (until_failure > 0 && --until_failure == 0) return NULL;
+  live_blocks++;
+  size_t whole = (size + align - 1) / align * align;
+  void *p = NULL;
+  return posix_memalign(&p, align < sizeof p ? sizeof p : align, whole) == 0 ? p : NULL;
+}
+
+static void counted_free(void *p, size_t size, void *user) {
+  (void)size, (void)user;
+  live_blocks -= p != NULL;
+  free(p);
+}
+
+// Plans a graph and fails the n-th allocation, for n = 1, 2, .. until planning succeeds: every
+// failure is a status, and nothing is lost. Groups, leaves and layouts of temporaries take part.
+static int check_memory(const ein_kernels *const *kernels, const ein_graph *graph) {
+  for (int64_t n = 1; n < 100000; n++) {
+    ein_ctx_desc desc;
+    ein_ctx *ctx = NULL;
+    ein_plan *plan = NULL;
+    memset(&desc, 0, sizeof desc);
+    desc.allocator.alloc_fn = counted_alloc;
+    desc.allocator.free_fn = counted_free;
+    desc.executor.width = 3;
+    desc.executor.parallel_for = run_backwards;
+    desc.nkernels = 1;
+    desc.kernels = kernels;
+    live_blocks = 0;
+    until_failure = n;
+    ein_status st = ein_ctx_create(&desc, &ctx);
+    if (st == EIN_OK) st = ein_plan_graph(ctx, graph, 0, NULL, NULL, &plan);
+    int done = until_failure > 0;
+    ein_plan_destroy(plan);
+    ein_ctx_destroy(ctx);
+    if (live_blocks != 0 || (done ? st != EIN_OK : st != EIN_ERR_NO_MEMORY)) {
+      printf("allocation %lld failed: %s, %lld blocks are lost\n", (long long)n,
+             ein_status_name(st), (long long)live_blocks);
+      return 0;
+    }
+    if (done) return 1;
+  }
+  return 0;
+}
+
 int main(int argc, char **argv) {
   int64_t count = argc > 1 ? strtoll(argv[1], NULL, 10) : 3000, failures = 0;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -795,6 +846,14 @@ int main(int argc, char **argv) {
   for (int64_t k = 0; k < count && failures < 10; k++) {
     if (only >= 0 && k != only) continue;
     failures += !run_case(ctx[k % CTXS], seed, k, only >= 0);
+  }
+  kernels[0] = &eager_one;
+  for (int k = 0; k < 6 && only < 0; k++) {
+    ein_graph *g = NULL;
+    rng_state = seed + (uint64_t)k;
+    while (g == NULL) g = draw_chain(ctx[0]);
+    failures += !check_memory(kernels, g);
+    ein_graph_destroy(g);
   }
   for (int k = 0; k < CTXS; k++) ein_ctx_destroy(ctx[k]);
 #ifdef TEST_OPENBLAS
