@@ -1790,10 +1790,12 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 #define EINI_GETT_INLINE static inline __attribute__((always_inline))
 #define EINI_GETT_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
 #define EINI_GETT_FETCHW(p) __builtin_prefetch((const void *)(p), 1, 3)
+#define EINI_GETT_FETCH2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #else
 #define EINI_GETT_INLINE static inline
 #define EINI_GETT_FETCH(p) ((void)(p))
 #define EINI_GETT_FETCHW(p) ((void)(p))
+#define EINI_GETT_FETCH2(p) ((void)(p))
 #endif
 #define EINI_GETT_NONE
 
@@ -1806,8 +1808,12 @@ enum { EINI_GETT_STORE, EINI_GETT_ADD, EINI_GETT_STREAM };
 
 // A register tile: nv vectors of V times nu columns of U over k. V steps by sv from k to k + 1, U
 // by uk; columns of U lie us apart. Row j, vector i goes to dst + uoff[j] + voff[i] (elements).
+// Each k asks for one line that a later block needs: soon_base + *soon, then soon += soon_step.
 typedef struct eini_gett_tile_arg {
   int nv, nu, how;
+  int soon_step;
+  uintptr_t soon_base;
+  const int64_t *soon;         // bytes
   int64_t k, sv, uk, us;
   const void *v, *u;
   void *dst;
@@ -2063,7 +2069,11 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
     const int64_t sv = a->sv, uk = a->uk, us = a->us;                            \
     const X##T *v = (const X##T *)a->v, *u0 = (const X##T *)a->u;                \
     const X##T *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;                             \
+    const int64_t *soon = a->soon, soon_step = a->soon_step;                     \
+    const uintptr_t soon_base = a->soon_base;                                    \
     for (int64_t k = a->k; k > 0; k--) {                                         \
+      EINI_GETT_FETCH2(soon_base + (uintptr_t)*soon);                            \
+      soon += soon_step;                                                         \
       const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,          \
                  v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                       \
       (void)v1, (void)v2;                                                        \
@@ -2599,6 +2609,10 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int64_t shape[EINI_GETT_AXES], nk; // what the tables were built for
   int64_t kshape[EINI_GETT_AXES];
   const char *have[EINI_GETT_OPS];   // what the panels hold
+  int in_place;                      // read where it is: no panels
+  int64_t even, row_step, kby;       // in place: positions in even steps; from k to k + 1
+  int64_t block;                     // positions after which the lines of others are asked for
+  int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
   int fresh;
   char *panels, *spare;
 } eini_gett_hand;
@@ -2675,6 +2689,40 @@ static void eini_gett_kind(eini_gett_hand *h, const eini_gett_group *k, int o) {
   if (n > 0 && h->s->row[o][n - 1] == 1) h->kind[o] = EINI_GETT_ROWS;
 }
 
+// How many trailing positions of a box lie in even steps, and the step.
+static int64_t eini_gett_even(int n, const int64_t *size, const int64_t *stride, int64_t *step) {
+  int64_t count = 1;
+  *step = 0;
+  for (int i = n - 1; i >= 0; i--) {
+    if (size[i] == 1) continue;
+    if (count == 1) *step = stride[i];
+    else if (stride[i] != *step * count) break;
+    count *= size[i];
+  }
+  return count;
+}
+
+// The lines of a block of a side that is read in place: all k of the positions in even steps if it
+// is contiguous along them, else of the columns of one tile.
+static void eini_gett_soon_in_place(eini_gett_hand *h, int64_t nk, int64_t size) {
+  const int64_t lane = 64 / size;
+  h->nsoon = 0;
+  if (h->soon == NULL || (h->row_step != 1 && h->kby != 1)) return;
+  h->block = h->row_step == 1 ? h->even : eini_gett_least(h->even, h->lanes);
+  int64_t n = 0;
+  if (h->row_step == 1) {
+    for (int64_t q = 0; q < nk; q++)
+      for (int64_t t = 0; t < h->even && n < h->most_soon; t += lane)
+        h->soon[n++] = (q * h->kby + t) * size;
+  } else {
+    for (int64_t q = 0; q < nk; q += lane)
+      for (int64_t t = 0; t < h->block && n < h->most_soon; t++)
+        h->soon[n++] = (t * h->row_step + q) * size;
+  }
+  for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
+  h->nsoon = n;
+}
+
 // Elements from panel to panel: an odd number of lines, so that stores to one place of each panel
 // in turn reach all sets of the cache.
 static int64_t eini_gett_panel(int64_t lanes, int64_t nk, int64_t size) {
@@ -2714,6 +2762,11 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
   }
   for (int64_t p = 0; p < h->np; p += g)
     h->place[p / g] = p / h->lanes * panel + p % h->lanes;
+  if (h->in_place) {
+    h->even = eini_gett_even(n, h->g.size, h->s->row[0], &h->row_step);
+    eini_gett_even(k->n, k->size, h->s->k[0], &h->kby);
+    eini_gett_soon_in_place(h, nk, size);
+  }
   memcpy(h->shape, h->g.size, bytes);
   memcpy(h->kshape, k->size, kbytes);
   h->nk = nk;
@@ -2748,6 +2801,7 @@ static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const ch
   if (same) return;
   for (int o = 0; o < h->s->nop; o++) h->have[o] = base[o];
   h->fresh = 1;
+  if (h->in_place) return;
   if (h->s->form != EIN_FORM_PLAIN && (h->s->form != EIN_FORM_PRODUCT || kit->times == NULL)) {
     eini_gett_fill(h, base, nk, kit->size, off, values);
     return;
@@ -2780,6 +2834,10 @@ typedef struct eini_gett_job {
   const char *extra[EINI_GETT_OPS];
   char *buffer, *edge, *values;
   int64_t *off;                  // tables for fill_fn and emit_fn
+  const char *next_u;            // U at the next box of K; NULL: unknown
+  const int64_t *soon;           // lines to ask for: soon_base + soon[0 .. soon_left)
+  int64_t soon_left;
+  uintptr_t soon_base;
   char *line, carry[64];         // a line to be streamed: carry[from .. to) so far; NULL: none
   int64_t from, to;
 } eini_gett_job;
@@ -3028,6 +3086,34 @@ static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a
   }
 }
 
+// The lines one tile asks for; none: one of its own.
+static void eini_gett_ask(eini_gett_job *j, eini_gett_tile_arg *a) {
+  static const int64_t none = 0;
+  a->soon = &none, a->soon_base = (uintptr_t)a->v, a->soon_step = 0;
+  if (j->soon_left < a->k) return;
+  a->soon = j->soon, a->soon_base = j->soon_base, a->soon_step = 1;
+  j->soon += a->k, j->soon_left -= a->k;
+}
+
+// Columns of U from u on for the next tile; returns how many.
+static int64_t eini_gett_columns(eini_gett_job *j, int64_t u, eini_gett_tile_arg *a) {
+  const eini_gett_hand *h = &j->u;
+  const int64_t size = j->kit.size;
+  int64_t nu = eini_gett_least(h->lanes, h->n - u);
+  if (!h->in_place) {
+    a->u = h->panels + u / h->lanes * h->panel * size;
+    return nu;
+  }
+  nu = eini_gett_least(nu, h->even - u % h->even);
+  a->u = h->have[0] + h->row[0][u] * size;
+  if (h->nsoon > 0 && (h->row_step != 1 || u % h->block == 0)) {
+    const int64_t then = u + (h->row_step == 1 ? h->block : nu);
+    const char *next = then < h->n ? h->have[0] + h->row[0][then] * size : j->next_u;
+    j->soon = h->soon, j->soon_base = (uintptr_t)next, j->soon_left = next != NULL ? h->nsoon : 0;
+  }
+  return nu;
+}
+
 // All tiles of the current boxes of V and U over the current box of K.
 static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, int keep) {
   const eini_gett_kit *kit = &j->kit;
@@ -3036,20 +3122,21 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
   for (int i = 0; i < 8; i++) rows[i] = i * j->ld * parts;
   eini_gett_tile_arg a;
   a.k = nk, a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
+  if (j->u.in_place) a.uk = j->u.kby, a.us = j->u.row_step;
   a.how = first ? (j->direct && j->stream ? EINI_GETT_STREAM : EINI_GETT_STORE) : EINI_GETT_ADD;
   int64_t late[4] = {0, 0, 0, 0}, turn = 0;  // what is to leave: columns u, nu; positions p0, p1
   char *const other = keep || j->direct ? NULL : j->buffer + j->ld * parts * size * ulanes;
   char *full = NULL;
   for (int64_t p0 = 0; p0 < j->v.np; p0 += j->sub) {
     const int64_t p1 = eini_gett_least(p0 + j->sub, j->v.np);
-    for (int64_t u = 0; u < j->u.n; u += ulanes) {
-      const int64_t nu = eini_gett_least(ulanes, j->u.n - u);
+    for (int64_t u = 0, nu; u < j->u.n; u += nu) {
+      nu = eini_gett_columns(j, u, &a);
       char *buffer = keep ? j->buffer + (u * parts * j->ld + p0) * size : turn ? other : j->buffer;
       a.nu = (int)((kit->every ? nu : ulanes) * parts);
-      a.u = j->u.panels + u / ulanes * j->u.panel * size;
       for (int64_t p = p0; p < p1; p += lanes) {
         a.nv = (int)((eini_gett_least(lanes, p1 - p) + kit->w - 1) / kit->w);
         a.v = j->v.panels + p / lanes * j->v.panel * size;
+        eini_gett_ask(j, &a);
         const int good = eini_gett_place(j, p, a.nv, voff);
         a.voff = voff;
         if (!j->direct) {
@@ -3075,7 +3162,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 // ---- planning
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
-       EINI_GETT_BARE = 16 };
+       EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32 };
 enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39 };
 
 // Gives an axis up to `want`, in even shares, while the box stays within `most` positions.
@@ -3119,7 +3206,7 @@ typedef struct eini_gett_sketch {  // a plan while it is being made
   const ein_axes *vx, *ux, *kx;
   const ein_side *v, *u;
   const int64_t *out_v, *out_u;
-  int swap, direct, past, keep, unit, bare;
+  int swap, direct, past, keep, unit, bare, in_place;
   int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
   int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
 } eini_gett_sketch;
@@ -3201,6 +3288,54 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t wi
   p->sub = eini_gett_most(p->sub, p->lanes);
 }
 
+// The axis of K with the least step of an operand; -1: none.
+static int eini_gett_least_axis(const ein_axes *x, const int64_t *stride) {
+  int r = -1;
+  for (int i = 0; i < x->n; i++)
+    if (x->extent[i] > 1 && (r < 0 || llabs(stride[i]) <= llabs(stride[r]))) r = i;
+  return r;
+}
+
+// Boxes for a V of few panels: U, used once or twice, is read where it is, in even steps along K.
+static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p, int64_t width) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
+  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
+  const int64_t wide = eini_gett_up(all_v, kit->w);
+  if (!kit->every || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past || !p->direct ||
+      p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
+    return 0;
+  eini_gett_sketch t = *p;
+  const int along = eini_gett_unit_axis(p->u, p->u->row, p->ux);
+  const int x = eini_gett_least_axis(p->kx, p->u->k[0]);
+  if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
+  int64_t most_u = eini_gett_least(cpu->l2 / 4 / (wide * size), (all_u + width - 1) / width);
+  most_u = eini_gett_most(most_u, 4 * kit->nu);
+  const int last = p->ux->n - 1;
+  eini_gett_fit(p->ux->n, p->ux->extent, t.box_u, most_u, along, last, most_u, kit->nu);
+  int64_t step, kc = cpu->l1 / 2 / (kit->nu * size);
+  const int64_t even = eini_gett_even(p->ux->n, t.box_u, p->u->row[0], &step);
+  if (even < kit->nu || (along >= 0 && step != 1)) return 0;
+  if (step == 1) kc = eini_gett_least(kc, eini_gett_most(cpu->l2 / 4 / (even * size), 32));
+  for (int i = 0; i < p->kx->n; i++) t.box_k[i] = 1;
+  eini_gett_grow(p->kx->n, p->kx->extent, t.box_k, x, kc, kc, 8);
+  for (int i = x - 1; i >= 0 && t.box_k[i + 1] == p->kx->extent[i + 1]; i--) {
+    if (p->u->k[0][i] != p->u->k[0][i + 1] * p->kx->extent[i + 1]) break;
+    eini_gett_grow(p->kx->n, p->kx->extent, t.box_k, i, kc, kc, 1);
+  }
+  t.nk = eini_gett_product(p->kx->n, t.box_k);
+  if (t.nk < eini_gett_least(32, eini_gett_product(p->kx->n, p->kx->extent))) return 0;
+  for (int i = 0; i < p->vx->n; i++) t.box_v[i] = p->vx->extent[i];
+  const int64_t run = p->vx->extent[p->vx->n - 1];
+  t.nv = eini_gett_up(all_v / run * eini_gett_up(run, p->pad), eini_gett_most(kit->gv, kit->w));
+  t.nu = eini_gett_up(eini_gett_product(p->ux->n, t.box_u), kit->nu);
+  int64_t cost = 0;
+  t.lanes = eini_gett_lanes(kit, t.nv, &cost);
+  t.sub = t.nv;
+  *p = t;
+  return 1;
+}
+
 static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p) {
   const double b = (double)eini_gett_product(c->batch.n, c->batch.extent);
@@ -3213,6 +3348,14 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
   double t = b * wide * high * k / p->kit.peak;
   if (p->bare) return t * 1.05 + b * v * u * size / cpu->l2_bw;
+  if (p->in_place) {
+    // Reads are asked for ahead and overlap the arithmetic.
+    const double read = b * k * u * size / cpu->read_bw;
+    t = t * 1.1 > read ? t * 1.1 : read;
+    t += b * v * k * blocks_u * (double)p->v->nop / cpu->hz;
+    t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
+    return t + b * v * u * size / cpu->l3_bw;
+  }
   const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
   const double packed = b * k * (v * again_v + u);
   t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
@@ -3261,6 +3404,7 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c, in
   p->past = c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 && run * p->kit.size >= 64 &&
             p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) eini_gett_boxes(cpu, p, width);
+  p->in_place = eini_gett_in_place(cpu, p, width);
 }
 
 // Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
@@ -3322,7 +3466,8 @@ static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   int64_t *s = choice->state;
   s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
          (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
-         (p.bare ? EINI_GETT_BARE : 0);
+         (p.bare ? EINI_GETT_BARE : 0) |
+         (p.in_place ? EINI_GETT_IN_PLACE : 0);
   s[1] = p.lanes, s[2] = p.sub, s[3] = p.pad;
   s += EINI_GETT_HEAD;
   for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
@@ -3332,8 +3477,11 @@ static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   choice->seconds = eini_gett_seconds(cpu, c, &p) / threads + cpu->call;
   choice->scratch = eini_gett_layout(c, &p, NULL, NULL);
   if (p.bare) choice->scratch = 0;
-  const char *how = p.bare ? "gett bare" : p.direct ? (p.past ? "gett stream" : "gett direct")
-                                                 : (p.keep ? "gett keep" : "gett buffer");
+  const char *how = p.bare ? "gett bare"
+                    : p.in_place ? "gett in place"
+                    : p.direct ? (p.past ? "gett stream" : "gett direct")
+                    : p.keep ? "gett keep"
+                             : "gett buffer";
   memcpy(choice->variant, how, strlen(how) + 1);
   return 1;
 }
@@ -3350,7 +3498,9 @@ static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const 
                                 size_t *at) {
   (void)c;
   const int64_t bytes = (np + lanes - 1) / lanes * eini_gett_panel(lanes, nk, size) * size;
-  h->panels = eini_gett_take(base, at, bytes);
+  h->panels = h->in_place ? NULL : eini_gett_take(base, at, bytes);
+  h->most_soon = h->in_place ? eini_gett_up((np / (64 / size) + lanes + 1) * nk, nk) : 0;
+  h->soon = (int64_t *)(void *)eini_gett_take(base, at, h->most_soon * 8);
   h->spare = s->nop > 1 ? eini_gett_take(base, at, bytes) : NULL;
   h->place = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
   h->out = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
@@ -3367,6 +3517,7 @@ static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p,
   eini_gett_job *j = job != NULL ? job : &none;
   const eini_gett_kit *kit = &p->kit;
   size_t at = 0;
+  j->v.in_place = 0, j->u.in_place = p->in_place;
   eini_gett_take_hand(c, &j->v, p->v, p->nv, p->nk, p->lanes, kit->size, base, &at);
   eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, base, &at);
   j->ld = p->keep ? eini_gett_up(p->nv, p->lanes) : p->sub;
@@ -3395,7 +3546,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   eini_gett_pick(cpu, c->type, c->pair, &p->kit);
   eini_gett_orient(c, p, (s[0] & EINI_GETT_SWAP) != 0);
   p->direct = (s[0] & EINI_GETT_DIRECT) != 0, p->past = (s[0] & EINI_GETT_PAST) != 0;
-  p->keep = (s[0] & EINI_GETT_KEEP) != 0;
+  p->keep = (s[0] & EINI_GETT_KEEP) != 0, p->in_place = (s[0] & EINI_GETT_IN_PLACE) != 0;
   p->lanes = s[1], p->sub = s[2], p->pad = s[3];
   s += EINI_GETT_HEAD;
   j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
@@ -3472,6 +3623,13 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
   eini_gett_pack_hand(j, &j->u, j->out_u, batch_at);
   eini_gett_pack_hand(j, &j->v, j->out_v, batch_at);
   if (kb == 0 || !keep) eini_gett_target(j, batch_at);
+  j->soon_left = 0, j->next_u = NULL;
+  if (j->u.in_place && kb + 1 < j->k.total) {
+    const int64_t *ku = j->u.s->k[0], now = eini_gett_offset(&j->k, ku);
+    eini_gett_group then = j->k;
+    eini_gett_box(&then, kb + 1);
+    j->next_u = j->u.have[0] + (eini_gett_offset(&then, ku) - now) * j->kit.size;
+  }
   eini_gett_tiles(j, eini_gett_product(j->k.n, j->k.size), kb == 0, kb == j->k.total - 1, keep);
 }
 
@@ -3518,8 +3676,10 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
   int64_t at[EINI_GETT_AXES], uoff[8], voff[3];
   for (int i = 0; i < 8; i++) uoff[i] = i * step;
   for (int i = 0; i < 3; i++) voff[i] = i * p.kit.w;
+  const int64_t none = 0;
   eini_gett_tile_arg a;
   a.how = EINI_GETT_STORE, a.uoff = uoff, a.voff = voff;
+  a.soon = &none, a.soon_step = 0;
   a.k = p.kx->n > 0 ? p.kx->extent[0] : 1;
   a.sv = p.kx->n > 0 ? p.v->k[0][0] : 0, a.uk = p.kx->n > 0 ? p.u->k[0][0] : 0;
   a.us = p.ux->n > 0 ? p.u->row[0][0] : 0;
@@ -3533,7 +3693,7 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
       a.u = u + j * a.us * size;
       for (int64_t i = 0; i < nv; i += lanes) {
         a.nv = (int)(eini_gett_least(lanes, nv - i) / p.kit.w);
-        a.v = v + i * size, a.dst = out + (j * step + i) * size;
+        a.v = v + i * size, a.soon_base = (uintptr_t)a.v, a.dst = out + (j * step + i) * size;
         p.kit.tile(&a);
       }
     }
