@@ -85,16 +85,12 @@
 //
 // index       a letter or name that runs over 0, 1, .., extent-1; free (in the result) or reduced
 // label       an index in an expression string, or its integer
-// axis        a dimension of a tensor, counted from 0
 // extent      the number of values of an index, or of coordinates along an axis; 0 is ordinary
 // operand     a tensor as it occurs in a statement, with its indices
 // fold        what combines the values of reduced indices: sum, max, argmax, ..
 // monoid      a fold as a state with lift, merge, identity and finish
 // statement   one fold over one scalar expression of operands, and where its values go
 // graph       statements in order; each reads inputs and what those before define
-// path        the order in which the operands of a statement are contracted, two at a time
-// partition   how an index space is cut into pieces
-// plan        statements made executable for shapes, strides and dtypes; holds no data
 // view        shape and strides over memory that somebody else owns (ein_ztensor)
 //
 //
@@ -1769,8 +1765,7 @@ static ein_dtype eini_fold_dtype(int fold, ein_dtype t) {
   X(RELU, "relu", 1, 'M') X(SILU, "silu", 1, 'F') X(GELU, "gelu", 1, 'F')                   \
   X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I') X(ROUND, "round", 1, 'I')               \
   X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')                     \
-  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')               \
-  X(SQABS, "", 1, 'R')
+  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')
 
 typedef enum eini_op {
 #define EINI_OP_ENUM(id, name, args, cls) EINI_OP_##id,
@@ -2038,7 +2033,6 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
                          eini_ops[v->op].name);
       break;
     case 'R':
-      if (m == EIN_BOOL && v->op == EINI_OP_SQABS) *arg = m = EIN_I8;
       *res = eini_real_part(m);
       break;
     default: break;
@@ -4572,11 +4566,13 @@ static ein_status eini_path_choose(eini_path_search *s, eini_path_algo algo) {
   int dp = algo == EINI_PATH_DP || algo == EINI_PATH_OPTIMAL || (exact && n <= 32);
   int tiny = exact && n <= 7;
   if (algo != EINI_PATH_NAIVE && !tiny) EINI_TRY(eini_path_greedy(s, 0));
-  for (int i = 0; i < n - 1; i++) {
-    s->trial[i][0] = i == 0 ? 0 : n + i - 1;
-    s->trial[i][1] = i + 1;
+  for (int back = algo == EINI_PATH_AUTO; back >= 0; back--) {  // on a tie inner axes go first
+    for (int i = 0; i < n - 1; i++) {
+      s->trial[i][0] = i == 0 ? 0 : n + i - 1;
+      s->trial[i][1] = back ? n - 1 - i : i + 1;
+    }
+    eini_path_try(s, back ? "right to left" : "left to right");
   }
-  eini_path_try(s, "left to right");
   if (tiny) return eini_tree_prove(s, 1);
   if (algo == EINI_PATH_GREEDY || algo == EINI_PATH_NAIVE) return EIN_OK;
   int large = (int64_t)n * ((s->net->nlabel + 63) / 64) > EINI_TREE_MAX;
@@ -6800,7 +6796,6 @@ static eini_c128 eini_cpow(eini_c128 x, eini_c128 y) {
   EINI_CHUNK_C(tanh_##s, T, R, eini_ctanh(x))                                               \
   EINI_CHUNK_C(pow_##s, T, R, eini_cpow(x, y))                                              \
   EINI_CHUNK_CR(abs_##s, T, R, hypot((double)x.re, (double)x.im))                           \
-  EINI_CHUNK_CR(sqabs_##s, T, R, x.re *x.re + x.im * x.im)                                  \
   EINI_CHUNK_CR(real_##s, T, R, x.re)                                                       \
   EINI_CHUNK_CR(imag_##s, T, R, x.im)                                                       \
   EINI_CHUNK_CR(eq_##s, T, uint8_t, (x.re == y.re) & (x.im == y.im))                        \
@@ -6922,7 +6917,6 @@ static const eini_chunk_row eini_chunk_table[] = {
     {EINI_OP_ABS, {NULL, eini_c_abs_i32, eini_c_abs_i64, eini_c_abs_f32, eini_c_abs_f64,
                    eini_c_abs_c64, eini_c_abs_c128}},
     {EINI_OP_CONJ, EINI_CPX(conj)}, {EINI_OP_REAL, EINI_CPX(real)}, {EINI_OP_IMAG, EINI_CPX(imag)},
-    {EINI_OP_SQABS, EINI_CPX(sqabs)},
     {EINI_OP_COMPLEX, {NULL, NULL, NULL, eini_c_complex_c64, eini_c_complex_c128, NULL, NULL}}};
 #undef EINI_ORD
 #undef EINI_ALL7
@@ -7104,8 +7098,6 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   ins->b = n > 1 ? cc->reg[v->arg[1]] : ins->a;
   ins->c = n > 2 ? cc->reg[v->arg[2]] : ins->a;
   if (v->op == EINI_OP_ROUNDTO) ins->fn = eini_round_find((ein_dtype)v->dtype);
-  else if (v->op == EINI_OP_SQABS && eini_kind_of(from) != EINI_KCOMPLEX)
-    ins->fn = eini_chunk_find(cc->fast, EINI_OP_SQUARE, from);
   else ins->fn = eini_chunk_find(cc->fast, v->op, v->op == EINI_OP_WHERE ? t : from);
   EINSUM_ASSERT(ins->fn != NULL);
   return ins->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
@@ -8302,6 +8294,7 @@ typedef struct eini_lowering {
   int nkernels;
   const ein_kernels *const *kernels;
   const ein_kernels *fast;  // provider of chunk functions, or NULL
+  const ein_rates *rates;   // or NULL
   int nloop, loop[2];       // in a group: indices of the statement that the group loops over,
   int64_t block[2];         //   and how many values of them a task sees
   const char *local;        // per tensor: lives in the group only
@@ -9499,7 +9492,7 @@ typedef struct eini_window {
 typedef struct eini_group {
   int nloop;
   int64_t extent[2], block[2];
-  int ntask;
+  int ntask, parts;
   eini_task *task[2];           // whole blocks, and the shorter last one
   eini_window *window[2];       // window 0 is the zero of values
   int nwindow[2];
@@ -9622,6 +9615,14 @@ static double eini_bundle_local(const ein_graph *g, const eini_unit *unit, int n
   return bytes;
 }
 
+// Does a block leave only runs of less than a KiB along the innermost axis of an operand?
+static int eini_short_runs(const ein_graph *g, int tensor, const ein_zmap *m, const int *column,
+                           int loop, int64_t block) {
+  int c = m->rows == 0 ? -1 : eini_plain_row(m, m->rows - 1);
+  if (c < 0 || (column != NULL ? column[c] : c) != loop) return 0;
+  return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < 1024;
+}
+
 // Chooses blocks and weighs: what is not stored, against what every block reads again.
 static void eini_bundle_weigh(const ein_graph *g, const eini_unit *unit, int nunit,
                               const ein_rates *rates, eini_bundle *b, char *local) {
@@ -9648,16 +9649,20 @@ static void eini_bundle_weigh(const ein_graph *g, const eini_unit *unit, int nun
   double blocks = rows / (double)e * (double)((e + most - 1) / most);
   for (int u = b->from; u <= b->to; u++) {
     for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
-      int moves = local[t];
-      for (int c = 0; c < m->cols && !moves; c++) {
-        int i = column != NULL ? column[c] : c;
-        for (int j = 0; j < b->nloop; j++) moves |= i == b->loop[j][u] && eini_map_uses(m, c) > 0;
+      double times = local[t] ? 0 : 1;
+      for (int j = 0; j < b->nloop; j++) {
+        int moves = 0;
+        for (int c = 0; c < m->cols; c++)
+          moves |= (column != NULL ? column[c] : c) == b->loop[j][u] && eini_map_uses(m, c) > 0;
+        if (!moves) times *= ceil((double)b->extent[j] / (double)b->block[j]);
+        else if (!local[t] && eini_short_runs(g, t, m, column, b->loop[j][u], b->block[j]))
+          times += 8;
       }
-      if (!moves) again += eini_tensor_bytes(&g->tensor[t]);
+      if (times > 1) again += (times - 1) * eini_tensor_bytes(&g->tensor[t]);
     }
   }
   double overhead = 1e-6 * (b->to - b->from + 1) * blocks * rates->copy_bw;
-  b->gain = 2 * bytes - 0.25 * again * (blocks - 1) - overhead;
+  b->gain = 2 * bytes - 0.25 * again - overhead;
 }
 
 // Extends a group that starts at unit `from` with a loop over each axis of its output; the best.
@@ -9747,14 +9752,18 @@ static int64_t eini_gcd64(int64_t a, int64_t b) {
   return a < 0 ? -a : a;
 }
 
-// Row-major strides without gaps. Zero extents count as 1, so that strides stay sane.
+// Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. Zero
+// extents count as 1, so that strides stay sane.
 static ein_status eini_dense_strides(eini_arena *a, int rank, const int64_t *shape,
-                                     const int64_t **out, int64_t *count) {
+                                     const int64_t *like, const int64_t **out, int64_t *count) {
   int64_t *s = EINI_NEW(a, int64_t, rank), n = 1;
   if (s == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = rank - 1; i >= 0; i--) {
-    s[i] = n;
-    if (eini_mul_overflow(n, eini_max64(shape[i], 1), &n)) return EIN_ERR_TOO_LARGE;
+  for (int k = rank - 1; k >= 0; k--) {  // the least stride not yet taken; later axes on a tie
+    int least = like == NULL ? k : -1;
+    for (int i = rank - 1; i >= 0 && like != NULL; i--)
+      if (s[i] == 0 && (least < 0 || like[i] < like[least])) least = i;
+    s[least] = n;
+    if (eini_mul_overflow(n, eini_max64(shape[least], 1), &n)) return EIN_ERR_TOO_LARGE;
   }
   *out = s;
   *count = n;
@@ -9770,7 +9779,7 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
   p->info.shape = t->shape;
   int64_t count;
   if (view == NULL || view->strides == NULL) {
-    EINI_TRY(eini_dense_strides(a, t->rank, t->shape, &p->stride, &count));
+    EINI_TRY(eini_dense_strides(a, t->rank, t->shape, NULL, &p->stride, &count));
   } else {
     int64_t *s = EINI_NEW(a, int64_t, t->rank);
     if (s == NULL) return EIN_ERR_NO_MEMORY;
@@ -9940,21 +9949,27 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
 
 // ---- tasks ----
 
-// A statement that fills the whole output with zero before its scattered elements are written.
-static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, eini_task *t,
-                                 int *empty) {
-  ein_graph *g = p->graph;
-  eini_stmt *s;
+// A statement that visits every element of a tensor, and reads the operand, if any, where it is.
+static ein_status eini_plan_identity(ein_graph *g, int tensor, int nop, eini_stmt **out) {
   int rank = g->tensor[tensor].rank;
-  EINI_TRY(eini_graph_add_stmt(g, tensor, rank, 0, NULL, &s));
+  EINI_TRY(eini_graph_add_stmt(g, tensor, rank, nop, &tensor, out));
+  eini_stmt *s = *out;
   for (int r = 0; r < rank; r++) {
     s->index[r].name = "";
     s->index[r].extent = g->tensor[tensor].shape[r];
     s->out_map.coef[(int64_t)r * rank + r] = 1;
+    if (nop > 0) s->proj[0].coef[(int64_t)r * rank + r] = 1;
   }
-  int id = eini_expr_int(&g->arena, &s->expr, -1, 0);
-  if (id < 0) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_stmt_finish(g, s, NULL));
+  int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0)
+                   : eini_expr_int(&g->arena, &s->expr, -1, 0);
+  return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);
+}
+
+// Fills the whole output with zero before its scattered elements are written.
+static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, eini_task *t,
+                                 int *empty) {
+  eini_stmt *s;
+  EINI_TRY(eini_plan_identity(p->graph, tensor, 0, &s));
   return eini_task_lower(lo, s, NULL, -1, t, empty);
 }
 
@@ -9970,20 +9985,8 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
 // A copy between two places of one layout: from slot `from` to slot `to`.
 static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_stmt *like, int from,
                                    int to, eini_task *t) {
-  ein_graph *g = p->graph;
-  eini_home *pair = EINI_NEW(&p->arena, eini_home, g->ntensor);
   eini_stmt *s;
-  if (pair == NULL) return EIN_ERR_NO_MEMORY;
-  int out = like->out, rank = g->tensor[out].rank;
-  EINI_TRY(eini_graph_add_stmt(g, out, rank, 1, &out, &s));
-  for (int r = 0; r < rank; r++) {
-    s->index[r].name = "";
-    s->index[r].extent = g->tensor[out].shape[r];
-    s->out_map.coef[(int64_t)r * rank + r] = s->proj[0].coef[(int64_t)r * rank + r] = 1;
-  }
-  if (eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
-    return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_stmt_finish(g, s, NULL));
+  EINI_TRY(eini_plan_identity(p->graph, like->out, 1, &s));
   int empty;
   EINI_TRY(eini_task_lower(lo, s, NULL, -1, t, &empty));
   if (empty) return EIN_OK;
@@ -10051,34 +10054,48 @@ static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const
   return EIN_OK;
 }
 
-// Strides without gaps for the shape, the axes in the order `like` has them in memory.
-static ein_status eini_dense_like(eini_arena *a, int rank, const int64_t *shape,
-                                  const int64_t *like, const int64_t **out, int64_t *count) {
-  int64_t *s = EINI_NEW(a, int64_t, rank), n = 1;
-  if (s == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < rank; k++) {  // the least stride not yet taken; later axes first on a tie
-    int least = -1;
-    for (int i = rank - 1; i >= 0; i--) {
-      if (s[i] == 0 && (least < 0 || like[i] < like[least])) least = i;
-    }
-    s[least] = n;
-    if (eini_mul_overflow(n, eini_max64(shape[least], 1), &n)) return EIN_ERR_TOO_LARGE;
-  }
-  *out = s;
-  *count = n;
-  return EIN_OK;
-}
-
 // ---- layouts of temporaries ----
 
-// Predicted seconds of a unit; 0 when nobody predicts.
+// Seconds of a unit's task: as predicted, else for reading and writing its tensors once; local
+// ones, in a cache, count a fourth.
+static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
+                                const char *local) {
+  const ein_zmap *m;
+  const int *column;
+  double bytes = 0;
+  if (t->ncandidate > 0) return t->choice.seconds;
+  for (int k = -1, x; (x = k < 0 ? u->out : eini_unit_operand(u, k, &m, &column)) >= 0; k++)
+    bytes += eini_tensor_bytes(&lo->g->tensor[x]) * (local != NULL && local[x] ? 0.25 : 1);
+  return bytes / lo->rates->copy_bw;
+}
+
 static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u, double *seconds) {
   eini_lowering sub = *lo;
   eini_task t;
   int empty;
   EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, &t, &empty));
-  if (!empty && t.ncandidate > 0) *seconds += t.choice.seconds;
+  if (!empty) *seconds += eini_task_seconds(lo, u, &t, NULL);
   return EIN_OK;
+}
+
+// Is the group predicted to be faster than its units one after another?
+static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit,
+                                  const eini_bundle *b, const eini_group *gr, const char *local,
+                                  double blocks, int *yes) {
+  eini_lowering sub = *lo;
+  eini_arena scratch;
+  double apart = 0, grouped = 0;
+  ein_status st = EIN_OK;
+  eini_arena_init(&scratch, &lo->a->al);
+  sub.a = &scratch;
+  for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
+    const eini_task *t = &gr->task[0][u - b->from];
+    st = eini_unit_seconds(&sub, &unit[u], &apart);
+    grouped += eini_task_seconds(lo, &unit[u], t, local) * (t->ncandidate > 0 ? blocks : 1);
+  }
+  eini_arena_free(&scratch);
+  *yes = gr->ntask == b->to - b->from + 1 && grouped / gr->parts < apart;
+  return st;
 }
 
 // Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
@@ -10099,7 +10116,7 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
     int64_t like[EINI_LAYOUT_RANK], count;
     double seconds = 0;
     for (int i = 0; i < t->rank; i++) like[i] = i == a ? 0 : t->rank - i;
-    st = eini_dense_like(&scratch, t->rank, t->shape, like, &home[id].stride, &count);
+    st = eini_dense_strides(&scratch, t->rank, t->shape, like, &home[id].stride, &count);
     if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
     for (int v = u + 1; v < nunit && st == EIN_OK; v++) {
       int reads = 0;
@@ -10114,7 +10131,8 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
   }
   int64_t like[EINI_LAYOUT_RANK], count;
   for (int i = 0; i < t->rank; i++) like[i] = i == best ? 0 : t->rank - i;
-  if (st == EIN_OK) st = eini_dense_like(lo->a, t->rank, t->shape, like, &home[id].stride, &count);
+  if (st == EIN_OK)
+    st = eini_dense_strides(lo->a, t->rank, t->shape, like, &home[id].stride, &count);
   eini_arena_free(&scratch);
   return st;
 }
@@ -10149,7 +10167,7 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *un
       for (int j = 0; j < b->nloop; j++)
         if (c == b->loop[j][u]) shape[r] = lo->block[j];
     }
-    EINI_TRY(eini_dense_like(lo->a, t->rank, shape, own[unit[u].out].stride,
+    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[unit[u].out].stride,
                              &own[unit[u].out].stride, &count));
     place[unit[u].out] = *bytes;
     *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
@@ -10159,7 +10177,8 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *un
 
 // Makes the task of a group; home gives the layout of temporaries, local ones get block shapes.
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_unit *unit,
-                                   int nunit, const eini_bundle *b, eini_home *home, eini_task *t) {
+                                   int nunit, const eini_bundle *b, eini_home *home, eini_task *t,
+                                   int *yes) {
   eini_arena *a = &p->arena;
   ein_graph *g = p->graph;
   eini_group *gr = EINI_NEW(a, eini_group, 1);
@@ -10191,12 +10210,13 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
     if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
     EINI_TRY(eini_group_variant(p, &sub, unit, b, place, gr, variant));
   }
-  for (int64_t i = 0; i < g->ntensor; i++) {
-    if (local[i]) home[i].slot = -1;  // needs no place of its own
-  }
   int64_t blocks = (b->extent[last] + b->block[last] - 1) / b->block[last];
   if (b->nloop > 1) blocks *= b->extent[0];
-  t->parts = (int)eini_min64(lo->width, blocks);
+  t->parts = gr->parts = (int)eini_min64(lo->width, blocks);
+  EINI_TRY(eini_group_wins(lo, unit, b, gr, local, (double)blocks, yes));
+  for (int64_t i = 0; i < g->ntensor && *yes; i++) {
+    if (local[i]) home[i].slot = -1;  // needs no place of its own
+  }
   size_t windows = (size_t)(gr->nwindow[0] > gr->nwindow[1] ? gr->nwindow[0] : gr->nwindow[1]);
   eini_nest_carve(NULL, &t->scratch, windows * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
@@ -10242,8 +10262,11 @@ static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *hom
     memset(&b, 0, sizeof b);
     if (p->rates != NULL && t->role == EIN_ROLE_TEMP && n - u > 1)
       EINI_TRY(eini_bundle_find(&p->arena, p->graph, unit, n, p->rates, NULL, u, &b));
-    if (b.gain > 0) {
-      EINI_TRY(eini_group_lower(p, lo, unit, n, &b, home, &p->task[p->ntask++]));
+    int grouped = 0;
+    if (b.gain > 0)
+      EINI_TRY(eini_group_lower(p, lo, unit, n, &b, home, &p->task[p->ntask], &grouped));
+    if (grouped) {
+      p->ntask++;
       u = b.to;
       continue;
     }
@@ -10283,7 +10306,7 @@ static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *l
     if (x->role == EIN_ROLE_TEMP) {
       int64_t count;
       h->slot = p->nin + p->nout + (int)t;
-      EINI_TRY(eini_dense_strides(a, x->rank, x->shape, &h->stride, &count));
+      EINI_TRY(eini_dense_strides(a, x->rank, x->shape, NULL, &h->stride, &count));
       continue;
     }
     int input = x->role == EIN_ROLE_INPUT;
@@ -10335,6 +10358,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.width = p->executor.width;
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
+  lo.rates = p->rates;
   lo.fast = NULL;
   for (int i = p->nkernels - 1; i >= 0; i--) {
     if (p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL)

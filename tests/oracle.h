@@ -364,7 +364,7 @@ static orc_val orc_op_int(int op, ein_dtype t, orc_val a, orc_val b) {
     case EINI_OP_ADD: r.i = t == EIN_BOOL ? (int64_t)(x | y) : (int64_t)(x + y); break;
     case EINI_OP_SUB: r.i = (int64_t)(x - y); break;
     case EINI_OP_MUL: r.i = (int64_t)(x * y); break;
-    case EINI_OP_SQUARE: case EINI_OP_SQABS: r.i = (int64_t)(x * x); break;
+    case EINI_OP_SQUARE: r.i = (int64_t)(x * x); break;
     case EINI_OP_FLOORDIV: r.i = orc_idiv(a.i, b.i); break;
     case EINI_OP_MOD: r.i = orc_imod(a.i, b.i); break;
     case EINI_OP_MAX: r.i = a.i > b.i ? a.i : b.i; break;
@@ -421,7 +421,7 @@ static orc_val orc_op_real(int op, ein_dtype t, orc_val a, orc_val b) {
     case EINI_OP_ADD: r = x + y; e = ea + eb; break;
     case EINI_OP_SUB: r = x - y; e = ea + eb; break;
     case EINI_OP_MUL: r = x * y; e = fabs(x) * eb + fabs(y) * ea + ea * eb; break;
-    case EINI_OP_SQUARE: case EINI_OP_SQABS: r = x * x; e = 2 * fabs(x) * ea + ea * ea; break;
+    case EINI_OP_SQUARE: r = x * x; e = 2 * fabs(x) * ea + ea * ea; break;
     case EINI_OP_DIV:
       r = x / y;
       pole = y == 0 && eb == 0 && ea == 0;
@@ -599,10 +599,6 @@ static orc_val orc_op_part(int op, ein_dtype t, orc_val a) {
   double m = hypot(a.re, a.im);
   orc_val r = orc_float(op == EINI_OP_REAL ? a.re : op == EINI_OP_IMAG ? a.im : m, 0);
   r.err = a.err;
-  if (op == EINI_OP_SQABS) {
-    r.re = m * m;
-    r.err = 2 * m * a.err + a.err * a.err;
-  }
   if (r.re - r.re != 0 && !(op == EINI_OP_REAL || op == EINI_OP_IMAG)) return orc_spoil(r);
   return orc_done(orc_real_of(t), r, op == EINI_OP_REAL || op == EINI_OP_IMAG ? 0 : 4);
 }
@@ -712,10 +708,8 @@ static orc_val orc_node(const orc_env *env, const eini_node *v) {
   if (!orc_is_float(from)) return orc_op_int(v->op, t, a[0], a[1]);
   if (v->op >= EINI_OP_LT && v->op <= EINI_OP_NE) return orc_compare_op(v->op, a[0], a[1]);
   if (!orc_is_complex(from)) return orc_op_real(v->op, from, a[0], a[1]);
-  if (v->op == EINI_OP_ABS || v->op == EINI_OP_REAL || v->op == EINI_OP_IMAG ||
-      v->op == EINI_OP_SQABS) {
+  if (v->op == EINI_OP_ABS || v->op == EINI_OP_REAL || v->op == EINI_OP_IMAG)
     return orc_op_part(v->op, from, a[0]);
-  }
   return orc_op_complex(v->op, from, a[0], a[1]);
 }
 

@@ -241,7 +241,7 @@ static int grow(builder *b, int depth) {
     return node(b, often[draw(0, 6)], x, y, 0);
   }
   int op = (int)draw(EINI_OP_CAST, EINI_OP_COUNT - 1);
-  if (op == EINI_OP_CALL || op == EINI_OP_SQUARE || op == EINI_OP_SQABS) op = EINI_OP_EXP;
+  if (op == EINI_OP_CALL || op == EINI_OP_SQUARE) op = EINI_OP_EXP;
   int x = grow(b, depth - 1), y = 0, z = 0;
   if (op == EINI_OP_CAST || op == EINI_OP_ROUNDTO) {
     int id = node(b, EINI_OP_CAST, x, 0, 0);
