@@ -3791,7 +3791,15 @@ typedef struct eini_dir_mul {
   char *y;
 } eini_dir_mul;
 
+// Dot products of evenly spaced rows with x, all contiguous: y[i] = a[i * step ..] * x.
+typedef struct eini_dir_even {
+  int64_t rows, step, len;
+  const void *a, *x;
+  void *y;
+} eini_dir_even;
+
 typedef void (*eini_dir_tile_fn)(const eini_dir_tile *t);
+#define EINI_DIR_AHEAD 4096     // bytes to read ahead
 #define EINI_DIR_NR 5           // numbers of rows of a tile: 1 2 3 4 8
 
 typedef struct eini_dir_kern {
@@ -3810,6 +3818,8 @@ typedef struct eini_dir_kern {
   // y[i] += the sum of the lanes of sums[i]; complex: s1 and s2 are sums of products with x and
   // with x of swapped parts; ca, cx: conjugated
   void (*fold)(int rows, int planes, const void *s1, const void *s2, int ca, int cx, void *y);
+  // far: one row after another, as they lie, and read ahead; near: four at a time
+  void (*even_far)(const eini_dir_even *d), (*even_near)(const eini_dir_even *d);
   void (*mul)(const eini_dir_mul *d);
 } eini_dir_kern;
 
@@ -4054,6 +4064,39 @@ typedef struct eini_dir_kern {
     }                                                                                              \
   }
 
+// The same sums as EINI_DIR_DOTS and EINI_DIR_FOLD, without a call per row.
+#define EINI_DIR_E(S, i) const S##_T *a##i = a + (r + i < d->rows ? i : 0) * step;
+#define EINI_DIR_EPUT(S, i) S##_PUT(s.t + i * S##_N, u##i + v##i);
+#define EINI_DIR_NEAR(S, i)
+#define EINI_DIR_FAR(S, i)                                  \
+  EINI_DIR_FETCH((const char *)(a##i + l) + EINI_DIR_AHEAD); \
+  EINI_DIR_FETCH((const char *)(a##i + l + S##_N) + EINI_DIR_AHEAD);
+#define EINI_DIR_EVEN(fn, S, R, FETCH)                                                           \
+  static void fn(const eini_dir_even *d) {                                                       \
+    const int64_t step = d->step, whole = d->len / (2 * S##_N) * (2 * S##_N);                    \
+    const S##_T *a = (const S##_T *)d->a, *x = (const S##_T *)d->x;                              \
+    S##_T *y = (S##_T *)d->y;                                                                    \
+    union { S##_V v[R]; S##_T t[R * S##_N]; } s;                                                 \
+    for (int64_t r = 0; r < d->rows; r += R, a += R * step) {                                    \
+      int64_t l = 0;                                                                             \
+      EINI_DIR_##R(EINI_DIR_E, S)                                                                \
+      EINI_DIR_##R(EINI_DIR_DZERO, S)                                                            \
+      for (; l < whole; l += 2 * S##_N) {                                                        \
+        const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);                            \
+        EINI_DIR_##R(EINI_DIR_DX, S)                                                             \
+        EINI_DIR_##R(FETCH, S)                                                                   \
+      }                                                                                          \
+      for (; l < d->len; l += S##_N) {                                                           \
+        const S##_M m = S##_MASK(d->len - l < S##_N ? d->len - l : (int64_t)S##_N);              \
+        const S##_V b0 = S##_GETM(x + l, m);                                                     \
+        EINI_DIR_##R(EINI_DIR_DX1, S)                                                            \
+      }                                                                                          \
+      EINI_DIR_##R(EINI_DIR_EPUT, S)                                                             \
+      for (int i = 0; i < R && r + i < d->rows; i++)                                             \
+        y[r + i] = S##_fold_sum(S##_N, s.t + i * S##_N, 1);                                      \
+    }                                                                                            \
+  }
+
 #define EINI_DIR_FNS(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
 #define EINI_DIR_KERNELS(name, S)                                                  \
   EINI_DIR_TILES(name##_t1, S, 1, EINI_DIR_FMA1)                                   \
@@ -4070,6 +4113,8 @@ typedef struct eini_dir_kern {
   EINI_DIR_DOTS(name##_dots_4, S, 4)                                               \
   EINI_DIR_LONG(name##_long, S)                                                    \
   EINI_DIR_FOLD(name##_fold, S)                                                    \
+  EINI_DIR_EVEN(name##_far, S, 1, EINI_DIR_FAR)                                    \
+  EINI_DIR_EVEN(name##_near, S, 4, EINI_DIR_NEAR)                                  \
   EINI_DIR_MUL(name##_mul, S)                                                      \
   EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
       S##_N, (int)sizeof(S##_T), S##_R,                                            \
@@ -4077,7 +4122,7 @@ typedef struct eini_dir_kern {
       EINI_DIR_FNS(name##_lane),                                                   \
       {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
       name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4, name##_long, name##_fold,\
-      name##_mul};
+      name##_far, name##_near, name##_mul};
 
 #define EINI_DIR_SET(S, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                           \
   EINI_DIR_VEC(S##_V, T, bytes)                                                             \
@@ -4647,7 +4692,6 @@ static void eini_dir_carve_job(eini_dir_job *j, char *base, size_t *used) {
 // dot products of several rows at once, or along its rows as sums of several of its columns, with
 // a block of the output in the first-level cache. Whatever has no unit steps is fetched.
 
-#define EINI_DIR_AHEAD 4096  // bytes to read ahead
 #define EINI_DIR_ROWS 512    // rows of a block
 #define EINI_DIR_KB 4096     // k of a block
 #define EINI_DIR_Y 16384     // bytes of a block of the output
@@ -5391,8 +5435,9 @@ EINI_UNUSED static const eini_cpu_family eini_dir_small = {
 enum {
   EINI_DIR_SWAP, EINI_DIR_TM, EINI_DIR_TN, EINI_DIR_TK, EINI_DIR_PM, EINI_DIR_PK, EINI_DIR_QK,
   EINI_DIR_OM, EINI_DIR_BP, EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA,
-  EINI_DIR_BY_ROWS, EINI_DIR_NEXT
+  EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY
 };
+#define EINI_DIR_EVEN_ROWS 256
 
 static int64_t eini_dir_only(const ein_axes *x, const int64_t *stride) {
   return x->n == 0 ? 0 : stride[0];
@@ -5414,25 +5459,19 @@ static int eini_dir_tiny_rows(const ein_contract *c) {
 static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract *c,
                                    const int64_t *s, const ein_part *part) {
   const int swap = (int)s[EINI_DIR_SWAP];
-  const int64_t *row = swap ? part->n : part->m, z = kern->size, zero = 0;
-  int64_t prow[4];
-  char y[4 * 8], sums[4 * 64];
-  eini_dir_dots d = {1, s[EINI_DIR_TK], 0, &zero, prow, 0, NULL, NULL, sums};
+  const int64_t *row = swap ? part->n : part->m, z = kern->size;
+  double y[EINI_DIR_EVEN_ROWS];
+  eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], NULL, NULL, y};
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     d.x = (swap ? c->p.base[0] : c->q.base[0]) + b * s[EINI_DIR_BQ] * z;
-    for (int64_t r = row[0]; r < row[1]; r += 4) {
-      const int n = (int)eini_dir_min(4, row[1] - r);
+    for (int64_t r = row[0]; r < row[1]; r += EINI_DIR_EVEN_ROWS) {
       char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
+      d.rows = eini_dir_min(EINI_DIR_EVEN_ROWS, row[1] - r);
       d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
-      for (int i = 0; i < 4; i++) prow[i] = (i < n ? i : 0) * s[EINI_DIR_PM];
-      if (n == 1) {
-        kern->dots1(&d);
-      } else {
-        kern->dots4(&d);
+      (s[EINI_DIR_FARAWAY] ? kern->even_far : kern->even_near)(&d);
+      for (int64_t i = 0; i < d.rows; i++, out += s[EINI_DIR_OM] * z) {
+        memcpy(out, (const char *)y + i * z, (size_t)z);
       }
-      memset(y, 0, sizeof y);
-      kern->fold(n, 1, sums, sums, 0, 0, y);
-      for (int i = 0; i < n; i++, out += s[EINI_DIR_OM] * z) memcpy(out, y + i * z, (size_t)z);
     }
   }
 }
@@ -5475,7 +5514,8 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k,
                                            seconds / (double)(batch > 0 ? batch : 1));
-  if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (double)((rows + 3) / 4) * 1.2e-8;
+  if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
+  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->l3;
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (!by_rows && in > 0.5 * (double)cpu->l3 && k * rows > 0) {  // runs too short to be read ahead
     seconds += (double)batch * (double)k * vectors * (swap || rows < 8 ? 4e-9 : 1e-9);
