@@ -1086,7 +1086,8 @@ static void eini_move_buffered(eini_move *w) {
   int64_t cols = eini_min64(EINI_COPY_BLOCK / rows, EINI_COPY_ROW) / w->size;
   if (w->extent[0] * w->size >= EINI_COPY_LONG && w->kind == EINI_COPY_TILES)
     cols = EINI_COPY_ROW / w->size;
-  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / 4 / w->size;
+  int64_t places = w->extent[0] * w->size < 128 ? 16 : 8;  // of the destination, for short rows
+  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / places / w->size;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = eini_min64(w->extent[0], cols);
   int64_t width = w->blk[0];
@@ -1102,7 +1103,8 @@ static void eini_move_buffered(eini_move *w) {
     return;
   }
   int from = w->row < 0 ? 0 : w->row;
-  rows = EINI_COPY_RUN / w->size / w->extent[from];
+  int64_t run = w->kind == EINI_COPY_ROWS ? 256 * places : EINI_COPY_RUN;
+  rows = run / w->size / w->extent[from];
   if (rows < 2 || w->kind == EINI_COPY_FILL) return;
   int next = eini_move_next_run(w, from);
   if (next < 0) return;
@@ -1199,6 +1201,18 @@ static void eini_copy_few(char *d, const char *s, int64_t n) {
   }
 }
 
+// Short rows are too short for what the processor fetches ahead by itself: the next block's.
+static void eini_copy_ahead(uintptr_t p, int64_t bytes) {
+#if EINI_CPU_X86
+  for (int64_t i = 0; i < bytes; i += 64) {
+    _mm_prefetch((const char *)(p + (uintptr_t)i), _MM_HINT_T0);
+  }
+#else
+  (void)p;
+  (void)bytes;
+#endif
+}
+
 static void eini_plane_run(const eini_move *w, const eini_plane *p) {
   if (w->kind == EINI_COPY_TILES) {
     eini_plane_tiles(w->isa, w->size, p);
@@ -1208,9 +1222,14 @@ static void eini_plane_run(const eini_move *w, const eini_plane *p) {
     for (int64_t s = 0; s < p->ns; s++) {
       const char *from = p->src + s * p->ss;
       char *to = p->dst + s * p->ds;
-      if (w->kind == EINI_COPY_FILL) eini_plane_fill(w->size, from, to, p->nd);
-      else if (p->nd * w->size > 64) memcpy(to, from, (size_t)(p->nd * w->size));
-      else eini_copy_few(to, from, p->nd * w->size);
+      int64_t bytes = p->nd * w->size;
+      if (w->kind == EINI_COPY_FILL) {
+        eini_plane_fill(w->size, from, to, p->nd);
+        continue;
+      }
+      eini_copy_ahead((uintptr_t)from + (uintptr_t)(p->ns * p->ss), bytes);
+      if (bytes > 64) memcpy(to, from, (size_t)bytes);
+      else eini_copy_few(to, from, bytes);
     }
   }
 }
