@@ -1055,8 +1055,9 @@ static void eini_move_direct(eini_move *w) {
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = w->extent[0];
   if (w->row < 0 && w->n > 1) {
-    w->row = 1;
-    w->blk[1] = w->extent[1];
+    int near = w->kind == EINI_COPY_ROWS ? eini_move_near(w) : 1;
+    w->row = near < 0 ? 1 : near;
+    w->blk[w->row] = w->extent[w->row];
   } else if (w->row > 0) {
     int64_t side = 512 / w->size;
     w->blk[0] = eini_min64(w->extent[0], side);
@@ -1085,7 +1086,8 @@ static void eini_move_buffered(eini_move *w) {
   int64_t cols = eini_min64(EINI_COPY_BLOCK / rows, EINI_COPY_ROW) / w->size;
   if (w->extent[0] * w->size >= EINI_COPY_LONG && w->kind == EINI_COPY_TILES)
     cols = EINI_COPY_ROW / w->size;
-  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / 4 / w->size;
+  int64_t places = w->extent[0] * w->size < 128 ? 16 : 8;  // of the destination, for short rows
+  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / places / w->size;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = eini_min64(w->extent[0], cols);
   int64_t width = w->blk[0];
@@ -1101,7 +1103,8 @@ static void eini_move_buffered(eini_move *w) {
     return;
   }
   int from = w->row < 0 ? 0 : w->row;
-  rows = EINI_COPY_RUN / w->size / w->extent[from];
+  int64_t run = w->kind == EINI_COPY_ROWS ? 256 * places : EINI_COPY_RUN;
+  rows = run / w->size / w->extent[from];
   if (rows < 2 || w->kind == EINI_COPY_FILL) return;
   int next = eini_move_next_run(w, from);
   if (next < 0) return;
@@ -1198,6 +1201,18 @@ static void eini_copy_few(char *d, const char *s, int64_t n) {
   }
 }
 
+// Short rows are too short for what the processor fetches ahead by itself: the next block's.
+static void eini_copy_ahead(uintptr_t p, int64_t bytes) {
+#if EINI_CPU_X86
+  for (int64_t i = 0; i < bytes; i += 64) {
+    _mm_prefetch((const char *)(p + (uintptr_t)i), _MM_HINT_T0);
+  }
+#else
+  (void)p;
+  (void)bytes;
+#endif
+}
+
 static void eini_plane_run(const eini_move *w, const eini_plane *p) {
   if (w->kind == EINI_COPY_TILES) {
     eini_plane_tiles(w->isa, w->size, p);
@@ -1207,9 +1222,14 @@ static void eini_plane_run(const eini_move *w, const eini_plane *p) {
     for (int64_t s = 0; s < p->ns; s++) {
       const char *from = p->src + s * p->ss;
       char *to = p->dst + s * p->ds;
-      if (w->kind == EINI_COPY_FILL) eini_plane_fill(w->size, from, to, p->nd);
-      else if (p->nd * w->size > 64) memcpy(to, from, (size_t)(p->nd * w->size));
-      else eini_copy_few(to, from, p->nd * w->size);
+      int64_t bytes = p->nd * w->size;
+      if (w->kind == EINI_COPY_FILL) {
+        eini_plane_fill(w->size, from, to, p->nd);
+        continue;
+      }
+      eini_copy_ahead((uintptr_t)from + (uintptr_t)(p->ns * p->ss), bytes);
+      if (bytes > 64) memcpy(to, from, (size_t)bytes);
+      else eini_copy_few(to, from, bytes);
     }
   }
 }
@@ -1366,8 +1386,21 @@ static void eini_block_direct(const eini_move *w, const char *src, char *dst, in
     eini_plane_run(w, &p);
     return;
   }
+  int64_t bytes = p.nd * w->size;
+  if ((((uintptr_t)dst | (uintptr_t)p.ds | (uintptr_t)bytes) & 63) == 0) {
+    eini_lines out;
+    out.buffer = src;
+    out.dst = dst;
+    out.pitch = p.ss;
+    out.step = p.ds;
+    out.rows = p.ns;
+    out.from = 0;
+    out.to = bytes / 64;
+    eini_stream_lines(w->isa, &out);
+    return;
+  }
   for (int64_t s = 0; s < p.ns; s++) {
-    eini_stream_row(w->isa, (size_t)(p.nd * w->size), src + s * p.ss, dst + s * p.ds);
+    eini_stream_row(w->isa, (size_t)bytes, src + s * p.ss, dst + s * p.ds);
   }
 }
 
@@ -1387,6 +1420,7 @@ static int eini_move_nearer(const eini_move *w, int i, int j) {
 // Every block, the runs of the source innermost, then the rows of the destination.
 static void eini_move_run(eini_move *w, int stream, char *buffer) {
   int order[EINI_COPY_LOOPS], n = 0;
+  int near = w->kind == EINI_COPY_TILES || buffer == NULL;
   if (w->row >= 0) order[n++] = w->row;
   if (w->row2 >= 0) order[n++] = w->row2;
   int few = n + w->ncol;
@@ -1396,7 +1430,7 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
     int j = n++;
     order[j] = i;
     // What is read next is near; where rows are streamed to matters less.
-    for (; w->kind == EINI_COPY_TILES && j > few && eini_move_nearer(w, i, order[j - 1]); j--) {
+    for (; near && j > few && eini_move_nearer(w, i, order[j - 1]); j--) {
       order[j] = order[j - 1];
       order[j - 1] = i;
     }
@@ -1422,6 +1456,15 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
   }
 }
 
+// Do rows go to their places one by one? Long ones do, and those that are lines of both.
+static int eini_move_whole(const eini_move *w) {
+  int64_t bytes = w->extent[0] * w->size;
+  uintptr_t bits = (uintptr_t)w->dst | (uintptr_t)bytes;
+  for (int i = 1; i < w->n; i++) bits |= (uintptr_t)w->dst_step[i];
+  return w->kind == EINI_COPY_ROWS &&
+         (bytes >= EINI_COPY_LONG || (bytes >= EINI_COPY_RUN && bits % 64 == 0));
+}
+
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move w;
   if (c->n > EINI_COPY_LOOPS) {
@@ -1442,8 +1485,7 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move_promote(&w);
   eini_move_kind(&w);
   stream = stream && w.dst_step[0] == w.size;
-  int whole = w.kind == EINI_COPY_ROWS && w.extent[0] * w.size >= EINI_COPY_LONG;
-  if (stream && !whole) {
+  if (stream && !eini_move_whole(&w)) {
     eini_move_buffered(&w);
     eini_move_run(&w, 1, buffer);
   } else {
