@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Differential test of ein_einsum against numpy.einsum(optimize=False).
 
-  numpy_diff.py [-n COUNT] [--seed N] [--case N] [--so PATH]
+  numpy_diff.py [-n COUNT] [--seed N] [--case N] [--so PATH] [--cpu THREADS] [--isa NAME]
 
 Builds the shared library from einsum_so.c with $CC (default cc) into build/, unless --so names
-one. Prints one summary line; exits 0 when everything agrees, 1 otherwise, and 77 (skipped) when
+one. With --cpu the kernels and threads of einsum_cpu.h run. Prints one summary line; exits 0 when everything agrees, 1 otherwise, and 77 (skipped) when
 NumPy is missing.
 
 Accepted differences, with their reason:
@@ -147,8 +147,10 @@ def library(path):
         build = os.path.join(os.path.dirname(HERE), "build")
         os.makedirs(build, exist_ok=True)
         path = os.path.join(build, "libeinsum_test.so")
+        new = "%s.%d" % (path, os.getpid())  # two of these programs may build at the same time
         subprocess.check_call([os.environ.get("CC", "cc"), "-O2", "-std=c99", "-shared", "-fPIC",
-                               os.path.join(HERE, "einsum_so.c"), "-o", path, "-lm"])
+                               os.path.join(HERE, "einsum_so.c"), "-o", new, "-lm", "-pthread"])
+        os.replace(new, path)
     lib = ctypes.CDLL(path)
     views = ctypes.POINTER(View)
     lib.ein_einsum.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, views, views]
@@ -178,10 +180,16 @@ def fill(view, x):
 
 
 class Library:
-    def __init__(self, path):
+    def __init__(self, path, cpu=0, isa=""):
         self.lib = library(path)
         self.ctx = ctypes.c_void_p()
-        if self.lib.ein_ctx_create(None, ctypes.byref(self.ctx)) != 0:
+        if cpu > 0:
+            make = self.lib.test_cpu_ctx
+            make.restype, make.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_char_p]
+            self.ctx = ctypes.c_void_p(make(cpu, isa.encode()))
+            if not self.ctx:
+                sys.exit("numpy_diff: this machine lacks " + isa)
+        elif self.lib.ein_ctx_create(None, ctypes.byref(self.ctx)) != 0:
             raise MemoryError
 
     def message(self):
@@ -614,9 +622,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", type=int, help="only this one")
     parser.add_argument("--so", help="shared library to test")
+    parser.add_argument("--cpu", type=int, default=0, help="threads of einsum_cpu.h; 0: portable")
+    parser.add_argument("--isa", default="", help="instruction set for --cpu")
     parser.add_argument("--keep-going", type=int, default=1, help="failures before it stops")
     args = parser.parse_args()
-    einsum = Library(args.so)
+    einsum = Library(args.so, args.cpu, args.isa)
     print("numpy_diff: NumPy %s, seed %d" % (np.__version__, args.seed))
     counts = dict.fromkeys(["examples", "with ctx", "without ctx", "overlapping", "rejected",
                             "mutants accepted"], 0)
