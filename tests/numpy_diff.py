@@ -4,8 +4,8 @@
   numpy_diff.py [-n COUNT] [--seed N] [--case N] [--so PATH] [--cpu THREADS] [--isa NAME]
 
 Builds the shared library from einsum_so.c with $CC (default cc) into build/, unless --so names
-one. With --cpu the kernels and threads of einsum_cpu.h run. Prints one summary line; exits 0 when everything agrees, 1 otherwise, and 77 (skipped) when
-NumPy is missing.
+one. With --cpu the kernels and threads of einsum_cpu.h run. Prints one summary line; exits 0 when
+everything agrees, 1 otherwise, and 77 (skipped) when NumPy is missing.
 
 Accepted differences, with their reason:
   - non-ASCII letters are labels here, NumPy takes a-z and A-Z only;
