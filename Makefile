@@ -29,7 +29,9 @@ EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 0
 B          = build
 HEADERS    = einsum.h einsum_program.h $(wildcard backends/*.h) $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
-SAN_BIN    = $(TESTS:%=$(B)/san/test_%)
+# Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
+SAN_TESTS  = $(filter-out cpu_direct cpu_gett,$(TESTS))
+SAN_BIN    = $(SAN_TESTS:%=$(B)/san/test_%) $(B)/san/test_kernels_cpu
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
 EX_BIN     = $(EXAMPLES:%=$(B)/%)
 
@@ -135,7 +137,7 @@ examples: $(EX_BIN)
 JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
-STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(TESTS:%=san-%) $(TESTS:%=test-%) \
+STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
         $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas san-command command numpy numpy-cpu \
         examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
@@ -152,7 +154,7 @@ step-names:
 $(TESTS:%=step-test-%): step-test-%: $(B)/test_%
 	$(STEP) test-$* $<
 
-$(TESTS:%=step-san-%): step-san-%: $(if $(SAN_CC),$(B)/san/test_%)
+$(SAN_TESTS:%=step-san-%): step-san-%: $(if $(SAN_CC),$(B)/san/test_%)
 	$(STEP) san-$* $(if $(SAN_CC),$<,$(NO_SAN))
 
 $(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
