@@ -4939,9 +4939,7 @@ static void eini_dir_turn(int isa, int size, const char *src, int64_t step, int6
       fn(nu / g, s, g * step, r, d, o);
     }
     for (int64_t u = whole; u < nu; u++) {
-      for (int64_t i = 0; i < n; i++) {
-        memcpy(d + (i * EINI_DIR_TURN + u) * size, s + (u * step + i) * size, (size_t)size);
-      }
+      eini_dir_scatter(s + u * step * size, n, EINI_DIR_TURN, size, d + u * size);
     }
   }
 }
@@ -5105,6 +5103,18 @@ static double eini_dir_again(const eini_cpu *cpu, double m, double n, double k, 
   return s;
 }
 
+// Seconds of one row of k of a product of operands.
+static double eini_dir_product_cost(const eini_dir_job *j, int s0) {
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  double run = 1, lanes = (double)j->kern->lanes;
+  for (int d = 0; d < k->n; d++) {
+    for (int o = s0; o < s0 + (s0 ? j->c->q.nop : j->c->p.nop); o++) {
+      if (k->stride[o][d] == 1 && (double)k->extent[d] > run) run = (double)k->extent[d];
+    }
+  }
+  return (double)k->size / run * (1.3e-9 + 0.6e-9 * ceil(run / lanes));
+}
+
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
 static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
@@ -5119,7 +5129,8 @@ static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
   if (side->form != EIN_FORM_PLAIN || !eini_dir_unit_last(x, b)) s += n * k * 1e-9;
   if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
-  if (other->form != EIN_FORM_PLAIN) s += m * k * (other->form == EIN_FORM_PRODUCT ? 2e-10 : 1e-9);
+  if (other->form == EIN_FORM_PRODUCT) s += m * eini_dir_product_cost(j, EINI_DIR_OPS - b);
+  else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;
   if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
   if (!j->c->plain_out) s += m * n * 2e-9 + m * 2e-8;
   return batch * s;
