@@ -3408,7 +3408,9 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   if (c->q.form == EIN_FORM_FUNCTION || c->q.form == EIN_FORM_CONVERT)
     t += b * k * (p->swap ? u : v) * 6 / cpu->hz;
   if (!c->plain_out) t += b * v * u * 4 / cpu->hz;
-  return t;
+  if (c->p.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? v : u) * 3 / cpu->hz;
+  if (c->q.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? u : v) * 3 / cpu->hz;
+  return t + b * 8e-8;
 }
 
 static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p, char *base,
@@ -4658,6 +4660,16 @@ static void eini_dir_fetch(eini_dir_job *j, int s0, const eini_dir_index *rows, 
   }
 }
 
+static void eini_dir_scatter(const char *src, int64_t n, int64_t step, int unit, char *dst) {
+  for (int64_t i = 0; i < n; i++) {
+    switch (unit) {
+      case 4: ((eini_dir_i32 *)dst)[i * step] = ((const eini_dir_i32 *)src)[i]; break;
+      case 8: memcpy(dst + 8 * i * step, src + 8 * i, 8); break;
+      default: memcpy(dst + 16 * i * step, src + 16 * i, 16);
+    }
+  }
+}
+
 // Store n finished sums at offset off[s] + i * step[s] of the output and of the extras; both arrays
 // are indexed from 0.
 static void eini_dir_put(eini_dir_job *j, int64_t n, const char *folds, const int64_t *off,
@@ -4665,13 +4677,10 @@ static void eini_dir_put(eini_dir_job *j, int64_t n, const char *folds, const in
   const ein_contract *c = j->c;
   if (c->plain_out) {
     char *d = c->out == NULL ? NULL : (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off[0] * j->unit;
-    int64_t by = step[0] * j->unit;
     if (step[0] == 1) {
       memcpy(d, folds, (size_t)(n * j->unit));
     } else {
-      for (int64_t i = 0; i < n; i++) {
-        memcpy(d + i * by, folds + i * j->unit, (size_t)j->unit);
-      }
+      eini_dir_scatter(folds, n, step[0], j->unit, d);
     }
     return;
   }
@@ -5065,6 +5074,175 @@ EINI_UNUSED static const eini_cpu_family eini_dir_matvec = {
 EINI_UNUSED static const eini_cpu_family eini_dir_dot = {
     "dot", eini_dir_dot_plan, eini_dir_mv_run};
 
+// ---- inner products of permuted operands --------------------------------------------------------
+// P is contiguous along one axis of k and Q along another. Blocks of Q, as wide as cache lines, are
+// turned in the first-level cache, then multiplied with rows of P. Rows of one axis are multiplied
+// as they are.
+
+#define EINI_DIR_TURN 256      // elements of a row of a turned block
+
+typedef struct eini_dir_inner {
+  eini_dir_job j;
+  int u, v;                    // axes of k along which P and Q are contiguous
+  int same;                    // both are along u; v is another axis, and nothing is turned
+  eini_dir_index rest;         // the others
+  char *block, *sums;
+} eini_dir_inner;
+
+// Turns n squares of g x g, one after another along u: d[o[i] + k] = s[r[k] + i].
+typedef void (*eini_dir_turn_fn)(int64_t n, const void *s, int64_t by, const int64_t *r, void *d,
+                                 const int64_t *o);
+#define EINI_DIR_TURNS(fn, ATTR, T, g, SWAP)                                                     \
+  ATTR static void fn(int64_t n, const void *src, int64_t by, const int64_t *r, void *dst,       \
+                      const int64_t *o) {                                                        \
+    const T *s = (const T *)src;                                                                 \
+    T *d = (T *)dst;                                                                             \
+    for (; n > 0; n--, s += by, d += g) SWAP(s, r, d, o);                                        \
+  }
+EINI_DIR_TURNS(eini_dir_turn4, EINI_GETT_NONE, int32_t, 4, eini_gett_swap4)
+EINI_DIR_TURNS(eini_dir_turn8, EINI_GETT_NONE, int64_t, 2, eini_gett_swap8)
+#if EINI_GETT_X86
+EINI_DIR_TURNS(eini_dir_turn_zd, EINI_GETT_T512, double, 8, eini_gett_swap_zd)
+EINI_DIR_TURNS(eini_dir_turn_zs, EINI_GETT_T512, float, 8, eini_gett_swap_zs)
+EINI_DIR_TURNS(eini_dir_turn_yd, EINI_GETT_T256, double, 4, eini_gett_swap_yd)
+EINI_DIR_TURNS(eini_dir_turn_ys, EINI_GETT_T256, float, 4, eini_gett_swap_ys)
+#endif
+
+// The best one for at most n rows; *g: its size.
+static eini_dir_turn_fn eini_dir_turn_of(int isa, int size, int64_t n, int *g) {
+#if EINI_GETT_X86
+  if (isa == EINI_ISA_AVX512 && n >= 8) {
+    *g = 8;
+    return size == 8 ? eini_dir_turn_zd : eini_dir_turn_zs;
+  }
+  if ((isa == EINI_ISA_AVX512 || isa == EINI_ISA_AVX2) && n >= 4) {
+    *g = 4;
+    return size == 8 ? eini_dir_turn_yd : eini_dir_turn_ys;
+  }
+#endif
+  (void)isa;
+  *g = size == 8 ? 2 : 4;
+  return n < *g ? NULL : size == 8 ? eini_dir_turn8 : eini_dir_turn4;
+}
+
+// dst[v * EINI_DIR_TURN + u] = src[u * step + v]
+static void eini_dir_turn(int isa, int size, const char *src, int64_t step, int64_t nu, int64_t nv,
+                          char *dst) {
+  int g;
+  for (int64_t v = 0, n; v < nv; v += n) {
+    const eini_dir_turn_fn fn = eini_dir_turn_of(isa, size, nv - v, &g);
+    const char *s = src + v * size;
+    char *d = dst + v * EINI_DIR_TURN * size;
+    int64_t r[8], o[8], whole = 0;
+    n = 1;
+    if (fn != NULL) {
+      n = g, whole = nu / g * g;
+      for (int i = 0; i < g; i++) r[i] = i * step, o[i] = i * EINI_DIR_TURN;
+      fn(nu / g, s, g * step, r, d, o);
+    }
+    for (int64_t u = whole; u < nu; u++) {
+      eini_dir_scatter(s + u * step * size, n, EINI_DIR_TURN, size, d + u * size);
+    }
+  }
+}
+
+static int eini_dir_inner_init(eini_dir_inner *v, const eini_cpu *cpu, const ein_contract *c) {
+  eini_dir_job *j = &v->j;
+  if (eini_dir_size(&c->m) != 1 || eini_dir_size(&c->n) != 1 || !eini_dir_able(cpu, c)) return 0;
+  if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
+  eini_dir_init(j, cpu, c);
+  if (j->planes == 2) return 0;
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  v->u = v->v = -1;
+  for (int d = 0; d < k->n; d++) {
+    if (k->extent[d] > 1 && k->stride[0][d] == 1) v->u = d;
+    if (k->extent[d] > 1 && k->stride[EINI_DIR_OPS][d] == 1) v->v = d;
+  }
+  if (v->u < 0 || v->v < 0 || k->n < 2) return 0;
+  v->same = v->u == v->v;
+  if (v->same) v->v = v->u == k->n - 1 ? k->n - 2 : k->n - 1;
+  v->rest = *k;
+  v->rest.extent[v->u] = v->rest.extent[v->v] = 1;
+  v->rest.size = k->size / k->extent[v->u] / k->extent[v->v];
+  eini_dir_sort(&v->rest, EINI_DIR_OPS);
+  return k->size > 0;
+}
+
+static size_t eini_dir_inner_carve(eini_dir_inner *v, char *base) {
+  size_t used = 0;
+  eini_dir_carve_job(&v->j, base, &used);
+  v->sums = (char *)eini_dir_carve(base, &used, 64);
+  v->block = (char *)eini_dir_carve(base, &used, 64 * EINI_DIR_TURN);
+  return used;
+}
+
+static void eini_dir_inner_sum(eini_dir_inner *v, int isa, char *y) {
+  eini_dir_job *j = &v->j;
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  const int64_t *su = k->stride[EINI_DIR_OPS], *sv = k->stride[0], most = 64 / j->unit;
+  const int64_t zero = 0, nu = k->extent[v->u], nv = k->extent[v->v];
+  const int64_t wide = v->same ? 8 * EINI_DIR_TURN : EINI_DIR_TURN;
+  int64_t run[16];
+  for (int i = 0; i < most; i++) run[i] = i * sv[v->v];
+  for (int64_t r = 0; r < v->rest.size; r++) {
+    const char *p = j->at[0] + eini_dir_offset(&v->rest, 0, r) * j->unit;
+    const char *q = j->at[EINI_DIR_OPS] + eini_dir_offset(&v->rest, EINI_DIR_OPS, r) * j->unit;
+    for (int64_t v0 = 0; v0 < nv; v0 += most) {
+      const int64_t vn = eini_dir_min(most, nv - v0);
+      for (int64_t u0 = 0; u0 < nu; u0 += wide) {
+        const int64_t un = eini_dir_min(wide, nu - u0);
+        const char *x = q + (u0 * su[v->u] + v0 * su[v->v]) * j->unit;
+        eini_dir_dots d = {vn, un, su[v->v], run, &zero, 0, NULL, x, v->sums};
+        d.a = p + (u0 + v0 * sv[v->v]) * j->unit;
+        if (!v->same) {
+          eini_dir_turn(isa, j->unit, x, su[v->u], un, vn, v->block);
+          d.x = v->block, d.xrun = EINI_DIR_TURN;
+        }
+        j->kern->dot_long(&d);
+        j->kern->fold(1, 1, v->sums, v->sums, 0, 0, y);
+      }
+    }
+  }
+}
+
+static void eini_dir_inner_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                               const ein_part *part, void *scratch) {
+  eini_dir_inner v;
+  const int64_t off[EINI_DIR_OPS + 1] = {0}, step[EINI_DIR_OPS + 1] = {0};
+  (void)choice;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
+  if (!eini_dir_inner_init(&v, cpu, c)) return;
+  eini_dir_inner_carve(&v, (char *)scratch);
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    char y[8] = {0};
+    eini_dir_at(&v.j, b);
+    eini_dir_inner_sum(&v, cpu->isa, y);
+    eini_dir_put(&v.j, 1, y, off, step);
+  }
+}
+
+static int eini_dir_inner_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                               ein_choice *choice) {
+  eini_dir_inner v;
+  if (!eini_dir_inner_init(&v, cpu, c)) return 0;
+  const eini_dir_index *k = &v.j.x[EINI_DIR_K];
+  const double batch = (double)v.j.x[EINI_DIR_B].size, all = batch * (double)k->size;
+  const double nu = (double)k->extent[v.u], nv = (double)k->extent[v.v];
+  const double most = 64 / (double)v.j.unit, bytes = 2 * all * v.j.unit;
+  double seconds = bytes / eini_dir_bw(cpu, bytes);
+  if (!v.same) seconds += all * (1.5 + 4 / (nv < 8 ? nv : 8)) / cpu->hz;
+  seconds += all / (nu < EINI_DIR_TURN ? nu : EINI_DIR_TURN) / (nv < most ? nv : most) * 2e-8;
+  choice->unit[0] = choice->unit[1] = choice->unit[2] = choice->grid[1] = choice->grid[2] = 1;
+  choice->grid[0] = v.j.x[EINI_DIR_B].size;
+  choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
+  choice->scratch = eini_dir_inner_carve(&v, NULL);
+  memcpy(choice->variant, v.same ? "in rows" : "turned", v.same ? 8 : 7);
+  return 1;
+}
+
+EINI_UNUSED static const eini_cpu_family eini_dir_inner_family = {
+    "inner", eini_dir_inner_plan, eini_dir_inner_run};
+
 // ---- small, skinny and outer products -----------------------------------------------------------
 // Tiles of the output: lanes are consecutive elements of one side's group (or of the batch, then
 // both sides are vectors), rows belong to the other side, whose scalars are read in place. What is
@@ -5110,6 +5288,35 @@ static double eini_dir_chain(const eini_cpu *cpu, double rows, double vectors, d
   return s > least ? s : least;
 }
 
+// Seconds of reading again what the first-level cache does not keep: columns of three vectors for
+// every eight rows, and the rows for every such column. Short runs are read at half the rate.
+static double eini_dir_again(const eini_cpu *cpu, double m, double n, double k, double row,
+                             double line) {
+  const double columns = ceil(n * row / (3 * line));
+  const double strip = k * (columns > 1 ? 3 * line : n * row);
+  double s = 0;
+  if (strip > 0.7 * (double)cpu->l1 && m > 8) {
+    const double slow = strip > 0.8 * (double)cpu->l2 && columns > 1 ? 2.5 : 1;
+    s += slow * (ceil(m / 8) - 1) * n * k * row / eini_dir_bw(cpu, strip);
+  }
+  if (m * k * row > 0.7 * (double)cpu->l1 && columns > 1) {
+    s += (columns - 1) * m * k * row / eini_dir_bw(cpu, m * k * row);
+  }
+  return s;
+}
+
+// Seconds of one row of k of a product of operands.
+static double eini_dir_product_cost(const eini_dir_job *j, int s0) {
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  double run = 1, lanes = (double)j->kern->lanes;
+  for (int d = 0; d < k->n; d++) {
+    for (int o = s0; o < s0 + (s0 ? j->c->q.nop : j->c->p.nop); o++) {
+      if (k->stride[o][d] == 1 && (double)k->extent[d] > run) run = (double)k->extent[d];
+    }
+  }
+  return (double)k->size / run * (1.3e-9 + 0.6e-9 * ceil(run / lanes));
+}
+
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
 static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
@@ -5121,12 +5328,26 @@ static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int
   double s = 2 * m * k * (double)(vectors * lanes) * j->planes * j->planes;
   s = s / eini_dir_peak(cpu, j->c->type) + m * (double)vectors * 1e-9;
   s = eini_dir_chain(cpu, m, (double)vectors, k, s);
+  s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
   if (side->form != EIN_FORM_PLAIN || !eini_dir_unit_last(x, b)) s += n * k * 1e-9;
   if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
-  if (other->form != EIN_FORM_PLAIN) s += m * k * (other->form == EIN_FORM_PRODUCT ? 2e-10 : 1e-9);
+  if (other->form == EIN_FORM_PRODUCT) s += m * eini_dir_product_cost(j, EINI_DIR_OPS - b);
+  else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;
   if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
   if (!j->c->plain_out) s += m * n * 2e-9 + m * 2e-8;
   return batch * s;
+}
+
+// The same for lanes of the batch: both sides are loaded for every product.
+static double eini_dir_soa_cost(const eini_cpu *cpu, const eini_dir_job *j, int64_t nb) {
+  const double m = (double)j->x[EINI_DIR_M].size, n = (double)j->x[EINI_DIR_N].size;
+  const double k = (double)j->x[EINI_DIR_K].size, batch = (double)j->x[EINI_DIR_B].size;
+  const double lanes = (double)j->kern->lanes, tiles = ceil(m / 8);
+  double cycles = tiles * (20 + 3 * (double)j->x[EINI_DIR_K].n) + k * (1.2 * m + tiles);
+  double s = n * (batch / lanes * cycles / cpu->hz + (batch / (double)nb + 1) * 6e-8);
+  if (!eini_dir_unit_last(&j->x[EINI_DIR_B], EINI_DIR_OUT)) s += batch * m * n * 1e-9;
+  if (!j->c->plain_out) s += batch * m * n * 2e-9;
+  return s;
 }
 
 // How to run: from the whole contraction. 0: not this way
@@ -5448,13 +5669,12 @@ static int eini_dir_nest_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   const double n = (double)j->x[EINI_DIR_N].size, k = (double)j->x[EINI_DIR_K].size;
   if (v.packed && k * (double)j->x[v.gb].size * j->unit > EINI_DIR_PACK_BYTES) return 0;
   if (v.fetched && 8 * k * j->unit > EINI_DIR_PACK_BYTES) return 0;
-  double seconds = v.soa ? 4 * batch * m * n * k / eini_dir_peak(cpu, c->type)
-                         : eini_dir_nest_cost(cpu, j, v.b);
+  choice->scratch = eini_dir_nest_carve(&v, NULL);
+  double seconds = v.soa ? eini_dir_soa_cost(cpu, j, v.nb) : eini_dir_nest_cost(cpu, j, v.b);
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
   const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;
-  choice->scratch = eini_dir_nest_carve(&v, NULL);
   eini_dir_init(j, cpu, c);
   for (int g = 0; g < 3; g++) {
     const int64_t step = g == v.gb || g == EINI_DIR_B ? 64 : 16;
@@ -5559,7 +5779,9 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
   s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->l3;
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
-  if (!by_rows && in > 0.5 * (double)cpu->l3 && k * rows > 0) {  // runs too short to be read ahead
+  if (batch > 1) seconds += (double)batch * 5e-9;
+  if (!by_rows && in > 0.5 * (double)cpu->l3 && k * rows > 0 && s[EINI_DIR_BQ] != lanes) {
+    // runs too short to be read ahead
     seconds += (double)batch * (double)k * vectors * (swap || rows < 8 ? 4e-9 : 1e-9);
   }
   choice->grid[0] = batch, choice->unit[0] = 1;
@@ -5633,7 +5855,8 @@ EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
 // ================================================================================================
 
 static const eini_cpu_family *const eini_cpu_families[] = {
-    &eini_gett_family, &eini_dir_tiny, &eini_dir_matvec, &eini_dir_dot, &eini_dir_small, NULL};
+    &eini_gett_family, &eini_dir_tiny, &eini_dir_matvec, &eini_dir_dot,
+    &eini_dir_inner_family, &eini_dir_small, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 

@@ -375,7 +375,7 @@ static int differ(const test_case *t, const char *image) {
 // ---- running ------------------------------------------------------------------------------------
 
 static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_dot, &eini_dir_small,
-                                                  &eini_dir_tiny};
+                                                  &eini_dir_tiny, &eini_dir_inner_family};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[8];
 
