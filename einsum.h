@@ -6993,7 +6993,8 @@ typedef struct eini_code {
   const ein_function *function;
 } eini_code;
 
-#define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16)
+// 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
+#define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16 + 64)
 
 typedef struct eini_compile {
   eini_arena *a;
@@ -7112,7 +7113,8 @@ static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i)
   ins->a = v->op == EINI_OP_INDEX ? -1 - v->arg[0] : v->arg[0];
   ins->dtype = (unsigned char)(v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]]);
   ins->compute = (unsigned char)ein_dtype_compute((ein_dtype)ins->dtype);
-  ins->dst = cc->reg[i] = eini_reg_new(cc);
+  ins->dst = cc->reg[i] = cc->code->nreg++;  // never reused: what does not move stays in it
+  cc->last[i] = INT_MAX;
   return EIN_OK;
 }
 
@@ -7234,10 +7236,6 @@ static int64_t eini_whole_lanes(int64_t n) {
       for (int64_t j = 0; j < n; j++) memcpy(&d[j], src + table[j] * (bits / 8), bits / 8);  \
     } else if (step == 1) {                                                                 \
       memcpy(d, src, (size_t)n * (bits / 8));                                               \
-    } else if (step == 0) {                                                                 \
-      uint##bits##_t v;                                                                     \
-      memcpy(&v, src, bits / 8);                                                            \
-      for (int64_t j = 0; j < n; j++) d[j] = v;                                             \
     } else {                                                                                \
       for (int64_t j = 0; j < n; j++, src += step * (bits / 8)) memcpy(&d[j], src, bits / 8); \
     }                                                                                       \
@@ -7251,10 +7249,6 @@ EINI_GATHER(64)
 static void eini_gather_128(int64_t n, const char *src, int64_t step, const int64_t *table,
                             void *d) {
   char *p = (char *)d;
-  if (table == NULL && step == 1) {
-    memcpy(p, src, (size_t)n * 16);
-    return;
-  }
   for (int64_t j = 0; j < n; j++) memcpy(p + j * 16, src + (table ? table[j] : j * step) * 16, 16);
 }
 
@@ -7314,9 +7308,16 @@ static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
     ev->reg[ins->dst] = u.v;
     return;
   }
-  size_t wide = eini_dtypes[ins->compute].size;
-  memset(mem + (size_t)n * wide, 0,
-         (size_t)(eini_whole_lanes(n) - n) * wide);  // lanes nobody reads
+  int64_t *equal = (int64_t *)(void *)(mem + EINI_REG_BYTES - 64);
+  if (same && table == NULL && step == 0) {
+    if (*equal >= n && memcmp(mem, src, size) == 0) return;
+    *equal = eini_whole_lanes(n);
+    eini_gather(size, *equal, src, 0, NULL, mem);
+    return;
+  }
+  *equal = 0;
+  size_t wide = eini_dtypes[ins->compute].size;  // cleared: lanes nobody reads
+  memset(mem + (size_t)n * wide, 0, (size_t)(eini_whole_lanes(n) - n) * wide);
   if (same) {
     eini_gather(size, n, src, step, table, mem);
     return;
@@ -7377,7 +7378,10 @@ static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int
 static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_t n) {
   const eini_code *code = ev->code;
   n = eini_whole_lanes(n);
-  for (int i = 0; i < code->nreg; i++) ev->reg[i] = ev->mem + (size_t)i * EINI_REG_BYTES;
+  for (int i = 0; i < code->nreg; i++) {
+    ev->reg[i] = ev->mem + (size_t)i * EINI_REG_BYTES;
+    memset((char *)ev->reg[i] + EINI_REG_BYTES - 64, 0, 8);
+  }
   for (int i = 0; i < code->nfill; i++) {
     const eini_fill *f = &code->fill[i];
     double re = f->re, im = f->im;
@@ -7941,9 +7945,7 @@ static char *eini_nest_carve(char *mem, size_t *used, size_t bytes) {
 
 // Lays out a walk in memory; with mem NULL only counts. Returns the bytes needed.
 static size_t eini_nest_layout(const eini_task *t, eini_nest *w, char *mem) {
-  size_t used = 0;
-  size_t ns = (size_t)t->nstream, ni = (size_t)t->nindex;
-  size_t nx = (size_t)t->nextra + 1;
+  size_t used = 0, ns = (size_t)t->nstream, ni = (size_t)t->nindex, nx = (size_t)t->nextra + 1;
   w->at = (int64_t *)(void *)eini_nest_carve(mem, &used, ns * 8);
   w->step = (int64_t *)(void *)eini_nest_carve(mem, &used, ns * 8);
   w->extent = (int64_t *)(void *)eini_nest_carve(mem, &used, ni * 8);
@@ -8013,8 +8015,7 @@ static void *eini_nest_direct(const eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   ein_dtype to = t->ref[t->out].dtype;
   if (w->no_direct || t->stream != NULL || t->table != NULL || w->step[t->out] != 1 ||
-      n % EINI_LANES != 0 ||
-      to != t->code.type || t->code.nins == 0 ||
+      n % EINI_LANES != 0 || to != t->code.type || t->code.nins == 0 ||
       t->code.ins[t->code.nins - 1].kind == EINI_INS_LOAD ||
       t->code.ins[t->code.nins - 1].dst != t->code.root) {
     return NULL;
@@ -8042,9 +8043,8 @@ static const int64_t *eini_nest_pos(eini_nest *w, int64_t n) {
   if (t->pos < 0) return NULL;
   int64_t *p = (int64_t *)w->conv;
   const int64_t *table = t->table != NULL ? t->table[t->pos] : NULL;
-  for (int64_t j = 0; j < n; j++) {
+  for (int64_t j = 0; j < n; j++)
     p[j] = w->at[t->pos] + (table != NULL ? table[j] : j * w->step[t->pos]);
-  }
   return p;
 }
 
