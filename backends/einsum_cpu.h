@@ -2610,6 +2610,7 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int64_t kshape[EINI_GETT_AXES];
   const char *have[EINI_GETT_OPS];   // what the panels hold
   int in_place;                      // read where it is: no panels
+  int64_t shift;                     // w: the last vector of a run ends with it; 0: it is filled up
   int64_t even, row_step, kby;       // in place: positions in even steps; from k to k + 1
   int64_t block;                     // positions after which the lines of others are asked for
   int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
@@ -2753,6 +2754,15 @@ static int64_t eini_gett_panel(int64_t lanes, int64_t nk, int64_t size) {
   return ((lanes * nk * size + 63) / 64 | 1) * 64 / size;
 }
 
+// Moves the last vector of each run back to where it ends with the run: lanes that two vectors of
+// one tile hold are the same sums, stored twice.
+static void eini_gett_shift(const eini_gett_hand *h, int64_t *table) {
+  if (h->shift == 0) return;
+  for (int64_t p = 0; p < h->n; p += h->step)
+    memmove(table + p + h->step - h->shift, table + p + h->run - h->shift,
+            (size_t)h->shift * sizeof(int64_t));
+}
+
 // Builds the tables of one side for its current box and the current box of K, if they changed.
 static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_t nk, int64_t size,
                              const int64_t *out_stride) {
@@ -2768,6 +2778,7 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
     h->n = rows * h->step;
     h->np = eini_gett_up(h->n, h->fill);
     eini_gett_table(n, h->g.size, out_stride, h->pad, h->fill, h->out);
+    eini_gett_shift(h, h->out);
   }
   const int64_t g = h->granule, panel = eini_gett_panel(h->lanes, nk, size);
   h->panel = panel;
@@ -2776,6 +2787,7 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
     if (!same) {
       int64_t *row = h->row[o];
       eini_gett_table(n, h->g.size, h->s->row[o], h->pad, h->fill, row);
+      eini_gett_shift(h, row);
       for (int64_t p = 0; p < h->np; p += g) {
         int flat = 1;
         for (int64_t i = 1; i < g; i++) flat &= row[p + i] == row[p] + i;
@@ -3098,7 +3110,7 @@ static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *v
   for (int i = 0; i < nv; i++) {
     const int64_t q = p + i * j->kit.w;
     voff[i] = j->v.out[q];
-    good &= q % j->v.step + j->kit.w <= j->v.run && q < j->v.n;
+    good &= (j->v.shift > 0 || q % j->v.step + j->kit.w <= j->v.run) && q < j->v.n;
   }
   return good;
 }
@@ -3189,7 +3201,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
        EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
-       EINI_GETT_SOON = 64 };
+       EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
 enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39 };
 
 // Gives an axis up to `want`, in even shares, while the box stays within `most` positions.
@@ -3233,7 +3245,7 @@ typedef struct eini_gett_sketch {  // a plan while it is being made
   const ein_axes *vx, *ux, *kx;
   const ein_side *v, *u;
   const int64_t *out_v, *out_u;
-  int swap, direct, past, keep, unit, bare, in_place, ahead, far;
+  int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
   int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
   int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
 } eini_gett_sketch;
@@ -3409,7 +3421,10 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
   const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
   double t = b * wide * high * k / p->kit.peak;
-  if (p->bare) return t * 1.05 + b * v * u * size / cpu->l2_bw;
+  const double all = b * (k * (v + u) + v * u) * size;
+  if (p->bare)
+    return t * 1.05 + b * v * u * size / cpu->l2_bw +
+           (all > (double)cpu->l3 ? all / cpu->read_bw : 0);
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
@@ -3423,6 +3438,7 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
   t += b * v * u * size / (b * v * u * size > (double)cpu->l3 / 2 ? cpu->copy_bw : cpu->l3_bw);
   if (!p->unit) t += b * v * u * 2 / cpu->hz;
+  if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
     t += b * k * (p->swap ? v : u) * 6 / cpu->hz;
   if (c->q.form == EIN_FORM_FUNCTION || c->q.form == EIN_FORM_CONVERT)
@@ -3467,6 +3483,11 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c, in
             p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) eini_gett_boxes(cpu, p, width);
   p->in_place = eini_gett_in_place(cpu, p, width);
+  // Runs of more than a vector, no whole number of them, each within one tile.
+  const int64_t step = eini_gett_up(run, w);
+  p->shift = p->direct && !p->past && p->kit.every && p->pad == w && run > w && run < step &&
+             step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
+  if (p->shift) p->lanes = step;
 }
 
 // Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
@@ -3529,7 +3550,8 @@ static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
          (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
          (p.bare ? EINI_GETT_BARE : 0) |
-         (p.in_place ? EINI_GETT_IN_PLACE : 0) | (p.ahead ? EINI_GETT_SOON : 0);
+         (p.in_place ? EINI_GETT_IN_PLACE : 0) | (p.ahead ? EINI_GETT_SOON : 0) |
+         (p.shift ? EINI_GETT_SHIFT : 0);
   s[1] = p.lanes, s[2] = p.sub, s[3] = p.pad;
   s += EINI_GETT_HEAD;
   for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
@@ -3605,7 +3627,7 @@ static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p,
 // ---- running
 static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
                                eini_gett_sketch *p, char *scratch, eini_gett_job *j) {
-  const int64_t *s = choice->state;
+  const int64_t *s = choice->state, flags = s[0];
   memset(j, 0, sizeof *j);
   eini_gett_pick(cpu, c->type, c->pair, &p->kit);
   eini_gett_orient(c, p, (s[0] & EINI_GETT_SWAP) != 0);
@@ -3627,6 +3649,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   p->nv = eini_gett_up(p->nv, j->v.fill);
   p->nu = eini_gett_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
   p->nk = eini_gett_product(p->kx->n, j->k.box);
+  j->v.shift = flags & EINI_GETT_SHIFT ? p->kit.w : 0;
   j->v.lanes = p->lanes, j->u.lanes = p->kit.nu, j->v.pad = p->pad, j->u.pad = 1;
   j->v.pack = p->kit.pack_v, j->u.pack = p->kit.pack_u;
   j->v.nk = j->u.nk = -1;
