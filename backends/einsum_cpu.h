@@ -2658,6 +2658,7 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int64_t kshape[EINI_GETT_AXES];
   const char *have[EINI_GETT_OPS];   // what the panels hold
   int in_place;                      // read where it is: no panels
+  int64_t shift;                     // w: the last vector of a run ends with it; 0: it is filled up
   int64_t even, row_step, kby;       // in place: positions in even steps; from k to k + 1
   int64_t block;                     // positions after which the lines of others are asked for
   int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
@@ -2771,10 +2772,43 @@ static void eini_gett_soon_in_place(eini_gett_hand *h, int64_t nk, int64_t size)
   h->nsoon = n;
 }
 
+// The lines of a block that is packed, about in the order in which packing reads them.
+static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
+  const int64_t lane = 64 / size, step = h->kstep[0], count = h->kcount[0];
+  const int64_t *row = h->row[0], *col = h->col[0];
+  int64_t n = 0;
+  h->nsoon = 0;
+  if (h->most_soon == 0) return;
+  if (h->kind[0] == EINI_GETT_ROWS)
+    for (int64_t q = 0; q < nk; q++)
+      for (int64_t p = 0; p < h->n && n < h->most_soon; p++)
+        if (p % h->step % lane == 0) h->soon[n++] = (row[p] + col[q]) * size;
+  if (h->kind[0] == EINI_GETT_ALONG)
+    for (int64_t p = 0; p < h->n; p++)
+      for (int64_t q = 0; q < nk && n < h->most_soon; q++)
+        if (q / step % count % lane == 0) h->soon[n++] = (row[p] + col[q]) * size;
+  if (h->kind[0] == EINI_GETT_ACROSS)
+    for (int64_t p = 0; p < h->n; p++)
+      for (int64_t q = 0; p / step % count == 0 && q < nk; q++)
+        for (int64_t t = 0; t < count && n < h->most_soon; t += lane)
+          h->soon[n++] = (row[p + t * step] + col[q]) * size;
+  for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
+  h->nsoon = n;
+}
+
 // Elements from panel to panel: an odd number of lines, so that stores to one place of each panel
 // in turn reach all sets of the cache.
 static int64_t eini_gett_panel(int64_t lanes, int64_t nk, int64_t size) {
   return ((lanes * nk * size + 63) / 64 | 1) * 64 / size;
+}
+
+// Moves the last vector of each run back to where it ends with the run: lanes that two vectors of
+// one tile hold are the same sums, stored twice.
+static void eini_gett_shift(const eini_gett_hand *h, int64_t *table) {
+  if (h->shift == 0) return;
+  for (int64_t p = 0; p < h->n; p += h->step)
+    memmove(table + p + h->step - h->shift, table + p + h->run - h->shift,
+            (size_t)h->shift * sizeof(int64_t));
 }
 
 // Builds the tables of one side for its current box and the current box of K, if they changed.
@@ -2792,6 +2826,7 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
     h->n = rows * h->step;
     h->np = eini_gett_up(h->n, h->fill);
     eini_gett_table(n, h->g.size, out_stride, h->pad, h->fill, h->out);
+    eini_gett_shift(h, h->out);
   }
   const int64_t g = h->granule, panel = eini_gett_panel(h->lanes, nk, size);
   h->panel = panel;
@@ -2800,6 +2835,7 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
     if (!same) {
       int64_t *row = h->row[o];
       eini_gett_table(n, h->g.size, h->s->row[o], h->pad, h->fill, row);
+      eini_gett_shift(h, row);
       for (int64_t p = 0; p < h->np; p += g) {
         int flat = 1;
         for (int64_t i = 1; i < g; i++) flat &= row[p + i] == row[p] + i;
@@ -2814,6 +2850,8 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
     h->even = eini_gett_even(n, h->g.size, h->s->row[0], &h->row_step);
     eini_gett_even(k->n, k->size, h->s->k[0], &h->kby);
     eini_gett_soon_in_place(h, nk, size);
+  } else {
+    eini_gett_soon_packed(h, nk, size);
   }
   memcpy(h->shape, h->g.size, bytes);
   memcpy(h->kshape, k->size, kbytes);
@@ -3120,7 +3158,7 @@ static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *v
   for (int i = 0; i < nv; i++) {
     const int64_t q = p + i * j->kit.w;
     voff[i] = j->v.out[q];
-    good &= q % j->v.step + j->kit.w <= j->v.run && q < j->v.n;
+    good &= (j->v.shift > 0 || q % j->v.step + j->kit.w <= j->v.run) && q < j->v.n;
   }
   return good;
 }
@@ -3210,7 +3248,8 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 // ---- planning
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
-       EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32 };
+       EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
+       EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
 enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39 };
 
 // Gives an axis up to `want`, in even shares, while the box stays within `most` positions.
@@ -3254,7 +3293,7 @@ typedef struct eini_gett_sketch {  // a plan while it is being made
   const ein_axes *vx, *ux, *kx;
   const ein_side *v, *u;
   const int64_t *out_v, *out_u;
-  int swap, direct, past, keep, unit, bare, in_place;
+  int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
   int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
   int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
 } eini_gett_sketch;
@@ -3293,6 +3332,33 @@ static int64_t eini_gett_lanes(const eini_gett_kit *kit, int64_t np, int64_t *co
   return best;
 }
 
+// Sets of the second-level cache (of 16 ways) that steps of an axis reach, at most `sets`.
+static int64_t eini_gett_sets(int64_t sets, int n, const int64_t *box, const int64_t *stride,
+                              int64_t size, int64_t reached) {
+  for (int i = 0; i < n; i++) {
+    int64_t a = llabs(stride[i]) * size % (sets * 64), b = sets * 64;
+    while (a != 0) {
+      const int64_t r = b % a;
+      b = a, a = r;
+    }
+    if (b < 64) b = 64;  // lines that follow each other
+    reached *= eini_gett_least(stride[i] == 1 ? (box[i] * size + 63) / 64 : box[i], sets * 64 / b);
+    reached = eini_gett_least(reached, sets);
+  }
+  return reached;
+}
+
+// Whether the next box of V stays in the cache until it is packed: not with steps of large powers
+// of two. Long runs are worth it still, for the last-level cache has them then.
+static int eini_gett_stays(const eini_cpu *cpu, const eini_gett_sketch *p) {
+  const int64_t sets = eini_gett_most(cpu->l2 / 1024, 1), size = p->kit.size;
+  const int x = eini_gett_unit_axis(p->v, p->v->row, p->vx);
+  if (x >= 0 && p->box_v[x] * size >= 512) return 1;
+  int64_t reached = eini_gett_sets(sets, p->vx->n, p->box_v, p->v->row[0], size, 1);
+  reached = eini_gett_sets(sets, p->kx->n, p->box_k, p->v->k[0], size, reached);
+  return p->nv * p->nk * size / 64 <= reached * 12;
+}
+
 static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t width) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, line = eini_gett_most(128 / size, 1);
@@ -3306,16 +3372,24 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t wi
   eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16, 8);
   p->nk = eini_gett_product(p->kx->n, p->box_k);
   p->keep = !p->direct && p->nk < k;
-  const int64_t room = cpu->l2 / 4 * 3 / (p->nk * size);
+  // Where V comes from memory the next box waits in the cache too.
+  p->ahead = p->v->form == EIN_FORM_PLAIN && !p->far && all_v * k * size > cpu->l2 * 2;
+  const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->nk * size);
   const int64_t most_v = eini_gett_most(p->keep ? eini_gett_least(room, 512) : room, 4 * kit->w);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   // More of the side with more traffic: what is read or what is written.
   const int read_more = k >= all_u;
   eini_gett_fit(p->vx->n, p->vx->extent, p->box_v, most_v, read_more ? za : p->vx->n - 1,
-                read_more ? p->vx->n - 1 : za, 2 * line, eini_gett_most(p->pad, kit->gv));
+                read_more ? p->vx->n - 1 : za, most_v < 16 * line ? line : 2 * line,
+                eini_gett_most(p->pad, kit->gv));
   const int64_t run = p->vx->n > 0 ? p->box_v[p->vx->n - 1] : 1;
   p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_gett_up(run, p->pad);
   p->nv = eini_gett_up(p->nv, eini_gett_most(kit->gv, kit->w));
+  if (p->ahead && !eini_gett_stays(cpu, p)) {
+    p->far = 1;
+    eini_gett_boxes(cpu, p, width);
+    return;
+  }
   int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->nk * size);
   if (p->keep) most_u = eini_gett_least(most_u, 512);
   if (all_v < 4 * width * p->nv)  // few boxes of V: threads share U
@@ -3379,7 +3453,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p, int64_t 
   t.nu = eini_gett_up(eini_gett_product(p->ux->n, t.box_u), kit->nu);
   int64_t cost = 0;
   t.lanes = eini_gett_lanes(kit, t.nv, &cost);
-  t.sub = t.nv;
+  t.sub = t.nv, t.ahead = 0;
   *p = t;
   return 1;
 }
@@ -3395,7 +3469,10 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
   const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
   double t = b * wide * high * k / p->kit.peak;
-  if (p->bare) return t * 1.05 + b * v * u * size / cpu->l2_bw;
+  const double all = b * (k * (v + u) + v * u) * size;
+  if (p->bare)
+    return t * 1.05 + b * v * u * size / cpu->l2_bw +
+           (all > (double)cpu->l3 ? all / cpu->read_bw : 0);
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
@@ -3409,6 +3486,7 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
   t += b * v * u * size / (b * v * u * size > (double)cpu->l3 / 2 ? cpu->copy_bw : cpu->l3_bw);
   if (!p->unit) t += b * v * u * 2 / cpu->hz;
+  if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
     t += b * k * (p->swap ? v : u) * 6 / cpu->hz;
   if (c->q.form == EIN_FORM_FUNCTION || c->q.form == EIN_FORM_CONVERT)
@@ -3455,6 +3533,11 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c, in
             p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) eini_gett_boxes(cpu, p, width);
   p->in_place = eini_gett_in_place(cpu, p, width);
+  // Runs of more than a vector, no whole number of them, each within one tile.
+  const int64_t step = eini_gett_up(run, w);
+  p->shift = p->direct && !p->past && p->kit.every && p->pad == w && run > w && run < step &&
+             step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
+  if (p->shift) p->lanes = step;
 }
 
 // Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
@@ -3517,7 +3600,8 @@ static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
          (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
          (p.bare ? EINI_GETT_BARE : 0) |
-         (p.in_place ? EINI_GETT_IN_PLACE : 0);
+         (p.in_place ? EINI_GETT_IN_PLACE : 0) | (p.ahead ? EINI_GETT_SOON : 0) |
+         (p.shift ? EINI_GETT_SHIFT : 0);
   s[1] = p.lanes, s[2] = p.sub, s[3] = p.pad;
   s += EINI_GETT_HEAD;
   for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
@@ -3544,12 +3628,14 @@ static char *eini_gett_take(char *base, size_t *at, int64_t bytes) {
 }
 
 static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const ein_side *s,
-                                int64_t np, int64_t nk, int64_t lanes, int size, char *base,
-                                size_t *at) {
+                                int64_t np, int64_t nk, int64_t lanes, int size, int ahead,
+                                char *base, size_t *at) {
   (void)c;
   const int64_t bytes = (np + lanes - 1) / lanes * eini_gett_panel(lanes, nk, size) * size;
   h->panels = h->in_place ? NULL : eini_gett_take(base, at, bytes);
-  h->most_soon = h->in_place ? eini_gett_up((np / (64 / size) + lanes + 1) * nk, nk) : 0;
+  h->most_soon = 0;
+  if (h->in_place) h->most_soon = eini_gett_up((np / (64 / size) + lanes + 1) * nk, nk);
+  else if (ahead) h->most_soon = eini_gett_up(np * nk * size / 32, nk);
   h->soon = (int64_t *)(void *)eini_gett_take(base, at, h->most_soon * 8);
   h->spare = s->nop > 1 ? eini_gett_take(base, at, bytes) : NULL;
   h->place = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
@@ -3568,8 +3654,8 @@ static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p,
   const eini_gett_kit *kit = &p->kit;
   size_t at = 0;
   j->v.in_place = 0, j->u.in_place = p->in_place;
-  eini_gett_take_hand(c, &j->v, p->v, p->nv, p->nk, p->lanes, kit->size, base, &at);
-  eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, base, &at);
+  eini_gett_take_hand(c, &j->v, p->v, p->nv, p->nk, p->lanes, kit->size, p->ahead, base, &at);
+  eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, 0, base, &at);
   j->ld = p->keep ? eini_gett_up(p->nv, p->lanes) : p->sub;
   if (!p->direct || p->past)
     j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
@@ -3591,12 +3677,13 @@ static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p,
 // ---- running
 static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
                                eini_gett_sketch *p, char *scratch, eini_gett_job *j) {
-  const int64_t *s = choice->state;
+  const int64_t *s = choice->state, flags = s[0];
   memset(j, 0, sizeof *j);
   eini_gett_pick(cpu, c->type, c->pair, &p->kit);
   eini_gett_orient(c, p, (s[0] & EINI_GETT_SWAP) != 0);
   p->direct = (s[0] & EINI_GETT_DIRECT) != 0, p->past = (s[0] & EINI_GETT_PAST) != 0;
   p->keep = (s[0] & EINI_GETT_KEEP) != 0, p->in_place = (s[0] & EINI_GETT_IN_PLACE) != 0;
+  p->ahead = (s[0] & EINI_GETT_SOON) != 0;
   p->lanes = s[1], p->sub = s[2], p->pad = s[3];
   s += EINI_GETT_HEAD;
   j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
@@ -3612,6 +3699,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   p->nv = eini_gett_up(p->nv, j->v.fill);
   p->nu = eini_gett_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
   p->nk = eini_gett_product(p->kx->n, j->k.box);
+  j->v.shift = flags & EINI_GETT_SHIFT ? p->kit.w : 0;
   j->v.lanes = p->lanes, j->u.lanes = p->kit.nu, j->v.pad = p->pad, j->u.pad = 1;
   j->v.pack = p->kit.pack_v, j->u.pack = p->kit.pack_u;
   j->v.nk = j->u.nk = -1;
@@ -3669,16 +3757,24 @@ static void eini_gett_target(eini_gett_job *j, const int64_t *batch_at) {
 }
 
 // One box of V, U and K: pack what is not there yet, then multiply.
-static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at, int keep) {
+static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at, int keep,
+                           int64_t then_v, int64_t then_k) {
   eini_gett_pack_hand(j, &j->u, j->out_u, batch_at);
   eini_gett_pack_hand(j, &j->v, j->out_v, batch_at);
   if (kb == 0 || !keep) eini_gett_target(j, batch_at);
   j->soon_left = 0, j->next_u = NULL;
-  if (j->u.in_place && kb + 1 < j->k.total) {
-    const int64_t *ku = j->u.s->k[0], now = eini_gett_offset(&j->k, ku);
-    eini_gett_group then = j->k;
-    eini_gett_box(&then, kb + 1);
-    j->next_u = j->u.have[0] + (eini_gett_offset(&then, ku) - now) * j->kit.size;
+  if (then_k < j->k.total) {
+    eini_gett_group k = j->k, v = j->v.g;
+    eini_gett_box(&k, then_k);
+    eini_gett_box(&v, then_v);
+    const int64_t *ku = j->u.s->k[0], *kv = j->v.s->k[0], *row = j->v.s->row[0];
+    j->next_u = j->u.have[0] + (eini_gett_offset(&k, ku) - eini_gett_offset(&j->k, ku)) *
+                                   j->kit.size;
+    j->soon = j->v.soon, j->soon_left = j->v.nsoon;
+    j->soon_base = (uintptr_t)j->v.have[0] +
+                   (uintptr_t)((eini_gett_offset(&k, kv) - eini_gett_offset(&j->k, kv) +
+                                eini_gett_offset(&v, row) - eini_gett_offset(&j->v.g, row)) *
+                               j->kit.size);
   }
   eini_gett_tiles(j, eini_gett_product(j->k.n, j->k.size), kb == 0, kb == j->k.total - 1, keep);
 }
@@ -3701,7 +3797,9 @@ static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int
         const int64_t kb = keep ? b : a, v = vr[0] + (keep ? a : b);
         eini_gett_box(&j->k, kb);
         eini_gett_box(&j->v.g, v);
-        eini_gett_step(j, kb, batch_at, keep);
+        const int64_t then = b + 1 < inner ? b + 1 : 0, next = a + (b + 1 == inner);
+        eini_gett_step(j, kb, batch_at, keep, keep ? vr[0] + next : vr[0] + then,
+                       keep ? (next < outer ? then : j->k.total) : next);
       }
   }
 }
