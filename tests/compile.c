@@ -4,7 +4,7 @@
 //   COMPILE_CORE_FIRST       einsum.h before einsum_program.h; else that includes it
 //   COMPILE_PLAIN_FIRST      both plainly before the implementation
 //   COMPILE_CORE_ONLY        einsum.h without einsum_program.h
-//   COMPILE_CPU              with backends/einsum_cpu.h
+//   COMPILE_CPU, COMPILE_BLAS   with backends/einsum_cpu.h, backends/einsum_openblas.h
 //   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_MALLOC, ..   as the row of the matrix says
 #ifdef COMPILE_MALLOC
 #include <stdlib.h>
@@ -42,6 +42,10 @@ static void compile_free(void *p) {
 #ifdef COMPILE_CPU
 #include "../backends/einsum_cpu.h"
 #include "../backends/einsum_cpu.h"
+#endif
+#ifdef COMPILE_BLAS
+#include "../backends/einsum_openblas.h"
+#include "../backends/einsum_openblas.h"
 #endif
 #include "../einsum.h"
 

@@ -65,6 +65,9 @@ for cc in gcc clang; do
     "$one -DCOMPILE_CPU" -DCOMPILE_CPU $c -std=c99
   row "$cc c99, einsum_cpu.h, EINSUM_STATIC in both files" two_link $cc $cc-cpu-static \
     "$static -DCOMPILE_CPU" "$static -DCOMPILE_CPU" $fast -std=c99
+  if echo '#include <cblas.h>' | $cc -E - > /dev/null 2>&1; then
+    row "$cc c99, einsum_openblas.h" $c -std=c99 $one -DCOMPILE_BLAS -fsyntax-only tests/compile.c
+  fi
   row "$cc c99, einsum.h alone" two_link $cc $cc-alone "$one" \
     "-DEINSUM_STATIC -DCOMPILE_CORE_ONLY -DEINSUM_IMPLEMENTATION" $fast -std=c99
   row "$cc c17, own malloc and assert" two_link $cc $cc-malloc \
@@ -88,6 +91,10 @@ for cxx in g++ clang++; do
     "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $x -std=c++11
   row "$cxx c++11, einsum_cpu.h in one of two files" two_link $cxx $cxx-cpu \
     "$one -DCOMPILE_CPU" -DCOMPILE_CPU $x -std=c++11
+  if echo '#include <cblas.h>' | $cxx -E -x c++ - > /dev/null 2>&1; then
+    row "$cxx c++11, einsum_openblas.h" $x -std=c++11 $one -DCOMPILE_BLAS -fsyntax-only \
+      tests/compile.c
+  fi
   row "$cxx c++20, EINSUM_STATIC in both files" \
     two_link $cxx $cxx-static "$static" "$static" $x -std=c++20
 done
