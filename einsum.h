@@ -73,7 +73,7 @@
 // 3. Graphs of several statements. einsum_program.h makes them, by calls (ein_graph_create and its
 //    like) or from the text of a program (ein_graph_parse). ein_plan_graph makes a plan.
 //    ein_plan_explain and ein_plan_json show what was decided. Providers of kernels (ein_kernels)
-//    do the leaf work: backends/einsum_cpu.h, backends/einsum_openblas.h, or one of your own.
+//    do the leaf work: those of the headers in backends/, or one of your own.
 //
 // Include einsum.h for strings and plans; einsum_program.h, which includes it, for programs.
 //
@@ -174,15 +174,14 @@
 //
 // One plan on one machine gives the same bits every time, and for every width of the executor: only
 // free indices are cut between threads, long folds in leaves that the shape alone decides.
-// (einsum_openblas.h is an exception.) Other compilers, flags or machines may round otherwise. The
+// (A provider may be an exception; then its manual says so.) Other compilers, flags or machines may round otherwise. The
 // searches of paths count steps unless you give seconds and a clock; with seconds, paths may
 // differ.
 //
 //
 // THREADS
 //
-// The library starts no thread; backends/einsum_cpu.h has a pool, and kernels for the processor's
-// vector units. The executor in the ctx's description runs tasks for it:
+// The library starts no thread; a backend may have a pool of them. The executor in the ctx's description runs tasks for it:
 // parallel_for(n, task, arg, user) calls task(arg, i) for all i < n, in any order, on any threads,
 // and returns when all are done; it is never called from inside a task. Without one, all runs on
 // the caller. A ctx serves one thread at a time. Graphs are read-only once parsed. Plans are
@@ -10434,7 +10433,7 @@ static ein_status eini_run_error(const ein_run *run, ein_status st, const char *
   return st;
 }
 
-// Blocks of a group belong to one task each; within it the tasks of a block run one by one.
+// Declared ahead: a group's task runs tasks.
 static void eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part);
 
 static void eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
