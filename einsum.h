@@ -174,19 +174,19 @@
 //
 // One plan on one machine gives the same bits every time, and for every width of the executor: only
 // free indices are cut between threads, long folds in leaves that the shape alone decides.
-// (A provider may be an exception; then its manual says so.) Other compilers, flags or machines may round otherwise. The
-// searches of paths count steps unless you give seconds and a clock; with seconds, paths may
-// differ.
+// (A provider may be an exception; then its manual says so.) Other compilers, flags or machines may
+// round otherwise. The searches of paths count steps unless you give seconds and a clock; with
+// seconds, paths may differ.
 //
 //
 // THREADS
 //
-// The library starts no thread; a backend may have a pool of them. The executor in the ctx's description runs tasks for it:
-// parallel_for(n, task, arg, user) calls task(arg, i) for all i < n, in any order, on any threads,
-// and returns when all are done; it is never called from inside a task. Without one, all runs on
-// the caller. A ctx serves one thread at a time. Graphs are read-only once parsed. Plans are
-// immutable: any number of threads may execute one, each with its own ein_run, outputs and
-// workspace. There are no globals.
+// The library starts no thread; a backend may have a pool of them. The executor in the ctx's
+// description runs tasks for it: parallel_for(n, task, arg, user) calls task(arg, i) for all i < n,
+// in any order, on any threads, and returns when all are done; it is never called from inside a
+// task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are read-only
+// once parsed. Plans are immutable: any number of threads may execute one, each with its own
+// ein_run, outputs and workspace. There are no globals.
 //
 //
 // MEMORY
