@@ -160,6 +160,18 @@ EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text);
 #define EINI_CPU_NEON 0
 #endif
 
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_INLINE static inline __attribute__((always_inline))
+#define EINI_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
+#define EINI_FETCH2(p) __builtin_prefetch((const void *)(p), 0, 2)  // into the second cache
+#define EINI_FETCHW(p) __builtin_prefetch((const void *)(p), 1, 3)
+#else
+#define EINI_INLINE static inline
+#define EINI_FETCH(p) ((void)(p))
+#define EINI_FETCH2(p) ((void)(p))
+#define EINI_FETCHW(p) ((void)(p))
+#endif
+
 #if defined(__unix__) || defined(__APPLE__)
 #define EINI_CPU_POSIX 1
 #include <pthread.h>
@@ -1820,36 +1832,7 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 // unit elements stands for the i-th box, boxes in row-major order.
 // ================================================================================================
 
-#if defined(__GNUC__) && defined(__x86_64__)
-#define EINI_GETT_X86 1
-#include <immintrin.h>
-#define EINI_GETT_T512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")))
-#define EINI_GETT_T256 __attribute__((target("avx2,fma")))
-#else
-#define EINI_GETT_X86 0
-#endif
-#if defined(__GNUC__) && defined(__aarch64__)
-#define EINI_GETT_ARM 1
-#include <arm_neon.h>
-#else
-#define EINI_GETT_ARM 0
-#endif
-#if defined(__GNUC__)
-#define EINI_GETT_INLINE static inline __attribute__((always_inline))
-#define EINI_GETT_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
-#define EINI_GETT_FETCHW(p) __builtin_prefetch((const void *)(p), 1, 3)
-#define EINI_GETT_FETCH2(p) __builtin_prefetch((const void *)(p), 0, 2)
-#else
-#define EINI_GETT_INLINE static inline
-#define EINI_GETT_FETCH(p) ((void)(p))
-#define EINI_GETT_FETCHW(p) ((void)(p))
-#define EINI_GETT_FETCH2(p) ((void)(p))
-#endif
 #define EINI_GETT_NONE
-
-static int64_t eini_gett_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-static int64_t eini_gett_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t eini_gett_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // How a tile leaves the registers: stored, added to what is there, past the caches.
 enum { EINI_GETT_STORE, EINI_GETT_ADD, EINI_GETT_STREAM };
@@ -1871,7 +1854,7 @@ typedef struct eini_gett_tile_arg {
 typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 
 // The vectors: type, lanes and operations under a common prefix per instruction set and dtype.
-#if EINI_GETT_X86
+#if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
 #define EINI_GETT_ZD_T double
 #define EINI_GETT_ZD_V __m512d
@@ -1968,9 +1951,9 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_YI_SET(x) _mm256_set1_epi32(x)
 #define EINI_GETT_YI_ADD(a, b) _mm256_add_epi32(a, b)
 #define EINI_GETT_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
-#endif  // EINI_GETT_X86
+#endif  // EINI_CPU_X86
 
-#if EINI_GETT_ARM
+#if EINI_CPU_NEON
 #define EINI_GETT_ND_T double
 #define EINI_GETT_ND_V float64x2_t
 #define EINI_GETT_ND_W 2
@@ -2002,19 +1985,19 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_NS_MAX(a, b) vmaxq_f32(a, b)
 #define EINI_GETT_NS_ABS(a) vabsq_f32(a)
 #define EINI_GETT_NS_KEEP(c, r) (r)
-#endif  // EINI_GETT_ARM
+#endif  // EINI_CPU_NEON
 
 // Plain C: four scalars. A holds the type sums and products are formed in (unsigned: they wrap).
 #define EINI_GETT_PLAIN(P, T, A)                                                                 \
   typedef struct P##V { T x[4]; } P##V;                                                          \
-  EINI_GETT_INLINE P##V P##LOAD(const T *p) {                                                    \
+  EINI_INLINE P##V P##LOAD(const T *p) {                                                    \
     const P##V r = {{p[0], p[1], p[2], p[3]}};                                                   \
     return r;                                                                                    \
   }                                                                                              \
-  EINI_GETT_INLINE void P##STORE(T *p, P##V r) {                                                 \
+  EINI_INLINE void P##STORE(T *p, P##V r) {                                                 \
     p[0] = r.x[0], p[1] = r.x[1], p[2] = r.x[2], p[3] = r.x[3];                                  \
   }                                                                                              \
-  EINI_GETT_INLINE P##V P##SET(T x) {                                                            \
+  EINI_INLINE P##V P##SET(T x) {                                                            \
     const P##V r = {{x, x, x, x}};                                                               \
     return r;                                                                                    \
   }                                                                                              \
@@ -2025,7 +2008,7 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
   EINI_GETT_PLAIN_OP(P, T, MAX, a.x[i] > b.x[i] ? a.x[i] : b.x[i])                               \
   EINI_GETT_PLAIN_OP(P, T, KEEP, a.x[i] == a.x[i] ? b.x[i] : a.x[i])
 #define EINI_GETT_PLAIN_OP(P, T, NAME, e)                                                        \
-  EINI_GETT_INLINE P##V P##NAME(P##V a, P##V b) {                                                \
+  EINI_INLINE P##V P##NAME(P##V a, P##V b) {                                                \
     P##V r;                                                                                      \
     int i = 0;                                                                                   \
     r.x[0] = e, i = 1;                                                                           \
@@ -2108,7 +2091,7 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
 #define EINI_GETT_ACC(X, j) X##V c##j##0 = zero, c##j##1 = zero, c##j##2 = zero;
 
 #define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                            \
-  ATTR EINI_GETT_INLINE void NAME##_body(const int nv, const int nu,             \
+  ATTR EINI_INLINE void NAME##_body(const int nv, const int nu,             \
                                          const eini_gett_tile_arg *a) {          \
     const X##V zero = X##SET(INIT);                                              \
     EINI_GETT_ACC(X, 0) EINI_GETT_ACC(X, 1) EINI_GETT_ACC(X, 2)                  \
@@ -2120,7 +2103,7 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
     const int64_t *soon = a->soon, soon_step = a->soon_step;                     \
     const uintptr_t soon_base = a->soon_base;                                    \
     for (int64_t k = a->k; k > 0; k--) {                                         \
-      EINI_GETT_FETCH2(soon_base + (uintptr_t)*soon);                            \
+      EINI_FETCH2(soon_base + (uintptr_t)*soon);                            \
       soon += soon_step;                                                         \
       const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,          \
                  v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                       \
@@ -2208,20 +2191,20 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
   EINI_GETT_TILES(N##_xd, EINI_GETT_NONE, X, EINI_GETT_MAX_ABSDIFF, EINI_GETT_FOLD_MAX, LOW, \
                   EINI_GETT_FULL_1X4)
 
-#if EINI_GETT_X86
-EINI_GETT_FLOATS(eini_gett_zd, EINI_GETT_T512, EINI_GETT_ZD_, 3X8, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_zs, EINI_GETT_T512, EINI_GETT_ZS_, 3X8, (float)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_yd, EINI_GETT_T256, EINI_GETT_YD_, 3X4, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ys, EINI_GETT_T256, EINI_GETT_YS_, 3X4, (float)HUGE_VAL)
+#if EINI_CPU_X86
+EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_GETT_ZD_, 3X8, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_GETT_ZS_, 3X8, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_GETT_YD_, 3X4, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_GETT_YS_, 3X4, (float)HUGE_VAL)
 // Integers: sums of products; the other pairs in plain C.
-EINI_GETT_TILES(eini_gett_zl, EINI_GETT_T512, EINI_GETT_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_GETT_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X8)
-EINI_GETT_TILES(eini_gett_zi, EINI_GETT_T512, EINI_GETT_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_GETT_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X8)
-EINI_GETT_TILES(eini_gett_yi, EINI_GETT_T256, EINI_GETT_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_GETT_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X4)
 #endif
-#if EINI_GETT_ARM
+#if EINI_CPU_NEON
 EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_GETT_ND_, 2X8, (double)HUGE_VAL)
 EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_GETT_NS_, 2X8, (float)HUGE_VAL)
 #endif
@@ -2254,7 +2237,7 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
 
 // The lines at s + r[i] for i < 8, or for fewer lanes less.
 #define EINI_GETT_AHEAD2(s, r, i) \
-  (EINI_GETT_FETCH((s) + (r)[i]), EINI_GETT_FETCH((s) + (r)[(i) + 1]))
+  (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
 #define EINI_GETT_AHEAD(G, s, r)                                                                 \
   do {                                                                                           \
     EINI_GETT_AHEAD2(s, r, 0);                                                                   \
@@ -2321,7 +2304,7 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
     for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
       for (int64_t p = z; p < z + step; p += G)                                                  \
         for (int64_t t = 0; t < whole; t += 8 * G)                                               \
-          NAME##_across_at(a, p, t, eini_gett_least(t + 8 * G, whole));                          \
+          NAME##_across_at(a, p, t, eini_min64(t + 8 * G, whole));                          \
     for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
       for (int64_t p = z + whole * step; p < z + step * a->count; p += G)                        \
         NAME##_some(a, p, 0, a->nk, 1);                                                          \
@@ -2340,7 +2323,7 @@ typedef struct eini_gett_16 { double re, im; } eini_gett_16;
 #define EINI_GETT_COPY4(d, s) \
   ((d)[0] = (s)[0], (d)[1] = (s)[1], (d)[2] = (s)[2], (d)[3] = (s)[3])
 #define EINI_GETT_PLAIN_SWAP(NAME, T, G)                                                         \
-  EINI_GETT_INLINE void NAME(const T *s, const int64_t *r, T *d, const int64_t *o) {             \
+  EINI_INLINE void NAME(const T *s, const int64_t *r, T *d, const int64_t *o) {             \
     for (int i = 0; i < G; i++)                                                                  \
       for (int j = 0; j < G; j++) d[o[j] + i] = s[r[i] + j];                                     \
   }
@@ -2355,8 +2338,8 @@ EINI_GETT_PACK(eini_gett_pack8, EINI_GETT_NONE, int64_t, 2, EINI_GETT_COPY2, ein
 EINI_GETT_PACK(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
                eini_gett_swap16)
 
-#if EINI_GETT_X86
-EINI_GETT_T512 EINI_GETT_INLINE void eini_gett_swap_zd(const double *s, const int64_t *r, double *d,
+#if EINI_CPU_X86
+EINI_T512 EINI_INLINE void eini_gett_swap_zd(const double *s, const int64_t *r, double *d,
                                                        const int64_t *o) {
   const __m512d a0 = _mm512_loadu_pd(s + r[0]), a1 = _mm512_loadu_pd(s + r[1]),
                 a2 = _mm512_loadu_pd(s + r[2]), a3 = _mm512_loadu_pd(s + r[3]),
@@ -2381,7 +2364,7 @@ EINI_GETT_T512 EINI_GETT_INLINE void eini_gett_swap_zd(const double *s, const in
   _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
 }
 
-EINI_GETT_T512 EINI_GETT_INLINE void eini_gett_swap_zs(const float *s, const int64_t *r, float *d,
+EINI_T512 EINI_INLINE void eini_gett_swap_zs(const float *s, const int64_t *r, float *d,
                                                        const int64_t *o) {
   const __m256 a0 = _mm256_loadu_ps(s + r[0]), a1 = _mm256_loadu_ps(s + r[1]),
                a2 = _mm256_loadu_ps(s + r[2]), a3 = _mm256_loadu_ps(s + r[3]),
@@ -2405,7 +2388,7 @@ EINI_GETT_T512 EINI_GETT_INLINE void eini_gett_swap_zs(const float *s, const int
   _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
 }
 
-EINI_GETT_T256 EINI_GETT_INLINE void eini_gett_swap_yd(const double *s, const int64_t *r, double *d,
+EINI_T256 EINI_INLINE void eini_gett_swap_yd(const double *s, const int64_t *r, double *d,
                                                        const int64_t *o) {
   const __m256d a0 = _mm256_loadu_pd(s + r[0]), a1 = _mm256_loadu_pd(s + r[1]),
                 a2 = _mm256_loadu_pd(s + r[2]), a3 = _mm256_loadu_pd(s + r[3]);
@@ -2417,7 +2400,7 @@ EINI_GETT_T256 EINI_GETT_INLINE void eini_gett_swap_yd(const double *s, const in
   _mm256_storeu_pd(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
 }
 
-EINI_GETT_T256 EINI_GETT_INLINE void eini_gett_swap_ys(const float *s, const int64_t *r, float *d,
+EINI_T256 EINI_INLINE void eini_gett_swap_ys(const float *s, const int64_t *r, float *d,
                                                        const int64_t *o) {
   __m128 a0 = _mm_loadu_ps(s + r[0]), a1 = _mm_loadu_ps(s + r[1]), a2 = _mm_loadu_ps(s + r[2]),
          a3 = _mm_loadu_ps(s + r[3]);
@@ -2432,11 +2415,11 @@ EINI_GETT_T256 EINI_GETT_INLINE void eini_gett_swap_ys(const float *s, const int
 #define EINI_GETT_COPY_ZS(d, s) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
 #define EINI_GETT_COPY_YD(d, s) _mm256_storeu_pd(d, _mm256_loadu_pd(s))
 #define EINI_GETT_COPY_YS(d, s) _mm_storeu_ps(d, _mm_loadu_ps(s))
-EINI_GETT_PACK(eini_gett_pack_zd, EINI_GETT_T512, double, 8, EINI_GETT_COPY_ZD, eini_gett_swap_zd)
-EINI_GETT_PACK(eini_gett_pack_zs, EINI_GETT_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
-EINI_GETT_PACK(eini_gett_pack_yd, EINI_GETT_T256, double, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
-EINI_GETT_PACK(eini_gett_pack_ys, EINI_GETT_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
-#endif  // EINI_GETT_X86
+EINI_GETT_PACK(eini_gett_pack_zd, EINI_T512, double, 8, EINI_GETT_COPY_ZD, eini_gett_swap_zd)
+EINI_GETT_PACK(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
+EINI_GETT_PACK(eini_gett_pack_yd, EINI_T256, double, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
+EINI_GETT_PACK(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
+#endif  // EINI_CPU_X86
 
 // d[i] *= s[i] for products of operands; n is a multiple of every vector.
 typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
@@ -2461,11 +2444,11 @@ EINI_GETT_TIMES(eini_gett_times_pl, EINI_GETT_NONE, EINI_GETT_PL_)
 EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
 EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
 EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
-#if EINI_GETT_X86
-EINI_GETT_TIMES(eini_gett_times_zd, EINI_GETT_T512, EINI_GETT_ZD_)
-EINI_GETT_TIMES(eini_gett_times_zs, EINI_GETT_T512, EINI_GETT_ZS_)
-EINI_GETT_TIMES(eini_gett_times_yd, EINI_GETT_T256, EINI_GETT_YD_)
-EINI_GETT_TIMES(eini_gett_times_ys, EINI_GETT_T256, EINI_GETT_YS_)
+#if EINI_CPU_X86
+EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_GETT_ZD_)
+EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_GETT_ZS_)
+EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_GETT_YD_)
+EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_GETT_YS_)
 #endif
 
 // ---- the kernels of one problem
@@ -2498,7 +2481,7 @@ static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
 }
 
 static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
-#if EINI_GETT_X86
+#if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     EINI_GETT_BY_PAIR(eini_gett_zd)
     eini_gett_shape(k, 8, 3, 8);
@@ -2510,7 +2493,7 @@ static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
     return;
   }
 #endif
-#if EINI_GETT_ARM
+#if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     EINI_GETT_BY_PAIR(eini_gett_nd)
     eini_gett_shape(k, 2, 2, 8);
@@ -2523,7 +2506,7 @@ static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 }
 
 static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
-#if EINI_GETT_X86
+#if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     EINI_GETT_BY_PAIR(eini_gett_zs)
     eini_gett_shape(k, 16, 3, 8);
@@ -2535,7 +2518,7 @@ static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
     return;
   }
 #endif
-#if EINI_GETT_ARM
+#if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     EINI_GETT_BY_PAIR(eini_gett_ns)
     eini_gett_shape(k, 4, 2, 8);
@@ -2549,7 +2532,7 @@ static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 
 static void eini_gett_kit_int(const eini_cpu *cpu, int wide, ein_pair pair, eini_gett_kit *k) {
   k->size = wide ? 8 : 4;
-#if EINI_GETT_X86
+#if EINI_CPU_X86
   if (pair == EIN_PAIR_SUM_MUL && cpu->isa == EINI_ISA_AVX512) {
     k->tile = wide ? eini_gett_zl : eini_gett_zi;
     eini_gett_shape(k, wide ? 8 : 16, 3, 8);
@@ -2587,7 +2570,7 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
              : type == EIN_C128 ? eini_gett_times_cd
              : type == EIN_C64  ? eini_gett_times_cs
                                 : NULL;
-#if EINI_GETT_X86
+#if EINI_CPU_X86
   if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
   const eini_gett_pack_fn y = k->size == 4   ? eini_gett_pack_ys
                               : k->size == 8 ? eini_gett_pack_yd
@@ -2681,7 +2664,7 @@ static void eini_gett_box(eini_gett_group *g, int64_t index) {
   for (int i = g->n - 1; i >= 0; i--) {
     const int64_t e = g->extent[i], b = g->box[i], count = (e + b - 1) / b;
     g->at[i] = index % count * b;
-    g->size[i] = eini_gett_least(b, e - g->at[i]);
+    g->size[i] = eini_min64(b, e - g->at[i]);
     index /= count;
   }
 }
@@ -2757,7 +2740,7 @@ static void eini_gett_soon_in_place(eini_gett_hand *h, int64_t nk, int64_t size)
   const int64_t lane = 64 / size;
   h->nsoon = 0;
   if (h->soon == NULL || (h->row_step != 1 && h->kby != 1)) return;
-  h->block = h->row_step == 1 ? h->even : eini_gett_least(h->even, h->lanes);
+  h->block = h->row_step == 1 ? h->even : eini_min64(h->even, h->lanes);
   int64_t n = 0;
   if (h->row_step == 1) {
     for (int64_t q = 0; q < nk; q++)
@@ -2822,9 +2805,9 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
   if (!same) {
     const int64_t rows = eini_gett_product(n - 1, h->g.size);
     h->run = n > 0 ? h->g.size[n - 1] : 1;
-    h->step = eini_gett_up(h->run, h->pad);
+    h->step = eini_up(h->run, h->pad);
     h->n = rows * h->step;
-    h->np = eini_gett_up(h->n, h->fill);
+    h->np = eini_up(h->n, h->fill);
     eini_gett_table(n, h->g.size, out_stride, h->pad, h->fill, h->out);
     eini_gett_shift(h, h->out);
   }
@@ -2866,12 +2849,12 @@ static void eini_gett_fill(const eini_gett_hand *h, const char *const *base, int
   for (int o = 0; o < h->s->nop; o++) offs[o] = off + o * EIN_POINTS;
   for (int64_t p = 0; p < h->np; p += h->lanes)
     for (int64_t q = 0; q < nk; q += most) {
-      const int64_t rows = eini_gett_least(most, nk - q);
+      const int64_t rows = eini_min64(most, nk - q);
       for (int o = 0; o < h->s->nop; o++) {
         int64_t *to = off + o * EIN_POINTS;
         for (int64_t r = 0; r < rows; r++)
           for (int64_t i = 0; i < h->lanes; i++)
-            *to++ = h->row[o][eini_gett_least(p + i, h->np - 1)] + h->col[o][q + r];
+            *to++ = h->row[o][eini_min64(p + i, h->np - 1)] + h->col[o][q + r];
       }
       h->s->fill_fn(h->s->user, rows * h->lanes, base, offs, values);
       memcpy(h->panels + (p / h->lanes * h->panel + q * h->lanes) * size, values,
@@ -2931,8 +2914,8 @@ typedef struct eini_gett_job {
 // Writes past the caches: whole lines only. What does not fill a line waits in `carry`; pieces that
 // follow each other in the output complete each other's lines, also from call to call.
 
-#if EINI_GETT_X86
-EINI_GETT_T256 static void eini_gett_lines_y(char *to, const char *from, int64_t bytes) {
+#if EINI_CPU_X86
+EINI_T256 static void eini_gett_lines_y(char *to, const char *from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 32)
     _mm256_stream_pd((double *)(void *)(to + i),
                      _mm256_loadu_pd((const double *)(const void *)(from + i)));
@@ -2942,7 +2925,7 @@ EINI_GETT_T256 static void eini_gett_lines_y(char *to, const char *from, int64_t
 #define EINI_GETT_BITS(n) ((__mmask64)((1ull << (n)) - 1))
 
 // `count` pieces of `bytes`, `stride` apart, that belong at j->line + j->to.
-EINI_GETT_T512 static void eini_gett_put_z(eini_gett_job *j, const char *src, int64_t bytes,
+EINI_T512 static void eini_gett_put_z(eini_gett_job *j, const char *src, int64_t bytes,
                                            int64_t count, int64_t stride) {
   __m512i carry = _mm512_loadu_si512(j->carry);
   char *line = j->line;
@@ -2971,7 +2954,7 @@ EINI_GETT_T512 static void eini_gett_put_z(eini_gett_job *j, const char *src, in
 #endif
 
 static void eini_gett_lines(const eini_gett_job *j, char *to, const char *from, int64_t bytes) {
-#if EINI_GETT_X86
+#if EINI_CPU_X86
   if (j->cpu->isa != EINI_ISA_PLAIN) {
     eini_gett_lines_y(to, from, bytes);
     return;
@@ -2995,7 +2978,7 @@ static void eini_gett_put(eini_gett_job *j, char *dst, const char *src, int64_t 
     j->from = j->to = (int64_t)((uintptr_t)dst & 63);
     j->line = dst - j->from;
   }
-#if EINI_GETT_X86
+#if EINI_CPU_X86
   if (j->cpu->isa == EINI_ISA_AVX512) {
     eini_gett_put_z(j, src, bytes, count, stride);
     return;
@@ -3003,7 +2986,7 @@ static void eini_gett_put(eini_gett_job *j, char *dst, const char *src, int64_t 
 #endif
   for (; count > 0; count--, src += stride)
     for (int64_t i = 0; i < bytes;) {
-      int64_t n = eini_gett_least(64 - j->to, bytes - i);
+      int64_t n = eini_min64(64 - j->to, bytes - i);
       if (j->to == 0 && n == 64) {
         n = (bytes - i) / 64 * 64;
         eini_gett_lines(j, j->line, src + i, n);
@@ -3051,7 +3034,7 @@ static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) 
   const int64_t at = *p % v->step;
   if (at >= v->run) *p += v->step - at;
   if (*p >= to || *p >= v->n) return 0;
-  return eini_gett_least(v->run - *p % v->step, to - *p);
+  return eini_min64(v->run - *p % v->step, to - *p);
 }
 
 // Positions [p, p + n) of `count` columns from u on, which lie one after the other if more than 1.
@@ -3084,7 +3067,7 @@ static void eini_gett_leave_emit(eini_gett_job *j, int64_t u0, int64_t nu, int64
   for (int64_t u = u0; u < u0 + nu; u++)
     for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
       if (n == EIN_POINTS) eini_gett_emit(j, n), n = 0;
-      len = eini_gett_least(len, EIN_POINTS - n);
+      len = eini_min64(len, EIN_POINTS - n);
       memcpy(j->values + n * size, rows + (u - u0) * ld + (p - p0) * size, (size_t)(len * size));
       for (int64_t i = 0; i < len; i++) j->off[n + i] = j->v.out[p + i] + j->u.out[u];
       for (int e = 0; e < j->c->nextra; e++)
@@ -3131,7 +3114,7 @@ static void eini_gett_rim(eini_gett_job *j, eini_gett_tile_arg *a, int64_t p, in
                           int64_t nu) {
   const int size = j->kit.size;
   const int64_t *uoff = a->uoff, *voff = a->voff;
-  const int64_t lanes = j->v.lanes, end = eini_gett_least(p + lanes, j->v.np);
+  const int64_t lanes = j->v.lanes, end = eini_min64(p + lanes, j->v.np);
   int64_t rows[8], cols[3];
   for (int i = 0; i < 8; i++) rows[i] = i * lanes;
   for (int i = 0; i < 3; i++) cols[i] = i * j->kit.w;
@@ -3168,7 +3151,7 @@ static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a
   const int64_t size = j->kit.size;
   for (int r = 0; r < a->nu; r++) {
     const char *row = (const char *)a->dst + a->uoff[r] * size;
-    for (int i = 0; i < a->nv; i++) EINI_GETT_FETCHW(row + a->voff[i] * size);
+    for (int i = 0; i < a->nv; i++) EINI_FETCHW(row + a->voff[i] * size);
   }
 }
 
@@ -3185,12 +3168,12 @@ static void eini_gett_ask(eini_gett_job *j, eini_gett_tile_arg *a) {
 static int64_t eini_gett_columns(eini_gett_job *j, int64_t u, eini_gett_tile_arg *a) {
   const eini_gett_hand *h = &j->u;
   const int64_t size = j->kit.size;
-  int64_t nu = eini_gett_least(h->lanes, h->n - u);
+  int64_t nu = eini_min64(h->lanes, h->n - u);
   if (!h->in_place) {
     a->u = h->panels + u / h->lanes * h->panel * size;
     return nu;
   }
-  nu = eini_gett_least(nu, h->even - u % h->even);
+  nu = eini_min64(nu, h->even - u % h->even);
   a->u = h->have[0] + h->row[0][u] * size;
   if (h->nsoon > 0 && (h->row_step != 1 || u % h->block == 0)) {
     const int64_t then = u + (h->row_step == 1 ? h->block : nu);
@@ -3214,13 +3197,13 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
   char *const other = keep || j->direct ? NULL : j->buffer + j->ld * parts * size * ulanes;
   char *full = NULL;
   for (int64_t p0 = 0; p0 < j->v.np; p0 += j->sub) {
-    const int64_t p1 = eini_gett_least(p0 + j->sub, j->v.np);
+    const int64_t p1 = eini_min64(p0 + j->sub, j->v.np);
     for (int64_t u = 0, nu; u < j->u.n; u += nu) {
       nu = eini_gett_columns(j, u, &a);
       char *buffer = keep ? j->buffer + (u * parts * j->ld + p0) * size : turn ? other : j->buffer;
       a.nu = (int)((kit->every ? nu : ulanes) * parts);
       for (int64_t p = p0; p < p1; p += lanes) {
-        a.nv = (int)((eini_gett_least(lanes, p1 - p) + kit->w - 1) / kit->w);
+        a.nv = (int)((eini_min64(lanes, p1 - p) + kit->w - 1) / kit->w);
         a.v = j->v.panels + p / lanes * j->v.panel * size;
         eini_gett_ask(j, &a);
         const int good = eini_gett_place(j, p, a.nv, voff);
@@ -3257,13 +3240,13 @@ static void eini_gett_grow(int n, const int64_t *extent, int64_t *box, int i, in
                            int64_t most, int64_t unit) {
   if (i < 0 || i >= n) return;
   const int64_t others = eini_gett_product(n, box) / box[i];
-  int64_t b = eini_gett_least(extent[i], eini_gett_least(want, most / others));
+  int64_t b = eini_min64(extent[i], eini_min64(want, most / others));
   if (b <= box[i]) return;
   // In whole units where there is more than one; even shares.
   const int64_t step = b < extent[i] && b >= unit ? unit : 1;
   const int64_t units = (extent[i] + step - 1) / step, parts = (units + b / step - 1) / (b / step);
   b = (units + parts - 1) / parts * step;
-  box[i] = eini_gett_most(box[i], eini_gett_least(b, extent[i]));
+  box[i] = eini_max64(box[i], eini_min64(b, extent[i]));
 }
 
 // A box of at most `most` positions: first some of axes x and y, then more of them, then the rest.
@@ -3312,10 +3295,10 @@ static double eini_gett_filled(const ein_axes *x, const int64_t *out, int64_t w)
   if (x->n == 0) return 1.0 / (double)w;
   if (out[x->n - 1] != 1) {
     const int64_t all = eini_gett_product(x->n, x->extent);
-    return 0.5 * (double)all / (double)eini_gett_up(all, w);
+    return 0.5 * (double)all / (double)eini_up(all, w);
   }
   const int64_t run = x->extent[x->n - 1];
-  return (double)run / (double)eini_gett_up(run, w);
+  return (double)run / (double)eini_up(run, w);
 }
 
 // The panel width with the least work for np positions: narrow tiles are less efficient.
@@ -3336,14 +3319,14 @@ static int64_t eini_gett_lanes(const eini_gett_kit *kit, int64_t np, int64_t *co
 static int64_t eini_gett_sets(int64_t sets, int n, const int64_t *box, const int64_t *stride,
                               int64_t size, int64_t reached) {
   for (int i = 0; i < n; i++) {
-    int64_t a = llabs(stride[i]) * size % (sets * 64), b = sets * 64;
+    int64_t a = eini_abs64(stride[i]) * size % (sets * 64), b = sets * 64;
     while (a != 0) {
       const int64_t r = b % a;
       b = a, a = r;
     }
     if (b < 64) b = 64;  // lines that follow each other
-    reached *= eini_gett_least(stride[i] == 1 ? (box[i] * size + 63) / 64 : box[i], sets * 64 / b);
-    reached = eini_gett_least(reached, sets);
+    reached *= eini_min64(stride[i] == 1 ? (box[i] * size + 63) / 64 : box[i], sets * 64 / b);
+    reached = eini_min64(reached, sets);
   }
   return reached;
 }
@@ -3351,7 +3334,7 @@ static int64_t eini_gett_sets(int64_t sets, int n, const int64_t *box, const int
 // Whether the next box of V stays in the cache until it is packed: not with steps of large powers
 // of two. Long runs are worth it still, for the last-level cache has them then.
 static int eini_gett_stays(const eini_cpu *cpu, const eini_gett_sketch *p) {
-  const int64_t sets = eini_gett_most(cpu->l2 / 1024, 1), size = p->kit.size;
+  const int64_t sets = eini_max64(cpu->l2 / 1024, 1), size = p->kit.size;
   const int x = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   if (x >= 0 && p->box_v[x] * size >= 512) return 1;
   int64_t reached = eini_gett_sets(sets, p->vx->n, p->box_v, p->v->row[0], size, 1);
@@ -3361,7 +3344,7 @@ static int eini_gett_stays(const eini_cpu *cpu, const eini_gett_sketch *p) {
 
 static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t width) {
   const eini_gett_kit *kit = &p->kit;
-  const int64_t size = kit->size, line = eini_gett_most(128 / size, 1);
+  const int64_t size = kit->size, line = eini_max64(128 / size, 1);
   const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
   const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
@@ -3375,46 +3358,46 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t wi
   // Where V comes from memory the next box waits in the cache too.
   p->ahead = p->v->form == EIN_FORM_PLAIN && !p->far && all_v * k * size > cpu->l2 * 2;
   const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->nk * size);
-  const int64_t most_v = eini_gett_most(p->keep ? eini_gett_least(room, 512) : room, 4 * kit->w);
+  const int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   // More of the side with more traffic: what is read or what is written.
   const int read_more = k >= all_u;
   eini_gett_fit(p->vx->n, p->vx->extent, p->box_v, most_v, read_more ? za : p->vx->n - 1,
                 read_more ? p->vx->n - 1 : za, most_v < 16 * line ? line : 2 * line,
-                eini_gett_most(p->pad, kit->gv));
+                eini_max64(p->pad, kit->gv));
   const int64_t run = p->vx->n > 0 ? p->box_v[p->vx->n - 1] : 1;
-  p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_gett_up(run, p->pad);
-  p->nv = eini_gett_up(p->nv, eini_gett_most(kit->gv, kit->w));
+  p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_up(run, p->pad);
+  p->nv = eini_up(p->nv, eini_max64(kit->gv, kit->w));
   if (p->ahead && !eini_gett_stays(cpu, p)) {
     p->far = 1;
     eini_gett_boxes(cpu, p, width);
     return;
   }
   int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->nk * size);
-  if (p->keep) most_u = eini_gett_least(most_u, 512);
+  if (p->keep) most_u = eini_min64(most_u, 512);
   if (all_v < 4 * width * p->nv)  // few boxes of V: threads share U
-    most_u = eini_gett_least(most_u, (all_u + width - 1) / width);
+    most_u = eini_min64(most_u, (all_u + width - 1) / width);
   const int zu = eini_gett_unit_axis(p->u, p->u->row, p->ux);
-  eini_gett_fit(p->ux->n, p->ux->extent, p->box_u, eini_gett_most(most_u, 4 * kit->nu), zu,
+  eini_gett_fit(p->ux->n, p->ux->extent, p->box_u, eini_max64(most_u, 4 * kit->nu), zu,
                 p->ux->n - 1, line, kit->nu);
-  p->nu = eini_gett_up(eini_gett_product(p->ux->n, p->box_u), kit->nu);
+  p->nu = eini_up(eini_gett_product(p->ux->n, p->box_u), kit->nu);
   int64_t cost = 0;
   p->lanes = eini_gett_lanes(kit, p->nv, &cost);
   p->sub = p->nv;
   if (p->keep || (p->direct && !p->past)) return;
-  const int64_t step = eini_gett_up(run, p->pad);
+  const int64_t step = eini_up(run, p->pad);
   if (p->past && step < p->lanes && p->lanes % step != 0 && step % kit->w == 0) p->lanes = step;
   const int64_t fit = cpu->l1 / 2 / (kit->nu * kit->parts * size) / p->lanes * p->lanes;
   // Streamed output leaves in small portions, so that stores and arithmetic overlap.
-  p->sub = p->past ? eini_gett_least(fit, eini_gett_up(step, p->lanes)) : fit;
-  p->sub = eini_gett_most(p->sub, p->lanes);
+  p->sub = p->past ? eini_min64(fit, eini_up(step, p->lanes)) : fit;
+  p->sub = eini_max64(p->sub, p->lanes);
 }
 
 // The axis of K with the least step of an operand; -1: none.
 static int eini_gett_least_axis(const ein_axes *x, const int64_t *stride) {
   int r = -1;
   for (int i = 0; i < x->n; i++)
-    if (x->extent[i] > 1 && (r < 0 || llabs(stride[i]) <= llabs(stride[r]))) r = i;
+    if (x->extent[i] > 1 && (r < 0 || eini_abs64(stride[i]) <= eini_abs64(stride[r]))) r = i;
   return r;
 }
 
@@ -3423,7 +3406,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p, int64_t 
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
-  const int64_t wide = eini_gett_up(all_v, kit->w);
+  const int64_t wide = eini_up(all_v, kit->w);
   if (!kit->every || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past || !p->direct ||
       p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
     return 0;
@@ -3431,14 +3414,14 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p, int64_t 
   const int along = eini_gett_unit_axis(p->u, p->u->row, p->ux);
   const int x = eini_gett_least_axis(p->kx, p->u->k[0]);
   if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
-  int64_t most_u = eini_gett_least(cpu->l2 / 4 / (wide * size), (all_u + width - 1) / width);
-  most_u = eini_gett_most(most_u, 4 * kit->nu);
+  int64_t most_u = eini_min64(cpu->l2 / 4 / (wide * size), (all_u + width - 1) / width);
+  most_u = eini_max64(most_u, 4 * kit->nu);
   const int last = p->ux->n - 1;
   eini_gett_fit(p->ux->n, p->ux->extent, t.box_u, most_u, along, last, most_u, kit->nu);
   int64_t step, kc = cpu->l1 / 2 / (kit->nu * size);
   const int64_t even = eini_gett_even(p->ux->n, t.box_u, p->u->row[0], &step);
   if (even < kit->nu || (along >= 0 && step != 1)) return 0;
-  if (step == 1) kc = eini_gett_least(kc, eini_gett_most(cpu->l2 / 4 / (even * size), 32));
+  if (step == 1) kc = eini_min64(kc, eini_max64(cpu->l2 / 4 / (even * size), 32));
   for (int i = 0; i < p->kx->n; i++) t.box_k[i] = 1;
   eini_gett_grow(p->kx->n, p->kx->extent, t.box_k, x, kc, kc, 8);
   for (int i = x - 1; i >= 0 && t.box_k[i + 1] == p->kx->extent[i + 1]; i--) {
@@ -3446,11 +3429,11 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p, int64_t 
     eini_gett_grow(p->kx->n, p->kx->extent, t.box_k, i, kc, kc, 1);
   }
   t.nk = eini_gett_product(p->kx->n, t.box_k);
-  if (t.nk < eini_gett_least(32, eini_gett_product(p->kx->n, p->kx->extent))) return 0;
+  if (t.nk < eini_min64(32, eini_gett_product(p->kx->n, p->kx->extent))) return 0;
   for (int i = 0; i < p->vx->n; i++) t.box_v[i] = p->vx->extent[i];
   const int64_t run = p->vx->extent[p->vx->n - 1];
-  t.nv = eini_gett_up(all_v / run * eini_gett_up(run, p->pad), eini_gett_most(kit->gv, kit->w));
-  t.nu = eini_gett_up(eini_gett_product(p->ux->n, t.box_u), kit->nu);
+  t.nv = eini_up(all_v / run * eini_up(run, p->pad), eini_max64(kit->gv, kit->w));
+  t.nu = eini_up(eini_gett_product(p->ux->n, t.box_u), kit->nu);
   int64_t cost = 0;
   t.lanes = eini_gett_lanes(kit, t.nv, &cost);
   t.sub = t.nv, t.ahead = 0;
@@ -3465,7 +3448,7 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double u = (double)eini_gett_product(p->ux->n, p->ux->extent);
   const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
   const double size = (double)p->kit.size;
-  const double wide = (double)eini_gett_up((int64_t)v, p->kit.w);
+  const double wide = (double)eini_up((int64_t)v, p->kit.w);
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
   const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
   double t = b * wide * high * k / p->kit.peak;
@@ -3525,16 +3508,16 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c, in
                        (double)eini_gett_product(c->m.n, c->m.extent) *
                        (double)eini_gett_product(c->n.n, c->n.extent);
   p->direct = c->plain_out && p->unit && p->kit.parts == 1 && p->vx->n > 0 &&
-              (p->vx->n == 1 || run * 20 >= eini_gett_up(run, w) * 17);
-  p->pad = p->direct ? eini_gett_most(w, p->kit.gv) : p->kit.gv;
-  if (!p->direct && (!p->unit || run * 5 < eini_gett_up(run, p->kit.gv) * 4)) p->pad = 1;
+              (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
+  p->pad = p->direct ? eini_max64(w, p->kit.gv) : p->kit.gv;
+  if (!p->direct && (!p->unit || run * 5 < eini_up(run, p->kit.gv) * 4)) p->pad = 1;
   eini_gett_boxes(cpu, p, width);
   p->past = c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 && run * p->kit.size >= 64 &&
             p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) eini_gett_boxes(cpu, p, width);
   p->in_place = eini_gett_in_place(cpu, p, width);
   // Runs of more than a vector, no whole number of them, each within one tile.
-  const int64_t step = eini_gett_up(run, w);
+  const int64_t step = eini_up(run, w);
   p->shift = p->direct && !p->past && p->kit.every && p->pad == w && run > w && run < step &&
              step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
@@ -3569,17 +3552,17 @@ static void eini_gett_cut(const ein_contract *c, const eini_gett_sketch *p, int 
   choice->unit[0] = 1;
   if (p->bare) {
     choice->unit[iv] = all_v, choice->unit[iu] = all_u;
-    choice->grid[0] = eini_gett_least(batch, left), choice->grid[1] = choice->grid[2] = 1;
+    choice->grid[0] = eini_min64(batch, left), choice->grid[1] = choice->grid[2] = 1;
     return;
   }
-  choice->unit[iv] = eini_gett_most(all_v / v.total, 1);
-  choice->unit[iu] = eini_gett_most(all_u / u.total, 1);
-  choice->grid[0] = eini_gett_least(batch, left);
+  choice->unit[iv] = eini_max64(all_v / v.total, 1);
+  choice->unit[iu] = eini_max64(all_u / u.total, 1);
+  choice->grid[0] = eini_min64(batch, left);
   left = (left + choice->grid[0] - 1) / choice->grid[0];
   // The shares of V and U with the least work for the busiest thread.
   double best = 2;
   for (int64_t gv = 1; gv <= left && gv <= v.total; gv++) {
-    const int64_t gu = eini_gett_least(u.total, left / gv);
+    const int64_t gu = eini_min64(u.total, left / gv);
     const double most = (double)((v.total + gv - 1) / gv) / (double)v.total *
                         (double)((u.total + gu - 1) / gu) / (double)u.total;
     if (most > best) continue;
@@ -3623,7 +3606,7 @@ static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
 // Takes bytes off the scratch memory, on lines of their own.
 static char *eini_gett_take(char *base, size_t *at, int64_t bytes) {
   char *r = base != NULL ? base + *at : NULL;
-  *at += (size_t)eini_gett_up(bytes, 64) + 64;
+  *at += (size_t)eini_up(bytes, 64) + 64;
   return r;
 }
 
@@ -3634,8 +3617,8 @@ static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const 
   const int64_t bytes = (np + lanes - 1) / lanes * eini_gett_panel(lanes, nk, size) * size;
   h->panels = h->in_place ? NULL : eini_gett_take(base, at, bytes);
   h->most_soon = 0;
-  if (h->in_place) h->most_soon = eini_gett_up((np / (64 / size) + lanes + 1) * nk, nk);
-  else if (ahead) h->most_soon = eini_gett_up(np * nk * size / 32, nk);
+  if (h->in_place) h->most_soon = eini_up((np / (64 / size) + lanes + 1) * nk, nk);
+  else if (ahead) h->most_soon = eini_up(np * nk * size / 32, nk);
   h->soon = (int64_t *)(void *)eini_gett_take(base, at, h->most_soon * 8);
   h->spare = s->nop > 1 ? eini_gett_take(base, at, bytes) : NULL;
   h->place = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
@@ -3656,7 +3639,7 @@ static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p,
   j->v.in_place = 0, j->u.in_place = p->in_place;
   eini_gett_take_hand(c, &j->v, p->v, p->nv, p->nk, p->lanes, kit->size, p->ahead, base, &at);
   eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, 0, base, &at);
-  j->ld = p->keep ? eini_gett_up(p->nv, p->lanes) : p->sub;
+  j->ld = p->keep ? eini_up(p->nv, p->lanes) : p->sub;
   if (!p->direct || p->past)
     j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
                                               (p->keep ? p->nu : 2 * kit->nu));
@@ -3693,11 +3676,11 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   eini_gett_group_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
   const int64_t run = p->vx->n > 0 ? s[p->vx->n - 1] : 1;
   j->v.granule = p->kit.gv, j->u.granule = p->kit.gu;
-  j->v.fill = eini_gett_most(p->kit.gv, p->kit.w);
+  j->v.fill = eini_max64(p->kit.gv, p->kit.w);
   j->u.fill = p->kit.every ? p->kit.gu : p->kit.nu;
-  p->nv = eini_gett_product(p->vx->n, j->v.g.box) / run * eini_gett_up(run, p->pad);
-  p->nv = eini_gett_up(p->nv, j->v.fill);
-  p->nu = eini_gett_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
+  p->nv = eini_gett_product(p->vx->n, j->v.g.box) / run * eini_up(run, p->pad);
+  p->nv = eini_up(p->nv, j->v.fill);
+  p->nu = eini_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
   p->nk = eini_gett_product(p->kx->n, j->k.box);
   j->v.shift = flags & EINI_GETT_SHIFT ? p->kit.w : 0;
   j->v.lanes = p->lanes, j->u.lanes = p->kit.nu, j->v.pad = p->pad, j->u.pad = 1;
@@ -3781,8 +3764,8 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
 
 static void eini_gett_boxes_of(const eini_gett_group *g, const int64_t *part, int64_t all,
                                int64_t unit, int64_t *from, int64_t *to) {
-  *from = eini_gett_least(part[0] / unit, g->total);
-  *to = part[1] >= all ? g->total : eini_gett_least(part[1] / unit, g->total);
+  *from = eini_min64(part[0] / unit, g->total);
+  *to = part[1] >= all ? g->total : eini_min64(part[1] / unit, g->total);
 }
 
 static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int64_t *vr,
@@ -3837,10 +3820,10 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
     const char *u = p.u->base[0] + eini_gett_dot(c->batch.n, at, p.u->batch[0]) * size;
     char *out = c->out + eini_gett_dot(c->batch.n, at, c->out_batch) * size;
     for (int64_t j = 0; j < nu; j += p.kit.nu) {
-      a.nu = (int)eini_gett_least(p.kit.nu, nu - j);
+      a.nu = (int)eini_min64(p.kit.nu, nu - j);
       a.u = u + j * a.us * size;
       for (int64_t i = 0; i < nv; i += lanes) {
-        a.nv = (int)(eini_gett_least(lanes, nv - i) / p.kit.w);
+        a.nv = (int)(eini_min64(lanes, nv - i) / p.kit.w);
         a.v = v + i * size, a.soon_base = (uintptr_t)a.v, a.dst = out + (j * step + i) * size;
         p.kit.tile(&a);
       }
@@ -3870,7 +3853,7 @@ static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_
     eini_gett_batch(&j, at, vr, ur, p.keep);
   }
   if (j.stream) eini_gett_send(&j);
-#if EINI_GETT_X86
+#if EINI_CPU_X86
   if (j.stream) _mm_sfence();
 #endif
 }
@@ -3893,13 +3876,9 @@ static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_ge
   typedef T name __attribute__((vector_size(bytes), may_alias)); \
   typedef T name##_u __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
 #define EINI_DIR_ELEM(name, T) typedef T name __attribute__((may_alias));
-#define EINI_DIR_INLINE __attribute__((always_inline)) static inline
-#define EINI_DIR_FETCH(p) __builtin_prefetch(p)
 #else
 #define EINI_DIR_VEC(name, T, bytes) typedef T name, name##_u;
 #define EINI_DIR_ELEM(name, T) typedef T name;
-#define EINI_DIR_INLINE static
-#define EINI_DIR_FETCH(p) ((void)0)
 #endif
 EINI_DIR_ELEM(eini_dir_f32, float)
 EINI_DIR_ELEM(eini_dir_f64, double)
@@ -4003,7 +3982,7 @@ typedef struct eini_dir_kern {
   }
 #define EINI_DIR_FMAV(S, i)                        \
   x##i = S##_FMA(S##_GETM(p##i + k, m), b0, x##i); \
-  EINI_DIR_FETCH((const char *)(p##i + k) + t->ahead);
+  EINI_FETCH((const char *)(p##i + k) + t->ahead);
 #define EINI_DIR_PUT1(S, i) S##_PUTM(o + t->orow[i], m, x##i);
 #define EINI_DIR_PUT2(S, i)      \
   S##_PUT(o + t->orow[i], x##i); \
@@ -4110,8 +4089,8 @@ typedef struct eini_dir_kern {
   v##i = S##_FMA(S##_GET(a##i + l + S##_N), b1, v##i);
 #define EINI_DIR_DX1(S, i) u##i = S##_FMA(S##_GETM(a##i + l, m), b0, u##i);
 #define EINI_DIR_DF(S, i)                           \
-  EINI_DIR_FETCH((const char *)(a##i + l) + ahead); \
-  EINI_DIR_FETCH((const char *)(a##i + l + S##_N) + ahead);
+  EINI_FETCH((const char *)(a##i + l) + ahead); \
+  EINI_FETCH((const char *)(a##i + l + S##_N) + ahead);
 #define EINI_DIR_DPUT(S, i) S##_PUT((S##_T *)d->sums + i * S##_N, u##i + v##i);
 #define EINI_DIR_DOTS(fn, S, R)                                               \
   static void fn(const eini_dir_dots *d) {                                    \
@@ -4169,9 +4148,9 @@ typedef struct eini_dir_kern {
     for (int64_t r = 0; r < runs; r++, y += d->step) {                                        \
       const S##_T *u = a + ao[r], *v = b + bo[r];                                             \
       int64_t l = 0;                                                                          \
-      EINI_DIR_FETCH((const char *)u + d->ahead[0]);                                          \
-      EINI_DIR_FETCH((const char *)v + d->ahead[1]);                                          \
-      for (; l < whole; l += S##_N) EINI_DIR_FETCH((const char *)(u + l) + d->ahead[0] + 64); \
+      EINI_FETCH((const char *)u + d->ahead[0]);                                          \
+      EINI_FETCH((const char *)v + d->ahead[1]);                                          \
+      for (; l < whole; l += S##_N) EINI_FETCH((const char *)(u + l) + d->ahead[0] + 64); \
       l = 0;                                                                                  \
       if (d->sa && d->sb) {                                                                   \
         for (; l < whole; l += S##_N) S##_PUT(y + l, S##_GET(u + l) * S##_GET(v + l));        \
@@ -4190,7 +4169,7 @@ typedef struct eini_dir_kern {
 #define EINI_DIR_SUM8(p, d) (EINI_DIR_SUM4(p, d) + EINI_DIR_SUM4((p) + 4 * (d), d))
 #define EINI_DIR_SUM16(p, d) (EINI_DIR_SUM8(p, d) + EINI_DIR_SUM8((p) + 8 * (d), d))
 #define EINI_DIR_FOLD(fn, S)                                                                       \
-  EINI_DIR_INLINE S##_T fn##_sum(int n, const S##_T *p, int d) {                                   \
+  EINI_INLINE S##_T fn##_sum(int n, const S##_T *p, int d) {                                   \
     return n == 16  ? EINI_DIR_SUM16(p, d)                                                         \
            : n == 8 ? EINI_DIR_SUM8(p, d)                                                          \
            : n == 4 ? EINI_DIR_SUM4(p, d)                                                          \
@@ -4217,8 +4196,8 @@ typedef struct eini_dir_kern {
 #define EINI_DIR_EPUT(S, i) S##_PUT(s.t + i * S##_N, u##i + v##i);
 #define EINI_DIR_NEAR(S, i)
 #define EINI_DIR_FAR(S, i)                                  \
-  EINI_DIR_FETCH((const char *)(a##i + l) + EINI_DIR_AHEAD); \
-  EINI_DIR_FETCH((const char *)(a##i + l + S##_N) + EINI_DIR_AHEAD);
+  EINI_FETCH((const char *)(a##i + l) + EINI_DIR_AHEAD); \
+  EINI_FETCH((const char *)(a##i + l + S##_N) + EINI_DIR_AHEAD);
 #define EINI_DIR_EVEN(fn, S, R, FETCH)                                                           \
   static void fn(const eini_dir_even *d) {                                                       \
     const int64_t step = d->step, whole = d->len / (2 * S##_N) * (2 * S##_N);                    \
@@ -4277,16 +4256,16 @@ typedef struct eini_dir_kern {
   typedef T S##_T;                                                                          \
   typedef M S##_M;                                                                          \
   enum { S##_N = (int)(sizeof(S##_V) / sizeof(T)), S##_R = (rows) };                        \
-  EINI_DIR_INLINE S##_V S##_GET(const T *p) { return *(const S##_V##_u *)(const void *)p; } \
-  EINI_DIR_INLINE void S##_PUT(T *p, S##_V v) { *(S##_V##_u *)(void *)p = v; }              \
-  EINI_DIR_INLINE S##_V S##_SET1(T s) {                                                     \
+  EINI_INLINE S##_V S##_GET(const T *p) { return *(const S##_V##_u *)(const void *)p; } \
+  EINI_INLINE void S##_PUT(T *p, S##_V v) { *(S##_V##_u *)(void *)p = v; }              \
+  EINI_INLINE S##_V S##_SET1(T s) {                                                     \
     const S##_V zero = {0};                                                                 \
     return s - zero;                                                                        \
   }                                                                                         \
-  EINI_DIR_INLINE S##_V S##_FMA(S##_V a, S##_V b, S##_V c) { return FMA(a, b, c); }         \
-  EINI_DIR_INLINE M S##_MASK(int64_t n) { return MASK; }                                    \
-  EINI_DIR_INLINE S##_V S##_GETM(const T *p, M m) { GETM(S##_V, p, m) }                     \
-  EINI_DIR_INLINE void S##_PUTM(T *p, M m, S##_V v) { PUTM(S##_V, p, m, v) }                \
+  EINI_INLINE S##_V S##_FMA(S##_V a, S##_V b, S##_V c) { return FMA(a, b, c); }         \
+  EINI_INLINE M S##_MASK(int64_t n) { return MASK; }                                    \
+  EINI_INLINE S##_V S##_GETM(const T *p, M m) { GETM(S##_V, p, m) }                     \
+  EINI_INLINE void S##_PUTM(T *p, M m, S##_V v) { PUTM(S##_V, p, m, v) }                \
   EINI_DIR_KERNELS(S, S)
 
 // Plain C and NEON: partial vectors by way of memory.
@@ -4309,18 +4288,7 @@ EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD)
 EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD)
 EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD)
 
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define EINI_DIR_X86 1
-#define EINI_DIR_NEON 0
-#elif defined(__aarch64__) && (defined(__GNUC__) || defined(__clang__))
-#define EINI_DIR_X86 0
-#define EINI_DIR_NEON 1
-#else
-#define EINI_DIR_X86 0
-#define EINI_DIR_NEON 0
-#endif
-
-#if EINI_DIR_X86
+#if EINI_CPU_X86
 static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_DIR_MASK_AVX2_4 \
   _mm256_loadu_si256((const __m256i *)(const void *)(eini_dir_mask + 8 - n))
@@ -4384,9 +4352,9 @@ static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
 #else
 #pragma GCC pop_options
 #endif
-#endif  // EINI_DIR_X86
+#endif  // EINI_CPU_X86
 
-#if EINI_DIR_NEON
+#if EINI_CPU_NEON
 #define EINI_DIR_FMA_NEON_F32(a, b, c) vfmaq_f32(c, a, b)
 #define EINI_DIR_FMA_NEON_F64(a, b, c) vfmaq_f64(c, a, b)
 EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32)
@@ -4424,27 +4392,17 @@ typedef struct eini_dir_job {
 
 static int eini_dir_planes(ein_dtype type) { return type == EIN_C64 || type == EIN_C128 ? 2 : 1; }
 
-static int eini_dir_bytes(ein_dtype type) {
-  switch (type) {
-    case EIN_BOOL: case EIN_U8: case EIN_I8: return 1;
-    case EIN_I16: case EIN_F16: case EIN_BF16: return 2;
-    case EIN_I32: case EIN_F32: return 4;
-    case EIN_C128: return 16;
-    default: return 8;
-  }
-}
-
 static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
   static const eini_dir_kern *const plain[4] = {
       &eini_dir_plain_f32_kern, &eini_dir_plain_f64_kern, &eini_dir_plain_i32_kern,
       &eini_dir_plain_i64_kern};
-#if EINI_DIR_X86
+#if EINI_CPU_X86
   static const eini_dir_kern *const avx2[4] = {&eini_dir_avx2_f32_kern, &eini_dir_avx2_f64_kern,
                                                &eini_dir_avx2_i32_kern, &eini_dir_avx2_i64_kern};
   static const eini_dir_kern *const avx512[4] = {
       &eini_dir_avx512_f32_kern, &eini_dir_avx512_f64_kern, &eini_dir_avx512_i32_kern,
       &eini_dir_avx512_i64_kern};
-#elif EINI_DIR_NEON
+#elif EINI_CPU_NEON
   static const eini_dir_kern *const neon[4] = {&eini_dir_neon_f32_kern, &eini_dir_neon_f64_kern,
                                                &eini_dir_neon_i32_kern, &eini_dir_neon_i64_kern};
 #endif
@@ -4456,10 +4414,10 @@ static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
     case EIN_I64: t = 3; break;
     default: return NULL;
   }
-#if EINI_DIR_X86
+#if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) return avx512[t];
   if (isa == EINI_ISA_AVX2) return avx2[t];
-#elif EINI_DIR_NEON
+#elif EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) return neon[t];
 #endif
   (void)isa;
@@ -4467,7 +4425,7 @@ static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 }
 
 static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) {
-#if EINI_DIR_X86
+#if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     eini_dir_stream_avx512(lines, src, dst);
     return;
@@ -4479,19 +4437,6 @@ static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) 
 #endif
   (void)isa;
   memcpy(dst, src, (size_t)lines * 64);
-}
-
-static int64_t eini_dir_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t eini_dir_max(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t eini_dir_abs(int64_t a) { return a < 0 ? -a : a; }
-
-static int64_t eini_dir_size(const ein_axes *x) {
-  int64_t r = 1;
-  for (int i = 0; i < x->n; i++) {
-    if (x->extent[i] == 0) return 0;
-  }
-  for (int i = 0; i < x->n; i++) r *= x->extent[i];
-  return r;
 }
 
 // What every family needs: a pair of (sum, *), types with kernels, ranks and operands in bounds.
@@ -4524,7 +4469,7 @@ static void eini_dir_init(eini_dir_job *j, const eini_cpu *cpu, const ein_contra
   for (int g = 0; g < 4; g++) {
     eini_dir_index *x = &j->x[g];
     x->n = axes[g]->n;
-    x->size = eini_dir_size(axes[g]);
+    x->size = eini_axes_size(axes[g]);
     for (int i = 0; i < x->n; i++) x->extent[i] = axes[g]->extent[i];
     eini_dir_strides(x, axes[g], EINI_DIR_OUT, out[g]);
     for (int e = 0; e < c->nextra; e++) {
@@ -4543,15 +4488,15 @@ static void eini_dir_init(eini_dir_job *j, const eini_cpu *cpu, const ein_contra
   for (int s = 0; s < 2; s++) {
     const ein_side *side = s ? &c->q : &c->p;
     for (int o = 0; o < side->nop; o++) {
-      j->esize[s * EINI_DIR_OPS + o] = eini_dir_bytes(side->dtype[o]);
+      j->esize[s * EINI_DIR_OPS + o] = (int)eini_dtype_bytes(side->dtype[o]);
       j->base[s * EINI_DIR_OPS + o] = side->base[o];
     }
   }
   j->base[EINI_DIR_OUT] = c->out;
-  j->esize[EINI_DIR_OUT] = eini_dir_bytes(c->out_dtype);
+  j->esize[EINI_DIR_OUT] = (int)eini_dtype_bytes(c->out_dtype);
   for (int e = 0; e < c->nextra; e++) {
     j->base[EINI_DIR_OUT + 1 + e] = c->extra_base[e];
-    j->esize[EINI_DIR_OUT + 1 + e] = eini_dir_bytes(c->extra_dtype[e]);
+    j->esize[EINI_DIR_OUT + 1 + e] = (int)eini_dtype_bytes(c->extra_dtype[e]);
   }
 }
 
@@ -4600,7 +4545,7 @@ static void eini_dir_table(const eini_dir_index *x, int stream, int64_t start, i
     int64_t off = eini_dir_offset(x, stream, start + i);
     int64_t step = last < 0 ? 0 : x->stride[stream][last];
     run = count - i;
-    if (last > 0) run = eini_dir_min(run, x->extent[last] - (start + i) % x->extent[last]);
+    if (last > 0) run = eini_min64(run, x->extent[last] - (start + i) % x->extent[last]);
     for (int64_t l = 0; l < run; l++) table[i + l] = off + l * step;
   }
 }
@@ -4611,7 +4556,7 @@ static int64_t eini_dir_step(const eini_dir_index *x, int stream) {
 }
 
 static int64_t eini_dir_key(const eini_dir_index *x, int stream, int i) {
-  return x->stride[stream][i] == 0 ? INT64_MAX : eini_dir_abs(x->stride[stream][i]);
+  return x->stride[stream][i] == 0 ? INT64_MAX : eini_abs64(x->stride[stream][i]);
 }
 
 // Order a group by the steps of a stream, 0 and large ones first; axes of extent 1 go.
@@ -4684,7 +4629,7 @@ static int eini_dir_product(eini_dir_job *j, int s0, const eini_dir_index *rows,
   }
   if (len > 1 && units == 0) return 0;
   for (int64_t r = 0; r < rn; r += n) {
-    n = eini_dir_min(rn - r, EIN_POINTS);
+    n = eini_min64(rn - r, EIN_POINTS);
     for (int o = 0; o < nop; o++) {
       eini_dir_table(rows, s0 + o, row0 + r, n, j->off + o * EIN_POINTS);
     }
@@ -4719,7 +4664,7 @@ static void eini_dir_fetch_plain(eini_dir_job *j, int s0, const eini_dir_index *
                                  int64_t pitch, char *dst) {
   const int unit = x->n == 0 || (x->n == 1 && x->stride[s0][0] == 1);
   for (int64_t i = 0, n; i < in; i += n) {
-    n = eini_dir_min(in - i, EIN_POINTS);
+    n = eini_min64(in - i, EIN_POINTS);
     eini_dir_table(x, s0, i0 + i, n, j->off);
     for (int64_t r = 0; r < rn; r++) {
       const char *a = j->at[s0] + eini_dir_offset(rows, s0, row0 + r) * j->unit;
@@ -4751,7 +4696,7 @@ static void eini_dir_fetch(eini_dir_job *j, int s0, const eini_dir_index *rows, 
     const int64_t *offp[EINI_DIR_OPS];
     for (int o = 0; o < side->nop; o++) row[o] = eini_dir_offset(rows, s0 + o, row0 + r);
     for (int64_t i = 0, n; i < in; i += n) {
-      n = eini_dir_min(in - i, EIN_POINTS);
+      n = eini_min64(in - i, EIN_POINTS);
       for (int o = 0; o < side->nop; o++) {
         int64_t *off = j->off + o * EIN_POINTS;
         eini_dir_table(x, s0 + o, i0 + i, n, off);
@@ -4790,7 +4735,7 @@ static void eini_dir_put(eini_dir_job *j, int64_t n, const char *folds, const in
   }
   for (int64_t i = 0, m; i < n; i += m) {
     const int64_t *offp[EINI_DIR_OPS + 1];
-    m = eini_dir_min(n - i, EIN_POINTS);
+    m = eini_min64(n - i, EIN_POINTS);
     for (int e = 0; e <= c->nextra; e++) {
       int64_t *t = j->off + e * EIN_POINTS;
       for (int64_t l = 0; l < m; l++) t[l] = off[e] + (i + l) * step[e];
@@ -4830,16 +4775,10 @@ static void eini_dir_join(const eini_dir_job *j, int64_t n, char *x, const char 
   }
 }
 
-static void *eini_dir_carve(char *base, size_t *used, int64_t bytes) {
-  void *r = base == NULL ? NULL : base + *used;
-  *used += ((size_t)bytes + 63) / 64 * 64;
-  return r;
-}
-
 // The part of scratch that fetch and put use.
 static void eini_dir_carve_job(eini_dir_job *j, char *base, size_t *used) {
-  j->off = (int64_t *)eini_dir_carve(base, used, EINI_DIR_OPS * EIN_POINTS * 8 + EIN_POINTS * 8);
-  j->val = (char *)eini_dir_carve(base, used, EIN_POINTS * j->unit);
+  j->off = (int64_t *)eini_carve(base, used, EINI_DIR_OPS * EIN_POINTS * 8 + EIN_POINTS * 8, 1);
+  j->val = (char *)eini_carve(base, used, EIN_POINTS * j->unit, 1);
 }
 
 // ---- matvec and dot -----------------------------------------------------------------------------
@@ -4869,7 +4808,7 @@ static int eini_dir_largest(const eini_dir_job *j, int s0) {
     int64_t reach = 0;
     for (int g = 0; g < 4; g++) {
       for (int d = 0; d < j->x[g].n; d++) {
-        reach += eini_dir_abs(j->x[g].stride[o][d]) * (j->x[g].extent[d] - 1);
+        reach += eini_abs64(j->x[g].stride[o][d]) * (j->x[g].extent[d] - 1);
       }
     }
     if (reach > most) most = reach, best = o;
@@ -4905,7 +4844,7 @@ static void eini_dir_mv_init(eini_dir_mv *v, const eini_cpu *cpu, const ein_cont
   v->kb = v->fetch ? EIN_POINTS : EINI_DIR_KB;
   if (v->direct && m == 1 && !v->fetch && v->run == k->size) v->kb *= 16;
   v->far = !v->fetch && eini_dir_step(&whole, v->a) == k->size &&
-           eini_dir_min(v->run, v->kb) * j->unit < 16384 &&
+           eini_min64(v->run, v->kb) * j->unit < 16384 &&
            (double)j->x[EINI_DIR_B].size * (double)m * (double)k->size * j->unit >
                0.5 * (double)cpu->l3;
   if (part != NULL) {
@@ -4918,17 +4857,17 @@ static void eini_dir_mv_init(eini_dir_mv *v, const eini_cpu *cpu, const ein_cont
 
 static size_t eini_dir_mv_carve(eini_dir_mv *v, char *base) {
   eini_dir_job *j = &v->j;
-  const int64_t kb = eini_dir_min(v->kb, EINI_DIR_KB);
+  const int64_t kb = eini_min64(v->kb, EINI_DIR_KB);
   size_t used = 0;
   eini_dir_carve_job(j, base, &used);
-  v->xv = (char *)eini_dir_carve(base, &used, v->direct ? 0 : kb * j->unit);
-  v->xs = (char *)eini_dir_carve(base, &used, j->planes == 2 ? kb * j->unit : 0);
-  v->koff = (int64_t *)eini_dir_carve(base, &used, kb * 8);
-  v->row = (int64_t *)eini_dir_carve(base, &used, EINI_DIR_ROWS * 8);
-  v->sums = (char *)eini_dir_carve(base, &used, 2 * 4 * 64);
-  v->y = (char *)eini_dir_carve(base, &used, eini_dir_max(EINI_DIR_Y, EINI_DIR_ROWS * j->unit));
-  v->y2 = (char *)eini_dir_carve(base, &used, j->planes == 2 ? EINI_DIR_Y : 0);
-  v->av = (char *)eini_dir_carve(base, &used, v->fetch ? 4 * kb * j->unit : 0);
+  v->xv = (char *)eini_carve(base, &used, v->direct ? 0 : kb * j->unit, 1);
+  v->xs = (char *)eini_carve(base, &used, j->planes == 2 ? kb * j->unit : 0, 1);
+  v->koff = (int64_t *)eini_carve(base, &used, kb * 8, 1);
+  v->row = (int64_t *)eini_carve(base, &used, EINI_DIR_ROWS * 8, 1);
+  v->sums = (char *)eini_carve(base, &used, 2 * 4 * 64, 1);
+  v->y = (char *)eini_carve(base, &used, eini_max64(EINI_DIR_Y, EINI_DIR_ROWS * j->unit), 1);
+  v->y2 = (char *)eini_carve(base, &used, j->planes == 2 ? EINI_DIR_Y : 0, 1);
+  v->av = (char *)eini_carve(base, &used, v->fetch ? 4 * kb * j->unit : 0, 1);
   return used;
 }
 
@@ -4940,7 +4879,7 @@ static void eini_dir_mv_put(eini_dir_mv *v, int64_t r, int64_t n, const char *y)
   for (int64_t i = 0, run; i < n; i += run) {
     int64_t off[EINI_DIR_OPS + 1], step[EINI_DIR_OPS + 1];
     run = n - i;
-    if (last > 0) run = eini_dir_min(run, x->extent[last] - (r + i) % x->extent[last]);
+    if (last > 0) run = eini_min64(run, x->extent[last] - (r + i) % x->extent[last]);
     for (int e = 0; e <= j->c->nextra; e++) {
       off[e] = eini_dir_offset(x, EINI_DIR_OUT + e, r + i);
       step[e] = last < 0 ? 0 : x->stride[EINI_DIR_OUT + e][last];
@@ -4982,7 +4921,7 @@ static void eini_dir_mv_dots(eini_dir_mv *v, int64_t r0, int64_t rn, int64_t k0,
   char *sums[2] = {v->sums, v->sums + 4 * 64};
   int64_t fetched[4] = {0};
   for (int64_t r = 0; r < rn; r += 4) {
-    const int n = (int)eini_dir_min(4, rn - r);
+    const int n = (int)eini_min64(4, rn - r);
     const int64_t len = p * kn / runs;
     eini_dir_dots d = {runs, len, len, v->koff, v->row + r, 0, j->at[v->a], x, NULL};
     if (v->far) d.ahead = EINI_DIR_AHEAD;
@@ -5016,17 +4955,17 @@ static void eini_dir_mv_by_rows(eini_dir_mv *v) {
   const eini_dir_index *x = &j->x[EINI_DIR_K], *rows = &j->x[v->group];
   const char *xv = NULL;
   for (int64_t r = 0, rn; r < rows->size; r += rn) {
-    rn = eini_dir_min(EINI_DIR_ROWS, rows->size - r);
+    rn = eini_min64(EINI_DIR_ROWS, rows->size - r);
     eini_dir_table(rows, v->a, r, rn, v->row);
     for (int64_t i = 0; i < rn; i++) v->row[i] *= j->planes;
     for (int64_t i = rn; i % 4; i++) v->row[i] = v->row[rn - 1];
     memset(v->y, 0, (size_t)(rn * j->unit));
     for (int64_t k = 0, kn; k < x->size; k += kn) {
       int64_t runs = 1;
-      kn = eini_dir_min(v->kb, x->size - k);
+      kn = eini_min64(v->kb, x->size - k);
       if (!v->fetch) {
         if (v->run >= v->kb) {
-          kn = eini_dir_min(kn, v->run - k % v->run);
+          kn = eini_min64(kn, v->run - k % v->run);
         } else {
           runs = kn / v->run;
           kn = runs * v->run;
@@ -5067,11 +5006,11 @@ static void eini_dir_mv_by_columns(eini_dir_mv *v) {
   const int64_t most = EINI_DIR_Y / j->unit;
   for (int64_t r = 0, rn; r < rows->size; r += rn) {
     const char *a = j->at[v->a] + eini_dir_offset(rows, v->a, r) * j->unit;
-    rn = eini_dir_min(most, v->run - r % v->run);
+    rn = eini_min64(most, v->run - r % v->run);
     if (x->size == 0) memset(v->y, 0, (size_t)(rn * j->unit));
     if (x->size == 0 && j->planes == 2) memset(v->y2, 0, (size_t)(rn * j->unit));
     for (int64_t k = 0, kn; k < x->size; k += kn) {
-      kn = eini_dir_min(v->kb, x->size - k);
+      kn = eini_min64(v->kb, x->size - k);
       if (kn < x->size || r == 0) {
         eini_dir_mv_x(v, k, kn);
         eini_dir_table(x, v->a, k, kn, v->koff);
@@ -5163,13 +5102,13 @@ static int eini_dir_mv_plan(const eini_cpu *cpu, const ein_contract *c, int widt
 
 static int eini_dir_matvec_plan(const eini_cpu *cpu, const ein_contract *c, int width,
                                 ein_choice *choice) {
-  if (eini_dir_size(&c->m) == 1 && eini_dir_size(&c->n) == 1) return 0;
+  if (eini_axes_size(&c->m) == 1 && eini_axes_size(&c->n) == 1) return 0;
   return eini_dir_mv_plan(cpu, c, width, choice);
 }
 
 static int eini_dir_dot_plan(const eini_cpu *cpu, const ein_contract *c, int width,
                              ein_choice *choice) {
-  if (eini_dir_size(&c->m) != 1 || eini_dir_size(&c->n) != 1) return 0;
+  if (eini_axes_size(&c->m) != 1 || eini_axes_size(&c->n) != 1) return 0;
   return eini_dir_mv_plan(cpu, c, width, choice);
 }
 
@@ -5205,16 +5144,16 @@ typedef void (*eini_dir_turn_fn)(int64_t n, const void *s, int64_t by, const int
   }
 EINI_DIR_TURNS(eini_dir_turn4, EINI_GETT_NONE, int32_t, 4, eini_gett_swap4)
 EINI_DIR_TURNS(eini_dir_turn8, EINI_GETT_NONE, int64_t, 2, eini_gett_swap8)
-#if EINI_GETT_X86
-EINI_DIR_TURNS(eini_dir_turn_zd, EINI_GETT_T512, double, 8, eini_gett_swap_zd)
-EINI_DIR_TURNS(eini_dir_turn_zs, EINI_GETT_T512, float, 8, eini_gett_swap_zs)
-EINI_DIR_TURNS(eini_dir_turn_yd, EINI_GETT_T256, double, 4, eini_gett_swap_yd)
-EINI_DIR_TURNS(eini_dir_turn_ys, EINI_GETT_T256, float, 4, eini_gett_swap_ys)
+#if EINI_CPU_X86
+EINI_DIR_TURNS(eini_dir_turn_zd, EINI_T512, double, 8, eini_gett_swap_zd)
+EINI_DIR_TURNS(eini_dir_turn_zs, EINI_T512, float, 8, eini_gett_swap_zs)
+EINI_DIR_TURNS(eini_dir_turn_yd, EINI_T256, double, 4, eini_gett_swap_yd)
+EINI_DIR_TURNS(eini_dir_turn_ys, EINI_T256, float, 4, eini_gett_swap_ys)
 #endif
 
 // The best one for at most n rows; *g: its size.
 static eini_dir_turn_fn eini_dir_turn_of(int isa, int size, int64_t n, int *g) {
-#if EINI_GETT_X86
+#if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512 && n >= 8) {
     *g = 8;
     return size == 8 ? eini_dir_turn_zd : eini_dir_turn_zs;
@@ -5252,7 +5191,7 @@ static void eini_dir_turn(int isa, int size, const char *src, int64_t step, int6
 
 static int eini_dir_inner_init(eini_dir_inner *v, const eini_cpu *cpu, const ein_contract *c) {
   eini_dir_job *j = &v->j;
-  if (eini_dir_size(&c->m) != 1 || eini_dir_size(&c->n) != 1 || !eini_dir_able(cpu, c)) return 0;
+  if (eini_axes_size(&c->m) != 1 || eini_axes_size(&c->n) != 1 || !eini_dir_able(cpu, c)) return 0;
   if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
   eini_dir_init(j, cpu, c);
   if (j->planes == 2) return 0;
@@ -5275,8 +5214,8 @@ static int eini_dir_inner_init(eini_dir_inner *v, const eini_cpu *cpu, const ein
 static size_t eini_dir_inner_carve(eini_dir_inner *v, char *base) {
   size_t used = 0;
   eini_dir_carve_job(&v->j, base, &used);
-  v->sums = (char *)eini_dir_carve(base, &used, 64);
-  v->block = (char *)eini_dir_carve(base, &used, 64 * EINI_DIR_TURN);
+  v->sums = (char *)eini_carve(base, &used, 64, 1);
+  v->block = (char *)eini_carve(base, &used, 64 * EINI_DIR_TURN, 1);
   return used;
 }
 
@@ -5292,9 +5231,9 @@ static void eini_dir_inner_sum(eini_dir_inner *v, int isa, char *y) {
     const char *p = j->at[0] + eini_dir_offset(&v->rest, 0, r) * j->unit;
     const char *q = j->at[EINI_DIR_OPS] + eini_dir_offset(&v->rest, EINI_DIR_OPS, r) * j->unit;
     for (int64_t v0 = 0; v0 < nv; v0 += most) {
-      const int64_t vn = eini_dir_min(most, nv - v0);
+      const int64_t vn = eini_min64(most, nv - v0);
       for (int64_t u0 = 0; u0 < nu; u0 += wide) {
-        const int64_t un = eini_dir_min(wide, nu - u0);
+        const int64_t un = eini_min64(wide, nu - u0);
         const char *x = q + (u0 * su[v->u] + v0 * su[v->v]) * j->unit;
         eini_dir_dots d = {vn, un, su[v->v], run, &zero, 0, NULL, x, v->sums};
         d.a = p + (u0 + v0 * sv[v->v]) * j->unit;
@@ -5479,8 +5418,8 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
   v->run = eini_dir_run(x, v->b, 1);
   v->orun = eini_dir_run(x, EINI_DIR_OUT, 1);
   if (v->soa) {
-    v->run = eini_dir_min(v->run, eini_dir_run(x, v->a, 1));
-    v->run = eini_dir_min(v->run, x->extent[x->n - 1]);
+    v->run = eini_min64(v->run, eini_dir_run(x, v->a, 1));
+    v->run = eini_min64(v->run, x->extent[x->n - 1]);
   }
   v->packed = (v->b ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
   if (v->run < n && v->run < 2 * j->kern->lanes && !v->soa) v->packed = 1;
@@ -5493,8 +5432,8 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
     eini_dir_cut(j, EINI_DIR_N, part->n[0], part->n[1]);
     if (v->soa) eini_dir_cut(j, EINI_DIR_B, part->batch[0], part->batch[1]);
     if (x->size < n) {  // runs are shorter where the first axis is cut
-      v->run = eini_dir_min(v->run, x->size);
-      v->orun = eini_dir_min(v->orun, x->size);
+      v->run = eini_min64(v->run, x->size);
+      v->orun = eini_min64(v->orun, x->size);
     }
   }
   return v->t.k1 <= EINI_DIR_K1;
@@ -5508,30 +5447,30 @@ static int64_t eini_dir_clamp(int64_t x, int64_t step, int64_t least, int64_t mo
 // Block sizes, and scratch.
 static size_t eini_dir_nest_carve(eini_dir_nest *v, char *base) {
   eini_dir_job *j = &v->j;
-  const int64_t k = eini_dir_max(j->x[EINI_DIR_K].size, 1), m = v->m, n = v->n;
+  const int64_t k = eini_max64(j->x[EINI_DIR_K].size, 1), m = v->m, n = v->n;
   const int64_t lanes = j->kern->lanes, p = j->planes;
   size_t used = 0;
   eini_dir_carve_job(j, base, &used);
   if (v->soa) {
-    const int64_t c = eini_dir_size(&j->c->n), h = c > 1 ? m : eini_dir_min(m, 8);
+    const int64_t c = eini_axes_size(&j->c->n), h = c > 1 ? m : eini_min64(m, 8);
     const int64_t each = (h * k + k * c + h * c) * j->unit;
-    v->nb = eini_dir_clamp(EINI_DIR_L2_BYTES / eini_dir_max(each, 1), lanes, 2 * lanes, 1024);
+    v->nb = eini_dir_clamp(EINI_DIR_L2_BYTES / eini_max64(each, 1), lanes, 2 * lanes, 1024);
   } else if (v->packed) {
     v->nb = 24 * lanes;
   } else {
     v->nb = eini_dir_clamp(EINI_DIR_L2_BYTES / (k * j->unit), 3 * lanes, 3 * lanes, 1536);
   }
-  v->nb = eini_dir_min(v->nb, eini_dir_max(n, 1));
+  v->nb = eini_min64(v->nb, eini_max64(n, 1));
   v->mb = eini_dir_clamp(EINI_DIR_TILE_BYTES / (v->nb * j->unit * p), 8, 8, 256);
   if (v->fetched) v->mb = eini_dir_clamp(2 * EINI_DIR_TILE_BYTES / (k * j->unit), 8, 8, v->mb);
   v->pitch = n;
-  v->pk1 = (int64_t *)eini_dir_carve(base, &used, v->t.k1 * 8);
-  v->qk1 = (int64_t *)eini_dir_carve(base, &used, v->t.k1 * 8);
-  v->prow = (int64_t *)eini_dir_carve(base, &used, p * v->mb * 8);
-  v->orow = (int64_t *)eini_dir_carve(base, &used, p * v->mb * 8);
-  v->pack = (char *)eini_dir_carve(base, &used, v->packed ? k * n * j->unit : 0);
-  v->rows = (char *)eini_dir_carve(base, &used, v->fetched ? v->mb * k * j->unit : 0);
-  v->tile = (char *)eini_dir_carve(base, &used, v->mb * v->nb * j->unit * p);
+  v->pk1 = (int64_t *)eini_carve(base, &used, v->t.k1 * 8, 1);
+  v->qk1 = (int64_t *)eini_carve(base, &used, v->t.k1 * 8, 1);
+  v->prow = (int64_t *)eini_carve(base, &used, p * v->mb * 8, 1);
+  v->orow = (int64_t *)eini_carve(base, &used, p * v->mb * 8, 1);
+  v->pack = (char *)eini_carve(base, &used, v->packed ? k * n * j->unit : 0, 1);
+  v->rows = (char *)eini_carve(base, &used, v->fetched ? v->mb * k * j->unit : 0, 1);
+  v->tile = (char *)eini_carve(base, &used, v->mb * v->nb * j->unit * p, 1);
   return used;
 }
 
@@ -5552,7 +5491,7 @@ static void eini_dir_nest_k(eini_dir_nest *v) {
 
 // Write a contiguous run past the caches: whole lines, the edges with ordinary stores.
 static void eini_dir_flush(int isa, char *dst, const char *src, int64_t bytes) {
-  const int64_t head = eini_dir_min(bytes, (int64_t)((64 - ((uintptr_t)dst & 63)) & 63));
+  const int64_t head = eini_min64(bytes, (int64_t)((64 - ((uintptr_t)dst & 63)) & 63));
   const int64_t lines = (bytes - head) / 64, done = head + lines * 64;
   memcpy(dst, src, (size_t)head);
   eini_dir_stream(isa, lines, src + head, dst + head);
@@ -5571,7 +5510,7 @@ static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t 
                    r->extent[r->n - 1] : 1;
     for (int64_t i = 0, n; i < mb; i += n) {
       int64_t off = eini_dir_offset(r, EINI_DIR_OUT, m0 + i) + eini_dir_offset(x, EINI_DIR_OUT, n0);
-      n = eini_dir_min(mb - i, rows - (m0 + i) % rows);
+      n = eini_min64(mb - i, rows - (m0 + i) % rows);
       eini_dir_flush(v->isa, (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit,
                      v->tile + i * line, n * nb * j->unit);
     }
@@ -5580,7 +5519,7 @@ static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t 
   for (int64_t l = 0, run; l < nb; l += run) {
     int64_t off[EINI_DIR_OPS + 1], step[EINI_DIR_OPS + 1];
     run = nb - l;
-    if (last > 0) run = eini_dir_min(run, x->extent[last] - (n0 + l) % x->extent[last]);
+    if (last > 0) run = eini_min64(run, x->extent[last] - (n0 + l) % x->extent[last]);
     for (int64_t i = 0; i < mb; i++) {
       for (int e = 0; e <= j->c->nextra; e++) {
         off[e] = eini_dir_offset(x, EINI_DIR_OUT + e, n0 + l);
@@ -5605,14 +5544,14 @@ static void eini_dir_nest_tiles(const eini_dir_nest *v, eini_dir_tile t, int64_t
     for (int64_t h = 0; ahead > 0 && left > ahead && h < t.k1; h++) {
       const char *q = t.q + t.qk1[h] * kern->size + ahead * line;
       for (int64_t k = 0; k < t.k0; k++, q += t.qk * kern->size) {
-        for (int64_t w = 0; w < l * line; w += 64) EINI_DIR_FETCH(q + w);
+        for (int64_t w = 0; w < l * line; w += 64) EINI_FETCH(q + w);
       }
     }
     t.prow = v->prow;
     t.orow = v->orow;
     for (int64_t r = 0, most; r < rows; r += most) {
       int which;
-      most = eini_dir_min(kern->rows, rows - r);
+      most = eini_min64(kern->rows, rows - r);
       which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
       most = which == 4 ? 8 : which + 1;
       (v->soa ? kern->lane : kern->tile[l - 1])[which](&t);
@@ -5690,9 +5629,9 @@ static void eini_dir_nest_block(eini_dir_nest *v, int64_t m0, int64_t mb, int64_
 
 // How many lanes a block from n on has, before l1.
 static int64_t eini_dir_nest_width(const eini_dir_nest *v, int64_t n, int64_t l1) {
-  int64_t w = eini_dir_min(v->nb, l1 - n);
-  if (!v->packed) w = eini_dir_min(w, v->run - n % v->run);
-  if (v->orun >= v->j.kern->lanes) w = eini_dir_min(w, v->orun - n % v->orun);
+  int64_t w = eini_min64(v->nb, l1 - n);
+  if (!v->packed) w = eini_min64(w, v->run - n % v->run);
+  if (v->orun >= v->j.kern->lanes) w = eini_min64(w, v->orun - n % v->orun);
   return w;
 }
 
@@ -5704,7 +5643,7 @@ static void eini_dir_nest_blocks(eini_dir_nest *v, int64_t l0, int64_t l1) {
   for (int64_t n0 = l0; n0 < l1; n0 += wide) {
     wide = v->fetched ? l1 - n0 : eini_dir_nest_width(v, n0, l1);
     for (int64_t m = 0, mb; m < r->size; m += mb) {
-      mb = eini_dir_min(v->mb, r->size - m);
+      mb = eini_min64(v->mb, r->size - m);
       if (v->fetched && k->size > 0) {
         eini_dir_fetch(j, v->a, r, m, mb, k, 0, k->size, k->size, v->rows);
       }
@@ -5722,7 +5661,7 @@ static void eini_dir_nest_soa(eini_dir_nest *v) {
   int64_t nb;
   for (int s = 0; s < EINI_DIR_STREAMS; s++) j->at[s] = j->base[s];
   for (int64_t b = 0; b < x->size; b += nb) {
-    nb = eini_dir_min(eini_dir_min(v->nb, x->size - b), v->run - b % v->run);
+    nb = eini_min64(eini_min64(v->nb, x->size - b), v->run - b % v->run);
     for (int64_t n = 0; n < c->size; n++) {
       for (int s = 0; s < EINI_DIR_STREAMS; s++) {
         if (!eini_dir_used(j, s)) continue;
@@ -5759,7 +5698,7 @@ static void eini_dir_nest_run(const eini_cpu *cpu, const ein_contract *c, const 
       eini_dir_nest_blocks(&v, 0, x->size);
     }
   }
-#if EINI_DIR_X86
+#if EINI_CPU_X86
   if (v.nt) _mm_sfence();
 #endif
 }
@@ -5832,7 +5771,7 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
     d.x = (swap ? c->p.base[0] : c->q.base[0]) + b * s[EINI_DIR_BQ] * z;
     for (int64_t r = row[0]; r < row[1]; r += EINI_DIR_EVEN_ROWS) {
       char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
-      d.rows = eini_dir_min(EINI_DIR_EVEN_ROWS, row[1] - r);
+      d.rows = eini_min64(EINI_DIR_EVEN_ROWS, row[1] - r);
       d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
       (s[EINI_DIR_FARAWAY] ? kern->even_far : kern->even_near)(&d);
       for (int64_t i = 0; i < d.rows; i++, out += s[EINI_DIR_OM] * z) {
@@ -5849,8 +5788,8 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   if (c->pair != EIN_PAIR_SUM_MUL || kern == NULL || eini_dir_planes(c->type) == 2) return 0;
   if (c->batch.n > 1 || c->m.n > 1 || c->n.n > 1 || c->k.n > 1 || !c->plain_out) return 0;
   if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
-  const int64_t batch = eini_dir_size(&c->batch), m = eini_dir_size(&c->m);
-  const int64_t n = eini_dir_size(&c->n), k = eini_dir_size(&c->k);
+  const int64_t batch = eini_axes_size(&c->batch), m = eini_axes_size(&c->m);
+  const int64_t n = eini_axes_size(&c->n), k = eini_axes_size(&c->k);
   const int fits[2] = {eini_dir_tiny_fits(c, 0), eini_dir_tiny_fits(c, 1)};
   const int by_rows = eini_dir_tiny_rows(c) && k >= kern->lanes;
   if (!fits[0] && !fits[1] && !by_rows) return 0;
@@ -5869,7 +5808,7 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   s[EINI_DIR_TISA] = cpu->isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
   s[EINI_DIR_NEXT] = batch > 1 && batch * (m * k + k * n + m * n) * kern->size > cpu->l2 &&
-                     eini_dir_max(m * k, k * n) * kern->size <= 16384;
+                     eini_max64(m * k, k * n) * kern->size <= 16384;
   const double vectors = (double)((lanes + vl - 1) / vl);
   const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
@@ -5901,7 +5840,7 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
 // Have what follows one operand of a batch at hand, unless it is far away.
 static void eini_dir_next(const char *at, int64_t step) {
   if (step > 16384) return;
-  for (int64_t i = 0; i < step; i += 64) EINI_DIR_FETCH(at + step + i);
+  for (int64_t i = 0; i < step; i += 64) EINI_FETCH(at + step + i);
 }
 
 static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
@@ -5939,7 +5878,7 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
       t.q = q + (b * s[EINI_DIR_BQ] + i * vl) * z;
       t.out = out + (b * s[EINI_DIR_BO] + i * vl) * z;
       for (int64_t r = 0, most; r < rows; r += most) {
-        most = eini_dir_min(kern->rows, rows - r);
+        most = eini_min64(kern->rows, rows - r);
         const int which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
         most = which == 4 ? 8 : which + 1;
         kern->tile[l - 1][which](&t);

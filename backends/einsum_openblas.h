@@ -122,12 +122,6 @@ typedef struct eini_blas_choice {
   int64_t m, n, k;
 } eini_blas_choice;
 
-static int64_t eini_blas_size(const ein_axes *x) {
-  int64_t n = 1;
-  for (int i = 0; i < x->n; i++) n *= x->extent[i];
-  return n;
-}
-
 // The one stride of a group, 0 when it has extent 1; -1: more than one, or not positive.
 static int64_t eini_blas_stride(const ein_axes *x, const int64_t *stride) {
   if (x->n == 0) return 0;
@@ -137,7 +131,7 @@ static int64_t eini_blas_stride(const ein_axes *x, const int64_t *stride) {
 static eini_blas_matrix eini_blas_match(const ein_axes *rows, const int64_t *row,
                                         const ein_axes *cols, const int64_t *col) {
   int64_t r = eini_blas_stride(rows, row), c = eini_blas_stride(cols, col);
-  int64_t nr = eini_blas_size(rows), nc = eini_blas_size(cols);
+  int64_t nr = eini_axes_size(rows), nc = eini_axes_size(cols);
   eini_blas_matrix x = {0, 0, 0};
   x.copied = r < 0 || c < 0;
   if (!x.copied && c <= 1 && (r >= nc || r == 0)) {
@@ -163,10 +157,10 @@ static int eini_blas_plan(void *user, const ein_contract *c, int width, ein_choi
       !c->plain_out || (planes == 1 && c->type != EIN_F32 && c->type != EIN_F64)) {
     return 0;
   }
-  w.m = eini_blas_size(&c->m);
-  w.n = eini_blas_size(&c->n);
-  w.k = eini_blas_size(&c->k);
-  int64_t batch = eini_blas_size(&c->batch), size = (int64_t)ein_dtype_size(c->type);
+  w.m = eini_axes_size(&c->m);
+  w.n = eini_axes_size(&c->n);
+  w.k = eini_axes_size(&c->k);
+  int64_t batch = eini_axes_size(&c->batch), size = (int64_t)ein_dtype_size(c->type);
   if (w.m > INT32_MAX || w.n > INT32_MAX || w.k > INT32_MAX || w.m * w.n * w.k == 0) return 0;
   w.p = eini_blas_match(&c->m, c->p.row[0], &c->k, c->p.k[0]);
   w.q = eini_blas_match(&c->k, c->q.k[0], &c->n, c->q.row[0]);
@@ -205,25 +199,16 @@ static int eini_blas_plan(void *user, const ein_contract *c, int width, ein_choi
 // Takes a part of a contraction; runs it, batch by batch.
 // ================================================================================================
 
-static int64_t eini_blas_offset(const ein_axes *x, const int64_t *stride, int64_t at) {
-  int64_t off = 0;
-  for (int d = x->n - 1; d >= 0; d--) {
-    off += at % x->extent[d] * stride[d];
-    at /= x->extent[d];
-  }
-  return off;
-}
-
 // dense[i, j] = far[i0 + i, j0 + j], or the other way round; conj negates imaginary parts.
 static void eini_blas_copy(const ein_axes *rows, const int64_t *row, int64_t i0, int64_t ni,
                            const ein_axes *cols, const int64_t *col, int64_t j0, int64_t nj,
                            ein_dtype type, int conj, int out, char *far, char *dense) {
-  int64_t size = (int64_t)ein_dtype_size(type);
+  int size = (int)ein_dtype_size(type);
   for (int64_t jb = 0; jb < nj; jb += 16) {  // columns in strips, so that lines are reused
     int64_t off[16], w = eini_min64(16, nj - jb);
-    for (int64_t j = 0; j < w; j++) off[j] = eini_blas_offset(cols, col, j0 + jb + j) * size;
+    for (int64_t j = 0; j < w; j++) off[j] = eini_batch_shift(cols, j0 + jb + j, &col, 0, size);
     for (int64_t i = 0; i < ni; i++) {
-      char *f = far + eini_blas_offset(rows, row, i0 + i) * size;
+      char *f = far + eini_batch_shift(rows, i0 + i, &row, 0, size);
       char *d = dense + (i * nj + jb) * size;
       for (int64_t j = 0; j < w; j++, d += size) {
         memcpy(out ? f + off[j] : d, out ? d : f + off[j], (size_t)size);
@@ -297,7 +282,7 @@ static int eini_blas_vector(const ein_contract *c, const eini_blas_choice *w, in
 static void eini_blas_run(void *user, const ein_contract *c, const ein_choice *h,
                           const ein_part *part, void *scratch) {
   eini_blas_choice w;
-  int64_t size = (int64_t)ein_dtype_size(c->type);
+  int size = (int)ein_dtype_size(c->type);
   int64_t m0 = part->m[0], m = part->m[1] - m0, n0 = part->n[0], n = part->n[1] - n0;
   (void)user;
   memcpy(&w, h->state, sizeof w);
@@ -308,9 +293,9 @@ static void eini_blas_run(void *user, const ein_contract *c, const ein_choice *h
   if (w.out.copied) w.out.ld = n;
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     union { const char *c; char *v; } p, q;  // the copy below only reads
-    p.c = c->p.base[0] + eini_blas_offset(&c->batch, c->p.batch[0], b) * size;
-    q.c = c->q.base[0] + eini_blas_offset(&c->batch, c->q.batch[0], b) * size;
-    char *out = c->out + eini_blas_offset(&c->batch, c->out_batch, b) * size, *to = out;
+    p.c = c->p.base[0] + eini_batch_shift(&c->batch, b, c->p.batch, 0, size);
+    q.c = c->q.base[0] + eini_batch_shift(&c->batch, b, c->q.batch, 0, size);
+    char *out = c->out + eini_batch_shift(&c->batch, b, &c->out_batch, 0, size), *to = out;
     if (w.p.copied) {
       eini_blas_copy(&c->m, c->p.row[0], m0, m, &c->k, c->p.k[0], 0, w.k, c->type, c->p.conj, 0,
                      p.v, pc);
@@ -345,8 +330,8 @@ static double eini_blas_clock(void *user) {
 
 // Flops per second of 192^3 products: repeated until they take 5 ms.
 static ein_status eini_blas_measure(ein_openblas *b, double (*now)(void *), void *user) {
-  enum { N = 192 };
-  const size_t bytes = 3 * N * N * sizeof(double);
+  const int N = 192;
+  const size_t bytes = 3 * (size_t)N * (size_t)N * sizeof(double);
   double *x = (double *)b->al.alloc_fn(bytes, 64, b->al.user), t = 0, spent = 0;
   int runs = 0;
   if (x == NULL) return EIN_ERR_NO_MEMORY;

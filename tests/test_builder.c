@@ -3,6 +3,7 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
 #include "oracle.h"
+#include "util.h"
 
 static int checks, failures;
 
@@ -425,13 +426,6 @@ static void test_declarations(ein_ctx *ctx) {
 
 // ---- at random, and without memory --------------------------------------------------------------
 
-static uint64_t rng_state;
-
-static int64_t draw(int64_t low, int64_t high) {
-  rng_state = orc_hash(rng_state, 1);
-  return low + (int64_t)(rng_state % (uint64_t)(high - low + 1));
-}
-
 // Statements whose numbers are mostly right. Returns 1 when the graph was accepted.
 static int random_graph(ein_ctx *ctx, uint64_t seed) {
   static const char *const maps[] = {"x0*x1", "x1 < x0", "x1 - a",
@@ -479,23 +473,6 @@ static int random_graph(ein_ctx *ctx, uint64_t seed) {
   if (good) compare_with_oracle(ctx, g);
   ein_graph_destroy(g);
   return good;
-}
-
-typedef struct counter {
-  long calls, fail_at, live;
-} counter;
-
-static void *count_alloc(size_t size, size_t align, void *user) {
-  counter *c = (counter *)user;
-  if (c->calls++ == c->fail_at) return NULL;
-  void *p = eini_default_alloc(size, align, NULL);
-  c->live += p != NULL;
-  return p;
-}
-
-static void count_free(void *p, size_t size, void *user) {
-  ((counter *)user)->live -= p != NULL;
-  eini_default_free(p, size, NULL);
 }
 
 static void test_memory(void) {

@@ -11,6 +11,7 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 #include "../backends/einsum_cpu.h"
+#include "util.h"
 
 #if EINI_CPU_POSIX
 #include <sys/mman.h>
@@ -46,27 +47,10 @@ static ein_cpu *open_isa(const char *isa, int threads) {
 
 // ---- the object ----
 
-typedef struct {
-  int live, calls, fail_at;
-} counting;
-
-static void *count_alloc(size_t size, size_t align, void *user) {
-  counting *c = (counting *)user;
-  (void)align;
-  if (c->calls++ == c->fail_at) return NULL;
-  c->live++;
-  return malloc(size);
-}
-static void count_free(void *ptr, size_t size, void *user) {
-  (void)size;
-  ((counting *)user)->live--;
-  free(ptr);
-}
-
 static void test_create(void) {
   ein_cpu *cpu = NULL;
   ein_cpu_desc d;
-  counting c = {0, 0, 0};
+  counter c = {0, 0, 0};
   ein_allocator a = {count_alloc, count_free, NULL};
   a.user = &c;
   memset(&d, 0, sizeof d);

@@ -11,24 +11,10 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 #include "../backends/einsum_cpu.h"
+#include "util.h"
 
 #define AXES 4
 #define OPS 3
-
-static uint64_t rng_state = 0;
-
-static uint64_t rng(void) {  // splitmix64
-  uint64_t z = (rng_state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-static int64_t draw(int64_t lo, int64_t hi) {  // both inclusive
-  return lo + (int64_t)(rng() % (uint64_t)(hi - lo + 1));
-}
-
-static int chance(int percent) { return draw(0, 99) < percent; }
 
 // ---- memory between inaccessible pages ----------------------------------------------------------
 
@@ -130,7 +116,7 @@ static void layout(test_case *t, operand *o, const int *has, int zeros) {
 }
 
 static void operand_new(operand *o, int64_t most) {
-  const int p = planes(o->dtype), size = eini_dir_bytes(o->dtype);
+  const int p = planes(o->dtype), size = (int)eini_dtype_bytes(o->dtype);
   o->mem = region_new((size_t)(o->count * size), chance(70));
   for (int64_t i = 0; i < o->count * p; i++) set_real(o->dtype, o->mem.data, i, draw(-most, most));
 }
@@ -143,7 +129,7 @@ static void value_at(const test_case *t, int s, const char *const *base, const i
   for (int o = 0; o < x->nop; o++) {
     double a[2] = {0, 0};
     for (int i = 0; i < planes(x->dtype[o]); i++) {
-      a[i] = get_real(x->dtype[o], base[o] + off[o] * eini_dir_bytes(x->dtype[o]), i);
+      a[i] = get_real(x->dtype[o], base[o] + off[o] * (int)eini_dtype_bytes(x->dtype[o]), i);
     }
     if (x->form == EIN_FORM_FUNCTION) a[0] += 1;
     double re = v[0] * a[0] - v[1] * a[1], im = v[0] * a[1] + v[1] * a[0];
@@ -260,7 +246,7 @@ static void side_new(test_case *t, int s, fill_user *u) {
     t->rows[s][o] = p->stride[s ? 2 : 1];
     t->ks[s][o] = p->stride[3];
     t->batches[s][o] = p->stride[0];
-    t->bases[s][o] = p->mem.data + p->low * eini_dir_bytes(p->dtype);
+    t->bases[s][o] = p->mem.data + p->low * (int)eini_dtype_bytes(p->dtype);
   }
   x->dtype = t->types[s];
   x->row = t->rows[s];
@@ -288,7 +274,7 @@ static void case_new(test_case *t, fill_user *u) {
   layout(t, &t->out, has, 0);
   operand_new(&t->out, 9);
   t->c.out_batch = t->out.stride[0], t->c.out_m = t->out.stride[1], t->c.out_n = t->out.stride[2];
-  t->c.out = t->out.mem.data + t->out.low * eini_dir_bytes(t->c.type);
+  t->c.out = t->out.mem.data + t->out.low * (int)eini_dtype_bytes(t->c.type);
   t->c.plain_out = chance(75);
   t->c.emit_fn = emit;
   t->c.emit_user = t;
@@ -300,7 +286,7 @@ static void case_new(test_case *t, fill_user *u) {
   t->c.extra_dtype = &t->xtype;
   t->xb = t->extra.stride[0], t->xm = t->extra.stride[1], t->xn = t->extra.stride[2];
   t->c.extra_batch = &t->xb, t->c.extra_m = &t->xm, t->c.extra_n = &t->xn;
-  t->xbase = t->extra.mem.data + t->extra.low * eini_dir_bytes(t->xtype);
+  t->xbase = t->extra.mem.data + t->extra.low * (int)eini_dtype_bytes(t->xtype);
   t->c.extra_base = &t->xbase;
 }
 
@@ -321,8 +307,8 @@ static int64_t offset(const ein_axes *x, const int64_t *stride, int64_t at) {
 
 static void expect(const test_case *t, char *image) {
   const ein_contract *c = &t->c;
-  const int64_t bn = eini_dir_size(&c->batch), mn = eini_dir_size(&c->m);
-  const int64_t nn = eini_dir_size(&c->n), kn = eini_dir_size(&c->k);
+  const int64_t bn = eini_axes_size(&c->batch), mn = eini_axes_size(&c->m);
+  const int64_t nn = eini_axes_size(&c->n), kn = eini_axes_size(&c->k);
   for (int64_t i = 0; i < bn * mn * nn; i++) {
     const int64_t b = i / nn / mn, m = i / nn % mn, n = i % nn;
     double sum[2] = {0, 0};
@@ -352,7 +338,7 @@ static void expect(const test_case *t, char *image) {
         }
       }
     }
-    put_value(c->type, image + t->out.low * eini_dir_bytes(c->type), at, sum);
+    put_value(c->type, image + t->out.low * (int)eini_dtype_bytes(c->type), at, sum);
   }
 }
 
@@ -393,9 +379,9 @@ static void run_parts(const eini_cpu *cpu, const eini_cpu_family *f, const ein_c
                       const ein_choice *choice, char *scratch, int whole) {
   int64_t at[3][8], size[3];
   int n[3] = {1, 1, 1};
-  size[0] = eini_dir_size(&c->batch);
-  size[1] = eini_dir_size(&c->m);
-  size[2] = eini_dir_size(&c->n);
+  size[0] = eini_axes_size(&c->batch);
+  size[1] = eini_axes_size(&c->m);
+  size[2] = eini_axes_size(&c->n);
   for (int g = 0; g < 3; g++) {
     at[g][0] = 0, at[g][1] = size[g];
     if (!whole) cut_one(size[g], choice->grid[g], choice->unit[g], at[g], &n[g]);
@@ -414,7 +400,7 @@ static void run_parts(const eini_cpu *cpu, const eini_cpu_family *f, const ein_c
 
 static int run_case(test_case *t, const eini_cpu *cpu, int64_t number, const char *old,
                     const char *image) {
-  const size_t bytes = (size_t)(t->out.count * eini_dir_bytes(t->c.type));
+  const size_t bytes = (size_t)(t->out.count * (int)eini_dtype_bytes(t->c.type));
   char *keep = (char *)malloc(bytes);
   int bad = 0;
   for (int i = 0; i < FAMILIES && !bad; i++) {

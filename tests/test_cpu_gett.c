@@ -431,8 +431,8 @@ int main(int argc, char **argv) {
   const long cases = argc > 1 ? atol(argv[1]) : 2000;
   const long first = argc > 2 ? atol(argv[2]) : 1;
   int isa = -1;
-#if !EINI_GETT_X86
-  isa = EINI_GETT_ARM ? EINI_ISA_NEON : EINI_ISA_PLAIN;
+#if !EINI_CPU_X86
+  isa = EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN;
 #endif
   if (argc > 3) isa = atoi(argv[3]);
   for (long i = first; i < first + cases; i++) {

@@ -8,8 +8,7 @@
 // compared element by element within the oracle's error bounds; bytes between and around the
 // output's elements and all inputs must stay as they were. Prints "ok <n> cases" and exits 0.
 // With -DNO_PLAN only the oracle runs.
-#define _POSIX_C_SOURCE 200112L  // posix_memalign
-#define EINI_LEAF_WORK 24        // folds are cut early
+#define EINI_LEAF_WORK 24  // folds are cut early
 #define EINI_SUM_WORK 8
 #define EINI_LAYOUT_BYTES 16
 #define EINSUM_IMPLEMENTATION
@@ -24,25 +23,11 @@
 
 #include "oracle.h"
 #include "naive_kernels.h"
+#include "util.h"
 
 #define MAX_RANK 8
 #define MAX_INDEX 8
 #define GUARD 64
-
-static uint64_t rng_state = 0;
-
-static uint64_t rng(void) {  // splitmix64
-  uint64_t z = (rng_state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-static int64_t draw(int64_t lo, int64_t hi) {  // both inclusive
-  return lo + (int64_t)(rng() % (uint64_t)(hi - lo + 1));
-}
-
-static int chance(int percent) { return draw(0, 99) < percent; }
 
 // ---- registered functions and monoids -----------------------------------------------------------
 
@@ -757,47 +742,29 @@ static int run_case(ein_ctx *ctx, uint64_t seed, int64_t number, int verbose) {
 
 // ---- out of memory ------------------------------------------------------------------------------
 
-static int64_t live_blocks, until_failure;
-
-static void *counted_alloc(size_t size, size_t align, void *user) {
-  (void)user;
-  if (until_failure > 0 && --until_failure == 0) return NULL;
-  live_blocks++;
-  size_t whole = (size + align - 1) / align * align;
-  void *p = NULL;
-  return posix_memalign(&p, align < sizeof p ? sizeof p : align, whole) == 0 ? p : NULL;
-}
-
-static void counted_free(void *p, size_t size, void *user) {
-  (void)size, (void)user;
-  live_blocks -= p != NULL;
-  free(p);
-}
-
-// Plans a graph and fails the n-th allocation, for n = 1, 2, .. until planning succeeds: every
+// Plans a graph and fails the n-th allocation, for n = 0, 1, .. until planning succeeds: every
 // failure is a status, and nothing is lost. Groups, leaves and layouts of temporaries take part.
 static int check_memory(const ein_kernels *const *kernels, const ein_graph *graph) {
-  for (int64_t n = 1; n < 100000; n++) {
+  for (long n = 0; n < 100000; n++) {
+    counter c = {0, n, 0};
     ein_ctx_desc desc;
     ein_ctx *ctx = NULL;
     ein_plan *plan = NULL;
     memset(&desc, 0, sizeof desc);
-    desc.allocator.alloc_fn = counted_alloc;
-    desc.allocator.free_fn = counted_free;
+    desc.allocator.alloc_fn = count_alloc;
+    desc.allocator.free_fn = count_free;
+    desc.allocator.user = &c;
     desc.executor.width = 3;
     desc.executor.parallel_for = run_backwards;
     desc.nkernels = 1;
     desc.kernels = kernels;
-    live_blocks = 0;
-    until_failure = n;
     ein_status st = ein_ctx_create(&desc, &ctx);
     if (st == EIN_OK) st = ein_plan_graph(ctx, graph, 0, NULL, NULL, &plan);
-    int done = until_failure > 0;
+    int done = c.calls <= n;
     ein_plan_destroy(plan);
     ein_ctx_destroy(ctx);
-    if (live_blocks != 0 || (done ? st != EIN_OK : st != EIN_ERR_NO_MEMORY)) {
-      printf("allocation %lld failed: %s, %lld blocks are lost\n", (long long)n,
-             ein_status_name(st), (long long)live_blocks);
+    if (c.live != 0 || (done ? st != EIN_OK : st != EIN_ERR_NO_MEMORY)) {
+      printf("allocation %ld failed: %s, %ld blocks are lost\n", n, ein_status_name(st), c.live);
       return 0;
     }
     if (done) return 1;

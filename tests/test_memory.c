@@ -2,25 +2,9 @@
 // fails, for n = 0, 1, 2, .. until all succeed. Every failure is a status, nothing stays behind.
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
+#include "util.h"
 
 #include <stdlib.h>
-
-typedef struct counter {
-  long calls, fail_at, live;
-} counter;
-
-static void *count_alloc(size_t size, size_t align, void *user) {
-  counter *c = (counter *)user;
-  if (c->calls++ == c->fail_at) return NULL;
-  void *p = eini_default_alloc(size, align, NULL);
-  c->live += p != NULL;
-  return p;
-}
-
-static void count_free(void *p, size_t size, void *user) {
-  ((counter *)user)->live -= p != NULL;
-  eini_default_free(p, size, NULL);
-}
 
 static const char *const programs[] = {
     "input Q[s=3,d=2], K[t=4,d], V[t,e=2] : f32\n"

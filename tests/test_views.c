@@ -1,14 +1,13 @@
 // Views and index spaces against worked numbers and brute force. Prints "ok <n> checks".
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
+#include "util.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static long checks = 0;
-static uint64_t rng_state = 0;
-
 #define CHECK(cond)                                                        \
   do {                                                                     \
     checks++;                                                              \
@@ -17,17 +16,6 @@ static uint64_t rng_state = 0;
       exit(1);                                                             \
     }                                                                      \
   } while (0)
-
-static uint64_t rng(void) {  // splitmix64
-  uint64_t z = (rng_state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-static int64_t draw(int64_t lo, int64_t hi) {  // both inclusive
-  return lo + (int64_t)(rng() % (uint64_t)(hi - lo + 1));
-}
 
 static ein_ztensor make(int32_t *data, int64_t n, int rank, const int64_t *shape) {
   ein_ztensor t;

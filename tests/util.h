@@ -1,0 +1,35 @@
+// What several tests need: random numbers from a seed, and an allocator that counts and fails.
+// Include after einsum.h's implementation.
+
+static uint64_t rng_state = 0;
+
+EINI_UNUSED static uint64_t rng(void) {  // splitmix64
+  uint64_t z = (rng_state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+EINI_UNUSED static int64_t draw(int64_t lo, int64_t hi) {  // both inclusive
+  return lo + (int64_t)(rng() % (uint64_t)(hi - lo + 1));
+}
+
+EINI_UNUSED static int chance(int percent) { return draw(0, 99) < percent; }
+
+// Call number fail_at, counted from 0, fails; live: blocks not yet freed.
+typedef struct counter {
+  long calls, fail_at, live;
+} counter;
+
+EINI_UNUSED static void *count_alloc(size_t size, size_t align, void *user) {
+  counter *c = (counter *)user;
+  if (c->calls++ == c->fail_at) return NULL;
+  void *p = eini_default_alloc(size, align, NULL);
+  c->live += p != NULL;
+  return p;
+}
+
+EINI_UNUSED static void count_free(void *p, size_t size, void *user) {
+  ((counter *)user)->live -= p != NULL;
+  eini_default_free(p, size, NULL);
+}
