@@ -21,8 +21,8 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views path contract einsum program builder memory kernels cpu cpu_direct \
-           cpu_gett
+TESTS    = math npy views path contract einsum program builder memory kernels choice cpu \
+           cpu_direct cpu_gett
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu
 
@@ -112,12 +112,13 @@ sanitize: $(SAN_BIN) $(B)/san/einsum
 ARM_CC  ?= aarch64-linux-gnu-gcc
 ARM_RUN ?= qemu-aarch64
 ARM     = $(if $(and $(shell command -v $(ARM_CC)),$(shell command -v $(ARM_RUN))),yes)
-$(B)/test_cpu_arm: tests/test_cpu.c $(HEADERS)
-	@mkdir -p $(B)
-	$(ARM_CC) -std=c99 $(CFLAGS) -static -o $@ $< $(LIBS)
+$(B)/test_cpu_arm $(B)/test_kernels_arm: $(B)/test_%_arm: tests/test_%.c $(wildcard tests/*.h) \
+  $(HEADERS)
+	$(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -static -o $@ $< $(LIBS)
 
-test-arm: $(if $(ARM),$(B)/test_cpu_arm)
-	@$(if $(ARM),$(ARM_RUN) $<,echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
+test-arm: $(if $(ARM),$(B)/test_cpu_arm $(B)/test_kernels_arm)
+	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon,\
+	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
 
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
@@ -192,8 +193,9 @@ step-examples: $(EX_BIN)
 step-readme: $(B)/einsum
 	$(STEP) readme sh tests/readme.sh "$(CC)" $(B)
 
-step-test-arm: $(if $(ARM),$(B)/test_cpu_arm)
-	$(STEP) test-arm $(if $(ARM),$(ARM_RUN) $<,skip "no $(ARM_CC) or no $(ARM_RUN)")
+step-test-arm: $(if $(ARM),$(B)/test_cpu_arm $(B)/test_kernels_arm)
+	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
+	  $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum
 	$(STEP) demo sh -c 'sh examples/demo.sh $(B)/einsum | grep -v " ms, with" | \

@@ -538,6 +538,9 @@ ran='plan --explain'
 "$bin" plan 'ij,jk' --shapes 2x3,3x2 --explain > .out 2> .err
 ok [ -s .err ]
 ok [ -s .out ]
+ran='--explain after a run'
+"$bin" 'ij,j' A.npy x.npy --explain > .out 2> .err
+ok grep -q 'measured: ' .err
 expect 1 plan 'ij,jk' --shapes 2x3,2x3
 expect 1 plan 'ij,jk' --shapes 2x3
 expect 1 plan 'i(' --sizes i=3
