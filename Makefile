@@ -140,7 +140,7 @@ JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 ISAS  = avx512 avx2 neon plain
 STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
         $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas san-command command numpy numpy-cpu \
-        examples readme demo lint bench
+        models examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -183,6 +183,10 @@ step-numpy: $(B)/found.mk
 step-numpy-cpu: $(B)/found.mk
 	$(STEP) numpy-cpu $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/numpy_diff.py --cpu 3 --seed 2 \
 	  -n 3000,skip "Python has no numpy and opt_einsum")
+
+step-models: $(B)/einsum
+	$(STEP) models $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/models.py $(B)/einsum,\
+	  skip "Python has no numpy")
 
 step-bench: $(B)/libbench.so
 	$(STEP) bench sh tests/bench.sh "$(or $(NUMPY_PYTHON),$(PYTHON))" $(B)/libbench.so
