@@ -5903,6 +5903,24 @@ static const eini_cpu_family *const eini_cpu_families[] = {
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 
+// Of as many parts as a family allows, `width` in all: those with the least work in the largest.
+static void eini_cpu_share(ein_choice *choice, int64_t width) {
+  int64_t most[3], got[3] = {1, 1, 1};
+  double least = 2;
+  for (int i = 0; i < 3; i++) most[i] = eini_max64(choice->grid[i], 1);
+  for (int64_t b = 1; b <= eini_min64(most[0], width); b++) {
+    for (int64_t m = 1; m <= eini_min64(most[1], width / b); m++) {
+      const int64_t n = eini_min64(most[2], width / b / m), g[3] = {b, m, n};
+      double work = 1;
+      for (int i = 0; i < 3; i++) work *= (double)((most[i] + g[i] - 1) / g[i]) / (double)most[i];
+      if (work > least || (work == least && b <= got[0])) continue;
+      least = work;
+      memcpy(got, g, sizeof g);
+    }
+  }
+  memcpy(choice->grid, got, sizeof got);
+}
+
 static int eini_cpu_contract_plan(const eini_cpu *m, const ein_contract *c, int width,
                                   ein_choice *choice) {
   ein_choice one;
@@ -5915,6 +5933,7 @@ static int eini_cpu_contract_plan(const eini_cpu *m, const ein_contract *c, int 
     choice->state[EINI_FAMILY_WORD] = i;
     found = 1;
   }
+  if (found) eini_cpu_share(choice, width);
   return found;
 }
 
