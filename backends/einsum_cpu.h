@@ -2757,24 +2757,28 @@ static void eini_gett_soon_in_place(eini_gett_hand *h, int64_t nk, int64_t size)
 
 // The lines of a block that is packed, about in the order in which packing reads them.
 static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
-  const int64_t lane = 64 / size, step = h->kstep[0], count = h->kcount[0];
+  const int64_t lane = 64 / size, step = h->kstep[0], count = h->kcount[0], most = h->most_soon;
   const int64_t *row = h->row[0], *col = h->col[0];
   int64_t n = 0;
   h->nsoon = 0;
-  if (h->most_soon == 0) return;
+  if (most == 0) return;
   if (h->kind[0] == EINI_GETT_ROWS)
     for (int64_t q = 0; q < nk; q++)
-      for (int64_t p = 0; p < h->n && n < h->most_soon; p++)
-        if (p % h->step % lane == 0) h->soon[n++] = (row[p] + col[q]) * size;
+      for (int64_t p = 0; p < h->n; p += h->step)
+        for (int64_t t = p; t < p + h->step && n < most; t += lane)
+          h->soon[n++] = (row[t] + col[q]) * size;
   if (h->kind[0] == EINI_GETT_ALONG)
     for (int64_t p = 0; p < h->n; p++)
-      for (int64_t q = 0; q < nk && n < h->most_soon; q++)
-        if (q / step % count % lane == 0) h->soon[n++] = (row[p] + col[q]) * size;
+      for (int64_t q = 0; q < nk; q += step * count)
+        for (int64_t t = q; t < q + step * count; t += step * lane)
+          for (int64_t i = t; i < t + step && n < most; i++)
+            h->soon[n++] = (row[p] + col[i]) * size;
   if (h->kind[0] == EINI_GETT_ACROSS)
-    for (int64_t p = 0; p < h->n; p++)
-      for (int64_t q = 0; p / step % count == 0 && q < nk; q++)
-        for (int64_t t = 0; t < count && n < h->most_soon; t += lane)
-          h->soon[n++] = (row[p + t * step] + col[q]) * size;
+    for (int64_t z = 0; z < h->n; z += step * count)
+      for (int64_t p = z; p < z + step; p++)
+        for (int64_t q = 0; q < nk; q++)
+          for (int64_t t = 0; t < count && n < most; t += lane)
+            h->soon[n++] = (row[p + t * step] + col[q]) * size;
   for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
   h->nsoon = n;
 }
