@@ -358,18 +358,22 @@ static int eini_operand_again(const eini_stmt *s, int k) {
 // count with their mean size.
 // ================================================================================================
 
-// Mean extent along coordinate r of what a task reads (hull) or of what it writes (elements).
+// Mean extent along coordinate r of what a task reads or writes. writes: elements; else the hull,
+// where a stride's last step counts as a whole one, so that equal pieces of X and X[2*i] fit.
 static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
                               int writes) {
   const int64_t *coef = m->coef + (int64_t)r * s->nindex;
-  double side = 1;
+  double count = 1, hull = 1, last = 1;
   for (int c = 0; c < s->nindex; c++) {
     double piece = (double)s->index[c].extent / (double)cut[c];
+    double step = (double)(coef[c] < 0 ? -coef[c] : coef[c]);
     if (coef[c] == 0) continue;
     if (piece == 0) return 0;
-    side = writes ? side * piece : side + (double)(coef[c] < 0 ? -coef[c] : coef[c]) * (piece - 1);
+    count *= piece;
+    hull += step * (piece - 1);
+    if (step > last) last = step;
   }
-  return side;
+  return writes ? count : hull + last - 1;
 }
 
 static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int64_t *cut,
