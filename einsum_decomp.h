@@ -363,17 +363,18 @@ static int eini_operand_again(const eini_stmt *s, int k) {
 static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
                               int writes) {
   const int64_t *coef = m->coef + (int64_t)r * s->nindex;
-  double count = 1, hull = 1, last = 1;
+  double count = 1, hull = 1, last = 0;
+  int terms = 0;
   for (int c = 0; c < s->nindex; c++) {
     double piece = (double)s->index[c].extent / (double)cut[c];
     double step = (double)(coef[c] < 0 ? -coef[c] : coef[c]);
     if (coef[c] == 0) continue;
     if (piece == 0) return 0;
     count *= piece;
-    hull += step * (piece - 1);
+    hull = terms++ == 0 ? step * piece : hull + step * (piece - 1) + (step > last ? step - last : 0);
     if (step > last) last = step;
   }
-  return writes ? count : hull + last - 1;
+  return writes ? count : hull;
 }
 
 static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int64_t *cut,

@@ -380,11 +380,254 @@ static void optimality(int cases, uint64_t seed) {
          "split tables proved %d of %d\n", (int)seed, done, trees, worse, far, split_proved, split);
 }
 
+// ---- constraints and mistakes -------------------------------------------------------------------
+
+static const char attention[] =
+    "input Q[s=8,d=4], K[t=8,d], V[t,e=4] : f32\n"
+    "T[s,t] = sum[d](Q[s,d] * K[t,d])\nC[s] = max[t](T[s,t])\nE[s,t] = exp(T[s,t] - C[s])\n"
+    "S[s] = sum[t](E[s,t])\nY[s,e] = sum[t](E[s,t] / S[s] * V[t,e])\nB[s] = argmax[t](T[s,t])\n"
+    "output Y, B\n";
+
+typedef struct mistake {
+  int64_t p;
+  const char *method, *parts, *pin, *keep;
+  ein_status status;
+  const char *says;
+} mistake;
+
+static void mistakes(void) {
+  static const mistake m[] = {
+      {0, NULL, NULL, NULL, NULL, EIN_ERR_ARGUMENT, "0 places"},
+      {-3, NULL, NULL, NULL, NULL, EIN_ERR_ARGUMENT, "-3 places"},
+      {EIN_PLACES_MAX + 1, NULL, NULL, NULL, NULL, EIN_ERR_ARGUMENT, "1048577 places"},
+      {4, "best", NULL, NULL, NULL, EIN_ERR_ARGUMENT, "no method 'best'"},
+      {4, "data", NULL, NULL, NULL, EIN_ERR_NAME, "method 'data'"},
+      {4, NULL, "T[s=2", NULL, NULL, EIN_ERR_SYNTAX, "'T[s=2'"},
+      {4, NULL, "T", NULL, NULL, EIN_ERR_SYNTAX, "'T'"},
+      {4, NULL, "T[s]", NULL, NULL, EIN_ERR_SYNTAX, "'T[s]'"},
+      {4, NULL, "T[s=]", NULL, NULL, EIN_ERR_SYNTAX, "'T[s=]'"},
+      {4, NULL, "T[s=2]x", NULL, NULL, EIN_ERR_SYNTAX, "'T[s=2]x'"},
+      {4, NULL, "X[s=2]", NULL, NULL, EIN_ERR_NAME, "defines 'X'"},
+      {4, NULL, "T[e=2]", NULL, NULL, EIN_ERR_NAME, "statement 'T' has no index 'e'"},
+      {16, NULL, "T[s=9]", NULL, NULL, EIN_ERR_SHAPE, "'T': index 's' of extent 8"},
+      {16, NULL, "T[s=0]", NULL, NULL, EIN_ERR_SHAPE, "0 pieces"},
+      {16, NULL, "T[s=99999999999999999999999]", NULL, NULL, EIN_ERR_SYNTAX, "T[s=999"},
+      {4, NULL, "T[s=2,t=4]", NULL, NULL, EIN_ERR_SHAPE, "more tasks than the 4 places"},
+      {4, NULL, "B[t=2]", NULL, NULL, EIN_ERR_SHAPE, "'B': index 't' must not be cut"},
+      {4, NULL, "T[s=2]", NULL, "s", EIN_ERR_SHAPE, "'T': index 's' must not be cut"},
+      {4, NULL, "T[s=2]", "T[s=4]", NULL, EIN_ERR_SHAPE, "'s' is asked to have 4 and 2 pieces"},
+      {4, NULL, NULL, "Z[s=4]", NULL, EIN_ERR_NAME, "no tensor 'Z'"},
+      {4, NULL, NULL, "Q[t=4]", NULL, EIN_ERR_NAME, "'t' alone at an axis of 'Q'"},
+      {4, NULL, NULL, "Q[7=4]", NULL, EIN_ERR_NAME, "'7'"},
+      {16, NULL, NULL, "Q[s=4,d=8]", NULL, EIN_ERR_SHAPE, "of extent 4 cannot have 8"},
+      {4, NULL, NULL, NULL, "q", EIN_ERR_NAME, "keep 'q'"},
+      {4, NULL, NULL, NULL, "Q.s", EIN_ERR_NAME, "keep 'Q.s'"},
+      {4, NULL, NULL, NULL, "", EIN_ERR_SYNTAX, "keep ''"},
+      {4, NULL, NULL, NULL, "s=4", EIN_ERR_SYNTAX, "keep 's=4'"},
+      {4, NULL, NULL, NULL, NULL, EIN_OK, ""},
+      {4, "given", "T[]", "Y[s=4]", "E.t", EIN_OK, ""},
+      {8, "sequence", NULL, "K[t=8]", "T.s", EIN_OK, ""}};
+  ein_graph *g = program(attention);
+  for (size_t i = 0; i < sizeof m / sizeof *m; i++) {
+    ein_decompose_desc d;
+    ein_decomposition *x;
+    memset(&d, 0, sizeof d);
+    d.p = m[i].p;
+    d.method = m[i].method;
+    d.nparts = m[i].parts != NULL;
+    d.parts = &m[i].parts;
+    d.npin = m[i].pin != NULL;
+    d.pin = &m[i].pin;
+    d.nkeep = m[i].keep != NULL;
+    d.keep = &m[i].keep;
+    for (int cost = 0; cost < EIN_COST_COUNT; cost++) {
+      d.cost = (ein_cost)cost;
+      ein_status st = ein_decompose(ctx, g, &d, &x);
+      int ok = st == m[i].status && strstr(ein_ctx_message(ctx), m[i].says) != NULL;
+      CHECK(ok);
+      if (!ok) printf("  case %d: %s: %s\n", (int)i, ein_status_name(st), ein_ctx_message(ctx));
+      CHECK((x != NULL) == (st == EIN_OK));
+      ein_decomposition_destroy(x);
+      if (st == EIN_OK) continue;
+      CHECK(ein_decompose(NULL, g, &d, &x) == m[i].status && x == NULL);
+    }
+  }
+  ein_decompose_desc d;
+  ein_decomposition *x;
+  memset(&d, 0, sizeof d);
+  d.p = 4;
+  CHECK(ein_decompose(ctx, NULL, &d, &x) == EIN_ERR_ARGUMENT && x == NULL);
+  CHECK(ein_decompose(ctx, g, NULL, &x) == EIN_ERR_ARGUMENT);
+  CHECK(ein_decompose(ctx, g, &d, NULL) == EIN_ERR_ARGUMENT);
+  d.nparts = 1;
+  CHECK(ein_decompose(ctx, g, &d, &x) == EIN_ERR_ARGUMENT);
+  ein_decomposition_destroy(NULL);
+  ein_graph_destroy(g);
+}
+
+static int64_t cut_of(const ein_graph *g, const ein_decomposition *x, const char *out,
+                      const char *index) {
+  for (int i = 0; i < g->nstmt; i++) {
+    ein_parts parts;
+    if (strcmp(g->tensor[g->stmt[i].out].name, out) != 0) continue;
+    CHECK(ein_decomposition_parts(x, i, &parts) == EIN_OK);
+    for (int c = 0; c < parts.nindex; c++)
+      if (strcmp(g->stmt[i].index[c].name, index) == 0) return parts.cut[c];
+  }
+  return -1;
+}
+
+static void constraints(void) {
+  static const char *const parts[] = {"T[s=2,t=4]", "S[t=2]"}, *const pin[] = {"K[t=4,d=2]",
+      "Y[s=2,e=2]"}, *const keep[] = {"C.s", "e"}, *const conflict[] = {"Y[e=2]"};
+  ein_graph *g = program(attention);
+  ein_decompose_desc d;
+  ein_decomposition *x;
+  ein_parts p;
+  memset(&d, 0, sizeof d);
+  d.p = 8;
+  for (int cost = 0; cost < EIN_COST_COUNT; cost++) {
+    d.cost = (ein_cost)cost;
+    d.parts = parts;
+    d.nparts = 2;
+    d.pin = pin;
+    d.npin = 2;
+    d.keep = keep;
+    d.nkeep = 1;
+    CHECK(ein_decompose(ctx, g, &d, &x) == EIN_OK);
+    CHECK(cut_of(g, x, "T", "s") == 2 && cut_of(g, x, "T", "t") == 4);
+    CHECK(cut_of(g, x, "T", "d") == 1 && cut_of(g, x, "C", "s") == 1);
+    CHECK(cut_of(g, x, "S", "s") == 1 && cut_of(g, x, "S", "t") == 2);
+    CHECK(cut_of(g, x, "Y", "s") == 2 && cut_of(g, x, "Y", "e") == 2);
+    CHECK(ein_decomposition_pin(x, 1, &p) == EIN_OK && p.nindex == 2 && p.cut[0] == 4 &&
+          p.cut[1] == 2 && p.ntask == 8 && p.norder == 2 && p.order[0] == 0);
+    CHECK(ein_decomposition_pin(x, 0, &p) == EIN_ERR_ARGUMENT);
+    CHECK(ein_decomposition_parts(x, 6, &p) == EIN_ERR_ARGUMENT);
+    CHECK(ein_decomposition_parts(x, -1, &p) == EIN_ERR_ARGUMENT);
+    // The blocks of a pinned output lie as the pin says: reduced digits first, then the axes.
+    CHECK(ein_decomposition_parts(x, 4, &p) == EIN_OK);
+    CHECK(p.order[p.norder - 2] == 0 && p.order[p.norder - 1] == 1);
+    CHECK(p.norder == 2 || (p.norder == 3 && p.order[0] == 2));
+    ein_decomposition_destroy(x);
+    d.nkeep = 2;
+    CHECK(ein_decompose(ctx, g, &d, &x) == EIN_ERR_SHAPE);
+    d.npin = 0;
+    CHECK(ein_decompose(ctx, g, &d, &x) == EIN_OK);
+    CHECK(cut_of(g, x, "Y", "e") == 1);
+    ein_decomposition_destroy(x);
+    d.nparts = 1;
+    d.parts = conflict;
+    CHECK(ein_decompose(ctx, g, &d, &x) == EIN_ERR_SHAPE);
+  }
+  // A pinned input is repartitioned where it is read: 8 pieces of rows, 2 x 4 blocks are needed.
+  static const char *const rows = "X[i=8]", *const given = "Y[i=2,j=4]";
+  ein_graph *h = program("input X[i=8,j=8] : f64\nY[i,j] = exp(X[i,j])\n");
+  ein_decomp_info info;
+  memset(&d, 0, sizeof d);
+  d.p = 8;
+  d.method = "given";
+  d.parts = &given;
+  d.nparts = 1;
+  CHECK(total_of(h, &d, &info) == 64);
+  d.pin = &rows;
+  d.npin = 1;
+  CHECK(total_of(h, &d, &info) == 64 + (4 - 1) * 8 * (8 + 8) + 8 * 8);
+  ein_graph_destroy(h);
+  ein_graph_destroy(g);
+}
+
+// ---- baselines ----------------------------------------------------------------------------------
+
+static void baselines(void) {
+  ein_graph *g = program(
+      "input x[b=4,s=16,a=8], wq[a,h=4,d=8], wk[a,h,d], w1[a,f=32], w2[f,a] : f32\n"
+      "q[b,s,h,d] = sum[a](x[b,s,a]*wq[a,h,d])\nk[b,t,h,d] = sum[a](x[b,t,a]*wk[a,h,d])\n"
+      "z[b,h,s,t] = sum[d](q[b,s,h,d]*k[b,t,h,d])\nu[b,s,f] = sum[a](x[b,s,a]*w1[a,f])\n"
+      "y[b,s,a] = sum[f](u[b,s,f]*w2[f,a])\nm[b,s] = mean[a](x[b,s,a])\noutput z, y, m\n");
+  static const struct { const char *method, *out, *index; int64_t cut, tasks; } c[] = {
+      {"none", "z", "h", 1, 1}, {"data", "q", "b", 4, 4}, {"data", "m", "b", 4, 4},
+      {"model", "z", "h", 4, 4}, {"megatron", "u", "f", 8, 8}, {"model", "y", "f", 8, 8},
+      {"model", "m", "a", 1, 1}, {"sequence", "k", "t", 8, 8}, {"sequence", "z", "s", 8, 8},
+      {"sequence", "z", "t", 1, 8}, {"attention", "k", "h", 4, 4}, {"attention", "u", "f", 1, 1},
+      {"sqrt", "u", "f", 4, 8}, {"sqrt", "u", "s", 2, 8}, {"sqrt", "m", "s", 4, 8}};
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    for (int cost = 0; cost < EIN_COST_COUNT; cost++) {
+      ein_decompose_desc d;
+      ein_decomposition *x;
+      ein_decomp_info info;
+      memset(&d, 0, sizeof d);
+      d.p = 8;
+      d.method = c[i].method;
+      d.cost = (ein_cost)cost;
+      if (ein_decompose(ctx, g, &d, &x) != EIN_OK) printf("%s\n", ein_ctx_message(ctx));
+      CHECK(x != NULL && cut_of(g, x, c[i].out, c[i].index) == c[i].cut);
+      ein_decomposition_info(x, &info);
+      ein_decomposition_destroy(x);
+      d.method = NULL;  // they are in the search space
+      CHECK(total_of(g, &d, &info) >= 0 && info.proved);
+      double best = info.total;
+      d.method = c[i].method;
+      if (i > 0) CHECK(total_of(g, &d, &info) >= best * (1 - 1e-12));
+    }
+  }
+  // Names of one's own.
+  ein_decompose_desc d;
+  ein_decomposition *x;
+  memset(&d, 0, sizeof d);
+  d.p = 4;
+  d.method = "data";
+  d.batch = "q,d,f";
+  CHECK(ein_decompose(ctx, g, &d, &x) == EIN_OK && cut_of(g, x, "z", "d") == 4 &&
+        cut_of(g, x, "q", "b") == 1 && cut_of(g, x, "u", "f") == 4);
+  ein_decomposition_destroy(x);
+  ein_graph_destroy(g);
+}
+
+// ---- out of memory ------------------------------------------------------------------------------
+
+static void out_of_memory(void) {
+  static const char *const pin = "Q[s=2]";
+  ein_graph *g = program(attention);
+  for (int cost = 0; cost < EIN_COST_COUNT; cost++) {
+    for (long n = 0, ok = 0; !ok; n++) {
+      counter c;
+      ein_ctx_desc desc;
+      ein_ctx *mine;
+      ein_decompose_desc d;
+      ein_decomposition *x = NULL;
+      memset(&desc, 0, sizeof desc);
+      memset(&c, 0, sizeof c);
+      c.fail_at = n;
+      desc.allocator.alloc_fn = count_alloc;
+      desc.allocator.free_fn = count_free;
+      desc.allocator.user = &c;
+      memset(&d, 0, sizeof d);
+      d.p = 6;
+      d.cost = (ein_cost)cost;
+      d.pin = &pin;
+      d.npin = 1;
+      d.max_table = n % 2 ? 8 : 0;
+      ein_status st = ein_ctx_create(&desc, &mine);
+      if (st == EIN_OK) st = ein_decompose(mine, g, &d, &x);
+      ok = st == EIN_OK;
+      CHECK(ok || (st == EIN_ERR_NO_MEMORY && x == NULL));
+      ein_decomposition_destroy(x);
+      ein_ctx_destroy(mine);
+      CHECK(c.live == 0);
+    }
+  }
+  ein_graph_destroy(g);
+}
+
 int main(void) {
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
   paper_numbers();
   counts();
   optimality(300, 1);
+  mistakes();
+  constraints();
+  baselines();
+  out_of_memory();
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
   return failures != 0;
