@@ -244,8 +244,9 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, PLAN}, {"--cost", VALUE, PLAN}, {"--parts", LIST, PLAN},
-  {"--keep", LIST, PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, PLAN}, {"--memory", LATER, ANY}, {"--svg", LATER, ANY},
-  {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
+  {"--keep", LIST, PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, PLAN},
+  {"--memory", LATER, ANY}, {"--svg", LATER, ANY}, {"--map", LATER, ANY},
+  {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", 0}, {"bound", 0}};
@@ -272,8 +273,8 @@ static const char usage[] =
   "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
   "                     avx512, avx2, neon, plain\n"
   "  -p N               plan PROG: how it is decomposed over N places\n"
-  "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence, attention,\n"
-  "                     given\n"
+  "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
+  "                     attention, given\n"
   "  --cost MODEL       paper (default), paper-code, bytes, seconds\n"
   "  --parts 'T[s=2,t=4]'   pieces of the indices of a statement\n"
   "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
