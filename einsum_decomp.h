@@ -66,6 +66,29 @@
 //             and partial results on their way home (agg), in the computation type of the fold.
 // seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
 //             The answer of the search and all baselines are simulated; the fastest is taken.
+//
+//
+// METHODS
+//
+// eindecomp   the least cost over all vectors with as many tasks as possible, p at most, and those
+//             of the baselines that apply (for bytes and seconds: and over the orders that matter).
+//             Exact where tables stay small: trees, chains of layers, graphs of small width. Where
+//             they do not, or ways were dropped, info says how far from the least it may be.
+// linear      the paper's linearisation: the longest path, then the next longest, each by itself.
+// none        every statement is one task.
+// sqrt        the two longest indices of the output get about sqrt(p) pieces each.
+// data        the batch index; model (megatron): heads, else hidden width; sequence; attention:
+//             heads only. Statements without such an index are not cut. An index is of a kind when
+//             it has one of its names, or meets one that has at an axis of a tensor.
+// given       what parts says; statements not named are not cut.
+//
+//
+// CONSTRAINTS
+//
+// Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
+// every method. A pinned output is left in the partition of the pin, and its blocks lie at the places
+// that the cut axes, read in order, give; a pinned input lies so from the start. The memory of the
+// machine bounds what one task may have in its boxes and its result.
 
 #include "einsum.h"
 
@@ -130,7 +153,7 @@ typedef struct ein_decompose_desc {
   int fewer;                // 1: those are there under every model. Few tasks move few bytes: the
                             //   least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: what 2^26 comparisons of places allow, 16 .. 1024)
+                            //   seconds: what 2^24 comparisons of places allow, 16 .. 512)
   double max_table;         // entries of a table of the search; default 2^22
   int beam;                 // states of the search where tables are split; default 256
   // Names of indices, separated by commas, that baselines cut. Defaults: "b,batch,n";
@@ -167,6 +190,16 @@ EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-o
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
 // Statement stmt of the graph, from 0. EIN_ERR_ARGUMENT when there is none.
 EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt, ein_parts *parts);
+// What statement stmt is; borrowed from the decomposition.
+typedef struct ein_decomp_stmt {
+  const char *out;          // the tensor it defines
+  int64_t line;             // in the source, or 0
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const char *const *index; // their names
+  const int64_t *extent;
+} ein_decomp_stmt;
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s);
 // The partition of tensor number `tensor` of the graph when it is a pinned input: one index per
 // axis, in order. EIN_ERR_ARGUMENT when it is none.
 EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor, ein_parts *parts);
@@ -180,6 +213,7 @@ typedef struct ein_sim_stmt {  // one statement
 
 typedef struct ein_sim_info {
   double tasks, messages, join, agg;
+  double flops;             // scalar operations of expressions and folds
   double seconds;           // until the last block is complete
   double busy;              // seconds that places compute, summed
   double peak_bytes;        // of blocks, of what tasks fetched and of their results, at one place;
@@ -636,13 +670,26 @@ static double eini_log2_up(double n) {
   return steps;
 }
 
-// Bytes that a task's operand boxes and its result take, in the mean.
+// Bytes that the largest task's operand boxes and its result take.
 static double eini_task_memory(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
-  double bytes = eini_block_count(s, &s->out_map, cut, 1) * eini_element_bytes(dc, s->out);
-  for (int k = 0; k < s->noperand; k++)
-    if (!eini_operand_again(s, k))
-      bytes += eini_block_count(s, &s->proj[k], cut, 0) *
-               eini_element_bytes(dc, s->operand[k]);
+  double bytes = 0;
+  for (int k = -1; k < s->noperand; k++) {
+    const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+    double box = eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
+    if (k >= 0 && eini_operand_again(s, k)) continue;
+    for (int r = 0; r < m->rows; r++) {
+      double hull = 1, count = 1;
+      for (int c = 0; c < s->nindex; c++) {
+        int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
+        if (coef == 0) continue;
+        int64_t most = x / cut[c] + (x % cut[c] != 0);
+        count *= (double)most;
+        hull += (double)(coef < 0 ? -coef : coef) * ((double)most - 1);
+      }
+      box *= count == 0 || k < 0 ? count : hull;
+    }
+    bytes += box;
+  }
   return bytes;
 }
 
@@ -1824,6 +1871,7 @@ struct ein_decomposition {
   eini_arena arena;
   ein_decomp_info info;
   ein_parts *parts;        // of statements, then of pinned inputs
+  ein_decomp_stmt *stmt;
   int npinned, *pinned;    // tensors
 };
 
@@ -2116,7 +2164,7 @@ static int64_t eini_ways_most(const eini_decomposer *dc) {
   if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
   if (dc->desc->cost <= EIN_COST_PAPER_CODE) return 4096;
   int64_t most = 16;
-  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 26) most *= 2;
+  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 24) most *= 2;
   return most;
 }
 
@@ -2361,6 +2409,30 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
   return EIN_OK;
 }
 
+static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition *d) {
+  d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
+  if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    const char *out = eini_node_name(dc, i);
+    const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
+    int64_t *extent = EINI_NEW(&d->arena, int64_t, s->nindex);
+    d->stmt[i].out = eini_strndup(&d->arena, out, (int64_t)strlen(out));
+    if (name == NULL || extent == NULL || d->stmt[i].out == NULL) return EIN_ERR_NO_MEMORY;
+    for (int c = 0; c < s->nindex; c++) {
+      name[c] = eini_strndup(&d->arena, s->index[c].name, (int64_t)strlen(s->index[c].name));
+      extent[c] = s->index[c].extent;
+      if (name[c] == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    d->stmt[i].line = s->line;
+    d->stmt[i].nindex = s->nindex;
+    d->stmt[i].nfree = s->nfree;
+    d->stmt[i].index = name;
+    d->stmt[i].extent = extent;
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   eini_kinds kinds;
   EINI_TRY(eini_kinds_find(dc, &kinds));
@@ -2401,6 +2473,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   double gap = info->total - info->lower;
   info->proved = gap <= 1e-9 * info->total;
   info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
+  EINI_TRY(eini_decomp_names(dc, d));
   return eini_decomp_fill(dc, &edges, &net, label, d);
 }
 
@@ -2490,6 +2563,13 @@ EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt,
   return EIN_OK;
 }
 
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s) {
+  if (d == NULL || s == NULL || stmt < 0 || stmt >= d->info.nstmt) return EIN_ERR_ARGUMENT;
+  *s = d->stmt[stmt];
+  return EIN_OK;
+}
+
 EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
                                          ein_parts *parts) {
   if (d == NULL || parts == NULL) return EIN_ERR_ARGUMENT;
@@ -2522,6 +2602,7 @@ typedef struct eini_sim {
   double *pending;         // [place] end of the task of this statement
   int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
   int64_t visits;
+  double flops;
   ein_sim_stmt now;        // of this statement
 } eini_sim;
 
@@ -2608,7 +2689,7 @@ static double eini_sim_fetch(eini_sim *m, const eini_dedge *e, int64_t place, do
 }
 
 // Seconds of the task at a place by itself: operations, or bytes of its boxes and its result.
-static double eini_sim_work(const eini_sim *m, const eini_stmt *s, double *result) {
+static double eini_sim_work(eini_sim *m, const eini_stmt *s, double *result) {
   const ein_machine *c = &m->dc.machine;
   double points = 1, bytes;
   *result = 1;
@@ -2623,6 +2704,7 @@ static double eini_sim_work(const eini_sim *m, const eini_stmt *s, double *resul
     bytes += box;
   }
   double work = points * eini_point_flops(s) / c->flops, traffic = bytes / c->memory_bw;
+  m->flops += points * eini_point_flops(s);
   return c->overhead + (work > traffic ? work : traffic);
 }
 
@@ -2770,6 +2852,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
     info->busy += m->now.busy;
     if (m->desc->stmt != NULL) m->desc->stmt[y] = m->now;
   }
+  info->flops = m->flops;
   for (int64_t q = 0; q < m->dc.p; q++) {
     if (m->peak[q] > info->peak_bytes) info->peak_bytes = m->peak[q];
     if (m->desc->peak != NULL) m->desc->peak[q] = m->peak[q];
