@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "../tools/svg.h"
+#include "plot.h"
 #include "llama.h"
 
 enum { WAYS_MAX = 8, POINTS_MAX = 64 };
@@ -138,8 +139,8 @@ static void row(ein_ctx *ctx, const char *what, const ein_graph *g, int64_t p, i
 }
 
 static void head(void) {
-  printf("| problem | places | method | seconds | of EinDecomp's | bytes moved | paper's cost | peak "
-         "bytes of a place | planning |\n|---|--:|---|--:|--:|--:|--:|--:|--:|\n");
+  printf("| problem | places | method | seconds | of EinDecomp's | bytes moved | paper's cost | "
+         "peak bytes of a place | planning |\n|---|--:|---|--:|--:|--:|--:|--:|--:|\n");
 }
 
 static const way chain_ways[] = {{"eindecomp", NULL, EIN_COST_SECONDS},

@@ -256,7 +256,7 @@ for word in canon bound; do
   says "$word is not available in this version"
   one_line
 done
-for option in --memory --svg --map --fast-memory; do
+for option in --memory --map --fast-memory; do
   expect 2 $option x ij A.npy
   says "$option is not available in this version"
   one_line
@@ -542,6 +542,13 @@ ran='plan --explain'
 "$bin" plan 'ij,jk' --shapes 2x3,3x2 --explain > .out 2> .err
 ok [ -s .err ]
 ok [ -s .out ]
+ran='plan --svg'
+expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg plan.svg
+ok [ "$(head -c 4 plan.svg)" = '<svg' ]
+ok [ "$(tail -n 1 plan.svg)" = '</svg>' ]
+ok grep -q 'place 1' plan.svg
+expect 3 plan P.ein --sizes i=2,j=3 -p 2 --svg no/such/folder.svg
+ok absent no
 ran='--explain after a run'
 "$bin" 'ij,j' A.npy x.npy --explain > .out 2> .err
 ok grep -q 'measured: ' .err

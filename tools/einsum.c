@@ -245,7 +245,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, PLAN}, {"--cost", VALUE, PLAN}, {"--parts", LIST, PLAN},
   {"--keep", LIST, PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, PLAN},
-  {"--memory", LATER, ANY}, {"--svg", LATER, ANY}, {"--map", LATER, ANY},
+  {"--memory", LATER, ANY}, {"--svg", VALUE, PLAN}, {"--map", LATER, ANY},
   {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -280,6 +280,7 @@ static const char usage[] =
   "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
   "  --pin 'X[s=8]'     an input or output that lies in a partition\n"
   "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory\n"
+  "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line\n"
   "  --fabric serial, --deterministic   what this version has anyway\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout\n"

@@ -1,11 +1,10 @@
 // Pictures of plans for the command: graphs in layers, and time lines. Plain SVG 1.1 text.
 //
-// svg_graph draws nodes as boxes with lines of text, in layers from top to bottom; an edge goes
-// down through the layers between its ends, so that it crosses no box. Layers by longest path, the
-// order within a layer by the mean place of a node's neighbours (Sugiyama's method).
-// svg_timeline draws a row per place and a bar per task.
+// svg_plan draws nodes as boxes with lines of text, in layers from top to bottom; an edge goes down
+// through the layers between its ends, so that it crosses no box. Layers by longest path, the
+// order within a layer by the mean place of a node's neighbours (Sugiyama's method). Above it, where
+// there is one, the time line: a row per place and a bar per task.
 
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,17 +280,72 @@ static void svg_edges(FILE *f, const svg_layout *w, int nedge, const svg_edge *e
     fprintf(f, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" marker-end=\"url(#a)\"/>\n",
             edge[e].weight > 0 ? "#c0392b" : "#99a", 1 + 4 * edge[e].weight);
     if (edge[e].text == NULL || edge[e].text[0] == 0) continue;
+    // near the start: edges that meet at a box often come from different ones
+    const svg_spot *next = w->passes[e] > 0 ? &w->spot[w->first[e]] : b;
     fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\" fill=\"#822\" stroke=\"#fff\" "
             "stroke-width=\"3\" paint-order=\"stroke\">",
-            b->x + (x - b->x) / 2 + 5, top[b->level] - 9 - 11 * (e % 2));
+            a->x + (next->x - a->x) / 4 + 5, top[a->level] + a->height + 13 + 11 * (e % 2));
     svg_text(f, edge[e].text, strlen(edge[e].text));
     fputs("</text>\n", f);
   }
 }
 
-// Draws the graph; 0: out of memory. Nodes in an order in which edges go forward.
-static int svg_graph(FILE *f, const char *title, int nnode, const svg_node *node, int nedge,
-                     const svg_edge *edge) {
+// ---- time lines, and the page
+
+enum { SVG_ROWS = 64, SVG_ROW = 20, SVG_TIME_LEFT = 80, SVG_TIME_WIDTH = 1200 };
+
+typedef struct svg_time {
+  int64_t nrow, nbar;       // rows beyond SVG_ROWS are left out, and it says so
+  const svg_bar *bar;       // in any order
+  double seconds;           // of the whole
+} svg_time;
+
+static void svg_scale(FILE *f, double y, double seconds) {
+  double step = 1e-12;
+  while (seconds / step > 10) step *= seconds / step > 20 ? (seconds / step > 50 ? 10 : 5) : 2;
+  for (double t = 0; t <= seconds * 1.0001; t += step) {
+    double x = SVG_TIME_LEFT + SVG_TIME_WIDTH * t / seconds;
+    fprintf(f, "<path d=\"M%.1f %.1fv6\" stroke=\"#556\"/><text x=\"%.1f\" y=\"%.1f\" "
+            "font-size=\"10\" text-anchor=\"middle\">%.3g s</text>\n", x, y, x, y + 18, t);
+  }
+}
+
+static double svg_time_height(const svg_time *t) {
+  return t == NULL ? 0 : (double)(t->nrow < SVG_ROWS ? t->nrow : SVG_ROWS) * SVG_ROW + 60;
+}
+
+static void svg_timeline(FILE *f, const svg_time *t, double top) {
+  const int64_t shown = t->nrow < SVG_ROWS ? t->nrow : SVG_ROWS;
+  const double seconds = t->seconds > 0 ? t->seconds : 1;
+  if (shown < t->nrow)
+    fprintf(f, "<text x=\"%d\" y=\"%.0f\">places 0 to %d of %lld</text>\n", SVG_TIME_LEFT,
+            top - 4, SVG_ROWS - 1, (long long)t->nrow);
+  for (int64_t r = 0; r < shown; r++)
+    fprintf(f, "<text x=\"8\" y=\"%.1f\" font-size=\"10\">place %lld</text>\n",
+            top + SVG_ROW * (double)r + 14, (long long)r);
+  for (int64_t i = 0; i < t->nbar; i++) {
+    const svg_bar *b = &t->bar[i];
+    if (b->row >= shown) continue;
+    double x = SVG_TIME_LEFT + SVG_TIME_WIDTH * b->from / seconds;
+    double wide = SVG_TIME_WIDTH * (b->to - b->from) / seconds;
+    double y = top + SVG_ROW * (double)b->row;
+    fprintf(f, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"hsl(%d,60%%,"
+            "75%%)\" stroke=\"#555\" stroke-width=\"0.3\"><title>", x, y, wide > 0.3 ? wide : 0.3,
+            SVG_ROW - 2, b->color * 47 % 360);
+    svg_text(f, b->text, strlen(b->text));
+    fprintf(f, ": %.3g to %.3g s</title></rect>\n", b->from, b->to);
+    if (wide < (double)strlen(b->text) * 6 + 4) continue;
+    fprintf(f, "<text x=\"%.2f\" y=\"%.1f\" font-size=\"10\">", x + 3, y + 13);
+    svg_text(f, b->text, strlen(b->text));
+    fputs("</text>\n", f);
+  }
+  svg_scale(f, top + SVG_ROW * (double)shown, seconds);
+}
+
+// Draws a graph, its nodes in an order in which edges go forward, and a time line (may be NULL);
+// 0: out of memory.
+static int svg_plan(FILE *f, const char *title, int nnode, const svg_node *node, int nedge,
+                    const svg_edge *edge, const svg_time *time) {
   svg_layout w;
   memset(&w, 0, sizeof w);
   double *top = NULL, *bottom = NULL;
@@ -302,8 +356,11 @@ static int svg_graph(FILE *f, const char *title, int nnode, const svg_node *node
     ok = top != NULL && bottom != NULL;
   }
   if (ok) {
-    double width = svg_place(&w), y = SVG_MARGIN + 2 * SVG_LINE;
-    double least = svg_columns(title) * SVG_CHAR + 2 * SVG_MARGIN;
+    const double head = SVG_MARGIN + 2 * SVG_LINE;
+    double width = svg_place(&w), y = head + svg_time_height(time);
+    double least = svg_columns(title) * (SVG_CHAR + 2) + 2 * SVG_MARGIN;
+    if (time != NULL && width < SVG_TIME_LEFT + SVG_TIME_WIDTH + 2 * SVG_MARGIN)
+      width = SVG_TIME_LEFT + SVG_TIME_WIDTH + 2 * SVG_MARGIN;
     for (int k = 0; k < w.nlevel; k++) {
       double height = 0;
       for (int i = w.start[k]; i < w.start[k + 1]; i++)
@@ -317,6 +374,7 @@ static int svg_graph(FILE *f, const char *title, int nnode, const svg_node *node
     fprintf(f, "<text x=\"%d\" y=\"%d\" font-size=\"14\">", SVG_MARGIN, SVG_MARGIN + 4);
     svg_text(f, title, strlen(title));
     fputs("</text>\n", f);
+    if (time != NULL) svg_timeline(f, time, head);
     svg_edges(f, &w, nedge, edge, top, bottom);
     svg_boxes(f, &w, nnode, node, top);
     fputs("</svg>\n", f);
@@ -324,104 +382,4 @@ static int svg_graph(FILE *f, const char *title, int nnode, const svg_node *node
   free(top), free(bottom), free(w.spot), free(w.link), free(w.first), free(w.passes);
   free(w.order), free(w.start);
   return ok;
-}
-
-// ---- time lines
-
-static void svg_scale(FILE *f, double left, double width, double y, double seconds) {
-  double step = 1e-12;
-  while (seconds / step > 10) step *= seconds / step > 20 ? (seconds / step > 50 ? 10 : 5) : 2;
-  for (double t = 0; t <= seconds * 1.0001; t += step) {
-    double x = left + width * t / seconds;
-    fprintf(f, "<path d=\"M%.1f %.1fv6\" stroke=\"#556\"/><text x=\"%.1f\" y=\"%.1f\" "
-            "font-size=\"10\" text-anchor=\"middle\">%.3g s</text>\n", x, y, x, y + 18, t);
-  }
-}
-
-// A row for each of nrow places; bars in any order. Rows beyond 64 are left out, and it says so.
-static void svg_timeline(FILE *f, const char *title, int64_t nrow, int64_t nbar,
-                         const svg_bar *bar, double seconds) {
-  const int64_t shown = nrow < 64 ? nrow : 64;
-  const double left = 80, width = 1200, row = 20, top = SVG_MARGIN + 2 * SVG_LINE;
-  if (!(seconds > 0)) seconds = 1;
-  svg_head(f, left + width + 2 * SVG_MARGIN, top + row * (double)shown + 60);
-  fprintf(f, "<text x=\"%d\" y=\"%d\" font-size=\"14\">", SVG_MARGIN, SVG_MARGIN + 4);
-  svg_text(f, title, strlen(title));
-  if (shown < nrow) fprintf(f, ", places 0 to 63 of %lld", (long long)nrow);
-  fputs("</text>\n", f);
-  for (int64_t r = 0; r < shown; r++)
-    fprintf(f, "<text x=\"8\" y=\"%.1f\" font-size=\"10\">place %lld</text>\n",
-            top + row * (double)r + 14, (long long)r);
-  for (int64_t i = 0; i < nbar; i++) {
-    const svg_bar *b = &bar[i];
-    if (b->row >= shown) continue;
-    double x = left + width * b->from / seconds, wide = width * (b->to - b->from) / seconds;
-    fprintf(f, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"hsl(%d,60%%,"
-            "75%%)\" stroke=\"#555\" stroke-width=\"0.3\"><title>", x, top + row * (double)b->row,
-            wide > 0.3 ? wide : 0.3, row - 2, b->color * 47 % 360);
-    svg_text(f, b->text, strlen(b->text));
-    fprintf(f, ": %.3g to %.3g s</title></rect>\n", b->from, b->to);
-    if (wide < (double)strlen(b->text) * 6 + 4) continue;
-    fprintf(f, "<text x=\"%.2f\" y=\"%.1f\" font-size=\"10\">", x + 3,
-            top + row * (double)b->row + 13);
-    svg_text(f, b->text, strlen(b->text));
-    fputs("</text>\n", f);
-  }
-  svg_scale(f, left, width, top + row * (double)shown, seconds);
-  fputs("</svg>\n", f);
-}
-
-// ---- lines over logarithmic axes
-
-typedef struct svg_line {
-  const char *name;
-  int n;
-  const double *x, *y;      // positive
-} svg_line;
-
-static void svg_plot(FILE *f, const char *title, const char *x_name, int nline,
-                     const svg_line *line) {
-  const double left = 70, width = 620, top = 50, height = 420;
-  double low[2] = {1e300, 1e300}, high[2] = {1e-300, 1e-300};
-  for (int k = 0; k < nline; k++) {
-    for (int i = 0; i < line[k].n; i++) {
-      const double at[2] = {line[k].x[i], line[k].y[i]};
-      for (int d = 0; d < 2; d++) {
-        if (at[d] < low[d]) low[d] = at[d];
-        if (at[d] > high[d]) high[d] = at[d];
-      }
-    }
-  }
-  for (int d = 0; d < 2; d++)
-    if (!(high[d] > low[d])) high[d] = low[d] * 2;
-  const double wide = width / log(high[0] / low[0]), tall = height / log(high[1] / low[1]);
-  svg_head(f, left + width + 330, top + height + 60 + (nline > 28 ? 15.0 * (nline - 28) : 0));
-  fprintf(f, "<text x=\"%.0f\" y=\"24\" font-size=\"14\">", left);
-  svg_text(f, title, strlen(title));
-  fprintf(f, "</text>\n<text x=\"%.0f\" y=\"%.0f\">%s</text>\n", left + width / 2,
-          top + height + 40, x_name);
-  for (double t = pow(10, floor(log10(low[1]))); t <= high[1]; t *= 10) {
-    if (t < low[1]) continue;
-    double y = top + height - tall * log(t / low[1]);
-    fprintf(f, "<path d=\"M%.0f %.1fh%.0f\" stroke=\"#ddd\"/><text x=\"8\" y=\"%.1f\">%.0e</text>\n",
-            left, y, width, y + 4, t);
-  }
-  for (double t = low[0]; t <= high[0] * 1.001; t *= 2) {
-    double x = left + wide * log(t / low[0]);
-    fprintf(f, "<path d=\"M%.1f %.0fv%.0f\" stroke=\"#eee\"/><text x=\"%.1f\" y=\"%.0f\" "
-            "text-anchor=\"middle\">%.0f</text>\n", x, top, height, x, top + height + 18, t);
-  }
-  for (int k = 0; k < nline; k++) {
-    int hue = k * 360 / (nline > 0 ? nline : 1);
-    fprintf(f, "<polyline fill=\"none\" stroke=\"hsl(%d,70%%,45%%)\" stroke-width=\"1.5\" points=\"",
-            hue);
-    for (int i = 0; i < line[k].n; i++)
-      fprintf(f, "%.1f,%.1f ", left + wide * log(line[k].x[i] / low[0]),
-              top + height - tall * log(line[k].y[i] / low[1]));
-    fprintf(f, "\"/>\n<text x=\"%.0f\" y=\"%d\" fill=\"hsl(%d,70%%,35%%)\">", left + width + 12,
-            60 + 15 * k, hue);
-    svg_text(f, line[k].name, strlen(line[k].name));
-    fputs("</text>\n", f);
-  }
-  fputs("</svg>\n", f);
 }
