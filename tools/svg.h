@@ -2,8 +2,8 @@
 //
 // svg_plan draws nodes as boxes with lines of text, in layers from top to bottom; an edge goes down
 // through the layers between its ends, so that it crosses no box. Layers by longest path, the
-// order within a layer by the mean place of a node's neighbours (Sugiyama's method). Above it, where
-// there is one, the time line: a row per place and a bar per task.
+// order within a layer by the mean place of a node's neighbours (Sugiyama's method). Above it,
+// where there is one, the time line: a row per place and a bar per task.
 
 #include <stdint.h>
 #include <stdio.h>
