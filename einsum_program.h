@@ -2408,7 +2408,10 @@ static int eini_node_kind(const eini_adjoint *d, int x) {
 
 // The conjugate of x, which is of the kind of node like.
 static int eini_adj_conj(eini_adjoint *d, int x, int like) {
-  return eini_node_kind(d, like) < EINI_KCOMPLEX ? x : eini_adj_op(d, EINI_OP_CONJ, x, 0, 0);
+  const eini_node *v = x < 0 ? NULL : &d->e.node[x];
+  if (v == NULL || eini_node_kind(d, like) < EINI_KCOMPLEX) return x;
+  if (v->op == EINI_OP_CONJ) return v->arg[0];
+  return v->op == EINI_OP_CONST && v->im == 0 ? x : eini_adj_op(d, EINI_OP_CONJ, x, 0, 0);
 }
 
 static int eini_adj_and(eini_adjoint *d, int x, int y) {
@@ -2433,6 +2436,12 @@ static ein_status eini_adj_add(eini_adjoint *d, int x, int val, int mask) {
   d->mask[x] = mask;
   d->val[x] = d->val[x] < 0 ? val : eini_adj_op(d, EINI_OP_ADD, d->val[x], val, 0);
   return d->val[x] < 0 || val < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// 1 where condition x holds, else 0, as a constant of dtype t.
+static int eini_adj_one(eini_adjoint *d, int x, ein_dtype t) {
+  int one = eini_adj_op(d, EINI_OP_WHERE, x, eini_adj_int(d, 1), eini_adj_int(d, 0));
+  return eini_adj_cast(d, one, t);
 }
 
 // Is a factor the value of a condition? Then it is a mask, and a constant.
@@ -2568,7 +2577,7 @@ static ein_status eini_adj_extreme(eini_adjoint *d, int id, int g, int m) {
   }
   for (int i = 0; i < n; i++) {
     equal[i] = eini_adj_op(d, EINI_OP_EQ, leaf[i], id, 0);
-    int one = eini_adj_cast(d, equal[i], ein_dtype_compute((ein_dtype)d->e.node[id].dtype));
+    int one = eini_adj_one(d, equal[i], ein_dtype_compute((ein_dtype)d->e.node[id].dtype));
     count = i == 0 ? one : eini_adj_op(d, EINI_OP_ADD, count, one, 0);
   }
   g = eini_adj_op(d, EINI_OP_DIV, g, count, 0);
@@ -2633,6 +2642,16 @@ static ein_status eini_adj_run(eini_adjoint *d) {
   return EIN_OK;
 }
 
+// Which nodes depend on operands with reads[k]? A choice does not depend on its condition.
+static void eini_adj_needs(const eini_expr *e, const unsigned char *reads, unsigned char *needs) {
+  for (int64_t id = 0; id < e->n; id++) {
+    const eini_node *v = &e->node[id];
+    needs[id] = v->op == EINI_OP_OPERAND ? reads[v->arg[0]] : 0;
+    for (int i = v->op == EINI_OP_WHERE; i < eini_node_args(v); i++)
+      needs[id] |= needs[eini_node_arg(e, v, i)];
+  }
+}
+
 // Begins with a typed expression; reads[k]: does operand k depend on what is differentiated by?
 static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_expr *e,
                                  const unsigned char *reads, int noperand) {
@@ -2658,14 +2677,12 @@ static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_
     const eini_node *v = &d->e.node[id];
     d->val[id] = d->mask[id] = -1;
     d->same[id] = id;
-    for (int i = 0; i < eini_node_args(v); i++)
-      d->needs[id] |= d->needs[eini_node_arg(&d->e, v, i)];
     if (v->op != EINI_OP_OPERAND) continue;
     int k = v->arg[0];
     if (first[k] == 0) first[k] = id + 1;
     d->same[id] = first[k] - 1;
-    d->needs[id] = reads[k];
   }
+  eini_adj_needs(e, reads, d->needs);
   return EIN_OK;
 }
 
@@ -2920,12 +2937,6 @@ static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein
   return p->over ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
 
-// The range of a form over the new indices.
-static ein_status eini_pre_range(const eini_preimage *p, const int64_t *c, int64_t offset,
-                                 int64_t *lo, int64_t *hi) {
-  return eini_zmap_row_range(c, p->n, offset, p->extent, lo, hi);
-}
-
 // ================================================================================================
 // >>gradient  reverse-mode differentiation
 // Takes a scalar (or a tensor and a seed) and tensors of a graph; appends statements that define
@@ -2936,7 +2947,7 @@ static ein_status eini_pre_range(const eini_preimage *p, const int64_t *c, int64
 
 typedef struct eini_grad_part {  // one of the tensors whose sum is a cotangent
   struct eini_grad_part *next;
-  int tensor;
+  int tensor, shared;     // shared: it is a cotangent of another tensor too
 } eini_grad_part;
 
 typedef struct eini_grad {
@@ -3372,7 +3383,7 @@ static int eini_back_extreme(eini_back *b, int root, int g, int *mask) {
   int most = same ? eini_back_read(b, s->out, &s->out_map)
                   : eini_back_store(b, x, nfree, n, s->fold);
   *mask = eini_adj_op(d, EINI_OP_EQ, x, most, 0);
-  int count = eini_back_store(b, eini_adj_cast(d, *mask, t), nfree, n, EINI_SUM);
+  int count = eini_back_store(b, eini_adj_one(d, *mask, t), nfree, n, EINI_SUM);
   return eini_back_store(b, eini_adj_op(d, EINI_OP_DIV, g, count, 0), nfree, nfree,
                          EINI_FOLD_NONE);
 }
@@ -3828,6 +3839,30 @@ static ein_status eini_pre_names(eini_grad *w, int n, const char ***names) {
   return *names == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
+  size_t rows = (size_t)a->rows * sizeof *a->offset;
+  return memcmp(a->offset, b->offset, rows) == 0 &&
+         memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
+}
+
+// Does node root read a tensor like operand k, each element of both once and in order?
+static int eini_back_shares(const eini_back *b, int k, int root) {
+  const eini_node *v = &b->d.e.node[root];
+  const eini_tensor *to = &b->w->g->tensor[b->s.operand[k]], *from;
+  const ein_zmap *m = &b->proj[k];
+  int same = v->op == EINI_OP_OPERAND && m->rows == m->cols;
+  if (!same || b->proj[v->arg[0]].rows != m->rows || !eini_same_map(m, &b->proj[v->arg[0]]))
+    return 0;
+  from = &b->w->g->tensor[b->operand[v->arg[0]]];
+  if (from->dtype != ein_dtype_compute(to->dtype)) return 0;
+  for (int r = 0; r < m->rows; r++) {
+    same &= m->offset[r] == 0 && from->shape[r] == to->shape[r] &&
+            to->shape[r] == b->s.index[r].extent;
+    for (int c = 0; c < m->cols; c++) same &= m->coef[(int64_t)r * m->cols + c] == (r == c);
+  }
+  return same;
+}
+
 // A new tensor that is what node root, over all indices of the statement, sends to operand k:
 // element c is the sum of root over all index values at which operand k is read at c.
 static ein_status eini_back_send(eini_back *b, int k, int root) {
@@ -3838,9 +3873,16 @@ static ein_status eini_back_send(eini_back *b, int k, int root) {
   eini_preimage p;
   eini_pads q;
   eini_grad_part *share = EINI_NEW(w->scratch, eini_grad_part, 1);
+  if (share == NULL) return EIN_ERR_NO_MEMORY;
+  share->next = w->share[to];
+  w->share[to] = share;
+  if ((share->shared = eini_back_shares(b, k, root)) != 0) {
+    share->tensor = b->operand[b->d.e.node[root].arg[0]];
+    return EIN_OK;
+  }
   EINI_TRY(eini_pre_new(&p, w->scratch, b->s.nindex, rank));
   int64_t *c = EINI_NEW(w->scratch, int64_t, p.cap);
-  if (share == NULL || c == NULL) return EIN_ERR_NO_MEMORY;
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_pre_names(w, rank, &names));
   EINI_TRY(eini_pads_new(b, root, &q));
   for (int64_t i = 0; i == 0 || i < p.pieces; i++) {
@@ -3857,8 +3899,6 @@ static ein_status eini_back_send(eini_back *b, int k, int root) {
     if (!p.empty) EINI_TRY(eini_back_piece(b, &p, &q, root, out, ask, c));
   }
   share->tensor = out;
-  share->next = w->share[to];
-  w->share[to] = share;
   return eini_back_zeros(w, &p, out);
 }
 
@@ -3962,16 +4002,16 @@ static ein_status eini_grad_settle(eini_grad *w, int t) {
   if (w->done[t]) return EIN_OK;
   w->done[t] = 1;
   if (w->cot[t] != -1) {  // the loss
-    eini_grad_part seed = {NULL, w->cot[t]};
+    eini_grad_part seed = {NULL, w->cot[t], 1};
     return want < 0 ? EIN_OK : eini_grad_whole(w, want, 1, seed.tensor < 0 ? NULL : &seed);
   }
   if (u == NULL) return want < 0 ? EIN_OK : eini_grad_whole(w, want, 0, NULL);
-  if (u->next == NULL && want >= 0) {  // what would be copied is written there
+  if (u->next == NULL && want >= 0 && !u->shared) {  // what would be copied is written there
     for (int64_t i = w->nstmt; i < g->nstmt; i++)
       if (g->stmt[i].out == u->tensor) g->stmt[i].out = want;
     g->tensor[want].nstmt = g->tensor[u->tensor].nstmt;
     g->tensor[u->tensor].nstmt = 0;
-  } else if (u->next == NULL) {
+  } else if (u->next == NULL && want < 0) {
     out = u->tensor;
   } else {
     if (want < 0)
@@ -3980,6 +4020,25 @@ static ein_status eini_grad_settle(eini_grad *w, int t) {
     EINI_TRY(eini_grad_whole(w, out, 0, u));
   }
   w->cot[t] = out;
+  return EIN_OK;
+}
+
+// Which tensors depend on those with reach, in the order of the statements?
+static ein_status eini_grad_reach(eini_grad *w) {
+  int64_t most = 0, operands = 0;
+  for (int64_t i = 0; i < w->nstmt; i++) {
+    most = eini_max64(most, w->g->stmt[i].expr.n);
+    operands = eini_max64(operands, w->g->stmt[i].noperand);
+  }
+  unsigned char *needs = EINI_NEW(w->scratch, unsigned char, most);
+  unsigned char *reads = EINI_NEW(w->scratch, unsigned char, operands);
+  if (needs == NULL || reads == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < w->nstmt; i++) {
+    const eini_stmt *s = &w->g->stmt[i];
+    for (int k = 0; k < s->noperand; k++) reads[k] = w->reach[s->operand[k]];
+    eini_adj_needs(&s->expr, reads, needs);
+    w->reach[s->out] |= needs[s->expr.n - 1];
+  }
   return EIN_OK;
 }
 
@@ -4002,9 +4061,7 @@ static ein_status eini_gradient(eini_grad *w, int seed, int nwrt, const int *wrt
     w->reach[wrt[k]] = 1;
     w->want[wrt[k]] = grad[k];
   }
-  for (int64_t i = 0; i < g->nstmt; i++)
-    for (int k = 0; k < g->stmt[i].noperand; k++)
-      w->reach[g->stmt[i].out] |= w->reach[g->stmt[i].operand[k]];
+  EINI_TRY(eini_grad_reach(w));
   w->cot[w->loss] = seed < 0 ? EINI_COT_ONE : seed;
   for (int64_t i = w->nstmt - 1; i >= 0; i--) {
     int t = g->stmt[i].out;
@@ -4268,12 +4325,6 @@ static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, 
     row[i].pos = pos;
   }
   return v;
-}
-
-static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
-  size_t rows = (size_t)a->rows * sizeof *a->offset;
-  return memcmp(a->offset, b->offset, rows) == 0 &&
-         memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
 }
 
 // Do two statements over all elements of their tensors compute the same?
