@@ -4827,20 +4827,24 @@ static int eini_grad_name(eini_prog *q, const eini_syn *v) {
   return q->p.st == EIN_OK ? s->id : -1;
 }
 
-// A tensor for a gradient, whose name is new.
-static int eini_grad_left(eini_prog *q, const eini_syn *v, int wrt) {
+// Is the name of a gradient new?
+static void eini_grad_check_name(eini_prog *q, const eini_syn *v) {
   eini_parser *p = &q->p;
-  eini_sym *s = eini_sym_of(q, v->sym);
-  int id, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
+  const eini_sym *s = eini_sym_of(q, v->sym);
   if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
   if (s->kind != EINI_N_NONE || s->ndef > 1)
     eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, s->ndef > 1 ? "'%.*s' is defined more than once"
                                                              : "the name '%.*s' is taken",
               EINI_NAME_OF(p, v->sym));
-  if (p->st != EIN_OK) return -1;
+}
+
+// A tensor for a gradient by tensor wrt.
+static int eini_grad_left(eini_prog *q, const eini_syn *v, int wrt) {
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  int id, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
   if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, q->g->tensor[wrt].rank,
                             NULL, &id) != EIN_OK)
-    return eini_pmem(p), -1;
+    return eini_pmem(&q->p), -1;
   q->g->tensor[id].pos = v->pos;
   return id;
 }
@@ -4857,6 +4861,7 @@ static void eini_do_grad(eini_prog *q, const eini_line *l) {
   w.len = l->len;
   w.at = l->kid;
   w.scratch = p->arena;
+  for (int k = 0; k < n && p->st == EIN_OK; k++) eini_grad_check_name(q, l->kid[2 + n + k]);
   w.loss = p->st == EIN_OK ? eini_grad_name(q, l->kid[0]) : -1;
   int seed = p->st == EIN_OK && l->kid[1]->sym >= 0 ? eini_grad_name(q, l->kid[1]) : -1;
   for (int k = 0; k < n && p->st == EIN_OK; k++) wrt[k] = eini_grad_name(q, l->kid[2 + k]);

@@ -577,15 +577,364 @@ static void test_random(ein_ctx *ctx, int count) {
   }
 }
 
+// ---- whole networks -----------------------------------------------------------------------------
+
+static const char training[] =
+    "input X[b=5,f=4], W[f,h=6], u[h], V[h,c=3], v[c], y[b]\n"
+    "H[b,h] = relu(sum[f](X[b,f]*W[f,h]) + u[h])\n"
+    "Z[b,c] = H[b,h]*V[h,c] + v[c]\n"
+    "P[b,c] = logsoftmax[c](Z[b,c])\n"
+    "L = -sum[b,c](where(y[b]==c, P[b,c], 0))/5\n"
+    "grad L wrt W, u, V, v as dW, du, dV, dv\n"
+    "nW[f,h] = W[f,h] - 0.5*dW[f,h]\nnu[h] = u[h] - 0.5*du[h]\n"
+    "nV[h,c] = V[h,c] - 0.5*dV[h,c]\nnv[c] = v[c] - 0.5*dv[c]\n"
+    "output L, dW, du, dV, dv, nW, nu, nV, nv\n";
+
+static void test_training(ein_ctx *ctx) {
+  static const char *const names[] = {"W", "u", "V", "v"};
+  machine m;
+  if (!machine_of(ctx, training, &m)) return;
+  fill(&m, -1, 1);
+  int y = tensor_named(&m, "y"), loss = tensor_named(&m, "L");
+  for (int i = 0; i < 5; i++) m.data[y][i] = i % 3;
+  check_differences(&m, training);
+  double first = 0;
+  for (int step = 0; step < 100; step++) {
+    execute(&m);
+    if (step == 0) first = m.data[loss][0];
+    for (int k = 0; k < 4; k++) {
+      char next[8], grad[8];
+      snprintf(next, sizeof next, "n%s", names[k]);
+      snprintf(grad, sizeof grad, "d%s", names[k]);
+      int a = tensor_named(&m, names[k]), b = tensor_named(&m, next), g = tensor_named(&m, grad);
+      for (int64_t i = 0; i < m.count[a]; i++) {
+        double want = m.data[a][i] - 0.5 * m.data[g][i];
+        if (step == 0) CHECK(fabs(m.data[b][i] - want) <= 1e-15 * (1 + fabs(want)));
+        m.data[a][i] = m.data[b][i];
+      }
+    }
+  }
+  CHECK(m.data[loss][0] < first / 10);
+  machine_free(&m);
+}
+
+static void test_attention(ein_ctx *ctx) {
+  static const char text[] =
+      "input X[s=4,m=6], Wq[h=2,d=3,m], Wk[h,d,m], Wv[h,d,m], Wo[m,h,d], S[s,m]\n"
+      "Q[h,s,d] = X[s,m]*Wq[h,d,m]\nK[h,t,d] = X[t,m]*Wk[h,d,m]\nV[h,t,d] = X[t,m]*Wv[h,d,m]\n"
+      "T[h,s,t] = where(t<=s, sum[d](Q[h,s,d]*K[h,t,d])/sqrt(size(d)), -inf)\n"
+      "P[h,s,t] = softmax[t](T[h,s,t])\nO[h,s,d] = P[h,s,t]*V[h,t,d]\n"
+      "Y[s,m] = O[h,s,d]*Wo[m,h,d]\nL = sum[s,m](Y[s,m]*S[s,m])\n";
+  static const char *const asked[] = {"grad L wrt X, Wq, Wk, Wv, Wo as dX, dWq, dWk, dWv, dWo\n",
+                                      "grad Y wrt X, Wq, Wk, Wv, Wo as dX, dWq, dWk, dWv, dWo "
+                                      "seed S\n"};
+  char program[1024];
+  for (int k = 0; k < 2; k++) {
+    snprintf(program, sizeof program, "%s%soutput L, dX, dWq, dWk, dWv, dWo", text, asked[k]);
+    differences(ctx, program, -1, 1);
+  }
+}
+
+// ---- seeds, dtypes, results ---------------------------------------------------------------------
+
+static void test_others(ein_ctx *ctx) {
+  static const char *const texts[] = {
+      "input A[3,4], S[3]\nY[i] = sin(sum[j](A[i,j]^2))\nL = sum(Y[i]*S[i])\n"
+      "grad Y wrt A as dA seed S\noutput L, dA",
+      "input A[3,4] : c128\ninput S[3] : c128\nY[i] = sin(sum[j](A[i,j]^2))\n"
+      "L = sum(real(conj(S[i])*Y[i]))\ngrad Y wrt A as dA seed S\noutput L, dA",
+      // of intermediate tensors, of tensors after the loss, of the loss itself
+      "input x[4]\ny[i] = x[i]^2\nL = sum(y[i]*y[3-i])\ngrad L wrt y, x, L as g, h, one\n"
+      "dx[i] = 2*x[i]*g[i]*one + 0*h[i]\noutput L, dx",
+      "input x[3]\nL = sum(x[i]^3)\nz[i] = x[i]*L\ngrad L wrt x, z as g, dz\n"
+      "dx[i] = g[i] + dz[i]\noutput L, dx",
+      "input x[3], S[]\nF = sum(x[i]^3)\ngrad F wrt F, x as a, g seed S\nL = F*S\n"
+      "dx[i] = g[i] + 0*a\ndS = F + 0*g[0] + 0*(a-S)\noutput L, dx, dS",
+      // twice, and three times
+      "input x[3], w[3]\nF = sum(sin(x[i])*x[2-i]^2)\ngrad F wrt x as g\nL = sum(g[i]*w[i])\n"
+      "grad L wrt x, w as dx, dw\noutput L, dx, dw",
+      "input x[2]\nF = exp(x[0]*x[1])\ngrad F wrt x as g\nG = g[0]*g[1]\ngrad G wrt x as h\n"
+      "L = h[0] - h[1]^2\ngrad L wrt x as dx\noutput L, dx",
+      "input x[3]\nF = prod[i](x[i]-0.5)\ngrad F wrt x as g\nL = g[0]^2 + g[1]*g[2]\n"
+      "grad L wrt x as dx\noutput L, dx",
+      // a seed of zeros leaves the derivative by it alone
+      "input x[3], S[3]\ny[i] = sqrt(x[i])\ngrad y wrt x as g seed S\nL = sum(g[i]*(i+1))\n"
+      "grad L wrt x, S as dx, dS\noutput L, dx, dS",
+      "input x[3] : f64\nP[i=6] = x[2-i+3 | wrap]\nL = sum(P[i]*P[5-i])\ngrad L wrt x as dx\n"
+      "output L, dx : f64",
+      "input x[3]\nparam a = 2\nL = a*sum(x[i]^2)\ngrad L wrt x as dx\noutput L, dx"};
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) differences(ctx, texts[k], 0.3, 1.3);
+  // dtypes of results: those of the tensors; roles: outputs when nobody reads them
+  ein_program_desc d;
+  ein_graph *g;
+  memset(&d, 0, sizeof d);
+  d.text = "input h[3] : f16\ninput x[3] : f32\ninput z[] : c64\n"
+           "L = sum(h[i]*x[i]*real(z))\ngrad L wrt h, x, z as dh, dx, dz";
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_OK);
+  for (int t = 0, seen = 0; g != NULL && t < g->ntensor; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    if (x->role != EIN_ROLE_OUTPUT) continue;
+    CHECK(x->dtype == (seen == 0 ? EIN_F16 : seen == 1 ? EIN_F32 : EIN_C64));
+    CHECK(strcmp(x->name, seen == 0 ? "dh" : seen == 1 ? "dx" : "dz") == 0);
+    seen++;
+    CHECK(seen <= 3);
+  }
+  ein_graph_destroy(g);
+}
+
+// ---- mistakes -----------------------------------------------------------------------------------
+
+static void test_mistakes(ein_ctx *ctx) {
+  static const struct {
+    const char *text;
+    ein_status status;
+    int line, column;
+    const char *message;
+  } rows[] = {
+      {"grad M wrt x as d", EIN_ERR_NAME, 3, 6, "'M' is no tensor"},
+      {"grad L wrt n as d", EIN_ERR_NAME, 3, 12, "'n' is a size, not a tensor"},
+      {"grad L wrt a as d", EIN_ERR_NAME, 3, 12, "'a' is a param"},
+      {"grad L wrt q as d", EIN_ERR_NAME, 3, 12, "'q' is no tensor"},
+      {"grad L wrt Z as d\nZ = L", EIN_ERR_NAME, 3, 12, "'Z' is used before its definition"},
+      {"grad L wrt x, k as d, e", EIN_ERR_DTYPE, 3, 15, "'k' is of i64: only floats"},
+      {"grad L wrt x, x as d, e", EIN_ERR_NAME, 3, 15, "'x' occurs twice"},
+      {"grad L wrt x, k as d", EIN_ERR_SYNTAX, 3, 1, "2 names after wrt, but 1 after as"},
+      {"grad L wrt x as x", EIN_ERR_NAME, 3, 17, "the name 'x' is taken"},
+      {"grad L wrt x as L", EIN_ERR_NAME, 3, 17, "'L' is defined more than once"},
+      {"grad L wrt x, z as d, d", EIN_ERR_NAME, 3, 20, "'d' is defined more than once"},
+      {"grad L wrt x as d\nd[i] = x[i]", EIN_ERR_NAME, 3, 17, "'d' is defined more than once"},
+      {"grad L wrt x as d\ngrad L wrt x as d", EIN_ERR_NAME, 3, 17, "'d' is defined more than once"},
+      {"grad L wrt x as n", EIN_ERR_NAME, 3, 17, "the name 'n' is taken"},
+      {"grad L wrt x as exp", EIN_ERR_NAME, 3, 17, "'exp' is a word of the language"},
+      {"grad x wrt x as d", EIN_ERR_SHAPE, 3, 6, "'x' has 1 axes: without a seed"},
+      {"C = z[0]^2\ngrad C wrt z as d", EIN_ERR_DTYPE, 4, 6, "'C' is complex"},
+      {"grad k wrt x as d seed k", EIN_ERR_DTYPE, 3, 6, "'k' is of i64: only floats"},
+      {"grad L wrt x as d seed x", EIN_ERR_SHAPE, 3, 24, "'x' does not have the shape of 'L'"},
+      {"grad x wrt x as d seed k", EIN_ERR_DTYPE, 3, 24, "'k' is of i64: only floats"},
+      {"grad x wrt x as d seed z", EIN_ERR_DTYPE, 3, 24, "'z' is complex, 'x' is real"},
+      {"grad x wrt x as d seed w", EIN_ERR_NAME, 3, 24, "'w' is no tensor"},
+      {"grad L wrt z as d\noutput d : f64", EIN_ERR_DTYPE, 3, 12, "'d' is of f64, 'z' of c128"},
+      {"grad L wrt x as d\noutput d : i32", EIN_ERR_DTYPE, 3, 12, "'d' is of i32, 'x' of f64"},
+      {"grad L x as d", EIN_ERR_SYNTAX, 3, 8, "wrt expected, not 'x'"},
+      {"grad L wrt x d", EIN_ERR_SYNTAX, 3, 14, "as expected, not 'd'"},
+      {"grad L wrt x as d seed", EIN_ERR_SYNTAX, 3, 23, "the name of a tensor expected"},
+      {"grad L wrt x as d w", EIN_ERR_SYNTAX, 3, 19, "an operator or the end of the line"},
+      {"grad", EIN_ERR_SYNTAX, 3, 5, "the name of a scalar expected"},
+      {"grad 1 wrt x as d", EIN_ERR_SYNTAX, 3, 6, "the name of a scalar expected"},
+      {"I = argmax(x[i])\nM = I*L\ngrad M wrt x as d", EIN_ERR_UNSUPPORTED, 5, 1,
+       "the gradient of 'M' needs that of argmax, in the statement of 'I'"},
+      {"b = any(x[i]>1)\nM = b+L\ngrad M wrt x as d", EIN_ERR_UNSUPPORTED, 5, 1,
+       "that of any, in the statement of 'b'"},
+      {"M = sum(x[i]>1)*1.5\ngrad M wrt x as d", EIN_ERR_UNSUPPORTED, 4, 1,
+       "that of a value that is no float, in the statement of 'M.2'"},
+      {"M = sum(2.5-(x[i]>1))\ngrad M wrt x as d", EIN_ERR_UNSUPPORTED, 4, 1,
+       "that of a value that is no float, in the statement of 'M'"},
+      {"M = sum(1.5+cast_i32(x[i]))\ngrad M wrt x as d", EIN_ERR_UNSUPPORTED, 4, 1,
+       "that of a value that is no float, in the statement of 'M'"},
+      {"M = sum(twice(x[i]))\ngrad M wrt x as d", EIN_ERR_UNSUPPORTED, 4, 1,
+       "that of the function twice, in the statement of 'M'"},
+      {"M = span(x[i])\ngrad M wrt x as d", EIN_ERR_UNSUPPORTED, 4, 1,
+       "that of the monoid span, in the statement of 'M'"}};
+  char text[512];
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    ein_program_desc d;
+    ein_graph *g;
+    memset(&d, 0, sizeof d);
+    snprintf(text, sizeof text, "input z[3] : c128; input k[3] : i64; param a; input x[n=3]\n"
+             "L = sum(x[i]^2) + real(z[0])\n%s", rows[k].text);
+    d.text = text;
+    ein_status st = ein_graph_parse(ctx, &d, &g);
+    const ein_error *e = ein_ctx_error(ctx, 0);
+    int ok = st == rows[k].status && e != NULL && e->line == rows[k].line &&
+             e->column == rows[k].column && strstr(e->message, rows[k].message) != NULL;
+    if (!ok) printf("%s\n%s\n", text, ein_ctx_message(ctx));
+    CHECK(ok);
+    CHECK(ein_ctx_errors(ctx) == 1);
+    ein_graph_destroy(g);
+  }
+}
+
+static void twice(int64_t n, const void *const *in, void *out, void *user) {
+  (void)user;
+  for (int64_t i = 0; i < n; i++) ((double *)out)[i] = 2 * ((const double *)in[0])[i];
+}
+
+static void span_merge(int64_t n, void *const *acc, const void *const *more, void *user) {
+  (void)user;
+  for (int64_t i = 0; i < n; i++)
+    ((double *)acc[0])[i] = fmax(((double *)acc[0])[i], ((const double *)more[0])[i]);
+}
+
+// ---- from C -------------------------------------------------------------------------------------
+
+// L = sum over h of (sum over r of X[2*h+r]*K[r])^2; ids: X, K, Y, L, dX, dK.
+static ein_graph *built(ein_ctx *ctx, int *id) {
+  static int64_t ten[] = {10}, three[] = {3}, extent[] = {4, 3}, hr[] = {2, 1}, r[] = {0, 1};
+  static int64_t h[] = {1};
+  ein_zmap proj[2], one;
+  ein_stmt_desc s;
+  ein_graph *g;
+  if (ein_graph_create(ctx, &g) != EIN_OK) return NULL;
+  memset(&s, 0, sizeof s);
+  memset(proj, 0, sizeof proj);
+  memset(&one, 0, sizeof one);
+  proj[0].rows = proj[1].rows = one.rows = one.cols = 1;
+  proj[0].cols = proj[1].cols = 2;
+  proj[0].coef = hr;
+  proj[1].coef = r;
+  one.coef = h;
+  ein_graph_add_tensor(g, "X", EIN_ROLE_INPUT, EIN_F64, 1, ten, &id[0]);
+  ein_graph_add_tensor(g, "K", EIN_ROLE_INPUT, EIN_F64, 1, three, &id[1]);
+  ein_graph_add_tensor(g, "Y", EIN_ROLE_TEMP, EIN_NONE, 1, NULL, &id[2]);
+  ein_graph_add_tensor(g, "L", EIN_ROLE_OUTPUT, EIN_NONE, 0, NULL, &id[3]);
+  ein_graph_add_tensor(g, "dX", EIN_ROLE_OUTPUT, EIN_NONE, 1, NULL, &id[4]);
+  ein_graph_add_tensor(g, "dK", EIN_ROLE_OUTPUT, EIN_F64, 1, three, &id[5]);
+  s.out = id[2];
+  s.nindex = 2;
+  s.nfree = 1;
+  s.extent = extent;
+  s.noperand = 2;
+  s.operand = id;
+  s.proj = proj;
+  ein_graph_add_statement(g, &s);
+  s.out = id[3];
+  s.nindex = 1;
+  s.nfree = 0;
+  s.noperand = 1;
+  s.operand = &id[2];
+  s.proj = &one;
+  s.map = "x0^2";
+  ein_graph_add_statement(g, &s);
+  return g;
+}
+
+static ein_status gradient_from_c(ein_ctx *ctx, char *print, size_t size) {
+  int id[6];
+  ein_graph *g = built(ctx, id);
+  if (g == NULL) return EIN_ERR_NO_MEMORY;
+  ein_graph_add_gradient(g, id[3], 2, id, -1, id + 4);
+  ein_status st = ein_graph_finish(g);
+  if (st == EIN_OK) check_pieces(g);
+  ein_graph_print(g, print, size);
+  ein_graph_destroy(g);
+  return st;
+}
+
+static void test_from_c(ein_ctx *ctx) {
+  static char a[8192], b[8192];
+  static const struct {
+    int loss, nwrt, wrt0, wrt1, seed, grad0, grad1;
+    ein_status status;
+    const char *message;
+  } rows[] = {
+      {9, 1, 0, 1, -1, 4, 5, EIN_ERR_ARGUMENT, "the loss or the seed"},
+      {-1, 1, 0, 1, -1, 4, 5, EIN_ERR_ARGUMENT, "the loss or the seed"},
+      {3, 0, 0, 1, -1, 4, 5, EIN_ERR_ARGUMENT, "counts, pointers"},
+      {3, 1, 0, 1, 6, 4, 5, EIN_ERR_ARGUMENT, "the loss or the seed"},
+      {3, 1, 7, 1, -1, 4, 5, EIN_ERR_ARGUMENT, "number 0 is no tensor"},
+      {3, 2, 0, 1, -1, 4, -1, EIN_ERR_ARGUMENT, "number 1 is no tensor"},
+      {3, 2, 0, 4, -1, 4, 5, EIN_ERR_NAME, "'dX' is not defined"},
+      {5, 1, 0, 1, -1, 4, 5, EIN_ERR_NAME, "'dK' is not defined"},
+      {3, 2, 0, 1, -1, 4, 4, EIN_ERR_NAME, "'dX' is defined already"},
+      {3, 1, 0, 1, -1, 1, 4, EIN_ERR_NAME, "'K' is defined already"},
+      {3, 1, 0, 1, -1, 2, 4, EIN_ERR_NAME, "'Y' is defined already"},
+      {3, 1, 0, 1, -1, 5, 4, EIN_ERR_SHAPE, "'dK' does not have the shape of 'X'"},
+      {2, 1, 0, 1, -1, 4, 5, EIN_ERR_SHAPE, "'Y' has 1 axes"},
+      {2, 1, 0, 1, 0, 4, 5, EIN_ERR_SHAPE, "'X' does not have the shape of 'Y'"},
+      {3, 2, 1, 1, -1, 4, 5, EIN_ERR_NAME, "'K' occurs twice"}};
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    int id[6], wrt[2], grad[2];
+    ein_graph *g = built(ctx, id);
+    wrt[0] = rows[k].wrt0;
+    wrt[1] = rows[k].wrt1;
+    grad[0] = rows[k].grad0;
+    grad[1] = rows[k].grad1;
+    ein_status st = ein_graph_add_gradient(g, rows[k].loss, rows[k].nwrt, wrt, rows[k].seed, grad);
+    int ok = st == rows[k].status && strstr(ein_ctx_message(ctx), rows[k].message) != NULL &&
+             ein_graph_finish(g) == st;
+    if (!ok) printf("row %d: %s\n", (int)k, ein_ctx_message(ctx));
+    CHECK(ok);
+    ein_graph_destroy(g);
+  }
+  CHECK(gradient_from_c(ctx, a, sizeof a) == EIN_OK);
+  CHECK(ein_graph_add_gradient(NULL, 0, 0, NULL, -1, NULL) == EIN_ERR_ARGUMENT);
+  ein_program_desc d;
+  ein_graph *g;
+  memset(&d, 0, sizeof d);
+  d.text = "input X[10], K[3]\nY[i0] = X[2*i0+i1]*K[i1]\nL = sum[i0](Y[i0]^2)\n"
+           "grad L wrt X, K as dX, dK\noutput L, dX, dK";
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_OK);
+  ein_graph_print(g, b, sizeof b);
+  ein_graph_destroy(g);
+  int lines[2] = {0, 0};  // the same statements, under other names
+  for (const char *p = a; *p != 0; p++) lines[0] += *p == '\n';
+  for (const char *p = b; *p != 0; p++) lines[1] += *p == '\n';
+  CHECK(lines[0] == lines[1]);
+}
+
+// ---- running out of memory ----------------------------------------------------------------------
+
+static void test_memory(void) {
+  static const char *const texts[] = {
+      training,
+      "input A[4,9], B[5]\nL = sum[i,j](A[i,i+j]*B[j])^2 + prod[k](B[k])\ngrad L wrt A, B as dA, dB",
+      "input X[2,3,9,8], K[4,3,3,2]\nY[n,o,h,w] = X[n,c,2*h+r,3*w+s]*K[o,c,r,s]\n"
+      "L = sum(Y[n,o,h,w]^2)\ngrad L wrt X, K as dX, dK",
+      "input A[3,4]\nE[i] = logsumexp[j](A[i,j])+max[j](A[i,j])+var[k](A[i,k])\nL = sum(E[i]^2)\n"
+      "grad L wrt A as g\nM = sum(g[i,j]^3)\ngrad M wrt A as h"};
+  for (int k = 0; k < 5; k++) {
+    int done = 0;
+    for (long at = 0; !done && at < 5000; at++) {
+      counter c = {0, at, 0};
+      ein_ctx_desc desc;
+      ein_ctx *ctx;
+      memset(&desc, 0, sizeof desc);
+      desc.allocator.alloc_fn = count_alloc;
+      desc.allocator.free_fn = count_free;
+      desc.allocator.user = &c;
+      ein_status st = ein_ctx_create(&desc, &ctx);
+      if (st == EIN_OK && k < 4) {
+        ein_program_desc d;
+        ein_graph *g;
+        memset(&d, 0, sizeof d);
+        d.text = texts[k];
+        st = ein_graph_parse(ctx, &d, &g);
+        ein_graph_destroy(g);
+      } else if (st == EIN_OK) {
+        static char print[8192];
+        st = gradient_from_c(ctx, print, sizeof print);
+      }
+      ein_ctx_destroy(ctx);
+      CHECK(c.live == 0);
+      CHECK(st == (c.calls > at ? EIN_ERR_NO_MEMORY : EIN_OK));
+      done = c.calls <= at;
+    }
+    CHECK(done);
+  }
+}
+
 int main(int argc, char **argv) {
   ein_ctx *ctx;
-  int count = argc > 1 ? atoi(argv[1]) : 400;
+  int count = argc > 1 ? atoi(argv[1]) : 200;
   uint64_t seed = argc > 2 ? (uint64_t)atoll(argv[2]) : 1;
+  ein_function f = {"twice", 1, EIN_F64, twice, NULL};
+  ein_monoid span;
+  memset(&span, 0, sizeof span);
+  span.name = "span";
+  span.nstate = 1;
+  span.merge_fn = span_merge;
   rng_state = seed;
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
+  CHECK(ein_ctx_function(ctx, &f) == EIN_OK && ein_ctx_monoid(ctx, &span) == EIN_OK);
   test_functions(ctx);
   test_programs(ctx);
   test_kinks(ctx);
+  test_training(ctx);
+  test_attention(ctx);
+  test_others(ctx);
+  test_mistakes(ctx);
+  test_from_c(ctx);
+  test_memory();
   test_random(ctx, count);
   ein_ctx_destroy(ctx);
   if (failures > 0) printf("test_gradient: %d of %d checks failed\n", failures, checks);
