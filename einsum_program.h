@@ -21,7 +21,7 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: INCLUDING IT, PROGRAMS, MACROS, ERRORS
+// Manual: INCLUDING IT, PROGRAMS, MACROS, GRADIENTS, ERRORS
 //
 //   >>program-api     public types and functions
 //   >>implementation  everything below is compiled once
@@ -35,6 +35,8 @@
 //   >>edges           edge rules
 //   >>adjoint         derivatives of scalar expressions
 //   >>preimage        index spaces seen from one operand
+//   >>drafts          writing the statements of gradients
+//   >>unfold          cotangents of what a statement folds
 //   >>gradient        reverse-mode differentiation
 //   >>build           from resolved trees to statements
 //   >>parse           programs
@@ -70,6 +72,7 @@
 //     Y[i=5,j=n] : f32 = ..         with extents (of integers and sizes), with a dtype
 //     Y[2*i+1] = ..                 defines some elements; several statements must fit exactly:
 //                                   concatenation, interleaving and padding are written so
+//     grad L wrt A, B as dA, dB     gradients of the scalar L; see GRADIENTS
 //
 // Expressions, from the lowest precedence: or; and; not; < <= > >= == != (no chains); + -; * /;
 // unary - +; ^ (to the right; -x^2 is -(x^2)). Constants: inf nan pi true false. A name alone is an
@@ -104,6 +107,32 @@
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
 // eps is a fourth (third) argument without a name.
+//
+// GRADIENTS
+//
+//     input X[b,f], y[b], w[f]
+//     L = sum[b]((sum[f](X[b,f]*w[f]) - y[b])^2)
+//     grad L wrt w as dw
+//     v[f] = w[f] - 0.01*dw[f]
+//
+// grad makes tensors: dw has the shape and dtype of w, and is read like any other. L is a real
+// scalar, or any tensor of floats with a seed of its shape: "grad Y wrt w as dw seed S" gives the
+// gradient of sum(S*Y), for complex ones of the real part of sum(conj(S)*Y). What is wanted may be
+// an input or a defined tensor; it need not have anything to do with L (then its gradient is 0).
+// By a complex number z the gradient is dL/dRe z + i dL/dIm z.
+//
+// At kinks: those that tie for a max or min share its gradient equally; abs, relu, norm and the
+// modulus have 0 at 0; floor, ceil, round and div have 0. A prod of zeros gets the products of the
+// others. Conditions in where(..), and comparisons as factors, are constants: where(c, x, y) sends
+// nothing to the branch it does not take, also where that is infinite. argmax, any, all, integers,
+// and functions and monoids of yours have no gradient: an error, unless they stand in conditions.
+//
+// A gradient is statements as you could have written them, so gradients of gradients are too. A
+// sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
+// as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
+// give NaN there. Accesses with several strides that share indices may take a sum with a condition
+// over all of the index space. From C: ein_graph_add_gradient.
+//
 //
 // ERRORS
 //
@@ -185,7 +214,8 @@ EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc
 // grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
 // of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of
 // loss, which may then be any; the gradient is that of sum(seed*loss), of the real part of
-// sum(conj(seed)*loss) for complex ones; -1: none. By a complex number z it is dL/dRe z + i dL/dIm z.
+// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for what it is at kinks and by
+// complex numbers.
 // EIN_ERR_UNSUPPORTED, with the statement, where a function of yours, an integer or a comparison
 // stands between.
 EIN_API ein_status ein_graph_add_gradient(ein_graph *graph, int loss, int nwrt, const int *wrt,
@@ -2938,9 +2968,9 @@ static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein
 }
 
 // ================================================================================================
-// >>gradient  reverse-mode differentiation
-// Takes a scalar (or a tensor and a seed) and tensors of a graph; appends statements that define
-// the gradients. They are like any other statements: no other part of the library knows them.
+// >>drafts  writing the statements of gradients
+// Takes expressions over operands in scratch memory; appends statements, sums of products with what
+// they do not depend on taken out.
 // ================================================================================================
 
 #define EINI_GRAD_STATEMENTS ((int64_t)1 << 16)  // of a graph with gradients
@@ -2967,17 +2997,6 @@ typedef struct eini_grad {
 } eini_grad;
 
 #define EINI_COT_ONE (-2)   // the cotangent of the loss when there is no seed
-
-// A statement whose cotangent is being carried to its operands. More operands are added to it:
-// the cotangent, stored results, and tensors made for its fold.
-typedef struct eini_back {
-  eini_grad *w;
-  eini_stmt s;              // as it is in the graph
-  eini_adjoint d;
-  int64_t n, cap, cap2;     // operands
-  int *operand;
-  ein_zmap *proj;           // over the statement's indices
-} eini_back;
 
 static ein_status eini_grad_full(const eini_grad *w) {
   return eini_fail(w->diag, EIN_ERR_TOO_LARGE, w->pos, w->len, NULL, "the gradient is too large");
@@ -3165,7 +3184,8 @@ typedef struct eini_grad_factors {
 } eini_grad_factors;
 
 static ein_status eini_factor_add(eini_grad *w, eini_grad_factors *u, int node, int what) {
-  eini_grad_factor *p = (eini_grad_factor *)eini_grow(w->scratch, u->list, u->n, &u->cap, sizeof *p);
+  eini_grad_factor *p =
+      (eini_grad_factor *)eini_grow(w->scratch, u->list, u->n, &u->cap, sizeof *p);
   if (p == NULL) return EIN_ERR_NO_MEMORY;
   u->list = p;
   p[u->n].node = node;
@@ -3245,8 +3265,8 @@ static ein_status eini_draft_pick(eini_grad *w, const eini_stmt *f, eini_stmt *t
   return EIN_OK;
 }
 
-// Appends the sum of node `product` of a draft as a new tensor over those of the draft's free indices
-// that it depends on; reads it in draft `out`, which has one operand more, its last one.
+// Appends the sum of node `product` of a draft as a new tensor, over those of the draft's free
+// indices that it depends on; reads it in draft `out` by one more operand, its last one.
 static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, eini_stmt *out) {
   int n = 0, kept, tensor, *col = EINI_NEW(w->scratch, int, f->nindex);
   int *at = EINI_NEW(w->scratch, int, f->nindex);
@@ -3309,7 +3329,22 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   return eini_draft_append(w, &out, eini_draft_op(w, &out, EINI_OP_MUL, root, x, 0));
 }
 
-// ---- folds ----
+// ================================================================================================
+// >>unfold  cotangents of what a statement folds
+// Takes a statement and the cotangent of its tensor; gives that of the value that is folded, with
+// tensors of what the fold needs for it.
+// ================================================================================================
+
+// A statement whose cotangent is being carried to its operands. More operands are added to it:
+// the cotangent, stored results, and tensors made for its fold.
+typedef struct eini_back {
+  eini_grad *w;
+  eini_stmt s;              // as it is in the graph
+  eini_adjoint d;
+  int64_t n, cap, cap2;     // operands
+  int *operand;
+  ein_zmap *proj;           // over the statement's indices
+} eini_back;
 
 // A node that reads one more operand; map NULL: its axes are the first indices.
 static int eini_back_read(eini_back *b, int tensor, const ein_zmap *map) {
@@ -3388,7 +3423,7 @@ static int eini_back_extreme(eini_back *b, int root, int g, int *mask) {
                          EINI_FOLD_NONE);
 }
 
-// out[.., ostep*i + oat] = x[.., xstep*i + xat] * y[.., ystep*i + yat] for i < count; y -1: x alone.
+// out[.., ostep*i + oat] = x[.., xstep*i + xat] * y[.., ystep*i + yat] for i < count; y may be -1.
 static ein_status eini_back_pair(eini_back *b, int out, int64_t ostep, int64_t oat, int64_t count,
                                  int x, int64_t xstep, int64_t xat, int y, int64_t ystep,
                                  int64_t yat) {
@@ -3468,7 +3503,8 @@ static int eini_back_product(eini_back *b, int root, int g) {
   int tensor, x;
   ein_zmap m;
   for (int i = s->nfree; i < s->nindex; i++)
-    if (eini_mul_overflow(n, s->index[i].extent, &n)) return b->w->status = eini_grad_full(b->w), -1;
+    if (eini_mul_overflow(n, s->index[i].extent, &n))
+      return b->w->status = eini_grad_full(b->w), -1;
   if (n == 1) return g;
   if (shape == NULL) return -1;
   b->w->status = eini_back_values(b, root, n, shape, &tensor);
@@ -3532,6 +3568,12 @@ static int eini_back_seed(eini_back *b, int root, int cot, int *mask) {
     default: return g;
   }
 }
+
+// ================================================================================================
+// >>gradient  reverse-mode differentiation
+// Takes a scalar (or a tensor and a seed) and tensors of a graph; appends statements that define
+// the gradients. They are like any other statements: no other part of the library knows them.
+// ================================================================================================
 
 // ---- from a statement to its operands ----
 
@@ -3773,8 +3815,8 @@ static ein_status eini_comb_of(eini_grad *w, const eini_preimage *p, int r, eini
   return EIN_OK;
 }
 
-// A piece of zeros: in coordinate r `count` elements from `start` on, repeated over step `level` but
-// its last and over those above it; combs before r, everything after it.
+// A piece of zeros: in coordinate r `count` elements from `start` on, repeated over step `level`
+// but its last and over those above it; combs before r, everything after it.
 static ein_status eini_back_gap(eini_grad *w, const eini_preimage *p, const eini_comb *comb,
                                 int out, int r, int level, int64_t start, int64_t count) {
   const eini_tensor *t = &w->g->tensor[out];
@@ -3923,7 +3965,7 @@ static ein_status eini_back_stop(eini_back *b) {
     snprintf(what, sizeof what, "%s%.60s", s->fold >= EINI_FOLD_USER ? "the monoid " : "",
              eini_fold_name(g, s->fold));
   return eini_fail(w->diag, EIN_ERR_UNSUPPORTED, w->pos, w->len,
-                   "conditions in where(c, x, y) are constants",
+                   "conditions, as in where(c, x, y), need none",
                    "the gradient of '%.40s' needs that of %s, in the statement of '%.40s'",
                    g->tensor[w->loss].name, what, g->tensor[s->out].name);
 }

@@ -286,7 +286,8 @@ static const char *const programs[] = {
     "input A[1,1], B[3]\nL = sum[i=1,j](A[i,i]*B[j+i]^2)",
     // pieces and edge rules
     "input a[4], b[3]\nC[2*i] = a[i]*2\nC[2*i+1] = b[i]^2\nL = sum(C[i]*C[6-i])",
-    "input a[2,3], b[2,2]\nC[i,j] = a[i,j]\nC[i,j+3] = exp(b[i,j])\nL = sum[i,j](C[i,j]*C[1-i,4-j])",
+    "input a[2,3], b[2,2]\nC[i,j] = a[i,j]\nC[i,j+3] = exp(b[i,j])\n"
+    "L = sum[i,j](C[i,j]*C[1-i,4-j])",
     "input X[6]\nD[i=6] = X[i+1 | 0] - X[i]\nL = sum(D[i]^2)",
     "input X[6], K[3]\nD[i=6] = X[i+r-1 | 0]*K[r]\nL = sum(D[i]^2)",
     "input X[6]\nD[i=6] = X[i-2 | wrap]*X[i+3 | reflect] - exp(X[2*i-3 | clamp])\nL = sum(D[i]^2)",
@@ -449,8 +450,8 @@ static void say_expr(writer *w, int depth) {
   static const char *const real[] = {"exp(%", "sin(%", "tanh(%", "sigmoid(%", "silu(%", "gelu(%",
                                      "erf(%", "sqrt(2+abs(%)", "relu(%", "1/(2+(%)^2", "abs(%",
                                      "cos(%", "log(3+abs(%)", "(%)^3*(0.3", "-(%"};
-  static const char *const cplx[] = {"exp(%", "sin(%", "tanh(%", "conj(%", "complex(imag(%),real(1)",
-                                     "real(%", "abs(%", "conj(2+%", "-(%", "1/(5+(%)^2"};
+  static const char *const cplx[] = {"exp(%", "sin(%", "tanh(%", "conj(%", "conj(2+%", "real(%",
+                                     "abs(%", "complex(imag(%),real(1)", "-(%", "1/(5+(%)^2"};
   int kind = (int)draw(0, depth > 0 ? 9 : 1), any = (int)draw(0, w->complex ? 9 : 14);
   if (kind < 2) {
     say_access(w);
@@ -484,8 +485,8 @@ static void say_expr(writer *w, int depth) {
 
 // One statement for piece number `piece` of `pieces` of tensor T{ntensor}.
 static void say_statement(writer *w, int rank, const int64_t *extent, int piece, int pieces) {
-  static const char *const folds[] = {"sum", "sum", "sum", "mean", "prod", "logsumexp", "max", "var",
-                                      "min", "norm"};
+  static const char *const folds[] = {"sum",       "sum", "sum", "mean", "prod",
+                                      "logsumexp", "max", "var", "min",  "norm"};
   int nred = chance(60) ? (int)draw(1, 2) : 0, fold = (int)draw(0, w->complex ? 4 : 9);
   w->nindex = rank;
   w->pieces = pieces > 1;
@@ -528,7 +529,8 @@ static void make_program(writer *w, int second) {
   say(w, w->complex ? " : c128\n" : " : f64\n");
   int more = (int)draw(1, 4);
   for (int k = 0; k < more; k++, w->ntensor++) {
-    int rank = (int)draw(0, 2), t = w->ntensor, pieces = rank > 0 && chance(25) ? (int)draw(2, 3) : 1;
+    int rank = (int)draw(0, 2), t = w->ntensor;
+    int pieces = rank > 0 && chance(25) ? (int)draw(2, 3) : 1;
     int64_t extent[3];
     for (int r = 0; r < rank; r++) extent[r] = draw(1, 5);
     if (pieces > 1) say(w, "E%d[i=%lld] = 1.0+i*0.5\n", t, (long long)extent[0]);
@@ -703,7 +705,7 @@ static void test_mistakes(ein_ctx *ctx) {
       {"grad L wrt x as L", EIN_ERR_NAME, 3, 17, "'L' is defined more than once"},
       {"grad L wrt x, z as d, d", EIN_ERR_NAME, 3, 20, "'d' is defined more than once"},
       {"grad L wrt x as d\nd[i] = x[i]", EIN_ERR_NAME, 3, 17, "'d' is defined more than once"},
-      {"grad L wrt x as d\ngrad L wrt x as d", EIN_ERR_NAME, 3, 17, "'d' is defined more than once"},
+      {"grad L wrt x as d\ngrad L wrt x as d", EIN_ERR_NAME, 3, 17, "is defined more than once"},
       {"grad L wrt x as n", EIN_ERR_NAME, 3, 17, "the name 'n' is taken"},
       {"grad L wrt x as exp", EIN_ERR_NAME, 3, 17, "'exp' is a word of the language"},
       {"grad x wrt x as d", EIN_ERR_SHAPE, 3, 6, "'x' has 1 axes: without a seed"},
@@ -877,7 +879,8 @@ static void test_from_c(ein_ctx *ctx) {
 static void test_memory(void) {
   static const char *const texts[] = {
       training,
-      "input A[4,9], B[5]\nL = sum[i,j](A[i,i+j]*B[j])^2 + prod[k](B[k])\ngrad L wrt A, B as dA, dB",
+      "input A[4,9], B[5]\nL = sum[i,j](A[i,i+j]*B[j])^2 + prod[k](B[k])\n"
+      "grad L wrt A, B as dA, dB",
       "input X[2,3,9,8], K[4,3,3,2]\nY[n,o,h,w] = X[n,c,2*h+r,3*w+s]*K[o,c,r,s]\n"
       "L = sum(Y[n,o,h,w]^2)\ngrad L wrt X, K as dX, dK",
       "input A[3,4]\nE[i] = logsumexp[j](A[i,j])+max[j](A[i,j])+var[k](A[i,k])\nL = sum(E[i]^2)\n"
