@@ -21,10 +21,11 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views path contract einsum program builder memory kernels choice decomp \
-           cpu cpu_direct cpu_gett
+TESTS    = math npy views path contract einsum program builder memory kernels choice decomp cpu \
+           cpu_direct cpu_gett gradient
 FUZZERS  = npy program expr
-EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu
+EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
+           10_gradient
 
 B          = build
 HEADERS    = einsum.h einsum_program.h einsum_decomp.h $(wildcard backends/*.h) \

@@ -217,8 +217,8 @@
 //
 // WHAT IT DOES NOT DO
 //
-// No sparse tensors, no gather or scatter (a coordinate is never data), no gradients, no devices or
-// message passing. It does not own tensors, read files, print, exit, start threads, or look at the
+// No sparse tensors, no gather or scatter (a coordinate is never data), no devices, no message
+// passing. It does not own tensors, read files, print, exit, start threads, or look at the
 // environment. It does not link to a BLAS. Without a backend kernels are portable C: compile the
 // implementation with optimisation (-O3 and your machine's instruction set). Plain calls with ctx
 // NULL plan anew each time.
@@ -9843,8 +9843,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
         if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
     }
     if (ones != 1 || m->offset[r] != 0) return 0;
-    ones = 0;
-    for (int c = 0; c < i->nindex; c++) ones += i->out_map.coef[(int64_t)r * i->nindex + c] != 0;
+    const int64_t *row = i->out_map.coef + (int64_t)r * i->nindex;  // no axis may be reversed
+    for (int c = ones = 0; c < i->nindex; c++) ones += row[c] != 0 ? 1 + (row[c] != 1) : 0;
     if (ones != 1) return 0;
   }
   return 1;
