@@ -12,7 +12,8 @@
 //     ein_fit *fit;
 //     ein_status st = ein_fit_create(ctx, &d, &fit);     // like ein_plan_graph
 //     if (st == EIN_OK) st = ein_fit_execute(fit, &run);
-//     ein_fit_destroy(fit);
+//
+// Then ein_fit_execute runs it as often as you like, until ein_fit_destroy.
 //
 //
 // CONTENTS (search for >>name)
@@ -220,8 +221,8 @@ typedef struct eini_fit_job {
 typedef struct eini_fit_base {
   ein_plan *plan;               // owns the graph
   ein_graph *g;
-  int *first, *last, *read;     // per tensor: statements that define it first and last, and the last
-                                //   that reads it; -1: none
+  int *first, *last, *read;     // per tensor: the first and the last statement that define it, and
+                                //   the last that reads it; -1: none
   const int64_t **stride;       // per tensor, in elements
   eini_port *port;              // per tensor: of inputs and outputs
   int64_t *bytes;               // per tensor, padded
@@ -1630,7 +1631,7 @@ static ein_status eini_fit_open(const eini_fit_search *s, int goal, int order, e
   return st;
 }
 
-// The targets of a base, from what everything in one region needs down to the least, by a fourth
+// The targets of a base, from what everything in one region needs down to the least, by a seventh
 // each. *n: how many.
 static ein_status eini_fit_targets(const eini_fit_job *j, const eini_fit_base *b, int64_t *most,
                                    int64_t *least, int *n) {
@@ -1649,14 +1650,14 @@ static ein_status eini_fit_targets(const eini_fit_job *j, const eini_fit_base *b
   if (st != EIN_OK) return st;
   *least = g.bytes < *most ? g.bytes : *most;
   *n = 1;
-  for (double x = (double)*most; x > (double)*least; x *= 0.75) ++*n;
+  for (double x = (double)*most; x > (double)*least; x *= 0.85) ++*n;
   return EIN_OK;
 }
 
 static int64_t eini_fit_target_at(int64_t most, int64_t least, int n, int k) {
   double x = (double)most;
   if (k == n - 1) return least;
-  for (int i = 0; i < k; i++) x *= 0.75;
+  for (int i = 0; i < k; i++) x *= 0.85;
   return eini_max64((int64_t)x, least);
 }
 

@@ -4,6 +4,9 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_memory.h"
 #include "../einsum_program.h"
+#ifdef TEST_CPU
+#include "../backends/einsum_cpu.h"
+#endif
 #include "oracle.h"
 #include "util.h"
 
@@ -44,10 +47,20 @@ static void byte_free(void *p, size_t size, void *user) {
   eini_default_free(p, size, NULL);
 }
 
+#ifdef TEST_CPU
+static ein_cpu *cpu;
+#endif
+
 static ein_ctx *new_ctx(void) {
   ein_ctx_desc d;
   ein_ctx *ctx = NULL;
   memset(&d, 0, sizeof d);
+#ifdef TEST_CPU
+  ein_cpu_desc cd;
+  memset(&cd, 0, sizeof cd);
+  cd.threads = 3;
+  if (ein_cpu_create(&cd, NULL, &cpu) != EIN_OK || ein_cpu_use(cpu, &d) != EIN_OK) exit(1);
+#endif
   d.allocator.alloc_fn = byte_alloc;
   d.allocator.free_fn = byte_free;
   if (ein_ctx_create(&d, &ctx) != EIN_OK) exit(1);
@@ -136,6 +149,7 @@ static ein_status under(ein_ctx *ctx, scene *s, size_t memory, size_t *peak, siz
   ein_fit_info info;
   size_t before = live;
   memset(&d, 0, sizeof d);
+  memset(&info, 0, sizeof info);
   d.memory = memory;
   d.graph = s->g;
   d.least = least;
@@ -462,14 +476,31 @@ static void test_budgets(ein_ctx *ctx) {
   }
 }
 
-static void test_random_budgets(ein_ctx *ctx, unsigned long long rounds) {
-  for (which = 5000; which < 5000 + rounds; which++) {
+// Are its intermediates larger than plans, and few enough for the oracle?
+static int worthwhile(const ein_graph *g) {
+  double points = 0, bytes = 0;
+  for (int64_t u = 0; u < g->nstmt; u++) {
+    double n = 1;
+    for (int i = 0; i < g->stmt[u].nindex; i++) n *= (double)g->stmt[u].index[i].extent;
+    points += n;
+  }
+  for (int64_t t = 0; t < g->ntensor; t++)
+    if (g->tensor[t].role == EIN_ROLE_TEMP) bytes += (double)orc_count(&g->tensor[t]) * 8;
+  return points < 1e6 && bytes > 5e5;
+}
+
+static void test_random_budgets(ein_ctx *ctx, int rounds) {
+  for (which = 5000; rounds > 0; which++) {
     rng_state = which;
     scene s;
-    ein_graph *g = random_program(ctx, 20);
-    if (g == NULL) continue;
+    ein_graph *g = random_program(ctx, 60);
+    if (g == NULL || !worthwhile(g)) {
+      ein_graph_destroy(g);
+      continue;
+    }
+    rounds--;
     scene_open(&s, g, which);
-    shrink(ctx, &s, 60);
+    shrink(ctx, &s, 75);
     scene_close(&s);
     ein_graph_destroy(g);
   }
@@ -571,6 +602,7 @@ static ein_status einsum_under(ein_ctx *ctx, einsum_scene *e, size_t memory, con
   double *first = (double *)e->out.data;
   size_t before = live;
   memset(&d, 0, sizeof d);
+  memset(&info, 0, sizeof info);
   memset(&run, 0, sizeof run);
   d.einsum = &e->d;
   d.memory = memory;
@@ -606,8 +638,9 @@ static ein_status einsum_under(ein_ctx *ctx, einsum_scene *e, size_t memory, con
     }
     *peak = info.peak_bytes;
     CHECK(top - before <= info.peak_bytes);
-    for (int64_t k = 0; want != NULL && k < n; k++)
-      CHECK(fabs(got[k] - want[k]) <= 1e-11 * (1 + fabs(want[k])) * 1e3);
+    double worst = 0;  // values are multiples of 1/2^10: sums are exact
+    for (int64_t k = 0; memory > 0 && k < n; k++) worst = fmax(worst, fabs(got[k] - want[k]));
+    CHECK(worst == 0);
   }
   ein_fit_destroy(fit);
   CHECK(live == before);
@@ -624,7 +657,7 @@ static void test_einsums(ein_ctx *ctx) {
     einsum_open(&e, k, which < EINSUMS ? 12 : k->nin == 4 ? 60 : 150);
     double *want = (double *)orc_alloc(1 << 15, sizeof *want);
     double *got = (double *)orc_alloc(1 << 15, sizeof *got);
-    CHECK(einsum_under(ctx, &e, 0, NULL, want, &free_peak, NULL) == EIN_OK);
+    CHECK(einsum_under(ctx, &e, 0, want, want, &free_peak, NULL) == EIN_OK);
     for (size_t memory = free_peak; memory > 1000; memory = memory * 7 / 10) {
       ein_status st = einsum_under(ctx, &e, memory, want, got, &peak, &least);
       CHECK(st == EIN_OK || st == EIN_ERR_TOO_LARGE);
@@ -643,17 +676,17 @@ static void test_einsums(ein_ctx *ctx) {
 // ---- layouts, mistakes, out of memory -----------------------------------------------------------
 
 static const char *const small =
-    "input X[b=40,i=30], W[i,j=30] : f64\nH[b,j] = exp(sum[i](X[b,i]*W[i,j])/100)\n"
+    "input X[b=500,i=30], W[i,j=30] : f64\nH[b,j] = exp(sum[i](X[b,i]*W[i,j])/100)\n"
     "S[j] = sum[b](H[b,j])\nY[b,j] = H[b,j]/S[j] + b\noutput S, Y\n";
 
 // Strided inputs and outputs, by name, against dense ones.
 static void test_layouts(ein_ctx *ctx) {
-  static double x[40 * 64], w[30 * 30], y[2][40 * 90], s[2][30];
-  int64_t bi[] = {40, 30}, bj[] = {40, 30}, xs[] = {-64, 2}, ys[] = {90, -3};
+  static double x[500 * 64], w[30 * 30], y[2][500 * 90], s[2][30];
+  int64_t bi[] = {500, 30}, bj[] = {500, 30}, xs[] = {-64, 2}, ys[] = {90, -3};
   ein_graph *g = parse(ctx, small);
   ein_ztensor vx, vy;
   ein_binding layout[2];
-  for (int k = 0; k < 40 * 64; k++) x[k] = (double)draw(-9, 9);
+  for (int k = 0; k < 500 * 64; k++) x[k] = (double)draw(-9, 9);
   for (int k = 0; k < 900; k++) w[k] = (double)draw(-9, 9);
   memset(&vx, 0, sizeof vx);
   vx.dtype = EIN_F64;
@@ -667,11 +700,11 @@ static void test_layouts(ein_ctx *ctx) {
   layout[0].view = &vx;
   layout[1].name = "Y";
   layout[1].view = &vy;
-  for (size_t memory = 0, k = 0; k < 6; k++, memory = k < 2 ? 200000 : memory * 9 / 10) {
+  for (size_t memory = 0, k = 0; k < 6; k++, memory = k < 1 ? 250000 : memory * 8 / 10) {
     ein_fit_desc d;
     ein_fit *fit;
     ein_run run;
-    const void *in[] = {x + 39 * 64, w};
+    const void *in[] = {x + 499 * 64, w};
     void *out[] = {s[k > 0], y[k > 0] + 87};
     memset(&d, 0, sizeof d);
     memset(&run, 0, sizeof run);
@@ -686,10 +719,15 @@ static void test_layouts(ein_ctx *ctx) {
     run.out = out;
     if (st == EIN_OK) CHECK(ein_fit_execute(fit, &run) == EIN_OK);
     ein_fit_info info;
+    memset(&info, 0, sizeof info);
     if (st == EIN_OK) ein_fit_info_get(fit, &info);
-    if (st == EIN_OK) sliced += info.nslice > 1;
-    for (int i = 0; i < 40 * 90 && st == EIN_OK; i++) CHECK(fabs(y[0][i] - y[1][i]) < 1e-9);
-    for (int i = 0; i < 30 && st == EIN_OK; i++) CHECK(fabs(s[0][i] - s[1][i]) < 1e-9);
+    sliced += info.nslice > 1;
+    double worst = 0;
+    for (int i = 0; i < 500 * 90 && st == EIN_OK && k > 0; i++)
+      worst = fmax(worst, fabs(y[0][i] - y[1][i]) / (1 + fabs(y[0][i])));
+    for (int i = 0; i < 30 && st == EIN_OK && k > 0; i++)
+      worst = fmax(worst, fabs(s[0][i] - s[1][i]) / (1 + fabs(s[0][i])));
+    CHECK(worst < 1e-12);
     if (st == EIN_OK) {  // outputs may not overlap inputs; sizes, names, explanations
       char buf[64];
       in[1] = s[k > 0];
@@ -769,7 +807,7 @@ static void test_out_of_memory(ein_ctx *ctx) {
       if (st == EIN_OK) scene_check(&s, fit);
       ein_fit_destroy(fit);
       CHECK(live == before);
-      CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY || (k == 2 && st == EIN_ERR_TOO_LARGE));
+      CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY || (k > 0 && st == EIN_ERR_TOO_LARGE));
       if (st != EIN_ERR_NO_MEMORY) break;
     }
   }
@@ -786,7 +824,7 @@ int main(void) {
   sliced = 0;
   test_budgets(ctx);
   printf("budgets: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
-  test_random_budgets(ctx, 40);
+  test_random_budgets(ctx, 25);
   printf("random: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   test_einsums(ctx);
   printf("einsums: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
@@ -794,6 +832,9 @@ int main(void) {
   test_mistakes(ctx);
   test_out_of_memory(ctx);
   ein_ctx_destroy(ctx);
+#ifdef TEST_CPU
+  ein_cpu_destroy(cpu);
+#endif
   CHECK(live == 0);
   printf("%s %d checks, %d failures, %d runs in slices, %d budgets refused\n",
          failures ? "FAIL" : "ok", checks, failures, sliced, refused);
