@@ -716,9 +716,13 @@ static int64_t eini_fit_even(int64_t extent, int64_t block) {
 static int eini_fit_descend(const eini_fit_job *j, eini_fit_nest *n, int64_t stored,
                             const eini_fit_target *t, eini_fit_guess *g) {
   int64_t upper[EINI_FIT_LOOPS];
+  for (int l = 0; l < n->nloop; l++) n->block[l] = 1;
+  if (!t->least && stored + eini_fit_peak(n) > t->bytes) return 0;
+  if (t->least) eini_fit_measure(j, n, stored, g);
+  if (t->least) return 1;
   for (int l = 0; l < n->nloop; l++) upper[l] = n->block[l] = n->cls[l]->extent;
   eini_fit_measure(j, n, stored, g);
-  while (g->bytes > t->bytes || t->least) {
+  while (g->bytes > t->bytes) {
     int best = -1;
     double price = 0;
     eini_fit_guess next, chosen = *g;
@@ -740,7 +744,6 @@ static int eini_fit_descend(const eini_fit_job *j, eini_fit_nest *n, int64_t sto
     n->block[best] = (n->block[best] + 1) / 2;
     *g = chosen;
   }
-  if (t->least) return 1;
   if (g->bytes > t->bytes) return 0;
   for (int l = 0; l < n->nloop; l++) {
     int64_t lo = n->block[l], hi = eini_max64(upper[l], lo);
@@ -770,7 +773,17 @@ static void eini_fit_note(const eini_fit_nest *n, const eini_fit_guess *g, eini_
   }
 }
 
-// The best loops around statements [from, to): none, one class, two, or several. *fits: there are.
+// Weighs the loops of n: the best so far is *best, if there is one (*fits).
+static void eini_fit_weigh(const eini_fit_job *j, eini_fit_nest *n, int64_t stored,
+                           const eini_fit_target *t, eini_fit_choice *best, int *fits) {
+  eini_fit_guess g;
+  if (!eini_fit_descend(j, n, stored, t, &g)) return;
+  if (!*fits || eini_fit_better(t, &g, &best->guess)) eini_fit_note(n, &g, best);
+  *fits = 1;
+}
+
+// The best loops around statements [from, to): none where that fits, else one class; two or several
+// unless one costs next to nothing. *fits: there are some.
 static ein_status eini_fit_region(const eini_fit_job *j, const eini_fit_base *b, int from, int to,
                                   const eini_fit_target *t, eini_fit_choice *best, int *fits) {
   eini_fit_class cls[EINI_FIT_CLASSES];
@@ -794,22 +807,21 @@ static ein_status eini_fit_region(const eini_fit_job *j, const eini_fit_base *b,
   }
   eini_arena_init(&scratch, &j->ctx->al);
   ein_status st = eini_fit_classes(&n, &scratch, cls, &count);
-  for (int k = 0; k < count * count && st == EIN_OK; k++) {
-    int x = k / count, y = k % count;
-    if (y < x) continue;
-    n.nloop = x == y ? 1 : 2;
-    n.cls[0] = &cls[x];
-    n.cls[1] = &cls[y];
-    if (!eini_fit_descend(j, &n, stored, t, &g)) continue;
-    if (!*fits || eini_fit_better(t, &g, &best->guess)) eini_fit_note(&n, &g, best);
-    *fits = 1;
+  for (int k = 0; k < count && st == EIN_OK; k++) {
+    n.nloop = 1;
+    n.cls[0] = &cls[k];
+    eini_fit_weigh(j, &n, stored, t, best, fits);
+  }
+  int more = st == EIN_OK && (t->least || !*fits || best->guess.seconds > 1.05 * g.seconds);
+  for (int k = 0; k < count * count && more; k++) {
+    n.nloop = 2;
+    n.cls[0] = &cls[k / count];
+    n.cls[1] = &cls[k % count];
+    if (k / count < k % count) eini_fit_weigh(j, &n, stored, t, best, fits);
   }
   n.nloop = count < EINI_FIT_LOOPS ? count : EINI_FIT_LOOPS;
   for (int l = 0; l < n.nloop; l++) n.cls[l] = &cls[l];
-  if (st == EIN_OK && n.nloop > 2 && eini_fit_descend(j, &n, stored, t, &g)) {
-    if (!*fits || eini_fit_better(t, &g, &best->guess)) eini_fit_note(&n, &g, best);
-    *fits = 1;
-  }
+  if (more && n.nloop > 2) eini_fit_weigh(j, &n, stored, t, best, fits);
   eini_arena_free(&scratch);
   return st;
 }
