@@ -83,6 +83,9 @@ $(B)/test_kernels_cpu $(B)/test_kernels_blas: tests/test_kernels.c $(wildcard te
 	$(CC) -std=c99 $(CFLAGS) $(if $(findstring blas,$@),-DTEST_OPENBLAS,-DTEST_CPU) -o $@ $< \
 	  $(if $(findstring blas,$@),$(BLAS_LIBS)) $(LIBS)
 
+$(B)/test_memory_fit_cpu: tests/test_memory_fit.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+	$(CC) -std=c99 $(CFLAGS) -DTEST_CPU -o $@ $< $(LIBS)
+
 $(B)/san/test_kernels_cpu: tests/test_kernels.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
 	$(SAN_CC) -std=c99 -g -O1 $(SAN_FLAGS) -DTEST_CPU -o $@ $< $(LIBS)
@@ -139,8 +142,8 @@ JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
 STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
-        $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas san-command command numpy numpy-cpu \
-        examples readme demo lint bench
+        $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas memory-cpu san-command command numpy \
+        numpy-cpu examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -163,6 +166,9 @@ $(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
 
 step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
 	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 1500 22,$(NO_SAN))
+
+step-memory-cpu: $(B)/test_memory_fit_cpu
+	$(STEP) memory-cpu $<
 
 step-kernels-blas: $(if $(BLAS_LIBS),$(B)/test_kernels_blas)
 	$(STEP) kernels-blas $(if $(BLAS_LIBS),$< 3000 23,skip "no OpenBLAS with its headers")

@@ -1,8 +1,8 @@
 // Programs under shrinking memory budgets (einsum_memory.h): time against memory.
 //
 //   cc -std=c99 -O3 -march=native bench/memory_ladder.c -lm -pthread -o memory_ladder
-//   ./memory_ladder [S [THREADS]]    attention over S tokens (default 16384), and a decoder layer
-//                                    over S/8; default: all cores
+//   ./memory_ladder [S [THREADS [attention | decoder]]]
+//        attention over S tokens (default 16384), and a decoder layer over S/8; 0: all cores
 //
 // The budgets are parts of the free peak: what the program takes as statements one after another,
 // each intermediate stored. Bytes are counted by the allocator, from create to destroy, the run
@@ -243,7 +243,9 @@ static int climb(const char *name, const char *text, int s, int threads, int run
 
 int main(int argc, char **argv) {
   int s = argc > 1 ? atoi(argv[1]) : 16384, threads = argc > 2 ? atoi(argv[2]) : 0;
+  const char *which = argc > 3 ? argv[3] : "";
   if (s < 8 || threads < 0) return 2;
-  return climb("attention, d = e = 64, f32", attention, s, threads, 2) ||
-         climb("decoder layer, width 512, 8 heads, f32", decoder, s / 8, threads, 2);
+  if (which[0] != 'd' && climb("attention, d = e = 64, f32", attention, s, threads, 3)) return 1;
+  if (which[0] == 'a') return 0;
+  return climb("decoder layer, width 512, 8 heads, f32", decoder, s / 8, threads, 3);
 }
