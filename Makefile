@@ -21,14 +21,14 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views path contract einsum program builder memory kernels choice decomp cpu \
-           cpu_direct cpu_gett gradient
+TESTS    = math npy views path contract einsum program builder gradient memory memory_fit kernels \
+           choice decomp cpu cpu_direct cpu_gett
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient
 
 B          = build
-HEADERS    = einsum.h einsum_program.h einsum_decomp.h $(wildcard backends/*.h) \
+HEADERS    = einsum.h einsum_program.h einsum_memory.h einsum_decomp.h $(wildcard backends/*.h) \
              $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 # Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
@@ -83,6 +83,9 @@ $(B)/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 $(B)/test_kernels_cpu $(B)/test_kernels_blas: tests/test_kernels.c $(wildcard tests/*.h) $(HEADERS)
 	$(CC) -std=c99 $(CFLAGS) $(if $(findstring blas,$@),-DTEST_OPENBLAS,-DTEST_CPU) -o $@ $< \
 	  $(if $(findstring blas,$@),$(BLAS_LIBS)) $(LIBS)
+
+$(B)/test_memory_fit_cpu: tests/test_memory_fit.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+	$(CC) -std=c99 $(CFLAGS) -DTEST_CPU -o $@ $< $(LIBS)
 
 $(B)/san/test_kernels_cpu: tests/test_kernels.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
@@ -141,8 +144,8 @@ JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
 STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
-        $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas san-command command numpy numpy-cpu \
-        models examples readme demo lint bench
+        $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas memory-cpu san-command command numpy \
+        numpy-cpu models examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -165,6 +168,9 @@ $(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
 
 step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
 	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 1500 22,$(NO_SAN))
+
+step-memory-cpu: $(B)/test_memory_fit_cpu
+	$(STEP) memory-cpu $<
 
 step-kernels-blas: $(if $(BLAS_LIBS),$(B)/test_kernels_blas)
 	$(STEP) kernels-blas $(if $(BLAS_LIBS),$< 3000 23,skip "no OpenBLAS with its headers")

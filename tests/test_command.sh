@@ -256,7 +256,7 @@ for word in canon bound; do
   says "$word is not available in this version"
   one_line
 done
-for option in --memory --map --fast-memory; do
+for option in --map --fast-memory; do
   expect 2 $option x ij A.npy
   says "$option is not available in this version"
   one_line
@@ -288,6 +288,34 @@ expect 2 'ij,j' A.npy x.npy --path '(0,7)'
 expect 2 ij A.npy --goal speed
 for seconds in 0 -1 nan 1s ''; do expect 2 ij A.npy --budget "$seconds"; done
 expect 2 ij A.npy --seed -3
+for bytes in 0 -1 x 1T 5KB '' 99999999999G; do expect 2 ij A.npy --memory "$bytes"; done
+expect 2 info --memory 1M
+
+# ---- memory budgets
+
+expect 0 ij A.npy --memory 10M
+prints "[[1 2 3]$nl [4 5 6]]"
+expect 1 ij A.npy --memory 1000
+says 'the least that works is'
+least=${err##* }
+expect 0 ij A.npy --memory "$least"
+expect 1 ij A.npy --memory $((least - 1))
+cat > F.ein <<'END'
+input X[n,k] : f64
+param a = 2
+T[i,j] = sum[k](X[i,k] * X[j,k])
+Y[i] = sum[j](exp(-a*T[i,j]))
+END
+expect 0 plan F.ein --shapes 900x40 --memory 1M --kernels portable
+prints_part 'slices: i = 900 by'
+expect 0 plan F.ein --shapes 900x40 --memory 1M --kernels portable --json
+prints_part '"loops": [{"index": "i", "extent": 900, "block":'
+expect 1 plan F.ein --shapes 900x40 --memory 1K
+says 'the least that works is'
+expect 0 run F.ein X=A.npy --memory 1M --set a=0
+prints '[2 2]'
+expect 0 bench ij,jk,kl --sizes i=300,j=300,k=300,l=300 --memory 500K --kernels portable --verify
+prints_part '(right: allowed'
 
 # ---- outputs: whole or not at all
 
