@@ -22,7 +22,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views path contract einsum program builder memory kernels cpu cpu_direct \
-           cpu_gett
+           cpu_gett dist
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu
 

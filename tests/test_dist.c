@@ -1,0 +1,446 @@
+// Tensor relations and execution on places: worked examples, random graphs under random cuts
+// against the brute-force oracle, bytes against a count of elements, failing allocations.
+//
+//   test_dist [count] [seed] [case]     random graphs; default 400 1 and all cases
+#define EINSUM_IMPLEMENTATION
+#include "../einsum_program.h"
+#include "../backends/einsum_dist.h"
+#include "oracle.h"
+#include "util.h"
+
+static int checks, failures;
+
+#define CHECK(cond)                                              \
+  do {                                                           \
+    checks++;                                                    \
+    if (!(cond)) {                                               \
+      failures++;                                                \
+      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);  \
+    }                                                            \
+  } while (0)
+
+// ---- random graphs ------------------------------------------------------------------------------
+
+#define MAX_TENSORS 24
+#define MAX_INDEX 6
+
+static const char *const names[] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9",
+                                    "t10", "t11", "t12", "t13", "t14", "t15", "t16", "t17", "t18",
+                                    "t19", "t20", "t21", "t22", "t23"};
+static const char *const index_names[] = {"a", "b", "c", "d", "e", "f"};
+
+typedef struct random_stmt {
+  int64_t extent[MAX_INDEX], coef[4][4 * MAX_INDEX], offset[4][4], out_coef[4 * MAX_INDEX],
+      out_offset[4];
+  int operand[3];
+  ein_zmap proj[3];
+  ein_stmt_desc d;
+} random_stmt;
+
+static ein_dtype random_dtype(void) {
+  static const ein_dtype list[] = {EIN_F64, EIN_F64, EIN_F32, EIN_F32, EIN_I32, EIN_I64, EIN_F16,
+                                   EIN_I8, EIN_BOOL, EIN_C64};
+  return list[draw(0, 9)];
+}
+
+// A random access of a tensor: every coordinate a sum of up to two terms that stays inside. 0: no
+// access fits.
+static int random_access(const eini_tensor *t, random_stmt *s, int k) {
+  ein_zmap *m = &s->proj[k];
+  int n = s->d.nindex, empty = 0;
+  memset(m, 0, sizeof *m);
+  memset(s->coef[k], 0, sizeof s->coef[k]);
+  m->rows = t->rank;
+  m->cols = n;
+  m->coef = s->coef[k];
+  m->offset = s->offset[k];
+  for (int i = 0; i < n; i++) empty |= s->extent[i] == 0;
+  for (int r = 0; r < t->rank; r++) {
+    int64_t lo = 0, hi = 0;
+    for (int terms = chance(75) ? 1 : 2; terms > 0 && n > 0 && !chance(8); terms--) {
+      int i = (int)draw(0, n - 1);
+      int64_t c = chance(75) ? 1 : draw(-2, 3), span = eini_max64(s->extent[i] - 1, 0);
+      int64_t old = m->coef[r * n + i];
+      if (old != 0 || hi - lo + eini_abs64(c) * span >= eini_max64(t->shape[r], 1)) continue;
+      m->coef[r * n + i] = c;
+      lo += c < 0 ? c * span : 0;
+      hi += c > 0 ? c * span : 0;
+    }
+    int64_t room = t->shape[r] - 1 - (hi - lo);
+    if (room < 0 && !empty) return 0;
+    m->offset[r] = -lo + (room > 0 ? draw(0, room) : 0);
+  }
+  return 1;
+}
+
+static const char *random_map(int nop, int n, int has_param, int is_complex) {
+  static const char *const one[] = {"x0", "x0*2", "tanh(x0)", "abs(x0-1)", "where(x0>0,x0,0)"};
+  static const char *const two[] = {"x0*x1", "x0+x1", "(x0-x1)*(x0-x1)", "max(x0,x1)", "x0/(2+x1*x1)"};
+  if (is_complex) return NULL;
+  if (n > 0 && chance(20)) return nop > 1 ? "x0*(a+1)+x1" : "x0*(a+1)";
+  if (n > 1 && chance(10)) return nop > 1 ? "where(b>=a,x0,x1)" : "where(b>=a,x0,0)";
+  if (has_param && chance(20)) return "x0*s";
+  if (chance(40)) return NULL;
+  return nop == 1 ? one[draw(0, 4)] : nop == 2 ? two[draw(0, 4)] : NULL;
+}
+
+static const char *random_fold(int is_complex) {
+  static const char *const list[] = {"sum", "sum", "sum", "prod", "max", "min", "any", "all",
+                                     "logsumexp", "argmax", "mean", "var"};
+  return is_complex ? list[draw(0, 3)] : list[draw(0, 11)];
+}
+
+// Adds a statement for a new tensor of up to 3 axes, in one or two pieces. 0: nothing fits.
+static int random_stmt_add(ein_graph *g, int id, int has_param) {
+  static random_stmt s;
+  memset(&s, 0, sizeof s);
+  int n = s.d.nindex = (int)draw(0, 4), nop = s.d.noperand = (int)draw(1, 3), is_complex = 0, rank;
+  s.d.nfree = n == 0 ? 0 : (int)draw(0, n > 3 ? 3 : n);
+  for (int i = 0; i < n; i++) s.extent[i] = chance(3) ? 0 : chance(12) ? 1 : draw(2, 7);
+  for (int k = 0, tries = 0; k < nop; k++) {
+    do {
+      if (++tries > 60) return 0;
+      s.operand[k] = k > 0 && chance(15) ? s.operand[0] : (int)draw(0, id - 1);
+    } while (!random_access(&g->tensor[s.operand[k]], &s, k));
+    ein_dtype t = g->tensor[s.operand[k]].dtype;
+    is_complex |= t == EIN_C64 || t == EIN_C128;
+  }
+  int style = s.d.nfree == 0 ? 0 : (int)draw(0, 9);  // of the output's first coordinate
+  if (style == 8 && s.d.nfree < 2) style = 0;
+  rank = s.d.nfree - (style == 8);
+  if (ein_graph_add_tensor(g, names[id], chance(25) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP, EIN_NONE,
+                           rank, NULL, NULL) != EIN_OK)
+    return 0;
+  for (int r = 0; r < rank; r++) s.out_coef[r * n + r + (style == 8)] = 1;
+  if (style == 8) {  // Y[E*a+b] or Y[a+E*b]
+    int turn = chance(50);
+    s.out_coef[turn] = 1;
+    s.out_coef[!turn] = eini_max64(s.extent[turn], 1);
+    if (s.extent[0] == 0 || s.extent[1] == 0) return 0;
+  }
+  if (style == 7 && s.extent[0] > 0) {  // backwards
+    s.out_coef[0] = -1;
+    s.out_offset[0] = s.extent[0] - 1;
+  }
+  int pieces = style == 5 || style == 6 ? 2 : 1;
+  if (pieces == 2 && s.extent[0] == 0) return 0;
+  if (style == 6) s.out_coef[0] = 2;  // interleaved
+  s.d.out = id;
+  s.d.extent = s.extent;
+  s.d.index = index_names;
+  s.d.operand = s.operand;
+  s.d.proj = s.proj;
+  s.d.out_map.rows = rank;
+  s.d.out_map.cols = n;
+  s.d.out_map.coef = s.out_coef;
+  s.d.out_map.offset = s.out_offset;
+  s.d.fold = n > s.d.nfree ? random_fold(is_complex) : NULL;
+  for (int piece = 0; piece < pieces; piece++) {
+    s.d.map = random_map(nop, n, has_param, is_complex);
+    if (ein_graph_add_statement(g, &s.d) != EIN_OK) return 0;
+    s.out_offset[0] += style == 6 ? 1 : s.extent[0];
+  }
+  return eini_seal_tensor(g, id) == EIN_OK;
+}
+
+// A random graph of up to nstmt tensors made by statements; NULL when the dice were bad.
+static ein_graph *random_graph(ein_ctx *ctx, int nstmt) {
+  ein_graph *g;
+  static const ein_scalar half = {1, 0.5, 0};
+  if (ein_graph_create(ctx, &g) != EIN_OK) return NULL;
+  int id, nin = (int)draw(1, 3), has_param = chance(40);
+  for (int k = 0; k < nin; k++) {
+    int64_t shape[3];
+    int rank = (int)draw(chance(10) ? 0 : 1, 3);
+    for (int r = 0; r < rank; r++) shape[r] = chance(2) ? 0 : chance(8) ? 1 : draw(2, 9);
+    ein_graph_add_tensor(g, names[k], EIN_ROLE_INPUT, random_dtype(), rank, shape, &id);
+  }
+  if (has_param) ein_graph_add_param(g, "s", EIN_F32, &half, NULL);
+  for (int k = 0; k < nstmt; k++) {
+    if (random_stmt_add(g, nin + k, has_param)) continue;
+    ein_graph_destroy(g);
+    return NULL;
+  }
+  g->tensor[nin + nstmt - 1].role = EIN_ROLE_OUTPUT;  // so that something is observed
+  if (ein_graph_finish(g) == EIN_OK) return g;
+  ein_graph_destroy(g);
+  return NULL;
+}
+
+// ---- data ---------------------------------------------------------------------------------------
+
+typedef struct values {
+  void *data[MAX_TENSORS];    // of every tensor, by the oracle
+  double *err[MAX_TENSORS];
+} values;
+
+static void values_make(const ein_graph *g, uint64_t seed, values *v) {
+  ein_scalar param[4] = {{0, 0, 0}};
+  memset(v, 0, sizeof *v);
+  for (int t = 0; t < g->ntensor; t++) {
+    int64_t n = orc_count(&g->tensor[t]);
+    v->data[t] = orc_alloc(n, 16);
+    v->err[t] = (double *)orc_alloc(n, sizeof(double));
+    if (g->tensor[t].role == EIN_ROLE_INPUT)
+      orc_random_fill(g->tensor[t].dtype, n, v->data[t], seed + (uint64_t)t);
+  }
+  for (int k = 0; k < g->nparam; k++) param[k] = g->param[k].value;
+  orc_eval_err(g, v->data, v->err, param);
+}
+
+static void values_free(const ein_graph *g, values *v) {
+  for (int t = 0; t < g->ntensor; t++) {
+    free(v->data[t]);
+    free(v->err[t]);
+  }
+}
+
+static ein_ztensor dense(const eini_tensor *t, void *data) {
+  ein_ztensor v;
+  memset(&v, 0, sizeof v);
+  v.dtype = t->dtype;
+  v.rank = t->rank;
+  v.shape = t->shape;
+  v.data = data;
+  return v;
+}
+
+// ---- tensor relations ---------------------------------------------------------------------------
+
+static void test_relation_example(void) {
+  static const double want[4][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}, {13, 14, 15, 16}};
+  double u[4][4] = {{1, 2, 5, 6}, {3, 4, 7, 8}, {9, 10, 13, 14}, {11, 12, 15, 16}}, back[4][4];
+  int64_t shape[2] = {4, 4}, two[2] = {2, 2}, four[2] = {4, 1}, key[2], origin[2];
+  ein_ztensor v, b, out;
+  ein_relation *r, *q;
+  ein_relation_info info;
+  memset(&v, 0, sizeof v);
+  v.dtype = EIN_F64;
+  v.rank = 2;
+  v.shape = shape;
+  v.data = u;
+  out = v;
+  out.data = back;
+  CHECK(ein_relation_view(NULL, &v, two, &r) == EIN_OK);
+  ein_relation_get(r, &info);
+  CHECK(info.nblock == 4 && info.rank == 2 && info.nkey == 2 && info.dtype == EIN_F64);
+  for (int n = 0; n < 4; n++) {  // (0,0) [[1,2],[3,4]], (0,1) [[5,6],[7,8]], ..
+    key[0] = n / 2;
+    key[1] = n % 2;
+    CHECK(ein_relation_block(r, key, &b, origin) == EIN_OK);
+    CHECK(b.shape[0] == 2 && b.shape[1] == 2 && origin[0] == 2 * key[0] && origin[1] == 2 * key[1]);
+    CHECK((double *)b.data >= &u[0][0] && (double *)b.data < &u[0][0] + 16);  // no copy
+    for (int64_t e = 0; e < 4; e++) {
+      int64_t at[2];
+      at[0] = e / 2;
+      at[1] = e % 2;
+      double *x = (double *)ein_view_at(&b, at);
+      CHECK(x != NULL && *x == want[n][e]);
+    }
+  }
+  key[0] = 2;
+  CHECK(ein_relation_block(r, key, &b, NULL) == EIN_ERR_BOUNDS);
+  CHECK(ein_relation_repartition(NULL, r, four, &q) == EIN_OK);
+  key[0] = 3;
+  key[1] = 0;
+  CHECK(ein_relation_block(q, key, &b, origin) == EIN_OK && b.shape[1] == 4 && origin[0] == 3 &&
+        memcmp(b.data, u[3], sizeof u[3]) == 0);
+  CHECK(ein_relation_read(q, &out) == EIN_OK && memcmp(back, u, sizeof u) == 0);
+  ein_relation_destroy(q);
+  ein_relation_destroy(r);
+  two[0] = 5;
+  CHECK(ein_relation_view(NULL, &v, two, &r) == EIN_ERR_SHAPE && r == NULL);
+  ein_relation_destroy(NULL);
+}
+
+// C[i,k] = sum of A[i,j]*B[j,k] under (i,k | j) = (2,2 | 4), and the same by a function.
+static ein_status count_calls(void *user, const int64_t *origin, const int64_t *extent,
+                              const ein_ztensor *in, const ein_ztensor *out) {
+  long *calls = (long *)user;
+  if (++*calls > 16) return EIN_ERR_INTERNAL;
+  int64_t x[2], y[2], z[2];
+  for (x[0] = 0; x[0] < extent[0]; x[0]++) {
+    for (y[1] = 0; y[1] < extent[1]; y[1]++) {
+      double sum = 0;
+      for (x[1] = 0; x[1] < extent[2]; x[1]++) {
+        y[0] = x[1];
+        sum += *(double *)ein_view_at(&in[0], x) * *(double *)ein_view_at(&in[1], y);
+      }
+      z[0] = x[0];
+      z[1] = y[1];
+      *(double *)ein_view_at(out, z) = sum;
+    }
+  }
+  return origin[0] % 4 == 0 ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+static void test_relation_product(void) {
+  static const char text[] = "input A[8,8], B[8,8] : f64\nC[i,k] = sum[j](A[i,j]*B[j,k])\n";
+  ein_program_desc d;
+  ein_graph *g;
+  double a[64], b[64], c[64], c2[64], want[64];
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  CHECK(ein_graph_parse(NULL, &d, &g) == EIN_OK);
+  orc_random_fill(EIN_F64, 64, a, 1);
+  orc_random_fill(EIN_F64, 64, b, 2);
+  void *data[3];
+  data[0] = a;
+  data[1] = b;
+  data[2] = want;
+  orc_eval(g, data, NULL);
+  int64_t pa[2] = {2, 4}, pb[2] = {4, 2}, cut[3] = {2, 2, 4};
+  ein_ztensor va = dense(&g->tensor[0], a), vb = dense(&g->tensor[1], b);
+  ein_relation *rel[2], *z, *sum;
+  ein_relation_info info;
+  CHECK(ein_relation_view(NULL, &va, pa, &rel[0]) == EIN_OK);
+  CHECK(ein_relation_view(NULL, &vb, pb, &rel[1]) == EIN_OK);
+  const ein_relation *both[2];
+  both[0] = rel[0];
+  both[1] = rel[1];
+  for (int own = 0; own < 2; own++) {
+    long calls = 0;
+    ein_ztensor out = dense(&g->tensor[2], own ? c2 : c);
+    CHECK(ein_relation_join(NULL, g, 0, cut, both, NULL, own ? count_calls : NULL, &calls, &z) ==
+          EIN_OK);
+    ein_relation_get(z, &info);
+    CHECK(info.nkey == 3 && info.nblock == 16 && info.pieces[2] == 4 && (!own || calls == 16));
+    CHECK(ein_relation_read(z, &out) == EIN_ERR_ARGUMENT);
+    CHECK(ein_relation_aggregate(NULL, z, "sum", &sum) == EIN_OK);
+    CHECK(ein_relation_read(sum, &out) == EIN_OK);
+    CHECK(orc_compare(EIN_F64, 64, out.data, want, 8));
+    ein_relation_destroy(sum);
+    ein_relation_destroy(z);
+  }
+  long calls = 10;  // the function fails at a block
+  CHECK(ein_relation_join(NULL, g, 0, cut, both, NULL, count_calls, &calls, &z) ==
+            EIN_ERR_INTERNAL && z == NULL);
+  ein_relation_destroy(rel[0]);
+  ein_relation_destroy(rel[1]);
+  ein_graph_destroy(g);
+}
+
+// Does the statement's output have its free indices as axes?
+static int plain_output(const ein_graph *g, const eini_stmt *s) {
+  if (g->tensor[s->out].rank != s->nfree || g->tensor[s->out].nstmt != 1) return 0;
+  for (int r = 0; r < s->nfree; r++) {
+    if (s->out_map.offset[r] != 0) return 0;
+    for (int c = 0; c < s->nindex; c++)
+      if (s->out_map.coef[r * s->nindex + c] != (r == c)) return 0;
+  }
+  return 1;
+}
+
+static void random_pieces(int rank, const int64_t *shape, int64_t *pieces) {
+  for (int r = 0; r < rank; r++) pieces[r] = draw(1, eini_max64(eini_min64(shape[r], 4), 1));
+}
+
+// Joins a statement of a random graph with its operands in random partitions; the operands have the
+// oracle's values.
+static ein_status join_stmt(ein_ctx *ctx, const ein_graph *g, int k, const values *v, void *got) {
+  const eini_stmt *s = &g->stmt[k];
+  int64_t cut[MAX_INDEX], pieces[4];
+  ein_relation *own[3] = {NULL, NULL, NULL}, *z = NULL, *sum = NULL;
+  const ein_relation *rel[3];
+  ein_ztensor out = dense(&g->tensor[s->out], got);
+  ein_status st = EIN_OK;
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t most = eini_max64(eini_min64(s->index[i].extent, 4), 1);
+    cut[i] = i < s->nfree || eini_dist_mergeable(s->fold) ? draw(1, most) : 1;
+  }
+  for (int o = 0; o < s->noperand && st == EIN_OK; o++) {
+    const eini_tensor *t = &g->tensor[s->operand[o]];
+    ein_ztensor view = dense(t, v->data[s->operand[o]]);
+    random_pieces(t->rank, t->shape, pieces);
+    st = ein_relation_view(ctx, &view, pieces, &own[o]);
+    rel[o] = own[o];
+  }
+  if (st == EIN_OK) st = ein_relation_join(ctx, g, k, cut, rel, NULL, NULL, NULL, &z);
+  if (st == EIN_OK)
+    st = ein_relation_aggregate(ctx, z, s->fold == EINI_FOLD_NONE ? "sum"
+                                        : eini_folds[s->fold].name, &sum);
+  ein_relation_info info;
+  ein_relation_get(z, &info);
+  if (st == EIN_OK && info.nkey == info.rank) st = ein_relation_read(z, &out);
+  else if (st == EIN_OK) st = ein_relation_read(sum, &out);
+  ein_relation_destroy(sum);
+  ein_relation_destroy(z);
+  for (int o = 0; o < 3; o++) ein_relation_destroy(own[o]);
+  return st;
+}
+
+static void test_relation_random(int count, uint64_t seed) {
+  int joined = 0;
+  for (int n = 0; n < count; n++) {
+    rng_state = seed + 77 * (uint64_t)n;
+    ein_graph *g = random_graph(NULL, (int)draw(1, 4));
+    if (g == NULL) continue;
+    values v;
+    values_make(g, seed + (uint64_t)n, &v);
+    for (int k = 0; k < g->nstmt; k++) {
+      const eini_stmt *s = &g->stmt[k];
+      if (!plain_output(g, s)) continue;
+      int64_t size = orc_count(&g->tensor[s->out]);
+      void *got = orc_alloc(size, 16);
+      ein_status st = join_stmt(NULL, g, k, &v, got);
+      // The oracle's bound covers errors of the operands, too, which are exact here.
+      if (st != EIN_OK || !orc_compare_err(g->tensor[s->out].dtype, size, got, v.data[s->out],
+                                           v.err[s->out])) {
+        printf("relation %d of seed %llu, statement %d: %s\n", n, (unsigned long long)seed, k,
+               ein_status_name(st));
+        failures++;
+      }
+      checks++;
+      joined++;
+      free(got);
+    }
+    values_free(g, &v);
+    ein_graph_destroy(g);
+  }
+  printf("  %d joins\n", joined);
+  CHECK(joined > count / 4);
+}
+
+// Every allocation of a join, an aggregation and a repartition fails once.
+static void test_relation_memory(void) {
+  static const char text[] = "input A[5,6], B[6,4] : f32\nC[i,k] = sum[j](A[i,j]*B[j,k])\n";
+  ein_program_desc d;
+  ein_graph *g;
+  values v;
+  float got[20];
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  CHECK(ein_graph_parse(NULL, &d, &g) == EIN_OK);
+  values_make(g, 3, &v);
+  for (long n = 0;; n++) {
+    counter c = {0, n, 0};
+    ein_ctx_desc cd;
+    ein_ctx *ctx;
+    memset(&cd, 0, sizeof cd);
+    cd.allocator.alloc_fn = count_alloc;
+    cd.allocator.free_fn = count_free;
+    cd.allocator.user = &c;
+    rng_state = 5;
+    ein_status st = ein_ctx_create(&cd, &ctx);
+    if (st == EIN_OK) st = join_stmt(ctx, g, 0, &v, got);
+    ein_ctx_destroy(ctx);
+    CHECK(c.live == 0 && (st == EIN_OK || st == EIN_ERR_NO_MEMORY));
+    if (st == EIN_OK && c.calls <= n) break;
+  }
+  CHECK(orc_compare(EIN_F32, 20, got, v.data[2], 6));
+  values_free(g, &v);
+  ein_graph_destroy(g);
+}
+
+int main(int argc, char **argv) {
+  int count = argc > 1 ? atoi(argv[1]) : 400;
+  uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+  printf("seed %llu\n", (unsigned long long)seed);
+  test_relation_example();
+  test_relation_product();
+  test_relation_memory();
+  test_relation_random(count, seed);
+  if (failures == 0) printf("ok %d checks\n", checks);
+  else printf("%d of %d checks failed\n", failures, checks);
+  return failures != 0;
+}
