@@ -22,12 +22,13 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views path contract einsum program builder memory kernels cpu cpu_direct \
-           cpu_gett dist
+           cpu_gett decomp dist
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu
 
 B          = build
-HEADERS    = einsum.h einsum_program.h $(wildcard backends/*.h) $(wildcard tools/*.h)
+HEADERS    = einsum.h einsum_program.h einsum_decomp.h $(wildcard backends/*.h) \
+             $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 # Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
 SAN_TESTS  = $(filter-out cpu_direct cpu_gett,$(TESTS))
