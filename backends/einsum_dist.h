@@ -5,6 +5,7 @@
 //
 //     #define EINSUM_IMPLEMENTATION
 //     #include "einsum.h"
+//     #include "einsum_decomp.h"
 //     #include "einsum_dist.h"
 //
 //
@@ -35,6 +36,10 @@
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
 #include "einsum.h"
 #endif
+#if !defined(EINSUM_DECOMP_H) || \
+    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_DECOMP_IMPLEMENTATION_DONE))
+#include "einsum_decomp.h"
+#endif
 
 #ifndef EINSUM_DIST_H
 #define EINSUM_DIST_H
@@ -47,18 +52,6 @@ extern "C" {
 // >>dist-api  public types and functions
 // Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
 // ================================================================================================
-
-#ifndef EINSUM_DECOMP_H
-// How one statement's index space is cut; borrowed from the decomposition.
-typedef struct ein_parts {
-  int nindex;               // indices of the statement, free ones first (its own order)
-  const int64_t *cut;       // pieces of each index, >= 1 and <= max(1, extent)
-  int norder;               // cut indices (pieces > 1)
-  const int *order;         // them, most significant digit first: the rule of placement
-  int64_t ntask;            // product of cut, <= p
-  double join, agg, repart, seconds;  // cost terms under the chosen model; seconds: 0 if unknown
-} ein_parts;
-#endif
 
 // ---- tensor relations ---------------------------------------------------------------------------
 
@@ -112,6 +105,101 @@ EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, c
 EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
                                             const int64_t *pieces, ein_relation **out);
 
+// ---- fabrics: places and how they exchange data --------------------------------------------------
+
+// An operation under way; 0: done. A provider's other tickets are its own.
+typedef int64_t ein_ticket;
+
+// p places: a place is memory and cores. A fabric of several processes drives only the places
+// [first, first + count) from each; every process makes the same calls in the same order. Slots
+// that move data are only there where places do not share memory. Transfers do not block; data
+// must stay as it is until its ticket is done. Messages between two places with one tag arrive in
+// the order they were sent in.
+typedef struct ein_fabric {
+  const char *name;
+  int places, first, count;
+  int shared;               // 1: one memory; blocks are views of one tensor, nothing is copied
+  int threads;              // 1: tasks run as their inputs are ready, on the ctx's executor
+  void *user;
+  ein_status (*send_fn)(void *user, int from, int to, int64_t tag, const void *data, size_t bytes,
+                        ein_ticket *ticket);
+  ein_status (*recv_fn)(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                        ein_ticket *ticket);
+  ein_status (*test_fn)(void *user, ein_ticket ticket, int *done);
+  ein_status (*wait_fn)(void *user, ein_ticket ticket);
+  ein_status (*agree_fn)(void *user, ein_status *status);  // NULL: by messages to and from place 0
+  void (*destroy_fn)(void *user);
+} ein_fabric;
+
+// Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
+// of the ctx's executor. copying: one after another, each place in memory of its own, so that
+// every transfer is a copy; the ctx (may be NULL) gives its allocator. places: 1 .. EIN_PLACES_MAX.
+EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric);
+EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric);
+EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric);
+EIN_API void ein_fabric_destroy(ein_fabric *fabric);  // NULL is a no-op
+// The worst status of all places becomes everybody's. Collective.
+EIN_API ein_status ein_fabric_agree(const ein_fabric *fabric, ein_status *status);
+
+// ---- execution of a decomposed graph -------------------------------------------------------------
+
+// A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
+// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
+typedef struct ein_dist_event {
+  int stmt, place, level, worker;
+  double begin, end;
+} ein_dist_event;
+
+typedef struct ein_dist_desc {
+  const ein_fabric *fabric;  // default: serial with one place; borrowed until the plan is destroyed
+  const ein_decomposition *decomposition;  // of the graph, for no more places than the fabric has;
+  const ein_parts *parts;    //   or one per statement as written; NULL both: nothing is cut
+  int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
+  const ein_binding *layout;
+  const char *path;          // of a task: see ein_options.path; default auto
+  int no_reuse;              // 1: every tensor keeps memory of its own
+  // Called after every task, by the thread that ran it, on several threads at once under `threads`.
+  // A status other than EIN_OK stops the run with it.
+  ein_status (*event_fn)(void *user, const ein_dist_event *event);
+  void *event_user;
+} ein_dist_desc;
+
+// What a run did. Bytes are those of elements a task read from blocks homed at other places, and of
+// partial results folded there, whether copied or not; nothing is kept between statements.
+typedef struct ein_dist_stats {
+  int64_t tasks;             // blocks computed and merges
+  int64_t messages;          // transfers between two places
+  int64_t bytes;
+  int64_t nstmt;             // room in stmt_bytes
+  int64_t *stmt_bytes;       // the caller's, may be NULL: bytes of each statement
+} ein_dist_stats;
+
+typedef struct ein_dist_info {
+  int places, nstmt;
+  int64_t tasks, messages, bytes;  // what a run will do
+  size_t workspace_bytes;    // of a run
+  size_t plan_bytes;         // of the plan, without those of its tasks
+  int64_t peak_bytes;        // the largest of all places
+  int nplan;                 // different task plans
+} ein_dist_info;
+
+typedef struct ein_dist ein_dist;  // immutable, shared freely between threads
+
+// Plans a finished graph, which must outlive the plan. *d is NULL on failure: EIN_ERR_ARGUMENT
+// where parts contradict the graph or each other; the message names statement and index.
+EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
+                                   ein_dist **d);
+EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
+EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
+// Most bytes of blocks, partial results and copies that live at one place at once, inputs aside;
+// by the order of statements. Bytes of a statement, as ein_dist_stats has them.
+EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
+EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
+// Runs the plan; as ein_plan_execute, in and out are in the order of the graph's inputs and outputs.
+// Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant where the
+// fabric is shared.
+EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif
@@ -136,7 +224,6 @@ typedef struct eini_dist_space {
   int ncut, index[EINI_CUTS_MAX];  // the cut indices
   int64_t ntask, nagg;          // tasks; those that share a block of the output
   const ein_zmap *map;          // from indices to coordinates of the tensor it defines
-  int whole;                    // 1: the only block is all of the tensor
   int separable;                // 1: every index occurs in at most one coordinate
 } eini_dist_space;
 
@@ -208,6 +295,176 @@ static int eini_dist_first(const eini_stmt *s, int k) {
   return k;
 }
 
+// ---- which blocks meet a box ----
+
+// coef * i for lo <= i < hi, coef > 0.
+typedef struct eini_dist_term {
+  int64_t coef, lo, hi;
+} eini_dist_term;
+
+static int64_t eini_dist_ceil(int64_t a, int64_t b) {  // a/b rounded up, b > 0
+  return a / b + (a % b > 0);
+}
+
+// How many sums of base and the terms lie in [from, to). The first term that can make a sum leave
+// the interval is walked; whole runs of values inside count at once.
+static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base, int64_t from,
+                                   int64_t to) {
+  int64_t least = 0, most = 0, all = 1, count;
+  if (n == 0) return base >= from && base < to;
+  for (int k = 1; k < n; k++) {
+    least += t[k].coef * t[k].lo;
+    most += t[k].coef * (t[k].hi - 1);
+    all *= t[k].hi - t[k].lo;
+  }
+  int64_t a = eini_max64(t->lo, eini_dist_ceil(from - base - most, t->coef));
+  int64_t b = eini_min64(t->hi, eini_dist_ceil(to - base - least, t->coef));
+  int64_t p = eini_max64(a, eini_dist_ceil(from - base - least, t->coef));
+  int64_t q = eini_min64(b, eini_dist_ceil(to - base - most, t->coef));
+  if (q < p) q = p = b;
+  count = (q - p) * all;
+  for (int64_t i = a; i < b; i++) {
+    if (i == p) i = q;
+    if (i < b) count += eini_dist_row_count(t + 1, n - 1, base + t->coef * i, from, to);
+  }
+  return count;
+}
+
+// The terms of coordinate r, the largest first; returns their number.
+static int eini_dist_terms(const eini_dist_space *x, int r, const int64_t *lo, const int64_t *hi,
+                           eini_dist_term *t) {
+  int n = 0;
+  for (int i = 0; i < x->nfree; i++) {
+    int64_t c = x->map->coef[(int64_t)r * x->map->cols + i];
+    if (c == 0) continue;
+    int k = n++;
+    for (; k > 0 && t[k - 1].coef < eini_abs64(c); k--) t[k] = t[k - 1];
+    t[k].coef = eini_abs64(c);
+    t[k].lo = c > 0 ? lo[i] : 1 - hi[i];
+    t[k].hi = c > 0 ? hi[i] : 1 - lo[i];
+  }
+  return n;
+}
+
+// Buffers of one thread, nindex or rank long.
+typedef struct eini_dist_room {
+  int64_t *lo, *hi, *from, *to;        // of the task at hand
+  int64_t *blo, *bhi, *bfrom, *bto;    // of a block
+  eini_dist_term *term;
+} eini_dist_room;
+
+static int eini_dist_room_init(eini_arena *a, int64_t n, eini_dist_room *m) {
+  int64_t *p = EINI_NEW(a, int64_t, 8 * n);
+  m->term = EINI_NEW(a, eini_dist_term, n);
+  m->lo = p;
+  if (p == NULL || m->term == NULL) return 0;
+  m->hi = p + n;
+  m->from = p + 2 * n;
+  m->to = p + 3 * n;
+  m->blo = p + 4 * n;
+  m->bhi = p + 5 * n;
+  m->bfrom = p + 6 * n;
+  m->bto = p + 7 * n;
+  return 1;
+}
+
+// Elements of the block at `place` in a box, point by point.
+static int64_t eini_dist_walk(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+                              eini_dist_room *m) {
+  int64_t count = 0, *at = m->bfrom;
+  for (int i = 0; i < x->nfree; i++) {
+    at[i] = m->blo[i];
+    if (m->bhi[i] <= m->blo[i]) return 0;
+  }
+  for (int i = 0; i >= 0;) {
+    int inside = 1;
+    for (int r = 0; r < x->map->rows && inside; r++) {
+      int64_t y = x->map->offset[r];
+      for (int c = 0; c < x->nfree; c++) y += x->map->coef[(int64_t)r * x->map->cols + c] * at[c];
+      inside = y >= from[r] && y < to[r];
+    }
+    count += inside;
+    for (i = x->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
+  }
+  return count;
+}
+
+// How many elements of the block at `place` lie in a box.
+static int64_t eini_dist_overlap(const eini_dist_space *x, int64_t place, const int64_t *from,
+                                 const int64_t *to, eini_dist_room *m) {
+  int64_t n = 1;
+  eini_dist_range(x, place, m->blo, m->bhi);
+  for (int i = 0; i < x->nfree; i++)
+    if (m->bhi[i] <= m->blo[i]) return 0;
+  if (!x->separable) return eini_dist_walk(x, from, to, m);
+  for (int r = 0; r < x->map->rows && n > 0; r++) {
+    int k = eini_dist_terms(x, r, m->blo, m->bhi, m->term);
+    n *= eini_dist_row_count(m->term, k, x->map->offset[r], from[r], to[r]);
+  }
+  return n;
+}
+
+// The blocks of a space that may meet a box, one after another.
+typedef struct eini_dist_near {
+  int n, index[EINI_CUTS_MAX];   // the cut free indices
+  int64_t lo[EINI_CUTS_MAX], hi[EINI_CUTS_MAX], at[EINI_CUTS_MAX];  // their pieces
+} eini_dist_near;
+
+// The pieces of cut index i whose coordinates may meet the box: the index stands in one row.
+static void eini_dist_pieces(const eini_dist_space *x, int i, const int64_t *from,
+                             const int64_t *to, int64_t *lo, int64_t *hi) {
+  const ein_zmap *m = x->map;
+  int r = 0;
+  while (r < m->rows - 1 && m->coef[(int64_t)r * m->cols + i] == 0) r++;
+  int64_t c = m->coef[(int64_t)r * m->cols + i], least = m->offset[r], most = least;
+  for (int j = 0; j < x->nfree; j++) {
+    int64_t k = j == i ? 0 : m->coef[(int64_t)r * m->cols + j] * (x->extent[j] - 1);
+    if (k < 0) least += k;
+    else most += k;
+  }
+  *lo = x->cut[i];
+  *hi = 0;
+  for (int64_t k = 0; k < x->cut[i]; k++) {
+    int64_t a = c * eini_dist_start(x->extent[i], x->cut[i], k);
+    int64_t b = c * (eini_dist_start(x->extent[i], x->cut[i], k + 1) - 1);
+    if (eini_max64(a, b) + most < from[r] || eini_min64(a, b) + least >= to[r]) continue;
+    *lo = eini_min64(*lo, k);
+    *hi = k + 1;
+  }
+}
+
+// Begins with the first of them; 0 when there is none.
+static int eini_dist_near_first(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+                                eini_dist_near *w) {
+  w->n = 0;
+  if (eini_dist_volume(x->map->rows, from, to) == 0) return 0;
+  for (int k = 0; k < x->ncut; k++) {
+    int i = x->index[k], n = w->n;
+    if (i >= x->nfree) continue;
+    eini_dist_pieces(x, i, from, to, &w->lo[n], &w->hi[n]);
+    if (w->lo[n] >= w->hi[n]) return 0;
+    w->index[n] = i;
+    w->at[n] = w->lo[n];
+    w->n++;
+  }
+  return 1;
+}
+
+static int eini_dist_near_next(eini_dist_near *w) {
+  for (int k = w->n - 1; k >= 0; k--) {
+    if (++w->at[k] < w->hi[k]) return 1;
+    w->at[k] = w->lo[k];
+  }
+  return 0;
+}
+
+// The home of the block at hand.
+static int64_t eini_dist_near_place(const eini_dist_space *x, const eini_dist_near *w) {
+  int64_t place = 0;
+  for (int k = 0; k < w->n; k++) place += w->at[k] * x->weight[w->index[k]];
+  return place;
+}
+
 // ---- copies of boxes ----
 
 // dst[i] = src[i] for i < shape, strides in elements of `size` bytes.
@@ -251,7 +508,6 @@ typedef struct eini_dist_job {
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
   const int64_t *out_stride;     // of the hull; NULL: dense
   int by_index;                  // 1: the result is stored by free indices
-  int whole;                     // 1: the result is all of the tensor, zero where nothing is
   ein_dtype dtype;               // of the result
   int how;                       // of a merge: see eini_dist_merge_plan
 } eini_dist_job;
@@ -364,7 +620,7 @@ static void eini_dist_local_shape(const ein_zmap *m, const int64_t *len, int nfr
   }
 }
 
-static ein_status eini_dist_tensor(ein_graph *g, const char *name, ein_role role, ein_dtype dtype,
+static ein_status eini_dist_add_tensor(ein_graph *g, const char *name, ein_role role, ein_dtype dtype,
                                    int rank, const int64_t *shape, int *id) {
   static const int64_t none[1] = {0};
   return eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank,
@@ -387,8 +643,7 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
 // The result's tensor and map.
 static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
   const eini_stmt *s = j->s;
-  const eini_tensor *t = &j->g->tensor[s->out];
-  int rank = j->by_index ? s->nfree : t->rank;
+  int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_zmap_new(&g->arena, rank, s->nindex, &like->out_map));
@@ -400,11 +655,10 @@ static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_st
   } else {
     eini_zmap_fill(&like->out_map, &s->out_map);
     eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
-    if (!j->whole) eini_dist_local_map(&like->out_map, j->len);
-    for (int r = 0; r < rank && j->whole; r++) shape[r] = t->shape[r];
+    eini_dist_local_map(&like->out_map, j->len);
   }
-  EINI_TRY(eini_dist_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out));
-  like->rest = j->whole ? s->rest : EIN_REST_ERROR;
+  EINI_TRY(eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out));
+  like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
   return EIN_OK;
 }
 
@@ -423,7 +677,7 @@ static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, eini_st
     if (shape == NULL) return EIN_ERR_NO_MEMORY;
     eini_dist_local_shape(&s->proj[k], j->len, s->nindex, shape);
     snprintf(name, sizeof name, "x%d", k);
-    EINI_TRY(eini_dist_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape,
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape,
                               &like->operand[k]));
   }
   return EIN_OK;
@@ -519,7 +773,7 @@ static ein_status eini_dist_merge_expr(eini_arena *a, int fold, ein_dtype type, 
 
 static int eini_dist_mergeable(int fold) { return fold >= EINI_SUM && fold <= EINI_LOGSUMEXP; }
 
-// Which of the two sides of a merge live in the block of the output, by its map; the others are
+// Which of the two sides of a merge live in the block of the output, in its dtype; the others are
 // partial results by free indices, in the computation type.
 enum { EINI_MERGE_FROM_OUT = 1, EINI_MERGE_TO_OUT = 2 };
 
@@ -527,13 +781,14 @@ enum { EINI_MERGE_FROM_OUT = 1, EINI_MERGE_TO_OUT = 2 };
 static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const char *name,
                                  ein_role role, int out, int *id) {
   const eini_stmt *s = j->s;
-  int rank = out ? j->g->tensor[s->out].rank : s->nfree;
+  int affine = out && !j->by_index;
+  int rank = affine ? j->g->tensor[s->out].rank : s->nfree;
   ein_dtype dtype = out ? j->dtype : ein_dtype_compute(s->type);
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  if (out) eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
-  for (int r = 0; r < rank && !out; r++) shape[r] = j->len[r];
-  return eini_dist_tensor(g, name, role, dtype, rank, shape, id);
+  if (affine) eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
+  for (int r = 0; r < rank && !affine; r++) shape[r] = j->len[r];
+  return eini_dist_add_tensor(g, name, role, dtype, rank, shape, id);
 }
 
 // The map of one side: of the output, without the columns of reduced indices, or the identity.
@@ -541,7 +796,8 @@ static void eini_dist_side_map(const eini_dist_job *j, int out, ein_zmap *m) {
   const ein_zmap *from = &j->s->out_map;
   for (int r = 0; r < m->rows; r++) {
     for (int c = 0; c < m->cols; c++)
-      m->coef[(int64_t)r * m->cols + c] = out ? from->coef[(int64_t)r * from->cols + c] : r == c;
+      m->coef[(int64_t)r * m->cols + c] =
+          out && !j->by_index ? from->coef[(int64_t)r * from->cols + c] : r == c;
   }
   eini_dist_local_map(m, j->len);
 }
@@ -570,9 +826,9 @@ static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job 
   EINI_TRY(eini_dist_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
                                 &s->expr));
   EINI_TRY(eini_stmt_finish(*g, s, NULL));
-  stride[0] = from ? j->out_stride : NULL;
+  stride[0] = from && !j->by_index ? j->out_stride : NULL;
   stride[1] = NULL;
-  stride[2] = to ? j->out_stride : NULL;
+  stride[2] = to && !j->by_index ? j->out_stride : NULL;
   return eini_dist_plan_graph(l, *g, stride, plan);
 }
 
@@ -810,7 +1066,7 @@ EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *o
   for (int k = 0; k < out->rank; k++)
     if (out->shape[k] != r->bound[k]) return EIN_ERR_SHAPE;
   if (ein_view_count(out) == 0) return EIN_OK;
-  eini_arena a;
+  eini_arena a = r->arena;
   eini_arena_init(&a, &r->arena.al);
   int64_t *dims = EINI_NEW(&a, int64_t, 3 * (int64_t)out->rank);
   if (dims == NULL) return EIN_ERR_NO_MEMORY;
@@ -1096,8 +1352,8 @@ static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const
   if (stack == NULL) return EIN_ERR_NO_MEMORY;
   stack[0] = n;
   for (int k = 0; k < rank; k++) stack[k + 1] = shape[k];
-  EINI_TRY(eini_dist_tensor(*g, "x", EIN_ROLE_INPUT, r->info.dtype, rank + 1, stack, &x));
-  EINI_TRY(eini_dist_tensor(*g, "y", EIN_ROLE_OUTPUT, r->result, rank, stack + 1, &y));
+  EINI_TRY(eini_dist_add_tensor(*g, "x", EIN_ROLE_INPUT, r->info.dtype, rank + 1, stack, &x));
+  EINI_TRY(eini_dist_add_tensor(*g, "y", EIN_ROLE_OUTPUT, r->result, rank, stack + 1, &y));
   EINI_TRY(eini_graph_add_stmt(*g, y, rank + 1, 1, &x, &s));
   s->nfree = rank;
   for (int k = 0; k <= rank; k++) {
@@ -1178,6 +1434,1166 @@ EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, c
   ein_relation *x = eini_rel_new(ctx, r->info.rank, r->info.rank);
   ein_status st = x == NULL ? EIN_ERR_NO_MEMORY : eini_rel_aggregate_all(ctx, r, monoid, x);
   return eini_rel_give(ctx, st, x, out);
+}
+
+// ================================================================================================
+// >>dist-plan  from a cut graph to plans of tasks, memory and dependencies
+// Takes a graph and how its statements are cut; gives an immutable ein_dist. Tasks are rules: task
+// q of a statement runs at place q, and what it reads, and who reads its block, is computed.
+// ================================================================================================
+
+typedef struct eini_dist_tensor {
+  int port;                 // number among inputs or outputs; -1: a temporary
+  const int64_t *stride;
+  int64_t lo, hi;           // bytes it spans from its data pointer; equal when there are none
+  int item;                 // of the memory plan, or -1
+  int ndefine, *define;     // statements
+  int nread, *read;
+} eini_dist_tensor;
+
+typedef struct eini_dist_stmt {
+  const eini_stmt *s;
+  eini_dist_space space;
+  int64_t *plan;            // of each task; merges: into this partial result, and the last one
+  int64_t *merge, *last;
+  int direct;               // 1: partial result 0 is made in the block of the output
+  int item;                 // memory of the partial results, one of partial_bytes per task; or -1
+  size_t partial_bytes;
+  int64_t first;            // of its tasks among all tasks
+  int64_t jobs;             // blocks, merges, and the zeroing of its tensor
+  int64_t bytes, messages;  // what its tasks read from other places
+} eini_dist_stmt;
+
+// Memory alive from statement first to last.
+typedef struct eini_dist_item {
+  int first, last;
+  int64_t at, bytes;
+} eini_dist_item;
+
+struct ein_dist {
+  eini_arena arena;         // owns everything, itself included
+  ein_allocator al;
+  ein_executor executor;
+  double (*now_fn)(void *user);
+  void *now_user;
+  const ein_graph *g;
+  ein_fabric fabric;
+  ein_dist_desc desc;
+  int nstmt, nin, nout;
+  int64_t ntask;            // of all statements
+  eini_dist_stmt *stmt;
+  eini_dist_tensor *tensor;
+  eini_dist_plans plans;
+  eini_dist_item *item;
+  int nitem;
+  int64_t temp_bytes;
+  uint64_t *after;          // nstmt rows of bits: statements that must be done before this one
+  int words;                //   writes, since it reuses their memory
+  int32_t *wait;            // per task: blocks and statements it waits for
+  int64_t *peak;            // per place
+  int width, rank;          // workers; most indices, axes or operands of a statement
+  size_t workspace;
+  struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  ein_dist_info info;
+};
+
+// The statement and index of a mistake in parts.
+static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, int k, int i, const char *what) {
+  const eini_stmt *s = &g->stmt[k];
+  const char *name = i >= 0 && i < s->nindex ? s->index[i].name : NULL;
+  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "statement %d, '%.60s'%s%.60s%s: %s", k,
+                          g->tensor[s->out].name, name != NULL ? ", index '" : "",
+                          name != NULL ? name : "", name != NULL ? "'" : "", what);
+}
+
+static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, int k, int64_t places,
+                                        const ein_parts *p) {
+  const eini_stmt *s = &g->stmt[k];
+  int64_t n = 1;
+  if (p->nindex != s->nindex || (p->nindex > 0 && p->cut == NULL) || p->norder < 0 ||
+      (p->norder > 0 && p->order == NULL))
+    return eini_dist_bad(ctx, g, k, -1, "its parts are of another statement");
+  for (int i = 0; i < s->nindex; i++) {
+    if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
+      return eini_dist_bad(ctx, g, k, i, "cut into fewer than 1 or more pieces than its extent");
+    if (p->cut[i] > 1 && i >= s->nfree && !eini_dist_mergeable(s->fold))
+      return eini_dist_bad(ctx, g, k, i, "cut, but partial results of its fold are not one number");
+    int seen = 0;
+    for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
+    if (seen != (p->cut[i] > 1))
+      return eini_dist_bad(ctx, g, k, i, seen ? "stands in the order twice, or is not cut"
+                                              : "cut, but not in the order");
+    if (eini_mul_overflow(n, p->cut[i], &n) || n > places)
+      return eini_dist_bad(ctx, g, k, i, "more tasks than places");
+  }
+  for (int j = 0; j < p->norder; j++)
+    if (p->order[j] < 0 || p->order[j] >= s->nindex)
+      return eini_dist_bad(ctx, g, k, -1, "its order names an index it does not have");
+  if (n != p->ntask) return eini_dist_bad(ctx, g, k, -1, "ntask is not the product of its cuts");
+  return EIN_OK;
+}
+
+// The statement's space; p NULL: nothing is cut.
+static ein_status eini_dist_space_init(eini_arena *a, const eini_stmt *s, const ein_parts *p,
+                                       eini_dist_space *x) {
+  int n = s->nindex;
+  int64_t *extent = EINI_NEW(a, int64_t, n), *cut = EINI_NEW(a, int64_t, n);
+  int64_t *weight = EINI_NEW(a, int64_t, n);
+  if (extent == NULL || cut == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
+  x->nindex = n;
+  x->nfree = s->nfree;
+  x->extent = extent;
+  x->cut = cut;
+  x->weight = weight;
+  x->map = &s->out_map;
+  x->ntask = x->nagg = x->separable = 1;
+  for (int i = 0; i < n; i++) {
+    int rows = 0;
+    extent[i] = s->index[i].extent;
+    cut[i] = p == NULL ? 1 : p->cut[i];
+    if (i >= s->nfree) x->nagg *= cut[i];
+    for (int r = 0; r < s->out_map.rows; r++)
+      rows += s->out_map.coef[(int64_t)r * n + i] != 0;
+    if (i < s->nfree && rows > 1 && extent[i] > 1) x->separable = 0;
+  }
+  for (int j = p == NULL ? -1 : p->norder - 1; j >= 0; j--) {
+    int i = p->order[j];
+    weight[i] = x->ntask;
+    x->ntask *= cut[i];
+    x->index[x->ncut++] = i;
+  }
+  return EIN_OK;
+}
+
+// ---- tensors ----
+
+static ein_status eini_dist_tensor_init(ein_dist *d, int t, const ein_ztensor *view) {
+  eini_dist_tensor *x = &d->tensor[t];
+  const eini_tensor *from = &d->g->tensor[t];
+  eini_port port;
+  memset(&port, 0, sizeof port);
+  EINI_TRY(eini_port_init(&d->arena, from, view, &port));
+  x->stride = port.stride;
+  x->lo = port.lo;
+  x->hi = port.hi;
+  x->item = -1;
+  x->port = from->role == EIN_ROLE_INPUT ? d->nin++ : from->role == EIN_ROLE_OUTPUT ? d->nout++ : -1;
+  x->define = EINI_NEW(&d->arena, int, from->nstmt);
+  int n = 0;
+  for (int k = 0; k < d->nstmt; k++)
+    for (int o = 0; o < d->g->stmt[k].noperand; o++) n += d->g->stmt[k].operand[o] == t;
+  x->read = EINI_NEW(&d->arena, int, n);
+  if (x->define == NULL || x->read == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_stmt *s = &d->g->stmt[k];
+    int reads = 0;
+    for (int o = 0; o < s->noperand; o++) reads |= s->operand[o] == t;
+    if (reads) x->read[x->nread++] = k;
+    if (s->out == t) x->define[x->ndefine++] = k;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_dist_tensors(ein_ctx *ctx, ein_dist *d) {
+  const ein_dist_desc *e = &d->desc;
+  d->tensor = EINI_NEW(&d->arena, eini_dist_tensor, d->g->ntensor);
+  if (d->tensor == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    const eini_tensor *x = &d->g->tensor[t];
+    const ein_ztensor *view = NULL;
+    for (int k = 0; k < e->nlayout && x->role != EIN_ROLE_TEMP; k++)
+      if (e->layout[k].name != NULL && strcmp(e->layout[k].name, x->name) == 0)
+        view = e->layout[k].view;
+    int ok = view == NULL || (eini_view_validate(view) == EIN_OK && view->rank == x->rank &&
+                              view->dtype == x->dtype);
+    for (int r = 0; ok && view != NULL && r < x->rank; r++) ok = view->shape[r] == x->shape[r];
+    if (!ok)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "layout of '%s': shape and dtype are not the "
+                              "tensor's", x->name);
+    if (view != NULL && x->role == EIN_ROLE_OUTPUT)
+      EINI_TRY(eini_check_writable(eini_diag_of(ctx), view));
+    EINI_TRY(eini_dist_tensor_init(d, t, view));
+  }
+  return EIN_OK;
+}
+
+// ---- what a task reads ----
+
+// The box operand k of the task at `place` reads, in m->from and m->to; 0: it reads nothing, not
+// even a scalar, since its index space is empty.
+static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
+  eini_dist_range(&e->space, place, m->lo, m->hi);
+  eini_dist_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
+  return !eini_zrange_empty(e->space.nindex, m->lo, m->hi);
+}
+
+// What operand k of the task at `place` reads from blocks homed elsewhere.
+static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int k,
+                            eini_dist_room *m, int64_t *bytes, int64_t *messages) {
+  const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
+  int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
+  eini_dist_near w;
+  if (t->ndefine == 0 || eini_dist_first(e->s, k) < k) return;
+  if (!eini_dist_box(e, place, k, m)) return;
+  for (int u = 0; u < t->ndefine; u++) {
+    const eini_dist_space *x = &d->stmt[t->define[u]].space;
+    int more = eini_dist_near_first(x, m->from, m->to, &w);
+    for (; more; more = eini_dist_near_next(&w)) {
+      int64_t home = eini_dist_near_place(x, &w);
+      int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
+      *bytes += n * size;
+      *messages += n > 0;
+    }
+  }
+}
+
+// Elements of the block the task at `place` computes, by its free indices.
+static int64_t eini_dist_elements(const eini_dist_space *x, int64_t place, eini_dist_room *m) {
+  eini_dist_range(x, place, m->lo, m->hi);
+  return eini_dist_volume(x->nfree, m->lo, m->hi);
+}
+
+// What a task reads, its merges aside.
+static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place,
+                                 eini_dist_room *m, int64_t *bytes, int64_t *messages) {
+  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, bytes, messages);
+}
+
+// ---- plans of tasks ----
+
+static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
+                                       const int64_t **stride, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s;
+  const eini_dist_space *x = &e->space;
+  const eini_tensor *out = &d->g->tensor[s->out];
+  eini_dist_job job;
+  int64_t nkey = s->nindex + 2, part = eini_dist_partial(x, q);
+  int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
+  memset(&job, 0, sizeof job);
+  eini_dist_range(x, q, m->lo, m->hi);
+  for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
+  for (int o = 0; o < s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[s->operand[o]];
+    stride[o] = shared || t->ndefine == 0 ? t->stride : NULL;
+  }
+  job.g = d->g;
+  job.s = s;
+  job.len = key + 2;
+  job.cut = x->cut;
+  job.stride = stride;
+  job.out_stride = d->tensor[s->out].stride;
+  job.by_index = !shared || !own;
+  job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
+  key[0] = k;
+  key[1] = own;
+  EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
+  if (x->nagg == 1) return EIN_OK;
+  job.by_index = !shared;
+  job.dtype = out->dtype;
+  job.how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
+  key[1] = 2 + job.how;
+  EINI_TRY(eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->merge[q]));
+  job.how |= EINI_MERGE_TO_OUT;
+  key[1] = 2 + job.how;
+  return part > 0 ? EIN_OK : eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->last[q]);
+}
+
+static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s = &d->g->stmt[k];
+  eini_arena *a = &d->arena;
+  EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
+  int64_t n = e->space.ntask;
+  e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+  e->item = -1;
+  e->first = d->ntask;
+  d->ntask += n;
+  e->jobs = n + (n - n / e->space.nagg) + (s->rest == EIN_REST_ZERO);
+  e->plan = EINI_NEW(a, int64_t, n);
+  e->merge = EINI_NEW(a, int64_t, n);
+  e->last = EINI_NEW(a, int64_t, n);
+  int64_t *key = EINI_NEW(a, int64_t, s->nindex + 2);
+  const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
+  if (e->plan == NULL || e->merge == NULL || e->last == NULL || key == NULL || stride == NULL)
+    return EIN_ERR_NO_MEMORY;
+  int64_t size = (int64_t)ein_dtype_size(ein_dtype_compute(s->type)), most = 0;
+  for (int64_t q = 0; q < n; q++) {
+    int64_t block = eini_dist_elements(&e->space, q, m);
+    most = eini_max64(most, block);
+    eini_dist_task_bytes(d, e, q, m, &e->bytes, &e->messages);
+    if (eini_dist_partial(&e->space, q) > 0 && block > 0) {
+      e->bytes += block * size;
+      e->messages++;
+    }
+    if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
+      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
+  }
+  if (e->space.nagg > 1) e->partial_bytes = (size_t)(most * size + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  d->info.tasks += 2 * n - n / e->space.nagg;
+  d->info.bytes += e->bytes;
+  d->info.messages += e->messages;
+  return EIN_OK;
+}
+
+// ---- memory ----
+
+// Gives every item a place where nothing alive at the same time lies, the lowest there is, in the
+// order in which they come alive. Items are in that order already.
+static ein_status eini_dist_place_items(eini_dist_item *item, int n, int reuse, int64_t *top) {
+  *top = 0;
+  for (int i = 0; i < n; i++) {
+    int64_t at = reuse ? 0 : *top;
+    for (int moved = reuse; moved;) {
+      moved = 0;
+      for (int j = 0; j < i; j++) {
+        if (item[j].last < item[i].first || item[j].at + item[j].bytes <= at ||
+            item[j].at >= at + item[i].bytes)
+          continue;
+        at = item[j].at + item[j].bytes;
+        moved = 1;
+      }
+    }
+    int64_t end;
+    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+    item[i].at = at;
+    *top = eini_max64(*top, end);
+  }
+  return (uint64_t)*top > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+// Temporaries and partial results in one memory.
+static ein_status eini_dist_memory(ein_dist *d) {
+  d->item = EINI_NEW(&d->arena, eini_dist_item, d->g->ntensor + d->nstmt);
+  if (d->item == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    eini_dist_stmt *e = &d->stmt[k];
+    eini_dist_tensor *t = &d->tensor[e->s->out];
+    eini_dist_item *x = &d->item[d->nitem];
+    if (t->port < 0 && t->item < 0) {
+      t->item = d->nitem++;
+      x->first = k;
+      x->last = t->nread > 0 ? t->read[t->nread - 1] : t->define[t->ndefine - 1];
+      x->bytes = (t->hi - t->lo + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+      x++;
+    }
+    if (e->space.nagg > 1) {
+      e->item = d->nitem++;
+      x->first = x->last = k;
+      if (eini_mul_overflow(e->space.ntask, (int64_t)e->partial_bytes, &x->bytes))
+        return EIN_ERR_TOO_LARGE;
+    }
+  }
+  return eini_dist_place_items(d->item, d->nitem, !d->desc.no_reuse, &d->temp_bytes);
+}
+
+// Statements that define (or also read) what lies in an item become predecessors of statement k.
+static void eini_dist_precede(ein_dist *d, int k, int item) {
+  for (int u = 0; u < d->nstmt; u++) {
+    const eini_dist_stmt *e = &d->stmt[u];
+    int touches = e->item == item || d->tensor[e->s->out].item == item;
+    for (int o = 0; o < e->s->noperand; o++) touches |= d->tensor[e->s->operand[o]].item == item;
+    if (touches) d->after[(int64_t)k * d->words + u / 64] |= (uint64_t)1 << u % 64;
+  }
+}
+
+// Who must be done before memory is used again.
+static ein_status eini_dist_reuse(ein_dist *d) {
+  d->words = (d->nstmt + 63) / 64;
+  d->after = EINI_NEW(&d->arena, uint64_t, (int64_t)d->nstmt * d->words);
+  if (d->after == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    for (int own = 0; own < 2; own++) {
+      int i = own ? d->stmt[k].item : d->tensor[d->stmt[k].s->out].item;
+      for (int j = 0; i >= 0 && j < d->nitem; j++) {
+        const eini_dist_item *a = &d->item[j], *b = &d->item[i];
+        if (a->last < b->first && a->at < b->at + b->bytes && b->at < a->at + a->bytes)
+          eini_dist_precede(d, k, j);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Blocks and statements every task waits for.
+static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
+  eini_dist_near w;
+  d->wait = EINI_NEW(&d->arena, int32_t, d->ntask);
+  if (d->wait == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_stmt *e = &d->stmt[k];
+    int zeros = e->s->rest == EIN_REST_ZERO;  // then only the zeros wait for other statements
+    int32_t before = zeros;
+    for (int u = 0; u < k && !zeros; u++)
+      before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+    for (int64_t q = 0; q < e->space.ntask; q++) {
+      int32_t *n = &d->wait[e->first + q];
+      *n = before;
+      for (int o = 0; o < e->s->noperand; o++) {
+        const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+        if (t->ndefine == 0 || eini_dist_first(e->s, o) < o) continue;
+        if (!eini_dist_box(e, q, o, m)) continue;
+        for (int u = 0; u < t->ndefine; u++) {
+          const eini_dist_space *x = &d->stmt[t->define[u]].space;
+          int more = eini_dist_near_first(x, m->from, m->to, &w);
+          for (; more; more = eini_dist_near_next(&w))
+            *n += eini_dist_overlap(x, eini_dist_near_place(x, &w), m->from, m->to, m) > 0;
+        }
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Most bytes of blocks and partial results alive at each place.
+static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
+  int places = d->fabric.places, n = d->nstmt + 1;
+  int64_t *change = EINI_NEW(&d->arena, int64_t, n);
+  d->peak = EINI_NEW(&d->arena, int64_t, places);
+  if (change == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t q = 0; q < places; q++) {
+    memset(change, 0, (size_t)n * sizeof *change);
+    for (int k = 0; k < d->nstmt; k++) {
+      const eini_dist_stmt *e = &d->stmt[k];
+      const eini_dist_tensor *t = &d->tensor[e->s->out];
+      if (q >= e->space.ntask) continue;
+      int64_t block = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
+      int64_t bytes = block * (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+      int last = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT ? d->nstmt - 1
+                 : t->nread > 0 ? t->read[t->nread - 1] : k;
+      if (part > 0 || (e->space.nagg > 1 && !e->direct)) {
+        change[k] += bytes;
+        change[k + 1] -= bytes;
+      }
+      if (part > 0) continue;
+      bytes = block * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype);
+      change[k] += bytes;
+      change[last + 1] -= bytes;
+    }
+    int64_t alive = 0;
+    for (int k = 0; k < d->nstmt; k++) d->peak[q] = eini_max64(d->peak[q], alive += change[k]);
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>dist-run  tasks of places that share memory
+// Takes an ein_dist and the bindings of one call. Blocks are views of whole tensors; everything
+// mutable is in the workspace: temporaries, partial results, the state of tasks, scratch.
+// ================================================================================================
+
+// What one thread needs to run tasks.
+typedef struct eini_dist_worker {
+  eini_dist_room room;
+  ein_scalar *param;        // of the graph, then origins
+  const void **in;
+  int64_t *places;          // as many as there are places
+  char *scratch;
+} eini_dist_worker;
+
+// The state of a task: one job at a time.
+typedef struct eini_dist_task {
+  int32_t wait;             // what has to be done before its block is computed
+  int32_t level;            // the job at hand: EINI_DIST_ZERO, EINI_DIST_BLOCK, or a merge
+  uint32_t arrived;         // bit l: one of the two partial results of a merge at level l is there
+  int32_t ready;
+} eini_dist_task;
+
+enum { EINI_DIST_ZERO = -2, EINI_DIST_BLOCK = -1 };
+
+struct eini_dist_flow;
+
+typedef struct eini_dist_exec {
+  const ein_dist *d;
+  const ein_run *run;
+  char *temp;               // temporaries and partial results
+  char **base;              // per tensor: element (0, .., 0)
+  eini_dist_worker *worker;
+  eini_dist_task *task;
+  int64_t *left;            // per statement: jobs not yet done
+  int32_t *ready;           // per statement: tasks that are ready
+  int32_t *zero;            // per statement: those before, whose memory it takes
+  ein_dist_stats *stats;    // NULL: not counted
+  struct eini_dist_flow *flow;
+} eini_dist_exec;
+
+// The next `bytes` of a memory; with mem NULL only *used moves.
+static char *eini_dist_carve(char *mem, size_t *used, int64_t count, size_t size) {
+  char *p = mem == NULL ? NULL : mem + *used;
+  *used += ((size_t)count * size + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  return p;
+}
+
+// Lays out a run in mem (NULL: only the size). Returns the bytes.
+static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) {
+  size_t n = 0;
+  int flow = d->fabric.threads;
+  x->base = (char **)(void *)eini_dist_carve(mem, &n, d->g->ntensor, sizeof(char *));
+  x->worker = (eini_dist_worker *)(void *)eini_dist_carve(mem, &n, d->width, sizeof *x->worker);
+  x->task = (eini_dist_task *)(void *)eini_dist_carve(mem, &n, flow ? d->ntask : 0,
+                                                      sizeof *x->task);
+  x->left = (int64_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->left);
+  x->ready = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->ready);
+  x->zero = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->zero);
+  for (int i = 0; i < d->width; i++) {
+    int64_t *room = (int64_t *)(void *)eini_dist_carve(mem, &n, 8 * (int64_t)d->rank, 8);
+    char *term = eini_dist_carve(mem, &n, d->rank, sizeof(eini_dist_term));
+    char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
+    char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
+    char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
+    char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
+    if (mem == NULL) continue;
+    eini_dist_worker *w = &x->worker[i];
+    int64_t **part[8];
+    part[0] = &w->room.lo, part[1] = &w->room.hi, part[2] = &w->room.from, part[3] = &w->room.to;
+    part[4] = &w->room.blo, part[5] = &w->room.bhi, part[6] = &w->room.bfrom;
+    part[7] = &w->room.bto;
+    for (int k = 0; k < 8; k++) *part[k] = room + (int64_t)k * d->rank;
+    w->room.term = (eini_dist_term *)(void *)term;
+    w->param = (ein_scalar *)(void *)param;
+    w->in = (const void **)(void *)in;
+    w->places = (int64_t *)(void *)places;
+    w->scratch = scratch;
+  }
+  x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  return n;
+}
+
+// The element at coordinates `at` of a tensor; `at` is the origin of a box that may be empty.
+static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at) {
+  const eini_tensor *t = &x->d->g->tensor[tensor];
+  int64_t n = 0;
+  for (int r = 0; r < t->rank; r++) n += at[r] * x->d->tensor[tensor].stride[r];
+  if (x->d->tensor[tensor].lo == x->d->tensor[tensor].hi) return x->base[tensor];
+  return x->base[tensor] + n * (int64_t)ein_dtype_size(t->dtype);
+}
+
+// Memory of the partial result of the task at `place`.
+static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt *e,
+                                  int64_t place) {
+  return x->temp + x->d->item[e->item].at + place * (int64_t)e->partial_bytes;
+}
+
+// The block of the output the task at `place` computes; m->lo and m->hi hold its ranges.
+static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e,
+                                eini_dist_room *m) {
+  for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
+    m->lo[i] = 0;
+    m->hi[i] = 1;
+  }
+  eini_dist_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+  return eini_dist_at(x, e->s->out, m->from);
+}
+
+static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t id,
+                                         char *out) {
+  ein_run run;
+  void *data = out;
+  memset(&run, 0, sizeof run);
+  run.in = w->in;
+  run.out = &data;
+  run.param = w->param;
+  run.workspace = w->scratch;
+  run.workspace_bytes = x->d->plans.workspace;
+  return ein_plan_execute(x->d->plans.entry[id].plan, &run);
+}
+
+// Origins of the block at m->lo as params, behind those of the graph.
+static void eini_dist_origins(const ein_dist *d, const eini_dist_stmt *e, eini_dist_worker *w) {
+  ein_scalar *p = w->param + d->g->nparam;
+  for (int i = 0; i < e->s->nindex; i++) {
+    if (!eini_dist_uses(e->s, e->space.cut, i)) continue;
+    p->set = 1;
+    p->re = (double)w->room.lo[i];
+    p->im = 0;
+    p++;
+  }
+}
+
+static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w, int k,
+                                    int64_t q) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  eini_dist_room *m = &w->room;
+  int n = 0, own = e->space.nagg == 1 || (e->direct && eini_dist_partial(&e->space, q) == 0);
+  eini_dist_range(&e->space, q, m->lo, m->hi);
+  eini_dist_origins(x->d, e, w);
+  for (int o = 0; o < e->s->noperand; o++) {
+    if (eini_dist_first(e->s, o) < o) continue;
+    eini_dist_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
+    w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
+  }
+  char *out = own ? eini_dist_block_at(x, e, m) : eini_dist_partial_at(x, e, q);
+  return eini_dist_execute_plan(x, w, e->plan[q], out);
+}
+
+// Merges partial result k + 2^level of the block of task q, whose number is k, into k.
+static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
+                                  int level, int64_t *bytes) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  eini_dist_room *m = &w->room;
+  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
+  int64_t from = eini_dist_partner(&e->space, q, part + step);
+  int last = part == 0 && 2 * step >= e->space.nagg;
+  *bytes = eini_dist_elements(&e->space, q, m) *
+           (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+  char *block = part == 0 ? eini_dist_block_at(x, e, m) : NULL;
+  w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
+  w->in[1] = eini_dist_partial_at(x, e, from);
+  char *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
+  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], out);
+}
+
+// Zero for all elements of a tensor, before its only statement writes those it defines.
+static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *m) {
+  static const char zero[16] = {0};
+  const eini_tensor *t = &x->d->g->tensor[tensor];
+  for (int r = 0; r < t->rank; r++) m->from[r] = 0;
+  eini_dist_copy(t->rank, t->shape, x->base[tensor], x->d->tensor[tensor].stride, zero, m->from,
+                 ein_dtype_size(t->dtype));
+}
+
+// One job: a block, a merge, or zeros. Counts what it reads from other places.
+static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_t q, int level,
+                                    int64_t *bytes, int64_t *messages) {
+  const ein_dist *d = x->d;
+  eini_dist_worker *w = &x->worker[worker];
+  ein_dist_event v;
+  ein_status st = EIN_OK;
+  *bytes = *messages = 0;
+  memset(&v, 0, sizeof v);
+  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  if (level == EINI_DIST_ZERO) {
+    eini_dist_zero(x, d->stmt[k].s->out, &w->room);
+    return EIN_OK;
+  }
+  if (level >= 0) {
+    st = eini_dist_merge(x, w, k, q, level, bytes);
+    *messages = *bytes > 0;
+  } else {
+    st = eini_dist_compute(x, w, k, q);
+    if (x->stats != NULL)
+      eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, bytes, messages);
+  }
+  if (st != EIN_OK || d->desc.event_fn == NULL) return st;
+  v.stmt = k;
+  v.place = (int)q;
+  v.level = level;
+  v.worker = worker;
+  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
+static void eini_dist_count(eini_dist_exec *x, int k, int64_t bytes, int64_t messages) {
+  ein_dist_stats *s = x->stats;
+  if (s == NULL) return;
+  s->tasks++;
+  s->bytes += bytes;
+  s->messages += messages;
+  if (s->stmt_bytes != NULL && k < s->nstmt) s->stmt_bytes[k] += bytes;
+}
+
+// Statements in order, places one after another, merges level by level.
+static ein_status eini_dist_serial(eini_dist_exec *x) {
+  const ein_dist *d = x->d;
+  int64_t bytes, messages;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_space *s = &d->stmt[k].space;
+    if (d->stmt[k].s->rest == EIN_REST_ZERO)
+      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &bytes, &messages));
+    for (int64_t q = 0; q < s->ntask; q++) {
+      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &bytes, &messages));
+      eini_dist_count(x, k, bytes, messages);
+    }
+    for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
+      for (int64_t q = 0; q < s->ntask; q++) {
+        int64_t part = eini_dist_partial(s, q), step = (int64_t)1 << level;
+        if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
+        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &bytes, &messages));
+        eini_dist_count(x, k, bytes, messages);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>dist-flow  the threads fabric: tasks run as their inputs are ready
+// Takes a laid-out run; any number of threads take ready tasks from one locked set, those of early
+// statements first, a thread's own places before others. No thread waits while a task is ready.
+// ================================================================================================
+
+#if defined(__unix__) || defined(__APPLE__)
+#define EINI_DIST_THREADS 1
+#include <pthread.h>
+#else
+#define EINI_DIST_THREADS 0
+#endif
+
+#if EINI_DIST_THREADS
+
+struct eini_dist_flow {
+  pthread_mutex_t lock;
+  pthread_cond_t work;
+  int sleepers, width;
+  int lowest;               // no statement before has a ready task
+  int64_t left;             // jobs of all statements not yet done
+  ein_status status;        // the first failure: nobody takes another task
+};
+
+// With the lock: the task's next job may run.
+static void eini_flow_ready(eini_dist_exec *x, int k, int64_t q, int level) {
+  eini_dist_task *t = &x->task[x->d->stmt[k].first + q];
+  t->level = level;
+  t->ready = 1;
+  x->ready[k]++;
+  if (k < x->flow->lowest) x->flow->lowest = k;
+}
+
+static void eini_flow_release(eini_dist_exec *x, int k, int64_t q) {
+  if (--x->task[x->d->stmt[k].first + q].wait == 0) eini_flow_ready(x, k, q, EINI_DIST_BLOCK);
+}
+
+// With the lock: takes a ready task, if there is one.
+static int eini_flow_take(eini_dist_exec *x, int worker, int *stmt, int64_t *place, int *level) {
+  struct eini_dist_flow *f = x->flow;
+  int k = f->lowest;
+  while (k < x->d->nstmt && x->ready[k] == 0) k++;
+  f->lowest = k;
+  if (k == x->d->nstmt) return 0;
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  int64_t found = -1;
+  for (int64_t q = 0; q < e->space.ntask; q++) {
+    if (!x->task[e->first + q].ready) continue;
+    if (found < 0) found = q;
+    if (q % f->width != worker) continue;
+    found = q;
+    break;
+  }
+  x->ready[k]--;
+  x->task[e->first + found].ready = 0;
+  *stmt = k;
+  *place = found;
+  *level = x->task[e->first + found].level;
+  return 1;
+}
+
+// Tasks of statement r that read block q of statement k through operand o, into w->places.
+static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
+                                 int r, int o) {
+  const eini_dist_stmt *e = &x->d->stmt[r];
+  int64_t n = 0;
+  if (e->s->operand[o] != x->d->stmt[k].s->out || eini_dist_first(e->s, o) < o) return 0;
+  for (int64_t place = 0; place < e->space.ntask; place++) {
+    if (!eini_dist_box(e, place, o, &w->room)) continue;
+    if (eini_dist_overlap(&x->d->stmt[k].space, q, w->room.from, w->room.to, &w->room) > 0)
+      w->places[n++] = place;
+  }
+  return n;
+}
+
+// A block is there: whoever reads it waits for one thing less.
+static void eini_flow_block_done(eini_dist_exec *x, int worker, int k, int64_t q) {
+  const eini_dist_tensor *t = &x->d->tensor[x->d->stmt[k].s->out];
+  eini_dist_worker *w = &x->worker[worker];
+  for (int u = 0; u < t->nread; u++) {
+    int r = t->read[u];
+    for (int o = 0; o < x->d->stmt[r].s->noperand; o++) {
+      int64_t n = eini_flow_readers(x, w, k, q, r, o);
+      if (n == 0) continue;
+      pthread_mutex_lock(&x->flow->lock);
+      for (int64_t i = 0; i < n; i++) eini_flow_release(x, r, w->places[i]);
+      pthread_mutex_unlock(&x->flow->lock);
+    }
+  }
+}
+
+// A partial result is there, merged up to level: the second of two to arrive starts their merge. 1:
+// the block is complete.
+static int eini_flow_arrive(eini_dist_exec *x, int k, int64_t q, int level) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
+  for (; step < e->space.nagg; level++, step *= 2) {
+    int64_t left = part & ~(2 * step - 1);
+    if (left + step >= e->space.nagg) continue;  // alone at this level
+    q = eini_dist_partner(&e->space, q, left);
+    eini_dist_task *t = &x->task[e->first + q];
+    if (t->arrived >> level & 1) eini_flow_ready(x, k, q, level);
+    t->arrived |= (uint32_t)1 << level;
+    return 0;
+  }
+  return 1;
+}
+
+// With the lock: a job of statement k is done; at its last one, those that reuse its memory go on.
+static void eini_flow_stmt_done(eini_dist_exec *x, int k) {
+  const ein_dist *d = x->d;
+  x->flow->left--;
+  if (--x->left[k] > 0) return;
+  for (int u = k + 1; u < d->nstmt; u++) {
+    if (!(d->after[(int64_t)u * d->words + k / 64] >> k % 64 & 1)) continue;
+    int zeros = d->stmt[u].s->rest == EIN_REST_ZERO;
+    if (zeros && --x->zero[u] == 0) eini_flow_ready(x, u, 0, EINI_DIST_ZERO);
+    for (int64_t q = 0; !zeros && q < d->stmt[u].space.ntask; q++) eini_flow_release(x, u, q);
+  }
+}
+
+// Everything that follows from a job that is done.
+static void eini_flow_finish(eini_dist_exec *x, int worker, int k, int64_t q, int level) {
+  struct eini_dist_flow *f = x->flow;
+  const eini_dist_space *s = &x->d->stmt[k].space;
+  int whole = level != EINI_DIST_ZERO && s->nagg == 1;
+  if (!whole && level != EINI_DIST_ZERO) {
+    pthread_mutex_lock(&f->lock);
+    whole = eini_flow_arrive(x, k, q, level + 1);
+    pthread_mutex_unlock(&f->lock);
+  }
+  if (whole) eini_flow_block_done(x, worker, k, eini_dist_partner(s, q, 0));
+  pthread_mutex_lock(&f->lock);
+  for (int64_t i = 0; level == EINI_DIST_ZERO && i < s->ntask; i++) eini_flow_release(x, k, i);
+  eini_flow_stmt_done(x, k);
+}
+
+static void eini_flow_worker(void *arg, int worker) {
+  eini_dist_exec *x = (eini_dist_exec *)arg;
+  struct eini_dist_flow *f = x->flow;
+  int k, level;
+  int64_t q, bytes, messages;
+  pthread_mutex_lock(&f->lock);
+  while (f->left > 0 && f->status == EIN_OK) {
+    if (!eini_flow_take(x, worker, &k, &q, &level)) {
+      f->sleepers++;
+      pthread_cond_wait(&f->work, &f->lock);
+      f->sleepers--;
+      continue;
+    }
+    pthread_mutex_unlock(&f->lock);
+    ein_status st = eini_dist_job_run(x, worker, k, q, level, &bytes, &messages);
+    if (st == EIN_OK) {
+      eini_flow_finish(x, worker, k, q, level);  // returns with the lock
+      if (level != EINI_DIST_ZERO) eini_dist_count(x, k, bytes, messages);
+    } else {
+      pthread_mutex_lock(&f->lock);
+      if (f->status == EIN_OK) f->status = st;
+    }
+    if (f->sleepers > 0) pthread_cond_broadcast(&f->work);
+  }
+  pthread_mutex_unlock(&f->lock);
+}
+
+// The run's first state: who waits for what, and who waits for nothing.
+static void eini_flow_begin(eini_dist_exec *x) {
+  const ein_dist *d = x->d;
+  struct eini_dist_flow *f = x->flow;
+  f->lowest = d->nstmt;
+  memset(x->ready, 0, (size_t)d->nstmt * sizeof *x->ready);
+  memset(x->task, 0, (size_t)d->ntask * sizeof *x->task);
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_stmt *e = &d->stmt[k];
+    x->left[k] = e->jobs;
+    f->left += e->jobs;
+    x->zero[k] = 0;
+    for (int u = 0; u < k; u++)
+      x->zero[k] += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+    if (e->s->rest == EIN_REST_ZERO && x->zero[k] == 0) eini_flow_ready(x, k, 0, EINI_DIST_ZERO);
+    for (int64_t q = 0; q < e->space.ntask; q++) {
+      x->task[e->first + q].wait = d->wait[e->first + q];
+      if (d->wait[e->first + q] == 0) eini_flow_ready(x, k, q, EINI_DIST_BLOCK);
+    }
+  }
+}
+
+static ein_status eini_dist_flow_run(eini_dist_exec *x) {
+  struct eini_dist_flow f;
+  memset(&f, 0, sizeof f);
+  x->flow = &f;
+  f.width = x->d->width;
+  if (pthread_mutex_init(&f.lock, NULL) != 0) return eini_dist_serial(x);
+  if (pthread_cond_init(&f.work, NULL) != 0) {
+    pthread_mutex_destroy(&f.lock);
+    return eini_dist_serial(x);
+  }
+  eini_flow_begin(x);
+  const ein_executor *e = &x->d->executor;
+  if (e->parallel_for != NULL && f.width > 1)
+    e->parallel_for(f.width, eini_flow_worker, x, e->user);
+  else
+    eini_flow_worker(x, 0);
+  pthread_cond_destroy(&f.work);
+  pthread_mutex_destroy(&f.lock);
+  return f.status;
+}
+
+#else  // EINI_DIST_THREADS
+
+static ein_status eini_dist_flow_run(eini_dist_exec *x) { return eini_dist_serial(x); }
+
+#endif  // EINI_DIST_THREADS
+
+// ================================================================================================
+// >>dist-public  fabrics, plans and runs
+// Takes what callers give, checks it, and calls the sections above.
+// ================================================================================================
+
+static ein_status eini_fabric_init(int places, const char *name, ein_fabric *f) {
+  if (f == NULL) return EIN_ERR_ARGUMENT;
+  memset(f, 0, sizeof *f);
+  if (places < 1 || places > EIN_PLACES_MAX) return EIN_ERR_ARGUMENT;
+  f->name = name;
+  f->places = f->count = places;
+  f->shared = 1;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric) {
+  return eini_fabric_init(places, "serial", fabric);
+}
+
+EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric) {
+  EINI_TRY(eini_fabric_init(places, "threads", fabric));
+  fabric->threads = 1;
+  return EIN_OK;
+}
+
+EIN_API void ein_fabric_destroy(ein_fabric *fabric) {
+  if (fabric != NULL && fabric->destroy_fn != NULL) fabric->destroy_fn(fabric->user);
+  if (fabric != NULL) memset(fabric, 0, sizeof *fabric);
+}
+
+static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_dist_desc *e) {
+  if (g == NULL) return EIN_ERR_ARGUMENT;
+  if (g->open) return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the graph is not finished");
+  const ein_fabric *f = e->fabric;
+  if (f != NULL && (f->places < 1 || f->places > EIN_PLACES_MAX || f->first < 0 || f->count < 1 ||
+                    f->first + f->count > f->places))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric has no sane places");
+  if (f != NULL && !f->shared && (f->send_fn == NULL || f->recv_fn == NULL || f->wait_fn == NULL))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric cannot move data");
+  if (e->nlayout < 0 || (e->nlayout > 0 && e->layout == NULL)) return EIN_ERR_ARGUMENT;
+  if (e->decomposition != NULL) {
+    ein_decomp_info info;
+    ein_decomposition_info(e->decomposition, &info);
+    if (info.nstmt != g->nstmt)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the decomposition is of another graph");
+  }
+  for (int64_t k = 0; k < g->nstmt; k++)
+    if (g->stmt[k].rest != EIN_REST_ERROR && g->stmt[k].rest != EIN_REST_ZERO)
+      return eini_dist_bad(ctx, g, (int)k, -1, "it keeps or adds to old elements");
+  return EIN_OK;
+}
+
+// The parts of statement k; NULL: it is not cut.
+static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein_parts *room,
+                                     const ein_parts **parts) {
+  *parts = d->desc.parts == NULL ? NULL : &d->desc.parts[k];
+  if (d->desc.decomposition != NULL) {
+    EINI_TRY(ein_decomposition_parts(d->desc.decomposition, k, room));
+    *parts = room;
+  }
+  return *parts == NULL ? EIN_OK
+                        : eini_dist_check_parts(ctx, d->g, k, d->fabric.places, *parts);
+}
+
+static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
+  eini_dist_room room;
+  int rank = 1;
+  for (int64_t t = 0; t < d->g->ntensor; t++)
+    if (d->g->tensor[t].rank > rank) rank = d->g->tensor[t].rank;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_stmt *s = &d->g->stmt[k];
+    if (s->nindex > rank) rank = s->nindex;
+    if (s->noperand > rank) rank = s->noperand;
+  }
+  d->rank = rank < 2 ? 2 : rank;
+  if (!eini_dist_room_init(&d->arena, d->rank, &room)) return EIN_ERR_NO_MEMORY;
+  d->stmt = EINI_NEW(&d->arena, eini_dist_stmt, d->nstmt);
+  if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_tensors(ctx, d));
+  EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
+  d->plans.a = &d->arena;
+  d->plans.path = d->desc.path;
+  for (int k = 0; k < d->nstmt; k++) {
+    ein_parts own;
+    const ein_parts *parts;
+    EINI_TRY(eini_dist_parts_of(ctx, d, k, &own, &parts));
+    ein_status st = eini_dist_stmt_init(d, k, parts, &room);
+    if (st != EIN_OK && d->plans.ctx->diag.count > 0 && ctx != NULL)
+      return eini_dist_refuse(ctx, st, "statement %d, '%.60s': %s", k,
+                              d->g->tensor[d->g->stmt[k].out].name,
+                              ein_ctx_message(d->plans.ctx));
+    EINI_TRY(st);
+  }
+  if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
+  EINI_TRY(eini_dist_reuse(d));
+  if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));
+  return eini_dist_peaks(d, &room);
+}
+
+EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
+                                   ein_dist **out) {
+  ein_dist_desc none;
+  eini_arena arena;
+  memset(&none, 0, sizeof none);
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (desc == NULL) desc = &none;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_dist_check(ctx, graph, desc);
+  if (st != EIN_OK) return st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_dist *d = EINI_NEW(&arena, ein_dist, 1);
+  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  d->arena = arena;
+  d->al = arena.al;
+  d->g = graph;
+  d->desc = *desc;
+  d->nstmt = (int)graph->nstmt;
+  eini_fabric_init(1, "serial", &d->fabric);
+  if (desc->fabric != NULL) d->fabric = *desc->fabric;
+  d->executor.width = 1;
+  if (ctx != NULL) {
+    d->executor = ctx->executor;
+    d->now_fn = ctx->now_fn;
+    d->now_user = ctx->now_user;
+  }
+  d->width = d->fabric.threads ? d->executor.width : 1;
+  st = eini_dist_build(ctx, d);
+  ein_ctx_destroy(d->plans.ctx);
+  d->plans.ctx = NULL;
+  if (st != EIN_OK) {
+    ein_dist_destroy(d);
+    if (ctx != NULL && ctx->diag.count == 0)
+      eini_dist_refuse(ctx, st, "%s", ein_status_text(st));
+    return st;
+  }
+  eini_dist_exec x;
+  memset(&x, 0, sizeof x);
+  d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
+  d->info.places = d->fabric.places;
+  d->info.nstmt = d->nstmt;
+  d->info.workspace_bytes = d->workspace;
+  d->info.plan_bytes = d->arena.total;
+  d->info.nplan = (int)d->plans.n;
+  for (int q = 0; q < d->fabric.places; q++)
+    d->info.peak_bytes = eini_max64(d->info.peak_bytes, d->peak[q]);
+  *out = d;
+  return EIN_OK;
+}
+
+EIN_API void ein_dist_destroy(ein_dist *d) {
+  if (d == NULL) return;
+  eini_arena arena = d->arena;
+  eini_dist_plans_end(&d->plans);
+  eini_arena_free(&arena);
+}
+
+EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info) {
+  if (d == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  *info = d->info;
+  return EIN_OK;
+}
+
+EIN_API int64_t ein_dist_peak(const ein_dist *d, int place) {
+  return d == NULL || place < 0 || place >= d->fabric.places ? 0 : d->peak[place];
+}
+
+EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
+  return d == NULL || stmt < 0 || stmt >= d->nstmt ? 0 : d->stmt[stmt].bytes;
+}
+
+// ---- runs ----
+
+static ein_status eini_dist_error(const ein_run *run, ein_status st, const char *what,
+                                  const char *name) {
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "%s '%s'", what, name);
+  return st;
+}
+
+// Do the outputs overlap each other or inputs? By their address intervals.
+static ein_status eini_dist_overlaps(const ein_dist *d, const ein_run *run) {
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *a = &d->tensor[t];
+    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT || a->lo == a->hi) continue;
+    uintptr_t pa = (uintptr_t)run->out[a->port];
+    for (int64_t u = 0; u < d->g->ntensor; u++) {
+      const eini_dist_tensor *b = &d->tensor[u];
+      if (u == t || b->port < 0 || b->lo == b->hi) continue;
+      int input = d->g->tensor[u].role == EIN_ROLE_INPUT;
+      uintptr_t pb = (uintptr_t)(input ? run->in[b->port] : run->out[b->port]);
+      if (pa + (uintptr_t)a->lo < pb + (uintptr_t)b->hi &&
+          pb + (uintptr_t)b->lo < pa + (uintptr_t)a->hi)
+        return eini_dist_error(run, EIN_ERR_OVERLAP, "an output overlaps", d->g->tensor[u].name);
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
+  if (d == NULL || run == NULL || (d->nin > 0 && run->in == NULL) ||
+      (d->nout > 0 && run->out == NULL))
+    return EIN_ERR_ARGUMENT;
+  if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *x = &d->tensor[t];
+    if (x->port < 0 || x->lo == x->hi) continue;
+    int input = d->g->tensor[t].role == EIN_ROLE_INPUT;
+    if ((input ? run->in[x->port] : run->out[x->port]) == NULL)
+      return eini_dist_error(run, EIN_ERR_ARGUMENT, "no data for", d->g->tensor[t].name);
+  }
+  for (int64_t k = 0; k < d->g->nparam; k++)
+    if (!d->g->param[k].value.set && (run->param == NULL || !run->param[k].set))
+      return eini_dist_error(run, EIN_ERR_ARGUMENT, "no value for param", d->g->param[k].name);
+  return eini_dist_overlaps(d, run);
+}
+
+// Base addresses of tensors and the values of params.
+static void eini_dist_bind(eini_dist_exec *x, char *mem) {
+  const ein_dist *d = x->d;
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *e = &d->tensor[t];
+    union { const void *c; char *v; } u;  // inputs are only read
+    u.v = mem;                            // empty tensors: addresses are formed
+    if (e->port >= 0 && e->lo != e->hi) {
+      if (d->g->tensor[t].role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
+      else u.v = (char *)x->run->out[e->port];
+    } else if (e->item >= 0) {
+      u.v = x->temp + d->item[e->item].at;
+    }
+    x->base[t] = u.v;
+  }
+  for (int i = 0; i < d->width; i++) {
+    for (int64_t k = 0; k < d->g->nparam; k++) {
+      int given = x->run->param != NULL && x->run->param[k].set;
+      x->worker[i].param[k] = given ? x->run->param[k] : d->g->param[k].value;
+    }
+  }
+}
+
+EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
+  EINI_TRY(eini_dist_check_run(d, run));
+  char *mem = (char *)run->workspace, *own = NULL;
+  if (mem != NULL && run->workspace_bytes < d->workspace)
+    return eini_dist_error(run, EIN_ERR_ARGUMENT, "the workspace is too small for", d->fabric.name);
+  if (mem == NULL) {
+    mem = own = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
+    if (mem == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  eini_dist_exec x;
+  memset(&x, 0, sizeof x);
+  x.d = d;
+  x.run = run;
+  x.stats = stats;
+  if (stats != NULL) {
+    stats->tasks = stats->messages = stats->bytes = 0;
+    for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++)
+      stats->stmt_bytes[k] = 0;
+  }
+  uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
+  eini_dist_layout(d, &x, mem + skew);
+  eini_dist_bind(&x, mem + skew);
+  ein_status st = d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
+  return st;
 }
 
 #endif  // EINSUM_IMPLEMENTATION

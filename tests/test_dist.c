@@ -4,9 +4,12 @@
 //   test_dist [count] [seed] [case]     random graphs; default 400 1 and all cases
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
+#include "../einsum_decomp.h"
 #include "../backends/einsum_dist.h"
 #include "oracle.h"
 #include "util.h"
+
+#include <pthread.h>
 
 static int checks, failures;
 
@@ -432,6 +435,358 @@ static void test_relation_memory(void) {
   ein_graph_destroy(g);
 }
 
+// ---- execution: random cuts ---------------------------------------------------------------------
+
+#define MAX_STMTS 24
+
+typedef struct cuts {
+  ein_parts parts[MAX_STMTS];
+  int64_t cut[MAX_STMTS][MAX_INDEX];
+  int order[MAX_STMTS][MAX_INDEX];
+} cuts;
+
+// Random cuts of every statement for p places, in random orders.
+static void random_cuts(const ein_graph *g, int p, cuts *c) {
+  memset(c, 0, sizeof *c);
+  for (int k = 0; k < g->nstmt; k++) {
+    const eini_stmt *s = &g->stmt[k];
+    ein_parts *e = &c->parts[k];
+    e->nindex = s->nindex;
+    e->cut = c->cut[k];
+    e->order = c->order[k];
+    e->ntask = 1;
+    for (int i = 0; i < s->nindex; i++) c->cut[k][i] = 1;
+    for (int tries = chance(10) ? 0 : 6; tries > 0 && s->nindex > 0; tries--) {
+      int i = (int)draw(0, s->nindex - 1);
+      int64_t most = eini_min64(s->index[i].extent, p / e->ntask);
+      if (c->cut[k][i] > 1 || most < 2 || (i >= s->nfree && !eini_dist_mergeable(s->fold)))
+        continue;
+      c->cut[k][i] = chance(50) ? most : draw(2, most);
+      e->ntask *= c->cut[k][i];
+      int at = (int)draw(0, e->norder);
+      for (int j = e->norder++; j > at; j--) c->order[k][j] = c->order[k][j - 1];
+      c->order[k][at] = i;
+    }
+  }
+}
+
+// ---- bytes, counted element by element from the definitions ----
+
+static int64_t piece_of(int64_t extent, int64_t cut, int64_t i) {
+  int64_t k = 0;
+  while ((k + 1) * extent / cut <= i) k++;
+  return k;
+}
+
+// The place of the task that holds point x; home: with reduced pieces 0.
+static int64_t place_of(const eini_stmt *s, const ein_parts *e, const int64_t *x, int home) {
+  int64_t place = 0;
+  for (int j = 0; j < e->norder; j++) {
+    int i = e->order[j];
+    int64_t k = home && i >= s->nfree ? 0 : piece_of(s->index[i].extent, e->cut[i], x[i]);
+    place = place * e->cut[i] + k;
+  }
+  return place;
+}
+
+static int64_t element_at(const eini_tensor *t, const ein_zmap *m, const int64_t *x) {
+  int64_t at = 0;
+  for (int r = 0; r < t->rank; r++) {
+    int64_t y = m->offset[r];
+    for (int c = 0; c < m->cols; c++) y += m->coef[r * m->cols + c] * x[c];
+    at = at * t->shape[r] + y;
+  }
+  return at;
+}
+
+static int next_point(const eini_stmt *s, int n, int64_t *x) {
+  for (int k = n - 1; k >= 0; k--) {
+    if (++x[k] < s->index[k].extent) return 1;
+    x[k] = 0;
+  }
+  return 0;
+}
+
+// Where every element of the graph's tensors lives; -1: everywhere, or nowhere.
+static void find_homes(const ein_graph *g, const cuts *c, int **home) {
+  for (int t = 0; t < g->ntensor; t++) {
+    int64_t n = orc_count(&g->tensor[t]);
+    home[t] = (int *)orc_alloc(n, sizeof(int));
+    for (int64_t i = 0; i < n; i++) home[t][i] = -1;
+  }
+  for (int k = 0; k < g->nstmt; k++) {
+    const eini_stmt *s = &g->stmt[k];
+    int64_t x[MAX_INDEX] = {0};
+    if (orc_empty(s->index, 0, s->nfree)) continue;
+    do {
+      home[s->out][element_at(&g->tensor[s->out], &s->out_map, x)] =
+          (int)place_of(s, &c->parts[k], x, 1);
+    } while (next_point(s, s->nfree, x));
+  }
+}
+
+static int same_access(const eini_stmt *s, int a, int b) {
+  if (s->operand[a] != s->operand[b]) return 0;
+  const ein_zmap *m = &s->proj[a], *n = &s->proj[b];
+  for (int i = 0; i < m->rows * m->cols; i++)
+    if (m->coef[i] != n->coef[i]) return 0;
+  for (int r = 0; r < m->rows; r++)
+    if (m->offset[r] != n->offset[r]) return 0;
+  return 1;
+}
+
+// Elements of the box [lo, hi] of a tensor that live at other places.
+static int64_t count_box(const eini_tensor *t, const int *home, const int64_t *lo,
+                         const int64_t *hi, int place) {
+  int64_t at[4] = {0}, n = 0;
+  for (int r = 0; r < t->rank; r++) at[r] = lo[r];
+  for (;;) {
+    int64_t e = 0;
+    for (int r = 0; r < t->rank; r++) e = e * t->shape[r] + at[r];
+    n += home[e] >= 0 && home[e] != place;
+    int r = t->rank - 1;
+    for (; r >= 0 && ++at[r] > hi[r]; r--) at[r] = lo[r];
+    if (r < 0) return n;
+  }
+}
+
+static int64_t brute_bytes(const ein_graph *g, const cuts *c, int *const *home, int k) {
+  const eini_stmt *s = &g->stmt[k];
+  const ein_parts *e = &c->parts[k];
+  int64_t bytes = 0, nagg = 1, x[MAX_INDEX], elements = 1;
+  for (int i = 0; i < s->nindex; i++) {
+    if (i >= s->nfree) nagg *= e->cut[i];
+    else elements *= s->index[i].extent;
+  }
+  bytes = (nagg - 1) * elements * (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+  for (int o = 0; o < s->noperand && !orc_empty(s->index, 0, s->nindex); o++) {
+    const eini_tensor *t = &g->tensor[s->operand[o]];
+    int twice = 0;
+    for (int b = 0; b < o; b++) twice |= same_access(s, b, o);
+    for (int64_t q = 0; q < e->ntask && !twice; q++) {
+      int64_t lo[4], hi[4];
+      for (int r = 0; r < t->rank; r++) lo[r] = INT64_MAX, hi[r] = -1;
+      memset(x, 0, sizeof x);
+      do {
+        if (place_of(s, e, x, 0) != q) continue;
+        for (int r = 0; r < t->rank; r++) {
+          int64_t y = s->proj[o].offset[r];
+          for (int i = 0; i < s->nindex; i++) y += s->proj[o].coef[r * s->nindex + i] * x[i];
+          lo[r] = eini_min64(lo[r], y);
+          hi[r] = eini_max64(hi[r], y);
+        }
+      } while (next_point(s, s->nindex, x));
+      bytes += count_box(t, home[s->operand[o]], lo, hi, (int)q) *
+               (int64_t)ein_dtype_size(t->dtype);
+    }
+  }
+  return bytes;
+}
+
+// ---- threads for the tests ----
+
+typedef struct test_job {
+  void (*task)(void *arg, int i);
+  void *arg;
+  int i;
+} test_job;
+
+static void *test_thread(void *user) {
+  test_job *j = (test_job *)user;
+  j->task(j->arg, j->i);
+  return NULL;
+}
+
+// Every task on a thread of its own.
+static void test_for(int n, void (*task)(void *arg, int i), void *arg, void *user) {
+  pthread_t thread[8];
+  test_job job[8];
+  int started = 0;
+  (void)user;
+  for (int i = 0; i < n; i++) {
+    if (i == n - 1 || i >= 8) {
+      task(arg, i);
+      continue;
+    }
+    job[i].task = task;
+    job[i].arg = arg;
+    job[i].i = i;
+    if (pthread_create(&thread[started], NULL, test_thread, &job[i]) == 0) started++;
+    else task(arg, i);
+  }
+  for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
+}
+
+static ein_ctx *test_ctx(int width, counter *c) {
+  ein_ctx_desc d;
+  ein_ctx *ctx = NULL;
+  memset(&d, 0, sizeof d);
+  if (c != NULL) {
+    d.allocator.alloc_fn = count_alloc;
+    d.allocator.free_fn = count_free;
+    d.allocator.user = c;
+  }
+  d.executor.width = width;
+  d.executor.parallel_for = test_for;
+  ein_ctx_create(&d, &ctx);
+  return ctx;
+}
+
+// ---- one case ----
+
+typedef struct outcome {
+  ein_status status;
+  void *out[MAX_TENSORS];
+  int nout;
+  ein_dist_stats stats;
+  int64_t stmt_bytes[MAX_STMTS];
+} outcome;
+
+static void outcome_free(outcome *r) {
+  for (int o = 0; o < r->nout; o++) free(r->out[o]);
+  r->nout = 0;
+}
+
+// Plans and runs the graph under cuts on a fabric.
+static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_fabric *f,
+                     const values *v, int no_reuse, outcome *r, ein_dist_info *info) {
+  ein_dist_desc desc;
+  ein_dist *d;
+  ein_run run;
+  const void *in[MAX_TENSORS];
+  int nin = 0;
+  memset(r, 0, sizeof *r);
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  desc.fabric = f;
+  desc.parts = c->parts;
+  desc.no_reuse = no_reuse;
+  for (int t = 0; t < g->ntensor; t++) {
+    if (g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = v->data[t];
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT)
+      r->out[r->nout++] = orc_alloc(orc_count(&g->tensor[t]), 16);
+  }
+  run.in = in;
+  run.out = r->out;
+  r->stats.nstmt = g->nstmt;
+  r->stats.stmt_bytes = r->stmt_bytes;
+  r->status = ein_dist_create(ctx, g, &desc, &d);
+  if (r->status != EIN_OK) return;
+  ein_dist_info_get(d, info);
+  r->status = ein_dist_execute(d, &run, &r->stats);
+  for (int k = 0; k < g->nstmt && r->status == EIN_OK; k++)
+    if (r->stmt_bytes[k] != ein_dist_bytes(d, k)) r->status = EIN_ERR_INTERNAL;
+  ein_dist_destroy(d);
+}
+
+// Are the outputs what the oracle says?
+static int right(const ein_graph *g, const values *v, const outcome *r) {
+  int ok = r->status == EIN_OK;
+  for (int t = 0, o = 0; t < g->ntensor && ok; t++) {
+    if (g->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    ok = orc_compare_err(g->tensor[t].dtype, orc_count(&g->tensor[t]), r->out[o++], v->data[t],
+                         v->err[t]);
+  }
+  return ok;
+}
+
+static int same_bits(const ein_graph *g, const outcome *a, const outcome *b) {
+  int same = a->status == b->status;
+  for (int t = 0, o = 0; t < g->ntensor && same; t++) {
+    if (g->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    size_t n = (size_t)orc_count(&g->tensor[t]) * ein_dtype_size(g->tensor[t].dtype);
+    same = memcmp(a->out[o], b->out[o], n) == 0;
+    o++;
+  }
+  return same;
+}
+
+static void report(const ein_graph *g, const cuts *c, int n, int p, const char *what) {
+  static char text[16384];
+  failures++;
+  printf("FAIL case %d, p = %d: %s\n", n, p, what);
+  ein_graph_print(g, text, sizeof text);
+  printf("%s", text);
+  for (int k = 0; k < g->nstmt; k++) {
+    printf("  statement %d:", k);
+    for (int i = 0; i < c->parts[k].nindex; i++)
+      printf(" %s=%lld", g->stmt[k].index[i].name, (long long)c->parts[k].cut[i]);
+    printf(" order");
+    for (int i = 0; i < c->parts[k].norder; i++) printf(" %d", c->parts[k].order[i]);
+    printf("\n");
+  }
+}
+
+static long total_bytes, total_partial;
+
+static void test_case(int n, int p, const ein_graph *g, const cuts *c, const values *v,
+                      ein_ctx *ctx) {
+  ein_fabric serial, threads;
+  outcome a, b, b2;
+  ein_dist_info info;
+  int *home[MAX_TENSORS];
+  int64_t bytes = 0;
+  ein_fabric_serial(p, &serial);
+  ein_fabric_threads(p, &threads);
+  run_dist(ctx, g, c, &serial, v, 0, &a, &info);
+  checks += 5;
+  if (!right(g, v, &a)) report(g, c, n, p, "serial differs");
+  if (a.status == EIN_OK &&
+      (a.stats.bytes != info.bytes || a.stats.messages != info.messages ||
+       a.stats.tasks != info.tasks))
+    report(g, c, n, p, "counted is not predicted");
+  find_homes(g, c, home);
+  for (int k = 0; k < g->nstmt; k++) {
+    int64_t want = brute_bytes(g, c, home, k);
+    bytes += want;
+    if (a.status == EIN_OK && a.stmt_bytes[k] != want) {
+      printf("statement %d: %lld bytes, want %lld\n", k, (long long)a.stmt_bytes[k],
+             (long long)want);
+      report(g, c, n, p, "bytes differ from a count of elements");
+    }
+    total_partial += c->parts[k].ntask > 1;
+  }
+  total_bytes += (long)bytes;
+  for (int t = 0; t < g->ntensor; t++) free(home[t]);
+  run_dist(ctx, g, c, &threads, v, n % 4 == 0, &b, &info);
+  if (!same_bits(g, &a, &b)) report(g, c, n, p, "threads differ from serial");
+  if (b.status == EIN_OK && (b.stats.bytes != bytes || b.stats.tasks != a.stats.tasks ||
+                             b.stats.messages != a.stats.messages))
+    report(g, c, n, p, "threads count differently");
+  run_dist(ctx, g, c, &threads, v, n % 4 == 0, &b2, &info);
+  if (!same_bits(g, &b, &b2)) report(g, c, n, p, "two runs differ");
+  outcome_free(&a);
+  outcome_free(&b);
+  outcome_free(&b2);
+}
+
+static void test_random(int count, uint64_t seed, int only) {
+  static const int places[] = {1, 2, 3, 4, 6, 12, 5, 8, 16, 7};
+  static cuts c;
+  int done = 0;
+  ein_ctx *ctx = test_ctx(4, NULL);
+  for (int n = 0; n < count; n++) {
+    if (only >= 0 && n != only) continue;
+    rng_state = seed * 1000003 + (uint64_t)n;
+    ein_graph *g = random_graph(NULL, (int)draw(1, 8));
+    if (g == NULL || g->nstmt > MAX_STMTS) {
+      ein_graph_destroy(g);
+      continue;
+    }
+    values v;
+    values_make(g, seed + (uint64_t)n, &v);
+    int p = places[draw(0, 9)];
+    random_cuts(g, p, &c);
+    test_case(n, p, g, &c, &v, ctx);
+    values_free(g, &v);
+    ein_graph_destroy(g);
+    done++;
+  }
+  printf("  %d graphs, %ld cut statements, %ld bytes\n", done, total_partial, total_bytes);
+  CHECK(only >= 0 || done > count / 3);
+  ein_ctx_destroy(ctx);
+}
+
 int main(int argc, char **argv) {
   int count = argc > 1 ? atoi(argv[1]) : 400;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -439,7 +794,9 @@ int main(int argc, char **argv) {
   test_relation_example();
   test_relation_product();
   test_relation_memory();
-  test_relation_random(count, seed);
+  int only = argc > 3 ? atoi(argv[3]) : -1;
+  if (only < 0) test_relation_random(count, seed);
+  test_random(count, seed, only);
   if (failures == 0) printf("ok %d checks\n", checks);
   else printf("%d of %d checks failed\n", failures, checks);
   return failures != 0;
