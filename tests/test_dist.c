@@ -111,10 +111,17 @@ static int random_stmt_add(ein_graph *g, int id, int has_param) {
   int style = s.d.nfree == 0 ? 0 : (int)draw(0, 9);  // of the output's first coordinate
   if (style == 8 && s.d.nfree < 2) style = 0;
   rank = s.d.nfree - (style == 8);
+  int holes = s.d.nfree > 0 && style == 0 && chance(50);  // Y[2*a,b] or Y[2*a,b,a], zero elsewhere
+  rank += holes && rank < 3 && chance(50);
+  int64_t shape[3] = {0, 0, 0};
+  for (int r = 0; r < rank && holes; r++)
+    shape[r] = r == 0 ? 2 * s.extent[0] + 1 : s.extent[r < s.d.nfree ? r : 0] + draw(0, 1);
   if (ein_graph_add_tensor(g, names[id], chance(25) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP, EIN_NONE,
-                           rank, NULL, NULL) != EIN_OK)
+                           rank, holes ? shape : NULL, NULL) != EIN_OK)
     return 0;
-  for (int r = 0; r < rank; r++) s.out_coef[r * n + r + (style == 8)] = 1;
+  for (int r = 0; r < rank; r++)
+    s.out_coef[r * n + (r < s.d.nfree ? r + (style == 8) : 0)] = r == 0 && holes ? 2 : 1;
+  s.d.rest = holes ? EIN_REST_ZERO : EIN_REST_ERROR;
   if (style == 8) {  // Y[E*a+b] or Y[a+E*b]
     int turn = chance(50);
     s.out_coef[turn] = 1;
@@ -721,8 +728,9 @@ static long total_bytes, total_partial;
 
 static void test_case(int n, int p, const ein_graph *g, const cuts *c, const values *v,
                       ein_ctx *ctx) {
-  ein_fabric serial, threads;
-  outcome a, b, b2;
+  ein_fabric serial, threads, copying;
+  outcome a, b, b2, m;
+  int64_t moved_bytes, moved_messages;
   ein_dist_info info;
   int *home[MAX_TENSORS];
   int64_t bytes = 0;
@@ -755,9 +763,18 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
     report(g, c, n, p, "threads count differently");
   run_dist(ctx, g, c, &threads, v, n % 4 == 0, &b2, &info);
   if (!same_bits(g, &b, &b2)) report(g, c, n, p, "two runs differ");
+  CHECK(ein_fabric_copying(NULL, p, &copying) == EIN_OK);
+  run_dist(ctx, g, c, &copying, v, n % 4 == 1, &m, &info);
+  ein_fabric_moved(&copying, &moved_messages, &moved_bytes);
+  if (!right(g, v, &m)) report(g, c, n, p, "copying differs");
+  if (moved_bytes != bytes || m.stats.bytes != bytes || m.stats.tasks != a.stats.tasks ||
+      moved_messages != a.stats.messages || m.stats.messages != a.stats.messages)
+    report(g, c, n, p, "moved is not counted");
+  ein_fabric_destroy(&copying);
   outcome_free(&a);
   outcome_free(&b);
   outcome_free(&b2);
+  outcome_free(&m);
 }
 
 static void test_random(int count, uint64_t seed, int only) {
