@@ -804,6 +804,247 @@ static void test_random(int count, uint64_t seed, int only) {
   ein_ctx_destroy(ctx);
 }
 
+// ---- what goes wrong ----------------------------------------------------------------------------
+
+static const char attention[] =
+    "input Q[s=12,d=6], K[t=10,d], V[t,e=5] : f32\n"
+    "T[s,t] = sum[d](Q[s,d]*K[t,d]) / sqrt(size(d))\n"
+    "C[s] = max[t](T[s,t])\n"
+    "E[s,t] = exp(T[s,t] - C[s])\n"
+    "S[s] = sum[t](E[s,t])\n"
+    "Y[s,e] = sum[t](E[s,t] / S[s] * V[t,e])\n"
+    "output Y\n";
+
+static ein_graph *parse(const char *text) {
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  if (ein_graph_parse(NULL, &d, &g) != EIN_OK) failures++;
+  return g;
+}
+
+static ein_status fail_at(void *user, const ein_dist_event *e) {
+  const int *at = (const int *)user;
+  return e->stmt == at[0] && e->place == at[1] ? EIN_ERR_UNSUPPORTED : EIN_OK;
+}
+
+static ein_fabric any_fabric(ein_ctx *ctx, int kind, int p) {
+  ein_fabric f;
+  memset(&f, 0, sizeof f);
+  if (kind == 0) ein_fabric_serial(p, &f);
+  if (kind == 1) ein_fabric_threads(p, &f);
+  if (kind == 2) ein_fabric_copying(ctx, p, &f);
+  return f;
+}
+
+// A place that fails stops the run with its status; all memory comes back; the next run is right.
+static void test_failing_place(void) {
+  static cuts c;
+  ein_graph *g = parse(attention);
+  values v;
+  values_make(g, 9, &v);
+  for (int kind = 0; kind < 3; kind++) {
+    for (int n = 0; n < 60; n++) {
+      counter count = {0, -1, 0};
+      ein_ctx *ctx = test_ctx(3, &count);
+      ein_fabric f = any_fabric(ctx, kind, 6);
+      ein_dist_desc desc;
+      ein_dist *d;
+      ein_run run;
+      float y[60];
+      int at[2];
+      rng_state = (uint64_t)n;
+      random_cuts(g, 6, &c);
+      at[0] = (int)draw(0, g->nstmt - 1);
+      at[1] = (int)draw(0, c.parts[at[0]].ntask - 1);
+      memset(&desc, 0, sizeof desc);
+      memset(&run, 0, sizeof run);
+      const void *in[3];
+      void *out = y;
+      for (int t = 0; t < 3; t++) in[t] = v.data[t];
+      run.in = in;
+      run.out = &out;
+      desc.fabric = &f;
+      desc.parts = c.parts;
+      desc.event_fn = fail_at;
+      desc.event_user = at;
+      CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_OK);
+      CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_UNSUPPORTED);
+      at[0] = -1;
+      CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+      CHECK(orc_compare(EIN_F32, 60, y, v.data[g->nstmt + 2], 40));
+      ein_dist_destroy(d);
+      ein_fabric_destroy(&f);
+      ein_ctx_destroy(ctx);
+      CHECK(count.live == 0);
+    }
+  }
+  values_free(g, &v);
+  ein_graph_destroy(g);
+}
+
+// Every allocation fails once, on every fabric.
+static void test_memory(void) {
+  static cuts c;
+  ein_graph *g = parse(attention);
+  values v;
+  values_make(g, 9, &v);
+  rng_state = 12;
+  random_cuts(g, 4, &c);
+  for (int kind = 0; kind < 3; kind++) {
+    for (long n = 0;; n++) {
+      counter count = {0, n, 0};
+      ein_ctx *ctx = test_ctx(2, &count);
+      ein_fabric f = any_fabric(ctx, kind, 4);
+      ein_dist_info info;
+      outcome r;
+      memset(&r, 0, sizeof r);
+      r.status = EIN_ERR_NO_MEMORY;
+      if (ctx != NULL && f.places > 0) run_dist(ctx, g, &c, &f, &v, 0, &r, &info);
+      ein_fabric_destroy(&f);
+      ein_ctx_destroy(ctx);
+      int done = r.status == EIN_OK && count.calls <= n;
+      if (count.live != 0 || (r.status != EIN_OK && r.status != EIN_ERR_NO_MEMORY)) failures++;
+      checks++;
+      if (done) CHECK(right(g, &v, &r));
+      outcome_free(&r);
+      if (done || failures > 20) break;
+    }
+  }
+  values_free(g, &v);
+  ein_graph_destroy(g);
+}
+
+static ein_status try_parts(ein_ctx *ctx, const ein_graph *g, const cuts *c, int places) {
+  ein_dist_desc desc;
+  ein_fabric f;
+  ein_dist *d;
+  memset(&desc, 0, sizeof desc);
+  ein_fabric_serial(places, &f);
+  desc.fabric = &f;
+  desc.parts = c->parts;
+  ein_status st = ein_dist_create(ctx, g, &desc, &d);
+  CHECK(st == EIN_OK || d == NULL);
+  ein_dist_destroy(d);
+  return st;
+}
+
+// Parts that contradict the graph or each other: the message names statement and index.
+static void test_bad_parts(void) {
+  static cuts c;
+  ein_graph *g = parse(attention), *h = parse("input X[5] : f64\nY = argmax[i](X[i])\n");
+  ein_ctx *ctx = test_ctx(1, NULL);
+  ein_fabric f;
+  ein_run run;
+  rng_state = 1;
+  random_cuts(g, 1, &c);
+  CHECK(try_parts(ctx, g, &c, 1) == EIN_OK);
+  c.cut[1][1] = 11;
+  CHECK(try_parts(ctx, g, &c, 16) == EIN_ERR_ARGUMENT);
+  CHECK(strstr(ein_ctx_message(ctx), "statement 1") != NULL &&
+        strstr(ein_ctx_message(ctx), "index 't'") != NULL);
+  c.cut[1][1] = 2;
+  CHECK(try_parts(ctx, g, &c, 16) == EIN_ERR_ARGUMENT);  // not in the order
+  c.order[1][0] = 1;
+  c.parts[1].norder = 1;
+  CHECK(try_parts(ctx, g, &c, 16) == EIN_ERR_ARGUMENT);  // ntask
+  CHECK(strstr(ein_ctx_message(ctx), "ntask") != NULL);
+  c.parts[1].ntask = 2;
+  CHECK(try_parts(ctx, g, &c, 16) == EIN_OK);
+  CHECK(try_parts(ctx, g, &c, 1) == EIN_ERR_ARGUMENT);   // more tasks than places
+  c.order[1][0] = 0;
+  CHECK(try_parts(ctx, g, &c, 16) == EIN_ERR_ARGUMENT);
+  c.order[1][0] = 9;
+  CHECK(try_parts(ctx, g, &c, 16) == EIN_ERR_ARGUMENT);
+  c.parts[1].nindex = 1;
+  CHECK(try_parts(ctx, g, &c, 16) == EIN_ERR_ARGUMENT);
+  rng_state = 1;
+  random_cuts(h, 1, &c);
+  c.cut[0][0] = 2;
+  c.parts[0].norder = 1;
+  c.parts[0].ntask = 2;
+  CHECK(try_parts(ctx, h, &c, 2) == EIN_ERR_ARGUMENT);   // argmax is not cut
+  CHECK(strstr(ein_ctx_message(ctx), "index 'i'") != NULL);
+  CHECK(ein_fabric_serial(0, &f) == EIN_ERR_ARGUMENT && ein_fabric_threads(-1, &f) != EIN_OK);
+  CHECK(ein_fabric_serial(EIN_PLACES_MAX + 1, &f) == EIN_ERR_ARGUMENT);
+  ein_dist *d;
+  double x[6] = {0};
+  int64_t y;
+  const void *in = x;
+  void *out = x + 1;
+  memset(&run, 0, sizeof run);
+  run.in = &in;
+  run.out = &out;
+  CHECK(ein_dist_create(ctx, h, NULL, &d) == EIN_OK);    // one place, nothing cut
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_OVERLAP);
+  out = NULL;
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_ARGUMENT);
+  out = &y;
+  x[3] = 2;
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK && y == 3);
+  ein_dist_destroy(d);
+  ein_dist_destroy(NULL);
+  ein_fabric_destroy(NULL);
+  ein_ctx_destroy(ctx);
+  ein_graph_destroy(g);
+  ein_graph_destroy(h);
+}
+
+// The decompositions of einsum_decomp.h, under every model: bytes as predicted, results right.
+static void test_decompositions(void) {
+  ein_graph *g = parse(attention);
+  values v;
+  ein_ctx *ctx = test_ctx(2, NULL);
+  values_make(g, 4, &v);
+  for (int p = 1; p <= 12; p++) {
+    for (int cost = 0; cost < EIN_COST_COUNT; cost++) {
+      ein_decompose_desc dd;
+      ein_decomposition *how;
+      memset(&dd, 0, sizeof dd);
+      dd.p = p;
+      dd.cost = (ein_cost)cost;
+      ein_status st = ein_decompose(ctx, g, &dd, &how);
+      if (st == EIN_ERR_UNSUPPORTED) continue;  // a model that is not there yet
+      CHECK(st == EIN_OK);
+      for (int kind = 0; kind < 3 && st == EIN_OK; kind++) {
+        ein_fabric f = any_fabric(ctx, kind, p);
+        ein_dist_desc desc;
+        ein_dist *d;
+        ein_run run;
+        ein_dist_stats stats;
+        float y[60];
+        const void *in[3];
+        void *out = y;
+        double bytes = 0;
+        memset(&desc, 0, sizeof desc);
+        memset(&run, 0, sizeof run);
+        memset(&stats, 0, sizeof stats);
+        for (int t = 0; t < 3; t++) in[t] = v.data[t];
+        run.in = in;
+        run.out = &out;
+        desc.fabric = &f;
+        desc.decomposition = how;
+        CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_OK);
+        CHECK(ein_dist_execute(d, &run, &stats) == EIN_OK);
+        CHECK(orc_compare(EIN_F32, 60, y, v.data[g->nstmt + 2], 40));
+        for (int k = 0; k < g->nstmt; k++) {
+          ein_parts parts;
+          ein_decomposition_parts(how, k, &parts);
+          bytes += parts.join + parts.agg + parts.repart;
+        }
+        if (cost == EIN_COST_BYTES) CHECK(bytes == (double)stats.bytes);
+        ein_dist_destroy(d);
+        ein_fabric_destroy(&f);
+      }
+      ein_decomposition_destroy(how);
+    }
+  }
+  ein_ctx_destroy(ctx);
+  values_free(g, &v);
+  ein_graph_destroy(g);
+}
+
 int main(int argc, char **argv) {
   int count = argc > 1 ? atoi(argv[1]) : 400;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -811,6 +1052,10 @@ int main(int argc, char **argv) {
   test_relation_example();
   test_relation_product();
   test_relation_memory();
+  test_bad_parts();
+  test_failing_place();
+  test_memory();
+  test_decompositions();
   int only = argc > 3 ? atoi(argv[3]) : -1;
   if (only < 0) test_relation_random(count, seed);
   test_random(count, seed, only);
