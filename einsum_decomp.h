@@ -24,11 +24,15 @@
 //   >>decomp-api      public types and functions
 //   >>implementation  everything below is compiled once
 //   >>cuts            which indices may be cut, and the vectors for p places
+//   >>placement       pieces, tasks and boxes: what lies where and what is read
 //   >>paper-cost      the cost model of the EinDecomp paper
+//   >>moved-cost      the cost models bytes and seconds
 //   >>elimination     least sum of tables over variables, by elimination and beam search
 //   >>constraints     vectors, pins and kept indices as texts
 //   >>baselines       data, model, sequence, attention and sqrt
 //   >>decompose       from statements to tables and back
+//   >>simulate        tasks, messages, bytes and a time line, without data
+//   >>decomp-public   choices made by simulation
 //
 //
 // WORDS
@@ -58,6 +62,10 @@
 //             Statements of fewer than p tasks count their own number of tasks.
 // paper-code  the same with the repartition rule of the paper's public implementation,
 //             (np + nc) * n / nint; equal partitions cost nothing.
+// bytes       bytes moved, exactly: what tasks read that does not lie at their own place (join),
+//             and partial results on their way home (agg), in the computation type of the fold.
+// seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
+//             The answer of the search and all baselines are simulated; the fastest is taken.
 
 #include "einsum.h"
 
@@ -117,9 +125,12 @@ typedef struct ein_decompose_desc {
   int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
   const char *const *keep;
   int strict;               // 1: only vectors of p tasks (or the most possible), as in the paper;
-                            //   0: the vectors of the baselines that apply are there too
+                            //   0: the vectors of the baselines that apply are there too, and
+                            //   for seconds those with any divisor of p tasks
+  int fewer;                // 1: those are there under every model. Few tasks move few bytes: the
+                            //   least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: what 2^26 comparisons of places allow, 16 .. 1024)
+                            //   seconds: what 2^24 comparisons of places allow, 16 .. 512)
   double max_table;         // entries of a table of the search; default 2^22
   int beam;                 // states of the search where tables are split; default 256
   // Names of indices, separated by commas, that baselines cut. Defaults: "b,batch,n";
@@ -132,11 +143,12 @@ typedef struct ein_decomposition ein_decomposition;  // immutable
 typedef struct ein_decomp_info {
   int64_t p;
   ein_cost cost;
-  const char *method;
-  double total;             // under the cost model
+  const char *method;       // under EIN_COST_SECONDS: the one that was fastest in the simulation
+  double total;             // under the cost model: scalars, bytes or seconds
   double lower;             // no decomposition of the family costs less
   int proved;               // 1: total is the least over the family
   double gap;               // (total - lower) / total; 0 when proved
+  double seconds;           // simulated, under EIN_COST_SECONDS; else 0
   int nstmt;                // statements of the graph as written
   int nform;                // different forms among them: isomorphic ones share their tables
   int64_t nvector;          // vectors (with orders) of all forms
@@ -155,9 +167,50 @@ EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-o
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
 // Statement stmt of the graph, from 0. EIN_ERR_ARGUMENT when there is none.
 EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt, ein_parts *parts);
+// What statement stmt is; borrowed from the decomposition.
+typedef struct ein_decomp_stmt {
+  const char *out;          // the tensor it defines
+  int64_t line;             // in the source, or 0
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const char *const *index; // their names
+  const int64_t *extent;
+} ein_decomp_stmt;
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s);
 // The partition of tensor number `tensor` of the graph when it is a pinned input: one index per
 // axis, in order. EIN_ERR_ARGUMENT when it is none.
 EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor, ein_parts *parts);
+
+// ---- simulation: no data is touched ----
+typedef struct ein_sim_stmt {  // one statement
+  double tasks, messages;
+  double join, agg;         // bytes fetched by tasks, and by homes for partial results
+  double start, end, busy;  // seconds: first task, last result; sum over its tasks
+} ein_sim_stmt;
+
+typedef struct ein_sim_info {
+  double tasks, messages, join, agg;
+  double flops;             // scalar operations of expressions and folds
+  double seconds;           // until the last block is complete
+  double busy;              // seconds that places compute, summed
+  double peak_bytes;        // of blocks, of what tasks fetched and of their results, at one place;
+} ein_sim_info;             //   inputs that are not pinned do not count
+
+typedef struct ein_sim_desc {
+  const ein_machine *machine;
+  ein_sim_stmt *stmt;       // receives one per statement; may be NULL
+  double *peak;             // receives the peak bytes of each of the p places; may be NULL
+  void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
+  void *user;
+} ein_sim_desc;
+
+// Enumerates the tasks of a decomposition: bytes exactly as any fabric moves them, messages, and a
+// predicted time line. A transfer takes latency * log2(1 + messages) + bytes / bandwidth, into a
+// place one at a time; partial results meet in a tree. After 2^27 blocks looked at, a task waits
+// for the last block of a tensor instead of those it reads. desc may be NULL; graph is that which
+// was decomposed.
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 // The model of that name: EIN_COST_COUNT when unknown.
 EIN_API ein_cost ein_cost_find(const char *name);
@@ -197,6 +250,7 @@ typedef struct eini_dform {
   double *join, *agg, *seconds;  // of each way: what does not depend on other statements
   double *unary;           // their sum under the model
   double least;            // of unary, over the ways that were dropped too
+  unsigned char *active;   // operands that are fetched, [noperand]: the output is read
 } eini_dform;
 
 typedef struct eini_decomposer {
@@ -303,7 +357,7 @@ static ein_status eini_vectors_of(eini_arena *a, const eini_dform *f, int64_t ta
 }
 
 // The viable vectors: as many tasks as possible, p at most, in pieces that divide the extents where
-// they can. Without strict also the baselines'; for bytes and seconds also all with a divisor of p.
+// they can. Without strict also the baselines', and for seconds all with a divisor of p tasks.
 static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f) {
   eini_ways *w = &f->ways;
   int n = f->s->nindex;
@@ -318,12 +372,13 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f) {
     if (paper) EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 1, nd, divisor, w));
     if (w->n == 0) EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 0, nd, divisor, w));
   }
-  for (int k = 0; k < dc->ndivisor && !paper; k++) {
+  int fewer = dc->desc->fewer || (dc->desc->cost == EIN_COST_SECONDS && !dc->desc->strict);
+  for (int k = 0; k < dc->ndivisor && fewer; k++) {
     int64_t first = 1, tasks = dc->divisor[k];
     for (int c = 0; c < n; c++) first *= w->cut[c];
     if (tasks >= first) break;
     int nd = eini_divisors(tasks, divisor);
-    EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 0, nd, divisor, w));
+    EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, paper, nd, divisor, w));
   }
   for (int k = 0; k < f->nextra; k++) {
     const int64_t *cut = f->extra + (int64_t)k * n;
@@ -352,6 +407,143 @@ static int eini_operand_again(const eini_stmt *s, int k) {
   return 0;
 }
 
+// The only index of a coordinate, -1 when there is none or several; its coefficient.
+static int eini_row_index(const ein_zmap *m, int r, int64_t *coef) {
+  int found = -1;
+  *coef = 0;
+  for (int c = 0; c < m->cols; c++) {
+    int64_t v = m->coef[(int64_t)r * m->cols + c];
+    if (v == 0) continue;
+    if (found >= 0) return -1;
+    found = c;
+    *coef = v;
+  }
+  return found;
+}
+
+// ================================================================================================
+// >>placement  pieces, tasks and boxes: what lies where and what is read
+// Takes a statement, its cuts and their order; gives index ranges of the task at a place, the box
+// it reads of an operand, and how many elements of the box a block defines.
+// ================================================================================================
+
+// Piece k of d of an extent: [k*E/d, (k+1)*E/d), rounded down; k <= d <= EIN_PLACES_MAX.
+static int64_t eini_piece_start(int64_t extent, int64_t d, int64_t k) {
+  return k * (extent / d) + k * (extent % d) / d;
+}
+
+// Index ranges of the task at a place. 0: there is none; home: nor if its reduced digits are not 0.
+static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *order, int norder,
+                            int64_t place, int home, int64_t *lo, int64_t *hi) {
+  for (int c = 0; c < s->nindex; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  for (int i = norder - 1; i >= 0; i--) {
+    int c = order[i];
+    int64_t k = place % cut[c];
+    place /= cut[c];
+    if (home && c >= s->nfree && k != 0) return 0;
+    lo[c] = eini_piece_start(s->index[c].extent, cut[c], k);
+    hi[c] = eini_piece_start(s->index[c].extent, cut[c], k + 1);
+  }
+  return place == 0;
+}
+
+// The hull of what a map reaches from index ranges, coordinate by coordinate: [from, to).
+static void eini_task_box(const eini_stmt *s, const ein_zmap *m, const int64_t *lo,
+                          const int64_t *hi, int64_t *from, int64_t *to) {
+  int empty = 0;
+  for (int c = 0; c < s->nindex; c++) empty |= hi[c] <= lo[c];
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+    from[r] = to[r] = m->offset[r];
+    for (int c = 0; c < s->nindex && !empty; c++) {
+      from[r] += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+      to[r] += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+    }
+    to[r] += !empty;
+  }
+}
+
+static int64_t eini_floor_div(int64_t a, int64_t b) {  // b > 0
+  return a / b - (a % b != 0 && a < 0);
+}
+
+// Narrows [*lo, *hi) to the i with from <= coef*i + offset < to.
+static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_t to, int64_t *lo,
+                        int64_t *hi) {
+  int64_t a = from - offset, b = to - 1 - offset;
+  if (coef < 0) {
+    int64_t swap = -a;
+    coef = -coef;
+    a = -b;
+    b = swap;
+  }
+  *lo = eini_max64(*lo, -eini_floor_div(-a, coef));
+  *hi = eini_min64(*hi, eini_floor_div(b, coef) + 1);
+}
+
+// Counts index tuples from index c on whose image lies in the box; at: the coordinates so far.
+// Only coordinates of several indices are looked at; the others have narrowed the ranges.
+static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, const int64_t *hi,
+                              const int64_t *from, const int64_t *to, int64_t *at) {
+  const ein_zmap *m = &s->out_map;
+  int inside = 1;
+  double all = 1;
+  for (int k = c; k < s->nfree; k++) all *= (double)(hi[k] - lo[k]);
+  for (int r = 0; r < m->rows; r++) {
+    int64_t least = at[r], most = at[r];
+    for (int k = c; k < s->nfree; k++) {
+      int64_t v = m->coef[(int64_t)r * s->nindex + k];
+      least += v * (v >= 0 ? lo[k] : hi[k] - 1);
+      most += v * (v >= 0 ? hi[k] - 1 : lo[k]);
+    }
+    if (most < from[r] || least >= to[r]) return 0;
+    inside &= least >= from[r] && most < to[r];
+  }
+  if (inside) return all;
+  double count = 0;
+  for (int64_t i = lo[c]; i < hi[c]; i++) {
+    for (int r = 0; r < m->rows; r++) at[r] += i * m->coef[(int64_t)r * s->nindex + c];
+    count += eini_count_from(s, c + 1, lo, hi, from, to, at);
+    for (int r = 0; r < m->rows; r++) at[r] -= i * m->coef[(int64_t)r * s->nindex + c];
+  }
+  return count;
+}
+
+// Elements that the free indices in [lo, hi) define inside a box. a, b: scratch, nindex + rank.
+static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int64_t *hi,
+                                const int64_t *from, const int64_t *to, int64_t *a, int64_t *b) {
+  const ein_zmap *m = &s->out_map;
+  double count = 1;
+  int several = 0;
+  for (int c = 0; c < s->nfree; c++) {
+    a[c] = lo[c];
+    b[c] = hi[c];
+  }
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+    int only = -1, terms = 0;
+    for (int c = 0; c < s->nfree; c++) {
+      if (coef[c] == 0) continue;
+      only = c;
+      terms++;
+    }
+    if (terms == 0 && (m->offset[r] < from[r] || m->offset[r] >= to[r])) return 0;
+    if (terms == 1) eini_narrow_range(coef[only], m->offset[r], from[r], to[r], &a[only], &b[only]);
+    several |= terms > 1;
+  }
+  for (int c = 0; c < s->nfree; c++) {
+    if (b[c] <= a[c]) return 0;
+    count *= (double)(b[c] - a[c]);
+  }
+  if (!several) return count;
+  int64_t *at = a + s->nindex;
+  for (int r = 0; r < m->rows; r++) at[r] = m->offset[r];
+  return eini_count_from(s, 0, a, b, from, to, at);
+}
+
 // ================================================================================================
 // >>paper-cost  the cost model of the EinDecomp paper
 // Scalars moved: join, aggregation and repartition (section 7). Blocks that do not divide an extent
@@ -363,7 +555,7 @@ static int eini_operand_again(const eini_stmt *s, int k) {
 static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
                               int writes) {
   const int64_t *coef = m->coef + (int64_t)r * s->nindex;
-  double count = 1, hull = 1, last = 0;
+  double count = 1, hull = 0, last = 0;
   int terms = 0;
   for (int c = 0; c < s->nindex; c++) {
     double piece = (double)s->index[c].extent / (double)cut[c];
@@ -371,10 +563,10 @@ static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, cons
     if (coef[c] == 0) continue;
     if (piece == 0) return 0;
     count *= piece;
-    hull = terms++ == 0 ? step * piece : hull + step * (piece - 1) + (step > last ? step - last : 0);
+    hull += terms++ == 0 ? step * piece : step * (piece - 1) + (step > last ? step - last : 0);
     if (step > last) last = step;
   }
-  return writes ? count : hull;
+  return writes ? count : terms > 0 ? hull : 1;
 }
 
 static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int64_t *cut,
@@ -418,6 +610,306 @@ static double eini_paper_repart(const eini_stmt *x, const int64_t *xcut, const e
   }
   if (code) return (np + nc) * (count * nc) / nint;
   return (nc / nint - 1) * count * (nc + np) + (np != nint ? np * count : 0);
+}
+
+// ================================================================================================
+// >>moved-cost  the cost models bytes and seconds
+// What tasks fetch of what does not lie at their own place, exactly; and a prediction of the time:
+// the slowest place of every statement, with its transfers.
+// ================================================================================================
+
+static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
+  return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
+}
+
+// Elements of the longest task's index space.
+static double eini_task_points(const eini_stmt *s, const int64_t *cut) {
+  double points = 1;
+  for (int c = 0; c < s->nindex; c++)
+    points *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
+  return points;
+}
+
+// Scalar operations of one point: those of the expression, and of the fold.
+static double eini_point_flops(const eini_stmt *s) {
+  double n = s->nfree < s->nindex;
+  for (int k = 0; k < s->expr.n; k++) {
+    int op = s->expr.node[k].op;
+    n += op != EINI_OP_CONST && op != EINI_OP_OPERAND && op != EINI_OP_INDEX &&
+         op != EINI_OP_PARAM && op != EINI_OP_CAST && op != EINI_OP_ROUNDTO;
+  }
+  return n > 1 ? n : 1;
+}
+
+static double eini_log2_up(double n) {
+  double steps = 0;
+  for (double x = 1; x < n; x *= 2) steps++;
+  return steps;
+}
+
+// Bytes that a task's operand boxes and its result take, in the mean.
+static double eini_task_memory(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
+  double bytes = eini_block_count(s, &s->out_map, cut, 1) * eini_element_bytes(dc, s->out);
+  for (int k = 0; k < s->noperand; k++)
+    if (!eini_operand_again(s, k))
+      bytes += eini_block_count(s, &s->proj[k], cut, 0) *
+               eini_element_bytes(dc, s->operand[k]);
+  return bytes;
+}
+
+// Bytes and seconds of folding partial results at their homes.
+static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
+                           double *bytes, double *seconds) {
+  double whole = 1, nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  double block = eini_block_count(s, &s->out_map, cut, 1);
+  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  *bytes = (nagg - 1) * whole * size;
+  *seconds = eini_log2_up(nagg) * (dc->machine.latency + block * size / dc->machine.bandwidth +
+                                   block / dc->machine.flops);
+}
+
+// Seconds of the longest task by itself.
+static double eini_parts_seconds(const eini_decomposer *dc, const eini_stmt *s,
+                                const int64_t *cut) {
+  const ein_machine *m = &dc->machine;
+  double work = eini_task_points(s, cut) * eini_point_flops(s) / m->flops;
+  double traffic = eini_task_memory(dc, s, cut) / m->memory_bw;
+  return m->overhead + (work > traffic ? work : traffic);
+}
+
+// ---- what moves on an edge ----------------------------------------------------------------------
+
+#define EINI_PLACE_CHUNK 256
+
+// What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
+// boxes of its operand k depend on, in order, the others as gaps. Returns the number of entries.
+static int eini_way_digits(const eini_decomposer *dc, const eini_dform *f, int64_t way, int k,
+                           int64_t *digit) {
+  const eini_stmt *s = f->s;
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const int64_t *cut = f->ways.cut + way * s->nindex;
+  int n = 0, moved = dc->desc->cost >= EIN_COST_BYTES;
+  for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
+    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
+    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
+    if (used) {
+      digit[n++] = c;
+      digit[n++] = cut[c];
+    } else if (moved && n > 0 && digit[n - 2] < 0) {
+      digit[n - 1] *= cut[c];
+    } else if (moved && (k >= 0 || n > 0)) {  // reduced digits in front of a home's are 0
+      digit[n++] = -1;
+      digit[n++] = cut[c];
+    }
+  }
+  return n;
+}
+
+// Ways of a form that are alike on an edge.
+typedef struct eini_wayset {
+  int n;                   // classes
+  int *of;                 // class of each way
+  int64_t *first;          // a way of each class
+} eini_wayset;
+
+static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int k,
+                                   eini_wayset *q) {
+  int64_t n = f->ways.n, room = 2 * (int64_t)f->s->nindex + 1, mask = 16;
+  while (mask < 2 * n) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, mask--), *length = EINI_NEW(&dc->arena, int, n);
+  int64_t *digit = EINI_NEW(&dc->arena, int64_t, (n + 1) * room);
+  q->n = 0;
+  q->of = EINI_NEW(&dc->arena, int, n);
+  q->first = EINI_NEW(&dc->arena, int64_t, n);
+  if (slot == NULL || length == NULL || digit == NULL || q->of == NULL || q->first == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t w = 0; w < n; w++) {
+    int64_t *mine = digit + q->n * room;
+    int len = eini_way_digits(dc, f, w, k, mine);
+    uint64_t at = eini_hash(mine, (size_t)len * sizeof *mine, 0) & (uint64_t)mask;
+    for (; slot[at] != 0; at = (at + 1) & (uint64_t)mask) {
+      int c = slot[at] - 1;
+      if (length[c] == len && memcmp(digit + c * room, mine, (size_t)len * sizeof *mine) == 0)
+        break;
+    }
+    if (slot[at] == 0) {
+      length[q->n] = len;
+      q->first[q->n++] = w;
+      slot[at] = q->n;
+    }
+    q->of[w] = slot[at] - 1;
+  }
+  return EIN_OK;
+}
+
+// One side of a table for a chunk of places: ranges in the producer's free indices, and one more
+// that is [0, 1) where there is a block; [class][index][place].
+typedef struct eini_edgeside {
+  eini_wayset set;
+  double *lo, *hi;
+} eini_edgeside;
+
+typedef struct eini_edgework {
+  const eini_dform *x, *y;
+  int k, several;          // several: a coordinate of the producer has several indices
+  int nd;                  // free indices of the producer, + 1
+  int chunk;               // places at a time
+  eini_edgeside a, b;
+  double *need;            // [reader's class][place] elements that a task reads
+  int64_t *lo, *hi, *from, *to, *s0, *s1;  // of one task
+  double *sum, *most;      // [class][class] elements fetched in all, and by one task
+} eini_edgework;
+
+static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+  const eini_stmt *s = w->x->s;
+  const ein_zmap *m = &s->out_map;
+  w->nd = s->nfree + 1;
+  for (int r = 0; r < m->rows; r++) {
+    int terms = 0;
+    for (int c = 0; c < s->nfree; c++) terms += m->coef[(int64_t)r * m->cols + c] != 0;
+    w->several |= terms > 1;
+  }
+  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
+  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
+  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1;
+  w->chunk = dc->desc->cost >= EIN_COST_BYTES ? (int)eini_min64(dc->p, EINI_PLACE_CHUNK) : 0;
+  int64_t side = (int64_t)w->chunk * w->nd, classes = (int64_t)w->a.set.n * w->b.set.n;
+  w->a.lo = EINI_NEW(&dc->arena, double, side * w->a.set.n);
+  w->a.hi = EINI_NEW(&dc->arena, double, side * w->a.set.n);
+  w->b.lo = EINI_NEW(&dc->arena, double, side * w->b.set.n);
+  w->b.hi = EINI_NEW(&dc->arena, double, side * w->b.set.n);
+  w->need = EINI_NEW(&dc->arena, double, (int64_t)w->chunk * w->b.set.n);
+  w->lo = EINI_NEW(&dc->arena, int64_t, 6 * room);
+  w->sum = EINI_NEW(&dc->arena, double, classes);
+  w->most = EINI_NEW(&dc->arena, double, classes);
+  if (w->a.lo == NULL || w->a.hi == NULL || w->b.lo == NULL || w->b.hi == NULL ||
+      w->need == NULL || w->lo == NULL || w->sum == NULL || w->most == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w->hi = w->lo + room;
+  w->from = w->hi + room;
+  w->to = w->from + room;
+  w->s0 = w->to + room;
+  w->s1 = w->s0 + room;
+  return EIN_OK;
+}
+
+static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int home, int64_t *lo,
+                           int64_t *hi) {
+  const eini_ways *w = &f->ways;
+  int n = f->s->nindex;
+  return eini_task_ranges(f->s, w->cut + way * n, w->order + way * n, w->norder[way], place, home,
+                          lo, hi);
+}
+
+// Ranges of the blocks at a chunk of places for the producer's classes.
+static void eini_edge_blocks(eini_edgework *w, int64_t at) {
+  for (int a = 0; a < w->a.set.n; a++) {
+    for (int q = 0; q < w->chunk; q++) {
+      int home = eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->lo, w->hi);
+      w->lo[w->nd - 1] = 0;
+      w->hi[w->nd - 1] = 1;
+      for (int c = 0; c < w->nd; c++) {
+        int64_t i = ((int64_t)a * w->nd + c) * w->chunk + q;
+        w->a.lo[i] = home ? (double)w->lo[c] : 0;
+        w->a.hi[i] = home ? (double)w->hi[c] : 0;
+      }
+    }
+  }
+}
+
+// The index range of the producer's piece that the box [from, to) meets.
+static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
+                           int64_t *lo, int64_t *hi) {
+  const ein_zmap *m = &s->out_map;
+  int meets = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  for (int r = 0; r < m->rows; r++) {
+    int64_t coef;
+    int c = eini_row_index(m, r, &coef);
+    if (c >= 0) eini_narrow_range(coef, m->offset[r], from[r], to[r], &lo[c], &hi[c]);
+    else if (coef == 0) meets &= m->offset[r] >= from[r] && m->offset[r] < to[r];
+  }
+  for (int c = 0; c < s->nfree; c++) meets &= hi[c] > lo[c];
+  return meets;
+}
+
+// What the tasks at a chunk of places read, for the reader's classes.
+static void eini_edge_boxes(eini_edgework *w, int64_t at) {
+  const eini_stmt *s = w->x->s, *t = w->y->s;
+  for (int b = 0; b < w->b.set.n; b++) {
+    for (int q = 0; q < w->chunk; q++) {
+      int meets = eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->lo, w->hi);
+      double need = meets;
+      eini_task_box(t, &t->proj[w->k], w->lo, w->hi, w->from, w->to);
+      meets &= eini_box_ranges(s, w->from, w->to, w->lo, w->hi);
+      w->lo[w->nd - 1] = 0;
+      w->hi[w->nd - 1] = 1;
+      for (int c = 0; c < w->nd; c++) {
+        int64_t i = ((int64_t)b * w->nd + c) * w->chunk + q;
+        w->b.lo[i] = meets ? (double)w->lo[c] : 0;
+        w->b.hi[i] = meets ? (double)w->hi[c] : 0;
+        need *= w->b.hi[i] - w->b.lo[i];
+      }
+      if (w->several && need > 0)
+        need = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
+      w->need[(int64_t)b * w->chunk + q] = need;
+    }
+  }
+}
+
+// Elements that tasks of class b find at their own places when the producer has class a.
+static void eini_edge_found(const eini_edgework *w, int a, int b, double *found) {
+  const int64_t side = (int64_t)w->chunk * w->nd;
+  for (int q = 0; q < w->chunk; q++) found[q] = 1;
+  for (int c = 0; c < w->nd; c++) {
+    const double *alo = w->a.lo + a * side + (int64_t)c * w->chunk;
+    const double *ahi = w->a.hi + a * side + (int64_t)c * w->chunk;
+    const double *blo = w->b.lo + b * side + (int64_t)c * w->chunk;
+    const double *bhi = w->b.hi + b * side + (int64_t)c * w->chunk;
+    for (int q = 0; q < w->chunk; q++) {
+      double lo = alo[q] > blo[q] ? alo[q] : blo[q], hi = ahi[q] < bhi[q] ? ahi[q] : bhi[q];
+      double n = hi - lo;
+      found[q] *= n > 0 ? n : 0;
+    }
+  }
+}
+
+// The same where a coordinate of the producer has several indices.
+static void eini_edge_found_several(const eini_edgework *w, int a, int b, int64_t at,
+                                    double *found) {
+  const eini_stmt *s = w->x->s, *t = w->y->s;
+  for (int q = 0; q < w->chunk; q++) {
+    found[q] = 0;
+    if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->lo, w->hi)) continue;
+    eini_task_box(t, &t->proj[w->k], w->lo, w->hi, w->from, w->to);
+    if (!eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->lo, w->hi)) continue;
+    found[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
+  }
+}
+
+static void eini_edge_count(const eini_decomposer *dc, eini_edgework *w) {
+  double found[EINI_PLACE_CHUNK];
+  for (int64_t at = 0; at < dc->p; at += w->chunk) {
+    eini_edge_blocks(w, at);
+    eini_edge_boxes(w, at);
+    for (int a = 0; a < w->a.set.n; a++) {
+      for (int b = 0; b < w->b.set.n; b++) {
+        int64_t i = (int64_t)a * w->b.set.n + b;
+        const double *need = w->need + (int64_t)b * w->chunk;
+        if (w->several) eini_edge_found_several(w, a, b, at, found);
+        else eini_edge_found(w, a, b, found);
+        for (int q = 0; q < w->chunk; q++) {
+          double fetched = need[q] - found[q];
+          w->sum[i] += fetched;
+          if (fetched > w->most[i]) w->most[i] = fetched;
+        }
+      }
+    }
+  }
 }
 
 // ================================================================================================
@@ -1077,20 +1569,6 @@ static ein_status eini_constrain_keep(eini_decomposer *dc, const char *text) {
                                     "keep '%.80s': no statement has this index", text);
 }
 
-// The only index of a coordinate, -1 when there is none or several; its coefficient.
-static int eini_row_index(const ein_zmap *m, int r, int64_t *coef) {
-  int found = -1;
-  *coef = 0;
-  for (int c = 0; c < m->cols; c++) {
-    int64_t v = m->coef[(int64_t)r * m->cols + c];
-    if (v == 0) continue;
-    if (found >= 0) return -1;
-    found = c;
-    *coef = v;
-  }
-  return found;
-}
-
 // The axis of a tensor that a word names, by number or by an index that stands alone there.
 static ein_status eini_pin_axis(eini_decomposer *dc, const char *text, int tensor, eini_specword w,
                                 int *axis) {
@@ -1317,7 +1795,7 @@ static ein_status eini_baseline_need(eini_decomposer *dc, eini_kinds *q, int bas
     for (int c = 0; c < f->s->nindex; c++)
       if (f->need[c] == 0) f->need[c] = asked > dc->p ? 1 : cut[c];
   }
-  if (cuts || base == EINI_BASE_NONE || dc->p == 1) return EIN_OK;
+  if (cuts || base <= EINI_BASE_SQRT || dc->p == 1) return EIN_OK;
   return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "name the indices it cuts",
                    "method '%s': no statement has an index of its kind", dc->desc->method);
 }
@@ -1357,6 +1835,7 @@ struct ein_decomposition {
   eini_arena arena;
   ein_decomp_info info;
   ein_parts *parts;        // of statements, then of pinned inputs
+  ein_decomp_stmt *stmt;
   int npinned, *pinned;    // tensors
 };
 
@@ -1384,13 +1863,14 @@ static int eini_same_form(const eini_decomposer *dc, int i, int j) {
   const eini_dform *a = &dc->node[i], *b = &dc->node[j];
   const eini_stmt *s = a->s, *t = b->s;
   const eini_tensor *tensor = dc->g->tensor;
-  size_t n = (size_t)s->nindex;
+  size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
   if (s->nindex != t->nindex || s->nfree != t->nfree || s->noperand != t->noperand ||
       s->fold != t->fold || s->type != t->type || a->pinned != b->pinned ||
       s->expr.n != t->expr.n || a->nextra != b->nextra ||
       (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
   if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
                 memcmp(a->need, b->need, n * sizeof *a->need) != 0)) return 0;
+  if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
   if (a->nextra > 0 && n > 0 &&
       memcmp(a->extra, b->extra, (size_t)a->nextra * n * sizeof *a->extra) != 0) return 0;
   for (int c = 0; c < s->nindex; c++)
@@ -1451,88 +1931,222 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
     eini_dform *f = &dc->node[i];
     f->limit = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
     f->need = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
-    if (f->limit == NULL || f->need == NULL) return EIN_ERR_NO_MEMORY;
+    f->active = EINI_NEW(&dc->arena, unsigned char, f->s->noperand + 1);
+    if (f->limit == NULL || f->need == NULL || f->active == NULL) return EIN_ERR_NO_MEMORY;
     eini_cut_limits(f->s, f->limit);
   }
   return EIN_OK;
 }
 
-// The costs of each way that do not depend on other statements.
+// Costs of a vector that do not depend on other statements: under the model, and its terms.
+static double eini_vertex_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
+                               double *join, double *agg, double *seconds) {
+  *join = *agg = *seconds = 0;
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) {
+    eini_paper_vertex(s, cut, join, agg);
+    return *join + *agg;
+  }
+  eini_fold_cost(dc, s, cut, agg, seconds);
+  if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
+  else *seconds += eini_parts_seconds(dc, s, cut);
+  return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
+}
+
 static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
   int n = f->s->nindex;
   f->join = EINI_NEW(&dc->arena, double, f->ways.n);
   f->agg = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->seconds = EINI_NEW(&dc->arena, double, f->ways.n);
   f->unary = EINI_NEW(&dc->arena, double, f->ways.n);
-  if (f->join == NULL || f->agg == NULL || f->unary == NULL) return EIN_ERR_NO_MEMORY;
-  f->least = INFINITY;
-  for (int64_t w = 0; w < f->ways.n; w++) {
-    eini_paper_vertex(f->s, f->ways.cut + w * n, &f->join[w], &f->agg[w]);
-    f->unary[w] = f->join[w] + f->agg[w];
-    if (f->unary[w] < f->least) f->least = f->unary[w];
-  }
+  if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t w = 0; w < f->ways.n; w++)
+    f->unary[w] = eini_vertex_cost(dc, f->s, f->ways.cut + w * n, &f->join[w], &f->agg[w],
+                                   &f->seconds[w]);
   return EIN_OK;
 }
 
-// Keeps the `most` ways of least unary cost, the baselines' at the end among them.
-static void eini_ways_trim(eini_decomposer *dc, eini_dform *f, int64_t most) {
+// What a vector may come to: its own cost, and what is read more often than it lies somewhere.
+static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut) {
+  const eini_stmt *s = f->s;
+  double join, agg, seconds, rank = eini_vertex_cost(dc, s, cut, &join, &agg, &seconds);
+  double tasks = (double)eini_tasks(cut, s->nindex);
+  for (int k = 0; k < s->noperand && dc->desc->cost >= EIN_COST_BYTES; k++) {
+    if (!f->active[k] || eini_operand_again(s, k)) continue;
+    double block = eini_block_count(s, &s->proj[k], cut, 0), whole = 1;
+    for (int r = 0; r < s->proj[k].rows; r++)
+      whole *= (double)dc->g->tensor[s->operand[k]].shape[r];
+    double bytes = (tasks * block - whole) * eini_element_bytes(dc, s->operand[k]);
+    if (bytes <= 0) continue;
+    rank += dc->desc->cost == EIN_COST_BYTES ? bytes : bytes / tasks / dc->machine.bandwidth;
+  }
+  return rank;
+}
+
+// Drops vectors that do not fit the memory of a place; a mistake when none is left.
+static ein_status eini_ways_fit(eini_decomposer *dc, eini_dform *f, int node) {
   eini_ways *w = &f->ways;
   int n = f->s->nindex;
-  if (w->n <= most) return;
-  dc->cut_short = 1;
-  for (int64_t gap = w->n / 2; gap > 0; gap /= 2) {  // shell sort
-    for (int64_t i = gap; i < w->n; i++) {
-      for (int64_t j = i; j >= gap && f->unary[j] < f->unary[j - gap]; j -= gap) {
-        double *column[3];
-        column[0] = f->join;
-        column[1] = f->agg;
-        column[2] = f->unary;
-        for (int k = 0; k < 3; k++) {
-          double x = column[k][j];
-          column[k][j] = column[k][j - gap];
-          column[k][j - gap] = x;
-        }
-        for (int c = 0; c < n; c++) {
-          int64_t x = w->cut[j * n + c];
-          w->cut[j * n + c] = w->cut[(j - gap) * n + c];
-          w->cut[(j - gap) * n + c] = x;
-        }
-      }
-    }
+  int64_t kept = 0;
+  double least = INFINITY;
+  if (dc->machine.memory <= 0) return EIN_OK;
+  for (int64_t i = 0; i < w->n; i++) {
+    double bytes = eini_task_memory(dc, f->s, w->cut + i * n);
+    if (bytes < least) least = bytes;
+    if (bytes > dc->machine.memory) continue;
+    if (n > 0) memmove(w->cut + kept * n, w->cut + i * n, (size_t)n * sizeof *w->cut);
+    kept++;
   }
-  w->n = most;
+  w->n = kept;
+  if (kept > 0) return EIN_OK;
+  return eini_fail(dc->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                   "statement '%s': a task takes %.0f bytes at least, a place has %.0f",
+                   eini_node_name(dc, node), least, dc->machine.memory);
 }
 
-// The rule of placement of each way: cut indices in the statement's order; a pinned tensor's
-// statement puts the reduced ones first, so that its blocks lie as the pin says.
-static ein_status eini_ways_order(eini_decomposer *dc, eini_dform *f) {
+// Sorts the vectors by rank, those that must stay first; *least is of all own costs.
+static ein_status eini_ways_rank(eini_decomposer *dc, eini_dform *f) {
   eini_ways *w = &f->ways;
-  int n = f->s->nindex, nfree = f->s->nfree;
-  w->order = EINI_NEW(&dc->arena, int, w->n * n);
-  w->norder = EINI_NEW(&dc->arena, int, w->n);
-  if (w->order == NULL || w->norder == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; k < w->n; k++) {
-    const int64_t *cut = w->cut + k * n;
-    for (int i = 0; i < n; i++) {
-      int c = !f->pinned ? i : i < n - nfree ? nfree + i : i - (n - nfree);
-      if (cut[c] > 1) w->order[k * n + w->norder[k]++] = c;
+  int n = f->s->nindex;
+  double *rank = EINI_NEW(&dc->arena, double, w->n), join, agg, seconds;
+  int64_t *by = EINI_NEW(&dc->arena, int64_t, w->n), *cut;
+  cut = EINI_NEW(&dc->arena, int64_t, w->n * n);
+  if (rank == NULL || by == NULL || cut == NULL) return EIN_ERR_NO_MEMORY;
+  f->least = INFINITY;
+  for (int64_t i = 0; i < w->n; i++) {
+    double own = eini_vertex_cost(dc, f->s, w->cut + i * n, &join, &agg, &seconds);
+    if (own < f->least) f->least = own;
+    by[i] = i;
+    rank[i] = eini_vector_rank(dc, f, w->cut + i * n);
+    for (int k = 0; k < f->nextra && n > 0; k++)
+      if (memcmp(w->cut + i * n, f->extra + (int64_t)k * n, (size_t)n * sizeof *cut) == 0)
+        rank[i] = -1;
+  }
+  for (int64_t gap = w->n / 2; gap > 0; gap /= 2) {  // shell sort
+    for (int64_t i = gap; i < w->n; i++) {
+      int64_t x = by[i], j = i;
+      for (; j >= gap && (rank[x] < rank[by[j - gap]] ||
+                          (rank[x] == rank[by[j - gap]] && x < by[j - gap])); j -= gap)
+        by[j] = by[j - gap];
+      by[j] = x;
     }
   }
+  for (int64_t i = 0; i < w->n && n > 0; i++)
+    memcpy(cut + i * n, w->cut + by[i] * n, (size_t)n * sizeof *cut);
+  w->cut = cut;
   return EIN_OK;
+}
+
+// The next permutation in lexicographic order; 0 after the last.
+static int eini_permute(int *a, int n) {
+  int i = n - 2, j = n - 1;
+  while (i >= 0 && a[i] > a[i + 1]) i--;
+  if (i < 0) return 0;
+  while (a[j] < a[i]) j--;
+  int x = a[i];
+  a[i] = a[j];
+  a[j] = x;
+  for (int k = i + 1, l = n - 1; k < l; k++, l--) {
+    x = a[k];
+    a[k] = a[l];
+    a[l] = x;
+  }
+  return 1;
+}
+
+// What tells way `way` from others of the same vector: its digits on every edge it may have.
+static int64_t eini_way_signature(const eini_decomposer *dc, const eini_dform *f, int64_t way,
+                                  int64_t *digit) {
+  int64_t n = 0;
+  for (int k = -1; k < f->s->noperand; k++) {
+    if (!f->active[k < 0 ? f->s->noperand : k]) continue;
+    n += eini_way_digits(dc, f, way, k, digit + n);
+    digit[n++] = -2;
+  }
+  return n;
+}
+
+#define EINI_ORDERS_MAX 120  // of one vector
+
+// Adds vector `from` with the orders that matter: those that differ on an edge.
+static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
+                                  int64_t *digits, int64_t room) {
+  eini_ways *w = &f->ways;
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0;
+  int64_t first = w->n, length[EINI_ORDERS_MAX];
+  int *order = w->order + first * n;
+  for (int i = 0; i < n; i++) {
+    int c = !f->pinned ? i : i < n - nfree ? nfree + i : i - (n - nfree);
+    if (vector[c] > 1) order[m++] = c;
+  }
+  int only = f->pinned || dc->desc->cost <= EIN_COST_PAPER_CODE;
+  do {
+    int64_t *cut = w->cut + w->n * n, at = w->n - first;
+    if (n > 0) memcpy(cut, vector, (size_t)n * sizeof *cut);
+    w->norder[w->n] = m;
+    int64_t *mine = digits + at * room, again = 0;
+    length[at] = only ? 0 : eini_way_signature(dc, f, w->n, mine);
+    while (again < at && (length[again] != length[at] ||
+                          memcmp(digits + again * room, mine,
+                                 (size_t)length[at] * sizeof *mine) != 0)) again++;
+    if (again == at) {
+      w->n++;
+      if (n > 0) memcpy(w->order + w->n * n, w->order + (w->n - 1) * n, (size_t)n * sizeof *order);
+    }
+    if (only || w->n == w->cap || w->n - first == EINI_ORDERS_MAX || ++tried > 5040) {
+      dc->cut_short |= !only && eini_permute(w->order + w->n * n, m);
+      return EIN_OK;
+    }
+  } while (eini_permute(w->order + w->n * n, m));
+  return EIN_OK;
+}
+
+// Gives the vectors their rules of placement, keeping `most` ways. Paper: cut indices in the
+// statement's order. A pinned tensor's statement puts the reduced ones first, so that its blocks
+// lie as the pin says.
+static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, int64_t most) {
+  eini_ways have = f->ways, *w = &f->ways;
+  int n = f->s->nindex;
+  int64_t room = 2 * ((int64_t)n + 1) * (f->s->noperand + 1);
+  int64_t *digits = EINI_NEW(&dc->arena, int64_t, room * (EINI_ORDERS_MAX + 1));
+  memset(w, 0, sizeof *w);
+  w->cap = dc->desc->cost <= EIN_COST_PAPER_CODE ? eini_min64(most, have.n) : most;
+  w->cut = EINI_NEW(&dc->arena, int64_t, (w->cap + 1) * n);
+  w->order = EINI_NEW(&dc->arena, int, (w->cap + 1) * n);
+  w->norder = EINI_NEW(&dc->arena, int, w->cap + 1);
+  if (digits == NULL || w->cut == NULL || w->order == NULL || w->norder == NULL)
+    return EIN_ERR_NO_MEMORY;
+  int64_t i = 0;
+  for (; i < have.n && w->n < w->cap; i++)
+    EINI_TRY(eini_way_orders(dc, f, have.cut + i * n, digits, room));
+  dc->cut_short |= i < have.n;
+  return EIN_OK;
+}
+
+// How many ways of a statement the tables have room for.
+static int64_t eini_ways_most(const eini_decomposer *dc) {
+  if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) return 4096;
+  int64_t most = 16;
+  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 24) most *= 2;
+  return most;
 }
 
 static ein_status eini_forms_make(eini_decomposer *dc) {
-  int64_t most = dc->desc->max_vectors > 0 ? dc->desc->max_vectors : 4096;
+  int64_t most = eini_ways_most(dc);
   for (int i = 0; i < dc->nnode; i++) {
     int j = 0;
     while (j < i && (dc->form_of[j] != j || !eini_same_form(dc, j, i))) j++;
     dc->form_of[i] = j;
     if (j < i) continue;
     eini_dform *f = &dc->node[i];
+    int pin = i >= dc->nnode - dc->npinned;
     EINI_TRY(eini_enumerate(dc, f));
+    if (!pin) EINI_TRY(eini_ways_fit(dc, f, i));
+    EINI_TRY(eini_ways_rank(dc, f));
+    EINI_TRY(eini_ways_place(dc, f, most));
     EINI_TRY(eini_form_costs(dc, f));
-    eini_ways_trim(dc, f, most);
-    EINI_TRY(eini_ways_order(dc, f));
-    if (i >= dc->nnode - dc->npinned) f->unary[0] = f->join[0] = f->least = 0;
+    if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
     dc->nform++;
   }
   return EIN_OK;
@@ -1542,23 +2156,34 @@ static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
   return &dc->node[dc->form_of[node]];
 }
 
-// The cost on the edge for ways a of its producer and b of its reader.
-static double eini_edge_cost(const eini_decomposer *dc, const eini_dedge *e, int64_t a, int64_t b) {
-  const eini_dform *x = eini_form(dc, e->x), *y = eini_form(dc, e->y);
-  return eini_paper_repart(x->s, x->ways.cut + a * x->s->nindex, y->s, e->k,
-                           y->ways.cut + b * y->s->nindex, dc->desc->cost == EIN_COST_PAPER_CODE);
-}
-
+// The costs of an edge for all ways of its producer and its reader.
 static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
                                   int *id) {
-  const eini_dform *x = eini_form(dc, e->x), *y = eini_form(dc, e->y);
-  int size[2];
-  size[0] = (int)x->ways.n;
-  size[1] = (int)y->ways.n;
-  double *v = EINI_NEW(&dc->arena, double, x->ways.n * y->ways.n);
+  eini_edgework w;
+  int size[2], code = dc->desc->cost == EIN_COST_PAPER_CODE;
+  memset(&w, 0, sizeof w);
+  w.x = eini_form(dc, e->x);
+  w.y = eini_form(dc, e->y);
+  w.k = e->k;
+  EINI_TRY(eini_edgework_make(dc, &w));
+  int na = w.a.set.n, nb = w.b.set.n, nx = w.x->s->nindex, ny = w.y->s->nindex;
+  size[0] = (int)w.x->ways.n;
+  size[1] = (int)w.y->ways.n;
+  double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
+  double bytes = eini_element_bytes(dc, w.x->s->out);
   if (v == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t a = 0; a < x->ways.n; a++)
-    for (int64_t b = 0; b < y->ways.n; b++) v[a * y->ways.n + b] = eini_edge_cost(dc, e, a, b);
+  if (dc->desc->cost >= EIN_COST_BYTES) eini_edge_count(dc, &w);
+  for (int64_t i = 0; i < (int64_t)na * nb; i++) {
+    if (dc->desc->cost == EIN_COST_BYTES) w.sum[i] *= bytes;
+    else if (dc->desc->cost == EIN_COST_SECONDS)
+      w.sum[i] = w.most[i] > 0 ? dc->machine.latency + w.most[i] * bytes / dc->machine.bandwidth
+                               : 0;
+    else w.sum[i] = eini_paper_repart(w.x->s, w.x->ways.cut + w.a.set.first[i / nb] * nx, w.y->s,
+                                      e->k, w.y->ways.cut + w.b.set.first[i % nb] * ny, code);
+  }
+  for (int64_t a = 0; a < size[0]; a++)
+    for (int64_t b = 0; b < size[1]; b++)
+      v[a * size[1] + b] = w.sum[(int64_t)w.a.set.of[a] * nb + w.b.set.of[b]];
   return eini_sums_table(net, 2, size, v, id);
 }
 
@@ -1577,6 +2202,8 @@ static ein_status eini_edges_find(eini_decomposer *dc, eini_edges *q) {
     for (int k = 0; k < s->noperand; k++) {
       if (eini_operand_again(s, k)) continue;
       for (int x = head[s->operand[k]]; x >= 0; x = next[x]) {
+        dc->node[y].active[k] = 1;
+        dc->node[x].active[dc->node[x].s->noperand] = 1;
         eini_dedge *e = (eini_dedge *)eini_grow(&dc->arena, q->e, q->n, &q->cap, sizeof *e);
         if (e == NULL) return EIN_ERR_NO_MEMORY;
         q->e = e;
@@ -1730,13 +2357,42 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     p->ntask = eini_tasks(cut, n);
     p->join = f->join[w];
     p->agg = f->agg[w];
+    p->seconds = f->seconds[w];
   }
   for (int k = 0; k < dc->npinned; k++) d->pinned[k] = dc->node[dc->nnode - dc->npinned + k].s->out;
   d->npinned = dc->npinned;
   for (int64_t i = 0; i < q->n; i++) {
     const eini_dedge *e = &q->e[i];
     const eini_sumtable *t = &net->table[e->table];
-    d->parts[e->y].repart += t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    ein_parts *p = &d->parts[e->y];
+    if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
+    else if (dc->desc->cost == EIN_COST_SECONDS) p->seconds += cost;
+    else p->repart += cost;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition *d) {
+  d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
+  if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    const char *out = eini_node_name(dc, i);
+    const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
+    int64_t *extent = EINI_NEW(&d->arena, int64_t, s->nindex);
+    d->stmt[i].out = eini_strndup(&d->arena, out, (int64_t)strlen(out));
+    if (name == NULL || extent == NULL || d->stmt[i].out == NULL) return EIN_ERR_NO_MEMORY;
+    for (int c = 0; c < s->nindex; c++) {
+      name[c] = eini_strndup(&d->arena, s->index[c].name, (int64_t)strlen(s->index[c].name));
+      extent[c] = s->index[c].extent;
+      if (name[c] == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    d->stmt[i].line = s->line;
+    d->stmt[i].nindex = s->nindex;
+    d->stmt[i].nfree = s->nfree;
+    d->stmt[i].index = name;
+    d->stmt[i].extent = extent;
   }
   return EIN_OK;
 }
@@ -1756,8 +2412,8 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_nodes_make(dc));
   EINI_TRY(eini_constrain(dc));
   EINI_TRY(eini_decompose_method(dc, method));
-  EINI_TRY(eini_forms_make(dc));
   EINI_TRY(eini_edges_find(dc, &edges));
+  EINI_TRY(eini_forms_make(dc));
   EINI_TRY(eini_sums_make(dc, &edges, &net));
   int *label = EINI_NEW(&dc->arena, int, dc->nnode);
   if (label == NULL) return EIN_ERR_NO_MEMORY;
@@ -1781,7 +2437,20 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   double gap = info->total - info->lower;
   info->proved = gap <= 1e-9 * info->total;
   info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
+  EINI_TRY(eini_decomp_names(dc, d));
   return eini_decomp_fill(dc, &edges, &net, label, d);
+}
+
+static ein_machine eini_machine_of(const ein_machine *given) {
+  ein_machine m;
+  memset(&m, 0, sizeof m);
+  if (given != NULL) m = *given;
+  if (m.flops <= 0) m.flops = 1e11;
+  if (m.memory_bw <= 0) m.memory_bw = 1e11;
+  if (m.latency <= 0) m.latency = 2e-6;
+  if (m.bandwidth <= 0) m.bandwidth = 1e10;
+  if (m.overhead <= 0) m.overhead = 2e-6;
+  return m;
 }
 
 static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
@@ -1806,11 +2475,10 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   return EIN_OK;
 }
 
-EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
-                                 const ein_decompose_desc *desc, ein_decomposition **out) {
-  if (out == NULL) return EIN_ERR_ARGUMENT;
+// By one method and model. *out is NULL on failure.
+static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_decomposition **out) {
   *out = NULL;
-  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
   eini_decomposer dc;
   eini_arena arena;
   const ein_allocator *al = ctx == NULL ? NULL : &ctx->al;
@@ -1825,6 +2493,7 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
   dc.desc = desc;
   dc.p = desc->p;
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
+  dc.machine = eini_machine_of(desc->machine);
   int method = eini_method_find(desc->method);
   d->info.p = desc->p;
   d->info.cost = desc->cost;
@@ -1858,6 +2527,13 @@ EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt,
   return EIN_OK;
 }
 
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s) {
+  if (d == NULL || s == NULL || stmt < 0 || stmt >= d->info.nstmt) return EIN_ERR_ARGUMENT;
+  *s = d->stmt[stmt];
+  return EIN_OK;
+}
+
 EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
                                          ein_parts *parts) {
   if (d == NULL || parts == NULL) return EIN_ERR_ARGUMENT;
@@ -1867,6 +2543,370 @@ EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
     return EIN_OK;
   }
   return EIN_ERR_ARGUMENT;
+}
+
+// ================================================================================================
+// >>simulate  tasks, messages, bytes and a time line, without data
+// Takes a graph and a decomposition; enumerates every task at its place. A task starts when what it
+// reads has arrived and its place is free: no barrier between statements.
+// ================================================================================================
+
+#define EINI_SIM_VISITS ((int64_t)1 << 27)  // blocks looked at; then a tensor's last one rules
+
+typedef struct eini_sim {
+  eini_decomposer dc;      // nodes, edges and machine
+  const ein_decomposition *d;
+  const ein_sim_desc *desc;
+  eini_edges edges;
+  double **done;           // [node][place] when a block is complete; NULL: not, or no more, needed
+  double *last;            // [node] the latest of done
+  int *reader;             // [node] its last reader; -1: none
+  double *clock, *link;    // [place] when it has computed, and received, all so far
+  double *held, *peak;     // [place] bytes of blocks; and with those of its tasks
+  double *pending;         // [place] end of the task of this statement
+  int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
+  int64_t visits;
+  double flops;
+  ein_sim_stmt now;        // of this statement
+} eini_sim;
+
+static double *eini_sim_array(eini_sim *m) {
+  size_t bytes = (size_t)m->dc.p * sizeof(double);
+  double *p = (double *)m->dc.arena.al.alloc_fn(bytes, EINI_ALIGN, m->dc.arena.al.user);
+  if (p != NULL) memset(p, 0, bytes);
+  return p;
+}
+
+static void eini_sim_drop(eini_sim *m, double **p) {
+  if (*p != NULL)
+    m->dc.arena.al.free_fn(*p, (size_t)m->dc.p * sizeof(double), m->dc.arena.al.user);
+  *p = NULL;
+}
+
+// The place of a key; the digits of indices that are not cut are 0.
+static int64_t eini_place_of(const ein_parts *p, const int64_t *key) {
+  int64_t place = 0;
+  for (int i = 0; i < p->norder; i++) place = place * p->cut[p->order[i]] + key[p->order[i]];
+  return place;
+}
+
+// The piece of an extent cut into d that holds element i.
+static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
+  int64_t q = extent / d, k = q > 0 ? eini_min64(d - 1, i / q) : d - 1;
+  while (eini_piece_start(extent, d, k) > i) k--;
+  while (eini_piece_start(extent, d, k + 1) <= i) k++;
+  return k;
+}
+
+// When the last of the blocks that the ranges [nlo, nhi) of the producer's indices meet is done;
+// *blocks: how many they are.
+static double eini_sim_ready(eini_sim *m, int x, int64_t *blocks) {
+  const eini_stmt *s = m->dc.node[x].s;
+  const ein_parts *p = &m->d->parts[x];
+  double latest = 0;
+  int64_t all = 1;
+  *blocks = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    m->klo[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nlo[c]);
+    m->khi[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nhi[c] - 1);
+    *blocks *= m->khi[c] - m->klo[c] + 1;
+    all *= p->cut[c];
+    m->key[c] = m->klo[c];
+  }
+  for (int c = s->nfree; c < s->nindex; c++) m->key[c] = 0;
+  if (*blocks == all || m->visits > EINI_SIM_VISITS) return m->last[x];
+  m->visits += *blocks;
+  for (int c = 0; c >= 0;) {
+    double t = m->done[x][eini_place_of(p, m->key)];
+    if (t > latest) latest = t;
+    for (c = s->nfree - 1; c >= 0 && ++m->key[c] > m->khi[c]; c--) m->key[c] = m->klo[c];
+  }
+  return latest;
+}
+
+// What the task at a place, its ranges in lo and hi, fetches over one edge. Returns the bytes; the
+// operand is there at *ready.
+static double eini_sim_fetch(eini_sim *m, const eini_dedge *e, int64_t place, double *ready) {
+  const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
+  const ein_parts *p = &m->d->parts[e->x];
+  int64_t blocks, own = 0;
+  eini_task_box(t, &t->proj[e->k], m->lo, m->hi, m->from, m->to);
+  eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi);
+  double need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1), found = 0;
+  if (need <= 0) return 0;
+  double late = eini_sim_ready(m, e->x, &blocks);
+  if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi)) {
+    found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
+    own = found > 0;
+  }
+  if (late > *ready) *ready = late;
+  if (need - found <= 0) return 0;
+  double bytes = (need - found) * eini_element_bytes(&m->dc, s->out);
+  double messages = (double)(blocks - own);
+  double from = late > m->link[place] ? late : m->link[place];
+  m->link[place] = from + m->dc.machine.latency * eini_log2_up(1 + messages) +
+                   bytes / m->dc.machine.bandwidth;
+  if (m->link[place] > *ready) *ready = m->link[place];
+  m->now.messages += messages;
+  m->now.join += bytes;
+  return bytes;
+}
+
+// Seconds of the task at a place by itself: operations, or bytes of its boxes and its result.
+static double eini_sim_work(eini_sim *m, const eini_stmt *s, double *result) {
+  const ein_machine *c = &m->dc.machine;
+  double points = 1, bytes;
+  *result = 1;
+  for (int k = 0; k < s->nindex; k++) points *= (double)(m->hi[k] - m->lo[k]);
+  for (int k = 0; k < s->nfree; k++) *result *= (double)(m->hi[k] - m->lo[k]);
+  bytes = *result * eini_element_bytes(&m->dc, s->out);
+  for (int k = 0; k < s->noperand; k++) {
+    double box = points > 0 ? eini_element_bytes(&m->dc, s->operand[k]) : 0;
+    if (eini_operand_again(s, k)) continue;
+    eini_task_box(s, &s->proj[k], m->lo, m->hi, m->from, m->to);
+    for (int r = 0; r < s->proj[k].rows; r++) box *= (double)(m->to[r] - m->from[r]);
+    bytes += box;
+  }
+  double work = points * eini_point_flops(s) / c->flops, traffic = bytes / c->memory_bw;
+  m->flops += points * eini_point_flops(s);
+  return c->overhead + (work > traffic ? work : traffic);
+}
+
+// Runs all tasks of statement y. edge: its first edge.
+static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
+  const eini_stmt *s = m->dc.node[y].s;
+  const ein_parts *p = &m->d->parts[y];
+  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  m->now.start = INFINITY;
+  for (int64_t q = 0; q < p->ntask; q++) {
+    double ready = 0, fetched = 0, result;
+    eini_task_ranges(s, p->cut, p->order, p->norder, q, 0, m->lo, m->hi);
+    for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
+      fetched += eini_sim_fetch(m, &m->edges.e[e], q, &ready);
+    double work = eini_sim_work(m, s, &result);
+    double start = ready > m->clock[q] ? ready : m->clock[q];
+    m->pending[q] = m->clock[q] = start + work;
+    m->now.busy += work;
+    m->now.tasks++;
+    if (start < m->now.start) m->now.start = start;
+    if (m->clock[q] > m->now.end) m->now.end = m->clock[q];
+    double bytes = m->held[q] + fetched + result * size;
+    if (bytes > m->peak[q]) m->peak[q] = bytes;
+    if (m->desc->task_fn != NULL)
+      m->desc->task_fn(m->desc->user, y, q, start, m->clock[q]);
+  }
+}
+
+// Blocks are complete where their partial results meet: when the last has come through a tree.
+static void eini_sim_fold(eini_sim *m, int y) {
+  const eini_stmt *s = m->dc.node[y].s;
+  const ein_parts *p = &m->d->parts[y];
+  double nagg = (double)eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  for (int64_t q = 0; q < p->ntask; q++) {
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
+    double block = 1, late = m->pending[q];
+    int64_t place = q;
+    for (int c = 0; c < s->nindex; c++) m->key[c] = 0;
+    for (int i = p->norder - 1; i >= 0; i--) {
+      m->key[p->order[i]] = place % p->cut[p->order[i]];
+      place /= p->cut[p->order[i]];
+    }
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    for (int c = 0; c >= 0 && nagg > 1;) {
+      double t = m->pending[eini_place_of(p, m->key)];
+      if (t > late) late = t;
+      for (c = s->nindex - 1; c >= s->nfree && ++m->key[c] == p->cut[c]; c--) m->key[c] = 0;
+      if (c < s->nfree) break;
+    }
+    if (nagg > 1) {
+      late += eini_log2_up(nagg) * (m->dc.machine.latency +
+                                    block * size / m->dc.machine.bandwidth +
+                                    block / m->dc.machine.flops);
+      m->now.agg += (nagg - 1) * block * size;
+      m->now.messages += nagg - 1;
+      if (late > m->clock[q]) m->clock[q] = late;
+    }
+    m->done[y][q] = late;
+    if (late > m->last[y]) m->last[y] = late;
+    m->held[q] += block * eini_element_bytes(&m->dc, s->out);
+    if (m->held[q] > m->peak[q]) m->peak[q] = m->held[q];
+  }
+  if (m->last[y] > m->now.end) m->now.end = m->last[y];
+}
+
+// The blocks of a tensor go when its last reader is done.
+static void eini_sim_release(eini_sim *m, int x) {
+  const eini_stmt *s = m->dc.node[x].s;
+  const ein_parts *p = &m->d->parts[x];
+  for (int64_t q = 0; q < p->ntask; q++) {
+    double block = eini_element_bytes(&m->dc, s->out);
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    m->held[q] -= block;
+  }
+  eini_sim_drop(m, &m->done[x]);
+}
+
+static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decomposition *d) {
+  eini_decomposer *dc = &m->dc;
+  int64_t room = 1;
+  dc->g = g;
+  dc->p = d->info.p;
+  dc->nnode = d->info.nstmt + d->npinned;
+  dc->npinned = d->npinned;
+  dc->node = EINI_NEW(&dc->arena, eini_dform, dc->nnode);
+  m->done = EINI_NEW(&dc->arena, double *, dc->nnode);
+  m->last = EINI_NEW(&dc->arena, double, dc->nnode);
+  m->reader = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (dc->node == NULL || m->done == NULL || m->last == NULL || m->reader == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_stmt *s;
+    if (i >= d->info.nstmt) EINI_TRY(eini_pin_node(dc, d->pinned[i - d->info.nstmt], &s));
+    else s = &g->stmt[i];
+    dc->node[i].s = s;
+    dc->node[i].active = EINI_NEW(&dc->arena, unsigned char, s->noperand + 1);
+    if (dc->node[i].active == NULL) return EIN_ERR_NO_MEMORY;
+    m->reader[i] = -1;
+    room = eini_max64(room, s->nindex + s->out_map.rows);
+    for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
+  }
+  EINI_TRY(eini_edges_find(dc, &m->edges));
+  for (int64_t e = 0; e < m->edges.n; e++) m->reader[m->edges.e[e].x] = m->edges.e[e].y;
+  m->lo = EINI_NEW(&dc->arena, int64_t, 12 * ++room);
+  if (m->lo == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t **part[10];
+  part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
+  part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
+  for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
+  m->clock = eini_sim_array(m);
+  m->link = eini_sim_array(m);
+  m->held = eini_sim_array(m);
+  m->peak = eini_sim_array(m);
+  m->pending = eini_sim_array(m);
+  return m->clock == NULL || m->link == NULL || m->held == NULL || m->peak == NULL ||
+         m->pending == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
+  int64_t edge = 0;
+  int nstmt = m->d->info.nstmt;
+  for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
+    m->done[i] = eini_sim_array(m);
+    if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
+    eini_sim_fold(m, i);
+    for (int64_t q = 0; q < m->dc.p; q++) m->clock[q] = 0;
+  }
+  for (int y = 0; y < nstmt; y++) {
+    memset(&m->now, 0, sizeof m->now);
+    m->done[y] = eini_sim_array(m);
+    if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
+    eini_sim_tasks(m, y, edge);
+    eini_sim_fold(m, y);
+    while (edge < m->edges.n && m->edges.e[edge].y == y) edge++;
+    for (int x = 0; x < m->dc.nnode; x++)
+      if (m->reader[x] == y && m->done[x] != NULL) eini_sim_release(m, x);
+    if (m->reader[y] < 0) eini_sim_drop(m, &m->done[y]);
+    info->tasks += m->now.tasks;
+    info->messages += m->now.messages;
+    info->join += m->now.join;
+    info->agg += m->now.agg;
+    if (m->now.end > info->seconds) info->seconds = m->now.end;
+    info->busy += m->now.busy;
+    if (m->desc->stmt != NULL) m->desc->stmt[y] = m->now;
+  }
+  info->flops = m->flops;
+  for (int64_t q = 0; q < m->dc.p; q++) {
+    if (m->peak[q] > info->peak_bytes) info->peak_bytes = m->peak[q];
+    if (m->desc->peak != NULL) m->desc->peak[q] = m->peak[q];
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info) {
+  eini_sim m;
+  ein_sim_desc none;
+  ein_decompose_desc cost;
+  if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (graph == NULL || d == NULL || info == NULL || graph->open || graph->nstmt != d->info.nstmt)
+    return EIN_ERR_ARGUMENT;
+  memset(info, 0, sizeof *info);
+  memset(&m, 0, sizeof m);
+  memset(&none, 0, sizeof none);
+  memset(&cost, 0, sizeof cost);
+  eini_arena_init(&m.dc.arena, ctx == NULL ? NULL : &ctx->al);
+  m.dc.desc = &cost;
+  m.d = d;
+  m.desc = desc == NULL ? &none : desc;
+  m.dc.machine = eini_machine_of(m.desc->machine);
+  ein_status st = eini_sim_make(&m, graph, d);
+  if (st == EIN_OK) st = eini_sim_run(&m, info);
+  for (int i = 0; i < m.dc.nnode && m.done != NULL; i++) eini_sim_drop(&m, &m.done[i]);
+  eini_sim_drop(&m, &m.clock);
+  eini_sim_drop(&m, &m.link);
+  eini_sim_drop(&m, &m.held);
+  eini_sim_drop(&m, &m.peak);
+  eini_sim_drop(&m, &m.pending);
+  eini_arena_free(&m.dc.arena);
+  return st;
+}
+
+// ================================================================================================
+// >>decomp-public  choices made by simulation
+// Under `seconds` the search adds up what overlaps in truth, so its answer and every baseline that
+// applies are simulated, and the fastest is taken.
+// ================================================================================================
+
+// Takes the place of *best when it is simulated to be faster. A method that does not apply, or that
+// a constraint rules out, is no mistake.
+static ein_status eini_decompose_try(ein_ctx *ctx, const ein_graph *g,
+                                     const ein_decompose_desc *desc, ein_decomposition **best) {
+  ein_decomposition *d;
+  ein_sim_desc sim;
+  ein_sim_info info;
+  ein_status st = eini_decompose_once(ctx, g, desc, &d);
+  if (ctx != NULL && st != EIN_ERR_NO_MEMORY && *best != NULL)
+    eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (st != EIN_OK) return st == EIN_ERR_NO_MEMORY || *best == NULL ? st : EIN_OK;
+  memset(&sim, 0, sizeof sim);
+  sim.machine = desc->machine;
+  st = ein_simulate(ctx, g, d, &sim, &info);
+  d->info.seconds = info.seconds;
+  if (st == EIN_OK && (*best == NULL || info.seconds < (*best)->info.seconds)) {
+    ein_decomposition *swap = *best;
+    *best = d;
+    d = swap;
+  }
+  ein_decomposition_destroy(d);
+  return st;
+}
+
+EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
+  int best = eini_method_find(desc->method) == EINI_METHOD_BEST;
+  if (desc->cost != EIN_COST_SECONDS) return eini_decompose_once(ctx, graph, desc, out);
+  ein_decompose_desc d = *desc;
+  ein_status st = eini_decompose_try(ctx, graph, &d, out);
+  double lower = st == EIN_OK ? (*out)->info.lower : 0;
+  for (int base = 0; best && st == EIN_OK && base < EINI_BASES; base++) {
+    d.method = eini_method_names[base];
+    st = eini_decompose_try(ctx, graph, &d, out);
+  }
+  if (st != EIN_OK) {
+    ein_decomposition_destroy(*out);
+    *out = NULL;
+    return st;
+  }
+  ein_decomp_info *info = &(*out)->info;
+  info->lower = lower < info->total ? lower : info->total;
+  info->proved = info->total - lower <= 1e-9 * info->total;
+  info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;
+  return EIN_OK;
 }
 
 #endif  // EINSUM_IMPLEMENTATION

@@ -17,6 +17,23 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+// One whole simulation.
+static void simulate(ein_ctx *ctx, const ein_graph *g, int64_t p, const char *method) {
+  ein_decompose_desc d;
+  ein_decomposition *x;
+  ein_sim_info info;
+  memset(&d, 0, sizeof d);
+  d.p = p;
+  d.method = method;
+  if (ein_decompose(ctx, g, &d, &x) != EIN_OK) return;
+  double start = now();
+  if (ein_simulate(ctx, g, x, NULL, &info) == EIN_OK)
+    printf("sim      %-10s p %7lld  %9.2f ms  %.6g s, %.4g tasks, %.4g messages, %.4g bytes, peak "
+           "%.4g\n", method == NULL ? "eindecomp" : method, (long long)p, 1e3 * (now() - start),
+           info.seconds, info.tasks, info.messages, info.join + info.agg, info.peak_bytes);
+  ein_decomposition_destroy(x);
+}
+
 static void measure(ein_ctx *ctx, const ein_graph *g, int64_t p, const char *method,
                     ein_cost cost) {
   ein_decompose_desc d;
@@ -70,6 +87,10 @@ int main(int argc, char **argv) {
          1e3 * (now() - start));
   for (int k = 0; k < 5; k++)
     for (int i = 0; i < 3; i++) measure(ctx, g, places[i], methods[k], EIN_COST_PAPER);
+  for (int cost = EIN_COST_BYTES; cost <= EIN_COST_SECONDS; cost++)
+    for (int i = 0; i < 3; i++) measure(ctx, g, places[i], NULL, (ein_cost)cost);
+  for (int i = 0; i < 4; i++) simulate(ctx, g, i < 3 ? places[i] : EIN_PLACES_MAX, "sequence");
+  for (int i = 0; i < 4; i++) simulate(ctx, g, i < 3 ? places[i] : EIN_PLACES_MAX, "sqrt");
   ein_graph_destroy(g);
   ein_ctx_destroy(ctx);
   free(text);

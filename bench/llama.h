@@ -11,12 +11,13 @@ static const llama llama_7b = {32, 1, 2048, 4096, 32, 11008};
 // The sizes of a layer's inputs; the tables of the rotary embedding are inputs.
 static size_t llama_inputs(const llama *m, char *buf, size_t size) {
   size_t n = (size_t)snprintf(
-      buf, size, "input x_0[b=%ld,s=%ld,a=%ld], cosine[s,i=%ld], sine[s,i] : f32\n", m->batch, m->seq,
-      m->width, m->width / m->heads / 2);
+      buf, size, "input x_0[b=%ld,s=%ld,a=%ld], cosine[s,i=%ld], sine[s,i] : f32\n", m->batch,
+      m->seq, m->width, m->width / m->heads / 2);
   for (int l = 0; l < m->layers && n < size; l++) {
     n += (size_t)snprintf(
         buf + n, size - n,
-        "input ga_%d[a], gf_%d[a], wq_%d[a,h=%ld,d=%ld], wk_%d[a,h,d], wv_%d[a,h,d], wo_%d[h,d,a] : f32\n"
+        "input ga_%d[a], gf_%d[a], wq_%d[a,h=%ld,d=%ld], wk_%d[a,h,d], wv_%d[a,h,d] : f32\n"
+        "input wo_%d[h,d,a] : f32\n"
         "input w1_%d[a,f=%ld], w3_%d[a,f], w2_%d[f,a] : f32\n", l, l, l, m->heads,
         m->width / m->heads, l, l, l, l, m->hidden, l, l);
   }

@@ -256,10 +256,14 @@ for word in canon bound; do
   says "$word is not available in this version"
   one_line
 done
-for option in --decomp --cost --parts --keep --pin --machine --memory --svg --map --fast-memory; do
+for option in --memory --svg --map --fast-memory; do
   expect 2 $option x ij A.npy
   says "$option is not available in this version"
   one_line
+done
+for option in --decomp --cost --parts --keep --pin --machine; do
+  expect 2 $option x ij A.npy
+  says "$option does not apply here"
 done
 expect 2 ij A.npy -p 2
 says 'only -p 1 is'
@@ -570,6 +574,53 @@ says 'P.ein:'
 expect 2 plan P.ein --shapes 2x3,3
 expect 2 plan P.ein A=A.npy --shapes 2x3,3,2
 expect 1 plan P.ein --shapes 2x3,4,2
+
+# ---- plan: decomposition
+
+cat > D.ein << 'END'
+input A[i=8,j=8], B[j,k=8] : f64
+C[i,k] = A[i,j]*B[j,k]
+E[i,k] = exp(C[i,k])
+END
+expect 0 plan D.ein -p 8
+prints_part 'i/4 k/2 j'
+prints_part '(proved optimal)'
+expect 0 plan D.ein -p 8 --json --parts 'C[i=4,k=2],E[i=8]'
+prints_part '{"p": 8, "cost_model": "paper", "method": "eindecomp", "total": '
+prints_part '"indices": {"i": 8, "k": 8, "j": 8}, "parts": {"i": 4, "k": 2, "j": 1}, "order": '
+prints_part '"join": 384, "agg": 0, "repart": 0, "kernels": 8'
+prints_part '"parts": {"i": 8, "k": 1}'
+expect 0 plan D.ein -p 6 --cost bytes --pin 'A[i=6]' --keep j,E.k
+prints_part 'bytes under bytes for p = 6'
+expect 0 plan D.ein -p 4 --cost seconds --decomp sqrt
+prints_part 'method sqrt'
+expect 0 plan D.ein -p 1 --decomp none --cost paper-code
+prints_part 'total 192 scalars'
+printf 'flops 1e9  # per place\n\nlatency = 1e-3\nmemory: 1000\n' > machine
+expect 0 plan D.ein -p 8 --machine machine --cost seconds
+printf 'memory 10\n' > machine
+expect 1 plan D.ein -p 8 --machine machine
+says 'a place has 10'
+printf 'flops 1e9\nspeed 3\n' > machine
+expect 1 plan D.ein -p 8 --machine machine
+says "machine:2: a machine has no 'speed'"
+printf 'flops nonsense\n' > machine
+expect 1 plan D.ein -p 8 --machine machine
+expect 3 plan D.ein -p 8 --machine no-such-file
+expect 1 plan D.ein -p 0
+says '0 places'
+expect 1 plan D.ein -p 2000000
+expect 2 plan D.ein -p x
+expect 2 plan D.ein -p 4 --cost x
+expect 1 plan D.ein -p 4 --decomp x
+says "no method 'x'"
+expect 1 plan D.ein -p 4 --parts 'C[q=2]'
+says "statement 'C' has no index 'q'"
+expect 1 plan D.ein -p 4 --parts 'C[i=2'
+expect 1 plan D.ein -p 4 --parts 'C[i=2]' --keep i
+says "statement 'C': index 'i' must not be cut"
+expect 1 plan D.ein -p 4 --pin 'Z[i=2]'
+expect 2 plan ij -p 4 --sizes i=3,j=3
 
 # ---- bench
 

@@ -16,6 +16,7 @@
 
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
+#include "../einsum_decomp.h"
 #include "../backends/einsum_cpu.h"
 #ifdef WITH_OPENBLAS
 #include "../backends/einsum_openblas.h"
@@ -242,8 +243,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"-j", VALUE, ANY}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY}, {"--kernels", VALUE, ANY},
   {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
-  {"--decomp", LATER, ANY}, {"--cost", LATER, ANY}, {"--parts", LATER, ANY}, {"--keep", LATER, ANY},
-  {"--pin", LATER, ANY}, {"--machine", LATER, ANY}, {"--memory", LATER, ANY}, {"--svg", LATER, ANY},
+  {"--decomp", VALUE, PLAN}, {"--cost", VALUE, PLAN}, {"--parts", LIST, PLAN},
+  {"--keep", LIST, PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, PLAN}, {"--memory", LATER, ANY}, {"--svg", LATER, ANY},
   {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -270,7 +271,15 @@ static const char usage[] =
   "  -j N               threads (default: one per core)\n"
   "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
   "                     avx512, avx2, neon, plain\n"
-  "  -p 1, --fabric serial, --deterministic   what this version has anyway\n"
+  "  -p N               plan PROG: how it is decomposed over N places\n"
+  "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence, attention,\n"
+  "                     given\n"
+  "  --cost MODEL       paper (default), paper-code, bytes, seconds\n"
+  "  --parts 'T[s=2,t=4]'   pieces of the indices of a statement\n"
+  "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
+  "  --pin 'X[s=8]'     an input or output that lies in a partition\n"
+  "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory\n"
+  "  --fabric serial, --deterministic   what this version has anyway\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout\n"
   "  --explain          how it is computed, to stderr\n"
@@ -372,7 +381,7 @@ static unsigned read_command_line(int argc, char **argv) {
       misuse(NULL, "%s does not apply here", options[k].name);
     }
   }
-  check_only(O_PLACES, "1");
+  if (command != PLAN) check_only(O_PLACES, "1");
   check_only(O_FABRIC, "serial");
   return command;
 }
@@ -1083,7 +1092,8 @@ static void program_inputs(program *p, int header_only) {
   }
 }
 
-static void program_plan(program *p) {
+// The graph; bound inputs are in d.bind.
+static void program_parse(program *p) {
   ein_binding *bind = (ein_binding *)memory(sizeof *bind * ((size_t)p->nin + 1));
   for (int k = 0; k < p->nin; k++) {
     if (!p->in[k].bound) continue;
@@ -1093,6 +1103,12 @@ static void program_plan(program *p) {
   p->d.bind = bind;
   ein_status st = ein_graph_parse(p->ctx, &p->d, &p->graph);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+}
+
+static void program_plan(program *p) {
+  program_parse(p);
+  ein_binding *bind = (ein_binding *)memory(sizeof *bind * ((size_t)p->d.nbind + 1));
+  if (p->d.nbind > 0) memcpy(bind, p->d.bind, sizeof *bind * (size_t)p->d.nbind);
   int n = 0;  // inputs that nothing needs are not part of the graph
   for (int k = 0; k < p->d.nbind; k++) {
     ein_tensor_info t;
@@ -1106,7 +1122,7 @@ static void program_plan(program *p) {
   }
   ein_options search;
   option_search(&search);
-  st = ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
+  ein_status st = ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
 }
 
