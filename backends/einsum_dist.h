@@ -11,12 +11,17 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: TENSOR RELATIONS, PLACES, EXECUTION, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
+// Manual: TENSOR RELATIONS, EXECUTION, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
 //   >>dist-api        public types and functions
 //   >>space           pieces, places and blocks of a cut index space
 //   >>block-plans     plans of a statement's blocks
 //   >>relation        tensor relations: join, aggregate, repartition
+//   >>dist-plan       from a cut graph to plans of tasks, memory and dependencies
+//   >>dist-run        tasks of places that share memory
+//   >>dist-flow       the threads fabric: tasks run as their inputs are ready
+//   >>dist-copy       places with memory of their own
+//   >>dist-public     fabrics, plans and runs
 //
 //
 // TENSOR RELATIONS
@@ -28,9 +33,69 @@
 // together first. Reduced indices that are cut stay in the keys of the result, whose blocks are
 // partial then, until ein_relation_aggregate folds them. ein_relation_repartition cuts differently.
 //
-//     X[8,8] cut [2,4], Y[8,8] cut [4,2]      ->  join of sum[j](X[i,j]*Y[j,k]), (i,k | j) = (2,2|4)
-//     keys (i,k | j), 16 blocks of 4x4        ->  aggregate: keys (i,k), 4 blocks of 4x4
+//     X[8,8] cut [2,4], Y[8,8] cut [4,2]   join by sum[j](X[i,j]*Y[j,k]), i,k,j cut 2,2,4:
+//     keys (i,k,j), 16 blocks of 4x4       aggregate: keys (i,k), 4 blocks of 4x4
 //
+//
+// EXECUTION
+//
+// A graph whose statements are cut (by ein_decompose, or by vectors of your own) runs on p places:
+//
+//     ein_fabric fabric;
+//     ein_fabric_threads(8, &fabric);              // eight places on the ctx's threads
+//     desc.fabric = &fabric;
+//     desc.decomposition = how;                    // of ein_decompose, p = 8
+//     ein_dist_create(ctx, graph, &desc, &d);      // once
+//     ein_dist_execute(d, &run, &stats);           // as often as you like
+//
+// Statements are executed as written: a task computes one block of one statement, by a plan of
+// einsum.h that all blocks of its shape share. Tasks are rules, not lists: task q of a statement
+// runs at place q, the pieces of its indices are the digits of q, and what it reads follows from
+// the projections. Boxes with a halo, strided and descending accesses, pieces and outputs with
+// holes are ordinary. Statements folded by mean, var, argmax, argmin or a monoid of your own are
+// not cut over reduced indices.
+//
+//
+// FABRICS
+//
+// serial      places one after another in one memory; a task may use all threads of the ctx
+// threads     every task on one thread of the ctx's executor, as soon as the blocks it reads are
+//             there; there is no barrier between statements. Blocks are views of one tensor:
+//             nothing is copied. p may be more or less than the number of threads
+// copying     one after another, each place in memory of its own: what a place needs is sent
+//             and received, so that what is counted is seen to move
+// A fabric of your own (another process per place) fills the slots of ein_fabric; every process
+// then creates and executes the same plan, and gets the blocks of the outputs that live at its
+// places. Inputs are the same everywhere.
+//
+//
+// BYTES
+//
+// Inputs lie at every place. A task reads from elsewhere the elements of its operands' boxes that
+// lie in blocks homed at other places; operands that read the same are counted once, and nothing is
+// kept between statements. A partial result that is folded elsewhere counts as a whole, in the
+// computation type of its fold. Elements that no statement defines (zeros) never move. These are
+// the bytes of the model `bytes` of einsum_decomp.h, and those a fabric that copies moves.
+//
+//
+// MEMORY
+//
+// ein_dist_info.workspace_bytes is all a run on a shared memory needs, if run->workspace has it
+// nothing is allocated. Temporaries and partial results share memory when their statements do not
+// overlap in the order written; a task that reuses memory waits for those that used it before,
+// unless no_reuse is set. A fabric that copies allocates the memory of its places for every run.
+//
+//
+// DETERMINISM
+//
+// One plan gives the same bits in every run, on the serial and threads fabric alike: partial
+// results are merged along a binary tree over their numbers, whatever order they arrive in.
+//
+//
+// FAILURES
+//
+// A task that fails stops the run with its status; on a fabric that copies, its place does no more
+// but goes on sending, so that nobody waits in vain, and all agree on the status at the end.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -105,7 +170,7 @@ EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, c
 EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
                                             const int64_t *pieces, ein_relation **out);
 
-// ---- fabrics: places and how they exchange data --------------------------------------------------
+// ---- fabrics: places and how they exchange data -------------------------------------------------
 
 // An operation under way; 0: done. A provider's other tickets are its own.
 typedef int64_t ein_ticket;
@@ -142,7 +207,7 @@ EIN_API void ein_fabric_destroy(ein_fabric *fabric);  // NULL is a no-op
 // What a copying fabric has moved since it was made; 0 for others. Pointers may be NULL.
 EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes);
 
-// ---- execution of a decomposed graph -------------------------------------------------------------
+// ---- execution of a decomposed graph ------------------------------------------------------------
 
 // A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
 // of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
@@ -196,8 +261,8 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // by the order of statements. Bytes of a statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
-// Runs the plan; as ein_plan_execute, in and out are in the order of the graph's inputs and outputs.
-// Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant where the
+// Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
+// outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant where the
 // fabric is shared.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
 
@@ -626,8 +691,8 @@ static void eini_dist_local_shape(const ein_zmap *m, const int64_t *len, int nfr
   }
 }
 
-static ein_status eini_dist_add_tensor(ein_graph *g, const char *name, ein_role role, ein_dtype dtype,
-                                   int rank, const int64_t *shape, int *id) {
+static ein_status eini_dist_add_tensor(ein_graph *g, const char *name, ein_role role,
+                                       ein_dtype dtype, int rank, const int64_t *shape, int *id) {
   static const int64_t none[1] = {0};
   return eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank,
                                rank > 0 ? shape : none, id);
@@ -1092,7 +1157,8 @@ EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
   eini_begin_call(ctx, NULL);
   int rank = r->info.rank;
   ein_relation *x = eini_rel_new(ctx, rank, rank);
-  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY : eini_rel_shape(x, r->info.dtype, r->bound, pieces);
+  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY
+                            : eini_rel_shape(x, r->info.dtype, r->bound, pieces);
   if (st == EIN_OK) st = eini_rel_alloc(x);
   int64_t *common = st == EIN_OK ? EINI_NEW(&x->arena, int64_t, rank) : NULL;
   if (st == EIN_OK && common == NULL) st = EIN_ERR_NO_MEMORY;
@@ -1158,7 +1224,8 @@ static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
   }
   if (!plain)
     return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED,
-                            "a join into '%s': the free indices are not its axes in order", t->name);
+                            "a join into '%s': the free indices are not its axes in order",
+                            t->name);
   for (int i = s->nfree; i < s->nindex && j->fn == NULL; i++) {
     if (j->space.cut[i] > 1 && !eini_dist_mergeable(s->fold))
       return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "a join into '%s': index '%s' is cut, but "
@@ -1173,8 +1240,8 @@ static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
       return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "operand %d: not a relation of '%s'", k, x->name);
     for (int a = 0; a < x->rank; a++)
       if (r->bound[a] != x->shape[a])
-        return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "operand %d: bound %d of '%s' is %lld, not %lld",
-                                k, a, x->name, (long long)x->shape[a], (long long)r->bound[a]);
+        return eini_dist_refuse(ctx, EIN_ERR_SHAPE,
+                                "operand %d: bound %d of '%s' is %lld, not %lld", k, a, x->name, (long long)x->shape[a], (long long)r->bound[a]);
   }
   return EIN_OK;
 }
@@ -1583,7 +1650,8 @@ static ein_status eini_dist_tensor_init(ein_dist *d, int t, const ein_ztensor *v
   x->lo = port.lo;
   x->hi = port.hi;
   x->item = -1;
-  x->port = from->role == EIN_ROLE_INPUT ? d->nin++ : from->role == EIN_ROLE_OUTPUT ? d->nout++ : -1;
+  x->port = from->role == EIN_ROLE_INPUT ? d->nin++
+            : from->role == EIN_ROLE_OUTPUT ? d->nout++ : -1;
   x->define = EINI_NEW(&d->arena, int, from->nstmt);
   int n = 0;
   for (int k = 0; k < d->nstmt; k++)
@@ -1735,7 +1803,8 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
     if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
       EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
   }
-  if (e->space.nagg > 1) e->partial_bytes = (size_t)(most * size + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  if (eini_muladd_overflow(most, size, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
+  if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
   d->info.tasks += 2 * n - n / e->space.nagg;
   d->info.bytes += e->bytes;
   d->info.messages += e->messages;

@@ -78,7 +78,8 @@ static int random_access(const eini_tensor *t, random_stmt *s, int k) {
 
 static const char *random_map(int nop, int n, int has_param, int is_complex) {
   static const char *const one[] = {"x0", "x0*2", "tanh(x0)", "abs(x0-1)", "where(x0>0,x0,0)"};
-  static const char *const two[] = {"x0*x1", "x0+x1", "(x0-x1)*(x0-x1)", "max(x0,x1)", "x0/(2+x1*x1)"};
+  static const char *const two[] = {"x0*x1", "x0+x1", "(x0-x1)*(x0-x1)", "max(x0,x1)",
+                                    "x0/(2+x1*x1)"};
   if (is_complex) return NULL;
   if (n > 0 && chance(20)) return nop > 1 ? "x0*(a+1)+x1" : "x0*(a+1)";
   if (n > 1 && chance(10)) return nop > 1 ? "where(b>=a,x0,x1)" : "where(b>=a,x0,0)";

@@ -1263,7 +1263,8 @@ static int command_info(void) {
   if (json) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
     put_json_string(compiler());
-    printf(", \"backends\": [\"portable\", \"cpu\"%s], \"fabrics\": [\"serial\", \"threads\", \"copying\"], "
+    printf(", \"backends\": [\"portable\", \"cpu\"%s], "
+           "\"fabrics\": [\"serial\", \"threads\", \"copying\"], "
            "\"threads\": %d, \"cpu\": ", BACKENDS_JSON, threads);
     put_json_string(name);
     fputs(", \"calibration\": ", stdout);
