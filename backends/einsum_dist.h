@@ -41,12 +41,10 @@
 //
 // A graph whose statements are cut (by ein_decompose, or by vectors of your own) runs on p places:
 //
-//     ein_fabric fabric;
-//     ein_fabric_threads(8, &fabric);              // eight places on the ctx's threads
-//     desc.fabric = &fabric;
-//     desc.decomposition = how;                    // of ein_decompose, p = 8
-//     ein_dist_create(ctx, graph, &desc, &d);      // once
-//     ein_dist_execute(d, &run, &stats);           // as often as you like
+//     ein_fabric_threads(8, &fabric)             eight places on the threads of the ctx
+//     desc.fabric, desc.decomposition            that fabric, and what ein_decompose gave for p = 8
+//     ein_dist_create(ctx, graph, &desc, &d)     once
+//     ein_dist_execute(d, &run, &stats)          as often as you like
 //
 // Statements are executed as written: a task computes one block of one statement, by a plan of
 // einsum.h that all blocks of its shape share. Tasks are rules, not lists: task q of a statement
@@ -88,8 +86,9 @@
 //
 // DETERMINISM
 //
-// One plan gives the same bits in every run, on the serial and threads fabric alike: partial
-// results are merged along a binary tree over their numbers, whatever order they arrive in.
+// One plan gives the same bits in every run, whatever thread runs which task: partial results are
+// merged along a binary tree over their numbers, whatever order they arrive in. Fabrics may choose
+// other kernels for a task (it has one thread or several), and then round otherwise.
 //
 //
 // FAILURES
@@ -262,8 +261,8 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
-// outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant where the
-// fabric is shared.
+// outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
+// where the fabric is shared.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
 
 #ifdef __cplusplus
@@ -1241,7 +1240,8 @@ static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
     for (int a = 0; a < x->rank; a++)
       if (r->bound[a] != x->shape[a])
         return eini_dist_refuse(ctx, EIN_ERR_SHAPE,
-                                "operand %d: bound %d of '%s' is %lld, not %lld", k, a, x->name, (long long)x->shape[a], (long long)r->bound[a]);
+                                "operand %d: bound %d of '%s' is %lld, not %lld", k, a, x->name,
+                                (long long)x->shape[a], (long long)r->bound[a]);
   }
   return EIN_OK;
 }

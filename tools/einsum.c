@@ -246,7 +246,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, RUN | PLAN}, {"--cost", VALUE, RUN | PLAN}, {"--parts", LIST, RUN | PLAN},
   {"--keep", LIST, RUN | PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, RUN | PLAN},
-  {"--memory", LATER, ANY}, {"--svg", LATER, ANY}, {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
+  {"--memory", LATER, ANY}, {"--svg", LATER, ANY}, {"--map", LATER, ANY},
+  {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", 0}, {"bound", 0}};
@@ -275,8 +276,8 @@ static const char usage[] =
   "  -p N               plan, run PROG: over N places (run --fabric threads: default as -j)\n"
   "  --fabric F         run PROG: serial (default), threads, or copying: one after another, each\n"
   "                     place in memory of its own\n"
-  "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence, attention,\n"
-  "                     given\n"
+  "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
+  "                     attention, given\n"
   "  --cost MODEL       paper (default), paper-code, bytes, seconds\n"
   "  --parts 'T[s=2,t=4]'   pieces of the indices of a statement\n"
   "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
