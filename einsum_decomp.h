@@ -66,6 +66,29 @@
 //             and partial results on their way home (agg), in the computation type of the fold.
 // seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
 //             The answer of the search and all baselines are simulated; the fastest is taken.
+//
+//
+// METHODS
+//
+// eindecomp   the least cost over all vectors with as many tasks as possible, p at most, and those
+//             of the baselines that apply (for bytes and seconds: and over the orders that matter).
+//             Exact where tables stay small: trees, chains of layers, graphs of small width. Where
+//             they do not, or ways were dropped, info says how far from the least it may be.
+// linear      the paper's linearisation: the longest path, then the next longest, each by itself.
+// none        every statement is one task.
+// sqrt        the two longest indices of the output get about sqrt(p) pieces each.
+// data        the batch index; model (megatron): heads, else hidden width; sequence; attention:
+//             heads only. Statements without such an index are not cut. An index is of a kind when
+//             it has one of its names, or meets one that has at an axis of a tensor.
+// given       what parts says; statements not named are not cut.
+//
+//
+// CONSTRAINTS
+//
+// Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
+// every method. A pinned output is left in the partition of the pin, and its blocks lie at the places
+// that the cut axes, read in order, give; a pinned input lies so from the start. The memory of the
+// machine bounds what one task may have in its boxes and its result.
 
 #include "einsum.h"
 
@@ -647,13 +670,26 @@ static double eini_log2_up(double n) {
   return steps;
 }
 
-// Bytes that a task's operand boxes and its result take, in the mean.
+// Bytes that the largest task's operand boxes and its result take.
 static double eini_task_memory(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
-  double bytes = eini_block_count(s, &s->out_map, cut, 1) * eini_element_bytes(dc, s->out);
-  for (int k = 0; k < s->noperand; k++)
-    if (!eini_operand_again(s, k))
-      bytes += eini_block_count(s, &s->proj[k], cut, 0) *
-               eini_element_bytes(dc, s->operand[k]);
+  double bytes = 0;
+  for (int k = -1; k < s->noperand; k++) {
+    const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+    double box = eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
+    if (k >= 0 && eini_operand_again(s, k)) continue;
+    for (int r = 0; r < m->rows; r++) {
+      double hull = 1, count = 1;
+      for (int c = 0; c < s->nindex; c++) {
+        int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
+        if (coef == 0) continue;
+        int64_t most = x / cut[c] + (x % cut[c] != 0);
+        count *= (double)most;
+        hull += (double)(coef < 0 ? -coef : coef) * ((double)most - 1);
+      }
+      box *= count == 0 || k < 0 ? count : hull;
+    }
+    bytes += box;
+  }
   return bytes;
 }
 

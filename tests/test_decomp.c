@@ -799,6 +799,150 @@ static void least_bytes(int cases, uint64_t seed) {
          done);
 }
 
+// ---- simulation ---------------------------------------------------------------------------------
+
+static ein_decomposition *decompose(const ein_graph *g, int64_t p, ein_cost cost,
+                                    const char *method, int nparts, const char *const *parts,
+                                    const ein_machine *machine) {
+  ein_decompose_desc d;
+  ein_decomposition *x;
+  memset(&d, 0, sizeof d);
+  d.p = p;
+  d.cost = cost;
+  d.method = method;
+  d.nparts = nparts;
+  d.parts = parts;
+  d.machine = machine;
+  if (ein_decompose(ctx, g, &d, &x) != EIN_OK && method == NULL) {
+    printf("%s\n", ein_ctx_message(ctx));
+    failures++;
+  }
+  return x;
+}
+
+typedef struct timeline {
+  double clock[64], busy;
+  int tasks, wrong;
+} timeline;
+
+static void on_task(void *user, int stmt, int64_t place, double start, double end) {
+  timeline *t = (timeline *)user;
+  (void)stmt;
+  t->wrong += place < 0 || place >= 64 || end < start || start < t->clock[place];
+  t->clock[place] = end;
+  t->busy += end - start;
+  t->tasks++;
+}
+
+static void simulation(void) {
+  static const char *const folded[] = {"Y[i=2]", "Z[i=2]"}, *const whole[] = {"Y[i=2]"};
+  ein_machine m;
+  ein_sim_desc d;
+  ein_sim_info info;
+  ein_sim_stmt each[2];
+  double peak[2];
+  memset(&m, 0, sizeof m);
+  m.flops = 1;
+  m.memory_bw = 1e12;
+  m.latency = 10;
+  m.bandwidth = 1;
+  m.overhead = 0.5;
+  memset(&d, 0, sizeof d);
+  d.machine = &m;
+  d.stmt = each;
+  d.peak = peak;
+  ein_graph *g = program("input X[i=8] : f64\nY[i] = exp(X[i])\nZ = sum[i](Y[i])\n");
+  // Two tasks of 4 points each; then 4 additions each, and one partial result of 8 bytes.
+  ein_decomposition *x = decompose(g, 2, EIN_COST_SECONDS, "given", 2, folded, &m);
+  CHECK(ein_simulate(ctx, g, x, &d, &info) == EIN_OK);
+  CHECK(info.seconds == 4.5 + 4.5 + 10 + 8 + 1 && info.messages == 1 && info.agg == 8);
+  CHECK(info.join == 0 && info.tasks == 4 && info.busy == 18 && info.flops == 16);
+  CHECK(each[0].end == 4.5 && each[1].start == 4.5 && peak[0] == 40 && info.peak_bytes == 40);
+  ein_decomposition_destroy(x);
+  // One task of 8 points, which waits for half of Y: 32 bytes.
+  x = decompose(g, 2, EIN_COST_SECONDS, "given", 1, whole, &m);
+  CHECK(ein_simulate(ctx, g, x, &d, &info) == EIN_OK);
+  CHECK(info.seconds == 4.5 + 10 + 32 + 8.5 && info.messages == 1 && info.join == 32);
+  CHECK(info.agg == 0 && info.tasks == 3 && peak[0] == 32 + 32 + 8 && peak[1] == 32);
+  CHECK(ein_simulate(ctx, NULL, x, &d, &info) == EIN_ERR_ARGUMENT);
+  CHECK(ein_simulate(ctx, g, NULL, &d, &info) == EIN_ERR_ARGUMENT);
+  ein_decomposition_destroy(x);
+  ein_graph_destroy(g);
+  // A machine without the memory: the least that will do is named.
+  ein_decompose_desc too_small;
+  g = program(attention);
+  memset(&too_small, 0, sizeof too_small);
+  too_small.p = 4;
+  m.memory = 100;
+  too_small.machine = &m;
+  CHECK(ein_decompose(ctx, g, &too_small, &x) == EIN_ERR_TOO_LARGE);
+  CHECK(strstr(ein_ctx_message(ctx), "'T': a task takes 192 bytes at least") != NULL);
+  m.memory = 210;
+  for (int cost = 0; cost < EIN_COST_COUNT; cost++) {
+    x = decompose(g, 4, (ein_cost)cost, NULL, 0, NULL, &m);
+    CHECK(x != NULL && cut_of(g, x, "T", "s") * cut_of(g, x, "T", "t") *
+                       cut_of(g, x, "T", "d") == 4);
+    ein_decomposition_destroy(x);
+  }
+  ein_graph_destroy(g);
+}
+
+// The answer for seconds is never slower in the simulation than a baseline; tasks do not overlap.
+static void fastest(int cases, uint64_t seed) {
+  static const char *const base[] = {"none", "sqrt", "data", "model", "sequence", "attention"};
+  static const char *const layer =
+      "input x[b=2,s=32,a=16], wq[a,h=4,d=4], wk[a,h,d], wv[a,h,d], wo[h,d,a] : f32\n"
+      "input w1[a,f=64], w2[f,a] : f32\n"
+      "q[b,s,h,d] = sum[a](x[b,s,a]*wq[a,h,d])\nk[b,t,h,d] = sum[a](x[b,t,a]*wk[a,h,d])\n"
+      "v[b,t,h,d] = sum[a](x[b,t,a]*wv[a,h,d])\nz[b,h,s,t] = sum[d](q[b,s,h,d]*k[b,t,h,d])\n"
+      "p[b,h,s,t] = softmax[t](z[b,h,s,t])\no[b,s,h,d] = sum[t](p[b,h,s,t]*v[b,t,h,d])\n"
+      "y[b,s,a] = x[b,s,a] + o[b,s,h,d]*wo[h,d,a]\nu[b,s,f] = relu(sum[a](y[b,s,a]*w1[a,f]))\n"
+      "g[b,s,a] = y[b,s,a] + u[b,s,f]*w2[f,a]\noutput g\n";
+  static const double rates[] = {1e6, 1e8, 1e10, 1e12};
+  int compared = 0, better = 0;
+  rng_state = seed;
+  for (int n = 0; n < cases; n++) {
+    char text[2048];
+    ein_machine m;
+    ein_sim_desc d;
+    ein_sim_info best, other;
+    timeline line;
+    ein_graph *g = n % 3 == 0 ? program(layer) : random_program(4, 0, 0, text, sizeof text);
+    int64_t p = draw(1, 64);
+    memset(&m, 0, sizeof m);
+    memset(&line, 0, sizeof line);
+    memset(&d, 0, sizeof d);
+    m.flops = rates[draw(0, 3)];
+    m.bandwidth = rates[draw(0, 3)];
+    m.latency = 1 / rates[draw(0, 3)];
+    m.overhead = 1 / rates[draw(0, 3)];
+    d.machine = &m;
+    d.task_fn = on_task;
+    d.user = &line;
+    ein_decomposition *x = decompose(g, p, EIN_COST_SECONDS, NULL, 0, NULL, &m);
+    CHECK(ein_simulate(ctx, g, x, &d, &best) == EIN_OK);
+    CHECK(!line.wrong && line.tasks == (int)best.tasks);
+    CHECK(fabs(line.busy - best.busy) <= 1e-9 * best.busy);
+    ein_decomp_info info;
+    ein_decomposition_info(x, &info);
+    CHECK(info.seconds == best.seconds && info.lower <= info.total);
+    ein_decomposition_destroy(x);
+    d.task_fn = NULL;
+    for (int k = 0; k < 6; k++) {
+      x = decompose(g, p, EIN_COST_SECONDS, base[k], 0, NULL, &m);
+      if (x == NULL) continue;
+      CHECK(ein_simulate(ctx, g, x, &d, &other) == EIN_OK);
+      CHECK(best.seconds <= other.seconds);
+      better += best.seconds < other.seconds;
+      compared++;
+      ein_decomposition_destroy(x);
+    }
+    ein_graph_destroy(g);
+  }
+  printf("seed %d: %d programs never slower than a baseline in the simulation, faster %d of %d "
+         "times\n", (int)seed, cases, better, compared);
+}
+
 // ---- baselines ----------------------------------------------------------------------------------
 
 static void baselines(void) {
@@ -872,6 +1016,12 @@ static void out_of_memory(void) {
       d.max_table = n % 2 ? 8 : 0;
       ein_status st = ein_ctx_create(&desc, &mine);
       if (st == EIN_OK) st = ein_decompose(mine, g, &d, &x);
+      if (st == EIN_OK) {
+        ein_sim_info info;
+        st = ein_simulate(mine, g, x, NULL, &info);
+        if (st != EIN_OK) ein_decomposition_destroy(x);
+        if (st != EIN_OK) x = NULL;
+      }
       ok = st == EIN_OK;
       CHECK(ok || (st == EIN_ERR_NO_MEMORY && x == NULL));
       ein_decomposition_destroy(x);
@@ -889,6 +1039,8 @@ int main(void) {
   optimality(300, 1);
   bytes_moved(200, 2);
   least_bytes(60, 3);
+  simulation();
+  fastest(30, 4);
   mistakes();
   constraints();
   baselines();

@@ -41,20 +41,20 @@ static void read_machine(const char *path, ein_machine *m) {
   int line = 1;
   for (char *s = read_text(path, &length); *s; line++) {
     size_t n = strcspn(s, "\n");
-    char *text = copy_text(s, strcspn(s, "#\n")), *value;
+    char *field = copy_text(s, strcspn(s, "#\n")), *value;
     s += n + (s[n] != 0);
-    text += strspn(text, " \t\r");
-    if (*text == 0) continue;
-    value = text + strcspn(text, " \t\r=:");
-    size_t name = (size_t)(value - text);
+    field += strspn(field, " \t\r");
+    if (*field == 0) continue;
+    value = field + strcspn(field, " \t\r=:");
+    size_t name = (size_t)(value - field);
     value += strspn(value, " \t\r=:");
     value[strcspn(value, " \t\r")] = 0;
     int k = 0;
-    while (k < 6 && !(strlen(names[k]) == name && memcmp(names[k], text, name) == 0)) k++;
+    while (k < 6 && !(strlen(names[k]) == name && memcmp(names[k], field, name) == 0)) k++;
     ein_scalar v;
     if (k == 6) {
       die(WRONG_INPUT, "flops, memory_bw, latency, bandwidth, overhead or memory",
-          "%s:%d: a machine has no '%.*s'", path, line, (int)name, text);
+          "%s:%d: a machine has no '%.*s'", path, line, (int)name, field);
     }
     if (!read_scalar(value, &v) || v.im != 0 || !(v.re > 0) || v.re > 1e30)
       die(WRONG_INPUT, NULL, "%s:%d: %s is not a positive number: '%s'", path, line, names[k],
