@@ -5814,7 +5814,7 @@ static int eini_dir_nest_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
   const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
-  const double both = v.far ? 1 : 0.3;
+  const double both = v.far || (!v.soa && in + out > 0.5 * (double)cpu->l3) ? 1 : 0.3;
   seconds = seconds > move ? seconds + both * move : move + both * seconds;
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;
   eini_dir_init(j, cpu, c);
@@ -5919,7 +5919,7 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
   if (strips > cpu->l3 / 8 || (strips > cpu->l2 / 2 && apart % 4096 == 0)) seconds *= 1.5;
-  else if (strips > cpu->l2 / 2) seconds *= 1.15;
+  else if (strips >= cpu->l2 / 2) seconds *= 1.15;
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k,
                                            seconds / (double)(batch > 0 ? batch : 1));
