@@ -2767,17 +2767,21 @@ static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
   if (h->most_soon == 0) return;
   if (h->kind[0] == EINI_GETT_ROWS)
     for (int64_t q = 0; q < nk; q++)
-      for (int64_t p = 0; p < h->n && n < h->most_soon; p++)
-        if (p % h->step % lane == 0) h->soon[n++] = (row[p] + col[q]) * size;
+      for (int64_t p = 0; p < h->n; p += h->step)
+        for (int64_t t = 0; t < h->step && n < h->most_soon; t += lane)
+          h->soon[n++] = (row[p + t] + col[q]) * size;
   if (h->kind[0] == EINI_GETT_ALONG)
     for (int64_t p = 0; p < h->n; p++)
-      for (int64_t q = 0; q < nk && n < h->most_soon; q++)
-        if (q / step % count % lane == 0) h->soon[n++] = (row[p] + col[q]) * size;
+      for (int64_t q0 = 0; q0 < nk; q0 += step * count)
+        for (int64_t t = 0; t < count; t += lane)
+          for (int64_t q = q0 + t * step; q < q0 + (t + 1) * step && n < h->most_soon; q++)
+            h->soon[n++] = (row[p] + col[q]) * size;
   if (h->kind[0] == EINI_GETT_ACROSS)
-    for (int64_t p = 0; p < h->n; p++)
-      for (int64_t q = 0; p / step % count == 0 && q < nk; q++)
-        for (int64_t t = 0; t < count && n < h->most_soon; t += lane)
-          h->soon[n++] = (row[p + t * step] + col[q]) * size;
+    for (int64_t p0 = 0; p0 < h->n; p0 += step * count)
+      for (int64_t p = p0; p < p0 + step; p++)
+        for (int64_t q = 0; q < nk; q++)
+          for (int64_t t = 0; t < count && n < h->most_soon; t += lane)
+            h->soon[n++] = (row[p + t * step] + col[q]) * size;
   for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
   h->nsoon = n;
 }
