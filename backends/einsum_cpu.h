@@ -1164,6 +1164,28 @@ static void eini_move_buffered(eini_move *w) {
   w->blk[next] = eini_min64(w->extent[next], rows);
 }
 
+static int64_t eini_move_part(const eini_move *w, int i) {
+  return i < 0 ? 1 : eini_min64(w->blk[i], w->extent[i] - w->pos[i]);
+}
+
+// Tiles of long rows pass through two lines for each row, and one between rows.
+#define EINI_COPY_LINES 192
+static int eini_move_lines(const eini_move *w, int64_t width) {
+  return w->kind == EINI_COPY_TILES && w->ncol == 1 && width >= 128;
+}
+
+// Bytes from row to row of the buffer, where rows are put together in it.
+static int64_t eini_move_pitch(int64_t width) { return (width + 63) / 64 * 64 + 64; }
+
+// No more rows than the buffer has room for.
+static void eini_move_bound(eini_move *w) {
+  int64_t width = w->size;
+  if (w->row < 0 || eini_move_one_row(w)) return;
+  for (int i = 0; i < w->ncol; i++) width *= w->blk[i];
+  int64_t pitch = eini_move_lines(w, width) ? EINI_COPY_LINES : eini_move_pitch(width);
+  w->blk[w->row] = eini_min64(w->blk[w->row], EINI_COPY_BUFFER / pitch);
+}
+
 // ---- planes: dst[s * ds + d * dd] = src[s * ss + d * sd] for d < nd, s < ns; steps in bytes ----
 
 typedef struct eini_plane {
@@ -1260,6 +1282,12 @@ static void eini_copy_ahead(uintptr_t p, int64_t bytes) {
 #endif
 }
 
+// Rows of tiles that are read soon: too far apart for what the processor fetches by itself.
+static void eini_tiles_ahead(const eini_plane *p, const char *src, int64_t nd, int size) {
+  const int64_t bytes = p->ns * size;
+  for (int64_t d = 0; d < nd; d++, src += p->sd) eini_copy_ahead((uintptr_t)src, bytes);
+}
+
 static void eini_plane_run(const eini_move *w, const eini_plane *p) {
   if (w->kind == EINI_COPY_TILES) {
     eini_plane_tiles(w->isa, w->size, p);
@@ -1283,10 +1311,6 @@ static void eini_plane_run(const eini_move *w, const eini_plane *p) {
 
 // ---- blocks ----
 
-static int64_t eini_move_part(const eini_move *w, int i) {
-  return i < 0 ? 1 : eini_min64(w->blk[i], w->extent[i] - w->pos[i]);
-}
-
 // Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3, and
 // streams lines as they get complete, but for the last two, which the processor still stores.
 static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n, const char *src,
@@ -1300,6 +1324,9 @@ static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n,
     for (int64_t d = 0; d < n[0]; d += some) {
       p->nd = eini_min64(some, n[0] - d);
       p->src = from + d * p->sd;
+      if (w->kind == EINI_COPY_TILES && at[1] + 1 < n[1]) {
+        eini_tiles_ahead(p, p->src + step[1], p->nd, w->size);
+      }
       eini_plane_run(w, p);
       p->dst += p->nd * w->size;
       filled += p->nd * w->size;
@@ -1319,12 +1346,35 @@ static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n,
   }
 }
 
+#if EINI_CPU_X86
+// eini_block_pass for whole lines of rows at multiples of four bytes: one vector out of two.
+EINI_T512 static void eini_block_shift(const eini_lines *out, char *s) {
+  const __m512i lane =
+      _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  char *d = out->dst;
+  for (int64_t r = 0; r < out->rows; r++, d += out->step, s += out->pitch) {
+    const int64_t head = eini_to_line(d);
+    const __m512i a = _mm512_loadu_si512(s), b = _mm512_loadu_si512(s + 64);
+    const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32((int)(head / 4)));
+    _mm512_stream_si512((__m512i *)(void *)(d + head), _mm512_permutex2var_epi32(a, at, b));
+    _mm512_storeu_si512(s, b);
+  }
+}
+#endif
+
 // Two lines of each row, of which the first begins at out->dst: streams what is a line of the
 // destination, then moves the second line to the first's place. first: 0 when the row begins with
 // the second line; bytes: how much of the second line there is.
 static void eini_block_pass(const eini_move *w, eini_lines *out, char *buffer, int first,
                             int64_t bytes) {
   int whole = bytes == 64;
+#if EINI_CPU_X86
+  const int even = (((uintptr_t)out->dst | (uintptr_t)out->step) & 3) == 0;
+  if (first && whole && even && w->isa == EINI_ISA_AVX512) {
+    eini_block_shift(out, buffer);
+    return;
+  }
+#endif
   if (first && whole) {
     out->from = 0;
     out->to = 1;
@@ -1343,7 +1393,7 @@ static void eini_block_pass(const eini_move *w, eini_lines *out, char *buffer, i
 // lines of tiles are lines of the destination, else through two lines of buffer for each row.
 static void eini_block_stream(const eini_move *w, eini_plane *p, char *dst, int64_t step,
                               char *buffer) {
-  const int64_t some = 64 / w->size, nd = p->nd, pitch = 128 + 64;
+  const int64_t some = 64 / w->size, nd = p->nd, pitch = EINI_COPY_LINES;
   eini_tile_fn tile = eini_tile_stream(w->isa, w->size);
   int aligned = tile != NULL && ((uintptr_t)dst & 63) == 0 && step % 64 == 0 && p->ns >= some;
   const char *src = p->src;
@@ -1356,6 +1406,10 @@ static void eini_block_stream(const eini_move *w, eini_plane *p, char *dst, int6
   for (int64_t d = 0; d < nd; d += some) {
     p->src = src + d * p->sd;
     p->nd = eini_min64(some, nd - d);
+    const int64_t then = d + (aligned ? some : 2 * some);
+    if (then < nd) {
+      eini_tiles_ahead(p, src + then * p->sd, eini_min64(some, nd - then), w->size);
+    }
     if (aligned && p->nd == some) {
       p->dst = dst + d * w->size;
       int64_t s = 0;
@@ -1390,7 +1444,7 @@ static void eini_block_buffered(const eini_move *w, const char *src, char *dst, 
   p.sd = w->src_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
   p.dd = w->size;
-  p.ds = out.pitch = (width + 63) / 64 * 64 + 64;
+  p.ds = out.pitch = eini_move_pitch(width);
   out.buffer = buffer;
   out.step = w->row < 0 ? 0 : w->dst_step[w->row];
   if (eini_move_one_row(w)) {
@@ -1402,7 +1456,7 @@ static void eini_block_buffered(const eini_move *w, const char *src, char *dst, 
     eini_stream_row(w->isa, (size_t)(width * p.ns), buffer, dst);
     return;
   }
-  int lines = w->kind == EINI_COPY_TILES && w->ncol == 1 && width >= 128;
+  int lines = eini_move_lines(w, width);
   for (int64_t r = 0; r < rows2; r++) {
     p.dst = buffer;
     out.dst = w->row2 < 0 ? dst : dst + r * w->dst_step[w->row2];
@@ -1534,6 +1588,7 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   stream = stream && w.dst_step[0] == w.size;
   if (stream && !eini_move_whole(&w)) {
     eini_move_buffered(&w);
+    eini_move_bound(&w);
     eini_move_run(&w, 1, buffer);
   } else {
     eini_move_direct(&w);
