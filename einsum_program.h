@@ -2977,7 +2977,8 @@ static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein
 
 typedef struct eini_grad_part {  // one of the tensors whose sum is a cotangent
   struct eini_grad_part *next;
-  int tensor, shared;     // shared: it is a cotangent of another tensor too
+  int tensor, shared;     // shared: it was made for something else
+  const ein_zmap *map;    // from the cotangent's axes; NULL: it has the same
 } eini_grad_part;
 
 typedef struct eini_grad {
@@ -3160,7 +3161,7 @@ static ein_status eini_grad_whole(eini_grad *w, int out, double value, const ein
   if (from == NULL) return eini_draft_fill(w, &f, value);
   for (int k = 0; k < n; k++, from = from->next) {
     EINI_TRY(eini_draft_operand(w, &f, k, from->tensor));
-    eini_zmap_fill(&f.proj[k], &f.out_map);
+    eini_zmap_fill(&f.proj[k], from->map == NULL ? &f.out_map : from->map);
     int x = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
     sum = k == 0 ? x : eini_draft_op(w, &f, EINI_OP_ADD, sum, x, 0);
   }
@@ -3887,22 +3888,27 @@ static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
          memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
 }
 
-// Does node root read a tensor like operand k, each element of both once and in order?
-static int eini_back_shares(const eini_back *b, int k, int root) {
+// Is what node root sends to operand k a tensor there is, seen from the axes of the operand, each of
+// which is an index? Then it need not be made.
+static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part *share) {
+  const eini_grad *w = b->w;
   const eini_node *v = &b->d.e.node[root];
-  const eini_tensor *to = &b->w->g->tensor[b->s.operand[k]], *from;
-  const ein_zmap *m = &b->proj[k];
-  int same = v->op == EINI_OP_OPERAND && m->rows == m->cols;
-  if (!same || b->proj[v->arg[0]].rows != m->rows || !eini_same_map(m, &b->proj[v->arg[0]]))
-    return 0;
-  from = &b->w->g->tensor[b->operand[v->arg[0]]];
-  if (from->dtype != ein_dtype_compute(to->dtype)) return 0;
+  const eini_tensor *to = &w->g->tensor[b->s.operand[k]], *from;
+  const ein_zmap *m = &b->proj[k], *by;
+  if (v->op != EINI_OP_OPERAND || m->rows != m->cols) return 0;
   for (int r = 0; r < m->rows; r++) {
-    same &= m->offset[r] == 0 && from->shape[r] == to->shape[r] &&
-            to->shape[r] == b->s.index[r].extent;
-    for (int c = 0; c < m->cols; c++) same &= m->coef[(int64_t)r * m->cols + c] == (r == c);
+    if (m->offset[r] != 0 || to->shape[r] != b->s.index[r].extent) return 0;
+    for (int c = 0; c < m->cols; c++)
+      if (m->coef[(int64_t)r * m->cols + c] != (r == c)) return 0;
   }
-  return same;
+  by = &b->proj[v->arg[0]];
+  from = &w->g->tensor[b->operand[v->arg[0]]];
+  int same = by->rows == m->rows && eini_same_map(by, m) &&
+             from->dtype == ein_dtype_compute(to->dtype);
+  for (int r = 0; same && r < m->rows; r++) same = from->shape[r] == to->shape[r];
+  share->tensor = b->operand[v->arg[0]];
+  share->map = same ? NULL : by;
+  return share->shared = 1;
 }
 
 // A new tensor that is what node root, over all indices of the statement, sends to operand k:
@@ -3918,10 +3924,7 @@ static ein_status eini_back_send(eini_back *b, int k, int root) {
   if (share == NULL) return EIN_ERR_NO_MEMORY;
   share->next = w->share[to];
   w->share[to] = share;
-  if ((share->shared = eini_back_shares(b, k, root)) != 0) {
-    share->tensor = b->operand[b->d.e.node[root].arg[0]];
-    return EIN_OK;
-  }
+  if (eini_back_shares(b, k, root, share)) return EIN_OK;
   EINI_TRY(eini_pre_new(&p, w->scratch, b->s.nindex, rank));
   int64_t *c = EINI_NEW(w->scratch, int64_t, p.cap);
   if (c == NULL) return EIN_ERR_NO_MEMORY;
@@ -4002,6 +4005,25 @@ static ein_status eini_back_begin(eini_grad *w, eini_back *b, int64_t stmt) {
   return eini_adj_begin(&b->d, w->scratch, &s->expr, reads, s->noperand);
 }
 
+// The cotangent of the operand read by node id; one that others have too is stored once.
+static int eini_back_common(eini_back *b, int id) {
+  eini_adjoint *d = &b->d;
+  int val = d->val[id], mask = d->mask[id], n = b->s.nindex, more = 0;
+  int x = eini_adj_plain(d, val, mask);
+  for (int i = id + 1; i < d->nprimal; i++)
+    more += d->e.node[i].op == EINI_OP_OPERAND && d->val[i] == val && d->mask[i] == mask;
+  if (x < 0 || more == 0 || n > b->s.nfree || d->e.node[x].op == EINI_OP_OPERAND ||
+      d->e.node[x].op == EINI_OP_CONST)
+    return x;
+  x = eini_back_store(b, x, n, n, EINI_FOLD_NONE);
+  for (int i = id; i < d->nprimal; i++) {
+    if (d->e.node[i].op != EINI_OP_OPERAND || d->val[i] != val || d->mask[i] != mask) continue;
+    d->val[i] = x;
+    d->mask[i] = -1;
+  }
+  return x;
+}
+
 // Sends the cotangent of a statement's tensor to its operands.
 static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
   eini_back b;
@@ -4029,8 +4051,8 @@ static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
   EINI_TRY(st);
   for (int id = 0; id < d->nprimal; id++) {
     if (d->e.node[id].op != EINI_OP_OPERAND || d->val[id] < 0) continue;
-    int x = eini_adj_plain(d, d->val[id], d->mask[id]);
-    if (x < 0) return EIN_ERR_NO_MEMORY;
+    int x = eini_back_common(&b, id);
+    if (x < 0) return eini_grad_failed(w);
     EINI_TRY(eini_back_send(&b, d->e.node[id].arg[0], x));
   }
   return EIN_OK;
@@ -4044,7 +4066,7 @@ static ein_status eini_grad_settle(eini_grad *w, int t) {
   if (w->done[t]) return EIN_OK;
   w->done[t] = 1;
   if (w->cot[t] != -1) {  // the loss
-    eini_grad_part seed = {NULL, w->cot[t], 1};
+    eini_grad_part seed = {NULL, w->cot[t], 1, NULL};
     return want < 0 ? EIN_OK : eini_grad_whole(w, want, 1, seed.tensor < 0 ? NULL : &seed);
   }
   if (u == NULL) return want < 0 ? EIN_OK : eini_grad_whole(w, want, 0, NULL);
@@ -4053,7 +4075,7 @@ static ein_status eini_grad_settle(eini_grad *w, int t) {
       if (g->stmt[i].out == u->tensor) g->stmt[i].out = want;
     g->tensor[want].nstmt = g->tensor[u->tensor].nstmt;
     g->tensor[u->tensor].nstmt = 0;
-  } else if (u->next == NULL && want < 0) {
+  } else if (u->next == NULL && want < 0 && u->map == NULL) {
     out = u->tensor;
   } else {
     if (want < 0)
