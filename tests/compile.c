@@ -4,6 +4,8 @@
 //   COMPILE_CORE_FIRST       einsum.h before einsum_program.h; else that includes it
 //   COMPILE_PLAIN_FIRST      both plainly before the implementation
 //   COMPILE_CORE_ONLY        einsum.h without einsum_program.h
+//   COMPILE_DECOMP           with einsum_decomp.h and backends/einsum_dist.h
+//   COMPILE_MEMORY           with einsum_memory.h
 //   COMPILE_CPU, COMPILE_BLAS   with backends/einsum_cpu.h, backends/einsum_openblas.h
 //   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_MALLOC, ..   as the row of the matrix says
 #ifdef COMPILE_MALLOC
@@ -38,6 +40,16 @@ static void compile_free(void *p) {
 #ifndef COMPILE_CORE_ONLY
 #include "../einsum_program.h"
 #include "../einsum_program.h"  // twice must do no harm
+#endif
+#ifdef COMPILE_DECOMP
+#include "../einsum_decomp.h"
+#include "../einsum_decomp.h"
+#include "../backends/einsum_dist.h"
+#include "../backends/einsum_dist.h"
+#endif
+#ifdef COMPILE_MEMORY
+#include "../einsum_memory.h"
+#include "../einsum_memory.h"
 #endif
 #ifdef COMPILE_CPU
 #include "../backends/einsum_cpu.h"
@@ -117,6 +129,56 @@ static int plans(ein_ctx *ctx) {
   return 0;
 }
 
+#ifdef COMPILE_DECOMP
+static int decompositions(ein_ctx *ctx, const ein_graph *graph) {
+  ein_decompose_desc desc;
+  ein_decomposition *d = NULL;
+  ein_decomp_info info;
+  ein_parts parts;
+  ein_sim_info sim;
+  memset(&desc, 0, sizeof desc);
+  desc.p = 3;
+  CHECK(ein_decompose(ctx, graph, &desc, &d) == EIN_OK);
+  ein_decomposition_info(d, &info);
+  CHECK(info.nstmt == 1 && info.total == 3 && info.proved);
+  CHECK(ein_decomposition_parts(d, 0, &parts) == EIN_OK && parts.cut[0] == 3);
+  CHECK(ein_simulate(ctx, graph, d, NULL, &sim) == EIN_OK && sim.tasks == 3);
+  ein_decomposition_destroy(d);
+  CHECK(ein_cost_find(ein_cost_name(EIN_COST_BYTES)) == EIN_COST_BYTES);
+  return 0;
+}
+#endif
+
+#ifdef COMPILE_DECOMP
+static int places(ein_ctx *ctx, const ein_graph *graph, const ein_run *run) {
+  const int64_t pieces[1] = {3}, cut[1] = {3}, shape[1] = {3};
+  double x[3] = {1, 2, 3};
+  ein_ztensor view = matrix(x, shape);
+  ein_fabric fabric;
+  ein_dist_desc desc;
+  ein_dist_stats stats;
+  ein_dist *d = NULL;
+  ein_relation *r = NULL, *y = NULL;
+  const ein_relation *in[1];
+  memset(&desc, 0, sizeof desc);
+  memset(&stats, 0, sizeof stats);
+  CHECK(ein_fabric_threads(3, &fabric) == EIN_OK);
+  desc.fabric = &fabric;
+  CHECK(ein_dist_create(ctx, graph, &desc, &d) == EIN_OK);
+  CHECK(ein_dist_execute(d, run, &stats) == EIN_OK && stats.tasks == 1);
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&fabric);
+  view.rank = 1;
+  CHECK(ein_relation_view(ctx, &view, pieces, &r) == EIN_OK);
+  in[0] = r;
+  CHECK(ein_relation_join(ctx, graph, 0, cut, in, NULL, NULL, NULL, &y) == EIN_OK);
+  CHECK(ein_relation_read(y, &view) == EIN_OK && x[2] == 8);
+  ein_relation_destroy(y);
+  ein_relation_destroy(r);
+  return 0;
+}
+#endif
+
 static int programs(ein_ctx *ctx) {
   double x[3] = {1, 2, 3}, y[3] = {0, 0, 0};
   const int64_t shape[1] = {3};
@@ -145,9 +207,54 @@ static int programs(ein_ctx *ctx) {
   CHECK(ein_plan_execute(plan, &run) == EIN_OK);
   CHECK(y[0] == 0 && y[1] == 3 && y[2] == 8);
   ein_plan_destroy(plan);
+#ifdef COMPILE_DECOMP
+  CHECK(decompositions(ctx, graph) == 0 && places(ctx, graph, &run) == 0);
+#endif
   ein_graph_destroy(graph);
   return 0;
 }
+
+#ifdef COMPILE_MEMORY
+static int budgets(ein_ctx *ctx) {
+  static double a[10000], c[10000];
+  const int64_t s[2] = {100, 100};
+  ein_ztensor in[3], out = matrix(c, s);
+  ein_einsum_desc desc;
+  ein_fit_desc within;
+  ein_fit_info info;
+  ein_fit *fit = NULL;
+  ein_run run;
+  const void *inputs[3];
+  void *outputs[1];
+  size_t least = 0;
+  outputs[0] = c;
+  for (int k = 0; k < 3; k++) {
+    in[k] = matrix(a, s);
+    inputs[k] = a;
+  }
+  for (int i = 0; i < 100; i++) a[101 * i] = 2;
+  memset(&desc, 0, sizeof desc);
+  desc.expr = "ij,jk,kl->il";
+  desc.nin = 3;
+  desc.in = in;
+  desc.out = &out;
+  memset(&within, 0, sizeof within);
+  within.einsum = &desc;
+  within.memory = 1;
+  within.least = &least;
+  CHECK(ein_fit_create(ctx, &within, &fit) == EIN_ERR_TOO_LARGE && fit == NULL && least > 1);
+  within.memory = least;
+  CHECK(ein_fit_create(ctx, &within, &fit) == EIN_OK);
+  memset(&run, 0, sizeof run);
+  run.in = inputs;
+  run.out = outputs;
+  CHECK(ein_fit_execute(fit, &run) == EIN_OK && c[0] == 8 && c[1] == 0 && c[9999] == 8);
+  CHECK(ein_fit_info_get(fit, &info) == EIN_OK && info.peak_bytes <= least);
+  CHECK(ein_fit_explain(fit, NULL, 0) > 0 && ein_fit_json(fit, NULL, 0) > 0);
+  ein_fit_destroy(fit);
+  return 0;
+}
+#endif
 
 static int views(void) {
   double a[6] = {1, 2, 3, 4, 5, 6};
@@ -189,6 +296,9 @@ int main(void) {
   CHECK(strcmp(ein_version(), EINSUM_VERSION) == 0);
   CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
   CHECK(one_call() == 0 && compile_other() == 0);
+#ifdef COMPILE_MEMORY
+  CHECK(budgets(ctx) == 0);
+#endif
 #ifdef COMPILE_CPU
   CHECK(backend() == 0);
 #endif

@@ -16,7 +16,10 @@
 
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
+#include "../einsum_decomp.h"
+#include "../einsum_memory.h"
 #include "../backends/einsum_cpu.h"
+#include "../backends/einsum_dist.h"
 #ifdef WITH_OPENBLAS
 #include "../backends/einsum_openblas.h"
 #endif
@@ -242,9 +245,10 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"-j", VALUE, ANY}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY}, {"--kernels", VALUE, ANY},
   {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
-  {"--decomp", LATER, ANY}, {"--cost", LATER, ANY}, {"--parts", LATER, ANY}, {"--keep", LATER, ANY},
-  {"--pin", LATER, ANY}, {"--machine", LATER, ANY}, {"--memory", LATER, ANY}, {"--svg", LATER, ANY},
-  {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
+  {"--decomp", VALUE, RUN | PLAN}, {"--cost", VALUE, RUN | PLAN}, {"--parts", LIST, RUN | PLAN},
+  {"--keep", LIST, RUN | PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, RUN | PLAN},
+  {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLAN}, {"--map", LATER, ANY},
+  {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", 0}, {"bound", 0}};
@@ -266,11 +270,23 @@ static const char usage[] =
   "  --path P           auto, naive, none, optimal, dp, greedy, random, or '(0,2) (0,1)'\n"
   "  --goal G           what the path minimises: flops, size, bytes\n"
   "  --budget SECONDS   for the search of a path\n"
+  "  --memory BYTES     budget for everything but operands and results: 4000000, 64K, 100M, 2G\n"
   "  --seed N           of random data and randomised searches\n"
   "  -j N               threads (default: one per core)\n"
   "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
   "                     avx512, avx2, neon, plain\n"
-  "  -p 1, --fabric serial, --deterministic   what this version has anyway\n"
+  "  -p N               plan, run PROG: over N places (run --fabric threads: default as -j)\n"
+  "  --fabric F         run PROG: serial (default), threads, or copying: one after another, each\n"
+  "                     place in memory of its own\n"
+  "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
+  "                     attention, given\n"
+  "  --cost MODEL       paper (default), paper-code, bytes, seconds\n"
+  "  --parts 'T[s=2,t=4]'   pieces of the indices of a statement\n"
+  "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
+  "  --pin 'X[s=8]'     an input or output that lies in a partition\n"
+  "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory\n"
+  "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line\n"
+  "  --deterministic    what this version has anyway\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout\n"
   "  --explain          how it is computed, to stderr\n"
@@ -372,8 +388,8 @@ static unsigned read_command_line(int argc, char **argv) {
       misuse(NULL, "%s does not apply here", options[k].name);
     }
   }
-  check_only(O_PLACES, "1");
-  check_only(O_FABRIC, "serial");
+  if (command != PLAN && command != RUN) check_only(O_PLACES, "1");
+  if (command != RUN) check_only(O_FABRIC, "serial");
   return command;
 }
 
@@ -418,6 +434,20 @@ static void option_search(ein_options *o) {
     }
     o->path_seconds = v.re;
   }
+}
+
+// Bytes of --memory; 0: no limit.
+static size_t option_memory(void) {
+  const char *s = given(O_MEMORY);
+  int64_t v = 0;
+  int shift = 0;
+  if (s == NULL) return 0;
+  size_t n = strlen(s);
+  if (n > 0 && strchr("KMG", s[n - 1]) != NULL)
+    shift = s[n - 1] == 'K' ? 10 : s[n - 1] == 'M' ? 20 : 30;
+  if (!read_int(s, n - (shift > 0), &v) || v < 1 || (uint64_t)v > (SIZE_MAX / 2) >> shift)
+    misuse("for example 4000000, 64K, 100M or 2G", "--memory takes bytes, not '%s'", s);
+  return (size_t)v << shift;
 }
 
 // What a failed call of the library means for the exit status. Of its arguments, only the path is
@@ -514,6 +544,8 @@ static void use_backends(ein_ctx_desc *d, int64_t n) {
   ein_openblas_desc b;
   memset(&b, 0, sizeof b);
   b.now_fn = now;
+  if (w.openblas && given(O_MEMORY) != NULL)
+    misuse(NULL, "--memory does not reach the buffers that openblas keeps");
   if (w.openblas) st = ein_openblas_create(&b, NULL, &blas);
   if (w.openblas && st == EIN_OK) st = ein_openblas_use(blas, d);
   if (st != EIN_OK) die_library(NULL, st, NULL);
@@ -797,9 +829,19 @@ static void write_outputs(int n, const array *const *a, const words *paths) {
 // One expression: operands, result, plan.
 // ================================================================================================
 
+static ein_fit *fit;  // with --memory, in place of a plan
+
+// Plans within --memory; the job or program then has no plan of its own.
+static ein_status make_fit(ein_ctx *ctx, const ein_fit_desc *what) {
+  ein_fit_desc d = *what;
+  d.memory = option_memory();
+  return ein_fit_create(ctx, &d, &fit);
+}
+
 typedef struct job {
   ein_ctx *ctx;
   ein_einsum_desc d;
+  ein_fit_desc within;
   ein_ztensor *view;
   array *in, out;
   ein_plan *plan;
@@ -829,7 +871,9 @@ static void job_plan(job *j, const char *expr, int nin, array *in, ein_dtype dty
   j->out.name = "the result";
   set_shape(&j->out, dtype == EIN_NONE ? v.dtype : dtype, v.rank, shape, 0);
   j->d.out = &j->out.v;
-  st = ein_plan_create(j->ctx, &j->d, &j->plan);
+  j->within.einsum = &j->d;
+  st = given(O_MEMORY) != NULL ? make_fit(j->ctx, &j->within)
+                               : ein_plan_create(j->ctx, &j->d, &j->plan);
   if (st != EIN_OK) die_library(j->ctx, st, NULL);
 }
 
@@ -840,8 +884,16 @@ static char *plan_text(const ein_plan *p, size_t (*fn)(const ein_plan *, char *,
   return s;
 }
 
+static char *fit_text(size_t (*fn)(const ein_fit *, char *, size_t)) {
+  size_t n = fn(fit, NULL, 0);
+  char *s = (char *)memory(n + 1);
+  (void)fn(fit, s, n + 1);
+  return s;
+}
+
 static void explain(const ein_plan *p) {
-  if (given(O_EXPLAIN) != NULL) fputs(plan_text(p, ein_plan_explain), stderr);
+  if (given(O_EXPLAIN) == NULL) return;
+  fputs(fit != NULL ? fit_text(ein_fit_explain) : plan_text(p, ein_plan_explain), stderr);
 }
 
 // What a run took, beside what was predicted.
@@ -856,16 +908,16 @@ static void explain_run(const ein_plan *p, const double *seconds) {
 static void execute(const ein_plan *plan, const ein_run *bound) {
   ein_run run = *bound;
   char error[256] = "";
-  run.workspace_bytes = ein_plan_workspace(plan);
+  run.workspace_bytes = fit != NULL ? ein_fit_workspace(fit) : ein_plan_workspace(plan);
   if (run.workspace == NULL) run.workspace = memory(run.workspace_bytes);
   run.error = error;
   run.error_bytes = sizeof error;
   ein_plan_info info = {0};
   (void)ein_plan_info_get(plan, &info);
-  if (given(O_EXPLAIN) != NULL) {
+  if (given(O_EXPLAIN) != NULL && fit == NULL) {
     run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
   }
-  ein_status st = ein_plan_execute(plan, &run);
+  ein_status st = fit != NULL ? ein_fit_execute(fit, &run) : ein_plan_execute(plan, &run);
   if (st != EIN_OK) {
     die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
   }
@@ -884,6 +936,7 @@ static void job_bind(const job *j, ein_run *run, void **out) {
 // Gives back what the library holds and sees to it that all that was printed arrives.
 static int finish(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
   ein_plan_destroy(plan);
+  ein_fit_destroy(fit);
   ein_graph_destroy(graph);
   ein_ctx_destroy(ctx);
   ein_cpu_destroy(cpu);
@@ -1083,7 +1136,8 @@ static void program_inputs(program *p, int header_only) {
   }
 }
 
-static void program_plan(program *p) {
+// The graph; bound inputs are in d.bind.
+static void program_parse(program *p) {
   ein_binding *bind = (ein_binding *)memory(sizeof *bind * ((size_t)p->nin + 1));
   for (int k = 0; k < p->nin; k++) {
     if (!p->in[k].bound) continue;
@@ -1093,6 +1147,12 @@ static void program_plan(program *p) {
   p->d.bind = bind;
   ein_status st = ein_graph_parse(p->ctx, &p->d, &p->graph);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+}
+
+static void program_plan(program *p) {
+  program_parse(p);
+  ein_binding *bind = (ein_binding *)memory(sizeof *bind * ((size_t)p->d.nbind + 1));
+  if (p->d.nbind > 0) memcpy(bind, p->d.bind, sizeof *bind * (size_t)p->d.nbind);
   int n = 0;  // inputs that nothing needs are not part of the graph
   for (int k = 0; k < p->d.nbind; k++) {
     ein_tensor_info t;
@@ -1106,15 +1166,36 @@ static void program_plan(program *p) {
   }
   ein_options search;
   option_search(&search);
-  st = ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
+  ein_fit_desc within;
+  memset(&within, 0, sizeof within);
+  within.graph = p->graph;
+  within.nlayout = n;
+  within.layout = bind;
+  within.options = &search;
+  ein_status st = given(O_MEMORY) != NULL
+                      ? make_fit(p->ctx, &within)
+                      : ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+}
+
+// What a plan, or a fit, wants bound.
+static int bound_input(const program *p, int i, ein_tensor_info *info) {
+  return fit != NULL ? ein_fit_input(fit, i, info) : ein_plan_input(p->plan, i, info);
+}
+
+static int bound_output(const program *p, int i, ein_tensor_info *info) {
+  return fit != NULL ? ein_fit_output(fit, i, info) : ein_plan_output(p->plan, i, info);
+}
+
+static int bound_param(const program *p, int i, ein_param_info *info) {
+  return fit != NULL ? ein_fit_param(fit, i, info) : ein_plan_param(p->plan, i, info);
 }
 
 // Values of --set, in the order of the plan's params.
 static ein_scalar *program_params(const program *p) {
   int n = 0, declared = ein_graph_params(p->graph);
   ein_param_info info;
-  while (ein_plan_param(p->plan, n, &info)) n++;
+  while (bound_param(p, n, &info)) n++;
   ein_scalar *value = (ein_scalar *)memory(sizeof *value * ((size_t)n + 1));
   char *seen = (char *)memory((uint64_t)n + 1);
   for (int i = 0; i < opt[O_SET].n; i++) {
@@ -1127,7 +1208,7 @@ static ein_scalar *program_params(const program *p) {
       known = ein_graph_param(p->graph, k, &info) && strcmp(info.name, name) == 0;
     }
     if (!known) misuse(NULL, "%s has no param '%s'", p->file, name);
-    for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
+    for (int k = 0; bound_param(p, k, &info); k++) {
       if (strcmp(info.name, name) != 0) continue;
       if (seen[k]++) misuse(NULL, "param '%s' is set twice", name);
       if (v.im != 0 && !is_complex(info.dtype)) {
@@ -1137,7 +1218,7 @@ static ein_scalar *program_params(const program *p) {
       value[k] = v;
     }
   }
-  for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
+  for (int k = 0; bound_param(p, k, &info); k++) {
     if (!value[k].set && !info.has_default) {
       misuse("--set NAME=VALUE", "param '%s' has no value", info.name);
     }
@@ -1183,58 +1264,8 @@ static const char *program_argument(const char *how) {
   return args.v[0];
 }
 
-static int command_run(void) {
-  const char *path = program_argument("einsum run PROG.ein NAME=IN.npy ...");
-  words names = {NULL, 0}, paths = {NULL, 0};
-  program p;
-  program_targets(&names, &paths);
-  program_open(&p, path);
-  program_inputs(&p, 0);
-  for (int k = 0; k < p.nin; k++) {
-    const char *name = p.in[k].name;
-    if (!p.in[k].bound) misuse(NULL, "no file for input '%s': write %s=FILE.npy", name, name);
-  }
-  program_plan(&p);
-  ein_plan_info info;
-  ein_tensor_info t;
-  (void)ein_plan_info_get(p.plan, &info);
-  const void **in = (const void **)memory(sizeof *in * ((size_t)info.nin + 1));
-  void **data = (void **)memory(sizeof *data * ((size_t)info.nout + 1));
-  array *out = (array *)memory(sizeof *out * ((size_t)info.nout + 1));
-  const array **chosen = (const array **)memory(sizeof *chosen * ((size_t)names.n + 1));
-  for (int i = 0; ein_plan_input(p.plan, i, &t); i++) {
-    for (int k = 0; k < p.nin; k++) {
-      if (strcmp(p.in[k].name, t.name) == 0) in[i] = p.in[k].a.v.data;
-    }
-  }
-  for (int i = 0; ein_plan_output(p.plan, i, &t); i++) {
-    out[i].name = t.name;
-    set_shape(&out[i], t.dtype, t.rank, t.shape, 0);
-    for (int k = 0; k < names.n; k++) {
-      if (strcmp(names.v[k], t.name) == 0) chosen[k] = &out[i];
-    }
-  }
-  for (int k = 0; k < names.n; k++) {
-    if (chosen[k] == NULL) misuse(NULL, "%s has no output '%s'", p.file, names.v[k]);
-    check_storable(chosen[k]);
-  }
-  ein_run run;
-  memset(&run, 0, sizeof run);
-  run.in = in;
-  run.out = data;
-  run.param = program_params(&p);
-  for (int i = 0; i < info.nout; i++) {
-    allocate(&out[i]);
-    data[i] = out[i].v.data;
-  }
-  execute(p.plan, &run);
-  if (names.n > 0) write_outputs(names.n, chosen, &paths);
-  else print_outputs(out, info.nout);
-  return finish(p.ctx, p.plan, p.graph);
-}
-
-
 #include "command_plan.h"
+#include "command_run.h"
 #include "command_bench.h"
 
 // ================================================================================================
@@ -1294,7 +1325,8 @@ static int command_info(void) {
   if (json) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
     put_json_string(compiler());
-    printf(", \"backends\": [\"portable\", \"cpu\"%s], \"fabrics\": [\"serial\"], "
+    printf(", \"backends\": [\"portable\", \"cpu\"%s], "
+           "\"fabrics\": [\"serial\", \"threads\", \"copying\"], "
            "\"threads\": %d, \"cpu\": ", BACKENDS_JSON, threads);
     put_json_string(name);
     fputs(", \"calibration\": ", stdout);
@@ -1303,7 +1335,7 @@ static int command_info(void) {
     fputs(calibrated == EIN_OK ? "], \"dtypes\": [" : ", \"dtypes\": [", stdout);
   } else {
     printf("version   %s\ncompiler  %s\n", ein_version(), compiler());
-    printf("backends  portable cpu%s\nfabrics   serial\n", BACKENDS_TEXT);
+    printf("backends  portable cpu%s\nfabrics   serial threads copying\n", BACKENDS_TEXT);
     printf("threads   %d\ncpu       %s\n", threads, name[0] ? name : "unknown");
     put_lines(facts, 0);
     puts("");
