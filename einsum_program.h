@@ -3888,8 +3888,8 @@ static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
          memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
 }
 
-// Is what node root sends to operand k a tensor there is, seen from the operand's axes, each of which
-// is an index? Then it need not be made.
+// Is what node root sends to operand k a tensor that is there, seen from the operand's axes, each
+// of them an index? Then it need not be made.
 static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part *share) {
   const eini_grad *w = b->w;
   const eini_node *v = &b->d.e.node[root];
