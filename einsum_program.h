@@ -2397,7 +2397,7 @@ typedef struct eini_adjoint {
   int *val, *mask;        // per node of the expression: its cotangent, -1 for none
   int *same;              // per node: the first one that reads the same operand
   int stored;             // node that reads the stored value of the whole expression, or -1
-  int norm;               // the whole is the square root of a sum of squares
+  unsigned char *norm;    // per node: the square root of a sum of squares
   int stop;               // a node that no gradient flows through, or -1
 } eini_adjoint;
 
@@ -2560,7 +2560,7 @@ static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
       return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, x, id), 0), m);
     case EINI_OP_SQRT:
       t = eini_adj_conj(d, eini_adj_mul(d, eini_adj_int(d, 2), r), id);
-      if (d->norm) m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, r, zero, 0));
+      if (d->norm[id]) m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, r, zero, 0));
       return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, t, 0), m);
     default:
       t = eini_adj_conj(d, eini_adj_slope(d, op, x, r), id);
@@ -2694,12 +2694,13 @@ static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_
   d->e.node = EINI_NEW(arena, eini_node, e->n);
   d->e.list = EINI_NEW(arena, int, e->nlist);
   d->needs = EINI_NEW(arena, unsigned char, e->n);
+  d->norm = EINI_NEW(arena, unsigned char, e->n);
   d->val = EINI_NEW(arena, int, e->n);
   d->mask = EINI_NEW(arena, int, e->n);
   d->same = EINI_NEW(arena, int, e->n);
   int *first = EINI_NEW(arena, int, noperand);
-  if (d->e.node == NULL || d->e.list == NULL || d->needs == NULL || d->val == NULL ||
-      d->mask == NULL || d->same == NULL || first == NULL)
+  if (d->e.node == NULL || d->e.list == NULL || d->needs == NULL || d->norm == NULL ||
+      d->val == NULL || d->mask == NULL || d->same == NULL || first == NULL)
     return EIN_ERR_NO_MEMORY;
   memcpy(d->e.node, e->node, (size_t)e->n * sizeof *e->node);
   if (e->nlist > 0) memcpy(d->e.list, e->list, (size_t)e->nlist * sizeof *e->list);
@@ -3973,18 +3974,19 @@ static ein_status eini_back_stop(eini_back *b) {
                    g->tensor[w->loss].name, what, g->tensor[s->out].name);
 }
 
-// sqrt(sum(x^2)) in two statements: the first one's tensor is read by the second.
-static int eini_back_is_norm(const eini_back *b) {
+// Marks sqrt(sum(x^2)), which stands in two statements: the sum's tensor is read by the root.
+static void eini_back_norms(eini_back *b) {
   const eini_grad *w = b->w;
-  const eini_node *v = &b->s.expr.node[b->s.expr.n - 1];
-  if (v->op != EINI_OP_SQRT) return 0;
-  v = &b->s.expr.node[v->arg[0]];
-  for (int64_t i = 0; v->op == EINI_OP_OPERAND && i < w->nstmt; i++) {
-    const eini_stmt *s = &w->g->stmt[i];
-    if (s->out == b->operand[v->arg[0]])
-      return s->fold == EINI_SUM && s->expr.node[s->expr.n - 1].op == EINI_OP_SQUARE;
+  for (int id = 0; id < b->d.nprimal; id++) {
+    const eini_node *v = &b->d.e.node[id];
+    if (v->op != EINI_OP_SQRT) continue;
+    v = &b->d.e.node[v->arg[0]];
+    for (int64_t i = 0; v->op == EINI_OP_OPERAND && i < w->nstmt; i++) {
+      const eini_stmt *s = &w->g->stmt[i];
+      if (s->out != b->operand[v->arg[0]]) continue;
+      b->d.norm[id] = s->fold == EINI_SUM && s->expr.node[s->expr.n - 1].op == EINI_OP_SQUARE;
+    }
   }
-  return 0;
 }
 
 static ein_status eini_back_begin(eini_grad *w, eini_back *b, int64_t stmt) {
@@ -4044,7 +4046,7 @@ static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
         (op == EINI_OP_DIV && d->needs[d->e.node[root].arg[1]]))
       d->stored = eini_back_read(&b, s->out, &s->out_map);
   }
-  d->norm = eini_back_is_norm(&b);
+  eini_back_norms(&b);
   if (d->val[root] < 0) return eini_grad_failed(w);
   ein_status st = eini_adj_run(d);
   if (d->stop >= 0) return eini_back_stop(&b);
