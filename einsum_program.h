@@ -2547,7 +2547,7 @@ typedef struct eini_adjoint {
   int *val, *mask;        // per node of the expression: its cotangent, -1 for none
   int *same;              // per node: the first one that reads the same operand
   int stored;             // node that reads the stored value of the whole expression, or -1
-  int norm;               // the whole is the square root of a sum of squares
+  unsigned char *norm;    // per node: the square root of a sum of squares
   int stop;               // a node that no gradient flows through, or -1
 } eini_adjoint;
 
@@ -2710,7 +2710,7 @@ static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
       return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, x, id), 0), m);
     case EINI_OP_SQRT:
       t = eini_adj_conj(d, eini_adj_mul(d, eini_adj_int(d, 2), r), id);
-      if (d->norm) m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, r, zero, 0));
+      if (d->norm[id]) m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, r, zero, 0));
       return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, t, 0), m);
     default:
       t = eini_adj_conj(d, eini_adj_slope(d, op, x, r), id);
@@ -2844,12 +2844,13 @@ static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_
   d->e.node = EINI_NEW(arena, eini_node, e->n);
   d->e.list = EINI_NEW(arena, int, e->nlist);
   d->needs = EINI_NEW(arena, unsigned char, e->n);
+  d->norm = EINI_NEW(arena, unsigned char, e->n);
   d->val = EINI_NEW(arena, int, e->n);
   d->mask = EINI_NEW(arena, int, e->n);
   d->same = EINI_NEW(arena, int, e->n);
   int *first = EINI_NEW(arena, int, noperand);
-  if (d->e.node == NULL || d->e.list == NULL || d->needs == NULL || d->val == NULL ||
-      d->mask == NULL || d->same == NULL || first == NULL)
+  if (d->e.node == NULL || d->e.list == NULL || d->needs == NULL || d->norm == NULL ||
+      d->val == NULL || d->mask == NULL || d->same == NULL || first == NULL)
     return EIN_ERR_NO_MEMORY;
   memcpy(d->e.node, e->node, (size_t)e->n * sizeof *e->node);
   if (e->nlist > 0) memcpy(d->e.list, e->list, (size_t)e->nlist * sizeof *e->list);
@@ -3127,7 +3128,8 @@ static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein
 
 typedef struct eini_grad_part {  // one of the tensors whose sum is a cotangent
   struct eini_grad_part *next;
-  int tensor, shared;     // shared: it is a cotangent of another tensor too
+  int tensor, shared;     // shared: it was made for something else
+  const ein_zmap *map;    // from the cotangent's axes; NULL: it has the same
 } eini_grad_part;
 
 typedef struct eini_grad {
@@ -3310,7 +3312,7 @@ static ein_status eini_grad_whole(eini_grad *w, int out, double value, const ein
   if (from == NULL) return eini_draft_fill(w, &f, value);
   for (int k = 0; k < n; k++, from = from->next) {
     EINI_TRY(eini_draft_operand(w, &f, k, from->tensor));
-    eini_zmap_fill(&f.proj[k], &f.out_map);
+    eini_zmap_fill(&f.proj[k], from->map == NULL ? &f.out_map : from->map);
     int x = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
     sum = k == 0 ? x : eini_draft_op(w, &f, EINI_OP_ADD, sum, x, 0);
   }
@@ -4037,22 +4039,27 @@ static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
          memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
 }
 
-// Does node root read a tensor like operand k, each element of both once and in order?
-static int eini_back_shares(const eini_back *b, int k, int root) {
+// Is what node root sends to operand k a tensor that is there, seen from the operand's axes, each
+// of them an index? Then it need not be made.
+static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part *share) {
+  const eini_grad *w = b->w;
   const eini_node *v = &b->d.e.node[root];
-  const eini_tensor *to = &b->w->g->tensor[b->s.operand[k]], *from;
-  const ein_zmap *m = &b->proj[k];
-  int same = v->op == EINI_OP_OPERAND && m->rows == m->cols;
-  if (!same || b->proj[v->arg[0]].rows != m->rows || !eini_same_map(m, &b->proj[v->arg[0]]))
-    return 0;
-  from = &b->w->g->tensor[b->operand[v->arg[0]]];
-  if (from->dtype != ein_dtype_compute(to->dtype)) return 0;
+  const eini_tensor *to = &w->g->tensor[b->s.operand[k]], *from;
+  const ein_zmap *m = &b->proj[k], *by;
+  if (v->op != EINI_OP_OPERAND || m->rows != m->cols) return 0;
   for (int r = 0; r < m->rows; r++) {
-    same &= m->offset[r] == 0 && from->shape[r] == to->shape[r] &&
-            to->shape[r] == b->s.index[r].extent;
-    for (int c = 0; c < m->cols; c++) same &= m->coef[(int64_t)r * m->cols + c] == (r == c);
+    if (m->offset[r] != 0 || to->shape[r] != b->s.index[r].extent) return 0;
+    for (int c = 0; c < m->cols; c++)
+      if (m->coef[(int64_t)r * m->cols + c] != (r == c)) return 0;
   }
-  return same;
+  by = &b->proj[v->arg[0]];
+  from = &w->g->tensor[b->operand[v->arg[0]]];
+  int same = by->rows == m->rows && eini_same_map(by, m) &&
+             from->dtype == ein_dtype_compute(to->dtype);
+  for (int r = 0; same && r < m->rows; r++) same = from->shape[r] == to->shape[r];
+  share->tensor = b->operand[v->arg[0]];
+  share->map = same ? NULL : by;
+  return share->shared = 1;
 }
 
 // A new tensor that is what node root, over all indices of the statement, sends to operand k:
@@ -4068,10 +4075,7 @@ static ein_status eini_back_send(eini_back *b, int k, int root) {
   if (share == NULL) return EIN_ERR_NO_MEMORY;
   share->next = w->share[to];
   w->share[to] = share;
-  if ((share->shared = eini_back_shares(b, k, root)) != 0) {
-    share->tensor = b->operand[b->d.e.node[root].arg[0]];
-    return EIN_OK;
-  }
+  if (eini_back_shares(b, k, root, share)) return EIN_OK;
   EINI_TRY(eini_pre_new(&p, w->scratch, b->s.nindex, rank));
   int64_t *c = EINI_NEW(w->scratch, int64_t, p.cap);
   if (c == NULL) return EIN_ERR_NO_MEMORY;
@@ -4120,18 +4124,19 @@ static ein_status eini_back_stop(eini_back *b) {
                    g->tensor[w->loss].name, what, g->tensor[s->out].name);
 }
 
-// sqrt(sum(x^2)) in two statements: the first one's tensor is read by the second.
-static int eini_back_is_norm(const eini_back *b) {
+// Marks sqrt(sum(x^2)), which stands in two statements: the sum's tensor is read by the root.
+static void eini_back_norms(eini_back *b) {
   const eini_grad *w = b->w;
-  const eini_node *v = &b->s.expr.node[b->s.expr.n - 1];
-  if (v->op != EINI_OP_SQRT) return 0;
-  v = &b->s.expr.node[v->arg[0]];
-  for (int64_t i = 0; v->op == EINI_OP_OPERAND && i < w->nstmt; i++) {
-    const eini_stmt *s = &w->g->stmt[i];
-    if (s->out == b->operand[v->arg[0]])
-      return s->fold == EINI_SUM && s->expr.node[s->expr.n - 1].op == EINI_OP_SQUARE;
+  for (int id = 0; id < b->d.nprimal; id++) {
+    const eini_node *v = &b->d.e.node[id];
+    if (v->op != EINI_OP_SQRT) continue;
+    v = &b->d.e.node[v->arg[0]];
+    for (int64_t i = 0; v->op == EINI_OP_OPERAND && i < w->nstmt; i++) {
+      const eini_stmt *s = &w->g->stmt[i];
+      if (s->out != b->operand[v->arg[0]]) continue;
+      b->d.norm[id] = s->fold == EINI_SUM && s->expr.node[s->expr.n - 1].op == EINI_OP_SQUARE;
+    }
   }
-  return 0;
 }
 
 static ein_status eini_back_begin(eini_grad *w, eini_back *b, int64_t stmt) {
@@ -4150,6 +4155,25 @@ static ein_status eini_back_begin(eini_grad *w, eini_back *b, int64_t stmt) {
     reads[k] = w->reach[s->operand[k]];
   }
   return eini_adj_begin(&b->d, w->scratch, &s->expr, reads, s->noperand);
+}
+
+// The cotangent of the operand read by node id; one that others have too is stored once.
+static int eini_back_common(eini_back *b, int id) {
+  eini_adjoint *d = &b->d;
+  int val = d->val[id], mask = d->mask[id], n = b->s.nindex, more = 0;
+  int x = eini_adj_plain(d, val, mask);
+  for (int i = id + 1; i < d->nprimal; i++)
+    more += d->e.node[i].op == EINI_OP_OPERAND && d->val[i] == val && d->mask[i] == mask;
+  if (x < 0 || more == 0 || n > b->s.nfree || d->e.node[x].op == EINI_OP_OPERAND ||
+      d->e.node[x].op == EINI_OP_CONST)
+    return x;
+  x = eini_back_store(b, x, n, n, EINI_FOLD_NONE);
+  for (int i = id; i < d->nprimal; i++) {
+    if (d->e.node[i].op != EINI_OP_OPERAND || d->val[i] != val || d->mask[i] != mask) continue;
+    d->val[i] = x;
+    d->mask[i] = -1;
+  }
+  return x;
 }
 
 // Sends the cotangent of a statement's tensor to its operands.
@@ -4172,15 +4196,15 @@ static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
         (op == EINI_OP_DIV && d->needs[d->e.node[root].arg[1]]))
       d->stored = eini_back_read(&b, s->out, &s->out_map);
   }
-  d->norm = eini_back_is_norm(&b);
+  eini_back_norms(&b);
   if (d->val[root] < 0) return eini_grad_failed(w);
   ein_status st = eini_adj_run(d);
   if (d->stop >= 0) return eini_back_stop(&b);
   EINI_TRY(st);
   for (int id = 0; id < d->nprimal; id++) {
     if (d->e.node[id].op != EINI_OP_OPERAND || d->val[id] < 0) continue;
-    int x = eini_adj_plain(d, d->val[id], d->mask[id]);
-    if (x < 0) return EIN_ERR_NO_MEMORY;
+    int x = eini_back_common(&b, id);
+    if (x < 0) return eini_grad_failed(w);
     EINI_TRY(eini_back_send(&b, d->e.node[id].arg[0], x));
   }
   return EIN_OK;
@@ -4194,7 +4218,7 @@ static ein_status eini_grad_settle(eini_grad *w, int t) {
   if (w->done[t]) return EIN_OK;
   w->done[t] = 1;
   if (w->cot[t] != -1) {  // the loss
-    eini_grad_part seed = {NULL, w->cot[t], 1};
+    eini_grad_part seed = {NULL, w->cot[t], 1, NULL};
     return want < 0 ? EIN_OK : eini_grad_whole(w, want, 1, seed.tensor < 0 ? NULL : &seed);
   }
   if (u == NULL) return want < 0 ? EIN_OK : eini_grad_whole(w, want, 0, NULL);
@@ -4203,7 +4227,7 @@ static ein_status eini_grad_settle(eini_grad *w, int t) {
       if (g->stmt[i].out == u->tensor) g->stmt[i].out = want;
     g->tensor[want].nstmt = g->tensor[u->tensor].nstmt;
     g->tensor[u->tensor].nstmt = 0;
-  } else if (u->next == NULL && want < 0) {
+  } else if (u->next == NULL && want < 0 && u->map == NULL) {
     out = u->tensor;
   } else {
     if (want < 0)

@@ -196,7 +196,7 @@ static int programs(ein_ctx *ctx) {
   bind.name = "x";
   bind.view = &view;
   memset(&desc, 0, sizeof desc);
-  desc.text = "input x[n]\ny[i] = x[i]^2 - 1\noutput y\n";
+  desc.text = "input x[n]\nL = sum(x[i]^2)/2\ngrad L wrt x as g\ny[i] = x[i]*g[i] - 1\noutput y\n";
   desc.nbind = 1;
   desc.bind = &bind;
   CHECK(ein_graph_parse(ctx, &desc, &graph) == EIN_OK);
