@@ -47,7 +47,8 @@
 // HOW IT IS KEPT
 //
 // First the plan that ein_plan_graph (ein_plan_create) would make is tried. If it does not fit:
-// - contraction paths for small intermediates, and the statement in one pass, are tried too;
+// - contraction paths for small intermediates, paths whose search takes little memory, and the
+//   statement in one pass are tried too;
 // - statements are put into an order with fewer intermediates alive;
 // - consecutive statements (a region) run in loops over slices of indices. An index is sliced
 //   through all statements whose intermediates have it as an axis; where a statement folds it, the
@@ -60,9 +61,9 @@
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
 // otherwise than whole ones. Results do not depend on the width of the executor.
 //
-// If nothing fits, the status is EIN_ERR_TOO_LARGE, and the message (and least) name the least
-// budget that this search can keep. Only that answer may take more memory than the budget, for
-// plans; all of it is freed.
+// If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
+// (and least) name the least budget that this search can keep. Only that answer may take more
+// memory than the budget, for plans; all of it is freed.
 //
 //
 // WHAT IT DOES NOT DO
@@ -1670,8 +1671,9 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
 // target of predicted bytes there is one. A candidate is planned and counted before it is taken.
 // ================================================================================================
 
-#define EINI_FIT_GOALS 3
+#define EINI_FIT_GOALS 4        // paths that are tried
 #define EINI_FIT_OPTIMISM 8     // predictions are at most so many times what is counted
+#define EINI_FIT_PATIENCE 1e6   // predicted seconds of what counts as impossible
 #define EINI_FIT_LAST 6         // least targets tried for the least budget
 #define EINI_FIT_ROUNDS 12
 
@@ -1803,7 +1805,7 @@ static ein_status eini_fit_try(eini_fit_search *s, int goal, int order, int lean
     if (made) need = eini_fit_need(s, &f, before);
     eini_fit_layout_free(&f);
     if (eini_cap_hit(c, st)) st = EIN_OK;
-    if (!made || target / EINI_FIT_OPTIMISM > need) continue;
+    if (!made || target / EINI_FIT_OPTIMISM > need || f.guess.seconds > EINI_FIT_PATIENCE) continue;
     if (s->least == 0 || need < s->least) s->least = need;
     if (lean || (uint64_t)need > c->limit) continue;
     s->found = 1;
@@ -1897,9 +1899,10 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
   if (d->graph == NULL) s->option[0] = d->einsum->options;
   else if (d->options != NULL) s->option[0] = *d->options;
   s->option[0].may_overlap = 0;
-  s->option[1] = s->option[2] = s->option[0];
-  s->option[1].goal = EIN_GOAL_SIZE;
-  s->option[2].path = "none";
+  s->option[1] = s->option[2] = s->option[3] = s->option[0];
+  s->option[1].goal = s->option[2].goal = EIN_GOAL_SIZE;
+  s->option[2].path = "greedy";  // a search that takes little memory itself
+  s->option[3].path = "none";
   const char *path = s->option[0].path;
   s->ngoal = path == NULL || strcmp(path, "auto") == 0 ? EINI_FIT_GOALS : 1;
   EINI_TRY(eini_fit_look(s, 0));
