@@ -4,6 +4,7 @@
 //   COMPILE_CORE_FIRST       einsum.h before einsum_program.h; else that includes it
 //   COMPILE_PLAIN_FIRST      both plainly before the implementation
 //   COMPILE_CORE_ONLY        einsum.h without einsum_program.h
+//   COMPILE_DECOMP           with einsum_decomp.h and backends/einsum_dist.h
 //   COMPILE_MEMORY           with einsum_memory.h
 //   COMPILE_CPU, COMPILE_BLAS   with backends/einsum_cpu.h, backends/einsum_openblas.h
 //   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_MALLOC, ..   as the row of the matrix says
@@ -39,6 +40,12 @@ static void compile_free(void *p) {
 #ifndef COMPILE_CORE_ONLY
 #include "../einsum_program.h"
 #include "../einsum_program.h"  // twice must do no harm
+#endif
+#ifdef COMPILE_DECOMP
+#include "../einsum_decomp.h"
+#include "../einsum_decomp.h"
+#include "../backends/einsum_dist.h"
+#include "../backends/einsum_dist.h"
 #endif
 #ifdef COMPILE_MEMORY
 #include "../einsum_memory.h"
@@ -122,6 +129,56 @@ static int plans(ein_ctx *ctx) {
   return 0;
 }
 
+#ifdef COMPILE_DECOMP
+static int decompositions(ein_ctx *ctx, const ein_graph *graph) {
+  ein_decompose_desc desc;
+  ein_decomposition *d = NULL;
+  ein_decomp_info info;
+  ein_parts parts;
+  ein_sim_info sim;
+  memset(&desc, 0, sizeof desc);
+  desc.p = 3;
+  CHECK(ein_decompose(ctx, graph, &desc, &d) == EIN_OK);
+  ein_decomposition_info(d, &info);
+  CHECK(info.nstmt == 1 && info.total == 3 && info.proved);
+  CHECK(ein_decomposition_parts(d, 0, &parts) == EIN_OK && parts.cut[0] == 3);
+  CHECK(ein_simulate(ctx, graph, d, NULL, &sim) == EIN_OK && sim.tasks == 3);
+  ein_decomposition_destroy(d);
+  CHECK(ein_cost_find(ein_cost_name(EIN_COST_BYTES)) == EIN_COST_BYTES);
+  return 0;
+}
+#endif
+
+#ifdef COMPILE_DECOMP
+static int places(ein_ctx *ctx, const ein_graph *graph, const ein_run *run) {
+  const int64_t pieces[1] = {3}, cut[1] = {3}, shape[1] = {3};
+  double x[3] = {1, 2, 3};
+  ein_ztensor view = matrix(x, shape);
+  ein_fabric fabric;
+  ein_dist_desc desc;
+  ein_dist_stats stats;
+  ein_dist *d = NULL;
+  ein_relation *r = NULL, *y = NULL;
+  const ein_relation *in[1];
+  memset(&desc, 0, sizeof desc);
+  memset(&stats, 0, sizeof stats);
+  CHECK(ein_fabric_threads(3, &fabric) == EIN_OK);
+  desc.fabric = &fabric;
+  CHECK(ein_dist_create(ctx, graph, &desc, &d) == EIN_OK);
+  CHECK(ein_dist_execute(d, run, &stats) == EIN_OK && stats.tasks == 1);
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&fabric);
+  view.rank = 1;
+  CHECK(ein_relation_view(ctx, &view, pieces, &r) == EIN_OK);
+  in[0] = r;
+  CHECK(ein_relation_join(ctx, graph, 0, cut, in, NULL, NULL, NULL, &y) == EIN_OK);
+  CHECK(ein_relation_read(y, &view) == EIN_OK && x[2] == 8);
+  ein_relation_destroy(y);
+  ein_relation_destroy(r);
+  return 0;
+}
+#endif
+
 static int programs(ein_ctx *ctx) {
   double x[3] = {1, 2, 3}, y[3] = {0, 0, 0};
   const int64_t shape[1] = {3};
@@ -150,6 +207,9 @@ static int programs(ein_ctx *ctx) {
   CHECK(ein_plan_execute(plan, &run) == EIN_OK);
   CHECK(y[0] == 0 && y[1] == 3 && y[2] == 8);
   ein_plan_destroy(plan);
+#ifdef COMPILE_DECOMP
+  CHECK(decompositions(ctx, graph) == 0 && places(ctx, graph, &run) == 0);
+#endif
   ein_graph_destroy(graph);
   return 0;
 }

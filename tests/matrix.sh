@@ -61,6 +61,10 @@ for cc in gcc clang; do
     "$one -DCOMPILE_CORE_FIRST" -DCOMPILE_CORE_FIRST $fast -std=c99
   row "$cc c99, plainly before the implementation" two_link $cc $cc-plain \
     "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $fast -std=c99
+  row "$cc c99, einsum_decomp.h in one of two files" two_link $cc $cc-decomp \
+    "$one -DCOMPILE_DECOMP" -DCOMPILE_DECOMP $c -std=c99
+  row "$cc c99, einsum_decomp.h, EINSUM_STATIC in both files" two_link $cc $cc-decomp-static \
+    "$static -DCOMPILE_DECOMP" "$static -DCOMPILE_DECOMP" $fast -std=c99
   row "$cc c99, einsum_memory.h in one of two files" two_link $cc $cc-memory \
     "$one -DCOMPILE_MEMORY" -DCOMPILE_MEMORY $c -std=c99
   row "$cc c99, einsum_memory.h, EINSUM_STATIC in both files" two_link $cc $cc-memory-static \
@@ -93,6 +97,8 @@ for cxx in g++ clang++; do
   row "$cxx c++11, implementation in one of two files" two_link $cxx $cxx "$one" "" $x -std=c++11
   row "$cxx c++11, plainly before the implementation" two_link $cxx $cxx-plain \
     "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $x -std=c++11
+  row "$cxx c++11, einsum_decomp.h in one of two files" two_link $cxx $cxx-decomp \
+    "$one -DCOMPILE_DECOMP" -DCOMPILE_DECOMP $x -std=c++11
   row "$cxx c++11, einsum_memory.h in one of two files" two_link $cxx $cxx-memory \
     "$one -DCOMPILE_MEMORY" -DCOMPILE_MEMORY $x -std=c++11
   row "$cxx c++11, einsum_cpu.h in one of two files" two_link $cxx $cxx-cpu \

@@ -256,10 +256,14 @@ for word in canon bound; do
   says "$word is not available in this version"
   one_line
 done
-for option in --decomp --cost --parts --keep --pin --machine --svg --map --fast-memory; do
+for option in --map --fast-memory; do
   expect 2 $option x ij A.npy
   says "$option is not available in this version"
   one_line
+done
+for option in --decomp --cost --parts --keep --pin --machine; do
+  expect 2 $option x ij A.npy
+  says "$option does not apply here"
 done
 expect 2 ij A.npy -p 2
 says 'only -p 1 is'
@@ -566,6 +570,16 @@ ran='plan --explain'
 "$bin" plan 'ij,jk' --shapes 2x3,3x2 --explain > .out 2> .err
 ok [ -s .err ]
 ok [ -s .out ]
+ran='plan --svg'
+expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg plan.svg
+ok [ "$(head -c 4 plan.svg)" = '<svg' ]
+ok [ "$(tail -n 1 plan.svg)" = '</svg>' ]
+ok grep -q 'place 1' plan.svg
+expect 3 plan P.ein --sizes i=2,j=3 -p 2 --svg no/such/folder.svg
+ok absent no
+ran='--explain after a run'
+"$bin" 'ij,j' A.npy x.npy --explain > .out 2> .err
+ok grep -q 'measured: ' .err
 expect 1 plan 'ij,jk' --shapes 2x3,2x3
 expect 1 plan 'ij,jk' --shapes 2x3
 expect 1 plan 'i(' --sizes i=3
@@ -598,6 +612,80 @@ says 'P.ein:'
 expect 2 plan P.ein --shapes 2x3,3
 expect 2 plan P.ein A=A.npy --shapes 2x3,3,2
 expect 1 plan P.ein --shapes 2x3,4,2
+
+# ---- plan: decomposition
+
+cat > D.ein << 'END'
+input A[i=8,j=8], B[j,k=8] : f64
+C[i,k] = A[i,j]*B[j,k]
+E[i,k] = exp(C[i,k])
+END
+expect 0 plan D.ein -p 8
+prints_part 'i/4 k/2 j'
+prints_part '(proved optimal)'
+expect 0 plan D.ein -p 8 --json --parts 'C[i=4,k=2],E[i=8]'
+prints_part '{"p": 8, "cost_model": "paper", "method": "eindecomp", "total": '
+prints_part '"indices": {"i": 8, "k": 8, "j": 8}, "parts": {"i": 4, "k": 2, "j": 1}, "order": '
+prints_part '"join": 384, "agg": 0, "repart": 0, "kernels": 8'
+prints_part '"parts": {"i": 8, "k": 1}'
+expect 0 plan D.ein -p 6 --cost bytes --pin 'A[i=6]' --keep j,E.k
+prints_part 'bytes under bytes for p = 6'
+expect 0 plan D.ein -p 4 --cost seconds --decomp sqrt
+prints_part 'method sqrt'
+expect 0 plan D.ein -p 1 --decomp none --cost paper-code
+prints_part 'total 192 scalars'
+printf 'flops 1e9  # per place\n\nlatency = 1e-3\nmemory: 1000\n' > machine
+expect 0 plan D.ein -p 8 --machine machine --cost seconds
+printf 'memory 10\n' > machine
+expect 1 plan D.ein -p 8 --machine machine
+says 'a place has 10'
+printf 'flops 1e9\nspeed 3\n' > machine
+expect 1 plan D.ein -p 8 --machine machine
+says "machine:2: a machine has no 'speed'"
+printf 'flops nonsense\n' > machine
+expect 1 plan D.ein -p 8 --machine machine
+expect 3 plan D.ein -p 8 --machine no-such-file
+expect 1 plan D.ein -p 0
+says '0 places'
+expect 1 plan D.ein -p 2000000
+expect 2 plan D.ein -p x
+expect 2 plan D.ein -p 4 --cost x
+expect 1 plan D.ein -p 4 --decomp x
+says "no method 'x'"
+expect 1 plan D.ein -p 4 --parts 'C[q=2]'
+says "statement 'C' has no index 'q'"
+expect 1 plan D.ein -p 4 --parts 'C[i=2'
+expect 1 plan D.ein -p 4 --parts 'C[i=2]' --keep i
+says "statement 'C': index 'i' must not be cut"
+expect 1 plan D.ein -p 4 --pin 'Z[i=2]'
+expect 2 plan ij -p 4 --sizes i=3,j=3
+
+# ---- run: over places
+
+cat > R.ein << 'END'
+input A[i=6,j=5], B[j,k=4] : f64
+C[i,k] = A[i,j]*B[j,k]
+E[i] = max[k](C[i,k])
+output C, E
+END
+cat > G.ein << 'END'
+A[i=6,j=5] : f64 = mod(3*i + 2*j, 7) - 3
+B[j=5,k=4] : f64 = mod(j + 4*k, 5) - 2
+output A, B
+END
+expect 0 run G.ein -o A=RA.npy -o B=RB.npy
+expect 0 run R.ein A=RA.npy B=RB.npy
+cp .out R.want
+for fabric in serial threads copying; do
+  expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric $fabric --cost bytes
+  cmp -s .out R.want || fail "run --fabric $fabric differs"
+done
+expect 0 run R.ein A=RA.npy B=RB.npy -p 3 --decomp sqrt
+expect 0 run R.ein A=RA.npy B=RB.npy --fabric threads -j 2 --parts 'C[i=2],E[k=2]'
+expect 2 run R.ein A=RA.npy B=RB.npy --fabric mpi
+says 'serial, threads or copying'
+expect 1 run R.ein A=RA.npy B=RB.npy -p 0
+expect 1 run R.ein A=RA.npy B=RB.npy -p 2 --parts 'C[q=2]'
 
 # ---- bench
 

@@ -393,12 +393,21 @@ static int plan_expression(const char *expr) {
   return finish(j.ctx, j.plan, NULL);
 }
 
+#include "command_decomp.h"
+
 static int command_plan(void) {
   if (args.n == 0) misuse("einsum plan (EXPR | PROG.ein) --shapes ...", "nothing to plan");
-  if (!is_program(args.v[0])) return plan_expression(args.v[0]);
+  if (!is_program(args.v[0])) {
+    if (decomposed()) misuse(NULL, "only programs (PROG.ein) are decomposed over places");
+    return plan_expression(args.v[0]);
+  }
   program p;
   program_open(&p, args.v[0]);
   program_inputs(&p, 1);
+  if (decomposed()) {
+    program_parse(&p);
+    return plan_decomposed(&p);
+  }
   program_plan(&p);
   if (opt[O_SET].n > 0) (void)program_params(&p);
   if (fit != NULL) return print_fit(p.ctx, p.graph);

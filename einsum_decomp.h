@@ -1,0 +1,2964 @@
+// einsum_decomp.h - v0.1.0 - decomposition of tensor programs over places - MIT license
+// SPDX-License-Identifier: MIT
+//
+// Do this in exactly one C or C++ file, and include the header plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum_program.h"
+//     #include "einsum_decomp.h"
+//
+// It includes einsum.h, which must lie beside it. It decides how each statement of a graph is cut
+// into pieces for p places (processors, devices, nodes), by a cost model; it moves no data.
+//
+//     ein_decompose_desc d = {.p = 8};
+//     ein_decomposition *how;
+//     ein_status st = ein_decompose(ctx, graph, &d, &how);
+//     ein_parts parts;
+//     if (st == EIN_OK) st = ein_decomposition_parts(how, 0, &parts);   // of statement 0
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: WORDS, PLACES, COST MODELS, METHODS, CONSTRAINTS
+//
+//   >>decomp-api      public types and functions
+//   >>implementation  everything below is compiled once
+//   >>cuts            which indices may be cut, and the vectors for p places
+//   >>placement       pieces, tasks and boxes: what lies where and what is read
+//   >>paper-cost      the cost model of the EinDecomp paper
+//   >>moved-cost      the cost models bytes and seconds
+//   >>elimination     least sum of tables over variables, by elimination and beam search
+//   >>constraints     vectors, pins and kept indices as texts
+//   >>baselines       data, model, sequence, attention and sqrt
+//   >>decompose       from statements to tables and back
+//   >>simulate        tasks, messages, bytes and a time line, without data
+//   >>decomp-public   choices made by simulation
+//
+//
+// WORDS
+//
+// place       where a task runs and blocks live; numbered from 0 to p-1
+// cut         number of pieces of an index; piece k of d of an extent E is [k*E/d, (k+1)*E/d),
+//             rounded down: ragged pieces differ by one element
+// vector      the cuts of all indices of a statement (the paper's partition vector)
+// task        one piece of every index; a statement has as many as the product of its cuts
+// block       what a task computes of the output: the image of its free pieces
+//
+//
+// PLACES
+//
+// The place of a task is a rule, not a table: the cut indices in an order, read as the digits of a
+// mixed-radix number, the first the most significant. A block's home is the place of the task whose
+// reduced pieces are all 0; the partial results of the others are folded there.
+// Indices reduced by sum, prod, max, min, any, all and logsumexp may be cut; those of mean, var,
+// argmax, argmin and monoids of your own stay whole. Of the indices of one output coordinate
+// (Y[4*i+j]) only that with the largest coefficient is cut.
+// Inputs lie everywhere at first, unless pinned. Nothing is cached between statements.
+//
+//
+// COST MODELS
+//
+// paper       scalars moved, an upper bound (EinDecomp, section 7): join + agg + repartition.
+//             Statements of fewer than p tasks count their own number of tasks.
+// paper-code  the same with the repartition rule of the paper's public implementation,
+//             (np + nc) * n / nint; equal partitions cost nothing.
+// bytes       bytes moved, exactly: what tasks read that does not lie at their own place (join),
+//             and partial results on their way home (agg), in the computation type of the fold.
+// seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
+//             The answer of the search and all baselines are simulated; the fastest is taken.
+//
+//
+// METHODS
+//
+// eindecomp   the least cost over all vectors with as many tasks as possible, p at most, and those
+//             of the baselines that apply (for bytes and seconds: and over the orders that matter).
+//             Exact where tables stay small: trees, chains of layers, graphs of small width. Where
+//             they do not, or ways were dropped, info says how far from the least it may be.
+// linear      the paper's linearisation: the longest path, then the next longest, each by itself.
+// none        every statement is one task.
+// sqrt        the two longest indices of the output get about sqrt(p) pieces each.
+// data        the batch index; model (megatron): heads, else hidden width; sequence; attention:
+//             heads only. Statements without such an index are not cut. An index is of a kind when
+//             it has one of its names, or meets one that has at an axis of a tensor.
+// given       what parts says; statements not named are not cut.
+//
+//
+// CONSTRAINTS
+//
+// Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
+// every method. A pinned output is left in the partition of the pin, and its blocks lie at the
+// places that the cut axes, read in order, give; a pinned input lies so from the start. The memory
+// of the machine bounds what one task may have in its boxes and its result.
+
+#include "einsum.h"
+
+#ifndef EINSUM_DECOMP_H
+#define EINSUM_DECOMP_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>decomp-api  public types and functions
+// Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
+// ================================================================================================
+
+typedef enum ein_cost {
+  EIN_COST_PAPER = 0,       // scalars moved, the paper's formulas
+  EIN_COST_PAPER_CODE,      // the same, repartition as in the paper's implementation
+  EIN_COST_BYTES,           // bytes moved, exactly
+  EIN_COST_SECONDS,         // predicted seconds
+  EIN_COST_COUNT
+} ein_cost;
+
+#define EIN_PLACES_MAX (1 << 20)
+
+// One place and its link. 0: the default.
+typedef struct ein_machine {
+  double flops;             // scalar operations per second of a place; default 1e11
+  double memory_bw;         // bytes per second of its memory; default 1e11
+  double latency;           // seconds of one message; default 2e-6
+  double bandwidth;         // bytes per second into a place; default 1e10
+  double overhead;          // seconds per task; default 2e-6
+  double memory;            // bytes a task's operand boxes and result may take; default: no limit
+} ein_machine;
+
+// How one statement's index space is cut; borrowed from the decomposition.
+typedef struct ein_parts {
+  int nindex;               // indices of the statement, free ones first (its own order)
+  const int64_t *cut;       // pieces of each index, >= 1 and <= max(1, extent)
+  int norder;               // cut indices (pieces > 1)
+  const int *order;         // them, most significant digit first: the rule of placement
+  int64_t ntask;            // product of cut, <= p
+  double join, agg, repart, seconds;  // cost terms under the chosen model; seconds: 0 if unknown
+} ein_parts;
+
+// All zero but p: the best decomposition by the paper's cost.
+typedef struct ein_decompose_desc {
+  int64_t p;                // places, 1 .. EIN_PLACES_MAX
+  const char *method;       // eindecomp (default), linear, none, sqrt, data, model (megatron),
+                            //   sequence, attention, given
+  ein_cost cost;
+  const ein_machine *machine;
+  int nparts;               // vectors of statements: "T[s=2,t=4]", indices not named stay whole;
+  const char *const *parts; //   T: the tensor defined. given: statements not named are not cut
+  int npin;                 // tensors held in a partition: "X[s=8]"; an axis is named by an index
+  const char *const *pin;   //   that stands alone there in some statement, or by its number
+  int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
+  const char *const *keep;
+  int strict;               // 1: only vectors of p tasks (or the most possible), as in the paper;
+                            //   0: the vectors of the baselines that apply are there too, and
+                            //   for seconds those with any divisor of p tasks
+  int fewer;                // 1: those are there under every model. Few tasks move few bytes: the
+                            //   least cost in bytes is then to cut nothing
+  int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
+                            //   seconds: what 2^24 comparisons of places allow, 16 .. 512)
+  double max_table;         // entries of a table of the search; default 2^22
+  int beam;                 // states of the search where tables are split; default 256
+  // Names of indices, separated by commas, that baselines cut. Defaults: "b,batch,n";
+  // "s,seq,sequence"; "h,head,heads"; "f,hidden,ff".
+  const char *batch, *sequence, *heads, *hidden;
+} ein_decompose_desc;
+
+typedef struct ein_decomposition ein_decomposition;  // immutable
+
+typedef struct ein_decomp_info {
+  int64_t p;
+  ein_cost cost;
+  const char *method;       // under EIN_COST_SECONDS: the one that was fastest in the simulation
+  double total;             // under the cost model: scalars, bytes or seconds
+  double lower;             // no decomposition of the family costs less
+  int proved;               // 1: total is the least over the family
+  double gap;               // (total - lower) / total; 0 when proved
+  double seconds;           // simulated, under EIN_COST_SECONDS; else 0
+  int nstmt;                // statements of the graph as written
+  int nform;                // different forms among them: isomorphic ones share their tables
+  int64_t nvector;          // vectors (with orders) of all forms
+} ein_decomp_info;
+
+// Decomposes the statements of a finished graph, as written. *d is NULL on failure; it is the
+// caller's (ein_decomposition_destroy) and outlives graph and ctx, but not the ctx's allocator.
+// EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
+// EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
+// EIN_ERR_TOO_LARGE: no vector of a statement fits the machine's memory.
+// EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
+// elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
+EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **d);
+EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
+EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
+// Statement stmt of the graph, from 0. EIN_ERR_ARGUMENT when there is none.
+EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt, ein_parts *parts);
+// What statement stmt is; borrowed from the decomposition.
+typedef struct ein_decomp_stmt {
+  const char *out;          // the tensor it defines
+  int64_t line;             // in the source, or 0
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const char *const *index; // their names
+  const int64_t *extent;
+  int noperand;
+  const char *const *operand;  // names of the tensors it reads
+} ein_decomp_stmt;
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s);
+// The partition of tensor number `tensor` of the graph when it is a pinned input: one index per
+// axis, in order. EIN_ERR_ARGUMENT when it is none.
+EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor, ein_parts *parts);
+
+// ---- simulation: no data is touched ----
+typedef struct ein_sim_stmt {  // one statement
+  double tasks, messages;
+  double join, agg;         // bytes fetched by tasks, and by homes for partial results
+  double start, end, busy;  // seconds: first task, last result; sum over its tasks
+} ein_sim_stmt;
+
+typedef struct ein_sim_info {
+  double tasks, messages, join, agg;
+  double flops;             // scalar operations of expressions and folds
+  double seconds;           // until the last block is complete
+  double busy;              // seconds that places compute, summed
+  double peak_bytes;        // of blocks, of what tasks fetched and of their results, at one place;
+} ein_sim_info;             //   inputs that are not pinned do not count
+
+typedef struct ein_sim_desc {
+  const ein_machine *machine;
+  ein_sim_stmt *stmt;       // receives one per statement; may be NULL
+  double *peak;             // receives the peak bytes of each of the p places; may be NULL
+  void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
+  // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.
+  void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
+  void *user;
+} ein_sim_desc;
+
+// Enumerates the tasks of a decomposition: bytes exactly as any fabric moves them, messages, and a
+// predicted time line. A transfer takes latency * log2(1 + messages) + bytes / bandwidth, into a
+// place one at a time; partial results meet in a tree. After 2^27 blocks looked at, a task waits
+// for the last block of a tensor instead of those it reads. desc may be NULL; graph is that which
+// was decomposed.
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info);
+EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
+// The model of that name: EIN_COST_COUNT when unknown.
+EIN_API ein_cost ein_cost_find(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_DECOMP_H
+
+// ================================================================================================
+// >>implementation  everything below is compiled once
+// Takes the declarations above, and einsum.h's sections down to >>print; gives their definitions.
+// ================================================================================================
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_DECOMP_IMPLEMENTATION_DONE)
+#define EINSUM_DECOMP_IMPLEMENTATION_DONE
+
+// ================================================================================================
+// >>cuts  which indices may be cut, and the vectors for p places
+// A form is a statement up to names: statements of one form share vectors and tables.
+// ================================================================================================
+
+// The ways to cut and place a statement; n of them, nindex entries each.
+typedef struct eini_ways {
+  int64_t n, cap;
+  int64_t *cut;
+  int *order, *norder;     // order: cut indices, most significant digit first
+} eini_ways;
+
+typedef struct eini_dform {
+  const eini_stmt *s;
+  int64_t *limit;          // most pieces of each index; 1: it stays whole
+  int64_t *need;           // pieces that are asked for; 0: open
+  int pinned;              // placed as a pinned tensor: reduced digits first, then axis order
+  int nextra;              // vectors that must be among the ways, nindex cuts each
+  int64_t *extra;
+  eini_ways ways;
+  double *join, *agg, *seconds;  // of each way: what does not depend on other statements
+  double *unary;           // their sum under the model
+  double least;            // of unary, over the ways that were dropped too
+  unsigned char *active;   // operands that are fetched, [noperand]: the output is read
+} eini_dform;
+
+typedef struct eini_decomposer {
+  eini_arena arena;        // scratch of the call
+  eini_diag *diag;
+  const ein_graph *g;
+  const ein_decompose_desc *desc;
+  ein_machine machine;
+  int64_t p;
+  int ndivisor;
+  int64_t divisor[256];    // of p
+  int nnode;               // statements, then pinned inputs
+  int nform;
+  int npinned;             // the last nodes: pinned inputs, as statements that copy them
+  eini_dform *node;        // what is asked of each statement; ways and tables are its form's
+  int *tensor_node;        // of each pinned input; -1: not pinned
+  int *form_of;            // node whose form a node has
+  int cut_short;           // ways were dropped for lack of room
+} eini_decomposer;
+
+// Which indices the executor can cut: those of a fold that merges finished values, and of an output
+// coordinate with several indices only that with the largest coefficient.
+static void eini_cut_limits(const eini_stmt *s, int64_t *limit) {
+  int fold = s->fold;
+  int merges = fold >= EINI_SUM && fold <= EINI_LOGSUMEXP;
+  for (int c = 0; c < s->nindex; c++) {
+    limit[c] = c < s->nfree || merges ? eini_max64(1, s->index[c].extent) : 1;
+  }
+  for (int r = 0; r < s->out_map.rows; r++) {
+    const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+    int64_t most = 0;
+    for (int c = 0; c < s->nfree; c++)
+      if (s->index[c].extent > 1) most = eini_max64(most, coef[c] < 0 ? -coef[c] : coef[c]);
+    for (int c = 0; c < s->nfree; c++)
+      if (coef[c] != 0 && coef[c] != most && coef[c] != -most) limit[c] = 1;
+  }
+}
+
+static ein_status eini_ways_add(eini_arena *a, eini_ways *w, int nindex, const int64_t *cut) {
+  if (w->n == w->cap) {
+    int64_t cap = w->cap < 8 ? 8 : 2 * w->cap, cells;
+    if (eini_mul_overflow(cap, nindex, &cells)) return EIN_ERR_TOO_LARGE;
+    int64_t *more = EINI_NEW(a, int64_t, cells);
+    if (more == NULL) return EIN_ERR_NO_MEMORY;
+    if (w->n > 0) memcpy(more, w->cut, (size_t)(w->n * nindex) * sizeof *more);
+    w->cut = more;
+    w->cap = cap;
+  }
+  if (nindex > 0) memcpy(w->cut + w->n * nindex, cut, (size_t)nindex * sizeof *cut);
+  w->n++;
+  return EIN_OK;
+}
+
+static int eini_ways_has(const eini_ways *w, int nindex, const int64_t *cut) {
+  for (int64_t i = 0; i < w->n; i++) {
+    if (nindex == 0) return 1;
+    if (memcmp(w->cut + i * nindex, cut, (size_t)nindex * sizeof *cut) == 0) return 1;
+  }
+  return 0;
+}
+
+static int eini_divisors(int64_t n, int64_t *divisor) {
+  int count = 0;
+  for (int64_t d = 1; d * d <= n; d++) count += (n % d == 0) + (n % d == 0 && d * d != n);
+  for (int64_t d = 1, low = 0, high = count; d * d <= n; d++) {
+    if (n % d != 0) continue;
+    divisor[low++] = d;
+    divisor[--high] = n / d;
+  }
+  return count;
+}
+
+// Adds every vector with `tasks` tasks; even: pieces divide their extents. nd divisors of tasks.
+static ein_status eini_vectors_of(eini_arena *a, const eini_dform *f, int64_t tasks, int even,
+                                  int nd, const int64_t *divisor, eini_ways *w) {
+  int n = f->s->nindex, i = 0;
+  int *at = EINI_NEW(a, int, n + 1);
+  int64_t *cut = EINI_NEW(a, int64_t, n + 1), *rest = EINI_NEW(a, int64_t, n + 1);
+  if (at == NULL || cut == NULL || rest == NULL) return EIN_ERR_NO_MEMORY;
+  if (n == 0) return tasks == 1 ? eini_ways_add(a, w, 0, cut) : EIN_OK;
+  rest[0] = tasks;
+  at[0] = -1;
+  while (i >= 0) {  // index i takes divisor at[i] of what the indices before leave
+    int k = at[i] + 1;
+    for (; k < nd && divisor[k] <= eini_min64(rest[i], f->limit[i]); k++) {
+      if (rest[i] % divisor[k] != 0 || (i == n - 1 && divisor[k] != rest[i])) continue;
+      if (f->need[i] != 0 && f->need[i] != divisor[k]) continue;
+      if (!even || f->s->index[i].extent % divisor[k] == 0) break;
+    }
+    if (k >= nd || divisor[k] > eini_min64(rest[i], f->limit[i])) {
+      i--;
+      continue;
+    }
+    at[i] = k;
+    cut[i] = divisor[k];
+    if (i == n - 1) {
+      EINI_TRY(eini_ways_add(a, w, n, cut));
+      continue;
+    }
+    rest[i + 1] = rest[i] / cut[i];
+    at[++i] = -1;
+  }
+  return EIN_OK;
+}
+
+// The viable vectors: as many tasks as possible, p at most, in pieces that divide the extents where
+// they can. Without strict also the baselines', and for seconds all with a divisor of p tasks.
+static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f) {
+  eini_ways *w = &f->ways;
+  int n = f->s->nindex;
+  int64_t most = 1, divisor[256];
+  for (int c = 0; c < n; c++) {
+    int64_t pieces = f->need[c] != 0 ? f->need[c] : f->limit[c];
+    if (eini_mul_overflow(most, pieces, &most) || most > dc->p) most = dc->p;
+  }
+  int paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
+  for (int64_t tasks = most; w->n == 0; tasks--) {
+    int nd = eini_divisors(tasks, divisor);
+    if (paper) EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 1, nd, divisor, w));
+    if (w->n == 0) EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 0, nd, divisor, w));
+  }
+  int fewer = dc->desc->fewer || (dc->desc->cost == EIN_COST_SECONDS && !dc->desc->strict);
+  for (int k = 0; k < dc->ndivisor && fewer; k++) {
+    int64_t first = 1, tasks = dc->divisor[k];
+    for (int c = 0; c < n; c++) first *= w->cut[c];
+    if (tasks >= first) break;
+    int nd = eini_divisors(tasks, divisor);
+    EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, paper, nd, divisor, w));
+  }
+  for (int k = 0; k < f->nextra; k++) {
+    const int64_t *cut = f->extra + (int64_t)k * n;
+    int fits = 1;
+    for (int c = 0; c < n; c++) fits &= f->need[c] == 0 || f->need[c] == cut[c];
+    if (fits && !eini_ways_has(w, n, cut)) EINI_TRY(eini_ways_add(&dc->arena, w, n, cut));
+  }
+  return EIN_OK;
+}
+
+static int64_t eini_tasks(const int64_t *cut, int n) {
+  int64_t tasks = 1;
+  for (int c = 0; c < n; c++) tasks *= cut[c];
+  return tasks;
+}
+
+// Operand k is read before by the same projection: it is fetched and counted once.
+static int eini_operand_again(const eini_stmt *s, int k) {
+  for (int j = 0; j < k; j++) {
+    const ein_zmap *a = &s->proj[j], *b = &s->proj[k];
+    size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
+    if (s->operand[j] != s->operand[k]) continue;
+    if (memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0 &&
+        memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0) return 1;
+  }
+  return 0;
+}
+
+// The only index of a coordinate, -1 when there is none or several; its coefficient.
+static int eini_row_index(const ein_zmap *m, int r, int64_t *coef) {
+  int found = -1;
+  *coef = 0;
+  for (int c = 0; c < m->cols; c++) {
+    int64_t v = m->coef[(int64_t)r * m->cols + c];
+    if (v == 0) continue;
+    if (found >= 0) return -1;
+    found = c;
+    *coef = v;
+  }
+  return found;
+}
+
+// ================================================================================================
+// >>placement  pieces, tasks and boxes: what lies where and what is read
+// Takes a statement, its cuts and their order; gives index ranges of the task at a place, the box
+// it reads of an operand, and how many elements of the box a block defines.
+// ================================================================================================
+
+// Piece k of d of an extent: [k*E/d, (k+1)*E/d), rounded down; k <= d <= EIN_PLACES_MAX.
+static int64_t eini_piece_start(int64_t extent, int64_t d, int64_t k) {
+  return k * (extent / d) + k * (extent % d) / d;
+}
+
+// Index ranges of the task at a place. 0: there is none; home: nor if its reduced digits are not 0.
+static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *order, int norder,
+                            int64_t place, int home, int64_t *lo, int64_t *hi) {
+  for (int c = 0; c < s->nindex; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  for (int i = norder - 1; i >= 0; i--) {
+    int c = order[i];
+    int64_t k = place % cut[c];
+    place /= cut[c];
+    if (home && c >= s->nfree && k != 0) return 0;
+    lo[c] = eini_piece_start(s->index[c].extent, cut[c], k);
+    hi[c] = eini_piece_start(s->index[c].extent, cut[c], k + 1);
+  }
+  return place == 0;
+}
+
+// The hull of what a map reaches from index ranges, coordinate by coordinate: [from, to).
+static void eini_task_box(const eini_stmt *s, const ein_zmap *m, const int64_t *lo,
+                          const int64_t *hi, int64_t *from, int64_t *to) {
+  int empty = 0;
+  for (int c = 0; c < s->nindex; c++) empty |= hi[c] <= lo[c];
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+    from[r] = to[r] = m->offset[r];
+    for (int c = 0; c < s->nindex && !empty; c++) {
+      from[r] += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+      to[r] += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+    }
+    to[r] += !empty;
+  }
+}
+
+static int64_t eini_floor_div(int64_t a, int64_t b) {  // b > 0
+  return a / b - (a % b != 0 && a < 0);
+}
+
+// Narrows [*lo, *hi) to the i with from <= coef*i + offset < to.
+static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_t to, int64_t *lo,
+                        int64_t *hi) {
+  int64_t a = from - offset, b = to - 1 - offset;
+  if (coef < 0) {
+    int64_t swap = -a;
+    coef = -coef;
+    a = -b;
+    b = swap;
+  }
+  *lo = eini_max64(*lo, -eini_floor_div(-a, coef));
+  *hi = eini_min64(*hi, eini_floor_div(b, coef) + 1);
+}
+
+// Counts index tuples from index c on whose image lies in the box; at: the coordinates so far.
+// Only coordinates of several indices are looked at; the others have narrowed the ranges.
+static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, const int64_t *hi,
+                              const int64_t *from, const int64_t *to, int64_t *at) {
+  const ein_zmap *m = &s->out_map;
+  int inside = 1;
+  double all = 1;
+  for (int k = c; k < s->nfree; k++) all *= (double)(hi[k] - lo[k]);
+  for (int r = 0; r < m->rows; r++) {
+    int64_t least = at[r], most = at[r];
+    for (int k = c; k < s->nfree; k++) {
+      int64_t v = m->coef[(int64_t)r * s->nindex + k];
+      least += v * (v >= 0 ? lo[k] : hi[k] - 1);
+      most += v * (v >= 0 ? hi[k] - 1 : lo[k]);
+    }
+    if (most < from[r] || least >= to[r]) return 0;
+    inside &= least >= from[r] && most < to[r];
+  }
+  if (inside) return all;
+  double count = 0;
+  for (int64_t i = lo[c]; i < hi[c]; i++) {
+    for (int r = 0; r < m->rows; r++) at[r] += i * m->coef[(int64_t)r * s->nindex + c];
+    count += eini_count_from(s, c + 1, lo, hi, from, to, at);
+    for (int r = 0; r < m->rows; r++) at[r] -= i * m->coef[(int64_t)r * s->nindex + c];
+  }
+  return count;
+}
+
+// Elements that the free indices in [lo, hi) define inside a box. a, b: scratch, nindex + rank.
+static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int64_t *hi,
+                                const int64_t *from, const int64_t *to, int64_t *a, int64_t *b) {
+  const ein_zmap *m = &s->out_map;
+  double count = 1;
+  int several = 0;
+  for (int c = 0; c < s->nfree; c++) {
+    a[c] = lo[c];
+    b[c] = hi[c];
+  }
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+    int only = -1, terms = 0;
+    for (int c = 0; c < s->nfree; c++) {
+      if (coef[c] == 0) continue;
+      only = c;
+      terms++;
+    }
+    if (terms == 0 && (m->offset[r] < from[r] || m->offset[r] >= to[r])) return 0;
+    if (terms == 1) eini_narrow_range(coef[only], m->offset[r], from[r], to[r], &a[only], &b[only]);
+    several |= terms > 1;
+  }
+  for (int c = 0; c < s->nfree; c++) {
+    if (b[c] <= a[c]) return 0;
+    count *= (double)(b[c] - a[c]);
+  }
+  if (!several) return count;
+  int64_t *at = a + s->nindex;
+  for (int r = 0; r < m->rows; r++) at[r] = m->offset[r];
+  return eini_count_from(s, 0, a, b, from, to, at);
+}
+
+// ================================================================================================
+// >>paper-cost  the cost model of the EinDecomp paper
+// Scalars moved: join, aggregation and repartition (section 7). Blocks that do not divide an extent
+// count with their mean size.
+// ================================================================================================
+
+// Mean extent along coordinate r of what a task reads or writes. writes: elements; else the hull,
+// where a stride's last step counts as a whole one, so that equal pieces of X and X[2*i] fit.
+static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
+                              int writes) {
+  const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+  double count = 1, hull = 0, last = 0;
+  int terms = 0;
+  for (int c = 0; c < s->nindex; c++) {
+    double piece = (double)s->index[c].extent / (double)cut[c];
+    double step = (double)(coef[c] < 0 ? -coef[c] : coef[c]);
+    if (coef[c] == 0) continue;
+    if (piece == 0) return 0;
+    count *= piece;
+    hull += terms++ == 0 ? step * piece : step * (piece - 1) + (step > last ? step - last : 0);
+    if (step > last) last = step;
+  }
+  return writes ? count : terms > 0 ? hull : 1;
+}
+
+static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int64_t *cut,
+                               int writes) {
+  double count = 1;
+  for (int r = 0; r < m->rows; r++) count *= eini_block_side(s, m, r, cut, writes);
+  return count;
+}
+
+// join = N * sum of the operands' blocks; agg = N / nagg * (nagg - 1) * the output's block.
+static void eini_paper_vertex(const eini_stmt *s, const int64_t *cut, double *join, double *agg) {
+  double tasks = (double)eini_tasks(cut, s->nindex), read = 0;
+  double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  for (int k = 0; k < s->noperand; k++)
+    if (!eini_operand_again(s, k)) read += eini_block_count(s, &s->proj[k], cut, 0);
+  *join = tasks * read;
+  *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1);
+}
+
+// From the blocks that producer x leaves of operand k of consumer y to those that y reads: np and
+// nc scalars each, nint of them in common; count consumer blocks.
+static double eini_paper_repart(const eini_stmt *x, const int64_t *xcut, const eini_stmt *y, int k,
+                                const int64_t *ycut, int code) {
+  const ein_zmap *m = &y->proj[k];
+  double np = 1, nc = 1, nint = 1, count = 1;
+  for (int r = 0; r < m->rows; r++) {
+    double whole = 1, have = eini_block_side(x, &x->out_map, r, xcut, 1);
+    double need = eini_block_side(y, m, r, ycut, 0);
+    for (int c = 0; c < x->nfree; c++)
+      if (x->out_map.coef[(int64_t)r * x->nindex + c] != 0) whole *= (double)x->index[c].extent;
+    if (need > whole) need = whole;  // one of several pieces of the tensor
+    np *= have;
+    nc *= need;
+    nint *= have < need ? have : need;
+  }
+  if (nint == 0 || (np == nint && nc == nint)) return 0;
+  for (int c = 0; c < y->nindex; c++) {
+    int used = 0;
+    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * y->nindex + c] != 0;
+    if (used) count *= (double)ycut[c];
+  }
+  if (code) return (np + nc) * (count * nc) / nint;
+  return (nc / nint - 1) * count * (nc + np) + (np != nint ? np * count : 0);
+}
+
+// ================================================================================================
+// >>moved-cost  the cost models bytes and seconds
+// What tasks fetch of what does not lie at their own place, exactly; and a prediction of the time:
+// the slowest place of every statement, with its transfers.
+// ================================================================================================
+
+static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
+  return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
+}
+
+// Elements of the longest task's index space.
+static double eini_task_points(const eini_stmt *s, const int64_t *cut) {
+  double points = 1;
+  for (int c = 0; c < s->nindex; c++)
+    points *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
+  return points;
+}
+
+// Scalar operations of one point: those of the expression, and of the fold.
+static double eini_point_flops(const eini_stmt *s) {
+  double n = s->nfree < s->nindex;
+  for (int k = 0; k < s->expr.n; k++) {
+    int op = s->expr.node[k].op;
+    n += op != EINI_OP_CONST && op != EINI_OP_OPERAND && op != EINI_OP_INDEX &&
+         op != EINI_OP_PARAM && op != EINI_OP_CAST && op != EINI_OP_ROUNDTO;
+  }
+  return n > 1 ? n : 1;
+}
+
+static double eini_log2_up(double n) {
+  double steps = 0;
+  for (double x = 1; x < n; x *= 2) steps++;
+  return steps;
+}
+
+// Bytes that the largest task's operand boxes and its result take.
+static double eini_task_memory(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
+  double bytes = 0;
+  for (int k = -1; k < s->noperand; k++) {
+    const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+    double box = eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
+    if (k >= 0 && eini_operand_again(s, k)) continue;
+    for (int r = 0; r < m->rows; r++) {
+      double hull = 1, count = 1;
+      for (int c = 0; c < s->nindex; c++) {
+        int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
+        if (coef == 0) continue;
+        int64_t most = x / cut[c] + (x % cut[c] != 0);
+        count *= (double)most;
+        hull += (double)(coef < 0 ? -coef : coef) * ((double)most - 1);
+      }
+      box *= count == 0 || k < 0 ? count : hull;
+    }
+    bytes += box;
+  }
+  return bytes;
+}
+
+// Bytes and seconds of folding partial results at their homes.
+static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
+                           double *bytes, double *seconds) {
+  double whole = 1, nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  double block = eini_block_count(s, &s->out_map, cut, 1);
+  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  *bytes = (nagg - 1) * whole * size;
+  *seconds = eini_log2_up(nagg) * (dc->machine.latency + block * size / dc->machine.bandwidth +
+                                   block / dc->machine.flops);
+}
+
+// Seconds of the longest task by itself.
+static double eini_parts_seconds(const eini_decomposer *dc, const eini_stmt *s,
+                                const int64_t *cut) {
+  const ein_machine *m = &dc->machine;
+  double work = eini_task_points(s, cut) * eini_point_flops(s) / m->flops;
+  double traffic = eini_task_memory(dc, s, cut) / m->memory_bw;
+  return m->overhead + (work > traffic ? work : traffic);
+}
+
+// ---- what moves on an edge ----------------------------------------------------------------------
+
+#define EINI_PLACE_CHUNK 256
+
+// What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
+// boxes of its operand k depend on, in order, the others as gaps. Returns the number of entries.
+static int eini_way_digits(const eini_decomposer *dc, const eini_dform *f, int64_t way, int k,
+                           int64_t *digit) {
+  const eini_stmt *s = f->s;
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const int64_t *cut = f->ways.cut + way * s->nindex;
+  int n = 0, moved = dc->desc->cost >= EIN_COST_BYTES;
+  for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
+    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
+    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
+    if (used) {
+      digit[n++] = c;
+      digit[n++] = cut[c];
+    } else if (moved && n > 0 && digit[n - 2] < 0) {
+      digit[n - 1] *= cut[c];
+    } else if (moved && (k >= 0 || n > 0)) {  // reduced digits in front of a home's are 0
+      digit[n++] = -1;
+      digit[n++] = cut[c];
+    }
+  }
+  return n;
+}
+
+// Ways of a form that are alike on an edge.
+typedef struct eini_wayset {
+  int n;                   // classes
+  int *of;                 // class of each way
+  int64_t *first;          // a way of each class
+} eini_wayset;
+
+static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int k,
+                                   eini_wayset *q) {
+  int64_t n = f->ways.n, room = 2 * (int64_t)f->s->nindex + 1, mask = 16;
+  while (mask < 2 * n) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, mask--), *length = EINI_NEW(&dc->arena, int, n);
+  int64_t *digit = EINI_NEW(&dc->arena, int64_t, (n + 1) * room);
+  q->n = 0;
+  q->of = EINI_NEW(&dc->arena, int, n);
+  q->first = EINI_NEW(&dc->arena, int64_t, n);
+  if (slot == NULL || length == NULL || digit == NULL || q->of == NULL || q->first == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t w = 0; w < n; w++) {
+    int64_t *mine = digit + q->n * room;
+    int len = eini_way_digits(dc, f, w, k, mine);
+    uint64_t at = eini_hash(mine, (size_t)len * sizeof *mine, 0) & (uint64_t)mask;
+    for (; slot[at] != 0; at = (at + 1) & (uint64_t)mask) {
+      int c = slot[at] - 1;
+      if (length[c] == len && memcmp(digit + c * room, mine, (size_t)len * sizeof *mine) == 0)
+        break;
+    }
+    if (slot[at] == 0) {
+      length[q->n] = len;
+      q->first[q->n++] = w;
+      slot[at] = q->n;
+    }
+    q->of[w] = slot[at] - 1;
+  }
+  return EIN_OK;
+}
+
+// One side of a table for a chunk of places: ranges in the producer's free indices, and one more
+// that is [0, 1) where there is a block; [class][index][place].
+typedef struct eini_edgeside {
+  eini_wayset set;
+  double *lo, *hi;
+} eini_edgeside;
+
+typedef struct eini_edgework {
+  const eini_dform *x, *y;
+  int k, several;          // several: a coordinate of the producer has several indices
+  int nd;                  // free indices of the producer, + 1
+  int chunk;               // places at a time
+  eini_edgeside a, b;
+  double *need;            // [reader's class][place] elements that a task reads
+  int64_t *lo, *hi, *from, *to, *s0, *s1;  // of one task
+  double *sum, *most;      // [class][class] elements fetched in all, and by one task
+} eini_edgework;
+
+static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+  const eini_stmt *s = w->x->s;
+  const ein_zmap *m = &s->out_map;
+  w->nd = s->nfree + 1;
+  for (int r = 0; r < m->rows; r++) {
+    int terms = 0;
+    for (int c = 0; c < s->nfree; c++) terms += m->coef[(int64_t)r * m->cols + c] != 0;
+    w->several |= terms > 1;
+  }
+  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
+  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
+  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1;
+  w->chunk = dc->desc->cost >= EIN_COST_BYTES ? (int)eini_min64(dc->p, EINI_PLACE_CHUNK) : 0;
+  int64_t side = (int64_t)w->chunk * w->nd, classes = (int64_t)w->a.set.n * w->b.set.n;
+  w->a.lo = EINI_NEW(&dc->arena, double, side * w->a.set.n);
+  w->a.hi = EINI_NEW(&dc->arena, double, side * w->a.set.n);
+  w->b.lo = EINI_NEW(&dc->arena, double, side * w->b.set.n);
+  w->b.hi = EINI_NEW(&dc->arena, double, side * w->b.set.n);
+  w->need = EINI_NEW(&dc->arena, double, (int64_t)w->chunk * w->b.set.n);
+  w->lo = EINI_NEW(&dc->arena, int64_t, 6 * room);
+  w->sum = EINI_NEW(&dc->arena, double, classes);
+  w->most = EINI_NEW(&dc->arena, double, classes);
+  if (w->a.lo == NULL || w->a.hi == NULL || w->b.lo == NULL || w->b.hi == NULL ||
+      w->need == NULL || w->lo == NULL || w->sum == NULL || w->most == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w->hi = w->lo + room;
+  w->from = w->hi + room;
+  w->to = w->from + room;
+  w->s0 = w->to + room;
+  w->s1 = w->s0 + room;
+  return EIN_OK;
+}
+
+static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int home, int64_t *lo,
+                           int64_t *hi) {
+  const eini_ways *w = &f->ways;
+  int n = f->s->nindex;
+  return eini_task_ranges(f->s, w->cut + way * n, w->order + way * n, w->norder[way], place, home,
+                          lo, hi);
+}
+
+// Ranges of the blocks at a chunk of places for the producer's classes.
+static void eini_edge_blocks(eini_edgework *w, int64_t at) {
+  for (int a = 0; a < w->a.set.n; a++) {
+    for (int q = 0; q < w->chunk; q++) {
+      int home = eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->lo, w->hi);
+      w->lo[w->nd - 1] = 0;
+      w->hi[w->nd - 1] = 1;
+      for (int c = 0; c < w->nd; c++) {
+        int64_t i = ((int64_t)a * w->nd + c) * w->chunk + q;
+        w->a.lo[i] = home ? (double)w->lo[c] : 0;
+        w->a.hi[i] = home ? (double)w->hi[c] : 0;
+      }
+    }
+  }
+}
+
+// The index range of the producer's piece that the box [from, to) meets.
+static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
+                           int64_t *lo, int64_t *hi) {
+  const ein_zmap *m = &s->out_map;
+  int meets = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  for (int r = 0; r < m->rows; r++) {
+    int64_t coef;
+    int c = eini_row_index(m, r, &coef);
+    if (c >= 0) eini_narrow_range(coef, m->offset[r], from[r], to[r], &lo[c], &hi[c]);
+    else if (coef == 0) meets &= m->offset[r] >= from[r] && m->offset[r] < to[r];
+  }
+  for (int c = 0; c < s->nfree; c++) meets &= hi[c] > lo[c];
+  return meets;
+}
+
+// What the tasks at a chunk of places read, for the reader's classes.
+static void eini_edge_boxes(eini_edgework *w, int64_t at) {
+  const eini_stmt *s = w->x->s, *t = w->y->s;
+  for (int b = 0; b < w->b.set.n; b++) {
+    for (int q = 0; q < w->chunk; q++) {
+      int meets = eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->lo, w->hi);
+      double need = meets;
+      eini_task_box(t, &t->proj[w->k], w->lo, w->hi, w->from, w->to);
+      meets &= eini_box_ranges(s, w->from, w->to, w->lo, w->hi);
+      w->lo[w->nd - 1] = 0;
+      w->hi[w->nd - 1] = 1;
+      for (int c = 0; c < w->nd; c++) {
+        int64_t i = ((int64_t)b * w->nd + c) * w->chunk + q;
+        w->b.lo[i] = meets ? (double)w->lo[c] : 0;
+        w->b.hi[i] = meets ? (double)w->hi[c] : 0;
+        need *= w->b.hi[i] - w->b.lo[i];
+      }
+      if (w->several && need > 0)
+        need = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
+      w->need[(int64_t)b * w->chunk + q] = need;
+    }
+  }
+}
+
+// Elements that tasks of class b find at their own places when the producer has class a.
+static void eini_edge_found(const eini_edgework *w, int a, int b, double *found) {
+  const int64_t side = (int64_t)w->chunk * w->nd;
+  for (int q = 0; q < w->chunk; q++) found[q] = 1;
+  for (int c = 0; c < w->nd; c++) {
+    const double *alo = w->a.lo + a * side + (int64_t)c * w->chunk;
+    const double *ahi = w->a.hi + a * side + (int64_t)c * w->chunk;
+    const double *blo = w->b.lo + b * side + (int64_t)c * w->chunk;
+    const double *bhi = w->b.hi + b * side + (int64_t)c * w->chunk;
+    for (int q = 0; q < w->chunk; q++) {
+      double lo = alo[q] > blo[q] ? alo[q] : blo[q], hi = ahi[q] < bhi[q] ? ahi[q] : bhi[q];
+      double n = hi - lo;
+      found[q] *= n > 0 ? n : 0;
+    }
+  }
+}
+
+// The same where a coordinate of the producer has several indices.
+static void eini_edge_found_several(const eini_edgework *w, int a, int b, int64_t at,
+                                    double *found) {
+  const eini_stmt *s = w->x->s, *t = w->y->s;
+  for (int q = 0; q < w->chunk; q++) {
+    found[q] = 0;
+    if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->lo, w->hi)) continue;
+    eini_task_box(t, &t->proj[w->k], w->lo, w->hi, w->from, w->to);
+    if (!eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->lo, w->hi)) continue;
+    found[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
+  }
+}
+
+static void eini_edge_count(const eini_decomposer *dc, eini_edgework *w) {
+  double found[EINI_PLACE_CHUNK];
+  for (int64_t at = 0; at < dc->p; at += w->chunk) {
+    eini_edge_blocks(w, at);
+    eini_edge_boxes(w, at);
+    for (int a = 0; a < w->a.set.n; a++) {
+      for (int b = 0; b < w->b.set.n; b++) {
+        int64_t i = (int64_t)a * w->b.set.n + b;
+        const double *need = w->need + (int64_t)b * w->chunk;
+        if (w->several) eini_edge_found_several(w, a, b, at, found);
+        else eini_edge_found(w, a, b, found);
+        for (int q = 0; q < w->chunk; q++) {
+          double fetched = need[q] - found[q];
+          w->sum[i] += fetched;
+          if (fetched > w->most[i]) w->most[i] = fetched;
+        }
+      }
+    }
+  }
+}
+
+// ================================================================================================
+// >>elimination  least sum of tables over variables, by elimination and beam search
+// Bucket elimination (non-serial dynamic programming) on shared tables: equal eliminations are done
+// once. A bucket too large is split (mini-buckets): its messages then bound from below, and guide.
+// ================================================================================================
+
+typedef struct eini_sumtable {  // values over nvar variables with size[i] labels each, row-major
+  int nvar;
+  int *size;
+  const double *v;
+} eini_sumtable;
+
+typedef struct eini_sumfactor {
+  int table, gone;
+  int *var;
+} eini_sumfactor;
+
+typedef struct eini_summemo {  // key: what was eliminated; the table it gave
+  int *key;
+  int n, table;
+  uint64_t hash;
+} eini_summemo;
+
+typedef struct eini_sumbucket {  // factors of an eliminated variable, messages it sent
+  int var, nin, nout;
+  int *in, *out;
+} eini_sumbucket;
+
+typedef struct eini_sums {
+  eini_arena *a;
+  int nvar, *size;
+  eini_sumtable *table;
+  int64_t ntable, captable;
+  eini_sumfactor *factor;
+  int64_t nfactor, capfactor;
+  int **of;                 // factors of each variable
+  int64_t *nof, *capof;
+  eini_summemo *memo;
+  int64_t nmemo, capmemo;
+  int *slot;                // hash table over memo; -1: free
+  int64_t nslot;
+  double max_table;
+  int split;                // buckets that were split
+  eini_sumbucket *bucket;
+  int nbucket;
+  int norig;                // factors before elimination
+} eini_sums;
+
+static ein_status eini_sums_init(eini_sums *net, eini_arena *a, int nvar, double max_table) {
+  memset(net, 0, sizeof *net);
+  net->a = a;
+  net->nvar = nvar;
+  net->max_table = max_table;
+  net->size = EINI_NEW(a, int, nvar);
+  net->of = EINI_NEW(a, int *, nvar);
+  net->nof = EINI_NEW(a, int64_t, nvar);
+  net->capof = EINI_NEW(a, int64_t, nvar);
+  net->bucket = EINI_NEW(a, eini_sumbucket, nvar);
+  if (net->size == NULL || net->of == NULL || net->nof == NULL || net->capof == NULL ||
+      net->bucket == NULL) return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
+static ein_status eini_sums_table(eini_sums *net, int nvar, const int *size, const double *v,
+                                 int *id) {
+  eini_sumtable *t = (eini_sumtable *)eini_grow(net->a, net->table, net->ntable, &net->captable,
+                                          sizeof *t);
+  if (t == NULL) return EIN_ERR_NO_MEMORY;
+  net->table = t;
+  t = &net->table[net->ntable];
+  t->nvar = nvar;
+  t->v = v;
+  t->size = EINI_NEW(net->a, int, nvar);
+  if (t->size == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nvar; i++) t->size[i] = size[i];
+  *id = (int)net->ntable++;
+  return EIN_OK;
+}
+
+static ein_status eini_sums_factor(eini_sums *net, int table, const int *var, int *id) {
+  int n = net->table[table].nvar;
+  eini_sumfactor *f = (eini_sumfactor *)eini_grow(net->a, net->factor, net->nfactor,
+                                                  &net->capfactor, sizeof *f);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  net->factor = f;
+  f = &net->factor[net->nfactor];
+  f->table = table;
+  f->gone = 0;
+  f->var = EINI_NEW(net->a, int, n);
+  if (f->var == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) {
+    int x = var[i];
+    int *of = (int *)eini_grow(net->a, net->of[x], net->nof[x], &net->capof[x], sizeof *of);
+    if (of == NULL) return EIN_ERR_NO_MEMORY;
+    f->var[i] = x;
+    net->of[x] = of;
+    of[net->nof[x]++] = (int)net->nfactor;
+  }
+  *id = (int)net->nfactor++;
+  return EIN_OK;
+}
+
+// The value of a factor for labels of all its variables.
+static double eini_factor_at(const eini_sums *net, int factor, const int *label) {
+  const eini_sumfactor *f = &net->factor[factor];
+  const eini_sumtable *t = &net->table[f->table];
+  int64_t at = 0;
+  for (int i = 0; i < t->nvar; i++) at = at * t->size[i] + label[f->var[i]];
+  return t->v[at];
+}
+
+static double eini_sums_value(const eini_sums *net, const int *label) {
+  double sum = 0;
+  for (int i = 0; i < net->norig; i++) sum += eini_factor_at(net, i, label);
+  return sum;
+}
+
+// ---- eliminating a variable ---------------------------------------------------------------------
+
+// What a message is made of: factors over x and the variables sep (ascending), strides in each.
+typedef struct eini_sumjoin {
+  int nsep, *sep, nfac;
+  int kx, *ksep;
+  const double **v;
+  int64_t *xstride, *stride;  // stride: nfac x nsep
+} eini_sumjoin;
+
+static int eini_find_int(const int *list, int n, int x) {
+  int i = 0;
+  while (i < n && list[i] != x) i++;
+  return i < n ? i : -1;
+}
+
+// Adds b's variables other than x to the sorted list sep; *n grows.
+static void eini_sep_add(const eini_sumfactor *f, int nvar, int x, int *sep, int *n) {
+  for (int i = 0; i < nvar; i++) {
+    int v = f->var[i], at = *n;
+    if (v == x || eini_find_int(sep, *n, v) >= 0) continue;
+    for (; at > 0 && sep[at - 1] > v; at--) sep[at] = sep[at - 1];
+    sep[at] = v;
+    ++*n;
+  }
+}
+
+static ein_status eini_sumjoin_make(eini_sums *net, int x, int nfac, const int *fac, const int *sep,
+                                 int nsep, eini_sumjoin *j) {
+  memset(j, 0, sizeof *j);
+  j->nsep = nsep;
+  j->nfac = nfac;
+  j->kx = net->size[x];
+  j->ksep = EINI_NEW(net->a, int, nsep);
+  j->v = EINI_NEW(net->a, const double *, nfac);
+  j->xstride = EINI_NEW(net->a, int64_t, nfac);
+  j->stride = EINI_NEW(net->a, int64_t, (int64_t)nfac * nsep);
+  if (j->ksep == NULL || j->v == NULL || j->xstride == NULL || j->stride == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nsep; i++) j->ksep[i] = net->size[sep[i]];
+  for (int k = 0; k < nfac; k++) {
+    const eini_sumfactor *f = &net->factor[fac[k]];
+    const eini_sumtable *t = &net->table[f->table];
+    int64_t step = 1;
+    j->v[k] = t->v;
+    for (int i = t->nvar - 1; i >= 0; step *= t->size[i--]) {
+      if (f->var[i] == x) j->xstride[k] += step;
+      else j->stride[(int64_t)k * nsep + eini_find_int(sep, nsep, f->var[i])] += step;
+    }
+  }
+  return EIN_OK;
+}
+
+// Sums factors over {x, last} and over {x} into one matrix of kx rows, so that the inner loop of
+// the minimum runs over one contiguous row; those leave the join. Others with last are copied so.
+static ein_status eini_sumjoin_last(eini_sums *net, eini_sumjoin *j) {
+  int last = j->nsep - 1, kept = 0;
+  int64_t kl = j->ksep[last], cells = kl * j->kx;
+  double *m = EINI_NEW(net->a, double, cells);
+  if (m == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < j->nfac; k++) {
+    const int64_t *stride = j->stride + (int64_t)k * j->nsep;
+    int only = 1;
+    for (int i = 0; i < last; i++) only &= stride[i] == 0;
+    if (!only) {
+      j->v[kept] = j->v[k];
+      j->xstride[kept] = j->xstride[k];
+      memmove(j->stride + (int64_t)kept * j->nsep, stride, (size_t)j->nsep * sizeof *stride);
+      kept++;
+      continue;
+    }
+    for (int64_t x = 0; x < j->kx; x++)
+      for (int64_t l = 0; l < kl; l++)
+        m[x * kl + l] += j->v[k][x * j->xstride[k] + l * stride[last]];
+  }
+  // The matrix takes the place of at least x's own table.
+  j->v[kept] = m;
+  j->xstride[kept] = kl;
+  memset(j->stride + (int64_t)kept * j->nsep, 0, (size_t)j->nsep * sizeof *j->stride);
+  j->stride[(int64_t)kept * j->nsep + last] = 1;
+  j->nfac = kept + 1;
+  return EIN_OK;
+}
+
+// row[l] = min(row[l], base + sum of factors that depend on the last separator).
+static void eini_min_row(const eini_sumjoin *j, const int64_t *at, double base, double *row) {
+  int last = j->nsep - 1, kl = j->ksep[last], k = 0;
+  for (; k < j->nfac - 1; k++)
+    if (j->stride[(int64_t)k * j->nsep + last] != 0) break;
+  const double *EINI_RESTRICT m = j->v[j->nfac - 1] + at[j->nfac - 1];
+  if (k == j->nfac - 1) {
+    double *EINI_RESTRICT out = row;
+    for (int l = 0; l < kl; l++) {
+      double x = base + m[l];
+      out[l] = x < out[l] ? x : out[l];
+    }
+    return;
+  }
+  for (int l = 0; l < kl; l++) {
+    double x = base + m[l];
+    for (int i = k; i < j->nfac - 1; i++) {
+      int64_t s = j->stride[(int64_t)i * j->nsep + last];
+      if (s != 0) x += j->v[i][at[i] + l * s];
+    }
+    row[l] = x < row[l] ? x : row[l];
+  }
+}
+
+// out[sep] = min over x of the sum of the factors.
+static ein_status eini_sumjoin_min(eini_sums *net, eini_sumjoin *j, double *out) {
+  int last = j->nsep - 1;
+  int64_t *at = EINI_NEW(net->a, int64_t, j->nfac + 1), outer = 1;
+  int *i = EINI_NEW(net->a, int, j->nsep + 1);
+  if (at == NULL || i == NULL) return EIN_ERR_NO_MEMORY;
+  if (j->nsep == 0) {
+    *out = INFINITY;
+    for (int64_t x = 0; x < j->kx; x++) {
+      double sum = 0;
+      for (int k = 0; k < j->nfac; k++) sum += j->v[k][x * j->xstride[k]];
+      if (sum < *out) *out = sum;
+    }
+    return EIN_OK;
+  }
+  EINI_TRY(eini_sumjoin_last(net, j));
+  for (int k = 0; k < last; k++) outer *= j->ksep[k];
+  for (int64_t o = 0; o < outer; o++, out += j->ksep[last]) {
+    for (int l = 0; l < j->ksep[last]; l++) out[l] = INFINITY;
+    for (int64_t x = 0; x < j->kx; x++) {
+      double base = 0;
+      for (int k = 0; k < j->nfac; k++) {
+        const int64_t *stride = j->stride + (int64_t)k * j->nsep;
+        at[k] = x * j->xstride[k];
+        for (int q = 0; q < last; q++) at[k] += i[q] * stride[q];
+        if (stride[last] == 0) base += j->v[k][at[k]];
+      }
+      eini_min_row(j, at, base, out);
+    }
+    for (int q = last - 1; q >= 0 && ++i[q] == j->ksep[q]; q--) i[q] = 0;
+  }
+  return EIN_OK;
+}
+
+// The message that eliminating x from the given factors leaves, as a factor over sep. What was
+// computed for equal tables in equal places before is used again.
+static ein_status eini_message(eini_sums *net, int x, int nfac, const int *fac, const int *sep,
+                               int nsep, int *id) {
+  int n = 0, cells = 3 + nsep, table;
+  for (int k = 0; k < nfac; k++) cells += 1 + net->table[net->factor[fac[k]].table].nvar;
+  int *key = EINI_NEW(net->a, int, cells);
+  if (key == NULL) return EIN_ERR_NO_MEMORY;
+  key[n++] = net->size[x];
+  key[n++] = nsep;
+  for (int i = 0; i < nsep; i++) key[n++] = net->size[sep[i]];
+  for (int k = 0; k < nfac; k++) {
+    const eini_sumfactor *f = &net->factor[fac[k]];
+    key[n++] = f->table;
+    for (int i = 0; i < net->table[f->table].nvar; i++)
+      key[n++] = f->var[i] == x ? -1 : eini_find_int(sep, nsep, f->var[i]);
+  }
+  uint64_t hash = eini_hash(key, (size_t)n * sizeof *key, 0);
+  int64_t mask = net->nslot - 1, at = (int64_t)(hash & (uint64_t)mask);
+  for (; net->slot[at] >= 0; at = (at + 1) & mask) {
+    const eini_summemo *m = &net->memo[net->slot[at]];
+    if (m->hash == hash && m->n == n && memcmp(m->key, key, (size_t)n * sizeof *key) == 0)
+      return eini_sums_factor(net, m->table, sep, id);
+  }
+  eini_sumjoin j;
+  int64_t count = 1;
+  EINI_TRY(eini_sumjoin_make(net, x, nfac, fac, sep, nsep, &j));
+  for (int i = 0; i < nsep; i++) count *= j.ksep[i];
+  double *v = EINI_NEW(net->a, double, count);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_sumjoin_min(net, &j, v));
+  EINI_TRY(eini_sums_table(net, nsep, j.ksep, v, &table));
+  if (2 * net->nmemo >= net->nslot) return eini_sums_factor(net, table, sep, id);
+  eini_summemo *m = (eini_summemo *)eini_grow(net->a, net->memo, net->nmemo, &net->capmemo,
+                                              sizeof *m);
+  if (m == NULL) return EIN_ERR_NO_MEMORY;
+  net->memo = m;
+  m = &net->memo[net->nmemo];
+  m->key = key;
+  m->n = n;
+  m->table = table;
+  m->hash = hash;
+  net->slot[at] = (int)net->nmemo++;
+  return eini_sums_factor(net, table, sep, id);
+}
+
+// Eliminates x: its factors in few groups, as tables of max_table entries allow; each sends one
+// message.
+static ein_status eini_eliminate(eini_sums *net, int x) {
+  eini_sumbucket *b = &net->bucket[net->nbucket++];
+  int64_t n = net->nof[x];
+  b->var = x;
+  b->in = EINI_NEW(net->a, int, n);
+  b->out = EINI_NEW(net->a, int, n);
+  int *rest = EINI_NEW(net->a, int, n), *group = EINI_NEW(net->a, int, n), nrest = 0;
+  int *sep = EINI_NEW(net->a, int, net->nvar), *more = EINI_NEW(net->a, int, net->nvar);
+  if (b->in == NULL || b->out == NULL || rest == NULL || group == NULL || sep == NULL ||
+      more == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    int id = net->of[x][k];
+    if (net->factor[id].gone) continue;
+    net->factor[id].gone = 1;
+    b->in[b->nin++] = rest[nrest++] = id;
+  }
+  for (int groups = 0; nrest > 0; groups++) {
+    int ngroup = 0, nsep = 0, left = 0;
+    for (int k = 0; k < nrest; k++) {
+      const eini_sumfactor *f = &net->factor[rest[k]];
+      int nmore = nsep;
+      double cells = 1;
+      memcpy(more, sep, (size_t)nsep * sizeof *sep);
+      eini_sep_add(f, net->table[f->table].nvar, x, more, &nmore);
+      for (int i = 0; i < nmore; i++) cells *= net->size[more[i]];
+      int fits = ngroup == 0 || nmore == nsep ||
+                 (cells <= net->max_table && cells * net->size[x] <= 512 * net->max_table);
+      if (!fits) {
+        rest[left++] = rest[k];
+        continue;
+      }
+      group[ngroup++] = rest[k];
+      memcpy(sep, more, (size_t)nmore * sizeof *sep);
+      nsep = nmore;
+    }
+    nrest = left;
+    net->split += groups > 0;
+    EINI_TRY(eini_message(net, x, ngroup, group, sep, nsep, &b->out[b->nout++]));
+  }
+  return EIN_OK;
+}
+
+// Entries of the table that eliminating x would make.
+static double eini_sums_fill(eini_sums *net, int x, int *scratch) {
+  double cells = 1;
+  int n = 0;
+  for (int64_t k = 0; k < net->nof[x]; k++) {
+    const eini_sumfactor *f = &net->factor[net->of[x][k]];
+    if (!f->gone) eini_sep_add(f, net->table[f->table].nvar, x, scratch, &n);
+  }
+  for (int i = 0; i < n; i++) cells *= net->size[scratch[i]];
+  return cells;
+}
+
+// Eliminates all variables, always one whose table is smallest.
+static ein_status eini_sums_eliminate(eini_sums *net) {
+  double *fill = EINI_NEW(net->a, double, net->nvar);
+  int *scratch = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
+  for (net->nslot = 64; net->nslot < 4 * (int64_t)net->nfactor + 4 * net->nvar;) net->nslot *= 2;
+  net->slot = EINI_NEW(net->a, int, net->nslot);
+  if (fill == NULL || scratch == NULL || around == NULL || net->slot == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < net->nslot; i++) net->slot[i] = -1;
+  net->norig = (int)net->nfactor;
+  for (int x = 0; x < net->nvar; x++) fill[x] = eini_sums_fill(net, x, scratch);
+  for (int step = 0; step < net->nvar; step++) {
+    int best = -1, n = 0;
+    for (int x = 0; x < net->nvar; x++)
+      if (fill[x] >= 0 && (best < 0 || fill[x] < fill[best])) best = x;
+    for (int64_t k = 0; k < net->nof[best]; k++) {
+      const eini_sumfactor *f = &net->factor[net->of[best][k]];
+      if (!f->gone) eini_sep_add(f, net->table[f->table].nvar, best, around, &n);
+    }
+    EINI_TRY(eini_eliminate(net, best));
+    fill[best] = -1;
+    for (int i = 0; i < n; i++) fill[around[i]] = eini_sums_fill(net, around[i], scratch);
+  }
+  return EIN_OK;
+}
+
+// ---- labels from messages -----------------------------------------------------------------------
+
+typedef struct eini_sumstate {  // one label more
+  double bound;              // of all that it can lead to
+  int from, label;           // the state it extends
+} eini_sumstate;
+
+// Keeps the `room` least states in a heap with the largest on top; returns the bound of what fell
+// out, INFINITY when nothing did.
+static double eini_beam_push(eini_sumstate *heap, int *n, int room, eini_sumstate s) {
+  double out = INFINITY;
+  int i;
+  if (*n == room) {
+    if (s.bound >= heap[0].bound) return s.bound;
+    out = heap[0].bound;
+    i = 0;
+    for (int c; (c = 2 * i + 1) < room; i = c) {
+      if (c + 1 < room && heap[c + 1].bound > heap[c].bound) c++;
+      if (heap[c].bound <= s.bound) break;
+      heap[i] = heap[c];
+    }
+  } else {
+    for (i = (*n)++; i > 0 && heap[(i - 1) / 2].bound < s.bound; i = (i - 1) / 2)
+      heap[i] = heap[(i - 1) / 2];
+  }
+  heap[i] = s;
+  return out;
+}
+
+// Assigns labels in reverse order of elimination, keeping the `beam` states of least bound. Bounds
+// never exceed what a state can lead to: *lower holds for every assignment. Exact with beam 1 when
+// no bucket was split.
+static ein_status eini_sums_decode(eini_sums *net, int beam, int *label, double *lower) {
+  int64_t cells = (int64_t)beam * net->nvar;
+  int *have = EINI_NEW(net->a, int, cells), *next = EINI_NEW(net->a, int, cells), n = 1;
+  double *bound = EINI_NEW(net->a, double, beam), dropped = INFINITY;
+  eini_sumstate *heap = EINI_NEW(net->a, eini_sumstate, beam);
+  if (have == NULL || next == NULL || bound == NULL || heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < net->nfactor; k++)  // messages of no variables: the bound to begin with
+    if (net->table[net->factor[k].table].nvar == 0)
+      bound[0] += net->table[net->factor[k].table].v[0];
+  for (int b = net->nbucket - 1; b >= 0; b--) {
+    const eini_sumbucket *q = &net->bucket[b];
+    int count = 0;
+    for (int s = 0; s < n; s++) {
+      int *mine = have + (int64_t)s * net->nvar;
+      double base = bound[s];
+      for (int k = 0; k < q->nout; k++) base -= eini_factor_at(net, q->out[k], mine);
+      for (int x = 0; x < net->size[q->var]; x++) {
+        eini_sumstate e;
+        mine[q->var] = x;
+        e.bound = base;
+        e.from = s;
+        e.label = x;
+        for (int k = 0; k < q->nin; k++) e.bound += eini_factor_at(net, q->in[k], mine);
+        double out = eini_beam_push(heap, &count, beam, e);
+        if (out < dropped) dropped = out;
+      }
+    }
+    for (int s = 0; s < count; s++) {
+      int *to = next + (int64_t)s * net->nvar;
+      memcpy(to, have + (int64_t)heap[s].from * net->nvar, (size_t)net->nvar * sizeof *to);
+      to[q->var] = heap[s].label;
+      bound[s] = heap[s].bound;
+    }
+    n = count;
+    int *swap = have;
+    have = next;
+    next = swap;
+  }
+  double best = INFINITY;
+  for (int s = 0; s < n; s++) {
+    double value = eini_sums_value(net, have + (int64_t)s * net->nvar);
+    if (value >= best) continue;
+    best = value;
+    memcpy(label, have + (int64_t)s * net->nvar, (size_t)net->nvar * sizeof *label);
+  }
+  *lower = dropped < best ? dropped : best;
+  return EIN_OK;
+}
+
+// Changes one label at a time as long as the sum falls.
+static void eini_sums_improve(const eini_sums *net, int *label) {
+  for (int round = 0, better = 1; better && round < 100; round++) {
+    better = 0;
+    for (int x = 0; x < net->nvar; x++) {
+      double best = INFINITY;
+      int was = label[x], to = was;
+      for (int k = -1; k < net->size[x]; k++) {  // what there is comes first: ties stay
+        double sum = 0;
+        label[x] = k < 0 ? was : k;
+        for (int64_t f = 0; f < net->nof[x] && net->of[x][f] < net->norig; f++)
+          sum += eini_factor_at(net, net->of[x][f], label);
+        if (sum >= best || (k >= 0 && sum >= best - 1e-12 * (best < 0 ? -best : best))) continue;
+        best = sum;
+        to = label[x];
+      }
+      label[x] = to;
+      better |= to != was;
+    }
+  }
+}
+
+// The least sum, its labels, and a bound from below that is equal to it when proved.
+static ein_status eini_sums_solve(eini_sums *net, int beam, int *label, double *total,
+                                 double *lower) {
+  EINI_TRY(eini_sums_eliminate(net));
+  EINI_TRY(eini_sums_decode(net, net->split ? beam : 1, label, lower));
+  if (net->split) eini_sums_improve(net, label);
+  *total = eini_sums_value(net, label);
+  if (*lower > *total || !net->split) *lower = *total;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>constraints  vectors, pins and kept indices as texts
+// "T[s=2,t=4]", "X[s=8]", "j", "T.j": each names a tensor or an index, or is a mistake.
+// ================================================================================================
+
+#define EINI_SPEC_MAX 64
+
+typedef struct eini_specword {
+  const char *s;
+  int n;
+} eini_specword;
+
+typedef struct eini_spec {  // NAME[name=value,..]
+  eini_specword name, item[EINI_SPEC_MAX];
+  int64_t value[EINI_SPEC_MAX];
+  int n;
+} eini_spec;
+
+static int eini_specword_eq(eini_specword w, const char *s) {
+  return w.n == (int)strlen(s) && memcmp(w.s, s, (size_t)w.n) == 0;
+}
+
+// A name up to one of `ends`.
+static const char *eini_specword_read(const char *s, const char *ends, eini_specword *w) {
+  while (*s == ' ') s++;
+  w->s = s;
+  while (*s != 0 && strchr(ends, *s) == NULL) s++;
+  w->n = (int)eini_min64(s - w->s, 256);
+  while (*s == ' ') s++;
+  return s;
+}
+
+static ein_status eini_spec_read(eini_decomposer *dc, const char *what, const char *text,
+                                 eini_spec *spec) {
+  spec->n = 0;
+  const char *s = text == NULL ? "" : eini_specword_read(text, "[]=, ", &spec->name);
+  int ok = text != NULL && spec->name.n > 0 && *s == '[';
+  if (ok && *s == '[' && s[1] == ']') s += 2;
+  else while (ok && (*s == '[' || *s == ',') && spec->n < EINI_SPEC_MAX) {
+    int64_t value = 0;
+    s = eini_specword_read(s + 1, "[]=, ", &spec->item[spec->n]);
+    ok = spec->item[spec->n].n > 0 && *s == '=';
+    if (!ok) break;
+    const char *from = ++s;
+    for (; *s >= '0' && *s <= '9' && value <= EIN_PLACES_MAX; s++) value = 10 * value + (*s - '0');
+    ok = s > from && (*s == ',' || *s == ']');
+    spec->value[spec->n++] = value;
+    if (*s == ']') {
+      s++;
+      break;
+    }
+  }
+  if (ok && *s == 0 && s[-1] == ']') return EIN_OK;
+  return eini_fail(dc->diag, EIN_ERR_SYNTAX, -1, 0, "for example T[s=2,t=4]",
+                   "%s '%.80s' is not NAME[index=pieces,..]", what, text == NULL ? "" : text);
+}
+
+static int eini_find_index(const eini_stmt *s, eini_specword w) {
+  for (int c = 0; c < s->nindex; c++)
+    if (eini_specword_eq(w, s->index[c].name)) return c;
+  return -1;
+}
+
+static const char *eini_node_name(const eini_decomposer *dc, int i) {
+  return dc->g->tensor[dc->node[i].s->out].name;
+}
+
+// Asks for `pieces` of an index of node i; a mistake when it cannot have them.
+static ein_status eini_need(eini_decomposer *dc, int i, int c, int64_t pieces) {
+  eini_dform *f = &dc->node[i];
+  const eini_index *x = &f->s->index[c];
+  const char *name = eini_node_name(dc, i);
+  if (pieces < 1 || pieces > eini_max64(1, x->extent))
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "statement '%s': index '%s' of extent %lld cannot have %lld pieces", name,
+                     x->name, (long long)x->extent, (long long)pieces);
+  if (pieces > f->limit[c])
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "statement '%s': index '%s' must not be cut: %s", name, x->name,
+                     c >= f->s->nfree ? "its fold does not merge, or it is kept"
+                                      : "it shares a coordinate, or it is kept");
+  if (f->need[c] != 0 && f->need[c] != pieces)
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "statement '%s': index '%s' is asked to have %lld and %lld pieces", name,
+                     x->name, (long long)f->need[c], (long long)pieces);
+  f->need[c] = pieces;
+  return EIN_OK;
+}
+
+static ein_status eini_need_product(eini_decomposer *dc, int i) {
+  const eini_dform *f = &dc->node[i];
+  int64_t tasks = 1;
+  for (int c = 0; c < f->s->nindex; c++) {
+    if (f->need[c] == 0 || tasks * f->need[c] <= dc->p) {
+      tasks *= eini_max64(1, f->need[c]);
+      continue;
+    }
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "statement '%s': with index '%s' its pieces make more tasks than the %lld "
+                     "places", eini_node_name(dc, i), f->s->index[c].name, (long long)dc->p);
+  }
+  return EIN_OK;
+}
+
+// A vector for the statements of a tensor that have all its indices; those not named stay whole.
+static ein_status eini_constrain_parts(eini_decomposer *dc, const char *text) {
+  eini_spec spec;
+  int named = 0, found = 0, lacking = 0;
+  EINI_TRY(eini_spec_read(dc, "parts", text, &spec));
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    int k = 0;
+    if (!eini_specword_eq(spec.name, eini_node_name(dc, i))) continue;
+    named = 1;
+    while (k < spec.n && eini_find_index(s, spec.item[k]) >= 0) k++;
+    if (k < spec.n) lacking = k;
+    if (k < spec.n) continue;
+    found = 1;
+    for (k = 0; k < spec.n; k++)
+      EINI_TRY(eini_need(dc, i, eini_find_index(s, spec.item[k]), spec.value[k]));
+    for (int c = 0; c < s->nindex; c++) {
+      for (k = 0; k < spec.n && !eini_specword_eq(spec.item[k], s->index[c].name);) k++;
+      if (k == spec.n) EINI_TRY(eini_need(dc, i, c, 1));
+    }
+    EINI_TRY(eini_need_product(dc, i));
+  }
+  if (found) return EIN_OK;
+  if (!named)
+    return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "parts '%.80s': no statement defines "
+                     "'%.*s'", text, spec.name.n, spec.name.s);
+  return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "parts '%.80s': statement '%.*s' has no "
+                   "index '%.*s'", text, spec.name.n, spec.name.s, spec.item[lacking].n,
+                   spec.item[lacking].s);
+}
+
+static ein_status eini_constrain_keep(eini_decomposer *dc, const char *text) {
+  eini_specword tensor, index;
+  int found = 0;
+  const char *s = eini_specword_read(text == NULL ? "" : text, "[]=,. ", &index);
+  memset(&tensor, 0, sizeof tensor);
+  if (*s == '.') {
+    tensor = index;
+    s = eini_specword_read(s + 1, "[]=,. ", &index);
+  }
+  if (index.n == 0 || *s != 0)
+    return eini_fail(dc->diag, EIN_ERR_SYNTAX, -1, 0, "for example j, or T.j",
+                     "keep '%.80s' is not an index", text == NULL ? "" : text);
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    int c = eini_find_index(dc->node[i].s, index);
+    if (c < 0 || (tensor.n > 0 && !eini_specword_eq(tensor, eini_node_name(dc, i)))) continue;
+    found = 1;
+    dc->node[i].limit[c] = 1;
+  }
+  return found ? EIN_OK : eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL,
+                                    "keep '%.80s': no statement has this index", text);
+}
+
+// The axis of a tensor that a word names, by number or by an index that stands alone there.
+static ein_status eini_pin_axis(eini_decomposer *dc, const char *text, int tensor, eini_specword w,
+                                int *axis) {
+  const eini_tensor *t = &dc->g->tensor[tensor];
+  *axis = -1;
+  for (int r = 0; r < t->rank; r++) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", r);
+    int names = eini_specword_eq(w, number);
+    for (int64_t i = 0; i < dc->g->nstmt; i++) {
+      const eini_stmt *s = &dc->g->stmt[i];
+      for (int k = -1; k < s->noperand; k++) {
+        const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+        int64_t coef;
+        if ((k < 0 ? s->out : s->operand[k]) != tensor) continue;
+        int c = eini_row_index(m, r, &coef);
+        names |= c >= 0 && coef == 1 && eini_specword_eq(w, s->index[c].name);
+      }
+    }
+    if (!names) continue;
+    if (*axis >= 0)
+      return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "number the axis, from 0",
+                       "pin '%.80s': '%.*s' stands at several axes of '%s'", text, w.n, w.s,
+                       t->name);
+    *axis = r;
+  }
+  if (*axis >= 0) return EIN_OK;
+  return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "number the axis, from 0",
+                   "pin '%.80s': no statement has index '%.*s' alone at an axis of '%s'", text,
+                   w.n, w.s, t->name);
+}
+
+// The only statement that defines a tensor, with plain indices; -1: none.
+static int eini_pin_stmt(const eini_decomposer *dc, int tensor) {
+  int found = -1;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    int64_t coef;
+    if (s->out != tensor) continue;
+    if (found >= 0) return -1;
+    found = i;
+    for (int r = 0; r < s->out_map.rows; r++)
+      if (eini_row_index(&s->out_map, r, &coef) < 0 || coef != 1) return -1;
+  }
+  return found;
+}
+
+static ein_status eini_constrain_pin(eini_decomposer *dc, const char *text) {
+  eini_spec spec;
+  int tensor = 0, axis, i;
+  int64_t coef;
+  EINI_TRY(eini_spec_read(dc, "pin", text, &spec));
+  while (tensor < dc->g->ntensor && !eini_specword_eq(spec.name, dc->g->tensor[tensor].name))
+    tensor++;
+  if (tensor == dc->g->ntensor)
+    return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "pin '%.80s': there is no tensor '%.*s'",
+                     text, spec.name.n, spec.name.s);
+  i = dc->tensor_node[tensor];
+  if (i < 0) i = eini_pin_stmt(dc, tensor);
+  if (i < 0)
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL, "pin '%.80s': '%.*s' is not read, or "
+                     "its pieces cannot be pinned", text, spec.name.n, spec.name.s);
+  const eini_stmt *s = dc->node[i].s;
+  for (int k = 0; k < spec.n; k++) {
+    EINI_TRY(eini_pin_axis(dc, text, tensor, spec.item[k], &axis));
+    EINI_TRY(eini_need(dc, i, eini_row_index(&s->out_map, axis, &coef), spec.value[k]));
+  }
+  for (int c = 0; c < s->nfree; c++)
+    if (dc->node[i].need[c] == 0) dc->node[i].need[c] = 1;
+  dc->node[i].pinned = 1;
+  return eini_need_product(dc, i);
+}
+
+static ein_status eini_constrain(eini_decomposer *dc) {
+  const ein_decompose_desc *d = dc->desc;
+  for (int k = 0; k < d->nkeep; k++) EINI_TRY(eini_constrain_keep(dc, d->keep[k]));
+  for (int k = 0; k < d->npin; k++) EINI_TRY(eini_constrain_pin(dc, d->pin[k]));
+  for (int k = 0; k < d->nparts; k++) EINI_TRY(eini_constrain_parts(dc, d->parts[k]));
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>baselines  data, model, sequence, attention and sqrt
+// What people do by hand: one kind of index is cut everywhere. Indices are of a kind when they name
+// it, or meet one that does at an axis of a tensor.
+// ================================================================================================
+
+enum { EINI_KIND_BATCH, EINI_KIND_SEQUENCE, EINI_KIND_HEADS, EINI_KIND_HIDDEN, EINI_KINDS };
+
+typedef struct eini_kinds {
+  int *stmt_at, *tensor_at;  // first item of each statement's indices and tensor's axes
+  int *parent;               // union-find over them
+  unsigned char *kind;       // bits, of roots
+} eini_kinds;
+
+static int eini_root(int *parent, int x) {
+  while (parent[x] != x) x = parent[x] = parent[parent[x]];
+  return x;
+}
+
+static int eini_list_has(const char *list, const char *name) {
+  size_t n = strlen(name);
+  for (const char *s = list; n > 0 && (s = strstr(s, name)) != NULL; s += n)
+    if ((s == list || s[-1] == ',') && (s[n] == 0 || s[n] == ',')) return 1;
+  return 0;
+}
+
+static const char *eini_kind_names(const ein_decompose_desc *d, int kind) {
+  const char *given = kind == EINI_KIND_BATCH ? d->batch : kind == EINI_KIND_SEQUENCE ? d->sequence
+                      : kind == EINI_KIND_HEADS ? d->heads : d->hidden;
+  static const char *const names[] = {"b,batch,n", "s,seq,sequence", "h,head,heads",
+                                      "f,hidden,ff"};
+  return given != NULL ? given : names[kind];
+}
+
+// Follows indices through the axes where they stand alone.
+static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
+  const ein_graph *g = dc->g;
+  int n = 0;
+  q->stmt_at = EINI_NEW(&dc->arena, int, g->nstmt);
+  q->tensor_at = EINI_NEW(&dc->arena, int, g->ntensor);
+  if (q->stmt_at == NULL || q->tensor_at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; n += g->tensor[t++].rank) q->tensor_at[t] = n;
+  for (int64_t i = 0; i < g->nstmt; n += g->stmt[i++].nindex) q->stmt_at[i] = n;
+  q->parent = EINI_NEW(&dc->arena, int, n);
+  q->kind = EINI_NEW(&dc->arena, unsigned char, n);
+  if (q->parent == NULL || q->kind == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) q->parent[k] = k;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    for (int k = -1; k < s->noperand; k++) {
+      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      for (int r = 0; r < m->rows; r++) {
+        int64_t coef;
+        int c = eini_row_index(m, r, &coef);
+        if (c < 0) continue;
+        int a = eini_root(q->parent, q->stmt_at[i] + c);
+        q->parent[a] = eini_root(q->parent, q->tensor_at[k < 0 ? s->out : s->operand[k]] + r);
+      }
+    }
+  }
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    for (int c = 0; c < g->stmt[i].nindex; c++) {
+      int root = eini_root(q->parent, q->stmt_at[i] + c);
+      for (int k = 0; k < EINI_KINDS; k++)
+        if (eini_list_has(eini_kind_names(dc->desc, k), g->stmt[i].index[c].name))
+          q->kind[root] = (unsigned char)(q->kind[root] | 1u << k);
+    }
+  }
+  return EIN_OK;
+}
+
+enum { EINI_BASE_NONE, EINI_BASE_SQRT, EINI_BASE_DATA, EINI_BASE_MODEL, EINI_BASE_SEQUENCE,
+       EINI_BASE_ATTENTION, EINI_BASES, EINI_METHOD_GIVEN = EINI_BASES, EINI_METHOD_BEST,
+       EINI_METHOD_LINEAR };
+
+static const char *const eini_method_names[] = {"none", "sqrt", "data", "model", "sequence",
+                                                "attention", "given", "eindecomp", "linear"};
+
+static int eini_method_find(const char *name) {
+  if (name == NULL) return EINI_METHOD_BEST;
+  for (int i = 0; i <= EINI_METHOD_LINEAR; i++)
+    if (strcmp(name, eini_method_names[i]) == 0) return i;
+  return strcmp(name, "megatron") == 0 ? EINI_BASE_MODEL : -1;
+}
+
+// The first index of a kind that can be cut; the free ones come first.
+static int eini_kind_index(const eini_decomposer *dc, eini_kinds *q, int i, int kind) {
+  const eini_dform *f = &dc->node[i];
+  for (int c = 0; c < f->s->nindex; c++) {
+    int root = eini_root(q->parent, q->stmt_at[i] + c);
+    if ((q->kind[root] >> kind & 1) != 0 && f->limit[c] > 1) return c;
+  }
+  return -1;
+}
+
+// Slices a matrix sqrt(p) x sqrt(p): the two longest indices of the output (of the index space
+// when it has none) get the factors of p nearest to its root, the longer one more.
+static void eini_sqrt_cut(const eini_decomposer *dc, int i, int64_t *cut) {
+  const eini_dform *f = &dc->node[i];
+  int64_t best = 0;
+  int a = -1, b = -1, to = f->s->nfree, any = 0;
+  for (int c = 0; c < f->s->nfree; c++) any |= f->limit[c] > 1;
+  if (!any) to = f->s->nindex;
+  for (int c = 0; c < to; c++)
+    if (f->limit[c] > 1 && (a < 0 || f->limit[c] > f->limit[a])) a = c;
+  for (int c = 0; c < to; c++)
+    if (c != a && f->limit[c] > 1 && (b < 0 || f->limit[c] > f->limit[b])) b = c;
+  if (a >= 0 && b < 0) cut[a] = eini_min64(dc->p, f->limit[a]);
+  for (int k = 0; k < dc->ndivisor && b >= 0; k++) {
+    int64_t less = dc->divisor[k];
+    if (less * less > dc->p) break;
+    int64_t x = eini_min64(dc->p / less, f->limit[a]), y = eini_min64(less, f->limit[b]);
+    if (x * y < best) continue;
+    best = x * y;
+    cut[a] = x;
+    cut[b] = y;
+  }
+}
+
+// The vector of a baseline for statement i; 1 when it cuts something.
+static int eini_baseline(const eini_decomposer *dc, eini_kinds *q, int base, int i, int64_t *cut) {
+  static const int kinds[EINI_BASES][2] = {{-1, -1}, {-1, -1}, {EINI_KIND_BATCH, -1},
+      {EINI_KIND_HEADS, EINI_KIND_HIDDEN}, {EINI_KIND_SEQUENCE, -1}, {EINI_KIND_HEADS, -1}};
+  const eini_dform *f = &dc->node[i];
+  int at = -1;
+  for (int c = 0; c < f->s->nindex; c++) cut[c] = 1;
+  if (base == EINI_BASE_SQRT) eini_sqrt_cut(dc, i, cut);
+  for (int k = 0; k < 2 && at < 0; k++)
+    if (kinds[base][k] >= 0) at = eini_kind_index(dc, q, i, kinds[base][k]);
+  if (at >= 0) cut[at] = eini_min64(dc->p, f->limit[at]);
+  return eini_tasks(cut, f->s->nindex) > 1;
+}
+
+// A baseline as the only choice of every statement; what is asked for otherwise stays.
+static ein_status eini_baseline_need(eini_decomposer *dc, eini_kinds *q, int base) {
+  int cuts = 0;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    eini_dform *f = &dc->node[i];
+    int64_t *cut = EINI_NEW(&dc->arena, int64_t, f->s->nindex), asked = 1;
+    if (cut == NULL) return EIN_ERR_NO_MEMORY;
+    cuts |= eini_baseline(dc, q, base, i, cut);
+    for (int c = 0; c < f->s->nindex; c++) asked *= f->need[c] != 0 ? f->need[c] : cut[c];
+    for (int c = 0; c < f->s->nindex; c++)
+      if (f->need[c] == 0) f->need[c] = asked > dc->p ? 1 : cut[c];
+  }
+  if (cuts || base <= EINI_BASE_SQRT || dc->p == 1) return EIN_OK;
+  return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "name the indices it cuts",
+                   "method '%s': no statement has an index of its kind", dc->desc->method);
+}
+
+// Baselines that apply somewhere are among the ways of every statement.
+static ein_status eini_baseline_extras(eini_decomposer *dc, eini_kinds *q) {
+  int n = dc->nnode - dc->npinned, apply[EINI_BASES];
+  for (int base = 1; base < EINI_BASES; base++) {
+    apply[base] = 0;
+    for (int i = 0; i < n; i++) {
+      int64_t *cut = EINI_NEW(&dc->arena, int64_t, dc->node[i].s->nindex);
+      if (cut == NULL) return EIN_ERR_NO_MEMORY;
+      apply[base] |= eini_baseline(dc, q, base, i, cut);
+    }
+  }
+  for (int i = 0; i < n; i++) {
+    eini_dform *f = &dc->node[i];
+    f->extra = EINI_NEW(&dc->arena, int64_t, (int64_t)EINI_BASES * f->s->nindex);
+    if (f->extra == NULL) return EIN_ERR_NO_MEMORY;
+    for (int base = 1; base < EINI_BASES; base++)
+      if (apply[base]) eini_baseline(dc, q, base, i, f->extra + f->nextra++ * f->s->nindex);
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>decompose  from statements to tables and back
+// A variable of the net is a statement (or pinned input), its labels are its ways; edges between
+// producers and readers are tables that equal pairs of forms share.
+// ================================================================================================
+
+typedef struct eini_dedge {  // node y reads what node x defines, as operand k
+  int x, y, k, table;
+} eini_dedge;
+
+struct ein_decomposition {
+  eini_arena arena;
+  ein_decomp_info info;
+  ein_parts *parts;        // of statements, then of pinned inputs
+  ein_decomp_stmt *stmt;
+  int npinned, *pinned;    // tensors
+};
+
+typedef struct eini_edges {
+  eini_dedge *e;
+  int64_t n, cap;
+  int *shared;             // edges that made a table of their own
+  int64_t nshared, capshared;
+} eini_edges;
+
+static int eini_same_zmap(const ein_zmap *a, const ein_zmap *b) {
+  size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
+  return a->rows == b->rows && a->cols == b->cols &&
+         (rows == 0 || memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0) &&
+         (cells == 0 || memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0);
+}
+
+static int eini_same_tensor(const eini_tensor *a, const eini_tensor *b) {
+  return a->dtype == b->dtype && a->rank == b->rank &&
+         (a->rank == 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
+}
+
+// Do two nodes differ in names only?
+static int eini_same_form(const eini_decomposer *dc, int i, int j) {
+  const eini_dform *a = &dc->node[i], *b = &dc->node[j];
+  const eini_stmt *s = a->s, *t = b->s;
+  const eini_tensor *tensor = dc->g->tensor;
+  size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
+  if (s->nindex != t->nindex || s->nfree != t->nfree || s->noperand != t->noperand ||
+      s->fold != t->fold || s->type != t->type || a->pinned != b->pinned ||
+      s->expr.n != t->expr.n || a->nextra != b->nextra ||
+      (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
+  if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
+                memcmp(a->need, b->need, n * sizeof *a->need) != 0)) return 0;
+  if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
+  if (a->nextra > 0 && n > 0 &&
+      memcmp(a->extra, b->extra, (size_t)a->nextra * n * sizeof *a->extra) != 0) return 0;
+  for (int c = 0; c < s->nindex; c++)
+    if (s->index[c].extent != t->index[c].extent) return 0;
+  if (!eini_same_zmap(&s->out_map, &t->out_map) ||
+      !eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
+  for (int k = 0; k < s->noperand; k++) {
+    if (!eini_same_zmap(&s->proj[k], &t->proj[k]) ||
+        !eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]])) return 0;
+    if (eini_operand_again(s, k) != eini_operand_again(t, k)) return 0;
+  }
+  return 1;
+}
+
+// A statement that copies an input along its axes stands for a pinned input.
+static ein_status eini_pin_node(eini_decomposer *dc, int tensor, eini_stmt **out) {
+  const eini_tensor *t = &dc->g->tensor[tensor];
+  eini_stmt *s = EINI_NEW(&dc->arena, eini_stmt, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->out = tensor;
+  s->nindex = s->nfree = t->rank;
+  s->type = t->dtype;
+  s->index = EINI_NEW(&dc->arena, eini_index, t->rank);
+  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(&dc->arena, t->rank, t->rank, &s->out_map));
+  for (int r = 0; r < t->rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = t->shape[r];
+    s->out_map.coef[(int64_t)r * t->rank + r] = 1;
+  }
+  *out = s;
+  return EIN_OK;
+}
+
+static ein_status eini_nodes_make(eini_decomposer *dc) {
+  const ein_graph *g = dc->g;
+  const ein_decompose_desc *d = dc->desc;
+  int64_t most = g->nstmt + d->npin;
+  dc->node = EINI_NEW(&dc->arena, eini_dform, most);
+  dc->form_of = EINI_NEW(&dc->arena, int, most);
+  dc->tensor_node = EINI_NEW(&dc->arena, int, g->ntensor);
+  if (dc->node == NULL || dc->form_of == NULL || dc->tensor_node == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < g->nstmt; i++) dc->node[dc->nnode++].s = &g->stmt[i];
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    dc->tensor_node[t] = -1;
+    for (int k = 0; k < d->npin && g->tensor[t].role == EIN_ROLE_INPUT; k++) {
+      eini_specword w;
+      eini_stmt *s;
+      eini_specword_read(d->pin[k] == NULL ? "" : d->pin[k], "[]=, ", &w);
+      if (!eini_specword_eq(w, g->tensor[t].name) || dc->tensor_node[t] >= 0) continue;
+      EINI_TRY(eini_pin_node(dc, (int)t, &s));
+      dc->tensor_node[t] = dc->nnode;
+      dc->node[dc->nnode++].s = s;
+      dc->npinned++;
+    }
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    f->limit = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
+    f->need = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
+    f->active = EINI_NEW(&dc->arena, unsigned char, f->s->noperand + 1);
+    if (f->limit == NULL || f->need == NULL || f->active == NULL) return EIN_ERR_NO_MEMORY;
+    eini_cut_limits(f->s, f->limit);
+  }
+  return EIN_OK;
+}
+
+// Costs of a vector that do not depend on other statements: under the model, and its terms.
+static double eini_vertex_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
+                               double *join, double *agg, double *seconds) {
+  *join = *agg = *seconds = 0;
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) {
+    eini_paper_vertex(s, cut, join, agg);
+    return *join + *agg;
+  }
+  eini_fold_cost(dc, s, cut, agg, seconds);
+  if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
+  else *seconds += eini_parts_seconds(dc, s, cut);
+  return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
+}
+
+static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
+  int n = f->s->nindex;
+  f->join = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->agg = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->seconds = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->unary = EINI_NEW(&dc->arena, double, f->ways.n);
+  if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t w = 0; w < f->ways.n; w++)
+    f->unary[w] = eini_vertex_cost(dc, f->s, f->ways.cut + w * n, &f->join[w], &f->agg[w],
+                                   &f->seconds[w]);
+  return EIN_OK;
+}
+
+// What a vector may come to: its own cost, and what is read more often than it lies somewhere.
+static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut) {
+  const eini_stmt *s = f->s;
+  double join, agg, seconds, rank = eini_vertex_cost(dc, s, cut, &join, &agg, &seconds);
+  double tasks = (double)eini_tasks(cut, s->nindex);
+  for (int k = 0; k < s->noperand && dc->desc->cost >= EIN_COST_BYTES; k++) {
+    if (!f->active[k] || eini_operand_again(s, k)) continue;
+    double block = eini_block_count(s, &s->proj[k], cut, 0), whole = 1;
+    for (int r = 0; r < s->proj[k].rows; r++)
+      whole *= (double)dc->g->tensor[s->operand[k]].shape[r];
+    double bytes = (tasks * block - whole) * eini_element_bytes(dc, s->operand[k]);
+    if (bytes <= 0) continue;
+    rank += dc->desc->cost == EIN_COST_BYTES ? bytes : bytes / tasks / dc->machine.bandwidth;
+  }
+  return rank;
+}
+
+// Drops vectors that do not fit the memory of a place; a mistake when none is left.
+static ein_status eini_ways_fit(eini_decomposer *dc, eini_dform *f, int node) {
+  eini_ways *w = &f->ways;
+  int n = f->s->nindex;
+  int64_t kept = 0;
+  double least = INFINITY;
+  if (dc->machine.memory <= 0) return EIN_OK;
+  for (int64_t i = 0; i < w->n; i++) {
+    double bytes = eini_task_memory(dc, f->s, w->cut + i * n);
+    if (bytes < least) least = bytes;
+    if (bytes > dc->machine.memory) continue;
+    if (n > 0) memmove(w->cut + kept * n, w->cut + i * n, (size_t)n * sizeof *w->cut);
+    kept++;
+  }
+  w->n = kept;
+  if (kept > 0) return EIN_OK;
+  return eini_fail(dc->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                   "statement '%s': a task takes %.0f bytes at least, a place has %.0f",
+                   eini_node_name(dc, node), least, dc->machine.memory);
+}
+
+// Sorts the vectors by rank, those that must stay first; *least is of all own costs.
+static ein_status eini_ways_rank(eini_decomposer *dc, eini_dform *f) {
+  eini_ways *w = &f->ways;
+  int n = f->s->nindex;
+  double *rank = EINI_NEW(&dc->arena, double, w->n), join, agg, seconds;
+  int64_t *by = EINI_NEW(&dc->arena, int64_t, w->n), *cut;
+  cut = EINI_NEW(&dc->arena, int64_t, w->n * n);
+  if (rank == NULL || by == NULL || cut == NULL) return EIN_ERR_NO_MEMORY;
+  f->least = INFINITY;
+  for (int64_t i = 0; i < w->n; i++) {
+    double own = eini_vertex_cost(dc, f->s, w->cut + i * n, &join, &agg, &seconds);
+    if (own < f->least) f->least = own;
+    by[i] = i;
+    rank[i] = eini_vector_rank(dc, f, w->cut + i * n);
+    for (int k = 0; k < f->nextra && n > 0; k++)
+      if (memcmp(w->cut + i * n, f->extra + (int64_t)k * n, (size_t)n * sizeof *cut) == 0)
+        rank[i] = -1;
+  }
+  for (int64_t gap = w->n / 2; gap > 0; gap /= 2) {  // shell sort
+    for (int64_t i = gap; i < w->n; i++) {
+      int64_t x = by[i], j = i;
+      for (; j >= gap && (rank[x] < rank[by[j - gap]] ||
+                          (rank[x] == rank[by[j - gap]] && x < by[j - gap])); j -= gap)
+        by[j] = by[j - gap];
+      by[j] = x;
+    }
+  }
+  for (int64_t i = 0; i < w->n && n > 0; i++)
+    memcpy(cut + i * n, w->cut + by[i] * n, (size_t)n * sizeof *cut);
+  w->cut = cut;
+  return EIN_OK;
+}
+
+// The next permutation in lexicographic order; 0 after the last.
+static int eini_permute(int *a, int n) {
+  int i = n - 2, j = n - 1;
+  while (i >= 0 && a[i] > a[i + 1]) i--;
+  if (i < 0) return 0;
+  while (a[j] < a[i]) j--;
+  int x = a[i];
+  a[i] = a[j];
+  a[j] = x;
+  for (int k = i + 1, l = n - 1; k < l; k++, l--) {
+    x = a[k];
+    a[k] = a[l];
+    a[l] = x;
+  }
+  return 1;
+}
+
+// What tells way `way` from others of the same vector: its digits on every edge it may have.
+static int64_t eini_way_signature(const eini_decomposer *dc, const eini_dform *f, int64_t way,
+                                  int64_t *digit) {
+  int64_t n = 0;
+  for (int k = -1; k < f->s->noperand; k++) {
+    if (!f->active[k < 0 ? f->s->noperand : k]) continue;
+    n += eini_way_digits(dc, f, way, k, digit + n);
+    digit[n++] = -2;
+  }
+  return n;
+}
+
+#define EINI_ORDERS_MAX 120  // of one vector
+
+// Adds vector `from` with the orders that matter: those that differ on an edge.
+static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
+                                  int64_t *digits, int64_t room) {
+  eini_ways *w = &f->ways;
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0;
+  int64_t first = w->n, length[EINI_ORDERS_MAX];
+  int *order = w->order + first * n;
+  for (int i = 0; i < n; i++) {
+    int c = !f->pinned ? i : i < n - nfree ? nfree + i : i - (n - nfree);
+    if (vector[c] > 1) order[m++] = c;
+  }
+  int only = f->pinned || dc->desc->cost <= EIN_COST_PAPER_CODE;
+  do {
+    int64_t *cut = w->cut + w->n * n, at = w->n - first;
+    if (n > 0) memcpy(cut, vector, (size_t)n * sizeof *cut);
+    w->norder[w->n] = m;
+    int64_t *mine = digits + at * room, again = 0;
+    length[at] = only ? 0 : eini_way_signature(dc, f, w->n, mine);
+    while (again < at && (length[again] != length[at] ||
+                          memcmp(digits + again * room, mine,
+                                 (size_t)length[at] * sizeof *mine) != 0)) again++;
+    if (again == at) {
+      w->n++;
+      if (n > 0) memcpy(w->order + w->n * n, w->order + (w->n - 1) * n, (size_t)n * sizeof *order);
+    }
+    if (only || w->n == w->cap || w->n - first == EINI_ORDERS_MAX || ++tried > 5040) {
+      dc->cut_short |= !only && eini_permute(w->order + w->n * n, m);
+      return EIN_OK;
+    }
+  } while (eini_permute(w->order + w->n * n, m));
+  return EIN_OK;
+}
+
+// Gives the vectors their rules of placement, keeping `most` ways. Paper: cut indices in the
+// statement's order. A pinned tensor's statement puts the reduced ones first, so that its blocks
+// lie as the pin says.
+static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, int64_t most) {
+  eini_ways have = f->ways, *w = &f->ways;
+  int n = f->s->nindex;
+  int64_t room = 2 * ((int64_t)n + 1) * (f->s->noperand + 1);
+  int64_t *digits = EINI_NEW(&dc->arena, int64_t, room * (EINI_ORDERS_MAX + 1));
+  memset(w, 0, sizeof *w);
+  w->cap = dc->desc->cost <= EIN_COST_PAPER_CODE ? eini_min64(most, have.n) : most;
+  w->cut = EINI_NEW(&dc->arena, int64_t, (w->cap + 1) * n);
+  w->order = EINI_NEW(&dc->arena, int, (w->cap + 1) * n);
+  w->norder = EINI_NEW(&dc->arena, int, w->cap + 1);
+  if (digits == NULL || w->cut == NULL || w->order == NULL || w->norder == NULL)
+    return EIN_ERR_NO_MEMORY;
+  int64_t i = 0;
+  for (; i < have.n && w->n < w->cap; i++)
+    EINI_TRY(eini_way_orders(dc, f, have.cut + i * n, digits, room));
+  dc->cut_short |= i < have.n;
+  return EIN_OK;
+}
+
+// How many ways of a statement the tables have room for.
+static int64_t eini_ways_most(const eini_decomposer *dc) {
+  if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) return 4096;
+  int64_t most = 16;
+  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 24) most *= 2;
+  return most;
+}
+
+static ein_status eini_forms_make(eini_decomposer *dc) {
+  int64_t most = eini_ways_most(dc);
+  for (int i = 0; i < dc->nnode; i++) {
+    int j = 0;
+    while (j < i && (dc->form_of[j] != j || !eini_same_form(dc, j, i))) j++;
+    dc->form_of[i] = j;
+    if (j < i) continue;
+    eini_dform *f = &dc->node[i];
+    int pin = i >= dc->nnode - dc->npinned;
+    EINI_TRY(eini_enumerate(dc, f));
+    if (!pin) EINI_TRY(eini_ways_fit(dc, f, i));
+    EINI_TRY(eini_ways_rank(dc, f));
+    EINI_TRY(eini_ways_place(dc, f, most));
+    EINI_TRY(eini_form_costs(dc, f));
+    if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
+    dc->nform++;
+  }
+  return EIN_OK;
+}
+
+static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
+  return &dc->node[dc->form_of[node]];
+}
+
+// The costs of an edge for all ways of its producer and its reader.
+static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
+                                  int *id) {
+  eini_edgework w;
+  int size[2], code = dc->desc->cost == EIN_COST_PAPER_CODE;
+  memset(&w, 0, sizeof w);
+  w.x = eini_form(dc, e->x);
+  w.y = eini_form(dc, e->y);
+  w.k = e->k;
+  EINI_TRY(eini_edgework_make(dc, &w));
+  int na = w.a.set.n, nb = w.b.set.n, nx = w.x->s->nindex, ny = w.y->s->nindex;
+  size[0] = (int)w.x->ways.n;
+  size[1] = (int)w.y->ways.n;
+  double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
+  double bytes = eini_element_bytes(dc, w.x->s->out);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  if (dc->desc->cost >= EIN_COST_BYTES) eini_edge_count(dc, &w);
+  for (int64_t i = 0; i < (int64_t)na * nb; i++) {
+    if (dc->desc->cost == EIN_COST_BYTES) w.sum[i] *= bytes;
+    else if (dc->desc->cost == EIN_COST_SECONDS)
+      w.sum[i] = w.most[i] > 0 ? dc->machine.latency + w.most[i] * bytes / dc->machine.bandwidth
+                               : 0;
+    else w.sum[i] = eini_paper_repart(w.x->s, w.x->ways.cut + w.a.set.first[i / nb] * nx, w.y->s,
+                                      e->k, w.y->ways.cut + w.b.set.first[i % nb] * ny, code);
+  }
+  for (int64_t a = 0; a < size[0]; a++)
+    for (int64_t b = 0; b < size[1]; b++)
+      v[a * size[1] + b] = w.sum[(int64_t)w.a.set.of[a] * nb + w.b.set.of[b]];
+  return eini_sums_table(net, 2, size, v, id);
+}
+
+// Every producer of every operand, each operand once.
+static ein_status eini_edges_find(eini_decomposer *dc, eini_edges *q) {
+  const ein_graph *g = dc->g;
+  int *head = EINI_NEW(&dc->arena, int, g->ntensor), *next = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (head == NULL || next == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) head[t] = -1;
+  for (int i = dc->nnode - 1; i >= 0; i--) {
+    next[i] = head[dc->node[i].s->out];
+    head[dc->node[i].s->out] = i;
+  }
+  for (int y = 0; y < dc->nnode - dc->npinned; y++) {
+    const eini_stmt *s = dc->node[y].s;
+    for (int k = 0; k < s->noperand; k++) {
+      if (eini_operand_again(s, k)) continue;
+      for (int x = head[s->operand[k]]; x >= 0; x = next[x]) {
+        dc->node[y].active[k] = 1;
+        dc->node[x].active[dc->node[x].s->noperand] = 1;
+        eini_dedge *e = (eini_dedge *)eini_grow(&dc->arena, q->e, q->n, &q->cap, sizeof *e);
+        if (e == NULL) return EIN_ERR_NO_MEMORY;
+        q->e = e;
+        e[q->n].x = x;
+        e[q->n].y = y;
+        e[q->n++].k = k;
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *net) {
+  double most = dc->desc->max_table > 0 ? dc->desc->max_table : 4194304;
+  int *unary = EINI_NEW(&dc->arena, int, dc->nnode), id;
+  if (unary == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_sums_init(net, &dc->arena, dc->nnode, most));
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_dform *f = eini_form(dc, i);
+    net->size[i] = (int)f->ways.n;
+    if (dc->form_of[i] == i) EINI_TRY(eini_sums_table(net, 1, &net->size[i], f->unary, &unary[i]));
+    EINI_TRY(eini_sums_factor(net, unary[dc->form_of[i]], &i, &id));
+  }
+  for (int64_t i = 0; i < q->n; i++) {
+    eini_dedge *e = &q->e[i];
+    int64_t j = 0;
+    int var[2];
+    for (; j < q->nshared; j++) {
+      const eini_dedge *o = &q->e[q->shared[j]];
+      if (dc->form_of[o->x] == dc->form_of[e->x] && dc->form_of[o->y] == dc->form_of[e->y] &&
+          o->k == e->k) break;
+    }
+    if (j < q->nshared) {
+      e->table = q->e[q->shared[j]].table;
+    } else {
+      int *s = (int *)eini_grow(&dc->arena, q->shared, q->nshared, &q->capshared, sizeof *s);
+      if (s == NULL) return EIN_ERR_NO_MEMORY;
+      q->shared = s;
+      s[q->nshared++] = (int)i;
+      EINI_TRY(eini_edge_table(dc, net, e, &e->table));
+    }
+    var[0] = e->x;
+    var[1] = e->y;
+    EINI_TRY(eini_sums_factor(net, e->table, var, &id));
+  }
+  net->norig = (int)net->nfactor;
+  return EIN_OK;
+}
+
+// ---- the paper's linearisation ------------------------------------------------------------------
+
+// The longest path of nodes without labels yet, from its last node by `from`; returns that node.
+static int eini_longest_path(const eini_decomposer *dc, const eini_edges *q, const int *label,
+                             int *length, int *from) {
+  int best = -1;
+  for (int i = 0; i < dc->nnode; i++) {
+    length[i] = label[i] < 0;
+    from[i] = -1;
+  }
+  for (int64_t k = 0; k < q->n; k++) {  // edges are in the order of their readers
+    const eini_dedge *e = &q->e[k];
+    if (label[e->x] >= 0 || label[e->y] >= 0 || length[e->x] < length[e->y]) continue;
+    length[e->y] = length[e->x] + 1;
+    from[e->y] = (int)k;
+  }
+  for (int i = 0; i < dc->nnode; i++)
+    if (label[i] < 0 && (best < 0 || length[i] > length[best])) best = i;
+  return best;
+}
+
+// Dynamic programme along one path; edges between paths do not count (EinDecomp, section 8).
+static ein_status eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                                   const int *from, int last, int *label) {
+  double **m = EINI_NEW(&dc->arena, double *, dc->nnode);
+  int **arg = EINI_NEW(&dc->arena, int *, dc->nnode), n = 0, at = last;
+  int *path = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (m == NULL || arg == NULL || path == NULL) return EIN_ERR_NO_MEMORY;
+  for (; at >= 0; at = from[at] < 0 ? -1 : q->e[from[at]].x) path[n++] = at;
+  for (int i = n - 1; i >= 0; i--) {
+    int y = path[i], ky = net->size[y];
+    m[i] = EINI_NEW(&dc->arena, double, ky);
+    arg[i] = EINI_NEW(&dc->arena, int, ky);
+    if (m[i] == NULL || arg[i] == NULL) return EIN_ERR_NO_MEMORY;
+    for (int b = 0; b < ky; b++) {
+      m[i][b] = eini_form(dc, y)->unary[b];
+      if (i == n - 1) continue;
+      const double *v = net->table[q->e[from[y]].table].v;
+      double best = INFINITY;
+      for (int a = 0; a < net->size[path[i + 1]]; a++) {
+        double x = m[i + 1][a] + v[(int64_t)a * ky + b];
+        if (x >= best) continue;
+        best = x;
+        arg[i][b] = a;
+      }
+      m[i][b] += best;
+    }
+  }
+  label[last] = 0;
+  for (int b = 1; b < net->size[last]; b++)
+    if (m[0][b] < m[0][label[last]]) label[last] = b;
+  for (int i = 0; i + 1 < n; i++) label[path[i + 1]] = arg[i][label[path[i]]];
+  return EIN_OK;
+}
+
+static ein_status eini_linear(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                              int *label) {
+  int *length = EINI_NEW(&dc->arena, int, dc->nnode), *from = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (length == NULL || from == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) label[i] = -1;
+  for (int last; (last = eini_longest_path(dc, q, label, length, from)) >= 0;)
+    EINI_TRY(eini_linear_path(dc, q, net, from, last, label));
+  return EIN_OK;
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+static const char *const eini_cost_names[EIN_COST_COUNT] = {"paper", "paper-code", "bytes",
+                                                            "seconds"};
+
+EIN_API const char *ein_cost_name(ein_cost cost) {
+  return (int)cost >= 0 && cost < EIN_COST_COUNT ? eini_cost_names[cost] : NULL;
+}
+
+EIN_API ein_cost ein_cost_find(const char *name) {
+  int i = 0;
+  while (i < EIN_COST_COUNT && (name == NULL || strcmp(name, eini_cost_names[i]) != 0)) i++;
+  return (ein_cost)i;
+}
+
+static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                                   const int *label, ein_decomposition *d) {
+  d->parts = EINI_NEW(&d->arena, ein_parts, dc->nnode);
+  d->pinned = EINI_NEW(&d->arena, int, dc->npinned);
+  if (d->parts == NULL || d->pinned == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_dform *f = eini_form(dc, i);
+    int n = f->s->nindex;
+    int64_t w = label[i];
+    ein_parts *p = &d->parts[i];
+    int64_t *cut = EINI_NEW(&d->arena, int64_t, n);
+    int *order = EINI_NEW(&d->arena, int, n);
+    if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
+    if (n > 0) {
+      memcpy(cut, f->ways.cut + w * n, (size_t)n * sizeof *cut);
+      memcpy(order, f->ways.order + w * n, (size_t)n * sizeof *order);
+    }
+    p->nindex = n;
+    p->cut = cut;
+    p->norder = f->ways.norder[w];
+    p->order = order;
+    p->ntask = eini_tasks(cut, n);
+    p->join = f->join[w];
+    p->agg = f->agg[w];
+    p->seconds = f->seconds[w];
+  }
+  for (int k = 0; k < dc->npinned; k++) d->pinned[k] = dc->node[dc->nnode - dc->npinned + k].s->out;
+  d->npinned = dc->npinned;
+  for (int64_t i = 0; i < q->n; i++) {
+    const eini_dedge *e = &q->e[i];
+    const eini_sumtable *t = &net->table[e->table];
+    double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    ein_parts *p = &d->parts[e->y];
+    if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
+    else if (dc->desc->cost == EIN_COST_SECONDS) p->seconds += cost;
+    else p->repart += cost;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition *d) {
+  d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
+  if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    const char *out = eini_node_name(dc, i);
+    const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
+    const char **operand = EINI_NEW(&d->arena, const char *, s->noperand);
+    int64_t *extent = EINI_NEW(&d->arena, int64_t, s->nindex);
+    d->stmt[i].out = eini_strndup(&d->arena, out, (int64_t)strlen(out));
+    if (name == NULL || operand == NULL || extent == NULL || d->stmt[i].out == NULL)
+      return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < s->noperand; k++) {
+      const char *read = dc->g->tensor[s->operand[k]].name;
+      operand[k] = eini_strndup(&d->arena, read, (int64_t)strlen(read));
+      if (operand[k] == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    for (int c = 0; c < s->nindex; c++) {
+      name[c] = eini_strndup(&d->arena, s->index[c].name, (int64_t)strlen(s->index[c].name));
+      extent[c] = s->index[c].extent;
+      if (name[c] == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    d->stmt[i].line = s->line;
+    d->stmt[i].nindex = s->nindex;
+    d->stmt[i].nfree = s->nfree;
+    d->stmt[i].index = name;
+    d->stmt[i].extent = extent;
+    d->stmt[i].noperand = s->noperand;
+    d->stmt[i].operand = operand;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
+  eini_kinds kinds;
+  EINI_TRY(eini_kinds_find(dc, &kinds));
+  if (method == EINI_METHOD_GIVEN) return eini_baseline_need(dc, &kinds, EINI_BASE_NONE);
+  if (method < EINI_BASES) return eini_baseline_need(dc, &kinds, method);
+  return dc->desc->strict ? EIN_OK : eini_baseline_extras(dc, &kinds);
+}
+
+static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d) {
+  eini_edges edges;
+  eini_sums net;
+  memset(&edges, 0, sizeof edges);
+  EINI_TRY(eini_nodes_make(dc));
+  EINI_TRY(eini_constrain(dc));
+  EINI_TRY(eini_decompose_method(dc, method));
+  EINI_TRY(eini_edges_find(dc, &edges));
+  EINI_TRY(eini_forms_make(dc));
+  EINI_TRY(eini_sums_make(dc, &edges, &net));
+  int *label = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  ein_decomp_info *info = &d->info;
+  if (method == EINI_METHOD_LINEAR) {
+    EINI_TRY(eini_linear(dc, &edges, &net, label));
+    info->total = eini_sums_value(&net, label);
+    for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
+  } else {
+    int beam = dc->desc->beam > 0 ? dc->desc->beam : 256;
+    EINI_TRY(eini_sums_solve(&net, beam, label, &info->total, &info->lower));
+    if (dc->cut_short) {  // what was dropped is bounded by the least of every statement only
+      info->lower = 0;
+      for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
+    }
+  }
+  info->nstmt = dc->nnode - dc->npinned;
+  info->nform = dc->nform;
+  for (int i = 0; i < dc->nnode; i++)
+    if (dc->form_of[i] == i) info->nvector += dc->node[i].ways.n;
+  double gap = info->total - info->lower;
+  info->proved = gap <= 1e-9 * info->total;
+  info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
+  EINI_TRY(eini_decomp_names(dc, d));
+  return eini_decomp_fill(dc, &edges, &net, label, d);
+}
+
+static ein_machine eini_machine_of(const ein_machine *given) {
+  ein_machine m;
+  memset(&m, 0, sizeof m);
+  if (given != NULL) m = *given;
+  if (m.flops <= 0) m.flops = 1e11;
+  if (m.memory_bw <= 0) m.memory_bw = 1e11;
+  if (m.latency <= 0) m.latency = 2e-6;
+  if (m.bandwidth <= 0) m.bandwidth = 1e10;
+  if (m.overhead <= 0) m.overhead = 2e-6;
+  return m;
+}
+
+static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
+                                          const ein_decompose_desc *d) {
+  eini_diag *diag = eini_diag_of(ctx);
+  if (ctx != NULL) eini_diag_reset(diag, NULL, 0);
+  if (g == NULL || d == NULL) return EIN_ERR_ARGUMENT;
+  if (g->open)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  if (d->p < 1 || d->p > EIN_PLACES_MAX)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "%lld places: from 1 to %d can be had",
+                     (long long)d->p, EIN_PLACES_MAX);
+  if (ein_cost_name(d->cost) == NULL)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no such cost model");
+  if (eini_method_find(d->method) < 0)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
+                     "eindecomp, linear, none, sqrt, data, model, sequence, attention, or given",
+                     "there is no method '%.80s'", d->method);
+  if (d->nparts < 0 || d->npin < 0 || d->nkeep < 0 || (d->nparts > 0 && d->parts == NULL) ||
+      (d->npin > 0 && d->pin == NULL) || (d->nkeep > 0 && d->keep == NULL))
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "a list of constraints is missing");
+  return EIN_OK;
+}
+
+// By one method and model. *out is NULL on failure.
+static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_decomposition **out) {
+  *out = NULL;
+  eini_decomposer dc;
+  eini_arena arena;
+  const ein_allocator *al = ctx == NULL ? NULL : &ctx->al;
+  eini_arena_init(&arena, al);
+  ein_decomposition *d = EINI_NEW(&arena, ein_decomposition, 1);
+  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  d->arena = arena;
+  memset(&dc, 0, sizeof dc);
+  eini_arena_init(&dc.arena, al);
+  dc.diag = eini_diag_of(ctx);
+  dc.g = graph;
+  dc.desc = desc;
+  dc.p = desc->p;
+  dc.ndivisor = eini_divisors(dc.p, dc.divisor);
+  dc.machine = eini_machine_of(desc->machine);
+  int method = eini_method_find(desc->method);
+  d->info.p = desc->p;
+  d->info.cost = desc->cost;
+  d->info.method = eini_method_names[method];
+  ein_status st = eini_decompose_run(&dc, method, d);
+  eini_arena_free(&dc.arena);
+  if (st != EIN_OK) {
+    ein_decomposition_destroy(d);
+    return st;
+  }
+  *out = d;
+  return EIN_OK;
+}
+
+EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
+  if (d == NULL) return;
+  eini_arena arena = d->arena;  // it lives in its own arena
+  eini_arena_free(&arena);
+}
+
+EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info) {
+  if (info == NULL) return;
+  memset(info, 0, sizeof *info);
+  if (d != NULL) *info = d->info;
+}
+
+EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt,
+                                           ein_parts *parts) {
+  if (d == NULL || parts == NULL || stmt < 0 || stmt >= d->info.nstmt) return EIN_ERR_ARGUMENT;
+  *parts = d->parts[stmt];
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s) {
+  if (d == NULL || s == NULL || stmt < 0 || stmt >= d->info.nstmt) return EIN_ERR_ARGUMENT;
+  *s = d->stmt[stmt];
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
+                                         ein_parts *parts) {
+  if (d == NULL || parts == NULL) return EIN_ERR_ARGUMENT;
+  for (int k = 0; k < d->npinned; k++) {
+    if (d->pinned[k] != tensor) continue;
+    *parts = d->parts[d->info.nstmt + k];
+    return EIN_OK;
+  }
+  return EIN_ERR_ARGUMENT;
+}
+
+// ================================================================================================
+// >>simulate  tasks, messages, bytes and a time line, without data
+// Takes a graph and a decomposition; enumerates every task at its place. A task starts when what it
+// reads has arrived and its place is free: no barrier between statements.
+// ================================================================================================
+
+#define EINI_SIM_VISITS ((int64_t)1 << 27)  // blocks looked at; then a tensor's last one rules
+
+typedef struct eini_sim {
+  eini_decomposer dc;      // nodes, edges and machine
+  const ein_decomposition *d;
+  const ein_sim_desc *desc;
+  eini_edges edges;
+  double **done;           // [node][place] when a block is complete; NULL: not, or no more, needed
+  double *last;            // [node] the latest of done
+  int *reader;             // [node] its last reader; -1: none
+  double *clock, *link;    // [place] when it has computed, and received, all so far
+  double *held, *peak;     // [place] bytes of blocks; and with those of its tasks
+  double *pending;         // [place] end of the task of this statement
+  int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
+  int64_t visits;
+  double flops;
+  ein_sim_stmt now;        // of this statement
+} eini_sim;
+
+static double *eini_sim_array(eini_sim *m) {
+  size_t bytes = (size_t)m->dc.p * sizeof(double);
+  double *p = (double *)m->dc.arena.al.alloc_fn(bytes, EINI_ALIGN, m->dc.arena.al.user);
+  if (p != NULL) memset(p, 0, bytes);
+  return p;
+}
+
+static void eini_sim_drop(eini_sim *m, double **p) {
+  if (*p != NULL)
+    m->dc.arena.al.free_fn(*p, (size_t)m->dc.p * sizeof(double), m->dc.arena.al.user);
+  *p = NULL;
+}
+
+// The place of a key; the digits of indices that are not cut are 0.
+static int64_t eini_place_of(const ein_parts *p, const int64_t *key) {
+  int64_t place = 0;
+  for (int i = 0; i < p->norder; i++) place = place * p->cut[p->order[i]] + key[p->order[i]];
+  return place;
+}
+
+// The piece of an extent cut into d that holds element i.
+static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
+  int64_t q = extent / d, k = q > 0 ? eini_min64(d - 1, i / q) : d - 1;
+  while (eini_piece_start(extent, d, k) > i) k--;
+  while (eini_piece_start(extent, d, k + 1) <= i) k++;
+  return k;
+}
+
+// When the last of the blocks that the ranges [nlo, nhi) of the producer's indices meet is done;
+// *blocks: how many they are.
+static double eini_sim_ready(eini_sim *m, int x, int64_t *blocks) {
+  const eini_stmt *s = m->dc.node[x].s;
+  const ein_parts *p = &m->d->parts[x];
+  double latest = 0;
+  int64_t all = 1;
+  *blocks = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    m->klo[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nlo[c]);
+    m->khi[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nhi[c] - 1);
+    *blocks *= m->khi[c] - m->klo[c] + 1;
+    all *= p->cut[c];
+    m->key[c] = m->klo[c];
+  }
+  for (int c = s->nfree; c < s->nindex; c++) m->key[c] = 0;
+  if (*blocks == all || m->visits > EINI_SIM_VISITS) return m->last[x];
+  m->visits += *blocks;
+  for (int c = 0; c >= 0;) {
+    double t = m->done[x][eini_place_of(p, m->key)];
+    if (t > latest) latest = t;
+    for (c = s->nfree - 1; c >= 0 && ++m->key[c] > m->khi[c]; c--) m->key[c] = m->klo[c];
+  }
+  return latest;
+}
+
+// What the task at a place, its ranges in lo and hi, fetches over one edge. Returns the bytes; the
+// operand is there at *ready.
+static double eini_sim_fetch(eini_sim *m, const eini_dedge *e, int64_t place, double *ready) {
+  const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
+  const ein_parts *p = &m->d->parts[e->x];
+  int64_t blocks, own = 0;
+  eini_task_box(t, &t->proj[e->k], m->lo, m->hi, m->from, m->to);
+  eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi);
+  double need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1), found = 0;
+  if (need <= 0) return 0;
+  double late = eini_sim_ready(m, e->x, &blocks);
+  if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi)) {
+    found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
+    own = found > 0;
+  }
+  if (late > *ready) *ready = late;
+  if (need - found <= 0) return 0;
+  double bytes = (need - found) * eini_element_bytes(&m->dc, s->out);
+  double messages = (double)(blocks - own);
+  double from = late > m->link[place] ? late : m->link[place];
+  m->link[place] = from + m->dc.machine.latency * eini_log2_up(1 + messages) +
+                   bytes / m->dc.machine.bandwidth;
+  if (m->link[place] > *ready) *ready = m->link[place];
+  m->now.messages += messages;
+  m->now.join += bytes;
+  if (m->desc->fetch_fn != NULL)
+    m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, place, bytes);
+  return bytes;
+}
+
+// Seconds of the task at a place by itself: operations, or bytes of its boxes and its result.
+static double eini_sim_work(eini_sim *m, const eini_stmt *s, double *result) {
+  const ein_machine *c = &m->dc.machine;
+  double points = 1, bytes;
+  *result = 1;
+  for (int k = 0; k < s->nindex; k++) points *= (double)(m->hi[k] - m->lo[k]);
+  for (int k = 0; k < s->nfree; k++) *result *= (double)(m->hi[k] - m->lo[k]);
+  bytes = *result * eini_element_bytes(&m->dc, s->out);
+  for (int k = 0; k < s->noperand; k++) {
+    double box = points > 0 ? eini_element_bytes(&m->dc, s->operand[k]) : 0;
+    if (eini_operand_again(s, k)) continue;
+    eini_task_box(s, &s->proj[k], m->lo, m->hi, m->from, m->to);
+    for (int r = 0; r < s->proj[k].rows; r++) box *= (double)(m->to[r] - m->from[r]);
+    bytes += box;
+  }
+  double work = points * eini_point_flops(s) / c->flops, traffic = bytes / c->memory_bw;
+  m->flops += points * eini_point_flops(s);
+  return c->overhead + (work > traffic ? work : traffic);
+}
+
+// Runs all tasks of statement y. edge: its first edge.
+static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
+  const eini_stmt *s = m->dc.node[y].s;
+  const ein_parts *p = &m->d->parts[y];
+  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  m->now.start = INFINITY;
+  for (int64_t q = 0; q < p->ntask; q++) {
+    double ready = 0, fetched = 0, result;
+    eini_task_ranges(s, p->cut, p->order, p->norder, q, 0, m->lo, m->hi);
+    for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
+      fetched += eini_sim_fetch(m, &m->edges.e[e], q, &ready);
+    double work = eini_sim_work(m, s, &result);
+    double start = ready > m->clock[q] ? ready : m->clock[q];
+    m->pending[q] = m->clock[q] = start + work;
+    m->now.busy += work;
+    m->now.tasks++;
+    if (start < m->now.start) m->now.start = start;
+    if (m->clock[q] > m->now.end) m->now.end = m->clock[q];
+    double bytes = m->held[q] + fetched + result * size;
+    if (bytes > m->peak[q]) m->peak[q] = bytes;
+    if (m->desc->task_fn != NULL)
+      m->desc->task_fn(m->desc->user, y, q, start, m->clock[q]);
+  }
+}
+
+// Blocks are complete where their partial results meet: when the last has come through a tree.
+static void eini_sim_fold(eini_sim *m, int y) {
+  const eini_stmt *s = m->dc.node[y].s;
+  const ein_parts *p = &m->d->parts[y];
+  double nagg = (double)eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  for (int64_t q = 0; q < p->ntask; q++) {
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
+    double block = 1, late = m->pending[q];
+    int64_t place = q;
+    for (int c = 0; c < s->nindex; c++) m->key[c] = 0;
+    for (int i = p->norder - 1; i >= 0; i--) {
+      m->key[p->order[i]] = place % p->cut[p->order[i]];
+      place /= p->cut[p->order[i]];
+    }
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    for (int c = 0; c >= 0 && nagg > 1;) {
+      double t = m->pending[eini_place_of(p, m->key)];
+      if (t > late) late = t;
+      for (c = s->nindex - 1; c >= s->nfree && ++m->key[c] == p->cut[c]; c--) m->key[c] = 0;
+      if (c < s->nfree) break;
+    }
+    if (nagg > 1) {
+      late += eini_log2_up(nagg) * (m->dc.machine.latency +
+                                    block * size / m->dc.machine.bandwidth +
+                                    block / m->dc.machine.flops);
+      m->now.agg += (nagg - 1) * block * size;
+      m->now.messages += nagg - 1;
+      if (late > m->clock[q]) m->clock[q] = late;
+    }
+    m->done[y][q] = late;
+    if (late > m->last[y]) m->last[y] = late;
+    m->held[q] += block * eini_element_bytes(&m->dc, s->out);
+    if (m->held[q] > m->peak[q]) m->peak[q] = m->held[q];
+  }
+  if (m->last[y] > m->now.end) m->now.end = m->last[y];
+}
+
+// The blocks of a tensor go when its last reader is done.
+static void eini_sim_release(eini_sim *m, int x) {
+  const eini_stmt *s = m->dc.node[x].s;
+  const ein_parts *p = &m->d->parts[x];
+  for (int64_t q = 0; q < p->ntask; q++) {
+    double block = eini_element_bytes(&m->dc, s->out);
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    m->held[q] -= block;
+  }
+  eini_sim_drop(m, &m->done[x]);
+}
+
+static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decomposition *d) {
+  eini_decomposer *dc = &m->dc;
+  int64_t room = 1;
+  dc->g = g;
+  dc->p = d->info.p;
+  dc->nnode = d->info.nstmt + d->npinned;
+  dc->npinned = d->npinned;
+  dc->node = EINI_NEW(&dc->arena, eini_dform, dc->nnode);
+  m->done = EINI_NEW(&dc->arena, double *, dc->nnode);
+  m->last = EINI_NEW(&dc->arena, double, dc->nnode);
+  m->reader = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (dc->node == NULL || m->done == NULL || m->last == NULL || m->reader == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_stmt *s;
+    if (i >= d->info.nstmt) EINI_TRY(eini_pin_node(dc, d->pinned[i - d->info.nstmt], &s));
+    else s = &g->stmt[i];
+    dc->node[i].s = s;
+    dc->node[i].active = EINI_NEW(&dc->arena, unsigned char, s->noperand + 1);
+    if (dc->node[i].active == NULL) return EIN_ERR_NO_MEMORY;
+    m->reader[i] = -1;
+    room = eini_max64(room, s->nindex + s->out_map.rows);
+    for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
+  }
+  EINI_TRY(eini_edges_find(dc, &m->edges));
+  for (int64_t e = 0; e < m->edges.n; e++) m->reader[m->edges.e[e].x] = m->edges.e[e].y;
+  m->lo = EINI_NEW(&dc->arena, int64_t, 12 * ++room);
+  if (m->lo == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t **part[10];
+  part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
+  part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
+  for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
+  m->clock = eini_sim_array(m);
+  m->link = eini_sim_array(m);
+  m->held = eini_sim_array(m);
+  m->peak = eini_sim_array(m);
+  m->pending = eini_sim_array(m);
+  return m->clock == NULL || m->link == NULL || m->held == NULL || m->peak == NULL ||
+         m->pending == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
+  int64_t edge = 0;
+  int nstmt = m->d->info.nstmt;
+  for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
+    m->done[i] = eini_sim_array(m);
+    if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
+    eini_sim_fold(m, i);
+    for (int64_t q = 0; q < m->dc.p; q++) m->clock[q] = 0;
+  }
+  for (int y = 0; y < nstmt; y++) {
+    memset(&m->now, 0, sizeof m->now);
+    m->done[y] = eini_sim_array(m);
+    if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
+    eini_sim_tasks(m, y, edge);
+    eini_sim_fold(m, y);
+    while (edge < m->edges.n && m->edges.e[edge].y == y) edge++;
+    for (int x = 0; x < m->dc.nnode; x++)
+      if (m->reader[x] == y && m->done[x] != NULL) eini_sim_release(m, x);
+    if (m->reader[y] < 0) eini_sim_drop(m, &m->done[y]);
+    info->tasks += m->now.tasks;
+    info->messages += m->now.messages;
+    info->join += m->now.join;
+    info->agg += m->now.agg;
+    if (m->now.end > info->seconds) info->seconds = m->now.end;
+    info->busy += m->now.busy;
+    if (m->desc->stmt != NULL) m->desc->stmt[y] = m->now;
+  }
+  info->flops = m->flops;
+  for (int64_t q = 0; q < m->dc.p; q++) {
+    if (m->peak[q] > info->peak_bytes) info->peak_bytes = m->peak[q];
+    if (m->desc->peak != NULL) m->desc->peak[q] = m->peak[q];
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info) {
+  eini_sim m;
+  ein_sim_desc none;
+  ein_decompose_desc cost;
+  if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (graph == NULL || d == NULL || info == NULL || graph->open || graph->nstmt != d->info.nstmt)
+    return EIN_ERR_ARGUMENT;
+  memset(info, 0, sizeof *info);
+  memset(&m, 0, sizeof m);
+  memset(&none, 0, sizeof none);
+  memset(&cost, 0, sizeof cost);
+  eini_arena_init(&m.dc.arena, ctx == NULL ? NULL : &ctx->al);
+  m.dc.desc = &cost;
+  m.d = d;
+  m.desc = desc == NULL ? &none : desc;
+  m.dc.machine = eini_machine_of(m.desc->machine);
+  ein_status st = eini_sim_make(&m, graph, d);
+  if (st == EIN_OK) st = eini_sim_run(&m, info);
+  for (int i = 0; i < m.dc.nnode && m.done != NULL; i++) eini_sim_drop(&m, &m.done[i]);
+  eini_sim_drop(&m, &m.clock);
+  eini_sim_drop(&m, &m.link);
+  eini_sim_drop(&m, &m.held);
+  eini_sim_drop(&m, &m.peak);
+  eini_sim_drop(&m, &m.pending);
+  eini_arena_free(&m.dc.arena);
+  return st;
+}
+
+// ================================================================================================
+// >>decomp-public  choices made by simulation
+// Under `seconds` the search adds up what overlaps in truth, so its answer and every baseline that
+// applies are simulated, and the fastest is taken.
+// ================================================================================================
+
+// Takes the place of *best when it is simulated to be faster. A method that does not apply, or that
+// a constraint rules out, is no mistake.
+static ein_status eini_decompose_try(ein_ctx *ctx, const ein_graph *g,
+                                     const ein_decompose_desc *desc, ein_decomposition **best) {
+  ein_decomposition *d;
+  ein_sim_desc sim;
+  ein_sim_info info;
+  ein_status st = eini_decompose_once(ctx, g, desc, &d);
+  if (ctx != NULL && st != EIN_ERR_NO_MEMORY && *best != NULL)
+    eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (st != EIN_OK) return st == EIN_ERR_NO_MEMORY || *best == NULL ? st : EIN_OK;
+  memset(&sim, 0, sizeof sim);
+  sim.machine = desc->machine;
+  st = ein_simulate(ctx, g, d, &sim, &info);
+  d->info.seconds = info.seconds;
+  if (st == EIN_OK && (*best == NULL || info.seconds < (*best)->info.seconds)) {
+    ein_decomposition *swap = *best;
+    *best = d;
+    d = swap;
+  }
+  ein_decomposition_destroy(d);
+  return st;
+}
+
+EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
+  int best = eini_method_find(desc->method) == EINI_METHOD_BEST;
+  if (desc->cost != EIN_COST_SECONDS) return eini_decompose_once(ctx, graph, desc, out);
+  ein_decompose_desc d = *desc;
+  ein_status st = eini_decompose_try(ctx, graph, &d, out);
+  double lower = st == EIN_OK ? (*out)->info.lower : 0;
+  for (int base = 0; best && st == EIN_OK && base < EINI_BASES; base++) {
+    d.method = eini_method_names[base];
+    st = eini_decompose_try(ctx, graph, &d, out);
+  }
+  if (st != EIN_OK) {
+    ein_decomposition_destroy(*out);
+    *out = NULL;
+    return st;
+  }
+  ein_decomp_info *info = &(*out)->info;
+  info->lower = lower < info->total ? lower : info->total;
+  info->proved = info->total - lower <= 1e-9 * info->total;
+  info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;
+  return EIN_OK;
+}
+
+#endif  // EINSUM_IMPLEMENTATION
