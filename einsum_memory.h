@@ -47,11 +47,13 @@
 // HOW IT IS KEPT
 //
 // First the plan that ein_plan_graph (ein_plan_create) would make is tried. If it does not fit:
-// - contraction paths for small intermediates, and the statement in one pass, are tried too;
+// - contraction paths for small intermediates, paths whose search takes little memory, and the
+//   statement in one pass are tried too;
 // - statements are put into an order with fewer intermediates alive;
 // - consecutive statements (a region) run in loops over slices of indices. An index is sliced
 //   through all statements whose intermediates have it as an axis; where a statement folds it, the
-//   results of slices are merged (sum prod max min any all logsumexp). Inputs and outputs are views
+//   results of slices are merged (sum prod max min any all logsumexp), at the end of the region
+//   where what follows is linear in them. Inputs and outputs are views
 //   of yours, shifted from slice to slice, halos of windows (X[2*h+r]) included. Only tensors that
 //   cross from one region to another are stored as a whole.
 // - a statement that lacks the sliced index is computed again for every slice where that pays;
@@ -59,9 +61,9 @@
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
 // otherwise than whole ones. Results do not depend on the width of the executor.
 //
-// If nothing fits, the status is EIN_ERR_TOO_LARGE, and the message (and least) name the least
-// budget that this search can keep. Only that answer may take more memory than the budget, for
-// plans; all of it is freed.
+// If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
+// (and least) name the least budget that this search can keep. Only that answer may take more
+// memory than the budget, for plans; all of it is freed.
 //
 //
 // WHAT IT DOES NOT DO
@@ -399,6 +401,10 @@ typedef struct eini_fit_class {
   int stmt, index;              // where it was found
   int *col;                     // per statement of the region: its index in the class; -1: none
   int *axis;                    // per tensor: axis + 1 of one that is made in the region
+  char *part;                   // per tensor: slices of the class hold a part of its values, to be
+                                //   folded; it is read in the region
+  char *linear;                 // per statement: it reads such a tensor, and its results are parts
+  int fold;                     // of these parts
 } eini_fit_class;
 
 // Statements [from, to) of a base, inside loops over classes.
@@ -411,6 +417,12 @@ typedef struct eini_fit_nest {
 
 static int eini_fit_made(const eini_fit_nest *n, int t) {  // all of it, in the region
   return n->b->first[t] >= n->from && n->b->last[t] < n->to;
+}
+
+// Is the tensor alive only inside the region?
+static int eini_fit_inner(const eini_fit_nest *n, int t) {
+  return n->b->g->tensor[t].role == EIN_ROLE_TEMP && eini_fit_made(n, t) &&
+         n->b->read[t] < n->to && n->b->read[t] >= 0;
 }
 
 // Is it read by a statement of the region? (It is made there, so nobody reads it earlier.)
@@ -445,6 +457,54 @@ static int eini_fit_plain(const eini_stmt *s, const ein_zmap *m, const int64_t *
   return found;
 }
 
+// Is statement s a product (in the sense of the fold) with tensor t as one factor, so that parts of
+// t give parts of the result?
+static int eini_fit_linear(const ein_graph *g, const eini_stmt *s, int t, int fold) {
+  const eini_expr *e = &s->expr;
+  int64_t at = -1;
+  int slots = 0;
+  if ((s->fold != EINI_FOLD_NONE && s->fold != fold) || s->rest != EIN_REST_ERROR ||
+      g->tensor[s->out].nstmt != 1) {
+    return 0;
+  }
+  for (int k = 0; k < s->noperand; k++) slots += s->operand[k] == t;
+  for (int64_t i = 0; i < e->n; i++) {
+    if (e->node[i].op != EINI_OP_OPERAND || s->operand[e->node[i].arg[0]] != t) continue;
+    if (at >= 0 || slots != 1) return 0;
+    at = i;
+  }
+  while (at >= 0 && at != e->n - 1) {  // up to the root, through products only
+    int64_t parent = -1;
+    for (int64_t i = at + 1; i < e->n; i++) {
+      for (int k = 0; k < eini_node_args(&e->node[i]); k++) {
+        if (eini_node_arg(e, &e->node[i], k) != at) continue;
+        if (parent >= 0 || !eini_legal_join(g, fold, e->node[i].op)) return 0;
+        parent = i;
+      }
+    }
+    at = parent;
+  }
+  return at >= 0;
+}
+
+// Tensor t, read in the region, holds parts: whoever reads it must be linear in it.
+static int eini_fit_mark_part(const eini_fit_nest *n, eini_fit_class *c, int t) {
+  const ein_graph *g = n->b->g;
+  if (c->part[t]) return 1;
+  c->part[t] = 1;
+  if (!eini_fit_inner(n, t) || g->tensor[t].nstmt != 1) return 0;
+  for (int v = n->from; v < n->to; v++) {
+    const eini_stmt *s = &g->stmt[v];
+    int reads = 0;
+    for (int k = 0; k < s->noperand; k++) reads |= s->operand[k] == t;
+    if (!reads) continue;
+    if (c->linear[v - n->from] || !eini_fit_linear(g, s, t, c->fold)) return 0;
+    c->linear[v - n->from] = 1;
+    if (eini_fit_read(n, s->out) && !eini_fit_mark_part(n, c, s->out)) return 0;
+  }
+  return 1;
+}
+
 // Puts an index of statement u into the class; 0 when it cannot be sliced.
 static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u, int index) {
   const ein_graph *g = n->b->g;
@@ -455,7 +515,12 @@ static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u,
   *mine = index;
   if (s->rest != EIN_REST_ERROR || s->index[index].extent != c->extent) return 0;
   if (index >= s->nfree) {
-    if (!eini_fit_foldable(s->fold) || out->nstmt != 1 || eini_fit_read(n, s->out)) return 0;
+    if (!eini_fit_foldable(s->fold) || out->nstmt != 1) return 0;
+    if (eini_fit_read(n, s->out)) {
+      if (c->fold != EINI_FOLD_NONE && c->fold != s->fold) return 0;
+      c->fold = s->fold;
+      if (!eini_fit_mark_part(n, c, s->out)) return 0;
+    }
   } else if (eini_fit_read(n, s->out) || out->nstmt > 1) {
     int r = eini_fit_plain(s, &s->out_map, out->shape, index);
     if (r < 0 || !eini_fit_made(n, s->out) || !eini_fit_mark_axis(n, c, s->out, r)) return 0;
@@ -495,13 +560,47 @@ static int eini_fit_class_of(const eini_fit_nest *n, int u, int index, eini_fit_
   c->extent = n->b->g->stmt[u].index[index].extent;
   for (int k = 0; k < n->to - n->from; k++) c->col[k] = -1;
   memset(c->axis, 0, (size_t)n->b->g->ntensor * sizeof *c->axis);
-  return eini_fit_mark_index(n, c, u, index);
+  memset(c->part, 0, (size_t)n->b->g->ntensor);
+  memset(c->linear, 0, (size_t)(n->to - n->from));
+  c->fold = EINI_FOLD_NONE;
+  int good = eini_fit_mark_index(n, c, u, index);
+  for (int k = 0; k < n->to - n->from; k++) good = good && !(c->linear[k] && c->col[k] >= 0);
+  return good;
+}
+
+// How results of statement u are merged over the slices of the nest; EINI_FOLD_NONE: they are
+// whole. *folded gets the loops, as bits. -1: loops would need different folds.
+static int eini_fit_merge_fold(const eini_fit_nest *n, int u, unsigned *folded) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  int fold = EINI_FOLD_NONE;
+  *folded = 0;
+  for (int l = 0; l < n->nloop; l++) {
+    const eini_fit_class *c = n->cls[l];
+    int mine = c->linear[u - n->from] ? c->fold : EINI_FOLD_NONE;
+    if (c->col[u - n->from] >= s->nfree) mine = s->fold;
+    if (mine == EINI_FOLD_NONE) continue;
+    if (fold != EINI_FOLD_NONE && fold != mine) return -1;
+    fold = mine;
+    *folded |= 1u << l;
+  }
+  return fold;
+}
+
+// Can the loops of a nest stand together?
+static int eini_fit_agree(const eini_fit_nest *n) {
+  unsigned folded;
+  for (int u = n->from; u < n->to; u++)
+    if (eini_fit_merge_fold(n, u, &folded) < 0) return 0;
+  return 1;
 }
 
 static ein_status eini_fit_class_new(const eini_fit_nest *n, eini_arena *a, eini_fit_class *c) {
   c->col = EINI_NEW(a, int, n->to - n->from);
   c->axis = EINI_NEW(a, int, n->b->g->ntensor);
-  return c->col == NULL || c->axis == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  c->part = EINI_NEW(a, char, n->b->g->ntensor);
+  c->linear = EINI_NEW(a, char, n->to - n->from);
+  return c->col == NULL || c->axis == NULL || c->part == NULL || c->linear == NULL
+             ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 // The classes of a region, at most EINI_FIT_CLASSES: those of large extents.
@@ -572,12 +671,6 @@ static int64_t eini_fit_slice_bytes(const eini_fit_nest *n, int t, ein_dtype dty
   return count < 0 || count > INT64_MAX / 4 ? INT64_MAX / 4 : count;
 }
 
-// Is the tensor alive only inside the region?
-static int eini_fit_inner(const eini_fit_nest *n, int t) {
-  return n->b->g->tensor[t].role == EIN_ROLE_TEMP && eini_fit_made(n, t) &&
-         n->b->read[t] < n->to && n->b->read[t] >= 0;
-}
-
 // Tensors that are stored as a whole while the region runs.
 static int64_t eini_fit_stored(const eini_fit_nest *n) {
   int64_t sum = 0;
@@ -594,9 +687,8 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
   const eini_tensor *x = &n->b->g->tensor[s->out];
   ein_dtype type = ein_dtype_compute(s->type);
   int64_t bytes = 0;
-  int folded = 0;
-  for (int l = 0; l < n->nloop; l++) folded |= n->cls[l]->col[u - n->from] >= s->nfree;
-  if (!folded) return 0;
+  unsigned folded;
+  if (eini_fit_inner(n, s->out) || eini_fit_merge_fold(n, u, &folded) <= EINI_FOLD_NONE) return 0;
   for (int merged = 0; merged <= (x->dtype != type); merged++) {
     int64_t count = 1;
     for (int r = 0; r < x->rank; r++) {
@@ -777,7 +869,7 @@ static void eini_fit_note(const eini_fit_nest *n, const eini_fit_guess *g, eini_
 static void eini_fit_weigh(const eini_fit_job *j, eini_fit_nest *n, int64_t stored,
                            const eini_fit_target *t, eini_fit_choice *best, int *fits) {
   eini_fit_guess g;
-  if (!eini_fit_descend(j, n, stored, t, &g)) return;
+  if (!eini_fit_agree(n) || !eini_fit_descend(j, n, stored, t, &g)) return;
   if (!*fits || eini_fit_better(t, &g, &best->guess)) eini_fit_note(n, &g, best);
   *fits = 1;
 }
@@ -889,7 +981,8 @@ typedef struct eini_fit_port {
 typedef struct eini_fit_part {
   int stmt, tensor, sub;
   ein_dtype type;               // of partial results
-  unsigned folded, absent;      // loops that the statement folds, and that it lacks
+  int fold;                     // that merges them
+  unsigned folded, absent;      // loops whose slices are merged, and that the statement lacks
   int own;                      // merged in memory of the region's, then stored by `store`
   int64_t *coef;
   int64_t step[EINI_FIT_LOOPS];
@@ -1010,7 +1103,8 @@ static int eini_fit_part_of(const eini_fit_group *r, int u) {
   return -1;
 }
 
-static ein_status eini_fit_part_add(eini_fit_maker *w, int u, unsigned folded, unsigned absent) {
+static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned folded,
+                                    unsigned absent) {
   const eini_stmt *s = &w->f->base.g->stmt[u];
   const eini_tensor *x = &w->f->base.g->tensor[s->out];
   eini_arena *a = &w->f->arena;
@@ -1019,6 +1113,7 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, unsigned folded, u
   p->stmt = u;
   p->tensor = s->out;
   p->type = ein_dtype_compute(s->type);
+  p->fold = fold;
   p->folded = folded;
   p->absent = absent;
   p->own = p->type != x->dtype;
@@ -1047,18 +1142,17 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
   if (r->in == NULL || r->out == NULL || r->part == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    unsigned folded = 0, absent = 0;
-    for (int l = 0; l < n->nloop; l++) {
-      int c = n->cls[l]->col[u - n->from];
-      if (c < 0) absent |= 1u << l;
-      else if (c >= s->nfree) folded |= 1u << l;
-    }
+    unsigned folded, absent = 0;
+    int fold = eini_fit_merge_fold(n, u, &folded);
+    for (int l = 0; l < n->nloop; l++)
+      if (n->cls[l]->col[u - n->from] < 0 && !(folded >> l & 1)) absent |= 1u << l;
     for (int k = 0; k < s->noperand; k++) {
       if (!eini_fit_made(n, s->operand[k]))
         EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k], &id));
     }
-    if (folded != 0) EINI_TRY(eini_fit_part_add(w, u, folded, absent));
-    else if (!eini_fit_inner(n, s->out))
+    if (eini_fit_inner(n, s->out)) continue;
+    if (fold != EINI_FOLD_NONE) EINI_TRY(eini_fit_part_add(w, u, fold, folded, absent));
+    else
       EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map, &id));
   }
   for (int k = 0; k < r->nin; k++) {  // C that is the output: the last input of its plan
@@ -1417,9 +1511,8 @@ static ein_status eini_fit_merges(eini_fit_maker *w, int v) {
       size_t bytes = (size_t)x->rank * sizeof *x->shape;
       if (bytes == 0 || memcmp(x->shape, y->shape, bytes) == 0) s->merge[i] = r->slice[o].merge[i];
     }
-    const eini_stmt *st = &w->n.b->g->stmt[p->stmt];
-    int fold = st->fold;
-    if (p->type == EIN_BOOL && fold == EINI_SUM) fold = EINI_ANY;
+    int fold = p->fold;
+    if (p->type == EIN_BOOL && fold == EINI_SUM) fold = EINI_ANY;  // of NumPy strings
     if (p->type == EIN_BOOL && fold == EINI_PROD) fold = EINI_ALL;
     if (s->merge[i] == NULL) {
       EINI_TRY(eini_fit_each_plan(w, x->rank, x->shape, fold, p->type, p->type, p->stride,
@@ -1578,8 +1671,9 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
 // target of predicted bytes there is one. A candidate is planned and counted before it is taken.
 // ================================================================================================
 
-#define EINI_FIT_GOALS 3
+#define EINI_FIT_GOALS 4        // paths that are tried
 #define EINI_FIT_OPTIMISM 8     // predictions are at most so many times what is counted
+#define EINI_FIT_PATIENCE 1e6   // predicted seconds of what counts as impossible
 #define EINI_FIT_LAST 6         // least targets tried for the least budget
 #define EINI_FIT_ROUNDS 12
 
@@ -1711,7 +1805,7 @@ static ein_status eini_fit_try(eini_fit_search *s, int goal, int order, int lean
     if (made) need = eini_fit_need(s, &f, before);
     eini_fit_layout_free(&f);
     if (eini_cap_hit(c, st)) st = EIN_OK;
-    if (!made || target / EINI_FIT_OPTIMISM > need) continue;
+    if (!made || target / EINI_FIT_OPTIMISM > need || f.guess.seconds > EINI_FIT_PATIENCE) continue;
     if (s->least == 0 || need < s->least) s->least = need;
     if (lean || (uint64_t)need > c->limit) continue;
     s->found = 1;
@@ -1805,9 +1899,10 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
   if (d->graph == NULL) s->option[0] = d->einsum->options;
   else if (d->options != NULL) s->option[0] = *d->options;
   s->option[0].may_overlap = 0;
-  s->option[1] = s->option[2] = s->option[0];
-  s->option[1].goal = EIN_GOAL_SIZE;
-  s->option[2].path = "none";
+  s->option[1] = s->option[2] = s->option[3] = s->option[0];
+  s->option[1].goal = s->option[2].goal = EIN_GOAL_SIZE;
+  s->option[2].path = "greedy";  // a search that takes little memory itself
+  s->option[3].path = "none";
   const char *path = s->option[0].path;
   s->ngoal = path == NULL || strcmp(path, "auto") == 0 ? EINI_FIT_GOALS : 1;
   EINI_TRY(eini_fit_look(s, 0));

@@ -267,7 +267,11 @@ static void any_regions(ein_ctx *ctx, scene *s, int order) {
     while (!eini_fit_legal(&nest));
     CHECK(eini_fit_classes(&nest, &fit->f.arena, cls, &count) == EIN_OK);
     for (int k = 0; k < count && c->nloop < EINI_FIT_LOOPS; k++) {
-      if (chance(40)) continue;
+      nest.cls[nest.nloop++] = &cls[k];
+      if (chance(40) || !eini_fit_agree(&nest)) {
+        nest.nloop--;
+        continue;
+      }
       c->stmt[c->nloop] = cls[k].stmt;
       c->index[c->nloop] = cls[k].index;
       c->extent[c->nloop] = cls[k].extent;
@@ -328,6 +332,9 @@ static const char *const programs[] = {
     "input A[i=%d,j=%d], B[i,j], C[i,j] : f64\nD[i,j] = A[i,j]*2\nE[i,j] = B[i,j]*3\n"  // order
     "F[i,j] = C[i,j]*4\nS[i] = sum[j](D[i,j])\nT[i] = sum[j](E[i,j]*D[j-j+i,j])\n"
     "U[i] = sum[j](F[i,j])\nY[i] = S[i]+T[i]*U[i]\n",
+    "input A[i=%d,j=%d], B[j,k=%d], C[k,l=%d] : f64\n"  // parts of parts
+    "P[i,k] = sum[j](A[i,j]*B[j,k])\nQ[i,l] = sum[k](P[i,k]*C[k,l])\nR[l] = sum[i](Q[i,l])\n"
+    "Y[l] = 3*R[l]\nM[i,k] = max[j](A[i,j]+B[j,k])\nN[k] = max[i](M[i,k]+i)\noutput Y, N",
     "input X[n=%d,k=%d] : f64\nA[2*i+1,k] = X[i,k]\nA[2*i,k] = -X[i,k]\n"  // pieces
     "Y[i,k] = A[2*i+1,k]*A[2*i,k]\nZ[k] = sum[i](A[i,k])\noutput Y, Z"};
 
