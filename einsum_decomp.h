@@ -86,9 +86,9 @@
 // CONSTRAINTS
 //
 // Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
-// every method. A pinned output is left in the partition of the pin, and its blocks lie at the places
-// that the cut axes, read in order, give; a pinned input lies so from the start. The memory of the
-// machine bounds what one task may have in its boxes and its result.
+// every method. A pinned output is left in the partition of the pin, and its blocks lie at the
+// places that the cut axes, read in order, give; a pinned input lies so from the start. The memory
+// of the machine bounds what one task may have in its boxes and its result.
 
 #include "einsum.h"
 
@@ -346,9 +346,12 @@ static int eini_divisors(int64_t n, int64_t *divisor) {
   return count;
 }
 
+#define EINI_VECTORS_MAX 65536  // of one statement; it takes eight indices and more to have them
+
 // Adds every vector with `tasks` tasks; even: pieces divide their extents. nd divisors of tasks.
-static ein_status eini_vectors_of(eini_arena *a, const eini_dform *f, int64_t tasks, int even,
-                                  int nd, const int64_t *divisor, eini_ways *w) {
+static ein_status eini_vectors_of(eini_decomposer *dc, const eini_dform *f, int64_t tasks,
+                                  int even, int nd, const int64_t *divisor, eini_ways *w) {
+  eini_arena *a = &dc->arena;
   int n = f->s->nindex, i = 0;
   int *at = EINI_NEW(a, int, n + 1);
   int64_t *cut = EINI_NEW(a, int64_t, n + 1), *rest = EINI_NEW(a, int64_t, n + 1);
@@ -369,6 +372,10 @@ static ein_status eini_vectors_of(eini_arena *a, const eini_dform *f, int64_t ta
     }
     at[i] = k;
     cut[i] = divisor[k];
+    if (i == n - 1 && w->n >= EINI_VECTORS_MAX) {
+      dc->cut_short = 1;
+      return EIN_OK;
+    }
     if (i == n - 1) {
       EINI_TRY(eini_ways_add(a, w, n, cut));
       continue;
@@ -392,8 +399,8 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f) {
   int paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
   for (int64_t tasks = most; w->n == 0; tasks--) {
     int nd = eini_divisors(tasks, divisor);
-    if (paper) EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 1, nd, divisor, w));
-    if (w->n == 0) EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 0, nd, divisor, w));
+    if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, w));
+    if (w->n == 0) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, w));
   }
   int fewer = dc->desc->fewer || (dc->desc->cost == EIN_COST_SECONDS && !dc->desc->strict);
   for (int k = 0; k < dc->ndivisor && fewer; k++) {
@@ -401,7 +408,7 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f) {
     for (int c = 0; c < n; c++) first *= w->cut[c];
     if (tasks >= first) break;
     int nd = eini_divisors(tasks, divisor);
-    EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, paper, nd, divisor, w));
+    EINI_TRY(eini_vectors_of(dc, f, tasks, paper, nd, divisor, w));
   }
   for (int k = 0; k < f->nextra; k++) {
     const int64_t *cut = f->extra + (int64_t)k * n;

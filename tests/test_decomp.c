@@ -1032,6 +1032,26 @@ static void out_of_memory(void) {
   ein_graph_destroy(g);
 }
 
+// Many indices and places: lists of vectors and orders end somewhere, and the answer says so.
+static void many(void) {
+  static const ein_cost cost[] = {EIN_COST_PAPER, EIN_COST_BYTES};
+  ein_graph *g = program(
+      "input X[a=16,b=16,c=16,d=16,e=16,f=16], Y[f,g=16,h=16,i=16,j=16,k=16] : f32\n"
+      "Z[a,b,c,g,h,i] = sum[d,e,f,j,k](X[a,b,c,d,e,f]*Y[f,g,h,i,j,k])\n"
+      "W[a,b,c] = sum[g,h,i](exp(Z[a,b,c,g,h,i]))\n");
+  for (int k = 0; k < 2; k++) {
+    ein_decompose_desc d;
+    ein_decomp_info info;
+    memset(&d, 0, sizeof d);
+    d.p = k == 0 ? 1048576 : 1024;
+    d.cost = cost[k];
+    d.strict = 1;
+    CHECK(total_of(g, &d, &info) > 0 && !info.proved && info.lower < info.total);
+    CHECK(info.nvector <= 2 * 4096);
+  }
+  ein_graph_destroy(g);
+}
+
 int main(void) {
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
   paper_numbers();
@@ -1045,6 +1065,7 @@ int main(void) {
   constraints();
   baselines();
   out_of_memory();
+  many();
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
   return failures != 0;
