@@ -197,6 +197,8 @@ typedef struct ein_decomp_stmt {
   int nindex, nfree;        // free indices first, then the reduced ones
   const char *const *index; // their names
   const int64_t *extent;
+  int noperand;
+  const char *const *operand;  // names of the tensors it reads
 } ein_decomp_stmt;
 EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
                                           ein_decomp_stmt *s);
@@ -224,6 +226,8 @@ typedef struct ein_sim_desc {
   ein_sim_stmt *stmt;       // receives one per statement; may be NULL
   double *peak;             // receives the peak bytes of each of the p places; may be NULL
   void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
+  // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.
+  void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
   void *user;
 } ein_sim_desc;
 
@@ -2423,9 +2427,16 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
     const eini_stmt *s = dc->node[i].s;
     const char *out = eini_node_name(dc, i);
     const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
+    const char **operand = EINI_NEW(&d->arena, const char *, s->noperand);
     int64_t *extent = EINI_NEW(&d->arena, int64_t, s->nindex);
     d->stmt[i].out = eini_strndup(&d->arena, out, (int64_t)strlen(out));
-    if (name == NULL || extent == NULL || d->stmt[i].out == NULL) return EIN_ERR_NO_MEMORY;
+    if (name == NULL || operand == NULL || extent == NULL || d->stmt[i].out == NULL)
+      return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < s->noperand; k++) {
+      const char *read = dc->g->tensor[s->operand[k]].name;
+      operand[k] = eini_strndup(&d->arena, read, (int64_t)strlen(read));
+      if (operand[k] == NULL) return EIN_ERR_NO_MEMORY;
+    }
     for (int c = 0; c < s->nindex; c++) {
       name[c] = eini_strndup(&d->arena, s->index[c].name, (int64_t)strlen(s->index[c].name));
       extent[c] = s->index[c].extent;
@@ -2436,6 +2447,8 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
     d->stmt[i].nfree = s->nfree;
     d->stmt[i].index = name;
     d->stmt[i].extent = extent;
+    d->stmt[i].noperand = s->noperand;
+    d->stmt[i].operand = operand;
   }
   return EIN_OK;
 }
@@ -2692,6 +2705,8 @@ static double eini_sim_fetch(eini_sim *m, const eini_dedge *e, int64_t place, do
   if (m->link[place] > *ready) *ready = m->link[place];
   m->now.messages += messages;
   m->now.join += bytes;
+  if (m->desc->fetch_fn != NULL)
+    m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, place, bytes);
   return bytes;
 }
 
