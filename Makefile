@@ -22,7 +22,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views path contract einsum program builder gradient memory memory_fit kernels \
-           choice decomp cpu cpu_direct cpu_gett
+           choice decomp dist cpu cpu_direct cpu_gett
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient

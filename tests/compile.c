@@ -4,7 +4,7 @@
 //   COMPILE_CORE_FIRST       einsum.h before einsum_program.h; else that includes it
 //   COMPILE_PLAIN_FIRST      both plainly before the implementation
 //   COMPILE_CORE_ONLY        einsum.h without einsum_program.h
-//   COMPILE_DECOMP           with einsum_decomp.h
+//   COMPILE_DECOMP           with einsum_decomp.h and backends/einsum_dist.h
 //   COMPILE_MEMORY           with einsum_memory.h
 //   COMPILE_CPU, COMPILE_BLAS   with backends/einsum_cpu.h, backends/einsum_openblas.h
 //   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_MALLOC, ..   as the row of the matrix says
@@ -44,6 +44,8 @@ static void compile_free(void *p) {
 #ifdef COMPILE_DECOMP
 #include "../einsum_decomp.h"
 #include "../einsum_decomp.h"
+#include "../backends/einsum_dist.h"
+#include "../backends/einsum_dist.h"
 #endif
 #ifdef COMPILE_MEMORY
 #include "../einsum_memory.h"
@@ -147,6 +149,36 @@ static int decompositions(ein_ctx *ctx, const ein_graph *graph) {
 }
 #endif
 
+#ifdef COMPILE_DECOMP
+static int places(ein_ctx *ctx, const ein_graph *graph, const ein_run *run) {
+  const int64_t pieces[1] = {3}, cut[1] = {3}, shape[1] = {3};
+  double x[3] = {1, 2, 3};
+  ein_ztensor view = matrix(x, shape);
+  ein_fabric fabric;
+  ein_dist_desc desc;
+  ein_dist_stats stats;
+  ein_dist *d = NULL;
+  ein_relation *r = NULL, *y = NULL;
+  const ein_relation *in[1];
+  memset(&desc, 0, sizeof desc);
+  memset(&stats, 0, sizeof stats);
+  CHECK(ein_fabric_threads(3, &fabric) == EIN_OK);
+  desc.fabric = &fabric;
+  CHECK(ein_dist_create(ctx, graph, &desc, &d) == EIN_OK);
+  CHECK(ein_dist_execute(d, run, &stats) == EIN_OK && stats.tasks == 1);
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&fabric);
+  view.rank = 1;
+  CHECK(ein_relation_view(ctx, &view, pieces, &r) == EIN_OK);
+  in[0] = r;
+  CHECK(ein_relation_join(ctx, graph, 0, cut, in, NULL, NULL, NULL, &y) == EIN_OK);
+  CHECK(ein_relation_read(y, &view) == EIN_OK && x[2] == 8);
+  ein_relation_destroy(y);
+  ein_relation_destroy(r);
+  return 0;
+}
+#endif
+
 static int programs(ein_ctx *ctx) {
   double x[3] = {1, 2, 3}, y[3] = {0, 0, 0};
   const int64_t shape[1] = {3};
@@ -176,7 +208,7 @@ static int programs(ein_ctx *ctx) {
   CHECK(y[0] == 0 && y[1] == 3 && y[2] == 8);
   ein_plan_destroy(plan);
 #ifdef COMPILE_DECOMP
-  CHECK(decompositions(ctx, graph) == 0);
+  CHECK(decompositions(ctx, graph) == 0 && places(ctx, graph, &run) == 0);
 #endif
   ein_graph_destroy(graph);
   return 0;

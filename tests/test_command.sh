@@ -660,6 +660,33 @@ says "statement 'C': index 'i' must not be cut"
 expect 1 plan D.ein -p 4 --pin 'Z[i=2]'
 expect 2 plan ij -p 4 --sizes i=3,j=3
 
+# ---- run: over places
+
+cat > R.ein << 'END'
+input A[i=6,j=5], B[j,k=4] : f64
+C[i,k] = A[i,j]*B[j,k]
+E[i] = max[k](C[i,k])
+output C, E
+END
+cat > G.ein << 'END'
+A[i=6,j=5] : f64 = mod(3*i + 2*j, 7) - 3
+B[j=5,k=4] : f64 = mod(j + 4*k, 5) - 2
+output A, B
+END
+expect 0 run G.ein -o A=RA.npy -o B=RB.npy
+expect 0 run R.ein A=RA.npy B=RB.npy
+cp .out R.want
+for fabric in serial threads copying; do
+  expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric $fabric --cost bytes
+  cmp -s .out R.want || fail "run --fabric $fabric differs"
+done
+expect 0 run R.ein A=RA.npy B=RB.npy -p 3 --decomp sqrt
+expect 0 run R.ein A=RA.npy B=RB.npy --fabric threads -j 2 --parts 'C[i=2],E[k=2]'
+expect 2 run R.ein A=RA.npy B=RB.npy --fabric mpi
+says 'serial, threads or copying'
+expect 1 run R.ein A=RA.npy B=RB.npy -p 0
+expect 1 run R.ein A=RA.npy B=RB.npy -p 2 --parts 'C[q=2]'
+
 # ---- bench
 
 for dtype in bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128; do

@@ -19,6 +19,7 @@
 #include "../einsum_decomp.h"
 #include "../einsum_memory.h"
 #include "../backends/einsum_cpu.h"
+#include "../backends/einsum_dist.h"
 #ifdef WITH_OPENBLAS
 #include "../backends/einsum_openblas.h"
 #endif
@@ -244,8 +245,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"-j", VALUE, ANY}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY}, {"--kernels", VALUE, ANY},
   {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
-  {"--decomp", VALUE, PLAN}, {"--cost", VALUE, PLAN}, {"--parts", LIST, PLAN},
-  {"--keep", LIST, PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, PLAN},
+  {"--decomp", VALUE, RUN | PLAN}, {"--cost", VALUE, RUN | PLAN}, {"--parts", LIST, RUN | PLAN},
+  {"--keep", LIST, RUN | PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, RUN | PLAN},
   {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLAN}, {"--map", LATER, ANY},
   {"--fast-memory", LATER, ANY}};
 
@@ -274,7 +275,9 @@ static const char usage[] =
   "  -j N               threads (default: one per core)\n"
   "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
   "                     avx512, avx2, neon, plain\n"
-  "  -p N               plan PROG: how it is decomposed over N places\n"
+  "  -p N               plan, run PROG: over N places (run --fabric threads: default as -j)\n"
+  "  --fabric F         run PROG: serial (default), threads, or copying: one after another, each\n"
+  "                     place in memory of its own\n"
   "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
   "                     attention, given\n"
   "  --cost MODEL       paper (default), paper-code, bytes, seconds\n"
@@ -283,7 +286,7 @@ static const char usage[] =
   "  --pin 'X[s=8]'     an input or output that lies in a partition\n"
   "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory\n"
   "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line\n"
-  "  --fabric serial, --deterministic   what this version has anyway\n"
+  "  --deterministic    what this version has anyway\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout\n"
   "  --explain          how it is computed, to stderr\n"
@@ -385,8 +388,8 @@ static unsigned read_command_line(int argc, char **argv) {
       misuse(NULL, "%s does not apply here", options[k].name);
     }
   }
-  if (command != PLAN) check_only(O_PLACES, "1");
-  check_only(O_FABRIC, "serial");
+  if (command != PLAN && command != RUN) check_only(O_PLACES, "1");
+  if (command != RUN) check_only(O_FABRIC, "serial");
   return command;
 }
 
@@ -1169,8 +1172,9 @@ static void program_plan(program *p) {
   within.nlayout = n;
   within.layout = bind;
   within.options = &search;
-  st = given(O_MEMORY) != NULL ? make_fit(p->ctx, &within)
-                               : ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
+  ein_status st = given(O_MEMORY) != NULL
+                      ? make_fit(p->ctx, &within)
+                      : ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
 }
 
@@ -1260,59 +1264,8 @@ static const char *program_argument(const char *how) {
   return args.v[0];
 }
 
-static int command_run(void) {
-  const char *path = program_argument("einsum run PROG.ein NAME=IN.npy ...");
-  words names = {NULL, 0}, paths = {NULL, 0};
-  program p;
-  program_targets(&names, &paths);
-  program_open(&p, path);
-  program_inputs(&p, 0);
-  for (int k = 0; k < p.nin; k++) {
-    const char *name = p.in[k].name;
-    if (!p.in[k].bound) misuse(NULL, "no file for input '%s': write %s=FILE.npy", name, name);
-  }
-  program_plan(&p);
-  ein_tensor_info t;
-  int nin = 0, nout = 0;
-  while (bound_input(&p, nin, &t)) nin++;
-  while (bound_output(&p, nout, &t)) nout++;
-  const void **in = (const void **)memory(sizeof *in * ((size_t)nin + 1));
-  void **data = (void **)memory(sizeof *data * ((size_t)nout + 1));
-  array *out = (array *)memory(sizeof *out * ((size_t)nout + 1));
-  const array **chosen = (const array **)memory(sizeof *chosen * ((size_t)names.n + 1));
-  for (int i = 0; bound_input(&p, i, &t); i++) {
-    for (int k = 0; k < p.nin; k++) {
-      if (strcmp(p.in[k].name, t.name) == 0) in[i] = p.in[k].a.v.data;
-    }
-  }
-  for (int i = 0; bound_output(&p, i, &t); i++) {
-    out[i].name = t.name;
-    set_shape(&out[i], t.dtype, t.rank, t.shape, 0);
-    for (int k = 0; k < names.n; k++) {
-      if (strcmp(names.v[k], t.name) == 0) chosen[k] = &out[i];
-    }
-  }
-  for (int k = 0; k < names.n; k++) {
-    if (chosen[k] == NULL) misuse(NULL, "%s has no output '%s'", p.file, names.v[k]);
-    check_storable(chosen[k]);
-  }
-  ein_run run;
-  memset(&run, 0, sizeof run);
-  run.in = in;
-  run.out = data;
-  run.param = program_params(&p);
-  for (int i = 0; i < nout; i++) {
-    allocate(&out[i]);
-    data[i] = out[i].v.data;
-  }
-  execute(p.plan, &run);
-  if (names.n > 0) write_outputs(names.n, chosen, &paths);
-  else print_outputs(out, nout);
-  return finish(p.ctx, p.plan, p.graph);
-}
-
-
 #include "command_plan.h"
+#include "command_run.h"
 #include "command_bench.h"
 
 // ================================================================================================
@@ -1372,7 +1325,8 @@ static int command_info(void) {
   if (json) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
     put_json_string(compiler());
-    printf(", \"backends\": [\"portable\", \"cpu\"%s], \"fabrics\": [\"serial\"], "
+    printf(", \"backends\": [\"portable\", \"cpu\"%s], "
+           "\"fabrics\": [\"serial\", \"threads\", \"copying\"], "
            "\"threads\": %d, \"cpu\": ", BACKENDS_JSON, threads);
     put_json_string(name);
     fputs(", \"calibration\": ", stdout);
@@ -1381,7 +1335,7 @@ static int command_info(void) {
     fputs(calibrated == EIN_OK ? "], \"dtypes\": [" : ", \"dtypes\": [", stdout);
   } else {
     printf("version   %s\ncompiler  %s\n", ein_version(), compiler());
-    printf("backends  portable cpu%s\nfabrics   serial\n", BACKENDS_TEXT);
+    printf("backends  portable cpu%s\nfabrics   serial threads copying\n", BACKENDS_TEXT);
     printf("threads   %d\ncpu       %s\n", threads, name[0] ? name : "unknown");
     put_lines(facts, 0);
     puts("");

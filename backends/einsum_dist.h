@@ -1,0 +1,3347 @@
+// einsum_dist.h - v0.1.0 - tensor relations and execution on many places - MIT license
+// SPDX-License-Identifier: MIT
+//
+// Do this in exactly one C or C++ file, and include the headers plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum.h"
+//     #include "einsum_decomp.h"
+//     #include "einsum_dist.h"
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: TENSOR RELATIONS, EXECUTION, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
+//
+//   >>dist-api        public types and functions
+//   >>space           pieces, places and blocks of a cut index space
+//   >>block-plans     plans of a statement's blocks
+//   >>relation        tensor relations: join, aggregate, repartition
+//   >>dist-plan       from a cut graph to plans of tasks, memory and dependencies
+//   >>dist-run        tasks of places that share memory
+//   >>dist-flow       the threads fabric: tasks run as their inputs are ready
+//   >>dist-copy       places with memory of their own
+//   >>dist-public     fabrics, plans and runs
+//
+//
+// TENSOR RELATIONS
+//
+// A tensor relation is a map from keys to blocks of a tensor: the pieces of its axes number the
+// blocks (EinDecomp, section 5). ein_relation_view makes one of a tensor without copying. A join
+// runs a statement, or a function of yours, on every combination of pieces of the statement's
+// indices; where an access needs more than one block (a halo, another partition), the box is put
+// together first. Reduced indices that are cut stay in the keys of the result, whose blocks are
+// partial then, until ein_relation_aggregate folds them. ein_relation_repartition cuts differently.
+//
+//     X[8,8] cut [2,4], Y[8,8] cut [4,2]   join by sum[j](X[i,j]*Y[j,k]), i,k,j cut 2,2,4:
+//     keys (i,k,j), 16 blocks of 4x4       aggregate: keys (i,k), 4 blocks of 4x4
+//
+//
+// EXECUTION
+//
+// A graph whose statements are cut (by ein_decompose, or by vectors of your own) runs on p places:
+//
+//     ein_fabric_threads(8, &fabric)             eight places on the threads of the ctx
+//     desc.fabric, desc.decomposition            that fabric, and what ein_decompose gave for p = 8
+//     ein_dist_create(ctx, graph, &desc, &d)     once
+//     ein_dist_execute(d, &run, &stats)          as often as you like
+//
+// Statements are executed as written: a task computes one block of one statement, by a plan of
+// einsum.h that all blocks of its shape share. Tasks are rules, not lists: task q of a statement
+// runs at place q, the pieces of its indices are the digits of q, and what it reads follows from
+// the projections. Boxes with a halo, strided and descending accesses, pieces and outputs with
+// holes are ordinary. Statements folded by mean, var, argmax, argmin or a monoid of your own are
+// not cut over reduced indices.
+//
+//
+// FABRICS
+//
+// serial      places one after another in one memory; a task may use all threads of the ctx
+// threads     every task on one thread of the ctx's executor, as soon as the blocks it reads are
+//             there; there is no barrier between statements. Blocks are views of one tensor:
+//             nothing is copied. p may be more or less than the number of threads
+// copying     one after another, each place in memory of its own: what a place needs is sent
+//             and received, so that what is counted is seen to move
+// A fabric of your own (another process per place) fills the slots of ein_fabric; every process
+// then creates and executes the same plan, and gets the blocks of the outputs that live at its
+// places. Inputs are the same everywhere.
+//
+//
+// BYTES
+//
+// Inputs lie at every place. A task reads from elsewhere the elements of its operands' boxes that
+// lie in blocks homed at other places; operands that read the same are counted once, and nothing is
+// kept between statements. A partial result that is folded elsewhere counts as a whole, in the
+// computation type of its fold. Elements that no statement defines (zeros) never move. These are
+// the bytes of the model `bytes` of einsum_decomp.h, and those a fabric that copies moves.
+//
+//
+// MEMORY
+//
+// ein_dist_info.workspace_bytes is all a run on a shared memory needs, if run->workspace has it
+// nothing is allocated. Temporaries and partial results share memory when their statements do not
+// overlap in the order written; a task that reuses memory waits for those that used it before,
+// unless no_reuse is set. A fabric that copies allocates the memory of its places for every run.
+//
+//
+// DETERMINISM
+//
+// One plan gives the same bits in every run, whatever thread runs which task: partial results are
+// merged along a binary tree over their numbers, whatever order they arrive in. Fabrics may choose
+// other kernels for a task (it has one thread or several), and then round otherwise.
+//
+//
+// FAILURES
+//
+// A task that fails stops the run with its status; on a fabric that copies, its place does no more
+// but goes on sending, so that nobody waits in vain, and all agree on the status at the end.
+
+#if !defined(EINSUM_H) || \
+    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
+#include "einsum.h"
+#endif
+#if !defined(EINSUM_DECOMP_H) || \
+    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_DECOMP_IMPLEMENTATION_DONE))
+#include "einsum_decomp.h"
+#endif
+
+#ifndef EINSUM_DIST_H
+#define EINSUM_DIST_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>dist-api  public types and functions
+// Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
+// ================================================================================================
+
+// ---- tensor relations ---------------------------------------------------------------------------
+
+// Immutable once made; read by any number of threads.
+typedef struct ein_relation ein_relation;
+
+typedef struct ein_relation_info {
+  ein_dtype dtype;          // of the blocks
+  int rank;                 // axes of the tensor
+  const int64_t *bound;     // its extents
+  int nkey;                 // rank, and the cut reduced indices not yet aggregated
+  const int64_t *pieces;    // nkey: the partition; piece k of d of an extent E is
+                            //   [floor(k*E/d), floor((k+1)*E/d))
+  int64_t nblock;           // product of pieces
+} ein_relation_info;
+
+// What a join runs on the blocks of one key instead of the statement: in[k] is the block operand k
+// reads, out the block to write; origin[i] is the first value of the statement's index i, and
+// extent[i] how many there are. A status other than EIN_OK ends the join with it.
+typedef ein_status (*ein_block_fn)(void *user, const int64_t *origin, const int64_t *extent,
+                                   const ein_ztensor *in, const ein_ztensor *out);
+
+// The relation of a tensor cut into pieces[r] pieces along axis r (1 .. max(1, extent)). Its blocks
+// are views: the memory stays the caller's and must outlive the relation. *r is NULL on failure:
+// EIN_ERR_SHAPE for pieces, what ein_view_check says of the view.
+EIN_API ein_status ein_relation_view(ein_ctx *ctx, const ein_ztensor *view, const int64_t *pieces,
+                                     ein_relation **r);
+EIN_API void ein_relation_destroy(ein_relation *r);  // NULL is a no-op
+EIN_API void ein_relation_get(const ein_relation *r, ein_relation_info *info);
+// The block of a key (nkey piece numbers): a view borrowed from the relation, and where it begins
+// in the tensor (rank coordinates; origin may be NULL). EIN_ERR_BOUNDS when there is no such key.
+EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
+                                      ein_ztensor *block, int64_t *origin);
+// Writes the whole tensor. out: shape and dtype of the relation. EIN_ERR_ARGUMENT before what was
+// cut over reduced indices is aggregated.
+EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *out);
+
+// Joins relations on the keys of statement stmt of a graph, whose index i is cut into cut[i] pieces
+// (nindex of them): rel[k] holds operand k's tensor. The statement's free indices must be the axes
+// of its output in order. fn NULL: the statement itself runs on the blocks; param: its params.
+// Folds that are cut must be sum, prod, max, min, any, all or logsumexp, unless fn does the work.
+EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int stmt,
+                                     const int64_t *cut, const ein_relation *const *rel,
+                                     const ein_scalar *param, ein_block_fn fn, void *user,
+                                     ein_relation **out);
+// Folds the blocks that differ only in keys of reduced indices, element by element, with a monoid:
+// "sum", .., or one registered in the ctx. The result has the dtype the join's statement gives.
+EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, const char *monoid,
+                                          ein_relation **out);
+// The same tensor in another partition; blocks are copies.
+EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
+                                            const int64_t *pieces, ein_relation **out);
+
+// ---- fabrics: places and how they exchange data -------------------------------------------------
+
+// An operation under way; 0: done. A provider's other tickets are its own.
+typedef int64_t ein_ticket;
+
+// p places: a place is memory and cores. A fabric of several processes drives only the places
+// [first, first + count) from each; every process makes the same calls in the same order. Slots
+// that move data are only there where places do not share memory. Transfers do not block; data
+// must stay as it is until its ticket is done. Messages between two places with one tag arrive in
+// the order they were sent in.
+typedef struct ein_fabric {
+  const char *name;
+  int places, first, count;
+  int shared;               // 1: one memory; blocks are views of one tensor, nothing is copied
+  int threads;              // 1: tasks run as their inputs are ready, on the ctx's executor
+  void *user;
+  ein_status (*send_fn)(void *user, int from, int to, int64_t tag, const void *data, size_t bytes,
+                        ein_ticket *ticket);
+  ein_status (*recv_fn)(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                        ein_ticket *ticket);
+  ein_status (*test_fn)(void *user, ein_ticket ticket, int *done);
+  ein_status (*wait_fn)(void *user, ein_ticket ticket);
+  // The worst status of all processes becomes everybody's; NULL: one process drives all places.
+  ein_status (*agree_fn)(void *user, ein_status *status);
+  void (*destroy_fn)(void *user);
+} ein_fabric;
+
+// Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
+// of the ctx's executor. copying: one after another, each place in memory of its own, so that
+// every transfer is a copy; the ctx (may be NULL) gives its allocator. places: 1 .. EIN_PLACES_MAX.
+EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric);
+EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric);
+EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric);
+EIN_API void ein_fabric_destroy(ein_fabric *fabric);  // NULL is a no-op
+// What a copying fabric has moved since it was made; 0 for others. Pointers may be NULL.
+EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes);
+
+// ---- execution of a decomposed graph ------------------------------------------------------------
+
+// A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
+// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
+typedef struct ein_dist_event {
+  int stmt, place, level, worker;
+  double begin, end;
+} ein_dist_event;
+
+typedef struct ein_dist_desc {
+  const ein_fabric *fabric;  // default: serial with one place; borrowed until the plan is destroyed
+  const ein_decomposition *decomposition;  // of the graph, for no more places than the fabric has;
+  const ein_parts *parts;    //   or one per statement as written; NULL both: nothing is cut
+  int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
+  const ein_binding *layout;
+  const char *path;          // of a task: see ein_options.path; default auto
+  int no_reuse;              // 1: every tensor keeps memory of its own
+  // Called after every task, by the thread that ran it, on several threads at once under `threads`.
+  // A status other than EIN_OK stops the run with it.
+  ein_status (*event_fn)(void *user, const ein_dist_event *event);
+  void *event_user;
+} ein_dist_desc;
+
+// What a run did. Bytes are those of elements a task read from blocks homed at other places, and of
+// partial results folded there, whether copied or not; nothing is kept between statements.
+typedef struct ein_dist_stats {
+  int64_t tasks;             // blocks computed and merges
+  int64_t messages;          // transfers between two places
+  int64_t bytes;
+  int64_t nstmt;             // room in stmt_bytes
+  int64_t *stmt_bytes;       // the caller's, may be NULL: bytes of each statement
+} ein_dist_stats;
+
+typedef struct ein_dist_info {
+  int places, nstmt;
+  int64_t tasks, messages, bytes;  // what a run will do
+  size_t workspace_bytes;    // of a run
+  size_t plan_bytes;         // of the plan, without those of its tasks
+  int64_t peak_bytes;        // the largest of all places
+  int nplan;                 // different task plans
+} ein_dist_info;
+
+typedef struct ein_dist ein_dist;  // immutable, shared freely between threads
+
+// Plans a finished graph, which must outlive the plan. *d is NULL on failure: EIN_ERR_ARGUMENT
+// where parts contradict the graph or each other; the message names statement and index.
+EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
+                                   ein_dist **d);
+EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
+EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
+// Most bytes of blocks, partial results and copies that live at one place at once, inputs aside;
+// by the order of statements. Bytes of a statement, as ein_dist_stats has them.
+EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
+EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
+// Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
+// outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
+// where the fabric is shared.
+EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_DIST_H
+
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_DIST_IMPLEMENTATION_DONE)
+#define EINSUM_DIST_IMPLEMENTATION_DONE
+
+// ================================================================================================
+// >>space  pieces, places and blocks of a cut index space
+// Takes a statement's indices, its cuts and their order; gives ranges and boxes of a task by rules.
+// ================================================================================================
+
+#define EINI_CUTS_MAX 32       // cut indices: each has two pieces or more
+
+// An index space cut for places: a statement's, or that of an input held in a partition. Its task
+// number q runs at place q.
+typedef struct eini_dist_space {
+  int nindex, nfree;
+  const int64_t *extent, *cut;  // nindex each
+  const int64_t *weight;        // nindex: what one piece more adds to the place; 0: not cut
+  int ncut, index[EINI_CUTS_MAX];  // the cut indices
+  int64_t ntask, nagg;          // tasks; those that share a block of the output
+  const ein_zmap *map;          // from indices to coordinates of the tensor it defines
+  int separable;                // 1: every index occurs in at most one coordinate
+} eini_dist_space;
+
+// Where piece k of `cut` begins: floor(k*extent/cut); k up to cut, which fits 31 bits.
+static int64_t eini_dist_start(int64_t extent, int64_t cut, int64_t k) {
+  return extent / cut * k + extent % cut * k / cut;
+}
+
+static int64_t eini_dist_digit(const eini_dist_space *x, int64_t place, int i) {
+  return x->cut[i] > 1 ? place / x->weight[i] % x->cut[i] : 0;
+}
+
+// The task's ranges of all indices.
+static void eini_dist_range(const eini_dist_space *x, int64_t place, int64_t *lo, int64_t *hi) {
+  for (int i = 0; i < x->nindex; i++) {
+    int64_t k = eini_dist_digit(x, place, i);
+    lo[i] = eini_dist_start(x->extent[i], x->cut[i], k);
+    hi[i] = eini_dist_start(x->extent[i], x->cut[i], k + 1);
+  }
+}
+
+// The smallest box [from, to) that holds the image of index ranges; empty without points.
+static void eini_dist_hull(const ein_zmap *m, const int64_t *lo, const int64_t *hi, int64_t *from,
+                           int64_t *to) {
+  ein_zrange y;
+  y.rank = m->rows;
+  y.start = from;
+  y.end = to;
+  // Every access was proved to stay inside a tensor, so nothing wraps.
+  if (eini_zmap_image(m, m->cols, lo, hi, &y) == EIN_OK) return;
+  for (int r = 0; r < m->rows; r++) from[r] = to[r] = 0;
+}
+
+static int64_t eini_dist_volume(int rank, const int64_t *from, const int64_t *to) {
+  int64_t n = 1;
+  for (int r = 0; r < rank; r++) n *= eini_max64(to[r] - from[r], 0);
+  return n;
+}
+
+// Number of the partial result a task computes: the pieces of cut reduced indices, row-major.
+static int64_t eini_dist_partial(const eini_dist_space *x, int64_t place) {
+  int64_t n = 0;
+  for (int i = x->nfree; i < x->nindex; i++)
+    if (x->cut[i] > 1) n = n * x->cut[i] + eini_dist_digit(x, place, i);
+  return n;
+}
+
+// The place of partial number k of the block at `place`.
+static int64_t eini_dist_partner(const eini_dist_space *x, int64_t place, int64_t k) {
+  for (int i = x->nindex - 1; i >= x->nfree; i--) {
+    if (x->cut[i] <= 1) continue;
+    place += (k % x->cut[i] - eini_dist_digit(x, place, i)) * x->weight[i];
+    k /= x->cut[i];
+  }
+  return place;
+}
+
+static int eini_zmap_equal(const ein_zmap *a, const ein_zmap *b) {
+  size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
+  return a->rows == b->rows && a->cols == b->cols &&
+         (cells == 0 || memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0) &&
+         (rows == 0 || memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0);
+}
+
+// The first operand that reads what operand k reads: the same tensor by the same projection.
+static int eini_dist_first(const eini_stmt *s, int k) {
+  for (int j = 0; j < k; j++)
+    if (s->operand[j] == s->operand[k] && eini_zmap_equal(&s->proj[j], &s->proj[k])) return j;
+  return k;
+}
+
+// ---- which blocks meet a box ----
+
+// coef * i for lo <= i < hi, coef > 0.
+typedef struct eini_dist_term {
+  int64_t coef, lo, hi;
+} eini_dist_term;
+
+static int64_t eini_dist_ceil(int64_t a, int64_t b) {  // a/b rounded up, b > 0
+  return a / b + (a % b > 0);
+}
+
+// How many sums of base and the terms lie in [from, to). The first term that can make a sum leave
+// the interval is walked; whole runs of values inside count at once.
+static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base, int64_t from,
+                                   int64_t to) {
+  int64_t least = 0, most = 0, all = 1, count;
+  if (n == 0) return base >= from && base < to;
+  for (int k = 1; k < n; k++) {
+    least += t[k].coef * t[k].lo;
+    most += t[k].coef * (t[k].hi - 1);
+    all *= t[k].hi - t[k].lo;
+  }
+  int64_t a = eini_max64(t->lo, eini_dist_ceil(from - base - most, t->coef));
+  int64_t b = eini_min64(t->hi, eini_dist_ceil(to - base - least, t->coef));
+  int64_t p = eini_max64(a, eini_dist_ceil(from - base - least, t->coef));
+  int64_t q = eini_min64(b, eini_dist_ceil(to - base - most, t->coef));
+  if (q < p) q = p = b;
+  count = (q - p) * all;
+  for (int64_t i = a; i < b; i++) {
+    if (i == p) i = q;
+    if (i < b) count += eini_dist_row_count(t + 1, n - 1, base + t->coef * i, from, to);
+  }
+  return count;
+}
+
+// The terms of coordinate r, the largest first; returns their number.
+static int eini_dist_terms(const eini_dist_space *x, int r, const int64_t *lo, const int64_t *hi,
+                           eini_dist_term *t) {
+  int n = 0;
+  for (int i = 0; i < x->nfree; i++) {
+    int64_t c = x->map->coef[(int64_t)r * x->map->cols + i];
+    if (c == 0) continue;
+    int k = n++;
+    for (; k > 0 && t[k - 1].coef < eini_abs64(c); k--) t[k] = t[k - 1];
+    t[k].coef = eini_abs64(c);
+    t[k].lo = c > 0 ? lo[i] : 1 - hi[i];
+    t[k].hi = c > 0 ? hi[i] : 1 - lo[i];
+  }
+  return n;
+}
+
+// Buffers of one thread, nindex or rank long.
+typedef struct eini_dist_room {
+  int64_t *lo, *hi, *from, *to;        // of the task at hand
+  int64_t *blo, *bhi, *bfrom, *bto;    // of a block
+  int64_t *len, *box, *dst, *src;      // extents and strides of what is copied
+  eini_dist_term *term;
+} eini_dist_room;
+
+#define EINI_ROOM 12
+
+// p: EINI_ROOM * n integers.
+static void eini_dist_room_carve(int64_t *p, int64_t n, eini_dist_room *m) {
+  int64_t **part[EINI_ROOM];
+  part[0] = &m->lo, part[1] = &m->hi, part[2] = &m->from, part[3] = &m->to;
+  part[4] = &m->blo, part[5] = &m->bhi, part[6] = &m->bfrom, part[7] = &m->bto;
+  part[8] = &m->len, part[9] = &m->box, part[10] = &m->dst, part[11] = &m->src;
+  for (int k = 0; k < EINI_ROOM; k++) *part[k] = p + k * n;
+}
+
+static int eini_dist_room_init(eini_arena *a, int64_t n, eini_dist_room *m) {
+  int64_t *p = EINI_NEW(a, int64_t, EINI_ROOM * n);
+  m->term = EINI_NEW(a, eini_dist_term, n);
+  if (p == NULL || m->term == NULL) return 0;
+  eini_dist_room_carve(p, n, m);
+  return 1;
+}
+
+// Elements of the block at `place` in a box, point by point.
+static int64_t eini_dist_walk(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+                              eini_dist_room *m) {
+  int64_t count = 0, *at = m->bfrom;
+  for (int i = 0; i < x->nfree; i++) {
+    at[i] = m->blo[i];
+    if (m->bhi[i] <= m->blo[i]) return 0;
+  }
+  for (int i = 0; i >= 0;) {
+    int inside = 1;
+    for (int r = 0; r < x->map->rows && inside; r++) {
+      int64_t y = x->map->offset[r];
+      for (int c = 0; c < x->nfree; c++) y += x->map->coef[(int64_t)r * x->map->cols + c] * at[c];
+      inside = y >= from[r] && y < to[r];
+    }
+    count += inside;
+    for (i = x->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
+  }
+  return count;
+}
+
+// How many elements of the block at `place` lie in a box.
+static int64_t eini_dist_overlap(const eini_dist_space *x, int64_t place, const int64_t *from,
+                                 const int64_t *to, eini_dist_room *m) {
+  int64_t n = 1;
+  eini_dist_range(x, place, m->blo, m->bhi);
+  for (int i = 0; i < x->nfree; i++)
+    if (m->bhi[i] <= m->blo[i]) return 0;
+  if (!x->separable) return eini_dist_walk(x, from, to, m);
+  for (int r = 0; r < x->map->rows && n > 0; r++) {
+    int k = eini_dist_terms(x, r, m->blo, m->bhi, m->term);
+    n *= eini_dist_row_count(m->term, k, x->map->offset[r], from[r], to[r]);
+  }
+  return n;
+}
+
+// The blocks of a space that may meet a box, one after another.
+typedef struct eini_dist_near {
+  int n, index[EINI_CUTS_MAX];   // the cut free indices
+  int64_t lo[EINI_CUTS_MAX], hi[EINI_CUTS_MAX], at[EINI_CUTS_MAX];  // their pieces
+} eini_dist_near;
+
+// The pieces of cut index i whose coordinates may meet the box: the index stands in one row.
+static void eini_dist_pieces(const eini_dist_space *x, int i, const int64_t *from,
+                             const int64_t *to, int64_t *lo, int64_t *hi) {
+  const ein_zmap *m = x->map;
+  int r = 0;
+  while (r < m->rows - 1 && m->coef[(int64_t)r * m->cols + i] == 0) r++;
+  int64_t c = m->coef[(int64_t)r * m->cols + i], least = m->offset[r], most = least;
+  for (int j = 0; j < x->nfree; j++) {
+    int64_t k = j == i ? 0 : m->coef[(int64_t)r * m->cols + j] * (x->extent[j] - 1);
+    if (k < 0) least += k;
+    else most += k;
+  }
+  *lo = x->cut[i];
+  *hi = 0;
+  for (int64_t k = 0; k < x->cut[i]; k++) {
+    int64_t a = c * eini_dist_start(x->extent[i], x->cut[i], k);
+    int64_t b = c * (eini_dist_start(x->extent[i], x->cut[i], k + 1) - 1);
+    if (eini_max64(a, b) + most < from[r] || eini_min64(a, b) + least >= to[r]) continue;
+    *lo = eini_min64(*lo, k);
+    *hi = k + 1;
+  }
+}
+
+// Begins with the first of them; 0 when there is none.
+static int eini_dist_near_first(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+                                eini_dist_near *w) {
+  w->n = 0;
+  if (eini_dist_volume(x->map->rows, from, to) == 0) return 0;
+  for (int k = 0; k < x->ncut; k++) {
+    int i = x->index[k], n = w->n;
+    if (i >= x->nfree) continue;
+    eini_dist_pieces(x, i, from, to, &w->lo[n], &w->hi[n]);
+    if (w->lo[n] >= w->hi[n]) return 0;
+    w->index[n] = i;
+    w->at[n] = w->lo[n];
+    w->n++;
+  }
+  return 1;
+}
+
+static int eini_dist_near_next(eini_dist_near *w) {
+  for (int k = w->n - 1; k >= 0; k--) {
+    if (++w->at[k] < w->hi[k]) return 1;
+    w->at[k] = w->lo[k];
+  }
+  return 0;
+}
+
+// The home of the block at hand.
+static int64_t eini_dist_near_place(const eini_dist_space *x, const eini_dist_near *w) {
+  int64_t place = 0;
+  for (int k = 0; k < w->n; k++) place += w->at[k] * x->weight[w->index[k]];
+  return place;
+}
+
+// ---- copies of boxes ----
+
+// dst[i] = src[i] for i < shape, strides in elements of `size` bytes.
+static void eini_dist_copy(int rank, const int64_t *shape, char *dst, const int64_t *dst_stride,
+                           const char *src, const int64_t *src_stride, size_t size) {
+  if (rank == 0) {
+    memcpy(dst, src, size);
+    return;
+  }
+  int64_t n = shape[0], a = dst_stride[0] * (int64_t)size, b = src_stride[0] * (int64_t)size;
+  if (rank == 1 && dst_stride[0] == 1 && src_stride[0] == 1) {
+    if (n > 0) memcpy(dst, src, (size_t)n * size);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++)
+    eini_dist_copy(rank - 1, shape + 1, dst + i * a, dst_stride + 1, src + i * b, src_stride + 1,
+                   size);
+}
+
+static void eini_dist_dense(int rank, const int64_t *shape, int64_t *stride) {
+  int64_t n = 1;
+  for (int r = rank - 1; r >= 0; r--) {
+    stride[r] = n;
+    n *= eini_max64(shape[r], 1);
+  }
+}
+
+// ================================================================================================
+// >>block-plans  plans of a statement's blocks
+// Takes a statement and the shape of a block; gives a plan of one statement over views into blocks.
+// One plan serves all blocks of a shape: index values get the block's origin as params.
+// ================================================================================================
+
+// What a plan is made for. A result stored by free indices has one axis for each of them, dense;
+// otherwise it is the hull of the block in the tensor.
+typedef struct eini_dist_job {
+  const ein_graph *g;
+  const eini_stmt *s;
+  const int64_t *len;            // nindex: extents of the block
+  const int64_t *cut;            // nindex: only cut indices have an origin
+  const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
+  const int64_t *out_stride;     // of the hull; NULL: dense
+  int by_index;                  // 1: the result is stored by free indices
+  ein_dtype dtype;               // of the result
+  int how;                       // of a merge: see eini_dist_merge_plan
+} eini_dist_job;
+
+typedef struct eini_dist_entry {
+  int64_t *key;
+  int64_t nkey;
+  ein_plan *plan;
+} eini_dist_entry;
+
+// Plans by what they were made for.
+typedef struct eini_dist_plans {
+  eini_arena *a;                 // of keys and entries; plans have memory of their own
+  ein_ctx *ctx;                  // kernels and executor of a task
+  eini_dist_entry *entry;
+  int64_t n, cap;
+  size_t workspace;              // largest of all, bytes
+  const char *path;
+} eini_dist_plans;
+
+static void eini_dist_plans_end(eini_dist_plans *l) {
+  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->entry[i].plan);
+  l->n = 0;
+}
+
+// Where in the list a key is, or -1.
+static int64_t eini_dist_find(const eini_dist_plans *l, const int64_t *key, int64_t n) {
+  for (int64_t i = 0; i < l->n; i++) {
+    if (l->entry[i].nkey == n && memcmp(l->entry[i].key, key, (size_t)n * sizeof *key) == 0)
+      return i;
+  }
+  return -1;
+}
+
+static ein_status eini_dist_keep(eini_dist_plans *l, const int64_t *key, int64_t n,
+                                 ein_plan *plan) {
+  eini_dist_entry *p = (eini_dist_entry *)eini_grow(l->a, l->entry, l->n, &l->cap, sizeof *p);
+  int64_t *own = p == NULL ? NULL : EINI_NEW(l->a, int64_t, n);
+  if (own == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(own, key, (size_t)n * sizeof *key);
+  l->entry = p;
+  p += l->n++;
+  p->key = own;
+  p->nkey = n;
+  p->plan = plan;
+  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
+  return EIN_OK;
+}
+
+// ---- graphs of one statement ----
+
+// Does the value of cut index i occur in the expression? Then blocks get its origin.
+static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
+  for (int64_t v = 0; cut[i] > 1 && v < s->expr.n; v++)
+    if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
+  return 0;
+}
+
+// Copies an expression; index i becomes i + param[i] where param[i] >= 0.
+static ein_status eini_dist_shift(eini_arena *a, const eini_expr *from, const int *param,
+                                  eini_expr *to) {
+  int *at = EINI_NEW(a, int, from->n);
+  memset(to, 0, sizeof *to);
+  to->list = EINI_NEW(a, int, from->nlist);
+  if (at == NULL || to->list == NULL) return EIN_ERR_NO_MEMORY;
+  to->nlist = to->caplist = from->nlist;
+  for (int64_t i = 0; i < from->nlist; i++) to->list[i] = from->list[i];
+  for (int64_t i = 0; i < from->n; i++) {
+    const eini_node *v = &from->node[i];
+    int id = eini_expr_add(a, to, v->op, v->pos, 0, 0, 0);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    to->node[id] = *v;
+    int nargs = eini_node_args(v);
+    for (int k = 0; k < nargs; k++) {
+      if (v->op == EINI_OP_CALL) to->list[v->arg[1] + k] = at[from->list[v->arg[1] + k]];
+      else to->node[id].arg[k] = at[v->arg[k]];
+    }
+    at[i] = id;
+    if (v->op != EINI_OP_INDEX || param[v->arg[0]] < 0) continue;
+    int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
+    int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, id, p);
+    if (sum < 0) return EIN_ERR_NO_MEMORY;
+    to->node[p].dtype = to->node[sum].dtype = EIN_I64;
+    at[i] = sum;
+  }
+  return EIN_OK;
+}
+
+// A map of the block: coordinates count from the block's hull, where index 0 has the coordinate
+// that falling terms leave below it.
+static void eini_dist_local_map(ein_zmap *m, const int64_t *len) {
+  for (int r = 0; r < m->rows; r++) {
+    m->offset[r] = 0;
+    for (int c = 0; c < m->cols; c++) {
+      int64_t k = m->coef[(int64_t)r * m->cols + c];
+      if (k < 0 && len[c] > 0) m->offset[r] -= k * (len[c] - 1);
+    }
+  }
+}
+
+// Extents of the hull of a map over a block.
+static void eini_dist_local_shape(const ein_zmap *m, const int64_t *len, int nfree,
+                                  int64_t *shape) {
+  int empty = 0;
+  for (int c = 0; c < nfree; c++) empty |= len[c] == 0;
+  for (int r = 0; r < m->rows; r++) {
+    shape[r] = !empty;
+    for (int c = 0; c < nfree && !empty; c++)
+      shape[r] += eini_abs64(m->coef[(int64_t)r * m->cols + c]) * (len[c] - 1);
+  }
+}
+
+static ein_status eini_dist_add_tensor(ein_graph *g, const char *name, ein_role role,
+                                       ein_dtype dtype, int rank, const int64_t *shape, int *id) {
+  static const int64_t none[1] = {0};
+  return eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank,
+                               rank > 0 ? shape : none, id);
+}
+
+// An empty graph with the params and registrations of another.
+static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph **g) {
+  *g = eini_graph_new(ctx);
+  if (*g == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_graph_register(*g, from->nfunction, from->function, from->nmonoid, from->monoid));
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    int id;
+    EINI_TRY(eini_graph_add_param(*g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  return EIN_OK;
+}
+
+// The result's tensor and map.
+static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+  const eini_stmt *s = j->s;
+  int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(&g->arena, rank, s->nindex, &like->out_map));
+  if (j->by_index) {
+    for (int r = 0; r < rank; r++) {
+      shape[r] = j->len[r];
+      like->out_map.coef[(int64_t)r * s->nindex + r] = 1;
+    }
+  } else {
+    eini_zmap_fill(&like->out_map, &s->out_map);
+    eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
+    eini_dist_local_map(&like->out_map, j->len);
+  }
+  EINI_TRY(eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out));
+  like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
+  return EIN_OK;
+}
+
+// The operands' boxes as inputs x0, x1, ..; two that read the same are one.
+static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+  const eini_stmt *s = j->s;
+  like->operand = EINI_NEW(&g->arena, int, s->noperand);
+  if (like->operand == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) {
+    const eini_tensor *t = &j->g->tensor[s->operand[k]];
+    char name[24];
+    int first = eini_dist_first(s, k);
+    like->operand[k] = like->operand[first];
+    if (first < k) continue;
+    int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
+    if (shape == NULL) return EIN_ERR_NO_MEMORY;
+    eini_dist_local_shape(&s->proj[k], j->len, s->nindex, shape);
+    snprintf(name, sizeof name, "x%d", k);
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape,
+                              &like->operand[k]));
+  }
+  return EIN_OK;
+}
+
+// The statement for a block of shape len.
+static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
+  eini_stmt like = *j->s, *s;
+  static const ein_scalar none = {0, 0, 0};
+  int *param = EINI_NEW(&g->arena, int, j->s->nindex);
+  if (param == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < j->s->nindex; i++) {
+    param[i] = -1;
+    if (eini_dist_uses(j->s, j->cut, i))
+      EINI_TRY(eini_graph_add_param(g, "", 0, EIN_I64, none, &param[i]));
+  }
+  EINI_TRY(eini_dist_inputs(j, g, &like));
+  EINI_TRY(eini_dist_result(j, g, &like));
+  EINI_TRY(eini_dist_shift(&g->arena, &j->s->expr, param, &like.expr));
+  EINI_TRY(eini_stmt_copy(g, &like));
+  s = &g->stmt[g->nstmt - 1];
+  for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
+  for (int k = 0; k < s->noperand; k++) eini_dist_local_map(&s->proj[k], j->len);
+  return EIN_OK;
+}
+
+// Plans a graph whose tensors have the given strides (NULL: dense).
+static ein_status eini_dist_plan_graph(eini_dist_plans *l, ein_graph *g,
+                                       const int64_t *const *stride, ein_plan **plan) {
+  ein_options o;
+  memset(&o, 0, sizeof o);
+  o.path = l->path;
+  ein_binding *bind = EINI_NEW(&g->arena, ein_binding, g->ntensor);
+  ein_ztensor *view = EINI_NEW(&g->arena, ein_ztensor, g->ntensor);
+  if (bind == NULL || view == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    view[t].dtype = g->tensor[t].dtype;
+    view[t].rank = g->tensor[t].rank;
+    view[t].shape = g->tensor[t].shape;
+    view[t].strides = stride[t];
+    bind[t].name = g->tensor[t].name;
+    bind[t].view = &view[t];
+  }
+  return ein_plan_graph(l->ctx, g, (int)g->ntensor, bind, &o, plan);
+}
+
+static ein_status eini_dist_block_build(eini_dist_plans *l, const eini_dist_job *j, ein_graph **g,
+                                        ein_plan **plan) {
+  EINI_TRY(eini_dist_graph(l->ctx, j->g, g));
+  EINI_TRY(eini_dist_block_stmt(j, *g));
+  const int64_t **stride = EINI_NEW(&(*g)->arena, const int64_t *, (*g)->ntensor);
+  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  int n = 0;
+  for (int k = 0; k < j->s->noperand; k++)
+    if (eini_dist_first(j->s, k) == k) stride[n++] = j->stride[k];
+  stride[n] = j->by_index ? NULL : j->out_stride;
+  return eini_dist_plan_graph(l, *g, stride, plan);
+}
+
+// ---- merging of partial results ----
+
+// The expression that merges operands 0 and 1, partial results of a fold in its computation type.
+static ein_status eini_dist_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
+  int logic = type == EIN_BOOL;
+  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0), z = -1;
+  switch (fold) {
+    case EINI_SUM: z = eini_expr_pair(a, e, logic ? EINI_OP_OR : EINI_OP_ADD, x, y); break;
+    case EINI_PROD: z = eini_expr_pair(a, e, logic ? EINI_OP_AND : EINI_OP_MUL, x, y); break;
+    case EINI_MAX: z = eini_expr_pair(a, e, logic ? EINI_OP_OR : EINI_OP_MAX, x, y); break;
+    case EINI_MIN: z = eini_expr_pair(a, e, logic ? EINI_OP_AND : EINI_OP_MIN, x, y); break;
+    case EINI_ANY: z = eini_expr_pair(a, e, EINI_OP_OR, x, y); break;
+    case EINI_ALL: z = eini_expr_pair(a, e, EINI_OP_AND, x, y); break;
+    case EINI_LOGSUMEXP: {  // m + log(exp(x-m) + exp(y-m)); m alone where it is infinite
+      int m = eini_expr_pair(a, e, EINI_OP_MAX, x, y);
+      int u = eini_expr_pair(a, e, EINI_OP_SUB, x, m), v = eini_expr_pair(a, e, EINI_OP_SUB, y, m);
+      if (m < 0 || u < 0 || v < 0) return EIN_ERR_NO_MEMORY;
+      u = eini_expr_add(a, e, EINI_OP_EXP, -1, u, 0, 0);
+      v = eini_expr_add(a, e, EINI_OP_EXP, -1, v, 0, 0);
+      int w = eini_expr_pair(a, e, EINI_OP_ADD, u, v);
+      w = w < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, w, 0, 0);
+      w = eini_expr_pair(a, e, EINI_OP_ADD, m, w);
+      int size = eini_expr_add(a, e, EINI_OP_ABS, -1, m, 0, 0);
+      int inf = eini_expr_real(a, e, -1, (double)INFINITY);
+      int odd = eini_expr_pair(a, e, EINI_OP_EQ, size, inf);
+      if (odd >= 0 && w >= 0) z = eini_expr_add(a, e, EINI_OP_WHERE, -1, odd, m, w);
+      break;
+    }
+    default: return EIN_ERR_UNSUPPORTED;
+  }
+  return z < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static int eini_dist_mergeable(int fold) { return fold >= EINI_SUM && fold <= EINI_LOGSUMEXP; }
+
+// Which of the two sides of a merge live in the block of the output, in its dtype; the others are
+// partial results by free indices, in the computation type.
+enum { EINI_MERGE_FROM_OUT = 1, EINI_MERGE_TO_OUT = 2 };
+
+// Adds the tensor of one side to the graph.
+static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const char *name,
+                                 ein_role role, int out, int *id) {
+  const eini_stmt *s = j->s;
+  int affine = out && !j->by_index;
+  int rank = affine ? j->g->tensor[s->out].rank : s->nfree;
+  ein_dtype dtype = out ? j->dtype : ein_dtype_compute(s->type);
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (affine) eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
+  for (int r = 0; r < rank && !affine; r++) shape[r] = j->len[r];
+  return eini_dist_add_tensor(g, name, role, dtype, rank, shape, id);
+}
+
+// The map of one side: of the output, without the columns of reduced indices, or the identity.
+static void eini_dist_side_map(const eini_dist_job *j, int out, ein_zmap *m) {
+  const ein_zmap *from = &j->s->out_map;
+  for (int r = 0; r < m->rows; r++) {
+    for (int c = 0; c < m->cols; c++)
+      m->coef[(int64_t)r * m->cols + c] =
+          out && !j->by_index ? from->coef[(int64_t)r * from->cols + c] : r == c;
+  }
+  eini_dist_local_map(m, j->len);
+}
+
+// out = left merged with right; left is the output itself with EINI_MERGE_FROM_OUT, and then the
+// result goes there, too.
+static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job *j, ein_graph **g,
+                                        ein_plan **plan) {
+  const int from = j->how & EINI_MERGE_FROM_OUT, to = j->how & EINI_MERGE_TO_OUT;
+  const int64_t *stride[3];
+  int ops[2], y;
+  eini_stmt *s;
+  *g = eini_graph_new(l->ctx);
+  if (*g == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_side(j, *g, "a", EIN_ROLE_INPUT, from, &ops[0]));
+  EINI_TRY(eini_dist_side(j, *g, "b", EIN_ROLE_INPUT, 0, &ops[1]));
+  EINI_TRY(eini_dist_side(j, *g, "y", EIN_ROLE_OUTPUT, to, &y));
+  EINI_TRY(eini_graph_add_stmt(*g, y, j->s->nfree, 2, ops, &s));
+  for (int i = 0; i < s->nindex; i++) {
+    s->index[i].name = "";
+    s->index[i].extent = j->len[i];
+  }
+  eini_dist_side_map(j, from, &s->proj[0]);
+  eini_dist_side_map(j, 0, &s->proj[1]);
+  eini_dist_side_map(j, to, &s->out_map);
+  EINI_TRY(eini_dist_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
+                                &s->expr));
+  EINI_TRY(eini_stmt_finish(*g, s, NULL));
+  stride[0] = from && !j->by_index ? j->out_stride : NULL;
+  stride[1] = NULL;
+  stride[2] = to && !j->by_index ? j->out_stride : NULL;
+  return eini_dist_plan_graph(l, *g, stride, plan);
+}
+
+// The plan of a job, made when there is none yet; *id is its number in the list. merge: 0, or 1 for
+// a merge of partial results. key: what tells the job from others.
+static ein_status eini_dist_plan(eini_dist_plans *l, const eini_dist_job *j, int merge,
+                                 const int64_t *key, int64_t nkey, int64_t *id) {
+  *id = eini_dist_find(l, key, nkey);
+  if (*id >= 0) return EIN_OK;
+  ein_graph *g = NULL;
+  ein_plan *plan = NULL;
+  ein_status st = merge ? eini_dist_merge_build(l, j, &g, &plan)
+                        : eini_dist_block_build(l, j, &g, &plan);
+  eini_graph_free(g);
+  if (st == EIN_OK) st = eini_dist_keep(l, key, nkey, plan);
+  if (st != EIN_OK) ein_plan_destroy(plan);
+  else *id = l->n - 1;
+  return st;
+}
+
+// A ctx for the plans of tasks: allocator, kernels and clock of the caller's, and its executor
+// unless every task is to run on one thread.
+static ein_status eini_dist_ctx(const ein_ctx *ctx, int one_thread, ein_ctx **sub) {
+  ein_ctx_desc d;
+  memset(&d, 0, sizeof d);
+  if (ctx != NULL) {
+    d.allocator = ctx->al;
+    d.nkernels = ctx->nkernels;
+    d.kernels = (const ein_kernels *const *)ctx->kernels;
+    if (!one_thread) d.executor = ctx->executor;
+  }
+  d.cache_plans = -1;
+  return ein_ctx_create(&d, sub);
+}
+
+// ================================================================================================
+// >>relation  tensor relations: join, aggregate, repartition
+// Takes views and relations; gives relations, whose blocks are views or memory of their own.
+// ================================================================================================
+
+struct ein_relation {
+  eini_arena arena;          // owns everything, the relation itself included
+  ein_relation_info info;
+  ein_dtype result;          // of the tensor once all is aggregated
+  int64_t *bound, *pieces;
+  ein_ztensor *block;        // nblock of them, row-major by key
+  int64_t *origin;           // nblock * rank
+};
+
+static ein_relation *eini_rel_new(ein_ctx *ctx, int rank, int nkey) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_relation *r = EINI_NEW(&arena, ein_relation, 1);
+  if (r == NULL) return NULL;
+  r->bound = EINI_NEW(&arena, int64_t, rank);
+  r->pieces = EINI_NEW(&arena, int64_t, nkey);
+  r->arena = arena;
+  if (r->bound != NULL && r->pieces != NULL) {
+    r->info.rank = rank;
+    r->info.nkey = nkey;
+    r->info.bound = r->bound;
+    r->info.pieces = r->pieces;
+    return r;
+  }
+  ein_relation_destroy(r);
+  return NULL;
+}
+
+// A message about a call of this section.
+EINI_PRINTF(3, 4)
+static ein_status eini_dist_refuse(ein_ctx *ctx, ein_status st, const char *format, ...) {
+  va_list args;
+  if (ctx == NULL) return st;
+  eini_diag_reset(&ctx->diag, NULL, 0);
+  va_start(args, format);
+  eini_vfail(&ctx->diag, st, -1, 0, NULL, format, args);
+  va_end(args);
+  return st;
+}
+
+// Sets bounds, pieces and origins of the blocks, whose number must be sane.
+static ein_status eini_rel_shape(ein_relation *r, ein_dtype dtype, const int64_t *bound,
+                                 const int64_t *pieces) {
+  int rank = r->info.rank;
+  r->info.dtype = r->result = dtype;
+  r->info.nblock = 1;
+  for (int k = 0; k < rank; k++) r->bound[k] = bound[k];
+  for (int k = 0; k < r->info.nkey; k++) {
+    int64_t most = k < rank ? eini_max64(bound[k], 1) : INT32_MAX;
+    if (pieces[k] < 1 || pieces[k] > most) return EIN_ERR_SHAPE;
+    r->pieces[k] = pieces[k];
+    if (eini_mul_overflow(r->info.nblock, pieces[k], &r->info.nblock) ||
+        r->info.nblock > INT32_MAX) {
+      return EIN_ERR_TOO_LARGE;
+    }
+  }
+  int64_t n = r->info.nblock;
+  r->block = EINI_NEW(&r->arena, ein_ztensor, n);
+  r->origin = EINI_NEW(&r->arena, int64_t, n * rank);
+  if (r->block == NULL || r->origin == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t b = 0; b < n; b++) {
+    int64_t *shape = EINI_NEW(&r->arena, int64_t, 2 * (int64_t)rank), left = b;
+    if (shape == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = r->info.nkey - 1; k >= 0; k--) {
+      int64_t digit = left % pieces[k];
+      left /= pieces[k];
+      if (k >= rank) continue;
+      int64_t from = eini_dist_start(bound[k], pieces[k], digit);
+      r->origin[b * rank + k] = from;
+      shape[k] = eini_dist_start(bound[k], pieces[k], digit + 1) - from;
+    }
+    r->block[b].dtype = dtype;
+    r->block[b].rank = rank;
+    r->block[b].shape = shape;
+    r->block[b].strides = shape + rank;
+  }
+  return EIN_OK;
+}
+
+static int64_t *eini_rel_strides(const ein_relation *r, int64_t b) {
+  union { const int64_t *c; int64_t *v; } u;  // the relation's own memory
+  u.c = r->block[b].shape;
+  return u.v + r->info.rank;
+}
+
+// Memory for every block, dense, uninitialised values zero.
+static ein_status eini_rel_alloc(ein_relation *r) {
+  for (int64_t b = 0; b < r->info.nblock; b++) {
+    int64_t n;
+    EINI_TRY(eini_view_elements(r->info.rank, r->block[b].shape, &n));
+    eini_dist_dense(r->info.rank, r->block[b].shape, eini_rel_strides(r, b));
+    r->block[b].data = eini_new(&r->arena, n, ein_dtype_size(r->info.dtype));
+    if (r->block[b].data == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+// Hands a relation out, or what went wrong.
+static ein_status eini_rel_give(ein_ctx *ctx, ein_status st, ein_relation *r, ein_relation **out) {
+  if (st == EIN_OK) {
+    *out = r;
+    return EIN_OK;
+  }
+  ein_relation_destroy(r);
+  if (ctx != NULL && ctx->diag.count == 0)
+    eini_dist_refuse(ctx, st, "a tensor relation: %s", ein_status_text(st));
+  return st;
+}
+
+EIN_API void ein_relation_destroy(ein_relation *r) {
+  if (r == NULL) return;
+  eini_arena arena = r->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API void ein_relation_get(const ein_relation *r, ein_relation_info *info) {
+  if (r != NULL && info != NULL) *info = r->info;
+}
+
+EIN_API ein_status ein_relation_view(ein_ctx *ctx, const ein_ztensor *view, const int64_t *pieces,
+                                     ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (view == NULL || (view->rank > 0 && pieces == NULL)) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  ein_status st = ein_view_check(view);
+  ein_relation *r = NULL;
+  if (st == EIN_OK) r = eini_rel_new(ctx, view->rank, view->rank);
+  if (st == EIN_OK && r == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) st = eini_rel_shape(r, view->dtype, view->shape, pieces);
+  for (int64_t b = 0; st == EIN_OK && b < r->info.nblock; b++) {
+    int64_t *stride = eini_rel_strides(r, b), at = 0;
+    for (int k = 0; k < view->rank; k++) {
+      stride[k] = eini_stride(view, k);
+      if (r->block[b].shape[k] > 0) at += stride[k] * r->origin[b * view->rank + k];
+    }
+    r->block[b].data = view->data;
+    if (view->data != NULL && ein_view_count(&r->block[b]) > 0)
+      r->block[b].data = (char *)view->data + at * (int64_t)ein_dtype_size(view->dtype);
+  }
+  return eini_rel_give(ctx, st, r, out);
+}
+
+// The number of a key's block, or -1.
+static int64_t eini_rel_at(const ein_relation *r, const int64_t *key) {
+  int64_t b = 0;
+  for (int k = 0; k < r->info.nkey; k++) {
+    if (key[k] < 0 || key[k] >= r->pieces[k]) return -1;
+    b = b * r->pieces[k] + key[k];
+  }
+  return b;
+}
+
+EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
+                                      ein_ztensor *block, int64_t *origin) {
+  if (r == NULL || block == NULL || (r->info.nkey > 0 && key == NULL)) return EIN_ERR_ARGUMENT;
+  int64_t b = eini_rel_at(r, key);
+  if (b < 0) return EIN_ERR_BOUNDS;
+  *block = r->block[b];
+  for (int k = 0; origin != NULL && k < r->info.rank; k++)
+    origin[k] = r->origin[b * r->info.rank + k];
+  return EIN_OK;
+}
+
+// Copies what the box [from, from + shape) shares with block b of r into dst, which holds the box.
+static void eini_rel_part(const ein_relation *r, int64_t b, const int64_t *from, char *dst,
+                          const int64_t *shape, const int64_t *stride, int64_t *common) {
+  const ein_ztensor *x = &r->block[b];
+  const int64_t *origin = r->origin + b * r->info.rank;
+  int64_t at = 0, to = 0, size = (int64_t)ein_dtype_size(x->dtype);
+  for (int k = 0; k < x->rank; k++) {
+    int64_t lo = eini_max64(from[k], origin[k]);
+    int64_t hi = eini_min64(from[k] + shape[k], origin[k] + x->shape[k]);
+    if (hi <= lo) return;
+    common[k] = hi - lo;
+    at += (lo - origin[k]) * x->strides[k];
+    to += (lo - from[k]) * stride[k];
+  }
+  eini_dist_copy(x->rank, common, dst + to * size, stride, (const char *)x->data + at * size,
+                 x->strides, (size_t)size);
+}
+
+// Puts a box together from all blocks of a relation without further keys.
+static void eini_rel_gather(const ein_relation *r, const int64_t *from, char *dst,
+                            const int64_t *shape, const int64_t *stride, int64_t *common) {
+  for (int64_t b = 0; b < r->info.nblock; b++)
+    eini_rel_part(r, b, from, dst, shape, stride, common);
+}
+
+EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *out) {
+  if (r == NULL || out == NULL || r->info.nkey != r->info.rank) return EIN_ERR_ARGUMENT;
+  EINI_TRY(ein_view_check(out));
+  if (out->rank != r->info.rank) return EIN_ERR_SHAPE;
+  if (out->dtype != r->info.dtype) return EIN_ERR_DTYPE;
+  for (int k = 0; k < out->rank; k++)
+    if (out->shape[k] != r->bound[k]) return EIN_ERR_SHAPE;
+  if (ein_view_count(out) == 0) return EIN_OK;
+  eini_arena a = r->arena;
+  eini_arena_init(&a, &r->arena.al);
+  int64_t *dims = EINI_NEW(&a, int64_t, 3 * (int64_t)out->rank);
+  if (dims == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *stride = dims + out->rank, *common = stride + out->rank;
+  for (int k = 0; k < out->rank; k++) stride[k] = eini_stride(out, k);
+  eini_rel_gather(r, dims, (char *)out->data, out->shape, stride, common);
+  eini_arena_free(&a);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
+                                            const int64_t *pieces, ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (r == NULL || r->info.nkey != r->info.rank || (r->info.rank > 0 && pieces == NULL))
+    return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  int rank = r->info.rank;
+  ein_relation *x = eini_rel_new(ctx, rank, rank);
+  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY
+                            : eini_rel_shape(x, r->info.dtype, r->bound, pieces);
+  if (st == EIN_OK) st = eini_rel_alloc(x);
+  int64_t *common = st == EIN_OK ? EINI_NEW(&x->arena, int64_t, rank) : NULL;
+  if (st == EIN_OK && common == NULL) st = EIN_ERR_NO_MEMORY;
+  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
+    eini_rel_gather(r, x->origin + b * rank, (char *)x->block[b].data, x->block[b].shape,
+                    x->block[b].strides, common);
+  return eini_rel_give(ctx, st, x, out);
+}
+
+// ---- join ----
+
+// The state of one join.
+typedef struct eini_rel_join {
+  const ein_graph *g;
+  const eini_stmt *s;
+  const ein_relation *const *rel;
+  ein_block_fn fn;
+  void *user;
+  ein_relation *out;
+  eini_dist_space space;
+  eini_arena arena, boxes;      // what lives for the join, and for one block
+  eini_dist_plans plans;
+  int64_t *lo, *len, *hi;       // nindex
+  ein_ztensor *in;              // noperand
+  const int64_t **stride;       // noperand
+  const void **data;            // noperand
+  ein_scalar *param;
+  int64_t *key;                 // of a plan
+  int distinct;                 // operands that are inputs of a plan
+} eini_rel_join;
+
+// The statement's index space under cut, row-major over all cut indices.
+static ein_status eini_rel_space(eini_rel_join *j, const int64_t *cut) {
+  const eini_stmt *s = j->s;
+  int64_t *extent = EINI_NEW(&j->arena, int64_t, s->nindex);
+  int64_t *weight = EINI_NEW(&j->arena, int64_t, s->nindex), n = 1;
+  if (extent == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = s->nindex - 1; i >= 0; i--) {
+    extent[i] = s->index[i].extent;
+    weight[i] = n;
+    if (cut[i] < 1 || cut[i] > eini_max64(extent[i], 1)) return EIN_ERR_SHAPE;
+    if (eini_mul_overflow(n, cut[i], &n) || n > INT32_MAX) return EIN_ERR_TOO_LARGE;
+  }
+  j->space.nindex = s->nindex;
+  j->space.nfree = s->nfree;
+  j->space.extent = extent;
+  j->space.cut = cut;
+  j->space.weight = weight;
+  j->space.ntask = n;
+  j->space.nagg = 1;
+  for (int i = s->nfree; i < s->nindex; i++) j->space.nagg *= cut[i];
+  return EIN_OK;
+}
+
+static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
+  const eini_stmt *s = j->s;
+  const eini_tensor *t = &j->g->tensor[s->out];
+  int plain = t->rank == s->nfree && s->rest == EIN_REST_ERROR;
+  for (int r = 0; plain && r < t->rank; r++) {
+    plain = s->out_map.offset[r] == 0;
+    for (int c = 0; c < s->nindex; c++)
+      plain &= s->out_map.coef[(int64_t)r * s->nindex + c] == (r == c);
+  }
+  if (!plain)
+    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED,
+                            "a join into '%s': the free indices are not its axes in order",
+                            t->name);
+  for (int i = s->nfree; i < s->nindex && j->fn == NULL; i++) {
+    if (j->space.cut[i] > 1 && !eini_dist_mergeable(s->fold))
+      return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "a join into '%s': index '%s' is cut, but "
+                              "partial results of its fold are not one number", t->name,
+                              s->index[i].name);
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    const eini_tensor *x = &j->g->tensor[s->operand[k]];
+    const ein_relation *r = j->rel[k];
+    if (r == NULL || r->info.nkey != r->info.rank || r->info.rank != x->rank ||
+        r->info.dtype != x->dtype)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "operand %d: not a relation of '%s'", k, x->name);
+    for (int a = 0; a < x->rank; a++)
+      if (r->bound[a] != x->shape[a])
+        return eini_dist_refuse(ctx, EIN_ERR_SHAPE,
+                                "operand %d: bound %d of '%s' is %lld, not %lld", k, a, x->name,
+                                (long long)x->shape[a], (long long)r->bound[a]);
+  }
+  return EIN_OK;
+}
+
+// The relation of the results: keys of the free indices, then of the cut reduced ones.
+static ein_status eini_rel_result(ein_ctx *ctx, eini_rel_join *j) {
+  const eini_stmt *s = j->s;
+  const eini_tensor *t = &j->g->tensor[s->out];
+  int nkey = s->nfree;
+  int64_t *pieces = EINI_NEW(&j->arena, int64_t, s->nindex);
+  if (pieces == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++)
+    if (i < s->nfree || j->space.cut[i] > 1) pieces[i < s->nfree ? i : nkey++] = j->space.cut[i];
+  j->out = eini_rel_new(ctx, s->nfree, nkey);
+  if (j->out == NULL) return EIN_ERR_NO_MEMORY;
+  ein_dtype partial = ein_dtype_compute(s->type);
+  EINI_TRY(eini_rel_shape(j->out, j->space.nagg > 1 ? partial : t->dtype, t->shape, pieces));
+  j->out->result = t->dtype;
+  return eini_rel_alloc(j->out);
+}
+
+// The box operand k reads: a view of one block, or put together.
+static ein_status eini_rel_operand(eini_rel_join *j, int k) {
+  const ein_relation *r = j->rel[k];
+  int rank = r->info.rank;
+  int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
+  if (from == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
+  eini_dist_hull(&j->s->proj[k], j->lo, j->hi, from, to);
+  for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
+  ein_ztensor *v = &j->in[k];
+  memset(v, 0, sizeof *v);
+  v->dtype = r->info.dtype;
+  v->rank = rank;
+  v->shape = shape;
+  for (int64_t b = 0; b < r->info.nblock; b++) {
+    const int64_t *origin = r->origin + b * rank;
+    int64_t at = 0;
+    int a = 0;
+    for (; a < rank; a++) {
+      if (from[a] < origin[a] || to[a] > origin[a] + r->block[b].shape[a]) break;
+      at += (from[a] - origin[a]) * r->block[b].strides[a];
+    }
+    if (a < rank) continue;
+    v->strides = r->block[b].strides;
+    v->data = r->block[b].data;
+    if (v->data != NULL && ein_view_count(v) > 0)
+      v->data = (char *)v->data + at * (int64_t)ein_dtype_size(v->dtype);
+    return EIN_OK;
+  }
+  EINI_TRY(eini_view_elements(rank, shape, &n));
+  eini_dist_dense(rank, shape, stride);
+  v->strides = stride;
+  v->data = eini_new(&j->boxes, n, ein_dtype_size(v->dtype));
+  if (v->data == NULL) return EIN_ERR_NO_MEMORY;
+  if (n > 0) eini_rel_gather(r, from, (char *)v->data, shape, stride, stride + rank);
+  return EIN_OK;
+}
+
+// Runs the statement's plan for the block at hand.
+static ein_status eini_rel_run(eini_rel_join *j, const ein_ztensor *out) {
+  const eini_stmt *s = j->s;
+  eini_dist_job job;
+  int64_t n = 0, id;
+  int nin = 0, norigin = 0;
+  memset(&job, 0, sizeof job);
+  for (int i = 0; i < s->nindex; i++) j->key[n++] = j->len[i];
+  for (int k = 0; k < s->noperand; k++) {
+    j->stride[k] = j->in[k].strides;
+    if (eini_dist_first(s, k) < k) continue;
+    for (int a = 0; a < j->in[k].rank; a++) j->key[n++] = j->in[k].strides[a];
+    j->data[nin++] = j->in[k].data;
+  }
+  job.g = j->g;
+  job.s = s;
+  job.len = j->len;
+  job.cut = j->space.cut;
+  job.stride = j->stride;
+  job.by_index = 1;
+  job.dtype = out->dtype;
+  EINI_TRY(eini_dist_plan(&j->plans, &job, 0, j->key, n, &id));
+  for (int i = 0; i < s->nindex; i++) {
+    if (!eini_dist_uses(s, j->space.cut, i)) continue;
+    ein_scalar *p = &j->param[j->g->nparam + norigin++];
+    p->set = 1;
+    p->re = (double)j->lo[i];
+  }
+  ein_run run;
+  void *data = out->data;
+  memset(&run, 0, sizeof run);
+  run.in = j->data;
+  run.out = &data;
+  run.param = j->param;
+  return ein_plan_execute(j->plans.entry[id].plan, &run);
+}
+
+static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
+  const eini_stmt *s = j->s;
+  int64_t b = 0;
+  eini_dist_range(&j->space, q, j->lo, j->hi);
+  for (int i = 0; i < s->nindex; i++) {
+    j->len[i] = j->hi[i] - j->lo[i];
+    b = b * j->space.cut[i] + eini_dist_digit(&j->space, q, i);
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    int first = eini_dist_first(s, k);
+    if (first == k || j->rel[first] != j->rel[k]) EINI_TRY(eini_rel_operand(j, k));
+    else j->in[k] = j->in[first];
+  }
+  const ein_ztensor *out = &j->out->block[b];
+  return j->fn != NULL ? j->fn(j->user, j->lo, j->len, j->in, out) : eini_rel_run(j, out);
+}
+
+static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_t *cut,
+                                    const ein_scalar *param) {
+  const eini_stmt *s = j->s;
+  eini_arena *a = &j->arena;
+  int64_t nkey = s->nindex;
+  EINI_TRY(eini_rel_space(j, cut));
+  EINI_TRY(eini_rel_validate(ctx, j));
+  for (int k = 0; k < s->noperand; k++) nkey += j->g->tensor[s->operand[k]].rank;
+  j->lo = EINI_NEW(a, int64_t, s->nindex);
+  j->hi = EINI_NEW(a, int64_t, s->nindex);
+  j->len = EINI_NEW(a, int64_t, s->nindex);
+  j->in = EINI_NEW(a, ein_ztensor, s->noperand);
+  j->stride = EINI_NEW(a, const int64_t *, s->noperand);
+  j->data = EINI_NEW(a, const void *, s->noperand);
+  j->key = EINI_NEW(a, int64_t, nkey);
+  j->param = EINI_NEW(a, ein_scalar, j->g->nparam + s->nindex);
+  if (j->lo == NULL || j->hi == NULL || j->len == NULL || j->in == NULL || j->stride == NULL ||
+      j->data == NULL || j->key == NULL || j->param == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; param != NULL && k < j->g->nparam; k++) j->param[k] = param[k];
+  EINI_TRY(eini_dist_ctx(ctx, 0, &j->plans.ctx));
+  j->plans.a = a;
+  EINI_TRY(eini_rel_result(ctx, j));
+  for (int64_t q = 0; q < j->space.ntask; q++) {
+    eini_arena_init(&j->boxes, &j->arena.al);
+    ein_status st = eini_rel_task(j, q);
+    eini_arena_free(&j->boxes);
+    if (st != EIN_OK) return st;
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int stmt,
+                                     const int64_t *cut, const ein_relation *const *rel,
+                                     const ein_scalar *param, ein_block_fn fn, void *user,
+                                     ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (graph == NULL || graph->open || stmt < 0 || stmt >= graph->nstmt) return EIN_ERR_ARGUMENT;
+  eini_rel_join j;
+  memset(&j, 0, sizeof j);
+  j.g = graph;
+  j.s = &graph->stmt[stmt];
+  j.rel = rel;
+  j.fn = fn;
+  j.user = user;
+  if ((j.s->nindex > 0 && cut == NULL) || (j.s->noperand > 0 && rel == NULL))
+    return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  eini_arena_init(&j.arena, ctx == NULL ? NULL : &ctx->al);
+  ein_status st = eini_rel_join_all(ctx, &j, cut, param);
+  eini_dist_plans_end(&j.plans);
+  ein_ctx_destroy(j.plans.ctx);
+  eini_arena_free(&j.arena);
+  return eini_rel_give(ctx, st, j.out, out);
+}
+
+// ---- aggregation ----
+
+// A graph y[i..] = fold[k](x[k, i..]) for blocks of one shape.
+static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const int64_t *shape,
+                                      int64_t n, const char *monoid, ein_graph **g) {
+  int rank = r->info.rank, x, y;
+  eini_stmt *s;
+  *g = eini_graph_new(ctx);
+  if (*g == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *stack = EINI_NEW(&(*g)->arena, int64_t, rank + 1);
+  if (stack == NULL) return EIN_ERR_NO_MEMORY;
+  stack[0] = n;
+  for (int k = 0; k < rank; k++) stack[k + 1] = shape[k];
+  EINI_TRY(eini_dist_add_tensor(*g, "x", EIN_ROLE_INPUT, r->info.dtype, rank + 1, stack, &x));
+  EINI_TRY(eini_dist_add_tensor(*g, "y", EIN_ROLE_OUTPUT, r->result, rank, stack + 1, &y));
+  EINI_TRY(eini_graph_add_stmt(*g, y, rank + 1, 1, &x, &s));
+  s->nfree = rank;
+  for (int k = 0; k <= rank; k++) {
+    s->index[k].name = "";
+    s->index[k].extent = stack[k < rank ? k + 1 : 0];
+    s->proj[0].coef[(int64_t)(k < rank ? k + 1 : 0) * (rank + 1) + k] = 1;
+    if (k < rank) s->out_map.coef[(int64_t)k * (rank + 1) + k] = 1;
+  }
+  EINI_TRY(eini_fold_named(*g, eini_diag_of(ctx), monoid, &s->fold));
+  if (eini_expr_add(&(*g)->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
+    return EIN_ERR_NO_MEMORY;
+  s->numpy = 1;  // partial sums of bool are combined by or
+  return eini_stmt_finish(*g, s, eini_diag_of(ctx));
+}
+
+// Folds the n blocks of one group, which follow each other from block `first`.
+static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_relation *r,
+                                int64_t first, int64_t n, const char *monoid, char *stack,
+                                const ein_ztensor *out) {
+  static const int64_t *const dense[2] = {NULL, NULL};
+  const ein_ztensor *b = &r->block[first];
+  size_t bytes = (size_t)ein_view_count(b) * ein_dtype_size(b->dtype);
+  int64_t id = eini_dist_find(l, b->shape, b->rank);
+  if (id < 0) {
+    ein_graph *g = NULL;
+    ein_plan *plan = NULL;
+    ein_status st = eini_rel_fold_graph(ctx, r, b->shape, n, monoid, &g);
+    if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, &plan);
+    eini_graph_free(g);
+    if (st == EIN_OK) st = eini_dist_keep(l, b->shape, b->rank, plan);
+    if (st != EIN_OK) {
+      ein_plan_destroy(plan);
+      return st;
+    }
+    id = l->n - 1;
+  }
+  for (int64_t k = 0; k < n && bytes > 0; k++)
+    memcpy(stack + (size_t)k * bytes, r->block[first + k].data, bytes);
+  ein_run run;
+  const void *in = stack;
+  void *data = out->data;
+  memset(&run, 0, sizeof run);
+  run.in = &in;
+  run.out = &data;
+  return ein_plan_execute(l->entry[id].plan, &run);
+}
+
+static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, const char *monoid,
+                                         ein_relation *x) {
+  int64_t n = 1, largest = 0, bytes;
+  EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
+  EINI_TRY(eini_rel_alloc(x));
+  for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
+  for (int64_t b = 0; b < r->info.nblock; b++)
+    largest = eini_max64(largest, ein_view_count(&r->block[b]));
+  if (eini_mul_overflow(n, largest, &bytes)) return EIN_ERR_TOO_LARGE;
+  eini_arena scratch;
+  eini_dist_plans l;
+  memset(&l, 0, sizeof l);
+  eini_arena_init(&scratch, &x->arena.al);
+  char *stack = (char *)eini_new(&scratch, bytes, ein_dtype_size(r->info.dtype));
+  ein_status st = stack == NULL ? EIN_ERR_NO_MEMORY : eini_dist_ctx(ctx, 0, &l.ctx);
+  l.a = &scratch;
+  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
+    st = eini_rel_fold(ctx, &l, r, b * n, n, monoid, stack, &x->block[b]);
+  eini_dist_plans_end(&l);
+  ein_ctx_destroy(l.ctx);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, const char *monoid,
+                                          ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (r == NULL || monoid == NULL) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  ein_relation *x = eini_rel_new(ctx, r->info.rank, r->info.rank);
+  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY : eini_rel_aggregate_all(ctx, r, monoid, x);
+  return eini_rel_give(ctx, st, x, out);
+}
+
+// ================================================================================================
+// >>dist-plan  from a cut graph to plans of tasks, memory and dependencies
+// Takes a graph and how its statements are cut; gives an immutable ein_dist. Tasks are rules: task
+// q of a statement runs at place q, and what it reads, and who reads its block, is computed.
+// ================================================================================================
+
+typedef struct eini_dist_tensor {
+  int port;                 // number among inputs or outputs; -1: a temporary
+  const int64_t *stride;
+  int64_t lo, hi;           // bytes it spans from its data pointer; equal when there are none
+  int item;                 // of the memory plan, or -1
+  int ndefine, *define;     // statements
+  int nread, *read;
+} eini_dist_tensor;
+
+typedef struct eini_dist_stmt {
+  const eini_stmt *s;
+  eini_dist_space space;
+  int64_t *plan;            // of each task; merges: into this partial result, and the last one
+  int64_t *merge, *last;
+  int direct;               // 1: partial result 0 is made in the block of the output
+  int item;                 // memory of the partial results, one of partial_bytes per task; or -1
+  size_t partial_bytes;
+  int64_t first;            // of its tasks among all tasks
+  int64_t jobs;             // blocks, merges, and the zeroing of its tensor
+  int64_t bytes, messages;  // what its tasks read from other places
+} eini_dist_stmt;
+
+// Memory alive from statement first to last.
+typedef struct eini_dist_item {
+  int first, last;
+  int64_t at, bytes;
+} eini_dist_item;
+
+struct ein_dist {
+  eini_arena arena;         // owns everything, itself included
+  ein_allocator al;
+  ein_executor executor;
+  double (*now_fn)(void *user);
+  void *now_user;
+  const ein_graph *g;
+  ein_fabric fabric;
+  ein_dist_desc desc;
+  int nstmt, nin, nout;
+  int64_t ntask;            // of all statements
+  eini_dist_stmt *stmt;
+  eini_dist_tensor *tensor;
+  eini_dist_plans plans;
+  eini_dist_item *item;
+  int nitem;
+  int64_t temp_bytes;
+  uint64_t *after;          // nstmt rows of bits: statements that must be done before this one
+  int words;                //   writes, since it reuses their memory
+  int32_t *wait;            // per task: blocks and statements it waits for
+  int64_t *peak;            // per place
+  int width, rank;          // workers; most indices, axes or operands of a statement
+  size_t workspace;
+  struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  ein_dist_info info;
+};
+
+// The statement and index of a mistake in parts.
+static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, int k, int i, const char *what) {
+  const eini_stmt *s = &g->stmt[k];
+  const char *name = i >= 0 && i < s->nindex ? s->index[i].name : NULL;
+  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "statement %d, '%.60s'%s%.60s%s: %s", k,
+                          g->tensor[s->out].name, name != NULL ? ", index '" : "",
+                          name != NULL ? name : "", name != NULL ? "'" : "", what);
+}
+
+static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, int k, int64_t places,
+                                        const ein_parts *p) {
+  const eini_stmt *s = &g->stmt[k];
+  int64_t n = 1;
+  if (p->nindex != s->nindex || (p->nindex > 0 && p->cut == NULL) || p->norder < 0 ||
+      (p->norder > 0 && p->order == NULL))
+    return eini_dist_bad(ctx, g, k, -1, "its parts are of another statement");
+  for (int i = 0; i < s->nindex; i++) {
+    if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
+      return eini_dist_bad(ctx, g, k, i, "cut into fewer than 1 or more pieces than its extent");
+    if (p->cut[i] > 1 && i >= s->nfree && !eini_dist_mergeable(s->fold))
+      return eini_dist_bad(ctx, g, k, i, "cut, but partial results of its fold are not one number");
+    int seen = 0;
+    for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
+    if (seen != (p->cut[i] > 1))
+      return eini_dist_bad(ctx, g, k, i, seen ? "stands in the order twice, or is not cut"
+                                              : "cut, but not in the order");
+    if (eini_mul_overflow(n, p->cut[i], &n) || n > places)
+      return eini_dist_bad(ctx, g, k, i, "more tasks than places");
+  }
+  for (int j = 0; j < p->norder; j++)
+    if (p->order[j] < 0 || p->order[j] >= s->nindex)
+      return eini_dist_bad(ctx, g, k, -1, "its order names an index it does not have");
+  if (n != p->ntask) return eini_dist_bad(ctx, g, k, -1, "ntask is not the product of its cuts");
+  return EIN_OK;
+}
+
+// The statement's space; p NULL: nothing is cut.
+static ein_status eini_dist_space_init(eini_arena *a, const eini_stmt *s, const ein_parts *p,
+                                       eini_dist_space *x) {
+  int n = s->nindex;
+  int64_t *extent = EINI_NEW(a, int64_t, n), *cut = EINI_NEW(a, int64_t, n);
+  int64_t *weight = EINI_NEW(a, int64_t, n);
+  if (extent == NULL || cut == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
+  x->nindex = n;
+  x->nfree = s->nfree;
+  x->extent = extent;
+  x->cut = cut;
+  x->weight = weight;
+  x->map = &s->out_map;
+  x->ntask = x->nagg = x->separable = 1;
+  for (int i = 0; i < n; i++) {
+    int rows = 0;
+    extent[i] = s->index[i].extent;
+    cut[i] = p == NULL ? 1 : p->cut[i];
+    if (i >= s->nfree) x->nagg *= cut[i];
+    for (int r = 0; r < s->out_map.rows; r++)
+      rows += s->out_map.coef[(int64_t)r * n + i] != 0;
+    if (i < s->nfree && rows > 1 && extent[i] > 1) x->separable = 0;
+  }
+  for (int j = p == NULL ? -1 : p->norder - 1; j >= 0; j--) {
+    int i = p->order[j];
+    weight[i] = x->ntask;
+    x->ntask *= cut[i];
+    x->index[x->ncut++] = i;
+  }
+  return EIN_OK;
+}
+
+// ---- tensors ----
+
+static ein_status eini_dist_tensor_init(ein_dist *d, int t, const ein_ztensor *view) {
+  eini_dist_tensor *x = &d->tensor[t];
+  const eini_tensor *from = &d->g->tensor[t];
+  eini_port port;
+  memset(&port, 0, sizeof port);
+  EINI_TRY(eini_port_init(&d->arena, from, view, &port));
+  x->stride = port.stride;
+  x->lo = port.lo;
+  x->hi = port.hi;
+  x->item = -1;
+  x->port = from->role == EIN_ROLE_INPUT ? d->nin++
+            : from->role == EIN_ROLE_OUTPUT ? d->nout++ : -1;
+  x->define = EINI_NEW(&d->arena, int, from->nstmt);
+  int n = 0;
+  for (int k = 0; k < d->nstmt; k++)
+    for (int o = 0; o < d->g->stmt[k].noperand; o++) n += d->g->stmt[k].operand[o] == t;
+  x->read = EINI_NEW(&d->arena, int, n);
+  if (x->define == NULL || x->read == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_stmt *s = &d->g->stmt[k];
+    int reads = 0;
+    for (int o = 0; o < s->noperand; o++) reads |= s->operand[o] == t;
+    if (reads) x->read[x->nread++] = k;
+    if (s->out == t) x->define[x->ndefine++] = k;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_dist_tensors(ein_ctx *ctx, ein_dist *d) {
+  const ein_dist_desc *e = &d->desc;
+  d->tensor = EINI_NEW(&d->arena, eini_dist_tensor, d->g->ntensor);
+  if (d->tensor == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    const eini_tensor *x = &d->g->tensor[t];
+    const ein_ztensor *view = NULL;
+    for (int k = 0; k < e->nlayout && x->role != EIN_ROLE_TEMP; k++)
+      if (e->layout[k].name != NULL && strcmp(e->layout[k].name, x->name) == 0)
+        view = e->layout[k].view;
+    int ok = view == NULL || (eini_view_validate(view) == EIN_OK && view->rank == x->rank &&
+                              view->dtype == x->dtype);
+    for (int r = 0; ok && view != NULL && r < x->rank; r++) ok = view->shape[r] == x->shape[r];
+    if (!ok)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "layout of '%s': shape and dtype are not the "
+                              "tensor's", x->name);
+    if (view != NULL && x->role == EIN_ROLE_OUTPUT)
+      EINI_TRY(eini_check_writable(eini_diag_of(ctx), view));
+    EINI_TRY(eini_dist_tensor_init(d, t, view));
+  }
+  return EIN_OK;
+}
+
+// ---- what a task reads ----
+
+// The box operand k of the task at `place` reads, in m->from and m->to; 0: it reads nothing, not
+// even a scalar, since its index space is empty.
+static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
+  eini_dist_range(&e->space, place, m->lo, m->hi);
+  eini_dist_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
+  return !eini_zrange_empty(e->space.nindex, m->lo, m->hi);
+}
+
+// What operand k of the task at `place` reads from blocks homed elsewhere.
+static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int k,
+                            eini_dist_room *m, int64_t *bytes, int64_t *messages) {
+  const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
+  int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
+  eini_dist_near w;
+  if (t->ndefine == 0 || eini_dist_first(e->s, k) < k) return;
+  if (!eini_dist_box(e, place, k, m)) return;
+  for (int u = 0; u < t->ndefine; u++) {
+    const eini_dist_space *x = &d->stmt[t->define[u]].space;
+    int more = eini_dist_near_first(x, m->from, m->to, &w);
+    for (; more; more = eini_dist_near_next(&w)) {
+      int64_t home = eini_dist_near_place(x, &w);
+      int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
+      *bytes += n * size;
+      *messages += n > 0;
+    }
+  }
+}
+
+// Elements of the block the task at `place` computes, by its free indices.
+static int64_t eini_dist_elements(const eini_dist_space *x, int64_t place, eini_dist_room *m) {
+  eini_dist_range(x, place, m->lo, m->hi);
+  return eini_dist_volume(x->nfree, m->lo, m->hi);
+}
+
+// What a task reads, its merges aside.
+static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place,
+                                 eini_dist_room *m, int64_t *bytes, int64_t *messages) {
+  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, bytes, messages);
+}
+
+// ---- plans of tasks ----
+
+static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
+                                       const int64_t **stride, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s;
+  const eini_dist_space *x = &e->space;
+  const eini_tensor *out = &d->g->tensor[s->out];
+  eini_dist_job job;
+  int64_t nkey = s->nindex + 2, part = eini_dist_partial(x, q);
+  int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
+  memset(&job, 0, sizeof job);
+  eini_dist_range(x, q, m->lo, m->hi);
+  for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
+  for (int o = 0; o < s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[s->operand[o]];
+    stride[o] = shared || t->ndefine == 0 ? t->stride : NULL;
+  }
+  job.g = d->g;
+  job.s = s;
+  job.len = key + 2;
+  job.cut = x->cut;
+  job.stride = stride;
+  job.out_stride = d->tensor[s->out].stride;
+  job.by_index = !shared || !own;
+  job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
+  key[0] = k;
+  key[1] = own;
+  EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
+  if (x->nagg == 1) return EIN_OK;
+  job.by_index = !shared;
+  job.dtype = out->dtype;
+  job.how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
+  key[1] = 2 + job.how;
+  EINI_TRY(eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->merge[q]));
+  job.how |= EINI_MERGE_TO_OUT;
+  key[1] = 2 + job.how;
+  return part > 0 ? EIN_OK : eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->last[q]);
+}
+
+static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s = &d->g->stmt[k];
+  eini_arena *a = &d->arena;
+  EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
+  int64_t n = e->space.ntask;
+  e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+  e->item = -1;
+  e->first = d->ntask;
+  d->ntask += n;
+  e->jobs = n + (n - n / e->space.nagg) + (s->rest == EIN_REST_ZERO);
+  e->plan = EINI_NEW(a, int64_t, n);
+  e->merge = EINI_NEW(a, int64_t, n);
+  e->last = EINI_NEW(a, int64_t, n);
+  int64_t *key = EINI_NEW(a, int64_t, s->nindex + 2);
+  const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
+  if (e->plan == NULL || e->merge == NULL || e->last == NULL || key == NULL || stride == NULL)
+    return EIN_ERR_NO_MEMORY;
+  int64_t size = (int64_t)ein_dtype_size(ein_dtype_compute(s->type)), most = 0;
+  for (int64_t q = 0; q < n; q++) {
+    int64_t block = eini_dist_elements(&e->space, q, m);
+    most = eini_max64(most, block);
+    eini_dist_task_bytes(d, e, q, m, &e->bytes, &e->messages);
+    if (eini_dist_partial(&e->space, q) > 0 && block > 0) {
+      e->bytes += block * size;
+      e->messages++;
+    }
+    if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
+      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
+  }
+  if (eini_muladd_overflow(most, size, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
+  if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
+  d->info.tasks += 2 * n - n / e->space.nagg;
+  d->info.bytes += e->bytes;
+  d->info.messages += e->messages;
+  return EIN_OK;
+}
+
+// ---- memory ----
+
+// Gives every item a place where nothing alive at the same time lies, the lowest there is, in the
+// order in which they come alive. Items are in that order already.
+static ein_status eini_dist_place_items(eini_dist_item *item, int n, int reuse, int64_t *top) {
+  *top = 0;
+  for (int i = 0; i < n; i++) {
+    int64_t at = reuse ? 0 : *top;
+    for (int moved = reuse; moved;) {
+      moved = 0;
+      for (int j = 0; j < i; j++) {
+        if (item[j].last < item[i].first || item[j].at + item[j].bytes <= at ||
+            item[j].at >= at + item[i].bytes)
+          continue;
+        at = item[j].at + item[j].bytes;
+        moved = 1;
+      }
+    }
+    int64_t end;
+    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+    item[i].at = at;
+    *top = eini_max64(*top, end);
+  }
+  return (uint64_t)*top > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+// Temporaries and partial results in one memory.
+static ein_status eini_dist_memory(ein_dist *d) {
+  d->item = EINI_NEW(&d->arena, eini_dist_item, d->g->ntensor + d->nstmt);
+  if (d->item == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    eini_dist_stmt *e = &d->stmt[k];
+    eini_dist_tensor *t = &d->tensor[e->s->out];
+    eini_dist_item *x = &d->item[d->nitem];
+    if (t->port < 0 && t->item < 0) {
+      t->item = d->nitem++;
+      x->first = k;
+      x->last = t->nread > 0 ? t->read[t->nread - 1] : t->define[t->ndefine - 1];
+      x->bytes = (t->hi - t->lo + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+      x++;
+    }
+    if (e->space.nagg > 1) {
+      e->item = d->nitem++;
+      x->first = x->last = k;
+      if (eini_mul_overflow(e->space.ntask, (int64_t)e->partial_bytes, &x->bytes))
+        return EIN_ERR_TOO_LARGE;
+    }
+  }
+  return eini_dist_place_items(d->item, d->nitem, !d->desc.no_reuse, &d->temp_bytes);
+}
+
+// Statements that define (or also read) what lies in an item become predecessors of statement k.
+static void eini_dist_precede(ein_dist *d, int k, int item) {
+  for (int u = 0; u < d->nstmt; u++) {
+    const eini_dist_stmt *e = &d->stmt[u];
+    int touches = e->item == item || d->tensor[e->s->out].item == item;
+    for (int o = 0; o < e->s->noperand; o++) touches |= d->tensor[e->s->operand[o]].item == item;
+    if (touches) d->after[(int64_t)k * d->words + u / 64] |= (uint64_t)1 << u % 64;
+  }
+}
+
+// Who must be done before memory is used again.
+static ein_status eini_dist_reuse(ein_dist *d) {
+  d->words = (d->nstmt + 63) / 64;
+  d->after = EINI_NEW(&d->arena, uint64_t, (int64_t)d->nstmt * d->words);
+  if (d->after == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    for (int own = 0; own < 2; own++) {
+      int i = own ? d->stmt[k].item : d->tensor[d->stmt[k].s->out].item;
+      for (int j = 0; i >= 0 && j < d->nitem; j++) {
+        const eini_dist_item *a = &d->item[j], *b = &d->item[i];
+        if (a->last < b->first && a->at < b->at + b->bytes && b->at < a->at + a->bytes)
+          eini_dist_precede(d, k, j);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Blocks and statements every task waits for.
+static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
+  eini_dist_near w;
+  d->wait = EINI_NEW(&d->arena, int32_t, d->ntask);
+  if (d->wait == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_stmt *e = &d->stmt[k];
+    int zeros = e->s->rest == EIN_REST_ZERO;  // then only the zeros wait for other statements
+    int32_t before = zeros;
+    for (int u = 0; u < k && !zeros; u++)
+      before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+    for (int64_t q = 0; q < e->space.ntask; q++) {
+      int32_t *n = &d->wait[e->first + q];
+      *n = before;
+      for (int o = 0; o < e->s->noperand; o++) {
+        const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+        if (t->ndefine == 0 || eini_dist_first(e->s, o) < o) continue;
+        if (!eini_dist_box(e, q, o, m)) continue;
+        for (int u = 0; u < t->ndefine; u++) {
+          const eini_dist_space *x = &d->stmt[t->define[u]].space;
+          int more = eini_dist_near_first(x, m->from, m->to, &w);
+          for (; more; more = eini_dist_near_next(&w))
+            *n += eini_dist_overlap(x, eini_dist_near_place(x, &w), m->from, m->to, m) > 0;
+        }
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Most bytes of blocks and partial results alive at each place.
+static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
+  int places = d->fabric.places, n = d->nstmt + 1;
+  int64_t *change = EINI_NEW(&d->arena, int64_t, n);
+  d->peak = EINI_NEW(&d->arena, int64_t, places);
+  if (change == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t q = 0; q < places; q++) {
+    memset(change, 0, (size_t)n * sizeof *change);
+    for (int k = 0; k < d->nstmt; k++) {
+      const eini_dist_stmt *e = &d->stmt[k];
+      const eini_dist_tensor *t = &d->tensor[e->s->out];
+      if (q >= e->space.ntask) continue;
+      int64_t block = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
+      int64_t bytes = block * (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+      int last = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT ? d->nstmt - 1
+                 : t->nread > 0 ? t->read[t->nread - 1] : k;
+      if (part > 0 || (e->space.nagg > 1 && !e->direct)) {
+        change[k] += bytes;
+        change[k + 1] -= bytes;
+      }
+      if (part > 0) continue;
+      bytes = block * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype);
+      change[k] += bytes;
+      change[last + 1] -= bytes;
+    }
+    int64_t alive = 0;
+    for (int k = 0; k < d->nstmt; k++) d->peak[q] = eini_max64(d->peak[q], alive += change[k]);
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>dist-run  tasks of places that share memory
+// Takes an ein_dist and the bindings of one call. Blocks are views of whole tensors; everything
+// mutable is in the workspace: temporaries, partial results, the state of tasks, scratch.
+// ================================================================================================
+
+// What one thread needs to run tasks.
+typedef struct eini_dist_worker {
+  eini_dist_room room;
+  ein_scalar *param;        // of the graph, then origins
+  const void **in;
+  int64_t *places;          // as many as there are places
+  char *scratch;
+} eini_dist_worker;
+
+// The state of a task: one job at a time.
+typedef struct eini_dist_task {
+  int32_t wait;             // what has to be done before its block is computed
+  int32_t level;            // the job at hand: EINI_DIST_ZERO, EINI_DIST_BLOCK, or a merge
+  uint32_t arrived;         // bit l: one of the two partial results of a merge at level l is there
+  int32_t ready;
+} eini_dist_task;
+
+enum { EINI_DIST_ZERO = -2, EINI_DIST_BLOCK = -1 };
+
+struct eini_dist_flow;
+
+typedef struct eini_dist_exec {
+  const ein_dist *d;
+  const ein_run *run;
+  char *temp;               // temporaries and partial results
+  char **base;              // per tensor: element (0, .., 0)
+  eini_dist_worker *worker;
+  eini_dist_task *task;
+  int64_t *left;            // per statement: jobs not yet done
+  int32_t *ready;           // per statement: tasks that are ready
+  int32_t *zero;            // per statement: those before, whose memory it takes
+  ein_dist_stats *stats;    // NULL: not counted
+  struct eini_dist_flow *flow;
+} eini_dist_exec;
+
+// The next `bytes` of a memory; with mem NULL only *used moves.
+static char *eini_dist_carve(char *mem, size_t *used, int64_t count, size_t size) {
+  char *p = mem == NULL ? NULL : mem + *used;
+  *used += ((size_t)count * size + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  return p;
+}
+
+// Lays out a run in mem (NULL: only the size). Returns the bytes.
+static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) {
+  size_t n = 0;
+  int flow = d->fabric.threads;
+  x->base = (char **)(void *)eini_dist_carve(mem, &n, d->g->ntensor, sizeof(char *));
+  x->worker = (eini_dist_worker *)(void *)eini_dist_carve(mem, &n, d->width, sizeof *x->worker);
+  x->task = (eini_dist_task *)(void *)eini_dist_carve(mem, &n, flow ? d->ntask : 0,
+                                                      sizeof *x->task);
+  x->left = (int64_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->left);
+  x->ready = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->ready);
+  x->zero = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->zero);
+  for (int i = 0; i < d->width; i++) {
+    int64_t *room = (int64_t *)(void *)eini_dist_carve(mem, &n, EINI_ROOM * (int64_t)d->rank,
+                                                        sizeof(int64_t));
+    char *term = eini_dist_carve(mem, &n, d->rank, sizeof(eini_dist_term));
+    char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
+    char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
+    char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
+    char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
+    if (mem == NULL) continue;
+    eini_dist_worker *w = &x->worker[i];
+    eini_dist_room_carve(room, d->rank, &w->room);
+    w->room.term = (eini_dist_term *)(void *)term;
+    w->param = (ein_scalar *)(void *)param;
+    w->in = (const void **)(void *)in;
+    w->places = (int64_t *)(void *)places;
+    w->scratch = scratch;
+  }
+  x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  return n;
+}
+
+// The element at coordinates `at` of a tensor; `at` is the origin of a box that may be empty.
+static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at) {
+  const eini_tensor *t = &x->d->g->tensor[tensor];
+  int64_t n = 0;
+  for (int r = 0; r < t->rank; r++) n += at[r] * x->d->tensor[tensor].stride[r];
+  if (x->d->tensor[tensor].lo == x->d->tensor[tensor].hi) return x->base[tensor];
+  return x->base[tensor] + n * (int64_t)ein_dtype_size(t->dtype);
+}
+
+// Memory of the partial result of the task at `place`.
+static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt *e,
+                                  int64_t place) {
+  return x->temp + x->d->item[e->item].at + place * (int64_t)e->partial_bytes;
+}
+
+// The block of the output the task at `place` computes; m->lo and m->hi hold its ranges.
+static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e,
+                                eini_dist_room *m) {
+  for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
+    m->lo[i] = 0;
+    m->hi[i] = 1;
+  }
+  eini_dist_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+  return eini_dist_at(x, e->s->out, m->from);
+}
+
+static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t id,
+                                         char *out) {
+  ein_run run;
+  void *data = out;
+  memset(&run, 0, sizeof run);
+  run.in = w->in;
+  run.out = &data;
+  run.param = w->param;
+  run.workspace = w->scratch;
+  run.workspace_bytes = x->d->plans.workspace;
+  return ein_plan_execute(x->d->plans.entry[id].plan, &run);
+}
+
+// Origins of the block at m->lo as params, behind those of the graph.
+static void eini_dist_origins(const ein_dist *d, const eini_dist_stmt *e, eini_dist_worker *w) {
+  ein_scalar *p = w->param + d->g->nparam;
+  for (int i = 0; i < e->s->nindex; i++) {
+    if (!eini_dist_uses(e->s, e->space.cut, i)) continue;
+    p->set = 1;
+    p->re = (double)w->room.lo[i];
+    p->im = 0;
+    p++;
+  }
+}
+
+static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w, int k,
+                                    int64_t q) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  eini_dist_room *m = &w->room;
+  int n = 0, own = e->space.nagg == 1 || (e->direct && eini_dist_partial(&e->space, q) == 0);
+  eini_dist_range(&e->space, q, m->lo, m->hi);
+  eini_dist_origins(x->d, e, w);
+  for (int o = 0; o < e->s->noperand; o++) {
+    if (eini_dist_first(e->s, o) < o) continue;
+    eini_dist_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
+    w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
+  }
+  char *out = own ? eini_dist_block_at(x, e, m) : eini_dist_partial_at(x, e, q);
+  return eini_dist_execute_plan(x, w, e->plan[q], out);
+}
+
+// Merges partial result k + 2^level of the block of task q, whose number is k, into k.
+static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
+                                  int level, int64_t *bytes) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  eini_dist_room *m = &w->room;
+  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
+  int64_t from = eini_dist_partner(&e->space, q, part + step);
+  int last = part == 0 && 2 * step >= e->space.nagg;
+  *bytes = eini_dist_elements(&e->space, q, m) *
+           (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+  char *block = part == 0 ? eini_dist_block_at(x, e, m) : NULL;
+  w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
+  w->in[1] = eini_dist_partial_at(x, e, from);
+  char *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
+  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], out);
+}
+
+// Zero for all elements of a tensor, before its only statement writes those it defines.
+static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *m) {
+  static const char zero[16] = {0};
+  const eini_tensor *t = &x->d->g->tensor[tensor];
+  for (int r = 0; r < t->rank; r++) m->from[r] = 0;
+  eini_dist_copy(t->rank, t->shape, x->base[tensor], x->d->tensor[tensor].stride, zero, m->from,
+                 ein_dtype_size(t->dtype));
+}
+
+// One job: a block, a merge, or zeros. Counts what it reads from other places.
+static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_t q, int level,
+                                    int64_t *bytes, int64_t *messages) {
+  const ein_dist *d = x->d;
+  eini_dist_worker *w = &x->worker[worker];
+  ein_dist_event v;
+  ein_status st = EIN_OK;
+  *bytes = *messages = 0;
+  memset(&v, 0, sizeof v);
+  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  if (level == EINI_DIST_ZERO) {
+    eini_dist_zero(x, d->stmt[k].s->out, &w->room);
+    return EIN_OK;
+  }
+  if (level >= 0) {
+    st = eini_dist_merge(x, w, k, q, level, bytes);
+    *messages = *bytes > 0;
+  } else {
+    st = eini_dist_compute(x, w, k, q);
+    if (x->stats != NULL)
+      eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, bytes, messages);
+  }
+  if (st != EIN_OK || d->desc.event_fn == NULL) return st;
+  v.stmt = k;
+  v.place = (int)q;
+  v.level = level;
+  v.worker = worker;
+  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
+static void eini_dist_count(eini_dist_exec *x, int k, int64_t bytes, int64_t messages) {
+  ein_dist_stats *s = x->stats;
+  if (s == NULL) return;
+  s->tasks++;
+  s->bytes += bytes;
+  s->messages += messages;
+  if (s->stmt_bytes != NULL && k < s->nstmt) s->stmt_bytes[k] += bytes;
+}
+
+// Statements in order, places one after another, merges level by level.
+static ein_status eini_dist_serial(eini_dist_exec *x) {
+  const ein_dist *d = x->d;
+  int64_t bytes, messages;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_space *s = &d->stmt[k].space;
+    if (d->stmt[k].s->rest == EIN_REST_ZERO)
+      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &bytes, &messages));
+    for (int64_t q = 0; q < s->ntask; q++) {
+      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &bytes, &messages));
+      eini_dist_count(x, k, bytes, messages);
+    }
+    for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
+      for (int64_t q = 0; q < s->ntask; q++) {
+        int64_t part = eini_dist_partial(s, q), step = (int64_t)1 << level;
+        if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
+        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &bytes, &messages));
+        eini_dist_count(x, k, bytes, messages);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>dist-flow  the threads fabric: tasks run as their inputs are ready
+// Takes a laid-out run; any number of threads take ready tasks from one locked set, those of early
+// statements first, a thread's own places before others. No thread waits while a task is ready.
+// ================================================================================================
+
+#if defined(__unix__) || defined(__APPLE__)
+#define EINI_DIST_THREADS 1
+#include <pthread.h>
+#else
+#define EINI_DIST_THREADS 0
+#endif
+
+#if EINI_DIST_THREADS
+
+struct eini_dist_flow {
+  pthread_mutex_t lock;
+  pthread_cond_t work;
+  int sleepers, width;
+  int lowest;               // no statement before has a ready task
+  int64_t left;             // jobs of all statements not yet done
+  ein_status status;        // the first failure: nobody takes another task
+};
+
+// With the lock: the task's next job may run.
+static void eini_flow_ready(eini_dist_exec *x, int k, int64_t q, int level) {
+  eini_dist_task *t = &x->task[x->d->stmt[k].first + q];
+  t->level = level;
+  t->ready = 1;
+  x->ready[k]++;
+  if (k < x->flow->lowest) x->flow->lowest = k;
+}
+
+static void eini_flow_release(eini_dist_exec *x, int k, int64_t q) {
+  if (--x->task[x->d->stmt[k].first + q].wait == 0) eini_flow_ready(x, k, q, EINI_DIST_BLOCK);
+}
+
+// With the lock: takes a ready task, if there is one.
+static int eini_flow_take(eini_dist_exec *x, int worker, int *stmt, int64_t *place, int *level) {
+  struct eini_dist_flow *f = x->flow;
+  int k = f->lowest;
+  while (k < x->d->nstmt && x->ready[k] == 0) k++;
+  f->lowest = k;
+  if (k == x->d->nstmt) return 0;
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  int64_t found = -1;
+  for (int64_t q = 0; q < e->space.ntask; q++) {
+    if (!x->task[e->first + q].ready) continue;
+    if (found < 0) found = q;
+    if (q % f->width != worker) continue;
+    found = q;
+    break;
+  }
+  x->ready[k]--;
+  x->task[e->first + found].ready = 0;
+  *stmt = k;
+  *place = found;
+  *level = x->task[e->first + found].level;
+  return 1;
+}
+
+// Tasks of statement r that read block q of statement k through operand o, into w->places.
+static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
+                                 int r, int o) {
+  const eini_dist_stmt *e = &x->d->stmt[r];
+  int64_t n = 0;
+  if (e->s->operand[o] != x->d->stmt[k].s->out || eini_dist_first(e->s, o) < o) return 0;
+  for (int64_t place = 0; place < e->space.ntask; place++) {
+    if (!eini_dist_box(e, place, o, &w->room)) continue;
+    if (eini_dist_overlap(&x->d->stmt[k].space, q, w->room.from, w->room.to, &w->room) > 0)
+      w->places[n++] = place;
+  }
+  return n;
+}
+
+// A block is there: whoever reads it waits for one thing less.
+static void eini_flow_block_done(eini_dist_exec *x, int worker, int k, int64_t q) {
+  const eini_dist_tensor *t = &x->d->tensor[x->d->stmt[k].s->out];
+  eini_dist_worker *w = &x->worker[worker];
+  for (int u = 0; u < t->nread; u++) {
+    int r = t->read[u];
+    for (int o = 0; o < x->d->stmt[r].s->noperand; o++) {
+      int64_t n = eini_flow_readers(x, w, k, q, r, o);
+      if (n == 0) continue;
+      pthread_mutex_lock(&x->flow->lock);
+      for (int64_t i = 0; i < n; i++) eini_flow_release(x, r, w->places[i]);
+      pthread_mutex_unlock(&x->flow->lock);
+    }
+  }
+}
+
+// A partial result is there, merged up to level: the second of two to arrive starts their merge. 1:
+// the block is complete.
+static int eini_flow_arrive(eini_dist_exec *x, int k, int64_t q, int level) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
+  for (; step < e->space.nagg; level++, step *= 2) {
+    int64_t left = part & ~(2 * step - 1);
+    if (left + step >= e->space.nagg) continue;  // alone at this level
+    q = eini_dist_partner(&e->space, q, left);
+    eini_dist_task *t = &x->task[e->first + q];
+    if (t->arrived >> level & 1) eini_flow_ready(x, k, q, level);
+    t->arrived |= (uint32_t)1 << level;
+    return 0;
+  }
+  return 1;
+}
+
+// With the lock: a job of statement k is done; at its last one, those that reuse its memory go on.
+static void eini_flow_stmt_done(eini_dist_exec *x, int k) {
+  const ein_dist *d = x->d;
+  x->flow->left--;
+  if (--x->left[k] > 0) return;
+  for (int u = k + 1; u < d->nstmt; u++) {
+    if (!(d->after[(int64_t)u * d->words + k / 64] >> k % 64 & 1)) continue;
+    int zeros = d->stmt[u].s->rest == EIN_REST_ZERO;
+    if (zeros && --x->zero[u] == 0) eini_flow_ready(x, u, 0, EINI_DIST_ZERO);
+    for (int64_t q = 0; !zeros && q < d->stmt[u].space.ntask; q++) eini_flow_release(x, u, q);
+  }
+}
+
+// Everything that follows from a job that is done.
+static void eini_flow_finish(eini_dist_exec *x, int worker, int k, int64_t q, int level) {
+  struct eini_dist_flow *f = x->flow;
+  const eini_dist_space *s = &x->d->stmt[k].space;
+  int whole = level != EINI_DIST_ZERO && s->nagg == 1;
+  if (!whole && level != EINI_DIST_ZERO) {
+    pthread_mutex_lock(&f->lock);
+    whole = eini_flow_arrive(x, k, q, level + 1);
+    pthread_mutex_unlock(&f->lock);
+  }
+  if (whole) eini_flow_block_done(x, worker, k, eini_dist_partner(s, q, 0));
+  pthread_mutex_lock(&f->lock);
+  for (int64_t i = 0; level == EINI_DIST_ZERO && i < s->ntask; i++) eini_flow_release(x, k, i);
+  eini_flow_stmt_done(x, k);
+}
+
+static void eini_flow_worker(void *arg, int worker) {
+  eini_dist_exec *x = (eini_dist_exec *)arg;
+  struct eini_dist_flow *f = x->flow;
+  int k, level;
+  int64_t q, bytes, messages;
+  pthread_mutex_lock(&f->lock);
+  while (f->left > 0 && f->status == EIN_OK) {
+    if (!eini_flow_take(x, worker, &k, &q, &level)) {
+      f->sleepers++;
+      pthread_cond_wait(&f->work, &f->lock);
+      f->sleepers--;
+      continue;
+    }
+    pthread_mutex_unlock(&f->lock);
+    ein_status st = eini_dist_job_run(x, worker, k, q, level, &bytes, &messages);
+    if (st == EIN_OK) {
+      eini_flow_finish(x, worker, k, q, level);  // returns with the lock
+      if (level != EINI_DIST_ZERO) eini_dist_count(x, k, bytes, messages);
+    } else {
+      pthread_mutex_lock(&f->lock);
+      if (f->status == EIN_OK) f->status = st;
+    }
+    if (f->sleepers > 0) pthread_cond_broadcast(&f->work);
+  }
+  pthread_mutex_unlock(&f->lock);
+}
+
+// The run's first state: who waits for what, and who waits for nothing.
+static void eini_flow_begin(eini_dist_exec *x) {
+  const ein_dist *d = x->d;
+  struct eini_dist_flow *f = x->flow;
+  f->lowest = d->nstmt;
+  memset(x->ready, 0, (size_t)d->nstmt * sizeof *x->ready);
+  memset(x->task, 0, (size_t)d->ntask * sizeof *x->task);
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_stmt *e = &d->stmt[k];
+    x->left[k] = e->jobs;
+    f->left += e->jobs;
+    x->zero[k] = 0;
+    for (int u = 0; u < k; u++)
+      x->zero[k] += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+    if (e->s->rest == EIN_REST_ZERO && x->zero[k] == 0) eini_flow_ready(x, k, 0, EINI_DIST_ZERO);
+    for (int64_t q = 0; q < e->space.ntask; q++) {
+      x->task[e->first + q].wait = d->wait[e->first + q];
+      if (d->wait[e->first + q] == 0) eini_flow_ready(x, k, q, EINI_DIST_BLOCK);
+    }
+  }
+}
+
+static ein_status eini_dist_flow_run(eini_dist_exec *x) {
+  struct eini_dist_flow f;
+  memset(&f, 0, sizeof f);
+  x->flow = &f;
+  f.width = x->d->width;
+  if (pthread_mutex_init(&f.lock, NULL) != 0) return eini_dist_serial(x);
+  if (pthread_cond_init(&f.work, NULL) != 0) {
+    pthread_mutex_destroy(&f.lock);
+    return eini_dist_serial(x);
+  }
+  eini_flow_begin(x);
+  const ein_executor *e = &x->d->executor;
+  if (e->parallel_for != NULL && f.width > 1)
+    e->parallel_for(f.width, eini_flow_worker, x, e->user);
+  else
+    eini_flow_worker(x, 0);
+  pthread_cond_destroy(&f.work);
+  pthread_mutex_destroy(&f.lock);
+  return f.status;
+}
+
+#else  // EINI_DIST_THREADS
+
+static ein_status eini_dist_flow_run(eini_dist_exec *x) { return eini_dist_serial(x); }
+
+#endif  // EINI_DIST_THREADS
+
+// ================================================================================================
+// >>dist-copy  places with memory of their own
+// Takes an ein_dist whose fabric moves data. Statement by statement, every driven place sends what
+// others read of its blocks, receives what its task reads, computes, and folds partial results.
+// Blocks are stored by the free indices of their statement, dense; a task's operands are boxes.
+// ================================================================================================
+
+// Where things lie in the memory of a place, in bytes; each has an entry per statement and place.
+typedef struct eini_dist_copies {
+  int64_t *block, *partial, *operand, *inbox, *outbox, *merged;
+  int64_t *bytes;           // per place: of its memory
+  int64_t most;             // transfers of one statement
+} eini_dist_copies;
+
+// One side of a move of a block's elements in a box.
+typedef enum eini_dist_kind {
+  EINI_AT_BLOCK,            // the block, by free indices
+  EINI_AT_MESSAGE,          // these elements alone, in order
+  EINI_AT_BOX               // by coordinates, from the corner of the box
+} eini_dist_kind;
+
+typedef struct eini_dist_end {
+  eini_dist_kind kind;
+  char *data;
+  const int64_t *stride;    // of a box
+} eini_dist_end;
+
+// Is every coordinate one index, and every index one coordinate?
+static int eini_dist_is_box(const eini_dist_space *x) {
+  for (int r = 0; r < x->map->rows; r++) {
+    int n = 0;
+    for (int i = 0; i < x->nfree; i++) n += x->map->coef[(int64_t)r * x->map->cols + i] != 0;
+    if (n > 1) return 0;
+  }
+  for (int i = 0; i < x->nfree; i++) {
+    int n = 0;
+    for (int r = 0; r < x->map->rows; r++) n += x->map->coef[(int64_t)r * x->map->cols + i] != 0;
+    if (n > 1) return 0;
+  }
+  return 1;
+}
+
+// The ranges [a, b) of the free indices whose elements lie in a box; 0: none do.
+static int eini_dist_inside(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+                            int64_t *a, int64_t *b) {
+  for (int r = 0; r < x->map->rows; r++) {
+    int64_t base = x->map->offset[r], c = 0;
+    int i = 0;
+    for (; i < x->nfree; i++)
+      if ((c = x->map->coef[(int64_t)r * x->map->cols + i]) != 0) break;
+    if (c == 0) {
+      if (base < from[r] || base >= to[r]) return 0;
+      continue;
+    }
+    int64_t lo = c > 0 ? eini_dist_ceil(from[r] - base, c) : -eini_dist_ceil(to[r] - base, -c) + 1;
+    int64_t hi = c > 0 ? eini_dist_ceil(to[r] - base, c) : 1 - eini_dist_ceil(from[r] - base, -c);
+    a[i] = eini_max64(a[i], lo);
+    b[i] = eini_min64(b[i], hi);
+  }
+  for (int i = 0; i < x->nfree; i++)
+    if (a[i] >= b[i]) return 0;
+  return 1;
+}
+
+// Strides of one side by free indices, and the address of the point a.
+static char *eini_dist_end_at(const eini_dist_space *x, const eini_dist_end *e, size_t size,
+                              const int64_t *from, const int64_t *lo, const int64_t *hi,
+                              const int64_t *a, const int64_t *b, int64_t *stride) {
+  int64_t at = 0, n = 1;
+  for (int i = x->nfree - 1; i >= 0 && e->kind != EINI_AT_BOX; i--) {
+    stride[i] = n;
+    n *= e->kind == EINI_AT_BLOCK ? hi[i] - lo[i] : b[i] - a[i];
+    if (e->kind == EINI_AT_BLOCK) at += (a[i] - lo[i]) * stride[i];
+  }
+  if (e->kind == EINI_AT_BOX) {
+    for (int i = 0; i < x->nfree; i++) stride[i] = 0;
+    for (int r = 0; r < x->map->rows; r++) {
+      at += (x->map->offset[r] - from[r]) * e->stride[r];
+      for (int i = 0; i < x->nfree; i++) {
+        int64_t s = x->map->coef[(int64_t)r * x->map->cols + i] * e->stride[r];
+        stride[i] += s;
+        at += s * a[i];
+      }
+    }
+  }
+  return e->data + at * (int64_t)size;
+}
+
+// Point by point, where coordinates are sums of indices.
+static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+                                  size_t size, const eini_dist_end *dst, const eini_dist_end *src,
+                                  eini_dist_room *m) {
+  int64_t *at = m->bfrom, count = 0;
+  for (int i = 0; i < x->nfree; i++) at[i] = m->blo[i];
+  for (int i = 0; i >= 0;) {
+    int64_t block = 0, dbox = 0, sbox = 0;
+    int inside = 1;
+    for (int r = 0; r < x->map->rows && inside; r++) {
+      int64_t y = x->map->offset[r];
+      for (int c = 0; c < x->nfree; c++) y += x->map->coef[(int64_t)r * x->map->cols + c] * at[c];
+      inside = y >= from[r] && y < to[r];
+      if (dst->kind == EINI_AT_BOX) dbox += (y - from[r]) * dst->stride[r];
+      if (src->kind == EINI_AT_BOX) sbox += (y - from[r]) * src->stride[r];
+    }
+    for (int c = 0; c < x->nfree; c++)
+      block = block * (m->bhi[c] - m->blo[c]) + at[c] - m->blo[c];
+    if (inside) {
+      int64_t d = dst->kind == EINI_AT_BLOCK ? block : dst->kind == EINI_AT_BOX ? dbox : count;
+      int64_t s = src->kind == EINI_AT_BLOCK ? block : src->kind == EINI_AT_BOX ? sbox : count;
+      memcpy(dst->data + d * (int64_t)size, src->data + s * (int64_t)size, size);
+      count++;
+    }
+    for (i = x->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
+  }
+}
+
+// Moves the elements of the block at `place` that lie in a box.
+static void eini_dist_move(const eini_dist_space *x, int64_t place, const int64_t *from,
+                           const int64_t *to, size_t size, eini_dist_kind dst_kind, char *dst,
+                           eini_dist_kind src_kind, char *src, const int64_t *stride,
+                           eini_dist_room *m) {
+  eini_dist_end d, s;
+  d.kind = dst_kind;
+  d.data = dst;
+  s.kind = src_kind;
+  s.data = src;
+  d.stride = s.stride = stride;
+  eini_dist_range(x, place, m->blo, m->bhi);
+  if (eini_zrange_empty(x->nfree, m->blo, m->bhi)) return;
+  if (!eini_dist_is_box(x)) {
+    eini_dist_move_points(x, from, to, size, &d, &s, m);
+    return;
+  }
+  for (int i = 0; i < x->nfree; i++) {
+    m->bfrom[i] = m->blo[i];
+    m->bto[i] = m->bhi[i];
+  }
+  if (!eini_dist_inside(x, from, to, m->bfrom, m->bto)) return;
+  char *pd = eini_dist_end_at(x, &d, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
+  char *ps = eini_dist_end_at(x, &s, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
+  for (int i = 0; i < x->nfree; i++) m->bto[i] -= m->bfrom[i];
+  eini_dist_copy(x->nfree, m->bto, pd, m->dst, ps, m->src, size);
+}
+
+// ---- the transfers of a statement, in an order all places know ----
+
+// One transfer: the elements of block `home` of statement `define` that lie in the box operand
+// `operand` of the task at `place` reads (m->from, m->to). home == place: no transfer.
+typedef struct eini_dist_transfer {
+  int64_t place, home;
+  int operand, define;
+  int64_t elements, bytes;
+} eini_dist_transfer;
+
+typedef ein_status (*eini_dist_transfer_fn)(void *user, const eini_dist_transfer *t,
+                                            eini_dist_room *m);
+
+// Calls fn for all transfers of the task at `place`.
+static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t place,
+                                           eini_dist_room *m, eini_dist_transfer_fn fn,
+                                           void *user) {
+  const eini_dist_stmt *e = &d->stmt[k];
+  eini_dist_transfer t;
+  eini_dist_near w;
+  t.place = place;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
+    if (x->ndefine == 0 || eini_dist_first(e->s, o) < o || !eini_dist_box(e, place, o, m)) continue;
+    t.operand = o;
+    for (int u = 0; u < x->ndefine; u++) {
+      const eini_dist_space *from = &d->stmt[x->define[u]].space;
+      t.define = x->define[u];
+      int more = eini_dist_near_first(from, m->from, m->to, &w);
+      for (; more; more = eini_dist_near_next(&w)) {
+        t.home = eini_dist_near_place(from, &w);
+        t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
+        t.bytes = t.elements * (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[o]].dtype);
+        if (t.elements > 0) EINI_TRY(fn(user, &t, m));
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+static int64_t eini_dist_pad(int64_t bytes) {
+  return (bytes + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+static int eini_dist_driven(const ein_dist *d, int64_t q) {
+  return q >= d->fabric.first && q - d->fabric.first < d->fabric.count;
+}
+
+// Bytes of the box operand o of the task at `place` reads; 0 for what lies everywhere.
+static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int o,
+                                   eini_dist_room *m) {
+  int t = e->s->operand[o];
+  if (d->tensor[t].ndefine == 0 || eini_dist_first(e->s, o) < o) return 0;
+  eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
+  return eini_dist_pad(eini_dist_volume(d->g->tensor[t].rank, m->from, m->to) *
+                       (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
+}
+
+// ---- memory of the places ----
+
+typedef struct eini_dist_sizes {
+  const ein_dist *d;
+  int64_t *in, *out;        // bytes of messages, per place
+} eini_dist_sizes;
+
+static ein_status eini_dist_size_transfer(void *user, const eini_dist_transfer *t,
+                                          eini_dist_room *m) {
+  eini_dist_sizes *z = (eini_dist_sizes *)user;
+  (void)m;
+  if (t->home == t->place) return EIN_OK;
+  z->in[t->place] += eini_dist_pad(t->bytes);
+  z->out[t->home] += eini_dist_pad(t->bytes);
+  return EIN_OK;
+}
+
+// Sizes of what lives at place q because of statement k: block, partial result, operands, inbox,
+// outbox, and the partial result that is merged next.
+static void eini_dist_sizes_at(const ein_dist *d, int k, int64_t q, const eini_dist_sizes *z,
+                               eini_dist_room *m, int64_t size[6]) {
+  const eini_dist_stmt *e = &d->stmt[k];
+  memset(size, 0, 6 * sizeof *size);
+  size[3] = z->in[(int64_t)k * d->fabric.places + q];
+  size[4] = z->out[(int64_t)k * d->fabric.places + q];
+  if (q >= e->space.ntask) return;
+  int64_t n = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
+  int64_t wide = n * (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+  if (part == 0)
+    size[0] = eini_dist_pad(n * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype));
+  if (part > 0 || (e->space.nagg > 1 && !e->direct)) size[1] = eini_dist_pad(wide);
+  for (int o = 0; o < e->s->noperand; o++) size[2] += eini_dist_box_bytes(d, e, q, o, m);
+  if (part % 2 == 0 && part + 1 < e->space.nagg) size[5] = eini_dist_pad(wide);
+}
+
+// Lays out the memory of place q. Blocks live until their last reader, the rest for a statement.
+static ein_status eini_dist_place_memory(ein_dist *d, int64_t q, const eini_dist_sizes *z,
+                                         eini_dist_item *item, eini_dist_room *m) {
+  eini_dist_copies *c = d->copies;
+  int64_t *at[6], size[6];
+  int n = 0;
+  at[0] = c->block, at[1] = c->partial, at[2] = c->operand, at[3] = c->inbox, at[4] = c->outbox;
+  at[5] = c->merged;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_tensor *t = &d->tensor[d->stmt[k].s->out];
+    eini_dist_sizes_at(d, k, q, z, m, size);
+    for (int i = 0; i < 6; i++) {
+      at[i][(int64_t)k * d->fabric.places + q] = n;  // the item's number, for now
+      item[n].first = item[n].last = k;
+      if (i == 0 && t->nread > 0) item[n].last = (int)eini_max64(k, t->read[t->nread - 1]);
+      item[n++].bytes = size[i];
+    }
+  }
+  EINI_TRY(eini_dist_place_items(item, n, !d->desc.no_reuse, &c->bytes[q]));
+  for (int64_t k = 0; k < d->nstmt; k++) {
+    for (int i = 0; i < 6; i++) {
+      int64_t *x = &at[i][k * d->fabric.places + q];
+      *x = item[*x].at;
+    }
+  }
+  d->peak[q] = c->bytes[q];
+  return EIN_OK;
+}
+
+static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
+  eini_arena *a = &d->arena;
+  int64_t n = (int64_t)d->nstmt * d->fabric.places;
+  eini_dist_copies *c = d->copies = EINI_NEW(a, eini_dist_copies, 1);
+  eini_dist_item *item = EINI_NEW(a, eini_dist_item, 6 * (int64_t)d->nstmt);
+  eini_dist_sizes all, one;
+  all.d = one.d = d;
+  all.in = EINI_NEW(a, int64_t, n);
+  all.out = EINI_NEW(a, int64_t, n);
+  if (c == NULL || item == NULL || all.in == NULL || all.out == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *mem = EINI_NEW(a, int64_t, 6 * n);
+  c->bytes = EINI_NEW(a, int64_t, d->fabric.places);
+  if (mem == NULL || c->bytes == NULL) return EIN_ERR_NO_MEMORY;
+  c->block = mem, c->partial = mem + n, c->operand = mem + 2 * n, c->inbox = mem + 3 * n;
+  c->outbox = mem + 4 * n, c->merged = mem + 5 * n;
+  for (int k = 0; k < d->nstmt; k++) {
+    one.in = all.in + (int64_t)k * d->fabric.places;
+    one.out = all.out + (int64_t)k * d->fabric.places;
+    for (int64_t q = 0; q < d->stmt[k].space.ntask; q++)
+      EINI_TRY(eini_dist_task_transfers(d, k, q, m, eini_dist_size_transfer, &one));
+    c->most = eini_max64(c->most, 2 * d->stmt[k].messages);
+  }
+  for (int64_t q = 0; q < d->fabric.places; q++)
+    EINI_TRY(eini_dist_place_memory(d, q, &all, item, m));
+  return EIN_OK;
+}
+
+// ---- runs ----
+
+// The status of a process becomes that of all.
+static ein_status eini_dist_agree(const ein_fabric *f, ein_status st) {
+  ein_status all = st;
+  if (f->agree_fn == NULL) return st;  // one process drives all places
+  ein_status failed = f->agree_fn(f->user, &all);
+  return failed != EIN_OK ? failed : all;
+}
+
+typedef struct eini_dist_mail {
+  eini_dist_exec *x;
+  int stmt;
+  char **mem;               // per driven place
+  ein_status *failed;       // per driven place
+  int64_t *in, *out;        // per place: bytes of its boxes already used
+  ein_ticket *ticket;
+  int64_t nticket;
+  eini_dist_worker *w;
+} eini_dist_mail;
+
+static char *eini_mail_at(const eini_dist_mail *b, const int64_t *at, int k, int64_t q) {
+  const ein_dist *d = b->x->d;
+  return b->mem[q - d->fabric.first] + at[(int64_t)k * d->fabric.places + q];
+}
+
+// Posts one side or both of a transfer of `bytes`, which is counted where it is received.
+static ein_status eini_mail_post(eini_dist_mail *b, int64_t from, int64_t to, const char *src,
+                                 char *dst, int64_t bytes) {
+  const ein_fabric *f = &b->x->d->fabric;
+  if (eini_dist_driven(b->x->d, to)) {
+    EINI_TRY(f->recv_fn(f->user, (int)to, (int)from, b->stmt, dst, (size_t)bytes,
+                        &b->ticket[b->nticket]));
+    b->nticket++;
+    if (b->x->stats != NULL) {
+      ein_dist_stats *s = b->x->stats;
+      s->messages++;
+      s->bytes += bytes;
+      if (s->stmt_bytes != NULL && b->stmt < s->nstmt) s->stmt_bytes[b->stmt] += bytes;
+    }
+  }
+  if (eini_dist_driven(b->x->d, from)) {
+    EINI_TRY(f->send_fn(f->user, (int)from, (int)to, b->stmt, src, (size_t)bytes,
+                        &b->ticket[b->nticket]));
+    b->nticket++;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_mail_wait(eini_dist_mail *b) {
+  const ein_fabric *f = &b->x->d->fabric;
+  for (int64_t i = 0; i < b->nticket; i++) EINI_TRY(f->wait_fn(f->user, b->ticket[i]));
+  b->nticket = 0;
+  return EIN_OK;
+}
+
+// Sends and receives one transfer.
+static ein_status eini_mail_transfer(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
+  eini_dist_mail *b = (eini_dist_mail *)user;
+  const ein_dist *d = b->x->d;
+  const eini_dist_copies *c = d->copies;
+  char *src = NULL, *dst = NULL;
+  if (t->home == t->place) return EIN_OK;
+  if (eini_dist_driven(d, t->place)) {
+    dst = eini_mail_at(b, c->inbox, b->stmt, t->place) + b->in[t->place];
+    b->in[t->place] += eini_dist_pad(t->bytes);
+  }
+  if (eini_dist_driven(d, t->home)) {
+    src = eini_mail_at(b, c->outbox, b->stmt, t->home) + b->out[t->home];
+    b->out[t->home] += eini_dist_pad(t->bytes);
+    eini_dist_move(&d->stmt[t->define].space, t->home, m->from, m->to,
+                   (size_t)(t->bytes / t->elements), EINI_AT_MESSAGE, src, EINI_AT_BLOCK,
+                   eini_mail_at(b, c->block, t->define, t->home), NULL, m);
+  }
+  return eini_mail_post(b, t->home, t->place, src, dst, t->bytes);
+}
+
+// Puts what a transfer brought, or what is at home, into the operand's box.
+static ein_status eini_mail_unpack(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
+  eini_dist_mail *b = (eini_dist_mail *)user;
+  const ein_dist *d = b->x->d;
+  const eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[b->stmt];
+  int here = t->home == t->place, rank = d->g->tensor[e->s->operand[t->operand]].rank;
+  char *src = here ? eini_mail_at(b, c->block, t->define, t->home)
+                   : eini_mail_at(b, c->inbox, b->stmt, t->place) + b->in[t->place];
+  if (!here) b->in[t->place] += eini_dist_pad(t->bytes);
+  for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
+  eini_dist_dense(rank, m->len, m->box);
+  union { const void *c; char *v; } u;
+  u.c = b->w->in[t->operand];
+  eini_dist_move(&d->stmt[t->define].space, t->home, m->from, m->to,
+                 (size_t)(t->bytes / t->elements), EINI_AT_BOX, u.v,
+                 here ? EINI_AT_BLOCK : EINI_AT_MESSAGE, src, m->box, m);
+  return EIN_OK;
+}
+
+// Addresses of the operands of task q, by operand; boxes with holes are zero first.
+static void eini_mail_operands(eini_dist_mail *b, int64_t q) {
+  const ein_dist *d = b->x->d;
+  const eini_dist_stmt *e = &d->stmt[b->stmt];
+  eini_dist_room *m = &b->w->room;
+  char *next = eini_mail_at(b, d->copies->operand, b->stmt, q);
+  for (int o = 0; o < e->s->noperand; o++) {
+    int t = e->s->operand[o];
+    int64_t bytes = eini_dist_box_bytes(d, e, q, o, m);
+    b->w->in[o] = next;
+    if (d->tensor[t].ndefine == 0) {
+      eini_dist_box(e, q, o, m);
+      b->w->in[o] = eini_dist_at(b->x, t, m->from);
+    } else if (bytes > 0 && d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO) {
+      memset(next, 0, (size_t)bytes);
+    }
+    next += bytes;
+  }
+}
+
+// Unpacks and computes at place q.
+static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
+  const ein_dist *d = b->x->d;
+  const eini_dist_stmt *e = &d->stmt[b->stmt];
+  eini_dist_room *m = &b->w->room;
+  int n = 0, own = eini_dist_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
+  b->in[q] = 0;
+  eini_mail_operands(b, q);
+  EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
+  for (int o = 0; o < e->s->noperand; o++)
+    if (eini_dist_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
+  eini_dist_range(&e->space, q, m->lo, m->hi);
+  eini_dist_origins(d, e, b->w);
+  return eini_dist_execute_plan(
+      b->x, b->w, e->plan[q],
+      eini_mail_at(b, own ? d->copies->block : d->copies->partial, b->stmt, q));
+}
+
+static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
+  const ein_dist *d = b->x->d;
+  const eini_dist_stmt *e = &d->stmt[b->stmt];
+  const eini_dist_copies *c = d->copies;
+  int first = eini_dist_partial(&e->space, q) == 0;
+  int last = first && (int64_t)2 << level >= e->space.nagg;
+  b->w->in[0] = eini_mail_at(b, first && e->direct ? c->block : c->partial, b->stmt, q);
+  b->w->in[1] = eini_mail_at(b, c->merged, b->stmt, q);
+  char *out = eini_mail_at(b, first && (e->direct || last) ? c->block : c->partial, b->stmt, q);
+  return eini_dist_execute_plan(b->x, b->w, last ? e->last[q] : e->merge[q], out);
+}
+
+// A job at place q; a place that failed does no more, but goes on sending, so that nobody waits in
+// vain.
+static void eini_mail_job(eini_dist_mail *b, int64_t q, int level) {
+  const ein_dist *d = b->x->d;
+  ein_status *st = &b->failed[q - d->fabric.first];
+  ein_dist_event v;
+  if (*st != EIN_OK) return;
+  memset(&v, 0, sizeof v);
+  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  *st = level < 0 ? eini_mail_compute(b, q) : eini_mail_merge(b, q, level);
+  if (b->x->stats != NULL) b->x->stats->tasks++;
+  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  v.stmt = b->stmt;
+  v.place = (int)q;
+  v.level = level;
+  if (*st == EIN_OK && d->desc.event_fn != NULL)
+    *st = d->desc.event_fn(d->desc.event_user, &v);
+}
+
+// Merges at one level of the tree: right halves travel to left ones.
+static ein_status eini_mail_level(eini_dist_mail *b, int level) {
+  const ein_dist *d = b->x->d;
+  const eini_dist_stmt *e = &d->stmt[b->stmt];
+  const eini_dist_space *x = &e->space;
+  const int64_t step = (int64_t)1 << level;
+  for (int turn = 0; turn < 2; turn++) {
+    for (int64_t q = 0; q < x->ntask; q++) {
+      int64_t part = eini_dist_partial(x, q);
+      if (part % (2 * step) != 0 || part + step >= x->nagg) continue;
+      if (turn > 0) {
+        if (eini_dist_driven(d, q)) eini_mail_job(b, q, level);
+        continue;
+      }
+      int64_t from = eini_dist_partner(x, q, part + step);
+      int64_t bytes = eini_dist_elements(x, q, &b->w->room) *
+                      (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+      char *dst = eini_dist_driven(d, q) ? eini_mail_at(b, d->copies->merged, b->stmt, q) : NULL;
+      const char *src = eini_dist_driven(d, from)
+                            ? eini_mail_at(b, d->copies->partial, b->stmt, from) : NULL;
+      if (bytes > 0) EINI_TRY(eini_mail_post(b, from, q, src, dst, bytes));
+    }
+    EINI_TRY(eini_mail_wait(b));
+  }
+  return EIN_OK;
+}
+
+// The blocks of an output at driven places go to the caller's view.
+static void eini_mail_output(eini_dist_mail *b) {
+  const ein_dist *d = b->x->d;
+  const eini_dist_stmt *e = &d->stmt[b->stmt];
+  const eini_tensor *t = &d->g->tensor[e->s->out];
+  eini_dist_room *m = &b->w->room;
+  if (t->role != EIN_ROLE_OUTPUT) return;
+  if (e->s->rest == EIN_REST_ZERO) eini_dist_zero(b->x, e->s->out, m);
+  for (int64_t q = 0; q < e->space.ntask; q++) {
+    if (!eini_dist_driven(d, q) || eini_dist_partial(&e->space, q) != 0) continue;
+    for (int r = 0; r < t->rank; r++) {
+      m->from[r] = 0;
+      m->to[r] = t->shape[r];
+    }
+    eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), EINI_AT_BOX,
+                   b->x->base[e->s->out], EINI_AT_BLOCK,
+                   eini_mail_at(b, d->copies->block, b->stmt, q), d->tensor[e->s->out].stride, m);
+  }
+}
+
+static ein_status eini_mail_stmt(eini_dist_mail *b, int k) {
+  const ein_dist *d = b->x->d;
+  const eini_dist_space *x = &d->stmt[k].space;
+  b->stmt = k;
+  memset(b->in, 0, (size_t)d->fabric.places * sizeof *b->in);
+  memset(b->out, 0, (size_t)d->fabric.places * sizeof *b->out);
+  for (int64_t q = 0; q < x->ntask; q++)
+    EINI_TRY(eini_dist_task_transfers(d, k, q, &b->w->room, eini_mail_transfer, b));
+  EINI_TRY(eini_mail_wait(b));
+  for (int64_t q = 0; q < x->ntask; q++)
+    if (eini_dist_driven(d, q)) eini_mail_job(b, q, EINI_DIST_BLOCK);
+  for (int level = 0; (int64_t)1 << level < x->nagg; level++) EINI_TRY(eini_mail_level(b, level));
+  eini_mail_output(b);
+  return EIN_OK;
+}
+
+static ein_status eini_dist_copy_run(eini_dist_exec *x) {
+  const ein_dist *d = x->d;
+  eini_arena arena;
+  eini_dist_mail b;
+  ein_status st = EIN_OK;
+  memset(&b, 0, sizeof b);
+  eini_arena_init(&arena, &d->al);
+  b.x = x;
+  b.w = &x->worker[0];
+  b.mem = EINI_NEW(&arena, char *, d->fabric.count);
+  b.failed = EINI_NEW(&arena, ein_status, d->fabric.count);
+  b.in = EINI_NEW(&arena, int64_t, d->fabric.places);
+  b.out = EINI_NEW(&arena, int64_t, d->fabric.places);
+  b.ticket = EINI_NEW(&arena, ein_ticket, d->copies->most);
+  if (b.mem == NULL || b.failed == NULL || b.in == NULL || b.out == NULL || b.ticket == NULL)
+    st = EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) {
+    b.mem[i] = (char *)eini_new(&arena, d->copies->bytes[d->fabric.first + i] + EINI_ALIGN, 1);
+    if (b.mem[i] == NULL) st = EIN_ERR_NO_MEMORY;
+    else b.mem[i] += (EINI_ALIGN - (uintptr_t)b.mem[i] % EINI_ALIGN) % EINI_ALIGN;
+  }
+  st = eini_dist_agree(&d->fabric, st);  // before anybody waits for a message
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_mail_stmt(&b, k);
+  for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) st = b.failed[i];
+  st = eini_dist_agree(&d->fabric, st);
+  eini_arena_free(&arena);
+  return st;
+}
+
+// ---- a fabric of one process ----
+
+// A send or receive that has no partner yet.
+typedef struct eini_post {
+  ein_ticket ticket;
+  int from, to, send;
+  int64_t tag;
+  const void *src;
+  void *dst;
+  size_t bytes;
+} eini_post;
+
+typedef struct eini_copying {
+  ein_allocator al;
+  eini_post *post;          // in the order they were made
+  int64_t npost, cap;
+  ein_ticket last;
+  int64_t messages, bytes;  // moved
+} eini_copying;
+
+// Completes with the first post that matches, or keeps the new one.
+static ein_status eini_copying_post(eini_copying *c, const eini_post *p, ein_ticket *ticket) {
+  *ticket = 0;
+  for (int64_t i = 0; i < c->npost; i++) {
+    const eini_post *o = &c->post[i];
+    if (o->send == p->send || o->from != p->from || o->to != p->to || o->tag != p->tag) continue;
+    if (o->bytes != p->bytes) return EIN_ERR_INTERNAL;
+    if (p->bytes > 0) memcpy(p->send ? o->dst : p->dst, p->send ? p->src : o->src, p->bytes);
+    c->messages++;
+    c->bytes += (int64_t)p->bytes;
+    c->npost--;
+    memmove(c->post + i, c->post + i + 1, (size_t)(c->npost - i) * sizeof *c->post);
+    return EIN_OK;
+  }
+  if (c->npost == c->cap) {
+    int64_t cap = c->cap < 16 ? 16 : 2 * c->cap;
+    eini_post *more = (eini_post *)c->al.alloc_fn((size_t)cap * sizeof *more, 16, c->al.user);
+    if (more == NULL) return EIN_ERR_NO_MEMORY;
+    if (c->npost > 0) memcpy(more, c->post, (size_t)c->npost * sizeof *more);
+    if (c->post != NULL) c->al.free_fn(c->post, (size_t)c->cap * sizeof *more, c->al.user);
+    c->post = more;
+    c->cap = cap;
+  }
+  c->post[c->npost] = *p;
+  *ticket = c->post[c->npost++].ticket = ++c->last;
+  return EIN_OK;
+}
+
+static ein_status eini_copying_send(void *user, int from, int to, int64_t tag, const void *data,
+                                    size_t bytes, ein_ticket *ticket) {
+  eini_post p;
+  memset(&p, 0, sizeof p);
+  p.from = from;
+  p.to = to;
+  p.tag = tag;
+  p.send = 1;
+  p.src = data;
+  p.bytes = bytes;
+  return eini_copying_post((eini_copying *)user, &p, ticket);
+}
+
+static ein_status eini_copying_recv(void *user, int to, int from, int64_t tag, void *data,
+                                    size_t bytes, ein_ticket *ticket) {
+  eini_post p;
+  memset(&p, 0, sizeof p);
+  p.from = from;
+  p.to = to;
+  p.tag = tag;
+  p.dst = data;
+  p.bytes = bytes;
+  return eini_copying_post((eini_copying *)user, &p, ticket);
+}
+
+static ein_status eini_copying_test(void *user, ein_ticket ticket, int *done) {
+  const eini_copying *c = (const eini_copying *)user;
+  *done = 1;
+  for (int64_t i = 0; i < c->npost; i++) *done &= c->post[i].ticket != ticket;
+  return EIN_OK;
+}
+
+// What has no partner by now will have none: nobody else can post.
+static ein_status eini_copying_wait(void *user, ein_ticket ticket) {
+  int done;
+  EINI_TRY(eini_copying_test(user, ticket, &done));
+  return done ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+static void eini_copying_destroy(void *user) {
+  eini_copying *c = (eini_copying *)user;
+  ein_allocator al = c->al;
+  if (c->post != NULL) al.free_fn(c->post, (size_t)c->cap * sizeof *c->post, al.user);
+  al.free_fn(c, sizeof *c, al.user);
+}
+
+// ================================================================================================
+// >>dist-public  fabrics, plans and runs
+// Takes what callers give, checks it, and calls the sections above.
+// ================================================================================================
+
+static ein_status eini_fabric_init(int places, const char *name, ein_fabric *f) {
+  if (f == NULL) return EIN_ERR_ARGUMENT;
+  memset(f, 0, sizeof *f);
+  if (places < 1 || places > EIN_PLACES_MAX) return EIN_ERR_ARGUMENT;
+  f->name = name;
+  f->places = f->count = places;
+  f->shared = 1;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric) {
+  return eini_fabric_init(places, "serial", fabric);
+}
+
+EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric) {
+  EINI_TRY(eini_fabric_init(places, "threads", fabric));
+  fabric->threads = 1;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric) {
+  eini_arena arena;  // for the allocator alone
+  EINI_TRY(eini_fabric_init(places, "copying", fabric));
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  eini_copying *c = (eini_copying *)arena.al.alloc_fn(sizeof *c, 16, arena.al.user);
+  if (c == NULL) {
+    memset(fabric, 0, sizeof *fabric);
+    return EIN_ERR_NO_MEMORY;
+  }
+  memset(c, 0, sizeof *c);
+  c->al = arena.al;
+  fabric->shared = 0;
+  fabric->user = c;
+  fabric->send_fn = eini_copying_send;
+  fabric->recv_fn = eini_copying_recv;
+  fabric->test_fn = eini_copying_test;
+  fabric->wait_fn = eini_copying_wait;
+  fabric->destroy_fn = eini_copying_destroy;
+  return EIN_OK;
+}
+
+EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes) {
+  int own = fabric != NULL && fabric->send_fn == eini_copying_send;
+  if (messages != NULL) *messages = own ? ((const eini_copying *)fabric->user)->messages : 0;
+  if (bytes != NULL) *bytes = own ? ((const eini_copying *)fabric->user)->bytes : 0;
+}
+
+EIN_API void ein_fabric_destroy(ein_fabric *fabric) {
+  if (fabric != NULL && fabric->destroy_fn != NULL) fabric->destroy_fn(fabric->user);
+  if (fabric != NULL) memset(fabric, 0, sizeof *fabric);
+}
+
+static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_dist_desc *e) {
+  if (g == NULL) return EIN_ERR_ARGUMENT;
+  if (g->open) return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the graph is not finished");
+  const ein_fabric *f = e->fabric;
+  if (f != NULL && (f->places < 1 || f->places > EIN_PLACES_MAX || f->first < 0 || f->count < 1 ||
+                    f->first + f->count > f->places))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric has no sane places");
+  if (f != NULL && !f->shared && (f->send_fn == NULL || f->recv_fn == NULL || f->wait_fn == NULL))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric cannot move data");
+  if (f != NULL && f->count < f->places && f->agree_fn == NULL)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric's processes cannot agree");
+  if (e->nlayout < 0 || (e->nlayout > 0 && e->layout == NULL)) return EIN_ERR_ARGUMENT;
+  if (e->decomposition != NULL) {
+    ein_decomp_info info;
+    ein_decomposition_info(e->decomposition, &info);
+    if (info.nstmt != g->nstmt)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the decomposition is of another graph");
+  }
+  for (int64_t k = 0; k < g->nstmt; k++)
+    if (g->stmt[k].rest != EIN_REST_ERROR && g->stmt[k].rest != EIN_REST_ZERO)
+      return eini_dist_bad(ctx, g, (int)k, -1, "it keeps or adds to old elements");
+  return EIN_OK;
+}
+
+// The parts of statement k; NULL: it is not cut.
+static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein_parts *room,
+                                     const ein_parts **parts) {
+  *parts = d->desc.parts == NULL ? NULL : &d->desc.parts[k];
+  if (d->desc.decomposition != NULL) {
+    EINI_TRY(ein_decomposition_parts(d->desc.decomposition, k, room));
+    *parts = room;
+  }
+  return *parts == NULL ? EIN_OK
+                        : eini_dist_check_parts(ctx, d->g, k, d->fabric.places, *parts);
+}
+
+static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
+  eini_dist_room room;
+  int rank = 1;
+  for (int64_t t = 0; t < d->g->ntensor; t++)
+    if (d->g->tensor[t].rank > rank) rank = d->g->tensor[t].rank;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_stmt *s = &d->g->stmt[k];
+    if (s->nindex > rank) rank = s->nindex;
+    if (s->noperand > rank) rank = s->noperand;
+  }
+  d->rank = rank < 2 ? 2 : rank;
+  if (!eini_dist_room_init(&d->arena, d->rank, &room)) return EIN_ERR_NO_MEMORY;
+  d->stmt = EINI_NEW(&d->arena, eini_dist_stmt, d->nstmt);
+  if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_tensors(ctx, d));
+  EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
+  d->plans.a = &d->arena;
+  d->plans.path = d->desc.path;
+  for (int k = 0; k < d->nstmt; k++) {
+    ein_parts own;
+    const ein_parts *parts;
+    EINI_TRY(eini_dist_parts_of(ctx, d, k, &own, &parts));
+    ein_status st = eini_dist_stmt_init(d, k, parts, &room);
+    if (st != EIN_OK && d->plans.ctx->diag.count > 0 && ctx != NULL)
+      return eini_dist_refuse(ctx, st, "statement %d, '%.60s': %s", k,
+                              d->g->tensor[d->g->stmt[k].out].name,
+                              ein_ctx_message(d->plans.ctx));
+    EINI_TRY(st);
+  }
+  if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
+  EINI_TRY(eini_dist_reuse(d));
+  if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));
+  EINI_TRY(eini_dist_peaks(d, &room));
+  return d->fabric.shared ? EIN_OK : eini_dist_copies_init(d, &room);
+}
+
+EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
+                                   ein_dist **out) {
+  ein_dist_desc none;
+  eini_arena arena;
+  memset(&none, 0, sizeof none);
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (desc == NULL) desc = &none;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_dist_check(ctx, graph, desc);
+  if (st != EIN_OK) return st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_dist *d = EINI_NEW(&arena, ein_dist, 1);
+  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  d->arena = arena;
+  d->al = arena.al;
+  d->g = graph;
+  d->desc = *desc;
+  d->nstmt = (int)graph->nstmt;
+  eini_fabric_init(1, "serial", &d->fabric);
+  if (desc->fabric != NULL) d->fabric = *desc->fabric;
+  d->executor.width = 1;
+  if (ctx != NULL) {
+    d->executor = ctx->executor;
+    d->now_fn = ctx->now_fn;
+    d->now_user = ctx->now_user;
+  }
+  d->width = d->fabric.threads ? d->executor.width : 1;
+  st = eini_dist_build(ctx, d);
+  ein_ctx_destroy(d->plans.ctx);
+  d->plans.ctx = NULL;
+  if (st != EIN_OK) {
+    ein_dist_destroy(d);
+    if (ctx != NULL && ctx->diag.count == 0)
+      eini_dist_refuse(ctx, st, "%s", ein_status_text(st));
+    return st;
+  }
+  eini_dist_exec x;
+  memset(&x, 0, sizeof x);
+  d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
+  d->info.places = d->fabric.places;
+  d->info.nstmt = d->nstmt;
+  d->info.workspace_bytes = d->workspace;
+  d->info.plan_bytes = d->arena.total;
+  d->info.nplan = (int)d->plans.n;
+  for (int q = 0; q < d->fabric.places; q++)
+    d->info.peak_bytes = eini_max64(d->info.peak_bytes, d->peak[q]);
+  *out = d;
+  return EIN_OK;
+}
+
+EIN_API void ein_dist_destroy(ein_dist *d) {
+  if (d == NULL) return;
+  eini_arena arena = d->arena;
+  eini_dist_plans_end(&d->plans);
+  eini_arena_free(&arena);
+}
+
+EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info) {
+  if (d == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  *info = d->info;
+  return EIN_OK;
+}
+
+EIN_API int64_t ein_dist_peak(const ein_dist *d, int place) {
+  return d == NULL || place < 0 || place >= d->fabric.places ? 0 : d->peak[place];
+}
+
+EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
+  return d == NULL || stmt < 0 || stmt >= d->nstmt ? 0 : d->stmt[stmt].bytes;
+}
+
+// ---- runs ----
+
+static ein_status eini_dist_error(const ein_run *run, ein_status st, const char *what,
+                                  const char *name) {
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "%s '%s'", what, name);
+  return st;
+}
+
+// Do the outputs overlap each other or inputs? By their address intervals.
+static ein_status eini_dist_overlaps(const ein_dist *d, const ein_run *run) {
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *a = &d->tensor[t];
+    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT || a->lo == a->hi) continue;
+    uintptr_t pa = (uintptr_t)run->out[a->port];
+    for (int64_t u = 0; u < d->g->ntensor; u++) {
+      const eini_dist_tensor *b = &d->tensor[u];
+      if (u == t || b->port < 0 || b->lo == b->hi) continue;
+      int input = d->g->tensor[u].role == EIN_ROLE_INPUT;
+      uintptr_t pb = (uintptr_t)(input ? run->in[b->port] : run->out[b->port]);
+      if (pa + (uintptr_t)a->lo < pb + (uintptr_t)b->hi &&
+          pb + (uintptr_t)b->lo < pa + (uintptr_t)a->hi)
+        return eini_dist_error(run, EIN_ERR_OVERLAP, "an output overlaps", d->g->tensor[u].name);
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
+  if (d == NULL || run == NULL || (d->nin > 0 && run->in == NULL) ||
+      (d->nout > 0 && run->out == NULL))
+    return EIN_ERR_ARGUMENT;
+  if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *x = &d->tensor[t];
+    if (x->port < 0 || x->lo == x->hi) continue;
+    int input = d->g->tensor[t].role == EIN_ROLE_INPUT;
+    if ((input ? run->in[x->port] : run->out[x->port]) == NULL)
+      return eini_dist_error(run, EIN_ERR_ARGUMENT, "no data for", d->g->tensor[t].name);
+  }
+  for (int64_t k = 0; k < d->g->nparam; k++)
+    if (!d->g->param[k].value.set && (run->param == NULL || !run->param[k].set))
+      return eini_dist_error(run, EIN_ERR_ARGUMENT, "no value for param", d->g->param[k].name);
+  return eini_dist_overlaps(d, run);
+}
+
+// Base addresses of tensors and the values of params.
+static void eini_dist_bind(eini_dist_exec *x, char *mem) {
+  const ein_dist *d = x->d;
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *e = &d->tensor[t];
+    union { const void *c; char *v; } u;  // inputs are only read
+    u.v = mem;                            // empty tensors: addresses are formed
+    if (e->port >= 0 && e->lo != e->hi) {
+      if (d->g->tensor[t].role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
+      else u.v = (char *)x->run->out[e->port];
+    } else if (e->item >= 0) {
+      u.v = x->temp + d->item[e->item].at;
+    }
+    x->base[t] = u.v;
+  }
+  for (int i = 0; i < d->width; i++) {
+    for (int64_t k = 0; k < d->g->nparam; k++) {
+      int given = x->run->param != NULL && x->run->param[k].set;
+      x->worker[i].param[k] = given ? x->run->param[k] : d->g->param[k].value;
+    }
+  }
+}
+
+EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
+  EINI_TRY(eini_dist_check_run(d, run));
+  char *mem = (char *)run->workspace, *own = NULL;
+  if (mem != NULL && run->workspace_bytes < d->workspace)
+    return eini_dist_error(run, EIN_ERR_ARGUMENT, "the workspace is too small for", d->fabric.name);
+  if (mem == NULL) {
+    mem = own = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
+    if (mem == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  eini_dist_exec x;
+  memset(&x, 0, sizeof x);
+  x.d = d;
+  x.run = run;
+  x.stats = stats;
+  if (stats != NULL) {
+    stats->tasks = stats->messages = stats->bytes = 0;
+    for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++)
+      stats->stmt_bytes[k] = 0;
+  }
+  uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
+  eini_dist_layout(d, &x, mem + skew);
+  eini_dist_bind(&x, mem + skew);
+  ein_status st = !d->fabric.shared ? eini_dist_copy_run(&x)
+                  : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
+  return st;
+}
+
+#endif  // EINSUM_IMPLEMENTATION
