@@ -153,7 +153,7 @@ typedef struct ein_decompose_desc {
   int fewer;                // 1: those are there under every model. Few tasks move few bytes: the
                             //   least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: what 2^24 comparisons of places allow, 16 .. 512)
+                            //   seconds: what 2^22 comparisons of places allow, 16 .. 512)
   double max_table;         // entries of a table of the search; default 2^22
   int beam;                 // states of the search where tables are split; default 256
   // Names of indices, separated by commas, that baselines cut. Defaults: "b,batch,n";
@@ -280,6 +280,14 @@ typedef struct eini_dform {
   unsigned char *active;   // operands that are fetched, [noperand]: the output is read
 } eini_dform;
 
+struct ein_decomposition {
+  eini_arena arena;
+  ein_decomp_info info;
+  ein_parts *parts;        // of statements, then of pinned inputs
+  ein_decomp_stmt *stmt;
+  int npinned, *pinned;    // tensors
+};
+
 typedef struct eini_decomposer {
   eini_arena arena;        // scratch of the call
   eini_diag *diag;
@@ -296,6 +304,7 @@ typedef struct eini_decomposer {
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
   int cut_short;           // ways were dropped for lack of room
+  const ein_decomposition *hint;  // its vectors are not dropped; or NULL
 } eini_decomposer;
 
 // Which indices the executor can cut: those of a fold that merges finished values, and of an output
@@ -1847,12 +1856,13 @@ static ein_status eini_baseline_need(eini_decomposer *dc, eini_kinds *q, int bas
                    "method '%s': no statement has an index of its kind", dc->desc->method);
 }
 
-// Baselines that apply somewhere are among the ways of every statement.
-static ein_status eini_baseline_extras(eini_decomposer *dc, eini_kinds *q) {
+// Vectors that are among the ways of every statement: those of the baselines that apply somewhere
+// (not when strict), and those of the hint.
+static ein_status eini_extras(eini_decomposer *dc, eini_kinds *q) {
   int n = dc->nnode - dc->npinned, apply[EINI_BASES];
   for (int base = 1; base < EINI_BASES; base++) {
     apply[base] = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && !dc->desc->strict; i++) {
       int64_t *cut = EINI_NEW(&dc->arena, int64_t, dc->node[i].s->nindex);
       if (cut == NULL) return EIN_ERR_NO_MEMORY;
       apply[base] |= eini_baseline(dc, q, base, i, cut);
@@ -1860,10 +1870,13 @@ static ein_status eini_baseline_extras(eini_decomposer *dc, eini_kinds *q) {
   }
   for (int i = 0; i < n; i++) {
     eini_dform *f = &dc->node[i];
-    f->extra = EINI_NEW(&dc->arena, int64_t, (int64_t)EINI_BASES * f->s->nindex);
+    size_t bytes = (size_t)f->s->nindex * sizeof *f->extra;
+    f->extra = EINI_NEW(&dc->arena, int64_t, (int64_t)(EINI_BASES + 1) * f->s->nindex);
     if (f->extra == NULL) return EIN_ERR_NO_MEMORY;
     for (int base = 1; base < EINI_BASES; base++)
       if (apply[base]) eini_baseline(dc, q, base, i, f->extra + f->nextra++ * f->s->nindex);
+    if (dc->hint != NULL && bytes > 0)
+      memcpy(f->extra + f->nextra++ * f->s->nindex, dc->hint->parts[i].cut, bytes);
   }
   return EIN_OK;
 }
@@ -1877,14 +1890,6 @@ static ein_status eini_baseline_extras(eini_decomposer *dc, eini_kinds *q) {
 typedef struct eini_dedge {  // node y reads what node x defines, as operand k
   int x, y, k, table;
 } eini_dedge;
-
-struct ein_decomposition {
-  eini_arena arena;
-  ein_decomp_info info;
-  ein_parts *parts;        // of statements, then of pinned inputs
-  ein_decomp_stmt *stmt;
-  int npinned, *pinned;    // tensors
-};
 
 typedef struct eini_edges {
   eini_dedge *e;
@@ -2175,7 +2180,7 @@ static int64_t eini_ways_most(const eini_decomposer *dc) {
   if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
   if (dc->desc->cost <= EIN_COST_PAPER_CODE) return 4096;
   int64_t most = 16;
-  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 24) most *= 2;
+  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 22) most *= 2;
   return most;
 }
 
@@ -2458,7 +2463,7 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   EINI_TRY(eini_kinds_find(dc, &kinds));
   if (method == EINI_METHOD_GIVEN) return eini_baseline_need(dc, &kinds, EINI_BASE_NONE);
   if (method < EINI_BASES) return eini_baseline_need(dc, &kinds, method);
-  return dc->desc->strict ? EIN_OK : eini_baseline_extras(dc, &kinds);
+  return eini_extras(dc, &kinds);
 }
 
 static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d) {
@@ -2531,9 +2536,10 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   return EIN_OK;
 }
 
-// By one method and model. *out is NULL on failure.
-static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
-                                      const ein_decompose_desc *desc, ein_decomposition **out) {
+// By one method and model. *out is NULL on failure. hint may be NULL.
+static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc,
+                                      const ein_decomposition *hint, ein_decomposition **out) {
   *out = NULL;
   eini_decomposer dc;
   eini_arena arena;
@@ -2547,6 +2553,7 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   dc.diag = eini_diag_of(ctx);
   dc.g = graph;
   dc.desc = desc;
+  dc.hint = hint;
   dc.p = desc->p;
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
@@ -2562,6 +2569,23 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   }
   *out = d;
   return EIN_OK;
+}
+
+// The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
+static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_decomposition **out) {
+  int method = eini_method_find(desc->method);
+  ein_decompose_desc paper = *desc;
+  ein_decomposition *hint = NULL;
+  *out = NULL;
+  paper.cost = EIN_COST_PAPER;
+  paper.max_vectors = 0;
+  paper.strict = 1;
+  if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
+    EINI_TRY(eini_decompose_with(ctx, graph, &paper, NULL, &hint));
+  ein_status st = eini_decompose_with(ctx, graph, desc, hint, out);
+  ein_decomposition_destroy(hint);
+  return st;
 }
 
 EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
