@@ -817,6 +817,7 @@ typedef struct eini_edgework {
   eini_edgeside a, b;
   double *need;            // [reader's class][place] elements that a task reads
   int64_t *lo, *hi, *from, *to, *s0, *s1;  // of one task
+  int64_t *key, *klo, *khi;  // of a walk over the places of one way
   double *sum, *most;      // [class][class] elements fetched in all, and by one task
 } eini_edgework;
 
@@ -839,7 +840,7 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   w->b.lo = EINI_NEW(&dc->arena, double, side * w->b.set.n);
   w->b.hi = EINI_NEW(&dc->arena, double, side * w->b.set.n);
   w->need = EINI_NEW(&dc->arena, double, (int64_t)w->chunk * w->b.set.n);
-  w->lo = EINI_NEW(&dc->arena, int64_t, 6 * room);
+  w->lo = EINI_NEW(&dc->arena, int64_t, 9 * room);
   w->sum = EINI_NEW(&dc->arena, double, classes);
   w->most = EINI_NEW(&dc->arena, double, classes);
   if (w->a.lo == NULL || w->a.hi == NULL || w->b.lo == NULL || w->b.hi == NULL ||
@@ -850,6 +851,9 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   w->to = w->from + room;
   w->s0 = w->to + room;
   w->s1 = w->s0 + room;
+  w->key = w->s1 + room;
+  w->klo = w->key + room;
+  w->khi = w->klo + room;
   return EIN_OK;
 }
 
@@ -861,18 +865,49 @@ static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int 
                           lo, hi);
 }
 
+// Starts a walk over the places of a way: pieces and ranges of the task at one. 0: there is none.
+static int eini_walk_start(eini_edgework *w, const eini_dform *f, int64_t way, int64_t place) {
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  const int *order = f->ways.order + way * f->s->nindex;
+  for (int c = 0; c < f->s->nindex; c++) w->key[c] = 0;
+  int there = eini_way_ranges(f, way, place, 0, w->klo, w->khi);
+  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
+    w->key[order[i]] = place % cut[order[i]];
+    place /= cut[order[i]];
+  }
+  return there;
+}
+
+// Goes on to the next place; 0 after the last.
+static int eini_walk_next(eini_edgework *w, const eini_dform *f, int64_t way) {
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  const int *order = f->ways.order + way * f->s->nindex;
+  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
+    int c = order[i];
+    int64_t extent = f->s->index[c].extent, k = w->key[c] + 1 < cut[c] ? w->key[c] + 1 : 0;
+    w->key[c] = k;
+    w->klo[c] = eini_piece_start(extent, cut[c], k);
+    w->khi[c] = eini_piece_start(extent, cut[c], k + 1);
+    if (k > 0) return 1;
+  }
+  return 0;
+}
+
 // Ranges of the blocks at a chunk of places for the producer's classes.
 static void eini_edge_blocks(eini_edgework *w, int64_t at) {
+  const eini_stmt *s = w->x->s;
   for (int a = 0; a < w->a.set.n; a++) {
+    int64_t way = w->a.set.first[a];
+    int there = eini_walk_start(w, w->x, way, at);
     for (int q = 0; q < w->chunk; q++) {
-      int home = eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->lo, w->hi);
-      w->lo[w->nd - 1] = 0;
-      w->hi[w->nd - 1] = 1;
+      int home = there;
+      for (int c = s->nfree; c < s->nindex; c++) home &= w->key[c] == 0;
       for (int c = 0; c < w->nd; c++) {
         int64_t i = ((int64_t)a * w->nd + c) * w->chunk + q;
-        w->a.lo[i] = home ? (double)w->lo[c] : 0;
-        w->a.hi[i] = home ? (double)w->hi[c] : 0;
+        w->a.lo[i] = home && c < s->nfree ? (double)w->klo[c] : 0;
+        w->a.hi[i] = !home ? 0 : c < s->nfree ? (double)w->khi[c] : 1;
       }
+      if (there) there = eini_walk_next(w, w->x, way);
     }
   }
 }
@@ -900,10 +935,12 @@ static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_
 static void eini_edge_boxes(eini_edgework *w, int64_t at) {
   const eini_stmt *s = w->x->s, *t = w->y->s;
   for (int b = 0; b < w->b.set.n; b++) {
+    int64_t way = w->b.set.first[b];
+    int there = eini_walk_start(w, w->y, way, at);
     for (int q = 0; q < w->chunk; q++) {
-      int meets = eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->lo, w->hi);
+      int meets = there;
       double need = meets;
-      eini_task_box(t, &t->proj[w->k], w->lo, w->hi, w->from, w->to);
+      eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
       meets &= eini_box_ranges(s, w->from, w->to, w->lo, w->hi);
       w->lo[w->nd - 1] = 0;
       w->hi[w->nd - 1] = 1;
@@ -916,6 +953,7 @@ static void eini_edge_boxes(eini_edgework *w, int64_t at) {
       if (w->several && need > 0)
         need = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
       w->need[(int64_t)b * w->chunk + q] = need;
+      if (there) there = eini_walk_next(w, w->y, way);
     }
   }
 }
