@@ -5415,14 +5415,14 @@ static int eini_dir_inner_init(eini_dir_inner *v, const eini_cpu *cpu, const ein
     if (k->extent[d] > 1 && k->stride[0][d] == 1) v->u = d;
     if (k->extent[d] > 1 && k->stride[EINI_DIR_OPS][d] == 1) v->v = d;
   }
-  if (v->u < 0 || v->v < 0 || k->n < 2) return 0;
+  if (v->u < 0 || v->v < 0 || k->n < 2 || k->size == 0) return 0;
   v->same = v->u == v->v;
   if (v->same) v->v = v->u == k->n - 1 ? k->n - 2 : k->n - 1;
   v->rest = *k;
   v->rest.extent[v->u] = v->rest.extent[v->v] = 1;
   v->rest.size = k->size / k->extent[v->u] / k->extent[v->v];
   eini_dir_sort(&v->rest, EINI_DIR_OPS);
-  return k->size > 0;
+  return 1;
 }
 
 static size_t eini_dir_inner_carve(eini_dir_inner *v, char *base) {

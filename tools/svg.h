@@ -301,9 +301,9 @@ typedef struct svg_time {
 } svg_time;
 
 static void svg_scale(FILE *f, double y, double seconds) {
-  double step = 1e-12;
-  while (seconds / step > 10) step *= seconds / step > 20 ? (seconds / step > 50 ? 10 : 5) : 2;
-  for (double t = 0; t <= seconds * 1.0001; t += step) {
+  double tick = 1e-12;
+  while (seconds / tick > 10) tick *= seconds / tick > 20 ? (seconds / tick > 50 ? 10 : 5) : 2;
+  for (double t = 0; t <= seconds * 1.0001; t += tick) {
     double x = SVG_TIME_LEFT + SVG_TIME_WIDTH * t / seconds;
     fprintf(f, "<path d=\"M%.1f %.1fv6\" stroke=\"#556\"/><text x=\"%.1f\" y=\"%.1f\" "
             "font-size=\"10\" text-anchor=\"middle\">%.3g s</text>\n", x, y, x, y + 18, t);
