@@ -251,7 +251,8 @@ typedef struct ein_dist_info {
 typedef struct ein_dist ein_dist;  // immutable, shared freely between threads
 
 // Plans a finished graph, which must outlive the plan. *d is NULL on failure: EIN_ERR_ARGUMENT
-// where parts contradict the graph or each other; the message names statement and index.
+// where parts contradict the graph or each other; the message names statement and index. With a
+// fabric of several processes, creating and executing are collective: all get one status.
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
                                    ein_dist **d);
 EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
@@ -3188,7 +3189,9 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   if (st != EIN_OK) return st;
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_dist *d = EINI_NEW(&arena, ein_dist, 1);
-  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  if (d == NULL)
+    return desc->fabric == NULL ? EIN_ERR_NO_MEMORY
+                                : eini_dist_agree(desc->fabric, EIN_ERR_NO_MEMORY);
   d->arena = arena;
   d->al = arena.al;
   d->g = graph;
@@ -3206,6 +3209,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   st = eini_dist_build(ctx, d);
   ein_ctx_destroy(d->plans.ctx);
   d->plans.ctx = NULL;
+  st = eini_dist_agree(&d->fabric, st);
   if (st != EIN_OK) {
     ein_dist_destroy(d);
     if (ctx != NULL && ctx->diag.count == 0)

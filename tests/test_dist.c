@@ -1083,6 +1083,248 @@ static void test_decompositions(void) {
   ein_graph_destroy(g);
 }
 
+// ---- a fabric of several processes, which are threads here ------------------------------------
+
+#define MAX_PLACES 16
+
+typedef struct packet {
+  struct packet *next;
+  int from, to;
+  int64_t tag;
+  size_t bytes;
+} packet;                    // its bytes follow
+
+typedef struct network {
+  pthread_mutex_t lock;
+  pthread_cond_t change;
+  packet *first;
+  int places, arrived, round;
+  ein_status worst, agreed;
+  int64_t bytes;
+} network;
+
+typedef struct post {
+  int from;
+  int64_t tag;
+  void *data;
+  size_t bytes;
+} post;
+
+typedef struct process {     // drives one place
+  network *net;
+  int rank;
+  post posts[4096];
+  int npost;
+  ein_ctx *ctx;
+  const ein_graph *g;
+  const cuts *c;
+  const values *v;
+  int fail_stmt;
+  outcome r;
+} process;
+
+static ein_status net_send(void *user, int from, int to, int64_t tag, const void *data,
+                           size_t bytes, ein_ticket *ticket) {
+  network *n = ((process *)user)->net;
+  packet *p = (packet *)orc_alloc(1, sizeof *p + bytes), **end = &n->first;
+  p->from = from;
+  p->to = to;
+  p->tag = tag;
+  p->bytes = bytes;
+  memcpy(p + 1, data, bytes);
+  pthread_mutex_lock(&n->lock);
+  while (*end != NULL) end = &(*end)->next;
+  *end = p;
+  n->bytes += (int64_t)bytes;
+  pthread_cond_broadcast(&n->change);
+  pthread_mutex_unlock(&n->lock);
+  *ticket = 0;
+  return EIN_OK;
+}
+
+static ein_status net_recv(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                           ein_ticket *ticket) {
+  process *me = (process *)user;
+  if (to != me->rank || me->npost == 4096) return EIN_ERR_INTERNAL;
+  post *p = &me->posts[me->npost++];
+  p->from = from;
+  p->tag = tag;
+  p->data = data;
+  p->bytes = bytes;
+  *ticket = me->npost;
+  return EIN_OK;
+}
+
+// Tickets are waited for in the order of their posts.
+static ein_status net_wait(void *user, ein_ticket ticket) {
+  process *me = (process *)user;
+  network *n = me->net;
+  if (ticket == 0) return EIN_OK;
+  const post *p = &me->posts[ticket - 1];
+  pthread_mutex_lock(&n->lock);
+  for (;;) {
+    packet **at = &n->first;
+    while (*at != NULL && !((*at)->to == me->rank && (*at)->from == p->from &&
+                            (*at)->tag == p->tag))
+      at = &(*at)->next;
+    packet *found = *at;
+    if (found != NULL) {
+      ein_status st = found->bytes == p->bytes ? EIN_OK : EIN_ERR_INTERNAL;
+      if (st == EIN_OK) memcpy(p->data, found + 1, p->bytes);
+      *at = found->next;
+      free(found);
+      pthread_mutex_unlock(&n->lock);
+      if (ticket == me->npost) me->npost = 0;
+      return st;
+    }
+    pthread_cond_wait(&n->change, &n->lock);
+  }
+}
+
+static ein_status net_agree(void *user, ein_status *status) {
+  network *n = ((process *)user)->net;
+  pthread_mutex_lock(&n->lock);
+  int round = n->round;
+  if (*status > n->worst) n->worst = *status;
+  if (++n->arrived == n->places) {
+    n->agreed = n->worst;
+    n->worst = EIN_OK;
+    n->arrived = 0;
+    n->round++;
+    pthread_cond_broadcast(&n->change);
+  }
+  while (n->round == round) pthread_cond_wait(&n->change, &n->lock);
+  *status = n->agreed;
+  pthread_mutex_unlock(&n->lock);
+  return EIN_OK;
+}
+
+static ein_status fail_stmt(void *user, const ein_dist_event *e) {
+  return e->stmt == *(const int *)user ? EIN_ERR_EMPTY : EIN_OK;
+}
+
+static void *process_main(void *user) {
+  process *me = (process *)user;
+  ein_fabric f;
+  ein_dist_desc desc;
+  ein_dist *d;
+  ein_run run;
+  const void *in[MAX_TENSORS];
+  int nin = 0;
+  memset(&f, 0, sizeof f);
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  f.name = "net";
+  f.places = me->net->places;
+  f.first = me->rank;
+  f.count = 1;
+  f.user = me;
+  f.send_fn = net_send;
+  f.recv_fn = net_recv;
+  f.wait_fn = net_wait;
+  f.agree_fn = net_agree;
+  desc.fabric = &f;
+  desc.parts = me->c->parts;
+  desc.event_fn = fail_stmt;
+  desc.event_user = &me->fail_stmt;
+  for (int t = 0; t < me->g->ntensor; t++) {
+    if (me->g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = me->v->data[t];
+    if (me->g->tensor[t].role == EIN_ROLE_OUTPUT)
+      me->r.out[me->r.nout++] = orc_alloc(orc_count(&me->g->tensor[t]), 16);
+  }
+  run.in = in;
+  run.out = me->r.out;
+  me->r.status = ein_dist_create(me->ctx, me->g, &desc, &d);
+  if (me->r.status == EIN_OK) me->r.status = ein_dist_execute(d, &run, &me->r.stats);
+  ein_dist_destroy(d);
+  return NULL;
+}
+
+// Runs the graph in p processes. The blocks every process holds are put together in *r.
+static void run_processes(const ein_graph *g, const cuts *c, const values *v, int p, int fail,
+                          outcome *r) {
+  static process all[MAX_PLACES];
+  pthread_t thread[MAX_PLACES];
+  network net;
+  int *home[MAX_TENSORS];
+  memset(&net, 0, sizeof net);
+  memset(r, 0, sizeof *r);
+  memset(all, 0, sizeof all);
+  net.places = p;
+  pthread_mutex_init(&net.lock, NULL);
+  pthread_cond_init(&net.change, NULL);
+  for (int i = 0; i < p; i++) {
+    all[i].net = &net;
+    all[i].rank = i;
+    all[i].g = g;
+    all[i].c = c;
+    all[i].v = v;
+    all[i].fail_stmt = fail == i ? g->nstmt / 2 : -1;
+    if (pthread_create(&thread[i], NULL, process_main, &all[i]) != 0) orc_die("no thread");
+  }
+  for (int i = 0; i < p; i++) pthread_join(thread[i], NULL);
+  find_homes(g, c, home);
+  for (int t = 0; t < g->ntensor; t++) {
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT) {
+      size_t size = ein_dtype_size(g->tensor[t].dtype);
+      int64_t n = orc_count(&g->tensor[t]);
+      char *out = (char *)(r->out[r->nout] = orc_alloc(n, 16));
+      for (int64_t e = 0; e < n && all[0].r.status == EIN_OK; e++)
+        memcpy(out + (size_t)e * size,
+               (const char *)all[home[t][e] < 0 ? 0 : home[t][e]].r.out[r->nout] + (size_t)e * size,
+               size);
+      r->nout++;
+    }
+    free(home[t]);
+  }
+  r->status = all[0].r.status;
+  for (int i = 0; i < p; i++) {
+    if (all[i].r.status != r->status) r->status = EIN_ERR_INTERNAL;
+    r->stats.bytes += all[i].r.stats.bytes;
+    r->stats.tasks += all[i].r.stats.tasks;
+    outcome_free(&all[i].r);
+  }
+  if (r->status == EIN_OK && (net.bytes != r->stats.bytes || net.first != NULL))
+    r->status = EIN_ERR_INTERNAL;
+  while (net.first != NULL) {  // a run that failed may leave messages
+    packet *next = net.first->next;
+    free(net.first);
+    net.first = next;
+  }
+  pthread_cond_destroy(&net.change);
+  pthread_mutex_destroy(&net.lock);
+}
+
+// Every place in a process of its own: results, bytes, and one status for all when one fails.
+static void test_processes(int count, uint64_t seed) {
+  static cuts c;
+  int done = 0, failed = 0;
+  for (int n = 0; n < count; n++) {
+    rng_state = seed * 7919 + (uint64_t)n;
+    ein_graph *g = random_graph(NULL, (int)draw(1, 6));
+    if (g == NULL) continue;
+    values v;
+    outcome r;
+    values_make(g, seed + (uint64_t)n, &v);
+    int p = (int)draw(1, 7);
+    random_cuts(g, p, &c);
+    run_processes(g, &c, &v, p, -1, &r);
+    checks += 2;
+    if (!right(g, &v, &r)) report(g, &c, n, p, "processes differ");
+    outcome_free(&r);
+    int at = (int)draw(0, p - 1), runs = at < c.parts[g->nstmt / 2].ntask;
+    run_processes(g, &c, &v, p, at, &r);
+    if (r.status != (runs ? EIN_ERR_EMPTY : EIN_OK)) report(g, &c, n, p, "processes disagree");
+    failed += runs;
+    done++;
+    outcome_free(&r);
+    values_free(g, &v);
+    ein_graph_destroy(g);
+  }
+  printf("  %d graphs in processes, %d runs with a failure\n", done, failed);
+  CHECK(done > 0 && failed > 0);
+}
+
 int main(int argc, char **argv) {
   int count = argc > 1 ? atoi(argv[1]) : 400;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -1097,6 +1339,7 @@ int main(int argc, char **argv) {
   int only = argc > 3 ? atoi(argv[3]) : -1;
   if (only < 0) test_relation_random(count, seed);
   test_random(count, seed, only);
+  if (only < 0) test_processes(count / 4 + 1, seed);
   if (failures == 0) printf("ok %d checks\n", checks);
   else printf("%d of %d checks failed\n", failures, checks);
   return failures != 0;
