@@ -1535,12 +1535,14 @@ typedef struct eini_dist_stmt {
   size_t partial_bytes;
   int64_t first;            // of its tasks among all tasks
   int64_t jobs;             // blocks, merges, and the zeroing of its tensor
+  int32_t before;           // statements whose memory it takes
   int64_t bytes, messages;  // what its tasks read from other places
 } eini_dist_stmt;
 
 // Memory alive from statement first to last.
 typedef struct eini_dist_item {
   int first, last;
+  int tensor;               // or -1: partial results of statement first
   int64_t at, bytes;
 } eini_dist_item;
 
@@ -1850,12 +1852,14 @@ static ein_status eini_dist_memory(ein_dist *d) {
       t->item = d->nitem++;
       x->first = k;
       x->last = t->nread > 0 ? t->read[t->nread - 1] : t->define[t->ndefine - 1];
+      x->tensor = e->s->out;
       x->bytes = (t->hi - t->lo + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
       x++;
     }
     if (e->space.nagg > 1) {
       e->item = d->nitem++;
       x->first = x->last = k;
+      x->tensor = -1;
       if (eini_mul_overflow(e->space.ntask, (int64_t)e->partial_bytes, &x->bytes))
         return EIN_ERR_TOO_LARGE;
     }
@@ -1863,14 +1867,15 @@ static ein_status eini_dist_memory(ein_dist *d) {
   return eini_dist_place_items(d->item, d->nitem, !d->desc.no_reuse, &d->temp_bytes);
 }
 
-// Statements that define (or also read) what lies in an item become predecessors of statement k.
-static void eini_dist_precede(ein_dist *d, int k, int item) {
-  for (int u = 0; u < d->nstmt; u++) {
-    const eini_dist_stmt *e = &d->stmt[u];
-    int touches = e->item == item || d->tensor[e->s->out].item == item;
-    for (int o = 0; o < e->s->noperand; o++) touches |= d->tensor[e->s->operand[o]].item == item;
-    if (touches) d->after[(int64_t)k * d->words + u / 64] |= (uint64_t)1 << u % 64;
-  }
+// Statements that define or read what lies in an item become predecessors of statement k.
+static void eini_dist_precede(ein_dist *d, int k, const eini_dist_item *item) {
+  const eini_dist_tensor *t = item->tensor < 0 ? NULL : &d->tensor[item->tensor];
+  uint64_t *row = d->after + (int64_t)k * d->words;
+  if (t == NULL) row[item->first / 64] |= (uint64_t)1 << item->first % 64;
+  for (int i = 0; t != NULL && i < t->ndefine; i++)
+    row[t->define[i] / 64] |= (uint64_t)1 << t->define[i] % 64;
+  for (int i = 0; t != NULL && i < t->nread; i++)
+    row[t->read[i] / 64] |= (uint64_t)1 << t->read[i] % 64;
 }
 
 // Who must be done before memory is used again.
@@ -1884,9 +1889,11 @@ static ein_status eini_dist_reuse(ein_dist *d) {
       for (int j = 0; i >= 0 && j < d->nitem; j++) {
         const eini_dist_item *a = &d->item[j], *b = &d->item[i];
         if (a->last < b->first && a->at < b->at + b->bytes && b->at < a->at + a->bytes)
-          eini_dist_precede(d, k, j);
+          eini_dist_precede(d, k, a);
       }
     }
+    for (int u = 0; u < k; u++)
+      d->stmt[k].before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
   }
   return EIN_OK;
 }
@@ -1898,10 +1905,8 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
   if (d->wait == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nstmt; k++) {
     const eini_dist_stmt *e = &d->stmt[k];
-    int zeros = e->s->rest == EIN_REST_ZERO;  // then only the zeros wait for other statements
-    int32_t before = zeros;
-    for (int u = 0; u < k && !zeros; u++)
-      before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+    // Where there are zeros to write, they wait for other statements, and the tasks for them.
+    int32_t before = e->s->rest == EIN_REST_ZERO ? 1 : e->before;
     for (int64_t q = 0; q < e->space.ntask; q++) {
       int32_t *n = &d->wait[e->first + q];
       *n = before;
@@ -2364,9 +2369,7 @@ static void eini_flow_begin(eini_dist_exec *x) {
     const eini_dist_stmt *e = &d->stmt[k];
     x->left[k] = e->jobs;
     f->left += e->jobs;
-    x->zero[k] = 0;
-    for (int u = 0; u < k; u++)
-      x->zero[k] += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+    x->zero[k] = e->before;
     if (e->s->rest == EIN_REST_ZERO && x->zero[k] == 0) eini_flow_ready(x, k, 0, EINI_DIST_ZERO);
     for (int64_t q = 0; q < e->space.ntask; q++) {
       x->task[e->first + q].wait = d->wait[e->first + q];
