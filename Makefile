@@ -21,13 +21,14 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views path contract einsum program builder memory kernels cpu cpu_direct \
-           cpu_gett decomp dist
+TESTS    = math npy views path contract einsum program builder gradient memory memory_fit kernels \
+           choice decomp dist cpu cpu_direct cpu_gett
 FUZZERS  = npy program expr
-EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu
+EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
+           10_gradient
 
 B          = build
-HEADERS    = einsum.h einsum_program.h einsum_decomp.h $(wildcard backends/*.h) \
+HEADERS    = einsum.h einsum_program.h einsum_memory.h einsum_decomp.h $(wildcard backends/*.h) \
              $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 # Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
@@ -83,6 +84,9 @@ $(B)/test_kernels_cpu $(B)/test_kernels_blas: tests/test_kernels.c $(wildcard te
 	$(CC) -std=c99 $(CFLAGS) $(if $(findstring blas,$@),-DTEST_OPENBLAS,-DTEST_CPU) -o $@ $< \
 	  $(if $(findstring blas,$@),$(BLAS_LIBS)) $(LIBS)
 
+$(B)/test_memory_fit_cpu: tests/test_memory_fit.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+	$(CC) -std=c99 $(CFLAGS) -DTEST_CPU -o $@ $< $(LIBS)
+
 $(B)/san/test_kernels_cpu: tests/test_kernels.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
 	$(SAN_CC) -std=c99 -g -O1 $(SAN_FLAGS) -DTEST_CPU -o $@ $< $(LIBS)
@@ -117,12 +121,13 @@ sanitize: $(SAN_BIN) $(B)/san/einsum
 ARM_CC  ?= aarch64-linux-gnu-gcc
 ARM_RUN ?= qemu-aarch64
 ARM     = $(if $(and $(shell command -v $(ARM_CC)),$(shell command -v $(ARM_RUN))),yes)
-$(B)/test_cpu_arm: tests/test_cpu.c $(HEADERS)
-	@mkdir -p $(B)
-	$(ARM_CC) -std=c99 $(CFLAGS) -static -o $@ $< $(LIBS)
+$(B)/test_cpu_arm $(B)/test_kernels_arm: $(B)/test_%_arm: tests/test_%.c $(wildcard tests/*.h) \
+  $(HEADERS)
+	$(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -static -o $@ $< $(LIBS)
 
-test-arm: $(if $(ARM),$(B)/test_cpu_arm)
-	@$(if $(ARM),$(ARM_RUN) $<,echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
+test-arm: $(if $(ARM),$(B)/test_cpu_arm $(B)/test_kernels_arm)
+	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon,\
+	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
 
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
@@ -143,8 +148,8 @@ JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
 STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
-        $(ISAS:%=kernels-%) san-kernels-cpu tsan-dist kernels-blas san-command command numpy numpy-cpu \
-        examples readme demo lint bench
+        $(ISAS:%=kernels-%) san-kernels-cpu tsan-dist kernels-blas memory-cpu san-command \
+        command numpy numpy-cpu models examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -171,6 +176,9 @@ step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
 step-tsan-dist: $(if $(SAN_CC),$(B)/tsan/test_dist)
 	$(STEP) tsan-dist $(if $(SAN_CC),$< 300,$(NO_SAN))
 
+step-memory-cpu: $(B)/test_memory_fit_cpu
+	$(STEP) memory-cpu $<
+
 step-kernels-blas: $(if $(BLAS_LIBS),$(B)/test_kernels_blas)
 	$(STEP) kernels-blas $(if $(BLAS_LIBS),$< 3000 23,skip "no OpenBLAS with its headers")
 
@@ -191,6 +199,10 @@ step-numpy-cpu: $(B)/found.mk
 	$(STEP) numpy-cpu $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/numpy_diff.py --cpu 3 --seed 2 \
 	  -n 3000,skip "Python has no numpy and opt_einsum")
 
+step-models: $(B)/einsum
+	$(STEP) models $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/models.py $(B)/einsum,\
+	  skip "Python has no numpy")
+
 step-bench: $(B)/libbench.so
 	$(STEP) bench sh tests/bench.sh "$(or $(NUMPY_PYTHON),$(PYTHON))" $(B)/libbench.so
 
@@ -200,8 +212,9 @@ step-examples: $(EX_BIN)
 step-readme: $(B)/einsum
 	$(STEP) readme sh tests/readme.sh "$(CC)" $(B)
 
-step-test-arm: $(if $(ARM),$(B)/test_cpu_arm)
-	$(STEP) test-arm $(if $(ARM),$(ARM_RUN) $<,skip "no $(ARM_CC) or no $(ARM_RUN)")
+step-test-arm: $(if $(ARM),$(B)/test_cpu_arm $(B)/test_kernels_arm)
+	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
+	  $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum
 	$(STEP) demo sh -c 'sh examples/demo.sh $(B)/einsum | grep -v " ms, with" | \

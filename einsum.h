@@ -184,9 +184,9 @@
 // The library starts no thread; a backend may have a pool of them. The executor in the ctx's
 // description runs tasks for it: parallel_for(n, task, arg, user) calls task(arg, i) for all i < n,
 // in any order, on any threads, and returns when all are done; it is never called from inside a
-// task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are read-only
-// once parsed. Plans are immutable: any number of threads may execute one, each with its own
-// ein_run, outputs and workspace. There are no globals.
+// task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are
+// read-only once parsed. Plans are immutable: any number of threads may execute one, each with its
+// own ein_run, outputs and workspace. There are no globals.
 //
 //
 // MEMORY
@@ -217,8 +217,8 @@
 //
 // WHAT IT DOES NOT DO
 //
-// No sparse tensors, no gather or scatter (a coordinate is never data), no gradients, no devices or
-// message passing. It does not own tensors, read files, print, exit, start threads, or look at the
+// No sparse tensors, no gather or scatter (a coordinate is never data), no devices, no message
+// passing. It does not own tensors, read files, print, exit, start threads, or look at the
 // environment. It does not link to a BLAS. Without a backend kernels are portable C: compile the
 // implementation with optimisation (-O3 and your machine's instruction set). Plain calls with ctx
 // NULL plan anew each time.
@@ -9504,7 +9504,7 @@ typedef struct eini_window {
 typedef struct eini_group {
   int nloop;
   int64_t extent[2], block[2];
-  int ntask, parts;
+  int ntask;
   eini_task *task[2];           // whole blocks, and the shorter last one
   eini_window *window[2];       // window 0 is the zero of values
   int nwindow[2];
@@ -9843,8 +9843,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
         if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
     }
     if (ones != 1 || m->offset[r] != 0) return 0;
-    ones = 0;
-    for (int c = 0; c < i->nindex; c++) ones += i->out_map.coef[(int64_t)r * i->nindex + c] != 0;
+    const int64_t *row = i->out_map.coef + (int64_t)r * i->nindex;  // no axis may be reversed
+    for (int c = ones = 0; c < i->nindex; c++) ones += row[c] != 0 ? 1 + (row[c] != 1) : 0;
     if (ones != 1) return 0;
   }
   return 1;
@@ -10093,7 +10093,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u,
 // Is the group predicted to be faster than its units one after another?
 static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit,
                                   const eini_bundle *b, const eini_group *gr, const char *local,
-                                  double blocks, int *yes) {
+                                  double blocks, int parts, int *yes) {
   eini_lowering sub = *lo;
   eini_arena scratch;
   double apart = 0, grouped = 0;
@@ -10106,7 +10106,7 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
     grouped += eini_task_seconds(lo, &unit[u], t, local) * (t->ncandidate > 0 ? blocks : 1);
   }
   eini_arena_free(&scratch);
-  *yes = gr->ntask == b->to - b->from + 1 && grouped / gr->parts < apart;
+  *yes = gr->ntask == b->to - b->from + 1 && grouped / parts < apart;
   return st;
 }
 
@@ -10224,8 +10224,8 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   }
   int64_t blocks = (b->extent[last] + b->block[last] - 1) / b->block[last];
   if (b->nloop > 1) blocks *= b->extent[0];
-  t->parts = gr->parts = (int)eini_min64(lo->width, blocks);
-  EINI_TRY(eini_group_wins(lo, unit, b, gr, local, (double)blocks, yes));
+  t->parts = (int)eini_min64(lo->width, blocks);
+  EINI_TRY(eini_group_wins(lo, unit, b, gr, local, (double)blocks, t->parts, yes));
   for (int64_t i = 0; i < g->ntensor && *yes; i++) {
     if (local[i]) home[i].slot = -1;  // needs no place of its own
   }

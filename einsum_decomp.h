@@ -86,9 +86,9 @@
 // CONSTRAINTS
 //
 // Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
-// every method. A pinned output is left in the partition of the pin, and its blocks lie at the places
-// that the cut axes, read in order, give; a pinned input lies so from the start. The memory of the
-// machine bounds what one task may have in its boxes and its result.
+// every method. A pinned output is left in the partition of the pin, and its blocks lie at the
+// places that the cut axes, read in order, give; a pinned input lies so from the start. The memory
+// of the machine bounds what one task may have in its boxes and its result.
 
 #include "einsum.h"
 
@@ -153,7 +153,7 @@ typedef struct ein_decompose_desc {
   int fewer;                // 1: those are there under every model. Few tasks move few bytes: the
                             //   least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: what 2^24 comparisons of places allow, 16 .. 512)
+                            //   seconds: what 2^22 comparisons of places allow, 16 .. 512)
   double max_table;         // entries of a table of the search; default 2^22
   int beam;                 // states of the search where tables are split; default 256
   // Names of indices, separated by commas, that baselines cut. Defaults: "b,batch,n";
@@ -197,6 +197,8 @@ typedef struct ein_decomp_stmt {
   int nindex, nfree;        // free indices first, then the reduced ones
   const char *const *index; // their names
   const int64_t *extent;
+  int noperand;
+  const char *const *operand;  // names of the tensors it reads
 } ein_decomp_stmt;
 EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
                                           ein_decomp_stmt *s);
@@ -224,6 +226,8 @@ typedef struct ein_sim_desc {
   ein_sim_stmt *stmt;       // receives one per statement; may be NULL
   double *peak;             // receives the peak bytes of each of the p places; may be NULL
   void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
+  // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.
+  void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
   void *user;
 } ein_sim_desc;
 
@@ -276,6 +280,14 @@ typedef struct eini_dform {
   unsigned char *active;   // operands that are fetched, [noperand]: the output is read
 } eini_dform;
 
+struct ein_decomposition {
+  eini_arena arena;
+  ein_decomp_info info;
+  ein_parts *parts;        // of statements, then of pinned inputs
+  ein_decomp_stmt *stmt;
+  int npinned, *pinned;    // tensors
+};
+
 typedef struct eini_decomposer {
   eini_arena arena;        // scratch of the call
   eini_diag *diag;
@@ -292,6 +304,7 @@ typedef struct eini_decomposer {
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
   int cut_short;           // ways were dropped for lack of room
+  const ein_decomposition *hint;  // its vectors are not dropped; or NULL
 } eini_decomposer;
 
 // Which indices the executor can cut: those of a fold that merges finished values, and of an output
@@ -346,9 +359,12 @@ static int eini_divisors(int64_t n, int64_t *divisor) {
   return count;
 }
 
+#define EINI_VECTORS_MAX 65536  // of one statement; it takes eight indices and more to have them
+
 // Adds every vector with `tasks` tasks; even: pieces divide their extents. nd divisors of tasks.
-static ein_status eini_vectors_of(eini_arena *a, const eini_dform *f, int64_t tasks, int even,
-                                  int nd, const int64_t *divisor, eini_ways *w) {
+static ein_status eini_vectors_of(eini_decomposer *dc, const eini_dform *f, int64_t tasks,
+                                  int even, int nd, const int64_t *divisor, eini_ways *w) {
+  eini_arena *a = &dc->arena;
   int n = f->s->nindex, i = 0;
   int *at = EINI_NEW(a, int, n + 1);
   int64_t *cut = EINI_NEW(a, int64_t, n + 1), *rest = EINI_NEW(a, int64_t, n + 1);
@@ -369,6 +385,10 @@ static ein_status eini_vectors_of(eini_arena *a, const eini_dform *f, int64_t ta
     }
     at[i] = k;
     cut[i] = divisor[k];
+    if (i == n - 1 && w->n >= EINI_VECTORS_MAX) {
+      dc->cut_short = 1;
+      return EIN_OK;
+    }
     if (i == n - 1) {
       EINI_TRY(eini_ways_add(a, w, n, cut));
       continue;
@@ -392,8 +412,8 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f) {
   int paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
   for (int64_t tasks = most; w->n == 0; tasks--) {
     int nd = eini_divisors(tasks, divisor);
-    if (paper) EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 1, nd, divisor, w));
-    if (w->n == 0) EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, 0, nd, divisor, w));
+    if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, w));
+    if (w->n == 0) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, w));
   }
   int fewer = dc->desc->fewer || (dc->desc->cost == EIN_COST_SECONDS && !dc->desc->strict);
   for (int k = 0; k < dc->ndivisor && fewer; k++) {
@@ -401,7 +421,7 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f) {
     for (int c = 0; c < n; c++) first *= w->cut[c];
     if (tasks >= first) break;
     int nd = eini_divisors(tasks, divisor);
-    EINI_TRY(eini_vectors_of(&dc->arena, f, tasks, paper, nd, divisor, w));
+    EINI_TRY(eini_vectors_of(dc, f, tasks, paper, nd, divisor, w));
   }
   for (int k = 0; k < f->nextra; k++) {
     const int64_t *cut = f->extra + (int64_t)k * n;
@@ -1836,12 +1856,13 @@ static ein_status eini_baseline_need(eini_decomposer *dc, eini_kinds *q, int bas
                    "method '%s': no statement has an index of its kind", dc->desc->method);
 }
 
-// Baselines that apply somewhere are among the ways of every statement.
-static ein_status eini_baseline_extras(eini_decomposer *dc, eini_kinds *q) {
+// Vectors that are among the ways of every statement: those of the baselines that apply somewhere
+// (not when strict), and those of the hint.
+static ein_status eini_extras(eini_decomposer *dc, eini_kinds *q) {
   int n = dc->nnode - dc->npinned, apply[EINI_BASES];
   for (int base = 1; base < EINI_BASES; base++) {
     apply[base] = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && !dc->desc->strict; i++) {
       int64_t *cut = EINI_NEW(&dc->arena, int64_t, dc->node[i].s->nindex);
       if (cut == NULL) return EIN_ERR_NO_MEMORY;
       apply[base] |= eini_baseline(dc, q, base, i, cut);
@@ -1849,10 +1870,13 @@ static ein_status eini_baseline_extras(eini_decomposer *dc, eini_kinds *q) {
   }
   for (int i = 0; i < n; i++) {
     eini_dform *f = &dc->node[i];
-    f->extra = EINI_NEW(&dc->arena, int64_t, (int64_t)EINI_BASES * f->s->nindex);
+    size_t bytes = (size_t)f->s->nindex * sizeof *f->extra;
+    f->extra = EINI_NEW(&dc->arena, int64_t, (int64_t)(EINI_BASES + 1) * f->s->nindex);
     if (f->extra == NULL) return EIN_ERR_NO_MEMORY;
     for (int base = 1; base < EINI_BASES; base++)
       if (apply[base]) eini_baseline(dc, q, base, i, f->extra + f->nextra++ * f->s->nindex);
+    if (dc->hint != NULL && bytes > 0)
+      memcpy(f->extra + f->nextra++ * f->s->nindex, dc->hint->parts[i].cut, bytes);
   }
   return EIN_OK;
 }
@@ -1866,14 +1890,6 @@ static ein_status eini_baseline_extras(eini_decomposer *dc, eini_kinds *q) {
 typedef struct eini_dedge {  // node y reads what node x defines, as operand k
   int x, y, k, table;
 } eini_dedge;
-
-struct ein_decomposition {
-  eini_arena arena;
-  ein_decomp_info info;
-  ein_parts *parts;        // of statements, then of pinned inputs
-  ein_decomp_stmt *stmt;
-  int npinned, *pinned;    // tensors
-};
 
 typedef struct eini_edges {
   eini_dedge *e;
@@ -2164,7 +2180,7 @@ static int64_t eini_ways_most(const eini_decomposer *dc) {
   if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
   if (dc->desc->cost <= EIN_COST_PAPER_CODE) return 4096;
   int64_t most = 16;
-  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 24) most *= 2;
+  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 22) most *= 2;
   return most;
 }
 
@@ -2416,9 +2432,16 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
     const eini_stmt *s = dc->node[i].s;
     const char *out = eini_node_name(dc, i);
     const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
+    const char **operand = EINI_NEW(&d->arena, const char *, s->noperand);
     int64_t *extent = EINI_NEW(&d->arena, int64_t, s->nindex);
     d->stmt[i].out = eini_strndup(&d->arena, out, (int64_t)strlen(out));
-    if (name == NULL || extent == NULL || d->stmt[i].out == NULL) return EIN_ERR_NO_MEMORY;
+    if (name == NULL || operand == NULL || extent == NULL || d->stmt[i].out == NULL)
+      return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < s->noperand; k++) {
+      const char *read = dc->g->tensor[s->operand[k]].name;
+      operand[k] = eini_strndup(&d->arena, read, (int64_t)strlen(read));
+      if (operand[k] == NULL) return EIN_ERR_NO_MEMORY;
+    }
     for (int c = 0; c < s->nindex; c++) {
       name[c] = eini_strndup(&d->arena, s->index[c].name, (int64_t)strlen(s->index[c].name));
       extent[c] = s->index[c].extent;
@@ -2429,6 +2452,8 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
     d->stmt[i].nfree = s->nfree;
     d->stmt[i].index = name;
     d->stmt[i].extent = extent;
+    d->stmt[i].noperand = s->noperand;
+    d->stmt[i].operand = operand;
   }
   return EIN_OK;
 }
@@ -2438,7 +2463,7 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   EINI_TRY(eini_kinds_find(dc, &kinds));
   if (method == EINI_METHOD_GIVEN) return eini_baseline_need(dc, &kinds, EINI_BASE_NONE);
   if (method < EINI_BASES) return eini_baseline_need(dc, &kinds, method);
-  return dc->desc->strict ? EIN_OK : eini_baseline_extras(dc, &kinds);
+  return eini_extras(dc, &kinds);
 }
 
 static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d) {
@@ -2511,9 +2536,10 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   return EIN_OK;
 }
 
-// By one method and model. *out is NULL on failure.
-static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
-                                      const ein_decompose_desc *desc, ein_decomposition **out) {
+// By one method and model. *out is NULL on failure. hint may be NULL.
+static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc,
+                                      const ein_decomposition *hint, ein_decomposition **out) {
   *out = NULL;
   eini_decomposer dc;
   eini_arena arena;
@@ -2527,6 +2553,7 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   dc.diag = eini_diag_of(ctx);
   dc.g = graph;
   dc.desc = desc;
+  dc.hint = hint;
   dc.p = desc->p;
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
@@ -2542,6 +2569,23 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   }
   *out = d;
   return EIN_OK;
+}
+
+// The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
+static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_decomposition **out) {
+  int method = eini_method_find(desc->method);
+  ein_decompose_desc paper = *desc;
+  ein_decomposition *hint = NULL;
+  *out = NULL;
+  paper.cost = EIN_COST_PAPER;
+  paper.max_vectors = 0;
+  paper.strict = 1;
+  if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
+    EINI_TRY(eini_decompose_with(ctx, graph, &paper, NULL, &hint));
+  ein_status st = eini_decompose_with(ctx, graph, desc, hint, out);
+  ein_decomposition_destroy(hint);
+  return st;
 }
 
 EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
@@ -2685,6 +2729,8 @@ static double eini_sim_fetch(eini_sim *m, const eini_dedge *e, int64_t place, do
   if (m->link[place] > *ready) *ready = m->link[place];
   m->now.messages += messages;
   m->now.join += bytes;
+  if (m->desc->fetch_fn != NULL)
+    m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, place, bytes);
   return bytes;
 }
 

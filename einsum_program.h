@@ -21,7 +21,7 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: INCLUDING IT, PROGRAMS, MACROS, ERRORS
+// Manual: INCLUDING IT, PROGRAMS, MACROS, GRADIENTS, ERRORS
 //
 //   >>program-api     public types and functions
 //   >>implementation  everything below is compiled once
@@ -33,6 +33,11 @@
 //   >>scope           names, macros, coordinates
 //   >>solve           extents and bounds
 //   >>edges           edge rules
+//   >>adjoint         derivatives of scalar expressions
+//   >>preimage        index spaces seen from one operand
+//   >>drafts          writing the statements of gradients
+//   >>unfold          cotangents of what a statement folds
+//   >>gradient        reverse-mode differentiation
 //   >>build           from resolved trees to statements
 //   >>parse           programs
 //   >>program-print   a graph as text
@@ -67,6 +72,7 @@
 //     Y[i=5,j=n] : f32 = ..         with extents (of integers and sizes), with a dtype
 //     Y[2*i+1] = ..                 defines some elements; several statements must fit exactly:
 //                                   concatenation, interleaving and padding are written so
+//     grad L wrt A, B as dA, dB     gradients of the scalar L; see GRADIENTS
 //
 // Expressions, from the lowest precedence: or; and; not; < <= > >= == != (no chains); + -; * /;
 // unary - +; ^ (to the right; -x^2 is -(x^2)). Constants: inf nan pi true false. A name alone is an
@@ -102,6 +108,32 @@
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
 // eps is a fourth (third) argument without a name.
 //
+// GRADIENTS
+//
+//     input X[b,f], y[b], w[f]
+//     L = sum[b]((sum[f](X[b,f]*w[f]) - y[b])^2)
+//     grad L wrt w as dw
+//     v[f] = w[f] - 0.01*dw[f]
+//
+// grad makes tensors: dw has the shape and dtype of w, and is read like any other. L is a real
+// scalar, or any tensor of floats with a seed of its shape: "grad Y wrt w as dw seed S" gives the
+// gradient of sum(S*Y), for complex ones of the real part of sum(conj(S)*Y). What is wanted may be
+// an input or a defined tensor; it need not have anything to do with L (then its gradient is 0).
+// By a complex number z the gradient is dL/dRe z + i dL/dIm z.
+//
+// At kinks: those that tie for a max or min share its gradient equally; abs, relu, norm and the
+// modulus have 0 at 0; floor, ceil, round and div have 0. A prod of zeros gets the products of the
+// others. Conditions in where(..), and comparisons as factors, are constants: where(c, x, y) sends
+// nothing to the branch it does not take, also where that is infinite. argmax, any, all, integers,
+// and functions and monoids of yours have no gradient: an error, unless they stand in conditions.
+//
+// A gradient is statements as you could have written them, so gradients of gradients are too. A
+// sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
+// as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
+// give NaN there. Accesses with several strides that share indices may take a sum with a condition
+// over all of the index space. From C: ein_graph_add_gradient.
+//
+//
 // ERRORS
 //
 //     2:24: 'd' is a size, not an index in scope
@@ -110,8 +142,7 @@
 //       hint: write size(d)
 //
 // A program reports up to 20 mistakes at once (max_errors); ein_ctx_error gives them one by one.
-// Texts of any origin are safe to parse: nesting, length and expansion are limited. Gradients
-// (grad) are reserved, and refused.
+// Texts of any origin are safe to parse: nesting, length and expansion are limited.
 
 #include "einsum.h"
 
@@ -179,6 +210,16 @@ EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_d
 // Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
 // statement that reads it. EIN_ERR_BOUNDS when an operand's map leaves its tensor.
 EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc *desc);
+// Appends statements that define the gradients of loss, a real scalar, by nwrt tensors: in
+// grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
+// of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of
+// loss, which may then be any; the gradient is that of sum(seed*loss), of the real part of
+// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for what it is at kinks and by
+// complex numbers.
+// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours, an integer or a comparison
+// stands between.
+EIN_API ein_status ein_graph_add_gradient(ein_graph *graph, int loss, int nwrt, const int *wrt,
+                                          int seed, const int *grad);
 // Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output
 // needs; then the graph is read-only and can be planned.
 EIN_API ein_status ein_graph_finish(ein_graph *graph);
@@ -1166,18 +1207,21 @@ static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
 // statement: resolve names and macros, solve extents, check bounds, emit (GRAMMAR rules 1 to 11).
 // ================================================================================================
 
-enum { EINI_L_INPUT, EINI_L_PARAM, EINI_L_OUTPUT, EINI_L_DEF, EINI_L_DEFINE };  // statements
+enum {  // statements
+  EINI_L_INPUT, EINI_L_PARAM, EINI_L_OUTPUT, EINI_L_DEF, EINI_L_DEFINE, EINI_L_GRAD
+};
 
 // A statement as written. INPUT: kids ACCESS, whose kids are dims (NUM, or NAME with a literal as
 // kid); PARAM: NAME with a default as kid; DEF: sym, its parameters in bind, kid 0 the body;
-// DEFINE: sym, kid 0 the right side, coordinates in the kids of left, extents in left->bext.
+// DEFINE: sym, kid 0 the right side, coordinates in the kids of left, extents in left->bext;
+// GRAD: NAMEs, the loss, the seed or NULL, nparam after wrt and as many after as.
 typedef struct eini_line {
   int kind, sym, n;
   int64_t pos, len;
   ein_dtype dtype;
   eini_syn **kid;
   eini_syn *left;
-  int nparam, *param;     // DEF
+  int nparam, *param;     // DEF; GRAD: the number of gradients
   int64_t prev;           // DEFINE: the line of the piece before, + 1
   int64_t stmt;           // DEFINE: its statement in the graph, -1 before; DEF: its number
 } eini_line;
@@ -1345,6 +1389,35 @@ static void eini_parse_dtype(eini_parser *p, eini_line *l) {
   eini_lex(p);
 }
 
+static void eini_parse_word(eini_parser *p, const char *word) {
+  if (eini_word(p, word)) eini_lex(p);
+  else eini_unexpected(p, word, NULL);
+}
+
+// NAME wrt NAME, .. as NAME, .. seed NAME
+static void eini_parse_grad(eini_parser *p, eini_line *l, eini_kids *k) {
+  int64_t n[2];
+  eini_syn *seed = eini_part(p, EINI_S_NAME, p->pos);
+  eini_lex(p);
+  eini_kids_add(p, k, eini_parse_new(p, EINI_S_NAME, "the name of a scalar"), 0);
+  eini_kids_add(p, k, seed, 0);
+  for (int as = 0; as < 2; as++) {
+    eini_parse_word(p, as ? "as" : "wrt");
+    do eini_kids_add(p, k, eini_parse_new(p, EINI_S_NAME, "the name of a tensor"), 0);
+    while (eini_accept(p, ','));
+    n[as] = k->n;
+  }
+  l->len = p->end - l->pos;
+  l->nparam = (int)(n[0] - 2);
+  if (p->st == EIN_OK && n[1] - n[0] != l->nparam)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(l), NULL, "%d names after wrt, but %d after as",
+              l->nparam, (int)(n[1] - n[0]));
+  if (p->st == EIN_OK && eini_word(p, "seed")) {
+    eini_lex(p);
+    k->kid[1] = eini_parse_new(p, EINI_S_NAME, "the name of a tensor");
+  }
+}
+
 static void eini_parse_line(eini_parser *p, eini_line *l) {
   static const char *const words[] = {"input", "param", "output", "def"};
   eini_kids k = {NULL, NULL, 0, 0};
@@ -1353,11 +1426,11 @@ static void eini_parse_line(eini_parser *p, eini_line *l) {
   l->pos = p->pos;
   l->sym = -1;
   l->stmt = -1;
-  l->kind = word < 0 ? EINI_L_DEFINE : word;
-  if (eini_word(p, "grad"))
-    eini_perr(p, EIN_ERR_UNSUPPORTED, p->pos, 4, NULL, "grad is not available in this version");
+  l->kind = eini_word(p, "grad") ? EINI_L_GRAD : word < 0 ? EINI_L_DEFINE : word;
   if (l->kind == EINI_L_DEF) {
     eini_parse_def(p, l);
+  } else if (l->kind == EINI_L_GRAD) {
+    eini_parse_grad(p, l, &k);
   } else if (l->kind == EINI_L_DEFINE) {
     eini_parse_left(p, l);
   } else {
@@ -1365,8 +1438,8 @@ static void eini_parse_line(eini_parser *p, eini_line *l) {
     do eini_kids_add(p, &k, word == 0 ? eini_parse_input(p) : eini_parse_param(p, word == 1), 0);
     while (eini_accept(p, ','));
   }
-  if (l->kind != EINI_L_DEF) eini_parse_dtype(p, l);
-  if (l->kind >= EINI_L_DEF) {
+  if (l->kind != EINI_L_DEF && l->kind != EINI_L_GRAD) eini_parse_dtype(p, l);
+  if (l->kind == EINI_L_DEF || l->kind == EINI_L_DEFINE) {
     if (p->tok == EINI_T_NAME) {
       eini_near w;
       eini_near_init(&w, p->names->sym[l->sym].s, p->names->sym[l->sym].n);
@@ -2224,6 +2297,7 @@ static void eini_check_bounds(eini_prog *q) {
 // ================================================================================================
 
 #define EINI_PIECES_MAX 4096
+#define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
 
 typedef struct eini_pad {  // one axis of one tensor being padded
   ein_graph *g;
@@ -2306,12 +2380,1867 @@ static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int 
 }
 
 // ================================================================================================
+// >>adjoint  derivatives of scalar expressions
+// Takes a typed expression and the cotangent of its value; appends to the same nodes the cotangents
+// of its operands: reverse mode, every function's rule in one table of cases.
+// ================================================================================================
+
+#define EINI_LEAVES_MAX 64  // of max(a,b,c,..), which share a tie equally
+
+// A cotangent is a value and the condition under which it counts (-1: always); elsewhere it is 0.
+// Conditions are carried to the operands, so that no value that is masked is ever computed with.
+typedef struct eini_adjoint {
+  eini_arena *arena;
+  eini_expr e;            // the nodes of the expression, then those of derivatives
+  int nprimal;
+  unsigned char *needs;   // per node of the expression: depends on what is differentiated by
+  int *val, *mask;        // per node of the expression: its cotangent, -1 for none
+  int *same;              // per node: the first one that reads the same operand
+  int stored;             // node that reads the stored value of the whole expression, or -1
+  int norm;               // the whole is the square root of a sum of squares
+  int stop;               // a node that no gradient flows through, or -1
+} eini_adjoint;
+
+// An operation on nodes; -1 when out of memory, also when an argument is.
+static int eini_adj_op(eini_adjoint *d, int op, int x, int y, int z) {
+  if (x < 0 || y < 0 || z < 0) return -1;
+  return eini_expr_add(d->arena, &d->e, op, -1, x, y, z);
+}
+
+static int eini_adj_int(eini_adjoint *d, int64_t x) {
+  return eini_expr_int(d->arena, &d->e, -1, x);
+}
+
+static int eini_adj_real(eini_adjoint *d, double x) {
+  return eini_expr_real(d->arena, &d->e, -1, x);
+}
+
+static int eini_is_literal(const eini_adjoint *d, int x, int64_t value) {
+  const eini_node *v = &d->e.node[x];
+  return v->op == EINI_OP_CONST && v->weak && v->exact && v->ival == value;
+}
+
+static int eini_adj_mul(eini_adjoint *d, int x, int y) {
+  if (x >= 0 && eini_is_literal(d, x, 1)) return y;
+  if (y >= 0 && eini_is_literal(d, y, 1)) return x;
+  return eini_adj_op(d, EINI_OP_MUL, x, y, 0);
+}
+
+static int eini_adj_cast(eini_adjoint *d, int x, ein_dtype t) {
+  int id = eini_adj_op(d, EINI_OP_CAST, x, 0, 0);
+  if (id >= 0) d->e.node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+static int eini_node_kind(const eini_adjoint *d, int x) {
+  return eini_kind_of((ein_dtype)d->e.node[x].dtype);
+}
+
+// The conjugate of x, which is of the kind of node like.
+static int eini_adj_conj(eini_adjoint *d, int x, int like) {
+  const eini_node *v = x < 0 ? NULL : &d->e.node[x];
+  if (v == NULL || eini_node_kind(d, like) < EINI_KCOMPLEX) return x;
+  if (v->op == EINI_OP_CONJ) return v->arg[0];
+  return v->op == EINI_OP_CONST && v->im == 0 ? x : eini_adj_op(d, EINI_OP_CONJ, x, 0, 0);
+}
+
+static int eini_adj_and(eini_adjoint *d, int x, int y) {
+  return x < 0 ? y : eini_adj_op(d, EINI_OP_AND, x, y, 0);
+}
+
+// A cotangent as one value.
+static int eini_adj_plain(eini_adjoint *d, int val, int mask) {
+  return mask < 0 ? val : eini_adj_op(d, EINI_OP_WHERE, mask, val, eini_adj_int(d, 0));
+}
+
+// Adds to the cotangent of a node; EIN_ERR_NO_MEMORY when val is none.
+static ein_status eini_adj_add(eini_adjoint *d, int x, int val, int mask) {
+  x = d->same[x];
+  if (val < 0) return EIN_ERR_NO_MEMORY;
+  if (!d->needs[x]) return EIN_OK;
+  if (d->val[x] >= 0 && d->mask[x] != mask) {
+    d->val[x] = eini_adj_plain(d, d->val[x], d->mask[x]);
+    val = eini_adj_plain(d, val, mask);
+    mask = -1;
+  }
+  d->mask[x] = mask;
+  d->val[x] = d->val[x] < 0 ? val : eini_adj_op(d, EINI_OP_ADD, d->val[x], val, 0);
+  return d->val[x] < 0 || val < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// 1 where condition x holds, else 0, as a constant of dtype t.
+static int eini_adj_one(eini_adjoint *d, int x, ein_dtype t) {
+  int one = eini_adj_op(d, EINI_OP_WHERE, x, eini_adj_int(d, 1), eini_adj_int(d, 0));
+  return eini_adj_cast(d, one, t);
+}
+
+// Is a factor the value of a condition? Then it is a mask, and a constant.
+static int eini_is_mask(const eini_adjoint *d, int x) {
+  const eini_node *v = &d->e.node[x];
+  return (v->op == EINI_OP_CAST || v->op == EINI_OP_ROUNDTO) &&
+         eini_node_kind(d, v->arg[0]) == EINI_KBOOL;
+}
+
+// d gelu(x) / dx = Phi(x) + x*phi(x), of the normal distribution.
+static int eini_adj_gelu(eini_adjoint *d, int x) {
+  int erf1 = eini_adj_op(d, EINI_OP_ERF,
+                         eini_adj_mul(d, x, eini_adj_real(d, 0.70710678118654752440)), 0, 0);
+  int phi = eini_adj_mul(d, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0), eini_adj_real(d, -0.5));
+  phi = eini_adj_mul(d, eini_adj_op(d, EINI_OP_EXP, phi, 0, 0),
+                     eini_adj_real(d, 0.39894228040143267794));
+  erf1 = eini_adj_op(d, EINI_OP_ADD, erf1, eini_adj_int(d, 1), 0);
+  return eini_adj_op(d, EINI_OP_ADD, eini_adj_mul(d, erf1, eini_adj_real(d, 0.5)),
+                     eini_adj_mul(d, x, phi), 0);
+}
+
+// The derivative of a function of x whose value is r, at least where it is differentiable.
+static int eini_adj_slope(eini_adjoint *d, int op, int x, int r) {
+  int one = eini_adj_int(d, 1), t = -1;
+  switch (op) {
+    case EINI_OP_SQUARE: return eini_adj_mul(d, eini_adj_int(d, 2), x);
+    case EINI_OP_EXP: return r;
+    case EINI_OP_RSQRT:
+      t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0));
+      return eini_adj_mul(d, eini_adj_real(d, -0.5), t);
+    case EINI_OP_SIN: return eini_adj_op(d, EINI_OP_COS, x, 0, 0);
+    case EINI_OP_COS:
+      return eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SIN, x, 0, 0), 0, 0);
+    case EINI_OP_TANH:
+      return eini_adj_op(d, EINI_OP_SUB, one, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0), 0);
+    case EINI_OP_ERF:
+      t = eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0), 0, 0);
+      return eini_adj_mul(d, eini_adj_real(d, 1.12837916709551257390),
+                          eini_adj_op(d, EINI_OP_EXP, t, 0, 0));
+    case EINI_OP_SIGMOID: return eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SUB, one, r, 0));
+    case EINI_OP_SILU:
+      t = eini_adj_op(d, EINI_OP_SIGMOID, x, 0, 0);
+      r = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SUB, one, t, 0));
+      return eini_adj_op(d, EINI_OP_ADD, t, r, 0);
+    case EINI_OP_GELU: return eini_adj_gelu(d, x);
+    default: return -1;
+  }
+}
+
+// Conversions: the cotangent takes the other way, to the real part where that loses one.
+static int eini_adj_convert(eini_adjoint *d, int id, int x, int g) {
+  ein_dtype to = (ein_dtype)d->e.node[x].dtype, from = (ein_dtype)d->e.node[id].dtype;
+  if (eini_kind_of(to) < EINI_KREAL) return g;  // x stops it
+  if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(to) == EINI_KREAL) {
+    g = eini_adj_op(d, EINI_OP_REAL, g, 0, 0);
+    from = eini_real_part(from);
+  }
+  to = ein_dtype_compute(to);
+  return ein_dtype_compute(from) == to ? g : eini_adj_cast(d, g, to);
+}
+
+static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
+  int op = d->e.node[id].op, x = d->e.node[id].arg[0], zero = eini_adj_int(d, 0);
+  int r = id == d->nprimal - 1 && d->stored >= 0 ? d->stored : id, t = -1;
+  if (zero < 0) return EIN_ERR_NO_MEMORY;
+  switch (op) {
+    case EINI_OP_NEG: return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_NEG, g, 0, 0), m);
+    case EINI_OP_CONJ: return eini_adj_add(d, x, eini_adj_conj(d, g, id), m);
+    case EINI_OP_REAL: return eini_adj_add(d, x, g, m);
+    case EINI_OP_IMAG:
+      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_COMPLEX, zero, g, 0), m);
+    case EINI_OP_CAST: case EINI_OP_ROUNDTO:
+      return eini_adj_add(d, x, eini_adj_convert(d, id, x, g), m);
+    case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: return EIN_OK;  // constant
+    case EINI_OP_RELU:
+      return eini_adj_add(d, x, g, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_GT, x, zero, 0)));
+    case EINI_OP_ABS:
+      if (eini_node_kind(d, x) == EINI_KCOMPLEX) {
+        t = eini_adj_mul(d, x, eini_adj_op(d, EINI_OP_DIV, g, r, 0));
+      } else {
+        t = eini_adj_op(d, EINI_OP_NEG, g, 0, 0);
+        t = eini_adj_op(d, EINI_OP_WHERE, eini_adj_op(d, EINI_OP_LT, x, zero, 0), t, g);
+      }
+      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0)));
+    case EINI_OP_LOG:
+      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, x, id), 0), m);
+    case EINI_OP_SQRT:
+      t = eini_adj_conj(d, eini_adj_mul(d, eini_adj_int(d, 2), r), id);
+      if (d->norm) m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, r, zero, 0));
+      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, t, 0), m);
+    default:
+      t = eini_adj_conj(d, eini_adj_slope(d, op, x, r), id);
+      return eini_adj_add(d, x, eini_adj_mul(d, g, t), m);
+  }
+}
+
+// x^y; a literal y gives y*x^(y-1), else 0 where y = 0, and r*log(x), 0 where x = 0.
+static ein_status eini_adj_pow(eini_adjoint *d, int id, int r, int g, int m) {
+  int x = d->e.node[id].arg[0], y = d->e.node[id].arg[1], zero = eini_adj_int(d, 0), t;
+  const eini_node c = d->e.node[y];
+  int literal = c.op == EINI_OP_CONST, mx = m;
+  if (literal && c.re == 0 && c.im == 0) return EIN_OK;
+  if (literal) {
+    t = eini_adj_op(d, EINI_OP_CONST, 0, 0, 0);
+    if (t < 0) return EIN_ERR_NO_MEMORY;
+    d->e.node[t] = c;
+    d->e.node[t].re = c.re - 1;
+    d->e.node[t].ival = c.ival - (c.ival > INT64_MIN);
+  } else {
+    t = eini_adj_op(d, EINI_OP_SUB, y, eini_adj_int(d, 1), 0);
+    mx = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, y, zero, 0));
+  }
+  t = eini_adj_mul(d, y, eini_adj_op(d, EINI_OP_POW, x, t, 0));
+  if (d->needs[x]) EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, eini_adj_conj(d, t, id)), mx));
+  if (!d->needs[y]) return EIN_OK;
+  t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_LOG, x, 0, 0));
+  m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0));
+  return eini_adj_add(d, y, eini_adj_mul(d, g, eini_adj_conj(d, t, id)), m);
+}
+
+// max or min of two or more: those that equal the result share its cotangent.
+static ein_status eini_adj_extreme(eini_adjoint *d, int id, int g, int m) {
+  int leaf[EINI_LEAVES_MAX], equal[EINI_LEAVES_MAX], n = 1, op = d->e.node[id].op, count = -1;
+  leaf[0] = id;
+  for (int i = 0; i < n;) {
+    const eini_node *v = &d->e.node[leaf[i]];
+    if (v->op != op || n == EINI_LEAVES_MAX) {
+      i++;
+    } else {
+      leaf[i] = v->arg[0];
+      leaf[n++] = v->arg[1];
+    }
+  }
+  for (int i = 0; i < n; i++) {
+    equal[i] = eini_adj_op(d, EINI_OP_EQ, leaf[i], id, 0);
+    int one = eini_adj_one(d, equal[i], ein_dtype_compute((ein_dtype)d->e.node[id].dtype));
+    count = i == 0 ? one : eini_adj_op(d, EINI_OP_ADD, count, one, 0);
+  }
+  g = eini_adj_op(d, EINI_OP_DIV, g, count, 0);
+  if (g < 0) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++)
+    EINI_TRY(eini_adj_add(d, leaf[i], g, eini_adj_and(d, m, equal[i])));
+  return EIN_OK;
+}
+
+static ein_status eini_adj_where(eini_adjoint *d, int id, int g, int m) {
+  const eini_node v = d->e.node[id];
+  int otherwise = eini_adj_op(d, EINI_OP_NOT, v.arg[0], 0, 0);
+  if (otherwise < 0) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_adj_add(d, v.arg[1], g, eini_adj_and(d, m, v.arg[0])));
+  return eini_adj_add(d, v.arg[2], g, eini_adj_and(d, m, otherwise));
+}
+
+static ein_status eini_adj_binary(eini_adjoint *d, int id, int g, int m) {
+  int op = d->e.node[id].op, x = d->e.node[id].arg[0], y = d->e.node[id].arg[1], t;
+  int r = id == d->nprimal - 1 && d->stored >= 0 ? d->stored : id;
+  switch (op) {
+    case EINI_OP_ADD: case EINI_OP_SUB:
+      EINI_TRY(eini_adj_add(d, x, g, m));
+      return eini_adj_add(d, y, op == EINI_OP_ADD ? g : eini_adj_op(d, EINI_OP_NEG, g, 0, 0), m);
+    case EINI_OP_MUL:
+      if (d->needs[x] && !eini_is_mask(d, x))
+        EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, eini_adj_conj(d, y, id)), m));
+      if (!d->needs[y] || eini_is_mask(d, y)) return EIN_OK;
+      return eini_adj_add(d, y, eini_adj_mul(d, g, eini_adj_conj(d, x, id)), m);
+    case EINI_OP_DIV:
+      g = eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, y, id), 0);
+      EINI_TRY(eini_adj_add(d, x, g, m));
+      t = eini_adj_mul(d, g, eini_adj_conj(d, r, id));
+      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
+    case EINI_OP_POW: return eini_adj_pow(d, id, r, g, m);
+    case EINI_OP_MAX: case EINI_OP_MIN: return eini_adj_extreme(d, id, g, m);
+    case EINI_OP_MOD:  // x - y*floor(x/y)
+      EINI_TRY(eini_adj_add(d, x, g, m));
+      t = eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_FLOORDIV, x, y, 0));
+      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
+    case EINI_OP_COMPLEX:
+      EINI_TRY(eini_adj_add(d, x, eini_adj_op(d, EINI_OP_REAL, g, 0, 0), m));
+      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_IMAG, g, 0, 0), m);
+    default: return EIN_OK;  // div is constant
+  }
+}
+
+// Carries the cotangents set so far down to the operands; a node that stops them is d->stop.
+static ein_status eini_adj_run(eini_adjoint *d) {
+  for (int id = d->nprimal - 1; id >= 0; id--) {
+    int op = d->e.node[id].op, g = d->val[id], m = d->mask[id];
+    if (g < 0 || !d->needs[id]) continue;
+    if (eini_node_kind(d, id) < EINI_KREAL || op == EINI_OP_CALL) {
+      d->stop = id;
+      return EIN_ERR_UNSUPPORTED;
+    }
+    if (op == EINI_OP_OPERAND) continue;
+    EINI_TRY(op == EINI_OP_WHERE ? eini_adj_where(d, id, g, m) :
+             eini_ops[op].args == 1 ? eini_adj_unary(d, id, g, m)
+                                    : eini_adj_binary(d, id, g, m));
+  }
+  return EIN_OK;
+}
+
+// Which nodes depend on operands with reads[k]? A choice does not depend on its condition.
+static void eini_adj_needs(const eini_expr *e, const unsigned char *reads, unsigned char *needs) {
+  for (int64_t id = 0; id < e->n; id++) {
+    const eini_node *v = &e->node[id];
+    needs[id] = v->op == EINI_OP_OPERAND ? reads[v->arg[0]] : 0;
+    for (int i = v->op == EINI_OP_WHERE; i < eini_node_args(v); i++)
+      needs[id] |= needs[eini_node_arg(e, v, i)];
+  }
+}
+
+// Begins with a typed expression; reads[k]: does operand k depend on what is differentiated by?
+static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_expr *e,
+                                 const unsigned char *reads, int noperand) {
+  memset(d, 0, sizeof *d);
+  d->arena = arena;
+  d->stored = d->stop = -1;
+  d->nprimal = (int)e->n;
+  d->e.n = d->e.cap = e->n;
+  d->e.nlist = d->e.caplist = e->nlist;
+  d->e.node = EINI_NEW(arena, eini_node, e->n);
+  d->e.list = EINI_NEW(arena, int, e->nlist);
+  d->needs = EINI_NEW(arena, unsigned char, e->n);
+  d->val = EINI_NEW(arena, int, e->n);
+  d->mask = EINI_NEW(arena, int, e->n);
+  d->same = EINI_NEW(arena, int, e->n);
+  int *first = EINI_NEW(arena, int, noperand);
+  if (d->e.node == NULL || d->e.list == NULL || d->needs == NULL || d->val == NULL ||
+      d->mask == NULL || d->same == NULL || first == NULL)
+    return EIN_ERR_NO_MEMORY;
+  memcpy(d->e.node, e->node, (size_t)e->n * sizeof *e->node);
+  if (e->nlist > 0) memcpy(d->e.list, e->list, (size_t)e->nlist * sizeof *e->list);
+  for (int id = 0; id < d->nprimal; id++) {
+    const eini_node *v = &d->e.node[id];
+    d->val[id] = d->mask[id] = -1;
+    d->same[id] = id;
+    if (v->op != EINI_OP_OPERAND) continue;
+    int k = v->arg[0];
+    if (first[k] == 0) first[k] = id + 1;
+    d->same[id] = first[k] - 1;
+  }
+  eini_adj_needs(e, reads, d->needs);
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>preimage  index spaces seen from one operand
+// Takes a map from indices to an operand's coordinates; gives spaces in which the coordinates are
+// free indices and the old indices affine forms: one piece per residue of each stride, no scatter.
+// ================================================================================================
+
+enum { EINI_X_REST, EINI_X_FREE, EINI_X_GONE };  // states of a new index; REST: it will be summed
+
+// Old indices, output coordinates and conditions as affine forms (rows) over the new indices.
+typedef struct eini_preimage {
+  int nold, nout, ncond, n, cap;  // n new indices; rows: nold, then nout, then ncond
+  int64_t *coef, *offset;         // rows x cap
+  int64_t *extent;                // of new indices
+  int64_t *size;                  // the same, but equal in all pieces: choices depend on it
+  int *state, *old;               // old: the index that it is unchanged, or -1
+  const char **name;
+  int64_t *bound;                 // of a condition: 0 <= row < bound, or row = 0 for -1
+  int *who;                       // of a condition: the old index it keeps inside, or -1
+  unsigned char *direct;          // per coordinate: the old indices define it one-to-one
+  int64_t digit, pieces;          // the residues still to be chosen; how many pieces there are
+  int none, empty;                // nothing lands here: zeros; no element is here
+  int over;                       // a number does not fit 64 bits
+} eini_preimage;
+
+static int64_t *eini_pre_row(const eini_preimage *p, int row) {
+  return p->coef + (int64_t)row * p->cap;
+}
+
+static ein_status eini_pre_new(eini_preimage *p, eini_arena *a, int nold, int nout) {
+  int64_t rows = (int64_t)nold + 2 * (int64_t)nout, cells;
+  memset(p, 0, sizeof *p);
+  p->nold = nold;
+  p->nout = nout;
+  p->cap = nold + nout;
+  if (eini_mul_overflow(rows, p->cap, &cells) || cells > ((int64_t)1 << 24))
+    return EIN_ERR_TOO_LARGE;
+  p->coef = EINI_NEW(a, int64_t, cells);
+  p->offset = EINI_NEW(a, int64_t, rows);
+  p->extent = EINI_NEW(a, int64_t, p->cap);
+  p->size = EINI_NEW(a, int64_t, p->cap);
+  p->state = EINI_NEW(a, int, p->cap);
+  p->old = EINI_NEW(a, int, p->cap);
+  p->name = EINI_NEW(a, const char *, p->cap);
+  p->bound = EINI_NEW(a, int64_t, nout);
+  p->who = EINI_NEW(a, int, nout);
+  p->direct = EINI_NEW(a, unsigned char, nout);
+  return p->coef == NULL || p->offset == NULL || p->extent == NULL || p->size == NULL ||
+                 p->state == NULL || p->old == NULL || p->name == NULL || p->bound == NULL ||
+                 p->who == NULL || p->direct == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static int eini_pre_index(eini_preimage *p, int64_t extent, int state, int old, const char *name) {
+  p->extent[p->n] = p->size[p->n] = extent;
+  p->state[p->n] = state;
+  p->old[p->n] = old;
+  p->name[p->n] = name;
+  return p->n++;
+}
+
+// The old indices as they are; those of extent 1 are 0.
+static void eini_pre_begin(eini_preimage *p, const eini_stmt *s, int64_t piece) {
+  int rows = p->nold + 2 * p->nout;
+  p->n = p->ncond = p->none = p->empty = 0;
+  p->digit = piece;
+  p->pieces = 1;
+  memset(p->coef, 0, (size_t)rows * (size_t)p->cap * sizeof *p->coef);
+  memset(p->offset, 0, (size_t)rows * sizeof *p->offset);
+  memset(p->direct, 0, (size_t)p->nout);
+  for (int i = 0; i < s->nindex; i++) {
+    if (s->index[i].extent == 1) continue;
+    int x = eini_pre_index(p, s->index[i].extent, EINI_X_REST, i, s->index[i].name);
+    eini_pre_row(p, i)[x] = 1;
+  }
+}
+
+// An affine form over old indices as one over new indices; its offset.
+static int64_t eini_pre_form(eini_preimage *p, const int64_t *coef, int64_t offset, int64_t *to) {
+  memset(to, 0, (size_t)p->cap * sizeof *to);
+  for (int i = 0; i < p->nold; i++) {
+    if (coef[i] == 0) continue;
+    const int64_t *row = eini_pre_row(p, i);
+    p->over |= eini_muladd_overflow(coef[i], p->offset[i], offset, &offset);
+    for (int x = 0; x < p->n; x++)
+      p->over |= row[x] != 0 && eini_muladd_overflow(coef[i], row[x], to[x], &to[x]);
+  }
+  return offset;
+}
+
+// Puts the form (by, offset), in which x does not occur, in the place of new index x, in all rows.
+static void eini_pre_replace(eini_preimage *p, int x, const int64_t *by, int64_t offset) {
+  for (int r = 0; r < p->nold + p->nout + p->ncond; r++) {
+    int64_t *row = eini_pre_row(p, r), k = row[x];
+    if (k == 0) continue;
+    row[x] = 0;
+    p->over |= eini_muladd_overflow(k, offset, p->offset[r], &p->offset[r]);
+    for (int i = 0; i < p->n; i++)
+      p->over |= by[i] != 0 && eini_muladd_overflow(k, by[i], row[i], &row[i]);
+  }
+}
+
+static int64_t eini_pre_abs(int64_t x) { return x >= 0 ? x : x == INT64_MIN ? INT64_MAX : -x; }
+
+// The new index with the least factor above `above` (in absolute value) in a form, or -1.
+static int eini_pre_next(const eini_preimage *p, const int64_t *c, int64_t above, int *equal) {
+  int best = -1;
+  *equal = 0;
+  for (int x = 0; x < p->n; x++) {
+    if (eini_pre_abs(c[x]) <= above || (best >= 0 && eini_pre_abs(c[x]) > eini_pre_abs(c[best])))
+      continue;
+    *equal = best >= 0 && eini_pre_abs(c[x]) == eini_pre_abs(c[best]);
+    best = x;
+  }
+  return best;
+}
+
+// Does a form have another value at every point, and consist of unchanged indices?
+static int eini_pre_direct(const eini_preimage *p, const int64_t *c) {
+  int64_t span = 0, below = 0;
+  for (int x, equal; (x = eini_pre_next(p, c, below, &equal)) >= 0;) {
+    below = eini_pre_abs(c[x]);
+    if (equal || p->state[x] != EINI_X_REST || p->old[x] < 0 || below <= span ||
+        eini_muladd_overflow(below, eini_max64(p->size[x] - 1, 0), span, &span))
+      return 0;
+  }
+  return 1;
+}
+
+// How often the other indices of a form must be split when it is solved for x: their number, and in
+// *other the one, in *times into how many parts.
+static int eini_pre_splits(const eini_preimage *p, const int64_t *c, int x, int *other,
+                           int64_t *times) {
+  int64_t s = eini_pre_abs(c[x]);
+  int splits = 0;
+  *other = -1;
+  *times = 1;
+  for (int i = 0; i < p->n; i++) {
+    if (i == x || c[i] % s == 0) continue;
+    int64_t a = s, b = eini_pre_abs(c[i] % s);
+    while (b != 0) {
+      int64_t t = a % b;
+      a = b;
+      b = t;
+    }
+    splits += p->state[i] == EINI_X_REST ? 1 : 2;
+    *other = i;
+    *times = s / a;
+  }
+  return splits;
+}
+
+// The index a form is best solved for: what is left to sum is least. -1: none.
+static int eini_pre_pivot(const eini_preimage *p, const int64_t *c) {
+  int best = -1, other;
+  int64_t times, score, most = 0, pieces;
+  for (int x = 0; x < p->n; x++) {
+    if (c[x] == 0 || c[x] == INT64_MIN || p->state[x] != EINI_X_REST ||
+        eini_mul_overflow(p->pieces, eini_pre_abs(c[x]), &pieces) || pieces > EINI_PIECES_MAX ||
+        eini_pre_splits(p, c, x, &other, &times) > 1)
+      continue;
+    if (eini_mul_overflow(p->size[x], times, &score)) score = INT64_MAX;
+    if (score <= most) continue;
+    most = score;
+    best = x;
+  }
+  return best;
+}
+
+// Solves coordinate r = c*x + b for x: coordinates of one residue modulo its factor.
+static void eini_pre_solve(eini_preimage *p, int r, int64_t *c, int64_t b, int64_t extent, int x,
+                           const char *name) {
+  int64_t s = eini_pre_abs(c[x]), sign = c[x] < 0 ? -1 : 1, rho = p->digit % s, times, v = 0;
+  int other, row = p->nold + r, cond = p->nold + p->nout + p->ncond;
+  eini_pre_splits(p, c, x, &other, &times);
+  p->digit /= s;
+  p->pieces *= s;
+  while (v < times && ((other < 0 ? 0 : c[other] % s * v) + b % s - rho) % s != 0) v++;
+  p->none |= v == times;
+  p->empty |= rho >= extent;
+  if (v == times) v = 0;
+  if (other >= 0) {  // it becomes times*other + v
+    for (int q = 0; q < p->nold + p->nout + p->ncond; q++) {
+      int64_t *f = eini_pre_row(p, q) + other;
+      p->over |= eini_muladd_overflow(*f, v, p->offset[q], &p->offset[q]);
+      p->over |= eini_mul_overflow(*f, times, f);
+    }
+    p->over |= eini_muladd_overflow(c[other], v, b, &b);
+    p->over |= eini_mul_overflow(c[other], times, &c[other]);
+    p->none |= v >= p->extent[other];
+    p->extent[other] = p->extent[other] <= v ? 0 : (p->extent[other] - v - 1) / times + 1;
+    p->size[other] = (p->size[other] - 1) / times + 1;
+    p->old[other] = -1;
+  }
+  eini_pre_row(p, cond)[x] = 1;
+  p->bound[p->ncond] = p->extent[x];
+  p->who[p->ncond++] = p->old[x];
+  p->state[x] = EINI_X_GONE;
+  int q = eini_pre_index(p, rho >= extent ? 0 : (extent - rho - 1) / s + 1, EINI_X_FREE, -1, name);
+  p->size[q] = (extent - 1) / s + 1;
+  for (int i = 0; i < p->n; i++) c[i] = i == x || i == q ? 0 : -sign * (c[i] / s);
+  c[q] = sign;
+  eini_pre_replace(p, x, c, -sign * ((b - rho) / s));
+  eini_pre_row(p, row)[q] = s;
+  p->offset[row] = rho;
+}
+
+// Brings coordinate r, a form over the old indices, into the space.
+static void eini_pre_take(eini_preimage *p, int r, const int64_t *coef, int64_t offset,
+                          int64_t extent, int64_t *c, const char *name) {
+  int row = p->nold + r, x;
+  int64_t b = eini_pre_form(p, coef, offset, c);
+  if (p->over) return;
+  if (eini_pre_direct(p, c)) {
+    for (int i = 0; i < p->n; i++) {
+      if (c[i] != 0) p->state[i] = EINI_X_FREE;
+      eini_pre_row(p, row)[i] = c[i];
+    }
+    p->offset[row] = b;
+    p->direct[r] = 1;
+  } else if ((x = eini_pre_pivot(p, c)) >= 0) {
+    eini_pre_solve(p, r, c, b, extent, x, name);
+  } else {  // a new index, and the condition that the form equals it
+    int cond = p->nold + p->nout + p->ncond;
+    x = eini_pre_index(p, extent, EINI_X_FREE, -1, name);
+    eini_pre_row(p, row)[x] = 1;
+    memcpy(eini_pre_row(p, cond), c, (size_t)p->cap * sizeof *c);
+    eini_pre_row(p, cond)[x] = -1;
+    p->offset[cond] = b;
+    p->who[p->ncond] = -1;
+    p->bound[p->ncond++] = -1;
+  }
+}
+
+// The space of one piece for an operand's map; names: of new indices, one per coordinate. Single
+// indices come first: they cost nothing.
+static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein_zmap *m,
+                                 const int64_t *shape, const char *const *names, int64_t piece,
+                                 int64_t *c) {
+  eini_pre_begin(p, s, piece);
+  for (int round = 0; round < 2; round++) {
+    for (int r = 0; r < m->rows; r++) {
+      const int64_t *coef = m->coef + (int64_t)r * m->cols;
+      int terms = 0;
+      for (int i = 0; i < m->cols; i++) terms += coef[i] != 0 && s->index[i].extent > 1;
+      if ((terms > 1) == round)
+        eini_pre_take(p, r, coef, m->offset[r], shape[r], c, names[r]);
+    }
+  }
+  for (int x = 0; x < p->n; x++) p->empty |= p->state[x] == EINI_X_FREE && p->extent[x] == 0;
+  return p->over ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+// ================================================================================================
+// >>drafts  writing the statements of gradients
+// Takes expressions over operands in scratch memory; appends statements, sums of products with what
+// they do not depend on taken out.
+// ================================================================================================
+
+#define EINI_GRAD_STATEMENTS ((int64_t)1 << 16)  // of a graph with gradients
+
+typedef struct eini_grad_part {  // one of the tensors whose sum is a cotangent
+  struct eini_grad_part *next;
+  int tensor, shared;     // shared: it is a cotangent of another tensor too
+} eini_grad_part;
+
+typedef struct eini_grad {
+  ein_graph *g;
+  eini_diag *diag;
+  int64_t pos, len;         // in the text, or -1
+  eini_syn *const *at;      // names in the text: the loss, the seed, those of wrt; or NULL
+  eini_arena *scratch;
+  int64_t nstmt;            // of the graph before
+  int loss;
+  unsigned char *reach;     // per tensor: depends on what is differentiated by
+  unsigned char *done;      // per tensor: cot is known
+  int *cot, *want;          // per tensor: its cotangent and its gradient's tensor; -1: none
+  eini_grad_part **share;
+  int64_t cells, nodes;
+  ein_status status;        // why a function gave no node; EIN_OK: out of memory
+} eini_grad;
+
+#define EINI_COT_ONE (-2)   // the cotangent of the loss when there is no seed
+
+static ein_status eini_grad_full(const eini_grad *w) {
+  return eini_fail(w->diag, EIN_ERR_TOO_LARGE, w->pos, w->len, NULL, "the gradient is too large");
+}
+
+// A new tensor, named after another one.
+static ein_status eini_grad_tensor(eini_grad *w, int like, ein_dtype t, int rank,
+                                   const int64_t *shape, int *id) {
+  const char *s = w->g->tensor[like].name;
+  static const int64_t none[1] = {0};
+  char name[96];
+  int len = (int)strcspn(s, ".");
+  snprintf(name, sizeof name, "%.*s.d%lld", eini_cut(s, len), s, (long long)w->g->ntensor);
+  return eini_graph_add_tensor(w->g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t, rank,
+                               rank == 0 ? none : shape, id);
+}
+
+static ein_status eini_grad_failed(const eini_grad *w) {
+  return w->status != EIN_OK ? w->status : EIN_ERR_NO_MEMORY;
+}
+
+// ---- writing statements ----
+
+// The columns col[j] of a map; NULL: the first ones.
+static void eini_zmap_pick(ein_zmap *to, const ein_zmap *from, const int *col) {
+  for (int r = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset[r];
+    for (int j = 0; j < to->cols; j++)
+      to->coef[(int64_t)r * to->cols + j] =
+          from->coef[(int64_t)r * from->cols + (col == NULL ? j : col[j])];
+  }
+}
+
+// A statement in scratch memory, with room for one more operand; the caller fills indices,
+// operands, maps and expression.
+static ein_status eini_draft(eini_grad *w, eini_stmt *f, int out, int n, int nfree, int nop) {
+  memset(f, 0, sizeof *f);
+  f->out = out;
+  f->nindex = n;
+  f->nfree = nfree;
+  f->noperand = nop;
+  f->fold = nfree < n ? EINI_SUM : EINI_FOLD_NONE;
+  f->index = EINI_NEW(w->scratch, eini_index, n);
+  f->operand = EINI_NEW(w->scratch, int, nop + 1);
+  f->proj = EINI_NEW(w->scratch, ein_zmap, nop + 1);
+  if (f->index == NULL || f->operand == NULL || f->proj == NULL) return EIN_ERR_NO_MEMORY;
+  return eini_zmap_new(w->scratch, w->g->tensor[out].rank, n, &f->out_map);
+}
+
+static ein_status eini_draft_operand(eini_grad *w, eini_stmt *f, int k, int tensor) {
+  f->operand[k] = tensor;
+  return eini_zmap_new(w->scratch, w->g->tensor[tensor].rank, f->nindex, &f->proj[k]);
+}
+
+// Marks the nodes below root in keep, and the operands they read by 0 in number (-1: not read).
+static void eini_draft_mark(eini_grad *w, const eini_stmt *f, int root, int *keep, int *number) {
+  const eini_expr *e = &f->expr;
+  for (int k = 0; k < f->noperand; k++) number[k] = -1;
+  keep[root] = 1;
+  for (int id = root; id >= 0; id--) {
+    const eini_node *v = &e->node[id];
+    if (!keep[id]) continue;
+    for (int i = 0; i < eini_node_args(v); i++) keep[eini_node_arg(e, v, i)] = 1;
+    if (v->op == EINI_OP_OPERAND) number[v->arg[0]] = 0;
+    w->nodes++;
+  }
+}
+
+// Copies a node whose children have new numbers; its own, or -1.
+static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
+                          eini_expr *to) {
+  eini_node v = e->node[id];
+  int arg[EINI_ARGS_MAX] = {0}, n = eini_node_args(&v), made;
+  for (int i = 0; i < n; i++) arg[i] = map[eini_node_arg(e, &v, i)];
+  if (v.op == EINI_OP_CALL) {
+    made = eini_expr_call(a, to, v.pos, v.arg[0], n, arg);
+    if (made >= 0) to->node[made].dtype = v.dtype;
+    return made;
+  }
+  for (int i = 0; i < n; i++) v.arg[i] = arg[i];
+  made = eini_expr_add(a, to, v.op, v.pos, 0, 0, 0);
+  if (made >= 0) to->node[made] = v;
+  return made;
+}
+
+// Appends a draft: only nodes below root, and only operands they read.
+static ein_status eini_draft_append(eini_grad *w, const eini_stmt *f, int root) {
+  ein_graph *g = w->g;
+  int64_t cells = f->out_map.rows;
+  int nop = 0, *map, *number, *op;
+  eini_stmt *s;
+  if (root < 0) return EIN_ERR_NO_MEMORY;
+  map = EINI_NEW(w->scratch, int, root + 1);
+  number = EINI_NEW(w->scratch, int, f->noperand);
+  op = EINI_NEW(w->scratch, int, f->noperand);
+  if (map == NULL || number == NULL || op == NULL) return EIN_ERR_NO_MEMORY;
+  eini_draft_mark(w, f, root, map, number);
+  for (int k = 0; k < f->noperand; k++) {
+    if (number[k] < 0) continue;
+    cells += g->tensor[f->operand[k]].rank;
+    op[nop] = f->operand[k];
+    number[k] = nop++;
+  }
+  if (eini_mul_overflow(cells, f->nindex + 1, &cells) || (w->cells += cells) > EINI_CELLS_MAX ||
+      w->nodes > EINI_NODES_MAX || g->nstmt >= EINI_GRAD_STATEMENTS)
+    return eini_grad_full(w);
+  EINI_TRY(eini_graph_add_stmt(g, f->out, f->nindex, nop, op, &s));
+  s->nfree = f->nfree;
+  s->fold = f->fold;
+  s->pos = w->pos;
+  for (int i = 0; i < f->nindex; i++) s->index[i] = f->index[i];
+  eini_zmap_fill(&s->out_map, &f->out_map);
+  for (int k = 0; k < f->noperand; k++)
+    if (number[k] >= 0) eini_zmap_fill(&s->proj[number[k]], &f->proj[k]);
+  for (int id = 0; id <= root; id++) {
+    if (!map[id]) continue;
+    map[id] = eini_node_copy(&g->arena, &f->expr, id, map, &s->expr);
+    if (map[id] < 0) return EIN_ERR_NO_MEMORY;
+    eini_node *v = &s->expr.node[map[id]];
+    if (v->op == EINI_OP_OPERAND) v->arg[0] = number[v->arg[0]];
+  }
+  EINI_TRY(eini_stmt_finish(g, s, w->diag));
+  eini_tensor_fix_dtype(&g->tensor[f->out]);
+  return EIN_OK;
+}
+
+// An operation on nodes of a draft, as in eini_adj_op.
+static int eini_draft_op(eini_grad *w, eini_stmt *f, int op, int x, int y, int z) {
+  return x < 0 || y < 0 || z < 0 ? -1 : eini_expr_add(w->scratch, &f->expr, op, -1, x, y, z);
+}
+
+// A constant on the box of shape `extent` at out_map of a draft made for it.
+static ein_status eini_draft_fill(eini_grad *w, eini_stmt *f, double value) {
+  int id = eini_expr_real(w->scratch, &f->expr, -1, value);
+  id = eini_draft_op(w, f, EINI_OP_CAST, id, 0, 0);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  f->expr.node[id].dtype = (unsigned char)w->g->tensor[f->out].dtype;
+  return eini_draft_append(w, f, id);
+}
+
+// A name for index i that no program has.
+static ein_status eini_draft_index(eini_grad *w, eini_stmt *f, int i, int64_t extent) {
+  char name[24];
+  int len = snprintf(name, sizeof name, "d.%d", i);
+  f->index[i].extent = extent;
+  f->index[i].name = eini_strndup(&w->g->arena, name, len);
+  return f->index[i].name == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// All elements of a tensor get one value, or, from > 0, the sum of other tensors of its shape.
+static ein_status eini_grad_whole(eini_grad *w, int out, double value, const eini_grad_part *from) {
+  const eini_tensor *t = &w->g->tensor[out];
+  int n = 0, rank = t->rank, sum = -1;
+  eini_stmt f;
+  for (const eini_grad_part *x = from; x != NULL; x = x->next) n++;
+  EINI_TRY(eini_draft(w, &f, out, rank, rank, n));
+  for (int r = 0; r < rank; r++) {
+    EINI_TRY(eini_draft_index(w, &f, r, w->g->tensor[out].shape[r]));
+    f.out_map.coef[(int64_t)r * rank + r] = 1;
+  }
+  if (from == NULL) return eini_draft_fill(w, &f, value);
+  for (int k = 0; k < n; k++, from = from->next) {
+    EINI_TRY(eini_draft_operand(w, &f, k, from->tensor));
+    eini_zmap_fill(&f.proj[k], &f.out_map);
+    int x = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
+    sum = k == 0 ? x : eini_draft_op(w, &f, EINI_OP_ADD, sum, x, 0);
+  }
+  return eini_draft_append(w, &f, sum);
+}
+
+// ---- factors that a sum does not depend on ----
+
+// The factors of a draft's sum. what: IN depends on what is summed; DIV divides; IF is a condition,
+// elsewhere the product is 0; OUT any other factor.
+enum { EINI_F_IN, EINI_F_OUT, EINI_F_DIV, EINI_F_IF };
+
+typedef struct eini_grad_factor {
+  int node, what;
+} eini_grad_factor;
+
+typedef struct eini_grad_factors {
+  int64_t n, cap;
+  eini_grad_factor *list;
+  int minus, inside, gain;  // negative; factors that are IN; more than operands stands outside
+} eini_grad_factors;
+
+static ein_status eini_factor_add(eini_grad *w, eini_grad_factors *u, int node, int what) {
+  eini_grad_factor *p =
+      (eini_grad_factor *)eini_grow(w->scratch, u->list, u->n, &u->cap, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  u->list = p;
+  p[u->n].node = node;
+  p[u->n++].what = what;
+  return EIN_OK;
+}
+
+// Which nodes depend on index i (-1: on a reduced index)?
+static void eini_draft_depends(const eini_stmt *f, int root, int i, unsigned char *dep) {
+  int from = i < 0 ? f->nfree : i, to = i < 0 ? f->nindex : i + 1;
+  for (int id = 0; id <= root; id++) {
+    const eini_node *v = &f->expr.node[id];
+    dep[id] = v->op == EINI_OP_INDEX && v->arg[0] >= from && v->arg[0] < to;
+    for (int k = 0; k < eini_node_args(v); k++) dep[id] |= dep[eini_node_arg(&f->expr, v, k)];
+    if (v->op != EINI_OP_OPERAND) continue;
+    const ein_zmap *m = &f->proj[v->arg[0]];
+    for (int r = 0; r < m->rows; r++)
+      for (int c = from; c < to; c++) dep[id] |= m->coef[(int64_t)r * m->cols + c] != 0;
+  }
+}
+
+static ein_status eini_draft_factors(eini_grad *w, const eini_stmt *f, int root,
+                                     const unsigned char *dep, eini_grad_factors *u) {
+  EINI_TRY(eini_factor_add(w, u, root, EINI_F_IN));
+  for (int64_t i = 0; i < u->n;) {
+    const eini_node *v = &f->expr.node[u->list[i].node];
+    int open = u->list[i].what == EINI_F_IN, z = v->arg[2];
+    if (open && v->op == EINI_OP_MUL) {
+      u->list[i].node = v->arg[0];
+      EINI_TRY(eini_factor_add(w, u, v->arg[1], EINI_F_IN));
+    } else if (open && v->op == EINI_OP_NEG) {
+      u->list[i].node = v->arg[0];
+      u->minus = !u->minus;
+    } else if (open && v->op == EINI_OP_DIV && !dep[v->arg[1]]) {
+      u->list[i].node = v->arg[0];
+      EINI_TRY(eini_factor_add(w, u, v->arg[1], EINI_F_DIV));
+    } else if (open && v->op == EINI_OP_WHERE && !dep[v->arg[0]] &&
+               f->expr.node[z].op == EINI_OP_CONST && f->expr.node[z].re == 0) {
+      u->list[i].node = v->arg[1];
+      EINI_TRY(eini_factor_add(w, u, v->arg[0], EINI_F_IF));
+    } else {
+      if (open && !dep[u->list[i].node]) u->list[i].what = EINI_F_OUT;
+      u->inside += u->list[i].what == EINI_F_IN;
+      u->gain |= u->list[i].what > EINI_F_OUT ||
+                 (u->list[i].what == EINI_F_OUT && v->op != EINI_OP_OPERAND);
+      i++;
+    }
+  }
+  u->gain |= u->minus;
+  return EIN_OK;
+}
+
+// What stands outside the sum, over the draft's free indices; operand number `sum` is the sum.
+static int eini_draft_outside(eini_grad *w, eini_stmt *f, const eini_grad_factors *u, int sum) {
+  int x = eini_expr_add(w->scratch, &f->expr, EINI_OP_OPERAND, -1, sum, 0, 0), mask = -1;
+  if (u->minus) x = eini_draft_op(w, f, EINI_OP_NEG, x, 0, 0);
+  for (int64_t i = 0; i < u->n; i++) {
+    int what = u->list[i].what, y = u->list[i].node;
+    if (what == EINI_F_OUT) x = eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
+    if (what == EINI_F_DIV) x = eini_draft_op(w, f, EINI_OP_DIV, x, y, 0);
+    if (what == EINI_F_IF) mask = mask < 0 ? y : eini_draft_op(w, f, EINI_OP_AND, mask, y, 0);
+  }
+  if (mask < 0) return x;
+  return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
+}
+
+// A draft over other indices: index j becomes index col[j] of f, the first nfree of n are free.
+static ein_status eini_draft_pick(eini_grad *w, const eini_stmt *f, eini_stmt *to, int out, int n,
+                                  int nfree, const int *col) {
+  EINI_TRY(eini_draft(w, to, out, n, nfree, f->noperand));
+  for (int j = 0; j < n; j++) to->index[j] = f->index[col == NULL ? j : col[j]];
+  for (int k = 0; k < f->noperand; k++) {
+    EINI_TRY(eini_draft_operand(w, to, k, f->operand[k]));
+    eini_zmap_pick(&to->proj[k], &f->proj[k], col);
+  }
+  to->expr = f->expr;
+  return EIN_OK;
+}
+
+// Appends the sum of node `product` of a draft as a new tensor, over those of the draft's free
+// indices that it depends on; reads it in draft `out` by one more operand, its last one.
+static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, eini_stmt *out) {
+  int n = 0, kept, tensor, *col = EINI_NEW(w->scratch, int, f->nindex);
+  int *at = EINI_NEW(w->scratch, int, f->nindex);
+  unsigned char *dep = product < 0 ? NULL : EINI_NEW(w->scratch, unsigned char, product + 1);
+  int64_t *shape = EINI_NEW(w->scratch, int64_t, f->nfree);
+  eini_node *node = EINI_NEW(w->scratch, eini_node, product + 1);
+  eini_stmt in;
+  if (col == NULL || at == NULL || dep == NULL || shape == NULL || node == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < f->nindex; i++) {
+    if (i < f->nfree) eini_draft_depends(f, product, i, dep);
+    if (i < f->nfree && !dep[product]) continue;
+    if (i < f->nfree) shape[n] = f->index[i].extent;
+    at[i] = n;
+    col[n++] = i;
+  }
+  kept = n - (f->nindex - f->nfree);
+  EINI_TRY(eini_grad_tensor(w, f->out, EIN_NONE, kept, shape, &tensor));
+  EINI_TRY(eini_draft_pick(w, f, &in, tensor, n, kept, col));
+  for (int j = 0; j < kept; j++) in.out_map.coef[(int64_t)j * n + j] = 1;
+  memcpy(node, f->expr.node, (size_t)(product + 1) * sizeof *node);
+  in.expr.node = node;
+  for (int id = 0; id <= product; id++)
+    if (node[id].op == EINI_OP_INDEX) node[id].arg[0] = at[node[id].arg[0]];
+  EINI_TRY(eini_draft_append(w, &in, product));
+  EINI_TRY(eini_draft_operand(w, out, out->noperand, tensor));
+  for (int j = 0; j < kept; j++)
+    out->proj[out->noperand].coef[(int64_t)j * out->nindex + col[j]] = 1;
+  out->noperand++;
+  return EIN_OK;
+}
+
+// Appends a draft. Where its sum is one of products, functions, divisors and conditions that do not
+// depend on what is summed stand outside, so that a product of operands remains.
+static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
+  eini_grad_factors u;
+  eini_stmt out;
+  int x = -1, sum = f->noperand;
+  int64_t count = 1;
+  unsigned char *dep = root < 0 ? NULL : EINI_NEW(w->scratch, unsigned char, root + 1);
+  memset(&u, 0, sizeof u);
+  if (dep == NULL) return EIN_ERR_NO_MEMORY;
+  if (f->fold != EINI_SUM) return eini_draft_append(w, f, root);
+  eini_draft_depends(f, root, -1, dep);
+  EINI_TRY(eini_draft_factors(w, f, root, dep, &u));
+  if (u.inside > 0 && !u.gain) return eini_draft_append(w, f, root);
+  for (int64_t i = 0; i < u.n; i++) {
+    int y = u.list[i].node;
+    if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
+  }
+  EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
+  eini_zmap_pick(&out.out_map, &f->out_map, NULL);
+  if (u.inside > 0) {
+    EINI_TRY(eini_draft_inside(w, f, x, &out));
+    return eini_draft_append(w, &out, eini_draft_outside(w, &out, &u, sum));
+  }
+  for (int i = f->nfree; i < f->nindex; i++)
+    if (eini_mul_overflow(count, f->index[i].extent, &count)) return eini_grad_full(w);
+  x = eini_expr_int(w->scratch, &out.expr, -1, count);
+  return eini_draft_append(w, &out, eini_draft_op(w, &out, EINI_OP_MUL, root, x, 0));
+}
+
+// ================================================================================================
+// >>unfold  cotangents of what a statement folds
+// Takes a statement and the cotangent of its tensor; gives that of the value that is folded, with
+// tensors of what the fold needs for it.
+// ================================================================================================
+
+// A statement whose cotangent is being carried to its operands. More operands are added to it:
+// the cotangent, stored results, and tensors made for its fold.
+typedef struct eini_back {
+  eini_grad *w;
+  eini_stmt s;              // as it is in the graph
+  eini_adjoint d;
+  int64_t n, cap, cap2;     // operands
+  int *operand;
+  ein_zmap *proj;           // over the statement's indices
+} eini_back;
+
+// A node that reads one more operand; map NULL: its axes are the first indices.
+static int eini_back_read(eini_back *b, int tensor, const ein_zmap *map) {
+  eini_arena *a = b->w->scratch;
+  int rank = b->w->g->tensor[tensor].rank;
+  int *op = (int *)eini_grow(a, b->operand, b->n, &b->cap, sizeof *op);
+  ein_zmap *proj = (ein_zmap *)eini_grow(a, b->proj, b->n, &b->cap2, sizeof *proj);
+  if (op == NULL || proj == NULL || eini_zmap_new(a, rank, b->s.nindex, &proj[b->n]) != EIN_OK)
+    return -1;
+  b->operand = op;
+  b->proj = proj;
+  op[b->n] = tensor;
+  if (map != NULL) eini_zmap_fill(&proj[b->n], map);
+  for (int r = 0; map == NULL && r < rank; r++)
+    proj[b->n].coef[(int64_t)r * b->s.nindex + r] = 1;
+  return eini_expr_add(a, &b->d.e, EINI_OP_OPERAND, -1, (int)b->n++, 0, 0);
+}
+
+// A draft over the statement's first n indices, with all operands.
+static ein_status eini_back_draft(eini_back *b, eini_stmt *f, int out, int n, int nfree) {
+  eini_grad *w = b->w;
+  EINI_TRY(eini_draft(w, f, out, n, nfree, (int)b->n));
+  for (int i = 0; i < n; i++) f->index[i] = b->s.index[i];
+  for (int k = 0; k < b->n; k++) {
+    EINI_TRY(eini_draft_operand(w, f, k, b->operand[k]));
+    eini_zmap_pick(&f->proj[k], &b->proj[k], NULL);
+  }
+  f->expr = b->d.e;
+  return EIN_OK;
+}
+
+static ein_status eini_back_storing(eini_back *b, int root, int nfree, int n, int fold, int *id) {
+  eini_grad *w = b->w;
+  eini_stmt f;
+  int64_t *shape = EINI_NEW(w->scratch, int64_t, nfree);
+  if (shape == NULL || root < 0) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nfree; i++) shape[i] = b->s.index[i].extent;
+  EINI_TRY(eini_grad_tensor(w, b->s.out, EIN_NONE, nfree, shape, id));
+  EINI_TRY(eini_back_draft(b, &f, *id, n, nfree));
+  for (int i = 0; i < nfree; i++) f.out_map.coef[(int64_t)i * n + i] = 1;
+  f.fold = fold;
+  return eini_draft_append(w, &f, root);
+}
+
+// A node that reads a new tensor over the first nfree indices: a fold of node root over those from
+// nfree to n.
+static int eini_back_store(eini_back *b, int root, int nfree, int n, int fold) {
+  int tensor;
+  if (b->w->status == EIN_OK)
+    b->w->status = eini_back_storing(b, root, nfree, n, fold, &tensor);
+  return b->w->status != EIN_OK ? -1 : eini_back_read(b, tensor, NULL);
+}
+
+// May the stored result stand for the value that was computed? Not when storing rounded it.
+static int eini_back_kept(const eini_back *b, ein_dtype t) {
+  ein_dtype stored = b->w->g->tensor[b->s.out].dtype;
+  return stored == t && ein_dtype_compute(t) == t;
+}
+
+// max and min: what equals the result shares its cotangent. The values compared are stored, so that
+// they are computed once.
+static int eini_back_extreme(eini_back *b, int root, int g, int *mask) {
+  const eini_stmt *s = &b->s;
+  eini_adjoint *d = &b->d;
+  const eini_node *v = &d->e.node[root];
+  int plain = v->op == EINI_OP_OPERAND, nfree = s->nfree, n = s->nindex;
+  int same = plain && b->w->g->tensor[b->operand[v->arg[0]]].dtype ==
+                          b->w->g->tensor[s->out].dtype;
+  ein_dtype t = ein_dtype_compute((ein_dtype)v->dtype);
+  int x = plain ? root : eini_back_store(b, root, n, n, EINI_FOLD_NONE);
+  int most = same ? eini_back_read(b, s->out, &s->out_map)
+                  : eini_back_store(b, x, nfree, n, s->fold);
+  *mask = eini_adj_op(d, EINI_OP_EQ, x, most, 0);
+  int count = eini_back_store(b, eini_adj_one(d, *mask, t), nfree, n, EINI_SUM);
+  return eini_back_store(b, eini_adj_op(d, EINI_OP_DIV, g, count, 0), nfree, nfree,
+                         EINI_FOLD_NONE);
+}
+
+// out[.., ostep*i + oat] = x[.., xstep*i + xat] * y[.., ystep*i + yat] for i < count; y may be -1.
+static ein_status eini_back_pair(eini_back *b, int out, int64_t ostep, int64_t oat, int64_t count,
+                                 int x, int64_t xstep, int64_t xat, int y, int64_t ystep,
+                                 int64_t yat) {
+  eini_grad *w = b->w;
+  int n = b->s.nfree + 1, root = -1;
+  int64_t last = (int64_t)(n - 1) * n + n - 1;
+  eini_stmt f;
+  if (count == 0) return EIN_OK;
+  EINI_TRY(eini_draft(w, &f, out, n, n, y < 0 ? 1 : 2));
+  for (int i = 0; i < n - 1; i++) f.index[i] = b->s.index[i];
+  EINI_TRY(eini_draft_index(w, &f, n - 1, count));
+  for (int i = 0; i < n; i++) f.out_map.coef[(int64_t)i * n + i] = 1;
+  for (int k = 0; k < f.noperand; k++) {
+    EINI_TRY(eini_draft_operand(w, &f, k, k == 0 ? x : y));
+    eini_zmap_fill(&f.proj[k], &f.out_map);
+    f.proj[k].coef[last] = k == 0 ? xstep : ystep;
+    f.proj[k].offset[n - 1] = k == 0 ? xat : yat;
+    int v = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
+    root = k == 0 ? v : eini_draft_op(w, &f, EINI_OP_MUL, root, v, 0);
+  }
+  f.out_map.coef[last] = ostep;
+  f.out_map.offset[n - 1] = oat;
+  return eini_draft_append(w, &f, root);
+}
+
+// The values of node root, reduced indices as one last axis of n elements.
+static ein_status eini_back_values(eini_back *b, int root, int64_t n, int64_t *shape, int *id) {
+  const eini_stmt *s = &b->s;
+  int nfree = s->nfree;
+  int64_t step = 1, last = (int64_t)nfree * s->nindex;
+  ein_dtype t = ein_dtype_compute((ein_dtype)b->d.e.node[root].dtype);
+  eini_stmt f;
+  for (int i = 0; i < nfree; i++) shape[i] = s->index[i].extent;
+  shape[nfree] = n;
+  EINI_TRY(eini_grad_tensor(b->w, s->out, t, nfree + 1, shape, id));
+  EINI_TRY(eini_back_draft(b, &f, *id, s->nindex, s->nindex));
+  for (int i = 0; i < nfree; i++) f.out_map.coef[(int64_t)i * s->nindex + i] = 1;
+  for (int i = s->nindex - 1; i >= nfree; i--) {
+    f.out_map.coef[last + i] = step;
+    step *= s->index[i].extent;
+  }
+  return eini_draft_append(b->w, &f, root);
+}
+
+// A tensor of the products of all values but each, by a tree of products of pairs (up) and of
+// products of all that is not below (down): no division, so zeros need no care.
+static ein_status eini_back_others(eini_back *b, int64_t n, int64_t *shape, int *id) {
+  int level[64], nfree = b->s.nfree, k = 0, other = -1, made;
+  int64_t size[64];
+  ein_dtype t = b->w->g->tensor[*id].dtype;
+  level[0] = *id;
+  for (size[0] = n; size[k] > 2; k++) {
+    int64_t half = size[k] / 2;
+    shape[nfree] = size[k + 1] = size[k] - half;
+    EINI_TRY(eini_grad_tensor(b->w, b->s.out, t, nfree + 1, shape, &level[k + 1]));
+    EINI_TRY(eini_back_pair(b, level[k + 1], 1, 0, half, level[k], 2, 0, level[k], 2,
+                            1));
+    EINI_TRY(eini_back_pair(b, level[k + 1], 1, half, size[k] % 2, level[k], 1, size[k] - 1, -1,
+                            0, 0));
+  }
+  for (; k >= 0; k--, other = made) {
+    int64_t half = size[k] / 2;
+    shape[nfree] = size[k];
+    EINI_TRY(eini_grad_tensor(b->w, b->s.out, t, nfree + 1, shape, &made));
+    for (int side = 0; side < 2; side++)
+      EINI_TRY(eini_back_pair(b, made, 2, side, half, level[k], 2, 1 - side, other, 1, 0));
+    if (size[k] % 2 != 0)
+      EINI_TRY(eini_back_pair(b, made, 1, size[k] - 1, 1, other, 1, half, -1, 0, 0));
+  }
+  *id = other;
+  return EIN_OK;
+}
+
+static int eini_back_product(eini_back *b, int root, int g) {
+  const eini_stmt *s = &b->s;
+  int64_t n = 1, *shape = EINI_NEW(b->w->scratch, int64_t, s->nfree + 1);
+  int tensor, x;
+  ein_zmap m;
+  for (int i = s->nfree; i < s->nindex; i++)
+    if (eini_mul_overflow(n, s->index[i].extent, &n))
+      return b->w->status = eini_grad_full(b->w), -1;
+  if (n == 1) return g;
+  if (shape == NULL) return -1;
+  b->w->status = eini_back_values(b, root, n, shape, &tensor);
+  if (b->w->status == EIN_OK) b->w->status = eini_back_others(b, n, shape, &tensor);
+  if (b->w->status != EIN_OK || eini_zmap_new(b->w->scratch, s->nfree + 1, s->nindex, &m) != EIN_OK)
+    return -1;
+  for (int i = 0; i < s->nfree; i++) m.coef[(int64_t)i * s->nindex + i] = 1;
+  n = 1;
+  for (int i = s->nindex - 1; i >= s->nfree; i--) {
+    m.coef[(int64_t)s->nfree * s->nindex + i] = n;
+    n *= s->index[i].extent;
+  }
+  x = eini_back_read(b, tensor, &m);
+  return x < 0 ? -1 : eini_adj_mul(&b->d, g, eini_adj_conj(&b->d, x, root));
+}
+
+// The number of values folded, as a literal.
+static int eini_back_count(eini_back *b) {
+  int64_t n = 1;
+  double x = 1;
+  int over = 0;
+  for (int i = b->s.nfree; i < b->s.nindex; i++) {
+    over |= eini_mul_overflow(n, b->s.index[i].extent, &n);
+    x *= (double)b->s.index[i].extent;
+  }
+  return over ? eini_adj_real(&b->d, x) : eini_adj_int(&b->d, n);
+}
+
+// g as a value per point of the free indices, stored unless it is a literal.
+static int eini_back_scaled(eini_back *b, int g) {
+  if (g < 0 || b->w->g->tensor[b->s.out].rank == 0) return g;
+  return eini_back_store(b, g, b->s.nfree, b->s.nfree, EINI_FOLD_NONE);
+}
+
+// The cotangent of the value that is folded, from that of the statement's tensor.
+static int eini_back_seed(eini_back *b, int root, int cot, int *mask) {
+  const eini_stmt *s = &b->s;
+  eini_adjoint *d = &b->d;
+  int nfree = s->nfree, n = s->nindex, x;
+  int g = cot == EINI_COT_ONE ? eini_adj_int(d, 1) : eini_back_read(b, cot, &s->out_map);
+  *mask = -1;
+  if (cot != EINI_COT_ONE && eini_kind_of(b->w->g->tensor[s->out].dtype) == EINI_KCOMPLEX &&
+      eini_kind_of(s->type) < EINI_KCOMPLEX)
+    g = eini_adj_op(d, EINI_OP_REAL, g, 0, 0);
+  switch (s->fold) {
+    case EINI_PROD: return eini_back_product(b, root, g);
+    case EINI_MAX: case EINI_MIN: return eini_back_extreme(b, root, g, mask);
+    case EINI_MEAN:
+      return eini_back_scaled(b, eini_adj_op(d, EINI_OP_DIV, g, eini_back_count(b), 0));
+    case EINI_VAR:
+      g = eini_adj_mul(d, eini_adj_int(d, 2), g);
+      g = eini_back_scaled(b, eini_adj_op(d, EINI_OP_DIV, g, eini_back_count(b), 0));
+      x = eini_back_store(b, root, nfree, n, EINI_MEAN);
+      return eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_SUB, root, x, 0));
+    case EINI_LOGSUMEXP:
+      x = eini_back_kept(b, s->type) ? eini_back_read(b, s->out, &s->out_map)
+                                     : eini_back_store(b, root, nfree, n, EINI_LOGSUMEXP);
+      *mask = eini_adj_op(d, EINI_OP_NE, root, eini_adj_real(d, -(double)INFINITY), 0);
+      x = eini_adj_op(d, EINI_OP_SUB, root, x, 0);
+      return eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_EXP, x, 0, 0));
+    default: return g;
+  }
+}
+
+// ================================================================================================
+// >>gradient  reverse-mode differentiation
+// Takes a scalar (or a tensor and a seed) and tensors of a graph; appends statements that define
+// the gradients. They are like any other statements: no other part of the library knows them.
+// ================================================================================================
+
+// ---- from a statement to its operands ----
+
+// What a piece reads outside of its operands is 0 there: padded copies.
+typedef struct eini_pads {
+  unsigned char *keep;     // nodes that are needed
+  int *tensor;             // per operand, -1 for one that is not read
+  int64_t **low, **high;   // per operand and axis
+} eini_pads;
+
+static ein_status eini_pads_new(eini_back *b, int root, eini_pads *q) {
+  eini_arena *a = b->w->scratch;
+  unsigned char *keep = q->keep = EINI_NEW(a, unsigned char, root + 1);
+  q->tensor = EINI_NEW(a, int, b->n);
+  q->low = EINI_NEW(a, int64_t *, b->n);
+  q->high = EINI_NEW(a, int64_t *, b->n);
+  if (keep == NULL || q->tensor == NULL || q->low == NULL || q->high == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < b->n; k++) q->tensor[k] = -1;
+  keep[root] = 1;
+  for (int id = root; id >= 0; id--) {
+    const eini_node *v = &b->d.e.node[id];
+    for (int i = 0; keep[id] && i < eini_node_args(v); i++)
+      keep[eini_node_arg(&b->d.e, v, i)] = 1;
+    if (keep[id] && v->op == EINI_OP_OPERAND) q->tensor[v->arg[0]] = b->operand[v->arg[0]];
+  }
+  for (int k = 0; k < b->n; k++) {
+    q->low[k] = EINI_NEW(a, int64_t, b->proj[k].rows);
+    q->high[k] = EINI_NEW(a, int64_t, b->proj[k].rows);
+    if (q->low[k] == NULL || q->high[k] == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+// How far one piece reads outside; c: room for a form.
+static ein_status eini_pads_widen(eini_back *b, eini_pads *q, eini_preimage *p, int64_t *c) {
+  for (int k = 0; k < b->n; k++) {
+    const eini_tensor *t = &b->w->g->tensor[b->operand[k]];
+    const ein_zmap *m = &b->proj[k];
+    for (int r = 0; q->tensor[k] >= 0 && r < m->rows; r++) {
+      int64_t lo, hi;
+      int64_t at = eini_pre_form(p, m->coef + (int64_t)r * m->cols, m->offset[r], c);
+      if (p->over || eini_zmap_row_range(c, p->n, at, p->extent, &lo, &hi) != EIN_OK ||
+          lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
+        return eini_grad_full(b->w);
+      q->low[k][r] = eini_max64(q->low[k][r], -lo);
+      q->high[k][r] = eini_max64(q->high[k][r], hi - t->shape[r] + 1);
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_pads_make(eini_back *b, eini_pads *q) {
+  eini_grad *w = b->w;
+  for (int k = 0; k < b->n; k++) {
+    for (int r = 0; q->tensor[k] >= 0 && r < b->proj[k].rows; r++) {
+      char name[32];
+      if (q->low[k][r] == 0 && q->high[k][r] == 0) continue;
+      snprintf(name, sizeof name, "pad.d%lld", (long long)w->g->ntensor);
+      EINI_TRY(eini_pad_axis(w->g, w->diag, &q->tensor[k], r, EINI_EDGE_CONST, 0, q->low[k][r],
+                             q->high[k][r], name, w->pos));
+    }
+  }
+  return EIN_OK;
+}
+
+// Is node root a product of operands, one of which is 0 wherever a condition fails, once it is
+// padded with zeros? Then conditions need not be asked.
+static int eini_back_vanishes(const eini_back *b, const eini_pads *q, const eini_preimage *p,
+                              int root) {
+  for (int id = 0; id <= root; id++) {
+    int op = b->d.e.node[id].op;
+    if (q->keep[id] && op != EINI_OP_MUL && op != EINI_OP_NEG && op != EINI_OP_CONJ &&
+        op != EINI_OP_CAST && op != EINI_OP_OPERAND && op != EINI_OP_CONST && op != EINI_OP_PARAM &&
+        op != EINI_OP_INDEX)
+      return 0;
+  }
+  for (int i = 0; i < p->ncond; i++) {
+    int found = 0, who = p->who[i];
+    for (int k = 0; k < b->n && who >= 0; k++) {
+      const ein_zmap *m = &b->proj[k];
+      for (int r = 0; q->tensor[k] >= 0 && r < m->rows; r++) {
+        const int64_t *c = m->coef + (int64_t)r * m->cols;
+        int plain = c[who] == 1 && m->offset[r] == 0 &&
+                    b->w->g->tensor[b->operand[k]].shape[r] == b->s.index[who].extent;
+        for (int j = 0; j < m->cols; j++) plain &= j == who || c[j] == 0;
+        found |= plain;
+      }
+    }
+    if (!found) return 0;
+  }
+  return 1;
+}
+
+// A form over new indices as nodes of a draft; at: their numbers there.
+static int eini_pre_node(eini_grad *w, eini_stmt *f, const eini_preimage *p, const int *at,
+                         const int64_t *c, int64_t offset) {
+  int sum = -1;
+  for (int x = 0; x < p->n; x++) {
+    if (c[x] == 0) continue;
+    int y = eini_expr_add(w->scratch, &f->expr, EINI_OP_INDEX, -1, at[x], 0, 0);
+    if (c[x] != 1)
+      y = eini_draft_op(w, f, EINI_OP_MUL, eini_expr_int(w->scratch, &f->expr, -1, c[x]), y, 0);
+    sum = sum < 0 ? y : eini_draft_op(w, f, EINI_OP_ADD, sum, y, 0);
+  }
+  if (sum >= 0 && offset == 0) return sum;
+  int y = eini_expr_int(w->scratch, &f->expr, -1, offset);
+  return sum < 0 ? y : eini_draft_op(w, f, EINI_OP_ADD, sum, y, 0);
+}
+
+// The expression of a piece: old indices in it become forms of new ones. A literal index would not
+// be an i64, so one that is constant is converted.
+static int eini_back_nodes(eini_back *b, const eini_preimage *p, const eini_pads *q, const int *at,
+                           int root, eini_stmt *f) {
+  eini_grad *w = b->w;
+  int *map = EINI_NEW(w->scratch, int, root + 1);
+  if (map == NULL) return -1;
+  for (int id = 0; id <= root; id++) {
+    const eini_node *v = &b->d.e.node[id];
+    if (!q->keep[id]) continue;
+    if (v->op == EINI_OP_INDEX) {
+      int i = v->arg[0], x;
+      map[id] = x = eini_pre_node(w, f, p, at, p->coef + (int64_t)i * p->cap, p->offset[i]);
+      if (x < 0) return -1;
+      if (f->expr.node[x].op != EINI_OP_CONST) continue;
+      map[id] = eini_draft_op(w, f, EINI_OP_CAST, x, 0, 0);
+      if (map[id] >= 0) f->expr.node[map[id]].dtype = EIN_I64;
+    } else {
+      map[id] = eini_node_copy(w->scratch, &b->d.e, id, map, &f->expr);
+    }
+    if (map[id] < 0) return -1;
+  }
+  return map[root];
+}
+
+// Node x where all conditions of a piece hold that could fail, else 0.
+static int eini_back_where(eini_back *b, const eini_preimage *p, const int *at, int x,
+                           eini_stmt *f) {
+  eini_grad *w = b->w;
+  int mask = -1;
+  for (int i = 0; i < p->ncond && x >= 0; i++) {
+    int row = p->nold + p->nout + i, equal = p->bound[i] < 0, y;
+    const int64_t *c = p->coef + (int64_t)row * p->cap;
+    int64_t lo, hi;
+    if (eini_zmap_row_range(c, p->n, p->offset[row], p->extent, &lo, &hi) != EIN_OK)
+      return w->status = eini_grad_full(w), -1;
+    for (int side = 0; side < (equal ? 1 : 2); side++) {
+      if (equal ? lo == 0 && hi == 0 : side == 0 ? lo >= 0 : hi < p->bound[i]) continue;
+      y = eini_expr_int(w->scratch, &f->expr, -1, equal || side == 0 ? 0 : p->bound[i]);
+      y = eini_draft_op(w, f, equal ? EINI_OP_EQ : side == 0 ? EINI_OP_GE : EINI_OP_LT,
+                        eini_pre_node(w, f, p, at, c, p->offset[row]), y, 0);
+      mask = mask < 0 ? y : eini_draft_op(w, f, EINI_OP_AND, mask, y, 0);
+      if (mask < 0) return -1;
+    }
+  }
+  if (mask < 0) return x;
+  return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
+}
+
+// Numbers the new indices: free ones in the order of the coordinates, then those to be summed.
+static int eini_pre_number(const eini_preimage *p, int *at, int *nfree) {
+  int n = 0;
+  for (int x = 0; x < p->n; x++) at[x] = -1;
+  for (int r = 0; r < p->nout; r++) {
+    const int64_t *c = p->coef + (int64_t)(p->nold + r) * p->cap;
+    for (int x = 0; x < p->n; x++)
+      if (c[x] != 0 && at[x] < 0) at[x] = n++;
+  }
+  *nfree = n;
+  for (int x = 0; x < p->n; x++)
+    if (p->state[x] == EINI_X_REST) at[x] = n++;
+  return n;
+}
+
+// Writes one piece of what node root sends to an operand; ask: conditions must be asked.
+static ein_status eini_back_piece(eini_back *b, eini_preimage *p, const eini_pads *q, int root,
+                                  int out, int ask, int64_t *c) {
+  eini_grad *w = b->w;
+  eini_stmt f;
+  int nfree, *at = EINI_NEW(w->scratch, int, p->cap);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  int n = eini_pre_number(p, at, &nfree);
+  if (p->none) n = nfree;
+  EINI_TRY(eini_draft(w, &f, out, n, nfree, (int)b->n));
+  for (int x = 0; x < p->n; x++) {
+    if (at[x] < 0 || at[x] >= n) continue;
+    f.index[at[x]].extent = p->extent[x];
+    f.index[at[x]].name = p->name[x];
+  }
+  for (int r = 0; r < p->nout; r++) {
+    const int64_t *row = p->coef + (int64_t)(p->nold + r) * p->cap;
+    f.out_map.offset[r] = p->offset[p->nold + r];
+    for (int x = 0; x < p->n; x++)
+      if (row[x] != 0) f.out_map.coef[(int64_t)r * n + at[x]] = row[x];
+  }
+  if (p->none) return eini_draft_fill(w, &f, 0);
+  for (int k = 0; k < b->n; k++) {
+    const ein_zmap *m = &b->proj[k];
+    f.operand[k] = b->operand[k];
+    if (q->tensor[k] < 0) continue;
+    EINI_TRY(eini_draft_operand(w, &f, k, q->tensor[k]));
+    for (int r = 0; r < m->rows; r++) {
+      int64_t off = eini_pre_form(p, m->coef + (int64_t)r * m->cols, m->offset[r], c);
+      f.proj[k].offset[r] = off + q->low[k][r];
+      for (int x = 0; x < p->n; x++)
+        if (c[x] != 0) f.proj[k].coef[(int64_t)r * n + at[x]] = c[x];
+    }
+  }
+  int x = eini_back_nodes(b, p, q, at, root, &f);
+  if (ask) x = eini_back_where(b, p, at, x, &f);
+  return x < 0 ? eini_grad_failed(w) : eini_draft_split(w, &f, x);
+}
+
+// ---- zeros where a one-to-one coordinate leaves elements out ----
+
+// One coordinate: base + sum of step[l]*i_l, the least step first; span: the largest sum below l.
+typedef struct eini_comb {
+  int n, *index;
+  int64_t base, *step, *span;
+} eini_comb;
+
+static ein_status eini_comb_of(eini_grad *w, const eini_preimage *p, int r, eini_comb *u) {
+  const int64_t *c = p->coef + (int64_t)(p->nold + r) * p->cap;
+  int64_t above = 0, span = 0;
+  int equal;
+  u->n = 0;
+  u->base = p->offset[p->nold + r];
+  u->index = EINI_NEW(w->scratch, int, p->n);
+  u->step = EINI_NEW(w->scratch, int64_t, p->n);
+  u->span = EINI_NEW(w->scratch, int64_t, p->n + 1);
+  if (u->index == NULL || u->step == NULL || u->span == NULL) return EIN_ERR_NO_MEMORY;
+  for (int x; (x = eini_pre_next(p, c, above, &equal)) >= 0; u->n++) {
+    u->index[u->n] = x;
+    u->step[u->n] = above = eini_pre_abs(c[x]);
+    if (c[x] < 0) u->base += c[x] * (p->extent[x] - 1);
+    span += above * (p->extent[x] - 1);
+    u->span[u->n + 1] = span;
+  }
+  return EIN_OK;
+}
+
+// A piece of zeros: in coordinate r `count` elements from `start` on, repeated over step `level`
+// but its last and over those above it; combs before r, everything after it.
+static ein_status eini_back_gap(eini_grad *w, const eini_preimage *p, const eini_comb *comb,
+                                int out, int r, int level, int64_t start, int64_t count) {
+  const eini_tensor *t = &w->g->tensor[out];
+  int n = 0, most = p->n + t->rank, rank = t->rank;
+  int64_t *extent = EINI_NEW(w->scratch, int64_t, most + 1);
+  int64_t *step = EINI_NEW(w->scratch, int64_t, most + 1);
+  int *row = EINI_NEW(w->scratch, int, most + 1);
+  eini_stmt f;
+  if (extent == NULL || step == NULL || row == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < rank; k++) {
+    const eini_comb *u = &comb[k];
+    int whole = k == r || k > r || !p->direct[k];
+    if (whole) {
+      extent[n] = k == r ? count : w->g->tensor[out].shape[k];
+      step[n] = 1;
+      row[n++] = k;
+    }
+    for (int l = k == r ? level : whole ? u->n : 0; l < u->n; l++) {
+      extent[n] = p->extent[u->index[l]] - (k == r && l == level);
+      step[n] = u->step[l];
+      row[n++] = k;
+    }
+  }
+  for (int i = 0; i < n; i++)
+    if (extent[i] <= 0) return EIN_OK;
+  EINI_TRY(eini_draft(w, &f, out, n, n, 0));
+  for (int i = 0; i < n; i++) {
+    EINI_TRY(eini_draft_index(w, &f, i, extent[i]));
+    f.out_map.coef[(int64_t)row[i] * n + i] = step[i];
+  }
+  for (int k = 0; k < rank; k++)
+    f.out_map.offset[k] = k == r ? start : k < r && p->direct[k] ? comb[k].base : 0;
+  return eini_draft_fill(w, &f, 0);
+}
+
+static ein_status eini_back_zeros(eini_grad *w, const eini_preimage *p, int out) {
+  eini_comb *comb = EINI_NEW(w->scratch, eini_comb, p->nout);
+  if (comb == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < p->nout; r++)
+    if (p->direct[r]) EINI_TRY(eini_comb_of(w, p, r, &comb[r]));
+  for (int r = 0; r < p->nout; r++) {
+    eini_comb *u = &comb[r];
+    if (!p->direct[r]) continue;
+    int64_t end = u->base + u->span[u->n] + 1;
+    EINI_TRY(eini_back_gap(w, p, comb, out, r, u->n, 0, u->base));
+    for (int l = 0; l < u->n; l++)
+      EINI_TRY(eini_back_gap(w, p, comb, out, r, l, u->base + u->span[l] + 1,
+                             u->step[l] - u->span[l] - 1));
+    EINI_TRY(eini_back_gap(w, p, comb, out, r, u->n, end, w->g->tensor[out].shape[r] - end));
+  }
+  return EIN_OK;
+}
+
+// Names for new indices, one per coordinate.
+static ein_status eini_pre_names(eini_grad *w, int n, const char ***names) {
+  *names = EINI_NEW(w->scratch, const char *, n);
+  for (int r = 0; *names != NULL && r < n; r++) {
+    char name[24];
+    int len = snprintf(name, sizeof name, "c%d.%lld", r, (long long)w->g->ntensor);
+    if (((*names)[r] = eini_strndup(&w->g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return *names == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
+  size_t rows = (size_t)a->rows * sizeof *a->offset;
+  return memcmp(a->offset, b->offset, rows) == 0 &&
+         memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
+}
+
+// Does node root read a tensor like operand k, each element of both once and in order?
+static int eini_back_shares(const eini_back *b, int k, int root) {
+  const eini_node *v = &b->d.e.node[root];
+  const eini_tensor *to = &b->w->g->tensor[b->s.operand[k]], *from;
+  const ein_zmap *m = &b->proj[k];
+  int same = v->op == EINI_OP_OPERAND && m->rows == m->cols;
+  if (!same || b->proj[v->arg[0]].rows != m->rows || !eini_same_map(m, &b->proj[v->arg[0]]))
+    return 0;
+  from = &b->w->g->tensor[b->operand[v->arg[0]]];
+  if (from->dtype != ein_dtype_compute(to->dtype)) return 0;
+  for (int r = 0; r < m->rows; r++) {
+    same &= m->offset[r] == 0 && from->shape[r] == to->shape[r] &&
+            to->shape[r] == b->s.index[r].extent;
+    for (int c = 0; c < m->cols; c++) same &= m->coef[(int64_t)r * m->cols + c] == (r == c);
+  }
+  return same;
+}
+
+// A new tensor that is what node root, over all indices of the statement, sends to operand k:
+// element c is the sum of root over all index values at which operand k is read at c.
+static ein_status eini_back_send(eini_back *b, int k, int root) {
+  eini_grad *w = b->w;
+  int to = b->s.operand[k], rank = w->g->tensor[to].rank, out, ask;
+  const int64_t *shape = w->g->tensor[to].shape;
+  const char **names;
+  eini_preimage p;
+  eini_pads q;
+  eini_grad_part *share = EINI_NEW(w->scratch, eini_grad_part, 1);
+  if (share == NULL) return EIN_ERR_NO_MEMORY;
+  share->next = w->share[to];
+  w->share[to] = share;
+  if ((share->shared = eini_back_shares(b, k, root)) != 0) {
+    share->tensor = b->operand[b->d.e.node[root].arg[0]];
+    return EIN_OK;
+  }
+  EINI_TRY(eini_pre_new(&p, w->scratch, b->s.nindex, rank));
+  int64_t *c = EINI_NEW(w->scratch, int64_t, p.cap);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_pre_names(w, rank, &names));
+  EINI_TRY(eini_pads_new(b, root, &q));
+  for (int64_t i = 0; i == 0 || i < p.pieces; i++) {
+    if (eini_pre_build(&p, &b->s, &b->proj[k], shape, names, i, c) != EIN_OK)
+      return eini_grad_full(w);
+    if (!p.none && !p.empty) EINI_TRY(eini_pads_widen(b, &q, &p, c));
+  }
+  ask = !eini_back_vanishes(b, &q, &p, root);
+  EINI_TRY(eini_pads_make(b, &q));
+  EINI_TRY(eini_grad_tensor(w, to, ein_dtype_compute(w->g->tensor[to].dtype), rank, shape, &out));
+  for (int64_t i = 0; i == 0 || i < p.pieces; i++) {
+    if (eini_pre_build(&p, &b->s, &b->proj[k], shape, names, i, c) != EIN_OK)
+      return eini_grad_full(w);
+    if (!p.empty) EINI_TRY(eini_back_piece(b, &p, &q, root, out, ask, c));
+  }
+  share->tensor = out;
+  return eini_back_zeros(w, &p, out);
+}
+
+// ---- the graph backwards ----
+
+// Says what stopped a cotangent.
+static ein_status eini_back_stop(eini_back *b) {
+  eini_grad *w = b->w;
+  const ein_graph *g = w->g;
+  const eini_node *v = b->d.stop < 0 ? NULL : &b->d.e.node[b->d.stop];
+  const eini_stmt *s = &b->s;
+  char what[96] = "a value that is no float";
+  if (v != NULL && v->op == EINI_OP_OPERAND) {  // the statement that made it
+    int tensor = b->operand[v->arg[0]];
+    for (int64_t i = 0; i < w->nstmt; i++)
+      if (g->stmt[i].out == tensor) s = &g->stmt[i];
+  }
+  if (v != NULL && v->op == EINI_OP_CALL)
+    snprintf(what, sizeof what, "the function %.60s", g->function[v->arg[0]].name);
+  else if (s->fold >= EINI_ANY && (s->fold <= EINI_ALL || s->fold > EINI_LOGSUMEXP) &&
+           s->fold != EINI_MEAN && s->fold != EINI_VAR)
+    snprintf(what, sizeof what, "%s%.60s", s->fold >= EINI_FOLD_USER ? "the monoid " : "",
+             eini_fold_name(g, s->fold));
+  return eini_fail(w->diag, EIN_ERR_UNSUPPORTED, w->pos, w->len,
+                   "conditions, as in where(c, x, y), need none",
+                   "the gradient of '%.40s' needs that of %s, in the statement of '%.40s'",
+                   g->tensor[w->loss].name, what, g->tensor[s->out].name);
+}
+
+// sqrt(sum(x^2)) in two statements: the first one's tensor is read by the second.
+static int eini_back_is_norm(const eini_back *b) {
+  const eini_grad *w = b->w;
+  const eini_node *v = &b->s.expr.node[b->s.expr.n - 1];
+  if (v->op != EINI_OP_SQRT) return 0;
+  v = &b->s.expr.node[v->arg[0]];
+  for (int64_t i = 0; v->op == EINI_OP_OPERAND && i < w->nstmt; i++) {
+    const eini_stmt *s = &w->g->stmt[i];
+    if (s->out == b->operand[v->arg[0]])
+      return s->fold == EINI_SUM && s->expr.node[s->expr.n - 1].op == EINI_OP_SQUARE;
+  }
+  return 0;
+}
+
+static ein_status eini_back_begin(eini_grad *w, eini_back *b, int64_t stmt) {
+  memset(b, 0, sizeof *b);
+  b->w = w;
+  b->s = w->g->stmt[stmt];
+  const eini_stmt *s = &b->s;
+  unsigned char *reads = EINI_NEW(w->scratch, unsigned char, s->noperand);
+  b->operand = EINI_NEW(w->scratch, int, s->noperand);
+  b->proj = EINI_NEW(w->scratch, ein_zmap, s->noperand);
+  if (reads == NULL || b->operand == NULL || b->proj == NULL) return EIN_ERR_NO_MEMORY;
+  b->n = b->cap = b->cap2 = s->noperand;
+  for (int k = 0; k < s->noperand; k++) {
+    b->operand[k] = s->operand[k];
+    b->proj[k] = s->proj[k];
+    reads[k] = w->reach[s->operand[k]];
+  }
+  return eini_adj_begin(&b->d, w->scratch, &s->expr, reads, s->noperand);
+}
+
+// Sends the cotangent of a statement's tensor to its operands.
+static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
+  eini_back b;
+  EINI_TRY(eini_back_begin(w, &b, stmt));
+  const eini_stmt *s = &b.s;
+  eini_adjoint *d = &b.d;
+  int root = d->nprimal - 1, cot = w->cot[s->out];
+  if (!d->needs[root] || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  if (eini_node_kind(d, root) < EINI_KREAL || s->fold >= EINI_FOLD_USER) {
+    d->stop = s->fold >= EINI_FOLD_USER ? -1 : root;
+    return eini_back_stop(&b);
+  }
+  d->val[root] = eini_back_seed(&b, root, cot, &d->mask[root]);
+  if (s->fold == EINI_FOLD_NONE && eini_back_kept(&b, (ein_dtype)d->e.node[root].dtype)) {
+    int op = d->e.node[root].op;
+    if (op == EINI_OP_EXP || op == EINI_OP_TANH || op == EINI_OP_SIGMOID || op == EINI_OP_SQRT ||
+        op == EINI_OP_RSQRT || op == EINI_OP_SILU || op == EINI_OP_POW ||
+        (op == EINI_OP_DIV && d->needs[d->e.node[root].arg[1]]))
+      d->stored = eini_back_read(&b, s->out, &s->out_map);
+  }
+  d->norm = eini_back_is_norm(&b);
+  if (d->val[root] < 0) return eini_grad_failed(w);
+  ein_status st = eini_adj_run(d);
+  if (d->stop >= 0) return eini_back_stop(&b);
+  EINI_TRY(st);
+  for (int id = 0; id < d->nprimal; id++) {
+    if (d->e.node[id].op != EINI_OP_OPERAND || d->val[id] < 0) continue;
+    int x = eini_adj_plain(d, d->val[id], d->mask[id]);
+    if (x < 0) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_back_send(&b, d->e.node[id].arg[0], x));
+  }
+  return EIN_OK;
+}
+
+// The cotangent of a tensor from what was sent to it; a wanted one goes to the tensor for it.
+static ein_status eini_grad_settle(eini_grad *w, int t) {
+  ein_graph *g = w->g;
+  const eini_grad_part *u = w->share[t];
+  int want = w->want[t], out = want;
+  if (w->done[t]) return EIN_OK;
+  w->done[t] = 1;
+  if (w->cot[t] != -1) {  // the loss
+    eini_grad_part seed = {NULL, w->cot[t], 1};
+    return want < 0 ? EIN_OK : eini_grad_whole(w, want, 1, seed.tensor < 0 ? NULL : &seed);
+  }
+  if (u == NULL) return want < 0 ? EIN_OK : eini_grad_whole(w, want, 0, NULL);
+  if (u->next == NULL && want >= 0 && !u->shared) {  // what would be copied is written there
+    for (int64_t i = w->nstmt; i < g->nstmt; i++)
+      if (g->stmt[i].out == u->tensor) g->stmt[i].out = want;
+    g->tensor[want].nstmt = g->tensor[u->tensor].nstmt;
+    g->tensor[u->tensor].nstmt = 0;
+  } else if (u->next == NULL && want < 0) {
+    out = u->tensor;
+  } else {
+    if (want < 0)
+      EINI_TRY(eini_grad_tensor(w, t, ein_dtype_compute(g->tensor[t].dtype), g->tensor[t].rank,
+                                g->tensor[t].shape, &out));
+    EINI_TRY(eini_grad_whole(w, out, 0, u));
+  }
+  w->cot[t] = out;
+  return EIN_OK;
+}
+
+// Which tensors depend on those with reach, in the order of the statements?
+static ein_status eini_grad_reach(eini_grad *w) {
+  int64_t most = 0, operands = 0;
+  for (int64_t i = 0; i < w->nstmt; i++) {
+    most = eini_max64(most, w->g->stmt[i].expr.n);
+    operands = eini_max64(operands, w->g->stmt[i].noperand);
+  }
+  unsigned char *needs = EINI_NEW(w->scratch, unsigned char, most);
+  unsigned char *reads = EINI_NEW(w->scratch, unsigned char, operands);
+  if (needs == NULL || reads == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < w->nstmt; i++) {
+    const eini_stmt *s = &w->g->stmt[i];
+    for (int k = 0; k < s->noperand; k++) reads[k] = w->reach[s->operand[k]];
+    eini_adj_needs(&s->expr, reads, needs);
+    w->reach[s->out] |= needs[s->expr.n - 1];
+  }
+  return EIN_OK;
+}
+
+// Gradients of loss, times seed unless -1, by nwrt tensors; grad: tensors without statements, with
+// their shapes and dtypes.
+static ein_status eini_gradient(eini_grad *w, int seed, int nwrt, const int *wrt,
+                                const int *grad) {
+  ein_graph *g = w->g;
+  int64_t n = g->ntensor;
+  w->nstmt = g->nstmt;
+  w->reach = EINI_NEW(w->scratch, unsigned char, n);
+  w->done = EINI_NEW(w->scratch, unsigned char, n);
+  w->cot = EINI_NEW(w->scratch, int, n);
+  w->want = EINI_NEW(w->scratch, int, n);
+  w->share = EINI_NEW(w->scratch, eini_grad_part *, n);
+  if (w->reach == NULL || w->done == NULL || w->cot == NULL || w->want == NULL || w->share == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < n; t++) w->cot[t] = w->want[t] = -1;
+  for (int k = 0; k < nwrt; k++) {
+    w->reach[wrt[k]] = 1;
+    w->want[wrt[k]] = grad[k];
+  }
+  EINI_TRY(eini_grad_reach(w));
+  w->cot[w->loss] = seed < 0 ? EINI_COT_ONE : seed;
+  for (int64_t i = w->nstmt - 1; i >= 0; i--) {
+    int t = g->stmt[i].out;
+    if (w->reach[t]) EINI_TRY(eini_grad_settle(w, t));
+    if (w->reach[t] && w->cot[t] != -1) EINI_TRY(eini_back_stmt(w, i));
+  }
+  for (int k = 0; k < nwrt; k++) EINI_TRY(eini_grad_settle(w, wrt[k]));
+  return EIN_OK;
+}
+
+// ---- what is asked for ----
+
+// A mistake about item i: 0 the loss, 1 the seed, 2 + k the k-th of wrt.
+EINI_PRINTF(5, 6)
+static ein_status eini_grad_refuse(const eini_grad *w, int i, ein_status st, const char *hint,
+                                   const char *format, ...) {
+  const eini_syn *v = w->at == NULL ? NULL : w->at[i];
+  va_list args;
+  va_start(args, format);
+  eini_vfail(w->diag, st, v == NULL ? -1 : v->pos, v == NULL ? 0 : v->len, hint, format, args);
+  va_end(args);
+  return st;
+}
+
+static ein_status eini_grad_check_float(const eini_grad *w, int i, int tensor) {
+  const eini_tensor *t = &w->g->tensor[tensor];
+  if (eini_kind_of(t->dtype) >= EINI_KREAL) return EIN_OK;
+  return eini_grad_refuse(w, i, EIN_ERR_DTYPE, NULL, "'%.60s' is of %s: only floats have gradients",
+                          t->name, ein_dtype_name(t->dtype));
+}
+
+static ein_status eini_grad_check(const eini_grad *w, int seed, int nwrt, const int *wrt) {
+  const eini_tensor *l = &w->g->tensor[w->loss], *s = seed < 0 ? NULL : &w->g->tensor[seed];
+  EINI_TRY(eini_grad_check_float(w, 0, w->loss));
+  if (s == NULL && l->rank > 0)
+    return eini_grad_refuse(w, 0, EIN_ERR_SHAPE, "a seed says how much each element counts",
+                            "'%.60s' has %d axes: without a seed it must be a scalar", l->name,
+                            l->rank);
+  if (s == NULL && eini_kind_of(l->dtype) == EINI_KCOMPLEX)
+    return eini_grad_refuse(w, 0, EIN_ERR_DTYPE, "take real(..), or give a seed",
+                            "'%.60s' is complex", l->name);
+  if (s != NULL) {
+    EINI_TRY(eini_grad_check_float(w, 1, seed));
+    int same = s->rank == l->rank;
+    for (int r = 0; same && r < s->rank; r++) same = s->shape[r] == l->shape[r];
+    if (!same)
+      return eini_grad_refuse(w, 1, EIN_ERR_SHAPE, NULL, "'%.60s' does not have the shape of "
+                              "'%.60s'", s->name, l->name);
+    if (eini_kind_of(s->dtype) > eini_kind_of(l->dtype))
+      return eini_grad_refuse(w, 1, EIN_ERR_DTYPE, NULL, "'%.60s' is complex, '%.60s' is real",
+                              s->name, l->name);
+  }
+  for (int k = 0; k < nwrt; k++) {
+    EINI_TRY(eini_grad_check_float(w, 2 + k, wrt[k]));
+    for (int j = 0; j < k; j++)
+      if (wrt[j] == wrt[k])
+        return eini_grad_refuse(w, 2 + k, EIN_ERR_NAME, NULL, "'%.60s' occurs twice",
+                                w->g->tensor[wrt[k]].name);
+  }
+  return EIN_OK;
+}
+
+// A tensor for the gradient by tensor wrt: its shape, and its dtype if none was given.
+static ein_status eini_grad_result(const eini_grad *w, int i, int wrt, int grad) {
+  const eini_tensor *x = &w->g->tensor[wrt];
+  eini_tensor *t = &w->g->tensor[grad];
+  int same = t->rank == x->rank;
+  for (int r = 0; same && t->given != NULL && r < t->rank; r++) same = t->given[r] == x->shape[r];
+  if (!same)
+    return eini_grad_refuse(w, i, EIN_ERR_SHAPE, NULL, "'%.60s' does not have the shape of '%.60s'",
+                            t->name, x->name);
+  if (t->dtype == EIN_NONE) t->dtype = x->dtype;
+  if (eini_kind_of(t->dtype) < eini_kind_of(x->dtype))
+    return eini_grad_refuse(w, i, EIN_ERR_DTYPE, NULL, "'%.60s' is of %s, '%.60s' of %s", t->name,
+                            ein_dtype_name(t->dtype), x->name, ein_dtype_name(x->dtype));
+  t->dtype_open = 0;
+  t->shape = EINI_NEW(&w->g->arena, int64_t, t->rank);
+  if (t->shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (t->rank > 0) memcpy(t->shape, x->shape, (size_t)t->rank * sizeof *t->shape);
+  return EIN_OK;
+}
+
+// Checks what is asked for, then appends the statements.
+static ein_status eini_grad_all(eini_grad *w, int seed, int nwrt, const int *wrt,
+                                const int *grad) {
+  EINI_TRY(eini_grad_check(w, seed, nwrt, wrt));
+  for (int k = 0; k < nwrt; k++) EINI_TRY(eini_grad_result(w, 2 + k, wrt[k], grad[k]));
+  return eini_gradient(w, seed, nwrt, wrt, grad);
+}
+
+static ein_status eini_grad_ids(ein_graph *g, int loss, int nwrt, const int *wrt, int seed,
+                                const int *grad) {
+  if (nwrt < 1 || wrt == NULL || grad == NULL || loss < 0 || loss >= g->ntensor ||
+      seed >= g->ntensor)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "gradient: counts, pointers, the loss or the seed");
+  EINI_TRY(eini_seal_tensor(g, loss));
+  if (seed >= 0) EINI_TRY(eini_seal_tensor(g, seed));
+  for (int k = 0; k < nwrt; k++) {
+    if (wrt[k] < 0 || wrt[k] >= g->ntensor || grad[k] < 0 || grad[k] >= g->ntensor)
+      return eini_refuse(g, EIN_ERR_ARGUMENT, "gradient: number %d is no tensor", k);
+    EINI_TRY(eini_seal_tensor(g, wrt[k]));
+  }
+  for (int k = 0; k < nwrt; k++) {
+    const eini_tensor *t = &g->tensor[grad[k]];
+    int again = 0;
+    for (int j = 0; j < k; j++) again |= grad[j] == grad[k];
+    if (again || t->shape != NULL || t->nstmt > 0)
+      return eini_refuse(g, EIN_ERR_NAME, "gradient: '%.60s' is defined already", t->name);
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_graph_add_gradient(ein_graph *g, int loss, int nwrt, const int *wrt,
+                                          int seed, const int *grad) {
+  EINI_TRY(eini_building(g));
+  eini_grad w;
+  eini_arena scratch;
+  ein_status st = eini_grad_ids(g, loss, nwrt, wrt, seed, grad);
+  if (st != EIN_OK) return g->status = st;
+  memset(&w, 0, sizeof w);
+  eini_arena_init(&scratch, &g->arena.al);
+  w.g = g;
+  w.diag = g->diag;
+  w.pos = -1;
+  w.loss = loss;
+  w.scratch = &scratch;
+  st = eini_grad_all(&w, seed, nwrt, wrt, grad);
+  eini_arena_free(&scratch);
+  return g->status = st;
+}
+
+// ================================================================================================
 // >>build  from resolved trees to statements
 // Takes resolved trees; gives statements of the graph. What is not one fold over one expression is
 // split; the parts become temporaries.
 // ================================================================================================
 
-#define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
 #define EINI_SAME_MAX 64                   // equal operands and temporaries are looked for this far
 
 // A statement being emitted: its indices, and its operands with their rows.
@@ -2438,12 +4367,6 @@ static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, 
     row[i].pos = pos;
   }
   return v;
-}
-
-static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
-  size_t rows = (size_t)a->rows * sizeof *a->offset;
-  return memcmp(a->offset, b->offset, rows) == 0 &&
-         memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
 }
 
 // Do two statements over all elements of their tensors compute the same?
@@ -2937,6 +4860,64 @@ static void eini_lower(eini_prog *q, eini_line *l) {
   if (p->st == EIN_OK) l->stmt = q->g->nstmt - 1;
 }
 
+// ---- gradients ----
+
+// The tensor a name of a grad statement means; -1 after a mistake.
+static int eini_grad_name(eini_prog *q, const eini_syn *v) {
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (q->p.st == EIN_OK && s->kind != EINI_N_TENSOR) eini_bad_name(q, v, 0);
+  return q->p.st == EIN_OK ? s->id : -1;
+}
+
+// Is the name of a gradient new?
+static void eini_grad_check_name(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+  if (s->kind != EINI_N_NONE || s->ndef > 1)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, s->ndef > 1 ? "'%.*s' is defined more than once"
+                                                             : "the name '%.*s' is taken",
+              EINI_NAME_OF(p, v->sym));
+}
+
+// A tensor for a gradient by tensor wrt.
+static int eini_grad_left(eini_prog *q, const eini_syn *v, int wrt) {
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  int id, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
+  if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, q->g->tensor[wrt].rank,
+                            NULL, &id) != EIN_OK)
+    return eini_pmem(&q->p), -1;
+  q->g->tensor[id].pos = v->pos;
+  return id;
+}
+
+static void eini_do_grad(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  int n = l->nparam, *wrt = EINI_NEW(p->arena, int, n), *grad = EINI_NEW(p->arena, int, n);
+  eini_grad w;
+  if (wrt == NULL || grad == NULL) eini_pmem(p);
+  memset(&w, 0, sizeof w);
+  w.g = q->g;
+  w.diag = p->diag;
+  w.pos = l->pos;
+  w.len = l->len;
+  w.at = l->kid;
+  w.scratch = p->arena;
+  for (int k = 0; k < n && p->st == EIN_OK; k++) eini_grad_check_name(q, l->kid[2 + n + k]);
+  w.loss = p->st == EIN_OK ? eini_grad_name(q, l->kid[0]) : -1;
+  int seed = p->st == EIN_OK && l->kid[1]->sym >= 0 ? eini_grad_name(q, l->kid[1]) : -1;
+  for (int k = 0; k < n && p->st == EIN_OK; k++) wrt[k] = eini_grad_name(q, l->kid[2 + k]);
+  for (int k = 0; k < n && p->st == EIN_OK; k++)
+    grad[k] = eini_grad_left(q, l->kid[2 + n + k], wrt[k]);
+  if (p->st == EIN_OK) eini_reported(p, eini_grad_all(&w, seed, n, wrt, grad));
+  for (int k = 0; k < n; k++) {
+    eini_sym *s = eini_sym_of(q, l->kid[2 + n + k]->sym);
+    if (s->kind != EINI_N_NONE) continue;
+    s->kind = p->st == EIN_OK ? EINI_N_TENSOR : EINI_N_BAD;
+    if (p->st == EIN_OK) s->id = grad[k];
+  }
+}
+
 // ---- before lowering: what is read, defined, observed ----
 
 static void eini_mark_read(eini_prog *q, const eini_syn *v) {
@@ -2944,12 +4925,24 @@ static void eini_mark_read(eini_prog *q, const eini_syn *v) {
   for (int i = 0; i < v->n && v->kind != EINI_S_ACCESS; i++) eini_mark_read(q, v->kid[i]);
 }
 
+static void eini_survey_grad(eini_prog *q, int64_t number) {
+  const eini_line *l = &q->line[number];
+  for (int k = 0; k < l->n; k++) {
+    eini_sym *s = l->kid[k]->sym < 0 ? NULL : eini_sym_of(q, l->kid[k]->sym);
+    if (s != NULL && k < 2 + l->nparam) s->read = 1;
+    if (k < 2 + l->nparam) continue;
+    s->ndef++;
+    s->lastdef = (int)number;
+  }
+}
+
 static void eini_survey(eini_prog *q) {
   for (int64_t i = 0; i < q->nline; i++) {
     eini_line *l = &q->line[i];
     int output = l->kind == EINI_L_OUTPUT;
     q->p.st = EIN_OK;
-    if (l->kind >= EINI_L_DEF) eini_mark_read(q, l->kid[0]);
+    if (l->kind == EINI_L_DEF || l->kind == EINI_L_DEFINE) eini_mark_read(q, l->kid[0]);
+    if (l->kind == EINI_L_GRAD) eini_survey_grad(q, i);
     for (int k = 0; k < l->n && (output || l->kind == EINI_L_DEFINE); k++) {
       int sym = output ? l->kid[k]->sym : l->sym;
       eini_sym *s = eini_sym_of(q, sym);
@@ -2982,6 +4975,7 @@ static void eini_do_line(eini_prog *q, int64_t number) {
     if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
     if (p->st == EIN_OK && s->lastdef == number) eini_seal(q, l);
   }
+  if (l->kind == EINI_L_GRAD) eini_do_grad(q, l);
   for (int k = 0; k < l->n && l->kind < EINI_L_DEF; k++) {
     const eini_syn *v = l->kid[k];
     p->st = EIN_OK;

@@ -214,6 +214,41 @@ typedef struct eini_cpu_family {
               const ein_part *part, void *scratch);
 } eini_cpu_family;
 
+// Up to three matrices that the next problem of a batch reads or writes, rows `step` bytes apart.
+// They are asked for while the present problem runs, `share` lines at a time.
+typedef struct eini_next {
+  uintptr_t row[3];
+  int64_t rows[3], step[3], lines[3];  // lines: of a row
+  int64_t share, i, line;
+} eini_next;
+
+static void eini_next_row(eini_next *x, int i, uintptr_t at, int64_t rows, int64_t step,
+                          int64_t bytes) {
+  if (step < 0) at -= (uintptr_t)(-step * (rows - 1)), step = -step;
+  if (rows == 0) bytes = 0;
+  else if (step < bytes + 64) bytes += step * (rows - 1), rows = 1;
+  x->row[i] = at, x->rows[i] = rows, x->step[i] = step, x->lines[i] = (bytes + 63) / 64;
+}
+
+// Shares for so many calls of eini_next_some.
+static void eini_next_start(eini_next *x, int64_t calls) {
+  int64_t all = 0;
+  for (int i = 0; i < 3; i++) all += x->rows[i] * x->lines[i];
+  x->share = (all + calls - 1) / calls, x->i = x->line = 0;
+}
+
+static void eini_next_some(eini_next *x) {
+  for (int64_t left = x->share, n; left > 0 && x->i < 3; left -= n) {
+    uintptr_t p = x->row[x->i] + 64 * (uintptr_t)x->line;
+    n = eini_min64(left, x->lines[x->i] - x->line);
+    x->line += n;
+    for (int64_t l = 0; l < n; l++, p += 64) EINI_FETCH2(p);
+    if (x->line < x->lines[x->i]) continue;
+    x->line = 0, x->row[x->i] += (uintptr_t)x->step[x->i];
+    if (--x->rows[x->i] <= 0) x->i++;
+  }
+}
+
 static double eini_cpu_now(void) {
 #if EINI_CPU_POSIX
   struct timeval tv;
@@ -1555,10 +1590,23 @@ static void eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c, const ein_ch
 #define EINI_FLAT512 EINI_T512 EINI_FLAT
 #define EINI_FLAT256 EINI_T256 EINI_FLAT
 
+// Chunks are short, and what the processor fetches ahead by itself often ends with them: what an
+// operation reads next of its first operand is asked for. What lies near the result is temporary.
+#define EINI_CHUNK_AHEAD 4096  // bytes
+EINI_INLINE void eini_chunk_ahead(int64_t bytes, const void *x, const void *d) {
+  if ((uintptr_t)x - (uintptr_t)d + 65536 < 131072) return;
+  const uintptr_t p = (uintptr_t)x + EINI_CHUNK_AHEAD;
+  for (int64_t i = 0; i < bytes; i += 64) EINI_FETCH(p + (uintptr_t)i);
+}
+
+// The size of an element from the name of an operation, which ends with that of its type.
+#define EINI_OP_SIZE(name) (name[sizeof(name) - 2] == '2' ? 4 : 8)
+
 #define EINI_OP1(name)                                                                      \
   EINI_FLAT256 static void eini_c_##name##_256(                                             \
       int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                  \
       const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
+    eini_chunk_ahead(n * EINI_OP_SIZE(#name), a, d);                                        \
     eini_c_##name(n, a, b, c, d);                                                           \
   }
 #define EINI_OP2(name)                                                                      \
@@ -1566,10 +1614,11 @@ static void eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c, const ein_ch
   EINI_FLAT512 static void eini_c_##name##_512(                                             \
       int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                  \
       const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
+    eini_chunk_ahead(n * EINI_OP_SIZE(#name), a, d);                                        \
     eini_c_##name(n, a, b, c, d);                                                           \
   }
 #define EINI_OP_NUMBERS(name)                                                               \
-  EINI_OP1(name##_i32) EINI_OP1(name##_i64) EINI_OP1(name##_f32) EINI_OP1(name##_f64)
+  EINI_OP1(name##_i32) EINI_OP1(name##_i64) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
 #define EINI_OP_REALS(name) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
 
 EINI_OP_NUMBERS(add)
@@ -1603,6 +1652,8 @@ EINI_OP1(gelu_f64)
 #undef EINI_OP_NUMBERS
 #undef EINI_OP2
 #undef EINI_OP1
+#undef EINI_OP_SIZE
+#undef EINI_CHUNK_AHEAD
 
 // libm's names keep compilers from vector code (errno, traps), so these say it themselves.
 #define EINI_OP_SELF(name, bits, s, T, V, expr)                                             \
@@ -1639,20 +1690,20 @@ EINI_OP_ROUNDING(f64, double, __m256d, pd)
 #define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
 #define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
 #define EINI_NUM_(op, name, bits)                                                           \
-  {EINI_OP_##op, {NULL, eini_c_##name##_i32_##bits, eini_c_##name##_i64_##bits,             \
+  {EINI_OP_##op, {NULL, eini_c_##name##_i32_256, eini_c_##name##_i64_256,                   \
                   eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, NULL, NULL}}
 #define EINI_REA_(op, name, bits)                                                           \
   {EINI_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
                   NULL, NULL}}
-// Cheap operations are bound by the first-level cache: AVX2 does as well. (And clang makes no good
+// Integers and rounding are bound by the caches: AVX2 does as well. (And clang makes no good
 // 512-bit code of gelu.)
 #define EINI_CHUNK_ROWS(cheap, bits)                                                        \
-  EINI_NUM(ADD, add, cheap), EINI_NUM(SUB, sub, cheap), EINI_NUM(MUL, mul, cheap),          \
-  EINI_NUM(SQUARE, square, cheap), EINI_NUM(NEG, neg, cheap), EINI_NUM(MAX, max, cheap),    \
-  EINI_NUM(MIN, min, cheap), EINI_NUM(LT, lt, cheap), EINI_NUM(LE, le, cheap),              \
-  EINI_NUM(GT, gt, cheap), EINI_NUM(GE, ge, cheap), EINI_NUM(EQ, eq, cheap),                \
-  EINI_NUM(NE, ne, cheap), EINI_NUM(WHERE, where, cheap), EINI_NUM(RELU, relu, cheap),      \
-  EINI_NUM(ABS, abs, cheap), EINI_REA(DIV, quot, bits), EINI_REA(EXP, exp, bits),           \
+  EINI_NUM(ADD, add, bits), EINI_NUM(SUB, sub, bits), EINI_NUM(MUL, mul, bits),          \
+  EINI_NUM(SQUARE, square, bits), EINI_NUM(NEG, neg, bits), EINI_NUM(MAX, max, bits),    \
+  EINI_NUM(MIN, min, bits), EINI_NUM(LT, lt, bits), EINI_NUM(LE, le, bits),              \
+  EINI_NUM(GT, gt, bits), EINI_NUM(GE, ge, bits), EINI_NUM(EQ, eq, bits),                \
+  EINI_NUM(NE, ne, bits), EINI_NUM(WHERE, where, bits), EINI_NUM(RELU, relu, bits),      \
+  EINI_NUM(ABS, abs, bits), EINI_REA(DIV, quot, bits), EINI_REA(EXP, exp, bits),           \
   EINI_REA(LOG, log, bits), EINI_REA(SIN, sin, bits), EINI_REA(COS, cos, bits),             \
   EINI_REA(TANH, tanh, bits), EINI_REA(ERF, erf, bits), EINI_REA(SIGMOID, sigmoid, bits),   \
   EINI_REA(SILU, silu, bits), EINI_REA(GELU, gelu, cheap),                                  \
@@ -2757,24 +2808,28 @@ static void eini_gett_soon_in_place(eini_gett_hand *h, int64_t nk, int64_t size)
 
 // The lines of a block that is packed, about in the order in which packing reads them.
 static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
-  const int64_t lane = 64 / size, step = h->kstep[0], count = h->kcount[0];
+  const int64_t lane = 64 / size, step = h->kstep[0], count = h->kcount[0], most = h->most_soon;
   const int64_t *row = h->row[0], *col = h->col[0];
   int64_t n = 0;
   h->nsoon = 0;
-  if (h->most_soon == 0) return;
+  if (most == 0) return;
   if (h->kind[0] == EINI_GETT_ROWS)
     for (int64_t q = 0; q < nk; q++)
-      for (int64_t p = 0; p < h->n && n < h->most_soon; p++)
-        if (p % h->step % lane == 0) h->soon[n++] = (row[p] + col[q]) * size;
+      for (int64_t p = 0; p < h->n; p += h->step)
+        for (int64_t t = p; t < p + h->step && n < most; t += lane)
+          h->soon[n++] = (row[t] + col[q]) * size;
   if (h->kind[0] == EINI_GETT_ALONG)
     for (int64_t p = 0; p < h->n; p++)
-      for (int64_t q = 0; q < nk && n < h->most_soon; q++)
-        if (q / step % count % lane == 0) h->soon[n++] = (row[p] + col[q]) * size;
+      for (int64_t q = 0; q < nk; q += step * count)
+        for (int64_t t = q; t < q + step * count; t += step * lane)
+          for (int64_t i = t; i < t + step && n < most; i++)
+            h->soon[n++] = (row[p] + col[i]) * size;
   if (h->kind[0] == EINI_GETT_ACROSS)
-    for (int64_t p = 0; p < h->n; p++)
-      for (int64_t q = 0; p / step % count == 0 && q < nk; q++)
-        for (int64_t t = 0; t < count && n < h->most_soon; t += lane)
-          h->soon[n++] = (row[p + t * step] + col[q]) * size;
+    for (int64_t z = 0; z < h->n; z += step * count)
+      for (int64_t p = z; p < z + step; p++)
+        for (int64_t q = 0; q < nk; q++)
+          for (int64_t t = 0; t < count && n < most; t += lane)
+            h->soon[n++] = (row[p + t * step] + col[q]) * size;
   for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
   h->nsoon = n;
 }
@@ -3455,7 +3510,7 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double all = b * (k * (v + u) + v * u) * size;
   if (p->bare)
     return t * 1.05 + b * v * u * size / cpu->l2_bw +
-           (all > (double)cpu->l3 ? all / cpu->read_bw : 0);
+           (all > (double)cpu->l3 ? 0.3 * all / cpu->read_bw : 0);  // asked for ahead
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
@@ -3808,27 +3863,52 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
   for (int i = 0; i < 8; i++) uoff[i] = i * step;
   for (int i = 0; i < 3; i++) voff[i] = i * p.kit.w;
   const int64_t none = 0;
+  eini_next next;
   eini_gett_tile_arg a;
+  memset(&next, 0, sizeof next);
   a.how = EINI_GETT_STORE, a.uoff = uoff, a.voff = voff;
   a.soon = &none, a.soon_step = 0;
   a.k = p.kx->n > 0 ? p.kx->extent[0] : 1;
   a.sv = p.kx->n > 0 ? p.v->k[0][0] : 0, a.uk = p.kx->n > 0 ? p.u->k[0][0] : 0;
   a.us = p.ux->n > 0 ? p.u->row[0][0] : 0;
-  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
-    eini_gett_odometer(&c->batch, b, at);
-    const char *v = p.v->base[0] + eini_gett_dot(c->batch.n, at, p.v->batch[0]) * size;
-    const char *u = p.u->base[0] + eini_gett_dot(c->batch.n, at, p.u->batch[0]) * size;
-    char *out = c->out + eini_gett_dot(c->batch.n, at, c->out_batch) * size;
+  const int64_t reads = a.k * (nv + nu) + nv * nu, batches = part->batch[1] - part->batch[0];
+  const int ahead = batches > 1 && eini_axes_size(&c->batch) * reads * size > cpu->l3 / 2;
+  const int64_t tiles = (nu + p.kit.nu - 1) / p.kit.nu * ((nv + lanes - 1) / lanes);
+  const char *v, *u, *next_v = NULL, *next_u = NULL;
+  char *out, *next_out = NULL;
+  for (int64_t b = part->batch[0]; b <= part->batch[1]; b++) {
+    v = next_v, u = next_u, out = next_out;
+    const int64_t then = eini_min64(b, part->batch[1] - 1);
+    eini_gett_odometer(&c->batch, then, at);
+    next_v = p.v->base[0] + eini_gett_dot(c->batch.n, at, p.v->batch[0]) * size;
+    next_u = p.u->base[0] + eini_gett_dot(c->batch.n, at, p.u->batch[0]) * size;
+    next_out = c->out + eini_gett_dot(c->batch.n, at, c->out_batch) * size;
+    if (b == part->batch[0]) continue;
+    const uintptr_t odd = (uintptr_t)out | (uintptr_t)(step * size);
+    const int stream = ahead && p.kit.w * size == 64 && (odd & 63) == 0;
+    a.how = stream ? EINI_GETT_STREAM : EINI_GETT_STORE;
+    if (ahead) {
+      const int by = a.us == 1;  // U contiguous along its rows
+      eini_next_row(&next, 0, (uintptr_t)next_v, a.k, a.sv * size, nv * size);
+      eini_next_row(&next, 1, (uintptr_t)next_u, by ? a.k : nu, (by ? a.uk : a.us) * size,
+                    (by ? nu : a.k) * size);
+      eini_next_row(&next, 2, (uintptr_t)next_out, stream ? 0 : nu, step * size, nv * size);
+      eini_next_start(&next, tiles);
+    }
     for (int64_t j = 0; j < nu; j += p.kit.nu) {
       a.nu = (int)eini_min64(p.kit.nu, nu - j);
       a.u = u + j * a.us * size;
       for (int64_t i = 0; i < nv; i += lanes) {
         a.nv = (int)(eini_min64(lanes, nv - i) / p.kit.w);
         a.v = v + i * size, a.soon_base = (uintptr_t)a.v, a.dst = out + (j * step + i) * size;
+        eini_next_some(&next);
         p.kit.tile(&a);
       }
     }
   }
+#if EINI_CPU_X86
+  _mm_sfence();
+#endif
 }
 
 static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
@@ -5348,6 +5428,22 @@ static double eini_dir_again(const eini_cpu *cpu, double m, double n, double k, 
   return s;
 }
 
+// Seconds of reading scalars of side b one from a line at a time: neither rows nor k go on within
+// the line, and what is read until they come back to it is more than the first-level cache.
+static double eini_dir_scattered(const eini_cpu *cpu, const eini_dir_job *j, int b) {
+  const eini_dir_index *r = &j->x[b ? EINI_DIR_N : EINI_DIR_M], *k = &j->x[EINI_DIR_K];
+  const double all = (double)r->size * (double)k->size;
+  double lines = all, inner = 1;
+  for (int d = k->n - 1; d >= 0; inner *= (double)k->extent[d--]) {
+    if (k->stride[b][d] == 1 && k->extent[d] > 1) lines = 8 * inner;
+  }
+  for (int d = r->n - 1; d >= 0; inner *= (double)r->extent[d--]) {
+    if (r->stride[b][d] == 1 && inner < lines && r->extent[d] > 1) lines = inner;
+    if (r->stride[b][d] == 1 && d == r->n - 1) return 0;
+  }
+  return 64 * lines > 0.7 * (double)cpu->l1 ? 2 * 64 * all / eini_dir_bw(cpu, 64 * lines) : 0;
+}
+
 // Seconds of one row of k of a product of operands.
 static double eini_dir_product_cost(const eini_dir_job *j, int s0) {
   const eini_dir_index *k = &j->x[EINI_DIR_K];
@@ -5376,6 +5472,7 @@ static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int
   if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
   if (other->form == EIN_FORM_PRODUCT) s += m * eini_dir_product_cost(j, EINI_DIR_OPS - b);
   else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;
+  else s += eini_dir_scattered(cpu, j, EINI_DIR_OPS - b);
   if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
   if (!j->c->plain_out) s += m * n * 2e-9 + m * 2e-8;
   return batch * s;
@@ -5716,7 +5813,9 @@ static int eini_dir_nest_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   double seconds = v.soa ? eini_dir_soa_cost(cpu, j, v.nb) : eini_dir_nest_cost(cpu, j, v.b);
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
   const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
-  seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
+  // What comes from memory is asked for in bursts, which arithmetic waits for.
+  const double both = v.far || (!v.soa && in + out > 0.5 * (double)cpu->l3) ? 1 : 0.3;
+  seconds = seconds > move ? seconds + both * move : move + both * seconds;
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;
   eini_dir_init(j, cpu, c);
   for (int g = 0; g < 3; g++) {
@@ -5742,6 +5841,7 @@ enum {
   EINI_DIR_OM, EINI_DIR_BP, EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA,
   EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY
 };
+enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
 
 static int64_t eini_dir_only(const ein_axes *x, const int64_t *stride) {
@@ -5807,15 +5907,19 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   s[EINI_DIR_BO] = eini_dir_only(&c->batch, c->out_batch);
   s[EINI_DIR_TISA] = cpu->isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
-  s[EINI_DIR_NEXT] = batch > 1 && batch * (m * k + k * n + m * n) * kern->size > cpu->l2 &&
-                     eini_max64(m * k, k * n) * kern->size <= 16384;
+  const int64_t all = batch * (m * k + k * n + m * n) * kern->size;
+  s[EINI_DIR_NEXT] = batch < 2 || all <= cpu->l2 ? 0
+                     : eini_max64(m * k, k * n) * kern->size <= 4096 ? EINI_DIR_AT_ONCE
+                     : all > cpu->l3 / 2 ? EINI_DIR_IN_TURN : 0;
   const double vectors = (double)((lanes + vl - 1) / vl);
   const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
   const double out = (double)batch * (double)m * (double)n * kern->size;
   const double move = (in + 2 * out) / eini_dir_bw(cpu, in + out);
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
-  if ((double)(k * lanes) * kern->size > 0.7 * (double)cpu->l1) seconds *= 1.5;
+  const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
+  if (strips > cpu->l3 / 8 || (strips > cpu->l2 / 2 && apart % 4096 == 0)) seconds *= 1.5;
+  else if (strips >= cpu->l2 / 2) seconds *= 1.15;
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k,
                                            seconds / (double)(batch > 0 ? batch : 1));
@@ -5837,6 +5941,17 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   return 1;
 }
 
+// The same for bigger ones: a share before each tile. What all of a batch have is not asked for.
+static void eini_dir_in_turn(const int64_t *s, int64_t rows, int64_t n, int64_t z, const char *p,
+                             const char *q, const char *out, eini_next *next) {
+  const int64_t k = s[EINI_DIR_TK], pm = s[EINI_DIR_PM] * z, pk = s[EINI_DIR_PK] * z;
+  const int by_k = pk == z || rows == 1;
+  eini_next_row(next, 0, (uintptr_t)p, s[EINI_DIR_BP] == 0 ? 0 : by_k ? rows : k, by_k ? pm : pk,
+                (by_k ? k : rows) * z);
+  eini_next_row(next, 1, (uintptr_t)q, s[EINI_DIR_BQ] == 0 ? 0 : k, s[EINI_DIR_QK] * z, n * z);
+  eini_next_row(next, 2, (uintptr_t)out, rows, s[EINI_DIR_OM] * z, n * z);
+}
+
 // Have what follows one operand of a batch at hand, unless it is far away.
 static void eini_dir_next(const char *at, int64_t step) {
   if (step > 16384) return;
@@ -5855,6 +5970,7 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
   const char *q = (swap ? c->p.base[0] : c->q.base[0]) + lane[0] * z;
   char *out = c->out + (row[0] * om + lane[0]) * z;
   int64_t prow[8], orow[8];
+  eini_next next;
   eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK], &zero,
                      &zero, prow, orow, p, q, out, 0, 0};
   (void)cpu;
@@ -5864,8 +5980,14 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
     return;
   }
   for (int i = 0; i < 8; i++) prow[i] = i * pm, orow[i] = i * om;
+  next.i = 3;
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
-    if (s[EINI_DIR_NEXT] && b + 1 < part->batch[1]) {
+    if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN && b + 1 < part->batch[1]) {
+      const int64_t then = (b + 1) * z;
+      eini_dir_in_turn(s, rows, n, z, p + then * s[EINI_DIR_BP], q + then * s[EINI_DIR_BQ],
+                       out + then * s[EINI_DIR_BO], &next);
+      eini_next_start(&next, (vectors + 2) / 3 * ((rows + kern->rows - 1) / kern->rows));
+    } else if (s[EINI_DIR_NEXT] && b + 1 < part->batch[1]) {
       eini_dir_next(p + b * s[EINI_DIR_BP] * z, s[EINI_DIR_BP] * z);
       eini_dir_next(q + b * s[EINI_DIR_BQ] * z, s[EINI_DIR_BQ] * z);
       eini_dir_next(out + b * s[EINI_DIR_BO] * z, s[EINI_DIR_BO] * z);
@@ -5881,6 +6003,7 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
         most = eini_min64(kern->rows, rows - r);
         const int which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
         most = which == 4 ? 8 : which + 1;
+        if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&next);
         kern->tile[l - 1][which](&t);
         t.p += most * pm * z;
         t.out += most * om * z;
@@ -5903,6 +6026,24 @@ static const eini_cpu_family *const eini_cpu_families[] = {
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 
+// Of as many parts as a family allows, `width` in all: those with the least work in the largest.
+static void eini_cpu_share(ein_choice *choice, int64_t width) {
+  int64_t most[3], got[3] = {1, 1, 1};
+  double least = 2;
+  for (int i = 0; i < 3; i++) most[i] = eini_max64(choice->grid[i], 1);
+  for (int64_t b = 1; b <= eini_min64(most[0], width); b++) {
+    for (int64_t m = 1; m <= eini_min64(most[1], width / b); m++) {
+      const int64_t n = eini_min64(most[2], width / b / m), g[3] = {b, m, n};
+      double work = 1;
+      for (int i = 0; i < 3; i++) work *= (double)((most[i] + g[i] - 1) / g[i]) / (double)most[i];
+      if (work > least || (work == least && b <= got[0])) continue;
+      least = work;
+      memcpy(got, g, sizeof g);
+    }
+  }
+  memcpy(choice->grid, got, sizeof got);
+}
+
 static int eini_cpu_contract_plan(const eini_cpu *m, const ein_contract *c, int width,
                                   ein_choice *choice) {
   ein_choice one;
@@ -5915,6 +6056,7 @@ static int eini_cpu_contract_plan(const eini_cpu *m, const ein_contract *c, int 
     choice->state[EINI_FAMILY_WORD] = i;
     found = 1;
   }
+  if (found) eini_cpu_share(choice, width);
   return found;
 }
 

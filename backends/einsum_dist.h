@@ -69,7 +69,7 @@
 //
 // BYTES
 //
-// Inputs lie at every place. A task reads from elsewhere the elements of its operands' boxes that
+// Inputs lie at every place, unless they are pinned to a partition of their axes. A task reads from elsewhere the elements of its operands' boxes that
 // lie in blocks homed at other places; operands that read the same are counted once, and nothing is
 // kept between statements. A partial result that is folded elsewhere counts as a whole, in the
 // computation type of its fold. Elements that no statement defines (zeros) never move. These are
@@ -219,6 +219,8 @@ typedef struct ein_dist_desc {
   const ein_fabric *fabric;  // default: serial with one place; borrowed until the plan is destroyed
   const ein_decomposition *decomposition;  // of the graph, for no more places than the fabric has;
   const ein_parts *parts;    //   or one per statement as written; NULL both: nothing is cut
+  const ein_parts *pins;     // with parts: one per tensor of the graph; inputs with ntask > 0 are
+                             //   held in this partition of their axes, others lie everywhere
   int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
   const ein_binding *layout;
   const char *path;          // of a task: see ein_options.path; default auto
@@ -1557,7 +1559,8 @@ struct ein_dist {
   ein_dist_desc desc;
   int nstmt, nin, nout;
   int64_t ntask;            // of all statements
-  eini_dist_stmt *stmt;
+  eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
+  int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
   eini_dist_plans plans;
   eini_dist_item *item;
@@ -1573,39 +1576,40 @@ struct ein_dist {
   ein_dist_info info;
 };
 
-// The statement and index of a mistake in parts.
-static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, int k, int i, const char *what) {
-  const eini_stmt *s = &g->stmt[k];
+// The statement and index of a mistake in parts. k: the statement's number, -1 of a pinned input.
+static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, const eini_stmt *s, int k, int i,
+                                const char *what) {
   const char *name = i >= 0 && i < s->nindex ? s->index[i].name : NULL;
-  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "statement %d, '%.60s'%s%.60s%s: %s", k,
+  char where[32] = "the pinned input";
+  if (k >= 0) snprintf(where, sizeof where, "statement %d,", k);
+  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "%s '%.60s'%s%.60s%s: %s", where,
                           g->tensor[s->out].name, name != NULL ? ", index '" : "",
                           name != NULL ? name : "", name != NULL ? "'" : "", what);
 }
 
-static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, int k, int64_t places,
-                                        const ein_parts *p) {
-  const eini_stmt *s = &g->stmt[k];
+static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const eini_stmt *s,
+                                        int k, int64_t places, const ein_parts *p) {
   int64_t n = 1;
   if (p->nindex != s->nindex || (p->nindex > 0 && p->cut == NULL) || p->norder < 0 ||
       (p->norder > 0 && p->order == NULL))
-    return eini_dist_bad(ctx, g, k, -1, "its parts are of another statement");
+    return eini_dist_bad(ctx, g, s, k, -1, "its parts are of another statement");
   for (int i = 0; i < s->nindex; i++) {
     if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
-      return eini_dist_bad(ctx, g, k, i, "cut into fewer than 1 or more pieces than its extent");
+      return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
     if (p->cut[i] > 1 && i >= s->nfree && !eini_dist_mergeable(s->fold))
-      return eini_dist_bad(ctx, g, k, i, "cut, but partial results of its fold are not one number");
+      return eini_dist_bad(ctx, g, s, k, i, "cut, but partial results of its fold are not one number");
     int seen = 0;
     for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
     if (seen != (p->cut[i] > 1))
-      return eini_dist_bad(ctx, g, k, i, seen ? "stands in the order twice, or is not cut"
+      return eini_dist_bad(ctx, g, s, k, i, seen ? "stands in the order twice, or is not cut"
                                               : "cut, but not in the order");
     if (eini_mul_overflow(n, p->cut[i], &n) || n > places)
-      return eini_dist_bad(ctx, g, k, i, "more tasks than places");
+      return eini_dist_bad(ctx, g, s, k, i, "more tasks than places");
   }
   for (int j = 0; j < p->norder; j++)
     if (p->order[j] < 0 || p->order[j] >= s->nindex)
-      return eini_dist_bad(ctx, g, k, -1, "its order names an index it does not have");
-  if (n != p->ntask) return eini_dist_bad(ctx, g, k, -1, "ntask is not the product of its cuts");
+      return eini_dist_bad(ctx, g, s, k, -1, "its order names an index it does not have");
+  if (n != p->ntask) return eini_dist_bad(ctx, g, s, k, -1, "ntask is not the product of its cuts");
   return EIN_OK;
 }
 
@@ -1690,6 +1694,49 @@ static ein_status eini_dist_tensors(ein_ctx *ctx, ein_dist *d) {
     if (view != NULL && x->role == EIN_ROLE_OUTPUT)
       EINI_TRY(eini_check_writable(eini_diag_of(ctx), view));
     EINI_TRY(eini_dist_tensor_init(d, t, view));
+  }
+  return EIN_OK;
+}
+
+// An input held in a partition: it is homed as if a statement along its axes had defined it.
+static ein_status eini_dist_pin(ein_ctx *ctx, ein_dist *d, int t, const ein_parts *p) {
+  const eini_tensor *x = &d->g->tensor[t];
+  eini_arena *a = &d->arena;
+  eini_dist_stmt *e = &d->stmt[d->nstmt + d->npin];
+  eini_stmt *s = EINI_NEW(a, eini_stmt, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->out = t;
+  s->nindex = s->nfree = x->rank;
+  s->index = EINI_NEW(a, eini_index, x->rank);
+  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(a, x->rank, x->rank, &s->out_map));
+  for (int r = 0; r < x->rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = x->shape[r];
+    s->out_map.coef[(int64_t)r * x->rank + r] = 1;
+  }
+  EINI_TRY(eini_dist_check_parts(ctx, d->g, s, -1, d->fabric.places, p));
+  EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
+  e->s = s;
+  d->tensor[t].define = EINI_NEW(a, int, 1);
+  if (d->tensor[t].define == NULL) return EIN_ERR_NO_MEMORY;
+  d->tensor[t].define[0] = d->nstmt + d->npin++;
+  d->tensor[t].ndefine = 1;
+  return EIN_OK;
+}
+
+static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
+  for (int t = 0; t < d->g->ntensor; t++) {
+    ein_parts p;
+    memset(&p, 0, sizeof p);
+    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
+    if (d->desc.decomposition != NULL) {
+      if (ein_decomposition_pin(d->desc.decomposition, t, &p) != EIN_OK) continue;
+    } else {
+      if (d->desc.pins == NULL || d->desc.pins[t].ntask == 0) continue;
+      p = d->desc.pins[t];
+    }
+    EINI_TRY(eini_dist_pin(ctx, d, t, &p));
   }
   return EIN_OK;
 }
@@ -1914,7 +1961,7 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
         const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
         if (t->ndefine == 0 || eini_dist_first(e->s, o) < o) continue;
         if (!eini_dist_box(e, q, o, m)) continue;
-        for (int u = 0; u < t->ndefine; u++) {
+        for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
           const eini_dist_space *x = &d->stmt[t->define[u]].space;
           int more = eini_dist_near_first(x, m->from, m->to, &w);
           for (; more; more = eini_dist_near_next(&w))
@@ -2523,19 +2570,12 @@ static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from,
 
 // Moves the elements of the block at `place` that lie in a box.
 static void eini_dist_move(const eini_dist_space *x, int64_t place, const int64_t *from,
-                           const int64_t *to, size_t size, eini_dist_kind dst_kind, char *dst,
-                           eini_dist_kind src_kind, char *src, const int64_t *stride,
-                           eini_dist_room *m) {
-  eini_dist_end d, s;
-  d.kind = dst_kind;
-  d.data = dst;
-  s.kind = src_kind;
-  s.data = src;
-  d.stride = s.stride = stride;
+                           const int64_t *to, size_t size, const eini_dist_end *dst,
+                           const eini_dist_end *src, eini_dist_room *m) {
   eini_dist_range(x, place, m->blo, m->bhi);
   if (eini_zrange_empty(x->nfree, m->blo, m->bhi)) return;
   if (!eini_dist_is_box(x)) {
-    eini_dist_move_points(x, from, to, size, &d, &s, m);
+    eini_dist_move_points(x, from, to, size, dst, src, m);
     return;
   }
   for (int i = 0; i < x->nfree; i++) {
@@ -2543,8 +2583,8 @@ static void eini_dist_move(const eini_dist_space *x, int64_t place, const int64_
     m->bto[i] = m->bhi[i];
   }
   if (!eini_dist_inside(x, from, to, m->bfrom, m->bto)) return;
-  char *pd = eini_dist_end_at(x, &d, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
-  char *ps = eini_dist_end_at(x, &s, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
+  char *pd = eini_dist_end_at(x, dst, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
+  char *ps = eini_dist_end_at(x, src, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
   for (int i = 0; i < x->nfree; i++) m->bto[i] -= m->bfrom[i];
   eini_dist_copy(x->nfree, m->bto, pd, m->dst, ps, m->src, size);
 }
@@ -2724,6 +2764,25 @@ static char *eini_mail_at(const eini_dist_mail *b, const int64_t *at, int k, int
   return b->mem[q - d->fabric.first] + at[(int64_t)k * d->fabric.places + q];
 }
 
+static eini_dist_end eini_mail_end(eini_dist_kind kind, char *data, const int64_t *stride) {
+  eini_dist_end e;
+  e.kind = kind;
+  e.data = data;
+  e.stride = stride;
+  return e;
+}
+
+// Where the elements of a transfer are at home: in the block, or in the caller's pinned input.
+static eini_dist_end eini_mail_home(const eini_dist_mail *b, const eini_dist_transfer *t,
+                                    const eini_dist_room *m) {
+  const ein_dist *d = b->x->d;
+  int tensor = d->stmt[t->define].s->out;
+  if (t->define >= d->nstmt)
+    return eini_mail_end(EINI_AT_BOX, eini_dist_at(b->x, tensor, m->from),
+                         d->tensor[tensor].stride);
+  return eini_mail_end(EINI_AT_BLOCK, eini_mail_at(b, d->copies->block, t->define, t->home), NULL);
+}
+
 // Posts one side or both of a transfer of `bytes`, which is counted where it is received.
 static ein_status eini_mail_post(eini_dist_mail *b, int64_t from, int64_t to, const char *src,
                                  char *dst, int64_t bytes) {
@@ -2768,9 +2827,9 @@ static ein_status eini_mail_transfer(void *user, const eini_dist_transfer *t, ei
   if (eini_dist_driven(d, t->home)) {
     src = eini_mail_at(b, c->outbox, b->stmt, t->home) + b->out[t->home];
     b->out[t->home] += eini_dist_pad(t->bytes);
+    eini_dist_end to = eini_mail_end(EINI_AT_MESSAGE, src, NULL), at = eini_mail_home(b, t, m);
     eini_dist_move(&d->stmt[t->define].space, t->home, m->from, m->to,
-                   (size_t)(t->bytes / t->elements), EINI_AT_MESSAGE, src, EINI_AT_BLOCK,
-                   eini_mail_at(b, c->block, t->define, t->home), NULL, m);
+                   (size_t)(t->bytes / t->elements), &to, &at, m);
   }
   return eini_mail_post(b, t->home, t->place, src, dst, t->bytes);
 }
@@ -2779,19 +2838,22 @@ static ein_status eini_mail_transfer(void *user, const eini_dist_transfer *t, ei
 static ein_status eini_mail_unpack(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
   eini_dist_mail *b = (eini_dist_mail *)user;
   const ein_dist *d = b->x->d;
-  const eini_dist_copies *c = d->copies;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
   int here = t->home == t->place, rank = d->g->tensor[e->s->operand[t->operand]].rank;
-  char *src = here ? eini_mail_at(b, c->block, t->define, t->home)
-                   : eini_mail_at(b, c->inbox, b->stmt, t->place) + b->in[t->place];
-  if (!here) b->in[t->place] += eini_dist_pad(t->bytes);
+  eini_dist_end to, at = eini_mail_end(EINI_AT_MESSAGE, NULL, NULL);
+  if (here) {
+    at = eini_mail_home(b, t, m);
+  } else {
+    at.data = eini_mail_at(b, d->copies->inbox, b->stmt, t->place) + b->in[t->place];
+    b->in[t->place] += eini_dist_pad(t->bytes);
+  }
   for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
   eini_dist_dense(rank, m->len, m->box);
   union { const void *c; char *v; } u;
   u.c = b->w->in[t->operand];
+  to = eini_mail_end(EINI_AT_BOX, u.v, m->box);
   eini_dist_move(&d->stmt[t->define].space, t->home, m->from, m->to,
-                 (size_t)(t->bytes / t->elements), EINI_AT_BOX, u.v,
-                 here ? EINI_AT_BLOCK : EINI_AT_MESSAGE, src, m->box, m);
+                 (size_t)(t->bytes / t->elements), &to, &at, m);
   return EIN_OK;
 }
 
@@ -2905,9 +2967,11 @@ static void eini_mail_output(eini_dist_mail *b) {
       m->from[r] = 0;
       m->to[r] = t->shape[r];
     }
-    eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), EINI_AT_BOX,
-                   b->x->base[e->s->out], EINI_AT_BLOCK,
-                   eini_mail_at(b, d->copies->block, b->stmt, q), d->tensor[e->s->out].stride, m);
+    eini_dist_end to = eini_mail_end(EINI_AT_BOX, b->x->base[e->s->out],
+                                     d->tensor[e->s->out].stride);
+    eini_dist_end at = eini_mail_end(EINI_AT_BLOCK,
+                                     eini_mail_at(b, d->copies->block, b->stmt, q), NULL);
+    eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
   }
 }
 
@@ -3127,7 +3191,7 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
   }
   for (int64_t k = 0; k < g->nstmt; k++)
     if (g->stmt[k].rest != EIN_REST_ERROR && g->stmt[k].rest != EIN_REST_ZERO)
-      return eini_dist_bad(ctx, g, (int)k, -1, "it keeps or adds to old elements");
+      return eini_dist_bad(ctx, g, &g->stmt[k], (int)k, -1, "it keeps or adds to old elements");
   return EIN_OK;
 }
 
@@ -3140,7 +3204,8 @@ static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein
     *parts = room;
   }
   return *parts == NULL ? EIN_OK
-                        : eini_dist_check_parts(ctx, d->g, k, d->fabric.places, *parts);
+                        : eini_dist_check_parts(ctx, d->g, &d->g->stmt[k], k, d->fabric.places,
+                                                *parts);
 }
 
 static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
@@ -3155,9 +3220,10 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   }
   d->rank = rank < 2 ? 2 : rank;
   if (!eini_dist_room_init(&d->arena, d->rank, &room)) return EIN_ERR_NO_MEMORY;
-  d->stmt = EINI_NEW(&d->arena, eini_dist_stmt, d->nstmt);
+  d->stmt = EINI_NEW(&d->arena, eini_dist_stmt, d->nstmt + d->g->ntensor);
   if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_dist_tensors(ctx, d));
+  EINI_TRY(eini_dist_pins(ctx, d));
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;

@@ -1,4 +1,4 @@
-// How long planning takes: decompositions of a LLaMA-shaped decoder.
+// How long planning takes, and simulating: a LLaMA-shaped decoder.
 //
 //   decomp_bench [layers [batch [seq]]]     default: 32 layers of the 7B model, batch 1, seq 2048
 #define _POSIX_C_SOURCE 199309L

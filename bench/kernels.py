@@ -259,7 +259,7 @@ def measure(opt, records, ready):
             if once > 20 * fastest and once > opt.patience and r >= 1:
                 continue
             if opt.threads > 1:
-                time.sleep(0.04)  # idle workers of the one before stop spinning
+                time.sleep(0.1)  # idle workers of the one before stop spinning
                 impl.sample(1, 1)
             records[name]["times"] += impl.sample(batch, n)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -394,7 +394,7 @@ def environment(threads, coretype, torch):
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                  "BLIS_NUM_THREADS", "TBLIS_NUM_THREADS", "NPROC"):
         env[name] = n
-    env.update({"OMP_PROC_BIND": "true", "OMP_PLACES": "cores", "JAX_ENABLE_X64": "1",
+    env.update({"JAX_ENABLE_X64": "1",  # OMP_PROC_BIND would bind the threads of all others too
                 "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1",
                 "BENCH_TORCH": "1" if torch else "0"})
     env.update(allocator()[1])

@@ -5,6 +5,7 @@
 //   COMPILE_PLAIN_FIRST      both plainly before the implementation
 //   COMPILE_CORE_ONLY        einsum.h without einsum_program.h
 //   COMPILE_DECOMP           with einsum_decomp.h and backends/einsum_dist.h
+//   COMPILE_MEMORY           with einsum_memory.h
 //   COMPILE_CPU, COMPILE_BLAS   with backends/einsum_cpu.h, backends/einsum_openblas.h
 //   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_MALLOC, ..   as the row of the matrix says
 #ifdef COMPILE_MALLOC
@@ -45,6 +46,10 @@ static void compile_free(void *p) {
 #include "../einsum_decomp.h"
 #include "../backends/einsum_dist.h"
 #include "../backends/einsum_dist.h"
+#endif
+#ifdef COMPILE_MEMORY
+#include "../einsum_memory.h"
+#include "../einsum_memory.h"
 #endif
 #ifdef COMPILE_CPU
 #include "../backends/einsum_cpu.h"
@@ -209,6 +214,48 @@ static int programs(ein_ctx *ctx) {
   return 0;
 }
 
+#ifdef COMPILE_MEMORY
+static int budgets(ein_ctx *ctx) {
+  static double a[10000], c[10000];
+  const int64_t s[2] = {100, 100};
+  ein_ztensor in[3], out = matrix(c, s);
+  ein_einsum_desc desc;
+  ein_fit_desc within;
+  ein_fit_info info;
+  ein_fit *fit = NULL;
+  ein_run run;
+  const void *inputs[3];
+  void *outputs[1];
+  size_t least = 0;
+  outputs[0] = c;
+  for (int k = 0; k < 3; k++) {
+    in[k] = matrix(a, s);
+    inputs[k] = a;
+  }
+  for (int i = 0; i < 100; i++) a[101 * i] = 2;
+  memset(&desc, 0, sizeof desc);
+  desc.expr = "ij,jk,kl->il";
+  desc.nin = 3;
+  desc.in = in;
+  desc.out = &out;
+  memset(&within, 0, sizeof within);
+  within.einsum = &desc;
+  within.memory = 1;
+  within.least = &least;
+  CHECK(ein_fit_create(ctx, &within, &fit) == EIN_ERR_TOO_LARGE && fit == NULL && least > 1);
+  within.memory = least;
+  CHECK(ein_fit_create(ctx, &within, &fit) == EIN_OK);
+  memset(&run, 0, sizeof run);
+  run.in = inputs;
+  run.out = outputs;
+  CHECK(ein_fit_execute(fit, &run) == EIN_OK && c[0] == 8 && c[1] == 0 && c[9999] == 8);
+  CHECK(ein_fit_info_get(fit, &info) == EIN_OK && info.peak_bytes <= least);
+  CHECK(ein_fit_explain(fit, NULL, 0) > 0 && ein_fit_json(fit, NULL, 0) > 0);
+  ein_fit_destroy(fit);
+  return 0;
+}
+#endif
+
 static int views(void) {
   double a[6] = {1, 2, 3, 4, 5, 6};
   const int64_t s[2] = {2, 3};
@@ -249,6 +296,9 @@ int main(void) {
   CHECK(strcmp(ein_version(), EINSUM_VERSION) == 0);
   CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
   CHECK(one_call() == 0 && compile_other() == 0);
+#ifdef COMPILE_MEMORY
+  CHECK(budgets(ctx) == 0);
+#endif
 #ifdef COMPILE_CPU
   CHECK(backend() == 0);
 #endif

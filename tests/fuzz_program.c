@@ -101,6 +101,11 @@ static const char *const fuzz_seeds[] = {
     "input Q[s=5,d=4], K[t=6,d], V[t,e=3] : f32\nT[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))\n"
     "Y[s,e] = softmax[t](T[s,t]) * V[t,e]\nL[s,e] = layernorm[e](Y[s,e], V[0,e], V[1,e])\n"
     "N[s,e] : f64 = rmsnorm[e](Y[s,e], V[0,e])\noutput L, Y : f16\n",
+    "input X[10], K[3], A[4,5] : f64\nY[h] = X[2*h+r]*K[r]\nL = sum(Y[h]^2) + sum[i](A[i,i])\n"
+    "grad L wrt X, K, A as dX, dK, dA\nN[i] = K[i] - 0.1*dK[i]\nT = max(N[i])*prod[i](A[i,i+1])\n"
+    "grad T wrt X as H\n",
+    "input Q[s=2,d=3] : c64\ninput S[s] : c64\nY[s] = sum[d](abs(Q[s,d])*conj(Q[s,2-d])/(2+d))\n"
+    "grad Y wrt Q as dQ seed S\noutput dQ\n",
     "P[s=2,t=4] = where(t<=s and not (s==1 or t>2), true, false)\nB = argmax[t](P[0,t])\n"
     "U[2*i+1] = P[0,i]\nU[2*i] = P[1,i]\nS = -2^2 + 2^-1 + 2^3^2 \\\n  - 8/2*4  # end\n"};
 

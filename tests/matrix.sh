@@ -65,6 +65,10 @@ for cc in gcc clang; do
     "$one -DCOMPILE_DECOMP" -DCOMPILE_DECOMP $c -std=c99
   row "$cc c99, einsum_decomp.h, EINSUM_STATIC in both files" two_link $cc $cc-decomp-static \
     "$static -DCOMPILE_DECOMP" "$static -DCOMPILE_DECOMP" $fast -std=c99
+  row "$cc c99, einsum_memory.h in one of two files" two_link $cc $cc-memory \
+    "$one -DCOMPILE_MEMORY" -DCOMPILE_MEMORY $c -std=c99
+  row "$cc c99, einsum_memory.h, EINSUM_STATIC in both files" two_link $cc $cc-memory-static \
+    "$static -DCOMPILE_MEMORY" "$static -DCOMPILE_MEMORY" $fast -std=c99
   row "$cc c99, einsum_cpu.h in one of two files" two_link $cc $cc-cpu \
     "$one -DCOMPILE_CPU" -DCOMPILE_CPU $c -std=c99
   row "$cc c99, einsum_cpu.h, EINSUM_STATIC in both files" two_link $cc $cc-cpu-static \
@@ -95,6 +99,8 @@ for cxx in g++ clang++; do
     "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $x -std=c++11
   row "$cxx c++11, einsum_decomp.h in one of two files" two_link $cxx $cxx-decomp \
     "$one -DCOMPILE_DECOMP" -DCOMPILE_DECOMP $x -std=c++11
+  row "$cxx c++11, einsum_memory.h in one of two files" two_link $cxx $cxx-memory \
+    "$one -DCOMPILE_MEMORY" -DCOMPILE_MEMORY $x -std=c++11
   row "$cxx c++11, einsum_cpu.h in one of two files" two_link $cxx $cxx-cpu \
     "$one -DCOMPILE_CPU" -DCOMPILE_CPU $x -std=c++11
   if echo '#include <cblas.h>' | $cxx -E -x c++ - > /dev/null 2>&1; then

@@ -1017,7 +1017,7 @@ static void orc_eval_err(const ein_graph *g, void *const *data, double *const *e
   }
 }
 
-static void orc_eval(const ein_graph *g, void *const *data, const ein_scalar *param) {
+EINI_UNUSED static void orc_eval(const ein_graph *g, void *const *data, const ein_scalar *param) {
   orc_eval_err(g, data, NULL, param);
 }
 
@@ -1046,8 +1046,8 @@ static int orc_mismatch(ein_dtype t, int64_t k, orc_val got, orc_val want, doubl
 }
 
 // 1 if equal within the bounds err[k] (NULL: exactly). Prints the first mismatch.
-static int orc_compare_err(ein_dtype t, int64_t n, const void *got, const void *want,
-                           const double *err) {
+EINI_UNUSED static int orc_compare_err(ein_dtype t, int64_t n, const void *got, const void *want,
+                                       const double *err) {
   for (int64_t k = 0; k < n; k++) {
     orc_val a = orc_load(t, got, k), b = orc_load(t, want, k);
     double tol = err == NULL ? 0 : err[k];
@@ -1064,7 +1064,8 @@ static int orc_compare_err(ein_dtype t, int64_t n, const void *got, const void *
 
 // 1 if equal within eps * (4 + terms) * the largest finite magnitude (at least that of the element
 // itself); terms 0: bit for bit but for NaN. Integers and bool are always exact.
-static int orc_compare(ein_dtype t, int64_t n, const void *got, const void *want, double terms) {
+EINI_UNUSED static int orc_compare(ein_dtype t, int64_t n, const void *got, const void *want,
+                                   double terms) {
   double top = 0;
   for (int64_t k = 0; orc_is_float(t) && k < n; k++) {
     orc_val b = orc_load(t, want, k);
@@ -1089,7 +1090,7 @@ static uint64_t orc_hash(uint64_t seed, uint64_t k) {
 }
 
 // Floats: multiples of 1/16 in [-2, 2]; integers: -4 .. 4 (u8: 0 .. 8); bool: 0 and 1.
-static void orc_random_fill(ein_dtype t, int64_t n, void *buf, uint64_t seed) {
+EINI_UNUSED static void orc_random_fill(ein_dtype t, int64_t n, void *buf, uint64_t seed) {
   for (int64_t k = 0; k < n; k++) {
     uint64_t h = orc_hash(seed, (uint64_t)k);
     orc_val v = orc_float((double)(h % 65) / 16 - 2, (double)(h / 65 % 65) / 16 - 2);

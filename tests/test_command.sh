@@ -256,7 +256,7 @@ for word in canon bound; do
   says "$word is not available in this version"
   one_line
 done
-for option in --memory --svg --map --fast-memory; do
+for option in --map --fast-memory; do
   expect 2 $option x ij A.npy
   says "$option is not available in this version"
   one_line
@@ -288,6 +288,34 @@ expect 2 'ij,j' A.npy x.npy --path '(0,7)'
 expect 2 ij A.npy --goal speed
 for seconds in 0 -1 nan 1s ''; do expect 2 ij A.npy --budget "$seconds"; done
 expect 2 ij A.npy --seed -3
+for bytes in 0 -1 x 1T 5KB '' 99999999999G; do expect 2 ij A.npy --memory "$bytes"; done
+expect 2 info --memory 1M
+
+# ---- memory budgets
+
+expect 0 ij A.npy --memory 10M
+prints "[[1 2 3]$nl [4 5 6]]"
+expect 1 ij A.npy --memory 1000
+says 'the least that works is'
+least=${err##* }
+expect 0 ij A.npy --memory "$least"
+expect 1 ij A.npy --memory $((least - 1))
+cat > F.ein <<'END'
+input X[n,k] : f64
+param a = 2
+T[i,j] = sum[k](X[i,k] * X[j,k])
+Y[i] = sum[j](exp(-a*T[i,j]))
+END
+expect 0 plan F.ein --shapes 900x40 --memory 1M --kernels portable
+prints_part 'slices: i = 900 by'
+expect 0 plan F.ein --shapes 900x40 --memory 1M --kernels portable --json
+prints_part '"loops": [{"index": "i", "extent": 900, "block":'
+expect 1 plan F.ein --shapes 900x40 --memory 1K
+says 'the least that works is'
+expect 0 run F.ein X=A.npy --memory 1M --set a=0
+prints '[2 2]'
+expect 0 bench ij,jk,kl --sizes i=300,j=300,k=300,l=300 --memory 500K --kernels portable --verify
+prints_part '(right: allowed'
 
 # ---- outputs: whole or not at all
 
@@ -542,6 +570,16 @@ ran='plan --explain'
 "$bin" plan 'ij,jk' --shapes 2x3,3x2 --explain > .out 2> .err
 ok [ -s .err ]
 ok [ -s .out ]
+ran='plan --svg'
+expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg plan.svg
+ok [ "$(head -c 4 plan.svg)" = '<svg' ]
+ok [ "$(tail -n 1 plan.svg)" = '</svg>' ]
+ok grep -q 'place 1' plan.svg
+expect 3 plan P.ein --sizes i=2,j=3 -p 2 --svg no/such/folder.svg
+ok absent no
+ran='--explain after a run'
+"$bin" 'ij,j' A.npy x.npy --explain > .out 2> .err
+ok grep -q 'measured: ' .err
 expect 1 plan 'ij,jk' --shapes 2x3,2x3
 expect 1 plan 'ij,jk' --shapes 2x3
 expect 1 plan 'i(' --sizes i=3

@@ -196,6 +196,27 @@ static void test_pool_shared(void) {  // several callers at the same time
 }
 #endif
 
+// Parts of a contraction: never more than threads or than a family allows, and all threads work
+// where there are parts for them.
+static void test_share(void) {
+  static const int64_t most[][3] = {{100, 2, 2}, {1, 1, 1}, {2, 5, 1}, {1, 3, 900}, {0, 7, 7}};
+  for (size_t k = 0; k < sizeof most / sizeof *most; k++) {
+    for (int64_t width = 1; width <= 70; width++) {
+      ein_choice h;
+      int64_t all = 1, possible = 1;
+      memset(&h, 0, sizeof h);
+      memcpy(h.grid, most[k], sizeof most[k]);
+      eini_cpu_share(&h, width);
+      for (int i = 0; i < 3; i++) {
+        CHECK(h.grid[i] >= 1 && h.grid[i] <= (most[k][i] > 0 ? most[k][i] : 1));
+        all *= h.grid[i];
+        possible *= most[k][i] > 0 ? most[k][i] : 1;
+      }
+      CHECK(all <= width && 2 * all > (possible < width ? possible : width));
+    }
+  }
+}
+
 static void test_pool(void) {
   for (int threads = 1; threads <= 5; threads++) test_pool_width(threads, 300);
   for (int i = 0; i < 50; i++) ein_cpu_destroy(open_isa("", 1 + i % 6));  // unused, at once
@@ -563,6 +584,7 @@ int main(int argc, char **argv) {
   test_create();
   test_text();
   test_use();
+  test_share();
   test_pool();
   for (int i = 0; i < 4; i++) {
     ein_cpu *cpu = open_isa(isa[i], 1);

@@ -4,6 +4,7 @@
 #include "../einsum_program.h"
 #include "../einsum_decomp.h"
 #include "util.h"
+#include "../bench/llama.h"
 
 #include <stdlib.h>
 
@@ -1032,6 +1033,127 @@ static void out_of_memory(void) {
   ein_graph_destroy(g);
 }
 
+// Many indices and places: lists of vectors and orders end somewhere, and the answer says so.
+static void many(void) {
+  static const ein_cost cost[] = {EIN_COST_PAPER, EIN_COST_BYTES};
+  ein_graph *g = program(
+      "input X[a=16,b=16,c=16,d=16,e=16,f=16], Y[f,g=16,h=16,i=16,j=16,k=16] : f32\n"
+      "Z[a,b,c,g,h,i] = sum[d,e,f,j,k](X[a,b,c,d,e,f]*Y[f,g,h,i,j,k])\n"
+      "W[a,b,c] = sum[g,h,i](exp(Z[a,b,c,g,h,i]))\n");
+  for (int k = 0; k < 2; k++) {
+    ein_decompose_desc d;
+    ein_decomp_info info;
+    memset(&d, 0, sizeof d);
+    d.p = k == 0 ? 1048576 : 1024;
+    d.cost = cost[k];
+    d.strict = 1;
+    CHECK(total_of(g, &d, &info) > 0 && !info.proved && info.lower < info.total);
+    CHECK(info.nvector <= 2 * 4096);
+  }
+  ein_graph_destroy(g);
+}
+
+// Larger graphs: exact elimination and split tables must not contradict each other, and what is
+// stated must be what the parts add up to.
+static void bounds(int cases, uint64_t seed) {
+  int proved = 0, exact = 0;
+  double far = 0;
+  rng_state = seed;
+  for (int n = 0; n < cases; n++) {
+    char text[4096];
+    ein_graph *g = random_program(STMTS, 0, chance(50), text, sizeof text);
+    int64_t p = draw(1, 48);
+    for (int cost = 0; cost < EIN_COST_SECONDS; cost++) {
+      ein_decompose_desc d;
+      ein_decomp_info whole, split;
+      memset(&d, 0, sizeof d);
+      d.p = p;
+      d.cost = (ein_cost)cost;
+      d.max_vectors = 64;
+      total_of(g, &d, &whole);
+      d.max_table = 100;
+      d.beam = 32;
+      total_of(g, &d, &split);
+      CHECK(whole.lower <= whole.total && split.lower <= split.total);
+      CHECK(split.lower <= whole.total * (1 + 1e-9) && whole.lower <= split.total * (1 + 1e-9));
+      CHECK(!whole.proved || split.total >= whole.total * (1 - 1e-9));
+      CHECK(whole.proved == (whole.gap == 0) || whole.total == 0);
+      if (whole.total > 0 && split.total / whole.total > far) far = split.total / whole.total;
+      exact += whole.proved;
+      proved += split.proved;
+    }
+    ein_graph_destroy(g);
+  }
+  printf("seed %d: %d totals proved, %d of them with split tables, which cost %.3f of it at most\n",
+         (int)seed, exact, proved, far);
+}
+
+// Layers are isomorphic: more of them make no new forms, and each adds the same cost.
+static void layers(void) {
+  static char text[65536];
+  double total[3];
+  int form[3];
+  for (int k = 0; k < 3; k++) {
+    static const llama small = {0, 2, 16, 32, 4, 64};
+    llama m = small;
+    ein_decompose_desc d;
+    ein_decomp_info info;
+    m.layers = 2 + 2 * k;
+    llama_program(&m, text, sizeof text);
+    ein_graph *g = program(text);
+    memset(&d, 0, sizeof d);
+    d.p = 8;
+    d.strict = 1;
+    total[k] = total_of(g, &d, &info);
+    form[k] = info.nform;
+    CHECK(info.proved && info.nstmt > 24 * m.layers);
+    d.cost = EIN_COST_BYTES;
+    total_of(g, &d, &info);
+    ein_graph_destroy(g);
+  }
+  CHECK(form[0] == form[1] && form[1] == form[2]);
+  CHECK(fabs((total[2] - total[1]) - (total[1] - total[0])) <= 1e-9 * total[0]);
+}
+
+// Constraints of any text: a status, never more.
+static void hostile_texts(int cases, uint64_t seed) {
+  static const char alphabet[] = "TSYEQKstde[]=,.0123456789 -x";
+  ein_graph *g = program(attention);
+  int fine = 0;
+  rng_state = seed;
+  for (int n = 0; n < cases; n++) {
+    char text[3][24];
+    const char *list[3];
+    ein_decompose_desc d;
+    ein_decomposition *x;
+    memset(&d, 0, sizeof d);
+    for (int k = 0; k < 3; k++) {
+      int len = (int)draw(0, 12);
+      snprintf(text[k], sizeof text[k], "%s", k == 2 ? "T.s" : k ? "Q[s=4,d=2]" : "T[s=2,t=2]");
+      if (chance(50)) {
+        for (int i = 0; i < len; i++) text[k][i] = alphabet[draw(0, (int)sizeof alphabet - 2)];
+        text[k][len] = 0;
+      } else if (chance(80)) {
+        text[k][draw(0, (int)strlen(text[k]) - 1)] = alphabet[draw(0, (int)sizeof alphabet - 2)];
+      }
+      list[k] = text[k];
+    }
+    d.p = draw(-1, 40);
+    d.parts = &list[0];
+    d.pin = &list[1];
+    d.keep = &list[2];
+    d.nparts = chance(50);
+    d.npin = chance(50);
+    d.nkeep = chance(50);
+    ein_status st = ein_decompose(ctx, g, &d, &x);
+    CHECK((st == EIN_OK) == (x != NULL) && (st == EIN_OK || ein_ctx_message(ctx)[0] != 0));
+    fine += st == EIN_OK;
+    ein_decomposition_destroy(x);
+  }
+  printf("seed %d: %d random constraints, %d of them good\n", (int)seed, cases, fine);
+  ein_graph_destroy(g);
+}
+
 int main(void) {
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
   paper_numbers();
@@ -1045,6 +1167,10 @@ int main(void) {
   constraints();
   baselines();
   out_of_memory();
+  many();
+  bounds(60, 5);
+  layers();
+  hostile_texts(2000, 6);
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
   return failures != 0;

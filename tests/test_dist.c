@@ -448,14 +448,35 @@ static void test_relation_memory(void) {
 #define MAX_STMTS 24
 
 typedef struct cuts {
-  ein_parts parts[MAX_STMTS];
+  ein_parts parts[MAX_STMTS], pins[MAX_TENSORS];
+  int64_t pin_cut[MAX_TENSORS][4];
+  int pin_order[MAX_TENSORS][4];
   int64_t cut[MAX_STMTS][MAX_INDEX];
   int order[MAX_STMTS][MAX_INDEX];
 } cuts;
 
+// Holds some inputs in random partitions.
+static void random_pins(const ein_graph *g, int p, cuts *c) {
+  for (int t = 0; t < g->ntensor; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    ein_parts *e = &c->pins[t];
+    if (x->role != EIN_ROLE_INPUT || chance(60)) continue;
+    e->nindex = x->rank;
+    e->cut = c->pin_cut[t];
+    e->order = c->pin_order[t];
+    e->ntask = 1;
+    for (int r = 0; r < x->rank; r++) {
+      c->pin_cut[t][r] = eini_max64(1, draw(1, eini_min64(x->shape[r], p / e->ntask) + 1) - 1);
+      e->ntask *= c->pin_cut[t][r];
+      if (c->pin_cut[t][r] > 1) c->pin_order[t][e->norder++] = r;
+    }
+  }
+}
+
 // Random cuts of every statement for p places, in random orders.
 static void random_cuts(const ein_graph *g, int p, cuts *c) {
   memset(c, 0, sizeof *c);
+  random_pins(g, p, c);
   for (int k = 0; k < g->nstmt; k++) {
     const eini_stmt *s = &g->stmt[k];
     ein_parts *e = &c->parts[k];
@@ -520,7 +541,19 @@ static void find_homes(const ein_graph *g, const cuts *c, int **home) {
   for (int t = 0; t < g->ntensor; t++) {
     int64_t n = orc_count(&g->tensor[t]);
     home[t] = (int *)orc_alloc(n, sizeof(int));
-    for (int64_t i = 0; i < n; i++) home[t][i] = -1;
+    for (int64_t i = 0; i < n; i++) {
+      const ein_parts *e = &c->pins[t];
+      int64_t at[4] = {0}, left = i, place = 0;
+      for (int r = g->tensor[t].rank - 1; r >= 0; r--) {
+        at[r] = left % g->tensor[t].shape[r];
+        left /= g->tensor[t].shape[r];
+      }
+      for (int j = 0; j < e->norder; j++) {
+        int r = e->order[j];
+        place = place * e->cut[r] + piece_of(g->tensor[t].shape[r], e->cut[r], at[r]);
+      }
+      home[t][i] = e->ntask > 0 ? (int)place : -1;
+    }
   }
   for (int k = 0; k < g->nstmt; k++) {
     const eini_stmt *s = &g->stmt[k];
@@ -668,6 +701,7 @@ static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_
   memset(&run, 0, sizeof run);
   desc.fabric = f;
   desc.parts = c->parts;
+  desc.pins = c->pins;
   desc.no_reuse = no_reuse;
   for (int t = 0; t < g->ntensor; t++) {
     if (g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = v->data[t];
@@ -962,6 +996,7 @@ static ein_status try_parts(ein_ctx *ctx, const ein_graph *g, const cuts *c, int
   ein_fabric_serial(places, &f);
   desc.fabric = &f;
   desc.parts = c->parts;
+  desc.pins = c->pins;
   ein_status st = ein_dist_create(ctx, g, &desc, &d);
   CHECK(st == EIN_OK || d == NULL);
   ein_dist_destroy(d);
@@ -1040,8 +1075,11 @@ static void test_decompositions(void) {
       ein_decompose_desc dd;
       ein_decomposition *how;
       memset(&dd, 0, sizeof dd);
+      static const char *const pin[] = {"K[t=2]"};
       dd.p = p;
       dd.cost = (ein_cost)cost;
+      dd.npin = p > 1 && p % 2 == 1;
+      dd.pin = pin;
       ein_status st = ein_decompose(ctx, g, &dd, &how);
       if (st == EIN_ERR_UNSUPPORTED) continue;  // a model that is not there yet
       CHECK(st == EIN_OK);
@@ -1225,6 +1263,7 @@ static void *process_main(void *user) {
   f.agree_fn = net_agree;
   desc.fabric = &f;
   desc.parts = me->c->parts;
+  desc.pins = me->c->pins;
   desc.event_fn = fail_stmt;
   desc.event_user = &me->fail_stmt;
   for (int t = 0; t < me->g->ntensor; t++) {

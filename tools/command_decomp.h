@@ -5,11 +5,12 @@
 
 // Options that ask for a decomposition.
 static int decomposed(void) {
-  static const option_id o[] = {O_PLACES, O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_MACHINE};
+  static const option_id o[] = {O_PLACES, O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_MACHINE,
+                                O_SVG};
   int any = 0;
-  for (int i = 0; i < 7; i++) any |= opt[o[i]].n > 0;
+  for (int i = 0; i < 8; i++) any |= opt[o[i]].n > 0;
   return any && !(opt[O_PLACES].n > 0 && strcmp(given(O_PLACES), "1") == 0 &&
-                  given(O_DECOMP) == NULL && given(O_COST) == NULL);
+                  given(O_DECOMP) == NULL && given(O_COST) == NULL && given(O_SVG) == NULL);
 }
 
 // The values of a list option, separated by commas outside of brackets.
@@ -80,6 +81,13 @@ static void option_decompose(ein_decompose_desc *d, ein_machine *machine) {
   d->machine = machine;
 }
 
+static ein_decomp_stmt stmt_of(const ein_decomposition *d, int i) {
+  ein_decomp_stmt s;
+  memset(&s, 0, sizeof s);
+  (void)ein_decomposition_stmt(d, i, &s);
+  return s;
+}
+
 static void put_number(double v) {  // of JSON; NaN is null
   if (v != v) fputs("null", stdout);
   else printf("%.17g", v);
@@ -95,10 +103,9 @@ static void decomposed_json(const ein_decomposition *d, const ein_sim_info *sim,
          info.proved ? "true" : "false", info.gap, sim->flops);
   printf("\"peak_bytes\": %.17g, \"path\": null, \"statements\": [", sim->peak_bytes);
   for (int i = 0; i < info.nstmt; i++) {
-    ein_decomp_stmt s;
+    const ein_decomp_stmt s = stmt_of(d, i);
     ein_parts p;
     (void)ein_decomposition_parts(d, i, &p);
-    (void)ein_decomposition_stmt(d, i, &s);
     fputs(i > 0 ? ", {\"out\": " : "{\"out\": ", stdout);
     put_json_string(s.out);
     printf(", \"from\": [");
@@ -148,18 +155,15 @@ static void decomposed_table(const ein_decomposition *d, const ein_sim_info *sim
   ein_decomposition_info(d, &info);
   int paper = info.cost == EIN_COST_PAPER || info.cost == EIN_COST_PAPER_CODE, width = 9;
   for (int i = 0; i < info.nstmt; i++) {
-    ein_decomp_stmt s;
-    (void)ein_decomposition_stmt(d, i, &s);
-    int n = (int)strlen(s.out);
+    int n = (int)strlen(stmt_of(d, i).out);
     if (n > width) width = n;
   }
   printf("%-*s  %-28s %8s %12s %12s %12s %11s\n", width, "statement", "index/pieces", "tasks",
          "join", "agg", paper ? "repart" : "messages", "seconds");
   for (int i = 0; i < info.nstmt; i++) {
-    ein_decomp_stmt s;
+    const ein_decomp_stmt s = stmt_of(d, i);
     ein_parts p;
     (void)ein_decomposition_parts(d, i, &p);
-    (void)ein_decomposition_stmt(d, i, &s);
     int seconds = info.cost == EIN_COST_SECONDS;
     printf("%-*s  %-28s %8" PRId64 " %12.6g %12.6g %12.6g %11.4g\n", width, s.out,
            parts_text(&s, &p), p.ntask, seconds ? each[i].join : p.join, p.agg,
@@ -175,7 +179,11 @@ static void decomposed_table(const ein_decomposition *d, const ein_sim_info *sim
          sim->peak_bytes);
 }
 
+#include "command_svg.h"
+
 static int plan_decomposed(program *p) {
+  const char *svg = given(O_SVG);
+  picture drawn;
   ein_decompose_desc desc;
   ein_machine machine;
   ein_decomposition *d;
@@ -189,8 +197,15 @@ static int plan_decomposed(program *p) {
   memset(&how, 0, sizeof how);
   how.machine = &machine;
   how.stmt = (ein_sim_stmt *)memory(sizeof *how.stmt * ((size_t)info.nstmt + 1));
+  if (svg != NULL) {
+    picture_begin(&drawn, p, d);
+    how.task_fn = picture_task;
+    how.fetch_fn = picture_fetch;
+    how.user = &drawn;
+  }
   st = ein_simulate(p->ctx, p->graph, d, &how, &sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  if (svg != NULL) picture_end(&drawn, svg, &sim);
   if (given(O_JSON) != NULL) decomposed_json(d, &sim, how.stmt);
   else decomposed_table(d, &sim, how.stmt);
   ein_decomposition_destroy(d);

@@ -350,6 +350,14 @@ static void print_table(const notation *no, const step *steps, int nstep,
   putchar('\n');
 }
 
+// With --memory: what runs in which slices.
+static int print_fit(ein_ctx *ctx, ein_graph *graph) {
+  explain(NULL);
+  if (given(O_JSON) != NULL) puts(fit_text(ein_fit_json));
+  else fputs(fit_text(ein_fit_explain), stdout);
+  return finish(ctx, NULL, graph);
+}
+
 static int plan_expression(const char *expr) {
   job j;
   int n, nstep;
@@ -358,6 +366,7 @@ static int plan_expression(const char *expr) {
   array *in = shapes_of_operands(expr, &n);
   j.ctx = make_ctx();
   job_plan(&j, expr, n, in, EIN_NONE);
+  if (fit != NULL) return print_fit(j.ctx, NULL);
   explain(j.plan);
   char *json = plan_text(j.plan, ein_plan_json);
   if (given(O_JSON) != NULL) {
@@ -401,6 +410,7 @@ static int command_plan(void) {
   }
   program_plan(&p);
   if (opt[O_SET].n > 0) (void)program_params(&p);
+  if (fit != NULL) return print_fit(p.ctx, p.graph);
   explain(p.plan);
   fputs(plan_text(p.plan, given(O_JSON) != NULL ? ein_plan_json : ein_plan_explain), stdout);
   if (given(O_JSON) != NULL) putchar('\n');

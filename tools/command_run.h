@@ -96,20 +96,23 @@ static int command_run(void) {
     const char *name = p.in[k].name;
     if (!p.in[k].bound) misuse(NULL, "no file for input '%s': write %s=FILE.npy", name, name);
   }
+  if (on_places() && given(O_MEMORY) != NULL)
+    misuse(NULL, "--memory is for programs in one piece, not over places");
   program_plan(&p);
-  ein_plan_info info;
   ein_tensor_info t;
-  (void)ein_plan_info_get(p.plan, &info);
-  const void **in = (const void **)memory(sizeof *in * ((size_t)info.nin + 1));
-  void **data = (void **)memory(sizeof *data * ((size_t)info.nout + 1));
-  array *out = (array *)memory(sizeof *out * ((size_t)info.nout + 1));
+  int nin = 0, nout = 0;
+  while (bound_input(&p, nin, &t)) nin++;
+  while (bound_output(&p, nout, &t)) nout++;
+  const void **in = (const void **)memory(sizeof *in * ((size_t)nin + 1));
+  void **data = (void **)memory(sizeof *data * ((size_t)nout + 1));
+  array *out = (array *)memory(sizeof *out * ((size_t)nout + 1));
   const array **chosen = (const array **)memory(sizeof *chosen * ((size_t)names.n + 1));
-  for (int i = 0; ein_plan_input(p.plan, i, &t); i++) {
+  for (int i = 0; bound_input(&p, i, &t); i++) {
     for (int k = 0; k < p.nin; k++) {
       if (strcmp(p.in[k].name, t.name) == 0) in[i] = p.in[k].a.v.data;
     }
   }
-  for (int i = 0; ein_plan_output(p.plan, i, &t); i++) {
+  for (int i = 0; bound_output(&p, i, &t); i++) {
     out[i].name = t.name;
     set_shape(&out[i], t.dtype, t.rank, t.shape, 0);
     for (int k = 0; k < names.n; k++) {
@@ -125,13 +128,13 @@ static int command_run(void) {
   run.in = in;
   run.out = data;
   run.param = program_params(&p);
-  for (int i = 0; i < info.nout; i++) {
+  for (int i = 0; i < nout; i++) {
     allocate(&out[i]);
     data[i] = out[i].v.data;
   }
   if (on_places()) run_on_places(&p, &run);
   else execute(p.plan, &run);
   if (names.n > 0) write_outputs(names.n, chosen, &paths);
-  else print_outputs(out, info.nout);
+  else print_outputs(out, nout);
   return finish(p.ctx, p.plan, p.graph);
 }

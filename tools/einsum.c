@@ -17,6 +17,7 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
 #include "../einsum_decomp.h"
+#include "../einsum_memory.h"
 #include "../backends/einsum_cpu.h"
 #include "../backends/einsum_dist.h"
 #ifdef WITH_OPENBLAS
@@ -246,7 +247,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, RUN | PLAN}, {"--cost", VALUE, RUN | PLAN}, {"--parts", LIST, RUN | PLAN},
   {"--keep", LIST, RUN | PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, RUN | PLAN},
-  {"--memory", LATER, ANY}, {"--svg", LATER, ANY}, {"--map", LATER, ANY},
+  {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLAN}, {"--map", LATER, ANY},
   {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -269,6 +270,7 @@ static const char usage[] =
   "  --path P           auto, naive, none, optimal, dp, greedy, random, or '(0,2) (0,1)'\n"
   "  --goal G           what the path minimises: flops, size, bytes\n"
   "  --budget SECONDS   for the search of a path\n"
+  "  --memory BYTES     budget for everything but operands and results: 4000000, 64K, 100M, 2G\n"
   "  --seed N           of random data and randomised searches\n"
   "  -j N               threads (default: one per core)\n"
   "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
@@ -283,6 +285,7 @@ static const char usage[] =
   "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
   "  --pin 'X[s=8]'     an input or output that lies in a partition\n"
   "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory\n"
+  "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line\n"
   "  --deterministic    what this version has anyway\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout\n"
@@ -433,6 +436,20 @@ static void option_search(ein_options *o) {
   }
 }
 
+// Bytes of --memory; 0: no limit.
+static size_t option_memory(void) {
+  const char *s = given(O_MEMORY);
+  int64_t v = 0;
+  int shift = 0;
+  if (s == NULL) return 0;
+  size_t n = strlen(s);
+  if (n > 0 && strchr("KMG", s[n - 1]) != NULL)
+    shift = s[n - 1] == 'K' ? 10 : s[n - 1] == 'M' ? 20 : 30;
+  if (!read_int(s, n - (shift > 0), &v) || v < 1 || (uint64_t)v > (SIZE_MAX / 2) >> shift)
+    misuse("for example 4000000, 64K, 100M or 2G", "--memory takes bytes, not '%s'", s);
+  return (size_t)v << shift;
+}
+
 // What a failed call of the library means for the exit status. Of its arguments, only the path is
 // taken unseen from the command line.
 static int exit_status(ein_status st) {
@@ -527,6 +544,8 @@ static void use_backends(ein_ctx_desc *d, int64_t n) {
   ein_openblas_desc b;
   memset(&b, 0, sizeof b);
   b.now_fn = now;
+  if (w.openblas && given(O_MEMORY) != NULL)
+    misuse(NULL, "--memory does not reach the buffers that openblas keeps");
   if (w.openblas) st = ein_openblas_create(&b, NULL, &blas);
   if (w.openblas && st == EIN_OK) st = ein_openblas_use(blas, d);
   if (st != EIN_OK) die_library(NULL, st, NULL);
@@ -810,9 +829,19 @@ static void write_outputs(int n, const array *const *a, const words *paths) {
 // One expression: operands, result, plan.
 // ================================================================================================
 
+static ein_fit *fit;  // with --memory, in place of a plan
+
+// Plans within --memory; the job or program then has no plan of its own.
+static ein_status make_fit(ein_ctx *ctx, const ein_fit_desc *what) {
+  ein_fit_desc d = *what;
+  d.memory = option_memory();
+  return ein_fit_create(ctx, &d, &fit);
+}
+
 typedef struct job {
   ein_ctx *ctx;
   ein_einsum_desc d;
+  ein_fit_desc within;
   ein_ztensor *view;
   array *in, out;
   ein_plan *plan;
@@ -842,7 +871,9 @@ static void job_plan(job *j, const char *expr, int nin, array *in, ein_dtype dty
   j->out.name = "the result";
   set_shape(&j->out, dtype == EIN_NONE ? v.dtype : dtype, v.rank, shape, 0);
   j->d.out = &j->out.v;
-  st = ein_plan_create(j->ctx, &j->d, &j->plan);
+  j->within.einsum = &j->d;
+  st = given(O_MEMORY) != NULL ? make_fit(j->ctx, &j->within)
+                               : ein_plan_create(j->ctx, &j->d, &j->plan);
   if (st != EIN_OK) die_library(j->ctx, st, NULL);
 }
 
@@ -853,8 +884,16 @@ static char *plan_text(const ein_plan *p, size_t (*fn)(const ein_plan *, char *,
   return s;
 }
 
+static char *fit_text(size_t (*fn)(const ein_fit *, char *, size_t)) {
+  size_t n = fn(fit, NULL, 0);
+  char *s = (char *)memory(n + 1);
+  (void)fn(fit, s, n + 1);
+  return s;
+}
+
 static void explain(const ein_plan *p) {
-  if (given(O_EXPLAIN) != NULL) fputs(plan_text(p, ein_plan_explain), stderr);
+  if (given(O_EXPLAIN) == NULL) return;
+  fputs(fit != NULL ? fit_text(ein_fit_explain) : plan_text(p, ein_plan_explain), stderr);
 }
 
 // What a run took, beside what was predicted.
@@ -869,16 +908,16 @@ static void explain_run(const ein_plan *p, const double *seconds) {
 static void execute(const ein_plan *plan, const ein_run *bound) {
   ein_run run = *bound;
   char error[256] = "";
-  run.workspace_bytes = ein_plan_workspace(plan);
+  run.workspace_bytes = fit != NULL ? ein_fit_workspace(fit) : ein_plan_workspace(plan);
   if (run.workspace == NULL) run.workspace = memory(run.workspace_bytes);
   run.error = error;
   run.error_bytes = sizeof error;
   ein_plan_info info = {0};
   (void)ein_plan_info_get(plan, &info);
-  if (given(O_EXPLAIN) != NULL) {
+  if (given(O_EXPLAIN) != NULL && fit == NULL) {
     run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
   }
-  ein_status st = ein_plan_execute(plan, &run);
+  ein_status st = fit != NULL ? ein_fit_execute(fit, &run) : ein_plan_execute(plan, &run);
   if (st != EIN_OK) {
     die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
   }
@@ -897,6 +936,7 @@ static void job_bind(const job *j, ein_run *run, void **out) {
 // Gives back what the library holds and sees to it that all that was printed arrives.
 static int finish(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
   ein_plan_destroy(plan);
+  ein_fit_destroy(fit);
   ein_graph_destroy(graph);
   ein_ctx_destroy(ctx);
   ein_cpu_destroy(cpu);
@@ -1126,15 +1166,36 @@ static void program_plan(program *p) {
   }
   ein_options search;
   option_search(&search);
-  ein_status st = ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
+  ein_fit_desc within;
+  memset(&within, 0, sizeof within);
+  within.graph = p->graph;
+  within.nlayout = n;
+  within.layout = bind;
+  within.options = &search;
+  ein_status st = given(O_MEMORY) != NULL
+                      ? make_fit(p->ctx, &within)
+                      : ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+}
+
+// What a plan, or a fit, wants bound.
+static int bound_input(const program *p, int i, ein_tensor_info *info) {
+  return fit != NULL ? ein_fit_input(fit, i, info) : ein_plan_input(p->plan, i, info);
+}
+
+static int bound_output(const program *p, int i, ein_tensor_info *info) {
+  return fit != NULL ? ein_fit_output(fit, i, info) : ein_plan_output(p->plan, i, info);
+}
+
+static int bound_param(const program *p, int i, ein_param_info *info) {
+  return fit != NULL ? ein_fit_param(fit, i, info) : ein_plan_param(p->plan, i, info);
 }
 
 // Values of --set, in the order of the plan's params.
 static ein_scalar *program_params(const program *p) {
   int n = 0, declared = ein_graph_params(p->graph);
   ein_param_info info;
-  while (ein_plan_param(p->plan, n, &info)) n++;
+  while (bound_param(p, n, &info)) n++;
   ein_scalar *value = (ein_scalar *)memory(sizeof *value * ((size_t)n + 1));
   char *seen = (char *)memory((uint64_t)n + 1);
   for (int i = 0; i < opt[O_SET].n; i++) {
@@ -1147,7 +1208,7 @@ static ein_scalar *program_params(const program *p) {
       known = ein_graph_param(p->graph, k, &info) && strcmp(info.name, name) == 0;
     }
     if (!known) misuse(NULL, "%s has no param '%s'", p->file, name);
-    for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
+    for (int k = 0; bound_param(p, k, &info); k++) {
       if (strcmp(info.name, name) != 0) continue;
       if (seen[k]++) misuse(NULL, "param '%s' is set twice", name);
       if (v.im != 0 && !is_complex(info.dtype)) {
@@ -1157,7 +1218,7 @@ static ein_scalar *program_params(const program *p) {
       value[k] = v;
     }
   }
-  for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
+  for (int k = 0; bound_param(p, k, &info); k++) {
     if (!value[k].set && !info.has_default) {
       misuse("--set NAME=VALUE", "param '%s' has no value", info.name);
     }

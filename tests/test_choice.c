@@ -1,0 +1,169 @@
+// What the planner decides when it knows the rates of a machine: one pass or pairs, groups, leaves,
+// and the same plan for every order of operands. The provider promises fixed times, so that
+// nothing here depends on the machine that runs it. Results are compared in test_kernels.
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EINSUM_IMPLEMENTATION
+#include "../einsum_program.h"
+#include "oracle.h"
+#include "util.h"
+#include "naive_kernels.h"
+
+static int checks, failures;
+
+// A microsecond a call, and 200 GFLOP/s or 40 GB/s from memory, ten times that from the cache.
+static int model_plan(void *user, const ein_contract *c, int width, ein_choice *h) {
+  double b = (double)eini_axes_size(&c->batch), m = (double)eini_axes_size(&c->m);
+  double n = (double)eini_axes_size(&c->n), k = (double)eini_axes_size(&c->k);
+  double bytes = 8 * b * (m * k + k * n + m * n);
+  if (!naive_contract_plan(user, c, width, h)) return 0;
+  double compute = 2 * b * m * n * k / 2e11, memory = bytes / (bytes > 1 << 20 ? 4e10 : 4e11);
+  h->seconds = 1e-6 + (compute > memory ? compute : memory);
+  return 1;
+}
+
+// NAME=EXTENT of every label, into a table.
+static void read_sizes(const char *text, int64_t *size) {
+  while (*text != 0) {
+    char *end;
+    size[(unsigned char)text[0]] = strtoll(text + 2, &end, 10);
+    text = *end == ',' ? end + 1 : end;
+  }
+}
+
+// Shape of the labels from *text on; *text stands after them.
+static int read_shape(const char **text, const int64_t *size, int64_t *shape) {
+  int rank = 0;
+  while (**text != 0 && **text != ',' && **text != '-')
+    shape[rank++] = size[(unsigned char)*(*text)++];
+  return rank;
+}
+
+static ein_plan *plan_of(ein_ctx *ctx, const char *expr, const char *sizes) {
+  int64_t size[256] = {0}, shape[9][8];
+  ein_ztensor view[9];
+  ein_einsum_desc d;
+  ein_plan *plan = NULL;
+  const char *at = expr;
+  memset(view, 0, sizeof view);
+  memset(&d, 0, sizeof d);
+  read_sizes(sizes, size);
+  for (int k = 0;; k++) {
+    view[k].dtype = EIN_F64;
+    view[k].rank = read_shape(&at, size, shape[k]);
+    view[k].shape = shape[k];
+    if (*at == 0) {
+      d.out = &view[k];
+      d.nin = k;
+      break;
+    }
+    at += *at == ',' ? 1 : 2;
+  }
+  d.expr = expr;
+  d.in = view;
+  if (ein_plan_create(ctx, &d, &plan) != EIN_OK) printf("%s\n", ein_ctx_message(ctx));
+  return plan;
+}
+
+// Does the explained plan say it? The plan is freed.
+static void says(ein_plan *plan, const char *what, int yes, const char *name) {
+  static char text[1 << 16];
+  text[0] = 0;
+  if (plan != NULL) ein_plan_explain(plan, text, sizeof text);
+  ein_plan_destroy(plan);
+  checks++;
+  if (text[0] != 0 && (strstr(text, what) != NULL) == yes) return;
+  failures++;
+  printf("FAIL %s: \"%s\" is %s in\n%s\n", name, what, yes ? "missing" : "not wanted", text);
+}
+
+static void test_strings(ein_ctx *ctx, ein_ctx *blind) {
+  static const struct {
+    const char *expr, *sizes, *what;
+    int yes;
+  } c[] = {
+      // MTTKRP in any mode: no Khatri-Rao product, no tensor of intermediate results
+      {"ijk,ja,ka->ia", "i=200,j=200,k=200,a=20", "path: one pass", 1},
+      {"ijk,ia,ka->ja", "i=200,j=200,k=200,a=20", "path: one pass", 1},
+      {"ja,ijk,ia->ka", "i=200,j=200,k=200,a=20", "path: one pass", 1},
+      // a chain of matrices has nothing to gain from one pass
+      {"ij,jk,kl->il", "i=200,j=200,k=200,l=200", "path: one pass", 0},
+      // tensor times matrix in every mode: blocks of the first results stay in the cache
+      {"abcde,ai,bj,ck,dl,em->ijklm", "a=40,b=40,c=40,d=40,e=40,i=9,j=9,k=9,l=9,m=9",
+       "group of 3", 1},
+      {"abc,ai,bj,ck->ijk", "a=400,b=400,c=400,i=8,j=8,k=8", "group of 2", 1},
+      {"abc,ai,bj,ck->ijk", "a=20,b=20,c=20,i=4,j=4,k=4", "group of", 0},
+      // long folds with few results are cut into leaves, short ones are not
+      {"ij->", "i=2000,j=2000", "T.leaf", 1},
+      {"i,i->", "i=4000000", "T.leaf", 1},
+      {"ij->", "i=20,j=20", "T.leaf", 0},
+      {"ij->ij", "i=2000,j=2000", "T.leaf", 0},
+      // the only traffic is that of operands and results
+      {"ijk,ja,ka->ia", "i=200,j=200,k=200,a=20", "(temporaries 0)", 1},
+  };
+  for (size_t k = 0; k < sizeof c / sizeof *c; k++)
+    says(plan_of(ctx, c[k].expr, c[k].sizes), c[k].what, c[k].yes, c[k].expr);
+  // without rates the cheapest path in flops stands
+  says(plan_of(blind, c[0].expr, c[0].sizes), "path: one pass", 0, "no rates");
+  says(plan_of(blind, c[4].expr, c[4].sizes), "group of", 0, "no rates");
+}
+
+static void test_attention(ein_ctx *ctx) {
+  static const char text[] =
+      "input Q[s=2048,d=64], K[t=2048,d], V[t,e=64] : f32\n"
+      "T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))\n"
+      "P[s,t] = softmax[t](T[s,t])\n"
+      "Y[s,e] = sum[t](P[s,t] * V[t,e])\n"
+      "output Y : f32\n";
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  ein_plan *plan = NULL;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  if (ein_graph_parse(ctx, &d, &g) == EIN_OK) ein_plan_graph(ctx, g, 0, NULL, NULL, &plan);
+  ein_graph_destroy(g);
+  says(plan, "group of", 1, "attention");
+}
+
+// Plans of one problem as JSON, its operands in both orders and its labels renamed.
+static void test_orders(ein_ctx *ctx) {
+  static const char *const expr[] = {"adb,cd->cba", "cd,adb->cba"};
+  static char json[2][1 << 14];
+  for (int k = 0; k < 2; k++) {
+    ein_plan *plan = plan_of(ctx, expr[k], "a=48,b=40,c=32,d=24");
+    json[k][0] = 0;
+    if (plan != NULL) ein_plan_json(plan, json[k], sizeof json[k]);
+    ein_plan_destroy(plan);
+  }
+  for (int k = 0; k < 2; k++) {  // what follows names the operands
+    char *end = strstr(json[k], "\"einsum\"");
+    if (end != NULL) *end = 0;
+  }
+  checks++;
+  if (json[0][0] != 0 && strcmp(json[0], json[1]) == 0) return;
+  failures++;
+  printf("FAIL orders of operands:\n%s\n%s\n", json[0], json[1]);
+}
+
+int main(void) {
+  ein_kernels model = naive_kernels;
+  const ein_kernels *kernels[1] = {&model};
+  ein_ctx_desc desc;
+  ein_ctx *ctx, *blind;
+  const ein_rates rates = {2e11, 2e11, 4e10, 5e10, 1 << 20};
+  model.rates = rates;
+  model.contract_plan = model_plan;
+  memset(&desc, 0, sizeof desc);
+  if (ein_ctx_create(&desc, &blind) != EIN_OK) orc_die("no ctx");
+  desc.nkernels = 1;
+  desc.kernels = kernels;
+  if (ein_ctx_create(&desc, &ctx) != EIN_OK) orc_die("no ctx");
+  test_strings(ctx, blind);
+  test_attention(ctx);
+  test_orders(ctx);
+  ein_ctx_destroy(ctx);
+  ein_ctx_destroy(blind);
+  printf("choice: %d checks, %d failed\n", checks, failures);
+  return failures > 0;
+}

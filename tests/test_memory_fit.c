@@ -1,0 +1,842 @@
+// einsum_memory.h: programs and einsums under budgets. Results against the brute-force oracle, live
+// bytes against the budget by a counting allocator, the least budget against its promise, and every
+// allocation failing once. Seeds are fixed: a failure names program, seed and budget.
+#define EINSUM_IMPLEMENTATION
+#include "../einsum_memory.h"
+#include "../einsum_program.h"
+#ifdef TEST_CPU
+#include "../backends/einsum_cpu.h"
+#endif
+#include "oracle.h"
+#include "util.h"
+
+#include <stdlib.h>
+
+static int checks, failures;
+static const char *what = "";  // program at hand
+static unsigned long long which, budget;
+
+#define CHECK(cond)                                                                       \
+  do {                                                                                    \
+    checks++;                                                                             \
+    if (!(cond)) {                                                                        \
+      failures++;                                                                         \
+      printf("%s:%d: failed: %s (case %llu, budget %llu)\n%s\n", __FILE__, __LINE__, #cond, \
+             which, budget, what);                                                        \
+    }                                                                                     \
+  } while (0)
+
+// ---- an allocator that counts bytes, and fails at a call ----------------------------------------
+
+static size_t live, top;
+static long calls, fail_at = -1;
+
+static void *byte_alloc(size_t size, size_t align, void *user) {
+  (void)user;
+  if (calls++ == fail_at) return NULL;
+  void *p = eini_default_alloc(size, align, NULL);
+  if (p == NULL) return NULL;
+  live += size;
+  if (live > top) top = live;
+  return p;
+}
+
+static void byte_free(void *p, size_t size, void *user) {
+  (void)user;
+  if (p != NULL) live -= size;
+  eini_default_free(p, size, NULL);
+}
+
+#ifdef TEST_CPU
+static ein_cpu *cpu;
+#endif
+
+static ein_ctx *new_ctx(void) {
+  ein_ctx_desc d;
+  ein_ctx *ctx = NULL;
+  memset(&d, 0, sizeof d);
+#ifdef TEST_CPU
+  ein_cpu_desc cd;
+  memset(&cd, 0, sizeof cd);
+  cd.threads = 3;
+  if (ein_cpu_create(&cd, NULL, &cpu) != EIN_OK || ein_cpu_use(cpu, &d) != EIN_OK) exit(1);
+#endif
+  d.allocator.alloc_fn = byte_alloc;
+  d.allocator.free_fn = byte_free;
+  if (ein_ctx_create(&d, &ctx) != EIN_OK) exit(1);
+  return ctx;
+}
+
+// ---- a graph with data and what the oracle says -------------------------------------------------
+
+typedef struct scene {
+  const ein_graph *g;
+  int n, nin, nout;
+  void **data, **out;    // per tensor, dense; out: what a run writes, per output
+  double **err;
+  const void **in;
+  ein_scalar param[4];
+} scene;
+
+static void scene_open(scene *s, const ein_graph *g, uint64_t seed) {
+  memset(s, 0, sizeof *s);
+  s->g = g;
+  s->n = (int)g->ntensor;
+  s->data = (void **)orc_alloc(s->n, sizeof *s->data);
+  s->out = (void **)orc_alloc(s->n, sizeof *s->out);
+  s->in = (const void **)orc_alloc(s->n, sizeof *s->in);
+  s->err = (double **)orc_alloc(s->n, sizeof *s->err);
+  for (int t = 0; t < s->n; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    s->data[t] = orc_alloc(orc_count(x), orc_size(x->dtype));
+    s->err[t] = (double *)orc_alloc(orc_count(x), sizeof **s->err);
+    if (x->role == EIN_ROLE_INPUT) {
+      orc_random_fill(x->dtype, orc_count(x), s->data[t], seed + (uint64_t)t);
+      s->in[s->nin++] = s->data[t];
+    }
+    if (x->role == EIN_ROLE_OUTPUT) s->out[s->nout++] = orc_alloc(orc_count(x), orc_size(x->dtype));
+  }
+  orc_eval_err(g, s->data, s->err, s->param);
+}
+
+static void scene_close(scene *s) {
+  for (int t = 0; t < s->n; t++) {
+    free(s->data[t]);
+    free(s->err[t]);
+  }
+  for (int o = 0; o < s->nout; o++) free(s->out[o]);
+  free(s->data);
+  free(s->out);
+  free(s->err);
+  free((void *)s->in);
+}
+
+// Runs a fit on dense buffers and compares.
+static void scene_check(scene *s, const ein_fit *fit) {
+  char message[128] = "";
+  ein_run run;
+  int o = 0;
+  memset(&run, 0, sizeof run);
+  run.in = s->in;
+  run.out = s->out;
+  run.param = s->param;
+  run.error = message;
+  run.error_bytes = sizeof message;
+  for (int t = 0; t < s->n; t++) {
+    const eini_tensor *x = &s->g->tensor[t];
+    if (x->role == EIN_ROLE_OUTPUT)
+      memset(s->out[o++], 0xa5, (size_t)orc_count(x) * orc_size(x->dtype));
+  }
+  ein_status st = ein_fit_execute(fit, &run);
+  CHECK(st == EIN_OK);
+  if (st != EIN_OK) printf("%s: %s\n", ein_status_name(st), message);
+  o = 0;
+  for (int t = 0; t < s->n && st == EIN_OK; t++) {
+    const eini_tensor *x = &s->g->tensor[t];
+    if (x->role != EIN_ROLE_OUTPUT) continue;
+    CHECK(orc_compare_err(x->dtype, orc_count(x), s->out[o++], s->data[t], s->err[t]));
+  }
+}
+
+// ---- budgets ------------------------------------------------------------------------------------
+
+static int sliced, refused;
+
+// Creates, runs and destroys under a budget; the status. *peak: most bytes alive.
+static ein_status under(ein_ctx *ctx, scene *s, size_t memory, size_t *peak, size_t *least) {
+  ein_fit_desc d;
+  ein_fit *fit;
+  ein_fit_info info;
+  size_t before = live;
+  memset(&d, 0, sizeof d);
+  memset(&info, 0, sizeof info);
+  d.memory = memory;
+  d.graph = s->g;
+  d.least = least;
+  budget = memory;
+  top = live;
+  ein_status st = ein_fit_create(ctx, &d, &fit);
+  if (st == EIN_OK) {
+    CHECK(ein_fit_info_get(fit, &info) == EIN_OK);
+    CHECK(live - before == info.plan_bytes);
+    scene_check(s, fit);
+    CHECK(top - before <= info.peak_bytes);
+    *peak = info.peak_bytes;
+    sliced += info.nslice > 1;
+  }
+  CHECK((st == EIN_OK) == (fit != NULL));
+  ein_fit_destroy(fit);
+  CHECK(live == before);
+  if (st == EIN_OK && memory > 0) CHECK(top - before <= memory);
+  return st;
+}
+
+// Shrinking budgets, to an infeasible one; the least one works, and one byte less does not.
+static void shrink(ein_ctx *ctx, scene *s, int percent) {
+  size_t peak = 0, free_peak = 0, least = 0;
+  CHECK(under(ctx, s, 0, &free_peak, NULL) == EIN_OK);
+  CHECK(under(ctx, s, free_peak, &peak, NULL) == EIN_OK);
+  for (size_t memory = free_peak; memory > 1000;) {
+    memory = memory * (size_t)percent / 100;
+    ein_status st = under(ctx, s, memory, &peak, &least);
+    CHECK(st == EIN_OK || st == EIN_ERR_TOO_LARGE);
+    if (st == EIN_OK) continue;
+    char number[32];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)least);
+    CHECK(least > memory && least <= free_peak && strstr(ein_ctx_message(ctx), number) != NULL);
+    size_t again = 0;
+    CHECK(under(ctx, s, least, &peak, &again) == EIN_OK);
+    CHECK(under(ctx, s, least - 1, &peak, &again) == EIN_ERR_TOO_LARGE && again == least);
+    refused++;
+    break;
+  }
+}
+
+// ---- targets: slicing as such, whatever plans take ----------------------------------------------
+
+// A fit that is filled by hand, and what fills it.
+static ein_fit *bare_fit(ein_ctx *ctx, const ein_fit_desc *d, eini_fit_search *w) {
+  ein_fit *fit = (ein_fit *)ctx->al.alloc_fn(sizeof *fit, 64, ctx->al.user);
+  memset(fit, 0, sizeof *fit);
+  memset(w, 0, sizeof *w);
+  fit->cap.al = ctx->al;
+  fit->cap.limit = SIZE_MAX;
+  fit->cap.live = sizeof *fit;
+  w->fit = fit;
+  w->j.ctx = ctx;
+  w->j.desc = d;
+  w->j.cap = &fit->cap;
+  w->j.flops = w->j.bandwidth = 1e9;
+  return fit;
+}
+
+// Makes and runs what is chosen for targets between everything in one region and the least.
+static void all_targets(ein_ctx *ctx, scene *s, int order) {
+  int64_t most, least;
+  int n, same;
+  ein_allocator al = ctx->al;
+  ein_fit_desc d;
+  memset(&d, 0, sizeof d);
+  d.graph = s->g;
+  for (int k = 0;; k++) {
+    eini_fit_search w;
+    ein_fit *fit = bare_fit(ctx, &d, &w);
+    ctx->al = eini_cap_allocator(&fit->cap);
+    CHECK(eini_fit_open(&w, 0, order, &fit->f.base, &same) == EIN_OK);
+    eini_fit_base b = fit->f.base;
+    CHECK(eini_fit_targets(&w.j, &b, &most, &least, &n) == EIN_OK);
+    int made = 0;
+    budget = (unsigned long long)eini_fit_target_at(most, least, n, k);
+    CHECK(eini_fit_make(&w, &b, (int64_t)budget, 0, &fit->f, &made) == EIN_OK);
+    CHECK(made);
+    ctx->al = al;
+    if (made) {
+      eini_fit_facts(fit);
+      sliced += fit->info.nslice > 1;
+      scene_check(s, fit);
+    }
+    ein_fit_destroy(fit);
+    if (k >= n - 1) break;
+  }
+}
+
+// Any legal regions, with loops over any sliceable indices in blocks of any size.
+static void any_regions(ein_ctx *ctx, scene *s, int order) {
+  static eini_fit_choice list[64];
+  eini_fit_search w;
+  ein_fit_desc d;
+  int same, n = 0;
+  memset(&d, 0, sizeof d);
+  d.graph = s->g;
+  ein_fit *fit = bare_fit(ctx, &d, &w);
+  ein_allocator al = ctx->al;
+  ctx->al = eini_cap_allocator(&fit->cap);
+  CHECK(eini_fit_open(&w, 0, order, &fit->f.base, &same) == EIN_OK);
+  eini_fit_base b = fit->f.base;
+  eini_arena_init(&fit->f.arena, &ctx->al);
+  for (int from = 0; from < (int)b.g->nstmt;) {
+    eini_fit_class cls[EINI_FIT_CLASSES];
+    eini_fit_nest nest;
+    eini_fit_choice *c = &list[n++];
+    int count = 0;
+    memset(&nest, 0, sizeof nest);
+    memset(c, 0, sizeof *c);
+    nest.b = &b;
+    nest.from = c->from = from;
+    do nest.to = c->to = (int)draw(from + 1, b.g->nstmt);
+    while (!eini_fit_legal(&nest));
+    CHECK(eini_fit_classes(&nest, &fit->f.arena, cls, &count) == EIN_OK);
+    for (int k = 0; k < count && c->nloop < EINI_FIT_LOOPS; k++) {
+      if (chance(40)) continue;
+      c->stmt[c->nloop] = cls[k].stmt;
+      c->index[c->nloop] = cls[k].index;
+      c->extent[c->nloop] = cls[k].extent;
+      c->block[c->nloop++] = draw(1, cls[k].extent);
+    }
+    from = c->to;
+  }
+  CHECK(eini_fit_layout_make(&w.j, &b, list, n, &fit->f) == EIN_OK);
+  ctx->al = al;
+  eini_fit_facts(fit);
+  sliced += fit->info.nslice > n;
+  scene_check(s, fit);
+  ein_fit_destroy(fit);
+}
+
+static ein_graph *parse(ein_ctx *ctx, const char *text) {
+  ein_program_desc d;
+  ein_graph *g;
+  memset(&d, 0, sizeof d);
+  d.text = what = text;
+  ein_status st = ein_graph_parse(ctx, &d, &g);
+  if (st != EIN_OK) printf("%s\n%s\n", text, ein_ctx_message(ctx));
+  CHECK(st == EIN_OK);
+  return g;
+}
+
+// ---- programs -----------------------------------------------------------------------------------
+// %d are extents, drawn at random.
+
+static const char *const programs[] = {
+    "input Q[s=%d,d=%d], K[t=%d,d], V[t,e=%d] : f32\n"
+    "T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))\n"
+    "Y[s,e] = sum[t](softmax[t](T[s,t]) * V[t,e])\n",
+    "input X[b=%d,i=%d], W[i,j=%d], U[j,k=%d] : f64\n"  // folded over b: three sums at once
+    "H[b,j] = relu(sum[i](X[b,i]*W[i,j]))\nZ[b,k] = sum[j](H[b,j]*U[j,k])\n"
+    "D[j,k] = sum[b](H[b,j]*Z[b,k])\nL = sum[b,k](Z[b,k]^2)\nM[k] = max[b](Z[b,k])\n"
+    "output D, L, M, Z",
+    "input X[n=%d], K[m=%d] : f64\nT[h,r] = X[h+r]*K[r] + h - 2*r\nY[h] = sum[r](T[h,r])\n"
+    "Z[r] = logsumexp[h](T[h,r])\noutput Y, Z",
+    "input A[i=%d,j=%d], B[j,k=%d], C[k,l=%d] : f32\nY[i,l] = sum[j,k](A[i,j]*B[j,k]*C[k,l])\n",
+    "input A[i=%d,j=%d] : i8\nY[j] = sum[i](A[i,j])\nP[i] : i8 = prod[j](A[i,j])\n"
+    "N[j] = any[i](A[i,j] > 2)\nO = all[i,j](A[i,j] < 4)\noutput Y, P, N, O",
+    "input A[i=%d,j=%d] : f16\nB[i,j] = exp(A[i,j]/2)\nS[i] : f16 = sum[j](B[i,j])\n"
+    "Y[j] = min[i](B[i,j] / S[i])\nG[i] = argmax[j](B[i,j])\noutput Y, G, S",
+    "input A[i=%d,j=%d], x[j] : c64\nT[i,j] = A[i,j] * conj(x[j])\nY[i] = sum[j](T[i,j])\n"
+    "Z[j] = sum[i](T[i,j] * T[i,j])\noutput Y, Z",
+    "input A[i=%d,j=%d] : f64\nparam a = 2 : f64\nB[i,j] = a*A[i,j]\n"  // outer product of itself
+    "G[i,k] = sum[j](B[i,j]*B[k,j])\nY[i,k] = G[i,k] - G[k,i] + where(i==k, 1, 0)\n",
+    "input b[n=%d], x[m=%d,k=%d] : f64\nS[i] = sum[k](x[i,k])\nC[i] = b[i]^2\n"
+    "C[i+size(n)] = S[i]\nY[i] = 2*C[i]\nR[i=size(C,0)] = C[size(C,0)-1-i]\noutput Y, R",
+    "input X[c=%d,h=%d,w=%d] : f32\n"
+    "P[c=size(X,0),i=size(h),j=size(w)] = X[c,i-1,j|0] + X[c,i,j+1|wrap]\n"
+    "Q[c,i,j] = exp(-P[c,i,j])\nY[c] = mean[i,j](Q[c,i,j])\nZ[i,j] = sum[c](Q[c,i,j] * i)\n"
+    "output Y, Z",
+    "input A[i=%d,j=%d], B[i,j] : f64\nM[j] = mean[i](A[i,j])\nD[i,j] = A[i,j]-M[j]\n"
+    "V[j] = sum[i](D[i,j]^2)\nE[i,j] = D[i,j]*rsqrt(V[j]+1)+B[i,j]\nF[i] = max[j](E[i,j])\n"
+    "G[i,j] = E[i,j]-F[i]\nL[i] = logsumexp[j](G[i,j])\nY = sum[i](L[i]+F[i])\n",
+    "input A[i=%d,j=%d], B[i,j], C[i,j] : f64\nD[i,j] = A[i,j]*2\nE[i,j] = B[i,j]*3\n"  // order
+    "F[i,j] = C[i,j]*4\nS[i] = sum[j](D[i,j])\nT[i] = sum[j](E[i,j]*D[j-j+i,j])\n"
+    "U[i] = sum[j](F[i,j])\nY[i] = S[i]+T[i]*U[i]\n",
+    "input X[n=%d,k=%d] : f64\nA[2*i+1,k] = X[i,k]\nA[2*i,k] = -X[i,k]\n"  // pieces
+    "Y[i,k] = A[2*i+1,k]*A[2*i,k]\nZ[k] = sum[i](A[i,k])\noutput Y, Z"};
+
+#define PROGRAMS ((int)(sizeof programs / sizeof *programs))
+
+static ein_graph *draw_program(ein_ctx *ctx, int k, int64_t lo, int64_t hi) {
+  static char text[2048];
+  int e[4];
+  for (int i = 0; i < 4; i++) e[i] = (int)draw(lo, hi);
+  if (k == 2 && e[1] > e[0]) e[1] = e[0];  // the window fits
+  snprintf(text, sizeof text, programs[k], e[0], e[1], e[2], e[3]);
+  return parse(ctx, text);
+}
+
+static void test_programs(ein_ctx *ctx) {
+  for (which = 0; which < 6 * PROGRAMS; which++) {
+    int k = (int)(which % PROGRAMS), round = (int)(which / PROGRAMS);
+    scene s;
+    ein_graph *g = draw_program(ctx, k, round == 0 ? 1 : 2, round < 2 ? 4 : 13);
+    if (g == NULL) continue;
+    scene_open(&s, g, 100 + which);
+    for (int order = 0; order < 2; order++) all_targets(ctx, &s, order);
+    for (int again = 0; again < 10; again++) any_regions(ctx, &s, again % 2);
+    scene_close(&s);
+    ein_graph_destroy(g);
+  }
+}
+
+// ---- random programs ----------------------------------------------------------------------------
+// Tensors over indices a, b, c, d; indices of equal extent may stand for each other, so that reads
+// are transposed, diagonal, or of another slice than the one at hand.
+
+typedef struct random_tensor {
+  int rank, label[3];
+} random_tensor;
+
+static char text[8192];
+static size_t at;
+
+EINI_PRINTF(1, 2)
+static void say(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  at += (size_t)vsnprintf(text + at, sizeof text - at, format, args);
+  va_end(args);
+}
+
+// An access to a tensor; marks the indices it uses.
+static void random_access(int id, const random_tensor *t, const int64_t *extent, int *used) {
+  say("X%d", id);
+  if (t->rank > 0) say("[");
+  for (int r = 0; r < t->rank; r++) {
+    int l = t->label[r], other = (int)draw(0, 3);
+    if (chance(20) && extent[other] == extent[l]) l = other;
+    if (chance(8)) say("%lld-%c", (long long)extent[l] - 1, 'a' + l);
+    else say("%c", 'a' + l);
+    say(r + 1 < t->rank ? "," : "]");
+    used[l] = 1;
+  }
+}
+
+static const char *const random_folds[] = {"sum", "sum", "sum", "max", "min", "logsumexp", "mean",
+                                           "prod", "argmax", "var"};
+static const char *const random_forms[] = {"%*%", "%*%", "%+%", "%-0.5*%", "abs(%)", "exp(%/4)",
+                                           "where(@<@, %, %)", "%*% + @", "%/(1+abs(%))"};
+
+static void random_statement(int id, random_tensor *t, const int64_t *extent) {
+  int used[4] = {0, 0, 0, 0}, reduced = 0;
+  static char body[1024];
+  size_t start = at;
+  for (const char *f = random_forms[draw(0, 8)]; *f; f++) {
+    int near_by = (int)draw(id > 3 ? id - 3 : 0, id - 1);
+    int label = (int)draw(0, 3);
+    if (*f == '%') random_access(near_by, &t[near_by], extent, used);
+    else if (*f == '@') say("%c", 'a' + label);
+    else say("%c", *f);
+    if (*f == '@') used[label] = 1;
+  }
+  memcpy(body, text + start, at - start);
+  body[at - start] = 0;
+  at = start;
+  t[id].rank = 0;
+  for (int l = 0; l < 4; l++) {
+    if (!used[l]) continue;
+    if (t[id].rank == 3 || chance(35)) reduced |= 1 << l;
+    else t[id].label[t[id].rank++] = l;
+    used[l] = 2;
+  }
+  say("X%d", id);
+  for (int r = 0; r < t[id].rank; r++) {
+    int l = t[id].label[r];
+    say("%s%c=%lld", r > 0 ? "," : "[", 'a' + l, (long long)extent[l]);
+  }
+  if (t[id].rank > 0) say("]");
+  say(" = ");
+  if (reduced != 0) say("%s", random_folds[draw(0, 9)]);
+  for (int l = 0, n = 0; l < 4; l++) {
+    if (reduced >> l & 1) say("%s%c=%lld", n++ > 0 ? "," : "[", 'a' + l, (long long)extent[l]);
+  }
+  say(reduced != 0 ? "](%s)\n" : "%s\n", body);
+}
+
+static ein_graph *random_program(ein_ctx *ctx, int64_t most) {
+  random_tensor t[12];
+  int64_t extent[4];
+  int inputs = (int)draw(1, 3), n = inputs + (int)draw(2, 7);
+  for (int l = 0; l < 4; l++) extent[l] = chance(30) && l > 0 ? extent[l - 1] : draw(1, most);
+  at = 0;
+  for (int k = 0; k < inputs; k++) {
+    t[k].rank = (int)draw(1, 3);
+    for (int r = 0, l = (int)draw(0, 3); r < t[k].rank; r++) t[k].label[r] = (l + r) % 4;
+    say("input X%d", k);
+    for (int r = 0; r < t[k].rank; r++)
+      say("%s%lld", r > 0 ? "," : "[", (long long)extent[t[k].label[r]]);
+    say("] : %s\n", chance(50) ? "f64" : "f32");
+  }
+  for (int k = inputs; k < n; k++) random_statement(k, t, extent);
+  if (chance(50)) say("output X%d, X%d\n", n - 1, n - 2);
+  return parse(ctx, text);
+}
+
+static void test_random(ein_ctx *ctx, unsigned long long rounds) {
+  for (which = 1000; which < 1000 + rounds; which++) {
+    rng_state = which;
+    scene s;
+    ein_graph *g = random_program(ctx, which % 3 == 0 ? 3 : 9);
+    if (g == NULL) continue;
+    scene_open(&s, g, which);
+    if (which % 4 == 0) all_targets(ctx, &s, which % 8 == 0);
+    for (int again = 0; again < 4; again++) any_regions(ctx, &s, again % 2);
+    scene_close(&s);
+    ein_graph_destroy(g);
+  }
+}
+
+static void test_budgets(ein_ctx *ctx) {
+  for (which = 0; which < 2 * PROGRAMS; which++) {
+    scene s;
+    int large = which < PROGRAMS;
+    ein_graph *g = draw_program(ctx, (int)(which % PROGRAMS), large ? 40 : 5, large ? 90 : 30);
+    if (g == NULL) continue;
+    scene_open(&s, g, 200 + which);
+    shrink(ctx, &s, large ? 70 : 50);
+    scene_close(&s);
+    ein_graph_destroy(g);
+  }
+}
+
+// Are its intermediates larger than plans, and few enough for the oracle?
+static int worthwhile(const ein_graph *g) {
+  double points = 0, bytes = 0;
+  for (int64_t u = 0; u < g->nstmt; u++) {
+    double n = 1;
+    for (int i = 0; i < g->stmt[u].nindex; i++) n *= (double)g->stmt[u].index[i].extent;
+    points += n;
+  }
+  for (int64_t t = 0; t < g->ntensor; t++)
+    if (g->tensor[t].role == EIN_ROLE_TEMP) bytes += (double)orc_count(&g->tensor[t]) * 8;
+  return points < 1e6 && bytes > 5e5;
+}
+
+static void test_random_budgets(ein_ctx *ctx, int rounds) {
+  for (which = 5000; rounds > 0; which++) {
+    rng_state = which;
+    scene s;
+    ein_graph *g = random_program(ctx, 60);
+    if (g == NULL || !worthwhile(g)) {
+      ein_graph_destroy(g);
+      continue;
+    }
+    rounds--;
+    scene_open(&s, g, which);
+    shrink(ctx, &s, 75);
+    scene_close(&s);
+    ein_graph_destroy(g);
+  }
+}
+
+// ---- einsums ------------------------------------------------------------------------------------
+
+typedef struct einsum_case {
+  const char *expr;
+  int nin;
+  int beta;               // 1: C is the output itself; 2: another
+  const char *map, *monoid;
+  ein_rest rest;
+} einsum_case;
+
+static const einsum_case einsums[] = {
+    {"ij,jk->ik", 2, 0, NULL, NULL, EIN_REST_ERROR},
+    {"ij,jk,kl->il", 3, 0, NULL, NULL, EIN_REST_ERROR},
+    {"ij,jk,kl,lm->im", 4, 0, NULL, NULL, EIN_REST_ERROR},
+    {"ijk,jl,kl,im->lm", 4, 0, NULL, NULL, EIN_REST_ERROR},
+    {"ij,jk,kl->il", 3, 1, NULL, NULL, EIN_REST_ERROR},
+    {"ij,jk,kl->il", 3, 2, NULL, NULL, EIN_REST_ERROR},
+    {"ij,ij,kl->i", 3, 0, NULL, NULL, EIN_REST_ERROR},
+    {"ij,kj->ik", 2, 0, "abs(x0-x1)", "max", EIN_REST_ERROR},
+    {"ij,jk->ii", 2, 0, NULL, NULL, EIN_REST_ZERO},
+    {"ij,jk,kl->", 3, 0, NULL, NULL, EIN_REST_ERROR}};
+
+#define EINSUMS ((int)(sizeof einsums / sizeof *einsums))
+
+// A view of random doubles: transposed, reversed or with gaps in memory. Owned by the caller.
+static ein_ztensor random_view(int rank, const int64_t *shape, int64_t *strides, double **memory) {
+  ein_ztensor v;
+  int64_t n = 1, low = 0;
+  memset(&v, 0, sizeof v);
+  for (int r = rank - 1, up = chance(50); r >= 0; r--) {
+    int axis = up ? r : rank - 1 - r;
+    strides[axis] = chance(20) ? -n : n;
+    if (strides[axis] < 0) low -= strides[axis] * (shape[axis] - 1);
+    n *= shape[axis];
+    if (chance(20)) n += 3;
+  }
+  *memory = (double *)orc_alloc(n + 1, sizeof **memory);
+  for (int64_t k = 0; k <= n; k++) (*memory)[k] = (double)draw(-8, 8) / 4;
+  v.dtype = EIN_F64;
+  v.rank = rank;
+  v.shape = shape;
+  v.strides = strides;
+  v.data = *memory + low;
+  return v;
+}
+
+typedef struct einsum_scene {
+  ein_einsum_desc d;
+  ein_ztensor in[4], out, c;
+  int64_t shape[6][4], strides[6][4];
+  double *memory[6];
+} einsum_scene;
+
+static void einsum_open(einsum_scene *e, const einsum_case *k, int64_t most) {
+  int64_t extent[26];
+  const char *p = k->expr;
+  memset(e, 0, sizeof *e);
+  for (int l = 0; l < 26; l++) extent[l] = draw(most / 2, most);
+  for (int i = 0; i <= k->nin; i++) {
+    int rank = 0;
+    for (; *p >= 'a' && *p <= 'z'; p++) e->shape[i][rank++] = extent[*p - 'a'];
+    while (*p && (*p < 'a' || *p > 'z')) p++;
+    ein_ztensor v = random_view(rank, e->shape[i], e->strides[i], &e->memory[i]);
+    if (i < k->nin) e->in[i] = v;
+    else e->out = v;
+  }
+  e->c = random_view(e->out.rank, e->shape[k->nin], e->strides[5], &e->memory[5]);
+  e->d.expr = k->expr;
+  e->d.nin = k->nin;
+  e->d.in = e->in;
+  e->d.out = &e->out;
+  e->d.monoid = k->monoid;
+  e->d.map = k->map;
+  e->d.rest = k->rest;
+  e->d.beta.set = k->beta > 0;
+  e->d.beta.re = 0.5;
+  e->d.c = k->beta == 2 ? &e->c : NULL;
+}
+
+static void einsum_close(einsum_scene *e) {
+  for (int i = 0; i < 6; i++) free(e->memory[i]);
+}
+
+// Runs it within a budget into zeros (or the old values of C) and compares with the free result.
+static ein_status einsum_under(ein_ctx *ctx, einsum_scene *e, size_t memory, const double *want,
+                               double *got, size_t *peak, size_t *least) {
+  const void *in[6];
+  void *out[1];
+  ein_fit *fit;
+  ein_fit_desc d;
+  ein_fit_info info;
+  ein_run run;
+  int64_t x[4] = {0, 0, 0, 0}, n = 0;
+  double *first = (double *)e->out.data;
+  size_t before = live;
+  memset(&d, 0, sizeof d);
+  memset(&info, 0, sizeof info);
+  memset(&run, 0, sizeof run);
+  d.einsum = &e->d;
+  d.memory = memory;
+  d.least = least;
+  budget = memory;
+  top = live;
+  ein_status st = ein_fit_create(ctx, &d, &fit);
+  if (st == EIN_OK) {
+    ein_fit_info_get(fit, &info);
+    for (int i = 0; i < e->d.nin; i++) in[i] = e->in[i].data;
+    in[e->d.nin] = e->c.data;
+    CHECK(info.nin == e->d.nin + (e->d.c != NULL));
+    CHECK(info.nparam == e->d.beta.set);
+    out[0] = first;
+    run.in = in;
+    run.out = out;
+    run.param = &e->d.beta;
+    sliced += info.nslice > 1;
+    for (int pass = 0; pass < 2; pass++) {  // fill, then read
+      if (pass == 1) CHECK(ein_fit_execute(fit, &run) == EIN_OK);
+      n = 0;
+      for (int64_t k = 0, done = 0; !done; k++) {
+        int64_t off = 0;
+        done = 1;
+        for (int r = 0; r < e->out.rank; r++) off += x[r] * e->out.strides[r];
+        if (pass == 0) first[off] = (double)(k % 7);
+        else got[n++] = first[off];
+        for (int r = e->out.rank - 1; r >= 0 && done; r--) {
+          done = ++x[r] == e->out.shape[r];
+          if (done) x[r] = 0;
+        }
+      }
+    }
+    *peak = info.peak_bytes;
+    CHECK(top - before <= info.peak_bytes);
+    double worst = 0;  // values are multiples of 1/2^10: sums are exact
+    for (int64_t k = 0; memory > 0 && k < n; k++) worst = fmax(worst, fabs(got[k] - want[k]));
+    CHECK(worst == 0);
+  }
+  ein_fit_destroy(fit);
+  CHECK(live == before);
+  if (st == EIN_OK && memory > 0) CHECK(top - before <= memory);
+  return st;
+}
+
+static void test_einsums(ein_ctx *ctx) {
+  for (which = 0; which < 3 * EINSUMS; which++) {
+    const einsum_case *k = &einsums[which % EINSUMS];
+    einsum_scene e;
+    size_t peak = 0, free_peak = 0, least = 0, again;
+    what = k->expr;
+    einsum_open(&e, k, which < EINSUMS ? 12 : k->nin == 4 ? 60 : 150);
+    double *want = (double *)orc_alloc(1 << 15, sizeof *want);
+    double *got = (double *)orc_alloc(1 << 15, sizeof *got);
+    CHECK(einsum_under(ctx, &e, 0, want, want, &free_peak, NULL) == EIN_OK);
+    for (size_t memory = free_peak; memory > 1000; memory = memory * 7 / 10) {
+      ein_status st = einsum_under(ctx, &e, memory, want, got, &peak, &least);
+      CHECK(st == EIN_OK || st == EIN_ERR_TOO_LARGE);
+      if (st == EIN_OK) continue;
+      CHECK(einsum_under(ctx, &e, least, want, got, &peak, &again) == EIN_OK);
+      CHECK(einsum_under(ctx, &e, least - 1, want, got, &peak, &again) == EIN_ERR_TOO_LARGE);
+      refused++;
+      break;
+    }
+    free(want);
+    free(got);
+    einsum_close(&e);
+  }
+}
+
+// ---- layouts, mistakes, out of memory -----------------------------------------------------------
+
+static const char *const small =
+    "input X[b=500,i=30], W[i,j=30] : f64\nH[b,j] = exp(sum[i](X[b,i]*W[i,j])/100)\n"
+    "S[j] = sum[b](H[b,j])\nY[b,j] = H[b,j]/S[j] + b\noutput S, Y\n";
+
+// Strided inputs and outputs, by name, against dense ones.
+static void test_layouts(ein_ctx *ctx) {
+  static double x[500 * 64], w[30 * 30], y[2][500 * 90], s[2][30];
+  int64_t bi[] = {500, 30}, bj[] = {500, 30}, xs[] = {-64, 2}, ys[] = {90, -3};
+  ein_graph *g = parse(ctx, small);
+  ein_ztensor vx, vy;
+  ein_binding layout[2];
+  for (int k = 0; k < 500 * 64; k++) x[k] = (double)draw(-9, 9);
+  for (int k = 0; k < 900; k++) w[k] = (double)draw(-9, 9);
+  memset(&vx, 0, sizeof vx);
+  vx.dtype = EIN_F64;
+  vx.rank = 2;
+  vx.shape = bi;
+  vx.strides = xs;
+  vy = vx;
+  vy.shape = bj;
+  vy.strides = ys;
+  layout[0].name = "X";
+  layout[0].view = &vx;
+  layout[1].name = "Y";
+  layout[1].view = &vy;
+  for (size_t memory = 0, k = 0; k < 6; k++, memory = k < 1 ? 250000 : memory * 8 / 10) {
+    ein_fit_desc d;
+    ein_fit *fit;
+    ein_run run;
+    const void *in[] = {x + 499 * 64, w};
+    void *out[] = {s[k > 0], y[k > 0] + 87};
+    memset(&d, 0, sizeof d);
+    memset(&run, 0, sizeof run);
+    d.graph = g;
+    d.memory = memory;
+    d.nlayout = 2;
+    d.layout = layout;
+    budget = memory;
+    ein_status st = ein_fit_create(ctx, &d, &fit);
+    CHECK(st == EIN_OK || st == EIN_ERR_TOO_LARGE);
+    run.in = in;
+    run.out = out;
+    if (st == EIN_OK) CHECK(ein_fit_execute(fit, &run) == EIN_OK);
+    ein_fit_info info;
+    memset(&info, 0, sizeof info);
+    if (st == EIN_OK) ein_fit_info_get(fit, &info);
+    sliced += info.nslice > 1;
+    double worst = 0;
+    for (int i = 0; i < 500 * 90 && st == EIN_OK && k > 0; i++)
+      worst = fmax(worst, fabs(y[0][i] - y[1][i]) / (1 + fabs(y[0][i])));
+    for (int i = 0; i < 30 && st == EIN_OK && k > 0; i++)
+      worst = fmax(worst, fabs(s[0][i] - s[1][i]) / (1 + fabs(s[0][i])));
+    CHECK(worst < 1e-12);
+    if (st == EIN_OK) {  // outputs may not overlap inputs; sizes, names, explanations
+      char buf[64];
+      in[1] = s[k > 0];
+      CHECK(ein_fit_execute(fit, &run) == EIN_ERR_OVERLAP);
+      in[1] = NULL;
+      CHECK(ein_fit_execute(fit, &run) == EIN_ERR_ARGUMENT);
+      CHECK(ein_fit_explain(fit, buf, sizeof buf) > sizeof buf && strlen(buf) == sizeof buf - 1);
+      CHECK(ein_fit_json(fit, NULL, 0) > 100);
+    }
+    ein_fit_destroy(fit);
+  }
+  ein_graph_destroy(g);
+}
+
+static void test_mistakes(ein_ctx *ctx) {
+  ein_graph *g = parse(ctx, small);
+  ein_fit *fit = NULL;
+  ein_fit_desc d;
+  ein_fit_info info;
+  ein_tensor_info t;
+  ein_fit_loop_info loop;
+  ein_options o;
+  memset(&d, 0, sizeof d);
+  memset(&o, 0, sizeof o);
+  CHECK(ein_fit_create(ctx, NULL, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
+  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT);
+  d.graph = g;
+  d.nlayout = -1;
+  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT);
+  d.nlayout = 0;
+  d.memory = d.reserved = 1000;
+  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT);
+  d.memory = 1001;
+  size_t least = 0;
+  d.least = &least;
+  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_TOO_LARGE && least > 1001);
+  d.memory = least;  // reserved counts
+  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_OK);
+  CHECK(ein_fit_info_get(fit, &info) == EIN_OK && info.memory == least - 1000);
+  CHECK(info.nin == 2 && info.nout == 2 && info.nparam == 0 && info.nregion >= 1);
+  CHECK(ein_fit_input(fit, 0, &t) && strcmp(t.name, "X") == 0 && !ein_fit_input(fit, 2, &t));
+  CHECK(ein_fit_output(fit, 1, &t) && strcmp(t.name, "Y") == 0 && !ein_fit_output(fit, 2, &t));
+  CHECK(ein_fit_loop(fit, 0, &loop) == (info.nloop > 0) && !ein_fit_loop(fit, info.nloop, &loop));
+  ein_fit_destroy(fit);
+  d.reserved = 0;
+  d.memory = 1 << 20;
+  d.options = &o;
+  o.path = "no such path";
+  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
+  CHECK(ein_ctx_message(ctx)[0] != 0);
+  o.path = NULL;
+  CHECK(ein_fit_create(NULL, &d, &fit) == EIN_OK);
+  ein_fit_destroy(fit);
+  ein_fit_destroy(NULL);
+  CHECK(ein_fit_workspace(NULL) == 0 && ein_fit_execute(NULL, NULL) == EIN_ERR_ARGUMENT);
+  ein_graph_destroy(g);
+}
+
+// Allocation n fails, for n = 0, 1, ..: a status, nothing stays.
+static void test_out_of_memory(ein_ctx *ctx) {
+  ein_graph *g = parse(ctx, small);
+  scene s;
+  scene_open(&s, g, 3);
+  ein_fit_desc d;
+  memset(&d, 0, sizeof d);
+  d.graph = g;
+  for (size_t memory = 0, k = 0; k < 3; k++, memory = k == 1 ? 180000 : 1000) {
+    d.memory = memory;
+    budget = memory;
+    for (long n = 0;; n += n < 50 ? 1 : 7) {
+      ein_fit *fit;
+      size_t before = live;
+      calls = 0;
+      fail_at = n;
+      ein_status st = ein_fit_create(ctx, &d, &fit);
+      fail_at = -1;
+      if (st == EIN_OK) scene_check(&s, fit);
+      ein_fit_destroy(fit);
+      CHECK(live == before);
+      CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY || (k > 0 && st == EIN_ERR_TOO_LARGE));
+      if (st != EIN_ERR_NO_MEMORY) break;
+    }
+  }
+  scene_close(&s);
+  ein_graph_destroy(g);
+}
+
+int main(void) {
+  ein_ctx *ctx = new_ctx();
+  test_programs(ctx);
+  printf("programs: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
+  test_random(ctx, 600);
+  printf("random: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
+  sliced = 0;
+  test_budgets(ctx);
+  printf("budgets: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
+  test_random_budgets(ctx, 25);
+  printf("random: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
+  test_einsums(ctx);
+  printf("einsums: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
+  test_layouts(ctx);
+  test_mistakes(ctx);
+  test_out_of_memory(ctx);
+  ein_ctx_destroy(ctx);
+#ifdef TEST_CPU
+  ein_cpu_destroy(cpu);
+#endif
+  CHECK(live == 0);
+  printf("%s %d checks, %d failures, %d runs in slices, %d budgets refused\n",
+         failures ? "FAIL" : "ok", checks, failures, sliced, refused);
+  return failures != 0;
+}
