@@ -477,50 +477,60 @@ static int64_t eini_dist_overlap(const eini_dist_space *x, int64_t place, const 
   return n;
 }
 
-// The blocks of a space that may meet a box, one after another.
+// The tasks of a space that may touch a box, one after another.
 typedef struct eini_dist_near {
-  int n, index[EINI_CUTS_MAX];   // the cut free indices
+  int n, index[EINI_CUTS_MAX];   // cut indices; those left out have piece 0
   int64_t lo[EINI_CUTS_MAX], hi[EINI_CUTS_MAX], at[EINI_CUTS_MAX];  // their pieces
 } eini_dist_near;
 
-// The pieces of cut index i whose coordinates may meet the box: the index stands in one row.
-static void eini_dist_pieces(const eini_dist_space *x, int i, const int64_t *from,
-                             const int64_t *to, int64_t *lo, int64_t *hi) {
-  const ein_zmap *m = x->map;
-  int r = 0;
-  while (r < m->rows - 1 && m->coef[(int64_t)r * m->cols + i] == 0) r++;
+// The pieces [*lo, *hi) of cut index i from which row r of a map may reach the box.
+static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, int r, int i,
+                                 int64_t from, int64_t to, int64_t *lo, int64_t *hi) {
   int64_t c = m->coef[(int64_t)r * m->cols + i], least = m->offset[r], most = least;
-  for (int j = 0; j < x->nfree; j++) {
+  int64_t first = *hi, end = *lo;
+  for (int j = 0; j < x->nindex; j++) {
     int64_t k = j == i ? 0 : m->coef[(int64_t)r * m->cols + j] * (x->extent[j] - 1);
     if (k < 0) least += k;
     else most += k;
   }
-  *lo = x->cut[i];
-  *hi = 0;
-  for (int64_t k = 0; k < x->cut[i]; k++) {
+  for (int64_t k = *lo; k < *hi; k++) {
     int64_t a = c * eini_dist_start(x->extent[i], x->cut[i], k);
     int64_t b = c * (eini_dist_start(x->extent[i], x->cut[i], k + 1) - 1);
-    if (eini_max64(a, b) + most < from[r] || eini_min64(a, b) + least >= to[r]) continue;
-    *lo = eini_min64(*lo, k);
-    *hi = k + 1;
+    if (eini_max64(a, b) + most < from || eini_min64(a, b) + least >= to) continue;
+    first = eini_min64(first, k);
+    end = k + 1;
   }
+  *lo = first;
+  *hi = end;
 }
 
-// Begins with the first of them; 0 when there is none.
-static int eini_dist_near_first(const eini_dist_space *x, const int64_t *from, const int64_t *to,
-                                eini_dist_near *w) {
+// Begins with the first task whose image under the map m may meet a box; 0 when there is none. Cut
+// indices from n on keep piece 0.
+static int eini_dist_near_begin(const eini_dist_space *x, const ein_zmap *m, int n,
+                                const int64_t *from, const int64_t *to, eini_dist_near *w) {
   w->n = 0;
-  if (eini_dist_volume(x->map->rows, from, to) == 0) return 0;
+  if (eini_dist_volume(m->rows, from, to) == 0) return 0;
   for (int k = 0; k < x->ncut; k++) {
-    int i = x->index[k], n = w->n;
-    if (i >= x->nfree) continue;
-    eini_dist_pieces(x, i, from, to, &w->lo[n], &w->hi[n]);
-    if (w->lo[n] >= w->hi[n]) return 0;
-    w->index[n] = i;
-    w->at[n] = w->lo[n];
+    int i = x->index[k], at = w->n;
+    if (i >= n) continue;
+    w->index[at] = i;
+    w->lo[at] = 0;
+    w->hi[at] = x->cut[i];
+    for (int r = 0; r < m->rows; r++) {
+      if (m->coef[(int64_t)r * m->cols + i] == 0) continue;
+      eini_dist_row_pieces(x, m, r, i, from[r], to[r], &w->lo[at], &w->hi[at]);
+      if (w->lo[at] >= w->hi[at]) return 0;
+    }
+    w->at[at] = w->lo[at];
     w->n++;
   }
   return 1;
+}
+
+// The same of blocks: homes are the tasks whose reduced indices have piece 0.
+static int eini_dist_near_first(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+                                eini_dist_near *w) {
+  return eini_dist_near_begin(x, x->map, x->nfree, from, to, w);
 }
 
 static int eini_dist_near_next(eini_dist_near *w) {
@@ -531,7 +541,7 @@ static int eini_dist_near_next(eini_dist_near *w) {
   return 0;
 }
 
-// The home of the block at hand.
+// The place of the task at hand.
 static int64_t eini_dist_near_place(const eini_dist_space *x, const eini_dist_near *w) {
   int64_t place = 0;
   for (int k = 0; k < w->n; k++) place += w->at[k] * x->weight[w->index[k]];
@@ -2099,14 +2109,20 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
   return x->temp + x->d->item[e->item].at + place * (int64_t)e->partial_bytes;
 }
 
-// The block of the output the task at `place` computes; m->lo and m->hi hold its ranges.
-static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e,
-                                eini_dist_room *m) {
+// The hull of the block the task at `place` computes, in m->from and m->to.
+static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
+  eini_dist_range(&e->space, place, m->lo, m->hi);
   for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
     m->lo[i] = 0;
     m->hi[i] = 1;
   }
   eini_dist_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+}
+
+// The address of that block.
+static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t place,
+                                eini_dist_room *m) {
+  eini_dist_block_hull(e, place, m);
   return eini_dist_at(x, e->s->out, m->from);
 }
 
@@ -2147,7 +2163,7 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
     eini_dist_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
   }
-  char *out = own ? eini_dist_block_at(x, e, m) : eini_dist_partial_at(x, e, q);
+  char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);
   return eini_dist_execute_plan(x, w, e->plan[q], out);
 }
 
@@ -2161,7 +2177,7 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
   int last = part == 0 && 2 * step >= e->space.nagg;
   *bytes = eini_dist_elements(&e->space, q, m) *
            (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
-  char *block = part == 0 ? eini_dist_block_at(x, e, m) : NULL;
+  char *block = part == 0 ? eini_dist_block_at(x, e, q, m) : NULL;
   w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
   w->in[1] = eini_dist_partial_at(x, e, from);
   char *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
@@ -2306,12 +2322,17 @@ static int eini_flow_take(eini_dist_exec *x, int worker, int *stmt, int64_t *pla
 static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
                                  int r, int o) {
   const eini_dist_stmt *e = &x->d->stmt[r];
+  const eini_dist_space *block = &x->d->stmt[k].space;
+  eini_dist_room *m = &w->room;
+  eini_dist_near near;
   int64_t n = 0;
   if (e->s->operand[o] != x->d->stmt[k].s->out || eini_dist_first(e->s, o) < o) return 0;
-  for (int64_t place = 0; place < e->space.ntask; place++) {
-    if (!eini_dist_box(e, place, o, &w->room)) continue;
-    if (eini_dist_overlap(&x->d->stmt[k].space, q, w->room.from, w->room.to, &w->room) > 0)
-      w->places[n++] = place;
+  eini_dist_block_hull(&x->d->stmt[k], q, m);
+  int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, &near);
+  for (; more; more = eini_dist_near_next(&near)) {
+    int64_t place = eini_dist_near_place(&e->space, &near);
+    if (!eini_dist_box(e, place, o, m)) continue;
+    if (eini_dist_overlap(block, q, m->from, m->to, m) > 0) w->places[n++] = place;
   }
   return n;
 }
