@@ -624,6 +624,47 @@ static int64_t brute_bytes(const ein_graph *g, const cuts *c, int *const *home, 
   return bytes;
 }
 
+// Most bytes of blocks and partial results alive at one place, statement by statement.
+static int64_t brute_peak(const ein_graph *g, const cuts *c, int *const *home, int places) {
+  int64_t peak = 0;
+  for (int q = 0; q < places; q++) {
+    for (int k = 0; k < g->nstmt; k++) {
+      const eini_stmt *s = &g->stmt[k];
+      int64_t bytes = 0, x[MAX_INDEX] = {0}, nagg = 1;
+      ein_dtype wide = ein_dtype_compute(s->type);
+      for (int u = 0; u <= k; u++) {  // blocks that a later statement reads, or that are outputs
+        const eini_stmt *b = &g->stmt[u];
+        int64_t y[MAX_INDEX] = {0};
+        int alive = u == k || g->tensor[b->out].role == EIN_ROLE_OUTPUT;
+        for (int r = k; r < g->nstmt; r++)
+          for (int o = 0; o < g->stmt[r].noperand; o++) alive |= g->stmt[r].operand[o] == b->out;
+        if (!alive || orc_empty(b->index, 0, b->nfree)) continue;
+        do {
+          int64_t at = element_at(&g->tensor[b->out], &b->out_map, y);
+          if (home[b->out][at] == q) bytes += (int64_t)ein_dtype_size(g->tensor[b->out].dtype);
+        } while (next_point(b, b->nfree, y));
+      }
+      for (int i = s->nfree; i < s->nindex; i++) nagg *= c->parts[k].cut[i];
+      if (nagg > 1 && !orc_empty(s->index, 0, s->nfree)) {  // one point per free index and partial
+        do {
+          int first = 1, part = 0;
+          for (int i = s->nfree; i < s->nindex; i++) {
+            int64_t d = piece_of(s->index[i].extent, c->parts[k].cut[i], x[i]);
+            int64_t e = s->index[i].extent, n = c->parts[k].cut[i];
+            first &= piece_of(e, n, x[i]) != (x[i] > 0 ? piece_of(e, n, x[i] - 1) : -1);
+            part |= d > 0;
+          }
+          if (first && place_of(s, &c->parts[k], x, 0) == q &&
+              (part || g->tensor[s->out].dtype != wide))
+            bytes += (int64_t)ein_dtype_size(wide);
+        } while (next_point(s, s->nindex, x));
+      }
+      if (bytes > peak) peak = bytes;
+    }
+  }
+  return peak;
+}
+
 // ---- threads for the tests ----
 
 typedef struct test_job {
@@ -790,6 +831,11 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
     total_partial += c->parts[k].ntask > 1;
   }
   total_bytes += (long)bytes;
+  int empty = 0;
+  for (int k = 0; k < g->nstmt; k++)
+    empty |= orc_empty(g->stmt[k].index, g->stmt[k].nfree, g->stmt[k].nindex);
+  if (a.status == EIN_OK && !empty && brute_peak(g, c, home, p) != info.peak_bytes)
+    report(g, c, n, p, "the peak is wrong");
   for (int t = 0; t < g->ntensor; t++) free(home[t]);
   run_dist(ctx, g, c, &threads, v, n % 4 == 0, &b, &info);
   if (!same_bits(g, &a, &b)) report(g, c, n, p, "threads differ from serial");
@@ -944,8 +990,15 @@ static void test_failing_place(void) {
       CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_OK);
       CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_UNSUPPORTED);
       at[0] = -1;
+      ein_dist_info info;
+      ein_dist_info_get(d, &info);
+      run.workspace_bytes = info.workspace_bytes;
+      run.workspace = orc_alloc((int64_t)info.workspace_bytes, 1);
+      long calls = count.calls;
       CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+      CHECK(kind == 2 || count.calls == calls);  // nothing is allocated
       CHECK(orc_compare(EIN_F32, 60, y, v.data[g->nstmt + 2], 40));
+      free(run.workspace);
       ein_dist_destroy(d);
       ein_fabric_destroy(&f);
       ein_ctx_destroy(ctx);
