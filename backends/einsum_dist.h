@@ -1548,6 +1548,7 @@ typedef struct eini_dist_stmt {
   int64_t first;            // of its tasks among all tasks
   int64_t jobs;             // blocks, merges, and the zeroing of its tensor
   int32_t before;           // statements whose memory it takes
+  int form;                 // the first statement whose plans its blocks may run
   int64_t bytes, messages;  // what its tasks read from other places
 } eini_dist_stmt;
 
@@ -1795,6 +1796,54 @@ static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int
 
 // ---- plans of tasks ----
 
+static int eini_dist_same_expr(const eini_expr *a, const eini_expr *b) {
+  if (a->n != b->n || a->nlist != b->nlist) return 0;
+  for (int64_t i = 0; i < a->nlist; i++)
+    if (a->list[i] != b->list[i]) return 0;
+  for (int64_t i = 0; i < a->n; i++) {
+    const eini_node *x = &a->node[i], *y = &b->node[i];
+    if (x->op != y->op || x->dtype != y->dtype || x->weak != y->weak || x->exact != y->exact ||
+        memcmp(x->arg, y->arg, sizeof x->arg) != 0 || x->ival != y->ival ||
+        memcmp(&x->re, &y->re, sizeof x->re) != 0 || memcmp(&x->im, &y->im, sizeof x->im) != 0)
+      return 0;
+  }
+  return 1;
+}
+
+// Do two accesses look alike to a plan? Offsets do not count: a block's begin is its own.
+static int eini_dist_same_access(const ein_dist *d, int t, const ein_zmap *a, int u,
+                                 const ein_zmap *b) {
+  const eini_tensor *x = &d->g->tensor[t], *y = &d->g->tensor[u];
+  size_t cells = (size_t)a->rows * (size_t)a->cols;
+  if (x->dtype != y->dtype || x->rank != y->rank || a->cols != b->cols) return 0;
+  if (cells > 0 && memcmp(a->coef, b->coef, cells * sizeof *a->coef) != 0) return 0;
+  if (!d->fabric.shared && (d->tensor[t].ndefine == 0) != (d->tensor[u].ndefine == 0)) return 0;
+  for (int r = 0; r < x->rank; r++)
+    if (d->tensor[t].stride[r] != d->tensor[u].stride[r]) return 0;
+  return 1;
+}
+
+// May blocks of statement k run the plans made for statement j?
+static int eini_dist_same_form(const ein_dist *d, int j, int k) {
+  const eini_stmt *a = d->stmt[j].s, *b = d->stmt[k].s;
+  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
+      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
+      (d->stmt[j].space.nagg > 1) != (d->stmt[k].space.nagg > 1) ||
+      !eini_dist_same_access(d, a->out, &a->out_map, b->out, &b->out_map) ||
+      !eini_dist_same_expr(&a->expr, &b->expr))
+    return 0;
+  for (int i = 0; i < a->nindex; i++) {
+    if (eini_dist_uses(a, d->stmt[j].space.cut, i) != eini_dist_uses(b, d->stmt[k].space.cut, i))
+      return 0;
+  }
+  for (int o = 0; o < a->noperand; o++) {
+    if (eini_dist_first(a, o) != eini_dist_first(b, o) ||
+        !eini_dist_same_access(d, a->operand[o], &a->proj[o], b->operand[o], &b->proj[o]))
+      return 0;
+  }
+  return 1;
+}
+
 static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
                                        const int64_t **stride, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
@@ -1819,7 +1868,7 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.out_stride = d->tensor[s->out].stride;
   job.by_index = !shared || !own;
   job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
-  key[0] = k;
+  key[0] = e->form;
   key[1] = own;
   EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
   if (x->nagg == 1) return EIN_OK;
@@ -1841,6 +1890,7 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   int64_t n = e->space.ntask;
   e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
   e->item = -1;
+  while (!(d->stmt[e->form].form == e->form && eini_dist_same_form(d, e->form, k))) e->form++;
   e->first = d->ntask;
   d->ntask += n;
   e->jobs = n + (n - n / e->space.nagg) + (s->rest == EIN_REST_ZERO);

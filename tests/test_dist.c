@@ -1117,6 +1117,46 @@ static void test_bad_parts(void) {
   ein_graph_destroy(h);
 }
 
+// Statements that look alike share the plans of their blocks.
+static void test_shared_plans(void) {
+  ein_graph *g = parse("input A[9] : f64\nB[i] = A[i]+1\nC[i] = B[i]+1\nD[i] = C[i]+2\n"
+                       "E[i] = C[8-i]+1\noutput B, D, E\n");
+  for (int kind = 0; kind < 3; kind++) {
+    static cuts c;
+    ein_ctx *ctx = test_ctx(2, NULL);
+    ein_fabric f = any_fabric(ctx, kind, 4);
+    values v;
+    outcome r;
+    ein_dist_info info;
+    values_make(g, 3, &v);
+    memset(&c, 0, sizeof c);
+    for (int k = 0; k < 4; k++) {
+      c.cut[k][0] = 2 + k % 2;
+      c.parts[k].nindex = c.parts[k].norder = 1;
+      c.parts[k].cut = c.cut[k];
+      c.parts[k].order = c.order[k];
+      c.parts[k].ntask = c.cut[k][0];
+    }
+    run_dist(ctx, g, &c, &f, &v, 0, &r, &info);
+    // Lengths 4 and 5 of B and of D, 3 of C and of E.
+    CHECK(right(g, &v, &r) && info.nplan == 6);
+    outcome_free(&r);
+    values_free(g, &v);
+    ein_fabric_destroy(&f);
+    ein_ctx_destroy(ctx);
+  }
+  ein_graph_destroy(g);
+  g = parse("input A[9] : f64\nB[i] = A[i]+1\nC[i] = B[i]+1\nD[i] = C[i]+1\noutput D\n");
+  ein_dist *d;
+  ein_dist_info info;
+  memset(&info, 0, sizeof info);
+  CHECK(ein_dist_create(NULL, g, NULL, &d) == EIN_OK);
+  ein_dist_info_get(d, &info);
+  CHECK(info.nplan == 1 && info.tasks == 3);
+  ein_dist_destroy(d);
+  ein_graph_destroy(g);
+}
+
 // The decompositions of einsum_decomp.h, under every model: bytes as predicted, results right.
 static void test_decompositions(void) {
   ein_graph *g = parse(attention);
@@ -1427,6 +1467,7 @@ int main(int argc, char **argv) {
   test_bad_parts();
   test_failing_place();
   test_memory();
+  test_shared_plans();
   test_decompositions();
   int only = argc > 3 ? atoi(argv[3]) : -1;
   if (only < 0) test_relation_random(count, seed);
