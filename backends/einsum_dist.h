@@ -69,11 +69,12 @@
 //
 // BYTES
 //
-// Inputs lie at every place, unless they are pinned to a partition of their axes. A task reads from elsewhere the elements of its operands' boxes that
-// lie in blocks homed at other places; operands that read the same are counted once, and nothing is
-// kept between statements. A partial result that is folded elsewhere counts as a whole, in the
-// computation type of its fold. Elements that no statement defines (zeros) never move. These are
-// the bytes of the model `bytes` of einsum_decomp.h, and those a fabric that copies moves.
+// Inputs lie at every place, unless they are pinned to a partition of their axes. A task reads from
+// elsewhere the elements of its operands' boxes that lie in blocks homed at other places; operands
+// that read the same are counted once, and nothing is kept between statements. A partial result
+// that is folded elsewhere counts as a whole, in the computation type of its fold. Elements that no
+// statement defines (zeros) never move. These are the bytes of the model `bytes` of
+// einsum_decomp.h, and those a fabric that copies moves.
 //
 //
 // MEMORY
@@ -1608,7 +1609,7 @@ static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const 
     if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
       return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
     if (p->cut[i] > 1 && i >= s->nfree && !eini_dist_mergeable(s->fold))
-      return eini_dist_bad(ctx, g, s, k, i, "cut, but partial results of its fold are not one number");
+      return eini_dist_bad(ctx, g, s, k, i, "cut, but its fold has no partial results of one number");
     int seen = 0;
     for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
     if (seen != (p->cut[i] > 1))

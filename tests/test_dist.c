@@ -1391,7 +1391,7 @@ static void run_processes(const ein_graph *g, const cuts *c, const values *v, in
     all[i].g = g;
     all[i].c = c;
     all[i].v = v;
-    all[i].fail_stmt = fail == i ? g->nstmt / 2 : -1;
+    all[i].fail_stmt = fail == i ? (int)(g->nstmt / 2) : -1;
     if (pthread_create(&thread[i], NULL, process_main, &all[i]) != 0) orc_die("no thread");
   }
   for (int i = 0; i < p; i++) pthread_join(thread[i], NULL);
@@ -1444,7 +1444,7 @@ static void test_processes(int count, uint64_t seed) {
     checks += 2;
     if (!right(g, &v, &r)) report(g, &c, n, p, "processes differ");
     outcome_free(&r);
-    int at = (int)draw(0, p - 1), runs = at < c.parts[g->nstmt / 2].ntask;
+    int at = (int)draw(0, p - 1), runs = at < (int)c.parts[g->nstmt / 2].ntask;
     run_processes(g, &c, &v, p, at, &r);
     if (r.status != (runs ? EIN_ERR_EMPTY : EIN_OK)) report(g, &c, n, p, "processes disagree");
     failed += runs;
