@@ -1609,7 +1609,7 @@ static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const 
     if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
       return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
     if (p->cut[i] > 1 && i >= s->nfree && !eini_dist_mergeable(s->fold))
-      return eini_dist_bad(ctx, g, s, k, i, "cut, but its fold has no partial results of one number");
+      return eini_dist_bad(ctx, g, s, k, i, "cut, but its fold has states of several scalars");
     int seen = 0;
     for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
     if (seen != (p->cut[i] > 1))
