@@ -30,7 +30,7 @@
 //   >>util            checked arithmetic, arena, growable arrays, hashing
 //   >>error           mistakes and their messages
 //   >>dtype           sizes, names, promotion, conversion
-//   >>zspace          points, ranges and affine maps of integer index spaces
+//   >>zspace          images of affine maps
 //   >>ztensor         views: shape and strides over the caller's memory
 //   >>monoid          folds as states
 //   >>expr            scalar expressions
@@ -717,24 +717,6 @@ EIN_API ein_status ein_view_check(const ein_ztensor *t);
 EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord);  // NULL when outside
 EIN_API int64_t ein_view_count(const ein_ztensor *t);     // elements; -1 when it overflows
 
-// ---- index spaces ------------------------------------------------------------------------------
-EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
-EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p);
-EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner);
-// out = a intersected with b; empty when disjoint. Ranks must agree. out's memory is the caller's.
-EIN_API ein_status ein_zrange_intersect(const ein_zrange *a, const ein_zrange *b, ein_zrange *out);
-EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, ein_zrange *out);
-// Piece i of n of the range along an axis: ceil-sized pieces, the last ones ragged or empty.
-EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
-                                    ein_zrange *out);
-// out has rank a->rank + b->rank.
-EIN_API ein_status ein_zrange_product(const ein_zrange *a, const ein_zrange *b, ein_zrange *out);
-EIN_API ein_status ein_zmap_point(const ein_zmap *m, const ein_zpoint *x, ein_zpoint *y);
-// The block a point selects: [m(x), m(x) + block).
-EIN_API ein_status ein_zmap_block(const ein_zmap *m, const ein_zpoint *x, ein_zrange *y);
-// The smallest range that holds the image of a range; exact per row, also for mixed signs.
-EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zrange *y);
-
 #ifdef __cplusplus
 }
 #endif
@@ -1260,18 +1242,9 @@ static int64_t eini_f64_to_i64(double x) {
 }
 
 // ================================================================================================
-// >>zspace  points, ranges and affine maps of integer index spaces
-// Takes and fills the caller's arrays (a result's rank is set here). Invariant: nothing wraps.
+// >>zspace  images of affine maps
+// Takes maps and boxes of an index space; gives what they select. Invariant: nothing wraps.
 // ================================================================================================
-
-// Arrays of rank 0 may be NULL.
-static int eini_zrange_bad(const ein_zrange *r) {
-  return r == NULL || r->rank < 0 || (r->rank > 0 && (r->start == NULL || r->end == NULL));
-}
-
-static int eini_zpoint_bad(const ein_zpoint *p) {
-  return p == NULL || p->rank < 0 || (p->rank > 0 && p->coord == NULL);
-}
 
 // Whether out lacks the arrays for a result of this rank (its own rank is ignored).
 static int eini_zrange_no_room(const ein_zrange *out, int rank) {
@@ -1282,100 +1255,6 @@ static int eini_zrange_empty(int rank, const int64_t *start, const int64_t *end)
   for (int i = 0; i < rank; i++)
     if (end[i] <= start[i]) return 1;
   return 0;
-}
-
-static ein_status eini_zrange_extent(const ein_zrange *r, int axis, int64_t *extent) {
-  int64_t start = r->start[axis], end = r->end[axis];
-  if (start < 0 && end > INT64_MAX + start) return EIN_ERR_TOO_LARGE;
-  *extent = end > start ? end - start : 0;
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size) {
-  if (eini_zrange_bad(r) || size == NULL) return EIN_ERR_ARGUMENT;
-  int64_t n = eini_zrange_empty(r->rank, r->start, r->end) ? 0 : 1;
-  for (int i = 0; i < r->rank && n > 0; i++) {  // an empty range is never too large
-    int64_t extent;
-    EINI_TRY(eini_zrange_extent(r, i, &extent));
-    if (eini_mul_overflow(n, extent, &n)) return EIN_ERR_TOO_LARGE;
-  }
-  *size = n;
-  return EIN_OK;
-}
-
-EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p) {
-  if (eini_zrange_bad(r) || eini_zpoint_bad(p) || r->rank != p->rank) return 0;
-  for (int i = 0; i < r->rank; i++)
-    if (p->coord[i] < r->start[i] || p->coord[i] >= r->end[i]) return 0;
-  return 1;
-}
-
-// As a set of points: an empty range lies in every range of its rank.
-EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner) {
-  if (eini_zrange_bad(r) || eini_zrange_bad(inner) || r->rank != inner->rank) return 0;
-  if (eini_zrange_empty(r->rank, inner->start, inner->end)) return 1;
-  for (int i = 0; i < r->rank; i++)
-    if (inner->start[i] < r->start[i] || inner->end[i] > r->end[i]) return 0;
-  return 1;
-}
-
-EIN_API ein_status ein_zrange_intersect(const ein_zrange *a, const ein_zrange *b,
-                                        ein_zrange *out) {
-  if (eini_zrange_bad(a) || eini_zrange_bad(b)) return EIN_ERR_ARGUMENT;
-  if (eini_zrange_no_room(out, a->rank)) return EIN_ERR_ARGUMENT;
-  if (a->rank != b->rank) return EIN_ERR_SHAPE;
-  out->rank = a->rank;
-  for (int i = 0; i < out->rank; i++) {  // both ends are read before out, which may be a or b
-    int64_t start = eini_max64(a->start[i], b->start[i]);
-    int64_t end = eini_min64(a->end[i], b->end[i]);
-    out->start[i] = start;
-    out->end[i] = eini_max64(start, end);
-  }
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, ein_zrange *out) {
-  if (eini_zrange_bad(a) || eini_zrange_no_room(out, a->rank)) return EIN_ERR_ARGUMENT;
-  if (by == NULL && a->rank > 0) return EIN_ERR_ARGUMENT;
-  for (int i = 0; i < a->rank; i++) {
-    if (eini_add_overflow(a->start[i], by[i], &out->start[i]) ||
-        eini_add_overflow(a->end[i], by[i], &out->end[i])) {
-      return EIN_ERR_TOO_LARGE;
-    }
-  }
-  out->rank = a->rank;
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
-                                    ein_zrange *out) {
-  if (eini_zrange_bad(a) || axis < 0 || axis >= a->rank || n < 1 || i < 0 || i >= n)
-    return EIN_ERR_ARGUMENT;
-  int64_t size, first = a->start[axis];
-  EINI_TRY(eini_zrange_extent(a, axis, &size));
-  EINI_TRY(ein_zrange_intersect(a, a, out));  // a copy; out may be a
-  int64_t piece = size / n + (size % n != 0);
-  int64_t at = piece > 0 && i <= size / piece ? i * piece : size;  // i * piece alone may wrap
-  out->start[axis] = first + at;
-  out->end[axis] = first + at + eini_min64(piece, size - at);
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_zrange_product(const ein_zrange *a, const ein_zrange *b, ein_zrange *out) {
-  if (eini_zrange_bad(a) || eini_zrange_bad(b)) return EIN_ERR_ARGUMENT;
-  if (a->rank > INT_MAX - b->rank) return EIN_ERR_TOO_LARGE;
-  int rank = a->rank, more = b->rank;
-  if (eini_zrange_no_room(out, rank + more)) return EIN_ERR_ARGUMENT;
-  for (int i = more - 1; i >= 0; i--) {  // b first and backwards: out may share memory with a or b
-    out->start[rank + i] = b->start[i];
-    out->end[rank + i] = b->end[i];
-  }
-  for (int i = 0; i < rank; i++) {
-    out->start[i] = a->start[i];
-    out->end[i] = a->end[i];
-  }
-  out->rank = rank + more;
-  return EIN_OK;
 }
 
 // Maps: y and x never share memory, since every row reads all of x.
@@ -1426,29 +1305,6 @@ static ein_status eini_zmap_image(const ein_zmap *m, int rank, const int64_t *st
   }
   y->rank = m->rows;
   return EIN_OK;
-}
-
-EIN_API ein_status ein_zmap_point(const ein_zmap *m, const ein_zpoint *x, ein_zpoint *y) {
-  if (eini_zmap_bad(m) || eini_zpoint_bad(x)) return EIN_ERR_ARGUMENT;
-  if (y == NULL || (m->rows > 0 && y->coord == NULL)) return EIN_ERR_ARGUMENT;
-  if (x->rank != m->cols) return EIN_ERR_SHAPE;
-  for (int r = 0; r < m->rows; r++) {
-    const int64_t *coef = m->cols > 0 ? m->coef + (ptrdiff_t)r * m->cols : NULL;
-    int64_t *at = &y->coord[r], same;
-    EINI_TRY(eini_zmap_row(coef, m->cols, m->offset[r], x->coord, NULL, at, &same));
-  }
-  y->rank = m->rows;
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_zmap_block(const ein_zmap *m, const ein_zpoint *x, ein_zrange *y) {
-  if (eini_zpoint_bad(x)) return EIN_ERR_ARGUMENT;
-  return eini_zmap_image(m, x->rank, x->coord, NULL, y);
-}
-
-EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zrange *y) {
-  if (eini_zrange_bad(x)) return EIN_ERR_ARGUMENT;
-  return eini_zmap_image(m, x->rank, x->start, x->end, y);
 }
 
 // ================================================================================================
@@ -5097,12 +4953,49 @@ static int eini_legal_join(const ein_graph *g, int fold, int op) {
   }
 }
 
-// Roots of the factors of a typed product; casts stop it, so types never change.
-static ein_status eini_factors(eini_arena *a, const eini_expr *e, int join, int **roots, int *n) {
-  int *stack = EINI_NEW(a, int, e->n + 1), *list = EINI_NEW(a, int, e->n + 1);
-  if (stack == NULL || list == NULL) return EIN_ERR_NO_MEMORY;
+static void eini_mark_needed(const eini_expr *e, int root, char *need) {
+  need[root] = 1;
+  for (int i = root; i >= 0; i--) {
+    const eini_node *n = &e->node[i];
+    for (int k = 0; need[i] && k < eini_node_args(n); k++) need[eini_node_arg(e, n, k)] = 1;
+  }
+}
+
+// Is the node a quotient of sums as well as a sum of quotients? Its divisor must be the same for
+// all reduced indices, and what is divided of the same type. need: room for all nodes.
+static int eini_hoistable(const eini_stmt *s, int id, char *need) {
+  const eini_node *v = &s->expr.node[id];
+  if (v->op != EINI_OP_DIV || s->fold != EINI_SUM) return 0;
+  const int top = v->arg[0], under = v->arg[1];
+  if (ein_dtype_compute((ein_dtype)s->expr.node[top].dtype) !=
+      ein_dtype_compute((ein_dtype)v->dtype)) {
+    return 0;
+  }
+  memset(need, 0, (size_t)s->expr.n);
+  eini_mark_needed(&s->expr, under, need);
+  for (int i = 0; i <= under; i++) {
+    const eini_node *x = &s->expr.node[i];
+    if (!need[i]) continue;
+    if (x->op == EINI_OP_INDEX && x->arg[0] >= s->nfree) return 0;
+    if (x->op != EINI_OP_OPERAND) continue;
+    const ein_zmap *m = &s->proj[x->arg[0]];
+    for (int64_t c = 0; c < (int64_t)m->rows * m->cols; c++)
+      if (m->coef[c] != 0 && c % m->cols >= s->nfree) return 0;
+  }
+  return 1;
+}
+
+// Roots of the factors of a typed product, then of the m divisors that may follow the fold; casts
+// stop it, so types never change.
+static ein_status eini_factors(eini_arena *a, const eini_stmt *s, int join, int **roots, int *n,
+                               int *m) {
+  const eini_expr *e = &s->expr;
+  int *stack = EINI_NEW(a, int, e->n + 1), *list = EINI_NEW(a, int, 2 * e->n + 2);
+  int *under = EINI_NEW(a, int, e->n + 1);
+  char *need = EINI_NEW(a, char, e->n);
+  if (stack == NULL || list == NULL || under == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
   int top = 0;
-  *n = 0;
+  *n = *m = 0;
   stack[top++] = (int)e->n - 1;
   while (top > 0) {
     int id = stack[--top];
@@ -5110,20 +5003,16 @@ static ein_status eini_factors(eini_arena *a, const eini_expr *e, int join, int 
     if (v->op == join && top + 2 <= e->n && *n + top < e->n) {
       stack[top++] = v->arg[1];
       stack[top++] = v->arg[0];
+    } else if (join == EINI_OP_MUL && *m < e->n && eini_hoistable(s, id, need)) {
+      stack[top++] = v->arg[0];
+      under[(*m)++] = v->arg[1];
     } else {
       list[(*n)++] = id;
     }
   }
+  for (int k = 0; k < *m; k++) list[*n + k] = under[k];
   *roots = list;
   return EIN_OK;
-}
-
-static void eini_mark_needed(const eini_expr *e, int root, char *need) {
-  need[root] = 1;
-  for (int i = root; i >= 0; i--) {
-    const eini_node *n = &e->node[i];
-    for (int k = 0; need[i] && k < eini_node_args(n); k++) need[eini_node_arg(e, n, k)] = 1;
-  }
 }
 
 // The sub-expression under a root as a value of its own. label ids are the statement's columns.
@@ -5228,24 +5117,59 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_value *val, int *n) {
   return EIN_OK;
 }
 
+// Emits the product of n values into target, in an order of its own when there are two or more.
+static ein_status eini_split_product(eini_split *sp, int n, eini_value *val,
+                                     const eini_value *target, const eini_path_opts *opts,
+                                     eini_path *path, ein_rest rest) {
+  const eini_value *one = val;
+  eini_net net;
+  if (n == 1) return eini_emit_stmt(sp, target, 1, &one, rest);
+  EINI_TRY(eini_net_build(&sp->g->arena, sp, n, val, target, &net));
+  EINI_TRY(eini_path_find(&sp->g->arena, &net, opts, path));
+  return eini_split_along(sp, n, val, target, path, rest);
+}
+
+// The product into a temporary over the free labels that it has, then that over the m divisors.
+static ein_status eini_split_quotient(eini_split *sp, int n, eini_value *val, int m,
+                                      const eini_value *under, const int *uses,
+                                      const eini_value *out, const eini_path_opts *opts,
+                                      eini_path *path, ein_rest rest) {
+  eini_arena *a = &sp->g->arena;
+  int *kept = EINI_NEW(a, int, out->nlabel), nkept = 0;
+  const eini_value **all = EINI_NEW(a, const eini_value *, m + 1);
+  eini_value t;
+  if (kept == NULL || all == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < out->nlabel; c++)
+    if (uses[out->label[c]] > 0) kept[nkept++] = out->label[c];
+  EINI_TRY(eini_temp_value(sp, nkept, kept, &t));
+  EINI_TRY(eini_split_product(sp, n, val, &t, opts, path, EIN_REST_ERROR));
+  all[0] = &t;
+  for (int k = 0; k < m; k++) all[k + 1] = &under[k];
+  sp->join = EINI_OP_DIV;
+  return eini_emit_stmt(sp, out, m + 1, all, rest);
+}
+
 // Splits one folded statement of a program when that is legal and there are three factors or more,
-// or an index that only one factor has. *done tells whether it was replaced by emitted statements.
+// an index that only one factor has, or a divisor that the whole sum has. *done tells whether it
+// was replaced by emitted statements.
 static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini_path_opts *opts,
                                   eini_path *path, int *done) {
   ein_graph *g = sp->g;
   eini_arena *a = &g->arena;
   *done = 0;
-  int join = s->expr.node[s->expr.n - 1].op, n;
+  int join = s->expr.node[s->expr.n - 1].op, n, m;
+  if (join == EINI_OP_DIV) join = EINI_OP_MUL;
   if (s->fold == EINI_FOLD_NONE || !eini_legal_join(g, s->fold, join)) return EIN_OK;
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   int *roots;
-  EINI_TRY(eini_factors(a, &s->expr, join, &roots, &n));
-  eini_value *val = EINI_NEW(a, eini_value, n);
+  EINI_TRY(eini_factors(a, s, join, &roots, &n, &m));
+  eini_value *val = EINI_NEW(a, eini_value, n + m);
+  const eini_value *under = val + n;
   int *uses = EINI_NEW(a, int, s->nindex);
   if (val == NULL || uses == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < n; k++) {
+  for (int k = 0; k < n + m; k++) {
     EINI_TRY(eini_factor_value(g, s, roots[k], &val[k]));
-    for (int c = 0; c < val[k].nlabel; c++) uses[val[k].label[c]]++;
+    for (int c = 0; k < n && c < val[k].nlabel; c++) uses[val[k].label[c]]++;
   }
   int alone = 0;
   for (int c = s->nfree; c < s->nindex; c++) {
@@ -5263,7 +5187,7 @@ static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini
   sp->pos = s->pos;
   int written = n;
   EINI_TRY(eini_merge_scalars(sp, val, &n));
-  if (n < 2 || (n < 3 && n == written && !alone)) return EIN_OK;
+  if (m == 0 && (n < 2 || (n < 3 && n == written && !alone))) return EIN_OK;
   eini_value out;
   memset(&out, 0, sizeof out);
   out.nlabel = s->nfree;
@@ -5280,11 +5204,9 @@ static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini
       out.map->coef[(int64_t)r * s->nfree + c] = s->out_map.coef[(int64_t)r * s->nindex + c];
     }
   }
-  eini_net net;
-  EINI_TRY(eini_net_build(a, sp, n, val, &out, &net));
-  EINI_TRY(eini_path_find(a, &net, opts, path));
   *done = 1;
-  return eini_split_along(sp, n, val, &out, path, s->rest);
+  if (m == 0) return eini_split_product(sp, n, val, &out, opts, path, s->rest);
+  return eini_split_quotient(sp, n, val, m, under, uses, &out, opts, path, s->rest);
 }
 
 // ================================================================================================

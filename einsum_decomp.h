@@ -1491,10 +1491,11 @@ static int eini_specword_eq(eini_specword w, const char *s) {
   return w.n == (int)strlen(s) && memcmp(w.s, s, (size_t)w.n) == 0;
 }
 
-static const char *eini_specword_read(const char *s, eini_specword *w) {
+// A name up to one of `ends`.
+static const char *eini_specword_read(const char *s, const char *ends, eini_specword *w) {
   while (*s == ' ') s++;
   w->s = s;
-  while (*s != 0 && strchr("[]=,. ", *s) == NULL) s++;
+  while (*s != 0 && strchr(ends, *s) == NULL) s++;
   w->n = (int)eini_min64(s - w->s, 256);
   while (*s == ' ') s++;
   return s;
@@ -1503,12 +1504,12 @@ static const char *eini_specword_read(const char *s, eini_specword *w) {
 static ein_status eini_spec_read(eini_decomposer *dc, const char *what, const char *text,
                                  eini_spec *spec) {
   spec->n = 0;
-  const char *s = text == NULL ? "" : eini_specword_read(text, &spec->name);
+  const char *s = text == NULL ? "" : eini_specword_read(text, "[]=, ", &spec->name);
   int ok = text != NULL && spec->name.n > 0 && *s == '[';
   if (ok && *s == '[' && s[1] == ']') s += 2;
   else while (ok && (*s == '[' || *s == ',') && spec->n < EINI_SPEC_MAX) {
     int64_t value = 0;
-    s = eini_specword_read(s + 1, &spec->item[spec->n]);
+    s = eini_specword_read(s + 1, "[]=, ", &spec->item[spec->n]);
     ok = spec->item[spec->n].n > 0 && *s == '=';
     if (!ok) break;
     const char *from = ++s;
@@ -1606,11 +1607,11 @@ static ein_status eini_constrain_parts(eini_decomposer *dc, const char *text) {
 static ein_status eini_constrain_keep(eini_decomposer *dc, const char *text) {
   eini_specword tensor, index;
   int found = 0;
-  const char *s = eini_specword_read(text == NULL ? "" : text, &index);
+  const char *s = eini_specword_read(text == NULL ? "" : text, "[]=,. ", &index);
   memset(&tensor, 0, sizeof tensor);
   if (*s == '.') {
     tensor = index;
-    s = eini_specword_read(s + 1, &index);
+    s = eini_specword_read(s + 1, "[]=,. ", &index);
   }
   if (index.n == 0 || *s != 0)
     return eini_fail(dc->diag, EIN_ERR_SYNTAX, -1, 0, "for example j, or T.j",
@@ -1971,7 +1972,7 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
     for (int k = 0; k < d->npin && g->tensor[t].role == EIN_ROLE_INPUT; k++) {
       eini_specword w;
       eini_stmt *s;
-      eini_specword_read(d->pin[k] == NULL ? "" : d->pin[k], &w);
+      eini_specword_read(d->pin[k] == NULL ? "" : d->pin[k], "[]=, ", &w);
       if (!eini_specword_eq(w, g->tensor[t].name) || dc->tensor_node[t] >= 0) continue;
       EINI_TRY(eini_pin_node(dc, (int)t, &s));
       dc->tensor_node[t] = dc->nnode;

@@ -1164,6 +1164,28 @@ static void eini_move_buffered(eini_move *w) {
   w->blk[next] = eini_min64(w->extent[next], rows);
 }
 
+static int64_t eini_move_part(const eini_move *w, int i) {
+  return i < 0 ? 1 : eini_min64(w->blk[i], w->extent[i] - w->pos[i]);
+}
+
+// Tiles of long rows pass through two lines for each row, and one between rows.
+#define EINI_COPY_LINES 192
+static int eini_move_lines(const eini_move *w, int64_t width) {
+  return w->kind == EINI_COPY_TILES && w->ncol == 1 && width >= 128;
+}
+
+// Bytes from row to row of the buffer, where rows are put together in it.
+static int64_t eini_move_pitch(int64_t width) { return (width + 63) / 64 * 64 + 64; }
+
+// No more rows than the buffer has room for.
+static void eini_move_bound(eini_move *w) {
+  int64_t width = w->size;
+  if (w->row < 0 || eini_move_one_row(w)) return;
+  for (int i = 0; i < w->ncol; i++) width *= w->blk[i];
+  int64_t pitch = eini_move_lines(w, width) ? EINI_COPY_LINES : eini_move_pitch(width);
+  w->blk[w->row] = eini_min64(w->blk[w->row], EINI_COPY_BUFFER / pitch);
+}
+
 // ---- planes: dst[s * ds + d * dd] = src[s * ss + d * sd] for d < nd, s < ns; steps in bytes ----
 
 typedef struct eini_plane {
@@ -1260,6 +1282,12 @@ static void eini_copy_ahead(uintptr_t p, int64_t bytes) {
 #endif
 }
 
+// Rows of tiles that are read soon: too far apart for what the processor fetches by itself.
+static void eini_tiles_ahead(const eini_plane *p, const char *src, int64_t nd, int size) {
+  const int64_t bytes = p->ns * size;
+  for (int64_t d = 0; d < nd; d++, src += p->sd) eini_copy_ahead((uintptr_t)src, bytes);
+}
+
 static void eini_plane_run(const eini_move *w, const eini_plane *p) {
   if (w->kind == EINI_COPY_TILES) {
     eini_plane_tiles(w->isa, w->size, p);
@@ -1283,10 +1311,6 @@ static void eini_plane_run(const eini_move *w, const eini_plane *p) {
 
 // ---- blocks ----
 
-static int64_t eini_move_part(const eini_move *w, int i) {
-  return i < 0 ? 1 : eini_min64(w->blk[i], w->extent[i] - w->pos[i]);
-}
-
 // Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3, and
 // streams lines as they get complete, but for the last two, which the processor still stores.
 static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n, const char *src,
@@ -1300,6 +1324,9 @@ static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n,
     for (int64_t d = 0; d < n[0]; d += some) {
       p->nd = eini_min64(some, n[0] - d);
       p->src = from + d * p->sd;
+      if (w->kind == EINI_COPY_TILES && at[1] + 1 < n[1]) {
+        eini_tiles_ahead(p, p->src + step[1], p->nd, w->size);
+      }
       eini_plane_run(w, p);
       p->dst += p->nd * w->size;
       filled += p->nd * w->size;
@@ -1319,12 +1346,35 @@ static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n,
   }
 }
 
+#if EINI_CPU_X86
+// eini_block_pass for whole lines of rows at multiples of four bytes: one vector out of two.
+EINI_T512 static void eini_block_shift(const eini_lines *out, char *s) {
+  const __m512i lane =
+      _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  char *d = out->dst;
+  for (int64_t r = 0; r < out->rows; r++, d += out->step, s += out->pitch) {
+    const int64_t head = eini_to_line(d);
+    const __m512i a = _mm512_loadu_si512(s), b = _mm512_loadu_si512(s + 64);
+    const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32((int)(head / 4)));
+    _mm512_stream_si512((__m512i *)(void *)(d + head), _mm512_permutex2var_epi32(a, at, b));
+    _mm512_storeu_si512(s, b);
+  }
+}
+#endif
+
 // Two lines of each row, of which the first begins at out->dst: streams what is a line of the
 // destination, then moves the second line to the first's place. first: 0 when the row begins with
 // the second line; bytes: how much of the second line there is.
 static void eini_block_pass(const eini_move *w, eini_lines *out, char *buffer, int first,
                             int64_t bytes) {
   int whole = bytes == 64;
+#if EINI_CPU_X86
+  const int even = (((uintptr_t)out->dst | (uintptr_t)out->step) & 3) == 0;
+  if (first && whole && even && w->isa == EINI_ISA_AVX512) {
+    eini_block_shift(out, buffer);
+    return;
+  }
+#endif
   if (first && whole) {
     out->from = 0;
     out->to = 1;
@@ -1343,7 +1393,7 @@ static void eini_block_pass(const eini_move *w, eini_lines *out, char *buffer, i
 // lines of tiles are lines of the destination, else through two lines of buffer for each row.
 static void eini_block_stream(const eini_move *w, eini_plane *p, char *dst, int64_t step,
                               char *buffer) {
-  const int64_t some = 64 / w->size, nd = p->nd, pitch = 128 + 64;
+  const int64_t some = 64 / w->size, nd = p->nd, pitch = EINI_COPY_LINES;
   eini_tile_fn tile = eini_tile_stream(w->isa, w->size);
   int aligned = tile != NULL && ((uintptr_t)dst & 63) == 0 && step % 64 == 0 && p->ns >= some;
   const char *src = p->src;
@@ -1356,6 +1406,10 @@ static void eini_block_stream(const eini_move *w, eini_plane *p, char *dst, int6
   for (int64_t d = 0; d < nd; d += some) {
     p->src = src + d * p->sd;
     p->nd = eini_min64(some, nd - d);
+    const int64_t then = d + (aligned ? some : 2 * some);
+    if (then < nd) {
+      eini_tiles_ahead(p, src + then * p->sd, eini_min64(some, nd - then), w->size);
+    }
     if (aligned && p->nd == some) {
       p->dst = dst + d * w->size;
       int64_t s = 0;
@@ -1390,7 +1444,7 @@ static void eini_block_buffered(const eini_move *w, const char *src, char *dst, 
   p.sd = w->src_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
   p.dd = w->size;
-  p.ds = out.pitch = (width + 63) / 64 * 64 + 64;
+  p.ds = out.pitch = eini_move_pitch(width);
   out.buffer = buffer;
   out.step = w->row < 0 ? 0 : w->dst_step[w->row];
   if (eini_move_one_row(w)) {
@@ -1402,7 +1456,7 @@ static void eini_block_buffered(const eini_move *w, const char *src, char *dst, 
     eini_stream_row(w->isa, (size_t)(width * p.ns), buffer, dst);
     return;
   }
-  int lines = w->kind == EINI_COPY_TILES && w->ncol == 1 && width >= 128;
+  int lines = eini_move_lines(w, width);
   for (int64_t r = 0; r < rows2; r++) {
     p.dst = buffer;
     out.dst = w->row2 < 0 ? dst : dst + r * w->dst_step[w->row2];
@@ -1534,6 +1588,7 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   stream = stream && w.dst_step[0] == w.size;
   if (stream && !eini_move_whole(&w)) {
     eini_move_buffered(&w);
+    eini_move_bound(&w);
     eini_move_run(&w, 1, buffer);
   } else {
     eini_move_direct(&w);
@@ -2685,6 +2740,9 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   eini_gett_pack_fn pack;
   int64_t run, step, n, np;          // of the current box: last extent, filled up; positions
   int64_t *row[EINI_GETT_OPS], *col[EINI_GETT_OPS], *place, *out;
+  int64_t *left;                     // V: positions up to the end of a run of the output, or
+                                     // less than 0: as many to skip
+  int64_t whole;                     // positions of such a run
   unsigned char *flat[EINI_GETT_OPS];
   int kind[EINI_GETT_OPS];
   int64_t kstep[EINI_GETT_OPS], kcount[EINI_GETT_OPS];
@@ -2849,6 +2907,19 @@ static void eini_gett_shift(const eini_gett_hand *h, int64_t *table) {
             (size_t)h->shift * sizeof(int64_t));
 }
 
+// Runs of the output go on over axes that follow each other in it, where nothing is filled up.
+static void eini_gett_runs(eini_gett_hand *h, const int64_t *out_stride) {
+  int64_t run = h->run, step = h->step;
+  for (int i = h->g.n - 2; i >= 0 && run == step && out_stride[h->g.n - 1] == 1; i--) {
+    if (h->g.size[i] == 1) continue;
+    if (out_stride[i] != run) break;
+    run *= h->g.size[i], step = run;
+  }
+  h->whole = run;
+  for (int64_t p = 0, at = 0; p < h->np; p++, at = at + 1 < step ? at + 1 : 0)
+    h->left[p] = at < run ? run - at : at - step;
+}
+
 // Builds the tables of one side for its current box and the current box of K, if they changed.
 static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_t nk, int64_t size,
                              const int64_t *out_stride) {
@@ -2865,6 +2936,7 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
     h->np = eini_up(h->n, h->fill);
     eini_gett_table(n, h->g.size, out_stride, h->pad, h->fill, h->out);
     eini_gett_shift(h, h->out);
+    if (h->left != NULL) eini_gett_runs(h, out_stride);
   }
   const int64_t g = h->granule, panel = eini_gett_panel(h->lanes, nk, size);
   h->panel = panel;
@@ -2940,6 +3012,14 @@ static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const ch
 }
 
 // ---- one run
+// A line to be streamed: bytes [from, to) so far, which follow each other; line NULL: none.
+typedef struct eini_gett_carry {
+  char *line;
+  int64_t from, to;
+  char bytes[64];
+} eini_gett_carry;
+enum { EINI_GETT_CARRIES = 64 };
+
 typedef struct eini_gett_job {
   const eini_cpu *cpu;
   const ein_contract *c;
@@ -2962,11 +3042,10 @@ typedef struct eini_gett_job {
   const int64_t *soon;           // lines to ask for: soon_base + soon[0 .. soon_left)
   int64_t soon_left;
   uintptr_t soon_base;
-  char *line, carry[64];         // a line to be streamed: carry[from .. to) so far; NULL: none
-  int64_t from, to;
+  eini_gett_carry *carry;        // [EINI_GETT_CARRIES]
 } eini_gett_job;
 
-// Writes past the caches: whole lines only. What does not fill a line waits in `carry`; pieces that
+// Writes past the caches: whole lines only. What does not fill a line waits in a carry; pieces that
 // follow each other in the output complete each other's lines, also from call to call.
 
 #if EINI_CPU_X86
@@ -2976,36 +3055,49 @@ EINI_T256 static void eini_gett_lines_y(char *to, const char *from, int64_t byte
                      _mm256_loadu_pd((const double *)(const void *)(from + i)));
 }
 
-// The first n of 64 bits.
-#define EINI_GETT_BITS(n) ((__mmask64)((1ull << (n)) - 1))
+// The last 64 - n of 64 bytes.
+#define EINI_GETT_FROM(n) ((__mmask64)(~0ull << (n)))
 
-// `count` pieces of `bytes`, `stride` apart, that belong at j->line + j->to.
-EINI_T512 static void eini_gett_put_z(eini_gett_job *j, const char *src, int64_t bytes,
-                                           int64_t count, int64_t stride) {
-  __m512i carry = _mm512_loadu_si512(j->carry);
-  char *line = j->line;
-  int64_t from = j->from, to = j->to;
-  for (; count > 0; count--, src += stride) {
-    const void *start = (const void *)((uintptr_t)src - (uintptr_t)to);
-    if (to + bytes < 64) {
-      const __mmask64 some = EINI_GETT_BITS(to + bytes) & ~EINI_GETT_BITS(to);
-      carry = _mm512_mask_loadu_epi8(carry, some, start);
-      to += bytes;
-      continue;
-    }
-    carry = _mm512_mask_loadu_epi8(carry, ~EINI_GETT_BITS(to), start);
-    if (from == 0) _mm512_stream_si512((__m512i *)(void *)line, carry);
-    else _mm512_mask_storeu_epi8(line, ~EINI_GETT_BITS(from), carry);
-    int64_t i = 64 - to;
-    for (line += 64; i + 64 <= bytes; i += 64, line += 64)
-      _mm512_stream_si512((__m512i *)(void *)line, _mm512_loadu_si512(src + i));
-    from = 0, to = bytes - i;
-    carry = _mm512_maskz_loadu_epi8(EINI_GETT_BITS(to), src + i);
+// `count` pieces of `bytes`, at least a line, `stride` apart, that belong at c->line + c->to. Loads
+// may go on past a piece, for scratch memory does.
+EINI_T512 static void eini_gett_put_z(eini_gett_carry *c, const char *src, int64_t bytes,
+                                      int64_t count, int64_t stride) {
+  char *line = c->line;
+  int64_t at = 0, left = bytes * count;  // at: in the current piece
+  if (c->to > 0) {
+    const __m512i x = _mm512_mask_loadu_epi8(_mm512_loadu_si512(c->bytes), EINI_GETT_FROM(c->to),
+                                             (const void *)((uintptr_t)src - (uintptr_t)c->to));
+    if (c->from == 0) _mm512_stream_si512((__m512i *)(void *)line, x);
+    else _mm512_mask_storeu_epi8(line, EINI_GETT_FROM(c->from), x);
+    at = 64 - c->to, left -= at, line += 64;
   }
-  _mm512_storeu_si512(j->carry, carry);
-  j->line = line, j->from = from, j->to = to;
+  for (; left > 0; left -= 64, line += 64, at += 64) {
+    __m512i x = _mm512_loadu_si512(src + at);
+    if (at + 64 > bytes && left > bytes - at) {
+      const int64_t had = bytes - at;
+      src += stride, at = -had;
+      x = _mm512_mask_loadu_epi8(x, EINI_GETT_FROM(had),
+                                 (const void *)((uintptr_t)src - (uintptr_t)had));
+    }
+    if (left < 64) {
+      _mm512_storeu_si512(c->bytes, x);
+      break;
+    }
+    _mm512_stream_si512((__m512i *)(void *)line, x);
+  }
+  c->line = line, c->from = 0, c->to = left;
 }
-#undef EINI_GETT_BITS
+#undef EINI_GETT_FROM
+
+// The same where every piece is a number of half lines and belongs at one: two stores that follow
+// each other fill a line.
+EINI_T256 static void eini_gett_put_halves(char *to, const char *src, int64_t bytes, int64_t count,
+                                           int64_t stride) {
+  for (; count > 0; count--, src += stride)
+    for (int64_t i = 0; i < bytes; i += 32, to += 32)
+      _mm256_stream_pd((double *)(void *)to,
+                       _mm256_loadu_pd((const double *)(const void *)(src + i)));
+}
 #endif
 
 static void eini_gett_lines(const eini_gett_job *j, char *to, const char *from, int64_t bytes) {
@@ -3021,41 +3113,54 @@ static void eini_gett_lines(const eini_gett_job *j, char *to, const char *from, 
 }
 
 // Writes what waits.
-static void eini_gett_send(eini_gett_job *j) {
-  if (j->from < j->to) memcpy(j->line + j->from, j->carry + j->from, (size_t)(j->to - j->from));
-  j->from = j->to = 0, j->line = NULL;
+static void eini_gett_send(eini_gett_carry *c) {
+  if (c->from < c->to) memcpy(c->line + c->from, c->bytes + c->from, (size_t)(c->to - c->from));
+  c->from = c->to = 0, c->line = NULL;
 }
 
-static void eini_gett_put(eini_gett_job *j, char *dst, const char *src, int64_t bytes,
-                          int64_t count, int64_t stride) {
-  if (j->line == NULL || dst != j->line + j->to) {
-    eini_gett_send(j);
-    j->from = j->to = (int64_t)((uintptr_t)dst & 63);
-    j->line = dst - j->from;
+static void eini_gett_put_any(const eini_gett_job *j, eini_gett_carry *c, const char *src,
+                              int64_t bytes) {
+  for (int64_t i = 0; i < bytes;) {
+    int64_t n = eini_min64(64 - c->to, bytes - i);
+    if (c->to == 0 && n == 64) {
+      n = (bytes - i) / 64 * 64;
+      eini_gett_lines(j, c->line, src + i, n);
+      c->line += n;
+    } else {
+      memcpy(c->bytes + c->to, src + i, (size_t)n);
+      c->to += n;
+    }
+    i += n;
+    if (c->to < 64) continue;
+    if (c->from == 0) eini_gett_lines(j, c->line, c->bytes, 64);
+    else memcpy(c->line + c->from, c->bytes + c->from, (size_t)(64 - c->from));
+    c->line += 64, c->from = c->to = 0;
   }
+}
+
+// `turn`: the same for pieces that may follow each other in the output.
+static void eini_gett_put(eini_gett_job *j, int64_t turn, char *dst, const char *src,
+                          int64_t bytes, int64_t count, int64_t stride) {
+  eini_gett_carry *c = j->carry + turn % EINI_GETT_CARRIES;
 #if EINI_CPU_X86
-  if (j->cpu->isa == EINI_ISA_AVX512) {
-    eini_gett_put_z(j, src, bytes, count, stride);
+  if (j->cpu->isa != EINI_ISA_PLAIN && ((uintptr_t)dst & 63) == 0 && bytes % 32 == 0 &&
+      bytes * count % 64 == 0) {
+    eini_gett_put_halves(dst, src, bytes, count, stride);
     return;
   }
 #endif
-  for (; count > 0; count--, src += stride)
-    for (int64_t i = 0; i < bytes;) {
-      int64_t n = eini_min64(64 - j->to, bytes - i);
-      if (j->to == 0 && n == 64) {
-        n = (bytes - i) / 64 * 64;
-        eini_gett_lines(j, j->line, src + i, n);
-        j->line += n;
-      } else {
-        memcpy(j->carry + j->to, src + i, (size_t)n);
-        j->to += n;
-      }
-      i += n;
-      if (j->to < 64) continue;
-      if (j->from == 0) eini_gett_lines(j, j->line, j->carry, 64);
-      else memcpy(j->line + j->from, j->carry + j->from, (size_t)(64 - j->from));
-      j->line += 64, j->from = j->to = 0;
-    }
+  if (c->line == NULL || dst != c->line + c->to) {
+    eini_gett_send(c);
+    c->from = c->to = (int64_t)((uintptr_t)dst & 63);
+    c->line = dst - c->from;
+  }
+#if EINI_CPU_X86
+  if (j->cpu->isa == EINI_ISA_AVX512 && bytes >= 64) {
+    eini_gett_put_z(c, src, bytes, count, stride);
+    return;
+  }
+#endif
+  for (; count > 0; count--, src += stride) eini_gett_put_any(j, c, src, bytes);
 }
 
 #define EINI_GETT_EACH(T)                                                   \
@@ -3086,10 +3191,9 @@ EINI_GETT_JOIN(eini_gett_join_s, float)
 
 // The next piece of [p, to) within one run of V; 0: no more.
 static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) {
-  const int64_t at = *p % v->step;
-  if (at >= v->run) *p += v->step - at;
+  if (*p < to && v->left[*p] < 0) *p -= v->left[*p];
   if (*p >= to || *p >= v->n) return 0;
-  return eini_min64(v->run - *p % v->step, to - *p);
+  return eini_min64(v->left[*p], to - *p);
 }
 
 // Positions [p, p + n) of `count` columns from u on, which lie one after the other if more than 1.
@@ -3099,7 +3203,7 @@ static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, i
   char *dst = j->out + j->u.out[u] * size;
   if (j->unit) dst += j->v.out[p] * size;
   if (j->stream) {
-    eini_gett_put(j, dst, row, n * size, count, ld);
+    eini_gett_put(j, j->v.whole > j->v.run ? u : p / j->v.step, dst, row, n * size, count, ld);
     return;
   }
   for (; count > 0; count--, row += ld, dst += n * size)
@@ -3151,12 +3255,13 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
     eini_gett_leave_emit(j, u0, nu, p0, p1, rows, ld);
     return;
   }
-  int by_run = j->unit && nu > 1 && p0 % j->v.step == 0 && p1 - p0 >= j->v.run;
-  for (int64_t u = u0 + 1; u < u0 + nu; u++) by_run &= j->u.out[u] - j->u.out[u - 1] == j->v.run;
+  const int64_t whole = j->v.whole;
+  int by_run = j->unit && nu > 1 && p1 - p0 >= whole;
+  for (int64_t u = u0 + 1; u < u0 + nu; u++) by_run &= j->u.out[u] - j->u.out[u - 1] == whole;
   for (int64_t u = 0; u < (by_run ? 1 : nu); u++)
     for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
       const char *row = rows + u * ld + (p - p0) * size;
-      if (!by_run || len == j->v.run) {
+      if (!by_run || len == whole) {
         eini_gett_store(j, p, len, u0 + u, by_run ? nu : 1, row, ld);
         continue;
       }
@@ -3196,7 +3301,7 @@ static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *v
   for (int i = 0; i < nv; i++) {
     const int64_t q = p + i * j->kit.w;
     voff[i] = j->v.out[q];
-    good &= (j->v.shift > 0 || q % j->v.step + j->kit.w <= j->v.run) && q < j->v.n;
+    good &= (j->v.shift > 0 || j->v.left[q] >= j->kit.w) && q < j->v.n;
   }
   return good;
 }
@@ -3397,6 +3502,27 @@ static int eini_gett_stays(const eini_cpu *cpu, const eini_gett_sketch *p) {
   return p->nv * p->nk * size / 64 <= reached * 12;
 }
 
+// Positions of V per pass through the buffer. Streamed output leaves in small portions, so that
+// stores and arithmetic overlap: a number of lines, or whole runs.
+static void eini_gett_passes(const eini_cpu *cpu, int64_t run, eini_gett_sketch *p) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t step = eini_up(run, p->pad), column = kit->nu * kit->parts * kit->size;
+  const int last = p->vx->n - 1;
+  if (p->past && !p->direct && step == run && last > 0 && p->out_v[last - 1] == run) {
+    p->sub = eini_max64(cpu->l1 / 8 / column / (4 * p->lanes), 1) * 4 * p->lanes;
+    return;
+  }
+  if (p->past && !p->direct && step % p->lanes != 0) {
+    p->sub = step;
+    while (p->sub % p->lanes != 0) p->sub += step;
+    if (p->sub * column <= cpu->l1 / 4) return;
+  }
+  if (p->past && step < p->lanes && p->lanes % step != 0 && step % kit->w == 0) p->lanes = step;
+  const int64_t fit = cpu->l1 / 2 / column / p->lanes * p->lanes;
+  p->sub = p->past ? eini_min64(fit, eini_up(step, p->lanes)) : fit;
+  p->sub = eini_max64(p->sub, p->lanes);
+}
+
 static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t width) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, line = eini_max64(128 / size, 1);
@@ -3416,9 +3542,13 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t wi
   const int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   // More of the side with more traffic: what is read or what is written.
-  const int read_more = k >= all_u;
+  // Runs of the output that end within lines stay whole.
+  const int64_t row = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
+  const int whole = p->past && row * size % 64 != 0 && row * line / 2 <= most_v;
+  const int read_more = k >= all_u && !whole;
   eini_gett_fit(p->vx->n, p->vx->extent, p->box_v, most_v, read_more ? za : p->vx->n - 1,
-                read_more ? p->vx->n - 1 : za, most_v < 16 * line ? line : 2 * line,
+                read_more ? p->vx->n - 1 : za,
+                whole ? row : most_v < 16 * line ? line : 2 * line,
                 eini_max64(p->pad, kit->gv));
   const int64_t run = p->vx->n > 0 ? p->box_v[p->vx->n - 1] : 1;
   p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_up(run, p->pad);
@@ -3440,12 +3570,7 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t wi
   p->lanes = eini_gett_lanes(kit, p->nv, &cost);
   p->sub = p->nv;
   if (p->keep || (p->direct && !p->past)) return;
-  const int64_t step = eini_up(run, p->pad);
-  if (p->past && step < p->lanes && p->lanes % step != 0 && step % kit->w == 0) p->lanes = step;
-  const int64_t fit = cpu->l1 / 2 / (kit->nu * kit->parts * size) / p->lanes * p->lanes;
-  // Streamed output leaves in small portions, so that stores and arithmetic overlap.
-  p->sub = p->past ? eini_min64(fit, eini_up(step, p->lanes)) : fit;
-  p->sub = eini_max64(p->sub, p->lanes);
+  eini_gett_passes(cpu, run, p);
 }
 
 // The axis of K with the least step of an operand; -1: none.
@@ -3569,7 +3694,11 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c, in
   eini_gett_boxes(cpu, p, width);
   p->past = c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 && run * p->kit.size >= 64 &&
             p->nk >= eini_gett_product(c->k.n, c->k.extent);
-  if (p->past) eini_gett_boxes(cpu, p, width);
+  if (p->past) {
+    // Vectors that would not start lines go through the buffer.
+    if (p->kit.w * p->kit.size == 64 && run % w != 0) p->direct = 0, p->pad = p->kit.gv;
+    eini_gett_boxes(cpu, p, width);
+  }
   p->in_place = eini_gett_in_place(cpu, p, width);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
@@ -3692,12 +3821,16 @@ static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p,
   const eini_gett_kit *kit = &p->kit;
   size_t at = 0;
   j->v.in_place = 0, j->u.in_place = p->in_place;
+  j->v.left = (int64_t *)(void *)eini_gett_take(base, &at, p->nv * 8);
   eini_gett_take_hand(c, &j->v, p->v, p->nv, p->nk, p->lanes, kit->size, p->ahead, base, &at);
   eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, 0, base, &at);
   j->ld = p->keep ? eini_up(p->nv, p->lanes) : p->sub;
   if (!p->direct || p->past)
     j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
                                               (p->keep ? p->nu : 2 * kit->nu));
+  if (p->past)
+    j->carry = (eini_gett_carry *)(void *)eini_gett_take(
+        base, &at, EINI_GETT_CARRIES * (int64_t)sizeof(eini_gett_carry));
   j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
   const int ops = c->p.nop > c->q.nop ? c->p.nop : c->q.nop;
   if (!c->plain_out || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
@@ -3745,6 +3878,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(c, p, scratch, j);
+  if (p->past) memset(j->carry, 0, EINI_GETT_CARRIES * sizeof *j->carry);
 }
 
 // Whether every whole vector of the output starts a line.
@@ -3932,7 +4066,7 @@ static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_
     eini_gett_odometer(&c->batch, b, at);
     eini_gett_batch(&j, at, vr, ur, p.keep);
   }
-  if (j.stream) eini_gett_send(&j);
+  for (int i = 0; j.stream && i < EINI_GETT_CARRIES; i++) eini_gett_send(&j.carry[i]);
 #if EINI_CPU_X86
   if (j.stream) _mm_sfence();
 #endif

@@ -27,6 +27,16 @@ def attention(Q, K, V):
     return {"Y": softmax(Q @ K.T / np.sqrt(Q.shape[1])) @ V}
 
 
+def training(X, W, V, L):
+    h = np.maximum(X @ W, 0)
+    m = h @ V
+    m -= m.max(-1, keepdims=True)
+    p = m - np.log(np.exp(m).sum(-1, keepdims=True))
+    g = (np.exp(p) * L.sum(-1, keepdims=True) - L) / len(X)
+    dh = (g @ V.T) * (h > 0)
+    return {"E": -(L * p).sum() / len(X), "W2": W - 0.1 * X.T @ dh, "V2": V - 0.1 * h.T @ g}
+
+
 def heads(x, w):
     return (x @ w.reshape(w.shape[0], -1)).reshape(x.shape[0], *w.shape[1:])
 
@@ -73,6 +83,9 @@ def cases():
         yield "chain", chain, draw("f8", A=(i, j), B=(j, k), C=(i, l), D=(l, m), E=(m, k))
     for s, t, d, e in ((32, 48, 8, 5), (1, 1, 1, 1), (200, 300, 16, 16)):
         yield "attention", attention, draw("f8", Q=(s, d), K=(t, d), V=(t, e))
+    yield "softmax", lambda X: {"P": softmax(X)}, draw("f8", X=(30, 70))
+    for b, a, f, c in ((20, 30, 40, 10), (7, 1, 3, 2)):
+        yield "training", training, draw("f8", X=(b, a), W=(a, f), V=(f, c), L=(b, c))
     for s, a, h, d in ((24, 16, 4, 4), (65, 33, 3, 5)):
         w = (a, h, d)
         yield "mha", mha, draw("f8", X=(s, a), WQ=w, WK=w, WV=w, WO=w)

@@ -109,21 +109,36 @@ static void test_strings(ein_ctx *ctx, ein_ctx *blind) {
   says(plan_of(blind, c[4].expr, c[4].sizes), "group of", 0, "no rates");
 }
 
-static void test_attention(ein_ctx *ctx) {
-  static const char text[] =
-      "input Q[s=2048,d=64], K[t=2048,d], V[t,e=64] : f32\n"
-      "T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))\n"
-      "P[s,t] = softmax[t](T[s,t])\n"
-      "Y[s,e] = sum[t](P[s,t] * V[t,e])\n"
-      "output Y : f32\n";
+static ein_plan *program_of(ein_ctx *ctx, const char *text) {
   ein_program_desc d;
   ein_graph *g = NULL;
   ein_plan *plan = NULL;
   memset(&d, 0, sizeof d);
   d.text = text;
   if (ein_graph_parse(ctx, &d, &g) == EIN_OK) ein_plan_graph(ctx, g, 0, NULL, NULL, &plan);
+  else printf("%s\n", ein_ctx_message(ctx));
   ein_graph_destroy(g);
-  says(plan, "group of", 1, "attention");
+  return plan;
+}
+
+#define ATTENTION "input Q[s=2048,d=64], K[t=2048,d], V[t,e=64] : f32\n"
+
+static void test_attention(ein_ctx *ctx) {
+  static const char apart[] =
+      ATTENTION "T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))\n"
+      "P[s,t] = softmax[t](T[s,t])\nY[s,e] = sum[t](P[s,t] * V[t,e])\noutput Y : f32\n";
+  // what divides the whole sum must not keep the product from the kernels
+  static const char within[] =
+      ATTENTION "T[s,t] = Q[s,d] * K[t,d] / sqrt(size(d))\n"
+      "Y[s,e] = sum[t](softmax[t](T[s,t]) * V[t,e])\noutput Y : f32\n";
+  // nor may a divisor that is summed over leave the sum
+  static const char other[] =
+      ATTENTION "Z[s] = sum[d](Q[s,d] / K[s,d])\nW[s] = sum[d](Q[s,d] / (1 + d))\noutput Z, W\n";
+  says(program_of(ctx, apart), "group of", 1, "attention");
+  says(program_of(ctx, within), "sum[d=64](Q[s,d]*K[t,d]), then T", 1, "scaled product");
+  says(program_of(ctx, within), "*V[t,e]), then Y", 1, "normalised product");
+  says(program_of(ctx, other), "sum[d=64](Q[s,d]/K[s,d])", 1, "quotients");
+  says(program_of(ctx, other), "sum[d=64](Q[s,d]/(1+d))", 1, "quotients by an index");
 }
 
 // Plans of one problem as JSON, its operands in both orders and its labels renamed.

@@ -327,8 +327,10 @@ static void naive_copy(const problem *p, const char *src, char *dst) {
 
 // Runs it whole, or in parts of one loop, as threads would; with the choice of the whole.
 static void run_copy(const ein_kernels *k, const problem *p, const ein_choice *choice) {
-  char *scratch = (char *)malloc(choice->scratch + 64);
+  char *scratch = (char *)malloc(choice->scratch + 128), rim[64];
   char *aligned = scratch + (64 - (uintptr_t)scratch % 64) % 64;
+  memset(rim, 0x5a, sizeof rim);
+  memcpy(aligned + choice->scratch, rim, sizeof rim);
   int loop = p->c.n > 0 ? (int)pick(p->c.n) : -1;
   if (loop < 0 || pick(2)) {
     k->copy_run(k->user, &p->c, choice, aligned);
@@ -344,6 +346,7 @@ static void run_copy(const ein_kernels *k, const problem *p, const ein_choice *c
       lo += n;
     }
   }
+  CHECK(memcmp(aligned + choice->scratch, rim, sizeof rim) == 0);
   free(scratch);
 }
 
@@ -386,6 +389,29 @@ static void test_copies(const ein_kernels *k, const char *isa, int64_t count) {
       printf(" (%lld: %lld -> %lld)", (long long)p.extent[j], (long long)p.src[j],
              (long long)p.dst[j]);
     printf("\n");
+  }
+}
+
+// Streamed copies whose blocks have the most rows, or the longest.
+static void test_full_buffers(const ein_kernels *k) {
+  static const int64_t shape[4][3] = {{1, 500, 500}, {1, 330, 3000}, {1, 1400, 3}, {64, 2, 128}};
+  static const int64_t src[4][3] = {{0, 1, 500}, {0, 1, 330}, {0, 3, 1}, {1, 8192, 64}};
+  static const int64_t dst[4][3] = {{0, 500, 1}, {0, 3001, 1}, {0, 5, 1}, {300, 128, 1}};
+  for (int i = 0; i < 4 * 5; i++) {
+    problem p;
+    memset(&p, 0, sizeof p);
+    p.c.n = 3;
+    p.c.size = 1 << i / 4;
+    p.src_span = p.dst_span = 1;
+    for (int d = 0; d < 3; d++) {
+      p.extent[d] = shape[i % 4][d], p.src[d] = src[i % 4][d], p.dst[d] = dst[i % 4][d];
+      p.src_span += (p.extent[d] - 1) * p.src[d];
+      p.dst_span += (p.extent[d] - 1) * p.dst[d];
+    }
+    p.c.extent = p.extent;
+    p.c.src_stride = p.src;
+    p.c.dst_stride = p.dst;
+    CHECK(check_copy(k, &p, 1));
   }
 }
 
@@ -594,6 +620,7 @@ int main(int argc, char **argv) {
     }
     const ein_kernels *k = ein_cpu_kernels(cpu);
     test_copies(k, isa[i], count);
+    test_full_buffers(k);
     test_many_loops(k);
     test_chunks(k, isa[i]);
     test_accuracy(k, isa[i]);
