@@ -629,28 +629,31 @@ static void eini_paper_vertex(const eini_stmt *s, const int64_t *cut, double *jo
   *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1);
 }
 
-// From the blocks that producer x leaves of operand k of consumer y to those that y reads: np and
-// nc scalars each, nint of them in common; count consumer blocks.
-static double eini_paper_repart(const eini_stmt *x, const int64_t *xcut, const eini_stmt *y, int k,
-                                const int64_t *ycut, int code) {
-  const ein_zmap *m = &y->proj[k];
-  double np = 1, nc = 1, nint = 1, count = 1;
-  for (int r = 0; r < m->rows; r++) {
-    double whole = 1, have = eini_block_side(x, &x->out_map, r, xcut, 1);
-    double need = eini_block_side(y, m, r, ycut, 0);
-    for (int c = 0; c < x->nfree; c++)
-      if (x->out_map.coef[(int64_t)r * x->nindex + c] != 0) whole *= (double)x->index[c].extent;
-    if (need > whole) need = whole;  // one of several pieces of the tensor
-    np *= have;
-    nc *= need;
-    nint *= have < need ? have : need;
+// Sides of the blocks of producer x (k < 0) or of what a task of reader x reads of operand k,
+// rank of them, and then their number.
+static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
+  const ein_zmap *m = k < 0 ? &x->out_map : &x->proj[k];
+  for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
+  side[m->rows] = 1;
+  for (int c = 0; c < x->nindex; c++) {
+    int used = 0;
+    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * x->nindex + c] != 0;
+    if (used) side[m->rows] *= (double)cut[c];
+  }
+}
+
+// From blocks with sides `have` of a tensor of sides `whole` to those that readers need: np and nc
+// scalars each, nint of them in common.
+static double eini_paper_repart(int rank, const double *whole, const double *have,
+                                const double *need, int code) {
+  double np = 1, nc = 1, nint = 1, count = need[rank];
+  for (int r = 0; r < rank; r++) {
+    double side = need[r] < whole[r] ? need[r] : whole[r];  // it may read several pieces
+    np *= have[r];
+    nc *= side;
+    nint *= have[r] < side ? have[r] : side;
   }
   if (nint == 0 || (np == nint && nc == nint)) return 0;
-  for (int c = 0; c < y->nindex; c++) {
-    int used = 0;
-    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * y->nindex + c] != 0;
-    if (used) count *= (double)ycut[c];
-  }
   if (code) return (np + nc) * (count * nc) / nint;
   return (nc / nint - 1) * count * (nc + np) + (np != nint ? np * count : 0);
 }
@@ -814,6 +817,7 @@ typedef struct eini_edgework {
   eini_edgeside a, b;
   double *need;            // [reader's class][place] elements that a task reads
   int64_t *lo, *hi, *from, *to, *s0, *s1;  // of one task
+  int64_t *key, *klo, *khi;  // of a walk over the places of one way
   double *sum, *most;      // [class][class] elements fetched in all, and by one task
 } eini_edgework;
 
@@ -836,7 +840,7 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   w->b.lo = EINI_NEW(&dc->arena, double, side * w->b.set.n);
   w->b.hi = EINI_NEW(&dc->arena, double, side * w->b.set.n);
   w->need = EINI_NEW(&dc->arena, double, (int64_t)w->chunk * w->b.set.n);
-  w->lo = EINI_NEW(&dc->arena, int64_t, 6 * room);
+  w->lo = EINI_NEW(&dc->arena, int64_t, 9 * room);
   w->sum = EINI_NEW(&dc->arena, double, classes);
   w->most = EINI_NEW(&dc->arena, double, classes);
   if (w->a.lo == NULL || w->a.hi == NULL || w->b.lo == NULL || w->b.hi == NULL ||
@@ -847,6 +851,9 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   w->to = w->from + room;
   w->s0 = w->to + room;
   w->s1 = w->s0 + room;
+  w->key = w->s1 + room;
+  w->klo = w->key + room;
+  w->khi = w->klo + room;
   return EIN_OK;
 }
 
@@ -858,18 +865,49 @@ static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int 
                           lo, hi);
 }
 
+// Starts a walk over the places of a way: pieces and ranges of the task at one. 0: there is none.
+static int eini_walk_start(eini_edgework *w, const eini_dform *f, int64_t way, int64_t place) {
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  const int *order = f->ways.order + way * f->s->nindex;
+  for (int c = 0; c < f->s->nindex; c++) w->key[c] = 0;
+  int there = eini_way_ranges(f, way, place, 0, w->klo, w->khi);
+  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
+    w->key[order[i]] = place % cut[order[i]];
+    place /= cut[order[i]];
+  }
+  return there;
+}
+
+// Goes on to the next place; 0 after the last.
+static int eini_walk_next(eini_edgework *w, const eini_dform *f, int64_t way) {
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  const int *order = f->ways.order + way * f->s->nindex;
+  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
+    int c = order[i];
+    int64_t extent = f->s->index[c].extent, k = w->key[c] + 1 < cut[c] ? w->key[c] + 1 : 0;
+    w->key[c] = k;
+    w->klo[c] = eini_piece_start(extent, cut[c], k);
+    w->khi[c] = eini_piece_start(extent, cut[c], k + 1);
+    if (k > 0) return 1;
+  }
+  return 0;
+}
+
 // Ranges of the blocks at a chunk of places for the producer's classes.
 static void eini_edge_blocks(eini_edgework *w, int64_t at) {
+  const eini_stmt *s = w->x->s;
   for (int a = 0; a < w->a.set.n; a++) {
+    int64_t way = w->a.set.first[a];
+    int there = eini_walk_start(w, w->x, way, at);
     for (int q = 0; q < w->chunk; q++) {
-      int home = eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->lo, w->hi);
-      w->lo[w->nd - 1] = 0;
-      w->hi[w->nd - 1] = 1;
+      int home = there;
+      for (int c = s->nfree; c < s->nindex; c++) home &= w->key[c] == 0;
       for (int c = 0; c < w->nd; c++) {
         int64_t i = ((int64_t)a * w->nd + c) * w->chunk + q;
-        w->a.lo[i] = home ? (double)w->lo[c] : 0;
-        w->a.hi[i] = home ? (double)w->hi[c] : 0;
+        w->a.lo[i] = home && c < s->nfree ? (double)w->klo[c] : 0;
+        w->a.hi[i] = !home ? 0 : c < s->nfree ? (double)w->khi[c] : 1;
       }
+      if (there) there = eini_walk_next(w, w->x, way);
     }
   }
 }
@@ -897,10 +935,12 @@ static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_
 static void eini_edge_boxes(eini_edgework *w, int64_t at) {
   const eini_stmt *s = w->x->s, *t = w->y->s;
   for (int b = 0; b < w->b.set.n; b++) {
+    int64_t way = w->b.set.first[b];
+    int there = eini_walk_start(w, w->y, way, at);
     for (int q = 0; q < w->chunk; q++) {
-      int meets = eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->lo, w->hi);
+      int meets = there;
       double need = meets;
-      eini_task_box(t, &t->proj[w->k], w->lo, w->hi, w->from, w->to);
+      eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
       meets &= eini_box_ranges(s, w->from, w->to, w->lo, w->hi);
       w->lo[w->nd - 1] = 0;
       w->hi[w->nd - 1] = 1;
@@ -913,6 +953,7 @@ static void eini_edge_boxes(eini_edgework *w, int64_t at) {
       if (w->several && need > 0)
         need = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
       w->need[(int64_t)b * w->chunk + q] = need;
+      if (there) there = eini_walk_next(w, w->y, way);
     }
   }
 }
@@ -1119,9 +1160,9 @@ static ein_status eini_sumjoin_make(eini_sums *net, int x, int nfac, const int *
   j->nfac = nfac;
   j->kx = net->size[x];
   j->ksep = EINI_NEW(net->a, int, nsep);
-  j->v = EINI_NEW(net->a, const double *, nfac);
-  j->xstride = EINI_NEW(net->a, int64_t, nfac);
-  j->stride = EINI_NEW(net->a, int64_t, (int64_t)nfac * nsep);
+  j->v = EINI_NEW(net->a, const double *, nfac + 1);  // and a matrix of eini_sumjoin_last
+  j->xstride = EINI_NEW(net->a, int64_t, nfac + 1);
+  j->stride = EINI_NEW(net->a, int64_t, ((int64_t)nfac + 1) * nsep);
   if (j->ksep == NULL || j->v == NULL || j->xstride == NULL || j->stride == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < nsep; i++) j->ksep[i] = net->size[sep[i]];
@@ -1317,8 +1358,8 @@ static ein_status eini_eliminate(eini_sums *net, int x) {
   return EIN_OK;
 }
 
-// Entries of the table that eliminating x would make.
-static double eini_sums_fill(eini_sums *net, int x, int *scratch) {
+// Steps that eliminating x takes: entries of the table it makes, times labels of x.
+static double eini_sums_work(eini_sums *net, int x, int *scratch) {
   double cells = 1;
   int n = 0;
   for (int64_t k = 0; k < net->nof[x]; k++) {
@@ -1326,31 +1367,31 @@ static double eini_sums_fill(eini_sums *net, int x, int *scratch) {
     if (!f->gone) eini_sep_add(f, net->table[f->table].nvar, x, scratch, &n);
   }
   for (int i = 0; i < n; i++) cells *= net->size[scratch[i]];
-  return cells;
+  return cells * net->size[x];
 }
 
-// Eliminates all variables, always one whose table is smallest.
+// Eliminates all variables, always one that takes the fewest steps.
 static ein_status eini_sums_eliminate(eini_sums *net) {
-  double *fill = EINI_NEW(net->a, double, net->nvar);
+  double *work = EINI_NEW(net->a, double, net->nvar);
   int *scratch = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
   for (net->nslot = 64; net->nslot < 4 * (int64_t)net->nfactor + 4 * net->nvar;) net->nslot *= 2;
   net->slot = EINI_NEW(net->a, int, net->nslot);
-  if (fill == NULL || scratch == NULL || around == NULL || net->slot == NULL)
+  if (work == NULL || scratch == NULL || around == NULL || net->slot == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < net->nslot; i++) net->slot[i] = -1;
   net->norig = (int)net->nfactor;
-  for (int x = 0; x < net->nvar; x++) fill[x] = eini_sums_fill(net, x, scratch);
+  for (int x = 0; x < net->nvar; x++) work[x] = eini_sums_work(net, x, scratch);
   for (int step = 0; step < net->nvar; step++) {
     int best = -1, n = 0;
     for (int x = 0; x < net->nvar; x++)
-      if (fill[x] >= 0 && (best < 0 || fill[x] < fill[best])) best = x;
+      if (work[x] >= 0 && (best < 0 || work[x] < work[best])) best = x;
     for (int64_t k = 0; k < net->nof[best]; k++) {
       const eini_sumfactor *f = &net->factor[net->of[best][k]];
       if (!f->gone) eini_sep_add(f, net->table[f->table].nvar, best, around, &n);
     }
     EINI_TRY(eini_eliminate(net, best));
-    fill[best] = -1;
-    for (int i = 0; i < n; i++) fill[around[i]] = eini_sums_fill(net, around[i], scratch);
+    work[best] = -1;
+    for (int i = 0; i < n; i++) work[around[i]] = eini_sums_work(net, around[i], scratch);
   }
   return EIN_OK;
 }
@@ -2209,34 +2250,54 @@ static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
   return &dc->node[dc->form_of[node]];
 }
 
+// Repartition for the classes of an edge.
+static ein_status eini_edge_repart(eini_decomposer *dc, eini_edgework *w) {
+  const eini_stmt *x = w->x->s, *y = w->y->s;
+  int rank = x->out_map.rows, na = w->a.set.n, nb = w->b.set.n, n = rank + 1;
+  int64_t *one = EINI_NEW(&dc->arena, int64_t, x->nindex);
+  double *have = EINI_NEW(&dc->arena, double, (int64_t)(na + 1) * n);
+  double *need = EINI_NEW(&dc->arena, double, (int64_t)nb * n);
+  if (one == NULL || have == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
+  double *whole = have + na * n;
+  for (int c = 0; c < x->nindex; c++) one[c] = 1;
+  eini_paper_sides(x, -1, one, whole);
+  for (int a = 0; a < na; a++)
+    eini_paper_sides(x, -1, w->x->ways.cut + w->a.set.first[a] * x->nindex, have + a * n);
+  for (int b = 0; b < nb; b++)
+    eini_paper_sides(y, w->k, w->y->ways.cut + w->b.set.first[b] * y->nindex, need + b * n);
+  for (int a = 0; a < na; a++)
+    for (int b = 0; b < nb; b++)
+      w->sum[(int64_t)a * nb + b] = eini_paper_repart(
+          rank, whole, have + a * n, need + b * n, dc->desc->cost == EIN_COST_PAPER_CODE);
+  return EIN_OK;
+}
+
 // The costs of an edge for all ways of its producer and its reader.
 static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
                                   int *id) {
   eini_edgework w;
-  int size[2], code = dc->desc->cost == EIN_COST_PAPER_CODE;
+  int size[2];
   memset(&w, 0, sizeof w);
   w.x = eini_form(dc, e->x);
   w.y = eini_form(dc, e->y);
   w.k = e->k;
   EINI_TRY(eini_edgework_make(dc, &w));
-  int na = w.a.set.n, nb = w.b.set.n, nx = w.x->s->nindex, ny = w.y->s->nindex;
   size[0] = (int)w.x->ways.n;
   size[1] = (int)w.y->ways.n;
   double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
   double bytes = eini_element_bytes(dc, w.x->s->out);
+  const ein_machine *m = &dc->machine;
   if (v == NULL) return EIN_ERR_NO_MEMORY;
-  if (dc->desc->cost >= EIN_COST_BYTES) eini_edge_count(dc, &w);
-  for (int64_t i = 0; i < (int64_t)na * nb; i++) {
+  if (dc->desc->cost < EIN_COST_BYTES) EINI_TRY(eini_edge_repart(dc, &w));
+  else eini_edge_count(dc, &w);
+  for (int64_t i = 0; i < (int64_t)w.a.set.n * w.b.set.n; i++) {
     if (dc->desc->cost == EIN_COST_BYTES) w.sum[i] *= bytes;
-    else if (dc->desc->cost == EIN_COST_SECONDS)
-      w.sum[i] = w.most[i] > 0 ? dc->machine.latency + w.most[i] * bytes / dc->machine.bandwidth
-                               : 0;
-    else w.sum[i] = eini_paper_repart(w.x->s, w.x->ways.cut + w.a.set.first[i / nb] * nx, w.y->s,
-                                      e->k, w.y->ways.cut + w.b.set.first[i % nb] * ny, code);
+    if (dc->desc->cost == EIN_COST_SECONDS)
+      w.sum[i] = w.most[i] > 0 ? m->latency + w.most[i] * bytes / m->bandwidth : 0;
   }
   for (int64_t a = 0; a < size[0]; a++)
     for (int64_t b = 0; b < size[1]; b++)
-      v[a * size[1] + b] = w.sum[(int64_t)w.a.set.of[a] * nb + w.b.set.of[b]];
+      v[a * size[1] + b] = w.sum[(int64_t)w.a.set.of[a] * w.b.set.n + w.b.set.of[b]];
   return eini_sums_table(net, 2, size, v, id);
 }
 
