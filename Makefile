@@ -95,6 +95,10 @@ $(B)/san/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
 	$(SAN_CC) -std=c99 -g -O1 $(SAN_FLAGS) -o $@ $< $(LIBS)
 
+$(B)/tsan/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+	@mkdir -p $(B)/tsan
+	$(SAN_CC) -std=c99 -g -O1 -fsanitize=thread -o $@ $< $(LIBS)
+
 $(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
 	$(SAN_CC) -std=c99 -g -O1 $(SAN_FLAGS) -o $@ tools/einsum.c $(LIBS)
@@ -144,8 +148,8 @@ JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
 STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
-        $(ISAS:%=kernels-%) san-kernels-cpu kernels-blas memory-cpu san-command command numpy \
-        numpy-cpu models examples readme demo lint bench
+        $(ISAS:%=kernels-%) san-kernels-cpu tsan-dist kernels-blas memory-cpu san-command \
+        command numpy numpy-cpu models examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -168,6 +172,9 @@ $(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
 
 step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
 	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 1500 22,$(NO_SAN))
+
+step-tsan-dist: $(if $(SAN_CC),$(B)/tsan/test_dist)
+	$(STEP) tsan-dist $(if $(SAN_CC),$< 300,$(NO_SAN))
 
 step-memory-cpu: $(B)/test_memory_fit_cpu
 	$(STEP) memory-cpu $<

@@ -69,11 +69,12 @@
 //
 // BYTES
 //
-// Inputs lie at every place. A task reads from elsewhere the elements of its operands' boxes that
-// lie in blocks homed at other places; operands that read the same are counted once, and nothing is
-// kept between statements. A partial result that is folded elsewhere counts as a whole, in the
-// computation type of its fold. Elements that no statement defines (zeros) never move. These are
-// the bytes of the model `bytes` of einsum_decomp.h, and those a fabric that copies moves.
+// Inputs lie at every place, unless they are pinned to a partition of their axes. A task reads from
+// elsewhere the elements of its operands' boxes that lie in blocks homed at other places; operands
+// that read the same are counted once, and nothing is kept between statements. A partial result
+// that is folded elsewhere counts as a whole, in the computation type of its fold. Elements that no
+// statement defines (zeros) never move. These are the bytes of the model `bytes` of
+// einsum_decomp.h, and those a fabric that copies moves.
 //
 //
 // MEMORY
@@ -219,6 +220,8 @@ typedef struct ein_dist_desc {
   const ein_fabric *fabric;  // default: serial with one place; borrowed until the plan is destroyed
   const ein_decomposition *decomposition;  // of the graph, for no more places than the fabric has;
   const ein_parts *parts;    //   or one per statement as written; NULL both: nothing is cut
+  const ein_parts *pins;     // with parts: one per tensor of the graph; inputs with ntask > 0 are
+                             //   held in this partition of their axes, others lie everywhere
   int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
   const ein_binding *layout;
   const char *path;          // of a task: see ein_options.path; default auto
@@ -251,7 +254,8 @@ typedef struct ein_dist_info {
 typedef struct ein_dist ein_dist;  // immutable, shared freely between threads
 
 // Plans a finished graph, which must outlive the plan. *d is NULL on failure: EIN_ERR_ARGUMENT
-// where parts contradict the graph or each other; the message names statement and index.
+// where parts contradict the graph or each other; the message names statement and index. With a
+// fabric of several processes, creating and executing are collective: all get one status.
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
                                    ein_dist **d);
 EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
@@ -474,50 +478,60 @@ static int64_t eini_dist_overlap(const eini_dist_space *x, int64_t place, const 
   return n;
 }
 
-// The blocks of a space that may meet a box, one after another.
+// The tasks of a space that may touch a box, one after another.
 typedef struct eini_dist_near {
-  int n, index[EINI_CUTS_MAX];   // the cut free indices
+  int n, index[EINI_CUTS_MAX];   // cut indices; those left out have piece 0
   int64_t lo[EINI_CUTS_MAX], hi[EINI_CUTS_MAX], at[EINI_CUTS_MAX];  // their pieces
 } eini_dist_near;
 
-// The pieces of cut index i whose coordinates may meet the box: the index stands in one row.
-static void eini_dist_pieces(const eini_dist_space *x, int i, const int64_t *from,
-                             const int64_t *to, int64_t *lo, int64_t *hi) {
-  const ein_zmap *m = x->map;
-  int r = 0;
-  while (r < m->rows - 1 && m->coef[(int64_t)r * m->cols + i] == 0) r++;
+// The pieces [*lo, *hi) of cut index i from which row r of a map may reach the box.
+static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, int r, int i,
+                                 int64_t from, int64_t to, int64_t *lo, int64_t *hi) {
   int64_t c = m->coef[(int64_t)r * m->cols + i], least = m->offset[r], most = least;
-  for (int j = 0; j < x->nfree; j++) {
+  int64_t first = *hi, end = *lo;
+  for (int j = 0; j < x->nindex; j++) {
     int64_t k = j == i ? 0 : m->coef[(int64_t)r * m->cols + j] * (x->extent[j] - 1);
     if (k < 0) least += k;
     else most += k;
   }
-  *lo = x->cut[i];
-  *hi = 0;
-  for (int64_t k = 0; k < x->cut[i]; k++) {
+  for (int64_t k = *lo; k < *hi; k++) {
     int64_t a = c * eini_dist_start(x->extent[i], x->cut[i], k);
     int64_t b = c * (eini_dist_start(x->extent[i], x->cut[i], k + 1) - 1);
-    if (eini_max64(a, b) + most < from[r] || eini_min64(a, b) + least >= to[r]) continue;
-    *lo = eini_min64(*lo, k);
-    *hi = k + 1;
+    if (eini_max64(a, b) + most < from || eini_min64(a, b) + least >= to) continue;
+    first = eini_min64(first, k);
+    end = k + 1;
   }
+  *lo = first;
+  *hi = end;
 }
 
-// Begins with the first of them; 0 when there is none.
-static int eini_dist_near_first(const eini_dist_space *x, const int64_t *from, const int64_t *to,
-                                eini_dist_near *w) {
+// Begins with the first task whose image under the map m may meet a box; 0 when there is none. Cut
+// indices from n on keep piece 0.
+static int eini_dist_near_begin(const eini_dist_space *x, const ein_zmap *m, int n,
+                                const int64_t *from, const int64_t *to, eini_dist_near *w) {
   w->n = 0;
-  if (eini_dist_volume(x->map->rows, from, to) == 0) return 0;
+  if (eini_dist_volume(m->rows, from, to) == 0) return 0;
   for (int k = 0; k < x->ncut; k++) {
-    int i = x->index[k], n = w->n;
-    if (i >= x->nfree) continue;
-    eini_dist_pieces(x, i, from, to, &w->lo[n], &w->hi[n]);
-    if (w->lo[n] >= w->hi[n]) return 0;
-    w->index[n] = i;
-    w->at[n] = w->lo[n];
+    int i = x->index[k], at = w->n;
+    if (i >= n) continue;
+    w->index[at] = i;
+    w->lo[at] = 0;
+    w->hi[at] = x->cut[i];
+    for (int r = 0; r < m->rows; r++) {
+      if (m->coef[(int64_t)r * m->cols + i] == 0) continue;
+      eini_dist_row_pieces(x, m, r, i, from[r], to[r], &w->lo[at], &w->hi[at]);
+      if (w->lo[at] >= w->hi[at]) return 0;
+    }
+    w->at[at] = w->lo[at];
     w->n++;
   }
   return 1;
+}
+
+// The same of blocks: homes are the tasks whose reduced indices have piece 0.
+static int eini_dist_near_first(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+                                eini_dist_near *w) {
+  return eini_dist_near_begin(x, x->map, x->nfree, from, to, w);
 }
 
 static int eini_dist_near_next(eini_dist_near *w) {
@@ -528,7 +542,7 @@ static int eini_dist_near_next(eini_dist_near *w) {
   return 0;
 }
 
-// The home of the block at hand.
+// The place of the task at hand.
 static int64_t eini_dist_near_place(const eini_dist_space *x, const eini_dist_near *w) {
   int64_t place = 0;
   for (int k = 0; k < w->n; k++) place += w->at[k] * x->weight[w->index[k]];
@@ -1534,12 +1548,15 @@ typedef struct eini_dist_stmt {
   size_t partial_bytes;
   int64_t first;            // of its tasks among all tasks
   int64_t jobs;             // blocks, merges, and the zeroing of its tensor
+  int32_t before;           // statements whose memory it takes
+  int form;                 // the first statement whose plans its blocks may run
   int64_t bytes, messages;  // what its tasks read from other places
 } eini_dist_stmt;
 
 // Memory alive from statement first to last.
 typedef struct eini_dist_item {
   int first, last;
+  int tensor;               // or -1: partial results of statement first
   int64_t at, bytes;
 } eini_dist_item;
 
@@ -1554,7 +1571,8 @@ struct ein_dist {
   ein_dist_desc desc;
   int nstmt, nin, nout;
   int64_t ntask;            // of all statements
-  eini_dist_stmt *stmt;
+  eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
+  int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
   eini_dist_plans plans;
   eini_dist_item *item;
@@ -1570,39 +1588,40 @@ struct ein_dist {
   ein_dist_info info;
 };
 
-// The statement and index of a mistake in parts.
-static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, int k, int i, const char *what) {
-  const eini_stmt *s = &g->stmt[k];
+// The statement and index of a mistake in parts. k: the statement's number, -1 of a pinned input.
+static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, const eini_stmt *s, int k, int i,
+                                const char *what) {
   const char *name = i >= 0 && i < s->nindex ? s->index[i].name : NULL;
-  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "statement %d, '%.60s'%s%.60s%s: %s", k,
+  char where[32] = "the pinned input";
+  if (k >= 0) snprintf(where, sizeof where, "statement %d,", k);
+  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "%s '%.60s'%s%.60s%s: %s", where,
                           g->tensor[s->out].name, name != NULL ? ", index '" : "",
                           name != NULL ? name : "", name != NULL ? "'" : "", what);
 }
 
-static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, int k, int64_t places,
-                                        const ein_parts *p) {
-  const eini_stmt *s = &g->stmt[k];
+static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const eini_stmt *s,
+                                        int k, int64_t places, const ein_parts *p) {
   int64_t n = 1;
   if (p->nindex != s->nindex || (p->nindex > 0 && p->cut == NULL) || p->norder < 0 ||
       (p->norder > 0 && p->order == NULL))
-    return eini_dist_bad(ctx, g, k, -1, "its parts are of another statement");
+    return eini_dist_bad(ctx, g, s, k, -1, "its parts are of another statement");
   for (int i = 0; i < s->nindex; i++) {
     if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
-      return eini_dist_bad(ctx, g, k, i, "cut into fewer than 1 or more pieces than its extent");
+      return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
     if (p->cut[i] > 1 && i >= s->nfree && !eini_dist_mergeable(s->fold))
-      return eini_dist_bad(ctx, g, k, i, "cut, but partial results of its fold are not one number");
+      return eini_dist_bad(ctx, g, s, k, i, "cut, but its fold has states of several scalars");
     int seen = 0;
     for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
     if (seen != (p->cut[i] > 1))
-      return eini_dist_bad(ctx, g, k, i, seen ? "stands in the order twice, or is not cut"
+      return eini_dist_bad(ctx, g, s, k, i, seen ? "stands in the order twice, or is not cut"
                                               : "cut, but not in the order");
     if (eini_mul_overflow(n, p->cut[i], &n) || n > places)
-      return eini_dist_bad(ctx, g, k, i, "more tasks than places");
+      return eini_dist_bad(ctx, g, s, k, i, "more tasks than places");
   }
   for (int j = 0; j < p->norder; j++)
     if (p->order[j] < 0 || p->order[j] >= s->nindex)
-      return eini_dist_bad(ctx, g, k, -1, "its order names an index it does not have");
-  if (n != p->ntask) return eini_dist_bad(ctx, g, k, -1, "ntask is not the product of its cuts");
+      return eini_dist_bad(ctx, g, s, k, -1, "its order names an index it does not have");
+  if (n != p->ntask) return eini_dist_bad(ctx, g, s, k, -1, "ntask is not the product of its cuts");
   return EIN_OK;
 }
 
@@ -1691,6 +1710,49 @@ static ein_status eini_dist_tensors(ein_ctx *ctx, ein_dist *d) {
   return EIN_OK;
 }
 
+// An input held in a partition: it is homed as if a statement along its axes had defined it.
+static ein_status eini_dist_pin(ein_ctx *ctx, ein_dist *d, int t, const ein_parts *p) {
+  const eini_tensor *x = &d->g->tensor[t];
+  eini_arena *a = &d->arena;
+  eini_dist_stmt *e = &d->stmt[d->nstmt + d->npin];
+  eini_stmt *s = EINI_NEW(a, eini_stmt, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->out = t;
+  s->nindex = s->nfree = x->rank;
+  s->index = EINI_NEW(a, eini_index, x->rank);
+  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(a, x->rank, x->rank, &s->out_map));
+  for (int r = 0; r < x->rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = x->shape[r];
+    s->out_map.coef[(int64_t)r * x->rank + r] = 1;
+  }
+  EINI_TRY(eini_dist_check_parts(ctx, d->g, s, -1, d->fabric.places, p));
+  EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
+  e->s = s;
+  d->tensor[t].define = EINI_NEW(a, int, 1);
+  if (d->tensor[t].define == NULL) return EIN_ERR_NO_MEMORY;
+  d->tensor[t].define[0] = d->nstmt + d->npin++;
+  d->tensor[t].ndefine = 1;
+  return EIN_OK;
+}
+
+static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
+  for (int t = 0; t < d->g->ntensor; t++) {
+    ein_parts p;
+    memset(&p, 0, sizeof p);
+    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
+    if (d->desc.decomposition != NULL) {
+      if (ein_decomposition_pin(d->desc.decomposition, t, &p) != EIN_OK) continue;
+    } else {
+      if (d->desc.pins == NULL || d->desc.pins[t].ntask == 0) continue;
+      p = d->desc.pins[t];
+    }
+    EINI_TRY(eini_dist_pin(ctx, d, t, &p));
+  }
+  return EIN_OK;
+}
+
 // ---- what a task reads ----
 
 // The box operand k of the task at `place` reads, in m->from and m->to; 0: it reads nothing, not
@@ -1735,6 +1797,54 @@ static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int
 
 // ---- plans of tasks ----
 
+static int eini_dist_same_expr(const eini_expr *a, const eini_expr *b) {
+  if (a->n != b->n || a->nlist != b->nlist) return 0;
+  for (int64_t i = 0; i < a->nlist; i++)
+    if (a->list[i] != b->list[i]) return 0;
+  for (int64_t i = 0; i < a->n; i++) {
+    const eini_node *x = &a->node[i], *y = &b->node[i];
+    if (x->op != y->op || x->dtype != y->dtype || x->weak != y->weak || x->exact != y->exact ||
+        memcmp(x->arg, y->arg, sizeof x->arg) != 0 || x->ival != y->ival ||
+        memcmp(&x->re, &y->re, sizeof x->re) != 0 || memcmp(&x->im, &y->im, sizeof x->im) != 0)
+      return 0;
+  }
+  return 1;
+}
+
+// Do two accesses look alike to a plan? Offsets do not count: a block's begin is its own.
+static int eini_dist_same_access(const ein_dist *d, int t, const ein_zmap *a, int u,
+                                 const ein_zmap *b) {
+  const eini_tensor *x = &d->g->tensor[t], *y = &d->g->tensor[u];
+  size_t cells = (size_t)a->rows * (size_t)a->cols;
+  if (x->dtype != y->dtype || x->rank != y->rank || a->cols != b->cols) return 0;
+  if (cells > 0 && memcmp(a->coef, b->coef, cells * sizeof *a->coef) != 0) return 0;
+  if (!d->fabric.shared && (d->tensor[t].ndefine == 0) != (d->tensor[u].ndefine == 0)) return 0;
+  for (int r = 0; r < x->rank; r++)
+    if (d->tensor[t].stride[r] != d->tensor[u].stride[r]) return 0;
+  return 1;
+}
+
+// May blocks of statement k run the plans made for statement j?
+static int eini_dist_same_form(const ein_dist *d, int j, int k) {
+  const eini_stmt *a = d->stmt[j].s, *b = d->stmt[k].s;
+  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
+      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
+      (d->stmt[j].space.nagg > 1) != (d->stmt[k].space.nagg > 1) ||
+      !eini_dist_same_access(d, a->out, &a->out_map, b->out, &b->out_map) ||
+      !eini_dist_same_expr(&a->expr, &b->expr))
+    return 0;
+  for (int i = 0; i < a->nindex; i++) {
+    if (eini_dist_uses(a, d->stmt[j].space.cut, i) != eini_dist_uses(b, d->stmt[k].space.cut, i))
+      return 0;
+  }
+  for (int o = 0; o < a->noperand; o++) {
+    if (eini_dist_first(a, o) != eini_dist_first(b, o) ||
+        !eini_dist_same_access(d, a->operand[o], &a->proj[o], b->operand[o], &b->proj[o]))
+      return 0;
+  }
+  return 1;
+}
+
 static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
                                        const int64_t **stride, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
@@ -1759,7 +1869,7 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.out_stride = d->tensor[s->out].stride;
   job.by_index = !shared || !own;
   job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
-  key[0] = k;
+  key[0] = e->form;
   key[1] = own;
   EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
   if (x->nagg == 1) return EIN_OK;
@@ -1781,6 +1891,7 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   int64_t n = e->space.ntask;
   e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
   e->item = -1;
+  while (!(d->stmt[e->form].form == e->form && eini_dist_same_form(d, e->form, k))) e->form++;
   e->first = d->ntask;
   d->ntask += n;
   e->jobs = n + (n - n / e->space.nagg) + (s->rest == EIN_REST_ZERO);
@@ -1849,12 +1960,14 @@ static ein_status eini_dist_memory(ein_dist *d) {
       t->item = d->nitem++;
       x->first = k;
       x->last = t->nread > 0 ? t->read[t->nread - 1] : t->define[t->ndefine - 1];
+      x->tensor = e->s->out;
       x->bytes = (t->hi - t->lo + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
       x++;
     }
     if (e->space.nagg > 1) {
       e->item = d->nitem++;
       x->first = x->last = k;
+      x->tensor = -1;
       if (eini_mul_overflow(e->space.ntask, (int64_t)e->partial_bytes, &x->bytes))
         return EIN_ERR_TOO_LARGE;
     }
@@ -1862,14 +1975,15 @@ static ein_status eini_dist_memory(ein_dist *d) {
   return eini_dist_place_items(d->item, d->nitem, !d->desc.no_reuse, &d->temp_bytes);
 }
 
-// Statements that define (or also read) what lies in an item become predecessors of statement k.
-static void eini_dist_precede(ein_dist *d, int k, int item) {
-  for (int u = 0; u < d->nstmt; u++) {
-    const eini_dist_stmt *e = &d->stmt[u];
-    int touches = e->item == item || d->tensor[e->s->out].item == item;
-    for (int o = 0; o < e->s->noperand; o++) touches |= d->tensor[e->s->operand[o]].item == item;
-    if (touches) d->after[(int64_t)k * d->words + u / 64] |= (uint64_t)1 << u % 64;
-  }
+// Statements that define or read what lies in an item become predecessors of statement k.
+static void eini_dist_precede(ein_dist *d, int k, const eini_dist_item *item) {
+  const eini_dist_tensor *t = item->tensor < 0 ? NULL : &d->tensor[item->tensor];
+  uint64_t *row = d->after + (int64_t)k * d->words;
+  if (t == NULL) row[item->first / 64] |= (uint64_t)1 << item->first % 64;
+  for (int i = 0; t != NULL && i < t->ndefine; i++)
+    row[t->define[i] / 64] |= (uint64_t)1 << t->define[i] % 64;
+  for (int i = 0; t != NULL && i < t->nread; i++)
+    row[t->read[i] / 64] |= (uint64_t)1 << t->read[i] % 64;
 }
 
 // Who must be done before memory is used again.
@@ -1883,9 +1997,11 @@ static ein_status eini_dist_reuse(ein_dist *d) {
       for (int j = 0; i >= 0 && j < d->nitem; j++) {
         const eini_dist_item *a = &d->item[j], *b = &d->item[i];
         if (a->last < b->first && a->at < b->at + b->bytes && b->at < a->at + a->bytes)
-          eini_dist_precede(d, k, j);
+          eini_dist_precede(d, k, a);
       }
     }
+    for (int u = 0; u < k; u++)
+      d->stmt[k].before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
   }
   return EIN_OK;
 }
@@ -1897,10 +2013,8 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
   if (d->wait == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nstmt; k++) {
     const eini_dist_stmt *e = &d->stmt[k];
-    int zeros = e->s->rest == EIN_REST_ZERO;  // then only the zeros wait for other statements
-    int32_t before = zeros;
-    for (int u = 0; u < k && !zeros; u++)
-      before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+    // Where there are zeros to write, they wait for other statements, and the tasks for them.
+    int32_t before = e->s->rest == EIN_REST_ZERO ? 1 : e->before;
     for (int64_t q = 0; q < e->space.ntask; q++) {
       int32_t *n = &d->wait[e->first + q];
       *n = before;
@@ -1908,7 +2022,7 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
         const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
         if (t->ndefine == 0 || eini_dist_first(e->s, o) < o) continue;
         if (!eini_dist_box(e, q, o, m)) continue;
-        for (int u = 0; u < t->ndefine; u++) {
+        for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
           const eini_dist_space *x = &d->stmt[t->define[u]].space;
           int more = eini_dist_near_first(x, m->from, m->to, &w);
           for (; more; more = eini_dist_near_next(&w))
@@ -2046,14 +2160,20 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
   return x->temp + x->d->item[e->item].at + place * (int64_t)e->partial_bytes;
 }
 
-// The block of the output the task at `place` computes; m->lo and m->hi hold its ranges.
-static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e,
-                                eini_dist_room *m) {
+// The hull of the block the task at `place` computes, in m->from and m->to.
+static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
+  eini_dist_range(&e->space, place, m->lo, m->hi);
   for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
     m->lo[i] = 0;
     m->hi[i] = 1;
   }
   eini_dist_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+}
+
+// The address of that block.
+static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t place,
+                                eini_dist_room *m) {
+  eini_dist_block_hull(e, place, m);
   return eini_dist_at(x, e->s->out, m->from);
 }
 
@@ -2094,7 +2214,7 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
     eini_dist_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
   }
-  char *out = own ? eini_dist_block_at(x, e, m) : eini_dist_partial_at(x, e, q);
+  char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);
   return eini_dist_execute_plan(x, w, e->plan[q], out);
 }
 
@@ -2108,7 +2228,7 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
   int last = part == 0 && 2 * step >= e->space.nagg;
   *bytes = eini_dist_elements(&e->space, q, m) *
            (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
-  char *block = part == 0 ? eini_dist_block_at(x, e, m) : NULL;
+  char *block = part == 0 ? eini_dist_block_at(x, e, q, m) : NULL;
   w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
   w->in[1] = eini_dist_partial_at(x, e, from);
   char *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
@@ -2253,12 +2373,17 @@ static int eini_flow_take(eini_dist_exec *x, int worker, int *stmt, int64_t *pla
 static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
                                  int r, int o) {
   const eini_dist_stmt *e = &x->d->stmt[r];
+  const eini_dist_space *block = &x->d->stmt[k].space;
+  eini_dist_room *m = &w->room;
+  eini_dist_near near;
   int64_t n = 0;
   if (e->s->operand[o] != x->d->stmt[k].s->out || eini_dist_first(e->s, o) < o) return 0;
-  for (int64_t place = 0; place < e->space.ntask; place++) {
-    if (!eini_dist_box(e, place, o, &w->room)) continue;
-    if (eini_dist_overlap(&x->d->stmt[k].space, q, w->room.from, w->room.to, &w->room) > 0)
-      w->places[n++] = place;
+  eini_dist_block_hull(&x->d->stmt[k], q, m);
+  int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, &near);
+  for (; more; more = eini_dist_near_next(&near)) {
+    int64_t place = eini_dist_near_place(&e->space, &near);
+    if (!eini_dist_box(e, place, o, m)) continue;
+    if (eini_dist_overlap(block, q, m->from, m->to, m) > 0) w->places[n++] = place;
   }
   return n;
 }
@@ -2363,9 +2488,7 @@ static void eini_flow_begin(eini_dist_exec *x) {
     const eini_dist_stmt *e = &d->stmt[k];
     x->left[k] = e->jobs;
     f->left += e->jobs;
-    x->zero[k] = 0;
-    for (int u = 0; u < k; u++)
-      x->zero[k] += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+    x->zero[k] = e->before;
     if (e->s->rest == EIN_REST_ZERO && x->zero[k] == 0) eini_flow_ready(x, k, 0, EINI_DIST_ZERO);
     for (int64_t q = 0; q < e->space.ntask; q++) {
       x->task[e->first + q].wait = d->wait[e->first + q];
@@ -2519,19 +2642,12 @@ static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from,
 
 // Moves the elements of the block at `place` that lie in a box.
 static void eini_dist_move(const eini_dist_space *x, int64_t place, const int64_t *from,
-                           const int64_t *to, size_t size, eini_dist_kind dst_kind, char *dst,
-                           eini_dist_kind src_kind, char *src, const int64_t *stride,
-                           eini_dist_room *m) {
-  eini_dist_end d, s;
-  d.kind = dst_kind;
-  d.data = dst;
-  s.kind = src_kind;
-  s.data = src;
-  d.stride = s.stride = stride;
+                           const int64_t *to, size_t size, const eini_dist_end *dst,
+                           const eini_dist_end *src, eini_dist_room *m) {
   eini_dist_range(x, place, m->blo, m->bhi);
   if (eini_zrange_empty(x->nfree, m->blo, m->bhi)) return;
   if (!eini_dist_is_box(x)) {
-    eini_dist_move_points(x, from, to, size, &d, &s, m);
+    eini_dist_move_points(x, from, to, size, dst, src, m);
     return;
   }
   for (int i = 0; i < x->nfree; i++) {
@@ -2539,8 +2655,8 @@ static void eini_dist_move(const eini_dist_space *x, int64_t place, const int64_
     m->bto[i] = m->bhi[i];
   }
   if (!eini_dist_inside(x, from, to, m->bfrom, m->bto)) return;
-  char *pd = eini_dist_end_at(x, &d, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
-  char *ps = eini_dist_end_at(x, &s, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
+  char *pd = eini_dist_end_at(x, dst, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
+  char *ps = eini_dist_end_at(x, src, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
   for (int i = 0; i < x->nfree; i++) m->bto[i] -= m->bfrom[i];
   eini_dist_copy(x->nfree, m->bto, pd, m->dst, ps, m->src, size);
 }
@@ -2720,6 +2836,25 @@ static char *eini_mail_at(const eini_dist_mail *b, const int64_t *at, int k, int
   return b->mem[q - d->fabric.first] + at[(int64_t)k * d->fabric.places + q];
 }
 
+static eini_dist_end eini_mail_end(eini_dist_kind kind, char *data, const int64_t *stride) {
+  eini_dist_end e;
+  e.kind = kind;
+  e.data = data;
+  e.stride = stride;
+  return e;
+}
+
+// Where the elements of a transfer are at home: in the block, or in the caller's pinned input.
+static eini_dist_end eini_mail_home(const eini_dist_mail *b, const eini_dist_transfer *t,
+                                    const eini_dist_room *m) {
+  const ein_dist *d = b->x->d;
+  int tensor = d->stmt[t->define].s->out;
+  if (t->define >= d->nstmt)
+    return eini_mail_end(EINI_AT_BOX, eini_dist_at(b->x, tensor, m->from),
+                         d->tensor[tensor].stride);
+  return eini_mail_end(EINI_AT_BLOCK, eini_mail_at(b, d->copies->block, t->define, t->home), NULL);
+}
+
 // Posts one side or both of a transfer of `bytes`, which is counted where it is received.
 static ein_status eini_mail_post(eini_dist_mail *b, int64_t from, int64_t to, const char *src,
                                  char *dst, int64_t bytes) {
@@ -2764,9 +2899,9 @@ static ein_status eini_mail_transfer(void *user, const eini_dist_transfer *t, ei
   if (eini_dist_driven(d, t->home)) {
     src = eini_mail_at(b, c->outbox, b->stmt, t->home) + b->out[t->home];
     b->out[t->home] += eini_dist_pad(t->bytes);
+    eini_dist_end to = eini_mail_end(EINI_AT_MESSAGE, src, NULL), at = eini_mail_home(b, t, m);
     eini_dist_move(&d->stmt[t->define].space, t->home, m->from, m->to,
-                   (size_t)(t->bytes / t->elements), EINI_AT_MESSAGE, src, EINI_AT_BLOCK,
-                   eini_mail_at(b, c->block, t->define, t->home), NULL, m);
+                   (size_t)(t->bytes / t->elements), &to, &at, m);
   }
   return eini_mail_post(b, t->home, t->place, src, dst, t->bytes);
 }
@@ -2775,19 +2910,22 @@ static ein_status eini_mail_transfer(void *user, const eini_dist_transfer *t, ei
 static ein_status eini_mail_unpack(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
   eini_dist_mail *b = (eini_dist_mail *)user;
   const ein_dist *d = b->x->d;
-  const eini_dist_copies *c = d->copies;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
   int here = t->home == t->place, rank = d->g->tensor[e->s->operand[t->operand]].rank;
-  char *src = here ? eini_mail_at(b, c->block, t->define, t->home)
-                   : eini_mail_at(b, c->inbox, b->stmt, t->place) + b->in[t->place];
-  if (!here) b->in[t->place] += eini_dist_pad(t->bytes);
+  eini_dist_end to, at = eini_mail_end(EINI_AT_MESSAGE, NULL, NULL);
+  if (here) {
+    at = eini_mail_home(b, t, m);
+  } else {
+    at.data = eini_mail_at(b, d->copies->inbox, b->stmt, t->place) + b->in[t->place];
+    b->in[t->place] += eini_dist_pad(t->bytes);
+  }
   for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
   eini_dist_dense(rank, m->len, m->box);
   union { const void *c; char *v; } u;
   u.c = b->w->in[t->operand];
+  to = eini_mail_end(EINI_AT_BOX, u.v, m->box);
   eini_dist_move(&d->stmt[t->define].space, t->home, m->from, m->to,
-                 (size_t)(t->bytes / t->elements), EINI_AT_BOX, u.v,
-                 here ? EINI_AT_BLOCK : EINI_AT_MESSAGE, src, m->box, m);
+                 (size_t)(t->bytes / t->elements), &to, &at, m);
   return EIN_OK;
 }
 
@@ -2901,9 +3039,11 @@ static void eini_mail_output(eini_dist_mail *b) {
       m->from[r] = 0;
       m->to[r] = t->shape[r];
     }
-    eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), EINI_AT_BOX,
-                   b->x->base[e->s->out], EINI_AT_BLOCK,
-                   eini_mail_at(b, d->copies->block, b->stmt, q), d->tensor[e->s->out].stride, m);
+    eini_dist_end to = eini_mail_end(EINI_AT_BOX, b->x->base[e->s->out],
+                                     d->tensor[e->s->out].stride);
+    eini_dist_end at = eini_mail_end(EINI_AT_BLOCK,
+                                     eini_mail_at(b, d->copies->block, b->stmt, q), NULL);
+    eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
   }
 }
 
@@ -3123,7 +3263,7 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
   }
   for (int64_t k = 0; k < g->nstmt; k++)
     if (g->stmt[k].rest != EIN_REST_ERROR && g->stmt[k].rest != EIN_REST_ZERO)
-      return eini_dist_bad(ctx, g, (int)k, -1, "it keeps or adds to old elements");
+      return eini_dist_bad(ctx, g, &g->stmt[k], (int)k, -1, "it keeps or adds to old elements");
   return EIN_OK;
 }
 
@@ -3136,7 +3276,8 @@ static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein
     *parts = room;
   }
   return *parts == NULL ? EIN_OK
-                        : eini_dist_check_parts(ctx, d->g, k, d->fabric.places, *parts);
+                        : eini_dist_check_parts(ctx, d->g, &d->g->stmt[k], k, d->fabric.places,
+                                                *parts);
 }
 
 static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
@@ -3151,9 +3292,10 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   }
   d->rank = rank < 2 ? 2 : rank;
   if (!eini_dist_room_init(&d->arena, d->rank, &room)) return EIN_ERR_NO_MEMORY;
-  d->stmt = EINI_NEW(&d->arena, eini_dist_stmt, d->nstmt);
+  d->stmt = EINI_NEW(&d->arena, eini_dist_stmt, d->nstmt + d->g->ntensor);
   if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_dist_tensors(ctx, d));
+  EINI_TRY(eini_dist_pins(ctx, d));
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
@@ -3188,7 +3330,9 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   if (st != EIN_OK) return st;
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_dist *d = EINI_NEW(&arena, ein_dist, 1);
-  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  if (d == NULL)
+    return desc->fabric == NULL ? EIN_ERR_NO_MEMORY
+                                : eini_dist_agree(desc->fabric, EIN_ERR_NO_MEMORY);
   d->arena = arena;
   d->al = arena.al;
   d->g = graph;
@@ -3206,6 +3350,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   st = eini_dist_build(ctx, d);
   ein_ctx_destroy(d->plans.ctx);
   d->plans.ctx = NULL;
+  st = eini_dist_agree(&d->fabric, st);
   if (st != EIN_OK) {
     ein_dist_destroy(d);
     if (ctx != NULL && ctx->diag.count == 0)

@@ -681,6 +681,8 @@ for fabric in serial threads copying; do
   cmp -s .out R.want || fail "run --fabric $fabric differs"
 done
 expect 0 run R.ein A=RA.npy B=RB.npy -p 3 --decomp sqrt
+expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric copying --cost bytes --pin 'A[i=3]' -j 1
+cmp -s .out R.want || fail "run --pin differs"
 expect 0 run R.ein A=RA.npy B=RB.npy --fabric threads -j 2 --parts 'C[i=2],E[k=2]'
 expect 2 run R.ein A=RA.npy B=RB.npy --fabric mpi
 says 'serial, threads or copying'

@@ -448,14 +448,35 @@ static void test_relation_memory(void) {
 #define MAX_STMTS 24
 
 typedef struct cuts {
-  ein_parts parts[MAX_STMTS];
+  ein_parts parts[MAX_STMTS], pins[MAX_TENSORS];
+  int64_t pin_cut[MAX_TENSORS][4];
+  int pin_order[MAX_TENSORS][4];
   int64_t cut[MAX_STMTS][MAX_INDEX];
   int order[MAX_STMTS][MAX_INDEX];
 } cuts;
 
+// Holds some inputs in random partitions.
+static void random_pins(const ein_graph *g, int p, cuts *c) {
+  for (int t = 0; t < g->ntensor; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    ein_parts *e = &c->pins[t];
+    if (x->role != EIN_ROLE_INPUT || chance(60)) continue;
+    e->nindex = x->rank;
+    e->cut = c->pin_cut[t];
+    e->order = c->pin_order[t];
+    e->ntask = 1;
+    for (int r = 0; r < x->rank; r++) {
+      c->pin_cut[t][r] = eini_max64(1, draw(1, eini_min64(x->shape[r], p / e->ntask) + 1) - 1);
+      e->ntask *= c->pin_cut[t][r];
+      if (c->pin_cut[t][r] > 1) c->pin_order[t][e->norder++] = r;
+    }
+  }
+}
+
 // Random cuts of every statement for p places, in random orders.
 static void random_cuts(const ein_graph *g, int p, cuts *c) {
   memset(c, 0, sizeof *c);
+  random_pins(g, p, c);
   for (int k = 0; k < g->nstmt; k++) {
     const eini_stmt *s = &g->stmt[k];
     ein_parts *e = &c->parts[k];
@@ -520,7 +541,19 @@ static void find_homes(const ein_graph *g, const cuts *c, int **home) {
   for (int t = 0; t < g->ntensor; t++) {
     int64_t n = orc_count(&g->tensor[t]);
     home[t] = (int *)orc_alloc(n, sizeof(int));
-    for (int64_t i = 0; i < n; i++) home[t][i] = -1;
+    for (int64_t i = 0; i < n; i++) {
+      const ein_parts *e = &c->pins[t];
+      int64_t at[4] = {0}, left = i, place = 0;
+      for (int r = g->tensor[t].rank - 1; r >= 0; r--) {
+        at[r] = left % g->tensor[t].shape[r];
+        left /= g->tensor[t].shape[r];
+      }
+      for (int j = 0; j < e->norder; j++) {
+        int r = e->order[j];
+        place = place * e->cut[r] + piece_of(g->tensor[t].shape[r], e->cut[r], at[r]);
+      }
+      home[t][i] = e->ntask > 0 ? (int)place : -1;
+    }
   }
   for (int k = 0; k < g->nstmt; k++) {
     const eini_stmt *s = &g->stmt[k];
@@ -589,6 +622,47 @@ static int64_t brute_bytes(const ein_graph *g, const cuts *c, int *const *home, 
     }
   }
   return bytes;
+}
+
+// Most bytes of blocks and partial results alive at one place, statement by statement.
+static int64_t brute_peak(const ein_graph *g, const cuts *c, int *const *home, int places) {
+  int64_t peak = 0;
+  for (int q = 0; q < places; q++) {
+    for (int k = 0; k < g->nstmt; k++) {
+      const eini_stmt *s = &g->stmt[k];
+      int64_t bytes = 0, x[MAX_INDEX] = {0}, nagg = 1;
+      ein_dtype wide = ein_dtype_compute(s->type);
+      for (int u = 0; u <= k; u++) {  // blocks that a later statement reads, or that are outputs
+        const eini_stmt *b = &g->stmt[u];
+        int64_t y[MAX_INDEX] = {0};
+        int alive = u == k || g->tensor[b->out].role == EIN_ROLE_OUTPUT;
+        for (int r = k; r < g->nstmt; r++)
+          for (int o = 0; o < g->stmt[r].noperand; o++) alive |= g->stmt[r].operand[o] == b->out;
+        if (!alive || orc_empty(b->index, 0, b->nfree)) continue;
+        do {
+          int64_t at = element_at(&g->tensor[b->out], &b->out_map, y);
+          if (home[b->out][at] == q) bytes += (int64_t)ein_dtype_size(g->tensor[b->out].dtype);
+        } while (next_point(b, b->nfree, y));
+      }
+      for (int i = s->nfree; i < s->nindex; i++) nagg *= c->parts[k].cut[i];
+      if (nagg > 1 && !orc_empty(s->index, 0, s->nfree)) {  // one point per free index and partial
+        do {
+          int first = 1, part = 0;
+          for (int i = s->nfree; i < s->nindex; i++) {
+            int64_t d = piece_of(s->index[i].extent, c->parts[k].cut[i], x[i]);
+            int64_t e = s->index[i].extent, n = c->parts[k].cut[i];
+            first &= piece_of(e, n, x[i]) != (x[i] > 0 ? piece_of(e, n, x[i] - 1) : -1);
+            part |= d > 0;
+          }
+          if (first && place_of(s, &c->parts[k], x, 0) == q &&
+              (part || g->tensor[s->out].dtype != wide))
+            bytes += (int64_t)ein_dtype_size(wide);
+        } while (next_point(s, s->nindex, x));
+      }
+      if (bytes > peak) peak = bytes;
+    }
+  }
+  return peak;
 }
 
 // ---- threads for the tests ----
@@ -668,6 +742,7 @@ static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_
   memset(&run, 0, sizeof run);
   desc.fabric = f;
   desc.parts = c->parts;
+  desc.pins = c->pins;
   desc.no_reuse = no_reuse;
   for (int t = 0; t < g->ntensor; t++) {
     if (g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = v->data[t];
@@ -756,6 +831,11 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
     total_partial += c->parts[k].ntask > 1;
   }
   total_bytes += (long)bytes;
+  int empty = 0;
+  for (int k = 0; k < g->nstmt; k++)
+    empty |= orc_empty(g->stmt[k].index, g->stmt[k].nfree, g->stmt[k].nindex);
+  if (a.status == EIN_OK && !empty && brute_peak(g, c, home, p) != info.peak_bytes)
+    report(g, c, n, p, "the peak is wrong");
   for (int t = 0; t < g->ntensor; t++) free(home[t]);
   run_dist(ctx, g, c, &threads, v, n % 4 == 0, &b, &info);
   if (!same_bits(g, &a, &b)) report(g, c, n, p, "threads differ from serial");
@@ -910,8 +990,15 @@ static void test_failing_place(void) {
       CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_OK);
       CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_UNSUPPORTED);
       at[0] = -1;
+      ein_dist_info info;
+      ein_dist_info_get(d, &info);
+      run.workspace_bytes = info.workspace_bytes;
+      run.workspace = orc_alloc((int64_t)info.workspace_bytes, 1);
+      long calls = count.calls;
       CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+      CHECK(kind == 2 || count.calls == calls);  // nothing is allocated
       CHECK(orc_compare(EIN_F32, 60, y, v.data[g->nstmt + 2], 40));
+      free(run.workspace);
       ein_dist_destroy(d);
       ein_fabric_destroy(&f);
       ein_ctx_destroy(ctx);
@@ -962,6 +1049,7 @@ static ein_status try_parts(ein_ctx *ctx, const ein_graph *g, const cuts *c, int
   ein_fabric_serial(places, &f);
   desc.fabric = &f;
   desc.parts = c->parts;
+  desc.pins = c->pins;
   ein_status st = ein_dist_create(ctx, g, &desc, &d);
   CHECK(st == EIN_OK || d == NULL);
   ein_dist_destroy(d);
@@ -1029,6 +1117,46 @@ static void test_bad_parts(void) {
   ein_graph_destroy(h);
 }
 
+// Statements that look alike share the plans of their blocks.
+static void test_shared_plans(void) {
+  ein_graph *g = parse("input A[9] : f64\nB[i] = A[i]+1\nC[i] = B[i]+1\nD[i] = C[i]+2\n"
+                       "E[i] = C[8-i]+1\noutput B, D, E\n");
+  for (int kind = 0; kind < 3; kind++) {
+    static cuts c;
+    ein_ctx *ctx = test_ctx(2, NULL);
+    ein_fabric f = any_fabric(ctx, kind, 4);
+    values v;
+    outcome r;
+    ein_dist_info info;
+    values_make(g, 3, &v);
+    memset(&c, 0, sizeof c);
+    for (int k = 0; k < 4; k++) {
+      c.cut[k][0] = 2 + k % 2;
+      c.parts[k].nindex = c.parts[k].norder = 1;
+      c.parts[k].cut = c.cut[k];
+      c.parts[k].order = c.order[k];
+      c.parts[k].ntask = c.cut[k][0];
+    }
+    run_dist(ctx, g, &c, &f, &v, 0, &r, &info);
+    // Lengths 4 and 5 of B and of D, 3 of C and of E.
+    CHECK(right(g, &v, &r) && info.nplan == 6);
+    outcome_free(&r);
+    values_free(g, &v);
+    ein_fabric_destroy(&f);
+    ein_ctx_destroy(ctx);
+  }
+  ein_graph_destroy(g);
+  g = parse("input A[9] : f64\nB[i] = A[i]+1\nC[i] = B[i]+1\nD[i] = C[i]+1\noutput D\n");
+  ein_dist *d;
+  ein_dist_info info;
+  memset(&info, 0, sizeof info);
+  CHECK(ein_dist_create(NULL, g, NULL, &d) == EIN_OK);
+  ein_dist_info_get(d, &info);
+  CHECK(info.nplan == 1 && info.tasks == 3);
+  ein_dist_destroy(d);
+  ein_graph_destroy(g);
+}
+
 // The decompositions of einsum_decomp.h, under every model: bytes as predicted, results right.
 static void test_decompositions(void) {
   ein_graph *g = parse(attention);
@@ -1040,8 +1168,11 @@ static void test_decompositions(void) {
       ein_decompose_desc dd;
       ein_decomposition *how;
       memset(&dd, 0, sizeof dd);
+      static const char *const pin[] = {"K[t=2]"};
       dd.p = p;
       dd.cost = (ein_cost)cost;
+      dd.npin = p > 1 && p % 2 == 1;
+      dd.pin = pin;
       ein_status st = ein_decompose(ctx, g, &dd, &how);
       if (st == EIN_ERR_UNSUPPORTED) continue;  // a model that is not there yet
       CHECK(st == EIN_OK);
@@ -1083,6 +1214,249 @@ static void test_decompositions(void) {
   ein_graph_destroy(g);
 }
 
+// ---- a fabric of several processes, which are threads here ------------------------------------
+
+#define MAX_PLACES 16
+
+typedef struct packet {
+  struct packet *next;
+  int from, to;
+  int64_t tag;
+  size_t bytes;
+} packet;                    // its bytes follow
+
+typedef struct network {
+  pthread_mutex_t lock;
+  pthread_cond_t change;
+  packet *first;
+  int places, arrived, round;
+  ein_status worst, agreed;
+  int64_t bytes;
+} network;
+
+typedef struct post {
+  int from;
+  int64_t tag;
+  void *data;
+  size_t bytes;
+} post;
+
+typedef struct process {     // drives one place
+  network *net;
+  int rank;
+  post posts[4096];
+  int npost;
+  ein_ctx *ctx;
+  const ein_graph *g;
+  const cuts *c;
+  const values *v;
+  int fail_stmt;
+  outcome r;
+} process;
+
+static ein_status net_send(void *user, int from, int to, int64_t tag, const void *data,
+                           size_t bytes, ein_ticket *ticket) {
+  network *n = ((process *)user)->net;
+  packet *p = (packet *)orc_alloc(1, sizeof *p + bytes), **end = &n->first;
+  p->from = from;
+  p->to = to;
+  p->tag = tag;
+  p->bytes = bytes;
+  memcpy(p + 1, data, bytes);
+  pthread_mutex_lock(&n->lock);
+  while (*end != NULL) end = &(*end)->next;
+  *end = p;
+  n->bytes += (int64_t)bytes;
+  pthread_cond_broadcast(&n->change);
+  pthread_mutex_unlock(&n->lock);
+  *ticket = 0;
+  return EIN_OK;
+}
+
+static ein_status net_recv(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                           ein_ticket *ticket) {
+  process *me = (process *)user;
+  if (to != me->rank || me->npost == 4096) return EIN_ERR_INTERNAL;
+  post *p = &me->posts[me->npost++];
+  p->from = from;
+  p->tag = tag;
+  p->data = data;
+  p->bytes = bytes;
+  *ticket = me->npost;
+  return EIN_OK;
+}
+
+// Tickets are waited for in the order of their posts.
+static ein_status net_wait(void *user, ein_ticket ticket) {
+  process *me = (process *)user;
+  network *n = me->net;
+  if (ticket == 0) return EIN_OK;
+  const post *p = &me->posts[ticket - 1];
+  pthread_mutex_lock(&n->lock);
+  for (;;) {
+    packet **at = &n->first;
+    while (*at != NULL && !((*at)->to == me->rank && (*at)->from == p->from &&
+                            (*at)->tag == p->tag))
+      at = &(*at)->next;
+    packet *found = *at;
+    if (found != NULL) {
+      ein_status st = found->bytes == p->bytes ? EIN_OK : EIN_ERR_INTERNAL;
+      if (st == EIN_OK) memcpy(p->data, found + 1, p->bytes);
+      *at = found->next;
+      free(found);
+      pthread_mutex_unlock(&n->lock);
+      if (ticket == me->npost) me->npost = 0;
+      return st;
+    }
+    pthread_cond_wait(&n->change, &n->lock);
+  }
+}
+
+static ein_status net_agree(void *user, ein_status *status) {
+  network *n = ((process *)user)->net;
+  pthread_mutex_lock(&n->lock);
+  int round = n->round;
+  if (*status > n->worst) n->worst = *status;
+  if (++n->arrived == n->places) {
+    n->agreed = n->worst;
+    n->worst = EIN_OK;
+    n->arrived = 0;
+    n->round++;
+    pthread_cond_broadcast(&n->change);
+  }
+  while (n->round == round) pthread_cond_wait(&n->change, &n->lock);
+  *status = n->agreed;
+  pthread_mutex_unlock(&n->lock);
+  return EIN_OK;
+}
+
+static ein_status fail_stmt(void *user, const ein_dist_event *e) {
+  return e->stmt == *(const int *)user ? EIN_ERR_EMPTY : EIN_OK;
+}
+
+static void *process_main(void *user) {
+  process *me = (process *)user;
+  ein_fabric f;
+  ein_dist_desc desc;
+  ein_dist *d;
+  ein_run run;
+  const void *in[MAX_TENSORS];
+  int nin = 0;
+  memset(&f, 0, sizeof f);
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  f.name = "net";
+  f.places = me->net->places;
+  f.first = me->rank;
+  f.count = 1;
+  f.user = me;
+  f.send_fn = net_send;
+  f.recv_fn = net_recv;
+  f.wait_fn = net_wait;
+  f.agree_fn = net_agree;
+  desc.fabric = &f;
+  desc.parts = me->c->parts;
+  desc.pins = me->c->pins;
+  desc.event_fn = fail_stmt;
+  desc.event_user = &me->fail_stmt;
+  for (int t = 0; t < me->g->ntensor; t++) {
+    if (me->g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = me->v->data[t];
+    if (me->g->tensor[t].role == EIN_ROLE_OUTPUT)
+      me->r.out[me->r.nout++] = orc_alloc(orc_count(&me->g->tensor[t]), 16);
+  }
+  run.in = in;
+  run.out = me->r.out;
+  me->r.status = ein_dist_create(me->ctx, me->g, &desc, &d);
+  if (me->r.status == EIN_OK) me->r.status = ein_dist_execute(d, &run, &me->r.stats);
+  ein_dist_destroy(d);
+  return NULL;
+}
+
+// Runs the graph in p processes. The blocks every process holds are put together in *r.
+static void run_processes(const ein_graph *g, const cuts *c, const values *v, int p, int fail,
+                          outcome *r) {
+  static process all[MAX_PLACES];
+  pthread_t thread[MAX_PLACES];
+  network net;
+  int *home[MAX_TENSORS];
+  memset(&net, 0, sizeof net);
+  memset(r, 0, sizeof *r);
+  memset(all, 0, sizeof all);
+  net.places = p;
+  pthread_mutex_init(&net.lock, NULL);
+  pthread_cond_init(&net.change, NULL);
+  for (int i = 0; i < p; i++) {
+    all[i].net = &net;
+    all[i].rank = i;
+    all[i].g = g;
+    all[i].c = c;
+    all[i].v = v;
+    all[i].fail_stmt = fail == i ? (int)(g->nstmt / 2) : -1;
+    if (pthread_create(&thread[i], NULL, process_main, &all[i]) != 0) orc_die("no thread");
+  }
+  for (int i = 0; i < p; i++) pthread_join(thread[i], NULL);
+  find_homes(g, c, home);
+  for (int t = 0; t < g->ntensor; t++) {
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT) {
+      size_t size = ein_dtype_size(g->tensor[t].dtype);
+      int64_t n = orc_count(&g->tensor[t]);
+      char *out = (char *)(r->out[r->nout] = orc_alloc(n, 16));
+      for (int64_t e = 0; e < n && all[0].r.status == EIN_OK; e++)
+        memcpy(out + (size_t)e * size,
+               (const char *)all[home[t][e] < 0 ? 0 : home[t][e]].r.out[r->nout] + (size_t)e * size,
+               size);
+      r->nout++;
+    }
+    free(home[t]);
+  }
+  r->status = all[0].r.status;
+  for (int i = 0; i < p; i++) {
+    if (all[i].r.status != r->status) r->status = EIN_ERR_INTERNAL;
+    r->stats.bytes += all[i].r.stats.bytes;
+    r->stats.tasks += all[i].r.stats.tasks;
+    outcome_free(&all[i].r);
+  }
+  if (r->status == EIN_OK && (net.bytes != r->stats.bytes || net.first != NULL))
+    r->status = EIN_ERR_INTERNAL;
+  while (net.first != NULL) {  // a run that failed may leave messages
+    packet *next = net.first->next;
+    free(net.first);
+    net.first = next;
+  }
+  pthread_cond_destroy(&net.change);
+  pthread_mutex_destroy(&net.lock);
+}
+
+// Every place in a process of its own: results, bytes, and one status for all when one fails.
+static void test_processes(int count, uint64_t seed) {
+  static cuts c;
+  int done = 0, failed = 0;
+  for (int n = 0; n < count; n++) {
+    rng_state = seed * 7919 + (uint64_t)n;
+    ein_graph *g = random_graph(NULL, (int)draw(1, 6));
+    if (g == NULL) continue;
+    values v;
+    outcome r;
+    values_make(g, seed + (uint64_t)n, &v);
+    int p = (int)draw(1, 7);
+    random_cuts(g, p, &c);
+    run_processes(g, &c, &v, p, -1, &r);
+    checks += 2;
+    if (!right(g, &v, &r)) report(g, &c, n, p, "processes differ");
+    outcome_free(&r);
+    int at = (int)draw(0, p - 1), runs = at < (int)c.parts[g->nstmt / 2].ntask;
+    run_processes(g, &c, &v, p, at, &r);
+    if (r.status != (runs ? EIN_ERR_EMPTY : EIN_OK)) report(g, &c, n, p, "processes disagree");
+    failed += runs;
+    done++;
+    outcome_free(&r);
+    values_free(g, &v);
+    ein_graph_destroy(g);
+  }
+  printf("  %d graphs in processes, %d runs with a failure\n", done, failed);
+  CHECK(done > 0 && failed > 0);
+}
+
 int main(int argc, char **argv) {
   int count = argc > 1 ? atoi(argv[1]) : 400;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -1093,10 +1467,12 @@ int main(int argc, char **argv) {
   test_bad_parts();
   test_failing_place();
   test_memory();
+  test_shared_plans();
   test_decompositions();
   int only = argc > 3 ? atoi(argv[3]) : -1;
   if (only < 0) test_relation_random(count, seed);
   test_random(count, seed, only);
+  if (only < 0) test_processes(count / 4 + 1, seed);
   if (failures == 0) printf("ok %d checks\n", checks);
   else printf("%d of %d checks failed\n", failures, checks);
   return failures != 0;

@@ -246,7 +246,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, RUN | PLAN}, {"--cost", VALUE, RUN | PLAN}, {"--parts", LIST, RUN | PLAN},
-  {"--keep", LIST, RUN | PLAN}, {"--pin", LIST, PLAN}, {"--machine", VALUE, RUN | PLAN},
+  {"--keep", LIST, RUN | PLAN}, {"--pin", LIST, RUN | PLAN}, {"--machine", VALUE, RUN | PLAN},
   {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLAN}, {"--map", LATER, ANY},
   {"--fast-memory", LATER, ANY}};
 
