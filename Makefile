@@ -25,7 +25,7 @@ TESTS    = math npy views path contract einsum program builder gradient memory m
            choice decomp dist cpu cpu_direct cpu_gett
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
-           10_gradient
+           10_gradient 11_places 12_llama
 
 B          = build
 HEADERS    = einsum.h einsum_program.h einsum_memory.h einsum_decomp.h $(wildcard backends/*.h) \

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "llama.h"
+#include "../examples/models/llama.h"
 
 static double now(void) {
   struct timespec t;

@@ -14,7 +14,7 @@
 
 #include "../tools/svg.h"
 #include "plot.h"
-#include "llama.h"
+#include "../examples/models/llama.h"
 
 enum { WAYS_MAX = 8, POINTS_MAX = 64 };
 

@@ -4,7 +4,7 @@
 #include "../einsum_program.h"
 #include "../einsum_decomp.h"
 #include "util.h"
-#include "../bench/llama.h"
+#include "../examples/models/llama.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // llama.h - the text of a LLaMA-shaped decoder: RMSNorm, rotary embedding, causal mask, softmax
-// attention of several heads, SiLU gate. A part of the benchmarks and tests of decompositions.
+// attention of several heads, SiLU gate. For examples/12_llama.c, benchmarks and tests.
 
 typedef struct llama {
   int layers;
