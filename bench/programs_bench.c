@@ -1,9 +1,9 @@
 // Times a program on random f32 inputs, as one plan or decomposed over places.
 //
-//   programs_bench PROG.ein NAME=SIZE,.. THREADS plan|places SECONDS
+//   programs_bench PROG.ein NAME=SIZE,.. THREADS plan|places|METHOD SECONDS
 //
-// Prints the median and the best time of a run in milliseconds, and with places the method, bytes
-// and tasks.
+// METHOD: of a decomposition; places: the least predicted seconds. Prints the median and the best
+// time of a run in milliseconds, and of decompositions the method, bytes and tasks.
 #define _POSIX_C_SOURCE 200112L
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
@@ -120,14 +120,15 @@ static void open_graph(job *j, const char *path, char *sizes) {
   j->run.out = j->out;
 }
 
-static void plan_places(job *j) {
+static void plan_places(job *j, const char *method) {
   ein_decompose_desc d;
   ein_dist_desc dd;
   ein_dist_info info;
   memset(&d, 0, sizeof d);
   memset(&dd, 0, sizeof dd);
   d.p = j->threads;
-  d.cost = EIN_COST_SECONDS;
+  if (method == NULL) d.cost = EIN_COST_SECONDS;
+  d.method = method;
   if (ein_decompose(j->ctx, j->graph, &d, &j->how) != EIN_OK) stop(ein_ctx_message(j->ctx));
   if (ein_fabric_threads(j->threads, &j->fabric) != EIN_OK) stop("no fabric");
   dd.fabric = &j->fabric;
@@ -155,11 +156,11 @@ int main(int argc, char **argv) {
   job j;
   int runs = 0;
   memset(&j, 0, sizeof j);
-  if (argc != 6) stop("PROG.ein NAME=SIZE,.. THREADS plan|places SECONDS");
+  if (argc != 6) stop("PROG.ein NAME=SIZE,.. THREADS plan|places|METHOD SECONDS");
   const double budget = atof(argv[5]);
   j.threads = atoi(argv[3]);
   open_graph(&j, argv[1], argv[2]);
-  if (strcmp(argv[4], "places") == 0) plan_places(&j);
+  if (strcmp(argv[4], "plan") != 0) plan_places(&j, strcmp(argv[4], "places") ? argv[4] : NULL);
   else if (ein_plan_graph(j.ctx, j.graph, 0, NULL, NULL, &j.plan) != EIN_OK)
     stop(ein_ctx_message(j.ctx));
   if (j.plan != NULL) j.run.workspace_bytes = ein_plan_workspace(j.plan);

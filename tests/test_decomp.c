@@ -117,6 +117,35 @@ static void paper_numbers(void) {
   }
 }
 
+// Kernel calls of a vector, N = prod d[lX (.) lY], and bounds projected to the labels of a fold.
+static void projections(void) {
+  static const char *const given = "C[i=16,j=2,k=4]";
+  ein_graph *g = program("input A[i=64,j=64], B[j,k=64] : f64\nC[i,k] = A[i,j]*B[j,k]\n");
+  ein_decompose_desc d;
+  ein_decomposition *x;
+  ein_parts parts;
+  ein_decomp_stmt s;
+  memset(&d, 0, sizeof d);
+  d.p = 128;
+  d.method = "given";
+  d.nparts = 1;
+  d.parts = &given;
+  CHECK(ein_decompose(ctx, g, &d, &x) == EIN_OK);
+  CHECK(ein_decomposition_parts(x, 0, &parts) == EIN_OK && parts.ntask == 128);
+  ein_decomposition_destroy(x);
+  ein_graph_destroy(g);
+  g = program("input X[i=10,j=100,b=20], Y[j,b,k=2000] : f32\n"
+              "Z[i,k] = sum[b,j](X[i,j,b]*Y[j,b,k])\n");
+  memset(&d, 0, sizeof d);
+  d.p = 4;
+  CHECK(ein_decompose(ctx, g, &d, &x) == EIN_OK);
+  CHECK(ein_decomposition_stmt(x, 0, &s) == EIN_OK && s.nindex == 4 && s.nfree == 2);
+  CHECK(s.extent[0] == 10 && s.extent[1] == 2000 && s.extent[2] == 20 && s.extent[3] == 100);
+  CHECK(strcmp(s.index[2], "b") == 0 && strcmp(s.index[3], "j") == 0);
+  ein_decomposition_destroy(x);
+  ein_graph_destroy(g);
+}
+
 // Counts of viable vectors: (n+D-1)! / (n! (D-1)!) for 2^n tasks over D indices.
 static void counts(void) {
   static const struct { const char *text; int64_t p, count; } c[] = {
@@ -1158,6 +1187,7 @@ int main(void) {
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
   paper_numbers();
   counts();
+  projections();
   optimality(300, 1);
   bytes_moved(200, 2);
   least_bytes(60, 3);
