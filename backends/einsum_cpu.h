@@ -5948,7 +5948,9 @@ static int eini_dir_nest_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
   const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
-  const double both = v.far || (!v.soa && in + out > 0.5 * (double)cpu->l3) ? 1 : 0.3;
+  const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
+  const int large = plain && !v.soa && in + out > 0.5 * (double)cpu->l3;
+  const double both = v.far || large ? 1 : 0.3;
   seconds = seconds > move ? seconds + both * move : move + both * seconds;
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;
   eini_dir_init(j, cpu, c);
