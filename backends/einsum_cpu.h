@@ -1645,23 +1645,10 @@ static void eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c, const ein_ch
 #define EINI_FLAT512 EINI_T512 EINI_FLAT
 #define EINI_FLAT256 EINI_T256 EINI_FLAT
 
-// Chunks are short, and what the processor fetches ahead by itself often ends with them: what an
-// operation reads next of its first operand is asked for. What lies near the result is temporary.
-#define EINI_CHUNK_AHEAD 4096  // bytes
-EINI_INLINE void eini_chunk_ahead(int64_t bytes, const void *x, const void *d) {
-  if ((uintptr_t)x - (uintptr_t)d + 65536 < 131072) return;
-  const uintptr_t p = (uintptr_t)x + EINI_CHUNK_AHEAD;
-  for (int64_t i = 0; i < bytes; i += 64) EINI_FETCH(p + (uintptr_t)i);
-}
-
-// The size of an element from the name of an operation, which ends with that of its type.
-#define EINI_OP_SIZE(name) (name[sizeof(name) - 2] == '2' ? 4 : 8)
-
 #define EINI_OP1(name)                                                                      \
   EINI_FLAT256 static void eini_c_##name##_256(                                             \
       int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                  \
       const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
-    eini_chunk_ahead(n * EINI_OP_SIZE(#name), a, d);                                        \
     eini_c_##name(n, a, b, c, d);                                                           \
   }
 #define EINI_OP2(name)                                                                      \
@@ -1669,11 +1656,10 @@ EINI_INLINE void eini_chunk_ahead(int64_t bytes, const void *x, const void *d) {
   EINI_FLAT512 static void eini_c_##name##_512(                                             \
       int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                  \
       const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
-    eini_chunk_ahead(n * EINI_OP_SIZE(#name), a, d);                                        \
     eini_c_##name(n, a, b, c, d);                                                           \
   }
 #define EINI_OP_NUMBERS(name)                                                               \
-  EINI_OP1(name##_i32) EINI_OP1(name##_i64) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
+  EINI_OP1(name##_i32) EINI_OP1(name##_i64) EINI_OP1(name##_f32) EINI_OP1(name##_f64)
 #define EINI_OP_REALS(name) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
 
 EINI_OP_NUMBERS(add)
@@ -1707,8 +1693,6 @@ EINI_OP1(gelu_f64)
 #undef EINI_OP_NUMBERS
 #undef EINI_OP2
 #undef EINI_OP1
-#undef EINI_OP_SIZE
-#undef EINI_CHUNK_AHEAD
 
 // libm's names keep compilers from vector code (errno, traps), so these say it themselves.
 #define EINI_OP_SELF(name, bits, s, T, V, expr)                                             \
@@ -1745,20 +1729,20 @@ EINI_OP_ROUNDING(f64, double, __m256d, pd)
 #define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
 #define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
 #define EINI_NUM_(op, name, bits)                                                           \
-  {EINI_OP_##op, {NULL, eini_c_##name##_i32_256, eini_c_##name##_i64_256,                   \
+  {EINI_OP_##op, {NULL, eini_c_##name##_i32_##bits, eini_c_##name##_i64_##bits,             \
                   eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, NULL, NULL}}
 #define EINI_REA_(op, name, bits)                                                           \
   {EINI_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
                   NULL, NULL}}
-// Integers and rounding are bound by the caches: AVX2 does as well. (And clang makes no good
+// Cheap operations are bound by the first-level cache: AVX2 does as well. (And clang makes no good
 // 512-bit code of gelu.)
 #define EINI_CHUNK_ROWS(cheap, bits)                                                        \
-  EINI_NUM(ADD, add, bits), EINI_NUM(SUB, sub, bits), EINI_NUM(MUL, mul, bits),          \
-  EINI_NUM(SQUARE, square, bits), EINI_NUM(NEG, neg, bits), EINI_NUM(MAX, max, bits),    \
-  EINI_NUM(MIN, min, bits), EINI_NUM(LT, lt, bits), EINI_NUM(LE, le, bits),              \
-  EINI_NUM(GT, gt, bits), EINI_NUM(GE, ge, bits), EINI_NUM(EQ, eq, bits),                \
-  EINI_NUM(NE, ne, bits), EINI_NUM(WHERE, where, bits), EINI_NUM(RELU, relu, bits),      \
-  EINI_NUM(ABS, abs, bits), EINI_REA(DIV, quot, bits), EINI_REA(EXP, exp, bits),           \
+  EINI_NUM(ADD, add, cheap), EINI_NUM(SUB, sub, cheap), EINI_NUM(MUL, mul, cheap),          \
+  EINI_NUM(SQUARE, square, cheap), EINI_NUM(NEG, neg, cheap), EINI_NUM(MAX, max, cheap),    \
+  EINI_NUM(MIN, min, cheap), EINI_NUM(LT, lt, cheap), EINI_NUM(LE, le, cheap),              \
+  EINI_NUM(GT, gt, cheap), EINI_NUM(GE, ge, cheap), EINI_NUM(EQ, eq, cheap),                \
+  EINI_NUM(NE, ne, cheap), EINI_NUM(WHERE, where, cheap), EINI_NUM(RELU, relu, cheap),      \
+  EINI_NUM(ABS, abs, cheap), EINI_REA(DIV, quot, bits), EINI_REA(EXP, exp, bits),           \
   EINI_REA(LOG, log, bits), EINI_REA(SIN, sin, bits), EINI_REA(COS, cos, bits),             \
   EINI_REA(TANH, tanh, bits), EINI_REA(ERF, erf, bits), EINI_REA(SIGMOID, sigmoid, bits),   \
   EINI_REA(SILU, silu, bits), EINI_REA(GELU, gelu, cheap),                                  \
