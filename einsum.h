@@ -1288,8 +1288,8 @@ static ein_status eini_zmap_row_range(const int64_t *coef, int cols, int64_t off
 }
 
 // What the points select together. No points, or an empty block, give empty rows.
-static ein_status eini_zmap_image(const ein_zmap *m, int rank, const int64_t *start,
-                                  const int64_t *end, ein_zrange *y) {
+EINI_UNUSED static ein_status eini_zmap_image(const ein_zmap *m, int rank, const int64_t *start,
+                                              const int64_t *end, ein_zrange *y) {
   if (eini_zmap_bad(m) || eini_zrange_no_room(y, m->rows)) return EIN_ERR_ARGUMENT;
   if (rank != m->cols) return EIN_ERR_SHAPE;
   int empty = end != NULL && eini_zrange_empty(rank, start, end);

@@ -24,7 +24,7 @@ static void svg_plot(FILE *f, const char *title, const char *x_name, int nline,
   for (int d = 0; d < 2; d++)
     if (!(high[d] > low[d])) high[d] = low[d] * 2;
   const double wide = width / log(high[0] / low[0]), tall = height / log(high[1] / low[1]);
-  svg_head(f, left + width + 330, top + height + 60 + (nline > 28 ? 15.0 * (nline - 28) : 0));
+  svg_head(f, left + width + 420, top + height + 60 + (nline > 28 ? 15.0 * (nline - 28) : 0));
   fprintf(f, "<text x=\"%.0f\" y=\"24\" font-size=\"14\">", left);
   svg_text(f, title, strlen(title));
   fprintf(f, "</text>\n<text x=\"%.0f\" y=\"%.0f\">%s</text>\n", left + width / 2,
