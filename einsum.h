@@ -5164,9 +5164,9 @@ static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini
   int *roots;
   EINI_TRY(eini_factors(a, s, join, &roots, &n, &m));
   eini_value *val = EINI_NEW(a, eini_value, n + m);
-  const eini_value *under = val + n;
   int *uses = EINI_NEW(a, int, s->nindex);
   if (val == NULL || uses == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_value *under = val + n;
   for (int k = 0; k < n + m; k++) {
     EINI_TRY(eini_factor_value(g, s, roots[k], &val[k]));
     for (int c = 0; k < n && c < val[k].nlabel; c++) uses[val[k].label[c]]++;

@@ -3919,7 +3919,7 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
   eini_gett_pack_hand(j, &j->v, j->out_v, batch_at);
   if (kb == 0 || !keep) eini_gett_target(j, batch_at);
   j->soon_left = 0, j->next_u = NULL;
-  if (then_k < j->k.total) {
+  if (then_k < j->k.total && j->u.s->nop > 0 && j->v.s->nop > 0) {
     eini_gett_group k = j->k, v = j->v.g;
     eini_gett_box(&k, then_k);
     eini_gett_box(&v, then_v);
