@@ -405,12 +405,13 @@ typedef struct ein_contract {
   int plain_out;                // 1: the output has the compute dtype and is overwritten
   // Otherwise: what the store reads besides the folds (C, bias, ..), and the store itself: n folds
   // go to out + off[i], extra e is read at extra_base[e] + xoff[e][i]; each element is stored once.
+  // step: NULL, or steps of the output and of each extra, and only the first offsets are there.
   int nextra;
   const ein_dtype *extra_dtype;
   const int64_t *const *extra_batch, *const *extra_m, *const *extra_n;
   const char *const *extra_base;
   void (*emit_fn)(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
-                  const char *const *base, const int64_t *const *xoff);
+                  const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
 } ein_contract;
 
@@ -446,6 +447,7 @@ typedef struct ein_rates {
   double flops_f64, flops_f32;  // per second
   double read_bw, copy_bw;      // bytes per second from memory; copy: read plus written
   double fast_bytes;            // of the cache a core has to itself
+  double fused;                 // extent from which an index is gone along in blocks; 0: never
 } ein_rates;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. run functions are
@@ -756,10 +758,12 @@ EIN_API int64_t ein_view_count(const ein_ztensor *t);     // elements; -1 when i
 #define EINI_UNUSED __attribute__((unused))
 #define EINI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define EINI_CTZ(x) __builtin_ctzll(x)
+#define EINI_AHEAD(p) __builtin_prefetch((const void *)(p), 0, 0)
 #else
 #define EINI_UNUSED
 #define EINI_PRINTF(f, a)
 #define EINI_CTZ(x) eini_ctz(x)
+#define EINI_AHEAD(p) ((void)(p))
 #endif
 
 // ================================================================================================
@@ -2071,6 +2075,7 @@ typedef struct eini_tensor {
   int64_t *shape;        // NULL until sealed
   const int64_t *given;  // shape the builder was told, or NULL
   int partial;           // its only statement leaves elements out; they are zero
+  int shift;             // softmax's max: what is made of it does not depend on its value
   int64_t pos;           // byte in the source, or -1
   int nstmt;             // defining statements so far
   int64_t line;
@@ -4654,10 +4659,7 @@ static ein_status eini_temp_value(eini_split *sp, int nlabel, const int *label, 
   int64_t *shape = EINI_NEW(a, int64_t, nlabel);
   if (v->label == NULL || v->op == NULL || v->map == NULL || shape == NULL)
     return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < nlabel; i++) {
-    v->label[i] = label[i];
-    shape[i] = sp->label[label[i]].extent;
-  }
+  for (int i = 0; i < nlabel; i++) v->label[i] = label[i], shape[i] = sp->label[label[i]].extent;
   eini_sort_ints(v->label, nlabel);
   EINI_TRY(eini_zmap_new(a, nlabel, nlabel, v->map));
   for (int i = 0; i < nlabel; i++) {
@@ -4750,6 +4752,23 @@ static int eini_bits(uint32_t x) {
   return n;
 }
 
+// Work of one pass over two factors along an index that a third lacks, pair after pair in the best
+// order, for kernels that go along it in blocks.
+static double eini_pass_fused(const eini_pass *w, uint32_t p, uint32_t q, uint64_t out,
+                              double work) {
+  if (eini_bits(p) != 2 || eini_bits(q) != 1 || w->sp->rates->fused <= 0) return work;
+  uint64_t f[3] = {w->mask[EINI_CTZ(p)], w->mask[EINI_CTZ(p & (p - 1))], w->mask[EINI_CTZ(q)]};
+  double most = 0;
+  for (uint64_t m = f[0] & f[1] & out & ~f[2]; m != 0; m &= m - 1)
+    most = fmax(most, (double)w->sp->label[EINI_CTZ(m)].extent);
+  for (int i = 0; i < 3 && most >= w->sp->rates->fused; i++) {
+    uint64_t last = f[i], pair = f[(i + 1) % 3] | f[(i + 2) % 3];
+    work = fmin(work, 2 * (eini_mask_size(w->sp, pair) +
+                           eini_mask_size(w->sp, (pair & (out | last)) | last)));
+  }
+  return work;
+}
+
 // Seconds of one contraction with the factors `p` on one side and `q` on the other. A panel of
 // fewer than 8 rows or columns keeps the arithmetic from its peak; products of factors are made
 // while packing, at an eighth of the peak.
@@ -4767,6 +4786,7 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
   double work = 2 * eini_mask_size(w->sp, mp | mq) / (fit > 0.25 ? fit : 0.25);
   if (p != 0) work += 8 * (eini_bits(p) - 1) * eini_mask_size(w->sp, mp);
   if (q != 0) work += 8 * (eini_bits(q) - 1) * eini_mask_size(w->sp, mq);
+  work = eini_pass_fused(w, p, q, out, eini_pass_fused(w, q, p, out, work));
   double compute = work / w->flops, memory = bytes * w->size / w->sp->rates->copy_bw;
   return (compute > memory ? compute + 0.2 * memory : memory + 0.2 * compute) + 1e-6;
 }
@@ -4819,10 +4839,7 @@ static int eini_pass_wins(const eini_split *sp, int n, const eini_value *val,
   }
   for (uint32_t s = 1; s < (1u << n) - 1; s += 2) {  // P has the first factor
     double x = eini_pass_seconds(&w, s, ((1u << n) - 1) & ~s, w.out, 1);
-    if (best < 0 || x < best) {
-      best = x;
-      *p = s;
-    }
+    if (best < 0 || x < best) best = x, *p = s;
   }
   return best < eini_path_seconds(w, path);
 }
@@ -5080,10 +5097,7 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_value *val, int *n) {
   for (int k = 0; k < *n; k++) {
     double size = 1;
     for (int c = 0; c < val[k].nlabel; c++) size *= (double)sp->label[val[k].label[c]].extent;
-    if (val[k].nlabel > 0 && (best < 0 || size < low)) {
-      best = k;
-      low = size;
-    }
+    if (val[k].nlabel > 0 && (best < 0 || size < low)) best = k, low = size;
   }
   if (best < 0) return EIN_OK;
   eini_arena *a = &sp->g->arena;
@@ -5094,10 +5108,7 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_value *val, int *n) {
     int *op = EINI_NEW(a, int, v->nop + x->nop);
     ein_zmap *map = EINI_NEW(a, ein_zmap, v->nop + x->nop);
     if (op == NULL || map == NULL) return EIN_ERR_NO_MEMORY;
-    for (int i = 0; i < v->nop; i++) {
-      op[i] = v->op[i];
-      map[i] = v->map[i];
-    }
+    for (int i = 0; i < v->nop; i++) op[i] = v->op[i], map[i] = v->map[i];
     for (int i = 0; i < x->nop; i++) {
       op[v->nop + i] = x->op[i];
       EINI_TRY(eini_zmap_new(a, x->map[i].rows, v->nlabel, &map[v->nop + i]));
@@ -6139,7 +6150,7 @@ static void eini_store(eini_cjob *j, const char *tile, int64_t plane, int64_t ro
       }
       j->offp[e] = off;
     }
-    c->emit_fn(c->emit_user, chunk * cols, j->val, j->out, j->offp[0], j->xat, j->offp + 1);
+    c->emit_fn(c->emit_user, chunk * cols, j->val, j->out, j->offp[0], j->xat, j->offp + 1, NULL);
   }
 }
 
@@ -6345,6 +6356,9 @@ static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
                  (double)j.kn;
   double adds = w.path == EINI_BLOCK ? tiles / (double)j.kern->lanes : all;
   if (w.path == EINI_STREAM) adds *= 3;
+  if (w.path == EINI_BLOCK)  // packing, and stores through emit_fn
+    adds += 0.6 * (double)j.kn * (double)(j.ext[0] + j.ext[1]) +
+            (c->plain_out ? 0.0 : (double)j.ext[0] * (double)j.ext[1]);
   h->seconds = batch * adds * (double)j.kern->planes * 0.5e-9 + 2e-8;
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
@@ -6513,6 +6527,8 @@ EINI_CHUNK_OP(relu_i64, int64_t, int64_t, x < 0 ? 0 : x)
 EINI_CHUNK_OP(and_bool, uint8_t, uint8_t, x &EINI_Y)
 EINI_CHUNK_OP(or_bool, uint8_t, uint8_t, x | EINI_Y)
 EINI_CHUNK_OP(not_bool, uint8_t, uint8_t, x ^ 1)
+EINI_CHUNK_OP(apart_f32, float, float, x - b[0])  // from one value
+EINI_CHUNK_OP(apart_f64, double, double, x - b[0])
 EINI_CHUNK_OP(div_i32, int32_t, int32_t, eini_idiv(x, EINI_Y))
 EINI_CHUNK_OP(div_i64, int64_t, int64_t, eini_idiv(x, EINI_Y))
 EINI_CHUNK_OP(mod_i32, int32_t, int32_t, eini_imod(x, EINI_Y))
@@ -6596,7 +6612,10 @@ EINI_CHUNK_REAL(f64, double, EINI_FN_F64)
     const T *b = (const T *)pb, *c = (const T *)pc;                                         \
     T *d = (T *)pd;                                                                         \
     for (int64_t i = 0; i < n; i += EINI_LANES) {                                           \
-      for (int j = 0; j < EINI_LANES; j++) d[i + j] = a[i + j] ? b[i + j] : c[i + j];       \
+      for (int j = 0; j < EINI_LANES; j++) {  /* both are read: no branch */                \
+        const T x = b[i + j], y = c[i + j];                                                 \
+        d[i + j] = a[i + j] ? x : y;                                                        \
+      }                                                                                     \
     }                                                                                       \
   }
 
@@ -7020,10 +7039,7 @@ static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
   const eini_node *v = &e->node[i];
   for (int k = 0; k < eini_node_args(v); k++) {
     int c = eini_node_arg(e, v, k);
-    if (cc->last[c] == i) {
-      cc->last[c] = -1;
-      cc->pool[cc->npool++] = cc->reg[c];
-    }
+    if (cc->last[c] == i) cc->last[c] = -1, cc->pool[cc->npool++] = cc->reg[c];
   }
 }
 
@@ -7578,7 +7594,11 @@ typedef struct eini_folder {
   ein_dtype result;            // computation type after finish
   eini_merge_fn merge;
   eini_lift_fn lift;           // NULL: state[0] is the value
-  eini_horizontal_fn across;   // NULL: lift, then merge halves
+  eini_horizontal_fn across;   // folds n values into the state at once, or NULL
+  void (*whole)(const struct eini_folder *f, int64_t n, const void *x, void *room,
+                void *const *state);  // the state of n values; NULL: lift, then merge halves
+  eini_horizontal_fn sum_fn, max_fn;  // what it is made of
+  eini_chunk_fn exp_fn;
   const ein_monoid *user;
   double count;                // size of the reduced space (mean, var)
 } eini_folder;
@@ -7619,6 +7639,47 @@ static ein_dtype eini_fold_value_dtype(const ein_graph *g, int fold, ein_dtype t
   }
 }
 
+// The state of n > 0 values at once; x, d and states are padded to whole lanes.
+#define EINI_WHOLE_STATES(s, T)                                                             \
+  static void eini_w_var_##s(const struct eini_folder *f, int64_t n,                        \
+                             const void *EINI_RESTRICT px, void *EINI_RESTRICT pd,          \
+                             void *const *st) {                                             \
+    const T *x = (const T *)px;                                                             \
+    T *d = (T *)pd, sum = 0, q = 0;                                                         \
+    eini_c_apart_##s(n, x, x, NULL, d); /* so that large values sum without overflow */     \
+    f->sum_fn(n, d, &sum);                                                                  \
+    const T mean = sum / (T)n;                                                              \
+    eini_c_apart_##s(n, d, &mean, NULL, st[1]);                                             \
+    eini_c_square_##s(n, st[1], NULL, NULL, d);                                             \
+    f->sum_fn(n, d, &q);                                                                    \
+    *(T *)st[0] = (T)n;                                                                     \
+    *(T *)st[1] = x[0] + mean;                                                              \
+    *(T *)st[2] = q;                                                                        \
+  }                                                                                         \
+  static void eini_w_logsumexp_##s(const struct eini_folder *f, int64_t n,                  \
+                                   const void *EINI_RESTRICT px, void *EINI_RESTRICT pd,    \
+                                   void *const *st) {                                       \
+    const T *x = (const T *)px;                                                             \
+    T *d = (T *)pd, top = x[0], sum = 0;                                                    \
+    f->max_fn(n, x, &top);                                                                  \
+    const T shift = top - top == 0 ? top : 0;                                               \
+    eini_c_apart_##s(n, x, &shift, NULL, d);                                                \
+    f->exp_fn(eini_whole_lanes(n), d, d, d, st[1]);                                         \
+    f->sum_fn(n, st[1], &sum);                                                              \
+    *(T *)st[0] = top;                                                                      \
+    *(T *)st[1] = sum;                                                                      \
+  }
+EINI_WHOLE_STATES(f32, float)
+EINI_WHOLE_STATES(f64, double)
+#undef EINI_WHOLE_STATES
+
+static eini_horizontal_fn eini_across_find(const ein_kernels *fast, int fold, ein_dtype type) {
+  eini_horizontal_fn fn = eini_across_table[fold][eini_type_column(type)], own = NULL;
+  if (fn != NULL && fast != NULL && fast->across_fn != NULL)
+    own = fast->across_fn(fast->user, fold, type);
+  return own != NULL ? own : fn;
+}
+
 static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold, ein_dtype type,
                                    double count, const ein_kernels *fast) {
   memset(f, 0, sizeof *f);
@@ -7638,16 +7699,18 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
   int column = eini_type_column(type);
   f->nstate = eini_folds[fold].nstate;
   f->merge = eini_merge_table[fold][column];
-  if (fold <= EINI_ALL) f->across = eini_across_table[fold][column];
-  if (fold == EINI_MEAN) f->across = eini_across_table[EINI_SUM][column];
-  if (f->across != NULL && fast != NULL && fast->across_fn != NULL) {
-    eini_horizontal_fn fn =
-        fast->across_fn(fast->user, fold == EINI_MEAN ? (int)EINI_SUM : fold, type);
-    if (fn != NULL) f->across = fn;
+  if (fold <= EINI_ALL) f->across = eini_across_find(fast, fold, type);
+  if (fold == EINI_MEAN) f->across = eini_across_find(fast, EINI_SUM, type);
+  if (fold == EINI_LOGSUMEXP || fold == EINI_VAR) {
+    f->sum_fn = eini_across_find(fast, EINI_SUM, type);
+    f->max_fn = eini_across_find(fast, EINI_MAX, type);
+    f->exp_fn = eini_chunk_find(fast, EINI_OP_EXP, type);
+    const int var = fold == EINI_VAR;
+    if (type == EIN_F32) f->lift = var ? eini_l_var_f32 : eini_l_logsumexp_f32;
+    else f->lift = var ? eini_l_var_f64 : eini_l_logsumexp_f64;
+    if (type == EIN_F32) f->whole = var ? eini_w_var_f32 : eini_w_logsumexp_f32;
+    else f->whole = var ? eini_w_var_f64 : eini_w_logsumexp_f64;
   }
-  if (fold == EINI_LOGSUMEXP)
-    f->lift = type == EIN_F32 ? eini_l_logsumexp_f32 : eini_l_logsumexp_f64;
-  if (fold == EINI_VAR) f->lift = type == EIN_F32 ? eini_l_var_f32 : eini_l_var_f64;
   if (fold == EINI_ARGMAX || fold == EINI_ARGMIN) f->result = EIN_I64;
   EINSUM_ASSERT(f->merge != NULL);
   return f->merge == NULL ? EIN_ERR_DTYPE : EIN_OK;
@@ -7713,7 +7776,7 @@ static void eini_fold_down(const eini_folder *f, int64_t n, void *x, const int64
   f->merge(n, acc, more, user);
 }
 
-// acc[0] = merge(acc[0], lift(x[0]), .., lift(x[n-1])), by halves.
+// acc[0] = merge(acc[0], lift(x[0]), .., lift(x[n-1])), n > 0, by halves where there is no better.
 static void eini_fold_across(const eini_folder *f, int64_t n, void *x, const int64_t *pos,
                              void *const *acc, void *const *tmp) {
   if (f->across != NULL) {
@@ -7721,7 +7784,9 @@ static void eini_fold_across(const eini_folder *f, int64_t n, void *x, const int
     return;
   }
   void *user = f->user == NULL ? NULL : f->user->user;
-  eini_fold_lift(f, n, x, pos, tmp);
+  if (f->whole != NULL) f->whole(f, n, x, tmp[0], tmp);
+  else eini_fold_lift(f, n, x, pos, tmp);
+  if (f->whole != NULL) n = 1;
   while (n > 0) {
     int64_t half = n > 1 ? n / 2 : 1;
     const void *upper[4] = {NULL, NULL, NULL, NULL};
@@ -7833,6 +7898,7 @@ typedef struct eini_task {
   ein_choice choice;
   int parts;                   // a contraction's: tasks for threads
   const ein_kernels *stream;   // whose stream_fn stores the output, or NULL
+  int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
   int live;                    // a copy's: loops of extent > 1, which come first
   eini_candidate *candidate;   // all answers
   int ncandidate;
@@ -7972,6 +8038,10 @@ static const int64_t *eini_nest_pos(eini_nest *w, int64_t n) {
 // One chunk of n elements starting at the current place is mapped and stored, or folded.
 static void eini_nest_chunk(eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
+  for (int64_t i = 0, o = t->ahead - 1; o >= 0 && w->step[o] == 1 && i < n; i += 8) {
+    int64_t to = (w->at[o] + 2 * EINI_CHUNK + i) * (int64_t)eini_dtypes[t->ref[o].dtype].size;
+    EINI_AHEAD((uintptr_t)w->base[o] + (uintptr_t)to);
+  }
   if (t->folder.fold == EINI_FOLD_NONE) {
     void *v = eini_code_run(&w->ev, n, eini_nest_direct(w, n));
     eini_nest_store(w, n, (ein_dtype)t->code.type, v);
@@ -8367,10 +8437,7 @@ static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
   double low = 0;
   for (int i = 0; i < live; i++) {
     double c = eini_chunk_cost(t, i);
-    if (best < 0 || c < low) {
-      best = i;
-      low = c;
-    }
+    if (best < 0 || c < low) best = i, low = c;
   }
   t->chunk_len = 1;
   if (best >= 0) {
@@ -8464,17 +8531,11 @@ static void eini_task_cut(eini_task *t) {
   t->cut = -1;
   int64_t best = 1;
   for (int k = 0; k < t->nouter; k++) {
-    if (t->extent[t->outer[k]] > 4 * best) {
-      best = t->extent[t->outer[k]];
-      t->cut = t->outer[k];
-    }
+    if (t->extent[t->outer[k]] > 4 * best) best = t->extent[t->outer[k]], t->cut = t->outer[k];
   }
   if (t->kind == EINI_TASK_COPY) {
     for (int k = 0; k < t->nchunk; k++) {
-      if (t->extent[t->chunk[k]] > 4 * best) {
-        best = t->extent[t->chunk[k]];
-        t->cut = t->chunk[k];
-      }
+      if (t->extent[t->chunk[k]] > 4 * best) best = t->extent[t->chunk[k]], t->cut = t->chunk[k];
     }
   } else if (t->nchunk == 1 && !t->chunk_reduced && t->extent[t->chunk[0]] > 16 * best) {
     t->cut = t->chunk[0];
@@ -8696,6 +8757,11 @@ static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_t
     return;
   }
   t->stream = lo->fast;
+  for (int o = 0, large = 0, all; o < t->nop; o++) {
+    for (int i = all = 0; i < t->nindex; i++)
+      all += t->extent[i] == 1 || t->stride[(int64_t)o * t->nindex + i] != 0;
+    if (all == t->nindex) t->ahead = large++ > 0 ? 0 : o + 1;
+  }
 }
 
 // Makes the map-reduce task. *empty: there is nothing to do at all.
@@ -8752,18 +8818,30 @@ typedef struct eini_contract_task {
 // What the kernel's callbacks need while a task runs.
 typedef struct eini_fill_ctx {
   eini_eval ev;
-  int64_t *at;                  // zeros
+  int64_t *at, *step;
   const int64_t **table;
 } eini_fill_ctx;
 
 typedef struct eini_emit_ctx {
   const eini_task *t;
   eini_eval ev;
-  int64_t *at;
+  int64_t *at, *step;
   const int64_t **table;
   const char **base;
   void *conv, *conv2;
 } eini_emit_ctx;
+
+// n offsets from the given one on: *at + i * *step where they are that (*use is NULL then), else
+// *use. gap: what is known to be between two.
+static void eini_table_step(const int64_t *table, const int64_t *gap, int64_t from, int64_t n,
+                            int64_t *at, int64_t *step, const int64_t **use) {
+  *use = NULL;
+  *step = gap != NULL ? *gap : n > 1 ? table[from + 1] - table[from] : 1;
+  *at = gap != NULL ? table[0] + from * *gap : table[from];
+  for (int64_t j = 2; gap == NULL && j < n && *use == NULL; j++)
+    if (table[from + j] - table[from + j - 1] != *step) *use = table + from;
+  if (*use != NULL) *at = 0;
+}
 
 static void eini_contract_fill(void *user, int64_t n, const char *const *base,
                                const int64_t *const *off, void *out) {
@@ -8775,10 +8853,12 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
     if (code->ins[i].kind == EINI_INS_LOAD && code->ins[i].a >= nop) nop = code->ins[i].a + 1;
   f->ev.base = base;
   f->ev.at = f->at;
+  f->ev.step = f->step;
   f->ev.table = f->table;
   for (int64_t done = 0; done < n; done += EINI_CHUNK) {
     int64_t m = eini_min64(EINI_CHUNK, n - done);
-    for (int k = 0; k < nop; k++) f->table[k] = off[k] + done;
+    for (int k = 0; k < nop; k++)
+      eini_table_step(off[k], NULL, done, m, &f->at[k], &f->step[k], &f->table[k]);
     const void *v = eini_code_run(&f->ev, m, NULL);
     memcpy((char *)out + (size_t)done * size, v, (size_t)m * size);
   }
@@ -8786,7 +8866,7 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
 
 static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out,
                                const int64_t *off, const char *const *base,
-                               const int64_t *const *xoff) {
+                               const int64_t *const *xoff, const int64_t *gap) {
   eini_emit_ctx *e = (eini_emit_ctx *)user;
   const eini_task *t = e->t;
   ein_dtype type = t->contract->c.type, to = t->ref[t->out].dtype;
@@ -8797,13 +8877,17 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
     ein_dtype vt = type;
     if (t->has_epi) {
       e->base[0] = (const char *)v;
-      e->table[0] = t->identity_table;
-      for (int k = 0; k < t->nextra; k++) {
-        e->base[k + 1] = base[k];
-        e->table[k + 1] = xoff[k] + done;
+      e->table[0] = NULL;
+      e->at[0] = 0;
+      e->step[0] = 1;
+      for (int k = 1; k <= t->nextra; k++) {
+        e->base[k] = base[k - 1];
+        eini_table_step(xoff[k - 1], gap == NULL ? NULL : &gap[k], done, m, &e->at[k],
+                        &e->step[k], &e->table[k]);
       }
       e->ev.base = e->base;
       e->ev.at = e->at;
+      e->ev.step = e->step;
       e->ev.table = e->table;
       v = eini_code_run(&e->ev, m, NULL);
       vt = (ein_dtype)t->epi.type;
@@ -8816,7 +8900,10 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
       void *third = (char *)e->conv2 + EINI_REG_BYTES;
       v = eini_narrow(vt, to, m, v, e->conv, third);
     }
-    eini_scatter(ein_dtype_size(to), m, v, out, 0, off + done);
+    const int64_t *table;
+    int64_t at, step;
+    eini_table_step(off, gap, done, m, &at, &step, &table);
+    eini_scatter(ein_dtype_size(to), m, v, out + at * (int64_t)ein_dtype_size(to), step, table);
   }
 }
 
@@ -8837,6 +8924,7 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     if (s->form == EIN_FORM_PLAIN) continue;
     const eini_code *code = &ct->code[side];
     r->fill[side].at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+    r->fill[side].step = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->fill[side].table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
     r->fill[side].ev.reg =
         (void **)(void *)eini_nest_carve(mem, &used, (size_t)code->nreg * sizeof(void *));
@@ -8846,6 +8934,7 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     size_t n = (size_t)t->nextra + 1;
     r->extra = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
     r->emit.at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+    r->emit.step = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->emit.table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
     r->emit.base = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
     r->emit.ev.reg =
@@ -8899,7 +8988,6 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
     eini_fill_ctx *f = &r.fill[side];
     f->ev.index_at = f->ev.index_step = NULL;
     f->ev.index_table = NULL;
-    for (int k = 0; k < s->nop; k++) f->at[k] = 0;
     f->ev.code = &ct->code[side];
     eini_code_begin(&f->ev, param, EINI_CHUNK);
     s->fill_fn = eini_contract_fill;
@@ -8912,7 +9000,6 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
     for (int k = 0; k < t->nextra; k++) {
       r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
     }
-    for (int k = 0; k <= t->nextra; k++) r.emit.at[k] = 0;
     c.extra_base = r.extra;
     r.emit.t = t;
     r.emit.ev.index_at = r.emit.ev.index_step = NULL;
@@ -9053,11 +9140,6 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
       EINI_TRY(eini_stream_tensor(lo, t, stream, v[side].op[k], &v[side].map[k], v[side].label));
     }
   }
-  if (f != NULL) {
-    t->identity_table = EINI_NEW(lo->a, int64_t, EINI_CHUNK);
-    if (t->identity_table == NULL) return EIN_ERR_NO_MEMORY;
-    for (int64_t j = 0; j < EINI_CHUNK; j++) t->identity_table[j] = j;
-  }
   return eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t);
 }
 
@@ -9180,10 +9262,6 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   eini_value v[2];
   ein_pair pair = EIN_PAIR_SUM_MUL;
   EINI_TRY(eini_contract_match(lo, s, v, &pair, yes));
-  if (f != NULL) {
-    for (int64_t i = 0; i < f->expr.n; i++)
-      if (f->expr.node[i].op == EINI_OP_INDEX) *yes = 0;
-  }
   if (!*yes) return EIN_OK;
   EINI_TRY(eini_contract_orient(lo, s, f, via, v));
   memset(t, 0, sizeof *t);
@@ -9281,10 +9359,7 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
         size *= (double)t->shape[r];
       }
     }
-    if (reach > longest) {
-      longest = reach;
-      best = c;
-    }
+    if (reach > longest) longest = reach, best = c;
   }
   if (best < 0) return 0;
   for (int64_t i = 0; i < s->expr.n; i++) {
@@ -9749,6 +9824,9 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
       t->dtype != ein_dtype_compute(i->type)) {
     return 0;
   }
+  int x, y, kernel = eini_pair_match(i, &x, &y) >= 0 || eini_plain_sum(i);
+  for (int64_t k = 0; kernel && k < j->expr.n; k++)  // they store without index values
+    if (j->expr.node[k].op == EINI_OP_INDEX) return 0;
   *via = -1;
   for (int k = 0; k < j->noperand; k++)
     if (j->operand[k] == i->out) *via = k;
@@ -9991,7 +10069,7 @@ static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const
 // ---- layouts of temporaries ----
 
 // Seconds of a unit's task: as predicted, else for reading and writing its tensors once; local
-// ones, in a cache, count a fourth.
+// ones, in a cache, count a fourth. Elements that lie apart along the chunk bring a line each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
                                 const char *local) {
   const ein_zmap *m;
@@ -10000,6 +10078,12 @@ static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, con
   if (t->ncandidate > 0) return t->choice.seconds;
   for (int k = -1, x; (x = k < 0 ? u->out : eini_unit_operand(u, k, &m, &column)) >= 0; k++)
     bytes += eini_tensor_bytes(&lo->g->tensor[x]) * (local != NULL && local[x] ? 0.25 : 1);
+  for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
+    int c = t->chunk[t->nchunk - 1];
+    int64_t step = eini_abs64(t->stride[(int64_t)s * t->nindex + c]);
+    if (t->ref[s].slot < 0 || step < 2 || (s == t->out && t->reduced[c])) continue;
+    bytes += t->work * (double)eini_min64(64, step * (int64_t)ein_dtype_size(t->ref[s].dtype));
+  }
   return bytes / lo->rates->copy_bw;
 }
 
@@ -10058,10 +10142,7 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
         reads |= x == id;
       if (reads) st = eini_unit_seconds(&sub, &unit[v], &seconds);
     }
-    if (best < 0 || seconds < 0.95 * least) {
-      best = a;
-      least = seconds;
-    }
+    if (best < 0 || seconds < 0.95 * least) best = a, least = seconds;
   }
   int64_t like[EINI_LAYOUT_RANK], count;
   for (int i = 0; i < t->rank; i++) like[i] = i == best ? 0 : t->rank - i;
@@ -11100,10 +11181,7 @@ static ein_status eini_path_options(ein_ctx *ctx, eini_diag *diag, const ein_opt
   opts->seconds = o->path_seconds;
   opts->steps = o->path_steps;
   opts->seed = o->seed;
-  if (ctx != NULL) {
-    opts->now_fn = ctx->now_fn;
-    opts->now_user = ctx->now_user;
-  }
+  if (ctx != NULL) opts->now_fn = ctx->now_fn, opts->now_user = ctx->now_user;
   if (o->path == NULL || strcmp(o->path, "none") == 0) return EIN_OK;
   for (int i = 0; i < 6; i++) {
     if (strcmp(o->path, names[i]) == 0) {

@@ -30,7 +30,9 @@
 //   >>elimination     least sum of tables over variables, by elimination and beam search
 //   >>constraints     vectors, pins and kept indices as texts
 //   >>baselines       data, model, sequence, attention and sqrt
-//   >>decompose       from statements to tables and back
+//   >>decompose       from statements to tables
+//   >>place-memory    the least cost that fits the memory of a place
+//   >>results         decompositions from labels
 //   >>simulate        tasks, messages, bytes and a time line, without data
 //   >>decomp-public   choices made by simulation
 //
@@ -50,9 +52,10 @@
 // The place of a task is a rule, not a table: the cut indices in an order, read as the digits of a
 // mixed-radix number, the first the most significant. A block's home is the place of the task whose
 // reduced pieces are all 0; the partial results of the others are folded there.
-// Indices reduced by sum, prod, max, min, any, all and logsumexp may be cut; those of mean, var,
-// argmax, argmin and monoids of your own stay whole. Of the indices of one output coordinate
-// (Y[4*i+j]) only that with the largest coefficient is cut.
+// Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
+// monoids of your own are states, of one to four scalars, which are merged, and finished at the
+// home. Of the indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient
+// is cut.
 // Inputs lie everywhere at first, unless pinned. Nothing is cached between statements.
 //
 //
@@ -63,7 +66,8 @@
 // paper-code  the same with the repartition rule of the paper's public implementation,
 //             (np + nc) * n / nint; equal partitions cost nothing.
 // bytes       bytes moved, exactly: what tasks read that does not lie at their own place (join),
-//             and partial results on their way home (agg), in the computation type of the fold.
+//             and partial results on their way home (agg): values in the computation type of the
+//             fold, or states (value and position of an argmax, three scalars of a var).
 // seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
 //             The answer of the search and all baselines are simulated; the fastest is taken.
 //
@@ -88,7 +92,10 @@
 // Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
 // every method. A pinned output is left in the partition of the pin, and its blocks lie at the
 // places that the cut axes, read in order, give; a pinned input lies so from the start. The memory
-// of the machine bounds what one task may have in its boxes and its result.
+// of the machine bounds what lives at a place while a statement runs: blocks that are read later or
+// are outputs, pinned inputs, what its task fetches, its partial result and its block. Where the
+// least cost does not fit, statements are searched in their order, by a beam: its answer is proved
+// when nothing fell out of the beam.
 
 #include "einsum.h"
 
@@ -121,7 +128,8 @@ typedef struct ein_machine {
   double latency;           // seconds of one message; default 2e-6
   double bandwidth;         // bytes per second into a place; default 1e10
   double overhead;          // seconds per task; default 2e-6
-  double memory;            // bytes a task's operand boxes and result may take; default: no limit
+  double memory;            // bytes that may live at a place at once, see ein_sim_info.peak_bytes;
+                            //   default: no limit
 } ein_machine;
 
 // How one statement's index space is cut; borrowed from the decomposition.
@@ -181,7 +189,8 @@ typedef struct ein_decomp_info {
 // caller's (ein_decomposition_destroy) and outlives graph and ctx, but not the ctx's allocator.
 // EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
-// EIN_ERR_TOO_LARGE: no vector of a statement fits the machine's memory.
+// EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
+// statement where the least need is more, and says whether that is proved.
 // EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
@@ -218,7 +227,9 @@ typedef struct ein_sim_info {
   double flops;             // scalar operations of expressions and folds
   double seconds;           // until the last block is complete
   double busy;              // seconds that places compute, summed
-  double peak_bytes;        // of blocks, of what tasks fetched and of their results, at one place;
+  double peak_bytes;        // most that lives at one place: blocks until their last reader (those
+                            //   of outputs and pinned inputs always), and of one statement at a
+                            //   time what its task fetched, its partial result and its block;
 } ein_sim_info;             //   inputs that are not pinned do not count
 
 typedef struct ein_sim_desc {
@@ -307,14 +318,10 @@ typedef struct eini_decomposer {
   const ein_decomposition *hint;  // its vectors are not dropped; or NULL
 } eini_decomposer;
 
-// Which indices the executor can cut: those of a fold that merges finished values, and of an output
-// coordinate with several indices only that with the largest coefficient.
+// Which indices the executor can cut: of an output coordinate with several indices only that with
+// the largest coefficient.
 static void eini_cut_limits(const eini_stmt *s, int64_t *limit) {
-  int fold = s->fold;
-  int merges = fold >= EINI_SUM && fold <= EINI_LOGSUMEXP;
-  for (int c = 0; c < s->nindex; c++) {
-    limit[c] = c < s->nfree || merges ? eini_max64(1, s->index[c].extent) : 1;
-  }
+  for (int c = 0; c < s->nindex; c++) limit[c] = eini_max64(1, s->index[c].extent);
   for (int r = 0; r < s->out_map.rows; r++) {
     const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
     int64_t most = 0;
@@ -619,14 +626,25 @@ static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int6
   return count;
 }
 
-// join = N * sum of the operands' blocks; agg = N / nagg * (nagg - 1) * the output's block.
-static void eini_paper_vertex(const eini_stmt *s, const int64_t *cut, double *join, double *agg) {
+// Scalars of one element of a partial result: of its state, or one where that merges finished
+// values (the state of logsumexp has two).
+static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
+  if (s->fold < EINI_ARGMAX) return 1;
+  return s->fold < EINI_FOLD_USER ? eini_folds[s->fold].nstate
+                                  : g->monoid[s->fold - EINI_FOLD_USER].nstate;
+}
+
+// join = N * sum of the operands' blocks; agg = N / nagg * (nagg - 1) * the output's block, whose
+// partial results may have several scalars per element.
+static void eini_paper_vertex(const ein_graph *g, const eini_stmt *s, const int64_t *cut,
+                              double *join, double *agg) {
   double tasks = (double)eini_tasks(cut, s->nindex), read = 0;
   double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
   for (int k = 0; k < s->noperand; k++)
     if (!eini_operand_again(s, k)) read += eini_block_count(s, &s->proj[k], cut, 0);
   *join = tasks * read;
-  *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1);
+  *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1) *
+         eini_partial_scalars(g, s);
 }
 
 // Sides of the blocks of producer x (k < 0) or of what a task of reader x reads of operand k,
@@ -666,6 +684,16 @@ static double eini_paper_repart(int rank, const double *whole, const double *hav
 
 static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
   return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
+}
+
+// Bytes of one element of a partial result.
+static int64_t eini_partial_bytes(const ein_graph *g, const eini_stmt *s) {
+  if (s->fold < EINI_ARGMAX) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  int64_t size = (int64_t)ein_dtype_size(eini_fold_value_dtype(g, s->fold, value, s->numpy));
+  if (s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN)
+    return size + (int64_t)ein_dtype_size(EIN_I64);
+  return size * eini_partial_scalars(g, s);
 }
 
 // Elements of the longest task's index space.
@@ -720,7 +748,7 @@ static double eini_task_memory(const eini_decomposer *dc, const eini_stmt *s, co
 static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
                            double *bytes, double *seconds) {
   double whole = 1, nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
-  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  double size = (double)eini_partial_bytes(dc->g, s);
   double block = eini_block_count(s, &s->out_map, cut, 1);
   for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
   *bytes = (nagg - 1) * whole * size;
@@ -1589,8 +1617,7 @@ static ein_status eini_need(eini_decomposer *dc, int i, int c, int64_t pieces) {
   if (pieces > f->limit[c])
     return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
                      "statement '%s': index '%s' must not be cut: %s", name, x->name,
-                     c >= f->s->nfree ? "its fold does not merge, or it is kept"
-                                      : "it shares a coordinate, or it is kept");
+                     c >= f->s->nfree ? "it is kept" : "it shares a coordinate, or it is kept");
   if (f->need[c] != 0 && f->need[c] != pieces)
     return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
                      "statement '%s': index '%s' is asked to have %lld and %lld pieces", name,
@@ -1924,7 +1951,7 @@ static ein_status eini_extras(eini_decomposer *dc, eini_kinds *q) {
 }
 
 // ================================================================================================
-// >>decompose  from statements to tables and back
+// >>decompose  from statements to tables
 // A variable of the net is a statement (or pinned input), its labels are its ways; edges between
 // producers and readers are tables that equal pairs of forms share.
 // ================================================================================================
@@ -2037,7 +2064,7 @@ static double eini_vertex_cost(const eini_decomposer *dc, const eini_stmt *s, co
                                double *join, double *agg, double *seconds) {
   *join = *agg = *seconds = 0;
   if (dc->desc->cost <= EIN_COST_PAPER_CODE) {
-    eini_paper_vertex(s, cut, join, agg);
+    eini_paper_vertex(dc->g, s, cut, join, agg);
     return *join + *agg;
   }
   eini_fold_cost(dc, s, cut, agg, seconds);
@@ -2077,7 +2104,40 @@ static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, c
   return rank;
 }
 
-// Drops vectors that do not fit the memory of a place; a mistake when none is left.
+// Bytes that the result of the largest task takes at least.
+static double eini_result_bytes(const eini_decomposer *dc, const eini_stmt *s,
+                                const int64_t *cut) {
+  double size = eini_element_bytes(dc, s->out), bytes = 1;
+  if (eini_tasks(cut + s->nfree, s->nindex - s->nfree) > 1) {
+    double wide = (double)eini_partial_bytes(dc->g, s);
+    size = wide < size ? wide : size;
+  }
+  for (int c = 0; c < s->nfree; c++)
+    bytes *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
+  return bytes * size;
+}
+
+// A mistake: statement `node` needs more memory than a place has. found: only what was searched.
+static ein_status eini_no_memory_for(const eini_decomposer *dc, int node, double least,
+                                     int found) {
+  const eini_stmt *s = dc->node[node].s;
+  char sizes[160] = "";
+  size_t n = 0;
+  for (int c = 0; c < s->nindex && n + 40 < sizeof sizes; c++) {
+    const char *name = s->index[c].name;
+    int cut = 0;
+    while (cut < 12 && name[cut] != 0) cut++;
+    while (cut > 0 && ((unsigned char)name[cut] & 0xC0) == 0x80) cut--;  // not within a code point
+    n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%.*s=%lld", c > 0 ? ", " : "", cut, name,
+                          (long long)s->index[c].extent);
+  }
+  return eini_fail(dc->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                   "statement '%.60s' (%s): a place takes %.0f bytes at least%s, it has %.0f",
+                   eini_node_name(dc, node), sizes, least,
+                   found ? " in all that was searched" : "", dc->machine.memory);
+}
+
+// Drops vectors that cannot fit the memory of a place; a mistake when none is left.
 static ein_status eini_ways_fit(eini_decomposer *dc, eini_dform *f, int node) {
   eini_ways *w = &f->ways;
   int n = f->s->nindex;
@@ -2085,17 +2145,14 @@ static ein_status eini_ways_fit(eini_decomposer *dc, eini_dform *f, int node) {
   double least = INFINITY;
   if (dc->machine.memory <= 0) return EIN_OK;
   for (int64_t i = 0; i < w->n; i++) {
-    double bytes = eini_task_memory(dc, f->s, w->cut + i * n);
+    double bytes = eini_result_bytes(dc, f->s, w->cut + i * n);
     if (bytes < least) least = bytes;
     if (bytes > dc->machine.memory) continue;
     if (n > 0) memmove(w->cut + kept * n, w->cut + i * n, (size_t)n * sizeof *w->cut);
     kept++;
   }
   w->n = kept;
-  if (kept > 0) return EIN_OK;
-  return eini_fail(dc->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
-                   "statement '%s': a task takes %.0f bytes at least, a place has %.0f",
-                   eini_node_name(dc, node), least, dc->machine.memory);
+  return kept > 0 ? EIN_OK : eini_no_memory_for(dc, node, least, 0);
 }
 
 // Sorts the vectors by rank, those that must stay first; *least is of all own costs.
@@ -2432,7 +2489,284 @@ static ein_status eini_linear(eini_decomposer *dc, const eini_edges *q, const ei
   return EIN_OK;
 }
 
-// ---- results ------------------------------------------------------------------------------------
+// ================================================================================================
+// >>place-memory  the least cost that fits the memory of a place
+// Takes the tables of the search and its answer without a limit; gives labels that fit: statements
+// in their order, extended one by one, the cheapest kept.
+// ================================================================================================
+
+// A statement's labels so far, extended by one; costs order them.
+typedef struct eini_limchild {
+  double cost;
+  int from, way;
+} eini_limchild;
+
+typedef struct eini_lim {
+  eini_decomposer *dc;
+  const eini_edges *q;
+  const eini_sums *net;
+  int *last;                // [node] its last reader; nnode: it stays
+  int64_t *at;              // [node] its first edge as a reader; [nnode]: their number
+  int64_t *lo, *hi, *from, *to, *nlo, *nhi, *klo, *khi, *s0, *s1;
+  int64_t cap;              // states
+  int64_t n;
+  int *label, *next;        // [state][node]
+  double *held, *more, *cost, *mine;  // [state][place]; [state]
+  int *slot;                // hash table over the states of a step, by the labels of what lives on
+  int64_t nslot;
+  int *key;
+  int cut_short;            // states fell out
+} eini_lim;
+
+static int eini_lim_ranges(const eini_lim *t, int x, const int *label, int64_t place, int home,
+                           int64_t *lo, int64_t *hi) {
+  return eini_way_ranges(eini_form(t->dc, x), label[x], place, home, lo, hi);
+}
+
+// Bytes of node x's block at a place.
+static double eini_lim_block(const eini_lim *t, int x, const int *label, int64_t place) {
+  const eini_stmt *s = t->dc->node[x].s;
+  double bytes = eini_element_bytes(t->dc, s->out);
+  if (!eini_lim_ranges(t, x, label, place, 1, t->klo, t->khi)) return 0;
+  for (int c = 0; c < s->nfree; c++) bytes *= (double)(t->khi[c] - t->klo[c]);
+  return bytes;
+}
+
+// Bytes of the task's partial result when it is not made in the block; lo, hi: its ranges.
+static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int64_t *cut,
+                              const int64_t *lo, const int64_t *hi) {
+  double bytes = (double)eini_partial_bytes(g, s);
+  int home = 1, cuts = 0;
+  for (int c = s->nfree; c < s->nindex; c++) {
+    cuts |= cut[c] > 1;
+    home &= lo[c] == 0;
+  }
+  int direct = s->fold < EINI_ARGMAX && g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+  if (!cuts || (home && direct)) return 0;
+  for (int c = 0; c < s->nfree; c++) bytes *= (double)(hi[c] - lo[c]);
+  return bytes;
+}
+
+// Bytes that live at a place while statement y runs, its block aside, beside what is held.
+static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t place) {
+  const eini_stmt *s = t->dc->node[y].s;
+  const eini_dform *f = eini_form(t->dc, y);
+  if (!eini_lim_ranges(t, y, label, place, 0, t->lo, t->hi)) return 0;
+  double bytes = eini_partial_at(t->dc->g, s, f->ways.cut + (int64_t)label[y] * s->nindex, t->lo,
+                                 t->hi);
+  for (int64_t e = t->at[y]; e < t->at[y + 1]; e++) {
+    const eini_dedge *d = &t->q->e[e];
+    const eini_stmt *x = t->dc->node[d->x].s;
+    double need, found = 0;
+    eini_task_box(s, &s->proj[d->k], t->lo, t->hi, t->from, t->to);
+    eini_box_ranges(x, t->from, t->to, t->nlo, t->nhi);
+    need = eini_block_in_box(x, t->nlo, t->nhi, t->from, t->to, t->s0, t->s1);
+    if (need > 0 && eini_lim_ranges(t, d->x, label, place, 1, t->klo, t->khi))
+      found = eini_block_in_box(x, t->klo, t->khi, t->from, t->to, t->s0, t->s1);
+    if (need > found) bytes += (need - found) * eini_element_bytes(t->dc, x->out);
+  }
+  return bytes;
+}
+
+// Most bytes at a place while statement y runs, and what is held behind it.
+static double eini_lim_need(const eini_lim *t, int y, const int *label, const double *held,
+                            double *after) {
+  double most = 0;
+  for (int64_t q = 0; q < t->dc->p; q++) {
+    double block = eini_lim_block(t, y, label, q);
+    double need = held[q] + block + eini_lim_task(t, y, label, q);
+    if (need > most) most = need;
+    after[q] = held[q] + (t->last[y] == y ? 0 : block);
+  }
+  for (int x = 0; x < t->dc->nnode; x++) {
+    if (t->last[x] != y || x == y) continue;
+    for (int64_t q = 0; q < t->dc->p; q++) after[q] -= eini_lim_block(t, x, label, q);
+  }
+  return most;
+}
+
+static ein_status eini_lim_make(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                                eini_lim *t) {
+  eini_arena *a = &dc->arena;
+  int64_t room = 1, ways = 1, **part[10];
+  memset(t, 0, sizeof *t);
+  t->dc = dc;
+  t->q = q;
+  t->net = net;
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    ways = eini_max64(ways, net->size[i]);
+    room = eini_max64(room, s->nindex + s->out_map.rows);
+    for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
+  }
+  t->cap = eini_min64(((int64_t)1 << 20) / ways, ((int64_t)1 << 22) / dc->nnode / dc->p);
+  t->cap = eini_max64(16, t->cap);
+  t->last = EINI_NEW(a, int, dc->nnode);
+  t->at = EINI_NEW(a, int64_t, dc->nnode + 1);
+  t->lo = EINI_NEW(a, int64_t, 10 * ++room);
+  t->label = EINI_NEW(a, int, t->cap * dc->nnode);
+  t->next = EINI_NEW(a, int, t->cap * dc->nnode);
+  t->held = EINI_NEW(a, double, t->cap * dc->p);
+  t->more = EINI_NEW(a, double, t->cap * dc->p);
+  t->cost = EINI_NEW(a, double, t->cap);
+  t->mine = EINI_NEW(a, double, t->cap);
+  for (t->nslot = 32; t->nslot < 2 * t->cap;) t->nslot *= 2;
+  t->slot = EINI_NEW(a, int, t->nslot);
+  t->key = EINI_NEW(a, int, dc->nnode);
+  if (t->last == NULL || t->at == NULL || t->lo == NULL || t->label == NULL || t->next == NULL ||
+      t->held == NULL || t->more == NULL || t->cost == NULL || t->mine == NULL ||
+      t->slot == NULL || t->key == NULL)
+    return EIN_ERR_NO_MEMORY;
+  part[0] = &t->lo, part[1] = &t->hi, part[2] = &t->from, part[3] = &t->to, part[4] = &t->nlo;
+  part[5] = &t->nhi, part[6] = &t->klo, part[7] = &t->khi, part[8] = &t->s0, part[9] = &t->s1;
+  for (int i = 1; i < 10; i++) *part[i] = t->lo + i * room;
+  for (int i = 0; i < dc->nnode; i++) {
+    int pinned = i >= dc->nnode - dc->npinned;
+    t->last[i] = pinned || dc->g->tensor[dc->node[i].s->out].role == EIN_ROLE_OUTPUT ? dc->nnode
+                                                                                     : i;
+  }
+  for (int64_t e = 0; e < q->n; e++) {
+    t->at[q->e[e].y + 1] = e + 1;
+    if (t->last[q->e[e].x] < q->e[e].y) t->last[q->e[e].x] = q->e[e].y;
+  }
+  for (int i = 0; i < dc->nnode; i++) t->at[i + 1] = eini_max64(t->at[i + 1], t->at[i]);
+  return EIN_OK;
+}
+
+// The state before the first statement: pinned inputs have one way.
+static void eini_lim_begin(eini_lim *t) {
+  const eini_decomposer *dc = t->dc;
+  t->n = 1;
+  t->cost[0] = 0;
+  for (int64_t q = 0; q < dc->p; q++) t->held[q] = 0;
+  for (int x = 0; x < dc->nnode; x++) t->label[x] = 0;
+  for (int x = dc->nnode - dc->npinned; x < dc->nnode; x++)
+    for (int64_t q = 0; q < dc->p; q++) t->held[q] += eini_lim_block(t, x, t->label, q);
+}
+
+// Do labels fit the memory? Else *least is what the first statement that does not needs.
+static int eini_lim_check(eini_lim *t, const int *label) {
+  eini_lim_begin(t);
+  for (int y = 0; y < t->dc->nnode - t->dc->npinned; y++) {
+    if (eini_lim_need(t, y, label, t->held, t->more) > t->dc->machine.memory) return 0;
+    double *swap = t->held;
+    t->held = t->more;
+    t->more = swap;
+  }
+  return 1;
+}
+
+// Is there a state, cheaper since it came first, with the same labels for all that lives on behind
+// statement y? What it leads to is the same then. Else state `kept` enters the table.
+static int eini_lim_seen(eini_lim *t, int y, int64_t kept) {
+  const int nnode = t->dc->nnode, *mine = t->next + kept * nnode;
+  int n = 0;
+  for (int x = 0; x < nnode; x++)
+    if ((x <= y || x >= nnode - t->dc->npinned) && t->last[x] > y) t->key[n++] = x;
+  uint64_t hash = 0;
+  for (int i = 0; i < n; i++) hash = eini_hash(&mine[t->key[i]], sizeof *mine, hash);
+  int64_t at = (int64_t)(hash & (uint64_t)(t->nslot - 1));
+  for (; t->slot[at] != 0; at = (at + 1) & (t->nslot - 1)) {
+    const int *other = t->next + (int64_t)(t->slot[at] - 1) * nnode;
+    int i = 0;
+    while (i < n && other[t->key[i]] == mine[t->key[i]]) i++;
+    if (i == n) return 1;
+  }
+  t->slot[at] = (int)kept + 1;
+  return 0;
+}
+
+static int eini_lim_less(const eini_limchild *a, const eini_limchild *b) {
+  if (a->cost < b->cost || a->cost > b->cost) return a->cost < b->cost;
+  return a->from != b->from ? a->from < b->from : a->way < b->way;
+}
+
+// Lets the child at i sink in a heap of n with the least on top.
+static void eini_lim_sink(eini_limchild *heap, int64_t n, int64_t i) {
+  eini_limchild x = heap[i];
+  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
+    if (c + 1 < n && eini_lim_less(&heap[c + 1], &heap[c])) c++;
+    if (!eini_lim_less(&heap[c], &x)) break;
+    heap[i] = heap[c];
+  }
+  heap[i] = x;
+}
+
+#define EINI_LIM_EFFORT ((int64_t)1 << 24)  // places visited for a statement, about
+
+// Extends all states by statement y; the cheapest that fit are kept. *least: of what was looked at.
+static ein_status eini_lim_step(eini_lim *t, int y, eini_limchild *heap, double *least) {
+  const eini_decomposer *dc = t->dc;
+  int64_t n = 0, kept = 0, nnode = dc->nnode;
+  int ways = t->net->size[y];
+  for (int64_t s = 0; s < t->n; s++) {
+    for (int w = 0; w < ways; w++) {
+      double cost = t->cost[s] + eini_form(dc, y)->unary[w];
+      for (int64_t e = t->at[y]; e < t->at[y + 1]; e++) {
+        const eini_dedge *d = &t->q->e[e];
+        cost += t->net->table[d->table].v[(int64_t)t->label[s * nnode + d->x] * ways + w];
+      }
+      heap[n].cost = cost;
+      heap[n].from = (int)s;
+      heap[n++].way = w;
+    }
+  }
+  for (int64_t i = n / 2; i-- > 0;) eini_lim_sink(heap, n, i);
+  *least = INFINITY;
+  // A look visits all places.
+  int64_t looks = 0, most = eini_min64(16 * t->cap + 4096, EINI_LIM_EFFORT / dc->p + 16);
+  memset(t->slot, 0, (size_t)t->nslot * sizeof *t->slot);
+  while (n > 0 && kept < t->cap && looks++ < most) {
+    eini_limchild c = heap[0];
+    int *label = t->next + kept * nnode;
+    heap[0] = heap[--n];
+    if (n > 0) eini_lim_sink(heap, n, 0);
+    memcpy(label, t->label + c.from * nnode, (size_t)nnode * sizeof *label);
+    label[y] = c.way;
+    double need = eini_lim_need(t, y, label, t->held + c.from * dc->p, t->more + kept * dc->p);
+    if (need < *least) *least = need;
+    if (need > dc->machine.memory || eini_lim_seen(t, y, kept)) continue;
+    t->mine[kept++] = c.cost;
+  }
+  t->cut_short |= n > 0;
+  int *label = t->label;
+  double *held = t->held, *cost = t->cost;
+  t->label = t->next, t->held = t->more, t->cost = t->mine;
+  t->next = label, t->more = held, t->mine = cost;
+  t->n = kept;
+  return EIN_OK;
+}
+
+// The least cost among what fits the memory, statement by statement in their order. *proved: it is
+// the least of all; else states fell out. label: the least without a limit.
+static ein_status eini_lim_search(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                                  int *label, int *proved) {
+  eini_lim t;
+  int64_t best = 0;
+  double least;
+  *proved = 1;
+  EINI_TRY(eini_lim_make(dc, q, net, &t));
+  if (eini_lim_check(&t, label)) return EIN_OK;
+  int64_t ways = 1;
+  for (int i = 0; i < dc->nnode; i++) ways = eini_max64(ways, net->size[i]);
+  eini_limchild *heap = EINI_NEW(&dc->arena, eini_limchild, t.cap * ways);
+  if (heap == NULL) return EIN_ERR_NO_MEMORY;
+  eini_lim_begin(&t);
+  for (int y = 0; y < dc->nnode - dc->npinned; y++) {
+    EINI_TRY(eini_lim_step(&t, y, heap, &least));
+    if (t.n == 0) return eini_no_memory_for(dc, y, least, t.cut_short || dc->cut_short);
+  }
+  for (int64_t s = 1; s < t.n; s++)
+    if (t.cost[s] < t.cost[best]) best = s;
+  memcpy(label, t.label + best * dc->nnode, (size_t)dc->nnode * sizeof *label);
+  *proved = !t.cut_short;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>results  decompositions from labels
+// Takes what was searched; gives immutable decompositions and what is asked of them.
+// ================================================================================================
 
 static const char *const eini_cost_names[EIN_COST_COUNT] = {"paper", "paper-code", "bytes",
                                                             "seconds"};
@@ -2553,6 +2887,13 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
       for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
     }
   }
+  if (dc->machine.memory > 0) {
+    double before = info->total;
+    int proved;
+    EINI_TRY(eini_lim_search(dc, &edges, &net, label, &proved));
+    info->total = eini_sums_value(&net, label);
+    if (info->total > before && proved && !dc->cut_short) info->lower = info->total;
+  }
   info->nstmt = dc->nnode - dc->npinned;
   info->nform = dc->nform;
   for (int i = 0; i < dc->nnode; i++)
@@ -2643,6 +2984,7 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   paper.cost = EIN_COST_PAPER;
   paper.max_vectors = 0;
   paper.strict = 1;
+  paper.machine = NULL;  // its memory: vectors to look at need not fit
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
     EINI_TRY(eini_decompose_with(ctx, graph, &paper, NULL, &hint));
   ein_status st = eini_decompose_with(ctx, graph, desc, hint, out);
@@ -2820,7 +3162,6 @@ static double eini_sim_work(eini_sim *m, const eini_stmt *s, double *result) {
 static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
-  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
   m->now.start = INFINITY;
   for (int64_t q = 0; q < p->ntask; q++) {
     double ready = 0, fetched = 0, result;
@@ -2834,7 +3175,10 @@ static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
     m->now.tasks++;
     if (start < m->now.start) m->now.start = start;
     if (m->clock[q] > m->now.end) m->now.end = m->clock[q];
-    double bytes = m->held[q] + fetched + result * size;
+    double bytes = m->held[q] + fetched + eini_partial_at(m->dc.g, s, p->cut, m->lo, m->hi);
+    int home = 1;
+    for (int c = s->nfree; c < s->nindex; c++) home &= m->lo[c] == 0;
+    if (home) bytes += result * eini_element_bytes(&m->dc, s->out);
     if (bytes > m->peak[q]) m->peak[q] = bytes;
     if (m->desc->task_fn != NULL)
       m->desc->task_fn(m->desc->user, y, q, start, m->clock[q]);
@@ -2846,7 +3190,7 @@ static void eini_sim_fold(eini_sim *m, int y) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
   double nagg = (double)eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
-  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  double size = (double)eini_partial_bytes(m->dc.g, s);
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
     double block = 1, late = m->pending[q];
@@ -2879,11 +3223,12 @@ static void eini_sim_fold(eini_sim *m, int y) {
   if (m->last[y] > m->now.end) m->now.end = m->last[y];
 }
 
-// The blocks of a tensor go when its last reader is done.
+// The blocks of a tensor go when its last reader is done; those of outputs and pinned inputs stay.
 static void eini_sim_release(eini_sim *m, int x) {
   const eini_stmt *s = m->dc.node[x].s;
   const ein_parts *p = &m->d->parts[x];
-  for (int64_t q = 0; q < p->ntask; q++) {
+  int stays = m->dc.g->tensor[s->out].role != EIN_ROLE_TEMP;
+  for (int64_t q = 0; q < p->ntask && !stays; q++) {
     double block = eini_element_bytes(&m->dc, s->out);
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
     for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
@@ -2951,7 +3296,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
     while (edge < m->edges.n && m->edges.e[edge].y == y) edge++;
     for (int x = 0; x < m->dc.nnode; x++)
       if (m->reader[x] == y && m->done[x] != NULL) eini_sim_release(m, x);
-    if (m->reader[y] < 0) eini_sim_drop(m, &m->done[y]);
+    if (m->reader[y] < 0) eini_sim_release(m, y);
     info->tasks += m->now.tasks;
     info->messages += m->now.messages;
     info->join += m->now.join;

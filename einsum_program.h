@@ -127,6 +127,7 @@
 // others. Conditions in where(..), and comparisons as factors, are constants: where(c, x, y) sends
 // nothing to the branch it does not take, also where that is infinite. argmax, any, all, integers,
 // and functions and monoids of yours have no gradient: an error, unless they stand in conditions.
+// The max that softmax and logsoftmax subtract cancels, so it is left out.
 //
 // A gradient is statements as you could have written them, so gradients of gradients are too. A
 // sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
@@ -4253,7 +4254,7 @@ static ein_status eini_grad_reach(eini_grad *w) {
     const eini_stmt *s = &w->g->stmt[i];
     for (int k = 0; k < s->noperand; k++) reads[k] = w->reach[s->operand[k]];
     eini_adj_needs(&s->expr, reads, needs);
-    w->reach[s->out] |= needs[s->expr.n - 1];
+    if (!w->g->tensor[s->out].shift) w->reach[s->out] |= needs[s->expr.n - 1];
   }
   return EIN_OK;
 }
@@ -4574,7 +4575,7 @@ static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *
   eini_vars u = {NULL, 0, 0};
   eini_build b;
   char name[96];
-  int tensor = -1;
+  int tensor = -1, shift = owner->kind == EINI_S_REDUCE && owner->ival != 0;
   if (tree == NULL) return NULL;
   eini_used(q, owner, &u, ++q->stamp);
   for (int64_t i = 1; i < u.n && u.n <= 64; i++) {  // in the order of the scope
@@ -4599,14 +4600,16 @@ static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *
   eini_tensor_fix_dtype(&g->tensor[tensor]);
   int64_t last = g->nstmt - 1;
   for (int64_t k = last - 1; k >= eini_max64(0, last - EINI_SAME_MAX); k--) {
-    const eini_tensor *t = &g->tensor[g->stmt[k].out];
+    eini_tensor *t = &g->tensor[g->stmt[k].out];
     if (t->pos >= 0 || t->nstmt != 1 || !eini_same_stmt(&g->stmt[k], &g->stmt[last])) continue;
     tensor = g->stmt[k].out;
+    shift &= t->shift;
     g->nstmt--;
     g->ntensor--;
     q->fresh--;
     break;
   }
+  g->tensor[tensor].shift = shift;
   return eini_temp_access(q, tensor, &u, pos);
 }
 
@@ -4659,6 +4662,7 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
         if (ops[k].kind == EINI_S_REDUCE) {
           r->bind = v->bind;
           r->nbind = v->nbind;
+          r->ival = ops[k].what == EINI_MAX;  // cancels in what the macro computes
         }
         if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
         break;

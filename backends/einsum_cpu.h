@@ -60,9 +60,10 @@
 // caller being one). They sleep when there is nothing to do, after a few microseconds of waiting
 // for more. Where not all can be started there are fewer. Several threads may execute plans with
 // one pool at the same time: the first one gets the pool's threads, the others work alone. pin
-// binds each of the pool's threads to a core; the caller's own is never touched. The pool's threads
-// start with the default floating-point environment. Without pthreads (Windows) all is done by the
-// caller.
+// binds each of the pool's threads to a core, from the second on of those the process may use; the
+// caller's own is never touched, so bind it to the first, or it may share a core with one of them.
+// The pool's threads start with the default floating-point environment. Without pthreads (Windows)
+// all is done by the caller.
 //
 //
 // CALIBRATION
@@ -1789,6 +1790,7 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
       for (int k = 0; k < vectors; k++) v[k] = op(v[k], load(x + i + k * step));            \
     }                                                                                       \
     memcpy(lane, v, sizeof lane);                                                           \
+    _mm256_zeroupper(); /* gcc 12 forgets it here: SSE code after it would wait */          \
     eini_v_##name(n - i, lane, x + i);                                                      \
     for (int64_t w = EINI_LANES / 2; w > 0; w /= 2) eini_v_##name(w, lane, lane + w);       \
     eini_v_##name(1, (T *)acc, lane);                                                       \
@@ -1919,7 +1921,7 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 // comes out are the sums of v*re(u) and v*im(u), put together when they leave the buffer.
 //
 // Part of a problem: the linear index of m (n) is cut at multiples of unit; the i-th stretch of
-// unit elements stands for the i-th box, boxes in row-major order.
+// unit elements stands for the i-th box, in the order of eini_gett_box.
 // ================================================================================================
 
 #define EINI_GETT_NONE
@@ -2713,6 +2715,8 @@ typedef struct eini_gett_group {     // V, U or K
   int n;
   const int64_t *extent, *box;
   int64_t total;                     // number of boxes
+  int inner;                         // the axis along which boxes follow each other; -1: the last
+  int64_t early;                     // boxes of the last axis but the first start so much earlier
   int64_t at[EINI_GETT_AXES], size[EINI_GETT_AXES];  // the current box
 } eini_gett_group;
 
@@ -2738,6 +2742,7 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int64_t even, row_step, kby;       // in place: positions in even steps; from k to k + 1
   int64_t block;                     // positions after which the lines of others are asked for
   int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
+  int packed_soon;                   // they are those of the next panel
   int fresh;
   char *panels, *spare;
 } eini_gett_hand;
@@ -2749,15 +2754,30 @@ static int64_t eini_gett_product(int n, const int64_t *x) {
 }
 
 static void eini_gett_group_init(eini_gett_group *g, const ein_axes *x, const int64_t *box) {
-  g->n = x->n, g->extent = x->extent, g->box = box, g->total = 1;
+  g->n = x->n, g->extent = x->extent, g->box = box, g->total = 1, g->inner = -1, g->early = 0;
   for (int i = 0; i < g->n; i++) g->total *= (x->extent[i] + box[i] - 1) / box[i];
 }
 
+// Where an operand is most of the traffic, boxes follow its layout: what was fetched beside the
+// lines of one box is still near for the next.
+static void eini_gett_follow(eini_gett_group *g, const ein_side *s, int64_t k, int64_t other) {
+  if (s->nop == 0 || k < other) return;
+  const int64_t *stride = s->row[0];
+  for (int i = 0; i < g->n; i++) {
+    if (g->box[i] >= g->extent[i] || stride[i] == 0) continue;
+    if (g->inner < 0 || eini_abs64(stride[i]) < eini_abs64(stride[g->inner])) g->inner = i;
+  }
+}
+
+// Boxes are counted row-major, but first along the inner axis.
 static void eini_gett_box(eini_gett_group *g, int64_t index) {
-  for (int i = g->n - 1; i >= 0; i--) {
+  for (int t = g->inner >= 0 ? g->n : g->n - 1; t >= 0; t--) {
+    if (t == g->inner) continue;
+    const int i = t < g->n ? t : g->inner;
     const int64_t e = g->extent[i], b = g->box[i], count = (e + b - 1) / b;
-    g->at[i] = index % count * b;
-    g->size[i] = eini_min64(b, e - g->at[i]);
+    const int64_t c = index % count, early = i == g->n - 1 ? g->early : 0;
+    g->at[i] = c > 0 ? c * b - early : 0;
+    g->size[i] = (c < count - 1 ? (c + 1) * b - early : e) - g->at[i];
     index /= count;
   }
 }
@@ -2876,6 +2896,13 @@ static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
   h->nsoon = n;
 }
 
+// The lines of a panel.
+static void eini_gett_soon_panel(eini_gett_hand *h, int64_t nk, int64_t size) {
+  const int64_t last = (h->lanes * nk * size + 63) / 64 - 1;
+  for (int64_t q = 0; q < nk; q++) h->soon[q] = eini_min64(q, last) * 64;
+  h->nsoon = nk;
+}
+
 // Elements from panel to panel: an odd number of lines, so that stores to one place of each panel
 // in turn reach all sets of the cache.
 static int64_t eini_gett_panel(int64_t lanes, int64_t nk, int64_t size) {
@@ -2944,6 +2971,8 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
     h->even = eini_gett_even(n, h->g.size, h->s->row[0], &h->row_step);
     eini_gett_even(k->n, k->size, h->s->k[0], &h->kby);
     eini_gett_soon_in_place(h, nk, size);
+  } else if (h->packed_soon) {
+    eini_gett_soon_panel(h, nk, size);
   } else {
     eini_gett_soon_packed(h, nk, size);
   }
@@ -3026,6 +3055,8 @@ typedef struct eini_gett_job {
   const int64_t *soon;           // lines to ask for: soon_base + soon[0 .. soon_left)
   int64_t soon_left;
   uintptr_t soon_base;
+  int64_t wait;                  // tiles before they are asked for
+  const char *then_u;            // the next panel of U, to be asked for first; NULL: none
   eini_gett_carry *carry;        // [EINI_GETT_CARRIES]
 } eini_gett_job;
 
@@ -3195,11 +3226,31 @@ static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, i
     else eini_gett_scatter(size, n, dst, j->v.out + p, row);
 }
 
+#define EINI_GETT_STEPS 32  // least extent for which a row is stored by itself
+
 static void eini_gett_emit(eini_gett_job *j, int64_t n) {
   const int64_t *offs[EINI_GETT_OPS];
   for (int e = 0; e < j->c->nextra; e++) offs[e] = j->off + (e + 1) * EIN_POINTS;
   if (n > 0)
-    j->c->emit_fn(j->c->emit_user, n, j->values, j->out, j->off, j->extra, offs);
+    j->c->emit_fn(j->c->emit_user, n, j->values, j->out, j->off, j->extra, offs, NULL);
+}
+
+// The same where V's last axis is long: the output and what the store reads go in steps along it.
+static void eini_gett_leave_steps(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0, int64_t p1,
+                                  const char *rows, int64_t ld) {
+  const int size = j->kit.size, last = j->v.g.n - 1;
+  const int64_t *offs[EINI_GETT_OPS];
+  int64_t step[EINI_GETT_OPS + 1], x[EINI_GETT_OPS];
+  step[0] = j->out_v[last];
+  for (int e = 0; e < j->c->nextra; e++) step[e + 1] = j->extra_v[e][last], offs[e] = &x[e];
+  for (int64_t u = u0; u < u0 + nu; u++)
+    for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
+      int64_t at = j->v.out[p] + j->u.out[u];
+      len = eini_min64(eini_min64(len, EIN_POINTS), j->v.run - p % j->v.run);
+      for (int e = 0; e < j->c->nextra; e++) x[e] = j->xv[e][p] + j->xu[e][u];
+      memcpy(j->values, rows + (u - u0) * ld + (p - p0) * size, (size_t)(len * size));
+      j->c->emit_fn(j->c->emit_user, len, j->values, j->out, &at, j->extra, offs, step);
+    }
 }
 
 // Columns [u0, u0 + nu) of positions [p0, p1) leave the buffer through emit_fn.
@@ -3207,6 +3258,10 @@ static void eini_gett_leave_emit(eini_gett_job *j, int64_t u0, int64_t nu, int64
                                  const char *rows, int64_t ld) {
   const int size = j->kit.size;
   int64_t n = 0;
+  if (j->v.g.n > 0 && j->v.g.size[j->v.g.n - 1] >= EINI_GETT_STEPS) {
+    eini_gett_leave_steps(j, u0, nu, p0, p1, rows, ld);
+    return;
+  }
   for (int64_t u = u0; u < u0 + nu; u++)
     for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
       if (n == EIN_POINTS) eini_gett_emit(j, n), n = 0;
@@ -3303,7 +3358,13 @@ static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a
 static void eini_gett_ask(eini_gett_job *j, eini_gett_tile_arg *a) {
   static const int64_t none = 0;
   a->soon = &none, a->soon_base = (uintptr_t)a->v, a->soon_step = 0;
-  if (j->soon_left < a->k) return;
+  j->wait--;
+  if (j->then_u != NULL) {
+    a->soon = j->u.soon, a->soon_base = (uintptr_t)j->then_u, a->soon_step = 1;
+    j->then_u = NULL;
+    return;
+  }
+  if (j->soon_left < a->k || j->wait >= 0) return;
   a->soon = j->soon, a->soon_base = j->soon_base, a->soon_step = 1;
   j->soon += a->k, j->soon_left -= a->k;
 }
@@ -3315,6 +3376,8 @@ static int64_t eini_gett_columns(eini_gett_job *j, int64_t u, eini_gett_tile_arg
   int64_t nu = eini_min64(h->lanes, h->n - u);
   if (!h->in_place) {
     a->u = h->panels + u / h->lanes * h->panel * size;
+    if (h->nsoon > 0)
+      j->then_u = u + nu < h->n ? (const char *)a->u + h->panel * size : h->panels;
     return nu;
   }
   nu = eini_min64(nu, h->even - u % h->even);
@@ -3327,6 +3390,16 @@ static int64_t eini_gett_columns(eini_gett_job *j, int64_t u, eini_gett_tile_arg
   return nu;
 }
 
+// The next box of V is asked for late where the panels of U, which come from the last cache, would
+// push it out again.
+static void eini_gett_wait(eini_gett_job *j, int64_t nk) {
+  const eini_gett_hand *v = &j->v, *u = &j->u;
+  j->wait = 0, j->then_u = NULL;
+  if (u->in_place || u->nsoon == 0) return;
+  const int64_t tiles = (v->np + v->lanes - 1) / v->lanes * ((u->n + u->lanes - 1) / u->lanes);
+  j->wait = tiles - 2 * (j->soon_left / nk);
+}
+
 // All tiles of the current boxes of V and U over the current box of K.
 static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, int keep) {
   const eini_gett_kit *kit = &j->kit;
@@ -3337,6 +3410,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
   a.k = nk, a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
   if (j->u.in_place) a.uk = j->u.kby, a.us = j->u.row_step;
   a.how = first ? (j->direct && j->stream ? EINI_GETT_STREAM : EINI_GETT_STORE) : EINI_GETT_ADD;
+  eini_gett_wait(j, nk);
   int64_t late[4] = {0, 0, 0, 0}, turn = 0;  // what is to leave: columns u, nu; positions p0, p1
   char *const other = keep || j->direct ? NULL : j->buffer + j->ld * parts * size * ulanes;
   char *full = NULL;
@@ -3406,6 +3480,24 @@ static void eini_gett_fit(int n, const int64_t *extent, int64_t *box, int64_t mo
     eini_gett_grow(n, extent, box, i, most, most, i == x || i == y ? unit : 1);
 }
 
+// A little less of one axis where this makes a whole number of tiles, but no more boxes where they
+// are few: threads share them.
+static void eini_gett_whole(int n, const int64_t *extent, int64_t *box, int64_t tile,
+                            int64_t granule, int64_t unit, int64_t few) {
+  if (n == 0 || box[n - 1] % unit != 0) return;
+  int64_t boxes = 1;
+  for (int i = 0; i < n; i++) boxes *= (extent[i] + box[i] - 1) / box[i];
+  for (int i = n - 1; i >= 0; i--) {
+    const int64_t others = eini_gett_product(n, box) / box[i],
+                  step = i == n - 1 ? unit : box[i] % granule == 0 ? granule : 1;
+    for (int64_t b = box[i]; box[i] < extent[i] && b * 8 >= box[i] * 7; b -= step) {
+      if (others * b % tile != 0) continue;
+      if (boxes >= few || (extent[i] + b - 1) / b == (extent[i] + box[i] - 1) / box[i]) box[i] = b;
+      return;
+    }
+  }
+}
+
 // The axis along which the first operand with one is contiguous; -1: none.
 static int eini_gett_unit_axis(const ein_side *s, const int64_t *const *stride,
                                const ein_axes *x) {
@@ -3422,6 +3514,7 @@ typedef struct eini_gett_sketch {  // a plan while it is being made
   const int64_t *out_v, *out_u;
   int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
   int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
+  int64_t shares[3];                        // of batch, V and U that threads are to take
   int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
 } eini_gett_sketch;
 
@@ -3507,14 +3600,21 @@ static void eini_gett_passes(const eini_cpu *cpu, int64_t run, eini_gett_sketch 
   p->sub = eini_max64(p->sub, p->lanes);
 }
 
-static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t width) {
+// The most positions of a box, less where boxes are so few that shares of them would be unequal.
+static int64_t eini_gett_even_share(int64_t all, int64_t most, int64_t shares, int64_t unit) {
+  const int64_t boxes = (all + most - 1) / most;
+  if (boxes >= 8 * shares || boxes % shares == 0) return most;
+  return eini_min64(most, eini_up((all - 1) / eini_up(boxes, shares) + 1, unit));
+}
+
+static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, line = eini_max64(128 / size, 1);
   const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
   const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
-  int64_t kc = cpu->l1 / 2 / (kit->nu * size);
-  if (k < kc + kc / 2) kc = k;
+  int64_t kc = cpu->l1 / 3 * 2 / (kit->nu * size);
+  if (k < kc + kc / 4) kc = k;
   const int ku = eini_gett_unit_axis(p->u, p->u->k, p->kx);
   const int kv = eini_gett_unit_axis(p->v, p->v->k, p->kx);
   eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16, 8);
@@ -3523,32 +3623,42 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p, int64_t wi
   // Where V comes from memory the next box waits in the cache too.
   p->ahead = p->v->form == EIN_FORM_PLAIN && !p->far && all_v * k * size > cpu->l2 * 2;
   const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->nk * size);
-  const int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
+  const int64_t unit_v = eini_max64(p->pad, kit->gv);
+  int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
+  most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   // More of the side with more traffic: what is read or what is written.
   // Runs of the output that end within lines stay whole.
   const int64_t row = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
   const int whole = p->past && row * size % 64 != 0 && row * line / 2 <= most_v;
   const int read_more = k >= all_u && !whole;
+  // Of a line of what is read a share that leaves room for a vector of what is written.
+  const int64_t vector = eini_max64(eini_min64(row, p->pad), 1);
+  int64_t some = whole ? row : most_v < 16 * line ? line : 2 * line;
+  if (!whole) some = eini_min64(some, eini_max64(most_v / vector / kit->gv * kit->gv, kit->gv));
+  // Rows of V from memory stay whole where a line of the output fits beside: what is fetched ahead
+  // of a part of one would often be gone before its turn comes.
+  if (read_more && p->ahead && za >= 0 && za + 1 < p->vx->n &&
+      p->vx->extent[za] <= most_v / eini_max64(line / 2, unit_v))
+    some = eini_max64(some, p->vx->extent[za]);
   eini_gett_fit(p->vx->n, p->vx->extent, p->box_v, most_v, read_more ? za : p->vx->n - 1,
-                read_more ? p->vx->n - 1 : za,
-                whole ? row : most_v < 16 * line ? line : 2 * line,
-                eini_max64(p->pad, kit->gv));
+                read_more ? p->vx->n - 1 : za, some, unit_v);
+  eini_gett_whole(p->vx->n, p->vx->extent, p->box_v, kit->nv * kit->w, kit->gv, unit_v,
+                  8 * p->shares[1]);
   const int64_t run = p->vx->n > 0 ? p->box_v[p->vx->n - 1] : 1;
   p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_up(run, p->pad);
   p->nv = eini_up(p->nv, eini_max64(kit->gv, kit->w));
   if (p->ahead && !eini_gett_stays(cpu, p)) {
     p->far = 1;
-    eini_gett_boxes(cpu, p, width);
+    eini_gett_boxes(cpu, p);
     return;
   }
   int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->nk * size);
   if (p->keep) most_u = eini_min64(most_u, 512);
-  if (all_v < 4 * width * p->nv)  // few boxes of V: threads share U
-    most_u = eini_min64(most_u, (all_u + width - 1) / width);
+  most_u = eini_max64(most_u, 4 * kit->nu);
+  most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
   const int zu = eini_gett_unit_axis(p->u, p->u->row, p->ux);
-  eini_gett_fit(p->ux->n, p->ux->extent, p->box_u, eini_max64(most_u, 4 * kit->nu), zu,
-                p->ux->n - 1, line, kit->nu);
+  eini_gett_fit(p->ux->n, p->ux->extent, p->box_u, most_u, zu, p->ux->n - 1, line, kit->nu);
   p->nu = eini_up(eini_gett_product(p->ux->n, p->box_u), kit->nu);
   int64_t cost = 0;
   p->lanes = eini_gett_lanes(kit, p->nv, &cost);
@@ -3566,7 +3676,7 @@ static int eini_gett_least_axis(const ein_axes *x, const int64_t *stride) {
 }
 
 // Boxes for a V of few panels: U, used once or twice, is read where it is, in even steps along K.
-static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p, int64_t width) {
+static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
@@ -3578,14 +3688,19 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p, int64_t 
   const int along = eini_gett_unit_axis(p->u, p->u->row, p->ux);
   const int x = eini_gett_least_axis(p->kx, p->u->k[0]);
   if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
-  int64_t most_u = eini_min64(cpu->l2 / 4 / (wide * size), (all_u + width - 1) / width);
-  most_u = eini_max64(most_u, 4 * kit->nu);
+  int64_t most_u = eini_max64(cpu->l2 / 4 / (wide * size), 4 * kit->nu);
   const int last = p->ux->n - 1;
   eini_gett_fit(p->ux->n, p->ux->extent, t.box_u, most_u, along, last, most_u, kit->nu);
   int64_t step, kc = cpu->l1 / 2 / (kit->nu * size);
   const int64_t even = eini_gett_even(p->ux->n, t.box_u, p->u->row[0], &step);
   if (even < kit->nu || (along >= 0 && step != 1)) return 0;
   if (step == 1) kc = eini_min64(kc, eini_max64(cpu->l2 / 4 / (even * size), 32));
+  // The boxes of K are the same for any number of threads.
+  most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
+  int64_t less[EINI_GETT_AXES];
+  eini_gett_fit(p->ux->n, p->ux->extent, less, most_u, along, last, most_u, kit->nu);
+  if (eini_gett_even(p->ux->n, less, p->u->row[0], &step) >= kit->nu)
+    memcpy(t.box_u, less, sizeof less);
   for (int i = 0; i < p->kx->n; i++) t.box_k[i] = 1;
   eini_gett_grow(p->kx->n, p->kx->extent, t.box_k, x, kc, kc, 8);
   for (int i = x - 1; i >= 0 && t.box_k[i + 1] == p->kx->extent[i + 1]; i--) {
@@ -3605,11 +3720,13 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p, int64_t 
   return 1;
 }
 
+// Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
-                                const eini_gett_sketch *p) {
-  const double b = (double)eini_gett_product(c->batch.n, c->batch.extent);
-  const double v = (double)eini_gett_product(p->vx->n, p->vx->extent);
-  const double u = (double)eini_gett_product(p->ux->n, p->ux->extent);
+                                const eini_gett_sketch *p, const double *share) {
+  const double b = share[0] * (double)eini_gett_product(c->batch.n, c->batch.extent);
+  const double v = share[1] * (double)eini_gett_product(p->vx->n, p->vx->extent);
+  const double u = share[2] * (double)eini_gett_product(p->ux->n, p->ux->extent);
+  const double out = b * v * u * (double)p->kit.size / (share[0] * share[1] * share[2]);
   const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
   const double size = (double)p->kit.size;
   const double wide = (double)eini_up((int64_t)v, p->kit.w);
@@ -3631,21 +3748,21 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
   const double packed = b * k * (v * again_v + u);
   t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
-  t += b * v * u * size / (b * v * u * size > (double)cpu->l3 / 2 ? cpu->copy_bw : cpu->l3_bw);
+  t += b * v * u * size / (out > (double)cpu->l3 / 2 ? cpu->copy_bw : cpu->l3_bw);
   if (!p->unit) t += b * v * u * 2 / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
     t += b * k * (p->swap ? v : u) * 6 / cpu->hz;
   if (c->q.form == EIN_FORM_FUNCTION || c->q.form == EIN_FORM_CONVERT)
     t += b * k * (p->swap ? u : v) * 6 / cpu->hz;
-  if (!c->plain_out) t += b * v * u * 4 / cpu->hz;
+  if (!c->plain_out) t += b * v * u * 2 / cpu->hz;
   if (c->p.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? v : u) * 3 / cpu->hz;
   if (c->q.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? u : v) * 3 / cpu->hz;
   return t + b * 8e-8;
 }
 
-static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p, char *base,
-                               eini_gett_job *j);
+static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
+                               const eini_gett_sketch *p, char *base, eini_gett_job *job);
 
 static int eini_gett_able(const ein_contract *c) {
   const ein_axes *x[4] = {&c->batch, &c->m, &c->n, &c->k};
@@ -3660,10 +3777,9 @@ static int eini_gett_able(const ein_contract *c) {
          c->q.nop <= EINI_GETT_OPS && c->nextra < EINI_GETT_OPS;
 }
 
-static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c, int64_t threads,
+static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
                                   eini_gett_sketch *p) {
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
-  const int64_t width = (threads + batch - 1) / batch;
   const int64_t w = p->kit.w;
   const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
   eini_gett_orient(c, p, m > n);
@@ -3675,15 +3791,15 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c, in
               (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
   p->pad = p->direct ? eini_max64(w, p->kit.gv) : p->kit.gv;
   if (!p->direct && (!p->unit || run * 5 < eini_up(run, p->kit.gv) * 4)) p->pad = 1;
-  eini_gett_boxes(cpu, p, width);
+  eini_gett_boxes(cpu, p);
   p->past = c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 && run * p->kit.size >= 64 &&
             p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) {
     // Vectors that would not start lines go through the buffer.
     if (p->kit.w * p->kit.size == 64 && run % w != 0) p->direct = 0, p->pad = p->kit.gv;
-    eini_gett_boxes(cpu, p, width);
+    eini_gett_boxes(cpu, p);
   }
-  p->in_place = eini_gett_in_place(cpu, p, width);
+  p->in_place = eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
   p->shift = p->direct && !p->past && p->kit.every && p->pad == w && run > w && run < step &&
@@ -3707,46 +3823,76 @@ static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
          u * k * size <= (su % 512 == 0 ? cpu->l1 : cpu->l2 / 2);
 }
 
-static void eini_gett_cut(const ein_contract *c, const eini_gett_sketch *p, int width,
-                          ein_choice *choice) {
+// Positions that stand for a box, so that as many of them as there are boxes make all.
+static int64_t eini_gett_stretch(int64_t all, int64_t boxes) {
+  const int64_t more = (all + boxes - 1) / boxes;
+  return (all + more - 1) / more == boxes ? more : eini_max64(all / boxes, 1);
+}
+
+// The part of `boxes` that the busiest of so many takes.
+static double eini_gett_most(int64_t boxes, int64_t shares) {
+  return (double)((boxes + shares - 1) / shares) / (double)boxes;
+}
+
+// The grid of at most `width` parts with the least time for the busiest thread; returns the time.
+static double eini_gett_cut(const eini_cpu *cpu, const ein_contract *c, const eini_gett_sketch *p,
+                            int64_t width, ein_choice *choice) {
   eini_gett_group v, u;
   eini_gett_group_init(&v, p->vx, p->box_v);
   eini_gett_group_init(&u, p->ux, p->box_u);
   const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
-  int64_t left = width;
   const int iv = p->swap ? 1 : 2, iu = p->swap ? 2 : 1;
+  if (p->bare) v.total = u.total = 1;
   choice->unit[0] = 1;
-  if (p->bare) {
-    choice->unit[iv] = all_v, choice->unit[iu] = all_u;
-    choice->grid[0] = eini_min64(batch, left), choice->grid[1] = choice->grid[2] = 1;
-    return;
-  }
-  choice->unit[iv] = eini_max64(all_v / v.total, 1);
-  choice->unit[iu] = eini_max64(all_u / u.total, 1);
-  choice->grid[0] = eini_min64(batch, left);
-  left = (left + choice->grid[0] - 1) / choice->grid[0];
-  // The shares of V and U with the least work for the busiest thread.
-  double best = 2;
-  for (int64_t gv = 1; gv <= left && gv <= v.total; gv++) {
+  choice->unit[iv] = eini_gett_stretch(all_v, v.total);
+  choice->unit[iu] = eini_gett_stretch(all_u, u.total);
+  choice->grid[0] = eini_min64(batch, p->shares[0]);
+  const int64_t left = eini_max64(width / choice->grid[0], 1);
+  double best = 0;
+  for (int64_t gv = 1; gv <= eini_min64(left, v.total); gv++) {
     const int64_t gu = eini_min64(u.total, left / gv);
-    const double most = (double)((v.total + gv - 1) / gv) / (double)v.total *
-                        (double)((u.total + gu - 1) / gu) / (double)u.total;
-    if (most > best) continue;
-    best = most, choice->grid[iv] = gv, choice->grid[iu] = gu;
+    const double share[3] = {eini_gett_most(batch, choice->grid[0]), eini_gett_most(v.total, gv),
+                             eini_gett_most(u.total, gu)};
+    const double seconds = eini_gett_seconds(cpu, c, p, share);
+    if (gv > 1 && seconds >= best) continue;
+    best = seconds, choice->grid[iv] = gv, choice->grid[iu] = gu;
   }
+  return best;
+}
+
+// The sketch of one thread, or one with boxes for some way to share batch, V and U that takes
+// clearly less time.
+static int eini_gett_best(const eini_cpu *cpu, const ein_contract *c, int64_t width,
+                          eini_gett_sketch *best, ein_choice *choice) {
+  const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
+  int found = 0;
+  for (int64_t b = eini_min64(width, batch); b > 0; b--) {
+    const int64_t left = width / b;
+    for (int64_t v = 0; v <= left; v++) {
+      if (v == 0 ? b < eini_min64(width, batch) : left == 1 || left % v != 0) continue;
+      eini_gett_sketch p;
+      memset(&p, 0, sizeof p);
+      if (!eini_gett_pick(cpu, c->type, c->pair, &p.kit)) return 0;
+      p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
+      eini_gett_sketch_make(cpu, c, &p);
+      p.bare = eini_gett_bare(cpu, &p);
+      ein_choice one;
+      memset(&one, 0, sizeof one);
+      one.seconds = eini_gett_cut(cpu, c, &p, width, &one);
+      if (found && one.seconds >= 0.98 * choice->seconds) continue;
+      *best = p, *choice = one, found = 1;
+    }
+    if (batch % b == 0 || batch >= 8 * b) break;  // equal enough
+  }
+  return found;
 }
 
 static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
                           ein_choice *choice) {
   eini_gett_sketch p;
-  memset(&p, 0, sizeof p);
-  if (!eini_gett_able(c) || !eini_gett_pick(cpu, c->type, c->pair, &p.kit)) return 0;
-  eini_gett_sketch_make(cpu, c, width, &p);
-  p.bare = eini_gett_bare(cpu, &p);
-  memset(choice, 0, sizeof *choice);
-  eini_gett_cut(c, &p, width, choice);
+  if (!eini_gett_able(c) || !eini_gett_best(cpu, c, width, &p, choice)) return 0;
   int64_t *s = choice->state;
   s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
          (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
@@ -3758,9 +3904,8 @@ static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
   for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
   for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
-  const double threads = (double)(choice->grid[0] * choice->grid[1] * choice->grid[2]);
-  choice->seconds = eini_gett_seconds(cpu, c, &p) / threads + cpu->call;
-  choice->scratch = eini_gett_layout(c, &p, NULL, NULL);
+  choice->seconds += cpu->call;
+  choice->scratch = eini_gett_layout(cpu, c, &p, NULL, NULL);
   if (p.bare) choice->scratch = 0;
   const char *how = p.bare ? "gett bare"
                     : p.in_place ? "gett in place"
@@ -3786,6 +3931,7 @@ static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const 
   h->panels = h->in_place ? NULL : eini_gett_take(base, at, bytes);
   h->most_soon = 0;
   if (h->in_place) h->most_soon = eini_up((np / (64 / size) + lanes + 1) * nk, nk);
+  else if (h->packed_soon) h->most_soon = nk;
   else if (ahead) h->most_soon = eini_up(np * nk * size / 32, nk);
   h->soon = (int64_t *)(void *)eini_gett_take(base, at, h->most_soon * 8);
   h->spare = s->nop > 1 ? eini_gett_take(base, at, bytes) : NULL;
@@ -3798,15 +3944,29 @@ static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const 
   }
 }
 
-static size_t eini_gett_layout(const ein_contract *c, const eini_gett_sketch *p, char *base,
-                               eini_gett_job *job) {
+// Positions of a box of V at most: boxes of streamed output may be moved to where lines start.
+static int64_t eini_gett_room(const eini_gett_sketch *p) {
+  const int last = p->vx->n - 1;
+  if (!p->past || last < 0 || p->box_v[last] >= p->vx->extent[last]) return p->nv;
+  const int64_t run = eini_up(p->box_v[last], p->pad);
+  const int64_t more = eini_up(p->box_v[last] + 64 / p->kit.size, p->pad);
+  return eini_up((p->nv + run - 1) / run * more, eini_max64(p->kit.gv, p->kit.w));
+}
+
+static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
+                               const eini_gett_sketch *p, char *base, eini_gett_job *job) {
   eini_gett_job none;
   eini_gett_job *j = job != NULL ? job : &none;
   const eini_gett_kit *kit = &p->kit;
   size_t at = 0;
   j->v.in_place = 0, j->u.in_place = p->in_place;
-  j->v.left = (int64_t *)(void *)eini_gett_take(base, &at, p->nv * 8);
-  eini_gett_take_hand(c, &j->v, p->v, p->nv, p->nk, p->lanes, kit->size, p->ahead, base, &at);
+  // Panels of U that do not stay in the second cache, several tiles long.
+  j->v.packed_soon = 0;
+  j->u.packed_soon = !p->in_place && p->nu * p->nk * kit->size > cpu->l2 / 2 &&
+                     p->sub > p->lanes;
+  const int64_t room = eini_gett_room(p);
+  j->v.left = (int64_t *)(void *)eini_gett_take(base, &at, room * 8);
+  eini_gett_take_hand(c, &j->v, p->v, room, p->nk, p->lanes, kit->size, p->ahead, base, &at);
   eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, 0, base, &at);
   j->ld = p->keep ? eini_up(p->nv, p->lanes) : p->sub;
   if (!p->direct || p->past)
@@ -3846,7 +4006,11 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   eini_gett_group_init(&j->v.g, p->vx, s);
   eini_gett_group_init(&j->u.g, p->ux, s + p->vx->n);
   eini_gett_group_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
+  const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
+  eini_gett_follow(&j->v.g, p->v, k, eini_gett_product(p->ux->n, p->ux->extent));
+  eini_gett_follow(&j->u.g, p->u, k, eini_gett_product(p->vx->n, p->vx->extent));
   const int64_t run = p->vx->n > 0 ? s[p->vx->n - 1] : 1;
+  for (int i = 0; i < p->vx->n; i++) p->box_v[i] = s[i];
   j->v.granule = p->kit.gv, j->u.granule = p->kit.gu;
   j->v.fill = eini_max64(p->kit.gv, p->kit.w);
   j->u.fill = p->kit.every ? p->kit.gu : p->kit.nu;
@@ -3861,20 +4025,31 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->sub = p->sub, j->direct = p->direct, j->stream = p->past;
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
-  eini_gett_layout(c, p, scratch, j);
+  eini_gett_layout(cpu, c, p, scratch, j);
   if (p->past) memset(j->carry, 0, EINI_GETT_CARRIES * sizeof *j->carry);
 }
 
-// Whether every whole vector of the output starts a line.
-static int eini_gett_aligned(const eini_gett_job *j) {
+// Elements of a line that stand before the output's first one and before each of its runs;
+// -1: they differ.
+static int64_t eini_gett_odd(const eini_gett_job *j) {
   const ein_contract *c = j->c;
-  const int64_t lane = 64 / j->kit.size;
-  int64_t odd = (int64_t)((uintptr_t)c->out & 63);
-  if (j->kit.w != lane) return 0;
-  for (int i = 0; i < j->v.g.n - 1; i++) odd |= j->out_v[i] % lane;
-  for (int i = 0; i < j->u.g.n; i++) odd |= j->out_u[i] % lane;
-  for (int i = 0; i < c->batch.n; i++) odd |= c->out_batch[i] % lane;
-  return odd == 0;
+  const int64_t lane = 64 / j->kit.size, bytes = (int64_t)((uintptr_t)c->out & 63);
+  int64_t other = bytes % j->kit.size;
+  for (int i = 0; i < j->v.g.n - 1; i++) other |= j->out_v[i] % lane;
+  for (int i = 0; i < j->u.g.n; i++) other |= j->out_u[i] % lane;
+  for (int i = 0; i < c->batch.n; i++) other |= c->out_batch[i] % lane;
+  return other != 0 ? -1 : bytes / j->kit.size;
+}
+
+// Streamed vectors start lines, or leave through the buffer. Then boxes that end within the
+// output's runs are moved to where lines start: parts of a line would be stored twice.
+static void eini_gett_align(eini_gett_job *j) {
+  const int64_t lane = 64 / j->kit.size, odd = eini_gett_odd(j);
+  const int last = j->v.g.n - 1;
+  j->direct &= odd == 0 && j->kit.w == lane;
+  if (odd > 0 && j->unit && last >= 0 && j->v.g.box[last] < j->v.g.extent[last] &&
+      j->v.g.box[last] % lane == 0)
+    j->v.g.early = odd;
 }
 
 // The operands of one side at the current boxes.
@@ -4045,7 +4220,7 @@ static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_
                      eini_gett_product(p.vx->n, p.vx->extent), choice->unit[iv], &vr[0], &vr[1]);
   eini_gett_boxes_of(&j.u.g, p.swap ? part->n : part->m,
                      eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
-  if (j.direct && j.stream) j.direct = eini_gett_aligned(&j);
+  if (j.stream) eini_gett_align(&j);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     eini_gett_odometer(&c->batch, b, at);
     eini_gett_batch(&j, at, vr, ur, p.keep);
@@ -4123,6 +4298,14 @@ typedef struct eini_dir_even {
   void *y;
 } eini_dir_even;
 
+// Rows of sums over k of products of vectors, for each of n lanes, a multiple of a vector's.
+typedef struct eini_dir_pairs {
+  int64_t n, k;
+  const int64_t *pk, *qk, *prow, *orow;  // offsets of p and q along k, of p and out along rows
+  const char *p, *q;
+  char *out;
+} eini_dir_pairs;
+
 typedef void (*eini_dir_tile_fn)(const eini_dir_tile *t);
 #define EINI_DIR_AHEAD 4096     // bytes to read ahead
 #define EINI_DIR_NR 5           // numbers of rows of a tile: 1 2 3 4 8
@@ -4146,6 +4329,7 @@ typedef struct eini_dir_kern {
   // far: one row after another, as they lie, and read ahead; near: four at a time
   void (*even_far)(const eini_dir_even *d), (*even_near)(const eini_dir_even *d);
   void (*mul)(const eini_dir_mul *d);
+  void (*pairs[3])(const eini_dir_pairs *t);  // of 1, 4, 8 rows
 } eini_dir_kern;
 
 #define EINI_DIR_1(X, S) X(S, 0)
@@ -4215,6 +4399,21 @@ typedef struct eini_dir_kern {
   EINI_DIR_TILE(fn##_4, S, 4, L, FMA) \
   EINI_DIR_TILE(fn##_8, S, 8, L, FMA)
 
+#define EINI_DIR_PV(S, i) x##i = S##_FMA(S##_GET(p##i + t->pk[k] + l), b, x##i);
+#define EINI_DIR_PPUT(S, i) S##_PUT(o + t->orow[i] + l, x##i);
+#define EINI_DIR_PAIRS(fn, S, R)                                    \
+  static void fn(const eini_dir_pairs *t) {                         \
+    S##_T *o = (S##_T *)t->out;                                     \
+    EINI_DIR_##R(EINI_DIR_P, S)                                     \
+    for (int64_t l = 0; l < t->n; l += S##_N) {                     \
+      EINI_DIR_##R(EINI_DIR_ZERO1, S)                               \
+      for (int64_t k = 0; k < t->k; k++) {                          \
+        const S##_V b = S##_GET((const S##_T *)t->q + t->qk[k] + l); \
+        EINI_DIR_##R(EINI_DIR_PV, S)                                \
+      }                                                             \
+      EINI_DIR_##R(EINI_DIR_PPUT, S)                                \
+    }                                                               \
+  }
 
 // for l: for i < G: y[l] += x[i] * a[i][l], in this order
 #define EINI_DIR_A(S, i) const S##_T *a##i = (const S##_T *)a[i];
@@ -4441,13 +4640,17 @@ typedef struct eini_dir_kern {
   EINI_DIR_EVEN(name##_far, S, 1, EINI_DIR_FAR)                                    \
   EINI_DIR_EVEN(name##_near, S, 4, EINI_DIR_NEAR)                                  \
   EINI_DIR_MUL(name##_mul, S)                                                      \
+  EINI_DIR_PAIRS(name##_pairs_1, S, 1)                                             \
+  EINI_DIR_PAIRS(name##_pairs_4, S, 4)                                             \
+  EINI_DIR_PAIRS(name##_pairs_8, S, 8)                                             \
   EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
       S##_N, (int)sizeof(S##_T), S##_R,                                            \
       {EINI_DIR_FNS(name##_t1), EINI_DIR_FNS(name##_t2), EINI_DIR_FNS(name##_t3)}, \
       EINI_DIR_FNS(name##_lane),                                                   \
       {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
       name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4, name##_long, name##_fold,\
-      name##_far, name##_near, name##_mul};
+      name##_far, name##_near, name##_mul,                                         \
+      {name##_pairs_1, name##_pairs_4, name##_pairs_8}};
 
 #define EINI_DIR_SET(S, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                           \
   EINI_DIR_VEC(S##_V, T, bytes)                                                             \
@@ -4933,15 +5136,15 @@ static void eini_dir_put(eini_dir_job *j, int64_t n, const char *folds, const in
   }
   for (int64_t i = 0, m; i < n; i += m) {
     const int64_t *offp[EINI_DIR_OPS + 1];
+    int64_t at[EINI_DIR_OPS + 1];
     m = eini_min64(n - i, EIN_POINTS);
     for (int e = 0; e <= c->nextra; e++) {
-      int64_t *t = j->off + e * EIN_POINTS;
-      for (int64_t l = 0; l < m; l++) t[l] = off[e] + (i + l) * step[e];
-      offp[e] = t;
+      at[e] = off[e] + i * step[e];
+      offp[e] = &at[e];
     }
     memcpy(j->val, folds + i * j->unit, (size_t)(m * j->unit));
     c->emit_fn(c->emit_user, m, j->val, (char *)(uintptr_t)j->at[EINI_DIR_OUT], offp[0],
-               j->at + EINI_DIR_OUT + 1, offp + 1);
+               j->at + EINI_DIR_OUT + 1, offp + 1, step);
   }
 }
 
@@ -5952,6 +6155,499 @@ static int eini_dir_nest_plan(const eini_cpu *cpu, const ein_contract *c, int wi
 EINI_UNUSED static const eini_cpu_family eini_dir_small = {
     "small", eini_dir_nest_plan, eini_dir_nest_run};
 
+// ---- elements -----------------------------------------------------------------------------------
+// Products of two factors along a long index e with a small operand q without it, such as
+// out[x,e,i] = sum over r, j of f[x,r,e] * g[e,j] * q[r,i,j]. Lanes are consecutive e: blocks of
+// the factors are turned so that e comes last. Then either the factors are multiplied first, with
+// sums over what q has no part in, or one factor is multiplied with q first, whichever is less
+// work; what is between stays in the caches.
+
+#define EINI_ELEM_BYTES 24576    // of the blocks, where they are narrow
+#define EINI_ELEM_MOST 262144    // of the blocks, where they are wide
+#define EINI_ELEM_TABLE 4096     // entries of a table
+#define EINI_ELEM_FUSED 64       // e from which planners count on this
+
+// Streams of the axes but e: factors in memory are 0 and 1, blocks of them 2 and 3.
+enum {
+  EINI_ELEM_BLOCK = 2, EINI_ELEM_SMALL = 4, EINI_ELEM_PACKED, EINI_ELEM_BETWEEN, EINI_ELEM_SUMS,
+  EINI_ELEM_OUT
+};
+
+// Some axes as one index, with its offsets in some streams.
+typedef struct eini_elem_list {
+  unsigned axes;
+  int ns, stream[3];
+  int64_t n, *off[3];
+} eini_elem_list;
+
+// Between memory and a block: axis t has unit steps in memory, the others are a list.
+typedef struct eini_elem_move {
+  int t;                       // -1: none
+  int64_t nt, step, pitch;     // steps of e in memory and of t in the block
+  eini_elem_list rest;
+} eini_elem_move;
+
+// What the next block reads and writes is asked for while the present one is worked on.
+typedef struct eini_elem_ahead {
+  int64_t lines[3], share;     // of a row of every move; of one call
+  int64_t e0, row, line;
+  int o;
+} eini_elem_ahead;
+
+typedef struct eini_dir_elem {
+  eini_dir_job j;
+  int isa, s0, group;          // stream of the first factor; the group of its rows
+  int first, u;                // factors first; the factor that varies along rows of products
+  int nt;                      // past the caches
+  eini_dir_index all;
+  unsigned rows, k, small, in[2];  // sets of axes
+  int64_t e, step[3];          // steps of both factors and of the output
+  int64_t wide;                // e of a block
+  eini_elem_list sum_loop, sum_row, sum_k, mul_loop, mul_row, mul_k;
+  eini_elem_move move[3];
+  eini_elem_ahead ahead;
+  int64_t columns[EINI_ELEM_OUT];
+  char *block[EINI_ELEM_OUT], *stage;
+} eini_dir_elem;
+
+static int64_t eini_elem_size(const eini_dir_elem *v, unsigned axes) {
+  int64_t n = 1;
+  for (int d = 0; d < v->all.n; d++) n *= axes >> d & 1 ? v->all.extent[d] : 1;
+  return n;
+}
+
+// The axes of both sides but e, those of extent 1 left out. 0: too many.
+static int eini_elem_axes(eini_dir_elem *v) {
+  eini_dir_index *all = &v->all;
+  const int order[3] = {v->group, EINI_DIR_M + EINI_DIR_N - v->group, EINI_DIR_K};
+  const int from[4] = {v->s0, v->s0 + 1, EINI_DIR_OPS - v->s0, EINI_DIR_OUT};
+  const int to[4] = {0, 1, EINI_ELEM_SMALL, EINI_ELEM_OUT};
+  memset(all, 0, sizeof *all);
+  for (int g = 0; g < 3; g++) {
+    const eini_dir_index *x = &v->j.x[order[g]];
+    for (int d = g == 0; d < x->n; d++) {
+      if (x->extent[d] == 1) continue;
+      if (all->n == EINI_DIR_RANK) return 0;
+      const int at = all->n++;
+      const unsigned bit = 1U << at;
+      all->extent[at] = x->extent[d];
+      for (int s = 0; s < 4; s++) all->stride[to[s]][at] = x->stride[from[s]][d];
+      if (g == 0) v->rows |= bit;
+      if (g == 2) v->k |= bit;
+      if (all->stride[EINI_ELEM_SMALL][at] != 0) v->small |= bit;
+      if (all->stride[0][at] != 0) v->in[0] |= bit;
+      if (all->stride[1][at] != 0) v->in[1] |= bit;
+    }
+  }
+  return 1;
+}
+
+static void eini_elem_set(const eini_dir_elem *v, eini_elem_list *l, unsigned axes, int ns, int s0,
+                          int s1, int s2) {
+  l->axes = axes, l->ns = ns, l->n = eini_elem_size(v, axes);
+  l->stream[0] = s0, l->stream[1] = s1, l->stream[2] = s2;
+}
+
+// Steps of a block's axes, those of `inner` last.
+static void eini_elem_lay(eini_dir_elem *v, int stream, unsigned axes, unsigned inner,
+                          int64_t step) {
+  int64_t n = step;
+  for (int pass = 0; pass < 2; pass++) {
+    const unsigned some = pass ? axes & ~inner : axes & inner;
+    for (int d = v->all.n - 1; d >= 0; d--) {
+      v->all.stride[stream][d] = some >> d & 1 ? n : pass ? v->all.stride[stream][d] : 0;
+      if (some >> d & 1) n *= v->all.extent[d];
+    }
+  }
+  v->columns[stream] = n / step;
+}
+
+// Both steps: sums of products with the small operand, and sums of products of vectors.
+static void eini_elem_order(eini_dir_elem *v, int first, int u) {
+  const unsigned every = (1U << v->all.n) - 1, out = every & ~v->k, other = v->in[1 - u];
+  const unsigned k = v->k & v->small & (first ? every : v->in[u] & ~other);
+  const unsigned loop = first ? v->rows : v->in[u] & ~k;
+  const unsigned row = first ? out & ~v->rows : (every & v->small & ~loop & ~k) | (out & ~v->rows);
+  const unsigned between = first ? loop | k : loop | row, vary = first ? between : out;
+  const int from = first ? EINI_ELEM_BETWEEN : EINI_ELEM_BLOCK + u;
+  const int to = first ? EINI_ELEM_SUMS : EINI_ELEM_BETWEEN;
+  const int p = first ? EINI_ELEM_BLOCK + u : EINI_ELEM_BETWEEN, q = EINI_ELEM_BLOCK + 1 - u;
+  const int made = first ? EINI_ELEM_BETWEEN : EINI_ELEM_SUMS;
+  v->first = first, v->u = u;
+  eini_elem_set(v, &v->sum_loop, loop, 3, EINI_ELEM_PACKED, from, to);
+  eini_elem_set(v, &v->sum_row, row, 2, EINI_ELEM_PACKED, to, 0);
+  eini_elem_set(v, &v->sum_k, k, 0, 0, 0, 0);
+  eini_elem_set(v, &v->mul_loop, vary & other, 3, p, q, made);
+  eini_elem_set(v, &v->mul_row, vary & ~other, 2, p, made, 0);
+  eini_elem_set(v, &v->mul_k, v->k & ~k, 2, p, q, 0);
+  eini_elem_lay(v, EINI_ELEM_BLOCK, v->in[0], k, v->wide);
+  eini_elem_lay(v, EINI_ELEM_BLOCK + 1, v->in[1], k, v->wide);
+  eini_elem_lay(v, EINI_ELEM_PACKED, v->small, k, 1);
+  eini_elem_lay(v, EINI_ELEM_BETWEEN, between, k, v->wide);
+  eini_elem_lay(v, EINI_ELEM_SUMS, out, 0, v->wide);
+}
+
+// Cycles of both steps for a vector of e.
+static double eini_elem_cycles(const eini_dir_elem *v) {
+  const double loop = (double)v->sum_loop.n, row = (double)v->sum_row.n, k = (double)v->sum_k.n;
+  const double ml = (double)v->mul_loop.n, mr = (double)v->mul_row.n, mk = (double)v->mul_k.n;
+  return loop * (0.55 * row * k + 7 * ceil(row / 8)) +
+         ml * (1.1 * mr * mk + 5 * ceil(mr / 8)) * (1 + 2 / mk);
+}
+
+// The order with the least work.
+static void eini_elem_choose(eini_dir_elem *v) {
+  double least = 0;
+  int first = 1, u = 0;
+  for (int way = 0; way < 4; way++) {
+    eini_elem_order(v, way < 2, way & 1);
+    const double cycles = eini_elem_cycles(v);
+    if (way >= 2 && v->sum_k.n == 1) continue;
+    if (way > 0 && cycles >= least) continue;
+    least = cycles, first = way < 2, u = way & 1;
+  }
+  eini_elem_order(v, first, u);
+}
+
+// e: the longest index of rows that both factors have. It goes first, for parts to be cut there.
+static int eini_elem_longest(eini_dir_elem *v) {
+  eini_dir_index *x = &v->j.x[v->group];
+  int e = -1;
+  for (int d = 0; d < x->n; d++) {
+    if (x->stride[v->s0][d] == 0 || x->stride[v->s0 + 1][d] == 0) continue;
+    if (e < 0 || x->extent[d] > x->extent[e]) e = d;
+  }
+  if (e < 0) return 0;
+  for (int s = -1; s < EINI_DIR_STREAMS; s++) {
+    int64_t *of = s < 0 ? x->extent : x->stride[s], t = of[e];
+    for (int d = e; d > 0; d--) of[d] = of[d - 1];
+    of[0] = t;
+  }
+  return 1;
+}
+
+// How to run: from the whole contraction. 0: not this way
+static int eini_elem_init(eini_dir_elem *v, const eini_cpu *cpu, const ein_contract *c,
+                          const ein_part *part) {
+  eini_dir_job *j = &v->j;
+  const int64_t lanes = eini_dir_kern_of(cpu->isa, c->type)->lanes;
+  memset(v, 0, sizeof *v);
+  if (!c->plain_out || eini_dir_planes(c->type) == 2) return 0;
+  v->s0 = c->p.form == EIN_FORM_PRODUCT ? 0 : EINI_DIR_OPS;
+  const ein_side *p = v->s0 ? &c->q : &c->p, *q = v->s0 ? &c->p : &c->q;
+  if (p->form != EIN_FORM_PRODUCT || p->nop != 2 || q->form != EIN_FORM_PLAIN) return 0;
+  eini_dir_init(j, cpu, c);
+  v->isa = cpu->isa;
+  v->group = v->s0 ? EINI_DIR_N : EINI_DIR_M;
+  eini_dir_index *x = &j->x[v->group];
+  for (int g = 0; g < 4; g++) {
+    if (j->x[g].size == 0) return 0;
+  }
+  if (!eini_elem_longest(v) || !eini_elem_axes(v)) return 0;
+  const double out = (double)j->x[EINI_DIR_B].size * (double)j->x[EINI_DIR_M].size *
+                     (double)j->x[EINI_DIR_N].size * j->unit;
+  v->nt = out > 0.5 * (double)cpu->l3;
+  v->wide = lanes;
+  eini_elem_choose(v);
+  int64_t columns = 0;
+  for (int s = EINI_ELEM_BLOCK; s < EINI_ELEM_OUT; s++) {
+    if (v->columns[s] > EINI_ELEM_TABLE) return 0;
+    columns += s == EINI_ELEM_PACKED || s == EINI_ELEM_SMALL ? 0 : v->columns[s];
+  }
+  v->wide = EINI_ELEM_BYTES / (columns * j->unit * 3 * lanes) * 3 * lanes;
+  v->wide = eini_min64(eini_max64(v->wide, 3 * lanes), 48 * lanes);
+  if (columns * v->wide * j->unit > EINI_ELEM_MOST || x->extent[0] < lanes) return 0;
+  eini_elem_order(v, v->first, v->u);
+  if (part != NULL) eini_dir_cut(j, v->group, (v->s0 ? part->n : part->m)[0],
+                                 (v->s0 ? part->n : part->m)[1]);
+  v->e = x->extent[0];
+  for (int s = 0; s < 3; s++) v->step[s] = x->stride[s < 2 ? v->s0 + s : EINI_DIR_OUT][0];
+  return 1;
+}
+
+static void eini_elem_fill(const eini_dir_elem *v, eini_elem_list *l, char *base, size_t *used) {
+  eini_dir_index x;
+  x.n = 0, x.size = l->n;
+  for (int s = 0; s < l->ns; s++) {
+    l->off[s] = (int64_t *)eini_carve(base, used, l->n * 8, 1);
+  }
+  if (base == NULL) return;
+  for (int d = 0; d < v->all.n; d++) {
+    if (!(l->axes >> d & 1)) continue;
+    x.extent[x.n] = v->all.extent[d];
+    for (int s = 0; s < l->ns; s++) x.stride[s][x.n] = v->all.stride[l->stream[s]][d];
+    x.n++;
+  }
+  for (int s = 0; s < l->ns; s++) eini_dir_table(&x, s, 0, l->n, l->off[s]);
+}
+
+// What is moved between memory and block: factors 0 and 1, and the output as 2.
+static void eini_elem_moves(eini_dir_elem *v, char *base, size_t *used) {
+  for (int o = 0; o < 3; o++) {
+    eini_elem_move *m = &v->move[o];
+    const int memory = o < 2 ? o : EINI_ELEM_OUT, block = EINI_ELEM_BLOCK + o;
+    const int to = o < 2 ? block : EINI_ELEM_SUMS;
+    const unsigned axes = o < 2 ? v->in[o] : ((1U << v->all.n) - 1) & ~v->k;
+    m->t = -1, m->nt = 1, m->pitch = 0, m->step = v->step[o];
+    for (int d = 0; d < v->all.n && m->step != 1; d++) {
+      if ((axes >> d & 1) && v->all.stride[memory][d] == 1) m->t = d;
+    }
+    if (m->t >= 0) m->nt = v->all.extent[m->t], m->pitch = v->all.stride[to][m->t];
+    eini_elem_set(v, &m->rest, m->t < 0 ? axes : axes & ~(1U << m->t), 2, memory, to, 0);
+    eini_elem_fill(v, &m->rest, base, used);
+  }
+}
+
+static size_t eini_elem_carve(eini_dir_elem *v, char *base) {
+  size_t used = 0;
+  for (int s = EINI_ELEM_BLOCK; s < EINI_ELEM_OUT; s++) {
+    const int64_t wide = s == EINI_ELEM_PACKED ? 1 : v->wide;
+    v->block[s] = (char *)eini_carve(base, &used, v->columns[s] * wide, v->j.unit);
+  }
+  eini_elem_fill(v, &v->sum_loop, base, &used);
+  eini_elem_fill(v, &v->sum_row, base, &used);
+  eini_elem_fill(v, &v->mul_loop, base, &used);
+  eini_elem_fill(v, &v->mul_row, base, &used);
+  eini_elem_fill(v, &v->mul_k, base, &used);
+  eini_elem_moves(v, base, &used);
+  v->stage = (char *)eini_carve(base, &used, v->nt ? v->move[2].nt * v->wide : 0, v->j.unit);
+  return used;
+}
+
+// dst[s * ds + d] = src[d * ss + s] for s < ns and d < nd elements; steps in bytes. Tiles overlap.
+static void eini_elem_turn(int isa, int size, int64_t ns, int64_t nd, const char *src, int64_t ss,
+                           char *dst, int64_t ds) {
+  const eini_tile_kind *kind = eini_tile_kinds[isa][size == 8 ? 3 : 2];
+  while (kind->b > eini_min64(ns, nd)) kind++;
+  const int64_t b = kind->b;
+  for (int64_t s = 0; s < ns; s += b > 0 ? b : 1) {
+    if (b == 0) {
+      for (int64_t d = 0; d < nd; d++) {
+        memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
+      }
+      continue;
+    }
+    const int64_t u = eini_min64(s, ns - b);
+    for (int64_t d = 0; d < nd; d += b) {
+      const int64_t w = eini_min64(d, nd - b);
+      kind->fn(src + w * ss + u * size, ss, dst + u * ds + w * size, ds);
+    }
+  }
+}
+
+// The n elements from e0 on will be next.
+static void eini_elem_ahead_start(eini_dir_elem *v, int64_t e0, int64_t n) {
+  const int64_t rows = v->sum_loop.n * ((v->sum_row.n + 7) / 8);
+  const int64_t calls = rows * ((v->wide / v->j.kern->lanes + 2) / 3) +
+                        v->mul_loop.n * ((v->mul_row.n + 7) / 8);
+  eini_elem_ahead *a = &v->ahead;
+  int64_t lines = 0;
+  for (int o = 0; o < 3; o++) {
+    const eini_elem_move *m = &v->move[o];
+    const int dense = m->step > 0 && m->step <= 2 * m->nt && !(o == 2 && v->nt);
+    a->lines[o] = dense && n > 0 ? (n * m->step * v->j.unit + 63) / 64 : 0;
+    lines += a->lines[o] * m->rest.n;
+  }
+  a->share = (lines + calls - 1) / calls;
+  a->e0 = e0, a->o = 0, a->row = a->line = 0;
+}
+
+static void eini_elem_ahead_some(eini_dir_elem *v) {
+  eini_elem_ahead *a = &v->ahead;
+  for (int64_t left = a->share; left > 0 && a->o < 3;) {
+    const eini_elem_move *m = &v->move[a->o];
+    const int64_t n = a->row < m->rest.n ? eini_min64(left, a->lines[a->o] - a->line) : 0;
+    if (n == 0) {
+      a->row++, a->line = 0;
+      if (a->row >= m->rest.n || a->lines[a->o] == 0) a->o++, a->row = 0;
+      continue;
+    }
+    const char *p = v->j.at[a->o < 2 ? v->s0 + a->o : EINI_DIR_OUT] + 64 * a->line;
+    p += (m->rest.off[0][a->row] + a->e0 * m->step) * v->j.unit;
+    for (int64_t l = 0; l < n; l++) EINI_FETCH(p + 64 * l);
+    a->line += n, left -= n;
+  }
+}
+
+// Elements e0 .. e0 + n of a factor into its block; lanes up to a whole vector are 0.
+static void eini_elem_take(eini_dir_elem *v, int o, int64_t e0, int64_t n) {
+  const eini_elem_move *m = &v->move[o];
+  const int64_t unit = v->j.unit;
+  char *const block = v->block[EINI_ELEM_BLOCK + o];
+  if (n % v->j.kern->lanes != 0) {
+    memset(block, 0, (size_t)(v->columns[EINI_ELEM_BLOCK + o] * v->wide * unit));
+  }
+  for (int64_t r = 0; r < m->rest.n; r++) {
+    const char *src = v->j.at[v->s0 + o] + (m->rest.off[0][r] + e0 * m->step) * unit;
+    char *dst = block + m->rest.off[1][r] * unit;
+    if (m->step == 1) memcpy(dst, src, (size_t)(n * unit));
+    else eini_elem_turn(v->isa, (int)unit, m->nt, n, src, m->step * unit, dst, m->pitch * unit);
+  }
+}
+
+static void eini_elem_put(eini_dir_elem *v, int64_t e0, int64_t n) {
+  const eini_elem_move *m = &v->move[2];
+  const int64_t unit = v->j.unit;
+  const int stream = v->nt && (m->step == 1 || m->step == m->nt);
+  for (int64_t r = 0; r < m->rest.n; r++) {
+    const char *src = v->block[EINI_ELEM_SUMS] + m->rest.off[1][r] * unit;
+    char *dst = (char *)(uintptr_t)v->j.at[EINI_DIR_OUT], *to;
+    dst += (m->rest.off[0][r] + e0 * m->step) * unit;
+    to = stream ? v->stage : dst;
+    if (m->step != 1) {
+      eini_elem_turn(v->isa, (int)unit, n, m->nt, src, m->pitch * unit, to, m->step * unit);
+      src = to;
+    }
+    if (stream) eini_stream_row(v->isa, (size_t)(n * m->nt * unit), src, dst);
+    else if (m->step == 1) memcpy(dst, src, (size_t)(n * unit));
+  }
+}
+
+// Which tile has the most of `rows` rows, and how many those are.
+static int eini_elem_rows(const eini_dir_elem *v, int64_t rows, int64_t *most) {
+  const int64_t n = eini_min64(v->j.kern->rows, rows);
+  const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
+  *most = which == 4 ? 8 : which + 1;
+  return which;
+}
+
+// Sums of products with the small operand.
+static void eini_elem_sums(eini_dir_elem *v, int64_t n) {
+  const eini_dir_kern *kern = v->j.kern;
+  const int from = v->sum_loop.stream[1], to = v->sum_loop.stream[2];
+  const int64_t zero = 0, unit = v->j.unit, line = kern->lanes * unit;
+  eini_dir_tile t;
+  memset(&t, 0, sizeof t);
+  t.k1 = 1, t.k0 = v->sum_k.n, t.pk = 1, t.qk = v->wide, t.pk1 = t.qk1 = &zero;
+  t.last = kern->lanes;
+  for (int64_t b = 0; b < v->sum_loop.n; b++) {
+    t.p = v->block[EINI_ELEM_PACKED] + v->sum_loop.off[0][b] * unit;
+    t.q = v->block[from] + v->sum_loop.off[1][b] * unit;
+    t.out = v->block[to] + v->sum_loop.off[2][b] * unit;
+    for (int64_t i = 0, l; i < n; i += l * kern->lanes, t.q += l * line, t.out += l * line) {
+      l = eini_min64((n - i) / kern->lanes, 3);
+      for (int64_t r = 0, most; r < v->sum_row.n; r += most) {
+        const int which = eini_elem_rows(v, v->sum_row.n - r, &most);
+        t.prow = v->sum_row.off[0] + r;
+        t.orow = v->sum_row.off[1] + r;
+        kern->tile[l - 1][which](&t);
+        eini_elem_ahead_some(v);
+      }
+    }
+  }
+}
+
+// Sums of products of vectors.
+static void eini_elem_products(eini_dir_elem *v, int64_t n) {
+  const int64_t unit = v->j.unit;
+  const eini_elem_list *l = &v->mul_loop;
+  eini_dir_pairs t;
+  t.n = n, t.k = v->mul_k.n, t.pk = v->mul_k.off[0], t.qk = v->mul_k.off[1];
+  for (int64_t b = 0; b < l->n; b++) {
+    t.p = v->block[l->stream[0]] + l->off[0][b] * unit;
+    t.q = v->block[l->stream[1]] + l->off[1][b] * unit;
+    t.out = v->block[l->stream[2]] + l->off[2][b] * unit;
+    for (int64_t r = 0, most; r < v->mul_row.n; r += most) {
+      const int64_t left = v->mul_row.n - r;
+      const int which = left >= v->j.kern->rows && left >= 8 ? 2 : left >= 4;
+      most = which == 2 ? 8 : which == 1 ? 4 : 1;
+      t.prow = v->mul_row.off[0] + r;
+      t.orow = v->mul_row.off[1] + r;
+      v->j.kern->pairs[which](&t);
+      eini_elem_ahead_some(v);
+    }
+  }
+}
+
+static void eini_elem_batch(eini_dir_elem *v) {
+  const eini_dir_job *j = &v->j;
+  const int lanes = j->kern->lanes;
+  for (int64_t e0 = 0, n; e0 < v->e; e0 += n) {
+    n = eini_min64(v->wide, v->e - e0);
+    const int64_t whole = eini_up(n, lanes);
+    eini_elem_take(v, 0, e0, n);
+    eini_elem_take(v, 1, e0, n);
+    eini_elem_ahead_start(v, e0 + n, eini_min64(v->wide, v->e - e0 - n));
+    if (v->first) eini_elem_products(v, whole);
+    eini_elem_sums(v, whole);
+    if (!v->first) eini_elem_products(v, whole);
+    eini_elem_put(v, e0, n);
+  }
+}
+
+// The small operand with its steps along the sums 1.
+static void eini_elem_pack(eini_dir_elem *v) {
+  const char *src = v->j.at[EINI_DIR_OPS - v->s0];
+  char *dst = v->block[EINI_ELEM_PACKED];
+  const int size = v->j.unit;
+  int64_t at[EINI_DIR_RANK] = {0}, from = 0, to = 0;
+  for (int d = 0; d >= 0;) {
+    memcpy(dst + to * size, src + from * size, (size_t)size);
+    for (d = v->all.n - 1; d >= 0; d--) {
+      if (!(v->small >> d & 1)) continue;
+      const int64_t s = v->all.stride[EINI_ELEM_SMALL][d], p = v->all.stride[EINI_ELEM_PACKED][d];
+      from += s, to += p;
+      if (++at[d] < v->all.extent[d]) break;
+      from -= s * at[d], to -= p * at[d], at[d] = 0;
+    }
+  }
+}
+
+static void eini_elem_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                          const ein_part *part, void *scratch) {
+  eini_dir_elem v;
+  const char *packed = NULL;
+  (void)choice;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
+  if (part->batch[0] >= part->batch[1] || !eini_elem_init(&v, cpu, c, part)) return;
+  eini_elem_carve(&v, (char *)scratch);
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    eini_dir_at(&v.j, b);
+    if (packed != v.j.at[EINI_DIR_OPS - v.s0]) eini_elem_pack(&v);
+    packed = v.j.at[EINI_DIR_OPS - v.s0];
+    eini_elem_batch(&v);
+  }
+  if (v.nt) eini_stream_end();
+}
+
+// Cycles of moving a vector of e of a factor or of the output.
+static double eini_elem_moved(const eini_dir_elem *v, int o) {
+  const eini_elem_move *m = &v->move[o];
+  const double lanes = (double)v->j.kern->lanes, rest = (double)m->rest.n, nt = (double)m->nt;
+  if (m->step == 1) return rest * (2 + 15 * lanes / (double)v->wide);
+  if (m->nt == 1) return rest * 2 * lanes;
+  return rest * (nt < lanes ? 3 * lanes + 2 * nt : ceil(nt / lanes) * 3 * lanes) +
+         rest * 10 * lanes / (double)v->wide;
+}
+
+static int eini_elem_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                          ein_choice *choice) {
+  eini_dir_elem v;
+  eini_dir_job *j = &v.j;
+  if (!eini_dir_able(cpu, c) || !eini_elem_init(&v, cpu, c, NULL)) return 0;
+  choice->scratch = eini_elem_carve(&v, NULL);
+  const double batch = (double)j->x[EINI_DIR_B].size, lanes = (double)j->kern->lanes;
+  const double e = (double)v.e, unit = (double)j->unit;
+  double cycles = eini_elem_cycles(&v), in = 0, out = (double)v.columns[EINI_ELEM_SUMS];
+  for (int o = 0; o < 3; o++) cycles += eini_elem_moved(&v, o);
+  for (int o = 0; o < 2; o++) in += (double)v.columns[EINI_ELEM_BLOCK + o];
+  in *= batch * e * unit, out *= batch * e * unit;
+  const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
+  const double busy = batch * (ceil(e / lanes) * cycles +
+                               2 * (double)v.columns[EINI_ELEM_PACKED]) / cpu->hz;
+  const int64_t rest = eini_elem_size(&v, v.rows);
+  eini_dir_grid(&j->x[v.group], 16 * j->kern->lanes * rest, &choice->grid[v.s0 ? 2 : 1],
+                &choice->unit[v.s0 ? 2 : 1]);
+  choice->grid[v.s0 ? 1 : 2] = choice->unit[v.s0 ? 1 : 2] = 1;
+  choice->grid[0] = j->x[EINI_DIR_B].size, choice->unit[0] = 1;
+  choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
+  memcpy(choice->variant, v.first ? "factors first" : "small first", v.first ? 14 : 12);
+  return 1;
+}
+
+EINI_UNUSED static const eini_cpu_family eini_dir_elements = {
+    "elements", eini_elem_plan, eini_elem_run};
+
 // ---- tiny ---------------------------------------------------------------------------------------
 // The same tiles where nothing needs a table: plain real operands, at most one axis a group, lanes
 // next to each other. Everything is in the choice, so that a run costs nanoseconds.
@@ -6142,7 +6838,7 @@ EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
 
 static const eini_cpu_family *const eini_cpu_families[] = {
     &eini_gett_family, &eini_dir_tiny, &eini_dir_matvec, &eini_dir_dot,
-    &eini_dir_inner_family, &eini_dir_small, NULL};
+    &eini_dir_inner_family, &eini_dir_small, &eini_dir_elements, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 
@@ -6447,6 +7143,7 @@ static void eini_cpu_rates(ein_cpu *cpu) {
   r->read_bw = m->read_bw;
   r->copy_bw = m->copy_bw;
   r->fast_bytes = (double)m->l2;
+  r->fused = EINI_ELEM_FUSED;
 }
 
 static void eini_cpu_provide(ein_cpu *cpu) {

@@ -16,6 +16,7 @@
 //   >>dist-api        public types and functions
 //   >>space           pieces, places and blocks of a cut index space
 //   >>block-plans     plans of a statement's blocks
+//   >>states          partial results that are states of several scalars
 //   >>relation        tensor relations: join, aggregate, repartition
 //   >>dist-plan       from a cut graph to plans of tasks, memory and dependencies
 //   >>dist-run        tasks of places that share memory
@@ -31,7 +32,8 @@
 // runs a statement, or a function of yours, on every combination of pieces of the statement's
 // indices; where an access needs more than one block (a halo, another partition), the box is put
 // together first. Reduced indices that are cut stay in the keys of the result, whose blocks are
-// partial then, until ein_relation_aggregate folds them. ein_relation_repartition cuts differently.
+// partial then, until ein_relation_aggregate folds them: states of mean, var, argmax, argmin and
+// monoids of your own, else values. ein_relation_repartition cuts differently.
 //
 //     X[8,8] cut [2,4], Y[8,8] cut [4,2]   join by sum[j](X[i,j]*Y[j,k]), i,k,j cut 2,2,4:
 //     keys (i,k,j), 16 blocks of 4x4       aggregate: keys (i,k), 4 blocks of 4x4
@@ -50,8 +52,9 @@
 // einsum.h that all blocks of its shape share. Tasks are rules, not lists: task q of a statement
 // runs at place q, the pieces of its indices are the digits of q, and what it reads follows from
 // the projections. Boxes with a halo, strided and descending accesses, pieces and outputs with
-// holes are ordinary. Statements folded by mean, var, argmax, argmin or a monoid of your own are
-// not cut over reduced indices.
+// holes are ordinary. Partial results of mean, var, argmax, argmin and monoids of your own are the
+// states of the fold: they are merged as states and finished where the block lives. Positions are
+// those in the whole reduced space, ties go to the lowest.
 //
 //
 // FABRICS
@@ -72,9 +75,9 @@
 // Inputs lie at every place, unless they are pinned to a partition of their axes. A task reads from
 // elsewhere the elements of its operands' boxes that lie in blocks homed at other places; operands
 // that read the same are counted once, and nothing is kept between statements. A partial result
-// that is folded elsewhere counts as a whole, in the computation type of its fold. Elements that no
-// statement defines (zeros) never move. These are the bytes of the model `bytes` of
-// einsum_decomp.h, and those a fabric that copies moves.
+// that is folded elsewhere counts as a whole: values in the computation type of the fold, or all
+// scalars of its states. Elements that no statement defines (zeros) never move. These are the bytes
+// of the model `bytes` of einsum_decomp.h, and those a fabric that copies moves.
 //
 //
 // MEMORY
@@ -130,6 +133,7 @@ typedef struct ein_relation_info {
   int nkey;                 // rank, and the cut reduced indices not yet aggregated
   const int64_t *pieces;    // nkey: the partition; piece k of d of an extent E is
                             //   [floor(k*E/d), floor((k+1)*E/d))
+  int nstate;               // scalars of a partial result's state; 1 for values
   int64_t nblock;           // product of pieces
 } ein_relation_info;
 
@@ -150,6 +154,11 @@ EIN_API void ein_relation_get(const ein_relation *r, ein_relation_info *info);
 // in the tensor (rank coordinates; origin may be NULL). EIN_ERR_BOUNDS when there is no such key.
 EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
                                       ein_ztensor *block, int64_t *origin);
+// The same of scalar number `state` of a block of states (0: that of ein_relation_block): argmax,
+// argmin: value and position; var: count, mean, sum of squared deviations; mean: sum; a monoid of
+// your own: its state.
+EIN_API ein_status ein_relation_state(const ein_relation *r, const int64_t *key, int state,
+                                      ein_ztensor *block);
 // Writes the whole tensor. out: shape and dtype of the relation. EIN_ERR_ARGUMENT before what was
 // cut over reduced indices is aggregated.
 EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *out);
@@ -157,13 +166,15 @@ EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *o
 // Joins relations on the keys of statement stmt of a graph, whose index i is cut into cut[i] pieces
 // (nindex of them): rel[k] holds operand k's tensor. The statement's free indices must be the axes
 // of its output in order. fn NULL: the statement itself runs on the blocks; param: its params.
-// Folds that are cut must be sum, prod, max, min, any, all or logsumexp, unless fn does the work.
+// Where reduced indices are cut, blocks are partial results: values, or states (info.nstate, and
+// mean's sums). What fn writes are values.
 EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int stmt,
                                      const int64_t *cut, const ein_relation *const *rel,
                                      const ein_scalar *param, ein_block_fn fn, void *user,
                                      ein_relation **out);
 // Folds the blocks that differ only in keys of reduced indices, element by element, with a monoid:
 // "sum", .., or one registered in the ctx. The result has the dtype the join's statement gives.
+// States are merged and finished by the monoid that made them: EIN_ERR_ARGUMENT for another.
 EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, const char *monoid,
                                           ein_relation **out);
 // The same tensor in another partition; blocks are copies.
@@ -247,7 +258,8 @@ typedef struct ein_dist_info {
   int64_t tasks, messages, bytes;  // what a run will do
   size_t workspace_bytes;    // of a run
   size_t plan_bytes;         // of the plan, without those of its tasks
-  int64_t peak_bytes;        // the largest of all places
+  int64_t peak_bytes;        // the largest of all places, see ein_dist_peak
+  int64_t place_bytes;       // most memory that a place allocates, on a fabric that copies; else 0
   int nplan;                 // different task plans
 } ein_dist_info;
 
@@ -260,8 +272,10 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
                                    ein_dist **d);
 EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
 EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
-// Most bytes of blocks, partial results and copies that live at one place at once, inputs aside;
-// by the order of statements. Bytes of a statement, as ein_dist_stats has them.
+// Most bytes that live at one place at once, inputs aside, by the order of statements: blocks until
+// their last reader (outputs to the end), and of one statement at a time what its task fetches from
+// other places, its partial result and its block; what ein_simulate predicts where no input is
+// pinned. Bytes of a statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
@@ -296,11 +310,6 @@ typedef struct eini_dist_space {
   int separable;                // 1: every index occurs in at most one coordinate
 } eini_dist_space;
 
-// Where piece k of `cut` begins: floor(k*extent/cut); k up to cut, which fits 31 bits.
-static int64_t eini_dist_start(int64_t extent, int64_t cut, int64_t k) {
-  return extent / cut * k + extent % cut * k / cut;
-}
-
 static int64_t eini_dist_digit(const eini_dist_space *x, int64_t place, int i) {
   return x->cut[i] > 1 ? place / x->weight[i] % x->cut[i] : 0;
 }
@@ -309,8 +318,8 @@ static int64_t eini_dist_digit(const eini_dist_space *x, int64_t place, int i) {
 static void eini_dist_range(const eini_dist_space *x, int64_t place, int64_t *lo, int64_t *hi) {
   for (int i = 0; i < x->nindex; i++) {
     int64_t k = eini_dist_digit(x, place, i);
-    lo[i] = eini_dist_start(x->extent[i], x->cut[i], k);
-    hi[i] = eini_dist_start(x->extent[i], x->cut[i], k + 1);
+    lo[i] = eini_piece_start(x->extent[i], x->cut[i], k);
+    hi[i] = eini_piece_start(x->extent[i], x->cut[i], k + 1);
   }
 }
 
@@ -495,8 +504,8 @@ static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, in
     else most += k;
   }
   for (int64_t k = *lo; k < *hi; k++) {
-    int64_t a = c * eini_dist_start(x->extent[i], x->cut[i], k);
-    int64_t b = c * (eini_dist_start(x->extent[i], x->cut[i], k + 1) - 1);
+    int64_t a = c * eini_piece_start(x->extent[i], x->cut[i], k);
+    int64_t b = c * (eini_piece_start(x->extent[i], x->cut[i], k + 1) - 1);
     if (eini_max64(a, b) + most < from || eini_min64(a, b) + least >= to) continue;
     first = eini_min64(first, k);
     end = k + 1;
@@ -588,10 +597,12 @@ typedef struct eini_dist_job {
   const ein_graph *g;
   const eini_stmt *s;
   const int64_t *len;            // nindex: extents of the block
-  const int64_t *cut;            // nindex: only cut indices have an origin
+  const int64_t *cut;            // nindex: only cut indices have an origin; NULL: all have
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
   const int64_t *out_stride;     // of the hull; NULL: dense
   int by_index;                  // 1: the result is stored by free indices
+  int values;                    // 1: no fold, values of all indices in the order of eini_dist_axis
+  int across;                    // of that order
   ein_dtype dtype;               // of the result
   int how;                       // of a merge: see eini_dist_merge_plan
 } eini_dist_job;
@@ -645,7 +656,7 @@ static ein_status eini_dist_keep(eini_dist_plans *l, const int64_t *key, int64_t
 
 // Does the value of cut index i occur in the expression? Then blocks get its origin.
 static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
-  for (int64_t v = 0; cut[i] > 1 && v < s->expr.n; v++)
+  for (int64_t v = 0; (cut == NULL || cut[i] > 1) && v < s->expr.n; v++)
     if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
   return 0;
 }
@@ -724,17 +735,25 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   return EIN_OK;
 }
 
+// The index along axis k of values: reduced indices first, so that many results are folded side by
+// side, or across: each result's values follow each other.
+static int eini_dist_axis(const eini_stmt *s, int across, int k) {
+  int nreduced = s->nindex - s->nfree;
+  return across ? k : k < nreduced ? s->nfree + k : k - nreduced;
+}
+
 // The result's tensor and map.
 static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
   const eini_stmt *s = j->s;
-  int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
+  int rank = j->values ? s->nindex : j->by_index ? s->nfree : j->g->tensor[s->out].rank;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_zmap_new(&g->arena, rank, s->nindex, &like->out_map));
-  if (j->by_index) {
+  if (j->by_index || j->values) {
     for (int r = 0; r < rank; r++) {
-      shape[r] = j->len[r];
-      like->out_map.coef[(int64_t)r * s->nindex + r] = 1;
+      int i = j->values ? eini_dist_axis(s, j->across, r) : r;
+      shape[r] = j->len[i];
+      like->out_map.coef[(int64_t)r * s->nindex + i] = 1;
     }
   } else {
     eini_zmap_fill(&like->out_map, &s->out_map);
@@ -767,6 +786,19 @@ static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, eini_st
   return EIN_OK;
 }
 
+// A block's values, or partial sums of a mean, instead of its fold: both in the value type.
+static ein_status eini_dist_refold(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+  int sums = j->s->fold == EINI_MEAN && j->cut != NULL && j->by_index;
+  int partial = 0;
+  for (int i = j->s->nfree; sums && i < j->s->nindex; i++) partial |= j->cut[i] > 1;
+  if (!j->values && !(sums && partial)) return EIN_OK;
+  ein_dtype value = (ein_dtype)like->expr.node[like->expr.n - 1].dtype;
+  like->type = eini_fold_value_dtype(g, like->fold, value, like->numpy);
+  like->fold = j->values ? EINI_FOLD_NONE : EINI_SUM;
+  if (j->values) like->nfree = like->nindex;
+  return eini_expr_to(&g->arena, &like->expr, like->type);
+}
+
 // The statement for a block of shape len.
 static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   eini_stmt like = *j->s, *s;
@@ -781,6 +813,7 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   EINI_TRY(eini_dist_inputs(j, g, &like));
   EINI_TRY(eini_dist_result(j, g, &like));
   EINI_TRY(eini_dist_shift(&g->arena, &j->s->expr, param, &like.expr));
+  EINI_TRY(eini_dist_refold(j, g, &like));
   EINI_TRY(eini_stmt_copy(g, &like));
   s = &g->stmt[g->nstmt - 1];
   for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
@@ -854,8 +887,6 @@ static ein_status eini_dist_merge_expr(eini_arena *a, int fold, ein_dtype type, 
   }
   return z < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
-
-static int eini_dist_mergeable(int fold) { return fold >= EINI_SUM && fold <= EINI_LOGSUMEXP; }
 
 // Which of the two sides of a merge live in the block of the output, in its dtype; the others are
 // partial results by free indices, in the computation type.
@@ -949,6 +980,302 @@ static ein_status eini_dist_ctx(const ein_ctx *ctx, int one_thread, ein_ctx **su
 }
 
 // ================================================================================================
+// >>states  partial results that are states of several scalars
+// Takes a fold; gives states of a task's points, merged states, and finished results. States lie in
+// planes, one per scalar. The values of a piece of the task at a time are computed by a plan and
+// folded by the functions of einsum.h.
+// ================================================================================================
+
+// Is a partial result of the fold its state? (Those of other folds are values.)
+static int eini_dist_carries(int fold) { return fold >= EINI_ARGMAX; }
+
+static ein_status eini_dist_folder(const ein_graph *g, const eini_stmt *s, eini_folder *f) {
+  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  double count = 1;
+  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  return eini_folder_init(f, g, s->fold, eini_fold_value_dtype(g, s->fold, value, s->numpy), count,
+                          NULL);
+}
+
+static int eini_dist_is_arg(const eini_folder *f) {
+  return f->fold == EINI_ARGMAX || f->fold == EINI_ARGMIN;
+}
+
+// The planes of n states in memory; positions, which are the widest, come first.
+static void eini_dist_planes(const eini_folder *f, int64_t n, char *memory, void **plane) {
+  for (int k = 0; k < f->nstate; k++) {
+    int s = eini_dist_is_arg(f) ? f->nstate - 1 - k : k;
+    plane[s] = memory;
+    memory += n * (int64_t)ein_dtype_size(eini_state_dtype(f, s));
+  }
+  for (int s = f->nstate; s < 4; s++) plane[s] = NULL;
+}
+
+// The planes from state number `at` on.
+static void eini_dist_planes_at(const eini_folder *f, void *const *plane, int64_t at, void **to) {
+  for (int s = 0; s < 4; s++) {
+    to[s] = plane[s];
+    if (s < f->nstate)
+      to[s] = (char *)plane[s] + at * (int64_t)ein_dtype_size(eini_state_dtype(f, s));
+  }
+}
+
+// left = left merged with right, n states each.
+static void eini_dist_states_merge(const eini_folder *f, int64_t n, char *left, char *right) {
+  void *a[4], *b[4], *acc[4], *from[4];
+  eini_dist_planes(f, n, left, a);
+  eini_dist_planes(f, n, right, b);
+  for (int64_t at = 0; at < n; at += EINI_CHUNK) {
+    const void *more[4];
+    eini_dist_planes_at(f, a, at, acc);
+    eini_dist_planes_at(f, b, at, from);
+    for (int s = 0; s < 4; s++) more[s] = from[s];
+    f->merge(eini_min64(EINI_CHUNK, n - at), acc, more, f->user == NULL ? NULL : f->user->user);
+  }
+}
+
+// ---- scratch ----
+
+#define EINI_DIST_VALUES 16384  // of one piece of a task
+
+// Of one thread.
+typedef struct eini_dist_scratch {
+  char *values;
+  int64_t *position;        // of the piece's reduced points
+  int64_t *same;            // one position for a chunk of values
+  void *tmp[4], *out, *conv, *conv2;
+} eini_dist_scratch;
+
+#define EINI_DIST_SCRATCH (EINI_DIST_VALUES * 16 + 8 * EINI_REG_BYTES)
+
+static void eini_dist_scratch_carve(char *memory, eini_dist_scratch *c) {
+  c->values = memory;
+  c->position = (int64_t *)(void *)(memory + EINI_DIST_VALUES * 8);
+  memory += EINI_DIST_VALUES * 16;
+  c->same = (int64_t *)(void *)memory;
+  for (int k = 0; k < 4; k++) c->tmp[k] = memory += EINI_REG_BYTES;
+  c->out = memory += EINI_REG_BYTES;
+  c->conv = memory += EINI_REG_BYTES;
+  c->conv2 = memory + EINI_REG_BYTES;
+}
+
+// ---- pieces of a task ----
+
+// A task's points in pieces of at most EINI_DIST_VALUES: along the axes of values, those before
+// `split` one by one, `split` in steps, and those behind it whole.
+typedef struct eini_dist_pieces {
+  int across, split;
+  int64_t step;
+} eini_dist_pieces;
+
+static eini_dist_pieces eini_dist_pieces_of(const eini_stmt *s, const int64_t *len) {
+  eini_dist_pieces p;
+  int64_t inner = 1, results = 1;
+  for (int i = 0; i < s->nfree; i++) results *= len[i];
+  p.across = results < EINI_LANES;
+  for (p.split = s->nindex - 1; p.split > 0; p.split--) {
+    int64_t n = eini_max64(1, len[eini_dist_axis(s, p.across, p.split)]);
+    if (n > EINI_DIST_VALUES / inner) break;
+    inner *= n;
+  }
+  int64_t n = eini_max64(1, len[eini_dist_axis(s, p.across, p.split)]);
+  p.step = eini_min64(n, EINI_DIST_VALUES / inner);
+  return p;
+}
+
+// The extents of a whole piece, or of the last one along the split axis; 0: there is none shorter.
+static int eini_dist_piece_len(const eini_stmt *s, const eini_dist_pieces *p, const int64_t *len,
+                               int last, int64_t *to) {
+  for (int k = 0; k < s->nindex; k++) {
+    int i = eini_dist_axis(s, p->across, k);
+    to[i] = k < p->split ? 1 : k > p->split ? len[i] : last ? len[i] % p->step : p->step;
+  }
+  return !last || to[eini_dist_axis(s, p->across, p->split)] > 0;
+}
+
+// What folding the points of one task takes. Buffers: see eini_dist_room.
+typedef struct eini_dist_fold {
+  const eini_stmt *s;
+  const eini_folder *f;
+  const int64_t *lo, *len;          // the task
+  const void *const *data;          // per operand: its box, and strides
+  const int64_t *const *stride;
+  const size_t *size;               // per operand: bytes of an element
+  const ein_plan *plan, *rest;      // values of a whole piece, of the last one
+  ein_run run;                      // inputs, params and workspace of these plans
+  const void **in;                  // run.in
+  ein_scalar *origin;               // behind the graph's params
+  eini_dist_scratch *scratch;
+  int64_t *at, *plo, *phi, *from, *to, *bfrom, *bto;
+} eini_dist_fold;
+
+// Positions of the piece's reduced points; returns their number.
+static int64_t eini_dist_positions(const eini_dist_fold *t, int64_t *at, int64_t *position) {
+  const eini_stmt *s = t->s;
+  int64_t n = 0;
+  for (int i = s->nfree; i < s->nindex; i++) at[i] = t->plo[i];
+  for (int i = 0; i >= 0;) {
+    int64_t p = 0;
+    for (int c = s->nfree; c < s->nindex; c++) p = p * s->index[c].extent + at[c];
+    position[n++] = p;
+    for (i = s->nindex - 1; i >= s->nfree && ++at[i] == t->phi[i]; i--) at[i] = t->plo[i];
+    if (i < s->nfree) break;
+  }
+  return n;
+}
+
+// Folds the values of nfree results with nred points each into states.
+static void eini_dist_fold_values(const eini_dist_fold *t, int across, int64_t nfree, int64_t nred,
+                                  void *const *plane) {
+  const eini_folder *f = t->f;
+  const eini_dist_scratch *c = t->scratch;
+  const int64_t size = (int64_t)ein_dtype_size(f->type), n = across ? nred : nfree;
+  void *acc[4];
+  for (int64_t i = 0; i < (across ? nfree : nred); i++) {
+    char *value = c->values + i * n * size;
+    for (int64_t j = 0; j < EINI_CHUNK && !across; j++) c->same[j] = c->position[i];
+    for (int64_t at = 0; at < n; at += EINI_CHUNK) {
+      int64_t m = eini_min64(EINI_CHUNK, n - at);
+      eini_dist_planes_at(f, plane, across ? i : at, acc);
+      if (across) eini_fold_across(f, m, value + at * size, c->position + at, acc, c->tmp);
+      else eini_fold_down(f, m, value + at * size, c->same, acc, c->tmp);
+    }
+  }
+}
+
+// The ranges of the piece that begins at t->at; returns its extent along the split axis.
+static int64_t eini_dist_piece(const eini_dist_fold *t, const eini_dist_pieces *p) {
+  int64_t n = 0;
+  for (int k = 0; k < t->s->nindex; k++) {
+    int i = eini_dist_axis(t->s, p->across, k);
+    int64_t left = t->len[i] - t->at[i];
+    int64_t m = k < p->split ? 1 : k == p->split ? eini_min64(p->step, left) : left;
+    t->plo[i] = t->lo[i] + t->at[i];
+    t->phi[i] = t->plo[i] + m;
+    if (k == p->split) n = m;
+  }
+  return n;
+}
+
+// Goes on to the next piece; 0 after the last.
+static int eini_dist_piece_next(const eini_dist_fold *t, const eini_dist_pieces *p) {
+  for (int k = p->split; k >= 0; k--) {
+    int i = eini_dist_axis(t->s, p->across, k);
+    t->at[i] += k == p->split ? p->step : 1;
+    if (t->at[i] < t->len[i]) return 1;
+    t->at[i] = 0;
+  }
+  return 0;
+}
+
+// Computes the values of the piece at hand.
+static ein_status eini_dist_piece_values(const eini_dist_fold *t, const ein_plan *plan) {
+  const eini_stmt *s = t->s;
+  int n = 0, norigin = 0;
+  for (int o = 0; o < s->noperand; o++) {
+    int64_t at = 0;
+    if (eini_dist_first(s, o) < o) continue;
+    for (int i = 0; i < s->nindex; i++) t->bto[i] = t->lo[i] + t->len[i];
+    eini_dist_hull(&s->proj[o], t->lo, t->bto, t->bfrom, t->to);
+    eini_dist_hull(&s->proj[o], t->plo, t->phi, t->from, t->to);
+    for (int r = 0; r < s->proj[o].rows; r++) at += (t->from[r] - t->bfrom[r]) * t->stride[o][r];
+    t->in[n++] = (const char *)t->data[o] + at * (int64_t)t->size[o];
+  }
+  for (int i = 0; i < s->nindex; i++) {
+    if (!eini_dist_uses(s, NULL, i)) continue;
+    ein_scalar *p = &t->origin[norigin++];
+    memset(p, 0, sizeof *p);
+    p->set = 1;
+    p->re = (double)t->plo[i];
+  }
+  void *out = t->scratch->values;
+  ein_run run = t->run;
+  run.out = &out;
+  return ein_plan_execute(plan, &run);
+}
+
+// Folds all points of a task into the states of its results, by free indices.
+static ein_status eini_dist_fold_task(const eini_dist_fold *t, char *states) {
+  const eini_stmt *s = t->s;
+  const eini_dist_pieces p = eini_dist_pieces_of(s, t->len);
+  int64_t results = 1;
+  void *plane[4], *acc[4];
+  int empty = 0;
+  for (int i = 0; i < s->nfree; i++) results *= t->len[i];
+  for (int i = 0; i < s->nindex; i++) {
+    empty |= t->len[i] == 0;
+    t->at[i] = 0;
+  }
+  eini_dist_planes(t->f, results, states, plane);
+  eini_fold_identity(t->f, results, plane);
+  if (empty) return EIN_OK;
+  do {
+    int64_t n = eini_dist_piece(t, &p), first = 0, nfree = 1, nred = 1;
+    EINI_TRY(eini_dist_piece_values(t, n == p.step ? t->plan : t->rest));
+    for (int i = 0; i < s->nindex; i++) {
+      if (i < s->nfree) first = first * t->len[i] + t->at[i];
+      if (i < s->nfree) nfree *= t->phi[i] - t->plo[i];
+      else nred *= t->phi[i] - t->plo[i];
+    }
+    if (eini_dist_is_arg(t->f)) eini_dist_positions(t, t->bto, t->scratch->position);
+    eini_dist_planes_at(t->f, plane, first, acc);
+    eini_dist_fold_values(t, p.across, nfree, nred, acc);
+  } while (eini_dist_piece_next(t, &p));
+  return EIN_OK;
+}
+
+// Finished results of the states of a block with extents len, stored as dtype `to` with strides by
+// free index. at: nfree integers.
+static void eini_dist_states_finish(const eini_folder *f, int nfree, const int64_t *len,
+                                    char *states, ein_dtype to, char *dst, const int64_t *stride,
+                                    const eini_dist_scratch *c, int64_t *at) {
+  int64_t results = 1, row = nfree > 0 ? len[nfree - 1] : 1, size = (int64_t)ein_dtype_size(to);
+  void *plane[4], *from[4];
+  for (int i = 0; i < nfree; i++) results *= len[i];
+  for (int i = 0; i < nfree; i++) at[i] = 0;
+  eini_dist_planes(f, results, states, plane);
+  for (int64_t n = 0; n < results; n += row) {
+    char *line = dst;
+    for (int i = 0; i + 1 < nfree; i++) line += at[i] * stride[i] * size;
+    for (int64_t k = 0; k < row; k += EINI_CHUNK) {
+      int64_t m = eini_min64(EINI_CHUNK, row - k), step = nfree > 0 ? stride[nfree - 1] : 1;
+      eini_dist_planes_at(f, plane, n + k, from);
+      for (int s = 0; s < f->nstate; s++) {  // conversions read whole lanes
+        memcpy(c->tmp[s], from[s], (size_t)m * ein_dtype_size(eini_state_dtype(f, s)));
+        from[s] = c->tmp[s];
+      }
+      const void *v = eini_fold_finish(f, m, from, c->out);
+      if (f->result != to) v = eini_narrow(f->result, to, m, v, c->conv, c->conv2);
+      eini_scatter((size_t)size, m, v, line + k * step * size, step, NULL);
+    }
+    for (int i = nfree - 2; i >= 0 && ++at[i] == len[i]; i--) at[i] = 0;
+  }
+}
+
+// Plans of the values of a task with extents j->len: of its whole pieces, and of the last ones (-1:
+// none is shorter). j->stride: of the boxes. key: tag, its length n, and room for 2 * nindex more.
+static ein_status eini_dist_values_plans(eini_dist_plans *l, const eini_dist_job *task,
+                                         int64_t *key, int64_t n, int64_t *whole, int64_t *rest) {
+  const eini_stmt *s = task->s;
+  const eini_dist_pieces p = eini_dist_pieces_of(s, task->len);
+  eini_dist_job j = *task;
+  int64_t *len = key + n;
+  for (int i = 0; i < s->nindex; i++) len[s->nindex + i] = task->len[i];
+  j.len = len;
+  j.cut = NULL;
+  j.by_index = 0;
+  j.out_stride = NULL;
+  j.values = 1;
+  j.across = p.across;
+  *whole = *rest = -1;
+  for (int last = 0; last < 2; last++) {
+    if (!eini_dist_piece_len(s, &p, task->len, last, len)) continue;
+    EINI_TRY(eini_dist_plan(l, &j, 0, key, n + 2 * (int64_t)s->nindex, last ? rest : whole));
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>relation  tensor relations: join, aggregate, repartition
 // Takes views and relations; gives relations, whose blocks are views or memory of their own.
 // ================================================================================================
@@ -958,6 +1285,9 @@ struct ein_relation {
   ein_relation_info info;
   ein_dtype result;          // of the tensor once all is aggregated
   int64_t *bound, *pieces;
+  const char *monoid;        // blocks are its states, in planes; NULL: they are values
+  eini_folder folder;        // of it
+  ein_monoid own;            // and what it is, when it is one of the caller's
   ein_ztensor *block;        // nblock of them, row-major by key
   int64_t *origin;           // nblock * rank
 };
@@ -973,6 +1303,7 @@ static ein_relation *eini_rel_new(ein_ctx *ctx, int rank, int nkey) {
   if (r->bound != NULL && r->pieces != NULL) {
     r->info.rank = rank;
     r->info.nkey = nkey;
+    r->info.nstate = 1;
     r->info.bound = r->bound;
     r->info.pieces = r->pieces;
     return r;
@@ -1020,9 +1351,9 @@ static ein_status eini_rel_shape(ein_relation *r, ein_dtype dtype, const int64_t
       int64_t digit = left % pieces[k];
       left /= pieces[k];
       if (k >= rank) continue;
-      int64_t from = eini_dist_start(bound[k], pieces[k], digit);
+      int64_t from = eini_piece_start(bound[k], pieces[k], digit);
       r->origin[b * rank + k] = from;
-      shape[k] = eini_dist_start(bound[k], pieces[k], digit + 1) - from;
+      shape[k] = eini_piece_start(bound[k], pieces[k], digit + 1) - from;
     }
     r->block[b].dtype = dtype;
     r->block[b].rank = rank;
@@ -1038,14 +1369,27 @@ static int64_t *eini_rel_strides(const ein_relation *r, int64_t b) {
   return u.v + r->info.rank;
 }
 
+// Bytes of one element of a block.
+static size_t eini_rel_wide(const ein_relation *r) {
+  size_t bytes = 0;
+  for (int s = 0; s < r->info.nstate && r->monoid != NULL; s++)
+    bytes += ein_dtype_size(eini_state_dtype(&r->folder, s));
+  return r->monoid != NULL ? bytes : ein_dtype_size(r->info.dtype);
+}
+
 // Memory for every block, dense, uninitialised values zero.
 static ein_status eini_rel_alloc(ein_relation *r) {
   for (int64_t b = 0; b < r->info.nblock; b++) {
     int64_t n;
     EINI_TRY(eini_view_elements(r->info.rank, r->block[b].shape, &n));
     eini_dist_dense(r->info.rank, r->block[b].shape, eini_rel_strides(r, b));
-    r->block[b].data = eini_new(&r->arena, n, ein_dtype_size(r->info.dtype));
-    if (r->block[b].data == NULL) return EIN_ERR_NO_MEMORY;
+    char *memory = (char *)eini_new(&r->arena, n, eini_rel_wide(r));
+    if (memory == NULL) return EIN_ERR_NO_MEMORY;
+    r->block[b].data = memory;
+    if (r->monoid == NULL) continue;
+    void *plane[4];
+    eini_dist_planes(&r->folder, n, memory, plane);
+    r->block[b].data = plane[0];
   }
   return EIN_OK;
 }
@@ -1114,6 +1458,26 @@ EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
   *block = r->block[b];
   for (int k = 0; origin != NULL && k < r->info.rank; k++)
     origin[k] = r->origin[b * r->info.rank + k];
+  return EIN_OK;
+}
+
+// Where the states of block b begin.
+static char *eini_rel_states(const ein_relation *r, int64_t b) {
+  char *at = (char *)r->block[b].data;
+  if (!eini_dist_is_arg(&r->folder)) return at;
+  return at - ein_view_count(&r->block[b]) * (int64_t)ein_dtype_size(EIN_I64);
+}
+
+EIN_API ein_status ein_relation_state(const ein_relation *r, const int64_t *key, int state,
+                                      ein_ztensor *block) {
+  void *plane[4];
+  EINI_TRY(ein_relation_block(r, key, block, NULL));
+  if (state < 0 || state >= r->info.nstate) return EIN_ERR_ARGUMENT;
+  if (r->monoid == NULL) return EIN_OK;
+  eini_dist_planes(&r->folder, ein_view_count(block), eini_rel_states(r, eini_rel_at(r, key)),
+                   plane);
+  block->dtype = eini_state_dtype(&r->folder, state);
+  block->data = plane[state];
   return EIN_OK;
 }
 
@@ -1239,12 +1603,6 @@ static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
     return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED,
                             "a join into '%s': the free indices are not its axes in order",
                             t->name);
-  for (int i = s->nfree; i < s->nindex && j->fn == NULL; i++) {
-    if (j->space.cut[i] > 1 && !eini_dist_mergeable(s->fold))
-      return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "a join into '%s': index '%s' is cut, but "
-                              "partial results of its fold are not one number", t->name,
-                              s->index[i].name);
-  }
   for (int k = 0; k < s->noperand; k++) {
     const eini_tensor *x = &j->g->tensor[s->operand[k]];
     const ein_relation *r = j->rel[k];
@@ -1260,6 +1618,22 @@ static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
   return EIN_OK;
 }
 
+// The result's blocks are states of the statement's monoid, which outlive graph and ctx.
+static ein_status eini_rel_carry(eini_rel_join *j) {
+  ein_relation *r = j->out;
+  const eini_stmt *s = j->s;
+  const char *name = eini_fold_name(j->g, s->fold);
+  EINI_TRY(eini_dist_folder(j->g, s, &r->folder));
+  r->monoid = eini_strndup(&r->arena, name, (int64_t)strlen(name));
+  if (r->monoid == NULL) return EIN_ERR_NO_MEMORY;
+  if (r->folder.user != NULL) {
+    r->own = *r->folder.user;
+    r->folder.user = &r->own;
+  }
+  r->info.nstate = r->folder.nstate;
+  return EIN_OK;
+}
+
 // The relation of the results: keys of the free indices, then of the cut reduced ones.
 static ein_status eini_rel_result(ein_ctx *ctx, eini_rel_join *j) {
   const eini_stmt *s = j->s;
@@ -1272,6 +1646,10 @@ static ein_status eini_rel_result(ein_ctx *ctx, eini_rel_join *j) {
   j->out = eini_rel_new(ctx, s->nfree, nkey);
   if (j->out == NULL) return EIN_ERR_NO_MEMORY;
   ein_dtype partial = ein_dtype_compute(s->type);
+  if (j->space.nagg > 1 && j->fn == NULL && eini_dist_carries(s->fold)) {
+    EINI_TRY(eini_rel_carry(j));
+    partial = j->out->folder.type;
+  }
   EINI_TRY(eini_rel_shape(j->out, j->space.nagg > 1 ? partial : t->dtype, t->shape, pieces));
   j->out->result = t->dtype;
   return eini_rel_alloc(j->out);
@@ -1315,8 +1693,50 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   return EIN_OK;
 }
 
-// Runs the statement's plan for the block at hand.
-static ein_status eini_rel_run(eini_rel_join *j, const ein_ztensor *out) {
+// The states of the block at hand.
+static ein_status eini_rel_fold_states(eini_rel_join *j, eini_dist_job *job, int64_t nkey,
+                                       char *states) {
+  const eini_stmt *s = j->s;
+  int64_t whole, rest;
+  int rank = s->nindex;
+  size_t *size = EINI_NEW(&j->boxes, size_t, s->noperand);
+  char *memory = (char *)eini_new(&j->boxes, 1, EINI_DIST_SCRATCH);
+  eini_dist_scratch c;
+  eini_dist_fold t;
+  memset(&t, 0, sizeof t);
+  const void **data = EINI_NEW(&j->boxes, const void *, s->noperand);
+  if (size == NULL || memory == NULL || data == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) {
+    data[k] = j->in[k].data;
+    size[k] = ein_dtype_size(j->in[k].dtype);
+    rank = j->in[k].rank > rank ? j->in[k].rank : rank;
+  }
+  int64_t *room = EINI_NEW(&j->boxes, int64_t, 7 * (int64_t)rank);
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  eini_dist_scratch_carve(memory, &c);
+  job->dtype = j->out->folder.type;
+  EINI_TRY(eini_dist_values_plans(&j->plans, job, j->key, nkey, &whole, &rest));
+  t.s = s;
+  t.f = &j->out->folder;
+  t.lo = j->lo;
+  t.len = j->len;
+  t.data = data;
+  t.stride = j->stride;
+  t.size = size;
+  t.plan = j->plans.entry[whole].plan;
+  t.rest = rest >= 0 ? j->plans.entry[rest].plan : NULL;
+  t.run.in = t.in = j->data;
+  t.run.param = j->param;
+  t.origin = j->param + j->g->nparam;
+  t.scratch = &c;
+  t.at = room, t.plo = room + rank, t.phi = room + 2 * rank, t.from = room + 3 * rank;
+  t.to = room + 4 * rank, t.bfrom = room + 5 * rank, t.bto = room + 6 * rank;
+  return eini_dist_fold_task(&t, states);
+}
+
+// Runs the statement's plan for block b, which is at hand.
+static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
+  const ein_ztensor *out = &j->out->block[b];
   const eini_stmt *s = j->s;
   eini_dist_job job;
   int64_t n = 0, id;
@@ -1336,6 +1756,8 @@ static ein_status eini_rel_run(eini_rel_join *j, const ein_ztensor *out) {
   job.stride = j->stride;
   job.by_index = 1;
   job.dtype = out->dtype;
+  if (j->out->monoid != NULL && s->fold != EINI_MEAN)
+    return eini_rel_fold_states(j, &job, n, eini_rel_states(j->out, b));
   EINI_TRY(eini_dist_plan(&j->plans, &job, 0, j->key, n, &id));
   for (int i = 0; i < s->nindex; i++) {
     if (!eini_dist_uses(s, j->space.cut, i)) continue;
@@ -1366,14 +1788,14 @@ static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
     else j->in[k] = j->in[first];
   }
   const ein_ztensor *out = &j->out->block[b];
-  return j->fn != NULL ? j->fn(j->user, j->lo, j->len, j->in, out) : eini_rel_run(j, out);
+  return j->fn != NULL ? j->fn(j->user, j->lo, j->len, j->in, out) : eini_rel_run(j, b);
 }
 
 static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_t *cut,
                                     const ein_scalar *param) {
   const eini_stmt *s = j->s;
   eini_arena *a = &j->arena;
-  int64_t nkey = s->nindex;
+  int64_t nkey = 3 * (int64_t)s->nindex;  // of a block, and of the pieces of its values
   EINI_TRY(eini_rel_space(j, cut));
   EINI_TRY(eini_rel_validate(ctx, j));
   for (int k = 0; k < s->noperand; k++) nkey += j->g->tensor[s->operand[k]].rank;
@@ -1488,9 +1910,53 @@ static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_rela
   return ein_plan_execute(l->entry[id].plan, &run);
 }
 
+// Merges the states of n blocks that follow each other from block `first`, along the tree of
+// executions, and finishes them.
+static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t n, char *stack,
+                                  const ein_ztensor *out, const eini_dist_scratch *c,
+                                  int64_t *at) {
+  int64_t count = ein_view_count(out), used = count * (int64_t)eini_rel_wide(r);
+  int64_t bytes = (used + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  if (count == 0) return;
+  for (int64_t k = 0; k < n; k++)
+    memcpy(stack + k * bytes, eini_rel_states(r, first + k), (size_t)used);
+  for (int64_t step = 1; step < n; step *= 2)
+    for (int64_t k = 0; k + step < n; k += 2 * step)
+      eini_dist_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
+  eini_dist_states_finish(&r->folder, out->rank, out->shape, stack, out->dtype, (char *)out->data,
+                          out->strides, c, at);
+}
+
+static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
+                                            const char *monoid, ein_relation *x) {
+  int64_t n = 1, largest = 0, bytes;
+  eini_dist_scratch c;
+  if (strcmp(monoid, r->monoid) != 0)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the blocks are states of '%.60s', not of "
+                            "'%.60s'", r->monoid, monoid);
+  EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
+  EINI_TRY(eini_rel_alloc(x));
+  for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
+  for (int64_t b = 0; b < r->info.nblock; b++)
+    largest = eini_max64(largest, ein_view_count(&r->block[b]));
+  if (eini_mul_overflow(n, largest + EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
+  eini_arena scratch;
+  eini_arena_init(&scratch, &x->arena.al);
+  char *stack = (char *)eini_new(&scratch, bytes, eini_rel_wide(r));
+  char *memory = (char *)eini_new(&scratch, 1, EINI_DIST_SCRATCH);
+  int64_t *at = EINI_NEW(&scratch, int64_t, r->info.rank);
+  ein_status st = stack == NULL || memory == NULL || at == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) eini_dist_scratch_carve(memory, &c);
+  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
+    eini_rel_merge_states(r, b * n, n, stack, &x->block[b], &c, at);
+  eini_arena_free(&scratch);
+  return st;
+}
+
 static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, const char *monoid,
                                          ein_relation *x) {
   int64_t n = 1, largest = 0, bytes;
+  if (r->monoid != NULL) return eini_rel_aggregate_states(ctx, r, monoid, x);
   EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
   EINI_TRY(eini_rel_alloc(x));
   for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
@@ -1543,6 +2009,9 @@ typedef struct eini_dist_stmt {
   eini_dist_space space;
   int64_t *plan;            // of each task; merges: into this partial result, and the last one
   int64_t *merge, *last;
+  const eini_folder *folder;  // partial results are its states; then plan and last are those of
+                              //   their values (sums of a mean: plan alone); NULL: they are values
+  int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
   size_t partial_bytes;
@@ -1551,6 +2020,7 @@ typedef struct eini_dist_stmt {
   int32_t before;           // statements whose memory it takes
   int form;                 // the first statement whose plans its blocks may run
   int64_t bytes, messages;  // what its tasks read from other places
+  int64_t *fetched;         // of each task
 } eini_dist_stmt;
 
 // Memory alive from statement first to last.
@@ -1575,6 +2045,7 @@ struct ein_dist {
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
   eini_dist_plans plans;
+  int carries;              // some statement's partial results are states
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;
@@ -1608,8 +2079,6 @@ static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const 
   for (int i = 0; i < s->nindex; i++) {
     if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
       return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
-    if (p->cut[i] > 1 && i >= s->nfree && !eini_dist_mergeable(s->fold))
-      return eini_dist_bad(ctx, g, s, k, i, "cut, but its fold has states of several scalars");
     int seen = 0;
     for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
     if (seen != (p->cut[i] > 1))
@@ -1845,8 +2314,33 @@ static int eini_dist_same_form(const ein_dist *d, int j, int k) {
   return 1;
 }
 
+// Plans of the values of a task; job: as for its block. box: strides of the operands' boxes.
+static ein_status eini_dist_state_plans(ein_dist *d, int k, int64_t q, eini_dist_job *job,
+                                        int64_t *key, int64_t **box, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s;
+  const int64_t **stride = EINI_NEW(&d->arena, const int64_t *, s->noperand);
+  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  for (int o = 0; o < s->noperand; o++) {
+    int rank = d->g->tensor[s->operand[o]].rank;
+    stride[o] = job->stride[o];
+    if (stride[o] != NULL) continue;
+    eini_dist_box(e, q, o, m);
+    for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
+    eini_dist_dense(rank, m->len, box[o]);
+    stride[o] = box[o];
+  }
+  for (int i = 0; i < s->nindex; i++) m->len[i] = m->hi[i] - m->lo[i];
+  job->len = m->len;
+  job->stride = stride;
+  job->dtype = e->folder->type;
+  key[0] = e->form;
+  key[1] = 16;
+  return eini_dist_values_plans(&d->plans, job, key, 2, &e->plan[q], &e->last[q]);
+}
+
 static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
-                                       const int64_t **stride, eini_dist_room *m) {
+                                       const int64_t **stride, int64_t **box, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
   const eini_stmt *s = e->s;
   const eini_dist_space *x = &e->space;
@@ -1869,10 +2363,13 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.out_stride = d->tensor[s->out].stride;
   job.by_index = !shared || !own;
   job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
+  if (e->folder != NULL && s->fold != EINI_MEAN)
+    return eini_dist_state_plans(d, k, q, &job, key, box, m);
+  if (e->folder != NULL) job.dtype = e->folder->type;
   key[0] = e->form;
   key[1] = own;
   EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
-  if (x->nagg == 1) return EIN_OK;
+  if (x->nagg == 1 || e->folder != NULL) return EIN_OK;
   job.by_index = !shared;
   job.dtype = out->dtype;
   job.how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
@@ -1883,13 +2380,37 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   return part > 0 ? EIN_OK : eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->last[q]);
 }
 
+// n lists of `rank` integers.
+static ein_status eini_dist_strides_new(eini_arena *a, int n, int rank, int64_t ***list) {
+  *list = EINI_NEW(a, int64_t *, n);
+  int64_t *p = EINI_NEW(a, int64_t, (int64_t)n * rank);
+  if (*list == NULL || p == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) (*list)[k] = p + (int64_t)k * rank;
+  return EIN_OK;
+}
+
+// What a statement's partial results are.
+static ein_status eini_dist_partials_init(ein_dist *d, eini_dist_stmt *e) {
+  const eini_stmt *s = e->s;
+  e->wide = eini_partial_bytes(d->g, s);
+  e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+  if (e->space.nagg == 1 || !eini_dist_carries(s->fold)) return EIN_OK;
+  eini_folder *f = EINI_NEW(&d->arena, eini_folder, 1);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_folder(d->g, s, f));
+  e->folder = f;
+  e->direct = 0;
+  d->carries = 1;
+  return EIN_OK;
+}
+
 static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
   const eini_stmt *s = e->s = &d->g->stmt[k];
   eini_arena *a = &d->arena;
   EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
+  EINI_TRY(eini_dist_partials_init(d, e));
   int64_t n = e->space.ntask;
-  e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
   e->item = -1;
   while (!(d->stmt[e->form].form == e->form && eini_dist_same_form(d, e->form, k))) e->form++;
   e->first = d->ntask;
@@ -1898,21 +2419,25 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   e->plan = EINI_NEW(a, int64_t, n);
   e->merge = EINI_NEW(a, int64_t, n);
   e->last = EINI_NEW(a, int64_t, n);
-  int64_t *key = EINI_NEW(a, int64_t, s->nindex + 2);
+  e->fetched = EINI_NEW(a, int64_t, n);
+  int64_t *key = EINI_NEW(a, int64_t, 2 * (int64_t)s->nindex + 2), **box = NULL;
   const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
-  if (e->plan == NULL || e->merge == NULL || e->last == NULL || key == NULL || stride == NULL)
+  if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
+      stride == NULL)
     return EIN_ERR_NO_MEMORY;
-  int64_t size = (int64_t)ein_dtype_size(ein_dtype_compute(s->type)), most = 0;
+  EINI_TRY(eini_dist_strides_new(a, s->noperand, d->rank, &box));
+  int64_t size = e->wide, most = 0;
   for (int64_t q = 0; q < n; q++) {
     int64_t block = eini_dist_elements(&e->space, q, m);
     most = eini_max64(most, block);
-    eini_dist_task_bytes(d, e, q, m, &e->bytes, &e->messages);
+    eini_dist_task_bytes(d, e, q, m, &e->fetched[q], &e->messages);
+    e->bytes += e->fetched[q];
     if (eini_dist_partial(&e->space, q) > 0 && block > 0) {
       e->bytes += block * size;
       e->messages++;
     }
     if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
-      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
+      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, box, m));
   }
   if (eini_muladd_overflow(most, size, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
   if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
@@ -2022,6 +2547,7 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
         const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
         if (t->ndefine == 0 || eini_dist_first(e->s, o) < o) continue;
         if (!eini_dist_box(e, q, o, m)) continue;
+        if (t->define[0] < d->nstmt && d->stmt[t->define[0]].s->rest == EIN_REST_ZERO) ++*n;
         for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
           const eini_dist_space *x = &d->stmt[t->define[u]].space;
           int more = eini_dist_near_first(x, m->from, m->to, &w);
@@ -2034,7 +2560,8 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
   return EIN_OK;
 }
 
-// Most bytes of blocks and partial results alive at each place.
+// Most bytes alive at each place: blocks, and of one statement at a time what its task fetches and
+// its partial result.
 static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
   int places = d->fabric.places, n = d->nstmt + 1;
   int64_t *change = EINI_NEW(&d->arena, int64_t, n);
@@ -2047,7 +2574,9 @@ static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
       const eini_dist_tensor *t = &d->tensor[e->s->out];
       if (q >= e->space.ntask) continue;
       int64_t block = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
-      int64_t bytes = block * (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+      int64_t bytes = block * e->wide;
+      change[k] += e->fetched[q];
+      change[k + 1] -= e->fetched[q];
       int last = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT ? d->nstmt - 1
                  : t->nread > 0 ? t->read[t->nread - 1] : k;
       if (part > 0 || (e->space.nagg > 1 && !e->direct)) {
@@ -2078,6 +2607,10 @@ typedef struct eini_dist_worker {
   const void **in;
   int64_t *places;          // as many as there are places
   char *scratch;
+  const void **box;         // where partial results are states: per operand its box, its strides
+  int64_t **stride;         //   and the bytes of an element
+  size_t *size;
+  eini_dist_scratch states;
 } eini_dist_worker;
 
 // The state of a task: one job at a time.
@@ -2132,6 +2665,12 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
     char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
     char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
+    int64_t rank = d->carries ? d->rank : 0;
+    char *box = eini_dist_carve(mem, &n, rank, sizeof(void *));
+    char *stride = eini_dist_carve(mem, &n, rank, sizeof(int64_t *));
+    char *strides = eini_dist_carve(mem, &n, rank * rank, sizeof(int64_t));
+    char *size = eini_dist_carve(mem, &n, rank, sizeof(size_t));
+    char *states = eini_dist_carve(mem, &n, d->carries, EINI_DIST_SCRATCH);
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
     eini_dist_room_carve(room, d->rank, &w->room);
@@ -2140,6 +2679,11 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     w->in = (const void **)(void *)in;
     w->places = (int64_t *)(void *)places;
     w->scratch = scratch;
+    w->box = (const void **)(void *)box;
+    w->stride = (int64_t **)(void *)stride;
+    for (int64_t k = 0; k < rank; k++) w->stride[k] = (int64_t *)(void *)strides + k * rank;
+    w->size = (size_t *)(void *)size;
+    if (d->carries) eini_dist_scratch_carve(states, &w->states);
   }
   x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
   return n;
@@ -2202,6 +2746,35 @@ static void eini_dist_origins(const ein_dist *d, const eini_dist_stmt *e, eini_d
   }
 }
 
+// The states of a task's points; w->box, w->stride and w->size are those of its operands.
+static ein_status eini_dist_states_compute(const eini_dist_exec *x, eini_dist_worker *w,
+                                           const eini_dist_stmt *e, int64_t q, char *states) {
+  const ein_dist *d = x->d;
+  eini_dist_room *m = &w->room;
+  eini_dist_fold t;
+  memset(&t, 0, sizeof t);
+  eini_dist_range(&e->space, q, m->lo, m->hi);
+  for (int i = 0; i < e->s->nindex; i++) m->len[i] = m->hi[i] - m->lo[i];
+  t.s = e->s;
+  t.f = e->folder;
+  t.lo = m->lo;
+  t.len = m->len;
+  t.data = w->box;
+  t.stride = (const int64_t *const *)w->stride;
+  t.size = w->size;
+  t.plan = d->plans.entry[e->plan[q]].plan;
+  t.rest = e->last[q] >= 0 ? d->plans.entry[e->last[q]].plan : NULL;
+  t.run.in = t.in = w->in;
+  t.run.param = w->param;
+  t.run.workspace = w->scratch;
+  t.run.workspace_bytes = d->plans.workspace;
+  t.origin = w->param + d->g->nparam;
+  t.scratch = &w->states;
+  t.at = m->hi, t.plo = m->blo, t.phi = m->bhi, t.from = m->from, t.to = m->to;
+  t.bfrom = m->bfrom, t.bto = m->bto;
+  return eini_dist_fold_task(&t, states);
+}
+
 static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w, int k,
                                     int64_t q) {
   const eini_dist_stmt *e = &x->d->stmt[k];
@@ -2213,9 +2786,48 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
     if (eini_dist_first(e->s, o) < o) continue;
     eini_dist_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
+    if (e->folder == NULL) continue;
+    const eini_tensor *t = &x->d->g->tensor[e->s->operand[o]];
+    w->box[o] = w->in[n - 1];
+    w->size[o] = ein_dtype_size(t->dtype);
+    for (int r = 0; r < t->rank; r++)
+      w->stride[o][r] = x->d->tensor[e->s->operand[o]].stride[r];
   }
+  if (e->folder != NULL && e->s->fold != EINI_MEAN)
+    return eini_dist_states_compute(x, w, e, q, eini_dist_partial_at(x, e, q));
   char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);
   return eini_dist_execute_plan(x, w, e->plan[q], out);
+}
+
+// Merges states of the block of task q into those at left, and finishes the last ones: into dst,
+// with strides by free index.
+static void eini_dist_states_join(const eini_dist_exec *x, eini_dist_worker *w,
+                                  const eini_dist_stmt *e, int64_t q, char *left, char *right,
+                                  char *dst, const int64_t *stride) {
+  eini_dist_room *m = &w->room;
+  eini_dist_states_merge(e->folder, eini_dist_elements(&e->space, q, m), left, right);
+  if (dst == NULL) return;
+  for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
+  eini_dist_states_finish(e->folder, e->s->nfree, m->len, left, x->d->g->tensor[e->s->out].dtype,
+                          dst, stride, &w->states, m->from);
+}
+
+// The address of the first element of the block of task q, and strides by free index.
+static char *eini_dist_block_first(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t q,
+                                   eini_dist_room *m, int64_t *stride) {
+  const ein_zmap *map = &e->s->out_map;
+  const int64_t *step = x->d->tensor[e->s->out].stride;
+  eini_dist_range(&e->space, q, m->lo, m->hi);
+  for (int i = 0; i < e->s->nfree; i++) stride[i] = 0;
+  for (int r = 0; r < map->rows; r++) {
+    m->from[r] = map->offset[r];
+    for (int i = 0; i < e->s->nfree; i++) {
+      int64_t c = map->coef[(int64_t)r * map->cols + i];
+      m->from[r] += c * m->lo[i];
+      stride[i] += c * step[r];
+    }
+  }
+  return eini_dist_at(x, e->s->out, m->from);
 }
 
 // Merges partial result k + 2^level of the block of task q, whose number is k, into k.
@@ -2226,8 +2838,13 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
   int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
   int64_t from = eini_dist_partner(&e->space, q, part + step);
   int last = part == 0 && 2 * step >= e->space.nagg;
-  *bytes = eini_dist_elements(&e->space, q, m) *
-           (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+  *bytes = eini_dist_elements(&e->space, q, m) * e->wide;
+  if (e->folder != NULL) {
+    char *dst = last ? eini_dist_block_first(x, e, q, m, m->dst) : NULL;
+    eini_dist_states_join(x, w, e, q, eini_dist_partial_at(x, e, q),
+                          eini_dist_partial_at(x, e, from), dst, m->dst);
+    return EIN_OK;
+  }
   char *block = part == 0 ? eini_dist_block_at(x, e, q, m) : NULL;
   w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
   w->in[1] = eini_dist_partial_at(x, e, from);
@@ -2434,6 +3051,23 @@ static void eini_flow_stmt_done(eini_dist_exec *x, int k) {
   }
 }
 
+// With the lock: the zeros of statement k's tensor are there. Its tasks and those of its readers,
+// which may read nothing but zeros, go on.
+static void eini_flow_zeros_done(eini_dist_exec *x, int worker, int k) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  const eini_dist_tensor *t = &x->d->tensor[e->s->out];
+  for (int64_t q = 0; q < e->space.ntask; q++) eini_flow_release(x, k, q);
+  for (int u = 0; u < t->nread; u++) {
+    const eini_dist_stmt *r = &x->d->stmt[t->read[u]];
+    for (int o = 0; o < r->s->noperand; o++) {
+      if (r->s->operand[o] != e->s->out || eini_dist_first(r->s, o) < o) continue;
+      for (int64_t q = 0; q < r->space.ntask; q++)
+        if (eini_dist_box(r, q, o, &x->worker[worker].room))
+          eini_flow_release(x, t->read[u], q);
+    }
+  }
+}
+
 // Everything that follows from a job that is done.
 static void eini_flow_finish(eini_dist_exec *x, int worker, int k, int64_t q, int level) {
   struct eini_dist_flow *f = x->flow;
@@ -2446,7 +3080,7 @@ static void eini_flow_finish(eini_dist_exec *x, int worker, int k, int64_t q, in
   }
   if (whole) eini_flow_block_done(x, worker, k, eini_dist_partner(s, q, 0));
   pthread_mutex_lock(&f->lock);
-  for (int64_t i = 0; level == EINI_DIST_ZERO && i < s->ntask; i++) eini_flow_release(x, k, i);
+  if (level == EINI_DIST_ZERO) eini_flow_zeros_done(x, worker, k);
   eini_flow_stmt_done(x, k);
 }
 
@@ -2746,7 +3380,7 @@ static void eini_dist_sizes_at(const ein_dist *d, int k, int64_t q, const eini_d
   size[4] = z->out[(int64_t)k * d->fabric.places + q];
   if (q >= e->space.ntask) return;
   int64_t n = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
-  int64_t wide = n * (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+  int64_t wide = n * e->wide;
   if (part == 0)
     size[0] = eini_dist_pad(n * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype));
   if (part > 0 || (e->space.nagg > 1 && !e->direct)) size[1] = eini_dist_pad(wide);
@@ -2779,7 +3413,7 @@ static ein_status eini_dist_place_memory(ein_dist *d, int64_t q, const eini_dist
       *x = item[*x].at;
     }
   }
-  d->peak[q] = c->bytes[q];
+  d->info.place_bytes = eini_max64(d->info.place_bytes, c->bytes[q]);
   return EIN_OK;
 }
 
@@ -2949,6 +3583,23 @@ static void eini_mail_operands(eini_dist_mail *b, int64_t q) {
   }
 }
 
+// The operands of task q for its values: boxes with their strides.
+static void eini_mail_boxes(eini_dist_mail *b, int64_t q) {
+  const ein_dist *d = b->x->d;
+  const eini_dist_stmt *e = &d->stmt[b->stmt];
+  eini_dist_room *m = &b->w->room;
+  for (int o = 0; o < e->s->noperand; o++) {
+    int t = e->s->operand[o], rank = d->g->tensor[t].rank;
+    b->w->box[o] = b->w->in[o];
+    b->w->size[o] = ein_dtype_size(d->g->tensor[t].dtype);
+    eini_dist_box(e, q, o, m);
+    for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
+    eini_dist_dense(rank, m->len, b->w->stride[o]);
+    for (int r = 0; r < rank && d->tensor[t].ndefine == 0; r++)
+      b->w->stride[o][r] = d->tensor[t].stride[r];
+  }
+}
+
 // Unpacks and computes at place q.
 static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   const ein_dist *d = b->x->d;
@@ -2958,6 +3609,11 @@ static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   b->in[q] = 0;
   eini_mail_operands(b, q);
   EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
+  if (e->folder != NULL && e->s->fold != EINI_MEAN) {
+    eini_mail_boxes(b, q);
+    return eini_dist_states_compute(b->x, b->w, e, q,
+                                    eini_mail_at(b, d->copies->partial, b->stmt, q));
+  }
   for (int o = 0; o < e->s->noperand; o++)
     if (eini_dist_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
   eini_dist_range(&e->space, q, m->lo, m->hi);
@@ -2974,6 +3630,16 @@ static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
   int first = eini_dist_partial(&e->space, q) == 0;
   int last = first && (int64_t)2 << level >= e->space.nagg;
   b->w->in[0] = eini_mail_at(b, first && e->direct ? c->block : c->partial, b->stmt, q);
+  if (e->folder != NULL) {
+    eini_dist_room *m = &b->w->room;
+    eini_dist_range(&e->space, q, m->lo, m->hi);
+    for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
+    eini_dist_dense(e->s->nfree, m->len, m->dst);
+    eini_dist_states_join(b->x, b->w, e, q, eini_mail_at(b, c->partial, b->stmt, q),
+                          eini_mail_at(b, c->merged, b->stmt, q),
+                          last ? eini_mail_at(b, c->block, b->stmt, q) : NULL, m->dst);
+    return EIN_OK;
+  }
   b->w->in[1] = eini_mail_at(b, c->merged, b->stmt, q);
   char *out = eini_mail_at(b, first && (e->direct || last) ? c->block : c->partial, b->stmt, q);
   return eini_dist_execute_plan(b->x, b->w, last ? e->last[q] : e->merge[q], out);
@@ -3014,7 +3680,7 @@ static ein_status eini_mail_level(eini_dist_mail *b, int level) {
       }
       int64_t from = eini_dist_partner(x, q, part + step);
       int64_t bytes = eini_dist_elements(x, q, &b->w->room) *
-                      (int64_t)ein_dtype_size(ein_dtype_compute(e->s->type));
+                      e->wide;
       char *dst = eini_dist_driven(d, q) ? eini_mail_at(b, d->copies->merged, b->stmt, q) : NULL;
       const char *src = eini_dist_driven(d, from)
                             ? eini_mail_at(b, d->copies->partial, b->stmt, from) : NULL;

@@ -67,11 +67,29 @@ def pointers(arrays):
     return (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
 
 
+class FirstCore:
+    """Binds the calling thread to the first core it may use; the pool's threads are on the others.
+    Unbound, it may share one with them while the first is idle."""
+
+    def __init__(self, threads):
+        self.threads = threads if hasattr(os, "sched_setaffinity") else 1
+
+    def __enter__(self):
+        if self.threads > 1:
+            self.may = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {min(self.may)})
+
+    def __exit__(self, *_):
+        if self.threads > 1:
+            os.sched_setaffinity(0, self.may)
+
+
 class Ours:
     """One case through a plan, or through the one-call interface."""
 
     def __init__(self, lib, case, dtype, data, threads, call=False):
         self.lib, self.data, self.fields, self.call = lib.so, data, case.fields, call
+        self.threads = threads
         views = data.sets[0] + [data.outs[0]]
         code = lib.so.bench_dtype(dtype.encode())
         dims = [d for v in views for d in v.shape + tuple(s // v.itemsize for s in v.strides)]
@@ -88,10 +106,11 @@ class Ours:
 
     def sample(self, batch, n):
         t = (ctypes.c_double * n)()
-        if self.call:
-            bad = self.lib.bench_call(self.plan, self.ins, self.outs, batch, n, t)
-        else:
-            bad = self.lib.bench_run(self.plan, self.fields, self.ins, self.outs, batch, n, t)
+        with FirstCore(self.threads):
+            if self.call:
+                bad = self.lib.bench_call(self.plan, self.ins, self.outs, batch, n, t)
+            else:
+                bad = self.lib.bench_run(self.plan, self.fields, self.ins, self.outs, batch, n, t)
         if bad:
             raise RuntimeError(bad.decode())
         return list(t)
@@ -239,11 +258,31 @@ def prepare(opt, lib, case, dtype, data):
     return records, ready
 
 
+def busy():
+    """Seconds for which anything ran on the processors this process may use; 0: not known."""
+    try:
+        may = {"cpu%d" % i for i in os.sched_getaffinity(0)}
+        with open("/proc/stat", encoding="ascii") as f:
+            lines = [s.split() for s in f]
+        # user, nice, system, interrupts, what the host took
+        ticks = sum(int(s[i]) for s in lines if s[0] in may for i in (1, 2, 3, 6, 7, 8))
+        return ticks / os.sysconf("SC_CLK_TCK")
+    except (AttributeError, OSError, ValueError, IndexError):
+        return 0.0
+
+
+def disturbed(wall, cpu, others, threads):
+    """What part of the time others had the processor: of one thread, when it did not run."""
+    if threads == 1:
+        return max(0.0, 1 - cpu / max(wall, 1e-9))
+    return max(0.0, others / max(threads * wall, 1e-9))
+
+
 def measure(opt, records, ready):
     """Rounds over all implementations in turn; how many samples a round takes depends on them. Says
-    what part of the time the process did not run; with threads, that cannot be told."""
+    what part of the time others had the processors."""
     plan = {}
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu, all_ran = time.perf_counter(), time.process_time(), busy()
     for name, impl in ready.items():
         once = records[name]["first"]
         once = once if once > 1 else impl.sample(1, 1)[0]
@@ -263,7 +302,7 @@ def measure(opt, records, ready):
                 impl.sample(1, 1)
             records[name]["times"] += impl.sample(batch, n)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return max(0.0, 1 - cpu / max(wall, 1e-9)) if opt.threads == 1 else 0.0
+    return disturbed(wall, cpu, busy() - all_ran - cpu, opt.threads)
 
 
 def run_case(opt, lib, roof, case, dtype, offset):

@@ -113,7 +113,7 @@ static void naive_contract_run(void *user, const ein_contract *c, const ein_choi
                      naive_offset(&c->m, c->extra_m[e], m) + naive_offset(&c->n, c->extra_n[e], n);
           xoff[e] = xo[e];
         }
-        c->emit_fn(c->emit_user, 1, acc, c->out, off, c->extra_base, xoff);
+        c->emit_fn(c->emit_user, 1, acc, c->out, off, c->extra_base, xoff, NULL);
       }
     }
   }
@@ -157,7 +157,7 @@ static void naive_stream(void *user, size_t bytes, const void *src, void *dst) {
 
 static const ein_kernels naive_kernels = {
     "naive", NULL, naive_contract_plan, naive_contract_run, naive_copy_plan, naive_copy_run,
-    naive_chunk, NULL, naive_stream, 64, {1e10, 1e10, 1e7, 1e7, 512}};
+    naive_chunk, NULL, naive_stream, 64, {1e10, 1e10, 1e7, 1e7, 512, 0}};
 
 // A provider that promises least seconds for what another one can do, and has the rates of the
 // naive one, so that all it can do is tested.

@@ -3,18 +3,8 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
 #include "oracle.h"
+#include "check.h"
 #include "util.h"
-
-static int checks, failures;
-
-#define CHECK(cond)                                              \
-  do {                                                           \
-    checks++;                                                    \
-    if (!(cond)) {                                               \
-      failures++;                                                \
-      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);  \
-    }                                                            \
-  } while (0)
 
 static ein_zmap zmap(int rows, int cols, int64_t *coef, int64_t *offset) {
   ein_zmap m;

@@ -134,7 +134,12 @@ static void test_attention(ein_ctx *ctx) {
   // nor may a divisor that is summed over leave the sum
   static const char other[] =
       ATTENTION "Z[s] = sum[d](Q[s,d] / K[s,d])\nW[s] = sum[d](Q[s,d] / (1 + d))\noutput Z, W\n";
+  // an epilogue that reads index values keeps the product from the kernels too: it stays apart
+  static const char masked[] =
+      ATTENTION "Y[s,t] = where(t <= s, sum[d](Q[s,d] * K[t,d]) / sqrt(size(d)), -inf)\n"
+      "Z[s] = sum[d](Q[s,d]) * s\noutput Y, Z\n";
   says(program_of(ctx, apart), "group of", 1, "attention");
+  says(program_of(ctx, masked), "map-reduce", 0, "masked product");
   says(program_of(ctx, within), "sum[d=64](Q[s,d]*K[t,d]), then T", 1, "scaled product");
   says(program_of(ctx, within), "*V[t,e]), then Y", 1, "normalised product");
   says(program_of(ctx, other), "sum[d=64](Q[s,d]/K[s,d])", 1, "quotients");
@@ -166,7 +171,7 @@ int main(void) {
   const ein_kernels *kernels[1] = {&model};
   ein_ctx_desc desc;
   ein_ctx *ctx, *blind;
-  const ein_rates rates = {2e11, 2e11, 4e10, 5e10, 1 << 20};
+  const ein_rates rates = {2e11, 2e11, 4e10, 5e10, 1 << 20, 0};
   model.rates = rates;
   model.contract_plan = model_plan;
   memset(&desc, 0, sizeof desc);

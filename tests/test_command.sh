@@ -261,12 +261,14 @@ for option in --map --fast-memory; do
   says "$option is not available in this version"
   one_line
 done
-for option in --decomp --cost --parts --keep --pin --machine; do
-  expect 2 $option x ij A.npy
+for option in --decomp --cost --parts --keep --pin --machine --svg; do
+  expect 2 bench ij --shapes 2x3 $option x
   says "$option does not apply here"
 done
-expect 2 ij A.npy -p 2
+expect 2 bench ij --shapes 2x3 -p 2
 says 'only -p 1 is'
+expect 2 plan ij --shapes 2x3 --fabric threads
+says 'only --fabric serial is'
 expect 2 ij A.npy --fabric mpi
 expect 2 ij A.npy --kernels cuda
 expect 2 ij A.npy --nonsense
@@ -575,8 +577,41 @@ expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg plan.svg
 ok [ "$(head -c 4 plan.svg)" = '<svg' ]
 ok [ "$(tail -n 1 plan.svg)" = '</svg>' ]
 ok grep -q 'place 1' plan.svg
+ok grep -q 'simulated: .*; busy .*%, idle .*%' plan.svg
 expect 3 plan P.ein --sizes i=2,j=3 -p 2 --svg no/such/folder.svg
 ok absent no
+expect 1 plan P.ein --sizes i=2,j=3 -p 2 --parts 'Y[q=2]' --svg none.svg
+ok absent none.svg
+ok absent none.svg.part
+expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg -
+case $out in '<svg'*'</svg>') ;; *) fail "no picture alone: $out" ;; esac
+expect 2 plan P.ein --sizes i=2,j=3 -p 2 --svg - --json
+says 'both go to standard output'
+expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg /dev/null
+ok [ -c /dev/null ]
+if [ -c /dev/full ]; then
+  ran='plan --svg /dev/full'
+  "$bin" plan P.ein --sizes i=2,j=3 -p 2 --svg /dev/full > .out 2> .err
+  ok [ $? -eq 3 ]
+  ok [ -c /dev/full ]
+fi
+ln -s plan.svg link.svg
+expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg link.svg
+ok [ -L link.svg ]
+# A long chain: statements whose names differ in numbers share a color; their input comes again.
+i=1
+{
+  echo 'input X_0[i=8,j=8], W[j,k=8] : f64'
+  while [ $i -le 200 ]; do
+    echo "X_$i[i,k] = X_$((i - 1))[i,j]*W[j,k]"
+    i=$((i + 1))
+  done
+  echo 'output X_200'
+} > L.ein
+expect 0 plan L.ein -p 4 --svg long.svg
+ok grep -q '100.0% X_#' long.svg
+ok [ "$(grep -c '>W<' long.svg)" -ge 20 ]
+ok grep -q '>X_200\[' long.svg
 ran='--explain after a run'
 "$bin" 'ij,j' A.npy x.npy --explain > .out 2> .err
 ok grep -q 'measured: ' .err
@@ -621,12 +656,35 @@ C[i,k] = A[i,j]*B[j,k]
 E[i,k] = exp(C[i,k])
 END
 expect 0 plan D.ein -p 8
-prints_part 'i/4 k/2 j'
+prints_part 'i/4 k/2 | j'
 prints_part '(proved optimal)'
+prints_part 'C          i/4 k/2 | j       8   384    0'
+prints_part '      all                         16   448    0'
+prints_part 'total 448 scalars under paper for p = 8; method eindecomp (proved optimal)'
+prints_part 'places idle 0.0%; 16 tasks, 0 messages, 0 bytes moved, peak '
+prints_part 'tasks: kernel calls'
+expect 0 plan D.ein -p 8 -q
+ok [ "$(wc -l < .out)" -eq 6 ]
+expect 0 plan D.ein -p 8 --cost bytes -q
+prints_part 'join  agg  messages  time, us  idle'
+expect 0 plan D.ein -p 8 --decomp none --cost seconds -q
+prints_part 'seconds  bytes moved  messages'
+prints_part 'places idle 87.5%'
+expect 0 plan D.ein -p 8 --decomp none
+prints_part '--cost seconds looks at time'
+printf 'X[i=4] = mod(i, 3)\nY = exp(sum[i](X[i]))\n' > N.ein
+expect 0 plan N.ein -p 2
+prints_part '2     Y.1 '
+prints_part 'parts of the statement of T'
+"$bin" plan D.ein -p 8 --explain > .out 2> .err
+ok grep -q 'E\[i=8,k=8\] .*= exp(C\[i,k\])' .err
 expect 0 plan D.ein -p 8 --json --parts 'C[i=4,k=2],E[i=8]'
 prints_part '{"p": 8, "cost_model": "paper", "method": "eindecomp", "total": '
 prints_part '"indices": {"i": 8, "k": 8, "j": 8}, "parts": {"i": 4, "k": 2, "j": 1}, "order": '
 prints_part '"join": 384, "agg": 0, "repart": 0, "kernels": 8'
+prints_part '"cost": 384, "bytes": 0, "messages": 0, "start": 0, "idle": '
+prints_part '"bytes": 256, "messages": 8, "start": '
+prints_part '"messages": 8, "bytes": 256, "peak_bytes": '
 prints_part '"parts": {"i": 8, "k": 1}'
 expect 0 plan D.ein -p 6 --cost bytes --pin 'A[i=6]' --keep j,E.k
 prints_part 'bytes under bytes for p = 6'
@@ -638,7 +696,7 @@ printf 'flops 1e9  # per place\n\nlatency = 1e-3\nmemory: 1000\n' > machine
 expect 0 plan D.ein -p 8 --machine machine --cost seconds
 printf 'memory 10\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
-says 'a place has 10'
+says 'it has 10'
 printf 'flops 1e9\nspeed 3\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
 says "machine:2: a machine has no 'speed'"
@@ -658,7 +716,65 @@ expect 1 plan D.ein -p 4 --parts 'C[i=2'
 expect 1 plan D.ein -p 4 --parts 'C[i=2]' --keep i
 says "statement 'C': index 'i' must not be cut"
 expect 1 plan D.ein -p 4 --pin 'Z[i=2]'
-expect 2 plan ij -p 4 --sizes i=3,j=3
+# Which numbers of tasks are looked at: those of baselines too, p only, all divisors of p.
+cat > S.ein << 'END'
+input X[s=2,a=8], W[a,f=2] : f64
+Y[s,f] = X[s,a]*W[a,f]
+Z[s,f] = exp(Y[s,f])
+END
+expect 0 plan S.ein -p 4 --keep a --json
+prints_part '"kernels": 2,'
+expect 0 plan S.ein -p 4 --keep a --strict --json
+prints_part '"parts": {"s": 2, "f": 2, "a": 1}'
+prints_part '"kernels": 4,'
+expect 0 plan S.ein -p 4 --keep a --fewer --json
+prints_part '"kernels": 1,'
+expect 0 plan S.ein -p 4 --keep a --strict --decomp linear
+expect 2 plan S.ein -p 4 --strict --fewer
+says 'contradict each other'
+one_line
+expect 2 plan S.ein -p 4 --strict --decomp sqrt
+says '--strict says nothing to --decomp sqrt'
+expect 2 plan S.ein -p 4 --fewer=1
+says '--fewer takes no value'
+expect 1 plan S.ein -p 1 --parts 'Y[s=2]'
+# A budget per place.
+expect 0 plan D.ein -p 8 --memory 1K
+peak=$(printf '%s\n' "$out" | sed -n 's/.*peak \([0-9]*\) bytes.*/\1/p')
+ok [ "$peak" -le 1024 ]
+expect 0 plan D.ein -p 8 --memory 1K --cost seconds --json
+expect 1 plan D.ein -p 8 --memory 10 --svg none.svg
+says "statement '"
+says 'at least, it has 10'
+one_line
+ok absent none.svg
+printf 'memory 20\n' > machine
+expect 1 plan D.ein -p 8 --memory 1K --machine machine
+says 'it has 20'
+expect 2 plan D.ein -p 8 --memory x
+expect 1 plan ij,jk --sizes i=8,j=8,k=8 -p 4 --memory 100
+says "statement 'y'"
+
+# An expression: the steps of its path are statements.
+expect 0 plan ij,jk,kl-\>il --sizes i=80,j=4,k=60,l=2 -p 4
+prints_part 't0 '
+prints_part 'y '
+expect 0 plan ij,jk,kl-\>il --sizes i=8,j=4,k=6,l=2 -p 4 --path '(0,1) (0,1)' --json --cost bytes \
+  --parts 't0[i=2],y[i=4]' --pin 'x0[i=2]' --keep j
+prints_part '"path": [[0, 1], [0, 1]], "statements": [{"out": "t0", "from": [], '
+prints_part '"indices": {"k": 6, "i": 8, "j": 4}, "parts": {"k": 1, "i": 2, "j": 1}'
+prints_part '{"out": "y", '
+expect 0 plan ij -p 4 --sizes i=3,j=3
+expect 0 plan '' --shapes '' -p 2
+expect 0 plan ...j,jk --shapes 1x5x4,4x3 -p 4 --svg expr.svg
+ok grep -q '>x1<' expr.svg
+expect 1 plan ij,jk --shapes 2x3,2x3 -p 2
+expect 1 plan ij,jk --sizes i=2,j=3,k=4 -p 2 --parts 'z[i=2]'
+says "'z'"
+expect 1 plan ij,jk --sizes i=2,j=3,k=4 -p 2 --parts 'y[q=2]'
+says "statement 'y' has no index 'q'"
+expect 2 plan ij,jk --sizes i=2,j=3,k=4 -p 2 --path none --set a=1
+expect 2 plan ij -p 4
 
 # ---- run: over places
 
@@ -684,10 +800,87 @@ expect 0 run R.ein A=RA.npy B=RB.npy -p 3 --decomp sqrt
 expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric copying --cost bytes --pin 'A[i=3]' -j 1
 cmp -s .out R.want || fail "run --pin differs"
 expect 0 run R.ein A=RA.npy B=RB.npy --fabric threads -j 2 --parts 'C[i=2],E[k=2]'
+for fabric in serial threads copying; do
+  expect 0 run R.ein A=RA.npy B=RB.npy -p 6 -j 2 --fabric $fabric --cost bytes --svg run.svg
+  cmp -s .out R.want || fail "run --svg differs"
+  ok [ "$(head -c 4 run.svg)" = '<svg' ]
+  ok [ "$(tail -n 1 run.svg)" = '</svg>' ]
+  ok grep -q "measured, fabric $fabric: .*; busy .*%, idle .*%" run.svg
+  ok grep -q 'place 5' run.svg
+  ok grep -q '>C\[i,k\] | j' run.svg
+  ok [ "$(grep -c 'thread 1' run.svg)" -eq "$([ $fabric = threads ] && echo 1 || echo 0)" ]
+  ok [ "$(grep -c '<title>' run.svg)" -ge 12 ]
+  ok absent run.svg.part
+  rm run.svg
+done
+"$bin" run R.ein A=RA.npy B=RB.npy -p 2 --explain > .out 2> .err
+ok cmp -s .out R.want
+ok grep -q '^2     C .* 2  .*%$' .err
+ok grep -q '^serial, 2 places: ' .err
+expect 0 run R.ein A=RA.npy B=RB.npy -p 2 --svg run.svg -o C=RC.npy
+prints ''
+ok [ -s run.svg ]
+rm run.svg RC.npy
+expect 0 run R.ein A=RA.npy B=RB.npy -p 2 --svg -
+case $out in '<svg'*'</svg>') ;; *) fail "no picture alone: $out" ;; esac
+expect 2 run R.ein A=RA.npy B=RB.npy -p 2 --svg same -o C=same
+says 'two outputs go to the same file same'
+expect 3 run R.ein A=RA.npy B=RB.npy -p 2 --svg no/such/folder.svg -o C=RC.npy
+expect 1 run R.ein A=RA.npy B=RB.npy -p 2 --svg run.svg --parts 'C[q=2]' -o C=RC.npy
+ok absent run.svg
+ok absent run.svg.part
+ok absent RC.npy
 expect 2 run R.ein A=RA.npy B=RB.npy --fabric mpi
 says 'serial, threads or copying'
 expect 1 run R.ein A=RA.npy B=RB.npy -p 0
 expect 1 run R.ein A=RA.npy B=RB.npy -p 2 --parts 'C[q=2]'
+
+expect 0 run R.ein A=RA.npy B=RB.npy -p 4 --memory 1K
+cmp -s .out R.want || fail "run --memory differs"
+expect 1 run R.ein A=RA.npy B=RB.npy -p 4 --memory 40 -o C=RC.npy
+says 'it has 40'
+ok absent RC.npy
+expect 1 ij,jk RA.npy RB.npy -p 4 --memory 40 -o y.npy
+says "statement 'y'"
+ok absent y.npy
+
+# ---- expressions over places: as in one piece
+
+expect 0 run R.ein A=RA.npy B=RB.npy -o C=RC.npy
+unsigned_zeros() { sed 's/-0/ 0/g' .out; }  # sums may begin with another term
+while read -r expr files; do
+  # shellcheck disable=SC2086
+  expect 0 "$expr" $files
+  unsigned_zeros > whole
+  for how in '-p 6' '-p 4 --fabric threads --cost bytes' '-p 3 --fabric copying' \
+    '--fabric threads -j 2 --decomp sqrt'; do
+    # shellcheck disable=SC2086
+    expect 0 "$expr" $files $how
+    unsigned_zeros | cmp -s - whole || fail 'differs over places'
+  done
+done << 'END'
+ij,jk RA.npy RB.npy
+ij,jk->ki RA.npy RB.npy
+ij->ji RA.npy
+ij-> RA.npy
+ij,kj->ik RA.npy RA.npy
+ij,jk,ik-> RA.npy RB.npy RC.npy
+ij,jk,lk->il RA.npy RB.npy RC.npy --path (1,2),(0,1)
+ij,jk,lk->il RA.npy RB.npy RC.npy --path none
+...j,jk->...k RA.npy RB.npy
+ij,kl->lijk RA.npy RB.npy
+...j,jk RA.npy RB.npy --dtype f32
+END
+expect 0 ij,jk RA.npy RB.npy -p 3 --svg run.svg -o y.npy
+ok [ -s run.svg ]
+rm run.svg y.npy
+expect 2 ij,jk RA.npy RB.npy -p 3 --svg y.npy -o y.npy
+says 'same file'
+expect 1 ij,jk RA.npy RB.npy -p 3 --parts 'y[i=2' --svg run.svg -o y.npy
+ok absent run.svg
+ok absent y.npy
+expect 1 ij,jk RA.npy RB.npy -p 0
+expect 2 ij,jk RA.npy RB.npy -p x
 
 # ---- bench
 
@@ -699,6 +892,7 @@ done
 expect 0 bench 'ij,jk,kl' --shapes 40x50,50x60,60x30 --verify -j 2 --seed 7
 prints_part 'right'
 prints_part 'GFLOP/s'
+prints_part 'kernels: cpu'
 expect 0 bench ',' --shapes , --verify
 expect 0 bench 'ii->' --shapes 4x4 --verify
 expect 0 bench '...i,...j' --shapes 2x1x3,4x1 --verify
@@ -751,6 +945,24 @@ for expr in cases:
                     np.array(data["data"], want.dtype), got):
                 print("test_command.sh: text is not exact:", expr, dtype)
                 failed = 1
+# Over places every step computes in what all operands promote to, as in one piece.
+mixed = [("ij,kj,kl->il", ["i4", "i4", "f8"], [100000, 100000, 0.5], []),
+         ("ij,kj,kl->il", ["f4", "f4", "f8"], [1e30, 1e30, 1e-30], []),
+         ("ij,jk->ik", ["f4", "f4"], [1e30, 1e30], ["--dtype", "f64"]),
+         ("ij,jk->ik", ["?", "i1"], [1, 100], [])]
+for expr, dtypes, values, more in mixed:
+    names = []
+    for k, term in enumerate(expr.split("->")[0].split(",")):
+        names.append("in%d.npy" % k)
+        np.save(names[-1], np.full([3 + ord(c) % 3 for c in term], values[k], dtypes[k]))
+    for places in [[], ["-p", "3"], ["-p", "3", "--fabric", "copying"]]:
+        r = subprocess.run([sys.argv[1], expr, *names, *more, *places, "-o", "out.npy"])
+        got = np.load("out.npy") if r.returncode == 0 else None
+        if not places:
+            want = got
+        elif got is None or got.dtype != want.dtype or not np.allclose(got, want, rtol=1e-12):
+            print("test_command.sh: over places not as in one piece:", expr, dtypes, places)
+            failed = 1
 sys.exit(failed)
 END
   ran='NumPy'

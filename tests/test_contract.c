@@ -2,6 +2,7 @@
 // one extents, expressions while packing, stores with extras, unaligned data, cut ranges.
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
+#include "util.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -175,15 +176,15 @@ static value stored(const problem *x, value v, const char *const *e) {
 }
 
 static void emit_sum(void *user, int64_t n, const void *acc, char *out, const int64_t *off,
-                     const char *const *base, const int64_t *const *xoff) {
+                     const char *const *base, const int64_t *const *xoff, const int64_t *step) {
   user_data *u = (user_data *)user;
   int64_t z = (int64_t)ein_dtype_size(u->x->type);
   if (n > EIN_POINTS) failures++;
   u->points += n;
   for (int64_t i = 0; i < n; i++) {
     const char *e[2] = {NULL, NULL};
-    for (int k = 0; k < u->x->nextra; k++) e[k] = base[k] + xoff[k][i] * z;
-    value_put(u->x->type, out + off[i] * z,
+    for (int k = 0; k < u->x->nextra; k++) e[k] = base[k] + placed(xoff[k], step, k + 1, i) * z;
+    value_put(u->x->type, out + placed(off, step, 0, i) * z,
               stored(u->x, value_get(u->x->type, (const char *)acc + i * z), e));
   }
 }

@@ -11,22 +11,12 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 #include "../backends/einsum_cpu.h"
+#include "check.h"
 #include "util.h"
 
 #if EINI_CPU_POSIX
 #include <sys/mman.h>
 #endif
-
-static int failures, checks;
-
-#define CHECK(cond)                                             \
-  do {                                                          \
-    checks++;                                                   \
-    if (!(cond)) {                                              \
-      failures++;                                               \
-      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond); \
-    }                                                           \
-  } while (0)
 
 static uint64_t seed = 1;
 static int64_t pick(int64_t n) {  // in [0, n)

@@ -169,17 +169,17 @@ static void fill(void *user, int64_t n, const char *const *base, const int64_t *
 }
 
 static void emit(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
-                 const char *const *base, const int64_t *const *xoff) {
+                 const char *const *base, const int64_t *const *xoff, const int64_t *step) {
   const test_case *t = (const test_case *)user;
   for (int64_t i = 0; i < n; i++) {
     double v[2] = {0, 0};
     for (int k = 0; k < planes(t->c.type); k++) {
       v[k] = 2 * get_real(t->c.type, (const char *)folds, i * planes(t->c.type) + k);
       if (t->c.nextra) {
-        v[k] += get_real(t->xtype, base[0], xoff[0][i] * planes(t->xtype) + k);
+        v[k] += get_real(t->xtype, base[0], placed(xoff[0], step, 1, i) * planes(t->xtype) + k);
       }
     }
-    put_value(t->c.out_dtype, out, off[i], v);
+    put_value(t->c.out_dtype, out, placed(off, step, 0, i), v);
   }
 }
 
@@ -361,7 +361,8 @@ static int differ(const test_case *t, const char *image) {
 // ---- running ------------------------------------------------------------------------------------
 
 static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_dot, &eini_dir_small,
-                                                  &eini_dir_tiny, &eini_dir_inner_family};
+                                                  &eini_dir_tiny, &eini_dir_inner_family,
+                                                  &eini_dir_elements};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[8];
 

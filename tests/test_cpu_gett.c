@@ -9,6 +9,7 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 #include "../backends/einsum_cpu.h"
+#include "util.h"
 
 enum { BATCH, M, N, K, GROUPS, AXES = 4, OPS = 3 };
 
@@ -103,7 +104,7 @@ typedef struct store_user {
 } store_user;
 
 static void emit(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
-                 const char *const *base, const int64_t *const *xoff) {
+                 const char *const *base, const int64_t *const *xoff, const int64_t *step) {
   const store_user *s = (const store_user *)user;
   array to;
   memset(&to, 0, sizeof to);
@@ -113,10 +114,10 @@ static void emit(void *user, int64_t n, const void *folds, char *out, const int6
     get(s->type, (const char *)folds, i, v);
     v[0] *= 2, v[1] *= 2;
     for (int e = 0; e < s->nextra; e++) {
-      get(s->out, base[e], xoff[e][i], x);
+      get(s->out, base[e], placed(xoff[e], step, e + 1, i), x);
       v[0] += x[0], v[1] += x[1];
     }
-    put(&to, off[i], v[0], v[1]);
+    put(&to, placed(off, step, 0, i), v[0], v[1]);
   }
 }
 

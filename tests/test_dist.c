@@ -7,20 +7,10 @@
 #include "../einsum_decomp.h"
 #include "../backends/einsum_dist.h"
 #include "oracle.h"
+#include "check.h"
 #include "util.h"
 
 #include <pthread.h>
-
-static int checks, failures;
-
-#define CHECK(cond)                                              \
-  do {                                                           \
-    checks++;                                                    \
-    if (!(cond)) {                                               \
-      failures++;                                                \
-      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);  \
-    }                                                            \
-  } while (0)
 
 // ---- random graphs ------------------------------------------------------------------------------
 
@@ -89,9 +79,75 @@ static const char *random_map(int nop, int n, int has_param, int is_complex) {
 }
 
 static const char *random_fold(int is_complex) {
-  static const char *const list[] = {"sum", "sum", "sum", "prod", "max", "min", "any", "all",
-                                     "logsumexp", "argmax", "mean", "var"};
-  return is_complex ? list[draw(0, 3)] : list[draw(0, 11)];
+  static const char *const list[] = {"sum", "mean", "sum", "prod", "max", "min", "any", "all",
+                                     "logsumexp", "argmax", "mean", "var", "argmin", "sum", "span",
+                                     "spread", "parity"};
+  return is_complex ? list[draw(0, 3)] : list[draw(0, 16)];
+}
+
+// ---- monoids of our own -------------------------------------------------------------------------
+
+// span: f64, least and greatest value; their difference.
+static void span_lift(int64_t n, const void *x, void *const *state, void *user) {
+  (void)user;
+  for (int s = 0; s < 2; s++) memcpy(state[s], x, (size_t)n * sizeof(double));
+}
+
+static void span_merge(int64_t n, void *const *acc, const void *const *more, void *user) {
+  double *a = (double *)acc[0], *b = (double *)acc[1];
+  const double *c = (const double *)more[0], *d = (const double *)more[1];
+  (void)user;
+  for (int64_t i = 0; i < n; i++) {
+    if (c[i] < a[i]) a[i] = c[i];
+    if (d[i] > b[i]) b[i] = d[i];
+  }
+}
+
+static void span_finish(int64_t n, const void *const *state, void *out, void *user) {
+  const double *a = (const double *)state[0], *b = (const double *)state[1];
+  (void)user;
+  for (int64_t i = 0; i < n; i++) ((double *)out)[i] = b[i] >= a[i] ? b[i] - a[i] : -1;
+}
+
+// spread: f32, count, sum and sum of absolute values; their quotient.
+static void spread_lift(int64_t n, const void *x, void *const *state, void *user) {
+  const float *v = (const float *)x;
+  (void)user;
+  for (int64_t i = 0; i < n; i++) {
+    ((float *)state[0])[i] = 1;
+    ((float *)state[1])[i] = v[i];
+    ((float *)state[2])[i] = v[i] < 0 ? -v[i] : v[i];
+  }
+}
+
+static void spread_merge(int64_t n, void *const *acc, const void *const *more, void *user) {
+  (void)user;
+  for (int s = 0; s < 3; s++)
+    for (int64_t i = 0; i < n; i++) ((float *)acc[s])[i] += ((const float *)more[s])[i];
+}
+
+static void spread_finish(int64_t n, const void *const *state, void *out, void *user) {
+  const float *a = (const float *)state[0], *b = (const float *)state[1],
+              *c = (const float *)state[2];
+  (void)user;
+  for (int64_t i = 0; i < n; i++) ((float *)out)[i] = (b[i] + c[i]) / (a[i] + 1);
+}
+
+static void parity_merge(int64_t n, void *const *acc, const void *const *more, void *user) {
+  (void)user;
+  for (int64_t i = 0; i < n; i++) ((uint32_t *)acc[0])[i] ^= ((const uint32_t *)more[0])[i];
+}
+
+static ein_ctx *monoid_ctx(void) {
+  static const ein_monoid own[] = {
+      {"span", 2, EIN_F64, {HUGE_VAL, -HUGE_VAL, 0, 0}, 0, span_lift, span_merge, span_finish, 0,
+       NULL},
+      {"spread", 3, EIN_F32, {0, 0, 0, 0}, 0, spread_lift, spread_merge, spread_finish, 0, NULL},
+      {"parity", 1, EIN_I32, {0, 0, 0, 0}, 1, NULL, parity_merge, NULL, 0, NULL}};
+  ein_ctx *ctx = NULL;
+  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
+  for (int k = 0; k < 3; k++) CHECK(ein_ctx_monoid(ctx, &own[k]) == EIN_OK);
+  return ctx;
 }
 
 // Adds a statement for a new tensor of up to 3 axes, in one or two pieces. 0: nothing fits.
@@ -357,7 +413,7 @@ static ein_status join_stmt(ein_ctx *ctx, const ein_graph *g, int k, const value
   ein_status st = EIN_OK;
   for (int i = 0; i < s->nindex; i++) {
     int64_t most = eini_max64(eini_min64(s->index[i].extent, 4), 1);
-    cut[i] = i < s->nfree || eini_dist_mergeable(s->fold) ? draw(1, most) : 1;
+    cut[i] = draw(1, most);
   }
   for (int o = 0; o < s->noperand && st == EIN_OK; o++) {
     const eini_tensor *t = &g->tensor[s->operand[o]];
@@ -369,7 +425,7 @@ static ein_status join_stmt(ein_ctx *ctx, const ein_graph *g, int k, const value
   if (st == EIN_OK) st = ein_relation_join(ctx, g, k, cut, rel, NULL, NULL, NULL, &z);
   if (st == EIN_OK)
     st = ein_relation_aggregate(ctx, z, s->fold == EINI_FOLD_NONE ? "sum"
-                                        : eini_folds[s->fold].name, &sum);
+                                        : eini_fold_name(g, s->fold), &sum);
   ein_relation_info info;
   ein_relation_get(z, &info);
   if (st == EIN_OK && info.nkey == info.rank) st = ein_relation_read(z, &out);
@@ -382,9 +438,10 @@ static ein_status join_stmt(ein_ctx *ctx, const ein_graph *g, int k, const value
 
 static void test_relation_random(int count, uint64_t seed) {
   int joined = 0;
+  ein_ctx *own = monoid_ctx();
   for (int n = 0; n < count; n++) {
     rng_state = seed + 77 * (uint64_t)n;
-    ein_graph *g = random_graph(NULL, (int)draw(1, 4));
+    ein_graph *g = random_graph(own, (int)draw(1, 4));
     if (g == NULL) continue;
     values v;
     values_make(g, seed + (uint64_t)n, &v);
@@ -393,7 +450,7 @@ static void test_relation_random(int count, uint64_t seed) {
       if (!plain_output(g, s)) continue;
       int64_t size = orc_count(&g->tensor[s->out]);
       void *got = orc_alloc(size, 16);
-      ein_status st = join_stmt(NULL, g, k, &v, got);
+      ein_status st = join_stmt(own, g, k, &v, got);
       // The oracle's bound covers errors of the operands, too, which are exact here.
       if (st != EIN_OK || !orc_compare_err(g->tensor[s->out].dtype, size, got, v.data[s->out],
                                            v.err[s->out])) {
@@ -408,13 +465,15 @@ static void test_relation_random(int count, uint64_t seed) {
     values_free(g, &v);
     ein_graph_destroy(g);
   }
+  ein_ctx_destroy(own);
   printf("  %d joins\n", joined);
   CHECK(joined > count / 4);
 }
 
 // Every allocation of a join, an aggregation and a repartition fails once.
 static void test_relation_memory(void) {
-  static const char text[] = "input A[5,6], B[6,4] : f32\nC[i,k] = sum[j](A[i,j]*B[j,k])\n";
+  static const char text[] = "input A[5,6], B[6,4] : f32\nC[i,k] = sum[j](A[i,j]*B[j,k])\n"
+                             "D[i,k] = var[j](A[i,j]*B[j,k])\noutput C, D\n";
   ein_program_desc d;
   ein_graph *g;
   values v;
@@ -423,22 +482,24 @@ static void test_relation_memory(void) {
   d.text = text;
   CHECK(ein_graph_parse(NULL, &d, &g) == EIN_OK);
   values_make(g, 3, &v);
-  for (long n = 0;; n++) {
-    counter c = {0, n, 0};
-    ein_ctx_desc cd;
-    ein_ctx *ctx;
-    memset(&cd, 0, sizeof cd);
-    cd.allocator.alloc_fn = count_alloc;
-    cd.allocator.free_fn = count_free;
-    cd.allocator.user = &c;
-    rng_state = 5;
-    ein_status st = ein_ctx_create(&cd, &ctx);
-    if (st == EIN_OK) st = join_stmt(ctx, g, 0, &v, got);
-    ein_ctx_destroy(ctx);
-    CHECK(c.live == 0 && (st == EIN_OK || st == EIN_ERR_NO_MEMORY));
-    if (st == EIN_OK && c.calls <= n) break;
+  for (int k = 0; k < 2; k++) {
+    for (long n = 0;; n++) {
+      counter c = {0, n, 0};
+      ein_ctx_desc cd;
+      ein_ctx *ctx;
+      memset(&cd, 0, sizeof cd);
+      cd.allocator.alloc_fn = count_alloc;
+      cd.allocator.free_fn = count_free;
+      cd.allocator.user = &c;
+      rng_state = 5;
+      ein_status st = ein_ctx_create(&cd, &ctx);
+      if (st == EIN_OK) st = join_stmt(ctx, g, k, &v, got);
+      ein_ctx_destroy(ctx);
+      CHECK(c.live == 0 && (st == EIN_OK || st == EIN_ERR_NO_MEMORY));
+      if (st == EIN_OK && c.calls <= n) break;
+    }
+    CHECK(orc_compare(EIN_F32, 20, got, v.data[2 + k], 6));
   }
-  CHECK(orc_compare(EIN_F32, 20, got, v.data[2], 6));
   values_free(g, &v);
   ein_graph_destroy(g);
 }
@@ -488,8 +549,7 @@ static void random_cuts(const ein_graph *g, int p, cuts *c) {
     for (int tries = chance(10) ? 0 : 6; tries > 0 && s->nindex > 0; tries--) {
       int i = (int)draw(0, s->nindex - 1);
       int64_t most = eini_min64(s->index[i].extent, p / e->ntask);
-      if (c->cut[k][i] > 1 || most < 2 || (i >= s->nfree && !eini_dist_mergeable(s->fold)))
-        continue;
+      if (c->cut[k][i] > 1 || most < 2) continue;
       c->cut[k][i] = chance(50) ? most : draw(2, most);
       e->ntask *= c->cut[k][i];
       int at = (int)draw(0, e->norder);
@@ -591,46 +651,73 @@ static int64_t count_box(const eini_tensor *t, const int *home, const int64_t *l
   }
 }
 
-static int64_t brute_bytes(const ein_graph *g, const cuts *c, int *const *home, int k) {
+// Bytes of one element's partial result: of an argmax a value and a position of 8 bytes, of a var
+// count, mean and sum of squares, of a monoid of ours its state, else one value.
+static int64_t partial_bytes(const ein_graph *g, const eini_stmt *s) {
+  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  switch (s->fold) {
+    case EINI_ARGMAX: case EINI_ARGMIN:
+      return 8 + (int64_t)ein_dtype_size(ein_dtype_compute(value));
+    case EINI_VAR: return 3 * (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+    default: break;
+  }
+  if (s->fold < EINI_FOLD_USER) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+  return strcmp(g->monoid[s->fold - EINI_FOLD_USER].name, "span") == 0 ? 16
+         : strcmp(g->monoid[s->fold - EINI_FOLD_USER].name, "spread") == 0 ? 12 : 4;
+}
+
+// Are the partial results of a cut fold states?
+static int has_state(const eini_stmt *s) { return s->fold > EINI_LOGSUMEXP; }
+
+// Bytes that the task of statement k at a place reads from elsewhere.
+static int64_t brute_fetched(const ein_graph *g, const cuts *c, int *const *home, int k,
+                             int64_t q) {
   const eini_stmt *s = &g->stmt[k];
   const ein_parts *e = &c->parts[k];
-  int64_t bytes = 0, nagg = 1, x[MAX_INDEX], elements = 1;
-  for (int i = 0; i < s->nindex; i++) {
-    if (i >= s->nfree) nagg *= e->cut[i];
-    else elements *= s->index[i].extent;
-  }
-  bytes = (nagg - 1) * elements * (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+  int64_t bytes = 0, x[MAX_INDEX];
+  if (q >= e->ntask) return 0;
   for (int o = 0; o < s->noperand && !orc_empty(s->index, 0, s->nindex); o++) {
     const eini_tensor *t = &g->tensor[s->operand[o]];
     int twice = 0;
+    int64_t lo[4], hi[4];
     for (int b = 0; b < o; b++) twice |= same_access(s, b, o);
-    for (int64_t q = 0; q < e->ntask && !twice; q++) {
-      int64_t lo[4], hi[4];
-      for (int r = 0; r < t->rank; r++) lo[r] = INT64_MAX, hi[r] = -1;
-      memset(x, 0, sizeof x);
-      do {
-        if (place_of(s, e, x, 0) != q) continue;
-        for (int r = 0; r < t->rank; r++) {
-          int64_t y = s->proj[o].offset[r];
-          for (int i = 0; i < s->nindex; i++) y += s->proj[o].coef[r * s->nindex + i] * x[i];
-          lo[r] = eini_min64(lo[r], y);
-          hi[r] = eini_max64(hi[r], y);
-        }
-      } while (next_point(s, s->nindex, x));
-      bytes += count_box(t, home[s->operand[o]], lo, hi, (int)q) *
-               (int64_t)ein_dtype_size(t->dtype);
-    }
+    if (twice) continue;
+    for (int r = 0; r < t->rank; r++) lo[r] = INT64_MAX, hi[r] = -1;
+    memset(x, 0, sizeof x);
+    do {
+      if (place_of(s, e, x, 0) != q) continue;
+      for (int r = 0; r < t->rank; r++) {
+        int64_t y = s->proj[o].offset[r];
+        for (int i = 0; i < s->nindex; i++) y += s->proj[o].coef[r * s->nindex + i] * x[i];
+        lo[r] = eini_min64(lo[r], y);
+        hi[r] = eini_max64(hi[r], y);
+      }
+    } while (next_point(s, s->nindex, x));
+    bytes += count_box(t, home[s->operand[o]], lo, hi, (int)q) * (int64_t)ein_dtype_size(t->dtype);
   }
   return bytes;
 }
 
-// Most bytes of blocks and partial results alive at one place, statement by statement.
+static int64_t brute_bytes(const ein_graph *g, const cuts *c, int *const *home, int k) {
+  const eini_stmt *s = &g->stmt[k];
+  int64_t bytes, nagg = 1, elements = 1;
+  for (int i = 0; i < s->nindex; i++) {
+    if (i >= s->nfree) nagg *= c->parts[k].cut[i];
+    else elements *= s->index[i].extent;
+  }
+  bytes = (nagg - 1) * elements * partial_bytes(g, s);
+  for (int64_t q = 0; q < c->parts[k].ntask; q++) bytes += brute_fetched(g, c, home, k, q);
+  return bytes;
+}
+
+// Most bytes of blocks, partial results and what tasks fetched alive at one place, statement by
+// statement.
 static int64_t brute_peak(const ein_graph *g, const cuts *c, int *const *home, int places) {
   int64_t peak = 0;
   for (int q = 0; q < places; q++) {
     for (int k = 0; k < g->nstmt; k++) {
       const eini_stmt *s = &g->stmt[k];
-      int64_t bytes = 0, x[MAX_INDEX] = {0}, nagg = 1;
+      int64_t bytes = brute_fetched(g, c, home, k, q), x[MAX_INDEX] = {0}, nagg = 1;
       ein_dtype wide = ein_dtype_compute(s->type);
       for (int u = 0; u <= k; u++) {  // blocks that a later statement reads, or that are outputs
         const eini_stmt *b = &g->stmt[u];
@@ -655,8 +742,8 @@ static int64_t brute_peak(const ein_graph *g, const cuts *c, int *const *home, i
             part |= d > 0;
           }
           if (first && place_of(s, &c->parts[k], x, 0) == q &&
-              (part || g->tensor[s->out].dtype != wide))
-            bytes += (int64_t)ein_dtype_size(wide);
+              (part || has_state(s) || g->tensor[s->out].dtype != wide))
+            bytes += partial_bytes(g, s);
         } while (next_point(s, s->nindex, x));
       }
       if (bytes > peak) peak = bytes;
@@ -859,7 +946,9 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
 }
 
 // The cuts einsum_decomp.h finds by its model of bytes, and what it predicts; 0: none.
-static int best_cuts(const ein_graph *g, int p, cuts *c, double *bytes) {
+static int best_cuts(const ein_graph *g, int p, cuts *c, double *bytes, double *peak) {
+  ein_sim_desc sim;
+  ein_sim_info info;
   ein_decompose_desc d;
   ein_decomposition *how;
   memset(&d, 0, sizeof d);
@@ -869,6 +958,9 @@ static int best_cuts(const ein_graph *g, int p, cuts *c, double *bytes) {
   if (st != EIN_OK) printf("decompose: %s\n", ein_status_name(st));
   if (st != EIN_OK) return 0;
   memset(c, 0, sizeof *c);
+  memset(&sim, 0, sizeof sim);
+  sim.peak = peak;
+  CHECK(ein_simulate(NULL, g, how, &sim, &info) == EIN_OK);
   *bytes = 0;
   for (int k = 0; k < g->nstmt; k++) {
     ein_decomposition_parts(how, k, &c->parts[k]);
@@ -882,15 +974,40 @@ static int best_cuts(const ein_graph *g, int p, cuts *c, double *bytes) {
   return 1;
 }
 
+// Is the peak of every place, on fabrics that share memory and that copy, as it was simulated?
+static void test_peaks(int n, int p, const ein_graph *g, const cuts *c, const double *peak) {
+  for (int kind = 0; kind < 2; kind++) {
+    ein_fabric f;
+    ein_dist_desc desc;
+    ein_dist *d;
+    memset(&desc, 0, sizeof desc);
+    if (kind == 0) ein_fabric_serial(p, &f);
+    else ein_fabric_copying(NULL, p, &f);
+    desc.fabric = &f;
+    desc.parts = c->parts;
+    CHECK(ein_dist_create(NULL, g, &desc, &d) == EIN_OK);
+    int same = 1;
+    for (int q = 0; q < p; q++) same &= (double)ein_dist_peak(d, q) == peak[q];
+    checks++;
+    if (!same) {
+      for (int q = 0; q < p; q++)
+        printf("place %d: simulated %.0f, %lld\n", q, peak[q], (long long)ein_dist_peak(d, q));
+      report(g, c, n, p, "the simulated peak is wrong");
+    }
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&f);
+  }
+}
+
 static void test_random(int count, uint64_t seed, int only) {
   static const int places[] = {1, 2, 3, 4, 6, 12, 5, 8, 16, 7};
   static cuts c;
   int done = 0;
-  ein_ctx *ctx = test_ctx(4, NULL);
+  ein_ctx *ctx = test_ctx(4, NULL), *own = monoid_ctx();
   for (int n = 0; n < count; n++) {
     if (only >= 0 && n != only) continue;
     rng_state = seed * 1000003 + (uint64_t)n;
-    ein_graph *g = random_graph(NULL, (int)draw(1, 8));
+    ein_graph *g = random_graph(own, (int)draw(1, 8));
     if (g == NULL || g->nstmt > MAX_STMTS) {
       ein_graph_destroy(g);
       continue;
@@ -900,14 +1017,15 @@ static void test_random(int count, uint64_t seed, int only) {
     int p = places[draw(0, 9)];
     random_cuts(g, p, &c);
     test_case(n, p, g, &c, &v, ctx);
-    double predicted = 0;
-    if (n % 3 == 0 && best_cuts(g, p, &c, &predicted)) {
+    double predicted = 0, peak[16];
+    if (n % 3 == 0 && best_cuts(g, p, &c, &predicted, peak)) {
       long before = total_bytes;
       test_case(n, p, g, &c, &v, ctx);
       checks++;
       int empty = 0;  // a scalar that no point reads: the model counts it, nothing moves
       for (int k = 0; k < g->nstmt; k++)
         empty |= orc_empty(g->stmt[k].index, 0, g->stmt[k].nindex);
+      if (!empty) test_peaks(n, p, g, &c, peak);
       if (!empty && predicted != (double)(total_bytes - before)) {
         printf("predicted %.0f bytes, %ld\n", predicted, total_bytes - before);
         report(g, &c, n, p, "the model of bytes is wrong");
@@ -919,6 +1037,75 @@ static void test_random(int count, uint64_t seed, int only) {
   }
   printf("  %d graphs, %ld cut statements, %ld bytes\n", done, total_partial, total_bytes);
   CHECK(only >= 0 || done > count / 3);
+  ein_ctx_destroy(own);
+  ein_ctx_destroy(ctx);
+}
+
+// States of tasks whose values do not fit one piece, along and across; ties; index values.
+static void test_states(uint64_t seed) {
+  static const char text[] =
+      "input X[a=5,b=173,c=211] : f32\ninput K[i=37] : i8\n"
+      "A[a] = argmax[b,c](round(X[a,b,c]))\nV[a] = var[b,c](X[a,b,c]*(c+1))\n"
+      "M[a] = mean[b,c](X[a,b,c] + b)\nN[b,c] = argmin[a](X[a,b,c])\n"
+      "S[c] = span[a,b](X[a,b,c])\nR[c,a] = spread[b](X[a,b,c])\n"
+      "T = argmax[a=5,b=173,c=211](where(c > 40, 1, 0))\nW = var[i](K[i])\n"
+      "P = parity[a=5,i](a*K[i])\n"
+      "Z[b] = mean[a,c](exp(X[a,b,c]))\noutput A, V, M, N, S, R, T, W, P, Z\n";
+  static const int places[] = {1, 2, 5, 12, 7, 16};
+  static cuts c;
+  ein_ctx *ctx = test_ctx(4, NULL), *own = monoid_ctx();
+  ein_program_desc d;
+  ein_graph *g;
+  values v;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  CHECK(ein_graph_parse(own, &d, &g) == EIN_OK);
+  values_make(g, seed, &v);
+  for (int n = 0; n < 6; n++) {
+    rng_state = seed + (uint64_t)n;
+    random_cuts(g, places[n], &c);
+    test_case(n, places[n], g, &c, &v, ctx);
+  }
+  values_free(g, &v);
+  ein_graph_destroy(g);
+  ein_ctx_destroy(own);
+  ein_ctx_destroy(ctx);
+}
+
+// The states of a join: value and position of an argmax, and their aggregation.
+static void test_relation_states(void) {
+  static const char text[] = "input X[i=2,j=6] : f64\nY[i] = argmax[j](X[i,j])\n";
+  double x[12] = {1, 7, 3, 7, 0, 2, -1, -2, -9, -4, 5, 5};
+  int64_t pieces[2] = {1, 3}, cut[2] = {2, 3}, key[2] = {0, 1}, y[2] = {-1, -1};
+  ein_program_desc d;
+  ein_graph *g;
+  ein_relation *r, *z, *sum;
+  ein_relation_info info;
+  ein_ctx *ctx = test_ctx(1, NULL);
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  CHECK(ein_graph_parse(NULL, &d, &g) == EIN_OK);
+  ein_ztensor view = dense(&g->tensor[0], x), out = dense(&g->tensor[1], y), value, at;
+  CHECK(ein_relation_view(ctx, &view, pieces, &r) == EIN_OK);
+  const ein_relation *rel = r;
+  CHECK(ein_relation_join(ctx, g, 0, cut, &rel, NULL, NULL, NULL, &z) == EIN_OK);
+  ein_relation_get(z, &info);
+  CHECK(info.nstate == 2 && info.nkey == 2 && info.nblock == 6 && info.dtype == EIN_F64);
+  CHECK(ein_relation_state(z, key, 0, &value) == EIN_OK && value.dtype == EIN_F64 &&
+        *(double *)value.data == 7);
+  CHECK(ein_relation_state(z, key, 1, &at) == EIN_OK && at.dtype == EIN_I64 &&
+        *(int64_t *)at.data == 3);
+  CHECK(ein_relation_state(z, key, 2, &at) == EIN_ERR_ARGUMENT);
+  CHECK(ein_relation_aggregate(ctx, z, "max", &sum) == EIN_ERR_ARGUMENT && sum == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), "argmax") != NULL);
+  CHECK(ein_relation_aggregate(ctx, z, "argmax", &sum) == EIN_OK);
+  ein_relation_get(sum, &info);
+  CHECK(info.nstate == 1 && info.dtype == EIN_I64);
+  CHECK(ein_relation_read(sum, &out) == EIN_OK && y[0] == 1 && y[1] == 4);
+  ein_relation_destroy(sum);
+  ein_relation_destroy(z);
+  ein_relation_destroy(r);
+  ein_graph_destroy(g);
   ein_ctx_destroy(ctx);
 }
 
@@ -1010,9 +1197,9 @@ static void test_failing_place(void) {
 }
 
 // Every allocation fails once, on every fabric.
-static void test_memory(void) {
+static void test_memory(const char *text) {
   static cuts c;
-  ein_graph *g = parse(attention);
+  ein_graph *g = parse(text);
   values v;
   values_make(g, 9, &v);
   rng_state = 12;
@@ -1090,7 +1277,9 @@ static void test_bad_parts(void) {
   c.cut[0][0] = 2;
   c.parts[0].norder = 1;
   c.parts[0].ntask = 2;
-  CHECK(try_parts(ctx, h, &c, 2) == EIN_ERR_ARGUMENT);   // argmax is not cut
+  CHECK(try_parts(ctx, h, &c, 2) == EIN_OK);             // argmax is cut, too
+  c.cut[0][0] = 7;
+  CHECK(try_parts(ctx, h, &c, 8) == EIN_ERR_ARGUMENT);   // but not finer than its extent
   CHECK(strstr(ein_ctx_message(ctx), "index 'i'") != NULL);
   CHECK(ein_fabric_serial(0, &f) == EIN_ERR_ARGUMENT && ein_fabric_threads(-1, &f) != EIN_OK);
   CHECK(ein_fabric_serial(EIN_PLACES_MAX + 1, &f) == EIN_ERR_ARGUMENT);
@@ -1466,7 +1655,11 @@ int main(int argc, char **argv) {
   test_relation_memory();
   test_bad_parts();
   test_failing_place();
-  test_memory();
+  test_memory(attention);
+  test_memory("input X[s=6,t=8] : f32\nA[s] = argmax[t](X[s,t])\nM[s] = mean[t](X[s,t])\n"
+              "V = var[s,t](X[s,t]-M[s])\noutput A, V\n");
+  test_relation_states();
+  test_states(seed);
   test_shared_plans();
   test_decompositions();
   int only = argc > 3 ? atoi(argv[3]) : -1;

@@ -7,18 +7,8 @@
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
 #include "oracle.h"
+#include "check.h"
 #include "util.h"
-
-static int checks, failures;
-
-#define CHECK(cond)                                              \
-  do {                                                           \
-    checks++;                                                    \
-    if (!(cond)) {                                               \
-      failures++;                                                \
-      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);  \
-    }                                                            \
-  } while (0)
 
 // ---- running a program --------------------------------------------------------------------------
 
@@ -252,6 +242,9 @@ static const char *const programs[] = {
     "input A[3,4]\nV[i] = var[j](A[i,j]*2)\nL = sum(V[i]^2) + var[k,m](A[k,m]^2)",
     "input A[3,4]\nN[i] = norm[j](A[i,j])\nL = sum(N[i]^3) + norm[k,m](A[k,m])",
     "input A[3,4]\nP[i,j] = softmax[j](A[i,j])\nL = sum(P[i,j]^2)",
+    // the program's own max may be the one that softmax subtracts, whichever comes first
+    "input A[3,4]\nP[i,j] = softmax[j](A[i,j])*max[j](A[i,j])\nL = sum(P[i,j]^2)",
+    "input A[3,4]\nP[i,j] = max[j](A[i,j])*logsoftmax[j](A[i,j])\nL = sum(P[i,j]^2)",
     "input A[3,4]\nP[i,j] = logsoftmax[i](A[i,j])\nL = sum(P[i,j]*(i+1))",
     "input A[3,4], g[4], b[4]\nP[i,j] = layernorm[j](A[i,j], g[j], b[j])\nL = sum(P[i,j]^3)",
     "input A[3,4], g[4]\nP[i,j] = rmsnorm[j](A[i,j], g[j])\nL = sum(P[i,j]^3)",

@@ -16,6 +16,11 @@ EINI_UNUSED static int64_t draw(int64_t lo, int64_t hi) {  // both inclusive
 
 EINI_UNUSED static int chance(int percent) { return draw(0, 99) < percent; }
 
+// Where an emit_fn stores or reads fold i; s: 0 the output, 1 + e an extra.
+EINI_UNUSED static int64_t placed(const int64_t *off, const int64_t *step, int s, int64_t i) {
+  return step == NULL ? off[i] : off[0] + i * step[s];
+}
+
 // Call number fail_at, counted from 0, fails; live: blocks not yet freed.
 typedef struct counter {
   long calls, fail_at, live;

@@ -303,6 +303,10 @@ static void measure_job(figures *f, job *j) {
   f->repetitions = n * batch;
 }
 
+static const char *kernels_used(void) {
+  return given(O_KERNELS) != NULL ? given(O_KERNELS) : "cpu";
+}
+
 static void print_figures_json(const figures *f, const job *j, int checked) {
   fputs("{\"expr\": ", stdout);
   put_json_string(j->d.expr);
@@ -313,9 +317,9 @@ static void print_figures_json(const figures *f, const job *j, int checked) {
     for (int a = 0; a < v->rank; a++) printf("%s%" PRId64, a > 0 ? ", " : "", v->shape[a]);
     putchar(']');
   }
-  printf("], \"threads\": %d, \"kernels\": \"portable\", \"plan_seconds\": %.4g, "
+  printf("], \"threads\": %d, \"kernels\": \"%s\", \"plan_seconds\": %.4g, "
          "\"best_seconds\": %.6g, \"median_seconds\": %.6g, \"repetitions\": %" PRId64,
-         threads, f->plan, f->best, f->median, f->repetitions);
+         threads, kernels_used(), f->plan, f->best, f->median, f->repetitions);
   printf(", \"flops\": %.17g, \"bytes\": %.17g, \"gflops\": %.6g, \"gbytes_per_second\": %.6g",
          f->flops, f->bytes, f->flops / f->best * 1e-9, f->bytes / f->best * 1e-9);
   printf(", \"peak_gflops\": %.6g, \"read_gbytes_per_second\": %.6g, "
@@ -332,8 +336,8 @@ static void print_figures_json(const figures *f, const job *j, int checked) {
 }
 
 static void print_figures(const figures *f, const job *j, int checked) {
-  printf("expression  %s, %s, %d thread%s, portable kernels\n", j->d.expr,
-         ein_dtype_name(j->in[0].v.dtype), threads, threads == 1 ? "" : "s");
+  printf("expression  %s, %s, %d thread%s, kernels: %s\n", j->d.expr,
+         ein_dtype_name(j->in[0].v.dtype), threads, threads == 1 ? "" : "s", kernels_used());
   printf("plan        %.3g us\n", f->plan * 1e6);
   printf("best        %.4g us\n", f->best * 1e6);
   printf("median      %.4g us of %" PRId64 " runs\n", f->median * 1e6, f->repetitions);

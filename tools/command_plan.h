@@ -394,12 +394,27 @@ static int plan_expression(const char *expr) {
 }
 
 #include "command_decomp.h"
+#include "command_expr.h"
+
+// The steps of an expression's path as statements over places.
+static int plan_steps_decomposed(const char *expr) {
+  job j;
+  program p;
+  int n;
+  memset(&j, 0, sizeof j);
+  if (opt[O_SET].n > 0) misuse(NULL, "--set does not apply: an expression has no params");
+  array *in = shapes_of_operands(expr, &n);
+  j.ctx = make_ctx();
+  job_plan(&j, expr, n, in, EIN_NONE);
+  program_of_expression(&p, &j);
+  ein_plan_destroy(j.plan);
+  return plan_decomposed(&p);
+}
 
 static int command_plan(void) {
   if (args.n == 0) misuse("einsum plan (EXPR | PROG.ein) --shapes ...", "nothing to plan");
   if (!is_program(args.v[0])) {
-    if (decomposed()) misuse(NULL, "only programs (PROG.ein) are decomposed over places");
-    return plan_expression(args.v[0]);
+    return decomposed() ? plan_steps_decomposed(args.v[0]) : plan_expression(args.v[0]);
   }
   program p;
   program_open(&p, args.v[0]);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// command_run.h - `einsum run PROG`: a program on data, in one piece or over places.
+// command_run.h - `einsum EXPR` and `einsum run PROG`: on data, in one piece or over places.
 // A part of einsum.c, which includes it once, in its place; it uses what stands above that place.
-
-// Is the program to be decomposed?
-static int on_places(void) { return decomposed() || given(O_FABRIC) != NULL; }
 
 // The fabric of --fabric and -p.
 static ein_fabric run_fabric(const program *p) {
@@ -24,24 +21,60 @@ static ein_fabric run_fabric(const program *p) {
   return f;
 }
 
+// Seconds of tasks by statement.
+static double *busy_seconds(const happened *of, int nstmt) {
+  double *busy = (double *)memory(((size_t)nstmt + 1) * sizeof *busy);
+  for (int w = 0; w < threads; w++)
+    for (int i = 0; i < nstmt; i++) busy[i] += of[w].busy[i];
+  return busy;
+}
+
 // What was done, for --explain.
 static void explain_places(const ein_dist *d, const ein_decomposition *how, const ein_fabric *f,
-                           const ein_dist_stats *stats, double seconds) {
+                           const ein_dist_stats *stats, const happened *of, double seconds) {
   ein_dist_info info;
+  words cells = {NULL, 0};
+  double k, all = 0;
+  char took[40];
   if (given(O_EXPLAIN) == NULL) return;
   (void)ein_dist_info_get(d, &info);
+  const char *unit = time_unit(seconds, &k);
+  double *busy = busy_seconds(of, info.nstmt);
+  for (int i = 0; i < info.nstmt; i++) all += busy[i];
+  add_word(&cells, "line"), add_word(&cells, "statement"), add_word(&cells, "index/pieces");
+  add_word(&cells, "tasks"), add_word(&cells, "bytes moved");
+  add_cell(&cells, "busy, %s", unit), add_word(&cells, "share");
   for (int i = 0; i < info.nstmt; i++) {
-    ein_decomp_stmt s;
+    const ein_decomp_stmt s = stmt_of(how, i);
     ein_parts parts;
     (void)ein_decomposition_parts(how, i, &parts);
-    (void)ein_decomposition_stmt(how, i, &s);
-    fprintf(stderr, "%-12s %-40s %12" PRId64 " bytes\n", s.out, parts_text(&s, &parts),
-            stats->stmt_bytes[i]);
+    line_cell(&cells, s.line);
+    add_word(&cells, s.out), add_word(&cells, parts_text(&s, &parts));
+    add_cell(&cells, "%" PRId64, parts.ntask), add_cell(&cells, "%" PRId64, stats->stmt_bytes[i]);
+    time_cell(&cells, k * busy[i]), add_cell(&cells, "%.1f%%", all > 0 ? 100 * busy[i] / all : 0);
   }
+  put_cells(stderr, &cells, 7, 3);
   fprintf(stderr, "%s, %d places: %" PRId64 " tasks, %" PRId64 " messages, %" PRId64
-          " bytes read from other places; at most %" PRId64 " bytes at a place; %.3g ms\n",
+          " bytes read from other places; at most %" PRId64 " bytes at a place; %s\n",
           f->name, info.places, stats->tasks, stats->messages, stats->bytes, info.peak_bytes,
-          1e3 * seconds);
+          svg_seconds(took, sizeof took, seconds, seconds));
+}
+
+// Fills in bytes along edges and bars, and writes the picture.
+static void picture_run(const program *p, const ein_decomposition *how, const ein_machine *machine,
+                        const ein_fabric *f, happened *of, double begin, double seconds) {
+  picture drawn;
+  ein_sim_desc desc;
+  ein_sim_info sim;
+  picture_begin(&drawn, p, how);
+  memset(&desc, 0, sizeof desc);
+  desc.machine = machine;
+  desc.fetch_fn = picture_fetch;
+  desc.user = &drawn;
+  ein_status st = ein_simulate(p->ctx, p->graph, how, &desc, &sim);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  picture_events(&drawn, of, threads, begin);
+  picture_end(&drawn, given(O_SVG), &sim, seconds, f->threads ? threads : 0, f->name);
 }
 
 // Decomposes the program and runs it over the places of the fabric.
@@ -58,16 +91,26 @@ static void run_on_places(program *p, const ein_run *bound) {
   ein_fabric f = run_fabric(p);
   option_decompose(&desc, &machine);
   desc.p = f.places;
-  ein_status st = ein_decompose(p->ctx, p->graph, &desc, &how);
-  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  how = decompose(p, &desc, &machine);
   memset(&places, 0, sizeof places);
   places.fabric = &f;
   places.decomposition = how;
   places.nlayout = p->d.nbind;
   places.layout = p->d.bind;
-  st = ein_dist_create(p->ctx, p->graph, &places, &d);
+  happened *of = NULL;
+  if (given(O_SVG) != NULL || given(O_EXPLAIN) != NULL) {
+    of = (happened *)memory(sizeof *of * (size_t)threads);
+    places.event_fn = picture_event;
+    places.event_user = of;
+  }
+  ein_status st = ein_dist_create(p->ctx, p->graph, &places, &d);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   (void)ein_dist_info_get(d, &info);
+  if (given(O_MEMORY) != NULL && (double)info.peak_bytes > machine.memory)
+    die(WRONG_INPUT, "more places have less each", "a place has %" PRId64 " bytes alive, more than "
+        "the %.10g it may have", info.peak_bytes, machine.memory);
+  for (int w = 0; of != NULL && w < threads; w++)
+    of[w].busy = (double *)memory(sizeof(double) * ((size_t)info.nstmt + 1));
   memset(&stats, 0, sizeof stats);
   stats.nstmt = info.nstmt;
   stats.stmt_bytes = (int64_t *)memory(sizeof(int64_t) * ((size_t)info.nstmt + 1));
@@ -79,14 +122,56 @@ static void run_on_places(program *p, const ein_run *bound) {
   st = ein_dist_execute(d, &run, &stats);
   if (st != EIN_OK)
     die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
-  explain_places(d, how, &f, &stats, now(NULL) - begin);
+  double seconds = now(NULL) - begin;
+  explain_places(d, how, &f, &stats, of, seconds);
+  if (given(O_SVG) != NULL) picture_run(p, how, &machine, &f, of, begin, seconds);
   ein_dist_destroy(d);
   ein_decomposition_destroy(how);
   ein_fabric_destroy(&f);
 }
 
+static int command_eval(void) {
+  const char *expr = expression(), *svg = given(O_SVG);
+  if (is_program(expr)) {
+    misuse("einsum run PROG.ein NAME=IN.npy ...", "'%s' is a program, not an expression", expr);
+  }
+  int n = args.n - 1;
+  if (n == 0) misuse("einsum EXPR IN.npy ...", "no operands are given for '%s'", expr);
+  if (opt[O_OUT].n > 1) misuse(NULL, "-o is given twice, but there is one result");
+  ein_dtype dtype = option_dtype(EIN_NONE);
+  job j;
+  memset(&j, 0, sizeof j);
+  j.ctx = make_ctx();
+  check_outputs(&opt[O_OUT]);
+  array *in = (array *)memory(sizeof *in * (size_t)n);
+  for (int k = 0; k < n; k++) load(&in[k], args.v[k + 1], 0);
+  job_plan(&j, expr, n, in, dtype);
+  if (opt[O_OUT].n > 0) check_storable(&j.out);
+  ein_run run;
+  program p;
+  void *out[1];
+  memset(&p, 0, sizeof p);
+  allocate(&j.out);
+  job_bind(&j, &run, out);
+  if (on_places()) {
+    program_of_expression(&p, &j);
+    run_on_places(&p, &run);
+  } else {
+    execute(j.plan, &run);
+  }
+  const array *result = &j.out;
+  if (opt[O_OUT].n > 0) {
+    write_outputs(1, &result, &opt[O_OUT]);
+  } else if (svg == NULL || strcmp(svg, "-") != 0) {
+    print_array(&j.out, given(O_JSON) != NULL);
+    if (given(O_JSON) != NULL) putchar('\n');
+  }
+  if (svg != NULL) picture_keep(svg);
+  return finish(j.ctx, j.plan, p.graph);
+}
+
 static int command_run(void) {
-  const char *path = program_argument("einsum run PROG.ein NAME=IN.npy ...");
+  const char *path = program_argument("einsum run PROG.ein NAME=IN.npy ..."), *svg = given(O_SVG);
   words names = {NULL, 0}, paths = {NULL, 0};
   program p;
   program_targets(&names, &paths);
@@ -96,8 +181,6 @@ static int command_run(void) {
     const char *name = p.in[k].name;
     if (!p.in[k].bound) misuse(NULL, "no file for input '%s': write %s=FILE.npy", name, name);
   }
-  if (on_places() && given(O_MEMORY) != NULL)
-    misuse(NULL, "--memory is for programs in one piece, not over places");
   program_plan(&p);
   ein_tensor_info t;
   int nin = 0, nout = 0;
@@ -135,6 +218,7 @@ static int command_run(void) {
   if (on_places()) run_on_places(&p, &run);
   else execute(p.plan, &run);
   if (names.n > 0) write_outputs(names.n, chosen, &paths);
-  else print_outputs(out, nout);
+  else if (svg == NULL || strcmp(svg, "-") != 0) print_outputs(out, nout);
+  if (svg != NULL) picture_keep(svg);
   return finish(p.ctx, p.plan, p.graph);
 }

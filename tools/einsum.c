@@ -68,8 +68,11 @@ enum { DONE = 0, WRONG_INPUT = 1, WRONG_COMMAND = 2, SYSTEM_FAILED = 3 };
 
 static npy_writer *writers;  // outputs that are being written
 static int nwriter;
+static const char *beside;   // a picture that is being written
 
 static void drop_outputs(void) {
+  if (beside != NULL) (void)remove(beside);
+  beside = NULL;
   for (int i = 0; i < nwriter; i++) npy_write_abort(&writers[i]);
   nwriter = 0;
 }
@@ -226,14 +229,15 @@ static uint64_t mix(uint64_t x) {  // splitmix64
 // The command line.
 // ================================================================================================
 
-enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, ANY = 31 };
+enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, ANY = 31, PLACES = EVAL | RUN | PLAN };
 
 typedef enum kind { FLAG, VALUE, LIST, LATER } kind;
 
 typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
-  O_COST, O_PARTS, O_KEEP, O_PIN, O_MACHINE, O_MEMORY, O_SVG, O_MAP, O_FAST, O_COUNT
+  O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_MEMORY, O_SVG, O_MAP, O_FAST,
+  O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -245,10 +249,11 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"-j", VALUE, ANY}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY}, {"--kernels", VALUE, ANY},
   {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
-  {"--decomp", VALUE, RUN | PLAN}, {"--cost", VALUE, RUN | PLAN}, {"--parts", LIST, RUN | PLAN},
-  {"--keep", LIST, RUN | PLAN}, {"--pin", LIST, RUN | PLAN}, {"--machine", VALUE, RUN | PLAN},
-  {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLAN}, {"--map", LATER, ANY},
-  {"--fast-memory", LATER, ANY}};
+  {"--decomp", VALUE, PLACES}, {"--cost", VALUE, PLACES}, {"--parts", LIST, PLACES},
+  {"--keep", LIST, PLACES}, {"--pin", LIST, PLACES}, {"--strict", FLAG, PLACES},
+  {"--fewer", FLAG, PLACES}, {"--machine", VALUE, PLACES},
+  {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLACES},
+  {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", 0}, {"bound", 0}};
@@ -270,22 +275,28 @@ static const char usage[] =
   "  --path P           auto, naive, none, optimal, dp, greedy, random, or '(0,2) (0,1)'\n"
   "  --goal G           what the path minimises: flops, size, bytes\n"
   "  --budget SECONDS   for the search of a path\n"
-  "  --memory BYTES     budget for everything but operands and results: 4000000, 64K, 100M, 2G\n"
+  "  --memory BYTES     budget for everything but operands and results: 4000000, 64K, 100M, 2G;\n"
+  "                     over places: for blocks, copies and results alive at one of them\n"
   "  --seed N           of random data and randomised searches\n"
   "  -j N               threads (default: one per core)\n"
   "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
   "                     avx512, avx2, neon, plain\n"
-  "  -p N               plan, run PROG: over N places (run --fabric threads: default as -j)\n"
-  "  --fabric F         run PROG: serial (default), threads, or copying: one after another, each\n"
-  "                     place in memory of its own\n"
+  "  -p N               over N places (--fabric threads: default as -j); the steps of an EXPR are\n"
+  "                     the statements t0, t1, .. and y, its operands are x0, x1, ..\n"
+  "  --fabric F         what they are: serial (default), threads, or copying: one after another,\n"
+  "                     each place in memory of its own\n"
   "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
   "                     attention, given\n"
   "  --cost MODEL       paper (default), paper-code, bytes, seconds\n"
   "  --parts 'T[s=2,t=4]'   pieces of the indices of a statement\n"
   "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
   "  --pin 'X[s=8]'     an input or output that lies in a partition\n"
+  "  --strict           only as many tasks per statement as there are places (or the most\n"
+  "                     possible), as in the paper; else the cuts of model, .. are tried too\n"
+  "  --fewer            also fewer tasks, by every divisor of the places (--cost seconds: always)\n"
   "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory\n"
-  "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line\n"
+  "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line,\n"
+  "                     simulated (plan) or measured (run); with - nothing else is printed\n"
   "  --deterministic    what this version has anyway\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout\n"
@@ -388,10 +399,23 @@ static unsigned read_command_line(int argc, char **argv) {
       misuse(NULL, "%s does not apply here", options[k].name);
     }
   }
-  if (command != PLAN && command != RUN) check_only(O_PLACES, "1");
-  if (command != RUN) check_only(O_FABRIC, "serial");
+  if (command == BENCH || command == INFO) check_only(O_PLACES, "1");
+  if (command != RUN && command != EVAL) check_only(O_FABRIC, "serial");
   return command;
 }
+
+// Options that ask for a decomposition; -p 1 alone does not.
+static int decomposed(void) {
+  static const option_id o[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER,
+                                O_MACHINE, O_SVG};
+  const char *p = given(O_PLACES);
+  int any = p != NULL && strcmp(p, "1") != 0;
+  for (size_t i = 0; i < sizeof o / sizeof *o; i++) any |= opt[o[i]].n > 0;
+  return any;
+}
+
+// Is a run to be decomposed?
+static int on_places(void) { return decomposed() || given(O_FABRIC) != NULL; }
 
 static int is_program(const char *s) {
   size_t n = strlen(s);
@@ -723,6 +747,7 @@ static void fill_random(array *a, uint64_t seed, int operand) {
 #if POSIX
 // An interrupted command leaves no temporary file. Only what a signal handler may use.
 static void on_signal(int sig) {
+  if (beside != NULL) (void)unlink(beside);
   for (int i = 0; i < nwriter; i++) {
     if (writers[i].temp != NULL) (void)unlink(writers[i].temp);
   }
@@ -773,7 +798,14 @@ static void check_target(const char *path) {
   else if (access(there ? path : folder_of(path), W_OK) == 0) return;
   die(SYSTEM_FAILED, NULL, "%s: cannot write: %s", path, strerror(errno));
 }
+
+// Devices, pipes and links are written to; they are not replaced by a file.
+static int is_special(const char *path) {
+  struct stat st;
+  return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
 #else
+static int is_special(const char *path) { return (void)path, 0; }
 static void watch_signals(void) {}
 static int same_file(const char *a, const char *b) { return strcmp(a, b) == 0; }
 static void check_target(const char *path) { (void)path; }
@@ -872,8 +904,8 @@ static void job_plan(job *j, const char *expr, int nin, array *in, ein_dtype dty
   set_shape(&j->out, dtype == EIN_NONE ? v.dtype : dtype, v.rank, shape, 0);
   j->d.out = &j->out.v;
   j->within.einsum = &j->d;
-  st = given(O_MEMORY) != NULL ? make_fit(j->ctx, &j->within)
-                               : ein_plan_create(j->ctx, &j->d, &j->plan);
+  st = given(O_MEMORY) != NULL && !on_places() ? make_fit(j->ctx, &j->within)
+                                               : ein_plan_create(j->ctx, &j->d, &j->plan);
   if (st != EIN_OK) die_library(j->ctx, st, NULL);
 }
 
@@ -954,38 +986,6 @@ static const char *expression(void) {
   return args.v[0];
 }
 
-static int command_eval(void) {
-  const char *expr = expression();
-  if (is_program(expr)) {
-    misuse("einsum run PROG.ein NAME=IN.npy ...", "'%s' is a program, not an expression", expr);
-  }
-  int n = args.n - 1;
-  if (n == 0) misuse("einsum EXPR IN.npy ...", "no operands are given for '%s'", expr);
-  if (opt[O_OUT].n > 1) misuse(NULL, "-o is given twice, but there is one result");
-  ein_dtype dtype = option_dtype(EIN_NONE);
-  job j;
-  memset(&j, 0, sizeof j);
-  j.ctx = make_ctx();
-  check_targets(&opt[O_OUT]);
-  array *in = (array *)memory(sizeof *in * (size_t)n);
-  for (int k = 0; k < n; k++) load(&in[k], args.v[k + 1], 0);
-  job_plan(&j, expr, n, in, dtype);
-  if (opt[O_OUT].n > 0) check_storable(&j.out);
-  ein_run run;
-  void *out[1];
-  allocate(&j.out);
-  job_bind(&j, &run, out);
-  execute(j.plan, &run);
-  const array *result = &j.out;
-  if (opt[O_OUT].n > 0) {
-    write_outputs(1, &result, &opt[O_OUT]);
-  } else {
-    print_array(&j.out, given(O_JSON) != NULL);
-    if (given(O_JSON) != NULL) putchar('\n');
-  }
-  return finish(j.ctx, j.plan, NULL);
-}
-
 // ================================================================================================
 // Programs.
 // ================================================================================================
@@ -1005,6 +1005,7 @@ typedef struct program {
   int nin;
   ein_graph *graph;
   ein_plan *plan;
+  const char *path;    // of an expression, as JSON
 } program;
 
 static char *read_text(const char *path, size_t *length) {
@@ -1172,7 +1173,7 @@ static void program_plan(program *p) {
   within.nlayout = n;
   within.layout = bind;
   within.options = &search;
-  ein_status st = given(O_MEMORY) != NULL
+  ein_status st = given(O_MEMORY) != NULL && !on_places()
                       ? make_fit(p->ctx, &within)
                       : ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
@@ -1226,6 +1227,14 @@ static ein_scalar *program_params(const program *p) {
   return value;
 }
 
+// A picture is an output, too.
+static void check_outputs(const words *paths) {
+  words all = {NULL, 0};
+  for (int i = 0; i < paths->n; i++) add_word(&all, paths->v[i]);
+  if (given(O_SVG) != NULL) add_word(&all, given(O_SVG));
+  check_targets(&all);
+}
+
 // Fills names and paths with the -o options, in their order.
 static void program_targets(words *names, words *paths) {
   for (int i = 0; i < opt[O_OUT].n; i++) {
@@ -1237,7 +1246,7 @@ static void program_targets(words *names, words *paths) {
     add_word(names, name);
     add_word(paths, path);
   }
-  check_targets(paths);
+  check_outputs(paths);
 }
 
 static void print_outputs(const array *out, int n) {

@@ -25,8 +25,9 @@ typedef struct svg_edge {
 typedef struct svg_bar {
   int64_t row;
   double from, to;          // seconds
-  int color;
+  int color, merge;         // merge: of partial results
   const char *text;
+  int lane;                 // set when drawn
 } svg_bar;
 
 enum { SVG_CHAR = 7, SVG_LINE = 15, SVG_GAP = 24, SVG_RISE = 46, SVG_MARGIN = 24 };
@@ -57,12 +58,14 @@ typedef struct svg_spot {
   double x, width, height;  // x: of the middle
   double want;
   int near;                 // neighbours counted in `want`
+  int follows;              // an input: it goes where its readers are, and pulls none of them
 } svg_spot;
 
 typedef struct svg_layout {
   int nspot, nlevel, nlink;
   svg_spot *spot;
-  int (*link)[2];           // from a layer to the next
+  int (*link)[2];           // from a layer to the next, by layer; at[level] is the first below it
+  int *at;
   int *first;               // [edge]: its first passing spot; they follow each other
   int *passes;              // [edge]
   int *order, *start;       // spots by layer and rank; start[level]
@@ -119,7 +122,7 @@ static int svg_spots(svg_layout *w, int nnode, const svg_node *node, int nedge,
   for (int v = 0; v < nnode; v++) {
     int columns = svg_columns(node[v].title), more = svg_columns(node[v].text);
     svg_spot *s = &w->spot[v];
-    s->node = v, s->level = level[v];
+    s->node = v, s->level = level[v], s->follows = node[v].kind == 0;
     s->width = (more > columns ? more : columns) * SVG_CHAR + 16;
     s->height = (1 + svg_lines(node[v].text)) * SVG_LINE + 8;
     if (s->level + 1 > w->nlevel) w->nlevel = s->level + 1;
@@ -145,19 +148,40 @@ static int svg_before(const void *a, const void *b) {
   return x->rank - y->rank;
 }
 
-// Where the neighbours above (1), below (2) or on both sides (3) of a spot are, on average.
-static void svg_wishes(svg_layout *w, int sides, int ranks) {
-  for (int i = 0; i < w->nspot; i++) w->spot[i].want = 0, w->spot[i].near = 0;
-  for (int l = 0; l < w->nlink; l++) {
-    for (int down = 0; down < 2; down++) {
+// Puts the links into the order of their layers.
+static int svg_links(svg_layout *w) {
+  int(*sorted)[2] = (int(*)[2])svg_alloc((size_t)w->nlink, sizeof *sorted);
+  w->at = (int *)svg_alloc((size_t)w->nlevel + 2, sizeof *w->at);
+  if (sorted == NULL || w->at == NULL) return free(sorted), 0;
+  for (int l = 0; l < w->nlink; l++) w->at[w->spot[w->link[l][0]].level + 1]++;
+  for (int k = 0; k < w->nlevel; k++) w->at[k + 1] += w->at[k];
+  for (int l = w->nlink - 1; l >= 0; l--) {  // from the ends of the layers' ranges downwards
+    int to = --w->at[w->spot[w->link[l][0]].level + 1];
+    sorted[to][0] = w->link[l][0], sorted[to][1] = w->link[l][1];
+  }
+  for (int k = 0; k < w->nlevel; k++) w->at[k] = w->at[k + 1];
+  w->at[w->nlevel] = w->nlink;
+  free(w->link);
+  w->link = sorted;
+  return 1;
+}
+
+// Where the neighbours above (1), below (2) or on both sides (3) of a layer's spots are, on
+// average.
+static void svg_wishes(svg_layout *w, int level, int sides, int ranks) {
+  const int first = w->start[level], end = w->start[level + 1];
+  for (int i = first; i < end; i++) w->spot[w->order[i]].want = 0, w->spot[w->order[i]].near = 0;
+  for (int down = 0; down < 2; down++) {
+    if ((sides & (down ? 1 : 2)) == 0 || level - down < 0) continue;
+    for (int l = w->at[level - down]; l < w->at[level - down + 1]; l++) {
       svg_spot *to = &w->spot[w->link[l][down]], *from = &w->spot[w->link[l][!down]];
-      if ((sides & (down ? 1 : 2)) == 0) continue;
+      if (from->follows && !ranks) continue;
       to->want += ranks ? from->rank : from->x;
       to->near++;
     }
   }
-  for (int i = 0; i < w->nspot; i++) {
-    svg_spot *s = &w->spot[i];
+  for (int i = first; i < end; i++) {
+    svg_spot *s = &w->spot[w->order[i]];
     s->want = s->near > 0 ? s->want / s->near : ranks ? s->rank : s->x;
   }
 }
@@ -183,17 +207,17 @@ static int svg_order(svg_layout *w) {
     svg_spot *s = &w->spot[w->order[i]];
     s->rank = i - w->start[s->level];
   }
+  if (!svg_links(w)) return 0;
   svg_sorted = w->spot;
   for (int turn = 0; turn < 12; turn++) {
     int down = turn % 2 == 0;
     for (int k = 0; k < w->nlevel; k++) {
       int level = down ? k : w->nlevel - 1 - k;
-      svg_wishes(w, down ? 1 : 2, 1);
+      svg_wishes(w, level, down ? 1 : 2, 1);
       qsort(w->order + w->start[level], (size_t)(w->start[level + 1] - w->start[level]),
             sizeof *w->order, svg_before);
       for (int i = w->start[level]; i < w->start[level + 1]; i++)
         w->spot[w->order[i]].rank = i - w->start[level];
-      if (w->nspot > 4000 && k % 8 != 0) continue;  // wishes once in a while are enough then
     }
   }
   return 1;
@@ -203,9 +227,44 @@ static double svg_apart(const svg_spot *a, const svg_spot *b) {
   return (a->width + b->width) / 2 + SVG_GAP;
 }
 
-// Moves spots towards their neighbours in turn; the order of a layer stays.
+// A run of spots that touch; x: of the first.
+typedef struct svg_run {
+  double x, weight;
+  int n;
+} svg_run;
+
+// Puts a layer's spots as near to where they want to be as their order and widths allow: least
+// squares, by merging neighbours that are in each other's way (isotonic regression).
+static void svg_settle(svg_layout *w, int level, svg_run *run) {
+  int n = 0, from = w->start[level], to = w->start[level + 1];
+  double offset = 0;
+  for (int i = from; i < to; i++) {
+    svg_spot *s = &w->spot[w->order[i]];
+    if (i > from) offset += svg_apart(&w->spot[w->order[i - 1]], s);
+    run[n].x = s->want - offset, run[n].n = 1;
+    run[n++].weight = s->follows ? 0.1 : s->node < 0 ? 4 : 1 + s->near;
+    while (n > 1 && run[n - 2].x > run[n - 1].x) {
+      svg_run *a = &run[n - 2], *b = &run[n - 1];
+      a->x = (a->x * a->weight + b->x * b->weight) / (a->weight + b->weight);
+      a->weight += b->weight, a->n += b->n;
+      n--;
+    }
+  }
+  offset = 0;
+  for (int r = 0, i = from; r < n; i += run[r++].n) {
+    for (int k = i; k < i + run[r].n; k++) {
+      if (k > from) offset += svg_apart(&w->spot[w->order[k - 1]], &w->spot[w->order[k]]);
+      w->spot[w->order[k]].x = run[r].x + offset;
+    }
+  }
+}
+
+// Moves spots towards their neighbours in turn; the order of a layer stays. Gives the width; 0: out
+// of memory.
 static double svg_place(svg_layout *w) {
   double least = 0, most = 0;
+  svg_run *run = (svg_run *)svg_alloc((size_t)w->nspot, sizeof *run);
+  if (run == NULL) return 0;
   for (int k = 0; k < w->nlevel; k++) {
     for (int i = w->start[k]; i < w->start[k + 1]; i++) {
       svg_spot *s = &w->spot[w->order[i]];
@@ -214,23 +273,10 @@ static double svg_place(svg_layout *w) {
     }
   }
   for (int turn = 0; turn < 40; turn++) {
-    svg_wishes(w, turn < 20 ? 1 + turn % 2 : 3, 0);
-    for (int k = 0; k < w->nlevel; k++) {
-      int from = w->start[k], to = w->start[k + 1];
-      for (int i = from; i < to; i++) {  // as far right as the left neighbour asks
-        svg_spot *s = &w->spot[w->order[i]];
-        double x = s->want;
-        if (i > from) {
-          double low = w->spot[w->order[i - 1]].x + svg_apart(&w->spot[w->order[i - 1]], s);
-          if (x < low) x = low;
-        }
-        s->x = x;
-      }
-      for (int i = to - 2; i >= from; i--) {  // half of that shift back
-        svg_spot *s = &w->spot[w->order[i]], *r = &w->spot[w->order[i + 1]];
-        double high = r->x - svg_apart(s, r), x = (s->x + s->want) / 2;
-        s->x = x < high ? x : high;
-      }
+    for (int i = 0; i < w->nlevel; i++) {
+      int k = turn % 2 == 0 ? i : w->nlevel - 1 - i;
+      svg_wishes(w, k, turn < 20 ? 1 + turn % 2 : 3, 0);
+      svg_settle(w, k, run);
     }
   }
   for (int i = 0; i < w->nspot; i++) {
@@ -239,6 +285,7 @@ static double svg_place(svg_layout *w) {
     if (i == 0 || b > most) most = b;
   }
   for (int i = 0; i < w->nspot; i++) w->spot[i].x += SVG_MARGIN - least;
+  free(run);
   return most - least + 2 * SVG_MARGIN;
 }
 
@@ -279,88 +326,311 @@ static void svg_edges(FILE *f, const svg_layout *w, int nedge, const svg_edge *e
     }
     fprintf(f, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" marker-end=\"url(#a)\"/>\n",
             edge[e].weight > 0 ? "#c0392b" : "#99a", 1 + 4 * edge[e].weight);
+  }
+}
+
+typedef struct svg_label {
+  double x, y, wide;
+} svg_label;
+
+// A place beside the edge, near its start, where no label is yet; the first of those tried when
+// all are taken.
+static svg_label svg_label_place(const svg_layout *w, const svg_edge *edge, int e,
+                                 const double *top, const svg_label *taken, int ntaken) {
+  static const double along[] = {0.3, 0.45, 0.6, 0.2, 0.75, 0.52, 0.37, 0.67};
+  const svg_spot *a = &w->spot[edge[e].from];
+  const svg_spot *b = &w->spot[w->passes[e] > 0 ? w->first[e] : edge[e].to];
+  svg_label best = {0, 0, svg_columns(edge[e].text) * 6.1 + 2};
+  double y = top[a->level] + a->height, rise = top[b->level] - y;
+  for (int side = 0; side < 2; side++) {
+    for (int i = 0; i < 8; i++) {
+      double t = along[i], bend = t * t * (3 - 2 * t), hits = 0;
+      svg_label l = {a->x + (b->x - a->x) * bend + (side ? -best.wide - 4 : 4),
+                     y + rise * (1.5 * t * (1 - t) + t * t * t) + 3, best.wide};
+      for (int k = 0; k < ntaken; k++)
+        hits += taken[k].x < l.x + l.wide && l.x < taken[k].x + taken[k].wide &&
+                taken[k].y - 11 < l.y && l.y - 11 < taken[k].y;
+      if (hits == 0) return l;
+      if (side == 0 && i == 0) best = l;
+    }
+  }
+  return best;
+}
+
+// What moves along the edges; above all lines, so that none crosses a text. 0: out of memory.
+static int svg_labels(FILE *f, const svg_layout *w, int nedge, const svg_edge *edge,
+                      const double *top) {
+  svg_label *taken = (svg_label *)svg_alloc((size_t)nedge, sizeof *taken);
+  int n = 0;
+  if (taken == NULL) return 0;
+  for (int e = 0; e < nedge; e++) {
     if (edge[e].text == NULL || edge[e].text[0] == 0) continue;
-    // near the start: edges that meet at a box often come from different ones
-    const svg_spot *next = w->passes[e] > 0 ? &w->spot[w->first[e]] : b;
-    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\" fill=\"#822\" stroke=\"#fff\" "
-            "stroke-width=\"3\" paint-order=\"stroke\">",
-            a->x + (next->x - a->x) / 4 + 5, top[a->level] + a->height + 13 + 11 * (e % 2));
+    svg_label l = taken[n] = svg_label_place(w, edge, e, top, taken, n);
+    n++;
+    fprintf(f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"11\" fill=\"#fff\" "
+            "fill-opacity=\"0.85\"/><text x=\"%.1f\" y=\"%.1f\" font-size=\"10\" "
+            "fill=\"#822\">", l.x - 1, l.y - 9, l.wide, l.x, l.y);
     svg_text(f, edge[e].text, strlen(edge[e].text));
     fputs("</text>\n", f);
   }
+  free(taken);
+  return 1;
 }
 
-// ---- time lines, and the page
+// ---- time lines
 
-enum { SVG_ROWS = 64, SVG_ROW = 20, SVG_TIME_LEFT = 80, SVG_TIME_WIDTH = 1200 };
+enum { SVG_ROWS = 64, SVG_ROW = 20, SVG_TIME_LEFT = 88, SVG_TIME_RIGHT = 60, SVG_TIME_WIDTH = 1200,
+       SVG_TIME_MOST = 4800, SVG_LANES = 8, SVG_KEYS = 24, SVG_KEY = 270 };
 
+// Rows beyond SVG_ROWS are left out, and the picture says so.
 typedef struct svg_time {
-  int64_t nrow, nbar;       // rows beyond SVG_ROWS are left out, and it says so
-  const svg_bar *bar;       // in any order
+  const char *title;
+  const char *what;         // a row is: "place", "thread"
+  int64_t nrow, nbar;
+  int64_t dropped;          // tasks that have no bar
+  svg_bar *bar;             // in any order; they are sorted
+  const char *const *name;  // of each color; NULL: the text of its bars
   double seconds;           // of the whole
+  int keys;                 // 1: a legend below
+  double width, height, busy;  // set when measured; busy: seconds, of all rows drawn
 } svg_time;
 
-static void svg_scale(FILE *f, double y, double seconds) {
-  double tick = 1e-12;
-  while (seconds / tick > 10) tick *= seconds / tick > 20 ? (seconds / tick > 50 ? 10 : 5) : 2;
-  for (double t = 0; t <= seconds * 1.0001; t += tick) {
-    double x = SVG_TIME_LEFT + SVG_TIME_WIDTH * t / seconds;
-    fprintf(f, "<path d=\"M%.1f %.1fv6\" stroke=\"#556\"/><text x=\"%.1f\" y=\"%.1f\" "
-            "font-size=\"10\" text-anchor=\"middle\">%.3g s</text>\n", x, y, x, y + 18, t);
+// Work of one color, for the legend.
+typedef struct svg_key {
+  const char *text;
+  int color;
+  double seconds;
+} svg_key;
+
+static int svg_bar_before(const void *a, const void *b) {
+  const svg_bar *x = (const svg_bar *)a, *y = (const svg_bar *)b;
+  if (x->row != y->row) return x->row < y->row ? -1 : 1;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  return x->color - y->color;
+}
+
+static int svg_key_before(const void *a, const void *b) {
+  const svg_key *x = (const svg_key *)a, *y = (const svg_key *)b;
+  if (x->seconds != y->seconds) return x->seconds > y->seconds ? -1 : 1;
+  return x->color - y->color;
+}
+
+// A time as text with a unit that fits it.
+static const char *svg_seconds(char *b, size_t size, double s, double like) {
+  double k = like >= 1 ? 1 : like >= 1e-3 ? 1e3 : like >= 1e-6 ? 1e6 : 1e9;
+  snprintf(b, size, "%.3g %s", s * k, k == 1 ? "s" : k == 1e3 ? "ms" : k == 1e6 ? "us" : "ns");
+  return b;
+}
+
+// Hues far apart for neighbours; merges of partial results darker.
+static void svg_fill(FILE *f, int color, int merge) {
+  fprintf(f, "fill=\"hsl(%d,%d%%,%d%%)\"", (int)((int64_t)color * 137 % 360),
+          color / 8 % 2 ? 45 : 65, merge ? 52 : color / 4 % 2 ? 82 : 74);
+}
+
+// Bars of a row that overlap lie in lanes; the seconds in which a row has any.
+static int svg_lanes(const svg_time *t, int64_t *at, int64_t row, double *busy) {
+  double end[SVG_LANES] = {0}, last = 0;
+  int most = 1, n = 0;
+  *busy = 0;
+  for (; *at < t->nbar && t->bar[*at].row == row; ++*at) {
+    svg_bar *b = &t->bar[*at];
+    int lane = 0;
+    while (lane < n && lane < SVG_LANES - 1 && end[lane] > b->from) lane++;
+    if (lane == n) n++;
+    b->lane = lane, end[lane] = b->to;
+    if (n > most) most = n;
+    if (b->to > last) *busy += b->to - (b->from > last ? b->from : last), last = b->to;
   }
+  return most;
 }
 
-static double svg_time_height(const svg_time *t) {
-  return t == NULL ? 0 : (double)(t->nrow < SVG_ROWS ? t->nrow : SVG_ROWS) * SVG_ROW + 60;
-}
-
-static void svg_timeline(FILE *f, const svg_time *t, double top) {
-  const int64_t shown = t->nrow < SVG_ROWS ? t->nrow : SVG_ROWS;
-  const double seconds = t->seconds > 0 ? t->seconds : 1;
-  if (shown < t->nrow)
-    fprintf(f, "<text x=\"%d\" y=\"%.0f\">places 0 to %d of %lld</text>\n", SVG_TIME_LEFT,
-            top - 4, SVG_ROWS - 1, (long long)t->nrow);
-  for (int64_t r = 0; r < shown; r++)
-    fprintf(f, "<text x=\"8\" y=\"%.1f\" font-size=\"10\">place %lld</text>\n",
-            top + SVG_ROW * (double)r + 14, (long long)r);
+static double svg_time_width(const svg_time *t) {
+  int64_t most = 0, n = 0;
   for (int64_t i = 0; i < t->nbar; i++) {
-    const svg_bar *b = &t->bar[i];
-    if (b->row >= shown) continue;
-    double x = SVG_TIME_LEFT + SVG_TIME_WIDTH * b->from / seconds;
-    double wide = SVG_TIME_WIDTH * (b->to - b->from) / seconds;
-    double y = top + SVG_ROW * (double)b->row;
-    fprintf(f, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"hsl(%d,60%%,"
-            "75%%)\" stroke=\"#555\" stroke-width=\"0.3\"><title>", x, y, wide > 0.3 ? wide : 0.3,
-            SVG_ROW - 2, b->color * 47 % 360);
-    svg_text(f, b->text, strlen(b->text));
-    fprintf(f, ": %.3g to %.3g s</title></rect>\n", b->from, b->to);
-    if (wide < (double)strlen(b->text) * 6 + 4) continue;
-    fprintf(f, "<text x=\"%.2f\" y=\"%.1f\" font-size=\"10\">", x + 3, y + 13);
-    svg_text(f, b->text, strlen(b->text));
-    fputs("</text>\n", f);
+    n = i > 0 && t->bar[i].row == t->bar[i - 1].row ? n + 1 : 1;
+    if (n > most) most = n;
   }
-  svg_scale(f, top + SVG_ROW * (double)shown, seconds);
+  double wide = 8 * (double)most;
+  return wide < SVG_TIME_WIDTH ? SVG_TIME_WIDTH : wide > SVG_TIME_MOST ? SVG_TIME_MOST : wide;
 }
 
-// Draws a graph, its nodes in an order in which edges go forward, and a time line (may be NULL);
+static void svg_scale(FILE *f, double y, double width, double seconds) {
+  double tick = 1e-12;
+  char b[40];
+  double most = width / 120;
+  while (seconds / tick > most)
+    tick *= seconds / tick > 5 * most ? 10 : seconds / tick > 2 * most ? 5 : 2;
+  for (double t = 0; t <= seconds * 1.0001; t += tick) {
+    double x = SVG_TIME_LEFT + width * t / seconds;
+    fprintf(f, "<path d=\"M%.1f %.1fv6\" stroke=\"#556\"/><text x=\"%.1f\" y=\"%.1f\" "
+            "font-size=\"10\" text-anchor=\"middle\">%s</text>\n", x, y, x, y + 18,
+            svg_seconds(b, sizeof b, t, seconds));
+  }
+}
+
+static void svg_one_bar(FILE *f, const svg_bar *b, double y, double height, double per) {
+  double x = SVG_TIME_LEFT + per * b->from, wide = per * (b->to - b->from);
+  char from[40], to[40];
+  fprintf(f, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" ", x, y,
+          wide > 0.4 ? wide : 0.4, height);
+  svg_fill(f, b->color, b->merge);
+  if (wide > 2) fputs(" stroke=\"#555\" stroke-width=\"0.3\"", f);
+  fputs("><title>", f);
+  svg_text(f, b->text, strlen(b->text));
+  fprintf(f, "%s: %s to %s</title></rect>\n", b->merge ? ", partial results merged" : "",
+          svg_seconds(from, sizeof from, b->from, b->to), svg_seconds(to, sizeof to, b->to, b->to));
+  size_t room = strcspn(b->text, "[");  // the name alone, where there is no room for its indices
+  if (wide >= svg_columns(b->text) * 6.1 + 6) room = strlen(b->text);
+  if (height < 12 || wide < (double)room * 6.1 + 6) return;
+  fprintf(f, "<text x=\"%.2f\" y=\"%.1f\" font-size=\"10\">", x + 3, y + height / 2 + 4);
+  svg_text(f, b->text, room);
+  fputs("</text>\n", f);
+}
+
+// The colors of a time line, those of the most work first; *count of them. NULL: out of memory.
+static svg_key *svg_keys(const svg_time *t, int *count, double *all) {
+  int ncolor = 0, n = 0;
+  *all = 0;
+  for (int64_t i = 0; i < t->nbar; i++)
+    if (t->bar[i].color >= ncolor) ncolor = t->bar[i].color + 1;
+  svg_key *key = (svg_key *)svg_alloc((size_t)ncolor, sizeof *key);
+  if (key == NULL) return NULL;
+  for (int64_t i = 0; i < t->nbar; i++) {
+    svg_key *k = &key[t->bar[i].color];
+    k->color = t->bar[i].color;
+    k->text = t->name != NULL ? t->name[k->color] : t->bar[i].text;
+    k->seconds += t->bar[i].to - t->bar[i].from;
+    *all += t->bar[i].to - t->bar[i].from;
+  }
+  for (int i = 0; i < ncolor; i++)
+    if (key[i].text != NULL) key[n++] = key[i];
+  qsort(key, (size_t)n, sizeof *key, svg_key_before);
+  *count = n;
+  return key;
+}
+
+enum { SVG_COLUMNS = SVG_TIME_WIDTH / SVG_KEY };
+
+static int svg_key_rows(int n) {
+  return ((n < SVG_KEYS ? n : SVG_KEYS) + SVG_COLUMNS - 1) / SVG_COLUMNS;
+}
+
+// Returns 0 when out of memory.
+static int svg_legend(FILE *f, const svg_time *t, double top) {
+  int n, merges = 0;
+  double all, rest = 0;
+  svg_key *key = svg_keys(t, &n, &all);
+  if (key == NULL) return 0;
+  int shown = n < SVG_KEYS ? n : SVG_KEYS, rows = svg_key_rows(n);
+  for (int i = 0; i < shown; i++) {
+    double x = SVG_TIME_LEFT + i / rows * SVG_KEY, y = top + i % rows * SVG_LINE;
+    size_t length = strlen(key[i].text), shown_bytes = length > 34 ? 32 : length;
+    while (shown_bytes < length && (key[i].text[shown_bytes] & 0xC0) == 0x80) shown_bytes--;
+    fprintf(f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"10\" stroke=\"#555\" "
+            "stroke-width=\"0.3\" ", x, y);
+    svg_fill(f, key[i].color, 0);
+    fprintf(f, "/><text x=\"%.1f\" y=\"%.1f\" font-size=\"10\">%4.1f%% ", x + 17, y + 9,
+            all > 0 ? 100 * key[i].seconds / all : 0);
+    svg_text(f, key[i].text, shown_bytes);
+    fputs(length > 34 ? "..</text>\n" : "</text>\n", f);
+  }
+  for (int i = shown; i < n; i++) rest += key[i].seconds;
+  for (int64_t i = 0; i < t->nbar; i++) merges |= t->bar[i].merge;
+  double y = top + rows * SVG_LINE;
+  fprintf(f, "<rect x=\"%d\" y=\"%.1f\" width=\"12\" height=\"10\" fill=\"#ececec\" "
+          "stroke=\"#555\" stroke-width=\"0.3\"/><text x=\"%d\" y=\"%.1f\" font-size=\"10\">"
+          "idle", SVG_TIME_LEFT, y, SVG_TIME_LEFT + 17, y + 9);
+  if (merges) fputs("; darker: partial results are merged", f);
+  if (shown < n)
+    fprintf(f, "; %.1f%%: %d more", all > 0 ? 100 * rest / all : 0, n - shown);
+  fputs("; shares are of the busy time</text>\n", f);
+  free(key);
+  return 1;
+}
+
+static double svg_row_height(int lanes) { return lanes > 2 ? lanes * 10 : SVG_ROW; }
+
+static int64_t svg_rows(const svg_time *t) { return t->nrow < SVG_ROWS ? t->nrow : SVG_ROWS; }
+
+// Sorts the bars and finds out how much room all needs; 0: out of memory.
+static int svg_measure(svg_time *t) {
+  double busy, all;
+  int n;
+  int64_t at = 0;
+  qsort(t->bar, (size_t)t->nbar, sizeof *t->bar, svg_bar_before);
+  svg_key *key = svg_keys(t, &n, &all);
+  if (key == NULL) return 0;
+  free(key);
+  t->width = svg_time_width(t);
+  t->height = 2 * SVG_LINE + 32;
+  for (int64_t r = 0; r < svg_rows(t); r++) {
+    t->height += svg_row_height(svg_lanes(t, &at, r, &busy));
+    t->busy += busy;
+  }
+  if (t->keys) t->height += (svg_key_rows(n) + 1) * SVG_LINE + 8;
+  return 1;
+}
+
+static void svg_time_title(FILE *f, const svg_time *t, double y) {
+  char b[40];
+  double whole = t->seconds * (double)svg_rows(t), busy = whole > 0 ? 100 * t->busy / whole : 0;
+  fprintf(f, "<text x=\"8\" y=\"%.1f\">", y);
+  svg_text(f, t->title, strlen(t->title));
+  fprintf(f, ": %s; busy %.1f%%, idle %.1f%%", svg_seconds(b, sizeof b, t->seconds, t->seconds),
+          busy, 100 - busy);
+  if (svg_rows(t) < t->nrow)
+    fprintf(f, "; %ss 0 to %d of %lld", t->what, SVG_ROWS - 1, (long long)t->nrow);
+  if (t->dropped > 0) fprintf(f, "; %lld tasks are not drawn", (long long)t->dropped);
+  fputs("</text>\n", f);
+}
+
+// Draws one that was measured, from `top` downwards; 0: out of memory.
+static int svg_timeline(FILE *f, const svg_time *t, double top) {
+  const double seconds = t->seconds > 0 ? t->seconds : 1;
+  double y = top + SVG_LINE, busy;
+  svg_time_title(f, t, top + 8);
+  for (int64_t r = 0, at = 0, first = 0; r < svg_rows(t); r++, first = at) {
+    int lanes = svg_lanes(t, &at, r, &busy);
+    double height = svg_row_height(lanes), lane = (height - 2) / lanes, middle = y + height / 2 + 3;
+    fprintf(f, "<text x=\"8\" y=\"%.1f\" font-size=\"10\">%s %lld</text>\n<rect x=\"%d\" "
+            "y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#ececec\"/>\n", middle, t->what,
+            (long long)r, SVG_TIME_LEFT, y, t->width, height - 2);
+    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\" fill=\"#333\">%.0f%%</text>\n",
+            SVG_TIME_LEFT + t->width + 6, middle, 100 * busy / seconds);
+    for (int64_t i = first; i < at; i++)
+      svg_one_bar(f, &t->bar[i], y + lane * t->bar[i].lane, lane, t->width / seconds);
+    y += height;
+  }
+  svg_scale(f, y, t->width, seconds);
+  return !t->keys || svg_legend(f, t, y + 32);
+}
+
+// ---- the page
+
+// Draws a graph, its nodes in an order in which edges go forward, below ntime time lines.
 // 0: out of memory.
 static int svg_plan(FILE *f, const char *title, int nnode, const svg_node *node, int nedge,
-                    const svg_edge *edge, const svg_time *time) {
+                    const svg_edge *edge, int ntime, svg_time *time) {
   svg_layout w;
   memset(&w, 0, sizeof w);
-  double *top = NULL, *bottom = NULL;
+  double *top = NULL, *bottom = NULL, head = SVG_MARGIN + 2 * SVG_LINE, y = head;
+  double least = svg_columns(title) * (SVG_CHAR + 2) + 2 * SVG_MARGIN;
   int ok = svg_spots(&w, nnode, node, nedge, edge) && svg_order(&w);
+  for (int i = 0; i < ntime && ok; i++) {
+    double wide = SVG_TIME_LEFT + SVG_TIME_RIGHT;
+    ok = svg_measure(&time[i]);
+    wide += time[i].width, y += time[i].height;
+    if (wide > least) least = wide;
+  }
   if (ok) {
     top = (double *)svg_alloc((size_t)w.nlevel + 1, sizeof *top);
     bottom = (double *)svg_alloc((size_t)w.nlevel + 1, sizeof *bottom);
     ok = top != NULL && bottom != NULL;
   }
+  double width = ok ? svg_place(&w) : 0;
+  ok = width > 0;
   if (ok) {
-    const double head = SVG_MARGIN + 2 * SVG_LINE;
-    double width = svg_place(&w), y = head + svg_time_height(time);
-    double least = svg_columns(title) * (SVG_CHAR + 2) + 2 * SVG_MARGIN;
-    if (time != NULL && width < SVG_TIME_LEFT + SVG_TIME_WIDTH + 2 * SVG_MARGIN)
-      width = SVG_TIME_LEFT + SVG_TIME_WIDTH + 2 * SVG_MARGIN;
     for (int k = 0; k < w.nlevel; k++) {
       double height = 0;
       for (int i = w.start[k]; i < w.start[k + 1]; i++)
@@ -371,15 +641,16 @@ static int svg_plan(FILE *f, const char *title, int nnode, const svg_node *node,
     fputs("<defs><marker id=\"a\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
           "orient=\"auto\" markerUnits=\"userSpaceOnUse\"><path d=\"M0 0L8 4L0 8z\" "
           "fill=\"#667\"/></marker></defs>\n", f);
-    fprintf(f, "<text x=\"%d\" y=\"%d\" font-size=\"14\">", SVG_MARGIN, SVG_MARGIN + 4);
+    fprintf(f, "<text x=\"8\" y=\"%d\" font-size=\"14\">", SVG_MARGIN + 4);
     svg_text(f, title, strlen(title));
     fputs("</text>\n", f);
-    if (time != NULL) svg_timeline(f, time, head);
+    for (int i = 0; i < ntime && ok; head += time[i++].height) ok = svg_timeline(f, &time[i], head);
     svg_edges(f, &w, nedge, edge, top, bottom);
     svg_boxes(f, &w, nnode, node, top);
+    ok = svg_labels(f, &w, nedge, edge, top) && ok;
     fputs("</svg>\n", f);
   }
-  free(top), free(bottom), free(w.spot), free(w.link), free(w.first), free(w.passes);
+  free(top), free(bottom), free(w.spot), free(w.link), free(w.at), free(w.first), free(w.passes);
   free(w.order), free(w.start);
   return ok;
 }
