@@ -18,7 +18,10 @@ if [ "$1" = skip ]; then
 else
   start=$(date +%s)
   if command -v timeout > /dev/null 2>&1; then set -- timeout -k 10 "$limit" "$@"; fi
-  "$@" > "$out" 2>&1
+  "$@" > "$out" 2>&1 &
+  pid=$!
+  trap 'kill $pid 2> /dev/null; exit 1' INT TERM  # the limit has a process group of its own
+  wait $pid
   status=$?
   seconds=$(($(date +%s) - start))
   if [ "$seconds" -ge "$limit" ]; then ended=", ended after $limit s"; fi
