@@ -112,7 +112,6 @@ static void add_step(program *p, const notation *no, const held *in, int n, held
   d.noperand = n;
   d.operand = operand;
   d.proj = proj;
-  d.rest = EIN_REST_ZERO;
   if (convert != EIN_NONE) d.map = converted_product(n, convert);
   (void)ein_graph_add_statement(p->graph, &d);  // the first mistake stays until the graph is done
 }
