@@ -3819,16 +3819,19 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
                        (double)eini_gett_product(c->n.n, c->n.extent);
   p->direct = c->plain_out && p->unit && p->kit.parts == 1 && p->vx->n > 0 &&
               (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
-  p->pad = p->direct ? eini_max64(w, p->kit.gv) : p->kit.gv;
-  // Runs are not filled up where the products saved pay for vectors across two of them.
-  if (p->direct && p->vx->n > 1 && run % p->kit.gv == 0 &&
-      eini_gett_product(c->k.n, c->k.extent) >= 128)
-    p->pad = p->kit.gv;
+  const int64_t full = eini_max64(w, p->kit.gv);
+  p->pad = p->direct ? full : p->kit.gv;
   if (!p->direct && (!p->unit || run * 5 < eini_up(run, p->kit.gv) * 4)) p->pad = 1;
+  // Whole runs are not filled up where what is saved pays for vectors across two of them.
+  const int across = p->direct && p->vx->n > 1 && run % w != 0 && run % p->kit.gv == 0 &&
+                     eini_gett_product(c->k.n, c->k.extent) >= 128;
+  if (across) p->pad = p->kit.gv;
   eini_gett_boxes(cpu, p);
+  if (across && p->box_v[p->vx->n - 1] < run) p->pad = full, eini_gett_boxes(cpu, p);
   p->past = c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 && run * p->kit.size >= 64 &&
             p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) {
+    if (p->direct) p->pad = full;
     // Vectors that would not start lines go through the buffer.
     if (p->kit.w * p->kit.size == 64 && run % w != 0) p->direct = 0, p->pad = p->kit.gv;
     eini_gett_boxes(cpu, p);
