@@ -165,12 +165,10 @@ EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text);
 #define EINI_INLINE static inline __attribute__((always_inline))
 #define EINI_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
 #define EINI_FETCH2(p) __builtin_prefetch((const void *)(p), 0, 2)  // into the second cache
-#define EINI_FETCHW(p) __builtin_prefetch((const void *)(p), 1, 3)
 #else
 #define EINI_INLINE static inline
 #define EINI_FETCH(p) ((void)(p))
 #define EINI_FETCH2(p) ((void)(p))
-#define EINI_FETCHW(p) ((void)(p))
 #endif
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -2255,8 +2253,29 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
       default: break;                                                            \
     }                                                                            \
   }
+// d[i] = the fold of d[i] and s[i], which may be read on to the end of a vector. H: half a vector,
+// where there is one, else X.
+typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
+#define EINI_GETT_FOLD(NAME, ATTR, X, H, FOLD)                                   \
+  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                   \
+    X##T *d = (X##T *)dv, x[X##W] = {0};                                         \
+    const X##T *s = (const X##T *)sv;                                            \
+    for (; n >= X##W; n -= X##W, d += X##W, s += X##W)                           \
+      X##STORE(d, FOLD(X, X##LOAD(s), X##LOAD(d)));                              \
+    for (; n >= H##W; n -= H##W, d += H##W, s += H##W)                           \
+      H##STORE(d, FOLD(H, H##LOAD(s), H##LOAD(d)));                              \
+    if (n == 0) return;                                                          \
+    memcpy(x, d, (size_t)n * sizeof *d);                                         \
+    X##STORE(x, FOLD(X, X##LOAD(s), X##LOAD(x)));                                \
+    memcpy(d, x, (size_t)n * sizeof *d);                                         \
+  }
+#define EINI_GETT_FOLDS(N, ATTR, X, H)                                           \
+  EINI_GETT_FOLD(N##_sum, ATTR, X, H, EINI_GETT_FOLD_SUM)                        \
+  EINI_GETT_FOLD(N##_min, ATTR, X, H, EINI_GETT_FOLD_MIN)                        \
+  EINI_GETT_FOLD(N##_max, ATTR, X, H, EINI_GETT_FOLD_MAX)
 // All pairs of one floating type at one instruction set.
-#define EINI_GETT_FLOATS(N, ATTR, X, SHAPE, BIG)                                                  \
+#define EINI_GETT_FLOATS(N, ATTR, X, H, SHAPE, BIG)                                               \
+  EINI_GETT_FOLDS(N, ATTR, X, H)                                                                  \
   EINI_GETT_TILES(N##_sm, ATTR, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,                      \
                   EINI_GETT_CASES_##SHAPE)                                                        \
   EINI_GETT_TILES(N##_na, ATTR, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, BIG,                    \
@@ -2270,6 +2289,7 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
   EINI_GETT_TILES(N##_xd, ATTR, X, EINI_GETT_MAX_ABSDIFF, EINI_GETT_FOLD_MAX, -BIG,               \
                   EINI_GETT_FULL_##SHAPE)
 #define EINI_GETT_INTS(N, X, LOW, HIGH)                                                           \
+  EINI_GETT_FOLDS(N, EINI_GETT_NONE, X, X)                                                        \
   EINI_GETT_TILES(N##_sm, EINI_GETT_NONE, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,            \
                   EINI_GETT_CASES_1X4)                                                            \
   EINI_GETT_TILES(N##_na, EINI_GETT_NONE, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, HIGH,    \
@@ -2284,11 +2304,14 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
                   EINI_GETT_FULL_1X4)
 
 #if EINI_CPU_X86
-EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_GETT_ZD_, 3X8, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_GETT_ZS_, 3X8, (float)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_GETT_YD_, 3X4, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_GETT_YS_, 3X4, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_GETT_ZD_, EINI_GETT_YD_, 3X8, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_GETT_ZS_, EINI_GETT_YS_, 3X8, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_GETT_YD_, EINI_GETT_YD_, 3X4, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_GETT_YS_, EINI_GETT_YS_, 3X4, (float)HUGE_VAL)
 // Integers: sums of products; the other pairs in plain C.
+EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_GETT_ZL_, EINI_GETT_ZL_, EINI_GETT_FOLD_SUM)
+EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_GETT_ZI_, EINI_GETT_YI_, EINI_GETT_FOLD_SUM)
+EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_GETT_YI_, EINI_GETT_YI_, EINI_GETT_FOLD_SUM)
 EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_GETT_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X8)
 EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_GETT_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
@@ -2297,13 +2320,18 @@ EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_GETT_YI_, EINI_GETT_SUM_MUL, EINI_
                 0, EINI_GETT_CASES_3X4)
 #endif
 #if EINI_CPU_NEON
-EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_GETT_ND_, 2X8, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_GETT_NS_, 2X8, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_GETT_ND_, EINI_GETT_ND_, 2X8,
+                 (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_GETT_NS_, EINI_GETT_NS_, 2X8,
+                 (float)HUGE_VAL)
 #endif
-EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, 1X4, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ps, EINI_GETT_NONE, EINI_GETT_PS_, 1X4, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
+                 (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ps, EINI_GETT_NONE, EINI_GETT_PS_, EINI_GETT_PS_, 1X4,
+                 (float)HUGE_VAL)
 EINI_GETT_INTS(eini_gett_pl, EINI_GETT_PL_, INT64_MIN, INT64_MAX)
 EINI_GETT_INTS(eini_gett_pi, EINI_GETT_PI_, INT32_MIN, INT32_MAX)
+EINI_GETT_FOLD(eini_gett_pb_max, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_PB_, EINI_GETT_FOLD_MAX)
 EINI_GETT_TILES(eini_gett_pb_and, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_ANY_AND,
                 EINI_GETT_FOLD_MAX, 0, EINI_GETT_FULL_1X4)
 
@@ -2546,6 +2574,7 @@ EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_GETT_YS_)
 // ---- the kernels of one problem
 typedef struct eini_gett_kit {
   eini_gett_tile_fn tile;
+  eini_gett_fold_fn fold;
   eini_gett_pack_fn pack_v, pack_u;
   eini_gett_times_fn times;    // products of operands; NULL: none
   int parts;                   // reals of an element: 2 for complex
@@ -2556,15 +2585,15 @@ typedef struct eini_gett_kit {
   double peak;                 // elements multiplied and added per second
 } eini_gett_kit;
 
-#define EINI_GETT_BY_PAIR(N)                               \
-  switch (pair) {                                          \
-    case EIN_PAIR_SUM_MUL: k->tile = N##_sm; break;        \
-    case EIN_PAIR_MIN_ADD: k->tile = N##_na; break;        \
-    case EIN_PAIR_MAX_ADD: k->tile = N##_xa; break;        \
-    case EIN_PAIR_SUM_SQDIFF: k->tile = N##_sq; break;     \
-    case EIN_PAIR_SUM_ABSDIFF: k->tile = N##_sd; break;    \
-    case EIN_PAIR_MAX_ABSDIFF: k->tile = N##_xd; break;    \
-    default: break;                                        \
+#define EINI_GETT_BY_PAIR(N)                                                    \
+  switch (pair) {                                                               \
+    case EIN_PAIR_SUM_MUL: k->tile = N##_sm, k->fold = N##_sum; break;          \
+    case EIN_PAIR_MIN_ADD: k->tile = N##_na, k->fold = N##_min; break;          \
+    case EIN_PAIR_MAX_ADD: k->tile = N##_xa, k->fold = N##_max; break;          \
+    case EIN_PAIR_SUM_SQDIFF: k->tile = N##_sq, k->fold = N##_sum; break;       \
+    case EIN_PAIR_SUM_ABSDIFF: k->tile = N##_sd, k->fold = N##_sum; break;      \
+    case EIN_PAIR_MAX_ABSDIFF: k->tile = N##_xd, k->fold = N##_max; break;      \
+    default: break;                                                             \
   }
 
 // The tile of a real dtype, and its shape in reals.
@@ -2627,12 +2656,13 @@ static void eini_gett_kit_int(const eini_cpu *cpu, int wide, ein_pair pair, eini
 #if EINI_CPU_X86
   if (pair == EIN_PAIR_SUM_MUL && cpu->isa == EINI_ISA_AVX512) {
     k->tile = wide ? eini_gett_zl : eini_gett_zi;
+    k->fold = wide ? eini_gett_zl_sum : eini_gett_zi_sum;
     eini_gett_shape(k, wide ? 8 : 16, 3, 8);
     k->peak = cpu->peak_f32 / (wide ? 8 : 4);
     return;
   }
   if (pair == EIN_PAIR_SUM_MUL && cpu->isa == EINI_ISA_AVX2 && !wide) {
-    k->tile = eini_gett_yi;
+    k->tile = eini_gett_yi, k->fold = eini_gett_yi_sum;
     eini_gett_shape(k, 8, 3, 4);
     k->peak = cpu->peak_f32 / 4;
     return;
@@ -2688,7 +2718,7 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   k->peak = cpu->hz * 2;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
   if (type == EIN_BOOL) {
-    if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and;
+    if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
     eini_gett_shape(k, 4, 1, 4);
     k->size = 1;
   } else if (type == EIN_F64 || type == EIN_C128) {
@@ -3308,30 +3338,26 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
     }
 }
 
-// A tile at the rim of the output: through a small buffer, element by element.
+// A tile at the rim of the output or with vectors across the ends of its runs: through a small
+// buffer.
 static void eini_gett_rim(eini_gett_job *j, eini_gett_tile_arg *a, int64_t p, int64_t u,
                           int64_t nu) {
   const int size = j->kit.size;
-  const int64_t *uoff = a->uoff, *voff = a->voff;
+  const eini_gett_tile_arg whole = *a;
   const int64_t lanes = j->v.lanes, end = eini_min64(p + lanes, j->v.np);
   int64_t rows[8], cols[3];
   for (int i = 0; i < 8; i++) rows[i] = i * lanes;
   for (int i = 0; i < 3; i++) cols[i] = i * j->kit.w;
-  char *dst = (char *)a->dst;
-  for (int pass = a->how == EINI_GETT_ADD ? 0 : 1; pass < 2; pass++) {
-    if (pass == 1) {
-      a->dst = j->edge, a->uoff = rows, a->voff = cols;
-      j->kit.tile(a);
+  a->dst = j->edge, a->uoff = rows, a->voff = cols, a->how = EINI_GETT_STORE;
+  j->kit.tile(a);
+  *a = whole;
+  for (int64_t q = p, len; (len = eini_gett_piece(&j->v, &q, end)) > 0; q += len)
+    for (int64_t r = 0; r < nu; r++) {
+      const char *in = j->edge + (r * lanes + q - p) * size;
+      char *out = (char *)a->dst + (j->u.out[u + r] + j->v.out[q]) * size;
+      if (a->how == EINI_GETT_ADD) j->kit.fold(len, out, in);
+      else memcpy(out, in, (size_t)(len * size));
     }
-    for (int64_t r = 0; r < nu; r++)
-      for (int64_t q = p, len; (len = eini_gett_piece(&j->v, &q, end)) > 0; q += len) {
-        char *in = j->edge + (r * lanes + q - p) * size;
-        char *out = dst + (j->u.out[u + r] + j->v.out[q]) * size;
-        if (pass == 0) memcpy(in, out, (size_t)(len * size));
-        else memcpy(out, in, (size_t)(len * size));
-      }
-  }
-  a->dst = dst, a->uoff = uoff, a->voff = voff;
 }
 
 // Whether all vectors of the panel at p lie within runs, and where they go.
@@ -3345,12 +3371,16 @@ static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *v
   return good;
 }
 
-// Asks for the lines of the output that a tile will change.
-static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a) {
-  const int64_t size = j->kit.size;
+// Asks for the lines of the output that the tile at p will change.
+static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a, int64_t p) {
+  const int64_t size = j->kit.size, w = j->kit.w, *out = j->v.out + p;
   for (int r = 0; r < a->nu; r++) {
     const char *row = (const char *)a->dst + a->uoff[r] * size;
-    for (int i = 0; i < a->nv; i++) EINI_FETCHW(row + a->voff[i] * size);
+    for (int i = 0; i < a->nv; i++) {
+      const char *first = row + out[i * w] * size, *last = row + out[i * w + w - 1] * size;
+      EINI_FETCH2(first);
+      if ((((uintptr_t)first ^ (uintptr_t)last) & ~(uintptr_t)63) != 0) EINI_FETCH2(last);
+    }
   }
 }
 
@@ -3432,7 +3462,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
           kit->tile(&a);
         } else {
           a.dst = j->out, a.uoff = j->u.out + u;
-          if (a.how != EINI_GETT_STREAM) eini_gett_expect(j, &a);
+          if (a.how != EINI_GETT_STREAM) eini_gett_expect(j, &a, p);
           if (good && (kit->every || nu == ulanes)) kit->tile(&a);
           else eini_gett_rim(j, &a, p, u, nu);
         }
@@ -3789,12 +3819,19 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
                        (double)eini_gett_product(c->n.n, c->n.extent);
   p->direct = c->plain_out && p->unit && p->kit.parts == 1 && p->vx->n > 0 &&
               (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
-  p->pad = p->direct ? eini_max64(w, p->kit.gv) : p->kit.gv;
+  const int64_t full = eini_max64(w, p->kit.gv);
+  p->pad = p->direct ? full : p->kit.gv;
   if (!p->direct && (!p->unit || run * 5 < eini_up(run, p->kit.gv) * 4)) p->pad = 1;
+  // Whole runs are not filled up where what is saved pays for vectors across two of them.
+  const int across = p->direct && p->vx->n > 1 && run % w != 0 && run % p->kit.gv == 0 &&
+                     eini_gett_product(c->k.n, c->k.extent) >= 128;
+  if (across) p->pad = p->kit.gv;
   eini_gett_boxes(cpu, p);
+  if (across && p->box_v[p->vx->n - 1] < run) p->pad = full, eini_gett_boxes(cpu, p);
   p->past = c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 && run * p->kit.size >= 64 &&
             p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) {
+    if (p->direct) p->pad = full;
     // Vectors that would not start lines go through the buffer.
     if (p->kit.w * p->kit.size == 64 && run % w != 0) p->direct = 0, p->pad = p->kit.gv;
     eini_gett_boxes(cpu, p);

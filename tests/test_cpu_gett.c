@@ -294,8 +294,22 @@ static int64_t draw_extent(int big) {
   return big ? some[pick(17)] : some[pick(8)];
 }
 
+// Some runs of one side that end within vectors, and many k.
+static void draw_runs(problem *p) {
+  const int side = pick(2) ? M : N;
+  for (int g = 0; g < GROUPS; g++) p->rank[g] = 1;
+  p->rank[side] = 2;
+  p->extent[BATCH][0] = 1 + pick(2), p->extent[M + N - side][0] = 1 + pick(12);
+  p->extent[side][0] = 2 + pick(3), p->extent[side][1] = 4 * (1 + pick(28));
+  p->extent[K][0] = 120 + pick(80);
+}
+
 static void draw_extents(problem *p) {
   int64_t work = 1;
+  if (pick(8) == 0) {
+    draw_runs(p);
+    return;
+  }
   for (int g = 0; g < GROUPS; g++) {
     p->rank[g] = (int)(g == BATCH ? pick(3) : pick(4) == 0 ? pick(AXES + 1) : 1 + pick(2));
     for (int i = 0; i < p->rank[g]; i++) {
