@@ -450,6 +450,7 @@ typedef struct ein_rates {
   double fused;                 // extent from which an index is gone along in blocks; 0: never
 } ein_rates;
 
+struct eini_eval;  // section code
 // A provider of kernels. The plan functions are pure questions: 0 means no. run functions are
 // called from several threads at once. Slots may be NULL. The struct outlives ctx and plans.
 typedef struct ein_kernels {
@@ -464,6 +465,8 @@ typedef struct ein_kernels {
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
   // Folds n values into *acc (numbers of section monoid: sum prod max min any all); NULL: none.
   void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
+  // Makes the n values of a row at out (NULL: 0), with `stream` past the caches; 0: did nothing.
+  int (*row_fn)(void *user, const struct eini_eval *row, int64_t n, void *out, int stream);
   // Copies bytes past the caches; chosen for outputs of more than stream_bytes.
   void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
   size_t stream_bytes;
@@ -6536,6 +6539,13 @@ EINI_CHUNK_OP(mod_i64, int64_t, int64_t, eini_imod(x, EINI_Y))
 EINI_CHUNK_OP(abs_i32, int32_t, int32_t, x < 0 ? 0u - (uint32_t)x : (uint32_t)x)
 EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
 
+#define EINI_CHUNK_V(name, s, T)                                                            \
+  static void eini_c_##name##_##s(int64_t n, const void *a, const void *b, const void *c,   \
+                                  void *d) {                                                \
+    (void)b; (void)c;                                                                       \
+    eini_v##name##_##s(n, (const T *)a, (T *)d);                                            \
+  }
+
 // Operations of real floats; the elementary functions are in >>math. FN(f) names libm's version.
 #define EINI_CHUNK_REAL(s, T, FN)                                                           \
   EINI_CHUNK_OP(quot_##s, T, T, x / EINI_Y)                                                 \
@@ -6552,30 +6562,12 @@ EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
   EINI_CHUNK_OP(scale_##s, T, T, x *(T)0.70710678118654752440)                              \
   EINI_CHUNK_OP(rec1p_##s, T, T, (T)1 / ((T)1 + x))                                         \
   EINI_CHUNK_OP(over1p_##s, T, T, EINI_Y / ((T)1 + x))                                      \
-  static void eini_c_exp_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
-    (void)b; (void)c;                                                                       \
-    eini_vexp_##s(n, (const T *)a, (T *)d);                                                 \
-  }                                                                                         \
-  static void eini_c_log_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
-    (void)b; (void)c;                                                                       \
-    eini_vlog_##s(n, (const T *)a, (T *)d);                                                 \
-  }                                                                                         \
-  static void eini_c_sin_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
-    (void)b; (void)c;                                                                       \
-    eini_vsin_##s(n, (const T *)a, (T *)d);                                                 \
-  }                                                                                         \
-  static void eini_c_cos_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
-    (void)b; (void)c;                                                                       \
-    eini_vcos_##s(n, (const T *)a, (T *)d);                                                 \
-  }                                                                                         \
-  static void eini_c_tanh_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
-    (void)b; (void)c;                                                                       \
-    eini_vtanh_##s(n, (const T *)a, (T *)d);                                                \
-  }                                                                                         \
-  static void eini_c_erf_##s(int64_t n, const void *a, const void *b, const void *c, void *d) { \
-    (void)b; (void)c;                                                                       \
-    eini_verf_##s(n, (const T *)a, (T *)d);                                                 \
-  }                                                                                         \
+  EINI_CHUNK_V(exp, s, T)                                                                   \
+  EINI_CHUNK_V(log, s, T)                                                                   \
+  EINI_CHUNK_V(sin, s, T)                                                                   \
+  EINI_CHUNK_V(cos, s, T)                                                                   \
+  EINI_CHUNK_V(tanh, s, T)                                                                  \
+  EINI_CHUNK_V(erf, s, T)                                                                   \
   /* sigmoid = 1/(1+exp(-x)), silu = x*sigmoid(x), gelu = x/2*(1+erf(x/sqrt 2)) */          \
   static void eini_c_sigmoid_##s(int64_t n, const void *a, const void *b, const void *c,    \
                                  void *d) {                                                 \
@@ -6600,6 +6592,7 @@ EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
 #define EINI_FN_F64(g) g
 EINI_CHUNK_REAL(f32, float, EINI_FN_F32)
 EINI_CHUNK_REAL(f64, double, EINI_FN_F64)
+#undef EINI_CHUNK_V
 #undef EINI_FN_F32
 #undef EINI_FN_F64
 
@@ -6906,7 +6899,7 @@ typedef enum eini_ins_kind { EINI_INS_OP, EINI_INS_LOAD, EINI_INS_CALL } eini_in
 
 typedef struct eini_ins {
   unsigned char kind, dtype;  // LOAD: storage dtype of the operand
-  unsigned char compute;
+  unsigned char compute, op;  // op: of section expr; 0: a conversion
   int dst, a, b, c;           // registers; LOAD: a is the operand, -1-i index i as a value
                               // CALL: a is the function, b the first of c entries in code.args
   eini_chunk_fn fn;
@@ -6931,6 +6924,7 @@ typedef struct eini_code {
   int plain;                  // operand number when the code is one load without a change; else -1
   int conj;                   // with plain: the conjugate of it
   const ein_function *function;
+  const ein_kernels *fast;    // whose row_fn is asked first, or NULL
 } eini_code;
 
 // 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
@@ -7018,6 +7012,7 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   if (v->op == EINI_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
   EINI_TRY(eini_ins_add(cc, &ins));
   ins->dst = cc->reg[i];
+  ins->op = v->op;
   if (v->op == EINI_OP_CALL) {
     ins->kind = EINI_INS_CALL;
     ins->a = v->arg[0];
@@ -7109,6 +7104,7 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   code->fill = EINI_NEW(a, eini_fill, e->n);
   code->args = EINI_NEW(a, int, e->nlist);
   code->function = function;
+  code->fast = fast != NULL && fast->row_fn != NULL ? fast : NULL;
   if (cc.reg == NULL || cc.last == NULL || cc.pool == NULL || code->fill == NULL ||
       code->args == NULL) {
     return EIN_ERR_NO_MEMORY;
@@ -8001,8 +7997,8 @@ static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void 
 static void *eini_nest_direct(const eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   ein_dtype to = t->ref[t->out].dtype;
-  if (w->no_direct || t->stream != NULL || t->table != NULL || w->step[t->out] != 1 ||
-      n % EINI_LANES != 0 || to != t->code.type || t->code.nins == 0 ||
+  if (t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 || to != t->code.type ||
+      t->code.nins == 0 ||
       t->code.ins[t->code.nins - 1].kind == EINI_INS_LOAD ||
       t->code.ins[t->code.nins - 1].dst != t->code.root) {
     return NULL;
@@ -8043,7 +8039,8 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
     EINI_AHEAD((uintptr_t)w->base[o] + (uintptr_t)to);
   }
   if (t->folder.fold == EINI_FOLD_NONE) {
-    void *v = eini_code_run(&w->ev, n, eini_nest_direct(w, n));
+    void *to = w->no_direct || t->stream != NULL ? NULL : eini_nest_direct(w, n);
+    void *v = eini_code_run(&w->ev, n, to);
     eini_nest_store(w, n, (ein_dtype)t->code.type, v);
     return;
   }
@@ -8087,6 +8084,9 @@ static void eini_nest_chunks(eini_nest *w) {
     return;
   }
   int64_t total = w->extent[t->chunk[0]];
+  const ein_kernels *k = t->folder.fold == EINI_FOLD_NONE ? t->code.fast : NULL;
+  if (k != NULL && k->row_fn(k->user, &w->ev, total, eini_nest_direct(w, 0), t->stream != NULL))
+    return;
   for (int64_t done = 0; done < total; done += EINI_CHUNK) {
     eini_nest_chunk(w, eini_min64(EINI_CHUNK, total - done));
     eini_nest_shift(w, EINI_CHUNK);

@@ -1885,6 +1885,264 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
                                 : eini_across_table_256[fold - EINI_SUM][column];
 }
 
+// ---- expressions over rows ----
+// A row is made block by block. The value at hand stays in eight vectors, which a step hands on to
+// the next as arguments, so in registers; the other operand is memory: a row of an operand, or a
+// block that is always the same (constants, operands without a stride) or holds a value put away.
+// The last step stores. Steps round as the operations of chunks do, so the bits are the same.
+
+#define EINI_ROW_BLOCK 512   // bytes
+#define EINI_ROW_STEPS 32
+#define EINI_ROW_REGS 32
+
+struct eini_row_step;
+typedef void (*eini_row_f32)(const struct eini_row_step *t, int64_t at, __m512 a, __m512 b,
+                             __m512 c, __m512 d, __m512 e, __m512 f, __m512 g, __m512 h);
+typedef void (*eini_row_f64)(const struct eini_row_step *t, int64_t at, __m512d a, __m512d b,
+                             __m512d c, __m512d d, __m512d e, __m512d f, __m512d g, __m512d h);
+typedef struct eini_row_step {
+  eini_row_f32 f32;         // one of the two
+  eini_row_f64 f64;
+  char *with;                // the other operand, or where the value goes
+  int64_t moves;             // -1: that moves with the row; 0: it stays
+  ein_chunk_fn chunk;        // what the step calls, with two blocks of room
+  char *room;
+} eini_row_step;
+
+#define EINI_STEP_ARGS(V) \
+  const eini_row_step *t, int64_t at, V a, V b, V c, V d, V e, V f, V g, V h
+#define EINI_STEP_PUT(F, put, p)                                                            \
+  put##_##F((void *)(p), a), put##_##F((void *)((p) + 64), b);                              \
+  put##_##F((void *)((p) + 128), c), put##_##F((void *)((p) + 192), d);                     \
+  put##_##F((void *)((p) + 256), e), put##_##F((void *)((p) + 320), f);                     \
+  put##_##F((void *)((p) + 384), g), put##_##F((void *)((p) + 448), h)
+// Lines out of order are not foreseen by the processor, and compilers like to exchange loads.
+#define EINI_IN_ORDER __asm__ volatile("" ::: "memory")
+// x: the value at hand; y: the other operand.
+#define EINI_STEP(name, s, V, F, expr)                                                      \
+  EINI_T512 static inline V eini_q_##name##_##s(V x, const char *p) {                       \
+    const V y = _mm512_loadu_##F((const void *)p);                                          \
+    (void)x;                                                                                \
+    (void)y;                                                                                \
+    return expr;                                                                            \
+  }                                                                                         \
+  EINI_T512 static void eini_q_step_##name##_##s(EINI_STEP_ARGS(V)) {                       \
+    const char *p = t->with + (at & t->moves);                                              \
+    a = eini_q_##name##_##s(a, p); EINI_IN_ORDER;                                           \
+    b = eini_q_##name##_##s(b, p + 64); EINI_IN_ORDER;                                      \
+    c = eini_q_##name##_##s(c, p + 128); EINI_IN_ORDER;                                     \
+    d = eini_q_##name##_##s(d, p + 192); EINI_IN_ORDER;                                     \
+    e = eini_q_##name##_##s(e, p + 256); EINI_IN_ORDER;                                     \
+    f = eini_q_##name##_##s(f, p + 320); EINI_IN_ORDER;                                     \
+    g = eini_q_##name##_##s(g, p + 384); EINI_IN_ORDER;                                     \
+    h = eini_q_##name##_##s(h, p + 448);                                                    \
+    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+  }
+#define EINI_STEPS(s, T, V, F)                                                              \
+  EINI_STEP(load, s, V, F, y)                                                               \
+  EINI_STEP(add, s, V, F, _mm512_add_##F(x, y))                                             \
+  EINI_STEP(mul, s, V, F, _mm512_mul_##F(x, y))                                             \
+  EINI_STEP(sub, s, V, F, _mm512_sub_##F(x, y))                                             \
+  EINI_STEP(sub2, s, V, F, _mm512_sub_##F(y, x))                                            \
+  EINI_STEP(div, s, V, F, _mm512_div_##F(x, y))                                             \
+  EINI_STEP(div2, s, V, F, _mm512_div_##F(y, x))                                            \
+  EINI_STEP(max, s, V, F, eini_max_512##F(x, y))                                            \
+  EINI_STEP(max2, s, V, F, eini_max_512##F(y, x))                                           \
+  EINI_STEP(min, s, V, F, eini_min_512##F(x, y))                                            \
+  EINI_STEP(min2, s, V, F, eini_min_512##F(y, x))                                           \
+  EINI_STEP(square, s, V, F, _mm512_mul_##F(x, x))                                          \
+  EINI_STEP(neg, s, V, F, _mm512_xor_##F(x, _mm512_set1_##F((T)-0.0)))                      \
+  EINI_STEP(abs, s, V, F, _mm512_andnot_##F(_mm512_set1_##F((T)-0.0), x))                   \
+  EINI_STEP(relu, s, V, F, _mm512_maskz_mov_##F(                                            \
+      _mm512_cmp_##F##_mask(x, _mm512_setzero_##F(), _CMP_NLT_UQ), x))                      \
+  EINI_T512 static void eini_q_step_save_##s(EINI_STEP_ARGS(V)) {                           \
+    EINI_STEP_PUT(F, _mm512_storeu, t->with);                                               \
+    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+  }                                                                                         \
+  EINI_T512 static void eini_q_step_store_##s(EINI_STEP_ARGS(V)) {                          \
+    char *p = t->with + (at & t->moves);                                                    \
+    EINI_STEP_PUT(F, _mm512_storeu, p);                                                     \
+  }                                                                                         \
+  EINI_T512 static void eini_q_step_stream_##s(EINI_STEP_ARGS(V)) {                         \
+    T *p = (T *)(void *)(t->with + at);                                                     \
+    enum { w = 64 / sizeof(T) };                                                            \
+    _mm512_stream_##F(p, a), _mm512_stream_##F(p + w, b), _mm512_stream_##F(p + 2 * w, c);  \
+    _mm512_stream_##F(p + 3 * w, d), _mm512_stream_##F(p + 4 * w, e);                       \
+    _mm512_stream_##F(p + 5 * w, f), _mm512_stream_##F(p + 6 * w, g);                       \
+    _mm512_stream_##F(p + 7 * w, h);                                                        \
+  }                                                                                         \
+  EINI_T512 static void eini_q_step_chunk_##s(EINI_STEP_ARGS(V)) {                          \
+    char *p = t->room, *q = p + EINI_ROW_BLOCK;                                             \
+    EINI_STEP_PUT(F, _mm512_storeu, p);                                                     \
+    t->chunk(EINI_ROW_BLOCK / (int)sizeof(T), p, p, p, q);                                  \
+    a = _mm512_loadu_##F((void *)q), b = _mm512_loadu_##F((void *)(q + 64));                \
+    c = _mm512_loadu_##F((void *)(q + 128)), d = _mm512_loadu_##F((void *)(q + 192));       \
+    e = _mm512_loadu_##F((void *)(q + 256)), f = _mm512_loadu_##F((void *)(q + 320));       \
+    g = _mm512_loadu_##F((void *)(q + 384)), h = _mm512_loadu_##F((void *)(q + 448));       \
+    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+  }                                                                                         \
+  EINI_T512 static void eini_q_go_##s(const eini_row_step *t, int64_t at, int64_t to) {         \
+    const V z = _mm512_setzero_##F();                                                       \
+    for (; at < to; at += EINI_ROW_BLOCK) t->s(t, at, z, z, z, z, z, z, z, z);              \
+    _mm256_zeroupper();                                                                     \
+  }
+EINI_STEPS(f32, float, __m512, ps)
+EINI_STEPS(f64, double, __m512d, pd)
+#undef EINI_STEPS
+#undef EINI_STEP
+#undef EINI_IN_ORDER
+#undef EINI_STEP_PUT
+#undef EINI_STEP_ARGS
+
+enum { EINI_ROW_LOAD = EINI_OP_COUNT, EINI_ROW_SAVE, EINI_ROW_STORE, EINI_ROW_STREAM };
+
+// Steps of an operation; the second pair has its operands exchanged.
+typedef struct eini_row_op {
+  int op;
+  eini_row_f32 f32, f32_2;
+  eini_row_f64 f64, f64_2;
+} eini_row_op;
+
+#define EINI_ROW(op, n, n2) \
+  {op, eini_q_step_##n##_f32, eini_q_step_##n2##_f32, eini_q_step_##n##_f64, eini_q_step_##n2##_f64}
+#define EINI_ROW_CALL(op) EINI_ROW(op, chunk, chunk)
+static const eini_row_op eini_row_table[] = {
+    EINI_ROW(EINI_OP_ADD, add, add), EINI_ROW(EINI_OP_MUL, mul, mul),
+    EINI_ROW(EINI_OP_SUB, sub, sub2), EINI_ROW(EINI_OP_DIV, div, div2),
+    EINI_ROW(EINI_OP_MAX, max, max2), EINI_ROW(EINI_OP_MIN, min, min2),
+    EINI_ROW(EINI_OP_SQUARE, square, square), EINI_ROW(EINI_OP_NEG, neg, neg),
+    EINI_ROW(EINI_OP_ABS, abs, abs), EINI_ROW(EINI_OP_RELU, relu, relu),
+    EINI_ROW(EINI_ROW_LOAD, load, load), EINI_ROW(EINI_ROW_SAVE, save, save),
+    EINI_ROW(EINI_ROW_STORE, store, store), EINI_ROW(EINI_ROW_STREAM, stream, stream),
+    EINI_ROW_CALL(EINI_OP_EXP), EINI_ROW_CALL(EINI_OP_LOG), EINI_ROW_CALL(EINI_OP_SQRT),
+    EINI_ROW_CALL(EINI_OP_RSQRT), EINI_ROW_CALL(EINI_OP_SIN), EINI_ROW_CALL(EINI_OP_COS),
+    EINI_ROW_CALL(EINI_OP_TANH), EINI_ROW_CALL(EINI_OP_ERF), EINI_ROW_CALL(EINI_OP_SIGMOID),
+    EINI_ROW_CALL(EINI_OP_SILU), EINI_ROW_CALL(EINI_OP_GELU), EINI_ROW_CALL(EINI_OP_FLOOR),
+    EINI_ROW_CALL(EINI_OP_CEIL), EINI_ROW_CALL(EINI_OP_ROUND)};
+#undef EINI_ROW_CALL
+#undef EINI_ROW
+
+// A code as steps.
+typedef struct eini_steps {
+  const eini_eval *ev;
+  int n;
+  eini_row_step step[EINI_ROW_STEPS];
+  char *with[EINI_ROW_REGS];       // where registers are
+  int64_t moves[EINI_ROW_REGS];
+  char room[2 * EINI_ROW_BLOCK + 64];
+} eini_steps;
+
+// Appends one; 0 where the operation has no step.
+static int eini_steps_add(eini_steps *r, int op, int swapped, char *with, int64_t moves,
+                        ein_chunk_fn chunk) {
+  eini_row_step *t = &r->step[r->n];
+  for (size_t i = 0; i < sizeof eini_row_table / sizeof *eini_row_table; i++) {
+    const eini_row_op *o = &eini_row_table[i];
+    if (o->op != op) continue;
+    t->f32 = swapped ? o->f32_2 : o->f32;
+    t->f64 = swapped ? o->f64_2 : o->f64;
+    t->with = with;
+    t->moves = moves;
+    t->chunk = chunk;
+    t->room = r->room + eini_to_line(r->room);
+    r->n++;
+    return 1;
+  }
+  return 0;
+}
+
+// Whether an instruction from the i-th on needs what register reg holds.
+static int eini_steps_needs(const eini_code *code, int i, int reg) {
+  for (; i < code->nins; i++) {
+    const eini_ins *ins = &code->ins[i];
+    if (ins->kind == EINI_INS_LOAD) continue;
+    if (ins->a == reg || ins->b == reg || ins->c == reg) return 1;
+    if (ins->dst == reg) return 0;
+  }
+  return 0;
+}
+
+static int eini_steps_load(eini_steps *r, const eini_ins *ins) {
+  const eini_eval *ev = r->ev;
+  if (ins->a < 0 || ins->dtype != ev->code->type || ev->step[ins->a] >> 1 != 0) return 0;
+  if (ev->step[ins->a] == 0) {
+    eini_run_load(ev, ins, EINI_CHUNK);
+    return 1;
+  }
+  union { const char *c; char *v; } u;  // only read
+  u.c = ev->base[ins->a] + ev->at[ins->a] * (int64_t)eini_dtypes[ins->dtype].size;
+  r->with[ins->dst] = u.v;
+  r->moves[ins->dst] = -1;
+  return 1;
+}
+
+// All steps but the one that stores. 0: there is an operation or an operand without steps, or there
+// is but one that is cheap: then the processor asks for the rows far enough ahead by itself.
+static int eini_steps_make(eini_steps *r) {
+  const eini_code *code = r->ev->code;
+  int hand = -1, done = 0, cheap = 1;  // hand: the register whose value is at hand
+  if (code->nreg > EINI_ROW_REGS || (code->type != EIN_F32 && code->type != EIN_F64)) return 0;
+  for (int i = 0; i < code->nfill; i++)
+    if (code->fill[i].compute != code->type) return 0;
+  for (int i = 0; i < code->nreg; i++) {
+    r->with[i] = r->ev->mem + (size_t)i * EINI_REG_BYTES;
+    r->moves[i] = 0;
+  }
+  for (int i = 0; i < code->nins; i++) {
+    const eini_ins *ins = &code->ins[i];
+    if (ins->kind == EINI_INS_LOAD) {
+      if (!eini_steps_load(r, ins)) return 0;
+      continue;
+    }
+    if (ins->kind != EINI_INS_OP || ins->op >= EINI_OP_COUNT || r->n + 4 > EINI_ROW_STEPS) return 0;
+    int two = eini_ops[ins->op].args == 2, swapped = two && hand == ins->b && hand != ins->a;
+    int with = swapped ? ins->a : ins->b;
+    if (hand >= 0 && ((two && hand == with) || eini_steps_needs(code, i + 1, hand)))
+      eini_steps_add(r, EINI_ROW_SAVE, 0, r->with[hand], 0, NULL);
+    if (hand != ins->a && !swapped)
+      eini_steps_add(r, EINI_ROW_LOAD, 0, r->with[ins->a], r->moves[ins->a], NULL);
+    if (!eini_steps_add(r, ins->op, swapped, r->with[with], r->moves[with], ins->fn)) return 0;
+    hand = ins->dst;
+    done++;
+    cheap &= ins->op <= EINI_OP_MIN || ins->op >= EINI_OP_FLOOR || ins->op == EINI_OP_RELU;
+  }
+  return done > 1 || !cheap;
+}
+
+// Blocks from byte `at` on until `to`, stored at out, or always at the same place.
+static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *out, int64_t moves) {
+  eini_steps_add(r, op, 0, out, moves, NULL);
+  r->n--;
+  if (r->ev->code->type == EIN_F32) eini_q_go_f32(r->step, at, to);
+  else eini_q_go_f64(r->step, at, to);
+}
+
+// The ends of a row that blocks do not fill are taken from a whole block.
+static int eini_cpu_row(int isa, const eini_eval *ev, int64_t n, void *out, int stream) {
+  char part[EINI_ROW_BLOCK], *to = (char *)out;
+  eini_steps r;
+  int64_t bytes = n * (int64_t)eini_dtypes[ev->code->type].size, head, end;
+  if (isa != EINI_ISA_AVX512 || out == NULL || n < EINI_CHUNK) return 0;
+  r.ev = ev;
+  r.n = 0;
+  if (!eini_steps_make(&r)) return 0;
+  head = stream ? eini_to_line(to) : 0;
+  end = head + (bytes - head) / EINI_ROW_BLOCK * EINI_ROW_BLOCK;
+  if (head > 0) {
+    eini_steps_go(&r, 0, 1, EINI_ROW_STORE, part, 0);
+    memcpy(to, part, (size_t)head);
+  }
+  eini_steps_go(&r, head, end, stream ? EINI_ROW_STREAM : EINI_ROW_STORE, to, -1);
+  if (end < bytes) {
+    eini_steps_go(&r, bytes - EINI_ROW_BLOCK, bytes, EINI_ROW_STORE, part, 0);
+    memcpy(to + end, part + EINI_ROW_BLOCK - (bytes - end), (size_t)(bytes - end));
+  }
+  return 1;
+}
+#undef EINI_ROW_BLOCK
+#undef EINI_ROW_STEPS
+#undef EINI_ROW_REGS
+
 #else  // EINI_CPU_X86
 
 // NEON is what the compiler uses anyway.
@@ -1900,6 +2158,15 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
   (void)fold;
   (void)type;
   return NULL;
+}
+
+static int eini_cpu_row(int isa, const eini_eval *ev, int64_t n, void *out, int stream) {
+  (void)isa;
+  (void)ev;
+  (void)n;
+  (void)out;
+  (void)stream;
+  return 0;
 }
 
 #endif  // EINI_CPU_X86
@@ -7154,6 +7421,10 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
                                                                       void *) {
   return eini_cpu_across_fn(((const ein_cpu *)user)->machine.isa, fold, type);
 }
+static int eini_slot_row(void *user, const struct eini_eval *row, int64_t n, void *out,
+                         int stream) {
+  return eini_cpu_row(((const ein_cpu *)user)->machine.isa, row, n, out, stream);
+}
 // Called for small pieces, so there is no fence here: whatever tells other threads that the work is
 // done (a locked instruction, a system call) orders these stores too, and the pool has a fence.
 static void eini_slot_stream(void *user, size_t bytes, const void *src, void *dst) {
@@ -7193,6 +7464,7 @@ static void eini_cpu_provide(ein_cpu *cpu) {
   k->copy_run = eini_slot_copy_run;
   k->chunk_fn = eini_slot_chunk;
   k->across_fn = eini_slot_across;
+  k->row_fn = eini_slot_row;
   if (EINI_STREAM_LINE > 0) k->stream_fn = eini_slot_stream;
   k->stream_bytes = (size_t)(cpu->machine.l3 * cpu->machine.width / 2);
   eini_cpu_rates(cpu);

@@ -592,6 +592,87 @@ static void test_stream(const ein_kernels *k) {
   }
 }
 
+// ---- rows ----
+
+static const char *const row_maps[] = {
+    "(x0-x1)*(x0+x1)*0.5", "max(min(x0*x1+x0,1.0),0.0)", "x0*x1+x2", "2.5-x0*x1", "x1-(x0-x1)/x2",
+    "(x0*x0)/(x1*x1+x2*x2)", "min(x1,max(x2,x0*x1))", "max(x0,x2)-min(x2,x1)", "-relu(x0-x2)*x0",
+    "abs(x0)-abs(x1*x2)", "x0-x1*(x2-x0*(x1-x2*(x0-x1)))", "(x0-x1)*(x1-x2)-(x2-x0)*(x0+x1)",
+    "exp(x0)", "sqrt(abs(x0))*x1", "floor(x0*x1)+ceil(x2)-round(x0)", "tanh(x0)*sigmoid(x1)-x2",
+    "log(abs(x1)+1.0)/(x0-x2)", "silu(x0)+gelu(x1)*erf(x2)", "sin(x0)*cos(x1)+rsqrt(abs(x2))",
+    "where(x0<x1,x0*x2,x1-x2)", "pow(abs(x0),2.0)*x1+x2", "x0*x1*3.0-x0*x1*x2"};
+enum { ROW_MAPS = sizeof row_maps / sizeof *row_maps };
+
+// One row by the kernels k, over operands that have strides or not, also in place.
+static void run_row(const ein_kernels *k, const char *map, int t, int64_t n, const int64_t *step,
+                    char *const *data, int place) {
+  ein_ctx_desc desc;
+  ein_ctx *ctx;
+  ein_einsum_desc d;
+  ein_ztensor in[3], out;
+  memset(&desc, 0, sizeof desc);
+  memset(&d, 0, sizeof d);
+  memset(in, 0, sizeof in);
+  desc.kernels = &k;
+  desc.nkernels = 1;
+  CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
+  for (int i = 0; i < 3; i++) {
+    in[i].dtype = types[t];
+    in[i].rank = 1;
+    in[i].shape = &n;
+    in[i].strides = &step[i];
+    in[i].data = data[i];
+  }
+  out = in[0];
+  out.strides = NULL;
+  if (!place) out.data = data[3];
+  d.expr = strstr(map, "x2") ? "i,i,i->i" : strstr(map, "x1") ? "i,i->i" : "i->i";
+  d.nin = strstr(map, "x2") ? 3 : strstr(map, "x1") ? 2 : 1;
+  d.in = in;
+  d.out = &out;
+  d.map = map;
+  CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);
+  if (ein_ctx_message(ctx)[0]) printf("  %s: %s\n", map, ein_ctx_message(ctx));
+  ein_ctx_destroy(ctx);
+}
+
+// Rows in registers have the bits of chunks, for every length, place and stride.
+static void test_rows(const ein_kernels *own) {
+  enum { ROOM = 2000 };
+  static double memory[5][ROOM + 16];
+  for (int r = 0; r < 40 * ROW_MAPS; r++) {
+    ein_kernels rows = *own, chunks = *own;
+    int t = 2 + (int)pick(2), place = pick(4) == 0;
+    int64_t n = pick(3) ? 250 + pick(60) : 250 + pick(ROOM - 250), step[3], size = sizes[t];
+    char *data[4];
+    rows.stream_bytes = chunks.stream_bytes = pick(2) ? 64 : (size_t)1 << 40;
+    chunks.row_fn = NULL;
+    for (int i = 0; i < 5; i++) fill_values(types[t], ROOM, memory[i]);
+    for (int i = 0; i < 4; i++) data[i] = (char *)memory[i] + pick(8) * size;
+    for (int i = 0; i < 3; i++) step[i] = pick(4) || (i == 0 && place) ? 1 : 0;
+    if (rows.row_fn == NULL) return;
+    const char *map = row_maps[r % ROW_MAPS];
+    memcpy(memory[4], place ? memory[0] : memory[3], sizeof memory[4]);
+    int from = place ? 0 : 3;
+    run_row(&chunks, map, t, n, step, data, place);
+    for (int64_t i = 0; i < ROOM + 16; i++) {  // what chunks made goes to [4], what was there back
+      double x = memory[4][i];
+      memory[4][i] = memory[from][i];
+      memory[from][i] = x;
+    }
+    run_row(&rows, map, t, n, step, data, place);
+    int same = memcmp(memory[4], memory[from], (size_t)(data[from] - (char *)memory[from])) == 0;
+    for (int64_t i = 0; i < ROOM + 16; i++) {
+      const float *f = (const float *)memory[4] + i, *g = (const float *)memory[from] + i;
+      const double *u = memory[4] + i, *v = memory[from] + i;
+      same &= t == 2 ? memcmp(f, g, 4) == 0 || (*f != *f && *g != *g)
+                     : memcmp(u, v, 8) == 0 || (*u != *u && *v != *v);
+    }
+    CHECK(same);
+    if (!same) printf("  row of %lld: %s, type %d%s\n", (long long)n, map, t, place ? "*" : "");
+  }
+}
+
 int main(int argc, char **argv) {
   static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
   int64_t count = argc > 2 ? atoll(argv[2]) : 1500;
@@ -615,6 +696,7 @@ int main(int argc, char **argv) {
     test_chunks(k, isa[i]);
     test_accuracy(k, isa[i]);
     test_stream(k);
+    test_rows(k);
     CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
     ein_cpu_destroy(cpu);
   }
