@@ -310,6 +310,7 @@ typedef struct eini_decomposer {
   int64_t divisor[256];    // of p
   int nnode;               // statements, then pinned inputs
   int nform;
+  int64_t nvector;         // ways of all forms
   int npinned;             // the last nodes: pinned inputs, as statements that copy them
   eini_dform *node;        // what is asked of each statement; ways and tables are its form's
   int *tensor_node;        // of each pinned input; -1: not pinned
@@ -2491,6 +2492,7 @@ static ein_status eini_forms_make(eini_decomposer *dc) {
     EINI_TRY(eini_form_costs(dc, f));
     if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
     dc->nform++;
+    dc->nvector += f->ways.n;
   }
   return EIN_OK;
 }
@@ -2617,6 +2619,242 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *
   }
   net->norig = (int)net->nfactor;
   return EIN_OK;
+}
+
+// ---- ways that are never needed -----------------------------------------------------------------
+
+// A way goes when another of its form costs no more whatever the neighbours' ways are: some least
+// sum does without it. Ways gone from neighbours make more go.
+
+// One edge as form `mine` meets it: costs [way of mine][way of other], of table and, in scratch,
+// with both in this order.
+typedef struct eini_dview {
+  int id, other;           // id: 2 * table + (mine is the reader)
+  int64_t step;            // between ways of mine
+  const double *v;
+} eini_dview;
+
+typedef struct eini_drop {
+  eini_decomposer *dc;
+  const eini_edges *q;
+  const eini_sums *net;
+  int **left, *nleft;      // [form] its ways that are left
+  int *at, *list;          // [node] its views: ids; forms of the other sides
+  int *other;
+  eini_dview *view;        // of a form: those of all its kinds of nodes, one after the other
+  int nview, *kind, nkind;  // kind: where each begins, and the end
+  int *favourite;          // [way][view] way of the other with the least cost
+  double *best;            // [way] its least cost in one kind, all neighbours at their favourites
+  double *scratch;
+  int64_t room;            // of scratch
+} eini_drop;
+
+static ein_status eini_drop_make(eini_drop *t) {
+  eini_decomposer *dc = t->dc;
+  eini_arena *a = &dc->arena;
+  t->left = EINI_NEW(a, int *, dc->nnode);
+  t->nleft = EINI_NEW(a, int, dc->nnode);
+  t->at = EINI_NEW(a, int, dc->nnode + 2);
+  t->list = EINI_NEW(a, int, 2 * t->q->n);
+  t->other = EINI_NEW(a, int, 2 * t->q->n);
+  t->view = EINI_NEW(a, eini_dview, 2 * t->q->n);
+  t->kind = EINI_NEW(a, int, dc->nnode + 1);
+  if (t->left == NULL || t->nleft == NULL || t->at == NULL || t->list == NULL ||
+      t->other == NULL || t->view == NULL || t->kind == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t e = 0; e < t->q->n; e++) {
+    t->at[t->q->e[e].x + 2]++;
+    t->at[t->q->e[e].y + 2]++;
+  }
+  for (int i = 0; i < dc->nnode; i++) t->at[i + 2] += t->at[i + 1];
+  for (int64_t e = 0; e < t->q->n; e++) {
+    for (int side = 0; side < 2; side++) {
+      int k = t->at[(side ? t->q->e[e].y : t->q->e[e].x) + 1]++;
+      t->list[k] = 2 * t->q->e[e].table + side;
+      t->other[k] = dc->form_of[side ? t->q->e[e].x : t->q->e[e].y];
+    }
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    if (dc->form_of[i] != i) continue;
+    t->nleft[i] = (int)dc->node[i].ways.n;
+    t->left[i] = EINI_NEW(a, int, t->nleft[i]);
+    if (t->left[i] == NULL) return EIN_ERR_NO_MEMORY;
+    for (int w = 0; w < t->nleft[i]; w++) t->left[i][w] = w;
+  }
+  return EIN_OK;
+}
+
+// The kinds of nodes of a form: those of one kind have the same tables around them.
+static void eini_drop_kinds(eini_drop *t, int form) {
+  t->nview = t->nkind = t->kind[0] = 0;
+  for (int i = form; i < t->dc->nnode; i++) {
+    int n = t->at[i + 1] - t->at[i], k = 0;
+    if (t->dc->form_of[i] != form) continue;
+    for (; k < t->nkind; k++) {
+      int same = t->kind[k + 1] - t->kind[k] == n;
+      for (int j = 0; j < n && same; j++) same = t->view[t->kind[k] + j].id == t->list[t->at[i] + j];
+      if (same) break;
+    }
+    if (k < t->nkind) continue;
+    for (int j = 0; j < n; j++) {
+      t->view[t->nview].id = t->list[t->at[i] + j];
+      t->view[t->nview++].other = t->other[t->at[i] + j];
+    }
+    t->kind[++t->nkind] = t->nview;
+  }
+}
+
+// Costs of the views: rows of the ways that are left, so that those of the others are neighbours.
+static ein_status eini_drop_views(eini_drop *t, int form) {
+  int ways = t->net->size[form], n = t->nleft[form];
+  int64_t need = 0;
+  for (int k = 0; k < t->nview; k++) need += (int64_t)n * t->nleft[t->view[k].other];
+  if (need > t->room) {
+    t->room = need;
+    t->scratch = EINI_NEW(&t->dc->arena, double, need);
+    if (t->scratch == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  double *to = t->scratch;
+  for (int k = 0; k < t->nview; k++) {
+    eini_dview *o = &t->view[k];
+    const int *mine = t->left[form], *other = t->left[o->other];
+    const double *v = t->net->table[o->id / 2].v;
+    int count = t->nleft[o->other], same = -1;
+    for (int j = 0; j < k && same < 0; j++)
+      if (t->view[j].id == o->id) same = j;
+    o->step = count;
+    o->v = same >= 0 ? t->view[same].v : to;
+    if (same >= 0) continue;
+    int64_t width = t->net->size[o->other];
+    for (int c = 0; c < count && o->id % 2 == 1; c++)
+      for (int w = 0; w < n; w++) to[(int64_t)w * count + c] = v[(int64_t)other[c] * ways + mine[w]];
+    for (int w = 0; w < n && o->id % 2 == 0; w++)
+      for (int c = 0; c < count; c++)
+        to[(int64_t)w * count + c] = v[mine[w] * width + other[c]];
+    to += (int64_t)n * count;
+  }
+  t->favourite = EINI_NEW(&t->dc->arena, int, (int64_t)n * t->nview);
+  t->best = EINI_NEW(&t->dc->arena, double, n);
+  if (t->favourite == NULL || t->best == NULL) return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    t->best[w] = t->dc->node[form].unary[t->left[form][w]];
+    for (int k = 0; k < t->nview; k++) {
+      const double *row = t->view[k].v + w * t->view[k].step;
+      int least = 0;
+      for (int c = 1; c < t->view[k].step; c++)
+        if (row[c] < row[least]) least = c;
+      t->favourite[(int64_t)w * t->nview + k] = least;
+      if (k < t->kind[1]) t->best[w] += row[least];
+    }
+  }
+  return EIN_OK;
+}
+
+// Does way w (of those left) never cost less than way u, for nodes of a kind? more: w's own cost
+// above u's.
+static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double more) {
+  const int *favourite = t->favourite + (int64_t)w * t->nview;
+  for (int k = t->kind[kind]; k < t->kind[kind + 1]; k++) {
+    const eini_dview *o = &t->view[k];
+    more += o->v[w * o->step + favourite[k]] - o->v[u * o->step + favourite[k]];
+  }
+  for (int k = t->kind[kind]; k < t->kind[kind + 1] && more >= 0; k++) {
+    const eini_dview *o = &t->view[k];
+    const double *a = o->v + w * o->step, *b = o->v + u * o->step;
+    double at = a[favourite[k]] - b[favourite[k]], least = at;
+    for (int c = 0; c < o->step; c++) {
+      double x = a[c] - b[c];
+      least = x < least ? x : least;
+    }
+    more += least - at;
+  }
+  return more >= 0;
+}
+
+#define EINI_DROP_TRIES 64  // ways that one is compared with: those that can cost least
+
+// Drops ways of a form; returns how many.
+static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
+  const double *unary = t->dc->node[form].unary;
+  int n = t->nleft[form], *left = t->left[form], kept = 0, ntry = 0;
+  int tries[EINI_DROP_TRIES];
+  if (n == 1) return EIN_OK;
+  eini_drop_kinds(t, form);
+  EINI_TRY(eini_drop_views(t, form));
+  for (int w = 0; w < n; w++) {  // the least, in order
+    int i = ntry < EINI_DROP_TRIES ? ntry++ : ntry;
+    if (i == ntry && t->best[w] >= t->best[tries[--i]]) continue;
+    for (; i > 0 && t->best[w] < t->best[tries[i - 1]]; i--) tries[i] = tries[i - 1];
+    tries[i] = w;
+  }
+  for (int w = n - 1; w >= 0; w--) {
+    for (int i = 0; i < ntry && left[w] >= 0; i++) {
+      int u = tries[i], above = u != w && left[u] >= 0;
+      for (int k = 0; k < t->nkind && above; k++)
+        above = eini_drop_above(t, k, w, u, unary[left[w]] - unary[left[u]]);
+      if (above) left[w] = -1;
+    }
+  }
+  for (int w = 0; w < n; w++)
+    if (left[w] >= 0) left[kept++] = left[w];
+  t->nleft[form] = kept;
+  *dropped += n - kept;
+  return EIN_OK;
+}
+
+// Forms and tables of the ways that are left.
+static ein_status eini_drop_apply(eini_drop *t, eini_sums *net) {
+  eini_decomposer *dc = t->dc;
+  for (int64_t k = 0; k < t->q->nshared; k++) {
+    const eini_dedge *e = &t->q->e[t->q->shared[k]];
+    int x = dc->form_of[e->x], y = dc->form_of[e->y];
+    eini_sumtable *table = &net->table[e->table];
+    double *v = EINI_NEW(&dc->arena, double, (int64_t)t->nleft[x] * t->nleft[y]);
+    if (v == NULL) return EIN_ERR_NO_MEMORY;
+    for (int a = 0; a < t->nleft[x]; a++)
+      for (int b = 0; b < t->nleft[y]; b++)
+        v[(int64_t)a * t->nleft[y] + b] =
+            table->v[(int64_t)t->left[x][a] * table->size[1] + t->left[y][b]];
+    table->v = v;
+    table->size[0] = t->nleft[x];
+    table->size[1] = t->nleft[y];
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    net->size[i] = t->nleft[dc->form_of[i]];
+    if (dc->form_of[i] != i) continue;
+    size_t n = (size_t)f->s->nindex;
+    for (int w = 0; w < t->nleft[i]; w++) {
+      int from = t->left[i][w];
+      if (n > 0) {
+        memmove(f->ways.cut + w * (int64_t)n, f->ways.cut + from * (int64_t)n, n * sizeof(int64_t));
+        memmove(f->ways.order + w * (int64_t)n, f->ways.order + from * (int64_t)n, n * sizeof(int));
+      }
+      f->ways.norder[w] = f->ways.norder[from];
+      f->join[w] = f->join[from];
+      f->agg[w] = f->agg[from];
+      f->seconds[w] = f->seconds[from];
+      f->unary[w] = f->unary[from];
+    }
+    f->ways.n = t->nleft[i];
+    net->table[net->factor[i].table].size[0] = t->nleft[i];
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+  eini_drop t;
+  int dropped = 1;
+  memset(&t, 0, sizeof t);
+  t.dc = dc;
+  t.q = q;
+  t.net = net;
+  EINI_TRY(eini_drop_make(&t));
+  for (int round = 0; round < 4 && dropped > 0; round++) {
+    dropped = 0;
+    for (int i = 0; i < dc->nnode; i++)
+      if (dc->form_of[i] == i) EINI_TRY(eini_drop_form(&t, i, &dropped));
+  }
+  return eini_drop_apply(&t, net);
 }
 
 // ---- the paper's linearisation ------------------------------------------------------------------
@@ -3067,6 +3305,8 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_edges_find(dc, &edges));
   EINI_TRY(eini_forms_make(dc));
   EINI_TRY(eini_sums_make(dc, &edges, &net));
+  if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
+    EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
   int *label = EINI_NEW(&dc->arena, int, dc->nnode);
   if (label == NULL) return EIN_ERR_NO_MEMORY;
   ein_decomp_info *info = &d->info;
@@ -3091,8 +3331,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   }
   info->nstmt = dc->nnode - dc->npinned;
   info->nform = dc->nform;
-  for (int i = 0; i < dc->nnode; i++)
-    if (dc->form_of[i] == i) info->nvector += dc->node[i].ways.n;
+  info->nvector = dc->nvector;
   double gap = info->total - info->lower;
   info->proved = gap <= 1e-9 * info->total;
   info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
