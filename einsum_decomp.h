@@ -1146,10 +1146,17 @@ typedef struct eini_edgepair {
   double sum, most;        // elements found; most that a task fetches which finds some
 } eini_edgepair;
 
-// `value` elements lie in both ranges of the indices before c at the places `at`.
+// `value` elements lie in both ranges of the indices before c at the places `at`, which it changes.
 static void eini_edge_meet(const eini_edgework *w, eini_edgepair *p, int c, double value,
-                           const uint64_t *at) {
+                           uint64_t *at) {
   int nword = w->nword;
+  for (; c < w->nd && p->meet[c]->n == 1; c++) {  // most have one level: no list of places splits
+    const eini_level *l = &w->level[p->meet[c]->first];
+    uint64_t any = 0;
+    for (int i = 0; i < nword; i++) any |= at[i] &= l->at[i];
+    if (any == 0) return;
+    value *= l->value;
+  }
   if (c == w->nd && !w->seconds) {
     for (int i = 0; i < nword; i++) p->sum += value * eini_count_bits(at[i]);
     return;
@@ -2725,8 +2732,10 @@ static ein_status eini_drop_views(eini_drop *t, int form) {
     o->v = same >= 0 ? t->view[same].v : to;
     if (same >= 0) continue;
     int64_t width = t->net->size[o->other];
-    for (int c = 0; c < count && o->id % 2 == 1; c++)
-      for (int w = 0; w < n; w++) to[(int64_t)w * count + c] = v[(int64_t)other[c] * ways + mine[w]];
+    for (int c0 = 0; c0 < count && o->id % 2 == 1; c0 += 16)  // transposed by strips
+      for (int w = 0; w < n; w++)
+        for (int c = c0; c < count && c < c0 + 16; c++)
+          to[(int64_t)w * count + c] = v[(int64_t)other[c] * ways + mine[w]];
     for (int w = 0; w < n && o->id % 2 == 0; w++)
       for (int c = 0; c < count; c++)
         to[(int64_t)w * count + c] = v[mine[w] * width + other[c]];
