@@ -2698,7 +2698,8 @@ static void eini_drop_kinds(eini_drop *t, int form) {
     if (t->dc->form_of[i] != form) continue;
     for (; k < t->nkind; k++) {
       int same = t->kind[k + 1] - t->kind[k] == n;
-      for (int j = 0; j < n && same; j++) same = t->view[t->kind[k] + j].id == t->list[t->at[i] + j];
+      for (int j = 0; j < n && same; j++)
+        same = t->view[t->kind[k] + j].id == t->list[t->at[i] + j];
       if (same) break;
     }
     if (k < t->nkind) continue;
