@@ -161,7 +161,7 @@ typedef struct ein_decompose_desc {
   int fewer;                // 1: those are there under every model. Few tasks move few bytes: the
                             //   least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: what 2^22 comparisons of places allow, 16 .. 512)
+                            //   seconds: 2048 for 64 places, fewer for more, 16 at least)
   double max_table;         // entries of a table of the search; default 2^22
   int beam;                 // states of the search where tables are split; default 256
   // Names of indices, separated by commas, that baselines cut. Defaults: "b,batch,n";
@@ -310,6 +310,7 @@ typedef struct eini_decomposer {
   int64_t divisor[256];    // of p
   int nnode;               // statements, then pinned inputs
   int nform;
+  int64_t nvector;         // ways of all forms
   int npinned;             // the last nodes: pinned inputs, as statements that copy them
   eini_dform *node;        // what is asked of each statement; ways and tables are its form's
   int *tensor_node;        // of each pinned input; -1: not pinned
@@ -830,60 +831,45 @@ static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int
   return EIN_OK;
 }
 
-// One side of a table for a chunk of places: ranges in the producer's free indices, and one more
-// that is [0, 1) where there is a block; [class][index][place].
+// One side of a table. Ways of equal digits for one of the producer's free indices have the same
+// ranges of it at all places: they share a lane. The last index is [0, 1) where there is a block.
 typedef struct eini_edgeside {
   eini_wayset set;
-  double *lo, *hi;
+  int *lane;               // [class][index]
+  int *at;                 // [index + 1] its first lane: lanes of an index are neighbours
+  int *from;               // [lane] a class that has it
+  double *lo, *hi;         // [lane][place] of a chunk
 } eini_edgeside;
+
+#define EINI_PLACE_WORDS (EINI_PLACE_CHUNK / 64)
+
+// The places of a chunk, as bits, where something has this value.
+typedef struct eini_level {
+  double value;
+  uint64_t at[EINI_PLACE_WORDS];
+} eini_level;
+
+typedef struct eini_levels {  // n of them from `first` on; everywhere else it is 0
+  int64_t first;
+  int n;
+} eini_levels;
 
 typedef struct eini_edgework {
   const eini_dform *x, *y;
-  int k, several;          // several: a coordinate of the producer has several indices
+  int k, several;          // several: a coordinate of the producer has not just one index
+  int seconds;             // the most of a task is asked for, not the sum
   int nd;                  // free indices of the producer, + 1
-  int chunk;               // places at a time
+  int chunk, nword;        // places at a time, and words of their bits
   eini_edgeside a, b;
-  double *need;            // [reader's class][place] elements that a task reads
-  int64_t *lo, *hi, *from, *to, *s0, *s1;  // of one task
-  int64_t *key, *klo, *khi;  // of a walk over the places of one way
-  double *sum, *most;      // [class][class] elements fetched in all, and by one task
+  eini_level *level;
+  int64_t nlevel, caplevel;
+  eini_levels *meet;       // [index][producer's lane][reader's lane] overlap of their ranges
+  int64_t *meet_at;        // [index] where its part of meet begins
+  eini_levels *need;       // [reader's class] elements that tasks read
+  double *one;             // [place] of one pair
+  int64_t *lo, *hi, *from, *to, *klo, *khi, *s0, *s1, *stride;  // of one task
+  double *cost;            // [class][class] elements fetched in all, or most by one task
 } eini_edgework;
-
-static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
-  const eini_stmt *s = w->x->s;
-  const ein_zmap *m = &s->out_map;
-  w->nd = s->nfree + 1;
-  for (int r = 0; r < m->rows; r++) {
-    int terms = 0;
-    for (int c = 0; c < s->nfree; c++) terms += m->coef[(int64_t)r * m->cols + c] != 0;
-    w->several |= terms > 1;
-  }
-  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
-  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
-  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1;
-  w->chunk = dc->desc->cost >= EIN_COST_BYTES ? (int)eini_min64(dc->p, EINI_PLACE_CHUNK) : 0;
-  int64_t side = (int64_t)w->chunk * w->nd, classes = (int64_t)w->a.set.n * w->b.set.n;
-  w->a.lo = EINI_NEW(&dc->arena, double, side * w->a.set.n);
-  w->a.hi = EINI_NEW(&dc->arena, double, side * w->a.set.n);
-  w->b.lo = EINI_NEW(&dc->arena, double, side * w->b.set.n);
-  w->b.hi = EINI_NEW(&dc->arena, double, side * w->b.set.n);
-  w->need = EINI_NEW(&dc->arena, double, (int64_t)w->chunk * w->b.set.n);
-  w->lo = EINI_NEW(&dc->arena, int64_t, 9 * room);
-  w->sum = EINI_NEW(&dc->arena, double, classes);
-  w->most = EINI_NEW(&dc->arena, double, classes);
-  if (w->a.lo == NULL || w->a.hi == NULL || w->b.lo == NULL || w->b.hi == NULL ||
-      w->need == NULL || w->lo == NULL || w->sum == NULL || w->most == NULL)
-    return EIN_ERR_NO_MEMORY;
-  w->hi = w->lo + room;
-  w->from = w->hi + room;
-  w->to = w->from + room;
-  w->s0 = w->to + room;
-  w->s1 = w->s0 + room;
-  w->key = w->s1 + room;
-  w->klo = w->key + room;
-  w->khi = w->klo + room;
-  return EIN_OK;
-}
 
 static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int home, int64_t *lo,
                            int64_t *hi) {
@@ -893,51 +879,122 @@ static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int 
                           lo, hi);
 }
 
-// Starts a walk over the places of a way: pieces and ranges of the task at one. 0: there is none.
-static int eini_walk_start(eini_edgework *w, const eini_dform *f, int64_t way, int64_t place) {
+// Piece of index c at a place is place / stride[c] % cut[c]; returns the number of tasks.
+static int64_t eini_way_strides(const eini_dform *f, int64_t way, int64_t *stride) {
   const int64_t *cut = f->ways.cut + way * f->s->nindex;
-  const int *order = f->ways.order + way * f->s->nindex;
-  for (int c = 0; c < f->s->nindex; c++) w->key[c] = 0;
-  int there = eini_way_ranges(f, way, place, 0, w->klo, w->khi);
+  int64_t tasks = 1;
+  for (int c = 0; c < f->s->nindex; c++) stride[c] = 1;
   for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
-    w->key[order[i]] = place % cut[order[i]];
-    place /= cut[order[i]];
+    int c = f->ways.order[way * f->s->nindex + i];
+    stride[c] = tasks;
+    tasks *= cut[c];
   }
-  return there;
+  return tasks;
 }
 
-// Goes on to the next place; 0 after the last.
-static int eini_walk_next(eini_edgework *w, const eini_dform *f, int64_t way) {
-  const int64_t *cut = f->ways.cut + way * f->s->nindex;
-  const int *order = f->ways.order + way * f->s->nindex;
-  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
-    int c = order[i];
-    int64_t extent = f->s->index[c].extent, k = w->key[c] + 1 < cut[c] ? w->key[c] + 1 : 0;
-    w->key[c] = k;
-    w->klo[c] = eini_piece_start(extent, cut[c], k);
-    w->khi[c] = eini_piece_start(extent, cut[c], k + 1);
-    if (k > 0) return 1;
+// Does the producer's index c lie, for tasks of this side, where their index i says?
+static int eini_lane_uses(const eini_edgework *w, int reader, int c, int i) {
+  const eini_stmt *x = w->x->s, *y = w->y->s;
+  if (c == w->nd - 1) return !reader && i >= x->nfree;
+  for (int r = 0; r < x->out_map.rows && reader; r++) {
+    if (x->out_map.coef[(int64_t)r * x->nindex + c] == 0) continue;
+    if (y->proj[w->k].coef[(int64_t)r * y->nindex + i] != 0) return 1;
   }
-  return 0;
+  return !reader && i == c;
 }
 
-// Ranges of the blocks at a chunk of places for the producer's classes.
-static void eini_edge_blocks(eini_edgework *w, int64_t at) {
-  const eini_stmt *s = w->x->s;
-  for (int a = 0; a < w->a.set.n; a++) {
-    int64_t way = w->a.set.first[a];
-    int there = eini_walk_start(w, w->x, way, at);
-    for (int q = 0; q < w->chunk; q++) {
-      int home = there;
-      for (int c = s->nfree; c < s->nindex; c++) home &= w->key[c] == 0;
-      for (int c = 0; c < w->nd; c++) {
-        int64_t i = ((int64_t)a * w->nd + c) * w->chunk + q;
-        w->a.lo[i] = home && c < s->nfree ? (double)w->klo[c] : 0;
-        w->a.hi[i] = !home ? 0 : c < s->nfree ? (double)w->khi[c] : 1;
+// What tells the lanes of index c apart. Returns the number of entries.
+static int eini_lane_key(eini_edgework *w, int reader, int c, int64_t way, int64_t *key) {
+  const eini_dform *f = reader ? w->y : w->x;
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  int n = 0;
+  int64_t tasks = eini_way_strides(f, way, w->stride);
+  if (c == w->nd - 1) key[n++] = tasks;
+  for (int i = 0; i < f->s->nindex; i++) {
+    if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
+    key[n++] = i;
+    key[n++] = cut[i];
+    key[n++] = w->stride[i];
+  }
+  return n;
+}
+
+static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int reader) {
+  eini_edgeside *t = reader ? &w->b : &w->a;
+  int64_t room = 3 * (int64_t)(reader ? w->y : w->x)->s->nindex + 1, most = t->set.n, mask = 16;
+  while (mask < 2 * most) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, mask), *length = EINI_NEW(&dc->arena, int, most), n = 0;
+  int64_t *key = EINI_NEW(&dc->arena, int64_t, (most + 1) * room);
+  t->lane = EINI_NEW(&dc->arena, int, most * w->nd);
+  t->at = EINI_NEW(&dc->arena, int, w->nd + 1);
+  t->from = EINI_NEW(&dc->arena, int, most * w->nd);
+  if (slot == NULL || length == NULL || key == NULL || t->lane == NULL || t->at == NULL ||
+      t->from == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < w->nd; c++) {
+    t->at[c] = n;
+    memset(slot, 0, (size_t)mask * sizeof *slot);
+    for (int i = 0; i < t->set.n; i++) {
+      int64_t *mine = key + (n - t->at[c]) * room;
+      int len = eini_lane_key(w, reader, c, t->set.first[i], mine);
+      size_t bytes = (size_t)len * sizeof *mine;
+      uint64_t at = eini_hash(mine, bytes, 0) & (uint64_t)(mask - 1);
+      for (; slot[at] != 0; at = (at + 1) & (uint64_t)(mask - 1)) {
+        int l = slot[at] - 1;
+        if (length[l] == len && memcmp(key + l * room, mine, bytes) == 0) break;
       }
-      if (there) there = eini_walk_next(w, w->x, way);
+      if (slot[at] == 0) {
+        length[n - t->at[c]] = len;
+        t->from[n++] = i;
+        slot[at] = n - t->at[c];
+      }
+      t->lane[i * w->nd + c] = t->at[c] + slot[at] - 1;
     }
   }
+  t->at[w->nd] = n;
+  t->lo = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
+  t->hi = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
+  return t->lo == NULL || t->hi == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+  const eini_stmt *s = w->x->s;
+  const ein_zmap *m = &s->out_map;
+  w->nd = s->nfree + 1;
+  for (int r = 0; r < m->rows; r++) {
+    int terms = 0;
+    for (int c = 0; c < s->nfree; c++) terms += m->coef[(int64_t)r * m->cols + c] != 0;
+    w->several |= terms != 1;
+  }
+  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
+  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
+  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1, meet = 0;
+  w->seconds = dc->desc->cost == EIN_COST_SECONDS;
+  w->chunk = (int)eini_min64(dc->p, EINI_PLACE_CHUNK);
+  w->nword = (w->chunk + 63) / 64;
+  w->lo = EINI_NEW(&dc->arena, int64_t, 9 * room);
+  w->one = EINI_NEW(&dc->arena, double, w->chunk);
+  w->cost = EINI_NEW(&dc->arena, double, (int64_t)w->a.set.n * w->b.set.n);
+  w->meet_at = EINI_NEW(&dc->arena, int64_t, w->nd);
+  w->need = EINI_NEW(&dc->arena, eini_levels, w->b.set.n);
+  if (w->lo == NULL || w->one == NULL || w->cost == NULL || w->meet_at == NULL || w->need == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w->hi = w->lo + room;
+  w->from = w->hi + room;
+  w->to = w->from + room;
+  w->klo = w->to + room;
+  w->khi = w->klo + room;
+  w->s0 = w->khi + room;
+  w->s1 = w->s0 + room;
+  w->stride = w->s1 + room;
+  if (dc->desc->cost < EIN_COST_BYTES || w->several) return EIN_OK;
+  EINI_TRY(eini_edge_lanes(dc, w, 0));
+  EINI_TRY(eini_edge_lanes(dc, w, 1));
+  for (int c = 0; c < w->nd; c++) {
+    w->meet_at[c] = meet;
+    meet += (int64_t)(w->a.at[c + 1] - w->a.at[c]) * (w->b.at[c + 1] - w->b.at[c]);
+  }
+  w->meet = EINI_NEW(&dc->arena, eini_levels, meet);
+  return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 // The index range of the producer's piece that the box [from, to) meets.
@@ -959,82 +1016,225 @@ static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_
   return meets;
 }
 
-// What the tasks at a chunk of places read, for the reader's classes.
-static void eini_edge_boxes(eini_edgework *w, int64_t at) {
-  const eini_stmt *s = w->x->s, *t = w->y->s;
-  for (int b = 0; b < w->b.set.n; b++) {
-    int64_t way = w->b.set.first[b];
-    int there = eini_walk_start(w, w->y, way, at);
-    for (int q = 0; q < w->chunk; q++) {
-      int meets = there;
-      double need = meets;
-      eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
-      meets &= eini_box_ranges(s, w->from, w->to, w->lo, w->hi);
-      w->lo[w->nd - 1] = 0;
-      w->hi[w->nd - 1] = 1;
-      for (int c = 0; c < w->nd; c++) {
-        int64_t i = ((int64_t)b * w->nd + c) * w->chunk + q;
-        w->b.lo[i] = meets ? (double)w->lo[c] : 0;
-        w->b.hi[i] = meets ? (double)w->hi[c] : 0;
-        need *= w->b.hi[i] - w->b.lo[i];
+// The range of index c at a place, for a way of one side.
+static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t place,
+                            double *lo, double *hi) {
+  const eini_dform *f = reader ? w->y : w->x;
+  const eini_stmt *s = f->s;
+  const int64_t *cut = f->ways.cut + way * s->nindex;
+  int there = place < eini_way_strides(f, way, w->stride);
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t k = place / w->stride[i] % cut[i], extent = s->index[i].extent;
+    there &= reader || i < s->nfree || k == 0;
+    w->klo[i] = eini_piece_start(extent, cut[i], k);
+    w->khi[i] = eini_piece_start(extent, cut[i], k + 1);
+  }
+  if (c == w->nd - 1) {
+    *lo = 0;
+    *hi = there;
+    return;
+  }
+  if (reader) {
+    eini_task_box(s, &s->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
+  }
+  *lo = (double)(reader ? w->lo : w->klo)[c];
+  *hi = (double)(reader ? w->hi : w->khi)[c];
+}
+
+// Ranges of all lanes of one side at a chunk of places. They repeat with the most significant of
+// the digits that count, and stay while the least significant one does.
+static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
+  const eini_edgeside *t = reader ? &w->b : &w->a;
+  const eini_dform *f = reader ? w->y : w->x;
+  for (int c = 0, l = 0; c < w->nd; c++) {
+    for (; l < t->at[c + 1]; l++) {
+      int64_t way = t->set.first[t->from[l]], step = INT64_MAX, period = 1;
+      const int64_t *cut = f->ways.cut + way * f->s->nindex;
+      double *lo = t->lo + (int64_t)l * w->chunk, *hi = t->hi + (int64_t)l * w->chunk;
+      eini_way_strides(f, way, w->stride);
+      for (int i = 0; i < f->s->nindex; i++) {
+        if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
+        step = eini_min64(step, w->stride[i]);
+        period = eini_max64(period, w->stride[i] * cut[i]);
       }
-      if (w->several && need > 0)
-        need = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
-      w->need[(int64_t)b * w->chunk + q] = need;
-      if (there) there = eini_walk_next(w, w->y, way);
+      if (c == w->nd - 1) step = 1, period = INT64_MAX;
+      for (int64_t q = 0; q < w->chunk; q++) {
+        int64_t same = q >= period ? q - period : q > 0 && (at + q) % step != 0 ? q - 1 : -1;
+        if (same < 0) eini_lane_range(w, reader, c, way, at + q, &lo[q], &hi[q]);
+        else lo[q] = lo[same], hi[q] = hi[same];
+      }
     }
   }
 }
 
-// Elements that tasks of class b find at their own places when the producer has class a.
-static void eini_edge_found(const eini_edgework *w, int a, int b, double *found) {
-  const int64_t side = (int64_t)w->chunk * w->nd;
-  for (int q = 0; q < w->chunk; q++) found[q] = 1;
-  for (int c = 0; c < w->nd; c++) {
-    const double *alo = w->a.lo + a * side + (int64_t)c * w->chunk;
-    const double *ahi = w->a.hi + a * side + (int64_t)c * w->chunk;
-    const double *blo = w->b.lo + b * side + (int64_t)c * w->chunk;
-    const double *bhi = w->b.hi + b * side + (int64_t)c * w->chunk;
-    for (int q = 0; q < w->chunk; q++) {
-      double lo = alo[q] > blo[q] ? alo[q] : blo[q], hi = ahi[q] < bhi[q] ? ahi[q] : bhi[q];
-      double n = hi - lo;
-      found[q] *= n > 0 ? n : 0;
-    }
-  }
-}
-
-// The same where a coordinate of the producer has several indices.
-static void eini_edge_found_several(const eini_edgework *w, int a, int b, int64_t at,
-                                    double *found) {
-  const eini_stmt *s = w->x->s, *t = w->y->s;
+// Values over a chunk of places as levels.
+static ein_status eini_levels_make(eini_decomposer *dc, eini_edgework *w, const double *value,
+                                   eini_levels *out) {
+  out->first = w->nlevel;
+  out->n = 0;
   for (int q = 0; q < w->chunk; q++) {
-    found[q] = 0;
-    if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->lo, w->hi)) continue;
-    eini_task_box(t, &t->proj[w->k], w->lo, w->hi, w->from, w->to);
-    if (!eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->lo, w->hi)) continue;
-    found[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
+    int k = 0;
+    if (value[q] <= 0) continue;
+    while (k < out->n && w->level[out->first + k].value < value[q]) k++;
+    while (k < out->n && w->level[out->first + k].value > value[q]) k++;
+    if (k == out->n) {
+      eini_level *l = (eini_level *)eini_grow(&dc->arena, w->level, w->nlevel, &w->caplevel,
+                                              sizeof *l);
+      if (l == NULL) return EIN_ERR_NO_MEMORY;
+      w->level = l;
+      l += w->nlevel++;
+      memset(l, 0, sizeof *l);
+      l->value = value[q];
+      out->n++;
+    }
+    w->level[out->first + k].at[q / 64] |= (uint64_t)1 << (q % 64);
+  }
+  return EIN_OK;
+}
+
+// What tasks of a class need at a chunk of places.
+static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
+  for (int q = 0; q < w->chunk; q++) w->one[q] = 1;
+  for (int c = 0; c < w->nd && !w->several; c++) {
+    int64_t l = (int64_t)w->b.lane[b * w->nd + c] * w->chunk;
+    for (int q = 0; q < w->chunk; q++)
+      w->one[q] *= w->b.hi[l + q] > w->b.lo[l + q] ? w->b.hi[l + q] - w->b.lo[l + q] : 0;
+  }
+  for (int q = 0; q < w->chunk && w->several; q++) {
+    const eini_stmt *s = w->x->s, *t = w->y->s;
+    w->one[q] = 0;
+    if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
+    eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+    if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
+    w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
   }
 }
 
-static void eini_edge_count(const eini_decomposer *dc, eini_edgework *w) {
-  double found[EINI_PLACE_CHUNK];
+// Levels of what lanes have in common, and of what tasks need.
+static ein_status eini_edge_levels(eini_decomposer *dc, eini_edgework *w, int64_t at) {
+  w->nlevel = 0;
+  for (int c = 0; c < w->nd && !w->several; c++) {
+    eini_levels *meet = w->meet + w->meet_at[c];
+    for (int a = w->a.at[c]; a < w->a.at[c + 1]; a++) {
+      for (int b = w->b.at[c]; b < w->b.at[c + 1]; b++) {
+        const double *alo = w->a.lo + (int64_t)a * w->chunk, *ahi = w->a.hi + (int64_t)a * w->chunk;
+        const double *blo = w->b.lo + (int64_t)b * w->chunk, *bhi = w->b.hi + (int64_t)b * w->chunk;
+        for (int q = 0; q < w->chunk; q++)
+          w->one[q] = (ahi[q] < bhi[q] ? ahi[q] : bhi[q]) - (alo[q] > blo[q] ? alo[q] : blo[q]);
+        EINI_TRY(eini_levels_make(dc, w, w->one, meet++));
+      }
+    }
+  }
+  for (int b = 0; b < w->b.set.n; b++) {
+    eini_edge_need(w, b, at);
+    EINI_TRY(eini_levels_make(dc, w, w->one, &w->need[b]));
+  }
+  return EIN_OK;
+}
+
+static int eini_count_bits(uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555u;
+  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+  return (int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
+
+// Of a pair of classes: where tasks find something at their own places, and what they fetch.
+typedef struct eini_edgepair {
+  const eini_levels **meet, *need;  // meet: of each index
+  uint64_t found[EINI_PLACE_WORDS];
+  double sum, most;        // elements found; most that a task fetches which finds some
+} eini_edgepair;
+
+// `value` elements lie in both ranges of the indices before c at the places `at`, which it changes.
+static void eini_edge_meet(const eini_edgework *w, eini_edgepair *p, int c, double value,
+                           uint64_t *at) {
+  int nword = w->nword;
+  for (; c < w->nd && p->meet[c]->n == 1; c++) {  // most have one level: no list of places splits
+    const eini_level *l = &w->level[p->meet[c]->first];
+    uint64_t any = 0;
+    for (int i = 0; i < nword; i++) any |= at[i] &= l->at[i];
+    if (any == 0) return;
+    value *= l->value;
+  }
+  if (c == w->nd && !w->seconds) {
+    for (int i = 0; i < nword; i++) p->sum += value * eini_count_bits(at[i]);
+    return;
+  }
+  const eini_levels *set = c == w->nd ? p->need : p->meet[c];
+  for (int k = 0; k < set->n; k++) {
+    const eini_level *l = &w->level[set->first + k];
+    uint64_t both[EINI_PLACE_WORDS], any = 0;
+    for (int i = 0; i < nword; i++) any |= both[i] = at[i] & l->at[i];
+    if (any == 0) continue;
+    if (c < w->nd) {
+      eini_edge_meet(w, p, c + 1, value * l->value, both);
+      continue;
+    }
+    for (int i = 0; i < nword; i++) p->found[i] |= both[i];
+    if (l->value - value > p->most) p->most = l->value - value;
+  }
+}
+
+// Adds to the cost of a pair of classes what a chunk of places fetches.
+static void eini_edge_pair(const eini_edgework *w, int a, int b, eini_edgepair *p, double *cost) {
+  uint64_t all[EINI_PLACE_WORDS];
+  for (int c = 0; c < w->nd; c++) {
+    int la = w->a.lane[a * w->nd + c] - w->a.at[c], lb = w->b.lane[b * w->nd + c] - w->b.at[c];
+    p->meet[c] = w->meet + w->meet_at[c] + (int64_t)la * (w->b.at[c + 1] - w->b.at[c]) + lb;
+  }
+  p->need = &w->need[b];
+  p->sum = p->most = 0;
+  for (int i = 0; i < w->nword; i++) all[i] = ~(uint64_t)0, p->found[i] = 0;
+  eini_edge_meet(w, p, 0, 1, all);
+  for (int k = 0; k < p->need->n; k++) {
+    const eini_level *l = &w->level[p->need->first + k];
+    uint64_t rest = 0;
+    for (int i = 0; i < w->nword; i++) {
+      rest |= l->at[i] & ~p->found[i];
+      if (!w->seconds) p->sum -= l->value * eini_count_bits(l->at[i]);
+    }
+    if (rest != 0 && l->value > p->most) p->most = l->value;
+  }
+  if (!w->seconds) *cost -= p->sum;
+  else if (p->most > *cost) *cost = p->most;
+}
+
+// The same where a coordinate of the producer has several indices, or none.
+static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double *cost) {
+  const eini_stmt *s = w->x->s, *t = w->y->s;
+  for (int k = 0; k < w->need[b].n; k++) {
+    const eini_level *l = &w->level[w->need[b].first + k];
+    for (int q = 0; q < w->chunk; q++) {
+      double found = 0;
+      if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
+      eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
+      eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+      if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
+        found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
+      if (!w->seconds) *cost += l->value - found;
+      else if (l->value - found > *cost) *cost = l->value - found;
+    }
+  }
+}
+
+// Elements that move, for all pairs of classes.
+static ein_status eini_edge_count(eini_decomposer *dc, eini_edgework *w) {
+  eini_edgepair pair;
+  pair.meet = EINI_NEW(&dc->arena, const eini_levels *, w->nd);
+  if (pair.meet == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t at = 0; at < dc->p; at += w->chunk) {
-    eini_edge_blocks(w, at);
-    eini_edge_boxes(w, at);
+    for (int side = 0; side < 2 && !w->several; side++) eini_lanes_fill(w, side, at);
+    EINI_TRY(eini_edge_levels(dc, w, at));
     for (int a = 0; a < w->a.set.n; a++) {
       for (int b = 0; b < w->b.set.n; b++) {
-        int64_t i = (int64_t)a * w->b.set.n + b;
-        const double *need = w->need + (int64_t)b * w->chunk;
-        if (w->several) eini_edge_found_several(w, a, b, at, found);
-        else eini_edge_found(w, a, b, found);
-        for (int q = 0; q < w->chunk; q++) {
-          double fetched = need[q] - found[q];
-          w->sum[i] += fetched;
-          if (fetched > w->most[i]) w->most[i] = fetched;
-        }
+        double *cost = &w->cost[(int64_t)a * w->b.set.n + b];
+        if (w->several) eini_edge_several(w, a, b, at, cost);
+        else eini_edge_pair(w, a, b, &pair, cost);
       }
     }
   }
+  return EIN_OK;
 }
 
 // ================================================================================================
@@ -2278,8 +2478,8 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, int64_t mo
 static int64_t eini_ways_most(const eini_decomposer *dc) {
   if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
   if (dc->desc->cost <= EIN_COST_PAPER_CODE) return 4096;
-  int64_t most = 16;
-  while (most < 512 && 4 * most * most * dc->p <= (int64_t)1 << 22) most *= 2;
+  int64_t most = 16, words = (dc->p + 63) / 64;
+  while (most < 2048 && 4 * most * most * words <= (int64_t)1 << 22) most *= 2;
   return most;
 }
 
@@ -2299,6 +2499,7 @@ static ein_status eini_forms_make(eini_decomposer *dc) {
     EINI_TRY(eini_form_costs(dc, f));
     if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
     dc->nform++;
+    dc->nvector += f->ways.n;
   }
   return EIN_OK;
 }
@@ -2324,7 +2525,7 @@ static ein_status eini_edge_repart(eini_decomposer *dc, eini_edgework *w) {
     eini_paper_sides(y, w->k, w->y->ways.cut + w->b.set.first[b] * y->nindex, need + b * n);
   for (int a = 0; a < na; a++)
     for (int b = 0; b < nb; b++)
-      w->sum[(int64_t)a * nb + b] = eini_paper_repart(
+      w->cost[(int64_t)a * nb + b] = eini_paper_repart(
           rank, whole, have + a * n, need + b * n, dc->desc->cost == EIN_COST_PAPER_CODE);
   return EIN_OK;
 }
@@ -2341,20 +2542,23 @@ static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const ein
   EINI_TRY(eini_edgework_make(dc, &w));
   size[0] = (int)w.x->ways.n;
   size[1] = (int)w.y->ways.n;
-  double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
   double bytes = eini_element_bytes(dc, w.x->s->out);
   const ein_machine *m = &dc->machine;
-  if (v == NULL) return EIN_ERR_NO_MEMORY;
   if (dc->desc->cost < EIN_COST_BYTES) EINI_TRY(eini_edge_repart(dc, &w));
-  else eini_edge_count(dc, &w);
+  else EINI_TRY(eini_edge_count(dc, &w));
   for (int64_t i = 0; i < (int64_t)w.a.set.n * w.b.set.n; i++) {
-    if (dc->desc->cost == EIN_COST_BYTES) w.sum[i] *= bytes;
+    if (dc->desc->cost == EIN_COST_BYTES) w.cost[i] *= bytes;
     if (dc->desc->cost == EIN_COST_SECONDS)
-      w.sum[i] = w.most[i] > 0 ? m->latency + w.most[i] * bytes / m->bandwidth : 0;
+      w.cost[i] = w.cost[i] > 0 ? m->latency + w.cost[i] * bytes / m->bandwidth : 0;
   }
+  // Classes are numbered as their ways first come: where all differ they are the ways.
+  if (w.a.set.n == size[0] && w.b.set.n == size[1])
+    return eini_sums_table(net, 2, size, w.cost, id);
+  double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t a = 0; a < size[0]; a++)
     for (int64_t b = 0; b < size[1]; b++)
-      v[a * size[1] + b] = w.sum[(int64_t)w.a.set.of[a] * w.b.set.n + w.b.set.of[b]];
+      v[a * size[1] + b] = w.cost[(int64_t)w.a.set.of[a] * w.b.set.n + w.b.set.of[b]];
   return eini_sums_table(net, 2, size, v, id);
 }
 
@@ -2422,6 +2626,245 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *
   }
   net->norig = (int)net->nfactor;
   return EIN_OK;
+}
+
+// ---- ways that are never needed -----------------------------------------------------------------
+
+// A way goes when another of its form costs no more whatever the neighbours' ways are: some least
+// sum does without it. Ways gone from neighbours make more go.
+
+// One edge as form `mine` meets it: costs [way of mine][way of other], of table and, in scratch,
+// with both in this order.
+typedef struct eini_dview {
+  int id, other;           // id: 2 * table + (mine is the reader)
+  int64_t step;            // between ways of mine
+  const double *v;
+} eini_dview;
+
+typedef struct eini_drop {
+  eini_decomposer *dc;
+  const eini_edges *q;
+  const eini_sums *net;
+  int **left, *nleft;      // [form] its ways that are left
+  int *at, *list;          // [node] its views: ids; forms of the other sides
+  int *other;
+  eini_dview *view;        // of a form: those of all its kinds of nodes, one after the other
+  int nview, *kind, nkind;  // kind: where each begins, and the end
+  int *favourite;          // [way][view] way of the other with the least cost
+  double *best;            // [way] its least cost in one kind, all neighbours at their favourites
+  double *scratch;
+  int64_t room;            // of scratch
+} eini_drop;
+
+static ein_status eini_drop_make(eini_drop *t) {
+  eini_decomposer *dc = t->dc;
+  eini_arena *a = &dc->arena;
+  t->left = EINI_NEW(a, int *, dc->nnode);
+  t->nleft = EINI_NEW(a, int, dc->nnode);
+  t->at = EINI_NEW(a, int, dc->nnode + 2);
+  t->list = EINI_NEW(a, int, 2 * t->q->n);
+  t->other = EINI_NEW(a, int, 2 * t->q->n);
+  t->view = EINI_NEW(a, eini_dview, 2 * t->q->n);
+  t->kind = EINI_NEW(a, int, dc->nnode + 1);
+  if (t->left == NULL || t->nleft == NULL || t->at == NULL || t->list == NULL ||
+      t->other == NULL || t->view == NULL || t->kind == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t e = 0; e < t->q->n; e++) {
+    t->at[t->q->e[e].x + 2]++;
+    t->at[t->q->e[e].y + 2]++;
+  }
+  for (int i = 0; i < dc->nnode; i++) t->at[i + 2] += t->at[i + 1];
+  for (int64_t e = 0; e < t->q->n; e++) {
+    for (int side = 0; side < 2; side++) {
+      int k = t->at[(side ? t->q->e[e].y : t->q->e[e].x) + 1]++;
+      t->list[k] = 2 * t->q->e[e].table + side;
+      t->other[k] = dc->form_of[side ? t->q->e[e].x : t->q->e[e].y];
+    }
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    if (dc->form_of[i] != i) continue;
+    t->nleft[i] = (int)dc->node[i].ways.n;
+    t->left[i] = EINI_NEW(a, int, t->nleft[i]);
+    if (t->left[i] == NULL) return EIN_ERR_NO_MEMORY;
+    for (int w = 0; w < t->nleft[i]; w++) t->left[i][w] = w;
+  }
+  return EIN_OK;
+}
+
+// The kinds of nodes of a form: those of one kind have the same tables around them.
+static void eini_drop_kinds(eini_drop *t, int form) {
+  t->nview = t->nkind = t->kind[0] = 0;
+  for (int i = form; i < t->dc->nnode; i++) {
+    int n = t->at[i + 1] - t->at[i], k = 0;
+    if (t->dc->form_of[i] != form) continue;
+    for (; k < t->nkind; k++) {
+      int same = t->kind[k + 1] - t->kind[k] == n;
+      for (int j = 0; j < n && same; j++)
+        same = t->view[t->kind[k] + j].id == t->list[t->at[i] + j];
+      if (same) break;
+    }
+    if (k < t->nkind) continue;
+    for (int j = 0; j < n; j++) {
+      t->view[t->nview].id = t->list[t->at[i] + j];
+      t->view[t->nview++].other = t->other[t->at[i] + j];
+    }
+    t->kind[++t->nkind] = t->nview;
+  }
+}
+
+// Costs of the views: rows of the ways that are left, so that those of the others are neighbours.
+static ein_status eini_drop_views(eini_drop *t, int form) {
+  int ways = t->net->size[form], n = t->nleft[form];
+  int64_t need = 0;
+  for (int k = 0; k < t->nview; k++) need += (int64_t)n * t->nleft[t->view[k].other];
+  if (need > t->room) {
+    t->room = need;
+    t->scratch = EINI_NEW(&t->dc->arena, double, need);
+    if (t->scratch == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  double *to = t->scratch;
+  for (int k = 0; k < t->nview; k++) {
+    eini_dview *o = &t->view[k];
+    const int *mine = t->left[form], *other = t->left[o->other];
+    const double *v = t->net->table[o->id / 2].v;
+    int count = t->nleft[o->other], same = -1;
+    for (int j = 0; j < k && same < 0; j++)
+      if (t->view[j].id == o->id) same = j;
+    o->step = count;
+    o->v = same >= 0 ? t->view[same].v : to;
+    if (same >= 0) continue;
+    int64_t width = t->net->size[o->other];
+    for (int c0 = 0; c0 < count && o->id % 2 == 1; c0 += 16)  // transposed by strips
+      for (int w = 0; w < n; w++)
+        for (int c = c0; c < count && c < c0 + 16; c++)
+          to[(int64_t)w * count + c] = v[(int64_t)other[c] * ways + mine[w]];
+    for (int w = 0; w < n && o->id % 2 == 0; w++)
+      for (int c = 0; c < count; c++)
+        to[(int64_t)w * count + c] = v[mine[w] * width + other[c]];
+    to += (int64_t)n * count;
+  }
+  t->favourite = EINI_NEW(&t->dc->arena, int, (int64_t)n * t->nview);
+  t->best = EINI_NEW(&t->dc->arena, double, n);
+  if (t->favourite == NULL || t->best == NULL) return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    t->best[w] = t->dc->node[form].unary[t->left[form][w]];
+    for (int k = 0; k < t->nview; k++) {
+      const double *row = t->view[k].v + w * t->view[k].step;
+      int least = 0;
+      for (int c = 1; c < t->view[k].step; c++)
+        if (row[c] < row[least]) least = c;
+      t->favourite[(int64_t)w * t->nview + k] = least;
+      if (k < t->kind[1]) t->best[w] += row[least];
+    }
+  }
+  return EIN_OK;
+}
+
+// Does way w (of those left) never cost less than way u, for nodes of a kind? more: w's own cost
+// above u's.
+static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double more) {
+  const int *favourite = t->favourite + (int64_t)w * t->nview;
+  for (int k = t->kind[kind]; k < t->kind[kind + 1]; k++) {
+    const eini_dview *o = &t->view[k];
+    more += o->v[w * o->step + favourite[k]] - o->v[u * o->step + favourite[k]];
+  }
+  for (int k = t->kind[kind]; k < t->kind[kind + 1] && more >= 0; k++) {
+    const eini_dview *o = &t->view[k];
+    const double *a = o->v + w * o->step, *b = o->v + u * o->step;
+    double at = a[favourite[k]] - b[favourite[k]], least = at;
+    for (int c = 0; c < o->step; c++) {
+      double x = a[c] - b[c];
+      least = x < least ? x : least;
+    }
+    more += least - at;
+  }
+  return more >= 0;
+}
+
+#define EINI_DROP_TRIES 64  // ways that one is compared with: those that can cost least
+
+// Drops ways of a form; returns how many.
+static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
+  const double *unary = t->dc->node[form].unary;
+  int n = t->nleft[form], *left = t->left[form], kept = 0, ntry = 0;
+  int tries[EINI_DROP_TRIES];
+  if (n == 1) return EIN_OK;
+  eini_drop_kinds(t, form);
+  EINI_TRY(eini_drop_views(t, form));
+  for (int w = 0; w < n; w++) {  // the least, in order
+    int i = ntry < EINI_DROP_TRIES ? ntry++ : ntry;
+    if (i == ntry && t->best[w] >= t->best[tries[--i]]) continue;
+    for (; i > 0 && t->best[w] < t->best[tries[i - 1]]; i--) tries[i] = tries[i - 1];
+    tries[i] = w;
+  }
+  for (int w = n - 1; w >= 0; w--) {
+    for (int i = 0; i < ntry && left[w] >= 0; i++) {
+      int u = tries[i], above = u != w && left[u] >= 0;
+      for (int k = 0; k < t->nkind && above; k++)
+        above = eini_drop_above(t, k, w, u, unary[left[w]] - unary[left[u]]);
+      if (above) left[w] = -1;
+    }
+  }
+  for (int w = 0; w < n; w++)
+    if (left[w] >= 0) left[kept++] = left[w];
+  t->nleft[form] = kept;
+  *dropped += n - kept;
+  return EIN_OK;
+}
+
+// Forms and tables of the ways that are left.
+static ein_status eini_drop_apply(eini_drop *t, eini_sums *net) {
+  eini_decomposer *dc = t->dc;
+  for (int64_t k = 0; k < t->q->nshared; k++) {
+    const eini_dedge *e = &t->q->e[t->q->shared[k]];
+    int x = dc->form_of[e->x], y = dc->form_of[e->y];
+    eini_sumtable *table = &net->table[e->table];
+    double *v = EINI_NEW(&dc->arena, double, (int64_t)t->nleft[x] * t->nleft[y]);
+    if (v == NULL) return EIN_ERR_NO_MEMORY;
+    for (int a = 0; a < t->nleft[x]; a++)
+      for (int b = 0; b < t->nleft[y]; b++)
+        v[(int64_t)a * t->nleft[y] + b] =
+            table->v[(int64_t)t->left[x][a] * table->size[1] + t->left[y][b]];
+    table->v = v;
+    table->size[0] = t->nleft[x];
+    table->size[1] = t->nleft[y];
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    net->size[i] = t->nleft[dc->form_of[i]];
+    if (dc->form_of[i] != i) continue;
+    size_t n = (size_t)f->s->nindex;
+    for (int w = 0; w < t->nleft[i]; w++) {
+      int from = t->left[i][w];
+      if (n > 0) {
+        memmove(f->ways.cut + w * (int64_t)n, f->ways.cut + from * (int64_t)n, n * sizeof(int64_t));
+        memmove(f->ways.order + w * (int64_t)n, f->ways.order + from * (int64_t)n, n * sizeof(int));
+      }
+      f->ways.norder[w] = f->ways.norder[from];
+      f->join[w] = f->join[from];
+      f->agg[w] = f->agg[from];
+      f->seconds[w] = f->seconds[from];
+      f->unary[w] = f->unary[from];
+    }
+    f->ways.n = t->nleft[i];
+    net->table[net->factor[i].table].size[0] = t->nleft[i];
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+  eini_drop t;
+  int dropped = 1;
+  memset(&t, 0, sizeof t);
+  t.dc = dc;
+  t.q = q;
+  t.net = net;
+  EINI_TRY(eini_drop_make(&t));
+  for (int round = 0; round < 4 && dropped > 0; round++) {
+    dropped = 0;
+    for (int i = 0; i < dc->nnode; i++)
+      if (dc->form_of[i] == i) EINI_TRY(eini_drop_form(&t, i, &dropped));
+  }
+  return eini_drop_apply(&t, net);
 }
 
 // ---- the paper's linearisation ------------------------------------------------------------------
@@ -2872,6 +3315,8 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_edges_find(dc, &edges));
   EINI_TRY(eini_forms_make(dc));
   EINI_TRY(eini_sums_make(dc, &edges, &net));
+  if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
+    EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
   int *label = EINI_NEW(&dc->arena, int, dc->nnode);
   if (label == NULL) return EIN_ERR_NO_MEMORY;
   ein_decomp_info *info = &d->info;
@@ -2896,8 +3341,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   }
   info->nstmt = dc->nnode - dc->npinned;
   info->nform = dc->nform;
-  for (int i = 0; i < dc->nnode; i++)
-    if (dc->form_of[i] == i) info->nvector += dc->node[i].ways.n;
+  info->nvector = dc->nvector;
   double gap = info->total - info->lower;
   info->proved = gap <= 1e-9 * info->total;
   info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
