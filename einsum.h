@@ -10120,7 +10120,8 @@ static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, i
   if (step == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 1; k < s->noperand; k++)
     if (s->proj[k].rows > s->proj[x].rows) x = k;
-  EINI_TRY(eini_access_strides(&s->proj[x], lo->home[s->operand[x]].stride, step, &at));
+  if (s->noperand > 0)
+    EINI_TRY(eini_access_strides(&s->proj[x], lo->home[s->operand[x]].stride, step, &at));
   for (int i = s->nfree; i < s->nindex; i++) fold = eini_max64(fold, eini_abs64(step[i]));
   for (int r = 0; r < last->out_map.rows; r++) {
     int c = eini_plain_row(&last->out_map, r);
@@ -10145,11 +10146,10 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
   sub.a = &scratch;
   ein_status st = eini_unit_order(&sub, &unit[u], like);
   for (int a = t->rank - 1; a >= 0 && st == EIN_OK; a--) {
-    const int64_t here = like[a];
     double seconds = 0;
-    like[a] = -1;
+    like[a] = -1 - like[a];  // the least
     st = eini_dense_strides(lo->a, t->rank, t->shape, like, &home[id].stride, &count);
-    like[a] = here;
+    like[a] = -1 - like[a];
     if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
     for (int v = u + 1; v < nunit && st == EIN_OK; v++)
       if (eini_unit_reads(&unit[v], id, NULL)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
@@ -10165,7 +10165,7 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
   for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
     const eini_tensor *t = &lo->g->tensor[unit[u].out];
     if (t->role == EIN_ROLE_TEMP && t->nstmt == 1 && t->rank >= 2 && t->rank <= EINI_LAYOUT_RANK &&
-        unit[u].s->noperand > 0 && eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
+        eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
       EINI_TRY(eini_unit_layout(lo, unit, nunit, u, home));
   }
   return EIN_OK;

@@ -4145,8 +4145,8 @@ static int64_t eini_gett_dot(int n, const int64_t *at, const int64_t *stride) {
   return r;
 }
 
-// Bytes to the lines of a tile's columns of U, at most one for every k. The tile before the last one
-// asks for them, for U is often in memory and each of its lines is read once.
+// Bytes to the lines of a tile's columns of U, at most one for every k. An earlier tile asks for
+// them: U is often in memory, and each line is read by one tile.
 static void eini_gett_soon_bare(const eini_gett_tile_arg *a, int64_t nu, int64_t size,
                                 int64_t *soon) {
   const int64_t lane = 64 / size;
