@@ -2310,8 +2310,8 @@ EINI_GETT_TILES(eini_gett_pb_and, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_ANY_A
 // ---- packing: a block of one side into panels [k][lane]
 // Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
 // of what comes before; operands are contiguous along the lanes, along k, across positions that
-// are some granules apart, or nowhere.
-enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_NOWHERE };
+// are some granules apart or an uneven step, or nowhere.
+enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
 
 typedef struct eini_gett_pack_arg {
   int kind;
@@ -2406,8 +2406,12 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
     if (a->kind == EINI_GETT_ROWS) NAME##_rows(a);                                               \
     else if (a->kind == EINI_GETT_ALONG) NAME##_along(a);                                        \
     else if (a->kind == EINI_GETT_ACROSS) NAME##_across(a);                                      \
-    else                                                                                         \
-      for (int64_t p = 0; p < a->np; p += G) NAME##_some(a, p, 0, a->nk, 1);                     \
+    else {  /* uneven: few k at a time, so that other positions find their lines in the cache */ \
+      const int64_t few = a->kind == EINI_GETT_UNEVEN ? 2 : a->nk;                               \
+      for (int64_t q = 0; q < a->nk; q += few)                                                   \
+        for (int64_t p = 0; p < a->np; p += G)                                                   \
+          NAME##_some(a, p, q, eini_min64(q + few, a->nk), 1);                                   \
+    }                                                                                            \
   }
 
 typedef struct eini_gett_16 { double re, im; } eini_gett_16;
@@ -2816,8 +2820,9 @@ static void eini_gett_kind(eini_gett_hand *h, const eini_gett_group *k, int o) {
   int64_t step = h->step;
   for (int i = n - 1; i >= 0; i--) {
     if (h->s->row[o][i] == 1 && h->g.size[i] >= h->granule) {
-      if (i < n - 1 && step % h->granule != 0) break;
-      h->kind[o] = i == n - 1 ? EINI_GETT_ROWS : EINI_GETT_ACROSS;
+      h->kind[o] = i == n - 1 ? EINI_GETT_ROWS
+                   : step % h->granule == 0 ? EINI_GETT_ACROSS
+                                            : EINI_GETT_UNEVEN;
       h->kstep[o] = step, h->kcount[o] = h->g.size[i];
       return;
     }
