@@ -9540,6 +9540,15 @@ static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, co
   return u->f->operand[f];
 }
 
+// Does a unit read tensor id, or one of a set?
+static int eini_unit_reads(const eini_unit *u, int id, const char *set) {
+  const ein_zmap *m;
+  const int *column;
+  for (int k = 0, t; (t = eini_unit_operand(u, k, &m, &column)) >= 0; k++)
+    if (t == id || (set != NULL && set[t])) return 1;
+  return 0;
+}
+
 // The search for one loop: which axis of each tensor made in the group the loop runs over.
 typedef struct eini_trail {
   const ein_graph *g;
@@ -9563,13 +9572,10 @@ static int eini_trail_out(eini_trail *w, int u, int i) {
       if (eini_plain_row(&last->out_map, r) == c) found = r;
     }
   }
+  int whole = found >= 0 && uses == 1 && t->shape[found] == x->s->index[i].extent;
   w->loop[u] = i;
-  if (found >= 0 && uses == 1 && t->shape[found] == x->s->index[i].extent) {
-    w->axis[x->out] = found + 1;
-    return 1;
-  }
-  w->axis[x->out] = -1;
-  return t->role != EIN_ROLE_TEMP && uses > 0;
+  w->axis[x->out] = whole ? found + 1 : -1;
+  return whole || (t->role != EIN_ROLE_TEMP && uses > 0);
 }
 
 // Does unit u continue the group? It must read a tensor of the group, all of them at one index.
@@ -9618,9 +9624,8 @@ static double eini_bundle_local(const ein_graph *g, const eini_unit *unit, int n
       if ((u < from || u > to) && local[t]) local[t] = 0;
     }
   }
-  for (int u = from; u <= to; u++) {
+  for (int u = from; u <= to; u++)
     if (local[unit[u].out]) bytes += eini_tensor_bytes(&g->tensor[unit[u].out]);
-  }
   return bytes;
 }
 
@@ -9639,13 +9644,8 @@ static void eini_bundle_weigh(const ein_graph *g, const eini_unit *unit, int nun
   const int *column;
   b->gain = 0;
   double bytes = eini_bundle_local(g, unit, nunit, b->from, b->to, local), rows = 1, again = 0;
-  while (b->to > b->from) {  // the last unit must read something local
-    int reads = 0;
-    for (int k = 0, t; (t = eini_unit_operand(&unit[b->to], k, &m, &column)) >= 0; k++)
-      reads |= local[t];
-    if (reads) break;
+  while (b->to > b->from && !eini_unit_reads(&unit[b->to], -1, local))  // the last one must
     bytes = eini_bundle_local(g, unit, nunit, b->from, --b->to, local);
-  }
   if (b->to == b->from || bytes <= rates->fast_bytes) return;
   for (int j = 0; j < b->nloop; j++) rows *= (double)b->extent[j];
   double fit = floor(0.5 * rates->fast_bytes / (bytes / rows));
@@ -9753,12 +9753,11 @@ struct ein_plan {
 };
 
 static int64_t eini_gcd64(int64_t a, int64_t b) {
-  while (b != 0) {
-    int64_t t = a % b;
+  for (int64_t t; b != 0; b = t) {
+    t = a % b;
     a = b;
-    b = t;
   }
-  return a < 0 ? -a : a;
+  return eini_abs64(a);
 }
 
 // Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. Zero
@@ -9821,9 +9820,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
   if (j->fold != EINI_FOLD_NONE || i->fold == EINI_FOLD_NONE || t->rank != j->nindex ||
       j->nindex != i->nfree || i->rest != EIN_REST_ERROR || j->rest == EIN_REST_ZERO ||
       t->dtype != ein_dtype_compute(t->dtype) || eini_stmt_empty(j, 0, j->nindex) ||
-      t->dtype != ein_dtype_compute(i->type)) {
+      t->dtype != ein_dtype_compute(i->type))
     return 0;
-  }
   int x, y, kernel = eini_pair_match(i, &x, &y) >= 0 || eini_plain_sum(i);
   for (int64_t k = 0; kernel && k < j->expr.n; k++)  // they store without index values
     if (j->expr.node[k].op == EINI_OP_INDEX) return 0;
@@ -9951,9 +9949,8 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
     for (int i = 0; i < x->rank; i++)
       if (eini_mul_overflow(n, x->shape[i], &n)) return EIN_ERR_TOO_LARGE;
     if (eini_mul_overflow(n, (int64_t)ein_dtype_size(x->dtype), &n) ||
-        eini_add_overflow(n, EINI_ALIGN, &n)) {
+        eini_add_overflow(n, EINI_ALIGN, &n))
       return EIN_ERR_TOO_LARGE;
-    }
     bytes[t] = n / EINI_ALIGN * EINI_ALIGN;
   }
   return eini_plan_place(p, first, last, bytes);
@@ -9990,8 +9987,7 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
   int yes = 0;
   *empty = 0;
   EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
-  if (yes) return EIN_OK;
-  return eini_task_lower(lo, s, f, via, t, empty);
+  return yes ? EIN_OK : eini_task_lower(lo, s, f, via, t, empty);
 }
 
 // A copy between two places of one layout: from slot `from` to slot `to`.
@@ -10116,38 +10112,50 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   return st;
 }
 
+// Axes of what a unit makes lie as in its operand of most axes; others' where its folded ones do.
+static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, int64_t *like) {
+  const eini_stmt *s = u->s, *last = u->f != NULL ? u->f : s;
+  int64_t *step = EINI_NEW(lo->a, int64_t, s->nindex), at, fold = 0;
+  int x = 0;
+  if (step == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 1; k < s->noperand; k++)
+    if (s->proj[k].rows > s->proj[x].rows) x = k;
+  if (s->noperand > 0)
+    EINI_TRY(eini_access_strides(&s->proj[x], lo->home[s->operand[x]].stride, step, &at));
+  for (int i = s->nfree; i < s->nindex; i++) fold = eini_max64(fold, eini_abs64(step[i]));
+  for (int r = 0; r < last->out_map.rows; r++) {
+    int c = eini_plain_row(&last->out_map, r);
+    if (c >= 0 && u->f != NULL) c = u->column[c];
+    like[r] = c >= 0 && step[c] != 0 ? eini_abs64(step[c]) : fold;
+  }
+  return EIN_OK;
+}
+
 // Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
 // read, the one that makes these statements fastest.
 static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
                                    eini_home *home) {
-  const ein_zmap *m;
-  const int *column;
-  int id = unit[u].out, best = -1;
+  int id = unit[u].out;
   const eini_tensor *t = &lo->g->tensor[id];
+  const int64_t *best = NULL;
+  int64_t like[EINI_LAYOUT_RANK], count;
   double least = 0;
   eini_lowering sub = *lo;
   eini_arena scratch;
   eini_arena_init(&scratch, &lo->a->al);
   sub.a = &scratch;
-  ein_status st = EIN_OK;
+  ein_status st = eini_unit_order(&sub, &unit[u], like);
   for (int a = t->rank - 1; a >= 0 && st == EIN_OK; a--) {
-    int64_t like[EINI_LAYOUT_RANK], count;
     double seconds = 0;
-    for (int i = 0; i < t->rank; i++) like[i] = i == a ? 0 : t->rank - i;
-    st = eini_dense_strides(&scratch, t->rank, t->shape, like, &home[id].stride, &count);
-    if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
-    for (int v = u + 1; v < nunit && st == EIN_OK; v++) {
-      int reads = 0;
-      for (int k = 0, x; (x = eini_unit_operand(&unit[v], k, &m, &column)) >= 0; k++)
-        reads |= x == id;
-      if (reads) st = eini_unit_seconds(&sub, &unit[v], &seconds);
-    }
-    if (best < 0 || seconds < 0.95 * least) best = a, least = seconds;
-  }
-  int64_t like[EINI_LAYOUT_RANK], count;
-  for (int i = 0; i < t->rank; i++) like[i] = i == best ? 0 : t->rank - i;
-  if (st == EIN_OK)
+    like[a] = -1 - like[a];  // the least
     st = eini_dense_strides(lo->a, t->rank, t->shape, like, &home[id].stride, &count);
+    like[a] = -1 - like[a];
+    if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
+    for (int v = u + 1; v < nunit && st == EIN_OK; v++)
+      if (eini_unit_reads(&unit[v], id, NULL)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
+    if (best == NULL || seconds < 0.95 * least) best = home[id].stride, least = seconds;
+  }
+  home[id].stride = best;
   eini_arena_free(&scratch);
   return st;
 }
@@ -10156,11 +10164,9 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
                                     eini_home *home) {
   for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
     const eini_tensor *t = &lo->g->tensor[unit[u].out];
-    if (t->role != EIN_ROLE_TEMP || t->nstmt != 1 || t->rank < 2 || t->rank > EINI_LAYOUT_RANK ||
-        eini_tensor_bytes(t) < EINI_LAYOUT_BYTES) {
-      continue;
-    }
-    EINI_TRY(eini_unit_layout(lo, unit, nunit, u, home));
+    if (t->role == EIN_ROLE_TEMP && t->nstmt == 1 && t->rank >= 2 && t->rank <= EINI_LAYOUT_RANK &&
+        eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
+      EINI_TRY(eini_unit_layout(lo, unit, nunit, u, home));
   }
   return EIN_OK;
 }
@@ -10281,8 +10287,7 @@ static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *hom
     if (b.gain > 0)
       EINI_TRY(eini_group_lower(p, lo, unit, n, &b, home, &p->task[p->ntask], &grouped));
     if (grouped) {
-      p->ntask++;
-      u = b.to;
+      p->ntask++, u = b.to;
       continue;
     }
     if (last->rest == EIN_REST_ZERO) {
@@ -10348,9 +10353,7 @@ static ein_status eini_plan_copies(ein_plan *p, eini_lowering *lo) {
     like.out = (int)t;
     EINI_TRY(eini_plan_copier(p, lo, &like, mirror + out, p->nin + out, &p->copy_back[out]));
     EINI_TRY(eini_plan_copier(p, lo, &like, p->nin + out, mirror + out, &p->copy_in[out]));
-    p->scratch_bytes = eini_max64((int64_t)p->scratch_bytes, (int64_t)p->copy_back[out].scratch) ==
-                               (int64_t)p->scratch_bytes
-                           ? p->scratch_bytes : p->copy_back[out].scratch;
+    if (p->copy_back[out].scratch > p->scratch_bytes) p->scratch_bytes = p->copy_back[out].scratch;
     int64_t span = p->out[out].hi - p->out[out].lo;
     p->copy_bytes += ((size_t)span + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
     out++;
@@ -10374,11 +10377,9 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
   lo.rates = p->rates;
-  lo.fast = NULL;
-  for (int i = p->nkernels - 1; i >= 0; i--) {
+  for (int i = p->nkernels - 1; i >= 0; i--)
     if (p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL)
       lo.fast = p->kernels[i];
-  }
   EINI_TRY(eini_plan_tasks(p, &lo, home));
   EINI_TRY(eini_plan_temps(p, home));
   for (int k = 0; k < p->ntask; k++)
@@ -10388,9 +10389,8 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
   size_t width = (size_t)p->executor.width;
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
-      p->copy_bytes > SIZE_MAX / 4) {
+      p->copy_bytes > SIZE_MAX / 4)
     return EIN_ERR_TOO_LARGE;
-  }
   p->workspace = p->head_bytes + p->temp_bytes + p->scratch_bytes * width + EINI_ALIGN;
   for (int64_t t = 0; p->npath == 0 && t < p->graph->ntensor; t++) {
     double n = p->graph->tensor[t].role != EIN_ROLE_INPUT && p->graph->tensor[t].nstmt > 0;

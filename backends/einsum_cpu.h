@@ -2605,8 +2605,8 @@ EINI_GETT_TILES(eini_gett_pb_and, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_ANY_A
 // ---- packing: a block of one side into panels [k][lane]
 // Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
 // of what comes before; operands are contiguous along the lanes, along k, across positions that
-// are some granules apart, or nowhere.
-enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_NOWHERE };
+// are some granules apart or an uneven step, or nowhere.
+enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
 
 typedef struct eini_gett_pack_arg {
   int kind;
@@ -2701,8 +2701,12 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
     if (a->kind == EINI_GETT_ROWS) NAME##_rows(a);                                               \
     else if (a->kind == EINI_GETT_ALONG) NAME##_along(a);                                        \
     else if (a->kind == EINI_GETT_ACROSS) NAME##_across(a);                                      \
-    else                                                                                         \
-      for (int64_t p = 0; p < a->np; p += G) NAME##_some(a, p, 0, a->nk, 1);                     \
+    else {  /* uneven: few k at a time, so that other positions find their lines in the cache */ \
+      const int64_t few = a->kind == EINI_GETT_UNEVEN ? 2 : a->nk;                               \
+      for (int64_t q = 0; q < a->nk; q += few)                                                   \
+        for (int64_t p = 0; p < a->np; p += G)                                                   \
+          NAME##_some(a, p, q, eini_min64(q + few, a->nk), 1);                                   \
+    }                                                                                            \
   }
 
 typedef struct eini_gett_16 { double re, im; } eini_gett_16;
@@ -3113,8 +3117,9 @@ static void eini_gett_kind(eini_gett_hand *h, const eini_gett_group *k, int o) {
   int64_t step = h->step;
   for (int i = n - 1; i >= 0; i--) {
     if (h->s->row[o][i] == 1 && h->g.size[i] >= h->granule) {
-      if (i < n - 1 && step % h->granule != 0) break;
-      h->kind[o] = i == n - 1 ? EINI_GETT_ROWS : EINI_GETT_ACROSS;
+      h->kind[o] = i == n - 1 ? EINI_GETT_ROWS
+                   : step % h->granule == 0 ? EINI_GETT_ACROSS
+                                            : EINI_GETT_UNEVEN;
       h->kstep[o] = step, h->kcount[o] = h->g.size[i];
       return;
     }
@@ -3748,7 +3753,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
        EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
        EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
-enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39 };
+enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256 };
 
 // Gives an axis up to `want`, in even shares, while the box stays within `most` positions.
 static void eini_gett_grow(int n, const int64_t *extent, int64_t *box, int i, int64_t want,
@@ -4122,7 +4127,7 @@ static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
   const int64_t sv = p->kx->n > 0 ? p->v->k[0][0] * size : 0;
   const int64_t su = p->ux->n > 0 ? p->u->row[0][0] * size : 0;
   // Rows a multiple of many lines apart compete for few sets of the cache.
-  return v % p->kit.w == 0 && k <= 256 &&
+  return v % p->kit.w == 0 && k <= EINI_GETT_BARE_K &&
          v * k * size <= (sv % 512 == 0 ? cpu->l1 : cpu->l2 / 2) &&
          u * k * size <= (su % 512 == 0 ? cpu->l1 : cpu->l2 / 2);
 }
@@ -4449,6 +4454,20 @@ static int64_t eini_gett_dot(int n, const int64_t *at, const int64_t *stride) {
   return r;
 }
 
+// Bytes to the lines of a tile's columns of U, at most one for every k. An earlier tile asks for
+// them: U is often in memory, and each line is read by one tile.
+static void eini_gett_soon_bare(const eini_gett_tile_arg *a, int64_t nu, int64_t size,
+                                int64_t *soon) {
+  const int64_t lane = 64 / size;
+  int64_t n = 0;
+  if (a->us == 1)
+    for (; n < a->k; n++) soon[n] = n * a->uk * size;
+  else
+    for (int64_t q = 0; q < a->k; q += lane)
+      for (int64_t t = 0; t < nu && n < a->k; t++) soon[n++] = (t * a->us + q * a->uk) * size;
+  for (; n < a->k; n++) soon[n] = soon[n - 1];
+}
+
 static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int swap,
                                const ein_part *part) {
   eini_gett_sketch p;
@@ -4456,18 +4475,18 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
   eini_gett_orient(c, &p, swap);
   const int64_t size = p.kit.size, lanes = p.kit.w * p.kit.nv, nv = p.vx->extent[0];
   const int64_t nu = p.ux->n > 0 ? p.ux->extent[0] : 1, step = p.ux->n > 0 ? p.out_u[0] : 0;
-  int64_t at[EINI_GETT_AXES], uoff[8], voff[3];
+  int64_t at[EINI_GETT_AXES], uoff[8], voff[3], soon[EINI_GETT_BARE_K];
   for (int i = 0; i < 8; i++) uoff[i] = i * step;
   for (int i = 0; i < 3; i++) voff[i] = i * p.kit.w;
-  const int64_t none = 0;
   eini_next next;
   eini_gett_tile_arg a;
   memset(&next, 0, sizeof next);
-  a.how = EINI_GETT_STORE, a.uoff = uoff, a.voff = voff;
-  a.soon = &none, a.soon_step = 0;
+  a.how = EINI_GETT_STORE, a.uoff = uoff, a.voff = voff, a.soon = soon;
   a.k = p.kx->n > 0 ? p.kx->extent[0] : 1;
   a.sv = p.kx->n > 0 ? p.v->k[0][0] : 0, a.uk = p.kx->n > 0 ? p.u->k[0][0] : 0;
   a.us = p.ux->n > 0 ? p.u->row[0][0] : 0;
+  eini_gett_soon_bare(&a, p.kit.nu, size, soon);
+  const int64_t later = 2 * p.kit.nu * a.us * size;
   const int64_t reads = a.k * (nv + nu) + nv * nu, batches = part->batch[1] - part->batch[0];
   const int ahead = batches > 1 && eini_axes_size(&c->batch) * reads * size > cpu->l3 / 2;
   const int64_t tiles = (nu + p.kit.nu - 1) / p.kit.nu * ((nv + lanes - 1) / lanes);
@@ -4497,7 +4516,9 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
       a.u = u + j * a.us * size;
       for (int64_t i = 0; i < nv; i += lanes) {
         a.nv = (int)(eini_min64(lanes, nv - i) / p.kit.w);
-        a.v = v + i * size, a.soon_base = (uintptr_t)a.v, a.dst = out + (j * step + i) * size;
+        a.v = v + i * size, a.dst = out + (j * step + i) * size;
+        a.soon_step = i == 0 && j + 2 * p.kit.nu < nu;
+        a.soon_base = (uintptr_t)a.u + (uintptr_t)(a.soon_step ? later : 0);
         eini_next_some(&next);
         p.kit.tile(&a);
       }
