@@ -2327,7 +2327,8 @@ typedef struct eini_gett_pack_arg {
 
 typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
 
-// The lines at s + r[i] for i < 8, or for fewer lanes less.
+// The lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines: asked for
+// are those where a row starts, and then where each vector ends.
 #define EINI_GETT_AHEAD2(s, r, i) \
   (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
 #define EINI_GETT_AHEAD(G, s, r)                                                                 \
@@ -2369,8 +2370,9 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
           const T *s = (const T *)a->src + a->col[q];                                            \
           T *d = (T *)a->dst + a->place[p / G] + q * a->lanes;                                   \
           const int64_t *then = p + G < a->np ? a->row + p + G : a->row + p;                     \
+          EINI_GETT_AHEAD(G, s, then);                                                           \
           for (int64_t t = 0; t < whole; t += G) {                                               \
-            EINI_GETT_AHEAD(G, s + t, then);                                                     \
+            EINI_GETT_AHEAD(G, s + t + G - 1, then);                                             \
             SWAP(s + t, a->row + p, d + t * by, o);                                              \
           }                                                                                      \
           NAME##_some(a, p, q + whole * a->step, q + a->count * a->step, a->step);               \
@@ -2384,9 +2386,11 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
     for (int64_t q = 0; q < a->nk; q++) {                                                        \
       const T *s = (const T *)a->src + a->col[q];                                                \
       const T *then = (const T *)a->src + a->col[q + 2 < a->nk ? q + 2 : q];                     \
+      const T *later = (const T *)a->src + a->col[q + 8 < a->nk ? q + 8 : q];                    \
       T *d = (T *)a->dst + q * a->lanes;                                                         \
+      EINI_GETT_AHEAD(G, later + t0, a->row + p);                                                \
       for (int64_t t = t0; t < t1; t += G) {                                                     \
-        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
+        EINI_GETT_AHEAD(G, then + t + G - 1, a->row + p);                                        \
         SWAP(s + t, a->row + p, d, o[(t - t0) / G]);                                             \
       }                                                                                          \
     }                                                                                            \
@@ -2868,7 +2872,9 @@ static void eini_gett_soon_in_place(eini_gett_hand *h, int64_t nk, int64_t size)
   h->nsoon = n;
 }
 
-// The lines of a block that is packed, about in the order in which packing reads them.
+// The lines of a block that is packed, about in the order in which packing reads them. Where rows
+// do not start lines, each stretch of a line lies in two: its last element's is asked for, as the
+// other came with the stretch before.
 static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
   const int64_t lane = 64 / size, step = h->kstep[0], count = h->kcount[0], most = h->most_soon;
   const int64_t *row = h->row[0], *col = h->col[0];
@@ -2878,20 +2884,21 @@ static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
   if (h->kind[0] == EINI_GETT_ROWS)
     for (int64_t q = 0; q < nk; q++)
       for (int64_t p = 0; p < h->n; p += h->step)
-        for (int64_t t = p; t < p + h->step && n < most; t += lane)
-          h->soon[n++] = (row[t] + col[q]) * size;
+        for (int64_t t = p, end = p + h->step; t < end && n < most; t += lane)
+          h->soon[n++] = (row[eini_min64(t + lane, end) - 1] + col[q]) * size;
   if (h->kind[0] == EINI_GETT_ALONG)
     for (int64_t p = 0; p < h->n; p++)
       for (int64_t q = 0; q < nk; q += step * count)
         for (int64_t t = q; t < q + step * count; t += step * lane)
-          for (int64_t i = t; i < t + step && n < most; i++)
+          for (int64_t i = eini_min64(t + step * lane, q + step * count) - step, end = i + step;
+               i < end && n < most; i++)
             h->soon[n++] = (row[p] + col[i]) * size;
   if (h->kind[0] == EINI_GETT_ACROSS)
     for (int64_t z = 0; z < h->n; z += step * count)
       for (int64_t p = z; p < z + step; p++)
         for (int64_t q = 0; q < nk; q++)
           for (int64_t t = 0; t < count && n < most; t += lane)
-            h->soon[n++] = (row[p + t * step] + col[q]) * size;
+            h->soon[n++] = (row[p + (eini_min64(t + lane, count) - 1) * step] + col[q]) * size;
   for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
   h->nsoon = n;
 }
@@ -3041,7 +3048,9 @@ typedef struct eini_gett_job {
   eini_gett_group k;
   int swap;                      // V is m
   int direct;                    // tiles go to the output; otherwise through the buffer
+  int inner_direct;              // direct where a box starts and ends at lines
   int stream;                    // past the caches
+  int parted;                    // streamed runs do not start at lines
   int unit;                      // the output is contiguous along runs of V
   int64_t sub, ld;               // positions of V per pass; elements of a row of the buffer
   const int64_t *out_v, *out_u;  // strides
@@ -3354,6 +3363,28 @@ static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a
   }
 }
 
+// Whether column u ends in the output where column u + 1 starts.
+static int eini_gett_follows(const eini_gett_job *j, int64_t u) {
+  return u >= 0 && u + 1 < j->u.n && j->u.out[u + 1] - j->u.out[u] == j->v.whole;
+}
+
+// Asks for the lines that streamed runs, of columns [u0, u0 + nu) and positions [p0, p1), share
+// with others: parts of lines are ordinary stores, and each that waits for its line would hold up
+// those behind it.
+static void eini_gett_expect_parts(const eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0,
+                                   int64_t p1) {
+  const int64_t size = j->kit.size;
+  for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
+    const int starts = j->v.left[p] == j->v.whole, ends = j->v.left[p] == len;
+    const char *row = j->out + j->v.out[p] * size;
+    for (int64_t u = u0; u < u0 + nu; u++) {
+      const char *from = row + j->u.out[u] * size, *to = from + len * size;
+      if (starts && ((uintptr_t)from & 63) != 0 && !eini_gett_follows(j, u - 1)) EINI_FETCHW(from);
+      if (ends && ((uintptr_t)to & 63) != 0 && !eini_gett_follows(j, u)) EINI_FETCHW(to - 1);
+    }
+  }
+}
+
 // The lines one tile asks for; none: one of its own.
 static void eini_gett_ask(eini_gett_job *j, eini_gett_tile_arg *a) {
   static const int64_t none = 0;
@@ -3420,6 +3451,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
       nu = eini_gett_columns(j, u, &a);
       char *buffer = keep ? j->buffer + (u * parts * j->ld + p0) * size : turn ? other : j->buffer;
       a.nu = (int)((kit->every ? nu : ulanes) * parts);
+      if (j->parted && !j->direct) eini_gett_expect_parts(j, u, nu, p0, p1);
       for (int64_t p = p0; p < p1; p += lanes) {
         a.nv = (int)((eini_min64(lanes, p1 - p) + kit->w - 1) / kit->w);
         a.v = j->v.panels + p / lanes * j->v.panel * size;
@@ -4042,14 +4074,23 @@ static int64_t eini_gett_odd(const eini_gett_job *j) {
 }
 
 // Streamed vectors start lines, or leave through the buffer. Then boxes that end within the
-// output's runs are moved to where lines start: parts of a line would be stored twice.
+// output's runs are moved to where lines start, for parts of a line would be stored twice; of
+// those only the first and the last need the buffer.
 static void eini_gett_align(eini_gett_job *j) {
   const int64_t lane = 64 / j->kit.size, odd = eini_gett_odd(j);
   const int last = j->v.g.n - 1;
-  j->direct &= odd == 0 && j->kit.w == lane;
+  j->inner_direct = j->direct && j->kit.w == lane;
+  j->direct = j->inner_direct && odd == 0;
+  j->parted = odd != 0 && j->unit;
   if (odd > 0 && j->unit && last >= 0 && j->v.g.box[last] < j->v.g.extent[last] &&
       j->v.g.box[last] % lane == 0)
     j->v.g.early = odd;
+}
+
+// Whether the tiles of the current box of V, one of those that were moved, store whole lines.
+static int eini_gett_inner(const eini_gett_job *j) {
+  const int last = j->v.g.n - 1;
+  return j->inner_direct && j->v.g.at[last] > 0 && j->v.g.size[last] % j->kit.w == 0;
 }
 
 // The operands of one side at the current boxes.
@@ -4093,6 +4134,7 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
   eini_gett_pack_hand(j, &j->u, j->out_u, batch_at);
   eini_gett_pack_hand(j, &j->v, j->out_v, batch_at);
   if (kb == 0 || !keep) eini_gett_target(j, batch_at);
+  if (j->v.g.early > 0) j->direct = eini_gett_inner(j);
   j->soon_left = 0, j->next_u = NULL;
   if (then_k < j->k.total && j->u.s->nop > 0 && j->v.s->nop > 0) {
     eini_gett_group k = j->k, v = j->v.g;
