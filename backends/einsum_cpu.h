@@ -3038,7 +3038,7 @@ typedef struct eini_gett_carry {
   int64_t from, to;
   char bytes[64];
 } eini_gett_carry;
-enum { EINI_GETT_CARRIES = 64 };
+enum { EINI_GETT_CARRIES = 2048 };  // at most; a power of 2
 
 typedef struct eini_gett_job {
   const eini_cpu *cpu;
@@ -3066,7 +3066,9 @@ typedef struct eini_gett_job {
   uintptr_t soon_base;
   int64_t wait;                  // tiles before they are asked for
   const char *then_u;            // the next panel of U, to be asked for first; NULL: none
-  eini_gett_carry *carry;        // [EINI_GETT_CARRIES]
+  eini_gett_carry *carry;        // [carries]
+  int64_t carries;               // a power of 2
+  int chained;                   // what runs leave over waits for the runs behind them
 } eini_gett_job;
 
 // Writes past the caches: whole lines only. What does not fill a line waits in a carry; pieces that
@@ -3165,7 +3167,7 @@ static void eini_gett_put_any(const eini_gett_job *j, eini_gett_carry *c, const 
 // `turn`: the same for pieces that may follow each other in the output.
 static void eini_gett_put(eini_gett_job *j, int64_t turn, char *dst, const char *src,
                           int64_t bytes, int64_t count, int64_t stride) {
-  eini_gett_carry *c = j->carry + turn % EINI_GETT_CARRIES;
+  eini_gett_carry *c = j->carry + (turn & (j->carries - 1));
 #if EINI_CPU_X86
   if (j->cpu->isa != EINI_ISA_PLAIN && ((uintptr_t)dst & 63) == 0 && bytes % 32 == 0 &&
       bytes * count % 64 == 0) {
@@ -3220,6 +3222,11 @@ static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) 
   return eini_min64(v->left[*p], to - *p);
 }
 
+// Whether column u ends in the output where column u + 1 starts.
+static int eini_gett_follows(const eini_gett_job *j, int64_t u) {
+  return u >= 0 && u + 1 < j->u.n && j->u.out[u + 1] - j->u.out[u] == j->v.whole;
+}
+
 // Positions [p, p + n) of `count` columns from u on, which lie one after the other if more than 1.
 static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, int64_t count,
                             const char *row, int64_t ld) {
@@ -3227,7 +3234,9 @@ static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, i
   char *dst = j->out + j->u.out[u] * size;
   if (j->unit) dst += j->v.out[p] * size;
   if (j->stream) {
-    eini_gett_put(j, j->v.whole > j->v.run ? u : p / j->v.step, dst, row, n * size, count, ld);
+    const int64_t run = p / (j->v.whole > j->v.run ? j->v.whole : j->v.step);
+    const int follow = n == j->v.whole && eini_gett_follows(j, 0);
+    eini_gett_put(j, follow ? run : run * j->u.n + u, dst, row, n * size, count, ld);
     return;
   }
   for (; count > 0; count--, row += ld, dst += n * size)
@@ -3363,11 +3372,6 @@ static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a
   }
 }
 
-// Whether column u ends in the output where column u + 1 starts.
-static int eini_gett_follows(const eini_gett_job *j, int64_t u) {
-  return u >= 0 && u + 1 < j->u.n && j->u.out[u + 1] - j->u.out[u] == j->v.whole;
-}
-
 // Asks for the lines that streamed runs, of columns [u0, u0 + nu) and positions [p0, p1), share
 // with others: parts of lines are ordinary stores, and each that waits for its line would hold up
 // those behind it.
@@ -3451,7 +3455,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
       nu = eini_gett_columns(j, u, &a);
       char *buffer = keep ? j->buffer + (u * parts * j->ld + p0) * size : turn ? other : j->buffer;
       a.nu = (int)((kit->every ? nu : ulanes) * parts);
-      if (j->parted && !j->direct) eini_gett_expect_parts(j, u, nu, p0, p1);
+      if (j->parted && !j->chained && !j->direct) eini_gett_expect_parts(j, u, nu, p0, p1);
       for (int64_t p = p0; p < p1; p += lanes) {
         a.nv = (int)((eini_min64(lanes, p1 - p) + kit->w - 1) / kit->w);
         a.v = j->v.panels + p / lanes * j->v.panel * size;
@@ -3985,6 +3989,15 @@ static int64_t eini_gett_room(const eini_gett_sketch *p) {
   return eini_up((p->nv + run - 1) / run * more, eini_max64(p->kit.gv, p->kit.w));
 }
 
+// One carry for each run of a box of V and each column of U, as far as there are so many.
+static int64_t eini_gett_carries(const eini_gett_sketch *p) {
+  const int last = p->vx->n - 1;
+  const int64_t runs = last < 0 ? 1 : eini_gett_product(last, p->box_v);
+  int64_t n = 64;
+  while (n < runs * p->nu && n < EINI_GETT_CARRIES) n *= 2;
+  return n;
+}
+
 static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
                                const eini_gett_sketch *p, char *base, eini_gett_job *job) {
   eini_gett_job none;
@@ -4004,9 +4017,10 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
   if (!p->direct || p->past)
     j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
                                               (p->keep ? p->nu : 2 * kit->nu));
+  j->carries = p->past ? eini_gett_carries(p) : 0;
   if (p->past)
     j->carry = (eini_gett_carry *)(void *)eini_gett_take(
-        base, &at, EINI_GETT_CARRIES * (int64_t)sizeof(eini_gett_carry));
+        base, &at, j->carries * (int64_t)sizeof(eini_gett_carry));
   j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
   const int ops = c->p.nop > c->q.nop ? c->p.nop : c->q.nop;
   if (!c->plain_out || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
@@ -4058,7 +4072,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(cpu, c, p, scratch, j);
-  if (p->past) memset(j->carry, 0, EINI_GETT_CARRIES * sizeof *j->carry);
+  if (p->past) memset(j->carry, 0, (size_t)j->carries * sizeof *j->carry);
 }
 
 // Elements of a line that stand before the output's first one and before each of its runs;
@@ -4073,6 +4087,19 @@ static int64_t eini_gett_odd(const eini_gett_job *j) {
   return other != 0 ? -1 : bytes / j->kit.size;
 }
 
+// Whether boxes of V can be taken in the order of the output, so that each run is followed by the
+// one behind it: reading may ask for another order only where boxes part the rows of an operand.
+static int eini_gett_in_order(const eini_gett_job *j) {
+  const eini_gett_group *g = &j->v.g;
+  const int last = g->n - 1;
+  if (last < 1 || j->v.s->nop == 0 || j->out_v[last - 1] != g->extent[last] ||
+      (g->box[last] < g->extent[last] && g->box[last - 1] > 1))
+    return 0;
+  for (int i = 0; i < g->n; i++)
+    if (j->v.s->row[0][i] == 1 && g->box[i] < g->extent[i]) return 0;
+  return eini_gett_product(last, g->box) * eini_gett_product(j->u.g.n, j->u.g.box) <= j->carries;
+}
+
 // Streamed vectors start lines, or leave through the buffer. Then boxes that end within the
 // output's runs are moved to where lines start, for parts of a line would be stored twice; of
 // those only the first and the last need the buffer.
@@ -4082,6 +4109,8 @@ static void eini_gett_align(eini_gett_job *j) {
   j->inner_direct = j->direct && j->kit.w == lane;
   j->direct = j->inner_direct && odd == 0;
   j->parted = odd != 0 && j->unit;
+  j->chained = j->parted && eini_gett_in_order(j);
+  if (j->chained) j->v.g.inner = -1;
   if (odd > 0 && j->unit && last >= 0 && j->v.g.box[last] < j->v.g.extent[last] &&
       j->v.g.box[last] % lane == 0)
     j->v.g.early = odd;
@@ -4267,7 +4296,7 @@ static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_
     eini_gett_odometer(&c->batch, b, at);
     eini_gett_batch(&j, at, vr, ur, p.keep);
   }
-  for (int i = 0; j.stream && i < EINI_GETT_CARRIES; i++) eini_gett_send(&j.carry[i]);
+  for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
 #if EINI_CPU_X86
   if (j.stream) _mm_sfence();
 #endif
