@@ -3222,9 +3222,9 @@ static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) 
   return eini_min64(v->left[*p], to - *p);
 }
 
-// Whether column u ends in the output where column u + 1 starts.
-static int eini_gett_follows(const eini_gett_job *j, int64_t u) {
-  return u >= 0 && u + 1 < j->u.n && j->u.out[u + 1] - j->u.out[u] == j->v.whole;
+// Whether each column starts in the output where the one before it ends.
+static int eini_gett_follows(const eini_gett_job *j) {
+  return j->u.n > 1 && j->u.out[1] - j->u.out[0] == j->v.whole;
 }
 
 // Positions [p, p + n) of `count` columns from u on, which lie one after the other if more than 1.
@@ -3235,7 +3235,7 @@ static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, i
   if (j->unit) dst += j->v.out[p] * size;
   if (j->stream) {
     const int64_t run = p / (j->v.whole > j->v.run ? j->v.whole : j->v.step);
-    const int follow = n == j->v.whole && eini_gett_follows(j, 0);
+    const int follow = n == j->v.whole && eini_gett_follows(j);
     eini_gett_put(j, follow ? run : run * j->u.n + u, dst, row, n * size, count, ld);
     return;
   }
@@ -3378,13 +3378,14 @@ static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a
 static void eini_gett_expect_parts(const eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0,
                                    int64_t p1) {
   const int64_t size = j->kit.size;
+  if (eini_gett_follows(j)) return;  // columns complete each other's lines
   for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
     const int starts = j->v.left[p] == j->v.whole, ends = j->v.left[p] == len;
     const char *row = j->out + j->v.out[p] * size;
     for (int64_t u = u0; u < u0 + nu; u++) {
       const char *from = row + j->u.out[u] * size, *to = from + len * size;
-      if (starts && ((uintptr_t)from & 63) != 0 && !eini_gett_follows(j, u - 1)) EINI_FETCHW(from);
-      if (ends && ((uintptr_t)to & 63) != 0 && !eini_gett_follows(j, u)) EINI_FETCHW(to - 1);
+      if (starts && ((uintptr_t)from & 63) != 0) EINI_FETCHW(from);
+      if (ends && ((uintptr_t)to & 63) != 0) EINI_FETCHW(to - 1);
     }
   }
 }
