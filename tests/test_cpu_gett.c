@@ -421,7 +421,8 @@ static void sort_axes(problem *p, int g) {  // by the output, small strides last
 }
 
 // How an output that is to be streamed leaves: counts[0] streamed at all, [1] tiles store lines,
-// [2] through the buffer, [3] boxes are moved to lines, [4] where tiles store lines.
+// [2] through the buffer, [3] boxes are moved to lines, [4] where tiles store
+// lines, [5] runs wait for those behind them.
 static void count_streamed(const eini_cpu *cpu, const problem *p, const ein_choice *choice,
                            long *counts) {
   if (!(choice->state[0] & EINI_GETT_PAST)) return;
@@ -432,7 +433,7 @@ static void count_streamed(const eini_cpu *cpu, const problem *p, const ein_choi
   eini_gett_job_init(cpu, &p->c, choice, &sketch, scratch, &j);
   eini_gett_align(&j);
   counts[0]++, counts[1] += j.direct, counts[2] += !j.direct, counts[3] += j.v.g.early > 0;
-  counts[4] += j.v.g.early > 0 && j.inner_direct;
+  counts[4] += j.v.g.early > 0 && j.inner_direct, counts[5] += j.chained;
   free(scratch);
 }
 
@@ -504,7 +505,7 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
 int main(int argc, char **argv) {
   const long cases = argc > 1 ? atol(argv[1]) : 2000;
   const long first = argc > 2 ? atol(argv[2]) : 1;
-  long counts[5] = {0, 0, 0, 0, 0};
+  long counts[6] = {0, 0, 0, 0, 0, 0};
   int isa = -1;
 #if !EINI_CPU_X86
   isa = EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN;
@@ -517,7 +518,7 @@ int main(int argc, char **argv) {
     one_case((uint64_t)i, isa, counts);
   }
   printf("test_cpu_gett: %ld cases; %ld streamed: %ld by tiles, %ld through the buffer, %ld in"
-         " boxes moved to lines, %ld of these by tiles\n", cases, counts[0], counts[1], counts[2],
-         counts[3], counts[4]);
+         " boxes moved to lines, %ld of these by tiles, %ld chained\n", cases, counts[0], counts[1],
+         counts[2], counts[3], counts[4], counts[5]);
   return 0;
 }
