@@ -2478,8 +2478,9 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, int64_t mo
 static int64_t eini_ways_most(const eini_decomposer *dc) {
   if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
   if (dc->desc->cost <= EIN_COST_PAPER_CODE) return 4096;
-  int64_t most = 16, words = (dc->p + 63) / 64;
-  while (most < 2048 && 4 * most * most * words <= (int64_t)1 << 22) most *= 2;
+  // With a limit to the memory no way can be dropped, so there are fewer from the start.
+  int64_t most = 16, words = (dc->p + 63) / 64, cap = dc->machine.memory > 0 ? 256 : 2048;
+  while (most < cap && 4 * most * most * words <= (int64_t)1 << 22) most *= 2;
   return most;
 }
 

@@ -2622,7 +2622,8 @@ typedef struct eini_gett_pack_arg {
 
 typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
 
-// The lines at s + r[i] for i < 8, or for fewer lanes less.
+// The lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines: asked for
+// are those where a row starts, and then where each vector ends.
 #define EINI_GETT_AHEAD2(s, r, i) \
   (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
 #define EINI_GETT_AHEAD(G, s, r)                                                                 \
@@ -2664,8 +2665,9 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
           const T *s = (const T *)a->src + a->col[q];                                            \
           T *d = (T *)a->dst + a->place[p / G] + q * a->lanes;                                   \
           const int64_t *then = p + G < a->np ? a->row + p + G : a->row + p;                     \
+          EINI_GETT_AHEAD(G, s, then);                                                           \
           for (int64_t t = 0; t < whole; t += G) {                                               \
-            EINI_GETT_AHEAD(G, s + t, then);                                                     \
+            EINI_GETT_AHEAD(G, s + t + G - 1, then);                                             \
             SWAP(s + t, a->row + p, d + t * by, o);                                              \
           }                                                                                      \
           NAME##_some(a, p, q + whole * a->step, q + a->count * a->step, a->step);               \
@@ -2679,9 +2681,11 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
     for (int64_t q = 0; q < a->nk; q++) {                                                        \
       const T *s = (const T *)a->src + a->col[q];                                                \
       const T *then = (const T *)a->src + a->col[q + 2 < a->nk ? q + 2 : q];                     \
+      const T *later = (const T *)a->src + a->col[q + 8 < a->nk ? q + 8 : q];                    \
       T *d = (T *)a->dst + q * a->lanes;                                                         \
+      EINI_GETT_AHEAD(G, later + t0, a->row + p);                                                \
       for (int64_t t = t0; t < t1; t += G) {                                                     \
-        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
+        EINI_GETT_AHEAD(G, then + t + G - 1, a->row + p);                                        \
         SWAP(s + t, a->row + p, d, o[(t - t0) / G]);                                             \
       }                                                                                          \
     }                                                                                            \
@@ -3170,7 +3174,9 @@ static void eini_gett_soon_in_place(eini_gett_hand *h, int64_t nk, int64_t size)
   h->nsoon = n;
 }
 
-// The lines of a block that is packed, about in the order in which packing reads them.
+// The lines of a block that is packed, about in the order in which packing reads them. Where rows
+// do not start lines, each stretch of a line lies in two: its last element's is asked for, as the
+// other came with the stretch before.
 static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
   const int64_t lane = 64 / size, step = h->kstep[0], count = h->kcount[0], most = h->most_soon;
   const int64_t *row = h->row[0], *col = h->col[0];
@@ -3180,20 +3186,21 @@ static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
   if (h->kind[0] == EINI_GETT_ROWS)
     for (int64_t q = 0; q < nk; q++)
       for (int64_t p = 0; p < h->n; p += h->step)
-        for (int64_t t = p; t < p + h->step && n < most; t += lane)
-          h->soon[n++] = (row[t] + col[q]) * size;
+        for (int64_t t = p, end = p + h->step; t < end && n < most; t += lane)
+          h->soon[n++] = (row[eini_min64(t + lane, end) - 1] + col[q]) * size;
   if (h->kind[0] == EINI_GETT_ALONG)
     for (int64_t p = 0; p < h->n; p++)
       for (int64_t q = 0; q < nk; q += step * count)
         for (int64_t t = q; t < q + step * count; t += step * lane)
-          for (int64_t i = t; i < t + step && n < most; i++)
+          for (int64_t i = eini_min64(t + step * lane, q + step * count) - step, end = i + step;
+               i < end && n < most; i++)
             h->soon[n++] = (row[p] + col[i]) * size;
   if (h->kind[0] == EINI_GETT_ACROSS)
     for (int64_t z = 0; z < h->n; z += step * count)
       for (int64_t p = z; p < z + step; p++)
         for (int64_t q = 0; q < nk; q++)
           for (int64_t t = 0; t < count && n < most; t += lane)
-            h->soon[n++] = (row[p + t * step] + col[q]) * size;
+            h->soon[n++] = (row[p + (eini_min64(t + lane, count) - 1) * step] + col[q]) * size;
   for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
   h->nsoon = n;
 }
@@ -3333,7 +3340,7 @@ typedef struct eini_gett_carry {
   int64_t from, to;
   char bytes[64];
 } eini_gett_carry;
-enum { EINI_GETT_CARRIES = 64 };
+enum { EINI_GETT_CARRIES = 2048 };  // at most; a power of 2
 
 typedef struct eini_gett_job {
   const eini_cpu *cpu;
@@ -3343,7 +3350,9 @@ typedef struct eini_gett_job {
   eini_gett_group k;
   int swap;                      // V is m
   int direct;                    // tiles go to the output; otherwise through the buffer
+  int inner_direct;              // direct where a box starts and ends at lines
   int stream;                    // past the caches
+  int parted;                    // streamed runs do not start at lines
   int unit;                      // the output is contiguous along runs of V
   int64_t sub, ld;               // positions of V per pass; elements of a row of the buffer
   const int64_t *out_v, *out_u;  // strides
@@ -3359,7 +3368,9 @@ typedef struct eini_gett_job {
   uintptr_t soon_base;
   int64_t wait;                  // tiles before they are asked for
   const char *then_u;            // the next panel of U, to be asked for first; NULL: none
-  eini_gett_carry *carry;        // [EINI_GETT_CARRIES]
+  eini_gett_carry *carry;        // [carries]
+  int64_t carries;               // a power of 2
+  int chained;                   // what runs leave over waits for the runs behind them
 } eini_gett_job;
 
 // Writes past the caches: whole lines only. What does not fill a line waits in a carry; pieces that
@@ -3458,7 +3469,7 @@ static void eini_gett_put_any(const eini_gett_job *j, eini_gett_carry *c, const 
 // `turn`: the same for pieces that may follow each other in the output.
 static void eini_gett_put(eini_gett_job *j, int64_t turn, char *dst, const char *src,
                           int64_t bytes, int64_t count, int64_t stride) {
-  eini_gett_carry *c = j->carry + turn % EINI_GETT_CARRIES;
+  eini_gett_carry *c = j->carry + (turn & (j->carries - 1));
 #if EINI_CPU_X86
   if (j->cpu->isa != EINI_ISA_PLAIN && ((uintptr_t)dst & 63) == 0 && bytes % 32 == 0 &&
       bytes * count % 64 == 0) {
@@ -3513,6 +3524,11 @@ static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) 
   return eini_min64(v->left[*p], to - *p);
 }
 
+// Whether each column starts in the output where the one before it ends.
+static int eini_gett_follows(const eini_gett_job *j) {
+  return j->u.n > 1 && j->u.out[1] - j->u.out[0] == j->v.whole;
+}
+
 // Positions [p, p + n) of `count` columns from u on, which lie one after the other if more than 1.
 static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, int64_t count,
                             const char *row, int64_t ld) {
@@ -3520,7 +3536,9 @@ static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, i
   char *dst = j->out + j->u.out[u] * size;
   if (j->unit) dst += j->v.out[p] * size;
   if (j->stream) {
-    eini_gett_put(j, j->v.whole > j->v.run ? u : p / j->v.step, dst, row, n * size, count, ld);
+    const int64_t run = p / (j->v.whole > j->v.run ? j->v.whole : j->v.step);
+    const int follow = n == j->v.whole && eini_gett_follows(j);
+    eini_gett_put(j, follow ? run : run * j->u.n + u, dst, row, n * size, count, ld);
     return;
   }
   for (; count > 0; count--, row += ld, dst += n * size)
@@ -3656,6 +3674,24 @@ static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a
   }
 }
 
+// Asks for the lines that streamed runs, of columns [u0, u0 + nu) and positions [p0, p1), share
+// with others: parts of lines are ordinary stores, and each that waits for its line would hold up
+// those behind it.
+static void eini_gett_expect_parts(const eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0,
+                                   int64_t p1) {
+  const int64_t size = j->kit.size;
+  if (eini_gett_follows(j)) return;  // columns complete each other's lines
+  for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
+    const int starts = j->v.left[p] == j->v.whole, ends = j->v.left[p] == len;
+    const char *row = j->out + j->v.out[p] * size;
+    for (int64_t u = u0; u < u0 + nu; u++) {
+      const char *from = row + j->u.out[u] * size, *to = from + len * size;
+      if (starts && ((uintptr_t)from & 63) != 0) EINI_FETCHW(from);
+      if (ends && ((uintptr_t)to & 63) != 0) EINI_FETCHW(to - 1);
+    }
+  }
+}
+
 // The lines one tile asks for; none: one of its own.
 static void eini_gett_ask(eini_gett_job *j, eini_gett_tile_arg *a) {
   static const int64_t none = 0;
@@ -3722,6 +3758,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
       nu = eini_gett_columns(j, u, &a);
       char *buffer = keep ? j->buffer + (u * parts * j->ld + p0) * size : turn ? other : j->buffer;
       a.nu = (int)((kit->every ? nu : ulanes) * parts);
+      if (j->parted && !j->chained && !j->direct) eini_gett_expect_parts(j, u, nu, p0, p1);
       for (int64_t p = p0; p < p1; p += lanes) {
         a.nv = (int)((eini_min64(lanes, p1 - p) + kit->w - 1) / kit->w);
         a.v = j->v.panels + p / lanes * j->v.panel * size;
@@ -4262,6 +4299,15 @@ static int64_t eini_gett_room(const eini_gett_sketch *p) {
   return eini_up((p->nv + run - 1) / run * more, eini_max64(p->kit.gv, p->kit.w));
 }
 
+// One carry for each run of a box of V and each column of U, as far as there are so many.
+static int64_t eini_gett_carries(const eini_gett_sketch *p) {
+  const int last = p->vx->n - 1;
+  const int64_t runs = last < 0 ? 1 : eini_gett_product(last, p->box_v);
+  int64_t n = 64;
+  while (n < runs * p->nu && n < EINI_GETT_CARRIES) n *= 2;
+  return n;
+}
+
 static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
                                const eini_gett_sketch *p, char *base, eini_gett_job *job) {
   eini_gett_job none;
@@ -4281,9 +4327,10 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
   if (!p->direct || p->past)
     j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
                                               (p->keep ? p->nu : 2 * kit->nu));
+  j->carries = p->past ? eini_gett_carries(p) : 0;
   if (p->past)
     j->carry = (eini_gett_carry *)(void *)eini_gett_take(
-        base, &at, EINI_GETT_CARRIES * (int64_t)sizeof(eini_gett_carry));
+        base, &at, j->carries * (int64_t)sizeof(eini_gett_carry));
   j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
   const int ops = c->p.nop > c->q.nop ? c->p.nop : c->q.nop;
   if (!c->plain_out || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
@@ -4335,7 +4382,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(cpu, c, p, scratch, j);
-  if (p->past) memset(j->carry, 0, EINI_GETT_CARRIES * sizeof *j->carry);
+  if (p->past) memset(j->carry, 0, (size_t)j->carries * sizeof *j->carry);
 }
 
 // Elements of a line that stand before the output's first one and before each of its runs;
@@ -4350,15 +4397,39 @@ static int64_t eini_gett_odd(const eini_gett_job *j) {
   return other != 0 ? -1 : bytes / j->kit.size;
 }
 
+// Whether boxes of V can be taken in the order of the output, so that each run is followed by the
+// one behind it: reading may ask for another order only where boxes part the rows of an operand.
+static int eini_gett_in_order(const eini_gett_job *j) {
+  const eini_gett_group *g = &j->v.g;
+  const int last = g->n - 1;
+  if (last < 1 || j->v.s->nop == 0 || j->out_v[last - 1] != g->extent[last] ||
+      (g->box[last] < g->extent[last] && g->box[last - 1] > 1))
+    return 0;
+  for (int i = 0; i < g->n; i++)
+    if (j->v.s->row[0][i] == 1 && g->box[i] < g->extent[i]) return 0;
+  return eini_gett_product(last, g->box) * eini_gett_product(j->u.g.n, j->u.g.box) <= j->carries;
+}
+
 // Streamed vectors start lines, or leave through the buffer. Then boxes that end within the
-// output's runs are moved to where lines start: parts of a line would be stored twice.
+// output's runs are moved to where lines start, for parts of a line would be stored twice; of
+// those only the first and the last need the buffer.
 static void eini_gett_align(eini_gett_job *j) {
   const int64_t lane = 64 / j->kit.size, odd = eini_gett_odd(j);
   const int last = j->v.g.n - 1;
-  j->direct &= odd == 0 && j->kit.w == lane;
+  j->inner_direct = j->direct && j->kit.w == lane;
+  j->direct = j->inner_direct && odd == 0;
+  j->parted = odd != 0 && j->unit;
+  j->chained = j->parted && eini_gett_in_order(j);
+  if (j->chained) j->v.g.inner = -1;
   if (odd > 0 && j->unit && last >= 0 && j->v.g.box[last] < j->v.g.extent[last] &&
       j->v.g.box[last] % lane == 0)
     j->v.g.early = odd;
+}
+
+// Whether the tiles of the current box of V, one of those that were moved, store whole lines.
+static int eini_gett_inner(const eini_gett_job *j) {
+  const int last = j->v.g.n - 1;
+  return j->inner_direct && j->v.g.at[last] > 0 && j->v.g.size[last] % j->kit.w == 0;
 }
 
 // The operands of one side at the current boxes.
@@ -4402,6 +4473,7 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
   eini_gett_pack_hand(j, &j->u, j->out_u, batch_at);
   eini_gett_pack_hand(j, &j->v, j->out_v, batch_at);
   if (kb == 0 || !keep) eini_gett_target(j, batch_at);
+  if (j->v.g.early > 0) j->direct = eini_gett_inner(j);
   j->soon_left = 0, j->next_u = NULL;
   if (then_k < j->k.total && j->u.s->nop > 0 && j->v.s->nop > 0) {
     eini_gett_group k = j->k, v = j->v.g;
@@ -4550,7 +4622,7 @@ static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_
     eini_gett_odometer(&c->batch, b, at);
     eini_gett_batch(&j, at, vr, ur, p.keep);
   }
-  for (int i = 0; j.stream && i < EINI_GETT_CARRIES; i++) eini_gett_send(&j.carry[i]);
+  for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
 #if EINI_CPU_X86
   if (j.stream) _mm_sfence();
 #endif

@@ -1,5 +1,7 @@
 // Random contractions through the GETT family of the CPU backend, against plain loops: dtypes,
 // forms, pairs, ranks to 4 per group, strides of both signs and 0, instruction sets, cuts.
+// Every third case is drawn so that its output is streamed, at any place within a cache line. Bytes
+// around the output and between its elements must stay as they are.
 // usage: test_cpu_gett [cases] [first seed]
 #include <math.h>
 #include <stdio.h>
@@ -25,11 +27,15 @@ typedef struct array {            // an operand, an extra or the output
   int uses[GROUPS];
   int64_t elems, zero;            // of the buffer; where index 0 lies
   char *data;
+  char *raw;                      // what is allocated: GUARD bytes more at both ends
+  size_t raw_bytes;
 } array;
+enum { GUARD = 256, GUARD_BYTE = 0xa5 };
 
 typedef struct problem {
   ein_contract c;
   int exact;                      // small whole numbers: results must be equal
+  int stream;                     // drawn for an output that is streamed
   int64_t extent[GROUPS][AXES];
   int rank[GROUPS];
   array op[2][OPS], out, extra[2];
@@ -142,22 +148,32 @@ static void lay_out(problem *p, array *a, ein_dtype t, const int *uses, int out)
     const int j = (int)pick(i + 1), x = order[i];
     order[i] = order[j], order[j] = x;
   }
-  int64_t step = pick(8) == 0 ? 2 : 1, low = 0, high = 0;
+  const int plain = out && p->stream;
+  if (plain)  // contiguous along the last axis of M or N, which has the longest run
+    for (int i = 0; i < n - 1; i++)
+      if (order[i] == p->stream * AXES) order[i] = order[n - 1], order[n - 1] = p->stream * AXES;
+  int64_t step = !plain && pick(8) == 0 ? 2 : 1, low = 0, high = 0;
   for (int i = n - 1; i >= 0; i--) {
     const int g = order[i] / AXES, ax = order[i] % AXES;
     const int64_t e = p->extent[g][ax];
     int64_t s = step;
     if (!out && pick(12) == 0) s = 0;
-    else if (pick(12) == 0) s = -s;
+    else if (pick(12) == 0 && !(plain && i == n - 1)) s = -s;
     a->stride[g][ax] = s;
     if (s < 0) low += s * (e - 1);
     else high += s * (e - 1);
-    if (s != 0) step = step * e + (pick(6) == 0 ? pick(5) : 0);
+    if (s != 0) step = step * e + (pick(plain ? 20 : 6) == 0 ? pick(5) : 0);
   }
   a->elems = high - low + 1, a->zero = -low;
-  a->data = (char *)malloc((size_t)a->elems * ein_dtype_size(t));
-  check(a->data != NULL, "no memory");
+  const size_t size = ein_dtype_size(t);
+  a->raw_bytes = (size_t)a->elems * size + 2 * GUARD;
+  a->raw = (char *)malloc(a->raw_bytes);
+  check(a->raw != NULL, "no memory");
+  memset(a->raw, GUARD_BYTE, a->raw_bytes);
+  a->data = a->raw + (64 - (uintptr_t)a->raw % 64) % 64 +
+            (pick(4) ? (size_t)pick(64 / (int64_t)size) * size : 0);
   for (int64_t i = 0; i < a->elems; i++) {
+    if (out) break;
     if (p->exact) put(a, i, (double)(pick(7) - 3), (double)(pick(7) - 3));
     else put(a, i, (double)pick(2001) / 1000 - 1, (double)pick(2001) / 1000 - 1);
   }
@@ -257,6 +273,27 @@ static void verify(problem *p, const array *before) {
   (void)before;
 }
 
+// What is no element of the output has not been written.
+static void verify_guards(const problem *p) {
+  const array *a = &p->out;
+  const size_t size = ein_dtype_size(a->dtype);
+  int64_t index[GROUPS][AXES];
+  char *mine = (char *)calloc(a->raw_bytes, 1);
+  check(mine != NULL, "no memory");
+  memset(index, 0, sizeof index);
+  do {
+    do {
+      do {
+        const char *e = base_of(a) + at(a, index, p) * (int64_t)size;
+        memset(mine + (e - a->raw), 1, size);
+      } while (next(index[N], p->extent[N], p->rank[N]));
+    } while (next(index[M], p->extent[M], p->rank[M]));
+  } while (next(index[BATCH], p->extent[BATCH], p->rank[BATCH]));
+  for (size_t i = 0; i < a->raw_bytes; i++)
+    check(mine[i] || (unsigned char)a->raw[i] == GUARD_BYTE, "a byte beside the output changed");
+  free(mine);
+}
+
 // Runs the parts of a cut in turn, each with scratch memory full of NaN.
 static void run_cut(const eini_cpu *cpu, const problem *p, const ein_choice *choice, int cuts) {
   const ein_axes *x[3] = {&p->c.batch, &p->c.m, &p->c.n};
@@ -302,6 +339,23 @@ static void draw_runs(problem *p) {
   p->extent[BATCH][0] = 1 + pick(2), p->extent[M + N - side][0] = 1 + pick(12);
   p->extent[side][0] = 2 + pick(3), p->extent[side][1] = 4 * (1 + pick(28));
   p->extent[K][0] = 120 + pick(80);
+}
+
+// Runs of the output of about a hundred elements at most, mostly whole lines, and a short K.
+static void draw_streamed(problem *p) {
+  static const int64_t runs[] = {16, 24, 32, 40, 48, 64, 72, 80, 96, 112, 128, 144, 160, 36, 101};
+  static const int64_t few[] = {1, 2, 3, 5, 8, 9, 12, 16, 17, 24};
+  p->stream = pick(2) ? M : N;
+  int64_t work = 1;
+  for (int g = 0; g < GROUPS; g++) {
+    p->rank[g] = (int)(g == BATCH ? pick(2) : g == K ? pick(5) > 0 : 1 + pick(3));
+    for (int i = 0; i < p->rank[g]; i++) {
+      int64_t e = g == p->stream && i == 0 ? runs[pick(15)] : few[pick(g == BATCH ? 3 : 10)];
+      if (g == K) e = 1 + pick(40);
+      if (work * e > 300000) e = 1;
+      p->extent[g][i] = e, work *= e;
+    }
+  }
 }
 
 static void draw_extents(problem *p) {
@@ -380,13 +434,31 @@ static void sort_axes(problem *p, int g) {  // by the output, small strides last
     }
 }
 
-static void one_case(uint64_t seed, int isa_only) {
+// How an output that is to be streamed leaves: counts[0] streamed at all, [1] tiles store lines,
+// [2] through the buffer, [3] boxes are moved to lines, [4] where tiles store
+// lines, [5] runs wait for those behind them.
+static void count_streamed(const eini_cpu *cpu, const problem *p, const ein_choice *choice,
+                           long *counts) {
+  if (!(choice->state[0] & EINI_GETT_PAST)) return;
+  eini_gett_sketch sketch;
+  eini_gett_job j;
+  char *scratch = (char *)malloc(choice->scratch + 64);
+  check(scratch != NULL, "no memory");
+  eini_gett_job_init(cpu, &p->c, choice, &sketch, scratch, &j);
+  eini_gett_align(&j);
+  counts[0]++, counts[1] += j.direct, counts[2] += !j.direct, counts[3] += j.v.g.early > 0;
+  counts[4] += j.v.g.early > 0 && j.inner_direct, counts[5] += j.chained;
+  free(scratch);
+}
+
+static void one_case(uint64_t seed, int isa_only, long *counts) {
   static const int uses_out[GROUPS] = {1, 1, 1, 0};
   static problem p;
   memset(&p, 0, sizeof p);
   seed_state = seed * 0x9e3779b97f4a7c15u + 1;
   for (int i = 0; i < 8; i++) pick(2);
-  draw_extents(&p);
+  if (seed % 3 == 0) draw_streamed(&p);
+  else draw_extents(&p);
   draw_pair(&p);
   ein_dtype dtypes[2][OPS], xtypes[2];
   const int64_t *strides[2][3][OPS], *xs[3][2];
@@ -396,7 +468,7 @@ static void one_case(uint64_t seed, int isa_only) {
   draw_side(&p, 1, &p.c.q, &users[1], dtypes[1], strides[1], base[1]);
   p.nop[0] = p.c.p.nop, p.nop[1] = p.c.q.nop;
   lay_out(&p, &p.out, p.c.type, uses_out, 1);
-  p.c.plain_out = p.c.type == EIN_BOOL || pick(3) != 0;
+  p.c.plain_out = p.c.type == EIN_BOOL || p.stream || pick(3) != 0;
   p.c.nextra = p.c.plain_out ? 0 : (int)pick(3);
   for (int e = 0; e < p.c.nextra; e++) {
     lay_out(&p, &p.extra[e], p.c.type, uses_out, 0);
@@ -416,35 +488,38 @@ static void one_case(uint64_t seed, int isa_only) {
   // Caches of all sizes, so that few elements make many blocks.
   eini_cpu cpu;
   memset(&cpu, 0, sizeof cpu);
-  const int small = (int)pick(3);
+  const int small = p.stream ? 2 : (int)pick(3);
   cpu.l1 = small == 0 ? 48 << 10 : 4096, cpu.l2 = small == 0 ? 1 << 20 : 16 << 10;
   cpu.l3 = small == 2 ? 4096 : 16 << 20;
   cpu.width = 1 + (int)pick(4);
   cpu.hz = 4e9, cpu.peak_f64 = 1e11, cpu.peak_f32 = 2e11, cpu.read_bw = cpu.copy_bw = 3e10;
   cpu.l2_bw = cpu.l3_bw = 1e11;
   static const int isas[] = {EINI_ISA_PLAIN, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_AVX512};
-  cpu.isa = isa_only >= 0 ? isa_only : isas[pick(4)];
+  cpu.isa = isa_only >= 0 ? isa_only : p.stream && pick(2) ? EINI_ISA_AVX512 : isas[pick(4)];
   ein_choice choice;
   check(eini_gett_family.plan(&cpu, &p.c, cpu.width, &choice), "declined");
   check(choice.seconds > 0, "no time predicted");
-  const size_t bytes = (size_t)p.out.elems * ein_dtype_size(p.c.type);
+  count_streamed(&cpu, &p, &choice, counts);
+  const size_t bytes = p.out.raw_bytes;
   char *copy = (char *)malloc(bytes);
   check(copy != NULL, "no memory");
   run_cut(&cpu, &p, &choice, 0);
   verify(&p, NULL);
-  memcpy(copy, p.out.data, bytes);
+  verify_guards(&p);
+  memcpy(copy, p.out.raw, bytes);
   run_cut(&cpu, &p, &choice, 1);
-  check(memcmp(copy, p.out.data, bytes) == 0, "a cut changes bits");
+  check(memcmp(copy, p.out.raw, bytes) == 0, "a cut changes bits");
   free(copy);
   for (int s = 0; s < 2; s++)
-    for (int o = 0; o < p.nop[s]; o++) free(p.op[s][o].data);
-  for (int e = 0; e < p.c.nextra; e++) free(p.extra[e].data);
-  free(p.out.data);
+    for (int o = 0; o < p.nop[s]; o++) free(p.op[s][o].raw);
+  for (int e = 0; e < p.c.nextra; e++) free(p.extra[e].raw);
+  free(p.out.raw);
 }
 
 int main(int argc, char **argv) {
   const long cases = argc > 1 ? atol(argv[1]) : 2000;
   const long first = argc > 2 ? atol(argv[2]) : 1;
+  long counts[6] = {0, 0, 0, 0, 0, 0};
   int isa = -1;
 #if !EINI_CPU_X86
   isa = EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN;
@@ -454,8 +529,10 @@ int main(int argc, char **argv) {
     if (argc > 2 && cases < 10) printf("seed %ld\n", i), fflush(stdout);
     FILE *f = getenv("GETT_SEED") ? fopen(getenv("GETT_SEED"), "w") : NULL;
     if (f) fprintf(f, "%ld\n", i), fclose(f);
-    one_case((uint64_t)i, isa);
+    one_case((uint64_t)i, isa, counts);
   }
-  printf("test_cpu_gett: %ld cases\n", cases);
+  printf("test_cpu_gett: %ld cases; %ld streamed: %ld by tiles, %ld through the buffer, %ld in"
+         " boxes moved to lines, %ld of these by tiles, %ld chained\n", cases, counts[0], counts[1],
+         counts[2], counts[3], counts[4], counts[5]);
   return 0;
 }
