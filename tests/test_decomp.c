@@ -835,6 +835,7 @@ static ein_decomp_info searched(const ein_graph *g, int64_t p, ein_cost cost, in
   d.cost = cost;
   d.strict = strict;
   d.machine = &machine;
+  d.max_vectors = 1024;  // the same with a limit to the memory as without
   CHECK(eini_decompose_once(ctx, g, &d, &x) == EIN_OK);
   ein_decomposition_info(x, &info);
   ein_decomposition_destroy(x);
