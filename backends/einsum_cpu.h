@@ -2208,6 +2208,7 @@ typedef struct eini_gett_tile_arg {
   const void *v, *u;
   void *dst;
   const int64_t *uoff, *voff;
+  const unsigned *lanes;       // of each vector those that are streamed; ~0: the whole vector
 } eini_gett_tile_arg;
 
 typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
@@ -2220,7 +2221,8 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_ZD_W 8
 #define EINI_GETT_ZD_LOAD(p) _mm512_loadu_pd(p)
 #define EINI_GETT_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
-#define EINI_GETT_ZD_STREAM(p, x) _mm512_stream_pd(p, x)
+#define EINI_GETT_ZD_STREAM(p, x, m) \
+  ((m) == ~0u ? _mm512_stream_pd(p, x) : _mm512_mask_storeu_pd(p, (__mmask8)(m), x))
 #define EINI_GETT_ZD_SET(x) _mm512_set1_pd(x)
 #define EINI_GETT_ZD_ADD(a, b) _mm512_add_pd(a, b)
 #define EINI_GETT_ZD_SUB(a, b) _mm512_sub_pd(a, b)
@@ -2237,7 +2239,8 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_ZS_W 16
 #define EINI_GETT_ZS_LOAD(p) _mm512_loadu_ps(p)
 #define EINI_GETT_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
-#define EINI_GETT_ZS_STREAM(p, x) _mm512_stream_ps(p, x)
+#define EINI_GETT_ZS_STREAM(p, x, m) \
+  ((m) == ~0u ? _mm512_stream_ps(p, x) : _mm512_mask_storeu_ps(p, (__mmask16)(m), x))
 #define EINI_GETT_ZS_SET(x) _mm512_set1_ps(x)
 #define EINI_GETT_ZS_ADD(a, b) _mm512_add_ps(a, b)
 #define EINI_GETT_ZS_SUB(a, b) _mm512_sub_ps(a, b)
@@ -2254,7 +2257,7 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_YD_W 4
 #define EINI_GETT_YD_LOAD(p) _mm256_loadu_pd(p)
 #define EINI_GETT_YD_STORE(p, x) _mm256_storeu_pd(p, x)
-#define EINI_GETT_YD_STREAM(p, x) _mm256_stream_pd(p, x)
+#define EINI_GETT_YD_STREAM(p, x, m) _mm256_stream_pd(p, x)
 #define EINI_GETT_YD_SET(x) _mm256_set1_pd(x)
 #define EINI_GETT_YD_ADD(a, b) _mm256_add_pd(a, b)
 #define EINI_GETT_YD_SUB(a, b) _mm256_sub_pd(a, b)
@@ -2270,7 +2273,7 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_YS_W 8
 #define EINI_GETT_YS_LOAD(p) _mm256_loadu_ps(p)
 #define EINI_GETT_YS_STORE(p, x) _mm256_storeu_ps(p, x)
-#define EINI_GETT_YS_STREAM(p, x) _mm256_stream_ps(p, x)
+#define EINI_GETT_YS_STREAM(p, x, m) _mm256_stream_ps(p, x)
 #define EINI_GETT_YS_SET(x) _mm256_set1_ps(x)
 #define EINI_GETT_YS_ADD(a, b) _mm256_add_ps(a, b)
 #define EINI_GETT_YS_SUB(a, b) _mm256_sub_ps(a, b)
@@ -2286,7 +2289,9 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_ZL_W 8
 #define EINI_GETT_ZL_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_GETT_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
-#define EINI_GETT_ZL_STREAM(p, x) _mm512_stream_si512((__m512i *)(void *)(p), x)
+#define EINI_GETT_ZL_STREAM(p, x, m)                                   \
+  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
+              : _mm512_mask_storeu_epi64((void *)(p), (__mmask8)(m), x))
 #define EINI_GETT_ZL_SET(x) _mm512_set1_epi64(x)
 #define EINI_GETT_ZL_ADD(a, b) _mm512_add_epi64(a, b)
 #define EINI_GETT_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
@@ -2296,7 +2301,9 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_ZI_W 16
 #define EINI_GETT_ZI_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_GETT_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
-#define EINI_GETT_ZI_STREAM(p, x) _mm512_stream_si512((__m512i *)(void *)(p), x)
+#define EINI_GETT_ZI_STREAM(p, x, m)                                   \
+  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
+              : _mm512_mask_storeu_epi32((void *)(p), (__mmask16)(m), x))
 #define EINI_GETT_ZI_SET(x) _mm512_set1_epi32(x)
 #define EINI_GETT_ZI_ADD(a, b) _mm512_add_epi32(a, b)
 #define EINI_GETT_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
@@ -2306,7 +2313,7 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_YI_W 8
 #define EINI_GETT_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define EINI_GETT_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
-#define EINI_GETT_YI_STREAM(p, x) _mm256_stream_si256((__m256i *)(void *)(p), x)
+#define EINI_GETT_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
 #define EINI_GETT_YI_SET(x) _mm256_set1_epi32(x)
 #define EINI_GETT_YI_ADD(a, b) _mm256_add_epi32(a, b)
 #define EINI_GETT_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
@@ -2318,7 +2325,7 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_ND_W 2
 #define EINI_GETT_ND_LOAD(p) vld1q_f64(p)
 #define EINI_GETT_ND_STORE(p, x) vst1q_f64(p, x)
-#define EINI_GETT_ND_STREAM(p, x) vst1q_f64(p, x)
+#define EINI_GETT_ND_STREAM(p, x, m) vst1q_f64(p, x)
 #define EINI_GETT_ND_SET(x) vdupq_n_f64(x)
 #define EINI_GETT_ND_ADD(a, b) vaddq_f64(a, b)
 #define EINI_GETT_ND_SUB(a, b) vsubq_f64(a, b)
@@ -2334,7 +2341,7 @@ typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 #define EINI_GETT_NS_W 4
 #define EINI_GETT_NS_LOAD(p) vld1q_f32(p)
 #define EINI_GETT_NS_STORE(p, x) vst1q_f32(p, x)
-#define EINI_GETT_NS_STREAM(p, x) vst1q_f32(p, x)
+#define EINI_GETT_NS_STREAM(p, x, m) vst1q_f32(p, x)
 #define EINI_GETT_NS_SET(x) vdupq_n_f32(x)
 #define EINI_GETT_NS_ADD(a, b) vaddq_f32(a, b)
 #define EINI_GETT_NS_SUB(a, b) vsubq_f32(a, b)
@@ -2393,11 +2400,11 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
 #define EINI_GETT_PL_W 4
 #define EINI_GETT_PI_W 4
 #define EINI_GETT_PB_W 4
-#define EINI_GETT_PD_STREAM EINI_GETT_PD_STORE
-#define EINI_GETT_PS_STREAM EINI_GETT_PS_STORE
-#define EINI_GETT_PL_STREAM EINI_GETT_PL_STORE
-#define EINI_GETT_PI_STREAM EINI_GETT_PI_STORE
-#define EINI_GETT_PB_STREAM EINI_GETT_PB_STORE
+#define EINI_GETT_PD_STREAM(p, x, m) EINI_GETT_PD_STORE(p, x)
+#define EINI_GETT_PS_STREAM(p, x, m) EINI_GETT_PS_STORE(p, x)
+#define EINI_GETT_PL_STREAM(p, x, m) EINI_GETT_PL_STORE(p, x)
+#define EINI_GETT_PI_STREAM(p, x, m) EINI_GETT_PI_STORE(p, x)
+#define EINI_GETT_PB_STREAM(p, x, m) EINI_GETT_PB_STORE(p, x)
 #define EINI_GETT_PLAIN_ABS(X, a) X##MAX(a, X##SUB(X##SET(0), a))
 #define EINI_GETT_PD_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PD_, a)
 #define EINI_GETT_PS_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PS_, a)
@@ -2433,9 +2440,9 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
     X##T *d0 = dst + a->uoff[j] + o0, *d1 = dst + a->uoff[j] + o1,               \
          *d2 = dst + a->uoff[j] + o2;                                            \
     if (how == EINI_GETT_STREAM) {                                               \
-      X##STREAM(d0, c##j##0);                                                    \
-      if (nv > 1) X##STREAM(d1, c##j##1);                                        \
-      if (nv > 2) X##STREAM(d2, c##j##2);                                        \
+      X##STREAM(d0, c##j##0, a->lanes[0]);                                       \
+      if (nv > 1) X##STREAM(d1, c##j##1, a->lanes[1]);                           \
+      if (nv > 2) X##STREAM(d2, c##j##2, a->lanes[2]);                           \
     } else {                                                                     \
       if (how == EINI_GETT_ADD) {                                                \
         c##j##0 = FOLD(X, c##j##0, X##LOAD(d0));                                 \
@@ -3046,6 +3053,7 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   const char *have[EINI_GETT_OPS];   // what the panels hold
   int in_place;                      // read where it is: no panels
   int64_t shift;                     // w: the last vector of a run ends with it; 0: it is filled up
+  int64_t lead, led;                 // positions that fill up runs in front; those of the tables
   int64_t even, row_step, kby;       // in place: positions in even steps; from k to k + 1
   int64_t block;                     // positions after which the lines of others are asked for
   int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
@@ -3220,6 +3228,16 @@ static int64_t eini_gett_panel(int64_t lanes, int64_t nk, int64_t size) {
   return ((lanes * nk * size + 63) / 64 | 1) * 64 / size;
 }
 
+// Runs are filled up in front, too, so that vectors start where lines of the output do: with copies
+// of the first element, or, in the table of the output, with what lies before it and is not stored.
+static void eini_gett_lead(const eini_gett_hand *h, int64_t by, int64_t *table) {
+  if (h->lead == 0) return;
+  for (int64_t p = 0; p < h->n; p += h->step) {
+    memmove(table + p + h->lead, table + p, (size_t)(h->step - h->lead) * sizeof(int64_t));
+    for (int64_t i = 0; i < h->lead; i++) table[p + i] = table[p + h->lead] - by * (h->lead - i);
+  }
+}
+
 // Moves the last vector of each run back to where it ends with the run: lanes that two vectors of
 // one tile hold are the same sums, stored twice.
 static void eini_gett_shift(const eini_gett_hand *h, int64_t *table) {
@@ -3246,18 +3264,19 @@ static void eini_gett_runs(eini_gett_hand *h, const int64_t *out_stride) {
 static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_t nk, int64_t size,
                              const int64_t *out_stride) {
   const size_t bytes = (size_t)h->g.n * sizeof(int64_t), kbytes = (size_t)k->n * sizeof(int64_t);
-  const int same = h->nk >= 0 && memcmp(h->shape, h->g.size, bytes) == 0;
+  const int same = h->nk >= 0 && h->led == h->lead && memcmp(h->shape, h->g.size, bytes) == 0;
   if (same && memcmp(h->kshape, k->size, kbytes) == 0) return;
   const int n = h->g.n;
   h->fresh = 0;
   if (!same) {
     const int64_t rows = eini_gett_product(n - 1, h->g.size);
     h->run = n > 0 ? h->g.size[n - 1] : 1;
-    h->step = eini_up(h->run, h->pad);
+    h->step = eini_up(h->lead + h->run, h->pad), h->led = h->lead;
     h->n = rows * h->step;
     h->np = eini_up(h->n, h->fill);
-    eini_gett_table(n, h->g.size, out_stride, h->pad, h->fill, h->out);
+    eini_gett_table(n, h->g.size, out_stride, h->step, h->fill, h->out);
     eini_gett_shift(h, h->out);
+    eini_gett_lead(h, 1, h->out);
     if (h->left != NULL) eini_gett_runs(h, out_stride);
   }
   const int64_t g = h->granule, panel = eini_gett_panel(h->lanes, nk, size);
@@ -3266,8 +3285,9 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
     eini_gett_table(k->n, k->size, h->s->k[o], 1, 1, h->col[o]);
     if (!same) {
       int64_t *row = h->row[o];
-      eini_gett_table(n, h->g.size, h->s->row[o], h->pad, h->fill, row);
+      eini_gett_table(n, h->g.size, h->s->row[o], h->step, h->fill, row);
       eini_gett_shift(h, row);
+      eini_gett_lead(h, 0, row);
       for (int64_t p = 0; p < h->np; p += g) {
         int flat = 1;
         for (int64_t i = 1; i < g; i++) flat &= row[p + i] == row[p] + i;
@@ -3353,6 +3373,8 @@ typedef struct eini_gett_job {
   int swap;                      // V is m
   int direct;                    // tiles go to the output; otherwise through the buffer
   int inner_direct;              // direct where a box starts and ends at lines
+  int masked;                    // direct wherever runs start and end: parts of vectors are stored
+  int64_t odd;                   // elements of a line before each run of the output; -1: differ
   int stream;                    // past the caches
   int parted;                    // streamed runs do not start at lines
   int unit;                      // the output is contiguous along runs of V
@@ -3653,12 +3675,18 @@ static void eini_gett_rim(eini_gett_job *j, eini_gett_tile_arg *a, int64_t p, in
 }
 
 // Whether all vectors of the panel at p lie within runs, and where they go.
-static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *voff) {
+static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *voff,
+                           unsigned *lanes) {
   int good = 1;
   for (int i = 0; i < nv; i++) {
     const int64_t q = p + i * j->kit.w;
-    voff[i] = j->v.out[q];
-    good &= (j->v.shift > 0 || j->v.left[q] >= j->kit.w) && q < j->v.n;
+    voff[i] = j->v.out[q], lanes[i] = ~0u;
+    good &= (j->masked || j->v.shift > 0 || j->v.left[q] >= j->kit.w) && q < j->v.n;
+    if (!j->masked) continue;
+    const int64_t at = q % j->v.step - j->v.lead;  // in the run
+    if (at < 0) lanes[i] &= ~0u << -at;
+    if (at >= j->v.run) lanes[i] = 0;
+    else if (at + j->kit.w > j->v.run) lanes[i] &= ~(~0u << (j->v.run - at));
   }
   return good;
 }
@@ -3674,6 +3702,13 @@ static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a
       if ((((uintptr_t)first ^ (uintptr_t)last) & ~(uintptr_t)63) != 0) EINI_FETCH2(last);
     }
   }
+}
+
+// Asks for the lines of the output that the tile will store in part.
+static void eini_gett_expect_masked(const eini_gett_job *j, const eini_gett_tile_arg *a) {
+  for (int i = 0; i < a->nv; i++)
+    for (int r = 0; r < a->nu && a->lanes[i] != ~0u; r++)
+      EINI_FETCHW((uintptr_t)a->dst + (uintptr_t)((a->uoff[r] + a->voff[i]) * j->kit.size));
 }
 
 // Asks for the lines that streamed runs, of columns [u0, u0 + nu) and positions [p0, p1), share
@@ -3745,8 +3780,10 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
   const eini_gett_kit *kit = &j->kit;
   const int64_t lanes = j->v.lanes, ulanes = j->u.lanes, parts = kit->parts, size = kit->size;
   int64_t rows[8], voff[3];
+  unsigned masks[3];
   for (int i = 0; i < 8; i++) rows[i] = i * j->ld * parts;
   eini_gett_tile_arg a;
+  a.lanes = masks;
   a.k = nk, a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
   if (j->u.in_place) a.uk = j->u.kby, a.us = j->u.row_step;
   a.how = first ? (j->direct && j->stream ? EINI_GETT_STREAM : EINI_GETT_STORE) : EINI_GETT_ADD;
@@ -3765,7 +3802,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
         a.nv = (int)((eini_min64(lanes, p1 - p) + kit->w - 1) / kit->w);
         a.v = j->v.panels + p / lanes * j->v.panel * size;
         eini_gett_ask(j, &a);
-        const int good = eini_gett_place(j, p, a.nv, voff);
+        const int good = eini_gett_place(j, p, a.nv, voff, masks);
         a.voff = voff;
         if (!j->direct) {
           for (int i = 0; i < 3; i++) voff[i] = i * kit->w * parts;
@@ -3774,6 +3811,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
         } else {
           a.dst = j->out, a.uoff = j->u.out + u;
           if (a.how != EINI_GETT_STREAM) eini_gett_expect(j, &a, p);
+          else if (j->masked) eini_gett_expect_masked(j, &a);
           if (good && (kit->every || nu == ulanes)) kit->tile(&a);
           else eini_gett_rim(j, &a, p, u, nu);
         }
@@ -4292,10 +4330,11 @@ static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const 
   }
 }
 
-// Positions of a box of V at most: boxes of streamed output may be moved to where lines start.
+// Positions of a box of V at most: boxes of streamed output may be moved to where lines start, or
+// their runs are filled up in front.
 static int64_t eini_gett_room(const eini_gett_sketch *p) {
   const int last = p->vx->n - 1;
-  if (!p->past || last < 0 || p->box_v[last] >= p->vx->extent[last]) return p->nv;
+  if (!p->past || last < 0) return p->nv;
   const int64_t run = eini_up(p->box_v[last], p->pad);
   const int64_t more = eini_up(p->box_v[last] + 64 / p->kit.size, p->pad);
   return eini_up((p->nv + run - 1) / run * more, eini_max64(p->kit.gv, p->kit.w));
@@ -4412,20 +4451,30 @@ static int eini_gett_in_order(const eini_gett_job *j) {
   return eini_gett_product(last, g->box) * eini_gett_product(j->u.g.n, j->u.g.box) <= j->carries;
 }
 
-// Streamed vectors start lines, or leave through the buffer. Then boxes that end within the
-// output's runs are moved to where lines start, for parts of a line would be stored twice; of
-// those only the first and the last need the buffer.
+// Whether runs are so long that it pays to fill them up to lines of the output.
+static int eini_gett_pays(const eini_gett_job *j, int64_t odd) {
+  const int last = j->v.g.n - 1;
+  const int64_t run = last < 0 ? 1 : j->v.g.box[last];
+  return eini_up(run + odd, j->kit.w) * 7 <= run * 8;
+}
+
+// Streamed vectors start lines. Where the output's runs do not, boxes that end within runs are
+// moved to where lines start, for parts of a line would be stored twice. What is left of a line at
+// the ends of a run is stored from a vector that is filled up, where that is little more to
+// compute; otherwise all goes through the buffer, but for boxes without such ends.
 static void eini_gett_align(eini_gett_job *j) {
   const int64_t lane = 64 / j->kit.size, odd = eini_gett_odd(j);
   const int last = j->v.g.n - 1;
+  const int moved = odd > 0 && j->unit && last >= 0 && j->v.g.box[last] < j->v.g.extent[last] &&
+                    j->v.g.box[last] % lane == 0;
   j->inner_direct = j->direct && j->kit.w == lane;
-  j->direct = j->inner_direct && odd == 0;
-  j->parted = odd != 0 && j->unit;
+  j->masked = j->inner_direct && j->kit.every && odd > 0 && (moved || eini_gett_pays(j, odd));
+  j->direct = j->inner_direct && (odd == 0 || j->masked);
+  j->parted = odd != 0 && j->unit && !j->masked;
   j->chained = j->parted && eini_gett_in_order(j);
   if (j->chained) j->v.g.inner = -1;
-  if (odd > 0 && j->unit && last >= 0 && j->v.g.box[last] < j->v.g.extent[last] &&
-      j->v.g.box[last] % lane == 0)
-    j->v.g.early = odd;
+  if (moved) j->v.g.early = odd;
+  j->odd = odd;
 }
 
 // Whether the tiles of the current box of V, one of those that were moved, store whole lines.
@@ -4472,10 +4521,11 @@ static void eini_gett_target(eini_gett_job *j, const int64_t *batch_at) {
 // One box of V, U and K: pack what is not there yet, then multiply.
 static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at, int keep,
                            int64_t then_v, int64_t then_k) {
+  if (j->masked) j->v.lead = (j->odd + j->v.g.at[j->v.g.n - 1]) % j->kit.w;
   eini_gett_pack_hand(j, &j->u, j->out_u, batch_at);
   eini_gett_pack_hand(j, &j->v, j->out_v, batch_at);
   if (kb == 0 || !keep) eini_gett_target(j, batch_at);
-  if (j->v.g.early > 0) j->direct = eini_gett_inner(j);
+  if (j->v.g.early > 0 && !j->masked) j->direct = eini_gett_inner(j);
   j->soon_left = 0, j->next_u = NULL;
   if (then_k < j->k.total && j->u.s->nop > 0 && j->v.s->nop > 0) {
     eini_gett_group k = j->k, v = j->v.g;
@@ -4549,13 +4599,13 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
   eini_gett_orient(c, &p, swap);
   const int64_t size = p.kit.size, lanes = p.kit.w * p.kit.nv, nv = p.vx->extent[0];
   const int64_t nu = p.ux->n > 0 ? p.ux->extent[0] : 1, step = p.ux->n > 0 ? p.out_u[0] : 0;
+  static const unsigned whole[3] = {~0u, ~0u, ~0u};
   int64_t at[EINI_GETT_AXES], uoff[8], voff[3], soon[EINI_GETT_BARE_K];
-  for (int i = 0; i < 8; i++) uoff[i] = i * step;
-  for (int i = 0; i < 3; i++) voff[i] = i * p.kit.w;
+  for (int i = 0; i < 8; i++) uoff[i] = i * step, voff[i % 3] = i % 3 * p.kit.w;
   eini_next next;
   eini_gett_tile_arg a;
   memset(&next, 0, sizeof next);
-  a.how = EINI_GETT_STORE, a.uoff = uoff, a.voff = voff, a.soon = soon;
+  a.how = EINI_GETT_STORE, a.uoff = uoff, a.voff = voff, a.soon = soon, a.lanes = whole;
   a.k = p.kx->n > 0 ? p.kx->extent[0] : 1;
   a.sv = p.kx->n > 0 ? p.v->k[0][0] : 0, a.uk = p.kx->n > 0 ? p.u->k[0][0] : 0;
   a.us = p.ux->n > 0 ? p.u->row[0][0] : 0;

@@ -435,8 +435,8 @@ static void sort_axes(problem *p, int g) {  // by the output, small strides last
 }
 
 // How an output that is to be streamed leaves: counts[0] streamed at all, [1] tiles store lines,
-// [2] through the buffer, [3] boxes are moved to lines, [4] where tiles store
-// lines, [5] runs wait for those behind them.
+// [2] through the buffer, [3] boxes are moved to lines, [4] tiles store parts of vectors, [5] runs
+// wait for those behind them.
 static void count_streamed(const eini_cpu *cpu, const problem *p, const ein_choice *choice,
                            long *counts) {
   if (!(choice->state[0] & EINI_GETT_PAST)) return;
@@ -447,7 +447,7 @@ static void count_streamed(const eini_cpu *cpu, const problem *p, const ein_choi
   eini_gett_job_init(cpu, &p->c, choice, &sketch, scratch, &j);
   eini_gett_align(&j);
   counts[0]++, counts[1] += j.direct, counts[2] += !j.direct, counts[3] += j.v.g.early > 0;
-  counts[4] += j.v.g.early > 0 && j.inner_direct, counts[5] += j.chained;
+  counts[4] += j.masked, counts[5] += j.chained;
   free(scratch);
 }
 
@@ -532,7 +532,7 @@ int main(int argc, char **argv) {
     one_case((uint64_t)i, isa, counts);
   }
   printf("test_cpu_gett: %ld cases; %ld streamed: %ld by tiles, %ld through the buffer, %ld in"
-         " boxes moved to lines, %ld of these by tiles, %ld chained\n", cases, counts[0], counts[1],
-         counts[2], counts[3], counts[4], counts[5]);
+         " boxes moved to lines, %ld with parts of vectors, %ld chained\n", cases, counts[0],
+         counts[1], counts[2], counts[3], counts[4], counts[5]);
   return 0;
 }
