@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
   for (int k = 0; k < 5; k++)
     for (int i = 0; i < 3; i++) measure(ctx, g, places[i], methods[k], EIN_COST_PAPER);
   for (int cost = EIN_COST_BYTES; cost <= EIN_COST_SECONDS; cost++)
-    for (int i = 0; i < 2; i++) measure(ctx, g, places[i], NULL, (ein_cost)cost);
+    for (int i = 0; i < 3; i++) measure(ctx, g, places[i], NULL, (ein_cost)cost);
   for (int i = 0; i < 4; i++) simulate(ctx, g, i < 3 ? places[i] : EIN_PLACES_MAX, "sequence");
   for (int i = 0; i < 4; i++) simulate(ctx, g, i < 3 ? places[i] : EIN_PLACES_MAX, "sqrt");
   ein_graph_destroy(g);
