@@ -1076,8 +1076,8 @@ static ein_status eini_levels_make(eini_decomposer *dc, eini_edgework *w, const 
   for (int q = 0; q < w->chunk; q++) {
     int k = 0;
     if (value[q] <= 0) continue;
-    while (k < out->n && w->level[out->first + k].value < value[q]) k++;
-    while (k < out->n && w->level[out->first + k].value > value[q]) k++;
+    for (; k < out->n; k++)
+      if (w->level[out->first + k].value == value[q]) break;
     if (k == out->n) {
       eini_level *l = (eini_level *)eini_grow(&dc->arena, w->level, w->nlevel, &w->caplevel,
                                               sizeof *l);

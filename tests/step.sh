@@ -3,9 +3,9 @@
 # Usage: tests/step.sh LOG-FOLDER NAME COMMAND..    (or: .. NAME skip REASON)
 # A command that exits with 77 skips its step; its last line says why. One that takes longer than
 # STEP_SECONDS is ended and has failed: a deadlock must not stop the whole run. Sanitizers' leak
-# checks and the emulator are known to hang by themselves now and then: their steps
-# get a second try, and the line says so; the same tests also run without them, and get none.
-# Always succeeds, so that the other steps run too; tests/summary.sh judges.
+# checks and the emulator are known to hang by themselves now and then: their steps get a second
+# try, and the line says so; the same tests also run without them, and get none. Always succeeds, so
+# that the other steps run too; tests/summary.sh judges.
 set -u
 log=$1
 name=$2

@@ -1373,6 +1373,26 @@ static void hostile_texts(int cases, uint64_t seed) {
   ein_graph_destroy(g);
 }
 
+// Every value has one level, in whatever order values come.
+static void test_levels(void) {
+  static const double values[] = {5, 1, 3, 0, 5, 3, 1, 4};
+  eini_decomposer dc;
+  eini_edgework w;
+  eini_levels out;
+  memset(&dc, 0, sizeof dc);
+  memset(&w, 0, sizeof w);
+  eini_arena_init(&dc.arena, NULL);
+  w.chunk = 8;
+  CHECK(eini_levels_make(&dc, &w, values, &out) == EIN_OK && out.n == 4);
+  for (int q = 0; q < 8; q++) {
+    double found = 0;
+    for (int k = 0; k < out.n; k++)
+      if (w.level[out.first + k].at[0] >> q & 1) found += w.level[out.first + k].value;
+    CHECK(fabs(found - values[q]) <= 0);
+  }
+  eini_arena_free(&dc.arena);
+}
+
 int main(void) {
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
   paper_numbers();
@@ -1381,6 +1401,7 @@ int main(void) {
   optimality(300, 1);
   bytes_moved(200, 2);
   least_moved(100, 3);
+  test_levels();
   dropped_ways(100, 8);
   simulation();
   fastest(30, 4);
