@@ -4755,6 +4755,15 @@ typedef struct eini_dir_pairs {
   char *out;
 } eini_dir_pairs;
 
+// For each of n elements, rows of sums over k of scalars of p times vectors of q, `len` reals long.
+typedef struct eini_dir_bands {
+  int64_t n, k, len, pe, qe, oe;          // steps from element to element
+  int64_t masked;                         // elements from here on write nothing behind len
+  const int64_t *pk, *qk, *prow, *orow;   // offsets of p and q along k, of p and out along rows
+  const char *p, *q;
+  char *out;
+} eini_dir_bands;
+
 typedef void (*eini_dir_tile_fn)(const eini_dir_tile *t);
 #define EINI_DIR_AHEAD 4096     // bytes to read ahead
 #define EINI_DIR_NR 5           // numbers of rows of a tile: 1 2 3 4 8
@@ -4779,6 +4788,7 @@ typedef struct eini_dir_kern {
   void (*even_far)(const eini_dir_even *d), (*even_near)(const eini_dir_even *d);
   void (*mul)(const eini_dir_mul *d);
   void (*pairs[3])(const eini_dir_pairs *t);  // of 1, 4, 8 rows
+  void (*bands[4])(const eini_dir_bands *t);  // of 1 to 4 rows
 } eini_dir_kern;
 
 #define EINI_DIR_1(X, S) X(S, 0)
@@ -4847,6 +4857,44 @@ typedef struct eini_dir_kern {
   EINI_DIR_TILE(fn##_3, S, 3, L, FMA) \
   EINI_DIR_TILE(fn##_4, S, 4, L, FMA) \
   EINI_DIR_TILE(fn##_8, S, 8, L, FMA)
+
+#define EINI_DIR_BO(S, i) S##_T *o##i = (S##_T *)t->out + t->orow[i];
+#define EINI_DIR_BV(S, i) x##i = S##_FMA(S##_SET1(p##i[from]), b, x##i);
+#define EINI_DIR_BPUT(S, i) S##_PUT(o##i + to, x##i);
+#define EINI_DIR_BPUTM(S, i) S##_PUTM(o##i + to, m, x##i);
+#define EINI_DIR_BROWS(S, R, GET, PUT)                   \
+  {                                                      \
+    EINI_DIR_##R(EINI_DIR_ZERO1, S)                      \
+    for (int64_t k = 0; k < depth; k++) {                \
+      const S##_V b = GET;                               \
+      const int64_t from = e * pe + pk[k];               \
+      EINI_DIR_##R(EINI_DIR_BV, S)                       \
+    }                                                    \
+    EINI_DIR_##R(PUT, S)                                 \
+  }
+#define EINI_DIR_BANDS(fn, S, R)                                                        \
+  static void fn(const eini_dir_bands *t) {                                             \
+    const int64_t n = t->n, depth = t->k, pe = t->pe, qe = t->qe, oe = t->oe;           \
+    const int64_t *pk = t->pk, *qk = t->qk;                                             \
+    const int64_t whole = (t->len - 1) / S##_N * S##_N;                                 \
+    const S##_T *q = (const S##_T *)t->q + whole;                                       \
+    const S##_M m = S##_MASK(t->len - whole);                                           \
+    int64_t e = 0, to = whole;                                                          \
+    EINI_DIR_##R(EINI_DIR_P, S)                                                         \
+    EINI_DIR_##R(EINI_DIR_BO, S)                                                        \
+    for (; e < t->masked; e++, to += oe) {                                              \
+      EINI_DIR_BROWS(S, R, S##_GETM(q + qk[k] + e * qe, m), EINI_DIR_BPUT)              \
+    }                                                                                   \
+    for (; e < n; e++, to += oe) {                                                      \
+      EINI_DIR_BROWS(S, R, S##_GETM(q + qk[k] + e * qe, m), EINI_DIR_BPUTM)             \
+    }                                                                                   \
+    for (int64_t l = 0; l < whole; l += S##_N) {                                        \
+      q = (const S##_T *)t->q + l;                                                      \
+      for (e = 0, to = l; e < n; e++, to += oe) {                                       \
+        EINI_DIR_BROWS(S, R, S##_GET(q + qk[k] + e * qe), EINI_DIR_BPUT)                \
+      }                                                                                 \
+    }                                                                                   \
+  }
 
 #define EINI_DIR_PV(S, i) x##i = S##_FMA(S##_GET(p##i + t->pk[k] + l), b, x##i);
 #define EINI_DIR_PPUT(S, i) S##_PUT(o + t->orow[i] + l, x##i);
@@ -5092,6 +5140,10 @@ typedef struct eini_dir_kern {
   EINI_DIR_PAIRS(name##_pairs_1, S, 1)                                             \
   EINI_DIR_PAIRS(name##_pairs_4, S, 4)                                             \
   EINI_DIR_PAIRS(name##_pairs_8, S, 8)                                             \
+  EINI_DIR_BANDS(name##_bands_1, S, 1)                                             \
+  EINI_DIR_BANDS(name##_bands_2, S, 2)                                             \
+  EINI_DIR_BANDS(name##_bands_3, S, 3)                                             \
+  EINI_DIR_BANDS(name##_bands_4, S, 4)                                             \
   EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
       S##_N, (int)sizeof(S##_T), S##_R,                                            \
       {EINI_DIR_FNS(name##_t1), EINI_DIR_FNS(name##_t2), EINI_DIR_FNS(name##_t3)}, \
@@ -5099,7 +5151,8 @@ typedef struct eini_dir_kern {
       {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
       name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4, name##_long, name##_fold,\
       name##_far, name##_near, name##_mul,                                         \
-      {name##_pairs_1, name##_pairs_4, name##_pairs_8}};
+      {name##_pairs_1, name##_pairs_4, name##_pairs_8},                            \
+      {name##_bands_1, name##_bands_2, name##_bands_3, name##_bands_4}};
 
 #define EINI_DIR_SET(S, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                           \
   EINI_DIR_VEC(S##_V, T, bytes)                                                             \
@@ -6775,11 +6828,9 @@ static int eini_elem_longest(eini_dir_elem *v) {
   return 1;
 }
 
-// How to run: from the whole contraction. 0: not this way
-static int eini_elem_init(eini_dir_elem *v, const eini_cpu *cpu, const ein_contract *c,
-                          const ein_part *part) {
+// Sides, axes and the long index. 0: not of this kind
+static int eini_elem_sides(eini_dir_elem *v, const eini_cpu *cpu, const ein_contract *c) {
   eini_dir_job *j = &v->j;
-  const int64_t lanes = eini_dir_kern_of(cpu->isa, c->type)->lanes;
   memset(v, 0, sizeof *v);
   if (!c->plain_out || eini_dir_planes(c->type) == 2) return 0;
   v->s0 = c->p.form == EIN_FORM_PRODUCT ? 0 : EINI_DIR_OPS;
@@ -6788,29 +6839,45 @@ static int eini_elem_init(eini_dir_elem *v, const eini_cpu *cpu, const ein_contr
   eini_dir_init(j, cpu, c);
   v->isa = cpu->isa;
   v->group = v->s0 ? EINI_DIR_N : EINI_DIR_M;
-  eini_dir_index *x = &j->x[v->group];
   for (int g = 0; g < 4; g++) {
     if (j->x[g].size == 0) return 0;
   }
   if (!eini_elem_longest(v) || !eini_elem_axes(v)) return 0;
+  v->e = j->x[v->group].extent[0];
   const double out = (double)j->x[EINI_DIR_B].size * (double)j->x[EINI_DIR_M].size *
                      (double)j->x[EINI_DIR_N].size * j->unit;
   v->nt = out > 0.5 * (double)cpu->l3;
+  for (int s = 0; s < 3; s++) {
+    v->step[s] = j->x[v->group].stride[s < 2 ? v->s0 + s : EINI_DIR_OUT][0];
+  }
+  return 1;
+}
+
+// The part of the long index.
+static void eini_elem_cut(eini_dir_elem *v, const ein_part *part) {
+  if (part == NULL) return;
+  eini_dir_cut(&v->j, v->group, (v->s0 ? part->n : part->m)[0], (v->s0 ? part->n : part->m)[1]);
+  v->e = v->j.x[v->group].extent[0];
+}
+
+// How to run: from the whole contraction. 0: not this way
+static int eini_elem_init(eini_dir_elem *v, const eini_cpu *cpu, const ein_contract *c,
+                          const ein_part *part) {
+  if (!eini_elem_sides(v, cpu, c)) return 0;
+  const eini_dir_job *j = &v->j;
+  const int64_t lanes = j->kern->lanes;
+  int64_t columns = 0;
   v->wide = lanes;
   eini_elem_choose(v);
-  int64_t columns = 0;
   for (int s = EINI_ELEM_BLOCK; s < EINI_ELEM_OUT; s++) {
     if (v->columns[s] > EINI_ELEM_TABLE) return 0;
     columns += s == EINI_ELEM_PACKED || s == EINI_ELEM_SMALL ? 0 : v->columns[s];
   }
   v->wide = EINI_ELEM_BYTES / (columns * j->unit * 3 * lanes) * 3 * lanes;
   v->wide = eini_min64(eini_max64(v->wide, 3 * lanes), 48 * lanes);
-  if (columns * v->wide * j->unit > EINI_ELEM_MOST || x->extent[0] < lanes) return 0;
+  if (columns * v->wide * j->unit > EINI_ELEM_MOST || v->e < lanes) return 0;
   eini_elem_order(v, v->first, v->u);
-  if (part != NULL) eini_dir_cut(j, v->group, (v->s0 ? part->n : part->m)[0],
-                                 (v->s0 ? part->n : part->m)[1]);
-  v->e = x->extent[0];
-  for (int s = 0; s < 3; s++) v->step[s] = x->stride[s < 2 ? v->s0 + s : EINI_DIR_OUT][0];
+  eini_elem_cut(v, part);
   return 1;
 }
 
@@ -6831,8 +6898,8 @@ static void eini_elem_fill(const eini_dir_elem *v, eini_elem_list *l, char *base
 }
 
 // What is moved between memory and block: factors 0 and 1, and the output as 2.
-static void eini_elem_moves(eini_dir_elem *v, char *base, size_t *used) {
-  for (int o = 0; o < 3; o++) {
+static void eini_elem_moves(eini_dir_elem *v, int n, char *base, size_t *used) {
+  for (int o = 0; o < n; o++) {
     eini_elem_move *m = &v->move[o];
     const int memory = o < 2 ? o : EINI_ELEM_OUT, block = EINI_ELEM_BLOCK + o;
     const int to = o < 2 ? block : EINI_ELEM_SUMS;
@@ -6858,7 +6925,7 @@ static size_t eini_elem_carve(eini_dir_elem *v, char *base) {
   eini_elem_fill(v, &v->mul_loop, base, &used);
   eini_elem_fill(v, &v->mul_row, base, &used);
   eini_elem_fill(v, &v->mul_k, base, &used);
-  eini_elem_moves(v, base, &used);
+  eini_elem_moves(v, 3, base, &used);
   v->stage = (char *)eini_carve(base, &used, v->nt ? v->move[2].nt * v->wide : 0, v->j.unit);
   return used;
 }
@@ -6884,11 +6951,8 @@ static void eini_elem_turn(int isa, int size, int64_t ns, int64_t nd, const char
   }
 }
 
-// The n elements from e0 on will be next.
-static void eini_elem_ahead_start(eini_dir_elem *v, int64_t e0, int64_t n) {
-  const int64_t rows = v->sum_loop.n * ((v->sum_row.n + 7) / 8);
-  const int64_t calls = rows * ((v->wide / v->j.kern->lanes + 2) / 3) +
-                        v->mul_loop.n * ((v->mul_row.n + 7) / 8);
+// The n elements from e0 on will be next; they are asked for in so many calls.
+static void eini_elem_ahead_start(eini_dir_elem *v, int64_t e0, int64_t n, int64_t calls) {
   eini_elem_ahead *a = &v->ahead;
   int64_t lines = 0;
   for (int o = 0; o < 3; o++) {
@@ -7011,12 +7075,15 @@ static void eini_elem_products(eini_dir_elem *v, int64_t n) {
 static void eini_elem_batch(eini_dir_elem *v) {
   const eini_dir_job *j = &v->j;
   const int lanes = j->kern->lanes;
+  const int64_t rows = v->sum_loop.n * ((v->sum_row.n + 7) / 8);
+  const int64_t calls = rows * ((v->wide / lanes + 2) / 3) +
+                        v->mul_loop.n * ((v->mul_row.n + 7) / 8);
   for (int64_t e0 = 0, n; e0 < v->e; e0 += n) {
     n = eini_min64(v->wide, v->e - e0);
     const int64_t whole = eini_up(n, lanes);
     eini_elem_take(v, 0, e0, n);
     eini_elem_take(v, 1, e0, n);
-    eini_elem_ahead_start(v, e0 + n, eini_min64(v->wide, v->e - e0 - n));
+    eini_elem_ahead_start(v, e0 + n, eini_min64(v->wide, v->e - e0 - n), calls);
     if (v->first) eini_elem_products(v, whole);
     eini_elem_sums(v, whole);
     if (!v->first) eini_elem_products(v, whole);
@@ -7096,6 +7163,292 @@ static int eini_elem_plan(const eini_cpu *cpu, const ein_contract *c, int width,
 
 EINI_UNUSED static const eini_cpu_family eini_dir_elements = {
     "elements", eini_elem_plan, eini_elem_run};
+
+// ---- elements in rows ---------------------------------------------------------------------------
+// The same contractions where e is not the fastest axis in memory: nothing is turned. Each e is a
+// row; lanes are the axes that only q gives to the output, which must be contiguous there, and for
+// the factors' product an axis of one factor. What is between is a block of rows of e.
+
+#define EINI_ROWS_BYTES 32768   // of the blocks
+enum { EINI_ROWS_LEAST = 16, EINI_ROWS_MOST = 256 };  // e of a block
+
+typedef struct eini_dir_rows {
+  eini_dir_elem v;
+  int64_t len, lanes;          // reals of a vector of factors, and of a row of sums
+  int64_t from, to, out;       // reals from e to e of what sums read and write, of the output
+  int64_t k0, pk, qk;          // the innermost axis of sums, and steps along it
+  eini_elem_list k1;           // the other axes of sums
+  int64_t *frow, *trow;        // a block's rows of what sums read and write
+} eini_dir_rows;
+
+// Steps of a block's axes: those of a are the fastest, then those of b, then c.
+static void eini_rows_lay(eini_dir_elem *v, int stream, unsigned a, unsigned b, unsigned c) {
+  const unsigned set[3] = {a, b, c};
+  int64_t n = 1;
+  for (int d = 0; d < v->all.n; d++) v->all.stride[stream][d] = 0;
+  for (int i = 0; i < 3; i++) {
+    for (int d = v->all.n - 1; d >= 0; d--) {
+      if (!(set[i] >> d & 1)) continue;
+      v->all.stride[stream][d] = n;
+      n *= v->all.extent[d];
+    }
+  }
+  v->columns[stream] = n;
+}
+
+// The axis of `axes` with unit steps in a stream, else the last of them; -1: none.
+static int eini_rows_unit(const eini_dir_elem *v, unsigned axes, int stream) {
+  int at = -1;
+  for (int d = 0; d < v->all.n; d++) {
+    if (!(axes >> d & 1)) continue;
+    at = d;
+    if (v->all.stride[stream][d] == 1) break;
+  }
+  return at;
+}
+
+// Both steps. first: the factors are multiplied first, vectors along axis w of factor u alone; else
+// factor u and the small operand. 0: not this way
+static int eini_rows_order(eini_dir_rows *r, int first, int u) {
+  eini_dir_elem *v = &r->v;
+  const unsigned every = (1U << v->all.n) - 1, in = v->in[u], other = v->in[1 - u];
+  const unsigned n = every & ~v->k & ~v->rows;  // of the other group: the lanes of the output
+  const unsigned k = v->k & v->small & (first ? every : in & ~other);
+  const unsigned loop = first ? v->rows : in & ~k, lanes = first ? n : v->small & ~loop & ~k;
+  const int made = v->nt ? EINI_ELEM_SUMS : EINI_ELEM_OUT;
+  const int from = first ? EINI_ELEM_BETWEEN : u, to = first ? made : EINI_ELEM_BETWEEN;
+  const int w = first ? eini_rows_unit(v, k & in & ~other, u) : -1;
+  const int k0 = first ? w : eini_rows_unit(v, k, u);
+  if ((first && (w < 0 || v->all.stride[u][w] != 1)) || (!first && k == 0)) return 0;
+  if (n & ~v->small) return 0;
+  const unsigned inner = k0 < 0 ? 0 : 1U << k0, axis = first ? inner : 0;
+  v->first = first, v->u = u;
+  if (first) eini_rows_lay(v, EINI_ELEM_BETWEEN, inner, k & ~inner, loop);
+  else eini_rows_lay(v, EINI_ELEM_BETWEEN, n, lanes & ~n, loop);
+  eini_rows_lay(v, EINI_ELEM_PACKED, n, lanes & ~n, v->small & ~lanes);
+  eini_rows_lay(v, EINI_ELEM_SUMS, n, 0, 0);
+  r->lanes = eini_elem_size(v, lanes);
+  for (int d = 0; d < v->all.n; d++) {
+    const int64_t step = v->all.stride[EINI_ELEM_SUMS][d];
+    if ((n >> d & 1) && v->all.stride[EINI_ELEM_OUT][d] != step) return 0;
+  }
+  const int64_t line = eini_elem_size(v, n);
+  v->columns[EINI_ELEM_SUMS] = line * eini_elem_size(v, v->rows);
+  for (int64_t d = v->all.n - 1, size = line * v->wide; d >= 0; d--) {
+    if (v->rows >> d & 1) v->all.stride[EINI_ELEM_SUMS][d] = size, size *= v->all.extent[d];
+  }
+  const int64_t out = v->nt ? line : v->step[2];
+  // Whole vectors are stored there: what is too much is overwritten later, or falls in the pad.
+  const int64_t column = v->columns[EINI_ELEM_BETWEEN] += v->j.kern->lanes;
+  r->out = out;
+  r->len = first ? v->all.extent[w] : line;
+  r->from = first ? column : v->step[u], r->to = first ? out : column;
+  r->k0 = k0 < 0 ? 1 : v->all.extent[k0];
+  r->pk = k0 < 0 ? 0 : v->all.stride[from][k0];
+  r->qk = k0 < 0 ? 0 : v->all.stride[EINI_ELEM_PACKED][k0];
+  const unsigned made_axes = (first ? loop | k : v->rows) & ~axis;  // of products of factors
+  const unsigned vary = first ? in : loop | lanes;                  // axes of their vectors
+  eini_elem_set(v, &v->sum_loop, loop, 3, EINI_ELEM_PACKED, from, to);
+  eini_elem_set(v, &r->k1, k & ~inner, 2, from, EINI_ELEM_PACKED, 0);
+  eini_elem_set(v, &v->mul_loop, made_axes & vary, 3, 1 - u, first ? u : EINI_ELEM_BETWEEN,
+                first ? EINI_ELEM_BETWEEN : made);
+  eini_elem_set(v, &v->mul_row, made_axes & ~vary, 2, 1 - u, v->mul_loop.stream[2], 0);
+  eini_elem_set(v, &v->mul_k, v->k & ~k, 2, 1 - u, v->mul_loop.stream[1], 0);
+  eini_elem_set(v, &v->move[2].rest, v->rows, 2, EINI_ELEM_OUT, EINI_ELEM_SUMS, 0);
+  return 1;
+}
+
+// Cycles of both steps for one e.
+static double eini_rows_cycles(const eini_dir_rows *r) {
+  const eini_dir_elem *v = &r->v;
+  const double n = (double)v->j.kern->lanes, vectors = ceil((double)r->lanes / n);
+  const double k = (double)(r->k0 * r->k1.n), loop = (double)v->mul_loop.n;
+  const double rows = (double)v->mul_row.n, mk = (double)v->mul_k.n;
+  return (double)v->sum_loop.n * vectors * (k + 3) +
+         loop * ceil((double)r->len / n) * (mk * (1 + rows) + 2 * rows) + 2 * loop;
+}
+
+// How to run: from the whole contraction. 0: not this way
+static int eini_rows_init(eini_dir_rows *r, const eini_cpu *cpu, const ein_contract *c,
+                          const ein_part *part) {
+  eini_dir_elem *v = &r->v;
+  double least = 0;
+  int best = -1;
+  memset(r, 0, sizeof *r);
+  if (!eini_elem_sides(v, cpu, c)) return 0;
+  v->nt = v->nt && v->step[2] == v->j.x[EINI_DIR_M + EINI_DIR_N - v->group].size;
+  for (int way = 0; way < 4; way++) {
+    if (!eini_rows_order(r, way < 2, way & 1)) continue;
+    const double cycles = eini_rows_cycles(r);
+    if (best >= 0 && cycles >= least) continue;
+    best = way, least = cycles;
+  }
+  if (best < 0 || !eini_rows_order(r, best < 2, best & 1)) return 0;
+  const int64_t columns = v->columns[EINI_ELEM_BETWEEN] + (v->nt ? v->columns[EINI_ELEM_SUMS] : 0);
+  if (columns > EINI_ELEM_TABLE || v->columns[EINI_ELEM_PACKED] > EINI_ELEM_TABLE) return 0;
+  v->wide = eini_dir_clamp(EINI_ROWS_BYTES / (columns * v->j.unit), 8, EINI_ROWS_LEAST,
+                           EINI_ROWS_MOST);
+  eini_rows_order(r, best < 2, best & 1);
+  eini_elem_cut(v, part);
+  return 1;
+}
+
+static size_t eini_rows_carve(eini_dir_rows *r, char *base) {
+  eini_dir_elem *v = &r->v;
+  const int64_t unit = v->j.unit;
+  size_t used = 0;
+  int64_t sums = v->nt ? v->columns[EINI_ELEM_SUMS] * v->wide : 0;
+  v->block[EINI_ELEM_BETWEEN] =
+      (char *)eini_carve(base, &used, v->columns[EINI_ELEM_BETWEEN] * v->wide, unit);
+  v->block[EINI_ELEM_PACKED] =
+      (char *)eini_carve(base, &used, v->columns[EINI_ELEM_PACKED] + v->j.kern->lanes, unit);
+  v->block[EINI_ELEM_SUMS] = (char *)eini_carve(base, &used, sums, unit);
+  r->frow = (int64_t *)eini_carve(base, &used, v->wide * 8, 1);
+  r->trow = (int64_t *)eini_carve(base, &used, v->wide * 8, 1);
+  eini_elem_fill(v, &v->sum_loop, base, &used);
+  eini_elem_fill(v, &r->k1, base, &used);
+  eini_elem_fill(v, &v->mul_loop, base, &used);
+  eini_elem_fill(v, &v->mul_row, base, &used);
+  eini_elem_fill(v, &v->mul_k, base, &used);
+  eini_elem_moves(v, 2, base, &used);
+  eini_elem_fill(v, &v->move[2].rest, base, &used);
+  v->move[2].step = 0;  // its lines are not asked for
+  return used;
+}
+
+// Where element e0 of a stream is: in memory, or the start of a block.
+static char *eini_rows_at(const eini_dir_elem *v, int stream, int64_t e0) {
+  const int memory = stream < 2 ? v->s0 + stream : EINI_DIR_OUT;
+  if (stream >= EINI_ELEM_BLOCK && stream != EINI_ELEM_OUT) return v->block[stream];
+  return (char *)(uintptr_t)v->j.at[memory] + e0 * v->step[stream < 2 ? stream : 2] * v->j.unit;
+}
+
+// Sums of products with the small operand: rows are n elements from e0 on.
+static void eini_rows_sums(eini_dir_rows *r, int64_t e0, int64_t n) {
+  eini_dir_elem *v = &r->v;
+  const eini_elem_list *loop = &v->sum_loop;
+  const eini_dir_kern *kern = v->j.kern;
+  const int64_t unit = v->j.unit, vectors = (r->lanes + kern->lanes - 1) / kern->lanes;
+  const char *from = eini_rows_at(v, loop->stream[1], e0);
+  char *to = eini_rows_at(v, loop->stream[2], e0);
+  eini_dir_tile t;
+  memset(&t, 0, sizeof t);
+  t.k1 = r->k1.n, t.k0 = r->k0, t.pk = r->pk, t.qk = r->qk;
+  t.pk1 = r->k1.off[0], t.qk1 = r->k1.off[1];
+  for (int64_t b = 0; b < loop->n; b++) {
+    t.q = v->block[EINI_ELEM_PACKED] + loop->off[0][b] * unit;
+    t.p = from + loop->off[1][b] * unit;
+    t.out = to + loop->off[2][b] * unit;
+    for (int64_t i = 0, l; i < vectors; i += l) {
+      const int64_t left = vectors - i;
+      l = left > 3 && left % 3 == 1 ? 2 : left > 3 ? 3 : left;
+      t.last = left > l || !v->first ? kern->lanes :
+               (int)(r->lanes - (vectors - 1) * kern->lanes);
+      for (int64_t e = 0, most; e < n; e += most) {
+        const int which = eini_elem_rows(v, n - e, &most);
+        t.prow = r->frow + e;
+        t.orow = r->trow + e;
+        kern->tile[l - 1][which](&t);
+        eini_elem_ahead_some(v);
+      }
+      t.q += l * kern->lanes * unit;
+      t.out += l * kern->lanes * unit;
+    }
+  }
+}
+
+// Sums of products of both factors, or of one factor and what is between.
+static void eini_rows_products(const eini_dir_rows *r, int64_t e0, int64_t n) {
+  const eini_dir_elem *v = &r->v;
+  const eini_elem_list *loop = &v->mul_loop;
+  const int64_t unit = v->j.unit, column = v->columns[EINI_ELEM_BETWEEN];
+  const char *p = eini_rows_at(v, loop->stream[0], e0), *q = eini_rows_at(v, loop->stream[1], e0);
+  char *out = eini_rows_at(v, loop->stream[2], e0);
+  eini_dir_bands t;
+  t.n = n, t.k = v->mul_k.n, t.len = r->len, t.pe = v->step[1 - v->u];
+  t.qe = v->first ? v->step[v->u] : column;
+  t.oe = v->first ? column : r->out;
+  t.pk = v->mul_k.off[0], t.qk = v->mul_k.off[1];
+  t.masked = v->first ? (v->mul_row.n == 1 || loop->n == 1) * n :
+             t.oe == t.len ? n - (v->j.kern->lanes + t.len - 1) / t.len : 0;
+  for (int64_t b = 0; b < loop->n; b++) {
+    t.p = p + loop->off[0][b] * unit;
+    t.q = q + loop->off[1][b] * unit;
+    t.out = out + loop->off[2][b] * unit;
+    for (int64_t i = 0, most; i < v->mul_row.n; i += most) {
+      most = eini_min64(v->mul_row.n - i, 4);
+      t.prow = v->mul_row.off[0] + i;
+      t.orow = v->mul_row.off[1] + i;
+      v->j.kern->bands[most - 1](&t);
+    }
+  }
+}
+
+static void eini_rows_batch(eini_dir_rows *r) {
+  eini_dir_elem *v = &r->v;
+  const eini_elem_list *rest = &v->move[2].rest;
+  const int64_t unit = v->j.unit, line = v->columns[EINI_ELEM_SUMS] / rest->n;
+  const int64_t strips = (r->lanes + 3 * v->j.kern->lanes - 1) / (3 * v->j.kern->lanes);
+  for (int64_t e0 = 0, n; e0 < v->e; e0 += n) {
+    n = eini_min64(v->wide, v->e - e0);
+    eini_elem_ahead_start(v, e0 + n, eini_min64(v->wide, v->e - e0 - n),
+                          v->sum_loop.n * strips * ((n + 7) / 8));
+    if (v->first) eini_rows_products(r, e0, n);
+    eini_rows_sums(r, e0, n);
+    if (!v->first) eini_rows_products(r, e0, n);
+    for (int64_t i = 0; v->nt && i < rest->n; i++) {
+      char *dst = eini_rows_at(v, EINI_ELEM_OUT, e0) + rest->off[0][i] * unit;
+      eini_stream_row(v->isa, (size_t)(n * line * unit),
+                      v->block[EINI_ELEM_SUMS] + rest->off[1][i] * unit, dst);
+    }
+  }
+}
+
+static void eini_rows_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                          const ein_part *part, void *scratch) {
+  eini_dir_rows r;
+  eini_dir_elem *v = &r.v;
+  const char *packed = NULL;
+  (void)choice;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
+  if (part->batch[0] >= part->batch[1] || !eini_rows_init(&r, cpu, c, part)) return;
+  eini_rows_carve(&r, (char *)scratch);
+  for (int64_t e = 0; e < v->wide; e++) r.frow[e] = e * r.from, r.trow[e] = e * r.to;
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    eini_dir_at(&v->j, b);
+    if (packed != v->j.at[EINI_DIR_OPS - v->s0]) eini_elem_pack(v);
+    packed = v->j.at[EINI_DIR_OPS - v->s0];
+    eini_rows_batch(&r);
+  }
+  if (v->nt) eini_stream_end();
+}
+
+static int eini_rows_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                          ein_choice *choice) {
+  eini_dir_rows r;
+  eini_dir_elem *v = &r.v;
+  eini_dir_job *j = &v->j;
+  if (!eini_dir_able(cpu, c) || !eini_rows_init(&r, cpu, c, NULL)) return 0;
+  choice->scratch = eini_rows_carve(&r, NULL);
+  const double batch = (double)j->x[EINI_DIR_B].size, e = (double)v->e, unit = (double)j->unit;
+  const unsigned every = (1U << v->all.n) - 1;
+  const double in = batch * e * unit * (double)(eini_elem_size(v, v->in[0]) +
+                                                eini_elem_size(v, v->in[1]));
+  const double out = batch * e * unit * (double)eini_elem_size(v, every & ~v->k);
+  const double move = (in + out * (v->nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
+  const double busy = batch * (e * eini_rows_cycles(&r) +
+                               2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
+  eini_dir_grid(&j->x[v->group], 16 * j->kern->lanes * eini_elem_size(v, v->rows),
+                &choice->grid[v->s0 ? 2 : 1], &choice->unit[v->s0 ? 2 : 1]);
+  choice->grid[v->s0 ? 1 : 2] = choice->unit[v->s0 ? 1 : 2] = 1;
+  choice->grid[0] = j->x[EINI_DIR_B].size, choice->unit[0] = 1;
+  choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
+  memcpy(choice->variant, v->first ? "rows factors" : "rows small", v->first ? 13 : 11);
+  return 1;
+}
+
+EINI_UNUSED static const eini_cpu_family eini_dir_rows_family = {
+    "elements", eini_rows_plan, eini_rows_run};
 
 // ---- tiny ---------------------------------------------------------------------------------------
 // The same tiles where nothing needs a table: plain real operands, at most one axis a group, lanes
@@ -7287,7 +7640,7 @@ EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
 
 static const eini_cpu_family *const eini_cpu_families[] = {
     &eini_gett_family, &eini_dir_tiny, &eini_dir_matvec, &eini_dir_dot,
-    &eini_dir_inner_family, &eini_dir_small, &eini_dir_elements, NULL};
+    &eini_dir_inner_family, &eini_dir_small, &eini_dir_elements, &eini_dir_rows_family, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 

@@ -57,6 +57,7 @@ typedef struct test_case {
   const int64_t *rows[2][OPS], *ks[2][OPS], *batches[2][OPS], *xb, *xm, *xn;
   const char *bases[2][OPS], *xbase;
   ein_dtype types[2][OPS], xtype;
+  int elements;                // the group with a long index in two factors; 0: none
 } test_case;
 
 static ein_axes *axes_of(ein_contract *c, int g) {
@@ -84,8 +85,9 @@ static double get_real(ein_dtype t, const char *p, int64_t i) {
   }
 }
 
-// Strides of an operand over the groups it has, in a random order of axes.
+// Strides of an operand over the groups it has, in a random order of axes; `zeros` percent are 0.
 static void layout(test_case *t, operand *o, const int *has, int zeros) {
+  const int rows = t->elements;          // the group of the long index, if there is one
   int g[16], a[16], n = 0;
   int64_t step = 1, high = 0;
   memset(o->stride, 0, sizeof o->stride);
@@ -103,7 +105,7 @@ static void layout(test_case *t, operand *o, const int *has, int zeros) {
   if (chance(15)) step = draw(1, 3);
   for (int i = n - 1; i >= 0; i--) {
     int64_t e = t->extent[g[i]][a[i]], s = chance(15) ? -step : step;
-    if (zeros && chance(6)) continue;
+    if (chance(zeros) && !(rows > 0 && g[i] == rows && a[i] == 0)) continue;
     o->stride[g[i]][a[i]] = s;
     if (e > 0) {
       if (s < 0) o->low += -s * (e - 1);
@@ -187,7 +189,14 @@ static void shape(test_case *t) {
   static const int64_t some[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 33, 35, 64, 100};
   static const int64_t most[3] = {40, 700, 6000};
   const int kind = (int)draw(0, 6);
-  for (int g = 0; g < 4; g++) {
+  for (int g = 0; g < 4 && t->elements; g++) {
+    ein_axes *x = axes_of(&t->c, g);
+    x->extent = t->extent[g];
+    x->n = (int)draw(g == t->elements || g == 3, g == 0 ? 1 : AXES);
+    for (int d = 0; d < x->n; d++) t->extent[g][d] = chance(20) ? draw(1, 20) : draw(2, 5);
+    if (g == t->elements) t->extent[g][0] = chance(50) ? draw(1, 40) : draw(100, 700);
+  }
+  for (int g = 0; g < 4 && !t->elements; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->n = chance(30) ? 0 : (int)draw(1, chance(20) ? AXES : 2);
     if (g == 0 && kind < 4) x->n = chance(60) ? 0 : 1;
@@ -228,19 +237,20 @@ static void side_new(test_case *t, int s, fill_user *u) {
   ein_side *x = s ? &t->c.q : &t->c.p;
   x->form = chance(60) ? EIN_FORM_PLAIN : (ein_form)draw(0, 3);
   if (t->c.type == EIN_BOOL) x->form = EIN_FORM_PLAIN;
+  if (t->elements) x->form = t->elements == s + 1 ? EIN_FORM_PRODUCT : EIN_FORM_PLAIN;
   x->nop = 1;
-  if (x->form == EIN_FORM_PRODUCT) x->nop = (int)draw(2, 3);
+  if (x->form == EIN_FORM_PRODUCT) x->nop = t->elements ? 2 : (int)draw(2, 3);
   if (x->form == EIN_FORM_FUNCTION) x->nop = (int)draw(1, 2);
   x->conj = planes(t->c.type) == 2 && chance(50);
   for (int o = 0; o < x->nop; o++) {
     operand *p = &t->op[s][o];
     int part[4];
-    for (int g = 0; g < 4; g++) part[g] = has[s][g] && (o == 0 || chance(60));
+    for (int g = 0; g < 4; g++) part[g] = has[s][g] && (o == 0 || t->elements || chance(60));
     p->dtype = t->c.type;
     if (x->form == EIN_FORM_CONVERT && t->c.type == EIN_F64) p->dtype = EIN_F32;
     if (x->form == EIN_FORM_CONVERT && t->c.type == EIN_I64) p->dtype = EIN_I32;
     if (x->form == EIN_FORM_CONVERT && t->c.type == EIN_C128) p->dtype = EIN_C64;
-    layout(t, p, part, 1);
+    layout(t, p, part, t->elements && x->form == EIN_FORM_PRODUCT ? 40 : 6);
     operand_new(p, x->nop > 1 ? 3 : 9);
     t->types[s][o] = p->dtype;
     t->rows[s][o] = p->stride[s ? 2 : 1];
@@ -263,6 +273,8 @@ static void case_new(test_case *t, fill_user *u) {
   memset(t, 0, sizeof *t);
   t->c.pair = EIN_PAIR_SUM_MUL;
   t->c.type = types[draw(0, 5)];
+  // Products of two factors with a long index, times an operand without it.
+  if (planes(t->c.type) == 1 && chance(30)) t->elements = (int)draw(1, 2);
   shape(t);
   shrink(t);
   for (int s = 0; s < 2; s++) {
@@ -275,13 +287,13 @@ static void case_new(test_case *t, fill_user *u) {
   operand_new(&t->out, 9);
   t->c.out_batch = t->out.stride[0], t->c.out_m = t->out.stride[1], t->c.out_n = t->out.stride[2];
   t->c.out = t->out.mem.data + t->out.low * (int)eini_dtype_bytes(t->c.type);
-  t->c.plain_out = chance(75);
+  t->c.plain_out = t->elements || chance(75);
   t->c.emit_fn = emit;
   t->c.emit_user = t;
   t->c.nextra = !t->c.plain_out && chance(60);
   if (!t->c.nextra) return;
   t->extra.dtype = t->xtype = t->c.type;
-  layout(t, &t->extra, has, 1);
+  layout(t, &t->extra, has, 6);
   operand_new(&t->extra, 9);
   t->c.extra_dtype = &t->xtype;
   t->xb = t->extra.stride[0], t->xm = t->extra.stride[1], t->xn = t->extra.stride[2];
@@ -362,7 +374,7 @@ static int differ(const test_case *t, const char *image) {
 
 static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_dot, &eini_dir_small,
                                                   &eini_dir_tiny, &eini_dir_inner_family,
-                                                  &eini_dir_elements};
+                                                  &eini_dir_elements, &eini_dir_rows_family};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[8];
 
