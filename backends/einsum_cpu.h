@@ -6701,6 +6701,7 @@ typedef struct eini_dir_elem {
   int isa, s0, group;          // stream of the first factor; the group of its rows
   int first, u;                // factors first; the factor that varies along rows of products
   int nt;                      // past the caches
+  double fma;                  // cycles of a vector's multiply-add
   eini_dir_index all;
   unsigned rows, k, small, in[2];  // sets of axes
   int64_t e, step[3];          // steps of both factors and of the output
@@ -6793,8 +6794,8 @@ static void eini_elem_order(eini_dir_elem *v, int first, int u) {
 static double eini_elem_cycles(const eini_dir_elem *v) {
   const double loop = (double)v->sum_loop.n, row = (double)v->sum_row.n, k = (double)v->sum_k.n;
   const double ml = (double)v->mul_loop.n, mr = (double)v->mul_row.n, mk = (double)v->mul_k.n;
-  return loop * (0.55 * row * k + 7 * ceil(row / 8)) +
-         ml * (1.1 * mr * mk + 5 * ceil(mr / 8)) * (1 + 2 / mk);
+  return loop * (1.1 * v->fma * row * k + 7 * ceil(row / 8)) +
+         ml * (2.2 * v->fma * mr * mk + 5 * ceil(mr / 8)) * (1 + 2 / mk);
 }
 
 // The order with the least work.
@@ -6838,6 +6839,7 @@ static int eini_elem_sides(eini_dir_elem *v, const eini_cpu *cpu, const ein_cont
   if (p->form != EIN_FORM_PRODUCT || p->nop != 2 || q->form != EIN_FORM_PLAIN) return 0;
   eini_dir_init(j, cpu, c);
   v->isa = cpu->isa;
+  v->fma = 2 * j->kern->lanes * cpu->hz / eini_dir_peak(cpu, c->type);
   v->group = v->s0 ? EINI_DIR_N : EINI_DIR_M;
   for (int g = 0; g < 4; g++) {
     if (j->x[g].size == 0) return 0;
@@ -7264,7 +7266,7 @@ static double eini_rows_cycles(const eini_dir_rows *r) {
   const double n = (double)v->j.kern->lanes, vectors = ceil((double)r->lanes / n);
   const double k = (double)(r->k0 * r->k1.n), loop = (double)v->mul_loop.n;
   const double rows = (double)v->mul_row.n, mk = (double)v->mul_k.n;
-  return (double)v->sum_loop.n * vectors * (k + 3) +
+  return (double)v->sum_loop.n * vectors * (1.2 * v->fma * k + 3) +
          loop * ceil((double)r->len / n) * (mk * (1 + rows) + 2 * rows) + 2 * loop;
 }
 
