@@ -57,6 +57,7 @@ typedef struct test_case {
   const int64_t *rows[2][OPS], *ks[2][OPS], *batches[2][OPS], *xb, *xm, *xn;
   const char *bases[2][OPS], *xbase;
   ein_dtype types[2][OPS], xtype;
+  int number, none;          // the value of the side (none) without operands; 0: both have some
 } test_case;
 
 static ein_axes *axes_of(ein_contract *c, int g) {
@@ -125,7 +126,7 @@ static void value_at(const test_case *t, int s, const char *const *base, const i
                      double *v) {
   const ein_side *x = s ? &t->c.q : &t->c.p;
   const int p = planes(t->c.type);
-  v[0] = 1, v[1] = 0;
+  v[0] = x->nop == 0 ? t->number : 1, v[1] = 0;
   for (int o = 0; o < x->nop; o++) {
     double a[2] = {0, 0};
     for (int i = 0; i < planes(x->dtype[o]); i++) {
@@ -186,7 +187,8 @@ static void emit(void *user, int64_t n, const void *folds, char *out, const int6
 static void shape(test_case *t) {
   static const int64_t some[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 33, 35, 64, 100};
   static const int64_t most[3] = {40, 700, 6000};
-  const int kind = (int)draw(0, 6);
+  const int kind = (int)draw(0, 7);
+  if (kind == 7) t->number = (int)draw(1, 3), t->none = (int)draw(0, 1);  // sums
   for (int g = 0; g < 4; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->n = chance(30) ? 0 : (int)draw(1, chance(20) ? AXES : 2);
@@ -194,9 +196,11 @@ static void shape(test_case *t) {
     if ((kind == 0 && g == 2) || (kind == 1 && g == 1)) x->n = 0;      // matvec
     if (kind == 2 && (g == 1 || g == 2)) x->n = 0;                     // dot
     if (kind == 3 && g == 3) x->n = 0;                                 // outer
+    if (kind == 7) x->n = g == 1 + t->none ? 0 : (int)draw(g != 0, g == 0 ? 1 : 3);
     x->extent = t->extent[g];
     int64_t size = 1, cap = most[draw(0, 2)];
-    if (kind > 3) cap = chance(20) ? 600 : 40;
+    if (kind > 3 && kind < 7) cap = chance(20) ? 600 : 40;
+    if (kind == 7 && g == 0) cap = 3;
     for (int d = 0; d < x->n; d++) {
       int64_t e = chance(2) ? 0 : some[draw(0, 16)];
       if (chance(3)) e = draw(100, 6000);
@@ -228,9 +232,11 @@ static void side_new(test_case *t, int s, fill_user *u) {
   ein_side *x = s ? &t->c.q : &t->c.p;
   x->form = chance(60) ? EIN_FORM_PLAIN : (ein_form)draw(0, 3);
   if (t->c.type == EIN_BOOL) x->form = EIN_FORM_PLAIN;
+  if (t->number > 0) x->form = s == t->none || chance(10) ? EIN_FORM_FUNCTION : EIN_FORM_PLAIN;
   x->nop = 1;
   if (x->form == EIN_FORM_PRODUCT) x->nop = (int)draw(2, 3);
   if (x->form == EIN_FORM_FUNCTION) x->nop = (int)draw(1, 2);
+  if (s == t->none && t->number > 0) x->nop = 0;
   x->conj = planes(t->c.type) == 2 && chance(50);
   for (int o = 0; o < x->nop; o++) {
     operand *p = &t->op[s][o];
@@ -362,7 +368,7 @@ static int differ(const test_case *t, const char *image) {
 
 static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_dot, &eini_dir_small,
                                                   &eini_dir_tiny, &eini_dir_inner_family,
-                                                  &eini_dir_elements};
+                                                  &eini_dir_elements, &eini_sums_family};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[8];
 
