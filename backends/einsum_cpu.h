@@ -1768,7 +1768,8 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
   return NULL;
 }
 
-// Callers fold one chunk after the other: what comes next is on its way when this one ends.
+// Callers fold one chunk after the other: what comes next is on its way when a short one ends.
+// Along longer ones the processor asks by itself.
 #define EINI_ACROSS_AHEAD 4096  // bytes
 // Folds in EINI_LANES lanes as section fold does, so that the bits are the same: the body here,
 // the rest with its functions.
@@ -1779,13 +1780,14 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
     T lane[EINI_LANES];                                                                     \
     V v[vectors];                                                                           \
     int64_t i = EINI_LANES;                                                                 \
+    const int ahead = n * (int64_t)sizeof(T) <= 2 * EINI_ACROSS_AHEAD;                      \
     if (n < EINI_LANES) {                                                                   \
       eini_h_##name(n, px, acc);                                                            \
       return;                                                                               \
     }                                                                                       \
     for (int k = 0; k < vectors; k++) v[k] = load(x + k * step);                            \
     for (; i + EINI_LANES <= n; i += EINI_LANES) {                                          \
-      for (size_t line = 0; line < sizeof lane; line += 64) {                               \
+      for (size_t line = 0; ahead && line < sizeof lane; line += 64) {                      \
         _mm_prefetch((const char *)((uintptr_t)(x + i) + EINI_ACROSS_AHEAD + line), _MM_HINT_T0); \
       }                                                                                     \
       for (int k = 0; k < vectors; k++) v[k] = op(v[k], load(x + i + k * step));            \
@@ -7391,13 +7393,11 @@ static const eini_sums_kern *eini_sums_kern_of(const eini_dir_kern *kern) {
   return table[i].sums;
 }
 
-#define EINI_SUMS_BLOCK 32768  // bytes of the sums of a block
-
 typedef struct eini_sums {
   eini_dir_mv mv;              // its job, rows and block of the output, in which sums end
   const eini_sums_kern *kern;
   int along;                   // whether runs of memory are summed
-  int64_t most;                // results of a block
+  int64_t block, most;         // bytes of the sums of a block, and how many
   char *sums;                  // their vectors where runs are summed
   char *one;                   // the other side's number
 } eini_sums;
@@ -7417,7 +7417,8 @@ static void eini_sums_init(eini_sums *s, const eini_cpu *cpu, const ein_contract
   eini_dir_sort(&j->x[EINI_DIR_K], s->mv.a);
   s->kern = eini_sums_kern_of(j->kern);
   s->along = k->n > 0 && k->stride[s->mv.a][k->n - 1] == 1;
-  s->most = EINI_SUMS_BLOCK / (s->along ? j->kern->lanes * j->unit : j->unit);
+  s->block = eini_max64(cpu->l2 / 8, 4096);
+  s->most = s->block / (s->along ? j->kern->lanes * j->unit : j->unit);
   if (part != NULL) {
     const int64_t *cut = s->mv.a == 0 ? part->m : part->n;
     eini_dir_cut(j, s->mv.group, cut[0], cut[1]);
@@ -7430,7 +7431,7 @@ static size_t eini_sums_carve(eini_sums *s, char *base) {
   size_t used = 0;
   eini_dir_carve_job(&s->mv.j, base, &used);
   s->mv.y = (char *)eini_carve(base, &used, s->most * j->unit, 1);
-  s->sums = !s->along ? s->mv.y : (char *)eini_carve(base, &used, EINI_SUMS_BLOCK, 1);
+  s->sums = !s->along ? s->mv.y : (char *)eini_carve(base, &used, s->block, 1);
   s->one = (char *)eini_carve(base, &used, 64, 1);
   return used;
 }
@@ -7464,11 +7465,12 @@ static void eini_sums_block(const eini_sums *s, const char *x, int d, int64_t ch
   eini_sums_loop loop[2 * EINI_DIR_RANK + 1], one = {1, 0, 0, 0};
   int64_t at[2 * EINI_DIR_RANK + 1] = {0};
   const int n = eini_sums_loops(s, d, chunk, loop);
+  const eini_sums_fn add = s->along ? s->kern->along : s->kern->down;
   int first = 1, i;
   char *y = s->sums;
   if (n > 1 && (s->along || loop[1].to == 0)) one = loop[first++];
   do {
-    (s->along ? s->kern->along : s->kern->down)(one.extent, one.step, one.to, loop[0].extent, x, y);
+    add(one.extent, one.step, one.to, loop[0].extent, x, y);
     for (i = first; i < n; i++) {
       x += loop[i].step * size, y += loop[i].to * size;
       if (++at[i] < loop[i].extent) break;
@@ -7501,8 +7503,9 @@ static void eini_sums_run(const eini_cpu *cpu, const ein_contract *c, const ein_
       const int64_t some = eini_min64(chunk, left);
       rn = some * inner;
       memset(s.sums, 0, (size_t)(rn * (s.along ? j->kern->lanes : 1) * j->unit));
-      eini_sums_block(&s, j->at[s.mv.a] + eini_dir_offset(m, s.mv.a, r) * j->unit, d > 0 ? d - 1 : 0,
-                      d > 0 ? some : m->n > 0 ? m->extent[0] : 1);
+      const char *x = j->at[s.mv.a] + eini_dir_offset(m, s.mv.a, r) * j->unit;
+      if (d > 0) eini_sums_block(&s, x, d - 1, some);
+      else eini_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
       if (s.along) {
         memset(s.mv.y, 0, (size_t)(rn * j->unit));
         j->kern->fold((int)rn, 1, s.sums, s.sums, 0, 0, s.mv.y);
@@ -7523,7 +7526,8 @@ static int eini_sums_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   const int g = s.mv.group == EINI_DIR_M ? 1 : 2;
   const eini_dir_index *m = &j->x[s.mv.group], *k = &j->x[EINI_DIR_K];
   const eini_dir_index *in = s.along ? k : m;
-  if (j->planes > 1 || j->x[EINI_DIR_M + EINI_DIR_N - s.mv.group].size != 1 || k->size < 2 || in->n == 0) return 0;
+  if (j->planes > 1 || k->size < 2 || in->n == 0) return 0;
+  if (j->x[EINI_DIR_M + EINI_DIR_N - s.mv.group].size != 1) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, all = batch * (double)m->size;
   const int64_t run = in->extent[in->n - 1];
   if (in->stride[s.mv.a][in->n - 1] != 1 || run * j->unit < 64) return 0;
@@ -7541,7 +7545,6 @@ static int eini_sums_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   memcpy(choice->variant, s.along ? "along" : "down", s.along ? 6 : 5);
   return 1;
 }
-#undef EINI_SUMS_BLOCK
 #undef EINI_SUMS_FEW
 
 static const eini_cpu_family eini_sums_family = {"sums", eini_sums_plan, eini_sums_run};

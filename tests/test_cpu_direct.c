@@ -470,6 +470,7 @@ int main(int argc, char **argv) {
       if (isa == EINI_ISA_NEON && best_isa() != EINI_ISA_NEON) continue;
       cpu.isa = isa;
       cpu.l3 = i % 2 ? 8 << 20 : 1 << 10;  // small: stores past the caches, reading ahead
+      cpu.l2 = i % 3 ? 1 << 20 : 1 << 12;  // small blocks of sums
       if (run_case(&t, &cpu, i, old, image)) return 1;
     }
     free(old);
