@@ -1897,6 +1897,7 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 // The last step stores. Steps round as the operations of chunks do, so the bits are the same.
 
 #define EINI_ROW_BLOCK 512   // bytes
+#define EINI_ROW_AHEAD 2048  // bytes of what is loaded first to what is asked for
 #define EINI_ROW_STEPS 32
 #define EINI_ROW_REGS 32
 
@@ -1988,7 +1989,11 @@ typedef struct eini_row_step {
   }                                                                                         \
   EINI_T512 static void eini_q_go_##s(const eini_row_step *t, int64_t at, int64_t to) {         \
     const V z = _mm512_setzero_##F();                                                       \
-    for (; at < to; at += EINI_ROW_BLOCK) t->s(t, at, z, z, z, z, z, z, z, z);              \
+    for (; at < to; at += EINI_ROW_BLOCK) {                                                 \
+      const uintptr_t soon = (uintptr_t)t->with + (uintptr_t)((at + EINI_ROW_AHEAD) & t->moves); \
+      for (unsigned line = 0; line < EINI_ROW_BLOCK; line += 64) EINI_FETCH(soon + line);   \
+      t->s(t, at, z, z, z, z, z, z, z, z);                                                  \
+    }                                                                                       \
     _mm256_zeroupper();                                                                     \
   }
 EINI_STEPS(f32, float, __m512, ps)
@@ -2081,11 +2086,10 @@ static int eini_steps_load(eini_steps *r, const eini_ins *ins) {
   return 1;
 }
 
-// All steps but the one that stores. 0: there is an operation or an operand without steps, or there
-// is but one that is cheap: then the processor asks for the rows far enough ahead by itself.
+// All steps but the one that stores. 0: there is an operation or an operand without steps.
 static int eini_steps_make(eini_steps *r) {
   const eini_code *code = r->ev->code;
-  int hand = -1, done = 0, cheap = 1;  // hand: the register whose value is at hand
+  int hand = -1;  // the register whose value is at hand
   if (code->nreg > EINI_ROW_REGS || (code->type != EIN_F32 && code->type != EIN_F64)) return 0;
   for (int i = 0; i < code->nfill; i++)
     if (code->fill[i].compute != code->type) return 0;
@@ -2108,10 +2112,8 @@ static int eini_steps_make(eini_steps *r) {
       eini_steps_add(r, EINI_ROW_LOAD, 0, r->with[ins->a], r->moves[ins->a], NULL);
     if (!eini_steps_add(r, ins->op, swapped, r->with[with], r->moves[with], ins->fn)) return 0;
     hand = ins->dst;
-    done++;
-    cheap &= ins->op <= EINI_OP_MIN || ins->op >= EINI_OP_FLOOR || ins->op == EINI_OP_RELU;
   }
-  return done > 1 || !cheap;
+  return hand >= 0;
 }
 
 // Blocks from byte `at` on until `to`, stored at out, or always at the same place.
@@ -2145,6 +2147,7 @@ static int eini_cpu_row(int isa, const eini_eval *ev, int64_t n, void *out, int 
   return 1;
 }
 #undef EINI_ROW_BLOCK
+#undef EINI_ROW_AHEAD
 #undef EINI_ROW_STEPS
 #undef EINI_ROW_REGS
 
