@@ -33,6 +33,7 @@
 //   >>chunks          operations of expressions and folds, per instruction set
 //   >>gett            contractions as products of packed blocks
 //   >>direct          contractions without packing
+//   >>sums            sums over one operand
 //   >>families        kernels of contractions
 //   >>calibrate       rates of this machine, measured and as text
 //   >>cpu-public      the provider and what a caller sees
@@ -1767,7 +1768,8 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
   return NULL;
 }
 
-// Callers fold one chunk after the other: what comes next is on its way when this one ends.
+// Callers fold one chunk after the other: what comes next is on its way when a short one ends.
+// Along longer ones the processor asks by itself.
 #define EINI_ACROSS_AHEAD 4096  // bytes
 // Folds in EINI_LANES lanes as section fold does, so that the bits are the same: the body here,
 // the rest with its functions.
@@ -1778,13 +1780,14 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
     T lane[EINI_LANES];                                                                     \
     V v[vectors];                                                                           \
     int64_t i = EINI_LANES;                                                                 \
+    const int ahead = n * (int64_t)sizeof(T) <= 2 * EINI_ACROSS_AHEAD;                      \
     if (n < EINI_LANES) {                                                                   \
       eini_h_##name(n, px, acc);                                                            \
       return;                                                                               \
     }                                                                                       \
     for (int k = 0; k < vectors; k++) v[k] = load(x + k * step);                            \
     for (; i + EINI_LANES <= n; i += EINI_LANES) {                                          \
-      for (size_t line = 0; line < sizeof lane; line += 64) {                               \
+      for (size_t line = 0; ahead && line < sizeof lane; line += 64) {                      \
         _mm_prefetch((const char *)((uintptr_t)(x + i) + EINI_ACROSS_AHEAD + line), _MM_HINT_T0); \
       }                                                                                     \
       for (int k = 0; k < vectors; k++) v[k] = op(v[k], load(x + i + k * step));            \
@@ -1894,6 +1897,7 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 // The last step stores. Steps round as the operations of chunks do, so the bits are the same.
 
 #define EINI_ROW_BLOCK 512   // bytes
+#define EINI_ROW_AHEAD 2048  // bytes of what is loaded first to what is asked for
 #define EINI_ROW_STEPS 32
 #define EINI_ROW_REGS 32
 
@@ -1985,7 +1989,11 @@ typedef struct eini_row_step {
   }                                                                                         \
   EINI_T512 static void eini_q_go_##s(const eini_row_step *t, int64_t at, int64_t to) {         \
     const V z = _mm512_setzero_##F();                                                       \
-    for (; at < to; at += EINI_ROW_BLOCK) t->s(t, at, z, z, z, z, z, z, z, z);              \
+    for (; at < to; at += EINI_ROW_BLOCK) {                                                 \
+      const uintptr_t soon = (uintptr_t)t->with + (uintptr_t)((at + EINI_ROW_AHEAD) & t->moves); \
+      for (unsigned line = 0; line < EINI_ROW_BLOCK; line += 64) EINI_FETCH(soon + line);   \
+      t->s(t, at, z, z, z, z, z, z, z, z);                                                  \
+    }                                                                                       \
     _mm256_zeroupper();                                                                     \
   }
 EINI_STEPS(f32, float, __m512, ps)
@@ -2078,11 +2086,10 @@ static int eini_steps_load(eini_steps *r, const eini_ins *ins) {
   return 1;
 }
 
-// All steps but the one that stores. 0: there is an operation or an operand without steps, or there
-// is but one that is cheap: then the processor asks for the rows far enough ahead by itself.
+// All steps but the one that stores. 0: there is an operation or an operand without steps.
 static int eini_steps_make(eini_steps *r) {
   const eini_code *code = r->ev->code;
-  int hand = -1, done = 0, cheap = 1;  // hand: the register whose value is at hand
+  int hand = -1;  // the register whose value is at hand
   if (code->nreg > EINI_ROW_REGS || (code->type != EIN_F32 && code->type != EIN_F64)) return 0;
   for (int i = 0; i < code->nfill; i++)
     if (code->fill[i].compute != code->type) return 0;
@@ -2105,10 +2112,8 @@ static int eini_steps_make(eini_steps *r) {
       eini_steps_add(r, EINI_ROW_LOAD, 0, r->with[ins->a], r->moves[ins->a], NULL);
     if (!eini_steps_add(r, ins->op, swapped, r->with[with], r->moves[with], ins->fn)) return 0;
     hand = ins->dst;
-    done++;
-    cheap &= ins->op <= EINI_OP_MIN || ins->op >= EINI_OP_FLOOR || ins->op == EINI_OP_RELU;
   }
-  return done > 1 || !cheap;
+  return hand >= 0;
 }
 
 // Blocks from byte `at` on until `to`, stored at out, or always at the same place.
@@ -2142,6 +2147,7 @@ static int eini_cpu_row(int isa, const eini_eval *ev, int64_t n, void *out, int 
   return 1;
 }
 #undef EINI_ROW_BLOCK
+#undef EINI_ROW_AHEAD
 #undef EINI_ROW_STEPS
 #undef EINI_ROW_REGS
 
@@ -7636,12 +7642,278 @@ EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
     "tiny", eini_dir_tiny_plan, eini_dir_tiny_run};
 
 // ================================================================================================
+// >>sums  sums over one operand
+// Takes contractions with a side that has no operands, so is one number; goes along the operand in
+// the order of memory, whatever the order of its indices is. Nothing is packed.
+// ================================================================================================
+
+// Runs of len reals, step apart, are added to sums `to` apart: `along` to the lanes of one vector
+// each; `down` each real to its own sum, all runs to the same ones.
+typedef void (*eini_sums_fn)(int64_t runs, int64_t step, int64_t to, int64_t len, const void *x,
+                             void *sums);
+
+typedef struct eini_sums_kern {
+  eini_sums_fn along, down;
+} eini_sums_kern;
+
+#define EINI_SUMS_FEW 4  // longer runs are read so many at a time: the sums stay in registers
+#define EINI_SUMS_GET(S, i) S##_V u##i = S##_GET(y + l + i * S##_N);
+#define EINI_SUMS_ADD(S, i) u##i += S##_GET(a + i * S##_N);
+#define EINI_SUMS_PUT(S, i) S##_PUT(y + l + i * S##_N, u##i);
+#define EINI_SUMS_DOWN(S, W)                                                                \
+  for (; l + W * S##_N <= len; l += W * S##_N) {                                            \
+    const S##_T *a = x + l;                                                                 \
+    EINI_DIR_##W(EINI_SUMS_GET, S)                                                          \
+    for (int64_t r = 0; r < few; r++, a += step) { EINI_DIR_##W(EINI_SUMS_ADD, S) }         \
+    EINI_DIR_##W(EINI_SUMS_PUT, S)                                                          \
+  }
+#define EINI_SUMS_SET(S, target)                                                            \
+  target static void S##_along(int64_t runs, int64_t step, int64_t to, int64_t len,         \
+                               const void *xp, void *sums) {                                \
+    const S##_T *x = (const S##_T *)xp;                                                     \
+    S##_T *y = (S##_T *)sums;                                                               \
+    for (int64_t r = 0; r < runs; r++, x += step, y += to) {                                \
+      S##_V u = S##_GET(y), u1 = {0}, u2 = {0}, u3 = {0};                                   \
+      int64_t l = 0;                                                                        \
+      for (; l + 4 * S##_N <= len; l += 4 * S##_N) {                                        \
+        u += S##_GET(x + l), u1 += S##_GET(x + l + S##_N);                                  \
+        u2 += S##_GET(x + l + 2 * S##_N), u3 += S##_GET(x + l + 3 * S##_N);                 \
+      }                                                                                     \
+      for (; l + S##_N <= len; l += S##_N) u1 += S##_GET(x + l);                            \
+      if (l < len) u2 += S##_GETM(x + l, S##_MASK(len - l));                                \
+      S##_PUT(y, (u + u1) + (u2 + u3));                                                     \
+    }                                                                                       \
+  }                                                                                         \
+  target static void S##_down(int64_t runs, int64_t step, int64_t to, int64_t len,          \
+                              const void *xp, void *sums) {                                 \
+    const S##_T *x = (const S##_T *)xp;                                                     \
+    S##_T *y = (S##_T *)sums;                                                               \
+    (void)to;                                                                               \
+    for (int64_t few; runs > 0; runs -= few, x += few * step) {                             \
+      int64_t l = 0;                                                                        \
+      few = len <= 8 * S##_N || runs < EINI_SUMS_FEW ? runs : (int64_t)EINI_SUMS_FEW;       \
+      EINI_SUMS_DOWN(S, 8)                                                                  \
+      EINI_SUMS_DOWN(S, 4)                                                                  \
+      EINI_SUMS_DOWN(S, 2)                                                                  \
+      EINI_SUMS_DOWN(S, 1)                                                                  \
+      if (l == len) continue;                                                               \
+      const S##_M m = S##_MASK(len - l);                                                    \
+      const S##_T *a = x + l;                                                               \
+      S##_V u = S##_GETM(y + l, m);                                                         \
+      for (int64_t r = 0; r < few; r++, a += step) u += S##_GETM(a, m);                     \
+      S##_PUTM(y + l, m, u);                                                                \
+    }                                                                                       \
+  }                                                                                         \
+  EINI_UNUSED static const eini_sums_kern S##_sums = {S##_along, S##_down};
+
+EINI_SUMS_SET(eini_dir_plain_f32, )
+EINI_SUMS_SET(eini_dir_plain_f64, )
+EINI_SUMS_SET(eini_dir_plain_i32, )
+EINI_SUMS_SET(eini_dir_plain_i64, )
+#if EINI_CPU_X86
+EINI_SUMS_SET(eini_dir_avx2_f32, EINI_T256)
+EINI_SUMS_SET(eini_dir_avx2_f64, EINI_T256)
+EINI_SUMS_SET(eini_dir_avx2_i32, EINI_T256)
+EINI_SUMS_SET(eini_dir_avx2_i64, EINI_T256)
+EINI_SUMS_SET(eini_dir_avx512_f32, EINI_T512)
+EINI_SUMS_SET(eini_dir_avx512_f64, EINI_T512)
+EINI_SUMS_SET(eini_dir_avx512_i32, EINI_T512)
+EINI_SUMS_SET(eini_dir_avx512_i64, EINI_T512)
+#elif EINI_CPU_NEON
+EINI_SUMS_SET(eini_dir_neon_f32, )
+EINI_SUMS_SET(eini_dir_neon_f64, )
+EINI_SUMS_SET(eini_dir_neon_i32, )
+EINI_SUMS_SET(eini_dir_neon_i64, )
+#endif
+#undef EINI_SUMS_SET
+#undef EINI_SUMS_DOWN
+#undef EINI_SUMS_PUT
+#undef EINI_SUMS_ADD
+#undef EINI_SUMS_GET
+
+// The functions that go with those of section direct.
+static const eini_sums_kern *eini_sums_kern_of(const eini_dir_kern *kern) {
+#define EINI_SUMS_OF(S) {&S##_kern, &S##_sums}
+#define EINI_SUMS_ISA(isa)                                             \
+  EINI_SUMS_OF(eini_dir_##isa##_f32), EINI_SUMS_OF(eini_dir_##isa##_f64), \
+  EINI_SUMS_OF(eini_dir_##isa##_i32), EINI_SUMS_OF(eini_dir_##isa##_i64)
+  static const struct { const eini_dir_kern *kern; const eini_sums_kern *sums; } table[] = {
+#if EINI_CPU_X86
+      EINI_SUMS_ISA(avx2), EINI_SUMS_ISA(avx512),
+#elif EINI_CPU_NEON
+      EINI_SUMS_ISA(neon),
+#endif
+      EINI_SUMS_ISA(plain)};
+#undef EINI_SUMS_ISA
+#undef EINI_SUMS_OF
+  size_t i = 0;
+  while (table[i].kern != kern) i++;
+  return table[i].sums;
+}
+
+typedef struct eini_sums {
+  eini_dir_mv mv;              // its job, rows and block of the output, in which sums end
+  const eini_sums_kern *kern;
+  int along;                   // whether runs of memory are summed
+  int64_t block, most;         // bytes of the sums of a block, and how many
+  char *sums;                  // their vectors where runs are summed
+  char *one;                   // the other side's number
+} eini_sums;
+
+typedef struct eini_sums_loop {
+  int64_t extent, step, to, key;
+} eini_sums_loop;
+
+static void eini_sums_init(eini_sums *s, const eini_cpu *cpu, const ein_contract *c,
+                           const ein_part *part) {
+  eini_dir_job *j = &s->mv.j;
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  eini_dir_init(j, cpu, c);
+  s->mv.group = c->p.nop > 0 ? EINI_DIR_M : EINI_DIR_N;
+  s->mv.a = c->p.nop > 0 ? 0 : EINI_DIR_OPS;
+  s->mv.x = EINI_DIR_OPS - s->mv.a;
+  eini_dir_sort(&j->x[EINI_DIR_K], s->mv.a);
+  s->kern = eini_sums_kern_of(j->kern);
+  s->along = k->n > 0 && k->stride[s->mv.a][k->n - 1] == 1;
+  s->block = eini_max64(cpu->l2 / 8, 4096);
+  s->most = s->block / (s->along ? j->kern->lanes * j->unit : j->unit);
+  if (part != NULL) {
+    const int64_t *cut = s->mv.a == 0 ? part->m : part->n;
+    eini_dir_cut(j, s->mv.group, cut[0], cut[1]);
+  }
+  eini_dir_sort(&j->x[s->mv.group], s->mv.a);
+}
+
+static size_t eini_sums_carve(eini_sums *s, char *base) {
+  const eini_dir_job *j = &s->mv.j;
+  size_t used = 0;
+  eini_dir_carve_job(&s->mv.j, base, &used);
+  s->mv.y = (char *)eini_carve(base, &used, s->most * j->unit, 1);
+  s->sums = !s->along ? s->mv.y : (char *)eini_carve(base, &used, s->block, 1);
+  s->one = (char *)eini_carve(base, &used, 64, 1);
+  return used;
+}
+
+// The loops over `chunk` values of axis d of the rows, all of the axes behind it and all of k, in
+// the order of memory, innermost first; the first of them is along a run.
+static int eini_sums_loops(const eini_sums *s, int d, int64_t chunk, eini_sums_loop *loop) {
+  const eini_dir_job *j = &s->mv.j;
+  int64_t to = s->along ? j->kern->lanes : 1;
+  int n = 0;
+  for (int g = 0; g < 2; g++) {
+    const eini_dir_index *x = &j->x[g ? s->mv.group : EINI_DIR_K];
+    for (int i = x->n - 1; i >= (g ? d : 0); i--) {
+      eini_sums_loop one = {g && i == d ? chunk : x->extent[i], x->stride[s->mv.a][i], g ? to : 0,
+                            eini_dir_key(x, s->mv.a, i)};
+      int at = n++;
+      if (g) to *= one.extent;
+      for (; at > 0 && loop[at - 1].key > one.key; at--) loop[at] = loop[at - 1];
+      loop[at] = one;
+    }
+  }
+  if (s->along || (n > 0 && loop[0].to == 1 && loop[0].step == 1)) return n;
+  memmove(loop + 1, loop, (size_t)n * sizeof *loop);
+  loop[0].extent = loop[0].step = loop[0].to = 1;
+  return n + 1;
+}
+
+// Adds up a block that starts at x.
+static void eini_sums_block(const eini_sums *s, const char *x, int d, int64_t chunk) {
+  const int size = s->mv.j.kern->size;
+  eini_sums_loop loop[2 * EINI_DIR_RANK + 1], one = {1, 0, 0, 0};
+  int64_t at[2 * EINI_DIR_RANK + 1] = {0};
+  const int n = eini_sums_loops(s, d, chunk, loop);
+  const eini_sums_fn add = s->along ? s->kern->along : s->kern->down;
+  int first = 1, i;
+  char *y = s->sums;
+  if (n > 1 && (s->along || loop[1].to == 0)) one = loop[first++];
+  do {
+    add(one.extent, one.step, one.to, loop[0].extent, x, y);
+    for (i = first; i < n; i++) {
+      x += loop[i].step * size, y += loop[i].to * size;
+      if (++at[i] < loop[i].extent) break;
+      x -= loop[i].extent * loop[i].step * size, y -= loop[i].extent * loop[i].to * size;
+      at[i] = 0;
+    }
+  } while (i < n);
+}
+
+static void eini_sums_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                          const ein_part *part, void *scratch) {
+  static const eini_dir_index none = {0, 1, {0}, {{0}}};
+  eini_sums s;
+  eini_dir_job *j = &s.mv.j;
+  (void)choice;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
+  eini_sums_init(&s, cpu, c, part);
+  eini_sums_carve(&s, (char *)scratch);
+  const eini_dir_index *m = &j->x[s.mv.group];
+  int d = 0;
+  int64_t inner = m->size, chunk = 1;  // axes from d on lie in a block, and `chunk` of that before
+  while (inner > s.most) inner /= m->extent[d++];
+  if (d > 0) chunk = s.most / inner;
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    eini_dir_at(j, b);
+    eini_dir_fetch(j, s.mv.x, &none, 0, 1, &none, 0, 1, 1, s.one);
+    for (int64_t r = 0, rn; r < m->size; r += rn) {
+      const char *col[1] = {s.mv.y};
+      const int64_t left = d > 0 ? m->extent[d - 1] - r / inner % m->extent[d - 1] : 1;
+      const int64_t some = eini_min64(chunk, left);
+      rn = some * inner;
+      memset(s.sums, 0, (size_t)(rn * (s.along ? j->kern->lanes : 1) * j->unit));
+      const char *x = j->at[s.mv.a] + eini_dir_offset(m, s.mv.a, r) * j->unit;
+      if (d > 0) eini_sums_block(&s, x, d - 1, some);
+      else eini_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
+      if (s.along) {
+        memset(s.mv.y, 0, (size_t)(rn * j->unit));
+        j->kern->fold((int)rn, 1, s.sums, s.sums, 0, 0, s.mv.y);
+      }
+      j->kern->axpy[0](rn, 1, col, s.one, s.mv.y);
+      eini_dir_mv_put(&s.mv, r, rn, s.mv.y);
+    }
+  }
+}
+
+static int eini_sums_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                          ein_choice *choice) {
+  eini_sums s;
+  eini_dir_job *j = &s.mv.j;
+  const ein_side *side = c->p.nop > 0 ? &c->p : &c->q, *other = c->p.nop > 0 ? &c->q : &c->p;
+  if (!eini_dir_able(cpu, c) || side->form != EIN_FORM_PLAIN || other->nop > 0) return 0;
+  eini_sums_init(&s, cpu, c, NULL);
+  const int g = s.mv.group == EINI_DIR_M ? 1 : 2;
+  const eini_dir_index *m = &j->x[s.mv.group], *k = &j->x[EINI_DIR_K];
+  const eini_dir_index *in = s.along ? k : m;
+  if (j->planes > 1 || k->size < 2 || in->n == 0) return 0;
+  if (j->x[EINI_DIR_M + EINI_DIR_N - s.mv.group].size != 1) return 0;
+  const double batch = (double)j->x[EINI_DIR_B].size, all = batch * (double)m->size;
+  const int64_t run = in->extent[in->n - 1];
+  if (in->stride[s.mv.a][in->n - 1] != 1 || run * j->unit < 64) return 0;
+  const double reals = all * (double)k->size, bytes = reals * j->unit;
+  double seconds = bytes / eini_dir_bw(cpu, bytes);
+  double cycles = reals * (4 / (double)run + 0.5 / j->kern->lanes);
+  if (cycles / cpu->hz > seconds) seconds = cycles / cpu->hz;
+  choice->unit[0] = choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
+  choice->grid[0] = j->x[EINI_DIR_B].size;
+  choice->scratch = eini_sums_carve(&s, NULL);
+  eini_dir_init(j, cpu, c);
+  eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
+  seconds += batch * 5e-8 + all * 1e-9;
+  choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
+  memcpy(choice->variant, s.along ? "along" : "down", s.along ? 6 : 5);
+  return 1;
+}
+#undef EINI_SUMS_FEW
+
+static const eini_cpu_family eini_sums_family = {"sums", eini_sums_plan, eini_sums_run};
+
+// ================================================================================================
 // >>families  kernels of contractions
 // The least prediction wins; on a tie the family named first.
 // ================================================================================================
 
 static const eini_cpu_family *const eini_cpu_families[] = {
-    &eini_gett_family, &eini_dir_tiny, &eini_dir_matvec, &eini_dir_dot,
+    &eini_gett_family, &eini_dir_tiny, &eini_sums_family, &eini_dir_matvec, &eini_dir_dot,
     &eini_dir_inner_family, &eini_dir_small, &eini_dir_elements, &eini_dir_rows_family, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family

@@ -58,6 +58,7 @@ typedef struct test_case {
   const char *bases[2][OPS], *xbase;
   ein_dtype types[2][OPS], xtype;
   int elements;                // the group with a long index in two factors; 0: none
+  int number, none;          // the value of the side (none) without operands; 0: both have some
 } test_case;
 
 static ein_axes *axes_of(ein_contract *c, int g) {
@@ -127,7 +128,7 @@ static void value_at(const test_case *t, int s, const char *const *base, const i
                      double *v) {
   const ein_side *x = s ? &t->c.q : &t->c.p;
   const int p = planes(t->c.type);
-  v[0] = 1, v[1] = 0;
+  v[0] = x->nop == 0 ? t->number : 1, v[1] = 0;
   for (int o = 0; o < x->nop; o++) {
     double a[2] = {0, 0};
     for (int i = 0; i < planes(x->dtype[o]); i++) {
@@ -188,7 +189,8 @@ static void emit(void *user, int64_t n, const void *folds, char *out, const int6
 static void shape(test_case *t) {
   static const int64_t some[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 33, 35, 64, 100};
   static const int64_t most[3] = {40, 700, 6000};
-  const int kind = (int)draw(0, 6);
+  const int kind = t->elements ? 0 : (int)draw(0, 7);
+  if (kind == 7) t->number = (int)draw(1, 3), t->none = (int)draw(0, 1);  // sums
   for (int g = 0; g < 4 && t->elements; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->extent = t->extent[g];
@@ -203,9 +205,11 @@ static void shape(test_case *t) {
     if ((kind == 0 && g == 2) || (kind == 1 && g == 1)) x->n = 0;      // matvec
     if (kind == 2 && (g == 1 || g == 2)) x->n = 0;                     // dot
     if (kind == 3 && g == 3) x->n = 0;                                 // outer
+    if (kind == 7) x->n = g == 1 + t->none ? 0 : (int)draw(g != 0, g == 0 ? 1 : 3);
     x->extent = t->extent[g];
     int64_t size = 1, cap = most[draw(0, 2)];
-    if (kind > 3) cap = chance(20) ? 600 : 40;
+    if (kind > 3 && kind < 7) cap = chance(20) ? 600 : 40;
+    if (kind == 7 && g == 0) cap = 3;
     for (int d = 0; d < x->n; d++) {
       int64_t e = chance(2) ? 0 : some[draw(0, 16)];
       if (chance(3)) e = draw(100, 6000);
@@ -238,9 +242,11 @@ static void side_new(test_case *t, int s, fill_user *u) {
   x->form = chance(60) ? EIN_FORM_PLAIN : (ein_form)draw(0, 3);
   if (t->c.type == EIN_BOOL) x->form = EIN_FORM_PLAIN;
   if (t->elements) x->form = t->elements == s + 1 ? EIN_FORM_PRODUCT : EIN_FORM_PLAIN;
+  if (t->number > 0) x->form = s == t->none || chance(10) ? EIN_FORM_FUNCTION : EIN_FORM_PLAIN;
   x->nop = 1;
   if (x->form == EIN_FORM_PRODUCT) x->nop = t->elements ? 2 : (int)draw(2, 3);
   if (x->form == EIN_FORM_FUNCTION) x->nop = (int)draw(1, 2);
+  if (s == t->none && t->number > 0) x->nop = 0;
   x->conj = planes(t->c.type) == 2 && chance(50);
   for (int o = 0; o < x->nop; o++) {
     operand *p = &t->op[s][o];
@@ -374,7 +380,8 @@ static int differ(const test_case *t, const char *image) {
 
 static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_dot, &eini_dir_small,
                                                   &eini_dir_tiny, &eini_dir_inner_family,
-                                                  &eini_dir_elements, &eini_dir_rows_family};
+                                                  &eini_dir_elements, &eini_dir_rows_family,
+                                                  &eini_sums_family};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[8];
 
@@ -476,6 +483,7 @@ int main(int argc, char **argv) {
       if (isa == EINI_ISA_NEON && best_isa() != EINI_ISA_NEON) continue;
       cpu.isa = isa;
       cpu.l3 = i % 2 ? 8 << 20 : 1 << 10;  // small: stores past the caches, reading ahead
+      cpu.l2 = i % 3 ? 1 << 20 : 1 << 12;  // small blocks of sums
       if (run_case(&t, &cpu, i, old, image)) return 1;
     }
     free(old);
