@@ -4779,7 +4779,7 @@ typedef struct eini_dir_kern {
   // far: one row after another, as they lie; near: four at a time
   void (*even_far)(const eini_dir_even *d), (*even_near)(const eini_dir_even *d);
   void (*mul)(const eini_dir_mul *d);
-  void (*pairs[3])(const eini_dir_pairs *t);  // of 1, 4, 8 rows
+  void (*pairs[EINI_DIR_NR])(const eini_dir_pairs *t);
 } eini_dir_kern;
 
 #define EINI_DIR_1(X, S) X(S, 0)
@@ -5089,6 +5089,8 @@ typedef struct eini_dir_kern {
   EINI_DIR_EVEN(name##_near, S, 4)                                                 \
   EINI_DIR_MUL(name##_mul, S)                                                      \
   EINI_DIR_PAIRS(name##_pairs_1, S, 1)                                             \
+  EINI_DIR_PAIRS(name##_pairs_2, S, 2)                                             \
+  EINI_DIR_PAIRS(name##_pairs_3, S, 3)                                             \
   EINI_DIR_PAIRS(name##_pairs_4, S, 4)                                             \
   EINI_DIR_PAIRS(name##_pairs_8, S, 8)                                             \
   EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
@@ -5098,7 +5100,7 @@ typedef struct eini_dir_kern {
       {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
       name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4, name##_long, name##_fold,\
       name##_far, name##_near, name##_mul,                                         \
-      {name##_pairs_1, name##_pairs_4, name##_pairs_8}};
+      EINI_DIR_FNS(name##_pairs)};
 
 #define EINI_DIR_SET(S, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                           \
   EINI_DIR_VEC(S##_V, T, bytes)                                                             \
@@ -6880,13 +6882,52 @@ static size_t eini_elem_carve(eini_dir_elem *v, char *base) {
   return used;
 }
 
-// dst[s * ds + d] = src[d * ss + s] for s < ns and d < nd elements; steps in bytes. Tiles overlap.
+// dst[s * ds + d] = src[d * ss + s] for s < ns <= 4 and d < nd, nd >= 8, of eight bytes; steps in
+// bytes. Rows too short for tiles: eight at once, of which nothing after their end is read.
+#if EINI_CPU_X86
+#define EINI_NARROW_ROW(k) _mm256_maskz_loadu_pd(m, (const void *)(r + (k) * ss))
+#define EINI_NARROW_PAIR(k) \
+  _mm512_insertf64x4(_mm512_castpd256_pd512(EINI_NARROW_ROW(k)), EINI_NARROW_ROW((k) + 2), 1)
+EINI_T512 static void eini_elem_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss,
+                                       char *dst, int64_t ds) {
+  const __mmask8 m = (__mmask8)((1u << ns) - 1u);
+  for (int64_t i = 0; i < nd; i += 8) {
+    const int64_t d = eini_min64(i, nd - 8);
+    const char *r = src + d * ss;
+    char *to = dst + 8 * d;
+    const __m512d a = EINI_NARROW_PAIR(0), b = EINI_NARROW_PAIR(1);
+    const __m512d e = EINI_NARROW_PAIR(4), f = EINI_NARROW_PAIR(5);
+    const __m512d x = _mm512_unpacklo_pd(a, b), y = _mm512_unpacklo_pd(e, f);
+    const __m512d z = _mm512_unpackhi_pd(a, b), w = _mm512_unpackhi_pd(e, f);
+    _mm512_storeu_pd(to, _mm512_shuffle_f64x2(x, y, 0x88));
+    if (ns > 1) _mm512_storeu_pd(to + ds, _mm512_shuffle_f64x2(z, w, 0x88));
+    if (ns > 2) _mm512_storeu_pd(to + 2 * ds, _mm512_shuffle_f64x2(x, y, 0xdd));
+    if (ns > 3) _mm512_storeu_pd(to + 3 * ds, _mm512_shuffle_f64x2(z, w, 0xdd));
+  }
+}
+#else
+static void eini_elem_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss, char *dst,
+                             int64_t ds) {
+  for (int64_t s = 0; s < ns; s++) {
+    for (int64_t d = 0; d < nd; d++) memcpy(dst + s * ds + 8 * d, src + d * ss + 8 * s, 8);
+  }
+}
+#endif
+
+// The same for any number and size of elements. Tiles overlap.
 static void eini_elem_turn(int isa, int size, int64_t ns, int64_t nd, const char *src, int64_t ss,
                            char *dst, int64_t ds) {
   const eini_tile_kind *kind = eini_tile_kinds[isa][size == 8 ? 3 : 2];
   while (kind->b > eini_min64(ns, nd)) kind++;
   const int64_t b = kind->b;
-  for (int64_t s = 0; s < ns; s += b > 0 ? b : 1) {
+  const int narrow = isa == EINI_ISA_AVX512 && size == 8 && nd >= 8;
+  for (int64_t s = 0, n; s < ns; s += n) {
+    n = b > 0 ? b : 1;
+    if (narrow && (b < 8 || ns - s <= 4)) {
+      n = eini_min64(ns - s, 4);
+      eini_elem_narrow(n, nd, src + s * size, ss, dst + s * ds, ds);
+      continue;
+    }
     if (b == 0) {
       for (int64_t d = 0; d < nd; d++) {
         memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
@@ -7014,9 +7055,7 @@ static void eini_elem_products(eini_dir_elem *v, int64_t n) {
     t.q = v->block[l->stream[1]] + l->off[1][b] * unit;
     t.out = v->block[l->stream[2]] + l->off[2][b] * unit;
     for (int64_t r = 0, most; r < v->mul_row.n; r += most) {
-      const int64_t left = v->mul_row.n - r;
-      const int which = left >= v->j.kern->rows && left >= 8 ? 2 : left >= 4;
-      most = which == 2 ? 8 : which == 1 ? 4 : 1;
+      const int which = eini_elem_rows(v, v->mul_row.n - r, &most);
       t.prow = v->mul_row.off[0] + r;
       t.orow = v->mul_row.off[1] + r;
       v->j.kern->pairs[which](&t);
