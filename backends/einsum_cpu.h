@@ -6655,11 +6655,12 @@ typedef struct eini_elem_move {
   eini_elem_list rest;
 } eini_elem_move;
 
-// What the next block reads and writes is asked for while the present one is worked on.
+// What the next block reads and writes is asked for while the present one is worked on, for the
+// first-level cache unless it would take more than half of it.
 typedef struct eini_elem_ahead {
   int64_t lines[3], share;     // of a row of every move; of one call
   int64_t e0, row, line;
-  int o;
+  int o, second;
 } eini_elem_ahead;
 
 typedef struct eini_dir_elem {
@@ -6667,6 +6668,7 @@ typedef struct eini_dir_elem {
   int isa, s0, group;          // stream of the first factor; the group of its rows
   int first, u;                // factors first; the factor that varies along rows of products
   int nt;                      // past the caches
+  int64_t l1;                  // bytes of the first-level cache
   eini_dir_index all;
   unsigned rows, k, small, in[2];  // sets of axes
   int64_t e, step[3];          // steps of both factors and of the output
@@ -6806,6 +6808,7 @@ static int eini_elem_init(eini_dir_elem *v, const eini_cpu *cpu, const ein_contr
   if (p->form != EIN_FORM_PRODUCT || p->nop != 2 || q->form != EIN_FORM_PLAIN) return 0;
   eini_dir_init(j, cpu, c);
   v->isa = cpu->isa;
+  v->l1 = cpu->l1;
   v->group = v->s0 ? EINI_DIR_N : EINI_DIR_M;
   eini_dir_index *x = &j->x[v->group];
   for (int g = 0; g < 4; g++) {
@@ -6956,6 +6959,7 @@ static void eini_elem_ahead_start(eini_dir_elem *v, int64_t e0, int64_t n) {
     lines += a->lines[o] * m->rest.n;
   }
   a->share = (lines + calls - 1) / calls;
+  a->second = 64 * lines > v->l1 / 2;
   a->e0 = e0, a->o = 0, a->row = a->line = 0;
 }
 
@@ -6971,7 +6975,8 @@ static void eini_elem_ahead_some(eini_dir_elem *v) {
     }
     const char *p = v->j.at[a->o < 2 ? v->s0 + a->o : EINI_DIR_OUT] + 64 * a->line;
     p += (m->rest.off[0][a->row] + a->e0 * m->step) * v->j.unit;
-    for (int64_t l = 0; l < n; l++) EINI_FETCH(p + 64 * l);
+    for (int64_t l = 0; l < n && !a->second; l++) EINI_FETCH(p + 64 * l);
+    for (int64_t l = 0; l < n && a->second; l++) EINI_FETCH2(p + 64 * l);
     a->line += n, left -= n;
   }
 }
