@@ -4756,7 +4756,6 @@ typedef struct eini_dir_pairs {
 } eini_dir_pairs;
 
 typedef void (*eini_dir_tile_fn)(const eini_dir_tile *t);
-#define EINI_DIR_LONG_ROW 16384 // bytes from which rows are read four at a time, below one
 #define EINI_DIR_NR 5           // numbers of rows of a tile: 1 2 3 4 8
 
 typedef struct eini_dir_kern {
@@ -5640,7 +5639,6 @@ static void eini_dir_carve_job(eini_dir_job *j, char *base, size_t *used) {
 #define EINI_DIR_ROWS 512    // rows of a block
 #define EINI_DIR_KB 4096     // k of a block
 #define EINI_DIR_Y 16384     // bytes of a block of the output
-#define EINI_DIR_Y2 524288    // the same in the second-level cache
 
 typedef struct eini_dir_mv {
   eini_dir_job j;
@@ -5677,15 +5675,15 @@ static void eini_dir_mv_streams(eini_dir_mv *v, const eini_cpu *cpu, int64_t ste
   const int64_t k = j->x[EINI_DIR_K].size, run = v->run * j->unit;
   const double bytes = (double)j->x[EINI_DIR_B].size * (double)j->x[v->group].size * (double)k;
   const int far = !v->fetch && bytes * j->unit > 0.5 * (double)cpu->l3;
-  v->far = far && step == k && eini_min64(run, v->kb * j->unit) <= EINI_DIR_LONG_ROW;
+  v->far = far && step == k && eini_min64(run, v->kb * j->unit) <= cpu->l1 / 2;
   v->log = 3;
   v->block = EINI_DIR_Y;
   if (!far || v->by_rows || v->run < 4 * j->kern->lanes) return;
-  if (run <= EINI_DIR_LONG_ROW) {
+  if (run <= cpu->l1 / 4) {
     v->log = 0;
-  } else if (j->planes == 1) {
+  } else if (run > cpu->l1 / 2 && j->planes == 1) {
     v->log = 2;
-    v->block = eini_min64(run, EINI_DIR_Y2);
+    v->block = eini_min64(run, cpu->l2 / 2);
   }
 }
 
@@ -7251,7 +7249,7 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
                                            seconds / (double)(batch > 0 ? batch : 1));
   if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
   s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->l3 &&
-                        k * kern->size <= EINI_DIR_LONG_ROW;
+                        k * kern->size <= cpu->l1 / 2;
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * 5e-9;
   if (!by_rows && in > 0.5 * (double)cpu->l3 && k * rows > 0 && s[EINI_DIR_BQ] != lanes) {

@@ -57,6 +57,7 @@ typedef struct test_case {
   const int64_t *rows[2][OPS], *ks[2][OPS], *batches[2][OPS], *xb, *xm, *xn;
   const char *bases[2][OPS], *xbase;
   ein_dtype types[2][OPS], xtype;
+  int elements;              // of the form that this family takes
 } test_case;
 
 static ein_axes *axes_of(ein_contract *c, int g) {
@@ -227,9 +228,10 @@ static void side_new(test_case *t, int s, fill_user *u) {
   static const int has[2][4] = {{1, 1, 0, 1}, {1, 0, 1, 1}};
   ein_side *x = s ? &t->c.q : &t->c.p;
   x->form = chance(60) ? EIN_FORM_PLAIN : (ein_form)draw(0, 3);
+  if (t->elements) x->form = s ? EIN_FORM_PLAIN : EIN_FORM_PRODUCT;
   if (t->c.type == EIN_BOOL) x->form = EIN_FORM_PLAIN;
   x->nop = 1;
-  if (x->form == EIN_FORM_PRODUCT) x->nop = (int)draw(2, 3);
+  if (x->form == EIN_FORM_PRODUCT) x->nop = t->elements ? 2 : (int)draw(2, 3);
   if (x->form == EIN_FORM_FUNCTION) x->nop = (int)draw(1, 2);
   x->conj = planes(t->c.type) == 2 && chance(50);
   for (int o = 0; o < x->nop; o++) {
@@ -262,7 +264,8 @@ static void case_new(test_case *t, fill_user *u) {
   static const int has[4] = {1, 1, 1, 0};
   memset(t, 0, sizeof *t);
   t->c.pair = EIN_PAIR_SUM_MUL;
-  t->c.type = types[draw(0, 5)];
+  t->elements = chance(12);
+  t->c.type = types[draw(0, t->elements ? 1 : 5)];
   shape(t);
   shrink(t);
   for (int s = 0; s < 2; s++) {
@@ -275,7 +278,7 @@ static void case_new(test_case *t, fill_user *u) {
   operand_new(&t->out, 9);
   t->c.out_batch = t->out.stride[0], t->c.out_m = t->out.stride[1], t->c.out_n = t->out.stride[2];
   t->c.out = t->out.mem.data + t->out.low * (int)eini_dtype_bytes(t->c.type);
-  t->c.plain_out = chance(75);
+  t->c.plain_out = t->elements || chance(75);
   t->c.emit_fn = emit;
   t->c.emit_user = t;
   t->c.nextra = !t->c.plain_out && chance(60);
@@ -464,6 +467,8 @@ int main(int argc, char **argv) {
       if (isa == EINI_ISA_NEON && best_isa() != EINI_ISA_NEON) continue;
       cpu.isa = isa;
       cpu.l3 = i % 2 ? 8 << 20 : 1 << 10;  // small: stores past the caches, reading ahead
+      cpu.l2 = i % 4 ? 1 << 20 : 1 << 10;  // small: blocks of long rows
+      cpu.l1 = i % 4 ? 48 << 10 : 1 << 9;
       if (run_case(&t, &cpu, i, old, image)) return 1;
     }
     free(old);
