@@ -4867,26 +4867,29 @@ typedef struct eini_dir_kern {
 // for l: for i < G: y[l] += x[i] * a[i][l], in this order
 #define EINI_DIR_A(S, i) const S##_T *a##i = (const S##_T *)a[i];
 #define EINI_DIR_X(S, i) const S##_V x##i = S##_SET1(((const S##_T *)x)[i]);
-#define EINI_DIR_AX(S, i)                                \
-  u0 = S##_FMA(x##i, S##_GET(a##i + l), u0);             \
-  u1 = S##_FMA(x##i, S##_GET(a##i + l + S##_N), u1);     \
+#define EINI_DIR_AX2(S, i)                   \
+  u0 = S##_FMA(x##i, S##_GET(a##i + l), u0); \
+  u1 = S##_FMA(x##i, S##_GET(a##i + l + S##_N), u1);
+#define EINI_DIR_AX4(S, i)                               \
+  EINI_DIR_AX2(S, i)                                     \
   u2 = S##_FMA(x##i, S##_GET(a##i + l + 2 * S##_N), u2); \
   u3 = S##_FMA(x##i, S##_GET(a##i + l + 3 * S##_N), u3);
 #define EINI_DIR_AX1(S, i) u = S##_FMA(x##i, S##_GETM(a##i + l, m), u);
 #define EINI_DIR_AGET(S, i) u##i = S##_GET(y + l + i * S##_N);
 #define EINI_DIR_APUT(S, i) S##_PUT(y + l + i * S##_N, u##i);
 #define EINI_DIR_AZERO(S, i) S##_V u##i = {0};
-#define EINI_DIR_AXPY(fn, S, G)                                                         \
+// U vectors at once.
+#define EINI_DIR_AXPY(fn, S, G, U)                                                      \
   static void fn(int64_t n, int first, const char *const *a, const void *x, void *yp) { \
     S##_T *y = (S##_T *)yp;                                                             \
     int64_t l = 0;                                                                      \
     EINI_DIR_##G(EINI_DIR_A, S)                                                         \
     EINI_DIR_##G(EINI_DIR_X, S)                                                         \
-    for (; l + 4 * S##_N <= n; l += 4 * S##_N) {                                        \
-      EINI_DIR_4(EINI_DIR_AZERO, S)                                                     \
-      if (!first) { EINI_DIR_4(EINI_DIR_AGET, S) }                                      \
-      EINI_DIR_##G(EINI_DIR_AX, S)                                                      \
-      EINI_DIR_4(EINI_DIR_APUT, S)                                                      \
+    for (; l + U * S##_N <= n; l += U * S##_N) {                                        \
+      EINI_DIR_##U(EINI_DIR_AZERO, S)                                                   \
+      if (!first) { EINI_DIR_##U(EINI_DIR_AGET, S) }                                    \
+      EINI_DIR_##G(EINI_DIR_AX##U, S)                                                   \
+      EINI_DIR_##U(EINI_DIR_APUT, S)                                                    \
     }                                                                                   \
     for (; l < n; l += S##_N) {                                                         \
       S##_V u = {0};                                                                    \
@@ -5074,10 +5077,10 @@ typedef struct eini_dir_kern {
   EINI_DIR_TILES(name##_t2, S, 2, EINI_DIR_FMA2)                                   \
   EINI_DIR_TILES(name##_t3, S, 3, EINI_DIR_FMA3)                                   \
   EINI_DIR_TILES(name##_lane, S, 1, EINI_DIR_FMAV)                                 \
-  EINI_DIR_AXPY(name##_axpy_1, S, 1)                                               \
-  EINI_DIR_AXPY(name##_axpy_2, S, 2)                                               \
-  EINI_DIR_AXPY(name##_axpy_4, S, 4)                                               \
-  EINI_DIR_AXPY(name##_axpy_8, S, 8)                                               \
+  EINI_DIR_AXPY(name##_axpy_1, S, 1, 4)                                            \
+  EINI_DIR_AXPY(name##_axpy_2, S, 2, 4)                                            \
+  EINI_DIR_AXPY(name##_axpy_4, S, 4, 4)                                            \
+  EINI_DIR_AXPY(name##_axpy_8, S, 8, 2)                                            \
   EINI_DIR_AXPY2(name##_axpy2_1, S, 1)                                             \
   EINI_DIR_AXPY2(name##_axpy2_8, S, 8)                                             \
   EINI_DIR_DOTS(name##_dots_1, S, 1)                                               \
