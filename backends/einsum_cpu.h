@@ -4771,14 +4771,14 @@ typedef struct eini_dir_bands {
 } eini_dir_bands;
 
 typedef void (*eini_dir_tile_fn)(const eini_dir_tile *t);
-#define EINI_DIR_AHEAD 4096     // bytes to read ahead
 #define EINI_DIR_NR 5           // numbers of rows of a tile: 1 2 3 4 8
 
 typedef struct eini_dir_kern {
   int lanes, size;              // reals of a vector, bytes of a real
   int rows;                     // the most rows a tile should have
   eini_dir_tile_fn tile[3][EINI_DIR_NR], lane[EINI_DIR_NR];
-  // y[i] (+)= sum over j < g of x[j] * a[j][i]; g: 1 2 4 8. first: y is not read
+  // y[i] (+)= sum over j < g of x[j] * a[j][i]; g: 1 2 4 8. first: y is not read. y is read and
+  // written in whole vectors
   void (*axpy[4])(int64_t n, int first, const char *const *a, const void *x, void *y);
   // the same for x and x2, g: 1 8
   void (*axpy2_1)(int64_t n, int first, const char *const *a, const void *x, const void *x2,
@@ -4790,10 +4790,10 @@ typedef struct eini_dir_kern {
   // y[i] += the sum of the lanes of sums[i]; complex: s1 and s2 are sums of products with x and
   // with x of swapped parts; ca, cx: conjugated
   void (*fold)(int rows, int planes, const void *s1, const void *s2, int ca, int cx, void *y);
-  // far: one row after another, as they lie, and read ahead; near: four at a time
+  // far: one row after another, as they lie; near: four at a time
   void (*even_far)(const eini_dir_even *d), (*even_near)(const eini_dir_even *d);
   void (*mul)(const eini_dir_mul *d);
-  void (*pairs[3])(const eini_dir_pairs *t);  // of 1, 4, 8 rows
+  void (*pairs[EINI_DIR_NR])(const eini_dir_pairs *t);
   void (*bands[4])(const eini_dir_bands *t);  // of 1 to 4 rows
 } eini_dir_kern;
 
@@ -4921,29 +4921,36 @@ typedef struct eini_dir_kern {
 // for l: for i < G: y[l] += x[i] * a[i][l], in this order
 #define EINI_DIR_A(S, i) const S##_T *a##i = (const S##_T *)a[i];
 #define EINI_DIR_X(S, i) const S##_V x##i = S##_SET1(((const S##_T *)x)[i]);
-#define EINI_DIR_AX(S, i)                  \
-  u = S##_FMA(x##i, S##_GET(a##i + l), u); \
-  v = S##_FMA(x##i, S##_GET(a##i + l + S##_N), v);
+#define EINI_DIR_AX2(S, i)                   \
+  u0 = S##_FMA(x##i, S##_GET(a##i + l), u0); \
+  u1 = S##_FMA(x##i, S##_GET(a##i + l + S##_N), u1);
+#define EINI_DIR_AX4(S, i)                               \
+  EINI_DIR_AX2(S, i)                                     \
+  u2 = S##_FMA(x##i, S##_GET(a##i + l + 2 * S##_N), u2); \
+  u3 = S##_FMA(x##i, S##_GET(a##i + l + 3 * S##_N), u3);
 #define EINI_DIR_AX1(S, i) u = S##_FMA(x##i, S##_GETM(a##i + l, m), u);
-#define EINI_DIR_AXPY(fn, S, G)                                                         \
+#define EINI_DIR_AGET(S, i) u##i = S##_GET(y + l + i * S##_N);
+#define EINI_DIR_APUT(S, i) S##_PUT(y + l + i * S##_N, u##i);
+#define EINI_DIR_AZERO(S, i) S##_V u##i = {0};
+// U vectors at once.
+#define EINI_DIR_AXPY(fn, S, G, U)                                                      \
   static void fn(int64_t n, int first, const char *const *a, const void *x, void *yp) { \
     S##_T *y = (S##_T *)yp;                                                             \
     int64_t l = 0;                                                                      \
     EINI_DIR_##G(EINI_DIR_A, S)                                                         \
     EINI_DIR_##G(EINI_DIR_X, S)                                                         \
-    for (; l + 2 * S##_N <= n; l += 2 * S##_N) {                                        \
-      S##_V u = {0}, v = {0};                                                           \
-      if (!first) u = S##_GET(y + l), v = S##_GET(y + l + S##_N);                       \
-      EINI_DIR_##G(EINI_DIR_AX, S)                                                      \
-      S##_PUT(y + l, u);                                                                \
-      S##_PUT(y + l + S##_N, v);                                                        \
+    for (; l + U * S##_N <= n; l += U * S##_N) {                                        \
+      EINI_DIR_##U(EINI_DIR_AZERO, S)                                                   \
+      if (!first) { EINI_DIR_##U(EINI_DIR_AGET, S) }                                    \
+      EINI_DIR_##G(EINI_DIR_AX##U, S)                                                   \
+      EINI_DIR_##U(EINI_DIR_APUT, S)                                                    \
     }                                                                                   \
     for (; l < n; l += S##_N) {                                                         \
       S##_V u = {0};                                                                    \
       const S##_M m = S##_MASK(n - l < S##_N ? n - l : (int64_t)S##_N);                 \
-      if (!first) u = S##_GETM(y + l, m);                                               \
+      if (!first) u = S##_GET(y + l);                                                   \
       EINI_DIR_##G(EINI_DIR_AX1, S)                                                     \
-      S##_PUTM(y + l, m, u);                                                            \
+      S##_PUT(y + l, u);                                                                \
     }                                                                                   \
   }
 
@@ -4988,13 +4995,10 @@ typedef struct eini_dir_kern {
   u##i = S##_FMA(S##_GET(a##i + l), b0, u##i); \
   v##i = S##_FMA(S##_GET(a##i + l + S##_N), b1, v##i);
 #define EINI_DIR_DX1(S, i) u##i = S##_FMA(S##_GETM(a##i + l, m), b0, u##i);
-#define EINI_DIR_DF(S, i)                           \
-  EINI_FETCH((const char *)(a##i + l) + ahead); \
-  EINI_FETCH((const char *)(a##i + l + S##_N) + ahead);
 #define EINI_DIR_DPUT(S, i) S##_PUT((S##_T *)d->sums + i * S##_N, u##i + v##i);
 #define EINI_DIR_DOTS(fn, S, R)                                               \
   static void fn(const eini_dir_dots *d) {                                    \
-    const int64_t len = d->len, ahead = d->ahead;                             \
+    const int64_t len = d->len;                                               \
     EINI_DIR_##R(EINI_DIR_DZERO, S)                                           \
     for (int64_t r = 0; r < d->runs; r++) {                                   \
       const S##_T *x = (const S##_T *)d->x + r * d->xrun;                     \
@@ -5003,7 +5007,6 @@ typedef struct eini_dir_kern {
       for (; l + 2 * S##_N <= len; l += 2 * S##_N) {                          \
         const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);         \
         EINI_DIR_##R(EINI_DIR_DX, S)                                          \
-        if (ahead) { EINI_DIR_##R(EINI_DIR_DF, S) }                           \
       }                                                                       \
       for (; l < len; l += S##_N) {                                           \
         const S##_M m = S##_MASK(len - l < S##_N ? len - l : (int64_t)S##_N); \
@@ -5018,19 +5021,22 @@ typedef struct eini_dir_kern {
 #define EINI_DIR_LZERO(S, i) S##_V u##i = {0};
 #define EINI_DIR_LX(S, i) \
   u##i = S##_FMA(S##_GET(a + l + i * S##_N), S##_GET(x + l + i * S##_N), u##i);
+#define EINI_DIR_LF(S, i) EINI_FETCH((const char *)(a + l + i * S##_N) + ahead);
 #define EINI_DIR_LONG(fn, S)                                                  \
   static void fn(const eini_dir_dots *d) {                                    \
-    const int64_t len = d->len;                                               \
+    const int64_t len = d->len, ahead = d->ahead;                             \
     EINI_DIR_8(EINI_DIR_LZERO, S)                                             \
     for (int64_t r = 0; r < d->runs; r++) {                                   \
       const S##_T *a = (const S##_T *)d->a + d->row[0] + d->run[r];           \
       const S##_T *x = (const S##_T *)d->x + r * d->xrun;                     \
       int64_t l = 0;                                                          \
       for (; l + 8 * S##_N <= len; l += 8 * S##_N) {                          \
+        if (ahead) { EINI_DIR_8(EINI_DIR_LF, S) }                             \
         EINI_DIR_8(EINI_DIR_LX, S)                                            \
       }                                                                       \
       for (; l < len; l += S##_N) {                                           \
         const S##_M m = S##_MASK(len - l < S##_N ? len - l : (int64_t)S##_N); \
+        if (ahead) EINI_DIR_LF(S, 0)                                          \
         u0 = S##_FMA(S##_GETM(a + l, m), S##_GETM(x + l, m), u0);             \
       }                                                                       \
     }                                                                         \
@@ -5094,11 +5100,7 @@ typedef struct eini_dir_kern {
 // The same sums as EINI_DIR_DOTS and EINI_DIR_FOLD, without a call per row.
 #define EINI_DIR_E(S, i) const S##_T *a##i = a + (r + i < d->rows ? i : 0) * step;
 #define EINI_DIR_EPUT(S, i) S##_PUT(s.t + i * S##_N, u##i + v##i);
-#define EINI_DIR_NEAR(S, i)
-#define EINI_DIR_FAR(S, i)                                  \
-  EINI_FETCH((const char *)(a##i + l) + EINI_DIR_AHEAD); \
-  EINI_FETCH((const char *)(a##i + l + S##_N) + EINI_DIR_AHEAD);
-#define EINI_DIR_EVEN(fn, S, R, FETCH)                                                           \
+#define EINI_DIR_EVEN(fn, S, R)                                                                  \
   static void fn(const eini_dir_even *d) {                                                       \
     const int64_t step = d->step, whole = d->len / (2 * S##_N) * (2 * S##_N);                    \
     const S##_T *a = (const S##_T *)d->a, *x = (const S##_T *)d->x;                              \
@@ -5111,7 +5113,6 @@ typedef struct eini_dir_kern {
       for (; l < whole; l += 2 * S##_N) {                                                        \
         const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);                            \
         EINI_DIR_##R(EINI_DIR_DX, S)                                                             \
-        EINI_DIR_##R(FETCH, S)                                                                   \
       }                                                                                          \
       for (; l < d->len; l += S##_N) {                                                           \
         const S##_M m = S##_MASK(d->len - l < S##_N ? d->len - l : (int64_t)S##_N);              \
@@ -5130,20 +5131,22 @@ typedef struct eini_dir_kern {
   EINI_DIR_TILES(name##_t2, S, 2, EINI_DIR_FMA2)                                   \
   EINI_DIR_TILES(name##_t3, S, 3, EINI_DIR_FMA3)                                   \
   EINI_DIR_TILES(name##_lane, S, 1, EINI_DIR_FMAV)                                 \
-  EINI_DIR_AXPY(name##_axpy_1, S, 1)                                               \
-  EINI_DIR_AXPY(name##_axpy_2, S, 2)                                               \
-  EINI_DIR_AXPY(name##_axpy_4, S, 4)                                               \
-  EINI_DIR_AXPY(name##_axpy_8, S, 8)                                               \
+  EINI_DIR_AXPY(name##_axpy_1, S, 1, 4)                                            \
+  EINI_DIR_AXPY(name##_axpy_2, S, 2, 4)                                            \
+  EINI_DIR_AXPY(name##_axpy_4, S, 4, 4)                                            \
+  EINI_DIR_AXPY(name##_axpy_8, S, 8, 2)                                            \
   EINI_DIR_AXPY2(name##_axpy2_1, S, 1)                                             \
   EINI_DIR_AXPY2(name##_axpy2_8, S, 8)                                             \
   EINI_DIR_DOTS(name##_dots_1, S, 1)                                               \
   EINI_DIR_DOTS(name##_dots_4, S, 4)                                               \
   EINI_DIR_LONG(name##_long, S)                                                    \
   EINI_DIR_FOLD(name##_fold, S)                                                    \
-  EINI_DIR_EVEN(name##_far, S, 1, EINI_DIR_FAR)                                    \
-  EINI_DIR_EVEN(name##_near, S, 4, EINI_DIR_NEAR)                                  \
+  EINI_DIR_EVEN(name##_far, S, 1)                                                  \
+  EINI_DIR_EVEN(name##_near, S, 4)                                                 \
   EINI_DIR_MUL(name##_mul, S)                                                      \
   EINI_DIR_PAIRS(name##_pairs_1, S, 1)                                             \
+  EINI_DIR_PAIRS(name##_pairs_2, S, 2)                                             \
+  EINI_DIR_PAIRS(name##_pairs_3, S, 3)                                             \
   EINI_DIR_PAIRS(name##_pairs_4, S, 4)                                             \
   EINI_DIR_PAIRS(name##_pairs_8, S, 8)                                             \
   EINI_DIR_BANDS(name##_bands_1, S, 1)                                             \
@@ -5157,7 +5160,7 @@ typedef struct eini_dir_kern {
       {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
       name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4, name##_long, name##_fold,\
       name##_far, name##_near, name##_mul,                                         \
-      {name##_pairs_1, name##_pairs_4, name##_pairs_8},                            \
+      EINI_DIR_FNS(name##_pairs),                                                  \
       {name##_bands_1, name##_bands_2, name##_bands_3, name##_bands_4}};
 
 #define EINI_DIR_SET(S, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                           \
@@ -5704,6 +5707,8 @@ typedef struct eini_dir_mv {
   int group, a, x;             // group of the rows; first streams of the matrix and the vector
   int by_rows, fetch, direct;  // along k; the matrix is fetched; the vector is read in place
   int one, far;                // a single row; short rows that come from memory
+  int log;                     // of the number of columns at once
+  int64_t block;               // bytes of a block of the output, by columns
   int64_t run, kb;             // contiguous elements of the matrix
   char *xv, *xs, *y, *y2, *av, *sums;
   int64_t *row, *koff;
@@ -5723,6 +5728,25 @@ static int eini_dir_largest(const eini_dir_job *j, int s0) {
     if (reach > most) most = reach, best = o;
   }
   return best;
+}
+
+// How many rows or columns to read at once. What comes from memory is fastest as one stream, which
+// needs the vector or the output in the first-level cache; else as a few that are far apart.
+static void eini_dir_mv_streams(eini_dir_mv *v, const eini_cpu *cpu, int64_t step) {
+  const eini_dir_job *j = &v->j;
+  const int64_t k = j->x[EINI_DIR_K].size, run = v->run * j->unit;
+  const double bytes = (double)j->x[EINI_DIR_B].size * (double)j->x[v->group].size * (double)k;
+  const int far = !v->fetch && bytes * j->unit > 0.5 * (double)cpu->l3;
+  v->far = far && step == k && eini_min64(run, v->kb * j->unit) <= cpu->l1 / 2;
+  v->log = 3;
+  v->block = EINI_DIR_Y;
+  if (!far || v->by_rows || v->run < 4 * j->kern->lanes) return;
+  if (run <= cpu->l1 / 4) {
+    v->log = 0;
+  } else if (run > cpu->l1 / 2 && j->planes == 1) {
+    v->log = 2;
+    v->block = eini_min64(run, cpu->l2 / 2);
+  }
 }
 
 // How to run: from the whole contraction, so that parts have the same bits.
@@ -5752,10 +5776,7 @@ static void eini_dir_mv_init(eini_dir_mv *v, const eini_cpu *cpu, const ein_cont
               eini_dir_run(k, v->x, 1) == k->size;
   v->kb = v->fetch ? EIN_POINTS : EINI_DIR_KB;
   if (v->direct && m == 1 && !v->fetch && v->run == k->size) v->kb *= 16;
-  v->far = !v->fetch && eini_dir_step(&whole, v->a) == k->size &&
-           eini_min64(v->run, v->kb) * j->unit < 16384 &&
-           (double)j->x[EINI_DIR_B].size * (double)m * (double)k->size * j->unit >
-               0.5 * (double)cpu->l3;
+  eini_dir_mv_streams(v, cpu, eini_dir_step(&whole, v->a));
   if (part != NULL) {
     const int64_t *cut = swap ? part->n : part->m;
     eini_dir_cut(j, v->group, cut[0], cut[1]);
@@ -5774,7 +5795,8 @@ static size_t eini_dir_mv_carve(eini_dir_mv *v, char *base) {
   v->koff = (int64_t *)eini_carve(base, &used, kb * 8, 1);
   v->row = (int64_t *)eini_carve(base, &used, EINI_DIR_ROWS * 8, 1);
   v->sums = (char *)eini_carve(base, &used, 2 * 4 * 64, 1);
-  v->y = (char *)eini_carve(base, &used, eini_max64(EINI_DIR_Y, EINI_DIR_ROWS * j->unit), 1);
+  const int64_t block = eini_max64(eini_up(v->block, 64), EINI_DIR_ROWS * j->unit);
+  v->y = (char *)eini_carve(base, &used, block, 1);
   v->y2 = (char *)eini_carve(base, &used, j->planes == 2 ? EINI_DIR_Y : 0, 1);
   v->av = (char *)eini_carve(base, &used, v->fetch ? 4 * kb * j->unit : 0, 1);
   return used;
@@ -5833,7 +5855,6 @@ static void eini_dir_mv_dots(eini_dir_mv *v, int64_t r0, int64_t rn, int64_t k0,
     const int n = (int)eini_min64(4, rn - r);
     const int64_t len = p * kn / runs;
     eini_dir_dots d = {runs, len, len, v->koff, v->row + r, 0, j->at[v->a], x, NULL};
-    if (v->far) d.ahead = EINI_DIR_AHEAD;
     if (v->fetch) {
       eini_dir_fetch(j, v->a, &j->x[v->group], r0 + r, n, &j->x[EINI_DIR_K], k0, kn, kn,
                      v->av);
@@ -5896,7 +5917,8 @@ static void eini_dir_mv_axpy(eini_dir_mv *v, const char *a, int64_t n, int64_t k
   const eini_dir_kern *t = j->kern;
   for (int64_t k = 0; k < kn;) {
     const int64_t left = kn - k, z = k * t->size;
-    const int log = left >= 8 ? 3 : j->planes == 2 ? 0 : left >= 4 ? 2 : left >= 2;
+    const int some = left >= 8 ? 3 : j->planes == 2 ? 0 : left >= 4 ? 2 : left >= 2;
+    const int log = some < v->log ? some : v->log;
     const int zero = first && k == 0;
     const char *col[8];
     for (int i = 0; i < 1 << log; i++) col[i] = a + v->koff[k + i] * j->unit;
@@ -5912,7 +5934,7 @@ static void eini_dir_mv_axpy(eini_dir_mv *v, const char *a, int64_t n, int64_t k
 static void eini_dir_mv_by_columns(eini_dir_mv *v) {
   eini_dir_job *j = &v->j;
   const eini_dir_index *x = &j->x[EINI_DIR_K], *rows = &j->x[v->group];
-  const int64_t most = EINI_DIR_Y / j->unit;
+  const int64_t most = v->block / j->unit;
   for (int64_t r = 0, rn; r < rows->size; r += rn) {
     const char *a = j->at[v->a] + eini_dir_offset(rows, v->a, r) * j->unit;
     rn = eini_min64(most, v->run - r % v->run);
@@ -6027,73 +6049,43 @@ EINI_UNUSED static const eini_cpu_family eini_dir_dot = {
     "dot", eini_dir_dot_plan, eini_dir_mv_run};
 
 // ---- inner products of permuted operands --------------------------------------------------------
-// P is contiguous along one axis of k and Q along another. Blocks of Q, as wide as cache lines, are
-// turned in the first-level cache, then multiplied with rows of P. Rows of one axis are multiplied
-// as they are.
+// P is contiguous along one axis of k, u, and Q along another, v. Blocks of Q are turned into the
+// second-level cache, then multiplied with rows of P: both are read in runs as they lie, and what
+// comes next is asked for, as runs are too short and too far apart for the machine to foresee.
+// Q may go on from one sum of the batch to the next: then a block is of several sums. Rows of one
+// axis are multiplied as they are.
 
 #define EINI_DIR_TURN 256      // elements of a row of a turned block
+#define EINI_DIR_TURNED 128    // rows of one, at most
+#define EINI_DIR_TURN_AHEAD 256  // bytes of what is turned to read ahead
 
 typedef struct eini_dir_inner {
   eini_dir_job j;
-  int u, v;                    // axes of k along which P and Q are contiguous
+  int u, v;                    // axes of k along which P and Q are contiguous; v -1: the batch
   int same;                    // both are along u; v is another axis, and nothing is turned
   eini_dir_index rest;         // the others
+  int64_t nv, at_once;         // extent of v; sums at once
+  int64_t *run, pitch;         // pitch: bytes from row to row of a block
   char *block, *sums;
 } eini_dir_inner;
 
-// Turns n squares of g x g, one after another along u: d[o[i] + k] = s[r[k] + i].
-typedef void (*eini_dir_turn_fn)(int64_t n, const void *s, int64_t by, const int64_t *r, void *d,
-                                 const int64_t *o);
-#define EINI_DIR_TURNS(fn, ATTR, T, g, SWAP)                                                     \
-  ATTR static void fn(int64_t n, const void *src, int64_t by, const int64_t *r, void *dst,       \
-                      const int64_t *o) {                                                        \
-    const T *s = (const T *)src;                                                                 \
-    T *d = (T *)dst;                                                                             \
-    for (; n > 0; n--, s += by, d += g) SWAP(s, r, d, o);                                        \
-  }
-EINI_DIR_TURNS(eini_dir_turn4, EINI_GETT_NONE, int32_t, 4, eini_gett_swap4)
-EINI_DIR_TURNS(eini_dir_turn8, EINI_GETT_NONE, int64_t, 2, eini_gett_swap8)
-#if EINI_CPU_X86
-EINI_DIR_TURNS(eini_dir_turn_zd, EINI_T512, double, 8, eini_gett_swap_zd)
-EINI_DIR_TURNS(eini_dir_turn_zs, EINI_T512, float, 8, eini_gett_swap_zs)
-EINI_DIR_TURNS(eini_dir_turn_yd, EINI_T256, double, 4, eini_gett_swap_yd)
-EINI_DIR_TURNS(eini_dir_turn_ys, EINI_T256, float, 4, eini_gett_swap_ys)
-#endif
-
-// The best one for at most n rows; *g: its size.
-static eini_dir_turn_fn eini_dir_turn_of(int isa, int size, int64_t n, int *g) {
-#if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512 && n >= 8) {
-    *g = 8;
-    return size == 8 ? eini_dir_turn_zd : eini_dir_turn_zs;
-  }
-  if ((isa == EINI_ISA_AVX512 || isa == EINI_ISA_AVX2) && n >= 4) {
-    *g = 4;
-    return size == 8 ? eini_dir_turn_yd : eini_dir_turn_ys;
-  }
-#endif
-  (void)isa;
-  *g = size == 8 ? 2 : 4;
-  return n < *g ? NULL : size == 8 ? eini_dir_turn8 : eini_dir_turn4;
-}
-
-// dst[v * EINI_DIR_TURN + u] = src[u * step + v]
-static void eini_dir_turn(int isa, int size, const char *src, int64_t step, int64_t nu, int64_t nv,
-                          char *dst) {
-  int g;
-  for (int64_t v = 0, n; v < nv; v += n) {
-    const eini_dir_turn_fn fn = eini_dir_turn_of(isa, size, nv - v, &g);
-    const char *s = src + v * size;
-    char *d = dst + v * EINI_DIR_TURN * size;
-    int64_t r[8], o[8], whole = 0;
-    n = 1;
-    if (fn != NULL) {
-      n = g, whole = nu / g * g;
-      for (int i = 0; i < g; i++) r[i] = i * step, o[i] = i * EINI_DIR_TURN;
-      fn(nu / g, s, g * step, r, d, o);
+// dst[v * pitch + u] = src[u * step + v], in bytes, along v first, as src lies. Tiles overlap.
+static void eini_dir_turn(int isa, int size, int64_t nu, int64_t nv, const char *src, int64_t step,
+                          char *dst, int64_t pitch) {
+  const eini_tile_kind *kind = eini_tile_kinds[isa][size == 8 ? 3 : 2];
+  while (kind->b > eini_min64(nu, nv)) kind++;
+  const int64_t b = kind->b, ahead = EINI_DIR_TURN_AHEAD;
+  for (int64_t u = 0; u < nu; u += b > 0 ? b : 1) {
+    if (b == 0) {
+      eini_dir_scatter(src + u * step, nv, pitch / size, size, dst + u * size);
+      continue;
     }
-    for (int64_t u = whole; u < nu; u++) {
-      eini_dir_scatter(s + u * step * size, n, EINI_DIR_TURN, size, d + u * size);
+    const int64_t w = eini_min64(u, nu - b), then = eini_min64(u + b, nu - b);
+    for (int64_t v = 0; v < nv; v += b) {
+      const int64_t at = eini_min64(v, nv - b) * size, next = v * size + ahead;
+      const char *f = src + (next < nv * size ? w * step + next : then * step + next - nv * size);
+      for (int64_t i = 0; i < b; i++) EINI_FETCH(f + i * step);
+      kind->fn(src + w * step + at, step, dst + at / size * pitch + w * size, pitch);
     }
   }
 }
@@ -6104,18 +6096,25 @@ static int eini_dir_inner_init(eini_dir_inner *v, const eini_cpu *cpu, const ein
   if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
   eini_dir_init(j, cpu, c);
   if (j->planes == 2) return 0;
-  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  const eini_dir_index *k = &j->x[EINI_DIR_K], *batch = &j->x[EINI_DIR_B];
   v->u = v->v = -1;
   for (int d = 0; d < k->n; d++) {
     if (k->extent[d] > 1 && k->stride[0][d] == 1) v->u = d;
     if (k->extent[d] > 1 && k->stride[EINI_DIR_OPS][d] == 1) v->v = d;
   }
-  if (v->u < 0 || v->v < 0 || k->n < 2 || k->size == 0) return 0;
+  if (v->u < 0 || k->size == 0) return 0;
   v->same = v->u == v->v;
+  if (v->same && k->n < 2) return 0;
   if (v->same) v->v = v->u == k->n - 1 ? k->n - 2 : k->n - 1;
+  v->nv = v->v < 0 ? 1 : k->extent[v->v];
+  const int joined = batch->n == 1 && batch->stride[EINI_DIR_OPS][0] == v->nv && !v->same;
+  if (v->v < 0 && !joined) return 0;
+  v->at_once = joined ? eini_max64(EINI_DIR_TURNED / v->nv, 1) : 1;
   v->rest = *k;
-  v->rest.extent[v->u] = v->rest.extent[v->v] = 1;
-  v->rest.size = k->size / k->extent[v->u] / k->extent[v->v];
+  v->rest.extent[v->u] = 1;
+  if (v->v >= 0) v->rest.extent[v->v] = 1;
+  v->rest.size = k->size / k->extent[v->u] / v->nv;
+  v->pitch = EINI_DIR_TURN * j->unit + 64;  // columns in different sets of the caches
   eini_dir_sort(&v->rest, EINI_DIR_OPS);
   return 1;
 }
@@ -6124,34 +6123,50 @@ static size_t eini_dir_inner_carve(eini_dir_inner *v, char *base) {
   size_t used = 0;
   eini_dir_carve_job(&v->j, base, &used);
   v->sums = (char *)eini_carve(base, &used, 64, 1);
-  v->block = (char *)eini_carve(base, &used, 64 * EINI_DIR_TURN, 1);
+  v->run = (int64_t *)eini_carve(base, &used, 8 * EINI_DIR_TURNED, 1);
+  v->block = (char *)eini_carve(base, &used, v->same ? 0 : EINI_DIR_TURNED * v->pitch, 1);
   return used;
 }
 
-static void eini_dir_inner_sum(eini_dir_inner *v, int isa, char *y) {
+// y[i] += the sum over u0 .. u0 + un and v0 .. v0 + vn of each of n products at p and q.
+static void eini_dir_inner_block(eini_dir_inner *v, int isa, int64_t n, int64_t un, int64_t vn,
+                                 const char *p, const char *q, char *y) {
   eini_dir_job *j = &v->j;
   const eini_dir_index *k = &j->x[EINI_DIR_K];
-  const int64_t *su = k->stride[EINI_DIR_OPS], *sv = k->stride[0], most = 64 / j->unit;
-  const int64_t zero = 0, nu = k->extent[v->u], nv = k->extent[v->v];
+  const int64_t zero = 0, unit = j->unit, sv = v->v < 0 ? 0 : k->stride[0][v->v];
+  const int64_t next = n > 1 ? j->x[EINI_DIR_B].stride[0][0] : 0;
+  eini_dir_dots d = {vn, un, v->pitch / unit, v->run, &zero, (vn > 1 ? sv : next) * unit,
+                     p, v->block, v->sums};
+  if (v->same) {
+    d.ahead = 0, d.x = q, d.xrun = k->stride[EINI_DIR_OPS][v->v];
+  } else {
+    eini_dir_turn(isa, (int)unit, un, n * vn, q, k->stride[EINI_DIR_OPS][v->u] * unit, v->block,
+                  v->pitch);
+  }
+  for (int64_t i = 0; i < n; i++) {
+    j->kern->dot_long(&d);
+    j->kern->fold(1, 1, v->sums, v->sums, 0, 0, y + i * unit);
+    d.a += next * unit, d.x += vn * v->pitch;
+  }
+}
+
+// n sums, from the one at the current addresses on. Their bits do not depend on n.
+static void eini_dir_inner_sum(eini_dir_inner *v, int isa, int64_t n, char *y) {
+  const eini_dir_job *j = &v->j;
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  const int64_t su = k->stride[EINI_DIR_OPS][v->u], sv = v->v < 0 ? 0 : k->stride[0][v->v];
+  const int64_t qv = v->v < 0 ? 0 : k->stride[EINI_DIR_OPS][v->v], nu = k->extent[v->u];
   const int64_t wide = v->same ? 8 * EINI_DIR_TURN : EINI_DIR_TURN;
-  int64_t run[16];
-  for (int i = 0; i < most; i++) run[i] = i * sv[v->v];
+  for (int i = 0; i < EINI_DIR_TURNED; i++) v->run[i] = i * sv;
   for (int64_t r = 0; r < v->rest.size; r++) {
-    const char *p = j->at[0] + eini_dir_offset(&v->rest, 0, r) * j->unit;
-    const char *q = j->at[EINI_DIR_OPS] + eini_dir_offset(&v->rest, EINI_DIR_OPS, r) * j->unit;
-    for (int64_t v0 = 0; v0 < nv; v0 += most) {
-      const int64_t vn = eini_min64(most, nv - v0);
+    const int64_t p = eini_dir_offset(&v->rest, 0, r);
+    const int64_t q = eini_dir_offset(&v->rest, EINI_DIR_OPS, r);
+    for (int64_t v0 = 0; v0 < v->nv; v0 += EINI_DIR_TURNED) {
       for (int64_t u0 = 0; u0 < nu; u0 += wide) {
-        const int64_t un = eini_min64(wide, nu - u0);
-        const char *x = q + (u0 * su[v->u] + v0 * su[v->v]) * j->unit;
-        eini_dir_dots d = {vn, un, su[v->v], run, &zero, 0, NULL, x, v->sums};
-        d.a = p + (u0 + v0 * sv[v->v]) * j->unit;
-        if (!v->same) {
-          eini_dir_turn(isa, j->unit, x, su[v->u], un, vn, v->block);
-          d.x = v->block, d.xrun = EINI_DIR_TURN;
-        }
-        j->kern->dot_long(&d);
-        j->kern->fold(1, 1, v->sums, v->sums, 0, 0, y);
+        eini_dir_inner_block(v, isa, n, eini_min64(wide, nu - u0),
+                             eini_min64(EINI_DIR_TURNED, v->nv - v0),
+                             j->at[0] + (p + u0 + v0 * sv) * j->unit,
+                             j->at[EINI_DIR_OPS] + (q + u0 * su + v0 * qv) * j->unit, y);
       }
     }
   }
@@ -6165,11 +6180,15 @@ static void eini_dir_inner_run(const eini_cpu *cpu, const ein_contract *c, const
   if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
   if (!eini_dir_inner_init(&v, cpu, c)) return;
   eini_dir_inner_carve(&v, (char *)scratch);
-  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
-    char y[8] = {0};
+  for (int64_t b = part->batch[0], n; b < part->batch[1]; b += n) {
+    char y[8 * EINI_DIR_TURNED] = {0};
+    n = eini_min64(v.at_once, part->batch[1] - b);
     eini_dir_at(&v.j, b);
-    eini_dir_inner_sum(&v, cpu->isa, y);
-    eini_dir_put(&v.j, 1, y, off, step);
+    eini_dir_inner_sum(&v, cpu->isa, n, y);
+    for (int64_t i = 0; i < n; i++) {
+      eini_dir_at(&v.j, b + i);
+      eini_dir_put(&v.j, 1, y + i * v.j.unit, off, step);
+    }
   }
 }
 
@@ -6179,11 +6198,12 @@ static int eini_dir_inner_plan(const eini_cpu *cpu, const ein_contract *c, int w
   if (!eini_dir_inner_init(&v, cpu, c)) return 0;
   const eini_dir_index *k = &v.j.x[EINI_DIR_K];
   const double batch = (double)v.j.x[EINI_DIR_B].size, all = batch * (double)k->size;
-  const double nu = (double)k->extent[v.u], nv = (double)k->extent[v.v];
-  const double most = 64 / (double)v.j.unit, bytes = 2 * all * v.j.unit;
+  const double nu = (double)k->extent[v.u], nv = (double)v.nv, rows = nv * (double)v.at_once;
+  const double bytes = 2 * all * v.j.unit;
   double seconds = bytes / eini_dir_bw(cpu, bytes);
-  if (!v.same) seconds += all * (1.5 + 4 / (nv < 8 ? nv : 8)) / cpu->hz;
-  seconds += all / (nu < EINI_DIR_TURN ? nu : EINI_DIR_TURN) / (nv < most ? nv : most) * 2e-8;
+  if (!v.same) seconds += all * (1.5 + 4 / (rows < 8 ? rows : 8)) / cpu->hz;
+  seconds += all / (nu < EINI_DIR_TURN ? nu : EINI_DIR_TURN) /
+             (nv < EINI_DIR_TURNED ? nv : EINI_DIR_TURNED) * 2e-8;
   choice->unit[0] = choice->unit[1] = choice->unit[2] = choice->grid[1] = choice->grid[2] = 1;
   choice->grid[0] = v.j.x[EINI_DIR_B].size;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
@@ -6695,11 +6715,12 @@ typedef struct eini_elem_move {
   eini_elem_list rest;
 } eini_elem_move;
 
-// What the next block reads and writes is asked for while the present one is worked on.
+// What the next block reads and writes is asked for while the present one is worked on, for the
+// first-level cache unless it would take more than half of it.
 typedef struct eini_elem_ahead {
   int64_t lines[3], share;     // of a row of every move; of one call
   int64_t e0, row, line;
-  int o;
+  int o, second;
 } eini_elem_ahead;
 
 typedef struct eini_dir_elem {
@@ -6708,6 +6729,7 @@ typedef struct eini_dir_elem {
   int first, u;                // factors first; the factor that varies along rows of products
   int nt;                      // past the caches
   double fma;                  // cycles of a vector's multiply-add
+  int64_t l1;                  // bytes of the first-level cache
   eini_dir_index all;
   unsigned rows, k, small, in[2];  // sets of axes
   int64_t e, step[3];          // steps of both factors and of the output
@@ -6846,6 +6868,7 @@ static int eini_elem_sides(eini_dir_elem *v, const eini_cpu *cpu, const ein_cont
   eini_dir_init(j, cpu, c);
   v->isa = cpu->isa;
   v->fma = 2 * j->kern->lanes * cpu->hz / eini_dir_peak(cpu, c->type);
+  v->l1 = cpu->l1;
   v->group = v->s0 ? EINI_DIR_N : EINI_DIR_M;
   for (int g = 0; g < 4; g++) {
     if (j->x[g].size == 0) return 0;
@@ -6938,13 +6961,52 @@ static size_t eini_elem_carve(eini_dir_elem *v, char *base) {
   return used;
 }
 
-// dst[s * ds + d] = src[d * ss + s] for s < ns and d < nd elements; steps in bytes. Tiles overlap.
+// dst[s * ds + d] = src[d * ss + s] for s < ns <= 4 and d < nd, nd >= 8, of eight bytes; steps in
+// bytes. Rows too short for tiles: eight at once, of which nothing after their end is read.
+#if EINI_CPU_X86
+#define EINI_NARROW_ROW(k) _mm256_maskz_loadu_pd(m, (const void *)(r + (k) * ss))
+#define EINI_NARROW_PAIR(k) \
+  _mm512_insertf64x4(_mm512_castpd256_pd512(EINI_NARROW_ROW(k)), EINI_NARROW_ROW((k) + 2), 1)
+EINI_T512 static void eini_elem_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss,
+                                       char *dst, int64_t ds) {
+  const __mmask8 m = (__mmask8)((1u << ns) - 1u);
+  for (int64_t i = 0; i < nd; i += 8) {
+    const int64_t d = eini_min64(i, nd - 8);
+    const char *r = src + d * ss;
+    char *to = dst + 8 * d;
+    const __m512d a = EINI_NARROW_PAIR(0), b = EINI_NARROW_PAIR(1);
+    const __m512d e = EINI_NARROW_PAIR(4), f = EINI_NARROW_PAIR(5);
+    const __m512d x = _mm512_unpacklo_pd(a, b), y = _mm512_unpacklo_pd(e, f);
+    const __m512d z = _mm512_unpackhi_pd(a, b), w = _mm512_unpackhi_pd(e, f);
+    _mm512_storeu_pd(to, _mm512_shuffle_f64x2(x, y, 0x88));
+    if (ns > 1) _mm512_storeu_pd(to + ds, _mm512_shuffle_f64x2(z, w, 0x88));
+    if (ns > 2) _mm512_storeu_pd(to + 2 * ds, _mm512_shuffle_f64x2(x, y, 0xdd));
+    if (ns > 3) _mm512_storeu_pd(to + 3 * ds, _mm512_shuffle_f64x2(z, w, 0xdd));
+  }
+}
+#else
+static void eini_elem_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss, char *dst,
+                             int64_t ds) {
+  for (int64_t s = 0; s < ns; s++) {
+    for (int64_t d = 0; d < nd; d++) memcpy(dst + s * ds + 8 * d, src + d * ss + 8 * s, 8);
+  }
+}
+#endif
+
+// The same for any number and size of elements. Tiles overlap.
 static void eini_elem_turn(int isa, int size, int64_t ns, int64_t nd, const char *src, int64_t ss,
                            char *dst, int64_t ds) {
   const eini_tile_kind *kind = eini_tile_kinds[isa][size == 8 ? 3 : 2];
   while (kind->b > eini_min64(ns, nd)) kind++;
   const int64_t b = kind->b;
-  for (int64_t s = 0; s < ns; s += b > 0 ? b : 1) {
+  const int narrow = isa == EINI_ISA_AVX512 && size == 8 && nd >= 8;
+  for (int64_t s = 0, n; s < ns; s += n) {
+    n = b > 0 ? b : 1;
+    if (narrow && (b < 8 || ns - s <= 4)) {
+      n = eini_min64(ns - s, 4);
+      eini_elem_narrow(n, nd, src + s * size, ss, dst + s * ds, ds);
+      continue;
+    }
     if (b == 0) {
       for (int64_t d = 0; d < nd; d++) {
         memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
@@ -6970,6 +7032,7 @@ static void eini_elem_ahead_start(eini_dir_elem *v, int64_t e0, int64_t n, int64
     lines += a->lines[o] * m->rest.n;
   }
   a->share = (lines + calls - 1) / calls;
+  a->second = 64 * lines > v->l1 / 2;
   a->e0 = e0, a->o = 0, a->row = a->line = 0;
 }
 
@@ -6985,7 +7048,8 @@ static void eini_elem_ahead_some(eini_dir_elem *v) {
     }
     const char *p = v->j.at[a->o < 2 ? v->s0 + a->o : EINI_DIR_OUT] + 64 * a->line;
     p += (m->rest.off[0][a->row] + a->e0 * m->step) * v->j.unit;
-    for (int64_t l = 0; l < n; l++) EINI_FETCH(p + 64 * l);
+    for (int64_t l = 0; l < n && !a->second; l++) EINI_FETCH(p + 64 * l);
+    for (int64_t l = 0; l < n && a->second; l++) EINI_FETCH2(p + 64 * l);
     a->line += n, left -= n;
   }
 }
@@ -7069,9 +7133,7 @@ static void eini_elem_products(eini_dir_elem *v, int64_t n) {
     t.q = v->block[l->stream[1]] + l->off[1][b] * unit;
     t.out = v->block[l->stream[2]] + l->off[2][b] * unit;
     for (int64_t r = 0, most; r < v->mul_row.n; r += most) {
-      const int64_t left = v->mul_row.n - r;
-      const int which = left >= v->j.kern->rows && left >= 8 ? 2 : left >= 4;
-      most = which == 2 ? 8 : which == 1 ? 4 : 1;
+      const int which = eini_elem_rows(v, v->mul_row.n - r, &most);
       t.prow = v->mul_row.off[0] + r;
       t.orow = v->mul_row.off[1] + r;
       v->j.kern->pairs[which](&t);
@@ -7550,7 +7612,8 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k,
                                            seconds / (double)(batch > 0 ? batch : 1));
   if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
-  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->l3;
+  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->l3 &&
+                        k * kern->size <= cpu->l1 / 2;
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * 5e-9;
   if (!by_rows && in > 0.5 * (double)cpu->l3 && k * rows > 0 && s[EINI_DIR_BQ] != lanes) {

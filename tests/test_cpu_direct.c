@@ -483,7 +483,8 @@ int main(int argc, char **argv) {
       if (isa == EINI_ISA_NEON && best_isa() != EINI_ISA_NEON) continue;
       cpu.isa = isa;
       cpu.l3 = i % 2 ? 8 << 20 : 1 << 10;  // small: stores past the caches, reading ahead
-      cpu.l2 = i % 3 ? 1 << 20 : 1 << 12;  // small blocks of sums
+      cpu.l2 = i % 4 ? 1 << 20 : 1 << 10;  // small: blocks of long rows, small blocks of sums
+      cpu.l1 = i % 4 ? 48 << 10 : 1 << 9;
       if (run_case(&t, &cpu, i, old, image)) return 1;
     }
     free(old);
