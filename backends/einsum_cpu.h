@@ -1434,8 +1434,9 @@ static void eini_block_pieces(const eini_move *w, const eini_plane *all, char *d
     out.ahead = last && after->src == NULL ? NULL : &ahead;
     columns[0] = eini_min64(some, last ? after->n[0] : left);
     if (out.ahead != NULL) {
+      int64_t lines = eini_max64(1, out.rows * (out.to - out.from));
       eini_ahead_start(&ahead, w, last ? after->src : p.src + some * p.sd, columns,
-                       last ? after->bytes : p.ns * w->size, eini_max64(1, out.rows * (out.to - out.from)));
+                       last ? after->bytes : p.ns * w->size, lines);
     }
     eini_stream_lines(w->isa, &out);
     if (first || last) eini_block_ends(w->isa, &out, first, last, bytes);
