@@ -625,12 +625,37 @@ static void eini_pool_for(int n, void (*task)(void *arg, int i), void *arg, void
 // their first and last bytes, which share a line with others, go the ordinary way.
 // ================================================================================================
 
+// Lines of the source that are read after those being written now. Streaming a line does not wait
+// for memory, reading one does: each line streamed asks for its share of lines to come.
+typedef struct eini_ahead {
+  uintptr_t at;
+  int64_t left, share;         // lines to ask for: in all, and for each line streamed
+  int64_t n[5], step[5], i[5]; // loops, innermost first: lines that follow each other, then runs
+} eini_ahead;
+
+static void eini_ahead_some(eini_ahead *a, int64_t streamed) {
+  int64_t some = eini_min64(a->share * streamed, a->left);
+  a->left -= some;
+  for (int64_t n; some > 0; some -= n) {
+    uintptr_t p = a->at + 64 * (uintptr_t)a->i[0];
+    n = eini_min64(some, a->n[0] - a->i[0]);
+    a->i[0] += n;
+    for (int64_t l = 0; l < n; l++, p += 64) EINI_FETCH2(p);
+    for (int k = 0; k < 4 && a->i[k] == a->n[k]; k++) {
+      a->i[k] = 0;
+      a->i[k + 1]++;
+      a->at += (uintptr_t)(a->step[k + 1] - (k > 0 ? a->n[k] * a->step[k] : 0));
+    }
+  }
+}
+
 // Rows of a buffer and where they go. Line k of a row starts at the k-th line of its destination.
 typedef struct eini_lines {
   const char *buffer;
   char *dst;
   int64_t pitch, step, rows;   // pitch: from row to row in the buffer; step: in the destination
   int64_t from, to;            // lines
+  eini_ahead *ahead;           // or NULL
 } eini_lines;
 
 static int64_t eini_to_line(const char *p) { return (int64_t)((0 - (uintptr_t)p) & 63); }
@@ -645,10 +670,14 @@ static int64_t eini_to_line(const char *p) { return (int64_t)((0 - (uintptr_t)p)
       int64_t head = eini_to_line(d);                                                       \
       s += head + 64 * p->from;                                                             \
       d += head + 64 * p->from;                                                             \
-      for (int64_t k = p->from; k < p->to; k++, s += 64, d += 64) {                         \
-        for (size_t i = 0; i < 64; i += sizeof(V)) {                                        \
-          store((V *)(void *)(d + i), load((const V *)(const void *)(s + i)));              \
+      for (int64_t k = p->from, n; k < p->to; k += n) {                                     \
+        n = p->ahead == NULL ? p->to - k : eini_min64(8, p->to - k);                        \
+        for (int64_t l = 0; l < n; l++, s += 64, d += 64) {                                 \
+          for (size_t i = 0; i < 64; i += sizeof(V)) {                                      \
+            store((V *)(void *)(d + i), load((const V *)(const void *)(s + i)));            \
+          }                                                                                 \
         }                                                                                   \
+        if (p->ahead != NULL) eini_ahead_some(p->ahead, n);                                 \
       }                                                                                     \
     }                                                                                       \
   }
@@ -684,8 +713,8 @@ static void eini_stream_end(void) {}
 
 #endif  // EINI_CPU_X86
 
-// A row of `bytes` of which lines before `from` have gone.
-static void eini_stream_rest(int isa, int64_t bytes, const char *src, char *dst, int64_t from) {
+static void eini_stream_ahead(int isa, int64_t bytes, const char *src, char *dst,
+                              eini_ahead *ahead) {
   int64_t head = eini_to_line(dst);
   eini_lines p;
   if (bytes < head + 64) {
@@ -697,15 +726,16 @@ static void eini_stream_rest(int isa, int64_t bytes, const char *src, char *dst,
   p.dst = dst;
   p.pitch = p.step = 0;
   p.rows = 1;
-  p.from = from;
+  p.from = 0;
   p.to = (bytes - head) / 64;
+  p.ahead = ahead;
   eini_stream_lines(isa, &p);
   int64_t done = head + 64 * p.to;
   memcpy(dst + done, src + done, (size_t)(bytes - done));
 }
 
 static void eini_stream_row(int isa, size_t bytes, const char *src, char *dst) {
-  eini_stream_rest(isa, (int64_t)bytes, src, dst, 0);
+  eini_stream_ahead(isa, (int64_t)bytes, src, dst, NULL);
 }
 
 // ================================================================================================
@@ -829,51 +859,44 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
 }
 
 // The transpose of four vectors of four 128-bit lanes, stored as columns c, c + by, ..
-#define EINI_LANES4(st, c, by, w0, w1, w2, w3)                                              \
+#define EINI_LANES4(c, by, w0, w1, w2, w3)                                                  \
   do {                                                                                      \
-    __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee); \
-    __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee); \
-    st(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                              \
-    st((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                                     \
-    st((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                                 \
-    st((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                                 \
+    __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee);\
+    __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee);\
+    EINI_ST5(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                        \
+    EINI_ST5((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                               \
+    EINI_ST5((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                           \
+    EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
   } while (0)
 
-// Tiles of whole lines; st stores, or streams to aligned destinations.
-#define EINI_TILES512(suffix, st)                                                           \
-  EINI_T512 static void eini_reg_tile_32##suffix(const char *src, int64_t ss, char *dst,    \
-                                                 int64_t ds) {                              \
-    enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };                                            \
-    EINI_QUAD(__m512i, _mm512, EINI_LD5, a)                                                 \
-    EINI_QUAD(__m512i, _mm512, EINI_LD5, b)                                                 \
-    EINI_QUAD(__m512i, _mm512, EINI_LD5, c)                                                 \
-    EINI_QUAD(__m512i, _mm512, EINI_LD5, d)                                                 \
-    EINI_LANES4(st, 0, 4, av0, bv0, cv0, dv0);                                              \
-    EINI_LANES4(st, 1, 4, av1, bv1, cv1, dv1);                                              \
-    EINI_LANES4(st, 2, 4, av2, bv2, cv2, dv2);                                              \
-    EINI_LANES4(st, 3, 4, av3, bv3, cv3, dv3);                                              \
-  }                                                                                         \
-  EINI_T512 static void eini_reg_tile_64##suffix(const char *src, int64_t ss, char *dst,    \
-                                                 int64_t ds) {                              \
-    __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);         \
-    __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);         \
-    __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);           \
-    __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);           \
-    EINI_LANES4(st, 0, 2, a, b, c, d);                                                      \
-    a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);                   \
-    c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);                   \
-    EINI_LANES4(st, 1, 2, a, b, c, d);                                                      \
-  }                                                                                         \
-  EINI_T512 static void eini_reg_tile_128##suffix(const char *src, int64_t ss, char *dst,   \
-                                                  int64_t ds) {                             \
-    __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);         \
-    EINI_LANES4(st, 0, 1, r0, r1, r2, r3);                                                  \
-  }
-#define EINI_NT5(r, v) _mm512_stream_si512((__m512i *)(void *)(dst + (r)*ds), v)
-EINI_TILES512(z, EINI_ST5)
-EINI_TILES512(nt, EINI_NT5)
-#undef EINI_TILES512
-#undef EINI_NT5
+// Tiles of whole lines.
+EINI_T512 static void eini_reg_tile_32z(const char *src, int64_t ss, char *dst, int64_t ds) {
+  enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, c)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, d)
+  EINI_LANES4(0, 4, av0, bv0, cv0, dv0);
+  EINI_LANES4(1, 4, av1, bv1, cv1, dv1);
+  EINI_LANES4(2, 4, av2, bv2, cv2, dv2);
+  EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
+}
+
+EINI_T512 static void eini_reg_tile_64z(const char *src, int64_t ss, char *dst, int64_t ds) {
+  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
+  __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
+  __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
+  __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);
+  EINI_LANES4(0, 2, a, b, c, d);
+  a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);
+  c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);
+  EINI_LANES4(1, 2, a, b, c, d);
+}
+
+EINI_T512 static void eini_reg_tile_128z(const char *src, int64_t ss, char *dst, int64_t ds) {
+  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
+  EINI_LANES4(0, 1, r0, r1, r2, r3);
+}
 #undef EINI_LANES4
 #undef EINI_QUAD
 #undef EINI_LD1
@@ -960,19 +983,6 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
 
-// Tiles that stream lines from registers, where there are any.
-static eini_tile_fn eini_tile_stream(int isa, int size) {
-#if EINI_CPU_X86
-  if (isa != EINI_ISA_AVX512) return NULL;
-  if (size == 4) return eini_reg_tile_32nt;
-  if (size == 8) return eini_reg_tile_64nt;
-  if (size == 16) return eini_reg_tile_128nt;
-#endif
-  (void)isa;
-  (void)size;
-  return NULL;
-}
-
 // ================================================================================================
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
@@ -980,10 +990,12 @@ static eini_tile_fn eini_tile_stream(int isa, int size) {
 // ================================================================================================
 
 #define EINI_COPY_LOOPS 16     // more are walked from outside
-#define EINI_COPY_RUN 256      // bytes read at a place of the source, where there are as many
-#define EINI_COPY_ROW 2048     // bytes streamed to a place of the destination without the buffer
+#define EINI_COPY_RUN 512      // bytes read at a place of the source, where there are as many
+#define EINI_COPY_MANY 128     // but no more elements of them: each begins a row of the destination
+#define EINI_COPY_ROW 4096     // bytes of rows that are put together piece by piece
+#define EINI_COPY_PIECE 512
 #define EINI_COPY_BLOCK 32768  // bytes of the buffer that are used
-#define EINI_COPY_BUFFER (EINI_COPY_BLOCK + 128 * EINI_COPY_RUN)
+#define EINI_COPY_BUFFER (2 * EINI_COPY_BLOCK)
 #define EINI_COPY_LONG 1024    // rows of so many bytes are not put together from shorter ones
 
 typedef enum eini_copy_kind {
@@ -1000,6 +1012,8 @@ typedef struct eini_move {
   eini_copy_kind kind;
   int64_t extent[EINI_COPY_LOOPS], src_step[EINI_COPY_LOOPS], dst_step[EINI_COPY_LOOPS];
   int64_t blk[EINI_COPY_LOOPS], pos[EINI_COPY_LOOPS];
+  int64_t then[EINI_COPY_LOOPS];  // where the block after that at pos is
+  int last;                    // there is none
   int row, row2;               // loops along the rows of the block, or -1
   int ncol;                    // loops 0 .. ncol-1 are its columns
   const char *src;
@@ -1125,16 +1139,15 @@ static int eini_move_next_run(const eini_move *w, int i) {
 // Short rows that follow each other in the destination are one: the whole block is.
 static int eini_move_one_row(const eini_move *w) {
   return w->ncol == 1 && w->row == 1 && w->blk[0] == w->extent[0] &&
-         w->dst_step[1] == w->extent[0] * w->size && w->extent[0] * w->size < 256;
+         w->dst_step[1] == w->extent[0] * w->size &&
+         w->extent[0] * w->size <= (w->kind == EINI_COPY_TILES ? 512 : 255);
 }
 
 // Blocks of a copy through the buffer: whole runs of the source, long rows of the destination.
 static void eini_move_buffered(eini_move *w) {
-  int64_t rows = EINI_COPY_RUN / w->size;
+  int64_t rows = eini_min64(EINI_COPY_RUN / w->size, EINI_COPY_MANY);
   if (w->row > 0 && w->extent[w->row] <= 2 * rows) rows = w->extent[w->row];
   int64_t cols = eini_min64(EINI_COPY_BLOCK / rows, EINI_COPY_ROW) / w->size;
-  if (w->extent[0] * w->size >= EINI_COPY_LONG && w->kind == EINI_COPY_TILES)
-    cols = EINI_COPY_ROW / w->size;
   int64_t places = w->extent[0] * w->size < 128 ? 16 : 8;  // of the destination, for short rows
   if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / places / w->size;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
@@ -1146,6 +1159,8 @@ static void eini_move_buffered(eini_move *w) {
     w->blk[w->ncol] = eini_min64(w->extent[w->ncol], cols / width);
     width *= w->blk[w->ncol++];
   }
+  if (w->ncol == 1 && w->kind == EINI_COPY_TILES)
+    w->blk[0] = eini_min64(w->extent[0], EINI_COPY_ROW / w->size);
   if (w->row > 0) w->blk[w->row] = eini_min64(w->extent[w->row], rows);
   if (eini_move_one_row(w)) {
     w->blk[1] = eini_min64(w->extent[1], EINI_COPY_BLOCK / (w->extent[0] * w->size));
@@ -1170,8 +1185,9 @@ static int64_t eini_move_part(const eini_move *w, int i) {
   return i < 0 ? 1 : eini_min64(w->blk[i], w->extent[i] - w->pos[i]);
 }
 
-// Tiles of long rows pass through two lines for each row, and one between rows.
-#define EINI_COPY_LINES 192
+// Rows of tiles that are put together by pieces: a line before the piece holds what is left of the
+// one before. An odd number of lines, which is well for the sets of a cache.
+#define EINI_COPY_PITCH (64 + EINI_COPY_PIECE)
 static int eini_move_lines(const eini_move *w, int64_t width) {
   return w->kind == EINI_COPY_TILES && w->ncol == 1 && width >= 128;
 }
@@ -1184,7 +1200,7 @@ static void eini_move_bound(eini_move *w) {
   int64_t width = w->size;
   if (w->row < 0 || eini_move_one_row(w)) return;
   for (int i = 0; i < w->ncol; i++) width *= w->blk[i];
-  int64_t pitch = eini_move_lines(w, width) ? EINI_COPY_LINES : eini_move_pitch(width);
+  int64_t pitch = eini_move_lines(w, width) ? EINI_COPY_PITCH : eini_move_pitch(width);
   w->blk[w->row] = eini_min64(w->blk[w->row], EINI_COPY_BUFFER / pitch);
 }
 
@@ -1284,12 +1300,6 @@ static void eini_copy_ahead(uintptr_t p, int64_t bytes) {
 #endif
 }
 
-// Rows of tiles that are read soon: too far apart for what the processor fetches by itself.
-static void eini_tiles_ahead(const eini_plane *p, const char *src, int64_t nd, int size) {
-  const int64_t bytes = p->ns * size;
-  for (int64_t d = 0; d < nd; d++, src += p->sd) eini_copy_ahead((uintptr_t)src, bytes);
-}
-
 static void eini_plane_run(const eini_move *w, const eini_plane *p) {
   if (w->kind == EINI_COPY_TILES) {
     eini_plane_tiles(w->isa, w->size, p);
@@ -1313,164 +1323,161 @@ static void eini_plane_run(const eini_move *w, const eini_plane *p) {
 
 // ---- blocks ----
 
-// Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3, and
-// streams lines as they get complete, but for the last two, which the processor still stores.
-static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n, const char *src,
-                            eini_lines *out) {
+// `columns` of loops 0 .. 3, rows of `bytes` at src: asked for while so many lines are streamed.
+static void eini_ahead_start(eini_ahead *a, const eini_move *w, const char *src,
+                             const int64_t *columns, int64_t bytes, int64_t lines) {
+  int odd = ((uintptr_t)src & 63) != 0;
+  a->at = (uintptr_t)src;
+  for (int i = 0; i < 4; i++) {
+    a->n[i + 1] = columns[i];
+    a->step[i + 1] = columns[i] > 1 ? w->src_step[i] : 0;
+    odd |= a->step[i + 1] % 64 != 0;
+  }
+  a->n[0] = (bytes + (odd ? 126 : 63)) / 64;
+  a->step[0] = 0;
+  a->left = 1;
+  for (int i = 0; i < 5; i++) a->left *= a->n[i], a->i[i] = 0;
+  a->share = (a->left + lines - 1) / lines;
+}
+
+// What is read after the present pass over a block: the same block's next pass or the next block.
+typedef struct eini_after {
+  const char *src;             // NULL: nothing
+  int64_t n[4], bytes;         // columns of loops 0 .. 3, bytes of a row
+} eini_after;
+
+static void eini_block_after(const eini_move *w, const char *src, const int64_t *n, int64_t rows,
+                             int64_t pass, int64_t passes, eini_after *after) {
+  after->src = src;
+  after->bytes = rows * w->size;
+  for (int i = 0; i < 4; i++) after->n[i] = n[i];
+  if (pass + 1 < passes) {
+    after->src += w->src_step[w->row2];
+    return;
+  }
+  if (w->row2 >= 0) after->src -= pass * w->src_step[w->row2];
+  for (int k = 0; k < w->n; k++) {
+    int64_t part = eini_min64(w->blk[k], w->extent[k] - w->then[k]);
+    after->src += (w->then[k] - w->pos[k]) * w->src_step[k];
+    if (k < w->ncol) after->n[k] = part;
+    if (k == w->row) after->bytes = part * w->size;
+  }
+  if (w->last || w->kind != EINI_COPY_TILES) after->src = NULL;
+}
+
+// p->nd columns of loop 0: tiles side by side, so that places of the source are read along.
+static void eini_block_fill(const eini_move *w, const eini_plane *p) {
+  const int64_t some = w->kind == EINI_COPY_TILES ? 64 / w->size : p->nd;
+  eini_plane part = *p;
+  for (int64_t d = 0; d < p->nd; d += some) {
+    part.nd = eini_min64(some, p->nd - d);
+    eini_plane_run(w, &part);
+    part.src += some * p->sd;
+    part.dst += some * w->size;
+  }
+}
+
+// Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3.
+static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n) {
   const int64_t *step = w->src_step;
-  int64_t some = w->kind == EINI_COPY_TILES ? 64 / w->size : n[0], filled = 0;
-  int64_t at[4] = {0, 0, 0, 0}, few = w->kind == EINI_COPY_TILES ? 1 : INT_MAX;
-  const char *from = src;
-  out->from = 0;
+  int64_t at[4] = {0, 0, 0, 0};
   for (int i = 1; i < 4;) {
-    for (int64_t d = 0; d < n[0]; d += some) {
-      p->nd = eini_min64(some, n[0] - d);
-      p->src = from + d * p->sd;
-      if (w->kind == EINI_COPY_TILES && at[1] + 1 < n[1]) {
-        eini_tiles_ahead(p, p->src + step[1], p->nd, w->size);
-      }
-      eini_plane_run(w, p);
-      p->dst += p->nd * w->size;
-      filled += p->nd * w->size;
-      out->to = filled / 64 - 2;
-      if (out->to < out->from + few) continue;
-      eini_stream_lines(w->isa, out);
-      out->from = out->to;
-    }
+    eini_block_fill(w, p);
+    p->dst += p->nd * w->size;
     for (i = 1; i < 4; i++) {  // on to the next column of loops 1 .. 3
       if (++at[i] < n[i]) {
-        from += step[i];
+        p->src += step[i];
         break;
       }
-      if (n[i] > 1) from -= (n[i] - 1) * step[i];
+      if (n[i] > 1) p->src -= (n[i] - 1) * step[i];
       at[i] = 0;
     }
   }
 }
 
-#if EINI_CPU_X86
-// eini_block_pass for whole lines of rows at multiples of four bytes: one vector out of two.
-EINI_T512 static void eini_block_shift(const eini_lines *out, char *s) {
-  const __m512i lane =
-      _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  char *d = out->dst;
-  for (int64_t r = 0; r < out->rows; r++, d += out->step, s += out->pitch) {
-    const int64_t head = eini_to_line(d);
-    const __m512i a = _mm512_loadu_si512(s), b = _mm512_loadu_si512(s + 64);
-    const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32((int)(head / 4)));
-    _mm512_stream_si512((__m512i *)(void *)(d + head), _mm512_permutex2var_epi32(a, at, b));
-    _mm512_storeu_si512(s, b);
-  }
-}
-#endif
-
-// Two lines of each row, of which the first begins at out->dst: streams what is a line of the
-// destination, then moves the second line to the first's place. first: 0 when the row begins with
-// the second line; bytes: how much of the second line there is.
-static void eini_block_pass(const eini_move *w, eini_lines *out, char *buffer, int first,
-                            int64_t bytes) {
-  int whole = bytes == 64;
-#if EINI_CPU_X86
-  const int even = (((uintptr_t)out->dst | (uintptr_t)out->step) & 3) == 0;
-  if (first && whole && even && w->isa == EINI_ISA_AVX512) {
-    eini_block_shift(out, buffer);
-    return;
-  }
-#endif
-  if (first && whole) {
-    out->from = 0;
-    out->to = 1;
-    eini_stream_lines(w->isa, out);
-  }
+// Rows that end with a piece of `bytes`: what of them is left to write, their first line if it is
+// the first piece too.
+static void eini_block_ends(int isa, const eini_lines *out, int first, int last, int64_t bytes) {
   for (int64_t r = 0; r < out->rows; r++) {
-    char *d = out->dst + r * out->step, *s = buffer + r * out->pitch;
+    char *d = out->dst + r * out->step;
+    const char *s = out->buffer + r * out->pitch;
     int64_t head = eini_to_line(d);
-    if (!first) memcpy(d + 64, s + 64, (size_t)(head < bytes ? head : bytes));
-    else if (!whole) memcpy(d + head, s + head, (size_t)(64 + bytes - head));
-    memcpy(s, s + 64, 64);
+    if (first) memcpy(d + 64, s + 64, (size_t)eini_min64(head, bytes));
+    if (!last) continue;
+    head += 64 * out->to;
+    eini_stream_row(isa, (size_t)(64 + bytes - head), s + head, d + head);
   }
 }
 
-// A block of tiles with long rows is streamed line by line while it is read: from registers where
-// lines of tiles are lines of the destination, else through two lines of buffer for each row.
-static void eini_block_stream(const eini_move *w, eini_plane *p, char *dst, int64_t step,
-                              char *buffer) {
-  const int64_t some = 64 / w->size, nd = p->nd, pitch = EINI_COPY_LINES;
-  eini_tile_fn tile = eini_tile_stream(w->isa, w->size);
-  int aligned = tile != NULL && ((uintptr_t)dst & 63) == 0 && step % 64 == 0 && p->ns >= some;
-  const char *src = p->src;
+// Long rows of tiles are put together by pieces of them all. A row's lines are streamed as soon as
+// they are complete; what is left, a line at most, goes before the next piece.
+static void eini_block_pieces(const eini_move *w, const eini_plane *all, char *dst, int64_t step,
+                              char *buffer, const eini_after *after) {
+  const int64_t some = EINI_COPY_PIECE / w->size;
+  eini_plane p = *all;
+  eini_ahead ahead;
   eini_lines out;
   out.buffer = buffer;
-  out.pitch = pitch;
+  out.pitch = p.ds = EINI_COPY_PITCH;
   out.step = step;
-  out.rows = p->ns;
-  p->ds = aligned ? step : pitch;
-  for (int64_t d = 0; d < nd; d += some) {
-    p->src = src + d * p->sd;
-    p->nd = eini_min64(some, nd - d);
-    const int64_t then = d + (aligned ? some : 2 * some);
-    if (then < nd) {
-      eini_tiles_ahead(p, src + then * p->sd, eini_min64(some, nd - then), w->size);
+  out.rows = p.ns;
+  p.dst = buffer + 64;
+  for (int64_t d = 0; d < all->nd; d += some) {
+    int64_t columns[4] = {0, 1, 1, 1}, left = all->nd - d - some;
+    int first = d == 0, last = left <= 0;
+    p.src = all->src + d * p.sd;
+    p.nd = eini_min64(some, all->nd - d);
+    const int64_t bytes = p.nd * w->size;
+    eini_block_fill(w, &p);
+    out.dst = dst + d * w->size - 64;
+    out.from = first;
+    out.to = bytes / 64;
+    out.ahead = last && after->src == NULL ? NULL : &ahead;
+    columns[0] = eini_min64(some, last ? after->n[0] : left);
+    if (out.ahead != NULL) {
+      int64_t lines = eini_max64(1, out.rows * (out.to - out.from));
+      eini_ahead_start(&ahead, w, last ? after->src : p.src + some * p.sd, columns,
+                       last ? after->bytes : p.ns * w->size, lines);
     }
-    if (aligned && p->nd == some) {
-      p->dst = dst + d * w->size;
-      int64_t s = 0;
-      for (; s + some <= p->ns; s += some) {
-        tile(p->src + s * w->size, p->sd, p->dst + s * step, step);
-      }
-      if (s == p->ns) continue;
-      s = p->ns - some;
-      tile(p->src + s * w->size, p->sd, p->dst + s * step, step);
-    } else if (aligned) {
-      p->dst = dst + d * w->size;
-      eini_plane_tiles(w->isa, w->size, p);
-    } else {
-      p->dst = buffer + 64;
-      eini_plane_tiles(w->isa, w->size, p);
-      out.dst = dst + (d - some) * w->size;
-      eini_block_pass(w, &out, buffer, d > 0, p->nd * w->size);
+    eini_stream_lines(w->isa, &out);
+    if (first || last) eini_block_ends(w->isa, &out, first, last, bytes);
+    for (int64_t r = 0; r < out.rows && !last; r++) {
+      memcpy(buffer + r * out.pitch, buffer + r * out.pitch + EINI_COPY_PIECE, 64);
     }
   }
-  if (aligned || nd % some != 0) return;
-  out.dst = dst + (nd - some) * w->size;
-  eini_block_pass(w, &out, buffer, 1, 0);
 }
 
 // The block at w->pos goes through the buffer.
 static void eini_block_buffered(const eini_move *w, const char *src, char *dst, char *buffer) {
-  int64_t n[4] = {1, 1, 1, 1}, width = w->size, rows2 = eini_move_part(w, w->row2);
+  int64_t n[4] = {1, 1, 1, 1}, width = w->size, passes = eini_move_part(w, w->row2);
   eini_plane p;
-  eini_lines out;
+  eini_after after;
+  eini_ahead ahead;
   for (int i = 0; i < w->ncol; i++) width *= n[i] = eini_move_part(w, i);
-  p.ns = out.rows = eini_move_part(w, w->row);
+  const int one = eini_move_one_row(w);
+  const int64_t step = w->row < 0 ? 0 : w->dst_step[w->row];
+  p.nd = n[0];
+  p.ns = eini_move_part(w, w->row);
   p.sd = w->src_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
   p.dd = w->size;
-  p.ds = out.pitch = eini_move_pitch(width);
-  out.buffer = buffer;
-  out.step = w->row < 0 ? 0 : w->dst_step[w->row];
-  if (eini_move_one_row(w)) {
-    p.src = src;
+  p.ds = one ? width : eini_move_pitch(width);
+  for (int64_t r = 0; r < passes; r++) {
+    p.src = w->row2 < 0 ? src : src + r * w->src_step[w->row2];
     p.dst = buffer;
-    p.nd = n[0];
-    p.ds = width;
-    eini_plane_run(w, &p);
-    eini_stream_row(w->isa, (size_t)(width * p.ns), buffer, dst);
-    return;
-  }
-  int lines = eini_move_lines(w, width);
-  for (int64_t r = 0; r < rows2; r++) {
-    p.dst = buffer;
-    out.dst = w->row2 < 0 ? dst : dst + r * w->dst_step[w->row2];
-    if (lines) {
-      p.src = w->row2 < 0 ? src : src + r * w->src_step[w->row2];
-      p.nd = n[0];
-      eini_block_stream(w, &p, out.dst, out.step, buffer);
+    char *to = w->row2 < 0 ? dst : dst + r * w->dst_step[w->row2];
+    eini_block_after(w, p.src, n, p.ns, r, passes, &after);
+    if (!one && eini_move_lines(w, width)) {
+      eini_block_pieces(w, &p, to, step, buffer, &after);
       continue;
     }
-    eini_block_rows(w, &p, n, w->row2 < 0 ? src : src + r * w->src_step[w->row2], &out);
-    for (int64_t s = 0; s < out.rows; s++) {
-      eini_stream_rest(w->isa, width, buffer + s * out.pitch, out.dst + s * out.step, out.from);
+    if (after.src != NULL) {
+      eini_ahead_start(&ahead, w, after.src, after.n, after.bytes, (width * p.ns + 63) / 64);
+    }
+    eini_block_rows(w, &p, n);
+    for (int64_t s = 0; s < (one ? 1 : p.ns); s++) {
+      eini_stream_ahead(w->isa, one ? width * p.ns : width, buffer + s * p.ds, to + s * step,
+                        after.src == NULL ? NULL : &ahead);
     }
   }
 }
@@ -1499,6 +1506,7 @@ static void eini_block_direct(const eini_move *w, const char *src, char *dst, in
     out.rows = p.ns;
     out.from = 0;
     out.to = bytes / 64;
+    out.ahead = NULL;
     eini_stream_lines(w->isa, &out);
     return;
   }
@@ -1548,14 +1556,17 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
     }
     w->blk[0] = full;
     w->blk[0] = eini_move_step(w, 0);
-    if (buffer != NULL) eini_block_buffered(w, src, dst, buffer);
-    else eini_block_direct(w, src, dst, stream);
+    memcpy(w->then, w->pos, sizeof w->then);
     for (i = 0; i < n; i++) {
       int k = order[i];
-      w->pos[k] += w->blk[k];
-      if (w->pos[k] < w->extent[k]) break;
-      w->pos[k] = 0;
+      w->then[k] += w->blk[k];
+      if (w->then[k] < w->extent[k]) break;
+      w->then[k] = 0;
     }
+    w->last = i == n;
+    if (buffer != NULL) eini_block_buffered(w, src, dst, buffer);
+    else eini_block_direct(w, src, dst, stream);
+    memcpy(w->pos, w->then, sizeof w->pos);
   }
 }
 
