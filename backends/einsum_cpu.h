@@ -7723,12 +7723,12 @@ EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
 
 // Runs of len reals, step apart, are added to sums `to` apart: `along` to the lanes of one vector
 // each; `down` each real to its own sum, all runs to the same ones.
-typedef void (*eini_sums_fn)(int64_t runs, int64_t step, int64_t to, int64_t len, const void *x,
+typedef void (*eini_dir_sums_fn)(int64_t runs, int64_t step, int64_t to, int64_t len, const void *x,
                              void *sums);
 
-typedef struct eini_sums_kern {
-  eini_sums_fn along, down;
-} eini_sums_kern;
+typedef struct eini_dir_sums_kern {
+  eini_dir_sums_fn along, down;
+} eini_dir_sums_kern;
 
 #define EINI_SUMS_FEW 4  // longer runs are read so many at a time: the sums stay in registers
 #define EINI_SUMS_GET(S, i) S##_V u##i = S##_GET(y + l + i * S##_N);
@@ -7778,7 +7778,7 @@ typedef struct eini_sums_kern {
       S##_PUTM(y + l, m, u);                                                                \
     }                                                                                       \
   }                                                                                         \
-  EINI_UNUSED static const eini_sums_kern S##_sums = {S##_along, S##_down};
+  EINI_UNUSED static const eini_dir_sums_kern S##_sums = {S##_along, S##_down};
 
 EINI_SUMS_SET(eini_dir_plain_f32, )
 EINI_SUMS_SET(eini_dir_plain_f64, )
@@ -7806,12 +7806,12 @@ EINI_SUMS_SET(eini_dir_neon_i64, )
 #undef EINI_SUMS_GET
 
 // The functions that go with those of section direct.
-static const eini_sums_kern *eini_sums_kern_of(const eini_dir_kern *kern) {
+static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern) {
 #define EINI_SUMS_OF(S) {&S##_kern, &S##_sums}
 #define EINI_SUMS_ISA(isa)                                             \
   EINI_SUMS_OF(eini_dir_##isa##_f32), EINI_SUMS_OF(eini_dir_##isa##_f64), \
   EINI_SUMS_OF(eini_dir_##isa##_i32), EINI_SUMS_OF(eini_dir_##isa##_i64)
-  static const struct { const eini_dir_kern *kern; const eini_sums_kern *sums; } table[] = {
+  static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
 #if EINI_CPU_X86
       EINI_SUMS_ISA(avx2), EINI_SUMS_ISA(avx512),
 #elif EINI_CPU_NEON
@@ -7825,21 +7825,21 @@ static const eini_sums_kern *eini_sums_kern_of(const eini_dir_kern *kern) {
   return table[i].sums;
 }
 
-typedef struct eini_sums {
+typedef struct eini_dir_sums {
   eini_dir_mv mv;              // its job, rows and block of the output, in which sums end
-  const eini_sums_kern *kern;
+  const eini_dir_sums_kern *kern;
   int along;                   // whether runs of memory are summed
   int64_t block, most;         // bytes of the sums of a block, and how many
   char *sums;                  // their vectors where runs are summed
   char *one;                   // the other side's number
-} eini_sums;
+} eini_dir_sums;
 
-typedef struct eini_sums_loop {
+typedef struct eini_dir_sums_loop {
   int64_t extent, step, to, key;
-} eini_sums_loop;
+} eini_dir_sums_loop;
 
-static void eini_sums_init(eini_sums *s, const eini_cpu *cpu, const ein_contract *c,
-                           const ein_part *part) {
+static void eini_dir_sums_init(eini_dir_sums *s, const eini_cpu *cpu, const ein_contract *c,
+                               const ein_part *part) {
   eini_dir_job *j = &s->mv.j;
   const eini_dir_index *k = &j->x[EINI_DIR_K];
   eini_dir_init(j, cpu, c);
@@ -7847,7 +7847,7 @@ static void eini_sums_init(eini_sums *s, const eini_cpu *cpu, const ein_contract
   s->mv.a = c->p.nop > 0 ? 0 : EINI_DIR_OPS;
   s->mv.x = EINI_DIR_OPS - s->mv.a;
   eini_dir_sort(&j->x[EINI_DIR_K], s->mv.a);
-  s->kern = eini_sums_kern_of(j->kern);
+  s->kern = eini_dir_sums_kern_of(j->kern);
   s->along = k->n > 0 && k->stride[s->mv.a][k->n - 1] == 1;
   s->block = eini_max64(cpu->l2 / 8, 4096);
   s->most = s->block / (s->along ? j->kern->lanes * j->unit : j->unit);
@@ -7858,7 +7858,7 @@ static void eini_sums_init(eini_sums *s, const eini_cpu *cpu, const ein_contract
   eini_dir_sort(&j->x[s->mv.group], s->mv.a);
 }
 
-static size_t eini_sums_carve(eini_sums *s, char *base) {
+static size_t eini_dir_sums_carve(eini_dir_sums *s, char *base) {
   const eini_dir_job *j = &s->mv.j;
   size_t used = 0;
   eini_dir_carve_job(&s->mv.j, base, &used);
@@ -7870,15 +7870,16 @@ static size_t eini_sums_carve(eini_sums *s, char *base) {
 
 // The loops over `chunk` values of axis d of the rows, all of the axes behind it and all of k, in
 // the order of memory, innermost first; the first of them is along a run.
-static int eini_sums_loops(const eini_sums *s, int d, int64_t chunk, eini_sums_loop *loop) {
+static int eini_dir_sums_loops(const eini_dir_sums *s, int d, int64_t chunk,
+                               eini_dir_sums_loop *loop) {
   const eini_dir_job *j = &s->mv.j;
   int64_t to = s->along ? j->kern->lanes : 1;
   int n = 0;
   for (int g = 0; g < 2; g++) {
     const eini_dir_index *x = &j->x[g ? s->mv.group : EINI_DIR_K];
     for (int i = x->n - 1; i >= (g ? d : 0); i--) {
-      eini_sums_loop one = {g && i == d ? chunk : x->extent[i], x->stride[s->mv.a][i], g ? to : 0,
-                            eini_dir_key(x, s->mv.a, i)};
+      eini_dir_sums_loop one = {g && i == d ? chunk : x->extent[i], x->stride[s->mv.a][i],
+                                g ? to : 0, eini_dir_key(x, s->mv.a, i)};
       int at = n++;
       if (g) to *= one.extent;
       for (; at > 0 && loop[at - 1].key > one.key; at--) loop[at] = loop[at - 1];
@@ -7892,12 +7893,12 @@ static int eini_sums_loops(const eini_sums *s, int d, int64_t chunk, eini_sums_l
 }
 
 // Adds up a block that starts at x.
-static void eini_sums_block(const eini_sums *s, const char *x, int d, int64_t chunk) {
+static void eini_dir_sums_block(const eini_dir_sums *s, const char *x, int d, int64_t chunk) {
   const int size = s->mv.j.kern->size;
-  eini_sums_loop loop[2 * EINI_DIR_RANK + 1], one = {1, 0, 0, 0};
+  eini_dir_sums_loop loop[2 * EINI_DIR_RANK + 1], one = {1, 0, 0, 0};
   int64_t at[2 * EINI_DIR_RANK + 1] = {0};
-  const int n = eini_sums_loops(s, d, chunk, loop);
-  const eini_sums_fn add = s->along ? s->kern->along : s->kern->down;
+  const int n = eini_dir_sums_loops(s, d, chunk, loop);
+  const eini_dir_sums_fn add = s->along ? s->kern->along : s->kern->down;
   int first = 1, i;
   char *y = s->sums;
   if (n > 1 && (s->along || loop[1].to == 0)) one = loop[first++];
@@ -7912,15 +7913,15 @@ static void eini_sums_block(const eini_sums *s, const char *x, int d, int64_t ch
   } while (i < n);
 }
 
-static void eini_sums_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                          const ein_part *part, void *scratch) {
+static void eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                              const ein_part *part, void *scratch) {
   static const eini_dir_index none = {0, 1, {0}, {{0}}};
-  eini_sums s;
+  eini_dir_sums s;
   eini_dir_job *j = &s.mv.j;
   (void)choice;
   if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
-  eini_sums_init(&s, cpu, c, part);
-  eini_sums_carve(&s, (char *)scratch);
+  eini_dir_sums_init(&s, cpu, c, part);
+  eini_dir_sums_carve(&s, (char *)scratch);
   const eini_dir_index *m = &j->x[s.mv.group];
   int d = 0;
   int64_t inner = m->size, chunk = 1;  // axes from d on lie in a block, and `chunk` of that before
@@ -7936,8 +7937,8 @@ static void eini_sums_run(const eini_cpu *cpu, const ein_contract *c, const ein_
       rn = some * inner;
       memset(s.sums, 0, (size_t)(rn * (s.along ? j->kern->lanes : 1) * j->unit));
       const char *x = j->at[s.mv.a] + eini_dir_offset(m, s.mv.a, r) * j->unit;
-      if (d > 0) eini_sums_block(&s, x, d - 1, some);
-      else eini_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
+      if (d > 0) eini_dir_sums_block(&s, x, d - 1, some);
+      else eini_dir_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
       if (s.along) {
         memset(s.mv.y, 0, (size_t)(rn * j->unit));
         j->kern->fold((int)rn, 1, s.sums, s.sums, 0, 0, s.mv.y);
@@ -7948,13 +7949,13 @@ static void eini_sums_run(const eini_cpu *cpu, const ein_contract *c, const ein_
   }
 }
 
-static int eini_sums_plan(const eini_cpu *cpu, const ein_contract *c, int width,
-                          ein_choice *choice) {
-  eini_sums s;
+static int eini_dir_sums_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+                              ein_choice *choice) {
+  eini_dir_sums s;
   eini_dir_job *j = &s.mv.j;
   const ein_side *side = c->p.nop > 0 ? &c->p : &c->q, *other = c->p.nop > 0 ? &c->q : &c->p;
   if (!eini_dir_able(cpu, c) || side->form != EIN_FORM_PLAIN || other->nop > 0) return 0;
-  eini_sums_init(&s, cpu, c, NULL);
+  eini_dir_sums_init(&s, cpu, c, NULL);
   const int g = s.mv.group == EINI_DIR_M ? 1 : 2;
   const eini_dir_index *m = &j->x[s.mv.group], *k = &j->x[EINI_DIR_K];
   const eini_dir_index *in = s.along ? k : m;
@@ -7969,7 +7970,7 @@ static int eini_sums_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   if (cycles / cpu->hz > seconds) seconds = cycles / cpu->hz;
   choice->unit[0] = choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
   choice->grid[0] = j->x[EINI_DIR_B].size;
-  choice->scratch = eini_sums_carve(&s, NULL);
+  choice->scratch = eini_dir_sums_carve(&s, NULL);
   eini_dir_init(j, cpu, c);
   eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   seconds += batch * 5e-8 + all * 1e-9;
@@ -7979,7 +7980,7 @@ static int eini_sums_plan(const eini_cpu *cpu, const ein_contract *c, int width,
 }
 #undef EINI_SUMS_FEW
 
-static const eini_cpu_family eini_sums_family = {"sums", eini_sums_plan, eini_sums_run};
+static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan, eini_dir_sums_run};
 
 // ================================================================================================
 // >>families  kernels of contractions
@@ -7987,7 +7988,7 @@ static const eini_cpu_family eini_sums_family = {"sums", eini_sums_plan, eini_su
 // ================================================================================================
 
 static const eini_cpu_family *const eini_cpu_families[] = {
-    &eini_gett_family, &eini_dir_tiny, &eini_sums_family, &eini_dir_matvec, &eini_dir_dot,
+    &eini_gett_family, &eini_dir_tiny, &eini_dir_sums_family, &eini_dir_matvec, &eini_dir_dot,
     &eini_dir_inner_family, &eini_dir_small, &eini_dir_elements, &eini_dir_rows_family, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family

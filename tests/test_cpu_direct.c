@@ -381,7 +381,7 @@ static int differ(const test_case *t, const char *image) {
 static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_dot, &eini_dir_small,
                                                   &eini_dir_tiny, &eini_dir_inner_family,
                                                   &eini_dir_elements, &eini_dir_rows_family,
-                                                  &eini_sums_family};
+                                                  &eini_dir_sums_family};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[8];
 
