@@ -6488,6 +6488,11 @@ static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t 
   }
 }
 
+// Vectors of the next tiles, of `left`: three, but not so that a single one is left.
+static int64_t eini_dir_strip(int64_t left) {
+  return left > 3 && left % 3 == 1 ? 2 : eini_min64(left, 3);
+}
+
 // The tiles of `rows` rows of reals and `n` lanes.
 static void eini_dir_nest_tiles(const eini_dir_nest *v, eini_dir_tile t, int64_t rows, int64_t n) {
   const int ahead = v->far && rows > 0 ? (rows <= 16 ? 6 : 3) : 0;
@@ -6496,7 +6501,7 @@ static void eini_dir_nest_tiles(const eini_dir_nest *v, eini_dir_tile t, int64_t
   const char *p = t.p;
   for (int64_t i = 0, l; i < vectors; i += l) {
     const int64_t left = vectors - i;
-    l = v->soa ? 1 : left > 3 && left % 3 == 1 ? 2 : left > 3 ? 3 : left;
+    l = v->soa ? 1 : eini_dir_strip(left);
     t.last = left > l ? kern->lanes : (int)(n - (vectors - 1) * kern->lanes);
     for (int64_t h = 0; ahead > 0 && left > ahead && h < t.k1; h++) {
       const char *q = t.q + t.qk1[h] * kern->size + ahead * line;
@@ -6790,15 +6795,17 @@ static void eini_elem_set(const eini_dir_elem *v, eini_elem_list *l, unsigned ax
   l->stream[0] = s0, l->stream[1] = s1, l->stream[2] = s2;
 }
 
-// Steps of a block's axes, those of `inner` last.
-static void eini_elem_lay(eini_dir_elem *v, int stream, unsigned axes, unsigned inner,
+// Steps of a block's axes: those of a are the fastest, then those of b, then c.
+static void eini_elem_lay(eini_dir_elem *v, int stream, unsigned a, unsigned b, unsigned c,
                           int64_t step) {
+  const unsigned set[3] = {a, b, c};
   int64_t n = step;
-  for (int pass = 0; pass < 2; pass++) {
-    const unsigned some = pass ? axes & ~inner : axes & inner;
+  for (int d = 0; d < v->all.n; d++) v->all.stride[stream][d] = 0;
+  for (int i = 0; i < 3; i++) {
     for (int d = v->all.n - 1; d >= 0; d--) {
-      v->all.stride[stream][d] = some >> d & 1 ? n : pass ? v->all.stride[stream][d] : 0;
-      if (some >> d & 1) n *= v->all.extent[d];
+      if (!(set[i] >> d & 1)) continue;
+      v->all.stride[stream][d] = n;
+      n *= v->all.extent[d];
     }
   }
   v->columns[stream] = n / step;
@@ -6822,11 +6829,11 @@ static void eini_elem_order(eini_dir_elem *v, int first, int u) {
   eini_elem_set(v, &v->mul_loop, vary & other, 3, p, q, made);
   eini_elem_set(v, &v->mul_row, vary & ~other, 2, p, made, 0);
   eini_elem_set(v, &v->mul_k, v->k & ~k, 2, p, q, 0);
-  eini_elem_lay(v, EINI_ELEM_BLOCK, v->in[0], k, v->wide);
-  eini_elem_lay(v, EINI_ELEM_BLOCK + 1, v->in[1], k, v->wide);
-  eini_elem_lay(v, EINI_ELEM_PACKED, v->small, k, 1);
-  eini_elem_lay(v, EINI_ELEM_BETWEEN, between, k, v->wide);
-  eini_elem_lay(v, EINI_ELEM_SUMS, out, 0, v->wide);
+  eini_elem_lay(v, EINI_ELEM_BLOCK, v->in[0] & k, v->in[0] & ~k, 0, v->wide);
+  eini_elem_lay(v, EINI_ELEM_BLOCK + 1, v->in[1] & k, v->in[1] & ~k, 0, v->wide);
+  eini_elem_lay(v, EINI_ELEM_PACKED, v->small & k, v->small & ~k, 0, 1);
+  eini_elem_lay(v, EINI_ELEM_BETWEEN, between & k, between & ~k, 0, v->wide);
+  eini_elem_lay(v, EINI_ELEM_SUMS, out, 0, 0, v->wide);
 }
 
 // Cycles of both steps for a vector of e.
@@ -6939,6 +6946,14 @@ static void eini_elem_fill(const eini_dir_elem *v, eini_elem_list *l, char *base
   for (int s = 0; s < l->ns; s++) eini_dir_table(&x, s, 0, l->n, l->off[s]);
 }
 
+static void eini_elem_tables(eini_dir_elem *v, char *base, size_t *used) {
+  eini_elem_fill(v, &v->sum_loop, base, used);
+  eini_elem_fill(v, &v->sum_row, base, used);
+  eini_elem_fill(v, &v->mul_loop, base, used);
+  eini_elem_fill(v, &v->mul_row, base, used);
+  eini_elem_fill(v, &v->mul_k, base, used);
+}
+
 // What is moved between memory and block: factors 0 and 1, and the output as 2.
 static void eini_elem_moves(eini_dir_elem *v, int n, char *base, size_t *used) {
   for (int o = 0; o < n; o++) {
@@ -6962,11 +6977,7 @@ static size_t eini_elem_carve(eini_dir_elem *v, char *base) {
     const int64_t wide = s == EINI_ELEM_PACKED ? 1 : v->wide;
     v->block[s] = (char *)eini_carve(base, &used, v->columns[s] * wide, v->j.unit);
   }
-  eini_elem_fill(v, &v->sum_loop, base, &used);
-  eini_elem_fill(v, &v->sum_row, base, &used);
-  eini_elem_fill(v, &v->mul_loop, base, &used);
-  eini_elem_fill(v, &v->mul_row, base, &used);
-  eini_elem_fill(v, &v->mul_k, base, &used);
+  eini_elem_tables(v, base, &used);
   eini_elem_moves(v, 3, base, &used);
   v->stage = (char *)eini_carve(base, &used, v->nt ? v->move[2].nt * v->wide : 0, v->j.unit);
   return used;
@@ -7217,6 +7228,15 @@ static double eini_elem_moved(const eini_dir_elem *v, int o) {
          rest * 10 * lanes / (double)v->wide;
 }
 
+// Parts: of the batch and of e.
+static void eini_elem_grid(const eini_dir_elem *v, ein_choice *choice) {
+  const int at = v->s0 ? 2 : 1;
+  eini_dir_grid(&v->j.x[v->group], 16 * v->j.kern->lanes * eini_elem_size(v, v->rows),
+                &choice->grid[at], &choice->unit[at]);
+  choice->grid[3 - at] = choice->unit[3 - at] = 1;
+  choice->grid[0] = v->j.x[EINI_DIR_B].size, choice->unit[0] = 1;
+}
+
 static int eini_elem_plan(const eini_cpu *cpu, const ein_contract *c, int width,
                           ein_choice *choice) {
   eini_dir_elem v;
@@ -7232,11 +7252,7 @@ static int eini_elem_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
   const double busy = batch * (ceil(e / lanes) * cycles +
                                2 * (double)v.columns[EINI_ELEM_PACKED]) / cpu->hz;
-  const int64_t rest = eini_elem_size(&v, v.rows);
-  eini_dir_grid(&j->x[v.group], 16 * j->kern->lanes * rest, &choice->grid[v.s0 ? 2 : 1],
-                &choice->unit[v.s0 ? 2 : 1]);
-  choice->grid[v.s0 ? 1 : 2] = choice->unit[v.s0 ? 1 : 2] = 1;
-  choice->grid[0] = j->x[EINI_DIR_B].size, choice->unit[0] = 1;
+  eini_elem_grid(&v, choice);
   choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
   memcpy(choice->variant, v.first ? "factors first" : "small first", v.first ? 14 : 12);
   return 1;
@@ -7261,21 +7277,6 @@ typedef struct eini_dir_rows {
   eini_elem_list k1;           // the other axes of sums
   int64_t *frow, *trow;        // a block's rows of what sums read and write
 } eini_dir_rows;
-
-// Steps of a block's axes: those of a are the fastest, then those of b, then c.
-static void eini_rows_lay(eini_dir_elem *v, int stream, unsigned a, unsigned b, unsigned c) {
-  const unsigned set[3] = {a, b, c};
-  int64_t n = 1;
-  for (int d = 0; d < v->all.n; d++) v->all.stride[stream][d] = 0;
-  for (int i = 0; i < 3; i++) {
-    for (int d = v->all.n - 1; d >= 0; d--) {
-      if (!(set[i] >> d & 1)) continue;
-      v->all.stride[stream][d] = n;
-      n *= v->all.extent[d];
-    }
-  }
-  v->columns[stream] = n;
-}
 
 // The axis of `axes` with unit steps in a stream, else the last of them; -1: none.
 static int eini_rows_unit(const eini_dir_elem *v, unsigned axes, int stream) {
@@ -7302,12 +7303,12 @@ static int eini_rows_order(eini_dir_rows *r, int first, int u) {
   const int k0 = first ? w : eini_rows_unit(v, k, u);
   if ((first && (w < 0 || v->all.stride[u][w] != 1)) || (!first && k == 0)) return 0;
   if (n & ~v->small) return 0;
-  const unsigned inner = k0 < 0 ? 0 : 1U << k0, axis = first ? inner : 0;
+  const unsigned inner = k0 < 0 ? 0 : 1U << k0;
   v->first = first, v->u = u;
-  if (first) eini_rows_lay(v, EINI_ELEM_BETWEEN, inner, k & ~inner, loop);
-  else eini_rows_lay(v, EINI_ELEM_BETWEEN, n, lanes & ~n, loop);
-  eini_rows_lay(v, EINI_ELEM_PACKED, n, lanes & ~n, v->small & ~lanes);
-  eini_rows_lay(v, EINI_ELEM_SUMS, n, 0, 0);
+  if (first) eini_elem_lay(v, EINI_ELEM_BETWEEN, inner, k & ~inner, loop, 1);
+  else eini_elem_lay(v, EINI_ELEM_BETWEEN, n, lanes & ~n, loop, 1);
+  eini_elem_lay(v, EINI_ELEM_PACKED, n, lanes & ~n, v->small & ~lanes, 1);
+  eini_elem_lay(v, EINI_ELEM_SUMS, n, 0, 0, 1);
   r->lanes = eini_elem_size(v, lanes);
   for (int d = 0; d < v->all.n; d++) {
     const int64_t step = v->all.stride[EINI_ELEM_SUMS][d];
@@ -7318,16 +7319,15 @@ static int eini_rows_order(eini_dir_rows *r, int first, int u) {
   for (int64_t d = v->all.n - 1, size = line * v->wide; d >= 0; d--) {
     if (v->rows >> d & 1) v->all.stride[EINI_ELEM_SUMS][d] = size, size *= v->all.extent[d];
   }
-  const int64_t out = v->nt ? line : v->step[2];
   // Whole vectors are stored there: what is too much is overwritten later, or falls in the pad.
   const int64_t column = v->columns[EINI_ELEM_BETWEEN] += v->j.kern->lanes;
-  r->out = out;
+  r->out = v->nt ? line : v->step[2];
   r->len = first ? v->all.extent[w] : line;
-  r->from = first ? column : v->step[u], r->to = first ? out : column;
+  r->from = first ? column : v->step[u], r->to = first ? r->out : column;
   r->k0 = k0 < 0 ? 1 : v->all.extent[k0];
   r->pk = k0 < 0 ? 0 : v->all.stride[from][k0];
   r->qk = k0 < 0 ? 0 : v->all.stride[EINI_ELEM_PACKED][k0];
-  const unsigned made_axes = (first ? loop | k : v->rows) & ~axis;  // of products of factors
+  const unsigned made_axes = first ? loop | (k & ~inner) : v->rows;  // of products of factors
   const unsigned vary = first ? in : loop | lanes;                  // axes of their vectors
   eini_elem_set(v, &v->sum_loop, loop, 3, EINI_ELEM_PACKED, from, to);
   eini_elem_set(v, &r->k1, k & ~inner, 2, from, EINI_ELEM_PACKED, 0);
@@ -7386,11 +7386,8 @@ static size_t eini_rows_carve(eini_dir_rows *r, char *base) {
   v->block[EINI_ELEM_SUMS] = (char *)eini_carve(base, &used, sums, unit);
   r->frow = (int64_t *)eini_carve(base, &used, v->wide * 8, 1);
   r->trow = (int64_t *)eini_carve(base, &used, v->wide * 8, 1);
-  eini_elem_fill(v, &v->sum_loop, base, &used);
+  eini_elem_tables(v, base, &used);
   eini_elem_fill(v, &r->k1, base, &used);
-  eini_elem_fill(v, &v->mul_loop, base, &used);
-  eini_elem_fill(v, &v->mul_row, base, &used);
-  eini_elem_fill(v, &v->mul_k, base, &used);
   eini_elem_moves(v, 2, base, &used);
   eini_elem_fill(v, &v->move[2].rest, base, &used);
   v->move[2].step = 0;  // its lines are not asked for
@@ -7422,7 +7419,7 @@ static void eini_rows_sums(eini_dir_rows *r, int64_t e0, int64_t n) {
     t.out = to + loop->off[2][b] * unit;
     for (int64_t i = 0, l; i < vectors; i += l) {
       const int64_t left = vectors - i;
-      l = left > 3 && left % 3 == 1 ? 2 : left > 3 ? 3 : left;
+      l = eini_dir_strip(left);
       t.last = left > l || !v->first ? kern->lanes :
                (int)(r->lanes - (vectors - 1) * kern->lanes);
       for (int64_t e = 0, most; e < n; e += most) {
@@ -7519,17 +7516,14 @@ static int eini_rows_plan(const eini_cpu *cpu, const ein_contract *c, int width,
   const double move = (in + out * (v->nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
   const double busy = batch * (e * eini_rows_cycles(&r) +
                                2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
-  eini_dir_grid(&j->x[v->group], 16 * j->kern->lanes * eini_elem_size(v, v->rows),
-                &choice->grid[v->s0 ? 2 : 1], &choice->unit[v->s0 ? 2 : 1]);
-  choice->grid[v->s0 ? 1 : 2] = choice->unit[v->s0 ? 1 : 2] = 1;
-  choice->grid[0] = j->x[EINI_DIR_B].size, choice->unit[0] = 1;
+  eini_elem_grid(v, choice);
   choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
   memcpy(choice->variant, v->first ? "rows factors" : "rows small", v->first ? 13 : 11);
   return 1;
 }
 
 EINI_UNUSED static const eini_cpu_family eini_dir_rows_family = {
-    "elements", eini_rows_plan, eini_rows_run};
+    "rows", eini_rows_plan, eini_rows_run};
 
 // ---- tiny ---------------------------------------------------------------------------------------
 // The same tiles where nothing needs a table: plain real operands, at most one axis a group, lanes
@@ -7694,7 +7688,7 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
     }
     for (int64_t i = 0, l; i < vectors; i += l) {
       const int64_t left = vectors - i;
-      l = left > 3 && left % 3 == 1 ? 2 : left > 3 ? 3 : left;
+      l = eini_dir_strip(left);
       t.last = (int)(left > l ? vl : n - (vectors - 1) * vl);
       t.p = p + b * s[EINI_DIR_BP] * z;
       t.q = q + (b * s[EINI_DIR_BQ] + i * vl) * z;

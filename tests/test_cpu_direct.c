@@ -383,7 +383,7 @@ static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_do
                                                   &eini_dir_elements, &eini_dir_rows_family,
                                                   &eini_dir_sums_family};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
-static long counts[8];
+static long counts[FAMILIES];
 
 static void cut_one(int64_t size, int64_t grid, int64_t unit, int64_t *at, int *n) {
   *n = 0;
