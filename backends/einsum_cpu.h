@@ -4009,7 +4009,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
   const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
-  int64_t kc = cpu->l1 / 3 * 2 / (kit->nu * size);
+  // Each box of K reads and writes the output; from the second cache tiles have full speed.
+  int64_t kc = eini_min64(cpu->l1 / 3 * 4 / kit->nu, cpu->l2 / 8 / (kit->nv * kit->w)) / size;
   if (k < kc + kc / 4) kc = k;
   const int ku = eini_gett_unit_axis(p->u, p->u->k, p->kx);
   const int kv = eini_gett_unit_axis(p->v, p->v->k, p->kx);
