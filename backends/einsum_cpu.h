@@ -7660,7 +7660,7 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
   const int64_t *lane = swap ? part->m : part->n, *row = swap ? part->n : part->m;
   const int64_t n = lane[1] - lane[0], rows = row[1] - row[0], z = kern->size, vl = kern->lanes;
-  const int64_t vectors = (n + vl - 1) / vl;
+  const int64_t vectors = n <= vl ? 1 : (n + vl - 1) / vl;
   const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * pm * z;
   const char *q = (swap ? c->p.base[0] : c->q.base[0]) + lane[0] * z;
   char *out = c->out + (row[0] * om + lane[0]) * z;
