@@ -6314,7 +6314,7 @@ static double eini_dir_product_cost(const eini_dir_job *j, int s0) {
       if (k->stride[o][d] == 1 && (double)k->extent[d] > run) run = (double)k->extent[d];
     }
   }
-  return (double)k->size / run * (1.3e-9 + 0.6e-9 * ceil(run / lanes));
+  return (double)k->size / run * (2.7e-9 + 3e-9 * ceil(run / lanes));
 }
 
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
