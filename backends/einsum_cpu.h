@@ -1908,7 +1908,7 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 // The last step stores. Steps round as the operations of chunks do, so the bits are the same.
 
 #define EINI_ROW_BLOCK 512   // bytes
-#define EINI_ROW_AHEAD 2048  // bytes of what is loaded first to what is asked for
+#define EINI_ROW_NEAR 8192   // bytes of a row whose operands are likely to be in the first cache
 #define EINI_ROW_STEPS 32
 #define EINI_ROW_REGS 32
 
@@ -1925,6 +1925,13 @@ typedef struct eini_row_step {
   ein_chunk_fn chunk;        // what the step calls, with two blocks of room
   char *room;
 } eini_row_step;
+
+// Operands that move with the row. A block's lines are asked for first, one of each operand in
+// turn: processors foresee this order, that of a plain loop, better than the order of the steps.
+typedef struct eini_row_from {
+  int n;
+  uintptr_t p[EINI_ROW_REGS];
+} eini_row_from;
 
 #define EINI_STEP_ARGS(V) \
   const eini_row_step *t, int64_t at, V a, V b, V c, V d, V e, V f, V g, V h
@@ -1998,11 +2005,12 @@ typedef struct eini_row_step {
     g = _mm512_loadu_##F((void *)(q + 384)), h = _mm512_loadu_##F((void *)(q + 448));       \
     t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
   }                                                                                         \
-  EINI_T512 static void eini_q_go_##s(const eini_row_step *t, int64_t at, int64_t to) {         \
+  EINI_T512 static void eini_q_go_##s(const eini_row_step *t, const eini_row_from *from,    \
+                                      int64_t at, int64_t to) {                             \
     const V z = _mm512_setzero_##F();                                                       \
     for (; at < to; at += EINI_ROW_BLOCK) {                                                 \
-      const uintptr_t soon = (uintptr_t)t->with + (uintptr_t)((at + EINI_ROW_AHEAD) & t->moves); \
-      for (unsigned line = 0; line < EINI_ROW_BLOCK; line += 64) EINI_FETCH(soon + line);   \
+      for (int64_t line = at; line < at + EINI_ROW_BLOCK; line += 64)                       \
+        for (int i = 0; i < from->n; i++) EINI_FETCH(from->p[i] + (uintptr_t)line);         \
       t->s(t, at, z, z, z, z, z, z, z, z);                                                  \
     }                                                                                       \
     _mm256_zeroupper();                                                                     \
@@ -2048,6 +2056,7 @@ typedef struct eini_steps {
   const eini_eval *ev;
   int n;
   eini_row_step step[EINI_ROW_STEPS];
+  eini_row_from from;
   char *with[EINI_ROW_REGS];       // where registers are
   int64_t moves[EINI_ROW_REGS];
   char room[2 * EINI_ROW_BLOCK + 64];
@@ -2087,13 +2096,14 @@ static int eini_steps_load(eini_steps *r, const eini_ins *ins) {
   const eini_eval *ev = r->ev;
   if (ins->a < 0 || ins->dtype != ev->code->type || ev->step[ins->a] >> 1 != 0) return 0;
   if (ev->step[ins->a] == 0) {
-    eini_run_load(ev, ins, EINI_CHUNK);
+    eini_run_load(ev, ins, EINI_ROW_BLOCK / (int64_t)eini_dtypes[ins->dtype].size);
     return 1;
   }
   union { const char *c; char *v; } u;  // only read
   u.c = ev->base[ins->a] + ev->at[ins->a] * (int64_t)eini_dtypes[ins->dtype].size;
   r->with[ins->dst] = u.v;
   r->moves[ins->dst] = -1;
+  if (r->from.n < EINI_ROW_REGS) r->from.p[r->from.n++] = (uintptr_t)u.c;
   return 1;
 }
 
@@ -2131,8 +2141,8 @@ static int eini_steps_make(eini_steps *r) {
 static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *out, int64_t moves) {
   eini_steps_add(r, op, 0, out, moves, NULL);
   r->n--;
-  if (r->ev->code->type == EIN_F32) eini_q_go_f32(r->step, at, to);
-  else eini_q_go_f64(r->step, at, to);
+  if (r->ev->code->type == EIN_F32) eini_q_go_f32(r->step, &r->from, at, to);
+  else eini_q_go_f64(r->step, &r->from, at, to);
 }
 
 // The ends of a row that blocks do not fill are taken from a whole block.
@@ -2142,8 +2152,9 @@ static int eini_cpu_row(int isa, const eini_eval *ev, int64_t n, void *out, int 
   int64_t bytes = n * (int64_t)eini_dtypes[ev->code->type].size, head, end;
   if (isa != EINI_ISA_AVX512 || out == NULL || n < EINI_CHUNK) return 0;
   r.ev = ev;
-  r.n = 0;
+  r.n = r.from.n = 0;
   if (!eini_steps_make(&r)) return 0;
+  if (!stream && bytes <= EINI_ROW_NEAR) r.from.n = 0;
   head = stream ? eini_to_line(to) : 0;
   end = head + (bytes - head) / EINI_ROW_BLOCK * EINI_ROW_BLOCK;
   if (head > 0) {
@@ -2153,12 +2164,14 @@ static int eini_cpu_row(int isa, const eini_eval *ev, int64_t n, void *out, int 
   eini_steps_go(&r, head, end, stream ? EINI_ROW_STREAM : EINI_ROW_STORE, to, -1);
   if (end < bytes) {
     eini_steps_go(&r, bytes - EINI_ROW_BLOCK, bytes, EINI_ROW_STORE, part, 0);
-    memcpy(to + end, part + EINI_ROW_BLOCK - (bytes - end), (size_t)(bytes - end));
+    char *last = part + EINI_ROW_BLOCK - (bytes - end);
+    if (stream) eini_stream_row(isa, (size_t)(bytes - end), last, to + end);
+    else memcpy(to + end, last, (size_t)(bytes - end));
   }
   return 1;
 }
 #undef EINI_ROW_BLOCK
-#undef EINI_ROW_AHEAD
+#undef EINI_ROW_NEAR
 #undef EINI_ROW_STEPS
 #undef EINI_ROW_REGS
 
