@@ -7801,8 +7801,8 @@ EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, 
   }
 // FIRST: what the other chains of a sum start with; LAST: the vector of the last n reals.
 #define EINI_SUMS_PAIR(S, target, op, OP, FIRST, LAST)                                      \
-  target static void S##_along_##op(int64_t runs, int64_t step, int64_t to, int64_t len,    \
-                                    const void *xp, void *sums) {                           \
+  EINI_UNUSED target static void S##_along_##op(int64_t runs, int64_t step, int64_t to,     \
+                                                int64_t len, const void *xp, void *sums) {  \
     const S##_T *x = (const S##_T *)xp;                                                     \
     S##_T *y = (S##_T *)sums;                                                               \
     for (int64_t r = 0; r < runs; r++, x += step, y += to) {                                \
@@ -7854,34 +7854,36 @@ EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, 
 #define EINI_SUMS_ZERO {0}
 #define EINI_SUMS_REST(S, x, l, len) S##_GETM(x + l, S##_MASK(len - l))
 #define EINI_SUMS_BACK(S, x, l, len) S##_GET(x + len - S##_N)  // some twice: it changes nothing
-#define EINI_SUMS_SET(S, target)                                                            \
+// A: the set whose vectors go along runs of a sum, in the first lanes of those of S.
+#define EINI_SUMS_SET(S, target, A)                                                         \
   EINI_SUMS_PAIR(S, target, sum, EINI_SUMS_SUM, EINI_SUMS_ZERO, EINI_SUMS_REST)             \
   EINI_SUMS_PAIR(S, target, max, EINI_SUMS_MAX, u, EINI_SUMS_BACK)                          \
   EINI_SUMS_PAIR(S, target, min, EINI_SUMS_MIN, u, EINI_SUMS_BACK)                          \
   EINI_SUMS_END(S, target, max, EINI_SUMS_MAX)                                              \
   EINI_SUMS_END(S, target, min, EINI_SUMS_MIN)                                              \
   EINI_UNUSED static const eini_dir_sums_kern S##_sums[] = {                                \
-      {S##_along_sum, S##_down_sum, NULL}, {S##_along_max, S##_down_max, S##_end_max},      \
+      {A##_along_sum, S##_down_sum, NULL}, {S##_along_max, S##_down_max, S##_end_max},      \
       {S##_along_min, S##_down_min, S##_end_min}};
 
-EINI_SUMS_SET(eini_dir_plain_f32, )
-EINI_SUMS_SET(eini_dir_plain_f64, )
-EINI_SUMS_SET(eini_dir_plain_i32, )
-EINI_SUMS_SET(eini_dir_plain_i64, )
+EINI_SUMS_SET(eini_dir_plain_f32, , eini_dir_plain_f32)
+EINI_SUMS_SET(eini_dir_plain_f64, , eini_dir_plain_f64)
+EINI_SUMS_SET(eini_dir_plain_i32, , eini_dir_plain_i32)
+EINI_SUMS_SET(eini_dir_plain_i64, , eini_dir_plain_i64)
 #if EINI_CPU_X86
-EINI_SUMS_SET(eini_dir_avx2_f32, EINI_T256)
-EINI_SUMS_SET(eini_dir_avx2_f64, EINI_T256)
-EINI_SUMS_SET(eini_dir_avx2_i32, EINI_T256)
-EINI_SUMS_SET(eini_dir_avx2_i64, EINI_T256)
-EINI_SUMS_SET(eini_dir_avx512_f32, EINI_T512)
-EINI_SUMS_SET(eini_dir_avx512_f64, EINI_T512)
-EINI_SUMS_SET(eini_dir_avx512_i32, EINI_T512)
-EINI_SUMS_SET(eini_dir_avx512_i64, EINI_T512)
+EINI_SUMS_SET(eini_dir_avx2_f32, EINI_T256, eini_dir_avx2_f32)
+EINI_SUMS_SET(eini_dir_avx2_f64, EINI_T256, eini_dir_avx2_f64)
+EINI_SUMS_SET(eini_dir_avx2_i32, EINI_T256, eini_dir_avx2_i32)
+EINI_SUMS_SET(eini_dir_avx2_i64, EINI_T256, eini_dir_avx2_i64)
+// (Zen 4 reads memory 7 % faster by halves of its lines.)
+EINI_SUMS_SET(eini_dir_avx512_f32, EINI_T512, eini_dir_avx2_f32)
+EINI_SUMS_SET(eini_dir_avx512_f64, EINI_T512, eini_dir_avx2_f64)
+EINI_SUMS_SET(eini_dir_avx512_i32, EINI_T512, eini_dir_avx2_i32)
+EINI_SUMS_SET(eini_dir_avx512_i64, EINI_T512, eini_dir_avx2_i64)
 #elif EINI_CPU_NEON
-EINI_SUMS_SET(eini_dir_neon_f32, )
-EINI_SUMS_SET(eini_dir_neon_f64, )
-EINI_SUMS_SET(eini_dir_neon_i32, )
-EINI_SUMS_SET(eini_dir_neon_i64, )
+EINI_SUMS_SET(eini_dir_neon_f32, , eini_dir_neon_f32)
+EINI_SUMS_SET(eini_dir_neon_f64, , eini_dir_neon_f64)
+EINI_SUMS_SET(eini_dir_neon_i32, , eini_dir_neon_i32)
+EINI_SUMS_SET(eini_dir_neon_i64, , eini_dir_neon_i64)
 #endif
 #undef EINI_SUMS_SET
 #undef EINI_SUMS_BACK
