@@ -9067,11 +9067,12 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
 #define EINI_SUM_WORK 4096  // least elements of a sum that goes to matrix-vector kernels
 #endif
 
-// A sum over one operand as it is: a matrix times ones, which matrix-vector kernels read as fast as
-// memory allows.
+// A sum or an extremum over one operand as it is: a matrix times ones, or plus zeros that change no
+// zero, which kernels read as fast as memory allows.
 static int eini_plain_sum(const eini_stmt *s) {
   ein_dtype t = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
-  return s->fold == EINI_SUM && s->expr.n == 1 && s->noperand == 1 && t != EIN_BOOL &&
+  int folds = s->fold == EINI_SUM || s->fold == EINI_MAX || s->fold == EINI_MIN;
+  return folds && s->expr.n == 1 && s->noperand == 1 && t != EIN_BOOL &&
          s->expr.node[0].op == EINI_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
 }
 
@@ -9083,11 +9084,11 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_val
   if (work < EINI_SUM_WORK || work > 9e18) return EIN_OK;
   EINI_TRY(eini_factor_value(lo->g, s, 0, &v[0]));
   memset(&v[1], 0, sizeof v[1]);
-  int one = eini_expr_int(lo->a, &v[1].expr, -1, 1);
+  int sum = s->fold == EINI_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
   if (one < 0) return EIN_ERR_NO_MEMORY;
   v[1].expr.node[one].dtype = (unsigned char)ein_dtype_compute(t);
-  v[1].expr.node[one].re = 1;
-  *pair = EIN_PAIR_SUM_MUL;
+  v[1].expr.node[one].re = sum ? 1 : -0.0;
+  *pair = sum ? EIN_PAIR_SUM_MUL : s->fold == EINI_MAX ? EIN_PAIR_MAX_ADD : EIN_PAIR_MIN_ADD;
   *yes = 1;
   return EIN_OK;
 }

@@ -673,6 +673,74 @@ static void test_rows(const ein_kernels *own) {
   }
 }
 
+// ---- extrema ----
+
+// Values with many zeros of both signs, some infinities and, for one array in two, NaNs.
+static void fill_odd(int t, int64_t n, void *d) {
+  static const double odd[] = {0.0, -0.0, -0.0, 1.0, -1.0, HUGE_VAL, -HUGE_VAL, NAN};
+  const int nans = (int)pick(2), few = (int)pick(2), shift = (int)pick(7) - 3;
+  for (int64_t i = 0; i < n; i++) {
+    double v = pick(few ? 300 : 3) ? -0.0 : odd[pick(pick(100) ? 5 : 7 + nans)];
+    if (t == 0) ((int32_t *)d)[i] = (int32_t)pick(5) + (pick(9) ? shift : INT32_MIN);
+    if (t == 1) ((int64_t *)d)[i] = pick(5) + (pick(9) ? shift : INT64_MIN);
+    if (t == 2) ((float *)d)[i] = (float)v;
+    if (t == 3) ((double *)d)[i] = v;
+  }
+}
+
+static void run_fold(const ein_kernels *k, const char *expr, const char *fold,
+                     const ein_ztensor *in, const ein_ztensor *out) {
+  ein_ctx_desc desc;
+  ein_einsum_desc d;
+  ein_ctx *ctx;
+  memset(&desc, 0, sizeof desc);
+  memset(&d, 0, sizeof d);
+  desc.kernels = &k;
+  desc.nkernels = k != NULL;
+  d.expr = expr, d.nin = 1, d.in = in, d.out = out, d.monoid = fold;
+  CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK && ein_einsum_ex(ctx, &d) == EIN_OK);
+  ein_ctx_destroy(ctx);
+}
+
+// Extrema of one operand by k are those without, and those of negative zeros are negative.
+static void test_extrema(const ein_kernels *k) {
+  static const char *const exprs[] = {"abc->", "abc->a", "abc->b", "abc->c", "abc->ab", "abc->ca",
+                                      "abc->bc"};
+  enum { ROOM = 60000 };
+  static double memory[ROOM], result[2][ROOM];
+  for (int r = 0; r < 700; r++) {
+    const char *expr = exprs[r % 7], *fold = pick(2) ? "max" : "min";
+    const int t = (int)pick(4), zeros = t > 1 && pick(8) == 0;
+    int64_t shape[3] = {1 + pick(40), 1 + pick(40), 1 + pick(90)}, to[3], n = 1;
+    while (shape[0] * shape[1] * shape[2] > ROOM) shape[pick(3)] = 1 + pick(20);
+    ein_ztensor in, out;
+    memset(&in, 0, sizeof in);
+    memset(&out, 0, sizeof out);
+    in.dtype = out.dtype = types[t];
+    in.rank = 3, in.shape = shape, in.data = memory;
+    out.shape = to;
+    for (const char *c = strchr(expr, '>') + 1; *c; c++) n *= to[out.rank++] = shape[*c - 'a'];
+    fill_odd(t, shape[0] * shape[1] * shape[2], memory);
+    for (int64_t i = 0; zeros && i < ROOM; i++) {
+      if (t == 2) ((float *)memory)[i] = -0.0f;
+      else memory[i] = -0.0;
+    }
+    out.data = result[0];
+    run_fold(NULL, expr, fold, &in, &out);
+    out.data = result[1];
+    run_fold(k, expr, fold, &in, &out);
+    int same = (t > 1 && !zeros) || memcmp(result[0], result[1], (size_t)(n * sizes[t])) == 0;
+    same &= !zeros || memcmp(memory, result[1], (size_t)(n * sizes[t])) == 0;
+    for (int64_t i = 0; i < n && t > 1; i++) {
+      const double x = t == 2 ? (double)((float *)result[0])[i] : result[0][i];
+      const double y = t == 2 ? (double)((float *)result[1])[i] : result[1][i];
+      same &= x == y || (x != x && y != y);
+    }
+    CHECK(same);
+    if (!same) printf("  %s of %s, type %d%s\n", fold, expr, t, zeros ? ", zeros" : "");
+  }
+}
+
 int main(int argc, char **argv) {
   static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
   int64_t count = argc > 2 ? atoll(argv[2]) : 1500;
@@ -697,6 +765,7 @@ int main(int argc, char **argv) {
     test_accuracy(k, isa[i]);
     test_stream(k);
     test_rows(k);
+    test_extrema(k);
     CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
     ein_cpu_destroy(cpu);
   }
