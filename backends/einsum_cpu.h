@@ -754,7 +754,7 @@ typedef void (*eini_tile_fn)(const char *src, int64_t ss, char *dst, int64_t ds)
 #define EINI_ST2(r, v) _mm256_storeu_si256((__m256i *)(void *)(dst + (r)*ds), v)
 #define EINI_ST5(r, v)                                                                      \
   do {                                                                                      \
-    if (stream) _mm512_stream_si512((void *)(dst + (r)*ds), v);                             \
+    if (stream) _mm512_stream_si512((__m512i *)(void *)(dst + (r)*ds), v);                  \
     else _mm512_storeu_si512((void *)(dst + (r)*ds), v);                                    \
   } while (0)
 
@@ -1218,7 +1218,7 @@ static void eini_move_buffered(eini_move *w) {
   if (w->row > 0 && w->extent[w->row] <= 2 * rows) rows = w->extent[w->row];
   int64_t cols = eini_min64(EINI_COPY_BLOCK / rows, EINI_COPY_ROW) / w->size;
   int64_t places = w->extent[0] * w->size < 128 ? 16 : 8;  // of the destination, for short rows
-  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / places / w->size;
+  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / 2 / places / w->size;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = eini_min64(w->extent[0], cols);
   int64_t width = w->blk[0];
@@ -1357,16 +1357,10 @@ static void eini_copy_few(char *d, const char *s, int64_t n) {
   }
 }
 
-// Short rows are too short for what the processor fetches ahead by itself: the next block's.
+// Short rows are too short for what the processor fetches ahead by itself: the next block's. Into
+// the second cache: the buffer and the present block fill the first.
 static void eini_copy_ahead(uintptr_t p, int64_t bytes) {
-#if EINI_CPU_X86
-  for (int64_t i = 0; i < bytes; i += 64) {
-    _mm_prefetch((const char *)(p + (uintptr_t)i), _MM_HINT_T0);
-  }
-#else
-  (void)p;
-  (void)bytes;
-#endif
+  for (int64_t i = 0; i < bytes; i += 64) EINI_FETCH2(p + (uintptr_t)i);
 }
 
 static void eini_plane_run(const eini_move *w, const eini_plane *p) {
