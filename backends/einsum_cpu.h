@@ -752,7 +752,11 @@ typedef void (*eini_tile_fn)(const char *src, int64_t ss, char *dst, int64_t ds)
 #define EINI_LD5(r) _mm512_loadu_si512((const void *)(src + (r)*ss))
 #define EINI_ST1(r, v) _mm_storeu_si128((__m128i *)(void *)(dst + (r)*ds), v)
 #define EINI_ST2(r, v) _mm256_storeu_si256((__m256i *)(void *)(dst + (r)*ds), v)
-#define EINI_ST5(r, v) _mm512_storeu_si512((void *)(dst + (r)*ds), v)
+#define EINI_ST5(r, v)                                                                      \
+  do {                                                                                      \
+    if (stream) _mm512_stream_si512((__m512i *)(void *)(dst + (r)*ds), v);                  \
+    else _mm512_storeu_si512((void *)(dst + (r)*ds), v);                                    \
+  } while (0)
 
 // Perfect shuffles of 128 bits: log2(B) rounds of interleaving vector i with vector i + B/2.
 #define EINI_ZIP2(T, x, y, bits, i, j, k, l)                                                \
@@ -869,8 +873,19 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
     EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
   } while (0)
 
-// Tiles of whole lines.
-EINI_T512 static void eini_reg_tile_32z(const char *src, int64_t ss, char *dst, int64_t ds) {
+// Tiles of whole lines: to the caches or, as eini_line_tile_.., past them.
+#define EINI_TILE_LINES(bits)                                                               \
+  EINI_T512 static void eini_reg_tile_##bits(const char *src, int64_t ss, char *dst,        \
+                                             int64_t ds) {                                  \
+    eini_tile_##bits(src, ss, dst, ds, 0);                                                  \
+  }                                                                                         \
+  EINI_T512 static void eini_line_tile_##bits(const char *src, int64_t ss, char *dst,       \
+                                              int64_t ds) {                                 \
+    eini_tile_##bits(src, ss, dst, ds, 1);                                                  \
+  }
+
+EINI_T512 EINI_INLINE void eini_tile_32z(const char *src, int64_t ss, char *dst, int64_t ds,
+                                         int stream) {
   enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
   EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
   EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
@@ -882,7 +897,8 @@ EINI_T512 static void eini_reg_tile_32z(const char *src, int64_t ss, char *dst, 
   EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
 }
 
-EINI_T512 static void eini_reg_tile_64z(const char *src, int64_t ss, char *dst, int64_t ds) {
+EINI_T512 EINI_INLINE void eini_tile_64z(const char *src, int64_t ss, char *dst, int64_t ds,
+                                         int stream) {
   __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
   __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
   __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
@@ -893,10 +909,15 @@ EINI_T512 static void eini_reg_tile_64z(const char *src, int64_t ss, char *dst, 
   EINI_LANES4(1, 2, a, b, c, d);
 }
 
-EINI_T512 static void eini_reg_tile_128z(const char *src, int64_t ss, char *dst, int64_t ds) {
+EINI_T512 EINI_INLINE void eini_tile_128z(const char *src, int64_t ss, char *dst, int64_t ds,
+                                          int stream) {
   __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
   EINI_LANES4(0, 1, r0, r1, r2, r3);
 }
+EINI_TILE_LINES(32z)
+EINI_TILE_LINES(64z)
+EINI_TILE_LINES(128z)
+#undef EINI_TILE_LINES
 #undef EINI_LANES4
 #undef EINI_QUAD
 #undef EINI_LD1
@@ -983,6 +1004,19 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
 
+// Tiles that store whole lines past the caches, by log2 of the size; at best B = 64 / size.
+static eini_tile_kind eini_tile_lines(int isa, int size) {
+  eini_tile_kind none = {0, NULL};
+#if EINI_CPU_X86
+  static const eini_tile_kind kinds[3] = {
+      {16, eini_line_tile_32z}, {8, eini_line_tile_64z}, {4, eini_line_tile_128z}};
+  if (isa == EINI_ISA_AVX512 && size >= 4) return kinds[size / 8];
+#else
+  (void)isa, (void)size;
+#endif
+  return none;
+}
+
 // ================================================================================================
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
@@ -994,6 +1028,7 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
 #define EINI_COPY_MANY 128     // but no more elements of them: each begins a row of the destination
 #define EINI_COPY_ROW 4096     // bytes of rows that are put together piece by piece
 #define EINI_COPY_PIECE 512
+#define EINI_COPY_FEW 16       // rows of the source that are read along when they are far apart
 #define EINI_COPY_BLOCK 32768  // bytes of the buffer that are used
 #define EINI_COPY_BUFFER (2 * EINI_COPY_BLOCK)
 #define EINI_COPY_LONG 1024    // rows of so many bytes are not put together from shorter ones
@@ -1014,8 +1049,10 @@ typedef struct eini_move {
   int64_t blk[EINI_COPY_LOOPS], pos[EINI_COPY_LOOPS];
   int64_t then[EINI_COPY_LOOPS];  // where the block after that at pos is
   int last;                    // there is none
+  int order[EINI_COPY_LOOPS];  // of the blocks, innermost first
   int row, row2;               // loops along the rows of the block, or -1
   int ncol;                    // loops 0 .. ncol-1 are its columns
+  eini_tile_kind tile;         // whole lines of the destination, from registers; or B = 0
   const char *src;
   char *dst;
 } eini_move;
@@ -1113,6 +1150,38 @@ static void eini_move_kind(eini_move *w) {
   }
 }
 
+// Do all rows of tiles start lines of the destination? Then nothing is put together for them.
+static void eini_move_tile(eini_move *w) {
+  uintptr_t bits = (uintptr_t)w->dst;
+  for (int i = 1; i < w->n; i++) bits |= (uintptr_t)w->dst_step[i];
+  w->tile = eini_tile_lines(w->isa, w->size);
+  int ok = w->kind == EINI_COPY_TILES && bits % 64 == 0 && w->tile.b <= w->extent[0] &&
+           w->tile.b <= w->extent[w->row];
+  if (!ok || (w->row == 1 && w->extent[0] * w->extent[1] * w->size < EINI_COPY_ROW)) w->tile.b = 0;
+}
+
+// Their blocks: many rows of the source where those are near each other, else few: the sets of a
+// cache do not hold many that are a power of two apart. Short rows of the destination that go on
+// are one.
+static void eini_move_tiles(eini_move *w) {
+  int64_t step = w->src_step[0] < 0 ? -w->src_step[0] : w->src_step[0];
+  int64_t rows = eini_min64(EINI_COPY_PIECE / w->size, EINI_COPY_BLOCK / step);
+  int64_t width = w->extent[0] * w->size;
+  rows = eini_max64(EINI_COPY_FEW, rows) / w->tile.b * w->tile.b;
+  for (int i = 0; i < w->n; i++) w->blk[i] = 1;
+  w->blk[0] = eini_min64(w->extent[0], rows);
+  w->blk[w->row] = w->extent[w->row];
+  for (int i = 1; i < w->n && i < 4 && i != w->row; i++) {
+    if (w->blk[i - 1] < w->extent[i - 1] || 2 * width > EINI_COPY_PIECE ||
+        w->dst_step[i] != w->dst_step[i - 1] * w->extent[i - 1]) {
+      return;
+    }
+    w->blk[i] = eini_min64(w->extent[i], EINI_COPY_PIECE / width);
+    width *= w->blk[i];
+    w->ncol++;
+  }
+}
+
 // Blocks of a copy that goes straight to its destination.
 static void eini_move_direct(eini_move *w) {
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
@@ -1149,7 +1218,7 @@ static void eini_move_buffered(eini_move *w) {
   if (w->row > 0 && w->extent[w->row] <= 2 * rows) rows = w->extent[w->row];
   int64_t cols = eini_min64(EINI_COPY_BLOCK / rows, EINI_COPY_ROW) / w->size;
   int64_t places = w->extent[0] * w->size < 128 ? 16 : 8;  // of the destination, for short rows
-  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / places / w->size;
+  if (w->kind == EINI_COPY_ROWS) cols = EINI_COPY_BLOCK / 2 / places / w->size;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = eini_min64(w->extent[0], cols);
   int64_t width = w->blk[0];
@@ -1288,16 +1357,10 @@ static void eini_copy_few(char *d, const char *s, int64_t n) {
   }
 }
 
-// Short rows are too short for what the processor fetches ahead by itself: the next block's.
+// Short rows are too short for what the processor fetches ahead by itself: the next block's. Into
+// the second cache: the buffer and the present block fill the first.
 static void eini_copy_ahead(uintptr_t p, int64_t bytes) {
-#if EINI_CPU_X86
-  for (int64_t i = 0; i < bytes; i += 64) {
-    _mm_prefetch((const char *)(p + (uintptr_t)i), _MM_HINT_T0);
-  }
-#else
-  (void)p;
-  (void)bytes;
-#endif
+  for (int64_t i = 0; i < bytes; i += 64) EINI_FETCH2(p + (uintptr_t)i);
 }
 
 static void eini_plane_run(const eini_move *w, const eini_plane *p) {
@@ -1340,6 +1403,33 @@ static void eini_ahead_start(eini_ahead *a, const eini_move *w, const char *src,
   a->share = (a->left + lines - 1) / lines;
 }
 
+static const char *eini_move_src(const eini_move *w) {
+  const char *src = w->src;
+  for (int k = 0; k < w->n; k++) src += w->pos[k] * w->src_step[k];
+  return src;
+}
+
+// Where the block after that at pos is.
+static void eini_move_then(eini_move *w) {
+  int i = 0;
+  memcpy(w->then, w->pos, sizeof w->then);
+  for (; i < w->n; i++) {
+    int k = w->order[i];
+    w->then[k] += w->blk[k];
+    if (w->then[k] < w->extent[k]) break;
+    w->then[k] = 0;
+  }
+  w->last = i == w->n;
+}
+
+// The lines of the block at w->pos.
+static void eini_move_ahead(const eini_move *w, eini_ahead *lines) {
+  int64_t n[4] = {1, 1, 1, 1};
+  for (int i = 0; i < w->ncol; i++) n[i] = eini_move_part(w, i);
+  eini_ahead_start(lines, w, eini_move_src(w), n, eini_move_part(w, w->row) * w->size, 1);
+  lines->share = 1;
+}
+
 // What is read after the present pass over a block: the same block's next pass or the next block.
 typedef struct eini_after {
   const char *src;             // NULL: nothing
@@ -1377,12 +1467,74 @@ static void eini_block_fill(const eini_move *w, const eini_plane *p) {
   }
 }
 
-// Fills the buffer's rows with what the plane p's source holds, n[] columns of loops 0 .. 3.
-static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n) {
+// Blocks of tiles that are lines are asked for in the order in which they are read.
+typedef struct eini_before {
+  eini_move w;                 // at the block that is asked for now
+  eini_ahead lines;            // of it
+  int64_t lead, most;          // lines asked for and not yet read
+  int64_t share;               // lines to ask for with each tile
+} eini_before;
+
+static void eini_before_some(eini_before *b, int64_t lines) {
+  lines = eini_min64(lines, b->most - b->lead);
+  while (lines > 0 && (b->lines.left > 0 || !b->w.last)) {
+    if (b->lines.left == 0) {
+      memcpy(b->w.pos, b->w.then, sizeof b->w.pos);
+      eini_move_then(&b->w);
+      eini_move_ahead(&b->w, &b->lines);
+    }
+    int64_t n = eini_min64(lines, b->lines.left);
+    eini_ahead_some(&b->lines, n);
+    b->lead += n;
+    lines -= n;
+  }
+}
+
+// Nothing is asked for where rows of the source are far apart: they are long, and sets of the
+// caches do not hold two blocks of them.
+static void eini_before_start(eini_before *b, const eini_move *w) {
+  const int64_t span = w->blk[0] * (w->src_step[0] < 0 ? -w->src_step[0] : w->src_step[0]);
+  b->w = *w;
+  b->lead = 0;
+  b->most = span <= EINI_COPY_BLOCK ? EINI_COPY_BLOCK / 64 : 0;
+  eini_move_then(&b->w);
+  eini_move_ahead(&b->w, &b->lines);
+  eini_before_some(b, b->most);
+}
+
+// Tiles of whole lines, a line of the source's rows after the other; columns that fill no line by
+// the way of the caches. Everything is in registers: what waits for a store waits for those past
+// the caches before it.
+static void eini_block_lines(const eini_move *w, const eini_plane *p, eini_before *before) {
+  const int64_t b = w->tile.b, sd = p->sd, ds = p->ds, full = p->nd / b, ns = p->ns;
+  const int64_t share = before->most > 0 ? before->share : 0, size = w->size;
+  const eini_tile_fn fn = w->tile.fn;
+  for (int64_t s = 0; s < ns; s += b) {
+    if (s > ns - b) s = ns - b;
+    const char *src = p->src + s * size;
+    char *dst = p->dst + s * ds;
+    for (int64_t l = 0; l < full; l++, src += b * sd, dst += 64) {
+      fn(src, sd, dst, ds);
+      if (share > 0) eini_before_some(before, share);
+    }
+  }
+  if (p->nd == full * b) return;
+  eini_plane rest = *p;
+  rest.nd -= full * b;
+  rest.src += full * b * sd;
+  rest.dst += full * 64;
+  eini_plane_tiles(w->isa, w->size, &rest);
+}
+
+// Fills the rows of a buffer, or with `before` of the destination, with what the plane p's source
+// holds, n[] columns of loops 0 .. 3.
+static void eini_block_rows(const eini_move *w, eini_plane *p, const int64_t *n,
+                            eini_before *before) {
   const int64_t *step = w->src_step;
   int64_t at[4] = {0, 0, 0, 0};
   for (int i = 1; i < 4;) {
-    eini_block_fill(w, p);
+    if (before != NULL) eini_block_lines(w, p, before);
+    else eini_block_fill(w, p);
     p->dst += p->nd * w->size;
     for (i = 1; i < 4; i++) {  // on to the next column of loops 1 .. 3
       if (++at[i] < n[i]) {
@@ -1474,7 +1626,7 @@ static void eini_block_buffered(const eini_move *w, const char *src, char *dst, 
     if (after.src != NULL) {
       eini_ahead_start(&ahead, w, after.src, after.n, after.bytes, (width * p.ns + 63) / 64);
     }
-    eini_block_rows(w, &p, n);
+    eini_block_rows(w, &p, n, NULL);
     for (int64_t s = 0; s < (one ? 1 : p.ns); s++) {
       eini_stream_ahead(w->isa, one ? width * p.ns : width, buffer + s * p.ds, to + s * step,
                         after.src == NULL ? NULL : &ahead);
@@ -1515,6 +1667,38 @@ static void eini_block_direct(const eini_move *w, const char *src, char *dst, in
   }
 }
 
+static int eini_move_nearer(const eini_move *w, int i, int j) {
+  int64_t a = w->src_step[i], b = w->src_step[j];
+  return (a < 0 ? -a : a) < (b < 0 ? -b : b);
+}
+
+// Loops of blocks, innermost first: along rows, then columns, then what is nearest in the source:
+// what is read next is near, where rows are streamed to matters less.
+static void eini_move_order(eini_move *w, int near) {
+  int n = 0, few, j = 1;
+  if (w->row >= 0) w->order[n++] = w->row;
+  if (w->row2 >= 0) w->order[n++] = w->row2;
+  few = n + (w->tile.b > 0 ? 0 : w->ncol);
+  for (int i = 0; i < w->n; i++) {
+    if (i == w->row || i == w->row2) continue;
+    int k = n++;
+    w->order[k] = i;
+    for (; near && k > few && eini_move_nearer(w, i, w->order[k - 1]); k--) {
+      w->order[k] = w->order[k - 1];
+      w->order[k - 1] = i;
+    }
+  }
+  if (w->tile.b == 0) return;
+  // Columns before what is further, but short rows of the source go on first.
+  int64_t run = w->extent[w->row] * w->size;
+  while (w->order[j] != 0 && run < EINI_COPY_ROW) run *= w->extent[w->order[j++]];
+  for (int k = n - 1; k > j; k--) {
+    if (w->order[k] != 0) continue;
+    w->order[k] = w->order[k - 1];
+    w->order[k - 1] = 0;
+  }
+}
+
 // The first block of columns ends where a line of the destination does.
 static int64_t eini_move_step(const eini_move *w, int i) {
   int64_t blk = w->blk[i];
@@ -1523,49 +1707,58 @@ static int64_t eini_move_step(const eini_move *w, int i) {
   return over < blk ? blk - over : blk;
 }
 
-static int eini_move_nearer(const eini_move *w, int i, int j) {
-  int64_t a = w->src_step[i], b = w->src_step[j];
-  return (a < 0 ? -a : a) < (b < 0 ? -b : b);
-}
-
 // Every block, the runs of the source innermost, then the rows of the destination.
 static void eini_move_run(eini_move *w, int stream, char *buffer) {
-  int order[EINI_COPY_LOOPS], n = 0;
-  int near = w->kind == EINI_COPY_TILES || buffer == NULL;
-  if (w->row >= 0) order[n++] = w->row;
-  if (w->row2 >= 0) order[n++] = w->row2;
-  int few = n + w->ncol;
-  for (int i = 0; i < w->n; i++) {
-    w->pos[i] = 0;
-    if (i == w->row || i == w->row2) continue;
-    int j = n++;
-    order[j] = i;
-    // What is read next is near; where rows are streamed to matters less.
-    for (; near && j > few && eini_move_nearer(w, i, order[j - 1]); j--) {
-      order[j] = order[j - 1];
-      order[j - 1] = i;
-    }
-  }
+  eini_move_order(w, w->kind == EINI_COPY_TILES || buffer == NULL);
   int64_t full = w->blk[0];
-  for (int i = 0; i < n;) {
-    const char *src = w->src;
+  for (int i = 0; i < w->n; i++) w->pos[i] = 0;
+  for (w->last = 0; !w->last;) {
+    const char *src = eini_move_src(w);
     char *dst = w->dst;
-    for (int k = 0; k < w->n; k++) {
-      src += w->pos[k] * w->src_step[k];
-      dst += w->pos[k] * w->dst_step[k];
-    }
+    for (int k = 0; k < w->n; k++) dst += w->pos[k] * w->dst_step[k];
     w->blk[0] = full;
     w->blk[0] = eini_move_step(w, 0);
-    memcpy(w->then, w->pos, sizeof w->then);
-    for (i = 0; i < n; i++) {
-      int k = order[i];
-      w->then[k] += w->blk[k];
-      if (w->then[k] < w->extent[k]) break;
-      w->then[k] = 0;
-    }
-    w->last = i == n;
+    eini_move_then(w);
     if (buffer != NULL) eini_block_buffered(w, src, dst, buffer);
     else eini_block_direct(w, src, dst, stream);
+    memcpy(w->pos, w->then, sizeof w->pos);
+  }
+}
+
+// Every block of tiles that are lines, a line of the source's rows after the other.
+static void eini_move_run_tiles(eini_move *w) {
+  eini_before before;
+  eini_ahead now;
+  eini_move_order(w, 1);
+  for (int i = 0; i < w->n; i++) w->pos[i] = 0;
+  eini_before_start(&before, w);
+  for (w->last = 0; !w->last;) {
+    const char *src = eini_move_src(w);
+    char *dst = w->dst;
+    for (int k = 0; k < w->n; k++) dst += w->pos[k] * w->dst_step[k];
+    const int64_t ns = w->extent[w->row];
+    int64_t n[4] = {1, 1, 1, 1}, tiles = (ns + w->tile.b - 1) / w->tile.b;
+    eini_plane p;
+    for (int i = 0; i < w->ncol; i++) n[i] = eini_move_part(w, i);
+    p.nd = n[0];
+    p.ns = w->ncol == 1 ? ns : w->tile.b;
+    p.sd = w->src_step[0];
+    p.ss = w->size;
+    p.dd = w->size;
+    p.ds = w->dst_step[w->row];
+    tiles *= n[0] / w->tile.b * n[1] * n[2] * n[3];
+    if (before.most > 0 && tiles > 0) {
+      eini_move_ahead(w, &now);
+      before.lead -= now.left;
+      before.share = (now.left + tiles - 1) / tiles;
+    }
+    for (int64_t s = 0; s < ns; s += p.ns) {
+      if (s > ns - p.ns) s = ns - p.ns;
+      p.src = src + s * w->size;
+      p.dst = dst + s * p.ds;
+      eini_block_rows(w, &p, n, &before);
+    }
+    eini_move_then(w);
     memcpy(w->pos, w->then, sizeof w->pos);
   }
 }
@@ -1599,7 +1792,12 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move_promote(&w);
   eini_move_kind(&w);
   stream = stream && w.dst_step[0] == w.size;
-  if (stream && !eini_move_whole(&w)) {
+  w.tile.b = 0;
+  if (stream) eini_move_tile(&w);
+  if (w.tile.b > 0) {
+    eini_move_tiles(&w);
+    eini_move_run_tiles(&w);
+  } else if (stream && !eini_move_whole(&w)) {
     eini_move_buffered(&w);
     eini_move_bound(&w);
     eini_move_run(&w, 1, buffer);

@@ -405,6 +405,39 @@ static void test_full_buffers(const ein_kernels *k) {
   }
 }
 
+// Streamed copies whose rows all start lines of the destination; the source has any order.
+static void test_lines(const ein_kernels *k, const char *isa, int64_t count) {
+  for (int64_t c = 0; c < count; c++) {
+    uint64_t at = seed;
+    problem p;
+    int n = 2 + (int)pick(4), first = (int)pick(n), size = 4 << pick(3);
+    int64_t line = 64 / size, room = 100000 / size;
+    random_problem(&p, size);
+    p.c.n = n;
+    for (int i = 0; i < n; i++) {
+      int64_t most = eini_max64(1, eini_min64(room, pick(3) ? 4 * line + 4 : room));
+      p.extent[i] = 1 + pick(most);
+      if (i == first && p.extent[i] >= line && pick(2)) p.extent[i] -= p.extent[i] % line;
+      room /= p.extent[i];
+    }
+    p.src_span = random_strides(n, p.extent, p.src, 1, &p.src_at);
+    p.dst_at = 0;
+    p.dst_span = p.dst[first] = 1;
+    for (int j = 0, i = first; j < n; j++, i = (i + 1) % n) {
+      if (j > 0) p.dst[i] = p.dst_span = (p.dst_span + line - 1) / line * line;
+      p.dst_span += (p.extent[i] - 1) * p.dst[i];
+      if (pick(6) == 0) p.dst_span += pick(3 * line);
+      if (j == 0 || pick(5) > 0) continue;
+      p.dst_at += (p.extent[i] - 1) * p.dst[i];
+      p.dst[i] = -p.dst[i];
+    }
+    p.dst_span = (p.dst_span + line - 1) / line * line;
+    int ok = check_copy(k, &p, 1);
+    CHECK(ok);
+    if (!ok) printf("  lines, %s, seed %llu, size %d\n", isa, (unsigned long long)at, size);
+  }
+}
+
 static void test_many_loops(const ein_kernels *k) {
   problem p;
   memset(&p, 0, sizeof p);
@@ -759,6 +792,7 @@ int main(int argc, char **argv) {
     }
     const ein_kernels *k = ein_cpu_kernels(cpu);
     test_copies(k, isa[i], count);
+    test_lines(k, isa[i], count);
     test_full_buffers(k);
     test_many_loops(k);
     test_chunks(k, isa[i]);
