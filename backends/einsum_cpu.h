@@ -1145,7 +1145,7 @@ static void eini_move_kind(eini_move *w) {
       w->dst_step[near] = -w->dst_step[near];
     }
     w->row = near;
-  } else if ((t < 0 ? -t : t) < (s < 0 ? -s : s)) {
+  } else if (eini_abs64(t) < eini_abs64(s)) {
     w->row = near;
   }
 }
@@ -1164,7 +1164,7 @@ static void eini_move_tile(eini_move *w) {
 // cache do not hold many that are a power of two apart. Short rows of the destination that go on
 // are one.
 static void eini_move_tiles(eini_move *w) {
-  int64_t step = w->src_step[0] < 0 ? -w->src_step[0] : w->src_step[0];
+  const int64_t step = eini_abs64(w->src_step[0]);
   int64_t rows = eini_min64(EINI_COPY_PIECE / w->size, EINI_COPY_BLOCK / step);
   int64_t width = w->extent[0] * w->size;
   rows = eini_max64(EINI_COPY_FEW, rows) / w->tile.b * w->tile.b;
@@ -1403,10 +1403,11 @@ static void eini_ahead_start(eini_ahead *a, const eini_move *w, const char *src,
   a->share = (a->left + lines - 1) / lines;
 }
 
-static const char *eini_move_src(const eini_move *w) {
-  const char *src = w->src;
-  for (int k = 0; k < w->n; k++) src += w->pos[k] * w->src_step[k];
-  return src;
+// Bytes to the block at pos, by steps of the source or the destination.
+static int64_t eini_move_offset(const eini_move *w, const int64_t *step) {
+  int64_t r = 0;
+  for (int k = 0; k < w->n; k++) r += w->pos[k] * step[k];
+  return r;
 }
 
 // Where the block after that at pos is.
@@ -1426,7 +1427,8 @@ static void eini_move_then(eini_move *w) {
 static void eini_move_ahead(const eini_move *w, eini_ahead *lines) {
   int64_t n[4] = {1, 1, 1, 1};
   for (int i = 0; i < w->ncol; i++) n[i] = eini_move_part(w, i);
-  eini_ahead_start(lines, w, eini_move_src(w), n, eini_move_part(w, w->row) * w->size, 1);
+  eini_ahead_start(lines, w, w->src + eini_move_offset(w, w->src_step), n,
+                   eini_move_part(w, w->row) * w->size, 1);
   lines->share = 1;
 }
 
@@ -1493,7 +1495,7 @@ static void eini_before_some(eini_before *b, int64_t lines) {
 // Nothing is asked for where rows of the source are far apart: they are long, and sets of the
 // caches do not hold two blocks of them.
 static void eini_before_start(eini_before *b, const eini_move *w) {
-  const int64_t span = w->blk[0] * (w->src_step[0] < 0 ? -w->src_step[0] : w->src_step[0]);
+  const int64_t span = w->blk[0] * eini_abs64(w->src_step[0]);
   b->w = *w;
   b->lead = 0;
   b->most = span <= EINI_COPY_BLOCK ? EINI_COPY_BLOCK / 64 : 0;
@@ -1668,8 +1670,7 @@ static void eini_block_direct(const eini_move *w, const char *src, char *dst, in
 }
 
 static int eini_move_nearer(const eini_move *w, int i, int j) {
-  int64_t a = w->src_step[i], b = w->src_step[j];
-  return (a < 0 ? -a : a) < (b < 0 ? -b : b);
+  return eini_abs64(w->src_step[i]) < eini_abs64(w->src_step[j]);
 }
 
 // Loops of blocks, innermost first: along rows, then columns, then what is nearest in the source:
@@ -1713,9 +1714,8 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
   int64_t full = w->blk[0];
   for (int i = 0; i < w->n; i++) w->pos[i] = 0;
   for (w->last = 0; !w->last;) {
-    const char *src = eini_move_src(w);
-    char *dst = w->dst;
-    for (int k = 0; k < w->n; k++) dst += w->pos[k] * w->dst_step[k];
+    const char *src = w->src + eini_move_offset(w, w->src_step);
+    char *dst = w->dst + eini_move_offset(w, w->dst_step);
     w->blk[0] = full;
     w->blk[0] = eini_move_step(w, 0);
     eini_move_then(w);
@@ -1733,9 +1733,8 @@ static void eini_move_run_tiles(eini_move *w) {
   for (int i = 0; i < w->n; i++) w->pos[i] = 0;
   eini_before_start(&before, w);
   for (w->last = 0; !w->last;) {
-    const char *src = eini_move_src(w);
-    char *dst = w->dst;
-    for (int k = 0; k < w->n; k++) dst += w->pos[k] * w->dst_step[k];
+    const char *src = w->src + eini_move_offset(w, w->src_step);
+    char *dst = w->dst + eini_move_offset(w, w->dst_step);
     const int64_t ns = w->extent[w->row];
     int64_t n[4] = {1, 1, 1, 1}, tiles = (ns + w->tile.b - 1) / w->tile.b;
     eini_plane p;
@@ -8065,7 +8064,7 @@ EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, 
   }
 #define EINI_SUMS_ZERO {0}
 #define EINI_SUMS_REST(S, x, l, len) S##_GETM(x + l, S##_MASK(len - l))
-#define EINI_SUMS_BACK(S, x, l, len) S##_GET(x + len - S##_N)  // some twice: it changes nothing
+#define EINI_SUMS_BACK(S, x, l, len) S##_GET(x + len - S##_N)  // a vector at least; some twice
 // A: the set whose vectors go along runs of a sum, in the first lanes of those of S.
 #define EINI_SUMS_SET(S, target, A)                                                         \
   EINI_SUMS_PAIR(S, target, sum, EINI_SUMS_SUM, EINI_SUMS_ZERO, EINI_SUMS_REST)             \
