@@ -1115,8 +1115,7 @@ static void eini_move_promote(eini_move *w) {
 static int eini_move_near(const eini_move *w) {
   int best = -1;
   for (int i = 1; i < w->n; i++) {
-    int64_t s = w->src_step[i] < 0 ? -w->src_step[i] : w->src_step[i];
-    int64_t t = best < 0 ? 0 : w->src_step[best] < 0 ? -w->src_step[best] : w->src_step[best];
+    const int64_t s = eini_abs64(w->src_step[i]), t = best < 0 ? 0 : eini_abs64(w->src_step[best]);
     if (s != 0 && (best < 0 || s < t)) best = i;
   }
   return best;
