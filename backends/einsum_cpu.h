@@ -5002,6 +5002,8 @@ typedef struct eini_dir_kern {
   // y[i] (+)= sum over j < g of x[j] * a[j][i]; g: 1 2 4 8. first: y is not read. y is read and
   // written in whole vectors
   void (*axpy[4])(int64_t n, int first, const char *const *a, const void *x, void *y);
+  // of one row that comes from memory
+  void (*axpy_far)(int64_t n, int first, const char *const *a, const void *x, void *y);
   // the same for x and x2, g: 1 8
   void (*axpy2_1)(int64_t n, int first, const char *const *a, const void *x, const void *x2,
                   void *y, void *y2);
@@ -5411,8 +5413,8 @@ typedef struct eini_dir_kern {
       {EINI_DIR_FNS(name##_t1), EINI_DIR_FNS(name##_t2), EINI_DIR_FNS(name##_t3)}, \
       EINI_DIR_FNS(name##_lane),                                                   \
       {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
-      name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4, name##_long,\
-      A##_long_far, name##_fold, name##_far, name##_near, name##_mul,              \
+      A##_axpy_1, name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4,    \
+      name##_long, A##_long_far, name##_fold, name##_far, name##_near, name##_mul, \
       EINI_DIR_FNS(name##_pairs),                                                  \
       {name##_bands_1, name##_bands_2, name##_bands_3, name##_bands_4}};
 
@@ -6189,7 +6191,7 @@ static void eini_dir_mv_axpy(eini_dir_mv *v, const char *a, int64_t n, int64_t k
     const char *col[8];
     for (int i = 0; i < 1 << log; i++) col[i] = a + v->koff[k + i] * j->unit;
     if (j->planes == 1) {
-      t->axpy[log](n, zero, col, v->xv + z, v->y);
+      (v->log > 0 ? t->axpy[log] : t->axpy_far)(n, zero, col, v->xv + z, v->y);
     } else {
       (log ? t->axpy2_8 : t->axpy2_1)(2 * n, zero, col, v->xv + z, v->xs + z, v->y, v->y2);
     }
