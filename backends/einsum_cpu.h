@@ -7555,7 +7555,8 @@ EINI_UNUSED static const eini_cpu_family eini_dir_elements = {
 // ---- elements in rows ---------------------------------------------------------------------------
 // The same contractions where e is not the fastest axis in memory: nothing is turned. Each e is a
 // row; lanes are the axes that only q gives to the output, which must be contiguous there, and for
-// the factors' product an axis of one factor. What is between is a block of rows of e.
+// the factors' product an axis of one factor. What is between is a block of rows of e, or stays in
+// registers: out[e,i] = sum over f of x[f,e] * sum over j of g[f,e,j] * q[f,i,j].
 
 #define EINI_ROWS_BYTES 32768   // of the blocks
 enum { EINI_ROWS_LEAST = 16, EINI_ROWS_MOST = 256 };  // e of a block
@@ -7628,8 +7629,9 @@ static int eini_rows_order(eini_dir_rows *r, int first, int u) {
   eini_elem_set(v, &v->mul_row, made_axes & ~vary, 2, 1 - u, v->mul_loop.stream[2], 0);
   eini_elem_set(v, &v->mul_k, v->k & ~k, 2, 1 - u, v->mul_loop.stream[1], 0);
   eini_elem_set(v, &v->move[2].rest, v->rows, 2, EINI_ELEM_OUT, EINI_ELEM_SUMS, 0);
-  // Each sum has one use.
-  r->scaled = !first && lanes == n && (loop & v->k) == (v->k & ~k) && v->mul_row.n == 1;
+  // Each sum with the small operand has one use: it stays in registers.
+  r->scaled = !first && lanes == n && (loop & v->k) == (v->k & ~k) && v->mul_row.n == 1 &&
+              eini_elem_size(v, loop) <= EINI_ELEM_TABLE;
   if (r->scaled) {
     v->columns[EINI_ELEM_BETWEEN] = 0;
     r->to = r->out;
