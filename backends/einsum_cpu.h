@@ -4992,7 +4992,19 @@ typedef struct eini_dir_bands {
   char *out;
 } eini_dir_bands;
 
+// Sums over groups of a scalar of each row and group times a tile, which are sums over k as above.
+typedef struct eini_dir_scaled {
+  int64_t groups, k1, k0, pk, qk;
+  int64_t pe, se, oe;                     // steps from row to row
+  const int64_t *pg, *sg, *qg;            // offsets of the groups
+  const int64_t *pk1, *qk1;
+  const char *p, *s, *q;
+  char *out;
+  int last;                               // lanes of the last vector in use
+} eini_dir_scaled;
+
 typedef void (*eini_dir_tile_fn)(const eini_dir_tile *t);
+typedef void (*eini_dir_scaled_fn)(const eini_dir_scaled *t);
 #define EINI_DIR_NR 5           // numbers of rows of a tile: 1 2 3 4 8
 
 typedef struct eini_dir_kern {
@@ -5020,6 +5032,7 @@ typedef struct eini_dir_kern {
   void (*mul)(const eini_dir_mul *d);
   void (*pairs[EINI_DIR_NR])(const eini_dir_pairs *t);
   void (*bands[4])(const eini_dir_bands *t);  // of 1 to 4 rows
+  eini_dir_scaled_fn scaled[3][2];            // of 1 row and of several: 8 of one vector, else 4
 } eini_dir_kern;
 
 #define EINI_DIR_1(X, S) X(S, 0)
@@ -5088,6 +5101,61 @@ typedef struct eini_dir_kern {
   EINI_DIR_TILE(fn##_3, S, 3, L, FMA) \
   EINI_DIR_TILE(fn##_4, S, 4, L, FMA) \
   EINI_DIR_TILE(fn##_8, S, 8, L, FMA)
+
+// The sums of a group are in x, y, z, those of all groups in u, v, w.
+#define EINI_DIR_SP(S, i) const S##_T *p##i = p + i * pe;
+#define EINI_DIR_SZERO1(S, i) S##_V u##i = {0};
+#define EINI_DIR_SZERO2(S, i) S##_V u##i = {0}, v##i = {0};
+#define EINI_DIR_SZERO3(S, i) S##_V u##i = {0}, v##i = {0}, w##i = {0};
+#define EINI_DIR_SADD1(S, i) u##i = S##_FMA(S##_SET1(s[i * se]), x##i, u##i);
+#define EINI_DIR_SADD2(S, i)                 \
+  {                                          \
+    const S##_V a = S##_SET1(s[i * se]);  \
+    u##i = S##_FMA(a, x##i, u##i);           \
+    v##i = S##_FMA(a, y##i, v##i);           \
+  }
+#define EINI_DIR_SADD3(S, i)                 \
+  {                                          \
+    const S##_V a = S##_SET1(s[i * se]);  \
+    u##i = S##_FMA(a, x##i, u##i);           \
+    v##i = S##_FMA(a, y##i, v##i);           \
+    w##i = S##_FMA(a, z##i, w##i);           \
+  }
+#define EINI_DIR_SPUT1(S, i) S##_PUTM(o + i * oe, m, u##i);
+#define EINI_DIR_SPUT2(S, i)      \
+  S##_PUT(o + i * oe, u##i);   \
+  S##_PUTM(o + i * oe + S##_N, m, v##i);
+#define EINI_DIR_SPUT3(S, i)              \
+  S##_PUT(o + i * oe, u##i);           \
+  S##_PUT(o + i * oe + S##_N, v##i);   \
+  S##_PUTM(o + i * oe + 2 * S##_N, m, w##i);
+// t is volatile so that what outer loops need is read there and registers are left for sums.
+#define EINI_DIR_SCALED(fn, S, R, L)                                             \
+  static void fn(const eini_dir_scaled *scaled) {                                \
+    const volatile eini_dir_scaled *t = scaled;                                  \
+    EINI_DIR_##R(EINI_DIR_SZERO##L, S)                                           \
+    for (int64_t g = 0; g < t->groups; g++) {                                    \
+      EINI_DIR_##R(EINI_DIR_ZERO##L, S)                                          \
+      for (int64_t h = 0; h < t->k1; h++) {                                      \
+        const int64_t pk = t->pk, qk = t->qk, pe = t->pe;                        \
+        const S##_T *p = (const S##_T *)t->p + t->pg[g] + t->pk1[h];             \
+        const S##_T *b = (const S##_T *)t->q + t->qg[g] + t->qk1[h];             \
+        const S##_M m = S##_MASK(t->last);                                       \
+        EINI_DIR_##R(EINI_DIR_SP, S)                                             \
+        for (int64_t j = t->k0, k = 0; j > 0; j--, k += pk, b += qk) {           \
+          EINI_DIR_Q##L(S)                                                       \
+          EINI_DIR_##R(EINI_DIR_FMA##L, S)                                       \
+        }                                                                        \
+      }                                                                          \
+      const S##_T *s = (const S##_T *)t->s + t->sg[g];                           \
+      const int64_t se = t->se;                                                  \
+      EINI_DIR_##R(EINI_DIR_SADD##L, S)                                          \
+    }                                                                            \
+    S##_T *o = (S##_T *)t->out;                                                  \
+    const int64_t oe = t->oe;                                                    \
+    const S##_M m = S##_MASK(t->last);                                           \
+    EINI_DIR_##R(EINI_DIR_SPUT##L, S)                                            \
+  }
 
 #define EINI_DIR_BO(S, i) S##_T *o##i = (S##_T *)t->out + t->orow[i];
 #define EINI_DIR_BV(S, i) x##i = S##_FMA(S##_SET1(p##i[from]), b, x##i);
@@ -5407,6 +5475,12 @@ typedef struct eini_dir_kern {
   EINI_DIR_BANDS(name##_bands_1, S, 1)                                             \
   EINI_DIR_BANDS(name##_bands_2, S, 2)                                             \
   EINI_DIR_BANDS(name##_bands_3, S, 3)                                             \
+  EINI_DIR_SCALED(name##_scaled_11, S, 1, 1)                                       \
+  EINI_DIR_SCALED(name##_scaled_12, S, 1, 2)                                       \
+  EINI_DIR_SCALED(name##_scaled_13, S, 1, 3)                                       \
+  EINI_DIR_SCALED(name##_scaled_81, S, 8, 1)                                       \
+  EINI_DIR_SCALED(name##_scaled_42, S, 4, 2)                                       \
+  EINI_DIR_SCALED(name##_scaled_43, S, 4, 3)                                       \
   EINI_DIR_BANDS(name##_bands_4, S, 4)                                             \
   EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
       S##_N, (int)sizeof(S##_T), S##_R,                                            \
@@ -5416,7 +5490,9 @@ typedef struct eini_dir_kern {
       A##_axpy_1, name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4,    \
       name##_long, A##_long_far, name##_fold, name##_far, name##_near, name##_mul, \
       EINI_DIR_FNS(name##_pairs),                                                  \
-      {name##_bands_1, name##_bands_2, name##_bands_3, name##_bands_4}};
+      {name##_bands_1, name##_bands_2, name##_bands_3, name##_bands_4},            \
+      {{name##_scaled_11, name##_scaled_81}, {name##_scaled_12, name##_scaled_42}, \
+       {name##_scaled_13, name##_scaled_43}}};
 
 // A: the set whose vectors read what comes from memory, in the first lanes of those of S.
 #define EINI_DIR_SET(S, A, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                        \
@@ -7521,13 +7597,15 @@ EINI_UNUSED static const eini_cpu_family eini_dir_elements = {
 // ---- elements in rows ---------------------------------------------------------------------------
 // The same contractions where e is not the fastest axis in memory: nothing is turned. Each e is a
 // row; lanes are the axes that only q gives to the output, which must be contiguous there, and for
-// the factors' product an axis of one factor. What is between is a block of rows of e.
+// the factors' product an axis of one factor. What is between is a block of rows of e, or stays in
+// registers: out[e,i] = sum over f of x[f,e] * sum over j of g[f,e,j] * q[f,i,j].
 
 #define EINI_ROWS_BYTES 32768   // of the blocks
 enum { EINI_ROWS_LEAST = 16, EINI_ROWS_MOST = 256 };  // e of a block
 
 typedef struct eini_dir_rows {
   eini_dir_elem v;
+  int scaled;                  // both steps are one: sums times scalars of the other factor
   int64_t len, lanes;          // reals of a vector of factors, and of a row of sums
   int64_t from, to, out;       // reals from e to e of what sums read and write, of the output
   int64_t k0, pk, qk;          // the innermost axis of sums, and steps along it
@@ -7593,6 +7671,15 @@ static int eini_rows_order(eini_dir_rows *r, int first, int u) {
   eini_elem_set(v, &v->mul_row, made_axes & ~vary, 2, 1 - u, v->mul_loop.stream[2], 0);
   eini_elem_set(v, &v->mul_k, v->k & ~k, 2, 1 - u, v->mul_loop.stream[1], 0);
   eini_elem_set(v, &v->move[2].rest, v->rows, 2, EINI_ELEM_OUT, EINI_ELEM_SUMS, 0);
+  // Each sum with the small operand has one use: it stays in registers.
+  r->scaled = !first && lanes == n && (loop & v->k) == (v->k & ~k) && v->mul_row.n == 1 &&
+              eini_elem_size(v, loop) <= EINI_ELEM_TABLE;
+  if (r->scaled) {
+    v->columns[EINI_ELEM_BETWEEN] = 0;
+    r->to = r->out;
+    eini_elem_set(v, &v->sum_loop, v->rows, 3, 1 - u, u, made);
+    eini_elem_set(v, &v->mul_k, v->k & ~k, 3, 1 - u, u, EINI_ELEM_PACKED);
+  }
   return 1;
 }
 
@@ -7602,6 +7689,7 @@ static double eini_rows_cycles(const eini_dir_rows *r) {
   const double n = (double)v->j.kern->lanes, vectors = ceil((double)r->lanes / n);
   const double k = (double)(r->k0 * r->k1.n), loop = (double)v->mul_loop.n;
   const double rows = (double)v->mul_row.n, mk = (double)v->mul_k.n;
+  if (r->scaled) return (double)v->sum_loop.n * vectors * (1.1 * v->fma * mk * (k + 1) + 3);
   return (double)v->sum_loop.n * vectors * (1.2 * v->fma * k + 3) +
          loop * ceil((double)r->len / n) * (mk * (1 + rows) + 2 * rows) + 2 * loop;
 }
@@ -7624,7 +7712,8 @@ static int eini_rows_init(eini_dir_rows *r, const eini_cpu *cpu, const ein_contr
   if (best < 0 || !eini_rows_order(r, best < 2, best & 1)) return 0;
   const int64_t columns = v->columns[EINI_ELEM_BETWEEN] + (v->nt ? v->columns[EINI_ELEM_SUMS] : 0);
   if (columns > EINI_ELEM_TABLE || v->columns[EINI_ELEM_PACKED] > EINI_ELEM_TABLE) return 0;
-  v->wide = eini_dir_clamp(EINI_ROWS_BYTES / (columns * v->j.unit), 8, EINI_ROWS_LEAST,
+  const int64_t bytes = r->scaled ? EINI_ROWS_BYTES / 4 : EINI_ROWS_BYTES;
+  v->wide = eini_dir_clamp(bytes / (eini_max64(columns, 1) * v->j.unit), 8, EINI_ROWS_LEAST,
                            EINI_ROWS_MOST);
   eini_rows_order(r, best < 2, best & 1);
   eini_elem_cut(v, part);
@@ -7719,6 +7808,37 @@ static void eini_rows_products(const eini_dir_rows *r, int64_t e0, int64_t n) {
   }
 }
 
+// Both steps at once. The last rows may be made twice.
+static void eini_rows_scaled(const eini_dir_rows *r, int64_t e0, int64_t n) {
+  const eini_dir_elem *v = &r->v;
+  const eini_elem_list *loop = &v->sum_loop, *group = &v->mul_k;
+  const eini_dir_kern *kern = v->j.kern;
+  const int64_t unit = v->j.unit, vectors = (r->lanes + kern->lanes - 1) / kern->lanes;
+  const int64_t most = vectors == 1 ? 8 : 4, rows = n < most ? 1 : most;
+  const char *s = eini_rows_at(v, loop->stream[0], e0), *p = eini_rows_at(v, loop->stream[1], e0);
+  char *to = eini_rows_at(v, loop->stream[2], e0);
+  eini_dir_scaled t = {group->n, r->k1.n, r->k0, r->pk, r->qk, r->from, v->step[1 - v->u], r->to,
+                       group->off[1], group->off[0], group->off[2], r->k1.off[0], r->k1.off[1],
+                       NULL, NULL, NULL, NULL, 0};
+  for (int64_t b = 0; b < loop->n; b++) {
+    for (int64_t e = 0; e < n; e += rows) {
+      const int64_t at = eini_min64(e, n - rows);
+      t.s = s + (loop->off[0][b] + at * t.se) * unit;
+      t.p = p + (loop->off[1][b] + at * t.pe) * unit;
+      t.q = v->block[EINI_ELEM_PACKED];
+      t.out = to + (loop->off[2][b] + at * t.oe) * unit;
+      for (int64_t i = 0, l; i < vectors; i += l) {
+        const int64_t left = vectors - i;
+        l = eini_dir_strip(left);
+        t.last = left > l ? kern->lanes : (int)(r->lanes - (vectors - 1) * kern->lanes);
+        kern->scaled[l - 1][rows > 1](&t);
+        t.q += l * kern->lanes * unit;
+        t.out += l * kern->lanes * unit;
+      }
+    }
+  }
+}
+
 static void eini_rows_batch(eini_dir_rows *r) {
   eini_dir_elem *v = &r->v;
   const eini_elem_list *rest = &v->move[2].rest;
@@ -7726,11 +7846,15 @@ static void eini_rows_batch(eini_dir_rows *r) {
   const int64_t strips = (r->lanes + 3 * v->j.kern->lanes - 1) / (3 * v->j.kern->lanes);
   for (int64_t e0 = 0, n; e0 < v->e; e0 += n) {
     n = eini_min64(v->wide, v->e - e0);
-    eini_elem_ahead_start(v, e0 + n, eini_min64(v->wide, v->e - e0 - n),
-                          v->sum_loop.n * strips * ((n + 7) / 8));
-    if (v->first) eini_rows_products(r, e0, n);
-    eini_rows_sums(r, e0, n);
-    if (!v->first) eini_rows_products(r, e0, n);
+    if (r->scaled) {
+      eini_rows_scaled(r, e0, n);
+    } else {
+      eini_elem_ahead_start(v, e0 + n, eini_min64(v->wide, v->e - e0 - n),
+                            v->sum_loop.n * strips * ((n + 7) / 8));
+      if (v->first) eini_rows_products(r, e0, n);
+      eini_rows_sums(r, e0, n);
+      if (!v->first) eini_rows_products(r, e0, n);
+    }
     for (int64_t i = 0; v->nt && i < rest->n; i++) {
       char *dst = eini_rows_at(v, EINI_ELEM_OUT, e0) + rest->off[0][i] * unit;
       eini_stream_row(v->isa, (size_t)(n * line * unit),
@@ -7775,7 +7899,8 @@ static int eini_rows_plan(const eini_cpu *cpu, const ein_contract *c, int width,
                                2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(v, choice);
   choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
-  memcpy(choice->variant, v->first ? "rows factors" : "rows small", v->first ? 13 : 11);
+  memcpy(choice->variant, r.scaled ? "rows scaled" : v->first ? "rows factors" : "rows small",
+         r.scaled ? 12 : v->first ? 13 : 11);
   return 1;
 }
 
