@@ -631,6 +631,7 @@ typedef struct eini_ahead {
   uintptr_t at;
   int64_t left, share;         // lines to ask for: in all, and for each line streamed
   int64_t n[5], step[5], i[5]; // loops, innermost first: lines that follow each other, then runs
+  int first;                   // into the first cache, or the second
 } eini_ahead;
 
 static void eini_ahead_some(eini_ahead *a, int64_t streamed) {
@@ -640,7 +641,8 @@ static void eini_ahead_some(eini_ahead *a, int64_t streamed) {
     uintptr_t p = a->at + 64 * (uintptr_t)a->i[0];
     n = eini_min64(some, a->n[0] - a->i[0]);
     a->i[0] += n;
-    for (int64_t l = 0; l < n; l++, p += 64) EINI_FETCH2(p);
+    for (int64_t l = 0; l < n && a->first; l++) EINI_FETCH(p + 64 * (uintptr_t)l);
+    for (int64_t l = 0; l < n && !a->first; l++) EINI_FETCH2(p + 64 * (uintptr_t)l);
     for (int k = 0; k < 4 && a->i[k] == a->n[k]; k++) {
       a->i[k] = 0;
       a->i[k + 1]++;
@@ -1031,7 +1033,10 @@ static eini_tile_kind eini_tile_lines(int isa, int size) {
 #define EINI_COPY_FEW 16       // rows of the source that are read along when they are far apart
 #define EINI_COPY_BLOCK 32768  // bytes of the buffer that are used
 #define EINI_COPY_BUFFER (2 * EINI_COPY_BLOCK)
-#define EINI_COPY_LONG 1024    // rows of so many bytes are not put together from shorter ones
+#define EINI_COPY_LONG 320     // rows of so many bytes are not put together from shorter ones
+#define EINI_COPY_TURN 512     // bytes asked for, then as many streamed: memory turns less often
+#define EINI_COPY_LEAD 48      // lines of such rows asked for before they are read
+#define EINI_COPY_NEAR 16384   // bytes of the source in a row from which the first cache is better
 
 typedef enum eini_copy_kind {
   EINI_COPY_ROWS,              // the source moves with the destination
@@ -1400,6 +1405,7 @@ static void eini_ahead_start(eini_ahead *a, const eini_move *w, const char *src,
   a->left = 1;
   for (int i = 0; i < 5; i++) a->left *= a->n[i], a->i[i] = 0;
   a->share = (a->left + lines - 1) / lines;
+  a->first = 0;
 }
 
 // Bytes to the block at pos, by steps of the source or the destination.
@@ -1422,13 +1428,22 @@ static void eini_move_then(eini_move *w) {
   w->last = i == w->n;
 }
 
-// The lines of the block at w->pos.
+// The lines of the block at w->pos: of tiles or of whole rows.
 static void eini_move_ahead(const eini_move *w, eini_ahead *lines) {
+  const int64_t rows = eini_move_part(w, w->row), row = eini_move_part(w, 0) * w->size;
+  const int tiles = w->kind == EINI_COPY_TILES;
   int64_t n[4] = {1, 1, 1, 1};
-  for (int i = 0; i < w->ncol; i++) n[i] = eini_move_part(w, i);
+  for (int i = 0; i < w->ncol && tiles; i++) n[i] = eini_move_part(w, i);
   eini_ahead_start(lines, w, w->src + eini_move_offset(w, w->src_step), n,
-                   eini_move_part(w, w->row) * w->size, 1);
+                   tiles ? rows * w->size : row, 1);
   lines->share = 1;
+  if (tiles) return;
+  lines->first = 1;
+  if (w->row < 0) return;
+  lines->n[1] = rows;
+  lines->step[1] = w->src_step[w->row];
+  lines->left *= rows;
+  lines->first = row >= EINI_COPY_NEAR || lines->step[1] == row;
 }
 
 // What is read after the present pass over a block: the same block's next pass or the next block.
@@ -1491,13 +1506,10 @@ static void eini_before_some(eini_before *b, int64_t lines) {
   }
 }
 
-// Nothing is asked for where rows of the source are far apart: they are long, and sets of the
-// caches do not hold two blocks of them.
-static void eini_before_start(eini_before *b, const eini_move *w) {
-  const int64_t span = w->blk[0] * eini_abs64(w->src_step[0]);
+static void eini_before_start(eini_before *b, const eini_move *w, int64_t most) {
   b->w = *w;
   b->lead = 0;
-  b->most = span <= EINI_COPY_BLOCK ? EINI_COPY_BLOCK / 64 : 0;
+  b->most = most;
   eini_move_then(&b->w);
   eini_move_ahead(&b->w, &b->lines);
   eini_before_some(b, b->most);
@@ -1635,7 +1647,35 @@ static void eini_block_buffered(const eini_move *w, const char *src, char *dst, 
   }
 }
 
-static void eini_block_direct(const eini_move *w, const char *src, char *dst, int stream) {
+// Rows that go straight to their places, past the caches.
+static void eini_block_stream(const eini_move *w, const eini_plane *p, eini_before *before) {
+  const int64_t bytes = p->nd * w->size;
+  eini_lines out;
+  out.pitch = out.step = 0;
+  out.rows = 1;
+  out.ahead = NULL;
+  for (int64_t s = 0; s < p->ns; s++) {
+    const char *src = p->src + s * p->ss;
+    char *dst = p->dst + s * p->ds;
+    const int64_t head = eini_min64(eini_to_line(dst), bytes), lines = (bytes - head) / 64;
+    const int64_t done = head + 64 * lines;
+    if (head > 0) memcpy(dst, src, (size_t)head);
+    out.buffer = src;
+    out.dst = dst;
+    for (int64_t n = out.from = 0; out.from < lines; out.from = out.to) {
+      n = eini_min64(EINI_COPY_TURN / 64, lines - out.from);
+      out.to = out.from + n;
+      before->lead -= n;
+      eini_before_some(before, before->most);
+      eini_stream_lines(w->isa, &out);
+    }
+    before->lead -= before->lines.n[0] - lines;
+    if (done < bytes) memcpy(dst + done, src + done, (size_t)(bytes - done));
+  }
+}
+
+static void eini_block_direct(const eini_move *w, const char *src, char *dst,
+                              eini_before *before) {
   eini_plane p;
   p.src = src;
   p.dst = dst;
@@ -1645,27 +1685,8 @@ static void eini_block_direct(const eini_move *w, const char *src, char *dst, in
   p.dd = w->dst_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
   p.ds = w->row < 0 ? 0 : w->dst_step[w->row];
-  if (!stream) {
-    eini_plane_run(w, &p);
-    return;
-  }
-  int64_t bytes = p.nd * w->size;
-  if ((((uintptr_t)dst | (uintptr_t)p.ds | (uintptr_t)bytes) & 63) == 0) {
-    eini_lines out;
-    out.buffer = src;
-    out.dst = dst;
-    out.pitch = p.ss;
-    out.step = p.ds;
-    out.rows = p.ns;
-    out.from = 0;
-    out.to = bytes / 64;
-    out.ahead = NULL;
-    eini_stream_lines(w->isa, &out);
-    return;
-  }
-  for (int64_t s = 0; s < p.ns; s++) {
-    eini_stream_row(w->isa, (size_t)bytes, src + s * p.ss, dst + s * p.ds);
-  }
+  if (before != NULL) eini_block_stream(w, &p, before);
+  else eini_plane_run(w, &p);
 }
 
 static int eini_move_nearer(const eini_move *w, int i, int j) {
@@ -1709,9 +1730,11 @@ static int64_t eini_move_step(const eini_move *w, int i) {
 
 // Every block, the runs of the source innermost, then the rows of the destination.
 static void eini_move_run(eini_move *w, int stream, char *buffer) {
+  eini_before before;
   eini_move_order(w, w->kind == EINI_COPY_TILES || buffer == NULL);
   int64_t full = w->blk[0];
   for (int i = 0; i < w->n; i++) w->pos[i] = 0;
+  if (stream && buffer == NULL) eini_before_start(&before, w, EINI_COPY_LEAD);
   for (w->last = 0; !w->last;) {
     const char *src = w->src + eini_move_offset(w, w->src_step);
     char *dst = w->dst + eini_move_offset(w, w->dst_step);
@@ -1719,7 +1742,7 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
     w->blk[0] = eini_move_step(w, 0);
     eini_move_then(w);
     if (buffer != NULL) eini_block_buffered(w, src, dst, buffer);
-    else eini_block_direct(w, src, dst, stream);
+    else eini_block_direct(w, src, dst, stream ? &before : NULL);
     memcpy(w->pos, w->then, sizeof w->pos);
   }
 }
@@ -1728,9 +1751,12 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
 static void eini_move_run_tiles(eini_move *w) {
   eini_before before;
   eini_ahead now;
+  // Nothing is asked for where rows of the source are far apart: they are long, and sets of the
+  // caches do not hold two blocks of them.
+  const int64_t span = w->blk[0] * eini_abs64(w->src_step[0]);
   eini_move_order(w, 1);
   for (int i = 0; i < w->n; i++) w->pos[i] = 0;
-  eini_before_start(&before, w);
+  eini_before_start(&before, w, span <= EINI_COPY_BLOCK ? EINI_COPY_BLOCK / 64 : 0);
   for (w->last = 0; !w->last;) {
     const char *src = w->src + eini_move_offset(w, w->src_step);
     char *dst = w->dst + eini_move_offset(w, w->dst_step);
