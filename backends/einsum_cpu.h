@@ -1036,7 +1036,7 @@ static eini_tile_kind eini_tile_lines(int isa, int size) {
 #define EINI_COPY_LONG 320     // rows of so many bytes are not put together from shorter ones
 #define EINI_COPY_TURN 512     // bytes asked for, then as many streamed: memory turns less often
 #define EINI_COPY_LEAD 48      // lines of such rows asked for before they are read
-#define EINI_COPY_CARRY 256     // rows whose unfinished lines are kept
+#define EINI_COPY_CARRY 512     // rows whose unfinished lines are kept
 #define EINI_COPY_NEAR 16384   // bytes of the source in a row from which the first cache is better
 
 typedef enum eini_copy_kind {
