@@ -631,6 +631,7 @@ typedef struct eini_ahead {
   uintptr_t at;
   int64_t left, share;         // lines to ask for: in all, and for each line streamed
   int64_t n[5], step[5], i[5]; // loops, innermost first: lines that follow each other, then runs
+  int first;                   // into the first cache, or the second
 } eini_ahead;
 
 static void eini_ahead_some(eini_ahead *a, int64_t streamed) {
@@ -640,7 +641,8 @@ static void eini_ahead_some(eini_ahead *a, int64_t streamed) {
     uintptr_t p = a->at + 64 * (uintptr_t)a->i[0];
     n = eini_min64(some, a->n[0] - a->i[0]);
     a->i[0] += n;
-    for (int64_t l = 0; l < n; l++, p += 64) EINI_FETCH2(p);
+    for (int64_t l = 0; l < n && a->first; l++) EINI_FETCH(p + 64 * (uintptr_t)l);
+    for (int64_t l = 0; l < n && !a->first; l++) EINI_FETCH2(p + 64 * (uintptr_t)l);
     for (int k = 0; k < 4 && a->i[k] == a->n[k]; k++) {
       a->i[k] = 0;
       a->i[k + 1]++;
@@ -1031,7 +1033,11 @@ static eini_tile_kind eini_tile_lines(int isa, int size) {
 #define EINI_COPY_FEW 16       // rows of the source that are read along when they are far apart
 #define EINI_COPY_BLOCK 32768  // bytes of the buffer that are used
 #define EINI_COPY_BUFFER (2 * EINI_COPY_BLOCK)
-#define EINI_COPY_LONG 1024    // rows of so many bytes are not put together from shorter ones
+#define EINI_COPY_LONG 320     // rows of so many bytes are not put together from shorter ones
+#define EINI_COPY_TURN 512     // bytes asked for, then as many streamed: memory turns less often
+#define EINI_COPY_LEAD 48      // lines of such rows asked for before they are read
+#define EINI_COPY_CARRY 512     // rows whose unfinished lines are kept
+#define EINI_COPY_NEAR 16384   // bytes of the source in a row from which the first cache is better
 
 typedef enum eini_copy_kind {
   EINI_COPY_ROWS,              // the source moves with the destination
@@ -1400,6 +1406,7 @@ static void eini_ahead_start(eini_ahead *a, const eini_move *w, const char *src,
   a->left = 1;
   for (int i = 0; i < 5; i++) a->left *= a->n[i], a->i[i] = 0;
   a->share = (a->left + lines - 1) / lines;
+  a->first = 0;
 }
 
 // Bytes to the block at pos, by steps of the source or the destination.
@@ -1422,13 +1429,28 @@ static void eini_move_then(eini_move *w) {
   w->last = i == w->n;
 }
 
-// The lines of the block at w->pos.
+// Lines that `rows` rows may share which follow each other from any place.
+static int64_t eini_rows_lines(int64_t rows, int64_t bytes) { return (rows * bytes + 126) / 64; }
+
+// The lines of the block at w->pos: of tiles, or of whole rows by columns of them.
 static void eini_move_ahead(const eini_move *w, eini_ahead *lines) {
+  const int64_t rows = eini_move_part(w, w->row), row = eini_move_part(w, 0) * w->size;
+  const int tiles = w->kind == EINI_COPY_TILES;
   int64_t n[4] = {1, 1, 1, 1};
-  for (int i = 0; i < w->ncol; i++) n[i] = eini_move_part(w, i);
+  for (int i = tiles ? 0 : 1; i < w->ncol; i++) n[i] = eini_move_part(w, i);
   eini_ahead_start(lines, w, w->src + eini_move_offset(w, w->src_step), n,
-                   eini_move_part(w, w->row) * w->size, 1);
+                   tiles ? rows * w->size : row, 1);
   lines->share = 1;
+  if (tiles) return;
+  const int follow = w->row >= 0 && w->src_step[w->row] == row;
+  lines->first = follow || row >= EINI_COPY_NEAR;
+  if (w->ncol > 1) lines->n[0] = eini_rows_lines(follow ? rows : 1, row);
+  if (w->row >= 0 && (w->ncol == 1 || !follow)) {
+    lines->n[1] = rows;
+    lines->step[1] = w->src_step[w->row];
+  }
+  lines->left = 1;
+  for (int i = 0; i < 5; i++) lines->left *= lines->n[i];
 }
 
 // What is read after the present pass over a block: the same block's next pass or the next block.
@@ -1491,13 +1513,10 @@ static void eini_before_some(eini_before *b, int64_t lines) {
   }
 }
 
-// Nothing is asked for where rows of the source are far apart: they are long, and sets of the
-// caches do not hold two blocks of them.
-static void eini_before_start(eini_before *b, const eini_move *w) {
-  const int64_t span = w->blk[0] * eini_abs64(w->src_step[0]);
+static void eini_before_start(eini_before *b, const eini_move *w, int64_t most) {
   b->w = *w;
   b->lead = 0;
-  b->most = span <= EINI_COPY_BLOCK ? EINI_COPY_BLOCK / 64 : 0;
+  b->most = most;
   eini_move_then(&b->w);
   eini_move_ahead(&b->w, &b->lines);
   eini_before_some(b, b->most);
@@ -1635,7 +1654,35 @@ static void eini_block_buffered(const eini_move *w, const char *src, char *dst, 
   }
 }
 
-static void eini_block_direct(const eini_move *w, const char *src, char *dst, int stream) {
+// Rows that go straight to their places, past the caches.
+static void eini_block_stream(const eini_move *w, const eini_plane *p, eini_before *before) {
+  const int64_t bytes = p->nd * w->size;
+  eini_lines out;
+  out.pitch = out.step = 0;
+  out.rows = 1;
+  out.ahead = NULL;
+  for (int64_t s = 0; s < p->ns; s++) {
+    const char *src = p->src + s * p->ss;
+    char *dst = p->dst + s * p->ds;
+    const int64_t head = eini_min64(eini_to_line(dst), bytes), lines = (bytes - head) / 64;
+    const int64_t done = head + 64 * lines;
+    if (head > 0) memcpy(dst, src, (size_t)head);
+    out.buffer = src;
+    out.dst = dst;
+    for (int64_t n = out.from = 0; out.from < lines; out.from = out.to) {
+      n = eini_min64(EINI_COPY_TURN / 64, lines - out.from);
+      out.to = out.from + n;
+      before->lead -= n;
+      eini_before_some(before, before->most);
+      eini_stream_lines(w->isa, &out);
+    }
+    before->lead -= before->lines.n[0] - lines;
+    if (done < bytes) memcpy(dst + done, src + done, (size_t)(bytes - done));
+  }
+}
+
+static void eini_block_direct(const eini_move *w, const char *src, char *dst,
+                              eini_before *before) {
   eini_plane p;
   p.src = src;
   p.dst = dst;
@@ -1645,27 +1692,8 @@ static void eini_block_direct(const eini_move *w, const char *src, char *dst, in
   p.dd = w->dst_step[0];
   p.ss = w->row < 0 ? 0 : w->src_step[w->row];
   p.ds = w->row < 0 ? 0 : w->dst_step[w->row];
-  if (!stream) {
-    eini_plane_run(w, &p);
-    return;
-  }
-  int64_t bytes = p.nd * w->size;
-  if ((((uintptr_t)dst | (uintptr_t)p.ds | (uintptr_t)bytes) & 63) == 0) {
-    eini_lines out;
-    out.buffer = src;
-    out.dst = dst;
-    out.pitch = p.ss;
-    out.step = p.ds;
-    out.rows = p.ns;
-    out.from = 0;
-    out.to = bytes / 64;
-    out.ahead = NULL;
-    eini_stream_lines(w->isa, &out);
-    return;
-  }
-  for (int64_t s = 0; s < p.ns; s++) {
-    eini_stream_row(w->isa, (size_t)bytes, src + s * p.ss, dst + s * p.ds);
-  }
+  if (before != NULL) eini_block_stream(w, &p, before);
+  else eini_plane_run(w, &p);
 }
 
 static int eini_move_nearer(const eini_move *w, int i, int j) {
@@ -1709,9 +1737,11 @@ static int64_t eini_move_step(const eini_move *w, int i) {
 
 // Every block, the runs of the source innermost, then the rows of the destination.
 static void eini_move_run(eini_move *w, int stream, char *buffer) {
+  eini_before before;
   eini_move_order(w, w->kind == EINI_COPY_TILES || buffer == NULL);
   int64_t full = w->blk[0];
   for (int i = 0; i < w->n; i++) w->pos[i] = 0;
+  if (stream && buffer == NULL) eini_before_start(&before, w, EINI_COPY_LEAD);
   for (w->last = 0; !w->last;) {
     const char *src = w->src + eini_move_offset(w, w->src_step);
     char *dst = w->dst + eini_move_offset(w, w->dst_step);
@@ -1719,7 +1749,7 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
     w->blk[0] = eini_move_step(w, 0);
     eini_move_then(w);
     if (buffer != NULL) eini_block_buffered(w, src, dst, buffer);
-    else eini_block_direct(w, src, dst, stream);
+    else eini_block_direct(w, src, dst, stream ? &before : NULL);
     memcpy(w->pos, w->then, sizeof w->pos);
   }
 }
@@ -1728,9 +1758,12 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
 static void eini_move_run_tiles(eini_move *w) {
   eini_before before;
   eini_ahead now;
+  // Nothing is asked for where rows of the source are far apart: they are long, and sets of the
+  // caches do not hold two blocks of them.
+  const int64_t span = w->blk[0] * eini_abs64(w->src_step[0]);
   eini_move_order(w, 1);
   for (int i = 0; i < w->n; i++) w->pos[i] = 0;
-  eini_before_start(&before, w);
+  eini_before_start(&before, w, span <= EINI_COPY_BLOCK ? EINI_COPY_BLOCK / 64 : 0);
   for (w->last = 0; !w->last;) {
     const char *src = w->src + eini_move_offset(w, w->src_step);
     char *dst = w->dst + eini_move_offset(w, w->dst_step);
@@ -1756,6 +1789,109 @@ static void eini_move_run_tiles(eini_move *w) {
       p.dst = dst + s * p.ds;
       eini_block_rows(w, &p, n, &before);
     }
+    eini_move_then(w);
+    memcpy(w->pos, w->then, sizeof w->pos);
+  }
+}
+
+// ---- rows that complete each other's lines ----
+
+#if EINI_CPU_X86
+
+// p->ns rows, at least a line each. What of a row does not fill its last line waits in the row's
+// line of `carry` for the row that follows it in the destination.
+EINI_T512 static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
+  for (int64_t r = 0; r < p->ns; r++, carry += 64) {
+    const char *dst = p->dst + r * p->ds;
+    const int64_t at = (int64_t)((uintptr_t)dst & 63), n = at + p->nd, whole = n & ~(int64_t)63;
+    const uintptr_t s = (uintptr_t)(p->src + r * p->ss) - (uintptr_t)at;
+    char *d = p->dst + r * p->ds - at;
+    const __mmask64 own = ~(__mmask64)0 << at, rest = ((__mmask64)1 << (n - whole)) - 1;
+    __m512i v = _mm512_mask_loadu_epi8(_mm512_loadu_si512(carry), own, (const void *)s);
+    if (first && at > 0) _mm512_mask_storeu_epi8(d, own, v);
+    else _mm512_stream_si512((__m512i *)(void *)d, v);
+    for (int64_t k = 64; k < whole; k += 64) {
+      v = _mm512_loadu_si512((const void *)(s + (uintptr_t)k));
+      _mm512_stream_si512((__m512i *)(void *)(d + k), v);
+    }
+    if (rest == 0) continue;
+    v = _mm512_maskz_loadu_epi8(rest, (const void *)(s + (uintptr_t)whole));
+    _mm512_storeu_si512(carry, v);
+    if (last) _mm512_mask_storeu_epi8(d + whole, rest, v);
+  }
+}
+
+static int eini_rows_can_carry(int isa) { return isa == EINI_ISA_AVX512; }
+
+#else
+
+static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
+  (void)p, (void)carry, (void)first, (void)last;
+}
+
+static int eini_rows_can_carry(int isa) { return (void)isa, 0; }
+
+#endif
+
+// Do rows follow each other in the destination, but not as lines? Their blocks, in the order of the
+// source: rows of other places, then the next row of each place.
+static int eini_move_carried(eini_move *w) {
+  const int near = eini_move_near(w), row = near > 1 ? near : -1;
+  const int64_t bytes = w->extent[0] * w->size;
+  int64_t all = bytes;
+  int n = 1;
+  if (!eini_rows_can_carry(w->isa) || w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
+  for (; n < w->n && n < 4 && n != row && w->dst_step[n] == all; n++) all *= w->extent[n];
+  if (n == 1 || bytes % 64 == 0 || all < EINI_COPY_ROW) return 0;
+  w->ncol = n;
+  w->row = row;
+  for (int i = 0; i < w->n; i++) w->blk[i] = i < n ? w->extent[i] : 1;
+  if (row >= 0) w->blk[row] = eini_min64(w->extent[row], EINI_COPY_CARRY);
+  return 1;
+}
+
+static void eini_block_carried(const eini_move *w, const char *src, char *dst, char *buffer,
+                               eini_before *before) {
+  const int64_t bytes = w->extent[0] * w->size, rows = eini_move_part(w, w->row);
+  const int64_t some = eini_max64(1, EINI_COPY_TURN / bytes);
+  int64_t at[4] = {0, 0, 0, 0};
+  eini_plane p;
+  p.sd = p.dd = 1;
+  p.nd = bytes;
+  p.ss = w->row < 0 ? 0 : w->src_step[w->row];
+  p.ds = w->row < 0 ? 0 : w->dst_step[w->row];
+  const int follow = w->row >= 0 && p.ss == bytes;
+  for (int first = 1, last = 0; !last; first = 0, dst += bytes) {
+    const char *column = src;
+    last = 1;
+    for (int i = 1; i < w->ncol; i++) last = last && at[i] + 1 == w->extent[i];
+    for (int64_t r = 0, read = 0, to; r < rows; r += some, read = to) {
+      p.ns = eini_min64(some, rows - r);
+      p.src = column + r * p.ss;
+      p.dst = dst + r * p.ds;
+      to = follow ? eini_rows_lines(r + p.ns, bytes) : (r + p.ns) * eini_rows_lines(1, bytes);
+      before->lead -= to - read;
+      eini_before_some(before, before->most);
+      eini_rows_carry(&p, buffer + 64 * r, first, last);
+    }
+    for (int i = 1; i < w->ncol; i++) {  // on to the next column
+      src += w->src_step[i];
+      if (++at[i] < w->extent[i]) break;
+      src -= w->extent[i] * w->src_step[i];
+      at[i] = 0;
+    }
+  }
+}
+
+// Every block of rows that complete each other's lines.
+static void eini_move_run_carried(eini_move *w, char *buffer) {
+  eini_before before;
+  eini_move_order(w, 1);
+  for (int i = 0; i < w->n; i++) w->pos[i] = 0;
+  eini_before_start(&before, w, EINI_COPY_LEAD);
+  for (w->last = 0; !w->last;) {
+    eini_block_carried(w, w->src + eini_move_offset(w, w->src_step),
+                       w->dst + eini_move_offset(w, w->dst_step), buffer, &before);
     eini_move_then(w);
     memcpy(w->pos, w->then, sizeof w->pos);
   }
@@ -1795,6 +1931,8 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   if (w.tile.b > 0) {
     eini_move_tiles(&w);
     eini_move_run_tiles(&w);
+  } else if (stream && eini_move_carried(&w)) {
+    eini_move_run_carried(&w, buffer);
   } else if (stream && !eini_move_whole(&w)) {
     eini_move_buffered(&w);
     eini_move_bound(&w);

@@ -382,19 +382,24 @@ static void test_copies(const ein_kernels *k, const char *isa, int64_t count) {
   }
 }
 
-// Streamed copies whose blocks have the most rows, or the longest.
+// Streamed copies whose blocks have the most rows, or the longest; rows that complete each other's
+// lines, those of other places between them, with gaps or without.
 static void test_full_buffers(const ein_kernels *k) {
-  static const int64_t shape[4][3] = {{1, 500, 500}, {1, 330, 3000}, {1, 1400, 3}, {64, 2, 128}};
-  static const int64_t src[4][3] = {{0, 1, 500}, {0, 1, 330}, {0, 3, 1}, {1, 8192, 64}};
-  static const int64_t dst[4][3] = {{0, 500, 1}, {0, 3001, 1}, {0, 5, 1}, {300, 128, 1}};
-  for (int i = 0; i < 4 * 5; i++) {
+  enum { N = 6 };
+  static const int64_t shape[N][3] = {{1, 500, 500}, {1, 330, 3000}, {1, 1400, 3},
+                                      {64, 2, 128},  {600, 40, 37},  {70, 130, 45}};
+  static const int64_t src[N][3] = {{0, 1, 500},    {0, 1, 330},   {0, 3, 1},
+                                    {1, 8192, 64}, {37, 22200, 1}, {50, 3600, 1}};
+  static const int64_t dst[N][3] = {{0, 500, 1},   {0, 3001, 1},  {0, 5, 1},
+                                    {300, 128, 1}, {1480, 37, 1}, {5850, 45, 1}};
+  for (int i = 0; i < N * 5; i++) {
     problem p;
     memset(&p, 0, sizeof p);
     p.c.n = 3;
-    p.c.size = 1 << i / 4;
+    p.c.size = 1 << i / N;
     p.src_span = p.dst_span = 1;
     for (int d = 0; d < 3; d++) {
-      p.extent[d] = shape[i % 4][d], p.src[d] = src[i % 4][d], p.dst[d] = dst[i % 4][d];
+      p.extent[d] = shape[i % N][d], p.src[d] = src[i % N][d], p.dst[d] = dst[i % N][d];
       p.src_span += (p.extent[d] - 1) * p.src[d];
       p.dst_span += (p.extent[d] - 1) * p.dst[d];
     }
