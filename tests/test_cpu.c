@@ -711,6 +711,77 @@ static void test_rows(const ein_kernels *own) {
   }
 }
 
+// Matrices of the kernels k: operands with strides per axis or not, also in place.
+static void run_rows(const ein_kernels *k, const char *map, int t, const int64_t *shape,
+                     int64_t step[4][2], char *const *data, int place) {
+  ein_ctx_desc desc;
+  ein_ctx *ctx;
+  ein_einsum_desc d;
+  ein_ztensor in[3], out;
+  memset(&desc, 0, sizeof desc);
+  memset(&d, 0, sizeof d);
+  memset(in, 0, sizeof in);
+  desc.kernels = &k;
+  desc.nkernels = 1;
+  CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
+  for (int i = 0; i < 3; i++) {
+    in[i].dtype = types[t];
+    in[i].rank = 2;
+    in[i].shape = shape;
+    in[i].strides = step[i];
+    in[i].data = data[i];
+  }
+  out = in[0];
+  if (!place) out.strides = step[3], out.data = data[3];
+  d.expr = strstr(map, "x2") ? "ij,ij,ij->ij" : strstr(map, "x1") ? "ij,ij->ij" : "ij->ij";
+  d.nin = strstr(map, "x2") ? 3 : strstr(map, "x1") ? 2 : 1;
+  d.in = in;
+  d.out = &out;
+  d.map = map;
+  CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);
+  if (ein_ctx_message(ctx)[0]) printf("  %s: %s\n", map, ein_ctx_message(ctx));
+  ein_ctx_destroy(ctx);
+}
+
+// Rows that are made together, past the caches, have the bits of chunks, and leave what is between.
+static void test_rows_together(const ein_kernels *own) {
+  enum { ROOM = 12000, BYTES = ROOM * 8 };
+  static double from[4][ROOM], made[2][ROOM];
+  for (int r = 0; own->row_fn != NULL && r < 40 * ROW_MAPS; r++) {
+    ein_kernels rows = *own, chunks = *own;
+    const int t = 2 + (int)pick(2), place = pick(4) == 0;
+    int64_t shape[2] = {1 + pick(35), 256 + pick(70)}, step[4][2], size = sizes[t];
+    const char *map = row_maps[r % ROW_MAPS];
+    char *data[4];
+    rows.stream_bytes = chunks.stream_bytes = 64;
+    chunks.row_fn = NULL;
+    for (int i = 0; i < 4; i++) {
+      const int whole = i == 3 || (i == 0 && place);
+      step[i][0] = pick(3) || whole ? shape[1] + (pick(3) ? 0 : pick(17)) : 0;
+      step[i][1] = pick(4) || whole ? 1 : 0;
+      fill_values(types[t], ROOM, from[i]);
+      data[i] = (char *)from[i] + pick(8) * size;
+    }
+    const int out = place ? 0 : 3;
+    const int64_t at = data[out] - (char *)from[out];
+    for (int w = 0; w < 2; w++) {
+      memcpy(made[w], from[out], BYTES);
+      data[out] = (char *)made[w] + at;
+      run_rows(w ? &rows : &chunks, map, t, shape, step, data, place);
+    }
+    int same = 1;
+    for (int64_t i = 0; i < BYTES / size; i++) {
+      const float *f = (const float *)made[0] + i, *g = (const float *)made[1] + i;
+      const double *u = made[0] + i % ROOM, *v = made[1] + i % ROOM;
+      same &= t == 2 ? memcmp(f, g, 4) == 0 || (*f != *f && *g != *g)
+                     : memcmp(u, v, 8) == 0 || (*u != *u && *v != *v);
+    }
+    CHECK(same);
+    if (!same) printf("  %lld rows of %lld: %s, type %d%s\n", (long long)shape[0],
+                      (long long)shape[1], map, t, place ? "*" : "");
+  }
+}
+
 // ---- extrema ----
 
 // Values with many zeros of both signs, some infinities and, for one array in two, NaNs.
@@ -804,6 +875,7 @@ int main(int argc, char **argv) {
     test_accuracy(k, isa[i]);
     test_stream(k);
     test_rows(k);
+    test_rows_together(k);
     test_extrema(k);
     CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
     ein_cpu_destroy(cpu);
