@@ -450,7 +450,7 @@ typedef struct ein_rates {
   double fused;                 // extent from which an index is gone along in blocks; 0: never
 } ein_rates;
 
-struct eini_eval;  // section code
+struct eini_nest;  // section mapreduce
 // A provider of kernels. The plan functions are pure questions: 0 means no. run functions are
 // called from several threads at once. Slots may be NULL. The struct outlives ctx and plans.
 typedef struct ein_kernels {
@@ -465,8 +465,9 @@ typedef struct ein_kernels {
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
   // Folds n values into *acc (numbers of section monoid: sum prod max min any all); NULL: none.
   void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
-  // Makes the n values of a row at out (NULL: 0), with `stream` past the caches; 0: did nothing.
-  int (*row_fn)(void *user, const struct eini_eval *row, int64_t n, void *out, int stream);
+  // Makes the n values of a walk's row at out (NULL: 0), with `stream` past the caches, and perhaps
+  // rows behind it, over which it moves the walk; 0: did nothing.
+  int (*row_fn)(void *user, struct eini_nest *walk, int64_t n, void *out, int stream);
   // Copies bytes past the caches; chosen for outputs of more than stream_bytes.
   void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
   size_t stream_bytes;
@@ -8085,8 +8086,7 @@ static void eini_nest_chunks(eini_nest *w) {
   }
   int64_t total = w->extent[t->chunk[0]];
   const ein_kernels *k = t->folder.fold == EINI_FOLD_NONE ? t->code.fast : NULL;
-  if (k != NULL && k->row_fn(k->user, &w->ev, total, eini_nest_direct(w, 0), t->stream != NULL))
-    return;
+  if (k != NULL && k->row_fn(k->user, w, total, eini_nest_direct(w, 0), t->stream != NULL)) return;
   for (int64_t done = 0; done < total; done += EINI_CHUNK) {
     eini_nest_chunk(w, eini_min64(EINI_CHUNK, total - done));
     eini_nest_shift(w, EINI_CHUNK);

@@ -2425,9 +2425,8 @@ static const eini_row_op eini_row_table[] = {
 // A code as steps.
 typedef struct eini_steps {
   const eini_eval *ev;
-  int tracks;                      // 1, or 8: of rows along this loop of this walk
-  int loop;
-  const eini_nest *walk;
+  eini_nest *walk;
+  int tracks, loop;                // 1, or 8: of rows along this loop of the walk
   int n, calls;                    // steps, and those that call chunks
   eini_row_step step[EINI_ROW_STEPS];
   eini_row_from from;
@@ -2613,20 +2612,18 @@ static void eini_steps_row(eini_steps *r, int64_t bytes, char *to, int stream) {
 // Sets r to rows that follow each other in the walk, if it has eight and tracks gain: few operands
 // come from memory, and nothing is called, which takes longer than memory does.
 static int eini_row_together(eini_steps *r) {
-  union { const char *c; const eini_nest *w; } u;  // rows are asked for by walks
-  u.c = (const char *)r->ev - offsetof(eini_nest, ev);
-  const eini_task *t = u.w->t;
+  const eini_nest *w = r->walk;
+  const eini_task *t = w->t;
   int own = 0, shared = 0;
   if (t->nouter == 0 || r->calls > 0) return 0;
   const int loop = t->outer[t->nouter - 1];
-  if (u.w->extent[loop] - u.w->index[loop] < 8) return 0;
+  if (w->extent[loop] - w->index[loop] < 8) return 0;
   for (int o = 0; o < t->nop; o++) {
     const int moves = t->stride[(int64_t)o * t->nindex + loop] != 0;
     own += moves && r->ev->step[o] != 0;
     shared += !moves && r->ev->step[o] != 0;
   }
   if (own > 2 || (own == 2 && shared == 0)) return 0;
-  r->walk = u.w;
   r->loop = loop;
   r->tracks = 8;
   return 1;
@@ -2634,18 +2631,20 @@ static int eini_row_together(eini_steps *r) {
 
 // The walk goes on at the last of eight rows.
 static void eini_row_pass(const eini_steps *r) {
-  const eini_nest *w = r->walk;
+  eini_nest *w = r->walk;
   const eini_task *t = w->t;
   w->index[r->loop] += 7;
   for (int s = 0; s < t->nstream; s++)
     w->at[s] += 7 * t->stride[(int64_t)s * t->nindex + r->loop];
 }
 
-static int eini_cpu_row(int isa, const eini_eval *ev, int64_t n, void *out, int stream) {
+static int eini_cpu_row(int isa, eini_nest *w, int64_t n, void *out, int stream) {
+  const eini_eval *ev = &w->ev;
   eini_steps r;
   const int64_t bytes = n * (int64_t)eini_dtypes[ev->code->type].size;
   if (isa != EINI_ISA_AVX512 || out == NULL || n < EINI_CHUNK) return 0;
   r.ev = ev;
+  r.walk = w;
   r.tracks = 1;
   if (!eini_steps_make(&r)) return 0;
   if (stream && eini_row_together(&r)) {
@@ -2680,9 +2679,9 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
   return NULL;
 }
 
-static int eini_cpu_row(int isa, const eini_eval *ev, int64_t n, void *out, int stream) {
+static int eini_cpu_row(int isa, eini_nest *w, int64_t n, void *out, int stream) {
   (void)isa;
-  (void)ev;
+  (void)w;
   (void)n;
   (void)out;
   (void)stream;
@@ -5400,26 +5399,26 @@ typedef struct eini_dir_kern {
 #define EINI_DIR_SZERO2(S, i) S##_V u##i = {0}, v##i = {0};
 #define EINI_DIR_SZERO3(S, i) S##_V u##i = {0}, v##i = {0}, w##i = {0};
 #define EINI_DIR_SADD1(S, i) u##i = S##_FMA(S##_SET1(s[i * se]), x##i, u##i);
-#define EINI_DIR_SADD2(S, i)                 \
-  {                                          \
-    const S##_V a = S##_SET1(s[i * se]);  \
-    u##i = S##_FMA(a, x##i, u##i);           \
-    v##i = S##_FMA(a, y##i, v##i);           \
+#define EINI_DIR_SADD2(S, i)             \
+  {                                      \
+    const S##_V a = S##_SET1(s[i * se]); \
+    u##i = S##_FMA(a, x##i, u##i);       \
+    v##i = S##_FMA(a, y##i, v##i);       \
   }
-#define EINI_DIR_SADD3(S, i)                 \
-  {                                          \
-    const S##_V a = S##_SET1(s[i * se]);  \
-    u##i = S##_FMA(a, x##i, u##i);           \
-    v##i = S##_FMA(a, y##i, v##i);           \
-    w##i = S##_FMA(a, z##i, w##i);           \
+#define EINI_DIR_SADD3(S, i)             \
+  {                                      \
+    const S##_V a = S##_SET1(s[i * se]); \
+    u##i = S##_FMA(a, x##i, u##i);       \
+    v##i = S##_FMA(a, y##i, v##i);       \
+    w##i = S##_FMA(a, z##i, w##i);       \
   }
 #define EINI_DIR_SPUT1(S, i) S##_PUTM(o + i * oe, m, u##i);
-#define EINI_DIR_SPUT2(S, i)      \
-  S##_PUT(o + i * oe, u##i);   \
+#define EINI_DIR_SPUT2(S, i)             \
+  S##_PUT(o + i * oe, u##i);             \
   S##_PUTM(o + i * oe + S##_N, m, v##i);
-#define EINI_DIR_SPUT3(S, i)              \
-  S##_PUT(o + i * oe, u##i);           \
-  S##_PUT(o + i * oe + S##_N, v##i);   \
+#define EINI_DIR_SPUT3(S, i)                 \
+  S##_PUT(o + i * oe, u##i);                 \
+  S##_PUT(o + i * oe + S##_N, v##i);         \
   S##_PUTM(o + i * oe + 2 * S##_N, m, w##i);
 // t is volatile so that what outer loops need is read there and registers are left for sums.
 #define EINI_DIR_SCALED(fn, S, R, L)                                             \
@@ -9060,9 +9059,8 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
                                                                       void *) {
   return eini_cpu_across_fn(((const ein_cpu *)user)->machine.isa, fold, type);
 }
-static int eini_slot_row(void *user, const struct eini_eval *row, int64_t n, void *out,
-                         int stream) {
-  return eini_cpu_row(((const ein_cpu *)user)->machine.isa, row, n, out, stream);
+static int eini_slot_row(void *user, struct eini_nest *walk, int64_t n, void *out, int stream) {
+  return eini_cpu_row(((const ein_cpu *)user)->machine.isa, walk, n, out, stream);
 }
 // Called for small pieces, so there is no fence here: whatever tells other threads that the work is
 // done (a locked instruction, a system call) orders these stores too, and the pool has a fence.
