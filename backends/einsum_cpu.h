@@ -1036,7 +1036,7 @@ static eini_tile_kind eini_tile_lines(int isa, int size) {
 #define EINI_COPY_LONG 320     // rows of so many bytes are not put together from shorter ones
 #define EINI_COPY_TURN 512     // bytes asked for, then as many streamed: memory turns less often
 #define EINI_COPY_LEAD 48      // lines of such rows asked for before they are read
-#define EINI_COPY_CARRY 512     // rows whose unfinished lines are kept
+#define EINI_COPY_CARRY 512    // rows whose unfinished lines are kept
 #define EINI_COPY_NEAR 16384   // bytes of the source in a row from which the first cache is better
 
 typedef enum eini_copy_kind {
@@ -1741,7 +1741,11 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
   eini_move_order(w, w->kind == EINI_COPY_TILES || buffer == NULL);
   int64_t full = w->blk[0];
   for (int i = 0; i < w->n; i++) w->pos[i] = 0;
-  if (stream && buffer == NULL) eini_before_start(&before, w, EINI_COPY_LEAD);
+  if (stream && buffer == NULL) {
+    // (Rows that follow each other in the source are foreseen by the processor.)
+    const int follow = w->row >= 0 && w->src_step[w->row] == w->extent[0] * w->size;
+    eini_before_start(&before, w, follow ? 0 : EINI_COPY_LEAD);
+  }
   for (w->last = 0; !w->last;) {
     const char *src = w->src + eini_move_offset(w, w->src_step);
     char *dst = w->dst + eini_move_offset(w, w->dst_step);
