@@ -1022,7 +1022,9 @@ static eini_tile_kind eini_tile_lines(int isa, int size) {
 // ================================================================================================
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
-// transposed in registers. Destinations beyond the caches are assembled in a buffer and streamed.
+// transposed in registers. Destinations beyond the caches are streamed: tiles that are lines, and
+// long rows, straight to their places; rows that follow each other there with what is left of a
+// line waiting for the next of them; all else by way of a buffer.
 // ================================================================================================
 
 #define EINI_COPY_LOOPS 16     // more are walked from outside
