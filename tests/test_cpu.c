@@ -641,9 +641,11 @@ static const char *const row_maps[] = {
     "where(x0<x1,x0*x2,x1-x2)", "pow(abs(x0),2.0)*x1+x2", "x0*x1*3.0-x0*x1*x2"};
 enum { ROW_MAPS = sizeof row_maps / sizeof *row_maps };
 
-// One row by the kernels k, over operands that have strides or not, also in place.
-static void run_row(const ein_kernels *k, const char *map, int t, int64_t n, const int64_t *step,
-                    char *const *data, int place) {
+// A row or a matrix by the kernels k: operands have strides per axis or not, also in place.
+static void run_rows(const ein_kernels *k, const char *map, int t, int rank, const int64_t *shape,
+                     int64_t step[4][2], char *const *data, int place) {
+  static const char *const expr[2][3] = {{"i->i", "i,i->i", "i,i,i->i"},
+                                         {"ij->ij", "ij,ij->ij", "ij,ij,ij->ij"}};
   ein_ctx_desc desc;
   ein_ctx *ctx;
   ein_einsum_desc d;
@@ -656,16 +658,15 @@ static void run_row(const ein_kernels *k, const char *map, int t, int64_t n, con
   CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
   for (int i = 0; i < 3; i++) {
     in[i].dtype = types[t];
-    in[i].rank = 1;
-    in[i].shape = &n;
-    in[i].strides = &step[i];
+    in[i].rank = rank;
+    in[i].shape = shape;
+    in[i].strides = step[i];
     in[i].data = data[i];
   }
   out = in[0];
-  out.strides = NULL;
-  if (!place) out.data = data[3];
-  d.expr = strstr(map, "x2") ? "i,i,i->i" : strstr(map, "x1") ? "i,i->i" : "i->i";
+  if (!place) out.strides = step[3], out.data = data[3];
   d.nin = strstr(map, "x2") ? 3 : strstr(map, "x1") ? 2 : 1;
+  d.expr = expr[rank - 1][d.nin - 1];
   d.in = in;
   d.out = &out;
   d.map = map;
@@ -681,24 +682,25 @@ static void test_rows(const ein_kernels *own) {
   for (int r = 0; r < 40 * ROW_MAPS; r++) {
     ein_kernels rows = *own, chunks = *own;
     int t = 2 + (int)pick(2), place = pick(4) == 0;
-    int64_t n = pick(3) ? 250 + pick(60) : 250 + pick(ROOM - 250), step[3], size = sizes[t];
+    int64_t n = pick(3) ? 250 + pick(60) : 250 + pick(ROOM - 250), size = sizes[t];
+    int64_t step[4][2] = {{0, 0}, {0, 0}, {0, 0}, {1, 0}};
     char *data[4];
     rows.stream_bytes = chunks.stream_bytes = pick(2) ? 64 : (size_t)1 << 40;
     chunks.row_fn = NULL;
     for (int i = 0; i < 5; i++) fill_values(types[t], ROOM, memory[i]);
     for (int i = 0; i < 4; i++) data[i] = (char *)memory[i] + pick(8) * size;
-    for (int i = 0; i < 3; i++) step[i] = pick(4) || (i == 0 && place) ? 1 : 0;
+    for (int i = 0; i < 3; i++) step[i][0] = pick(4) || (i == 0 && place) ? 1 : 0;
     if (rows.row_fn == NULL) return;
     const char *map = row_maps[r % ROW_MAPS];
     memcpy(memory[4], place ? memory[0] : memory[3], sizeof memory[4]);
     int from = place ? 0 : 3;
-    run_row(&chunks, map, t, n, step, data, place);
+    run_rows(&chunks, map, t, 1, &n, step, data, place);
     for (int64_t i = 0; i < ROOM + 16; i++) {  // what chunks made goes to [4], what was there back
       double x = memory[4][i];
       memory[4][i] = memory[from][i];
       memory[from][i] = x;
     }
-    run_row(&rows, map, t, n, step, data, place);
+    run_rows(&rows, map, t, 1, &n, step, data, place);
     int same = memcmp(memory[4], memory[from], (size_t)(data[from] - (char *)memory[from])) == 0;
     for (int64_t i = 0; i < ROOM + 16; i++) {
       const float *f = (const float *)memory[4] + i, *g = (const float *)memory[from] + i;
@@ -709,38 +711,6 @@ static void test_rows(const ein_kernels *own) {
     CHECK(same);
     if (!same) printf("  row of %lld: %s, type %d%s\n", (long long)n, map, t, place ? "*" : "");
   }
-}
-
-// Matrices of the kernels k: operands with strides per axis or not, also in place.
-static void run_rows(const ein_kernels *k, const char *map, int t, const int64_t *shape,
-                     int64_t step[4][2], char *const *data, int place) {
-  ein_ctx_desc desc;
-  ein_ctx *ctx;
-  ein_einsum_desc d;
-  ein_ztensor in[3], out;
-  memset(&desc, 0, sizeof desc);
-  memset(&d, 0, sizeof d);
-  memset(in, 0, sizeof in);
-  desc.kernels = &k;
-  desc.nkernels = 1;
-  CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
-  for (int i = 0; i < 3; i++) {
-    in[i].dtype = types[t];
-    in[i].rank = 2;
-    in[i].shape = shape;
-    in[i].strides = step[i];
-    in[i].data = data[i];
-  }
-  out = in[0];
-  if (!place) out.strides = step[3], out.data = data[3];
-  d.expr = strstr(map, "x2") ? "ij,ij,ij->ij" : strstr(map, "x1") ? "ij,ij->ij" : "ij->ij";
-  d.nin = strstr(map, "x2") ? 3 : strstr(map, "x1") ? 2 : 1;
-  d.in = in;
-  d.out = &out;
-  d.map = map;
-  CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);
-  if (ein_ctx_message(ctx)[0]) printf("  %s: %s\n", map, ein_ctx_message(ctx));
-  ein_ctx_destroy(ctx);
 }
 
 // Rows that are made together, past the caches, have the bits of chunks, and leave what is between.
@@ -767,7 +737,7 @@ static void test_rows_together(const ein_kernels *own) {
     for (int w = 0; w < 2; w++) {
       memcpy(made[w], from[out], BYTES);
       data[out] = (char *)made[w] + at;
-      run_rows(w ? &rows : &chunks, map, t, shape, step, data, place);
+      run_rows(w ? &rows : &chunks, map, t, 2, shape, step, data, place);
     }
     int same = 1;
     for (int64_t i = 0; i < BYTES / size; i++) {
