@@ -2430,8 +2430,7 @@ static const eini_row_op eini_row_table[] = {
 
 // A code as steps.
 typedef struct eini_steps {
-  const eini_eval *ev;
-  eini_nest *walk;
+  eini_nest *walk;                 // at the row, or the first of its rows
   int tracks, loop;                // 1, or 8: of rows along this loop of the walk
   int n, calls;                    // steps, and those that call chunks
   eini_row_step step[EINI_ROW_STEPS];
@@ -2482,7 +2481,7 @@ static int eini_steps_needs(const eini_code *code, int i, int reg) {
 
 // Bytes from track to track, of an operand or the output.
 static int64_t eini_steps_pitch(const eini_steps *r, int stream) {
-  const int64_t size = (int64_t)eini_dtypes[r->ev->code->type].size;
+  const int64_t size = (int64_t)eini_dtypes[r->walk->ev.code->type].size;
   if (r->tracks == 1) return 0;
   const eini_task *t = r->walk->t;
   return t->stride[(int64_t)stream * t->nindex + r->loop] * size;
@@ -2491,8 +2490,8 @@ static int64_t eini_steps_pitch(const eini_steps *r, int stream) {
 // An operand without a stride along rows: a block of its values, a line for each track.
 static void eini_steps_fill(eini_steps *r, const eini_ins *ins, int64_t pitch) {
   const int64_t size = (int64_t)eini_dtypes[ins->dtype].size;
-  const char *p = r->ev->base[ins->a] + r->ev->at[ins->a] * size;
-  char *mem = r->ev->mem + (size_t)ins->dst * EINI_REG_BYTES;
+  const char *p = r->walk->ev.base[ins->a] + r->walk->ev.at[ins->a] * size;
+  char *mem = r->walk->ev.mem + (size_t)ins->dst * EINI_REG_BYTES;
   const int64_t made = 0;  // the block is not what section eval makes of one value
   memcpy(mem + EINI_REG_BYTES - 64, &made, sizeof made);
   for (int k = 0; k < 8; k++)
@@ -2500,7 +2499,7 @@ static void eini_steps_fill(eini_steps *r, const eini_ins *ins, int64_t pitch) {
 }
 
 static int eini_steps_load(eini_steps *r, const eini_ins *ins) {
-  const eini_eval *ev = r->ev;
+  const eini_eval *ev = &r->walk->ev;
   if (ins->a < 0 || ins->dtype != ev->code->type || ev->step[ins->a] >> 1 != 0) return 0;
   const int64_t size = (int64_t)eini_dtypes[ins->dtype].size, pitch = eini_steps_pitch(r, ins->a);
   if (ev->step[ins->a] == 0) {
@@ -2522,14 +2521,14 @@ static int eini_steps_load(eini_steps *r, const eini_ins *ins) {
 
 // All steps but the one that stores. 0: there is an operation or an operand without steps.
 static int eini_steps_make(eini_steps *r) {
-  const eini_code *code = r->ev->code;
+  const eini_code *code = r->walk->ev.code;
   int hand = -1;  // the register whose value is at hand
   r->n = r->calls = r->from.n = 0;
   if (code->nreg > EINI_ROW_REGS || (code->type != EIN_F32 && code->type != EIN_F64)) return 0;
   for (int i = 0; i < code->nfill; i++)
     if (code->fill[i].compute != code->type) return 0;
   for (int i = 0; i < code->nreg; i++) {
-    r->with[i] = r->ev->mem + (size_t)i * EINI_REG_BYTES;
+    r->with[i] = r->walk->ev.mem + (size_t)i * EINI_REG_BYTES;
     r->moves[i] = 0;
     if (r->tracks > 1) memcpy(r->off[i], eini_row_lines, sizeof eini_row_lines);
   }
@@ -2561,7 +2560,7 @@ static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *o
   with.moves = moves;
   eini_steps_put(r, op, 0, with);
   r->n--;
-  if (r->ev->code->type == EIN_F32) {
+  if (r->walk->ev.code->type == EIN_F32) {
     if (r->tracks > 1) eini_q_tracks_go_f32(r->step, &r->from, at, to);
     else eini_q_lines_go_f32(r->step, &r->from, at, to);
   } else {
@@ -2592,7 +2591,7 @@ static void eini_steps_rows(eini_steps *r, int64_t bytes, char *to) {
     const int64_t tail = bytes - head[k] - end;
     memcpy(to + k * pitch, first + 64 * k, (size_t)head[k]);
     memcpy(to + k * pitch + bytes - tail, last + twos[k] + 128 - tail, (size_t)tail);
-    for (int i = 0; i < r->ev->code->nreg; i++) r->off[i][k] += head[k] & r->moves[i];
+    for (int i = 0; i < r->walk->ev.code->nreg; i++) r->off[i][k] += head[k] & r->moves[i];
   }
   eini_steps_go(r, 0, end, EINI_ROW_STREAM, to, off, -1);
 }
@@ -2626,8 +2625,8 @@ static int eini_row_together(eini_steps *r) {
   if (w->extent[loop] - w->index[loop] < 8) return 0;
   for (int o = 0; o < t->nop; o++) {
     const int moves = t->stride[(int64_t)o * t->nindex + loop] != 0;
-    own += moves && r->ev->step[o] != 0;
-    shared += !moves && r->ev->step[o] != 0;
+    own += moves && w->ev.step[o] != 0;
+    shared += !moves && w->ev.step[o] != 0;
   }
   if (own > 2 || (own == 2 && shared == 0)) return 0;
   r->loop = loop;
@@ -2649,7 +2648,6 @@ static int eini_cpu_row(int isa, eini_nest *w, int64_t n, void *out, int stream)
   eini_steps r;
   const int64_t bytes = n * (int64_t)eini_dtypes[ev->code->type].size;
   if (isa != EINI_ISA_AVX512 || out == NULL || n < EINI_CHUNK) return 0;
-  r.ev = ev;
   r.walk = w;
   r.tracks = 1;
   if (!eini_steps_make(&r)) return 0;
