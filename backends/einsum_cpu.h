@@ -4414,6 +4414,7 @@ typedef struct eini_gett_sketch {  // a plan while it is being made
   const ein_side *v, *u;
   const int64_t *out_v, *out_u;
   int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
+  int cut;                                  // extents may be less when it runs
   int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
   int64_t shares[3];                        // of batch, V and U that threads are to take
   int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
@@ -4428,15 +4429,24 @@ static void eini_gett_orient(const ein_contract *c, eini_gett_sketch *p, int swa
   p->unit = n == 0 || p->out_v[n - 1] == 1;
 }
 
-// How well a group fills vectors of w: its run along the unit stride of the output.
+// Elements that follow each other in the output along a group.
+static int64_t eini_gett_run_of(const ein_axes *x, const int64_t *out) {
+  int64_t run = 1;
+  for (int i = x->n - 1; i >= 0 && out[i] == run; i--) run *= x->extent[i];
+  return run;
+}
+
+// How well a group fills vectors of w: its run along the unit stride of the output, or what it is
+// joined to.
 static double eini_gett_filled(const ein_axes *x, const int64_t *out, int64_t w) {
   if (x->n == 0) return 1.0 / (double)w;
   if (out[x->n - 1] != 1) {
     const int64_t all = eini_gett_product(x->n, x->extent);
     return 0.5 * (double)all / (double)eini_up(all, w);
   }
-  const int64_t run = x->extent[x->n - 1];
-  return (double)run / (double)eini_up(run, w);
+  const int64_t run = x->extent[x->n - 1], whole = eini_gett_run_of(x, out);
+  const double one = (double)run / (double)eini_up(run, w);
+  return one > 0.85 ? one : (double)whole / (double)eini_up(whole, w);
 }
 
 // The panel width with the least work for np positions: narrow tiles are less efficient.
@@ -4622,6 +4632,17 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   return 1;
 }
 
+// Cycles of an element for turning to another place of an output of so many bytes, in short pieces
+// through the buffer: columns of a tile fill a line together where they follow each other.
+static double eini_gett_turns(const eini_cpu *cpu, const eini_gett_sketch *p, double out) {
+  if (p->direct) return 0;
+  const int64_t run = eini_gett_run_of(p->vx, p->out_v);
+  const int64_t next = p->unit ? 1 : eini_gett_run_of(p->ux, p->out_u);
+  const double turn = out > (double)cpu->l2 / 2 ? 20 : 2;
+  if (run * p->kit.size >= 128) return 0;
+  return turn / (double)(run * eini_min64(next, p->kit.nu)) + (p->unit ? 0 : 2);
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -4651,7 +4672,7 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double packed = b * k * (v * again_v + u);
   t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
   t += b * v * u * size / (out > (double)cpu->l3 / 2 ? cpu->copy_bw : cpu->l3_bw);
-  if (!p->unit) t += b * v * u * 2 / cpu->hz;
+  t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
     t += b * k * (p->swap ? v : u) * 6 / cpu->hz;
@@ -4686,33 +4707,39 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   const int64_t w = p->kit.w;
   const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
   eini_gett_orient(c, p, m > n);
-  const int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
+  int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
   const double bytes = (double)p->kit.size * (double)batch *
                        (double)eini_gett_product(c->m.n, c->m.extent) *
                        (double)eini_gett_product(c->n.n, c->n.extent);
   p->direct = c->plain_out && p->unit && p->kit.parts == 1 && p->vx->n > 0 &&
               (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
-  const int64_t full = eini_max64(w, p->kit.gv);
+  // Short runs that go on in the output are one, with vectors across them.
+  const int64_t whole = eini_gett_run_of(p->vx, p->out_v);
+  const int joined = !p->direct && c->plain_out && p->kit.parts == 1 && whole > run &&
+                     whole * 20 >= eini_up(whole, w) * 17;
+  if (joined) p->direct = 1, run = whole;
+  const int64_t full = joined ? 1 : eini_max64(w, p->kit.gv);
   p->pad = p->direct ? full : p->kit.gv;
   if (!p->direct && (!p->unit || run * 5 < eini_up(run, p->kit.gv) * 4)) p->pad = 1;
   // Whole runs are not filled up where what is saved pays for vectors across two of them.
-  const int across = p->direct && p->vx->n > 1 && run % w != 0 && run % p->kit.gv == 0 &&
+  const int across = p->direct && !joined && p->vx->n > 1 && run % w != 0 && run % p->kit.gv == 0 &&
                      eini_gett_product(c->k.n, c->k.extent) >= 128;
   if (across) p->pad = p->kit.gv;
   eini_gett_boxes(cpu, p);
   if (across && p->box_v[p->vx->n - 1] < run) p->pad = full, eini_gett_boxes(cpu, p);
-  p->past = c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 && run * p->kit.size >= 64 &&
-            p->nk >= eini_gett_product(c->k.n, c->k.extent);
+  p->past = !p->cut && c->plain_out && p->unit && bytes > (double)cpu->l3 / 2 &&
+            run * p->kit.size >= 64 && p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) {
     if (p->direct) p->pad = full;
     // Vectors that would not start lines go through the buffer.
     if (p->kit.w * p->kit.size == 64 && run % w != 0) p->direct = 0, p->pad = p->kit.gv;
+    if (joined) p->direct = 0, p->pad = 1;
     eini_gett_boxes(cpu, p);
   }
   p->in_place = eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
-  p->shift = p->direct && !p->past && p->kit.every && p->pad == w && run > w && run < step &&
+  p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w && run < step &&
              step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
 }
@@ -4786,9 +4813,9 @@ static int eini_gett_best(const eini_cpu *cpu, const ein_contract *c, int64_t wi
       memset(&p, 0, sizeof p);
       if (!eini_gett_pick(cpu, c->type, c->pair, &p.kit)) return 0;
       p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
+      p.cut = cut;
       eini_gett_sketch_make(cpu, c, &p);
       p.bare = !cut && eini_gett_bare(cpu, &p);
-      p.shift = !cut && p.shift;
       ein_choice one;
       memset(&one, 0, sizeof one);
       one.seconds = eini_gett_cut(cpu, c, &p, width, &one);
@@ -4800,7 +4827,6 @@ static int eini_gett_best(const eini_cpu *cpu, const ein_contract *c, int64_t wi
   return found;
 }
 
-// cut: extents may be less when it runs.
 static int eini_gett_plan_cut(const eini_cpu *cpu, const ein_contract *c, int width, int cut,
                               ein_choice *choice) {
   eini_gett_sketch p;
@@ -5389,8 +5415,8 @@ static double eini_moved_seconds(const eini_cpu *cpu, const eini_moved *w, doubl
   const double run = n > 0 ? (double)w->box[f] : 1, size = (double)w->size;
   const double wide = 64 / size;
   double t = all * size / (stream ? cpu->copy_bw : cpu->l3_bw);
-  if (n > 0 && w->step[f] == 1) return t + all / run * (10 + run / wide) / cpu->hz;
-  return t + all * (run >= wide ? 1.2 : run >= wide / 2 ? 2 : 4) / cpu->hz;
+  if (n > 0 && w->step[f] == 1) return t + all / run * (20 + run / wide) / cpu->hz;
+  return t + all * (run >= wide ? 0.5 : run >= wide / 2 ? 2 : 4) / cpu->hz;
 }
 
 static int64_t eini_moved_blocks(const eini_moved *w, int g) {
@@ -7257,6 +7283,26 @@ static double eini_dir_product_cost(const eini_dir_job *j, int s0) {
   return (double)k->size / run * (2.7e-9 + 3e-9 * ceil(run / lanes));
 }
 
+static double eini_dir_out_run(const eini_dir_index *x) {
+  double run = 1;
+  for (int d = x->n - 1; d >= 0 && (double)x->stride[EINI_DIR_OUT][d] == run; d--)
+    run *= (double)x->extent[d];
+  return run;
+}
+
+// Seconds of turning to another place of an output beyond the second cache in short pieces of a
+// row; rows of a tile fill a line together where they follow each other.
+static double eini_dir_turns(const eini_cpu *cpu, const eini_dir_job *j, int b) {
+  const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
+  const eini_dir_index *r = &j->x[b ? EINI_DIR_M : EINI_DIR_N];
+  const double all = (double)x->size * (double)r->size, run = eini_dir_out_run(x);
+  double next = run > 1 ? 1 : eini_dir_out_run(r);
+  if (next > 8) next = 8;
+  if (run * j->unit >= 128 || run == (double)x->size) return 0;
+  if ((double)j->x[EINI_DIR_B].size * all * j->unit <= (double)cpu->l2 / 2) return 0;
+  return all / (run * next) * 20 / cpu->hz;
+}
+
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
 static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
@@ -7275,6 +7321,7 @@ static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int
   else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;
   else s += eini_dir_scattered(cpu, j, EINI_DIR_OPS - b);
   if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
+  s += eini_dir_turns(cpu, j, b);
   if (!j->c->plain_out) s += m * n * 2e-9 + m * 2e-8;
   return batch * s;
 }

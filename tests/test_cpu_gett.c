@@ -1,5 +1,5 @@
-// Random contractions through the GETT family of the CPU backend, against plain loops: dtypes,
-// forms, pairs, ranks to 4 per group, strides of both signs and 0, instruction sets, cuts.
+// Random contractions through sections gett and moved of the CPU backend, against plain loops:
+// dtypes, forms, pairs, ranks to 4 per group, strides of both signs and 0, instruction sets, cuts.
 // Every third case is drawn so that its output is streamed, at any place within a cache line. Bytes
 // around the output and between its elements must stay as they are.
 // usage: test_cpu_gett [cases] [first seed]
@@ -295,7 +295,8 @@ static void verify_guards(const problem *p) {
 }
 
 // Runs the parts of a cut in turn, each with scratch memory full of NaN.
-static void run_cut(const eini_cpu *cpu, const problem *p, const ein_choice *choice, int cuts) {
+static void run_cut(const eini_cpu *cpu, const eini_cpu_family *family, const problem *p,
+                    const ein_choice *choice, int cuts) {
   const ein_axes *x[3] = {&p->c.batch, &p->c.m, &p->c.n};
   int64_t all[3], edge[3][4];
   for (int g = 0; g < 3; g++) {
@@ -321,7 +322,7 @@ static void run_cut(const eini_cpu *cpu, const problem *p, const ein_choice *cho
         if (part.batch[0] == part.batch[1] || part.m[0] == part.m[1] || part.n[0] == part.n[1])
           continue;
         memset(aligned, 0xff, choice->scratch);
-        eini_gett_family.run(cpu, &p->c, choice, &part, aligned);
+        family->run(cpu, &p->c, choice, &part, aligned);
       }
   free(scratch);
 }
@@ -451,6 +452,20 @@ static void count_streamed(const eini_cpu *cpu, const problem *p, const ein_choi
   free(scratch);
 }
 
+static void run_family(const eini_cpu *cpu, const eini_cpu_family *family, problem *p,
+                       const ein_choice *choice) {
+  const size_t bytes = p->out.raw_bytes;
+  char *copy = (char *)malloc(bytes);
+  check(copy != NULL, "no memory");
+  run_cut(cpu, family, p, choice, 0);
+  verify(p, NULL);
+  verify_guards(p);
+  memcpy(copy, p->out.raw, bytes);
+  run_cut(cpu, family, p, choice, 1);
+  check(memcmp(copy, p->out.raw, bytes) == 0, "a cut changes bits");
+  free(copy);
+}
+
 static void one_case(uint64_t seed, int isa_only, long *counts) {
   static const int uses_out[GROUPS] = {1, 1, 1, 0};
   static problem p;
@@ -500,16 +515,14 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   check(eini_gett_family.plan(&cpu, &p.c, cpu.width, &choice), "declined");
   check(choice.seconds > 0, "no time predicted");
   count_streamed(&cpu, &p, &choice, counts);
-  const size_t bytes = p.out.raw_bytes;
-  char *copy = (char *)malloc(bytes);
-  check(copy != NULL, "no memory");
-  run_cut(&cpu, &p, &choice, 0);
-  verify(&p, NULL);
-  verify_guards(&p);
-  memcpy(copy, p.out.raw, bytes);
-  run_cut(&cpu, &p, &choice, 1);
-  check(memcmp(copy, p.out.raw, bytes) == 0, "a cut changes bits");
-  free(copy);
+  run_family(&cpu, &eini_gett_family, &p, &choice);
+  if (eini_moved_plan(&cpu, &p.c, cpu.width, &choice))
+    for (int v = 1; v <= 2; v++) {
+      check(eini_moved_try(&cpu, &p.c, v, cpu.width, &choice) && choice.seconds > 0, "declined");
+      memset(p.out.raw, GUARD_BYTE, p.out.raw_bytes);
+      run_family(&cpu, &eini_moved_family, &p, &choice);
+      counts[6]++, counts[7] += choice.state[EINI_MOVED_STREAM];
+    }
   for (int s = 0; s < 2; s++)
     for (int o = 0; o < p.nop[s]; o++) free(p.op[s][o].raw);
   for (int e = 0; e < p.c.nextra; e++) free(p.extra[e].raw);
@@ -519,7 +532,7 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
 int main(int argc, char **argv) {
   const long cases = argc > 1 ? atol(argv[1]) : 2000;
   const long first = argc > 2 ? atol(argv[2]) : 1;
-  long counts[6] = {0, 0, 0, 0, 0, 0};
+  long counts[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   int isa = -1;
 #if !EINI_CPU_X86
   isa = EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN;
@@ -532,7 +545,8 @@ int main(int argc, char **argv) {
     one_case((uint64_t)i, isa, counts);
   }
   printf("test_cpu_gett: %ld cases; %ld streamed: %ld by tiles, %ld through the buffer, %ld in"
-         " boxes moved to lines, %ld with parts of vectors, %ld chained\n", cases, counts[0],
-         counts[1], counts[2], counts[3], counts[4], counts[5]);
+         " boxes moved to lines, %ld with parts of vectors, %ld chained; %ld in blocks that are"
+         " moved, %ld of them streamed\n", cases, counts[0], counts[1], counts[2], counts[3],
+         counts[4], counts[5], counts[6], counts[7]);
   return 0;
 }
