@@ -7739,8 +7739,8 @@ static void eini_elem_put(eini_dir_elem *v, int64_t e0, int64_t n) {
 }
 
 // Which tile has the most of `rows` rows, and how many those are.
-static int eini_elem_rows(const eini_dir_elem *v, int64_t rows, int64_t *most) {
-  const int64_t n = eini_min64(v->j.kern->rows, rows);
+static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *most) {
+  const int64_t n = eini_min64(kern->rows, rows);
   const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
   *most = which == 4 ? 8 : which + 1;
   return which;
@@ -7762,7 +7762,7 @@ static void eini_elem_sums(eini_dir_elem *v, int64_t n) {
     for (int64_t i = 0, l; i < n; i += l * kern->lanes, t.q += l * line, t.out += l * line) {
       l = eini_min64((n - i) / kern->lanes, 3);
       for (int64_t r = 0, most; r < v->sum_row.n; r += most) {
-        const int which = eini_elem_rows(v, v->sum_row.n - r, &most);
+        const int which = eini_dir_tile_rows(v->j.kern, v->sum_row.n - r, &most);
         t.prow = v->sum_row.off[0] + r;
         t.orow = v->sum_row.off[1] + r;
         kern->tile[l - 1][which](&t);
@@ -7783,7 +7783,7 @@ static void eini_elem_products(eini_dir_elem *v, int64_t n) {
     t.q = v->block[l->stream[1]] + l->off[1][b] * unit;
     t.out = v->block[l->stream[2]] + l->off[2][b] * unit;
     for (int64_t r = 0, most; r < v->mul_row.n; r += most) {
-      const int which = eini_elem_rows(v, v->mul_row.n - r, &most);
+      const int which = eini_dir_tile_rows(v->j.kern, v->mul_row.n - r, &most);
       t.prow = v->mul_row.off[0] + r;
       t.orow = v->mul_row.off[1] + r;
       v->j.kern->pairs[which](&t);
@@ -8064,7 +8064,7 @@ static void eini_rows_sums(eini_dir_rows *r, int64_t e0, int64_t n) {
       t.last = left > l || !v->first ? kern->lanes :
                (int)(r->lanes - (vectors - 1) * kern->lanes);
       for (int64_t e = 0, most; e < n; e += most) {
-        const int which = eini_elem_rows(v, n - e, &most);
+        const int which = eini_dir_tile_rows(v->j.kern, n - e, &most);
         t.prow = r->frow + e;
         t.orow = r->trow + e;
         kern->tile[l - 1][which](&t);
@@ -8207,9 +8207,13 @@ EINI_UNUSED static const eini_cpu_family eini_dir_rows_family = {
 // next to each other. Everything is in the choice, so that a run costs nanoseconds.
 
 enum {
-  EINI_DIR_SWAP, EINI_DIR_TM, EINI_DIR_TN, EINI_DIR_TK, EINI_DIR_PM, EINI_DIR_PK, EINI_DIR_QK,
-  EINI_DIR_OM, EINI_DIR_BP, EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA,
-  EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY
+  EINI_DIR_SWAP, EINI_DIR_TK, EINI_DIR_PM, EINI_DIR_PK, EINI_DIR_QK, EINI_DIR_OM, EINI_DIR_BP,
+  EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA, EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY,
+  EINI_DIR_ONE,   // all is one tile: its vectors, else 0
+  EINI_DIR_HIGH,  // the number of its rows among those of tiles
+  EINI_DIR_LAST,  // the lanes of its last vector
+  EINI_DIR_PROW,  // offsets of rows of tiles
+  EINI_DIR_OROW = EINI_DIR_PROW + 8
 };
 enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
@@ -8251,6 +8255,17 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
   }
 }
 
+// Notes the tile if there is only one.
+static void eini_dir_tiny_one(const eini_dir_kern *kern, int64_t rows, int64_t lanes, int64_t *s) {
+  const int64_t vl = kern->lanes;
+  int64_t high;
+  if (rows < 1 || lanes < 1 || lanes > 3 * vl) return;
+  s[EINI_DIR_HIGH] = eini_dir_tile_rows(kern, rows, &high);
+  if (high != rows) return;
+  s[EINI_DIR_ONE] = (lanes + vl - 1) / vl;
+  s[EINI_DIR_LAST] = lanes - (s[EINI_DIR_ONE] - 1) * vl;
+}
+
 static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int width,
                               ein_choice *choice) {
   const eini_dir_kern *kern = eini_dir_kern_of(cpu->isa, c->type);
@@ -8275,6 +8290,11 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   s[EINI_DIR_BP] = eini_dir_only(&c->batch, a->batch[0]);
   s[EINI_DIR_BQ] = eini_dir_only(&c->batch, b->batch[0]);
   s[EINI_DIR_BO] = eini_dir_only(&c->batch, c->out_batch);
+  if (!by_rows && batch == 1) eini_dir_tiny_one(kern, rows, lanes, s);
+  for (int i = 0; i < 8; i++) {
+    s[EINI_DIR_PROW + i] = i * s[EINI_DIR_PM];
+    s[EINI_DIR_OROW + i] = i * s[EINI_DIR_OM];
+  }
   s[EINI_DIR_TISA] = cpu->isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
   const int64_t all = batch * (m * k + k * n + m * n) * kern->size;
@@ -8329,9 +8349,8 @@ static void eini_dir_next(const char *at, int64_t step) {
   for (int64_t i = 0; i < step; i += 64) EINI_FETCH(at + step + i);
 }
 
-static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                              const ein_part *part, void *scratch) {
-  const int64_t *s = choice->state, zero = 0, pm = s[EINI_DIR_PM], om = s[EINI_DIR_OM];
+static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein_part *part) {
+  const int64_t zero = 0, pm = s[EINI_DIR_PM], om = s[EINI_DIR_OM];
   const int swap = (int)s[EINI_DIR_SWAP];
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
   const int64_t *lane = swap ? part->m : part->n, *row = swap ? part->n : part->m;
@@ -8340,17 +8359,13 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
   const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * pm * z;
   const char *q = (swap ? c->p.base[0] : c->q.base[0]) + lane[0] * z;
   char *out = c->out + (row[0] * om + lane[0]) * z;
-  int64_t prow[8], orow[8];
   eini_next next;
   eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK], &zero,
-                     &zero, prow, orow, p, q, out, 0, 0};
-  (void)cpu;
-  (void)scratch;
+                     &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p, q, out, 0, 0};
   if (s[EINI_DIR_BY_ROWS]) {
     eini_dir_tiny_rows_run(kern, c, s, part);
     return;
   }
-  for (int i = 0; i < 8; i++) prow[i] = i * pm, orow[i] = i * om;
   next.i = 3;
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN && b + 1 < part->batch[1]) {
@@ -8371,9 +8386,7 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
       t.q = q + (b * s[EINI_DIR_BQ] + i * vl) * z;
       t.out = out + (b * s[EINI_DIR_BO] + i * vl) * z;
       for (int64_t r = 0, most; r < rows; r += most) {
-        most = eini_min64(kern->rows, rows - r);
-        const int which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
-        most = which == 4 ? 8 : which + 1;
+        const int which = eini_dir_tile_rows(kern, rows - r, &most);
         if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&next);
         kern->tile[l - 1][which](&t);
         t.p += most * pm * z;
@@ -8381,6 +8394,26 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
       }
     }
   }
+}
+
+// A single tile is run at once: the loops around it would take as long.
+static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                              const ein_part *part, void *scratch) {
+  static const int64_t zero = 0;
+  const int64_t *s = choice->state;
+  (void)cpu;
+  (void)scratch;
+  if (s[EINI_DIR_ONE] == 0) {
+    eini_dir_tiny_all(c, s, part);
+    return;
+  }
+  const int swap = (int)s[EINI_DIR_SWAP];
+  const ein_side *p = swap ? &c->q : &c->p, *q = swap ? &c->p : &c->q;
+  const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
+  const eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
+                           &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
+                           q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
+  kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]](&t);
 }
 
 EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
