@@ -8255,11 +8255,27 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
   }
 }
 
-// Notes the tile if there is only one.
-static void eini_dir_tiny_one(const eini_dir_kern *kern, int64_t rows, int64_t lanes, int64_t *s) {
-  const int64_t vl = kern->lanes;
+// The strides, and the tile if there is only one.
+static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c, int swap,
+                                int64_t *s) {
+  const ein_side *a = swap ? &c->q : &c->p, *b = swap ? &c->p : &c->q;
+  const int64_t lanes = eini_axes_size(swap ? &c->m : &c->n), vl = kern->lanes;
+  const int64_t rows = eini_axes_size(swap ? &c->n : &c->m);
   int64_t high;
-  if (rows < 1 || lanes < 1 || lanes > 3 * vl) return;
+  s[EINI_DIR_SWAP] = swap;
+  s[EINI_DIR_TK] = eini_axes_size(&c->k);
+  s[EINI_DIR_PM] = eini_dir_only(swap ? &c->n : &c->m, a->row[0]);
+  s[EINI_DIR_PK] = eini_dir_only(&c->k, a->k[0]);
+  s[EINI_DIR_QK] = eini_dir_only(&c->k, b->k[0]);
+  s[EINI_DIR_OM] = swap ? eini_dir_only(&c->n, c->out_n) : eini_dir_only(&c->m, c->out_m);
+  s[EINI_DIR_BP] = eini_dir_only(&c->batch, a->batch[0]);
+  s[EINI_DIR_BQ] = eini_dir_only(&c->batch, b->batch[0]);
+  s[EINI_DIR_BO] = eini_dir_only(&c->batch, c->out_batch);
+  for (int i = 0; i < 8; i++) {
+    s[EINI_DIR_PROW + i] = i * s[EINI_DIR_PM];
+    s[EINI_DIR_OROW + i] = i * s[EINI_DIR_OM];
+  }
+  if (eini_axes_size(&c->batch) != 1 || rows < 1 || lanes < 1 || lanes > 3 * vl) return;
   s[EINI_DIR_HIGH] = eini_dir_tile_rows(kern, rows, &high);
   if (high != rows) return;
   s[EINI_DIR_ONE] = (lanes + vl - 1) / vl;
@@ -8280,23 +8296,10 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   if (!fits[0] && !fits[1] && !by_rows) return 0;
   const int swap = by_rows ? c->m.n == 0 && c->n.n > 0 : !fits[1] || (fits[0] && m > n);
   const int64_t lanes = swap ? m : n, rows = swap ? n : m, vl = kern->lanes;
-  const ein_side *a = swap ? &c->q : &c->p, *b = swap ? &c->p : &c->q;
-  s[EINI_DIR_SWAP] = swap;
-  s[EINI_DIR_TK] = k;
-  s[EINI_DIR_PM] = eini_dir_only(swap ? &c->n : &c->m, a->row[0]);
-  s[EINI_DIR_PK] = eini_dir_only(&c->k, a->k[0]);
-  s[EINI_DIR_QK] = eini_dir_only(&c->k, b->k[0]);
-  s[EINI_DIR_OM] = swap ? eini_dir_only(&c->n, c->out_n) : eini_dir_only(&c->m, c->out_m);
-  s[EINI_DIR_BP] = eini_dir_only(&c->batch, a->batch[0]);
-  s[EINI_DIR_BQ] = eini_dir_only(&c->batch, b->batch[0]);
-  s[EINI_DIR_BO] = eini_dir_only(&c->batch, c->out_batch);
-  if (!by_rows && batch == 1) eini_dir_tiny_one(kern, rows, lanes, s);
-  for (int i = 0; i < 8; i++) {
-    s[EINI_DIR_PROW + i] = i * s[EINI_DIR_PM];
-    s[EINI_DIR_OROW + i] = i * s[EINI_DIR_OM];
-  }
+  eini_dir_tiny_state(kern, c, swap, s);
   s[EINI_DIR_TISA] = cpu->isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
+  if (by_rows) s[EINI_DIR_ONE] = 0;
   const int64_t all = batch * (m * k + k * n + m * n) * kern->size;
   s[EINI_DIR_NEXT] = batch < 2 || all <= cpu->l2 ? 0
                      : eini_max64(m * k, k * n) * kern->size <= 4096 ? EINI_DIR_AT_ONCE
@@ -8326,7 +8329,8 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
   choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
   choice->scratch = 0;
-  choice->seconds = 0.2 * cpu->call + 1e-8 + seconds / eini_dir_threads(choice, width);
+  choice->seconds = seconds / eini_dir_threads(choice, width) +
+                    (s[EINI_DIR_ONE] ? 0.1 * cpu->call : 0.2 * cpu->call + 1e-8);
   memcpy(choice->variant, by_rows ? "rows along k" : swap ? "lanes of m" : "lanes of n",
          by_rows ? 13 : 11);
   return 1;
