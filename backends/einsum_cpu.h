@@ -8099,8 +8099,8 @@ static void eini_elem_put(eini_dir_elem *v, int64_t e0, int64_t n) {
 }
 
 // Which tile has the most of `rows` rows, and how many those are.
-static int eini_elem_rows(const eini_dir_elem *v, int64_t rows, int64_t *most) {
-  const int64_t n = eini_min64(v->j.kern->rows, rows);
+static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *most) {
+  const int64_t n = eini_min64(kern->rows, rows);
   const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
   *most = which == 4 ? 8 : which + 1;
   return which;
@@ -8122,7 +8122,7 @@ static void eini_elem_sums(eini_dir_elem *v, int64_t n) {
     for (int64_t i = 0, l; i < n; i += l * kern->lanes, t.q += l * line, t.out += l * line) {
       l = eini_min64((n - i) / kern->lanes, 3);
       for (int64_t r = 0, most; r < v->sum_row.n; r += most) {
-        const int which = eini_elem_rows(v, v->sum_row.n - r, &most);
+        const int which = eini_dir_tile_rows(v->j.kern, v->sum_row.n - r, &most);
         t.prow = v->sum_row.off[0] + r;
         t.orow = v->sum_row.off[1] + r;
         kern->tile[l - 1][which](&t);
@@ -8143,7 +8143,7 @@ static void eini_elem_products(eini_dir_elem *v, int64_t n) {
     t.q = v->block[l->stream[1]] + l->off[1][b] * unit;
     t.out = v->block[l->stream[2]] + l->off[2][b] * unit;
     for (int64_t r = 0, most; r < v->mul_row.n; r += most) {
-      const int which = eini_elem_rows(v, v->mul_row.n - r, &most);
+      const int which = eini_dir_tile_rows(v->j.kern, v->mul_row.n - r, &most);
       t.prow = v->mul_row.off[0] + r;
       t.orow = v->mul_row.off[1] + r;
       v->j.kern->pairs[which](&t);
@@ -8424,7 +8424,7 @@ static void eini_rows_sums(eini_dir_rows *r, int64_t e0, int64_t n) {
       t.last = left > l || !v->first ? kern->lanes :
                (int)(r->lanes - (vectors - 1) * kern->lanes);
       for (int64_t e = 0, most; e < n; e += most) {
-        const int which = eini_elem_rows(v, n - e, &most);
+        const int which = eini_dir_tile_rows(v->j.kern, n - e, &most);
         t.prow = r->frow + e;
         t.orow = r->trow + e;
         kern->tile[l - 1][which](&t);
@@ -8567,9 +8567,13 @@ EINI_UNUSED static const eini_cpu_family eini_dir_rows_family = {
 // next to each other. Everything is in the choice, so that a run costs nanoseconds.
 
 enum {
-  EINI_DIR_SWAP, EINI_DIR_TM, EINI_DIR_TN, EINI_DIR_TK, EINI_DIR_PM, EINI_DIR_PK, EINI_DIR_QK,
-  EINI_DIR_OM, EINI_DIR_BP, EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA,
-  EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY
+  EINI_DIR_SWAP, EINI_DIR_TK, EINI_DIR_PM, EINI_DIR_PK, EINI_DIR_QK, EINI_DIR_OM, EINI_DIR_BP,
+  EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA, EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY,
+  EINI_DIR_ONE,   // all is one tile: its vectors, else 0
+  EINI_DIR_HIGH,  // the number of its rows among those of tiles
+  EINI_DIR_LAST,  // the lanes of its last vector
+  EINI_DIR_PROW,  // offsets of rows of tiles
+  EINI_DIR_OROW = EINI_DIR_PROW + 8
 };
 enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
@@ -8611,6 +8615,33 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
   }
 }
 
+// The strides, and the tile if there is only one.
+static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c, int swap,
+                                int64_t *s) {
+  const ein_side *a = swap ? &c->q : &c->p, *b = swap ? &c->p : &c->q;
+  const int64_t lanes = eini_axes_size(swap ? &c->m : &c->n), vl = kern->lanes;
+  const int64_t rows = eini_axes_size(swap ? &c->n : &c->m);
+  int64_t high;
+  s[EINI_DIR_SWAP] = swap;
+  s[EINI_DIR_TK] = eini_axes_size(&c->k);
+  s[EINI_DIR_PM] = eini_dir_only(swap ? &c->n : &c->m, a->row[0]);
+  s[EINI_DIR_PK] = eini_dir_only(&c->k, a->k[0]);
+  s[EINI_DIR_QK] = eini_dir_only(&c->k, b->k[0]);
+  s[EINI_DIR_OM] = swap ? eini_dir_only(&c->n, c->out_n) : eini_dir_only(&c->m, c->out_m);
+  s[EINI_DIR_BP] = eini_dir_only(&c->batch, a->batch[0]);
+  s[EINI_DIR_BQ] = eini_dir_only(&c->batch, b->batch[0]);
+  s[EINI_DIR_BO] = eini_dir_only(&c->batch, c->out_batch);
+  for (int i = 0; i < 8; i++) {
+    s[EINI_DIR_PROW + i] = i * s[EINI_DIR_PM];
+    s[EINI_DIR_OROW + i] = i * s[EINI_DIR_OM];
+  }
+  if (eini_axes_size(&c->batch) != 1 || rows < 1 || lanes < 1 || lanes > 3 * vl) return;
+  s[EINI_DIR_HIGH] = eini_dir_tile_rows(kern, rows, &high);
+  if (high != rows) return;
+  s[EINI_DIR_ONE] = (lanes + vl - 1) / vl;
+  s[EINI_DIR_LAST] = lanes - (s[EINI_DIR_ONE] - 1) * vl;
+}
+
 static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int width,
                               ein_choice *choice) {
   const eini_dir_kern *kern = eini_dir_kern_of(cpu->isa, c->type);
@@ -8625,18 +8656,10 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   if (!fits[0] && !fits[1] && !by_rows) return 0;
   const int swap = by_rows ? c->m.n == 0 && c->n.n > 0 : !fits[1] || (fits[0] && m > n);
   const int64_t lanes = swap ? m : n, rows = swap ? n : m, vl = kern->lanes;
-  const ein_side *a = swap ? &c->q : &c->p, *b = swap ? &c->p : &c->q;
-  s[EINI_DIR_SWAP] = swap;
-  s[EINI_DIR_TK] = k;
-  s[EINI_DIR_PM] = eini_dir_only(swap ? &c->n : &c->m, a->row[0]);
-  s[EINI_DIR_PK] = eini_dir_only(&c->k, a->k[0]);
-  s[EINI_DIR_QK] = eini_dir_only(&c->k, b->k[0]);
-  s[EINI_DIR_OM] = swap ? eini_dir_only(&c->n, c->out_n) : eini_dir_only(&c->m, c->out_m);
-  s[EINI_DIR_BP] = eini_dir_only(&c->batch, a->batch[0]);
-  s[EINI_DIR_BQ] = eini_dir_only(&c->batch, b->batch[0]);
-  s[EINI_DIR_BO] = eini_dir_only(&c->batch, c->out_batch);
+  eini_dir_tiny_state(kern, c, swap, s);
   s[EINI_DIR_TISA] = cpu->isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
+  if (by_rows) s[EINI_DIR_ONE] = 0;
   const int64_t all = batch * (m * k + k * n + m * n) * kern->size;
   s[EINI_DIR_NEXT] = batch < 2 || all <= cpu->l2 ? 0
                      : eini_max64(m * k, k * n) * kern->size <= 4096 ? EINI_DIR_AT_ONCE
@@ -8666,7 +8689,8 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
   choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
   choice->scratch = 0;
-  choice->seconds = 0.2 * cpu->call + 1e-8 + seconds / eini_dir_threads(choice, width);
+  choice->seconds = seconds / eini_dir_threads(choice, width) +
+                    (s[EINI_DIR_ONE] ? 0.1 * cpu->call : 0.2 * cpu->call + 1e-8);
   memcpy(choice->variant, by_rows ? "rows along k" : swap ? "lanes of m" : "lanes of n",
          by_rows ? 13 : 11);
   return 1;
@@ -8689,9 +8713,8 @@ static void eini_dir_next(const char *at, int64_t step) {
   for (int64_t i = 0; i < step; i += 64) EINI_FETCH(at + step + i);
 }
 
-static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                              const ein_part *part, void *scratch) {
-  const int64_t *s = choice->state, zero = 0, pm = s[EINI_DIR_PM], om = s[EINI_DIR_OM];
+static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein_part *part) {
+  const int64_t zero = 0, pm = s[EINI_DIR_PM], om = s[EINI_DIR_OM];
   const int swap = (int)s[EINI_DIR_SWAP];
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
   const int64_t *lane = swap ? part->m : part->n, *row = swap ? part->n : part->m;
@@ -8700,17 +8723,13 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
   const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * pm * z;
   const char *q = (swap ? c->p.base[0] : c->q.base[0]) + lane[0] * z;
   char *out = c->out + (row[0] * om + lane[0]) * z;
-  int64_t prow[8], orow[8];
   eini_next next;
   eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK], &zero,
-                     &zero, prow, orow, p, q, out, 0, 0};
-  (void)cpu;
-  (void)scratch;
+                     &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p, q, out, 0, 0};
   if (s[EINI_DIR_BY_ROWS]) {
     eini_dir_tiny_rows_run(kern, c, s, part);
     return;
   }
-  for (int i = 0; i < 8; i++) prow[i] = i * pm, orow[i] = i * om;
   next.i = 3;
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN && b + 1 < part->batch[1]) {
@@ -8731,9 +8750,7 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
       t.q = q + (b * s[EINI_DIR_BQ] + i * vl) * z;
       t.out = out + (b * s[EINI_DIR_BO] + i * vl) * z;
       for (int64_t r = 0, most; r < rows; r += most) {
-        most = eini_min64(kern->rows, rows - r);
-        const int which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
-        most = which == 4 ? 8 : which + 1;
+        const int which = eini_dir_tile_rows(kern, rows - r, &most);
         if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&next);
         kern->tile[l - 1][which](&t);
         t.p += most * pm * z;
@@ -8741,6 +8758,26 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
       }
     }
   }
+}
+
+// A single tile is run at once: the loops around it would take as long.
+static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                              const ein_part *part, void *scratch) {
+  static const int64_t zero = 0;
+  const int64_t *s = choice->state;
+  (void)cpu;
+  (void)scratch;
+  if (s[EINI_DIR_ONE] == 0) {
+    eini_dir_tiny_all(c, s, part);
+    return;
+  }
+  const int swap = (int)s[EINI_DIR_SWAP];
+  const ein_side *p = swap ? &c->q : &c->p, *q = swap ? &c->p : &c->q;
+  const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
+  const eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
+                           &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
+                           q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
+  kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]](&t);
 }
 
 EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {

@@ -58,6 +58,7 @@ typedef struct test_case {
   const char *bases[2][OPS], *xbase;
   ein_dtype types[2][OPS], xtype;
   int elements;                // the group with a long index in two factors; 0: none
+  int tile;                  // all fits one tile of a kernel
   int number, none;          // the value of the side (none) without operands; 0: both have some
 } test_case;
 
@@ -206,7 +207,7 @@ static void shape(test_case *t) {
   static const int64_t some[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 33, 35, 64, 100};
   static const int64_t most[3] = {40, 700, 6000};
   const int kind = t->elements ? 0 : (int)eini_min64(draw(0, 9), 7);
-  if (kind == 7) t->number = (int)draw(1, 3), t->none = (int)draw(0, 1);  // sums
+  if (kind == 7 && !t->tile) t->number = (int)draw(1, 3), t->none = (int)draw(0, 1);  // sums
   for (int g = 0; g < 4 && t->elements; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->extent = t->extent[g];
@@ -214,7 +215,13 @@ static void shape(test_case *t) {
     for (int d = 0; d < x->n; d++) t->extent[g][d] = chance(20) ? draw(1, 20) : draw(2, 5);
     if (g == t->elements) t->extent[g][0] = chance(50) ? draw(1, 40) : draw(100, 700);
   }
-  for (int g = 0; g < 4 && !t->elements; g++) {
+  for (int g = 0; g < 4 && t->tile; g++) {
+    ein_axes *x = axes_of(&t->c, g);
+    x->n = g == 0 ? 0 : !chance(5);
+    x->extent = t->extent[g];
+    t->extent[g][0] = g == 3 ? draw(0, 9) : draw(1, chance(50) ? 9 : 50);
+  }
+  for (int g = 0; g < 4 && !t->elements && !t->tile; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->n = chance(30) ? 0 : (int)draw(1, chance(20) ? AXES : 2);
     if (g == 0 && kind < 4) x->n = chance(60) ? 0 : 1;
@@ -255,7 +262,7 @@ static void shrink(test_case *t) {
 static void side_new(test_case *t, int s, fill_user *u) {
   static const int has[2][4] = {{1, 1, 0, 1}, {1, 0, 1, 1}};
   ein_side *x = s ? &t->c.q : &t->c.p;
-  x->form = chance(60) ? EIN_FORM_PLAIN : (ein_form)draw(0, 3);
+  x->form = t->tile || chance(60) ? EIN_FORM_PLAIN : (ein_form)draw(0, 3);
   if (t->c.type == EIN_BOOL) x->form = EIN_FORM_PLAIN;
   if (t->elements) x->form = t->elements == s + 1 ? EIN_FORM_PRODUCT : EIN_FORM_PLAIN;
   if (t->number > 0) x->form = s == t->none || chance(10) ? EIN_FORM_FUNCTION : EIN_FORM_PLAIN;
@@ -297,6 +304,7 @@ static void case_new(test_case *t, fill_user *u) {
   t->c.type = types[draw(0, 5)];
   // Products of two factors with a long index, times an operand without it.
   if (planes(t->c.type) == 1 && chance(30)) t->elements = (int)draw(1, 2);
+  else t->tile = chance(20);
   shape(t);
   shrink(t);
   for (int s = 0; s < 2; s++) {
@@ -313,7 +321,7 @@ static void case_new(test_case *t, fill_user *u) {
   operand_new(&t->out, 9);
   t->c.out_batch = t->out.stride[0], t->c.out_m = t->out.stride[1], t->c.out_n = t->out.stride[2];
   t->c.out = t->out.mem.data + t->out.low * (int)eini_dtype_bytes(t->c.type);
-  t->c.plain_out = t->elements || chance(75);
+  t->c.plain_out = t->elements || t->tile || chance(75);
   t->c.emit_fn = emit;
   t->c.emit_user = t;
   t->c.nextra = !t->c.plain_out && chance(60);
