@@ -2033,14 +2033,14 @@ EINI_OP_NUMBERS(where)
 EINI_OP_NUMBERS(relu)
 EINI_OP_NUMBERS(abs)
 EINI_OP_REALS(quot)
-EINI_OP2(exp_f32) EINI_OP1(exp_f64)
+EINI_OP1(exp_f32) EINI_OP1(exp_f64)
 EINI_OP_REALS(log)
 EINI_OP_REALS(sin)
 EINI_OP_REALS(cos)
 EINI_OP_REALS(tanh)
 EINI_OP_REALS(erf)
-EINI_OP2(sigmoid_f32) EINI_OP1(sigmoid_f64)
-EINI_OP2(silu_f32) EINI_OP1(silu_f64)
+EINI_OP1(sigmoid_f32) EINI_OP1(sigmoid_f64)
+EINI_OP1(silu_f32) EINI_OP1(silu_f64)
 EINI_OP1(gelu_f32)
 EINI_OP1(gelu_f64)
 #undef EINI_OP_REALS
@@ -2069,8 +2069,8 @@ EINI_T512 static inline __m512d eini_exp_512pd(__m512d x) {
   const __m512d part = _mm512_permutex2var_pd(_mm512_loadu_pd(eini_exp_parts),
                                               _mm512_castpd_si512(t),
                                               _mm512_loadu_pd(eini_exp_parts + 8));
-  __m512d r = _mm512_fnmadd_pd(m, _mm512_set1_pd(0.69314718055994529), x);  // ln 2 in two parts
-  r = _mm512_fnmadd_pd(m, _mm512_set1_pd(2.3190468138462996e-17), r);
+  __m512d r = _mm512_fnmadd_pd(m, _mm512_set1_pd(0.69314718055989033), x);  // ln 2 in two parts
+  r = _mm512_fnmadd_pd(m, _mm512_set1_pd(5.4979230187083712e-14), r);
   r = _mm512_range_pd(r, _mm512_set1_pd(1), 2);  // the lesser magnitude, with the sign of r
   const __m512d r2 = _mm512_mul_pd(r, r);
   const __m512d y = _mm512_add_pd(r2, _mm512_set1_pd(19.999664536645206));
@@ -2080,6 +2080,21 @@ EINI_T512 static inline __m512d eini_exp_512pd(__m512d x) {
   q = _mm512_fmadd_pd(q, y, _mm512_set1_pd(0.22219460522547685));
   q = _mm512_fmadd_pd(q, r2, r);
   return _mm512_scalef_pd(_mm512_fmadd_pd(q, part, part), m);
+}
+
+// Here m is an integer, and e^r that of section math.
+EINI_T512 static inline __m512 eini_exp_512ps(__m512 x) {
+  const __m512 shift = _mm512_set1_ps(12582912.0f);
+  const __m512 m = _mm512_sub_ps(_mm512_fmadd_ps(x, _mm512_set1_ps(1.44269504f), shift), shift);
+  __m512 r = _mm512_fnmadd_ps(m, _mm512_set1_ps(0.693145752f), x);
+  r = _mm512_fnmadd_ps(m, _mm512_set1_ps(1.42860677e-06f), r);
+  r = _mm512_range_ps(r, _mm512_set1_ps(1), 2);
+  const __m512 r2 = _mm512_mul_ps(r, r);
+  const __m512 low = _mm512_fmadd_ps(r, _mm512_set1_ps(0.166665167f), _mm512_set1_ps(0.499999881f));
+  __m512 q = _mm512_fmadd_ps(r, _mm512_set1_ps(0.00836911518f), _mm512_set1_ps(0.0416696332f));
+  q = _mm512_fmadd_ps(r2, _mm512_set1_ps(0.00137470546f), q);
+  q = _mm512_fmadd_ps(_mm512_fmadd_ps(q, r2, low), r2, r);
+  return _mm512_scalef_ps(_mm512_add_ps(q, _mm512_set1_ps(1)), m);
 }
 
 // libm's names keep compilers from vector code (errno, traps), so these say it themselves.
@@ -2100,10 +2115,13 @@ EINI_T512 static inline __m512d eini_exp_512pd(__m512d x) {
 #define EINI_OP_ROOTS(bits, s, T, V, P, F)                                                  \
   EINI_OP_SELF(sqrt, bits, s, T, V, P##_sqrt_##F(x))                                        \
   EINI_OP_SELF(rsqrt, bits, s, T, V, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))
-// y / (1 + exp(-x))
-#define EINI_SIGMOID(y)                                                                     \
-  _mm512_div_pd(y, _mm512_add_pd(_mm512_set1_pd(1), eini_exp_512pd(_mm512_sub_pd(           \
-                                                        _mm512_setzero_pd(), x))))
+#define EINI_OP_EXPS(s, T, V, F)                                                            \
+  EINI_OP_SELF(exp, 512, s, T, V, eini_exp_512##F(x))                                       \
+  EINI_OP_SELF(sigmoid, 512, s, T, V, _mm512_div_##F(_mm512_set1_##F(1), EINI_EXP_1(F)))    \
+  EINI_OP_SELF(silu, 512, s, T, V, _mm512_div_##F(x, EINI_EXP_1(F)))
+// 1 + exp(-x)
+#define EINI_EXP_1(F)                                                                       \
+  _mm512_add_##F(_mm512_set1_##F(1), eini_exp_512##F(_mm512_sub_##F(_mm512_setzero_##F(), x)))
 #define EINI_OP_ROUNDING(s, T, V, F)                                                        \
   EINI_OP_SELF(floor, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_FLOOR))                  \
   EINI_OP_SELF(ceil, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_CEIL))                    \
@@ -2112,13 +2130,13 @@ EINI_OP_ROOTS(256, f32, float, __m256, _mm256, ps)
 EINI_OP_ROOTS(256, f64, double, __m256d, _mm256, pd)
 EINI_OP_ROOTS(512, f32, float, __m512, _mm512, ps)
 EINI_OP_ROOTS(512, f64, double, __m512d, _mm512, pd)
-EINI_OP_SELF(exp, 512, f64, double, __m512d, eini_exp_512pd(x))
-EINI_OP_SELF(sigmoid, 512, f64, double, __m512d, EINI_SIGMOID(_mm512_set1_pd(1)))
-EINI_OP_SELF(silu, 512, f64, double, __m512d, EINI_SIGMOID(x))
+EINI_OP_EXPS(f32, float, __m512, ps)
+EINI_OP_EXPS(f64, double, __m512d, pd)
 EINI_OP_ROUNDING(f32, float, __m256, ps)
 EINI_OP_ROUNDING(f64, double, __m256d, pd)
 #undef EINI_OP_ROUNDING
-#undef EINI_SIGMOID
+#undef EINI_EXP_1
+#undef EINI_OP_EXPS
 #undef EINI_OP_ROOTS
 #undef EINI_OP_SELF
 
@@ -2419,16 +2437,16 @@ static const int64_t eini_row_lines[8] = {0, 64, 128, 192, 256, 320, 384, 448};
     g = _mm512_loadu_##F((void *)(q + 384)), h = _mm512_loadu_##F((void *)(q + 448));       \
     t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
   }                                                                                         \
+  EINI_T512 static void eini_q_lines_exp_##s(EINI_STEP_ARGS(V)) {                           \
+    a = eini_exp_512##F(a), b = eini_exp_512##F(b), c = eini_exp_512##F(c);                 \
+    d = eini_exp_512##F(d), e = eini_exp_512##F(e), f = eini_exp_512##F(f);                 \
+    g = eini_exp_512##F(g), h = eini_exp_512##F(h);                                         \
+    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+  }                                                                                         \
   EINI_STEP_GO(lines, EINI_ROW_BLOCK, s, V, F)                                              \
   EINI_STEP_GO(tracks, 64, s, V, F)
 EINI_STEPS(f32, float, __m512, ps)
 EINI_STEPS(f64, double, __m512d, pd)
-// Both ways. Here compilers may mix the vectors.
-EINI_T512 static void eini_q_exp_f64(EINI_STEP_ARGS(__m512d)) {
-  a = eini_exp_512pd(a), b = eini_exp_512pd(b), c = eini_exp_512pd(c), d = eini_exp_512pd(d);
-  e = eini_exp_512pd(e), f = eini_exp_512pd(f), g = eini_exp_512pd(g), h = eini_exp_512pd(h);
-  t[1].f64(t + 1, at, a, b, c, d, e, f, g, h);
-}
 #undef EINI_STEPS
 #undef EINI_STEP_GO
 #undef EINI_FROM_tracks
@@ -2467,9 +2485,7 @@ static const eini_row_op eini_row_table[] = {
     EINI_ROW(EINI_OP_ABS, abs, abs), EINI_ROW(EINI_OP_RELU, relu, relu),
     EINI_ROW(EINI_ROW_LOAD, load, load), EINI_ROW_ONE(EINI_ROW_SAVE, save),
     EINI_ROW(EINI_ROW_STORE, store, store), EINI_ROW(EINI_ROW_STREAM, stream, stream),
-    {EINI_OP_EXP, EINI_ROW_WAYS(lines, chunk, lines, chunk, f32),
-     {{eini_q_exp_f64, eini_q_exp_f64}, {eini_q_exp_f64, eini_q_exp_f64}}},
-    EINI_ROW_CALL(EINI_OP_LOG), EINI_ROW_CALL(EINI_OP_SQRT),
+    EINI_ROW_ONE(EINI_OP_EXP, exp), EINI_ROW_CALL(EINI_OP_LOG), EINI_ROW_CALL(EINI_OP_SQRT),
     EINI_ROW_CALL(EINI_OP_RSQRT), EINI_ROW_CALL(EINI_OP_SIN), EINI_ROW_CALL(EINI_OP_COS),
     EINI_ROW_CALL(EINI_OP_TANH), EINI_ROW_CALL(EINI_OP_ERF), EINI_ROW_CALL(EINI_OP_SIGMOID),
     EINI_ROW_CALL(EINI_OP_SILU), EINI_ROW_CALL(EINI_OP_GELU), EINI_ROW_CALL(EINI_OP_FLOOR),
@@ -2502,7 +2518,7 @@ static int eini_steps_put(eini_steps *r, int op, int swapped, eini_row_step with
     t->f32 = o->f32[r->tracks > 1][swapped];
     t->f64 = o->f64[r->tracks > 1][swapped];
     t->room = r->room + eini_to_line(r->room);
-    r->calls += t->f32 == eini_q_lines_chunk_f32;
+    r->calls += t->f64 == eini_q_lines_chunk_f64 || op == EINI_OP_EXP;
     r->n++;
     return 1;
   }
