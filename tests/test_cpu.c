@@ -599,6 +599,73 @@ static void test_accuracy(const ein_kernels *k, const char *isa) {
   }
 }
 
+// exp of doubles where it switches, overflows or loses bits, and anywhere else; each value also at
+// another place of a chunk of another length.
+static double exp_input(int64_t kind) {
+  static const double edge[] = {0.0, 709.78271289338397, 710.0, -708.3964185322641,
+                                -744.44007192138126, -745.13321910194122, -746.0, 1e3, -1e3, 1e13,
+                                2.6e14, -1e15, 1e17, 1e300, -1.7e308};
+  double at = edge[pick((int64_t)(sizeof edge / sizeof *edge))];
+  double unit = (double)pick(1 << 30) / (1 << 30);
+  switch (kind) {
+    case 0: return at + fabs(at) * ldexp((double)(pick(9) - 4), -53);
+    case 1: return at + (unit - 0.5) * ldexp(1.0, (int)pick(8) - 4);
+    case 2: return (double)(pick(70000) - 35000) * 0.021660849392498291 * (1 + ldexp(unit, -50));
+    case 3: return (double)(pick(1200) - 600) * 0.69314718055994529 + ldexp(unit - 0.5, -20);
+    case 4: return ldexp(unit - 0.5, (int)pick(60) - 50);
+    case 5: return ldexp(unit - 0.5, (int)pick(2000) - 1000);
+    case 6: return random_value();
+    default: return -760 + 1500 * unit;
+  }
+}
+
+static void test_exp(const ein_kernels *k, const char *isa) {
+  enum { N = 256 };
+  static double x[N], y[N], x2[N], y2[N];
+  static float x32[N], y32[N];
+  ein_chunk_fn fn = k->chunk_fn(k->user, EINI_OP_EXP, EIN_F64);
+  ein_chunk_fn fn32 = k->chunk_fn(k->user, EINI_OP_EXP, EIN_F32);
+  double worst = 0, where = 0, worst32 = 0;
+  for (int r = 0; fn != NULL && fn32 != NULL && r < 2000; r++) {
+    int64_t n = 16 * (1 + pick(N / 16)), turn = pick(n);
+    int same = 1;
+    for (int i = 0; i < N; i++) x[i] = exp_input(pick(8));
+    for (int64_t i = 0; i < n; i++) x2[i] = x[(i + turn) % n];
+    fn(N, x, x, x, y);
+    fn(n, x2, x2, x2, y2);
+    for (int64_t i = 0; i < n; i++) {
+      const double *u = &y[(i + turn) % n], *v = &y2[i];
+      same &= memcmp(u, v, sizeof *u) == 0 || (*u != *u && *v != *v);
+    }
+    CHECK(same);
+    for (int i = 0; i < N; i++) {
+      long double want = expl((long double)x[i]);
+      double d = ulps((double)want, y[i], 0);
+      if (d > 0 && d < 1e9)  // in the same unit, but of the exact value
+        d *= (double)(fabsl(y[i] - want) / fabsl(y[i] - (long double)(double)want));
+      if (signbit(y[i]) && y[i] == y[i]) d = 1e9;
+      if (d > worst) worst = d, where = x[i];
+      if (x[i] == 0) CHECK(y[i] == 1);
+    }
+    for (int i = 0; i < N; i++) {
+      double at = pick(3) ? 88.722839 : pick(2) ? -87.336544 : -103.97208;
+      x32[i] = (float)(pick(2) ? x[i] : pick(2) ? x[i] / 8 : at * (1 + ldexp(x[i], -30)));
+    }
+    fn32(N, x32, x32, x32, y32);
+    for (int i = 0; i < N; i++) {
+      double want = exp((double)x32[i]), d = ulps(want, (double)y32[i], 1);
+      if (want > 3.4028235e38) d = want > 3.4028236e38 && y32[i] - y32[i] == 0 ? 1e9 : 0;
+      if (signbit(y32[i]) && y32[i] == y32[i]) d = 1e9;
+      worst32 = fmax(worst32, d);
+      if (x32[i] == 0) CHECK(y32[i] == 1);
+    }
+  }
+  CHECK(worst <= (LDBL_MANT_DIG > DBL_MANT_DIG ? 1.15 : 2.0));
+  CHECK(worst32 <= 1.1);
+  if (worst > 1.15 || worst32 > 1.1)
+    printf("  %s: exp off by %g ulp at %.17g, and by %g\n", isa, worst, where, worst32);
+}
+
 static void test_chunks(const ein_kernels *k, const char *isa) {
   for (int t = 0; t < 4; t++) {
     for (int op = 0; op < EINI_OP_COUNT; op++) {
@@ -638,7 +705,8 @@ static const char *const row_maps[] = {
     "abs(x0)-abs(x1*x2)", "x0-x1*(x2-x0*(x1-x2*(x0-x1)))", "(x0-x1)*(x1-x2)-(x2-x0)*(x0+x1)",
     "exp(x0)", "sqrt(abs(x0))*x1", "floor(x0*x1)+ceil(x2)-round(x0)", "tanh(x0)*sigmoid(x1)-x2",
     "log(abs(x1)+1.0)/(x0-x2)", "silu(x0)+gelu(x1)*erf(x2)", "sin(x0)*cos(x1)+rsqrt(abs(x2))",
-    "where(x0<x1,x0*x2,x1-x2)", "pow(abs(x0),2.0)*x1+x2", "x0*x1*3.0-x0*x1*x2"};
+    "where(x0<x1,x0*x2,x1-x2)", "pow(abs(x0),2.0)*x1+x2", "x0*x1*3.0-x0*x1*x2",
+    "exp(x0-x1)*x2-exp(x2)"};
 enum { ROW_MAPS = sizeof row_maps / sizeof *row_maps };
 
 // A row or a matrix by the kernels k: operands have strides per axis or not, also in place.
@@ -843,6 +911,7 @@ int main(int argc, char **argv) {
     test_many_loops(k);
     test_chunks(k, isa[i]);
     test_accuracy(k, isa[i]);
+    test_exp(k, isa[i]);
     test_stream(k);
     test_rows(k);
     test_rows_together(k);
