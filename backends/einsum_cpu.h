@@ -1457,23 +1457,23 @@ static void eini_move_then(eini_move *w) {
 // Lines that `rows` rows may share which follow each other from any place.
 static int64_t eini_rows_lines(int64_t rows, int64_t bytes) { return (rows * bytes + 126) / 64; }
 
-// The passes of a block of tiles, among its columns: what is near is asked for first, what follows
-// as one run.
+// The passes of a block of tiles, among its columns: what is near is asked for first.
 static void eini_move_ahead_tiles(const eini_move *w, eini_ahead *a) {
-  const int64_t passes = eini_move_part(w, w->row2), step = passes > 1 ? w->src_step[w->row2] : 0;
+  const int64_t passes = eini_move_part(w, w->row2);
   int k = 4;                   // (there are three columns at most)
-  for (; passes > 1 && k > 1 && (a->n[k - 1] == 1 || eini_abs64(a->step[k - 1]) > step); k--) {
+  if (passes == 1) return;
+  const int64_t step = w->src_step[w->row2];
+  a->left *= passes;
+  if (step == eini_move_part(w, w->row) * w->size) {
+    a->n[0] *= passes;
+    return;
+  }
+  for (; k > 1 && (a->n[k - 1] == 1 || eini_abs64(a->step[k - 1]) > step); k--) {
     a->n[k] = a->n[k - 1];
     a->step[k] = a->step[k - 1];
   }
-  if (passes > 1) a->n[k] = passes, a->step[k] = step;
-  a->left *= passes;
-  while (a->n[1] > 1 && a->step[1] == 64 * a->n[0]) {
-    a->n[0] *= a->n[1];
-    for (k = 1; k < 4; k++) a->n[k] = a->n[k + 1], a->step[k] = a->step[k + 1];
-    a->n[4] = 1;
-    a->step[4] = 0;
-  }
+  a->n[k] = passes;
+  a->step[k] = step;
 }
 
 // The lines of the block at w->pos: of tiles, or of whole rows by columns of them.
