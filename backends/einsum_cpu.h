@@ -1764,7 +1764,7 @@ static int eini_move_nearer(const eini_move *w, int i, int j) {
 // Loops of blocks, innermost first: along rows, then columns, then what is nearest in the source:
 // what is read next is near, where rows are streamed to matters less.
 static void eini_move_order(eini_move *w, int near) {
-  int n = 0, few;
+  int n = 0, few, j = 1;
   if (w->row >= 0) w->order[n++] = w->row;
   if (w->row2 >= 0) w->order[n++] = w->row2;
   few = n + (w->tile.b > 0 ? 0 : w->ncol);
@@ -1780,7 +1780,6 @@ static void eini_move_order(eini_move *w, int near) {
   if (w->tile.b == 0) return;
   // Columns before what is further, but short runs of the source go on first.
   int64_t run = w->blk[w->row] * (w->row2 < 0 ? 1 : w->blk[w->row2]) * w->size;
-  int j = run >= EINI_COPY_ROW ? 0 : w->row2 < 0 ? 1 : 2;
   while (w->order[j] != 0 && run < EINI_COPY_ROW) run *= w->extent[w->order[j++]];
   for (int k = n - 1; k > j; k--) {
     if (w->order[k] != 0) continue;
