@@ -636,6 +636,15 @@ typedef struct eini_ahead {
   int first;                   // into the first cache, or the second
 } eini_ahead;
 
+// On to the next run where one ends.
+static void eini_ahead_next(eini_ahead *a) {
+  for (int k = 0; k < 4 && a->i[k] == a->n[k]; k++) {
+    a->i[k] = 0;
+    a->i[k + 1]++;
+    a->at += (uintptr_t)(a->step[k + 1] - (k > 0 ? a->n[k] * a->step[k] : 0));
+  }
+}
+
 static void eini_ahead_some(eini_ahead *a, int64_t streamed) {
   int64_t some = eini_min64(a->share * streamed, a->left);
   a->left -= some;
@@ -645,11 +654,7 @@ static void eini_ahead_some(eini_ahead *a, int64_t streamed) {
     a->i[0] += n;
     for (int64_t l = 0; l < n && a->first; l++) EINI_FETCH(p + 64 * (uintptr_t)l);
     for (int64_t l = 0; l < n && !a->first; l++) EINI_FETCH2(p + 64 * (uintptr_t)l);
-    for (int k = 0; k < 4 && a->i[k] == a->n[k]; k++) {
-      a->i[k] = 0;
-      a->i[k + 1]++;
-      a->at += (uintptr_t)(a->step[k + 1] - (k > 0 ? a->n[k] * a->step[k] : 0));
-    }
+    eini_ahead_next(a);
   }
 }
 
@@ -1034,7 +1039,8 @@ static eini_tile_kind eini_tile_lines(int isa, int size) {
 #define EINI_COPY_MANY 128     // but no more elements of them: each begins a row of the destination
 #define EINI_COPY_ROW 4096     // bytes of rows that are put together piece by piece
 #define EINI_COPY_PIECE 512
-#define EINI_COPY_FEW 16       // rows of the source that are read along when they are far apart
+#define EINI_COPY_FEW 32       // rows of the source that are read along when they are far apart
+#define EINI_COPY_PAGES 8192   // bytes of each
 #define EINI_COPY_BLOCK 32768  // bytes of the buffer that are used
 #define EINI_COPY_BUFFER (2 * EINI_COPY_BLOCK)
 #define EINI_COPY_LONG 320     // rows of so many bytes are not put together from shorter ones
@@ -1169,26 +1175,43 @@ static void eini_move_tile(eini_move *w) {
   if (!ok || (w->row == 1 && w->extent[0] * w->extent[1] * w->size < EINI_COPY_ROW)) w->tile.b = 0;
 }
 
-// Their blocks: many rows of the source where those are near each other, else few: the sets of a
-// cache do not hold many that are a power of two apart. Short rows of the destination that go on
-// are one.
+// The loop outside of the columns that goes on where the run of the source ends which the row and
+// whole columns make; or -1. *run: the bytes of that run.
+static int eini_move_goes_on(const eini_move *w, int64_t *run) {
+  *run = w->extent[w->row] * w->size;
+  for (int i = 0; i < w->ncol; i++) {
+    if (w->src_step[i] == *run && w->blk[i] == w->extent[i]) *run *= w->extent[i], i = -1;
+  }
+  for (int k = w->ncol; k < w->n; k++) {
+    if (k != w->row && w->src_step[k] == *run) return k;
+  }
+  return -1;
+}
+
+// Their blocks: many rows of the source where those are near each other, else few, by pages: the
+// sets of a cache do not hold many that are a power of two apart. Short rows of the destination
+// that go on are one.
 static void eini_move_tiles(eini_move *w) {
   const int64_t step = eini_abs64(w->src_step[0]);
-  int64_t rows = eini_min64(EINI_COPY_PIECE / w->size, EINI_COPY_BLOCK / step);
+  int64_t rows = eini_min64(EINI_COPY_PIECE / w->size, EINI_COPY_BLOCK / step), run;
   int64_t width = w->extent[0] * w->size;
   rows = eini_max64(EINI_COPY_FEW, rows) / w->tile.b * w->tile.b;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
   w->blk[0] = eini_min64(w->extent[0], rows);
-  w->blk[w->row] = w->extent[w->row];
-  for (int i = 1; i < w->n && i < 4 && i != w->row; i++) {
+  w->blk[w->row] = eini_min64(w->extent[w->row], EINI_COPY_PAGES / w->size);
+  for (int i = 1; i < w->n && i < 3 && i != w->row; i++) {
     if (w->blk[i - 1] < w->extent[i - 1] || 2 * width > EINI_COPY_PIECE ||
         w->dst_step[i] != w->dst_step[i - 1] * w->extent[i - 1]) {
-      return;
+      break;
     }
     w->blk[i] = eini_min64(w->extent[i], EINI_COPY_PIECE / width);
     width *= w->blk[i];
     w->ncol++;
   }
+  int next = eini_move_goes_on(w, &run);
+  if (next < 0 || w->blk[w->row] < w->extent[w->row] || 2 * run > EINI_COPY_PAGES) return;
+  w->row2 = next;
+  w->blk[next] = eini_min64(w->extent[next], EINI_COPY_PAGES / run);
 }
 
 // Blocks of a copy that goes straight to its destination.
@@ -1436,6 +1459,25 @@ static void eini_move_then(eini_move *w) {
 // Lines that `rows` rows may share which follow each other from any place.
 static int64_t eini_rows_lines(int64_t rows, int64_t bytes) { return (rows * bytes + 126) / 64; }
 
+// The passes of a block of tiles, among its columns: what is near is asked for first.
+static void eini_move_ahead_tiles(const eini_move *w, eini_ahead *a) {
+  const int64_t passes = eini_move_part(w, w->row2);
+  int k = 4;                   // (there are three columns at most)
+  if (passes == 1) return;
+  const int64_t step = w->src_step[w->row2];
+  a->left *= passes;
+  if (step == eini_move_part(w, w->row) * w->size) {
+    a->n[0] *= passes;
+    return;
+  }
+  for (; k > 1 && (a->n[k - 1] == 1 || eini_abs64(a->step[k - 1]) > step); k--) {
+    a->n[k] = a->n[k - 1];
+    a->step[k] = a->step[k - 1];
+  }
+  a->n[k] = passes;
+  a->step[k] = step;
+}
+
 // The lines of the block at w->pos: of tiles, or of whole rows by columns of them.
 static void eini_move_ahead(const eini_move *w, eini_ahead *lines) {
   const int64_t rows = eini_move_part(w, w->row), row = eini_move_part(w, 0) * w->size;
@@ -1445,7 +1487,10 @@ static void eini_move_ahead(const eini_move *w, eini_ahead *lines) {
   eini_ahead_start(lines, w, w->src + eini_move_offset(w, w->src_step), n,
                    tiles ? rows * w->size : row, 1);
   lines->share = 1;
-  if (tiles) return;
+  if (tiles) {
+    eini_move_ahead_tiles(w, lines);
+    return;
+  }
   const int follow = w->row >= 0 && w->src_step[w->row] == row;
   lines->first = follow || row >= EINI_COPY_NEAR;
   if (w->ncol > 1) lines->n[0] = eini_rows_lines(follow ? rows : 1, row);
@@ -1517,6 +1562,18 @@ static void eini_before_some(eini_before *b, int64_t lines) {
   }
 }
 
+// The same where these lines follow each other: the caller asks for them, from here; or 0.
+static uintptr_t eini_before_run(eini_before *b, int64_t lines) {
+  eini_ahead *a = &b->lines;
+  const uintptr_t at = a->at + 64 * (uintptr_t)a->i[0];
+  if (lines > a->n[0] - a->i[0] || lines > a->left || lines > b->most - b->lead) return 0;
+  a->i[0] += lines;
+  a->left -= lines;
+  b->lead += lines;
+  eini_ahead_next(a);
+  return at;
+}
+
 static void eini_before_start(eini_before *b, const eini_move *w, int64_t most) {
   b->w = *w;
   b->lead = 0;
@@ -1531,15 +1588,17 @@ static void eini_before_start(eini_before *b, const eini_move *w, int64_t most) 
 // the caches before it.
 static void eini_block_lines(const eini_move *w, const eini_plane *p, eini_before *before) {
   const int64_t b = w->tile.b, sd = p->sd, ds = p->ds, full = p->nd / b, ns = p->ns;
-  const int64_t share = before->most > 0 ? before->share : 0, size = w->size;
+  const int64_t share = before->share, size = w->size;
   const eini_tile_fn fn = w->tile.fn;
   for (int64_t s = 0; s < ns; s += b) {
     if (s > ns - b) s = ns - b;
     const char *src = p->src + s * size;
     char *dst = p->dst + s * ds;
+    uintptr_t at = eini_before_run(before, full * share);
     for (int64_t l = 0; l < full; l++, src += b * sd, dst += 64) {
       fn(src, sd, dst, ds);
-      if (share > 0) eini_before_some(before, share);
+      if (at == 0) eini_before_some(before, share);
+      for (int64_t i = 0; i < share && at != 0; i++, at += 64) EINI_FETCH2(at);
     }
   }
   if (p->nd == full * b) return;
@@ -1721,8 +1780,8 @@ static void eini_move_order(eini_move *w, int near) {
     }
   }
   if (w->tile.b == 0) return;
-  // Columns before what is further, but short rows of the source go on first.
-  int64_t run = w->extent[w->row] * w->size;
+  // Columns before what is further, but short runs of the source go on first.
+  int64_t run = w->blk[w->row] * (w->row2 < 0 ? 1 : w->blk[w->row2]) * w->size;
   while (w->order[j] != 0 && run < EINI_COPY_ROW) run *= w->extent[w->order[j++]];
   for (int k = n - 1; k > j; k--) {
     if (w->order[k] != 0) continue;
@@ -1762,41 +1821,51 @@ static void eini_move_run(eini_move *w, int stream, char *buffer) {
   }
 }
 
-// Every block of tiles that are lines, a line of the source's rows after the other.
-static void eini_move_run_tiles(eini_move *w) {
-  eini_before before;
+// The block of tiles that are lines at w->pos, a line of the source's rows after the other.
+static void eini_block_tiles(const eini_move *w, eini_before *before) {
+  const int64_t b = w->tile.b, part = eini_move_part(w, w->row);
+  const int64_t passes = eini_move_part(w, w->row2);
+  const int64_t ns = eini_max64(part, b), back = ns - part;  // (there is such a row before it)
+  int64_t n[4] = {1, 1, 1, 1}, tiles = (ns + b - 1) / b * passes;
+  const char *src = w->src + eini_move_offset(w, w->src_step) - back * w->size;
+  char *dst = w->dst + eini_move_offset(w, w->dst_step) - back * w->dst_step[w->row];
   eini_ahead now;
-  // Nothing is asked for where rows of the source are far apart: they are long, and sets of the
-  // caches do not hold two blocks of them.
-  const int64_t span = w->blk[0] * eini_abs64(w->src_step[0]);
-  eini_move_order(w, 1);
-  for (int i = 0; i < w->n; i++) w->pos[i] = 0;
-  eini_before_start(&before, w, span <= EINI_COPY_BLOCK ? EINI_COPY_BLOCK / 64 : 0);
-  for (w->last = 0; !w->last;) {
-    const char *src = w->src + eini_move_offset(w, w->src_step);
-    char *dst = w->dst + eini_move_offset(w, w->dst_step);
-    const int64_t ns = w->extent[w->row];
-    int64_t n[4] = {1, 1, 1, 1}, tiles = (ns + w->tile.b - 1) / w->tile.b;
-    eini_plane p;
-    for (int i = 0; i < w->ncol; i++) n[i] = eini_move_part(w, i);
-    p.nd = n[0];
-    p.ns = w->ncol == 1 ? ns : w->tile.b;
-    p.sd = w->src_step[0];
-    p.ss = w->size;
-    p.dd = w->size;
-    p.ds = w->dst_step[w->row];
-    tiles *= n[0] / w->tile.b * n[1] * n[2] * n[3];
-    if (before.most > 0 && tiles > 0) {
-      eini_move_ahead(w, &now);
-      before.lead -= now.left;
-      before.share = (now.left + tiles - 1) / tiles;
-    }
+  eini_plane p;
+  for (int i = 0; i < w->ncol; i++) n[i] = eini_move_part(w, i);
+  p.nd = n[0];
+  p.ns = w->ncol == 1 ? ns : b;
+  p.sd = w->src_step[0];
+  p.ss = w->size;
+  p.dd = w->size;
+  p.ds = w->dst_step[w->row];
+  tiles *= n[0] / b * n[1] * n[2] * n[3];
+  eini_move_ahead(w, &now);
+  before->lead -= now.left;
+  if (tiles > 0) before->share = (now.left + tiles - 1) / tiles;
+  for (int64_t r = 0; r < passes; r++) {
     for (int64_t s = 0; s < ns; s += p.ns) {
       if (s > ns - p.ns) s = ns - p.ns;
       p.src = src + s * w->size;
       p.dst = dst + s * p.ds;
-      eini_block_rows(w, &p, n, &before);
+      eini_block_rows(w, &p, n, before);
     }
+    if (r + 1 == passes) break;
+    src += w->src_step[w->row2];
+    dst += w->dst_step[w->row2];
+  }
+}
+
+// Every block of tiles that are lines: the next one is asked for while one is written.
+static void eini_move_run_tiles(eini_move *w) {
+  eini_before before;
+  eini_ahead first;
+  eini_move_order(w, 1);
+  for (int i = 0; i < w->n; i++) w->pos[i] = 0;
+  eini_move_ahead(w, &first);
+  eini_before_start(&before, w, eini_max64(first.left, EINI_COPY_BLOCK / 64));
+  before.share = 1;
+  for (w->last = 0; !w->last;) {
+    eini_block_tiles(w, &before);
     eini_move_then(w);
     memcpy(w->pos, w->then, sizeof w->pos);
   }
