@@ -4875,8 +4875,8 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   p->in_place = eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
-  p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w && run < step &&
-             step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
+  p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
+             run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
 }
 
