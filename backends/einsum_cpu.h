@@ -2141,7 +2141,7 @@ EINI_T512 static inline __m512d eini_exp_512pd(__m512d x) {
                                               _mm512_loadu_pd(eini_exp_parts + 8));
   __m512d r = _mm512_fnmadd_pd(m, _mm512_set1_pd(0.69314718055989033), x);  // ln 2 in two parts
   r = _mm512_fnmadd_pd(m, _mm512_set1_pd(5.4979230187083712e-14), r);
-  r = _mm512_range_pd(r, _mm512_set1_pd(1), 2);  // the lesser magnitude, with the sign of r
+  r = _mm512_max_pd(_mm512_min_pd(r, _mm512_set1_pd(1)), _mm512_set1_pd(-1));  // NaN: 1
   const __m512d r2 = _mm512_mul_pd(r, r);
   const __m512d y = _mm512_add_pd(r2, _mm512_set1_pd(19.999664536645206));
   __m512d q = _mm512_fmadd_pd(r, _mm512_set1_pd(0.008333473110926876),
@@ -2158,7 +2158,7 @@ EINI_T512 static inline __m512 eini_exp_512ps(__m512 x) {
   const __m512 m = _mm512_sub_ps(_mm512_fmadd_ps(x, _mm512_set1_ps(1.44269504f), shift), shift);
   __m512 r = _mm512_fnmadd_ps(m, _mm512_set1_ps(0.693145752f), x);
   r = _mm512_fnmadd_ps(m, _mm512_set1_ps(1.42860677e-06f), r);
-  r = _mm512_range_ps(r, _mm512_set1_ps(1), 2);
+  r = _mm512_max_ps(_mm512_min_ps(r, _mm512_set1_ps(1)), _mm512_set1_ps(-1));
   const __m512 r2 = _mm512_mul_ps(r, r);
   const __m512 low = _mm512_fmadd_ps(r, _mm512_set1_ps(0.166665167f), _mm512_set1_ps(0.499999881f));
   __m512 q = _mm512_fmadd_ps(r, _mm512_set1_ps(0.00836911518f), _mm512_set1_ps(0.0416696332f));
