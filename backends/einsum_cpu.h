@@ -5547,26 +5547,11 @@ static int64_t eini_moved_offset(const eini_moved *w, const int64_t *stride) {
 static double eini_moved_seconds(const eini_cpu *cpu, const eini_moved *w, double all,
                                  int stream) {
   int order[EINI_MOVED_AXES];
-  const int n = eini_moved_sort(w, w->out, order), f = order[0];
-  const double run = n > 0 ? (double)w->box[f] : 1, size = (double)w->size;
-  const double wide = 64 / size;
-  double t = all * size / (stream ? cpu->copy_bw : cpu->l3_bw);
-  if (n > 0 && w->step[f] == 1) return t + all / run * (20 + run / wide) / cpu->hz;
+  eini_moved_sort(w, w->out, order);  // (blocks are of many elements)
+  const double run = (double)w->box[order[0]], size = (double)w->size, wide = 64 / size;
+  const double t = all * size / (stream ? cpu->copy_bw : cpu->l3_bw);
+  if (w->step[order[0]] == 1) return t + all / run * (20 + run / wide) / cpu->hz;
   return t + all * (run >= wide ? 0.5 : run >= wide / 2 ? 2 : 4) / cpu->hz;
-}
-
-static int64_t eini_moved_blocks(const eini_moved *w, int g) {
-  int64_t r = 1;
-  for (int f = 0; f < w->n; f++)
-    if (w->group[f] == g) r *= (w->extent[f] + w->box[f] - 1) / w->box[f];
-  return r;
-}
-
-static int64_t eini_moved_all(const eini_moved *w, int g) {
-  int64_t r = 1;
-  for (int f = 0; f < w->n; f++)
-    if (w->group[f] == g) r *= w->extent[f];
-  return r;
 }
 
 // Blocks with group v contiguous.
@@ -5580,11 +5565,15 @@ static int eini_moved_try(const eini_cpu *cpu, const ein_contract *c, int v, int
   eini_moved_one(&w);
   eini_moved_extents(&w, w.box);
   if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, &one)) return 0;
+  const ein_axes *x[3] = {&c->batch, &c->m, &c->n};
   double blocks = 1, all = 1, threads = width;
-  for (int g = 0; g < 3; g++) {
-    choice->grid[g] = eini_moved_blocks(&w, g);
-    choice->unit[g] = eini_gett_stretch(eini_moved_all(&w, g), choice->grid[g]);
-    blocks *= (double)choice->grid[g], all *= (double)eini_moved_all(&w, g);
+  for (int g = 0, f = 0; g < 3; f += x[g++]->n) {
+    const int64_t size = eini_axes_size(x[g]);
+    eini_gett_group boxes;
+    eini_gett_group_init(&boxes, x[g], w.box + f);
+    choice->grid[g] = boxes.total;
+    choice->unit[g] = eini_gett_stretch(size, boxes.total);
+    blocks *= (double)boxes.total, all *= (double)size;
   }
   const int stream = EINI_STREAM_LINE > 0 && all * (double)w.size > (double)cpu->l3 / 2;
   if (threads > blocks) threads = blocks;
@@ -5607,8 +5596,8 @@ static int eini_moved_plan(const eini_cpu *cpu, const ein_contract *c, int width
   for (int o = 0; o < 2; o++)
     if (side[o]->form != EIN_FORM_PLAIN || side[o]->nop != 1) return 0;
   eini_moved_take(&w, c);
-  double all = (double)w.size;
-  for (int g = 0; g < 3; g++) all *= (double)eini_moved_all(&w, g);
+  const double all = (double)w.size * (double)eini_axes_size(&c->batch) *
+                     (double)eini_axes_size(&c->m) * (double)eini_axes_size(&c->n);
   if (all < (double)cpu->l2 / 2 || eini_moved_piece(&w) >= EINI_MOVED_PIECE) return 0;
   ein_choice other;
   memset(&other, 0, sizeof other);
@@ -5653,7 +5642,7 @@ static void eini_moved_run(const eini_cpu *cpu, const ein_contract *c, const ein
   for (int f = 0; f < w.n; f++) w.box[f] = choice->state[EINI_MOVED_BOX + f];
   for (int h = 0, f = 0; h < 3; f += x[h++]->n) {
     eini_gett_group_init(&g[h], x[h], w.box + f);
-    eini_gett_boxes_of(&g[h], ranges[h], eini_moved_all(&w, h), choice->unit[h], &from[h], &to[h]);
+    eini_gett_boxes_of(&g[h], ranges[h], eini_axes_size(x[h]), choice->unit[h], &from[h], &to[h]);
   }
   eini_moved_one(&w);
   char *block = (char *)scratch, *buffer, *rest;

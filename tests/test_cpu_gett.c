@@ -544,6 +544,7 @@ int main(int argc, char **argv) {
     if (f) fprintf(f, "%ld\n", i), fclose(f);
     one_case((uint64_t)i, isa, counts);
   }
+  check(cases < 1000 || (counts[6] > 0 && counts[7] > 0), "nothing was moved");
   printf("test_cpu_gett: %ld cases; %ld streamed: %ld by tiles, %ld through the buffer, %ld in"
          " boxes moved to lines, %ld with parts of vectors, %ld chained; %ld in blocks that are"
          " moved, %ld of them streamed\n", cases, counts[0], counts[1], counts[2], counts[3],
