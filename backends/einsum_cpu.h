@@ -1175,17 +1175,22 @@ static void eini_move_tile(eini_move *w) {
   if (!ok || (w->row == 1 && w->extent[0] * w->extent[1] * w->size < EINI_COPY_ROW)) w->tile.b = 0;
 }
 
-// The loop outside of the columns that goes on where the run of the source ends which the row and
-// whole columns make; or -1. *run: the bytes of that run.
-static int eini_move_goes_on(const eini_move *w, int64_t *run) {
-  *run = w->extent[w->row] * w->size;
-  for (int i = 0; i < w->ncol; i++) {
-    if (w->src_step[i] == *run && w->blk[i] == w->extent[i]) *run *= w->extent[i], i = -1;
-  }
+// The loop outside of the columns that goes on where a run of the source of so many bytes ends;
+// or -1.
+static int eini_move_next_run(const eini_move *w, int64_t run) {
   for (int k = w->ncol; k < w->n; k++) {
-    if (k != w->row && w->src_step[k] == *run) return k;
+    if (k != w->row && w->src_step[k] == run) return k;
   }
   return -1;
+}
+
+// Bytes of the run of the source which the row and whole columns make.
+static int64_t eini_move_whole_run(const eini_move *w) {
+  int64_t run = w->extent[w->row] * w->size;
+  for (int i = 0; i < w->ncol; i++) {
+    if (w->src_step[i] == run && w->blk[i] == w->extent[i]) run *= w->extent[i], i = -1;
+  }
+  return run;
 }
 
 // Their blocks: many rows of the source where those are near each other, else few, by pages: the
@@ -1193,7 +1198,7 @@ static int eini_move_goes_on(const eini_move *w, int64_t *run) {
 // that go on are one.
 static void eini_move_tiles(eini_move *w) {
   const int64_t step = eini_abs64(w->src_step[0]);
-  int64_t rows = eini_min64(EINI_COPY_PIECE / w->size, EINI_COPY_BLOCK / step), run;
+  int64_t rows = eini_min64(EINI_COPY_PIECE / w->size, EINI_COPY_BLOCK / step);
   int64_t width = w->extent[0] * w->size;
   rows = eini_max64(EINI_COPY_FEW, rows) / w->tile.b * w->tile.b;
   for (int i = 0; i < w->n; i++) w->blk[i] = 1;
@@ -1208,7 +1213,8 @@ static void eini_move_tiles(eini_move *w) {
     width *= w->blk[i];
     w->ncol++;
   }
-  int next = eini_move_goes_on(w, &run);
+  const int64_t run = eini_move_whole_run(w);
+  int next = eini_move_next_run(w, run);
   if (next < 0 || w->blk[w->row] < w->extent[w->row] || 2 * run > EINI_COPY_PAGES) return;
   w->row2 = next;
   w->blk[next] = eini_min64(w->extent[next], EINI_COPY_PAGES / run);
@@ -1227,14 +1233,6 @@ static void eini_move_direct(eini_move *w) {
     w->blk[0] = eini_min64(w->extent[0], side);
     w->blk[w->row] = eini_min64(w->extent[w->row], side);
   }
-}
-
-// The loop that goes on where the run of loop i ends in the source, outside of the columns; or -1.
-static int eini_move_next_run(const eini_move *w, int i) {
-  for (int k = w->ncol; k < w->n; k++) {
-    if (k != w->row && w->src_step[k] == w->src_step[i] * w->extent[i]) return k;
-  }
-  return -1;
 }
 
 // Short rows that follow each other in the destination are one: the whole block is.
@@ -1271,7 +1269,7 @@ static void eini_move_buffered(eini_move *w) {
   int64_t run = w->kind == EINI_COPY_ROWS ? 256 * places : EINI_COPY_RUN;
   rows = run / w->size / w->extent[from];
   if (rows < 2 || w->kind == EINI_COPY_FILL) return;
-  int next = eini_move_next_run(w, from);
+  int next = eini_move_next_run(w, w->src_step[from] * w->extent[from]);
   if (next < 0) return;
   if (w->row < 0) {
     w->row = next;
@@ -4768,14 +4766,19 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   return 1;
 }
 
+// Pieces of the output of fewer bytes cost what turning to their places takes, about so many cycles
+// where the output is beyond the second cache.
+#define EINI_TURN_PIECE 128
+#define EINI_TURN_CYCLES 20
+
 // Cycles of an element for turning to another place of an output of so many bytes, in short pieces
 // through the buffer: columns of a tile fill a line together where they follow each other.
 static double eini_gett_turns(const eini_cpu *cpu, const eini_gett_sketch *p, double out) {
   if (p->direct) return 0;
   const int64_t run = eini_gett_run_of(p->vx, p->out_v);
   const int64_t next = p->unit ? 1 : eini_gett_run_of(p->ux, p->out_u);
-  const double turn = out > (double)cpu->l2 / 2 ? 20 : 2;
-  if (run * p->kit.size >= 128) return 0;
+  const double turn = out > (double)cpu->l2 / 2 ? EINI_TURN_CYCLES : 2;
+  if (run * p->kit.size >= EINI_TURN_PIECE) return 0;
   return turn / (double)(run * eini_min64(next, p->kit.nu)) + (p->unit ? 0 : 2);
 }
 
@@ -5383,7 +5386,7 @@ static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_ge
 // ================================================================================================
 
 enum { EINI_MOVED_V, EINI_MOVED_STREAM, EINI_MOVED_BOX };    // words of ein_choice.state
-enum { EINI_MOVED_AXES = 36, EINI_MOVED_PIECE = 128, EINI_MOVED_RUN = 512 };
+enum { EINI_MOVED_AXES = 36, EINI_MOVED_RUN = 512 };
 
 typedef struct eini_moved {
   const ein_contract *c;
@@ -5598,7 +5601,7 @@ static int eini_moved_plan(const eini_cpu *cpu, const ein_contract *c, int width
   eini_moved_take(&w, c);
   const double all = (double)w.size * (double)eini_axes_size(&c->batch) *
                      (double)eini_axes_size(&c->m) * (double)eini_axes_size(&c->n);
-  if (all < (double)cpu->l2 / 2 || eini_moved_piece(&w) >= EINI_MOVED_PIECE) return 0;
+  if (all < (double)cpu->l2 / 2 || eini_moved_piece(&w) >= EINI_TURN_PIECE) return 0;
   ein_choice other;
   memset(&other, 0, sizeof other);
   const int m = eini_moved_try(cpu, c, 1, width, choice);
@@ -7423,9 +7426,9 @@ static double eini_dir_turns(const eini_cpu *cpu, const eini_dir_job *j, int b) 
   const double all = (double)x->size * (double)r->size, run = eini_dir_out_run(x);
   double next = run > 1 ? 1 : eini_dir_out_run(r);
   if (next > 8) next = 8;
-  if (run * j->unit >= 128 || run == (double)x->size) return 0;
+  if (run * j->unit >= EINI_TURN_PIECE || run == (double)x->size) return 0;
   if ((double)j->x[EINI_DIR_B].size * all * j->unit <= (double)cpu->l2 / 2) return 0;
-  return all / (run * next) * 20 / cpu->hz;
+  return all / (run * next) * EINI_TURN_CYCLES / cpu->hz;
 }
 
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
