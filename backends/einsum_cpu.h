@@ -291,12 +291,24 @@ static int eini_isa_best(void) {
   return b >> 5 & 1 ? EINI_ISA_AVX2 : EINI_ISA_PLAIN;
 }
 
+static int eini_cpu_amd(unsigned vendor) {  // ebx of leaf 0: "Auth", or "Hygo"
+  return vendor == 0x68747541u || vendor == 0x6f677948u;
+}
+
+// Whether 512-bit operations take two passes: AMD's family 25 (Zen 4).
+static int eini_cpu_halves(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  __get_cpuid(0, &a, &b, &c, &d);
+  if (!eini_cpu_amd(b) || !__get_cpuid(1, &a, &b, &c, &d)) return 0;
+  return (a >> 8 & 15) + (a >> 20 & 255) == 25;
+}
+
 // Deterministic cache parameters: leaf 4 (Intel) or 0x8000001D (AMD) has one entry a cache.
 static void eini_cpu_caches(eini_cpu *m) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   unsigned leaf = 4;
   __get_cpuid(0, &a, &b, &c, &d);
-  if (b == 0x68747541u || b == 0x6f677948u) {  // "Auth.." of AMD, "Hygo.."
+  if (eini_cpu_amd(b)) {
     unsigned top = (unsigned)__get_cpuid_max(0x80000000u, NULL);
     if (top < 0x8000001Du) return;
     leaf = 0x8000001Du;
@@ -327,6 +339,8 @@ static double eini_cpu_hz(void) {
 #else  // EINI_CPU_X86
 
 static int eini_isa_best(void) { return EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN; }
+
+static int eini_cpu_halves(void) { return 0; }
 
 static void eini_cpu_caches(eini_cpu *m) {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
@@ -369,6 +383,7 @@ static void eini_cpu_defaults(eini_cpu *m) {
   if (m->l3 <= 0) m->l3 = m->l2;
   m->hz = eini_cpu_hz();
   m->peak_f64 = m->hz * flops[m->isa];
+  if (m->isa == EINI_ISA_AVX512 && eini_cpu_halves()) m->peak_f64 /= 2;
   m->peak_f32 = m->peak_f64 * (m->isa == EINI_ISA_PLAIN ? 1 : 2);
   m->l2_bw = m->hz * l2[m->isa];
   m->l3_bw = m->l2_bw / 2;
