@@ -5134,8 +5134,8 @@ static int64_t eini_gett_odd(const eini_gett_job *j) {
   return other != 0 ? -1 : bytes / j->kit.size;
 }
 
-// Whether boxes of V can be taken in the order of the output, so that each run is followed by the
-// one behind it: reading may ask for another order only where boxes part the rows of an operand.
+// Whether boxes of V come in the order of the output, so that each run is followed by the one
+// behind it. Where reading asks for another order that is worth more.
 static int eini_gett_in_order(const eini_gett_job *j) {
   const eini_gett_group *g = &j->v.g;
   const int last = g->n - 1;
@@ -5144,6 +5144,8 @@ static int eini_gett_in_order(const eini_gett_job *j) {
     return 0;
   for (int i = 0; i < g->n; i++)
     if (j->v.s->row[0][i] == 1 && g->box[i] < g->extent[i]) return 0;
+  for (int i = g->inner + 1; i < g->n && g->inner >= 0; i++)
+    if (g->box[i] < g->extent[i]) return 0;
   return eini_gett_product(last, g->box) * eini_gett_product(j->u.g.n, j->u.g.box) <= j->carries;
 }
 
@@ -5168,7 +5170,6 @@ static void eini_gett_align(eini_gett_job *j) {
   j->direct = j->inner_direct && (odd == 0 || j->masked);
   j->parted = odd != 0 && j->unit && !j->masked;
   j->chained = j->parted && eini_gett_in_order(j);
-  if (j->chained) j->v.g.inner = -1;
   if (moved) j->v.g.early = odd;
   j->odd = odd;
 }
