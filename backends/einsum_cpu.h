@@ -3287,8 +3287,8 @@ typedef struct eini_gett_pack_arg {
 
 typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
 
-// The lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines: asked for
-// are those where a row starts, and then where each vector ends.
+// Asks for the lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines:
+// the one where a row starts, or ends, is asked for besides those of its vectors.
 #define EINI_GETT_AHEAD2(s, r, i) \
   (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
 #define EINI_GETT_AHEAD(G, s, r)                                                                 \
@@ -3299,6 +3299,8 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
   } while (0)
 
 // SWAP: G vectors from s + r[i] go transposed to d + o[i]. COPY: G elements.
+// Across: rows are often so far apart that eight of them fill a set of the cache, so lines are
+// asked for when those before them are done with, and no more than four of a row ahead.
 #define EINI_GETT_PACK(NAME, ATTR, T, G, COPY, SWAP)                                             \
   ATTR static void NAME##_some(const eini_gett_pack_arg *a, int64_t p, int64_t q, int64_t to,    \
                                int64_t by) {                                                     \
@@ -3340,18 +3342,18 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
   }                                                                                              \
   ATTR static void NAME##_across_at(const eini_gett_pack_arg *a, int64_t p, int64_t t0,          \
                                     int64_t t1) {                                                \
+    const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(T)), 1);                 \
     int64_t o[8][G];                                                                             \
     for (int64_t t = t0; t < t1; t++)                                                            \
       o[(t - t0) / G][(t - t0) % G] = a->place[p / G + t * (a->step / G)];                       \
     for (int64_t q = 0; q < a->nk; q++) {                                                        \
       const T *s = (const T *)a->src + a->col[q];                                                \
-      const T *then = (const T *)a->src + a->col[q + 2 < a->nk ? q + 2 : q];                     \
-      const T *later = (const T *)a->src + a->col[q + 8 < a->nk ? q + 8 : q];                    \
+      const T *then = (const T *)a->src + a->col[eini_min64(q + ahead, a->nk - 1)];              \
       T *d = (T *)a->dst + q * a->lanes;                                                         \
-      EINI_GETT_AHEAD(G, later + t0, a->row + p);                                                \
+      EINI_GETT_AHEAD(G, s + t1 - 1, a->row + p);                                                \
       for (int64_t t = t0; t < t1; t += G) {                                                     \
-        EINI_GETT_AHEAD(G, then + t + G - 1, a->row + p);                                        \
         SWAP(s + t, a->row + p, d, o[(t - t0) / G]);                                             \
+        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
       }                                                                                          \
     }                                                                                            \
   }                                                                                              \
