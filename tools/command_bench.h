@@ -10,11 +10,12 @@
 static volatile double sink;  // keeps measured work from being optimised away
 
 // Ten independent chains of multiply-adds: enough to hide their latency. 20 flops per lane and
-// round.
+// round. All begin with different values: a compiler makes one of those that are alike.
 #define CHAINS(name, attribute, T, V, set, muladd)                                        \
   attribute static double name(int64_t rounds) {                                          \
     const V m = set((T)0.9999), c = set((T)1e-4);                                         \
-    V a = c, b = m, d = c, e = m, f = c, g = m, h = c, i = m, j = c, k = m;               \
+    V a = set((T)0), b = set((T)1), d = set((T)2), e = set((T)3), f = set((T)4);          \
+    V g = set((T)5), h = set((T)6), i = set((T)7), j = set((T)8), k = set((T)9);          \
     for (int64_t r = 0; r < rounds; r++) {                                                \
       a = muladd(a, m, c), b = muladd(b, m, c), d = muladd(d, m, c), e = muladd(e, m, c); \
       f = muladd(f, m, c), g = muladd(g, m, c), h = muladd(h, m, c), i = muladd(i, m, c); \
