@@ -3302,8 +3302,8 @@ typedef struct eini_gett_pack_arg {
 
 typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
 
-// The lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines: asked for
-// are those where a row starts, and then where each vector ends.
+// Asks for the lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines:
+// the one where a row starts, or ends, is asked for besides those of its vectors.
 #define EINI_GETT_AHEAD2(s, r, i) \
   (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
 #define EINI_GETT_AHEAD(G, s, r)                                                                 \
@@ -3314,6 +3314,8 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
   } while (0)
 
 // SWAP: G vectors from s + r[i] go transposed to d + o[i]. COPY: G elements.
+// Across: rows are often so far apart that eight of them fill a set of the cache, so lines are
+// asked for when those before them are done with, and no more than four of a row ahead.
 #define EINI_GETT_PACK(NAME, ATTR, T, G, COPY, SWAP)                                             \
   ATTR static void NAME##_some(const eini_gett_pack_arg *a, int64_t p, int64_t q, int64_t to,    \
                                int64_t by) {                                                     \
@@ -3355,18 +3357,18 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
   }                                                                                              \
   ATTR static void NAME##_across_at(const eini_gett_pack_arg *a, int64_t p, int64_t t0,          \
                                     int64_t t1) {                                                \
+    const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(T)), 1);                 \
     int64_t o[8][G];                                                                             \
     for (int64_t t = t0; t < t1; t++)                                                            \
       o[(t - t0) / G][(t - t0) % G] = a->place[p / G + t * (a->step / G)];                       \
     for (int64_t q = 0; q < a->nk; q++) {                                                        \
       const T *s = (const T *)a->src + a->col[q];                                                \
-      const T *then = (const T *)a->src + a->col[q + 2 < a->nk ? q + 2 : q];                     \
-      const T *later = (const T *)a->src + a->col[q + 8 < a->nk ? q + 8 : q];                    \
+      const T *then = (const T *)a->src + a->col[eini_min64(q + ahead, a->nk - 1)];              \
       T *d = (T *)a->dst + q * a->lanes;                                                         \
-      EINI_GETT_AHEAD(G, later + t0, a->row + p);                                                \
+      EINI_GETT_AHEAD(G, s + t1 - 1, a->row + p);                                                \
       for (int64_t t = t0; t < t1; t += G) {                                                     \
-        EINI_GETT_AHEAD(G, then + t + G - 1, a->row + p);                                        \
         SWAP(s + t, a->row + p, d, o[(t - t0) / G]);                                             \
+        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
       }                                                                                          \
     }                                                                                            \
   }                                                                                              \
@@ -5149,8 +5151,8 @@ static int64_t eini_gett_odd(const eini_gett_job *j) {
   return other != 0 ? -1 : bytes / j->kit.size;
 }
 
-// Whether boxes of V can be taken in the order of the output, so that each run is followed by the
-// one behind it: reading may ask for another order only where boxes part the rows of an operand.
+// Whether boxes of V come in the order of the output, so that each run is followed by the one
+// behind it. Where reading asks for another order that is worth more.
 static int eini_gett_in_order(const eini_gett_job *j) {
   const eini_gett_group *g = &j->v.g;
   const int last = g->n - 1;
@@ -5159,6 +5161,8 @@ static int eini_gett_in_order(const eini_gett_job *j) {
     return 0;
   for (int i = 0; i < g->n; i++)
     if (j->v.s->row[0][i] == 1 && g->box[i] < g->extent[i]) return 0;
+  for (int i = g->inner + 1; i < g->n && g->inner >= 0; i++)
+    if (g->box[i] < g->extent[i]) return 0;
   return eini_gett_product(last, g->box) * eini_gett_product(j->u.g.n, j->u.g.box) <= j->carries;
 }
 
@@ -5183,7 +5187,6 @@ static void eini_gett_align(eini_gett_job *j) {
   j->direct = j->inner_direct && (odd == 0 || j->masked);
   j->parted = odd != 0 && j->unit && !j->masked;
   j->chained = j->parted && eini_gett_in_order(j);
-  if (j->chained) j->v.g.inner = -1;
   if (moved) j->v.g.early = odd;
   j->odd = odd;
 }
