@@ -354,6 +354,26 @@ static void print_figures(const figures *f, const job *j, int checked) {
   }
 }
 
+// Operations that one pass over all points needs: where the other operands of one lack an index,
+// their product is the same along it, and what is left of each point is one multiply-add.
+static double one_pass_flops(const notation *no, double flops) {
+  double points = 1, least = flops;
+  for (int i = 0; i < no->nlabel; i++) points *= (double)no->extent[i];
+  for (int k = 0; k < no->nin; k++) {
+    double rest = 1;
+    for (int i = 0; i < no->nlabel; i++) {
+      int used = 0;
+      for (int t = 0; t < no->nin && !used; t++) {
+        used = t != k && find_label(no->term[t].label, no->term[t].n, (uint32_t)i) >= 0;
+      }
+      if (used) rest *= (double)no->extent[i];
+    }
+    double f = 2 * points + (no->nin - 2) * rest;
+    if (rest < points && f < least) least = f;
+  }
+  return least;
+}
+
 static int command_bench(void) {
   const char *expr = expression();
   if (is_program(expr)) misuse(NULL, "bench takes an expression, '%s' is a program", expr);
@@ -384,14 +404,14 @@ static int command_bench(void) {
     info.flops = sliced.flops;
   }
   ein_dtype compute = ein_dtype_compute(j.out.v.dtype);
-  f.flops = info.flops;
-  f.hardware_flops = info.flops * (is_complex(compute) ? 4 : 1);  // 8 real ones per multiply-add
+  read_notation(expr, &no);
+  expand_notation(&no, in, j.out.v.rank);
+  f.flops = info.ntask == 1 && n > 2 ? one_pass_flops(&no, info.flops) : info.flops;
+  f.hardware_flops = f.flops * (is_complex(compute) ? 4 : 1);  // 8 real ones per multiply-add
   f.bytes = f.read_bytes + (double)j.out.nbytes;
   measure_job(&f, &j);
   measure_ceilings(&f, compute);
   if (checked) {
-    read_notation(expr, &no);
-    expand_notation(&no, in, j.out.v.rank);
     verify(&f, &j, &no, option_seed());
   }
   if (given(O_JSON) != NULL) print_figures_json(&f, &j, checked);
