@@ -2055,7 +2055,6 @@ typedef struct eini_chain {
   const int64_t *column;       // offsets in the source
   char **row;                  // destinations
   char *carry, *heads;         // a line for each row: of the tile before; of its first tile
-  int64_t step;                // of `carry`
   const char *ask;             // the run that is read after this one, its columns, how far it is
   const int64_t *ask_column;
   int64_t ask_columns, ask_lines, ask_i, ask_line;
@@ -2112,7 +2111,7 @@ EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t t
   const int64_t words = c->columns * c->w.size / 4;
   const int last = (t + 1) * c->tile.b >= c->columns;
   for (; x < to; x++, tile += 64) {
-    char *row = c->row[x], *carry = c->carry + x * c->step;
+    char *row = c->row[x], *carry = c->carry + 64 * x;
     const int in = (int)((uintptr_t)row >> 2 & 15);
     char *d = row - 4 * in + 64 * t;
     const __m512i v = _mm512_loadu_si512((const void *)tile);
@@ -2154,7 +2153,7 @@ static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int6
     const int64_t back = eini_max64(0, x + b - c->rows);  // (there are such rows before these)
     const char *from = src + (x - back) * size;
     some = eini_min64(x == 0 && head > 0 ? head : b, c->rows - x);
-    char *carry = c->carry + x * c->step;
+    char *carry = c->carry + 64 * x;
     for (int64_t l = 0; l < tiles; l++) {
       const int64_t t = first / b + l;
       const int64_t *column = c->column + l * b;
@@ -2210,7 +2209,6 @@ static void eini_move_run_chain(eini_chain *c, char *buffer) {
   c->carry = buffer;
   c->heads = buffer + 64 * EINI_COPY_CHAIN;
   c->row = (char **)(void *)(c->heads + 64 * EINI_COPY_CHAIN);
-  c->step = 64;
   int64_t n = eini_min64(c->some, c->columns);
   eini_chain_list(c, n, here);
   eini_chain_ahead(c, w->pos, n, here);
@@ -2236,8 +2234,17 @@ static void eini_move_run_chain(eini_chain *c, char *buffer) {
   }
 }
 
-// Do rows of tiles start at words, but not all at lines? Then their columns go on as long as they
-// do in the destination; unless the run of the source goes on too, by another loop.
+// Are tiles lines, and is what is left of lines of the source near when it is read again? Not so
+// where columns start as far from a line as each other, in the same sets of the first cache.
+static int eini_move_near_lines(const eini_move *w) {
+  uintptr_t bits = 0;
+  for (int i = 0; i < w->n; i++) bits |= i == w->row ? 0 : (uintptr_t)w->src_step[i];
+  return w->tile.b > 0 && ((uintptr_t)w->src % 64 == 0 || bits % 64 != 0 ||
+                           eini_abs64(w->src_step[0]) < EINI_COPY_ROW);
+}
+
+// Do rows of tiles start at words? Then their columns go on as long as they do in the destination;
+// unless the run of the source goes on too, by another loop.
 static int eini_move_chain(eini_chain *c, const eini_move *all) {
   eini_move *w = &c->w;
   uintptr_t bits = (uintptr_t)all->dst;
@@ -2305,11 +2312,11 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   stream = stream && w.dst_step[0] == w.size;
   w.tile.b = 0;
   if (stream) eini_move_tile(&w);
-  if (w.tile.b > 0) {
+  if (stream && !eini_move_near_lines(&w) && eini_move_chain(&chain, &w)) {
+    eini_move_run_chain(&chain, buffer);
+  } else if (w.tile.b > 0) {
     eini_move_tiles(&w);
     eini_move_run_tiles(&w);
-  } else if (stream && eini_move_chain(&chain, &w)) {
-    eini_move_run_chain(&chain, buffer);
   } else if (stream && eini_move_carried(&w)) {
     eini_move_run_carried(&w, buffer);
   } else if (stream && !eini_move_whole(&w)) {
