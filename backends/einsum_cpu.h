@@ -791,11 +791,11 @@ EINI_T512 EINI_INLINE __m512i eini_line_join(const char *row, __m512i before, __
 }
 
 EINI_T512 EINI_INLINE void eini_tile_store(const eini_tile *t, int r, __m512i v) {
-  char *d = t->dst + r * t->ds;
+  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
   if (t->row != NULL) {
     const __m512i line =
-        eini_line_join(t->row[r], _mm512_loadu_si512((const void *)(t->carry + 64 * r)), v);
-    d = t->row[r] - ((uintptr_t)t->row[r] & 63) + t->at;
+        eini_line_join(d, _mm512_loadu_si512((const void *)(t->carry + 64 * r)), v);
+    d += t->at - (int64_t)((uintptr_t)d & 63);
     _mm512_stream_si512((__m512i *)(void *)d, line);
     _mm512_storeu_si512((void *)(t->carry + 64 * r), v);
   } else if (t->stream) {
