@@ -773,14 +773,52 @@ typedef void (*eini_tile_fn)(const char *src, int64_t ss, char *dst, int64_t ds)
 
 #define EINI_LD1(r) _mm_loadu_si128((const __m128i *)(const void *)(src + (r)*ss))
 #define EINI_LD2(r) _mm256_loadu_si256((const __m256i *)(const void *)(src + (r)*ss))
-#define EINI_LD5(r) _mm512_loadu_si512((const void *)(src + (r)*ss))
+#define EINI_LD5(r) eini_tile_load(t, r)
 #define EINI_ST1(r, v) _mm_storeu_si128((__m128i *)(void *)(dst + (r)*ds), v)
 #define EINI_ST2(r, v) _mm256_storeu_si256((__m256i *)(void *)(dst + (r)*ds), v)
-#define EINI_ST5(r, v)                                                                      \
-  do {                                                                                      \
-    if (stream) _mm512_stream_si512((__m512i *)(void *)(dst + (r)*ds), v);                  \
-    else _mm512_storeu_si512((void *)(dst + (r)*ds), v);                                    \
-  } while (0)
+#define EINI_ST5(r, v) eini_tile_store(t, r, v)
+
+// Where a tile of whole lines is read, where it goes, and how: to the caches or past them.
+typedef struct eini_tile {
+  const char *src;
+  const int64_t *column;       // columns of any places: their offsets; or NULL: ss apart
+  int64_t ss;
+  char *dst;
+  int64_t ds;
+  int stream;
+  char *const *row;            // rows of any places; or NULL: those at dst, ds apart
+  int64_t at;                  // of the line from that with the row's first byte
+  char *carry;
+} eini_tile;
+
+EINI_T512 EINI_INLINE __m512i eini_tile_load(const eini_tile *t, int r) {
+  return _mm512_loadu_si512(
+      (const void *)(t->src + (t->column != NULL ? t->column[r] : r * t->ss)));
+}
+
+// The line of a row that starts anywhere, by words: it begins with the end of the tile before,
+// which waits in `carry`, and what is left of this tile waits there.
+EINI_T512 EINI_INLINE __m512i eini_line_join(const char *row, __m512i before, __m512i v) {
+  const __m512i words =
+      _mm512_setr_epi32(16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+  const int in = (int)((uintptr_t)row >> 2 & 15);
+  return _mm512_permutex2var_epi32(before, _mm512_sub_epi32(words, _mm512_set1_epi32(in)), v);
+}
+
+EINI_T512 EINI_INLINE void eini_tile_store(const eini_tile *t, int r, __m512i v) {
+  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  if (t->row != NULL) {
+    const __m512i line =
+        eini_line_join(d, _mm512_loadu_si512((const void *)(t->carry + 64 * r)), v);
+    d += t->at - (int64_t)((uintptr_t)d & 63);
+    _mm512_stream_si512((__m512i *)(void *)d, line);
+    _mm512_storeu_si512((void *)(t->carry + 64 * r), v);
+  } else if (t->stream) {
+    _mm512_stream_si512((__m512i *)(void *)d, v);
+  } else {
+    _mm512_storeu_si512((void *)d, v);
+  }
+}
 
 // Perfect shuffles of 128 bits: log2(B) rounds of interleaving vector i with vector i + B/2.
 #define EINI_ZIP2(T, x, y, bits, i, j, k, l)                                                \
@@ -897,19 +935,31 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
     EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
   } while (0)
 
-// Tiles of whole lines: to the caches or, as eini_line_tile_.., past them.
+// Tiles of whole lines: to the caches; as eini_line_tile_.., past them; as eini_join_tile_.., from
+// and to any places.
 #define EINI_TILE_LINES(bits)                                                               \
   EINI_T512 static void eini_reg_tile_##bits(const char *src, int64_t ss, char *dst,        \
                                              int64_t ds) {                                  \
-    eini_tile_##bits(src, ss, dst, ds, 0);                                                  \
+    const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};                         \
+    eini_tile_##bits(&t);                                                                   \
   }                                                                                         \
   EINI_T512 static void eini_line_tile_##bits(const char *src, int64_t ss, char *dst,       \
                                               int64_t ds) {                                 \
-    eini_tile_##bits(src, ss, dst, ds, 1);                                                  \
+    const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};                         \
+    eini_tile_##bits(&t);                                                                   \
+  }                                                                                         \
+  EINI_T512 static void eini_join_tile_##bits(const char *src, const int64_t *column,       \
+                                              char *const *row, int64_t at, char *carry) {  \
+    const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};                       \
+    eini_tile_##bits(&t);                                                                   \
+  }                                                                                         \
+  EINI_T512 static void eini_pick_tile_##bits(const char *src, const int64_t *column,       \
+                                              char *dst) {                                  \
+    const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};                        \
+    eini_tile_##bits(&t);                                                                   \
   }
 
-EINI_T512 EINI_INLINE void eini_tile_32z(const char *src, int64_t ss, char *dst, int64_t ds,
-                                         int stream) {
+EINI_T512 EINI_INLINE void eini_tile_32z(const eini_tile *t) {
   enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
   EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
   EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
@@ -921,8 +971,7 @@ EINI_T512 EINI_INLINE void eini_tile_32z(const char *src, int64_t ss, char *dst,
   EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
 }
 
-EINI_T512 EINI_INLINE void eini_tile_64z(const char *src, int64_t ss, char *dst, int64_t ds,
-                                         int stream) {
+EINI_T512 EINI_INLINE void eini_tile_64z(const eini_tile *t) {
   __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
   __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
   __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
@@ -933,8 +982,7 @@ EINI_T512 EINI_INLINE void eini_tile_64z(const char *src, int64_t ss, char *dst,
   EINI_LANES4(1, 2, a, b, c, d);
 }
 
-EINI_T512 EINI_INLINE void eini_tile_128z(const char *src, int64_t ss, char *dst, int64_t ds,
-                                          int stream) {
+EINI_T512 EINI_INLINE void eini_tile_128z(const eini_tile *t) {
   __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
   EINI_LANES4(0, 1, r0, r1, r2, r3);
 }
@@ -1041,6 +1089,26 @@ static eini_tile_kind eini_tile_lines(int isa, int size) {
   return none;
 }
 
+// Such tiles from columns and to rows of any places, see eini_tile. pick: into a line for each row.
+typedef struct eini_join_kind {
+  int b;
+  void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
+  void (*pick)(const char *src, const int64_t *column, char *dst);
+} eini_join_kind;
+
+static eini_join_kind eini_tile_joins(int isa, int size) {
+  eini_join_kind none = {0, NULL, NULL};
+#if EINI_CPU_X86
+  static const eini_join_kind kinds[3] = {{16, eini_join_tile_32z, eini_pick_tile_32z},
+                                          {8, eini_join_tile_64z, eini_pick_tile_64z},
+                                          {4, eini_join_tile_128z, eini_pick_tile_128z}};
+  if (isa == EINI_ISA_AVX512 && size >= 4) return kinds[size / 8];
+#else
+  (void)isa, (void)size;
+#endif
+  return none;
+}
+
 // ================================================================================================
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
@@ -1057,7 +1125,9 @@ static eini_tile_kind eini_tile_lines(int isa, int size) {
 #define EINI_COPY_FEW 32       // rows of the source that are read along when they are far apart
 #define EINI_COPY_PAGES 8192   // bytes of each
 #define EINI_COPY_BLOCK 32768  // bytes of the buffer that are used
-#define EINI_COPY_BUFFER (2 * EINI_COPY_BLOCK)
+#define EINI_COPY_CHAIN 1024   // rows of such blocks that start anywhere
+#define EINI_COPY_ENDS 8       // lines of them at least: the first and the last one take longer
+#define EINI_COPY_BUFFER (EINI_COPY_CHAIN * (64 + 64 + 8))
 #define EINI_COPY_LONG 320     // rows of so many bytes are not put together from shorter ones
 #define EINI_COPY_TURN 512     // bytes asked for, then as many streamed: memory turns less often
 #define EINI_COPY_LEAD 48      // lines of such rows asked for before they are read
@@ -1987,6 +2057,244 @@ static void eini_move_run_carried(eini_move *w, char *buffer) {
   }
 }
 
+// ---- rows of tiles that start anywhere ----
+
+// The columns of such a copy, in the order of the destination, by blocks of them. A block has every
+// row of a run of the source.
+typedef struct eini_chain {
+  eini_move w;
+  eini_join_kind tile;
+  int64_t columns, some;       // of all rows; of a block
+  int64_t rows, next;          // of the run; from a row to that which may follow it; or 0
+  int64_t at[EINI_COPY_LOOPS]; // the first column that is not listed yet
+  const int64_t *column;       // offsets in the source
+  char **row;                  // destinations
+  char *carry, *heads;         // a line for each row: of the tile before; of its first tile
+  const char *ask;             // the run that is read after this one, its columns, how far it is
+  const int64_t *ask_column;
+  int64_t ask_columns, ask_lines, ask_i, ask_line;
+} eini_chain;
+
+static void eini_chain_ask(eini_chain *c, int64_t lines) {
+  for (int64_t n; lines > 0 && c->ask_i < c->ask_columns; lines -= n) {
+    uintptr_t p = (uintptr_t)c->ask + (uintptr_t)c->ask_column[c->ask_i];
+    p += 64 * (uintptr_t)c->ask_line;
+    n = eini_min64(lines, c->ask_lines - c->ask_line);
+    for (int64_t l = 0; l < n; l++) EINI_FETCH2(p + 64 * (uintptr_t)l);
+    c->ask_line += n;
+    if (c->ask_line == c->ask_lines) c->ask_line = 0, c->ask_i++;
+  }
+}
+
+// Lists the next n columns; for a tile of them at the end the last one again.
+static void eini_chain_list(eini_chain *c, int64_t n, int64_t *list) {
+  const eini_move *w = &c->w;
+  int64_t offset = 0, i = 0;
+  for (int k = 0; k < w->ncol; k++) offset += c->at[k] * w->src_step[k];
+  for (; i < n; i++) {
+    list[i] = offset;
+    for (int k = 0; k < w->ncol; k++) {
+      offset += w->src_step[k];
+      if (++c->at[k] < w->extent[k]) break;
+      offset -= w->extent[k] * w->src_step[k];
+      c->at[k] = 0;
+    }
+  }
+  for (; i % c->tile.b != 0; i++) list[i] = list[n - 1];
+}
+
+#if EINI_CPU_X86
+
+// The last line of row x, which has only e words of it: the row after it has the rest, or it stays
+// as it is.
+EINI_T512 static void eini_chain_end(const eini_chain *c, int64_t x, char *d, int e, __m512i v) {
+  const int64_t y = x + c->next;
+  const __mmask16 own = (__mmask16)((1u << e) - 1);
+  const char *end = c->row[x] + c->columns * c->w.size;
+  if (c->next == 0 || y >= c->rows || c->row[y] != end) {
+    _mm512_mask_storeu_epi32(d, own, v);
+    return;
+  }
+  const __m512i head = _mm512_loadu_si512((const void *)(c->heads + 64 * y));
+  v = _mm512_mask_mov_epi32(eini_line_join(end, head, head), own, v);
+  _mm512_stream_si512((__m512i *)(void *)d, v);
+}
+
+// Tile t of the rows from x to `to`, as lines at `tile`.
+EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                                       const char *tile) {
+  const int64_t words = c->columns * c->w.size / 4;
+  const int last = (t + 1) * c->tile.b >= c->columns;
+  for (; x < to; x++, tile += 64) {
+    char *row = c->row[x], *carry = c->carry + 64 * x;
+    const int in = (int)((uintptr_t)row >> 2 & 15);
+    char *d = row - 4 * in + 64 * t;
+    const __m512i v = _mm512_loadu_si512((const void *)tile);
+    const __m512i line = eini_line_join(row, _mm512_loadu_si512((const void *)carry), v);
+    const int64_t end = in + words - 16 * t;
+    if (t == 0) {
+      const char *before = c->next == 0 || x < c->next ? NULL : c->row[x - c->next];
+      if (c->next > 0) _mm512_storeu_si512((void *)(c->heads + 64 * x), v);
+      if (in == 0) _mm512_stream_si512((__m512i *)(void *)d, v);
+      else if (before == NULL || before + 4 * words != row)
+        _mm512_mask_storeu_epi32(d, (__mmask16)(0xffffu << in), line);
+    } else if (end >= 16) {
+      _mm512_stream_si512((__m512i *)(void *)d, line);
+    }
+    _mm512_storeu_si512((void *)carry, v);
+    if (!last || end == 16) continue;
+    if (end < 16) eini_chain_end(c, x, d, (int)end, line);
+    else eini_chain_end(c, x, d + 64, (int)end - 16, eini_line_join(row, v, v));
+  }
+}
+
+#else
+
+static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                             const char *tile) {
+  (void)c, (void)x, (void)to, (void)t, (void)tile;
+}
+
+#endif
+
+// Columns from `first` on, n of them, of every row.
+static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int64_t n) {
+  const int64_t b = c->tile.b, size = c->w.size, tiles = (n + b - 1) / b;
+  const int64_t share = (c->ask_columns * c->ask_lines * b + tiles * c->rows - 1) /
+                        (tiles * c->rows);
+  char space[17 * 64], *tile = space + eini_to_line(space);
+  const int64_t head = eini_to_line(src + c->column[0]) / size;
+  for (int64_t x = 0, some = 0; x < c->rows; x += some) {
+    const int64_t back = eini_max64(0, x + b - c->rows);  // (there are such rows before these)
+    const char *from = src + (x - back) * size;
+    some = eini_min64(x == 0 && head > 0 ? head : b, c->rows - x);
+    char *carry = c->carry + 64 * x;
+    for (int64_t l = 0; l < tiles; l++) {
+      const int64_t t = first / b + l;
+      const int64_t *column = c->column + l * b;
+      if (some == b && t > 0 && (t + 1) * b < c->columns) {
+        c->tile.join(from, column, c->row + x, 64 * t, carry);
+      } else {
+        c->tile.pick(from, column, tile);
+        eini_chain_lines(c, x, x + some, t, tile + 64 * back);
+      }
+      eini_chain_ask(c, share);
+    }
+  }
+}
+
+// The rows of the block at w->pos, and where they are read.
+static const char *eini_chain_rows(eini_chain *c) {
+  const eini_move *w = &c->w;
+  const int64_t rows = eini_move_part(w, w->row), passes = eini_move_part(w, w->row2);
+  char *dst = w->dst + eini_move_offset(w, w->dst_step);
+  c->rows = rows * passes;
+  for (int64_t p = 0; p < passes; p++) {
+    char *to = w->row2 < 0 ? dst : dst + p * w->dst_step[w->row2];
+    for (int64_t r = 0; r < rows; r++) c->row[p * rows + r] = to + r * w->dst_step[w->row];
+  }
+  const int64_t bytes = c->columns * w->size;
+  c->next = w->dst_step[w->row] == bytes                   ? 1
+            : w->row2 >= 0 && w->dst_step[w->row2] == bytes ? rows
+                                                            : 0;
+  return w->src + eini_move_offset(w, w->src_step);
+}
+
+// What is asked for while a block is written: `n` columns of the block of rows at `pos`.
+static void eini_chain_ahead(eini_chain *c, const int64_t *pos, int64_t n, const int64_t *list) {
+  const eini_move *w = &c->w;
+  int64_t rows = 1;
+  c->ask = w->src;
+  for (int k = 0; k < w->n; k++) {
+    c->ask += pos[k] * w->src_step[k];
+    if (k == w->row || k == w->row2) rows *= eini_min64(w->blk[k], w->extent[k] - pos[k]);
+  }
+  c->ask_columns = n;
+  c->ask_column = list;
+  c->ask_lines = (rows * w->size + (int64_t)((uintptr_t)c->ask & 63) + 63) / 64;
+  c->ask_i = c->ask_line = 0;
+}
+
+// Every block, along the columns first.
+static void eini_move_run_chain(eini_chain *c, char *buffer) {
+  int64_t list[2][EINI_COPY_PIECE / 4], *here = list[0], *then = list[1];
+  eini_move *w = &c->w;
+  eini_move_order(w, 1);
+  for (int i = 0; i < w->n; i++) w->pos[i] = c->at[i] = 0;
+  c->carry = buffer;
+  c->heads = buffer + 64 * EINI_COPY_CHAIN;
+  c->row = (char **)(void *)(c->heads + 64 * EINI_COPY_CHAIN);
+  int64_t n = eini_min64(c->some, c->columns);
+  eini_chain_list(c, n, here);
+  eini_chain_ahead(c, w->pos, n, here);
+  eini_chain_ask(c, c->ask_columns * c->ask_lines);
+  for (w->last = 0; !w->last;) {
+    const char *src = eini_chain_rows(c);
+    eini_move_then(w);
+    for (int64_t first = 0, more; first < c->columns; first += n, n = more) {
+      const int end = first + n == c->columns;
+      int64_t *swap = here;
+      more = eini_min64(c->some, end ? c->columns : c->columns - first - n);
+      if (end && w->last) c->ask_columns = 0;
+      else {
+        eini_chain_list(c, more, then);
+        eini_chain_ahead(c, end ? w->then : w->pos, more, then);
+      }
+      c->column = here;
+      eini_chain_block(c, src, first, n);
+      here = then;
+      then = swap;
+    }
+    memcpy(w->pos, w->then, sizeof w->pos);
+  }
+}
+
+// Are tiles lines, and is what is left of lines of the source near when it is read again? Not so
+// where columns start as far from a line as each other, in the same sets of the first cache.
+static int eini_move_near_lines(const eini_move *w) {
+  uintptr_t bits = 0;
+  for (int i = 0; i < w->n; i++) bits |= i == w->row ? 0 : (uintptr_t)w->src_step[i];
+  return w->tile.b > 0 && ((uintptr_t)w->src % 64 == 0 || bits % 64 != 0 ||
+                           eini_abs64(w->src_step[0]) < EINI_COPY_ROW);
+}
+
+// Do rows of tiles start at words? Then their columns go on as long as they do in the destination;
+// unless the run of the source goes on too, by another loop.
+static int eini_move_chain(eini_chain *c, const eini_move *all) {
+  eini_move *w = &c->w;
+  uintptr_t bits = (uintptr_t)all->dst;
+  int64_t most = EINI_COPY_CHAIN;
+  *w = *all;
+  c->tile = eini_tile_joins(w->isa, w->size);
+  const int b = c->tile.b;
+  if (b == 0 || w->kind != EINI_COPY_TILES || w->extent[w->row] < b) return 0;
+  for (int i = 1; i < w->n; i++) bits |= (uintptr_t)w->dst_step[i];
+  if (bits % 4 != 0) return 0;
+  w->tile.b = b;               // (as for those that are lines)
+  for (int i = 0; i < w->n; i++) w->blk[i] = 1;
+  if (most * w->size > EINI_COPY_PAGES) most = EINI_COPY_PAGES / w->size;
+  w->blk[w->row] = eini_min64(w->extent[w->row], most);
+  w->ncol = 1;
+  const int next = eini_move_next_run(w, w->extent[w->row] * w->size);
+  if (next >= 0 && 2 * w->extent[w->row] <= most) {
+    w->row2 = next;
+    w->blk[next] = eini_min64(w->extent[next], most / w->extent[w->row]);
+  }
+  c->columns = w->extent[0];
+  while (w->ncol < w->n && w->ncol != w->row && w->ncol != w->row2 &&
+         w->dst_step[w->ncol] == c->columns * w->size) {
+    c->columns *= w->extent[w->ncol++];
+  }
+  for (int i = 0; i < w->ncol; i++) w->blk[i] = w->extent[i];
+  if (c->columns < EINI_COPY_ENDS * b) return 0;
+  const int64_t step = eini_max64(1, eini_abs64(w->src_step[0]));
+  c->some = eini_min64(EINI_COPY_PIECE / w->size, EINI_COPY_BLOCK / step);
+  c->some = eini_max64(EINI_COPY_FEW, c->some) / b * b;
+  if (w->dst_step[w->row] == c->columns * w->size || w->row2 >= 0)
+    c->some = eini_min64(c->some, c->columns / 2 / b * b);  // rows' heads are there before ends
+  return 1;
+}
+
 // Do rows go to their places one by one? Long ones do, and those that are lines of both.
 static int eini_move_whole(const eini_move *w) {
   int64_t bytes = w->extent[0] * w->size;
@@ -1998,6 +2306,7 @@ static int eini_move_whole(const eini_move *w) {
 
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move w;
+  eini_chain chain;
   if (c->n > EINI_COPY_LOOPS) {
     ein_copy inner = *c;
     inner.n--;
@@ -2018,7 +2327,9 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   stream = stream && w.dst_step[0] == w.size;
   w.tile.b = 0;
   if (stream) eini_move_tile(&w);
-  if (w.tile.b > 0) {
+  if (stream && !eini_move_near_lines(&w) && eini_move_chain(&chain, &w)) {
+    eini_move_run_chain(&chain, buffer);
+  } else if (w.tile.b > 0) {
     eini_move_tiles(&w);
     eini_move_run_tiles(&w);
   } else if (stream && eini_move_carried(&w)) {

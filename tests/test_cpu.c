@@ -254,6 +254,7 @@ typedef struct {
   int64_t extent[RANK], src[RANK], dst[RANK];
   int64_t src_span, dst_span;  // elements
   int64_t src_at, dst_at;      // element of index 0
+  size_t src_shift, dst_shift; // bytes that the arrays are away from where memory begins
 } problem;
 
 // Strides of a random order of the axes, some reversed, some with gaps, sources sometimes still.
@@ -344,7 +345,8 @@ static int check_copy(const ein_kernels *k, problem *p, int stream) {
   size_t size = (size_t)p->c.size, ns = (size_t)p->src_span * size, nd = (size_t)p->dst_span * size;
   char *w1, *w2;
   size_t l1, l2;
-  char *src = guarded(ns, &w1, &l1), *dst = guarded(nd, &w2, &l2), *want = (char *)malloc(nd + 1);
+  char *src = guarded(ns + p->src_shift, &w1, &l1) + p->src_shift;
+  char *dst = guarded(nd + p->dst_shift, &w2, &l2) + p->dst_shift, *want = (char *)malloc(nd + 1);
   ein_choice choice;
   for (size_t i = 0; i < ns; i++) src[i] = (char)pick(256);
   memset(dst, 0x55, nd);
@@ -441,6 +443,55 @@ static void test_lines(const ein_kernels *k, const char *isa, int64_t count) {
     int ok = check_copy(k, &p, 1);
     CHECK(ok);
     if (!ok) printf("  lines, %s, seed %llu, size %d\n", isa, (unsigned long long)at, size);
+  }
+}
+
+// Streamed transposes whose rows start anywhere: long ones of few columns' loops, which follow each
+// other in the destination or not, of blocks of runs around the sizes of tiles and of the buffer.
+static void test_anywhere(const ein_kernels *k, const char *isa, int64_t count) {
+  static const size_t shift[4] = {0, 8, 16, 40};
+  for (int64_t c = 0; c < count; c++) {
+    uint64_t at = seed;
+    problem p;
+    int n = 2 + (int)pick(3), row = 1 + (int)pick(n - 1), size = 1 << pick(5), order[4], left = 0;
+    int64_t line = 64 / size, room = (pick(4) == 0 ? 1 << 21 : 1 << 18) / size;
+    memset(&p, 0, sizeof p);
+    p.c.n = n;
+    p.c.size = size;
+    p.extent[row] = pick(4) ? 1 + pick(4 * line) : 1 + pick(2200);
+    p.extent[0] = pick(4) ? eini_max64(1, 8 * line - 3 + pick(4 * line)) : 1 + pick(9 * line);
+    room = eini_max64(1, room / p.extent[row] / p.extent[0]);
+    for (int i = 1; i < n; i++) {
+      if (i != row) p.extent[i] = 1 + pick(eini_min64(room, 40)), room /= p.extent[i];
+    }
+    p.dst_span = p.src_span = 1;
+    for (int i = 0; i < n; i++) {
+      if (i != row) order[left++] = i;
+      p.dst[i] = p.dst_span;
+      p.dst_span += (p.extent[i] - 1) * p.dst[i];
+      if (pick(6) == 0) p.dst_span += pick(2 * line + 1);
+      if (i > 0 && pick(8) == 0) p.dst_at += (p.extent[i] - 1) * p.dst[i], p.dst[i] = -p.dst[i];
+      if (i > 0 && pick(4) == 0) p.dst_span = (p.dst_span + line - 1) / line * line;
+    }
+    p.src[row] = 1;
+    p.src_span = p.extent[row];
+    if (pick(8) == 0) p.src_at = p.extent[row] - 1, p.src[row] = -1;
+    for (; left > 0; left--) {
+      const int j = (int)pick(left), i = order[j];
+      order[j] = order[left - 1];
+      if (pick(6) == 0) p.src_span += pick(2 * line + 1);
+      p.src[i] = p.src_span;
+      p.src_span += (p.extent[i] - 1) * p.src[i];
+      if (pick(8) == 0) p.src_at += (p.extent[i] - 1) * p.src[i], p.src[i] = -p.src[i];
+    }
+    p.c.extent = p.extent;
+    p.c.src_stride = p.src;
+    p.c.dst_stride = p.dst;
+    p.src_shift = shift[pick(4)];
+    p.dst_shift = shift[pick(4)];
+    int ok = check_copy(k, &p, 1);
+    CHECK(ok);
+    if (!ok) printf("  anywhere, %s, seed %llu, size %d\n", isa, (unsigned long long)at, size);
   }
 }
 
@@ -908,6 +959,7 @@ int main(int argc, char **argv) {
     const ein_kernels *k = ein_cpu_kernels(cpu);
     test_copies(k, isa[i], count);
     test_lines(k, isa[i], count);
+    test_anywhere(k, isa[i], count);
     test_full_buffers(k);
     test_many_loops(k);
     test_chunks(k, isa[i]);
