@@ -382,6 +382,9 @@ static int add_statement(ein_graph *g, int number, int last) {
   out_map.coef = out_coef;
   out_map.offset = out_offset;
   int full = draw_out(s, rank, axis, &out_map, out_ext);
+  int64_t cells = 1;
+  for (int r = 0; r < rank; r++) cells *= out_ext[r] > 0 ? out_ext[r] : 1;
+  if (cells > 1000000) return 0;  // a long axis several times
   snprintf(name, sizeof name, "y%d", number);
   ein_role role = last || chance(30) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
   ein_dtype dtype = chance(50) ? EIN_NONE : any_dtype();
