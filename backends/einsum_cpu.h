@@ -1113,8 +1113,9 @@ static eini_join_kind eini_tile_joins(int isa, int size) {
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
 // transposed in registers. Destinations beyond the caches are streamed: tiles that are lines, and
-// long rows, straight to their places; rows that follow each other there with what is left of a
-// line waiting for the next of them; all else by way of a buffer.
+// long rows, straight to their places; tiles that are not, as lines joined from two of them; rows
+// that follow each other there with what is left of a line waiting for the next of them; all else
+// by way of a buffer.
 // ================================================================================================
 
 #define EINI_COPY_LOOPS 16     // more are walked from outside
