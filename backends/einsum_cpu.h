@@ -2163,7 +2163,7 @@ static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int6
   const int64_t b = c->tile.b, size = c->w.size, tiles = (n + b - 1) / b;
   const int64_t share = (c->ask_columns * c->ask_lines * b + tiles * c->rows - 1) /
                         (tiles * c->rows);
-  char space[17 * 64], *tile = space + eini_to_line(space);
+  char space[17 * 64] = {0}, *tile = space + eini_to_line(space);
   const int64_t head = eini_to_line(src + c->column[0]) / size;
   for (int64_t x = 0, some = 0; x < c->rows; x += some) {
     const int64_t back = eini_max64(0, x + b - c->rows);  // (there are such rows before these)
