@@ -893,6 +893,9 @@ expect 0 bench 'ij,jk,kl' --shapes 40x50,50x60,60x30 --verify -j 2 --seed 7
 prints_part 'right'
 prints_part 'GFLOP/s'
 prints_part 'kernels: cpu'
+# the product of two operands once for each k, j and a; then one multiply-add for each point
+expect 0 bench 'ijk,ja,ka->ia' --sizes i=8,j=9,k=10,a=6 --path none --json
+prints_part '"flops": 9180,'
 expect 0 bench ',' --shapes , --verify
 expect 0 bench 'ii->' --shapes 4x4 --verify
 expect 0 bench '...i,...j' --shapes 2x1x3,4x1 --verify
