@@ -411,9 +411,7 @@ static int command_bench(void) {
   f.bytes = f.read_bytes + (double)j.out.nbytes;
   measure_job(&f, &j);
   measure_ceilings(&f, compute);
-  if (checked) {
-    verify(&f, &j, &no, option_seed());
-  }
+  if (checked) verify(&f, &j, &no, option_seed());
   if (given(O_JSON) != NULL) print_figures_json(&f, &j, checked);
   else print_figures(&f, &j, checked);
   finish(j.ctx, j.plan, NULL);
