@@ -1128,7 +1128,7 @@ static eini_join_kind eini_tile_joins(int isa, int size) {
 #define EINI_COPY_BLOCK 32768  // bytes of the buffer that are used
 #define EINI_COPY_CHAIN 1024   // rows of such blocks that start anywhere
 #define EINI_COPY_ENDS 8       // lines of them at least: the first and the last one take longer
-#define EINI_COPY_BUFFER (EINI_COPY_CHAIN * (64 + 64 + 8))
+#define EINI_COPY_BUFFER (EINI_COPY_CHAIN * (64 + 64 + 8))  // a row: two lines and its place
 #define EINI_COPY_LONG 320     // rows of so many bytes are not put together from shorter ones
 #define EINI_COPY_TURN 512     // bytes asked for, then as many streamed: memory turns less often
 #define EINI_COPY_LEAD 48      // lines of such rows asked for before they are read
@@ -2163,7 +2163,8 @@ static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int6
   const int64_t b = c->tile.b, size = c->w.size, tiles = (n + b - 1) / b;
   const int64_t share = (c->ask_columns * c->ask_lines * b + tiles * c->rows - 1) /
                         (tiles * c->rows);
-  char space[17 * 64] = {0}, *tile = space + eini_to_line(space);
+  char space[17 * 64] = {0};  // (set, as its address goes to a function before it is written)
+  char *tile = space + eini_to_line(space);
   const int64_t head = eini_to_line(src + c->column[0]) / size;
   for (int64_t x = 0, some = 0; x < c->rows; x += some) {
     const int64_t back = eini_max64(0, x + b - c->rows);  // (there are such rows before these)
