@@ -3179,16 +3179,20 @@ static int eini_cpu_row(int isa, eini_nest *w, int64_t n, void *out, int stream)
 
 // How a tile leaves the registers: stored, added to what is there, past the caches.
 enum { EINI_GETT_STORE, EINI_GETT_ADD, EINI_GETT_STREAM };
+// Steps in which lines of the output come from memory; what marks a tile that asks for them.
+enum { EINI_GETT_LATE = 128, EINI_GETT_LATE_TILE = 256 };
 
 // A register tile: nv vectors of V times nu columns of U over k. V steps by sv from k to k + 1, U
 // by uk; columns of U lie us apart. Row j, vector i goes to dst + uoff[j] + voff[i] (elements).
-// Each k asks for one line that a later block needs: soon_base + *soon, then soon += soon_step.
+// Each k asks for one line that a later block needs: soon_base + *soon, then soon += soon_step. The
+// lines that are added to are asked for when `late` steps are left; 0: not. Such tiles are whole,
+// of packed panels of U (uk = nu, us = 1), which leaves registers for it.
 typedef struct eini_gett_tile_arg {
   int nv, nu, how;
   int soon_step;
   uintptr_t soon_base;
   const int64_t *soon;         // bytes
-  int64_t k, sv, uk, us;
+  int64_t k, late, sv, uk, us;
   const void *v, *u;
   void *dst;
   const int64_t *uoff, *voff;
@@ -3419,85 +3423,106 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
     if (nv > 1) c##j##1 = OP(X, c##j##1, v1, b);                                 \
     if (nv > 2) c##j##2 = OP(X, c##j##2, v2, b);                                 \
   }
-#define EINI_GETT_LEAVE(X, FOLD, j)                                              \
+// All that is there is taken before anything is stored: a load that looks like it overlaps a store
+// (the same place in a page) would wait for it.
+#define EINI_GETT_TAKE(X, FOLD, j)                                               \
   if (nu > j) {                                                                  \
-    X##T *d0 = dst + a->uoff[j] + o0, *d1 = dst + a->uoff[j] + o1,               \
-         *d2 = dst + a->uoff[j] + o2;                                            \
+    const X##T *d = dst + a->uoff[j];                                            \
+    c##j##0 = FOLD(X, c##j##0, X##LOAD(d + o0));                                 \
+    if (nv > 1) c##j##1 = FOLD(X, c##j##1, X##LOAD(d + o1));                     \
+    if (nv > 2) c##j##2 = FOLD(X, c##j##2, X##LOAD(d + o2));                     \
+  }
+#define EINI_GETT_LEAVE(X, j)                                                    \
+  if (nu > j) {                                                                  \
+    X##T *d = dst + a->uoff[j];                                                  \
     if (how == EINI_GETT_STREAM) {                                               \
-      X##STREAM(d0, c##j##0, a->lanes[0]);                                       \
-      if (nv > 1) X##STREAM(d1, c##j##1, a->lanes[1]);                           \
-      if (nv > 2) X##STREAM(d2, c##j##2, a->lanes[2]);                           \
+      X##STREAM(d + o0, c##j##0, a->lanes[0]);                                   \
+      if (nv > 1) X##STREAM(d + o1, c##j##1, a->lanes[1]);                       \
+      if (nv > 2) X##STREAM(d + o2, c##j##2, a->lanes[2]);                       \
     } else {                                                                     \
-      if (how == EINI_GETT_ADD) {                                                \
-        c##j##0 = FOLD(X, c##j##0, X##LOAD(d0));                                 \
-        if (nv > 1) c##j##1 = FOLD(X, c##j##1, X##LOAD(d1));                     \
-        if (nv > 2) c##j##2 = FOLD(X, c##j##2, X##LOAD(d2));                     \
-      }                                                                          \
-      X##STORE(d0, c##j##0);                                                     \
-      if (nv > 1) X##STORE(d1, c##j##1);                                         \
-      if (nv > 2) X##STORE(d2, c##j##2);                                         \
+      X##STORE(d + o0, c##j##0);                                                 \
+      if (nv > 1) X##STORE(d + o1, c##j##1);                                     \
+      if (nv > 2) X##STORE(d + o2, c##j##2);                                     \
     }                                                                            \
   }
 #define EINI_GETT_ACC(X, j) X##V c##j##0 = zero, c##j##1 = zero, c##j##2 = zero;
 
 #define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                            \
-  ATTR EINI_INLINE void NAME##_body(const int nv, const int nu,             \
-                                         const eini_gett_tile_arg *a) {          \
+  ATTR EINI_INLINE void NAME##_body(const int nv, const int nu, const int late,  \
+                                    const eini_gett_tile_arg *a) {               \
     const X##V zero = X##SET(INIT);                                              \
     EINI_GETT_ACC(X, 0) EINI_GETT_ACC(X, 1) EINI_GETT_ACC(X, 2)                  \
     EINI_GETT_ACC(X, 3) EINI_GETT_ACC(X, 4) EINI_GETT_ACC(X, 5)                  \
     EINI_GETT_ACC(X, 6) EINI_GETT_ACC(X, 7)                                      \
-    const int64_t sv = a->sv, uk = a->uk, us = a->us;                            \
+    const int64_t sv = a->sv, uk = late ? nu : a->uk, us = late ? 1 : a->us;     \
     const X##T *v = (const X##T *)a->v, *u0 = (const X##T *)a->u;                \
     const X##T *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;                             \
     const int64_t *soon = a->soon, soon_step = a->soon_step;                     \
     const uintptr_t soon_base = a->soon_base;                                    \
-    for (int64_t k = a->k; k > 0; k--) {                                         \
-      EINI_FETCH2(soon_base + (uintptr_t)*soon);                            \
-      soon += soon_step;                                                         \
-      const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,          \
-                 v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                       \
-      (void)v1, (void)v2;                                                        \
-      EINI_GETT_STEP(X, OP, 0, u0[0])                                            \
-      EINI_GETT_STEP(X, OP, 1, u0[us])                                           \
-      EINI_GETT_STEP(X, OP, 2, u0[2 * us])                                       \
-      EINI_GETT_STEP(X, OP, 3, u3[0])                                            \
-      EINI_GETT_STEP(X, OP, 4, u3[us])                                           \
-      EINI_GETT_STEP(X, OP, 5, u3[2 * us])                                       \
-      EINI_GETT_STEP(X, OP, 6, u6[0])                                            \
-      EINI_GETT_STEP(X, OP, 7, u6[us])                                           \
-      v += sv, u0 += uk, u3 += uk, u6 += uk;                                     \
+    for (int64_t left = late ? a->late : 0, k = a->k - left;; k = left, left = 0) {\
+      for (; k > 0; k--) {                                                       \
+        EINI_FETCH2(soon_base + (uintptr_t)*soon);                               \
+        soon += soon_step;                                                       \
+        const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,        \
+                   v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                     \
+        (void)v1, (void)v2;                                                      \
+        EINI_GETT_STEP(X, OP, 0, u0[0])                                          \
+        EINI_GETT_STEP(X, OP, 1, u0[us])                                         \
+        EINI_GETT_STEP(X, OP, 2, u0[2 * us])                                     \
+        EINI_GETT_STEP(X, OP, 3, u3[0])                                          \
+        EINI_GETT_STEP(X, OP, 4, u3[us])                                         \
+        EINI_GETT_STEP(X, OP, 5, u3[2 * us])                                     \
+        EINI_GETT_STEP(X, OP, 6, u6[0])                                          \
+        EINI_GETT_STEP(X, OP, 7, u6[us])                                         \
+        v += sv, u0 += uk, u3 += uk, u6 += uk;                                   \
+      }                                                                          \
+      if (!late || left == 0) break;                                             \
+      for (int j = 0; j < nu; j++) {                                             \
+        const X##T *d = (const X##T *)a->dst + a->uoff[j];                       \
+        for (int i = 0; i < nv; i++) EINI_FETCH(d + a->voff[i]);                 \
+        EINI_FETCH(d + a->voff[nv - 1] + X##W - 1);                              \
+      }                                                                          \
     }                                                                            \
     X##T *dst = (X##T *)a->dst;                                                  \
     const int how = a->how;                                                      \
     const int64_t o0 = a->voff[0], o1 = nv > 1 ? a->voff[1] : 0,                 \
                   o2 = nv > 2 ? a->voff[2] : 0;                                  \
-    EINI_GETT_LEAVE(X, FOLD, 0) EINI_GETT_LEAVE(X, FOLD, 1)                      \
-    EINI_GETT_LEAVE(X, FOLD, 2) EINI_GETT_LEAVE(X, FOLD, 3)                      \
-    EINI_GETT_LEAVE(X, FOLD, 4) EINI_GETT_LEAVE(X, FOLD, 5)                      \
-    EINI_GETT_LEAVE(X, FOLD, 6) EINI_GETT_LEAVE(X, FOLD, 7)                      \
+    if (how == EINI_GETT_ADD) {                                                  \
+      EINI_GETT_TAKE(X, FOLD, 0) EINI_GETT_TAKE(X, FOLD, 1)                      \
+      EINI_GETT_TAKE(X, FOLD, 2) EINI_GETT_TAKE(X, FOLD, 3)                      \
+      EINI_GETT_TAKE(X, FOLD, 4) EINI_GETT_TAKE(X, FOLD, 5)                      \
+      EINI_GETT_TAKE(X, FOLD, 6) EINI_GETT_TAKE(X, FOLD, 7)                      \
+    }                                                                            \
+    EINI_GETT_LEAVE(X, 0) EINI_GETT_LEAVE(X, 1) EINI_GETT_LEAVE(X, 2)            \
+    EINI_GETT_LEAVE(X, 3) EINI_GETT_LEAVE(X, 4) EINI_GETT_LEAVE(X, 5)            \
+    EINI_GETT_LEAVE(X, 6) EINI_GETT_LEAVE(X, 7)                                  \
   }
 
 #define EINI_GETT_4(NAME, nv)                                                    \
-  case nv * 16 + 1: NAME##_body(nv, 1, a); break;                                \
-  case nv * 16 + 2: NAME##_body(nv, 2, a); break;                                \
-  case nv * 16 + 3: NAME##_body(nv, 3, a); break;                                \
-  case nv * 16 + 4: NAME##_body(nv, 4, a); break;
+  case nv * 16 + 1: NAME##_body(nv, 1, 0, a); break;                                \
+  case nv * 16 + 2: NAME##_body(nv, 2, 0, a); break;                                \
+  case nv * 16 + 3: NAME##_body(nv, 3, 0, a); break;                                \
+  case nv * 16 + 4: NAME##_body(nv, 4, 0, a); break;
 #define EINI_GETT_8(NAME, nv)                                                    \
-  case nv * 16 + 5: NAME##_body(nv, 5, a); break;                                \
-  case nv * 16 + 6: NAME##_body(nv, 6, a); break;                                \
-  case nv * 16 + 7: NAME##_body(nv, 7, a); break;                                \
-  case nv * 16 + 8: NAME##_body(nv, 8, a); break;
+  case nv * 16 + 5: NAME##_body(nv, 5, 0, a); break;                                \
+  case nv * 16 + 6: NAME##_body(nv, 6, 0, a); break;                                \
+  case nv * 16 + 7: NAME##_body(nv, 7, 0, a); break;                                \
+  case nv * 16 + 8: NAME##_body(nv, 8, 0, a); break;
 #define EINI_GETT_ONLY(NAME, nv, nu)                                             \
-  case nv * 16 + nu: NAME##_body(nv, nu, a); break;
+  case nv * 16 + nu: NAME##_body(nv, nu, 0, a); break;
+#define EINI_GETT_WITH_LATE(NAME, nv, nu)                                        \
+  case EINI_GETT_LATE_TILE + nv * 16 + nu: NAME##_body(nv, nu, 1, a); break;
 #define EINI_GETT_CASES_3X8(NAME)                                                \
+  EINI_GETT_WITH_LATE(NAME, 3, 8)                                                \
   EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)                 \
   EINI_GETT_8(NAME, 1) EINI_GETT_8(NAME, 2) EINI_GETT_8(NAME, 3)
 #define EINI_GETT_CASES_2X8(NAME)                                                \
+  EINI_GETT_WITH_LATE(NAME, 2, 8)                                                \
   EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_8(NAME, 1) EINI_GETT_8(NAME, 2)
 #define EINI_GETT_CASES_3X4(NAME)                                                \
+  EINI_GETT_WITH_LATE(NAME, 3, 4)                                                \
   EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)
-#define EINI_GETT_CASES_1X4(NAME) EINI_GETT_4(NAME, 1)
+#define EINI_GETT_CASES_1X4(NAME) EINI_GETT_WITH_LATE(NAME, 1, 4) EINI_GETT_4(NAME, 1)
 // Tiles of the other pairs come with all columns only; what is too much stays in the buffer.
 #define EINI_GETT_FULL_3X8(NAME)                                                 \
   EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8) EINI_GETT_ONLY(NAME, 3, 8)
@@ -3508,7 +3533,7 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
 #define EINI_GETT_TILES(NAME, ATTR, X, OP, FOLD, INIT, CASES)                    \
   EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                                  \
   ATTR static void NAME(const eini_gett_tile_arg *a) {                           \
-    switch (a->nv * 16 + a->nu) {                                                \
+    switch ((a->late > 0 ? EINI_GETT_LATE_TILE : 0) + a->nv * 16 + a->nu) {      \
       CASES(NAME)                                                                \
       default: break;                                                            \
     }                                                                            \
@@ -4361,6 +4386,7 @@ typedef struct eini_gett_job {
   int inner_direct;              // direct where a box starts and ends at lines
   int masked;                    // direct wherever runs start and end: parts of vectors are stored
   int64_t odd;                   // elements of a line before each run of the output; -1: differ
+  int comes;                     // tiles ask for the output, which leaves the cache between boxes
   int stream;                    // past the caches
   int parted;                    // streamed runs do not start at lines
   int unit;                      // the output is contiguous along runs of V
@@ -4773,6 +4799,8 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
   a.k = nk, a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
   if (j->u.in_place) a.uk = j->u.kby, a.us = j->u.row_step;
   a.how = first ? (j->direct && j->stream ? EINI_GETT_STREAM : EINI_GETT_STORE) : EINI_GETT_ADD;
+  const int comes = a.how == EINI_GETT_ADD && j->comes;
+  const int64_t left = comes ? eini_min64(EINI_GETT_LATE, nk / 2) : 0;
   eini_gett_wait(j, nk);
   int64_t late[4] = {0, 0, 0, 0}, turn = 0;  // what is to leave: columns u, nu; positions p0, p1
   char *const other = keep || j->direct ? NULL : j->buffer + j->ld * parts * size * ulanes;
@@ -4790,13 +4818,14 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
         eini_gett_ask(j, &a);
         const int good = eini_gett_place(j, p, a.nv, voff, masks);
         a.voff = voff;
+        a.late = good && a.nv == kit->nv && a.nu == kit->nu ? left : 0;
         if (!j->direct) {
           for (int i = 0; i < 3; i++) voff[i] = i * kit->w * parts;
           a.dst = buffer + (p - p0) * size, a.uoff = rows;
           kit->tile(&a);
         } else {
           a.dst = j->out, a.uoff = j->u.out + u;
-          if (a.how != EINI_GETT_STREAM) eini_gett_expect(j, &a, p);
+          if (a.how != EINI_GETT_STREAM && a.late == 0) eini_gett_expect(j, &a, p);
           else if (j->masked) eini_gett_expect_masked(j, &a);
           if (good && (kit->every || nu == ulanes)) kit->tile(&a);
           else eini_gett_rim(j, &a, p, u, nu);
@@ -5446,6 +5475,8 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->v.pack = p->kit.pack_v, j->u.pack = p->kit.pack_u;
   j->v.nk = j->u.nk = -1;
   j->sub = p->sub, j->direct = p->direct, j->stream = p->past;
+  const int64_t between = p->nu * eini_gett_product(p->vx->n, p->vx->extent) * p->kit.size;
+  j->comes = p->direct && p->kit.every && !p->in_place && between > cpu->l2 / 2;
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(cpu, c, p, scratch, j);
@@ -5633,7 +5664,7 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
   eini_gett_tile_arg a;
   memset(&next, 0, sizeof next);
   a.how = EINI_GETT_STORE, a.uoff = uoff, a.voff = voff, a.soon = soon, a.lanes = whole;
-  a.k = p.kx->n > 0 ? p.kx->extent[0] : 1;
+  a.k = p.kx->n > 0 ? p.kx->extent[0] : 1, a.late = 0;
   a.sv = p.kx->n > 0 ? p.v->k[0][0] : 0, a.uk = p.kx->n > 0 ? p.u->k[0][0] : 0;
   a.us = p.ux->n > 0 ? p.u->row[0][0] : 0;
   eini_gett_soon_bare(&a, p.kit.nu, size, soon);

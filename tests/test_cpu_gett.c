@@ -435,20 +435,23 @@ static void sort_axes(problem *p, int g) {  // by the output, small strides last
     }
 }
 
-// How an output that is to be streamed leaves: counts[0] streamed at all, [1] tiles store lines,
-// [2] through the buffer, [3] boxes are moved to lines, [4] tiles store parts of vectors, [5] runs
-// wait for those behind them.
-static void count_streamed(const eini_cpu *cpu, const problem *p, const ein_choice *choice,
-                           long *counts) {
-  if (!(choice->state[0] & EINI_GETT_PAST)) return;
+// How an output leaves: counts[8] tiles ask for what they add to; where it is to be streamed [0]
+// at all, [1] tiles store lines, [2] through the buffer, [3] boxes are moved to lines, [4] tiles
+// store parts of vectors, [5] runs wait for those behind them.
+static void count_ways(const eini_cpu *cpu, const problem *p, const ein_choice *choice,
+                       long *counts) {
+  if (choice->state[0] & EINI_GETT_BARE) return;
   eini_gett_sketch sketch;
   eini_gett_job j;
   char *scratch = (char *)malloc(choice->scratch + 64);
   check(scratch != NULL, "no memory");
   eini_gett_job_init(cpu, &p->c, choice, &sketch, scratch, &j);
-  eini_gett_align(&j);
-  counts[0]++, counts[1] += j.direct, counts[2] += !j.direct, counts[3] += j.v.g.early > 0;
-  counts[4] += j.masked, counts[5] += j.chained;
+  counts[8] += j.comes && j.k.total > 1;
+  if (j.stream) {
+    eini_gett_align(&j);
+    counts[0]++, counts[1] += j.direct, counts[2] += !j.direct, counts[3] += j.v.g.early > 0;
+    counts[4] += j.masked, counts[5] += j.chained;
+  }
   free(scratch);
 }
 
@@ -514,7 +517,7 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   ein_choice choice;
   check(eini_gett_family.plan(&cpu, &p.c, cpu.width, &choice), "declined");
   check(choice.seconds > 0, "no time predicted");
-  count_streamed(&cpu, &p, &choice, counts);
+  count_ways(&cpu, &p, &choice, counts);
   run_family(&cpu, &eini_gett_family, &p, &choice);
   if (eini_moved_plan(&cpu, &p.c, cpu.width, &choice))
     for (int v = 1; v <= 2; v++) {
@@ -532,7 +535,7 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
 int main(int argc, char **argv) {
   const long cases = argc > 1 ? atol(argv[1]) : 2000;
   const long first = argc > 2 ? atol(argv[2]) : 1;
-  long counts[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+  long counts[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
   int isa = -1;
 #if !EINI_CPU_X86
   isa = EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN;
@@ -545,9 +548,10 @@ int main(int argc, char **argv) {
     one_case((uint64_t)i, isa, counts);
   }
   check(cases < 1000 || (counts[6] > 0 && counts[7] > 0), "nothing was moved");
+  check(cases < 1000 || counts[8] > 0, "no tile asks for what it adds to");
   printf("test_cpu_gett: %ld cases; %ld streamed: %ld by tiles, %ld through the buffer, %ld in"
          " boxes moved to lines, %ld with parts of vectors, %ld chained; %ld in blocks that are"
-         " moved, %ld of them streamed\n", cases, counts[0], counts[1], counts[2], counts[3],
-         counts[4], counts[5], counts[6], counts[7]);
+         " moved, %ld of them streamed; %ld ask for what they add to\n", cases, counts[0],
+         counts[1], counts[2], counts[3], counts[4], counts[5], counts[6], counts[7], counts[8]);
   return 0;
 }
