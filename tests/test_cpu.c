@@ -967,7 +967,11 @@ int main(int argc, char **argv) {
     test_exp(k, isa[i]);
     test_stream(k);
     test_rows(k);
-    test_rows_together(k);
+    for (int halves = cpu->machine.halves, i = 0; i < 2; i++) {
+      cpu->machine.halves = i == 0;
+      test_rows_together(k);
+      cpu->machine.halves = halves;
+    }
     test_extrema(k);
     CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
     ein_cpu_destroy(cpu);

@@ -500,7 +500,7 @@ static int best_isa(void) {
 int main(int argc, char **argv) {
   const int64_t count = argc > 1 ? atoll(argv[1]) : 2000, only = argc > 3 ? atoll(argv[3]) : -1;
   const uint64_t seed = argc > 2 ? (uint64_t)atoll(argv[2]) : 1;
-  eini_cpu cpu = {EINI_ISA_PLAIN, 48 << 10, 1 << 20, 8 << 20, 1, 4e9, 100e9, 200e9,
+  eini_cpu cpu = {EINI_ISA_PLAIN, 48 << 10, 1 << 20, 8 << 20, 1, 0, 4e9, 100e9, 200e9,
                   20e9, 25e9, 100e9, 40e9, 1e-8};
   for (int64_t i = 0; i < count; i++) {
     test_case t;
