@@ -8956,13 +8956,18 @@ static void eini_rows_products(const eini_dir_rows *r, int64_t e0, int64_t n) {
   }
 }
 
+// Rows that are made together when both steps are one.
+static int64_t eini_rows_at_once(const eini_dir_rows *r) {
+  return r->lanes <= r->v.j.kern->lanes ? 8 : 4;
+}
+
 // Both steps at once. The last rows may be made twice.
-static void eini_rows_scaled(const eini_dir_rows *r, int64_t e0, int64_t n) {
-  const eini_dir_elem *v = &r->v;
+static void eini_rows_scaled(eini_dir_rows *r, int64_t e0, int64_t n) {
+  eini_dir_elem *v = &r->v;
   const eini_elem_list *loop = &v->sum_loop, *group = &v->mul_k;
   const eini_dir_kern *kern = v->j.kern;
   const int64_t unit = v->j.unit, vectors = (r->lanes + kern->lanes - 1) / kern->lanes;
-  const int64_t most = vectors == 1 ? 8 : 4, rows = n < most ? 1 : most;
+  const int64_t most = eini_rows_at_once(r), rows = n < most ? 1 : most;
   const char *s = eini_rows_at(v, loop->stream[0], e0), *p = eini_rows_at(v, loop->stream[1], e0);
   char *to = eini_rows_at(v, loop->stream[2], e0);
   eini_dir_scaled t = {group->n, r->k1.n, r->k0, r->pk, r->qk, r->from, v->step[1 - v->u], r->to,
@@ -8975,6 +8980,7 @@ static void eini_rows_scaled(const eini_dir_rows *r, int64_t e0, int64_t n) {
       t.p = p + (loop->off[1][b] + at * t.pe) * unit;
       t.q = v->block[EINI_ELEM_PACKED];
       t.out = to + (loop->off[2][b] + at * t.oe) * unit;
+      eini_elem_ahead_some(v);
       for (int64_t i = 0, l; i < vectors; i += l) {
         const int64_t left = vectors - i;
         l = eini_dir_strip(left);
@@ -8992,13 +8998,14 @@ static void eini_rows_batch(eini_dir_rows *r) {
   const eini_elem_list *rest = &v->move[2].rest;
   const int64_t unit = v->j.unit, line = v->columns[EINI_ELEM_SUMS] / rest->n;
   const int64_t strips = (r->lanes + 3 * v->j.kern->lanes - 1) / (3 * v->j.kern->lanes);
+  const int64_t rows = r->scaled ? eini_rows_at_once(r) : 8, times = r->scaled ? 1 : strips;
   for (int64_t e0 = 0, n; e0 < v->e; e0 += n) {
     n = eini_min64(v->wide, v->e - e0);
+    eini_elem_ahead_start(v, e0 + n, eini_min64(v->wide, v->e - e0 - n),
+                          v->sum_loop.n * times * ((n + rows - 1) / rows));
     if (r->scaled) {
       eini_rows_scaled(r, e0, n);
     } else {
-      eini_elem_ahead_start(v, e0 + n, eini_min64(v->wide, v->e - e0 - n),
-                            v->sum_loop.n * strips * ((n + 7) / 8));
       if (v->first) eini_rows_products(r, e0, n);
       eini_rows_sums(r, e0, n);
       if (!v->first) eini_rows_products(r, e0, n);
