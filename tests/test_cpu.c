@@ -967,8 +967,8 @@ int main(int argc, char **argv) {
     test_exp(k, isa[i]);
     test_stream(k);
     test_rows(k);
-    for (int halves = cpu->machine.halves, i = 0; i < 2; i++) {
-      cpu->machine.halves = i == 0;
+    for (int halves = cpu->machine.halves, once = 0; once < 2; once++) {
+      cpu->machine.halves = once;
       test_rows_together(k);
       cpu->machine.halves = halves;
     }
