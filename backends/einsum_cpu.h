@@ -4802,8 +4802,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
   a.k = nk, a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
   if (j->u.in_place) a.uk = j->u.kby, a.us = j->u.row_step;
   a.how = first ? (j->direct && j->stream ? EINI_GETT_STREAM : EINI_GETT_STORE) : EINI_GETT_ADD;
-  const int comes = a.how == EINI_GETT_ADD && j->comes;
-  const int64_t left = comes ? eini_min64(EINI_GETT_LATE, nk / 2) : 0;
+  const int64_t left = a.how == EINI_GETT_ADD && j->comes ? eini_min64(EINI_GETT_LATE, nk / 2) : 0;
   eini_gett_wait(j, nk);
   int64_t late[4] = {0, 0, 0, 0}, turn = 0;  // what is to leave: columns u, nu; positions p0, p1
   char *const other = keep || j->direct ? NULL : j->buffer + j->ld * parts * size * ulanes;
@@ -4828,8 +4827,11 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
           kit->tile(&a);
         } else {
           a.dst = j->out, a.uoff = j->u.out + u;
-          if (a.how != EINI_GETT_STREAM && a.late == 0) eini_gett_expect(j, &a, p);
-          else if (j->masked) eini_gett_expect_masked(j, &a);
+          if (a.how != EINI_GETT_STREAM) {
+            if (a.late == 0) eini_gett_expect(j, &a, p);
+          } else if (j->masked) {
+            eini_gett_expect_masked(j, &a);
+          }
           if (good && (kit->every || nu == ulanes)) kit->tile(&a);
           else eini_gett_rim(j, &a, p, u, nu);
         }
