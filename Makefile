@@ -5,6 +5,7 @@
 #   make demo       the command on real data           make matrix     compilers and languages
 #   make test       everything, one summary line       make sanitize   tests under ASan and UBSan
 #   make examples   examples against their output      make fuzz       FUZZ_SECONDS=20 per target
+#   make check      two minutes of make test, for every commit
 #   make bench      timings, see bench/                make clean
 #   make test-arm   tests/test_cpu.c for aarch64, under qemu
 #   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
@@ -21,8 +22,8 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views path contract einsum program builder gradient memory memory_fit kernels \
-           choice decomp dist cpu cpu_direct cpu_gett
+TESTS    = math npy views extreme path split contract einsum program builder gradient memory \
+           memory_fit kernels choice decomp hostile dist order cpu cpu_direct cpu_gett cpu_safe
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient 11_places 12_llama
@@ -32,8 +33,8 @@ HEADERS    = einsum.h einsum_program.h einsum_memory.h einsum_decomp.h $(wildcar
              $(wildcard tools/*.h)
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 # Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
-SAN_TESTS  = $(filter-out cpu_direct cpu_gett,$(TESTS))
-SAN_BIN    = $(SAN_TESTS:%=$(B)/san/test_%) $(B)/san/test_kernels_cpu
+SAN_TESTS  = $(filter-out order cpu_direct cpu_gett,$(TESTS))
+SAN_BIN    = $(SAN_TESTS:%=$(B)/san/test_%) $(B)/san/test_kernels_cpu $(B)/san/test_extreme_cpu
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
 EX_BIN     = $(EXAMPLES:%=$(B)/%)
 
@@ -42,8 +43,8 @@ ifeq ($(filter clean setup,$(MAKECMDGOALS)),)
 -include $(B)/found.mk
 endif
 
-.PHONY: all demo test test-arm lint matrix sanitize fuzz bench bench-kernels examples clean setup \
-        probe
+.PHONY: all demo test check test-arm lint matrix sanitize fuzz bench bench-kernels examples clean \
+        setup probe
 .DELETE_ON_ERROR:
 
 all: $(B)/einsum
@@ -76,6 +77,14 @@ test: setup
 	  $(MAKE) --no-print-directory -s -k -j$(JOBS) -O steps; \
 	  STEPS="$$($(MAKE) --no-print-directory -s step-names)" sh tests/summary.sh $(B)/log $$start
 
+# What a commit can break and two minutes can find. It installs nothing.
+CHECK = lint $(filter-out test-cpu% test-order,$(TESTS:%=test-%)) command
+check: $(B)/found.mk
+	@rm -rf $(B)/log
+	@start=$$(date +%s); \
+	  $(MAKE) --no-print-directory -s -k -j$(JOBS) -O $(CHECK:%=step-%); \
+	  WHAT="make check" STEPS="$(CHECK)" sh tests/summary.sh $(B)/log $$start
+
 $(B)/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	$(CC) -std=c99 $(CFLAGS) -o $@ $< $(LIBS)
 
@@ -84,12 +93,14 @@ $(B)/test_kernels_cpu $(B)/test_kernels_blas: tests/test_kernels.c $(wildcard te
 	$(CC) -std=c99 $(CFLAGS) $(if $(findstring blas,$@),-DTEST_OPENBLAS,-DTEST_CPU) -o $@ $< \
 	  $(if $(findstring blas,$@),$(BLAS_LIBS)) $(LIBS)
 
-$(B)/test_memory_fit_cpu: tests/test_memory_fit.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+$(B)/test_memory_fit_cpu $(B)/test_extreme_cpu: $(B)/test_%_cpu: tests/test_%.c \
+  $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	$(CC) -std=c99 $(CFLAGS) -DTEST_CPU -o $@ $< $(LIBS)
 
 # What holds all vector kernels takes clang twice as long at -O1.
-SAN_O = $(if $(filter %/einsum %/test_cpu %/test_kernels_cpu,$@),-O0,-O1)
-$(B)/san/test_kernels_cpu: tests/test_kernels.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+SAN_O = $(if $(filter %/einsum %/test_cpu %/test_cpu_safe %_cpu,$@),-O0,-O1)
+$(B)/san/test_kernels_cpu $(B)/san/test_extreme_cpu: $(B)/san/test_%_cpu: tests/test_%.c \
+  $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
 	$(SAN_CC) -std=c99 -g $(SAN_O) $(SAN_FLAGS) -DTEST_CPU -o $@ $< $(LIBS)
 
@@ -99,7 +110,7 @@ $(B)/san/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 
 $(B)/tsan/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/tsan
-	$(SAN_CC) -std=c99 -g -O1 -fsanitize=thread -o $@ $< $(LIBS)
+	$(SAN_CC) -std=c99 -g $(SAN_O) -fsanitize=thread -o $@ $< $(LIBS)
 
 $(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
@@ -150,7 +161,9 @@ JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
 STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
-        $(ISAS:%=kernels-%) san-kernels-cpu tsan-dist kernels-blas memory-cpu san-command \
+        $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist tsan-cpu_safe kernels-blas \
+        memory-cpu \
+        san-command \
         command numpy numpy-cpu models examples readme demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
@@ -175,8 +188,14 @@ $(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
 step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
 	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 1500 22,$(NO_SAN))
 
+step-san-extreme-cpu: $(if $(SAN_CC),$(B)/san/test_extreme_cpu)
+	$(STEP) san-extreme-cpu $(if $(SAN_CC),$<,$(NO_SAN))
+
 step-tsan-dist: $(if $(SAN_CC),$(B)/tsan/test_dist)
 	$(STEP) tsan-dist $(if $(SAN_CC),$< 300,$(NO_SAN))
+
+step-tsan-cpu_safe: $(if $(SAN_CC),$(B)/tsan/test_cpu_safe)
+	$(STEP) tsan-cpu_safe $(if $(SAN_CC),$< 300,$(NO_SAN))
 
 step-memory-cpu: $(B)/test_memory_fit_cpu
 	$(STEP) memory-cpu $<

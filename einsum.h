@@ -52,6 +52,7 @@
 //   >>lower           statements become tasks
 //   >>products        statements that are contractions
 //   >>leaves          long folds with few results
+//   >>order           folds whose additions have one order
 //   >>group           statements that run inside one loop nest
 //   >>plan            from a graph to tasks and a workspace layout
 //   >>execute         running a plan
@@ -116,8 +117,14 @@
 // accumulate the rest). Without "->" the output is the axes of "...", then the labels that occur
 // exactly once, by code point (A before a). The same label must have the same extent, or extent 1,
 // which broadcasts; within one operand extents must be equal. Spaces may stand anywhere but inside
-// "->" and "...". The order of contraction is searched for: values may differ in rounding, and for
-// inf and NaN, from one unsplit pass; path "none" asks for that pass.
+// "->" and "...". The order of contraction is searched for: values of sums may differ in rounding,
+// and for inf and NaN, from one unsplit pass; path "none" asks for that pass. Other folds are split
+// only where that changes nothing: any and all of bool, in programs extrema and logsumexp over sums
+// (-inf + inf aside) and extrema over each other. A path is auto, naive (left to right), optimal,
+// dp, greedy, random or a list of steps in opt_einsum's linear format, "(3) (0,1) (0,1,2)" or
+// "[[3], [0, 1], [0, 1, 2]]": a step takes positions of the operands still there, counted from 0,
+// and appends its result. One alone is reduced by itself; three or more are one pass. What is asked
+// for is taken; auto weighs pairs against one pass.
 //
 //
 // GRAPHS
@@ -132,12 +139,15 @@
 //
 // FUNCTIONS AND FOLDS
 //
-// exp log sqrt sin cos tanh     also of complex numbers      rsqrt(x)    1/sqrt(x)
+// exp log sqrt sin cos tan tanh also of complex numbers      rsqrt(x)    1/sqrt(x)
+// expm1(x)    exp(x)-1          log1p(x)    log(1+x)         both exact near 0, also complex
+// sign(x)     -1, 0, 1; NaN stays; complex: x/abs(x)         atan2(y,x)  the angle of (x, y)
 // erf                           real                         sigmoid(x)  1/(1+exp(-x))
 // relu(x)     x < 0 ? 0 : x     NaN stays NaN                silu(x)     x*sigmoid(x)
 // gelu(x)     x/2*(1+erf(x/sqrt(2)))                         abs(x)      real, also of complex x
 // floor ceil round              halves go to even            pow(x,y)    x^y
-// div(x,y)    floor(x/y)        of integers by 0: 0          mod(x,y)    x - y*div(x,y)
+// div(x,y)    numpy.floor_divide: of integers by 0 it is 0, div(inf,2) is NaN
+// mod(x,y)    numpy.mod, x - y*div(x,y) but for what divides by 0: 0 of integers, else NaN
 // max(x,y,..) min(x,y,..)       element-wise; NaN wins       where(c,x,y)  c ? x : y
 // conj real imag complex(x,y)   abs for the modulus          cast_T(x)   rounded to dtype T
 // x^n with a literal whole n from 0 to 64 is multiplications and keeps integers; else it is a
@@ -159,6 +169,7 @@
 //
 // With ein_einsum_ex: .monoid names the fold, .map is an expression over x0, x1, .. (the operands):
 //     "ik,jk->ij" with monoid "max" and map "abs(x0-x1)" is the distance in the maximum norm.
+// A monoid that is named folds single values too ("i->i" with any gives bool), and norm is one.
 //
 //
 // FUNCTIONS AND MONOIDS OF YOUR OWN
@@ -172,11 +183,27 @@
 //
 // DETERMINISM
 //
-// One plan on one machine gives the same bits every time, and for every width of the executor: only
-// free indices are cut between threads, long folds in leaves that the shape alone decides.
-// (A provider may be an exception; then its manual says so.) Other compilers, flags or machines may
-// round otherwise. The searches of paths count steps unless you give seconds and a clock; with
-// seconds, paths may differ.
+// One plan on one machine gives the same bits every time: partial results merge in a fixed order,
+// whatever thread was faster. Other plans of the same statements may round otherwise, those for
+// another number of threads too: kernels are chosen by predicted time.
+//
+// options.deterministic extends this over numbers of threads and places, fabrics, and what was
+// calibrated or imported. Paths and kernels are then chosen by shapes and dtypes alone. A long fold
+// with few results becomes the fold of at most 64 leaves, whose length the shape decides; leaves
+// and other free indices are shared out, reduced indices are never cut but where every order gives
+// the same bits: integers, any, all, argmax, argmin. Each element is folded in one order with the
+// same fused products, wherever blocks end. So are folds of your own, if their functions work
+// element by element. Not promised: equal bits on other instruction sets, compilers or providers,
+// for other strides or order of operands. It costs the kernels that are fast on odd shapes; large
+// products keep their speed, sums of rows or columns in the caches half to a third of it. var,
+// means of complex values, folds of your own and folds of the long index's own value have no
+// leaves: each result is the work of one thread. The portable kernels and einsum_cpu.h can do it;
+// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for paths by the clock and
+// parts that cut a reduced index. For places, ein_graph_deterministic gives the graph to decompose
+// and run.
+//
+// The searches of paths count steps unless you give seconds and a clock; with seconds, paths may
+// differ, and deterministic plans refuse them.
 //
 //
 // THREADS
@@ -195,11 +222,11 @@
 // EINSUM_FREE (default malloc and free). The library frees only what it allocated; views, shapes
 // and texts are borrowed for the call, results are written into memory of yours. ein_plan_execute
 // allocates nothing when the workspace is given: ein_plan_workspace bytes, aligned to 64. Data need
-// the alignment of their element at most. Failing allocations give EIN_ERR_NO_MEMORY, and nothing
-// is lost. ein_einsum copes with outputs that overlap inputs; a plan does with options.may_overlap,
-// and in place where each element is read only where it is written; else EIN_ERR_OVERLAP, before
-// anything is written. Buffers may be given with their size (buffer, buffer_bytes): then a view
-// that leaves them is an error.
+// the alignment of their element, complex ones that of a part, no more. Failing allocations give
+// EIN_ERR_NO_MEMORY, and nothing is lost. ein_einsum copes with outputs that overlap inputs; a plan
+// does with options.may_overlap, and in place where each element is read only where it is written;
+// else EIN_ERR_OVERLAP, before anything is written. Buffers may be given with their size (buffer,
+// buffer_bytes): then a view that leaves them is an error.
 //
 //
 // ERRORS
@@ -294,7 +321,7 @@ typedef enum ein_dtype {
 // The library never frees it. Strides may be 0 or negative; there is no rank limit.
 typedef struct ein_ztensor {
   ein_dtype dtype;
-  int space;               // memory space; 0: host
+  int space;               // memory space; 0: host, others give EIN_ERR_UNSUPPORTED
   int rank;
   const int64_t *shape;    // borrowed, rank extents
   const int64_t *strides;  // borrowed, rank strides in elements; NULL: row-major without gaps
@@ -342,8 +369,8 @@ typedef struct ein_logger {
 } ein_logger;
 
 // parallel_for runs task(arg, i) for i in [0, n), in any order, on up to width threads, and returns
-// when all are done. It is never called from inside a task (no nesting). Results do not depend on
-// width: only free indices are cut.
+// when all are done. It is never called from inside a task (no nesting). Kernels are chosen for the
+// width, and may round otherwise for another one (manual: DETERMINISM).
 typedef struct ein_executor {
   int width;
   void (*parallel_for)(int n, void (*task)(void *arg, int i), void *arg, void *user);
@@ -397,8 +424,15 @@ typedef enum ein_pair {
 typedef struct ein_contract {
   ein_pair pair;
   ein_dtype type;               // compute dtype: i32 i64 f32 f64 c64 c128; any-and: bool
+  int ordered;                  // 1: the extents of k and the dtype alone decide in which order an
+                                //   element's values are folded; k is as the statement has it
   ein_axes batch, m, n, k;      // merged where strides allow, small steps of the output last
+  // 1: the store is alpha * fold, plus beta * (extra 0) if there is one, all in the compute dtype.
+  // Kernels may do that themselves; emit_fn does it too, and then needs no aligned folds.
+  int scaled;
+  const void *alpha, *beta;     // when run: NULL: not multiplied; beta NULL: extra 0 is not read
   ein_side p, q;
+  int unsplit;                  // 1: an element's factors are multiplied before anything is added
   ein_dtype out_dtype;
   const int64_t *out_batch, *out_m, *out_n;  // strides of the output
   char *out;
@@ -451,16 +485,18 @@ typedef struct ein_rates {
 } ein_rates;
 
 struct eini_nest;  // section mapreduce
-// A provider of kernels. The plan functions are pure questions: 0 means no. run functions are
-// called from several threads at once. Slots may be NULL. The struct outlives ctx and plans.
+// A provider of kernels. The plan functions are pure questions: 0 means no. All that is decided is
+// in the choice: run functions, which are called from several threads at once, look at nothing that
+// may change after planning. What they return but EIN_OK becomes the status of the execution, whose
+// outputs are then undefined. Slots may be NULL. The struct outlives ctx and plans.
 typedef struct ein_kernels {
   const char *name;
   void *user;
   int (*contract_plan)(void *user, const ein_contract *c, int width, ein_choice *choice);
-  void (*contract_run)(void *user, const ein_contract *c, const ein_choice *choice,
-                       const ein_part *part, void *scratch);
+  ein_status (*contract_run)(void *user, const ein_contract *c, const ein_choice *choice,
+                             const ein_part *part, void *scratch);
   int (*copy_plan)(void *user, const ein_copy *c, int width, ein_choice *choice);
-  void (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
+  ein_status (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
   // Faster versions of chunk operations (numbers of section expr) and conversions; NULL: none.
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
   // Folds n values into *acc (numbers of section monoid: sum prod max min any all); NULL: none.
@@ -468,18 +504,24 @@ typedef struct ein_kernels {
   // Makes the n values of a walk's row at out (NULL: 0), with `stream` past the caches, and perhaps
   // rows behind it, over which it moves the walk; 0: did nothing.
   int (*row_fn)(void *user, struct eini_nest *walk, int64_t n, void *out, int stream);
-  // Copies bytes past the caches; chosen for outputs of more than stream_bytes.
+  // Copies bytes past the caches; chosen for outputs of more than stream_bytes. 0 bytes end what
+  // was copied and made so: then all of it is visible to who sees a release store that follows.
   void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
   size_t stream_bytes;
   ein_rates rates;
+  // 1: honours ein_contract.ordered, and neither how chunks are cut nor where they lie changes a
+  // value. Others are not asked in deterministic mode.
+  int ordered;
 } ein_kernels;
 
 typedef struct ein_ctx_desc {
   ein_allocator allocator;              // default: EINSUM_MALLOC
   ein_logger logger;                    // default: silent
   ein_executor executor;                // default: the calling thread
-  int nkernels;                         // providers beside the portable one, preferred on a tie
-  const ein_kernels *const *kernels;    //   in this order; the array is copied
+  int nuse;                             // providers beside the portable one that backends put here
+  const ein_kernels *use[8];            //   (ein_cpu_use, ..), preferred on a tie in this order
+  int nkernels;                         // and after them any others; the array is copied
+  const ein_kernels *const *kernels;
   double (*now_fn)(void *user);         // seconds; default: none, budgets count steps
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
@@ -488,9 +530,10 @@ typedef struct ein_ctx_desc {
 // One mistake in a text or a call. Strings live in the ctx until its next planning call.
 typedef struct ein_error {
   ein_status status;
-  int line, column, width;  // 1-based, columns and width in code points; line 0: no position
+  int line, column, width;  // 1-based, in code points of the whole line; line 0: no position
+  int caret, mark;          // on a screen: columns of source before the mistake, and of the mistake
   const char *message;      // one line
-  const char *source;       // the line of text, or ""
+  const char *source;       // the line of text, of a long one what is around the mistake, or ""
   const char *hint;         // one line, or ""
 } ein_error;
 
@@ -541,13 +584,14 @@ typedef enum ein_goal { EIN_GOAL_FLOPS = 0, EIN_GOAL_SIZE, EIN_GOAL_BYTES } ein_
 
 typedef struct ein_options {
   const char *path;         // auto (default), naive, none, optimal, dp, greedy, random, or a list
-                            // like "(0,2) (0,1)" in opt_einsum's linear format
+                            // of steps like "(0,2) (0,1)": see NUMPY STRINGS
   ein_goal goal;            // what the path minimises
   double path_seconds;      // budget, needs now_fn; 0: a fixed number of steps
   int64_t path_steps;       // budget in steps; 0: default
   uint64_t seed;            // of randomised searches
   int may_overlap;          // 1: outputs may overlap inputs; room for a copy is planned
-} ein_options;
+  int deterministic;        // 1: the same bits for every number of threads and places, and whatever
+} ein_options;              //   was measured (manual: DETERMINISM); default 0
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {
@@ -561,7 +605,7 @@ typedef struct ein_einsum_desc {
   const ein_ztensor *c;     // like out; default: out itself (only with beta)
   ein_scalar alpha, beta;   // default 1 and 0; with beta 0, C is never read
   const unsigned char *conj;// nin flags: operand k is conjugated
-  const char *monoid;  // sum (default), prod, max, min, any, all, logsumexp, or a registered one
+  const char *monoid;       // a fold of FUNCTIONS AND FOLDS or a registered one; default sum
   const char *map;          // expression over operands x0, x1, ..; default their product
   ein_rest rest;            // with repeated output labels
   ein_options options;
@@ -584,7 +628,7 @@ typedef struct ein_tensor_info {
 
 typedef struct ein_param_info {
   const char *name;
-  ein_dtype dtype;
+  ein_dtype dtype;          // EIN_NONE: it takes the dtype it meets, as a literal does
   int has_default;
   ein_scalar value;         // its default
 } ein_param_info;
@@ -688,6 +732,13 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds,
 
 // ---- level 3: graphs, made with einsum_program.h ------------------------------------------------
 EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
+// The graph that deterministic mode runs: products split in a contraction order, long folds with
+// few results as folds of leaves. What is planned from it, for any number of threads and places,
+// gives the same bits; no index is cut that would change them. Inputs, outputs and params are those
+// of `graph`, which it does not need any more. Of options path, goal, path_steps and seed count;
+// may be NULL. EIN_ERR_UNSUPPORTED: the ctx has kernels, and none that folds in order.
+EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_options *options, ein_graph **ordered);
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);
@@ -817,8 +868,11 @@ static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
 }
 #endif  // gcc or clang
 
+static int64_t eini_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 static int64_t eini_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t eini_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+// The absolute value; of INT64_MIN the largest there is.
+static int64_t eini_abs64(int64_t x) { return x >= 0 ? x : x == INT64_MIN ? INT64_MAX : -x; }
 
 // r = a*b + c, or 1 when it does not fit.
 EINI_UNUSED static int eini_muladd_overflow(int64_t a, int64_t b, int64_t c, int64_t *r) {
@@ -882,6 +936,31 @@ static void eini_arena_free(eini_arena *a) {
   }
   a->head = NULL;
   a->total = 0;
+}
+
+// Where an arena stands. What was allocated since is freed by eini_arena_rollback.
+typedef struct eini_arena_at {
+  eini_block *head;
+  size_t used, next_size;
+} eini_arena_at;
+
+static eini_arena_at eini_arena_mark(const eini_arena *a) {
+  eini_arena_at m;
+  m.head = a->head;
+  m.used = a->head == NULL ? 0 : a->head->used;
+  m.next_size = a->next_size;
+  return m;
+}
+
+static void eini_arena_rollback(eini_arena *a, const eini_arena_at *m) {
+  while (a->head != m->head) {
+    eini_block *b = a->head;
+    a->head = b->next;
+    a->total -= b->size;
+    a->al.free_fn(b, b->size, a->al.user);
+  }
+  if (a->head != NULL) a->head->used = m->used;
+  a->next_size = m->next_size;
 }
 
 // count*size zeroed bytes, aligned to 16 (to 64 from 1 KiB on); NULL when out of memory or when
@@ -987,11 +1066,21 @@ static void eini_diag_reset(eini_diag *d, const char *text, int64_t length) {
   d->length = length;
 }
 
-// Copies into the message buffer, cut at its end; never fails.
+// From here on positions are those of another text.
+static void eini_diag_text(eini_diag *d, const char *text, int64_t length) {
+  if (d == NULL) return;
+  d->text = text;
+  d->length = length;
+}
+
+// Copies into the message buffer, cut at its end between code points; never fails.
 static const char *eini_diag_str(eini_diag *d, const char *s, size_t n) {
   size_t room = EINI_ERROR_TEXT / 2 - d->used;
   if (room <= 1) return "";
-  if (n > room - 1) n = room - 1;
+  if (n > room - 1) {
+    n = room - 1;
+    while (n > 0 && ((unsigned char)s[n] & 0xC0) == 0x80) n--;
+  }
   char *p = d->buf + d->used;
   // A tab would move the caret under the line, a newline would break it.
   for (size_t i = 0; i < n; i++) p[i] = (unsigned char)s[i] < 32 ? ' ' : s[i];
@@ -1006,37 +1095,88 @@ static int64_t eini_count_points(const char *s, int64_t n) {
   return points;
 }
 
+// The code point at s, n bytes at most, and its length; -1, of one byte, where it is not UTF-8.
+static int64_t eini_utf8(const char *s, int64_t n, int64_t *used) {
+  unsigned char c = (unsigned char)s[0];
+  *used = 1;
+  if (c < 0x80) return c;
+  int len = c >= 0xF0 && c <= 0xF4 ? 4 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xC2 && c < 0xE0 ? 2 : 0;
+  if (len == 0 || len > n) return -1;
+  int64_t v = c & (0xFF >> (len + 1));
+  for (int i = 1; i < len; i++) {
+    if (((unsigned char)s[i] & 0xC0) != 0x80) return -1;
+    v = v << 6 | ((unsigned char)s[i] & 0x3F);
+  }
+  if ((len == 3 && v < 0x800) || (len == 4 && v < 0x10000) || v > 0x10FFFF ||
+      (v >= 0xD800 && v <= 0xDFFF)) {
+    return -1;
+  }
+  *used = len;
+  return v;
+}
+
+// Code points that Unicode never gives a meaning; XML does not take them.
+static int eini_noncharacter(int64_t c) {
+  return (c >= 0xFDD0 && c <= 0xFDEF) || (c & 0xFFFE) == 0xFFFE;
+}
+
+// A letter, as names and labels know them.
+static int eini_is_label(int64_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= 0xA1 && !eini_noncharacter(c));
+}
+
+// Columns that a code point takes on a screen: marks 0, East Asian wide ones and emoji 2.
+static int eini_screen_width(int64_t c) {
+  static const int ranges[][3] = {
+      {0x300, 0x36F, 0}, {0x483, 0x489, 0}, {0x591, 0x5BD, 0}, {0x610, 0x61A, 0},
+      {0x64B, 0x65F, 0}, {0x6D6, 0x6DC, 0}, {0x1100, 0x115F, 2}, {0x1AB0, 0x1AFF, 0},
+      {0x1DC0, 0x1DFF, 0}, {0x200B, 0x200F, 0}, {0x20D0, 0x20FF, 0}, {0x2E80, 0x303E, 2},
+      {0x3041, 0x33FF, 2}, {0x3400, 0x4DBF, 2}, {0x4E00, 0x9FFF, 2}, {0xA000, 0xA4CF, 2},
+      {0xA960, 0xA97F, 2}, {0xAC00, 0xD7A3, 2}, {0xF900, 0xFAFF, 2}, {0xFE00, 0xFE0F, 0},
+      {0xFE20, 0xFE2F, 0}, {0xFE30, 0xFE6F, 2}, {0xFEFF, 0xFEFF, 0}, {0xFF00, 0xFF60, 2},
+      {0xFFE0, 0xFFE6, 2}, {0x1F300, 0x1F64F, 2}, {0x1F680, 0x1F6FF, 2}, {0x1F900, 0x1FAFF, 2},
+      {0x20000, 0x3FFFD, 2}, {0xE0100, 0xE01EF, 0}};
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+    if (c >= ranges[i][0] && c <= ranges[i][1]) return ranges[i][2];
+  return 1;
+}
+
+static int64_t eini_screen_columns(const char *s, int64_t n) {
+  int64_t columns = 0, used;
+  for (int64_t i = 0; i < n; i += used)
+    columns += eini_screen_width(eini_utf8(s + i, n - i, &used));
+  return columns;
+}
+
 // Line, column and the excerpt of the source around byte pos.
 static void eini_diag_place(eini_diag *d, ein_error *e, int64_t pos, int64_t width) {
-  int64_t start = 0, line = 1;
+  const char *s = d->text;
+  int64_t start = d->length >= 3 && memcmp(s, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0, line = 1;
   if (pos > d->length) pos = d->length;
+  if (pos < start) pos = start;
   for (int64_t i = 0; i < pos; i++) {
-    if (d->text[i] == '\n') {
+    if (s[i] == '\n') {
       line++;
       start = i + 1;
     }
   }
   int64_t end = pos;
-  while (end < d->length && d->text[end] != '\n' && d->text[end] != '\r') end++;
-  if (width < 1) width = 1;
-  if (width > end - pos) width = end - pos > 0 ? end - pos : 1;
+  while (end < d->length && s[end] != '\n' && s[end] != '\r') end++;
+  if (width > end - pos) width = end - pos;
   e->line = line > INT_MAX ? INT_MAX : (int)line;
-  int64_t column = eini_count_points(d->text + start, pos - start);
-  int64_t columns = pos + width <= d->length ? eini_count_points(d->text + pos, width) : 1;
+  e->column = (int)eini_min64(eini_count_points(s + start, pos - start) + 1, INT_MAX);
   // A very long line is shown around the mistake only, so that the caret stays in sight.
-  int64_t from = start;
-  while (pos - from > 160) {
-    from += pos - from - 160;
-    while (from < pos && ((unsigned char)d->text[from] & 0xC0) == 0x80) from++;
-  }
-  if (from != start) column = eini_count_points(d->text + from, pos - from);
+  int64_t from = eini_max64(start, pos - 160);
+  while (from < pos && from > start && ((unsigned char)s[from] & 0xC0) == 0x80) from++;
   if (end - from > 240) {
     end = from + 240;
-    while (end > pos && ((unsigned char)d->text[end] & 0xC0) == 0x80) end--;
+    while (end > pos && ((unsigned char)s[end] & 0xC0) == 0x80) end--;
   }
-  e->column = (int)eini_min64(column + 1, INT_MAX);
-  e->width = (int)eini_min64(columns < 1 ? 1 : columns, 240);
-  e->source = eini_diag_str(d, d->text + from, (size_t)(end - from));
+  if (width > end - pos) width = end - pos;
+  e->width = (int)eini_max64(width < 1 ? 1 : eini_count_points(s + pos, width), 1);
+  e->caret = (int)eini_screen_columns(s + from, pos - from);
+  e->mark = (int)eini_max64(width < 1 ? 1 : eini_screen_columns(s + pos, width), 1);
+  e->source = eini_diag_str(d, s + from, (size_t)(end - from));
 }
 
 // Records a mistake at bytes [pos, pos+width) of the text (pos -1: none) and returns status.
@@ -1085,9 +1225,9 @@ static const char *eini_diag_message(const eini_diag *d) {
                         : snprintf(out + at, room - at, "%s%s", i ? "\n" : "", e->message);
     at += n > 0 ? (size_t)n : 0;
     if (e->line > 0 && e->source[0] && at < room) {
-      n = snprintf(out + at, room - at, "\n  %s\n  %*s", e->source, e->column - 1, "");
+      n = snprintf(out + at, room - at, "\n  %s\n  %*s", e->source, e->caret, "");
       at += n > 0 ? (size_t)n : 0;
-      for (int k = 0; k < e->width && at + 1 < room; k++) out[at++] = '^';
+      for (int k = 0; k < e->mark && at + 1 < room; k++) out[at++] = '^';
       if (at < room) out[at] = 0;
     }
     if (e->hint[0] && at < room) {
@@ -1249,6 +1389,19 @@ static int64_t eini_f64_to_i64(double x) {
   return x >= 9223372036854775808.0 ? INT64_MAX : (int64_t)x;
 }
 
+// Can a dtype hold a value: an integer exactly, a real one without becoming infinite?
+static int eini_dtype_holds(ein_dtype t, double x) {
+  int kind = eini_kind_of(t), bits = 8 * (int)ein_dtype_size(t);
+  if (kind == EINI_KBOOL) return x == 0 || x == 1;
+  if (kind <= EINI_KINT) {
+    double most = ldexp(1, kind == EINI_KUINT ? bits : bits - 1);
+    return x < most && x >= (kind == EINI_KUINT ? 0 : -most) && floor(x) == x;
+  }
+  double most = t == EIN_F16 ? 65520.0 : t == EIN_BF16 ? ldexp(511, 119) :
+                t == EIN_F32 || t == EIN_C64 ? ldexp(33554431, 103) : INFINITY;
+  return !(fabs(x) >= most) || x - x != 0;
+}
+
 // ================================================================================================
 // >>zspace  images of affine maps
 // Takes maps and boxes of an index space; gives what they select. Invariant: nothing wraps.
@@ -1383,6 +1536,7 @@ static ein_status eini_view_validate(const ein_ztensor *t) {
   if (t == NULL || t->rank < 0 || (t->rank > 0 && t->shape == NULL)) return EIN_ERR_ARGUMENT;
   if (t->buffer == NULL && t->buffer_bytes > 0) return EIN_ERR_ARGUMENT;
   if (ein_dtype_size(t->dtype) == 0) return EIN_ERR_DTYPE;
+  if (t->space != 0) return EIN_ERR_UNSUPPORTED;
   EINI_TRY(eini_view_extent(t, &lo, &hi));
   if (lo <= hi && t->data != NULL && t->buffer_bytes > 0 && !eini_view_inside(t, lo, hi))
     return EIN_ERR_BOUNDS;
@@ -1623,12 +1777,15 @@ static ein_dtype eini_fold_dtype(int fold, ein_dtype t) {
   X(LT, "", 2, 'O') X(LE, "", 2, 'O') X(GT, "", 2, 'O') X(GE, "", 2, 'O')                   \
   X(EQ, "", 2, 'C') X(NE, "", 2, 'C') X(AND, "", 2, 'B') X(OR, "", 2, 'B')                  \
   X(NOT, "", 1, 'B') X(EXP, "exp", 1, 'F') X(LOG, "log", 1, 'F') X(SQRT, "sqrt", 1, 'F')    \
-  X(RSQRT, "rsqrt", 1, 'F') X(SIN, "sin", 1, 'F') X(COS, "cos", 1, 'F')                     \
-  X(TANH, "tanh", 1, 'F') X(ERF, "erf", 1, 'F') X(SIGMOID, "sigmoid", 1, 'F')               \
+  X(RSQRT, "rsqrt", 1, 'F') X(EXPM1, "expm1", 1, 'F') X(LOG1P, "log1p", 1, 'F')           \
+  X(SIN, "sin", 1, 'F') X(COS, "cos", 1, 'F') X(TAN, "tan", 1, 'F')                       \
+  X(TANH, "tanh", 1, 'F') X(ATAN2, "atan2", 2, 'F') X(ERF, "erf", 1, 'F')                 \
+  X(SIGMOID, "sigmoid", 1, 'F')                                                           \
   X(RELU, "relu", 1, 'M') X(SILU, "silu", 1, 'F') X(GELU, "gelu", 1, 'F')                   \
   X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I') X(ROUND, "round", 1, 'I')               \
   X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')                     \
-  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')
+  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')     \
+  X(SIGN, "sign", 1, 'A')
 
 typedef enum eini_op {
 #define EINI_OP_ENUM(id, name, args, cls) EINI_OP_##id,
@@ -1654,7 +1811,8 @@ static const eini_op_row eini_ops[EINI_OP_COUNT] = {
 typedef struct eini_node {
   unsigned char op;
   unsigned char dtype;  // logical; EIN_NONE before typing
-  unsigned char weak;   // a literal, or an expression of literals: adopts the dtype it meets
+  unsigned char weak;   // a literal, a param without a dtype, or an expression of these: adopts the
+                        // dtype it meets; ival of an operation: the first node of its tree
   unsigned char exact;  // CONST: ival is exact (an integer)
   int arg[3];           // children; OPERAND, INDEX, PARAM: arg[0] is the number;
                         // CAST: arg[1] is 1 for a conversion that typing inserted;
@@ -1742,9 +1900,16 @@ static int eini_node_arg(const eini_expr *e, const eini_node *v, int i) {
 
 // ---- typing ----
 
-// What typing needs to know: dtypes of operands and params, the registered functions.
+typedef struct eini_param {
+  const char *name;
+  ein_dtype dtype;       // EIN_NONE: it adopts what it meets
+  ein_scalar value;
+} eini_param;
+
+// What typing needs to know: dtypes of operands, params, the registered functions.
 typedef struct eini_typing {
-  const ein_dtype *operand, *param;
+  const ein_dtype *operand;
+  const eini_param *param;
   const ein_function *function;
   int numpy_bool;  // NumPy strings: products and sums of bool are and / or
   eini_diag *diag;
@@ -1780,9 +1945,13 @@ static double eini_fold_real(int op, double x, double y) {
     case EINI_OP_LOG: return log(x);
     case EINI_OP_SQRT: return sqrt(x);
     case EINI_OP_RSQRT: return 1 / sqrt(x);
+    case EINI_OP_EXPM1: return expm1(x);
+    case EINI_OP_LOG1P: return log1p(x);
     case EINI_OP_SIN: return sin(x);
     case EINI_OP_COS: return cos(x);
+    case EINI_OP_TAN: return tan(x);
     case EINI_OP_TANH: return tanh(x);
+    case EINI_OP_ATAN2: return atan2(x, y);
     case EINI_OP_NEG: return -x;
     case EINI_OP_ADD: return x + y;
     case EINI_OP_SUB: return x - y;
@@ -1792,14 +1961,15 @@ static double eini_fold_real(int op, double x, double y) {
   }
 }
 
-// Literals stay literals under arithmetic and functions: -1, 2/3, sqrt(size(d)). An f32 tensor over
-// them stays f32. The others are typed as f64 or i64.
+// Literals stay literals under arithmetic and functions: -1, 2/3, sqrt(size(d)); params without a
+// dtype are like them. An f32 tensor over them stays f32. The others are typed as f64 or i64.
+static int eini_stays_weak(int op) {
+  return op == EINI_OP_NEG || op == EINI_OP_ADD || op == EINI_OP_SUB || op == EINI_OP_MUL ||
+         op == EINI_OP_DIV || op == EINI_OP_POW || (op >= EINI_OP_EXP && op <= EINI_OP_ATAN2);
+}
+
 static int eini_fold_literal(eini_expr *e, eini_node *v) {
-  if (v->op != EINI_OP_NEG && v->op != EINI_OP_ADD && v->op != EINI_OP_SUB &&
-      v->op != EINI_OP_MUL && v->op != EINI_OP_DIV && v->op != EINI_OP_POW &&
-      (v->op < EINI_OP_EXP || v->op > EINI_OP_TANH)) {
-    return 0;
-  }
+  if (!eini_stays_weak(v->op)) return 0;
   const eini_node *x = &e->node[v->arg[0]];
   const eini_node *y = eini_ops[v->op].args == 1 ? x : &e->node[v->arg[1]];
   if (x->op != EINI_OP_CONST || y->op != EINI_OP_CONST || !x->weak || !y->weak) return 0;
@@ -1835,9 +2005,48 @@ static ein_dtype eini_real_part(ein_dtype t) {
   return t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
 }
 
+// Appends an operation on nodes that adopt what they meet, which does so too; -1: no memory.
+static int eini_weak_pair(eini_arena *a, eini_expr *out, int op, int64_t pos, int x, int y) {
+  int id = eini_expr_add(a, out, op, pos, x, y, 0), first = id;
+  for (int k = 0; k < eini_ops[op].args && id >= 0; k++) {
+    const eini_node *c = &out->node[k == 0 ? x : y];
+    int64_t from = c->weak && c->op > EINI_OP_PARAM ? c->ival : k == 0 ? x : y;
+    if (from < first) first = (int)from;
+  }
+  if (id < 0) return -1;
+  out->node[id].weak = 1;
+  out->node[id].ival = first;
+  return id;
+}
+
+// An operation on such nodes, with all below it, takes dtype t. Trees are long: no recursion.
+static void eini_weak_take(eini_expr *out, int id, ein_dtype t) {
+  int64_t first = out->node[id].ival;
+  out->node[id].weak = 2;  // to be typed
+  for (int64_t i = id; i >= first; i--) {
+    eini_node *v = &out->node[i];
+    if (v->weak != 2) continue;
+    v->weak = 0;
+    v->dtype = (unsigned char)t;
+    if (v->op == EINI_OP_CONST && !v->exact) v->ival = eini_f64_to_i64(v->re);
+    if (v->op <= EINI_OP_PARAM) continue;
+    v->ival = 0;
+    for (int k = 0; k < eini_ops[v->op].args; k++)
+      if (out->node[v->arg[k]].weak) out->node[v->arg[k]].weak = 2;
+  }
+}
+
 // A child converted to logical dtype t: itself, a typed literal, or a CAST node on top of it.
 static int eini_convert(eini_arena *a, eini_expr *out, int id, ein_dtype t) {
   eini_node *x = &out->node[id];
+  if (x->weak && x->op != EINI_OP_CONST && eini_kind_of(t) < EINI_KREAL) {  // converted when known
+    int real = eini_convert(a, out, id, EIN_F64);
+    return real < 0 ? -1 : eini_convert(a, out, real, t);
+  }
+  if (x->weak && x->op > EINI_OP_PARAM) {
+    eini_weak_take(out, id, t);
+    return id;
+  }
   if (x->weak) {
     // The literal may be shared by two parents: each gets its own typed copy.
     eini_node copy = *x;
@@ -1868,12 +2077,12 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
       if (m == EIN_BOOL && (v->op == EINI_OP_SUB || v->op == EINI_OP_NEG))
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "use != or not",
                          "bool has no subtraction");
+      if (m == EIN_BOOL && v->op == EINI_OP_SIGN)
+        return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "bool has no sign");
       break;
     case 'F':
       *arg = *res = eini_float_for(m);
-      if (complex_in && v->op != EINI_OP_EXP && v->op != EINI_OP_LOG && v->op != EINI_OP_SQRT &&
-          v->op != EINI_OP_SIN && v->op != EINI_OP_COS && v->op != EINI_OP_TANH &&
-          v->op != EINI_OP_RSQRT) {
+      if (complex_in && (v->op < EINI_OP_EXP || v->op > EINI_OP_TANH)) {
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "%s has no complex version",
                          eini_ops[v->op].name);
       }
@@ -1908,6 +2117,12 @@ static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr 
                                 const eini_node *v, int x, int y, int *id) {
   eini_node xn = out->node[x], yn = out->node[y];
   ein_dtype t = eini_node_dtype(&xn);
+  if (xn.weak && yn.weak) {
+    int sq = yn.exact && yn.ival == 2;
+    *id = sq ? eini_weak_pair(a, out, EINI_OP_SQUARE, v->pos, x, 0)
+             : eini_weak_pair(a, out, EINI_OP_POW, v->pos, x, y);
+    return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+  }
   if (yn.weak && yn.exact && yn.ival >= 0 && yn.ival <= 64) {
     if (t == EIN_BOOL) t = EIN_I8;
     int base = eini_convert(a, out, x, t), r = -1;
@@ -1944,7 +2159,7 @@ static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr 
 // Operations with rules of their own: where, complex, cast, calls.
 static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_expr *out,
                                     eini_node v, const int *child, int *id) {
-  int c[EINI_ARGS_MAX];
+  int c[EINI_ARGS_MAX] = {0};
   int n = eini_node_args(&v);
   ein_dtype t = EIN_NONE;
   if (v.op == EINI_OP_WHERE) {
@@ -1978,7 +2193,7 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
   if (v.op == EINI_OP_CALL) {
     *id = eini_expr_call(a, out, v.pos, v.arg[0], n, c);
   } else {
-    *id = eini_expr_add(a, out, v.op, v.pos, c[0], c[1], n > 2 ? c[2] : 0);
+    *id = eini_expr_add(a, out, v.op, v.pos, c[0], c[1], c[2]);
   }
   if (*id < 0) return EIN_ERR_NO_MEMORY;
   if (v.op == EINI_OP_COMPLEX) t = t == EIN_F32 ? EIN_C64 : EIN_C128;
@@ -1994,7 +2209,10 @@ static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr
     eini_node *o = &out->node[*id];
     *o = v;
     if (v.op == EINI_OP_OPERAND) o->dtype = (unsigned char)ty->operand[v.arg[0]];
-    if (v.op == EINI_OP_PARAM) o->dtype = (unsigned char)ty->param[v.arg[0]];
+    if (v.op == EINI_OP_PARAM && ty->param[v.arg[0]].dtype != EIN_NONE)
+      o->dtype = (unsigned char)ty->param[v.arg[0]].dtype;
+    else if (v.op == EINI_OP_PARAM)  // what it took when the expression was typed before stays
+      o->weak = v.dtype == EIN_NONE;
     if (v.op == EINI_OP_INDEX) o->dtype = EIN_I64;
     return EIN_OK;
   }
@@ -2016,6 +2234,10 @@ static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
   }
   if (v.op == EINI_OP_POW) return eini_type_pow(a, ty, out, &v, child[0], child[1], id);
+  if (eini_stays_weak(v.op) && out->node[child[0]].weak && (n == 1 || out->node[child[1]].weak)) {
+    *id = eini_weak_pair(a, out, v.op, v.pos, child[0], n > 1 ? child[1] : 0);
+    return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+  }
   ein_dtype arg, res;
   EINI_TRY(eini_op_types(ty, &v, &out->node[child[0]], n > 1 ? &out->node[child[1]] : NULL, &arg,
                          &res));
@@ -2098,15 +2320,14 @@ typedef struct eini_stmt {
   int numpy;             // NumPy string: bool sums by or
   ein_dtype type;        // logical dtype of the result, before it is stored
   ein_rest rest;         // what happens to elements of out that out_map does not reach
+  int order;             // how kernels must fold, EINI_ORDER_*; 0: as they like
   int64_t pos;           // byte in the source, or -1
   int64_t line;          // line in the source, or 0
 } eini_stmt;
 
-typedef struct eini_param {
-  const char *name;
-  ein_dtype dtype;
-  ein_scalar value;
-} eini_param;
+// Ways of folding that blocks of a statement share: chunks along reduced indices, or along free
+// ones, one reduced value after the other; in tiles of a contraction where there are kernels.
+enum { EINI_ORDER_ACROSS = 1, EINI_ORDER_DOWN = 2, EINI_ORDER_TILES = 4 };
 
 struct ein_graph {
   eini_arena arena;
@@ -2120,6 +2341,7 @@ struct ein_graph {
   int nfunction;
   ein_monoid *monoid;
   int nmonoid;
+  int ordered;             // 1: made by section order: statements run as they are, in their order
   int open;                // while it is being built: the first mistake, and where messages go
   ein_status status;
   eini_diag *diag;
@@ -2206,6 +2428,13 @@ static void eini_zmap_fill(ein_zmap *to, const ein_zmap *from) {
   if (rows > 0 && from->offset != NULL) memcpy(to->offset, from->offset, rows * sizeof *to->offset);
 }
 
+EINI_UNUSED static int eini_zmap_equal(const ein_zmap *a, const ein_zmap *b) {
+  size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
+  return a->rows == b->rows && a->cols == b->cols &&
+         (rows == 0 || memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0) &&
+         (cells == 0 || memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0);
+}
+
 // Appends a statement with room for its indices and operands; the caller fills index[], nfree,
 // operand[] and the maps (zero at first), expr and fold. *s is valid until the next call.
 static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int noperand,
@@ -2269,12 +2498,10 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   eini_typing ty;
   memset(&ty, 0, sizeof ty);
   ein_dtype *od = EINI_NEW(&g->arena, ein_dtype, s->noperand);
-  ein_dtype *pd = EINI_NEW(&g->arena, ein_dtype, g->nparam);
-  if (od == NULL || pd == NULL) return EIN_ERR_NO_MEMORY;
+  if (od == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) od[k] = g->tensor[s->operand[k]].dtype;
-  for (int k = 0; k < g->nparam; k++) pd[k] = g->param[k].dtype;
   ty.operand = od;
-  ty.param = pd;
+  ty.param = g->param;
   ty.function = g->function;
   ty.diag = diag;
   eini_expr typed;
@@ -2386,6 +2613,7 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   if (desc != NULL && (desc->allocator.alloc_fn == NULL) != (desc->allocator.free_fn == NULL))
     return EIN_ERR_ARGUMENT;
   eini_arena arena;
+  int use = 0, room = 0;
   eini_arena_init(&arena, desc == NULL ? NULL : &desc->allocator);
   ein_ctx *c = EINI_NEW(&arena, ein_ctx, 1);
   if (c == NULL) return EIN_ERR_NO_MEMORY;
@@ -2395,11 +2623,15 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
     c->executor = desc->executor;
     c->now_fn = desc->now_fn;
     c->now_user = desc->now_user;
+    room = (int)(sizeof desc->use / sizeof *desc->use);
+    use = desc->nuse < 0 ? 0 : desc->nuse > room ? room : desc->nuse;
     c->nkernels = desc->nkernels < 0 || desc->kernels == NULL ? 0 : desc->nkernels;
+    c->nkernels += use;
   }
   c->kernels = EINI_NEW(&arena, const ein_kernels *, c->nkernels);
   if (c->kernels == NULL) c->nkernels = 0;
-  for (int i = 0; i < c->nkernels; i++) c->kernels[i] = desc->kernels[i];
+  for (int i = 0; i < c->nkernels; i++)
+    c->kernels[i] = i < use ? desc->use[i] : desc->kernels[i - use];
   if (c->executor.parallel_for == NULL || c->executor.width < 1) c->executor.width = 1;
   c->diag.error = EINI_NEW(&arena, ein_error, EINI_ERRORS_MAX);
   c->diag.buf = EINI_NEW(&arena, char, EINI_ERROR_TEXT);
@@ -2436,12 +2668,9 @@ EIN_API const char *ein_ctx_message(const ein_ctx *ctx) {
 
 static int eini_is_name(const char *s) {
   if (s == NULL || !s[0] || (s[0] >= '0' && s[0] <= '9')) return 0;
-  for (; *s; s++) {
-    unsigned char c = (unsigned char)*s;
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-          c >= 0x80)) {
-      return 0;
-    }
+  for (int64_t n = (int64_t)strlen(s), used; n > 0; n -= used, s += used) {
+    int64_t c = eini_utf8(s, n, &used);
+    if (!((c >= '0' && c <= '9') || c == '_' || eini_is_label(c))) return 0;
   }
   return 1;
 }
@@ -2461,11 +2690,11 @@ static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id)
   static const char *const words[] = {
       "softmax", "logsoftmax", "layernorm", "rmsnorm", "norm", "input", "param", "output", "def",
       "grad", "wrt", "as", "seed", "and", "or", "not", "inf", "nan", "pi", "true", "false", "size",
-      "wrap", "clamp", "reflect"};
+      "wrap", "clamp", "reflect", "for"};
   static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
                                 EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
   const int count[] = {EINI_FOLD_USER, EINI_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
-                       g->nmonoid, 20};
+                       g->nmonoid, 21};
   int k = 0;
   for (; k < 8 && i >= count[k]; k++) i -= count[k];
   *cls = k < 8 ? classes[k] : EINI_W_FREE;
@@ -2633,29 +2862,6 @@ typedef struct eini_notation {
   int nslot;
   int nellipsis;        // broadcast axes
 } eini_notation;
-
-static int64_t eini_utf8(const char *s, int64_t n, int64_t *used) {
-  unsigned char c = (unsigned char)s[0];
-  *used = 1;
-  if (c < 0x80) return c;
-  int len = c >= 0xF0 && c <= 0xF4 ? 4 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xC2 && c < 0xE0 ? 2 : 0;
-  if (len == 0 || len > n) return -1;
-  int64_t v = c & (0xFF >> (len + 1));
-  for (int i = 1; i < len; i++) {
-    if (((unsigned char)s[i] & 0xC0) != 0x80) return -1;
-    v = v << 6 | ((unsigned char)s[i] & 0x3F);
-  }
-  if ((len == 3 && v < 0x800) || (len == 4 && v < 0x10000) || v > 0x10FFFF ||
-      (v >= 0xD800 && v <= 0xDFFF)) {
-    return -1;
-  }
-  *used = len;
-  return v;
-}
-
-static int eini_is_label(int64_t c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0xA1;
-}
 
 // A label as text, for messages and plans.
 static const char *eini_label_text(int key, char *buf, size_t size, int is_text) {
@@ -2915,6 +3121,11 @@ static ein_status eini_output_axes(eini_notation *no, const int *count, int allo
   return EIN_OK;
 }
 
+static ein_status eini_fail_count(const eini_notation *no, const ein_einsum_desc *d) {
+  return eini_fail(no->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                   "the expression names %d operands, %d are given", no->nin, d->nin);
+}
+
 // Reads the notation of a descriptor. value[0..nin) are the operands (tensor numbers 0..nin-1),
 // axes/rank describe the output.
 static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d,
@@ -2944,9 +3155,7 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
       }
     }
   }
-  if (no->nin != d->nin)
-    return eini_fail(no->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
-                     "the expression names %d operands, %d are given", no->nin, d->nin);
+  if (no->nin != d->nin) return eini_fail_count(no, d);
   EINI_TRY(eini_notation_tables(no, d->in));
   *value = EINI_NEW(no->arena, eini_value, no->nin);
   int **ids = EINI_NEW(no->arena, int *, no->nin);
@@ -3082,43 +3291,59 @@ static void eini_lex_number(eini_parser *p) {
   p->re = p->exact ? (double)m : eini_scale10(m, e);
 }
 
+// Reads a code point beyond ASCII, of a name or, unless name, of a comment; 0 after a mistake.
+static int eini_lex_point(eini_parser *p, int name) {
+  int64_t used, u = eini_utf8(p->s + p->at, p->n - p->at, &used);
+  int blank = u == 0x1680 || (u >= 0x2000 && u <= 0x200A) || u == 0x2028 || u == 0x2029 ||
+              u == 0x202F || u == 0x205F || u == 0x3000 || u == 0xFEFF;
+  if (u < 0 || eini_noncharacter(u) || (name && (u < 0xA1 || blank)))
+    eini_perr(p, EIN_ERR_SYNTAX, p->at, used, NULL,
+              u < 0 ? "the text is not UTF-8 here" : "this character is not in the language");
+  p->at += used;
+  return p->tok != EINI_T_BAD;
+}
+
 static void eini_lex_name(eini_parser *p) {
-  int64_t used;
-  for (unsigned char c; p->tok = EINI_T_NAME, p->at < p->n; p->at += used) {
-    c = eini_byte(p, p->at);
-    used = 1;
-    if (c < 0x80 && !eini_is_digit(c) && c != '_' && !((c | 32) >= 'a' && (c | 32) <= 'z')) break;
-    if (c < 0x80) continue;
-    int64_t u = eini_utf8(p->s + p->at, p->n - p->at, &used);
-    if (u < 0xA1 || u == 0x1680 || (u >= 0x2000 && u <= 0x200A) || u == 0x2028 || u == 0x2029 ||
-        u == 0x202F || u == 0x205F || u == 0x3000 || u == 0xFEFF) {  // white space beyond ASCII
-      eini_perr(p, EIN_ERR_SYNTAX, p->at, 1, NULL,
-                u < 0 ? "the text is not UTF-8 here" : "this character is not in the language");
-      p->at += used;
+  for (p->tok = EINI_T_NAME; p->at < p->n;) {
+    unsigned char c = eini_byte(p, p->at);
+    if (c >= 0x80) {
+      if (!eini_lex_point(p, 1)) return;
+    } else if (eini_is_digit(c) || c == '_' || ((c | 32) >= 'a' && (c | 32) <= 'z')) {
+      p->at++;
+    } else {
       return;
     }
   }
 }
 
-// Skips blanks, comments, joined lines, and inside brackets the ends of lines.
-static void eini_lex_skip(eini_parser *p) {
+// Skips blanks, comments, joined lines, and inside brackets the ends of lines; 0 after a mistake.
+static int eini_lex_skip(eini_parser *p) {
+  p->tok = EINI_T_END;
   for (int comment = 0; p->at < p->n; p->at++) {
     unsigned char c = eini_byte(p, p->at), d = eini_byte(p, p->at + 1);
     if (c == '\n') comment = 0;
-    if (comment ? c >= 32 : c == '#') comment = 1;
-    else if (c == '\\' && d == '\n') p->at++;
-    else if (c == '\\' && d == '\r' && eini_byte(p, p->at + 2) == '\n') p->at += 2;
-    else if (c != ' ' && c != '\t' && c != '\r' && !(c == '\n' && p->brackets > 0)) return;
+    if (comment && c >= 0x80) {
+      if (!eini_lex_point(p, 0)) return 0;
+      p->at--;
+    } else if (comment ? c >= 32 && c != 127 : c == '#') {
+      comment = 1;
+    } else if (c == '\\' && d == '\n') {
+      p->at++;
+    } else if (c == '\\' && d == '\r' && eini_byte(p, p->at + 2) == '\n') {
+      p->at += 2;
+    } else if (c != ' ' && c != '\t' && c != '\r' && !(c == '\n' && p->brackets > 0)) {
+      return 1;
+    }
   }
+  return 1;
 }
 
 static void eini_token(eini_parser *p) {
   p->end = p->pos + p->len;
-  eini_lex_skip(p);
+  int clean = eini_lex_skip(p);
   p->pos = p->at;
   p->len = 0;
-  p->tok = EINI_T_END;
-  if (p->at >= p->n) return;
+  if (!clean || p->at >= p->n) return;
   unsigned char c = eini_byte(p, p->at), d = eini_byte(p, p->at + 1);
   if (c == '_' || c >= 0x80 || ((c | 32) >= 'a' && (c | 32) <= 'z')) {
     eini_lex_name(p);
@@ -3463,10 +3688,12 @@ typedef struct eini_text {
   char *buf;
   size_t size, at;
   int nodes;               // of an expression so far: shared nodes could repeat without end
+  int cut;                 // an expression was too long or too deep
+  int numbered;            // operands are written $0, $1, .. instead of what is read of them
 } eini_text;
 
 static eini_text eini_text_of(char *buf, size_t size) {
-  eini_text t = {buf, buf == NULL ? 0 : size, 0, 0};
+  eini_text t = {buf, buf == NULL ? 0 : size, 0, 0, 0, 0};
   if (t.size > 0) buf[0] = 0;
   return t;
 }
@@ -3541,6 +3768,7 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
   if (level < place) eini_say(t, "(");
   if (depth > 200 || t->nodes++ > (1 << 16)) {
     eini_say(t, "..");
+    t->cut = 1;
   } else if (infix != NULL) {
     eini_say_node(t, g, s, v->arg[0], level + (level == 6 || level == 2), depth + 1);
     eini_say(t, "%s", infix);
@@ -3548,7 +3776,8 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
   } else if (op == EINI_OP_CONST) {
     eini_say_const(t, v);
   } else if (op == EINI_OP_OPERAND) {
-    eini_say_access(t, g, s, v->arg[0]);
+    if (t->numbered) eini_say(t, "$%d", v->arg[0]);
+    else eini_say_access(t, g, s, v->arg[0]);
   } else if (op == EINI_OP_INDEX || op == EINI_OP_PARAM) {
     eini_say(t, "%s", op == EINI_OP_INDEX ? s->index[v->arg[0]].name : g->param[v->arg[0]].name);
   } else if (op == EINI_OP_NEG || op == EINI_OP_NOT || op == EINI_OP_SQUARE ||
@@ -3621,17 +3850,31 @@ typedef struct eini_path_opts {
   uint64_t seed;
 } eini_path_opts;
 
+// Linear format, as opt_einsum's: step i takes the positions pos[first[i]] .. pos[first[i+1] - 1],
+// rising, of the current list; all of them are removed and the result is appended.
 typedef struct eini_path {
   int nstep;
-  int (*step)[2];  // linear format: positions in the current list, smaller first; both are
-                   // removed and the result is appended. A single-operand step is {p, -1}
-  double flops;    // as opt_einsum counts: product of extents, twice that if a label is summed
+  int *first;      // [nstep + 1]
+  int *pos;
+  double flops;    // as opt_einsum counts: product of extents, times the factors but one (at least
+                   // one), and one more if a label is summed
   double largest;  // largest intermediate, elements (output included)
-  double moved;    // sum over steps of elements of both inputs and the result
+  double moved;    // sum over steps of elements of the inputs and the result
   const char *method;  // what produced it
-  int all;             // not 0: one step of that many operands
+  double seconds[3];   // predicted, see eini_path_way; 0: nothing was compared
   int proved;          // 1: optimal for the goal; 2: optimal among connected subsets; 0: neither
 } eini_path;
+
+// Ways between which predictions choose.
+enum { EINI_AS_FOUND, EINI_LEFT_TO_RIGHT, EINI_ONE_PASS };
+static const char *const eini_path_way[] = {"as found", "left to right", "one pass"};
+
+// Room for nstep steps of npos positions in all.
+static ein_status eini_path_room(eini_arena *a, int nstep, int npos, eini_path *path) {
+  path->first = EINI_NEW(a, int, (int64_t)nstep + 1);
+  path->pos = EINI_NEW(a, int, npos);
+  return path->first == NULL || path->pos == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
 
 #define EINI_PATH_EXACT 14   // operands for the all-subsets search
 #define EINI_PATH_LINKED 63  // operands for the connected-subsets search: one word per subset
@@ -3768,43 +4011,76 @@ static int eini_path_node(const int *sum, int n, int position) {
   return x;
 }
 
-static ein_status eini_path_cost_in(eini_arena *scratch, const eini_net *net, eini_path *path) {
+// Contracts m nodes into one, which is accounted for as one step.
+static void eini_path_all(eini_path_run *r, const int *node, int m, int *stamp, int step) {
+  const eini_path_sums before = r->sums;
+  double all = 1, read = 0;
+  int x = node[0], closed = 0;  // labels that the result lacks
+  for (int k = 0; k < m; k++) {
+    read += r->term[node[k]].size;
+    for (int i = r->term[node[k]].head; i >= 0; i = r->next[i]) {
+      int l = r->net->labels[i];
+      if (stamp[l] == step) continue;
+      stamp[l] = step;
+      all *= r->ext[l];
+      closed++;
+    }
+  }
+  for (int k = 1; k < m || k == 1; k++) {
+    eini_path_step(r, x, k < m ? node[k] : -1);
+    x = r->nnode - 1;
+  }
+  for (int i = r->term[x].head; i >= 0; i = r->next[i]) closed--;
+  r->sums = before;
+  r->term[x].flops = all * ((m > 2 ? m - 1 : 1) + (closed > 0));
+  eini_path_add(&r->sums, r->term[x].flops, r->term[x].size, read);
+}
+
+// Costs of a path's steps. EIN_ERR_ARGUMENT: they are not a path of the network; *bad is the entry
+// of path->pos that does not fit, or -1 when what is left at the end is not one operand.
+static ein_status eini_path_cost_in(eini_arena *scratch, const eini_net *net, eini_path *path,
+                                    int *bad) {
   eini_path_run r;
-  int count = net->nterm, room = count + path->nstep;
+  int count = net->nterm, npos = path->first[path->nstep], room = count + npos;
   EINI_TRY(eini_path_run_init(&r, scratch, net, room));
-  int *sum = eini_path_marks(scratch, count, room);
-  if (sum == NULL) return EIN_ERR_NO_MEMORY;
+  int *sum = eini_path_marks(scratch, count, room), *node = EINI_NEW(scratch, int, npos);
+  int *stamp = EINI_NEW(scratch, int, net->nlabel), *taken = EINI_NEW(scratch, int, room);
+  if (sum == NULL || node == NULL || stamp == NULL || taken == NULL) return EIN_ERR_NO_MEMORY;
   eini_path_reset(&r);
   for (int i = 0; i < path->nstep; i++) {
-    int *s = path->step[i], t = s[0];
-    if (s[1] >= 0 && t > s[1]) {
-      s[0] = s[1];
-      s[1] = t;
+    int *p = path->pos + path->first[i], m = path->first[i + 1] - path->first[i];
+    for (int k = 0; k < m; k++) {
+      *bad = (int)(p - path->pos) + k;
+      if (p[k] < 0 || p[k] >= count || taken[p[k]] == i + 1) return EIN_ERR_ARGUMENT;
+      taken[p[k]] = i + 1;
     }
-    if (s[0] < 0 || s[1] < -1 || s[0] >= count || s[1] >= count || s[0] == s[1])
-      return EIN_ERR_ARGUMENT;
-    int a = eini_path_node(sum, room, s[0]), b = s[1] < 0 ? -1 : eini_path_node(sum, room, s[1]);
-    eini_path_mark(sum, room, a, -1);
-    if (b >= 0) eini_path_mark(sum, room, b, -1);
-    eini_path_mark(sum, room, r.nnode, 1);
-    eini_path_step(&r, a, b);
-    count -= b >= 0;
+    eini_sort_ints(p, m);
+    for (int k = 0; k < m; k++) node[k] = eini_path_node(sum, room, p[k]);
+    for (int k = 0; k < m; k++) eini_path_mark(sum, room, node[k], -1);
+    eini_path_all(&r, node, m, stamp, i + 1);
+    eini_path_mark(sum, room, r.nnode - 1, 1);
+    count -= m - 1;
   }
   path->flops = r.sums.flops;
   path->largest = r.sums.largest;
   path->moved = r.sums.moved;
+  *bad = -1;
   return count == 1 ? EIN_OK : EIN_ERR_ARGUMENT;
 }
 
-// Fill in the costs of the steps of `path`; EIN_ERR_ARGUMENT when they are not a path of `net`.
-EINI_UNUSED static ein_status eini_path_cost(eini_arena *arena, const eini_net *net,
-                                             eini_path *path) {
+// Fills in the costs of the steps of `path`; see eini_path_cost_in.
+static ein_status eini_path_cost(eini_arena *arena, const eini_net *net, eini_path *path,
+                                 int *bad) {
   eini_arena scratch;
   path->flops = path->largest = path->moved = 0;
+  *bad = -1;
   if (net->nterm == 0) return path->nstep == 0 ? EIN_OK : EIN_ERR_ARGUMENT;
-  if (path->nstep < 1 || path->nstep > INT_MAX / 2 - net->nterm) return EIN_ERR_ARGUMENT;
+  if (path->nstep < 1 || path->first[path->nstep] > INT_MAX / 2 - net->nterm)
+    return EIN_ERR_ARGUMENT;
+  for (int i = 0; i < path->nstep; i++)
+    if (path->first[i + 1] <= path->first[i]) return EIN_ERR_ARGUMENT;
   eini_arena_init(&scratch, &arena->al);
-  ein_status status = eini_path_cost_in(&scratch, net, path);
+  ein_status status = eini_path_cost_in(&scratch, net, path, bad);
   eini_arena_free(&scratch);
   return status;
 }
@@ -4485,8 +4761,8 @@ static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
   for (int i = 0; i < n - 1; i++) {  // to the linear format
     const int *k = o->algo == EINI_PATH_NAIVE ? s.kid[i] : s.trial[i];
     int a = k[0] < k[1] ? k[0] : k[1], b = k[0] + k[1] - a;
-    path->step[i][0] = eini_path_position(sum, a);
-    path->step[i][1] = eini_path_position(sum, b);
+    path->pos[2 * i] = eini_path_position(sum, a);
+    path->pos[2 * i + 1] = eini_path_position(sum, b);
     eini_path_mark(sum, 2 * n, a, -1);
     eini_path_mark(sum, 2 * n, b, -1);
     eini_path_mark(sum, 2 * n, n + i, 1);
@@ -4496,24 +4772,25 @@ static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
   path->moved = s.best.moved;
   path->method = s.method;
   path->proved = s.proved;
-  return zeros > 0 ? eini_path_cost_in(scratch, net, path) : EIN_OK;
+  int bad;
+  return zeros > 0 ? eini_path_cost_in(scratch, net, path, &bad) : EIN_OK;
 }
 
 // Find a contraction order of `net`. The path is in `arena`; nothing else stays there.
-EINI_UNUSED static ein_status eini_path_find(eini_arena *arena, const eini_net *net,
-                                             const eini_path_opts *opts, eini_path *path) {
-  int n = net->nterm;
+static ein_status eini_path_find(eini_arena *arena, const eini_net *net,
+                                 const eini_path_opts *opts, eini_path *path) {
+  int n = net->nterm, bad;
   memset(path, 0, sizeof *path);
   path->method = "trivial";
   path->proved = 1;
   if (n == 0) return EIN_OK;
   if (n > INT_MAX / 8 || net->start[n] > INT_MAX / 8) return EIN_ERR_TOO_LARGE;
   path->nstep = n == 1 ? 1 : n - 1;
-  path->step = EINI_NEW(arena, eini_path_pair, path->nstep);
-  if (path->step == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_path_room(arena, path->nstep, 2 * path->nstep, path));
+  for (int i = 0; i <= path->nstep; i++) path->first[i] = n == 1 ? i : 2 * i;
   if (n <= 2) {
-    path->step[0][1] = n == 1 ? -1 : 1;
-    return eini_path_cost(arena, net, path);
+    path->pos[1] = 1;
+    return eini_path_cost(arena, net, path, &bad);
   }
   eini_arena scratch;
   eini_arena_init(&scratch, &arena->al);
@@ -4538,6 +4815,7 @@ typedef struct eini_split {
   int numpy;
   int64_t pos;
   int serial;               // numbers the temporaries
+  int fastest;              // 1: a path gives way to one pass where that is predicted to be faster
   const ein_rates *rates;   // of the kernels that will run; NULL: not known
 } eini_split;
 
@@ -4676,31 +4954,29 @@ static ein_status eini_temp_value(eini_split *sp, int nlabel, const int *label, 
                                                                           : EIN_OK;
 }
 
-// Labels of x (and y) that are still needed: in the output or in a value not yet consumed.
-static int eini_kept_labels(const int *uses, const eini_value *x, const eini_value *y, int *kept) {
-  int n = 0;
-  for (int pass = 0; pass < (y == NULL ? 1 : 2); pass++) {
-    const eini_value *v = pass == 0 ? x : y;
-    for (int c = 0; c < v->nlabel; c++) {
-      int id = v->label[c];
-      int inside = 1 + (y != NULL && pass == 0 && eini_find_sorted(y->label, y->nlabel, id) >= 0);
-      if (pass == 1 && eini_find_sorted(x->label, x->nlabel, id) >= 0) continue;
-      if (uses[id] > inside) kept[n++] = id;
-    }
-  }
-  return n;
+static void eini_count_labels(int *uses, const eini_value *v, int by) {
+  for (int c = 0; c < v->nlabel; c++) uses[v->label[c]] += by;
+}
+
+// A value that is more than a tensor's elements at its labels: a diagonal, a conversion, a product.
+static int eini_value_plain(const eini_value *v) {
+  return v->nop == 1 && v->expr.n == 1 && v->map->rows == v->nlabel;
 }
 
 // Reduces a value over the labels that nothing else needs, in a statement of its own.
 static ein_status eini_prereduce(eini_split *sp, int *uses, eini_value *v, int *kept) {
-  int n = eini_kept_labels(uses, v, NULL, kept);
-  if (n == v->nlabel || n == 0) return EIN_OK;
+  int n = 0, gone = 0;
+  for (int c = 0; c < v->nlabel; c++) {
+    if (uses[v->label[c]] > 1) kept[n++] = v->label[c];
+    else gone |= sp->label[v->label[c]].extent != 1;
+  }
+  if (!gone) return EIN_OK;
   eini_value t;
   EINI_TRY(eini_temp_value(sp, n, kept, &t));
   const eini_value *one = v;
   EINI_TRY(eini_emit_stmt(sp, &t, 1, &one, EIN_REST_ERROR));
-  for (int c = 0; c < v->nlabel; c++) uses[v->label[c]]--;
-  for (int c = 0; c < t.nlabel; c++) uses[t.label[c]]++;
+  eini_count_labels(uses, v, -1);
+  eini_count_labels(uses, &t, 1);
   *v = t;
   return EIN_OK;
 }
@@ -4734,6 +5010,13 @@ static ein_status eini_net_build(eini_arena *a, const eini_split *sp, int nval,
 // ---- one pass or pairs ----
 
 #define EINI_PASS_MOST 10  // factors for which all assignments to P and Q are tried
+// Measured with bench/networks.c on Zen 5: a task beyond its arithmetic; a block of a batch, and
+// each operand of a product that is made while packing, for a run along an index; an element that
+// is added up alone.
+#define EINI_TASK_SECONDS 5e-8
+#define EINI_RUN_SECONDS 5e-9
+#define EINI_ADD_SECONDS 3e-10
+#define EINI_DOUBT_SECONDS 1e-7  // what a task may take more than predicted, by the way it is run
 
 // A product as the time model sees it: labels as bits.
 typedef struct eini_pass {
@@ -4747,6 +5030,12 @@ typedef struct eini_pass {
 static double eini_mask_size(const eini_split *sp, uint64_t mask) {
   double n = 1;
   for (; mask != 0; mask &= mask - 1) n *= (double)sp->label[EINI_CTZ(mask)].extent;
+  return n;
+}
+
+static double eini_mask_longest(const eini_split *sp, uint64_t mask) {
+  double n = 1;
+  for (; mask != 0; mask &= mask - 1) n = fmax(n, (double)sp->label[EINI_CTZ(mask)].extent);
   return n;
 }
 
@@ -4775,7 +5064,7 @@ static double eini_pass_fused(const eini_pass *w, uint32_t p, uint32_t q, uint64
 
 // Seconds of one contraction with the factors `p` on one side and `q` on the other. A panel of
 // fewer than 8 rows or columns keeps the arithmetic from its peak; products of factors are made
-// while packing, at an eighth of the peak.
+// while packing, at an eighth of the peak where runs are long.
 static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint64_t out,
                                 int out_stored) {
   uint64_t mp = 0, mq = 0;
@@ -4791,23 +5080,53 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
   if (p != 0) work += 8 * (eini_bits(p) - 1) * eini_mask_size(w->sp, mp);
   if (q != 0) work += 8 * (eini_bits(q) - 1) * eini_mask_size(w->sp, mq);
   work = eini_pass_fused(w, p, q, out, eini_pass_fused(w, q, p, out, work));
-  double compute = work / w->flops, memory = bytes * w->size / w->sp->rates->copy_bw;
-  return (compute > memory ? compute + 0.2 * memory : memory + 0.2 * compute) + 1e-6;
+  double runs = 0, batch = eini_mask_size(w->sp, mp & mq & out);
+  for (int side = 0; side < 2; side++) {
+    const uint64_t mask = side ? mq : mp;
+    const int factors = eini_bits(side ? q : p);
+    if (factors > 1)
+      runs += factors * eini_mask_size(w->sp, mask) / fmin(eini_mask_longest(w->sp, mask), 256);
+  }
+  if (eini_mask_size(w->sp, mp | mq) > batch) runs += batch;
+  double compute = work / w->flops + EINI_RUN_SECONDS * runs;
+  double memory = bytes * w->size / w->sp->rates->copy_bw;
+  return (compute > memory ? compute + 0.2 * memory : memory + 0.2 * compute) + EINI_TASK_SECONDS;
 }
 
-// Seconds along a path; temporaries that fit a core's cache cost no traffic.
-static double eini_path_seconds(eini_pass w, const eini_path *path) {
+// The labels of factor x that something else has too: the output, or one of the n factors listed.
+// What is left out is summed in a task of its own, whose seconds are added.
+static uint64_t eini_pass_reduce(const eini_pass *w, const int *list, int n, int x,
+                                 double *seconds) {
+  uint64_t others = w->out, mask = w->mask[x];
+  for (int k = 0; k < n; k++) others |= list[k] == x ? 0 : w->mask[list[k]];
+  if (eini_mask_size(w->sp, mask & ~others) == 1) return mask;
+  *seconds += EINI_TASK_SECONDS + EINI_ADD_SECONDS * eini_mask_size(w->sp, mask);
+  if (w->stored[x])
+    *seconds += eini_mask_size(w->sp, mask) * w->size / w->sp->rates->copy_bw;
+  return mask & others;
+}
+
+// Seconds along a path of pairs; temporaries that fit a core's cache cost no traffic. *spills: some
+// do not.
+static double eini_path_seconds(eini_pass w, const eini_path *path, int *spills) {
   int list[EINI_PASS_MOST], left = w.n;
   double seconds = 0;
   for (int k = 0; k < left; k++) list[k] = k;
   for (int i = 0; i < path->nstep; i++) {
-    int a = path->step[i][0], b = path->step[i][1];
-    if (b < 0) continue;
+    if (path->first[i + 1] - path->first[i] < 2) continue;
+    int a = path->pos[path->first[i]], b = path->pos[path->first[i] + 1];
     int x = list[a], y = list[b], last = left == 2;
     uint64_t kept = w.out;
+    for (int side = 0; side < 2; side++) {
+      const int z = side ? y : x;
+      const uint64_t mask = eini_pass_reduce(&w, list, left, z, &seconds);
+      if (mask != w.mask[z]) w.stored[z] = 0;
+      w.mask[z] = mask;
+    }
     for (int k = 0; k < left; k++) kept |= k == a || k == b ? 0 : w.mask[list[k]];
     kept &= w.mask[x] | w.mask[y];
     w.stored[w.n] = last || eini_mask_size(w.sp, kept) * w.size > w.sp->rates->fast_bytes;
+    *spills |= !last && w.stored[w.n];
     w.mask[w.n++] = kept;
     seconds += eini_pass_seconds(&w, 1u << x, 1u << y, kept, w.stored[w.n - 1]);
     for (int k = a, to = a; k < left; k++) {
@@ -4819,38 +5138,65 @@ static double eini_path_seconds(eini_pass w, const eini_path *path) {
   return seconds;
 }
 
-// Is one pass over all factors faster than the path? Then *p gets the factors of P.
-static int eini_pass_wins(const eini_split *sp, int n, const eini_value *val,
-                          const eini_value *out, const eini_path *path, uint32_t *p) {
-  eini_pass w;
-  double best = -1;
-  memset(&w, 0, sizeof w);
+// A product as the time model needs it; 0: it has none.
+static int eini_pass_init(const eini_split *sp, int n, const eini_value *val,
+                          const eini_value *out, eini_pass *w) {
+  memset(w, 0, sizeof *w);
   if (sp->rates == NULL || sp->rates->copy_bw <= 0 || n < 3 || n > EINI_PASS_MOST ||
       sp->nlabel > 64 || sp->fold != EINI_SUM || sp->join != EINI_OP_MUL) {
     return 0;
   }
   ein_dtype t = ein_dtype_compute(sp->g->tensor[val[0].op[0]].dtype);
-  w.sp = sp;
-  w.n = n;
-  w.size = (double)ein_dtype_size(t);
-  w.flops = t == EIN_F32 || t == EIN_C64 ? sp->rates->flops_f32 : sp->rates->flops_f64;
-  if (w.flops <= 0 || t == EIN_BOOL) return 0;
-  for (int c = 0; c < out->nlabel; c++) w.out |= (uint64_t)1 << out->label[c];
+  w->sp = sp;
+  w->n = n;
+  w->size = (double)ein_dtype_size(t);
+  w->flops = t == EIN_F32 || t == EIN_C64 ? sp->rates->flops_f32 : sp->rates->flops_f64;
+  if (w->flops <= 0 || t == EIN_BOOL) return 0;
+  for (int c = 0; c < out->nlabel; c++) w->out |= (uint64_t)1 << out->label[c];
   for (int k = 0; k < n; k++) {
     if (val[k].nop != 1 || val[k].expr.n != 1) return 0;
-    w.stored[k] = 1;
-    for (int c = 0; c < val[k].nlabel; c++) w.mask[k] |= (uint64_t)1 << val[k].label[c];
+    w->stored[k] = 1;
+    for (int c = 0; c < val[k].nlabel; c++) w->mask[k] |= (uint64_t)1 << val[k].label[c];
   }
-  for (uint32_t s = 1; s < (1u << n) - 1; s += 2) {  // P has the first factor
-    double x = eini_pass_seconds(&w, s, ((1u << n) - 1) & ~s, w.out, 1);
-    if (best < 0 || x < best) best = x, *p = s;
-  }
-  return best < eini_path_seconds(w, path);
+  return 1;
 }
 
-// The product of the values whose bits are set, as one value.
-static ein_status eini_value_join(eini_split *sp, int n, const eini_value *val, uint32_t set,
-                                  eini_value *all) {
+// Which way is predicted to be fastest? *p gets the factors of P in one pass, *plain the pairs from
+// left to right; predictions go to path->seconds. Where tasks are short, steps as found must win by
+// more than the doubt about so many of them, else they are left only for what is surely faster. One
+// pass must save traffic: what stays in a cache costs less than products of factors do.
+static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_value *val,
+                                   const eini_value *out, eini_path *path, uint32_t *p,
+                                   eini_path *plain, int *way) {
+  eini_pass w;
+  double *sec = path->seconds;
+  int spills = 0;
+  *way = EINI_AS_FOUND;
+  if (!eini_pass_init(sp, n, val, out, &w)) return EIN_OK;
+  *plain = *path;
+  plain->method = "left to right";
+  EINI_TRY(eini_path_room(&sp->g->arena, n - 1, 2 * n, plain));
+  for (int i = 0; i < n - 1; i++) {
+    plain->first[i + 1] = 2 * (i + 1);
+    plain->pos[2 * i + 1] = i == 0 ? 1 : n - 1 - i;
+  }
+  sec[EINI_LEFT_TO_RIGHT] = eini_path_seconds(w, plain, &spills);
+  spills = 0;
+  sec[EINI_AS_FOUND] = eini_path_seconds(w, path, &spills);
+  for (uint32_t s = 1; s < (1u << n) - 1; s += 2) {  // P has the first factor
+    double x = eini_pass_seconds(&w, s, ((1u << n) - 1) & ~s, w.out, 1);
+    if (s == 1 || x < sec[EINI_ONE_PASS]) sec[EINI_ONE_PASS] = x, *p = s;
+  }
+  const double doubt = (n - 1) * EINI_DOUBT_SECONDS, found = sec[EINI_AS_FOUND];
+  if (sec[EINI_LEFT_TO_RIGHT] < (found < 5 * doubt ? found + doubt : 0.95 * found))
+    *way = EINI_LEFT_TO_RIGHT;
+  if (spills && sec[EINI_ONE_PASS] < sec[*way]) *way = EINI_ONE_PASS;
+  return EIN_OK;
+}
+
+// The product of the values that are in the set (bits; NULL: of all), as one value.
+static ein_status eini_value_join(eini_split *sp, int n, const eini_value *val,
+                                  const uint32_t *set, eini_value *all) {
   eini_arena *a = &sp->g->arena;
   memset(all, 0, sizeof *all);
   all->label = EINI_NEW(a, int, sp->nlabel);
@@ -4860,14 +5206,15 @@ static ein_status eini_value_join(eini_split *sp, int n, const eini_value *val, 
   for (int id = 0; id < sp->nlabel; id++) {
     int used = 0;
     for (int k = 0; k < n; k++) {
-      used |= (set >> k & 1) && eini_find_sorted(val[k].label, val[k].nlabel, id) >= 0;
+      used |= (set == NULL || *set >> k & 1) &&
+              eini_find_sorted(val[k].label, val[k].nlabel, id) >= 0;
     }
     if (used) all->label[all->nlabel++] = id;
   }
   int root = -1;
   for (int k = 0; k < n; k++) {
     const eini_value *v = &val[k];
-    if (!(set >> k & 1)) continue;
+    if (set != NULL && !(*set >> k & 1)) continue;
     int at = all->nop++;
     all->op[at] = v->op[0];
     EINI_TRY(eini_zmap_new(a, v->map[0].rows, all->nlabel, &all->map[at]));
@@ -4891,70 +5238,109 @@ static ein_status eini_emit_pass(eini_split *sp, int n, const eini_value *val,
                                  const eini_value *out, uint32_t p, ein_rest rest) {
   eini_value side[2];
   const eini_value *both[2];
-  EINI_TRY(eini_value_join(sp, n, val, p, &side[0]));
-  EINI_TRY(eini_value_join(sp, n, val, ((1u << n) - 1) & ~p, &side[1]));
+  const uint32_t q = ((1u << n) - 1) & ~p;
+  EINI_TRY(eini_value_join(sp, n, val, &p, &side[0]));
+  EINI_TRY(eini_value_join(sp, n, val, &q, &side[1]));
   both[0] = &side[0];
   both[1] = &side[1];
   return eini_emit_stmt(sp, out, 2, both, rest);
 }
 
-// Emits a product of values along a path (linear format). val is consumed.
+// A product being carried out along a path.
+typedef struct eini_along {
+  eini_value *val;
+  int *list, nval;          // the values still there, in the order positions count them
+  int *uses, *kept, *seen;  // per label: values and outputs that have it; room; the last step
+  const eini_value **part;  // of a step
+} eini_along;
+
+// Step i takes m values, whose positions are p, into *target (NULL: a temporary) and appends the
+// result. One value alone is reduced to the labels that others need; where there is nothing to
+// reduce, it only moves to the end.
+static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const int *p, int m,
+                                  const eini_value *target, ein_rest rest) {
+  eini_value t;
+  int n = 0;
+  for (int k = 0; k < m; k++) {
+    eini_value *v = &w->val[w->list[p[k]]];
+    if (m > 1) EINI_TRY(eini_prereduce(sp, w->uses, v, w->kept));
+    w->part[k] = v;
+  }
+  for (int k = 0; k < m; k++) eini_count_labels(w->uses, w->part[k], -1);
+  for (int k = 0; k < m; k++) {
+    for (int c = 0; c < w->part[k]->nlabel; c++) {
+      int id = w->part[k]->label[c];
+      if (w->uses[id] > 0 && w->seen[id] != i + 1) w->kept[n++] = id;
+      w->seen[id] = i + 1;
+    }
+  }
+  int same = target == NULL && m == 1 && n == w->part[0]->nlabel && eini_value_plain(w->part[0]);
+  if (same) t = *w->part[0];
+  else if (target == NULL) EINI_TRY(eini_temp_value(sp, n, w->kept, &t));
+  if (!same)
+    EINI_TRY(eini_emit_stmt(sp, target == NULL ? &t : target, m, w->part, rest));
+  if (target != NULL) return EIN_OK;
+  int room = w->list[p[0]], left = p[0];
+  for (int k = p[0], q = 0; k < w->nval; k++) {
+    if (q < m && p[q] == k) q++;
+    else w->list[left++] = w->list[k];
+  }
+  w->val[room] = t;
+  w->list[left++] = room;
+  w->nval = left;
+  eini_count_labels(w->uses, &t, 1);
+  return EIN_OK;
+}
+
+// Emits a product of values along a path. val is consumed.
 static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
-                                   const eini_value *out, eini_path *path, ein_rest rest) {
+                                   const eini_value *out, const eini_path *path, ein_rest rest) {
   eini_arena *a = &sp->g->arena;
-  uint32_t side = 0;
-  if ((path->method == NULL || strcmp(path->method, "user") != 0) &&
-      eini_pass_wins(sp, nval, val, out, path, &side)) {
-    path->method = "one pass";
-    path->all = nval;
-    path->flops = nval;
-    for (int i = 0; i < sp->nlabel; i++) path->flops *= (double)sp->label[i].extent;
-    path->largest = 1;
-    for (int c = 0; c < out->nlabel; c++) path->largest *= (double)sp->label[out->label[c]].extent;
-    path->proved = 0;
-    return eini_emit_pass(sp, nval, val, out, side, rest);
-  }
-  int *uses = EINI_NEW(a, int, sp->nlabel), *kept = EINI_NEW(a, int, sp->nlabel);
-  int *list = EINI_NEW(a, int, nval);  // values still there, in the order positions count them
-  const eini_value *pair[2];
-  if (uses == NULL || kept == NULL || list == NULL) return EIN_ERR_NO_MEMORY;
+  eini_along w;
+  w.val = val;
+  w.nval = nval;
+  w.list = EINI_NEW(a, int, nval);
+  w.uses = EINI_NEW(a, int, sp->nlabel);
+  w.kept = EINI_NEW(a, int, sp->nlabel);
+  w.seen = EINI_NEW(a, int, sp->nlabel);
+  w.part = EINI_NEW(a, const eini_value *, nval);
+  if (w.list == NULL || w.uses == NULL || w.kept == NULL || w.seen == NULL || w.part == NULL)
+    return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < nval; k++) {
-    for (int c = 0; c < val[k].nlabel; c++) uses[val[k].label[c]]++;
-    list[k] = k;
+    eini_count_labels(w.uses, &val[k], 1);
+    w.list[k] = k;
   }
-  for (int c = 0; c < out->nlabel; c++) uses[out->label[c]]++;
+  eini_count_labels(w.uses, out, 1);
   for (int i = 0; i < path->nstep; i++) {
-    int p = path->step[i][0], q = path->step[i][1], last = nval <= 2;
-    eini_value x = val[list[p]], y;
-    memset(&y, 0, sizeof y);
-    if (q >= 0) {
-      y = val[list[q]];
-      EINI_TRY(eini_prereduce(sp, uses, &x, kept));
-      EINI_TRY(eini_prereduce(sp, uses, &y, kept));
-    }
-    eini_value t;
-    const eini_value *target = out;
-    pair[0] = &x;
-    pair[1] = &y;
-    if (!last) {
-      int n = eini_kept_labels(uses, &x, &y, kept);
-      EINI_TRY(eini_temp_value(sp, n, kept, &t));
-      target = &t;
-    }
-    EINI_TRY(eini_emit_stmt(sp, target, q >= 0 ? 2 : 1, pair, last ? rest : EIN_REST_ERROR));
-    if (last) break;
-    for (int c = 0; c < x.nlabel; c++) uses[x.label[c]]--;
-    for (int c = 0; c < y.nlabel; c++) uses[y.label[c]]--;
-    for (int c = 0; c < t.nlabel; c++) uses[t.label[c]]++;
-    // Positions as in opt_einsum: both are removed, the result goes to the end.
-    int room = list[p];
-    memmove(list + q, list + q + 1, (size_t)(nval - q - 1) * sizeof *list);
-    memmove(list + p, list + p + 1, (size_t)(nval - p - 2) * sizeof *list);
-    nval--;
-    list[nval - 1] = room;
-    val[room] = t;
+    const int *p = path->pos + path->first[i], m = path->first[i + 1] - path->first[i];
+    int last = i == path->nstep - 1;
+    EINI_TRY(eini_split_step(sp, &w, i, p, m, last ? out : NULL, last ? rest : EIN_REST_ERROR));
   }
   return EIN_OK;
+}
+
+// Emits a product along a path; where that may be, in the way that is predicted to be fastest. Then
+// the path becomes that: for one pass, one step of all values.
+static ein_status eini_split_best(eini_split *sp, const eini_net *net, eini_value *val,
+                                  const eini_value *out, eini_path *path, ein_rest rest) {
+  uint32_t side = 0;
+  int n = net->nterm, bad, way = EINI_AS_FOUND;
+  eini_path plain;
+  if (sp->fastest) EINI_TRY(eini_pass_choose(sp, n, val, out, path, &side, &plain, &way));
+  if (way == EINI_AS_FOUND) return eini_split_along(sp, n, val, out, path, rest);
+  path->method = eini_path_way[way];
+  path->proved = 0;
+  if (way == EINI_LEFT_TO_RIGHT) {
+    memcpy(path->first, plain.first, (size_t)n * sizeof *path->first);
+    memcpy(path->pos, plain.pos, 2 * ((size_t)n - 1) * sizeof *path->pos);
+  } else {
+    path->nstep = 1;
+    path->first[1] = n;
+    for (int k = 0; k < n; k++) path->pos[k] = k;
+  }
+  EINI_TRY(eini_path_cost(&sp->g->arena, net, path, &bad));
+  return way == EINI_ONE_PASS ? eini_emit_pass(sp, n, val, out, side, rest)
+                              : eini_split_along(sp, n, val, out, path, rest);
 }
 
 // ---- program statements: find the product, check the law ----
@@ -5141,7 +5527,7 @@ static ein_status eini_split_product(eini_split *sp, int n, eini_value *val,
   if (n == 1) return eini_emit_stmt(sp, target, 1, &one, rest);
   EINI_TRY(eini_net_build(&sp->g->arena, sp, n, val, target, &net));
   EINI_TRY(eini_path_find(&sp->g->arena, &net, opts, path));
-  return eini_split_along(sp, n, val, target, path, rest);
+  return eini_split_best(sp, &net, val, target, path, rest);
 }
 
 // The product into a temporary over the free labels that it has, then that over the m divisors.
@@ -5773,6 +6159,7 @@ static int eini_consecutive(const int64_t *t, int64_t n) {  // are the offsets c
 // turn:   re, im: coefficients that give both parts of z * x, or of conj(z) * x, as sums over z
 // small:  out[m,n] = sum over k of p[m,k] * q[k,n]; tiles where columns are next to each other, the
 //         last ones overlap those before
+// scale:  out[on[i]] = alpha * x[i] + beta * y[yn[i]]; on, yn NULL: i; beta NULL: y is not read
 #define EINI_KERNELS(name, T, U, V, W)                                                            \
   EINI_TILE(eini_kernel1_##name, T, V, EINI_FMA, 1)                                               \
   EINI_TILE(eini_kernel2_##name, T, V, EINI_FMA2, 2)                                              \
@@ -5803,6 +6190,40 @@ static int eini_consecutive(const int64_t *t, int64_t n) {  // are the offsets c
       U *o = (U *)dst + planes * (on == NULL ? i : on[i]);                                        \
       o[0] = t[i];                                                                                \
       if (planes == 2) o[1] = t[plane + i];                                                       \
+    }                                                                                             \
+  }                                                                                               \
+  static void eini_scale_##name(int64_t n, int planes, const void *alpha, const void *beta,       \
+                                const void *xp, const char *yp, const int64_t *yn, char *out,     \
+                                const int64_t *on) {                                              \
+    enum { L = (int)(sizeof(V) / sizeof(T)) };                                                    \
+    const U *x = (const U *)xp, *y = (const U *)yp, *a = (const U *)alpha, *b = (const U *)beta;  \
+    U *o = (U *)out;                                                                              \
+    int64_t i = 0;                                                                                \
+    if (planes == 1) {                                                                            \
+      const T ar = a == NULL ? (T)1 : a[0], br = b == NULL ? (T)0 : b[0];                         \
+      const int even = n >= L && (on == NULL || eini_consecutive(on, n)) &&                       \
+                       (b == NULL || yn == NULL || eini_consecutive(yn, n));                      \
+      const U *c = b != NULL && even ? y + (yn == NULL ? 0 : yn[0]) : x;                          \
+      for (U *d = even && on != NULL ? o + on[0] : o; even && i + L <= n; i += L) {               \
+        const V z = *(const V *)(x + i) * ar;                                                     \
+        if (b == NULL) *(V *)(d + i) = z;                                                         \
+        else *(V *)(d + i) = z + *(const V *)(c + i) * br;                                        \
+      }                                                                                           \
+      for (; i < n; i++) {                                                                        \
+        U *d = o + (on == NULL ? i : on[i]);                                                      \
+        *d = b == NULL ? ar * x[i] : ar * x[i] + br * y[yn == NULL ? i : yn[i]];                  \
+      }                                                                                           \
+      return;                                                                                     \
+    }                                                                                             \
+    for (; i < n; i++) {                                                                          \
+      T re = x[2 * i], im = x[2 * i + 1];                                                         \
+      U *d = o + 2 * (on == NULL ? i : on[i]);                                                    \
+      if (a != NULL) re = a[0] * x[2 * i] - a[1] * im, im = a[0] * im + a[1] * x[2 * i];          \
+      if (b != NULL) {                                                                            \
+        const U *c = y + 2 * (yn == NULL ? i : yn[i]);                                            \
+        re += b[0] * c[0] - b[1] * c[1], im += b[0] * c[1] + b[1] * c[0];                         \
+      }                                                                                           \
+      d[0] = re, d[1] = im;                                                                       \
     }                                                                                             \
   }                                                                                               \
   static void eini_dot_##name(int64_t n, const char *ap, const void *xp, void *sum) {             \
@@ -5908,6 +6329,8 @@ typedef struct eini_ckern {
                int planes, int sign, void *dst);
   void (*unpack)(const void *tile, int64_t n, int64_t plane, int planes, char *out,
                  const int64_t *on);
+  void (*scale)(int64_t n, int planes, const void *alpha, const void *beta, const void *x,
+                const char *y, const int64_t *yn, char *out, const int64_t *on);
   void (*dot)(int64_t n, const char *a, const void *x, void *sum);
   void (*axpy)(int64_t n, const char *a, const int64_t *k, int64_t kc, const void *x, void *y);
   void (*turn)(int64_t n, const void *x, int conj, void *re, void *im);
@@ -5917,8 +6340,8 @@ typedef struct eini_ckern {
 #define EINI_CKERN(name, T, planes)                                                               \
   {(int)sizeof(T), planes, (int)(sizeof(eini_v_##name) / sizeof(T)),                              \
    (int)(2 / (planes) * sizeof(eini_v_##name) / sizeof(T)), eini_kernel##planes##_##name,         \
-   eini_pack_##name, eini_unpack_##name, eini_dot_##name, eini_axpy_##name, eini_turn_##name,     \
-   eini_small_##name}
+   eini_pack_##name, eini_unpack_##name, eini_scale_##name, eini_dot_##name, eini_axpy_##name,    \
+   eini_turn_##name, eini_small_##name}
 static const eini_ckern eini_ckerns[6] = {
     EINI_CKERN(i32, uint32_t, 1), EINI_CKERN(i64, uint64_t, 1), EINI_CKERN(f32, float, 1),
     EINI_CKERN(f64, double, 1), EINI_CKERN(f32, float, 2), EINI_CKERN(f64, double, 2)};
@@ -5975,6 +6398,7 @@ typedef struct eini_cjob {
   char *out;                          // base pointers at the current batch
   const char **at[2], **xat;
   char *pack[2], *tile, *val;
+  int64_t points;                     // of one call of fill_fn and emit_fn at most
   // Offsets, table after table: operands along rows and along k; output and extras; points.
   int64_t *row[2], *k[2], *to[2], *off;
   const int64_t **offp;
@@ -6011,14 +6435,16 @@ static size_t eini_cjob_carve(eini_cjob *j, char *base) {
   const ein_contract *c = j->c;
   const eini_ckern *t = j->kern;
   size_t used = 0;
-  int64_t mn = eini_up(j->ext[0], EINI_R), nn = j->ext[1], nop = c->nextra + 1, tile;
+  int64_t mn = eini_up(j->ext[0], EINI_R), nn = j->ext[1], nop = c->nextra + 1;
+  int64_t tile, stored, made;
   if (j->w->path == EINI_STREAM) {  // packed: the vector and coefficients; rows or columns fetched
     j->kc = eini_min64(j->kn, EIN_POINTS);
     j->blk[0] = 1;
     j->blk[1] = eini_up(eini_min64(nn, EIN_POINTS), t->lanes);
     j->pack[0] = (char *)eini_carve(base, &used, 3 * j->kc, j->unit);
     j->pack[1] = (char *)eini_carve(base, &used, eini_max64(j->kc, j->blk[1]), j->unit);
-    tile = j->blk[1];
+    tile = stored = j->blk[1];
+    made = eini_max64(j->kc, j->blk[1]);
   } else {
     j->keep = j->kn > EINI_KC;
     j->kc = eini_min64(j->kn, EINI_KC);
@@ -6026,8 +6452,14 @@ static size_t eini_cjob_carve(eini_cjob *j, char *base) {
     j->blk[1] = eini_min64(eini_up(nn, t->nr), eini_up(EINI_NC, t->nr));
     j->pack[0] = (char *)eini_carve(base, &used, j->blk[0] * j->kc, j->unit);
     j->pack[1] = (char *)eini_carve(base, &used, j->blk[1] * j->kc, j->unit);
-    tile = j->keep ? eini_min64(mn, EINI_MC) * j->blk[1] : EINI_R * t->nr;
+    stored = EINI_R * t->nr;
+    tile = j->keep ? eini_min64(mn, EINI_MC) * j->blk[1] : stored;
+    made = eini_max64(EINI_R, t->nr) * j->kc;
   }
+  int plain = j->side[0]->form == EIN_FORM_PLAIN && j->side[1]->form == EIN_FORM_PLAIN;
+  if (c->scaled) stored = t->planes == 2 ? stored / (j->w->path == EINI_STREAM ? 1 : EINI_R) : 0;
+  j->points = eini_max64(c->plain_out ? 0 : stored, plain ? 0 : made);
+  j->points = eini_up(eini_min64(j->points, EIN_POINTS), 8);
   j->tile = (char *)eini_carve(base, &used, tile, j->unit);
   for (int s = 0; s < 2; s++) {
     int64_t n = j->side[s]->nop;
@@ -6038,8 +6470,8 @@ static size_t eini_cjob_carve(eini_cjob *j, char *base) {
     j->at[s] = (const char **)eini_carve(base, &used, n, (int64_t)sizeof(char *));
   }
   j->xat = (const char **)eini_carve(base, &used, c->nextra, (int64_t)sizeof(char *));
-  j->val = (char *)eini_carve(base, &used, EIN_POINTS, j->unit);
-  j->off = (int64_t *)eini_carve(base, &used, (nop + 1) * EIN_POINTS, 8);
+  j->val = (char *)eini_carve(base, &used, j->points, j->unit);
+  j->off = (int64_t *)eini_carve(base, &used, c->scaled && plain ? 0 : (nop + 1) * j->points, 8);
   j->offp = (const int64_t **)eini_carve(base, &used, nop, (int64_t)sizeof(int64_t *));
   return used;
 }
@@ -6087,7 +6519,7 @@ static void eini_pack_values(eini_cjob *j, int s, const int64_t *row, int64_t wi
   const ein_side *x = j->side[s];
   int planes = j->kern->planes;
   for (int o = 0; o < x->nop; o++, row += j->blk[s], k += j->kc) {
-    int64_t *off = j->off + o * EIN_POINTS;
+    int64_t *off = j->off + o * j->points;
     for (int64_t p = 0; p < kn; p++) {
       for (int64_t i = 0; i < width; i++) off[p * width + i] = row[i] + k[p];
     }
@@ -6126,7 +6558,7 @@ static void eini_pack(eini_cjob *j, int s, int64_t r0, int64_t rows, int64_t wid
 }
 
 // Store finished sums tile[rows, plane, cols], planes `plane` apart, at row m and column n of the
-// block: plainly, or through emit_fn in chunks of whole rows.
+// block: plainly, scaled, or through emit_fn in chunks of whole rows.
 static void eini_store(eini_cjob *j, const char *tile, int64_t plane, int64_t rows, int64_t cols,
                        int64_t m, int64_t n) {
   const ein_contract *c = j->c;
@@ -6141,13 +6573,22 @@ static void eini_store(eini_cjob *j, const char *tile, int64_t plane, int64_t ro
     }
     return;
   }
+  if (c->scaled) {
+    for (int64_t i = 0; i < rows; i++, tile += line) {
+      const char *y = c->beta == NULL ? NULL : j->xat[0] + (tm + j->blk[0])[i] * j->unit;
+      if (t->planes == 2) t->unpack(tile, cols, plane, 2, j->val, NULL);
+      t->scale(cols, t->planes, c->alpha, c->beta, t->planes == 2 ? j->val : tile, y,
+               tn + j->blk[1], j->out + tm[i] * j->unit, tn);
+    }
+    return;
+  }
   for (int64_t i0 = 0; i0 < rows; i0 += most) {
     int64_t chunk = eini_min64(most, rows - i0);
     for (int64_t i = 0; i < chunk; i++) {
       t->unpack(tile + (i0 + i) * line, cols, plane, t->planes, j->val + i * cols * j->unit, NULL);
     }
     for (int e = 0; e <= c->nextra; e++) {
-      int64_t *off = j->off + e * EIN_POINTS;
+      int64_t *off = j->off + e * j->points;
       const int64_t *em = tm + i0 + e * j->blk[0], *en = tn + e * j->blk[1];
       for (int64_t i = 0; i < chunk; i++) {
         for (int64_t l = 0; l < cols; l++) off[i * cols + l] = em[i] + en[l];
@@ -6265,15 +6706,13 @@ static int eini_small_init(const eini_cjob *j, const ein_contract *c, eini_cplan
   w->small = s;
   int tiles = j->kern->planes == 1 && s.qn == 1 && s.on == 1 && m > 1 && n * j->unit >= EINI_SHORT;
   if (tiles) most = 16384;
-  return p->form == EIN_FORM_PLAIN && q->form == EIN_FORM_PLAIN && c->plain_out && m <= most &&
-         n <= most && k <= most &&
-         m * n * k <= most ? 1 + tiles : 0;
+  return p->form == EIN_FORM_PLAIN && q->form == EIN_FORM_PLAIN && (c->plain_out || c->scaled) &&
+         m <= most && n <= most && k <= most && m * n * k <= most ? 1 + tiles : 0;
 }
 
 // The smallest step along a group, by the order of its axes.
 static int64_t eini_last_step(const ein_axes *x, const int64_t *stride) {
-  int64_t t = x->n == 0 ? INT64_MAX : stride[x->n - 1];
-  return t < 0 ? -t : t;
+  return x->n == 0 ? INT64_MAX : eini_abs64(stride[x->n - 1]);
 }
 
 // Work of the tiles with rows of side s, in multiply-adds, with a charge for strided stores.
@@ -6313,10 +6752,31 @@ static int eini_grid_part(const ein_choice *h, const ein_part *whole, int i, ein
   return 1;
 }
 
+// What a small contract that scales its results needs: offsets of the columns, and the sums of as
+// many rows as tiles have.
+typedef struct eini_small_room {
+  int64_t *on, *yn;
+  char *sums;
+} eini_small_room;
+
+static size_t eini_small_carve(const ein_contract *c, const eini_cplan *w, char *base,
+                               eini_small_room *r) {
+  const eini_ckern *t = eini_ckern_of(c->type);
+  const int64_t n = w->small.n;
+  size_t used = 0;
+  eini_small_room room;
+  if (!c->scaled) return 0;
+  if (r == NULL) r = &room;
+  r->on = (int64_t *)eini_carve(base, &used, n, 8);
+  r->yn = (int64_t *)eini_carve(base, &used, n * c->nextra, 8);
+  r->sums = (char *)eini_carve(base, &used, eini_min64(4, w->small.m) * n, t->size * t->planes);
+  return used;
+}
+
 // Bytes of scratch, aligned to 64, that a part needs: some MB at most, less for small problems.
 static size_t eini_contract_scratch(const ein_contract *c, const eini_cplan *w) {
   eini_cjob j;
-  if (w->path == EINI_SMALL) return 0;
+  if (w->path == EINI_SMALL) return eini_small_carve(c, w, NULL, NULL);
   eini_cjob_init(&j, c, w);
   return eini_cjob_carve(&j, NULL);
 }
@@ -6334,12 +6794,15 @@ static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
   for (int swap = 1; swap >= 0; swap--) {
     w.swap = swap;
     eini_cjob_init(&j, c, &w);
-    small[swap] = eini_small_init(&j, c, &w);
+    small[swap] = !c->ordered && eini_small_init(&j, c, &w);
   }
   double tiles = 0;
   if (small[0] || small[1]) {
     w.path = EINI_SMALL;
     w.swap = small[1] > small[0];
+  } else if (c->ordered) {
+    w.path = EINI_BLOCK;
+    w.swap = 0;  // complex products add in the order of the sides
   } else if (j.ext[0] == 1 || j.ext[1] == 1) {
     w.path = EINI_STREAM;
     w.swap = j.ext[0] != 1;
@@ -6387,14 +6850,49 @@ static int64_t eini_batch_shift(const ein_axes *x, int64_t b, const int64_t *con
 
 static int64_t eini_dtype_bytes(ein_dtype t) { return (int64_t)eini_dtypes[t].size; }
 
-static void eini_contract_small(const ein_contract *c, const eini_cplan *w, const ein_part *part) {
+// The rows of a small contract whose results are scaled, as many at once as tiles have.
+static void eini_small_scaled(const ein_contract *c, const eini_cplan *w, const char *p,
+                              const char *q, const char *y, char *out, char *scratch) {
+  const eini_ckern *t = eini_ckern_of(c->type);
+  const int64_t *const om = w->swap ? c->out_n : c->out_m;
+  const int64_t n = w->small.n, size = t->size * t->planes;
+  const ein_axes *rows = w->swap ? &c->n : &c->m, *cols = w->swap ? &c->m : &c->n;
+  eini_small_room r;
+  eini_small s = w->small;
+  int64_t ym = 0;
+  eini_small_carve(c, w, scratch, &r);
+  s.om = n, s.on = 1;
+  eini_table(cols, w->swap ? c->out_m : c->out_n, 0, n, n, r.on);
+  if (c->nextra > 0) {
+    ym = eini_axes_only(rows, w->swap ? c->extra_n[0] : c->extra_m[0]);
+    eini_table(cols, w->swap ? c->extra_m[0] : c->extra_n[0], 0, n, n, r.yn);
+  }
+  for (int64_t i = 0; i < w->small.m; i += s.m) {
+    s.m = eini_min64(4, w->small.m - i);
+    t->small(&s, t->planes, p + i * s.pm * size, q, r.sums);
+    for (int64_t h = 0; h < s.m; h++)
+      t->scale(n, t->planes, c->alpha, c->beta, r.sums + h * n * size,
+               c->beta == NULL ? NULL : y + (i + h) * ym * size, r.yn,
+               out + (i + h) * eini_axes_only(rows, om) * size, r.on);
+  }
+}
+
+static void eini_contract_small(const ein_contract *c, const eini_cplan *w, const ein_part *part,
+                                char *scratch) {
   const ein_side *p = w->swap ? &c->q : &c->p, *q = w->swap ? &c->p : &c->q;
   const eini_ckern *t = eini_ckern_of(c->type);
   int size = t->size * t->planes;
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
-    t->small(&w->small, t->planes, p->base[0] + eini_batch_shift(&c->batch, b, p->batch, 0, size),
-             q->base[0] + eini_batch_shift(&c->batch, b, q->batch, 0, size),
-             c->out + eini_batch_shift(&c->batch, b, &c->out_batch, 0, size));
+    const char *x = p->base[0] + eini_batch_shift(&c->batch, b, p->batch, 0, size);
+    const char *y = q->base[0] + eini_batch_shift(&c->batch, b, q->batch, 0, size);
+    char *out = c->out + eini_batch_shift(&c->batch, b, &c->out_batch, 0, size);
+    if (!c->scaled) {
+      t->small(&w->small, t->planes, x, y, out);
+      continue;
+    }
+    const char *old = c->nextra == 0 ? NULL : c->extra_base[0] +
+                      eini_batch_shift(&c->batch, b, c->extra_batch, 0, size);
+    eini_small_scaled(c, w, x, y, old, out, scratch);
   }
 }
 
@@ -6405,7 +6903,7 @@ static void eini_contract_run(const ein_contract *c, const ein_choice *h, const 
   eini_cplan w;
   memcpy(&w, h->state, sizeof w);
   if (w.path == EINI_SMALL) {
-    eini_contract_small(c, &w, part);
+    eini_contract_small(c, &w, part, (char *)scratch);
     return;
   }
   eini_cjob j;
@@ -6539,6 +7037,8 @@ EINI_CHUNK_OP(mod_i32, int32_t, int32_t, eini_imod(x, EINI_Y))
 EINI_CHUNK_OP(mod_i64, int64_t, int64_t, eini_imod(x, EINI_Y))
 EINI_CHUNK_OP(abs_i32, int32_t, int32_t, x < 0 ? 0u - (uint32_t)x : (uint32_t)x)
 EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
+EINI_CHUNK_OP(sign_i32, int32_t, int32_t, (x > 0) - (x < 0))
+EINI_CHUNK_OP(sign_i64, int64_t, int64_t, (x > 0) - (x < 0))
 
 #define EINI_CHUNK_V(name, s, T)                                                            \
   static void eini_c_##name##_##s(int64_t n, const void *a, const void *b, const void *c,   \
@@ -6553,6 +7053,11 @@ EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
   EINI_CHUNK_OP(fdiv_##s, T, T, eini_quotient((double)x, (double)EINI_Y))                   \
   EINI_CHUNK_OP(fmod_##s, T, T, eini_remainder((double)x, (double)EINI_Y))                   \
   EINI_CHUNK_OP(pow_##s, T, T, FN(pow)(x, EINI_Y))                                          \
+  EINI_CHUNK_OP(expm1_##s, T, T, FN(expm1)(x))                                              \
+  EINI_CHUNK_OP(log1p_##s, T, T, FN(log1p)(x))                                              \
+  EINI_CHUNK_OP(tan_##s, T, T, FN(tan)(x))                                                  \
+  EINI_CHUNK_OP(atan2_##s, T, T, FN(atan2)(x, EINI_Y))                                      \
+  EINI_CHUNK_OP(sign_##s, T, T, x > 0 ? (T)1 : x < 0 ? (T)-1 : x == 0 ? (T)0 : x)           \
   EINI_CHUNK_OP(sqrt_##s, T, T, FN(sqrt)(x))                                                \
   EINI_CHUNK_OP(rsqrt_##s, T, T, (T)1 / FN(sqrt)(x))                                        \
   EINI_CHUNK_OP(floor_##s, T, T, FN(floor)(x))                                              \
@@ -6667,11 +7172,30 @@ static eini_c128 eini_csin(eini_c128 x) {
 static eini_c128 eini_ccos(eini_c128 x) {
   return eini_cmk(cos(x.re) * cosh(x.im), -sin(x.re) * sinh(x.im));
 }
+// exp(x)-1 and log(1+x), also near 0: cos(y)-1 is -2 sin(y/2)^2, |1+x|^2-1 has no 1 to lose.
+static eini_c128 eini_cexpm1(eini_c128 x) {
+  const double e = expm1(x.re), s = sin(0.5 * x.im);
+  if (x.im == 0.0) return eini_cmk(e, x.im);
+  return eini_cmk(e * cos(x.im) - 2.0 * s * s, exp(x.re) * sin(x.im));
+}
+static eini_c128 eini_clog1p(eini_c128 x) {
+  const double m = hypot(1.0 + x.re, x.im);
+  const double re = m > 0.5 && m < 2.0 ? 0.5 * log1p(x.re * (2.0 + x.re) + x.im * x.im) : log(m);
+  return eini_cmk(re, atan2(x.im, 1.0 + x.re));
+}
+static eini_c128 eini_csign(eini_c128 x) {
+  const double m = hypot(x.re, x.im);
+  return m == 0.0 ? eini_cmk(0.0, 0.0) : eini_cmk(x.re / m, x.im / m);
+}
 static eini_c128 eini_ctanh(eini_c128 x) {
   if (fabs(x.re) > 20.0)
     return eini_cmk(copysign(1.0, x.re), 4.0 * sin(x.im) * cos(x.im) * exp(-2.0 * fabs(x.re)));
   double t = tan(x.im), s = sinh(x.re), b = 1.0 + t * t, c = sqrt(1.0 + s * s), d = 1.0 + b * s * s;
   return eini_cmk(b * c * s / d, t / d);
+}
+static eini_c128 eini_ctan(eini_c128 x) {  // tanh(ix)/i
+  const eini_c128 t = eini_ctanh(eini_cmk(-x.im, x.re));
+  return eini_cmk(t.im, -t.re);
 }
 static eini_c128 eini_cpow(eini_c128 x, eini_c128 y) {
   if (y.re == 0.0 && y.im == 0.0) return eini_cmk(1.0, 0.0);
@@ -6716,7 +7240,11 @@ static eini_c128 eini_cpow(eini_c128 x, eini_c128 y) {
   EINI_CHUNK_C(log_##s, T, R, eini_clog(x))                                                 \
   EINI_CHUNK_C(sqrt_##s, T, R, eini_csqrt(x))                                               \
   EINI_CHUNK_C(rsqrt_##s, T, R, eini_crsqrt(x))                                             \
+  EINI_CHUNK_C(expm1_##s, T, R, eini_cexpm1(x))                                             \
+  EINI_CHUNK_C(log1p_##s, T, R, eini_clog1p(x))                                             \
+  EINI_CHUNK_C(sign_##s, T, R, eini_csign(x))                                               \
   EINI_CHUNK_C(sin_##s, T, R, eini_csin(x))                                                 \
+  EINI_CHUNK_C(tan_##s, T, R, eini_ctan(x))                                                 \
   EINI_CHUNK_C(cos_##s, T, R, eini_ccos(x))                                                 \
   EINI_CHUNK_C(tanh_##s, T, R, eini_ctanh(x))                                               \
   EINI_CHUNK_C(pow_##s, T, R, eini_cpow(x, y))                                              \
@@ -6834,8 +7362,11 @@ static const eini_chunk_row eini_chunk_table[] = {
     {EINI_OP_OR, {eini_c_or_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
     {EINI_OP_NOT, {eini_c_not_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
     {EINI_OP_EXP, EINI_FLT(exp)}, {EINI_OP_LOG, EINI_FLT(log)}, {EINI_OP_SQRT, EINI_FLT(sqrt)},
-    {EINI_OP_RSQRT, EINI_FLT(rsqrt)}, {EINI_OP_SIN, EINI_FLT(sin)}, {EINI_OP_COS, EINI_FLT(cos)},
-    {EINI_OP_TANH, EINI_FLT(tanh)}, {EINI_OP_ERF, EINI_RE2(erf)},
+    {EINI_OP_RSQRT, EINI_FLT(rsqrt)}, {EINI_OP_EXPM1, EINI_FLT(expm1)},
+    {EINI_OP_LOG1P, EINI_FLT(log1p)}, {EINI_OP_SIN, EINI_FLT(sin)}, {EINI_OP_COS, EINI_FLT(cos)},
+    {EINI_OP_TAN, EINI_FLT(tan)}, {EINI_OP_TANH, EINI_FLT(tanh)},
+    {EINI_OP_ATAN2, EINI_RE2(atan2)}, {EINI_OP_ERF, EINI_RE2(erf)},
+    {EINI_OP_SIGN, EINI_ARI(sign)},
     {EINI_OP_SIGMOID, EINI_RE2(sigmoid)}, {EINI_OP_SILU, EINI_RE2(silu)},
     {EINI_OP_GELU, EINI_RE2(gelu)}, {EINI_OP_FLOOR, EINI_RE2(floor)},
     {EINI_OP_CEIL, EINI_RE2(ceil)}, {EINI_OP_ROUND, EINI_RE2(round)},
@@ -6915,7 +7446,8 @@ typedef struct eini_fill {
 } eini_fill;
 
 typedef struct eini_code {
-  int nreg;                   // each EINI_CHUNK * 16 bytes
+  int nreg;                   // each eini_reg_bytes
+  int chunk;                  // values of one run at most, whole lanes
   int nins, nfill;
   eini_ins *ins;
   eini_fill *fill;
@@ -6930,6 +7462,16 @@ typedef struct eini_code {
 
 // 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
 #define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16 + 64)
+
+// The same for a code whose chunks are shorter.
+static size_t eini_reg_bytes(const eini_code *code) { return (size_t)code->chunk * 16 + 64; }
+
+static int64_t eini_whole_lanes(int64_t n) {
+  return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES;
+}
+
+// Whole lanes for the chunks of n > 0 values.
+static int eini_chunk_of(int64_t n) { return (int)eini_whole_lanes(eini_min64(n, EINI_CHUNK)); }
 
 typedef struct eini_compile {
   eini_arena *a;
@@ -7095,6 +7637,7 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   eini_compile cc;
   memset(&cc, 0, sizeof cc);
   memset(code, 0, sizeof *code);
+  code->chunk = EINI_CHUNK;
   cc.a = a;
   cc.code = code;
   cc.operand = operand;
@@ -7154,12 +7697,8 @@ typedef struct eini_eval {
   const int64_t *const *table;  // offsets within the chunk per operand
   const int64_t *const *index_table;
   void **reg;                   // current address of each register
-  char *mem;                    // nreg * EINI_REG_BYTES
+  char *mem;                    // nreg * eini_reg_bytes
 } eini_eval;
-
-static int64_t eini_whole_lanes(int64_t n) {
-  return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES;
-}
 
 // Gathers n elements of size S into d: d[j] = src[j*step] or src[table[j]], unaligned-safe.
 #define EINI_GATHER(bits)                                                                   \
@@ -7220,7 +7759,8 @@ static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
 static int eini_same_storage(ein_dtype t) { return ein_dtype_compute(t) == t && t != EIN_BOOL; }
 
 static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
-  char *mem = ev->mem + (size_t)ins->dst * EINI_REG_BYTES;
+  const size_t reg_bytes = eini_reg_bytes(ev->code);
+  char *mem = ev->mem + (size_t)ins->dst * reg_bytes;
   ev->reg[ins->dst] = mem;
   if (ins->a < 0) {  // the value of an index
     int i = -1 - ins->a;
@@ -7242,7 +7782,7 @@ static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
     ev->reg[ins->dst] = u.v;
     return;
   }
-  int64_t *equal = (int64_t *)(void *)(mem + EINI_REG_BYTES - 64);
+  int64_t *equal = (int64_t *)(void *)(mem + reg_bytes - 64);
   if (same && table == NULL && step == 0) {
     if (*equal >= n && memcmp(mem, src, size) == 0) return;
     *equal = eini_whole_lanes(n);
@@ -7261,18 +7801,20 @@ static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
   eini_widen((ein_dtype)ins->dtype, n, raw, mem);
 }
 
-// Evaluates n <= EINI_CHUNK values and returns where they are. direct: where the root's last
+// Evaluates n <= code->chunk values and returns where they are. direct: where the root's last
 // operation may write (unaliased, padded room is not needed: n is then a multiple of the lanes).
 static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
   const eini_code *code = ev->code;
+  const size_t reg_bytes = eini_reg_bytes(code);
   int64_t padded = eini_whole_lanes(n);
+  EINSUM_ASSERT(n <= code->chunk);
   for (int i = 0; i < code->nins; i++) {
     const eini_ins *ins = &code->ins[i];
     if (ins->kind == EINI_INS_LOAD) {
       eini_run_load(ev, ins, n);
       continue;
     }
-    void *dst = ev->mem + (size_t)ins->dst * EINI_REG_BYTES;
+    void *dst = ev->mem + (size_t)ins->dst * reg_bytes;
     if (direct != NULL && i == code->nins - 1) dst = direct;
     if (ins->kind == EINI_INS_OP) {
       ins->fn(padded, ev->reg[ins->a], ev->reg[ins->b], ev->reg[ins->c], dst);
@@ -7308,31 +7850,39 @@ static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int
   }
 }
 
+// The same with a constant's or a param's value.
+static void eini_fill_run(const eini_fill *f, ein_dtype t, const ein_scalar *param, int64_t n,
+                          void *d) {
+  double re = f->re, im = f->im;
+  int64_t ival = f->ival;
+  if (f->param >= 0) {
+    re = param[f->param].re;
+    im = param[f->param].im;
+    ival = eini_f64_to_i64(re);
+  }
+  eini_fill_value(t, re, im, ival, n, d);
+}
+
 // Fills the registers of constants and params, once per run, n values each.
 static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_t n) {
   const eini_code *code = ev->code;
+  const size_t reg_bytes = eini_reg_bytes(code);
   n = eini_whole_lanes(n);
   for (int i = 0; i < code->nreg; i++) {
-    ev->reg[i] = ev->mem + (size_t)i * EINI_REG_BYTES;
-    memset((char *)ev->reg[i] + EINI_REG_BYTES - 64, 0, 8);
+    ev->reg[i] = ev->mem + (size_t)i * reg_bytes;
+    memset((char *)ev->reg[i] + reg_bytes - 64, 0, 8);
   }
   for (int i = 0; i < code->nfill; i++) {
     const eini_fill *f = &code->fill[i];
-    double re = f->re, im = f->im;
-    int64_t ival = f->ival;
-    if (f->param >= 0) {
-      re = param[f->param].re;
-      im = param[f->param].im;
-      ival = eini_f64_to_i64(re);
-    }
-    eini_fill_value((ein_dtype)f->compute, re, im, ival, n, ev->reg[f->reg]);
+    eini_fill_run(f, (ein_dtype)f->compute, param, n, ev->reg[f->reg]);
   }
 }
 
 // ---- storing ----
 
 // A chunk of the computation type `from` (bool i32 i64 f32 f64 c64 c128) goes to storage dtype
-// `to`: converted into tmp (EINI_REG_BYTES; may be the source's own place for equal types).
+// `to`: converted into tmp (16 bytes for each of whole lanes; may be the source's own place for
+// equal types).
 static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const void *src, void *tmp,
                                void *tmp2) {
   ein_dtype mid = ein_dtype_compute(to);
@@ -7402,6 +7952,7 @@ static void eini_scatter(size_t size, int64_t n, const void *src, char *dst, int
 typedef void (*eini_merge_fn)(int64_t n, void *const *acc, const void *const *more, void *user);
 typedef void (*eini_lift_fn)(int64_t n, const void *x, const int64_t *pos, void *const *state);
 typedef void (*eini_horizontal_fn)(int64_t n, const void *x, void *acc);
+typedef void (*eini_vertical_fn)(int64_t n, int64_t rows, int64_t step, const void *x, void *acc);
 
 // acc[i] = op(acc[i], more[i]) for states of one scalar; x is acc's value, y the other.
 #define EINI_MERGE(name, T, expr)                                                           \
@@ -7421,6 +7972,47 @@ typedef void (*eini_horizontal_fn)(int64_t n, const void *x, void *acc);
   static void eini_m_##name(int64_t n, void *const *acc, const void *const *more, void *user) { \
     (void)user;                                                                             \
     eini_v_##name(n, (T *)acc[0], (const T *)more[0]);                                      \
+  }                                                                                         \
+  /* four rows, one after another; the four after them are `ahead` away */                  \
+  static void eini_v4_##name(int64_t n, T *EINI_RESTRICT a, const T *EINI_RESTRICT b,       \
+                             const T *EINI_RESTRICT c, const T *EINI_RESTRICT d,            \
+                             const T *EINI_RESTRICT e, uintptr_t ahead) {                   \
+    T v[EINI_LANES];                                                                        \
+    for (; n >= EINI_LANES; n -= EINI_LANES) {                                              \
+      EINI_AHEAD((uintptr_t)b + ahead);                                                     \
+      EINI_AHEAD((uintptr_t)c + ahead);                                                     \
+      EINI_AHEAD((uintptr_t)d + ahead);                                                     \
+      EINI_AHEAD((uintptr_t)e + ahead);                                                     \
+      for (int j = 0; j < EINI_LANES; j++) {                                                \
+        const T x = a[j], y = b[j];                                                         \
+        v[j] = (T)(expr);                                                                   \
+      }                                                                                     \
+      for (int j = 0; j < EINI_LANES; j++) {                                                \
+        const T x = v[j], y = c[j];                                                         \
+        v[j] = (T)(expr);                                                                   \
+      }                                                                                     \
+      for (int j = 0; j < EINI_LANES; j++) {                                                \
+        const T x = v[j], y = d[j];                                                         \
+        v[j] = (T)(expr);                                                                   \
+      }                                                                                     \
+      for (int j = 0; j < EINI_LANES; j++) {                                                \
+        const T x = v[j], y = e[j];                                                         \
+        a[j] = (T)(expr);                                                                   \
+      }                                                                                     \
+      a += EINI_LANES, b += EINI_LANES, c += EINI_LANES, d += EINI_LANES, e += EINI_LANES;  \
+    }                                                                                       \
+    eini_v_##name(n, a, b);                                                                 \
+    eini_v_##name(n, a, c);                                                                 \
+    eini_v_##name(n, a, d);                                                                 \
+    eini_v_##name(n, a, e);                                                                 \
+  }                                                                                         \
+  /* acc = op(.. op(acc, row 0) .., last row) for n columns; rows lie step apart */         \
+  static void eini_d_##name(int64_t n, int64_t rows, int64_t step, const void *px, void *acc) {\
+    const T *x = (const T *)px;                                                             \
+    const uintptr_t ahead = 4 * (uintptr_t)step * sizeof(T);                                \
+    for (; rows >= 4; rows -= 4, x += rows > 0 ? 4 * step : 0)                              \
+      eini_v4_##name(n, (T *)acc, x, x + step, x + 2 * step, x + 3 * step, ahead);          \
+    for (int64_t k = 0; k < rows; k++) eini_v_##name(n, (T *)acc, x + k * step);            \
   }                                                                                         \
   /* acc[0] = op(acc[0], fold of v): EINI_LANES partial folds, then a tree over them */     \
   static void eini_h_##name(int64_t n, const void *EINI_RESTRICT pv, void *EINI_RESTRICT pacc) { \
@@ -7592,6 +8184,7 @@ typedef struct eini_folder {
   eini_merge_fn merge;
   eini_lift_fn lift;           // NULL: state[0] is the value
   eini_horizontal_fn across;   // folds n values into the state at once, or NULL
+  eini_vertical_fn down;       // folds rows of n values into n states as merge does, or NULL
   void (*whole)(const struct eini_folder *f, int64_t n, const void *x, void *room,
                 void *const *state);  // the state of n values; NULL: lift, then merge halves
   eini_horizontal_fn sum_fn, max_fn;  // what it is made of
@@ -7619,6 +8212,14 @@ static const eini_horizontal_fn eini_across_table[EINI_ALL + 1][7] = {
     EINI_BY_TYPE(h_max), EINI_BY_TYPE(h_min),
     {eini_h_any_bool, NULL, NULL, NULL, NULL, NULL, NULL},
     {eini_h_all_bool, NULL, NULL, NULL, NULL, NULL, NULL}};
+#define EINI_BY_REAL(n) {NULL, eini_##n##_i32, eini_##n##_i64, eini_##n##_f32, eini_##n##_f64, \
+                         NULL, NULL}
+static const eini_vertical_fn eini_down_table[EINI_ALL + 1][7] = {
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL}, EINI_BY_REAL(d_sum), EINI_BY_REAL(d_prod),
+    EINI_BY_TYPE(d_max), EINI_BY_TYPE(d_min),
+    {eini_d_any_bool, NULL, NULL, NULL, NULL, NULL, NULL},
+    {eini_d_all_bool, NULL, NULL, NULL, NULL, NULL, NULL}};
+#undef EINI_BY_REAL
 #undef EINI_BY_TYPE
 #undef EINI_BY_ARITH
 
@@ -7697,7 +8298,9 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
   f->nstate = eini_folds[fold].nstate;
   f->merge = eini_merge_table[fold][column];
   if (fold <= EINI_ALL) f->across = eini_across_find(fast, fold, type);
+  if (fold <= EINI_ALL) f->down = eini_down_table[fold][column];
   if (fold == EINI_MEAN) f->across = eini_across_find(fast, EINI_SUM, type);
+  if (fold == EINI_MEAN) f->down = eini_down_table[EINI_SUM][column];
   if (fold == EINI_LOGSUMEXP || fold == EINI_VAR) {
     f->sum_fn = eini_across_find(fast, EINI_SUM, type);
     f->max_fn = eini_across_find(fast, EINI_MAX, type);
@@ -7872,6 +8475,7 @@ typedef struct eini_task {
   int nindex, nstream;
   int64_t *extent;
   unsigned char *reduced;
+  int order;                   // of the statement's folds, EINI_ORDER_*
   int64_t *stride;
   int nop, niota, pos, extra, nextra, epi_iota, nepi_iota, out;  // stream numbers and counts
   eini_ref *ref;               // of streams that are tensors
@@ -7929,6 +8533,7 @@ static char *eini_nest_carve(char *mem, size_t *used, size_t bytes) {
 
 // Lays out a walk in memory; with mem NULL only counts. Returns the bytes needed.
 static size_t eini_nest_layout(const eini_task *t, eini_nest *w, char *mem) {
+  const size_t bytes = eini_reg_bytes(&t->code);
   size_t used = 0, ns = (size_t)t->nstream, ni = (size_t)t->nindex, nx = (size_t)t->nextra + 1;
   w->at = (int64_t *)(void *)eini_nest_carve(mem, &used, ns * 8);
   w->step = (int64_t *)(void *)eini_nest_carve(mem, &used, ns * 8);
@@ -7936,24 +8541,24 @@ static size_t eini_nest_layout(const eini_task *t, eini_nest *w, char *mem) {
   w->index = (int64_t *)(void *)eini_nest_carve(mem, &used, ni * 8);
   w->base = (const char **)(void *)eini_nest_carve(mem, &used, ns * sizeof(char *));
   w->ev.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->code.nreg * sizeof(void *));
-  w->ev.mem = eini_nest_carve(mem, &used, (size_t)t->code.nreg * EINI_REG_BYTES);
+  w->ev.mem = eini_nest_carve(mem, &used, (size_t)t->code.nreg * bytes);
   if (t->has_epi) {
     w->epi_step = (int64_t *)(void *)eini_nest_carve(mem, &used, nx * 8);
     w->epi_at = (int64_t *)(void *)eini_nest_carve(mem, &used, nx * 8);
     w->epi_base = (const char **)(void *)eini_nest_carve(mem, &used, nx * sizeof(char *));
     w->epi_table = (const int64_t **)(void *)eini_nest_carve(mem, &used, nx * sizeof(int64_t *));
     w->epi.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
-    w->epi.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * EINI_REG_BYTES);
+    w->epi.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * eini_reg_bytes(&t->epi));
   }
   if (t->folder.fold != EINI_FOLD_NONE) {
     for (int s = 0; s < t->folder.nstate; s++) {
-      w->acc[s] = eini_nest_carve(mem, &used, EINI_REG_BYTES);
-      w->tmp[s] = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+      w->acc[s] = eini_nest_carve(mem, &used, bytes);
+      w->tmp[s] = eini_nest_carve(mem, &used, bytes);
     }
-    w->out = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+    w->out = eini_nest_carve(mem, &used, bytes);
   }
-  w->conv = eini_nest_carve(mem, &used, EINI_REG_BYTES);
-  w->conv2 = eini_nest_carve(mem, &used, EINI_REG_BYTES);
+  w->conv = eini_nest_carve(mem, &used, bytes);
+  w->conv2 = eini_nest_carve(mem, &used, bytes);
   return used;
 }
 
@@ -8032,6 +8637,28 @@ static const int64_t *eini_nest_pos(eini_nest *w, int64_t n) {
   return p;
 }
 
+// Where the values of the current chunk are already as they are folded; NULL: nowhere.
+static const char *eini_nest_run(const eini_nest *w) {
+  const eini_task *t = w->t;
+  if (t->table != NULL || t->nchunk != 1 || t->nop != 1 || t->code.plain != 0 || t->code.conj ||
+      w->step[0] != 1 || t->ref[0].dtype != t->folder.type || t->ref[0].dtype == EIN_BOOL)
+    return NULL;
+  const char *p = w->base[0] + w->at[0] * (int64_t)eini_dtypes[t->folder.type].size;
+  return (uintptr_t)p % eini_dtypes[t->folder.type].size == 0 ? p : NULL;
+}
+
+// Folds n columns at the current place down the reduced loops; 0: they are no rows of memory.
+static int eini_nest_down(eini_nest *w, int64_t n) {
+  const eini_task *t = w->t;
+  const int last = t->ninner > 0 ? t->inner[t->ninner - 1] : -1;
+  if (t->folder.down == NULL || eini_nest_run(w) == NULL) return 0;
+  do {
+    t->folder.down(n, last < 0 ? 1 : w->extent[last], last < 0 ? 0 : t->stride[last],
+                   eini_nest_run(w), w->acc[0]);
+  } while (eini_nest_next(w, t->ninner - 1, t->inner));
+  return 1;
+}
+
 // One chunk of n elements starting at the current place is mapped and stored, or folded.
 static void eini_nest_chunk(eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
@@ -8051,7 +8678,7 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
     return;
   }
   eini_fold_identity(&t->folder, n, w->acc);
-  if (!t->no_reduction) {
+  if (!t->no_reduction && !eini_nest_down(w, n)) {
     do {
       void *v = eini_code_run(&w->ev, n, NULL);
       eini_fold_down(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
@@ -8060,24 +8687,15 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
   eini_nest_epilogue(w, n, eini_fold_finish(&t->folder, n, w->acc, w->out));
 }
 
-// A run of memory that is folded as it is, without chunks; NULL when there is none.
-static const void *eini_nest_run(const eini_nest *w) {
-  const eini_task *t = w->t;
-  if (!t->chunk_reduced || t->table != NULL || t->nchunk != 1 || t->folder.across == NULL ||
-      t->nop != 1 || t->code.plain != 0 || t->code.conj || w->step[0] != 1 ||
-      t->ref[0].dtype != t->folder.type || t->ref[0].dtype == EIN_BOOL) {
-    return NULL;
-  }
-  const char *p = w->base[0] + w->at[0] * (int64_t)eini_dtypes[t->folder.type].size;
-  return (uintptr_t)p % eini_dtypes[t->folder.type].size == 0 ? p : NULL;
-}
-
 // All chunks of the current place, then back to it.
 static void eini_nest_chunks(eini_nest *w) {
   const eini_task *t = w->t;
-  const void *run = eini_nest_run(w);
-  if (run != NULL) {
-    t->folder.across(w->extent[t->chunk[0]], run, w->acc[0]);
+  const char *run = t->chunk_reduced && t->folder.across != NULL ? eini_nest_run(w) : NULL;
+  if (run != NULL) {  // in a fixed order as chunks are folded, which other places may have
+    const int64_t n = w->extent[t->chunk[0]], most = t->order ? EINI_CHUNK : n;
+    const int64_t size = (int64_t)eini_dtypes[t->folder.type].size;
+    for (int64_t i = 0; i < n; i += most)
+      t->folder.across(eini_min64(most, n - i), run + i * size, w->acc[0]);
     return;
   }
   if (t->table != NULL || t->nchunk == 0) {
@@ -8268,6 +8886,9 @@ typedef struct eini_home {
   const int64_t *stride;
 } eini_home;
 
+// The groups of a contraction's loops (section products).
+enum { EINI_GROUP_BATCH, EINI_GROUP_M, EINI_GROUP_N, EINI_GROUP_K };
+
 typedef struct eini_lowering {
   eini_arena *a;
   ein_graph *g;
@@ -8280,32 +8901,44 @@ typedef struct eini_lowering {
   int nloop, loop[2];       // in a group: indices of the statement that the group loops over,
   int64_t block[2];         //   and how many values of them a task sees
   const char *local;        // per tensor: lives in the group only
+  int unsplit;
 } eini_lowering;
 
-// Stride of every index of a statement through a map, and the offset of index 0, in elements.
-static ein_status eini_access_strides(const ein_zmap *m, const int64_t *tensor_stride,
+// Stride of every column of a map, and the offset of index 0, in elements. column[c]: the index of
+// statement st that it is (NULL: c), or -1. The access is made for all values of the first n
+// indices: without values there is none, and an index that is never stepped may have any
+// coefficient; both give 0. All others lie within the tensor, so that they fit in bytes.
+static ein_status eini_access_strides(const eini_stmt *st, int n, const ein_zmap *m,
+                                      const int *column, const int64_t *tensor_stride,
                                       int64_t *stride, int64_t *offset) {
   *offset = 0;
+  if (eini_stmt_empty(st, 0, n)) return EIN_OK;
   for (int r = 0; r < m->rows; r++) {
     int64_t s = tensor_stride[r];
+    if (s == 0) continue;
     if (eini_muladd_overflow(m->offset[r], s, *offset, offset)) return EIN_ERR_TOO_LARGE;
     for (int c = 0; c < m->cols; c++) {
       int64_t k = m->coef[(int64_t)r * m->cols + c];
-      if (k != 0 && eini_muladd_overflow(k, s, stride[c], &stride[c])) return EIN_ERR_TOO_LARGE;
+      int i = column == NULL ? c : column[c];
+      if (k == 0 || i < 0 || st->index[i].extent < 2) continue;
+      if (eini_muladd_overflow(k, s, stride[c], &stride[c])) return EIN_ERR_TOO_LARGE;
     }
   }
   return EIN_OK;
 }
 
-// Fills one tensor stream of a task. column[c]: loop index of the map's column c, or -1.
-static ein_status eini_stream_tensor(const eini_lowering *lo, eini_task *t, int stream, int tensor,
-                                     const ein_zmap *m, const int *column) {
+// Fills one tensor stream of a task of statement s. column[c]: its index that column c of the map
+// is, or -1.
+static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s, eini_task *t,
+                                     int stream, int tensor, const ein_zmap *m,
+                                     const int *column) {
   const eini_home *h = &lo->home[tensor];
   eini_ref *r = &t->ref[stream];
   int64_t *stride = EINI_NEW(lo->a, int64_t, m->cols);
   int64_t offset;
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_access_strides(m, h->stride, stride, &offset));
+  int n = stream < t->nop ? s->nindex : s->nfree;  // what the epilogue reads, it reads once
+  EINI_TRY(eini_access_strides(s, n, m, column, h->stride, stride, &offset));
   for (int c = 0; c < m->cols; c++)
     if (column[c] >= 0) t->stride[(int64_t)stream * t->nindex + column[c]] = stride[c];
   r->slot = h->slot;
@@ -8320,8 +8953,6 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, eini_task *t, int 
 }
 
 // ---- merging and ordering of loops ----
-
-static int64_t eini_abs64(int64_t x) { return x < 0 ? -x : x; }
 
 static void eini_task_swap(eini_task *t, int i, int j) {
   int64_t e = t->extent[i];
@@ -8339,14 +8970,20 @@ static void eini_task_swap(eini_task *t, int i, int j) {
 }
 
 // Drops loop i. The stride rows keep their pitch (nindex is the pitch), so extents of dropped
-// loops become 1 and move behind the live ones.
+// loops become 1 and move behind the live ones, whose order stays.
 static void eini_task_drop(eini_task *t, int i, int *live) {
-  eini_task_swap(t, i, --*live);
+  for (--*live; i < *live; i++) eini_task_swap(t, i, i + 1);
+}
+
+// Must loop i stay as the statement has it, because it gives the order of a fold? Contractions have
+// their reduced loops in the group EINI_GROUP_K.
+static int eini_task_kept(const eini_task *t, int i) {
+  return t->order && t->reduced[i] == (t->kind == EINI_TASK_CONTRACT ? EINI_GROUP_K : 1);
 }
 
 // Can loops o (outer) and i (inner) be one loop of extent e(o)*e(i)?
 static int eini_task_fusable(const eini_task *t, int o, int i) {
-  if (t->reduced[o] != t->reduced[i]) return 0;
+  if (t->reduced[o] != t->reduced[i] || eini_task_kept(t, i)) return 0;
   for (int s = 0; s < t->nstream; s++) {
     const int64_t *v = t->stride + (int64_t)s * t->nindex;
     int64_t want;
@@ -8358,6 +8995,7 @@ static int eini_task_fusable(const eini_task *t, int o, int i) {
 // Sort key of a loop: how far it moves the output, and then the operands.
 static int eini_task_before(const eini_task *t, int i, int j) {
   if (t->reduced[i] != t->reduced[j]) return t->reduced[i] < t->reduced[j];
+  if (eini_task_kept(t, i)) return 0;
   for (int k = 0; k <= t->nop; k++) {
     int s = k == 0 ? t->out : k - 1;
     int64_t a = eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
@@ -8425,6 +9063,20 @@ static ein_status eini_chunk_tables(eini_arena *a, eini_task *t) {
   return EIN_OK;
 }
 
+// The loop that chunks run along where the statement says of which kind: of free ones the cheapest;
+// of reduced ones the last, or the longest if that is short. Extents of reduced loops are the same
+// in all blocks of a statement.
+static int eini_ordered_chunk(const eini_task *t, int live) {
+  int best = -1;
+  for (int i = 0; i < live; i++) {
+    if (t->reduced[i] != ((t->order & EINI_ORDER_ACROSS) != 0)) continue;
+    if (best < 0 || (t->reduced[i] ? t->extent[i] >= 32 || t->extent[i] > t->extent[best]
+                                   : eini_chunk_cost(t, i) < eini_chunk_cost(t, best)))
+      best = i;
+  }
+  return best;
+}
+
 // Chooses the chunk's indices and the loops around it.
 static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
   char *taken = EINI_NEW(a, char, live + 1);
@@ -8435,7 +9087,8 @@ static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
     return EIN_ERR_NO_MEMORY;
   int best = -1;
   double low = 0;
-  for (int i = 0; i < live; i++) {
+  if (t->order) best = eini_ordered_chunk(t, live);
+  for (int i = 0; i < live && !t->order; i++) {
     double c = eini_chunk_cost(t, i);
     if (best < 0 || c < low) best = i, low = c;
   }
@@ -8526,18 +9179,25 @@ static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t, int li
   return EIN_OK;
 }
 
+static int eini_exceeds(int64_t x, int64_t times, int64_t of) {  // x > times * of
+  return (x - 1) / times >= of;
+}
+
 // The free loop threads cut: the outermost long one, never a table's.
 static void eini_task_cut(eini_task *t) {
   t->cut = -1;
   int64_t best = 1;
   for (int k = 0; k < t->nouter; k++) {
-    if (t->extent[t->outer[k]] > 4 * best) best = t->extent[t->outer[k]], t->cut = t->outer[k];
+    int64_t e = t->extent[t->outer[k]];
+    if (eini_exceeds(e, 4, best)) best = e, t->cut = t->outer[k];
   }
   if (t->kind == EINI_TASK_COPY) {
     for (int k = 0; k < t->nchunk; k++) {
-      if (t->extent[t->chunk[k]] > 4 * best) best = t->extent[t->chunk[k]], t->cut = t->chunk[k];
+      int64_t e = t->extent[t->chunk[k]];
+      if (eini_exceeds(e, 4, best)) best = e, t->cut = t->chunk[k];
     }
-  } else if (t->nchunk == 1 && !t->chunk_reduced && t->extent[t->chunk[0]] > 16 * best) {
+  } else if (t->nchunk == 1 && !t->chunk_reduced &&
+             eini_exceeds(t->extent[t->chunk[0]], 16, best)) {
     t->cut = t->chunk[0];
   }
 }
@@ -8628,6 +9288,7 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
   if (t->extent == NULL || t->reduced == NULL || t->stride == NULL || t->ref == NULL)
     return EIN_ERR_NO_MEMORY;
   t->work = 1;
+  t->order = s->order;
   for (int i = 0; i < t->nindex; i++) {
     t->extent[i] = s->index[i].extent;
     for (int j = 0; j < lo->nloop; j++) {
@@ -8681,14 +9342,15 @@ static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
   od[0] = acc;
   for (int k = 0; k < t->nextra; k++) {
     int op = ep->extra[k];
-    EINI_TRY(eini_stream_tensor(lo, t, t->extra + k, f->operand[op], &f->proj[op], ep->column));
+    EINI_TRY(eini_stream_tensor(lo, s, t, t->extra + k, f->operand[op], &f->proj[op],
+                                ep->column));
     od[k + 1] = t->ref[t->extra + k].dtype;
   }
   if (f != NULL) {
     eini_stream_iotas(lo, t, t->epi_iota, t->nepi_iota, ep->iota, ep->column);
     EINI_TRY(eini_code_compile(lo->a, &ep->e, od, lo->g->function, lo->fast, &t->epi));
   }
-  return eini_stream_tensor(lo, t, t->out, last->out, &last->out_map, ep->column);
+  return eini_stream_tensor(lo, s, t, t->out, last->out, &last->out_map, ep->column);
 }
 
 // The fold of a statement, and its expression converted to the fold's value type.
@@ -8723,7 +9385,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
   if (self == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < s->nindex; i++) self[i] = i;
   for (int k = 0; k < s->noperand; k++) {
-    EINI_TRY(eini_stream_tensor(lo, t, k, s->operand[k], &s->proj[k], self));
+    EINI_TRY(eini_stream_tensor(lo, s, t, k, s->operand[k], &s->proj[k], self));
     od[k] = t->ref[k].dtype;
   }
   eini_stream_iotas(lo, t, t->nop, t->niota, iota, NULL);
@@ -8774,6 +9436,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   t->fused = f;
   if (*empty) return EIN_OK;
   EINI_TRY(eini_task_streams(lo, s, f, via, t));
+  if (lo->g->ordered) t->code.fast = NULL;  // rows that some blocks have and others have not
   if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);
   if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
@@ -8786,6 +9449,8 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   if (t->folder.fold != EINI_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
   eini_task_cut(t);
   eini_task_stream(lo, s, t);
+  t->code.chunk = eini_chunk_of(eini_max64(t->chunk_len, 1));
+  t->epi.chunk = t->chunk_reduced ? eini_chunk_of(1) : t->code.chunk;
   eini_nest w;
   memset(&w, 0, sizeof w);
   t->scratch = eini_nest_layout(t, &w, NULL);
@@ -8803,7 +9468,12 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
 // batch, m, n and k, each side's expression compiled for packing, the epilogue for the store.
 // ================================================================================================
 
-enum { EINI_GROUP_BATCH, EINI_GROUP_M, EINI_GROUP_N, EINI_GROUP_K };
+// A factor of a store: a constant or a param.
+typedef struct eini_factor {
+  int given;                    // 0: none
+  int skip;                     // 1: where it is 0, what it multiplies is not read
+  eini_fill from;
+} eini_factor;
 
 typedef struct eini_contract_task {
   ein_contract c;               // all but addresses
@@ -8813,6 +9483,7 @@ typedef struct eini_contract_task {
   const int64_t **extra[3];     // batch, m, n
   ein_dtype *dtype[2], *extra_dtype;
   int first[2];                 // stream of each side's first operand
+  eini_factor factor[2];        // alpha and beta of a scaled store
 } eini_contract_task;
 
 // What the kernel's callbacks need while a task runs.
@@ -8855,8 +9526,8 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
   f->ev.at = f->at;
   f->ev.step = f->step;
   f->ev.table = f->table;
-  for (int64_t done = 0; done < n; done += EINI_CHUNK) {
-    int64_t m = eini_min64(EINI_CHUNK, n - done);
+  for (int64_t done = 0; done < n; done += code->chunk) {
+    int64_t m = eini_min64(code->chunk, n - done);
     for (int k = 0; k < nop; k++)
       eini_table_step(off[k], NULL, done, m, &f->at[k], &f->step[k], &f->table[k]);
     const void *v = eini_code_run(&f->ev, m, NULL);
@@ -8871,8 +9542,8 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
   const eini_task *t = e->t;
   ein_dtype type = t->contract->c.type, to = t->ref[t->out].dtype;
   size_t size = ein_dtype_size(type);
-  for (int64_t done = 0; done < n; done += EINI_CHUNK) {
-    int64_t m = eini_min64(EINI_CHUNK, n - done);
+  for (int64_t done = 0; done < n; done += t->epi.chunk) {
+    int64_t m = eini_min64(t->epi.chunk, n - done);
     const void *v = (const char *)acc + (size_t)done * size;
     ein_dtype vt = type;
     if (t->has_epi) {
@@ -8897,7 +9568,7 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
         memcpy(e->conv2, v, (size_t)m * ein_dtype_size(vt));
         v = e->conv2;
       }
-      void *third = (char *)e->conv2 + EINI_REG_BYTES;
+      void *third = (char *)e->conv2 + eini_reg_bytes(&t->epi);
       v = eini_narrow(vt, to, m, v, e->conv, third);
     }
     const int64_t *table;
@@ -8907,11 +9578,38 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
   }
 }
 
+// The same for a store that is scaled.
+static void eini_contract_emit_scaled(void *user, int64_t n, const void *folds, char *out,
+                                      const int64_t *off, const char *const *base,
+                                      const int64_t *const *xoff, const int64_t *gap) {
+  const ein_contract *c = (const ein_contract *)user;
+  const eini_ckern *t = eini_ckern_of(c->type);
+  const int64_t size = t->size * t->planes;
+  const char *y = c->beta == NULL ? NULL : base[0], *x = (const char *)folds;
+  int64_t on[EINI_LANES], yn[EINI_LANES];
+  if (gap == NULL) {
+    t->scale(n, t->planes, c->alpha, c->beta, x, y, y == NULL ? NULL : xoff[0], out, off);
+    return;
+  }
+  out += off[0] * size;
+  if (y != NULL) y += xoff[0][0] * size;
+  const int even = gap[0] == 1 && (y == NULL || gap[1] == 1);
+  for (int64_t i = 0, m; i < n; i += m, x += m * size) {
+    m = even ? n : eini_min64(n - i, EINI_LANES);
+    for (int64_t j = 0; !even && j < m; j++) {
+      on[j] = (i + j) * gap[0];
+      yn[j] = y == NULL ? 0 : (i + j) * gap[1];
+    }
+    t->scale(m, t->planes, c->alpha, c->beta, x, y, even ? NULL : yn, out, even ? NULL : on);
+  }
+}
+
 typedef struct eini_contract_room {
   char *kernel;
   const char **base[2], **extra;
   eini_fill_ctx fill[2];
   eini_emit_ctx emit;
+  char *factor;                 // of a scaled store: alpha and beta, 16 bytes each
 } eini_contract_room;
 
 static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
@@ -8928,23 +9626,37 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     r->fill[side].table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
     r->fill[side].ev.reg =
         (void **)(void *)eini_nest_carve(mem, &used, (size_t)code->nreg * sizeof(void *));
-    r->fill[side].ev.mem = eini_nest_carve(mem, &used, (size_t)code->nreg * EINI_REG_BYTES);
+    r->fill[side].ev.mem = eini_nest_carve(mem, &used, (size_t)code->nreg * eini_reg_bytes(code));
   }
-  if (!ct->c.plain_out) {
+  if (!ct->c.plain_out)
+    r->extra = (const char **)(void *)eini_nest_carve(
+        mem, &used, ((size_t)t->nextra + 1) * sizeof(char *));
+  if (ct->c.scaled) r->factor = eini_nest_carve(mem, &used, 32);
+  if (!ct->c.plain_out && !ct->c.scaled) {
     size_t n = (size_t)t->nextra + 1;
-    r->extra = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
     r->emit.at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->emit.step = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->emit.table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
     r->emit.base = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
     r->emit.ev.reg =
         (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
-    r->emit.ev.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * EINI_REG_BYTES);
-    r->emit.conv = eini_nest_carve(mem, &used, EINI_REG_BYTES);
-    r->emit.conv2 = eini_nest_carve(mem, &used, 2 * EINI_REG_BYTES);
+    const size_t bytes = eini_reg_bytes(&t->epi);
+    r->emit.ev.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * bytes);
+    r->emit.conv = eini_nest_carve(mem, &used, bytes);
+    r->emit.conv2 = eini_nest_carve(mem, &used, 2 * bytes);
   }
   r->kernel = eini_nest_carve(mem, &used, t->choice.scratch);
   return used;
+}
+
+// Registers for as many values as there are points: a kernel may ask for padded ones as well, which
+// then take another chunk.
+static void eini_contract_chunks(eini_task *t) {
+  eini_contract_task *ct = t->contract;
+  int64_t m = ct->whole.m[1], n = ct->whole.n[1], k = eini_axes_size(&ct->c.k);
+  t->epi.chunk = eini_chunk_of(eini_max64(m * n, 1));
+  ct->code[0].chunk = eini_chunk_of(eini_max64(m * k, 1));
+  ct->code[1].chunk = eini_chunk_of(eini_max64(k * n, 1));
 }
 
 static const char *eini_ref_address(const eini_ref *r, char *const *slot) {
@@ -8952,8 +9664,8 @@ static const char *eini_ref_address(const eini_ref *r, char *const *slot) {
 }
 
 // A provider's copy of the range [lo, hi) of the cut loop; scratch starts with the extents.
-static void eini_copy_provided(const eini_task *t, char *const *slot, char *scratch, int64_t lo,
-                               int64_t hi) {
+static ein_status eini_copy_provided(const eini_task *t, char *const *slot, char *scratch,
+                                     int64_t lo, int64_t hi) {
   ein_copy c = eini_copy_of(t, t->live);
   int64_t *extent = (int64_t *)(void *)scratch, size = c.size;
   size_t used = 0;
@@ -8968,12 +9680,28 @@ static void eini_copy_provided(const eini_task *t, char *const *slot, char *scra
     c.src += lo * c.src_stride[t->cut] * size;
     c.dst += lo * c.dst_stride[t->cut] * size;
   }
-  t->kernels->copy_run(t->kernels->user, &c, &t->choice, scratch + used);
+  return t->kernels->copy_run(t->kernels->user, &c, &t->choice, scratch + used);
+}
+
+// The value of a factor at d; NULL where there is none to apply.
+static const void *eini_factor_run(const eini_factor *f, ein_dtype type, const ein_scalar *param,
+                                   void *d) {
+  static const char zero[16] = {0};
+  if (!f->given) return NULL;
+  eini_fill_run(&f->from, type, param, 1, d);
+  if (f->skip && eini_kind_of(type) < EINI_KREAL && memcmp(d, zero, ein_dtype_size(type)) == 0)
+    return NULL;
+  const float *s = (const float *)d;
+  const double *w = (const double *)d;
+  int none = type == EIN_F32 ? s[0] == 0 : type == EIN_F64 ? w[0] == 0
+             : type == EIN_C64 ? s[0] == 0 && s[1] == 0
+             : type == EIN_C128 && w[0] == 0 && w[1] == 0;
+  return f->skip && none ? NULL : d;
 }
 
 // Runs part i of the grid the kernel chose.
-static void eini_contract_task_run(const eini_task *t, char *const *slot, const ein_scalar *param,
-                                   char *scratch, int i) {
+static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
+                                         const ein_scalar *param, char *scratch, int i) {
   const eini_contract_task *ct = t->contract;
   ein_contract c;  // copied by halves: compilers make a slow string instruction of one copy
   const size_t half = offsetof(ein_contract, p);
@@ -8992,7 +9720,7 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
     f->ev.index_at = f->ev.index_step = NULL;
     f->ev.index_table = NULL;
     f->ev.code = &ct->code[side];
-    eini_code_begin(&f->ev, param, EINI_CHUNK);
+    eini_code_begin(&f->ev, param, f->ev.code->chunk);
     s->fill_fn = eini_contract_fill;
     s->user = f;
   }
@@ -9004,18 +9732,27 @@ static void eini_contract_task_run(const eini_task *t, char *const *slot, const 
       r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
     }
     c.extra_base = r.extra;
+  }
+  if (c.scaled) {
+    c.alpha = eini_factor_run(&ct->factor[0], c.type, param, r.factor);
+    c.beta = eini_factor_run(&ct->factor[1], c.type, param, r.factor + 16);
+    c.emit_fn = eini_contract_emit_scaled;
+    c.emit_user = &c;
+  } else if (!c.plain_out) {
     r.emit.t = t;
     r.emit.ev.index_at = r.emit.ev.index_step = NULL;
     r.emit.ev.index_table = NULL;
     r.emit.ev.code = &t->epi;
-    if (t->has_epi) eini_code_begin(&r.emit.ev, param, EINI_CHUNK);
+    if (t->has_epi) eini_code_begin(&r.emit.ev, param, t->epi.chunk);
     c.emit_fn = eini_contract_emit;
     c.emit_user = &r.emit;
   }
   ein_part part = ct->whole;
-  if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &part)) return;
-  if (t->kernels == NULL) eini_contract_run(&c, &t->choice, &part, r.kernel);
-  else t->kernels->contract_run(t->kernels->user, &c, &t->choice, &part, r.kernel);
+  if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &part)) return EIN_OK;
+  if (t->kernels != NULL)
+    return t->kernels->contract_run(t->kernels->user, &c, &t->choice, &part, r.kernel);
+  eini_contract_run(&c, &t->choice, &part, r.kernel);
+  return EIN_OK;
 }
 
 // ---- lowering ----
@@ -9081,7 +9818,7 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_val
   const ein_dtype t = (ein_dtype)s->expr.node[0].dtype;
   double work = 1;
   for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
-  if (work < EINI_SUM_WORK || work > 9e18) return EIN_OK;
+  if ((work < EINI_SUM_WORK && !s->order) || work > 9e18) return EIN_OK;
   EINI_TRY(eini_factor_value(lo->g, s, 0, &v[0]));
   memset(&v[1], 0, sizeof v[1]);
   int sum = s->fold == EINI_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
@@ -9099,6 +9836,9 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   int x = 0, y = 0, found = eini_pair_match(s, &x, &y);
   const eini_expr *e = &s->expr;
   *yes = 0;
+  // Products alone keep -0, which a sum from 0 does not: no kernel that some blocks may not get.
+  if (lo->g->ordered && (s->order ? !(s->order & EINI_ORDER_TILES) : s->fold == EINI_FOLD_NONE))
+    return EIN_OK;
   if (lo->nkernels > 0 && eini_plain_sum(s)) return eini_sum_match(lo, s, v, pair, yes);
   if (found < 0 || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   for (int64_t i = 0; i < e->n; i++) {
@@ -9118,11 +9858,75 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
     else if (q && !p) n *= ext;
   }
   *pair = (ein_pair)found;
-  if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
+  if (s->order) *yes = 1;
+  else if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
   else *yes = s->fold == EINI_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
               (m * n > 1 || work <= 4096);
   if (s->fold == EINI_SUM && work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
   return EIN_OK;
+}
+
+// A node without the conversions that change nothing in a store of `type`: those between integers
+// no narrower wrap as it does.
+static const eini_node *eini_scaled_node(const eini_expr *e, int id, ein_dtype type) {
+  const eini_node *v = &e->node[id];
+  for (;; v = &e->node[v->arg[0]]) {
+    const ein_dtype t = (ein_dtype)v->dtype;
+    const int ints = eini_kind_of(type) == EINI_KINT && eini_kind_of(t) == EINI_KINT &&
+                     ein_dtype_compute(t) == t && t >= type;
+    if (t != type && !ints) return NULL;
+    if (v->op != EINI_OP_CAST && (v->op != EINI_OP_ROUNDTO || eini_round_find(t) != NULL)) return v;
+  }
+}
+
+// Is it operand `op`, or a constant or param times it?
+static int eini_scaled_term(const eini_expr *e, int id, int op, ein_dtype type, eini_factor *f) {
+  const eini_node *v = eini_scaled_node(e, id, type), *x[2] = {v, NULL};
+  if (v != NULL && v->op == EINI_OP_MUL) {
+    x[0] = eini_scaled_node(e, v->arg[0], type), x[1] = eini_scaled_node(e, v->arg[1], type);
+    if (x[0] == NULL || x[1] == NULL) return 0;
+    if (x[0]->op != EINI_OP_OPERAND) v = x[0], x[0] = x[1], x[1] = v;
+    if (x[1]->op != EINI_OP_CONST && x[1]->op != EINI_OP_PARAM) return 0;
+  }
+  if (x[0] == NULL || x[0]->op != EINI_OP_OPERAND || x[0]->arg[0] != op) return 0;
+  memset(f, 0, sizeof *f);
+  f->from.param = -1;
+  if (x[1] == NULL) return 1;
+  f->given = 1;
+  if (x[1]->op == EINI_OP_PARAM) f->from.param = x[1]->arg[0];
+  f->from.re = x[1]->re, f->from.im = x[1]->im, f->from.ival = x[1]->ival;
+  return 1;
+}
+
+// Is it where(b == 0, 0, b * operand 1), b a param?
+static int eini_scaled_where(const eini_expr *e, int id, ein_dtype type, eini_factor *f) {
+  const eini_node *v = eini_scaled_node(e, id, type), *x = v, *y;
+  if (v == NULL || v->op != EINI_OP_WHERE || !eini_scaled_term(e, v->arg[2], 1, type, f)) return 0;
+  const eini_node *q = &e->node[v->arg[0]], *none = eini_scaled_node(e, v->arg[1], type);
+  if (q->op != EINI_OP_EQ || none == NULL || none->op != EINI_OP_CONST || none->re != 0) return 0;
+  x = &e->node[q->arg[0]], y = &e->node[q->arg[1]];
+  f->skip = f->given && x->op == EINI_OP_PARAM && x->arg[0] == f->from.param &&
+            y->op == EINI_OP_CONST && y->re == 0 && y->im == 0;
+  return f->skip;
+}
+
+// Is what follows the folds alpha * fold + beta * (extra 0), all in the compute dtype?
+static int eini_scaled_match(const eini_expr *e, const eini_task *t, ein_dtype type,
+                             eini_factor *f) {
+  const ein_dtype to = t->ref[t->out].dtype;
+  if (t->nextra > 1 || t->nepi_iota > 0 || type == EIN_BOOL || to != type) return 0;
+  if (t->nextra == 0) return eini_scaled_term(e, (int)e->n - 1, 0, type, &f[0]);
+  if (t->ref[t->extra].dtype != type) return 0;
+  const eini_node *v = eini_scaled_node(e, (int)e->n - 1, type);
+  if (v == NULL || v->op != EINI_OP_ADD) return 0;
+  const int first = eini_scaled_term(e, v->arg[0], 0, type, &f[0]);
+  if (!first && !eini_scaled_term(e, v->arg[1], 0, type, &f[0])) return 0;
+  const int other = v->arg[first];
+  if (eini_scaled_where(e, other, type, &f[1])) return 1;
+  if (!eini_scaled_term(e, other, 1, type, &f[1])) return 0;
+  if (f[1].given) return 1;
+  f[1].given = 1, f[1].from.re = 1, f[1].from.ival = 1;  // which loses complex infinities
+  return eini_kind_of(type) != EINI_KCOMPLEX;
 }
 
 // Streams of a contraction, loops grouped, merged and ordered. t->reduced holds the group.
@@ -9141,10 +9945,15 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
   for (int side = 0, stream = 0; side < 2; side++) {
     t->contract->first[side] = stream;
     for (int k = 0; k < v[side].nop; k++, stream++) {
-      EINI_TRY(eini_stream_tensor(lo, t, stream, v[side].op[k], &v[side].map[k], v[side].label));
+      EINI_TRY(eini_stream_tensor(lo, s, t, stream, v[side].op[k], &v[side].map[k],
+                                  v[side].label));
     }
   }
-  return eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t);
+  EINI_TRY(eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t));
+  eini_contract_task *ct = t->contract;
+  ct->c.scaled = f != NULL && !ct->c.ordered &&
+                 eini_scaled_match(&ep.e, t, ct->c.type, ct->factor);
+  return EIN_OK;
 }
 
 // Pointers to a group's strides of n streams from `first` on.
@@ -9215,6 +10024,7 @@ static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   for (int i = 0; i <= lo->nkernels; i++) {
     const ein_kernels *p = i < lo->nkernels ? lo->kernels[i] : NULL;
     memset(&h, 0, sizeof h);
+    if (c->ordered && (best >= 0 || (p != NULL && !p->ordered))) continue;  // the first that can
     if (p == NULL ? !eini_contract_plan(c, lo->width, &h)
                   : p->contract_plan == NULL || !p->contract_plan(p->user, c, lo->width, &h)) {
       continue;
@@ -9238,7 +10048,8 @@ static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt 
   int64_t *stride = EINI_NEW(lo->a, int64_t, last->nindex), offset, least = INT64_MAX;
   int *column = NULL, swap = 0;
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_access_strides(&last->out_map, lo->home[last->out].stride, stride, &offset));
+  EINI_TRY(eini_access_strides(last, last->nfree, &last->out_map, NULL,
+                               lo->home[last->out].stride, stride, &offset));
   if (f != NULL) EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
   for (int c = 0; c < last->nindex; c++) {
     int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : eini_value_uses(&v[0], i);
@@ -9267,7 +10078,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ein_pair pair = EIN_PAIR_SUM_MUL;
   EINI_TRY(eini_contract_match(lo, s, v, &pair, yes));
   if (!*yes) return EIN_OK;
-  EINI_TRY(eini_contract_orient(lo, s, f, via, v));
+  if (!s->order) EINI_TRY(eini_contract_orient(lo, s, f, via, v));
   memset(t, 0, sizeof *t);
   t->cut = -1;
   t->kind = EINI_TASK_CONTRACT;
@@ -9276,6 +10087,8 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   eini_contract_task *ct = t->contract = EINI_NEW(lo->a, eini_contract_task, 1);
   if (ct == NULL) return EIN_ERR_NO_MEMORY;
   ct->c.pair = pair;
+  ct->c.unsplit = lo->unsplit;
+  ct->c.ordered = s->order != 0;
   ct->c.type = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
   EINI_TRY(eini_contract_streams(lo, s, f, via, v, t));
   int live = eini_task_merge(t), start[5], at = 0;
@@ -9310,6 +10123,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   EINI_TRY(eini_contract_choose(lo, t));
   *yes = t->ncandidate > 0;
   if (!*yes) return EIN_OK;
+  eini_contract_chunks(t);
   eini_contract_room r;
   memset(&r, 0, sizeof r);
   t->scratch = eini_contract_layout(t, &r, NULL);
@@ -9339,7 +10153,7 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
   int fold = s->fold, best = -1;
   double longest = 0;
   if (fold != EINI_SUM && fold != EINI_MAX && fold != EINI_MIN && fold != EINI_PROD &&
-      fold != EINI_ANY && fold != EINI_ALL) {
+      fold != EINI_ANY && fold != EINI_ALL && !(g->ordered && fold == EINI_LOGSUMEXP)) {
     return 0;
   }
   for (int i = 0; i < s->nindex; i++) {
@@ -9372,7 +10186,7 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
   double want = work / results / EINI_LEAF_WORK;
   int64_t e = s->index[best].extent, n = want > EINI_LEAVES ? EINI_LEAVES : (int64_t)want;
   f->column = best;
-  f->size = (e + n - 1) / n;
+  f->size = eini_ceil_div(e, n);
   f->leaves = e / f->size;
   f->rest = e % f->size;
   return f->leaves > 1;
@@ -9482,6 +10296,185 @@ static ein_status eini_leaf_graph(ein_graph *g) {
 }
 
 // ================================================================================================
+// >>order  folds whose additions have one order
+// Takes the statements of a graph; gives statements whose values do not depend on how their free
+// indices are cut, and that need no other cuts: long folds with few results become folds of leaves,
+// every other fold is told its order. A graph so made says `ordered`.
+// ================================================================================================
+
+// Does the fold give the same bits in every order? Integers wrap, logic and positions are exact.
+static int eini_order_exact(const ein_graph *g, const eini_stmt *s) {
+  switch (s->fold) {
+    case EINI_FOLD_NONE: case EINI_ANY: case EINI_ALL: case EINI_ARGMAX: case EINI_ARGMIN: return 1;
+    default: break;
+  }
+  const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  return s->fold < EINI_FOLD_USER &&
+         eini_kind_of(eini_fold_value_dtype(g, s->fold, value, s->numpy)) < EINI_KREAL;
+}
+
+// May the index be cut for places, or walked in slices? Only reduced ones may not.
+EINI_UNUSED static int eini_order_cuts(const ein_graph *g, const eini_stmt *s, int index) {
+  return !g->ordered || index < s->nfree || eini_order_exact(g, s);
+}
+
+// Statement i, a mean, becomes the sum into a temporary, and its division is appended.
+static ein_status eini_order_mean(ein_graph *g, int64_t i) {
+  eini_arena *a = &g->arena;
+  const eini_stmt s = g->stmt[i];
+  const ein_dtype type = ein_dtype_compute(s.type);
+  int64_t *shape = EINI_NEW(a, int64_t, s.nfree + 1);
+  double count = 1;
+  int sum;
+  eini_stmt *t;
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s.nfree; k++) shape[k] = s.index[k].extent;
+  for (int k = s.nfree; k < s.nindex; k++) count *= (double)s.index[k].extent;
+  EINI_TRY(eini_graph_add_tensor(g, "T.sum", 5, EIN_ROLE_TEMP, type, s.nfree, shape, &sum));
+  EINI_TRY(eini_graph_add_stmt(g, s.out, s.nfree, 1, &sum, &t));
+  g->tensor[s.out].nstmt--;  // statement i no longer defines it
+  g->tensor[sum].nstmt++;
+  t->pos = s.pos;
+  t->line = s.line;
+  t->numpy = s.numpy;
+  for (int k = 0; k < s.nfree; k++) {
+    t->index[k] = s.index[k];
+    t->proj[0].coef[(int64_t)k * s.nfree + k] = 1;
+  }
+  for (int r = 0; r < s.out_map.rows; r++) {
+    t->out_map.offset[r] = s.out_map.offset[r];
+    for (int k = 0; k < s.nfree; k++)
+      t->out_map.coef[(int64_t)r * s.nfree + k] = s.out_map.coef[(int64_t)r * s.nindex + k];
+  }
+  // In f64, as the fold's own division.
+  int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
+  int y = x < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, x, 0, 0);
+  int z = y < 0 ? -1 : eini_expr_real(a, &t->expr, s.pos, count);
+  int root = eini_expr_pair(a, &t->expr, EINI_OP_DIV, y, z);
+  root = root < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, root, 0, 0);
+  if (root < 0) return EIN_ERR_NO_MEMORY;
+  t->expr.node[y].dtype = EIN_F64;
+  t->expr.node[root].dtype = (unsigned char)type;
+  EINI_TRY(eini_stmt_finish(g, t, NULL));
+  t->type = s.type;
+  eini_stmt *u = &g->stmt[i];
+  u->out = sum;
+  u->fold = EINI_SUM;
+  u->type = type;
+  EINI_TRY(eini_expr_to(a, &u->expr, type));
+  EINI_TRY(eini_zmap_new(a, s.nfree, s.nindex, &u->out_map));
+  for (int k = 0; k < s.nfree; k++) u->out_map.coef[(int64_t)k * s.nindex + k] = 1;
+  return EIN_OK;
+}
+
+// Means whose sums have leaves become sums and divisions.
+static ein_status eini_order_means(ein_graph *g) {
+  int64_t n = g->nstmt, at = 0;
+  eini_stmt *list = EINI_NEW(&g->arena, eini_stmt, 2 * n + 1);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < n; i++) {
+    eini_stmt sum = g->stmt[i];
+    eini_leaves f;
+    sum.fold = EINI_SUM;
+    if (g->stmt[i].fold == EINI_MEAN && eini_kind_of(sum.type) == EINI_KREAL &&
+        eini_leaves_of(g, &sum, &f))
+      EINI_TRY(eini_order_mean(g, i));
+    list[at++] = g->stmt[i];
+    for (int64_t k = n; k < g->nstmt; k++) list[at++] = g->stmt[k];
+    g->nstmt = n;
+  }
+  g->stmt = list;
+  g->nstmt = at;
+  g->capstmt = 2 * n + 1;
+  return EIN_OK;
+}
+
+// Is the fold best taken along reduced indices? The shape says so: with few results, or where one
+// of them moves the last axis of the largest operand. *run: the values it moves over, in steps of
+// one.
+static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *run) {
+  double results = 1, most = 0;
+  int across = 0, reduced = 0;
+  *run = 1;
+  for (int i = 0; i < s->nindex; i++) {
+    if (i < s->nfree) results *= (double)s->index[i].extent;
+    else if (s->index[i].extent > 1) reduced = 1;
+    if (i >= s->nfree && s->index[i].extent == 0) return 0;
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    const ein_zmap *m = &s->proj[k];
+    double size = 1;
+    for (int r = 0; r < m->rows; r++) size *= (double)g->tensor[s->operand[k]].shape[r];
+    if (m->rows == 0 || size <= most) continue;
+    const int64_t *last = m->coef + (int64_t)(m->rows - 1) * m->cols;
+    int best = -1;  // of the indices that move the last axis the one in the least steps
+    for (int c = 0; c < m->cols; c++) {
+      if (last[c] == 0 || s->index[c].extent < 2) continue;
+      if (best < 0 || eini_abs64(last[c]) < eini_abs64(last[best])) best = c;
+    }
+    most = size;
+    across = best >= s->nfree && s->index[best].extent >= 16;
+    *run = best < 0 || eini_abs64(last[best]) > 1 ? 1 : s->index[best].extent;
+  }
+  return !reduced || results < 16 ? reduced : across;
+}
+
+#define EINI_ORDER_AXES 12  // a contraction of more indices or factors goes without tiles
+#define EINI_ORDER_FACTORS 6
+
+// Is the fold a contraction, or a plain sum that is one with ones, for tiles? Long runs of values
+// that are summed as they are stored are faster without, and few sums along reduced indices.
+static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
+  int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EINI_SUM && eini_plain_sum(s);
+  double side[2] = {1, 1}, work = 1, results = 1;
+  eini_value v[2];
+  *yes = 0;
+  if ((pair < 0 && !sum) || s->nindex > EINI_ORDER_AXES || eini_stmt_empty(s, 0, s->nindex))
+    return EIN_OK;
+  for (int i = 0; i < s->nindex; i++) {
+    work *= (double)s->index[i].extent;
+    if (i < s->nfree) results *= (double)s->index[i].extent;
+  }
+  if (sum) {
+    int64_t run;
+    const int across = eini_order_across(g, s, &run);
+    const ein_dtype type = g->tensor[s->operand[0]].dtype;
+    const int stored = eini_kind_of(type) == EINI_KREAL && type == ein_dtype_compute(type);
+    *yes = work < 9e18 && results >= (across ? 512 : 16) &&
+           (!stored || run < (across ? EINI_CHUNK : 2 * EINI_LANES));
+    return EIN_OK;
+  }
+  for (int64_t i = 0; i < s->expr.n; i++)
+    if (s->expr.node[i].op == EINI_OP_INDEX) return EIN_OK;
+  EINI_TRY(eini_factor_value(g, s, x, &v[0]));
+  EINI_TRY(eini_factor_value(g, s, y, &v[1]));
+  for (int i = 0; i < s->nfree; i++) {
+    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    if (p != q) side[q] *= (double)s->index[i].extent;
+  }
+  *yes = side[0] * side[1] >= 16 && work < 9e18 && v[0].nop > 0 && v[1].nop > 0 &&
+         v[0].nop <= EINI_ORDER_FACTORS && v[1].nop <= EINI_ORDER_FACTORS;
+  return EIN_OK;
+}
+
+static ein_status eini_order_graph(ein_graph *g) {
+  g->ordered = 1;
+  EINI_TRY(eini_order_means(g));
+  EINI_TRY(eini_leaf_graph(g));
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    eini_stmt *s = &g->stmt[i];
+    int tiles = 0;
+    int64_t run;
+    s->order = 0;
+    if (eini_order_exact(g, s)) continue;
+    EINI_TRY(eini_order_tiles(g, s, &tiles));
+    s->order = (eini_order_across(g, s, &run) ? EINI_ORDER_ACROSS : EINI_ORDER_DOWN) |
+               (tiles ? EINI_ORDER_TILES : 0);
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>group  statements that run inside one loop nest
 // Takes units (statements with what is fused into them) in order; finds runs of them that share one
 // or two free indices, so that temporaries between them need only a block of it and stay in a
@@ -9544,21 +10537,30 @@ static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, co
   return u->f->operand[f];
 }
 
-// Does a unit read tensor id, or one of a set?
-static int eini_unit_reads(const eini_unit *u, int id, const char *set) {
+static int eini_unit_reads(const eini_unit *u, int id) {
   const ein_zmap *m;
   const int *column;
   for (int k = 0, t; (t = eini_unit_operand(u, k, &m, &column)) >= 0; k++)
-    if (t == id || (set != NULL && set[t])) return 1;
+    if (t == id) return 1;
   return 0;
 }
 
-// The search for one loop: which axis of each tensor made in the group the loop runs over.
+// Most units of a group. Where more could share a loop, one temporary in so many is stored; and the
+// search for groups takes time in proportion to the units.
+enum { EINI_GROUP_UNITS = 64 };
+
+// The search for groups.
 typedef struct eini_trail {
   const ein_graph *g;
   const eini_unit *unit;
-  int *axis;                    // per tensor: axis + 1; -1: made in the group, without a plain axis
-  int *loop;                    // per unit: index of s
+  int nunit;
+  const ein_rates *rates;
+  int *made, *first, *last;     // per tensor: the unit that makes it, those that read it
+  int *axis;                    // per tensor, of one loop: axis + 1 that it runs over; -1: made in
+                                //   the group, without a plain axis; 0 between searches
+  char *local;                  // per tensor: made and read in the group only; 0 between searches
+  int64_t *place;               // per tensor: of local ones, among the group's temporaries
+  int from, *loop;              // per unit, counted from `from`: index of s
 } eini_trail;
 
 // Marks the output of unit u over index i; 0 when it cannot be in a group.
@@ -9577,7 +10579,7 @@ static int eini_trail_out(eini_trail *w, int u, int i) {
     }
   }
   int whole = found >= 0 && uses == 1 && t->shape[found] == x->s->index[i].extent;
-  w->loop[u] = i;
+  w->loop[u - w->from] = i;
   w->axis[x->out] = whole ? found + 1 : -1;
   return whole || (t->role != EIN_ROLE_TEMP && uses > 0);
 }
@@ -9609,28 +10611,65 @@ static double eini_tensor_bytes(const eini_tensor *t) {
 // What a candidate group of units [from, to] would save.
 typedef struct eini_bundle {
   int from, to, nloop;
-  int *loop[2];                 // per unit
+  int loop[2][EINI_GROUP_UNITS];  // per unit, counted from `from`
   int64_t extent[2], block[2];
   double gain;                  // bytes of traffic
 } eini_bundle;
 
-// Tensors made in [from, to] and read there only; returns their bytes.
-static double eini_bundle_local(const ein_graph *g, const eini_unit *unit, int nunit, int from,
-                                int to, char *local) {
+static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
+                                  const eini_unit *unit, int nunit, const ein_rates *rates) {
   const ein_zmap *m;
   const int *column;
-  double bytes = 0;
-  memset(local, 0, (size_t)g->ntensor);
-  for (int u = from; u <= to; u++)
-    local[unit[u].out] = g->tensor[unit[u].out].role == EIN_ROLE_TEMP;
+  memset(w, 0, sizeof *w);
+  w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
+  w->made = EINI_NEW(a, int, g->ntensor);
+  w->first = EINI_NEW(a, int, g->ntensor);
+  w->last = EINI_NEW(a, int, g->ntensor);
+  w->axis = EINI_NEW(a, int, g->ntensor);
+  w->local = EINI_NEW(a, char, g->ntensor);
+  w->place = EINI_NEW(a, int64_t, g->ntensor);
+  if (w->made == NULL || w->first == NULL || w->last == NULL || w->axis == NULL ||
+      w->local == NULL || w->place == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) w->made[t] = w->last[t] = -1, w->first[t] = nunit;
   for (int u = 0; u < nunit; u++) {
+    w->made[unit[u].out] = u;
     for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
-      if ((u < from || u > to) && local[t]) local[t] = 0;
+      if (w->first[t] == nunit) w->first[t] = u;
+      w->last[t] = u;
     }
   }
-  for (int u = from; u <= to; u++)
-    if (local[unit[u].out]) bytes += eini_tensor_bytes(&g->tensor[unit[u].out]);
+  return EIN_OK;
+}
+
+// Is tensor t made in [from, to] and read there only?
+static int eini_bundle_keeps(const eini_trail *w, int t, int from, int to) {
+  return w->g->tensor[t].role == EIN_ROLE_TEMP && w->made[t] >= from && w->made[t] <= to &&
+         w->first[t] >= from && w->last[t] <= to;
+}
+
+// Marks such tensors; returns their bytes.
+static double eini_bundle_mark(const eini_trail *w, int from, int to) {
+  double bytes = 0;
+  for (int u = from; u <= to; u++) {
+    int t = w->unit[u].out;
+    w->local[t] = (char)eini_bundle_keeps(w, t, from, to);
+    if (w->local[t]) bytes += eini_tensor_bytes(&w->g->tensor[t]);
+  }
   return bytes;
+}
+
+static void eini_bundle_unmark(const eini_trail *w, int from, int to) {
+  for (int u = from; u <= to; u++) w->local[w->unit[u].out] = 0;
+}
+
+// Does unit `to`, the last one of a group, read a tensor that is not stored for it?
+static int eini_bundle_ends(const eini_trail *w, int from, int to) {
+  const ein_zmap *m;
+  const int *column;
+  for (int k = 0, t; (t = eini_unit_operand(&w->unit[to], k, &m, &column)) >= 0; k++)
+    if (eini_bundle_keeps(w, t, from, to)) return 1;
+  return 0;
 }
 
 // Does a block leave only runs of less than a KiB along the innermost axis of an operand?
@@ -9641,75 +10680,76 @@ static int eini_short_runs(const ein_graph *g, int tensor, const ein_zmap *m, co
   return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < 1024;
 }
 
-// Chooses blocks and weighs: what is not stored, against what every block reads again.
-static void eini_bundle_weigh(const ein_graph *g, const eini_unit *unit, int nunit,
-                              const ein_rates *rates, eini_bundle *b, char *local) {
+// What the blocks of a bundle read again, in bytes.
+static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
   const ein_zmap *m;
   const int *column;
-  b->gain = 0;
-  double bytes = eini_bundle_local(g, unit, nunit, b->from, b->to, local), rows = 1, again = 0;
-  while (b->to > b->from && !eini_unit_reads(&unit[b->to], -1, local))  // the last one must
-    bytes = eini_bundle_local(g, unit, nunit, b->from, --b->to, local);
-  if (b->to == b->from || bytes <= rates->fast_bytes) return;
-  for (int j = 0; j < b->nloop; j++) rows *= (double)b->extent[j];
-  double fit = floor(0.5 * rates->fast_bytes / (bytes / rows));
-  if (fit < 1) return;
-  int last = b->nloop - 1;
-  int64_t e = b->extent[last], most = fit < (double)e ? (int64_t)fit : e;
-  if (most >= 16) most -= most % 8;
-  b->block[0] = 1;
-  b->block[last] = most;
-  double blocks = rows / (double)e * (double)((e + most - 1) / most);
+  double again = 0;
   for (int u = b->from; u <= b->to; u++) {
-    for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
-      double times = local[t] ? 0 : 1;
+    for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
+      double times = w->local[t] ? 0 : 1;
       for (int j = 0; j < b->nloop; j++) {
-        int moves = 0;
+        int moves = 0, loop = b->loop[j][u - b->from];
         for (int c = 0; c < m->cols; c++)
-          moves |= (column != NULL ? column[c] : c) == b->loop[j][u] && eini_map_uses(m, c) > 0;
+          moves |= (column != NULL ? column[c] : c) == loop && eini_map_uses(m, c) > 0;
         if (!moves) times *= ceil((double)b->extent[j] / (double)b->block[j]);
-        else if (!local[t] && eini_short_runs(g, t, m, column, b->loop[j][u], b->block[j]))
+        else if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
           times += 8;
       }
-      if (times > 1) again += (times - 1) * eini_tensor_bytes(&g->tensor[t]);
+      if (times > 1) again += (times - 1) * eini_tensor_bytes(&w->g->tensor[t]);
     }
   }
-  double overhead = 1e-6 * (b->to - b->from + 1) * blocks * rates->copy_bw;
-  b->gain = 2 * bytes - 0.25 * again - overhead;
+  return again;
+}
+
+// Chooses blocks and weighs: what is not stored, against what every block reads again.
+static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
+  double rows = 1;
+  b->gain = 0;
+  while (b->to > b->from && !eini_bundle_ends(w, b->from, b->to)) b->to--;
+  if (b->to == b->from) return;
+  double bytes = eini_bundle_mark(w, b->from, b->to);
+  for (int j = 0; j < b->nloop; j++) rows *= (double)b->extent[j];
+  double fit = floor(0.5 * w->rates->fast_bytes / (bytes / rows));
+  if (bytes > w->rates->fast_bytes && fit >= 1) {
+    int last = b->nloop - 1;
+    int64_t e = b->extent[last], most = fit < (double)e ? (int64_t)fit : e;
+    if (most >= 16) most -= most % 8;
+    b->block[0] = 1;
+    b->block[last] = most;
+    double blocks = rows / (double)e * (double)eini_ceil_div(e, most);
+    double overhead = 1e-6 * (b->to - b->from + 1) * blocks * w->rates->copy_bw;
+    b->gain = 2 * bytes - 0.25 * eini_bundle_again(w, b) - overhead;
+  }
+  eini_bundle_unmark(w, b->from, b->to);
 }
 
 // Extends a group that starts at unit `from` with a loop over each axis of its output; the best.
-static ein_status eini_bundle_find(eini_arena *a, const ein_graph *g, const eini_unit *unit,
-                                   int nunit, const ein_rates *rates, const eini_bundle *outer,
-                                   int from, eini_bundle *best) {
-  char *local = EINI_NEW(a, char, g->ntensor);
-  eini_trail w;
-  w.g = g;
-  w.unit = unit;
-  w.axis = EINI_NEW(a, int, g->ntensor);
-  if (local == NULL || w.axis == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < unit[from].s->nfree; i++) {
+static void eini_bundle_find(eini_trail *w, const eini_bundle *outer, int from,
+                             eini_bundle *best) {
+  const eini_stmt *s = w->unit[from].s;
+  for (int i = 0; i < s->nfree; i++) {
     eini_bundle b;
     memset(&b, 0, sizeof b);
     if (outer != NULL) b = *outer;
-    int j = b.nloop++, most = outer != NULL ? outer->to : nunit - 1;
-    if (unit[from].s->index[i].extent < 2 || (j > 0 && b.loop[0][from] == i)) continue;
-    w.loop = b.loop[j] = EINI_NEW(a, int, nunit);
-    if (w.loop == NULL) return EIN_ERR_NO_MEMORY;
-    memset(w.axis, 0, (size_t)g->ntensor * sizeof *w.axis);
-    if (!eini_trail_out(&w, from, i)) continue;
-    b.from = b.to = from;
-    b.extent[j] = unit[from].s->index[i].extent;
-    while (b.to < most && eini_trail_next(&w, b.to + 1) &&
-           (j == 0 || b.loop[0][b.to + 1] != b.loop[1][b.to + 1])) {
+    int j = b.nloop++;
+    int most = outer != NULL ? outer->to : w->nunit - 1;
+    if (most > from + EINI_GROUP_UNITS - 1) most = from + EINI_GROUP_UNITS - 1;
+    if (s->index[i].extent < 2 || (j > 0 && b.loop[0][0] == i)) continue;
+    w->from = b.from = b.to = from;
+    w->loop = b.loop[j];
+    b.extent[j] = s->index[i].extent;
+    int fits = eini_trail_out(w, from, i);
+    while (fits && b.to < most && eini_trail_next(w, b.to + 1) &&
+           (j == 0 || b.loop[0][b.to + 1 - from] != b.loop[1][b.to + 1 - from])) {
       b.to++;
     }
-    eini_bundle_weigh(g, unit, nunit, rates, &b, local);
+    for (int u = from; u <= most && u <= b.to + 1; u++) w->axis[w->unit[u].out] = 0;
+    if (!fits) continue;
+    eini_bundle_weigh(w, &b);
     if (b.gain > best->gain) *best = b;
-    if (j == 0 && b.to > b.from && b.gain <= 0)
-      EINI_TRY(eini_bundle_find(a, g, unit, nunit, rates, &b, from, best));
+    if (j == 0 && b.to > b.from && b.gain <= 0) eini_bundle_find(w, &b, from, best);
   }
-  return EIN_OK;
 }
 
 // ================================================================================================
@@ -9725,6 +10765,14 @@ typedef struct eini_port {
   int64_t lo, hi;               // first and one-past-last byte; equal when nothing is accessed
   int64_t step;                 // gcd of the strides in bytes, for the overlap test
 } eini_port;
+
+// A choice between ways of computing `out`: predicted seconds of each, and which was taken. A group
+// has the number of its units in `units`, and two ways: as a group, and one unit after another.
+typedef struct eini_verdict {
+  const char *out;
+  int units, taken;
+  double seconds[3];
+} eini_verdict;
 
 struct ein_plan {
   eini_arena arena;             // owns everything, the plan itself included
@@ -9745,16 +10793,37 @@ struct ein_plan {
   eini_task *task;
   eini_task *copy_back;         // per output: from the copy to the output, and the other way
   eini_task *copy_in;
-  size_t head_bytes;            // slots and params
+  size_t head_bytes;            // slots, params and the status of every part
   size_t temp_bytes;            // temporaries
   size_t scratch_bytes;         // per thread
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
   int may_overlap;
+  int unsplit;                  // 1: the path is "none": kernels must not split products either
   ein_plan_info info;
   eini_path *path;              // one per split statement; path of the expression first
   int npath;
+  eini_verdict *verdict;
+  int64_t nverdict, capverdict;
 };
+
+static ein_status eini_plan_verdict(ein_plan *p, const char *out, int units, const double *seconds,
+                                    int taken) {
+  eini_verdict *v = (eini_verdict *)eini_grow(&p->arena, p->verdict, p->nverdict, &p->capverdict,
+                                              sizeof *v);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  p->verdict = v;
+  v += p->nverdict++;
+  v->out = out;
+  v->units = units;
+  v->taken = taken;
+  for (int i = 0; i < 3; i++) v->seconds[i] = seconds[i];
+  return EIN_OK;
+}
+
+static const char *eini_verdict_way(const eini_verdict *v, int i) {
+  return v->units == 0 ? eini_path_way[i] : i == 0 ? "group" : "one after another";
+}
 
 static int64_t eini_gcd64(int64_t a, int64_t b) {
   for (int64_t t; b != 0; b = t) {
@@ -9764,21 +10833,22 @@ static int64_t eini_gcd64(int64_t a, int64_t b) {
   return eini_abs64(a);
 }
 
-// Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. Zero
-// extents count as 1, so that strides stay sane.
+// Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. All 0
+// where there are no elements: the extents beside a 0 may be anything.
 static ein_status eini_dense_strides(eini_arena *a, int rank, const int64_t *shape,
                                      const int64_t *like, const int64_t **out, int64_t *count) {
   int64_t *s = EINI_NEW(a, int64_t, rank), n = 1;
   if (s == NULL) return EIN_ERR_NO_MEMORY;
+  *out = s;
+  EINI_TRY(eini_view_elements(rank, shape, count));
+  if (*count == 0) return EIN_OK;
   for (int k = rank - 1; k >= 0; k--) {  // the least stride not yet taken; later axes on a tie
     int least = like == NULL ? k : -1;
     for (int i = rank - 1; i >= 0 && like != NULL; i--)
       if (s[i] == 0 && (least < 0 || like[i] < like[least])) least = i;
     s[least] = n;
-    if (eini_mul_overflow(n, eini_max64(shape[least], 1), &n)) return EIN_ERR_TOO_LARGE;
+    if (eini_mul_overflow(n, shape[least], &n)) return EIN_ERR_TOO_LARGE;
   }
-  *out = s;
-  *count = n;
   return EIN_OK;
 }
 
@@ -9795,7 +10865,10 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
   } else {
     int64_t *s = EINI_NEW(a, int64_t, t->rank);
     if (s == NULL) return EIN_ERR_NO_MEMORY;
-    if (t->rank > 0) memcpy(s, view->strides, (size_t)t->rank * sizeof *s);
+    EINI_TRY(eini_view_elements(t->rank, t->shape, &count));
+    // What is never stepped may be any number: the plan has 0 there. Others fit in bytes.
+    for (int i = 0; i < t->rank; i++)
+      if (count > 0 && t->shape[i] > 1) s[i] = view->strides[i];
     p->stride = s;
   }
   ein_ztensor v;
@@ -9824,7 +10897,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
   if (j->fold != EINI_FOLD_NONE || i->fold == EINI_FOLD_NONE || t->rank != j->nindex ||
       j->nindex != i->nfree || i->rest != EIN_REST_ERROR || j->rest == EIN_REST_ZERO ||
       t->dtype != ein_dtype_compute(t->dtype) || eini_stmt_empty(j, 0, j->nindex) ||
-      t->dtype != ein_dtype_compute(i->type))
+      t->dtype != ein_dtype_compute(i->type) ||
+      (g->ordered && j->noperand > EINI_ORDER_FACTORS))
     return 0;
   int x, y, kernel = eini_pair_match(i, &x, &y) >= 0 || eini_plain_sum(i);
   for (int64_t k = 0; kernel && k < j->expr.n; k++)  // they store without index values
@@ -9940,7 +11014,7 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
       if (s == NULL) continue;
       for (int o = -1; o < s->noperand; o++) {
         int t = o < 0 ? s->out : s->operand[o];
-        if (o < 0 && i % 2 == 0 && task->fused != NULL) continue;  // never stored
+        if (task->fused != NULL && t == task->stmt->out) continue;  // never stored
         if (first[t] < 0) first[t] = k;
         last[t] = k;
       }
@@ -9988,10 +11062,14 @@ static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, ein
 
 static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f, int via,
                                  eini_task *t, int *empty) {
+  const eini_arena_at plan = eini_arena_mark(lo->a), graph = eini_arena_mark(&lo->g->arena);
   int yes = 0;
   *empty = 0;
   EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
-  return yes ? EIN_OK : eini_task_lower(lo, s, f, via, t, empty);
+  if (yes) return EIN_OK;
+  eini_arena_rollback(lo->a, &plan);
+  eini_arena_rollback(&lo->g->arena, &graph);
+  return eini_task_lower(lo, s, f, via, t, empty);
 }
 
 // A copy between two places of one layout: from slot `from` to slot `to`.
@@ -10046,7 +11124,7 @@ static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const
   for (int u = b->from; u <= b->to; u++) {
     eini_task *t = &gr->task[variant][count];
     int empty = 0;
-    for (int j = 0; j < b->nloop; j++) sub.loop[j] = b->loop[j][u];
+    for (int j = 0; j < b->nloop; j++) sub.loop[j] = b->loop[j][u - b->from];
     EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, t, &empty));
     if (empty) continue;
     for (int k = 0; k < t->nstream; k++) {
@@ -10088,18 +11166,20 @@ static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, con
 }
 
 static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u, double *seconds) {
+  const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch
   eini_lowering sub = *lo;
   eini_task t;
   int empty;
   EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, &t, &empty));
   if (!empty) *seconds += eini_task_seconds(lo, u, &t, NULL);
+  eini_arena_rollback(&lo->g->arena, &graph);
   return EIN_OK;
 }
 
 // Is the group predicted to be faster than its units one after another?
 static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit,
                                   const eini_bundle *b, const eini_group *gr, const char *local,
-                                  double blocks, int parts, int *yes) {
+                                  double blocks, int parts, double *seconds, int *yes) {
   eini_lowering sub = *lo;
   eini_arena scratch;
   double apart = 0, grouped = 0;
@@ -10112,7 +11192,9 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
     grouped += eini_task_seconds(lo, &unit[u], t, local) * (t->ncandidate > 0 ? blocks : 1);
   }
   eini_arena_free(&scratch);
-  *yes = gr->ntask == b->to - b->from + 1 && grouped / parts < apart;
+  seconds[0] = grouped / parts;
+  seconds[1] = apart;
+  *yes = gr->ntask == b->to - b->from + 1 && seconds[0] < seconds[1];
   return st;
 }
 
@@ -10125,7 +11207,8 @@ static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, i
   for (int k = 1; k < s->noperand; k++)
     if (s->proj[k].rows > s->proj[x].rows) x = k;
   if (s->noperand > 0)
-    EINI_TRY(eini_access_strides(&s->proj[x], lo->home[s->operand[x]].stride, step, &at));
+    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->home[s->operand[x]].stride,
+                                 step, &at));
   for (int i = s->nfree; i < s->nindex; i++) fold = eini_max64(fold, eini_abs64(step[i]));
   for (int r = 0; r < last->out_map.rows; r++) {
     int c = eini_plain_row(&last->out_map, r);
@@ -10156,7 +11239,7 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
     like[a] = -1 - like[a];
     if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
     for (int v = u + 1; v < nunit && st == EIN_OK; v++)
-      if (eini_unit_reads(&unit[v], id, NULL)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
+      if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
     if (best == NULL || seconds < 0.95 * least) best = home[id].stride, least = seconds;
   }
   home[id].stride = best;
@@ -10190,7 +11273,7 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *un
       shape[r] = t->shape[r];
       if (c >= 0 && unit[u].f != NULL) c = unit[u].column[c];
       for (int j = 0; j < b->nloop; j++)
-        if (c == b->loop[j][u]) shape[r] = lo->block[j];
+        if (c == b->loop[j][u - b->from]) shape[r] = lo->block[j];
     }
     EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[unit[u].out].stride,
                              &own[unit[u].out].stride, &count));
@@ -10200,48 +11283,57 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *un
   return EIN_OK;
 }
 
+// Makes the tasks of a group for whole blocks (variant 0) or the shorter last one. While they are
+// made, local temporaries have homes of a block's shape.
+static ein_status eini_group_blocks(ein_plan *p, eini_lowering *sub, const eini_trail *w,
+                                    const eini_bundle *b, eini_home *home, eini_group *gr,
+                                    int variant) {
+  const int64_t *kept[EINI_GROUP_UNITS];
+  int64_t bytes = 0;
+  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = home[w->unit[u].out].stride;
+  ein_status st = eini_group_locals(sub, w->unit, b, home, w->place, &bytes);
+  if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
+  if (st == EIN_OK) st = eini_group_variant(p, sub, w->unit, b, w->place, gr, variant);
+  for (int u = b->from; u <= b->to; u++) home[w->unit[u].out].stride = kept[u - b->from];
+  return st;
+}
+
 // Makes the task of a group; home gives the layout of temporaries, local ones get block shapes.
-static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_unit *unit,
-                                   int nunit, const eini_bundle *b, eini_home *home, eini_task *t,
-                                   int *yes) {
-  eini_arena *a = &p->arena;
-  ein_graph *g = p->graph;
-  eini_group *gr = EINI_NEW(a, eini_group, 1);
-  char *local = EINI_NEW(a, char, g->ntensor);
-  int64_t *place = EINI_NEW(a, int64_t, g->ntensor);
-  eini_home *own = EINI_NEW(a, eini_home, g->ntensor);
+static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_home *home, eini_task *t,
+                                   double *seconds, int *yes) {
+  eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
   eini_lowering sub = *lo;
-  if (gr == NULL || local == NULL || place == NULL || own == NULL) return EIN_ERR_NO_MEMORY;
+  if (gr == NULL) return EIN_ERR_NO_MEMORY;
   memset(t, 0, sizeof *t);
   t->kind = EINI_TASK_GROUP;
   t->group = gr;
   t->cut = -1;
-  gr->saved = eini_bundle_local(g, unit, nunit, b->from, b->to, local);
+  gr->saved = eini_bundle_mark(w, b->from, b->to);
   gr->nloop = sub.nloop = b->nloop;
   sub.width = 1;
-  sub.local = local;
-  sub.home = own;
+  sub.local = w->local;
+  sub.home = home;
   int last = b->nloop - 1;
   for (int variant = 0; variant < 2; variant++) {
-    int64_t tail = b->extent[last] % b->block[last], bytes = 0;
+    int64_t tail = b->extent[last] % b->block[last];
     if (variant == 1 && tail == 0) break;
     for (int j = 0; j < b->nloop; j++) {
       gr->extent[j] = b->extent[j];
       gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
       sub.block[j] = variant == 1 && j == last ? tail : b->block[j];
     }
-    memcpy(own, home, (size_t)g->ntensor * sizeof *own);
-    EINI_TRY(eini_group_locals(&sub, unit, b, own, place, &bytes));
-    if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
-    EINI_TRY(eini_group_variant(p, &sub, unit, b, place, gr, variant));
+    EINI_TRY(eini_group_blocks(p, &sub, w, b, home, gr, variant));
   }
-  int64_t blocks = (b->extent[last] + b->block[last] - 1) / b->block[last];
-  if (b->nloop > 1) blocks *= b->extent[0];
-  t->parts = (int)eini_min64(lo->width, blocks);
-  EINI_TRY(eini_group_wins(lo, unit, b, gr, local, (double)blocks, t->parts, yes));
-  for (int64_t i = 0; i < g->ntensor && *yes; i++) {
-    if (local[i]) home[i].slot = -1;  // needs no place of its own
+  double blocks = (double)eini_ceil_div(b->extent[last], b->block[last]);
+  if (b->nloop > 1) blocks *= (double)b->extent[0];
+  t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  EINI_TRY(eini_group_wins(lo, w->unit, b, gr, w->local, blocks, t->parts, seconds, yes));
+  for (int u = b->from; u <= b->to && *yes; u++) {
+    int out = w->unit[u].out;
+    if (w->local[out]) home[out].slot = -1;  // needs no place of its own
   }
+  eini_bundle_unmark(w, b->from, b->to);
   size_t windows = (size_t)(gr->nwindow[0] > gr->nwindow[1] ? gr->nwindow[0] : gr->nwindow[1]);
   eini_nest_carve(NULL, &t->scratch, windows * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
@@ -10272,24 +11364,25 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
   return EIN_OK;
 }
 
-static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *home) {
-  eini_unit *unit;
-  int n;
-  EINI_TRY(eini_plan_units(p, lo, &unit, &n));
-  if (p->rates != NULL) EINI_TRY(eini_plan_layouts(lo, unit, n, home));
-  p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
-  if (p->task == NULL) return EIN_ERR_NO_MEMORY;
+// The tasks of n units; w: the search for groups among them, where machine rates are known.
+static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
+                                 const eini_unit *unit, int n, eini_home *home) {
   for (int u = 0; u < n; u++) {
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
     const eini_tensor *t = &p->graph->tensor[unit[u].out];
     eini_bundle b;
-    int empty = 0;
-    memset(&b, 0, sizeof b);
-    if (p->rates != NULL && t->role == EIN_ROLE_TEMP && n - u > 1)
-      EINI_TRY(eini_bundle_find(&p->arena, p->graph, unit, n, p->rates, NULL, u, &b));
-    int grouped = 0;
-    if (b.gain > 0)
-      EINI_TRY(eini_group_lower(p, lo, unit, n, &b, home, &p->task[p->ntask], &grouped));
+    int empty = 0, grouped = 0;
+    b.gain = 0;
+    if (w != NULL && t->role == EIN_ROLE_TEMP && n - u > 1) eini_bundle_find(w, NULL, u, &b);
+    if (b.gain > 0) {
+      const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
+      double seconds[3] = {0, 0, 0};
+      EINI_TRY(eini_group_lower(p, lo, w, &b, home, &p->task[p->ntask], seconds, &grouped));
+      if (!grouped) eini_arena_rollback(&p->arena, &plan);
+      if (!grouped) eini_arena_rollback(&lo->g->arena, &graph);
+      EINI_TRY(eini_plan_verdict(p, lo->g->tensor[unit[b.to].out].name, b.to - u + 1, seconds,
+                                 !grouped));
+    }
     if (grouped) {
       p->ntask++, u = b.to;
       continue;
@@ -10303,6 +11396,23 @@ static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *hom
     p->ntask += !empty;
   }
   return EIN_OK;
+}
+
+static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *home) {
+  eini_unit *unit;
+  eini_arena scratch;
+  eini_trail search;
+  int n;
+  EINI_TRY(eini_plan_units(p, lo, &unit, &n));
+  p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
+  if (p->task == NULL) return EIN_ERR_NO_MEMORY;
+  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, unit, n, home);
+  EINI_TRY(eini_plan_layouts(lo, unit, n, home));
+  eini_arena_init(&scratch, &p->arena.al);
+  ein_status st = eini_trail_make(&search, &scratch, p->graph, unit, n, p->rates);
+  if (st == EIN_OK) st = eini_plan_each(p, lo, &search, unit, n, home);
+  eini_arena_free(&scratch);
+  return st;
 }
 
 // Homes of tensors: inputs and outputs in their slots, every temporary in one of its own.
@@ -10371,7 +11481,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   eini_lowering lo;
   eini_home *home;
   memset(&lo, 0, sizeof lo);
-  if (p->rates != NULL) EINI_TRY(eini_leaf_graph(p->graph));
+  if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
   EINI_TRY(eini_plan_homes(p, nlayout, layout, view, &home));
   if (p->alias >= 0) home[p->alias].slot = p->nin;  // reads output 0
   lo.a = &p->arena;
@@ -10381,8 +11491,10 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
   lo.rates = p->rates;
+  lo.unsplit = p->unsplit;
   for (int i = p->nkernels - 1; i >= 0; i--)
-    if (p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL)
+    if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
+        (p->kernels[i]->ordered || !p->graph->ordered))
       lo.fast = p->kernels[i];
   EINI_TRY(eini_plan_tasks(p, &lo, home));
   EINI_TRY(eini_plan_temps(p, home));
@@ -10390,8 +11502,9 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
   EINI_TRY(eini_plan_copies(p, &lo));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
+  const size_t width = (size_t)p->executor.width;
+  if (width > 1) head += width * sizeof(ein_status);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
-  size_t width = (size_t)p->executor.width;
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
       p->copy_bytes > SIZE_MAX / 4)
     return EIN_ERR_TOO_LARGE;
@@ -10423,6 +11536,7 @@ typedef struct eini_exec {
   const ein_run *run;
   char **slot;
   ein_scalar *param;
+  ein_status *status;          // of every part of a task
   char *scratch;
   int no_direct;
 } eini_exec;
@@ -10440,23 +11554,76 @@ static ein_status eini_run_error(const ein_run *run, ein_status st, const char *
   return st;
 }
 
-// Declared ahead: a group's task runs tasks.
-static void eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part);
+static ein_status eini_run_small(const ein_run *run, size_t need) {
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "the workspace has %llu bytes, %llu are needed",
+             (unsigned long long)run->workspace_bytes, (unsigned long long)need);
+  return EIN_ERR_ARGUMENT;
+}
 
-static void eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
-                          int64_t hi) {
+// Does dtype t hold the value of a param?
+static int eini_param_holds(ein_dtype t, const ein_scalar *v) {
+  if (t == EIN_NONE || !v->set) return 1;
+  return eini_dtype_holds(t, v->re) &&
+         (eini_kind_of(t) == EINI_KCOMPLEX ? eini_dtype_holds(t, v->im) : v->im == 0);
+}
+
+// Tables where there are inputs and outputs; nothing is said of the run yet.
+static ein_status eini_run_begin(const ein_run *run, int nin, int nout) {
+  if (run == NULL) return EIN_ERR_ARGUMENT;
+  const int no_in = nin > 0 && run->in == NULL, no_out = nout > 0 && run->out == NULL;
+  if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
+  if (!no_in && !no_out) return EIN_OK;
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "%s is NULL, not the addresses of %d %s",
+             no_in ? "in" : "out", no_in ? nin : nout, no_in ? "inputs" : "outputs");
+  return EIN_ERR_ARGUMENT;
+}
+
+// Every param has a value, and its dtype, or those it took where it stands, hold it.
+static ein_status eini_params_check(const ein_graph *g, const ein_run *run) {
+  for (int64_t k = 0; k < g->nparam; k++) {
+    const eini_param *p = &g->param[k];
+    const ein_scalar *v = run->param != NULL && run->param[k].set ? &run->param[k] : &p->value;
+    ein_dtype t = p->dtype;
+    if (!v->set)
+      return eini_run_error(run, EIN_ERR_ARGUMENT, "no value for param", (int)k, p->name);
+    for (int64_t i = 0; v->im != 0 && t == EIN_NONE && i < g->nstmt; i++) {
+      const eini_expr *e = &g->stmt[i].expr;
+      for (int64_t x = 0; x < e->n; x++)
+        if (e->node[x].op == EINI_OP_PARAM && e->node[x].arg[0] == k &&
+            eini_kind_of((ein_dtype)e->node[x].dtype) < EINI_KCOMPLEX)
+          t = (ein_dtype)e->node[x].dtype;
+    }
+    if (eini_param_holds(t, v)) continue;
+    if (run->error != NULL && run->error_bytes > 0)
+      snprintf(run->error, run->error_bytes, "param '%s' is %s, which does not hold %.17g%s",
+               p->name, ein_dtype_name(t), v->re, v->im != 0 ? " and an imaginary part" : "");
+    return EIN_ERR_DTYPE;
+  }
+  return EIN_OK;
+}
+
+// Declared ahead: a group's task runs tasks.
+static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part);
+
+static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
+                                int64_t hi) {
   switch (t->kind) {
-    case EINI_TASK_GROUP: eini_group_run(x, t, scratch, -1); break;
+    case EINI_TASK_GROUP: return eini_group_run(x, t, scratch, -1);
     case EINI_TASK_COPY:
-      if (t->kernels != NULL) eini_copy_provided(t, x->slot, scratch, lo, hi);
-      else eini_copy_run(t, x->slot, scratch, lo, hi);
-      break;
-    case EINI_TASK_CONTRACT: eini_contract_task_run(t, x->slot, x->param, scratch, -1); break;
-    default: eini_mapreduce_run(t, x->slot, x->param, scratch, lo, hi, x->no_direct); break;
+      if (t->kernels != NULL) return eini_copy_provided(t, x->slot, scratch, lo, hi);
+      eini_copy_run(t, x->slot, scratch, lo, hi);
+      return EIN_OK;
+    case EINI_TASK_CONTRACT: return eini_contract_task_run(t, x->slot, x->param, scratch, -1);
+    default:
+      eini_mapreduce_run(t, x->slot, x->param, scratch, lo, hi, x->no_direct);
+      if (t->stream != NULL) t->stream->stream_fn(t->stream->user, 0, NULL, NULL);
+      return EIN_OK;
   }
 }
 
-static void eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
+static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   const int last = g->nloop - 1;
   eini_exec y = *x;
@@ -10480,32 +11647,32 @@ static void eini_group_run(const eini_exec *x, const eini_task *t, char *scratch
     }
     for (int k = 0; k < g->ntask; k++) {
       const eini_task *s = &g->task[v][k];
-      eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0);
+      EINI_TRY(eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0));
     }
   }
+  return EIN_OK;
 }
 
-static void eini_share_run(void *arg, int i) {
-  const eini_share *part = (const eini_share *)arg;
+static ein_status eini_share_part(const eini_share *part, int i) {
   const eini_task *t = part->t;
   char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
-  if (t->kind == EINI_TASK_GROUP) {
-    eini_group_run(part->x, t, scratch, i);
-    return;
-  }
-  if (t->kind == EINI_TASK_CONTRACT) {
-    eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
-    return;
-  }
+  if (t->kind == EINI_TASK_GROUP) return eini_group_run(part->x, t, scratch, i);
+  if (t->kind == EINI_TASK_CONTRACT)
+    return eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
   if (t->kind == EINI_TASK_MAP && t->nchunk == 1 && t->cut == t->chunk[0]) {
     size = (size + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK;  // whole chunks
   }
   int64_t lo = eini_min64((int64_t)i * size, n), hi = eini_min64(lo + size, n);
-  if (lo < hi) eini_task_run(part->x, t, scratch, lo, hi);
+  return lo < hi ? eini_task_run(part->x, t, scratch, lo, hi) : EIN_OK;
 }
 
-static void eini_exec_task(const eini_exec *x, const eini_task *t) {
+static void eini_share_run(void *arg, int i) {
+  const eini_share *part = (const eini_share *)arg;
+  part->x->status[i] = eini_share_part(part, i);
+}
+
+static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
   int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
               : t->cut >= 0 && t->work >= 32768 ? e->width : 1;
@@ -10515,9 +11682,10 @@ static void eini_exec_task(const eini_exec *x, const eini_task *t) {
     part.t = t;
     part.parts = parts;
     e->parallel_for(parts, eini_share_run, &part, e->user);
-    return;
+    for (int i = 0; i < parts; i++) EINI_TRY(x->status[i]);
+    return EIN_OK;
   }
-  eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+  return eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
 }
 
 // ---- overlap ----
@@ -10598,6 +11766,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   const ein_run *run = x->run;
   x->slot = (char **)(void *)mem;
   x->param = (ein_scalar *)(void *)(mem + (size_t)p->nslot * sizeof(char *));
+  x->status = (ein_status *)(void *)(x->param + p->info.nparam);
   char *temps = mem + p->head_bytes;
   x->scratch = temps + p->temp_bytes;
   for (int i = 0; i < p->info.nin; i++) {
@@ -10620,16 +11789,12 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   for (int k = 0; k < p->info.nparam; k++) {
     int given = run->param != NULL && run->param[k].set;
     x->param[k] = given ? run->param[k] : p->graph->param[k].value;
-    if (!x->param[k].set) {
-      return eini_run_error(run, EIN_ERR_ARGUMENT, "no value for param", k,
-                            p->graph->param[k].name);
-    }
   }
-  return EIN_OK;
+  return eini_params_check(p->graph, run);
 }
 
 // Outputs that overlap inputs are computed in mirrors at `copies` and moved at the end.
-static void eini_exec_mirrors(eini_exec *x, uint32_t copy, char *copies) {
+static ein_status eini_exec_mirrors(eini_exec *x, uint32_t copy, char *copies) {
   const ein_plan *p = x->p;
   int mirror = p->nslot - p->nout;
   for (int o = 0; o < p->nout; o++) {
@@ -10637,8 +11802,9 @@ static void eini_exec_mirrors(eini_exec *x, uint32_t copy, char *copies) {
     int64_t span = p->out[o].hi - p->out[o].lo;
     copies += ((size_t)span + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
     if (!(copy >> (o < 31 ? o : 31) & 1) || p->out[o].lo == p->out[o].hi) continue;
-    if (p->keeps) eini_exec_task(x, &p->copy_in[o]);
+    if (p->keeps) EINI_TRY(eini_exec_task(x, &p->copy_in[o]));
   }
+  return EIN_OK;
 }
 
 static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *copies) {
@@ -10646,21 +11812,26 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
   EINI_TRY(eini_exec_bind(x, mem));
   int mirror = p->nslot - p->nout;
   if (copy != 0) {
-    eini_exec_mirrors(x, copy, copies);
+    EINI_TRY(eini_exec_mirrors(x, copy, copies));
     for (int o = 0; o < p->nout; o++)
       if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
   }
   double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
   for (int k = 0; k < p->ntask; k++) {
     double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
-    eini_exec_task(x, &p->task[k]);
+    const ein_status st = eini_exec_task(x, &p->task[k]);
+    if (st != EIN_OK) {
+      const ein_kernels *by = p->task[k].kernels;
+      return eini_run_error(x->run, st, "a kernel failed in task", k,
+                            by != NULL ? by->name : "portable");
+    }
     if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
   }
   if (copy != 0) {
     for (int o = 0; o < p->nout; o++) {
       x->slot[p->nin + o] = (char *)x->run->out[o];
       if ((copy >> (o < 31 ? o : 31) & 1) && p->out[o].lo != p->out[o].hi)
-        eini_exec_task(x, &p->copy_back[o]);
+        EINI_TRY(eini_exec_task(x, &p->copy_back[o]));
     }
   }
   return EIN_OK;
@@ -10668,11 +11839,8 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
 
 // grow: a workspace without room for copies of overlapping outputs is replaced by an own one.
 static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) {
-  if (p == NULL || run == NULL || (p->info.nin > 0 && run->in == NULL) ||
-      (p->nout > 0 && run->out == NULL)) {
-    return EIN_ERR_ARGUMENT;
-  }
-  if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
+  if (p == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
   eini_exec x;
   uint32_t copy;
   x.p = p;
@@ -10682,8 +11850,7 @@ static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) 
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
   if (grow && run->workspace_bytes < need) mem = NULL;
-  if (mem != NULL && run->workspace_bytes < need)
-    return eini_run_error(run, EIN_ERR_ARGUMENT, "the workspace is too small: input", 0, "");
+  if (mem != NULL && run->workspace_bytes < need) return eini_run_small(run, need);
   char stack[EINI_STACK_WORKSPACE + EINI_ALIGN];
   if (mem == NULL && need <= EINI_STACK_WORKSPACE) mem = stack;
   if (mem == NULL) {
@@ -10856,11 +12023,22 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, ch
            "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
            p->info.nin, p->info.nin == 1 ? "" : "s", p->nout, p->nout == 1 ? "" : "s", p->ntask,
            p->ntask == 1 ? "" : "s", (long long)p->info.workspace_bytes, (long long)p->temp_bytes);
+  if (p->graph->ordered)
+    eini_say(&t, "deterministic: the same bits for any number of threads and places\n");
   eini_say(&t, "path: %s%s, %.4g flops, largest intermediate %.4g elements\n",
            p->info.method == NULL ? "none" : p->info.method,
            p->info.proved == 1 ? " (optimal)" : p->info.proved == 2
                ? " (optimal among paths without outer products)" : "",
            p->info.flops, p->info.largest);
+  for (int64_t k = 0; k < p->nverdict; k++) {
+    const eini_verdict *v = &p->verdict[k];
+    eini_say(&t, "choice: %s", v->out);
+    if (v->units > 0) eini_say(&t, " and the %d before it", v->units - 1);
+    for (int i = 0; i < (v->units == 0 ? 3 : 2); i++)
+      eini_say(&t, "%s %s %.3g s%s", i == 0 ? ":" : ",", eini_verdict_way(v, i), v->seconds[i],
+               i == v->taken ? " (taken)" : "");
+    eini_say(&t, "\n");
+  }
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
     if (p->task[k].kind == EINI_TASK_GROUP) eini_say_group(&t, &p->task[k], k);
@@ -10923,7 +12101,8 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
 EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (p == NULL) return 0;
-  eini_say(&t, "{\"p\": 1, \"cost_model\": \"flops\", \"total\": ");
+  eini_say(&t, "{\"p\": 1, \"deterministic\": %s, \"cost_model\": \"flops\", \"total\": ",
+           p->graph->ordered ? "true" : "false");
   eini_say_number(&t, p->info.flops);
   eini_say(&t, ", \"flops\": ");
   eini_say_number(&t, p->info.flops);
@@ -10936,22 +12115,31 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_say_string(&t, p->info.method == NULL ? "none" : p->info.method);
   eini_say(&t, ", \"proved\": %s, \"path\": ", p->info.proved == 1 ? "\"optimal\""
            : p->info.proved == 2 ? "\"optimal without outer products\"" : "null");
-  if (p->npath == 0 || p->path[0].step == NULL) {
+  if (p->npath == 0 || p->path[0].first == NULL) {
     eini_say(&t, "null");
-  } else if (p->path[0].all > 0) {
-    for (int i = 0; i < p->path[0].all; i++) eini_say(&t, "%s%d", i > 0 ? ", " : "[[", i);
-    eini_say(&t, "]]");
   } else {
-    eini_say(&t, "[");
-    for (int i = 0; i < p->path[0].nstep; i++) {
-      const int *v = p->path[0].step[i];
-      eini_say(&t, "%s[%d", i > 0 ? ", " : "", v[0]);
-      if (v[1] >= 0) eini_say(&t, ", %d", v[1]);
+    const eini_path *path = &p->path[0];
+    for (int i = 0; i < path->nstep; i++) {
+      eini_say(&t, i == 0 ? "[" : ", ");
+      for (int k = path->first[i]; k < path->first[i + 1]; k++)
+        eini_say(&t, "%s%d", k > path->first[i] ? ", " : "[", path->pos[k]);
       eini_say(&t, "]");
     }
     eini_say(&t, "]");
   }
-  eini_say(&t, ", \"statements\": [");
+  eini_say(&t, ", \"choices\": [");
+  for (int64_t k = 0; k < p->nverdict; k++) {
+    const eini_verdict *v = &p->verdict[k];
+    eini_say(&t, k == 0 ? "{\"out\": " : ", {\"out\": ");
+    eini_say_string(&t, v->out);
+    eini_say(&t, ", \"taken\": \"%s\", \"seconds\": {", eini_verdict_way(v, v->taken));
+    for (int i = 0; i < (v->units == 0 ? 3 : 2); i++) {
+      eini_say(&t, "%s\"%s\": ", i > 0 ? ", " : "", eini_verdict_way(v, i));
+      eini_say_number(&t, v->seconds[i]);
+    }
+    eini_say(&t, "}}");
+  }
+  eini_say(&t, "], \"statements\": [");
   for (int k = 0, said = 0; k < p->ntask; k++) {
     const eini_task *task;
     for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
@@ -10968,10 +12156,47 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
 // Takes notation, views, monoid, map, alpha and beta; gives the statements of a graph, and a plan.
 // ================================================================================================
 
+static ein_status eini_fail_space(eini_diag *d, const ein_ztensor *v, const char *name) {
+  return eini_fail(d, EIN_ERR_UNSUPPORTED, -1, 0, "copy it to the host",
+                   "%s lies in memory space %d; only the host's, 0, is known here", name, v->space);
+}
+
+// What is wrong with a view: the field and its value.
+static ein_status eini_fail_view(eini_diag *d, ein_status st, const ein_ztensor *v,
+                                 const char *name) {
+  int k = 0;
+  if (st == EIN_ERR_UNSUPPORTED) return eini_fail_space(d, v, name);
+  if (v->rank < 0)
+    return eini_fail(d, st, -1, 0, NULL, "%s has rank %d", name, v->rank);
+  if (v->rank > 0 && v->shape == NULL)
+    return eini_fail(d, st, -1, 0, NULL, "%s has rank %d, but its shape is NULL", name, v->rank);
+  if (v->buffer == NULL && v->buffer_bytes > 0)
+    return eini_fail(d, st, -1, 0, NULL, "%s has buffer_bytes %llu, but its buffer is NULL",
+                     name, (unsigned long long)v->buffer_bytes);
+  if (st == EIN_ERR_DTYPE)
+    return eini_fail(d, st, -1, 0, "set it: EIN_F32, EIN_F64, ..", "%s has no dtype, but %d", name,
+                     (int)v->dtype);
+  while (k < v->rank && v->shape[k] >= 0) k++;
+  if (k < v->rank)
+    return eini_fail(d, st, -1, 0, NULL, "%s has shape[%d] = %lld", name, k,
+                     (long long)v->shape[k]);
+  return eini_fail(d, st, -1, 0, NULL, "%s is not a valid view: %s", name, ein_status_text(st));
+}
+
+// No more operands are read than an expression names.
+static int eini_terms_fit(const ein_einsum_desc *d) {
+  int64_t terms = 1;
+  for (const char *s = d->expr; s != NULL && *s != 0 && *s != '-'; s++) terms += *s == ',';
+  return d->expr == NULL || d->nin <= terms;
+}
+
 static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *in,
                                       const ein_ztensor *out, const ein_ztensor *c) {
-  if (nin < 1 || in == NULL)
-    return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "an einsum needs at least one operand");
+  if (nin < 1)
+    return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, "an einsum has at least one operand",
+                     "nin is %d", nin);
+  if (in == NULL)
+    return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "nin is %d, but in is NULL", nin);
   for (int k = 0; k < nin + 2; k++) {
     const ein_ztensor *v = k < nin ? &in[k] : k == nin ? out : c;
     if (v == NULL) continue;
@@ -10979,7 +12204,7 @@ static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *
     if (st == EIN_OK) continue;
     char name[32];
     snprintf(name, sizeof name, k < nin ? "operand %d" : k == nin ? "the output" : "C", k);
-    return eini_fail(d, st, -1, 0, NULL, "%s is not a valid view: %s", name, ein_status_text(st));
+    return eini_fail_view(d, st, v, name);
   }
   return EIN_OK;
 }
@@ -10996,12 +12221,52 @@ typedef struct eini_request {
   ein_dtype dtype;           // logical dtype of the result
   ein_dtype meet;            // what operands promote to
   int fold;
+  int sums;                  // the fold is numpy.einsum's: a sum, of bool any
+  int norm;                  // the root of a sum of squares
+  int lone;                  // a fold of single values that changes them
   eini_expr map;             // with desc->map
 } eini_request;
 
 static ein_status eini_request_fold(eini_request *r, ein_graph *g) {
-  r->fold = r->meet == EIN_BOOL && r->d->map == NULL ? EINI_ANY : EINI_SUM;
-  return r->d->monoid == NULL ? EIN_OK : eini_fold_named(g, r->diag, r->d->monoid, &r->fold);
+  const char *name = r->d->monoid;
+  r->norm = name != NULL && strcmp(name, "norm") == 0;
+  r->fold = EINI_SUM;
+  if (name != NULL && !r->norm) EINI_TRY(eini_fold_named(g, r->diag, name, &r->fold));
+  r->sums = r->fold == EINI_SUM && !r->norm && r->d->map == NULL;
+  if (r->sums && r->meet == EIN_BOOL) r->fold = EINI_ANY;
+  return EIN_OK;
+}
+
+static int eini_request_reduces(const eini_request *r) {
+  int reduces = 0;
+  for (int i = 0; i < r->no.nlabel; i++) {
+    int kept = 0;
+    for (int a = 0; a < r->rank; a++) kept |= r->axes[a] == i;
+    reduces |= !kept;
+  }
+  return reduces;
+}
+
+// A fold asked for is taken of single values too, so that a result does not depend on whether an
+// index of extent 1 is there: then the first operand has one, beyond those of the expression.
+static ein_status eini_request_lone(eini_request *r, ein_graph *g) {
+  eini_value *v = &r->value[0];
+  r->lone = r->d->monoid != NULL && !r->sums && !r->norm && !eini_request_reduces(r);
+  if (!r->lone) return EIN_OK;
+  int *label = EINI_NEW(&g->arena, int, v->nlabel + 1);
+  ein_zmap map;
+  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(&g->arena, v->map->rows, v->nlabel + 1, &map));
+  for (int c = 0; c < v->nlabel; c++) {
+    label[c] = v->label[c];
+    for (int row = 0; row < map.rows; row++)
+      map.coef[(int64_t)row * map.cols + c] = v->map->coef[(int64_t)row * v->nlabel + c];
+  }
+  for (int row = 0; row < map.rows; row++) map.offset[row] = v->map->offset[row];
+  label[v->nlabel++] = r->no.nlabel;
+  v->label = label;
+  v->map[0] = map;
+  return EIN_OK;
 }
 
 // What all operands (and a dtype t, or none) promote to. As in NumPy the highest comes first: u8,
@@ -11022,13 +12287,7 @@ static ein_status eini_request_map(eini_request *r, ein_graph *g) {
     return eini_fail(r->diag, EIN_ERR_ARGUMENT, -1, 0, "write conj(x0) in the map",
                      "conj flags do not go with a map");
   }
-  eini_diag whole;
-  memset(&whole, 0, sizeof whole);
-  if (r->diag != NULL) {
-    whole = *r->diag;
-    r->diag->text = d->map;
-    r->diag->length = (int64_t)strlen(d->map);
-  }
+  eini_diag_text(r->diag, d->map, (int64_t)strlen(d->map));
   eini_typing ty;
   eini_expr typed;
   memset(&ty, 0, sizeof ty);
@@ -11041,10 +12300,7 @@ static ein_status eini_request_map(eini_request *r, ein_graph *g) {
   EINI_TRY(eini_parse_map(g, r->diag, d->map, d->nin, 0, NULL, &r->map));
   EINI_TRY(eini_expr_type(&g->arena, &ty, &r->map, &typed));
   r->dtype = (ein_dtype)typed.node[typed.n - 1].dtype;
-  if (r->diag != NULL) {
-    r->diag->text = whole.text;
-    r->diag->length = whole.length;
-  }
+  eini_diag_text(r->diag, d->expr, d->expr == NULL ? 0 : (int64_t)strlen(d->expr));
   return EIN_OK;
 }
 
@@ -11058,19 +12314,19 @@ static ein_status eini_request_read(eini_request *r, ein_graph *g) {
   for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.label[r->axes[a]].extent;
   r->meet = eini_meet_all(d->nin, d->in, EIN_NONE);
   EINI_TRY(eini_request_fold(r, g));
+  EINI_TRY(eini_request_lone(r, g));
   return d->map != NULL ? eini_request_map(r, g) : EIN_OK;
 }
 
 // The output's dtype takes part in the promotion of sums and products, as out= does in NumPy: small
 // integers do not wrap in a wide output. A complex output alone does not make the work complex.
 static void eini_request_widen(eini_request *r) {
-  int plain = r->d->monoid == NULL && r->fold == EINI_ANY;
-  if (r->d->map != NULL || (!plain && r->fold != EINI_SUM && r->fold != EINI_PROD)) return;
+  if (!r->sums && (r->d->map != NULL || (r->fold != EINI_PROD && !r->norm))) return;
   ein_dtype t = r->d->out->dtype;
   if (eini_kind_of(r->meet) != EINI_KCOMPLEX)
     t = t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
   r->meet = eini_meet_all(r->d->nin, r->d->in, t);
-  if (plain && r->meet != EIN_BOOL) r->fold = EINI_SUM;
+  if (r->sums && r->meet != EIN_BOOL) r->fold = EINI_SUM;
 }
 
 // Operands as expressions: converted to the common dtype (NumPy casts before it multiplies) and
@@ -11091,20 +12347,21 @@ static ein_status eini_split_init(eini_request *r, ein_graph *g, eini_split *sp)
   memset(sp, 0, sizeof *sp);
   sp->g = g;
   sp->diag = r->diag;
-  sp->nlabel = r->no.nlabel;
+  sp->nlabel = r->no.nlabel + r->lone;
   eini_index *label = EINI_NEW(&g->arena, eini_index, sp->nlabel);
   char *names = EINI_NEW(&g->arena, char, (int64_t)sp->nlabel * 16);
   sp->local = EINI_NEW(&g->arena, int, sp->nlabel);
   if (label == NULL || names == NULL || sp->local == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < sp->nlabel; i++) {
+  for (int i = 0; i < r->no.nlabel; i++) {
     label[i].extent = r->no.label[i].extent;
     label[i].name = eini_label_text(r->no.label[i].key, names + (size_t)i * 16, 16, r->no.is_text);
-    sp->local[i] = -1;
   }
+  for (int i = 0; i < sp->nlabel; i++) sp->local[i] = -1;
+  if (r->lone) label[r->no.nlabel].extent = 1, label[r->no.nlabel].name = "_";
   sp->label = label;
   sp->fold = r->fold;
   sp->join = EINI_OP_MUL;
-  sp->rates = eini_rates_of(r->ctx);
+  sp->rates = r->d->options.deterministic ? NULL : eini_rates_of(r->ctx);
   sp->numpy = r->d->map == NULL;  // a map is of the language: its booleans are counted
   sp->pos = -1;
   return EIN_OK;
@@ -11143,68 +12400,194 @@ static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value 
   return EIN_OK;
 }
 
-// A path given as text: "(0,1) (0,1)" or "0,1 0,1".
-static ein_status eini_path_parse(eini_arena *a, eini_diag *diag, const char *s, int nterm,
-                                  eini_path *path) {
-  int(*step)[2] = (int(*)[2])eini_new(a, nterm, sizeof *step);
-  if (step == NULL) return EIN_ERR_NO_MEMORY;
-  path->step = step;
-  path->nstep = 0;
-  for (; *s; s++) {
-    int v[2] = {0, -1}, n = 0, swap;
-    if (*s != '(' && !eini_is_digit((unsigned char)*s)) continue;
-    for (; *s && *s != ')' && !(*s == ' ' && n == 2); s++) {
-      if (!eini_is_digit((unsigned char)*s)) continue;
-      int x = 0;
-      for (; eini_is_digit((unsigned char)*s); s++) x = x < 100000000 ? x * 10 + (*s - '0') : x;
-      if (n < 2) v[n] = x;
-      n++;
-      s--;
-    }
-    if (n < 1 || n > 2 || path->nstep >= nterm)
-      return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "steps of one or two positions: (0,1) (0,1)",
-                       "the path is not a list of pairs");
-    swap = n == 2 && v[0] > v[1];
-    step[path->nstep][0] = v[swap];
-    step[path->nstep++][1] = v[1 - swap];
-    if (*s == 0) break;
-  }
-  return EIN_OK;
+// ---- a path given as text ----
+// Steps of one or more positions: "(0,1) (0,1)", "0,1 0,1", Python's "[(0, 1), (0,)]" or JSON's
+// "[[0, 1], [0]]".
+
+typedef struct eini_path_text {
+  eini_diag *diag;
+  const char *text;
+  int64_t at;
+  int64_t *where, nwhere, cap;  // bytes at which positions stand
+  int *pos;
+} eini_path_text;
+
+static ein_status eini_path_wrong(eini_path_text *t, int64_t at, const char *what) {
+  return eini_fail(t->diag, EIN_ERR_ARGUMENT, at, 1, "write steps as (0,1) (0,1) or [[0,1],[0,1]]",
+                   "the path is not a list of steps: %s", what);
 }
 
-// The search options a user chose; *user says that the path itself was given.
+static int eini_path_skip(eini_path_text *t) {
+  while (t->text[t->at] == ' ') t->at++;
+  return (unsigned char)t->text[t->at];
+}
+
+// Reads "0,1" up to `close`; without brackets (close 0) it ends where no comma follows.
+static ein_status eini_path_numbers(eini_arena *a, eini_path_text *t, int close) {
+  for (;;) {
+    int c = close != 0 ? eini_path_skip(t) : (unsigned char)t->text[t->at];
+    if (!eini_is_digit((unsigned char)c)) return eini_path_wrong(t, t->at, "a position is missing");
+    int64_t *w = (int64_t *)eini_grow(a, t->where, t->nwhere, &t->cap, sizeof *w);
+    if (w == NULL) return EIN_ERR_NO_MEMORY;
+    t->where = w;
+    w[t->nwhere++] = t->at;
+    while (eini_is_digit((unsigned char)t->text[t->at])) t->at++;
+    c = close != 0 ? eini_path_skip(t) : (unsigned char)t->text[t->at];
+    if (c == ',') t->at++;
+    if (c == ',' && (close == 0 || eini_path_skip(t) != close)) continue;
+    if (close == 0) return EIN_OK;
+    if (eini_path_skip(t) != close) return eini_path_wrong(t, t->at, "a bracket is open");
+    t->at++;
+    return EIN_OK;
+  }
+}
+
+static ein_status eini_path_steps(eini_arena *a, eini_path_text *t, eini_path *path) {
+  int64_t cap = 0;
+  int c = eini_path_skip(t);
+  int64_t begin = t->at++;
+  int whole = c == '[' && (eini_path_skip(t) == '[' || t->text[t->at] == '(');
+  if (!whole) t->at = begin;
+  for (;;) {
+    int *f = (int *)eini_grow(a, path->first, path->nstep, &cap, sizeof *f);
+    if (f == NULL) return EIN_ERR_NO_MEMORY;
+    path->first = f;
+    f[path->nstep] = (int)t->nwhere;
+    c = eini_path_skip(t);
+    if (c == 0 || (whole && c == ']')) break;
+    if (path->nstep > INT_MAX / 4 || t->nwhere > INT_MAX / 4) return EIN_ERR_TOO_LARGE;
+    if (c == '(' || c == '[') t->at++;
+    EINI_TRY(eini_path_numbers(a, t, c == '(' ? ')' : c == '[' ? ']' : 0));
+    path->nstep++;
+    if (eini_path_skip(t) != ',') continue;
+    t->at++;
+    if (!whole && eini_path_skip(t) == 0) return eini_path_wrong(t, t->at, "a step is missing");
+  }
+  t->at += whole && c == ']';
+  if (whole && c != ']') return eini_path_wrong(t, t->at, "a bracket is open");
+  return eini_path_skip(t) == 0 ? EIN_OK : eini_path_wrong(t, t->at, "it goes on after its end");
+}
+
+// Reads the path and its costs. Messages point into its text.
+static ein_status eini_path_parse(eini_arena *a, eini_diag *diag, const char *s,
+                                  const eini_net *net, eini_path *path) {
+  eini_path_text t;
+  int bad = -1;
+  memset(&t, 0, sizeof t);
+  memset(path, 0, sizeof *path);
+  t.diag = diag;
+  t.text = s;
+  eini_diag_text(diag, s, (int64_t)strlen(s));
+  EINI_TRY(eini_path_steps(a, &t, path));
+  path->pos = EINI_NEW(a, int, t.nwhere);
+  if (path->pos == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < t.nwhere; k++) {
+    const char *c = s + t.where[k];
+    for (; eini_is_digit((unsigned char)*c); c++)  // what is larger than any position stays so
+      if (path->pos[k] < INT_MAX / 16) path->pos[k] = 10 * path->pos[k] + (*c - '0');
+  }
+  path->method = "user";
+  ein_status st = eini_path_cost(a, net, path, &bad);
+  if (st != EIN_ERR_ARGUMENT) return st;
+  if (bad < 0)
+    return eini_fail(diag, st, t.at, 1, "the last step makes the result",
+                     "the path ends before or after %d operands are one", net->nterm);
+  return eini_fail(diag, st, t.where[bad], 1,
+                   "positions count the operands still there, from 0; results go to the end",
+                   "position %d is not there, or twice in its step", path->pos[bad]);
+}
+
+// How a product is computed: as predicted to be fastest, along a path that a search finds, along
+// the user's, or unsplit in one pass.
+typedef enum eini_way {
+  EINI_WAY_FASTEST, EINI_WAY_SEARCH, EINI_WAY_USER, EINI_WAY_UNSPLIT
+} eini_way;
+
+// The search options a user chose.
 static ein_status eini_path_options(ein_ctx *ctx, eini_diag *diag, const ein_options *o,
-                                    eini_path_opts *opts, int *user) {
+                                    eini_path_opts *opts, eini_way *way) {
   static const char *const names[] = {"auto", "naive", "optimal", "dp", "greedy", "random"};
   static const eini_path_algo algos[] = {EINI_PATH_AUTO, EINI_PATH_NAIVE, EINI_PATH_OPTIMAL,
                                          EINI_PATH_DP, EINI_PATH_GREEDY, EINI_PATH_RANDOM};
+  const char *p = o->path == NULL ? "auto" : o->path;
   memset(opts, 0, sizeof *opts);
-  *user = 0;
   opts->goal = o->goal == EIN_GOAL_SIZE ? EINI_GOAL_SIZE
                : o->goal == EIN_GOAL_BYTES ? EINI_GOAL_BYTES : EINI_GOAL_FLOPS;
   opts->seconds = o->path_seconds;
   opts->steps = o->path_steps;
   opts->seed = o->seed;
   if (ctx != NULL) opts->now_fn = ctx->now_fn, opts->now_user = ctx->now_user;
-  if (o->path == NULL || strcmp(o->path, "none") == 0) return EIN_OK;
+  *way = EINI_WAY_UNSPLIT;
+  if (strcmp(p, "none") == 0) return EIN_OK;
+  *way = EINI_WAY_USER;
+  if (p[0] != 0 && strchr("([ 0123456789", p[0]) != NULL) return EIN_OK;
+  *way = EINI_WAY_SEARCH;
+  if (strcmp(p, "auto") == 0 && o->goal == EIN_GOAL_FLOPS) *way = EINI_WAY_FASTEST;
   for (int i = 0; i < 6; i++) {
-    if (strcmp(o->path, names[i]) == 0) {
-      opts->algo = algos[i];
-      return EIN_OK;
-    }
+    opts->algo = algos[i];
+    if (strcmp(p, names[i]) == 0) return EIN_OK;
   }
-  *user = o->path[0] == '(' || (o->path[0] >= '0' && o->path[0] <= '9') || o->path[0] == '[';
-  if (*user) return EIN_OK;
   return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
                    "auto, naive, none, optimal, dp, greedy, random, or a list like (0,1) (0,1)",
-                   "no path method is called '%s'", o->path);
+                   "no path method is called '%s'", p);
 }
 
-static void eini_plan_path_info(ein_plan *p, const eini_path *path) {
+static ein_status eini_plan_path_info(ein_plan *p, const eini_path *path, int out) {
+  int taken = EINI_AS_FOUND;
   p->info.flops += path->flops;
   if (path->largest > p->info.largest) p->info.largest = path->largest;
   p->info.method = path->method;
   p->info.proved = path->proved;
+  for (int i = 1; i < 3; i++)
+    if (path->method == eini_path_way[i]) taken = i;
+  if (!(path->seconds[0] > 0)) return EIN_OK;
+  return eini_plan_verdict(p, p->graph->tensor[out].name, 0, path->seconds, taken);
+}
+
+// Is the fold of the product that of its parts? Then *out's statements may follow a path.
+static int eini_request_splits(const eini_request *r, const ein_graph *g) {
+  int fold = r->fold, join = r->meet == EIN_BOOL ? EINI_OP_AND : EINI_OP_MUL;
+  if (r->d->map != NULL || r->norm || !eini_legal_join(g, fold, join)) return 0;
+  return eini_fold_value_dtype(g, fold, r->meet, 1) == ein_dtype_compute(r->meet);
+}
+
+// The path of a request. *way becomes what can be done.
+static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net *net,
+                                    eini_split *sp, eini_path *path, eini_way *way) {
+  const ein_einsum_desc *d = r->d;
+  eini_path_opts opts;
+  EINI_TRY(eini_path_options(r->ctx, r->diag, &d->options, &opts, way));
+  int splits = eini_request_splits(r, p->graph);
+  if (*way == EINI_WAY_USER) {
+    EINI_TRY(eini_path_parse(&p->arena, r->diag, d->options.path, net, path));
+    if (!splits && path->nstep > 1)
+      return eini_fail(r->diag, EIN_ERR_ARGUMENT, 0, (int64_t)strlen(d->options.path),
+                       "leave the path out", "%s of %s is not that of its parts: it has no path",
+                       r->norm ? "norm" : eini_fold_name(p->graph, r->fold),
+                       d->map != NULL ? "a map" : "products");
+    eini_diag_text(r->diag, d->expr, d->expr == NULL ? 0 : (int64_t)strlen(d->expr));
+    if (!splits) *way = EINI_WAY_UNSPLIT;
+  } else if (splits && *way != EINI_WAY_UNSPLIT) {
+    EINI_TRY(eini_path_find(&p->arena, net, &opts, path));
+  } else {
+    *way = EINI_WAY_UNSPLIT;
+  }
+  sp->fastest = *way == EINI_WAY_FASTEST;
+  if (*way != EINI_WAY_UNSPLIT) return EIN_OK;
+  p->unsplit = 1;
+  path->flops = p->info.naive_flops;
+  path->method = "none";
+  path->largest = 1;
+  for (int a = 0; a < r->rank; a++) path->largest *= (double)r->shape[a];
+  return EIN_OK;
+}
+
+// |x|^2 of a value: what a norm adds up.
+static ein_status eini_value_square(ein_graph *g, eini_value *v) {
+  int x = (int)v->expr.n - 1;
+  x = eini_expr_add(&g->arena, &v->expr, EINI_OP_ABS, -1, x, 0, 0);
+  x = x < 0 ? -1 : eini_expr_add(&g->arena, &v->expr, EINI_OP_SQUARE, -1, x, 0, 0);
+  return x < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 // Statements of the product (or map) of all values into *out.
@@ -11213,109 +12596,101 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_val
   ein_graph *g = p->graph;
   const ein_einsum_desc *d = r->d;
   eini_split sp;
-  EINI_TRY(eini_split_init(r, g, &sp));
   eini_net net;
+  eini_way way;
+  EINI_TRY(eini_split_init(r, g, &sp));
   EINI_TRY(eini_net_build(&g->arena, &sp, d->nin, r->value, out, &net));
-  eini_path_opts opts;
-  int user;
-  EINI_TRY(eini_path_options(r->ctx, r->diag, &d->options, &opts, &user));
   eini_path *path = p->path = EINI_NEW(&p->arena, eini_path, 1);
   if (path == NULL) return EIN_ERR_NO_MEMORY;
   p->npath = 1;
-  int splits = d->map == NULL && (r->fold == EINI_SUM || r->fold == EINI_ANY) &&
-               (d->options.path == NULL || strcmp(d->options.path, "none") != 0);
   // As opt_einsum: a product for every operand but one, a sum if operands share a label.
   double naive = 1;
   int total = 0;
   for (int i = 0; i < sp.nlabel; i++) naive *= (double)sp.label[i].extent;
   for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
-  p->info.naive_flops = naive * ((d->nin > 1 ? d->nin - 1 : 1) + (total > sp.nlabel));
-  if (splits && user) {
-    EINI_TRY(eini_path_parse(&p->arena, r->diag, d->options.path, d->nin, path));
-    ein_status st = eini_path_cost(&p->arena, &net, path);
-    if (st == EIN_ERR_ARGUMENT)
-      return eini_fail(r->diag, st, -1, 0, "positions count the operands still there, from 0",
-                       "the path does not fit %d operands", d->nin);
-    EINI_TRY(st);
-    path->method = "user";
-  } else if (splits) {
-    EINI_TRY(eini_path_find(&p->arena, &net, &opts, path));
-  } else {
-    path->flops = p->info.naive_flops;
-    path->method = "none";
-    path->largest = 1;
-    for (int a = 0; a < r->rank; a++) path->largest *= (double)r->shape[a];
+  p->info.naive_flops = naive * ((d->nin > 1 ? d->nin - 1 : 1) + (total > r->no.nlabel));
+  EINI_TRY(eini_request_path(r, p, &net, &sp, path, &way));
+  if (way != EINI_WAY_UNSPLIT) {
+    EINI_TRY(eini_split_best(&sp, &net, r->value, out, path, rest));
+    return eini_plan_path_info(p, path, out->op[0]);
   }
-  if (splits) {
-    EINI_TRY(eini_split_along(&sp, d->nin, r->value, out, path, rest));
-    eini_plan_path_info(p, path);
-    return EIN_OK;
-  }
-  eini_plan_path_info(p, path);
+  EINI_TRY(eini_plan_path_info(p, path, out->op[0]));
   eini_value all;
-  const eini_value *one = &all;
-  if (d->map != NULL) {
-    EINI_TRY(eini_request_mapped(r, g, &all));
-    return eini_emit_stmt(&sp, out, 1, &one, rest);
-  }
   const eini_value **list = EINI_NEW(&g->arena, const eini_value *, d->nin);
   if (list == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nin; k++) list[k] = &r->value[k];
-  return eini_emit_stmt(&sp, out, d->nin, list, rest);
+  if (d->map == NULL && !r->norm) return eini_emit_stmt(&sp, out, d->nin, list, rest);
+  if (d->map == NULL) EINI_TRY(eini_value_join(&sp, d->nin, r->value, NULL, &all));
+  else EINI_TRY(eini_request_mapped(r, g, &all));
+  if (r->norm) EINI_TRY(eini_value_square(g, &all));
+  list[0] = &all;
+  return eini_emit_stmt(&sp, out, 1, list, rest);
 }
 
-// alpha, beta and C: D = alpha*T + where(beta == 0, 0, beta*C), fused into the fold later.
-static ein_status eini_request_scaled(eini_request *r, ein_plan *p, int t, int out, int c) {
+// What follows the fold, at the places the output's map reaches: D = alpha*T + where(beta == 0, 0,
+// beta*C) + what was there, T being the root of the fold for a norm. Each term where asked for.
+static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_value *t,
+                                      const eini_value *target, int c, int old, ein_rest rest) {
   ein_graph *g = p->graph;
   const ein_einsum_desc *d = r->d;
-  int ops[2], alpha = -1, beta = -1;
-  ops[0] = t;
-  ops[1] = c;
-  ein_dtype pt = g->tensor[t].dtype;
+  eini_arena *a = &g->arena;
+  eini_value all = *target;
+  eini_expr *e = &all.expr;
+  const eini_value *one = &all;
+  eini_split sp;
+  int alpha = -1, beta = -1;
+  // Of both dtypes, so that a real factor of integers in a real output stays what it is.
+  ein_dtype pt = ein_dtype_promote(g->tensor[t->op[0]].dtype, g->tensor[target->op[0]].dtype);
   if (eini_kind_of(pt) < EINI_KREAL) pt = pt == EIN_BOOL ? EIN_BOOL : EIN_I64;
   if (d->alpha.set) EINI_TRY(eini_graph_add_param(g, "alpha", 5, pt, d->alpha, &alpha));
   if (d->beta.set) EINI_TRY(eini_graph_add_param(g, "beta", 4, pt, d->beta, &beta));
-  eini_stmt *s;
-  EINI_TRY(eini_graph_add_stmt(g, out, r->rank, c >= 0 ? 2 : 1, ops, &s));
-  for (int a = 0; a < r->rank; a++) {
-    s->index[a].name = "";
-    s->index[a].extent = r->shape[a];
-    s->out_map.coef[(int64_t)a * r->rank + a] = s->proj[0].coef[(int64_t)a * r->rank + a] = 1;
-    if (c >= 0) s->proj[1].coef[(int64_t)a * r->rank + a] = 1;
-  }
-  eini_arena *a = &g->arena;
-  eini_expr *e = &s->expr;
+  all.op = EINI_NEW(a, int, 3);
+  all.map = EINI_NEW(a, ein_zmap, 3);
+  if (all.op == NULL || all.map == NULL) return EIN_ERR_NO_MEMORY;
+  all.nop = 0;
+  memset(e, 0, sizeof *e);
+  all.op[all.nop] = t->op[0];
+  all.map[all.nop++] = t->map[0];
   int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, e, EINI_OP_SQRT, -1, x, 0, 0);
   if (alpha >= 0) {
     int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
     x = eini_expr_pair(a, e, EINI_OP_MUL, q, x);
   }
-  if (beta >= 0) {
-    int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0);
-    int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0), z = eini_expr_int(a, e, -1, 0);
-    int q = eini_expr_pair(a, e, EINI_OP_EQ, b, z), m = eini_expr_pair(a, e, EINI_OP_MUL, b, y);
-    int w = z < 0 || q < 0 || m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
+  for (int k = 0; k < 2; k++) {
+    if (k == 0 ? beta < 0 : old < 0) continue;
+    int w = eini_expr_add(a, e, EINI_OP_OPERAND, -1, all.nop, 0, 0);
+    all.op[all.nop] = k == 0 ? c : old;
+    all.map[all.nop++] = target->map[0];
+    if (k == 0) {
+      int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0), z = eini_expr_int(a, e, -1, 0);
+      int q = eini_expr_pair(a, e, EINI_OP_EQ, b, z), m = eini_expr_pair(a, e, EINI_OP_MUL, b, w);
+      w = z < 0 || q < 0 || m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
+    }
     x = eini_expr_pair(a, e, EINI_OP_ADD, x, w);
   }
-  return x < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, r->diag);
+  if (x < 0) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_split_init(r, g, &sp));
+  if (rest != EIN_REST_ZERO || p->alias < 0) return eini_emit_stmt(&sp, target, 1, &one, rest);
+  eini_value made;  // before zeros go over what is read
+  EINI_TRY(eini_temp_value(&sp, t->nlabel, t->label, &made));
+  EINI_TRY(eini_emit_stmt(&sp, &made, 1, &one, EIN_REST_ERROR));
+  one = &made;
+  return eini_emit_stmt(&sp, target, 1, &one, rest);
 }
 
-// The dtype einsum gives for a fold over operands that promote to `meet`.
+// The dtype einsum gives for a fold over operands that promote to `meet`, or over a map.
 static ein_status eini_request_dtype(eini_request *r, ein_graph *g) {
-  if (r->fold >= EINI_FOLD_USER) {
-    r->dtype = g->monoid[r->fold - EINI_FOLD_USER].dtype;
-    return EIN_OK;
-  }
   if (r->d->map == NULL) r->dtype = r->meet;
-  int reduces = 0;
-  for (int i = 0; i < r->no.nlabel; i++) {
-    int kept = 0;
-    for (int a = 0; a < r->rank; a++) kept |= r->axes[a] == i;
-    reduces |= !kept;
+  if (r->norm) {
+    r->dtype = eini_real_part(eini_float_for(r->dtype));
+  } else if (r->fold >= EINI_FOLD_USER) {
+    r->dtype = g->monoid[r->fold - EINI_FOLD_USER].dtype;
+  } else if (r->lone || eini_request_reduces(r)) {
+    if (r->d->map != NULL && (r->fold == EINI_SUM || r->fold == EINI_PROD) && r->dtype == EIN_BOOL)
+      r->dtype = EIN_I64;
+    r->dtype = eini_fold_dtype(r->fold, r->dtype);
   }
-  if (!reduces) return EIN_OK;
-  if (r->d->map != NULL && r->fold == EINI_SUM && r->dtype == EIN_BOOL) r->dtype = EIN_I64;
-  r->dtype = eini_fold_dtype(r->fold, r->dtype);
   return EIN_OK;
 }
 
@@ -11355,36 +12730,11 @@ static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const ch
   return EIN_OK;
 }
 
-// Accumulation into the places the output's map reaches: they are read, added to and written.
-static ein_status eini_request_accumulate(eini_request *r, ein_plan *p, const ein_ztensor **view,
-                                          const eini_value *target) {
-  ein_graph *g = p->graph;
-  eini_split sp;
-  eini_value temp, old = *target;
-  EINI_TRY(eini_graph_add_tensor(g, "C", 1, EIN_ROLE_INPUT, r->d->out->dtype, r->rank, r->shape,
-                                 &p->alias));
-  view[p->alias] = r->d->out;
-  EINI_TRY(eini_split_init(r, g, &sp));
-  EINI_TRY(eini_temp_value(&sp, target->nlabel, target->label, &temp));
-  eini_value write = temp;
-  EINI_TRY(eini_request_emit(r, p, &write, EIN_REST_ERROR));
-  old.op = EINI_NEW(&g->arena, int, 1);
-  if (old.op == NULL) return EIN_ERR_NO_MEMORY;
-  old.op[0] = p->alias;
-  if (eini_expr_add(&g->arena, &old.expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
-    return EIN_ERR_NO_MEMORY;
-  const eini_value *both[2];
-  both[0] = &temp;
-  both[1] = &old;
-  sp.join = EINI_OP_ADD;
-  return eini_emit_stmt(&sp, target, 2, both, EIN_REST_KEEP);
-}
-
 // The statements of a request, into p->graph. view gets the layout of each tensor.
 static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_ztensor **view) {
   ein_graph *g = p->graph;
   const ein_einsum_desc *d = r->d;
-  int id, out, c = -1, scaled = d->alpha.set || d->beta.set;
+  int id, out, c = -1, old = -1;
   for (int k = 0; k < d->nin; k++) {
     char name[24];
     int n = snprintf(name, sizeof name, "x%d", k);
@@ -11397,31 +12747,41 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   EINI_TRY(eini_check_out(r, d->out, "the output"));
   eini_request_widen(r);
   for (int k = 0; k < d->nin; k++) EINI_TRY(eini_request_leaf(r, g, k, &r->value[k].expr));
-  if (d->beta.set) {
-    const ein_ztensor *cv = d->c != NULL ? d->c : d->out;
-    EINI_TRY(eini_check_out(r, cv, "C"));
-    EINI_TRY(eini_graph_add_tensor(g, "C", 1, EIN_ROLE_INPUT, cv->dtype, r->rank, r->shape, &c));
-    view[c] = cv;
-    if (d->c == NULL) p->alias = c;
+  eini_value target, temp;
+  EINI_TRY(eini_value_axes(&r->no, 0, r->rank, NULL, r->axes, &target));
+  int repeated = target.nlabel < r->rank;
+  ein_rest rest = repeated ? d->rest : EIN_REST_ERROR;
+  if (d->beta.set && d->c != NULL) {
+    EINI_TRY(eini_check_out(r, d->c, "C"));
+    EINI_TRY(eini_graph_add_tensor(g, "C", 1, EIN_ROLE_INPUT, d->c->dtype, r->rank, r->shape, &c));
+    view[c] = d->c;
+  }
+  if ((d->beta.set && d->c == NULL) || rest == EIN_REST_ACCUMULATE) {
+    EINI_TRY(eini_graph_add_tensor(g, c < 0 ? "C" : "D", 1, EIN_ROLE_INPUT, d->out->dtype, r->rank,
+                                   r->shape, &p->alias));
+    view[p->alias] = d->out;
+    if (c < 0) c = p->alias;
+    if (rest == EIN_REST_ACCUMULATE) old = p->alias, rest = EIN_REST_KEEP;
   }
   EINI_TRY(
       eini_graph_add_tensor(g, "out", 3, EIN_ROLE_OUTPUT, d->out->dtype, r->rank, r->shape, &out));
   view[out] = d->out;
-  p->keeps = d->rest == EIN_REST_KEEP || d->rest == EIN_REST_ACCUMULATE || p->alias >= 0;
-  eini_value target;
-  EINI_TRY(eini_value_axes(&r->no, out, r->rank, NULL, r->axes, &target));
-  int repeated = target.nlabel < r->rank;
-  if (repeated && scaled)
-    return eini_fail(r->diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL,
-                     "alpha and beta with repeated output labels");
-  if (repeated && d->rest == EIN_REST_ACCUMULATE)
-    return eini_request_accumulate(r, p, view, &target);
-  if (!scaled) return eini_request_emit(r, p, &target, repeated ? d->rest : EIN_REST_ERROR);
-  eini_value temp;
-  EINI_TRY(eini_value_axes(&r->no, 0, r->rank, NULL, r->axes, &temp));
-  EINI_TRY(eini_graph_add_tensor(g, "sum", 3, EIN_ROLE_TEMP, EIN_NONE, r->rank, r->shape, temp.op));
+  p->keeps = rest == EIN_REST_KEEP || p->alias >= 0;
+  target.op[0] = out;
+  if (!d->alpha.set && !d->beta.set && old < 0 && !r->norm)
+    return eini_request_emit(r, p, &target, rest);
+  eini_split sp;
+  int *order = EINI_NEW(&g->arena, int, r->rank), n = 0;  // of the temporary, as in the output
+  if (order == NULL) return EIN_ERR_NO_MEMORY;
+  for (int a = 0; a < r->rank; a++) {
+    int known = eini_find_sorted(target.label, target.nlabel, r->axes[a]) < 0;
+    for (int b = 0; b < n; b++) known |= order[b] == r->axes[a];
+    if (!known) order[n++] = r->axes[a];
+  }
+  EINI_TRY(eini_split_init(r, g, &sp));
+  EINI_TRY(eini_temp_value(&sp, n, order, &temp));
   EINI_TRY(eini_request_emit(r, p, &temp, EIN_REST_ERROR));
-  return eini_request_scaled(r, p, temp.op[0], out, c);
+  return eini_request_finish(r, p, &temp, &target, c, old, rest);
 }
 
 // The plan of a request starts empty: a graph with the ctx's registrations.
@@ -11465,24 +12825,77 @@ static void eini_begin_call(ein_ctx *ctx, const char *text) {
   if (ctx != NULL) eini_diag_reset(&ctx->diag, text, text == NULL ? 0 : (int64_t)strlen(text));
 }
 
+static ein_status eini_validate_options(eini_diag *g, const ein_options *o) {
+  if ((int)o->goal < 0 || o->goal > EIN_GOAL_BYTES)
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "goal is out of range: %d", (int)o->goal);
+  if (!(o->path_seconds >= 0 && o->path_seconds < HUGE_VAL))
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "path_seconds is no time: %g",
+                     o->path_seconds);
+  if (o->path_steps < 0)
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "path_steps is negative: %lld",
+                     (long long)o->path_steps);
+  return EIN_OK;
+}
+
+// What means the same becomes the same, before anything is decided or remembered by it.
+static ein_einsum_desc eini_desc_normal(const ein_einsum_desc *desc) {
+  ein_einsum_desc d = *desc;
+  d.alpha.set = desc->alpha.set != 0;
+  d.beta.set = desc->beta.set != 0;
+  if (!d.beta.set) d.c = NULL;
+  d.options.may_overlap = desc->options.may_overlap != 0;
+  return d;
+}
+
+// There are more operands than an expression names: what is wrong in it, or that.
+static ein_status eini_notation_misfit(ein_ctx *ctx, const ein_einsum_desc *d) {
+  eini_arena scratch;
+  eini_notation no;
+  eini_arena_init(&scratch, ctx == NULL ? NULL : &ctx->al);
+  memset(&no, 0, sizeof no);
+  no.arena = &scratch;
+  no.diag = eini_diag_of(ctx);
+  no.is_text = 1;
+  ein_status st = eini_notation_scan(&no, d->expr, (int64_t)strlen(d->expr));
+  if (st == EIN_OK) st = eini_fail_count(&no, d);
+  eini_arena_free(&scratch);
+  return st;
+}
+
 static ein_status eini_validate_desc(ein_ctx *ctx, const ein_einsum_desc *d, int need_out) {
   eini_diag *g = eini_diag_of(ctx);
-  if (d == NULL || (need_out && d->out == NULL) ||
-      (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL))) {
+  if (d == NULL) return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "the descriptor is NULL");
+  if (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL))
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
-                     "an expression (or labels) and an output view are needed");
-  }
-  if ((int)d->rest < 0 || d->rest > EIN_REST_ACCUMULATE || (int)d->options.goal < 0 ||
-      d->options.goal > EIN_GOAL_BYTES) {
-    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "an option is out of range");
-  }
-  EINI_TRY(eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL, d->c));
+                     "expr is NULL, and labels and nlabels are not both given");
+  if (need_out && d->out == NULL)
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "out is NULL: the view of the result");
+  if ((int)d->rest < 0 || d->rest > EIN_REST_ACCUMULATE)
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "rest is out of range: %d", (int)d->rest);
+  EINI_TRY(eini_validate_options(g, &d->options));
+  if (!eini_terms_fit(d)) EINI_TRY(eini_notation_misfit(ctx, d));
+  EINI_TRY(eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL,
+                               d->beta.set ? d->c : NULL));
   for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
     if (d->labels[k] != NULL ? d->nlabels[k] >= 0 : k == d->nin) continue;
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "label list %d is missing or its length is negative", k);
   }
   return EIN_OK;
+}
+
+// Deterministic mode needs a provider that folds in order, or none at all, and no clock.
+static ein_status eini_order_check(ein_ctx *ctx, const ein_options *o) {
+  if (!o->deterministic) return EIN_OK;
+  if (o->path_seconds > 0)
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, "path_steps is a budget in steps",
+                     "deterministic: a path searched for by the clock may differ each time");
+  int able = ctx == NULL || ctx->nkernels == 0;
+  for (int i = 0; !able && i < ctx->nkernels; i++) able = ctx->kernels[i]->ordered;
+  if (able) return EIN_OK;
+  return eini_fail(eini_diag_of(ctx), EIN_ERR_UNSUPPORTED, -1, 0, "the portable kernels can",
+                   "deterministic: the kernels '%s' do not add in a fixed order",
+                   ctx->kernels[0]->name);
 }
 
 static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan *p) {
@@ -11496,8 +12909,10 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, room);
   if (view == NULL) return EIN_ERR_NO_MEMORY;
   p->may_overlap = d->options.may_overlap;
+  EINI_TRY(eini_order_check(ctx, &d->options));
   EINI_TRY(eini_request_graph(&r, p, view));
   if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
+  if (d->options.deterministic) EINI_TRY(eini_order_graph(p->graph));
   return eini_plan_build(p, 0, NULL, view);
 }
 
@@ -11506,7 +12921,7 @@ static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int 
   eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
   EINI_TRY(eini_validate_desc(ctx, desc, 1));
   EINI_TRY(eini_plan_new(ctx, p));
-  ein_einsum_desc d = *desc;
+  ein_einsum_desc d = eini_desc_normal(desc);
   d.options.may_overlap |= may_overlap;
   return eini_plan_einsum(ctx, &d, *p);
 }
@@ -11570,6 +12985,9 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
     int id;
     EINI_TRY(eini_graph_add_tensor(g, x->name, (int64_t)strlen(x->name), x->role, x->dtype, x->rank,
                                    x->shape, &id));
+    g->tensor[id].partial = x->partial;
+    g->tensor[id].shift = x->shift;
+    g->tensor[id].line = x->line;
   }
   for (int64_t k = 0; k < from->nparam; k++) {
     const eini_param *x = &from->param[k];
@@ -11579,28 +12997,31 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
   return EIN_OK;
 }
 
+// The statements of a graph, n-ary folds split, into p->graph.
 static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_graph *graph,
                                        const ein_options *o) {
   eini_diag *diag = eini_diag_of(ctx);
   eini_path_opts opts;
-  int user;
-  EINI_TRY(eini_path_options(ctx, diag, o, &opts, &user));
-  if (user)
+  eini_way way;
+  EINI_TRY(eini_path_options(ctx, diag, o, &opts, &way));
+  if (way == EINI_WAY_USER)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "a path given step by step is for one expression, not for a program");
-  int split = o->path == NULL || strcmp(o->path, "none") != 0;
+  p->graph->ordered = graph->ordered;
   eini_split sp;
+  p->unsplit = way == EINI_WAY_UNSPLIT;
   memset(&sp, 0, sizeof sp);
   sp.g = p->graph;
   sp.diag = diag;
-  sp.rates = eini_rates_of(ctx);
+  sp.rates = o->deterministic ? NULL : eini_rates_of(ctx);
+  sp.fastest = way == EINI_WAY_FASTEST;
   for (int64_t i = 0; i < graph->nstmt; i++) {
     const eini_stmt *s = &graph->stmt[i];
     EINI_TRY(eini_stmt_copy(p->graph, s));
     double size = 1;
     for (int k = 0; k < s->nindex; k++) size *= (double)s->index[k].extent;
     p->info.naive_flops += size;
-    if (!split) continue;
+    if (p->unsplit || graph->ordered) continue;
     p->graph->nstmt--;  // taken back if it is split, put back if not
     eini_stmt copy = p->graph->stmt[p->graph->nstmt];
     eini_path path;
@@ -11609,26 +13030,21 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
     EINI_TRY(eini_split_stmt(&sp, &copy, &opts, &path, &done));
     if (done) {
       p->graph->tensor[s->out].nstmt--;
-      eini_plan_path_info(p, &path);
+      EINI_TRY(eini_plan_path_info(p, &path, s->out));
       continue;
     }
     p->info.flops += size;
     p->graph->stmt[p->graph->nstmt++] = copy;
   }
-  return EIN_OK;
+  return o->deterministic && !graph->ordered ? eini_order_graph(p->graph) : EIN_OK;
 }
 
-EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
-                                  const ein_binding *layout, const ein_options *options,
-                                  ein_plan **plan) {
-  static const ein_options none = {NULL, EIN_GOAL_FLOPS, 0, 0, 0, 0};
-  if (plan == NULL) return EIN_ERR_ARGUMENT;
-  *plan = NULL;
-  eini_begin_call(ctx, NULL);
+// A graph that can be planned, with valid layouts for its inputs and outputs.
+static ein_status eini_validate_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                      const ein_binding *layout) {
   if (graph == NULL || nlayout < 0 || (nlayout > 0 && layout == NULL)) return EIN_ERR_ARGUMENT;
   if (graph->open)
     return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
-  if (options == NULL) options = &none;
   for (int k = 0; k < nlayout; k++) {
     int found = 0;
     ein_status st = layout[k].name == NULL || layout[k].view == NULL
@@ -11644,6 +13060,8 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
         if (v->shape[a] != x->shape[a]) st = EIN_ERR_SHAPE;
     }
     if (st == EIN_OK && found) continue;
+    if (st == EIN_ERR_UNSUPPORTED)
+      return eini_fail_space(eini_diag_of(ctx), layout[k].view, layout[k].name);
     return eini_fail(eini_diag_of(ctx), st == EIN_OK ? EIN_ERR_NAME : st, -1, 0, NULL,
                      found || st != EIN_OK ? "layout of '%s': shape and dtype are not the tensor's"
                                            : "'%s' is no input or output of the program",
@@ -11655,13 +13073,55 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
       EINI_TRY(eini_check_writable(eini_diag_of(ctx), layout[k].view));
     }
   }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                  const ein_binding *layout, const ein_options *options,
+                                  ein_plan **plan) {
+  ein_options o;
+  if (plan == NULL) return EIN_ERR_ARGUMENT;
+  *plan = NULL;
+  eini_begin_call(ctx, NULL);
+  EINI_TRY(eini_validate_graph(ctx, graph, nlayout, layout));
+  memset(&o, 0, sizeof o);
+  if (options != NULL) o = *options;
+  o.deterministic |= graph->ordered;
+  EINI_TRY(eini_validate_options(eini_diag_of(ctx), &o));
+  EINI_TRY(eini_order_check(ctx, &o));
   ein_plan *p = NULL;
   ein_status st = eini_plan_new(ctx, &p);
-  if (st == EIN_OK) p->may_overlap = options->may_overlap;
+  if (st == EIN_OK) p->may_overlap = o.may_overlap;
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
-  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, options);
+  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, &o);
   if (st == EIN_OK) st = eini_plan_build(p, nlayout, layout, NULL);
   return eini_plan_give(ctx, st, p, plan);
+}
+
+EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_options *options, ein_graph **ordered) {
+  ein_options o;
+  ein_plan *p = NULL;
+  if (ordered == NULL) return EIN_ERR_ARGUMENT;
+  *ordered = NULL;
+  eini_begin_call(ctx, NULL);
+  if (graph == NULL) return EIN_ERR_ARGUMENT;
+  if (graph->open)
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  memset(&o, 0, sizeof o);
+  if (options != NULL) o = *options;
+  o.deterministic = 1;
+  ein_status st = eini_order_check(ctx, &o);
+  if (st == EIN_OK) st = eini_plan_new(ctx, &p);
+  if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
+  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, &o);
+  if (st == EIN_OK) {
+    *ordered = p->graph;
+    p->graph = NULL;
+  }
+  eini_fail_status(ctx, st);
+  ein_plan_destroy(p);
+  return st;
 }
 
 // ---- the cache behind ein_einsum ----
@@ -11751,33 +13211,38 @@ static ein_status eini_key_view(ein_ctx *ctx, const ein_ztensor *v) {
   return EIN_OK;
 }
 
+// d is normal and sane. What a plan depends on is in the key; what that does not hold was checked.
 static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   struct eini_cache *c = ctx->cache;
+  const ein_options *o = &d->options;
   c->nkey = 0;
   EINI_TRY(eini_key_text(ctx, d->expr));
   for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
     int n = d->labels[k] == NULL ? -1 : d->nlabels[k];
-    EINI_TRY(eini_key_room(ctx, n + 1));
+    EINI_TRY(eini_key_room(ctx, (int64_t)eini_max64(n, 0) + 2));
+    if (k == 0) c->key[c->nkey++] = d->nin;
     c->key[c->nkey++] = n;
     for (int i = 0; i < n; i++) c->key[c->nkey++] = d->labels[k][i];
   }
   for (int k = 0; k < d->nin; k++) EINI_TRY(eini_key_view(ctx, &d->in[k]));
   EINI_TRY(eini_key_view(ctx, d->out));
   int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
-              d->map == NULL && d->options.path == NULL;
+              d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
+              !(o->path_seconds > 0) && !o->deterministic;
   EINI_TRY(eini_key_room(ctx, 4));
-  c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)d->options.goal << 4;
+  c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
   if (plain) return EIN_OK;
   EINI_TRY(eini_key_view(ctx, d->c));
   EINI_TRY(eini_key_text(ctx, d->monoid));
   EINI_TRY(eini_key_text(ctx, d->map));
-  EINI_TRY(eini_key_text(ctx, d->options.path));
-  EINI_TRY(eini_key_room(ctx, d->nin + 8));
+  EINI_TRY(eini_key_text(ctx, o->path));
+  EINI_TRY(eini_key_room(ctx, (int64_t)d->nin + 9));
   c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
-  c->key[c->nkey++] = (int64_t)d->options.seed;
-  c->key[c->nkey++] = d->options.path_steps;
-  memcpy(c->key + c->nkey++, &d->options.path_seconds, 8);
-  for (int k = 0; d->conj != NULL && k < d->nin; k++) c->key[c->nkey++] = d->conj[k];
+  c->key[c->nkey++] = (int64_t)o->seed;
+  c->key[c->nkey++] = o->path_steps;
+  c->key[c->nkey++] = o->deterministic != 0;
+  memcpy(c->key + c->nkey++, &o->path_seconds, 8);
+  for (int k = 0; d->conj != NULL && k < d->nin; k++) c->key[c->nkey++] = d->conj[k] != 0;
   return EIN_OK;
 }
 
@@ -11866,16 +13331,19 @@ static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ei
   return st;
 }
 
-// May the key of the call be built? Whatever the key does not hold is checked here.
+// May the key of the call be built? Whatever the key does not hold is checked here; what is wrong
+// beyond that is in the key, and a wrong call never has a plan.
 static int eini_key_sane(const ein_einsum_desc *d) {
   if (d == NULL || d->nin < 1 || d->in == NULL || d->out == NULL || (int)d->rest < 0 ||
-      (int)d->options.goal < 0 || (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL))) {
+      d->rest > EIN_REST_ACCUMULATE || eini_validate_options(NULL, &d->options) != EIN_OK ||
+      (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL)) || !eini_terms_fit(d)) {
     return 0;
   }
   for (int k = 0; k < d->nin + 2; k++) {
     const ein_ztensor *v = k < d->nin ? &d->in[k] : k == d->nin ? d->out : d->c;
-    if (v == NULL) continue;
-    if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return 0;
+    if (v == NULL || (k > d->nin && !d->beta.set)) continue;
+    if (v->rank < 0 || (v->rank > 0 && v->shape == NULL) || v->space != 0) return 0;
+    if ((int)v->dtype < 0 || v->dtype >= EIN_DTYPE_COUNT) return 0;
     if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_validate(v) != EIN_OK) return 0;
   }
   for (int k = 0; d->expr == NULL && k <= d->nin; k++)
@@ -11889,7 +13357,8 @@ static ein_status eini_call_known(ein_ctx *ctx, const ein_einsum_desc *d, uint64
                                   const ein_plan **plan) {
   *plan = NULL;
   if (!eini_key_sane(d)) return EIN_OK;
-  EINI_TRY(eini_key_build(ctx, d));
+  const ein_einsum_desc normal = eini_desc_normal(d);
+  EINI_TRY(eini_key_build(ctx, &normal));
   *hash = eini_hash(ctx->cache->key, (size_t)ctx->cache->nkey * 8, 0);
   const eini_entry *e = eini_cache_find(ctx->cache, *hash);
   if (e != NULL) *plan = e->plan;
@@ -11911,7 +13380,7 @@ EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
   }
   st = eini_plan_make(ctx, desc, 1, &p);
   if (st == EIN_OK && ctx != NULL && ctx->cache != NULL) {
-    st = eini_cache_keep(ctx, hash, p);  // under the key built above
+    st = eini_cache_keep(ctx, hash, p);  // under the key built above: what is wrong has no plan
     kept = st == EIN_OK;
   }
   if (st == EIN_OK) st = eini_call_run(ctx, desc, p);

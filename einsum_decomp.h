@@ -30,7 +30,9 @@
 //   >>elimination     least sum of tables over variables, by elimination and beam search
 //   >>constraints     vectors, pins and kept indices as texts
 //   >>baselines       data, model, sequence, attention and sqrt
-//   >>decompose       from statements to tables
+//   >>decompose       from statements to forms
+//   >>ways            the vectors of a form, and their orders
+//   >>tables          what edges cost, ways that are never needed, and the linearisation
 //   >>place-memory    the least cost that fits the memory of a place
 //   >>results         decompositions from labels
 //   >>simulate        tasks, messages, bytes and a time line, without data
@@ -56,7 +58,8 @@
 // monoids of your own are states, of one to four scalars, which are merged, and finished at the
 // home. Of the indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient
 // is cut.
-// Inputs lie everywhere at first, unless pinned. Nothing is cached between statements.
+// Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
+// pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
 //
 //
 // COST MODELS
@@ -69,16 +72,23 @@
 //             and partial results on their way home (agg): values in the computation type of the
 //             fold, or states (value and position of an argmax, three scalars of a var).
 // seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
-//             The answer of the search and all baselines are simulated; the fastest is taken.
+//             The answer of the search is simulated, and so are: none, sqrt, linear, the answers of
+//             paper and bytes, one class of indices (those that meet along axes) cut everywhere,
+//             and the other baselines where desc names their indices. The fastest is taken.
 //
 //
 // METHODS
 //
-// eindecomp   the least cost over all vectors with as many tasks as possible, p at most, and those
-//             of the baselines that apply (for bytes and seconds: and over the orders that matter).
-//             Exact where tables stay small: trees, chains of layers, graphs of small width. Where
-//             they do not, or ways were dropped, info says how far from the least it may be.
+// eindecomp   the least cost over a family of vectors (for bytes and seconds: and over the orders
+//             that matter). Exact where tables stay small: trees, chains of layers, graphs of small
+//             width. Where they do not, or ways were dropped, info says how far from the least it
+//             may be. What is proved is the sum of the model's costs, never the simulated time.
 // linear      the paper's linearisation: the longest path, then the next longest, each by itself.
+//
+// Families: `paper`, that of the EinDecomp paper: p tasks of every statement, or the most possible;
+// `divisors`: those, and the vectors of any divisor of p tasks; `method`: the one vector that a
+// method below gives. paper is the default, divisors that of seconds.
+//
 // none        every statement is one task.
 // sqrt        the two longest indices of the output get about sqrt(p) pieces each.
 // data        the batch index; model (megatron): heads, else hidden width; sequence; attention:
@@ -93,9 +103,11 @@
 // every method. A pinned output is left in the partition of the pin, and its blocks lie at the
 // places that the cut axes, read in order, give; a pinned input lies so from the start. The memory
 // of the machine bounds what lives at a place while a statement runs: blocks that are read later or
-// are outputs, pinned inputs, what its task fetches, its partial result and its block. Where the
-// least cost does not fit, statements are searched in their order, by a beam: its answer is proved
-// when nothing fell out of the beam.
+// are outputs, inputs (of a pinned one its block, of others what any task of the place reads), what
+// its task fetches, its partial result and its block. With desc.inputs = EIN_INPUTS_OUTSIDE those
+// that are not pinned lie outside of the places' memory. Where the least cost does not fit,
+// statements are searched in their order, by a beam: its answer is proved when nothing fell out of
+// the beam.
 
 #include "einsum.h"
 
@@ -119,9 +131,15 @@ typedef enum ein_cost {
   EIN_COST_COUNT
 } ein_cost;
 
+// Where inputs lie that are not pinned. They cost no bytes either way.
+typedef enum ein_inputs {
+  EIN_INPUTS_HELD = 0,      // in the memory of the places that read them, the parts they read
+  EIN_INPUTS_OUTSIDE        // outside: they take no memory of a place
+} ein_inputs;
+
 #define EIN_PLACES_MAX (1 << 20)
 
-// One place and its link. 0: the default.
+// One place and its link. 0: the default; else from 1e-30 to 1e30.
 typedef struct ein_machine {
   double flops;             // scalar operations per second of a place; default 1e11
   double memory_bw;         // bytes per second of its memory; default 1e11
@@ -131,6 +149,13 @@ typedef struct ein_machine {
   double memory;            // bytes that may live at a place at once, see ein_sim_info.peak_bytes;
                             //   default: no limit
 } ein_machine;
+
+// The machine whose places are threads of the ctx, as under the fabric `threads`: operations (of
+// the widest type that the graph computes in) and memory as a provider of kernels says they are,
+// which has measured them when it was calibrated. Blocks of other places are read like one's own,
+// so that moving them costs no more. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
+EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
+                                       ein_machine *m);
 
 // How one statement's index space is cut; borrowed from the decomposition.
 typedef struct ein_parts {
@@ -152,20 +177,21 @@ typedef struct ein_decompose_desc {
   int nparts;               // vectors of statements: "T[s=2,t=4]", indices not named stay whole;
   const char *const *parts; //   T: the tensor defined. given: statements not named are not cut
   int npin;                 // tensors held in a partition: "X[s=8]"; an axis is named by an index
-  const char *const *pin;   //   that stands alone there in some statement, or by its number
+  const char *const *pin;   //   that stands alone there in some statement, or by its number.
+                            //   "W*[f=8]": inputs and outputs of such names with these axes
+  ein_inputs inputs;        // inputs that are not pinned; default: places hold what they read
   int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
   const char *const *keep;
-  int strict;               // 1: only vectors of p tasks (or the most possible), as in the paper;
-                            //   0: the vectors of the baselines that apply are there too, and
-                            //   for seconds those with any divisor of p tasks
-  int fewer;                // 1: those are there under every model. Few tasks move few bytes: the
-                            //   least cost in bytes is then to cut nothing
+  int strict;               // 1: the paper's family for seconds too
+  int fewer;                // 1: the family of divisors under every model. Few tasks move few
+                            //   bytes: the least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
                             //   seconds: 2048 for 64 places, fewer for more, 16 at least)
   double max_table;         // entries of a table of the search; default 2^22
   int beam;                 // states of the search where tables are split; default 256
-  // Names of indices, separated by commas, that baselines cut. Defaults: "b,batch,n";
-  // "s,seq,sequence"; "h,head,heads"; "f,hidden,ff".
+  // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
+  // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
+  // "f,hidden,ff". No other method looks at names.
   const char *batch, *sequence, *heads, *hidden;
 } ein_decompose_desc;
 
@@ -174,12 +200,15 @@ typedef struct ein_decomposition ein_decomposition;  // immutable
 typedef struct ein_decomp_info {
   int64_t p;
   ein_cost cost;
-  const char *method;       // under EIN_COST_SECONDS: the one that was fastest in the simulation
-  double total;             // under the cost model: scalars, bytes or seconds
-  double lower;             // no decomposition of the family costs less
-  int proved;               // 1: total is the least over the family
+  const char *method;       // under EIN_COST_SECONDS: the one that was fastest in the simulation;
+                            //   eindecomp/paper, eindecomp/bytes: searched under that model
+  const char *family;       // what was searched: paper, divisors or method, see METHODS
+  double total;             // under the cost model: scalars, bytes or seconds, added up
+  double lower;             // no decomposition of the family costs less under the model
+  int proved;               // 1: total is the least over the family (of one, for `method`)
   double gap;               // (total - lower) / total; 0 when proved
   double seconds;           // simulated, under EIN_COST_SECONDS; else 0
+  ein_inputs inputs;
   int nstmt;                // statements of the graph as written
   int nform;                // different forms among them: isomorphic ones share their tables
   int64_t nvector;          // vectors (with orders) of all forms
@@ -208,6 +237,13 @@ typedef struct ein_decomp_stmt {
   const int64_t *extent;
   int noperand;
   const char *const *operand;  // names of the tensors it reads
+  const ein_zmap *proj;     // where: of each operand a row per axis, a column per index
+  ein_zmap out_map;         // where it writes
+  ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
+  const char *map;          // expression over operands $0, $1, .., indices and params, in the
+                            //   notation of programs; NULL: too long, or too deep
+  const char *fold;         // over the reduced indices, by name; NULL: none
+  ein_dtype dtype;          // of the result, before it is stored
 } ein_decomp_stmt;
 EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
                                           ein_decomp_stmt *s);
@@ -225,12 +261,21 @@ typedef struct ein_sim_stmt {  // one statement
 typedef struct ein_sim_info {
   double tasks, messages, join, agg;
   double flops;             // scalar operations of expressions and folds
+  ein_machine machine;      // what was assumed, defaults filled in
   double seconds;           // until the last block is complete
   double busy;              // seconds that places compute, summed
-  double peak_bytes;        // most that lives at one place: blocks until their last reader (those
-                            //   of outputs and pinned inputs always), and of one statement at a
-                            //   time what its task fetched, its partial result and its block;
-} ein_sim_info;             //   inputs that are not pinned do not count
+  double input_bytes;       // most of inputs at one place: pinned blocks and, unless they lie
+                            //   outside, of the other inputs what its tasks read
+  double peak_bytes;        // most that lives at one place: inputs, blocks until their last reader
+                            //   (those of outputs always), and of one statement at a time what
+} ein_sim_info;             //   its task fetched, its partial result and its block
+
+// A message: it leaves from `sent` on and is there at `arrived`, each end at the full bandwidth.
+typedef struct ein_sim_move {
+  int stmt;                 // whose task reads it, or whose partial result it is
+  int64_t from, to;         // places
+  double bytes, sent, arrived;
+} ein_sim_move;
 
 typedef struct ein_sim_desc {
   const ein_machine *machine;
@@ -239,14 +284,16 @@ typedef struct ein_sim_desc {
   void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
   // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.
   void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
+  void (*move_fn)(void *user, const ein_sim_move *move);  // every message
   void *user;
 } ein_sim_desc;
 
-// Enumerates the tasks of a decomposition: bytes exactly as any fabric moves them, messages, and a
-// predicted time line. A transfer takes latency * log2(1 + messages) + bytes / bandwidth, into a
-// place one at a time; partial results meet in a tree. After 2^27 blocks looked at, a task waits
-// for the last block of a tensor instead of those it reads. desc may be NULL; graph is that which
-// was decomposed.
+// Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
+// a predicted time line. A message takes latency + bytes / bandwidth; out of a place, and into a
+// place, one goes after the other, in the order of statements. Partial results meet in a tree.
+// Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
+// places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
+// there is no move_fn. desc may be NULL; graph is that which was decomposed.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
@@ -282,13 +329,16 @@ typedef struct eini_dform {
   int64_t *limit;          // most pieces of each index; 1: it stays whole
   int64_t *need;           // pieces that are asked for; 0: open
   int pinned;              // placed as a pinned tensor: reduced digits first, then axis order
-  int nextra;              // vectors that must be among the ways, nindex cuts each
-  int64_t *extra;
+  const ein_parts *fixed;  // the only way; or NULL
+  int *prefer;             // its indices, those first that most statements can be cut by alike
+  const int64_t *hint;     // a vector that is not dropped; or NULL
   eini_ways ways;
   double *join, *agg, *seconds;  // of each way: what does not depend on other statements
   double *unary;           // their sum under the model
-  double least;            // of unary, over the ways that were dropped too
+  double least;            // of unary, over dropped ways too; 0 where not all were seen
   unsigned char *active;   // operands that are fetched, [noperand]: the output is read
+  unsigned char *again;    // operands that one before reads by the same projection: they are
+                           //   fetched and counted once
 } eini_dform;
 
 struct ein_decomposition {
@@ -316,44 +366,23 @@ typedef struct eini_decomposer {
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
   int cut_short;           // ways were dropped for lack of room
+  int64_t effort;          // steps left to enumerate vectors
   const ein_decomposition *hint;  // its vectors are not dropped; or NULL
 } eini_decomposer;
 
 // Which indices the executor can cut: of an output coordinate with several indices only that with
-// the largest coefficient.
-static void eini_cut_limits(const eini_stmt *s, int64_t *limit) {
-  for (int c = 0; c < s->nindex; c++) limit[c] = eini_max64(1, s->index[c].extent);
+// the largest coefficient; in deterministic mode none whose pieces would be added otherwise.
+static void eini_cut_limits(const ein_graph *g, const eini_stmt *s, int64_t *limit) {
+  for (int c = 0; c < s->nindex; c++)
+    limit[c] = eini_order_cuts(g, s, c) ? eini_max64(1, s->index[c].extent) : 1;
   for (int r = 0; r < s->out_map.rows; r++) {
     const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
     int64_t most = 0;
     for (int c = 0; c < s->nfree; c++)
-      if (s->index[c].extent > 1) most = eini_max64(most, coef[c] < 0 ? -coef[c] : coef[c]);
+      if (s->index[c].extent > 1) most = eini_max64(most, eini_abs64(coef[c]));
     for (int c = 0; c < s->nfree; c++)
       if (coef[c] != 0 && coef[c] != most && coef[c] != -most) limit[c] = 1;
   }
-}
-
-static ein_status eini_ways_add(eini_arena *a, eini_ways *w, int nindex, const int64_t *cut) {
-  if (w->n == w->cap) {
-    int64_t cap = w->cap < 8 ? 8 : 2 * w->cap, cells;
-    if (eini_mul_overflow(cap, nindex, &cells)) return EIN_ERR_TOO_LARGE;
-    int64_t *more = EINI_NEW(a, int64_t, cells);
-    if (more == NULL) return EIN_ERR_NO_MEMORY;
-    if (w->n > 0) memcpy(more, w->cut, (size_t)(w->n * nindex) * sizeof *more);
-    w->cut = more;
-    w->cap = cap;
-  }
-  if (nindex > 0) memcpy(w->cut + w->n * nindex, cut, (size_t)nindex * sizeof *cut);
-  w->n++;
-  return EIN_OK;
-}
-
-static int eini_ways_has(const eini_ways *w, int nindex, const int64_t *cut) {
-  for (int64_t i = 0; i < w->n; i++) {
-    if (nindex == 0) return 1;
-    if (memcmp(w->cut + i * nindex, cut, (size_t)nindex * sizeof *cut) == 0) return 1;
-  }
-  return 0;
 }
 
 static int eini_divisors(int64_t n, int64_t *divisor) {
@@ -367,95 +396,10 @@ static int eini_divisors(int64_t n, int64_t *divisor) {
   return count;
 }
 
-#define EINI_VECTORS_MAX 65536  // of one statement; it takes eight indices and more to have them
-
-// Adds every vector with `tasks` tasks; even: pieces divide their extents. nd divisors of tasks.
-static ein_status eini_vectors_of(eini_decomposer *dc, const eini_dform *f, int64_t tasks,
-                                  int even, int nd, const int64_t *divisor, eini_ways *w) {
-  eini_arena *a = &dc->arena;
-  int n = f->s->nindex, i = 0;
-  int *at = EINI_NEW(a, int, n + 1);
-  int64_t *cut = EINI_NEW(a, int64_t, n + 1), *rest = EINI_NEW(a, int64_t, n + 1);
-  if (at == NULL || cut == NULL || rest == NULL) return EIN_ERR_NO_MEMORY;
-  if (n == 0) return tasks == 1 ? eini_ways_add(a, w, 0, cut) : EIN_OK;
-  rest[0] = tasks;
-  at[0] = -1;
-  while (i >= 0) {  // index i takes divisor at[i] of what the indices before leave
-    int k = at[i] + 1;
-    for (; k < nd && divisor[k] <= eini_min64(rest[i], f->limit[i]); k++) {
-      if (rest[i] % divisor[k] != 0 || (i == n - 1 && divisor[k] != rest[i])) continue;
-      if (f->need[i] != 0 && f->need[i] != divisor[k]) continue;
-      if (!even || f->s->index[i].extent % divisor[k] == 0) break;
-    }
-    if (k >= nd || divisor[k] > eini_min64(rest[i], f->limit[i])) {
-      i--;
-      continue;
-    }
-    at[i] = k;
-    cut[i] = divisor[k];
-    if (i == n - 1 && w->n >= EINI_VECTORS_MAX) {
-      dc->cut_short = 1;
-      return EIN_OK;
-    }
-    if (i == n - 1) {
-      EINI_TRY(eini_ways_add(a, w, n, cut));
-      continue;
-    }
-    rest[i + 1] = rest[i] / cut[i];
-    at[++i] = -1;
-  }
-  return EIN_OK;
-}
-
-// The viable vectors: as many tasks as possible, p at most, in pieces that divide the extents where
-// they can. Without strict also the baselines', and for seconds all with a divisor of p tasks.
-static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f) {
-  eini_ways *w = &f->ways;
-  int n = f->s->nindex;
-  int64_t most = 1, divisor[256];
-  for (int c = 0; c < n; c++) {
-    int64_t pieces = f->need[c] != 0 ? f->need[c] : f->limit[c];
-    if (eini_mul_overflow(most, pieces, &most) || most > dc->p) most = dc->p;
-  }
-  int paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
-  for (int64_t tasks = most; w->n == 0; tasks--) {
-    int nd = eini_divisors(tasks, divisor);
-    if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, w));
-    if (w->n == 0) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, w));
-  }
-  int fewer = dc->desc->fewer || (dc->desc->cost == EIN_COST_SECONDS && !dc->desc->strict);
-  for (int k = 0; k < dc->ndivisor && fewer; k++) {
-    int64_t first = 1, tasks = dc->divisor[k];
-    for (int c = 0; c < n; c++) first *= w->cut[c];
-    if (tasks >= first) break;
-    int nd = eini_divisors(tasks, divisor);
-    EINI_TRY(eini_vectors_of(dc, f, tasks, paper, nd, divisor, w));
-  }
-  for (int k = 0; k < f->nextra; k++) {
-    const int64_t *cut = f->extra + (int64_t)k * n;
-    int fits = 1;
-    for (int c = 0; c < n; c++) fits &= f->need[c] == 0 || f->need[c] == cut[c];
-    if (fits && !eini_ways_has(w, n, cut)) EINI_TRY(eini_ways_add(&dc->arena, w, n, cut));
-  }
-  return EIN_OK;
-}
-
 static int64_t eini_tasks(const int64_t *cut, int n) {
   int64_t tasks = 1;
   for (int c = 0; c < n; c++) tasks *= cut[c];
   return tasks;
-}
-
-// Operand k is read before by the same projection: it is fetched and counted once.
-static int eini_operand_again(const eini_stmt *s, int k) {
-  for (int j = 0; j < k; j++) {
-    const ein_zmap *a = &s->proj[j], *b = &s->proj[k];
-    size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
-    if (s->operand[j] != s->operand[k]) continue;
-    if (memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0 &&
-        memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0) return 1;
-  }
-  return 0;
 }
 
 // The only index of a coordinate, -1 when there is none or several; its coefficient.
@@ -517,6 +461,12 @@ static void eini_task_box(const eini_stmt *s, const ein_zmap *m, const int64_t *
   }
 }
 
+static double eini_stmt_points(const eini_stmt *s, const int64_t *lo, const int64_t *hi) {
+  double n = 1;
+  for (int c = 0; c < s->nindex; c++) n *= hi[c] > lo[c] ? (double)(hi[c] - lo[c]) : 0;
+  return n;
+}
+
 static int64_t eini_floor_div(int64_t a, int64_t b) {  // b > 0
   return a / b - (a % b != 0 && a < 0);
 }
@@ -535,16 +485,52 @@ static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_
   *hi = eini_min64(*hi, eini_floor_div(b, coef) + 1);
 }
 
-// Counts index tuples from index c on whose image lies in the box; at: the coordinates so far.
-// Only coordinates of several indices are looked at; the others have narrowed the ranges.
+// Counts the tuples of a coordinate's indices with from <= sum of coef * index < to: those after
+// index c (-1: all) in the order of their coefficients, the largest first. In a coordinate that is
+// one-to-one few values of an index are partly inside with the indices after it.
+static double eini_count_row(const eini_stmt *s, const int64_t *coef, int c, const int64_t *lo,
+                             const int64_t *hi, int64_t from, int64_t to) {
+  int64_t before = c < 0 ? INT64_MAX : eini_abs64(coef[c]), least = 0, most = 0;
+  int next = -1;
+  double all = 1, count = 0;
+  for (int k = 0; k < s->nfree; k++) {
+    int64_t v = eini_abs64(coef[k]);
+    if (v == 0 || v > before || (v == before && k <= c)) continue;
+    if (next < 0 || v > eini_abs64(coef[next])) next = k;
+    least += coef[k] * (coef[k] >= 0 ? lo[k] : hi[k] - 1);
+    most += coef[k] * (coef[k] >= 0 ? hi[k] - 1 : lo[k]);
+    all *= (double)(hi[k] - lo[k]);
+  }
+  if (most < from || least >= to) return 0;
+  if (least >= from && most < to) return all;
+  int64_t v = coef[next], some[2], full[2];
+  least -= v * (v >= 0 ? lo[next] : hi[next] - 1);
+  most -= v * (v >= 0 ? hi[next] - 1 : lo[next]);
+  some[0] = full[0] = lo[next];
+  some[1] = full[1] = hi[next];
+  eini_narrow_range(v, 0, from - most, to - least, &some[0], &some[1]);
+  eini_narrow_range(v, 0, from - least, to - most, &full[0], &full[1]);
+  if (full[1] > full[0]) count = all / (double)(hi[next] - lo[next]) * (double)(full[1] - full[0]);
+  else full[0] = full[1] = some[1];
+  for (int64_t i = some[0]; i < some[1]; i++) {
+    if (i == full[0]) i = full[1];
+    if (i < some[1]) count += eini_count_row(s, coef, next, lo, hi, from - i * v, to - i * v);
+  }
+  return count;
+}
+
+// Counts index tuples from index c on whose image lies in the box, as far as the coordinates in
+// `open` say, which share indices; at: the coordinates so far.
 static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, const int64_t *hi,
-                              const int64_t *from, const int64_t *to, int64_t *at) {
+                              const int64_t *from, const int64_t *to, const int64_t *open,
+                              int64_t *at) {
   const ein_zmap *m = &s->out_map;
   int inside = 1;
   double all = 1;
   for (int k = c; k < s->nfree; k++) all *= (double)(hi[k] - lo[k]);
   for (int r = 0; r < m->rows; r++) {
     int64_t least = at[r], most = at[r];
+    if (!open[r]) continue;
     for (int k = c; k < s->nfree; k++) {
       int64_t v = m->coef[(int64_t)r * s->nindex + k];
       least += v * (v >= 0 ? lo[k] : hi[k] - 1);
@@ -557,16 +543,57 @@ static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, cons
   double count = 0;
   for (int64_t i = lo[c]; i < hi[c]; i++) {
     for (int r = 0; r < m->rows; r++) at[r] += i * m->coef[(int64_t)r * s->nindex + c];
-    count += eini_count_from(s, c + 1, lo, hi, from, to, at);
+    count += eini_count_from(s, c + 1, lo, hi, from, to, open, at);
     for (int r = 0; r < m->rows; r++) at[r] -= i * m->coef[(int64_t)r * s->nindex + c];
   }
   return count;
+}
+
+// Do coordinate r's indices occur in no other one of those in `open`?
+static int eini_row_alone(const eini_stmt *s, int r, const int64_t *open) {
+  const int64_t *coef = s->out_map.coef;
+  for (int q = 0; q < s->out_map.rows; q++) {
+    if (q == r || !open[q]) continue;
+    for (int c = 0; c < s->nfree; c++)
+      if (coef[(int64_t)r * s->nindex + c] != 0 && coef[(int64_t)q * s->nindex + c] != 0) return 0;
+  }
+  return 1;
+}
+
+// The same where coordinates have several indices, the others have narrowed the ranges [lo, hi);
+// it changes them. open: of coordinates, 1 where there are several. at: scratch.
+static double eini_count_several(const eini_stmt *s, int64_t *lo, int64_t *hi, const int64_t *from,
+                                 const int64_t *to, int64_t *open, int64_t *at) {
+  const ein_zmap *m = &s->out_map;
+  double count = 1;
+  int left = 0;
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+    at[r] = m->offset[r];
+    if (!open[r] || !eini_row_alone(s, r, open)) {
+      left |= open[r] != 0;
+      continue;
+    }
+    count *= eini_count_row(s, coef, -1, lo, hi, from[r] - at[r], to[r] - at[r]);
+    open[r] = 0;
+    for (int c = 0; c < s->nfree; c++)
+      if (coef[c] != 0) hi[c] = lo[c] + 1;  // counted
+  }
+  for (int c = 0; c < s->nfree; c++) {
+    int used = 0;
+    for (int r = 0; r < m->rows; r++) used |= open[r] && m->coef[(int64_t)r * s->nindex + c] != 0;
+    if (used) continue;
+    count *= (double)(hi[c] - lo[c]);
+    hi[c] = lo[c] + 1;
+  }
+  return left ? count * eini_count_from(s, 0, lo, hi, from, to, open, at) : count;
 }
 
 // Elements that the free indices in [lo, hi) define inside a box. a, b: scratch, nindex + rank.
 static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int64_t *hi,
                                 const int64_t *from, const int64_t *to, int64_t *a, int64_t *b) {
   const ein_zmap *m = &s->out_map;
+  int64_t *open = b + s->nindex;
   double count = 1;
   int several = 0;
   for (int c = 0; c < s->nfree; c++) {
@@ -583,16 +610,98 @@ static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int
     }
     if (terms == 0 && (m->offset[r] < from[r] || m->offset[r] >= to[r])) return 0;
     if (terms == 1) eini_narrow_range(coef[only], m->offset[r], from[r], to[r], &a[only], &b[only]);
+    open[r] = terms > 1;
     several |= terms > 1;
   }
   for (int c = 0; c < s->nfree; c++) {
     if (b[c] <= a[c]) return 0;
     count *= (double)(b[c] - a[c]);
   }
-  if (!several) return count;
-  int64_t *at = a + s->nindex;
-  for (int r = 0; r < m->rows; r++) at[r] = m->offset[r];
-  return eini_count_from(s, 0, a, b, from, to, at);
+  return several ? eini_count_several(s, a, b, from, to, open, a + s->nindex) : count;
+}
+
+// ---- unions of boxes ----
+
+#define EINI_BOXES_MAX 256     // disjoint boxes of a union; beyond, its hull stands for it
+
+// A union of boxes as disjoint ones. Each is 2 * rank integers: its first coordinates, its ends.
+typedef struct eini_boxes {
+  int rank;
+  int64_t n;
+  int64_t *at;
+} eini_boxes;
+
+static ein_status eini_boxes_init(eini_arena *a, int rank, eini_boxes *u) {
+  u->rank = rank;
+  u->n = 0;
+  u->at = EINI_NEW(a, int64_t, (2 * EINI_BOXES_MAX + 2 * (int64_t)rank + 2) * 2 * rank);
+  return u->at == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static double eini_box_volume(int rank, const int64_t *from, const int64_t *to) {
+  double n = 1;
+  for (int r = 0; r < rank; r++) n *= to[r] > from[r] ? (double)(to[r] - from[r]) : 0;
+  return n;
+}
+
+static double eini_boxes_volume(const eini_boxes *u) {
+  double n = 0;
+  for (int64_t i = 0; i < u->n; i++)
+    n += eini_box_volume(u->rank, u->at + i * 2 * u->rank, u->at + (i * 2 + 1) * u->rank);
+  return n;
+}
+
+// The first of n boxes becomes the hull of all.
+static void eini_boxes_hull(eini_boxes *u, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const int64_t *box = u->at + i * 2 * u->rank;
+    for (int r = 0; r < u->rank; r++) {
+      u->at[r] = eini_min64(u->at[r], box[r]);
+      u->at[u->rank + r] = eini_max64(u->at[u->rank + r], box[u->rank + r]);
+    }
+  }
+  u->n = 1;
+}
+
+// Takes the inside of box `cut` out of box number j of `end`; its pieces outside go behind the
+// others. Returns the new number of boxes; when it is the old one, box j has nothing of it left.
+static int64_t eini_boxes_cut(eini_boxes *u, int64_t j, const int64_t *cut, int64_t end) {
+  int rank = u->rank;
+  int64_t *box = u->at + j * 2 * rank;
+  size_t bytes = 2 * (size_t)rank * sizeof *box;
+  for (int r = 0; r < rank; r++)
+    if (box[r] >= cut[rank + r] || box[rank + r] <= cut[r]) return end;
+  for (int r = 0; r < rank; r++) {
+    for (int side = 0; side < 2; side++) {  // below cut, above cut
+      int64_t edge = cut[side * rank + r];
+      if (side ? box[rank + r] <= edge : box[r] >= edge) continue;
+      int64_t *piece = u->at + end++ * 2 * rank;
+      memcpy(piece, box, bytes);
+      piece[side ? r : rank + r] = edge;
+      box[side ? rank + r : r] = edge;
+    }
+  }
+  if (--end != j) memcpy(box, u->at + end * 2 * rank, bytes);
+  return end;
+}
+
+// Adds a box that is not empty.
+static void eini_boxes_add(eini_boxes *u, const int64_t *from, const int64_t *to) {
+  int64_t end = u->n + 1, step = 2 * u->rank;
+  size_t bytes = (size_t)u->rank * sizeof *from;
+  if (u->rank == 0) u->n = 1;
+  if (u->rank == 0) return;
+  memcpy(u->at + u->n * step, from, bytes);
+  memcpy(u->at + u->n * step + u->rank, to, bytes);
+  for (int64_t i = 0; i < u->n; i++) {
+    for (int64_t j = u->n; j < end && end <= 2 * EINI_BOXES_MAX;) {
+      int64_t left = eini_boxes_cut(u, j, u->at + i * step, end);
+      if (left == end) j++;
+      else end = left;
+    }
+  }
+  if (end <= EINI_BOXES_MAX) u->n = end;
+  else eini_boxes_hull(u, end);
 }
 
 // ================================================================================================
@@ -609,9 +718,9 @@ static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, cons
   double count = 1, hull = 0, last = 0;
   int terms = 0;
   for (int c = 0; c < s->nindex; c++) {
-    double piece = (double)s->index[c].extent / (double)cut[c];
-    double step = (double)(coef[c] < 0 ? -coef[c] : coef[c]);
     if (coef[c] == 0) continue;
+    double piece = (double)s->index[c].extent / (double)cut[c];
+    double step = (double)eini_abs64(coef[c]);
     if (piece == 0) return 0;
     count *= piece;
     hull += terms++ == 0 ? step * piece : step * (piece - 1) + (step > last ? step - last : 0);
@@ -637,12 +746,13 @@ static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
 
 // join = N * sum of the operands' blocks; agg = N / nagg * (nagg - 1) * the output's block, whose
 // partial results may have several scalars per element.
-static void eini_paper_vertex(const ein_graph *g, const eini_stmt *s, const int64_t *cut,
+static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int64_t *cut,
                               double *join, double *agg) {
+  const eini_stmt *s = f->s;
   double tasks = (double)eini_tasks(cut, s->nindex), read = 0;
   double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
   for (int k = 0; k < s->noperand; k++)
-    if (!eini_operand_again(s, k)) read += eini_block_count(s, &s->proj[k], cut, 0);
+    if (!f->again[k]) read += eini_block_count(s, &s->proj[k], cut, 0);
   *join = tasks * read;
   *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1) *
          eini_partial_scalars(g, s);
@@ -722,26 +832,33 @@ static double eini_log2_up(double n) {
   return steps;
 }
 
-// Bytes that the largest task's operand boxes and its result take.
-static double eini_task_memory(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
-  double bytes = 0;
-  for (int k = -1; k < s->noperand; k++) {
-    const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
-    double box = eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
-    if (k >= 0 && eini_operand_again(s, k)) continue;
-    for (int r = 0; r < m->rows; r++) {
-      double hull = 1, count = 1;
-      for (int c = 0; c < s->nindex; c++) {
-        int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
-        if (coef == 0) continue;
-        int64_t most = x / cut[c] + (x % cut[c] != 0);
-        count *= (double)most;
-        hull += (double)(coef < 0 ? -coef : coef) * ((double)most - 1);
-      }
-      box *= count == 0 || k < 0 ? count : hull;
+// Elements of the largest task's box of operand k; k < 0: of its result.
+static double eini_operand_box(const eini_stmt *s, int k, const int64_t *cut) {
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  double box = 1;
+  for (int r = 0; r < m->rows; r++) {
+    double hull = 1, count = 1;
+    for (int c = 0; c < s->nindex; c++) {
+      int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
+      if (coef == 0) continue;
+      int64_t most = x / cut[c] + (x % cut[c] != 0);
+      count *= (double)most;
+      hull += (double)eini_abs64(coef) * ((double)most - 1);
     }
-    bytes += box;
+    box *= count == 0 || k < 0 ? count : hull;
   }
+  return box;
+}
+
+// Bytes that the largest task's operand boxes and its result take.
+static double eini_task_memory(const eini_decomposer *dc, const eini_dform *f,
+                               const int64_t *cut) {
+  const eini_stmt *s = f->s;
+  double bytes = 0;
+  for (int k = -1; k < s->noperand; k++)
+    if (k < 0 || !f->again[k])
+      bytes += eini_operand_box(s, k, cut) *
+               eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
   return bytes;
 }
 
@@ -757,13 +874,18 @@ static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const 
                                    block / dc->machine.flops);
 }
 
-// Seconds of the longest task by itself.
-static double eini_parts_seconds(const eini_decomposer *dc, const eini_stmt *s,
-                                const int64_t *cut) {
-  const ein_machine *m = &dc->machine;
-  double work = eini_task_points(s, cut) * eini_point_flops(s) / m->flops;
-  double traffic = eini_task_memory(dc, s, cut) / m->memory_bw;
+// Seconds of a task by itself: its operations, or the bytes that it reads and writes.
+static double eini_work_seconds(const ein_machine *m, const eini_stmt *s, double points,
+                                double bytes) {
+  double work = points * eini_point_flops(s) / m->flops, traffic = bytes / m->memory_bw;
   return m->overhead + (work > traffic ? work : traffic);
+}
+
+// Seconds of the longest task by itself.
+static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
+                                 const int64_t *cut) {
+  return eini_work_seconds(&dc->machine, f->s, eini_task_points(f->s, cut),
+                           eini_task_memory(dc, f, cut));
 }
 
 // ---- what moves on an edge ----------------------------------------------------------------------
@@ -771,13 +893,13 @@ static double eini_parts_seconds(const eini_decomposer *dc, const eini_stmt *s,
 #define EINI_PLACE_CHUNK 256
 
 // What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
-// boxes of its operand k depend on, in order, the others as gaps. Returns the number of entries.
-static int eini_way_digits(const eini_decomposer *dc, const eini_dform *f, int64_t way, int k,
-                           int64_t *digit) {
+// boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without
+// gaps. Returns the number of entries.
+static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
   const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
   const int64_t *cut = f->ways.cut + way * s->nindex;
-  int n = 0, moved = dc->desc->cost >= EIN_COST_BYTES;
+  int n = 0;
   for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
     int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
     for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
@@ -814,7 +936,7 @@ static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int
     return EIN_ERR_NO_MEMORY;
   for (int64_t w = 0; w < n; w++) {
     int64_t *mine = digit + q->n * room;
-    int len = eini_way_digits(dc, f, w, k, mine);
+    int len = eini_way_digits(f, w, k, dc->desc->cost >= EIN_COST_BYTES, mine);
     uint64_t at = eini_hash(mine, (size_t)len * sizeof *mine, 0) & (uint64_t)mask;
     for (; slot[at] != 0; at = (at + 1) & (uint64_t)mask) {
       int c = slot[at] - 1;
@@ -997,6 +1119,27 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// Narrows the ranges of the indices that meet in output coordinate r: each by what it is at least
+// and at most with all of the others.
+static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to, int64_t *lo,
+                            int64_t *hi) {
+  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  int64_t least = 0, most = 0;
+  for (int c = 0; c < s->nfree; c++) {
+    if (hi[c] <= lo[c]) return;
+    least += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+    most += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+  }
+  for (int c = 0; c < s->nfree; c++) {
+    int64_t low = coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+    int64_t high = coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+    if (coef[c] != 0)
+      eini_narrow_range(coef[c], s->out_map.offset[r], from - (most - high), to - (least - low),
+                        &lo[c], &hi[c]);
+    if (hi[c] <= lo[c]) return;
+  }
+}
+
 // The index range of the producer's piece that the box [from, to) meets.
 static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
                            int64_t *lo, int64_t *hi) {
@@ -1011,6 +1154,7 @@ static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_
     int c = eini_row_index(m, r, &coef);
     if (c >= 0) eini_narrow_range(coef, m->offset[r], from[r], to[r], &lo[c], &hi[c]);
     else if (coef == 0) meets &= m->offset[r] >= from[r] && m->offset[r] < to[r];
+    else eini_narrow_row(s, r, from[r], to[r], lo, hi);
   }
   for (int c = 0; c < s->nfree; c++) meets &= hi[c] > lo[c];
   return meets;
@@ -1282,6 +1426,7 @@ typedef struct eini_sums {
   int split;                // buckets that were split
   eini_sumbucket *bucket;
   int nbucket;
+  int *sep, *more;          // scratch of an elimination
   int norig;                // factors before elimination
 } eini_sums;
 
@@ -1295,8 +1440,10 @@ static ein_status eini_sums_init(eini_sums *net, eini_arena *a, int nvar, double
   net->nof = EINI_NEW(a, int64_t, nvar);
   net->capof = EINI_NEW(a, int64_t, nvar);
   net->bucket = EINI_NEW(a, eini_sumbucket, nvar);
+  net->sep = EINI_NEW(a, int, nvar);
+  net->more = EINI_NEW(a, int, nvar);
   if (net->size == NULL || net->of == NULL || net->nof == NULL || net->capof == NULL ||
-      net->bucket == NULL) return EIN_ERR_NO_MEMORY;
+      net->bucket == NULL || net->sep == NULL || net->more == NULL) return EIN_ERR_NO_MEMORY;
   return EIN_OK;
 }
 
@@ -1370,11 +1517,12 @@ static int eini_find_int(const int *list, int n, int x) {
   return i < n ? i : -1;
 }
 
-// Adds b's variables other than x to the sorted list sep; *n grows.
-static void eini_sep_add(const eini_sumfactor *f, int nvar, int x, int *sep, int *n) {
-  for (int i = 0; i < nvar; i++) {
+// Adds a factor's variables other than x, and those that have just one label, to the sorted list
+// sep; *n grows.
+static void eini_sep_add(const eini_sums *net, const eini_sumfactor *f, int x, int *sep, int *n) {
+  for (int i = 0; i < net->table[f->table].nvar; i++) {
     int v = f->var[i], at = *n;
-    if (v == x || eini_find_int(sep, *n, v) >= 0) continue;
+    if (v == x || net->size[v] == 1 || eini_find_int(sep, *n, v) >= 0) continue;
     for (; at > 0 && sep[at - 1] > v; at--) sep[at] = sep[at - 1];
     sep[at] = v;
     ++*n;
@@ -1400,8 +1548,9 @@ static ein_status eini_sumjoin_make(eini_sums *net, int x, int nfac, const int *
     int64_t step = 1;
     j->v[k] = t->v;
     for (int i = t->nvar - 1; i >= 0; step *= t->size[i--]) {
+      int at = f->var[i] == x ? -1 : eini_find_int(sep, nsep, f->var[i]);
       if (f->var[i] == x) j->xstride[k] += step;
-      else j->stride[(int64_t)k * nsep + eini_find_int(sep, nsep, f->var[i])] += step;
+      else if (at >= 0) j->stride[(int64_t)k * nsep + at] += step;
     }
   }
   return EIN_OK;
@@ -1551,9 +1700,8 @@ static ein_status eini_eliminate(eini_sums *net, int x) {
   b->in = EINI_NEW(net->a, int, n);
   b->out = EINI_NEW(net->a, int, n);
   int *rest = EINI_NEW(net->a, int, n), *group = EINI_NEW(net->a, int, n), nrest = 0;
-  int *sep = EINI_NEW(net->a, int, net->nvar), *more = EINI_NEW(net->a, int, net->nvar);
-  if (b->in == NULL || b->out == NULL || rest == NULL || group == NULL || sep == NULL ||
-      more == NULL) return EIN_ERR_NO_MEMORY;
+  int *sep = net->sep, *more = net->more;
+  if (b->in == NULL || b->out == NULL || rest == NULL || group == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t k = 0; k < n; k++) {
     int id = net->of[x][k];
     if (net->factor[id].gone) continue;
@@ -1567,7 +1715,7 @@ static ein_status eini_eliminate(eini_sums *net, int x) {
       int nmore = nsep;
       double cells = 1;
       memcpy(more, sep, (size_t)nsep * sizeof *sep);
-      eini_sep_add(f, net->table[f->table].nvar, x, more, &nmore);
+      eini_sep_add(net, f, x, more, &nmore);
       for (int i = 0; i < nmore; i++) cells *= net->size[more[i]];
       int fits = ngroup == 0 || nmore == nsep ||
                  (cells <= net->max_table && cells * net->size[x] <= 512 * net->max_table);
@@ -1586,40 +1734,104 @@ static ein_status eini_eliminate(eini_sums *net, int x) {
   return EIN_OK;
 }
 
+#define EINI_SUMS_HOPELESS 1e18  // steps: no matter how many more
+
 // Steps that eliminating x takes: entries of the table it makes, times labels of x.
-static double eini_sums_work(eini_sums *net, int x, int *scratch) {
-  double cells = 1;
+static double eini_sums_work(const eini_sums *net, int x) {
+  double cells = net->size[x];
+  int n = 0;
+  for (int64_t k = 0; k < net->nof[x] && cells < EINI_SUMS_HOPELESS; k++) {
+    const eini_sumfactor *f = &net->factor[net->of[x][k]];
+    int before = n;
+    if (!f->gone) eini_sep_add(net, f, x, net->sep, &n);
+    if (n == before) continue;
+    cells = net->size[x];
+    for (int i = 0; i < n; i++) cells *= net->size[net->sep[i]];
+  }
+  return cells;
+}
+
+// A variable and what it took to eliminate when it came into the heap, the least on top.
+typedef struct eini_sumturn {
+  double work;
+  int var;
+} eini_sumturn;
+
+typedef struct eini_sumturns {
+  eini_sumturn *heap;
+  int64_t n, cap;
+} eini_sumturns;
+
+static int eini_turn_less(eini_sumturn a, eini_sumturn b) {
+  return a.work < b.work || (a.work <= b.work && a.var < b.var);
+}
+
+static ein_status eini_turns_push(eini_sums *net, eini_sumturns *t, int x, double work) {
+  eini_sumturn *h = (eini_sumturn *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h), mine;
+  if (h == NULL) return EIN_ERR_NO_MEMORY;
+  t->heap = h;
+  mine.work = work;
+  mine.var = x;
+  int64_t i = t->n++;
+  for (; i > 0 && eini_turn_less(mine, h[(i - 1) / 2]); i = (i - 1) / 2) h[i] = h[(i - 1) / 2];
+  h[i] = mine;
+  return EIN_OK;
+}
+
+static eini_sumturn eini_turns_pop(eini_sumturns *t) {
+  eini_sumturn top = t->heap[0], last = t->heap[--t->n];
+  int64_t i = 0;
+  for (int64_t c; (c = 2 * i + 1) < t->n; i = c) {
+    if (c + 1 < t->n && eini_turn_less(t->heap[c + 1], t->heap[c])) c++;
+    if (!eini_turn_less(t->heap[c], last)) break;
+    t->heap[i] = t->heap[c];
+  }
+  if (t->n > 0) t->heap[i] = last;
+  return top;
+}
+
+// The variables around x, once each; mark: which have been seen, by step.
+static int eini_sums_around(const eini_sums *net, int x, int step, int *mark, int *around) {
   int n = 0;
   for (int64_t k = 0; k < net->nof[x]; k++) {
     const eini_sumfactor *f = &net->factor[net->of[x][k]];
-    if (!f->gone) eini_sep_add(f, net->table[f->table].nvar, x, scratch, &n);
+    for (int i = 0; i < net->table[f->table].nvar && !f->gone; i++) {
+      if (f->var[i] == x || mark[f->var[i]] == step) continue;
+      mark[f->var[i]] = step;
+      around[n++] = f->var[i];
+    }
   }
-  for (int i = 0; i < n; i++) cells *= net->size[scratch[i]];
-  return cells * net->size[x];
+  return n;
 }
 
 // Eliminates all variables, always one that takes the fewest steps.
 static ein_status eini_sums_eliminate(eini_sums *net) {
+  eini_sumturns turns;
   double *work = EINI_NEW(net->a, double, net->nvar);
-  int *scratch = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
+  int *mark = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
+  memset(&turns, 0, sizeof turns);
   for (net->nslot = 64; net->nslot < 4 * (int64_t)net->nfactor + 4 * net->nvar;) net->nslot *= 2;
   net->slot = EINI_NEW(net->a, int, net->nslot);
-  if (work == NULL || scratch == NULL || around == NULL || net->slot == NULL)
+  if (work == NULL || mark == NULL || around == NULL || net->slot == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < net->nslot; i++) net->slot[i] = -1;
   net->norig = (int)net->nfactor;
-  for (int x = 0; x < net->nvar; x++) work[x] = eini_sums_work(net, x, scratch);
-  for (int step = 0; step < net->nvar; step++) {
-    int best = -1, n = 0;
-    for (int x = 0; x < net->nvar; x++)
-      if (work[x] >= 0 && (best < 0 || work[x] < work[best])) best = x;
-    for (int64_t k = 0; k < net->nof[best]; k++) {
-      const eini_sumfactor *f = &net->factor[net->of[best][k]];
-      if (!f->gone) eini_sep_add(f, net->table[f->table].nvar, best, around, &n);
+  for (int x = 0; x < net->nvar; x++) {
+    work[x] = eini_sums_work(net, x);
+    EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
+  }
+  for (int step = 1; step <= net->nvar;) {
+    eini_sumturn best = eini_turns_pop(&turns);
+    if (best.work < work[best.var] || best.work > work[best.var]) continue;  // it has changed since
+    int n = eini_sums_around(net, best.var, step++, mark, around);
+    EINI_TRY(eini_eliminate(net, best.var));
+    work[best.var] = -1;
+    for (int i = 0; i < n; i++) {
+      double now = eini_sums_work(net, around[i]);
+      if (!(now < work[around[i]] || now > work[around[i]])) continue;
+      work[around[i]] = now;
+      EINI_TRY(eini_turns_push(net, &turns, around[i], now));
     }
-    EINI_TRY(eini_eliminate(net, best));
-    work[best] = -1;
-    for (int i = 0; i < n; i++) work[around[i]] = eini_sums_work(net, around[i], scratch);
   }
   return EIN_OK;
 }
@@ -1894,16 +2106,16 @@ static ein_status eini_constrain_keep(eini_decomposer *dc, const char *text) {
                                     "keep '%.80s': no statement has this index", text);
 }
 
-// The axis of a tensor that a word names, by number or by an index that stands alone there.
-static ein_status eini_pin_axis(eini_decomposer *dc, const char *text, int tensor, eini_specword w,
-                                int *axis) {
+// The axis of a tensor that a word names, by number or by an index that stands alone there; -1:
+// none, -2: several.
+static int eini_pin_axis(const eini_decomposer *dc, int tensor, eini_specword w) {
   const eini_tensor *t = &dc->g->tensor[tensor];
-  *axis = -1;
+  int axis = -1;
   for (int r = 0; r < t->rank; r++) {
     char number[16];
     snprintf(number, sizeof number, "%d", r);
     int names = eini_specword_eq(w, number);
-    for (int64_t i = 0; i < dc->g->nstmt; i++) {
+    for (int64_t i = 0; i < dc->g->nstmt && !names; i++) {
       const eini_stmt *s = &dc->g->stmt[i];
       for (int k = -1; k < s->noperand; k++) {
         const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
@@ -1913,17 +2125,38 @@ static ein_status eini_pin_axis(eini_decomposer *dc, const char *text, int tenso
         names |= c >= 0 && coef == 1 && eini_specword_eq(w, s->index[c].name);
       }
     }
-    if (!names) continue;
-    if (*axis >= 0)
-      return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "number the axis, from 0",
-                       "pin '%.80s': '%.*s' stands at several axes of '%s'", text, w.n, w.s,
-                       t->name);
-    *axis = r;
+    if (names) axis = axis == -1 ? r : -2;
   }
-  if (*axis >= 0) return EIN_OK;
-  return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "number the axis, from 0",
-                   "pin '%.80s': no statement has index '%.*s' alone at an axis of '%s'", text,
-                   w.n, w.s, t->name);
+  return axis;
+}
+
+// Is it a pattern of names? A "*" stands for any text.
+static int eini_pin_pattern(eini_specword w) {
+  return w.n > 0 && memchr(w.s, '*', (size_t)w.n) != NULL;
+}
+
+static int eini_pin_fits(eini_specword w, const char *name) {
+  int at = 0, star = -1;
+  const char *again = name;
+  while (*name != 0) {
+    if (at < w.n && w.s[at] == '*') star = at++, again = name;
+    else if (at < w.n && w.s[at] == *name) at++, name++;
+    else if (star >= 0) at = star + 1, name = ++again;
+    else return 0;
+  }
+  while (at < w.n && w.s[at] == '*') at++;
+  return at == w.n;
+}
+
+// Does a pin mean this tensor? A pattern means inputs and outputs that have all its axes.
+static int eini_pin_means(const eini_decomposer *dc, const eini_spec *spec, int tensor) {
+  const eini_tensor *t = &dc->g->tensor[tensor];
+  if (!eini_pin_pattern(spec->name)) return eini_specword_eq(spec->name, t->name);
+  if (t->role != EIN_ROLE_INPUT && t->role != EIN_ROLE_OUTPUT) return 0;
+  if (!eini_pin_fits(spec->name, t->name)) return 0;
+  for (int k = 0; k < spec->n; k++)
+    if (eini_pin_axis(dc, tensor, spec->item[k]) < 0) return 0;
+  return 1;
 }
 
 // The only statement that defines a tensor, with plain indices; -1: none.
@@ -1941,30 +2174,53 @@ static int eini_pin_stmt(const eini_decomposer *dc, int tensor) {
   return found;
 }
 
-static ein_status eini_constrain_pin(eini_decomposer *dc, const char *text) {
-  eini_spec spec;
-  int tensor = 0, axis, i;
+static ein_status eini_constrain_pinned(eini_decomposer *dc, const char *text,
+                                        const eini_spec *spec, int tensor) {
+  const char *name = dc->g->tensor[tensor].name;
+  int i = dc->tensor_node[tensor], input = i >= 0;
   int64_t coef;
-  EINI_TRY(eini_spec_read(dc, "pin", text, &spec));
-  while (tensor < dc->g->ntensor && !eini_specword_eq(spec.name, dc->g->tensor[tensor].name))
-    tensor++;
-  if (tensor == dc->g->ntensor)
-    return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "pin '%.80s': there is no tensor '%.*s'",
-                     text, spec.name.n, spec.name.s);
-  i = dc->tensor_node[tensor];
   if (i < 0) i = eini_pin_stmt(dc, tensor);
   if (i < 0)
-    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL, "pin '%.80s': '%.*s' is not read, or "
-                     "its pieces cannot be pinned", text, spec.name.n, spec.name.s);
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL, "pin '%.80s': '%.60s' is not read, or "
+                     "its pieces cannot be pinned", text, name);
   const eini_stmt *s = dc->node[i].s;
-  for (int k = 0; k < spec.n; k++) {
-    EINI_TRY(eini_pin_axis(dc, text, tensor, spec.item[k], &axis));
-    EINI_TRY(eini_need(dc, i, eini_row_index(&s->out_map, axis, &coef), spec.value[k]));
+  for (int k = 0; k < spec->n; k++) {
+    const eini_specword w = spec->item[k];
+    int axis = eini_pin_axis(dc, tensor, w);
+    if (axis < 0)
+      return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "number the axis, from 0", axis == -1 ?
+                       "pin '%.80s': no statement has index '%.*s' alone at an axis of '%.60s'" :
+                       "pin '%.80s': '%.*s' stands at several axes of '%.60s'", text, w.n, w.s,
+                       name);
+    int c = eini_row_index(&s->out_map, axis, &coef);
+    if (input) {  // its axes have no names but this one, for messages
+      s->index[c].name = eini_strndup(&dc->arena, w.s, w.n);
+      if (s->index[c].name == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    EINI_TRY(eini_need(dc, i, c, spec->value[k]));
   }
   for (int c = 0; c < s->nfree; c++)
     if (dc->node[i].need[c] == 0) dc->node[i].need[c] = 1;
   dc->node[i].pinned = 1;
   return eini_need_product(dc, i);
+}
+
+static ein_status eini_constrain_pin(eini_decomposer *dc, const char *text) {
+  eini_spec spec;
+  int found = 0;
+  EINI_TRY(eini_spec_read(dc, "pin", text, &spec));
+  for (int t = 0; t < dc->g->ntensor; t++) {
+    if (!eini_pin_means(dc, &spec, t)) continue;
+    if (eini_pin_pattern(spec.name) && dc->tensor_node[t] < 0 && eini_pin_stmt(dc, t) < 0) continue;
+    EINI_TRY(eini_constrain_pinned(dc, text, &spec, t));
+    found = 1;
+  }
+  if (found) return EIN_OK;
+  if (eini_pin_pattern(spec.name))
+    return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "pin '%.80s': no input or output of such "
+                     "a name has these axes", text);
+  return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "pin '%.80s': there is no tensor '%.*s'",
+                   text, spec.name.n, spec.name.s);
 }
 
 static ein_status eini_constrain(eini_decomposer *dc) {
@@ -1983,10 +2239,15 @@ static ein_status eini_constrain(eini_decomposer *dc) {
 
 enum { EINI_KIND_BATCH, EINI_KIND_SEQUENCE, EINI_KIND_HEADS, EINI_KIND_HIDDEN, EINI_KINDS };
 
+typedef struct eini_classuse {  // statements where a class of indices is, and where it stays free
+  int64_t all, free;
+} eini_classuse;
+
 typedef struct eini_kinds {
   int *stmt_at, *tensor_at;  // first item of each statement's indices and tensor's axes
   int *parent;               // union-find over them
   unsigned char *kind;       // bits, of roots
+  eini_classuse *use;        // of roots
 } eini_kinds;
 
 static int eini_root(int *parent, int x) {
@@ -2031,7 +2292,8 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
         int c = eini_row_index(m, r, &coef);
         if (c < 0) continue;
         int a = eini_root(q->parent, q->stmt_at[i] + c);
-        q->parent[a] = eini_root(q->parent, q->tensor_at[k < 0 ? s->out : s->operand[k]] + r);
+        int b = eini_root(q->parent, q->tensor_at[k < 0 ? s->out : s->operand[k]] + r);
+        q->parent[a > b ? a : b] = a > b ? b : a;
       }
     }
   }
@@ -2046,12 +2308,51 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
   return EIN_OK;
 }
 
+// Orders the indices of every statement: first those that, followed along axes, are reduced least
+// and met most. What is cut in this order is cut alike by many statements.
+static ein_status eini_prefer(eini_decomposer *dc, eini_kinds *q) {
+  int n = 0, nstmt = dc->nnode - dc->npinned;
+  for (int64_t t = 0; t < dc->g->ntensor; t++)
+    n = (int)eini_max64(n, q->tensor_at[t] + dc->g->tensor[t].rank);
+  for (int i = 0; i < nstmt; i++)
+    n = (int)eini_max64(n, q->stmt_at[i] + dc->node[i].s->nindex);
+  eini_classuse *use = EINI_NEW(&dc->arena, eini_classuse, n);
+  if (use == NULL) return EIN_ERR_NO_MEMORY;
+  q->use = use;
+  for (int i = 0; i < nstmt; i++) {
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      eini_classuse *u = &use[eini_root(q->parent, q->stmt_at[i] + c)];
+      u->all++;
+      u->free += c < dc->node[i].s->nfree;
+    }
+  }
+  for (int i = 0; i < nstmt; i++) {
+    int *by = dc->node[i].prefer;
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      int mine = eini_root(q->parent, q->stmt_at[i] + c), k = c;
+      for (; k > 0; k--) {
+        int other = eini_root(q->parent, q->stmt_at[i] + by[k - 1]);
+        int64_t more = use[other].free * use[mine].all - use[mine].free * use[other].all;
+        if (more == 0) more = use[other].all - use[mine].all;
+        if (more > 0 || (more == 0 && other <= mine)) break;
+        by[k] = by[k - 1];
+      }
+      by[k] = c;
+    }
+  }
+  return EIN_OK;
+}
+
 enum { EINI_BASE_NONE, EINI_BASE_SQRT, EINI_BASE_DATA, EINI_BASE_MODEL, EINI_BASE_SEQUENCE,
        EINI_BASE_ATTENTION, EINI_BASES, EINI_METHOD_GIVEN = EINI_BASES, EINI_METHOD_BEST,
-       EINI_METHOD_LINEAR };
+       EINI_METHOD_LINEAR, EINI_METHOD_FIXED,    // fixed: what the hint says
+       EINI_METHOD_CLASS };  // and on: one class of indices cut everywhere, the first, second, ..
+
+#define EINI_CLASSES 6  // classes that are tried
 
 static const char *const eini_method_names[] = {"none", "sqrt", "data", "model", "sequence",
-                                                "attention", "given", "eindecomp", "linear"};
+                                                "attention", "given", "eindecomp", "linear",
+                                                "", "class"};
 
 static int eini_method_find(const char *name) {
   if (name == NULL) return EINI_METHOD_BEST;
@@ -2108,6 +2409,28 @@ static int eini_baseline(const eini_decomposer *dc, eini_kinds *q, int base, int
   return eini_tasks(cut, f->s->nindex) > 1;
 }
 
+// Marks the n-th of the classes that are free in most statements as the batch.
+static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int n) {
+  int top[EINI_CLASSES + 1], ntop = 0;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      int root = eini_root(q->parent, q->stmt_at[i] + c), k = ntop;
+      q->kind[root] = 0;
+      if (dc->node[i].limit[c] == 1 || eini_find_int(top, ntop, root) >= 0) continue;
+      for (; k > 0; k--) {
+        const eini_classuse *a = &q->use[top[k - 1]], *b = &q->use[root];
+        if (a->free > b->free || (a->free == b->free && a->all <= b->all)) break;
+        top[k] = top[k - 1];
+      }
+      top[k] = root;
+      if (ntop < EINI_CLASSES) ntop++;
+    }
+  }
+  if (n >= ntop) return EIN_ERR_NAME;
+  q->kind[top[n]] = 1u << EINI_KIND_BATCH;
+  return EIN_OK;
+}
+
 // A baseline as the only choice of every statement; what is asked for otherwise stays.
 static ein_status eini_baseline_need(eini_decomposer *dc, eini_kinds *q, int base) {
   int cuts = 0;
@@ -2125,61 +2448,41 @@ static ein_status eini_baseline_need(eini_decomposer *dc, eini_kinds *q, int bas
                    "method '%s': no statement has an index of its kind", dc->desc->method);
 }
 
-// Vectors that are among the ways of every statement: those of the baselines that apply somewhere
-// (not when strict), and those of the hint.
-static ein_status eini_extras(eini_decomposer *dc, eini_kinds *q) {
-  int n = dc->nnode - dc->npinned, apply[EINI_BASES];
-  for (int base = 1; base < EINI_BASES; base++) {
-    apply[base] = 0;
-    for (int i = 0; i < n && !dc->desc->strict; i++) {
-      int64_t *cut = EINI_NEW(&dc->arena, int64_t, dc->node[i].s->nindex);
-      if (cut == NULL) return EIN_ERR_NO_MEMORY;
-      apply[base] |= eini_baseline(dc, q, base, i, cut);
-    }
-  }
-  for (int i = 0; i < n; i++) {
-    eini_dform *f = &dc->node[i];
-    size_t bytes = (size_t)f->s->nindex * sizeof *f->extra;
-    f->extra = EINI_NEW(&dc->arena, int64_t, (int64_t)(EINI_BASES + 1) * f->s->nindex);
-    if (f->extra == NULL) return EIN_ERR_NO_MEMORY;
-    for (int base = 1; base < EINI_BASES; base++)
-      if (apply[base]) eini_baseline(dc, q, base, i, f->extra + f->nextra++ * f->s->nindex);
-    if (dc->hint != NULL && bytes > 0)
-      memcpy(f->extra + f->nextra++ * f->s->nindex, dc->hint->parts[i].cut, bytes);
-  }
-  return EIN_OK;
-}
-
 // ================================================================================================
-// >>decompose  from statements to tables
+// >>decompose  from statements to forms
 // A variable of the net is a statement (or pinned input), its labels are its ways; edges between
 // producers and readers are tables that equal pairs of forms share.
 // ================================================================================================
 
 typedef struct eini_dedge {  // node y reads what node x defines, as operand k
   int x, y, k, table;
+  int64_t alike;           // the first edge between the same forms, which has the same table
 } eini_dedge;
 
 typedef struct eini_edges {
   eini_dedge *e;
   int64_t n, cap;
-  int *shared;             // edges that made a table of their own
-  int64_t nshared, capshared;
+  int64_t *shared;         // edges with a table of their own
+  int64_t nshared;
 } eini_edges;
-
-static int eini_same_zmap(const ein_zmap *a, const ein_zmap *b) {
-  size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
-  return a->rows == b->rows && a->cols == b->cols &&
-         (rows == 0 || memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0) &&
-         (cells == 0 || memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0);
-}
 
 static int eini_same_tensor(const eini_tensor *a, const eini_tensor *b) {
   return a->dtype == b->dtype && a->rank == b->rank &&
          (a->rank == 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
 }
 
-// Do two nodes differ in names only?
+// Do expressions take the same operations, on operands of the same numbers?
+static int eini_same_expr(const eini_expr *a, const eini_expr *b) {
+  if (a->n != b->n || a->nlist != b->nlist) return 0;
+  for (int64_t k = 0; k < a->n; k++) {
+    const eini_node *x = &a->node[k], *y = &b->node[k];
+    if (x->op != y->op || x->dtype != y->dtype) return 0;
+    if (x->op != EINI_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
+  }
+  return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
+}
+
+// Do two nodes differ in names and literals only?
 static int eini_same_form(const eini_decomposer *dc, int i, int j) {
   const eini_dform *a = &dc->node[i], *b = &dc->node[j];
   const eini_stmt *s = a->s, *t = b->s;
@@ -2187,23 +2490,76 @@ static int eini_same_form(const eini_decomposer *dc, int i, int j) {
   size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
   if (s->nindex != t->nindex || s->nfree != t->nfree || s->noperand != t->noperand ||
       s->fold != t->fold || s->type != t->type || a->pinned != b->pinned ||
-      s->expr.n != t->expr.n || a->nextra != b->nextra ||
+      s->numpy != t->numpy || !eini_same_expr(&s->expr, &t->expr) ||
+      (a->hint == NULL) != (b->hint == NULL) ||
       (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
   if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
-                memcmp(a->need, b->need, n * sizeof *a->need) != 0)) return 0;
+                memcmp(a->need, b->need, n * sizeof *a->need) != 0 ||
+                memcmp(a->prefer, b->prefer, n * sizeof *a->prefer) != 0 ||
+                (a->hint != NULL && memcmp(a->hint, b->hint, n * sizeof *a->hint) != 0))) return 0;
+  if ((a->fixed == NULL) != (b->fixed == NULL)) return 0;
+  if (a->fixed != NULL && (a->fixed->norder != b->fixed->norder ||
+                           memcmp(a->fixed->order, b->fixed->order,
+                                  (size_t)a->fixed->norder * sizeof(int)) != 0)) return 0;
   if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
-  if (a->nextra > 0 && n > 0 &&
-      memcmp(a->extra, b->extra, (size_t)a->nextra * n * sizeof *a->extra) != 0) return 0;
   for (int c = 0; c < s->nindex; c++)
     if (s->index[c].extent != t->index[c].extent) return 0;
-  if (!eini_same_zmap(&s->out_map, &t->out_map) ||
+  if (!eini_zmap_equal(&s->out_map, &t->out_map) ||
       !eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
   for (int k = 0; k < s->noperand; k++) {
-    if (!eini_same_zmap(&s->proj[k], &t->proj[k]) ||
+    if (!eini_zmap_equal(&s->proj[k], &t->proj[k]) ||
         !eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]])) return 0;
-    if (eini_operand_again(s, k) != eini_operand_again(t, k)) return 0;
+    if (a->again[k] != b->again[k]) return 0;
   }
   return 1;
+}
+
+static uint64_t eini_zmap_hash(const ein_zmap *m, uint64_t h) {
+  size_t rows = (size_t)m->rows, cells = rows * (size_t)m->cols;
+  if (cells > 0) h = eini_hash(m->coef, cells * sizeof *m->coef, h);
+  return rows > 0 ? eini_hash(m->offset, rows * sizeof *m->offset, h) : h;
+}
+
+// Finds what each node reads more than once.
+static ein_status eini_nodes_repeat(eini_decomposer *dc) {
+  uint64_t mask = 4;
+  for (int i = 0; i < dc->nnode; i++)
+    while (mask < 2 * (uint64_t)dc->node[i].s->noperand) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // operand + 1
+  uint64_t *used = EINI_NEW(&dc->arena, uint64_t, (int64_t)mask);
+  if (slot == NULL || used == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    const eini_stmt *s = f->s;
+    f->again = EINI_NEW(&dc->arena, unsigned char, s->noperand);
+    if (f->again == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < s->noperand; k++) {
+      uint64_t at = eini_zmap_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
+      for (; slot[at] != 0 && !f->again[k]; at = (at + 1) & mask)
+        f->again[k] = s->operand[slot[at] - 1] == s->operand[k] &&
+                      eini_zmap_equal(&s->proj[slot[at] - 1], &s->proj[k]);
+      used[k] = at;
+      if (!f->again[k]) slot[at] = k + 1;
+    }
+    for (int k = 0; k < s->noperand; k++)
+      if (!f->again[k]) slot[used[k]] = 0;
+  }
+  return EIN_OK;
+}
+
+// Equal for nodes of the same form.
+static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
+  int64_t key[5];
+  key[0] = s->nindex, key[1] = s->nfree, key[2] = s->fold, key[3] = s->type, key[4] = s->expr.n;
+  uint64_t h = eini_zmap_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
+  for (int c = 0; c < s->nindex; c++)
+    h = eini_hash(&s->index[c].extent, sizeof s->index[c].extent, h);
+  for (int k = -1; k < s->noperand; k++) {
+    const eini_tensor *t = &g->tensor[k < 0 ? s->out : s->operand[k]];
+    if (k >= 0) h = eini_zmap_hash(&s->proj[k], h);
+    if (t->rank > 0) h = eini_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
+  }
+  return h;
 }
 
 // A statement that copies an input along its axes stands for a pinned input.
@@ -2229,47 +2585,62 @@ static ein_status eini_pin_node(eini_decomposer *dc, int tensor, eini_stmt **out
 static ein_status eini_nodes_make(eini_decomposer *dc) {
   const ein_graph *g = dc->g;
   const ein_decompose_desc *d = dc->desc;
-  int64_t most = g->nstmt + d->npin;
+  int64_t most = g->nstmt;
+  for (int64_t t = 0; t < g->ntensor && d->npin > 0; t++)
+    most += g->tensor[t].role == EIN_ROLE_INPUT;
   dc->node = EINI_NEW(&dc->arena, eini_dform, most);
   dc->form_of = EINI_NEW(&dc->arena, int, most);
   dc->tensor_node = EINI_NEW(&dc->arena, int, g->ntensor);
   if (dc->node == NULL || dc->form_of == NULL || dc->tensor_node == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < g->nstmt; i++) dc->node[dc->nnode++].s = &g->stmt[i];
-  for (int64_t t = 0; t < g->ntensor; t++) {
-    dc->tensor_node[t] = -1;
-    for (int k = 0; k < d->npin && g->tensor[t].role == EIN_ROLE_INPUT; k++) {
-      eini_specword w;
-      eini_stmt *s;
-      eini_specword_read(d->pin[k] == NULL ? "" : d->pin[k], "[]=, ", &w);
-      if (!eini_specword_eq(w, g->tensor[t].name) || dc->tensor_node[t] >= 0) continue;
-      EINI_TRY(eini_pin_node(dc, (int)t, &s));
-      dc->tensor_node[t] = dc->nnode;
-      dc->node[dc->nnode++].s = s;
-      dc->npinned++;
+  for (int64_t t = 0; t < g->ntensor; t++) dc->tensor_node[t] = -1;
+  for (int k = 0; k < d->npin; k++) {
+    eini_spec spec;
+    EINI_TRY(eini_spec_read(dc, "pin", d->pin[k], &spec));
+    for (int t = 0; t < g->ntensor; t++) {
+      if (g->tensor[t].role == EIN_ROLE_INPUT && dc->tensor_node[t] < 0)
+        dc->tensor_node[t] = eini_pin_means(dc, &spec, t) ? 0 : -1;
     }
+  }
+  for (int t = 0; t < g->ntensor; t++) {
+    eini_stmt *s;
+    if (dc->tensor_node[t] < 0) continue;
+    EINI_TRY(eini_pin_node(dc, t, &s));
+    dc->tensor_node[t] = dc->nnode;
+    dc->node[dc->nnode++].s = s;
+    dc->npinned++;
   }
   for (int i = 0; i < dc->nnode; i++) {
     eini_dform *f = &dc->node[i];
     f->limit = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
     f->need = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
     f->active = EINI_NEW(&dc->arena, unsigned char, f->s->noperand + 1);
-    if (f->limit == NULL || f->need == NULL || f->active == NULL) return EIN_ERR_NO_MEMORY;
-    eini_cut_limits(f->s, f->limit);
+    f->prefer = EINI_NEW(&dc->arena, int, f->s->nindex);
+    if (f->limit == NULL || f->need == NULL || f->active == NULL || f->prefer == NULL)
+      return EIN_ERR_NO_MEMORY;
+    eini_cut_limits(dc->g, f->s, f->limit);
+    for (int c = 0; c < f->s->nindex; c++) f->prefer[c] = c;
   }
-  return EIN_OK;
+  return eini_nodes_repeat(dc);
 }
 
+// ================================================================================================
+// >>ways  the vectors of a form, and their orders
+// Takes a statement; gives its vectors of the family, the best by what each may come to, with the
+// orders of their digits that matter.
+// ================================================================================================
+
 // Costs of a vector that do not depend on other statements: under the model, and its terms.
-static double eini_vertex_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
+static double eini_vertex_cost(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
                                double *join, double *agg, double *seconds) {
   *join = *agg = *seconds = 0;
   if (dc->desc->cost <= EIN_COST_PAPER_CODE) {
-    eini_paper_vertex(dc->g, s, cut, join, agg);
+    eini_paper_vertex(dc->g, f, cut, join, agg);
     return *join + *agg;
   }
-  eini_fold_cost(dc, s, cut, agg, seconds);
+  eini_fold_cost(dc, f->s, cut, agg, seconds);
   if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
-  else *seconds += eini_parts_seconds(dc, s, cut);
+  else *seconds += eini_parts_seconds(dc, f, cut);
   return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
 }
 
@@ -2282,18 +2653,19 @@ static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
   if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int64_t w = 0; w < f->ways.n; w++)
-    f->unary[w] = eini_vertex_cost(dc, f->s, f->ways.cut + w * n, &f->join[w], &f->agg[w],
+    f->unary[w] = eini_vertex_cost(dc, f, f->ways.cut + w * n, &f->join[w], &f->agg[w],
                                    &f->seconds[w]);
   return EIN_OK;
 }
 
 // What a vector may come to: its own cost, and what is read more often than it lies somewhere.
-static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut) {
+static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                               double own) {
   const eini_stmt *s = f->s;
-  double join, agg, seconds, rank = eini_vertex_cost(dc, s, cut, &join, &agg, &seconds);
+  double rank = own;
   double tasks = (double)eini_tasks(cut, s->nindex);
   for (int k = 0; k < s->noperand && dc->desc->cost >= EIN_COST_BYTES; k++) {
-    if (!f->active[k] || eini_operand_again(s, k)) continue;
+    if (!f->active[k] || f->again[k]) continue;
     double block = eini_block_count(s, &s->proj[k], cut, 0), whole = 1;
     for (int r = 0; r < s->proj[k].rows; r++)
       whole *= (double)dc->g->tensor[s->operand[k]].shape[r];
@@ -2304,7 +2676,25 @@ static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, c
   return rank;
 }
 
-// Bytes that the result of the largest task takes at least.
+// Bytes that the largest task reads of inputs that places hold.
+static double eini_input_bytes(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
+  double sum = 0;
+  for (int k = 0; k < s->noperand && dc->desc->inputs != EIN_INPUTS_OUTSIDE; k++) {
+    int t = s->operand[k], first = dc->g->tensor[t].role == EIN_ROLE_INPUT;
+    double most = 0;
+    if (dc->tensor_node[t] >= 0 || eini_task_points(s, cut) <= 0) continue;
+    for (int j = 0; j < k; j++) first &= s->operand[j] != t;
+    for (int j = k; j < s->noperand && first; j++) {  // parts of one input may be the same
+      if (s->operand[j] != t) continue;
+      double box = eini_operand_box(s, j, cut);
+      most = box > most ? box : most;
+    }
+    sum += most * eini_element_bytes(dc, t);
+  }
+  return sum;
+}
+
+// Bytes that the result of the largest task takes at least, with the inputs it reads.
 static double eini_result_bytes(const eini_decomposer *dc, const eini_stmt *s,
                                 const int64_t *cut) {
   double size = eini_element_bytes(dc, s->out), bytes = 1;
@@ -2314,7 +2704,7 @@ static double eini_result_bytes(const eini_decomposer *dc, const eini_stmt *s,
   }
   for (int c = 0; c < s->nfree; c++)
     bytes *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
-  return bytes * size;
+  return bytes * size + eini_input_bytes(dc, s, cut);
 }
 
 // A mistake: statement `node` needs more memory than a place has. found: only what was searched.
@@ -2337,54 +2727,293 @@ static ein_status eini_no_memory_for(const eini_decomposer *dc, int node, double
                    found ? " in all that was searched" : "", dc->machine.memory);
 }
 
-// Drops vectors that cannot fit the memory of a place; a mistake when none is left.
-static ein_status eini_ways_fit(eini_decomposer *dc, eini_dform *f, int node) {
-  eini_ways *w = &f->ways;
-  int n = f->s->nindex;
-  int64_t kept = 0;
-  double least = INFINITY;
-  if (dc->machine.memory <= 0) return EIN_OK;
-  for (int64_t i = 0; i < w->n; i++) {
-    double bytes = eini_result_bytes(dc, f->s, w->cut + i * n);
-    if (bytes < least) least = bytes;
-    if (bytes > dc->machine.memory) continue;
-    if (n > 0) memmove(w->cut + kept * n, w->cut + i * n, (size_t)n * sizeof *w->cut);
-    kept++;
+// ---- the vectors of a form ----------------------------------------------------------------------
+
+#define EINI_BLOCKS_MAX 16
+
+#define EINI_VECTORS_EFFORT ((int64_t)1 << 22)  // steps of the enumeration for one form
+#define EINI_VECTORS_TOTAL ((int64_t)1 << 27)   // for all, about
+
+// What ranks a vector fast where every coordinate has one index, of its own in each access: blocks
+// are then whole / product of the cuts of the access's indices.
+typedef struct eini_blocks {
+  int n;                   // accesses: operands, each once, then the output; 0: not so
+  double whole[EINI_BLOCKS_MAX], bytes[EINI_BLOCKS_MAX];  // bytes: of an element, 0: not active
+  uint64_t index[EINI_BLOCKS_MAX];  // bits
+  double out;              // elements that the free indices make
+  double partial;          // scalars or bytes of an element of a partial result
+} eini_blocks;
+
+// The vectors of least rank among those enumerated: a heap with the dearest on top.
+typedef struct eini_pick {
+  eini_blocks blocks;
+  int64_t effort;          // steps that may be taken
+  int64_t step;            // steps of a vector that is not ranked by blocks
+  int64_t most, n;         // how many are kept, and there are
+  int64_t *cut;            // [slot][index]
+  double *rank;            // [slot]
+  int64_t *seq;            // [slot] when it came: of equal ranks the first are kept
+  int *heap;               // slots
+  int64_t seen, steps;     // vectors, and steps so far
+  int64_t kept_out;        // of seen: fell out
+  double least, bytes;     // own cost, and memory
+} eini_pick;
+
+static void eini_blocks_make(const eini_decomposer *dc, const eini_dform *f, eini_blocks *b) {
+  const eini_stmt *s = f->s;
+  int paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
+  b->n = 0;
+  if (s->nindex > 64 || s->noperand >= EINI_BLOCKS_MAX || dc->desc->cost == EIN_COST_SECONDS)
+    return;
+  b->out = 1;
+  b->partial = paper ? eini_partial_scalars(dc->g, s) : (double)eini_partial_bytes(dc->g, s);
+  for (int c = 0; c < s->nfree; c++) b->out *= (double)s->index[c].extent;
+  for (int k = 0; k <= s->noperand; k++) {
+    const ein_zmap *m = k < s->noperand ? &s->proj[k] : &s->out_map;
+    int at = b->n;
+    if (k < s->noperand && f->again[k]) continue;
+    b->whole[at] = 1;
+    b->index[at] = 0;
+    b->bytes[at] = k < s->noperand && f->active[k] ? eini_element_bytes(dc, s->operand[k]) : 0;
+    for (int r = 0; r < m->rows; r++) {
+      int64_t coef;
+      int c = eini_row_index(m, r, &coef);
+      if (c < 0 && coef == 0) continue;
+      if (c < 0 || (b->index[at] >> c & 1) != 0) {
+        b->n = 0;
+        return;
+      }
+      b->index[at] |= (uint64_t)1 << c;
+      b->whole[at] *= (double)s->index[c].extent;
+      if (k < s->noperand) b->whole[at] *= (double)eini_abs64(coef);
+    }
+    b->n++;
   }
-  w->n = kept;
-  return kept > 0 ? EIN_OK : eini_no_memory_for(dc, node, least, 0);
 }
 
-// Sorts the vectors by rank, those that must stay first; *least is of all own costs.
-static ein_status eini_ways_rank(eini_decomposer *dc, eini_dform *f) {
-  eini_ways *w = &f->ways;
+// A vector's own cost and its rank, as eini_vertex_cost and eini_vector_rank have them.
+static double eini_blocks_rank(const eini_decomposer *dc, const eini_dform *f,
+                               const eini_blocks *b, const int64_t *cut, double *own) {
+  int paper = dc->desc->cost <= EIN_COST_PAPER_CODE, n = f->s->nindex;
+  double tasks = 1, nagg = 1, part[EINI_BLOCKS_MAX], read = 0, more = 0;
+  for (int k = 0; k < b->n; k++) part[k] = 1;
+  for (int c = 0; c < n; c++) {
+    if (cut[c] == 1) continue;
+    tasks *= (double)cut[c];
+    if (c >= f->s->nfree) nagg *= (double)cut[c];
+    for (int k = 0; k < b->n; k++)
+      if (b->index[k] >> c & 1) part[k] *= (double)cut[c];
+  }
+  for (int k = 0; k < b->n - 1; k++) {
+    double block = b->whole[k] / part[k];
+    read += block;
+    if (!paper && tasks > part[k]) more += (tasks * block - b->whole[k]) * b->bytes[k];
+  }
+  if (paper) {
+    *own = tasks * read +
+           tasks / nagg * (nagg - 1) * (b->whole[b->n - 1] / part[b->n - 1]) * b->partial;
+    return *own;
+  }
+  *own = (nagg - 1) * b->out * b->partial;
+  return *own + more;
+}
+
+static int eini_pick_above(const eini_pick *q, int a, int b) {
+  return q->rank[a] > q->rank[b] || (q->rank[a] >= q->rank[b] && q->seq[a] > q->seq[b]);
+}
+
+// Lets the slot at i of the heap sink.
+static void eini_pick_sink(eini_pick *q, int64_t n, int64_t i) {
+  int x = q->heap[i];
+  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
+    if (c + 1 < n && eini_pick_above(q, q->heap[c + 1], q->heap[c])) c++;
+    if (!eini_pick_above(q, q->heap[c], x)) break;
+    q->heap[i] = q->heap[c];
+  }
+  q->heap[i] = x;
+}
+
+// The vector is there already: its rank is now the least. 0: it is not there.
+static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut) {
+  for (int64_t i = 0; i < q->n; i++) {
+    if (n > 0 && memcmp(q->cut + i * n, cut, (size_t)n * sizeof *cut) != 0) continue;
+    q->rank[i] = -1;
+    for (int64_t k = q->n / 2; k-- > 0;) eini_pick_sink(q, q->n, k);
+    return 1;
+  }
+  return 0;
+}
+
+// Takes note of a vector; it is kept if it is among the best. first: whatever its rank.
+static void eini_pick_add(const eini_decomposer *dc, const eini_dform *f, eini_pick *q,
+                          const int64_t *cut, int first) {
+  double join, agg, seconds, own, rank;
+  double bytes = dc->machine.memory > 0 ? eini_result_bytes(dc, f->s, cut) : 0;
   int n = f->s->nindex;
-  double *rank = EINI_NEW(&dc->arena, double, w->n), join, agg, seconds;
-  int64_t *by = EINI_NEW(&dc->arena, int64_t, w->n), *cut;
-  cut = EINI_NEW(&dc->arena, int64_t, w->n * n);
-  if (rank == NULL || by == NULL || cut == NULL) return EIN_ERR_NO_MEMORY;
-  f->least = INFINITY;
-  for (int64_t i = 0; i < w->n; i++) {
-    double own = eini_vertex_cost(dc, f->s, w->cut + i * n, &join, &agg, &seconds);
-    if (own < f->least) f->least = own;
-    by[i] = i;
-    rank[i] = eini_vector_rank(dc, f, w->cut + i * n);
-    for (int k = 0; k < f->nextra && n > 0; k++)
-      if (memcmp(w->cut + i * n, f->extra + (int64_t)k * n, (size_t)n * sizeof *cut) == 0)
-        rank[i] = -1;
+  if (bytes < q->bytes) q->bytes = bytes;
+  if (dc->machine.memory > 0 && bytes > dc->machine.memory) return;
+  if (first && eini_pick_raise(q, n, cut)) return;
+  int64_t slot = q->n;
+  q->seen++;
+  if (q->blocks.n > 0) {
+    rank = eini_blocks_rank(dc, f, &q->blocks, cut, &own);
+    q->steps += 4;
+  } else {
+    own = eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
+    rank = eini_vector_rank(dc, f, cut, own);
+    q->steps += q->step;  // which takes longer
   }
-  for (int64_t gap = w->n / 2; gap > 0; gap /= 2) {  // shell sort
-    for (int64_t i = gap; i < w->n; i++) {
-      int64_t x = by[i], j = i;
-      for (; j >= gap && (rank[x] < rank[by[j - gap]] ||
-                          (rank[x] == rank[by[j - gap]] && x < by[j - gap])); j -= gap)
-        by[j] = by[j - gap];
-      by[j] = x;
+  if (own < q->least) q->least = own;
+  if (first) rank = -1;
+  if (q->n == q->most) {
+    q->kept_out++;
+    slot = q->heap[0];
+    if (rank >= q->rank[slot]) return;  // it comes later
+  }
+  q->rank[slot] = rank;
+  q->seq[slot] = q->seen;
+  if (n > 0) memcpy(q->cut + slot * n, cut, (size_t)n * sizeof *cut);
+  if (q->n == q->most) {
+    eini_pick_sink(q, q->n, 0);
+    return;
+  }
+  int64_t i = q->n++;
+  for (; i > 0 && eini_pick_above(q, (int)slot, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    q->heap[i] = q->heap[(i - 1) / 2];
+  q->heap[i] = (int)slot;
+}
+
+// Every vector with `tasks` tasks, the indices that are preferred cut most first; even: pieces
+// divide their extents. nd divisors of tasks.
+static ein_status eini_vectors_of(eini_decomposer *dc, const eini_dform *f, int64_t tasks,
+                                  int even, int nd, const int64_t *divisor, eini_pick *q) {
+  eini_arena *a = &dc->arena;
+  int n = f->s->nindex, i = 0;
+  int *at = EINI_NEW(a, int, n + 1);
+  int64_t *cut = EINI_NEW(a, int64_t, n + 1), *rest = EINI_NEW(a, int64_t, n + 1);
+  int64_t *room = EINI_NEW(a, int64_t, n + 1);  // most tasks of the indices from i on
+  if (at == NULL || cut == NULL || rest == NULL || room == NULL) return EIN_ERR_NO_MEMORY;
+  if (n == 0 && tasks == 1) eini_pick_add(dc, f, q, cut, 0);
+  if (n == 0) return EIN_OK;
+  room[n] = 1;
+  for (int k = n - 1; k >= 0; k--) {
+    int64_t most = f->need[f->prefer[k]] != 0 ? f->need[f->prefer[k]] : f->limit[f->prefer[k]];
+    if (eini_mul_overflow(room[k + 1], most, &room[k])) room[k] = INT64_MAX;
+  }
+  rest[0] = tasks;
+  at[0] = nd;
+  while (i >= 0) {  // index prefer[i] takes divisor at[i] of what the indices before leave
+    int c = f->prefer[i], k = at[i] - 1;
+    for (; k >= 0 && rest[i] / divisor[k] <= room[i + 1]; k--) {
+      if (divisor[k] > eini_min64(rest[i], f->limit[c]) || rest[i] % divisor[k] != 0) continue;
+      if (i == n - 1 && divisor[k] != rest[i]) continue;
+      if (f->need[c] != 0 && f->need[c] != divisor[k]) continue;
+      if (!even || f->s->index[c].extent % divisor[k] == 0) break;
     }
+    if (q->steps++ > q->effort) return EIN_OK;
+    if (k < 0 || rest[i] / divisor[k] > room[i + 1]) {
+      i--;
+      continue;
+    }
+    at[i] = k;
+    cut[c] = divisor[k];
+    if (i == n - 1) {
+      eini_pick_add(dc, f, q, cut, 0);
+      continue;
+    }
+    rest[i + 1] = rest[i] / cut[c];
+    at[++i] = nd;
   }
-  for (int64_t i = 0; i < w->n && n > 0; i++)
-    memcpy(cut + i * n, w->cut + by[i] * n, (size_t)n * sizeof *cut);
-  w->cut = cut;
+  return EIN_OK;
+}
+
+// Are vectors of every divisor of p tasks looked at?
+static int eini_all_divisors(const ein_decompose_desc *d) {
+  return d->fewer || (d->cost == EIN_COST_SECONDS && !d->strict);
+}
+
+// A vector of `tasks` tasks that cuts index c as much as can be, then the others as preferred; 0
+// when this leaves tasks over.
+static int eini_vector_first(const eini_dform *f, int first, int64_t tasks, int even, int nd,
+                             const int64_t *divisor, int64_t *cut) {
+  int64_t rest = tasks;
+  for (int i = -1; i < f->s->nindex; i++) {
+    int c = i < 0 ? first : f->prefer[i], k = nd - 1;
+    if (i >= 0 && c == first) continue;
+    while (k > 0 && (rest % divisor[k] != 0 || divisor[k] > f->limit[c] ||
+                     (even && f->s->index[c].extent % divisor[k] != 0))) k--;
+    cut[c] = f->need[c] != 0 ? f->need[c] : divisor[k];
+    if (rest % cut[c] != 0) return 0;
+    rest /= cut[c];
+  }
+  return rest == 1;
+}
+
+// Where not all vectors are kept: those that cut one index first, and the hint, which neighbours
+// have alike.
+static ein_status eini_vectors_first(eini_decomposer *dc, eini_dform *f, int64_t tasks, int even,
+                                     int nd, const int64_t *divisor, eini_pick *q) {
+  int n = f->s->nindex;
+  int64_t *cut = EINI_NEW(&dc->arena, int64_t, n);
+  if (cut == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n && 2 * (i + 1) < q->most; i++)
+    if (f->limit[f->prefer[i]] > 1 &&
+        eini_vector_first(f, f->prefer[i], tasks, even, nd, divisor, cut))
+      eini_pick_add(dc, f, q, cut, 1);
+  return EIN_OK;
+}
+
+// The family: as many tasks as possible, p at most, in pieces that divide the extents where they
+// can; and those of divisors of p. The `most` best of them are kept.
+static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q) {
+  int n = f->s->nindex, even = 0, paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
+  int64_t most = 1, divisor[256], tasks;
+  for (int c = 0; c < n; c++) {
+    int64_t pieces = f->need[c] != 0 ? f->need[c] : f->limit[c];
+    if (eini_mul_overflow(most, pieces, &most) || most > dc->p) most = dc->p;
+  }
+  for (tasks = most; tasks > 0; tasks--) {
+    int nd = eini_divisors(tasks, divisor);
+    double none = q->bytes;
+    if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, q));
+    even = q->seen > 0 || q->bytes < none;
+    if (!even) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, q));
+    if (q->seen > 0 || q->bytes < none) break;
+  }
+  int nd = eini_divisors(tasks, divisor);
+  if (q->kept_out > 0 || q->steps > q->effort)
+    EINI_TRY(eini_vectors_first(dc, f, tasks, even, nd, divisor, q));
+  for (int k = 0; k < dc->ndivisor && eini_all_divisors(dc->desc); k++) {
+    if (dc->divisor[k] >= tasks) break;
+    nd = eini_divisors(dc->divisor[k], divisor);
+    EINI_TRY(eini_vectors_of(dc, f, dc->divisor[k], paper, nd, divisor, q));
+  }
+  if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, 1);
+  f->least = q->steps > q->effort ? 0 : q->least;
+  dc->cut_short |= q->kept_out > 0 || q->steps > q->effort;
+  return q->n > 0 ? EIN_OK : eini_no_memory_for(dc, node, q->bytes, 0);
+}
+
+// The vectors of a form, as many as are picked at most, those of least rank first.
+static ein_status eini_vectors_make(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q,
+                                    eini_ways *w) {
+  int n = f->s->nindex;
+  q->n = q->seen = q->steps = q->kept_out = 0;
+  q->least = q->bytes = INFINITY;
+  q->effort = eini_min64(EINI_VECTORS_EFFORT, dc->effort / 8 + 4096);
+  q->step = 0;  // it walks over all maps
+  for (int k = 0; k < f->s->noperand; k++) q->step += (int64_t)f->s->proj[k].rows * n / 16;
+  q->step = eini_max64(q->step + (int64_t)f->s->noperand * n / 16, 64);
+  eini_blocks_make(dc, f, &q->blocks);
+  EINI_TRY(eini_enumerate(dc, f, node, q));
+  dc->effort -= eini_min64(q->steps, dc->effort);
+  for (int64_t k = q->n; k-- > 0;) {  // the dearest goes to the end
+    int64_t slot = q->heap[0];
+    if (n > 0) memcpy(w->cut + k * n, q->cut + slot * n, (size_t)n * sizeof *w->cut);
+    q->heap[0] = q->heap[k];
+    eini_pick_sink(q, k, 0);
+  }
+  w->n = q->n;
   return EIN_OK;
 }
 
@@ -2405,98 +3034,171 @@ static int eini_permute(int *a, int n) {
   return 1;
 }
 
-// What tells way `way` from others of the same vector: its digits on every edge it may have.
+// What tells way `way` from others of the same vector: its digits on every edge it may have. In
+// limited memory also what lies where: those of inputs; and digits of even pieces of free indices,
+// and of reduced ones, are alike among themselves.
 static int64_t eini_way_signature(const eini_decomposer *dc, const eini_dform *f, int64_t way,
                                   int64_t *digit) {
+  int limited = dc->machine.memory > 0, nindex = f->s->nindex;
+  int moved = limited || dc->desc->cost >= EIN_COST_BYTES;
+  const int64_t *cut = f->ways.cut + way * nindex;
+  const int *order = f->ways.order + way * nindex;
   int64_t n = 0;
   for (int k = -1; k < f->s->noperand; k++) {
-    if (!f->active[k < 0 ? f->s->noperand : k]) continue;
-    n += eini_way_digits(dc, f, way, k, digit + n);
+    int held = limited && k >= 0 && dc->desc->inputs != EIN_INPUTS_OUTSIDE &&
+               dc->g->tensor[f->s->operand[k]].role == EIN_ROLE_INPUT;
+    if (!held && !f->active[k < 0 ? f->s->noperand : k]) continue;
+    n += eini_way_digits(f, way, k, moved, digit + n);
     digit[n++] = -2;
+  }
+  for (int i = 0, last = 0; i < f->ways.norder[way] && limited; i++) {
+    int c = order[i], even = f->s->index[c].extent % cut[c] == 0;
+    int kind = !even ? c + 1 : c < f->s->nfree ? -3 : -4;
+    if (kind < 0 && kind == last) {
+      digit[n - 1] *= cut[c];
+      continue;
+    }
+    digit[n++] = last = kind;
+    digit[n++] = cut[c];
   }
   return n;
 }
 
-#define EINI_ORDERS_MAX 120  // of one vector
+#define EINI_ORDERS_MAX 120   // of one vector
+#define EINI_ORDERS_TRIED 720  // it takes more than six cut indices to have more
 
-// Adds vector `from` with the orders that matter: those that differ on an edge.
+// Scratch of the orders of one vector.
+typedef struct eini_orders {
+  int64_t room, *digits, *length;  // signatures, room entries each
+  int *rank;               // the permutation: numbers of cut indices, the preferred first
+} eini_orders;
+
+// Adds a vector with the orders that matter, those that differ on an edge, the preferred one first.
+// from, to: which of them, as numbers; what was added before counts.
 static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
-                                  int64_t *digits, int64_t room) {
+                                  int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
-  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0;
-  int64_t first = w->n, length[EINI_ORDERS_MAX];
-  int *order = w->order + first * n;
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[64];
+  int64_t found = 0;
   for (int i = 0; i < n; i++) {
-    int c = !f->pinned ? i : i < n - nfree ? nfree + i : i - (n - nfree);
-    if (vector[c] > 1) order[m++] = c;
+    int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
+    if (vector[c] > 1) cuts[m++] = c;
   }
-  int only = f->pinned || dc->desc->cost <= EIN_COST_PAPER_CODE;
+  int only = f->pinned || f->fixed != NULL ||
+             (dc->desc->cost <= EIN_COST_PAPER_CODE && dc->machine.memory <= 0);
+  for (int i = 0; i < m; i++) o->rank[i] = i;
   do {
-    int64_t *cut = w->cut + w->n * n, at = w->n - first;
-    if (n > 0) memcpy(cut, vector, (size_t)n * sizeof *cut);
+    if (w->n == w->cap) break;
+    int *order = w->order + w->n * n;
+    int64_t *mine = o->digits + found * o->room, again = 0;
+    if (n > 0) memcpy(w->cut + w->n * n, vector, (size_t)n * sizeof *vector);
+    for (int i = 0; i < m; i++) order[i] = f->fixed != NULL ? f->fixed->order[i] : cuts[o->rank[i]];
     w->norder[w->n] = m;
-    int64_t *mine = digits + at * room, again = 0;
-    length[at] = only ? 0 : eini_way_signature(dc, f, w->n, mine);
-    while (again < at && (length[again] != length[at] ||
-                          memcmp(digits + again * room, mine,
-                                 (size_t)length[at] * sizeof *mine) != 0)) again++;
-    if (again == at) {
-      w->n++;
-      if (n > 0) memcpy(w->order + w->n * n, w->order + (w->n - 1) * n, (size_t)n * sizeof *order);
+    o->length[found] = only ? 0 : eini_way_signature(dc, f, w->n, mine);
+    while (again < found && (o->length[again] != o->length[found] ||
+                             memcmp(o->digits + again * o->room, mine,
+                                    (size_t)o->length[found] * sizeof *mine) != 0)) again++;
+    if (again == found) {
+      w->n += found >= from && found < to;
+      if (++found == to || found == EINI_ORDERS_MAX) break;
     }
-    if (only || w->n == w->cap || w->n - first == EINI_ORDERS_MAX || ++tried > 5040) {
-      dc->cut_short |= !only && eini_permute(w->order + w->n * n, m);
-      return EIN_OK;
-    }
-  } while (eini_permute(w->order + w->n * n, m));
+    if (only) return EIN_OK;
+  } while (++tried < EINI_ORDERS_TRIED && eini_permute(o->rank, m));
+  dc->cut_short |= to > 1 && !only && eini_permute(o->rank, m);
   return EIN_OK;
 }
 
-// Gives the vectors their rules of placement, keeping `most` ways. Paper: cut indices in the
-// statement's order. A pinned tensor's statement puts the reduced ones first, so that its blocks
-// lie as the pin says.
-static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, int64_t most) {
-  eini_ways have = f->ways, *w = &f->ways;
+// Gives the vectors their rules of placement, keeping `most` ways: first the preferred order of
+// half as many vectors, then what else there is. A pinned tensor's statement puts the reduced
+// indices first, so that its blocks lie as the pin says.
+static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, const eini_ways *have,
+                                  eini_ways *w, eini_orders *o) {
   int n = f->s->nindex;
-  int64_t room = 2 * ((int64_t)n + 1) * (f->s->noperand + 1);
-  int64_t *digits = EINI_NEW(&dc->arena, int64_t, room * (EINI_ORDERS_MAX + 1));
-  memset(w, 0, sizeof *w);
-  w->cap = dc->desc->cost <= EIN_COST_PAPER_CODE ? eini_min64(most, have.n) : most;
-  w->cut = EINI_NEW(&dc->arena, int64_t, (w->cap + 1) * n);
-  w->order = EINI_NEW(&dc->arena, int, (w->cap + 1) * n);
-  w->norder = EINI_NEW(&dc->arena, int, w->cap + 1);
-  if (digits == NULL || w->cut == NULL || w->order == NULL || w->norder == NULL)
+  int64_t first = eini_min64(have->n, (w->cap + 1) / 2), i, cells;
+  o->room = 2 * ((int64_t)n + 1) * (f->s->noperand + 2);
+  w->n = 0;
+  f->ways = *w;
+  for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, 0, 1, o));
+  for (i = 0; i < have->n && f->ways.n < w->cap; i++)
+    EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, i < first, EINI_ORDERS_MAX, o));
+  dc->cut_short |= i < have->n;
+  w->n = f->ways.n;
+  cells = w->n * n;
+  f->ways.cap = w->n;
+  f->ways.cut = EINI_NEW(&dc->arena, int64_t, cells);
+  f->ways.order = EINI_NEW(&dc->arena, int, cells);
+  f->ways.norder = EINI_NEW(&dc->arena, int, w->n);
+  if (f->ways.cut == NULL || f->ways.order == NULL || f->ways.norder == NULL)
     return EIN_ERR_NO_MEMORY;
-  int64_t i = 0;
-  for (; i < have.n && w->n < w->cap; i++)
-    EINI_TRY(eini_way_orders(dc, f, have.cut + i * n, digits, room));
-  dc->cut_short |= i < have.n;
+  if (n > 0) memcpy(f->ways.cut, w->cut, (size_t)cells * sizeof *w->cut);
+  if (n > 0) memcpy(f->ways.order, w->order, (size_t)cells * sizeof *w->order);
+  memcpy(f->ways.norder, w->norder, (size_t)w->n * sizeof *w->norder);
   return EIN_OK;
 }
 
 // How many ways of a statement the tables have room for.
 static int64_t eini_ways_most(const eini_decomposer *dc) {
   if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
-  if (dc->desc->cost <= EIN_COST_PAPER_CODE) return 4096;
-  // With a limit to the memory no way can be dropped, so there are fewer from the start.
   int64_t most = 16, words = (dc->p + 63) / 64, cap = dc->machine.memory > 0 ? 256 : 2048;
+  // With a limit to the memory no way can be dropped, so there are fewer from the start.
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) return dc->machine.memory > 0 ? 1024 : 4096;
   while (most < cap && 4 * most * most * words <= (int64_t)1 << 22) most *= 2;
   return most;
 }
 
-static ein_status eini_forms_make(eini_decomposer *dc) {
-  int64_t most = eini_ways_most(dc);
+// Scratch of the ways of one form.
+typedef struct eini_formwork {
+  eini_pick pick;
+  eini_orders orders;
+  eini_ways vectors, ways;
+} eini_formwork;
+
+static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_formwork *w) {
+  eini_arena *a = &dc->arena;
+  int64_t n = 1, room = 1;
+  memset(w, 0, sizeof *w);
   for (int i = 0; i < dc->nnode; i++) {
-    int j = 0;
-    while (j < i && (dc->form_of[j] != j || !eini_same_form(dc, j, i))) j++;
-    dc->form_of[i] = j;
-    if (j < i) continue;
+    const eini_stmt *s = dc->node[i].s;
+    n = eini_max64(n, s->nindex);
+    room = eini_max64(room, 2 * ((int64_t)s->nindex + 1) * (s->noperand + 2));
+  }
+  w->pick.most = most + 1;
+  w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
+  w->pick.rank = EINI_NEW(a, double, w->pick.most);
+  w->pick.seq = EINI_NEW(a, int64_t, w->pick.most);
+  w->pick.heap = EINI_NEW(a, int, w->pick.most);
+  w->orders.digits = EINI_NEW(a, int64_t, room * (EINI_ORDERS_MAX + 1));
+  w->orders.length = EINI_NEW(a, int64_t, EINI_ORDERS_MAX + 1);
+  w->orders.rank = EINI_NEW(a, int, n);
+  w->vectors.cut = EINI_NEW(a, int64_t, w->pick.most * n);
+  w->ways.cap = most;
+  w->ways.cut = EINI_NEW(a, int64_t, (most + 1) * n);
+  w->ways.order = EINI_NEW(a, int, (most + 1) * n);
+  w->ways.norder = EINI_NEW(a, int, most + 1);
+  return w->pick.cut == NULL || w->pick.rank == NULL || w->pick.seq == NULL ||
+         w->pick.heap == NULL || w->orders.digits == NULL || w->orders.length == NULL ||
+         w->orders.rank == NULL || w->vectors.cut == NULL || w->ways.cut == NULL ||
+         w->ways.order == NULL || w->ways.norder == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_forms_make(eini_decomposer *dc) {
+  eini_formwork work;
+  EINI_TRY(eini_formwork_make(dc, eini_ways_most(dc), &work));
+  uint64_t mask = 16;
+  while (mask < 2 * (uint64_t)dc->nnode) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // the first node of a form, + 1
+  if (slot == NULL) return EIN_ERR_NO_MEMORY;
+  dc->effort = EINI_VECTORS_TOTAL;
+  for (int i = 0; i < dc->nnode; i++) {
+    uint64_t at = eini_form_hash(dc->g, dc->node[i].s) & mask;
+    while (slot[at] != 0 && !eini_same_form(dc, slot[at] - 1, i)) at = (at + 1) & mask;
+    if (slot[at] == 0) slot[at] = i + 1;
+    dc->form_of[i] = slot[at] - 1;
+    if (slot[at] != i + 1) continue;
     eini_dform *f = &dc->node[i];
     int pin = i >= dc->nnode - dc->npinned;
-    EINI_TRY(eini_enumerate(dc, f));
-    if (!pin) EINI_TRY(eini_ways_fit(dc, f, i));
-    EINI_TRY(eini_ways_rank(dc, f));
-    EINI_TRY(eini_ways_place(dc, f, most));
+    EINI_TRY(eini_vectors_make(dc, f, i, &work.pick, &work.vectors));
+    EINI_TRY(eini_ways_place(dc, f, &work.vectors, &work.ways, &work.orders));
     EINI_TRY(eini_form_costs(dc, f));
     if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
     dc->nform++;
@@ -2504,6 +3206,11 @@ static ein_status eini_forms_make(eini_decomposer *dc) {
   }
   return EIN_OK;
 }
+
+// ================================================================================================
+// >>tables  what edges cost, ways that are never needed, and the linearisation
+// Takes the ways of all forms; gives the net of tables whose least sum is searched.
+// ================================================================================================
 
 static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
   return &dc->node[dc->form_of[node]];
@@ -2576,7 +3283,7 @@ static ein_status eini_edges_find(eini_decomposer *dc, eini_edges *q) {
   for (int y = 0; y < dc->nnode - dc->npinned; y++) {
     const eini_stmt *s = dc->node[y].s;
     for (int k = 0; k < s->noperand; k++) {
-      if (eini_operand_again(s, k)) continue;
+      if (dc->node[y].again[k]) continue;
       for (int x = head[s->operand[k]]; x >= 0; x = next[x]) {
         dc->node[y].active[k] = 1;
         dc->node[x].active[dc->node[x].s->noperand] = 1;
@@ -2592,6 +3299,101 @@ static ein_status eini_edges_find(eini_decomposer *dc, eini_edges *q) {
   return EIN_OK;
 }
 
+// ---- inputs that are not pinned ----
+
+typedef struct eini_read {
+  int node, k;             // operand k of statement `node`
+} eini_read;
+
+typedef struct eini_reads {
+  int64_t *at;             // [tensor + 1] where its reads begin; pinned inputs and others have none
+  eini_read *list;         // in the order of statements
+} eini_reads;
+
+static int eini_reads_has(const eini_decomposer *dc, int tensor) {
+  if (dc->g->tensor[tensor].role != EIN_ROLE_INPUT) return 0;
+  for (int i = dc->nnode - dc->npinned; i < dc->nnode; i++)
+    if (dc->node[i].s->out == tensor) return 0;
+  return 1;
+}
+
+// Who reads which input that is not pinned, each operand once.
+static ein_status eini_reads_find(eini_decomposer *dc, eini_reads *r) {
+  int64_t ntensor = dc->g->ntensor, n = 0;
+  unsigned char *has = EINI_NEW(&dc->arena, unsigned char, ntensor);
+  for (int i = 0; i < dc->nnode; i++) n += dc->node[i].s->noperand;
+  r->at = EINI_NEW(&dc->arena, int64_t, ntensor + 2);
+  r->list = EINI_NEW(&dc->arena, eini_read, n);
+  if (has == NULL || r->at == NULL || r->list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < ntensor; t++) has[t] = (unsigned char)eini_reads_has(dc, t);
+  for (int pass = 0; pass < 2; pass++) {  // count, then list: at[t + 1] is where t's next one goes
+    for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+      const eini_stmt *s = dc->node[i].s;
+      for (int k = 0; k < s->noperand; k++) {
+        int t = s->operand[k];
+        if (!has[t] || dc->node[i].again[k]) continue;
+        if (pass == 0) r->at[t + 2]++;
+        if (pass == 0) continue;
+        eini_read *x = &r->list[r->at[t + 1]++];
+        x->node = i;
+        x->k = k;
+      }
+    }
+    for (int64_t t = 0; t < ntensor && pass == 0; t++) r->at[t + 2] += r->at[t + 1];
+  }
+  return EIN_OK;
+}
+
+// Finds the edges that need a table of their own.
+static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
+  uint64_t mask = 16;
+  while (mask < 2 * (uint64_t)q->n) mask *= 2;
+  int64_t *slot = EINI_NEW(&dc->arena, int64_t, (int64_t)mask--);
+  q->shared = EINI_NEW(&dc->arena, int64_t, q->n);
+  if (slot == NULL || q->shared == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < q->n; i++) {
+    eini_dedge *e = &q->e[i];
+    int key[3];
+    key[0] = dc->form_of[e->x], key[1] = dc->form_of[e->y], key[2] = e->k;
+    uint64_t at = eini_hash(key, sizeof key, 0) & mask;
+    for (; slot[at] != 0; at = (at + 1) & mask) {
+      const eini_dedge *o = &q->e[slot[at] - 1];
+      if (dc->form_of[o->x] == key[0] && dc->form_of[o->y] == key[1] && o->k == e->k) break;
+    }
+    if (slot[at] == 0) {
+      slot[at] = i + 1;
+      q->shared[q->nshared++] = i;
+    }
+    e->alike = slot[at] - 1;
+  }
+  return EIN_OK;
+}
+
+#define EINI_EDGES_CELLS 33554432.0  // of all edges' tables, about
+
+// Leaves the last ways of all forms out as long as their tables together take too much.
+static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
+  int moved = dc->desc->cost >= EIN_COST_BYTES;
+  double words = moved ? (double)((dc->p + 63) / 64) : 1, room = (moved ? 2 : 1) * EINI_EDGES_CELLS;
+  for (;;) {
+    double cells = 0;
+    int64_t longest = 0;
+    for (int64_t k = 0; k < q->nshared; k++) {
+      int64_t x = eini_form(dc, q->e[q->shared[k]].x)->ways.n;
+      int64_t y = eini_form(dc, q->e[q->shared[k]].y)->ways.n;
+      cells += (double)x * (double)y * words;
+      longest = eini_max64(longest, eini_max64(x, y));
+    }
+    if (cells <= room || longest <= 16) return;
+    int64_t most = longest / 2;
+    for (int i = 0; i < dc->nnode; i++) {
+      eini_ways *w = &dc->node[i].ways;
+      dc->cut_short |= w->n > most;
+      w->n = eini_min64(w->n, most);
+    }
+  }
+}
+
 static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *net) {
   double most = dc->desc->max_table > 0 ? dc->desc->max_table : 4194304;
   int *unary = EINI_NEW(&dc->arena, int, dc->nnode), id;
@@ -2603,24 +3405,14 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *
     if (dc->form_of[i] == i) EINI_TRY(eini_sums_table(net, 1, &net->size[i], f->unary, &unary[i]));
     EINI_TRY(eini_sums_factor(net, unary[dc->form_of[i]], &i, &id));
   }
+  for (int64_t k = 0; k < q->nshared; k++) {
+    eini_dedge *e = &q->e[q->shared[k]];
+    EINI_TRY(eini_edge_table(dc, net, e, &e->table));
+  }
   for (int64_t i = 0; i < q->n; i++) {
     eini_dedge *e = &q->e[i];
-    int64_t j = 0;
     int var[2];
-    for (; j < q->nshared; j++) {
-      const eini_dedge *o = &q->e[q->shared[j]];
-      if (dc->form_of[o->x] == dc->form_of[e->x] && dc->form_of[o->y] == dc->form_of[e->y] &&
-          o->k == e->k) break;
-    }
-    if (j < q->nshared) {
-      e->table = q->e[q->shared[j]].table;
-    } else {
-      int *s = (int *)eini_grow(&dc->arena, q->shared, q->nshared, &q->capshared, sizeof *s);
-      if (s == NULL) return EIN_ERR_NO_MEMORY;
-      q->shared = s;
-      s[q->nshared++] = (int)i;
-      EINI_TRY(eini_edge_table(dc, net, e, &e->table));
-    }
+    e->table = q->e[e->alike].table;
     var[0] = e->x;
     var[1] = e->y;
     EINI_TRY(eini_sums_factor(net, e->table, var, &id));
@@ -2870,42 +3662,97 @@ static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_
 
 // ---- the paper's linearisation ------------------------------------------------------------------
 
-// The longest path of nodes without labels yet, from its last node by `from`; returns that node.
-static int eini_longest_path(const eini_decomposer *dc, const eini_edges *q, const int *label,
-                             int *length, int *from) {
-  int best = -1;
-  for (int i = 0; i < dc->nnode; i++) {
-    length[i] = label[i] < 0;
-    from[i] = -1;
+// The longest paths that end at nodes without labels, through such nodes.
+typedef struct eini_paths {
+  int *length, *from;      // [node] nodes of its path; the edge it ends with, or -1
+  int64_t *in, *out;       // [node] where its edges begin as a reader (they are in this order) and,
+  int *reader;             //   in `reader`, its readers
+  unsigned char *stale;    // a node before it has got a label
+  int *path, **arg;        // of one path
+  double **m;
+} eini_paths;
+
+static ein_status eini_paths_make(eini_decomposer *dc, const eini_edges *q, eini_paths *p) {
+  int n = dc->nnode;
+  p->length = EINI_NEW(&dc->arena, int, n);
+  p->from = EINI_NEW(&dc->arena, int, n);
+  p->in = EINI_NEW(&dc->arena, int64_t, n + 1);
+  p->out = EINI_NEW(&dc->arena, int64_t, n + 2);
+  p->reader = EINI_NEW(&dc->arena, int, q->n);
+  p->stale = EINI_NEW(&dc->arena, unsigned char, n);
+  p->path = EINI_NEW(&dc->arena, int, n);
+  p->arg = EINI_NEW(&dc->arena, int *, n);
+  p->m = EINI_NEW(&dc->arena, double *, n);
+  if (p->length == NULL || p->from == NULL || p->in == NULL || p->out == NULL ||
+      p->reader == NULL || p->stale == NULL || p->path == NULL || p->arg == NULL || p->m == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < q->n; k++) {
+    p->in[q->e[k].y + 1]++;
+    p->out[q->e[k].x + 2]++;
   }
-  for (int64_t k = 0; k < q->n; k++) {  // edges are in the order of their readers
-    const eini_dedge *e = &q->e[k];
-    if (label[e->x] >= 0 || label[e->y] >= 0 || length[e->x] < length[e->y]) continue;
-    length[e->y] = length[e->x] + 1;
-    from[e->y] = (int)k;
+  for (int i = 0; i < n; i++) {
+    p->in[i + 1] += p->in[i];
+    p->out[i + 2] += p->out[i + 1];
   }
-  for (int i = 0; i < dc->nnode; i++)
-    if (label[i] < 0 && (best < 0 || length[i] > length[best])) best = i;
-  return best;
+  for (int64_t k = 0; k < q->n; k++) p->reader[p->out[q->e[k].x + 1]++] = q->e[k].y;
+  return EIN_OK;
 }
 
-// Dynamic programme along one path; edges between paths do not count (EinDecomp, section 8).
-static ein_status eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
-                                   const int *from, int last, int *label) {
-  double **m = EINI_NEW(&dc->arena, double *, dc->nnode);
-  int **arg = EINI_NEW(&dc->arena, int *, dc->nnode), n = 0, at = last;
-  int *path = EINI_NEW(&dc->arena, int, dc->nnode);
-  if (m == NULL || arg == NULL || path == NULL) return EIN_ERR_NO_MEMORY;
-  for (; at >= 0; at = from[at] < 0 ? -1 : q->e[from[at]].x) path[n++] = at;
+// The longest path that ends at a node without a label, from those of the nodes before it.
+static void eini_paths_find(const eini_edges *q, const int *label, eini_paths *p, int node) {
+  p->length[node] = 1;
+  p->from[node] = -1;
+  for (int64_t k = p->in[node]; k < p->in[node + 1]; k++) {
+    int x = q->e[k].x;
+    if (label[x] >= 0 || p->length[x] < p->length[node]) continue;
+    p->length[node] = p->length[x] + 1;
+    p->from[node] = (int)k;
+  }
+}
+
+// Marks the readers of a node; returns how many more are marked.
+static int eini_path_readers(const int *label, eini_paths *p, int node, int *first) {
+  int more = 0;
+  for (int64_t k = p->out[node]; k < p->out[node + 1]; k++) {
+    int y = p->reader[k];
+    if (label[y] >= 0 || p->stale[y]) continue;
+    p->stale[y] = 1;
+    *first = y < *first ? y : *first;
+    more++;
+  }
+  return more;
+}
+
+// The nodes of a path have got labels: paths through them end, and become shorter behind them.
+static void eini_paths_update(const eini_edges *q, const int *label, eini_paths *p, int npath) {
+  int x = INT_MAX, left = 0;
+  for (int i = 0; i < npath; i++) left += eini_path_readers(label, p, p->path[i], &x);
+  for (; left > 0; x++) {  // readers come later
+    int before = p->length[x];
+    if (!p->stale[x]) continue;
+    p->stale[x] = 0;
+    left--;
+    eini_paths_find(q, label, p, x);
+    if (p->length[x] != before) left += eini_path_readers(label, p, x, &x);
+  }
+}
+
+// Dynamic programme along the path that ends at `last`; edges between paths do not count
+// (EinDecomp, section 8). Returns its length, -1 without memory.
+static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                            eini_paths *p, int last, int *label) {
+  double **m = p->m;
+  int **arg = p->arg, *path = p->path, n = 0;
+  for (int at = last; at >= 0; at = p->from[at] < 0 ? -1 : q->e[p->from[at]].x) path[n++] = at;
   for (int i = n - 1; i >= 0; i--) {
     int y = path[i], ky = net->size[y];
     m[i] = EINI_NEW(&dc->arena, double, ky);
     arg[i] = EINI_NEW(&dc->arena, int, ky);
-    if (m[i] == NULL || arg[i] == NULL) return EIN_ERR_NO_MEMORY;
+    if (m[i] == NULL || arg[i] == NULL) return -1;
     for (int b = 0; b < ky; b++) {
       m[i][b] = eini_form(dc, y)->unary[b];
       if (i == n - 1) continue;
-      const double *v = net->table[q->e[from[y]].table].v;
+      const double *v = net->table[q->e[p->from[y]].table].v;
       double best = INFINITY;
       for (int a = 0; a < net->size[path[i + 1]]; a++) {
         double x = m[i + 1][a] + v[(int64_t)a * ky + b];
@@ -2920,23 +3767,39 @@ static ein_status eini_linear_path(eini_decomposer *dc, const eini_edges *q, con
   for (int b = 1; b < net->size[last]; b++)
     if (m[0][b] < m[0][label[last]]) label[last] = b;
   for (int i = 0; i + 1 < n; i++) label[path[i + 1]] = arg[i][label[path[i]]];
-  return EIN_OK;
+  return n;
 }
 
+// Takes the longest path of nodes without labels, of equal ones that which ends first, then the
+// next. Lengths never grow: one walk over the nodes takes all paths of a length.
 static ein_status eini_linear(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
                               int *label) {
-  int *length = EINI_NEW(&dc->arena, int, dc->nnode), *from = EINI_NEW(&dc->arena, int, dc->nnode);
-  if (length == NULL || from == NULL) return EIN_ERR_NO_MEMORY;
+  eini_paths p;
+  EINI_TRY(eini_paths_make(dc, q, &p));
+  const eini_arena_at at = eini_arena_mark(&dc->arena);
   for (int i = 0; i < dc->nnode; i++) label[i] = -1;
-  for (int last; (last = eini_longest_path(dc, q, label, length, from)) >= 0;)
-    EINI_TRY(eini_linear_path(dc, q, net, from, last, label));
-  return EIN_OK;
+  for (int i = dc->nnode - dc->npinned; i < dc->nnode; i++) eini_paths_find(q, label, &p, i);
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) eini_paths_find(q, label, &p, i);
+  for (;;) {
+    int most = 0;
+    for (int i = 0; i < dc->nnode; i++)
+      if (label[i] < 0 && p.length[i] > most) most = p.length[i];
+    if (most == 0) return EIN_OK;
+    for (int i = 0; i < dc->nnode; i++) {
+      if (label[i] >= 0 || p.length[i] != most) continue;
+      int npath = eini_linear_path(dc, q, net, &p, i, label);
+      if (npath < 0) return EIN_ERR_NO_MEMORY;
+      eini_paths_update(q, label, &p, npath);
+      eini_arena_rollback(&dc->arena, &at);
+    }
+  }
 }
 
 // ================================================================================================
 // >>place-memory  the least cost that fits the memory of a place
 // Takes the tables of the search and its answer without a limit; gives labels that fit: statements
-// in their order, extended one by one, the cheapest kept.
+// in their order, extended one by one, the cheapest kept. A place holds what it reads of inputs
+// from the start: their bytes so far and the most of all else so far are part of a state.
 // ================================================================================================
 
 // A statement's labels so far, extended by one; costs order them.
@@ -2949,13 +3812,19 @@ typedef struct eini_lim {
   eini_decomposer *dc;
   const eini_edges *q;
   const eini_sums *net;
+  eini_reads reads;         // of inputs that places hold
+  eini_boxes *boxes;        // [tensor] scratch of those
+  double *rest;             // [node] bytes of inputs that are first read behind it
+  double per_cost, per_byte;  // what orders states: costs, or bytes of the largest tasks
   int *last;                // [node] its last reader; nnode: it stays
   int64_t *at;              // [node] its first edge as a reader; [nnode]: their number
   int64_t *lo, *hi, *from, *to, *nlo, *nhi, *klo, *khi, *s0, *s1;
   int64_t cap;              // states
   int64_t n;
   int *label, *next;        // [state][node]
-  double *held, *more, *cost, *mine;  // [state][place]; [state]
+  double *held, *more;      // [state][3][place] blocks; the most of them with tasks; inputs
+  double *cost, *mine;      // [state]
+  uint64_t *shared;         // [state] see eini_lim_shared
   int *slot;                // hash table over the states of a step, by the labels of what lives on
   int64_t nslot;
   int *key;
@@ -3012,21 +3881,99 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
   return bytes;
 }
 
-// Most bytes at a place while statement y runs, and what is held behind it.
+// Adds to in[place] what statement y reads of inputs for the first time there.
+static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *in) {
+  const eini_decomposer *dc = t->dc;
+  const eini_stmt *s = dc->node[y].s;
+  for (int k = 0; k < s->noperand; k++) {
+    int tensor = s->operand[k], same = 0;
+    int64_t first = t->reads.at[tensor], i = first;
+    double size = eini_element_bytes(dc, tensor);
+    eini_boxes *u = &t->boxes[tensor];
+    for (; i < t->reads.at[tensor + 1]; i++) {
+      const eini_read *r = &t->reads.list[i];
+      if (r->node == y && r->k == k) break;
+      same |= dc->form_of[r->node] == dc->form_of[y] && r->k == k && label[r->node] == label[y];
+    }
+    if (i == t->reads.at[tensor + 1] || same) continue;
+    for (int64_t q = 0; q < dc->p; q++) {
+      double before = 0;
+      u->n = 0;
+      for (int64_t j = first; j <= i; j++) {
+        const eini_read *r = &t->reads.list[j];
+        const eini_stmt *x = dc->node[r->node].s;
+        if (j == i) before = eini_boxes_volume(u);
+        if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
+        if (eini_stmt_points(x, t->lo, t->hi) <= 0) continue;
+        eini_task_box(x, &x->proj[r->k], t->lo, t->hi, t->from, t->to);
+        eini_boxes_add(u, t->from, t->to);
+      }
+      in[q] += (eini_boxes_volume(u) - before) * size;
+    }
+  }
+}
+
+// Most bytes at a place up to statement y, and, behind it, what places hold. None can have less
+// than the mean with the inputs that are still to be read.
 static double eini_lim_need(const eini_lim *t, int y, const int *label, const double *held,
                             double *after) {
-  double most = 0;
-  for (int64_t q = 0; q < t->dc->p; q++) {
+  int64_t p = t->dc->p;
+  double most = 0, all = t->rest[y];
+  memcpy(after + 2 * p, held + 2 * p, (size_t)p * sizeof *held);
+  if (t->boxes != NULL) eini_lim_inputs(t, y, label, after + 2 * p);
+  for (int64_t q = 0; q < p; q++) {
     double block = eini_lim_block(t, y, label, q);
     double need = held[q] + block + eini_lim_task(t, y, label, q);
-    if (need > most) most = need;
     after[q] = held[q] + (t->last[y] == y ? 0 : block);
+    after[p + q] = need > held[p + q] ? need : held[p + q];
+    need = after[p + q] + after[2 * p + q];
+    if (need > most) most = need;
+    all += need;
   }
   for (int x = 0; x < t->dc->nnode; x++) {
     if (t->last[x] != y || x == y) continue;
-    for (int64_t q = 0; q < t->dc->p; q++) after[q] -= eini_lim_block(t, x, label, q);
+    for (int64_t q = 0; q < p; q++) after[q] -= eini_lim_block(t, x, label, q);
   }
-  return most;
+  return all / (double)p > most ? all / (double)p : most;
+}
+
+// Is every coordinate of a map one index of its own?
+static int eini_lim_plain(const eini_stmt *s, const ein_zmap *m) {
+  int64_t coef;
+  for (int r = 0; r < m->rows; r++) {
+    int c = eini_row_index(m, r, &coef), rows = 0;
+    if (c < 0 || (coef != 1 && coef != -1)) return 0;
+    for (int q = 0; q < m->rows; q++) rows += m->coef[(int64_t)q * s->nindex + c] != 0;
+    if (rows > 1) return 0;
+  }
+  return 1;
+}
+
+// What places hold of inputs: readers, scratch, and how much is still to come.
+static ein_status eini_lim_make_inputs(eini_lim *t) {
+  eini_decomposer *dc = t->dc;
+  const ein_graph *g = dc->g;
+  t->rest = EINI_NEW(&dc->arena, double, dc->nnode + 1);
+  if (t->rest == NULL) return EIN_ERR_NO_MEMORY;
+  if (dc->desc->inputs == EIN_INPUTS_OUTSIDE) return EIN_OK;
+  EINI_TRY(eini_reads_find(dc, &t->reads));
+  t->boxes = EINI_NEW(&dc->arena, eini_boxes, g->ntensor);
+  if (t->boxes == NULL) return EIN_ERR_NO_MEMORY;
+  for (int x = 0; x < g->ntensor; x++) {
+    if (t->reads.at[x] == t->reads.at[x + 1]) continue;
+    EINI_TRY(eini_boxes_init(&dc->arena, g->tensor[x].rank, &t->boxes[x]));
+    const eini_read *r = &t->reads.list[t->reads.at[x]];
+    const eini_stmt *s = dc->node[r->node].s;
+    double bytes = eini_element_bytes(dc, x);  // that it reads in all
+    for (int c = 0; c < s->proj[r->k].rows; c++) {
+      int64_t coef;
+      int i = eini_row_index(&s->proj[r->k], c, &coef);
+      bytes *= i < 0 ? 0 : (double)s->index[i].extent;
+    }
+    if (!eini_lim_plain(s, &s->proj[r->k]) || eini_stmt_empty(s, 0, s->nindex)) continue;
+    for (int y = 0; y < r->node; y++) t->rest[y] += bytes;
+  }
+  return EIN_OK;
 }
 
 static ein_status eini_lim_make(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
@@ -3043,23 +3990,24 @@ static ein_status eini_lim_make(eini_decomposer *dc, const eini_edges *q, const 
     room = eini_max64(room, s->nindex + s->out_map.rows);
     for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
   }
-  t->cap = eini_min64(((int64_t)1 << 20) / ways, ((int64_t)1 << 22) / dc->nnode / dc->p);
-  t->cap = eini_max64(16, t->cap);
+  t->cap = eini_min64(((int64_t)1 << 20) / ways, ((int64_t)1 << 20) / dc->nnode / dc->p);
+  t->cap = eini_max64(dc->p <= 65536 ? 16 : 4, t->cap);
   t->last = EINI_NEW(a, int, dc->nnode);
   t->at = EINI_NEW(a, int64_t, dc->nnode + 1);
   t->lo = EINI_NEW(a, int64_t, 10 * ++room);
   t->label = EINI_NEW(a, int, t->cap * dc->nnode);
   t->next = EINI_NEW(a, int, t->cap * dc->nnode);
-  t->held = EINI_NEW(a, double, t->cap * dc->p);
-  t->more = EINI_NEW(a, double, t->cap * dc->p);
+  t->held = EINI_NEW(a, double, 3 * t->cap * dc->p);
+  t->more = EINI_NEW(a, double, 3 * t->cap * dc->p);
   t->cost = EINI_NEW(a, double, t->cap);
   t->mine = EINI_NEW(a, double, t->cap);
   for (t->nslot = 32; t->nslot < 2 * t->cap;) t->nslot *= 2;
   t->slot = EINI_NEW(a, int, t->nslot);
   t->key = EINI_NEW(a, int, dc->nnode);
+  t->shared = EINI_NEW(a, uint64_t, t->cap);
   if (t->last == NULL || t->at == NULL || t->lo == NULL || t->label == NULL || t->next == NULL ||
       t->held == NULL || t->more == NULL || t->cost == NULL || t->mine == NULL ||
-      t->slot == NULL || t->key == NULL)
+      t->slot == NULL || t->key == NULL || t->shared == NULL)
     return EIN_ERR_NO_MEMORY;
   part[0] = &t->lo, part[1] = &t->hi, part[2] = &t->from, part[3] = &t->to, part[4] = &t->nlo;
   part[5] = &t->nhi, part[6] = &t->klo, part[7] = &t->khi, part[8] = &t->s0, part[9] = &t->s1;
@@ -3074,7 +4022,7 @@ static ein_status eini_lim_make(eini_decomposer *dc, const eini_edges *q, const 
     if (t->last[q->e[e].x] < q->e[e].y) t->last[q->e[e].x] = q->e[e].y;
   }
   for (int i = 0; i < dc->nnode; i++) t->at[i + 1] = eini_max64(t->at[i + 1], t->at[i]);
-  return EIN_OK;
+  return eini_lim_make_inputs(t);
 }
 
 // The state before the first statement: pinned inputs have one way.
@@ -3082,10 +4030,11 @@ static void eini_lim_begin(eini_lim *t) {
   const eini_decomposer *dc = t->dc;
   t->n = 1;
   t->cost[0] = 0;
-  for (int64_t q = 0; q < dc->p; q++) t->held[q] = 0;
+  for (int64_t q = 0; q < 3 * dc->p; q++) t->held[q] = 0;
   for (int x = 0; x < dc->nnode; x++) t->label[x] = 0;
   for (int x = dc->nnode - dc->npinned; x < dc->nnode; x++)
     for (int64_t q = 0; q < dc->p; q++) t->held[q] += eini_lim_block(t, x, t->label, q);
+  for (int64_t q = 0; q < dc->p; q++) t->held[dc->p + q] = t->held[q];
 }
 
 // Do labels fit the memory? Else *least is what the first statement that does not needs.
@@ -3100,23 +4049,64 @@ static int eini_lim_check(eini_lim *t, const int *label) {
   return 1;
 }
 
+// The inputs that are read before and behind statement y: the parts of them that places have. Equal
+// numbers mean equal parts. *later: some input is read behind y.
+static uint64_t eini_lim_shared(const eini_lim *t, int y, const int *label, int *later) {
+  uint64_t sum = 0;
+  *later = 0;
+  for (int x = 0; x < t->dc->g->ntensor && t->boxes != NULL; x++) {
+    int64_t n = t->reads.at[x + 1];
+    uint64_t seen[64];
+    int nseen = 0;
+    if (t->reads.at[x] == n || t->reads.list[n - 1].node <= y) continue;
+    *later = 1;
+    for (int64_t i = t->reads.at[x]; i < n && t->reads.list[i].node <= y; i++) {
+      const eini_read *r = &t->reads.list[i];
+      int key[4], k = 0;
+      key[0] = x, key[1] = t->dc->form_of[r->node], key[2] = r->k, key[3] = label[r->node];
+      uint64_t h = eini_hash(key, sizeof key, 0);
+      while (k < nseen && seen[k] != h) k++;
+      if (k < nseen) continue;  // it reads what another does
+      if (nseen < 64) seen[nseen++] = h;
+      sum += h;
+    }
+  }
+  return sum;
+}
+
+// Does state `other` hold no more than state `mine` at any place?
+static int eini_lim_holds_less(const eini_lim *t, int64_t other, int64_t mine, int later) {
+  const double *a = t->more + 3 * other * t->dc->p, *b = t->more + 3 * mine * t->dc->p;
+  for (int64_t q = t->dc->p; q < 3 * t->dc->p && t->boxes != NULL; q++)
+    if (a[q] > b[q] && (later || q >= 2 * t->dc->p)) return 0;
+  return 1;
+}
+
 // Is there a state, cheaper since it came first, with the same labels for all that lives on behind
-// statement y? What it leads to is the same then. Else state `kept` enters the table.
+// statement y, that holds no more? What it leads to is no worse then. Else state `kept` enters the
+// table, unless it has many with the same labels.
 static int eini_lim_seen(eini_lim *t, int y, int64_t kept) {
   const int nnode = t->dc->nnode, *mine = t->next + kept * nnode;
-  int n = 0;
+  int n = 0, later;
+  int64_t most = eini_max64(4, t->cap / 64), same = 0;
   for (int x = 0; x < nnode; x++)
     if ((x <= y || x >= nnode - t->dc->npinned) && t->last[x] > y) t->key[n++] = x;
-  uint64_t hash = 0;
+  uint64_t shared = eini_lim_shared(t, y, mine, &later), hash = shared;
   for (int i = 0; i < n; i++) hash = eini_hash(&mine[t->key[i]], sizeof *mine, hash);
   int64_t at = (int64_t)(hash & (uint64_t)(t->nslot - 1));
   for (; t->slot[at] != 0; at = (at + 1) & (t->nslot - 1)) {
-    const int *other = t->next + (int64_t)(t->slot[at] - 1) * nnode;
+    int64_t one = t->slot[at] - 1;
+    const int *other = t->next + one * nnode;
     int i = 0;
     while (i < n && other[t->key[i]] == mine[t->key[i]]) i++;
-    if (i == n) return 1;
+    if (i < n || t->shared[one] != shared) continue;
+    if (eini_lim_holds_less(t, one, kept, later)) return 1;
+    if (++same < most) continue;
+    t->cut_short = 1;
+    return 1;
   }
   t->slot[at] = (int)kept + 1;
+  t->shared[kept] = shared;
   return 0;
 }
 
@@ -3144,13 +4134,17 @@ static ein_status eini_lim_step(eini_lim *t, int y, eini_limchild *heap, double 
   int64_t n = 0, kept = 0, nnode = dc->nnode;
   int ways = t->net->size[y];
   for (int64_t s = 0; s < t->n; s++) {
+    const eini_dform *f = eini_form(dc, y);
     for (int w = 0; w < ways; w++) {
-      double cost = t->cost[s] + eini_form(dc, y)->unary[w];
+      double cost = f->unary[w];
       for (int64_t e = t->at[y]; e < t->at[y + 1]; e++) {
         const eini_dedge *d = &t->q->e[e];
         cost += t->net->table[d->table].v[(int64_t)t->label[s * nnode + d->x] * ways + w];
       }
-      heap[n].cost = cost;
+      cost *= t->per_cost;
+      if (t->per_byte > 0)
+        cost += t->per_byte * eini_result_bytes(dc, f->s, f->ways.cut + (int64_t)w * f->s->nindex);
+      heap[n].cost = t->cost[s] + cost;
       heap[n].from = (int)s;
       heap[n++].way = w;
     }
@@ -3167,7 +4161,8 @@ static ein_status eini_lim_step(eini_lim *t, int y, eini_limchild *heap, double 
     if (n > 0) eini_lim_sink(heap, n, 0);
     memcpy(label, t->label + c.from * nnode, (size_t)nnode * sizeof *label);
     label[y] = c.way;
-    double need = eini_lim_need(t, y, label, t->held + c.from * dc->p, t->more + kept * dc->p);
+    double need = eini_lim_need(t, y, label, t->held + 3 * c.from * dc->p,
+                                t->more + 3 * kept * dc->p);
     if (need < *least) *least = need;
     if (need > dc->machine.memory || eini_lim_seen(t, y, kept)) continue;
     t->mine[kept++] = c.cost;
@@ -3181,13 +4176,26 @@ static ein_status eini_lim_step(eini_lim *t, int y, eini_limchild *heap, double 
   return EIN_OK;
 }
 
+// All statements in their order. *node: where no state was left, or nnode.
+static ein_status eini_lim_pass(eini_lim *t, eini_limchild *heap, int *node, double *least) {
+  int nstmt = t->dc->nnode - t->dc->npinned;
+  *node = t->dc->nnode;
+  eini_lim_begin(t);
+  for (int y = 0; y < nstmt && *node == t->dc->nnode; y++) {
+    EINI_TRY(eini_lim_step(t, y, heap, least));
+    if (t->n == 0) *node = y;
+  }
+  return EIN_OK;
+}
+
 // The least cost among what fits the memory, statement by statement in their order. *proved: it is
-// the least of all; else states fell out. label: the least without a limit.
+// the least of all; else states fell out. label: the least without a limit. Where the cheapest
+// states lead nowhere, those that take less are kept.
 static ein_status eini_lim_search(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
                                   int *label, int *proved) {
   eini_lim t;
-  int64_t best = 0;
-  double least;
+  double least = 0, cost = INFINITY, total = eini_sums_value(net, label);
+  int node = 0, missing = -1;
   *proved = 1;
   EINI_TRY(eini_lim_make(dc, q, net, &t));
   if (eini_lim_check(&t, label)) return EIN_OK;
@@ -3195,14 +4203,22 @@ static ein_status eini_lim_search(eini_decomposer *dc, const eini_edges *q, cons
   for (int i = 0; i < dc->nnode; i++) ways = eini_max64(ways, net->size[i]);
   eini_limchild *heap = EINI_NEW(&dc->arena, eini_limchild, t.cap * ways);
   if (heap == NULL) return EIN_ERR_NO_MEMORY;
-  eini_lim_begin(&t);
-  for (int y = 0; y < dc->nnode - dc->npinned; y++) {
-    EINI_TRY(eini_lim_step(&t, y, heap, &least));
-    if (t.n == 0) return eini_no_memory_for(dc, y, least, t.cut_short || dc->cut_short);
+  for (int pass = 0; pass < 3; pass++) {
+    double first = 0;
+    t.per_cost = pass == 0 ? 1 : pass == 1 && total > 0 ? dc->machine.memory / total : 0;
+    t.per_byte = pass > 0;
+    EINI_TRY(eini_lim_pass(&t, heap, &node, &first));
+    if (node > missing) missing = node, least = first;
+    if (node == dc->nnode || !t.cut_short) break;
   }
-  for (int64_t s = 1; s < t.n; s++)
-    if (t.cost[s] < t.cost[best]) best = s;
-  memcpy(label, t.label + best * dc->nnode, (size_t)dc->nnode * sizeof *label);
+  if (node < dc->nnode)
+    return eini_no_memory_for(dc, missing, least, t.cut_short || dc->cut_short);
+  for (int64_t s = 0; s < t.n; s++) {
+    double c = eini_sums_value(net, t.label + s * dc->nnode);
+    if (s > 0 && c >= cost) continue;
+    cost = c;
+    memcpy(label, t.label + s * dc->nnode, (size_t)dc->nnode * sizeof *label);
+  }
   *proved = !t.cut_short;
   return EIN_OK;
 }
@@ -3265,6 +4281,40 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
   return EIN_OK;
 }
 
+static ein_status eini_decomp_zmap(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
+  EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
+  eini_zmap_fill(to, from);
+  return EIN_OK;
+}
+
+// What a statement computes, and where it reads and writes.
+static ein_status eini_decomp_maps(eini_arena *a, const ein_graph *g, const eini_stmt *s,
+                                   ein_decomp_stmt *d) {
+  char *map = NULL;
+  ein_zmap *proj = EINI_NEW(a, ein_zmap, s->noperand);
+  if (proj == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) EINI_TRY(eini_decomp_zmap(a, &s->proj[k], &proj[k]));
+  EINI_TRY(eini_decomp_zmap(a, &s->out_map, &d->out_map));
+  for (size_t size = 0;;) {
+    eini_text t = eini_text_of(map, size);
+    t.numbered = 1;
+    eini_say_node(&t, g, s, (int)s->expr.n - 1, 0, 0);
+    if (t.cut) map = NULL;
+    if (t.cut || size > 0) break;
+    size = t.at + 1;
+    map = EINI_NEW(a, char, (int64_t)size);
+    if (map == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  d->proj = proj;
+  d->rest = s->rest;
+  d->map = map;
+  d->dtype = s->type;
+  if (s->fold == EINI_FOLD_NONE) return EIN_OK;
+  const char *fold = eini_fold_name(g, s->fold);
+  d->fold = eini_strndup(a, fold, (int64_t)strlen(fold));
+  return d->fold == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
 static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition *d) {
   d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
   if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
@@ -3294,6 +4344,7 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
     d->stmt[i].extent = extent;
     d->stmt[i].noperand = s->noperand;
     d->stmt[i].operand = operand;
+    EINI_TRY(eini_decomp_maps(&d->arena, dc->g, s, &d->stmt[i]));
   }
   return EIN_OK;
 }
@@ -3301,9 +4352,25 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
 static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   eini_kinds kinds;
   EINI_TRY(eini_kinds_find(dc, &kinds));
-  if (method == EINI_METHOD_GIVEN) return eini_baseline_need(dc, &kinds, EINI_BASE_NONE);
-  if (method < EINI_BASES) return eini_baseline_need(dc, &kinds, method);
-  return eini_extras(dc, &kinds);
+  EINI_TRY(eini_prefer(dc, &kinds));
+  for (int i = 0; i < dc->nnode - dc->npinned && dc->hint != NULL; i++)
+    dc->node[i].hint = dc->hint->parts[i].cut;
+  if (method >= EINI_METHOD_CLASS) {
+    EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
+    return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
+  }
+  if (method > EINI_METHOD_GIVEN) return EIN_OK;
+  return eini_baseline_need(dc, &kinds, method == EINI_METHOD_GIVEN ? EINI_BASE_NONE : method);
+}
+
+// The vectors and placements of another decomposition, as the only ways.
+static ein_status eini_decompose_fixed(eini_decomposer *dc) {
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const ein_parts *p = &dc->hint->parts[i];
+    for (int c = 0; c < p->nindex; c++) dc->node[i].need[c] = p->cut[c];
+    dc->node[i].fixed = p;
+  }
+  return EIN_OK;
 }
 
 static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d) {
@@ -3312,9 +4379,12 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   memset(&edges, 0, sizeof edges);
   EINI_TRY(eini_nodes_make(dc));
   EINI_TRY(eini_constrain(dc));
-  EINI_TRY(eini_decompose_method(dc, method));
+  if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
+  else EINI_TRY(eini_decompose_method(dc, method));
   EINI_TRY(eini_edges_find(dc, &edges));
   EINI_TRY(eini_forms_make(dc));
+  EINI_TRY(eini_edges_share(dc, &edges));
+  if (dc->desc->max_vectors <= 0) eini_edges_fit(dc, &edges);
   EINI_TRY(eini_sums_make(dc, &edges, &net));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
@@ -3362,6 +4432,39 @@ static ein_machine eini_machine_of(const ein_machine *given) {
   return m;
 }
 
+EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
+                                       ein_machine *m) {
+  const ein_rates *r = eini_rates_of(ctx);
+  int wide = 0;
+  if (graph == NULL || m == NULL) return EIN_ERR_ARGUMENT;
+  if (r == NULL) return EIN_ERR_UNSUPPORTED;
+  for (int64_t i = 0; i < graph->nstmt; i++) {
+    ein_dtype type = ein_dtype_compute(graph->stmt[i].type);
+    wide |= type == EIN_F64 || type == EIN_C128;
+  }
+  m->flops = wide ? r->flops_f64 : r->flops_f32;
+  m->memory_bw = r->copy_bw;
+  m->latency = 1e-6;
+  m->bandwidth = 1e13;
+  m->overhead = 2e-6;
+  return EIN_OK;
+}
+
+// Beyond these limits sums of seconds would not stay numbers.
+static ein_status eini_validate_machine(eini_diag *diag, const ein_machine *m) {
+  static const char *const names[] = {"flops", "memory_bw", "latency", "bandwidth", "overhead",
+                                      "memory"};
+  if (m == NULL) return EIN_OK;
+  double value[6];
+  value[0] = m->flops, value[1] = m->memory_bw, value[2] = m->latency, value[3] = m->bandwidth;
+  value[4] = m->overhead, value[5] = m->memory;
+  for (int i = 0; i < 6; i++)
+    if (!(value[i] >= 1e-30 && value[i] <= 1e30) && !(value[i] <= 0 && value[i] >= 0))
+      return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "0 is the default; else from 1e-30 to 1e30",
+                       "a machine cannot have %s %g", names[i], value[i]);
+  return EIN_OK;
+}
+
 static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
                                           const ein_decompose_desc *d) {
   eini_diag *diag = eini_diag_of(ctx);
@@ -3374,6 +4477,9 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
                      (long long)d->p, EIN_PLACES_MAX);
   if (ein_cost_name(d->cost) == NULL)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no such cost model");
+  EINI_TRY(eini_validate_machine(diag, d->machine));
+  if (d->inputs != EIN_INPUTS_HELD && d->inputs != EIN_INPUTS_OUTSIDE)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "inputs are held or outside");
   if (eini_method_find(d->method) < 0)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
                      "eindecomp, linear, none, sqrt, data, model, sequence, attention, or given",
@@ -3384,9 +4490,9 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   return EIN_OK;
 }
 
-// By one method and model. *out is NULL on failure. hint may be NULL.
+// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
 static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
-                                      const ein_decompose_desc *desc,
+                                      const ein_decompose_desc *desc, int method,
                                       const ein_decomposition *hint, ein_decomposition **out) {
   *out = NULL;
   eini_decomposer dc;
@@ -3405,10 +4511,13 @@ static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
   dc.p = desc->p;
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
-  int method = eini_method_find(desc->method);
+  int searched = method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR;
   d->info.p = desc->p;
   d->info.cost = desc->cost;
-  d->info.method = eini_method_names[method];
+  const char *name = eini_method_names[eini_min64(method, EINI_METHOD_CLASS)];
+  d->info.method = method == EINI_METHOD_FIXED ? hint->info.method : name;
+  d->info.family = !searched ? "method" : eini_all_divisors(desc) ? "divisors" : "paper";
+  d->info.inputs = desc->inputs;
   ein_status st = eini_decompose_run(&dc, method, d);
   eini_arena_free(&dc.arena);
   if (st != EIN_OK) {
@@ -3419,20 +4528,28 @@ static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
   return EIN_OK;
 }
 
+// The search by another model, over the paper's family and without a limit to memory.
+static ein_status eini_decompose_hint(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_cost cost,
+                                      ein_decomposition **out) {
+  ein_decompose_desc d = *desc;
+  d.cost = cost;
+  d.max_vectors = 0;
+  d.strict = 1;
+  d.fewer = 0;
+  d.machine = NULL;
+  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out);
+}
+
 // The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
 static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
                                       const ein_decompose_desc *desc, ein_decomposition **out) {
   int method = eini_method_find(desc->method);
-  ein_decompose_desc paper = *desc;
   ein_decomposition *hint = NULL;
   *out = NULL;
-  paper.cost = EIN_COST_PAPER;
-  paper.max_vectors = 0;
-  paper.strict = 1;
-  paper.machine = NULL;  // its memory: vectors to look at need not fit
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
-    EINI_TRY(eini_decompose_with(ctx, graph, &paper, NULL, &hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, hint, out);
+    EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
+  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out);
   ein_decomposition_destroy(hint);
   return st;
 }
@@ -3480,7 +4597,7 @@ EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
 // reads has arrived and its place is free: no barrier between statements.
 // ================================================================================================
 
-#define EINI_SIM_VISITS ((int64_t)1 << 27)  // blocks looked at; then a tensor's last one rules
+#define EINI_SIM_VISITS ((int64_t)1 << 26)  // blocks looked at, about; then homes share evenly
 
 typedef struct eini_sim {
   eini_decomposer dc;      // nodes, edges and machine
@@ -3490,12 +4607,15 @@ typedef struct eini_sim {
   double **done;           // [node][place] when a block is complete; NULL: not, or no more, needed
   double *last;            // [node] the latest of done
   int *reader;             // [node] its last reader; -1: none
-  double *clock, *link;    // [place] when it has computed, and received, all so far
-  double *held, *peak;     // [place] bytes of blocks; and with those of its tasks
-  double *pending;         // [place] end of the task of this statement
+  double *clock, *in, *out;  // [place] when it has computed, received and sent all so far
+  double *held, *peak;     // [place] bytes of inputs and blocks; and with those of its tasks
+  double *pending;         // [place] end of the task of this statement, and of what it merged
+  double *ready, *fetched;  // [place] when what its task reads is there, and what it fetches of it
+  double *move;            // [place] bytes that its task fetches over one edge
   int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
-  int64_t visits;
+  int64_t visits;          // blocks looked at that one edge may have
   double flops;
+  int stmt;
   ein_sim_stmt now;        // of this statement
 } eini_sim;
 
@@ -3527,80 +4647,155 @@ static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
   return k;
 }
 
-// When the last of the blocks that the ranges [nlo, nhi) of the producer's indices meet is done;
-// *blocks: how many they are.
-static double eini_sim_ready(eini_sim *m, int x, int64_t *blocks) {
-  const eini_stmt *s = m->dc.node[x].s;
-  const ein_parts *p = &m->d->parts[x];
-  double latest = 0;
-  int64_t all = 1;
+// A message leaves a place behind those before it, and comes in behind those before it. Returns
+// when it is there.
+static double eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes, double since) {
+  double takes = bytes / m->dc.machine.bandwidth;
+  double sent = since > m->out[from] ? since : m->out[from];
+  double comes = sent + m->dc.machine.latency;
+  ein_sim_move x;
+  if (m->in[to] > comes) comes = m->in[to];
+  m->out[from] = sent + takes;
+  m->in[to] = comes + takes;
+  m->now.messages++;
+  if (m->desc->move_fn == NULL) return m->in[to];
+  x.stmt = m->stmt;
+  x.from = from;
+  x.to = to;
+  x.bytes = bytes;
+  x.sent = sent;
+  x.arrived = m->in[to];
+  m->desc->move_fn(m->desc->user, &x);
+  return m->in[to];
+}
+
+// Bytes that the task at a place fetches over one edge; the box it reads is then in from and to,
+// the index ranges of its producer in nlo and nhi, and the pieces of those in klo and khi: *blocks
+// of them, and one of its own where *own is 1.
+static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, int64_t *blocks,
+                             int *own) {
+  const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
+  const ein_parts *p = &m->d->parts[e->x], *q = &m->d->parts[e->y];
+  double need, found = 0;
+  *blocks = 0;
+  eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
+  eini_task_box(t, &t->proj[e->k], m->lo, m->hi, m->from, m->to);
+  if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
+  need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
+  if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
+    found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
+  if (need - found <= 0) return 0;
+  *own = found > 0;
   *blocks = 1;
   for (int c = 0; c < s->nfree; c++) {
     m->klo[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nlo[c]);
-    m->khi[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nhi[c] - 1);
-    *blocks *= m->khi[c] - m->klo[c] + 1;
-    all *= p->cut[c];
-    m->key[c] = m->klo[c];
+    m->khi[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nhi[c] - 1) + 1;
+    *blocks *= m->khi[c] - m->klo[c];
   }
   for (int c = s->nfree; c < s->nindex; c++) m->key[c] = 0;
-  if (*blocks == all || m->visits > EINI_SIM_VISITS) return m->last[x];
-  m->visits += *blocks;
-  for (int c = 0; c >= 0;) {
-    double t = m->done[x][eini_place_of(p, m->key)];
-    if (t > latest) latest = t;
-    for (c = s->nfree - 1; c >= 0 && ++m->key[c] > m->khi[c]; c--) m->key[c] = m->klo[c];
-  }
-  return latest;
+  return (need - found) * eini_element_bytes(&m->dc, s->out);
 }
 
-// What the task at a place, its ranges in lo and hi, fetches over one edge. Returns the bytes; the
-// operand is there at *ready.
-static double eini_sim_fetch(eini_sim *m, const eini_dedge *e, int64_t place, double *ready) {
-  const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
+// The task at a place receives the blocks of klo to khi, one after the other; those of the places
+// behind it come first, so that not all begin at the same one.
+static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, int64_t blocks) {
+  const eini_stmt *s = m->dc.node[e->x].s;
   const ein_parts *p = &m->d->parts[e->x];
-  int64_t blocks, own = 0;
-  eini_task_box(t, &t->proj[e->k], m->lo, m->hi, m->from, m->to);
-  eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi);
-  double need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1), found = 0;
-  if (need <= 0) return 0;
-  double late = eini_sim_ready(m, e->x, &blocks);
-  if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi)) {
-    found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
-    own = found > 0;
+  double size = eini_element_bytes(&m->dc, s->out);
+  int64_t first = (place + 1) % blocks;
+  for (int c = s->nfree - 1; c >= 0; c--) {
+    m->key[c] = m->klo[c] + first % (m->khi[c] - m->klo[c]);
+    first /= m->khi[c] - m->klo[c];
   }
-  if (late > *ready) *ready = late;
-  if (need - found <= 0) return 0;
-  double bytes = (need - found) * eini_element_bytes(&m->dc, s->out);
-  double messages = (double)(blocks - own);
-  double from = late > m->link[place] ? late : m->link[place];
-  m->link[place] = from + m->dc.machine.latency * eini_log2_up(1 + messages) +
-                   bytes / m->dc.machine.bandwidth;
-  if (m->link[place] > *ready) *ready = m->link[place];
-  m->now.messages += messages;
-  m->now.join += bytes;
-  if (m->desc->fetch_fn != NULL)
-    m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, place, bytes);
-  return bytes;
+  for (int64_t i = 0; i < blocks; i++) {
+    int64_t home = eini_place_of(p, m->key);
+    for (int c = 0; c < s->nfree; c++) {
+      int64_t x = s->index[c].extent;
+      m->lo[c] = eini_max64(m->nlo[c], eini_piece_start(x, p->cut[c], m->key[c]));
+      m->hi[c] = eini_min64(m->nhi[c], eini_piece_start(x, p->cut[c], m->key[c] + 1));
+    }
+    double n = home == place ? 0
+               : eini_block_in_box(s, m->lo, m->hi, m->from, m->to, m->s0, m->s1);
+    if (n > 0) {
+      double there = eini_sim_send(m, home, place, n * size, m->done[e->x][home]);
+      if (there > m->ready[place]) m->ready[place] = there;
+    }
+    for (int c = s->nfree - 1; c >= 0 && ++m->key[c] == m->khi[c]; c--) m->key[c] = m->klo[c];
+  }
 }
 
-// Seconds of the task at a place by itself: operations, or bytes of its boxes and its result.
-static double eini_sim_work(eini_sim *m, const eini_stmt *s, double *result) {
-  const ein_machine *c = &m->dc.machine;
-  double points = 1, bytes;
+// Too many messages to follow: homes send shares of `total` as large as their blocks, and tasks
+// have what they read when all is sent.
+static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  const ein_parts *p = &m->d->parts[e->x];
+  double whole = 1, first = INFINITY, sent = 0, bandwidth = m->dc.machine.bandwidth;
+  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  for (int64_t q = 0; q < p->ntask; q++) {
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->klo, m->khi)) continue;
+    double block = 1, since = m->done[e->x][q];
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->khi[c] - m->klo[c]);
+    if (m->out[q] > since) since = m->out[q];
+    m->out[q] = since + total * (block / whole) / bandwidth;
+    if (since < first) first = since;
+    if (m->out[q] > sent) sent = m->out[q];
+  }
+  first += m->dc.machine.latency;
+  sent += m->dc.machine.latency;
+  for (int64_t q = 0; q < m->d->parts[e->y].ntask; q++) {
+    if (m->move[q] <= 0) continue;
+    m->in[q] = (m->in[q] > first ? m->in[q] : first) + m->move[q] / bandwidth;
+    if (m->in[q] > m->ready[q]) m->ready[q] = m->in[q];
+    if (sent > m->ready[q]) m->ready[q] = sent;
+  }
+}
+
+// What all tasks of a statement fetch over one edge, and when it is there.
+static void eini_sim_edge(eini_sim *m, const eini_dedge *e) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  int64_t ntask = m->d->parts[e->y].ntask, visits = 0, blocks;
+  double total = 0, messages = 0;
+  int several = 0, own;
+  for (int r = 0; r < s->out_map.rows; r++) {
+    int64_t coef;
+    several |= eini_row_index(&s->out_map, r, &coef) < 0 && coef != 0;
+  }
+  for (int64_t q = 0; q < ntask; q++) {
+    double bytes = m->move[q] = eini_sim_needs(m, e, q, &blocks, &own);
+    if (bytes <= 0) continue;
+    visits += several ? 16 * blocks : blocks;
+    messages += (double)(blocks - own);
+    total += bytes;
+    m->fetched[q] += bytes;
+    if (m->desc->fetch_fn != NULL)
+      m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, q, bytes);
+  }
+  m->now.join += total;
+  for (int64_t q = 0; q < ntask && visits <= m->visits; q++) {
+    if (m->move[q] <= 0) continue;
+    eini_sim_needs(m, e, q, &blocks, &own);
+    eini_sim_receive(m, e, q, blocks);
+  }
+  if (visits <= m->visits) return;
+  eini_sim_gather(m, e, total);
+  m->now.messages += messages;
+}
+
+// Seconds of the task at a place by itself; *result: elements of its block.
+static double eini_sim_work(eini_sim *m, const eini_dform *f, double *result) {
+  const eini_stmt *s = f->s;
+  double points = eini_stmt_points(s, m->lo, m->hi), bytes;
   *result = 1;
-  for (int k = 0; k < s->nindex; k++) points *= (double)(m->hi[k] - m->lo[k]);
   for (int k = 0; k < s->nfree; k++) *result *= (double)(m->hi[k] - m->lo[k]);
   bytes = *result * eini_element_bytes(&m->dc, s->out);
   for (int k = 0; k < s->noperand; k++) {
-    double box = points > 0 ? eini_element_bytes(&m->dc, s->operand[k]) : 0;
-    if (eini_operand_again(s, k)) continue;
+    if (f->again[k] || points <= 0) continue;
     eini_task_box(s, &s->proj[k], m->lo, m->hi, m->from, m->to);
-    for (int r = 0; r < s->proj[k].rows; r++) box *= (double)(m->to[r] - m->from[r]);
-    bytes += box;
+    bytes += eini_element_bytes(&m->dc, s->operand[k]) *
+             eini_box_volume(s->proj[k].rows, m->from, m->to);
   }
-  double work = points * eini_point_flops(s) / c->flops, traffic = bytes / c->memory_bw;
   m->flops += points * eini_point_flops(s);
-  return c->overhead + (work > traffic ? work : traffic);
+  return eini_work_seconds(&m->dc.machine, s, points, bytes);
 }
 
 // Runs all tasks of statement y. edge: its first edge.
@@ -3608,19 +4803,21 @@ static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
   m->now.start = INFINITY;
+  for (int64_t q = 0; q < p->ntask; q++) m->ready[q] = m->fetched[q] = 0;
+  for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
+    eini_sim_edge(m, &m->edges.e[e]);
   for (int64_t q = 0; q < p->ntask; q++) {
-    double ready = 0, fetched = 0, result;
+    double ready = m->ready[q], result;
     eini_task_ranges(s, p->cut, p->order, p->norder, q, 0, m->lo, m->hi);
-    for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
-      fetched += eini_sim_fetch(m, &m->edges.e[e], q, &ready);
-    double work = eini_sim_work(m, s, &result);
+    double work = eini_sim_work(m, &m->dc.node[y], &result);
     double start = ready > m->clock[q] ? ready : m->clock[q];
     m->pending[q] = m->clock[q] = start + work;
     m->now.busy += work;
     m->now.tasks++;
     if (start < m->now.start) m->now.start = start;
     if (m->clock[q] > m->now.end) m->now.end = m->clock[q];
-    double bytes = m->held[q] + fetched + eini_partial_at(m->dc.g, s, p->cut, m->lo, m->hi);
+    double bytes = m->held[q] + m->fetched[q] +
+                   eini_partial_at(m->dc.g, s, p->cut, m->lo, m->hi);
     int home = 1;
     for (int c = s->nfree; c < s->nindex; c++) home &= m->lo[c] == 0;
     if (home) bytes += result * eini_element_bytes(&m->dc, s->out);
@@ -3630,38 +4827,40 @@ static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   }
 }
 
-// Blocks are complete where their partial results meet: when the last has come through a tree.
+// The place of partial number k of the block whose home is `place`: reduced pieces, row-major.
+static int64_t eini_sim_partner(const eini_stmt *s, const ein_parts *p, int64_t place, int64_t k) {
+  for (int c = s->nindex - 1; c >= s->nfree; c--) {
+    int64_t stride = 1;
+    if (p->cut[c] == 1) continue;
+    for (int i = p->norder - 1; p->order[i] != c; i--) stride *= p->cut[p->order[i]];
+    place += k % p->cut[c] * stride;
+    k /= p->cut[c];
+  }
+  return place;
+}
+
+// Blocks are complete where their partial results meet, in a binary tree over their numbers: the
+// right half of two goes to the left one.
 static void eini_sim_fold(eini_sim *m, int y) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
-  double nagg = (double)eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
+  int64_t nagg = eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
   double size = (double)eini_partial_bytes(m->dc.g, s);
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
-    double block = 1, late = m->pending[q];
-    int64_t place = q;
-    for (int c = 0; c < s->nindex; c++) m->key[c] = 0;
-    for (int i = p->norder - 1; i >= 0; i--) {
-      m->key[p->order[i]] = place % p->cut[p->order[i]];
-      place /= p->cut[p->order[i]];
-    }
+    double block = 1;
     for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
-    for (int c = 0; c >= 0 && nagg > 1;) {
-      double t = m->pending[eini_place_of(p, m->key)];
-      if (t > late) late = t;
-      for (c = s->nindex - 1; c >= s->nfree && ++m->key[c] == p->cut[c]; c--) m->key[c] = 0;
-      if (c < s->nfree) break;
+    for (int64_t step = 1; step < nagg && block > 0; step *= 2) {
+      for (int64_t k = 0; k + step < nagg; k += 2 * step) {
+        int64_t to = eini_sim_partner(s, p, q, k), from = eini_sim_partner(s, p, q, k + step);
+        double there = eini_sim_send(m, from, to, block * size, m->pending[from]);
+        if (m->clock[to] > there) there = m->clock[to];
+        m->pending[to] = m->clock[to] = there + block / m->dc.machine.flops;
+        m->now.agg += block * size;
+      }
     }
-    if (nagg > 1) {
-      late += eini_log2_up(nagg) * (m->dc.machine.latency +
-                                    block * size / m->dc.machine.bandwidth +
-                                    block / m->dc.machine.flops);
-      m->now.agg += (nagg - 1) * block * size;
-      m->now.messages += nagg - 1;
-      if (late > m->clock[q]) m->clock[q] = late;
-    }
-    m->done[y][q] = late;
-    if (late > m->last[y]) m->last[y] = late;
+    m->done[y][q] = m->pending[q];
+    if (m->done[y][q] > m->last[y]) m->last[y] = m->done[y][q];
     m->held[q] += block * eini_element_bytes(&m->dc, s->out);
     if (m->held[q] > m->peak[q]) m->peak[q] = m->held[q];
   }
@@ -3680,6 +4879,36 @@ static void eini_sim_release(eini_sim *m, int x) {
     m->held[q] -= block;
   }
   eini_sim_drop(m, &m->done[x]);
+}
+
+// Bytes of tensor t that the tasks of a place read, in parts: reads of the same go together.
+static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t place,
+                             eini_boxes *u) {
+  u->n = 0;
+  for (int64_t i = r->at[t]; i < r->at[t + 1]; i++) {
+    const eini_stmt *s = m->dc.node[r->list[i].node].s;
+    const ein_parts *p = &m->d->parts[r->list[i].node];
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
+    if (eini_stmt_points(s, m->lo, m->hi) <= 0) continue;
+    eini_task_box(s, &s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
+    eini_boxes_add(u, m->from, m->to);
+  }
+  return eini_boxes_volume(u) * eini_element_bytes(&m->dc, t);
+}
+
+// What places hold of inputs that are not pinned.
+static ein_status eini_sim_inputs(eini_sim *m) {
+  const ein_graph *g = m->dc.g;
+  eini_reads reads;
+  if (m->d->info.inputs == EIN_INPUTS_OUTSIDE) return EIN_OK;
+  EINI_TRY(eini_reads_find(&m->dc, &reads));
+  for (int t = 0; t < g->ntensor; t++) {
+    eini_boxes boxes;
+    if (reads.at[t] == reads.at[t + 1]) continue;
+    EINI_TRY(eini_boxes_init(&m->dc.arena, g->tensor[t].rank, &boxes));
+    for (int64_t q = 0; q < m->dc.p; q++) m->held[q] += eini_sim_input(m, t, &reads, q, &boxes);
+  }
+  return EIN_OK;
 }
 
 static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decomposition *d) {
@@ -3706,6 +4935,7 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
     room = eini_max64(room, s->nindex + s->out_map.rows);
     for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
   }
+  EINI_TRY(eini_nodes_repeat(dc));
   EINI_TRY(eini_edges_find(dc, &m->edges));
   for (int64_t e = 0; e < m->edges.n; e++) m->reader[m->edges.e[e].x] = m->edges.e[e].y;
   m->lo = EINI_NEW(&dc->arena, int64_t, 12 * ++room);
@@ -3715,25 +4945,35 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
   for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
   m->clock = eini_sim_array(m);
-  m->link = eini_sim_array(m);
+  m->in = eini_sim_array(m);
+  m->out = eini_sim_array(m);
+  m->ready = eini_sim_array(m);
+  m->fetched = eini_sim_array(m);
+  m->move = eini_sim_array(m);
   m->held = eini_sim_array(m);
   m->peak = eini_sim_array(m);
   m->pending = eini_sim_array(m);
-  return m->clock == NULL || m->link == NULL || m->held == NULL || m->peak == NULL ||
-         m->pending == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
+  return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
+         m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
+         m->move == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   int64_t edge = 0;
   int nstmt = m->d->info.nstmt;
+  EINI_TRY(eini_sim_inputs(m));
   for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
     m->done[i] = eini_sim_array(m);
     if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
     eini_sim_fold(m, i);
     for (int64_t q = 0; q < m->dc.p; q++) m->clock[q] = 0;
   }
+  for (int64_t q = 0; q < m->dc.p; q++)
+    if (m->held[q] > info->input_bytes) info->input_bytes = m->held[q];
   for (int y = 0; y < nstmt; y++) {
     memset(&m->now, 0, sizeof m->now);
+    m->stmt = y;
     m->done[y] = eini_sim_array(m);
     if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
     eini_sim_tasks(m, y, edge);
@@ -3751,6 +4991,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
     if (m->desc->stmt != NULL) m->desc->stmt[y] = m->now;
   }
   info->flops = m->flops;
+  info->machine = m->dc.machine;
   for (int64_t q = 0; q < m->dc.p; q++) {
     if (m->peak[q] > info->peak_bytes) info->peak_bytes = m->peak[q];
     if (m->desc->peak != NULL) m->desc->peak[q] = m->peak[q];
@@ -3774,12 +5015,17 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   m.dc.desc = &cost;
   m.d = d;
   m.desc = desc == NULL ? &none : desc;
+  EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
   m.dc.machine = eini_machine_of(m.desc->machine);
   ein_status st = eini_sim_make(&m, graph, d);
   if (st == EIN_OK) st = eini_sim_run(&m, info);
   for (int i = 0; i < m.dc.nnode && m.done != NULL; i++) eini_sim_drop(&m, &m.done[i]);
   eini_sim_drop(&m, &m.clock);
-  eini_sim_drop(&m, &m.link);
+  eini_sim_drop(&m, &m.in);
+  eini_sim_drop(&m, &m.out);
+  eini_sim_drop(&m, &m.ready);
+  eini_sim_drop(&m, &m.fetched);
+  eini_sim_drop(&m, &m.move);
   eini_sim_drop(&m, &m.held);
   eini_sim_drop(&m, &m.peak);
   eini_sim_drop(&m, &m.pending);
@@ -3789,54 +5035,96 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
 
 // ================================================================================================
 // >>decomp-public  choices made by simulation
-// Under `seconds` the search adds up what overlaps in truth, so its answer and every baseline that
-// applies are simulated, and the fastest is taken.
+// Under `seconds` the search adds up what overlaps in truth, so its answer is simulated, and so are
+// none and sqrt, what cuts one class of indices everywhere, baselines whose indices are named, the
+// paper's linearisation and the answers of the other models. The fastest is taken.
 // ================================================================================================
 
-// Takes the place of *best when it is simulated to be faster. A method that does not apply, or that
-// a constraint rules out, is no mistake.
-static ein_status eini_decompose_try(ein_ctx *ctx, const ein_graph *g,
-                                     const ein_decompose_desc *desc, ein_decomposition **best) {
-  ein_decomposition *d;
+typedef struct eini_race {
+  ein_ctx *ctx;
+  const ein_graph *g;
+  const ein_decompose_desc *desc;  // under seconds
+  ein_decomposition *best;         // the fastest so far
+} eini_race;
+
+// d takes the place of the best when it is simulated to be faster; d is the race's from here on.
+static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
   ein_sim_desc sim;
   ein_sim_info info;
-  ein_status st = eini_decompose_once(ctx, g, desc, &d);
-  if (ctx != NULL && st != EIN_ERR_NO_MEMORY && *best != NULL)
-    eini_diag_reset(eini_diag_of(ctx), NULL, 0);
-  if (st != EIN_OK) return st == EIN_ERR_NO_MEMORY || *best == NULL ? st : EIN_OK;
   memset(&sim, 0, sizeof sim);
-  sim.machine = desc->machine;
-  st = ein_simulate(ctx, g, d, &sim, &info);
-  d->info.seconds = info.seconds;
-  if (st == EIN_OK && (*best == NULL || info.seconds < (*best)->info.seconds)) {
-    ein_decomposition *swap = *best;
-    *best = d;
+  sim.machine = r->desc->machine;
+  ein_status st = ein_simulate(r->ctx, r->g, d, &sim, &info);
+  if (st == EIN_OK) d->info.seconds = info.seconds;
+  if (st == EIN_OK && (r->best == NULL || info.seconds < r->best->info.seconds)) {
+    ein_decomposition *swap = r->best;
+    r->best = d;
     d = swap;
   }
   ein_decomposition_destroy(d);
   return st;
 }
 
+// What a method gives, or (fixed) the search by another model, its answer's vectors as they are.
+static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *x = NULL, *by = NULL;
+  ein_status st;
+  if (method == EINI_METHOD_LINEAR) {
+    d.method = eini_method_names[method];
+    st = eini_decompose_once(r->ctx, r->g, &d, &x);
+  } else if (method != EINI_METHOD_FIXED) {
+    st = eini_decompose_with(r->ctx, r->g, &d, method, NULL, &x);
+  } else {
+    d.cost = cost;
+    d.strict = 1;
+    d.fewer = 0;
+    st = eini_decompose_once(r->ctx, r->g, &d, &by);
+    if (st == EIN_OK) {
+      by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
+      st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x);
+    }
+    ein_decomposition_destroy(by);
+  }
+  if (st == EIN_OK) return eini_race_enter(r, x);
+  if (st == EIN_ERR_NO_MEMORY) return st;
+  // A method that does not apply, or that a constraint rules out, is no mistake.
+  if (r->ctx != NULL) eini_diag_reset(eini_diag_of(r->ctx), NULL, 0);
+  return EIN_OK;
+}
+
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **out) {
+  eini_race race;
+  ein_decomposition *first;
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
   EINI_TRY(eini_validate_decompose(ctx, graph, desc));
-  int best = eini_method_find(desc->method) == EINI_METHOD_BEST;
   if (desc->cost != EIN_COST_SECONDS) return eini_decompose_once(ctx, graph, desc, out);
-  ein_decompose_desc d = *desc;
-  ein_status st = eini_decompose_try(ctx, graph, &d, out);
-  double lower = st == EIN_OK ? (*out)->info.lower : 0;
-  for (int base = 0; best && st == EIN_OK && base < EINI_BASES; base++) {
-    d.method = eini_method_names[base];
-    st = eini_decompose_try(ctx, graph, &d, out);
-  }
+  memset(&race, 0, sizeof race);
+  race.ctx = ctx;
+  race.g = graph;
+  race.desc = desc;
+  EINI_TRY(eini_decompose_once(ctx, graph, desc, &first));
+  double lower = first->info.lower;
+  const char *family = first->info.family;
+  int best = eini_method_find(desc->method) == EINI_METHOD_BEST;
+  int named = desc->batch != NULL || desc->sequence != NULL || desc->heads != NULL ||
+              desc->hidden != NULL;
+  ein_status st = eini_race_enter(&race, first);
+  for (int base = 0; best && st == EIN_OK && base < EINI_BASES; base++)
+    if (named || base <= EINI_BASE_SQRT) st = eini_race_try(&race, base, EIN_COST_SECONDS);
+  for (int k = 0; best && st == EIN_OK && k < EINI_CLASSES; k++)
+    st = eini_race_try(&race, EINI_METHOD_CLASS + k, EIN_COST_SECONDS);
+  if (best && st == EIN_OK) st = eini_race_try(&race, EINI_METHOD_LINEAR, EIN_COST_SECONDS);
+  for (int k = 0; best && st == EIN_OK && k < 2; k++)
+    st = eini_race_try(&race, EINI_METHOD_FIXED, k == 0 ? EIN_COST_PAPER : EIN_COST_BYTES);
   if (st != EIN_OK) {
-    ein_decomposition_destroy(*out);
-    *out = NULL;
+    ein_decomposition_destroy(race.best);
     return st;
   }
-  ein_decomp_info *info = &(*out)->info;
+  *out = race.best;
+  ein_decomp_info *info = &race.best->info;
+  info->family = family;
   info->lower = lower < info->total ? lower : info->total;
   info->proved = info->total - lower <= 1e-9 * info->total;
   info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;

@@ -47,6 +47,8 @@
 // HOW IT IS KEPT
 //
 // First the plan that ein_plan_graph (ein_plan_create) would make is tried. If it does not fit:
+// - single statements, too, run in slices, for which kernels need smaller buffers; where that does
+//   not do, the portable kernels alone, on one thread, then each provider alone;
 // - contraction paths for small intermediates, paths whose search takes little memory, and the
 //   statement in one pass are tried too;
 // - statements are put into an order with fewer intermediates alive;
@@ -59,11 +61,13 @@
 // - a statement that lacks the sliced index is computed again for every slice where that pays;
 //   ein_fit_info says how much.
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
-// otherwise than whole ones. Results do not depend on the width of the executor.
+// otherwise than whole ones; options.deterministic gives the bits of the plan without a budget, and
+// then no index is sliced whose fold would be added otherwise.
 //
 // If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
-// (and least) name the least budget that this search can keep. Only that answer may take more
-// memory than the budget, for plans; all of it is freed.
+// (and least) name the least budget that this search can keep, over all these providers and slices,
+// and how much of it planning takes. Only that answer may take more memory than the budget, for
+// plans; all of it is freed. What a plan would be refused for is refused in the same way.
 //
 //
 // WHAT IT DOES NOT DO
@@ -196,7 +200,8 @@ static ein_allocator eini_cap_allocator(eini_cap *c) {
   return al;
 }
 
-// Was the status due to the budget, so that something smaller may do?
+// Was the status due to the budget, so that something smaller may do? What a candidate makes may
+// also not fit 64 bits: descriptors, views and layouts were found valid before the search.
 static int eini_cap_hit(eini_cap *c, ein_status st) {
   int yes = !c->failed && ((st == EIN_ERR_NO_MEMORY && c->refused) || st == EIN_ERR_TOO_LARGE);
   c->refused = 0;
@@ -218,6 +223,7 @@ typedef struct eini_fit_job {
   const ein_fit_desc *desc;
   eini_cap *cap;
   double flops, bandwidth;      // per second, of all threads
+  int64_t packing;              // most bytes that buffers of kernels take, of all threads
 } eini_fit_job;
 
 typedef struct eini_fit_base {
@@ -230,6 +236,13 @@ typedef struct eini_fit_base {
   int64_t *bytes;               // per tensor, padded
   int split;                    // statements were split by contraction order
 } eini_fit_base;
+
+// Predicted bytes add up to this at most: more than any memory, and sums of two do not overflow.
+#define EINI_FIT_MOST (INT64_MAX / 4)
+
+static int64_t eini_fit_sum(int64_t a, int64_t b) {  // of numbers >= 0
+  return eini_min64(eini_min64(a, EINI_FIT_MOST) + eini_min64(b, EINI_FIT_MOST), EINI_FIT_MOST);
+}
 
 // Bytes of n elements, padded; -1: too large.
 static int64_t eini_fit_padded(int64_t n, ein_dtype dtype) {
@@ -302,6 +315,7 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
     if (view == NULL) return EIN_ERR_NO_MEMORY;
     EINI_TRY(eini_request_graph(&r, p, view));
     if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
+    if (o->deterministic) EINI_TRY(eini_order_graph(p->graph));
   }
   b->g = p->graph;
   b->split = p->npath > 0;
@@ -514,6 +528,7 @@ static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u,
   if (*mine >= 0) return *mine == index;
   *mine = index;
   if (s->rest != EIN_REST_ERROR || s->index[index].extent != c->extent) return 0;
+  if (!eini_order_cuts(g, s, index)) return 0;
   if (index >= s->nfree) {
     if (!eini_fit_foldable(s->fold) || out->nstmt != 1) return 0;
     if (eini_fit_read(n, s->out)) {
@@ -665,10 +680,10 @@ static int64_t eini_fit_slice_bytes(const eini_fit_nest *n, int t, ein_dtype dty
     int64_t e = x->shape[r];
     for (int l = 0; l < n->nloop; l++)
       if (n->cls[l]->axis[t] == r + 1) e = n->block[l];
-    if (eini_mul_overflow(count, e, &count)) return INT64_MAX / 4;
+    if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
   }
   count = eini_fit_padded(count, dtype);
-  return count < 0 || count > INT64_MAX / 4 ? INT64_MAX / 4 : count;
+  return count < 0 ? EINI_FIT_MOST : eini_min64(count, EINI_FIT_MOST);
 }
 
 // Tensors that are stored as a whole while the region runs.
@@ -676,7 +691,7 @@ static int64_t eini_fit_stored(const eini_fit_nest *n) {
   int64_t sum = 0;
   for (int64_t t = 0; t < n->b->g->ntensor; t++) {
     int alive = n->b->first[t] >= 0 && n->b->first[t] < n->to && n->b->read[t] >= n->from;
-    if (alive && !eini_fit_inner(n, (int)t)) sum = eini_min64(sum + n->b->bytes[t], INT64_MAX / 4);
+    if (alive && !eini_fit_inner(n, (int)t)) sum = eini_fit_sum(sum, n->b->bytes[t]);
   }
   return sum;
 }
@@ -697,10 +712,10 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
         int c = n->cls[l]->col[u - n->from];
         if (c >= 0 && c < s->nfree && eini_plain_row(&s->out_map, r) == c) e = n->block[l];
       }
-      if (eini_mul_overflow(count, e, &count)) return INT64_MAX / 4;
+      if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
     }
     count = eini_fit_padded(count, type);
-    bytes += count < 0 ? INT64_MAX / 8 : count;
+    bytes = eini_fit_sum(bytes, count < 0 ? INT64_MAX : count);
   }
   return bytes;
 }
@@ -708,21 +723,58 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
 // Most bytes of intermediates alive within one slice, and of partial results.
 static int64_t eini_fit_peak(const eini_fit_nest *n) {
   const eini_fit_base *b = n->b;
-  int64_t live = 0, peak = 0, parts = 0, most = INT64_MAX / 4;
+  int64_t live = 0, peak = 0, parts = 0;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &b->g->stmt[u];
-    parts = eini_min64(parts + eini_fit_part_bytes(n, u), most);
+    parts = eini_fit_sum(parts, eini_fit_part_bytes(n, u));
     if (b->first[s->out] == u && eini_fit_inner(n, s->out))
-      live = eini_min64(live + eini_fit_slice_bytes(n, s->out, b->g->tensor[s->out].dtype), most);
+      live = eini_fit_sum(live, eini_fit_slice_bytes(n, s->out, b->g->tensor[s->out].dtype));
     peak = eini_max64(peak, live);
     for (int k = 0; k < s->noperand; k++) {
       int t = s->operand[k], before = 0;
       for (int i = 0; i < k; i++) before |= s->operand[i] == t;
       if (!before && b->read[t] == u && eini_fit_inner(n, t))
-        live -= eini_fit_slice_bytes(n, t, b->g->tensor[t].dtype);
+        live = eini_max64(0, live - eini_fit_slice_bytes(n, t, b->g->tensor[t].dtype));
     }
   }
-  return peak + parts;
+  return eini_fit_sum(peak, parts);
+}
+
+// Elements of an access within one slice.
+static double eini_fit_access(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  const eini_tensor *x = &n->b->g->tensor[t];
+  double all = 1, seen = 1;
+  for (int r = 0; r < x->rank; r++) all *= (double)x->shape[r];
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t e = s->index[i].extent;
+    if (eini_map_uses(m, i) == 0) continue;
+    for (int l = 0; l < n->nloop; l++)
+      if (n->cls[l]->col[u - n->from] == i) e = n->block[l];
+    seen *= (double)e;
+  }
+  return seen < all ? seen : all;
+}
+
+// Bytes that kernels pack into within a slice: copies of what a fold of several operands reads and
+// makes, where those are smaller than the largest buffers.
+static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
+  double most = 0;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    if (s->fold == EINI_FOLD_NONE || s->noperand < 2) continue;
+    double count = eini_fit_access(n, u, s->out, &s->out_map);
+    for (int k = 0; k < s->noperand; k++)
+      count += eini_fit_access(n, u, s->operand[k], &s->proj[k]);
+    count *= (double)ein_dtype_size(ein_dtype_compute(s->type));
+    if (count > most) most = count;
+  }
+  return most < (double)j->packing ? (int64_t)most : j->packing;
+}
+
+// All that slices of the nest need, beside what is stored.
+static int64_t eini_fit_inside(const eini_fit_job *j, const eini_fit_nest *n) {
+  return eini_fit_sum(eini_fit_peak(n), eini_fit_packing(j, n));
 }
 
 // Bytes an access moves in all slices together: a tensor is read again by loops it lacks.
@@ -743,7 +795,7 @@ static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int6
                              eini_fit_guess *out) {
   double slices = 1;
   memset(out, 0, sizeof *out);
-  out->bytes = stored + eini_fit_peak(n);
+  out->bytes = eini_fit_sum(stored, eini_fit_inside(j, n));
   for (int l = 0; l < n->nloop; l++)
     slices *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
   for (int u = n->from; u < n->to; u++) {
@@ -800,7 +852,7 @@ static int64_t eini_fit_even(int64_t extent, int64_t block) {
   int64_t n = eini_fit_slices(extent, block), even = (extent - 1) / n + 1;
   for (int64_t d = block; d > block - block / 4 && block - d < 4096; d--)
     if (extent % d == 0) return d;
-  return even > 64 ? eini_min64((even + 15) / 16 * 16, block) : even;
+  return even > 64 && even < block - 16 ? (even + 15) / 16 * 16 : even > 64 ? block : even;
 }
 
 // Halves blocks, each time where memory costs least time, until the nest fits; then lets them grow.
@@ -809,7 +861,7 @@ static int eini_fit_descend(const eini_fit_job *j, eini_fit_nest *n, int64_t sto
                             const eini_fit_target *t, eini_fit_guess *g) {
   int64_t upper[EINI_FIT_LOOPS];
   for (int l = 0; l < n->nloop; l++) n->block[l] = 1;
-  if (!t->least && stored + eini_fit_peak(n) > t->bytes) return 0;
+  if (!t->least && eini_fit_sum(stored, eini_fit_inside(j, n)) > t->bytes) return 0;
   if (t->least) eini_fit_measure(j, n, stored, g);
   if (t->least) return 1;
   for (int l = 0; l < n->nloop; l++) upper[l] = n->block[l] = n->cls[l]->extent;
@@ -821,7 +873,7 @@ static int eini_fit_descend(const eini_fit_job *j, eini_fit_nest *n, int64_t sto
     for (int l = 0; l < n->nloop; l++) {
       int64_t was = n->block[l];
       if (was == 1) continue;
-      n->block[l] = (was + 1) / 2;
+      n->block[l] = was - was / 2;
       eini_fit_measure(j, n, stored, &next);
       n->block[l] = was;
       double gain = (double)(g->bytes - next.bytes), p = next.seconds - g->seconds;
@@ -833,7 +885,7 @@ static int eini_fit_descend(const eini_fit_job *j, eini_fit_nest *n, int64_t sto
     }
     if (best < 0) break;
     upper[best] = n->block[best] - 1;
-    n->block[best] = (n->block[best] + 1) / 2;
+    n->block[best] -= n->block[best] / 2;
     *g = chosen;
   }
   if (g->bytes > t->bytes) return 0;
@@ -1055,12 +1107,18 @@ static void eini_fit_layout_free(eini_fit_layout *f) {
 
 // ---- views ----
 
+// Is access m of statement s ever made? Results of empty folds are written, too.
+static int eini_fit_touches(const eini_stmt *s, const ein_zmap *m) {
+  return !eini_stmt_empty(s, 0, m == &s->out_map ? s->nfree : s->nindex);
+}
+
 // How an access of statement u moves with the loops: coef[row * nloop + loop].
 static void eini_fit_moves(const eini_fit_nest *n, int u, const ein_zmap *m, int64_t *coef) {
+  int still = !eini_fit_touches(&n->b->g->stmt[u], m);  // its coefficients may be any numbers
   for (int r = 0; r < m->rows; r++) {
     for (int l = 0; l < n->nloop; l++) {
       int c = n->cls[l]->col[u - n->from];
-      coef[r * n->nloop + l] = c < 0 ? 0 : m->coef[(int64_t)r * m->cols + c];
+      coef[r * n->nloop + l] = c < 0 || still ? 0 : m->coef[(int64_t)r * m->cols + c];
     }
   }
 }
@@ -1186,9 +1244,9 @@ static ein_status eini_fit_extents(const eini_fit_maker *w, int u, eini_arena *a
 static ein_status eini_fit_reach(const eini_fit_maker *w, int u, const ein_zmap *m, eini_arena *a,
                                  int64_t *lo, int64_t *hi) {
   int64_t *e, x, y;
+  if (!eini_fit_touches(&w->n.b->g->stmt[u], m)) return EIN_OK;
   EINI_TRY(eini_fit_extents(w, u, a, &e));
-  for (int i = 0; i < m->cols; i++)
-    if (e[i] == 0) return EIN_OK;
+  for (int i = 0; i < m->cols; i++) e[i] = eini_max64(e[i], 1);  // folded ones do not matter
   for (int r = 0; r < m->rows; r++) {
     EINI_TRY(eini_zmap_row_range(m->coef + (int64_t)r * m->cols, m->cols, m->offset[r], e, &x, &y));
     lo[r] = eini_min64(lo[r], x);
@@ -1366,6 +1424,7 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u, int64_t 
   s->numpy = from->numpy;
   s->type = from->type;
   s->rest = from->rest;
+  s->order = from->order;
   s->line = from->line;
   for (int i = 0; i < from->nindex; i++) {
     s->index[i].name = from->index[i].name;
@@ -1397,6 +1456,7 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
   const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, most);
   int64_t **low = EINI_NEW(&p->arena, int64_t *, ports);
   if (view == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
+  g->ordered = from->ordered;
   EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
   for (int64_t k = 0; k < from->nparam; k++) {
     const eini_param *x = &from->param[k];
@@ -1667,15 +1727,16 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
 
 // ================================================================================================
 // >>memory-search  candidates, budgets, the least budget
-// The candidates do not depend on the budget: for each contraction path, order of statements and
-// target of predicted bytes there is one. A candidate is planned and counted before it is taken.
+// The candidates do not depend on the budget: for each set of providers, contraction path, order of
+// statements and target of predicted bytes there is one. A candidate is planned and counted before
+// it is taken.
 // ================================================================================================
 
 #define EINI_FIT_GOALS 4        // paths that are tried
 #define EINI_FIT_OPTIMISM 8     // predictions are at most so many times what is counted
+#define EINI_FIT_FLOOR 4096     // bytes below which targets make no difference: plans take more
 #define EINI_FIT_PATIENCE 1e6   // predicted seconds of what counts as impossible
-#define EINI_FIT_LAST 6         // least targets tried for the least budget
-#define EINI_FIT_ROUNDS 12
+#define EINI_FIT_PACKING ((int64_t)4 << 20)  // bytes a thread's kernel packs into, at most or so
 
 struct ein_fit {
   eini_cap cap;
@@ -1683,27 +1744,57 @@ struct ein_fit {
   ein_fit_info info;
 };
 
-// One candidate. target -1: the plan that ein_plan_graph makes; else counted from the largest.
+// One candidate. set: 0 all providers, 1 none and one thread, 2 + i provider i alone. target -1:
+// the plan that ein_plan_graph makes; else counted from the largest.
 typedef struct eini_fit_name {
-  int goal, order, target;
+  int set, goal, order, target;
 } eini_fit_name;
 
 typedef struct eini_fit_search {
   eini_fit_job j;
   ein_fit *fit;
   ein_options option[EINI_FIT_GOALS];
-  int ngoal, split;             // split: statements of the last base were
+  int nset, ngoal, split;       // split: statements of the last base were
+  int nkernels;                 // of the ctx, with all providers; and the others
+  const ein_kernels **kernels;
+  ein_executor executor;
   int found;
-  eini_fit_name best;
+  eini_fit_name now, best;
   double seconds;               // of the best
-  int64_t least;                // bytes that the leanest candidate needs
+  int64_t least, planning;      // bytes that the leanest candidate needs, and without a workspace
 } eini_fit_search;
+
+// Plans from now on with a set of providers.
+static void eini_fit_use(eini_fit_search *s, int set) {
+  ein_ctx *ctx = s->j.ctx;
+  s->now.set = set;
+  ctx->executor = s->executor;
+  ctx->kernels = s->kernels + (set < 2 ? 0 : set - 2);
+  ctx->nkernels = set == 0 ? s->nkernels : set > 1;
+  if (set == 1) memset(&ctx->executor, 0, sizeof ctx->executor);
+  if (set == 1) ctx->executor.width = 1;
+  const ein_rates *rates = eini_rates_of(ctx);
+  double width = ctx->executor.width;
+  s->j.flops = rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32 * width : 4e9 * width;
+  s->j.bandwidth = rates != NULL ? rates->copy_bw : 8e9;
+  s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
+}
 
 // What is needed when a layout was made, the most while it was made included.
 static int64_t eini_fit_need(const eini_fit_search *s, const eini_fit_layout *f, size_t before) {
   const eini_cap *c = s->j.cap;
   int64_t need = (int64_t)(c->peak > before ? c->peak : before);
   return eini_max64(need, (int64_t)c->live + f->workspace);
+}
+
+// Weighs what the candidate at hand needs. What is sought below the least (lean) needs less from
+// now on.
+static void eini_fit_leaner(eini_fit_search *s, int64_t need, const eini_fit_layout *f, int lean) {
+  if (s->least != 0 && need >= s->least) return;
+  s->least = need;
+  s->planning = (int64_t)s->j.cap->live;
+  if (need > s->planning + f->workspace) s->planning = need;
+  if (lean) s->j.cap->limit = (size_t)need - 1;
 }
 
 static ein_status eini_fit_whole(eini_fit_search *s, int goal, eini_fit_layout *f) {
@@ -1742,7 +1833,7 @@ static ein_status eini_fit_open(const eini_fit_search *s, int goal, int order, e
 static ein_status eini_fit_targets(const eini_fit_job *j, const eini_fit_base *b, int64_t *most,
                                    int64_t *least, int *n) {
   eini_fit_choice *list = NULL;
-  eini_fit_target t = {INT64_MAX / 2, 0};
+  eini_fit_target t = {EINI_FIT_MOST, 0};
   eini_fit_guess g;
   eini_arena a;
   int count;
@@ -1756,7 +1847,8 @@ static ein_status eini_fit_targets(const eini_fit_job *j, const eini_fit_base *b
   if (st != EIN_OK) return st;
   *least = g.bytes < *most ? g.bytes : *most;
   *n = 1;
-  for (double x = (double)*most; x > (double)*least; x *= 0.85) ++*n;
+  double end = (double)eini_max64(*least, EINI_FIT_FLOOR);
+  for (double x = (double)*most; x > end; x *= 0.85) ++*n;
   return EIN_OK;
 }
 
@@ -1768,8 +1860,9 @@ static int64_t eini_fit_target_at(int64_t most, int64_t least, int n, int k) {
 }
 
 // Makes the layout of a target. bound: give up when it takes as long (0: none). *made: it was.
+// last: the regions of the layout before, as a hash; the same ones are not made again.
 static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int64_t target,
-                                double bound, eini_fit_layout *f, int *made) {
+                                double bound, uint64_t *last, eini_fit_layout *f, int *made) {
   eini_fit_choice *list = NULL;
   eini_fit_target t = {target, 0};
   int count = 0;
@@ -1778,40 +1871,45 @@ static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int6
   EINI_TRY(eini_fit_choose(&s->j, b, &f->arena, &t, &list, &count, &f->guess));
   if (count == 0 && b->g->nstmt > 0) return EIN_OK;
   if (bound > 0 && f->guess.seconds >= bound) return EIN_OK;
+  uint64_t same = *last;
+  *last = eini_hash(list, (size_t)count * sizeof *list, 1);
+  if (*last == same) return EIN_OK;
   EINI_TRY(eini_fit_layout_make(&s->j, b, list, count, f));
   *made = 1;
   return EIN_OK;
 }
 
-// Tries the targets of one base under the cap's limit. lean: only the least targets, for `least`.
-static ein_status eini_fit_try(eini_fit_search *s, int goal, int order, int lean) {
+// Tries the targets of one base under the cap's limit. lean: all of them, for `least`; else down to
+// the first that fits.
+static ein_status eini_fit_try(eini_fit_search *s, int lean) {
   eini_cap *c = s->j.cap;
   eini_fit_base b;
   int64_t most = 0, least = 0;
+  uint64_t last = 0;
   int n = 0, same = 0;
   c->peak = c->live;
-  EINI_TRY(eini_fit_open(s, goal, order, &b, &same));
+  EINI_TRY(eini_fit_open(s, s->now.goal, s->now.order, &b, &same));
   s->split = b.split;
   ein_status st = same ? EIN_OK : eini_fit_targets(&s->j, &b, &most, &least, &n);
   size_t before = c->peak;
-  for (int k = lean && n > EINI_FIT_LAST ? n - EINI_FIT_LAST : 0; k < n && st == EIN_OK; k++) {
+  for (int k = 0; k < n && st == EIN_OK; k++) {
     int64_t target = eini_fit_target_at(most, least, n, k), need = 0;
+    int64_t firm = (target - s->j.packing) / EINI_FIT_OPTIMISM;
     eini_fit_layout f;
     int made = 0;
-    if ((uint64_t)target / EINI_FIT_OPTIMISM > c->limit) continue;
+    if (firm > 0 && (uint64_t)firm > c->limit) continue;
     memset(&f, 0, sizeof f);
     c->peak = c->live;
-    st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, &f, &made);
+    st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, &last, &f, &made);
     if (made) need = eini_fit_need(s, &f, before);
+    int good = made && firm <= need && f.guess.seconds <= EINI_FIT_PATIENCE;
+    if (good) eini_fit_leaner(s, need, &f, lean);
     eini_fit_layout_free(&f);
     if (eini_cap_hit(c, st)) st = EIN_OK;
-    if (!made || target / EINI_FIT_OPTIMISM > need || f.guess.seconds > EINI_FIT_PATIENCE) continue;
-    if (s->least == 0 || need < s->least) s->least = need;
-    if (lean || (uint64_t)need > c->limit) continue;
+    if (!good || lean || (uint64_t)need > c->limit) continue;
     s->found = 1;
     s->seconds = f.guess.seconds;
-    s->best.goal = goal;
-    s->best.order = order;
+    s->best = s->now;
     s->best.target = k;
     break;
   }
@@ -1820,15 +1918,17 @@ static ein_status eini_fit_try(eini_fit_search *s, int goal, int order, int lean
 }
 
 // Tries the plan that the library makes without this header.
-static ein_status eini_fit_try_whole(eini_fit_search *s) {
+static ein_status eini_fit_try_whole(eini_fit_search *s, int lean) {
   eini_cap *c = s->j.cap;
   eini_fit_layout f;
   memset(&f, 0, sizeof f);
   c->peak = c->live;
   ein_status st = eini_fit_whole(s, 0, &f);
   if (st == EIN_OK) {
-    s->least = eini_fit_need(s, &f, 0);
-    s->found = (uint64_t)s->least <= c->limit;
+    int64_t need = eini_fit_need(s, &f, 0);
+    s->found = !lean && (uint64_t)need <= c->limit;
+    eini_fit_leaner(s, need, &f, lean);
+    s->best = s->now;
     s->best.goal = s->best.order = 0;
     s->best.target = -1;
   }
@@ -1836,18 +1936,23 @@ static ein_status eini_fit_try_whole(eini_fit_search *s) {
   return eini_cap_hit(c, st) ? EIN_OK : st;
 }
 
-// All candidates under the cap's limit; the best that fits, or with lean what the leanest needs.
+// All candidates under the cap's limit; the best that fits of the first set of providers that has
+// one, or with lean what the leanest of all needs.
 static ein_status eini_fit_look(eini_fit_search *s, int lean) {
   s->found = 0;
   s->least = 0;
-  s->split = 1;
-  EINI_TRY(eini_fit_try_whole(s));
-  if (s->found && !lean) return EIN_OK;
-  s->found = 0;
-  for (int goal = 0; goal < s->ngoal && (goal == 0 || s->split); goal++) {
-    for (int order = 0; order < 2; order++) {
-      ein_status st = eini_fit_try(s, goal, order, lean);
-      if (st != EIN_OK && !eini_cap_hit(s->j.cap, st)) return st;
+  for (int set = 0; set < s->nset && !s->found; set++) {
+    eini_fit_use(s, set);
+    s->split = 1;
+    EINI_TRY(eini_fit_try_whole(s, lean));
+    if (s->found) return EIN_OK;
+    for (int goal = 0; goal < s->ngoal && (goal == 0 || s->split); goal++) {
+      for (int order = 0; order < 2; order++) {
+        s->now.goal = goal;
+        s->now.order = order;
+        ein_status st = eini_fit_try(s, lean);
+        if (st != EIN_OK && !eini_cap_hit(s->j.cap, st)) return st;
+      }
     }
   }
   return EIN_OK;
@@ -1857,12 +1962,15 @@ static ein_status eini_fit_look(eini_fit_search *s, int lean) {
 static ein_status eini_fit_take(eini_fit_search *s) {
   eini_fit_layout *f = &s->fit->f;
   int64_t most, least;
+  uint64_t last = 0;
   int n, same, made = 0;
+  eini_fit_use(s, s->best.set);
   if (s->best.target < 0) return eini_fit_whole(s, s->best.goal, f);
   EINI_TRY(eini_fit_open(s, s->best.goal, s->best.order, &f->base, &same));
   eini_fit_base b = f->base;
   EINI_TRY(eini_fit_targets(&s->j, &b, &most, &least, &n));
-  EINI_TRY(eini_fit_make(s, &b, eini_fit_target_at(most, least, n, s->best.target), 0, f, &made));
+  EINI_TRY(eini_fit_make(s, &b, eini_fit_target_at(most, least, n, s->best.target), 0, &last, f,
+                         &made));
   return made ? EIN_OK : EIN_ERR_INTERNAL;
 }
 
@@ -1872,30 +1980,30 @@ static ein_status eini_fit_fail(eini_fit_search *s) {
   eini_cap *c = s->j.cap;
   c->limit = SIZE_MAX;
   EINI_TRY(eini_fit_look(s, 1));
-  int64_t least = s->least;
-  for (int k = 0; k < EINI_FIT_ROUNDS && least > 1; k++) {
-    c->limit = (size_t)least - 1;
-    EINI_TRY(eini_fit_look(s, 0));
-    if (!s->found) break;
-    least = s->least;
+  if (s->least == 0) {  // not for want of memory
+    eini_fit_layout f;
+    memset(&f, 0, sizeof f);
+    eini_fit_use(s, 0);
+    ein_status st = eini_fit_whole(s, 0, &f);
+    eini_fit_layout_free(&f);
+    return st == EIN_OK ? EIN_ERR_INTERNAL : st;
   }
   eini_begin_call(s->j.ctx, NULL);
-  eini_diag *diag = eini_diag_of(s->j.ctx);
-  if (least == 0) return eini_fail(diag, EIN_ERR_TOO_LARGE, -1, 0, NULL, "no plan can be made");
-  if (d->least != NULL) *d->least = (size_t)least + d->reserved;
-  return eini_fail(diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
-                   "a memory budget of %llu bytes is too small: the least that works is %llu",
-                   (unsigned long long)d->memory,
-                   (unsigned long long)least + (unsigned long long)d->reserved);
+  if (d->least != NULL) *d->least = (size_t)s->least + d->reserved;
+  return eini_fail(eini_diag_of(s->j.ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                   "a memory budget of %llu bytes is too small: with %llu for planning, the least "
+                   "that works is %llu", (unsigned long long)d->memory,
+                   (unsigned long long)s->planning,
+                   (unsigned long long)s->least + (unsigned long long)d->reserved);
 }
 
 // Searches in s->fit, whose cap is set up.
 static ein_status eini_fit_search_run(eini_fit_search *s) {
   const ein_fit_desc *d = s->j.desc;
-  const ein_rates *rates = eini_rates_of(s->j.ctx);
-  double width = s->j.ctx->executor.width;
-  s->j.flops = rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32 * width : 4e9 * width;
-  s->j.bandwidth = rates != NULL ? rates->copy_bw : 8e9;
+  s->nkernels = s->j.ctx->nkernels;
+  s->kernels = s->j.ctx->kernels;
+  s->executor = s->j.ctx->executor;
+  s->nset = s->nkernels > 1 ? 2 + s->nkernels : s->nkernels > 0 || s->executor.width > 1 ? 2 : 1;
   if (d->graph == NULL) s->option[0] = d->einsum->options;
   else if (d->options != NULL) s->option[0] = *d->options;
   s->option[0].may_overlap = 0;
@@ -1905,6 +2013,9 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
   s->option[3].path = "none";
   const char *path = s->option[0].path;
   s->ngoal = path == NULL || strcmp(path, "auto") == 0 ? EINI_FIT_GOALS : 1;
+  // Other providers, and other paths, add in another order.
+  if (s->option[0].deterministic || (d->graph != NULL && d->graph->ordered)) s->nset = s->ngoal = 1;
+  EINI_TRY(eini_order_check(s->j.ctx, &s->option[0]));
   EINI_TRY(eini_fit_look(s, 0));
   if (!s->found) return eini_fit_fail(s);
   s->j.cap->peak = s->j.cap->live;
@@ -2036,13 +2147,12 @@ static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r
   for (int done = 0; !done;) {
     int v = 0;
     for (int l = 0; l < r->c.nloop; l++)
-      v |= (x->at[l] + r->c.block[l] > r->c.extent[l]) << l;
+      v |= (x->at[l] > r->c.extent[l] - r->c.block[l]) << l;
     EINI_TRY(eini_fit_slice_run(x, r, &r->slice[v]));
     done = 1;
     for (int l = r->c.nloop - 1; l >= 0 && done; l--) {
-      x->at[l] += r->c.block[l];
-      done = x->at[l] >= r->c.extent[l];
-      if (done) x->at[l] = 0;
+      done = x->at[l] >= r->c.extent[l] - r->c.block[l];
+      x->at[l] = done ? 0 : x->at[l] + r->c.block[l];
     }
   }
   for (int i = 0; i < r->npart; i++) {
@@ -2127,15 +2237,23 @@ EIN_API size_t ein_fit_explain(const ein_fit *fit, char *buf, size_t size) {
   return t.at;
 }
 
+static int eini_fit_ordered(const eini_fit_layout *f) {
+  const ein_plan *p = f->whole != NULL ? f->whole : f->nregion > 0 ? f->region[0].slice[0].plan
+                                                                   : NULL;
+  return p != NULL && p->graph->ordered;
+}
+
 EIN_API size_t ein_fit_json(const ein_fit *fit, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (fit == NULL) return 0;
   const eini_fit_layout *f = &fit->f;
-  eini_say(&t, "{\"memory\": %llu, \"peak_bytes\": %llu, \"plan_bytes\": %llu, "
-           "\"workspace_bytes\": %llu, \"slices\": %lld, \"repeated_flops\": %.17g, \"regions\": [",
-           (unsigned long long)fit->info.memory, (unsigned long long)fit->info.peak_bytes,
-           (unsigned long long)fit->info.plan_bytes, (unsigned long long)fit->info.workspace_bytes,
-           (long long)fit->info.nslice, fit->info.repeated_flops);
+  eini_say(&t, "{\"memory\": %llu, \"deterministic\": %s, \"peak_bytes\": %llu, "
+           "\"plan_bytes\": %llu, \"workspace_bytes\": %llu, \"slices\": %lld, "
+           "\"repeated_flops\": %.17g, \"regions\": [",
+           (unsigned long long)fit->info.memory, eini_fit_ordered(f) ? "true" : "false",
+           (unsigned long long)fit->info.peak_bytes, (unsigned long long)fit->info.plan_bytes,
+           (unsigned long long)fit->info.workspace_bytes, (long long)fit->info.nslice,
+           fit->info.repeated_flops);
   for (int k = 0; k < f->nregion; k++) {
     const eini_fit_choice *c = &f->region[k].c;
     eini_say(&t, "%s{\"slices\": %lld, \"loops\": [", k > 0 ? ", " : "",
@@ -2197,6 +2315,16 @@ static void eini_fit_facts(ein_fit *fit) {
   }
 }
 
+// What a plan of the same would be refused for, whatever the budget.
+static ein_status eini_fit_validate(ein_ctx *ctx, const ein_fit_desc *d) {
+  if (d == NULL || (d->graph == NULL) == (d->einsum == NULL) || d->nlayout < 0 ||
+      (d->nlayout > 0 && d->layout == NULL) || (d->memory > 0 && d->reserved >= d->memory)) {
+    return EIN_ERR_ARGUMENT;
+  }
+  if (d->graph != NULL) return eini_validate_graph(ctx, d->graph, d->nlayout, d->layout);
+  return eini_validate_desc(ctx, d->einsum, 1);
+}
+
 // Searches with the ctx's memory taken from the cap.
 static ein_status eini_fit_capped(ein_ctx *ctx, const ein_fit_desc *desc, ein_fit *fit) {
   eini_fit_search s;
@@ -2212,6 +2340,9 @@ static ein_status eini_fit_capped(ein_ctx *ctx, const ein_fit_desc *desc, ein_fi
   ein_status st = eini_fit_search_run(&s);
   ctx->al = al;
   ctx->logger = logger;
+  ctx->kernels = s.kernels;
+  ctx->nkernels = s.nkernels;
+  ctx->executor = s.executor;
   if (st == EIN_OK) eini_begin_call(ctx, NULL);
   if (st == EIN_OK) eini_fit_facts(fit);
   return st;
@@ -2224,15 +2355,14 @@ EIN_API ein_status ein_fit_create(ein_ctx *ctx, const ein_fit_desc *desc, ein_fi
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
   eini_begin_call(ctx, NULL);
-  if (desc == NULL || (desc->graph == NULL) == (desc->einsum == NULL) || desc->nlayout < 0 ||
-      (desc->nlayout > 0 && desc->layout == NULL) ||
-      (desc->memory > 0 && desc->reserved >= desc->memory)) {
-    eini_fail_status(ctx, EIN_ERR_ARGUMENT);
-    return EIN_ERR_ARGUMENT;
+  ein_status st = eini_fit_validate(ctx, desc);
+  if (st != EIN_OK) {
+    eini_fail_status(ctx, st);
+    return st;
   }
   eini_arena_init(&a, ctx == NULL ? NULL : &ctx->al);  // resolves the default allocator
   ein_fit *fit = (ein_fit *)a.al.alloc_fn(sizeof *fit, EINI_ALIGN, a.al.user);
-  ein_status st = fit == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  st = fit == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
   if (fit != NULL) {
     memset(fit, 0, sizeof *fit);
     fit->cap.al = a.al;
@@ -2267,17 +2397,14 @@ EIN_API void ein_fit_destroy(ein_fit *fit) {
 }
 
 EIN_API ein_status ein_fit_execute(const ein_fit *fit, const ein_run *run) {
-  if (fit == NULL || run == NULL || (fit->info.nin > 0 && run->in == NULL) ||
-      (fit->info.nout > 0 && run->out == NULL)) {
-    return EIN_ERR_ARGUMENT;
-  }
+  if (fit == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_run_begin(run, fit->info.nin, fit->info.nout));
   const ein_allocator *al = &fit->cap.al;
   size_t need = fit->info.workspace_bytes;
   ein_run own = *run;
   own.seconds = NULL;
-  if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
-  if (run->workspace != NULL && run->workspace_bytes < need)
-    return eini_run_error(run, EIN_ERR_ARGUMENT, "the workspace is too small: input", 0, "");
+  if (run->workspace != NULL && run->workspace_bytes < need) return eini_run_small(run, need);
+  if (fit->f.whole == NULL) EINI_TRY(eini_params_check(fit->f.base.g, run));
   if (run->workspace == NULL) own.workspace = al->alloc_fn(need, EINI_ALIGN, al->user);
   if (own.workspace == NULL) return EIN_ERR_NO_MEMORY;
   own.workspace_bytes = need;

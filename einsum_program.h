@@ -66,11 +66,13 @@
 // matters.
 //
 //     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
-//     param a = 0.5, b : f64        scalars given when executing
+//     param a = 0.5, b : f64        scalars given when executing; without a dtype they take the
+//                                   one they meet, as literals do
 //     output Y, Z : f32             what is computed; without it, all that no other statement reads
 //     def f(x, y) = x*exp(-y)       a scalar macro
 //     Y[i,j] = ..                   defines Y; indices on the left are free
 //     Y[i=5,j=n] : f32 = ..         with extents (of integers and sizes), with a dtype
+//     Y[i+3] = .. for i=n           with the extents of indices of which no coordinate says them
 //     Y[2*i+1] = ..                 defines some elements; several statements must fit exactly:
 //                                   concatenation, interleaving and padding are written so
 //     grad L wrt A, B as dA, dB     gradients of the scalar L; see GRADIENTS
@@ -80,6 +82,9 @@
 // index (its value, i64), a param or a tensor of rank 0.
 //     X[2*h+r, w]                   an access; coordinates are affine: integers, indices, size(..)
 //     X[i-1 | 0]  X[i+1 | wrap]     outside reads as a constant, or by wrap, clamp, reflect
+//                                   a constant promotes as in where(inside, X, 0), and must fit
+//     X[i-1 | 0, j+1 | clamp]       a rule by coordinate, applied from the first axis to the last;
+//                                   one after the last coordinate only is that of all
 //     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
 //     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
 //     softmax[j](e)                 macros over named indices
@@ -89,7 +94,7 @@
 //     Y[i] = A[i,j]*x[j] + b[i]     sums A*x only: b is added once
 //     Y[i] = A[i,j]*(x[j] + b[i])   is an error: say which sum is meant
 //     Y[i] = exp(A[i,j])            is an error: sum[j](exp(..)) or exp(sum[j](..))
-// An extent comes from the left or from the fold; else from every place where the index stands
+// An extent comes from the left, the fold or "for"; else from every place where the index stands
 // alone as a coordinate, and these must agree; else it is the largest that keeps compound
 // coordinates inside: X[2*h+r] with 10 elements and r < 3 gives h the extent 4. There is no
 // broadcasting of extent 1. Every access is proved to stay inside its tensor, or has an edge rule,
@@ -122,7 +127,8 @@
 // an input or a defined tensor; it need not have anything to do with L (then its gradient is 0).
 // By a complex number z the gradient is dL/dRe z + i dL/dIm z.
 //
-// At kinks: those that tie for a max or min share its gradient equally; abs, relu, norm and the
+// At kinks: those that tie for a max or min share its gradient equally (where it is NaN, nothing is
+// equal to it, and all have 0); abs, relu, norm and the
 // modulus have 0 at 0; floor, ceil, round and div have 0. A prod of zeros gets the products of the
 // others. Conditions in where(..), and comparisons as factors, are constants: where(c, x, y) sends
 // nothing to the branch it does not take, also where that is infinite. argmax, any, all, integers,
@@ -190,7 +196,7 @@ typedef struct ein_program_desc {
   const ein_binding *bind;
   int nsize;                // sizes by name: of declared sizes, or of indices left open
   const ein_size *size;
-  ein_dtype dtype;          // of inputs and params without one; default f64
+  ein_dtype dtype;          // of inputs without one; default f64
   int max_errors;           // default 20
   int max_nesting;          // default 256
   size_t max_source;        // bytes; default 16 MiB
@@ -206,7 +212,8 @@ EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph);
 // others the statements give what is not said (EIN_NONE, NULL), and must agree with what is.
 EIN_API ein_status ein_graph_add_tensor(ein_graph *graph, const char *name, ein_role role,
                                         ein_dtype dtype, int rank, const int64_t *shape, int *id);
-// Adds a scalar given when executing; dtype default f64, value its default (NULL: none).
+// Adds a scalar given when executing; dtype EIN_NONE: it takes the dtype it meets, as a literal
+// does; value its default (NULL: none), which the dtype must hold.
 EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_dtype dtype,
                                        const ein_scalar *value, int *id);
 // Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
@@ -446,7 +453,7 @@ static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
     int best = -1, equal = 0;
     int64_t least = INT64_MAX;
     for (int c = 0; c < s->nfree; c++) {
-      int64_t v = coef[c] < 0 ? -coef[c] : coef[c];
+      int64_t v = eini_abs64(coef[c]);
       if (v <= below || v > least || s->index[c].extent == 1) continue;
       equal = v == least;
       least = v;
@@ -738,10 +745,12 @@ EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype
   if (value == NULL) value = &no_value;
   *id = -1;
   EINI_TRY(eini_building(g));
-  if (dtype == EIN_NONE) dtype = EIN_F64;
   ein_status st = eini_check_free(g, name);
-  if (st == EIN_OK && !eini_dtype_ok(dtype))
+  if (st == EIN_OK && dtype != EIN_NONE && !eini_dtype_ok(dtype))
     st = eini_refuse(g, EIN_ERR_ARGUMENT, "param '%.60s': not a dtype", name);
+  if (st == EIN_OK && !eini_param_holds(dtype, value))
+    st = eini_refuse(g, EIN_ERR_DTYPE, "param '%.60s' is %s, which does not hold its default", name,
+                     ein_dtype_name(dtype));
   if (st == EIN_OK)
     st = eini_graph_add_param(g, name, (int64_t)strlen(name), dtype, *value, id);
   return g->status = st;
@@ -924,8 +933,14 @@ typedef struct eini_row {
   int64_t *coef, offset, pos, len;
 } eini_row;
 
+// What a coordinate reads outside its tensor.
+typedef struct eini_edge {
+  int kind;               // eini_edge_kind
+  struct eini_syn *fill;  // the constant, or NULL
+} eini_edge;
+
 typedef struct eini_syn {
-  unsigned char kind, exact, edge;  // exact: an integer; edge: eini_edge_kind of an access
+  unsigned char kind, exact;  // exact: an integer
   int op;                 // CMP: operation; CALL: what; REDUCE: fold
   int sym, id;            // name; after resolving: variable, tensor, param, function
   int n;                  // children
@@ -935,9 +950,10 @@ typedef struct eini_syn {
   struct eini_syn **bext; // their extents, or NULL
   int64_t *bpos;
   eini_row *row;          // ACCESS after resolving
+  eini_edge *edge;        // ACCESS: per coordinate; NULL: none has a rule
   int64_t pos, len;       // bytes in the text
   int64_t ival, size;     // size: nodes of this tree
-  double re;              // NUM; ACCESS: the edge constant
+  double re;              // NUM
 } eini_syn;
 
 typedef struct eini_kids {  // a growing list of children
@@ -1179,21 +1195,42 @@ static void eini_parse_list(eini_parser *p, eini_kids *k, int level) {
   while (eini_accept(p, ','));
 }
 
-// NAME[coordinates | edge]: NAME and '[' are read.
-static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
+// A constant, wrap, clamp or reflect; '|' is read.
+static eini_edge eini_parse_edge(eini_parser *p) {
   static const char *const words[] = {"wrap", "clamp", "reflect"};
+  int word = eini_one_of(p, words, 3), minus = eini_accept(p, '-');
+  eini_syn *c = word >= 0 ? NULL : eini_parse_num(p);
+  eini_edge edge = {EINI_EDGE_CONST + word + 1, c};
+  if (word >= 0) eini_lex(p);
+  else if (c == NULL) eini_unexpected(p, "a number, wrap, clamp or reflect", NULL);
+  else if (minus && c->kind == EINI_S_BOOL)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(c), NULL, "true and false have no sign");
+  if (c != NULL && minus) c->ival = -c->ival;
+  if (c != NULL && minus) c->re = -c->re;
+  return edge;
+}
+
+// NAME[coordinate | edge, ..]: NAME and '[' are read. A rule after the last coordinate only is that
+// of all.
+static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
   eini_kids k = {NULL, NULL, 0, 0};
-  if (p->tok != ']' && p->tok != '|') eini_parse_list(p, &k, 3);
-  if (eini_accept(p, '|')) {
-    int word = eini_one_of(p, words, 3), minus = eini_accept(p, '-');
-    eini_syn *c = word >= 0 ? NULL : eini_parse_num(p);
-    v->edge = (unsigned char)(EINI_EDGE_CONST + word + 1);
-    if (word >= 0) eini_lex(p);
-    else if (c == NULL) eini_unexpected(p, "a number, wrap, clamp or reflect", NULL);
-    else v->re = minus ? -c->re : c->re;
+  eini_edge *rule = NULL;
+  int64_t rules = 0, cap = 0, *at = NULL, cap2 = 0;
+  for (int more = p->tok != ']'; more && p->st == EIN_OK; more = k.n > 0 && eini_accept(p, ',')) {
+    if (p->tok != '|' || k.n > 0) eini_kids_add(p, &k, eini_parse_expr(p, 3), 0);
+    if (!eini_accept(p, '|')) continue;
+    rule = (eini_edge *)eini_grow(p->arena, rule, rules, &cap, sizeof *rule);
+    at = (int64_t *)eini_grow(p->arena, at, rules, &cap2, sizeof *at);
+    if (rule == NULL || at == NULL) return eini_pmem(p), v;
+    at[rules] = k.n - 1;
+    rule[rules++] = eini_parse_edge(p);
   }
   eini_expect(p, ']', "',' or ']'");
-  if (p->tok == '[' || p->tok == '(' || p->tok == EINI_T_NAME)
+  if (rules > 0 && k.n > 0 && (v->edge = EINI_NEW(p->arena, eini_edge, k.n)) == NULL) eini_pmem(p);
+  for (int64_t i = 0; i < k.n && v->edge != NULL && rules == 1 && at[0] == k.n - 1; i++)
+    v->edge[i] = rule[0];
+  for (int64_t i = 0; i < rules && v->edge != NULL; i++) v->edge[at[i]] = rule[i];
+  if (p->tok == '[' || p->tok == '(' || (p->tok == EINI_T_NAME && !eini_word(p, "for")))
     eini_unexpected(p, "an operator", "write products with *");
   return eini_close(p, v, &k);
 }
@@ -1372,6 +1409,7 @@ typedef struct eini_line {
   ein_dtype dtype;
   eini_syn **kid;
   eini_syn *left;
+  eini_kids given;        // DEFINE: names and extents after "for", in turn
   int nparam, *param;     // DEF; GRAD: the number of gradients
   int64_t prev;           // DEFINE: the line of the piece before, + 1
   int64_t stmt;           // DEFINE: its statement in the graph, -1 before; DEF: its number
@@ -1386,6 +1424,7 @@ typedef struct eini_var {  // an index of one statement
   int64_t pos, len;
   const eini_syn *by;      // access and axis that gave the extent
   int axis;
+  int64_t first;           // of walks: where an access with it stands
 } eini_var;
 
 typedef enum eini_var_kind {
@@ -1405,10 +1444,11 @@ typedef struct eini_env {
   int mark;
 } eini_env;
 
-typedef struct eini_padded {  // what one edge rule made of a tensor
+typedef struct eini_padded {  // what edge rules made of a tensor
   struct eini_padded *next;
-  int from, to, edge;
-  double fill;
+  int from, to;
+  ein_dtype dtype;
+  const eini_edge *edge;      // per axis, as are the elements added before and behind
   int64_t *low, *high;
 } eini_padded;
 
@@ -1423,7 +1463,7 @@ typedef struct eini_prog {
   int64_t ndim, capdim;
   eini_line **def;          // by id
   int64_t ndef, capdef;
-  ein_dtype dtype;          // of inputs and params without one
+  ein_dtype dtype;          // of inputs without one
   ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
   int64_t ndeclared, capdeclared;
   int outputs;              // there is an output statement
@@ -1600,6 +1640,12 @@ static void eini_parse_line(eini_parser *p, eini_line *l) {
     eini_expect(p, '=', "'='");
     eini_kids_add(p, &k, eini_parse_expr(p, 0), 0);
   }
+  for (int more = l->kind == EINI_L_DEFINE && eini_word(p, "for"); more; more = p->tok == ',') {
+    eini_lex(p);
+    eini_kids_add(p, &l->given, eini_parse_new(p, EINI_S_NAME, "the name of an index"), 0);
+    eini_expect(p, '=', "'='");
+    eini_kids_add(p, &l->given, eini_parse_expr(p, 3), 0);
+  }
   l->kid = k.kid;
   l->n = (int)k.n;
   if (p->tok != EINI_T_EOL && p->tok != EINI_T_END)
@@ -1674,7 +1720,7 @@ static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos)
     return eini_perr_name(p, EIN_ERR_NAME, pos, sym, NULL, "is a word of the language"), -1;
   eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
   eini_var made = {sym, mark, p->names->sym[sym].var, kind, 0, 0, 0, -1, pos,
-                   p->names->sym[sym].n, NULL, -1};
+                   p->names->sym[sym].n, NULL, -1, -1};
   if (v == NULL) return eini_pmem(p), -1;
   q->var = v;
   v[q->nvar] = made;
@@ -1918,13 +1964,15 @@ static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, in
       }
       break;
     case EINI_S_TERM: eini_affine_term(q, v, env, sizes, scale, b); break;
-    default:
-      if (!sizes || v->kind != EINI_S_CALL || v->n != 2 ||
-          !eini_word_is(p->names->sym[v->sym].s, p->names->sym[v->sym].n, "div")) {
+    default:  // div and mod of constants
+      if (v->kind != EINI_S_CALL || v->n != 2 ||
+          (v->op != EINI_OP_FLOORDIV && v->op != EINI_OP_MOD) ||
+          p->names->sym[v->sym].cls != EINI_W_OP) {
         eini_not_affine(q, v, sizes);
-      } else if (eini_const(q, v->kid[0], env, 1, &c) > 0 &&
-                 eini_const(q, v->kid[1], env, 1, &d) > 0 && d > 0) {
-        c = eini_floordiv(c, d);
+      } else if (eini_const(q, v->kid[0], env, sizes, &c) > 0 &&
+                 eini_const(q, v->kid[1], env, sizes, &d) > 0 && d > 0) {
+        back = eini_floordiv(c, d);
+        c = v->op == EINI_OP_MOD ? c - back * d : back;
       } else {
         eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);
       }
@@ -1972,6 +2020,7 @@ static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int 
   eini_rowbuf b;
   memset(&b, 0, sizeof b);
   eini_affine(q, v, env, sizes, 1, &b);
+  if (b.row.n > 0) eini_not_affine(q, v, sizes);
   *out = b.row.offset;
   return q->p.st == EIN_OK ? 1 : -1;
 }
@@ -2253,6 +2302,42 @@ static void eini_check_addends(eini_prog *q, const eini_syn *v, const eini_syn *
   for (int i = 0; i < v->n && p->st == EIN_OK; i++) eini_check_addends(q, v->kid[i], term);
 }
 
+// The implicit index that two accesses of a tree have, or -1.
+static int eini_index_twice(eini_prog *q, const eini_syn *v, int stamp) {
+  int found = -1, rank = v->kind == EINI_S_ACCESS ? q->g->tensor[v->id].rank : 0;
+  for (int r = 0; r < rank; r++) {
+    for (int i = 0; i < v->row[r].n; i++) {
+      eini_var *x = &q->var[v->row[r].var[i]];
+      if (x->stamp == stamp && x->first != v->pos && x->kind == EINI_V_IMPLICIT)
+        found = v->row[r].var[i];
+      if (x->stamp != stamp) x->first = v->pos;
+      x->stamp = stamp;
+    }
+  }
+  for (int i = 0; i < v->n && found < 0; i++) found = eini_index_twice(q, v->kid[i], stamp);
+  return found;
+}
+
+// No function of a term has an implicit index in two accesses of one argument: f(A[i,j]*B[j,k])
+// reads as f of a contraction.
+static void eini_check_arguments(eini_prog *q, const eini_syn *v, const eini_syn *term) {
+  eini_parser *p = &q->p;
+  char hint[256];
+  int twice = -1, len = eini_cut(p->s + term->pos, term->len);
+  for (int i = 0; i < v->n && v->kind == EINI_S_CALL && twice < 0; i++)
+    twice = eini_index_twice(q, v->kid[i], ++q->stamp);
+  // An argument within which nothing is wrong holds no function that is.
+  for (int i = 0; i < v->n && p->st == EIN_OK && (v->kind != EINI_S_CALL || twice >= 0); i++)
+    eini_check_arguments(q, v->kid[i], term);
+  if (twice < 0 || p->st != EIN_OK) return;
+  const eini_var *x = &q->var[twice];
+  snprintf(hint, sizeof hint, "write %.*s(sum[%.*s](..)), or sum[%.*s](%.*s%s)",
+           EINI_NAME_OF(p, v->sym), EINI_NAME_OF(p, x->sym), EINI_NAME_OF(p, x->sym), len,
+           p->s + term->pos, len < term->len ? ".." : "");
+  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), hint, "'%.*s' is summed implicitly, but this %.*s() has "
+            "it in two accesses of one argument", EINI_NAME_OF(p, x->sym), EINI_NAME_OF(p, v->sym));
+}
+
 // A term of the right side: itself, or a sum over the indices that only it brings in.
 static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
   eini_parser *p = &q->p;
@@ -2274,6 +2359,7 @@ static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
                    "that is a plain access, so no sum is implied");
   }
   eini_check_addends(q, x, x);
+  if (p->st == EIN_OK) eini_check_arguments(q, x, x);
   return eini_adopt(q, r, NULL, x);
 }
 
@@ -2297,13 +2383,19 @@ static void eini_check_unnamed(eini_prog *q) {
 // without an edge rule stay inside their tensors (rule 6).
 // ================================================================================================
 
-// Calls fn for every coordinate without an edge rule; 1 when one of the calls gave 1.
-static int eini_each_row(eini_prog *q, int (*fn)(eini_prog *q, const eini_syn *v, int axis)) {
+static int eini_edge_kind_of(const eini_syn *v, int axis) {
+  return v->edge == NULL ? EINI_EDGE_NONE : v->edge[axis].kind;
+}
+
+// Calls fn for every coordinate, or those without an edge rule; 1 when one of the calls gave 1.
+static int eini_each_row(eini_prog *q, int ruled,
+                         int (*fn)(eini_prog *q, const eini_syn *v, int axis)) {
   int any = 0;
   for (int64_t k = 0; k < q->access.n; k++) {
     const eini_syn *v = q->access.kid[k];
-    int rank = v->row != NULL && v->edge == EINI_EDGE_NONE ? q->g->tensor[v->id].rank : 0;
-    for (int r = 0; r < rank && q->p.st == EIN_OK; r++) any |= fn(q, v, r);
+    int rank = v->row != NULL ? q->g->tensor[v->id].rank : 0;
+    for (int r = 0; r < rank && q->p.st == EIN_OK; r++)
+      if (ruled || eini_edge_kind_of(v, r) == EINI_EDGE_NONE) any |= fn(q, v, r);
   }
   return any;
 }
@@ -2354,7 +2446,7 @@ static int eini_solve_open(eini_prog *q, const eini_syn *v, int axis) {
   room = lo;  // how far the index may move the coordinate
   over |= coef > 0 && (hi == INT64_MIN || eini_add_overflow(t->shape[axis] - 1, -hi, &room));
   if (over || room > INT64_MAX / 2) return eini_too_wide(p, EINI_AT(w)), 0;
-  int64_t e = eini_floordiv(room, coef < 0 ? -coef : coef) + 1;
+  int64_t e = eini_floordiv(room, eini_abs64(coef)) + 1;
   if (e < 1) {
     eini_perr(p, EIN_ERR_SHAPE, EINI_AT(w), NULL,
               "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",
@@ -2386,10 +2478,10 @@ static int eini_solve_given(eini_prog *q) {
 static void eini_solve(eini_prog *q) {
   eini_parser *p = &q->p;
   int rounds = 0;
-  char hint[160];
-  eini_each_row(q, eini_solve_alone);
+  char hint[320];
+  eini_each_row(q, 1, eini_solve_alone);
   do {
-    while (p->st == EIN_OK && eini_each_row(q, eini_solve_open)) {
+    while (p->st == EIN_OK && eini_each_row(q, 0, eini_solve_open)) {
       for (int64_t i = 0; i < q->nvar; i++)
         if (q->var[i].extent < -1) q->var[i].extent = -2 - q->var[i].extent;
       if (++rounds > 1000)
@@ -2399,8 +2491,8 @@ static void eini_solve(eini_prog *q) {
   for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
     const eini_var *x = &q->var[i];
     if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
-    snprintf(hint, sizeof hint, "write [%.*s=..], or use it alone as a coordinate",
-             EINI_NAME_OF(p, x->sym));
+    snprintf(hint, sizeof hint, "write [%.*s=..] or 'for %.*s=..', or use it alone as a coordinate",
+             EINI_NAME_OF(p, x->sym), EINI_NAME_OF(p, x->sym));
     eini_perr(p, EIN_ERR_SHAPE, EINI_AT(x), hint, "nothing gives '%.*s' an extent",
               EINI_NAME_OF(p, x->sym));
   }
@@ -2438,7 +2530,7 @@ static void eini_check_bounds(eini_prog *q) {
   for (int64_t i = 0; i < q->nvar; i++) {
     if (q->var[i].extent == 0) return;  // an empty index space: the statement's own proof decides
   }
-  eini_each_row(q, eini_check_row);
+  eini_each_row(q, 0, eini_check_row);
 }
 
 // ================================================================================================
@@ -2447,85 +2539,112 @@ static void eini_check_bounds(eini_prog *q) {
 // (GRAMMAR rule 6).
 // ================================================================================================
 
-#define EINI_PIECES_MAX 4096
 #define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
+
+typedef struct eini_padding {  // what an edge rule makes of a tensor
+  eini_edge edge;
+  ein_dtype read, dtype;   // the tensor is read as, if not EIN_NONE; and what the rule gives
+  int64_t pos;
+} eini_padding;
 
 typedef struct eini_pad {  // one axis of one tensor being padded
   ein_graph *g;
   eini_diag *diag;
-  int from, to, axis, fills;
-  double fill;
-  int64_t pos;
+  const eini_padding *by;
+  int from, to, axis;
 } eini_pad;
 
-// to[.., start + j, ..] = from[.., at + step*j, ..] for j < count, or the constant.
+// A node that means the edge constant, -1 when out of memory.
+static int eini_fill_node(ein_graph *g, eini_expr *e, const eini_syn *c) {
+  if (c->kind == EINI_S_BOOL) return eini_expr_bool(&g->arena, e, c->pos, (int)c->ival);
+  return c->exact ? eini_expr_int(&g->arena, e, c->pos, c->ival)
+                  : eini_expr_real(&g->arena, e, c->pos, c->re);
+}
+
+static int eini_pad_cast(const eini_pad *w, eini_stmt *s, int id, ein_dtype t) {
+  if (id < 0 || t == EIN_NONE) return id;
+  id = eini_expr_add(&w->g->arena, &s->expr, EINI_OP_CAST, w->by->pos, id, 0, 0);
+  if (id >= 0) s->expr.node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+// to[.., start + apart*m + j, ..] = from[.., at + step*j, ..] for j < count, m < times; step 0 of a
+// constant: that. All periods of a rule are one statement.
 static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count, int64_t at,
-                                 int64_t step) {
+                                 int64_t step, int64_t times, int64_t apart) {
   ein_graph *g = w->g;
-  int rank = g->tensor[w->to].rank, reads = !w->fills || step != 0, id;
+  int rank = g->tensor[w->to].rank, many = times > 1, n = rank + many, id;
+  int fills = w->by->edge.fill != NULL && step == 0, axis = w->axis;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_stmt(g, w->to, rank, reads, &w->from, &s));
-  s->pos = w->pos;
-  for (int i = 0; i < rank; i++) {
+  EINI_TRY(eini_graph_add_stmt(g, w->to, n, !fills, &w->from, &s));
+  s->pos = w->by->pos;
+  for (int i = 0; i < n; i++) {  // m stands before j
     char name[16];
-    int len = snprintf(name, sizeof name, "i%d", i);
+    int period = many && i == axis, r = i - (many && i > axis);
+    int len = snprintf(name, sizeof name, period ? "m" : "i%d", r);
     if ((s->index[i].name = eini_strndup(&g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
-    s->index[i].extent = i == w->axis ? count : g->tensor[w->to].shape[i];
-    s->out_map.coef[(int64_t)i * rank + i] = 1;
-    if (reads) s->proj[0].coef[(int64_t)i * rank + i] = i == w->axis ? step : 1;
+    s->index[i].extent = period ? times : r == axis ? count : g->tensor[w->to].shape[r];
+    s->out_map.coef[(int64_t)r * n + i] = period ? apart : 1;
+    if (!fills && !period) s->proj[0].coef[(int64_t)r * n + i] = r == axis ? step : 1;
   }
-  s->out_map.offset[w->axis] = start;
-  if (reads) {
-    s->proj[0].offset[w->axis] = at;
-    id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->pos, 0, 0, 0);
+  s->out_map.offset[axis] = start;
+  if (fills) {
+    id = eini_pad_cast(w, s, eini_fill_node(g, &s->expr, w->by->edge.fill), w->by->dtype);
   } else {
-    id = eini_expr_real(&g->arena, &s->expr, w->pos, w->fill);
-    if (id >= 0) id = eini_expr_add(&g->arena, &s->expr, EINI_OP_CAST, w->pos, id, 0, 0);
-    if (id >= 0) s->expr.node[id].dtype = (unsigned char)g->tensor[w->to].dtype;
+    s->proj[0].offset[axis] = at;
+    id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->by->pos, 0, 0, 0);
+    id = eini_pad_cast(w, s, id, w->by->read);
   }
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, w->diag);
 }
 
+// The elements [x, end) outside an axis of extent n, low of which come before 0: whole periods, and
+// what is left of one before and behind them. Reflecting, every other period runs backwards.
+static ein_status eini_pad_side(const eini_pad *w, int64_t n, int64_t low, int64_t x, int64_t end) {
+  int edge = w->by->edge.kind, reflect = edge == EINI_EDGE_REFLECT;
+  if (x == end) return EIN_OK;
+  if (edge == EINI_EDGE_CONST || edge == EINI_EDGE_CLAMP || n == 1)
+    return eini_pad_piece(w, x + low, end - x, x < 0 ? 0 : n - 1, 0, 1, 0);
+  int64_t period = n - reflect;
+  while (x < end) {
+    int64_t m = eini_floordiv(x, period), at = x - m * period;
+    int64_t take = eini_min64(period - at, end - x), whole = at == 0 ? (end - x) / period : 0;
+    int back = reflect && m % 2 != 0;
+    for (int odd = 0; odd < 1 + reflect && odd < whole; odd++) {  // of whole periods, one in 1 or 2
+      back = reflect && (m + odd) % 2 != 0;
+      EINI_TRY(eini_pad_piece(w, x + low + odd * period, period, back ? n - 1 : 0, back ? -1 : 1,
+                              reflect ? (whole - odd + 1) / 2 : whole, (1 + reflect) * period));
+    }
+    if (whole == 0)
+      EINI_TRY(eini_pad_piece(w, x + low, take, back ? n - 1 - at : at, back ? -1 : 1, 1, 0));
+    x += whole > 0 ? whole * period : take;
+  }
+  return EIN_OK;
+}
+
 // A new tensor: *tensor with low and high elements added along one axis.
-static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int axis, int edge,
-                                double fill, int64_t low, int64_t high, const char *name,
-                                int64_t pos) {
-  eini_tensor *t = &g->tensor[*tensor];
-  eini_pad w = {g, diag, *tensor, 0, axis, edge == EINI_EDGE_CONST, fill, pos};
-  int64_t n = t->shape[axis], end, take, pieces = 0;
+static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int axis,
+                                const eini_padding *by, int64_t low, int64_t high,
+                                const char *name) {
+  const eini_tensor *t = &g->tensor[*tensor];
+  eini_pad w = {g, diag, by, *tensor, 0, axis};
+  int64_t n = t->shape[axis], end;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  if (n == 0 && edge != EINI_EDGE_CONST) {
-    return eini_fail(diag, EIN_ERR_BOUNDS, pos, 1, "use a constant: X[i-1 | 0]",
+  if (n == 0 && by->edge.kind != EINI_EDGE_CONST) {
+    return eini_fail(diag, EIN_ERR_BOUNDS, by->pos, 1, "use a constant: X[i-1 | 0]",
                      "axis %d of '%s' is empty: there is nothing to repeat", axis, t->name);
   }
   memcpy(shape, t->shape, (size_t)t->rank * sizeof *shape);
   if (eini_add_overflow(n, high, &end) || eini_add_overflow(end, low, &shape[axis])) {
-    return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the padded '%s' is too large",
+    return eini_fail(diag, EIN_ERR_TOO_LARGE, by->pos, 1, NULL, "the padded '%s' is too large",
                      t->name);
   }
-  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t->dtype, t->rank,
+  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, by->dtype, t->rank,
                                  shape, &w.to));
-  for (int64_t x = -low; x < end; x += take) {
-    int64_t at = x, step = 1;
-    take = (x < 0 ? 0 : x < n ? n : end) - x;
-    if ((x < 0 || x >= n) && (edge <= EINI_EDGE_CONST || edge == EINI_EDGE_CLAMP || n == 1)) {
-      at = x < 0 ? 0 : n - 1;
-      step = 0;
-    } else if (x < 0 || x >= n) {  // period by period
-      int64_t period = n - (edge == EINI_EDGE_REFLECT), m = eini_floordiv(x, period);
-      at = x - m * period;
-      take = eini_min64(period - at, take);
-      if (edge == EINI_EDGE_REFLECT && m % 2 != 0) step = -1;
-      if (step < 0) at = n - 1 - at;
-    }
-    if (++pieces > EINI_PIECES_MAX) {
-      return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL,
-                       "the edge rule would repeat axis %d of '%s' more than %d times", axis,
-                       g->tensor[*tensor].name, EINI_PIECES_MAX);
-    }
-    EINI_TRY(eini_pad_piece(&w, x + low, take, at, step));
-  }
+  EINI_TRY(eini_pad_side(&w, n, low, -low, 0));
+  if (n > 0) EINI_TRY(eini_pad_piece(&w, low, n, 0, 1, 1, 0));
+  EINI_TRY(eini_pad_side(&w, n, low, n, end));
   *tensor = w.to;
   return EIN_OK;
 }
@@ -2653,6 +2772,11 @@ static int eini_adj_slope(eini_adjoint *d, int op, int x, int r) {
     case EINI_OP_RSQRT:
       t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0));
       return eini_adj_mul(d, eini_adj_real(d, -0.5), t);
+    case EINI_OP_EXPM1: return eini_adj_op(d, EINI_OP_ADD, r, one, 0);
+    case EINI_OP_LOG1P:
+      return eini_adj_op(d, EINI_OP_DIV, one, eini_adj_op(d, EINI_OP_ADD, x, one, 0), 0);
+    case EINI_OP_TAN:
+      return eini_adj_op(d, EINI_OP_ADD, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0), one, 0);
     case EINI_OP_SIN: return eini_adj_op(d, EINI_OP_COS, x, 0, 0);
     case EINI_OP_COS:
       return eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SIN, x, 0, 0), 0, 0);
@@ -2697,6 +2821,12 @@ static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
     case EINI_OP_CAST: case EINI_OP_ROUNDTO:
       return eini_adj_add(d, x, eini_adj_convert(d, id, x, g), m);
     case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: return EIN_OK;  // constant
+    case EINI_OP_SIGN:  // of a complex x what is across x moves it
+      if (eini_node_kind(d, x) < EINI_KCOMPLEX) return EIN_OK;
+      t = eini_adj_op(d, EINI_OP_REAL, eini_adj_mul(d, g, eini_adj_conj(d, r, id)), 0, 0);
+      t = eini_adj_op(d, EINI_OP_SUB, g, eini_adj_mul(d, r, t), 0);
+      t = eini_adj_op(d, EINI_OP_DIV, t, eini_adj_op(d, EINI_OP_ABS, x, 0, 0), 0);
+      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0)));
     case EINI_OP_RELU:
       return eini_adj_add(d, x, g, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_GT, x, zero, 0)));
     case EINI_OP_ABS:
@@ -2794,6 +2924,14 @@ static ein_status eini_adj_binary(eini_adjoint *d, int id, int g, int m) {
       t = eini_adj_mul(d, g, eini_adj_conj(d, r, id));
       return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
     case EINI_OP_POW: return eini_adj_pow(d, id, r, g, m);
+    case EINI_OP_ATAN2:  // of x over y
+      t = eini_adj_op(d, EINI_OP_ADD, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0),
+                      eini_adj_op(d, EINI_OP_SQUARE, y, 0, 0), 0);
+      g = eini_adj_op(d, EINI_OP_DIV, g, t, 0);
+      if (g < 0) return EIN_ERR_NO_MEMORY;
+      EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, y), m));
+      t = eini_adj_mul(d, g, x);
+      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
     case EINI_OP_MAX: case EINI_OP_MIN: return eini_adj_extreme(d, id, g, m);
     case EINI_OP_MOD:  // x - y*floor(x/y)
       EINI_TRY(eini_adj_add(d, x, g, m));
@@ -2873,6 +3011,8 @@ static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_
 // Takes a map from indices to an operand's coordinates; gives spaces in which the coordinates are
 // free indices and the old indices affine forms: one piece per residue of each stride, no scatter.
 // ================================================================================================
+
+#define EINI_PIECES_MAX 4096               // residues of all strides together
 
 enum { EINI_X_REST, EINI_X_FREE, EINI_X_GONE };  // states of a new index; REST: it will be summed
 
@@ -2968,16 +3108,14 @@ static void eini_pre_replace(eini_preimage *p, int x, const int64_t *by, int64_t
   }
 }
 
-static int64_t eini_pre_abs(int64_t x) { return x >= 0 ? x : x == INT64_MIN ? INT64_MAX : -x; }
-
 // The new index with the least factor above `above` (in absolute value) in a form, or -1.
 static int eini_pre_next(const eini_preimage *p, const int64_t *c, int64_t above, int *equal) {
   int best = -1;
   *equal = 0;
   for (int x = 0; x < p->n; x++) {
-    if (eini_pre_abs(c[x]) <= above || (best >= 0 && eini_pre_abs(c[x]) > eini_pre_abs(c[best])))
+    if (eini_abs64(c[x]) <= above || (best >= 0 && eini_abs64(c[x]) > eini_abs64(c[best])))
       continue;
-    *equal = best >= 0 && eini_pre_abs(c[x]) == eini_pre_abs(c[best]);
+    *equal = best >= 0 && eini_abs64(c[x]) == eini_abs64(c[best]);
     best = x;
   }
   return best;
@@ -2987,7 +3125,7 @@ static int eini_pre_next(const eini_preimage *p, const int64_t *c, int64_t above
 static int eini_pre_direct(const eini_preimage *p, const int64_t *c) {
   int64_t span = 0, below = 0;
   for (int x, equal; (x = eini_pre_next(p, c, below, &equal)) >= 0;) {
-    below = eini_pre_abs(c[x]);
+    below = eini_abs64(c[x]);
     if (equal || p->state[x] != EINI_X_REST || p->old[x] < 0 || below <= span ||
         eini_muladd_overflow(below, eini_max64(p->size[x] - 1, 0), span, &span))
       return 0;
@@ -2999,13 +3137,13 @@ static int eini_pre_direct(const eini_preimage *p, const int64_t *c) {
 // *other the one, in *times into how many parts.
 static int eini_pre_splits(const eini_preimage *p, const int64_t *c, int x, int *other,
                            int64_t *times) {
-  int64_t s = eini_pre_abs(c[x]);
+  int64_t s = eini_abs64(c[x]);
   int splits = 0;
   *other = -1;
   *times = 1;
   for (int i = 0; i < p->n; i++) {
     if (i == x || c[i] % s == 0) continue;
-    int64_t a = s, b = eini_pre_abs(c[i] % s);
+    int64_t a = s, b = eini_abs64(c[i] % s);
     while (b != 0) {
       int64_t t = a % b;
       a = b;
@@ -3024,7 +3162,7 @@ static int eini_pre_pivot(const eini_preimage *p, const int64_t *c) {
   int64_t times, score, most = 0, pieces;
   for (int x = 0; x < p->n; x++) {
     if (c[x] == 0 || c[x] == INT64_MIN || p->state[x] != EINI_X_REST ||
-        eini_mul_overflow(p->pieces, eini_pre_abs(c[x]), &pieces) || pieces > EINI_PIECES_MAX ||
+        eini_mul_overflow(p->pieces, eini_abs64(c[x]), &pieces) || pieces > EINI_PIECES_MAX ||
         eini_pre_splits(p, c, x, &other, &times) > 1)
       continue;
     if (eini_mul_overflow(p->size[x], times, &score)) score = INT64_MAX;
@@ -3038,7 +3176,7 @@ static int eini_pre_pivot(const eini_preimage *p, const int64_t *c) {
 // Solves coordinate r = c*x + b for x: coordinates of one residue modulo its factor.
 static void eini_pre_solve(eini_preimage *p, int r, int64_t *c, int64_t b, int64_t extent, int x,
                            const char *name) {
-  int64_t s = eini_pre_abs(c[x]), sign = c[x] < 0 ? -1 : 1, rho = p->digit % s, times, v = 0;
+  int64_t s = eini_abs64(c[x]), sign = c[x] < 0 ? -1 : 1, rho = p->digit % s, times, v = 0;
   int other, row = p->nold + r, cond = p->nold + p->nout + p->ncond;
   eini_pre_splits(p, c, x, &other, &times);
   p->digit /= s;
@@ -3497,6 +3635,13 @@ typedef struct eini_back {
   int64_t n, cap, cap2;     // operands
   int *operand;
   ein_zmap *proj;           // over the statement's indices
+  // For eini_back_part: `room` of each, for nodes or operands.
+  int *mark;                // of a node: 1: met, 2: copied; 0 between calls
+  int *map;                 // of a node: its copy
+  int *from;                // of a copy: its node
+  int *used;                // of an operand: its number where it is used
+  int *stack;               // nodes to be looked at
+  int64_t room, capstack;
 } eini_back;
 
 // A node that reads one more operand; map NULL: its axes are the first indices.
@@ -3781,13 +3926,20 @@ static ein_status eini_pads_widen(eini_back *b, eini_pads *q, eini_preimage *p, 
 
 static ein_status eini_pads_make(eini_back *b, eini_pads *q) {
   eini_grad *w = b->w;
+  eini_syn zero;
+  memset(&zero, 0, sizeof zero);
+  zero.kind = EINI_S_NUM;
+  zero.exact = 1;
+  zero.pos = w->pos;
   for (int k = 0; k < b->n; k++) {
+    eini_padding by = {{EINI_EDGE_CONST, &zero}, EIN_NONE, EIN_NONE, w->pos};
+    if (q->tensor[k] >= 0) by.dtype = w->g->tensor[q->tensor[k]].dtype;
     for (int r = 0; q->tensor[k] >= 0 && r < b->proj[k].rows; r++) {
       char name[32];
       if (q->low[k][r] == 0 && q->high[k][r] == 0) continue;
       snprintf(name, sizeof name, "pad.d%lld", (long long)w->g->ntensor);
-      EINI_TRY(eini_pad_axis(w->g, w->diag, &q->tensor[k], r, EINI_EDGE_CONST, 0, q->low[k][r],
-                             q->high[k][r], name, w->pos));
+      EINI_TRY(eini_pad_axis(w->g, w->diag, &q->tensor[k], r, &by, q->low[k][r], q->high[k][r],
+                             name));
     }
   }
   return EIN_OK;
@@ -3960,7 +4112,7 @@ static ein_status eini_comb_of(eini_grad *w, const eini_preimage *p, int r, eini
   if (u->index == NULL || u->step == NULL || u->span == NULL) return EIN_ERR_NO_MEMORY;
   for (int x; (x = eini_pre_next(p, c, above, &equal)) >= 0; u->n++) {
     u->index[u->n] = x;
-    u->step[u->n] = above = eini_pre_abs(c[x]);
+    u->step[u->n] = above = eini_abs64(c[x]);
     if (c[x] < 0) u->base += c[x] * (p->extent[x] - 1);
     span += above * (p->extent[x] - 1);
     u->span[u->n + 1] = span;
@@ -4034,12 +4186,6 @@ static ein_status eini_pre_names(eini_grad *w, int n, const char ***names) {
   return *names == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-static int eini_same_map(const ein_zmap *a, const ein_zmap *b) {
-  size_t rows = (size_t)a->rows * sizeof *a->offset;
-  return memcmp(a->offset, b->offset, rows) == 0 &&
-         memcmp(a->coef, b->coef, rows * (size_t)a->cols) == 0;
-}
-
 // Is what node root sends to operand k a tensor that is there, seen from the operand's axes, each
 // of them an index? Then it need not be made.
 static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part *share) {
@@ -4055,12 +4201,91 @@ static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part 
   }
   by = &b->proj[v->arg[0]];
   from = &w->g->tensor[b->operand[v->arg[0]]];
-  int same = by->rows == m->rows && eini_same_map(by, m) &&
+  int same = eini_zmap_equal(by, m) &&
              from->dtype == ein_dtype_compute(to->dtype);
   for (int r = 0; same && r < m->rows; r++) same = from->shape[r] == to->shape[r];
   share->tensor = b->operand[v->arg[0]];
   share->map = same ? NULL : by;
   return share->shared = 1;
+}
+
+static ein_status eini_back_push(eini_back *b, int64_t *n, int id) {
+  int *more = (int *)eini_grow(b->w->scratch, b->stack, *n, &b->capstack, sizeof *more);
+  if (more == NULL) return EIN_ERR_NO_MEMORY;
+  b->stack = more;
+  more[(*n)++] = id;
+  return EIN_OK;
+}
+
+// Copies the nodes below root, each after those it reads.
+static ein_status eini_back_gather(eini_back *b, int root, eini_expr *to) {
+  const eini_expr *e = &b->d.e;
+  int64_t n = 0;
+  EINI_TRY(eini_back_push(b, &n, root));
+  while (n > 0) {
+    int id = b->stack[n - 1];
+    if (b->mark[id] != 0) n--;  // met a second time, after what it reads; or on another way
+    if (b->mark[id] == 1) {
+      b->map[id] = eini_node_copy(b->w->scratch, e, id, b->map, to);
+      if (b->map[id] < 0) return EIN_ERR_NO_MEMORY;
+      b->from[b->map[id]] = id;
+      b->mark[id] = 2;
+    }
+    if (b->mark[id] != 0) continue;
+    b->mark[id] = 1;
+    for (int i = eini_node_args(&e->node[id]) - 1; i >= 0; i--)
+      EINI_TRY(eini_back_push(b, &n, eini_node_arg(e, &e->node[id], i)));
+  }
+  for (int64_t i = 0; i < to->n; i++) b->mark[b->from[i]] = 0;
+  return EIN_OK;
+}
+
+// The operands that a part reads, once each and in their order.
+static ein_status eini_back_pick(const eini_back *b, eini_back *part) {
+  part->operand = EINI_NEW(b->w->scratch, int, part->d.e.n);
+  part->proj = EINI_NEW(b->w->scratch, ein_zmap, part->d.e.n);
+  if (part->operand == NULL || part->proj == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < part->d.e.n; i++) {
+    const eini_node *v = &part->d.e.node[i];
+    int64_t to = part->n;
+    if (v->op != EINI_OP_OPERAND) continue;
+    while (to > 0 && part->operand[to - 1] > v->arg[0]) to--;
+    if (to > 0 && part->operand[to - 1] == v->arg[0]) continue;
+    memmove(part->operand + to + 1, part->operand + to,
+            (size_t)(part->n++ - to) * sizeof *part->operand);
+    part->operand[to] = v->arg[0];
+  }
+  for (int64_t k = 0; k < part->n; k++) {
+    int old = part->operand[k];
+    b->used[old] = (int)k;
+    part->operand[k] = b->operand[old];
+    part->proj[k] = b->proj[old];
+  }
+  for (int64_t i = 0; i < part->d.e.n; i++) {
+    eini_node *v = &part->d.e.node[i];
+    if (v->op == EINI_OP_OPERAND) v->arg[0] = b->used[v->arg[0]];
+  }
+  return EIN_OK;
+}
+
+// What node root needs of a statement's cotangents, and no more: what is sent to one of many
+// operands must not cost more because of the others. *at: the root in it.
+static ein_status eini_back_part(eini_back *b, int root, eini_back *part, int *at) {
+  int64_t need = eini_max64(b->d.e.n, b->n);
+  if (b->room < need) {
+    b->mark = EINI_NEW(b->w->scratch, int, 8 * need);
+    if (b->mark == NULL) return EIN_ERR_NO_MEMORY;
+    b->room = 2 * need;
+    b->map = b->mark + b->room;
+    b->from = b->map + b->room;
+    b->used = b->from + b->room;
+  }
+  memset(part, 0, sizeof *part);
+  part->w = b->w;
+  part->s = b->s;
+  EINI_TRY(eini_back_gather(b, root, &part->d.e));
+  *at = b->map[root];
+  return eini_back_pick(b, part);
 }
 
 // A new tensor that is what node root, over all indices of the statement, sends to operand k:
@@ -4072,6 +4297,7 @@ static ein_status eini_back_send(eini_back *b, int k, int root) {
   const char **names;
   eini_preimage p;
   eini_pads q;
+  eini_back part;
   eini_grad_part *share = EINI_NEW(w->scratch, eini_grad_part, 1);
   if (share == NULL) return EIN_ERR_NO_MEMORY;
   share->next = w->share[to];
@@ -4081,19 +4307,20 @@ static ein_status eini_back_send(eini_back *b, int k, int root) {
   int64_t *c = EINI_NEW(w->scratch, int64_t, p.cap);
   if (c == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_pre_names(w, rank, &names));
-  EINI_TRY(eini_pads_new(b, root, &q));
+  EINI_TRY(eini_back_part(b, root, &part, &root));
+  EINI_TRY(eini_pads_new(&part, root, &q));
   for (int64_t i = 0; i == 0 || i < p.pieces; i++) {
     if (eini_pre_build(&p, &b->s, &b->proj[k], shape, names, i, c) != EIN_OK)
       return eini_grad_full(w);
-    if (!p.none && !p.empty) EINI_TRY(eini_pads_widen(b, &q, &p, c));
+    if (!p.none && !p.empty) EINI_TRY(eini_pads_widen(&part, &q, &p, c));
   }
-  ask = !eini_back_vanishes(b, &q, &p, root);
-  EINI_TRY(eini_pads_make(b, &q));
+  ask = !eini_back_vanishes(&part, &q, &p, root);
+  EINI_TRY(eini_pads_make(&part, &q));
   EINI_TRY(eini_grad_tensor(w, to, ein_dtype_compute(w->g->tensor[to].dtype), rank, shape, &out));
   for (int64_t i = 0; i == 0 || i < p.pieces; i++) {
     if (eini_pre_build(&p, &b->s, &b->proj[k], shape, names, i, c) != EIN_OK)
       return eini_grad_full(w);
-    if (!p.empty) EINI_TRY(eini_back_piece(b, &p, &q, root, out, ask, c));
+    if (!p.empty) EINI_TRY(eini_back_piece(&part, &p, &q, root, out, ask, c));
   }
   share->tensor = out;
   return eini_back_zeros(w, &p, out);
@@ -4192,8 +4419,9 @@ static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
   d->val[root] = eini_back_seed(&b, root, cot, &d->mask[root]);
   if (s->fold == EINI_FOLD_NONE && eini_back_kept(&b, (ein_dtype)d->e.node[root].dtype)) {
     int op = d->e.node[root].op;
-    if (op == EINI_OP_EXP || op == EINI_OP_TANH || op == EINI_OP_SIGMOID || op == EINI_OP_SQRT ||
-        op == EINI_OP_RSQRT || op == EINI_OP_SILU || op == EINI_OP_POW ||
+    if (op == EINI_OP_EXP || op == EINI_OP_EXPM1 || op == EINI_OP_TAN || op == EINI_OP_TANH ||
+        op == EINI_OP_SIGMOID || op == EINI_OP_SQRT || op == EINI_OP_RSQRT || op == EINI_OP_SILU ||
+        op == EINI_OP_POW ||
         (op == EINI_OP_DIV && d->needs[d->e.node[root].arg[1]]))
       d->stored = eini_back_read(&b, s->out, &s->out_map);
   }
@@ -4550,14 +4778,14 @@ static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
              a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
   for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
   for (int k = 0; same && k < a->noperand; k++)
-    same = a->operand[k] == b->operand[k] && eini_same_map(&a->proj[k], &b->proj[k]);
+    same = a->operand[k] == b->operand[k] && eini_zmap_equal(&a->proj[k], &b->proj[k]);
   for (int64_t i = 0; same && i < a->expr.n; i++) {
     const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
     same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
            memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
   }
   for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
-  return same && eini_same_map(&a->out_map, &b->out_map);
+  return same && eini_zmap_equal(&a->out_map, &b->out_map);
 }
 
 // The name of a temporary, after the tensor being defined.
@@ -4639,7 +4867,7 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
   eini_parser *p = &q->p;
   eini_syn *stack[8], *r, *x = v->kid[0];
   int n = 0, eps = v->op == 2 ? 3 : 2, k;
-  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != EINI_EDGE_NONE))
+  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != NULL))
     x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
   for (; x != NULL && *code != 0; code++) {
     switch (*code) {
@@ -4675,8 +4903,42 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
 
 // ---- leaves ----
 
+static int eini_same_fill(const eini_syn *a, const eini_syn *b) {
+  if (a == NULL || b == NULL) return a == b;
+  return a->kind == b->kind && a->exact == b->exact && a->ival == b->ival &&
+         memcmp(&a->re, &b->re, sizeof a->re) == 0;
+}
+
+// Does x hold the tensor padded by these numbers of elements, by the same rules?
+static int eini_same_padding(const eini_padded *x, const eini_edge *edge, int rank,
+                             const int64_t *low, const int64_t *high) {
+  for (int r = 0; r < rank; r++) {
+    if (x->low[r] != low[r] || x->high[r] != high[r]) return 0;
+    if (low[r] == 0 && high[r] == 0) continue;
+    if (x->edge[r].kind != edge[r].kind || !eini_same_fill(x->edge[r].fill, edge[r].fill)) return 0;
+  }
+  return 1;
+}
+
+// The dtype of an access with an edge constant: that of where(inside, X, constant). A constant that
+// this dtype does not hold is a mistake.
+static ein_dtype eini_fill_dtype(eini_prog *q, const eini_syn *c, ein_dtype t) {
+  eini_expr e;
+  memset(&e, 0, sizeof e);
+  int k = eini_fill_node(q->g, &e, c);
+  int x = k < 0 ? -1 : eini_expr_add(&q->g->arena, &e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  if (x < 0) return eini_pmem(&q->p), EIN_NONE;
+  e.node[x].dtype = (unsigned char)t;
+  ein_dtype meet = eini_meet(&e.node[x], &e.node[k]);
+  if (!(c->exact && meet == EIN_I64) && !eini_dtype_holds(meet, c->re))
+    eini_perr(&q->p, EIN_ERR_DTYPE, EINI_AT(c), "convert first: Z[i] : f64 = X[i], then read Z",
+              "no %s has this value", ein_dtype_name(meet));
+  return meet;
+}
+
 // The tensor an access with an edge rule reads, and its rows there.
-static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **rows) {
+static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_padding *by,
+                              const eini_row **rows) {
   eini_parser *p = &q->p;
   int rank = q->g->tensor[v->id].rank, tensor = v->id;
   eini_padded *d = EINI_NEW(p->arena, eini_padded, 1);
@@ -4693,26 +4955,26 @@ static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_row **
     if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
       return eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&v->row[r]), NULL, "the padding is too large"),
              -1;
+    if (v->edge[r].kind == EINI_EDGE_NONE) continue;  // proved to stay inside
     low[r] = lo < 0 ? -lo : 0;
     high[r] = hi >= n ? hi - n + 1 : 0;
     moved[r].offset += low[r];
   }
   *rows = moved;
-  size_t bytes = (size_t)rank * sizeof *low;
-  for (const eini_padded *x = q->padded; x != NULL; x = x->next) {
-    if (x->from == v->id && x->edge == v->edge && memcmp(&x->fill, &v->re, sizeof v->re) == 0 &&
-        memcmp(x->low, low, bytes) == 0 && memcmp(x->high, high, bytes) == 0) {
+  for (const eini_padded *x = q->padded; x != NULL; x = x->next)
+    if (x->from == v->id && x->dtype == by->dtype && eini_same_padding(x, v->edge, rank, low, high))
       return x->to;
-    }
-  }
+  eini_padding w = *by;
   for (int r = 0; r < rank && p->st == EIN_OK; r++) {
     char name[96];
     if (low[r] == 0 && high[r] == 0) continue;
     eini_fresh_name(q, name, sizeof name);
-    eini_reported(p, eini_pad_axis(q->g, p->diag, &tensor, r, v->edge, v->re, low[r], high[r],
-                                   name, v->row[r].pos));
+    w.pos = v->row[r].pos;
+    w.edge = v->edge[r];
+    eini_reported(p, eini_pad_axis(q->g, p->diag, &tensor, r, &w, low[r], high[r], name));
+    w.read = EIN_NONE;
   }
-  eini_padded made = {q->padded, v->id, tensor, v->edge, v->re, low, high};
+  eini_padded made = {q->padded, v->id, tensor, by->dtype, v->edge, low, high};
   *d = made;
   if (p->st == EIN_OK) q->padded = d;
   return p->st == EIN_OK ? tensor : -1;
@@ -4722,11 +4984,18 @@ static int eini_build_access(eini_build *b, const eini_syn *v) {
   eini_prog *q = b->q;
   const eini_row *rows = v->row;
   int tensor = v->id;
-  if (v->edge != EINI_EDGE_NONE && q->g->tensor[tensor].rank > 0)
-    tensor = eini_padded_access(q, v, &rows);
+  ein_dtype read = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE, t = read;
+  if (v->edge != NULL && q->g->tensor[tensor].rank > 0) {
+    ein_dtype own = read != EIN_NONE ? read : q->g->tensor[tensor].dtype;
+    eini_padding by = {{EINI_EDGE_NONE, NULL}, read, own, v->pos};
+    for (int r = 0; r < q->g->tensor[tensor].rank; r++)
+      if (v->edge[r].fill != NULL) by.dtype = eini_fill_dtype(q, v->edge[r].fill, by.dtype);
+    if (q->p.st != EIN_OK) return -1;
+    tensor = eini_padded_access(q, v, &by, &rows);
+    t = tensor != v->id || by.dtype == q->g->tensor[v->id].dtype ? EIN_NONE : by.dtype;
+  }
   int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
   int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
-  ein_dtype t = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE;
   if (t == EIN_NONE) return id;
   id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
   if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
@@ -4869,10 +5138,12 @@ static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
 static void eini_do_param(eini_prog *q, const eini_line *l, const eini_syn *v) {
   const eini_sym *s = eini_sym_of(q, v->sym);
   ein_scalar value = {v->op, v->re, 0};
-  ein_dtype t = l->dtype != EIN_NONE ? l->dtype : q->dtype;
   int id;
+  if (!eini_param_holds(l->dtype, &value))
+    eini_perr(&q->p, EIN_ERR_DTYPE, EINI_AT(v), NULL, "'%.*s' is %s, which does not hold %.17g",
+              EINI_NAME_OF(&q->p, v->sym), ein_dtype_name(l->dtype), v->re);
   if (eini_declare(q, v, EINI_N_PARAM, q->g->nparam) &&
-      eini_graph_add_param(q->g, s->s, s->n, t, value, &id))
+      eini_graph_add_param(q->g, s->s, s->n, l->dtype, value, &id))
     eini_pmem(&q->p);
 }
 
@@ -4908,28 +5179,52 @@ static void eini_do_def(eini_prog *q, eini_line *l) {
 
 // ---- defining statements ----
 
-// Free indices in the order they occur on the left, with their extents.
-static void eini_left_indices(eini_prog *q, const eini_syn *left) {
+// The index x, a free one or one of sums without a name, has extent e; 1 when there is one.
+static int eini_give_extent(eini_prog *q, const eini_syn *x, const eini_syn *e) {
   eini_parser *p = &q->p;
+  int64_t n = 0;
+  int found = 0;
+  for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
+    eini_var *v = &q->var[i];
+    if (v->sym != x->sym || v->mark != 0 || v->kind == EINI_V_NAMED || v->kind == EINI_V_SCAN)
+      continue;
+    if (found++ == 0 && eini_const(q, e, NULL, 1, &n) > 0 && n < 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL,
+                "an extent is an expression of integers and sizes, at least 0");
+    if (v->axis == -2 && v->extent != n)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL, "two extents for '%.*s'",
+                EINI_NAME_OF(p, x->sym));
+    v->extent = n;
+    v->axis = -2;
+  }
+  return found > 0;
+}
+
+// Free indices in the order they occur on the left, with their extents.
+static void eini_left_indices(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  const eini_syn *left = l->left;
   for (int i = 0; i < left->n && p->st == EIN_OK; i++)
     eini_scan(q, left->kid[i], NULL, EINI_V_FREE, 0, 1);
   for (int i = 0; i < left->n && p->st == EIN_OK; i++) {
-    if (left->inv[i]) continue;
-    const eini_syn *e = left->bext[i], *x = left->kid[i];
-    int64_t n = 0;
-    int known = eini_const(q, e, NULL, 1, &n), var = eini_find_var(q, x->sym, 0);
-    if (known == 0 || (known > 0 && n < 0))
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL,
-                "an extent is an expression of integers and sizes, at least 0");
-    if (var < 0)
+    const eini_syn *x = left->kid[i];
+    if (!left->inv[i] && !eini_give_extent(q, x, left->bext[i]))
       eini_perr(p, EIN_ERR_NAME, EINI_AT(x), NULL, "the name '%.*s' is taken",
                 EINI_NAME_OF(p, x->sym));
-    if (p->st != EIN_OK) return;
-    if (q->var[var].axis == -2 && q->var[var].extent != n)
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL, "two extents for '%.*s'",
-                EINI_NAME_OF(p, x->sym));
-    q->var[var].extent = n;
-    q->var[var].axis = -2;
+  }
+  for (int64_t i = 0; i < l->given.n && p->st == EIN_OK; i += 2)
+    eini_give_extent(q, l->given.kid[i], l->given.kid[i + 1]);
+}
+
+// Extents of the indices summed without a name; every name after "for" is an index.
+static void eini_given_indices(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  for (int64_t i = 0; i < l->given.n && p->st == EIN_OK; i += 2) {
+    const eini_syn *x = l->given.kid[i];
+    if (!eini_give_extent(q, x, l->given.kid[i + 1]) && p->st == EIN_OK)
+      eini_perr_name(p, EIN_ERR_NAME, x->pos, x->sym,
+                     "named reductions have their own: sum[k=4](..)",
+                     "is no index on the left, and none that is summed without a name");
   }
 }
 
@@ -5019,13 +5314,14 @@ static void eini_lower(eini_prog *q, eini_line *l) {
   if (left == NULL) eini_pmem(p);
   int tensor = p->st == EIN_OK ? eini_left_tensor(q, l) : -1;
   if (tensor < 0) return;
-  eini_left_indices(q, l->left);
+  eini_left_indices(q, l);
   int nfree = (int)q->nvar, *freev = EINI_NEW(p->arena, int, nfree);
   if (freev == NULL) eini_pmem(p);
   eini_syn *r = p->st == EIN_OK ? eini_right_side(q, l->kid[0]) : NULL, *body = r;
   for (int i = 0; i < l->left->n && p->st == EIN_OK; i++)
     left[i] = eini_affine_row(q, l->left->kid[i], NULL);
   if (p->st == EIN_OK) eini_check_unnamed(q);
+  if (p->st == EIN_OK) eini_given_indices(q, l);
   if (p->st == EIN_OK) eini_solve(q);
   if (p->st == EIN_OK) eini_check_bounds(q);
   if (p->st != EIN_OK || r == NULL) return;
@@ -5058,11 +5354,12 @@ static void eini_grad_check_name(eini_prog *q, const eini_syn *v) {
               EINI_NAME_OF(p, v->sym));
 }
 
-// A tensor for a gradient by tensor wrt.
+// A tensor for a gradient by tensor wrt, of the dtype it was declared with.
 static int eini_grad_left(eini_prog *q, const eini_syn *v, int wrt) {
   const eini_sym *s = eini_sym_of(q, v->sym);
+  ein_dtype dtype = s->dtype != EIN_NONE || wrt >= q->ndeclared ? s->dtype : q->declared[wrt];
   int id, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
-  if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, q->g->tensor[wrt].rank,
+  if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, dtype, q->g->tensor[wrt].rank,
                             NULL, &id) != EIN_OK)
     return eini_pmem(&q->p), -1;
   q->g->tensor[id].pos = v->pos;
@@ -5201,7 +5498,7 @@ static void eini_diag_sort(eini_diag *d) {
   if (d->error != NULL && d->count > 0) d->status = d->error[0].status;
 }
 
-static ein_status eini_check_desc(const ein_program_desc *d) {
+static ein_status eini_check_desc(eini_diag *g, const ein_program_desc *d) {
   if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) || d->text == NULL ||
       (d->nsize > 0 && d->size == NULL) || (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
     return EIN_ERR_ARGUMENT;
@@ -5210,6 +5507,7 @@ static ein_status eini_check_desc(const ein_program_desc *d) {
     if (d->bind[i].name == NULL || v == NULL || v->rank < 0 || (v->rank > 0 && v->shape == NULL) ||
         !eini_dtype_ok(v->dtype))
       return EIN_ERR_ARGUMENT;
+    if (v->space != 0) return eini_fail_space(g, v, d->bind[i].name);
     for (int k = 0; k < v->rank; k++) {
       if (v->shape[k] < 0) return EIN_ERR_SHAPE;
     }
@@ -5221,18 +5519,24 @@ static ein_status eini_check_desc(const ein_program_desc *d) {
   return EIN_OK;
 }
 
-// Source lines of statements from their positions; statements mostly stand in source order.
-static void eini_graph_lines(ein_graph *g, const char *text, int64_t length) {
-  int64_t at = 0, line = 1;
-  for (int64_t i = 0; i < g->nstmt; i++) {
-    int64_t pos = g->stmt[i].pos < length ? g->stmt[i].pos : length;
-    if (pos < at) {
-      at = 0;
-      line = 1;
+// Source lines of statements from their positions.
+static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, const char *text, int64_t length) {
+  int64_t n = 0, *end;  // where lines end
+  for (int64_t i = 0; i < length; i++) n += text[i] == '\n';
+  if ((end = EINI_NEW(a, int64_t, n)) == NULL) return EIN_ERR_NO_MEMORY;
+  n = 0;
+  for (int64_t i = 0; i < length; i++)
+    if (text[i] == '\n') end[n++] = i;
+  for (int64_t i = 0; i < g->nstmt; i++) {  // statements of gradients are not in the text's order
+    int64_t low = 0, high = n;
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      if (end[middle] < g->stmt[i].pos) low = middle + 1;
+      else high = middle;
     }
-    for (; at < pos; at++) line += text[at] == '\n';
-    g->stmt[i].line = pos < 0 ? 0 : line;
+    g->stmt[i].line = g->stmt[i].pos < 0 ? 0 : low + 1;
   }
+  return EIN_OK;
 }
 
 // Parses; with fn NULL also lowers, else calls fn for every input.
@@ -5245,7 +5549,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   eini_prog *q = EINI_NEW(arena, eini_prog, 1);
   if (q == NULL) return EIN_ERR_NO_MEMORY;
   if (d != NULL) eini_diag_reset(d, NULL, 0);
-  ein_status st = eini_check_desc(desc);
+  ein_status st = eini_check_desc(d, desc);
   if (st != EIN_OK) return eini_fail(d, st, -1, 0, NULL, "the program's description is not valid");
   n = desc->length > 0 ? desc->length : strlen(desc->text);
   if (n > most || n > INT_MAX)
@@ -5272,7 +5576,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   eini_survey(q);
   for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
   if (q->p.status == EIN_OK) eini_check_given(q);
-  if (q->p.status == EIN_OK) eini_graph_lines(g, q->p.s, q->p.n);
+  if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, q->p.s, q->p.n);
   return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
 }
 
@@ -5322,7 +5626,8 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
   for (int64_t i = 0; g != NULL && i < g->nparam; i++) {
     eini_say(&t, "param %s", g->param[i].name);
     if (g->param[i].value.set) eini_say(&t, " = %.17g", g->param[i].value.re);
-    eini_say(&t, " : %s\n", ein_dtype_name(g->param[i].dtype));
+    if (g->param[i].dtype != EIN_NONE) eini_say(&t, " : %s", ein_dtype_name(g->param[i].dtype));
+    eini_say(&t, "\n");
   }
   for (int64_t i = 0; g != NULL && i < g->nstmt; i++) {
     eini_say_stmt(&t, g, &g->stmt[i]);

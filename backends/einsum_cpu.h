@@ -59,22 +59,39 @@
 //
 // THREADS
 //
-// ein_cpu_create starts threads - 1 of them (default: one thread per core the process may use, the
-// caller being one). They sleep when there is nothing to do, after a few microseconds of waiting
-// for more. Where not all can be started there are fewer. Several threads may execute plans with
-// one pool at the same time: the first one gets the pool's threads, the others work alone. pin
-// binds each of the pool's threads to a core, from the second on of those the process may use; the
-// caller's own is never touched, so bind it to the first, or it may share a core with one of them.
-// The pool's threads start with the default floating-point environment. Without pthreads (Windows)
-// all is done by the caller.
+// ein_cpu_create starts threads - 1 of them, the caller being one. The default is one thread for
+// each core the process may use: of processors that share a core (SMT) one counts, affinity masks
+// and the quotas of control groups (cpu.max, cpu.cfs_quota_us, rounded up) are respected. Threads
+// sleep when there is nothing to do, after a few microseconds of waiting for more. Where not all
+// can be started there are fewer. Several threads may execute plans with one pool at the same time:
+// the first one gets the pool's threads, the others work alone. pin binds each of the pool's
+// threads to a core, from the second on of those the process may use; the caller's own is never
+// touched, so bind it to the first, or it may share a core with one of them. The pool's threads
+// start with the default floating-point environment. Without pthreads (Windows) all is done by the
+// caller. Several threads may make and use contexts with one pool at a time.
+//
+// Kernels are chosen by predicted seconds, and those depend on the number of threads and the rates:
+// with another number of threads, or other rates, the same call may sum in another order and differ
+// in the last bits. With the same ones every run gives the same bits, however threads take turns.
+// Where all bits have to be equal for any number of threads there is ein_options.deterministic.
+//
+// After fork() the child has the pool without its threads: what it runs, it runs on the calling
+// thread, with the same results, and it may destroy the pool or make one of its own.
+//
+// When a run ends, all it wrote is visible to whoever learns so by any release store, lock or join:
+// every part of it ends with a fence where it stored past the caches.
 //
 //
 // CALIBRATION
 //
-// Predictions need rates: floating-point operations, bandwidths. Without calibration they come from
-// a table by instruction set, so plans are the same in every run on machines of one kind.
-// ein_cpu_calibrate measures for about 50 ms (and allocates 64 MiB meanwhile); do so before plans
-// are made. ein_cpu_export gives the rates as one line of text, ein_cpu_import takes it back.
+// Predictions need rates: floating-point operations, bandwidths, and the size of an output from
+// which stores past the caches are faster. Without calibration they come from a table by
+// instruction set, so plans are the same in every run on machines of one kind; of the last-level
+// cache a core is then taken to have 4 MiB at most, whatever a virtual machine is told.
+// ein_cpu_calibrate measures for about 150 ms (and allocates 64 MiB meanwhile); do so before plans
+// are made. ein_cpu_export gives the rates as one line of text, ein_cpu_import takes it back. Rates
+// decide while a plan is made and never later: a plan runs as it was made, whatever is calibrated
+// or imported since. Both may be called while plans run, but not while one is made.
 //
 //
 // MEMORY
@@ -103,7 +120,7 @@ extern "C" {
 typedef struct ein_cpu ein_cpu;
 
 typedef struct ein_cpu_desc {
-  int threads;            // with the caller; 0: as many as the process may use cores
+  int threads;            // with the caller; 0: as many as the process may use cores, by its quota
   const char *isa;        // "avx512", "avx2", "neon", "plain"; NULL or "": the best there is
   int pin;                // 1: bind the pool's threads to cores
 } ein_cpu_desc;
@@ -114,8 +131,8 @@ EIN_API ein_status ein_cpu_create(const ein_cpu_desc *desc, const ein_allocator 
                                   ein_cpu **cpu);
 EIN_API void ein_cpu_destroy(ein_cpu *cpu);  // NULL is a no-op; not while anything runs
 
-// Sets desc->executor and puts the provider first among desc->kernels; leaves the rest alone. The
-// array desc->kernels then points to is the cpu's: EIN_ERR_TOO_LARGE with more than 7 others.
+// Sets desc->executor and puts the provider first in desc->use; leaves the rest alone and writes
+// nothing of cpu's, so several threads may do so at a time. EIN_ERR_TOO_LARGE without room there.
 EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu);
 EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
@@ -124,12 +141,12 @@ EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
 // whole text without its NUL, as snprintf does.
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 
-// Measures the machine (about 50 ms). Not while plans are made with this cpu.
+// Measures the machine (about 150 ms). Plans may run meanwhile, but none be made with this cpu.
 EIN_API ein_status ein_cpu_calibrate(ein_cpu *cpu);
 // The rates as one line of text; the length is returned as above.
 EIN_API size_t ein_cpu_export(const ein_cpu *cpu, char *buf, size_t size);
 // Takes such a line. EIN_ERR_SYNTAX when it is none, EIN_ERR_UNSUPPORTED when it is of another
-// instruction set; then nothing is changed.
+// instruction set; then nothing is changed. Plans may run meanwhile, but none be made.
 EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text);
 
 #ifdef __cplusplus
@@ -179,6 +196,7 @@ EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text);
 #if defined(__unix__) || defined(__APPLE__)
 #define EINI_CPU_POSIX 1
 #include <pthread.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -197,26 +215,40 @@ typedef enum eini_isa {
   EINI_ISA_PLAIN, EINI_ISA_NEON, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_COUNT
 } eini_isa;
 
-// What the machine is. Rates are of one core; calibration measures them.
+// What the machine is. It never changes, so what runs may look at it.
 typedef struct eini_cpu {
   int isa;                     // the best usable one, or what the user forced
   int64_t l1, l2, l3;          // bytes of data cache one core may use (l3: its share)
+  int l3s;                     // last-level caches that the threads have between them
   int width;                   // threads
   int halves;                  // 512-bit operations take two passes (Zen 4)
+} eini_cpu;
+
+// With the rates of one core, which calibration measures and import replaces at any time between
+// two plans. Only planning sees them: what they decide is in the choice, and a run decodes it.
+typedef struct eini_rated {
+  eini_cpu is;
   double hz;                   // cycles per second under load, for the time model
   double peak_f64, peak_f32;   // flops per second at this isa
   double read_bw, copy_bw;     // bytes per second from memory; copy: non-temporal, read + written
   double l2_bw, l3_bw;         // bytes per second
   double call;                 // seconds of fixed cost of one run
-} eini_cpu;
+  double past;                 // bytes of an output from which it goes past one last-level cache
+} eini_rated;
+
+// Whether an output of so many bytes is written past the caches: it would not stay in them. All
+// that stores past them asks here, while planning.
+static int eini_cpu_past(const eini_rated *m, double bytes) {
+  return bytes > m->past * m->is.l3s;
+}
 
 // A family of contraction kernels. plan: 0 if it cannot, else fills *choice, whose last word of
-// state is not its own.
+// state is not its own. run: EIN_ERR_INTERNAL for a choice that is not of this contraction.
 typedef struct eini_cpu_family {
   const char *name;
-  int (*plan)(const eini_cpu *cpu, const ein_contract *c, int width, ein_choice *choice);
-  void (*run)(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-              const ein_part *part, void *scratch);
+  int (*plan)(const eini_rated *cpu, const ein_contract *c, int width, ein_choice *choice);
+  ein_status (*run)(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                    const ein_part *part, void *scratch);
 } eini_cpu_family;
 
 // Up to three matrices that the next problem of a batch reads or writes, rows `step` bytes apart.
@@ -270,6 +302,190 @@ static double eini_cpu_now(void) {
 // ================================================================================================
 
 static const char *const eini_isa_names[EINI_ISA_COUNT] = {"plain", "neon", "avx2", "avx512"};
+
+#define EINI_CPU_MASK_WORDS 128  // 8192 cores
+
+// The processors the process may use; mask may be longer than the kernel's. Their number.
+static int eini_cpu_allowed(uint64_t mask[EINI_CPU_MASK_WORDS]) {
+  memset(mask, 0, EINI_CPU_MASK_WORDS * sizeof *mask);
+#if defined(__linux__) && defined(SYS_sched_getaffinity)
+  long got = syscall(SYS_sched_getaffinity, 0, EINI_CPU_MASK_WORDS * sizeof *mask, mask);
+  int n = 0;
+  for (int i = 0; got > 0 && i < EINI_CPU_MASK_WORDS; i++) n += __builtin_popcountll(mask[i]);
+  if (n > 0) return n;
+#endif
+#ifdef _SC_NPROCESSORS_ONLN
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  if (online > 0) return (int)eini_min64(online, INT_MAX);
+#endif
+  mask[0] = 1;
+  return 1;
+}
+
+// ---- what the system tells in files; `root` is put before their names, "" but in tests ----------
+
+typedef struct eini_file {     // what a small file holds, ended by NUL; empty where there is none
+  char text[4096];
+} eini_file;
+
+// The file root/dir/name; dir is the first `n` bytes of it.
+static int eini_file_read(eini_file *f, const char *root, const char *dir, size_t n,
+                          const char *name) {
+  char path[1024];
+  const int len = snprintf(path, sizeof path, "%s%.*s%s", root, (int)n, dir, name);
+  f->text[0] = 0;
+#if EINI_CPU_POSIX
+  const int fd = len > 0 && (size_t)len < sizeof path ? open(path, O_RDONLY) : -1;
+  if (fd < 0) return 0;
+  const ssize_t got = read(fd, f->text, sizeof f->text - 1);
+  close(fd);
+  f->text[got > 0 ? got : 0] = 0;
+  return got > 0;
+#else
+  (void)len;
+  return 0;
+#endif
+}
+
+// A number at *at, which moves behind it; -1: none.
+static int64_t eini_file_number(const char **at) {
+  int64_t v = 0;
+  const char *first = *at;
+  for (; **at >= '0' && **at <= '9'; ++*at) {
+    if (v < INT64_MAX / 16) v = 10 * v + (**at - '0');
+  }
+  return *at == first ? -1 : v;
+}
+
+// Takes processors of a list like "0,4-7" into a mask, those that fit. How many the list has.
+static int64_t eini_file_list(const char *at, uint64_t mask[EINI_CPU_MASK_WORDS]) {
+  int64_t all = 0;
+  memset(mask, 0, EINI_CPU_MASK_WORDS * sizeof *mask);
+  for (;; at++) {
+    const int64_t from = eini_file_number(&at);
+    if (from < 0) return all;
+    const int64_t to = *at == '-' ? (at++, eini_file_number(&at)) : from;
+    if (to < from) return all;
+    all += to - from + 1;
+    for (int64_t i = from; i <= to && i < 64 * EINI_CPU_MASK_WORDS; i++) {
+      mask[i / 64] |= (uint64_t)1 << i % 64;
+    }
+    if (*at != ',') return all;
+  }
+}
+
+// Leaves one processor of each core in the mask, the first: threads of one core share its units.
+static int eini_cpu_cores(const char *root, uint64_t mask[EINI_CPU_MASK_WORDS]) {
+  static const char dir[] = "/sys/devices/system/cpu/";
+  uint64_t same[EINI_CPU_MASK_WORDS];
+  int cores = 0;
+  for (int i = 0; i < 64 * EINI_CPU_MASK_WORDS; i++) {
+    char name[64];
+    eini_file f;
+    if (!(mask[i / 64] >> i % 64 & 1)) continue;
+    cores++;
+    snprintf(name, sizeof name, "cpu%d/topology/thread_siblings_list", i);
+    if (!eini_file_read(&f, root, dir, sizeof dir - 1, name)) continue;
+    eini_file_list(f.text, same);
+    same[i / 64] &= ~((uint64_t)1 << i % 64);
+    for (int w = 0; w < EINI_CPU_MASK_WORDS; w++) mask[w] &= ~same[w];
+  }
+  return cores;
+}
+
+// Cores that the quota in one directory of control groups allows, rounded up; 0: it sets none.
+static int64_t eini_cpu_quota_at(const char *root, const char *dir, size_t n, int v2) {
+  eini_file f;
+  int64_t quota = -1, period = -1;
+  const char *at = f.text;
+  if (!eini_file_read(&f, root, dir, n, v2 ? "/cpu.max" : "/cpu.cfs_quota_us")) return 0;
+  quota = eini_file_number(&at);  // "max" and -1 are none
+  if (!v2) eini_file_read(&f, root, dir, n, "/cpu.cfs_period_us"), at = f.text;
+  while (*at == ' ') at++;
+  period = eini_file_number(&at);
+  if (quota <= 0 || period <= 0) return 0;
+  return (quota + period - 1) / period;
+}
+
+// The least quota of the process's control group and of those it lies in; 0: none.
+static int64_t eini_cpu_quota(const char *root) {
+  eini_file f;
+  int64_t least = 0;
+  eini_file_read(&f, root, "/proc/self/cgroup", 17, "");
+  for (const char *line = f.text, *end; *line; line = *end ? end + 1 : end) {
+    // "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1)
+    const char *names = strchr(line, ':'), *path = names == NULL ? NULL : strchr(names + 1, ':');
+    char dir[1024];
+    end = line + strcspn(line, "\n");
+    if (path == NULL || path > end) continue;
+    const int v2 = path == names + 1;
+    int ours = v2;
+    for (const char *c = names + 1; c < path; c += strcspn(c, ",:") + 1) {
+      ours |= strncmp(c, "cpu", 3) == 0 && (c[3] == ',' || c[3] == ':');
+    }
+    const char *top = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
+    const int len = snprintf(dir, sizeof dir, "%s%.*s", top, (int)(end - path - 1), path + 1);
+    if (!ours || len < 0 || (size_t)len >= sizeof dir) continue;
+    for (size_t n = (size_t)len;; n--) {  // up to the top: a container sees its own group there
+      if (n > strlen(top) && dir[n] != 0 && dir[n] != '/') continue;
+      const int64_t q = eini_cpu_quota_at(root, dir, n, v2);
+      if (q > 0 && (least == 0 || q < least)) least = q;
+      if (n <= strlen(top)) break;
+    }
+  }
+  return least;
+}
+
+// Threads by default: one for each core the process may use, no more than its quota.
+static int eini_cpu_threads(const char *root, const uint64_t allowed[EINI_CPU_MASK_WORDS],
+                            int online) {
+  uint64_t mask[EINI_CPU_MASK_WORDS];
+  memcpy(mask, allowed, sizeof mask);
+  int64_t listed = 0;
+  for (int i = 0; i < 64 * EINI_CPU_MASK_WORDS; i++) listed += (mask[i / 64] >> i % 64 & 1) != 0;
+  int64_t n = eini_cpu_cores(root, mask), quota = eini_cpu_quota(root);
+  if (listed < online) n = online;  // no mask, only a number
+  if (quota > 0 && quota < n) n = quota;
+  return (int)n;
+}
+
+// A share of a last-level cache of so many bytes.
+static void eini_cpu_share_l3(eini_cpu *m, int64_t bytes, int64_t sharing) {
+  m->l3 = bytes / eini_min64(eini_max64(sharing, 1), m->width);
+  m->l3s = (int)eini_max64(m->width / eini_max64(sharing, 1), 1);
+}
+
+// Caches as the system lists them; where it does not, as the C library knows them.
+EINI_UNUSED static void eini_cpu_sys_caches(const char *root, eini_cpu *m) {
+  static const char dir[] = "/sys/devices/system/cpu/cpu0/cache/index0";
+  uint64_t mask[EINI_CPU_MASK_WORDS];
+  for (int i = 0; i < 10; i++) {
+    char at[sizeof dir];
+    eini_file f;
+    memcpy(at, dir, sizeof dir);
+    at[sizeof dir - 2] = (char)('0' + i);
+    if (!eini_file_read(&f, root, at, sizeof dir - 1, "/type") || f.text[0] == 'I') continue;
+    eini_file_read(&f, root, at, sizeof dir - 1, "/level");
+    const int level = f.text[0] - '0';
+    eini_file_read(&f, root, at, sizeof dir - 1, "/size");
+    const char *end = f.text;
+    int64_t bytes = eini_file_number(&end);
+    bytes *= *end == 'K' ? 1024 : *end == 'M' ? 1048576 : 1;
+    if (bytes <= 0) continue;
+    eini_file_read(&f, root, at, sizeof dir - 1, "/shared_cpu_list");
+    const int64_t sharing = eini_file_list(f.text, mask);
+    if (level == 1) m->l1 = bytes;
+    if (level == 2) m->l2 = bytes;
+    if (level == 3) eini_cpu_share_l3(m, bytes, sharing);
+  }
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  if (m->l1 <= 0) m->l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+  if (m->l2 <= 0) m->l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  if (m->l3 <= 0) eini_cpu_share_l3(m, sysconf(_SC_LEVEL3_CACHE_SIZE), m->width);
+#endif
+}
+
+// ---- the processor itself -----------------------------------------------------------------------
 
 #if EINI_CPU_X86
 
@@ -326,7 +542,7 @@ static void eini_cpu_caches(eini_cpu *m) {
     if (type == 2) continue;  // instructions
     if (level == 1) m->l1 = bytes;
     if (level == 2) m->l2 = bytes;
-    if (level == 3) m->l3 = bytes / eini_min64(sharing, m->width);
+    if (level == 3) eini_cpu_share_l3(m, bytes, sharing);
   }
 }
 
@@ -343,69 +559,50 @@ static int eini_isa_best(void) { return EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA
 
 static int eini_cpu_halves(void) { return 0; }
 
-static void eini_cpu_caches(eini_cpu *m) {
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-  m->l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE);
-  m->l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  m->l3 = sysconf(_SC_LEVEL3_CACHE_SIZE) / m->width;
-#else
-  (void)m;
-#endif
-}
+static void eini_cpu_caches(eini_cpu *m) { eini_cpu_sys_caches("", m); }
 
 static double eini_cpu_hz(void) { return 2.5e9; }
 
 #endif  // EINI_CPU_X86
 
-#define EINI_CPU_MASK_WORDS 128  // 8192 cores
-
-// The cores the process may use; mask may be longer than the kernel's.
-static int eini_cpu_cores(uint64_t mask[EINI_CPU_MASK_WORDS]) {
-  memset(mask, 0, EINI_CPU_MASK_WORDS * sizeof *mask);
-#if defined(__linux__) && defined(SYS_sched_getaffinity)
-  long got = syscall(SYS_sched_getaffinity, 0, EINI_CPU_MASK_WORDS * sizeof *mask, mask);
-  int n = 0;
-  for (int i = 0; got > 0 && i < EINI_CPU_MASK_WORDS; i++) n += __builtin_popcountll(mask[i]);
-  if (n > 0) return n;
-#endif
-#ifdef _SC_NPROCESSORS_ONLN
-  long online = sysconf(_SC_NPROCESSORS_ONLN);
-  if (online > 0) return (int)eini_min64(online, INT_MAX);
-#endif
-  return 1;
-}
+// Of a last-level cache a core has seldom more to itself, and a virtual machine is told of all of
+// it though others use it too: a transpose of 4000x4000 f64 that took the caches for 100 MB needed
+// 38 ms on one where 11 to 14 were possible.
+#define EINI_L3_SHARE (4 << 20)
 
 // What to believe before anything is measured. Per cycle: operations of f64, bytes from L2 and L3.
-static void eini_cpu_defaults(eini_cpu *m) {
+static void eini_cpu_defaults(eini_rated *m) {
   static const double flops[EINI_ISA_COUNT] = {2, 8, 16, 32};
   static const double l2[EINI_ISA_COUNT] = {8, 16, 24, 32};
-  if (m->l1 <= 0) m->l1 = 32768;
-  if (m->l2 <= 0) m->l2 = 512 << 10;
-  if (m->l3 <= 0) m->l3 = m->l2;
+  if (m->is.l1 <= 0) m->is.l1 = 32768;
+  if (m->is.l2 <= 0) m->is.l2 = 512 << 10;
+  if (m->is.l3 <= 0) m->is.l3 = m->is.l2;
+  if (m->is.l3s <= 0) m->is.l3s = 1;
   m->hz = eini_cpu_hz();
-  m->peak_f64 = m->hz * flops[m->isa];
-  m->halves = m->isa == EINI_ISA_AVX512 && eini_cpu_halves();
-  if (m->halves) m->peak_f64 /= 2;
-  m->peak_f32 = m->peak_f64 * (m->isa == EINI_ISA_PLAIN ? 1 : 2);
-  m->l2_bw = m->hz * l2[m->isa];
+  m->peak_f64 = m->hz * flops[m->is.isa];
+  m->is.halves = m->is.isa == EINI_ISA_AVX512 && eini_cpu_halves();
+  if (m->is.halves) m->peak_f64 /= 2;
+  m->peak_f32 = m->peak_f64 * (m->is.isa == EINI_ISA_PLAIN ? 1 : 2);
+  m->l2_bw = m->hz * l2[m->is.isa];
   m->l3_bw = m->l2_bw / 2;
   m->read_bw = 20e9;
   m->copy_bw = 24e9;
   m->call = 100e-9;
+  m->past = (double)(eini_min64(m->is.l3, EINI_L3_SHARE) * m->is.width) / 2 / m->is.l3s;
 }
 
 // 0 when the machine lacks what is asked for, or does not know the word.
-static int eini_cpu_detect(eini_cpu *m, const char *isa) {
+static int eini_cpu_detect(eini_rated *m, const char *isa) {
   int best = eini_isa_best();
-  m->isa = best;
+  m->is.isa = best;
   if (isa != NULL && isa[0] != 0) {
     int i = 0;
     while (i < EINI_ISA_COUNT && strcmp(isa, eini_isa_names[i]) != 0) i++;
     if (i == EINI_ISA_COUNT) return 0;
     if (i > best || (i == EINI_ISA_NEON && best != EINI_ISA_NEON)) return 0;
-    m->isa = i;
+    m->is.isa = i;
   }
-  eini_cpu_caches(m);
+  eini_cpu_caches(&m->is);
   eini_cpu_defaults(m);
   return 1;
 }
@@ -429,6 +626,7 @@ typedef struct eini_pool {
   pthread_mutex_t lock;
   pthread_cond_t work, done;
   pthread_t *thread;           // width - 1 of them
+  pid_t owner;                 // the process that has the threads; a fork of it has none
   int started, pin, numbered;
   int sleepers, quit;          // under lock
   int busy;                    // a caller has the pool
@@ -482,9 +680,6 @@ static int eini_pool_enter(eini_pool *p, uint32_t *seen) {
 }
 
 static void eini_pool_leave(eini_pool *p) {
-#if EINI_CPU_X86
-  _mm_sfence();  // non-temporal stores of the tasks
-#endif
   uint32_t word = __atomic_sub_fetch(&p->word, 1, __ATOMIC_SEQ_CST);
   if (word == 0 && __atomic_load_n(&p->joining, __ATOMIC_SEQ_CST)) {
     pthread_mutex_lock(&p->lock);
@@ -504,11 +699,15 @@ static int eini_pool_sleep(eini_pool *p, uint32_t *seen) {
   return entered;
 }
 
-// Binds the calling thread to the i-th core the process may use.
+// Binds the calling thread to the i-th core the process may use, then to processors that share one.
 static void eini_pool_bind(int i) {
 #if defined(__linux__) && defined(SYS_sched_setaffinity)
-  uint64_t mask[EINI_CPU_MASK_WORDS];
-  int cores = eini_cpu_cores(mask), left = i % cores;
+  uint64_t mask[EINI_CPU_MASK_WORDS], one[EINI_CPU_MASK_WORDS];
+  int n = eini_cpu_allowed(mask);
+  memcpy(one, mask, sizeof one);
+  const int cores = eini_cpu_cores("", one);
+  if (i < cores) memcpy(mask, one, sizeof mask), n = cores;  // first one of each core
+  int left = i % n;
   for (int core = 0; core < 64 * EINI_CPU_MASK_WORDS; core++) {
     if (!(mask[core / 64] >> core % 64 & 1) || left-- > 0) continue;
     memset(mask, 0, sizeof mask);
@@ -563,10 +762,12 @@ static void eini_pool_wake(eini_pool *p, int n) {
   pthread_mutex_unlock(&p->lock);
 }
 
-// The slot of ein_executor. A second caller, or a task of the pool itself, works alone.
+// The slot of ein_executor. A second caller, a task of the pool itself, or a process that has the
+// pool from its parent works alone.
 static void eini_pool_for(int n, void (*task)(void *arg, int i), void *arg, void *user) {
   eini_pool *p = (eini_pool *)user;
-  if (n < 2 || p->width < 2 || __atomic_exchange_n(&p->busy, 1, __ATOMIC_ACQUIRE)) {
+  if (n < 2 || p->width < 2 || p->owner != getpid() ||
+      __atomic_exchange_n(&p->busy, 1, __ATOMIC_ACQUIRE)) {
     for (int i = 0; i < n; i++) task(arg, i);
     return;
   }
@@ -601,6 +802,7 @@ static void eini_pool_start(eini_pool *p) {
 
 // thread: room for width - 1. Fewer threads than asked for are no mistake.
 static void eini_pool_init(eini_pool *p, int width, int pin, pthread_t *thread) {
+  p->owner = getpid();
   p->width = width;
   p->thread = thread;
   p->pin = pin;
@@ -616,8 +818,9 @@ static void eini_pool_init(eini_pool *p, int width, int pin, pthread_t *thread) 
   eini_pool_start(p);
 }
 
+// In a fork there is nobody to wait for, and the locks are as some thread left them.
 static void eini_pool_end(eini_pool *p) {
-  if (p->started > 0) {
+  if (p->started > 0 && p->owner == getpid()) {
     pthread_mutex_lock(&p->lock);
     p->quit = 1;
     pthread_cond_broadcast(&p->work);
@@ -720,6 +923,8 @@ static void eini_stream_lines(int isa, const eini_lines *p) {
   else eini_stream_lines_128(p);
 }
 
+// Ends every part of a run that may have streamed: no release store and no lock orders streamed
+// stores, and who runs parts, or learns that a run is over, knows nothing of them.
 static void eini_stream_end(void) { _mm_sfence(); }
 #define EINI_STREAM_LINE 64    // what a row is completed to; 0: there are no such stores
 
@@ -2352,32 +2557,34 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
 
 enum { EINI_COPY_STREAM };     // words of ein_choice.state
 
-static int eini_cpu_copy_plan(const eini_cpu *m, const ein_copy *c, int width, ein_choice *choice) {
+static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
+                              ein_choice *choice) {
   double bytes = 2.0 * c->size;
   int ok = c->size > 0 && c->size <= 16 && (c->size & (c->size - 1)) == 0;
   if (!ok) return 0;
   for (int i = 0; i < c->n; i++) bytes *= (double)c->extent[i];
   memset(choice, 0, sizeof *choice);
-  int stream = EINI_STREAM_LINE > 0 && bytes > (double)m->l3 * m->width;
+  int stream = EINI_STREAM_LINE > 0 && eini_cpu_past(m, bytes / 2);
   int moves = 1;               // does the axis of single steps stay?
   for (int i = 0; i < c->n; i++) {
     if (c->dst_stride[i] == 1 && c->src_stride[i] == 1 && c->extent[i] * c->size >= 64) moves = 0;
   }
-  double rate = stream ? m->copy_bw : bytes > (double)m->l2 ? m->l3_bw : m->l2_bw;
-  int threads = width < m->width ? width : m->width;
+  double rate = stream ? m->copy_bw : bytes > (double)m->is.l2 ? m->l3_bw : m->l2_bw;
+  int threads = width < m->is.width ? width : m->is.width;
   choice->seconds = m->call + bytes / (moves ? 0.7 * rate : rate) / (threads > 1 ? threads : 1);
   choice->scratch = stream ? EINI_COPY_BUFFER : 0;
   choice->state[EINI_COPY_STREAM] = stream;
-  snprintf(choice->variant, sizeof choice->variant, "copy %s%s", eini_isa_names[m->isa],
+  snprintf(choice->variant, sizeof choice->variant, "copy %s%s", eini_isa_names[m->is.isa],
            stream ? " stream" : "");
   return 1;
 }
 
-static void eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c, const ein_choice *choice,
-                              void *scratch) {
+static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
+                                    const ein_choice *choice, void *scratch) {
   int stream = choice->state[EINI_COPY_STREAM] != 0;
   eini_copy_go(m->isa, c, stream, (char *)scratch);
   if (stream) eini_stream_end();
+  return EIN_OK;
 }
 
 // ================================================================================================
@@ -2956,9 +3163,10 @@ static int64_t eini_steps_pitch(const eini_steps *r, int stream) {
 static void eini_steps_fill(eini_steps *r, const eini_ins *ins, int64_t pitch) {
   const int64_t size = (int64_t)eini_dtypes[ins->dtype].size;
   const char *p = r->walk->ev.base[ins->a] + r->walk->ev.at[ins->a] * size;
-  char *mem = r->walk->ev.mem + (size_t)ins->dst * EINI_REG_BYTES;
+  const size_t bytes = eini_reg_bytes(r->walk->ev.code);
+  char *mem = r->walk->ev.mem + (size_t)ins->dst * bytes;
   const int64_t made = 0;  // the block is not what section eval makes of one value
-  memcpy(mem + EINI_REG_BYTES - 64, &made, sizeof made);
+  memcpy(mem + bytes - 64, &made, sizeof made);
   for (int k = 0; k < 8; k++)
     eini_gather((size_t)size, 64 / size, p + k * pitch, 0, NULL, mem + 64 * k);
 }
@@ -2993,7 +3201,7 @@ static int eini_steps_make(eini_steps *r) {
   for (int i = 0; i < code->nfill; i++)
     if (code->fill[i].compute != code->type) return 0;
   for (int i = 0; i < code->nreg; i++) {
-    r->with[i] = r->walk->ev.mem + (size_t)i * EINI_REG_BYTES;
+    r->with[i] = r->walk->ev.mem + (size_t)i * eini_reg_bytes(code);
     r->moves[i] = 0;
     if (r->tracks > 1) memcpy(r->off[i], eini_row_lines, sizeof eini_row_lines);
   }
@@ -3736,6 +3944,13 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
     }                                                                                            \
   }
 
+// Elements are moved whole, and those of c64 are aligned as their parts are.
+#if defined(__GNUC__) || defined(__clang__)
+typedef int64_t eini_gett_8 __attribute__((aligned(4), may_alias));
+typedef double eini_gett_8d __attribute__((aligned(4), may_alias));
+#else
+typedef int64_t eini_gett_8;
+#endif
 typedef struct eini_gett_16 { double re, im; } eini_gett_16;
 #define EINI_GETT_COPY2(d, s) ((d)[0] = (s)[0], (d)[1] = (s)[1])
 #define EINI_GETT_COPY4(d, s) \
@@ -3747,18 +3962,18 @@ typedef struct eini_gett_16 { double re, im; } eini_gett_16;
   }
 EINI_GETT_PLAIN_SWAP(eini_gett_swap1, unsigned char, 4)
 EINI_GETT_PLAIN_SWAP(eini_gett_swap4, int32_t, 4)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap8, int64_t, 2)
+EINI_GETT_PLAIN_SWAP(eini_gett_swap8, eini_gett_8, 2)
 EINI_GETT_PLAIN_SWAP(eini_gett_swap16, eini_gett_16, 2)
 #undef EINI_GETT_PLAIN_SWAP
 EINI_GETT_PACK(eini_gett_pack1, EINI_GETT_NONE, unsigned char, 4, EINI_GETT_COPY4, eini_gett_swap1)
 EINI_GETT_PACK(eini_gett_pack4, EINI_GETT_NONE, int32_t, 4, EINI_GETT_COPY4, eini_gett_swap4)
-EINI_GETT_PACK(eini_gett_pack8, EINI_GETT_NONE, int64_t, 2, EINI_GETT_COPY2, eini_gett_swap8)
+EINI_GETT_PACK(eini_gett_pack8, EINI_GETT_NONE, eini_gett_8, 2, EINI_GETT_COPY2, eini_gett_swap8)
 EINI_GETT_PACK(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
                eini_gett_swap16)
 
 #if EINI_CPU_X86
-EINI_T512 EINI_INLINE void eini_gett_swap_zd(const double *s, const int64_t *r, double *d,
-                                                       const int64_t *o) {
+EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_t *r,
+                                             eini_gett_8d *d, const int64_t *o) {
   const __m512d a0 = _mm512_loadu_pd(s + r[0]), a1 = _mm512_loadu_pd(s + r[1]),
                 a2 = _mm512_loadu_pd(s + r[2]), a3 = _mm512_loadu_pd(s + r[3]),
                 a4 = _mm512_loadu_pd(s + r[4]), a5 = _mm512_loadu_pd(s + r[5]),
@@ -3806,16 +4021,18 @@ EINI_T512 EINI_INLINE void eini_gett_swap_zs(const float *s, const int64_t *r, f
   _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
 }
 
-EINI_T256 EINI_INLINE void eini_gett_swap_yd(const double *s, const int64_t *r, double *d,
-                                                       const int64_t *o) {
-  const __m256d a0 = _mm256_loadu_pd(s + r[0]), a1 = _mm256_loadu_pd(s + r[1]),
-                a2 = _mm256_loadu_pd(s + r[2]), a3 = _mm256_loadu_pd(s + r[3]);
+#define EINI_GETT_LOAD_YD(s) _mm256_loadu_pd((const double *)(const void *)(s))
+#define EINI_GETT_SAVE_YD(d, v) _mm256_storeu_pd((double *)(void *)(d), v)
+EINI_T256 EINI_INLINE void eini_gett_swap_yd(const eini_gett_8d *s, const int64_t *r,
+                                             eini_gett_8d *d, const int64_t *o) {
+  const __m256d a0 = EINI_GETT_LOAD_YD(s + r[0]), a1 = EINI_GETT_LOAD_YD(s + r[1]),
+                a2 = EINI_GETT_LOAD_YD(s + r[2]), a3 = EINI_GETT_LOAD_YD(s + r[3]);
   const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
                 b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
-  _mm256_storeu_pd(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
-  _mm256_storeu_pd(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
-  _mm256_storeu_pd(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
-  _mm256_storeu_pd(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
+  EINI_GETT_SAVE_YD(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
+  EINI_GETT_SAVE_YD(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
+  EINI_GETT_SAVE_YD(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
+  EINI_GETT_SAVE_YD(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
 }
 
 EINI_T256 EINI_INLINE void eini_gett_swap_ys(const float *s, const int64_t *r, float *d,
@@ -3831,11 +4048,11 @@ EINI_T256 EINI_INLINE void eini_gett_swap_ys(const float *s, const int64_t *r, f
 
 #define EINI_GETT_COPY_ZD(d, s) _mm512_storeu_pd(d, _mm512_loadu_pd(s))
 #define EINI_GETT_COPY_ZS(d, s) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
-#define EINI_GETT_COPY_YD(d, s) _mm256_storeu_pd(d, _mm256_loadu_pd(s))
+#define EINI_GETT_COPY_YD(d, s) EINI_GETT_SAVE_YD(d, EINI_GETT_LOAD_YD(s))
 #define EINI_GETT_COPY_YS(d, s) _mm_storeu_ps(d, _mm_loadu_ps(s))
-EINI_GETT_PACK(eini_gett_pack_zd, EINI_T512, double, 8, EINI_GETT_COPY_ZD, eini_gett_swap_zd)
+EINI_GETT_PACK(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD, eini_gett_swap_zd)
 EINI_GETT_PACK(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
-EINI_GETT_PACK(eini_gett_pack_yd, EINI_T256, double, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
+EINI_GETT_PACK(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
 EINI_GETT_PACK(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
 #endif  // EINI_CPU_X86
 
@@ -3949,24 +4166,22 @@ static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
   eini_gett_shape(k, 4, 1, 4);
 }
 
-static void eini_gett_kit_int(const eini_cpu *cpu, int wide, ein_pair pair, eini_gett_kit *k) {
+static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k) {
   k->size = wide ? 8 : 4;
 #if EINI_CPU_X86
-  if (pair == EIN_PAIR_SUM_MUL && cpu->isa == EINI_ISA_AVX512) {
+  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX512) {
     k->tile = wide ? eini_gett_zl : eini_gett_zi;
     k->fold = wide ? eini_gett_zl_sum : eini_gett_zi_sum;
     eini_gett_shape(k, wide ? 8 : 16, 3, 8);
-    k->peak = cpu->peak_f32 / (wide ? 8 : 4);
     return;
   }
-  if (pair == EIN_PAIR_SUM_MUL && cpu->isa == EINI_ISA_AVX2 && !wide) {
+  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX2 && !wide) {
     k->tile = eini_gett_yi, k->fold = eini_gett_yi_sum;
     eini_gett_shape(k, 8, 3, 4);
-    k->peak = cpu->peak_f32 / 4;
     return;
   }
 #else
-  (void)cpu;
+  (void)isa;
 #endif
   if (wide) {
     EINI_GETT_BY_PAIR(eini_gett_pl)
@@ -4013,7 +4228,6 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   memset(k, 0, sizeof *k);
   k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
   k->every = pair == EIN_PAIR_SUM_MUL;
-  k->peak = cpu->hz * 2;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
   if (type == EIN_BOOL) {
     if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
@@ -4021,16 +4235,15 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
     k->size = 1;
   } else if (type == EIN_F64 || type == EIN_C128) {
     eini_gett_kit_f64(cpu->isa, pair, k);
-    k->size = 8 * k->parts, k->peak = cpu->peak_f64 / 2;
+    k->size = 8 * k->parts;
   } else if (type == EIN_F32 || type == EIN_C64) {
     eini_gett_kit_f32(cpu->isa, pair, k);
-    k->size = 4 * k->parts, k->peak = cpu->peak_f32 / 2;
+    k->size = 4 * k->parts;
   } else if (type == EIN_I64 || type == EIN_I32) {
-    eini_gett_kit_int(cpu, type == EIN_I64, pair, k);
+    eini_gett_kit_int(cpu->isa, type == EIN_I64, pair, k);
   }
   if (k->tile == NULL) return 0;
-  k->w /= k->parts, k->nu /= k->parts, k->peak /= k->parts * k->parts;
-  if (pair != EIN_PAIR_SUM_MUL) k->peak /= 2;
+  k->w /= k->parts, k->nu /= k->parts;
   eini_gett_kit_pack(cpu->isa, type, k);
   return 1;
 }
@@ -4537,7 +4750,7 @@ static void eini_gett_put(eini_gett_job *j, int64_t turn, char *dst, const char 
 // dst[to[i]] = src[i].
 static void eini_gett_scatter(int size, int64_t n, char *dst, const int64_t *to, const char *src) {
   if (size == 4) EINI_GETT_EACH(int32_t);
-  else if (size == 8) EINI_GETT_EACH(int64_t);
+  else if (size == 8) EINI_GETT_EACH(eini_gett_8);
   else if (size == 16) EINI_GETT_EACH(eini_gett_16);
   else EINI_GETT_EACH(char);
 }
@@ -4635,6 +4848,20 @@ static void eini_gett_leave_emit(eini_gett_job *j, int64_t u0, int64_t nu, int64
   eini_gett_emit(j, n);
 }
 
+// The same where sums are only scaled.
+static void eini_gett_leave_scaled(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0, int64_t p1,
+                                   const char *rows, int64_t ld) {
+  const ein_contract *c = j->c;
+  const eini_ckern *t = eini_ckern_of(c->type);
+  const int size = j->kit.size;
+  for (int64_t u = u0; u < u0 + nu; u++)
+    for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
+      const char *y = c->beta == NULL ? NULL : j->extra[0] + j->xu[0][u] * size;
+      t->scale(len, t->planes, c->alpha, c->beta, rows + (u - u0) * ld + (p - p0) * size, y,
+               y == NULL ? NULL : j->xv[0] + p, j->out + j->u.out[u] * size, j->v.out + p);
+    }
+}
+
 static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0, int64_t p1,
                             char *rows) {
   const int size = j->kit.size;
@@ -4650,7 +4877,7 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
                          (const float *)(const void *)b);
     }
   if (!j->c->plain_out) {
-    eini_gett_leave_emit(j, u0, nu, p0, p1, rows, ld);
+    (j->c->scaled ? eini_gett_leave_scaled : eini_gett_leave_emit)(j, u0, nu, p0, p1, rows, ld);
     return;
   }
   const int64_t whole = j->v.whole;
@@ -4850,7 +5077,8 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
        EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
        EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
-enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256 };
+enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256,
+       EINI_GETT_ORDERED = 4096 };  // bytes along K of a box in deterministic mode
 
 // Gives an axis up to `want`, in even shares, while the box stays within `most` positions.
 static void eini_gett_grow(int n, const int64_t *extent, int64_t *box, int i, int64_t want,
@@ -4913,6 +5141,8 @@ typedef struct eini_gett_sketch {  // a plan while it is being made
   const int64_t *out_v, *out_u;
   int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
   int cut;                                  // extents may be less when it runs
+  int beyond;                               // the output would not stay in the caches
+  int ordered;                              // boxes of K from extents and dtype alone
   int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
   int64_t shares[3];                        // of batch, V and U that threads are to take
   int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
@@ -5016,19 +5246,27 @@ static int64_t eini_gett_even_share(int64_t all, int64_t most, int64_t shares, i
   return eini_min64(most, eini_up((all - 1) / eini_up(boxes, shares) + 1, unit));
 }
 
+// The box of K. In deterministic mode extents and dtype alone make it: all tiles add along K alike.
+static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t size = kit->size;
+  // Each box of K reads and writes the output; from the second cache tiles have full speed.
+  int64_t kc = eini_min64(cpu->l1 / 3 * 4 / kit->nu, cpu->l2 / 8 / (kit->nv * kit->w)) / size;
+  if (p->ordered) kc = EINI_GETT_ORDERED / size;
+  if (k < kc + kc / 4) kc = k;
+  const int ku = p->ordered ? -1 : eini_gett_unit_axis(p->u, p->u->k, p->kx);
+  const int kv = p->ordered ? -1 : eini_gett_unit_axis(p->v, p->v->k, p->kx);
+  eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16, 8);
+  p->nk = eini_gett_product(p->kx->n, p->box_k);
+}
+
 static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, line = eini_max64(128 / size, 1);
   const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
   const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
-  // Each box of K reads and writes the output; from the second cache tiles have full speed.
-  int64_t kc = eini_min64(cpu->l1 / 3 * 4 / kit->nu, cpu->l2 / 8 / (kit->nv * kit->w)) / size;
-  if (k < kc + kc / 4) kc = k;
-  const int ku = eini_gett_unit_axis(p->u, p->u->k, p->kx);
-  const int kv = eini_gett_unit_axis(p->v, p->v->k, p->kx);
-  eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16, 8);
-  p->nk = eini_gett_product(p->kx->n, p->box_k);
+  eini_gett_box_k(cpu, p, k);
   p->keep = !p->direct && p->nk < k;
   // Where V comes from memory the next box waits in the cache too.
   p->ahead = p->v->form == EIN_FORM_PLAIN && !p->far && all_v * k * size > cpu->l2 * 2;
@@ -5091,8 +5329,8 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
   const int64_t wide = eini_up(all_v, kit->w);
-  if (!kit->every || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past || !p->direct ||
-      p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
+  if (p->ordered || !kit->every || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past ||
+      !p->direct || p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
     return 0;
   eini_gett_sketch t = *p;
   const int along = eini_gett_unit_axis(p->u, p->u->row, p->ux);
@@ -5137,17 +5375,29 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
 
 // Cycles of an element for turning to another place of an output of so many bytes, in short pieces
 // through the buffer: columns of a tile fill a line together where they follow each other.
-static double eini_gett_turns(const eini_cpu *cpu, const eini_gett_sketch *p, double out) {
+static double eini_gett_turns(const eini_rated *cpu, const eini_gett_sketch *p, double out) {
   if (p->direct) return 0;
   const int64_t run = eini_gett_run_of(p->vx, p->out_v);
   const int64_t next = p->unit ? 1 : eini_gett_run_of(p->ux, p->out_u);
-  const double turn = out > (double)cpu->l2 / 2 ? EINI_TURN_CYCLES : 2;
+  const double turn = out > (double)cpu->is.l2 / 2 ? EINI_TURN_CYCLES : 2;
   if (run * p->kit.size >= EINI_TURN_PIECE) return 0;
   return turn / (double)(run * eini_min64(next, p->kit.nu)) + (p->unit ? 0 : 2);
 }
 
+// Products per second of a kit at its best.
+static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pair,
+                             const eini_gett_kit *k) {
+  const double parts = (double)(k->parts * k->parts), times = pair == EIN_PAIR_SUM_MUL ? 1 : 2;
+  double peak = cpu->hz * 2;
+  if (type == EIN_F64 || type == EIN_C128) peak = cpu->peak_f64 / 2;
+  else if (type == EIN_F32 || type == EIN_C64) peak = cpu->peak_f32 / 2;
+  else if (type == EIN_I64 && k->w > 4) peak = cpu->peak_f32 / 8;  // in vectors
+  else if (type == EIN_I32 && k->w > 4) peak = cpu->peak_f32 / 4;
+  return peak / parts / times;
+}
+
 // Of a share of batch, V and U.
-static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
+static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
   const double b = share[0] * (double)eini_gett_product(c->batch.n, c->batch.extent);
   const double v = share[1] * (double)eini_gett_product(p->vx->n, p->vx->extent);
@@ -5158,11 +5408,11 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double wide = (double)eini_up((int64_t)v, p->kit.w);
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
   const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
-  double t = b * wide * high * k / p->kit.peak;
+  double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
   const double all = b * (k * (v + u) + v * u) * size;
   if (p->bare)
     return t * 1.05 + b * v * u * size / cpu->l2_bw +
-           (all > (double)cpu->l3 ? 0.3 * all / cpu->read_bw : 0);  // asked for ahead
+           (all > (double)cpu->is.l3 ? 0.3 * all / cpu->read_bw : 0);  // asked for ahead
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
@@ -5174,7 +5424,7 @@ static double eini_gett_seconds(const eini_cpu *cpu, const ein_contract *c,
   const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
   const double packed = b * k * (v * again_v + u);
   t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
-  t += b * v * u * size / (out > (double)(cpu->l3 * cpu->width) / 2 ? cpu->copy_bw : cpu->l3_bw);
+  t += b * v * u * size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
@@ -5206,14 +5456,11 @@ static int eini_gett_able(const ein_contract *c) {
 
 static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
                                   eini_gett_sketch *p) {
-  const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
   const int64_t w = p->kit.w;
+  p->ordered = c->ordered;
   const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
   eini_gett_orient(c, p, m > n);
   int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
-  const double bytes = (double)p->kit.size * (double)batch *
-                       (double)eini_gett_product(c->m.n, c->m.extent) *
-                       (double)eini_gett_product(c->n.n, c->n.extent);
   p->direct = c->plain_out && p->unit && p->kit.parts == 1 && p->vx->n > 0 &&
               (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
   // Short runs that go on in the output are one, with vectors across them.
@@ -5230,8 +5477,8 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   if (across) p->pad = p->kit.gv;
   eini_gett_boxes(cpu, p);
   if (across && p->box_v[p->vx->n - 1] < run) p->pad = full, eini_gett_boxes(cpu, p);
-  p->past = !p->cut && c->plain_out && p->unit && bytes > (double)(cpu->l3 * cpu->width) / 2 &&
-            run * p->kit.size >= 64 && p->nk >= eini_gett_product(c->k.n, c->k.extent);
+  p->past = !p->cut && c->plain_out && p->unit && p->beyond && run * p->kit.size >= 64 &&
+            p->nk >= eini_gett_product(c->k.n, c->k.extent);
   if (p->past) {
     if (p->direct) p->pad = full;
     // Vectors that would not start lines go through the buffer.
@@ -5275,7 +5522,7 @@ static double eini_gett_most(int64_t boxes, int64_t shares) {
 }
 
 // The grid of at most `width` parts with the least time for the busiest thread; returns the time.
-static double eini_gett_cut(const eini_cpu *cpu, const ein_contract *c, const eini_gett_sketch *p,
+static double eini_gett_cut(const eini_rated *cpu, const ein_contract *c, const eini_gett_sketch *p,
                             int64_t width, ein_choice *choice) {
   eini_gett_group v, u;
   eini_gett_group_init(&v, p->vx, p->box_v);
@@ -5304,9 +5551,11 @@ static double eini_gett_cut(const eini_cpu *cpu, const ein_contract *c, const ei
 
 // The sketch of one thread, or one with boxes for some way to share batch, V and U that takes
 // clearly less time.
-static int eini_gett_best(const eini_cpu *cpu, const ein_contract *c, int64_t width,
+static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t width,
                           int cut, eini_gett_sketch *best, ein_choice *choice) {
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
+  const double out = (double)batch * (double)eini_gett_product(c->m.n, c->m.extent) *
+                     (double)eini_gett_product(c->n.n, c->n.extent);
   int found = 0;
   for (int64_t b = eini_min64(width, batch); b > 0; b--) {
     const int64_t left = width / b;
@@ -5314,11 +5563,12 @@ static int eini_gett_best(const eini_cpu *cpu, const ein_contract *c, int64_t wi
       if (v == 0 ? b < eini_min64(width, batch) : left == 1 || left % v != 0) continue;
       eini_gett_sketch p;
       memset(&p, 0, sizeof p);
-      if (!eini_gett_pick(cpu, c->type, c->pair, &p.kit)) return 0;
+      if (!eini_gett_pick(&cpu->is, c->type, c->pair, &p.kit)) return 0;
       p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
       p.cut = cut;
-      eini_gett_sketch_make(cpu, c, &p);
-      p.bare = !cut && eini_gett_bare(cpu, &p);
+      p.beyond = eini_cpu_past(cpu, out * (double)p.kit.size);
+      eini_gett_sketch_make(&cpu->is, c, &p);
+      p.bare = !cut && eini_gett_bare(&cpu->is, &p);
       ein_choice one;
       memset(&one, 0, sizeof one);
       one.seconds = eini_gett_cut(cpu, c, &p, width, &one);
@@ -5330,7 +5580,7 @@ static int eini_gett_best(const eini_cpu *cpu, const ein_contract *c, int64_t wi
   return found;
 }
 
-static int eini_gett_plan_cut(const eini_cpu *cpu, const ein_contract *c, int width, int cut,
+static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int width, int cut,
                               ein_choice *choice) {
   eini_gett_sketch p;
   if (!eini_gett_able(c) || !eini_gett_best(cpu, c, width, cut, &p, choice)) return 0;
@@ -5346,7 +5596,7 @@ static int eini_gett_plan_cut(const eini_cpu *cpu, const ein_contract *c, int wi
   for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
   for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
   choice->seconds += cpu->call;
-  choice->scratch = eini_gett_layout(cpu, c, &p, NULL, NULL);
+  choice->scratch = eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
   if (p.bare) choice->scratch = 0;
   const char *how = p.bare ? "gett bare"
                     : p.in_place ? "gett in place"
@@ -5357,7 +5607,7 @@ static int eini_gett_plan_cut(const eini_cpu *cpu, const ein_contract *c, int wi
   return 1;
 }
 
-static int eini_gett_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_gett_plan(const eini_rated *cpu, const ein_contract *c, int width,
                           ein_choice *choice) {
   return eini_gett_plan_cut(cpu, c, width, 0, choice);
 }
@@ -5434,7 +5684,8 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
         base, &at, j->carries * (int64_t)sizeof(eini_gett_carry));
   j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
   const int ops = c->p.nop > c->q.nop ? c->p.nop : c->q.nop;
-  if (!c->plain_out || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
+  const int emits = !c->plain_out && !c->scaled;
+  if (emits || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
     j->off = (int64_t *)(void *)eini_gett_take(
         base, &at, 8 * EIN_POINTS * (ops > c->nextra + 1 ? ops : c->nextra + 1));
     j->values = eini_gett_take(base, &at, 16 * EIN_POINTS);
@@ -5447,9 +5698,10 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
 }
 
 // ---- running
-static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+// s: words of ein_choice.state as eini_gett_plan_cut writes them.
+static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const int64_t *s,
                                eini_gett_sketch *p, char *scratch, eini_gett_job *j) {
-  const int64_t *s = choice->state, flags = s[0];
+  const int64_t flags = s[0];
   memset(j, 0, sizeof *j);
   eini_gett_pick(cpu, c->type, c->pair, &p->kit);
   eini_gett_orient(c, p, (s[0] & EINI_GETT_SWAP) != 0);
@@ -5711,22 +5963,20 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
       }
     }
   }
-#if EINI_CPU_X86
-  _mm_sfence();
-#endif
+  if (ahead) eini_stream_end();
 }
 
-static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                          const ein_part *part, void *scratch) {
+static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
+                                const ein_choice *choice, const ein_part *part, void *scratch) {
   if (choice->state[0] & EINI_GETT_BARE) {
     if (part->m[0] == 0 && part->n[0] == 0 && part->m[1] > 0 && part->n[1] > 0)
       eini_gett_run_bare(cpu, c, (int)(choice->state[0] & EINI_GETT_SWAP), part);
-    return;
+    return EIN_OK;
   }
   eini_gett_sketch p;
   eini_gett_job j;
   int64_t vr[2], ur[2], at[EINI_GETT_AXES];
-  eini_gett_job_init(cpu, c, choice, &p, (char *)scratch, &j);
+  eini_gett_job_init(cpu, c, choice->state, &p, (char *)scratch, &j);
   const int iv = p.swap ? 1 : 2, iu = p.swap ? 2 : 1;
   eini_gett_boxes_of(&j.v.g, p.swap ? part->m : part->n,
                      eini_gett_product(p.vx->n, p.vx->extent), choice->unit[iv], &vr[0], &vr[1]);
@@ -5738,9 +5988,8 @@ static void eini_gett_run(const eini_cpu *cpu, const ein_contract *c, const ein_
     eini_gett_batch(&j, at, vr, ur, p.keep);
   }
   for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
-#if EINI_CPU_X86
-  if (j.stream) _mm_sfence();
-#endif
+  if (j.stream) eini_stream_end();
+  return EIN_OK;
 }
 
 static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_gett_run};
@@ -5752,7 +6001,8 @@ static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_ge
 // layout that suits section gett and moved from the cache by section copy. Plain operands only.
 // ================================================================================================
 
-enum { EINI_MOVED_V, EINI_MOVED_STREAM, EINI_MOVED_BOX };    // words of ein_choice.state
+// Words of ein_choice.state: then come the box's axes, and what section gett says of a block.
+enum { EINI_MOVED_V, EINI_MOVED_STREAM, EINI_MOVED_BOX };
 enum { EINI_MOVED_AXES = 36, EINI_MOVED_RUN = 512 };
 
 typedef struct eini_moved {
@@ -5914,7 +6164,7 @@ static int64_t eini_moved_offset(const eini_moved *w, const int64_t *stride) {
 }
 
 // Seconds to move all blocks. Tiles of elements, or short rows where the contiguous axis stays.
-static double eini_moved_seconds(const eini_cpu *cpu, const eini_moved *w, double all,
+static double eini_moved_seconds(const eini_rated *cpu, const eini_moved *w, double all,
                                  int stream) {
   int order[EINI_MOVED_AXES];
   eini_moved_sort(w, w->out, order);  // (blocks are of many elements)
@@ -5925,15 +6175,17 @@ static double eini_moved_seconds(const eini_cpu *cpu, const eini_moved *w, doubl
 }
 
 // Blocks with group v contiguous.
-static int eini_moved_try(const eini_cpu *cpu, const ein_contract *c, int v, int width,
+static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, int width,
                           ein_choice *choice) {
   eini_moved w;
   ein_choice one;
   eini_moved_take(&w, c);
   w.v = v;
-  eini_moved_boxes(&w, cpu->l2 / 4 / w.size);
+  eini_moved_boxes(&w, cpu->is.l2 / 4 / w.size);
   eini_moved_one(&w);
   eini_moved_extents(&w, w.box);
+  const int words = EINI_GETT_HEAD + w.one.m.n + w.one.n.n + w.one.k.n;
+  if (EINI_MOVED_BOX + w.n + words > EINI_GETT_STATE) return 0;
   if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, &one)) return 0;
   const ein_axes *x[3] = {&c->batch, &c->m, &c->n};
   double blocks = 1, all = 1, threads = width;
@@ -5945,7 +6197,7 @@ static int eini_moved_try(const eini_cpu *cpu, const ein_contract *c, int v, int
     choice->unit[g] = eini_gett_stretch(size, boxes.total);
     blocks *= (double)boxes.total, all *= (double)size;
   }
-  const int stream = EINI_STREAM_LINE > 0 && all * (double)w.size > (double)cpu->l3 / 2;
+  const int stream = EINI_STREAM_LINE > 0 && eini_cpu_past(cpu, all * (double)w.size);
   if (threads > blocks) threads = blocks;
   choice->seconds = cpu->call + (blocks * (one.seconds + 3e-7) +
                                  eini_moved_seconds(cpu, &w, all, stream)) / threads;
@@ -5953,11 +6205,12 @@ static int eini_moved_try(const eini_cpu *cpu, const ein_contract *c, int v, int
   choice->scratch += (size_t)(eini_gett_product(w.n, w.box) * w.size);
   choice->state[EINI_MOVED_V] = v, choice->state[EINI_MOVED_STREAM] = stream;
   for (int f = 0; f < w.n; f++) choice->state[EINI_MOVED_BOX + f] = w.box[f];
+  for (int i = 0; i < words; i++) choice->state[EINI_MOVED_BOX + w.n + i] = one.state[i];
   memcpy(choice->variant, "gett moved", 11);
   return 1;
 }
 
-static int eini_moved_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_moved_plan(const eini_rated *cpu, const ein_contract *c, int width,
                            ein_choice *choice) {
   eini_moved w;
   const ein_side *side[2] = {&c->p, &c->q};
@@ -5968,7 +6221,7 @@ static int eini_moved_plan(const eini_cpu *cpu, const ein_contract *c, int width
   eini_moved_take(&w, c);
   const double all = (double)w.size * (double)eini_axes_size(&c->batch) *
                      (double)eini_axes_size(&c->m) * (double)eini_axes_size(&c->n);
-  if (all < (double)cpu->l2 / 2 || eini_moved_piece(&w) >= EINI_TURN_PIECE) return 0;
+  if (all < (double)cpu->is.l2 / 2 || eini_moved_piece(&w) >= EINI_TURN_PIECE) return 0;
   ein_choice other;
   memset(&other, 0, sizeof other);
   const int m = eini_moved_try(cpu, c, 1, width, choice);
@@ -5997,14 +6250,13 @@ static void eini_moved_block(eini_moved *w, eini_gett_job *j, int keep, int stre
   eini_copy_go(j->cpu->isa, &copy, stream, buffer);
 }
 
-static void eini_moved_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                           const ein_part *part, void *scratch) {
+static ein_status eini_moved_run(const eini_cpu *cpu, const ein_contract *c,
+                                 const ein_choice *choice, const ein_part *part, void *scratch) {
   const ein_axes *x[3] = {&c->batch, &c->m, &c->n};
   const int64_t *ranges[3] = {part->batch, part->m, part->n};
   eini_moved w;
   eini_gett_sketch p;
   eini_gett_job j;
-  ein_choice one;
   eini_gett_group g[3];
   int64_t from[3], to[3], i[3];
   eini_moved_take(&w, c);
@@ -6020,8 +6272,7 @@ static void eini_moved_run(const eini_cpu *cpu, const ein_contract *c, const ein
   rest = buffer + EINI_COPY_BUFFER;
   eini_moved_extents(&w, w.box);
   w.one.out = block;
-  eini_gett_plan_cut(cpu, &w.one, 1, 1, &one);
-  eini_gett_job_init(cpu, &w.one, &one, &p, rest, &j);
+  eini_gett_job_init(cpu, &w.one, choice->state + EINI_MOVED_BOX + w.n, &p, rest, &j);
   const int stream = choice->state[EINI_MOVED_STREAM] != 0;
   for (i[0] = from[0]; i[0] < to[0]; i[0]++)
     for (i[1] = from[1]; i[1] < to[1]; i[1]++)
@@ -6035,6 +6286,7 @@ static void eini_moved_run(const eini_cpu *cpu, const ein_contract *c, const ein
         eini_moved_block(&w, &j, p.keep, stream, block, buffer);
       }
   if (stream) eini_stream_end();
+  return EIN_OK;
 }
 
 static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini_moved_run};
@@ -7118,13 +7370,14 @@ static void eini_dir_put(eini_dir_job *j, int64_t n, const char *folds, const in
   for (int64_t i = 0, m; i < n; i += m) {
     const int64_t *offp[EINI_DIR_OPS + 1];
     int64_t at[EINI_DIR_OPS + 1];
-    m = eini_min64(n - i, EIN_POINTS);
+    m = c->scaled ? n : eini_min64(n - i, EIN_POINTS);
     for (int e = 0; e <= c->nextra; e++) {
       at[e] = off[e] + i * step[e];
       offp[e] = &at[e];
     }
-    memcpy(j->val, folds + i * j->unit, (size_t)(m * j->unit));
-    c->emit_fn(c->emit_user, m, j->val, (char *)(uintptr_t)j->at[EINI_DIR_OUT], offp[0],
+    const char *x = folds + i * j->unit;
+    if (!c->scaled) x = (const char *)memcpy(j->val, x, (size_t)(m * j->unit));
+    c->emit_fn(c->emit_user, m, x, (char *)(uintptr_t)j->at[EINI_DIR_OUT], offp[0],
                j->at + EINI_DIR_OUT + 1, offp + 1, step);
   }
 }
@@ -7428,11 +7681,11 @@ static void eini_dir_mv_by_columns(eini_dir_mv *v) {
   }
 }
 
-static void eini_dir_mv_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                            const ein_part *part, void *scratch) {
+static ein_status eini_dir_mv_run(const eini_cpu *cpu, const ein_contract *c,
+                                  const ein_choice *choice, const ein_part *part, void *scratch) {
   eini_dir_mv v;
   (void)choice;
-  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
   eini_dir_mv_init(&v, cpu, c, part);
   eini_dir_mv_carve(&v, (char *)scratch);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
@@ -7443,21 +7696,27 @@ static void eini_dir_mv_run(const eini_cpu *cpu, const ein_contract *c, const ei
       eini_dir_mv_by_columns(&v);
     }
   }
+  return EIN_OK;
 }
 
 // Bytes per second of one core where a working set of `bytes` lies.
-static double eini_dir_bw(const eini_cpu *cpu, double bytes) {
-  if (bytes < 0.8 * (double)cpu->l2) return cpu->l2_bw;
-  return bytes < 0.8 * (double)cpu->l3 ? cpu->l3_bw : cpu->read_bw;
+static double eini_dir_bw(const eini_rated *cpu, double bytes) {
+  if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
+  return bytes < 0.8 * (double)cpu->is.l3 ? cpu->l3_bw : cpu->read_bw;
 }
 
-static double eini_dir_peak(const eini_cpu *cpu, ein_dtype type) {
+static double eini_dir_peak(const eini_rated *cpu, ein_dtype type) {
   switch (type) {
     case EIN_F32: case EIN_C64: return cpu->peak_f32;
     case EIN_F64: case EIN_C128: return cpu->peak_f64;
     case EIN_I32: return cpu->peak_f32 / 4;
     default: return cpu->peak_f64 / 4;
   }
+}
+
+static double eini_dir_out_bytes(const eini_dir_job *j) {
+  return (double)j->x[EINI_DIR_B].size * (double)j->x[EINI_DIR_M].size *
+         (double)j->x[EINI_DIR_N].size * j->unit;
 }
 
 // Into how many parts a group may be cut: along its first axis, in steps of at least `step`.
@@ -7473,12 +7732,12 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
   return most < 1 ? 1 : most < (double)width ? most : (double)width;
 }
 
-static int eini_dir_mv_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int width,
                             ein_choice *choice) {
   eini_dir_mv v;
   eini_dir_job *j = &v.j;
-  if (!eini_dir_able(cpu, c)) return 0;
-  eini_dir_mv_init(&v, cpu, c, NULL);
+  if (!eini_dir_able(&cpu->is, c)) return 0;
+  eini_dir_mv_init(&v, &cpu->is, c, NULL);
   if (j->x[EINI_DIR_M].size != 1 && j->x[EINI_DIR_N].size != 1) return 0;
   if (j->x[EINI_DIR_K].size < 2) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, m = (double)j->x[v.group].size;
@@ -7496,7 +7755,7 @@ static int eini_dir_mv_plan(const eini_cpu *cpu, const ein_contract *c, int widt
   choice->grid[0] = j->x[EINI_DIR_B].size;
   choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
   const int g = v.group == EINI_DIR_M ? 1 : 2;
-  eini_dir_init(j, cpu, c);
+  eini_dir_init(j, &cpu->is, c);
   eini_dir_grid(&j->x[v.group], v.by_rows ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
   choice->scratch = eini_dir_mv_carve(&v, NULL);
@@ -7504,13 +7763,13 @@ static int eini_dir_mv_plan(const eini_cpu *cpu, const ein_contract *c, int widt
   return 1;
 }
 
-static int eini_dir_matvec_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_dir_matvec_plan(const eini_rated *cpu, const ein_contract *c, int width,
                                 ein_choice *choice) {
   if (eini_axes_size(&c->m) == 1 && eini_axes_size(&c->n) == 1) return 0;
   return eini_dir_mv_plan(cpu, c, width, choice);
 }
 
-static int eini_dir_dot_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_dir_dot_plan(const eini_rated *cpu, const ein_contract *c, int width,
                              ein_choice *choice) {
   if (eini_axes_size(&c->m) != 1 || eini_axes_size(&c->n) != 1) return 0;
   return eini_dir_mv_plan(cpu, c, width, choice);
@@ -7645,13 +7904,14 @@ static void eini_dir_inner_sum(eini_dir_inner *v, int isa, int64_t n, char *y) {
   }
 }
 
-static void eini_dir_inner_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                               const ein_part *part, void *scratch) {
+static ein_status eini_dir_inner_run(const eini_cpu *cpu, const ein_contract *c,
+                                     const ein_choice *choice, const ein_part *part,
+                                     void *scratch) {
   eini_dir_inner v;
   const int64_t off[EINI_DIR_OPS + 1] = {0}, step[EINI_DIR_OPS + 1] = {0};
   (void)choice;
-  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
-  if (!eini_dir_inner_init(&v, cpu, c)) return;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
+  if (!eini_dir_inner_init(&v, cpu, c)) return EIN_ERR_INTERNAL;
   eini_dir_inner_carve(&v, (char *)scratch);
   for (int64_t b = part->batch[0], n; b < part->batch[1]; b += n) {
     char y[8 * EINI_DIR_TURNED] = {0};
@@ -7663,12 +7923,13 @@ static void eini_dir_inner_run(const eini_cpu *cpu, const ein_contract *c, const
       eini_dir_put(&v.j, 1, y + i * v.j.unit, off, step);
     }
   }
+  return EIN_OK;
 }
 
-static int eini_dir_inner_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_dir_inner_plan(const eini_rated *cpu, const ein_contract *c, int width,
                                ein_choice *choice) {
   eini_dir_inner v;
-  if (!eini_dir_inner_init(&v, cpu, c)) return 0;
+  if (!eini_dir_inner_init(&v, &cpu->is, c)) return 0;
   const eini_dir_index *k = &v.j.x[EINI_DIR_K];
   const double batch = (double)v.j.x[EINI_DIR_B].size, all = batch * (double)k->size;
   const double nu = (double)k->extent[v.u], nv = (double)v.nv, rows = nv * (double)v.at_once;
@@ -7727,7 +7988,8 @@ static int eini_dir_soa(const eini_dir_job *j) {
 }
 
 // Seconds of tiles: a sum takes four cycles a step, however few there are.
-static double eini_dir_chain(const eini_cpu *cpu, double rows, double vectors, double k, double s) {
+static double eini_dir_chain(const eini_rated *cpu, double rows, double vectors, double k,
+                             double s) {
   const double tiles = (rows > 8 ? rows / 8 : 1) * (vectors > 3 ? vectors / 3 : 1);
   const double least = tiles * k * 4 / cpu->hz;
   return s > least ? s : least;
@@ -7735,16 +7997,16 @@ static double eini_dir_chain(const eini_cpu *cpu, double rows, double vectors, d
 
 // Seconds of reading again what the first-level cache does not keep: columns of three vectors for
 // every eight rows, and the rows for every such column. Short runs are read at half the rate.
-static double eini_dir_again(const eini_cpu *cpu, double m, double n, double k, double row,
+static double eini_dir_again(const eini_rated *cpu, double m, double n, double k, double row,
                              double line) {
   const double columns = ceil(n * row / (3 * line));
   const double strip = k * (columns > 1 ? 3 * line : n * row);
   double s = 0;
-  if (strip > 0.7 * (double)cpu->l1 && m > 8) {
-    const double slow = strip > 0.8 * (double)cpu->l2 && columns > 1 ? 2.5 : 1;
+  if (strip > 0.7 * (double)cpu->is.l1 && m > 8) {
+    const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
     s += slow * (ceil(m / 8) - 1) * n * k * row / eini_dir_bw(cpu, strip);
   }
-  if (m * k * row > 0.7 * (double)cpu->l1 && columns > 1) {
+  if (m * k * row > 0.7 * (double)cpu->is.l1 && columns > 1) {
     s += (columns - 1) * m * k * row / eini_dir_bw(cpu, m * k * row);
   }
   return s;
@@ -7752,7 +8014,7 @@ static double eini_dir_again(const eini_cpu *cpu, double m, double n, double k, 
 
 // Seconds of reading scalars of side b one from a line at a time: neither rows nor k go on within
 // the line, and what is read until they come back to it is more than the first-level cache.
-static double eini_dir_scattered(const eini_cpu *cpu, const eini_dir_job *j, int b) {
+static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *r = &j->x[b ? EINI_DIR_N : EINI_DIR_M], *k = &j->x[EINI_DIR_K];
   const double all = (double)r->size * (double)k->size;
   double lines = all, inner = 1;
@@ -7763,7 +8025,7 @@ static double eini_dir_scattered(const eini_cpu *cpu, const eini_dir_job *j, int
     if (r->stride[b][d] == 1 && inner < lines && r->extent[d] > 1) lines = inner;
     if (r->stride[b][d] == 1 && d == r->n - 1) return 0;
   }
-  return 64 * lines > 0.7 * (double)cpu->l1 ? 2 * 64 * all / eini_dir_bw(cpu, 64 * lines) : 0;
+  return 64 * lines > 0.7 * (double)cpu->is.l1 ? 2 * 64 * all / eini_dir_bw(cpu, 64 * lines) : 0;
 }
 
 // Seconds of one row of k of a product of operands.
@@ -7787,19 +8049,19 @@ static double eini_dir_out_run(const eini_dir_index *x) {
 
 // Seconds of turning to another place of an output beyond the second cache in short pieces of a
 // row; rows of a tile fill a line together where they follow each other.
-static double eini_dir_turns(const eini_cpu *cpu, const eini_dir_job *j, int b) {
+static double eini_dir_turns(const eini_rated *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
   const eini_dir_index *r = &j->x[b ? EINI_DIR_M : EINI_DIR_N];
   const double all = (double)x->size * (double)r->size, run = eini_dir_out_run(x);
   double next = run > 1 ? 1 : eini_dir_out_run(r);
   if (next > 8) next = 8;
   if (run * j->unit >= EINI_TURN_PIECE || run == (double)x->size) return 0;
-  if ((double)j->x[EINI_DIR_B].size * all * j->unit <= (double)cpu->l2 / 2) return 0;
+  if ((double)j->x[EINI_DIR_B].size * all * j->unit <= (double)cpu->is.l2 / 2) return 0;
   return all / (run * next) * EINI_TURN_CYCLES / cpu->hz;
 }
 
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
-static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int b) {
+static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
   const ein_side *side = b ? &j->c->q : &j->c->p, *other = b ? &j->c->p : &j->c->q;
   const double m = (double)j->x[b ? EINI_DIR_M : EINI_DIR_N].size, n = (double)x->size;
@@ -7817,38 +8079,49 @@ static double eini_dir_nest_cost(const eini_cpu *cpu, const eini_dir_job *j, int
   else s += eini_dir_scattered(cpu, j, EINI_DIR_OPS - b);
   if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
   s += eini_dir_turns(cpu, j, b);
-  if (!j->c->plain_out) s += m * n * 2e-9 + m * 2e-8;
+  if (j->c->scaled) s += m * n * 0.3e-9 + m * 1e-8;
+  else if (!j->c->plain_out) s += m * n * 2e-9 + m * 2e-8;
   return batch * s;
 }
 
 // The same for lanes of the batch: both sides are loaded for every product.
-static double eini_dir_soa_cost(const eini_cpu *cpu, const eini_dir_job *j, int64_t nb) {
+static double eini_dir_soa_cost(const eini_rated *cpu, const eini_dir_job *j, int64_t nb) {
   const double m = (double)j->x[EINI_DIR_M].size, n = (double)j->x[EINI_DIR_N].size;
   const double k = (double)j->x[EINI_DIR_K].size, batch = (double)j->x[EINI_DIR_B].size;
   const double lanes = (double)j->kern->lanes, tiles = ceil(m / 8);
   double cycles = tiles * (20 + 3 * (double)j->x[EINI_DIR_K].n) + k * (1.2 * m + tiles);
   double s = n * (batch / lanes * cycles / cpu->hz + (batch / (double)nb + 1) * 6e-8);
   if (!eini_dir_unit_last(&j->x[EINI_DIR_B], EINI_DIR_OUT)) s += batch * m * n * 1e-9;
-  if (!j->c->plain_out) s += batch * m * n * 2e-9;
+  if (!j->c->plain_out) s += batch * m * n * (j->c->scaled ? 0.3e-9 : 2e-9);
   return s;
 }
 
-// How to run: from the whole contraction. 0: not this way
+enum { EINI_NEST_B, EINI_NEST_NT };  // words of ein_choice.state
+
+// What rates decide of a product: its side of lanes, and whether it goes past the caches.
+static void eini_dir_nest_decide(const eini_rated *cpu, const ein_contract *c, int64_t *s) {
+  eini_dir_job j;
+  eini_dir_init(&j, &cpu->is, c);
+  s[EINI_NEST_B] = EINI_DIR_OPS;
+  if (!eini_dir_soa(&j) &&
+      eini_dir_nest_cost(cpu, &j, 0) < eini_dir_nest_cost(cpu, &j, EINI_DIR_OPS))
+    s[EINI_NEST_B] = 0;
+  s[EINI_NEST_NT] = c->plain_out && eini_cpu_past(cpu, eini_dir_out_bytes(&j));
+}
+
+// How to run: from the whole contraction and what was decided. 0: not this way
 static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_contract *c,
-                              const ein_part *part) {
+                              const int64_t *decided, const ein_part *part) {
   eini_dir_job *j = &v->j;
   eini_dir_init(j, cpu, c);
   v->isa = cpu->isa;
   v->soa = eini_dir_soa(j);
-  v->b = EINI_DIR_OPS;
-  if (!v->soa && eini_dir_nest_cost(cpu, j, 0) < eini_dir_nest_cost(cpu, j, v->b)) v->b = 0;
+  v->b = (int)decided[EINI_NEST_B];
   v->a = EINI_DIR_OPS - v->b;
   v->ga = v->b ? EINI_DIR_M : EINI_DIR_N;
   v->gb = v->soa ? EINI_DIR_B : v->b ? EINI_DIR_N : EINI_DIR_M;
   const eini_dir_index *x = &j->x[v->gb], *k = &j->x[EINI_DIR_K];
   const int64_t m = v->m = j->x[v->ga].size, n = v->n = x->size;
-  const double out = (double)j->x[EINI_DIR_B].size * (double)j->x[EINI_DIR_M].size *
-                     (double)j->x[EINI_DIR_N].size * j->unit;
   eini_dir_sort(&j->x[EINI_DIR_K], eini_dir_largest(j, m > n && !v->soa ? v->a : v->b));
   if ((v->a ? &c->q : &c->p)->form == EIN_FORM_PRODUCT) {
     eini_dir_units_last(&j->x[EINI_DIR_K], v->a);
@@ -7866,7 +8139,7 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
   v->fetched = (v->a ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
   v->far = !v->packed && (double)j->x[EINI_DIR_B].size * (double)n * (double)k->size * j->unit >
                              0.5 * (double)cpu->l3;
-  v->nt = c->plain_out && out > 0.5 * (double)cpu->l3;
+  v->nt = decided[EINI_NEST_NT] != 0;
   if (part != NULL) {
     eini_dir_cut(j, EINI_DIR_M, part->m[0], part->m[1]);
     eini_dir_cut(j, EINI_DIR_N, part->n[0], part->n[1]);
@@ -8117,14 +8390,14 @@ static void eini_dir_nest_soa(eini_dir_nest *v) {
   }
 }
 
-static void eini_dir_nest_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                              const ein_part *part, void *scratch) {
+static ein_status eini_dir_nest_run(const eini_cpu *cpu, const ein_contract *c,
+                                    const ein_choice *choice, const ein_part *part,
+                                    void *scratch) {
   eini_dir_nest v;
   eini_dir_job *j = &v.j;
-  (void)choice;
-  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
-  if (part->batch[0] >= part->batch[1]) return;
-  eini_dir_nest_init(&v, cpu, c, part);
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
+  if (part->batch[0] >= part->batch[1]) return EIN_OK;
+  if (!eini_dir_nest_init(&v, cpu, c, choice->state, part)) return EIN_ERR_INTERNAL;
   eini_dir_nest_carve(&v, (char *)scratch);
   eini_dir_nest_k(&v);
   if (v.soa) {
@@ -8143,16 +8416,17 @@ static void eini_dir_nest_run(const eini_cpu *cpu, const ein_contract *c, const 
       eini_dir_nest_blocks(&v, 0, x->size);
     }
   }
-#if EINI_CPU_X86
-  if (v.nt) _mm_sfence();
-#endif
+  if (v.nt) eini_stream_end();
+  return EIN_OK;
 }
 
-static int eini_dir_nest_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int width,
                               ein_choice *choice) {
   eini_dir_nest v;
   eini_dir_job *j = &v.j;
-  if (!eini_dir_able(cpu, c) || !eini_dir_nest_init(&v, cpu, c, NULL)) return 0;
+  if (!eini_dir_able(&cpu->is, c)) return 0;
+  eini_dir_nest_decide(cpu, c, choice->state);
+  if (!eini_dir_nest_init(&v, &cpu->is, c, choice->state, NULL)) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, m = (double)j->x[EINI_DIR_M].size;
   const double n = (double)j->x[EINI_DIR_N].size, k = (double)j->x[EINI_DIR_K].size;
   if (v.packed && k * (double)j->x[v.gb].size * j->unit > EINI_DIR_PACK_BYTES) return 0;
@@ -8163,11 +8437,11 @@ static int eini_dir_nest_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
-  const int large = plain && !v.soa && in + out > 0.5 * (double)cpu->l3;
+  const int large = plain && !v.soa && in + out > 0.5 * (double)cpu->is.l3;
   const double both = v.far || large ? 1 : 0.3;
   seconds = seconds > move ? seconds + both * move : move + both * seconds;
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;
-  eini_dir_init(j, cpu, c);
+  eini_dir_init(j, &cpu->is, c);
   for (int g = 0; g < 3; g++) {
     const int64_t step = g == v.gb || g == EINI_DIR_B ? 64 : 16;
     eini_dir_grid(&j->x[g], step, &choice->grid[g], &choice->unit[g]);
@@ -8227,7 +8501,6 @@ typedef struct eini_dir_elem {
   int isa, s0, group;          // stream of the first factor; the group of its rows
   int first, u;                // factors first; the factor that varies along rows of products
   int nt;                      // past the caches
-  double fma;                  // cycles of a vector's multiply-add
   int64_t l1;                  // bytes of the first-level cache
   eini_dir_index all;
   unsigned rows, k, small, in[2];  // sets of axes
@@ -8319,26 +8592,31 @@ static void eini_elem_order(eini_dir_elem *v, int first, int u) {
   eini_elem_lay(v, EINI_ELEM_SUMS, out, 0, 0, v->wide);
 }
 
+// Cycles of a vector's multiply-add.
+static double eini_elem_fma(const eini_rated *cpu, const eini_dir_elem *v) {
+  return 2 * v->j.kern->lanes * cpu->hz / eini_dir_peak(cpu, v->j.c->type);
+}
+
 // Cycles of both steps for a vector of e.
-static double eini_elem_cycles(const eini_dir_elem *v) {
+static double eini_elem_cycles(const eini_dir_elem *v, double fma) {
   const double loop = (double)v->sum_loop.n, row = (double)v->sum_row.n, k = (double)v->sum_k.n;
   const double ml = (double)v->mul_loop.n, mr = (double)v->mul_row.n, mk = (double)v->mul_k.n;
-  return loop * (1.1 * v->fma * row * k + 7 * ceil(row / 8)) +
-         ml * (2.2 * v->fma * mr * mk + 5 * ceil(mr / 8)) * (1 + 2 / mk);
+  return loop * (1.1 * fma * row * k + 7 * ceil(row / 8)) +
+         ml * (2.2 * fma * mr * mk + 5 * ceil(mr / 8)) * (1 + 2 / mk);
 }
 
 // The order with the least work.
-static void eini_elem_choose(eini_dir_elem *v) {
+static int eini_elem_least(eini_dir_elem *v, double fma) {
   double least = 0;
-  int first = 1, u = 0;
+  int best = 0;
   for (int way = 0; way < 4; way++) {
     eini_elem_order(v, way < 2, way & 1);
-    const double cycles = eini_elem_cycles(v);
+    const double cycles = eini_elem_cycles(v, fma);
     if (way >= 2 && v->sum_k.n == 1) continue;
     if (way > 0 && cycles >= least) continue;
-    least = cycles, first = way < 2, u = way & 1;
+    least = cycles, best = way;
   }
-  eini_elem_order(v, first, u);
+  return best;
 }
 
 // e: the longest index of rows that both factors have. It goes first, for parts to be cut there.
@@ -8358,17 +8636,20 @@ static int eini_elem_longest(eini_dir_elem *v) {
   return 1;
 }
 
+// Words of ein_choice.state: the order (factors first for less than 2, and their factor u), and
+// whether the output goes past the caches.
+enum { EINI_ELEM_WAY, EINI_ELEM_NT };
+
 // Sides, axes and the long index. 0: not of this kind
 static int eini_elem_sides(eini_dir_elem *v, const eini_cpu *cpu, const ein_contract *c) {
   eini_dir_job *j = &v->j;
   memset(v, 0, sizeof *v);
-  if (!c->plain_out || eini_dir_planes(c->type) == 2) return 0;
+  if (!c->plain_out || c->unsplit || eini_dir_planes(c->type) == 2) return 0;
   v->s0 = c->p.form == EIN_FORM_PRODUCT ? 0 : EINI_DIR_OPS;
   const ein_side *p = v->s0 ? &c->q : &c->p, *q = v->s0 ? &c->p : &c->q;
   if (p->form != EIN_FORM_PRODUCT || p->nop != 2 || q->form != EIN_FORM_PLAIN) return 0;
   eini_dir_init(j, cpu, c);
   v->isa = cpu->isa;
-  v->fma = 2 * j->kern->lanes * cpu->hz / eini_dir_peak(cpu, c->type);
   v->l1 = cpu->l1;
   v->group = v->s0 ? EINI_DIR_N : EINI_DIR_M;
   for (int g = 0; g < 4; g++) {
@@ -8376,9 +8657,6 @@ static int eini_elem_sides(eini_dir_elem *v, const eini_cpu *cpu, const ein_cont
   }
   if (!eini_elem_longest(v) || !eini_elem_axes(v)) return 0;
   v->e = j->x[v->group].extent[0];
-  const double out = (double)j->x[EINI_DIR_B].size * (double)j->x[EINI_DIR_M].size *
-                     (double)j->x[EINI_DIR_N].size * j->unit;
-  v->nt = out > 0.5 * (double)cpu->l3;
   for (int s = 0; s < 3; s++) {
     v->step[s] = j->x[v->group].stride[s < 2 ? v->s0 + s : EINI_DIR_OUT][0];
   }
@@ -8392,15 +8670,27 @@ static void eini_elem_cut(eini_dir_elem *v, const ein_part *part) {
   v->e = v->j.x[v->group].extent[0];
 }
 
-// How to run: from the whole contraction. 0: not this way
+// What rates decide. 0: not of this kind
+static int eini_elem_decide(const eini_rated *cpu, const ein_contract *c, int64_t *s) {
+  eini_dir_elem v;
+  if (!eini_elem_sides(&v, &cpu->is, c)) return 0;
+  v.wide = v.j.kern->lanes;
+  s[EINI_ELEM_WAY] = eini_elem_least(&v, eini_elem_fma(cpu, &v));
+  s[EINI_ELEM_NT] = eini_cpu_past(cpu, eini_dir_out_bytes(&v.j));
+  return 1;
+}
+
+// How to run: from the whole contraction and what was decided. 0: not this way
 static int eini_elem_init(eini_dir_elem *v, const eini_cpu *cpu, const ein_contract *c,
-                          const ein_part *part) {
+                          const int64_t *decided, const ein_part *part) {
   if (!eini_elem_sides(v, cpu, c)) return 0;
   const eini_dir_job *j = &v->j;
   const int64_t lanes = j->kern->lanes;
+  const int way = (int)decided[EINI_ELEM_WAY];
   int64_t columns = 0;
+  v->nt = decided[EINI_ELEM_NT] != 0;
   v->wide = lanes;
-  eini_elem_choose(v);
+  eini_elem_order(v, way < 2, way & 1);
   for (int s = EINI_ELEM_BLOCK; s < EINI_ELEM_OUT; s++) {
     if (v->columns[s] > EINI_ELEM_TABLE) return 0;
     columns += s == EINI_ELEM_PACKED || s == EINI_ELEM_SMALL ? 0 : v->columns[s];
@@ -8684,13 +8974,13 @@ static void eini_elem_pack(eini_dir_elem *v) {
   }
 }
 
-static void eini_elem_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                          const ein_part *part, void *scratch) {
+static ein_status eini_elem_run(const eini_cpu *cpu, const ein_contract *c,
+                                const ein_choice *choice, const ein_part *part, void *scratch) {
   eini_dir_elem v;
   const char *packed = NULL;
-  (void)choice;
-  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
-  if (part->batch[0] >= part->batch[1] || !eini_elem_init(&v, cpu, c, part)) return;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
+  if (part->batch[0] >= part->batch[1]) return EIN_OK;
+  if (!eini_elem_init(&v, cpu, c, choice->state, part)) return EIN_ERR_INTERNAL;
   eini_elem_carve(&v, (char *)scratch);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     eini_dir_at(&v.j, b);
@@ -8699,6 +8989,7 @@ static void eini_elem_run(const eini_cpu *cpu, const ein_contract *c, const ein_
     eini_elem_batch(&v);
   }
   if (v.nt) eini_stream_end();
+  return EIN_OK;
 }
 
 // Cycles of moving a vector of e of a factor or of the output.
@@ -8720,15 +9011,18 @@ static void eini_elem_grid(const eini_dir_elem *v, ein_choice *choice) {
   choice->grid[0] = v->j.x[EINI_DIR_B].size, choice->unit[0] = 1;
 }
 
-static int eini_elem_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_elem_plan(const eini_rated *cpu, const ein_contract *c, int width,
                           ein_choice *choice) {
   eini_dir_elem v;
   eini_dir_job *j = &v.j;
-  if (!eini_dir_able(cpu, c) || !eini_elem_init(&v, cpu, c, NULL)) return 0;
+  int64_t *s = choice->state;
+  if (!eini_dir_able(&cpu->is, c) || !eini_elem_decide(cpu, c, s)) return 0;
+  if (!eini_elem_init(&v, &cpu->is, c, s, NULL)) return 0;
   choice->scratch = eini_elem_carve(&v, NULL);
   const double batch = (double)j->x[EINI_DIR_B].size, lanes = (double)j->kern->lanes;
   const double e = (double)v.e, unit = (double)j->unit;
-  double cycles = eini_elem_cycles(&v), in = 0, out = (double)v.columns[EINI_ELEM_SUMS];
+  double cycles = eini_elem_cycles(&v, eini_elem_fma(cpu, &v)), in = 0;
+  double out = (double)v.columns[EINI_ELEM_SUMS];
   for (int o = 0; o < 3; o++) cycles += eini_elem_moved(&v, o);
   for (int o = 0; o < 2; o++) in += (double)v.columns[EINI_ELEM_BLOCK + o];
   in *= batch * e * unit, out *= batch * e * unit;
@@ -8834,32 +9128,49 @@ static int eini_rows_order(eini_dir_rows *r, int first, int u) {
 }
 
 // Cycles of both steps for one e.
-static double eini_rows_cycles(const eini_dir_rows *r) {
+static double eini_rows_cycles(const eini_dir_rows *r, double fma) {
   const eini_dir_elem *v = &r->v;
   const double n = (double)v->j.kern->lanes, vectors = ceil((double)r->lanes / n);
   const double k = (double)(r->k0 * r->k1.n), loop = (double)v->mul_loop.n;
   const double rows = (double)v->mul_row.n, mk = (double)v->mul_k.n;
-  if (r->scaled) return (double)v->sum_loop.n * vectors * (1.1 * v->fma * mk * (k + 1) + 3);
-  return (double)v->sum_loop.n * vectors * (1.2 * v->fma * k + 3) +
+  if (r->scaled) return (double)v->sum_loop.n * vectors * (1.1 * fma * mk * (k + 1) + 3);
+  return (double)v->sum_loop.n * vectors * (1.2 * fma * k + 3) +
          loop * ceil((double)r->len / n) * (mk * (1 + rows) + 2 * rows) + 2 * loop;
 }
 
-// How to run: from the whole contraction. 0: not this way
-static int eini_rows_init(eini_dir_rows *r, const eini_cpu *cpu, const ein_contract *c,
-                          const ein_part *part) {
+static int eini_rows_sides(eini_dir_rows *r, const eini_cpu *cpu, const ein_contract *c, int nt) {
   eini_dir_elem *v = &r->v;
-  double least = 0;
-  int best = -1;
   memset(r, 0, sizeof *r);
   if (!eini_elem_sides(v, cpu, c)) return 0;
-  v->nt = v->nt && v->step[2] == v->j.x[EINI_DIR_M + EINI_DIR_N - v->group].size;
+  v->nt = nt && v->step[2] == v->j.x[EINI_DIR_M + EINI_DIR_N - v->group].size;
+  return 1;
+}
+
+// What rates decide. 0: not of this kind
+static int eini_rows_decide(const eini_rated *cpu, const ein_contract *c, int64_t *s) {
+  eini_dir_rows r;
+  double least = 0;
+  int best = -1;
+  if (!eini_rows_sides(&r, &cpu->is, c, 0)) return 0;
+  s[EINI_ELEM_NT] = eini_cpu_past(cpu, eini_dir_out_bytes(&r.v.j));
+  eini_rows_sides(&r, &cpu->is, c, s[EINI_ELEM_NT] != 0);
   for (int way = 0; way < 4; way++) {
-    if (!eini_rows_order(r, way < 2, way & 1)) continue;
-    const double cycles = eini_rows_cycles(r);
+    if (!eini_rows_order(&r, way < 2, way & 1)) continue;
+    const double cycles = eini_rows_cycles(&r, eini_elem_fma(cpu, &r.v));
     if (best >= 0 && cycles >= least) continue;
     best = way, least = cycles;
   }
-  if (best < 0 || !eini_rows_order(r, best < 2, best & 1)) return 0;
+  s[EINI_ELEM_WAY] = best;
+  return best >= 0;
+}
+
+// How to run: from the whole contraction and what was decided. 0: not this way
+static int eini_rows_init(eini_dir_rows *r, const eini_cpu *cpu, const ein_contract *c,
+                          const int64_t *decided, const ein_part *part) {
+  eini_dir_elem *v = &r->v;
+  const int best = (int)decided[EINI_ELEM_WAY];
+  if (!eini_rows_sides(r, cpu, c, decided[EINI_ELEM_NT] != 0)) return 0;
+  if (!eini_rows_order(r, best < 2, best & 1)) return 0;
   const int64_t columns = v->columns[EINI_ELEM_BETWEEN] + (v->nt ? v->columns[EINI_ELEM_SUMS] : 0);
   if (columns > EINI_ELEM_TABLE || v->columns[EINI_ELEM_PACKED] > EINI_ELEM_TABLE) return 0;
   const int64_t bytes = r->scaled ? EINI_ROWS_BYTES / 4 : EINI_ROWS_BYTES;
@@ -9020,14 +9331,14 @@ static void eini_rows_batch(eini_dir_rows *r) {
   }
 }
 
-static void eini_rows_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                          const ein_part *part, void *scratch) {
+static ein_status eini_rows_run(const eini_cpu *cpu, const ein_contract *c,
+                                const ein_choice *choice, const ein_part *part, void *scratch) {
   eini_dir_rows r;
   eini_dir_elem *v = &r.v;
   const char *packed = NULL;
-  (void)choice;
-  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
-  if (part->batch[0] >= part->batch[1] || !eini_rows_init(&r, cpu, c, part)) return;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
+  if (part->batch[0] >= part->batch[1]) return EIN_OK;
+  if (!eini_rows_init(&r, cpu, c, choice->state, part)) return EIN_ERR_INTERNAL;
   eini_rows_carve(&r, (char *)scratch);
   for (int64_t e = 0; e < v->wide; e++) r.frow[e] = e * r.from, r.trow[e] = e * r.to;
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
@@ -9037,14 +9348,17 @@ static void eini_rows_run(const eini_cpu *cpu, const ein_contract *c, const ein_
     eini_rows_batch(&r);
   }
   if (v->nt) eini_stream_end();
+  return EIN_OK;
 }
 
-static int eini_rows_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_rows_plan(const eini_rated *cpu, const ein_contract *c, int width,
                           ein_choice *choice) {
   eini_dir_rows r;
   eini_dir_elem *v = &r.v;
   eini_dir_job *j = &v->j;
-  if (!eini_dir_able(cpu, c) || !eini_rows_init(&r, cpu, c, NULL)) return 0;
+  int64_t *s = choice->state;
+  if (!eini_dir_able(&cpu->is, c) || !eini_rows_decide(cpu, c, s)) return 0;
+  if (!eini_rows_init(&r, &cpu->is, c, s, NULL)) return 0;
   choice->scratch = eini_rows_carve(&r, NULL);
   const double batch = (double)j->x[EINI_DIR_B].size, e = (double)v->e, unit = (double)j->unit;
   const unsigned every = (1U << v->all.n) - 1;
@@ -9052,7 +9366,7 @@ static int eini_rows_plan(const eini_cpu *cpu, const ein_contract *c, int width,
                                                 eini_elem_size(v, v->in[1]));
   const double out = batch * e * unit * (double)eini_elem_size(v, every & ~v->k);
   const double move = (in + out * (v->nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
-  const double busy = batch * (e * eini_rows_cycles(&r) +
+  const double busy = batch * (e * eini_rows_cycles(&r, eini_elem_fma(cpu, v)) +
                                2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(v, choice);
   choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
@@ -9088,7 +9402,32 @@ static int64_t eini_dir_only(const ein_axes *x, const int64_t *stride) {
 static int eini_dir_tiny_fits(const ein_contract *c, int b) {
   const ein_axes *x = b ? &c->n : &c->m;
   const int64_t *row = b ? c->q.row[0] : c->p.row[0], *out = b ? c->out_n : c->out_m;
+  if (x->n > 0 && c->nextra > 0 && (b ? c->extra_n : c->extra_m)[0][0] != 1) return 0;
   return x->n == 0 || (row[0] == 1 && out[0] == 1);
+}
+
+// Steps of what a scaled store reads along the batch and along m or n.
+static void eini_dir_tiny_extra(const ein_contract *c, int along_n, int64_t *batch, int64_t *row) {
+  *batch = *row = 0;
+  if (c->nextra == 0) return;
+  *batch = eini_dir_only(&c->batch, c->extra_batch[0]);
+  *row = along_n ? eini_dir_only(&c->n, c->extra_n[0]) : eini_dir_only(&c->m, c->extra_m[0]);
+}
+
+// A tile whose sums are scaled: n lanes of `rows` rows, which leave through scratch.
+static void eini_dir_tiny_scaled(const ein_contract *c, eini_dir_tile_fn tile, eini_dir_tile t,
+                                 int64_t rows, int64_t n, int64_t om, const char *y, int64_t ym,
+                                 char *scratch) {
+  const eini_ckern *k = eini_ckern_of(c->type);
+  const int64_t z = k->size;
+  int64_t orow[8];
+  char *out = t.out;
+  for (int64_t i = 0; i < rows; i++) orow[i] = i * n;
+  t.orow = orow, t.out = scratch;
+  tile(&t);
+  for (int64_t i = 0; i < rows; i++)
+    k->scale(n, 1, c->alpha, c->beta, scratch + i * n * z, y == NULL ? NULL : y + i * ym * z, NULL,
+             out + i * om * z, NULL);
 }
 
 // 1: a plain real matrix with unit steps along k times a vector with unit steps.
@@ -9102,6 +9441,8 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
   const int swap = (int)s[EINI_DIR_SWAP];
   const int64_t *row = swap ? part->n : part->m, z = kern->size;
   double y[EINI_DIR_EVEN_ROWS];
+  int64_t xb, step[2] = {s[EINI_DIR_OM], 0};
+  eini_dir_tiny_extra(c, swap, &xb, &step[1]);
   eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], NULL, NULL, y};
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     d.x = (swap ? c->p.base[0] : c->q.base[0]) + b * s[EINI_DIR_BQ] * z;
@@ -9110,6 +9451,11 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
       d.rows = eini_min64(EINI_DIR_EVEN_ROWS, row[1] - r);
       d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
       (s[EINI_DIR_FARAWAY] ? kern->even_far : kern->even_near)(&d);
+      if (c->scaled) {
+        const int64_t at = 0, x = b * xb + r * step[1], *const xoff = &x;
+        c->emit_fn(c->emit_user, d.rows, y, out, &at, c->extra_base, &xoff, step);
+        continue;
+      }
       for (int64_t i = 0; i < d.rows; i++, out += s[EINI_DIR_OM] * z) {
         memcpy(out, (const char *)y + i * z, (size_t)z);
       }
@@ -9144,12 +9490,13 @@ static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c
   s[EINI_DIR_LAST] = lanes - (s[EINI_DIR_ONE] - 1) * vl;
 }
 
-static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int width,
                               ein_choice *choice) {
-  const eini_dir_kern *kern = eini_dir_kern_of(cpu->isa, c->type);
+  const eini_dir_kern *kern = eini_dir_kern_of(cpu->is.isa, c->type);
   int64_t *s = choice->state;
   if (c->pair != EIN_PAIR_SUM_MUL || kern == NULL || eini_dir_planes(c->type) == 2) return 0;
-  if (c->batch.n > 1 || c->m.n > 1 || c->n.n > 1 || c->k.n > 1 || !c->plain_out) return 0;
+  if (c->batch.n > 1 || c->m.n > 1 || c->n.n > 1 || c->k.n > 1) return 0;
+  if (!c->plain_out && !c->scaled) return 0;
   if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
   const int64_t batch = eini_axes_size(&c->batch), m = eini_axes_size(&c->m);
   const int64_t n = eini_axes_size(&c->n), k = eini_axes_size(&c->k);
@@ -9159,13 +9506,13 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   const int swap = by_rows ? c->m.n == 0 && c->n.n > 0 : !fits[1] || (fits[0] && m > n);
   const int64_t lanes = swap ? m : n, rows = swap ? n : m, vl = kern->lanes;
   eini_dir_tiny_state(kern, c, swap, s);
-  s[EINI_DIR_TISA] = cpu->isa;
+  s[EINI_DIR_TISA] = cpu->is.isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
-  if (by_rows) s[EINI_DIR_ONE] = 0;
+  if (by_rows || c->scaled) s[EINI_DIR_ONE] = 0;
   const int64_t all = batch * (m * k + k * n + m * n) * kern->size;
-  s[EINI_DIR_NEXT] = batch < 2 || all <= cpu->l2 ? 0
+  s[EINI_DIR_NEXT] = batch < 2 || all <= cpu->is.l2 ? 0
                      : eini_max64(m * k, k * n) * kern->size <= 4096 ? EINI_DIR_AT_ONCE
-                     : all > cpu->l3 / 2 ? EINI_DIR_IN_TURN : 0;
+                     : all > cpu->is.l3 / 2 ? EINI_DIR_IN_TURN : 0;
   const double vectors = (double)((lanes + vl - 1) / vl);
   const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
@@ -9173,17 +9520,17 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   const double move = (in + 2 * out) / eini_dir_bw(cpu, in + out);
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
-  if (strips > cpu->l3 / 8 || (strips > cpu->l2 / 2 && apart % 4096 == 0)) seconds *= 1.5;
-  else if (strips >= cpu->l2 / 2) seconds *= 1.15;
+  if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % 4096 == 0)) seconds *= 1.5;
+  else if (strips >= cpu->is.l2 / 2) seconds *= 1.15;
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k,
                                            seconds / (double)(batch > 0 ? batch : 1));
   if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
-  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->l3 &&
-                        k * kern->size <= cpu->l1 / 2;
+  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->is.l3 &&
+                        k * kern->size <= cpu->is.l1 / 2;
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * 5e-9;
-  if (!by_rows && in > 0.5 * (double)cpu->l3 && k * rows > 0 && s[EINI_DIR_BQ] != lanes) {
+  if (!by_rows && in > 0.5 * (double)cpu->is.l3 && k * rows > 0 && s[EINI_DIR_BQ] != lanes) {
     // runs too short to be read ahead
     seconds += (double)batch * (double)k * vectors * (swap || rows < 8 ? 4e-9 : 1e-9);
   }
@@ -9191,6 +9538,11 @@ static int eini_dir_tiny_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
   choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
   choice->scratch = 0;
+  if (c->scaled) {
+    const int64_t tile = eini_min64(rows, 8) * eini_min64(lanes, 3 * vl) * kern->size;
+    if (!by_rows) choice->scratch = (size_t)eini_up(tile, 64);
+    seconds += (double)batch * (double)rows * ((double)lanes * 0.15e-9 + vectors * 1e-9);
+  }
   choice->seconds = seconds / eini_dir_threads(choice, width) +
                     (s[EINI_DIR_ONE] ? 0.1 * cpu->call : 0.2 * cpu->call + 1e-8);
   memcpy(choice->variant, by_rows ? "rows along k" : swap ? "lanes of m" : "lanes of n",
@@ -9215,7 +9567,8 @@ static void eini_dir_next(const char *at, int64_t step) {
   for (int64_t i = 0; i < step; i += 64) EINI_FETCH(at + step + i);
 }
 
-static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein_part *part) {
+static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein_part *part,
+                              char *scratch) {
   const int64_t zero = 0, pm = s[EINI_DIR_PM], om = s[EINI_DIR_OM];
   const int swap = (int)s[EINI_DIR_SWAP];
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
@@ -9233,6 +9586,8 @@ static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein
     return;
   }
   next.i = 3;
+  int64_t xb, xm;
+  eini_dir_tiny_extra(c, swap, &xb, &xm);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN && b + 1 < part->batch[1]) {
       const int64_t then = (b + 1) * z;
@@ -9254,7 +9609,14 @@ static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein
       for (int64_t r = 0, most; r < rows; r += most) {
         const int which = eini_dir_tile_rows(kern, rows - r, &most);
         if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&next);
-        kern->tile[l - 1][which](&t);
+        if (c->scaled) {
+          const char *y = c->beta == NULL ? NULL : c->extra_base[0];
+          if (y != NULL) y += (b * xb + (row[0] + r) * xm + lane[0] + i * vl) * z;
+          eini_dir_tiny_scaled(c, kern->tile[l - 1][which], t, most, eini_min64(l * vl, n - i * vl),
+                               om, y, xm, scratch);
+        } else {
+          kern->tile[l - 1][which](&t);
+        }
         t.p += most * pm * z;
         t.out += most * om * z;
       }
@@ -9263,15 +9625,15 @@ static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein
 }
 
 // A single tile is run at once: the loops around it would take as long.
-static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                              const ein_part *part, void *scratch) {
+static ein_status eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c,
+                                    const ein_choice *choice, const ein_part *part,
+                                    void *scratch) {
   static const int64_t zero = 0;
   const int64_t *s = choice->state;
   (void)cpu;
-  (void)scratch;
   if (s[EINI_DIR_ONE] == 0) {
-    eini_dir_tiny_all(c, s, part);
-    return;
+    eini_dir_tiny_all(c, s, part, (char *)scratch);
+    return EIN_OK;
   }
   const int swap = (int)s[EINI_DIR_SWAP];
   const ein_side *p = swap ? &c->q : &c->p, *q = swap ? &c->p : &c->q;
@@ -9280,6 +9642,7 @@ static void eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c, const 
                            &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
                            q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
   kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]](&t);
+  return EIN_OK;
 }
 
 EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
@@ -9610,13 +9973,14 @@ static void eini_dir_sums_end(const eini_dir_sums *s, int64_t n) {
   j->kern->axpy[0](n, 1, col, s->one, s->mv.y);
 }
 
-static void eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
-                              const ein_part *part, void *scratch) {
+static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
+                                    const ein_choice *choice, const ein_part *part,
+                                    void *scratch) {
   static const eini_dir_index none = {0, 1, {0}, {{0}}};
   eini_dir_sums s;
   eini_dir_job *j = &s.mv.j;
   (void)choice;
-  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
   eini_dir_sums_init(&s, cpu, c, part);
   eini_dir_sums_carve(&s, (char *)scratch);
   const eini_dir_index *m = &j->x[s.mv.group];
@@ -9639,17 +10003,18 @@ static void eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c, const 
       eini_dir_mv_put(&s.mv, r, rn, s.mv.y);
     }
   }
+  return EIN_OK;
 }
 
-static int eini_dir_sums_plan(const eini_cpu *cpu, const ein_contract *c, int width,
+static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int width,
                               ein_choice *choice) {
   eini_dir_sums s;
   eini_dir_job *j = &s.mv.j;
   const ein_side *side = c->p.nop > 0 ? &c->p : &c->q, *other = c->p.nop > 0 ? &c->q : &c->p;
   if (c->pair != EIN_PAIR_SUM_MUL && c->pair != EIN_PAIR_MAX_ADD && c->pair != EIN_PAIR_MIN_ADD)
     return 0;
-  if (!eini_dir_fits(cpu, c) || side->form != EIN_FORM_PLAIN || other->nop > 0) return 0;
-  eini_dir_sums_init(&s, cpu, c, NULL);
+  if (!eini_dir_fits(&cpu->is, c) || side->form != EIN_FORM_PLAIN || other->nop > 0) return 0;
+  eini_dir_sums_init(&s, &cpu->is, c, NULL);
   const int g = s.mv.group == EINI_DIR_M ? 1 : 2;
   const eini_dir_index *m = &j->x[s.mv.group], *k = &j->x[EINI_DIR_K];
   const eini_dir_index *in = s.along ? k : m;
@@ -9665,7 +10030,7 @@ static int eini_dir_sums_plan(const eini_cpu *cpu, const ein_contract *c, int wi
   choice->unit[0] = choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
   choice->grid[0] = j->x[EINI_DIR_B].size;
   choice->scratch = eini_dir_sums_carve(&s, NULL);
-  eini_dir_init(j, cpu, c);
+  eini_dir_init(j, &cpu->is, c);
   eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   seconds += batch * 5e-8 + all * 1e-9;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
@@ -9678,7 +10043,7 @@ static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan,
 
 // ================================================================================================
 // >>families  kernels of contractions
-// The least prediction wins; on a tie the family named first.
+// The least prediction wins; on a tie the family named first. Folds in order are the first's.
 // ================================================================================================
 
 static const eini_cpu_family *const eini_cpu_families[] = {
@@ -9706,11 +10071,21 @@ static void eini_cpu_share(ein_choice *choice, int64_t width) {
   memcpy(choice->grid, got, sizeof got);
 }
 
-static int eini_cpu_contract_plan(const eini_cpu *m, const ein_contract *c, int width,
+// Do elements, and bytes of them in a few copies, have counts? Only strides of 0 make them larger.
+static int eini_cpu_countable(const ein_contract *c) {
+  const ein_axes *const axes[4] = {&c->batch, &c->m, &c->n, &c->k};
+  double work = 1;
+  for (int g = 0; g < 4; g++)
+    for (int i = 0; i < axes[g]->n; i++) work *= (double)axes[g]->extent[i];
+  return work < (double)(INT64_MAX / 1024);
+}
+
+static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, int width,
                                   ein_choice *choice) {
   ein_choice one;
   int found = 0;
-  for (int i = 0; eini_cpu_families[i] != NULL; i++) {
+  if (!eini_cpu_countable(c)) return 0;
+  for (int i = 0; eini_cpu_families[i] != NULL && (i == 0 || !c->ordered); i++) {
     memset(&one, 0, sizeof one);
     if (!eini_cpu_families[i]->plan(m, c, width, &one)) continue;
     if (found && one.seconds >= choice->seconds) continue;
@@ -9722,14 +10097,15 @@ static int eini_cpu_contract_plan(const eini_cpu *m, const ein_contract *c, int 
   return found;
 }
 
-static void eini_cpu_contract_run(const eini_cpu *m, const ein_contract *c,
-                                  const ein_choice *choice, const ein_part *part, void *scratch) {
-  eini_cpu_families[choice->state[EINI_FAMILY_WORD]]->run(m, c, choice, part, scratch);
+static ein_status eini_cpu_contract_run(const eini_cpu *m, const ein_contract *c,
+                                        const ein_choice *choice, const ein_part *part,
+                                        void *scratch) {
+  return eini_cpu_families[choice->state[EINI_FAMILY_WORD]]->run(m, c, choice, part, scratch);
 }
 
 // ================================================================================================
 // >>calibrate  rates of this machine, measured and as text
-// The best of several short runs each. Text: "einsum_cpu 1 avx512 hz=.. ..", whole numbers, so that
+// The best of several short runs each. Text: "einsum_cpu 2 avx512 hz=.. ..", whole numbers, so that
 // no locale matters.
 // ================================================================================================
 
@@ -9828,8 +10204,8 @@ static double eini_measure_peak(double (*fn)(int64_t n, double seed), int lanes,
 }
 
 // Bytes read per second from a buffer, swept often enough to be timed.
-static double eini_measure_read(const eini_cpu *m, const char *p, int64_t bytes, int64_t total) {
-  eini_horizontal_fn fn = eini_cpu_across_fn(m->isa, EINI_SUM, EIN_I64);
+static double eini_measure_read(const eini_rated *m, const char *p, int64_t bytes, int64_t total) {
+  eini_horizontal_fn fn = eini_cpu_across_fn(m->is.isa, EINI_SUM, EIN_I64);
   if (fn == NULL) fn = eini_h_sum_i64;
   double best = 1;
   for (int r = 0; r < 4; r++) {
@@ -9842,11 +10218,11 @@ static double eini_measure_read(const eini_cpu *m, const char *p, int64_t bytes,
   return 1 / best;
 }
 
-static double eini_measure_copy(const eini_cpu *m, const char *src, char *dst, int64_t bytes) {
+static double eini_measure_copy(const eini_rated *m, const char *src, char *dst, int64_t bytes) {
   double best = 1;
   for (int r = 0; r < 4; r++) {
     double t = eini_cpu_now();
-    eini_stream_row(m->isa, (size_t)bytes, src, dst);
+    eini_stream_row(m->is.isa, (size_t)bytes, src, dst);
     eini_stream_end();
     t = eini_cpu_now() - t;
     best = t > 0 && t < best ? t : best;
@@ -9854,29 +10230,63 @@ static double eini_measure_copy(const eini_cpu *m, const char *src, char *dst, i
   return 2 * (double)bytes / best;
 }
 
-static void eini_cpu_measure(eini_cpu *m, char *mem) {
+// Seconds of a transpose of n rows of n numbers of 8 bytes, past the caches or not.
+static double eini_measure_turn(const eini_rated *m, int64_t n, char *mem, int stream) {
+  const int64_t extent[2] = {n, n}, src[2] = {1, n}, dst[2] = {n, 1};
+  const ein_copy c = {2, extent, src, dst, 8, mem + EINI_COPY_BUFFER,
+                      mem + EINI_COPY_BUFFER + 8 * n * n};
+  double best = 1;
+  for (int r = 0; r < 2; r++) {
+    double t = eini_cpu_now();
+    eini_copy_go(m->is.isa, &c, stream, mem);
+    if (stream) eini_stream_end();
+    t = eini_cpu_now() - t;
+    best = t > 0 && t < best ? t : best;
+  }
+  return best;
+}
+
+// The size from which on transposes are faster past the caches, by steps of 2 of the bytes; beyond
+// what the memory holds, what the caches are said to be.
+static double eini_measure_past(const eini_rated *m, char *mem) {
+  const double said = (double)m->is.l3 * m->is.width / 2 / m->is.l3s;
+  double from = 0;
+  if (EINI_STREAM_LINE == 0) return said;
+  for (int64_t side = 256, wins = 0; wins < 3; side = side * 181 / 128) {
+    const int64_t n = side | 8;  // no high power of two
+    if (16 * n * n + EINI_COPY_BUFFER > (int64_t)EINI_CALIBRATE_BYTES) break;
+    const double keep = eini_measure_turn(m, n, mem, 0);
+    wins = eini_measure_turn(m, n, mem, 1) < keep ? wins + 1 : 0;
+    if (wins == 1) from = 8 * (double)n * (double)n / 1.4;
+    if (wins == 0) from = 0;
+  }
+  return from > 0 ? from : said > 32e6 ? said : 32e6;
+}
+
+static void eini_cpu_measure(eini_rated *m, char *mem) {
   volatile uint64_t sink = 3;
   volatile double out = 0;
   const int64_t size = (int64_t)EINI_CALIBRATE_BYTES;
-  const eini_peak_row *p = &eini_peaks[m->isa];
+  const eini_peak_row *p = &eini_peaks[m->is.isa];
   memset(mem, 1, EINI_CALIBRATE_BYTES);
   m->hz = eini_measure_hz(&sink);
   m->peak_f64 = eini_measure_peak(p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
   m->peak_f32 = eini_measure_peak(p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
   m->read_bw = eini_measure_read(m, mem, size, size);
   m->copy_bw = eini_measure_copy(m, mem, mem + size / 2, size / 2);
-  m->l2_bw = eini_measure_read(m, mem, m->l2 / 128 * 64, 8 << 20);
-  int64_t third = eini_min64(m->l3 / 2, size / 4) / 64 * 64;
-  m->l3_bw = third > m->l2 ? eini_measure_read(m, mem, third, third) : m->l2_bw;
+  m->l2_bw = eini_measure_read(m, mem, m->is.l2 / 128 * 64, 8 << 20);
+  int64_t third = eini_min64(m->is.l3 / 2, size / 4) / 64 * 64;
+  m->l3_bw = third > m->is.l2 ? eini_measure_read(m, mem, third, third) : m->l2_bw;
   if (m->l3_bw > m->l2_bw) m->l2_bw = m->l3_bw;
+  m->past = eini_measure_past(m, mem);
 }
 
 #define EINI_RATE_LIST(X) \
   X(hz, 1) X(peak_f64, 1) X(peak_f32, 1) X(read_bw, 1) X(copy_bw, 1) X(l2_bw, 1) X(l3_bw, 1) \
-  X(call, 1e12)
+  X(call, 1e12) X(past, 1)
 
-static size_t eini_cpu_rates_print(const eini_cpu *m, char *buf, size_t size) {
-  int n = snprintf(buf, size, "einsum_cpu 1 %s", eini_isa_names[m->isa]);
+static size_t eini_cpu_rates_print(const eini_rated *m, char *buf, size_t size) {
+  int n = snprintf(buf, size, "einsum_cpu 2 %s", eini_isa_names[m->is.isa]);
 #define EINI_RATE_PRINT(name, unit)                                                         \
   n += snprintf(buf != NULL && (size_t)n < size ? buf + n : NULL,                           \
                 buf != NULL && (size_t)n < size ? size - (size_t)n : 0, " " #name "=%.0f",  \
@@ -9907,11 +10317,11 @@ static int eini_rates_number(const char **at, double unit, double *value) {
   return v > 0;
 }
 
-static ein_status eini_cpu_rates_parse(eini_cpu *m, const char *text) {
-  eini_cpu r = *m;
+static ein_status eini_cpu_rates_parse(eini_rated *m, const char *text) {
+  eini_rated r = *m;
   const char *at = text;
-  if (!eini_rates_word(&at, "einsum_cpu ") || !eini_rates_word(&at, "1 ")) return EIN_ERR_SYNTAX;
-  if (!eini_rates_word(&at, eini_isa_names[m->isa])) return EIN_ERR_UNSUPPORTED;
+  if (!eini_rates_word(&at, "einsum_cpu ") || !eini_rates_word(&at, "2 ")) return EIN_ERR_SYNTAX;
+  if (!eini_rates_word(&at, eini_isa_names[m->is.isa])) return EIN_ERR_UNSUPPORTED;
 #define EINI_RATE_PARSE(name, unit) \
   if (!eini_rates_word(&at, #name "=") || !eini_rates_number(&at, unit, &r.name)) { \
     return EIN_ERR_SYNTAX; \
@@ -9919,7 +10329,9 @@ static ein_status eini_cpu_rates_parse(eini_cpu *m, const char *text) {
   EINI_RATE_LIST(EINI_RATE_PARSE)
 #undef EINI_RATE_PARSE
   if (strncmp(at, "end", 3) != 0) return EIN_ERR_SYNTAX;  // cut short
-  *m = r;
+#define EINI_RATE_TAKE(name, unit) m->name = r.name;
+  EINI_RATE_LIST(EINI_RATE_TAKE)  // (runs may look at the rest of m meanwhile)
+#undef EINI_RATE_TAKE
   return EIN_OK;
 }
 #undef EINI_RATE_LIST
@@ -9929,13 +10341,10 @@ static ein_status eini_cpu_rates_parse(eini_cpu *m, const char *text) {
 // Thin functions around the sections above.
 // ================================================================================================
 
-#define EINI_CPU_PROVIDERS 8
-
 struct ein_cpu {
-  eini_cpu machine;
+  eini_rated machine;          // runs are given machine.is only
   eini_pool pool;
   ein_kernels kernels;
-  const ein_kernels *provider[EINI_CPU_PROVIDERS];
   ein_allocator allocator;
   size_t bytes;
   int calibrated;
@@ -9945,31 +10354,32 @@ static int eini_slot_contract_plan(void *user, const ein_contract *c, int width,
                                    ein_choice *choice) {
   return eini_cpu_contract_plan(&((const ein_cpu *)user)->machine, c, width, choice);
 }
-static void eini_slot_contract_run(void *user, const ein_contract *c, const ein_choice *choice,
-                                   const ein_part *part, void *scratch) {
-  eini_cpu_contract_run(&((const ein_cpu *)user)->machine, c, choice, part, scratch);
+static ein_status eini_slot_contract_run(void *user, const ein_contract *c,
+                                         const ein_choice *choice, const ein_part *part,
+                                         void *scratch) {
+  return eini_cpu_contract_run(&((const ein_cpu *)user)->machine.is, c, choice, part, scratch);
 }
 static int eini_slot_copy_plan(void *user, const ein_copy *c, int width, ein_choice *choice) {
   return eini_cpu_copy_plan(&((const ein_cpu *)user)->machine, c, width, choice);
 }
-static void eini_slot_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
-                               void *scratch) {
-  eini_cpu_copy_run(&((const ein_cpu *)user)->machine, c, choice, scratch);
+static ein_status eini_slot_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
+                                     void *scratch) {
+  return eini_cpu_copy_run(&((const ein_cpu *)user)->machine.is, c, choice, scratch);
 }
 static ein_chunk_fn eini_slot_chunk(void *user, int op, ein_dtype type) {
-  return eini_cpu_chunk_fn(((const ein_cpu *)user)->machine.isa, op, type);
+  return eini_cpu_chunk_fn(((const ein_cpu *)user)->machine.is.isa, op, type);
 }
 static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, const void *,
                                                                       void *) {
-  return eini_cpu_across_fn(((const ein_cpu *)user)->machine.isa, fold, type);
+  return eini_cpu_across_fn(((const ein_cpu *)user)->machine.is.isa, fold, type);
 }
 static int eini_slot_row(void *user, struct eini_nest *walk, int64_t n, void *out, int stream) {
-  return eini_cpu_row(&((const ein_cpu *)user)->machine, walk, n, out, stream);
+  return eini_cpu_row(&((const ein_cpu *)user)->machine.is, walk, n, out, stream);
 }
-// Called for small pieces, so there is no fence here: whatever tells other threads that the work is
-// done (a locked instruction, a system call) orders these stores too, and the pool has a fence.
 static void eini_slot_stream(void *user, size_t bytes, const void *src, void *dst) {
-  eini_stream_row(((const ein_cpu *)user)->machine.isa, bytes, (const char *)src, (char *)dst);
+  if (bytes == 0) eini_stream_end();
+  else eini_stream_row(((const ein_cpu *)user)->machine.is.isa, bytes, (const char *)src,
+                       (char *)dst);
 }
 
 static void *eini_cpu_alloc_default(size_t size, size_t align, void *user) {
@@ -9985,13 +10395,15 @@ static void eini_cpu_free_default(void *ptr, size_t size, void *user) {
 
 // What planners see of the rates; after whatever changes them.
 static void eini_cpu_rates(ein_cpu *cpu) {
-  const eini_cpu *m = &cpu->machine;
+  const eini_rated *m = &cpu->machine;
+  const double past = m->past * m->is.l3s;
+  cpu->kernels.stream_bytes = past < (double)(SIZE_MAX / 2) ? (size_t)past : SIZE_MAX / 2;
   ein_rates *r = &cpu->kernels.rates;
   r->flops_f64 = m->peak_f64;
   r->flops_f32 = m->peak_f32;
   r->read_bw = m->read_bw;
   r->copy_bw = m->copy_bw;
-  r->fast_bytes = (double)m->l2;
+  r->fast_bytes = (double)m->is.l2;
   r->fused = EINI_ELEM_FUSED;
 }
 
@@ -10001,27 +10413,28 @@ static void eini_cpu_provide(ein_cpu *cpu) {
   k->user = cpu;
   k->contract_plan = eini_slot_contract_plan;
   k->contract_run = eini_slot_contract_run;
+  k->ordered = 1;
   k->copy_plan = eini_slot_copy_plan;
   k->copy_run = eini_slot_copy_run;
   k->chunk_fn = eini_slot_chunk;
   k->across_fn = eini_slot_across;
   k->row_fn = eini_slot_row;
   if (EINI_STREAM_LINE > 0) k->stream_fn = eini_slot_stream;
-  k->stream_bytes = (size_t)(cpu->machine.l3 * cpu->machine.width / 2);
   eini_cpu_rates(cpu);
 }
 
 static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *allocator,
                                ein_cpu **out) {
-  eini_cpu m;
+  eini_rated m;
   uint64_t mask[EINI_CPU_MASK_WORDS];
   memset(&m, 0, sizeof m);
-  m.width = desc->threads > 0 ? desc->threads : eini_cpu_cores(mask);
-  if (!EINI_CPU_THREADS) m.width = 1;
+  const int online = desc->threads > 0 ? 0 : eini_cpu_allowed(mask);
+  m.is.width = desc->threads > 0 ? desc->threads : eini_cpu_threads("", mask, online);
+  if (!EINI_CPU_THREADS) m.is.width = 1;
   if (!eini_cpu_detect(&m, desc->isa)) return EIN_ERR_UNSUPPORTED;
   size_t bytes = sizeof(ein_cpu);
 #if EINI_CPU_THREADS
-  bytes += (size_t)(m.width - 1) * sizeof(pthread_t);
+  bytes += (size_t)(m.is.width - 1) * sizeof(pthread_t);
 #endif
   ein_cpu *cpu = (ein_cpu *)allocator->alloc_fn(bytes, 64, allocator->user);
   if (cpu == NULL) return EIN_ERR_NO_MEMORY;
@@ -10030,8 +10443,8 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   cpu->allocator = *allocator;
   cpu->bytes = bytes;
 #if EINI_CPU_THREADS
-  eini_pool_init(&cpu->pool, m.width, desc->pin, (pthread_t *)(void *)(cpu + 1));
-  cpu->machine.width = cpu->pool.width;
+  eini_pool_init(&cpu->pool, m.is.width, desc->pin, (pthread_t *)(void *)(cpu + 1));
+  cpu->machine.is.width = cpu->pool.width;
 #else
   cpu->pool.width = 1;
 #endif
@@ -10082,30 +10495,31 @@ EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu) {
 }
 
 EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
-  if (cpu == NULL || desc == NULL || desc->nkernels < 0) return EIN_ERR_ARGUMENT;
-  if (desc->nkernels > EINI_CPU_PROVIDERS - 1) return EIN_ERR_TOO_LARGE;
-  for (int i = desc->nkernels - 1; i >= 0; i--) cpu->provider[i + 1] = desc->kernels[i];
-  cpu->provider[0] = &cpu->kernels;
-  desc->nkernels++;
-  desc->kernels = cpu->provider;
+  const int room = desc == NULL ? 0 : (int)(sizeof desc->use / sizeof *desc->use);
+  if (cpu == NULL || desc == NULL || desc->nuse < 0) return EIN_ERR_ARGUMENT;
+  if (desc->nuse >= room) return EIN_ERR_TOO_LARGE;
+  for (int i = desc->nuse++; i > 0; i--) desc->use[i] = desc->use[i - 1];
+  desc->use[0] = &cpu->kernels;
   desc->executor = ein_cpu_executor(cpu);
   return EIN_OK;
 }
 
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {
   if (cpu == NULL) return 0;
-  const eini_cpu *m = &cpu->machine;
+  const eini_rated *m = &cpu->machine;
   int n = snprintf(
       buf, size,
       "instruction set: %s (best here: %s)\nthreads: %d\n"
       "caches per core: L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\nrates: %s\n"
       "frequency: %.2f GHz\npeak per core: %.1f GFLOP/s f64, %.1f GFLOP/s f32\n"
-      "memory per core: read %.1f GB/s, copy %.1f GB/s\ncaches: L2 %.0f GB/s, L3 %.0f GB/s\n",
-      eini_isa_names[m->isa], eini_isa_names[eini_isa_best()], m->width, (long long)(m->l1 >> 10),
-      (long long)(m->l2 >> 10), (long long)(m->l3 >> 10),
+      "memory per core: read %.1f GB/s, copy %.1f GB/s\ncaches: L2 %.0f GB/s, L3 %.0f GB/s\n"
+      "past the caches: outputs from %.1f MiB on\n",
+      eini_isa_names[m->is.isa], eini_isa_names[eini_isa_best()], m->is.width,
+      (long long)(m->is.l1 >> 10),
+      (long long)(m->is.l2 >> 10), (long long)(m->is.l3 >> 10),
       cpu->calibrated ? "calibrated" : "by table, not calibrated", m->hz * 1e-9,
       m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
-      m->l2_bw * 1e-9, m->l3_bw * 1e-9);
+      m->l2_bw * 1e-9, m->l3_bw * 1e-9, m->past * m->is.l3s / 1048576);
   return n < 0 ? 0 : (size_t)n;
 }
 

@@ -94,6 +94,10 @@
 // merged along a binary tree over their numbers, whatever order they arrive in. Fabrics may choose
 // other kernels for a task (it has one thread or several), and then round otherwise.
 //
+// A graph made by ein_graph_deterministic gives the bits of ein_plan_graph for every number of
+// places, decomposition and fabric: ein_decompose cuts no index that would change them, and parts
+// that do are an error (EIN_ERR_ARGUMENT).
+//
 //
 // FAILURES
 //
@@ -233,6 +237,8 @@ typedef struct ein_dist_desc {
   const ein_parts *parts;    //   or one per statement as written; NULL both: nothing is cut
   const ein_parts *pins;     // with parts: one per tensor of the graph; inputs with ntask > 0 are
                              //   held in this partition of their axes, others lie everywhere
+  ein_inputs inputs;         // with parts: do places hold what they read of inputs that are not
+                             //   pinned? A decomposition has its own
   int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
   const ein_binding *layout;
   const char *path;          // of a task: see ein_options.path; default auto
@@ -272,10 +278,11 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
                                    ein_dist **d);
 EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
 EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
-// Most bytes that live at one place at once, inputs aside, by the order of statements: blocks until
-// their last reader (outputs to the end), and of one statement at a time what its task fetches from
-// other places, its partial result and its block; what ein_simulate predicts where no input is
-// pinned. Bytes of a statement, as ein_dist_stats has them.
+// Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
+// ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
+// reader (outputs to the end), and of one statement at a time what its task fetches from other
+// places, its partial result and its block; what ein_simulate predicts. Bytes of a statement, as
+// ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
@@ -357,13 +364,6 @@ static int64_t eini_dist_partner(const eini_dist_space *x, int64_t place, int64_
     k /= x->cut[i];
   }
   return place;
-}
-
-static int eini_zmap_equal(const ein_zmap *a, const ein_zmap *b) {
-  size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
-  return a->rows == b->rows && a->cols == b->cols &&
-         (cells == 0 || memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0) &&
-         (rows == 0 || memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0);
 }
 
 // The first operand that reads what operand k reads: the same tensor by the same projection.
@@ -726,6 +726,7 @@ static ein_status eini_dist_add_tensor(ein_graph *g, const char *name, ein_role 
 static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph **g) {
   *g = eini_graph_new(ctx);
   if (*g == NULL) return EIN_ERR_NO_MEMORY;
+  (*g)->ordered = from->ordered;
   EINI_TRY(eini_graph_register(*g, from->nfunction, from->function, from->nmonoid, from->monoid));
   for (int64_t k = 0; k < from->nparam; k++) {
     const eini_param *x = &from->param[k];
@@ -2079,6 +2080,8 @@ static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const 
   for (int i = 0; i < s->nindex; i++) {
     if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
       return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
+    if (p->cut[i] > 1 && !eini_order_cuts(g, s, i))
+      return eini_dist_bad(ctx, g, s, k, i, "deterministic: its fold may not be cut");
     int seen = 0;
     for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
     if (seen != (p->cut[i] > 1))
@@ -2166,6 +2169,9 @@ static ein_status eini_dist_tensors(ein_ctx *ctx, ein_dist *d) {
     for (int k = 0; k < e->nlayout && x->role != EIN_ROLE_TEMP; k++)
       if (e->layout[k].name != NULL && strcmp(e->layout[k].name, x->name) == 0)
         view = e->layout[k].view;
+    if (view != NULL && view->space != 0)
+      return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "'%s' lies in memory space %d; only the "
+                              "host's, 0, is known here", x->name, view->space);
     int ok = view == NULL || (eini_view_validate(view) == EIN_OK && view->rank == x->rank &&
                               view->dtype == x->dtype);
     for (int r = 0; ok && view != NULL && r < x->rank; r++) ok = view->shape[r] == x->shape[r];
@@ -2560,13 +2566,50 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
   return EIN_OK;
 }
 
-// Most bytes alive at each place: blocks, and of one statement at a time what its task fetches and
-// its partial result.
+// Adds to *bytes what a place reads of input t, which is not pinned.
+static void eini_dist_input(const ein_dist *d, int t, int64_t place, eini_boxes *u,
+                            eini_dist_room *m, int64_t *bytes) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  u->n = 0;
+  for (int i = 0; i < x->nread; i++) {
+    const eini_dist_stmt *e = &d->stmt[x->read[i]];
+    for (int k = 0; k < e->s->noperand && place < e->space.ntask; k++)
+      if (e->s->operand[k] == t && eini_dist_first(e->s, k) == k && eini_dist_box(e, place, k, m))
+        eini_boxes_add(u, m->from, m->to);
+  }
+  *bytes += (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+}
+
+// Bytes of inputs at each place, into d->peak.
+static ein_status eini_dist_held(ein_dist *d, eini_dist_room *m) {
+  ein_decomp_info info;
+  ein_decomposition_info(d->desc.decomposition, &info);
+  if (d->desc.decomposition == NULL) info.inputs = d->desc.inputs;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *x = &d->tensor[t];
+    eini_boxes boxes;
+    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
+    if (x->ndefine == 0 && info.inputs == EIN_INPUTS_OUTSIDE) continue;
+    EINI_TRY(eini_boxes_init(&d->arena, d->g->tensor[t].rank, &boxes));
+    for (int64_t q = 0; q < d->fabric.places; q++) {
+      const eini_dist_space *pin = x->ndefine > 0 ? &d->stmt[x->define[0]].space : NULL;
+      if (pin == NULL) eini_dist_input(d, t, q, &boxes, m, &d->peak[q]);
+      else if (q < pin->ntask)
+        d->peak[q] += eini_dist_elements(pin, q, m) *
+                      (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+    }
+  }
+  return EIN_OK;
+}
+
+// Most bytes alive at each place: inputs, blocks, and of one statement at a time what its task
+// fetches and its partial result.
 static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
   int places = d->fabric.places, n = d->nstmt + 1;
   int64_t *change = EINI_NEW(&d->arena, int64_t, n);
   d->peak = EINI_NEW(&d->arena, int64_t, places);
   if (change == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_held(d, m));
   for (int64_t q = 0; q < places; q++) {
     memset(change, 0, (size_t)n * sizeof *change);
     for (int k = 0; k < d->nstmt; k++) {
@@ -2588,7 +2631,7 @@ static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
       change[k] += bytes;
       change[last + 1] -= bytes;
     }
-    int64_t alive = 0;
+    int64_t alive = d->peak[q];  // inputs
     for (int k = 0; k < d->nstmt; k++) d->peak[q] = eini_max64(d->peak[q], alive += change[k]);
   }
   return EIN_OK;
@@ -4087,10 +4130,8 @@ static ein_status eini_dist_overlaps(const ein_dist *d, const ein_run *run) {
 }
 
 static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
-  if (d == NULL || run == NULL || (d->nin > 0 && run->in == NULL) ||
-      (d->nout > 0 && run->out == NULL))
-    return EIN_ERR_ARGUMENT;
-  if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
+  if (d == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_run_begin(run, d->nin, d->nout));
   for (int64_t t = 0; t < d->g->ntensor; t++) {
     const eini_dist_tensor *x = &d->tensor[t];
     if (x->port < 0 || x->lo == x->hi) continue;
@@ -4098,9 +4139,7 @@ static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
     if ((input ? run->in[x->port] : run->out[x->port]) == NULL)
       return eini_dist_error(run, EIN_ERR_ARGUMENT, "no data for", d->g->tensor[t].name);
   }
-  for (int64_t k = 0; k < d->g->nparam; k++)
-    if (!d->g->param[k].value.set && (run->param == NULL || !run->param[k].set))
-      return eini_dist_error(run, EIN_ERR_ARGUMENT, "no value for param", d->g->param[k].name);
+  EINI_TRY(eini_params_check(d->g, run));
   return eini_dist_overlaps(d, run);
 }
 
@@ -4130,8 +4169,7 @@ static void eini_dist_bind(eini_dist_exec *x, char *mem) {
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
   EINI_TRY(eini_dist_check_run(d, run));
   char *mem = (char *)run->workspace, *own = NULL;
-  if (mem != NULL && run->workspace_bytes < d->workspace)
-    return eini_dist_error(run, EIN_ERR_ARGUMENT, "the workspace is too small for", d->fabric.name);
+  if (mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
   if (mem == NULL) {
     mem = own = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
     if (mem == NULL) return EIN_ERR_NO_MEMORY;

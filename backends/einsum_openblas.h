@@ -42,10 +42,15 @@
 //
 // THREADS
 //
-// OpenBLAS is told to use one thread (openblas_set_num_threads, which is global to the process);
-// the ctx's executor runs parts of a contraction, or of a batch, in several calls at once. How a
-// product is cut may change its last bits, so with this provider results depend on the number of
-// threads. OpenBLAS keeps buffers of its own, of some 32 MiB a thread, that no budget counts.
+// How many threads OpenBLAS uses is a setting of the whole process, which is left as it is. With
+// one (openblas_set_num_threads(1) before ein_openblas_create, or OPENBLAS_NUM_THREADS=1) the ctx's
+// executor runs parts of a contraction, or of a batch, in several calls at once: the better way,
+// and what the command does. With more, each contraction is one call, and OpenBLAS cuts it as it
+// likes. Either way how a product is cut may change its last bits, so with this provider results
+// depend on the number of threads. The rate is measured with the threads there are at
+// ein_openblas_create, and whether to cut is decided when a plan is made; set another number
+// afterwards, and plans are right still, but their predictions are not. OpenBLAS keeps buffers of
+// its own, of some 32 MiB a thread, that no budget counts.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -67,19 +72,18 @@ extern "C" {
 typedef struct ein_openblas ein_openblas;
 
 typedef struct ein_openblas_desc {
-  double (*now_fn)(void *user);  // seconds; default: the C library's clock()
+  double (*now_fn)(void *user);  // seconds; default: clock(), the sum over OpenBLAS's threads
   void *now_user;
-  double flops_f64;              // per second of one thread; 0: measured
+  double flops_f64;              // per second of one call; 0: measured
   double copy_bw;                // bytes per second of a permuted copy; default 4e9
 } ein_openblas_desc;
 
-// desc and allocator may be NULL. *blas is NULL on failure (EIN_ERR_NO_MEMORY). Sets the number of
-// OpenBLAS's threads to 1.
+// desc and allocator may be NULL. *blas is NULL on failure (EIN_ERR_NO_MEMORY). Changes no setting
+// of OpenBLAS.
 EIN_API ein_status ein_openblas_create(const ein_openblas_desc *desc,
                                        const ein_allocator *allocator, ein_openblas **blas);
 EIN_API void ein_openblas_destroy(ein_openblas *blas);  // NULL is a no-op
-// Adds the provider behind those in desc->kernels. The array desc->kernels then points to is the
-// provider's: EIN_ERR_TOO_LARGE with more than 7 others.
+// Adds the provider behind those in desc->use; EIN_ERR_TOO_LARGE without room there.
 EIN_API ein_status ein_openblas_use(ein_openblas *blas, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_openblas_kernels(const ein_openblas *blas);
 // One line for people: OpenBLAS's version and options, the kernel it took, the rate measured.
@@ -106,7 +110,6 @@ EIN_API size_t ein_openblas_info(const ein_openblas *blas, char *buf, size_t siz
 struct ein_openblas {
   ein_allocator al;
   ein_kernels kernels;
-  const ein_kernels *list[8];
   double flops_f64, copy_bw;
 };
 
@@ -174,6 +177,7 @@ static int eini_blas_plan(void *user, const ein_contract *c, int width, ein_choi
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
   int cut = (double)w.m * (double)w.n * (double)w.k * (double)batch > 65536;
+  if (openblas_get_num_threads() > 1) cut = 0;  // it cuts by itself
   if (cut && batch >= width) h->grid[0] = width;
   else if (cut && w.m >= w.n && w.m >= 4 * width) h->grid[1] = width;
   else if (cut && w.n >= 4 * width) h->grid[2] = width;
@@ -279,8 +283,8 @@ static int eini_blas_vector(const ein_contract *c, const eini_blas_choice *w, in
   return 1;
 }
 
-static void eini_blas_run(void *user, const ein_contract *c, const ein_choice *h,
-                          const ein_part *part, void *scratch) {
+static ein_status eini_blas_run(void *user, const ein_contract *c, const ein_choice *h,
+                                const ein_part *part, void *scratch) {
   eini_blas_choice w;
   int size = (int)ein_dtype_size(c->type);
   int64_t m0 = part->m[0], m = part->m[1] - m0, n0 = part->n[0], n = part->n[1] - n0;
@@ -317,6 +321,7 @@ static void eini_blas_run(void *user, const ein_contract *c, const ein_choice *h
       eini_blas_copy(&c->m, c->out_m, m0, m, &c->n, c->out_n, n0, n, c->type, 0, 1, out, oc);
     }
   }
+  return EIN_OK;
 }
 
 // ================================================================================================
@@ -364,7 +369,6 @@ EIN_API ein_status ein_openblas_create(const ein_openblas_desc *desc,
   b->al = al;
   b->copy_bw = desc != NULL && desc->copy_bw > 0 ? desc->copy_bw : 4e9;
   b->flops_f64 = desc != NULL ? desc->flops_f64 : 0;
-  openblas_set_num_threads(1);
   ein_status st = EIN_OK;
   int given = desc != NULL && desc->now_fn != NULL;
   if (b->flops_f64 <= 0) {
@@ -392,18 +396,19 @@ EIN_API const ein_kernels *ein_openblas_kernels(const ein_openblas *b) {
 }
 
 EIN_API ein_status ein_openblas_use(ein_openblas *b, ein_ctx_desc *desc) {
-  if (b == NULL || desc == NULL || desc->nkernels < 0) return EIN_ERR_ARGUMENT;
-  if (desc->nkernels > 7) return EIN_ERR_TOO_LARGE;
-  for (int i = 0; i < desc->nkernels; i++) b->list[i] = desc->kernels[i];
-  b->list[desc->nkernels++] = &b->kernels;
-  desc->kernels = b->list;
+  const int room = desc == NULL ? 0 : (int)(sizeof desc->use / sizeof *desc->use);
+  if (b == NULL || desc == NULL || desc->nuse < 0) return EIN_ERR_ARGUMENT;
+  if (desc->nuse >= room) return EIN_ERR_TOO_LARGE;
+  desc->use[desc->nuse++] = &b->kernels;
   return EIN_OK;
 }
 
 EIN_API size_t ein_openblas_info(const ein_openblas *b, char *buf, size_t size) {
   if (b == NULL) return 0;
-  int n = snprintf(buf, size, "openblas: kernel %s, %.1f GFLOP/s in f64 on one thread; %s",
-                   openblas_get_corename(), b->flops_f64 * 1e-9, openblas_get_config());
+  int n = snprintf(buf, size,
+                   "openblas: kernel %s, %.1f GFLOP/s in f64, threads of its own: %d; %s",
+                   openblas_get_corename(), b->flops_f64 * 1e-9, openblas_get_num_threads(),
+                   openblas_get_config());
   return n < 0 ? 0 : (size_t)n;
 }
 

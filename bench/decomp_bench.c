@@ -1,6 +1,8 @@
 // How long planning takes, and simulating: a LLaMA-shaped decoder.
 //
 //   decomp_bench [layers [batch [seq]]]     default: 32 layers of the 7B model, batch 1, seq 2048
+//   decomp_bench chain N                    N matrix products, one after the other
+//   decomp_bench experts N LAYERS           N experts of each layer, by the paper's cost and bytes
 #define _POSIX_C_SOURCE 199309L
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
@@ -63,10 +65,50 @@ static void measure(ein_ctx *ctx, const ein_graph *g, int64_t p, const char *met
   fflush(stdout);
 }
 
+// A chain of n products, or (layers > 0) layers of n experts each, which are summed.
+static int large(const char *what, int n, int layers) {
+  size_t room = 400 * (size_t)n * (size_t)(layers + 1) + 4096, at = 0;
+  char *text = (char *)malloc(room);
+  ein_ctx *ctx;
+  ein_graph *g;
+  ein_program_desc d;
+  if (text == NULL || ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
+  at += (size_t)snprintf(text, room, "input X0[i=512,j=1024], W[j,k=1024], A[j,f=4096], B[f,k] : "
+                                     "f32\n");
+  for (int k = 0; k < n && layers == 0; k++)
+    at += (size_t)snprintf(text + at, room - at, "X%d[i,k] = X%d[i,j]*W[j,k]\n", k + 1, k);
+  for (int l = 0; l < layers; l++) {
+    for (int e = 0; e < n; e++)
+      at += (size_t)snprintf(text + at, room - at, "H%d_%d[i,f] = relu(sum[j](X%d[i,j]*A[j,f]))\n"
+                             "Y%d_%d[i,k] = sum[f](H%d_%d[i,f]*B[f,k])\n", l, e, l, l, e, l, e);
+    at += (size_t)snprintf(text + at, room - at, "X%d[i,k] = X%d[i,k]", l + 1, l);
+    for (int e = 0; e < n; e++)
+      at += (size_t)snprintf(text + at, room - at, " + Y%d_%d[i,k]", l, e);
+    at += (size_t)snprintf(text + at, room - at, "\n");
+  }
+  snprintf(text + at, room - at, "output X%d\n", layers > 0 ? layers : n);
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  if (ein_graph_parse(ctx, &d, &g) != EIN_OK) {
+    printf("%s\n", ein_ctx_message(ctx));
+    return 1;
+  }
+  printf("%s: %d\n", what, n);
+  measure(ctx, g, layers > 0 ? 512 : 8, NULL, EIN_COST_PAPER);
+  if (layers > 0) measure(ctx, g, 512, NULL, EIN_COST_BYTES);
+  ein_graph_destroy(g);
+  ein_ctx_destroy(ctx);
+  free(text);
+  return 0;
+}
+
 int main(int argc, char **argv) {
   static const char *const methods[] = {"eindecomp", "linear", "model", "sequence", "attention"};
   static const int64_t places[] = {8, 64, 1024};
   llama m = llama_7b;
+  if (argc > 2 && strcmp(argv[1], "chain") == 0) return large("chain", atoi(argv[2]), 0);
+  if (argc > 3 && strcmp(argv[1], "experts") == 0)
+    return large("experts", atoi(argv[2]), atoi(argv[3]));
   if (argc > 1) m.layers = atoi(argv[1]);
   if (argc > 2) m.batch = atol(argv[2]);
   if (argc > 3) m.seq = atol(argv[3]);

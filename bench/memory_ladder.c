@@ -215,10 +215,10 @@ static int climb(const char *name, const char *text, int s, int threads, int run
     d.allocator.alloc_fn = count_alloc;
     d.allocator.free_fn = count_free;
     if (ein_cpu_create(&cd, NULL, &cpu) != EIN_OK || ein_cpu_use(cpu, &d) != EIN_OK) return 1;
-    plain = *d.kernels[0];
+    plain = *d.use[0];
     memset(&plain.rates, 0, sizeof plain.rates);  // without rates nothing is grouped
     list[0] = &plain;
-    if (!groups) d.kernels = list;
+    if (!groups) d.use[0] = list[0];
     if (ein_ctx_create(&d, &ctx) != EIN_OK) return 1;
     pd.text = program;
     if (ein_graph_parse(ctx, &pd, &g) != EIN_OK) {

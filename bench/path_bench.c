@@ -144,7 +144,7 @@ static void run_command(problem *p) {
          path.moved, path.proved, path.method);
   if (show) {
     printf(" |");
-    for (int i = 0; i < path.nstep; i++) printf(" %d %d", path.step[i][0], path.step[i][1]);
+    for (int i = 0; i < path.nstep; i++) printf(" %d %d", path.pos[2 * i], path.pos[2 * i + 1]);
   }
   printf("\n");
   fflush(stdout);
@@ -156,19 +156,20 @@ static void cost_command(problem *p) {
   eini_arena arena;
   memset(&path, 0, sizeof path);
   path.nstep = read_int();
-  path.step = (int(*)[2])need((size_t)path.nstep * sizeof(int[2]));
-  for (int i = 0; i < path.nstep; i++) {
-    path.step[i][0] = read_int();
-    path.step[i][1] = read_int();
-  }
+  path.first = (int *)need(((size_t)path.nstep + 1) * sizeof(int));
+  path.pos = (int *)need((size_t)path.nstep * sizeof(int[2]));
+  for (int i = 0; i <= path.nstep; i++) path.first[i] = 2 * i;
+  for (int i = 0; i < 2 * path.nstep; i++) path.pos[i] = read_int();
   eini_arena_init(&arena, NULL);
-  if (eini_path_cost(&arena, &p->net, &path) == EIN_OK) {
+  int bad;
+  if (eini_path_cost(&arena, &p->net, &path, &bad) == EIN_OK) {
     printf("cost %.17g %.17g %.17g\n", path.flops, path.largest, path.moved);
   } else {
     printf("cost error\n");
   }
   fflush(stdout);
-  free(path.step);
+  free(path.first);
+  free(path.pos);
   eini_arena_free(&arena);
 }
 

@@ -122,6 +122,16 @@ if have gcc && have g++; then
   row "C library, C++ user" c_library
 fi
 
+arm=aarch64-linux-gnu-gcc
+if have $arm; then
+  for o in -O2 -O3; do
+    row "aarch64 gcc c99 $o" $arm -std=c99 $o $WARN -Werror $one -DCOMPILE_MAIN -DCOMPILE_DECOMP \
+      -DCOMPILE_MEMORY -c -o "$dir/arm.o" tests/compile.c
+  done
+else
+  skipped="$skipped $arm"
+fi
+
 mingw=x86_64-w64-mingw32-gcc
 if have $mingw; then
   windows() {

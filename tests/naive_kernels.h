@@ -85,8 +85,8 @@ static int naive_contract_plan(void *user, const ein_contract *c, int width, ein
   return 1;
 }
 
-static void naive_contract_run(void *user, const ein_contract *c, const ein_choice *h,
-                               const ein_part *part, void *scratch) {
+static ein_status naive_contract_run(void *user, const ein_contract *c, const ein_choice *h,
+                                     const ein_part *part, void *scratch) {
   int64_t size = (int64_t)ein_dtype_size(c->type), out_size = (int64_t)ein_dtype_size(c->out_dtype);
   int64_t kn = 1, xo[8][8];
   const int64_t *xoff[8];
@@ -117,6 +117,7 @@ static void naive_contract_run(void *user, const ein_contract *c, const ein_choi
       }
     }
   }
+  return EIN_OK;
 }
 
 static int naive_copy_plan(void *user, const ein_copy *c, int width, ein_choice *h) {
@@ -127,7 +128,8 @@ static int naive_copy_plan(void *user, const ein_copy *c, int width, ein_choice 
   return 1;
 }
 
-static void naive_copy_run(void *user, const ein_copy *c, const ein_choice *h, void *scratch) {
+static ein_status naive_copy_run(void *user, const ein_copy *c, const ein_choice *h,
+                                 void *scratch) {
   ein_axes x;
   int64_t n = 1;
   (void)user, (void)h, (void)scratch;
@@ -138,6 +140,7 @@ static void naive_copy_run(void *user, const ein_copy *c, const ein_choice *h, v
     memcpy(c->dst + naive_offset(&x, c->dst_stride, i) * c->size,
            c->src + naive_offset(&x, c->src_stride, i) * c->size, (size_t)c->size);
   }
+  return EIN_OK;
 }
 
 static void naive_add_f32(int64_t n, const void *a, const void *b, const void *c, void *d) {
@@ -152,12 +155,12 @@ static ein_chunk_fn naive_chunk(void *user, int op, ein_dtype type) {
 
 static void naive_stream(void *user, size_t bytes, const void *src, void *dst) {
   (void)user;
-  memcpy(dst, src, bytes);
+  if (bytes > 0) memcpy(dst, src, bytes);
 }
 
 static const ein_kernels naive_kernels = {
     "naive", NULL, naive_contract_plan, naive_contract_run, naive_copy_plan, naive_copy_run,
-    naive_chunk, NULL, NULL, naive_stream, 64, {1e10, 1e10, 1e7, 1e7, 512, 0}};
+    naive_chunk, NULL, NULL, naive_stream, 64, {1e10, 1e10, 1e7, 1e7, 512, 0}, 0};
 
 // A provider that promises least seconds for what another one can do, and has the rates of the
 // naive one, so that all it can do is tested.
@@ -168,10 +171,10 @@ static int eager_contract(void *user, const ein_contract *c, int width, ein_choi
   return 1;
 }
 
-static void eager_contract_run(void *user, const ein_contract *c, const ein_choice *h,
-                               const ein_part *part, void *scratch) {
+static ein_status eager_contract_run(void *user, const ein_contract *c, const ein_choice *h,
+                                     const ein_part *part, void *scratch) {
   const ein_kernels *k = (const ein_kernels *)user;
-  k->contract_run(k->user, c, h, part, scratch);
+  return k->contract_run(k->user, c, h, part, scratch);
 }
 
 static int eager_copy(void *user, const ein_copy *c, int width, ein_choice *h) {
@@ -181,9 +184,10 @@ static int eager_copy(void *user, const ein_copy *c, int width, ein_choice *h) {
   return 1;
 }
 
-static void eager_copy_run(void *user, const ein_copy *c, const ein_choice *h, void *scratch) {
+static ein_status eager_copy_run(void *user, const ein_copy *c, const ein_choice *h,
+                                 void *scratch) {
   const ein_kernels *k = (const ein_kernels *)user;
-  k->copy_run(k->user, c, h, scratch);
+  return k->copy_run(k->user, c, h, scratch);
 }
 
 static ein_chunk_fn eager_chunk(void *user, int op, ein_dtype type) {
@@ -198,7 +202,7 @@ static void (*eager_across(void *user, int fold, ein_dtype type))(int64_t, const
 
 static void eager_stream(void *user, size_t bytes, const void *src, void *dst) {
   const ein_kernels *k = (const ein_kernels *)user;
-  if (k->stream_fn == NULL) memcpy(dst, src, bytes);
+  if (k->stream_fn == NULL) naive_stream(user, bytes, src, dst);
   else k->stream_fn(k->user, bytes, src, dst);
 }
 

@@ -380,6 +380,7 @@ static orc_val orc_op_int(int op, ein_dtype t, orc_val a, orc_val b) {
     case EINI_OP_NOT: r.i = a.i == 0; return r;
     case EINI_OP_RELU: r.i = a.i < 0 ? 0 : a.i; break;
     case EINI_OP_ABS: r.i = a.i < 0 ? (int64_t)(0 - x) : a.i; break;
+    case EINI_OP_SIGN: r.i = (a.i > 0) - (a.i < 0); break;
     case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: case EINI_OP_CONJ:
     case EINI_OP_REAL: r.i = a.i; break;
     case EINI_OP_IMAG: r.i = 0; break;
@@ -468,6 +469,31 @@ static orc_val orc_op_real(int op, ein_dtype t, orc_val a, orc_val b) {
         e = q <= 0 ? HUGE_VAL : op == EINI_OP_LOG ? ea / q : op == EINI_OP_SQRT ? ea / sqrt(q)
                                                                                 : r * ea / q;
       }
+      break;
+    case EINI_OP_EXPM1: r = expm1(x); e = ea > 0 ? exp(x) * expm1(ea) : 0; u = 8; break;
+    case EINI_OP_LOG1P:
+      r = log1p(x);
+      u = 8;
+      pole = 1 + x + ea < 0 || (x == -1 && ea == 0);
+      if (ea > 0 && 1 + x + ea >= 0) e = 1 + x - ea <= 0 ? HUGE_VAL : ea / (1 + x - ea);
+      break;
+    case EINI_OP_TAN:
+      r = tan(x);
+      u = 8;
+      q = 1 + r * r;
+      e = q * ea < 0.01 ? 2 * q * ea : HUGE_VAL;
+      break;
+    case EINI_OP_ATAN2:  // 7 at the cut, and where the sign of a zero counts
+      r = atan2(x, y);
+      u = 8;
+      q = hypot(x, y) - ea - eb;
+      e = ea + eb == 0 ? 0 : q <= 0 ? 7 : (ea + eb) / q;
+      if ((y - eb <= 0 && fabs(x) <= ea) || (x == 0 && y == 0)) e = 7;
+      break;
+    case EINI_OP_SIGN:
+      r = x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x;
+      e = fabs(x) > ea || ea == 0 ? 0 : 2;
+      u = 0;
       break;
     case EINI_OP_SIN: r = sin(x); e = ea + 4 * orc_eps(t); u = 8; break;
     case EINI_OP_COS: r = cos(x); e = ea + 4 * orc_eps(t); u = 8; break;
@@ -558,6 +584,31 @@ static orc_val orc_op_complex(int op, ein_dtype t, orc_val a, orc_val b) {
       r = op == EINI_OP_SIN ? orc_float(sin(a.re) * cosh(a.im), cos(a.re) * sinh(a.im))
                             : orc_float(cos(a.re) * cosh(a.im), -sin(a.re) * sinh(a.im));
       e = c * (expm1(ea) + 8 * orc_eps(t));
+      break;
+    case EINI_OP_EXPM1:
+      r = orc_cexp(a);
+      m = sin(a.im / 2);
+      r.re = expm1(a.re) * cos(a.im) - 2 * m * m;
+      e = exp(a.re) * expm1(ea) + 8 * orc_eps(t) * exp(a.re);
+      break;
+    case EINI_OP_LOG1P:
+      b = orc_float(1 + a.re, a.im);
+      m = hypot(b.re, b.im);
+      r = orc_clog(b);
+      if (m < 2) r.re = log1p(a.re * a.re + 2 * a.re + a.im * a.im) / 2;
+      e = m <= 2 * ea || (b.re <= 0 && fabs(b.im) <= ea) ? HUGE_VAL : ea / (m - ea);
+      break;
+    case EINI_OP_SIGN:
+      r = ma == 0 ? orc_float(0, 0) : orc_float(a.re / ma, a.im / ma);
+      e = ea == 0 ? 0 : ma <= 2 * ea ? 2 : 2 * ea / (ma - ea);
+      break;
+    case EINI_OP_TAN:
+      c = fabs(a.im) > 300 ? HUGE_VAL : cos(2 * a.re) + cosh(2 * a.im);
+      r = c < HUGE_VAL ? orc_float(sin(2 * a.re) / c, sinh(2 * a.im) / c)
+                       : orc_float(0, copysign(1, a.im));
+      m = hypot(r.re, r.im);
+      e = (1 + m * m) * (4 * ea + 16 * orc_eps(t));
+      if (m > 1000 || ea > 0.01) e = HUGE_VAL;
       break;
     case EINI_OP_TANH:
       c = fabs(a.re) > 300 ? HUGE_VAL : cosh(2 * a.re) + cos(2 * a.im);

@@ -4,6 +4,7 @@
 #   ```c        a program; the text of a following ```output block is what it prints; without one,
 #               a comment at the end of its printf line
 #   ```console  lines "$ command", then what it prints; nothing there: it only has to succeed
+#   ```sh       commands, all of them one script, run beside copies of the examples; each succeeds
 set -u
 cc=$1
 build=$2
@@ -15,6 +16,7 @@ awk -v dir="$dir" '
     if (kind == "c") { n++; file = dir "/" n ".c" }
     else if (kind == "output") file = dir "/" n ".want"
     else if (kind == "console") file = dir "/console"
+    else if (kind == "sh") file = dir "/script"
     else file = "/dev/null"
     next }
   /^```/ { inside = 0; next }
@@ -57,5 +59,14 @@ while IFS= read -r line; do
   esac
 done < "$dir/console"
 check
-[ $failed -eq 0 ] && echo "readme: $programs programs, $commands commands"
+lines=$(grep -c . "$dir/script")
+mkdir -p "$dir/work/bin"
+cp -r examples "$dir/work"
+ln -sf "$(cd "$build" && pwd)/einsum" "$dir/work/bin/einsum"
+if ! (cd "$dir/work" && PATH=$PWD/bin:$PATH sh -eu ../script) > "$dir/script.out" 2>&1; then
+  cat "$dir/script.out"
+  echo "readme: a command of its sh blocks fails"
+  failed=1
+fi
+[ $failed -eq 0 ] && echo "readme: $programs programs, $commands commands, $lines lines of sh"
 exit $failed

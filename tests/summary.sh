@@ -1,5 +1,5 @@
 #!/bin/sh
-# The last line of make test. Usage: STEPS="names" tests/summary.sh LOG-FOLDER START-SECONDS
+# The last line of make test, or of WHAT. Usage: STEPS="names" tests/summary.sh LOG-FOLDER SECONDS
 set -u
 log=$1
 passed=0
@@ -19,6 +19,7 @@ for name in $STEPS; do
   esac
 done
 count() { echo $#; }
-echo "make test: $passed passed, $(count $skipped) skipped${skipped:+ ($(echo $skipped))}," \
+echo "${WHAT:-make test}: $passed passed," \
+  "$(count $skipped) skipped${skipped:+ ($(echo $skipped))}," \
   "$(count $failed) failed${failed:+ ($(echo $failed))}, $(($(date +%s) - $2)) s"
 [ -z "$failed" ] && [ "$passed" -gt 0 ]

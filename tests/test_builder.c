@@ -397,7 +397,9 @@ static void test_declarations(ein_ctx *ctx) {
   CHECK(ein_graph_create(ctx, &g) == EIN_OK);
   CHECK(ein_graph_add_param(g, "p", EIN_NONE, NULL, &id) == EIN_OK && id == 0);
   ein_param_info info;
-  CHECK(ein_graph_param(g, 0, &info) && info.dtype == EIN_F64 && !info.has_default);
+  CHECK(ein_graph_param(g, 0, &info) && info.dtype == EIN_NONE && !info.has_default);
+  ein_scalar half = {1, 0.5, 0};
+  CHECK(ein_graph_add_param(g, "h", EIN_F16, &half, NULL) == EIN_OK);
   CHECK(ein_graph_add_param(g, "p", EIN_F64, NULL, &id) == EIN_ERR_NAME && id == -1);
   CHECK(ein_graph_add_param(g, "q", EIN_F64, NULL, &id) == EIN_ERR_NAME);  // the first one sticks
   ein_graph_destroy(g);

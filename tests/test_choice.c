@@ -3,6 +3,7 @@
 // nothing here depends on the machine that runs it. Results are compared in test_kernels.
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
@@ -40,7 +41,8 @@ static int read_shape(const char **text, const int64_t *size, int64_t *shape) {
   return rank;
 }
 
-static ein_plan *plan_of(ein_ctx *ctx, const char *expr, const char *sizes) {
+static ein_plan *plan_by(ein_ctx *ctx, const char *expr, const char *sizes, const char *path,
+                         int beta) {
   int64_t size[256] = {0}, shape[9][8];
   ein_ztensor view[9];
   ein_einsum_desc d;
@@ -62,8 +64,14 @@ static ein_plan *plan_of(ein_ctx *ctx, const char *expr, const char *sizes) {
   }
   d.expr = expr;
   d.in = view;
+  d.options.path = path;
+  d.alpha.set = d.beta.set = beta;
   if (ein_plan_create(ctx, &d, &plan) != EIN_OK) printf("%s\n", ein_ctx_message(ctx));
   return plan;
+}
+
+static ein_plan *plan_of(ein_ctx *ctx, const char *expr, const char *sizes) {
+  return plan_by(ctx, expr, sizes, NULL, 0);
 }
 
 // Does the explained plan say it? The plan is freed.
@@ -99,6 +107,13 @@ static void test_strings(ein_ctx *ctx, ein_ctx *blind) {
       {"i,i->", "i=4000000", "T.leaf", 1},
       {"ij->", "i=20,j=20", "T.leaf", 0},
       {"ij->ij", "i=2000,j=2000", "T.leaf", 0},
+      // nor have small networks, whose results stay in the cache
+      {"ab,bc,cd,de->ae", "a=8,b=8,c=8,d=8,e=8", "path: one pass", 0},
+      {"ab,bc,cd,de->ae", "a=8,b=8,c=8,d=8,e=8", " 3072 flops", 1},
+      {"abc,adf,b,ce,d,e->f", "a=6,b=6,c=6,d=6,e=3,f=3", "path: one pass", 0},
+      // the choice is shown with its predictions
+      {"ij,jk,kl->il", "i=200,j=200,k=200,l=200", "choice: out: as found", 1},
+      {"abc,ai,bj,ck->ijk", "a=400,b=400,c=400,i=8,j=8,k=8", "before it: group ", 1},
       // the only traffic is that of operands and results
       {"ijk,ja,ka->ia", "i=200,j=200,k=200,a=20", "(temporaries 0)", 1},
   };
@@ -107,6 +122,68 @@ static void test_strings(ein_ctx *ctx, ein_ctx *blind) {
   // without rates the cheapest path in flops stands
   says(plan_of(blind, c[0].expr, c[0].sizes), "path: one pass", 0, "no rates");
   says(plan_of(blind, c[4].expr, c[4].sizes), "group of", 0, "no rates");
+}
+
+// A path asked for is taken, also where one pass is predicted to be faster.
+static void test_asked(ein_ctx *ctx) {
+  static const char *const paths[] = {"naive", "optimal", "dp", "greedy", "random", "(1,2) (0,1)"};
+  for (int i = 0; i < 6; i++) {
+    ein_plan *plan = plan_by(ctx, "ijk,ja,ka->ia", "i=200,j=200,k=200,a=20", paths[i], 0);
+    says(plan, "one pass", 0, paths[i]);
+  }
+  says(plan_by(ctx, "ijk,ja,ka->ia", "i=200,j=200,k=200,a=20", "none", 0), "path: none", 1, "none");
+}
+
+// beta is applied where the product is stored: no room for the product itself. What a plan tried
+// and did not take is no part of it.
+static size_t square_room(ein_ctx *ctx, const char *sizes, int beta) {
+  ein_plan *plan = plan_by(ctx, "ij,jk->ik", sizes, NULL, beta);
+  if (plan == NULL) orc_die("no plan");
+  size_t room = ein_plan_workspace(plan);
+  failures += plan->temp_bytes != 0;
+  checks++;
+  ein_plan_destroy(plan);
+  return room;
+}
+
+// Buffers are as long as there are values for them.
+static void at_most(const char *what, size_t room, size_t most) {
+  checks++;
+  if (room <= most) return;
+  failures++;
+  printf("FAIL %s takes %zu bytes, not %zu\n", what, room, most);
+}
+
+static void test_room(ein_ctx *blind) {
+  static const char small[] = "i=3,j=3,k=3", large[] = "i=300,j=300,k=300";
+  const size_t bare = square_room(blind, large, 0);
+  at_most("beta of 300x300", square_room(blind, large, 1) - bare, 8192);
+  at_most("3x3", square_room(blind, small, 0), 1024);
+  at_most("3x3 with beta", square_room(blind, small, 1), 1024);
+  ein_plan *tried = plan_by(blind, "ij,ij->i", "i=3,j=3", NULL, 0);
+  if (tried == NULL) orc_die("no plan");
+  at_most("a sum of 3x3", ein_plan_workspace(tried), 6144);
+  ein_plan_destroy(tried);
+}
+
+// A group that is tried and not taken leaves the plan as it was.
+static void test_rollback(void) {
+  eini_arena a;
+  eini_arena_init(&a, NULL);
+  for (int i = 0; i < 50; i++) {
+    if (eini_new(&a, 37, 8) == NULL) orc_die("out of memory");
+    const eini_arena_at at = eini_arena_mark(&a);
+    size_t total = a.total, used = a.head->used;
+    char *last = (char *)eini_new(&a, 16, 1);
+    for (int k = 0; k < i; k++)
+      if (eini_new(&a, 5000 * (1 + k % 3), 1) == NULL) orc_die("out of memory");
+    eini_arena_rollback(&a, &at);
+    checks++;
+    int same = a.total == total && a.head->used == used && eini_new(&a, 16, 1) == (void *)last;
+    failures += !same;
+    if (!same) printf("FAIL rollback %d\n", i);
+  }
+  eini_arena_free(&a);
 }
 
 static ein_plan *program_of(ein_ctx *ctx, const char *text) {
@@ -166,6 +243,52 @@ static void test_orders(ein_ctx *ctx) {
   printf("FAIL orders of operands:\n%s\n%s\n", json[0], json[1]);
 }
 
+// Processor seconds of planning a program of one kind and length; -1 when that fails.
+static double long_seconds(ein_ctx *ctx, int kind, int length) {
+  enum { ROOM = 1 << 20 };
+  char *text = (char *)malloc(ROOM);
+  if (text == NULL) orc_die("no memory");
+  int n = snprintf(text, ROOM, "input X[i=%d] : f64\nY0[i=4] = X[i]\nS0 = 0*sum[i](X[i])\n",
+                   length + 4);
+  if (kind == 2) n += snprintf(text + n, ROOM - (size_t)n, "S = sum[i=4](0");
+  for (int k = 0; k < length; k++) {
+    const size_t room = ROOM - (size_t)n;
+    if (kind == 0) n += snprintf(text + n, room, "Y%d[i] = Y%d[i]*Y%d[i]\n", k + 1, k, k);
+    if (kind == 1) n += snprintf(text + n, room, "S%d = S%d + sum[i](X[i])\n", k + 1, k);
+    if (kind == 2) n += snprintf(text + n, room, "+%d*X[i+%d]", k, k);
+  }
+  if (kind == 0) n += snprintf(text + n, ROOM - (size_t)n, "S = sum[i](Y%d[i])", length);
+  if (kind == 1) n += snprintf(text + n, ROOM - (size_t)n, "S = 2*S%d", length);
+  if (kind == 2) n += snprintf(text + n, ROOM - (size_t)n, ")");
+  snprintf(text + n, ROOM - (size_t)n, "\ngrad S wrt X as G\noutput S, G\n");
+  clock_t start = clock();
+  ein_plan *plan = program_of(ctx, text);
+  double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  if (plan == NULL) seconds = -1;
+  ein_plan_destroy(plan);
+  free(text);
+  return seconds;
+}
+
+// Long programs with gradients take time in proportion to their length: a chain, one tensor that
+// many statements read, and one statement that reads it often. Twenty times the length takes twenty
+// times as long, and some more for the caches, where its square would take 400 times; the least of
+// three counts.
+static void test_long(ein_ctx *ctx) {
+  static const char *const name[] = {"a chain", "many readers", "one reader"};
+  for (int kind = 0; kind < 3; kind++) {
+    double least[2] = {HUGE_VAL, HUGE_VAL};
+    for (int i = 0; i < 6; i++) {
+      const double seconds = long_seconds(ctx, kind, i % 2 ? 8000 : 400);
+      if (seconds < least[i % 2]) least[i % 2] = seconds;
+    }
+    checks++;
+    if (least[0] >= 0 && least[1] >= 0 && least[1] < 250 * least[0] + 0.05) continue;
+    failures++;
+    printf("FAIL %s: %g s, a twentieth of it %g s\n", name[kind], least[1], least[0]);
+  }
+}
+
 int main(void) {
   ein_kernels model = naive_kernels;
   const ein_kernels *kernels[1] = {&model};
@@ -182,6 +305,10 @@ int main(void) {
   test_strings(ctx, blind);
   test_attention(ctx);
   test_orders(ctx);
+  test_long(ctx);
+  test_asked(ctx);
+  test_room(blind);
+  test_rollback();
   ein_ctx_destroy(ctx);
   ein_ctx_destroy(blind);
   printf("choice: %d checks, %d failed\n", checks, failures);

@@ -9,6 +9,7 @@ case ${1:-build/einsum} in
   /*) bin=${1:-} ;;
   *) bin=$PWD/${1:-build/einsum} ;;
 esac
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
 [ -x "$bin" ] || { echo "test_command.sh: no command at $bin" >&2; exit 1; }
 dir=$(mktemp -d "${TMPDIR:-/tmp}/einsum-test.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
@@ -316,6 +317,58 @@ expect 1 plan F.ein --shapes 900x40 --memory 1K
 says 'the least that works is'
 expect 0 run F.ein X=A.npy --memory 1M --set a=0
 prints '[2 2]'
+# Inputs of another dtype are converted as they are read, results are written mapped: with 24 MB for
+# data, 32 MB are read as 64 MB and 64 MB are written. What cannot be mapped goes through a file
+# without a name, and counts where there is none.
+vector_file() {  # vector_file DTYPE ELEMENTS FILE: zeros, of four bytes
+  printf '\223NUMPY\001\000\166\000%-117s\n' \
+    "{'descr': '$1', 'fortran_order': False, 'shape': ($2,), }" > "$3"
+  head -c $((4 * $2)) /dev/zero >> "$3"
+}
+vector_file '<f4' 8388608 V.npy
+vector_file '>f4' 8388608 W.npy
+vector_file '<i4' 8388608 I.npy
+vector_file '>f4' 1000 w.npy
+cat > V.ein <<'END'
+input X[n] : f64
+Y[i] = X[i] + 1
+S = sum[i](X[i]*X[i] + 1)
+output Y, S
+END
+# With neither sanitizers nor OpenBLAS, which waits for memory without end.
+if ${CC:-cc} -std=c99 -O0 -o bare "$here/../tools/einsum.c" -lm -pthread 2> /dev/null &&
+  (ulimit -d 24000 && ./bare info -j 1) > /dev/null 2>&1; then
+  limited() { (ulimit -d 24000; ./bare "$@"); }
+  for data in V W I -; do
+    checks=$((checks + 1))
+    ran="einsum run V.ein X=$data"
+    rm -f S.npy
+    if [ $data = - ]; then from=-; else from=$data.npy; fi
+    cat W.npy | limited run V.ein X=$from -j 1 --memory 4M -o Y=Y.npy -o S=S.npy
+    [ "$("$bin" -- '->' S.npy)" = 8388608 ] || fail "--memory 4M does not hold $from in 24 MB"
+  done
+fi
+rm -f V.npy Y.npy
+ran="einsum run V.ein X=W.npy --memory 4M, TMPDIR missing"
+want=1
+TMPDIR=$dir/missing "$bin" run V.ein X=W.npy --memory 4M > .out 2> .err
+settle $?
+says 'inputs that are read or converted, not mapped, take 33554432 bytes'
+rm -f W.npy I.npy
+expect 0 run V.ein X=w.npy --memory 400K -o S=S.npy
+expect 1 run V.ein X=w.npy --memory 3K
+says 'the least that works is'
+least=${err##* }
+cat > G.ein <<'END'
+input X[n] : f64
+S = sum[i](X[i]*X[i])
+grad S wrt X as G
+output S, G
+END
+expect 0 run G.ein X=w.npy --memory 400K -o G=G.npy
+case $(head -c 30 G.npy | tr -d '\000') in *'<f8'*) ;; *) fail 'the gradient is not f64' ;; esac
+expect 0 run V.ein X=w.npy --memory "$least" -o S=S.npy
+expect 1 run V.ein X=w.npy --memory $((least - 1))
 expect 0 bench ij,jk,kl --sizes i=300,j=300,k=300,l=300 --memory 500K --kernels portable --verify
 prints_part '(right: allowed'
 
@@ -452,6 +505,22 @@ prints_part '"M": {"dtype": "f32"'
 prints_part '"N": {"dtype": "f64", "shape": [], "data": 21}}'
 expect 2 run Q.ein A=A.npy B=A.npy
 says "param 'c' has no value"
+# What a param's dtype does not hold is refused, on one place, on several and within a budget.
+cat > K.ein << 'END'
+param k : i32
+param u = 1 : u8
+param r = 2
+input A[i,j] : f64
+Y[i] = k*u*r*sum[j](A[i,j])
+END
+expect 0 run K.ein A=A.npy --set k=-2
+for value in k=0.5 k=1e300 k=inf k=nan k=2147483648 u=-1 u=256; do
+  for how in '-q' '-p 2' '--memory 1M'; do
+    case $value in u=*) more='--set k=1' ;; *) more= ;; esac
+    expect 1 run K.ein A=A.npy --set $value $more $how
+    says 'which does not hold'
+  done
+done
 expect 2 run Q.ein A=A.npy B=A.npy --set c=one
 expect 2 run Q.ein A=A.npy B=A.npy --set c=1 --set c=2
 expect 2 run Q.ein A=A.npy B=A.npy --set c
@@ -582,7 +651,6 @@ expect 3 plan P.ein --sizes i=2,j=3 -p 2 --svg no/such/folder.svg
 ok absent no
 expect 1 plan P.ein --sizes i=2,j=3 -p 2 --parts 'Y[q=2]' --svg none.svg
 ok absent none.svg
-ok absent none.svg.part
 expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg -
 case $out in '<svg'*'</svg>') ;; *) fail "no picture alone: $out" ;; esac
 expect 2 plan P.ein --sizes i=2,j=3 -p 2 --svg - --json
@@ -595,6 +663,11 @@ if [ -c /dev/full ]; then
   ok [ $? -eq 3 ]
   ok [ -c /dev/full ]
 fi
+printf 'param a = 1\n' > Empty.ein  # nothing to sort, nothing to draw
+expect 0 plan Empty.ein --svg plan.svg
+expect 0 plan Empty.ein -p 2 --svg plan.svg
+ok [ "$(tail -n 1 plan.svg)" = '</svg>' ]
+expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg plan.svg
 ln -s plan.svg link.svg
 expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg link.svg
 ok [ -L link.svg ]
@@ -655,31 +728,76 @@ input A[i=8,j=8], B[j,k=8] : f64
 C[i,k] = A[i,j]*B[j,k]
 E[i,k] = exp(C[i,k])
 END
-expect 0 plan D.ein -p 8
+expect 0 plan D.ein -p 8 --cost paper
 prints_part 'i/4 k/2 | j'
-prints_part '(proved optimal)'
 prints_part 'C          i/4 k/2 | j       8   384    0'
 prints_part '      all                         16   448    0'
-prints_part 'total 448 scalars under paper for p = 8; method eindecomp (proved optimal)'
+prints_part 'total 448 scalars under paper for p = 8; method eindecomp (proved optimal'
+prints_part '(proved optimal over vectors of p tasks, in this model)'
+prints_part 'simulated seconds are not.'
 prints_part 'places idle 0.0%; 16 tasks, 0 messages, 0 bytes moved, peak '
 prints_part 'tasks: kernel calls'
-expect 0 plan D.ein -p 8 -q
+expect 0 plan D.ein -p 8 --cost paper -q
 ok [ "$(wc -l < .out)" -eq 6 ]
+# The totals of the paper come out as they are.
+printf 'input A[i=8,j=8], B[j,k=8] : f64\nC[i,k] = A[i,j]*B[j,k]\n' > mm8.ein
+printf 'input A[i=64,j=64], B[j,k=64] : f64\nC[i,k] = A[i,j]*B[j,k]\n' > mm64.ein
+cat > abc.ein << 'END'
+input A[i=8,j=8], B[j,k=8], C[k,l=8] : f64
+T[i,k] = A[i,j]*B[j,k]
+Y[i,l] = T[i,k]*C[k,l]
+END
+for name in square skewed; do
+  if [ $name = square ]; then s='16 16 16 16 16'; else s='64 8 64 64 512'; fi
+  set -- $s
+  cat > $name.ein << END
+input A[i=$1,j=$2], B[j,k=$3], C[i,l=$4], D[l,m=$5], E[m,k] : f64
+P[i,k] = A[i,j]*B[j,k]
+Q[l,k] = D[l,m]*E[m,k]
+R[i,k] = C[i,l]*Q[l,k]
+Y[i,k] = P[i,k] + R[i,k]
+output Y
+END
+done
+while read -r file places total; do
+  expect 0 plan $file.ein -p $places --cost paper
+  prints_part "total $total scalars under paper for p = $places; method eindecomp (proved optimal"
+done << 'END'
+mm8 8 320
+mm8 16 448
+mm64 8 20480
+abc 4 512
+abc 8 640
+abc 16 896
+square 4 3584
+square 8 5120
+square 16 6656
+skewed 4 109056
+skewed 8 138240
+skewed 16 180224
+END
 expect 0 plan D.ein -p 8 --cost bytes -q
 prints_part 'join  agg  messages  time, us  idle'
 expect 0 plan D.ein -p 8 --decomp none --cost seconds -q
 prints_part 'seconds  bytes moved  messages'
 prints_part 'places idle 87.5%'
-expect 0 plan D.ein -p 8 --decomp none
+expect 0 plan D.ein -p 8 --decomp none --cost paper
 prints_part '--cost seconds looks at time'
+ok [ "$(grep -c proved .out)" -eq 0 ]
+expect 0 plan D.ein -p 8 --decomp none --cost paper --json
+prints_part '"proved": false, "proved_of": "model", "family": "method", '
 printf 'X[i=4] = mod(i, 3)\nY = exp(sum[i](X[i]))\n' > N.ein
 expect 0 plan N.ein -p 2
 prints_part '2     Y.1 '
 prints_part 'parts of the statement of T'
 "$bin" plan D.ein -p 8 --explain > .out 2> .err
 ok grep -q 'E\[i=8,k=8\] .*= exp(C\[i,k\])' .err
-expect 0 plan D.ein -p 8 --json --parts 'C[i=4,k=2],E[i=8]'
-prints_part '{"p": 8, "cost_model": "paper", "method": "eindecomp", "total": '
+expect 0 plan D.ein -p 8 --cost seconds --json
+prints_part '"family": "divisors", '
+expect 0 plan D.ein -p 8 --cost paper --json --parts 'C[i=4,k=2],E[i=8]'
+prints_part '"proved": true, "proved_of": "model", "family": "paper", '
+prints_part '{"p": 8, "deterministic": false, "cost_model": "paper", '
+prints_part '"method": "eindecomp", "total": '
 prints_part '"indices": {"i": 8, "k": 8, "j": 8}, "parts": {"i": 4, "k": 2, "j": 1}, "order": '
 prints_part '"join": 384, "agg": 0, "repart": 0, "kernels": 8'
 prints_part '"cost": 384, "bytes": 0, "messages": 0, "start": 0, "idle": '
@@ -700,9 +818,58 @@ says 'it has 10'
 printf 'flops 1e9\nspeed 3\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
 says "machine:2: a machine has no 'speed'"
-printf 'flops nonsense\n' > machine
+for number in nonsense nan inf -1 0 1e-320 1e31 1+2j; do
+  printf 'memory_bw 1e9\nflops %s\n' $number > machine
+  expect 1 plan D.ein -p 8 --machine machine --json
+  says "machine:2: flops is not a positive number: '$number'"
+done
+printf 'latency 1e-31\n' > machine
+expect 1 plan D.ein -p 8 --machine machine --svg none.svg
+ok absent none.svg
+printf 'flops 1e9 per place\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
+says 'more than a name and a value'
+printf 'flops 1e9\n\000latency 1\n' > machine
+expect 1 plan D.ein -p 8 --machine machine
+says 'NUL byte'
+# At the ends of what is allowed every number is finite, and pictures end.
+printf 'flops 1\nmemory_bw 1\nlatency 1e30\nbandwidth 1\noverhead 1e30\n' > machine
+expect 0 plan D.ein -p 8 --machine machine --json --svg far.svg
+case $out in *nan* | *inf*) fail "no finite number: $out" ;; esac
+ok [ "$(grep -c -i 'nan\|[^a-z]inf' far.svg)" -eq 0 ]
+printf 'flops 1e30\nmemory_bw 1e30\nlatency 1e-30\nbandwidth 1e30\noverhead 1e-30\n' > machine
+expect 0 plan D.ein -p 8 --machine machine --json --svg far.svg
+case $out in *nan* | *inf*) fail "no finite number: $out" ;; esac
 expect 3 plan D.ein -p 8 --machine no-such-file
+for value in 1e-320 1e31 nan -1 '1e9 2e9'; do
+  printf 'flops %s\n' "$value" > machine
+  expect 1 plan D.ein -p 8 --machine machine --svg none.svg
+  ok absent none.svg
+done
+printf 'flops 1e9\0\n' > machine
+expect 1 plan D.ein -p 8 --machine machine
+says 'NUL'
+for value in 1e-30 1e30; do
+  for field in flops memory_bw latency bandwidth overhead; do
+    printf '%s %s\n' "$field" "$value" > machine
+    expect 0 plan D.ein -p 8 --machine machine --cost seconds --json
+    case $out in *inf*|*nan*) fail "a number is not finite" ;; esac
+  done
+done
+# Which machine is assumed, and where inputs lie.
+expect 0 plan D.ein -p 8 -q
+prints_part 'simulated (machine: defaults): '
+expect 0 plan D.ein -p 2 --machine threads --cost seconds -q
+prints_part 'simulated (machine: threads, by table): '
+expect 0 plan D.ein -p 2 --machine measured --cost seconds --json
+prints_part '"machine": {"name": "measured threads", "flops": '
+expect 1 plan D.ein -p 2 --machine threads --kernels portable
+says 'no rates are known'
+expect 0 plan D.ein -p 2 --parts 'C[i=2],E[i=2]' --json
+prints_part '"inputs": "held", "peak_bytes": 1280,'
+expect 0 plan D.ein -p 2 --parts 'C[i=2],E[i=2]' --inputs outside --json
+prints_part '"inputs": "outside", "peak_bytes": 512,'
+expect 2 plan D.ein -p 2 --inputs x
 expect 1 plan D.ein -p 0
 says '0 places'
 expect 1 plan D.ein -p 2000000
@@ -716,18 +883,54 @@ expect 1 plan D.ein -p 4 --parts 'C[i=2'
 expect 1 plan D.ein -p 4 --parts 'C[i=2]' --keep i
 says "statement 'C': index 'i' must not be cut"
 expect 1 plan D.ein -p 4 --pin 'Z[i=2]'
-# Which numbers of tasks are looked at: those of baselines too, p only, all divisors of p.
+expect 1 plan D.ein -p 4 --pin 'A[q=2]'
+says "no statement has index 'q' alone at an axis of 'A'"
+expect 1 plan D.ein -p 16 --pin 'A[i=9]'
+says "index 'i' of extent 8 cannot have 9 pieces"
+expect 1 plan D.ein -p 4 --pin 'A[i=2,j=4]'
+says "with index 'j' its pieces"
+# Pins of all inputs and outputs of such names that have the axis.
+expect 0 plan D.ein -p 4 --pin 'A[j=4]' --pin 'B[j=4]' --cost bytes --json
+pinned=$out
+expect 0 plan D.ein -p 4 --pin '*[j=4]' --cost bytes --json
+prints "$pinned"
+expect 0 plan D.ein -p 4 --pin '*A*[1=4]' --pin 'B**[0=4]' --cost bytes --json
+prints "$pinned"
+expect 1 plan D.ein -p 4 --pin 'C*[i=2]'  # neither input nor output
+says 'no input or output of such a name has these axes'
+expect 1 plan D.ein -p 4 --pin 'A*[q=2]'
+expect 0 plan D.ein -p 4 --pin 'E*[i=2,k=2]'
+prints_part 'i/2 k/2'
+# Seconds are the default; the effort of the search can be chosen.
+expect 0 plan D.ein -p 8 --json
+prints_part '"cost_model": "seconds"'
+expect 0 plan D.ein -p 8 --decomp sqrt --cost bytes --json
+prints_part '"proved": false'
+expect 0 plan D.ein -p 8 --cost bytes --max-vectors 8 --max-table 1e6 --beam 4
+expect 2 plan D.ein -p 8 --max-vectors 0
+says '--max-vectors takes a whole number from 1'
+expect 2 plan D.ein -p 8 --max-table x
+expect 2 plan D.ein -p 8 --beam 1.5
+expect 0 plan D.ein -p 8 --decomp none --inputs outside --json
+less=${out##*'"peak_bytes": '}
+expect 0 plan D.ein -p 8 --decomp none --json
+more=${out##*'"peak_bytes": '}
+ok [ "${more%%,*}" -gt "${less%%,*}" ]
+expect 2 plan D.ein -p 8 --inputs inside
+says 'held or outside'
+# Which numbers of tasks are looked at: p only, all divisors of p.
 cat > S.ein << 'END'
 input X[s=2,a=8], W[a,f=2] : f64
 Y[s,f] = X[s,a]*W[a,f]
 Z[s,f] = exp(Y[s,f])
 END
-expect 0 plan S.ein -p 4 --keep a --json
-prints_part '"kernels": 2,'
-expect 0 plan S.ein -p 4 --keep a --strict --json
+expect 0 plan S.ein -p 4 --keep a --cost paper --json
+prints_part '"kernels": 4,'
+ok [ "$(printf '%s' "$out" | grep -c '"kernels": 2')" -eq 0 ]
+expect 0 plan S.ein -p 4 --keep a --cost seconds --strict --json
 prints_part '"parts": {"s": 2, "f": 2, "a": 1}'
 prints_part '"kernels": 4,'
-expect 0 plan S.ein -p 4 --keep a --fewer --json
+expect 0 plan S.ein -p 4 --keep a --cost paper --fewer --json
 prints_part '"kernels": 1,'
 expect 0 plan S.ein -p 4 --keep a --strict --decomp linear
 expect 2 plan S.ein -p 4 --strict --fewer
@@ -810,7 +1013,6 @@ for fabric in serial threads copying; do
   ok grep -q '>C\[i,k\] | j' run.svg
   ok [ "$(grep -c 'thread 1' run.svg)" -eq "$([ $fabric = threads ] && echo 1 || echo 0)" ]
   ok [ "$(grep -c '<title>' run.svg)" -ge 12 ]
-  ok absent run.svg.part
   rm run.svg
 done
 "$bin" run R.ein A=RA.npy B=RB.npy -p 2 --explain > .out 2> .err
@@ -825,10 +1027,54 @@ expect 0 run R.ein A=RA.npy B=RB.npy -p 2 --svg -
 case $out in '<svg'*'</svg>') ;; *) fail "no picture alone: $out" ;; esac
 expect 2 run R.ein A=RA.npy B=RB.npy -p 2 --svg same -o C=same
 says 'two outputs go to the same file same'
+# No output is written under a name that can be foreseen, and none is lost to another one.
+echo precious > victim
+ln -s victim run.svg.part
+expect 0 run R.ein A=RA.npy B=RB.npy -p 2 --svg run.svg -o C=RC.npy
+ok [ "$(cat victim)" = precious ]
+ok [ -L run.svg.part ]
+rm run.svg.part
+expect 0 run R.ein A=RA.npy B=RB.npy -p 2 --svg run.svg -o C=run.svg.part
+ok [ "$(head -c 4 run.svg)" = '<svg' ]
+expect 0 ij run.svg.part
+rm run.svg run.svg.part
+for same in /dev/stdout /dev/fd/1 .out; do
+  if [ -e $same ]; then
+    expect 2 run R.ein A=RA.npy B=RB.npy -o C=- -o E=$same
+    says 'two outputs go to the same file'
+    expect 2 run R.ein A=RA.npy B=RB.npy -o E=$same -o C=-
+    expect 2 run R.ein A=RA.npy B=RB.npy -p 2 -o E=$same --svg -
+    expect 2 run R.ein A=RA.npy B=RB.npy -p 2 --svg $same  # and the results are printed
+    says 'it is standard output'
+    expect 2 ij,jk RA.npy RB.npy -p 2 --svg $same
+    expect 2 plan R.ein -p 2 --svg $same
+    expect 2 plan ij,jk RA.npy RB.npy -p 2 --svg $same
+  fi
+done
+for none in /dev/null; do
+  [ ! -c $none ] || expect 0 run R.ein A=RA.npy B=RB.npy -p 2 -o C=$none -o E=$none --svg $none
+done
+if [ -e /dev/fd/3 ] 3> three; then  # the open file goes on where it stands
+  printf before > three
+  "$bin" run R.ein A=RA.npy B=RB.npy -o E=/dev/fd/3 -o C=RC.npy 3>> three
+  ok [ "$(head -c 6 three)" = before ]
+  tail -c +7 three > RE.npy
+  expect 0 i RE.npy
+fi
+# A run that fails leaves what was there, and nothing on standard output.
+echo old > RC.npy
+expect 1 run R.ein A=RA.npy B=RB.npy -p 4 --memory 40 -o C=RC.npy -o E=-
+ok [ "$(cat RC.npy)" = old ]
+rm RC.npy
+if [ -c /dev/full ]; then
+  ran='results printed to a full disk, with a picture'
+  "$bin" run R.ein A=RA.npy B=RB.npy -p 2 --svg full.svg > /dev/full 2> .err
+  ok [ $? -eq 3 ]
+  ok absent full.svg
+fi
 expect 3 run R.ein A=RA.npy B=RB.npy -p 2 --svg no/such/folder.svg -o C=RC.npy
 expect 1 run R.ein A=RA.npy B=RB.npy -p 2 --svg run.svg --parts 'C[q=2]' -o C=RC.npy
 ok absent run.svg
-ok absent run.svg.part
 ok absent RC.npy
 expect 2 run R.ein A=RA.npy B=RB.npy --fabric mpi
 says 'serial, threads or copying'
@@ -972,6 +1218,125 @@ END
   ok "$python" cross.py "$bin"
 else
   echo 'test_command.sh: no NumPy, so not compared with it'
+fi
+
+# ---- --deterministic: the same output for any number of places and threads, and within a budget
+
+cat > order.ein <<'END'
+X[i=200003] = sin(0.37 * i * i)
+A[a=30,k=700] = cos(a + 0.7 * k)
+C[a,b=30] = sum[k](A[a,k] * cos(b - 0.3 * k))
+Y = sum[i](X[i])
+Z = mean[i](exp(X[i]))
+V = var[i](X[i])
+L = logsumexp[i](X[i])
+output Y, Z, V, L, C
+END
+expect 0 run order.ein --deterministic --dtype f32
+first=$out
+for places in 1 2 3 4 7; do
+  for fabric in serial threads copying; do
+    expect 0 run order.ein --deterministic --dtype f32 -p $places --fabric $fabric \
+      -j $((places % 3 + 1))
+    ok [ "$out" = "$first" ]
+  done
+done
+expect 0 run order.ein --deterministic --dtype f32 --memory 2M -j 2
+ok [ "$out" = "$first" ]
+expect 0 run order.ein --deterministic -o C=C.npy
+expect 0 --deterministic 'ij,kj,kl->il' C.npy C.npy C.npy --full
+first=$out
+for places in 1 2 3; do
+  expect 0 --deterministic 'ij,kj,kl->il' C.npy C.npy C.npy --full -p $places --fabric copying
+  ok [ "$out" = "$first" ]
+done
+expect 0 plan order.ein --deterministic --json
+prints_part '"deterministic": true'
+expect 0 plan order.ein --deterministic --json -p 3
+prints_part '"deterministic": true'
+expect 0 plan order.ein --json
+prints_part '"deterministic": false'
+expect 0 plan ij,jk --sizes i=3,j=4,k=5 --deterministic
+prints_part 'Deterministic:  the same bits'
+cat > wide.ein <<'END'
+X[i=3,k=20003] = sin(0.37 * i * k)
+output X
+END
+expect 0 run wide.ein -o X=X.npy
+for call in 'ij->i X' 'ij->j X' 'ij-> X' 'ij,kj->ik X X' 'ij,ij->i X X' \
+            'ij,kj,kl,ml->im X X X X'; do
+  ran="plan and run --deterministic: $call"
+  # shellcheck disable=SC2086
+  set -- $call
+  expr=$1
+  shift
+  shapes=$(echo "$*" | sed 's/X/3x20003/g; s/ /,/g')
+  "$bin" plan "$expr" --shapes "$shapes" --deterministic --explain > .out 2> planned
+  "$bin" plan "$expr" --shapes "$shapes" --deterministic --json > .json
+  "$bin" "$expr" $(echo "$*" | sed 's/X/X.npy/g') --deterministic --explain 2>&1 > .out |
+    grep -v measured > taken
+  ok same planned taken
+  grep ' flops, ' taken > steps
+  ok [ "$(grep -o '"kernels": ' .json | grep -c .)" = "$(grep -c -v '^path' steps)" ]
+done
+expect 1 plan ij,jk --sizes i=3,j=4,k=5 --deterministic --budget 1
+says 'may differ each time'
+expect 1 plan order.ein --deterministic -p 2 --parts 'V[i=2]'
+says "index 'i' must not be cut"
+case $("$bin" info) in
+  *openblas*)
+    expect 1 plan ij,jk --sizes i=3,j=4,k=5 --deterministic --kernels openblas
+    says "'openblas' do not add in a fixed order"
+    expect 0 plan ij,jk --sizes i=3,j=4,k=5 --deterministic --kernels portable,openblas
+    ;;
+esac
+
+# ---- a plan can be carried elsewhere: planned again from its JSON alone, it moves the same bytes
+
+if "$python" -c 'import json' 2> /dev/null; then
+  cat > carry.py << 'END'
+import json, subprocess, sys
+failed = 0
+def plan(*words):
+    r = subprocess.run([sys.argv[1], "plan", *words, "--json"], capture_output=True, text=True)
+    return json.loads(r.stdout)
+for words in [["D.ein", "-p", "8"], ["R.ein", "-p", "6", "--cost", "bytes"],
+              ["D.ein", "-p", "4", "--parts", "C[i=2,j=2]", "--parts", "E[k=4]",
+               "--pin", "A[j=4]"], ["S.ein", "-p", "4", "--strict"]]:
+    a = plan(*words)
+    with open("carried.ein", "w") as f:
+        f.write(a["program"])
+    again = ["carried.ein", "-p", str(a["p"]), "--decomp", "given", "--cost", a["cost_model"]]
+    for s in a["statements"]:
+        assert list(s["indices"]) == s["free"] + s["reduced"]
+        cut = ["%s=%d" % x for x in s["parts"].items()]
+        again += ["--parts", "%s[%s]" % (s["out"], ",".join(cut))]
+    for name, t in a["tensors"].items():
+        if t["pin"]:
+            cut = ["%d=%d" % x for x in enumerate(t["pin"]["parts"])]
+            again += ["--pin", "%s[%s]" % (name, ",".join(cut))]
+    b = plan(*again)
+    moved = [sum(t["bytes"] for t in x["transfers"]) + sum(s["partials"] for s in x["statements"])
+             for x in (a, b)]
+    for t in a["transfers"]:
+        made = t["from"] is None or a["statements"][t["from"]]["out"] == t["tensor"]
+        assert made and a["statements"][t["statement"]]["operands"][t["operand"]] == t["tensor"]
+    if moved[0] != a["simulated"]["bytes"] or moved[1] != b["simulated"]["bytes"]:
+        print("test_command.sh: transfers are not the bytes moved:", words, moved)
+        failed = 1
+    if a["tensors"] != b["tensors"] or [s["parts"] for s in a["statements"]] != \
+            [s["parts"] for s in b["statements"]] or a["simulated"]["tasks"] != \
+            b["simulated"]["tasks"]:
+        print("test_command.sh: planned again from JSON, it is not the same:", words)
+        failed = 1
+sys.exit(failed)
+END
+  ran='a plan from its JSON'
+  ok "$python" carry.py "$bin"
+  ran='what a plan computes from its JSON'
+  ok "$python" "$here/carried.py" "$bin"
+else
+  echo 'test_command.sh: no Python, so no plan is carried elsewhere'
 fi
 
 # ---- nothing is left behind

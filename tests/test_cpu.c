@@ -13,6 +13,7 @@
 #include "../backends/einsum_cpu.h"
 #include "check.h"
 #include "util.h"
+#include "scaled.h"
 
 #if EINI_CPU_POSIX
 #include <sys/mman.h>
@@ -70,7 +71,7 @@ static void test_text(void) {
   CHECK(ein_cpu_import(other, text) == EIN_OK);
   CHECK(ein_cpu_export(other, again, sizeof again) == n && strcmp(text, again) == 0);
   CHECK(ein_cpu_import(other, "") == EIN_ERR_SYNTAX);
-  CHECK(ein_cpu_import(other, "einsum_cpu 1 other hz=1") == EIN_ERR_UNSUPPORTED);
+  CHECK(ein_cpu_import(other, "einsum_cpu 2 other hz=1") == EIN_ERR_UNSUPPORTED);
   for (size_t i = 0; i + 3 < n; i++) {  // cut short anywhere: an error, never half of it
     char save = text[i];
     text[i] = 0;
@@ -94,8 +95,8 @@ static void test_use(void) {
   memset(&d, 0, sizeof d);
   memset(in, 0, sizeof in);
   memset(&out, 0, sizeof out);
-  CHECK(ein_cpu_use(cpu, &d) == EIN_OK && d.nkernels == 1);
-  CHECK(d.kernels[0] == ein_cpu_kernels(cpu) && d.executor.parallel_for != NULL);
+  CHECK(ein_cpu_use(cpu, &d) == EIN_OK && d.nuse == 1);
+  CHECK(d.use[0] == ein_cpu_kernels(cpu) && d.executor.parallel_for != NULL);
   CHECK(ein_ctx_create(&d, &ctx) == EIN_OK);
   in[0].dtype = in[1].dtype = out.dtype = EIN_F64;
   in[0].rank = in[1].rank = out.rank = 2;
@@ -108,7 +109,7 @@ static void test_use(void) {
   CHECK(ein_einsum(ctx, "ij,jk->ik", 2, in, &out) == EIN_OK);
   CHECK(c[0] == 4 && c[1] == 5 && c[2] == 10 && c[3] == 11);
   ein_ctx_destroy(ctx);
-  d.nkernels = 8;
+  d.nuse = 8;
   CHECK(ein_cpu_use(cpu, &d) == EIN_ERR_TOO_LARGE && ein_cpu_use(cpu, NULL) == EIN_ERR_ARGUMENT);
   ein_cpu_destroy(cpu);
 }
@@ -324,7 +325,7 @@ static void run_copy(const ein_kernels *k, const problem *p, const ein_choice *c
   memcpy(aligned + choice->scratch, rim, sizeof rim);
   int loop = p->c.n > 0 ? (int)pick(p->c.n) : -1;
   if (loop < 0 || pick(2)) {
-    k->copy_run(k->user, &p->c, choice, aligned);
+    CHECK(k->copy_run(k->user, &p->c, choice, aligned) == EIN_OK);
   } else {
     problem part = *p;
     part.c.extent = part.extent;
@@ -333,7 +334,7 @@ static void run_copy(const ein_kernels *k, const problem *p, const ein_choice *c
       part.extent[loop] = n;
       part.c.src = p->c.src + lo * p->src[loop] * p->c.size;
       part.c.dst = p->c.dst + lo * p->dst[loop] * p->c.size;
-      k->copy_run(k->user, &part.c, choice, aligned);
+      CHECK(k->copy_run(k->user, &part.c, choice, aligned) == EIN_OK);
       lo += n;
     }
   }
@@ -940,6 +941,76 @@ static void test_extrema(const ein_kernels *k) {
   }
 }
 
+// Path "none" multiplies all factors of an element before it adds anything: inf * 0 is not lost,
+// as it would be where a kernel adds up one factor's elements first.
+static void test_unsplit(const ein_kernels *k) {
+  static const char *const expr[] = {"ae,be,abc->ce", "ae,be,cab->ec", "ea,be,abc->ce"};
+  static double x[3][1600], got[1600], want[1600];
+  const int64_t size[] = {8, 8, 8, 0, 200};  // of a, b, c and e
+  for (int round = 0; round < 12; round++) {
+    ein_ztensor in[3], out;
+    ein_einsum_desc d;
+    ein_ctx_desc desc;
+    ein_ctx *ctx;
+    int64_t shape[4][3], n = 1;
+    int t = 0;
+    memset(in, 0, sizeof in);
+    memset(&out, 0, sizeof out);
+    memset(&d, 0, sizeof d);
+    memset(&desc, 0, sizeof desc);
+    d.expr = expr[round % 3];
+    for (const char *c = d.expr; *c; c++) {
+      ein_ztensor *v = t < 3 ? &in[t] : &out;
+      if (*c == ',' || *c == '-') t++;
+      if (*c >= 'a') shape[t][v->rank++] = size[*c - 'a'];
+    }
+    for (t = 0; t < 4; t++) {
+      ein_ztensor *v = t < 3 ? &in[t] : &out;
+      v->dtype = EIN_F64;
+      v->shape = shape[t];
+      if (t < 3) v->data = x[t];
+    }
+    for (int a = 0; a < out.rank; a++) n *= out.shape[a];
+    for (t = 0; t < 3; t++) {
+      for (int i = 0; i < 1600; i++) {
+        x[t][i] = (double)draw(-2, 2);
+        if (t == round % 2 && draw(0, 40) == 0) x[t][i] = HUGE_VAL;
+      }
+    }
+    d.nin = 3;
+    d.in = in;
+    d.out = &out;
+    d.options.path = "none";
+    out.data = want;
+    CHECK(ein_einsum_ex(NULL, &d) == EIN_OK);
+    desc.nkernels = 1;
+    desc.kernels = &k;
+    CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
+    out.data = got;
+    CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);
+    int wrong = 0;
+    for (int64_t i = 0; i < n; i++)
+      wrong += want[i] != want[i] ? got[i] == got[i] : got[i] != want[i];
+    CHECK(wrong == 0);
+    ein_ctx_destroy(ctx);
+  }
+}
+
+// Of every family that products of few or many elements get, on one thread and on two.
+static void test_scaled(const char *isa, int64_t count) {
+  for (int threads = 1; threads < 3; threads++) {
+    ein_cpu *cpu = open_isa(isa, threads);
+    ein_ctx_desc d;
+    ein_ctx *ctx = NULL;
+    memset(&d, 0, sizeof d);
+    CHECK(ein_cpu_use(cpu, &d) == EIN_OK && ein_ctx_create(&d, &ctx) == EIN_OK);
+    test_scaled_store(ctx, (int)count);
+    test_scaled_room(ctx, (size_t)threads);
+    ein_ctx_destroy(ctx);
+    ein_cpu_destroy(cpu);
+  }
+}
+
 int main(int argc, char **argv) {
   static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
   int64_t count = argc > 2 ? atoll(argv[2]) : 1500;
@@ -958,6 +1029,7 @@ int main(int argc, char **argv) {
     }
     const ein_kernels *k = ein_cpu_kernels(cpu);
     test_copies(k, isa[i], count);
+    test_scaled(isa[i], count / 2);
     test_lines(k, isa[i], count);
     test_anywhere(k, isa[i], count);
     test_full_buffers(k);
@@ -967,12 +1039,13 @@ int main(int argc, char **argv) {
     test_exp(k, isa[i]);
     test_stream(k);
     test_rows(k);
-    for (int halves = cpu->machine.halves, once = 0; once < 2; once++) {
-      cpu->machine.halves = once;
+    for (int halves = cpu->machine.is.halves, once = 0; once < 2; once++) {
+      cpu->machine.is.halves = once;
       test_rows_together(k);
-      cpu->machine.halves = halves;
+      cpu->machine.is.halves = halves;
     }
     test_extrema(k);
+    test_unsplit(k);
     CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
     ein_cpu_destroy(cpu);
   }

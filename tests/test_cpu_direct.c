@@ -429,8 +429,8 @@ static void cut_one(int64_t size, int64_t grid, int64_t unit, int64_t *at, int *
   at[*n] = size;
 }
 
-static void run_parts(const eini_cpu *cpu, const eini_cpu_family *f, const ein_contract *c,
-                      const ein_choice *choice, char *scratch, int whole) {
+static ein_status run_parts(const eini_cpu *cpu, const eini_cpu_family *f, const ein_contract *c,
+                            const ein_choice *choice, char *scratch, int whole) {
   int64_t at[3][8], size[3];
   int n[3] = {1, 1, 1};
   size[0] = eini_axes_size(&c->batch);
@@ -446,13 +446,15 @@ static void run_parts(const eini_cpu *cpu, const eini_cpu_family *f, const ein_c
         ein_part part = {{at[0][b], at[0][b + 1]},
                          {at[1][i], at[1][i + 1]},
                          {at[2][l], at[2][l + 1]}};
-        f->run(cpu, c, choice, &part, scratch);
+        const ein_status st = f->run(cpu, c, choice, &part, scratch);
+        if (st != EIN_OK) return st;
       }
     }
   }
+  return EIN_OK;
 }
 
-static int run_case(test_case *t, const eini_cpu *cpu, int64_t number, const char *old,
+static int run_case(test_case *t, const eini_rated *cpu, int64_t number, const char *old,
                     const char *image) {
   const size_t bytes = (size_t)(t->out.count * (int)eini_dtype_bytes(t->c.type));
   char *keep = (char *)malloc(bytes);
@@ -467,8 +469,8 @@ static int run_case(test_case *t, const eini_cpu *cpu, int64_t number, const cha
     for (int whole = 1; whole >= 0 && !bad; whole--) {
       memcpy(t->out.mem.data, old, bytes);
       memset(scratch.data, 0xff, scratch.bytes);
-      run_parts(cpu, families[i], &t->c, &choice, scratch.data, whole);
-      bad = differ(t, image);
+      bad = run_parts(&cpu->is, families[i], &t->c, &choice, scratch.data, whole) != EIN_OK;
+      bad = bad || differ(t, image);
       if (whole) memcpy(keep, t->out.mem.data, bytes);
       if (!whole && memcmp(keep, t->out.mem.data, bytes) != 0) {
         printf("parts give other bits\n");
@@ -478,7 +480,7 @@ static int run_case(test_case *t, const eini_cpu *cpu, int64_t number, const cha
     region_free(&scratch);
     if (bad) {
       printf("case %lld: family %s (%s), isa %d\n", (long long)number, families[i]->name,
-             choice.variant, cpu->isa);
+             choice.variant, cpu->is.isa);
     }
   }
   free(keep);
@@ -500,8 +502,8 @@ static int best_isa(void) {
 int main(int argc, char **argv) {
   const int64_t count = argc > 1 ? atoll(argv[1]) : 2000, only = argc > 3 ? atoll(argv[3]) : -1;
   const uint64_t seed = argc > 2 ? (uint64_t)atoll(argv[2]) : 1;
-  eini_cpu cpu = {EINI_ISA_PLAIN, 48 << 10, 1 << 20, 8 << 20, 1, 0, 4e9, 100e9, 200e9,
-                  20e9, 25e9, 100e9, 40e9, 1e-8};
+  eini_rated cpu = {{EINI_ISA_PLAIN, 48 << 10, 1 << 20, 8 << 20, 1, 1, 0}, 4e9, 100e9, 200e9,
+                    20e9, 25e9, 100e9, 40e9, 1e-8, 4e6};
   for (int64_t i = 0; i < count; i++) {
     test_case t;
     fill_user u[2];
@@ -515,10 +517,11 @@ int main(int argc, char **argv) {
     expect(&t, image);
     for (int isa = EINI_ISA_PLAIN; isa <= best_isa(); isa++) {
       if (isa == EINI_ISA_NEON && best_isa() != EINI_ISA_NEON) continue;
-      cpu.isa = isa;
-      cpu.l3 = i % 2 ? 8 << 20 : 1 << 10;  // small: stores past the caches, reading ahead
-      cpu.l2 = i % 4 ? 1 << 20 : 1 << 10;  // small: blocks of long rows, small blocks of sums
-      cpu.l1 = i % 4 ? 48 << 10 : 1 << 9;
+      cpu.is.isa = isa;
+      cpu.is.l3 = i % 2 ? 8 << 20 : 1 << 10;  // small: reading ahead
+      cpu.past = i % 2 ? 4e6 : 512;           // small: stores past the caches
+      cpu.is.l2 = i % 4 ? 1 << 20 : 1 << 10;  // small: blocks of long rows, small blocks of sums
+      cpu.is.l1 = i % 4 ? 48 << 10 : 1 << 9;
       if (run_case(&t, &cpu, i, old, image)) return 1;
     }
     free(old);

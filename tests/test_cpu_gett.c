@@ -322,7 +322,7 @@ static void run_cut(const eini_cpu *cpu, const eini_cpu_family *family, const pr
         if (part.batch[0] == part.batch[1] || part.m[0] == part.m[1] || part.n[0] == part.n[1])
           continue;
         memset(aligned, 0xff, choice->scratch);
-        family->run(cpu, &p->c, choice, &part, aligned);
+        check(family->run(cpu, &p->c, choice, &part, aligned) == EIN_OK, "a status");
       }
   free(scratch);
 }
@@ -445,7 +445,7 @@ static void count_ways(const eini_cpu *cpu, const problem *p, const ein_choice *
   eini_gett_job j;
   char *scratch = (char *)malloc(choice->scratch + 64);
   check(scratch != NULL, "no memory");
-  eini_gett_job_init(cpu, &p->c, choice, &sketch, scratch, &j);
+  eini_gett_job_init(cpu, &p->c, choice->state, &sketch, scratch, &j);
   counts[8] += j.comes && j.k.total > 1;
   if (j.stream) {
     eini_gett_align(&j);
@@ -504,26 +504,27 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   p.c.extra_dtype = xtypes, p.c.extra_batch = xs[0], p.c.extra_m = xs[1], p.c.extra_n = xs[2];
   p.c.extra_base = xbase, p.c.emit_fn = emit, p.c.emit_user = &store;
   // Caches of all sizes, so that few elements make many blocks.
-  eini_cpu cpu;
+  eini_rated cpu;
   memset(&cpu, 0, sizeof cpu);
   const int small = p.stream ? 2 : (int)pick(3);
-  cpu.l1 = small == 0 ? 48 << 10 : 4096, cpu.l2 = small == 0 ? 1 << 20 : 16 << 10;
-  cpu.l3 = small == 2 ? 4096 : 16 << 20;
-  cpu.width = 1 + (int)pick(4);
+  cpu.is.l1 = small == 0 ? 48 << 10 : 4096, cpu.is.l2 = small == 0 ? 1 << 20 : 16 << 10;
+  cpu.is.l3 = small == 2 ? 4096 : 16 << 20;
+  cpu.is.width = 1 + (int)pick(4), cpu.is.l3s = 1;
   cpu.hz = 4e9, cpu.peak_f64 = 1e11, cpu.peak_f32 = 2e11, cpu.read_bw = cpu.copy_bw = 3e10;
   cpu.l2_bw = cpu.l3_bw = 1e11;
+  cpu.past = (double)(cpu.is.l3 * cpu.is.width) / 2;
   static const int isas[] = {EINI_ISA_PLAIN, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_AVX512};
-  cpu.isa = isa_only >= 0 ? isa_only : p.stream && pick(2) ? EINI_ISA_AVX512 : isas[pick(4)];
+  cpu.is.isa = isa_only >= 0 ? isa_only : p.stream && pick(2) ? EINI_ISA_AVX512 : isas[pick(4)];
   ein_choice choice;
-  check(eini_gett_family.plan(&cpu, &p.c, cpu.width, &choice), "declined");
+  check(eini_gett_family.plan(&cpu, &p.c, cpu.is.width, &choice), "declined");
   check(choice.seconds > 0, "no time predicted");
-  count_ways(&cpu, &p, &choice, counts);
-  run_family(&cpu, &eini_gett_family, &p, &choice);
-  if (eini_moved_plan(&cpu, &p.c, cpu.width, &choice))
+  count_ways(&cpu.is, &p, &choice, counts);
+  run_family(&cpu.is, &eini_gett_family, &p, &choice);
+  if (eini_moved_plan(&cpu, &p.c, cpu.is.width, &choice))
     for (int v = 1; v <= 2; v++) {
-      check(eini_moved_try(&cpu, &p.c, v, cpu.width, &choice) && choice.seconds > 0, "declined");
+      check(eini_moved_try(&cpu, &p.c, v, cpu.is.width, &choice) && choice.seconds > 0, "declined");
       memset(p.out.raw, GUARD_BYTE, p.out.raw_bytes);
-      run_family(&cpu, &eini_moved_family, &p, &choice);
+      run_family(&cpu.is, &eini_moved_family, &p, &choice);
       counts[6]++, counts[7] += choice.state[EINI_MOVED_STREAM];
     }
   for (int s = 0; s < 2; s++)

@@ -9,268 +9,7 @@
 #include "oracle.h"
 #include "check.h"
 #include "util.h"
-
-#include <pthread.h>
-
-// ---- random graphs ------------------------------------------------------------------------------
-
-#define MAX_TENSORS 24
-#define MAX_INDEX 6
-
-static const char *const names[] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9",
-                                    "t10", "t11", "t12", "t13", "t14", "t15", "t16", "t17", "t18",
-                                    "t19", "t20", "t21", "t22", "t23"};
-static const char *const index_names[] = {"a", "b", "c", "d", "e", "f"};
-
-typedef struct random_stmt {
-  int64_t extent[MAX_INDEX], coef[4][4 * MAX_INDEX], offset[4][4], out_coef[4 * MAX_INDEX],
-      out_offset[4];
-  int operand[3];
-  ein_zmap proj[3];
-  ein_stmt_desc d;
-} random_stmt;
-
-static ein_dtype random_dtype(void) {
-  static const ein_dtype list[] = {EIN_F64, EIN_F64, EIN_F32, EIN_F32, EIN_I32, EIN_I64, EIN_F16,
-                                   EIN_I8, EIN_BOOL, EIN_C64};
-  return list[draw(0, 9)];
-}
-
-// A random access of a tensor: every coordinate a sum of up to two terms that stays inside. 0: no
-// access fits.
-static int random_access(const eini_tensor *t, random_stmt *s, int k) {
-  ein_zmap *m = &s->proj[k];
-  int n = s->d.nindex, empty = 0;
-  memset(m, 0, sizeof *m);
-  memset(s->coef[k], 0, sizeof s->coef[k]);
-  m->rows = t->rank;
-  m->cols = n;
-  m->coef = s->coef[k];
-  m->offset = s->offset[k];
-  for (int i = 0; i < n; i++) empty |= s->extent[i] == 0;
-  for (int r = 0; r < t->rank; r++) {
-    int64_t lo = 0, hi = 0;
-    for (int terms = chance(75) ? 1 : 2; terms > 0 && n > 0 && !chance(8); terms--) {
-      int i = (int)draw(0, n - 1);
-      int64_t c = chance(75) ? 1 : draw(-2, 3), span = eini_max64(s->extent[i] - 1, 0);
-      int64_t old = m->coef[r * n + i];
-      if (old != 0 || hi - lo + eini_abs64(c) * span >= eini_max64(t->shape[r], 1)) continue;
-      m->coef[r * n + i] = c;
-      lo += c < 0 ? c * span : 0;
-      hi += c > 0 ? c * span : 0;
-    }
-    int64_t room = t->shape[r] - 1 - (hi - lo);
-    if (room < 0 && !empty) return 0;
-    m->offset[r] = -lo + (room > 0 ? draw(0, room) : 0);
-  }
-  return 1;
-}
-
-static const char *random_map(int nop, int n, int has_param, int is_complex) {
-  static const char *const one[] = {"x0", "x0*2", "tanh(x0)", "abs(x0-1)", "where(x0>0,x0,0)"};
-  static const char *const two[] = {"x0*x1", "x0+x1", "(x0-x1)*(x0-x1)", "max(x0,x1)",
-                                    "x0/(2+x1*x1)"};
-  if (is_complex) return NULL;
-  if (n > 0 && chance(20)) return nop > 1 ? "x0*(a+1)+x1" : "x0*(a+1)";
-  if (n > 1 && chance(10)) return nop > 1 ? "where(b>=a,x0,x1)" : "where(b>=a,x0,0)";
-  if (has_param && chance(20)) return "x0*s";
-  if (chance(40)) return NULL;
-  return nop == 1 ? one[draw(0, 4)] : nop == 2 ? two[draw(0, 4)] : NULL;
-}
-
-static const char *random_fold(int is_complex) {
-  static const char *const list[] = {"sum", "mean", "sum", "prod", "max", "min", "any", "all",
-                                     "logsumexp", "argmax", "mean", "var", "argmin", "sum", "span",
-                                     "spread", "parity"};
-  return is_complex ? list[draw(0, 3)] : list[draw(0, 16)];
-}
-
-// ---- monoids of our own -------------------------------------------------------------------------
-
-// span: f64, least and greatest value; their difference.
-static void span_lift(int64_t n, const void *x, void *const *state, void *user) {
-  (void)user;
-  for (int s = 0; s < 2; s++) memcpy(state[s], x, (size_t)n * sizeof(double));
-}
-
-static void span_merge(int64_t n, void *const *acc, const void *const *more, void *user) {
-  double *a = (double *)acc[0], *b = (double *)acc[1];
-  const double *c = (const double *)more[0], *d = (const double *)more[1];
-  (void)user;
-  for (int64_t i = 0; i < n; i++) {
-    if (c[i] < a[i]) a[i] = c[i];
-    if (d[i] > b[i]) b[i] = d[i];
-  }
-}
-
-static void span_finish(int64_t n, const void *const *state, void *out, void *user) {
-  const double *a = (const double *)state[0], *b = (const double *)state[1];
-  (void)user;
-  for (int64_t i = 0; i < n; i++) ((double *)out)[i] = b[i] >= a[i] ? b[i] - a[i] : -1;
-}
-
-// spread: f32, count, sum and sum of absolute values; their quotient.
-static void spread_lift(int64_t n, const void *x, void *const *state, void *user) {
-  const float *v = (const float *)x;
-  (void)user;
-  for (int64_t i = 0; i < n; i++) {
-    ((float *)state[0])[i] = 1;
-    ((float *)state[1])[i] = v[i];
-    ((float *)state[2])[i] = v[i] < 0 ? -v[i] : v[i];
-  }
-}
-
-static void spread_merge(int64_t n, void *const *acc, const void *const *more, void *user) {
-  (void)user;
-  for (int s = 0; s < 3; s++)
-    for (int64_t i = 0; i < n; i++) ((float *)acc[s])[i] += ((const float *)more[s])[i];
-}
-
-static void spread_finish(int64_t n, const void *const *state, void *out, void *user) {
-  const float *a = (const float *)state[0], *b = (const float *)state[1],
-              *c = (const float *)state[2];
-  (void)user;
-  for (int64_t i = 0; i < n; i++) ((float *)out)[i] = (b[i] + c[i]) / (a[i] + 1);
-}
-
-static void parity_merge(int64_t n, void *const *acc, const void *const *more, void *user) {
-  (void)user;
-  for (int64_t i = 0; i < n; i++) ((uint32_t *)acc[0])[i] ^= ((const uint32_t *)more[0])[i];
-}
-
-static ein_ctx *monoid_ctx(void) {
-  static const ein_monoid own[] = {
-      {"span", 2, EIN_F64, {HUGE_VAL, -HUGE_VAL, 0, 0}, 0, span_lift, span_merge, span_finish, 0,
-       NULL},
-      {"spread", 3, EIN_F32, {0, 0, 0, 0}, 0, spread_lift, spread_merge, spread_finish, 0, NULL},
-      {"parity", 1, EIN_I32, {0, 0, 0, 0}, 1, NULL, parity_merge, NULL, 0, NULL}};
-  ein_ctx *ctx = NULL;
-  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
-  for (int k = 0; k < 3; k++) CHECK(ein_ctx_monoid(ctx, &own[k]) == EIN_OK);
-  return ctx;
-}
-
-// Adds a statement for a new tensor of up to 3 axes, in one or two pieces. 0: nothing fits.
-static int random_stmt_add(ein_graph *g, int id, int has_param) {
-  static random_stmt s;
-  memset(&s, 0, sizeof s);
-  int n = s.d.nindex = (int)draw(0, 4), nop = s.d.noperand = (int)draw(1, 3), is_complex = 0, rank;
-  s.d.nfree = n == 0 ? 0 : (int)draw(0, n > 3 ? 3 : n);
-  for (int i = 0; i < n; i++) s.extent[i] = chance(3) ? 0 : chance(12) ? 1 : draw(2, 7);
-  for (int k = 0, tries = 0; k < nop; k++) {
-    do {
-      if (++tries > 60) return 0;
-      s.operand[k] = k > 0 && chance(15) ? s.operand[0] : (int)draw(0, id - 1);
-    } while (!random_access(&g->tensor[s.operand[k]], &s, k));
-    ein_dtype t = g->tensor[s.operand[k]].dtype;
-    is_complex |= t == EIN_C64 || t == EIN_C128;
-  }
-  int style = s.d.nfree == 0 ? 0 : (int)draw(0, 9);  // of the output's first coordinate
-  if (style == 8 && s.d.nfree < 2) style = 0;
-  rank = s.d.nfree - (style == 8);
-  int holes = s.d.nfree > 0 && style == 0 && chance(50);  // Y[2*a,b] or Y[2*a,b,a], zero elsewhere
-  rank += holes && rank < 3 && chance(50);
-  int64_t shape[3] = {0, 0, 0};
-  for (int r = 0; r < rank && holes; r++)
-    shape[r] = r == 0 ? 2 * s.extent[0] + 1 : s.extent[r < s.d.nfree ? r : 0] + draw(0, 1);
-  if (ein_graph_add_tensor(g, names[id], chance(25) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP, EIN_NONE,
-                           rank, holes ? shape : NULL, NULL) != EIN_OK)
-    return 0;
-  for (int r = 0; r < rank; r++)
-    s.out_coef[r * n + (r < s.d.nfree ? r + (style == 8) : 0)] = r == 0 && holes ? 2 : 1;
-  s.d.rest = holes ? EIN_REST_ZERO : EIN_REST_ERROR;
-  if (style == 8) {  // Y[E*a+b] or Y[a+E*b]
-    int turn = chance(50);
-    s.out_coef[turn] = 1;
-    s.out_coef[!turn] = eini_max64(s.extent[turn], 1);
-    if (s.extent[0] == 0 || s.extent[1] == 0) return 0;
-  }
-  if (style == 7 && s.extent[0] > 0) {  // backwards
-    s.out_coef[0] = -1;
-    s.out_offset[0] = s.extent[0] - 1;
-  }
-  int pieces = style == 5 || style == 6 ? 2 : 1;
-  if (pieces == 2 && s.extent[0] == 0) return 0;
-  if (style == 6) s.out_coef[0] = 2;  // interleaved
-  s.d.out = id;
-  s.d.extent = s.extent;
-  s.d.index = index_names;
-  s.d.operand = s.operand;
-  s.d.proj = s.proj;
-  s.d.out_map.rows = rank;
-  s.d.out_map.cols = n;
-  s.d.out_map.coef = s.out_coef;
-  s.d.out_map.offset = s.out_offset;
-  s.d.fold = n > s.d.nfree ? random_fold(is_complex) : NULL;
-  for (int piece = 0; piece < pieces; piece++) {
-    s.d.map = random_map(nop, n, has_param, is_complex);
-    if (ein_graph_add_statement(g, &s.d) != EIN_OK) return 0;
-    s.out_offset[0] += style == 6 ? 1 : s.extent[0];
-  }
-  return eini_seal_tensor(g, id) == EIN_OK;
-}
-
-// A random graph of up to nstmt tensors made by statements; NULL when the dice were bad.
-static ein_graph *random_graph(ein_ctx *ctx, int nstmt) {
-  ein_graph *g;
-  static const ein_scalar half = {1, 0.5, 0};
-  if (ein_graph_create(ctx, &g) != EIN_OK) return NULL;
-  int id, nin = (int)draw(1, 3), has_param = chance(40);
-  for (int k = 0; k < nin; k++) {
-    int64_t shape[3];
-    int rank = (int)draw(chance(10) ? 0 : 1, 3);
-    for (int r = 0; r < rank; r++) shape[r] = chance(2) ? 0 : chance(8) ? 1 : draw(2, 9);
-    ein_graph_add_tensor(g, names[k], EIN_ROLE_INPUT, random_dtype(), rank, shape, &id);
-  }
-  if (has_param) ein_graph_add_param(g, "s", EIN_F32, &half, NULL);
-  for (int k = 0; k < nstmt; k++) {
-    if (random_stmt_add(g, nin + k, has_param)) continue;
-    ein_graph_destroy(g);
-    return NULL;
-  }
-  g->tensor[nin + nstmt - 1].role = EIN_ROLE_OUTPUT;  // so that something is observed
-  if (ein_graph_finish(g) == EIN_OK) return g;
-  ein_graph_destroy(g);
-  return NULL;
-}
-
-// ---- data ---------------------------------------------------------------------------------------
-
-typedef struct values {
-  void *data[MAX_TENSORS];    // of every tensor, by the oracle
-  double *err[MAX_TENSORS];
-} values;
-
-static void values_make(const ein_graph *g, uint64_t seed, values *v) {
-  ein_scalar param[4] = {{0, 0, 0}};
-  memset(v, 0, sizeof *v);
-  for (int t = 0; t < g->ntensor; t++) {
-    int64_t n = orc_count(&g->tensor[t]);
-    v->data[t] = orc_alloc(n, 16);
-    v->err[t] = (double *)orc_alloc(n, sizeof(double));
-    if (g->tensor[t].role == EIN_ROLE_INPUT)
-      orc_random_fill(g->tensor[t].dtype, n, v->data[t], seed + (uint64_t)t);
-  }
-  for (int k = 0; k < g->nparam; k++) param[k] = g->param[k].value;
-  orc_eval_err(g, v->data, v->err, param);
-}
-
-static void values_free(const ein_graph *g, values *v) {
-  for (int t = 0; t < g->ntensor; t++) {
-    free(v->data[t]);
-    free(v->err[t]);
-  }
-}
-
-static ein_ztensor dense(const eini_tensor *t, void *data) {
-  ein_ztensor v;
-  memset(&v, 0, sizeof v);
-  v.dtype = t->dtype;
-  v.rank = t->rank;
-  v.shape = t->shape;
-  v.data = data;
-  return v;
-}
+#include "random_graph.h"
 
 // ---- tensor relations ---------------------------------------------------------------------------
 
@@ -669,30 +408,65 @@ static int64_t partial_bytes(const ein_graph *g, const eini_stmt *s) {
 // Are the partial results of a cut fold states?
 static int has_state(const eini_stmt *s) { return s->fold > EINI_LOGSUMEXP; }
 
+// The hull [lo, hi] of what operand o of the task of statement k at a place reads; 0: nothing, or
+// what another operand reads.
+static int brute_box(const ein_graph *g, const cuts *c, int k, int o, int64_t q, int64_t *lo,
+                     int64_t *hi) {
+  const eini_stmt *s = &g->stmt[k];
+  const eini_tensor *t = &g->tensor[s->operand[o]];
+  int64_t x[MAX_INDEX] = {0};
+  int any = 0;
+  for (int b = 0; b < o; b++)
+    if (same_access(s, b, o)) return 0;
+  if (q >= c->parts[k].ntask || orc_empty(s->index, 0, s->nindex)) return 0;
+  for (int r = 0; r < t->rank; r++) lo[r] = INT64_MAX, hi[r] = -1;
+  do {
+    if (place_of(s, &c->parts[k], x, 0) != q) continue;
+    any = 1;
+    for (int r = 0; r < t->rank; r++) {
+      int64_t y = s->proj[o].offset[r];
+      for (int i = 0; i < s->nindex; i++) y += s->proj[o].coef[r * s->nindex + i] * x[i];
+      lo[r] = eini_min64(lo[r], y);
+      hi[r] = eini_max64(hi[r], y);
+    }
+  } while (next_point(s, s->nindex, x));
+  return any;
+}
+
+// Bytes of input t at a place: of a pinned one its block, else the elements that its tasks read.
+static int64_t brute_held(const ein_graph *g, const cuts *c, int *const *home, int t, int q) {
+  const eini_tensor *x = &g->tensor[t];
+  int64_t n = orc_count(x), bytes = 0, lo[4], hi[4];
+  unsigned char *held = (unsigned char *)orc_alloc(n, 1);
+  memset(held, 0, (size_t)n);
+  for (int k = 0; k < g->nstmt && c->pins[t].ntask == 0; k++) {
+    for (int o = 0; o < g->stmt[k].noperand; o++) {
+      if (g->stmt[k].operand[o] != t || !brute_box(g, c, k, o, q, lo, hi)) continue;
+      for (int64_t e = 0; e < n; e++) {
+        int64_t left = e;
+        int inside = 1;
+        for (int r = x->rank - 1; r >= 0; r--) {
+          inside &= left % x->shape[r] >= lo[r] && left % x->shape[r] <= hi[r];
+          left /= x->shape[r];
+        }
+        held[e] |= (unsigned char)inside;
+      }
+    }
+  }
+  for (int64_t e = 0; e < n; e++)
+    bytes += (c->pins[t].ntask > 0 ? home[t][e] == q : held[e]) * (int64_t)ein_dtype_size(x->dtype);
+  free(held);
+  return bytes;
+}
+
 // Bytes that the task of statement k at a place reads from elsewhere.
 static int64_t brute_fetched(const ein_graph *g, const cuts *c, int *const *home, int k,
                              int64_t q) {
   const eini_stmt *s = &g->stmt[k];
-  const ein_parts *e = &c->parts[k];
-  int64_t bytes = 0, x[MAX_INDEX];
-  if (q >= e->ntask) return 0;
-  for (int o = 0; o < s->noperand && !orc_empty(s->index, 0, s->nindex); o++) {
+  int64_t bytes = 0, lo[4], hi[4];
+  for (int o = 0; o < s->noperand; o++) {
     const eini_tensor *t = &g->tensor[s->operand[o]];
-    int twice = 0;
-    int64_t lo[4], hi[4];
-    for (int b = 0; b < o; b++) twice |= same_access(s, b, o);
-    if (twice) continue;
-    for (int r = 0; r < t->rank; r++) lo[r] = INT64_MAX, hi[r] = -1;
-    memset(x, 0, sizeof x);
-    do {
-      if (place_of(s, e, x, 0) != q) continue;
-      for (int r = 0; r < t->rank; r++) {
-        int64_t y = s->proj[o].offset[r];
-        for (int i = 0; i < s->nindex; i++) y += s->proj[o].coef[r * s->nindex + i] * x[i];
-        lo[r] = eini_min64(lo[r], y);
-        hi[r] = eini_max64(hi[r], y);
-      }
-    } while (next_point(s, s->nindex, x));
+    if (!brute_box(g, c, k, o, q, lo, hi)) continue;
     bytes += count_box(t, home[s->operand[o]], lo, hi, (int)q) * (int64_t)ein_dtype_size(t->dtype);
   }
   return bytes;
@@ -710,14 +484,18 @@ static int64_t brute_bytes(const ein_graph *g, const cuts *c, int *const *home, 
   return bytes;
 }
 
-// Most bytes of blocks, partial results and what tasks fetched alive at one place, statement by
-// statement.
+// Most bytes of inputs, blocks, partial results and what tasks fetched alive at one place,
+// statement by statement.
 static int64_t brute_peak(const ein_graph *g, const cuts *c, int *const *home, int places) {
   int64_t peak = 0;
   for (int q = 0; q < places; q++) {
+    int64_t held = 0;
+    for (int t = 0; t < g->ntensor; t++)
+      if (g->tensor[t].role == EIN_ROLE_INPUT) held += brute_held(g, c, home, t, q);
+    if (held > peak) peak = held;
     for (int k = 0; k < g->nstmt; k++) {
       const eini_stmt *s = &g->stmt[k];
-      int64_t bytes = brute_fetched(g, c, home, k, q), x[MAX_INDEX] = {0}, nagg = 1;
+      int64_t bytes = held + brute_fetched(g, c, home, k, q), x[MAX_INDEX] = {0}, nagg = 1;
       ein_dtype wide = ein_dtype_compute(s->type);
       for (int u = 0; u <= k; u++) {  // blocks that a later statement reads, or that are outputs
         const eini_stmt *b = &g->stmt[u];
@@ -750,55 +528,6 @@ static int64_t brute_peak(const ein_graph *g, const cuts *c, int *const *home, i
     }
   }
   return peak;
-}
-
-// ---- threads for the tests ----
-
-typedef struct test_job {
-  void (*task)(void *arg, int i);
-  void *arg;
-  int i;
-} test_job;
-
-static void *test_thread(void *user) {
-  test_job *j = (test_job *)user;
-  j->task(j->arg, j->i);
-  return NULL;
-}
-
-// Every task on a thread of its own.
-static void test_for(int n, void (*task)(void *arg, int i), void *arg, void *user) {
-  pthread_t thread[8];
-  test_job job[8];
-  int started = 0;
-  (void)user;
-  for (int i = 0; i < n; i++) {
-    if (i == n - 1 || i >= 8) {
-      task(arg, i);
-      continue;
-    }
-    job[i].task = task;
-    job[i].arg = arg;
-    job[i].i = i;
-    if (pthread_create(&thread[started], NULL, test_thread, &job[i]) == 0) started++;
-    else task(arg, i);
-  }
-  for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
-}
-
-static ein_ctx *test_ctx(int width, counter *c) {
-  ein_ctx_desc d;
-  ein_ctx *ctx = NULL;
-  memset(&d, 0, sizeof d);
-  if (c != NULL) {
-    d.allocator.alloc_fn = count_alloc;
-    d.allocator.free_fn = count_free;
-    d.allocator.user = c;
-  }
-  d.executor.width = width;
-  d.executor.parallel_for = test_for;
-  ein_ctx_create(&d, &ctx);
-  return ctx;
 }
 
 // ---- one case ----
@@ -945,8 +674,12 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
   outcome_free(&m);
 }
 
-// The cuts einsum_decomp.h finds by its model of bytes, and what it predicts; 0: none.
-static int best_cuts(const ein_graph *g, int p, cuts *c, double *bytes, double *peak) {
+// The cuts einsum_decomp.h finds by its model of bytes, with some inputs pinned, and what it
+// predicts; 0: none.
+static int best_cuts(const ein_graph *g, int p, ein_inputs inputs, cuts *c, double *bytes,
+                     double *peak) {
+  static char pin[MAX_TENSORS][64];
+  const char *pins[MAX_TENSORS];
   ein_sim_desc sim;
   ein_sim_info info;
   ein_decompose_desc d;
@@ -954,8 +687,18 @@ static int best_cuts(const ein_graph *g, int p, cuts *c, double *bytes, double *
   memset(&d, 0, sizeof d);
   d.p = p;
   d.cost = EIN_COST_BYTES;
+  d.inputs = inputs;
+  d.pin = pins;
+  for (int t = 0; t < g->ntensor && chance(50); t++) {
+    const eini_tensor *x = &g->tensor[t];
+    int r = x->rank > 0 ? (int)draw(0, x->rank - 1) : 0;
+    if (x->role != EIN_ROLE_INPUT || x->rank == 0 || eini_min64(p, x->shape[r]) < 2) continue;
+    snprintf(pin[t], sizeof pin[t], "%s[%d=%d]", x->name, r,
+             (int)draw(2, eini_min64(p, x->shape[r])));
+    pins[d.npin++] = pin[t];
+  }
   ein_status st = ein_decompose(NULL, g, &d, &how);
-  if (st != EIN_OK) printf("decompose: %s\n", ein_status_name(st));
+  CHECK(st == EIN_OK);
   if (st != EIN_OK) return 0;
   memset(c, 0, sizeof *c);
   memset(&sim, 0, sizeof sim);
@@ -970,12 +713,21 @@ static int best_cuts(const ein_graph *g, int p, cuts *c, double *bytes, double *
     c->parts[k].cut = c->cut[k];
     c->parts[k].order = c->order[k];
   }
+  for (int t = 0; t < g->ntensor; t++) {
+    ein_parts *e = &c->pins[t];
+    if (ein_decomposition_pin(how, t, e) != EIN_OK) continue;
+    for (int r = 0; r < e->nindex; r++) c->pin_cut[t][r] = e->cut[r];
+    for (int i = 0; i < e->norder; i++) c->pin_order[t][i] = e->order[i];
+    e->cut = c->pin_cut[t];
+    e->order = c->pin_order[t];
+  }
   ein_decomposition_destroy(how);
   return 1;
 }
 
 // Is the peak of every place, on fabrics that share memory and that copy, as it was simulated?
-static void test_peaks(int n, int p, const ein_graph *g, const cuts *c, const double *peak) {
+static void test_peaks(int n, int p, const ein_graph *g, const cuts *c, ein_inputs inputs,
+                       const double *peak) {
   for (int kind = 0; kind < 2; kind++) {
     ein_fabric f;
     ein_dist_desc desc;
@@ -985,6 +737,8 @@ static void test_peaks(int n, int p, const ein_graph *g, const cuts *c, const do
     else ein_fabric_copying(NULL, p, &f);
     desc.fabric = &f;
     desc.parts = c->parts;
+    desc.pins = c->pins;
+    desc.inputs = inputs;
     CHECK(ein_dist_create(NULL, g, &desc, &d) == EIN_OK);
     int same = 1;
     for (int q = 0; q < p; q++) same &= (double)ein_dist_peak(d, q) == peak[q];
@@ -997,6 +751,224 @@ static void test_peaks(int n, int p, const ein_graph *g, const cuts *c, const do
     ein_dist_destroy(d);
     ein_fabric_destroy(&f);
   }
+}
+
+// ---- simulated messages: those that the copying fabric sends, on links with limits ----
+
+typedef struct letter {
+  int stmt, from, to;
+  double bytes, sent, arrived;
+} letter;
+
+typedef struct letters {
+  ein_fabric inner;
+  letter *x;
+  int n, cap;
+} letters;
+
+static void letters_add(letters *l, letter x) {
+  if (l->n == l->cap) {
+    l->cap = l->cap < 64 ? 64 : 2 * l->cap;
+    l->x = (letter *)realloc(l->x, (size_t)l->cap * sizeof *l->x);
+  }
+  l->x[l->n++] = x;
+}
+
+static ein_status watched_send(void *user, int from, int to, int64_t tag, const void *data,
+                               size_t bytes, ein_ticket *ticket) {
+  letters *l = (letters *)user;
+  letter x = {(int)tag, from, to, (double)bytes, 0, 0};
+  letters_add(l, x);
+  return l->inner.send_fn(l->inner.user, from, to, tag, data, bytes, ticket);
+}
+
+static ein_status watched_recv(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                               ein_ticket *ticket) {
+  letters *l = (letters *)user;
+  return l->inner.recv_fn(l->inner.user, to, from, tag, data, bytes, ticket);
+}
+
+static ein_status watched_wait(void *user, ein_ticket ticket) {
+  letters *l = (letters *)user;
+  return l->inner.wait_fn(l->inner.user, ticket);
+}
+
+static void simulated_move(void *user, const ein_sim_move *m) {
+  letter x = {m->stmt, (int)m->from, (int)m->to, m->bytes, m->sent, m->arrived};
+  letters_add((letters *)user, x);
+}
+
+static int letter_order(const void *a, const void *b) {
+  const letter *x = (const letter *)a, *y = (const letter *)b;
+  if (x->stmt != y->stmt) return x->stmt - y->stmt;
+  if (x->from != y->from) return x->from - y->from;
+  if (x->to != y->to) return x->to - y->to;
+  return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+// Does some window of time carry more than a link can: of what leaves a place, or comes in?
+static int link_exceeded(const letters *l, int places, const ein_machine *m) {
+  for (int q = 0; q < places; q++) {
+    for (int side = 0; side < 2; side++) {
+      for (int i = 0; i < l->n; i++) {  // windows begin and end with a message
+        for (int j = 0; j < l->n; j++) {
+          double takes = 1 / m->bandwidth, bytes = 0, begin, end;
+          if ((side ? l->x[i].to : l->x[i].from) != q || (side ? l->x[j].to : l->x[j].from) != q)
+            continue;
+          begin = side ? l->x[i].arrived - l->x[i].bytes * takes : l->x[i].sent;
+          end = side ? l->x[j].arrived : l->x[j].sent + l->x[j].bytes * takes;
+          if (end <= begin) continue;
+          for (int k = 0; k < l->n; k++) {
+            const letter *x = &l->x[k];
+            double b = side ? x->arrived - x->bytes * takes : x->sent;
+            if ((side ? x->to : x->from) != q) continue;
+            if (b >= begin * (1 - 1e-12) && b + x->bytes * takes <= end * (1 + 1e-12))
+              bytes += x->bytes;
+          }
+          if (bytes > m->bandwidth * (end - begin) * (1 + 1e-9) + 1e-6) return 1;
+        }
+      }
+    }
+  }
+  return 0;
+}
+
+// Random vectors for all statements whose names can be given them.
+static ein_decomposition *random_decomposition(const ein_graph *g, int p) {
+  static char text[MAX_STMTS][256];
+  const char *parts[MAX_STMTS];
+  ein_decompose_desc d;
+  ein_decomposition *how = NULL;
+  memset(&d, 0, sizeof d);
+  d.p = p;
+  d.cost = EIN_COST_BYTES;
+  d.method = "given";
+  d.parts = parts;
+  for (int k = 0; k < g->nstmt; k++) {
+    const eini_stmt *s = &g->stmt[k];
+    int64_t limit[MAX_INDEX], left = p;
+    size_t n = (size_t)snprintf(text[k], sizeof text[k], "%s[", g->tensor[s->out].name);
+    int some = 0;
+    eini_cut_limits(g, s, limit);
+    for (int i = 0; i < s->nindex; i++) {
+      int64_t most = eini_min64(limit[i], left);
+      int named = 0;
+      for (int j = 0; j < s->nindex; j++) named += strcmp(s->index[i].name, s->index[j].name) == 0;
+      if (most < 2 || named > 1 || chance(40)) continue;
+      int64_t cut = draw(2, most);
+      n += (size_t)snprintf(text[k] + n, sizeof text[k] - n, "%s%s=%d", some++ ? "," : "",
+                            s->index[i].name, (int)cut);
+      left /= cut;
+    }
+    snprintf(text[k] + n, sizeof text[k] - n, "]");
+    if (some && g->tensor[s->out].nstmt == 1) parts[d.nparts++] = text[k];
+  }
+  if (ein_decompose(NULL, g, &d, &how) != EIN_OK) return NULL;
+  return how;
+}
+
+// Sends what a plan for the decomposition moves on a copying fabric through `l`.
+static int watched_run(const ein_graph *g, const ein_decomposition *how, const values *v, int p,
+                       letters *l) {
+  const void *in[MAX_TENSORS];
+  void *out[MAX_TENSORS];
+  int nin = 0, nout = 0;
+  ein_fabric f;
+  ein_dist_desc desc;
+  ein_dist *d;
+  ein_run run;
+  CHECK(ein_fabric_copying(NULL, p, &l->inner) == EIN_OK);
+  f = l->inner;
+  f.user = l;
+  f.send_fn = watched_send;
+  f.recv_fn = watched_recv;
+  f.wait_fn = watched_wait;
+  f.destroy_fn = NULL;
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  desc.fabric = &f;
+  desc.decomposition = how;
+  for (int t = 0; t < g->ntensor; t++) {
+    if (g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = v->data[t];
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT) out[nout++] = orc_alloc(orc_count(&g->tensor[t]), 16);
+  }
+  run.in = in;
+  run.out = out;
+  ein_status st = ein_dist_create(NULL, g, &desc, &d);
+  if (st == EIN_OK) st = ein_dist_execute(d, &run, NULL);
+  ein_dist_destroy(d);
+  for (int o = 0; o < nout; o++) free(out[o]);
+  ein_fabric_destroy(&l->inner);
+  return st == EIN_OK;
+}
+
+static void test_messages(int count, uint64_t seed) {
+  static const int places[] = {2, 3, 4, 6, 8, 12, 16};
+  ein_ctx *own = monoid_ctx();
+  long total = 0;
+  int done = 0;
+  for (int n = 0; n < count; n++) {
+    rng_state = seed * 1000003 + (uint64_t)n;
+    ein_graph *g = random_graph(own, (int)draw(1, 6));
+    int p = places[draw(0, 6)], empty = 0;
+    ein_decomposition *how = NULL;
+    values v;
+    if (g != NULL && g->nstmt <= MAX_STMTS) how = random_decomposition(g, p);
+    for (int k = 0; how != NULL && k < g->nstmt; k++)  // a scalar that no point reads is counted
+      empty |= orc_empty(g->stmt[k].index, 0, g->stmt[k].nindex);
+    if (how == NULL || empty) {
+      ein_decomposition_destroy(how);
+      ein_graph_destroy(g);
+      continue;
+    }
+    letters real, simulated;
+    ein_machine m;
+    ein_sim_desc desc;
+    ein_sim_info info;
+    memset(&real, 0, sizeof real);
+    memset(&simulated, 0, sizeof simulated);
+    memset(&m, 0, sizeof m);
+    memset(&desc, 0, sizeof desc);
+    m.bandwidth = chance(50) ? 1e3 : 1e9;
+    m.latency = chance(50) ? 1e-6 : 1e-2;
+    m.flops = chance(50) ? 1e3 : 1e9;
+    desc.machine = &m;
+    desc.move_fn = simulated_move;
+    desc.user = &simulated;
+    values_make(g, seed + (uint64_t)n, &v);
+    CHECK(ein_simulate(NULL, g, how, &desc, &info) == EIN_OK);
+    CHECK(watched_run(g, how, &v, p, &real));
+    double bytes = 0;
+    int late = 0;
+    for (int i = 0; i < simulated.n; i++) {
+      const letter *x = &simulated.x[i];
+      bytes += x->bytes;
+      late += x->arrived < (x->sent + m.latency + x->bytes / m.bandwidth) * (1 - 1e-12);
+      late += x->arrived > info.seconds * (1 + 1e-12);
+    }
+    CHECK(late == 0 && info.messages == simulated.n && info.join + info.agg == bytes);
+    CHECK(simulated.n > 150 || !link_exceeded(&simulated, p, &m));
+    if (real.n > 0) qsort(real.x, (size_t)real.n, sizeof *real.x, letter_order);
+    if (simulated.n > 0) qsort(simulated.x, (size_t)simulated.n, sizeof *simulated.x, letter_order);
+    int same = real.n == simulated.n;
+    for (int i = 0; i < real.n && same; i++) same = letter_order(&real.x[i], &simulated.x[i]) == 0;
+    CHECK(same);
+    if (!same) {
+      static char text[16384];
+      ein_graph_print(g, text, sizeof text);
+      printf("case %d: %d messages, simulated %d\n%s", n, real.n, simulated.n, text);
+    }
+    total += real.n;
+    done++;
+    free(real.x);
+    free(simulated.x);
+    values_free(g, &v);
+    ein_decomposition_destroy(how);
+    ein_graph_destroy(g);
+  }
+  printf("  %d decompositions, %ld messages as simulated\n", done, total);
+  CHECK(done > count / 4 && total > count);
+  ein_ctx_destroy(own);
 }
 
 static void test_random(int count, uint64_t seed, int only) {
@@ -1018,14 +990,15 @@ static void test_random(int count, uint64_t seed, int only) {
     random_cuts(g, p, &c);
     test_case(n, p, g, &c, &v, ctx);
     double predicted = 0, peak[16];
-    if (n % 3 == 0 && best_cuts(g, p, &c, &predicted, peak)) {
+    ein_inputs inputs = n % 2 == 0 ? EIN_INPUTS_HELD : EIN_INPUTS_OUTSIDE;
+    if (n % 3 == 0 && best_cuts(g, p, inputs, &c, &predicted, peak)) {
       long before = total_bytes;
       test_case(n, p, g, &c, &v, ctx);
       checks++;
       int empty = 0;  // a scalar that no point reads: the model counts it, nothing moves
       for (int k = 0; k < g->nstmt; k++)
         empty |= orc_empty(g->stmt[k].index, 0, g->stmt[k].nindex);
-      if (!empty) test_peaks(n, p, g, &c, peak);
+      if (!empty) test_peaks(n, p, g, &c, inputs, peak);
       if (!empty && predicted != (double)(total_bytes - before)) {
         printf("predicted %.0f bytes, %ld\n", predicted, total_bytes - before);
         report(g, &c, n, p, "the model of bytes is wrong");
@@ -1666,6 +1639,7 @@ int main(int argc, char **argv) {
   if (only < 0) test_relation_random(count, seed);
   test_random(count, seed, only);
   if (only < 0) test_processes(count / 4 + 1, seed);
+  if (only < 0) test_messages(count, seed);
   if (failures == 0) printf("ok %d checks\n", checks);
   else printf("%d of %d checks failed\n", failures, checks);
   return failures != 0;

@@ -45,6 +45,8 @@ static uint64_t rng_state = 1;
 
 #define CHECK_OK(expr) CHECK_STATUS(EIN_OK, expr)
 
+#include "scaled.h"
+
 static uint64_t rng(void) {  // splitmix64
   uint64_t z = (rng_state += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -484,6 +486,39 @@ static void test_scaled(ein_ctx *ctx) {
   e.beta = scalar(1, 0);
   CHECK_OK(ein_einsum_ex(ctx, &e));
   CHECK(d[0] == 32 + 4 && d[1] == 68 && d[7] == 113 + 3);
+}
+
+// D = alpha * fold + beta * C where labels repeated in the output are equal, added to what was
+// there with accumulate; the other elements are no part of the statement, whatever the factors.
+static void test_scaled_rest(ein_ctx *ctx) {
+  const int64_t s32[] = {3, 2}, s2[] = {2}, s33[] = {3, 3}, across[] = {1, 3};
+  double a[6] = {1, -2, 3, 4, -5, 6}, x[2] = {2, 7}, c[9], d[9];
+  ein_ztensor in[2], out = view(EIN_F64, d, 2, s33, NULL);
+  ein_ztensor cv = view(EIN_F64, c, 2, s33, across);
+  in[0] = view(EIN_F64, a, 2, s32, NULL);
+  in[1] = view(EIN_F64, x, 1, s2, NULL);
+  for (int t = 0; t < 3 * 2 * 3 * 2; t++) {
+    int rest = EIN_REST_ZERO + t % 3, own = t / 18;
+    double alpha = t / 3 % 2 ? -2 : 1, beta = t / 6 % 3 == 2 ? 3 : 0;
+    ein_einsum_desc e = describe("ij,j->ii", 2, in, &out);
+    e.rest = (ein_rest)rest;
+    if (t / 3 % 2) e.alpha = scalar(alpha, 0);
+    if (t / 6 % 3) e.beta = scalar(beta, 0);
+    if (!own) e.c = &cv;
+    for (int i = 0; i < 9; i++) d[i] = 10 + i, c[i] = 100 + i;
+    CHECK_OK(ein_einsum_ex(ctx, &e));
+    for (int i = 0; i < 3; i++) {
+      for (int k = 0; k < 3; k++) {
+        double was = 10 + 3 * i + k, sum = a[2 * i] * x[0] + a[2 * i + 1] * x[1];
+        double want = rest == EIN_REST_ZERO ? 0 : was;
+        if (i == k) {
+          want = alpha * sum + beta * (own ? was : 100 + i + 3 * k);
+          if (rest == EIN_REST_ACCUMULATE) want += was;
+        }
+        CHECK(d[3 * i + k] == want);
+      }
+    }
+  }
 }
 
 static void test_complex(ein_ctx *ctx) {
@@ -1584,7 +1619,31 @@ static void test_messages(void) {
   memcpy(text + 3000, "1ii", 4);
   CHECK_STATUS(EIN_ERR_SYNTAX, ein_einsum(ctx, text, 1, in, &out));
   const ein_error *e = ein_ctx_error(ctx, 0);
-  CHECK(e->column < 200 && strlen(e->source) < 300 && e->source[e->column - 1] == '1');
+  CHECK(e->column == 3001 && e->width == 1 && strlen(e->source) < 300);
+  CHECK(e->caret < 200 && e->source[e->caret] == '1' && e->mark == 1);
+  // Characters of two columns, and of none, before the mistake and under it.
+  const char *mixed = "\xe6\xbc\xa2\xe5\xad\x97" "e\xcc\x81" "1";
+  CHECK_STATUS(EIN_ERR_SYNTAX, ein_einsum(ctx, mixed, 1, in, &out));
+  e = ein_ctx_error(ctx, 0);
+  CHECK(e->column == 5 && e->caret == 5 && e->width == 1 && e->mark == 1);
+  CHECK(has(ein_ctx_message(ctx), "\n       ^\n"));
+  for (int n = 0; n < 1200; n++) {  // wide ones only: cut between them, the caret where it belongs
+    memcpy(text + 3 * n, "\xe6\xbc\xa2", 3);
+  }
+  memcpy(text + 3600, "1ii", 4);
+  CHECK_STATUS(EIN_ERR_SYNTAX, ein_einsum(ctx, text, 1, in, &out));
+  e = ein_ctx_error(ctx, 0);
+  int wide = e->caret / 2;
+  CHECK(e->column == 1201 && wide > 40 && e->caret % 2 == 0);
+  CHECK((unsigned char)e->source[0] == 0xe6 && e->source[3 * wide] == '1');
+  // What is no character is no label: surrogates, overlong forms, noncharacters.
+  static const char *const bad[] = {"i\xed\xa0\x80", "i\xc0\xaf", "i\xe0\x82\xaf", "i\xef\xbf\xbe",
+                                    "i\xef\xbf\xbf", "i\xef\xb7\x90",
+                                    "i\xf0\x9f\xbf\xbf"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    CHECK_STATUS(EIN_ERR_SYNTAX, ein_einsum(ctx, bad[i], 1, in, &out));
+    CHECK(ein_ctx_error(ctx, 0)->column == 2);
+  }
   // Dtypes.
   int32_t n[12];
   ein_ztensor narrow = view(EIN_I32, n, 2, S24, NULL);
@@ -1689,6 +1748,65 @@ static void test_arguments(ein_ctx *ctx) {
   CHECK(strcmp(ein_status_name(EIN_ERR_SHAPE), "EIN_ERR_SHAPE") == 0);
   CHECK(ein_status_name((ein_status)-5)[0] && ein_status_text((ein_status)1000)[0]);
   CHECK(strcmp(ein_version(), EINSUM_VERSION) == 0);
+}
+
+// Messages name the field and its value.
+static void test_fields(ein_ctx *ctx) {
+  double a[6] = {0}, r[6];
+  const int64_t neg[] = {2, -3};
+  ein_ztensor in = view(EIN_F64, a, 2, S23, NULL), out = view(EIN_F64, r, 2, S23, NULL), two[2];
+  const ein_ztensor good = in;
+  static const char *const wrong[] = {
+      "operand 0 has rank -1", "operand 0 has rank 2, but its shape", "operand 0 has shape[1] = -3",
+      "operand 0 has no dtype, but 0", "operand 0 has buffer_bytes 8, but its buffer is NULL"};
+  for (int k = 0; k < 5; k++) {
+    in = good;
+    if (k == 0) in.rank = -1;
+    if (k == 1) in.shape = NULL;
+    if (k == 2) in.shape = neg;
+    if (k == 3) in.dtype = EIN_NONE;
+    if (k == 4) in.buffer_bytes = 8;
+    CHECK(ein_einsum(ctx, "ij->ij", 1, &in, &out) != EIN_OK);
+    CHECK(has(ein_ctx_message(ctx), wrong[k]));
+  }
+  in = good;
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(ctx, "ij->ij", 0, &in, &out));
+  CHECK(has(ein_ctx_message(ctx), "nin is 0"));
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(ctx, "ij->ij", 1, NULL, &out));
+  CHECK(has(ein_ctx_message(ctx), "nin is 1, but in is NULL"));
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(ctx, "ij->ij", 1, &in, NULL));
+  CHECK(has(ein_ctx_message(ctx), "out is NULL"));
+  // More operands than the expression names: the array may end after those it does name.
+  memset(two, 0xff, sizeof two);
+  two[0] = good;
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(ctx, "ij->ij", 2, two, &out));
+  CHECK(has(ein_ctx_message(ctx), "the expression names 1 operands, 2 are given"));
+  CHECK_STATUS(EIN_ERR_SYNTAX, ein_einsum(ctx, "i;j->ij", 2, two, &out));
+  ein_plan *plan = NULL;
+  char said[128] = "", work[1];
+  const void *ins[1] = {a};
+  ein_run run;
+  ein_einsum_desc e = describe("ij->i", 1, &good, &out);
+  e.map = "exp(x0)*x0";
+  out.rank = 1;
+  CHECK_OK(ein_plan_create(ctx, &e, &plan));
+  memset(&run, 0, sizeof run);
+  run.error = said;
+  run.error_bytes = sizeof said;
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_plan_execute(plan, &run));
+  CHECK(has(said, "in is NULL, not the addresses of 1 inputs"));
+  run.in = ins;
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_plan_execute(plan, &run));
+  CHECK(has(said, "out is NULL"));
+  void *outs[1] = {r};
+  char need[64];
+  run.out = outs;
+  run.workspace = work;
+  run.workspace_bytes = 1;
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_plan_execute(plan, &run));
+  snprintf(need, sizeof need, "has 1 bytes, %zu are needed", ein_plan_workspace(plan));
+  CHECK(has(said, need));
+  ein_plan_destroy(plan);
 }
 
 // ---- odd views ----------------------------------------------------------------------------------
@@ -1944,6 +2062,15 @@ static void test_guard_pages(void) {
   ein_ctx *ctx;
   CHECK_OK(ein_ctx_create(NULL, &ctx));
   for (int k = 0; k <= MAX_IN; k++) guarded_open(&g[k], (size_t)1 << 20);
+  // The operands' array ends at a page that cannot be read; a count too large is seen before that.
+  double x[1] = {3}, y[1] = {0};
+  ein_ztensor *last = (ein_ztensor *)(void *)(g[0].base + g[0].page + g[0].body) - 1;
+  ein_ztensor one = view(EIN_F64, y, 0, NULL, NULL);
+  *last = view(EIN_F64, x, 0, NULL, NULL);
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(ctx, "->", 2, last, &one));
+  CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum(NULL, "->", 2, last, &one));
+  CHECK_OK(ein_einsum(ctx, "->", 1, last, &one));
+  CHECK(y[0] == 3);
   for (int i = 0; i < 700; i++) {
     problem p;
     char *mem[MAX_IN + 1];
@@ -1984,6 +2111,9 @@ int main(int argc, char **argv) {
   CHECK_OK(ein_ctx_create(NULL, &ctx));
   test_level1();
   test_scaled(ctx);
+  test_scaled_rest(ctx);
+  test_scaled_store(ctx, 1500);
+  test_scaled_room(ctx, 1);
   test_complex(ctx);
   test_monoids(ctx);
   test_maps(ctx);
@@ -1993,6 +2123,7 @@ int main(int argc, char **argv) {
   test_utf8(ctx);
   test_many(ctx);
   test_arguments(ctx);
+  test_fields(ctx);
   test_odd_views(ctx);
   test_overlap(ctx);
   ein_ctx_destroy(ctx);

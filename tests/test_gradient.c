@@ -191,6 +191,8 @@ static void test_functions(ein_ctx *ctx) {
       {"exp(x[i])*y[i]", -1, 1}, {"log(x[i])*y[i]", 0.3, 2}, {"sqrt(x[i]*y[i])", 0.3, 2},
       {"rsqrt(x[i]+y[i])", 0.3, 2}, {"abs(x[i])*y[i]", 0.1, 2}, {"abs(-x[i])^2", 0.1, 2},
       {"sin(x[i])*cos(y[i])", -2, 2}, {"tanh(x[i])", -2, 2}, {"erf(x[i]*y[i])", -2, 2},
+      {"tan(x[i])*y[i]", -1, 1}, {"expm1(x[i]*y[i])", -1, 1}, {"log1p(x[i])*y[i]", -0.5, 2},
+      {"atan2(x[i],y[i]-3)", 0.1, 2}, {"atan2(2*y[i],x[i])", 0.1, 2}, {"sign(x[i])*y[i]", 0.1, 1},
       {"sigmoid(x[i])", -4, 4}, {"relu(x[i])+relu(-x[i])*y[i]", 0.1, 2}, {"silu(x[i])", -4, 4},
       {"gelu(x[i])*y[i]", -3, 3}, {"floor(x[i])*y[i]", 0.1, 0.9}, {"ceil(x[i])*y[i]", 0.1, 0.9},
       {"round(x[i])*y[i]", 0.6, 0.9}, {"mod(5*x[i],y[i]+3)", 0.9, 1.1},
@@ -206,7 +208,8 @@ static void test_functions(ein_ctx *ctx) {
       {"x[i]*(x[i]>0 and not y[i]>0.3 or y[i]!=x[i])", -1, 1}};
   static const char *const complex_[] = {
       "x[i]*y[i]-conj(x[i])*y[i]", "x[i]/y[i]", "exp(x[i])*y[i]", "log(x[i])", "sqrt(x[i])*y[i]",
-      "rsqrt(y[i])", "sin(x[i])", "cos(x[i]*y[i])", "tanh(x[i])", "x[i]^y[i]", "x[i]^3", "x[i]^1.5",
+      "rsqrt(y[i])", "sin(x[i])", "cos(x[i]*y[i])", "tan(y[i])", "expm1(x[i]*y[i])", "log1p(x[i])",
+      "sign(x[i])*y[i]", "tanh(x[i])", "x[i]^y[i]", "x[i]^3", "x[i]^1.5",
       "abs(x[i])*y[i]", "real(x[i])*y[i]+imag(x[i])", "complex(imag(x[i]),real(y[i]))^2", "-x[i]^2",
       "where(real(x[i])>0.5, x[i], y[i]^2)", "exp(y[i])", "2^x[i]", "abs(x[i])"};
   char text[512];
@@ -341,6 +344,10 @@ static void test_kinks(ein_ctx *ctx) {
       {"L = sum[i](max(x[i], 0))", {0, -1, 1}, {0.5, 0, 1}},
       {"M[h=2] = max[r=2](x[h+r])\nL = sum(M[h]*(h+1))", {1, 2, 2}, {0, 2, 1}},
       {"L = max[i](x[i])", {NOT, 1, 2}, {0, 0, 0}},
+      {"L = min[i](x[i]*2)", {1, NOT, 2}, {0, 0, 0}},
+      {"L = max(x[0], x[1], x[2])", {3, NOT, 3}, {0, 0, 0}},
+      {"L = max(x[0], x[1]) + min(x[1], x[2])", {NOT, 1, 2}, {0, 1, 0}},
+      {"M[h=2] = max[r=2](x[h+r])\nL = sum(M[h]*(h+1))", {NOT, 1, 4}, {0, 0, 2}},
       {"L = sum[i](where(x[i]>0, sqrt(x[i]), 0))", {0, 1, 4}, {0, 0.5, 0.25}},
       {"L = sum[i](where(x[i]>0, log(x[i]), x[i]))", {0, 1, -1}, {1, 1, 1}},
       {"L = sum[i](where(x[i]!=0, 1/x[i], 7))", {0, 1, -1}, {0, -1, -1}},
@@ -432,13 +439,17 @@ static void say_coordinate(writer *w, int64_t extent, int edge) {
 
 static void say_access(writer *w) {
   static const char *const rules[] = {"0", "wrap", "clamp", "reflect", "1.5"};
-  int t = (int)draw(0, w->ntensor - 1), edge = w->rank[t] > 0 && chance(12);
+  int t = (int)draw(0, w->ntensor - 1), last = w->rank[t] - 1, edge = last >= 0 && chance(12);
+  int each = edge && chance(50), own = 0, some = 0;  // a rule for all, or by coordinate
   say(w, "T%d[", t);
-  for (int r = 0; r < w->rank[t]; r++) {
+  for (int r = 0; r <= last; r++) {
     if (r > 0) say(w, ",");
-    say_coordinate(w, w->shape[t][r], edge);
+    own = each && (chance(50) || (r == last && !some));
+    some |= own;
+    say_coordinate(w, w->shape[t][r], edge && (!each || own));
+    if (own) say(w, " | %s", rules[draw(0, 4)]);
   }
-  say(w, edge ? " | %s]" : "]", rules[draw(0, 4)]);
+  say(w, edge && !each ? " | %s]" : "]", rules[draw(0, 4)]);
 }
 
 static void say_expr(writer *w, int depth) {

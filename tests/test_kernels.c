@@ -786,6 +786,8 @@ int main(int argc, char **argv) {
   memset(&desc, 0, sizeof desc);
 #ifdef TEST_OPENBLAS
   ein_openblas *blas;
+  const int threads = (int)(seed % 2) + 1;  // OpenBLAS's own, of the whole process
+  openblas_set_num_threads(threads);
   if (ein_openblas_create(NULL, NULL, &blas) != EIN_OK) orc_die("no OpenBLAS");
   ein_kernels eager_one = eager_of(ein_openblas_kernels(blas));
 #elif defined(TEST_CPU)
@@ -828,6 +830,10 @@ int main(int argc, char **argv) {
   for (int k = 0; k < CTXS; k++) ein_ctx_destroy(ctx[k]);
 #ifdef TEST_OPENBLAS
   ein_openblas_destroy(blas);
+  if (openblas_get_num_threads() != threads) {
+    printf("the process's number of OpenBLAS threads was changed\n");
+    failures++;
+  }
 #elif defined(TEST_CPU)
   ein_cpu_destroy(cpu);
 #endif

@@ -406,12 +406,16 @@ static void test_swapped(void) {
     for (i = 0; i < count * type->size; i++) data[i] = (unsigned char)(i * 31 + (i >> 8));
     n += count * type->size;
     spew(path, file, n);
-    for (from = 0; from < 2; from++) {
+    for (from = 0; from < 3; from++) {
       int same = 1;
-      const int r = from ? npy_open(&a, path, err, sizeof err)
-                         : npy_parse(&a, file, n, err, sizeof err);
+      const int r = from == 2 ? npy_open_apart(&a, path, err, sizeof err)
+                    : from    ? npy_open(&a, path, err, sizeof err)
+                              : npy_parse(&a, file, n, err, sizeof err);
       CHECK_MSG(r == NPY_OK, err);
       if (r != NPY_OK) continue;
+#if NPYI_POSIX && !defined(NPY_NO_MMAP) && !defined(__APPLE__)
+      CHECK(a.mapped == (from == 2 || (from == 1 && type->unit == 1)));
+#endif
       CHECK(a.swapped == (type->unit > 1) && a.fortran_order && a.count == (int64_t)count);
       for (i = 0; i < count * type->size; i++) {
         const size_t u = type->unit, j = i / u * u + (u - 1 - i % u);
@@ -444,6 +448,7 @@ static void test_files(void) {
   for (cut = 0; cut < n; cut++) {
     spew(path, buf, cut);
     CHECK(npy_open(&a, path, err, sizeof err) == NPY_BAD && !a.shape);
+    CHECK(npy_open_apart(&a, path, err, sizeof err) == NPY_BAD && !a.shape && !a.map);
   }
   CHECK(npy_header_only(&a, path, err, sizeof err) == NPY_OK && a.count == 2 && !a.data);
   npy_close(&a);
@@ -452,9 +457,24 @@ static void test_files(void) {
   largest = 0;
   CHECK(npy_open(&a, path, err, sizeof err) == NPY_BAD);
   CHECK_MSG(strstr(err, "file has 4 bytes of data, shape needs 4000000000000"), err);
+  CHECK(npy_open_apart(&a, path, err, sizeof err) == NPY_BAD && strstr(err, "file has 4 bytes"));
   CHECK(largest <= NPYI_CHUNK);
   CHECK(npy_open(&a, in_dir("none.npy"), err, sizeof err) == NPY_IO && strstr(err, "cannot open"));
   CHECK(npy_open(&a, dir, err, sizeof err) == NPY_IO);
+}
+
+// Memory that is a file without a name.
+static void test_apart(void) {
+  const size_t n = 100000;
+  unsigned char *p = (unsigned char *)npy_apart(n);
+  size_t i;
+  int zero = 1;
+  CHECK(npy_apart(0) == NULL);
+#if NPYI_POSIX && !defined(NPY_NO_MMAP) && !defined(__APPLE__)
+  CHECK(p && (uintptr_t)p % 64 == 0);
+#endif
+  for (i = 0; p && i < n; i++) zero &= p[i] == 0, p[i] = 1;
+  CHECK(zero);
 }
 
 // Every allocation fails once, in every entry point; nothing may leak or be left behind.
@@ -468,12 +488,13 @@ static void test_memory(void) {
   long n;
   int r, way;
   spew(odd, buf, image(buf, 2, S1("(2, 2)"), sizeof S1("(2, 2)") - 1, "0123456789abcdef", 16));
-  for (way = 0; way < 3; way++)
+  for (way = 0; way < 4; way++)
     for (n = 0, r = NPY_MEM; r != NPY_OK && n < 20; n++) {
       err[0] = '\0';
       fail_after = n;
       if (way == 0) r = npy_open(&a, odd, err, sizeof err);
       if (way == 1) r = npy_header_only(&a, odd, err, sizeof err);
+      if (way == 3) r = npy_open_apart(&a, odd, err, sizeof err);
       if (way == 2) {
         (void)npy_write_begin(&w, path, NPY_U8, 2, shape, 0);
         (void)npy_write_data(&w, "0123456789abcde", 15);
@@ -524,6 +545,29 @@ static void test_writer_misuse(void) {
   CHECK(live_blocks == 0);
 }
 
+// A file of any kind: what fprintf and npy_write_data write, whole or not at all.
+static void test_bytes(void) {
+  const char *path = in_dir("bytes.txt");
+  char got[64];
+  npy_writer w;
+  size_t n;
+  spew(path, "old", 3);
+  CHECK(npy_write_begin_bytes(&w, path) == NPY_OK && npy_write_stream(&w) != NULL);
+  CHECK(fprintf(npy_write_stream(&w), "%d, ", 12) == 4);
+  CHECK(npy_write_data(&w, "and more", 8) == NPY_OK);
+  CHECK(slurp(path, got, sizeof got) == 3);  // not before commit
+  CHECK(npy_write_commit(&w) == NPY_OK && npy_write_stream(&w) == NULL);
+  n = slurp(path, got, sizeof got);
+  CHECK(n == 12 && memcmp(got, "12, and more", 12) == 0);
+  CHECK(npy_write_begin_bytes(&w, path) == NPY_OK);
+  npy_write_abort(&w);
+  CHECK(npy_write_commit(&w) == NPY_BAD && slurp(path, got, sizeof got) == 12);
+  CHECK(npy_write_begin_bytes(&w, path) == NPY_OK && npy_write_map(&w) == NULL);
+  CHECK(npy_write_commit(&w) == NPY_OK && slurp(path, got, sizeof got) == 0);
+  CHECK(npy_write_begin_bytes(&w, in_dir("no/such.txt")) == NPY_IO && !npy_write_stream(&w));
+  CHECK(live_blocks == 0);
+}
+
 #if NPYI_POSIX
 // Writes a file of n bytes of data; returns the status of commit.
 static int write_bytes(npy_writer *w, const char *path, size_t n) {
@@ -557,6 +601,76 @@ static void test_write_errors(void) {
   CHECK(write_bytes(&w, path, 100000) == NPY_IO && !exists(path));
   CHECK(write_bytes(&w, path, 8100) == NPY_IO && !exists(path));
   CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
+  CHECK(live_blocks == 0);
+}
+
+// The data as memory: the same file as written in pieces, or nothing of it.
+static void test_map(void) {
+  static const int64_t shape[2] = {3, 5}, none[1] = {0};
+  const char *path = in_dir("map.npy");
+  unsigned char whole[512], mapped[512];
+  char *data;
+  npy_writer w;
+  struct rlimit old, low;
+  size_t n, i;
+  CHECK(npy_write_begin(&w, path, NPY_U8, 2, shape, 0) == NPY_OK);
+  CHECK(npy_write_data(&w, "abcdefghijklmno", 15) == NPY_OK && npy_write_commit(&w) == NPY_OK);
+  n = slurp(path, whole, sizeof whole);
+  for (i = 0; i < 15; i += 7) {  // after as many bytes that were written
+    CHECK(npy_write_begin(&w, path, NPY_U8, 2, shape, 0) == NPY_OK);
+    CHECK(npy_write_data(&w, "abcdefghijklmno", i) == NPY_OK);
+    data = (char *)npy_write_map(&w);
+    CHECK_MSG((data != NULL) == MAPS, w.err);
+    if (!data) npy_write_abort(&w);
+    if (!data) return;
+    CHECK((uintptr_t)data % 64 == i && data[0] == 0 && data[14 - i] == 0);
+    CHECK(npy_write_map(&w) == NULL && npy_write_data(&w, "x", 1) == NPY_BAD);
+    CHECK(slurp(path, mapped, sizeof mapped) == n);
+    CHECK(npy_write_begin(&w, path, NPY_U8, 2, shape, 0) == NPY_OK);
+    CHECK(npy_write_data(&w, "abcdefghijklmno", i) == NPY_OK);
+    data = (char *)npy_write_map(&w);
+    if (data) memcpy(data, &"abcdefghijklmno"[i], 15 - i);
+    CHECK_MSG(npy_write_commit(&w) == NPY_OK, w.err);
+    CHECK(slurp(path, mapped, sizeof mapped) == n && memcmp(whole, mapped, n) == 0);
+  }
+  CHECK(npy_write_begin(&w, path, NPY_U8, 2, shape, 0) == NPY_OK && npy_write_map(&w) != NULL);
+  npy_write_abort(&w);
+  CHECK(slurp(path, mapped, sizeof mapped) == n && memcmp(whole, mapped, n) == 0);
+  CHECK(npy_write_begin(&w, path, NPY_U8, 1, none, 0) == NPY_OK && npy_write_map(&w) == NULL);
+  CHECK(npy_write_commit(&w) == NPY_OK);
+  CHECK(npy_write_begin(&w, "/dev/null", NPY_U8, 2, shape, 0) == NPY_OK && !npy_write_map(&w));
+  CHECK(w.status == NPY_OK && npy_write_data(&w, whole, 15) == NPY_OK);
+  CHECK(npy_write_commit(&w) == NPY_OK);
+  // Space that is not there is an error here, not a fault when the memory is written.
+  (void)signal(SIGXFSZ, SIG_IGN);
+  CHECK(getrlimit(RLIMIT_FSIZE, &old) == 0);
+  low = old, low.rlim_cur = 130;
+  CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);
+  CHECK(npy_write_begin(&w, path, NPY_U8, 2, shape, 0) == NPY_OK && npy_write_map(&w) == NULL);
+  CHECK_MSG(npy_write_commit(&w) == NPY_IO && strstr(w.err, "cannot write"), w.err);
+  CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
+  CHECK(live_blocks == 0);
+}
+
+// Names of open files: what is there stays, and writing goes on where it stands. A writer that is
+// dropped before its data leaves nothing.
+static void test_descriptors(void) {
+  const char *path = in_dir("open.bin");
+  static const int64_t shape[1] = {2};
+  char name[64], got[512];
+  npy_writer w;
+  int fd;
+  spew(path, "old", 3);
+  fd = open(path, O_WRONLY | O_APPEND);
+  CHECK(fd >= 0);
+  (void)snprintf(name, sizeof name, "/dev/fd/%d", fd);
+  CHECK(npy_write_begin(&w, name, NPY_U8, 1, shape, 0) == NPY_OK && npy_write_map(&w) == NULL);
+  npy_write_abort(&w);
+  CHECK(slurp(path, got, sizeof got) == 3);
+  CHECK_MSG(write_bytes(&w, name, 5) == NPY_OK, w.err);
+  CHECK(slurp(path, got, sizeof got) == 3 + 128 + 5 && memcmp(got, "old\223NUMPY", 9) == 0);
+  CHECK(close(fd) == 0);
+  CHECK(write_bytes(&w, name, 5) == NPY_IO && strstr(w.err, "cannot open"));
   CHECK(live_blocks == 0);
 }
 
@@ -636,7 +750,8 @@ static void test_standard_streams(void) {
   file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   CHECK(keep >= 0 && file >= 0 && dup2(file, 1) == 1 && close(file) == 0);
   CHECK(write_bytes(&w, "-", 5) == NPY_OK);
-  CHECK(write_bytes(&w, "/dev/stdout", 7) == NPY_OK);
+  CHECK(write_bytes(&w, "/dev/fd/1", 7) == NPY_OK);
+  CHECK(write_bytes(&w, "/dev/stdout", 9) == NPY_OK);
   CHECK(dup2(keep, 1) == 1 && close(keep) == 0);
   CHECK(freopen(path, "rb", stdin) != NULL);
   CHECK_MSG(npy_open(&a, "-", err, sizeof err) == NPY_OK, err);
@@ -644,6 +759,9 @@ static void test_standard_streams(void) {
   npy_close(&a);
   CHECK_MSG(npy_open(&a, "-", err, sizeof err) == NPY_OK, err);
   CHECK(a.count == 7);
+  npy_close(&a);
+  CHECK_MSG(npy_open(&a, "-", err, sizeof err) == NPY_OK, err);
+  CHECK(a.count == 9);
   npy_close(&a);
   CHECK(npy_open(&a, "-", err, sizeof err) == NPY_BAD && strstr(err, "file is empty"));
 }
@@ -672,7 +790,8 @@ static void leave_test_dir(void) {
 #else
 static void leave_test_dir(void) {
   static const char *const names[] = {"round.npy", "exact.npy", "long.npy",  "swapped.npy",
-                                      "plain.npy", "odd.npy",   "memory.npy", "misuse.npy"};
+                                      "plain.npy", "odd.npy",   "memory.npy", "misuse.npy",
+                                      "bytes.txt"};
   size_t i;
   for (i = 0; i < sizeof names / sizeof *names; i++) (void)remove(in_dir(names[i]));
 }
@@ -691,10 +810,14 @@ int main(void) {
   test_exact_header();
   test_long_header();
   test_swapped();
+  test_apart();
   test_files();
   test_memory();
   test_writer_misuse();
+  test_bytes();
 #if NPYI_POSIX
+  test_map();
+  test_descriptors();
   test_write_errors();
   test_targets();
   test_pipe();

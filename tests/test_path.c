@@ -158,9 +158,10 @@ static void check_path(const problem *p, const eini_path *path) {
   double cost[3] = {0, 0, 0};
   CHECK(path->nstep == (n <= 1 ? n : n - 1));
   for (int i = 0; i < path->nstep; i++) {
-    int a = path->step[i][0], b = path->step[i][1];
-    CHECK(a >= 0 && a < n && b < n && (b > a || (b == -1 && first == 1)));
-    contract(p, terms, &n, &out, a, b, cost);
+    const int *at = path->pos + path->first[i], m = path->first[i + 1] - path->first[i];
+    CHECK(m == (first == 1 ? 1 : 2) && at[0] >= 0 && at[0] < n);
+    CHECK(m == 1 || (at[1] > at[0] && at[1] < n));
+    contract(p, terms, &n, &out, at[0], m == 1 ? -1 : at[1], cost);
   }
   CHECK(first == 0 || n == 1);
   CHECK(close_to(cost[0], path->flops));
@@ -224,7 +225,8 @@ static void check_all(const problem *p, int64_t steps) {
       if (i == 1) naive = of_goal(&path, goal);
       CHECK(of_goal(&path, goal) <= naive);
       eini_path copy = path;
-      CHECK(eini_path_cost(&arena, &p->net, &copy) == EIN_OK);
+      int bad;
+      CHECK(eini_path_cost(&arena, &p->net, &copy, &bad) == EIN_OK);
       CHECK(close_to(copy.flops, path.flops) && close_to(copy.moved, path.moved));
       eini_arena_free(&arena);
     }
@@ -370,40 +372,91 @@ static void test_strings(void) {
 static void test_user_path(void) {
   static problem p;
   static const struct {
-    int n, step[4][2];
+    int n, size[4], pos[8];
     ein_status want;
-  } paths[] = {{2, {{0, 1}, {0, 1}}, EIN_OK},
-               {2, {{2, 0}, {1, 0}}, EIN_OK},
-               {3, {{0, -1}, {0, 1}, {0, 1}}, EIN_OK},
-               {1, {{0, 1}}, EIN_ERR_ARGUMENT},
-               {3, {{0, 1}, {0, 1}, {0, 1}}, EIN_ERR_ARGUMENT},
-               {2, {{0, 3}, {0, 1}}, EIN_ERR_ARGUMENT},
-               {2, {{1, 1}, {0, 1}}, EIN_ERR_ARGUMENT},
-               {2, {{-1, 1}, {0, 1}}, EIN_ERR_ARGUMENT},
-               {2, {{0, -2}, {0, 1}}, EIN_ERR_ARGUMENT},
-               {0, {{0, 0}}, EIN_ERR_ARGUMENT}};
+    int bad;
+  } paths[] = {{2, {2, 2}, {0, 1, 0, 1}, EIN_OK, -1},
+               {2, {2, 2}, {2, 0, 1, 0}, EIN_OK, -1},
+               {3, {1, 2, 2}, {0, 0, 1, 0, 1}, EIN_OK, -1},
+               {4, {1, 1, 2, 2}, {2, 2, 0, 1, 0, 1}, EIN_OK, -1},
+               {1, {3}, {2, 0, 1}, EIN_OK, -1},
+               {2, {3, 1}, {2, 0, 1, 0}, EIN_OK, -1},
+               {1, {2}, {0, 1}, EIN_ERR_ARGUMENT, -1},
+               {3, {2, 2, 2}, {0, 1, 0, 1, 0, 1}, EIN_ERR_ARGUMENT, 5},
+               {2, {2, 2}, {0, 3, 0, 1}, EIN_ERR_ARGUMENT, 1},
+               {2, {2, 2}, {1, 1, 0, 1}, EIN_ERR_ARGUMENT, 1},
+               {2, {2, 2}, {-1, 1, 0, 1}, EIN_ERR_ARGUMENT, 0},
+               {2, {2, 2}, {0, 1, 0, -2}, EIN_ERR_ARGUMENT, 3},
+               {2, {3, 0}, {0, 1, 2}, EIN_ERR_ARGUMENT, -1},
+               {0, {0}, {0}, EIN_ERR_ARGUMENT, -1}};
   parse(&p, "abx,bc,cd->ad", 3);
   for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
     eini_arena arena;
     eini_path path;
-    int step[4][2];
+    int first[5] = {0}, pos[8], bad = -7;
     memset(&path, 0, sizeof path);
-    memcpy(step, paths[i].step, sizeof step);
+    memcpy(pos, paths[i].pos, sizeof pos);
+    for (int k = 0; k < 4; k++) first[k + 1] = first[k] + paths[i].size[k];
     path.nstep = paths[i].n;
-    path.step = step;
+    path.first = first;
+    path.pos = pos;
     eini_arena_init(&arena, NULL);
-    CHECK(eini_path_cost(&arena, &p.net, &path) == paths[i].want);
+    CHECK(eini_path_cost(&arena, &p.net, &path, &bad) == paths[i].want && bad == paths[i].bad);
     eini_arena_free(&arena);
     if (paths[i].want != EIN_OK) continue;
     term out;
     double cost[3] = {0, 0, 0};
-    int n = load_terms(&p, terms);
+    int n = load_terms(&p, terms), pairs = 1;
     out = terms[n];
     for (int k = 0; k < path.nstep; k++) {
-      contract(&p, terms, &n, &out, step[k][0], step[k][1], cost);
+      const int *at = pos + first[k], m = first[k + 1] - first[k];
+      pairs &= m <= 2;
+      if (pairs) contract(&p, terms, &n, &out, at[0], m == 1 ? -1 : at[1], cost);
     }
+    if (!pairs) continue;
     CHECK(close_to(cost[0], path.flops) && close_to(cost[1], path.largest));
     CHECK(close_to(cost[2], path.moved));
+  }
+}
+
+// One step of all: the size of the space, times a product for every factor but one and a sum.
+static void test_one_step(void) {
+  static problem p;
+  for (int i = 0; i < 300; i++) {
+    eini_arena arena;
+    eini_path path;
+    int n = 1 + below(8), pos[8], first[2], bad;
+    random_problem(&p, n, 2 + below(7), 2, 3);
+    double all = 1, read = 0, made = 1;
+    int summed = 0;
+    for (int l = 0; l < p.net.nlabel; l++) {
+      int used = 0, kept = 0;
+      for (int c = 0; c < p.net.start[n + 1]; c++) {
+        used |= p.net.labels[c] == l && c < p.net.start[n];
+        kept |= p.net.labels[c] == l && c >= p.net.start[n];
+      }
+      if (used) all *= (double)p.extent[l];
+      if (used && kept) made *= (double)p.extent[l];
+      summed |= used && !kept;
+    }
+    for (int k = 0; k < n; k++) {
+      double size = 1;
+      for (int c = p.net.start[k]; c < p.net.start[k + 1]; c++)
+        size *= (double)p.extent[p.net.labels[c]];
+      read += size;
+      pos[k] = n - 1 - k;
+    }
+    memset(&path, 0, sizeof path);
+    path.nstep = 1;
+    path.first = first;
+    path.pos = pos;
+    first[0] = 0;
+    first[1] = n;
+    eini_arena_init(&arena, NULL);
+    CHECK(eini_path_cost(&arena, &p.net, &path, &bad) == EIN_OK);
+    CHECK(close_to(path.flops, all * ((n > 2 ? n - 1 : 1) + summed)));
+    CHECK(close_to(path.largest, made) && close_to(path.moved, read + made));
+    eini_arena_free(&arena);
   }
 }
 
@@ -411,6 +464,7 @@ static void test_overflow(void) {
   static problem p;
   eini_arena arena;
   eini_path path;
+  int bad;
   for (int e = 0; e < 2; e++) {
     for (int n = 6; n <= 60; n += 9) {
       random_problem(&p, n, 4 * n, 2, 3);
@@ -420,7 +474,7 @@ static void test_overflow(void) {
       for (int i = 0; i < 6; i++) {
         eini_arena_init(&arena, NULL);
         CHECK(find(&arena, &p, algos[i], 0, 1000000, 1, &path) == EIN_OK);
-        CHECK(eini_path_cost(&arena, &p.net, &path) == EIN_OK);
+        CHECK(eini_path_cost(&arena, &p.net, &path, &bad) == EIN_OK);
         eini_arena_free(&arena);
       }
     }
@@ -436,7 +490,7 @@ static void test_same_seed(void) {
     eini_arena_init(&arena, NULL);
     CHECK(find(&arena, &p, algos[i], 0, 3000000, 5, &a) == EIN_OK);
     CHECK(find(&arena, &p, algos[i], 0, 3000000, 5, &b) == EIN_OK);
-    CHECK(memcmp(a.step, b.step, (size_t)a.nstep * sizeof a.step[0]) == 0);
+    CHECK(memcmp(a.pos, b.pos, 2 * (size_t)a.nstep * sizeof a.pos[0]) == 0);
     eini_arena_free(&arena);
   }
 }
@@ -560,7 +614,8 @@ static void test_large(int n, int kind) {
     CHECK(path.nstep == n - 1);
     if (i == 0) naive = path.flops;
     CHECK(path.flops <= naive);
-    CHECK(eini_path_cost(&arena, &net, &path) == EIN_OK);
+    int bad;
+    CHECK(eini_path_cost(&arena, &net, &path, &bad) == EIN_OK);
     eini_arena_free(&arena);
   }
   free(extent);
@@ -572,6 +627,7 @@ static void test_large(int n, int kind) {
 int main(void) {
   test_strings();
   test_user_path();
+  test_one_step();
   test_brute();
   test_exact_agree();
   test_chain();

@@ -318,20 +318,25 @@ static void print_figures_json(const figures *f, const job *j, int checked) {
     for (int a = 0; a < v->rank; a++) printf("%s%" PRId64, a > 0 ? ", " : "", v->shape[a]);
     putchar(']');
   }
-  printf("], \"threads\": %d, \"kernels\": \"%s\", \"plan_seconds\": %.4g, "
-         "\"best_seconds\": %.6g, \"median_seconds\": %.6g, \"repetitions\": %" PRId64,
-         threads, kernels_used(), f->plan, f->best, f->median, f->repetitions);
-  printf(", \"flops\": %.17g, \"bytes\": %.17g, \"gflops\": %.6g, \"gbytes_per_second\": %.6g",
-         f->flops, f->bytes, f->flops / f->best * 1e-9, f->bytes / f->best * 1e-9);
-  printf(", \"peak_gflops\": %.6g, \"read_gbytes_per_second\": %.6g, "
-         "\"copy_gbytes_per_second\": %.6g, \"roofline_seconds\": %.6g, "
-         "\"roofline_fraction\": %.6g", f->peak * 1e-9, f->read * 1e-9, f->copy * 1e-9, f->roof,
-         f->roof / f->best);
+  printf("], \"threads\": %d, \"kernels\": \"%s\", \"repetitions\": %" PRId64, threads,
+         kernels_used(), f->repetitions);
+  put_member("plan_seconds", f->plan);
+  put_member("best_seconds", f->best);
+  put_member("median_seconds", f->median);
+  put_member("flops", f->flops);
+  put_member("bytes", f->bytes);
+  put_member("gflops", f->flops / f->best * 1e-9);
+  put_member("gbytes_per_second", f->bytes / f->best * 1e-9);
+  put_member("peak_gflops", f->peak * 1e-9);
+  put_member("read_gbytes_per_second", f->read * 1e-9);
+  put_member("copy_gbytes_per_second", f->copy * 1e-9);
+  put_member("roofline_seconds", f->roof);
+  put_member("roofline_fraction", f->roof / f->best);
   if (checked) {
-    printf(", \"verified\": %" PRId64 ", \"max_error\": ", f->verified);
-    printf(f->max_error - f->max_error == 0 ? "%.4g" : "null", f->max_error);
-    printf(", \"tolerance\": %.4g, \"correct\": %s", f->tolerance,
-           f->max_error <= f->tolerance ? "true" : "false");
+    printf(", \"verified\": %" PRId64, f->verified);
+    put_member("max_error", f->max_error);
+    put_member("tolerance", f->tolerance);
+    printf(", \"correct\": %s", f->max_error <= f->tolerance ? "true" : "false");
   }
   puts("}");
 }

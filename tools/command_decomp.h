@@ -44,7 +44,9 @@ static void read_machine(const char *path, ein_machine *m) {
                             &m->memory};
   size_t length;
   int line = 1;
-  for (char *s = read_text(path, &length); *s; line++) {
+  char *s = read_text(path, &length);
+  if (strlen(s) != length) die(WRONG_INPUT, NULL, "%s: a NUL byte", path);
+  for (; *s; line++) {
     size_t n = strcspn(s, "\n");
     char *field = copy_text(s, strcspn(s, "#\n")), *value;
     s += n + (s[n] != 0);
@@ -53,7 +55,11 @@ static void read_machine(const char *path, ein_machine *m) {
     value = field + strcspn(field, " \t\r=:");
     size_t name = (size_t)(value - field);
     value += strspn(value, " \t\r=:");
-    value[strcspn(value, " \t\r")] = 0;
+    size_t end = strcspn(value, " \t\r"), more = strspn(value + end, " \t\r");
+    if (value[end + more] != 0)
+      die(WRONG_INPUT, NULL, "%s:%d: more than a name and a value: '%s'", path, line,
+          value + end + more);
+    value[end] = 0;
     int k = 0;
     while (k < 6 && !(strlen(names[k]) == name && memcmp(names[k], field, name) == 0)) k++;
     ein_scalar v;
@@ -61,20 +67,55 @@ static void read_machine(const char *path, ein_machine *m) {
       die(WRONG_INPUT, "flops, memory_bw, latency, bandwidth, overhead or memory",
           "%s:%d: a machine has no '%.*s'", path, line, (int)name, field);
     }
-    if (!read_scalar(value, &v) || v.im != 0 || !(v.re > 0) || v.re > 1e30)
-      die(WRONG_INPUT, NULL, "%s:%d: %s is not a positive number: '%s'", path, line, names[k],
-          value);
+    if (!read_scalar(value, &v) || v.im != 0 || !(v.re >= 1e-30) || v.re > 1e30)
+      die(WRONG_INPUT, "from 1e-30 to 1e30", "%s:%d: %s is not a positive number: '%s'", path, line,
+          names[k], value);
     *values[k] = v.re;
   }
 }
 
-static void option_decompose(ein_decompose_desc *d, ein_machine *machine) {
+// What --machine says; without it, threads are the ones that the kernels' rates describe. Returns
+// its name.
+static const char *option_machine(const program *p, int on_threads, ein_machine *m) {
+  const char *name = given(O_MACHINE);
+  int measured = name != NULL && strcmp(name, "measured") == 0;
+  if (name != NULL && !measured && strcmp(name, "threads") != 0) {
+    read_machine(name, m);
+    return name;
+  }
+  if (name == NULL && !on_threads) return "defaults";
+  ein_status st = measured ? ein_cpu_calibrate(cpu) : EIN_OK;
+  if (st == EIN_OK) st = ein_machine_threads(p->ctx, p->graph, m);
+  if (st == EIN_OK) return measured ? "measured threads" : "threads, by table";
+  if (name == NULL) return "defaults";
+  die(WRONG_INPUT, "--kernels cpu has them", "no rates are known of these kernels");
+}
+
+// A number of at least 1; 0: not given.
+static double option_count(option_id o, double most) {
+  ein_scalar v;
+  const char *s = given(o);
+  if (s == NULL) return 0;
+  if (!read_scalar(s, &v) || v.im != 0 || !(v.re >= 1 && v.re <= most) || v.re != floor(v.re))
+    misuse(NULL, "%s takes a whole number from 1 to %.10g, not '%s'", options[o].name, most, s);
+  return v.re;
+}
+
+static void option_inputs(ein_decompose_desc *d) {
+  const char *s = given(O_INPUTS);
+  if (s != NULL && strcmp(s, "outside") == 0) d->inputs = EIN_INPUTS_OUTSIDE;
+  else if (s != NULL && strcmp(s, "held") != 0) misuse("held or outside", "--inputs '%s'", s);
+}
+
+// *name: of the machine that is assumed.
+static void option_decompose(const program *prog, int on_threads, ein_decompose_desc *d,
+                             ein_machine *machine, const char **name) {
   const char *p = given(O_PLACES), *cost = given(O_COST);
   memset(d, 0, sizeof *d);
   memset(machine, 0, sizeof *machine);
   d->p = 1;
   if (p != NULL && !read_int(p, strlen(p), &d->p)) misuse(NULL, "-p takes a number, not '%s'", p);
-  if (cost != NULL) d->cost = ein_cost_find(cost);
+  d->cost = cost != NULL ? ein_cost_find(cost) : EIN_COST_SECONDS;
   if (d->cost == EIN_COST_COUNT)
     misuse("paper, paper-code, bytes or seconds", "no cost model is called '%s'", cost);
   d->method = given(O_DECOMP);
@@ -82,7 +123,11 @@ static void option_decompose(ein_decompose_desc *d, ein_machine *machine) {
   d->keep = option_list(O_KEEP, &d->nkeep);
   d->pin = option_list(O_PIN, &d->npin);
   option_family(d);
-  if (given(O_MACHINE) != NULL) read_machine(given(O_MACHINE), machine);
+  option_inputs(d);
+  d->max_vectors = (int)option_count(O_VECTORS, 1 << 30);
+  d->max_table = option_count(O_TABLE, 1e15);
+  d->beam = (int)option_count(O_BEAM, 1 << 24);
+  *name = option_machine(prog, on_threads, machine);
   double budget = (double)option_memory();
   if (budget > 0 && (machine->memory == 0 || budget < machine->memory)) machine->memory = budget;
   d->machine = machine;
@@ -232,20 +277,40 @@ static void table_head(words *cells, const ein_decomp_info *info, const char *un
   add_word(cells, "idle");
 }
 
-static void decomposed_total(const ein_decomp_info *info, const ein_sim_info *sim) {
+// Is the method a search? Of what it gives by itself nothing is proved.
+static int is_searched(const ein_decomp_info *info) {
+  return strcmp(info->family, "method") != 0;
+}
+
+// What is known of the total beside all others of the family.
+static char *searched_text(const ein_decomp_info *info) {
+  text t = {NULL, 0, 0};
+  char b[80];
+  const char *of = strcmp(info->family, "paper") == 0
+                   ? " over vectors of p tasks, in this model)"
+                   : " over vectors of every divisor of p tasks, in this model)";
+  if (info->proved) snprintf(b, sizeof b, " (proved optimal");
+  else if (info->lower > 0)
+    snprintf(b, sizeof b, " (at most %.3g%% above the least",
+             100 * (info->total / info->lower - 1));
+  else snprintf(b, sizeof b, " (not proved optimal");
+  add_text(&t, b, is_searched(info) ? strlen(b) : 0);
+  add_text(&t, of, is_searched(info) ? strlen(of) : 0);
+  return t.s;
+}
+
+static void decomposed_total(const ein_decomp_info *info, const ein_sim_info *sim,
+                             const char *machine) {
   static const char *const units[] = {"scalars", "scalars", "bytes", "seconds"};
   char took[40];
   printf("total %.10g %s under %s for p = %" PRId64 "; method %s", info->total, units[info->cost],
          ein_cost_name(info->cost), info->p, info->method);
-  if (info->proved) puts(" (proved optimal)");
-  else if (info->lower > 0)
-    printf(" (at most %.3g%% above the least)\n", 100 * (info->total / info->lower - 1));
-  else puts(" (not proved optimal)");
+  puts(searched_text(info));
   svg_seconds(took, sizeof took, sim->seconds, sim->seconds);
-  printf("simulated: %s, places idle %.1f%%; %.10g tasks, %.10g messages, %.10g bytes moved, "
-         "peak %.10g bytes at a place\n", took,
+  printf("simulated (machine: %s): %s, places idle %.1f%%; %.10g tasks, %.10g messages, %.10g "
+         "bytes moved, peak %.10g bytes at a place, inputs %.10g of them at most\n", machine, took,
          100 * idle_share(sim->busy, sim->seconds, info->p), sim->tasks, sim->messages,
-         sim->join + sim->agg, sim->peak_bytes);
+         sim->join + sim->agg, sim->peak_bytes, sim->input_bytes);
 }
 
 // parts: are there statements that are parts of others?
@@ -259,14 +324,15 @@ static void decomposed_notes(const ein_decomp_info *info, const ein_sim_info *si
        " one\nper place. time: from a statement's first task to its last result; idle: of the"
        " places meanwhile.");
   printf("%s.\n", terms[info->cost]);
+  if (is_searched(info))
+    puts("What is proved is the total, the sum of the model's costs; simulated seconds are not.");
   if (parts) puts("T.1, T.2, ..: parts of the statement of T; T.d1, ..: for gradients.");
   if (idle_share(sim->busy, sim->seconds, info->p) > 0.5 && info->cost != EIN_COST_SECONDS)
-    puts("Places are idle most of the time: --cost seconds looks at time, --strict cuts all into "
-         "-p tasks.");
+    puts("Places are idle most of the time: --cost seconds looks at time.");
 }
 
 static void decomposed_table(const ein_decomposition *d, const ein_sim_info *sim,
-                             const ein_sim_stmt *each) {
+                             const ein_sim_stmt *each, const char *machine) {
   ein_decomp_info info;
   ein_parts sum;
   words cells = {NULL, 0};
@@ -303,61 +369,108 @@ static void decomposed_table(const ein_decomposition *d, const ein_sim_info *sim
   time_cell(&cells, k * sim->seconds);
   add_cell(&cells, "%.1f%%", 100 * idle_share(sim->busy, sim->seconds, info.p));
   put_cells(stdout, &cells, columns, 3);
-  decomposed_total(&info, sim);
+  decomposed_total(&info, sim, machine);
   decomposed_notes(&info, sim, parts);
 }
 
-static void put_number(double v) {  // of JSON; NaN is null
-  if (v != v) fputs("null", stdout);
-  else printf("%.17g", v);
+// What a machine is, defaults included; memory 0: no limit.
+static void machine_json(const char *name, const ein_machine *m) {
+  fputs(", \"machine\": {\"name\": ", stdout);
+  put_json_string(name);
+  put_member("flops", m->flops);
+  put_member("memory_bw", m->memory_bw);
+  put_member("latency", m->latency);
+  put_member("bandwidth", m->bandwidth);
+  put_member("overhead", m->overhead);
+  put_member("memory", m->memory);
+  putchar('}');
 }
 
-static void decomposed_json(const program *prog, const ein_decomposition *d,
-                            const ein_sim_info *sim, const ein_sim_stmt *each) {
-  ein_decomp_info info;
-  ein_decomposition_info(d, &info);
-  printf("{\"p\": %" PRId64 ", \"cost_model\": \"%s\", \"method\": \"%s\", \"total\": %.17g, ",
-         info.p, ein_cost_name(info.cost), info.method, info.total);
-  printf("\"lower\": %.17g, \"proved\": %s, \"gap\": %.17g, \"flops\": %.17g, ", info.lower,
-         info.proved ? "true" : "false", info.gap, sim->flops);
-  printf("\"peak_bytes\": %.17g, \"path\": %s, \"statements\": [", sim->peak_bytes,
-         prog->path != NULL ? prog->path : "null");
-  for (int i = 0; i < info.nstmt; i++) {
-    const ein_decomp_stmt s = stmt_of(d, i);
-    ein_parts p;
-    (void)ein_decomposition_parts(d, i, &p);
-    fputs(i > 0 ? ", {\"out\": " : "{\"out\": ", stdout);
-    put_json_string(s.out);
-    printf(", \"from\": [");
-    if (s.line > 0) printf("%" PRId64, s.line);
-    fputs("], \"group\": null, \"path\": null, \"indices\": {", stdout);
-    for (int pass = 0; pass < 2; pass++) {
-      for (int c = 0; c < p.nindex; c++) {
-        if (c > 0) fputs(", ", stdout);
-        put_json_string(s.index[c]);
-        printf(": %" PRId64, pass ? p.cut[c] : s.extent[c]);
-      }
-      fputs(pass ? "}, \"order\": [" : "}, \"parts\": {", stdout);
-    }
-    for (int k = 0; k < p.norder; k++) {
-      if (k > 0) fputs(", ", stdout);
-      put_json_string(s.index[p.order[k]]);
-    }
-    printf("], \"join\": %.17g, \"agg\": %.17g, \"repart\": %.17g, \"kernels\": %" PRId64
-           ", \"seconds\": ", p.join, p.agg, p.repart, p.ntask);
-    put_number(each[i].end - each[i].start);
-    printf(", \"cost\": %.17g, \"bytes\": %.17g, \"messages\": %.17g, \"start\": %.17g, "
-           "\"idle\": %.17g, \"io_bound\": null}", parts_cost(&info, &p),
-           each[i].join + each[i].agg, each[i].messages, each[i].start,
-           idle_share(each[i].busy, each[i].end - each[i].start, info.p));
+static void names_json(const char *key, const char *const *name, int n) {
+  printf(", \"%s\": [", key);
+  for (int i = 0; i < n; i++) {
+    if (i > 0) fputs(", ", stdout);
+    put_json_string(name[i]);
   }
-  printf("], \"simulated\": {\"seconds\": %.17g, \"tasks\": %.17g, \"messages\": %.17g, "
-         "\"bytes\": %.17g, \"peak_bytes\": %.17g, \"idle\": %.17g}}\n", sim->seconds, sim->tasks,
-         sim->messages, sim->join + sim->agg, sim->peak_bytes,
-         idle_share(sim->busy, sim->seconds, info.p));
+  putchar(']');
 }
 
-#include "command_svg.h"
+// A point of a tensor, coordinate by coordinate.
+static void map_json(const ein_decomp_stmt *s, const ein_zmap *m) {
+  putchar('[');
+  for (int r = 0; r < m->rows; r++) {
+    int terms = 0;
+    fputs(r > 0 ? ", {\"coef\": {" : "{\"coef\": {", stdout);
+    for (int c = 0; c < m->cols; c++) {
+      const int64_t v = m->coef[(size_t)r * (size_t)m->cols + (size_t)c];
+      if (v == 0) continue;
+      if (terms++ > 0) fputs(", ", stdout);
+      put_json_string(s->index[c]);
+      printf(": %" PRId64, v);
+    }
+    printf("}, \"offset\": %" PRId64 "}", m->offset[r]);
+  }
+  putchar(']');
+}
+
+// What a statement computes from what.
+static void meaning_json(const ein_decomp_stmt *s) {
+  printf(", \"dtype\": \"%s\", \"fold\": ", ein_dtype_name(s->dtype));
+  if (s->fold != NULL) put_json_string(s->fold);
+  else fputs("null", stdout);
+  fputs(", \"map\": ", stdout);
+  if (s->map != NULL) put_json_string(s->map);
+  else fputs("null", stdout);
+  fputs(", \"writes\": ", stdout);
+  map_json(s, &s->out_map);
+  fputs(", \"reads\": [", stdout);
+  for (int k = 0; k < s->noperand; k++) {
+    if (k > 0) fputs(", ", stdout);
+    map_json(s, &s->proj[k]);
+  }
+  putchar(']');
+}
+
+static void statement_json(const ein_decomposition *d, const ein_decomp_info *info, int i,
+                           const ein_sim_stmt *each) {
+  const ein_decomp_stmt s = stmt_of(d, i);
+  ein_parts p;
+  (void)ein_decomposition_parts(d, i, &p);
+  fputs(i > 0 ? ", {\"out\": " : "{\"out\": ", stdout);
+  put_json_string(s.out);
+  printf(", \"from\": [");
+  if (s.line > 0) printf("%" PRId64, s.line);
+  fputs("], \"group\": null, \"path\": null, \"indices\": {", stdout);
+  for (int pass = 0; pass < 2; pass++) {
+    for (int c = 0; c < p.nindex; c++) {
+      if (c > 0) fputs(", ", stdout);
+      put_json_string(s.index[c]);
+      printf(": %" PRId64, pass ? p.cut[c] : s.extent[c]);
+    }
+    fputs(pass ? "}, \"order\": [" : "}, \"parts\": {", stdout);
+  }
+  for (int k = 0; k < p.norder; k++) {
+    if (k > 0) fputs(", ", stdout);
+    put_json_string(s.index[p.order[k]]);
+  }
+  putchar(']');
+  put_member("join", p.join);
+  put_member("agg", p.agg);
+  put_member("repart", p.repart);
+  printf(", \"kernels\": %" PRId64, p.ntask);
+  put_member("seconds", each[i].end - each[i].start);
+  put_member("cost", parts_cost(info, &p));
+  put_member("bytes", each[i].join + each[i].agg);
+  put_member("messages", each[i].messages);
+  put_member("start", each[i].start);
+  put_member("idle", idle_share(each[i].busy, each[i].end - each[i].start, info->p));
+  put_member("partials", each[i].agg);
+  names_json("free", s.index, s.nfree);
+  names_json("reduced", s.index + s.nfree, s.nindex - s.nfree);
+  names_json("operands", s.operand, s.noperand);
+  meaning_json(&s);
+  fputs(", \"io_bound\": null}", stdout);
+}
 
 // The statements that are decomposed, as a program.
 static char *graph_text(const ein_graph *g) {
@@ -366,6 +479,150 @@ static char *graph_text(const ein_graph *g) {
   (void)ein_graph_print(g, s, n + 1);
   return s;
 }
+
+// What statements fetch for one operand from one statement, from all places.
+typedef struct transfer {
+  int stmt, operand, from;  // from -1: a pinned input
+  double bytes;
+} transfer;
+
+typedef struct transfers {
+  transfer *v;
+  int n, room;
+} transfers;
+
+static void add_transfer(void *user, int from, int stmt, int operand, int64_t place,
+                         double bytes) {
+  transfers *t = (transfers *)user;
+  (void)place;
+  for (int i = t->n; i-- > 0 && t->v[i].stmt == stmt;) {
+    if (t->v[i].operand != operand || t->v[i].from != from) continue;
+    t->v[i].bytes += bytes;
+    return;
+  }
+  if (t->n == t->room) {
+    transfer *old = t->v;
+    t->room = t->room == 0 ? 64 : 2 * t->room;
+    t->v = (transfer *)memory((size_t)t->room * sizeof *t->v);
+    if (t->n > 0) memcpy(t->v, old, (size_t)t->n * sizeof *old);
+  }
+  t->v[t->n].stmt = stmt, t->v[t->n].operand = operand, t->v[t->n].from = from;
+  t->v[t->n++].bytes = bytes;
+}
+
+// The tensors: a pinned input with the pieces of its axes and their order.
+static void tensors_json(const program *prog, const ein_decomposition *d) {
+  static const char *const role[] = {"input", "temporary", "output"};
+  ein_tensor_info t;
+  ein_parts pin;
+  fputs(", \"tensors\": {", stdout);
+  for (int i = 0, n = 0; i < ein_graph_tensors(prog->graph); i++) {
+    if (!ein_graph_tensor(prog->graph, i, &t)) continue;
+    if (n++ > 0) fputs(", ", stdout);
+    put_json_string(t.name);
+    printf(": {\"role\": \"%s\", \"dtype\": \"%s\", \"shape\": [",
+           role[t.role == EIN_ROLE_INPUT ? 0 : t.role == EIN_ROLE_OUTPUT ? 2 : 1],
+           ein_dtype_name(t.dtype));
+    for (int r = 0; r < t.rank; r++) printf("%s%" PRId64, r > 0 ? ", " : "", t.shape[r]);
+    fputs("], \"pin\": ", stdout);
+    if (ein_decomposition_pin(d, i, &pin) == EIN_OK) {
+      fputs("{\"parts\": [", stdout);
+      for (int c = 0; c < pin.nindex; c++) printf("%s%" PRId64, c > 0 ? ", " : "", pin.cut[c]);
+      fputs("], \"order\": [", stdout);
+      for (int k = 0; k < pin.norder; k++) printf("%s%d", k > 0 ? ", " : "", pin.order[k]);
+      fputs("]}", stdout);
+    } else {
+      fputs("null", stdout);
+    }
+    putchar('}');
+  }
+  putchar('}');
+}
+
+// The params: dtype null, it takes what it meets; value: the default, or null.
+static void params_json(const ein_graph *g) {
+  ein_param_info p;
+  fputs(", \"params\": {", stdout);
+  for (int i = 0; i < ein_graph_params(g) && ein_graph_param(g, i, &p); i++) {
+    if (i > 0) fputs(", ", stdout);
+    put_json_string(p.name);
+    fputs(": {\"dtype\": ", stdout);
+    if (p.dtype == EIN_NONE) fputs("null", stdout);
+    else put_json_string(ein_dtype_name(p.dtype));
+    fputs(", \"value\": ", stdout);
+    if (p.has_default) put_number(p.value.re);
+    else fputs("null", stdout);
+    putchar('}');
+  }
+  putchar('}');
+}
+
+// What it takes to do the same elsewhere: the statements as a program, the tensors, the rule of
+// places, and what is fetched. Partial results are the `partials` of statements.
+static void carried_json(const program *prog, const ein_decomposition *d,
+                         const ein_machine *machine) {
+  transfers list = {NULL, 0, 0};
+  ein_sim_desc how;
+  ein_sim_info sim;
+  memset(&how, 0, sizeof how);
+  how.machine = machine;
+  how.fetch_fn = add_transfer;
+  how.user = &list;
+  ein_status st = ein_simulate(prog->ctx, prog->graph, d, &how, &sim);
+  if (st != EIN_OK) die_library(prog->ctx, st, prog->file);
+  fputs(", \"program\": ", stdout);
+  put_json_string(graph_text(prog->graph));
+  tensors_json(prog, d);
+  params_json(prog->graph);
+  fputs(", \"placement\": \"piece q of index c is [floor(q*extent/parts), "
+        "floor((q+1)*extent/parts)); the place of a task is the number whose digits are the pieces "
+        "of `order`, the first the most significant, each of base `parts`; a block's home is the "
+        "place of the task whose reduced pieces are 0\", \"transfers\": [", stdout);
+  for (int i = 0; i < list.n; i++) {
+    const transfer *t = &list.v[i];
+    printf("%s{\"statement\": %d, \"operand\": %d, \"tensor\": ", i > 0 ? ", " : "", t->stmt,
+           t->operand);
+    put_json_string(stmt_of(d, t->stmt).operand[t->operand]);
+    if (t->from < 0) fputs(", \"from\": null", stdout);
+    else printf(", \"from\": %d", t->from);
+    put_member("bytes", t->bytes);
+    putchar('}');
+  }
+  putchar(']');
+}
+
+static void decomposed_json(const program *prog, const ein_decomposition *d,
+                            const ein_sim_info *sim, const ein_sim_stmt *each,
+                            const char *machine) {
+  ein_decomp_info info;
+  ein_decomposition_info(d, &info);
+  printf("{\"p\": %" PRId64 ", \"deterministic\": %s, \"cost_model\": \"%s\", \"method\": "
+         "\"%s\"", info.p, given(O_DETERMINISTIC) != NULL ? "true" : "false",
+         ein_cost_name(info.cost), info.method);
+  put_member("total", info.total);
+  put_member("lower", info.lower);
+  printf(", \"proved\": %s, \"proved_of\": \"model\", \"family\": \"%s\"",
+         info.proved && is_searched(&info) ? "true" : "false", info.family);
+  put_member("gap", info.gap);
+  put_member("flops", sim->flops);
+  machine_json(machine, &sim->machine);
+  printf(", \"inputs\": \"%s\"", info.inputs == EIN_INPUTS_OUTSIDE ? "outside" : "held");
+  put_member("peak_bytes", sim->peak_bytes);
+  printf(", \"path\": %s, \"statements\": [", prog->path != NULL ? prog->path : "null");
+  for (int i = 0; i < info.nstmt; i++) statement_json(d, &info, i, each);
+  putchar(']');
+  carried_json(prog, d, &sim->machine);
+  fputs(", \"simulated\": {\"seconds\": ", stdout);
+  put_number(sim->seconds);
+  put_member("tasks", sim->tasks);
+  put_member("messages", sim->messages);
+  put_member("bytes", sim->join + sim->agg);
+  put_member("peak_bytes", sim->peak_bytes);
+  put_member("idle", idle_share(sim->busy, sim->seconds, info.p));
+  puts("}}");
+}
+
+#include "command_svg.h"
 
 static int plan_decomposed(program *p) {
   const char *svg = given(O_SVG);
@@ -376,10 +633,12 @@ static int plan_decomposed(program *p) {
   ein_decomp_info info;
   ein_sim_desc how;
   ein_sim_info sim;
-  if (svg != NULL) check_target(svg);
-  if (svg != NULL && strcmp(svg, "-") == 0 && given(O_JSON) != NULL)
+  const words none = {NULL, 0};
+  const char *name;
+  if (svg_only() && given(O_JSON) != NULL)
     misuse(NULL, "the picture and --json both go to standard output");
-  option_decompose(&desc, &machine);
+  check_targets(&none, !svg_only());
+  option_decompose(p, 0, &desc, &machine, &name);
   d = decompose(p, &desc, &machine);
   ein_decomposition_info(d, &info);
   memset(&how, 0, sizeof how);
@@ -394,12 +653,13 @@ static int plan_decomposed(program *p) {
   ein_status st = ein_simulate(p->ctx, p->graph, d, &how, &sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   if (svg != NULL) picture_end(&drawn, svg, &sim, -1, 0, NULL);
+  if (given(O_EXPLAIN) != NULL && given(O_DETERMINISTIC) != NULL)
+    fputs("# deterministic: the same bits for any number of threads and places\n", stderr);
   if (given(O_EXPLAIN) != NULL) fputs(graph_text(p->graph), stderr);
-  if (svg == NULL || strcmp(svg, "-") != 0) {
-    if (given(O_JSON) != NULL) decomposed_json(p, d, &sim, how.stmt);
-    else decomposed_table(d, &sim, how.stmt);
+  if (!svg_only()) {
+    if (given(O_JSON) != NULL) decomposed_json(p, d, &sim, how.stmt, name);
+    else decomposed_table(d, &sim, how.stmt, name);
   }
-  if (svg != NULL) picture_keep(svg);
   ein_decomposition_destroy(d);
   return finish(p->ctx, NULL, p->graph);
 }

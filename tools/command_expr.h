@@ -182,4 +182,5 @@ static void program_of_expression(program *p, const job *j) {
   }
   st = ein_graph_finish(p->graph);
   if (st != EIN_OK) die_library(p->ctx, st, NULL);
+  program_order(p);
 }

@@ -337,6 +337,8 @@ static void print_table(const notation *no, const step *steps, int nstep,
   put_count("  Optimized FLOP count", info->flops, "");
   put_count("   Theoretical speedup", info->naive_flops / (info->flops > 1 ? info->flops : 1), "");
   put_count("  Largest intermediate", info->largest, " elements");
+  if (given(O_DETERMINISTIC) != NULL)
+    puts("         Deterministic:  the same bits for any number of threads and places");
   for (int i = 0; i < 80; i++) putchar('-');
   printf("\n%6s %11s %22s %37s\n", "scaling", "kernel", "current", "remaining");
   for (int i = 0; i < 80; i++) putchar('-');
@@ -358,27 +360,63 @@ static int print_fit(ein_ctx *ctx, ein_graph *graph) {
   return finish(ctx, NULL, graph);
 }
 
+#include "command_decomp.h"
+#include "command_expr.h"
+
+static void add_between(text *t, const char *json, const char *from, const char *to) {
+  const char *s = from == NULL ? json : strstr(json, from);
+  const char *end = to == NULL ? NULL : strstr(s, to);
+  add_text(t, s, end == NULL ? strlen(s) : (size_t)(end - s));
+}
+
+// With --deterministic the statements of a path run as a program: its JSON, but the path's costs
+// and the path itself, which it does not know.
+static char *ordered_json(const char *path, const char *program) {
+  const char *peak = ", \"peak_bytes\"", *method = ", \"method\"", *rest = ", \"statements\"";
+  text t = {NULL, 0, 0};
+  add_between(&t, path, NULL, peak);
+  add_between(&t, program, peak, method);
+  add_between(&t, path, method, rest);
+  add_between(&t, program, rest, NULL);
+  return t.s;
+}
+
 static int plan_expression(const char *expr) {
   job j;
-  int n, nstep;
+  program p;
+  int n, nstep, ordered = given(O_DETERMINISTIC) != NULL;
   memset(&j, 0, sizeof j);
+  memset(&p, 0, sizeof p);
   if (opt[O_SET].n > 0) misuse(NULL, "--set does not apply: an expression has no params");
   array *in = shapes_of_operands(expr, &n);
   j.ctx = make_ctx();
   job_plan(&j, expr, n, in, EIN_NONE);
   if (fit != NULL) return print_fit(j.ctx, NULL);
-  explain(j.plan);
+  ein_plan_info info;
+  (void)ein_plan_info_get(j.plan, &info);
   char *json = plan_text(j.plan, ein_plan_json);
+  // Over places, or in a fixed order, every step is a statement, as when it is run.
+  if (decomposed() || ordered) {
+    program_of_expression(&p, &j);
+    ein_plan_destroy(j.plan);
+    if (decomposed()) return plan_decomposed(&p);
+    program_schedule(&p);
+    if (fit != NULL) return print_fit(p.ctx, p.graph);
+    ein_plan_info own;
+    (void)ein_plan_info_get(p.plan, &own);
+    info.workspace_bytes = own.workspace_bytes;
+    json = ordered_json(json, plan_text(p.plan, ein_plan_json));
+    j.plan = p.plan;
+  }
+  explain(j.plan);
   if (given(O_JSON) != NULL) {
     puts(json);
-    return finish(j.ctx, j.plan, NULL);
+    return finish(j.ctx, j.plan, p.graph);
   }
   notation no;
-  ein_plan_info info;
   memset(&no, 0, sizeof no);
   read_notation(expr, &no);
   expand_notation(&no, in, j.out.v.rank);
-  (void)ein_plan_info_get(j.plan, &info);
   step *steps = plan_steps(json, n, &nstep);
   print_table(&no, steps, nstep, &info);
   fputs("path", stdout);
@@ -390,32 +428,12 @@ static int plan_expression(const char *expr) {
                        : info.proved == 2 ? " (proved optimal without outer products)" : "";
   printf("; method %s%s; workspace %" PRIu64 " bytes\n", info.method, proved,
          (uint64_t)info.workspace_bytes);
-  return finish(j.ctx, j.plan, NULL);
-}
-
-#include "command_decomp.h"
-#include "command_expr.h"
-
-// The steps of an expression's path as statements over places.
-static int plan_steps_decomposed(const char *expr) {
-  job j;
-  program p;
-  int n;
-  memset(&j, 0, sizeof j);
-  if (opt[O_SET].n > 0) misuse(NULL, "--set does not apply: an expression has no params");
-  array *in = shapes_of_operands(expr, &n);
-  j.ctx = make_ctx();
-  job_plan(&j, expr, n, in, EIN_NONE);
-  program_of_expression(&p, &j);
-  ein_plan_destroy(j.plan);
-  return plan_decomposed(&p);
+  return finish(j.ctx, j.plan, p.graph);
 }
 
 static int command_plan(void) {
   if (args.n == 0) misuse("einsum plan (EXPR | PROG.ein) --shapes ...", "nothing to plan");
-  if (!is_program(args.v[0])) {
-    return decomposed() ? plan_steps_decomposed(args.v[0]) : plan_expression(args.v[0]);
-  }
+  if (!is_program(args.v[0])) return plan_expression(args.v[0]);
   program p;
   program_open(&p, args.v[0]);
   program_inputs(&p, 1);

@@ -31,7 +31,8 @@ static double *busy_seconds(const happened *of, int nstmt) {
 
 // What was done, for --explain.
 static void explain_places(const ein_dist *d, const ein_decomposition *how, const ein_fabric *f,
-                           const ein_dist_stats *stats, const happened *of, double seconds) {
+                           const ein_dist_stats *stats, const happened *of, double seconds,
+                           const char *machine) {
   ein_dist_info info;
   words cells = {NULL, 0};
   double k, all = 0;
@@ -54,10 +55,13 @@ static void explain_places(const ein_dist *d, const ein_decomposition *how, cons
     time_cell(&cells, k * busy[i]), add_cell(&cells, "%.1f%%", all > 0 ? 100 * busy[i] / all : 0);
   }
   put_cells(stderr, &cells, 7, 3);
+  if (given(O_DETERMINISTIC) != NULL)
+    fputs("deterministic: the same bits for any number of threads and places\n", stderr);
   fprintf(stderr, "%s, %d places: %" PRId64 " tasks, %" PRId64 " messages, %" PRId64
-          " bytes read from other places; at most %" PRId64 " bytes at a place; %s\n",
+          " bytes read from other places; at most %" PRId64 " bytes at a place; %s; planned for "
+          "machine: %s\n",
           f->name, info.places, stats->tasks, stats->messages, stats->bytes, info.peak_bytes,
-          svg_seconds(took, sizeof took, seconds, seconds));
+          svg_seconds(took, sizeof took, seconds, seconds), machine);
 }
 
 // Fills in bytes along edges and bars, and writes the picture.
@@ -88,8 +92,9 @@ static void run_on_places(program *p, const ein_run *bound) {
   ein_dist_info info;
   ein_run run = *bound;
   char error[256] = "";
+  const char *name;
   ein_fabric f = run_fabric(p);
-  option_decompose(&desc, &machine);
+  option_decompose(p, f.threads, &desc, &machine, &name);
   desc.p = f.places;
   how = decompose(p, &desc, &machine);
   memset(&places, 0, sizeof places);
@@ -123,7 +128,7 @@ static void run_on_places(program *p, const ein_run *bound) {
   if (st != EIN_OK)
     die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
   double seconds = now(NULL) - begin;
-  explain_places(d, how, &f, &stats, of, seconds);
+  explain_places(d, how, &f, &stats, of, seconds, name);
   if (given(O_SVG) != NULL) picture_run(p, how, &machine, &f, of, begin, seconds);
   ein_dist_destroy(d);
   ein_decomposition_destroy(how);
@@ -131,7 +136,7 @@ static void run_on_places(program *p, const ein_run *bound) {
 }
 
 static int command_eval(void) {
-  const char *expr = expression(), *svg = given(O_SVG);
+  const char *expr = expression();
   if (is_program(expr)) {
     misuse("einsum run PROG.ein NAME=IN.npy ...", "'%s' is a program, not an expression", expr);
   }
@@ -142,7 +147,7 @@ static int command_eval(void) {
   job j;
   memset(&j, 0, sizeof j);
   j.ctx = make_ctx();
-  check_outputs(&opt[O_OUT]);
+  check_targets(&opt[O_OUT], opt[O_OUT].n == 0 && !svg_only());
   array *in = (array *)memory(sizeof *in * (size_t)n);
   for (int k = 0; k < n; k++) load(&in[k], args.v[k + 1], 0);
   job_plan(&j, expr, n, in, dtype);
@@ -151,27 +156,24 @@ static int command_eval(void) {
   program p;
   void *out[1];
   memset(&p, 0, sizeof p);
-  allocate(&j.out);
+  if (opt[O_OUT].n > 0) output_array(&j.out, opt[O_OUT].v[0]);
+  else allocate(&j.out);
   job_bind(&j, &run, out);
-  if (on_places()) {
-    program_of_expression(&p, &j);
-    run_on_places(&p, &run);
-  } else {
-    execute(j.plan, &run);
-  }
-  const array *result = &j.out;
-  if (opt[O_OUT].n > 0) {
-    write_outputs(1, &result, &opt[O_OUT]);
-  } else if (svg == NULL || strcmp(svg, "-") != 0) {
+  int ordered = given(O_DETERMINISTIC) != NULL;  // then one place does as several do
+  if (on_places() || ordered) program_of_expression(&p, &j);
+  if (on_places()) run_on_places(&p, &run);
+  if (!on_places() && ordered) program_schedule(&p);
+  if (!on_places()) execute(ordered ? p.plan : j.plan, &run);
+  ein_plan_destroy(p.plan);
+  if (opt[O_OUT].n == 0 && !svg_only()) {
     print_array(&j.out, given(O_JSON) != NULL);
     if (given(O_JSON) != NULL) putchar('\n');
   }
-  if (svg != NULL) picture_keep(svg);
   return finish(j.ctx, j.plan, p.graph);
 }
 
 static int command_run(void) {
-  const char *path = program_argument("einsum run PROG.ein NAME=IN.npy ..."), *svg = given(O_SVG);
+  const char *path = program_argument("einsum run PROG.ein NAME=IN.npy ...");
   words names = {NULL, 0}, paths = {NULL, 0};
   program p;
   program_targets(&names, &paths);
@@ -189,7 +191,7 @@ static int command_run(void) {
   const void **in = (const void **)memory(sizeof *in * ((size_t)nin + 1));
   void **data = (void **)memory(sizeof *data * ((size_t)nout + 1));
   array *out = (array *)memory(sizeof *out * ((size_t)nout + 1));
-  const array **chosen = (const array **)memory(sizeof *chosen * ((size_t)names.n + 1));
+  array **chosen = (array **)memory(sizeof *chosen * ((size_t)names.n + 1));
   for (int i = 0; bound_input(&p, i, &t); i++) {
     for (int k = 0; k < p.nin; k++) {
       if (strcmp(p.in[k].name, t.name) == 0) in[i] = p.in[k].a.v.data;
@@ -211,14 +213,13 @@ static int command_run(void) {
   run.in = in;
   run.out = data;
   run.param = program_params(&p);
+  for (int k = 0; k < names.n; k++) output_array(chosen[k], paths.v[k]);
   for (int i = 0; i < nout; i++) {
-    allocate(&out[i]);
+    if (out[i].v.data == NULL) allocate(&out[i]);
     data[i] = out[i].v.data;
   }
   if (on_places()) run_on_places(&p, &run);
   else execute(p.plan, &run);
-  if (names.n > 0) write_outputs(names.n, chosen, &paths);
-  else if (svg == NULL || strcmp(svg, "-") != 0) print_outputs(out, nout);
-  if (svg != NULL) picture_keep(svg);
+  if (names.n == 0 && !svg_only()) print_outputs(out, nout);
   return finish(p.ctx, p.plan, p.graph);
 }

@@ -137,35 +137,6 @@ static char *title_text(const ein_decomp_stmt *s) {
   return t.s;
 }
 
-// Writes the picture beside PATH; picture_keep gives it its name. "-" is standard output.
-static void picture_write(const char *path, const char *title, picture *p, int ntime,
-                          svg_time *time) {
-  text t = {NULL, 0, 0};
-  int to_stdout = strcmp(path, "-") == 0;
-  add_text(&t, path, strlen(path));
-  int apart = !to_stdout && !is_special(path);
-  if (apart) add_text(&t, ".part", 5), watch_signals();
-  errno = 0;
-  FILE *f = to_stdout ? stdout : fopen(t.s, "w");
-  if (f == NULL) die(SYSTEM_FAILED, NULL, "%s: cannot write: %s", path, strerror(errno));
-  if (apart) beside = t.s;
-  int drawn = svg_plan(f, title, p->ninput + p->nstmt, p->node, p->nedge, p->edge, ntime, time);
-  if (!drawn) die(SYSTEM_FAILED, NULL, "out of memory");
-  int bad = ferror(f) != 0 || fflush(f) != 0, error = errno;
-  if (!to_stdout && fclose(f) != 0 && !bad) bad = 1, error = errno;
-  if (bad) die(SYSTEM_FAILED, NULL, "%s: cannot write: %s", path, strerror(error));
-}
-
-static void picture_keep(const char *path) {
-  if (beside == NULL) return;
-#ifdef _WIN32
-  remove(path);  // rename does not replace a file there
-#endif
-  if (rename(beside, path) != 0)
-    die(SYSTEM_FAILED, NULL, "%s: cannot write: %s", path, strerror(errno));
-  beside = NULL;
-}
-
 enum { PICTURE_NEAR = 6 };  // statements apart that still share the box of an input
 
 // The box of an input for statement i: the last one, where its first reader is near.
@@ -308,5 +279,7 @@ static void picture_end(picture *p, const char *path, const ein_sim_info *sim, d
   time[1].title = "the same tasks by thread", time[1].what = "thread", time[1].keys = 0;
   time[1].nrow = nthread, time[1].nbar = p->thread.n, time[1].bar = p->thread.v;
   time[1].dropped = p->thread.dropped;
-  picture_write(path, title, p, nthread > 0 ? 2 : 1, time);
+  if (!svg_plan(output_stream(path), title, p->ninput + p->nstmt, p->node, p->nedge, p->edge,
+                nthread > 0 ? 2 : 1, time))
+    die(SYSTEM_FAILED, NULL, "out of memory");
 }

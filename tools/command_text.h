@@ -163,6 +163,18 @@ static void put_json_string(const char *s) {
   putchar('"');
 }
 
+// A number of JSON: what is not finite is null.
+static void put_number(double v) {
+  if (v - v != 0) fputs("null", stdout);
+  else printf("%.17g", v);
+}
+
+// A member that follows another one.
+static void put_member(const char *name, double v) {
+  printf(", \"%s\": ", name);
+  put_number(v);
+}
+
 static void print_array(const array *a, int json) {
   printer p;
   p.v = &a->v;

@@ -66,15 +66,21 @@
 
 enum { DONE = 0, WRONG_INPUT = 1, WRONG_COMMAND = 2, SYSTEM_FAILED = 3 };
 
-static npy_writer *writers;  // outputs that are being written
-static int nwriter;
-static const char *beside;   // a picture that is being written
+typedef struct array array;
+
+// A file that is being written. All of them get their names together, at the end.
+typedef struct output {
+  npy_writer w;
+  const char *path;
+  const array *data;      // what is still to be written of it; NULL: nothing
+  struct output *next;
+} output;
+
+static output *outputs;   // never freed: a signal may look at them at any time
 
 static void drop_outputs(void) {
-  if (beside != NULL) (void)remove(beside);
-  beside = NULL;
-  for (int i = 0; i < nwriter; i++) npy_write_abort(&writers[i]);
-  nwriter = 0;
+  for (output *o = outputs; o != NULL; o = o->next) npy_write_abort(&o->w);
+  outputs = NULL;
 }
 
 // Bytes of the code point at s, or 0 when there is none.
@@ -236,8 +242,8 @@ typedef enum kind { FLAG, VALUE, LIST, LATER } kind;
 typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
-  O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_MEMORY, O_SVG, O_MAP, O_FAST,
-  O_COUNT
+  O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
+  O_VECTORS, O_TABLE, O_BEAM, O_MAP, O_FAST, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -251,8 +257,10 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, PLACES}, {"--cost", VALUE, PLACES}, {"--parts", LIST, PLACES},
   {"--keep", LIST, PLACES}, {"--pin", LIST, PLACES}, {"--strict", FLAG, PLACES},
-  {"--fewer", FLAG, PLACES}, {"--machine", VALUE, PLACES},
+  {"--fewer", FLAG, PLACES}, {"--machine", VALUE, PLACES}, {"--inputs", VALUE, PLACES},
   {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLACES},
+  {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
+  {"--beam", VALUE, PLACES},
   {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -287,17 +295,24 @@ static const char usage[] =
   "                     each place in memory of its own\n"
   "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
   "                     attention, given\n"
-  "  --cost MODEL       paper (default), paper-code, bytes, seconds\n"
+  "  --cost MODEL       seconds (default), paper, paper-code, bytes\n"
   "  --parts 'T[s=2,t=4]'   pieces of the indices of a statement\n"
   "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
-  "  --pin 'X[s=8]'     an input or output that lies in a partition\n"
+  "  --pin 'X[s=8]'     an input or output that lies in a partition; W*[f=8]: all of such names\n"
+  "                     that have the axis\n"
+  "  --max-vectors N    of a statement; --max-table N: entries; --beam N: states: the effort\n"
   "  --strict           only as many tasks per statement as there are places (or the most\n"
-  "                     possible), as in the paper; else the cuts of model, .. are tried too\n"
-  "  --fewer            also fewer tasks, by every divisor of the places (--cost seconds: always)\n"
-  "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory\n"
+  "                     possible), as in the paper: so anyway but for --cost seconds\n"
+  "  --fewer            also fewer tasks, by every divisor of the places: so anyway for\n"
+  "                     --cost seconds\n"
+  "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory; or\n"
+  "                     threads: those of this machine, by table (so anyway under --fabric\n"
+  "                     threads), or measured: the same, calibrated first\n"
+  "  --inputs WHERE     inputs without a pin: held (default) by the places that read them, in\n"
+  "                     their memory, or outside\n"
   "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line,\n"
   "                     simulated (plan) or measured (run); with - nothing else is printed\n"
-  "  --deterministic    what this version has anyway\n"
+  "  --deterministic    the same bits for every -j, -p, --fabric and --memory\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout\n"
   "  --explain          how it is computed, to stderr\n"
@@ -407,7 +422,7 @@ static unsigned read_command_line(int argc, char **argv) {
 // Options that ask for a decomposition; -p 1 alone does not.
 static int decomposed(void) {
   static const option_id o[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER,
-                                O_MACHINE, O_SVG};
+                                O_MACHINE, O_INPUTS, O_SVG, O_VECTORS, O_TABLE, O_BEAM};
   const char *p = given(O_PLACES);
   int any = p != NULL && strcmp(p, "1") != 0;
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) any |= opt[o[i]].n > 0;
@@ -445,6 +460,7 @@ static void option_search(ein_options *o) {
   memset(o, 0, sizeof *o);
   o->path = given(O_PATH);
   o->seed = option_seed();
+  o->deterministic = given(O_DETERMINISTIC) != NULL;
   if (goal != NULL) {
     int g = 0;
     while (g < 3 && strcmp(goal, goals[g]) != 0) g++;
@@ -495,8 +511,8 @@ NORETURN static void die_library(const ein_ctx *ctx, ein_status st, const char *
     if (e->line > 0 && e->source[0]) {
       fputs("  ", stderr);
       put_clean(stderr, e->source);
-      fprintf(stderr, "\n  %*s", e->column - 1, "");
-      for (int k = 0; k < e->width; k++) fputc('^', stderr);
+      fprintf(stderr, "\n  %*s", e->caret, "");
+      for (int k = 0; k < e->mark; k++) fputc('^', stderr);
       fputc('\n', stderr);
     }
     if (e->hint[0]) {
@@ -521,18 +537,19 @@ static ein_openblas *blas;
 
 // What --kernels names, by comma.
 typedef struct wanted {
-  int cpu, openblas;
+  int portable, cpu, openblas;
   const char *isa;
 } wanted;
 
 static wanted wanted_kernels(void) {
   static const char *const isas[] = {"avx512", "avx2", "neon", "plain"};
   const char *list = given(O_KERNELS);
-  wanted w = {0, 0, NULL};
+  wanted w = {0, 0, 0, NULL};
   if (list == NULL) w.cpu = 1;
   for (const char *at = list; at != NULL;) {
     size_t n = strcspn(at, ",");
-    int known = (n == 8 && memcmp(at, "portable", n) == 0);
+    int known = 0;
+    if (n == 8 && memcmp(at, "portable", n) == 0) known = w.portable = 1;
     if (n == 3 && memcmp(at, "cpu", n) == 0) known = w.cpu = 1;
     for (int i = 0; i < 4; i++) {
       if (strlen(isas[i]) != n || memcmp(at, isas[i], n) != 0) continue;
@@ -568,8 +585,10 @@ static void use_backends(ein_ctx_desc *d, int64_t n) {
   ein_openblas_desc b;
   memset(&b, 0, sizeof b);
   b.now_fn = now;
+  if (w.portable && given(O_DETERMINISTIC) != NULL) w.openblas = 0;  // it would not be asked
   if (w.openblas && given(O_MEMORY) != NULL)
     misuse(NULL, "--memory does not reach the buffers that openblas keeps");
+  openblas_set_num_threads(1);  // the executor's threads call it side by side
   if (w.openblas) st = ein_openblas_create(&b, NULL, &blas);
   if (w.openblas && st == EIN_OK) st = ein_openblas_use(blas, d);
   if (st != EIN_OK) die_library(NULL, st, NULL);
@@ -597,12 +616,12 @@ static ein_ctx *make_ctx(void) {
 // Arrays: files, results, random data.
 // ================================================================================================
 
-typedef struct array {
+struct array {
   const char *name;   // file or tensor, for messages
   ein_ztensor v;      // shape and strides are its own
   int64_t nbytes;
   npy_array file;     // what holds the data, if it came from a file
-} array;
+};
 
 typedef char same_numbers[(int)NPY_BOOL == (int)EIN_BOOL && (int)NPY_F16 == (int)EIN_F16 &&
                           (int)NPY_C128 == (int)EIN_C128 ? 1 : -1];  // dtypes of both headers
@@ -637,13 +656,36 @@ static void allocate(array *a) {
 
 static int64_t count_of(const array *a) { return a->nbytes / (int64_t)ein_dtype_size(a->v.dtype); }
 
+static int64_t unmapped;  // bytes of inputs that are in memory, not mapped; part of --memory
+
+static int within_budget(void) { return given(O_MEMORY) != NULL && !on_places(); }
+
+// Counts `bytes` more of them, where they cannot be kept in a file.
+static void count_unmapped(const char *shown, int64_t bytes) {
+  unmapped += bytes;
+  if (!within_budget() || (uint64_t)unmapped < option_memory()) return;
+  die(WRONG_INPUT, "TMPDIR may name a folder with room for them",
+      "%s: inputs that are read or converted, not mapped, take %" PRIu64 " bytes, --memory is %s",
+      shown, (uint64_t)unmapped, given(O_MEMORY));
+}
+
+// Memory for what an input becomes; within a budget that of an unnamed file, which is none.
+static void allocate_input(array *a) {
+  void *p = within_budget() && a->nbytes > 0 ? npy_apart((size_t)a->nbytes) : NULL;
+  if (p == NULL) count_unmapped(a->name, a->nbytes);
+  a->v.data = p != NULL ? p : memory((uint64_t)a->nbytes);
+  a->v.buffer = a->v.data;
+  a->v.buffer_bytes = (size_t)a->nbytes;
+}
+
 // Opens a file, or reads its header only; it stays open.
 static void load(array *a, const char *path, int header_only) {
   npy_array f;
   char err[256];
   const char *shown = strcmp(path, "-") == 0 ? "standard input" : path;
-  int r = header_only ? npy_header_only(&f, path, err, sizeof err)
-                      : npy_open(&f, path, err, sizeof err);
+  int r = header_only       ? npy_header_only(&f, path, err, sizeof err)
+          : within_budget() ? npy_open_apart(&f, path, err, sizeof err)
+                            : npy_open(&f, path, err, sizeof err);
   if (r != NPY_OK) die(r == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, NULL, "%s: %s", shown, err);
   a->name = shown;
   set_shape(a, (ein_dtype)f.dtype, f.rank, f.shape, f.fortran_order);
@@ -653,12 +695,13 @@ static void load(array *a, const char *path, int header_only) {
   }
   a->file = f;
   a->v.data = f.data;
+  if (!f.mapped) count_unmapped(shown, f.nbytes);
   unsigned char *raw = (unsigned char *)f.data;
   for (int64_t i = 0; f.dtype == NPY_BOOL && i < f.nbytes; i++) {
     if (raw[i] <= 1) continue;  // other bytes count as true; the file itself stays untouched
-    unsigned char *own = (unsigned char *)memory((uint64_t)f.nbytes);
+    allocate_input(a);
+    unsigned char *own = (unsigned char *)a->v.data;
     for (int64_t k = 0; k < f.nbytes; k++) own[k] = raw[k] != 0;
-    a->v.data = own;
     break;
   }
   a->v.buffer = a->v.data;
@@ -669,7 +712,7 @@ static void load(array *a, const char *path, int header_only) {
 static void convert(ein_ctx *ctx, array *a, ein_dtype dtype) {
   array to = *a;
   set_shape(&to, dtype, a->v.rank, a->v.shape, 0);
-  allocate(&to);
+  allocate_input(&to);
   ein_status st = ein_einsum(ctx, "...->...", 1, &a->v, &to.v);
   if (st != EIN_OK) die_library(ctx, st, a->name);
   *a = to;
@@ -747,9 +790,8 @@ static void fill_random(array *a, uint64_t seed, int operand) {
 #if POSIX
 // An interrupted command leaves no temporary file. Only what a signal handler may use.
 static void on_signal(int sig) {
-  if (beside != NULL) (void)unlink(beside);
-  for (int i = 0; i < nwriter; i++) {
-    if (writers[i].temp != NULL) (void)unlink(writers[i].temp);
+  for (output *o = outputs; o != NULL; o = o->next) {
+    if (o->w.temp != NULL) (void)unlink(o->w.temp);
   }
   (void)signal(sig, SIG_DFL);
   (void)raise(sig);
@@ -778,13 +820,25 @@ static const char *base_of(const char *path) {
   return slash == NULL ? path : slash + 1;
 }
 
+static int found_file(const char *path, struct stat *st) {
+  return (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, st) : stat(path, st)) == 0;
+}
+
+static int same_node(const struct stat *x, const struct stat *y) {
+  return x->st_dev == y->st_dev && x->st_ino == y->st_ino;
+}
+
+// Would one of two outputs be lost, or mixed with the other? "-" is what standard output is, by
+// whatever name. The null device loses all anyway.
 static int same_file(const char *a, const char *b) {
-  struct stat x, y;
+  struct stat x, y, null;
+  int has_a = found_file(a, &x), has_b = found_file(b, &y);
+  if (has_a && has_b && same_node(&x, &y))
+    return !(S_ISCHR(x.st_mode) && stat("/dev/null", &null) == 0 && same_node(&x, &null));
   if (strcmp(a, b) == 0) return 1;
-  if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return 0;
-  if (stat(a, &x) == 0 && stat(b, &y) == 0) return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0 || has_a || has_b) return 0;
   return strcmp(base_of(a), base_of(b)) == 0 && stat(folder_of(a), &x) == 0 &&
-         stat(folder_of(b), &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+         stat(folder_of(b), &y) == 0 && same_node(&x, &y);
 }
 
 // Finds out before the work what would be found out after it.
@@ -798,27 +852,29 @@ static void check_target(const char *path) {
   else if (access(there ? path : folder_of(path), W_OK) == 0) return;
   die(SYSTEM_FAILED, NULL, "%s: cannot write: %s", path, strerror(errno));
 }
-
-// Devices, pipes and links are written to; they are not replaced by a file.
-static int is_special(const char *path) {
-  struct stat st;
-  return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
-}
 #else
-static int is_special(const char *path) { return (void)path, 0; }
 static void watch_signals(void) {}
 static int same_file(const char *a, const char *b) { return strcmp(a, b) == 0; }
 static void check_target(const char *path) { (void)path; }
 #endif
 
-static void check_targets(const words *paths) {
-  for (int i = 0; i < paths->n; i++) {
+// Is nothing but the picture printed?
+static int svg_only(void) { return given(O_SVG) != NULL && strcmp(given(O_SVG), "-") == 0; }
+
+// Every output of a command: arrays, the picture, and standard output where something is printed.
+static void check_targets(const words *paths, int prints) {
+  words all = {NULL, 0};
+  if (prints) add_word(&all, "-");
+  for (int i = 0; i < paths->n; i++) add_word(&all, paths->v[i]);
+  if (given(O_SVG) != NULL) add_word(&all, given(O_SVG));
+  for (int i = 0; i < all.n; i++) {
     for (int k = 0; k < i; k++) {
-      if (same_file(paths->v[i], paths->v[k])) {
-        misuse(NULL, "two outputs go to the same file %s", paths->v[i]);
-      }
+      if (!same_file(all.v[i], all.v[k])) continue;
+      int first = strcmp(all.v[k], "-") == 0, named = strcmp(all.v[i], "-") != 0;
+      misuse(first && named ? "it is standard output" : !first && !named ? "it is - as well" : NULL,
+             "two outputs go to the same file %s", all.v[named ? i : k]);
     }
-    check_target(paths->v[i]);
+    check_target(all.v[i]);
   }
 }
 
@@ -829,32 +885,57 @@ static void check_storable(const array *a) {
       a->name, ein_dtype_name(a->v.dtype));
 }
 
-static void write_failed(const npy_writer *w, const char *path) {
-  if (w->status == NPY_OK) return;
-  die(w->status == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, NULL, "%s: %s",
-      strcmp(path, "-") == 0 ? "standard output" : path, w->err);
+static void check_output(const output *o) {
+  if (o->w.status == NPY_OK) return;
+  die(o->w.status == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, NULL, "%s: %s",
+      strcmp(o->path, "-") == 0 ? "standard output" : o->path, o->w.err);
 }
 
-// Writes array i to path i: first all data, then all names.
-static void write_outputs(int n, const array *const *a, const words *paths) {
-  npy_writer *w = (npy_writer *)memory(sizeof *w * (size_t)n);
-  writers = w;
+static output *add_output(const char *path) {
+  output *o = (output *)memory(sizeof *o);
+  o->path = path;
+  o->next = outputs;
+  outputs = o;
   watch_signals();
-  for (int i = 0; i < n; i++) {
-    nwriter = i + 1;
-    npy_write_begin(&w[i], paths->v[i], (int)a[i]->v.dtype, a[i]->v.rank, a[i]->v.shape, 0);
-    npy_write_data(&w[i], a[i]->v.data, (size_t)a[i]->nbytes);
-    write_failed(&w[i], paths->v[i]);
+  return o;
+}
+
+// Begins the file of an array, and gives the array its memory: the file itself where that can be
+// mapped, so that a result needs no memory beside it.
+static void output_array(array *a, const char *path) {
+  output *o = add_output(path);
+  npy_write_begin(&o->w, path, (int)a->v.dtype, a->v.rank, a->v.shape, 0);
+  a->v.data = npy_write_map(&o->w);
+  check_output(o);
+  if (a->v.data == NULL) {
+    allocate(a);
+    o->data = a;
   }
-  for (int i = 0; i < n; i++) {
-    npy_write_finish(&w[i]);
-    write_failed(&w[i], paths->v[i]);
+  a->v.buffer = a->v.data;
+  a->v.buffer_bytes = (size_t)a->nbytes;
+}
+
+// Begins a file of another kind; "-" is standard output.
+static FILE *output_stream(const char *path) {
+  output *o = add_output(path);
+  npy_write_begin_bytes(&o->w, path);
+  check_output(o);
+  return npy_write_stream(&o->w);
+}
+
+// Writes what is still to be written, and gives every output its name: first all data, then all
+// names.
+static void keep_outputs(void) {
+  for (output *o = outputs; o != NULL; o = o->next) {
+    if (o->data != NULL) npy_write_data(&o->w, o->data->v.data, (size_t)o->data->nbytes);
+    npy_write_finish(&o->w);
+    check_output(o);
   }
-  for (int i = 0; i < n; i++) {
-    npy_write_commit(&w[i]);
-    write_failed(&w[i], paths->v[i]);
+  for (output *o = outputs; o != NULL; o = o->next) {
+    npy_write_commit(&o->w);
+    check_output(o);
   }
-  nwriter = 0;
+  outputs = NULL;
 }
 
 // ================================================================================================
@@ -867,6 +948,7 @@ static ein_fit *fit;  // with --memory, in place of a plan
 static ein_status make_fit(ein_ctx *ctx, const ein_fit_desc *what) {
   ein_fit_desc d = *what;
   d.memory = option_memory();
+  d.reserved = (size_t)unmapped;
   return ein_fit_create(ctx, &d, &fit);
 }
 
@@ -904,8 +986,8 @@ static void job_plan(job *j, const char *expr, int nin, array *in, ein_dtype dty
   set_shape(&j->out, dtype == EIN_NONE ? v.dtype : dtype, v.rank, shape, 0);
   j->d.out = &j->out.v;
   j->within.einsum = &j->d;
-  st = given(O_MEMORY) != NULL && !on_places() ? make_fit(j->ctx, &j->within)
-                                               : ein_plan_create(j->ctx, &j->d, &j->plan);
+  int fits = given(O_MEMORY) != NULL && !on_places() && given(O_DETERMINISTIC) == NULL;
+  st = fits ? make_fit(j->ctx, &j->within) : ein_plan_create(j->ctx, &j->d, &j->plan);
   if (st != EIN_OK) die_library(j->ctx, st, NULL);
 }
 
@@ -965,7 +1047,8 @@ static void job_bind(const job *j, ein_run *run, void **out) {
   run->out = out;
 }
 
-// Gives back what the library holds and sees to it that all that was printed arrives.
+// Gives back what the library holds and sees to it that all that was printed arrives; then outputs
+// appear.
 static int finish(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
   ein_plan_destroy(plan);
   ein_fit_destroy(fit);
@@ -976,7 +1059,7 @@ static int finish(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
   ein_openblas_destroy(blas);
 #endif
   errno = 0;
-  if (fflush(stdout) == 0 && !ferror(stdout)) return DONE;
+  if (fflush(stdout) == 0 && !ferror(stdout)) return keep_outputs(), DONE;
   die(SYSTEM_FAILED, NULL, "standard output: cannot write: %s",
       errno ? strerror(errno) : "unknown error");
 }
@@ -1103,6 +1186,9 @@ static void program_bind(program *p, int k, int header_only) {
     die(WRONG_INPUT, NULL, "%s: holds %s, but %s declares %s as %s", in->a.name,
         ein_dtype_name(in->a.v.dtype), p->file, in->name, ein_dtype_name(t));
   }
+  // Within a budget the plan reads the file as it is, and converts what it reads; integers, by
+  // which there would be no gradient, are converted before.
+  if (within_budget() && ein_dtype_same_kind(t, in->a.v.dtype)) return;
   if (header_only) in->a.v.dtype = t;
   else convert(p->ctx, &in->a, t);
 }
@@ -1137,6 +1223,18 @@ static void program_inputs(program *p, int header_only) {
   }
 }
 
+// With --deterministic, the graph gives way to the one that fixes every order.
+static void program_order(program *p) {
+  ein_options search;
+  ein_graph *ordered;
+  if (given(O_DETERMINISTIC) == NULL) return;
+  option_search(&search);
+  ein_status st = ein_graph_deterministic(p->ctx, p->graph, &search, &ordered);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  ein_graph_destroy(p->graph);
+  p->graph = ordered;
+}
+
 // The graph; bound inputs are in d.bind.
 static void program_parse(program *p) {
   ein_binding *bind = (ein_binding *)memory(sizeof *bind * ((size_t)p->nin + 1));
@@ -1148,10 +1246,11 @@ static void program_parse(program *p) {
   p->d.bind = bind;
   ein_status st = ein_graph_parse(p->ctx, &p->d, &p->graph);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  program_order(p);
 }
 
-static void program_plan(program *p) {
-  program_parse(p);
+// Plans the graph, or fits it into --memory.
+static void program_schedule(program *p) {
   ein_binding *bind = (ein_binding *)memory(sizeof *bind * ((size_t)p->d.nbind + 1));
   if (p->d.nbind > 0) memcpy(bind, p->d.bind, sizeof *bind * (size_t)p->d.nbind);
   int n = 0;  // inputs that nothing needs are not part of the graph
@@ -1177,6 +1276,11 @@ static void program_plan(program *p) {
                       ? make_fit(p->ctx, &within)
                       : ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+}
+
+static void program_plan(program *p) {
+  program_parse(p);
+  program_schedule(p);
 }
 
 // What a plan, or a fit, wants bound.
@@ -1227,14 +1331,6 @@ static ein_scalar *program_params(const program *p) {
   return value;
 }
 
-// A picture is an output, too.
-static void check_outputs(const words *paths) {
-  words all = {NULL, 0};
-  for (int i = 0; i < paths->n; i++) add_word(&all, paths->v[i]);
-  if (given(O_SVG) != NULL) add_word(&all, given(O_SVG));
-  check_targets(&all);
-}
-
 // Fills names and paths with the -o options, in their order.
 static void program_targets(words *names, words *paths) {
   for (int i = 0; i < opt[O_OUT].n; i++) {
@@ -1246,7 +1342,7 @@ static void program_targets(words *names, words *paths) {
     add_word(names, name);
     add_word(paths, path);
   }
-  check_outputs(paths);
+  check_targets(paths, paths->n == 0 && !svg_only());
 }
 
 static void print_outputs(const array *out, int n) {
@@ -1353,6 +1449,7 @@ static int command_info(void) {
     ein_openblas *o = NULL;
     memset(&b, 0, sizeof b);
     b.now_fn = now;
+    openblas_set_num_threads(1);
     if (ein_openblas_create(&b, NULL, &o) == EIN_OK) {
       (void)ein_openblas_info(o, facts, sizeof facts);
       puts(facts);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// npy.h - read and write NumPy .npy files (format versions 1.0, 2.0 and 3.0).
+// npy.h - read and write NumPy .npy files (format versions 1.0, 2.0 and 3.0); its writer also takes
+// files of any other kind, so that a program needs one only.
 //
 // Use: include it anywhere; in exactly one file, define NPY_IMPLEMENTATION before including it.
 // C99, also valid C++11. On Unix-like systems that one file must define _POSIX_C_SOURCE as 200809L
@@ -52,7 +53,7 @@ typedef struct npy_array {
   int rank;           // number of extents, limited only by the length of the header
   int fortran_order;  // 1: the first index varies fastest; 0: the last one does
   int swapped;        // 1: the file held the other byte order
-  int mapped;         // 1: data is a read-only mapping of the file, writing to it faults
+  int mapped;         // 1: data is a read-only mapping of a file, writing to it faults
   int64_t *shape;     // rank extents, each >= 0; not NULL even for rank 0
   int64_t count;      // number of elements, 0 when any extent is 0
   size_t itemsize;    // bytes per element
@@ -76,6 +77,15 @@ size_t npy_itemsize(int dtype);
 // overwritten without being freed.
 int npy_open(npy_array *a, const char *path, char *err, size_t errlen);
 
+// As npy_open, for arrays larger than memory: what the file itself cannot be mapped for (the other
+// byte order, a pipe) is copied piece by piece to an unnamed file in $TMPDIR or /tmp, and that is
+// mapped. Where there is no such call, it is read to memory.
+int npy_open_apart(npy_array *a, const char *path, char *err, size_t errlen);
+
+// `bytes` bytes, zeroed, of an unnamed file in $TMPDIR or /tmp, to be written and read; NULL where
+// that cannot be. They are aligned to 64, and given back when the process ends.
+void *npy_apart(size_t bytes);
+
 // As npy_open, but stops after the header: data is NULL and missing data is not noticed.
 int npy_header_only(npy_array *a, const char *path, char *err, size_t errlen);
 
@@ -92,21 +102,42 @@ typedef struct npy_writer {
   FILE *file;     // private
   char *temp;     // private: name of the temporary file, NULL when writing directly
   char *path;     // private: name it gets in the end
-  int64_t left;   // private: data bytes still to come; -1: finished
+  int64_t left;   // private: data bytes still to come; -1: finished, -2: any number of bytes
+  unsigned char *head, *head_end;  // private: prefix and header, until they are written
+  size_t head_bytes;               // private
+  void *map;      // private: the mapped file, and its length
+  size_t map_bytes;
 } npy_writer;
 
 // Starts a file of native byte order with the `rank` extents of `shape` (may be NULL for rank 0).
 // The bytes go to a hidden temporary file in the same directory, which commit renames to `path`:
 // readers see the old file or the whole new one. (There is no fsync, so that holds when a process
-// dies, not when the power fails; a killed process may leave ".npy-*.tmp" behind.) A symbolic link
-// is followed. A replaced file keeps its permission bits as far as the umask allows; a file
-// without write permission is refused. "-" and "/dev/stdout" mean standard output; devices, pipes
-// and links below /dev and /proc are written directly. Where the order makes no difference
-// (fewer than two extents above 1, or no elements), the file says C order, as NumPy's does.
-// A failure is remembered in w->status and returned by all later calls, so it suffices to check
-// commit. Old content of *w is overwritten without being freed.
+// dies, not when the power fails; a killed process may leave ".npy-*.tmp" behind.) The temporary
+// name is random and the file is created for it: nothing that lies there is followed or replaced.
+// A symbolic link at `path` is followed. A replaced file keeps its permission bits as far as the
+// umask allows; a file without write permission is refused. "-", "/dev/stdout" and "/dev/fd/1" mean
+// standard output, "/dev/fd/N" the open file N, where it stands; devices, pipes and other links
+// below /dev and /proc are written directly. Where the order makes no difference (fewer than two
+// extents above 1, or no elements), the file says C order, as NumPy's does.
+// Nothing is written before data comes or the file is finished: what is dropped before that leaves
+// pipes and standard output untouched. A failure is remembered in w->status and returned by all
+// later calls, so it suffices to check commit. Old content of *w is overwritten, not freed.
 int npy_write_begin(npy_writer *w, const char *path, int dtype, int rank, const int64_t *shape,
                     int fortran_order);
+
+// As npy_write_begin, for a file of any kind: no header, and as many bytes as come.
+int npy_write_begin_bytes(npy_writer *w, const char *path);
+
+// The stream of a file begun with npy_write_begin_bytes, for fprintf and its like; what fails there
+// is noticed when the file is finished. NULL when there is none.
+FILE *npy_write_stream(npy_writer *w);
+
+// Instead of npy_write_data: all data still to come as memory, zeroed, which is the file itself.
+// Space for it is reserved first, so that a full disk is an error here and no fault later. Its
+// start is aligned to 64 where no data was written before. It is valid until finish, commit or
+// abort. NULL where that cannot be (no regular file, no such call on the system, no data): then
+// npy_write_data serves. NULL also on failure: see w->status.
+void *npy_write_map(npy_writer *w);
 
 // Appends `bytes` bytes of elements; may be called often, also with parts of an element. Bytes
 // beyond what the shape needs are an error.
@@ -165,6 +196,8 @@ void npy_write_abort(npy_writer *w);
 #define NPYI_QUOTE 64                   // most characters of a file that a message repeats
 #define NPYI_NEST 32                    // deepest brackets followed in a structured dtype
 #define NPYI_LINKS 40                   // most symbolic links followed to a target
+
+enum { NPYI_FINISHED = -1, NPYI_ANY = -2 };  // npy_writer.left
 
 #if defined(__GNUC__) && !defined(_WIN32)
 #define NPYI_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -596,20 +629,102 @@ static int npyi_map(npyi_src *s, npy_array *a, size_t unit) {
 #endif
 }
 
-static int npyi_read(npyi_src *s, npy_array *a, int header_only, npyi_err *e) {
+// A file without a name, there until it is closed and no longer mapped; NULL where that cannot be.
+static FILE *npyi_unnamed(void) {
+#if NPYI_POSIX && !defined(NPY_NO_MMAP) && !defined(__APPLE__)
+  const char *dir = getenv("TMPDIR");
+  char *name;
+  FILE *f = NULL;
+  size_t n;
+  int fd;
+  if (dir == NULL || dir[0] == 0) dir = "/tmp";
+  n = strlen(dir);
+  name = (char *)NPY_MALLOC(n + sizeof "/.npy-XXXXXX");
+  if (name == NULL) return NULL;
+  memcpy(name, dir, n);
+  memcpy(name + n, "/.npy-XXXXXX", sizeof "/.npy-XXXXXX");
+  fd = mkstemp(name);
+  if (fd >= 0) {
+    (void)unlink(name);
+    if ((f = fdopen(fd, "w+b")) == NULL) (void)close(fd);
+  }
+  NPY_FREE(name);
+  return f;
+#else
+  return NULL;
+#endif
+}
+
+static void *npyi_map_all(FILE *f, size_t bytes, int writes) {
+#if NPYI_POSIX && !defined(NPY_NO_MMAP)
+  void *p = mmap(NULL, bytes, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, fileno(f), 0);
+  return p == MAP_FAILED ? NULL : p;
+#else
+  return (void)f, (void)bytes, (void)writes, NULL;
+#endif
+}
+
+// Copies the data to `to`, reversing each `unit` of them, and maps it.
+static int npyi_copy_apart(npyi_src *s, npy_array *a, size_t unit, FILE *to, npyi_err *e) {
+  unsigned char *piece = (unsigned char *)NPY_MALLOC(NPYI_CHUNK);
+  int64_t got = 0;
+  int r = piece == NULL ? npyi_fail(e, NPY_MEM, "out of memory") : NPY_OK;
+  while (r == NPY_OK && got < a->nbytes) {
+    const int64_t left = a->nbytes - got;
+    const size_t n = left < (int64_t)NPYI_CHUNK ? (size_t)left : NPYI_CHUNK;
+    const size_t have = npyi_get(s, piece, n);
+    got += (int64_t)have;
+    if (have < n) {
+      r = npyi_short(s, (uint64_t)got, "data, shape", (uint64_t)a->nbytes, e);
+    } else {
+      if (unit > 1) npyi_swap(piece, n, unit);
+      errno = 0;
+      if (fwrite(piece, 1, n, to) != n) r = npyi_fail_io(e, "write a temporary file");
+    }
+  }
+  errno = 0;
+  if (r == NPY_OK && fflush(to) != 0) r = npyi_fail_io(e, "write a temporary file");
+  if (piece) NPY_FREE(piece);
+  if (r != NPY_OK) return r;
+  a->map_bytes = (size_t)a->nbytes;
+  a->data = a->map = npyi_map_all(to, a->map_bytes, 0);
+  a->mapped = 1;
+  return a->map ? NPY_OK : npyi_fail_io(e, "map a temporary file");
+}
+
+void *npy_apart(size_t bytes) {
+  void *p = NULL;
+#if NPYI_POSIX && !defined(NPY_NO_MMAP) && !defined(__APPLE__)
+  FILE *f = bytes == 0 || bytes > PTRDIFF_MAX ? NULL : npyi_unnamed();
+  if (f == NULL) return NULL;
+  if (posix_fallocate(fileno(f), 0, (off_t)bytes) == 0) p = npyi_map_all(f, bytes, 1);
+  (void)fclose(f);  // the mapping outlives it
+#else
+  (void)bytes;
+#endif
+  return p;
+}
+
+enum { NPYI_DATA, NPYI_HEADER, NPYI_APART };  // what is read
+
+static int npyi_read(npyi_src *s, npy_array *a, int what, npyi_err *e) {
+  FILE *apart = NULL;
   int r;
   memset(a, 0, sizeof *a);
   r = npyi_header(s, a, e);
-  if (r == NPY_OK && !header_only) {
-    const size_t unit = npyi_type_of(a->dtype)->unit;
-    if (!npyi_map(s, a, unit))
-      r = npyi_fill(s, (uint64_t)a->nbytes, a->swapped ? unit : 1, "data, shape", &a->data, e);
+  if (r == NPY_OK && what != NPYI_HEADER) {
+    const size_t unit = npyi_type_of(a->dtype)->unit, swap = a->swapped ? unit : 1;
+    if (npyi_map(s, a, unit)) return r;
+    if (what == NPYI_APART && a->nbytes > 0) apart = npyi_unnamed();
+    if (apart) r = npyi_copy_apart(s, a, swap, apart, e);
+    else r = npyi_fill(s, (uint64_t)a->nbytes, swap, "data, shape", &a->data, e);
+    if (apart) (void)fclose(apart);  // a mapping outlives it
   }
   if (r != NPY_OK) npy_close(a);
   return r;
 }
 
-static int npyi_open(npy_array *a, const char *path, int header_only, npyi_err *e) {
+static int npyi_open(npy_array *a, const char *path, int what, npyi_err *e) {
   npyi_src s = {NULL, NULL, -1, 0};
   int r;
   memset(a, 0, sizeof *a);
@@ -627,25 +742,30 @@ static int npyi_open(npy_array *a, const char *path, int header_only, npyi_err *
       s.left = st.st_size;
   }
 #endif
-  r = npyi_read(&s, a, header_only, e);
+  r = npyi_read(&s, a, what, e);
   if (s.file != stdin) (void)fclose(s.file);  // only read from, and a mapping outlives it
   return r;
 }
 
 int npy_open(npy_array *a, const char *path, char *err, size_t errlen) {
   npyi_err e = {err, errlen};
-  return npyi_open(a, path, 0, &e);
+  return npyi_open(a, path, NPYI_DATA, &e);
+}
+
+int npy_open_apart(npy_array *a, const char *path, char *err, size_t errlen) {
+  npyi_err e = {err, errlen};
+  return npyi_open(a, path, NPYI_APART, &e);
 }
 
 int npy_header_only(npy_array *a, const char *path, char *err, size_t errlen) {
   npyi_err e = {err, errlen};
-  return npyi_open(a, path, 1, &e);
+  return npyi_open(a, path, NPYI_HEADER, &e);
 }
 
 int npy_parse(npy_array *a, const void *bytes, size_t n, char *err, size_t errlen) {
   npyi_err e = {err, errlen};
   npyi_src s = {NULL, (const unsigned char *)bytes, (int64_t)n, 0};
-  return npyi_read(&s, a, 0, &e);
+  return npyi_read(&s, a, NPYI_DATA, &e);
 }
 
 void npy_close(npy_array *a) {
@@ -699,7 +819,7 @@ static int npyi_build(const npyi_type *t, int rank, const int64_t *shape, int fo
 // Opens a new file, failing with EEXIST when there is one.
 static FILE *npyi_create(const char *name, unsigned mode) {
 #if NPYI_POSIX
-  const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+  const int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
   FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
   if (fd >= 0 && !f) {
     (void)close(fd);
@@ -716,11 +836,23 @@ static FILE *npyi_create(const char *name, unsigned mode) {
   return f;
 }
 
+// Bits that nobody can foresee, where the system has them. Names made of them need not be secret:
+// npyi_create takes none that is there. But nobody can lay a hundred of them in the way.
+static uint64_t npyi_random(const void *salt) {
+  uint64_t bits = 0;
+#if NPYI_POSIX
+  const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0 && read(fd, &bits, sizeof bits) != (ssize_t)sizeof bits) bits = 0;
+  if (fd >= 0) (void)close(fd);
+#endif
+  return bits ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)clock() ^ (uint64_t)(uintptr_t)salt;
+}
+
 // Opens a temporary file in the directory of `path` and keeps both names in *w.
 static int npyi_open_temp(npy_writer *w, const char *path, unsigned mode, npyi_err *e) {
   const size_t n = strlen(path), room = 32;
   const char *separators = NPYI_POSIX ? "/" : "/\\:";
-  uint64_t mix = (uint64_t)time(NULL) << 20 ^ (uint64_t)clock() ^ (uint64_t)(uintptr_t)w;
+  uint64_t mix = npyi_random(w);
   size_t dir = n;
   char *temp;
   int tries = 100;
@@ -732,7 +864,7 @@ static int npyi_open_temp(npy_writer *w, const char *path, unsigned mode, npyi_e
     memcpy(temp, path, dir);
     do {
       mix = mix * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-      (void)snprintf(temp + dir, room, ".npy-%010" PRIx64 ".tmp", mix >> 24);
+      (void)snprintf(temp + dir, room, ".npy-%013" PRIx64 ".tmp", mix >> 12);
       errno = 0;
       w->file = npyi_create(temp, mode);
     } while (!w->file && errno == EEXIST && --tries > 0);
@@ -745,6 +877,23 @@ static int npyi_open_temp(npy_writer *w, const char *path, unsigned mode, npyi_e
 }
 
 #if NPYI_POSIX
+// The number of the open file that `path` names by convention, else -1.
+static int npyi_descriptor(const char *path) {
+  static const char *const folder[] = {"/dev/fd/", "/proc/self/fd/"};
+  size_t i, k, n;
+  int fd = 0;
+  if (strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
+  if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
+  for (i = 0; i < sizeof folder / sizeof *folder; i++) {
+    n = strlen(folder[i]);
+    if (strncmp(path, folder[i], n) != 0) continue;
+    for (k = n; path[k] >= '0' && path[k] <= '9' && fd < 1000000; k++)
+      fd = 10 * fd + (path[k] - '0');
+    return k > n && path[k] == '\0' ? fd : -1;
+  }
+  return -1;
+}
+
 static int npyi_target(npy_writer *w, const char *path, int links, npyi_err *e);
 
 // Goes on with what the symbolic link `path` names, relative to the directory of the link.
@@ -774,8 +923,15 @@ static int npyi_link(npy_writer *w, const char *path, int links, npyi_err *e) {
 // itself for what a symbolic link names; `links` is how many more of them it may follow.
 static int npyi_target(npy_writer *w, const char *path, int links, npyi_err *e) {
   unsigned mode = 0666;
-  int direct = 0;
-  if ((links == NPYI_LINKS && strcmp(path, "-") == 0) || strcmp(path, "/dev/stdout") == 0) {
+  int direct = 0, to_stdout = links == NPYI_LINKS && strcmp(path, "-") == 0;
+#if NPYI_POSIX
+  const int fd = npyi_descriptor(path);
+  struct stat st;
+  to_stdout |= fd == STDOUT_FILENO;
+#else
+  to_stdout |= strcmp(path, "/dev/stdout") == 0;
+#endif
+  if (to_stdout) {
 #ifdef _WIN32
     (void)_setmode(_fileno(stdout), _O_BINARY);
 #endif
@@ -783,7 +939,13 @@ static int npyi_target(npy_writer *w, const char *path, int links, npyi_err *e) 
     return NPY_OK;
   }
 #if NPYI_POSIX
-  struct stat st;
+  if (fd >= 0) {  // not opened anew, which would cut off what is there
+    const int own = dup(fd);
+    errno = 0;
+    w->file = own < 0 ? NULL : fdopen(own, "wb");
+    if (own >= 0 && !w->file) (void)close(own);
+    return w->file ? NPY_OK : npyi_fail_io(e, "open");
+  }
   if (lstat(path, &st) == 0) {
     const int is_link = S_ISLNK(st.st_mode);
     if (is_link && stat(path, &st) != 0) return npyi_fail_io(e, "follow the symbolic link");
@@ -817,8 +979,6 @@ int npy_write_begin(npy_writer *w, const char *path, int dtype, int rank, const 
                     int fortran_order) {
   const npyi_type *t = npyi_type_of(dtype);
   npyi_err e = {w->err, sizeof w->err};
-  unsigned char *mem = NULL, *end = NULL;
-  size_t len = 0;
   int64_t count = 0;
   int i, wide = 0, r;
   memset(w, 0, sizeof *w);
@@ -833,46 +993,102 @@ int npy_write_begin(npy_writer *w, const char *path, int dtype, int rank, const 
   if (r != NPY_OK) return npyi_settle(w, r);
   for (i = 0; i < rank; i++) wide += shape[i] > 1;
   w->left = count * t->size;
-  r = npyi_build(t, rank, shape, fortran_order && wide > 1 && count > 0, &mem, &end, &len, &e);
+  r = npyi_build(t, rank, shape, fortran_order && wide > 1 && count > 0, &w->head, &w->head_end,
+                 &w->head_bytes, &e);
   if (r == NPY_OK) r = npyi_target(w, path, NPYI_LINKS, &e);
-  errno = 0;
-  if (r == NPY_OK && fwrite(end - len, 1, len, w->file) != len) r = npyi_fail_io(&e, "write");
-  if (mem) NPY_FREE(mem);
   return npyi_settle(w, r);
+}
+
+int npy_write_begin_bytes(npy_writer *w, const char *path) {
+  npyi_err e = {w->err, sizeof w->err};
+  memset(w, 0, sizeof *w);
+  w->left = NPYI_ANY;
+  return npyi_settle(w, npyi_target(w, path, NPYI_LINKS, &e));
+}
+
+FILE *npy_write_stream(npy_writer *w) {
+  return w->status == NPY_OK && w->left == NPYI_ANY ? w->file : NULL;
+}
+
+// Writes prefix and header where they are still to be written.
+static int npyi_write_head(npy_writer *w, npyi_err *e) {
+  int r = NPY_OK;
+  if (w->status != NPY_OK) return w->status;
+  if (!w->file) return npyi_fail(e, NPY_BAD, "no file is being written");
+  errno = 0;
+  if (w->head && fwrite(w->head_end - w->head_bytes, 1, w->head_bytes, w->file) != w->head_bytes)
+    r = npyi_fail_io(e, "write");
+  if (w->head) NPY_FREE(w->head);
+  w->head = NULL;
+  return r;
 }
 
 int npy_write_data(npy_writer *w, const void *data, size_t bytes) {
   npyi_err e = {w->err, sizeof w->err};
-  int r = w->status;
-  if (r != NPY_OK) return r;
+  int r = npyi_write_head(w, &e);
+  if (w->status != NPY_OK) return w->status;
+  if (r != NPY_OK) return npyi_settle(w, r);
   errno = 0;
-  if (!w->file)
-    r = npyi_fail(&e, NPY_BAD, "no file is being written");
-  else if (bytes > (uint64_t)w->left)
+  if (w->left != NPYI_ANY && bytes > (uint64_t)w->left)
     r = npyi_fail(&e, NPY_BAD, "%" PRIu64 " bytes of data are too many: the shape takes %" PRId64
                   " more", (uint64_t)bytes, w->left);
   else if (bytes > 0 && fwrite(data, 1, bytes, w->file) != bytes)
     r = npyi_fail_io(&e, "write");
-  else
+  else if (w->left != NPYI_ANY)
     w->left -= (int64_t)bytes;
   return npyi_settle(w, r);
+}
+
+void *npy_write_map(npy_writer *w) {
+#if NPYI_POSIX && !defined(NPY_NO_MMAP) && !defined(__APPLE__)
+  npyi_err e = {w->err, sizeof w->err};
+  void *p = NULL;
+  int64_t at;
+  int r;
+  if (w->status != NPY_OK || !w->temp || w->left <= 0) return NULL;
+  r = npyi_write_head(w, &e);
+  errno = 0;
+  if (r == NPY_OK && fflush(w->file) != 0) r = npyi_fail_io(&e, "write");
+  at = r == NPY_OK ? (int64_t)ftello(w->file) : -1;
+  if (at < 0 || w->left > PTRDIFF_MAX - at) return npyi_settle(w, r), p;
+  errno = posix_fallocate(fileno(w->file), (off_t)at, (off_t)w->left);
+  if (errno == ENOSPC || errno == EFBIG || errno == EIO) r = npyi_fail_io(&e, "write");
+  if (errno != 0) return npyi_settle(w, r), p;  // other reasons: not on this file system
+  p = mmap(NULL, (size_t)(at + w->left), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(w->file), 0);
+  if (p == MAP_FAILED) return NULL;
+  w->map = p;
+  w->map_bytes = (size_t)(at + w->left);
+  w->left = 0;
+  return (unsigned char *)p + at;
+#else
+  (void)w;
+  return NULL;
+#endif
+}
+
+static void npyi_unmap(npy_writer *w) {
+#if NPYI_POSIX && !defined(NPY_NO_MMAP)
+  if (w->map) (void)munmap(w->map, w->map_bytes);
+#endif
+  w->map = NULL;
 }
 
 int npy_write_finish(npy_writer *w) {
   npyi_err e = {w->err, sizeof w->err};
   FILE *f = w->file;
   int r;
-  if (w->status == NPY_OK && w->left < 0) return NPY_OK;
+  if (w->status == NPY_OK && w->left == NPYI_FINISHED) return NPY_OK;
   r = npy_write_data(w, NULL, 0);  // an earlier failure, or no file
   if (r != NPY_OK) return r;
   if (w->left > 0)
     return npyi_settle(w, npyi_fail(&e, NPY_BAD, "%" PRId64 " bytes of data are missing",
                                     w->left));
+  npyi_unmap(w);
   errno = 0;
-  if (fflush(f) != 0) return npyi_settle(w, npyi_fail_io(&e, "write"));
+  if (fflush(f) != 0 || ferror(f)) return npyi_settle(w, npyi_fail_io(&e, "write"));
   w->file = NULL;  // fclose takes it away even when it fails
   if (f != stdout && fclose(f) != 0) return npyi_settle(w, npyi_fail_io(&e, "write"));
-  w->left = -1;
+  w->left = NPYI_FINISHED;
   return NPY_OK;
 }
 
@@ -895,10 +1111,13 @@ int npy_write_commit(npy_writer *w) {
 }
 
 void npy_write_abort(npy_writer *w) {
+  npyi_unmap(w);
+  if (w->head) NPY_FREE(w->head);
   if (w->file && w->file != stdout) (void)fclose(w->file);
   if (w->temp) (void)remove(w->temp);
   if (w->temp) NPY_FREE(w->temp);
   if (w->path) NPY_FREE(w->path);
+  w->head = NULL;
   w->file = NULL;
   w->temp = w->path = NULL;
 }

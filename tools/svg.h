@@ -505,7 +505,7 @@ static svg_key *svg_keys(const svg_time *t, int *count, double *all) {
   }
   for (int i = 0; i < ncolor; i++)
     if (key[i].text != NULL) key[n++] = key[i];
-  qsort(key, (size_t)n, sizeof *key, svg_key_before);
+  if (n > 0) qsort(key, (size_t)n, sizeof *key, svg_key_before);
   *count = n;
   return key;
 }
@@ -558,7 +558,7 @@ static int svg_measure(svg_time *t) {
   double busy, all;
   int n;
   int64_t at = 0;
-  qsort(t->bar, (size_t)t->nbar, sizeof *t->bar, svg_bar_before);
+  if (t->nbar > 0) qsort(t->bar, (size_t)t->nbar, sizeof *t->bar, svg_bar_before);
   svg_key *key = svg_keys(t, &n, &all);
   if (key == NULL) return 0;
   free(key);
@@ -608,6 +608,17 @@ static int svg_timeline(FILE *f, const svg_time *t, double top) {
 
 // ---- the page
 
+static double svg_finite(double v) { return v - v == 0 ? v : 0; }
+
+// No number of a picture is ever infinite: such times are drawn as 0.
+static void svg_sane(svg_time *t) {
+  t->seconds = svg_finite(t->seconds);
+  for (int64_t i = 0; i < t->nbar; i++) {
+    t->bar[i].from = svg_finite(t->bar[i].from);
+    t->bar[i].to = svg_finite(t->bar[i].to);
+  }
+}
+
 // Draws a graph, its nodes in an order in which edges go forward, below ntime time lines.
 // 0: out of memory.
 static int svg_plan(FILE *f, const char *title, int nnode, const svg_node *node, int nedge,
@@ -619,6 +630,7 @@ static int svg_plan(FILE *f, const char *title, int nnode, const svg_node *node,
   int ok = svg_spots(&w, nnode, node, nedge, edge) && svg_order(&w);
   for (int i = 0; i < ntime && ok; i++) {
     double wide = SVG_TIME_LEFT + SVG_TIME_RIGHT;
+    svg_sane(&time[i]);
     ok = svg_measure(&time[i]);
     wide += time[i].width, y += time[i].height;
     if (wide > least) least = wide;

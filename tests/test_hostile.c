@@ -1,0 +1,185 @@
+// Texts of less than 100 kB that ask for much: read, planned, decomposed over places. Each takes
+// less than ten seconds of the processor and a GB of memory, or is refused for its size.
+#define EINSUM_IMPLEMENTATION
+#include "../einsum_program.h"
+#include "../einsum_decomp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define TEXT_MAX 100000
+#define MEMORY_MAX ((int64_t)1 << 30)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SECONDS_MAX 60.0
+#endif
+#endif
+#ifndef SECONDS_MAX
+#define SECONDS_MAX 10.0
+#endif
+
+static int checks = 0, failures = 0;
+
+typedef struct counter {
+  int64_t live, most;
+} counter;
+
+static void *count_alloc(size_t size, size_t align, void *user) {
+  counter *c = (counter *)user;
+  if ((int64_t)size > MEMORY_MAX - c->live) {
+    c->most = MEMORY_MAX + 1;
+    return NULL;
+  }
+  char *raw = (char *)malloc(size + align + sizeof raw);
+  if (raw == NULL) return NULL;
+  uintptr_t p = ((uintptr_t)raw + sizeof raw + align - 1) / align * align;
+  memcpy((void *)(p - sizeof raw), &raw, sizeof raw);
+  c->live += (int64_t)size;
+  if (c->live > c->most) c->most = c->live;
+  return (void *)p;
+}
+
+static void count_free(void *ptr, size_t size, void *user) {
+  char *raw;
+  if (ptr == NULL) return;
+  memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+  ((counter *)user)->live -= (int64_t)size;
+  free(raw);
+}
+
+// head, then line with its number (%d, up to three times) as often as it fits, then tail.
+typedef struct hostile {
+  const char *name, *head, *line, *tail;
+  int n;                   // times at most
+  int64_t p;               // places; 0: only planned for one
+} hostile;
+
+static const hostile texts[] = {
+    {"wrap over two axes", "input x[3,3]\n", "", "T[w=127] = x[w,w-1|wrap]\n", 0, 3},
+    {"wrap over two axes, far", "input x[3,3]\n", "", "T[w=1000000] = x[w,w-1|wrap]\n", 0, 3},
+    {"wrap many times", "input x[3]\n", "", "Y[i=10000] = x[i|wrap]\n", 0, 1 << 20},
+    {"reflect many times", "input x[3]\n", "", "Y[i=10000] = x[i-5000|reflect]\n", 0, 1 << 20},
+    {"wrap without end", "input x[3]\n", "", "Y[i=1000000000000] = x[i|wrap]\n", 0, 4},
+    {"wrapped statements", "input x[3]\n", "A%d[i=9] = x[i-%d|wrap]\n", "", 4000, 3},
+    {"wrapped alike", "input x[3]\n", "A%d[i=9] = x[i-5|wrap]\n", "", 4000, 3},
+    {"wrapped accesses", "input x[3]\nY[i=3] = 0", " + x[i-%d|wrap]", "\n", 4000, 4},
+    {"wrapped accesses of statements", "input x[3]\n",
+     "A%d[i=3] = x[i-%d|wrap] + x[i-3|wrap]\n", "", 4000, 4},
+    {"pads of pads", "input x[3]\nA0[i] = x[i]\n", "A%d[i=3] = A%d[i-1|wrap]\n", "", 2000, 3},
+    {"a chain", "input x[3]\nA0[i] = x[i]\n", "A%d[i] = A%d[i]+1\n", "", 10000, 4},
+    {"softmax of softmax", "input x[2,2]\nA0[i,j] = x[i,j]\n",
+     "A%d[i,j] = softmax[j](A%d[i,j])\n", "", 4000, 4},
+    {"statements", "input x[3]\n", "A%d[i] = x[i]\n", "", 10000, 4},
+    {"scalars", "", "A%d = 1\n", "", 20000, 4},
+    {"scalars on many places", "", "A%d = 1\n", "", 20000, 1 << 16},
+    {"statements unlike each other", "input x[1]\n", "A%d[i=%d] = x[0]\n", "", 10000, 4},
+    {"pieces", "input x[1]\nA[i] = x[i]\n", "A[i+%d] = x[i]\n",
+     "B[i=3] = A[i|wrap]\n", 10000, 4},
+    {"terms", "input x[3]\nY[i] = 0", " + x[i]", "\n", 20000, 4},
+    {"factors", "input x[6000]\nY[i=2] = 1", "*x[i+%d]", "\n", 5000, 4},
+    {"indices", "input x[2]\nY = x[0]", "*x[q%d]", "\n", 500, 4},
+    {"many indices", "input x[2]\nY = x[0]", "*x[q%d]", "\n", 10000, 4},
+    {"indices on the left", "input x[2]\nY[q=1", ",q%d=1", "] = x[0]\n", 3000, 4},
+    {"many indices on the left", "input x[2]\nY[q=1", ",q%d=1", "] = x[0]\n", 20000, 4},
+    {"sums", "input x[2]\nY = 0", " + sum[a](x[a]*%d)", "\n", 4000, 4},
+    {"params", "param p0 = 1\n", "param p%d = 2\nY%d = p%d*p0\n", "", 3000, 4},
+    {"a long weak expression", "param p = 1\ninput x[2] : f32\nY[i] = x[i]*(p", "+p", ")\n",
+     40000, 4},
+    {"macros", "input x[2]\ndef g0(a) = a+1\n", "def g%d(a) = g%d(a)+g%d(a)\n",
+     "Y[i] = g40(x[i])\n", 40, 4},
+    {"macros in a row", "input x[2]\ndef g0(a) = a+1\n",
+     "def g%d(a) = a+1\nY%d[i] = g%d(x[i])\n", "", 3000, 4},
+    {"mistakes", "", "Y%d[i] = \n", "", 9000, 4}};
+
+static char text[TEXT_MAX + 1];
+
+static void make_text(const hostile *h) {
+  size_t at = (size_t)snprintf(text, sizeof text, "%s", h->head), tail = strlen(h->tail);
+  for (int i = 1; i <= h->n; i++) {
+    char line[200];
+    // A chain's second number is that of the line before, as is a macro's; others take them all.
+    int before = strstr(h->line, "A%d[i] = A") || strstr(h->line, "= softmax") ||
+                 strstr(h->line, "= A%d[i-1") || strstr(h->line, "= g%d(a)+") ? i - 1 : i;
+    size_t n = (size_t)snprintf(line, sizeof line, h->line, i, before, before);
+    if (at + n + tail >= TEXT_MAX) break;
+    memcpy(text + at, line, n);
+    at += n;
+  }
+  memcpy(text + at, h->tail, tail + 1);
+}
+
+// Plans for one place (p = 0), or decomposes and simulates.
+static ein_status take(ein_ctx *ctx, int64_t p, ein_cost cost) {
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  ein_status st = ein_graph_parse(ctx, &d, &g);
+  if (st == EIN_OK && p == 0) {
+    ein_plan *plan = NULL;
+    st = ein_plan_graph(ctx, g, 0, NULL, NULL, &plan);
+    ein_plan_destroy(plan);
+  } else if (st == EIN_OK) {
+    ein_decompose_desc dd;
+    ein_decomposition *dec = NULL;
+    ein_sim_info info;
+    memset(&dd, 0, sizeof dd);
+    dd.p = p;
+    dd.cost = cost;
+    st = ein_decompose(ctx, g, &dd, &dec);
+    if (st == EIN_OK) st = ein_simulate(ctx, g, dec, NULL, &info);
+    ein_decomposition_destroy(dec);
+  }
+  ein_graph_destroy(g);
+  return st;
+}
+
+static void check(int ok, const hostile *h, const char *how, const char *what, double value) {
+  checks++;
+  if (ok) return;
+  failures++;
+  printf("%s, %s: %s (%g)\n", h->name, how, what, value);
+}
+
+static int attack(const hostile *h, int64_t p, ein_cost cost) {
+  const char *how = p > 0 ? ein_cost_name(cost) : "plan";
+  counter c = {0, 0};
+  ein_ctx_desc desc;
+  ein_ctx *ctx;
+  memset(&desc, 0, sizeof desc);
+  desc.allocator.alloc_fn = count_alloc;
+  desc.allocator.free_fn = count_free;
+  desc.allocator.user = &c;
+  if (ein_ctx_create(&desc, &ctx) != EIN_OK) return 0;
+  clock_t start = clock();
+  ein_status st = take(ctx, p, cost);
+  double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  int refused = st != EIN_OK && ein_ctx_errors(ctx) > 0 && ein_ctx_error(ctx, 0)->message[0];
+  check(seconds < SECONDS_MAX, h, how, "takes too long", seconds);
+  check(c.most <= MEMORY_MAX, h, how, "takes too much memory", (double)c.most);
+  check(st == EIN_OK || (refused && st != EIN_ERR_NO_MEMORY && st != EIN_ERR_INTERNAL), h, how,
+        ein_status_name(st), 0);
+  if (getenv("VERBOSE") != NULL)
+    printf("%-30s %-10s %6.2f s %8.1f MB %.70s\n", h->name, how, seconds, (double)c.most / 1e6,
+           st == EIN_OK ? "" : ein_ctx_message(ctx));
+  ein_ctx_destroy(ctx);
+  check(c.live == 0, h, how, "leaks", (double)c.live);
+  return 1;
+}
+
+// hostile [WORD]: only the texts with this word in their names.
+int main(int argc, char **argv) {
+  setvbuf(stdout, NULL, _IONBF, 0);
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+    const hostile *h = &texts[k];
+    if (argc > 1 && strstr(h->name, argv[1]) == NULL) continue;
+    make_text(h);
+    int ok = attack(h, 0, EIN_COST_PAPER);
+    for (int cost = 0; cost < EIN_COST_COUNT && ok && h->p > 0; cost++)
+      if (cost != EIN_COST_PAPER_CODE) ok = attack(h, h->p, (ein_cost)cost);
+    if (!ok) return 1;
+  }
+  if (failures == 0) printf("ok %d checks\n", checks);
+  return failures != 0;
+}
