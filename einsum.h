@@ -10,12 +10,11 @@
 //
 //     float a[2][3] = {{1, 2, 3}, {4, 5, 6}}, b[3][2] = {{1, 0}, {0, 1}, {1, 1}}, c[2][2];
 //     int64_t sa[] = {2, 3}, sb[] = {3, 2}, sc[] = {2, 2};
-//     ein_ztensor in[] = {{.dtype = EIN_F32, .rank = 2, .shape = sa, .data = a},
-//                         {.dtype = EIN_F32, .rank = 2, .shape = sb, .data = b}};
-//     ein_ztensor out = {.dtype = EIN_F32, .rank = 2, .shape = sc, .data = c};
+//     ein_ztensor in[] = {ein_tensor(EIN_F32, 2, sa, a), ein_tensor(EIN_F32, 2, sb, b)};
+//     ein_ztensor out = ein_tensor(EIN_F32, 2, sc, c);
 //     ein_status st = ein_einsum(NULL, "ij,jk->ik", 2, in, &out);    // {{4, 5}, {10, 11}}
 //
-// In C++ zero the structs (ein_ztensor t = ein_ztensor();) and assign their fields.
+// C++ is the same. Zero all other structs (ein_run r = ein_run(); in C++) and assign their fields.
 //
 //
 // CONTENTS (search for >>name)
@@ -261,6 +260,8 @@
 //   EINSUM_STATIC           every function is static: private to the file that includes it
 //   EINSUM_MALLOC(size) and EINSUM_FREE(ptr)   default allocator; define both or none
 //   EINSUM_ASSERT(cond)     checks of internal invariants; default: nothing
+//   EIN_API                 what stands before every public function, e.g. a visibility; the same
+//                           wherever the header is included. Default: extern, or static
 
 #include <stddef.h>
 #include <stdint.h>
@@ -270,7 +271,8 @@
 #define EINSUM_VERSION_PATCH 0
 #define EINSUM_VERSION "0.1.0"
 
-#if defined(EINSUM_STATIC) && defined(__GNUC__)
+#if defined(EIN_API)
+#elif defined(EINSUM_STATIC) && defined(__GNUC__)
 #define EIN_API __attribute__((unused)) static
 #elif defined(EINSUM_STATIC)
 #define EIN_API static
@@ -329,6 +331,14 @@ typedef struct ein_ztensor {
   const void *buffer;      // allocation the view must stay inside, with its size; optional:
   size_t buffer_bytes;     //   0 means unknown, and then bounds cannot be proved
 } ein_ztensor;
+
+// A view of row-major memory without gaps. shape is borrowed. data of inputs is never written, so
+// it may be const; NULL when planning.
+static inline ein_ztensor ein_tensor(ein_dtype dtype, int rank, const int64_t *shape,
+                                     const void *data) {
+  ein_ztensor t = {dtype, 0, rank, shape, NULL, (void *)(uintptr_t)data, NULL, 0};
+  return t;
+}
 
 // Points, ranges and affine maps of integer index spaces (Tapestry). Memory is the caller's.
 typedef struct ein_zpoint {

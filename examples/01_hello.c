@@ -9,9 +9,8 @@
 int main(void) {
   float a[2][3] = {{1, 2, 3}, {4, 5, 6}}, b[3][2] = {{1, 0}, {0, 1}, {1, 1}}, c[2][2];
   int64_t sa[] = {2, 3}, sb[] = {3, 2}, sc[] = {2, 2};
-  ein_ztensor in[] = {{.dtype = EIN_F32, .rank = 2, .shape = sa, .data = a},
-                      {.dtype = EIN_F32, .rank = 2, .shape = sb, .data = b}};
-  ein_ztensor out = {.dtype = EIN_F32, .rank = 2, .shape = sc, .data = c};
+  ein_ztensor in[] = {ein_tensor(EIN_F32, 2, sa, a), ein_tensor(EIN_F32, 2, sb, b)};
+  ein_ztensor out = ein_tensor(EIN_F32, 2, sc, c);
 
   ein_status st = ein_einsum(NULL, "ij,jk->ik", 2, in, &out);
   if (st != EIN_OK) {

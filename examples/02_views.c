@@ -20,8 +20,8 @@ int main(void) {
   double a[4][6], row[6], total = 0;
   int64_t shape[] = {4, 6}, six[] = {6}, dims[4][4];
   for (int i = 0; i < 24; i++) (&a[0][0])[i] = i;
-  ein_ztensor t = {.dtype = EIN_F64, .rank = 2, .shape = shape, .data = a};
-  ein_ztensor rows = {.dtype = EIN_F64, .rank = 1, .shape = six, .data = row};
+  ein_ztensor t = ein_tensor(EIN_F64, 2, shape, a);
+  ein_ztensor rows = ein_tensor(EIN_F64, 1, six, row);
   ein_ztensor sum = {.dtype = EIN_F64, .data = &total};
   ein_ztensor even, flipped, turned, wide;
 
@@ -44,7 +44,7 @@ int main(void) {
   // An output may be a view, too: this writes the columns of turned into the even columns of a.
   double b[3][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}};
   int64_t sb[] = {3, 4};
-  ein_ztensor from = {.dtype = EIN_F64, .rank = 2, .shape = sb, .data = b};
+  ein_ztensor from = ein_tensor(EIN_F64, 2, sb, b);
   if (ein_einsum(NULL, "ij->ij", 1, &from, &turned) != EIN_OK) return 1;
   print("written through the view:", &t);
   return 0;

@@ -11,11 +11,11 @@ enum { N = 40, M = 3 };
 int main(void) {
   static double a[N][M], b[M][N], c[N][M], d[M], y[N];
   int64_t tall[] = {N, M}, wide[] = {M, N}, small[] = {M}, longs[] = {N};
-  ein_ztensor in[] = {{.dtype = EIN_F64, .rank = 2, .shape = tall},
-                      {.dtype = EIN_F64, .rank = 2, .shape = wide},
-                      {.dtype = EIN_F64, .rank = 2, .shape = tall},
-                      {.dtype = EIN_F64, .rank = 1, .shape = small}};
-  ein_ztensor out = {.dtype = EIN_F64, .rank = 1, .shape = longs};
+  ein_ztensor in[] = {ein_tensor(EIN_F64, 2, tall, NULL),
+                      ein_tensor(EIN_F64, 2, wide, NULL),
+                      ein_tensor(EIN_F64, 2, tall, NULL),
+                      ein_tensor(EIN_F64, 1, small, NULL)};
+  ein_ztensor out = ein_tensor(EIN_F64, 1, longs, NULL);
   ein_einsum_desc desc = {.expr = "ij,jk,kl,l->i", .nin = 4, .in = in, .out = &out};
   ein_ctx *ctx;
   ein_plan *plan;

@@ -16,9 +16,9 @@ int main(void) {
   float q[2][4] = {{1, 0, 0, 0}, {0, 2, 0, 0}}, v[3][2] = {{1, 10}, {2, 20}, {3, 30}};
   float k[3][4] = {{4, 0, 0, 0}, {0, 4, 0, 0}, {0, 0, 4, 0}}, p[2][3], y[2][2];
   int64_t sq[] = {2, 4}, sk[] = {3, 4}, sv[] = {3, 2};
-  ein_ztensor tq = {.dtype = EIN_F32, .rank = 2, .shape = sq};
-  ein_ztensor tk = {.dtype = EIN_F32, .rank = 2, .shape = sk};
-  ein_ztensor tv = {.dtype = EIN_F32, .rank = 2, .shape = sv};
+  ein_ztensor tq = ein_tensor(EIN_F32, 2, sq, NULL);
+  ein_ztensor tk = ein_tensor(EIN_F32, 2, sk, NULL);
+  ein_ztensor tv = ein_tensor(EIN_F32, 2, sv, NULL);
   ein_binding bind[] = {{"Q", &tq}, {"K", &tk}, {"V", &tv}};
   ein_program_desc desc = {.text = text, .nbind = 3, .bind = bind};
   ein_ctx *ctx;

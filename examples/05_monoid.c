@@ -42,8 +42,8 @@ static void decibel(int64_t n, const void *const *in, void *out, void *user) {
 int main(void) {
   double a[3][4] = {{1, 10, 100, 1000}, {5, 5, 5, 5}, {0.1, 1, 10, 1}}, y[3], scale = 1;
   int64_t sa[] = {3, 4}, sy[] = {3};
-  ein_ztensor in = {.dtype = EIN_F64, .rank = 2, .shape = sa, .data = a};
-  ein_ztensor out = {.dtype = EIN_F64, .rank = 1, .shape = sy, .data = y};
+  ein_ztensor in = ein_tensor(EIN_F64, 2, sa, a);
+  ein_ztensor out = ein_tensor(EIN_F64, 1, sy, y);
   ein_monoid range = {.name = "range", .nstate = 2, .dtype = EIN_F64,
                       .identity = {INFINITY, -INFINITY}, .no_identity = 1,
                       .lift_fn = lift, .merge_fn = merge, .finish_fn = finish};

@@ -44,9 +44,8 @@ static double a[N][N], b[N][N], one[N][N], many[N][N];
 
 static int product(const ein_ctx_desc *cd, void *result) {
   int64_t shape[] = {N, N};
-  ein_ztensor in[] = {{.dtype = EIN_F64, .rank = 2, .shape = shape, .data = a},
-                      {.dtype = EIN_F64, .rank = 2, .shape = shape, .data = b}};
-  ein_ztensor out = {.dtype = EIN_F64, .rank = 2, .shape = shape, .data = result};
+  ein_ztensor in[] = {ein_tensor(EIN_F64, 2, shape, a), ein_tensor(EIN_F64, 2, shape, b)};
+  ein_ztensor out = ein_tensor(EIN_F64, 2, shape, result);
   ein_ctx *ctx;
   if (ein_ctx_create(cd, &ctx) != EIN_OK) return 0;
   ein_status st = ein_einsum(ctx, "ij,jk->ik", 2, in, &out);

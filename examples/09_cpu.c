@@ -25,10 +25,10 @@ int main(void) {
     w[i] = 1 + i % 3;
     for (int k = 0; k < N; k++) a[i][k] = (i + k) % 7, b[i][k] = (i * k) % 5;
   }
-  ein_ztensor in[] = {{.dtype = EIN_F64, .rank = 2, .shape = square, .data = a},
-                      {.dtype = EIN_F64, .rank = 2, .shape = square, .data = b},
-                      {.dtype = EIN_F64, .rank = 1, .shape = line, .data = w}};
-  ein_ztensor out = {.dtype = EIN_F64, .rank = 2, .shape = square, .data = plain};
+  ein_ztensor in[] = {ein_tensor(EIN_F64, 2, square, a),
+                      ein_tensor(EIN_F64, 2, square, b),
+                      ein_tensor(EIN_F64, 1, line, w)};
+  ein_ztensor out = ein_tensor(EIN_F64, 2, square, plain);
   if (!compute(NULL, in, &out)) return 1;  // the portable kernels, on this thread
 
   ein_cpu *cpu;

@@ -24,11 +24,11 @@ int main(void) {
   double W[2][3][2] = {{{0.5, -0.4}, {0.9, 0.8}, {-0.3, 0.7}}}, u[2][3] = {{0.1, -0.2, 0.3}};
   double v[2][3] = {{0.6, -0.5, 0.4}}, w[2] = {0};
   int64_t four_two[] = {4, 2}, four[] = {4}, three_two[] = {3, 2}, three[] = {3};
-  ein_ztensor view[6] = {{.dtype = EIN_F64, .rank = 2, .shape = four_two},
-                         {.dtype = EIN_F64, .rank = 1, .shape = four},
-                         {.dtype = EIN_F64, .rank = 2, .shape = three_two},
-                         {.dtype = EIN_F64, .rank = 1, .shape = three},
-                         {.dtype = EIN_F64, .rank = 1, .shape = three},
+  ein_ztensor view[6] = {ein_tensor(EIN_F64, 2, four_two, NULL),
+                         ein_tensor(EIN_F64, 1, four, NULL),
+                         ein_tensor(EIN_F64, 2, three_two, NULL),
+                         ein_tensor(EIN_F64, 1, three, NULL),
+                         ein_tensor(EIN_F64, 1, three, NULL),
                          {.dtype = EIN_F64, .rank = 0}};
   ein_binding bind[] = {{"X", &view[0]}, {"t", &view[1]}, {"W", &view[2]},
                         {"u", &view[3]}, {"v", &view[4]}, {"w", &view[5]}};
