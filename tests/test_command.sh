@@ -1250,6 +1250,14 @@ for places in 1 2 3; do
   expect 0 --deterministic 'ij,kj,kl->il' C.npy C.npy C.npy --full -p $places --fabric copying
   ok [ "$out" = "$first" ]
 done
+for path in '(1,2) (0,1)' '(2) (0,1,2)' none; do  # the steps asked for, none of them split again
+  expect 0 --deterministic 'ij,kj,kl->il' C.npy C.npy C.npy --full --path "$path"
+  first=$out
+  for places in 2 3; do
+    expect 0 --deterministic 'ij,kj,kl->il' C.npy C.npy C.npy --full --path "$path" -p $places
+    ok [ "$out" = "$first" ]
+  done
+done
 expect 0 plan order.ein --deterministic --json
 prints_part '"deterministic": true'
 expect 0 plan order.ein --deterministic --json -p 3

@@ -1223,12 +1223,18 @@ static void program_inputs(program *p, int header_only) {
   }
 }
 
+// Steps of an expression are its statements already; none of them is split again.
+static void program_search(const program *p, ein_options *o) {
+  option_search(o);
+  if (p->path != NULL && o->path != NULL) o->path = "none";
+}
+
 // With --deterministic, the graph gives way to the one that fixes every order.
 static void program_order(program *p) {
   ein_options search;
   ein_graph *ordered;
   if (given(O_DETERMINISTIC) == NULL) return;
-  option_search(&search);
+  program_search(p, &search);
   ein_status st = ein_graph_deterministic(p->ctx, p->graph, &search, &ordered);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   ein_graph_destroy(p->graph);
@@ -1265,7 +1271,7 @@ static void program_schedule(program *p) {
     }
   }
   ein_options search;
-  option_search(&search);
+  program_search(p, &search);
   ein_fit_desc within;
   memset(&within, 0, sizeof within);
   within.graph = p->graph;
