@@ -6836,7 +6836,11 @@ static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
   if (w.path == EINI_BLOCK)  // packing, and stores through emit_fn
     adds += 0.6 * (double)j.kn * (double)(j.ext[0] + j.ext[1]) +
             (c->plain_out ? 0.0 : (double)j.ext[0] * (double)j.ext[1]);
-  h->seconds = batch * adds * (double)j.kern->planes * 0.5e-9 + 2e-8;
+  // Beyond that, measured on Zen 5: what a block of the batch takes, and a row or column streamed.
+  const double lines = (double)(w.rows ? j.ext[1] : j.kn);
+  const double begin = w.path == EINI_SMALL ? 1e-8 : w.path == EINI_BLOCK ? 1e-7
+                                                                          : 6e-8 + 8e-9 * lines;
+  h->seconds = batch * (adds * (double)j.kern->planes * 0.5e-9 + begin) + 2e-8;
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),

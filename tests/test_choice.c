@@ -114,6 +114,9 @@ static void test_strings(ein_ctx *ctx, ein_ctx *blind) {
       // the choice is shown with its predictions
       {"ij,jk,kl->il", "i=200,j=200,k=200,l=200", "choice: out: as found", 1},
       {"abc,ai,bj,ck->ijk", "a=400,b=400,c=400,i=8,j=8,k=8", "before it: group ", 1},
+      // a block of a batch takes its time, and so does a row of two elements
+      {"bj,bj->b", "b=1000,j=2", "contract-small", 0},
+      {"bj,bfej->bef", "b=8,e=3,f=3,j=2", "contract-stream", 0},
       // the only traffic is that of operands and results
       {"ijk,ja,ka->ia", "i=200,j=200,k=200,a=20", "(temporaries 0)", 1},
   };
