@@ -12604,9 +12604,18 @@ static ein_status eini_value_square(ein_graph *g, eini_value *v) {
   return x < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Statements of the product (or map) of all values into *out.
+// The product (or map) of all values, as one.
+static ein_status eini_request_value(eini_request *r, ein_graph *g, eini_split *sp,
+                                     eini_value *all) {
+  if (r->d->map == NULL) EINI_TRY(eini_value_join(sp, r->d->nin, r->value, NULL, all));
+  else EINI_TRY(eini_request_mapped(r, g, all));
+  return r->norm ? eini_value_square(g, all) : EIN_OK;
+}
+
+// Statements of the product (or map) of all values into *out. With `all`, that value, whose labels
+// are the output's, and no statement.
 static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_value *out,
-                                    ein_rest rest) {
+                                    ein_rest rest, eini_value *all) {
   ein_graph *g = p->graph;
   const ein_einsum_desc *d = r->d;
   eini_split sp;
@@ -12624,27 +12633,27 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_val
   for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
   p->info.naive_flops = naive * ((d->nin > 1 ? d->nin - 1 : 1) + (total > r->no.nlabel));
   EINI_TRY(eini_request_path(r, p, &net, &sp, path, &way));
-  if (way != EINI_WAY_UNSPLIT) {
+  if (way != EINI_WAY_UNSPLIT && all == NULL)
     EINI_TRY(eini_split_best(&sp, &net, r->value, out, path, rest));
-    return eini_plan_path_info(p, path, out->op[0]);
-  }
   EINI_TRY(eini_plan_path_info(p, path, out->op[0]));
-  eini_value all;
+  if (all != NULL) return eini_request_value(r, g, &sp, all);
+  if (way != EINI_WAY_UNSPLIT) return EIN_OK;
+  eini_value one;
   const eini_value **list = EINI_NEW(&g->arena, const eini_value *, d->nin);
   if (list == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nin; k++) list[k] = &r->value[k];
   if (d->map == NULL && !r->norm) return eini_emit_stmt(&sp, out, d->nin, list, rest);
-  if (d->map == NULL) EINI_TRY(eini_value_join(&sp, d->nin, r->value, NULL, &all));
-  else EINI_TRY(eini_request_mapped(r, g, &all));
-  if (r->norm) EINI_TRY(eini_value_square(g, &all));
-  list[0] = &all;
+  EINI_TRY(eini_request_value(r, g, &sp, &one));
+  list[0] = &one;
   return eini_emit_stmt(&sp, out, 1, list, rest);
 }
 
 // What follows the fold, at the places the output's map reaches: D = alpha*T + where(beta == 0, 0,
-// beta*C) + what was there, T being the root of the fold for a norm. Each term where asked for.
+// beta*C) + what was there, T of a dtype being the fold's result, its root for a norm, or the value
+// itself where nothing is folded. Each term where asked for.
 static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_value *t,
-                                      const eini_value *target, int c, int old, ein_rest rest) {
+                                      ein_dtype dtype, const eini_value *target, int c, int old,
+                                      ein_rest rest) {
   ein_graph *g = p->graph;
   const ein_einsum_desc *d = r->d;
   eini_arena *a = &g->arena;
@@ -12654,18 +12663,18 @@ static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_v
   eini_split sp;
   int alpha = -1, beta = -1;
   // Of both dtypes, so that a real factor of integers in a real output stays what it is.
-  ein_dtype pt = ein_dtype_promote(g->tensor[t->op[0]].dtype, g->tensor[target->op[0]].dtype);
+  ein_dtype pt = ein_dtype_promote(dtype, g->tensor[target->op[0]].dtype);
   if (eini_kind_of(pt) < EINI_KREAL) pt = pt == EIN_BOOL ? EIN_BOOL : EIN_I64;
   if (d->alpha.set) EINI_TRY(eini_graph_add_param(g, "alpha", 5, pt, d->alpha, &alpha));
   if (d->beta.set) EINI_TRY(eini_graph_add_param(g, "beta", 4, pt, d->beta, &beta));
-  all.op = EINI_NEW(a, int, 3);
-  all.map = EINI_NEW(a, ein_zmap, 3);
+  all.op = EINI_NEW(a, int, t->nop + 2);
+  all.map = EINI_NEW(a, ein_zmap, t->nop + 2);
   if (all.op == NULL || all.map == NULL) return EIN_ERR_NO_MEMORY;
-  all.nop = 0;
-  memset(e, 0, sizeof *e);
-  all.op[all.nop] = t->op[0];
-  all.map[all.nop++] = t->map[0];
-  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  all.nop = t->nop;
+  memcpy(all.op, t->op, (size_t)t->nop * sizeof *t->op);
+  memcpy(all.map, t->map, (size_t)t->nop * sizeof *t->map);
+  *e = t->expr;
+  int x = (int)e->n - 1;
   if (r->norm && x >= 0) x = eini_expr_add(a, e, EINI_OP_SQRT, -1, x, 0, 0);
   if (alpha >= 0) {
     int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
@@ -12744,6 +12753,19 @@ static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const ch
   return EIN_OK;
 }
 
+// Is each result made of one element of each operand, in one step, so that what follows is too?
+static int eini_request_direct(const eini_request *r, const eini_value *target) {
+  if (r->norm || r->lone || eini_request_reduces(r) || (r->d->nin > 2 && r->d->map == NULL))
+    return 0;
+  for (int c = 0; c < target->nlabel; c++) {
+    int held = 0;
+    for (int k = 0; k < r->d->nin; k++)
+      held |= eini_find_sorted(r->value[k].label, r->value[k].nlabel, target->label[c]) >= 0;
+    if (!held) return 0;
+  }
+  return 1;
+}
+
 // The statements of a request, into p->graph. view gets the layout of each tensor.
 static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_ztensor **view) {
   ein_graph *g = p->graph;
@@ -12783,7 +12805,12 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   p->keeps = rest == EIN_REST_KEEP || p->alias >= 0;
   target.op[0] = out;
   if (!d->alpha.set && !d->beta.set && old < 0 && !r->norm)
-    return eini_request_emit(r, p, &target, rest);
+    return eini_request_emit(r, p, &target, rest, NULL);
+  if (eini_request_direct(r, &target)) {
+    EINI_TRY(eini_request_emit(r, p, &target, rest, &temp));
+    const ein_dtype dtype = ein_dtype_compute(d->map == NULL ? r->meet : r->dtype);
+    return eini_request_finish(r, p, &temp, dtype, &target, c, old, rest);
+  }
   eini_split sp;
   int *order = EINI_NEW(&g->arena, int, r->rank), n = 0;  // of the temporary, as in the output
   if (order == NULL) return EIN_ERR_NO_MEMORY;
@@ -12794,8 +12821,8 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   }
   EINI_TRY(eini_split_init(r, g, &sp));
   EINI_TRY(eini_temp_value(&sp, n, order, &temp));
-  EINI_TRY(eini_request_emit(r, p, &temp, EIN_REST_ERROR));
-  return eini_request_finish(r, p, &temp, &target, c, old, rest);
+  EINI_TRY(eini_request_emit(r, p, &temp, EIN_REST_ERROR, NULL));
+  return eini_request_finish(r, p, &temp, g->tensor[temp.op[0]].dtype, &target, c, old, rest);
 }
 
 // The plan of a request starts empty: a graph with the ctx's registrations.

@@ -163,6 +163,14 @@ static void test_room(ein_ctx *blind) {
   at_most("beta of 300x300", square_room(blind, large, 1) - bare, 8192);
   at_most("3x3", square_room(blind, small, 0), 1024);
   at_most("3x3 with beta", square_room(blind, small, 1), 1024);
+  // so it is where nothing is folded
+  static const char *const maps[] = {"ij->ij", "ij->ji", "ij,ij->ji", "i,j->ij"};
+  for (int i = 0; i < 4; i++) {
+    ein_plan *plan = plan_by(blind, maps[i], "i=300,j=300", NULL, 1);
+    if (plan == NULL) orc_die("no plan");
+    at_most(maps[i], ein_plan_workspace(plan), 65536);
+    ein_plan_destroy(plan);
+  }
   ein_plan *tried = plan_by(blind, "ij,ij->i", "i=3,j=3", NULL, 0);
   if (tried == NULL) orc_die("no plan");
   at_most("a sum of 3x3", ein_plan_workspace(tried), 6144);

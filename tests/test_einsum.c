@@ -521,6 +521,38 @@ static void test_scaled_rest(ein_ctx *ctx) {
   }
 }
 
+// The same where nothing is folded, with axes in another order: one statement makes all of it.
+static void test_scaled_maps(ein_ctx *ctx) {
+  static const struct {
+    const char *expr, *map;
+    int nin;
+  } list[] = {{"ij->ji", NULL, 1}, {"ij,i->ji", NULL, 2}, {"i,j->ji", NULL, 2},
+              {"ij->ji", "x0*x0-1", 1}, {"ij,i->ji", "x0/x1", 2}};
+  const int64_t s32[] = {3, 2};
+  double a[6] = {1, -2, 3, 4, -5, 6}, x[3] = {2, 7, -1}, c[6], d[6];
+  for (int t = 0; t < 5 * 2 * 3 * 2; t++) {
+    const int k = t % 5, own = t / 30, two = k == 2;
+    ein_ztensor in[2], out = view(EIN_F64, d, 2, s32, NULL), cv = view(EIN_F64, c, 2, s32, NULL);
+    in[0] = two ? view(EIN_F64, a, 1, S2, NULL) : view(EIN_F64, a, 2, S23, NULL);
+    in[1] = view(EIN_F64, x, 1, two ? S3 : S2, NULL);
+    ein_einsum_desc e = describe(list[k].expr, list[k].nin, in, &out);
+    const double alpha = t / 5 % 2 ? -2 : 1, beta = t / 10 % 3 == 2 ? 3 : 0;
+    e.map = list[k].map;
+    if (t / 5 % 2) e.alpha = scalar(alpha, 0);
+    if (t / 10 % 3) e.beta = scalar(beta, 0);
+    if (!own) e.c = &cv;
+    for (int i = 0; i < 6; i++) d[i] = 10 + i, c[i] = 100 + i;
+    CHECK_OK(ein_einsum_ex(ctx, &e));
+    for (int i = 0; i < 2; i++) {
+      for (int j = 0; j < 3; j++) {
+        const double was = own ? 10 + 2 * j + i : 100 + 2 * j + i, y = a[3 * i + j];
+        const double value[] = {y, y * x[i], a[i] * x[j], y * y - 1, y / x[i]};
+        CHECK(d[2 * j + i] == alpha * value[k] + beta * was);
+      }
+    }
+  }
+}
+
 static void test_complex(ein_ctx *ctx) {
   double a[4] = {1, 2, 3, -1}, b[4] = {0, 1, 2, 2}, s[2], d[2];
   ein_ztensor in[2], out = view(EIN_C128, s, 0, NULL, NULL);
@@ -2112,6 +2144,7 @@ int main(int argc, char **argv) {
   test_level1();
   test_scaled(ctx);
   test_scaled_rest(ctx);
+  test_scaled_maps(ctx);
   test_scaled_store(ctx, 1500);
   test_scaled_room(ctx, 1);
   test_complex(ctx);
