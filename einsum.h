@@ -3370,7 +3370,9 @@ static void eini_token(eini_parser *p) {
     if ((c == ')' || c == ']') && p->brackets > 0) p->brackets--;
   } else {
     const char *hint = c == '\\' ? "'\\' joins two lines as the last byte of the first" :
-                       c == '&' ? "write and" : c == '!' ? "write not" : NULL;
+                       c == '&' ? "write and" : c == '!' ? "write not" :
+                       c == '%' ? "write mod(x, y)" :
+                       c == '?' ? "a choice is where(c, x, y)" : NULL;
     eini_perr(p, EIN_ERR_SYNTAX, p->at++, 1, hint,
               c < 32 || c == 127 ? "a control character (0x%02x) in the text"
                                  : "'%c' is not in the language", c);
@@ -3487,7 +3489,10 @@ static int eini_accept_literal(eini_parser *p, eini_literal *v) {
   v->re = word < 0 ? p->re : values[word];
   eini_lex(p);
   if (word < 0 && p->tok == EINI_T_NAME && p->pos == p->end)
-    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(p), "write the product with *: 2*h",
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(p),
+              eini_word(p, "j") || eini_word(p, "J")
+                  ? "1j is written complex(0,1), a product with *: 2*j"
+                  : "write the product with *: 2*h",
               "a name directly after a number");
   return 1;
 }
@@ -3495,6 +3500,8 @@ static int eini_accept_literal(eini_parser *p, eini_literal *v) {
 // A word of the language stands where a value should.
 static void eini_no_value(eini_parser *p, int cls) {
   eini_unexpected(p, "an expression", p->tok == '*' ? "powers are written ^" :
+                  p->tok == '/' ? "the quotient rounded down is div(x, y)" :
+                  p->tok == EINI_T_EOL ? "lines are joined inside ( ) and by '\\' at their end" :
                   cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
 }
 
@@ -3534,7 +3541,14 @@ static void eini_wrong_count(eini_parser *p, const eini_called *f, int want, con
             eini_cut(f->s, f->len), f->s, want, want == 1 ? "" : "s", f->n);
 }
 
-static void eini_no_function(eini_parser *p, const eini_called *f, const char *hint) {
+// near: a name like it, or NULL. Names that other languages have are known.
+static void eini_no_function(eini_parser *p, const eini_called *f, const char *near) {
+  static const char *const foreign[] = {
+      "if", "a choice is where(c, x, y)", "ln", "log(x) is the natural logarithm",
+      "arctan2", "write atan2(y, x)", "avg", "write mean[j](x)", "fabs", "write abs(x)"};
+  const char *hint = near;
+  for (int i = 0; i < 10; i += 2)
+    if (eini_word_is(f->s, f->len, foreign[i])) hint = foreign[i + 1];
   eini_perr(p, EIN_ERR_NAME, f->pos, f->len, hint, "'%.*s' is not a function",
             eini_cut(f->s, f->len), f->s);
 }

@@ -1230,7 +1230,8 @@ static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
   for (int64_t i = 0; i < k.n && v->edge != NULL && rules == 1 && at[0] == k.n - 1; i++)
     v->edge[i] = rule[0];
   for (int64_t i = 0; i < rules && v->edge != NULL; i++) v->edge[at[i]] = rule[i];
-  if (p->tok == '[' || p->tok == '(' || (p->tok == EINI_T_NAME && !eini_word(p, "for")))
+  static const char *const behind[] = {"for", "and", "or"};
+  if (p->tok == '[' || p->tok == '(' || (p->tok == EINI_T_NAME && eini_one_of(p, behind, 3) < 0))
     eini_unexpected(p, "an operator", "write products with *");
   return eini_close(p, v, &k);
 }
@@ -1432,7 +1433,7 @@ typedef enum eini_var_kind {
 } eini_var_kind;
 
 typedef struct eini_dim {  // a declared size
-  int sym, by, axis;       // by: the input whose view fixed it, or -1
+  int sym, by, axis;       // by: the input whose view or literal fixed it, or -1
   int64_t value;           // -1: open
 } eini_dim;
 
@@ -5084,15 +5085,19 @@ static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const 
   for (int k = 0; x != NULL && k < 2; k++) {
     if (given[k] < 0 || given[k] == x->value) continue;
     char by[128] = "as given";
-    if (x->by >= 0)
+    if (k == 1 && given[0] >= 0)
+      snprintf(by, sizeof by, "as declared");
+    else if (x->by >= 0)
       snprintf(by, sizeof by, "in axis %d of '%.*s'", x->axis, EINI_NAME_OF(p, x->by));
-    if (x->value >= 0)
+    if (x->value >= 0 && d->kind == EINI_S_NUM)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL, "axis %d of '%.*s' has extent %lld, not %lld %s",
+                axis, EINI_NAME_OF(p, v->sym), (long long)given[k], (long long)x->value, by);
+    else if (x->value >= 0)
       eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL,
-                "'%.*s' is %lld in axis %d of '%.*s', but %lld %s",
-                eini_cut(p->s + d->pos, d->len), p->s + d->pos, (long long)given[k], axis,
-                EINI_NAME_OF(p, v->sym), (long long)x->value, by);
+                "'%.*s' is %lld in axis %d of '%.*s', but %lld %s", EINI_NAME_OF(p, d->sym),
+                (long long)given[k], axis, EINI_NAME_OF(p, v->sym), (long long)x->value, by);
     x->value = given[k];
-    x->by = k == 0 ? -1 : v->sym;
+    x->by = v->sym;
     x->axis = axis;
   }
   if (x != NULL && x->value < 0)
