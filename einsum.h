@@ -12211,6 +12211,24 @@ static ein_status eini_fail_view(eini_diag *d, ein_status st, const ein_ztensor 
   return eini_fail(d, st, -1, 0, NULL, "%s is not a valid view: %s", name, ein_status_text(st));
 }
 
+// Views by name: a list that is there, of names and valid views.
+static ein_status eini_validate_bindings(eini_diag *d, const char *list, int n,
+                                         const ein_binding *b) {
+  if (n < 0 || (n > 0 && b == NULL))
+    return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "n%s is %d%s", list, n,
+                     n < 0 ? "" : ", but the list is NULL");
+  for (int k = 0; k < n; k++) {
+    char name[96];
+    if (b[k].name == NULL || b[k].view == NULL)
+      return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "%s[%d] has no %s: it is NULL", list, k,
+                       b[k].name == NULL ? "name" : "view");
+    snprintf(name, sizeof name, "'%.80s'", b[k].name);
+    ein_status st = eini_view_validate(b[k].view);
+    if (st != EIN_OK) return eini_fail_view(d, st, b[k].view, name);
+  }
+  return EIN_OK;
+}
+
 // No more operands are read than an expression names.
 static int eini_terms_fit(const ein_einsum_desc *d) {
   int64_t terms = 1;
@@ -13097,35 +13115,39 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
 // A graph that can be planned, with valid layouts for its inputs and outputs.
 static ein_status eini_validate_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
                                       const ein_binding *layout) {
-  if (graph == NULL || nlayout < 0 || (nlayout > 0 && layout == NULL)) return EIN_ERR_ARGUMENT;
+  eini_diag *diag = eini_diag_of(ctx);
+  if (graph == NULL)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is NULL");
   if (graph->open)
-    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  EINI_TRY(eini_validate_bindings(diag, "layout", nlayout, layout));
   for (int k = 0; k < nlayout; k++) {
-    int found = 0;
-    ein_status st = layout[k].name == NULL || layout[k].view == NULL
-                        ? EIN_ERR_ARGUMENT
-                        : eini_view_validate(layout[k].view);
-    for (int64_t t = 0; st == EIN_OK && t < graph->ntensor; t++) {
-      const eini_tensor *x = &graph->tensor[t];
-      const ein_ztensor *v = layout[k].view;
-      if (x->role == EIN_ROLE_TEMP || strcmp(x->name, layout[k].name) != 0) continue;
-      found = 1;
-      if (v->rank != x->rank || v->dtype != x->dtype) st = EIN_ERR_SHAPE;
-      for (int a = 0; st == EIN_OK && a < x->rank; a++)
-        if (v->shape[a] != x->shape[a]) st = EIN_ERR_SHAPE;
-    }
-    if (st == EIN_OK && found) continue;
-    if (st == EIN_ERR_UNSUPPORTED)
-      return eini_fail_space(eini_diag_of(ctx), layout[k].view, layout[k].name);
-    return eini_fail(eini_diag_of(ctx), st == EIN_OK ? EIN_ERR_NAME : st, -1, 0, NULL,
-                     found || st != EIN_OK ? "layout of '%s': shape and dtype are not the tensor's"
-                                           : "'%s' is no input or output of the program",
-                     layout[k].name == NULL ? "" : layout[k].name);
+    const ein_ztensor *v = layout[k].view;
+    const eini_tensor *x = NULL;
+    for (int64_t t = 0; x == NULL && t < graph->ntensor; t++)
+      if (graph->tensor[t].role != EIN_ROLE_TEMP &&
+          strcmp(graph->tensor[t].name, layout[k].name) == 0)
+        x = &graph->tensor[t];
+    if (x == NULL)
+      return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL,
+                       "'%.80s' is no input or output of the program", layout[k].name);
+    int r = 0;
+    while (r < v->rank && r < x->rank && v->shape[r] == x->shape[r]) r++;
+    if (v->dtype != x->dtype)
+      return eini_fail(diag, EIN_ERR_SHAPE, -1, 0, NULL, "the layout of '%.80s' is %s, '%.80s' %s",
+                       x->name, ein_dtype_name(v->dtype), x->name, ein_dtype_name(x->dtype));
+    if (v->rank != x->rank)
+      return eini_fail(diag, EIN_ERR_SHAPE, -1, 0, NULL, "the layout of '%.80s' has %d axes, not %d",
+                       x->name, v->rank, x->rank);
+    if (r < x->rank)
+      return eini_fail(diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                       "the layout of '%.80s' has shape[%d] = %lld, not %lld", x->name, r,
+                       (long long)v->shape[r], (long long)x->shape[r]);
   }
   for (int64_t t = 0; t < graph->ntensor; t++) {
     for (int k = 0; graph->tensor[t].role == EIN_ROLE_OUTPUT && k < nlayout; k++) {
       if (strcmp(layout[k].name, graph->tensor[t].name) != 0) continue;
-      EINI_TRY(eini_check_writable(eini_diag_of(ctx), layout[k].view));
+      EINI_TRY(eini_check_writable(diag, layout[k].view));
     }
   }
   return EIN_OK;

@@ -4469,7 +4469,9 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
                                           const ein_decompose_desc *d) {
   eini_diag *diag = eini_diag_of(ctx);
   if (ctx != NULL) eini_diag_reset(diag, NULL, 0);
-  if (g == NULL || d == NULL) return EIN_ERR_ARGUMENT;
+  if (g == NULL || d == NULL)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the %s is NULL",
+                     g == NULL ? "graph" : "description");
   if (g->open)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
   if (d->p < 1 || d->p > EIN_PLACES_MAX)

@@ -2317,10 +2317,15 @@ static void eini_fit_facts(ein_fit *fit) {
 
 // What a plan of the same would be refused for, whatever the budget.
 static ein_status eini_fit_validate(ein_ctx *ctx, const ein_fit_desc *d) {
-  if (d == NULL || (d->graph == NULL) == (d->einsum == NULL) || d->nlayout < 0 ||
-      (d->nlayout > 0 && d->layout == NULL) || (d->memory > 0 && d->reserved >= d->memory)) {
-    return EIN_ERR_ARGUMENT;
-  }
+  eini_diag *g = eini_diag_of(ctx);
+  if (d == NULL) return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "the description is NULL");
+  if ((d->graph == NULL) == (d->einsum == NULL))
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "one of graph and einsum is given, not %s",
+                     d->graph == NULL ? "none" : "both");
+  if (d->memory > 0 && d->reserved >= d->memory)
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "%llu bytes are reserved of a budget of %llu", (unsigned long long)d->reserved,
+                     (unsigned long long)d->memory);
   if (d->graph != NULL) return eini_validate_graph(ctx, d->graph, d->nlayout, d->layout);
   return eini_validate_desc(ctx, d->einsum, 1);
 }

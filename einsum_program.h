@@ -1217,7 +1217,7 @@ static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
   eini_edge *rule = NULL;
   int64_t rules = 0, cap = 0, *at = NULL, cap2 = 0;
   for (int more = p->tok != ']'; more && p->st == EIN_OK; more = k.n > 0 && eini_accept(p, ',')) {
-    if (p->tok != '|' || k.n > 0) eini_kids_add(p, &k, eini_parse_expr(p, 3), 0);
+    eini_kids_add(p, &k, eini_parse_expr(p, 3), 0);
     if (!eini_accept(p, '|')) continue;
     rule = (eini_edge *)eini_grow(p->arena, rule, rules, &cap, sizeof *rule);
     at = (int64_t *)eini_grow(p->arena, at, rules, &cap2, sizeof *at);
@@ -1226,7 +1226,7 @@ static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
     rule[rules++] = eini_parse_edge(p);
   }
   eini_expect(p, ']', "',' or ']'");
-  if (rules > 0 && k.n > 0 && (v->edge = EINI_NEW(p->arena, eini_edge, k.n)) == NULL) eini_pmem(p);
+  if (rules > 0 && (v->edge = EINI_NEW(p->arena, eini_edge, k.n)) == NULL) eini_pmem(p);
   for (int64_t i = 0; i < k.n && v->edge != NULL && rules == 1 && at[0] == k.n - 1; i++)
     v->edge[i] = rule[0];
   for (int64_t i = 0; i < rules && v->edge != NULL; i++) v->edge[at[i]] = rule[i];
@@ -2521,7 +2521,8 @@ static int eini_check_row(eini_prog *q, const eini_syn *v, int axis) {
     snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')",
              EINI_NAME_OF(p, x->sym), (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
   }
-  eini_perr(p, EIN_ERR_BOUNDS, EINI_AT(w), "an edge rule says what is read outside: X[i-1 | 0]",
+  eini_perr(p, EIN_ERR_BOUNDS, EINI_AT(w), "an edge rule says what is read outside: X[i-1 | 0];"
+            " 'for i=..' gives fewer values",
             "this reaches %lld in axis %d of '%s', whose extent is %lld%s",
             (long long)(lo < 0 ? lo : hi), axis, t->name, (long long)t->shape[axis], why);
   return 0;
@@ -5504,22 +5505,19 @@ static void eini_diag_sort(eini_diag *d) {
 }
 
 static ein_status eini_check_desc(eini_diag *g, const ein_program_desc *d) {
-  if (d->nbind < 0 || d->nsize < 0 || (d->nbind > 0 && d->bind == NULL) || d->text == NULL ||
-      (d->nsize > 0 && d->size == NULL) || (int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
-    return EIN_ERR_ARGUMENT;
-  for (int i = 0; i < d->nbind; i++) {
-    const ein_ztensor *v = d->bind[i].view;
-    if (d->bind[i].name == NULL || v == NULL || v->rank < 0 || (v->rank > 0 && v->shape == NULL) ||
-        !eini_dtype_ok(v->dtype))
-      return EIN_ERR_ARGUMENT;
-    if (v->space != 0) return eini_fail_space(g, v, d->bind[i].name);
-    for (int k = 0; k < v->rank; k++) {
-      if (v->shape[k] < 0) return EIN_ERR_SHAPE;
-    }
-  }
+  if (d->text == NULL) return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "text is NULL");
+  if ((int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "dtype is no dtype, but %d", (int)d->dtype);
+  EINI_TRY(eini_validate_bindings(g, "bind", d->nbind, d->bind));
+  if (d->nsize < 0 || (d->nsize > 0 && d->size == NULL))
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "nsize is %d%s", d->nsize,
+                     d->nsize < 0 ? "" : ", but the list is NULL");
   for (int i = 0; i < d->nsize; i++) {
-    if (d->size[i].name == NULL) return EIN_ERR_ARGUMENT;
-    if (d->size[i].value < 0) return EIN_ERR_SHAPE;
+    if (d->size[i].name == NULL)
+      return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "size[%d] has no name: it is NULL", i);
+    if (d->size[i].value < 0)
+      return eini_fail(g, EIN_ERR_SHAPE, -1, 0, NULL, "size '%.80s' is %lld", d->size[i].name,
+                       (long long)d->size[i].value);
   }
   return EIN_OK;
 }
@@ -5554,8 +5552,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   eini_prog *q = EINI_NEW(arena, eini_prog, 1);
   if (q == NULL) return EIN_ERR_NO_MEMORY;
   if (d != NULL) eini_diag_reset(d, NULL, 0);
-  ein_status st = eini_check_desc(d, desc);
-  if (st != EIN_OK) return eini_fail(d, st, -1, 0, NULL, "the program's description is not valid");
+  EINI_TRY(eini_check_desc(d, desc));
   n = desc->length > 0 ? desc->length : strlen(desc->text);
   if (n > most || n > INT_MAX)
     return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the source has more than %llu bytes",
@@ -5587,6 +5584,10 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
 
 static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph,
                                void (*fn)(const char *, ein_dtype, int, void *), void *user) {
+  if (desc == NULL) {
+    eini_begin_call(ctx, NULL);
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the description is NULL");
+  }
   ein_graph *g = eini_graph_new(ctx);
   if (g == NULL) return EIN_ERR_NO_MEMORY;
   eini_arena arena;
@@ -5602,15 +5603,15 @@ static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_g
 }
 
 EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
-  if (graph != NULL) *graph = NULL;
-  return graph == NULL || desc == NULL ? EIN_ERR_ARGUMENT
-                                       : eini_program(ctx, desc, graph, NULL, NULL);
+  if (graph == NULL) return EIN_ERR_ARGUMENT;
+  *graph = NULL;
+  return eini_program(ctx, desc, graph, NULL, NULL);
 }
 
 EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
                                       void (*fn)(const char *name, ein_dtype dtype, int rank,
                                                  void *user), void *user) {
-  return desc == NULL || fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, fn, user);
+  return fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, fn, user);
 }
 
 // ================================================================================================

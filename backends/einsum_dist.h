@@ -2159,7 +2159,7 @@ static ein_status eini_dist_tensor_init(ein_dist *d, int t, const ein_ztensor *v
   return EIN_OK;
 }
 
-static ein_status eini_dist_tensors(ein_ctx *ctx, ein_dist *d) {
+static ein_status eini_dist_tensors(ein_dist *d) {
   const ein_dist_desc *e = &d->desc;
   d->tensor = EINI_NEW(&d->arena, eini_dist_tensor, d->g->ntensor);
   if (d->tensor == NULL) return EIN_ERR_NO_MEMORY;
@@ -2167,19 +2167,7 @@ static ein_status eini_dist_tensors(ein_ctx *ctx, ein_dist *d) {
     const eini_tensor *x = &d->g->tensor[t];
     const ein_ztensor *view = NULL;
     for (int k = 0; k < e->nlayout && x->role != EIN_ROLE_TEMP; k++)
-      if (e->layout[k].name != NULL && strcmp(e->layout[k].name, x->name) == 0)
-        view = e->layout[k].view;
-    if (view != NULL && view->space != 0)
-      return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "'%s' lies in memory space %d; only the "
-                              "host's, 0, is known here", x->name, view->space);
-    int ok = view == NULL || (eini_view_validate(view) == EIN_OK && view->rank == x->rank &&
-                              view->dtype == x->dtype);
-    for (int r = 0; ok && view != NULL && r < x->rank; r++) ok = view->shape[r] == x->shape[r];
-    if (!ok)
-      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "layout of '%s': shape and dtype are not the "
-                              "tensor's", x->name);
-    if (view != NULL && x->role == EIN_ROLE_OUTPUT)
-      EINI_TRY(eini_check_writable(eini_diag_of(ctx), view));
+      if (strcmp(e->layout[k].name, x->name) == 0) view = e->layout[k].view;
     EINI_TRY(eini_dist_tensor_init(d, t, view));
   }
   return EIN_OK;
@@ -3953,8 +3941,7 @@ EIN_API void ein_fabric_destroy(ein_fabric *fabric) {
 }
 
 static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_dist_desc *e) {
-  if (g == NULL) return EIN_ERR_ARGUMENT;
-  if (g->open) return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the graph is not finished");
+  EINI_TRY(eini_validate_graph(ctx, g, e->nlayout, e->layout));
   const ein_fabric *f = e->fabric;
   if (f != NULL && (f->places < 1 || f->places > EIN_PLACES_MAX || f->first < 0 || f->count < 1 ||
                     f->first + f->count > f->places))
@@ -3963,7 +3950,6 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric cannot move data");
   if (f != NULL && f->count < f->places && f->agree_fn == NULL)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric's processes cannot agree");
-  if (e->nlayout < 0 || (e->nlayout > 0 && e->layout == NULL)) return EIN_ERR_ARGUMENT;
   if (e->decomposition != NULL) {
     ein_decomp_info info;
     ein_decomposition_info(e->decomposition, &info);
@@ -4003,7 +3989,7 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   if (!eini_dist_room_init(&d->arena, d->rank, &room)) return EIN_ERR_NO_MEMORY;
   d->stmt = EINI_NEW(&d->arena, eini_dist_stmt, d->nstmt + d->g->ntensor);
   if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_dist_tensors(ctx, d));
+  EINI_TRY(eini_dist_tensors(d));
   EINI_TRY(eini_dist_pins(ctx, d));
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;

@@ -368,6 +368,87 @@ static ein_status add_tensor(ein_ctx *ctx, const char *name, int role, int dtype
   return st;
 }
 
+static int says(const ein_ctx *ctx, const char *text) { return has(ein_ctx_message(ctx), text); }
+
+// What is wrong with a call around a graph: the field and its value.
+static void test_fields(ein_ctx *ctx) {
+  static const int64_t s2[] = {2}, s3[] = {3}, neg[] = {-4};
+  double data[4] = {0};
+  ein_ztensor v, bad;
+  memset(&v, 0, sizeof v);
+  v.dtype = EIN_F64;
+  v.rank = 1;
+  v.shape = s2;
+  v.data = data;
+  ein_binding bind = {"x", &v}, other = {"z", &v}, none = {NULL, &v}, blind = {"x", NULL};
+  ein_size size = {"n", 2}, less = {"n", -2};
+  ein_program_desc d;
+  ein_graph *g = NULL, *open = NULL;
+  ein_plan *plan = NULL;
+  memset(&d, 0, sizeof d);
+  CHECK(ein_graph_parse(ctx, NULL, &g) == EIN_ERR_ARGUMENT && says(ctx, "description is NULL"));
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_ARGUMENT && says(ctx, "text is NULL"));
+  d.text = "input x[n]\nY[i] = 2*x[i]";
+  d.nbind = 1;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_ARGUMENT);
+  CHECK(says(ctx, "nbind is 1, but the list is NULL"));
+  d.bind = &none;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_ARGUMENT && says(ctx, "bind[0] has no name"));
+  d.bind = &blind;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_ARGUMENT && says(ctx, "bind[0] has no view"));
+  d.bind = &bind;
+  v.shape = neg;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_SHAPE && says(ctx, "'x' has shape[0] = -4"));
+  v.shape = NULL;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_ARGUMENT && says(ctx, "its shape is NULL"));
+  v.shape = s2;
+  v.dtype = EIN_NONE;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_DTYPE && says(ctx, "'x' has no dtype, but 0"));
+  v.dtype = EIN_F64;
+  d.nsize = 1;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_ARGUMENT && says(ctx, "nsize is 1, but"));
+  d.size = &less;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_SHAPE && says(ctx, "size 'n' is -2"));
+  d.size = &size;
+  d.dtype = (ein_dtype)99;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_ERR_ARGUMENT && says(ctx, "dtype is no dtype, but 99"));
+  d.dtype = EIN_F64;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_OK);
+  CHECK(ein_plan_graph(ctx, NULL, 0, NULL, NULL, &plan) == EIN_ERR_ARGUMENT);
+  CHECK(says(ctx, "graph is NULL"));
+  CHECK(ein_graph_create(ctx, &open) == EIN_OK);
+  CHECK(ein_plan_graph(ctx, open, 0, NULL, NULL, &plan) == EIN_ERR_ARGUMENT);
+  CHECK(says(ctx, "not finished"));
+  CHECK(ein_plan_graph(ctx, g, 2, NULL, NULL, &plan) == EIN_ERR_ARGUMENT);
+  CHECK(says(ctx, "nlayout is 2, but the list is NULL"));
+  CHECK(ein_plan_graph(ctx, g, 1, &blind, NULL, &plan) == EIN_ERR_ARGUMENT);
+  CHECK(says(ctx, "layout[0] has no view"));
+  CHECK(ein_plan_graph(ctx, g, 1, &other, NULL, &plan) == EIN_ERR_NAME);
+  CHECK(says(ctx, "'z' is no input or output"));
+  const struct {
+    ein_dtype dtype;
+    int rank;
+    const int64_t *shape;
+    ein_status status;
+    const char *message;
+  } wrong[] = {{EIN_F32, 1, s2, EIN_ERR_SHAPE, "the layout of 'x' is f32, 'x' f64"},
+               {EIN_F64, 0, s2, EIN_ERR_SHAPE, "the layout of 'x' has 0 axes, not 1"},
+               {EIN_F64, 1, s3, EIN_ERR_SHAPE, "the layout of 'x' has shape[0] = 3, not 2"},
+               {EIN_F64, 1, neg, EIN_ERR_SHAPE, "'x' has shape[0] = -4"},
+               {EIN_F64, -1, s2, EIN_ERR_ARGUMENT, "'x' has rank -1"}};
+  for (int i = 0; i < 5; i++) {
+    bad = v;
+    bad.dtype = wrong[i].dtype;
+    bad.rank = wrong[i].rank;
+    bad.shape = wrong[i].shape;
+    bind.view = &bad;
+    CHECK(ein_plan_graph(ctx, g, 1, &bind, NULL, &plan) == wrong[i].status);
+    CHECK(plan == NULL && says(ctx, wrong[i].message));
+  }
+  ein_graph_destroy(g);
+  ein_graph_destroy(open);
+}
+
 static void test_declarations(ein_ctx *ctx) {
   const int64_t shape[] = {2, -1};
   ein_graph *g = NULL;
@@ -499,6 +580,7 @@ int main(void) {
   test_examples(ctx);
   test_mistakes(ctx);
   test_declarations(ctx);
+  test_fields(ctx);
   for (uint64_t seed = 1; seed <= 20000 && failures == 0; seed++) {
     good += random_graph(ctx, seed);
     if (failures > 0) printf("at seed %d: %s\n", (int)seed, ein_ctx_message(ctx));
