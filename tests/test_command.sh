@@ -400,9 +400,38 @@ expect 3 ij A.npy -o ''
 cp A.npy kept.npy
 expect 1 'ij,jk' A.npy A.npy -o kept.npy
 ok same A.npy kept.npy
-expect 1 ij A.npy -o none.npy --dtype bf16
-says 'cannot hold'
-ok absent none.npy
+# bfloat16: 2 bytes without a meaning, which a program gives
+npy V.npy '<V2' False '3,' '\200\077\040\300\000\077'
+npy W.npy '>V2' False '3,' '\077\200\300\040\077\000'
+echo 'input V[3] : bf16; Y[i] : f32 = 2*V[i]' > bf16.ein
+for v in V W; do
+  expect 0 run bf16.ein V=$v.npy
+  prints '[ 2 -5  1]'
+  echo 'input V[3]; Y[i] = V[i]' > some.ein
+  expect 0 run some.ein V=$v.npy --dtype bf16 -o Y=V2.npy
+  ok same V.npy V2.npy
+  expect 1 run some.ein V=$v.npy
+  says "descr '<V2'"
+  says 'input X[i,j] : bf16'
+done
+echo 'input V[3] : f32; Y[i] = V[i]' > bf16.ein
+expect 1 run bf16.ein V=V.npy
+says ' : bf16'
+expect 1 i V.npy
+says ' : bf16'
+expect 1 plan i V.npy
+says ' : bf16'
+expect 0 i x.npy --dtype bf16 -o V2.npy
+npy V.npy '<V2' False '3,' '\200\077\200\077\000\100'
+ok same V.npy V2.npy
+# unquoted, the shell leaves "ij,jk-"
+expect 1 ij,jk- A.npy A.npy
+says "$nl  ij,jk-$nl       ^"
+says "quote it, 'ij,jk->ik'"
+expect 1 plan ij,jk- --shapes 2x3,3x4
+says "quote it, 'ij,jk->ik'"
+expect 1 'ij,jk->-k' A.npy A.npy
+ok test "${err#*quote it}" = "$err"
 if [ "$(id -u)" != 0 ]; then
   chmod a-w sub
   expect 3 ij A.npy -o sub/Y.npy

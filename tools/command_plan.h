@@ -156,7 +156,7 @@ static array *shapes_of_operands(const char *expr, int *n) {
   if (given(O_DTYPE) != NULL) misuse(NULL, "--dtype does not apply: the files have their dtypes");
   *n = args.n - 1;
   array *a = (array *)memory(sizeof *a * (size_t)*n);
-  for (int k = 0; k < *n; k++) load(&a[k], args.v[k + 1], 1);
+  for (int k = 0; k < *n; k++) load(&a[k], args.v[k + 1], 1, EIN_NONE);
   return a;
 }
 

@@ -149,9 +149,8 @@ static int command_eval(void) {
   j.ctx = make_ctx();
   check_targets(&opt[O_OUT], opt[O_OUT].n == 0 && !svg_only());
   array *in = (array *)memory(sizeof *in * (size_t)n);
-  for (int k = 0; k < n; k++) load(&in[k], args.v[k + 1], 0);
+  for (int k = 0; k < n; k++) load(&in[k], args.v[k + 1], 0, EIN_NONE);
   job_plan(&j, expr, n, in, dtype);
-  if (opt[O_OUT].n > 0) check_storable(&j.out);
   ein_run run;
   program p;
   void *out[1];
@@ -206,7 +205,6 @@ static int command_run(void) {
   }
   for (int k = 0; k < names.n; k++) {
     if (chosen[k] == NULL) misuse(NULL, "%s has no output '%s'", p.file, names.v[k]);
-    check_storable(chosen[k]);
   }
   ein_run run;
   memset(&run, 0, sizeof run);

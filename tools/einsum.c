@@ -503,7 +503,11 @@ NORETURN static void die_library(const ein_ctx *ctx, ein_status st, const char *
   int n = ein_ctx_errors(ctx);
   for (int i = 0; i < n; i++) {
     const ein_error *e = ein_ctx_error(ctx, i);
+    const char *hint = e->hint;
     char line[2048];
+    size_t length = strlen(e->source);
+    if (file == NULL && length > 0 && e->source[length - 1] == '-')  // left of ij,jk->ik
+      hint = "the shell takes '>' and what follows for a file: quote it, 'ij,jk->ik'";
     if (file == NULL) snprintf(line, sizeof line, "%s", e->message);
     else if (e->line == 0) snprintf(line, sizeof line, "%s: %s", file, e->message);
     else snprintf(line, sizeof line, "%s:%d:%d: %s", file, e->line, e->column, e->message);
@@ -515,9 +519,9 @@ NORETURN static void die_library(const ein_ctx *ctx, ein_status st, const char *
       for (int k = 0; k < e->mark; k++) fputc('^', stderr);
       fputc('\n', stderr);
     }
-    if (e->hint[0]) {
+    if (hint[0]) {
       fputs("  hint: ", stderr);
-      put_clean(stderr, e->hint);
+      put_clean(stderr, hint);
       fputc('\n', stderr);
     }
   }
@@ -678,8 +682,8 @@ static void allocate_input(array *a) {
   a->v.buffer_bytes = (size_t)a->nbytes;
 }
 
-// Opens a file, or reads its header only; it stays open.
-static void load(array *a, const char *path, int header_only) {
+// Opens a file, or reads its header only; it stays open. said: what it should hold, or EIN_NONE.
+static void load(array *a, const char *path, int header_only, ein_dtype said) {
   npy_array f;
   char err[256];
   const char *shown = strcmp(path, "-") == 0 ? "standard input" : path;
@@ -687,6 +691,9 @@ static void load(array *a, const char *path, int header_only) {
           : within_budget() ? npy_open_apart(&f, path, err, sizeof err)
                             : npy_open(&f, path, err, sizeof err);
   if (r != NPY_OK) die(r == NPY_BAD ? WRONG_INPUT : SYSTEM_FAILED, NULL, "%s: %s", shown, err);
+  if (f.dtype == NPY_BF16 && said != EIN_BF16)
+    die(WRONG_INPUT, "if it holds bfloat16, a program says so: input X[i,j] : bf16",
+        "%s: descr '<V2': 2 bytes without a meaning", shown);
   a->name = shown;
   set_shape(a, (ein_dtype)f.dtype, f.rank, f.shape, f.fortran_order);
   if (header_only) {
@@ -876,13 +883,6 @@ static void check_targets(const words *paths, int prints) {
     }
     check_target(all.v[i]);
   }
-}
-
-// A result that no file can hold is refused before the work, too.
-static void check_storable(const array *a) {
-  if (npy_itemsize((int)a->v.dtype) > 0) return;
-  die(WRONG_INPUT, "give it another dtype, such as f32", "%s is %s, which .npy files cannot hold",
-      a->name, ein_dtype_name(a->v.dtype));
 }
 
 static void check_output(const output *o) {
@@ -1205,7 +1205,8 @@ static void program_inputs(program *p, int header_only) {
     if (strcmp(path, "-") == 0 && strcmp(args.v[0], "-") == 0) {
       misuse(NULL, "standard input cannot be both the program and input '%s'", name);
     }
-    load(&p->in[k].a, path, header_only);
+    ein_dtype said = p->in[k].declared != EIN_NONE ? p->in[k].declared : p->d.dtype;
+    load(&p->in[k].a, path, header_only, said);
     program_bind(p, k, header_only);
   }
   if (given(O_SHAPES) == NULL) return;

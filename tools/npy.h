@@ -41,7 +41,8 @@ enum npy_status {
   NPY_MEM   // out of memory
 };
 
-// Element types. NPY_BF16 keeps its place in the numbering, but .npy has no way to say it.
+// Element types. NPY_BF16 is any 2 bytes without a meaning, '<V2': so NumPy saves bfloat16, which the
+// file cannot say. Who reads it must know.
 enum npy_dtype {
   NPY_BOOL = 1, NPY_U8, NPY_I8, NPY_I16, NPY_I32, NPY_I64,
   NPY_F16, NPY_BF16, NPY_F32, NPY_F64, NPY_C64, NPY_C128
@@ -63,7 +64,7 @@ typedef struct npy_array {
   size_t map_bytes;   // private: its length
 } npy_array;
 
-// Bytes per element of an enum npy_dtype; 0 for NPY_BF16 and unknown values.
+// Bytes per element of an enum npy_dtype; 0 for unknown values.
 size_t npy_itemsize(int dtype);
 
 // Reads the array in the file `path`, or from standard input when path is "-". A regular file in
@@ -241,7 +242,8 @@ typedef struct npyi_type {
 static const npyi_type npyi_types[] = {
   {"b1", NPY_BOOL, 1, 1}, {"u1", NPY_U8, 1, 1},  {"i1", NPY_I8, 1, 1},  {"i2", NPY_I16, 2, 2},
   {"i4", NPY_I32, 4, 4},  {"i8", NPY_I64, 8, 8}, {"f2", NPY_F16, 2, 2}, {"f4", NPY_F32, 4, 4},
-  {"f8", NPY_F64, 8, 8},  {"c8", NPY_C64, 8, 4}, {"c16", NPY_C128, 16, 8}};
+  {"f8", NPY_F64, 8, 8},  {"c8", NPY_C64, 8, 4}, {"c16", NPY_C128, 16, 8},
+  {"V2", NPY_BF16, 2, 2}};
 
 // Types that NumPy writes and this reader knows but refuses. One letter stands for any size.
 static const struct npyi_refusal {
@@ -260,7 +262,7 @@ static const struct npyi_refusal {
   {"U", "unicode string dtype is not supported"},
   {"M", "datetime64 is not supported: convert to int64"},
   {"m", "timedelta64 is not supported: convert to int64"},
-  {"V", "void dtype is not supported (a bfloat16 array is saved as V2: convert it to float32)"}};
+  {"V", "void dtype is not supported"}};
 
 static const npyi_type *npyi_type_of(int dtype) {
   size_t i;
@@ -982,9 +984,7 @@ int npy_write_begin(npy_writer *w, const char *path, int dtype, int rank, const 
   int64_t count = 0;
   int i, wide = 0, r;
   memset(w, 0, sizeof *w);
-  if (!t && dtype == NPY_BF16)
-    r = npyi_fail(&e, NPY_BAD, "bfloat16 has no .npy dtype: convert to float32");
-  else if (!t)
+  if (!t)
     r = npyi_fail(&e, NPY_BAD, "dtype %d is not known", dtype);
   else if (rank < 0)
     r = npyi_fail(&e, NPY_BAD, "rank %d is negative", rank);
