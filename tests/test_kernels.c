@@ -23,6 +23,7 @@
 
 #include "oracle.h"
 #include "naive_kernels.h"
+#include "patterns.h"
 #include "util.h"
 
 #define MAX_RANK 8
@@ -826,6 +827,20 @@ int main(int argc, char **argv) {
     while (g == NULL) g = draw_chain(ctx[0]);
     failures += !check_memory(kernels, g);
     ein_graph_destroy(g);
+  }
+  int64_t patterns = 0;
+  if (only < 0) {  // the portable kernels, those of the provider wherever they can, and in earnest
+    ein_ctx *by[3] = {ctx[0], ctx[3], NULL};
+    memset(&desc, 0, sizeof desc);
+#ifdef TEST_OPENBLAS
+    if (ein_openblas_use(blas, &desc) != EIN_OK) orc_die("no room");
+#elif defined(TEST_CPU)
+    if (ein_cpu_use(cpu, &desc) != EIN_OK) orc_die("no room");
+#endif
+    if (ein_ctx_create(&desc, &by[2]) != EIN_OK) orc_die("no ctx");
+    failures += patterns_run(by, 3, count < 3000 ? 29 : 1, &patterns);
+    ein_ctx_destroy(by[2]);
+    printf("%lld patterns of labels\n", (long long)patterns);
   }
   for (int k = 0; k < CTXS; k++) ein_ctx_destroy(ctx[k]);
 #ifdef TEST_OPENBLAS
