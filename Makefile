@@ -8,6 +8,7 @@
 #   make check      two minutes of make test, for every commit
 #   make bench      timings, see bench/                make clean
 #   make test-arm   tests/test_cpu.c for aarch64, under qemu
+#   make mutants    MUTANTS=150 SEED=1: small faults put in one at a time, and what notices them
 #   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
 #
 # make test TESTS_ONLY="math views" runs only the steps whose names contain one of the words.
@@ -23,7 +24,8 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views extreme path split contract einsum program builder gradient memory \
-           memory_fit kernels choice decomp hostile dist order cpu cpu_direct cpu_gett cpu_safe
+           memory_fit kernels choice decomp hostile dist order cpu cpu_direct cpu_gett cpu_safe \
+           special
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient 11_places 12_llama
@@ -43,8 +45,8 @@ ifeq ($(filter clean setup,$(MAKECMDGOALS)),)
 -include $(B)/found.mk
 endif
 
-.PHONY: all demo test check test-arm lint matrix sanitize fuzz bench bench-kernels examples clean \
-        setup probe
+.PHONY: all demo test check test-arm lint matrix sanitize mutants fuzz bench bench-kernels examples \
+        clean setup probe
 .DELETE_ON_ERROR:
 
 all: $(B)/einsum
@@ -98,7 +100,7 @@ $(B)/test_memory_fit_cpu $(B)/test_extreme_cpu: $(B)/test_%_cpu: tests/test_%.c 
 	$(CC) -std=c99 $(CFLAGS) -DTEST_CPU -o $@ $< $(LIBS)
 
 # What holds all vector kernels takes clang twice as long at -O1.
-SAN_O = $(if $(filter %/einsum %/test_cpu %/test_cpu_safe %_cpu,$@),-O0,-O1)
+SAN_O = $(if $(filter %/einsum %/test_cpu %/test_cpu_safe %/test_special %_cpu,$@),-O0,-O1)
 $(B)/san/test_kernels_cpu $(B)/san/test_extreme_cpu: $(B)/san/test_%_cpu: tests/test_%.c \
   $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
 	@mkdir -p $(B)/san
@@ -134,13 +136,24 @@ sanitize: $(SAN_BIN) $(B)/san/einsum
 ARM_CC  ?= aarch64-linux-gnu-gcc
 ARM_RUN ?= qemu-aarch64
 ARM     = $(if $(and $(shell command -v $(ARM_CC)),$(shell command -v $(ARM_RUN))),yes)
-$(B)/test_cpu_arm $(B)/test_kernels_arm: $(B)/test_%_arm: tests/test_%.c $(wildcard tests/*.h) \
-  $(HEADERS)
+ARM_BIN = $(B)/test_cpu_arm $(B)/test_kernels_arm $(B)/test_special_arm
+$(ARM_BIN): $(B)/test_%_arm: tests/test_%.c $(wildcard tests/*.h) $(HEADERS)
 	$(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -static -o $@ $< $(LIBS)
 
-test-arm: $(if $(ARM),$(B)/test_cpu_arm $(B)/test_kernels_arm)
-	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon,\
+test-arm: $(if $(ARM),$(ARM_BIN))
+	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_special_arm && \
+	  $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon,\
 	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
+
+# Hours; a run that was broken off goes on where it was. See tests/mutants.py.
+MUTANTS      ?= 150
+SEED         ?= 1
+MUTANT_FILES ?= *.h backends/*.h tools/*.h tools/*.c
+MUTANT_TESTS ?= $(TESTS) kernels_cpu kernels_avx2 kernels_plain extreme_cpu memory_fit_cpu command
+mutants: $(B)/found.mk
+	@$(or $(PYTHON),python3) tests/mutants.py --count $(MUTANTS) --seed $(SEED) --jobs $(JOBS) \
+	  --cc "$(CC)" --work $(B)/mutants --files "$(MUTANT_FILES)" \
+	  $(MUTANT_LIST:%=--list %) $(MUTANT_TESTS)
 
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
@@ -233,8 +246,9 @@ step-examples: $(EX_BIN)
 step-readme: $(B)/einsum
 	$(STEP) readme sh tests/readme.sh "$(CC)" $(B)
 
-step-test-arm: $(if $(ARM),$(B)/test_cpu_arm $(B)/test_kernels_arm)
+step-test-arm: $(if $(ARM),$(ARM_BIN))
 	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
+	  $(ARM_RUN) $(B)/test_special_arm && \
 	  $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum

@@ -1376,7 +1376,7 @@ static uint16_t eini_f16_store(float f) {
   return (uint16_t)(r | sign);
 }
 
-// f64 to f16 rounds once: the f32 step keeps a sticky bit (round to odd).
+// f64 to f16 and bf16 rounds once: the f32 step keeps a sticky bit (round to odd).
 static float eini_round_odd(double d) {
   float f = (float)d;
   if ((double)f == d || d != d || f - f != 0.0f) return f;
@@ -7915,7 +7915,7 @@ static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const vo
                                void *tmp2) {
   ein_dtype mid = ein_dtype_compute(to);
   int64_t padded = eini_whole_lanes(n);
-  if (from == EIN_F64 && to == EIN_F16) {  // rounds once
+  if (from == EIN_F64 && mid == EIN_F32 && to != mid) {  // f16 and bf16 round once
     for (int64_t j = 0; j < n; j++) ((float *)tmp)[j] = eini_round_odd(((const double *)src)[j]);
     src = tmp;
   } else if (from != mid) {

@@ -862,12 +862,12 @@ static double eini_task_memory(const eini_decomposer *dc, const eini_dform *f,
   return bytes;
 }
 
-// Bytes and seconds of folding partial results at their homes.
+// Bytes and seconds of folding partial results at their homes, those of the largest block.
 static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
                            double *bytes, double *seconds) {
   double whole = 1, nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
   double size = (double)eini_partial_bytes(dc->g, s);
-  double block = eini_block_count(s, &s->out_map, cut, 1);
+  double block = eini_operand_box(s, -1, cut);
   for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
   *bytes = (nagg - 1) * whole * size;
   *seconds = eini_log2_up(nagg) * (dc->machine.latency + block * size / dc->machine.bandwidth +

@@ -14,6 +14,11 @@
 //   orc_compare(dtype, n, got, want, terms)       tolerance from eps, terms and magnitude
 //   orc_compare_err(dtype, n, got, want, err)     tolerance from the bounds
 //   orc_random_fill(dtype, n, buf, seed)          values that depend on (seed, position) only
+//   orc_special_fill(dtype, n, buf, seed)         the same with NaN, infinities, zeros, subnormals
+//
+// A product's split may meet infinities and NaN in another order than one pass does (inf - inf
+// against finite - inf), so that a fold of several operands in which they occur is undetermined.
+// orc_one_pass = 1 says that nothing is split (path "none"): then they are determined.
 #ifndef ORACLE_H
 #define ORACLE_H
 
@@ -29,6 +34,8 @@ typedef struct orc_val {
   double re, im;   // f32, f64, c64, c128
   double err;      // bound of |error|; of integers: 0 or infinity
 } orc_val;
+
+static int orc_one_pass = 0;
 
 static void orc_die(const char *what) {
   printf("oracle: %s\n", what);
@@ -960,7 +967,7 @@ static orc_val orc_fold_user(const ein_monoid *m, const orc_val *v, int64_t n) {
 // The fold of n values of computation type t; logical is the dtype of the result.
 static orc_val orc_fold(const orc_env *env, ein_dtype t, orc_val *v, int64_t n) {
   const eini_stmt *s = env->s;
-  int fold = s->fold, nary = s->expr.n > 1;
+  int fold = s->fold, nary = s->expr.n > 1 && !orc_one_pass;
   if (fold == EINI_FOLD_NONE) return v[0];
   if (fold >= EINI_FOLD_USER) return orc_fold_user(&env->g->monoid[fold - EINI_FOLD_USER], v, n);
   if (fold == EINI_ARGMAX || fold == EINI_ARGMIN) return orc_fold_arg(fold, t, v, n);
@@ -1146,6 +1153,37 @@ EINI_UNUSED static void orc_random_fill(ein_dtype t, int64_t n, void *buf, uint6
     uint64_t h = orc_hash(seed, (uint64_t)k);
     orc_val v = orc_float((double)(h % 65) / 16 - 2, (double)(h / 65 % 65) / 16 - 2);
     v.i = t == EIN_BOOL ? (int64_t)(h >> 40 & 1) : (int64_t)(h % 9) - (t == EIN_U8 ? 0 : 4);
+    orc_put(t, buf, k, v);
+  }
+}
+
+// What dtypes of floats hold besides: a subset of these, drawn for the buffer, at a share of the
+// places that is drawn too, now and then at all of them.
+static double orc_special(ein_dtype t, uint64_t h) {
+  static const double list[8] = {0.0, -0.0, 0, 0, -HUGE_VAL, HUGE_VAL, 0, -0.0};
+  double least = orc_tiny(t) * orc_eps(t);  // the least subnormal; 1 .. 1023/1024 of orc_tiny
+  if (h % 8 == 2 || h % 8 == 3) {
+    double x = least * rint((double)(h >> 8 & 1023) / 1024 / orc_eps(t));
+    return h % 8 == 2 ? x : -x;
+  }
+  return h % 8 == 6 ? nan("") : list[h % 8];
+}
+
+EINI_UNUSED static void orc_special_fill(ein_dtype t, int64_t n, void *buf, uint64_t seed) {
+  static const unsigned kinds[] = {0xff, 0xff, 0x10, 0x20, 0x30, 0x40, 0x8f, 0x4c};  // of h % 8
+  static const unsigned shares[] = {2, 8, 32, 64, 128, 256};  // of 256
+  uint64_t how = orc_hash(seed, UINT64_MAX);
+  unsigned kind = kinds[how % 8], share = shares[(how >> 8) % 6];
+  orc_random_fill(t, n, buf, seed);
+  for (int64_t k = 0; k < n && orc_is_float(t); k++) {
+    uint64_t h = orc_hash(seed ^ 0x5bd1e995u, (uint64_t)k);
+    orc_val v = orc_load(t, buf, k);
+    for (int part = 0; part < 2; part++, h = orc_hash(h, 1)) {
+      uint64_t pick = h >> 32;
+      if ((h & 255) >= share) continue;
+      while (!(kind >> pick % 8 & 1)) pick++;
+      *(part ? &v.im : &v.re) = orc_special(t, pick);
+    }
     orc_put(t, buf, k, v);
   }
 }

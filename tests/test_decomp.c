@@ -641,24 +641,69 @@ static double partial_bytes(const eini_stmt *s) {
   return (double)ein_dtype_size(ein_dtype_compute(s->type));
 }
 
-// Seconds of statement s by itself under the default machine.
+// No two of its rates are alike, so that none can stand for another.
+static const ein_machine uneven = {3e10, 7e10, 5e-6, 2e9, 1e-6, 0};
+
+static int read_before(const ein_graph *g, const eini_stmt *s, int k) {
+  int again = 0;
+  for (int j = 0; j < k; j++)
+    again |= same_operand(s, j, k) &&
+             memcmp(s->proj[j].offset, s->proj[k].offset,
+                    (size_t)g->tensor[s->operand[k]].rank * 8) == 0;
+  return again;
+}
+
+// Operations of a point: nodes that compute something, and the step of the fold; at least one.
+static double point_work(const eini_stmt *s) {
+  double n = s->nindex > s->nfree;
+  for (int k = 0; k < s->expr.n; k++) {
+    switch (s->expr.node[k].op) {
+      case EINI_OP_CONST: case EINI_OP_OPERAND: case EINI_OP_INDEX: case EINI_OP_PARAM:
+      case EINI_OP_CAST: case EINI_OP_ROUNDTO: break;
+      default: n++;
+    }
+  }
+  return n < 1 ? 1 : n;
+}
+
+// Seconds of statement s by itself under `uneven`, from the sizes of its pieces: the longest task,
+// then the rounds in which partial results of the largest block are folded.
 static double own_seconds(const ein_graph *g, const eini_stmt *s, const int64_t *cut) {
-  eini_decomposer dc;
-  eini_dform node;
-  double bytes, seconds;
-  memset(&dc, 0, sizeof dc);
-  memset(&node, 0, sizeof node);
-  dc.g = g;
-  dc.machine = eini_machine_of(NULL);
-  dc.node = &node;
-  dc.nnode = 1;
-  node.s = s;
-  eini_arena_init(&dc.arena, NULL);
-  if (eini_nodes_repeat(&dc) != EIN_OK) return NAN;
-  eini_fold_cost(&dc, s, cut, &bytes, &seconds);
-  seconds += eini_parts_seconds(&dc, &node, cut);
-  eini_arena_free(&dc.arena);
-  return seconds;
+  double points = 1, block = 1, pieces = 1, bytes = 0, rounds = 0;
+  int64_t longest[8];
+  for (int c = 0; c < s->nindex; c++) {
+    longest[c] = 0;
+    for (int64_t i = 0, n = 0, at = 0; i < s->index[c].extent; i++) {  // pieces follow each other
+      int64_t piece = piece_of(s->index[c].extent, cut[c], i);
+      n = piece == at ? n + 1 : 1;
+      at = piece;
+      if (n > longest[c]) longest[c] = n;
+    }
+    points *= (double)longest[c];
+    if (c < s->nfree) block *= (double)longest[c];
+    else pieces *= (double)cut[c];
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    double box = 1;
+    if (read_before(g, s, k)) continue;
+    for (int r = 0; r < s->proj[k].rows; r++) {
+      int64_t lo = 0, hi = 0;
+      int empty = 0;
+      for (int c = 0; c < s->nindex; c++) {
+        int64_t step = s->proj[k].coef[r * s->nindex + c] * (longest[c] - 1);
+        if (s->proj[k].coef[r * s->nindex + c] == 0) continue;
+        empty |= longest[c] == 0;
+        *(step < 0 ? &lo : &hi) += step;
+      }
+      box *= empty ? 0 : (double)(hi - lo + 1);
+    }
+    bytes += box * (double)ein_dtype_size(g->tensor[s->operand[k]].dtype);
+  }
+  bytes += block * (double)ein_dtype_size(g->tensor[s->out].dtype);
+  while (ldexp(1, (int)rounds) < pieces) rounds++;
+  double work = points * point_work(s) / 3e10, traffic = bytes / 7e10;
+  return 1e-6 + (work > traffic ? work : traffic) +
+         rounds * (5e-6 + block * partial_bytes(s) / 2e9 + block / 3e10);
 }
 
 // Bytes that statement n fetches (join) and folds (agg) under the parts of all statements, and its
@@ -673,13 +718,9 @@ static void brute_moved(const ein_graph *g, const ein_parts *parts, int n, doubl
   *seconds = own_seconds(g, s, p->cut);
   for (int k = 0; k < s->noperand; k++) {
     const eini_tensor *t = &g->tensor[s->operand[k]];
-    int again = 0;
     int64_t count = 1;
     double most[16] = {0};
-    for (int j = 0; j < k; j++)
-      again |= same_operand(s, j, k) && memcmp(s->proj[j].offset, s->proj[k].offset,
-                                               (size_t)t->rank * 8) == 0;
-    if (again || t->role == EIN_ROLE_INPUT) continue;
+    if (read_before(g, s, k) || t->role == EIN_ROLE_INPUT) continue;
     for (int r = 0; r < t->rank; r++) count *= t->shape[r];
     for (int64_t x = 0; x < count; x++) home[x] = -1;
     for (int x = 0; x < n; x++) {
@@ -721,7 +762,7 @@ static void brute_moved(const ein_graph *g, const ein_parts *parts, int n, doubl
       }
       for (int x = 0; x < n; x++) most[x] = fetched[x] > most[x] ? fetched[x] : most[x];
     }
-    for (int x = 0; x < n; x++) *seconds += most[x] > 0 ? 2e-6 + most[x] / 1e10 : 0;
+    for (int x = 0; x < n; x++) *seconds += most[x] > 0 ? 5e-6 + most[x] / 2e9 : 0;
   }
   // Partial results: each place but the home that computes some of an element sends it once.
   int64_t i[8] = {0};
@@ -804,6 +845,7 @@ static void bytes_moved(int cases, uint64_t seed) {
       d.cost = chance(70) ? EIN_COST_BYTES : EIN_COST_SECONDS;
       d.method = methods[k];
       d.strict = chance(50);
+      d.machine = &uneven;
       CHECK(ein_decompose(ctx, g, &d, &x) == EIN_OK);
       if (x == NULL) printf("%s\n", ein_ctx_message(ctx));
       ein_decomposition_info(x, &info);
@@ -874,12 +916,11 @@ static double brute_least(const ein_graph *g, int64_t p, ein_cost cost) {
 // What the search finds, before the simulation chooses; memory: of a place, 0 for no limit.
 static ein_decomp_info searched(const ein_graph *g, int64_t p, ein_cost cost, int strict,
                                 double memory) {
-  ein_machine machine;
+  ein_machine machine = uneven;
   ein_decompose_desc d;
   ein_decomposition *x;
   ein_decomp_info info;
   memset(&d, 0, sizeof d);
-  memset(&machine, 0, sizeof machine);
   machine.memory = memory;
   d.p = p;
   d.cost = cost;
@@ -1088,6 +1129,12 @@ static void machines(void) {
   ein_graph *g = program(attention);
   ein_decompose_desc d;
   ein_decomposition *x, *plain = decompose(g, 4, EIN_COST_BYTES, NULL, 0, NULL, NULL);
+  ein_sim_info defaults;
+  CHECK(ein_simulate(ctx, g, plain, NULL, &defaults) == EIN_OK);
+  ein_machine is = defaults.machine;
+  CHECK(fabs(is.flops / 1e11 - 1) < 1e-12 && fabs(is.memory_bw / 1e11 - 1) < 1e-12);
+  CHECK(fabs(is.latency / 2e-6 - 1) < 1e-12 && fabs(is.bandwidth / 1e10 - 1) < 1e-12);
+  CHECK(fabs(is.overhead / 2e-6 - 1) < 1e-12 && is.memory <= 0);
   memset(&d, 0, sizeof d);
   d.p = 4;
   d.cost = EIN_COST_SECONDS;
