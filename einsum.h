@@ -53,6 +53,7 @@
 //   >>leaves          long folds with few results
 //   >>order           folds whose additions have one order
 //   >>group           statements that run inside one loop nest
+//   >>accuracy        how far results may be from the truth
 //   >>plan            from a graph to tasks and a workspace layout
 //   >>execute         running a plan
 //   >>explain         plans as text and JSON
@@ -664,6 +665,7 @@ typedef struct ein_plan_info {
   double largest;           // elements of the largest intermediate
   const char *method;       // how the path was found
   int proved;               // 1: the path is optimal; 2: among paths without outer products
+  double seconds;           // predicted of one execution; 0: no provider says how fast it is
 } ein_plan_info;
 
 // ================================================================================================
@@ -10781,6 +10783,153 @@ static void eini_bundle_find(eini_trail *w, const eini_bundle *outer, int from,
 }
 
 // ================================================================================================
+// >>accuracy  how far results may be from the truth
+// Takes statements; gives bounds that hold for any order of a fold, barring overflow and underflow.
+// Relative to what the value would be if all operands and terms were positive.
+// ================================================================================================
+
+#define EINI_BOUND_NODES 64
+
+// error: of a value, relative to that; less than 0: nothing is known. plain: that is its own size.
+typedef struct eini_bound {
+  double error;
+  int plain;
+} eini_bound;
+
+// What rounding to a dtype changes at most; 0: it is exact, or wraps.
+static double eini_half_ulp(ein_dtype t) {
+  switch (t) {
+    case EIN_F16: return ldexp(1, -11);
+    case EIN_BF16: return ldexp(1, -8);
+    case EIN_F32: case EIN_C64: return ldexp(1, -24);
+    case EIN_F64: case EIN_C128: return ldexp(1, -53);
+    default: return 0;
+  }
+}
+
+// One rounding after another.
+static double eini_bound_then(double a, double b) { return a < 0 || b < 0 ? -1 : a + b + a * b; }
+
+// n roundings by u each.
+static double eini_bound_times(double u, double n) { return expm1(n * log1p(u)); }
+
+// Of a product; a complex one is four products and two sums.
+static double eini_half_ulp_product(ein_dtype t) {
+  const double u = eini_half_ulp(t);
+  return eini_kind_of(t) == EINI_KCOMPLEX ? eini_bound_times(u, 4) : u;
+}
+
+static double eini_bound_cast(double error, ein_dtype from, ein_dtype to) {
+  const int integer = eini_kind_of(from) < EINI_KREAL;
+  const double u = eini_half_ulp(to);
+  if (eini_kind_of(to) < EINI_KREAL) return integer ? error : -1;
+  if (eini_kind_of(to) < eini_kind_of(from) && !integer) return -1;
+  if (integer && (double)ein_dtype_size(from) * 8 <= 1 - log2(u)) return error;
+  return !integer && eini_half_ulp(from) >= u ? error : eini_bound_then(error, u);
+}
+
+static double eini_bound_worse(double a, double b) { return a < 0 || b < 0 ? -1 : a > b ? a : b; }
+
+// Of a node whose children have bounds b.
+static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const eini_bound *b) {
+  const ein_dtype t = ein_dtype_compute((ein_dtype)v->dtype);
+  const int n = eini_node_args(v);
+  eini_bound r = {-1, 0}, x[3] = {{0, 1}, {0, 1}, {0, 1}};
+  double worst = 0;
+  for (int k = 0; k < n; k++) {
+    const eini_bound child = b[eini_node_arg(e, v, k)];
+    if (k < 3) x[k] = child;
+    worst = eini_bound_worse(worst, child.error);
+  }
+  if (worst < 0) return r;
+  const int integer = eini_kind_of(t) < EINI_KREAL, complex = eini_kind_of(t) == EINI_KCOMPLEX;
+  const int small = v->exact && v->ival > -2048 && v->ival < 2048;  // no dtype rounds it
+  switch (v->op) {
+    case EINI_OP_CONST: r.error = small ? 0 : eini_half_ulp(t), r.plain = 1; break;
+    case EINI_OP_PARAM: r.error = eini_half_ulp(t), r.plain = 1; break;
+    case EINI_OP_INDEX: r.error = 0, r.plain = 1; break;
+    case EINI_OP_NEG: case EINI_OP_CONJ: r = x[0]; break;
+    case EINI_OP_CAST: r = x[0];
+      r.error = eini_bound_cast(r.error, (ein_dtype)e->node[v->arg[0]].dtype, t); break;
+    case EINI_OP_ROUNDTO: r = x[0];
+      r.error = eini_bound_then(r.error, eini_half_ulp((ein_dtype)v->dtype)); break;
+    case EINI_OP_MUL: r.plain = x[0].plain && x[1].plain;
+      r.error = eini_bound_then(eini_bound_then(x[0].error, x[1].error), eini_half_ulp_product(t));
+      break;
+    case EINI_OP_SQUARE: r.plain = x[0].plain;
+      r.error = eini_bound_then(eini_bound_then(worst, worst), eini_half_ulp_product(t)); break;
+    case EINI_OP_ADD: case EINI_OP_SUB: r.error = eini_bound_then(worst, eini_half_ulp(t)); break;
+    case EINI_OP_DIV: r.plain = x[0].plain;
+      if (x[1].plain && x[1].error < 1 && !complex)
+        r.error = eini_bound_then(eini_bound_then(x[0].error, x[1].error / (1 - x[1].error)),
+                                  eini_half_ulp(t));
+      break;
+    case EINI_OP_MAX: case EINI_OP_MIN: case EINI_OP_RELU: r.error = worst; break;
+    case EINI_OP_REAL: case EINI_OP_IMAG: r.error = worst; break;
+    case EINI_OP_ABS: if (eini_kind_of((ein_dtype)e->node[v->arg[0]].dtype) < EINI_KCOMPLEX)
+        r = x[0];
+      break;
+    case EINI_OP_WHERE: r.plain = x[1].plain && x[2].plain;
+      if (x[0].error <= 0) r.error = eini_bound_worse(x[1].error, x[2].error);
+      break;
+    default: if (integer && worst <= 0) r.error = 0;  // comparisons, and what integers do
+  }
+  return r;
+}
+
+// What the fold of a statement adds and keeps its partial results in; EIN_NONE: there is no fold.
+static ein_dtype eini_stmt_accumulates(const ein_graph *g, const eini_stmt *s) {
+  const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  if (s->fold == EINI_FOLD_NONE) return EIN_NONE;
+  return eini_fold_value_dtype(g, s->fold, value, s->numpy);
+}
+
+// The error of a statement as it is stored. of: that of each tensor of the graph, less than 0 where
+// nothing is known; such operands are taken as they are, and *known becomes 0. slices: into how
+// many its folds are cut. Less than 0: nothing is known.
+static double eini_stmt_bound(const ein_graph *g, const eini_stmt *s, const double *of,
+                              double slices, int *known) {
+  eini_bound b[EINI_BOUND_NODES];
+  double n = slices;
+  *known = 1;
+  if (s->expr.n > EINI_BOUND_NODES) return -1;
+  for (int64_t i = 0; i < s->expr.n; i++) {
+    const eini_node *v = &s->expr.node[i];
+    if (v->op != EINI_OP_OPERAND) {
+      b[i] = eini_bound_node(&s->expr, v, b);
+      continue;
+    }
+    const double e = of[s->operand[v->arg[0]]];
+    *known &= e >= 0;
+    b[i].error = e > 0 ? e : 0, b[i].plain = e <= 0;
+  }
+  const ein_dtype root = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  const ein_dtype t = s->fold == EINI_FOLD_NONE ? ein_dtype_compute(root)
+                                                : eini_stmt_accumulates(g, s);
+  double e = b[s->expr.n - 1].error;
+  if (s->fold != EINI_FOLD_NONE) e = eini_bound_cast(e, root, t);
+  for (int c = s->nfree; c < s->nindex; c++) n *= (double)s->index[c].extent;
+  if (n < 1) n = 1;
+  switch (s->fold) {
+    case EINI_SUM: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n - 1)); break;
+    case EINI_MEAN: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n)); break;
+    case EINI_PROD: e = eini_bound_then(e < 0 ? e : eini_bound_times(e, n),
+                                        eini_bound_times(eini_half_ulp_product(t), n - 1));
+      break;
+    case EINI_FOLD_NONE: case EINI_MAX: case EINI_MIN: break;
+    case EINI_ANY: case EINI_ALL: case EINI_ARGMAX: case EINI_ARGMIN: return e <= 0 ? e : -1;
+    default: e = -1;
+  }
+  return eini_bound_cast(e, t, g->tensor[s->out].dtype);
+}
+
+// A tensor that several statements fill has the worst of their bounds.
+static void eini_bound_set(double *of, unsigned char *defined, int tensor, double e) {
+  of[tensor] = defined[tensor] ? eini_bound_worse(of[tensor], e) : e;
+  defined[tensor] = 1;
+}
+
+// ================================================================================================
 // >>plan  from a graph to tasks and a workspace layout
 // Takes a graph and the layouts of its inputs and outputs; gives an immutable plan without data
 // pointers. Slots: inputs, outputs, then temporaries at fixed places of the workspace.
@@ -10828,6 +10977,10 @@ struct ein_plan {
   size_t workspace;
   int may_overlap;
   int unsplit;                  // 1: the path is "none": kernels must not split products either
+  double *bound;                // of each tensor of the graph: see eini_bound_tensors
+  double slices;                // a run is one of so many slices of its folds; 0: of one
+  double slice_unit;            // and what storing what is merged of them rounds by
+  int inner;                    // 1: part of a larger plan, whose tensors its inputs are
   ein_plan_info info;
   eini_path *path;              // one per split statement; path of the expression first
   int npath;
@@ -11410,6 +11563,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
       if (!grouped) eini_arena_rollback(&lo->g->arena, &graph);
       EINI_TRY(eini_plan_verdict(p, lo->g->tensor[unit[b.to].out].name, b.to - u + 1, seconds,
                                  !grouped));
+      if (grouped) p->info.seconds += seconds[0];
     }
     if (grouped) {
       p->ntask++, u = b.to;
@@ -11421,6 +11575,8 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
       empty = 0;
     }
     EINI_TRY(eini_plan_task(lo, unit[u].s, unit[u].f, unit[u].via, &p->task[p->ntask], &empty));
+    if (!empty && lo->rates != NULL)
+      p->info.seconds += eini_task_seconds(lo, &unit[u], &p->task[p->ntask], NULL);
     p->ntask += !empty;
   }
   return EIN_OK;
@@ -11503,6 +11659,31 @@ static ein_status eini_plan_copies(ein_plan *p, eini_lowering *lo) {
   return EIN_OK;
 }
 
+// As eini_stmt_bound, of the whole of which a run of the plan may be a slice.
+static double eini_plan_bound(const ein_plan *p, const eini_stmt *s, int *known) {
+  const double e = eini_stmt_bound(p->graph, s, p->bound, p->slices > 1 ? p->slices : 1, known);
+  return eini_bound_then(e, p->slice_unit);
+}
+
+// The bounds of all tensors, from the inputs on; less than 0 behind what has none.
+static ein_status eini_plan_bounds(ein_plan *p) {
+  unsigned char *defined = EINI_NEW(&p->arena, unsigned char, p->graph->ntensor + 1);
+  const eini_task *task;
+  p->bound = EINI_NEW(&p->arena, double, p->graph->ntensor + 1);
+  if (defined == NULL || p->bound == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < p->ntask; k++) {
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      int known;
+      double e = eini_plan_bound(p, task->stmt, &known);
+      eini_bound_set(p->bound, defined, task->stmt->out, known ? e : -1);
+      if (task->fused == NULL) continue;
+      e = eini_plan_bound(p, task->fused, &known);
+      eini_bound_set(p->bound, defined, task->fused->out, known ? e : -1);
+    }
+  }
+  return EIN_OK;
+}
+
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
@@ -11529,6 +11710,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   for (int k = 0; k < p->ntask; k++)
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
   EINI_TRY(eini_plan_copies(p, &lo));
+  EINI_TRY(eini_plan_bounds(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   const size_t width = (size_t)p->executor.width;
   if (width > 1) head += width * sizeof(ein_status);
@@ -12015,6 +12197,87 @@ static double eini_task_bytes(const ein_graph *g, const eini_task *t) {
   return bytes;
 }
 
+// What is known of a task's result; *from: of what its error is counted from.
+static double eini_task_bound(const ein_plan *p, const eini_task *task, const char **from) {
+  int known;
+  const double e = eini_plan_bound(p, task->fused != NULL ? task->fused : task->stmt, &known);
+  *from = e < 0 ? NULL : known && !p->inner ? "inputs" : "operands";
+  return e;
+}
+
+// ---- fallbacks: statements that no provider of kernels takes, where there is any ----
+
+// Is one of the operations not the portable one?
+static int eini_code_fast(const eini_code *code, int *nop) {
+  int found = 0;
+  for (int i = 0; i < code->nins; i++) {
+    const eini_ins *ins = &code->ins[i];
+    int portable = ins->kind != EINI_INS_OP || ins->op == 0;
+    if (ins->kind == EINI_INS_LOAD || ins->op == 0) continue;
+    ++*nop;
+    for (size_t r = 0; r < sizeof eini_chunk_table / sizeof *eini_chunk_table; r++)
+      for (int c = 0; c < 7 && eini_chunk_table[r].op == ins->op; c++)
+        portable |= eini_chunk_table[r].fn[c] == ins->fn;
+    found |= !portable;
+  }
+  return found;
+}
+
+// Is a map or its fold done by operations that a provider has, or has none of them any?
+static int eini_map_fast(const ein_plan *p, const eini_task *task) {
+  const eini_folder *f = &task->folder;
+  int nop = f->fold != EINI_FOLD_NONE, any = 0, found = eini_code_fast(&task->code, &nop);
+  if (task->has_epi) found |= eini_code_fast(&task->epi, &nop);
+  if (f->fold != EINI_FOLD_NONE && f->fold <= EINI_ALL)
+    found |= f->across != eini_across_find(NULL, f->fold, f->type);
+  if (f->max_fn != NULL) found |= f->max_fn != eini_across_find(NULL, EINI_MAX, f->type);
+  for (int k = 0; k < p->nkernels; k++) {
+    const ein_kernels *fast = p->kernels[k];
+    any |= fast->chunk_fn != NULL && (fast->ordered || !p->graph->ordered) &&
+           fast->chunk_fn(fast->user, EINI_OP_EXP, EIN_F32) != NULL;
+  }
+  return found || nop == 0 || !any;
+}
+
+// Why a task runs in portable kernels although there are others; NULL: it does not. room: for it.
+static const char *eini_fallback(const ein_plan *p, const eini_task *task, eini_text *room) {
+  int asked = 0;
+  if (p->nkernels == 0 || task->kernels != NULL || task->stmt == NULL) return NULL;
+  for (int i = 0; i < task->ncandidate; i++)
+    asked |= strcmp(task->candidate[i].name, "portable") != 0;
+  if (asked) return NULL;  // one could, and would take longer
+  if (task->kind == EINI_TASK_CONTRACT) {
+    eini_say(room, "no provider contracts %s by %s", ein_dtype_name(task->contract->c.type),
+             eini_fold_name(p->graph, task->stmt->fold));
+  } else if (task->kind == EINI_TASK_COPY) {
+    eini_say(room, "no provider copies elements of %d bytes that way",
+             (int)ein_dtype_size(task->ref[task->out].dtype));
+  } else {
+    if (eini_map_fast(p, task)) return NULL;
+    eini_say(room, "no provider has an operation of it in %s",
+             ein_dtype_name((ein_dtype)task->code.type));
+  }
+  return room->buf;
+}
+
+// What it adds in, how far from the truth it may be, and why it is slow.
+static void eini_say_accuracy(eini_text *t, const ein_plan *p, const eini_task *task) {
+  char why[128];
+  eini_text room = eini_text_of(why, sizeof why);
+  const ein_dtype sums = eini_stmt_accumulates(p->graph, task->stmt);
+  const char *from, *fallback = eini_fallback(p, task, &room);
+  const double e = eini_task_bound(p, task, &from);
+  eini_say(t, "\n        ");
+  if (sums != EIN_NONE) eini_say(t, "accumulates in %s; ", ein_dtype_name(sums));
+  if (e < 0) eini_say(t, "no error bound is known");
+  else if (e > 0) eini_say(t, "error at most %.3g of the sum of absolute values, ", e);
+  else if (sums == EIN_NONE || eini_kind_of(sums) >= EINI_KREAL) eini_say(t, "exact, ");
+  else eini_say(t, "exact, but integers wrap, ");
+  if (from != NULL)
+    eini_say(t, strcmp(from, "inputs") == 0 ? "from the inputs on" : "operands taken as stored");
+  if (fallback != NULL) eini_say(t, "\n        fallback: portable kernels, %s", fallback);
+}
+
 static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
   char kernel[64];
   eini_text name = eini_text_of(kernel, sizeof kernel);
@@ -12025,12 +12288,26 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
   if (task->fused != NULL) eini_say_stmt(t, p->graph, task->fused);
   eini_say(t, "  %.3g flops, %.3g bytes", eini_stmt_flops(task->stmt),
            eini_task_bytes(p->graph, task));
+  eini_say_accuracy(t, p, task);
   for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
     const eini_candidate *x = &task->candidate[i];
     eini_say(t, "%s%s-%s %.3g s", i == 0 ? "\n        predicted: " : ", ", x->name, x->variant,
              x->seconds);
   }
   eini_say(t, "\n");
+}
+
+static int eini_fallbacks(const ein_plan *p) {
+  const eini_task *task;
+  int n = 0;
+  for (int k = 0; k < p->ntask; k++) {
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      char why[128];
+      eini_text room = eini_text_of(why, sizeof why);
+      n += eini_fallback(p, task, &room) != NULL;
+    }
+  }
+  return n;
 }
 
 static void eini_say_group(eini_text *t, const eini_task *task, int k) {
@@ -12075,11 +12352,46 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, ch
     }
     if (seconds != NULL) eini_say(&t, "        measured: %.3g s\n", seconds[k]);
   }
+  if (p->nkernels > 0)
+    eini_say(&t, "fallbacks: %d statement%s in portable kernels\n", eini_fallbacks(p),
+             eini_fallbacks(p) == 1 ? "" : "s");
   return t.at;
 }
 
 EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   return ein_plan_explain_run(p, NULL, buf, size);
+}
+
+static void eini_json_names(eini_text *t, const char *key, const eini_stmt *s, int from, int to) {
+  eini_say(t, ", \"%s\": [", key);
+  for (int i = from; i < to; i++) {
+    const char *name = s->index[i].name;
+    if (i > from) eini_say(t, ", ");
+    eini_say_string(t, name == NULL || !name[0] ? "?" : name);
+  }
+  eini_say(t, "]");
+}
+
+static void eini_json_accuracy(eini_text *t, const ein_plan *p, const eini_task *task) {
+  char why[128];
+  eini_text room = eini_text_of(why, sizeof why);
+  const eini_stmt *s = task->stmt;
+  const ein_dtype sums = eini_stmt_accumulates(p->graph, s);
+  const char *from, *fallback = eini_fallback(p, task, &room);
+  const double e = eini_task_bound(p, task, &from);
+  eini_json_names(t, "free", s, 0, s->nfree);
+  eini_json_names(t, "reduced", s, s->nfree, s->nindex);
+  eini_say(t, ", \"dtype\": \"%s\", \"accumulates\": ",
+           ein_dtype_name((task->fused != NULL ? task->fused : s)->type));
+  if (sums != EIN_NONE) eini_say(t, "\"%s\"", ein_dtype_name(sums));
+  else eini_say(t, "null");
+  eini_say(t, ", \"error_bound\": ");
+  if (e < 0) eini_say(t, "null");
+  else eini_say(t, "%.17g", e);
+  if (from != NULL) eini_say(t, ", \"error_from\": \"%s\", \"fallback\": ", from);
+  else eini_say(t, ", \"error_from\": null, \"fallback\": ");
+  if (fallback != NULL) eini_say_string(t, fallback);
+  else eini_say(t, "null");
 }
 
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
@@ -12102,17 +12414,21 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
       eini_say(t, ": %lld", part ? 1LL : (long long)s->index[i].extent);
     }
   }
-  eini_say(t,
-           "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"kernels\": [\"");
+  eini_say(t, "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"tasks\": 1, \"bytes\": 0, "
+           "\"kernels\": [\"");
   eini_say_kernel(t, task);
   eini_say(t, "\"], \"seconds\": ");
   if (task->ncandidate > 0) eini_say(t, "%.3g", task->choice.seconds);
   else eini_say(t, "null");
   eini_say(t, ", \"io_bound\": null, \"flops\": ");
   eini_say_number(t, eini_stmt_flops(s));
-  eini_say(t, ", \"bytes\": ");
+  eini_say(t, ", \"traffic\": ");
   eini_say_number(t, eini_task_bytes(p->graph, task));
-  eini_say(t, ", \"fold\": \"%s\", \"einsum\": ", eini_fold_name(p->graph, s->fold));
+  eini_json_accuracy(t, p, task);
+  eini_say(t, ", \"fold\": ");
+  if (s->fold == EINI_FOLD_NONE) eini_say(t, "null");
+  else eini_say_string(t, eini_fold_name(p->graph, s->fold));
+  eini_say(t, ", \"einsum\": ");
   char label[256];
   eini_text e = eini_text_of(label, sizeof label);
   eini_say_einsum(&e, s);
@@ -12124,6 +12440,58 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
     eini_say_string(t, p->graph->tensor[s->operand[k]].name);
   }
   eini_say(t, "]}");
+}
+
+static void eini_json_seconds(eini_text *t, double seconds) {
+  eini_say(t, ", \"seconds\": ");
+  eini_say_number(t, seconds > 0 ? seconds : NAN);
+}
+
+// Members that every plan has, whatever it was made for; what is not known is null.
+static void eini_json_head(eini_text *t, const ein_plan *p) {
+  const eini_path *path = p != NULL && p->npath > 0 && p->path[0].first != NULL ? p->path : NULL;
+  const int proved = p != NULL ? p->info.proved : 0;
+  eini_say(t, ", \"method\": ");
+  eini_say_string(t, p == NULL || p->info.method == NULL ? "none" : p->info.method);
+  eini_say(t, ", \"proved\": %s, \"proved_of\": %s",
+           proved ? "true" : path == NULL ? "null" : "false",
+           proved == 1 ? "\"paths\"" : proved == 2 ? "\"paths without outer products\"" : "null");
+  eini_say(t, ", \"lower\": null, \"gap\": null, \"family\": null, \"inputs\": null, "
+           "\"machine\": null, \"path\": ");
+  for (int i = 0; path != NULL && i < path->nstep; i++) {
+    eini_say(t, i == 0 ? "[" : ", ");
+    for (int k = path->first[i]; k < path->first[i + 1]; k++)
+      eini_say(t, "%s%d", k > path->first[i] ? ", " : "[", path->pos[k]);
+    eini_say(t, "]");
+  }
+  eini_say(t, path == NULL ? "null" : path->nstep == 0 ? "[]" : "]");
+}
+
+// `said` of them are there already. Returns how many there are then.
+static int eini_json_choices(eini_text *t, const ein_plan *p, int said) {
+  for (int64_t k = 0; k < p->nverdict; k++) {
+    const eini_verdict *v = &p->verdict[k];
+    eini_say(t, said++ == 0 ? "{\"out\": " : ", {\"out\": ");
+    eini_say_string(t, v->out);
+    eini_say(t, ", \"taken\": \"%s\", \"seconds\": {", eini_verdict_way(v, v->taken));
+    for (int i = 0; i < (v->units == 0 ? 3 : 2); i++) {
+      eini_say(t, "%s\"%s\": ", i > 0 ? ", " : "", eini_verdict_way(v, i));
+      eini_say_number(t, v->seconds[i]);
+    }
+    eini_say(t, "}}");
+  }
+  return said;
+}
+
+static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_task *task;
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      if (said++ > 0) eini_say(t, ", ");
+      eini_json_task(t, p, task, p->task[k].kind == EINI_TASK_GROUP ? k : -1);
+    }
+  }
+  return said;
 }
 
 EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
@@ -12138,43 +12506,15 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_say_number(&t, p->info.naive_flops);
   eini_say(&t, ", \"largest\": ");
   eini_say_number(&t, p->info.largest);
-  eini_say(&t, ", \"peak_bytes\": %lld, \"workspace_bytes\": %lld, \"method\": ",
+  eini_say(&t, ", \"peak_bytes\": %lld, \"workspace_bytes\": %lld",
            (long long)p->temp_bytes, (long long)p->info.workspace_bytes);
-  eini_say_string(&t, p->info.method == NULL ? "none" : p->info.method);
-  eini_say(&t, ", \"proved\": %s, \"path\": ", p->info.proved == 1 ? "\"optimal\""
-           : p->info.proved == 2 ? "\"optimal without outer products\"" : "null");
-  if (p->npath == 0 || p->path[0].first == NULL) {
-    eini_say(&t, "null");
-  } else {
-    const eini_path *path = &p->path[0];
-    for (int i = 0; i < path->nstep; i++) {
-      eini_say(&t, i == 0 ? "[" : ", ");
-      for (int k = path->first[i]; k < path->first[i + 1]; k++)
-        eini_say(&t, "%s%d", k > path->first[i] ? ", " : "[", path->pos[k]);
-      eini_say(&t, "]");
-    }
-    eini_say(&t, "]");
-  }
-  eini_say(&t, ", \"choices\": [");
-  for (int64_t k = 0; k < p->nverdict; k++) {
-    const eini_verdict *v = &p->verdict[k];
-    eini_say(&t, k == 0 ? "{\"out\": " : ", {\"out\": ");
-    eini_say_string(&t, v->out);
-    eini_say(&t, ", \"taken\": \"%s\", \"seconds\": {", eini_verdict_way(v, v->taken));
-    for (int i = 0; i < (v->units == 0 ? 3 : 2); i++) {
-      eini_say(&t, "%s\"%s\": ", i > 0 ? ", " : "", eini_verdict_way(v, i));
-      eini_say_number(&t, v->seconds[i]);
-    }
-    eini_say(&t, "}}");
-  }
+  eini_json_seconds(&t, p->info.seconds);
+  eini_say(&t, ", \"fallbacks\": %d", eini_fallbacks(p));
+  eini_json_head(&t, p);
+  eini_say(&t, ", \"memory\": null, \"regions\": [], \"choices\": [");
+  (void)eini_json_choices(&t, p, 0);
   eini_say(&t, "], \"statements\": [");
-  for (int k = 0, said = 0; k < p->ntask; k++) {
-    const eini_task *task;
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
-      if (said++ > 0) eini_say(&t, ", ");
-      eini_json_task(&t, p, task, p->task[k].kind == EINI_TASK_GROUP ? k : -1);
-    }
-  }
+  (void)eini_json_statements(&t, p, 0);
   eini_say(&t, "]}");
   return t.at;
 }

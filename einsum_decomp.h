@@ -244,6 +244,10 @@ typedef struct ein_decomp_stmt {
                             //   notation of programs; NULL: too long, or too deep
   const char *fold;         // over the reduced indices, by name; NULL: none
   ein_dtype dtype;          // of the result, before it is stored
+  ein_dtype accumulates;    // what its fold adds in; EIN_NONE: there is no fold
+  double error_bound;       // of the stored result, relative to the sum of absolute values, for any
+                            //   order of the fold; -1: none is known
+  int from_inputs;          // 1: from the inputs on; 0: its operands taken as they are stored
 } ein_decomp_stmt;
 EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
                                           ein_decomp_stmt *s);
@@ -3990,7 +3994,8 @@ static ein_status eini_lim_make(eini_decomposer *dc, const eini_edges *q, const 
     room = eini_max64(room, s->nindex + s->out_map.rows);
     for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
   }
-  t->cap = eini_min64(((int64_t)1 << 20) / ways, ((int64_t)1 << 20) / dc->nnode / dc->p);
+  t->cap = eini_min64(((int64_t)1 << 20) / ways,
+                      ((int64_t)1 << 20) / eini_max64(1, dc->nnode) / dc->p);
   t->cap = eini_max64(dc->p <= 65536 ? 16 : 4, t->cap);
   t->last = EINI_NEW(a, int, dc->nnode);
   t->at = EINI_NEW(a, int64_t, dc->nnode + 1);
@@ -4315,6 +4320,24 @@ static ein_status eini_decomp_maps(eini_arena *a, const ein_graph *g, const eini
   return d->fold == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// How far statements may be from the truth, in their order.
+static ein_status eini_decomp_bounds(const eini_decomposer *dc, ein_decomposition *d) {
+  const ein_graph *g = dc->g;
+  eini_arena a;
+  eini_arena_init(&a, &d->arena.al);
+  double *of = EINI_NEW(&a, double, g->ntensor + 1);
+  unsigned char *defined = EINI_NEW(&a, unsigned char, g->ntensor + 1);
+  const int ok = of != NULL && defined != NULL;
+  for (int64_t i = 0; i < g->nstmt && ok; i++) {
+    ein_decomp_stmt *x = &d->stmt[i];
+    x->accumulates = eini_stmt_accumulates(g, &g->stmt[i]);
+    x->error_bound = eini_stmt_bound(g, &g->stmt[i], of, 1, &x->from_inputs);
+    eini_bound_set(of, defined, g->stmt[i].out, x->from_inputs ? x->error_bound : -1);
+  }
+  eini_arena_free(&a);
+  return ok ? EIN_OK : EIN_ERR_NO_MEMORY;
+}
+
 static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition *d) {
   d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
   if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
@@ -4346,7 +4369,7 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
     d->stmt[i].operand = operand;
     EINI_TRY(eini_decomp_maps(&d->arena, dc->g, s, &d->stmt[i]));
   }
-  return EIN_OK;
+  return eini_decomp_bounds(dc, d);
 }
 
 static ein_status eini_decompose_method(eini_decomposer *dc, int method) {

@@ -1467,6 +1467,14 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
   EINI_TRY(eini_fit_tensors(w, g, view, low));
   for (int u = w->n.from; u < w->n.to; u++) EINI_TRY(eini_fit_stmt(w, g, u, low));
   if (w->r->alias) p->alias = w->r->in[w->r->nin - 1].sub;
+  p->inner = w->n.to - w->n.from < from->nstmt;
+  p->slices = w->r->npart > 0 ? 1 : 0;
+  for (int l = 0; l < w->n.nloop && w->r->npart > 0; l++)
+    p->slices *= (double)eini_fit_slices(w->r->c.extent[l], w->r->c.block[l]);
+  for (int k = 0; k < w->r->npart; k++) {
+    const double unit = eini_half_ulp(from->tensor[w->r->part[k].tensor].dtype);
+    if (unit > p->slice_unit) p->slice_unit = unit;
+  }
   return eini_plan_build(p, 0, NULL, view);
 }
 
@@ -2243,36 +2251,61 @@ static int eini_fit_ordered(const eini_fit_layout *f) {
   return p != NULL && p->graph->ordered;
 }
 
+// The plan of a region: one for all, or that of whole slices.
+static const ein_plan *eini_fit_plan(const eini_fit_layout *f, int k) {
+  return f->whole != NULL ? f->whole : f->region[k].slice[0].plan;
+}
+
+// The loops of region k, and which statements are its.
+static void eini_fit_json_region(eini_text *t, const eini_fit_layout *f, int k, int from, int to) {
+  const eini_fit_choice *c = f->whole != NULL ? NULL : &f->region[k].c;
+  eini_say(t, "%s{\"slices\": %lld, \"loops\": [", k > 0 ? ", " : "",
+           c == NULL ? 1 : (long long)eini_fit_slice_count(c));
+  for (int l = 0; c != NULL && l < c->nloop; l++) {
+    eini_say(t, "%s{\"index\": ", l > 0 ? ", " : "");
+    eini_say_string(t, eini_fit_loop_name(f, c, l));
+    eini_say(t, ", \"extent\": %lld, \"block\": %lld}", (long long)c->extent[l],
+             (long long)c->block[l]);
+  }
+  eini_say(t, "], \"statements\": [");
+  for (int i = from; i < to; i++) eini_say(t, "%s%d", i > from ? ", " : "", i);
+  eini_say(t, "]}");
+}
+
+// The members of ein_plan_json; statements are those of one slice of each region.
 EIN_API size_t ein_fit_json(const ein_fit *fit, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (fit == NULL) return 0;
   const eini_fit_layout *f = &fit->f;
-  eini_say(&t, "{\"memory\": %llu, \"deterministic\": %s, \"peak_bytes\": %llu, "
-           "\"plan_bytes\": %llu, \"workspace_bytes\": %llu, \"slices\": %lld, "
-           "\"repeated_flops\": %.17g, \"regions\": [",
-           (unsigned long long)fit->info.memory, eini_fit_ordered(f) ? "true" : "false",
-           (unsigned long long)fit->info.peak_bytes, (unsigned long long)fit->info.plan_bytes,
-           (unsigned long long)fit->info.workspace_bytes, (long long)fit->info.nslice,
+  const int nregion = f->whole != NULL ? 1 : f->nregion;
+  int said = 0, fallbacks = 0;
+  for (int k = 0; k < nregion; k++) fallbacks += eini_fallbacks(eini_fit_plan(f, k));
+  eini_say(&t, "{\"p\": 1, \"deterministic\": %s, \"cost_model\": \"flops\", \"total\": %.17g, "
+           "\"flops\": %.17g, \"naive_flops\": ", eini_fit_ordered(f) ? "true" : "false",
+           fit->info.flops, fit->info.flops);
+  if (f->whole != NULL) eini_say_number(&t, f->whole->info.naive_flops);
+  eini_say(&t, f->whole != NULL ? ", \"largest\": " : "null, \"largest\": null");
+  if (f->whole != NULL) eini_say_number(&t, f->whole->info.largest);
+  eini_say(&t, ", \"peak_bytes\": %llu, \"workspace_bytes\": %llu",
+           (unsigned long long)fit->info.peak_bytes, (unsigned long long)fit->info.workspace_bytes);
+  eini_json_seconds(&t, fit->info.seconds);
+  eini_say(&t, ", \"fallbacks\": %d", fallbacks);
+  eini_json_head(&t, nregion > 0 ? eini_fit_plan(f, 0) : NULL);
+  eini_say(&t, ", \"memory\": %llu, \"plan_bytes\": %llu, \"slices\": %lld, "
+           "\"repeated_flops\": %.17g, \"regions\": [", (unsigned long long)fit->info.memory,
+           (unsigned long long)fit->info.plan_bytes, (long long)fit->info.nslice,
            fit->info.repeated_flops);
-  for (int k = 0; k < f->nregion; k++) {
-    const eini_fit_choice *c = &f->region[k].c;
-    eini_say(&t, "%s{\"slices\": %lld, \"loops\": [", k > 0 ? ", " : "",
-             (long long)eini_fit_slice_count(c));
-    for (int l = 0; l < c->nloop; l++) {
-      eini_say(&t, "%s{\"index\": ", l > 0 ? ", " : "");
-      eini_say_string(&t, eini_fit_loop_name(f, c, l));
-      eini_say(&t, ", \"extent\": %lld, \"block\": %lld}", (long long)c->extent[l],
-               (long long)c->block[l]);
-    }
-    eini_say(&t, "], \"plan\": ");
-    eini_fit_append(&t, f->region[k].slice[0].plan, ein_plan_json);
-    eini_say(&t, "}");
+  for (int k = 0, from = 0; k < nregion; k++) {
+    eini_text none = eini_text_of(NULL, 0);
+    const int n = eini_json_statements(&none, eini_fit_plan(f, k), 0);
+    eini_fit_json_region(&t, f, k, from, from + n);
+    from += n;
   }
-  if (f->whole != NULL) {
-    eini_say(&t, "{\"slices\": 1, \"loops\": [], \"plan\": ");
-    eini_fit_append(&t, f->whole, ein_plan_json);
-    eini_say(&t, "}");
-  }
+  eini_say(&t, "], \"choices\": [");
+  for (int k = 0; k < nregion; k++) said = eini_json_choices(&t, eini_fit_plan(f, k), said);
+  eini_say(&t, "], \"statements\": [");
+  said = 0;
+  for (int k = 0; k < nregion; k++) said = eini_json_statements(&t, eini_fit_plan(f, k), said);
   eini_say(&t, "]}");
   return t.at;
 }

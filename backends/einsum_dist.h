@@ -285,6 +285,8 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
+// The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
+EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
 // where the fabric is shared.
@@ -4085,6 +4087,21 @@ EIN_API int64_t ein_dist_peak(const ein_dist *d, int place) {
 
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
   return d == NULL || stmt < 0 || stmt >= d->nstmt ? 0 : d->stmt[stmt].bytes;
+}
+
+EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  const eini_task *task;
+  if (d == NULL || stmt < 0 || stmt >= d->nstmt || d->stmt[stmt].space.ntask < 1) return 0;
+  const int64_t k = d->stmt[stmt].plan[0];
+  const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.entry[k].plan;
+  for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
+    for (int j = 0; (task = eini_task_inner(&p->task[i], j)) != NULL; j++) {
+      if (n++ > 0) eini_say(&t, "\n");
+      eini_say_kernel(&t, task);
+    }
+  }
+  return t.at;
 }
 
 // ---- runs ----

@@ -110,11 +110,10 @@ static void option_inputs(ein_decompose_desc *d) {
 // *name: of the machine that is assumed.
 static void option_decompose(const program *prog, int on_threads, ein_decompose_desc *d,
                              ein_machine *machine, const char **name) {
-  const char *p = given(O_PLACES), *cost = given(O_COST);
+  const char *cost = given(O_COST);
   memset(d, 0, sizeof *d);
   memset(machine, 0, sizeof *machine);
-  d->p = 1;
-  if (p != NULL && !read_int(p, strlen(p), &d->p)) misuse(NULL, "-p takes a number, not '%s'", p);
+  d->p = option_places(1);
   d->cost = cost != NULL ? ein_cost_find(cost) : EIN_COST_SECONDS;
   if (d->cost == EIN_COST_COUNT)
     misuse("paper, paper-code, bytes or seconds", "no cost model is called '%s'", cost);
@@ -373,6 +372,16 @@ static void decomposed_table(const ein_decomposition *d, const ein_sim_info *sim
   decomposed_notes(&info, sim, parts);
 }
 
+// The same for people, with --explain.
+static void explain_machine(const char *name, const ein_machine *m) {
+  if (given(O_EXPLAIN) == NULL) return;
+  fprintf(stderr, "machine (%s): of a place %.4g flop/s, memory %.4g B/s, %.3g s a task; a message "
+          "%.3g s and %.4g B/s", name, m->flops, m->memory_bw, m->overhead, m->latency,
+          m->bandwidth);
+  if (m->memory > 0) fprintf(stderr, "; %.10g bytes", m->memory);
+  fputc('\n', stderr);
+}
+
 // What a machine is, defaults included; memory 0: no limit.
 static void machine_json(const char *name, const ein_machine *m) {
   fputs(", \"machine\": {\"name\": ", stdout);
@@ -415,7 +424,12 @@ static void map_json(const ein_decomp_stmt *s, const ein_zmap *m) {
 
 // What a statement computes from what.
 static void meaning_json(const ein_decomp_stmt *s) {
-  printf(", \"dtype\": \"%s\", \"fold\": ", ein_dtype_name(s->dtype));
+  printf(", \"dtype\": \"%s\", \"accumulates\": ", ein_dtype_name(s->dtype));
+  if (s->accumulates != EIN_NONE) printf("\"%s\"", ein_dtype_name(s->accumulates));
+  else fputs("null", stdout);
+  put_member("error_bound", s->error_bound < 0 ? NAN : s->error_bound);
+  printf(", \"error_from\": %s, \"fallback\": null, \"fold\": ", s->error_bound < 0 ? "null"
+         : s->from_inputs ? "\"inputs\"" : "\"operands\"");
   if (s->fold != NULL) put_json_string(s->fold);
   else fputs("null", stdout);
   fputs(", \"map\": ", stdout);
@@ -431,8 +445,48 @@ static void meaning_json(const ein_decomp_stmt *s) {
   putchar(']');
 }
 
-static void statement_json(const ein_decomposition *d, const ein_decomp_info *info, int i,
-                           const ein_sim_stmt *each) {
+static void add_once(words *list, const char *s) {
+  for (int i = 0; i < list->n; i++)
+    if (strcmp(list->v[i], s) == 0) return;
+  add_word(list, s);
+}
+
+enum { PLANNED_BLOCKS = 1 << 16 };
+
+// The blocks of a decomposition as they would run in one memory; NULL where there are too many to
+// plan each.
+static ein_dist *plan_blocks(const program *prog, const ein_decomposition *d, ein_fabric *f) {
+  ein_decomp_info info;
+  ein_dist_desc how;
+  ein_dist *laid = NULL;
+  ein_decomposition_info(d, &info);
+  memset(f, 0, sizeof *f);
+  if (info.p * info.nstmt > PLANNED_BLOCKS) return NULL;
+  memset(&how, 0, sizeof how);
+  how.fabric = f;
+  how.decomposition = d;
+  how.nlayout = prog->d.nbind;
+  how.layout = prog->d.bind;
+  if (ein_fabric_serial((int)info.p, f) != EIN_OK) return NULL;
+  return ein_dist_create(prog->ctx, prog->graph, &how, &laid) == EIN_OK ? laid : NULL;
+}
+
+// The kernels of the first block of a statement; each once in the list.
+static void add_kernels(words *list, const ein_dist *laid, int stmt) {
+  size_t n = ein_dist_kernels(laid, stmt, NULL, 0);
+  char *s = (char *)memory(n + 1);
+  (void)ein_dist_kernels(laid, stmt, s, n + 1);
+  for (char *line = strtok(s, "\n"); line != NULL; line = strtok(NULL, "\n")) add_once(list, line);
+}
+
+static void kernels_json(const ein_dist *laid, int stmt) {
+  words list = {NULL, 0};
+  add_kernels(&list, laid, stmt);
+  names_json("kernels", list.v, list.n);
+}
+
+static void statement_json(const ein_decomposition *d, const ein_dist *laid,
+                           const ein_decomp_info *info, int i, const ein_sim_stmt *each) {
   const ein_decomp_stmt s = stmt_of(d, i);
   ein_parts p;
   (void)ein_decomposition_parts(d, i, &p);
@@ -457,7 +511,8 @@ static void statement_json(const ein_decomposition *d, const ein_decomp_info *in
   put_member("join", p.join);
   put_member("agg", p.agg);
   put_member("repart", p.repart);
-  printf(", \"kernels\": %" PRId64, p.ntask);
+  printf(", \"tasks\": %" PRId64 ", \"flops\": null, \"traffic\": null, \"einsum\": null", p.ntask);
+  kernels_json(laid, i);
   put_member("seconds", each[i].end - each[i].start);
   put_member("cost", parts_cost(info, &p));
   put_member("bytes", each[i].join + each[i].agg);
@@ -605,11 +660,19 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
          info.proved && is_searched(&info) ? "true" : "false", info.family);
   put_member("gap", info.gap);
   put_member("flops", sim->flops);
+  fputs(", \"naive_flops\": null, \"largest\": null, \"workspace_bytes\": null", stdout);
   machine_json(machine, &sim->machine);
   printf(", \"inputs\": \"%s\"", info.inputs == EIN_INPUTS_OUTSIDE ? "outside" : "held");
   put_member("peak_bytes", sim->peak_bytes);
-  printf(", \"path\": %s, \"statements\": [", prog->path != NULL ? prog->path : "null");
-  for (int i = 0; i < info.nstmt; i++) statement_json(d, &info, i, each);
+  put_member("seconds", sim->seconds);
+  put_member("memory", given(O_MEMORY) != NULL ? (double)option_memory() : NAN);
+  printf(", \"regions\": [], \"fallbacks\": null, \"choices\": [], \"path\": %s, "
+         "\"statements\": [", prog->path != NULL ? prog->path : "null");
+  ein_fabric fabric;
+  ein_dist *laid = plan_blocks(prog, d, &fabric);
+  for (int i = 0; i < info.nstmt; i++) statement_json(d, laid, &info, i, each);
+  ein_dist_destroy(laid);
+  ein_fabric_destroy(&fabric);
   putchar(']');
   carried_json(prog, d, &sim->machine);
   fputs(", \"simulated\": {\"seconds\": ", stdout);
@@ -624,7 +687,31 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
 
 #include "command_svg.h"
 
-static int plan_decomposed(program *p) {
+// What every statement adds in, and how far from the truth it may be.
+static void explain_accuracy(const ein_decomposition *d) {
+  ein_decomp_info info;
+  words cells = {NULL, 0};
+  if (given(O_EXPLAIN) == NULL) return;
+  ein_decomposition_info(d, &info);
+  add_word(&cells, "line"), add_word(&cells, "statement"), add_word(&cells, "accumulates in");
+  add_word(&cells, "error at most, of the sum of absolute values");
+  for (int i = 0; i < info.nstmt; i++) {
+    const ein_decomp_stmt s = stmt_of(d, i);
+    line_cell(&cells, s.line);
+    add_word(&cells, s.out);
+    add_word(&cells, s.accumulates == EIN_NONE ? "" : ein_dtype_name(s.accumulates));
+    if (s.error_bound < 0) add_word(&cells, "unknown");
+    else add_cell(&cells, "%.3g %s", s.error_bound, s.from_inputs ? "from the inputs on"
+                  : "operands taken as stored");
+  }
+  put_cells(stderr, &cells, 4, 4);
+}
+
+// Decomposes and simulates a program, and has print_fn print it.
+static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposition *d,
+                                                            const ein_sim_info *sim,
+                                                            const ein_sim_stmt *each,
+                                                            const char *machine)) {
   const char *svg = given(O_SVG);
   picture drawn;
   ein_decompose_desc desc;
@@ -652,14 +739,17 @@ static int plan_decomposed(program *p) {
   }
   ein_status st = ein_simulate(p->ctx, p->graph, d, &how, &sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
-  if (svg != NULL) picture_end(&drawn, svg, &sim, -1, 0, NULL);
+  if (svg != NULL) picture_end(&drawn, svg, &sim, how.stmt, -1, 0, NULL);
   if (given(O_EXPLAIN) != NULL && given(O_DETERMINISTIC) != NULL)
     fputs("# deterministic: the same bits for any number of threads and places\n", stderr);
   if (given(O_EXPLAIN) != NULL) fputs(graph_text(p->graph), stderr);
-  if (!svg_only()) {
-    if (given(O_JSON) != NULL) decomposed_json(p, d, &sim, how.stmt, name);
-    else decomposed_table(d, &sim, how.stmt, name);
-  }
+  explain_machine(name, &sim.machine);
+  explain_accuracy(d);
+  if (!svg_only() && print_fn != NULL) print_fn(d, &sim, how.stmt, name);
+  else if (!svg_only() && given(O_JSON) != NULL) decomposed_json(p, d, &sim, how.stmt, name);
+  else if (!svg_only()) decomposed_table(d, &sim, how.stmt, name);
   ein_decomposition_destroy(d);
   return finish(p->ctx, NULL, p->graph);
 }
+
+static int plan_decomposed(program *p) { return simulate_decomposed(p, NULL); }

@@ -5,20 +5,78 @@
 
 // The fabric of --fabric and -p.
 static ein_fabric run_fabric(const program *p) {
-  const char *name = given(O_FABRIC), *places = given(O_PLACES);
-  int64_t n = name != NULL && strcmp(name, "threads") == 0 ? threads : 1;
+  const char *name = given(O_FABRIC);
+  const int64_t n = option_places(name != NULL && strcmp(name, "threads") == 0 ? threads : 1);
   ein_fabric f;
   ein_status st;
-  if (places != NULL && !read_int(places, strlen(places), &n))
-    misuse(NULL, "-p takes a number, not '%s'", places);
-  if (n < 1 || n > EIN_PLACES_MAX)
-    die(WRONG_INPUT, NULL, "-p takes 1 to %d places, not %s", EIN_PLACES_MAX, places);
   if (name == NULL || strcmp(name, "serial") == 0) st = ein_fabric_serial((int)n, &f);
   else if (strcmp(name, "threads") == 0) st = ein_fabric_threads((int)n, &f);
   else if (strcmp(name, "copying") == 0) st = ein_fabric_copying(p->ctx, (int)n, &f);
-  else misuse("serial, threads or copying", "--fabric %s is not in this version", name);
+  else misuse("serial, threads, copying or sim", "--fabric %s is not in this version", name);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   return f;
+}
+
+// What `run --json` prints; NAN: it does not apply, or is not known.
+typedef struct figures_of_run {
+  const char *fabric;       // NULL: one piece
+  int64_t places;
+  double planned, seconds, tasks, messages, bytes, peak, workspace;
+  words kernels;            // each once
+  const char *machine;      // NULL: none is assumed
+  ein_machine assumed;
+} figures_of_run;
+
+static figures_of_run no_figures(void) {
+  figures_of_run f;
+  memset(&f, 0, sizeof f);
+  f.places = 1;
+  f.planned = f.seconds = f.tasks = f.messages = f.peak = f.workspace = NAN;
+  return f;
+}
+
+// Most memory that this process had, of the system; NAN: it does not say.
+static double resident_bytes(void) {
+#if POSIX
+  struct rusage u;
+  if (getrusage(RUSAGE_SELF, &u) != 0) return NAN;
+#if defined(__APPLE__)
+  return (double)u.ru_maxrss;
+#else
+  return 1024 * (double)u.ru_maxrss;
+#endif
+#else
+  return NAN;
+#endif
+}
+
+// The kernels that the JSON of a plan names.
+static void kernels_of_json(words *list, const char *json) {
+  const char *key = "\"kernels\": [\"";
+  while ((json = strstr(json, key)) != NULL) {
+    json += strlen(key);
+    add_once(list, copy_text(json, strcspn(json, "\"")));
+  }
+}
+
+static void put_figures(const figures_of_run *f) {
+  fputs("{\"fabric\": ", stdout);
+  if (f->fabric != NULL) put_json_string(f->fabric);
+  else fputs("null", stdout);
+  printf(", \"places\": %" PRId64 ", \"threads\": %d, \"deterministic\": %s", f->places, threads,
+         given(O_DETERMINISTIC) != NULL ? "true" : "false");
+  put_member("planned_seconds", f->planned);
+  put_member("seconds", f->seconds);
+  put_member("tasks", f->tasks);
+  put_member("messages", f->messages);
+  put_member("bytes", f->bytes);
+  put_member("peak_bytes", f->peak);
+  put_member("workspace_bytes", f->workspace);
+  put_member("resident_bytes", resident_bytes());
+  names_json("kernels", f->kernels.v, f->kernels.n);
+  if (f->machine != NULL) machine_json(f->machine, &f->assumed);
+  else fputs(", \"machine\": null", stdout);
+  puts("}");
 }
 
 // Seconds of tasks by statement.
@@ -73,16 +131,51 @@ static void picture_run(const program *p, const ein_decomposition *how, const ei
   picture_begin(&drawn, p, how);
   memset(&desc, 0, sizeof desc);
   desc.machine = machine;
+  desc.stmt = (ein_sim_stmt *)memory(((size_t)drawn.nstmt + 1) * sizeof *desc.stmt);
   desc.fetch_fn = picture_fetch;
   desc.user = &drawn;
   ein_status st = ein_simulate(p->ctx, p->graph, how, &desc, &sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   picture_events(&drawn, of, threads, begin);
-  picture_end(&drawn, given(O_SVG), &sim, seconds, f->threads ? threads : 0, f->name);
+  picture_end(&drawn, given(O_SVG), &sim, desc.stmt, seconds, f->threads ? threads : 0, f->name);
+}
+
+// What the decomposition is predicted to take, and what runs it.
+static void figures_predicted(figures_of_run *made, const program *p, const ein_decomposition *how,
+                              const ein_dist *d, const ein_machine *machine, const char *name) {
+  ein_sim_desc desc;
+  ein_sim_info sim;
+  ein_dist_info info;
+  memset(&desc, 0, sizeof desc);
+  desc.machine = machine;
+  ein_status st = ein_simulate(p->ctx, p->graph, how, &desc, &sim);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  explain_machine(name, &sim.machine);
+  explain_accuracy(how);
+  made->planned = sim.seconds;
+  made->machine = name, made->assumed = sim.machine;
+  (void)ein_dist_info_get(d, &info);
+  for (int i = 0; i < info.nstmt; i++) add_kernels(&made->kernels, d, i);
+}
+
+// Runs a plan for places, bound and with room for the figures of its statements.
+static double run_places(const ein_dist *d, const ein_run *bound, size_t workspace,
+                         ein_dist_stats *stats, double *begin) {
+  ein_run run = *bound;
+  char error[256] = "";
+  run.workspace_bytes = workspace;
+  run.workspace = memory(workspace);
+  run.error = error;
+  run.error_bytes = sizeof error;
+  *begin = now(NULL);
+  ein_status st = ein_dist_execute(d, &run, stats);
+  if (st != EIN_OK)
+    die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
+  return now(NULL) - *begin;
 }
 
 // Decomposes the program and runs it over the places of the fabric.
-static void run_on_places(program *p, const ein_run *bound) {
+static figures_of_run run_on_places(program *p, const ein_run *bound) {
   ein_decompose_desc desc;
   ein_machine machine;
   ein_decomposition *how;
@@ -90,8 +183,6 @@ static void run_on_places(program *p, const ein_run *bound) {
   ein_dist *d;
   ein_dist_stats stats;
   ein_dist_info info;
-  ein_run run = *bound;
-  char error[256] = "";
   const char *name;
   ein_fabric f = run_fabric(p);
   option_decompose(p, f.threads, &desc, &machine, &name);
@@ -119,20 +210,94 @@ static void run_on_places(program *p, const ein_run *bound) {
   memset(&stats, 0, sizeof stats);
   stats.nstmt = info.nstmt;
   stats.stmt_bytes = (int64_t *)memory(sizeof(int64_t) * ((size_t)info.nstmt + 1));
-  run.workspace_bytes = info.workspace_bytes;
-  run.workspace = memory(run.workspace_bytes);
-  run.error = error;
-  run.error_bytes = sizeof error;
-  double begin = now(NULL);
-  st = ein_dist_execute(d, &run, &stats);
-  if (st != EIN_OK)
-    die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
-  double seconds = now(NULL) - begin;
+  double begin, seconds = run_places(d, bound, info.workspace_bytes, &stats, &begin);
   explain_places(d, how, &f, &stats, of, seconds, name);
   if (given(O_SVG) != NULL) picture_run(p, how, &machine, &f, of, begin, seconds);
+  figures_of_run made = no_figures();
+  if (given(O_JSON) != NULL || given(O_EXPLAIN) != NULL)
+    figures_predicted(&made, p, how, d, &machine, name);
+  made.fabric = f.name, made.places = f.places, made.seconds = seconds;
+  made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
+  made.bytes = (double)stats.bytes, made.peak = (double)info.peak_bytes;
+  made.workspace = (double)info.workspace_bytes;
   ein_dist_destroy(d);
   ein_decomposition_destroy(how);
   ein_fabric_destroy(&f);
+  return made;
+}
+
+// The same of a plan, or a fit, for one place.
+static figures_of_run run_in_one(const ein_plan *plan, const ein_run *bound) {
+  figures_of_run made = no_figures();
+  const char *json = fit != NULL ? fit_text(ein_fit_json) : plan_text(plan, ein_plan_json);
+  ein_plan_info info = {0};
+  ein_fit_info within = {0};
+  (void)ein_plan_info_get(plan, &info);
+  (void)ein_fit_info_get(fit, &within);
+  made.seconds = execute_once(plan, bound);
+  made.planned = fit != NULL ? within.seconds : info.seconds > 0 ? info.seconds : NAN;
+  made.workspace = (double)(fit != NULL ? within.workspace_bytes : info.workspace_bytes);
+  made.peak = fit != NULL ? (double)within.peak_bytes : peak_of_json(json);
+  made.tasks = fit != NULL ? NAN : (double)info.ntask;
+  made.messages = 0;
+  kernels_of_json(&made.kernels, json);
+  return made;
+}
+
+// When every statement begins and ends, and what it moves.
+static void print_time_line(const ein_decomposition *d, const ein_sim_info *sim,
+                            const ein_sim_stmt *each, const char *machine) {
+  ein_decomp_info info;
+  words cells = {NULL, 0};
+  double k;
+  const char *unit = time_unit(sim->seconds, &k);
+  ein_decomposition_info(d, &info);
+  add_word(&cells, "line"), add_word(&cells, "statement"), add_word(&cells, "tasks");
+  add_cell(&cells, "start, %s", unit), add_cell(&cells, "end, %s", unit);
+  add_word(&cells, "idle"), add_word(&cells, "messages"), add_word(&cells, "bytes moved");
+  for (int i = 0; i < info.nstmt; i++) {
+    const ein_decomp_stmt s = stmt_of(d, i);
+    const ein_sim_stmt *x = &each[i];
+    line_cell(&cells, s.line);
+    add_word(&cells, s.out), add_cell(&cells, "%.10g", x->tasks);
+    time_cell(&cells, k * x->start), time_cell(&cells, k * x->end);
+    add_cell(&cells, "%.1f%%", 100 * idle_share(x->busy, x->end - x->start, info.p));
+    add_cell(&cells, "%.10g", x->messages), add_cell(&cells, "%.10g", x->join + x->agg);
+  }
+  put_cells(stdout, &cells, 8, 2);
+  decomposed_total(&info, sim, machine);
+}
+
+// --fabric sim: what a run over the places would do and when, without data.
+static void print_simulated(const ein_decomposition *d, const ein_sim_info *sim,
+                            const ein_sim_stmt *each, const char *machine) {
+  ein_decomp_info info;
+  figures_of_run made = no_figures();
+  ein_decomposition_info(d, &info);
+  made.fabric = "sim", made.places = info.p, made.planned = sim->seconds, made.tasks = sim->tasks;
+  made.messages = sim->messages, made.bytes = sim->join + sim->agg, made.peak = sim->peak_bytes;
+  made.machine = machine, made.assumed = sim->machine;
+  if (given(O_JSON) != NULL) put_figures(&made);
+  else print_time_line(d, sim, each, machine);
+}
+
+static int run_simulated(program *p) {
+  if (opt[O_OUT].n > 0) misuse(NULL, "-o does not apply: --fabric sim computes nothing");
+  return simulate_decomposed(p, print_simulated);
+}
+
+// An expression without data.
+static int eval_simulated(const char *expr) {
+  job j;
+  program p;
+  int n;
+  memset(&j, 0, sizeof j);
+  array *in = shapes_of_operands(expr, &n);
+  j.ctx = make_ctx();
+  job_plan(&j, expr, n, in, option_dtype(EIN_NONE));
+  program_of_expression(&p, &j);
+  ein_plan_destroy(j.plan);
+  return run_simulated(&p);
 }
 
 static int command_eval(void) {
@@ -141,6 +306,7 @@ static int command_eval(void) {
     misuse("einsum run PROG.ein NAME=IN.npy ...", "'%s' is a program, not an expression", expr);
   }
   int n = args.n - 1;
+  if (simulated()) return eval_simulated(expr);
   if (n == 0) misuse("einsum EXPR IN.npy ...", "no operands are given for '%s'", expr);
   if (opt[O_OUT].n > 1) misuse(NULL, "-o is given twice, but there is one result");
   ein_dtype dtype = option_dtype(EIN_NONE);
@@ -160,9 +326,9 @@ static int command_eval(void) {
   job_bind(&j, &run, out);
   int ordered = given(O_DETERMINISTIC) != NULL;  // then one place does as several do
   if (on_places() || ordered) program_of_expression(&p, &j);
-  if (on_places()) run_on_places(&p, &run);
+  if (on_places()) (void)run_on_places(&p, &run);
   if (!on_places() && ordered) program_schedule(&p);
-  if (!on_places()) execute(ordered ? p.plan : j.plan, &run);
+  if (!on_places()) (void)execute_once(ordered ? p.plan : j.plan, &run);
   ein_plan_destroy(p.plan);
   if (opt[O_OUT].n == 0 && !svg_only()) {
     print_array(&j.out, given(O_JSON) != NULL);
@@ -177,7 +343,11 @@ static int command_run(void) {
   program p;
   program_targets(&names, &paths);
   program_open(&p, path);
-  program_inputs(&p, 0);
+  program_inputs(&p, simulated());
+  if (simulated()) {
+    program_parse(&p);
+    return run_simulated(&p);
+  }
   for (int k = 0; k < p.nin; k++) {
     const char *name = p.in[k].name;
     if (!p.in[k].bound) misuse(NULL, "no file for input '%s': write %s=FILE.npy", name, name);
@@ -216,8 +386,8 @@ static int command_run(void) {
     if (out[i].v.data == NULL) allocate(&out[i]);
     data[i] = out[i].v.data;
   }
-  if (on_places()) run_on_places(&p, &run);
-  else execute(p.plan, &run);
-  if (names.n == 0 && !svg_only()) print_outputs(out, nout);
+  const figures_of_run made = on_places() ? run_on_places(&p, &run) : run_in_one(p.plan, &run);
+  if (given(O_JSON) != NULL) put_figures(&made);
+  else if (names.n == 0 && !svg_only()) print_outputs(out, nout);
   return finish(p.ctx, p.plan, p.graph);
 }

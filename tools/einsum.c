@@ -37,6 +37,7 @@
 #if POSIX
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -247,8 +248,8 @@ typedef enum option_id {
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
-  {"-o", LIST, EVAL | RUN}, {"--shapes", VALUE, PLAN | BENCH},
-  {"--sizes", LIST, RUN | PLAN | BENCH},
+  {"-o", LIST, EVAL | RUN}, {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH},
+  {"--sizes", LIST, EVAL | RUN | PLAN | BENCH},
   {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH}, {"--set", LIST, RUN | PLAN},
   {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--budget", VALUE, EVAL | RUN | PLAN | BENCH}, {"--seed", VALUE, EVAL | RUN | PLAN | BENCH},
@@ -292,7 +293,8 @@ static const char usage[] =
   "  -p N               over N places (--fabric threads: default as -j); the steps of an EXPR are\n"
   "                     the statements t0, t1, .. and y, its operands are x0, x1, ..\n"
   "  --fabric F         what they are: serial (default), threads, or copying: one after another,\n"
-  "                     each place in memory of its own\n"
+  "                     each place in memory of its own; sim: the run is simulated, nothing is\n"
+  "                     computed, extents come from files, --shapes or --sizes\n"
   "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
   "                     attention, given\n"
   "  --cost MODEL       seconds (default), paper, paper-code, bytes\n"
@@ -314,9 +316,10 @@ static const char usage[] =
   "                     simulated (plan) or measured (run); with - nothing else is printed\n"
   "  --deterministic    the same bits for every -j, -p, --fabric and --memory\n"
   "  --full             print large arrays in full\n"
-  "  --json             machine-readable, to stdout\n"
+  "  --json             machine-readable, to stdout; run: figures of the run, and results go to\n"
+  "                     the files of -o alone\n"
   "  --explain          how it is computed, to stderr\n"
-  "  -q                 no notes\n"
+  "  -q                 no notes, no progress\n"
   "  --                 ends the options: einsum -- '->' X.npy, einsum -- run X.npy\n"
   "Exit status: 0 done; 1 the input is wrong; 2 the command line is wrong; 3 the system failed.\n";
 
@@ -377,6 +380,20 @@ static void check_only(option_id o, const char *only) {
       options[o].name, v, options[o].name, only);
 }
 
+// --fabric sim
+static int simulated(void) {
+  return given(O_FABRIC) != NULL && strcmp(given(O_FABRIC), "sim") == 0;
+}
+
+// Places of -p.
+static int64_t option_places(int64_t otherwise) {
+  const char *p = given(O_PLACES);
+  int64_t n = otherwise;
+  if (p != NULL && (!read_int(p, strlen(p), &n) || n < 1 || n > EIN_PLACES_MAX))
+    misuse(NULL, "-p takes a number of places from 1 to %d, not '%s'", EIN_PLACES_MAX, p);
+  return n;
+}
+
 // Splits argv into options and args; returns the command.
 static unsigned read_command_line(int argc, char **argv) {
   unsigned command = EVAL;
@@ -415,7 +432,16 @@ static unsigned read_command_line(int argc, char **argv) {
     }
   }
   if (command == BENCH || command == INFO) check_only(O_PLACES, "1");
-  if (command != RUN && command != EVAL) check_only(O_FABRIC, "serial");
+  (void)option_places(1);
+  if (command == PLAN && !simulated() && given(O_FABRIC) != NULL &&
+      strcmp(given(O_FABRIC), "serial") != 0)
+    misuse("serial or sim", "--fabric %s does not apply here: nothing runs", given(O_FABRIC));
+  if (command == BENCH || command == INFO) check_only(O_FABRIC, "serial");
+  for (int o = O_SHAPES; o <= O_SIZES; o++) {
+    int known = command == RUN && o == O_SIZES;
+    if ((command == EVAL || command == RUN) && !known && opt[o].n > 0 && !simulated())
+      misuse(NULL, "%s does not apply here", options[o].name);
+  }
   return command;
 }
 
@@ -424,7 +450,7 @@ static int decomposed(void) {
   static const option_id o[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER,
                                 O_MACHINE, O_INPUTS, O_SVG, O_VECTORS, O_TABLE, O_BEAM};
   const char *p = given(O_PLACES);
-  int any = p != NULL && strcmp(p, "1") != 0;
+  int any = simulated() || (p != NULL && strcmp(p, "1") != 0);
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) any |= opt[o[i]].n > 0;
   return any;
 }
@@ -998,6 +1024,12 @@ static char *plan_text(const ein_plan *p, size_t (*fn)(const ein_plan *, char *,
   return s;
 }
 
+// Bytes of temporaries that are alive at once, as the JSON of a plan says.
+static double peak_of_json(const char *json) {
+  const char *key = "\"peak_bytes\": ", *at = strstr(json, key);
+  return at == NULL ? 0 : strtod(at + strlen(key), NULL);
+}
+
 static char *fit_text(size_t (*fn)(const ein_fit *, char *, size_t)) {
   size_t n = fn(fit, NULL, 0);
   char *s = (char *)memory(n + 1);
@@ -1005,18 +1037,22 @@ static char *fit_text(size_t (*fn)(const ein_fit *, char *, size_t)) {
   return s;
 }
 
-static void explain(const ein_plan *p) {
-  if (given(O_EXPLAIN) == NULL) return;
-  fputs(fit != NULL ? fit_text(ein_fit_explain) : plan_text(p, ein_plan_explain), stderr);
+// What predictions assume of this machine.
+static void explain_cores(void) {
+  char facts[1024];
+  if (!wanted_kernels().cpu) {
+    fputs("machine: nothing is assumed of these kernels\n", stderr);
+    return;
+  }
+  (void)ein_cpu_info(cpu, facts, sizeof facts);
+  for (char *line = strtok(facts, "\n"); line != NULL; line = strtok(NULL, "\n"))
+    fprintf(stderr, "machine: %s\n", line);
 }
 
-// What a run took, beside what was predicted.
-static void explain_run(const ein_plan *p, const double *seconds) {
-  if (seconds == NULL) return;
-  size_t n = ein_plan_explain_run(p, seconds, NULL, 0);
-  char *s = (char *)memory(n + 1);
-  (void)ein_plan_explain_run(p, seconds, s, n + 1);
-  fputs(s, stderr);
+static void explain(const ein_plan *p) {
+  if (given(O_EXPLAIN) == NULL) return;
+  explain_cores();
+  fputs(fit != NULL ? fit_text(ein_fit_explain) : plan_text(p, ein_plan_explain), stderr);
 }
 
 static void execute(const ein_plan *plan, const ein_run *bound) {
@@ -1026,16 +1062,30 @@ static void execute(const ein_plan *plan, const ein_run *bound) {
   if (run.workspace == NULL) run.workspace = memory(run.workspace_bytes);
   run.error = error;
   run.error_bytes = sizeof error;
-  ein_plan_info info = {0};
-  (void)ein_plan_info_get(plan, &info);
-  if (given(O_EXPLAIN) != NULL && fit == NULL) {
-    run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
-  }
   ein_status st = fit != NULL ? ein_fit_execute(fit, &run) : ein_plan_execute(plan, &run);
   if (st != EIN_OK) {
     die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
   }
-  explain_run(plan, run.seconds);
+}
+
+// Executes, and tells with --explain what it took beside what was predicted. Returns the seconds.
+static double execute_once(const ein_plan *plan, const ein_run *bound) {
+  ein_run run = *bound;
+  ein_plan_info info = {0};
+  (void)ein_plan_info_get(plan, &info);
+  if (given(O_EXPLAIN) != NULL && fit == NULL)
+    run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
+  run.workspace = memory(fit != NULL ? ein_fit_workspace(fit) : info.workspace_bytes);
+  const double begin = now(NULL);
+  execute(plan, &run);
+  const double seconds = now(NULL) - begin;
+  if (run.seconds == NULL) return explain(plan), seconds;
+  size_t n = ein_plan_explain_run(plan, run.seconds, NULL, 0);
+  char *s = (char *)memory(n + 1);
+  (void)ein_plan_explain_run(plan, run.seconds, s, n + 1);
+  explain_cores();
+  fputs(s, stderr);
+  return seconds;
 }
 
 static void job_bind(const job *j, ein_run *run, void **out) {
@@ -1349,23 +1399,14 @@ static void program_targets(words *names, words *paths) {
     add_word(names, name);
     add_word(paths, path);
   }
-  check_targets(paths, paths->n == 0 && !svg_only());
+  check_targets(paths, given(O_JSON) != NULL || (paths->n == 0 && !svg_only()));
 }
 
 static void print_outputs(const array *out, int n) {
-  int json = given(O_JSON) != NULL;
-  if (json) putchar('{');
   for (int i = 0; i < n; i++) {
-    if (json) {
-      if (i > 0) fputs(", ", stdout);
-      put_json_string(out[i].name);
-      fputs(": ", stdout);
-    } else if (n > 1) {
-      printf("%s =%c", out[i].name, out[i].v.rank < 2 ? ' ' : '\n');
-    }
-    print_array(&out[i], json);
+    if (n > 1) printf("%s =%c", out[i].name, out[i].v.rank < 2 ? ' ' : '\n');
+    print_array(&out[i], 0);
   }
-  if (json) fputs("}\n", stdout);
 }
 
 static const char *program_argument(const char *how) {
@@ -1438,7 +1479,7 @@ static int command_info(void) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
     put_json_string(compiler());
     printf(", \"backends\": [\"portable\", \"cpu\"%s], "
-           "\"fabrics\": [\"serial\", \"threads\", \"copying\"], "
+           "\"fabrics\": [\"serial\", \"threads\", \"copying\", \"sim\"], "
            "\"threads\": %d, \"cpu\": ", BACKENDS_JSON, threads);
     put_json_string(name);
     fputs(", \"calibration\": ", stdout);
@@ -1447,7 +1488,7 @@ static int command_info(void) {
     fputs(calibrated == EIN_OK ? "], \"dtypes\": [" : ", \"dtypes\": [", stdout);
   } else {
     printf("version   %s\ncompiler  %s\n", ein_version(), compiler());
-    printf("backends  portable cpu%s\nfabrics   serial threads copying\n", BACKENDS_TEXT);
+    printf("backends  portable cpu%s\nfabrics   serial threads copying sim\n", BACKENDS_TEXT);
     printf("threads   %d\ncpu       %s\n", threads, name[0] ? name : "unknown");
     put_lines(facts, 0);
     puts("");

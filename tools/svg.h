@@ -2,8 +2,10 @@
 //
 // svg_plan draws nodes as boxes with lines of text, in layers from top to bottom; an edge goes down
 // through the layers between its ends, so that it crosses no box. Layers by longest path, the
-// order within a layer by the mean place of a node's neighbours (Sugiyama's method). Above it,
-// where there is one, the time line: a row per place and a bar per task.
+// order within a layer by the mean place of a node's neighbours (Sugiyama's method). Long edges are
+// two stubs, each with the name of what is at the other end; layers that would reach below SVG_TALL
+// go on in another column. Above it, where there is one, the time line: a row per place and a bar
+// per task.
 
 #include <stdint.h>
 #include <stdio.h>
@@ -13,14 +15,23 @@
 typedef struct svg_node {
   const char *title;
   const char *text;         // further lines, separated by '\n'; may be NULL
-  int kind;                 // 0: input, 1: statement, 2: output
+  int kind;                 // SVG_INPUT, ..
+  int times;                // more than 1: it stands for so many
 } svg_node;
 
+enum { SVG_INPUT, SVG_STATEMENT, SVG_OUTPUT, SVG_STUB };  // the last: made here
+
 typedef struct svg_edge {
-  int from, to;             // nodes; from < to
+  int from, to;             // nodes
+  int kind;                 // SVG_FLOW, ..
   const char *text;         // beside the arrow; may be NULL
   double weight;            // 0 .. 1: how thick
+  double bytes;
 } svg_edge;
+
+// A flow goes to a node of a higher number; a carry from one repetition to the next, which the same
+// nodes stand for; a loop from a node to itself: one a node.
+enum { SVG_FLOW, SVG_CARRY, SVG_LOOP };
 
 typedef struct svg_bar {
   int64_t row;
@@ -30,7 +41,8 @@ typedef struct svg_bar {
   int lane;                 // set when drawn
 } svg_bar;
 
-enum { SVG_CHAR = 7, SVG_LINE = 15, SVG_GAP = 24, SVG_RISE = 46, SVG_MARGIN = 24 };
+enum { SVG_CHAR = 7, SVG_LINE = 15, SVG_GAP = 24, SVG_RISE = 46, SVG_MARGIN = 24, SVG_LONG = 4,
+       SVG_TALL = 8000 };
 
 static void svg_text(FILE *f, const char *s, size_t n) {
   for (; n > 0 && *s != 0; s++, n--) {
@@ -56,9 +68,10 @@ typedef struct svg_spot {
   int node;                 // -1: an edge passes
   int level, rank;          // rank: place in the layer's order
   double x, width, height;  // x: of the middle
+  double loop;              // of the width: what stands to the right of the box
   double want;
   int near;                 // neighbours counted in `want`
-  int follows;              // an input: it goes where its readers are, and pulls none of them
+  int follows;              // an input or stub: it goes where its readers are, and pulls none
 } svg_spot;
 
 typedef struct svg_layout {
@@ -89,46 +102,70 @@ static int svg_columns(const char *s) {
 static void *svg_alloc(size_t n, size_t size) { return calloc(n > 0 ? n : 1, size); }
 
 // Layers: a node is below all it reads; what nothing precedes is right above its first reader.
-static void svg_levels(int nnode, int nedge, const svg_edge *edge, int *level) {
+// least: scratch.
+static void svg_levels(int nnode, int nedge, const svg_edge *edge, int *level, int *least) {
+  for (int v = 0; v < nnode; v++) level[v] = 0, least[v] = -1;
   for (int e = 0; e < nedge; e++)  // edges come in the order of their ends
-    if (level[edge[e].to] < level[edge[e].from] + 1) level[edge[e].to] = level[edge[e].from] + 1;
-  for (int v = 0; v < nnode; v++) {
-    int least = -1, fed = 0;
-    for (int e = 0; e < nedge; e++) {
-      fed |= edge[e].to == v;
-      if (edge[e].from == v && (least < 0 || level[edge[e].to] - 1 < least))
-        least = level[edge[e].to] - 1;
-    }
-    if (!fed && least > 0) level[v] = least;
+    if (edge[e].kind == SVG_FLOW && level[edge[e].to] < level[edge[e].from] + 1)
+      level[edge[e].to] = level[edge[e].from] + 1;
+  for (int e = 0; e < nedge; e++) {
+    const int from = edge[e].from, above = level[edge[e].to] - 1;
+    if (edge[e].kind == SVG_FLOW && (least[from] < 0 || above < least[from])) least[from] = above;
   }
+  for (int v = 0; v < nnode; v++)
+    if (level[v] == 0 && least[v] > 0) level[v] = least[v];
 }
 
-static int svg_spots(svg_layout *w, int nnode, const svg_node *node, int nedge,
+static double svg_box_width(const svg_node *v) {
+  int columns = svg_columns(v->title), more = svg_columns(v->text);
+  if (v->times > 1) columns = columns < 12 ? 13 : columns + 1;  // behind it are two more
+  return (more > columns ? more : columns) * SVG_CHAR + 16;
+}
+
+static double svg_box_height(const svg_node *v) {
+  if (v->kind == SVG_STUB) return SVG_LINE;
+  return (1 + svg_lines(v->text)) * SVG_LINE + 8 + (v->times > 1 ? SVG_LINE + 6 : 0);
+}
+
+enum { SVG_LOOP_WIDTH = 26 };
+
+static double svg_loop_width(const svg_edge *e) {
+  return SVG_LOOP_WIDTH + 6.1 * svg_columns(e->text);
+}
+
+// The middle of a spot's box.
+static double svg_middle(const svg_spot *s) { return s->x - s->loop / 2; }
+
+// Edges are flows from a layer to a lower one, and loops.
+static int svg_spots(svg_layout *w, int nnode, const svg_node *node, const int *level, int nedge,
                      const svg_edge *edge) {
-  int *level = (int *)svg_alloc((size_t)nnode, sizeof *level);
   w->first = (int *)svg_alloc((size_t)nedge, sizeof *w->first);
   w->passes = (int *)svg_alloc((size_t)nedge, sizeof *w->passes);
-  if (level == NULL || w->first == NULL || w->passes == NULL) return free(level), 0;
-  svg_levels(nnode, nedge, edge, level);
+  if (w->first == NULL || w->passes == NULL) return 0;
   w->nspot = nnode, w->nlink = nedge;
   for (int e = 0; e < nedge; e++) {
     w->first[e] = w->nspot;
-    w->passes[e] = level[edge[e].to] - level[edge[e].from] - 1;
-    w->nspot += w->passes[e], w->nlink += w->passes[e];
+    w->passes[e] = edge[e].kind == SVG_LOOP ? -1 : level[edge[e].to] - level[edge[e].from] - 1;
+    w->nspot += w->passes[e] > 0 ? w->passes[e] : 0, w->nlink += w->passes[e];
   }
   w->spot = (svg_spot *)svg_alloc((size_t)w->nspot, sizeof *w->spot);
   w->link = (int(*)[2])svg_alloc((size_t)w->nlink, sizeof *w->link);
-  if (w->spot == NULL || w->link == NULL) return free(level), 0;
+  if (w->spot == NULL || w->link == NULL) return 0;
   for (int v = 0; v < nnode; v++) {
-    int columns = svg_columns(node[v].title), more = svg_columns(node[v].text);
     svg_spot *s = &w->spot[v];
-    s->node = v, s->level = level[v], s->follows = node[v].kind == 0;
-    s->width = (more > columns ? more : columns) * SVG_CHAR + 16;
-    s->height = (1 + svg_lines(node[v].text)) * SVG_LINE + 8;
+    s->node = v, s->level = level[v];
+    s->follows = node[v].kind == SVG_INPUT || node[v].kind == SVG_STUB;
+    s->width = svg_box_width(&node[v]);
+    s->height = svg_box_height(&node[v]);
     if (s->level + 1 > w->nlevel) w->nlevel = s->level + 1;
   }
   for (int e = 0, l = 0; e < nedge; e++) {
     int at = edge[e].from;
+    if (edge[e].kind == SVG_LOOP) {
+      w->spot[at].loop = svg_loop_width(&edge[e]);
+      w->spot[at].width += w->spot[at].loop;
+      continue;
+    }
     for (int k = 0; k < w->passes[e]; k++) {
       svg_spot *s = &w->spot[w->first[e] + k];
       s->node = -1, s->level = w->spot[edge[e].from].level + 1 + k, s->width = 10;
@@ -136,7 +173,6 @@ static int svg_spots(svg_layout *w, int nnode, const svg_node *node, int nedge,
     }
     w->link[l][0] = at, w->link[l++][1] = edge[e].to;
   }
-  free(level);
   return 1;
 }
 
@@ -176,7 +212,7 @@ static void svg_wishes(svg_layout *w, int level, int sides, int ranks) {
     for (int l = w->at[level - down]; l < w->at[level - down + 1]; l++) {
       svg_spot *to = &w->spot[w->link[l][down]], *from = &w->spot[w->link[l][!down]];
       if (from->follows && !ranks) continue;
-      to->want += ranks ? from->rank : from->x;
+      to->want += ranks ? from->rank : from->x + (to->loop - from->loop) / 2;
       to->near++;
     }
   }
@@ -289,39 +325,67 @@ static double svg_place(svg_layout *w) {
   return most - least + 2 * SVG_MARGIN;
 }
 
+static void svg_box(FILE *f, double x, double y, double width, double height, int kind) {
+  static const char *const fill[] = {"#eef2f7", "#fff7df", "#e3f4e3"};
+  fprintf(f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\" fill=\"%s\" "
+          "stroke=\"#556\"/>\n", x, y, width, height, fill[kind % 3]);
+}
+
 static void svg_boxes(FILE *f, const svg_layout *w, int nnode, const svg_node *node,
                       const double *top) {
-  static const char *const fill[] = {"#eef2f7", "#fff7df", "#e3f4e3"};
   for (int v = 0; v < nnode; v++) {
     const svg_spot *s = &w->spot[v];
-    double x = s->x - s->width / 2, y = top[s->level];
+    const int many = node[v].times > 1, stub = node[v].kind == SVG_STUB;
+    double x = s->x - s->width / 2, y = top[s->level], wide = s->width - s->loop;
     const char *t = node[v].text;
-    fprintf(f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\" fill=\"%s\" "
-            "stroke=\"#556\"/>\n<text x=\"%.1f\" y=\"%.1f\" font-weight=\"bold\">",
-            x, y, s->width, s->height, fill[node[v].kind % 3], x + 8, y + SVG_LINE);
+    for (int k = many ? 2 : 0; k >= 0 && !stub; k--)
+      svg_box(f, x + 3 * k, y + 3 * k, wide - (many ? 6 : 0), s->height - (many ? 6 : 0),
+              node[v].kind);
+    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\"%s>", x + 8, y + SVG_LINE - (stub ? 4 : 0),
+            stub ? " font-style=\"italic\" font-size=\"11\" fill=\"#446\"" :
+                   " font-weight=\"bold\"");
     svg_text(f, node[v].title, strlen(node[v].title));
     fputs("</text>\n", f);
-    for (int line = 2; t != NULL && *t != 0; line++) {
-      size_t n = strcspn(t, "\n");
-      fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" fill=\"#333\">", x + 8, y + line * SVG_LINE);
-      svg_text(f, t, n);
+    for (int line = 2; (t != NULL && *t != 0) || (many && line == 2 + svg_lines(node[v].text));
+         line++) {
+      size_t n = t != NULL ? strcspn(t, "\n") : 0;
+      fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">", x + 8, y + line * SVG_LINE,
+              n > 0 ? "#333" : "#a33");
+      if (n > 0) svg_text(f, t, n);
+      else fprintf(f, "%d times", node[v].times);
       fputs("</text>\n", f);
-      t += n + (t[n] == '\n');
+      if (t != NULL) t += n + (t[n] == '\n');
     }
   }
+}
+
+// From a box to itself, at its right.
+static void svg_loop(FILE *f, const svg_spot *s, double y, const svg_edge *e) {
+  double x = s->x + s->width / 2 - s->loop, from = y + 0.75 * s->height, to = y + 0.25 * s->height;
+  fprintf(f, "<path data-bytes=\"%.17g\" d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" "
+          "fill=\"none\" stroke=\"#8e44ad\" stroke-width=\"%.1f\" marker-end=\"url(#a)\"/>\n"
+          "<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\" fill=\"#628\">", e->bytes, x, from,
+          x + 26, from + 4, x + 26, to - 4, x + 1, to, 1 + 4 * e->weight, x + 23,
+          y + s->height / 2 + 3);
+  svg_text(f, e->text, strlen(e->text));
+  fputs("</text>\n", f);
 }
 
 static void svg_edges(FILE *f, const svg_layout *w, int nedge, const svg_edge *edge,
                       const double *top, const double *bottom) {
   for (int e = 0; e < nedge; e++) {
     const svg_spot *a = &w->spot[edge[e].from], *b = &w->spot[edge[e].to];
-    double x = a->x, y = top[a->level] + a->height;
-    fprintf(f, "<path d=\"M%.1f %.1f", x, y);
+    if (edge[e].kind == SVG_LOOP) {
+      svg_loop(f, a, top[a->level], &edge[e]);
+      continue;
+    }
+    double x = svg_middle(a), y = top[a->level] + a->height;
+    fprintf(f, "<path data-bytes=\"%.17g\" d=\"M%.1f %.1f", edge[e].bytes, x, y);
     for (int k = 0; k <= w->passes[e]; k++) {
       const svg_spot *s = k < w->passes[e] ? &w->spot[w->first[e] + k] : b;
-      double to = top[s->level], middle = (y + to) / 2;
-      fprintf(f, "C%.1f %.1f %.1f %.1f %.1f %.1f", x, middle, s->x, middle, s->x, to);
-      x = s->x, y = s == b ? to : bottom[s->level];
+      double to = top[s->level], middle = (y + to) / 2, mid = svg_middle(s);
+      fprintf(f, "C%.1f %.1f %.1f %.1f %.1f %.1f", x, middle, mid, middle, mid, to);
+      x = mid, y = s == b ? to : bottom[s->level];
       if (s != b) fprintf(f, "L%.1f %.1f", x, y);
     }
     fprintf(f, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" marker-end=\"url(#a)\"/>\n",
@@ -345,7 +409,8 @@ static svg_label svg_label_place(const svg_layout *w, const svg_edge *edge, int 
   for (int side = 0; side < 2; side++) {
     for (int i = 0; i < 8; i++) {
       double t = along[i], bend = t * t * (3 - 2 * t), hits = 0;
-      svg_label l = {a->x + (b->x - a->x) * bend + (side ? -best.wide - 4 : 4),
+      svg_label l = {svg_middle(a) + (svg_middle(b) - svg_middle(a)) * bend +
+                     (side ? -best.wide - 4 : 4),
                      y + rise * (1.5 * t * (1 - t) + t * t * t) + 3, best.wide};
       for (int k = 0; k < ntaken; k++)
         hits += taken[k].x < l.x + l.wide && l.x < taken[k].x + taken[k].wide &&
@@ -364,7 +429,7 @@ static int svg_labels(FILE *f, const svg_layout *w, int nedge, const svg_edge *e
   int n = 0;
   if (taken == NULL) return 0;
   for (int e = 0; e < nedge; e++) {
-    if (edge[e].text == NULL || edge[e].text[0] == 0) continue;
+    if (edge[e].text == NULL || edge[e].text[0] == 0 || edge[e].kind == SVG_LOOP) continue;
     svg_label l = taken[n] = svg_label_place(w, edge, e, top, taken, n);
     n++;
     fprintf(f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"11\" fill=\"#fff\" "
@@ -380,7 +445,7 @@ static int svg_labels(FILE *f, const svg_layout *w, int nedge, const svg_edge *e
 // ---- time lines
 
 enum { SVG_ROWS = 64, SVG_ROW = 20, SVG_TIME_LEFT = 88, SVG_TIME_RIGHT = 60, SVG_TIME_WIDTH = 1200,
-       SVG_TIME_MOST = 4800, SVG_LANES = 8, SVG_KEYS = 24, SVG_KEY = 270 };
+       SVG_TIME_MOST = 4800, SVG_LANES = 8, SVG_KEYS = 24, SVG_KEY = 270, SVG_ROWS_TALL = 2000 };
 
 // Rows beyond SVG_ROWS are left out, and the picture says so.
 typedef struct svg_time {
@@ -393,6 +458,7 @@ typedef struct svg_time {
   double seconds;           // of the whole
   int keys;                 // 1: a legend below
   double width, height, busy;  // set when measured; busy: seconds, of all rows drawn
+  int64_t shown;            // rows; set when measured
 } svg_time;
 
 // Work of one color, for the legend.
@@ -422,10 +488,21 @@ static const char *svg_seconds(char *b, size_t size, double s, double like) {
   return b;
 }
 
+// Part 0, 1 or 2 (red, green, blue) of a color, 0 to 255; hue in degrees, the others from 0 to 1.
+static int svg_rgb(int part, int hue, double saturation, double light) {
+  double most = saturation * (light < 0.5 ? light : 1 - light);
+  double k = (hue + 240 * part) % 360 / 30.0, y = k - 3 < 9 - k ? k - 3 : 9 - k;
+  y = y > 1 ? 1 : y < -1 ? -1 : y;
+  return (int)(255 * (light - most * y) + 0.5);
+}
+
 // Hues far apart for neighbours; merges of partial results darker.
 static void svg_fill(FILE *f, int color, int merge) {
-  fprintf(f, "fill=\"hsl(%d,%d%%,%d%%)\"", (int)((int64_t)color * 137 % 360),
-          color / 8 % 2 ? 45 : 65, merge ? 52 : color / 4 % 2 ? 82 : 74);
+  int hue = (int)((int64_t)color * 137 % 360);
+  double saturation = color / 8 % 2 ? 0.45 : 0.65;
+  double light = merge ? 0.52 : color / 4 % 2 ? 0.82 : 0.74;
+  fprintf(f, "fill=\"#%02x%02x%02x\"", svg_rgb(0, hue, saturation, light),
+          svg_rgb(1, hue, saturation, light), svg_rgb(2, hue, saturation, light));
 }
 
 // Bars of a row that overlap lie in lanes; the seconds in which a row has any.
@@ -510,11 +587,18 @@ static svg_key *svg_keys(const svg_time *t, int *count, double *all) {
   return key;
 }
 
-enum { SVG_COLUMNS = SVG_TIME_WIDTH / SVG_KEY };
+enum { SVG_COLUMNS = SVG_TIME_WIDTH / SVG_KEY, SVG_KEYS_MOST = 480 };
 
-static int svg_key_rows(int n) {
-  return ((n < SVG_KEYS ? n : SVG_KEYS) + SVG_COLUMNS - 1) / SVG_COLUMNS;
+// Of n keys those that are shown: so many that they name 90 % of the time.
+static int svg_key_count(const svg_key *key, int n, double all) {
+  double named = 0;
+  int shown = 0;
+  while (shown < n && shown < SVG_KEYS_MOST && (shown < SVG_KEYS || named < 0.9 * all))
+    named += key[shown++].seconds;
+  return shown;
 }
+
+static int svg_key_rows(int shown) { return (shown + SVG_COLUMNS - 1) / SVG_COLUMNS; }
 
 // Returns 0 when out of memory.
 static int svg_legend(FILE *f, const svg_time *t, double top) {
@@ -522,7 +606,7 @@ static int svg_legend(FILE *f, const svg_time *t, double top) {
   double all, rest = 0;
   svg_key *key = svg_keys(t, &n, &all);
   if (key == NULL) return 0;
-  int shown = n < SVG_KEYS ? n : SVG_KEYS, rows = svg_key_rows(n);
+  int shown = svg_key_count(key, n, all), rows = svg_key_rows(shown);
   for (int i = 0; i < shown; i++) {
     double x = SVG_TIME_LEFT + i / rows * SVG_KEY, y = top + i % rows * SVG_LINE;
     size_t length = strlen(key[i].text), shown_bytes = length > 34 ? 32 : length;
@@ -551,8 +635,6 @@ static int svg_legend(FILE *f, const svg_time *t, double top) {
 
 static double svg_row_height(int lanes) { return lanes > 2 ? lanes * 10 : SVG_ROW; }
 
-static int64_t svg_rows(const svg_time *t) { return t->nrow < SVG_ROWS ? t->nrow : SVG_ROWS; }
-
 // Sorts the bars and finds out how much room all needs; 0: out of memory.
 static int svg_measure(svg_time *t) {
   double busy, all;
@@ -561,26 +643,29 @@ static int svg_measure(svg_time *t) {
   if (t->nbar > 0) qsort(t->bar, (size_t)t->nbar, sizeof *t->bar, svg_bar_before);
   svg_key *key = svg_keys(t, &n, &all);
   if (key == NULL) return 0;
+  const int shown = svg_key_count(key, n, all);
   free(key);
   t->width = svg_time_width(t);
   t->height = 2 * SVG_LINE + 32;
-  for (int64_t r = 0; r < svg_rows(t); r++) {
-    t->height += svg_row_height(svg_lanes(t, &at, r, &busy));
+  for (t->shown = 0; t->shown < t->nrow && t->shown < SVG_ROWS; t->shown++) {
+    double more = svg_row_height(svg_lanes(t, &at, t->shown, &busy));
+    if (t->shown > 0 && t->height + more > SVG_ROWS_TALL) break;
+    t->height += more;
     t->busy += busy;
   }
-  if (t->keys) t->height += (svg_key_rows(n) + 1) * SVG_LINE + 8;
+  if (t->keys) t->height += (svg_key_rows(shown) + 1) * SVG_LINE + 8;
   return 1;
 }
 
 static void svg_time_title(FILE *f, const svg_time *t, double y) {
   char b[40];
-  double whole = t->seconds * (double)svg_rows(t), busy = whole > 0 ? 100 * t->busy / whole : 0;
+  double whole = t->seconds * (double)t->shown, busy = whole > 0 ? 100 * t->busy / whole : 0;
   fprintf(f, "<text x=\"8\" y=\"%.1f\">", y);
   svg_text(f, t->title, strlen(t->title));
   fprintf(f, ": %s; busy %.1f%%, idle %.1f%%", svg_seconds(b, sizeof b, t->seconds, t->seconds),
           busy, 100 - busy);
-  if (svg_rows(t) < t->nrow)
-    fprintf(f, "; %ss 0 to %d of %lld", t->what, SVG_ROWS - 1, (long long)t->nrow);
+  if (t->shown < t->nrow)
+    fprintf(f, "; %ss 0 to %lld of %lld", t->what, (long long)t->shown - 1, (long long)t->nrow);
   if (t->dropped > 0) fprintf(f, "; %lld tasks are not drawn", (long long)t->dropped);
   fputs("</text>\n", f);
 }
@@ -590,7 +675,7 @@ static int svg_timeline(FILE *f, const svg_time *t, double top) {
   const double seconds = t->seconds > 0 ? t->seconds : 1;
   double y = top + SVG_LINE, busy;
   svg_time_title(f, t, top + 8);
-  for (int64_t r = 0, at = 0, first = 0; r < svg_rows(t); r++, first = at) {
+  for (int64_t r = 0, at = 0, first = 0; r < t->shown; r++, first = at) {
     int lanes = svg_lanes(t, &at, r, &busy);
     double height = svg_row_height(lanes), lane = (height - 2) / lanes, middle = y + height / 2 + 3;
     fprintf(f, "<text x=\"8\" y=\"%.1f\" font-size=\"10\">%s %lld</text>\n<rect x=\"%d\" "
@@ -619,50 +704,237 @@ static void svg_sane(svg_time *t) {
   }
 }
 
-// Draws a graph, its nodes in an order in which edges go forward, below ntime time lines.
-// 0: out of memory.
+// A graph of which long edges are stubs, and whose layers are columns.
+typedef struct svg_graph {
+  int nnode, nedge, ncolumn;
+  svg_node *node;
+  svg_edge *edge;
+  int *level, *column;      // of each node
+  int *number;              // of each node, among those of its column
+  int *out;                 // of each node: its stub; -1: none
+} svg_graph;
+
+// A column as it is drawn.
+typedef struct svg_column {
+  svg_layout w;
+  int nnode, nedge;
+  svg_node *node;
+  svg_edge *edge;
+  int *level;
+  double *top, *bottom, width, height;
+} svg_column;
+
+static void svg_graph_free(svg_graph *g) {
+  free(g->node), free(g->edge), free(g->level), free(g->column), free(g->number), free(g->out);
+}
+
+static void svg_column_free(svg_column *c) {
+  svg_layout *w = &c->w;
+  free(c->node), free(c->edge), free(c->level), free(c->top), free(c->bottom);
+  free(w->spot), free(w->link), free(w->at), free(w->first), free(w->passes);
+  free(w->order), free(w->start);
+}
+
+// Which column every layer is in: as many one below the other as `tall` has room for, and a layer
+// for stubs above and below. Layers that go on in another column leave two numbers out. Returns the
+// number of columns; 0: out of memory.
+static int svg_columns_of(int nnode, const svg_node *node, int *level, int *column, double tall) {
+  int nlevel = 0, at = 0;
+  for (int v = 0; v < nnode; v++)
+    if (level[v] + 1 > nlevel) nlevel = level[v] + 1;
+  double *height = (double *)svg_alloc((size_t)nlevel, sizeof *height);
+  int *of = (int *)svg_alloc((size_t)nlevel, sizeof *of);
+  if (height == NULL || of == NULL) return free(height), free(of), 0;
+  for (int v = 0; v < nnode; v++)
+    if (svg_box_height(&node[v]) > height[level[v]]) height[level[v]] = svg_box_height(&node[v]);
+  double stubs = 2 * (SVG_LINE + SVG_RISE), y = stubs;
+  for (int k = 0; k < nlevel; k++) {
+    y += height[k] + SVG_RISE;
+    if (k > 0 && y > tall) at++, y = stubs + height[k] + SVG_RISE;
+    of[k] = at;
+  }
+  for (int v = 0; v < nnode; v++) column[v] = of[level[v]], level[v] += 1 + 2 * column[v];
+  free(height), free(of);
+  return at + 1;
+}
+
+// "T" of "T[i,j] | k", with what follows; the caller's to free.
+static char *svg_stub_text(const char *before, const char *title, const char *after) {
+  size_t n = strcspn(title, "["), room = strlen(before) + n + strlen(after) + 1;
+  char *s = (char *)svg_alloc(room, 1);
+  if (s != NULL) snprintf(s, room, "%s%.*s%s", before, (int)n, title, after);
+  return s;
+}
+
+static int svg_stub(svg_graph *g, char *text, int level, int column) {
+  svg_node *v = &g->node[g->nnode];
+  memset(v, 0, sizeof *v);
+  v->title = text, v->kind = SVG_STUB;
+  g->level[g->nnode] = level, g->column[g->nnode] = column;
+  return g->nnode++;
+}
+
+static void svg_flow(svg_graph *g, int from, int to, double weight, double bytes) {
+  svg_edge *e = &g->edge[g->nedge++];
+  memset(e, 0, sizeof *e);
+  e->from = from, e->to = to, e->weight = weight, e->bytes = bytes;
+}
+
+// Where a long edge ends: a stub with the name of its start; and at its start, one that names who
+// reads it.
+static int svg_cut(svg_graph *g, const svg_edge *e) {
+  const int carry = e->kind == SVG_CARRY;
+  const char *moved = e->text != NULL ? e->text : "", *gap = moved[0] ? " " : "";
+  char tail[80];
+  snprintf(tail, sizeof tail, "%s%s%s", carry ? " of the one before" : "", gap, moved);
+  char *in = svg_stub_text("", g->node[e->from].title, tail);
+  if (in == NULL) return 0;
+  const int stub = svg_stub(g, in, g->level[e->to] - 1, g->column[e->to]);
+  svg_flow(g, stub, e->to, e->weight, e->bytes);
+  const char *to = carry ? "the next one" : g->node[e->to].title;
+  char *out;
+  if (g->out[e->from] < 0) {
+    out = svg_stub_text("to ", to, "");
+    if (out == NULL) return 0;
+    g->out[e->from] = svg_stub(g, out, g->level[e->from] + 1, g->column[e->from]);
+    svg_flow(g, e->from, g->out[e->from], 0, 0);
+    return 1;
+  }
+  svg_node *v = &g->node[g->out[e->from]];
+  const size_t n = strlen(v->title);
+  if (strstr(v->title, "..") != NULL || (carry && strstr(v->title, to) != NULL)) return 1;
+  out = svg_stub_text(v->title, n > 40 ? ", .." : ", ", "");
+  char *more = out == NULL || n > 40 ? out : svg_stub_text(out, to, "");
+  if (more == NULL) return free(out), 0;
+  if (more != out) free(out);
+  free((void *)(uintptr_t)v->title);
+  v->title = more;
+  return 1;
+}
+
+// Returns 0 when out of memory.
+static int svg_cut_long(svg_graph *g, int nnode, const svg_node *node, int nedge,
+                        const svg_edge *edge, double tall) {
+  const size_t nodes = (size_t)nnode + 2 * (size_t)nedge, edges = 2 * (size_t)nedge;
+  g->node = (svg_node *)svg_alloc(nodes, sizeof *g->node);
+  g->edge = (svg_edge *)svg_alloc(edges, sizeof *g->edge);
+  g->level = (int *)svg_alloc(nodes, sizeof *g->level);
+  g->column = (int *)svg_alloc(nodes, sizeof *g->column);
+  g->number = (int *)svg_alloc(nodes, sizeof *g->number);
+  g->out = (int *)svg_alloc(nodes, sizeof *g->out);
+  if (g->node == NULL || g->edge == NULL || g->level == NULL || g->column == NULL ||
+      g->number == NULL || g->out == NULL)
+    return 0;
+  for (int v = 0; v < nnode; v++) g->node[v] = node[v];
+  svg_levels(nnode, nedge, edge, g->level, g->number);
+  g->ncolumn = svg_columns_of(nnode, node, g->level, g->column, tall);
+  g->nnode = nnode;
+  for (int v = 0; v < nnode; v++) g->out[v] = -1;
+  for (int e = 0; e < nedge; e++) {
+    const svg_edge *x = &edge[e];
+    int whole = x->kind == SVG_LOOP || (x->kind == SVG_FLOW &&
+                g->column[x->from] == g->column[x->to] &&
+                g->level[x->to] - g->level[x->from] <= SVG_LONG);
+    if (whole) g->edge[g->nedge++] = *x;
+    else if (!svg_cut(g, x)) return 0;
+  }
+  return g->ncolumn > 0;
+}
+
+// Lays out column k of a graph, from `y` on; 0: out of memory.
+static int svg_column_make(svg_column *c, svg_graph *g, int k, double y) {
+  int first = -1;
+  c->node = (svg_node *)svg_alloc((size_t)g->nnode, sizeof *c->node);
+  c->level = (int *)svg_alloc((size_t)g->nnode, sizeof *c->level);
+  c->edge = (svg_edge *)svg_alloc((size_t)g->nedge, sizeof *c->edge);
+  if (c->node == NULL || c->level == NULL || c->edge == NULL) return 0;
+  for (int v = 0; v < g->nnode; v++)
+    if (g->column[v] == k && (first < 0 || g->level[v] < first)) first = g->level[v];
+  for (int v = 0; v < g->nnode; v++) {
+    if (g->column[v] != k) continue;
+    g->number[v] = c->nnode;
+    c->level[c->nnode] = g->level[v] - first;
+    c->node[c->nnode++] = g->node[v];
+  }
+  for (int e = 0; e < g->nedge; e++) {
+    if (g->column[g->edge[e].to] != k) continue;
+    c->edge[c->nedge] = g->edge[e];
+    c->edge[c->nedge].from = g->number[g->edge[e].from];
+    c->edge[c->nedge++].to = g->number[g->edge[e].to];
+  }
+  if (!svg_spots(&c->w, c->nnode, c->node, c->level, c->nedge, c->edge) || !svg_order(&c->w))
+    return 0;
+  const svg_layout *w = &c->w;
+  c->width = svg_place(&c->w);
+  c->top = (double *)svg_alloc((size_t)w->nlevel + 1, sizeof *c->top);
+  c->bottom = (double *)svg_alloc((size_t)w->nlevel + 1, sizeof *c->bottom);
+  if (c->width <= 0 || c->top == NULL || c->bottom == NULL) return 0;
+  for (int l = 0; l < w->nlevel; l++) {
+    double height = 0;
+    for (int i = w->start[l]; i < w->start[l + 1]; i++)
+      if (w->spot[w->order[i]].height > height) height = w->spot[w->order[i]].height;
+    c->top[l] = y, c->bottom[l] = y + height;
+    if (w->start[l + 1] > w->start[l]) y += height + SVG_RISE;
+  }
+  c->height = y;
+  return 1;
+}
+
+static int svg_column_draw(FILE *f, const svg_column *c, double x) {
+  fprintf(f, "<g transform=\"translate(%.1f 0)\">\n", x);
+  svg_edges(f, &c->w, c->nedge, c->edge, c->top, c->bottom);
+  svg_boxes(f, &c->w, c->nnode, c->node, c->top);
+  int ok = svg_labels(f, &c->w, c->nedge, c->edge, c->top);
+  fputs("</g>\n", f);
+  return ok;
+}
+
+static void svg_page(FILE *f, const char *title, double width, double height) {
+  svg_head(f, width, height);
+  fputs("<defs><marker id=\"a\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
+        "orient=\"auto\" markerUnits=\"userSpaceOnUse\"><path d=\"M0 0L8 4L0 8z\" "
+        "fill=\"#667\"/></marker></defs>\n", f);
+  fprintf(f, "<text x=\"8\" y=\"%d\" font-size=\"14\">", SVG_MARGIN + 4);
+  svg_text(f, title, strlen(title));
+  fputs("</text>\n", f);
+}
+
+// Draws a graph, its edges in the order of the nodes they go to, below ntime time lines; at most
+// SVG_TALL high. 0: out of memory.
 static int svg_plan(FILE *f, const char *title, int nnode, const svg_node *node, int nedge,
                     const svg_edge *edge, int ntime, svg_time *time) {
-  svg_layout w;
-  memset(&w, 0, sizeof w);
-  double *top = NULL, *bottom = NULL, head = SVG_MARGIN + 2 * SVG_LINE, y = head;
-  double least = svg_columns(title) * (SVG_CHAR + 2) + 2 * SVG_MARGIN;
-  int ok = svg_spots(&w, nnode, node, nedge, edge) && svg_order(&w);
+  double head = SVG_MARGIN + 2 * SVG_LINE, y = head, wide = 0, high = 0;
+  double width = svg_columns(title) * (SVG_CHAR + 2) + 2 * SVG_MARGIN;
+  svg_graph g;
+  svg_column *column = NULL;
+  int ok = 1;
+  memset(&g, 0, sizeof g);
   for (int i = 0; i < ntime && ok; i++) {
-    double wide = SVG_TIME_LEFT + SVG_TIME_RIGHT;
     svg_sane(&time[i]);
     ok = svg_measure(&time[i]);
-    wide += time[i].width, y += time[i].height;
-    if (wide > least) least = wide;
+    y += time[i].height;
+    if (SVG_TIME_LEFT + SVG_TIME_RIGHT + time[i].width > width)
+      width = SVG_TIME_LEFT + SVG_TIME_RIGHT + time[i].width;
+  }
+  ok = ok && svg_cut_long(&g, nnode, node, nedge, edge, SVG_TALL - y);
+  column = (svg_column *)svg_alloc((size_t)g.ncolumn, sizeof *column);
+  ok = ok && column != NULL;
+  for (int k = 0; k < g.ncolumn && ok; k++) {
+    ok = svg_column_make(&column[k], &g, k, y);
+    wide += column[k].width;
+    if (column[k].height > high) high = column[k].height;
   }
   if (ok) {
-    top = (double *)svg_alloc((size_t)w.nlevel + 1, sizeof *top);
-    bottom = (double *)svg_alloc((size_t)w.nlevel + 1, sizeof *bottom);
-    ok = top != NULL && bottom != NULL;
-  }
-  double width = ok ? svg_place(&w) : 0;
-  ok = width > 0;
-  if (ok) {
-    for (int k = 0; k < w.nlevel; k++) {
-      double height = 0;
-      for (int i = w.start[k]; i < w.start[k + 1]; i++)
-        if (w.spot[w.order[i]].height > height) height = w.spot[w.order[i]].height;
-      top[k] = y, bottom[k] = y + height, y += height + SVG_RISE;
-    }
-    svg_head(f, width > least ? width : least, y);
-    fputs("<defs><marker id=\"a\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
-          "orient=\"auto\" markerUnits=\"userSpaceOnUse\"><path d=\"M0 0L8 4L0 8z\" "
-          "fill=\"#667\"/></marker></defs>\n", f);
-    fprintf(f, "<text x=\"8\" y=\"%d\" font-size=\"14\">", SVG_MARGIN + 4);
-    svg_text(f, title, strlen(title));
-    fputs("</text>\n", f);
+    svg_page(f, title, wide > width ? wide : width, high);
     for (int i = 0; i < ntime && ok; head += time[i++].height) ok = svg_timeline(f, &time[i], head);
-    svg_edges(f, &w, nedge, edge, top, bottom);
-    svg_boxes(f, &w, nnode, node, top);
-    ok = svg_labels(f, &w, nedge, edge, top) && ok;
+    wide = 0;
+    for (int k = 0; k < g.ncolumn && ok; wide += column[k++].width)
+      ok = svg_column_draw(f, &column[k], wide);
     fputs("</svg>\n", f);
   }
-  free(top), free(bottom), free(w.spot), free(w.link), free(w.at), free(w.first), free(w.passes);
-  free(w.order), free(w.start);
+  for (int k = 0; k < g.ncolumn && column != NULL; k++) svg_column_free(&column[k]);
+  for (int v = nnode; v < g.nnode; v++) free((void *)(uintptr_t)g.node[v].title);
+  free(column);
+  svg_graph_free(&g);
   return ok;
 }

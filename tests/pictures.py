@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+#
+# Are the pictures of `einsum plan --svg` legible and complete? tests/pictures.py BINARY, in a
+# directory to write to: bytes on edges add up to those of the plan, layers that repeat are one,
+# found by what they do and not by their names, and nothing is higher than it may be. No package.
+
+import json
+import random
+import re
+import subprocess
+import sys
+import xml.dom.minidom
+
+TALL = 8000
+failed = 0
+
+
+def expect(ok, *what):
+    global failed
+    if not ok:
+        print("pictures.py:", *what)
+        failed = 1
+
+
+class Picture:
+    def __init__(self, text, *words):
+        with open("picture.ein", "w", encoding="utf-8") as f:
+            f.write(text)
+        r = subprocess.run([sys.argv[1], "plan", "picture.ein", "--json", "--svg", "picture.svg",
+                            *words], capture_output=True, text=True, check=True)
+        self.plan = json.loads(r.stdout)
+        svg = xml.dom.minidom.parse("picture.svg").documentElement
+        self.words = words
+        self.height = float(svg.getAttribute("height"))
+        self.bytes = sum(float(p.getAttribute("data-bytes") or 0)
+                         for p in svg.getElementsByTagName("path"))
+        self.boxes, self.stubs, self.texts = [], [], []
+        for t in svg.getElementsByTagName("text"):
+            s = t.firstChild.data if t.firstChild else ""
+            self.texts.append(s)
+            if t.getAttribute("font-weight") == "bold":
+                self.boxes.append(s)
+            if t.getAttribute("font-style") == "italic":
+                self.stubs.append(s)
+        self.named = sum(float(m.group(1)) for s in self.texts
+                         for m in [re.match(r" *(\d+\.\d)% \S", s)] if m)
+        moved = self.plan["simulated"]["bytes"]
+        expect(abs(self.bytes - moved) <= 1e-9 * moved, *words, "edges have", self.bytes, "of",
+               moved)
+        expect(self.height <= TALL, *words, "height", self.height)
+        expect(self.named >= 89.5, *words, "the legend names", self.named)
+
+    def times(self):
+        return [int(s.split()[0]) for s in self.texts if re.fullmatch(r"\d+ times", s)]
+
+
+def name(rng, used):
+    while True:
+        s = "".join(rng.choice("bcghqxyz") for _ in range(rng.randrange(3, 7)))
+        if s not in used:
+            used.add(s)
+            return s
+
+
+# Layers of `period` statements with random names; every statement reads the one before, and an
+# input of its own or another one of the layer.
+def layers(rng, period, count):
+    used = {"i", "j", "k"}
+    kinds = ["%s[i,k]*%s[k,j]", "sum[k](%s[k,i] - %s[k,j])", "exp(%s[i,j]) + %s[i,j]",
+             "max(%s[i,j], %s[j,i])", "%s[i,j]^2/(2 + %s[i,j]^2)"]
+    made = [(rng.randrange(len(kinds)), rng.randrange(-n - 1, n + 1)) for n in range(period)]
+    inputs, lines = [name(rng, used)], []
+    end = inputs[0]
+    for _ in range(count):
+        layer = []
+        for kind, back in made:
+            if back <= 0:
+                inputs.append(name(rng, used))
+            other = inputs[-1] if back <= 0 else layer[back - 1]
+            lines.append("%s[i,j] = %s" % (name(rng, used), kinds[kind] % (end, other)))
+            layer.append(lines[-1].split("[", 1)[0])
+            end = layer[-1]
+    return "\n".join(["input %s[i=8,j=8] : f64" % x for x in inputs] + lines + ["output " + end])
+
+
+# `count` statements, of which no three in a row are alike, that read each other far and near.
+def tangle(rng, count):
+    lines, names = ["input A[i=8,j=8], B[i,j] : f64"], ["A", "B"]
+    for n in range(count):
+        a, b = rng.choice(names[-6:]), rng.choice(names)
+        first, second, own = (rng.uniform(0, 9) for _ in range(3))
+        lines.append("V%d[i,j] = %g*%s[i,%s] %s %g*%s[%s,j] + %g" % (
+            n, first, a, rng.choice("jk") if n % 7 else "j", "*" if n % 7 else "+", second, b,
+            "k" if n % 7 else "i", own))
+        lines[-1] = lines[-1] if n % 7 == 0 else "V%d[i,j] = sum[k](%s[i,k]*%s[k,j]) + %g" % (
+            n, a, b, own)
+        names.append("V%d" % n)
+    outputs = [x for x in names[2:] if not any(re.search(r"\b%s\[" % x, y.split("=", 1)[1])
+                                               for y in lines[1:])]
+    return "\n".join(lines + ["output " + ", ".join(outputs)])
+
+
+ATTENTION = """input Q[s=64,d=16], K[t=64,d], V[t,e=16] : f32
+T[s,t] = sum[d](Q[s,d]*K[t,d]) / 4
+P[s,t] = softmax[t](T[s,t])
+Y[s,e] = sum[t](P[s,t]*V[t,e])
+output Y"""
+
+
+def main():
+    for words in ([], ["-p", "8"], ["-p", "8", "--cost", "bytes"], ["-p", "6", "--decomp", "sqrt"],
+                  ["-p", "8", "--pin", "K[t=8]", "--cost", "bytes"]):
+        p = Picture(ATTENTION, *words)
+        expect(not p.times() and not p.stubs, *words, "small, but folded:", p.times(), p.stubs)
+        expect(len(p.boxes) == len(p.plan["statements"]) + 3, *words, "boxes", p.boxes)
+    p = Picture(ATTENTION, "-p", "8", "--decomp", "given", "--parts", "T.1[d=2,s=4]", "--parts",
+                "Y[t=8]")
+    folds = [s for s in p.texts if s.startswith("partials ")]
+    expect(len(folds) == 2, "partial results go home unseen:", folds)
+    rng = random.Random(5)
+    for period, count in ((1, 200), (2, 90), (7, 31), (22, 32), (40, 3)):
+        text = layers(rng, period, count)
+        for words in (["-p", "4", "--decomp", "sqrt"], []):
+            p = Picture(text, *words)
+            total = len(p.plan["statements"])
+            drawn = sum(1 for s in p.boxes if "[" in s)
+            expect(total >= period * count, period, count, "only", total, "statements")
+            expect(drawn * count == total, period, count, *words, drawn, "boxes for", total,
+                   "statements")
+            expect(set(p.times()) == {count}, period, count, *words, "times", set(p.times()))
+    p = Picture(tangle(rng, 350), "-p", "4", "--decomp", "sqrt")
+    expect(len(p.plan["statements"]) >= 350, "statements", len(p.plan["statements"]))
+    ends = [s.split()[0] for s in p.stubs if not s.startswith("to ")]
+    starts = [s for s in p.stubs if s.startswith("to ")]
+    expect(len(ends) > 100 and len(starts) > 50, "stubs", len(ends), len(starts))
+    boxes = {s.split("[")[0] for s in p.boxes}
+    expect(set(ends) <= boxes, "stubs of no box", set(ends) - boxes)
+    expect({x for s in starts for x in s[3:].replace(", ..", "").split(", ")} <= boxes,
+           "stubs to no box")
+
+
+main()
+sys.exit(failed)
