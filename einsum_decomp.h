@@ -186,9 +186,11 @@ typedef struct ein_decompose_desc {
   int fewer;                // 1: the family of divisors under every model. Few tasks move few
                             //   bytes: the least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: 2048 for 64 places, fewer for more, 16 at least)
-  double max_table;         // entries of a table of the search; default 2^22
-  int beam;                 // states of the search where tables are split; default 256
+                            //   seconds: 2048 for 64 places, fewer for more, 16 at least); fewer
+                            //   where edges' tables would have more than 2^26 entries in all
+  double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
+  int beam;                 // states of the search where tables are split; default 256; 2^24 at
+                            //   most of all statements
   // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
   // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
   // "f,hidden,ff". No other method looks at names.
@@ -370,6 +372,8 @@ typedef struct eini_decomposer {
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
   int cut_short;           // ways were dropped for lack of room
+  double over;             // the least bytes of vectors that do not fit the memory by themselves
+  int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
   const ein_decomposition *hint;  // its vectors are not dropped; or NULL
 } eini_decomposer;
@@ -2751,6 +2755,7 @@ typedef struct eini_blocks {
 // The vectors of least rank among those enumerated: a heap with the dearest on top.
 typedef struct eini_pick {
   eini_blocks blocks;
+  int node;                // the first of the form
   int64_t effort;          // steps that may be taken
   int64_t step;            // steps of a vector that is not ranked by blocks
   int64_t most, n;         // how many are kept, and there are
@@ -2849,13 +2854,16 @@ static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut) {
 }
 
 // Takes note of a vector; it is kept if it is among the best. first: whatever its rank.
-static void eini_pick_add(const eini_decomposer *dc, const eini_dform *f, eini_pick *q,
+static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q,
                           const int64_t *cut, int first) {
   double join, agg, seconds, own, rank;
   double bytes = dc->machine.memory > 0 ? eini_result_bytes(dc, f->s, cut) : 0;
   int n = f->s->nindex;
   if (bytes < q->bytes) q->bytes = bytes;
-  if (dc->machine.memory > 0 && bytes > dc->machine.memory) return;
+  if (dc->machine.memory > 0 && bytes > dc->machine.memory) {
+    if (dc->over <= 0 || bytes < dc->over) dc->over = bytes, dc->over_at = q->node;
+    return;
+  }
   if (first && eini_pick_raise(q, n, cut)) return;
   int64_t slot = q->n;
   q->seen++;
@@ -2887,35 +2895,66 @@ static void eini_pick_add(const eini_decomposer *dc, const eini_dform *f, eini_p
   q->heap[i] = (int)slot;
 }
 
+// Where a divisor of nd, ascending, is.
+static int eini_divisor_at(const int64_t *divisor, int nd, int64_t x) {
+  int lo = 0, hi = nd - 1;
+  while (lo < hi) {
+    int mid = (lo + hi) / 2;
+    if (divisor[mid] < x) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+// May index c have so many pieces? even: only if they divide its extent.
+static int eini_cut_fits(const eini_dform *f, int c, int64_t pieces, int even) {
+  if (f->need[c] != 0 ? f->need[c] != pieces : pieces > f->limit[c]) return 0;
+  return !even || f->s->index[c].extent % pieces == 0;
+}
+
+// can[i * nd + k]: indices prefer[i] and on can have divisor[k] tasks in all.
+static void eini_vectors_can(const eini_dform *f, int even, int nd, const int64_t *divisor,
+                             unsigned char *can) {
+  int n = f->s->nindex;
+  can[n * nd] = 1;
+  for (int i = n - 1; i >= 0; i--) {
+    const unsigned char *after = can + (i + 1) * nd;
+    for (int j = 0; j < nd; j++) {
+      if (!eini_cut_fits(f, f->prefer[i], divisor[j], even)) continue;
+      for (int m = 0, k = j; m < nd && k < nd; m++) {
+        while (k < nd && divisor[k] < divisor[m] * divisor[j]) k++;
+        if (k < nd && divisor[k] == divisor[m] * divisor[j]) can[i * nd + k] |= after[m];
+      }
+    }
+  }
+}
+
 // Every vector with `tasks` tasks, the indices that are preferred cut most first; even: pieces
 // divide their extents. nd divisors of tasks.
 static ein_status eini_vectors_of(eini_decomposer *dc, const eini_dform *f, int64_t tasks,
                                   int even, int nd, const int64_t *divisor, eini_pick *q) {
   eini_arena *a = &dc->arena;
+  const eini_arena_at mark = eini_arena_mark(a);
   int n = f->s->nindex, i = 0;
   int *at = EINI_NEW(a, int, n + 1);
   int64_t *cut = EINI_NEW(a, int64_t, n + 1), *rest = EINI_NEW(a, int64_t, n + 1);
-  int64_t *room = EINI_NEW(a, int64_t, n + 1);  // most tasks of the indices from i on
-  if (at == NULL || cut == NULL || rest == NULL || room == NULL) return EIN_ERR_NO_MEMORY;
+  unsigned char *can = EINI_NEW(a, unsigned char, ((int64_t)n + 1) * nd);
+  if (at == NULL || cut == NULL || rest == NULL || can == NULL) return EIN_ERR_NO_MEMORY;
   if (n == 0 && tasks == 1) eini_pick_add(dc, f, q, cut, 0);
-  if (n == 0) return EIN_OK;
-  room[n] = 1;
-  for (int k = n - 1; k >= 0; k--) {
-    int64_t most = f->need[f->prefer[k]] != 0 ? f->need[f->prefer[k]] : f->limit[f->prefer[k]];
-    if (eini_mul_overflow(room[k + 1], most, &room[k])) room[k] = INT64_MAX;
-  }
+  eini_vectors_can(f, even, nd, divisor, can);
   rest[0] = tasks;
   at[0] = nd;
+  if (n == 0 || !can[nd - 1]) i = -1;
   while (i >= 0) {  // index prefer[i] takes divisor at[i] of what the indices before leave
     int c = f->prefer[i], k = at[i] - 1;
-    for (; k >= 0 && rest[i] / divisor[k] <= room[i + 1]; k--) {
-      if (divisor[k] > eini_min64(rest[i], f->limit[c]) || rest[i] % divisor[k] != 0) continue;
-      if (i == n - 1 && divisor[k] != rest[i]) continue;
-      if (f->need[c] != 0 && f->need[c] != divisor[k]) continue;
-      if (!even || f->s->index[c].extent % divisor[k] == 0) break;
+    const unsigned char *after = can + (i + 1) * nd;
+    for (; k >= 0; k--) {
+      if (divisor[k] > rest[i] || rest[i] % divisor[k] != 0) continue;
+      if (!eini_cut_fits(f, c, divisor[k], even)) continue;
+      if (after[eini_divisor_at(divisor, nd, rest[i] / divisor[k])]) break;
     }
-    if (q->steps++ > q->effort) return EIN_OK;
-    if (k < 0 || rest[i] / divisor[k] > room[i + 1]) {
+    if (q->steps++ > q->effort) break;
+    if (k < 0) {
       i--;
       continue;
     }
@@ -2928,6 +2967,7 @@ static ein_status eini_vectors_of(eini_decomposer *dc, const eini_dform *f, int6
     rest[i + 1] = rest[i] / cut[c];
     at[++i] = nd;
   }
+  eini_arena_rollback(a, &mark);
   return EIN_OK;
 }
 
@@ -2967,24 +3007,49 @@ static ein_status eini_vectors_first(eini_decomposer *dc, eini_dform *f, int64_t
   return EIN_OK;
 }
 
+// The most tasks that vectors can have, p at most. best: of so many for the indices so far; only
+// quotients of p come up as room.
+static ein_status eini_tasks_most(eini_decomposer *dc, const eini_dform *f, int64_t *tasks) {
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  int64_t root = 1, p = dc->p, *best, *next;
+  while ((root + 1) * (root + 1) <= p) root++;
+  best = EINI_NEW(&dc->arena, int64_t, 2 * root + 2);  // [room], or [2 * root + 1 - p / room]
+  next = EINI_NEW(&dc->arena, int64_t, 2 * root + 2);
+  if (best == NULL || next == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < 2 * root + 2; k++) best[k] = 1;
+  for (int i = 0; i < f->s->nindex; i++) {
+    int64_t need = f->need[i], limit = need != 0 ? need : f->limit[i];
+    for (int64_t at = 1; at <= 2 * root; at++) {
+      int64_t room = at <= root ? at : p / (2 * root + 1 - at), most = 0;
+      // Of the pieces that leave as much room the most are best.
+      for (int64_t pieces = eini_min64(limit, room); pieces > 0 && most < room;) {
+        int64_t left = room / pieces;
+        int64_t of = best[left <= root ? left : 2 * root + 1 - p / left];
+        most = eini_max64(most, pieces * of);
+        pieces = need != 0 ? 0 : room / (left + 1);
+      }
+      next[at] = need > room ? 0 : most;
+    }
+    int64_t *swap = best;
+    best = next;
+    next = swap;
+  }
+  *tasks = best[p <= root ? p : 2 * root];
+  eini_arena_rollback(&dc->arena, &mark);
+  return EIN_OK;
+}
+
 // The family: as many tasks as possible, p at most, in pieces that divide the extents where they
 // can; and those of divisors of p. The `most` best of them are kept.
 static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q) {
-  int n = f->s->nindex, even = 0, paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
-  int64_t most = 1, divisor[256], tasks;
-  for (int c = 0; c < n; c++) {
-    int64_t pieces = f->need[c] != 0 ? f->need[c] : f->limit[c];
-    if (eini_mul_overflow(most, pieces, &most) || most > dc->p) most = dc->p;
-  }
-  for (tasks = most; tasks > 0; tasks--) {
-    int nd = eini_divisors(tasks, divisor);
-    double none = q->bytes;
-    if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, q));
-    even = q->seen > 0 || q->bytes < none;
-    if (!even) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, q));
-    if (q->seen > 0 || q->bytes < none) break;
-  }
+  int even = 0, paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
+  int64_t divisor[256], tasks;
+  EINI_TRY(eini_tasks_most(dc, f, &tasks));
   int nd = eini_divisors(tasks, divisor);
+  double none = q->bytes;
+  if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, q));
+  even = q->seen > 0 || q->bytes < none;
+  if (!even) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, q));
   if (q->kept_out > 0 || q->steps > q->effort)
     EINI_TRY(eini_vectors_first(dc, f, tasks, even, nd, divisor, q));
   for (int k = 0; k < dc->ndivisor && eini_all_divisors(dc->desc); k++) {
@@ -2995,7 +3060,7 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, e
   if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, 1);
   f->least = q->steps > q->effort ? 0 : q->least;
   dc->cut_short |= q->kept_out > 0 || q->steps > q->effort;
-  return q->n > 0 ? EIN_OK : eini_no_memory_for(dc, node, q->bytes, 0);
+  return q->n > 0 ? EIN_OK : eini_no_memory_for(dc, node, q->bytes, q->steps > q->effort);
 }
 
 // The vectors of a form, as many as are picked at most, those of least rank first.
@@ -3003,6 +3068,7 @@ static ein_status eini_vectors_make(eini_decomposer *dc, eini_dform *f, int node
                                     eini_ways *w) {
   int n = f->s->nindex;
   q->n = q->seen = q->steps = q->kept_out = 0;
+  q->node = node;
   q->least = q->bytes = INFINITY;
   q->effort = eini_min64(EINI_VECTORS_EFFORT, dc->effort / 8 + 4096);
   q->step = 0;  // it walks over all maps
@@ -3092,6 +3158,7 @@ static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int6
              (dc->desc->cost <= EIN_COST_PAPER_CODE && dc->machine.memory <= 0);
   for (int i = 0; i < m; i++) o->rank[i] = i;
   do {
+    dc->cut_short |= w->n == w->cap;
     if (w->n == w->cap) break;
     int *order = w->order + w->n * n;
     int64_t *mine = o->digits + found * o->room, again = 0;
@@ -3140,9 +3207,11 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, const eini
   return EIN_OK;
 }
 
+#define EINI_WAYS_MAX 65536
+
 // How many ways of a statement the tables have room for.
 static int64_t eini_ways_most(const eini_decomposer *dc) {
-  if (dc->desc->max_vectors > 0) return dc->desc->max_vectors;
+  if (dc->desc->max_vectors > 0) return eini_min64(dc->desc->max_vectors, EINI_WAYS_MAX);
   int64_t most = 16, words = (dc->p + 63) / 64, cap = dc->machine.memory > 0 ? 256 : 2048;
   // With a limit to the memory no way can be dropped, so there are fewer from the start.
   if (dc->desc->cost <= EIN_COST_PAPER_CODE) return dc->machine.memory > 0 ? 1024 : 4096;
@@ -3166,6 +3235,7 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
     n = eini_max64(n, s->nindex);
     room = eini_max64(room, 2 * ((int64_t)s->nindex + 1) * (s->noperand + 2));
   }
+  most = eini_min64(most, eini_max64(4096, ((int64_t)1 << 23) / n));
   w->pick.most = most + 1;
   w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
   w->pick.rank = EINI_NEW(a, double, w->pick.most);
@@ -3373,12 +3443,14 @@ static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
   return EIN_OK;
 }
 
+#define EINI_BEAM_CELLS ((int64_t)1 << 24)  // labels that a beam has in all, about
 #define EINI_EDGES_CELLS 33554432.0  // of all edges' tables, about
 
 // Leaves the last ways of all forms out as long as their tables together take too much.
 static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
   int moved = dc->desc->cost >= EIN_COST_BYTES;
-  double words = moved ? (double)((dc->p + 63) / 64) : 1, room = (moved ? 2 : 1) * EINI_EDGES_CELLS;
+  double words = moved ? (double)((dc->p + 63) / 64) : 1, room = EINI_EDGES_CELLS;
+  if (moved || dc->desc->max_vectors > 0) room *= 2;
   for (;;) {
     double cells = 0;
     int64_t longest = 0;
@@ -3398,8 +3470,11 @@ static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
   }
 }
 
+#define EINI_TABLE_MAX 67108864.0
+
 static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *net) {
   double most = dc->desc->max_table > 0 ? dc->desc->max_table : 4194304;
+  if (most > EINI_TABLE_MAX) most = EINI_TABLE_MAX;
   int *unary = EINI_NEW(&dc->arena, int, dc->nnode), id;
   if (unary == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_sums_init(net, &dc->arena, dc->nnode, most));
@@ -3833,6 +3908,10 @@ typedef struct eini_lim {
   int64_t nslot;
   int *key;
   int cut_short;            // states fell out
+  double limit;             // bytes that a place may have
+  double refused, least;    // the least above it that was needed; the least of this statement
+  int refused_at;           // where
+  int64_t visits;           // places visited so far
 } eini_lim;
 
 static int eini_lim_ranges(const eini_lim *t, int x, const int *label, int64_t place, int home,
@@ -3988,14 +4067,15 @@ static ein_status eini_lim_make(eini_decomposer *dc, const eini_edges *q, const 
   t->dc = dc;
   t->q = q;
   t->net = net;
+  t->limit = dc->machine.memory;
   for (int i = 0; i < dc->nnode; i++) {
     const eini_stmt *s = dc->node[i].s;
     ways = eini_max64(ways, net->size[i]);
     room = eini_max64(room, s->nindex + s->out_map.rows);
     for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
   }
-  t->cap = eini_min64(((int64_t)1 << 20) / ways,
-                      ((int64_t)1 << 20) / eini_max64(1, dc->nnode) / dc->p);
+  t->cap = ((int64_t)1 << 20) / eini_max64(1, dc->nnode) / dc->p;
+  t->cap = eini_min64(t->cap, ((int64_t)1 << 20) / ways);
   t->cap = eini_max64(dc->p <= 65536 ? 16 : 4, t->cap);
   t->last = EINI_NEW(a, int, dc->nnode);
   t->at = EINI_NEW(a, int64_t, dc->nnode + 1);
@@ -4133,8 +4213,8 @@ static void eini_lim_sink(eini_limchild *heap, int64_t n, int64_t i) {
 
 #define EINI_LIM_EFFORT ((int64_t)1 << 24)  // places visited for a statement, about
 
-// Extends all states by statement y; the cheapest that fit are kept. *least: of what was looked at.
-static ein_status eini_lim_step(eini_lim *t, int y, eini_limchild *heap, double *least) {
+// Extends all states by statement y; the cheapest that fit are kept.
+static void eini_lim_step(eini_lim *t, int y, eini_limchild *heap) {
   const eini_decomposer *dc = t->dc;
   int64_t n = 0, kept = 0, nnode = dc->nnode;
   int ways = t->net->size[y];
@@ -4155,7 +4235,7 @@ static ein_status eini_lim_step(eini_lim *t, int y, eini_limchild *heap, double 
     }
   }
   for (int64_t i = n / 2; i-- > 0;) eini_lim_sink(heap, n, i);
-  *least = INFINITY;
+  t->least = INFINITY;
   // A look visits all places.
   int64_t looks = 0, most = eini_min64(16 * t->cap + 4096, EINI_LIM_EFFORT / dc->p + 16);
   memset(t->slot, 0, (size_t)t->nslot * sizeof *t->slot);
@@ -4168,8 +4248,10 @@ static ein_status eini_lim_step(eini_lim *t, int y, eini_limchild *heap, double 
     label[y] = c.way;
     double need = eini_lim_need(t, y, label, t->held + 3 * c.from * dc->p,
                                 t->more + 3 * kept * dc->p);
-    if (need < *least) *least = need;
-    if (need > dc->machine.memory || eini_lim_seen(t, y, kept)) continue;
+    t->visits += dc->p;
+    if (need < t->least) t->least = need;
+    if (need > t->limit && need < t->refused) t->refused = need, t->refused_at = y;
+    if (need > t->limit || eini_lim_seen(t, y, kept)) continue;
     t->mine[kept++] = c.cost;
   }
   t->cut_short |= n > 0;
@@ -4178,19 +4260,34 @@ static ein_status eini_lim_step(eini_lim *t, int y, eini_limchild *heap, double 
   t->label = t->next, t->held = t->more, t->cost = t->mine;
   t->next = label, t->more = held, t->mine = cost;
   t->n = kept;
-  return EIN_OK;
 }
 
-// All statements in their order. *node: where no state was left, or nnode.
-static ein_status eini_lim_pass(eini_lim *t, eini_limchild *heap, int *node, double *least) {
-  int nstmt = t->dc->nnode - t->dc->npinned;
-  *node = t->dc->nnode;
+// All statements in their order; returns how many of them it came through.
+static int eini_lim_pass(eini_lim *t, eini_limchild *heap) {
+  int nstmt = t->dc->nnode - t->dc->npinned, y = 0;
+  t->refused = INFINITY;
   eini_lim_begin(t);
-  for (int y = 0; y < nstmt && *node == t->dc->nnode; y++) {
-    EINI_TRY(eini_lim_step(t, y, heap, least));
-    if (t->n == 0) *node = y;
+  for (; y < nstmt; y++) {
+    eini_lim_step(t, y, heap);
+    if (t->n == 0) break;
   }
-  return EIN_OK;
+  return y;
+}
+
+// Nothing fits the memory: an error that names the least that does. Where all was looked at, all
+// was refused somewhere, so that no less than `refused` will do: the search is done again with it.
+// Else `least` is what statement `node` needs in what was looked at.
+static ein_status eini_lim_fail(eini_lim *t, eini_limchild *heap, int node, double least) {
+  const eini_decomposer *dc = t->dc;
+  if (t->cut_short) return eini_no_memory_for(dc, node, least, 1);
+  t->visits = 0;
+  do {
+    t->limit = least = t->refused;
+    node = t->refused_at;
+    if (eini_lim_pass(t, heap) == dc->nnode - dc->npinned) break;
+  } while (!t->cut_short && t->visits < EINI_LIM_EFFORT);
+  if (dc->over > 0 && dc->over < least) least = dc->over, node = dc->over_at;
+  return eini_no_memory_for(dc, node, least, dc->cut_short);
 }
 
 // The least cost among what fits the memory, statement by statement in their order. *proved: it is
@@ -4200,7 +4297,7 @@ static ein_status eini_lim_search(eini_decomposer *dc, const eini_edges *q, cons
                                   int *label, int *proved) {
   eini_lim t;
   double least = 0, cost = INFINITY, total = eini_sums_value(net, label);
-  int node = 0, missing = -1;
+  int nstmt = dc->nnode - dc->npinned, node = 0, missing = -1;
   *proved = 1;
   EINI_TRY(eini_lim_make(dc, q, net, &t));
   if (eini_lim_check(&t, label)) return EIN_OK;
@@ -4209,15 +4306,13 @@ static ein_status eini_lim_search(eini_decomposer *dc, const eini_edges *q, cons
   eini_limchild *heap = EINI_NEW(&dc->arena, eini_limchild, t.cap * ways);
   if (heap == NULL) return EIN_ERR_NO_MEMORY;
   for (int pass = 0; pass < 3; pass++) {
-    double first = 0;
     t.per_cost = pass == 0 ? 1 : pass == 1 && total > 0 ? dc->machine.memory / total : 0;
     t.per_byte = pass > 0;
-    EINI_TRY(eini_lim_pass(&t, heap, &node, &first));
-    if (node > missing) missing = node, least = first;
-    if (node == dc->nnode || !t.cut_short) break;
+    node = eini_lim_pass(&t, heap);
+    if (node > missing) missing = node, least = t.least;
+    if (node == nstmt || !t.cut_short) break;
   }
-  if (node < dc->nnode)
-    return eini_no_memory_for(dc, missing, least, t.cut_short || dc->cut_short);
+  if (node < nstmt) return eini_lim_fail(&t, heap, missing, least);
   for (int64_t s = 0; s < t.n; s++) {
     double c = eini_sums_value(net, t.label + s * dc->nnode);
     if (s > 0 && c >= cost) continue;
@@ -4407,7 +4502,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_edges_find(dc, &edges));
   EINI_TRY(eini_forms_make(dc));
   EINI_TRY(eini_edges_share(dc, &edges));
-  if (dc->desc->max_vectors <= 0) eini_edges_fit(dc, &edges);
+  eini_edges_fit(dc, &edges);
   EINI_TRY(eini_sums_make(dc, &edges, &net));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
@@ -4420,6 +4515,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
     for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
   } else {
     int beam = dc->desc->beam > 0 ? dc->desc->beam : 256;
+    beam = (int)eini_min64(beam, eini_max64(256, EINI_BEAM_CELLS / eini_max64(1, dc->nnode)));
     EINI_TRY(eini_sums_solve(&net, beam, label, &info->total, &info->lower));
     if (dc->cut_short) {  // what was dropped is bounded by the least of every statement only
       info->lower = 0;
