@@ -1454,13 +1454,15 @@ else
   echo 'test_command.sh: no Python, so no plan is carried elsewhere'
 fi
 
-# ---- pictures of large programs
+# ---- pictures of large programs, error bounds, progress
 
-if "$python" -c 'import xml.dom.minidom' 2> /dev/null; then
-  ran='pictures'
-  ok "$python" "$here/pictures.py" "$bin"
+if "$python" -c 'import xml.dom.minidom, fractions' 2> /dev/null; then
+  for script in pictures accuracy progress; do
+    ran=$script.py
+    ok "$python" "$here/$script.py" "$bin"
+  done
 else
-  echo 'test_command.sh: no Python, so pictures are not read'
+  echo 'test_command.sh: no Python, so no pictures, error bounds and progress'
 fi
 
 # ---- nothing is left behind

@@ -414,9 +414,13 @@ static int command_bench(void) {
   f.flops = info.ntask == 1 && n > 2 ? one_pass_flops(&no, info.flops) : info.flops;
   f.hardware_flops = f.flops * (is_complex(compute) ? 4 : 1);  // 8 real ones per multiply-add
   f.bytes = f.read_bytes + (double)j.out.nbytes;
+  progress_begin("timing", NULL, 0);
   measure_job(&f, &j);
+  progress_begin("measuring the machine", NULL, 0);
   measure_ceilings(&f, compute);
+  progress_begin("verifying", NULL, 0);
   if (checked) verify(&f, &j, &no, option_seed());
+  progress_end();
   if (given(O_JSON) != NULL) print_figures_json(&f, &j, checked);
   else print_figures(&f, &j, checked);
   finish(j.ctx, j.plan, NULL);

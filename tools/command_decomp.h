@@ -142,10 +142,11 @@ static ein_decomposition *decompose(const program *p, const ein_decompose_desc *
   ein_sim_desc sim_desc;
   ein_sim_info sim;
   how.machine = &wider;
+  progress_begin("decomposing", NULL, 0);
   for (;;) {
     ein_status st = ein_decompose(p->ctx, p->graph, &how, &d);
     if (st != EIN_OK) die_library(p->ctx, st, p->file);
-    if (given(O_MEMORY) == NULL) return d;
+    if (given(O_MEMORY) == NULL) return progress_end(), d;
     memset(&sim_desc, 0, sizeof sim_desc);
     sim_desc.machine = machine;
     st = ein_simulate(p->ctx, p->graph, d, &sim_desc, &sim);
@@ -154,6 +155,7 @@ static ein_decomposition *decompose(const program *p, const ein_decompose_desc *
     wider.memory = sim.peak_bytes;
     ein_decomposition_destroy(d);
   }
+  progress_end();
   if (wider.memory == machine->memory) return d;
   die(WRONG_INPUT, "more places have less each",
       "no plan found keeps every place within %.10g bytes; %.10g are enough", machine->memory,
@@ -737,8 +739,10 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
     how.fetch_fn = picture_fetch;
     how.user = &drawn;
   }
+  progress_begin("simulating", NULL, 0);
   ein_status st = ein_simulate(p->ctx, p->graph, d, &how, &sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  progress_end();
   if (svg != NULL) picture_end(&drawn, svg, &sim, how.stmt, -1, 0, NULL);
   if (given(O_EXPLAIN) != NULL && given(O_DETERMINISTIC) != NULL)
     fputs("# deterministic: the same bits for any number of threads and places\n", stderr);

@@ -158,6 +158,12 @@ static void figures_predicted(figures_of_run *made, const program *p, const ein_
   for (int i = 0; i < info.nstmt; i++) add_kernels(&made->kernels, d, i);
 }
 
+// A task has run; of: NULL, or what keeps it.
+static ein_status run_event(void *of, const ein_dist_event *event) {
+  progress_step();
+  return of == NULL ? EIN_OK : picture_event(of, event);
+}
+
 // Runs a plan for places, bound and with room for the figures of its statements.
 static double run_places(const ein_dist *d, const ein_run *bound, size_t workspace,
                          ein_dist_stats *stats, double *begin) {
@@ -167,11 +173,16 @@ static double run_places(const ein_dist *d, const ein_run *bound, size_t workspa
   run.workspace = memory(workspace);
   run.error = error;
   run.error_bytes = sizeof error;
+  ein_dist_info info;
+  (void)ein_dist_info_get(d, &info);
+  progress_begin("running", "tasks", (double)info.tasks);
   *begin = now(NULL);
   ein_status st = ein_dist_execute(d, &run, stats);
+  const double seconds = now(NULL) - *begin;
+  progress_end();
   if (st != EIN_OK)
     die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
-  return now(NULL) - *begin;
+  return seconds;
 }
 
 // Decomposes the program and runs it over the places of the fabric.
@@ -194,13 +205,14 @@ static figures_of_run run_on_places(program *p, const ein_run *bound) {
   places.nlayout = p->d.nbind;
   places.layout = p->d.bind;
   happened *of = NULL;
-  if (given(O_SVG) != NULL || given(O_EXPLAIN) != NULL) {
+  if (given(O_SVG) != NULL || given(O_EXPLAIN) != NULL)
     of = (happened *)memory(sizeof *of * (size_t)threads);
-    places.event_fn = picture_event;
-    places.event_user = of;
-  }
+  if (of != NULL || progress_on()) places.event_fn = run_event;
+  places.event_user = of;
+  progress_begin("planning", NULL, 0);
   ein_status st = ein_dist_create(p->ctx, p->graph, &places, &d);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  progress_end();
   (void)ein_dist_info_get(d, &info);
   if (given(O_MEMORY) != NULL && (double)info.peak_bytes > machine.memory)
     die(WRONG_INPUT, "more places have less each", "a place has %" PRId64 " bytes alive, more than "

@@ -114,7 +114,10 @@ static void put_clean(FILE *f, const char *s) {
   }
 }
 
+static void progress_end(void);  // an error may end any work
+
 static void put_error(const char *message, const char *hint) {
+  progress_end();
   fflush(stdout);
   fputs("einsum: error: ", stderr);
   put_clean(stderr, message);
@@ -445,6 +448,8 @@ static unsigned read_command_line(int argc, char **argv) {
   return command;
 }
 
+#include "command_progress.h"
+
 // Options that ask for a decomposition; -p 1 alone does not.
 static int decomposed(void) {
   static const option_id o[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER,
@@ -713,6 +718,7 @@ static void load(array *a, const char *path, int header_only, ein_dtype said) {
   npy_array f;
   char err[256];
   const char *shown = strcmp(path, "-") == 0 ? "standard input" : path;
+  if (!header_only) progress_begin("reading", NULL, 0);
   int r = header_only       ? npy_header_only(&f, path, err, sizeof err)
           : within_budget() ? npy_open_apart(&f, path, err, sizeof err)
                             : npy_open(&f, path, err, sizeof err);
@@ -739,6 +745,7 @@ static void load(array *a, const char *path, int header_only, ein_dtype said) {
   }
   a->v.buffer = a->v.data;
   a->v.buffer_bytes = (size_t)a->nbytes;
+  progress_end();
 }
 
 // The same array in another dtype.
@@ -952,6 +959,7 @@ static FILE *output_stream(const char *path) {
 // Writes what is still to be written, and gives every output its name: first all data, then all
 // names.
 static void keep_outputs(void) {
+  if (outputs != NULL) progress_begin("writing", NULL, 0);
   for (output *o = outputs; o != NULL; o = o->next) {
     if (o->data != NULL) npy_write_data(&o->w, o->data->v.data, (size_t)o->data->nbytes);
     npy_write_finish(&o->w);
@@ -961,6 +969,7 @@ static void keep_outputs(void) {
     npy_write_commit(&o->w);
     check_output(o);
   }
+  progress_end();
   outputs = NULL;
 }
 
@@ -1013,8 +1022,10 @@ static void job_plan(job *j, const char *expr, int nin, array *in, ein_dtype dty
   j->d.out = &j->out.v;
   j->within.einsum = &j->d;
   int fits = given(O_MEMORY) != NULL && !on_places() && given(O_DETERMINISTIC) == NULL;
+  progress_begin("planning", NULL, 0);
   st = fits ? make_fit(j->ctx, &j->within) : ein_plan_create(j->ctx, &j->d, &j->plan);
   if (st != EIN_OK) die_library(j->ctx, st, NULL);
+  progress_end();
 }
 
 static char *plan_text(const ein_plan *p, size_t (*fn)(const ein_plan *, char *, size_t)) {
@@ -1076,9 +1087,11 @@ static double execute_once(const ein_plan *plan, const ein_run *bound) {
   if (given(O_EXPLAIN) != NULL && fit == NULL)
     run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
   run.workspace = memory(fit != NULL ? ein_fit_workspace(fit) : info.workspace_bytes);
+  progress_begin("running", NULL, info.seconds);
   const double begin = now(NULL);
   execute(plan, &run);
   const double seconds = now(NULL) - begin;
+  progress_end();
   if (run.seconds == NULL) return explain(plan), seconds;
   size_t n = ein_plan_explain_run(plan, run.seconds, NULL, 0);
   char *s = (char *)memory(n + 1);
@@ -1286,8 +1299,10 @@ static void program_order(program *p) {
   ein_graph *ordered;
   if (given(O_DETERMINISTIC) == NULL) return;
   program_search(p, &search);
+  progress_begin("planning", NULL, 0);
   ein_status st = ein_graph_deterministic(p->ctx, p->graph, &search, &ordered);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  progress_end();
   ein_graph_destroy(p->graph);
   p->graph = ordered;
 }
@@ -1329,10 +1344,12 @@ static void program_schedule(program *p) {
   within.nlayout = n;
   within.layout = bind;
   within.options = &search;
+  progress_begin("planning", NULL, 0);
   ein_status st = given(O_MEMORY) != NULL && !on_places()
                       ? make_fit(p->ctx, &within)
                       : ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  progress_end();
 }
 
 static void program_plan(program *p) {
