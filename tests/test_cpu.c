@@ -14,6 +14,7 @@
 #include "check.h"
 #include "util.h"
 #include "scaled.h"
+#include "spellings.h"
 
 #if EINI_CPU_POSIX
 #include <sys/mman.h>
@@ -1011,6 +1012,56 @@ static void test_scaled(const char *isa, int64_t count) {
   }
 }
 
+// ---- spellings ----
+
+// The kernels of a plan and their predicted seconds, as its JSON has them.
+static void kernels_of(ein_ctx *ctx, const spelled *s, char *text, size_t size) {
+  static char json[1 << 14];
+  ein_einsum_desc d;
+  ein_plan *plan = NULL;
+  size_t n = 0;
+  memset(&d, 0, sizeof d);
+  d.expr = s->expr;
+  d.nin = s->nin;
+  d.in = s->view;
+  d.out = &s->view[s->nin];
+  text[0] = 0;
+  CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK);
+  CHECK(ein_plan_json(plan, json, sizeof json) < sizeof json);
+  for (const char *at = json; (at = strstr(at, "\"kernels\"")) != NULL && n < size; at++)
+    n += (size_t)snprintf(text + n, size - n, "%.*s", (int)(strstr(at, "\"io") - at), at);
+  ein_plan_destroy(plan);
+}
+
+// Every spelling of a contraction of one or two operands gets the same kernels and the same
+// predicted time. (Of more, intermediate results may lie in several ways.)
+static void test_spellings(ein_cpu *cpu) {
+  static const char *const exprs[] = {"ab,bc->ac", "abc,cd->abd", "abcd,dbea->ec", "ab,b->a",
+                                      "abc,abd->acd", "ab,ab->ab", "ab->ba", "abc->cab", "abc->b"};
+  static const int64_t extents[3][5] = {{5, 4, 7, 3, 6}, {48, 40, 33, 24, 20}, {96, 8, 64, 72, 2}};
+  static const ein_dtype dtypes[] = {EIN_F32, EIN_F64, EIN_C64, EIN_I32};
+  for (int c = 0; c < 2 * 9 * 3 * 4; c++) {
+    const char *expr = exprs[c / 24];
+    ein_ctx_desc desc;
+    ein_ctx *ctx = NULL;
+    char first[1024], other[1024];
+    int same = 1;
+    spelled s;
+    memset(&desc, 0, sizeof desc);
+    CHECK((c & 1) || ein_cpu_use(cpu, &desc) == EIN_OK);  // or the portable kernels
+    CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
+    const int step = strlen(expr) > 11 ? 7 : 1;  // orders count by twos and threes
+    for (int64_t k = 0; same && spell(expr, extents[c / 2 % 3], dtypes[c / 6 % 4], k, &s);
+         k += step) {
+      kernels_of(ctx, &s, k == 0 ? first : other, sizeof first);
+      same = k == 0 || strcmp(first, other) == 0;
+      if (!same) printf("  %s as %s: %s, not %s\n", expr, s.expr, other, first);
+    }
+    CHECK(same);
+    ein_ctx_destroy(ctx);
+  }
+}
+
 int main(int argc, char **argv) {
   static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
   int64_t count = argc > 2 ? atoll(argv[2]) : 1500;
@@ -1049,6 +1100,9 @@ int main(int argc, char **argv) {
     CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
     ein_cpu_destroy(cpu);
   }
+  ein_cpu *best = open_isa(NULL, 1);
+  test_spellings(best);
+  ein_cpu_destroy(best);
   printf("cpu: %d checks, %d failed\n", checks, failures);
   return failures != 0;
 }
