@@ -622,6 +622,45 @@ static void test_fork(void) {
   ein_cpu_destroy(cpu);
 }
 
+// Tasks of a job that the caller's thread does not leave before another thread is inside one, which
+// takes a while: whoever does not wait for it sees it unfinished.
+typedef struct slow {
+  pthread_t caller;
+  int entered, left, micros;
+} slow;
+
+static void slow_task(void *arg, int i) {
+  slow *s = (slow *)arg;
+  const int mine = pthread_equal(pthread_self(), s->caller);
+  (void)i;
+  if (!mine) __atomic_add_fetch(&s->entered, 1, __ATOMIC_SEQ_CST);
+  for (int k = 0; mine && k < 20000 && __atomic_load_n(&s->entered, __ATOMIC_SEQ_CST) == 0; k++) {
+    const struct timespec pause = {0, 100000};
+    nanosleep(&pause, NULL);
+  }
+  const struct timespec take = {0, s->micros * 1000};
+  if (!mine) nanosleep(&take, NULL);
+  if (!mine) __atomic_add_fetch(&s->left, 1, __ATOMIC_SEQ_CST);
+}
+
+static void test_join(void) {
+  static const int micros[] = {0, 20, 200, 3000, 30000};  // the caller spins, or sleeps
+  ein_cpu *cpu = cpu_of(NULL, 3);
+  const ein_executor pool = ein_cpu_executor(cpu);
+  int met = 0;
+  for (int k = 0; k < 100; k++) {
+    slow s = {pthread_self(), 0, 0, micros[k % 5]};
+    pool.parallel_for(3, slow_task, &s, pool.user);
+    const int left = __atomic_load_n(&s.left, __ATOMIC_SEQ_CST);
+    CHECK(left == __atomic_load_n(&s.entered, __ATOMIC_SEQ_CST));
+    met += left > 0;
+    const struct timespec late = {0, 40000000};  // for those that were left behind
+    if (left != s.entered) nanosleep(&late, NULL);
+  }
+  CHECK(met > 90);
+  ein_cpu_destroy(cpu);
+}
+
 typedef struct user {
   ein_cpu *cpu;
   ein_ctx *ctx;
@@ -695,6 +734,7 @@ int main(int argc, char **argv) {
 #if EINI_CPU_THREADS
   test_system();
   test_caches();
+  test_join();
   test_fork();
   test_together();
 #endif

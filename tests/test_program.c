@@ -452,6 +452,67 @@ static void run_case(ein_ctx *ctx, const program_case *c) {
   check_memory(c);
 }
 
+#ifndef NO_PLAN
+// A plan whose output is its input: done where each element is read where it is written only, or
+// refused, or through a copy that was asked for.
+static void in_place(ein_ctx *ctx) {
+  static const struct { const char *text; int safe; } c[] = {
+      {"input X[6] : f64\nY[i] = X[i]*2\n", 1},
+      {"input X[6] : f64\nY[i] = X[i] + X[i]\n", 1},
+      {"input X[6] : f64\nY[i=5] = X[i+1]*2\n", 0},          // from another element
+      {"input X[6] : f64\nY[i=5] = X[i+1] - X[i]\n", 0},
+      {"input X[6] : f64\nY[i=6] = X[5-i]*2\n", 0},          // in another order
+      {"input X[6] : f64\nY[i=6] = X[0] + X[i]\n", 0},       // one element read by all
+      {"input X[6] : f64\nY[i=3] = X[2*i]*2\n", 0},
+      {"input X[6] : f64\nY[i] : f32 = X[i]*2\n", 0},        // of another size
+      {"input X[6] : f64\nY = sum[i](X[i])\n", 0},
+      {"input X[6] : f64\nT[i] = X[i]*2\nY[i] = T[i] + X[i]\noutput T, Y\n", 0}};
+  for (size_t k = 0; k < sizeof c / sizeof *c; k++) {
+    for (int way = 0; way < 4; way++) {
+      const int may = way % 2, shift = way / 2;  // shift: the output begins an element later
+      ein_program_desc d;
+      ein_graph *g = NULL;
+      ein_plan *plan = NULL;
+      ein_options o;
+      double data[16], want[6], err[6], y[6];
+      memset(&d, 0, sizeof d);
+      memset(&o, 0, sizeof o);
+      d.text = c[k].text;
+      o.may_overlap = may;
+      if (ein_graph_parse(ctx, &d, &g) != EIN_OK || ein_plan_graph(ctx, g, 0, NULL, &o, &plan)) {
+        printf("in place: %s: %s\n", c[k].text, ein_ctx_message(ctx));
+        failures++;
+        ein_graph_destroy(g);
+        continue;
+      }
+      for (int i = 0; i < 16; i++) data[i] = i * i + 1;
+      void *values[3] = {data, want, y};
+      double *errs[3] = {NULL, err, NULL};
+      orc_eval_err(g, values, errs, NULL);
+      int last = (int)g->ntensor - 1;
+      if (last == 2) memcpy(want, y, sizeof want);
+      const void *in[1] = {data};
+      void *out[2] = {data + shift, data + shift};
+      double first[6];
+      if (last == 2) out[0] = first;
+      ein_run run;
+      memset(&run, 0, sizeof run);
+      run.in = in;
+      run.out = out;
+      ein_status st = ein_plan_execute(plan, &run);
+      const eini_tensor *t = &g->tensor[last];
+      int ok = st == (may || (c[k].safe && shift == 0) ? EIN_OK : EIN_ERR_OVERLAP);
+      if (st == EIN_OK) ok &= orc_compare(t->dtype, orc_count(t), data + shift, want, 1);
+      failures += !ok;
+      if (!ok) printf("in place, may_overlap %d, shift %d: %s: %s\n", may, shift, c[k].text,
+                      ein_status_name(st));
+      ein_plan_destroy(plan);
+      ein_graph_destroy(g);
+    }
+  }
+}
+#endif
+
 int main(int argc, char **argv) {
   const char *path = argc > 1 ? argv[1] : "tests/programs.txt";
   const char *only = argc > 2 ? argv[2] : NULL;
@@ -472,6 +533,9 @@ int main(int argc, char **argv) {
   }
   fclose(f);
   free(c);
+#ifndef NO_PLAN
+  if (only == NULL) in_place(ctx);
+#endif
   ein_ctx_destroy(ctx);
   if (failures > 0 || cases == 0) {
     printf("%d failures in %d cases\n", failures, cases);
