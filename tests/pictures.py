@@ -101,6 +101,15 @@ def tangle(rng, count):
     return "\n".join(lines + ["output " + ", ".join(outputs)])
 
 
+# Statements that are alike, but read what is `back` before them.
+def alike(back):
+    lines = ["input A[i=8,j=8] : f64"]
+    for n, d in enumerate(back):
+        first, other = ("V%d" % (n - k) if n >= k else "A" for k in (1, d))
+        lines.append("V%d[i,j] = %s[i,k]*%s[k,j]" % (n, first, other))
+    return "\n".join(lines + ["output V%d" % (len(back) - 1)])
+
+
 ATTENTION = """input Q[s=64,d=16], K[t=64,d], V[t,e=16] : f32
 T[s,t] = sum[d](Q[s,d]*K[t,d]) / 4
 P[s,t] = softmax[t](T[s,t])
@@ -129,6 +138,16 @@ def main():
             expect(drawn * count == total, period, count, *words, drawn, "boxes for", total,
                    "statements")
             expect(set(p.times()) == {count}, period, count, *words, "times", set(p.times()))
+    p = Picture(alike([2] * 100))
+    expect(len(p.boxes) == 2 and p.times() == [100], "each reads two before it:", p.times())
+    p = Picture(alike([rng.randrange(2, 9) for _ in range(100)]))
+    expect(len(p.boxes) > 100 and p.times() == [], "read at random, but folded:", p.times())
+    p = Picture("input A[i=8,j=8] : f64\nV0[i,j] = exp(A[i,j])\n" + "".join(
+        "V%d[i,j] = exp(V%d[i,j])\n" % (n, n - 1) for n in range(1, 12)) +
+        "V12[i,j] = V11[i,k]*V0[k,j]\noutput V12", "-p", "4", "--decomp", "sqrt")
+    ends = sorted(p.stubs)
+    expect(len(ends) == 2 and re.fullmatch(r"V0 [\d.]+ k?B", ends[0]) and ends[1] == "to V12",
+           "a long edge has stubs", p.stubs)
     p = Picture(tangle(rng, 350), "-p", "4", "--decomp", "sqrt")
     expect(len(p.plan["statements"]) >= 350, "statements", len(p.plan["statements"]))
     ends = [s.split()[0] for s in p.stubs if not s.startswith("to ")]

@@ -772,8 +772,8 @@ ok grep -q '100.0% X_\*\[i,k\] | j' long.svg
 ok grep -q '>200 times<' long.svg
 ok grep -q '>X_\*\[i,k\] | j<' long.svg
 ok grep -q '>output X_200<' long.svg
-ok grep -q '>X_\* of the one before' long.svg
-ok grep -q '>to the next one<' long.svg
+ok grep -q '>X_\* of one before' long.svg
+ok grep -q '>to one after<' long.svg
 ok [ "$(grep -c '>W<' long.svg)" -eq 1 ]
 ok [ "$(grep -c hsl long.svg)" -eq 0 ]  # which is not SVG 1.1
 ran='--explain after a run'

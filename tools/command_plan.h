@@ -371,13 +371,13 @@ static void add_between(text *t, const char *json, const char *from, const char 
 
 // With --deterministic the statements of a path run as a program: its JSON, but the path's costs
 // and the path itself, which it does not know.
-static char *ordered_json(const char *path, const char *program) {
+static char *ordered_json(const char *path, const char *ordered) {
   const char *peak = ", \"peak_bytes\"", *method = ", \"method\"", *rest = ", \"statements\"";
   text t = {NULL, 0, 0};
   add_between(&t, path, NULL, peak);
-  add_between(&t, program, peak, method);
+  add_between(&t, ordered, peak, method);
   add_between(&t, path, method, rest);
-  add_between(&t, program, rest, NULL);
+  add_between(&t, ordered, rest, NULL);
   return t.s;
 }
 

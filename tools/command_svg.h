@@ -229,15 +229,15 @@ static int same_work(const picture *p, int i, int j, char *const *map, int loose
 
 // Numbers of kinds of statements, each that of the first of its kind.
 static int *picture_kinds(const picture *p, char *const *map, int loose) {
-  int *kind = (int *)memory(((size_t)p->nstmt + 1) * sizeof *kind);
+  int *of = (int *)memory(((size_t)p->nstmt + 1) * sizeof *of);
   int *first = (int *)memory(((size_t)p->nstmt + 1) * sizeof *first), n = 0;
   for (int i = 0; i < p->nstmt; i++) {
     int k = 0;
     while (k < n && !same_work(p, i, first[k], map, loose)) k++;
     if (k == n) first[n++] = i;
-    kind[i] = first[k];
+    of[i] = first[k];
   }
-  return kind;
+  return of;
 }
 
 typedef struct repeats {
@@ -246,26 +246,29 @@ typedef struct repeats {
   int *const *maker;        // see picture_makers
 } repeats;
 
-// Do `period` statements from b on repeat those from a on? What they read of themselves must be the
-// same; what comes from elsewhere may be anything.
-static int repeats_once(const repeats *r, int a, int b, int period) {
-  for (int i = 0; i < period; i++) {
-    if (r->kind[a + i] != r->kind[b + i]) return 0;
-    const int n = stmt_of(r->p->d, a + i).noperand;
+// Do the statements from b on repeat the `period` before them, in a repetition that begins at
+// `start`? They read of it what those read, so many further on; what comes from before it may be
+// anything.
+static int repeats_once(const repeats *r, int start, int b, int period) {
+  for (int i = b; i < b + period; i++) {
+    if (r->kind[i] != r->kind[i - period]) return 0;
+    const int n = stmt_of(r->p->d, i).noperand;
     for (int k = 0; k <= n; k++) {
-      const int x = r->maker[a + i][k], y = r->maker[b + i][k];
-      if ((x >= a) != (y >= b) || (x >= a && x - a != y - b)) return 0;
+      const int x = r->maker[i - period][k], y = r->maker[i][k];
+      if (x != y - period && (x >= start || y - period >= start)) return 0;
     }
   }
   return 1;
 }
 
-enum { PICTURE_REPEATS = 3 };  // so many at least are drawn as one
+// So many at least are drawn as one, and so many boxes at least are saved: a few statements that
+// are alike are no layers.
+enum { PICTURE_REPEATS = 3, PICTURE_SAVED = 12 };
 
 // Of the statements from `from` to `to`: finds the repetition that saves the most, then looks
 // before and behind it.
 static void picture_repeats(picture *p, const repeats *r, int from, int to) {
-  int best = 0, at = 0, period = 0, times = 0;
+  int best = PICTURE_SAVED - 1, at = 0, period = 0, times = 0;
   for (int a = from; a < to; a++) {
     for (int m = 1; to - a - m > best && m <= (to - a) / PICTURE_REPEATS; m++) {
       int n = 1;
@@ -274,7 +277,7 @@ static void picture_repeats(picture *p, const repeats *r, int from, int to) {
       best = (n - 1) * m, at = a, period = m, times = n;
     }
   }
-  if (best == 0) return;
+  if (times == 0) return;
   for (int i = at; i < at + times * period; i++) {
     p->like[i] = at + (i - at) % period;
     p->turn[i] = (i - at) / period, p->group[i] = at;
@@ -420,13 +423,13 @@ static void picture_titles(picture *p) {
 // Every statement that is drawn has a color of its own; of many those together that do the same.
 static void picture_colors(picture *p, char *const *map) {
   int n = 0, drawn = p->nnode - p->ninput;
-  const int *kind = drawn > PICTURE_SMALL ? picture_kinds(p, map, 1) : p->like;
+  const int *like = drawn > PICTURE_SMALL ? picture_kinds(p, map, 1) : p->like;
   int *of = (int *)memory(((size_t)p->nstmt + 1) * sizeof *of);
   int *members = (int *)memory(((size_t)p->nstmt + 1) * sizeof *members);
   p->color = (int *)memory(((size_t)p->nstmt + 1) * sizeof *p->color);
   p->name = (const char **)memory(((size_t)p->nstmt + 1) * sizeof *p->name);
   for (int i = 0; i < p->nstmt; i++) {
-    const int first = kind[i];
+    const int first = like[i];
     if (first == i) of[i] = n, p->name[n++] = p->node[picture_node(p, i)].title;
     p->color[i] = of[first];
     members[of[first]] += p->like[i] == i;

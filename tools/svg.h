@@ -325,10 +325,10 @@ static double svg_place(svg_layout *w) {
   return most - least + 2 * SVG_MARGIN;
 }
 
-static void svg_box(FILE *f, double x, double y, double width, double height, int kind) {
+static void svg_box(FILE *f, double x, double y, double width, double height, int of) {
   static const char *const fill[] = {"#eef2f7", "#fff7df", "#e3f4e3"};
   fprintf(f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\" fill=\"%s\" "
-          "stroke=\"#556\"/>\n", x, y, width, height, fill[kind % 3]);
+          "stroke=\"#556\"/>\n", x, y, width, height, fill[of % 3]);
 }
 
 static void svg_boxes(FILE *f, const svg_layout *w, int nnode, const svg_node *node,
@@ -766,10 +766,10 @@ static char *svg_stub_text(const char *before, const char *title, const char *af
   return s;
 }
 
-static int svg_stub(svg_graph *g, char *text, int level, int column) {
+static int svg_stub(svg_graph *g, const char *name, int level, int column) {
   svg_node *v = &g->node[g->nnode];
   memset(v, 0, sizeof *v);
-  v->title = text, v->kind = SVG_STUB;
+  v->title = name, v->kind = SVG_STUB;
   g->level[g->nnode] = level, g->column[g->nnode] = column;
   return g->nnode++;
 }
@@ -786,12 +786,12 @@ static int svg_cut(svg_graph *g, const svg_edge *e) {
   const int carry = e->kind == SVG_CARRY;
   const char *moved = e->text != NULL ? e->text : "", *gap = moved[0] ? " " : "";
   char tail[80];
-  snprintf(tail, sizeof tail, "%s%s%s", carry ? " of the one before" : "", gap, moved);
+  snprintf(tail, sizeof tail, "%s%s%s", carry ? " of one before" : "", gap, moved);
   char *in = svg_stub_text("", g->node[e->from].title, tail);
   if (in == NULL) return 0;
   const int stub = svg_stub(g, in, g->level[e->to] - 1, g->column[e->to]);
   svg_flow(g, stub, e->to, e->weight, e->bytes);
-  const char *to = carry ? "the next one" : g->node[e->to].title;
+  const char *to = carry ? "one after" : g->node[e->to].title;
   char *out;
   if (g->out[e->from] < 0) {
     out = svg_stub_text("to ", to, "");
