@@ -8072,15 +8072,20 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   s = s / eini_dir_peak(cpu, j->c->type) + m * (double)vectors * 1e-9;
   s = eini_dir_chain(cpu, m, (double)vectors, k, s);
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
-  if (side->form != EIN_FORM_PLAIN || !eini_dir_unit_last(x, b)) s += n * k * 1e-9;
+  const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed
+  if (side->form != EIN_FORM_PLAIN || (run < x->size && run < 2 * j->kern->lanes))
+    s += n * k * 1e-9;
   if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
   if (other->form == EIN_FORM_PRODUCT) s += m * eini_dir_product_cost(j, EINI_DIR_OPS - b);
   else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;
   else s += eini_dir_scattered(cpu, j, EINI_DIR_OPS - b);
   if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
   s += eini_dir_turns(cpu, j, b);
-  if (j->c->scaled) s += m * n * 0.3e-9 + m * 1e-8;
-  else if (!j->c->plain_out) s += m * n * 2e-9 + m * 2e-8;
+  // Results leave run by run, each a call where something follows.
+  const double runs = m * ceil(n / (double)eini_dir_run(x, EINI_DIR_OUT, 1));
+  if (j->c->scaled) s += m * n * 0.3e-9 + runs * 1e-8;
+  else if (!j->c->plain_out) s += m * n * 2e-9 + runs * 6e-8;
+  else if (runs > m) s += runs * 1e-8;
   return batch * s;
 }
 
