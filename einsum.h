@@ -124,7 +124,7 @@
 // dp, greedy, random or a list of steps in opt_einsum's linear format, "(3) (0,1) (0,1,2)" or
 // "[[3], [0, 1], [0, 1, 2]]": a step takes positions of the operands still there, counted from 0,
 // and appends its result. One alone is reduced by itself; three or more are one pass. What is asked
-// for is taken; auto weighs pairs against one pass.
+// for is taken; auto weighs pairs against one pass and those from left to right.
 //
 //
 // GRAPHS
@@ -5042,6 +5042,7 @@ static ein_status eini_net_build(eini_arena *a, const eini_split *sp, int nval,
 #define EINI_TASK_SECONDS 5e-8
 #define EINI_RUN_SECONDS 5e-9
 #define EINI_ADD_SECONDS 3e-10
+#define EINI_WEIGH_SECONDS 5e-5  // up to where the kernels are asked about pairs from left to right
 #define EINI_DOUBT_SECONDS 1e-7  // what a task may take more than predicted, by the way it is run
 
 // A product as the time model sees it: labels as bits.
@@ -11545,6 +11546,13 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
   return EIN_OK;
 }
 
+// Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
+static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
+  const double seconds = eini_task_seconds(lo, u, t, NULL);
+  return EINI_TASK_SECONDS +
+         (t->ncandidate > 0 ? seconds : fmax(seconds, EINI_ADD_SECONDS * t->work));
+}
+
 // The tasks of n units; w: the search for groups among them, where machine rates are known.
 static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
                                  const eini_unit *unit, int n, eini_home *home) {
@@ -11576,7 +11584,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
     }
     EINI_TRY(eini_plan_task(lo, unit[u].s, unit[u].f, unit[u].via, &p->task[p->ntask], &empty));
     if (!empty && lo->rates != NULL)
-      p->info.seconds += eini_task_seconds(lo, &unit[u], &p->task[p->ntask], NULL);
+      p->info.seconds += eini_task_share(lo, &unit[u], &p->task[p->ntask]);
     p->ntask += !empty;
   }
   return EIN_OK;
@@ -13329,6 +13337,33 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   return eini_plan_build(p, 0, NULL, view);
 }
 
+// Short pairs as found give way to those from left to right if the kernels predict less for these:
+// that tells more than the time model of paths, which knows no strides.
+static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan **plan) {
+  ein_plan *p = *plan, *q = NULL;
+  const double *model = p->path == NULL ? NULL : p->path->seconds;
+  if (model == NULL || !(model[EINI_AS_FOUND] > 0) || model[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
+      model[EINI_LEFT_TO_RIGHT] > 3 * model[EINI_AS_FOUND] ||
+      strcmp(p->path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0 ||
+      strcmp(p->path->method, eini_path_way[EINI_ONE_PASS]) == 0)
+    return EIN_OK;
+  ein_einsum_desc naive = *d;
+  naive.options.path = "naive";
+  ein_status st = eini_plan_new(ctx, &q);
+  if (st == EIN_OK) st = eini_plan_einsum(ctx, &naive, q);
+  const double seconds[3] = {p->info.seconds, q == NULL ? 0 : q->info.seconds,
+                             model[EINI_ONE_PASS]};
+  const int better = st == EIN_OK && seconds[1] < seconds[0];
+  int out = 0;  // the same tensor in both
+  while (p->graph->tensor[out].name != p->verdict[0].out) out++;
+  for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
+  if (better)
+    st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, EINI_LEFT_TO_RIGHT);
+  ein_plan_destroy(better ? p : q);
+  if (better) *plan = q;
+  return st;
+}
+
 static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int may_overlap,
                                  ein_plan **p) {
   eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
@@ -13336,7 +13371,8 @@ static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int 
   EINI_TRY(eini_plan_new(ctx, p));
   ein_einsum_desc d = eini_desc_normal(desc);
   d.options.may_overlap |= may_overlap;
-  return eini_plan_einsum(ctx, &d, *p);
+  EINI_TRY(eini_plan_einsum(ctx, &d, *p));
+  return eini_plan_weigh(ctx, &d, p);
 }
 
 // Gives the plan to the caller when all went well.
