@@ -73,8 +73,10 @@
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements. einsum_program.h makes them, by calls (ein_graph_create and its
 //    like) or from the text of a program (ein_graph_parse). ein_plan_graph makes a plan.
-//    ein_plan_explain and ein_plan_json show what was decided. Providers of kernels (ein_kernels)
-//    do the leaf work: those of the headers in backends/, or one of your own.
+//    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
+//    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
+//    overflow and underflow), and what runs in portable kernels for want of others. Providers of
+//    kernels (ein_kernels) do the leaf work: those of the headers in backends/, or one of your own.
 //
 // Include einsum.h for strings and plans; einsum_program.h, which includes it, for programs.
 //
