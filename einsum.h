@@ -905,6 +905,7 @@ typedef struct eini_arena {
   ein_allocator al;
   eini_block *head;
   size_t next_size, total;
+  int64_t cells;  // coefficients of maps in it
 } eini_arena;
 
 #define EINI_ALIGN 64u
@@ -956,6 +957,7 @@ static void eini_arena_free(eini_arena *a) {
 typedef struct eini_arena_at {
   eini_block *head;
   size_t used, next_size;
+  int64_t cells;
 } eini_arena_at;
 
 static eini_arena_at eini_arena_mark(const eini_arena *a) {
@@ -963,6 +965,7 @@ static eini_arena_at eini_arena_mark(const eini_arena *a) {
   m.head = a->head;
   m.used = a->head == NULL ? 0 : a->head->used;
   m.next_size = a->next_size;
+  m.cells = a->cells;
   return m;
 }
 
@@ -975,6 +978,7 @@ static void eini_arena_rollback(eini_arena *a, const eini_arena_at *m) {
   }
   if (a->head != NULL) a->head->used = m->used;
   a->next_size = m->next_size;
+  a->cells = m->cells;
 }
 
 // count*size zeroed bytes, aligned to 16 (to 64 from 1 KiB on); NULL when out of memory or when
@@ -2424,9 +2428,13 @@ static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_fun
   return EIN_OK;
 }
 
+// Maps are dense: thousands of operands over as many indices would take gigabytes.
+#define EINI_CELLS_MOST ((int64_t)1 << 26)  // of the maps in an arena
+
 static ein_status eini_zmap_new(eini_arena *a, int rows, int cols, ein_zmap *m) {
   int64_t n;
-  if (eini_mul_overflow(rows, cols, &n)) return EIN_ERR_TOO_LARGE;
+  if (eini_mul_overflow(rows, cols, &n) || (a->cells += n) > EINI_CELLS_MOST)
+    return EIN_ERR_TOO_LARGE;
   m->rows = rows;
   m->cols = cols;
   m->block = NULL;
@@ -4436,7 +4444,9 @@ static int eini_tree_exact(eini_path_search *s, const eini_tree_small *p, eini_t
                            double cap) {
   int full = (1 << p->n) - 1;
   cap *= 1 + 1e-12;  // for rounding in a different order
-  eini_path_spend(s, (int64_t)full * 8);
+  int64_t cells = 0;  // labels of the terms that sets are extended by
+  for (int t = 0; t < p->n; t++) cells += (int64_t)(p->start[t + 1] - p->start[t]) << (p->n - 1 - t);
+  eini_path_spend(s, (int64_t)full * 4 + cells * 2);
   eini_tree_empty(&sub[0]);
   for (int set = 1; set <= full; set++) {
     sub[set] = sub[set & (set - 1)];
@@ -4482,8 +4492,9 @@ static int64_t eini_tree_find(eini_path_search *s, eini_tree_linked *c, uint64_t
   c->slot[at] = (int)c->n;
   eini_tree_empty(d);
   for (uint64_t m = set; m != 0; m &= m - 1) {
-    eini_tree_extend(c->p, d, eini_path_bit(m));
-    eini_path_spend(s, 10);
+    int t = eini_path_bit(m);
+    eini_tree_extend(c->p, d, t);
+    eini_path_spend(s, 4 + 2 * (c->p->start[t + 1] - c->p->start[t]));
   }
   return c->n - 1;
 }
@@ -4767,9 +4778,10 @@ static ein_status eini_path_find_in(eini_arena *scratch, const eini_net *net,
   s.opts = o;
   s.goal = o->goal;
   s.rng = o->seed;
-  // Below 0.1 ms for an operand; more for those who ask for more.
-  double steps = (o->algo == EINI_PATH_AUTO ? 6e4 : 1e6) * (n < 4000 ? n : 4000);
-  if (o->algo == EINI_PATH_OPTIMAL || o->algo == EINI_PATH_DP) steps += 2e9;
+  // Below 0.1 ms for an operand; more for those who ask for more, but always below ten seconds.
+  double steps = o->algo == EINI_PATH_AUTO ? 6e4 * (n < 4000 ? n : 4000)
+                                           : 1e6 * (n < 2000 ? n : 2000);
+  if (o->algo == EINI_PATH_OPTIMAL || o->algo == EINI_PATH_DP) steps = steps / 2 + 2e9;
   if (o->seconds > 0) steps = o->now_fn != NULL ? 1e18 : o->seconds * 1e9;
   if (o->steps > 0) steps = (double)o->steps;
   s.left = steps < 1e18 ? (int64_t)steps : (int64_t)1000000000 * 1000000000;
@@ -13321,6 +13333,12 @@ static ein_status eini_order_check(ein_ctx *ctx, const ein_options *o) {
                    ctx->kernels[0]->name);
 }
 
+// Says why where statements of a graph were too large to be made.
+static ein_status eini_graph_full(ein_ctx *ctx, const ein_graph *g, ein_status st) {
+  if (st != EIN_ERR_TOO_LARGE || g->arena.cells <= EINI_CELLS_MOST) return st;
+  return eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "too many indices and operands in one plan");
+}
+
 static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan *p) {
   eini_request r;
   memset(&r, 0, sizeof r);
@@ -13333,7 +13351,7 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   if (view == NULL) return EIN_ERR_NO_MEMORY;
   p->may_overlap = d->options.may_overlap;
   EINI_TRY(eini_order_check(ctx, &d->options));
-  EINI_TRY(eini_request_graph(&r, p, view));
+  EINI_TRY(eini_graph_full(ctx, p->graph, eini_request_graph(&r, p, view)));
   if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
   if (d->options.deterministic) EINI_TRY(eini_order_graph(p->graph));
   return eini_plan_build(p, 0, NULL, view);
@@ -13548,7 +13566,7 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   ein_status st = eini_plan_new(ctx, &p);
   if (st == EIN_OK) p->may_overlap = o.may_overlap;
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
-  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, &o);
+  if (st == EIN_OK) st = eini_graph_full(ctx, p->graph, eini_plan_statements(ctx, p, graph, &o));
   if (st == EIN_OK) st = eini_plan_build(p, nlayout, layout, NULL);
   return eini_plan_give(ctx, st, p, plan);
 }
@@ -13566,10 +13584,11 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
   memset(&o, 0, sizeof o);
   if (options != NULL) o = *options;
   o.deterministic = 1;
-  ein_status st = eini_order_check(ctx, &o);
+  ein_status st = eini_validate_options(eini_diag_of(ctx), &o);
+  if (st == EIN_OK) st = eini_order_check(ctx, &o);
   if (st == EIN_OK) st = eini_plan_new(ctx, &p);
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
-  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, &o);
+  if (st == EIN_OK) st = eini_graph_full(ctx, p->graph, eini_plan_statements(ctx, p, graph, &o));
   if (st == EIN_OK) {
     *ordered = p->graph;
     p->graph = NULL;
@@ -13857,7 +13876,7 @@ EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein
 
 static ein_status eini_out_shape(eini_request *r, ein_graph *g, ein_ztensor *out, int64_t *shape,
                                  int max_rank) {
-  EINI_TRY(eini_request_read(r, g));
+  EINI_TRY(eini_graph_full(r->ctx, g, eini_request_read(r, g)));
   EINI_TRY(eini_request_dtype(r, g));
   memset(out, 0, sizeof *out);
   out->dtype = r->dtype;

@@ -234,6 +234,8 @@ typedef struct eini_fit_base {
   const int64_t **stride;       // per tensor, in elements
   eini_port *port;              // per tensor: of inputs and outputs
   int64_t *bytes;               // per tensor, padded
+  double *made, *gone;          // per statement: bytes of tensors that are read, first defined
+                                //   before it, and last read before it
   int split;                    // statements were split by contraction order
 } eini_fit_base;
 
@@ -260,6 +262,16 @@ static void eini_fit_spans(eini_fit_base *b) {
     b->last[s->out] = u;
     for (int k = 0; k < s->noperand; k++) b->read[s->operand[k]] = u;
   }
+  for (int64_t u = 0; u <= g->nstmt; u++) b->made[u] = b->gone[u] = 0;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    if (b->first[t] < 0 || b->read[t] < 0) continue;
+    b->made[b->first[t] + 1] += (double)b->bytes[t];
+    b->gone[b->read[t] + 1] += (double)b->bytes[t];
+  }
+  for (int64_t u = 1; u <= g->nstmt; u++) {
+    b->made[u] += b->made[u - 1];
+    b->gone[u] += b->gone[u - 1];
+  }
 }
 
 static ein_status eini_fit_layouts(const eini_fit_job *j, eini_fit_base *b,
@@ -273,8 +285,10 @@ static ein_status eini_fit_layouts(const eini_fit_job *j, eini_fit_base *b,
   b->stride = EINI_NEW(a, const int64_t *, n);
   b->port = EINI_NEW(a, eini_port, n);
   b->bytes = EINI_NEW(a, int64_t, n);
+  b->made = EINI_NEW(a, double, g->nstmt + 1);
+  b->gone = EINI_NEW(a, double, g->nstmt + 1);
   if (b->first == NULL || b->last == NULL || b->read == NULL || b->stride == NULL ||
-      b->port == NULL || b->bytes == NULL) {
+      b->port == NULL || b->bytes == NULL || b->made == NULL || b->gone == NULL) {
     return EIN_ERR_NO_MEMORY;
   }
   for (int64_t t = 0; t < n; t++) {
@@ -301,7 +315,8 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
   const ein_ztensor **view = NULL;
   if (j->desc->graph != NULL) {
     EINI_TRY(eini_graph_copy_head(p->graph, j->desc->graph));
-    EINI_TRY(eini_plan_statements(j->ctx, p, j->desc->graph, o));
+    EINI_TRY(eini_graph_full(j->ctx, p->graph,
+                             eini_plan_statements(j->ctx, p, j->desc->graph, o)));
   } else {
     ein_einsum_desc d = *j->desc->einsum;
     d.options = *o;
@@ -313,7 +328,7 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
     r.diag = eini_diag_of(j->ctx);
     view = EINI_NEW(&p->arena, const ein_ztensor *, room);
     if (view == NULL) return EIN_ERR_NO_MEMORY;
-    EINI_TRY(eini_request_graph(&r, p, view));
+    EINI_TRY(eini_graph_full(j->ctx, p->graph, eini_request_graph(&r, p, view)));
     if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
     if (o->deterministic) EINI_TRY(eini_order_graph(p->graph));
   }
@@ -344,6 +359,7 @@ static ein_status eini_fit_base_open(const eini_fit_job *j, const ein_options *o
 // The state of a list schedule: what is still to be done for each tensor.
 typedef struct eini_fit_list {
   int *defs, *reads;            // statements left that define it, operands left that read it
+  int *mine;                    // operands of the statement at hand that read it; else 0
   char *done, *live;
 } eini_fit_list;
 
@@ -351,20 +367,19 @@ typedef struct eini_fit_list {
 static int eini_fit_ready(const eini_fit_base *b, const eini_fit_list *w, int u, int64_t *after) {
   const eini_stmt *s = &b->g->stmt[u];
   *after = w->live[s->out] ? 0 : b->bytes[s->out];
-  for (int k = 0; k < s->noperand; k++) {
-    int t = s->operand[k], mine = 0, before = 0;
-    if (w->defs[t] > 0) return 0;
-    for (int i = 0; i < s->noperand; i++) {
-      mine += s->operand[i] == t;
-      before += s->operand[i] == t && i < k;
-    }
-    if (before == 0 && mine == w->reads[t]) *after -= b->bytes[t];
-  }
+  for (int k = 0; k < s->noperand; k++)
+    if (w->defs[s->operand[k]] > 0) return 0;
+  for (int k = 0; k < s->noperand; k++)
+    if (++w->mine[s->operand[k]] == w->reads[s->operand[k]]) *after -= b->bytes[s->operand[k]];
+  for (int k = 0; k < s->noperand; k++) w->mine[s->operand[k]] = 0;
   return 1;
 }
 
 // Orders the statements so that few temporaries are alive: of those that are ready, the one that
-// leaves the least (the earliest on a tie). *moved: something changed.
+// leaves the least (the earliest on a tie). Takes square time, and orders no longer lists. *moved:
+// something changed.
+#define EINI_FIT_ORDER 4096
+
 static ein_status eini_fit_reorder(eini_fit_base *b, eini_arena *scratch, int *moved) {
   ein_graph *g = b->g;
   int n = (int)g->nstmt;
@@ -372,11 +387,15 @@ static ein_status eini_fit_reorder(eini_fit_base *b, eini_arena *scratch, int *m
   eini_stmt *order = EINI_NEW(scratch, eini_stmt, n);
   w.defs = EINI_NEW(scratch, int, g->ntensor);
   w.reads = EINI_NEW(scratch, int, g->ntensor);
+  w.mine = EINI_NEW(scratch, int, g->ntensor);
   w.done = EINI_NEW(scratch, char, n);
   w.live = EINI_NEW(scratch, char, g->ntensor);
-  if (order == NULL || w.defs == NULL || w.reads == NULL || w.done == NULL || w.live == NULL)
+  if (order == NULL || w.defs == NULL || w.reads == NULL || w.mine == NULL || w.done == NULL ||
+      w.live == NULL) {
     return EIN_ERR_NO_MEMORY;
+  }
   *moved = 0;
+  if (n < 2 || n > EINI_FIT_ORDER) return EIN_OK;
   for (int u = 0; u < n; u++) {
     w.defs[g->stmt[u].out]++;
     for (int k = 0; k < g->stmt[u].noperand; k++) w.reads[g->stmt[u].operand[k]]++;
@@ -414,8 +433,8 @@ typedef struct eini_fit_class {
   int64_t extent;
   int stmt, index;              // where it was found
   int *col;                     // per statement of the region: its index in the class; -1: none
-  int *axis;                    // per tensor: axis + 1 of one that is made in the region
-  char *part;                   // per tensor: slices of the class hold a part of its values, to be
+  int *axis;                    // per tensor made in the region (eini_fit_row): axis + 1
+  char *part;                   // likewise: slices of the class hold a part of its values, to be
                                 //   folded; it is read in the region
   char *linear;                 // per statement: it reads such a tensor, and its results are parts
   int fold;                     // of these parts
@@ -431,6 +450,12 @@ typedef struct eini_fit_nest {
 
 static int eini_fit_made(const eini_fit_nest *n, int t) {  // all of it, in the region
   return n->b->first[t] >= n->from && n->b->last[t] < n->to;
+}
+
+// The place among the region's statements of the first that defines the tensor; -1: none does.
+static int eini_fit_row(const eini_fit_nest *n, int t) {
+  int u = n->b->first[t];
+  return u >= n->from && u < n->to ? u - n->from : -1;
 }
 
 // Is the tensor alive only inside the region?
@@ -504,9 +529,10 @@ static int eini_fit_linear(const ein_graph *g, const eini_stmt *s, int t, int fo
 // Tensor t, read in the region, holds parts: whoever reads it must be linear in it.
 static int eini_fit_mark_part(const eini_fit_nest *n, eini_fit_class *c, int t) {
   const ein_graph *g = n->b->g;
-  if (c->part[t]) return 1;
-  c->part[t] = 1;
   if (!eini_fit_inner(n, t) || g->tensor[t].nstmt != 1) return 0;
+  char *part = &c->part[eini_fit_row(n, t)];
+  if (*part) return 1;
+  *part = 1;
   for (int v = n->from; v < n->to; v++) {
     const eini_stmt *s = &g->stmt[v];
     int reads = 0;
@@ -551,8 +577,9 @@ static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u,
 
 static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, int axis) {
   const ein_graph *g = n->b->g;
-  if (c->axis[t] != 0) return c->axis[t] == axis + 1;
-  c->axis[t] = axis + 1;
+  int *mine = &c->axis[eini_fit_row(n, t)];
+  if (*mine != 0) return *mine == axis + 1;
+  *mine = axis + 1;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &g->stmt[u];
     for (int k = -1; k < s->noperand; k++) {
@@ -574,8 +601,8 @@ static int eini_fit_class_of(const eini_fit_nest *n, int u, int index, eini_fit_
   c->index = index;
   c->extent = n->b->g->stmt[u].index[index].extent;
   for (int k = 0; k < n->to - n->from; k++) c->col[k] = -1;
-  memset(c->axis, 0, (size_t)n->b->g->ntensor * sizeof *c->axis);
-  memset(c->part, 0, (size_t)n->b->g->ntensor);
+  memset(c->axis, 0, (size_t)(n->to - n->from) * sizeof *c->axis);
+  memset(c->part, 0, (size_t)(n->to - n->from));
   memset(c->linear, 0, (size_t)(n->to - n->from));
   c->fold = EINI_FOLD_NONE;
   int good = eini_fit_mark_index(n, c, u, index);
@@ -611,8 +638,8 @@ static int eini_fit_agree(const eini_fit_nest *n) {
 
 static ein_status eini_fit_class_new(const eini_fit_nest *n, eini_arena *a, eini_fit_class *c) {
   c->col = EINI_NEW(a, int, n->to - n->from);
-  c->axis = EINI_NEW(a, int, n->b->g->ntensor);
-  c->part = EINI_NEW(a, char, n->b->g->ntensor);
+  c->axis = EINI_NEW(a, int, n->to - n->from);
+  c->part = EINI_NEW(a, char, n->to - n->from);
   c->linear = EINI_NEW(a, char, n->to - n->from);
   return c->col == NULL || c->axis == NULL || c->part == NULL || c->linear == NULL
              ? EIN_ERR_NO_MEMORY : EIN_OK;
@@ -676,10 +703,11 @@ static int64_t eini_fit_slices(int64_t extent, int64_t block) {
 static int64_t eini_fit_slice_bytes(const eini_fit_nest *n, int t, ein_dtype dtype) {
   const eini_tensor *x = &n->b->g->tensor[t];
   int64_t count = 1;
+  int row = eini_fit_row(n, t);
   for (int r = 0; r < x->rank; r++) {
     int64_t e = x->shape[r];
-    for (int l = 0; l < n->nloop; l++)
-      if (n->cls[l]->axis[t] == r + 1) e = n->block[l];
+    for (int l = 0; l < n->nloop && row >= 0; l++)
+      if (n->cls[l]->axis[row] == r + 1) e = n->block[l];
     if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
   }
   count = eini_fit_padded(count, dtype);
@@ -688,12 +716,13 @@ static int64_t eini_fit_slice_bytes(const eini_fit_nest *n, int t, ein_dtype dty
 
 // Tensors that are stored as a whole while the region runs.
 static int64_t eini_fit_stored(const eini_fit_nest *n) {
-  int64_t sum = 0;
-  for (int64_t t = 0; t < n->b->g->ntensor; t++) {
-    int alive = n->b->first[t] >= 0 && n->b->first[t] < n->to && n->b->read[t] >= n->from;
-    if (alive && !eini_fit_inner(n, (int)t)) sum = eini_fit_sum(sum, n->b->bytes[t]);
+  const eini_fit_base *b = n->b;
+  double sum = b->made[n->to] - b->gone[n->from];
+  for (int u = n->from; u < n->to; u++) {
+    int t = b->g->stmt[u].out;
+    if (b->first[t] == u && eini_fit_inner(n, t)) sum -= (double)b->bytes[t];
   }
-  return sum;
+  return sum >= (double)EINI_FIT_MOST ? EINI_FIT_MOST : sum > 0 ? (int64_t)sum : 0;
 }
 
 // Bytes of partial results of statement u, and of where they are merged.
@@ -732,8 +761,9 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
     peak = eini_max64(peak, live);
     for (int k = 0; k < s->noperand; k++) {
       int t = s->operand[k], before = 0;
+      if (b->read[t] != u || !eini_fit_inner(n, t)) continue;
       for (int i = 0; i < k; i++) before |= s->operand[i] == t;
-      if (!before && b->read[t] == u && eini_fit_inner(n, t))
+      if (!before)
         live = eini_max64(0, live - eini_fit_slice_bytes(n, t, b->g->tensor[t].dtype));
     }
   }
@@ -1351,7 +1381,7 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
     for (int k = 0; k < x->rank; k++) {
       shape[k] = x->shape[k];
       for (int l = 0; l < w->n.nloop; l++)
-        if (w->n.cls[l]->axis[t] == k + 1) shape[k] = w->s->size[l];
+        if (w->n.cls[l]->axis[u - w->n.from] == k + 1) shape[k] = w->s->size[l];
     }
     EINI_TRY(eini_fit_tensor(w, g, t, EIN_ROLE_TEMP, x->dtype, shape, NULL, view, &w->inner[t]));
   }
@@ -1480,8 +1510,6 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
 
 static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   ein_plan *p = NULL;
-  int64_t ntensor = w->n.b->g->ntensor;
-  for (int64_t t = 0; t < ntensor; t++) w->inner[t] = -1;
   w->s->base = EINI_NEW(&w->f->arena, int64_t, w->r->nin + w->r->nout + w->r->npart);
   if (w->s->base == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_plan_new(w->j->ctx, &p));
@@ -1638,25 +1666,30 @@ typedef struct eini_fit_item {
   int64_t bytes, *at;
 } eini_fit_item;
 
-// Places items, each at the lowest address that is free while it is alive. *top: bytes in all.
-static ein_status eini_fit_place(eini_fit_item *item, int n, int64_t head, int64_t *top) {
+// Places items, which come in the order of `from`, each at the lowest address that is free while it
+// is alive. alive: [n], those placed that are, by address. *top: bytes in all.
+static ein_status eini_fit_place(eini_fit_item *item, int n, int64_t head, int *alive,
+                                 int64_t *top) {
+  int live = 0;
   *top = head;
   for (int i = 0; i < n; i++) {
-    int64_t at = head, end = 0;
-    for (int moved = 1; moved;) {
-      moved = 0;
+    int kept = 0, where = 0;
+    int64_t at = head, end;
+    for (int k = 0; k < live; k++)
+      if (item[alive[k]].to >= item[i].from) alive[kept++] = alive[k];
+    live = kept;
+    for (; where < live; where++) {
+      const eini_fit_item *o = &item[alive[where]];
       if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
-      for (int k = 0; k < i; k++) {
-        const eini_fit_item *o = &item[k];
-        if (o->to < item[i].from || o->from > item[i].to) continue;
-        if (*o->at >= end || *o->at + o->bytes <= at) continue;
-        at = *o->at + o->bytes;
-        moved = 1;
-        break;
-      }
+      if (end <= *o->at) break;
+      at = eini_max64(at, *o->at + o->bytes);
     }
+    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
     *item[i].at = at;
     *top = eini_max64(*top, end);
+    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
+    alive[where] = i;
+    live++;
   }
   return EIN_OK;
 }
@@ -1685,17 +1718,15 @@ static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   int n = 0;
   eini_arena_init(&scratch, &f->arena.al);
   eini_fit_item *item = EINI_NEW(&scratch, eini_fit_item, room);
-  int *region = EINI_NEW(&scratch, int, b->g->nstmt);
-  ein_status st = item == NULL || region == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  int *region = EINI_NEW(&scratch, int, b->g->nstmt), *alive = EINI_NEW(&scratch, int, room);
+  ein_status st = item == NULL || region == NULL || alive == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int k = 0; k < f->nregion && st == EIN_OK; k++)
     for (int u = f->region[k].c.from; u < f->region[k].c.to; u++) region[u] = k;
   for (int k = 0; k < f->nregion && st == EIN_OK; k++) {
     eini_fit_group *r = &f->region[k];
-    for (int64_t t = 0; t < b->g->ntensor; t++) {  // stored, and made first in this region
-      if (b->g->tensor[t].role != EIN_ROLE_TEMP || b->first[t] < r->c.from ||
-          b->first[t] >= r->c.to) {
-        continue;
-      }
+    for (int u = r->c.from; u < r->c.to; u++) {  // stored, and made first in this region
+      int t = b->g->stmt[u].out;
+      if (b->g->tensor[t].role != EIN_ROLE_TEMP || b->first[t] != u) continue;
       int last = region[b->read[t] > b->last[t] ? b->read[t] : b->last[t]];
       if (last > k || b->read[t] < 0)
         item[n++] = eini_fit_item_of(k, last, b->bytes[t], &f->place[t]);
@@ -1707,7 +1738,7 @@ static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
     }
     item[n++] = eini_fit_item_of(k, k, r->work, &r->at);
   }
-  if (st == EIN_OK) st = eini_fit_place(item, n, eini_fit_head(f), &f->workspace);
+  if (st == EIN_OK) st = eini_fit_place(item, n, eini_fit_head(f), alive, &f->workspace);
   f->workspace += EINI_ALIGN;
   eini_arena_free(&scratch);
   return st;
@@ -1725,6 +1756,7 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   f->place = EINI_NEW(&f->arena, int64_t, b->g->ntensor);
   w.inner = EINI_NEW(&f->arena, int, b->g->ntensor);
   if (f->region == NULL || f->place == NULL || w.inner == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < b->g->ntensor; t++) w.inner[t] = -1;
   f->nregion = n;
   for (int k = 0; k < n; k++) {
     w.r = &f->region[k];
@@ -2359,7 +2391,10 @@ static ein_status eini_fit_validate(ein_ctx *ctx, const ein_fit_desc *d) {
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "%llu bytes are reserved of a budget of %llu", (unsigned long long)d->reserved,
                      (unsigned long long)d->memory);
-  if (d->graph != NULL) return eini_validate_graph(ctx, d->graph, d->nlayout, d->layout);
+  if (d->graph != NULL) {
+    if (d->options != NULL) EINI_TRY(eini_validate_options(g, d->options));
+    return eini_validate_graph(ctx, d->graph, d->nlayout, d->layout);
+  }
   return eini_validate_desc(ctx, d->einsum, 1);
 }
 

@@ -1,7 +1,9 @@
-// Texts of less than 100 kB that ask for much: read, planned, decomposed over places. Each takes
-// less than ten seconds of the processor and a GB of memory, or is refused for its size.
+// Texts of less than 100 kB that ask for much: read, planned, fitted into memory, decomposed over
+// places. Each takes less than ten seconds of the processor and a GB of memory, or is refused for
+// its size.
 #define EINSUM_IMPLEMENTATION
 #include "../einsum_program.h"
+#include "../einsum_memory.h"
 #include "../einsum_decomp.h"
 
 #include <stdio.h>
@@ -109,7 +111,9 @@ static void make_text(const hostile *h) {
   memcpy(text + at, h->tail, tail + 1);
 }
 
-// Plans for one place (p = 0), or decomposes and simulates.
+// ---- programs ----
+
+// Plans for one place (p = 0), also within a budget (p = -1), or decomposes and simulates.
 static ein_status take(ein_ctx *ctx, int64_t p, ein_cost cost) {
   ein_program_desc d;
   ein_graph *g = NULL;
@@ -120,6 +124,14 @@ static ein_status take(ein_ctx *ctx, int64_t p, ein_cost cost) {
     ein_plan *plan = NULL;
     st = ein_plan_graph(ctx, g, 0, NULL, NULL, &plan);
     ein_plan_destroy(plan);
+  } else if (st == EIN_OK && p < 0) {
+    ein_fit_desc f;
+    ein_fit *fit = NULL;
+    memset(&f, 0, sizeof f);
+    f.graph = g;
+    f.memory = (size_t)1 << 20;
+    st = ein_fit_create(ctx, &f, &fit);
+    ein_fit_destroy(fit);
   } else if (st == EIN_OK) {
     ein_decompose_desc dd;
     ein_decomposition *dec = NULL;
@@ -135,37 +147,151 @@ static ein_status take(ein_ctx *ctx, int64_t p, ein_cost cost) {
   return st;
 }
 
-static void check(int ok, const hostile *h, const char *how, const char *what, double value) {
+static void check(int ok, const char *name, const char *how, const char *what, double value) {
   checks++;
   if (ok) return;
   failures++;
-  printf("%s, %s: %s (%g)\n", h->name, how, what, value);
+  printf("%s, %s: %s (%g)\n", name, how, what, value);
 }
 
-static int attack(const hostile *h, int64_t p, ein_cost cost) {
-  const char *how = p > 0 ? ein_cost_name(cost) : "plan";
-  counter c = {0, 0};
-  ein_ctx_desc desc;
+// A ctx that counts, and when its use began.
+typedef struct watch {
+  counter c;
   ein_ctx *ctx;
+  clock_t start;
+} watch;
+
+static int watch_begin(watch *w) {
+  ein_ctx_desc desc;
+  memset(w, 0, sizeof *w);
   memset(&desc, 0, sizeof desc);
   desc.allocator.alloc_fn = count_alloc;
   desc.allocator.free_fn = count_free;
-  desc.allocator.user = &c;
-  if (ein_ctx_create(&desc, &ctx) != EIN_OK) return 0;
-  clock_t start = clock();
-  ein_status st = take(ctx, p, cost);
-  double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-  int refused = st != EIN_OK && ein_ctx_errors(ctx) > 0 && ein_ctx_error(ctx, 0)->message[0];
-  check(seconds < SECONDS_MAX, h, how, "takes too long", seconds);
-  check(c.most <= MEMORY_MAX, h, how, "takes too much memory", (double)c.most);
-  check(st == EIN_OK || (refused && st != EIN_ERR_NO_MEMORY && st != EIN_ERR_INTERNAL), h, how,
+  desc.allocator.user = &w->c;
+  w->start = clock();
+  return ein_ctx_create(&desc, &w->ctx) == EIN_OK;
+}
+
+static void watch_end(watch *w, ein_status st, const char *name, const char *how) {
+  double seconds = (double)(clock() - w->start) / CLOCKS_PER_SEC;
+  int refused = st != EIN_OK && ein_ctx_errors(w->ctx) > 0 && ein_ctx_error(w->ctx, 0)->message[0];
+  check(seconds < SECONDS_MAX, name, how, "takes too long", seconds);
+  check(w->c.most <= MEMORY_MAX, name, how, "takes too much memory", (double)w->c.most);
+  check(st == EIN_OK || (refused && st != EIN_ERR_NO_MEMORY && st != EIN_ERR_INTERNAL), name, how,
         ein_status_name(st), 0);
   if (getenv("VERBOSE") != NULL)
-    printf("%-30s %-10s %6.2f s %8.1f MB %.70s\n", h->name, how, seconds, (double)c.most / 1e6,
-           st == EIN_OK ? "" : ein_ctx_message(ctx));
-  ein_ctx_destroy(ctx);
-  check(c.live == 0, h, how, "leaks", (double)c.live);
+    printf("%-30s %-10s %6.2f s %8.1f MB %.70s\n", name, how, seconds, (double)w->c.most / 1e6,
+           st == EIN_OK ? "" : ein_ctx_message(w->ctx));
+  ein_ctx_destroy(w->ctx);
+  check(w->c.live == 0, name, how, "leaks", (double)w->c.live);
+}
+
+static int attack(const hostile *h, int64_t p, ein_cost cost) {
+  watch w;
+  if (!watch_begin(&w)) return 0;
+  watch_end(&w, take(w.ctx, p, cost), h->name,
+            p > 0 ? ein_cost_name(cost) : p < 0 ? "budget" : "plan");
   return 1;
+}
+
+// ---- expressions, whose labels would be letters of up to three bytes ----
+
+typedef struct net {
+  const char *name;
+  int n, kind, rank;       // operands; what links them; axes of each at most
+  int64_t extent;
+  const char *path;        // "budget": auto, within one
+  int refused;             // 1: for its many indices and operands
+} net;
+
+enum { SCALARS, CHAIN, STAR, GRAPH, ALIKE };
+
+static const net nets[] = {
+    {"vectors summed", 20000, SCALARS, 1, 2, "auto", 0},
+    {"vectors summed", 40000, SCALARS, 1, 2, "none", 0},
+    {"vectors summed", 20000, SCALARS, 1, 2, "budget", 0},
+    {"a chain of matrices", 12000, CHAIN, 2, 2, "auto", 0},
+    {"a chain of matrices", 12000, CHAIN, 2, 2, "none", 1},
+    {"a chain of matrices", 12000, CHAIN, 2, 2, "budget", 0},
+    {"a star of matrices", 10000, STAR, 2, 2, "auto", 0},
+    {"a star of matrices", 10000, STAR, 2, 1, "none", 1},
+    {"a random graph", 6000, GRAPH, 3, 1, "naive", 1},
+    {"a random graph", 6000, GRAPH, 3, 1, "none", 1},
+    {"operands of one shape", 100, ALIKE, 300, 1, "dp", 0},
+    {"one operand of many axes", 1, ALIKE, 14000, 1, "auto", 1}};
+
+// Labels of operand k; gives how many.
+static int net_labels(const net *e, int k, int *label) {
+  switch (e->kind) {
+    case SCALARS: label[0] = 0; return 1;
+    case CHAIN: label[0] = k; label[1] = k + 1; return 2;
+    case STAR: label[0] = 0; label[1] = k + 1; return 2;
+    case GRAPH:  // every label twice: neighbours in a ring, and operands far apart
+      label[0] = k;
+      label[1] = (k + 1) % e->n;
+      label[2] = e->n + (int)((int64_t)k * 2477 % e->n) / 2;
+      return 3;
+    default: for (int i = 0; i < e->rank; i++) label[i] = i; return e->rank;
+  }
+}
+
+static ein_status net_plan(ein_ctx *ctx, const ein_einsum_desc *d, int budget) {
+  ein_plan *plan = NULL;
+  ein_fit *fit = NULL;
+  ein_fit_desc f;
+  memset(&f, 0, sizeof f);
+  f.einsum = d;
+  f.memory = (size_t)1 << 28;
+  ein_status st = budget ? ein_fit_create(ctx, &f, &fit) : ein_plan_create(ctx, d, &plan);
+  ein_fit_destroy(fit);
+  ein_plan_destroy(plan);
+  return st;
+}
+
+static int attack_net(const net *e) {
+  size_t n = (size_t)e->n;
+  int *label = (int *)malloc(n * (size_t)e->rank * sizeof *label);
+  int *count = (int *)malloc((n + 1) * sizeof *count);
+  const int **labels = (const int **)malloc((n + 1) * sizeof *labels);
+  int64_t *shape = (int64_t *)malloc((size_t)e->rank * sizeof *shape);
+  ein_ztensor *in = (ein_ztensor *)calloc(n, sizeof *in), out;
+  ein_einsum_desc d;
+  watch w;
+  int ok = label != NULL && count != NULL && labels != NULL && shape != NULL && in != NULL;
+  for (int i = 0; ok && i < e->rank; i++) shape[i] = e->extent;
+  for (int k = 0; ok && k < e->n; k++) {
+    labels[k] = label + (size_t)k * (size_t)e->rank;
+    in[k].rank = count[k] = net_labels(e, k, label + (size_t)k * (size_t)e->rank);
+    in[k].dtype = EIN_F64;
+    in[k].shape = shape;
+  }
+  memset(&out, 0, sizeof out);
+  memset(&d, 0, sizeof d);
+  out.dtype = EIN_F64;
+  if (ok && watch_begin(&w)) {
+    int budget = strcmp(e->path, "budget") == 0;
+    labels[n] = label;
+    count[n] = 0;
+    d.labels = labels;
+    d.nlabels = count;
+    d.nin = e->n;
+    d.in = in;
+    d.out = &out;
+    d.options.path = budget ? NULL : e->path;
+    ein_status st = net_plan(w.ctx, &d, budget);
+    check(st == (e->refused ? EIN_ERR_TOO_LARGE : EIN_OK), e->name, e->path, ein_status_name(st), 0);
+    check(!e->refused || strstr(ein_ctx_message(w.ctx), "too many indices and operands") != NULL,
+          e->name, e->path, "is not said to be too large", 0);
+    watch_end(&w, st, e->name, e->path);
+  } else {
+    ok = 0;
+  }
+  free(label);
+  free(count);
+  free((void *)labels);
+  free(shape);
+  free(in);
+  return ok;
 }
 
 // hostile [WORD]: only the texts with this word in their names.
@@ -175,11 +301,13 @@ int main(int argc, char **argv) {
     const hostile *h = &texts[k];
     if (argc > 1 && strstr(h->name, argv[1]) == NULL) continue;
     make_text(h);
-    int ok = attack(h, 0, EIN_COST_PAPER);
+    int ok = attack(h, 0, EIN_COST_PAPER) && attack(h, -1, EIN_COST_PAPER);
     for (int cost = 0; cost < EIN_COST_COUNT && ok && h->p > 0; cost++)
       if (cost != EIN_COST_PAPER_CODE) ok = attack(h, h->p, (ein_cost)cost);
     if (!ok) return 1;
   }
+  for (size_t k = 0; k < sizeof nets / sizeof *nets; k++)
+    if ((argc < 2 || strstr(nets[k].name, argv[1]) != NULL) && !attack_net(&nets[k])) return 1;
   if (failures == 0) printf("ok %d checks\n", checks);
   return failures != 0;
 }

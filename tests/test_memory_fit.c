@@ -892,6 +892,12 @@ static void test_mistakes(ein_ctx *ctx) {
   CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
   CHECK(ein_ctx_message(ctx)[0] != 0);
   o.path = NULL;
+  o.goal = (ein_goal)3;
+  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
+  o.goal = EIN_GOAL_FLOPS;
+  o.path_steps = -1;
+  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
+  o.path_steps = 0;
   CHECK(ein_fit_create(NULL, &d, &fit) == EIN_OK);
   ein_fit_destroy(fit);
   ein_fit_destroy(NULL);

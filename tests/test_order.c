@@ -546,6 +546,10 @@ static void test_mistakes(void) {
   o.path_seconds = 1;
   CHECK(ein_plan_graph(ctxs[1][1], g, 0, NULL, &o, &plan) == EIN_ERR_ARGUMENT && plan == NULL);
   CHECK(ein_graph_deterministic(NULL, NULL, NULL, &ordered) == EIN_ERR_ARGUMENT);
+  o.path_seconds = 0;
+  o.goal = (ein_goal)3;
+  CHECK(ein_graph_deterministic(NULL, g, &o, &ordered) == EIN_ERR_ARGUMENT && ordered == NULL);
+  o.goal = EIN_GOAL_FLOPS;
   ordered = ordered_of(NULL, g);
   const int64_t cut[3] = {1, 1, 3};
   const int order[1] = {2};
