@@ -2391,6 +2391,10 @@ static ein_status eini_fit_validate(ein_ctx *ctx, const ein_fit_desc *d) {
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "%llu bytes are reserved of a budget of %llu", (unsigned long long)d->reserved,
                      (unsigned long long)d->memory);
+  const ein_options *o = d->graph != NULL ? d->options : &d->einsum->options;
+  if (o != NULL && o->overflow_check)
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
+                     "overflow_check does not go with a memory budget");
   if (d->graph != NULL) {
     if (d->options != NULL) EINI_TRY(eini_validate_options(g, d->options));
     return eini_validate_graph(ctx, d->graph, d->nlayout, d->layout);

@@ -5091,8 +5091,9 @@ static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const 
     else if (x->by >= 0)
       snprintf(by, sizeof by, "in axis %d of '%.*s'", x->axis, EINI_NAME_OF(p, x->by));
     if (x->value >= 0 && d->kind == EINI_S_NUM)
-      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL, "axis %d of '%.*s' has extent %lld, not %lld %s",
-                axis, EINI_NAME_OF(p, v->sym), (long long)given[k], (long long)x->value, by);
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL,
+                "axis %d of '%.*s' has extent %lld, not %lld %s", axis, EINI_NAME_OF(p, v->sym),
+                (long long)given[k], (long long)x->value, by);
     else if (x->value >= 0)
       eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL,
                 "'%.*s' is %lld in axis %d of '%.*s', but %lld %s", EINI_NAME_OF(p, d->sym),

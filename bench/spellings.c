@@ -70,8 +70,10 @@ static void contraction(ein_ctx *ctx, const char *expr, const char *sizes) {
   char fast[64] = "", slow[64] = "";
   double least = 1e30, most = 0;
   spelled s;
-  for (const char *at = sizes; at[0] >= 'a' && at[0] <= 'z'; at += strcspn(at, ","), at += *at == ',')
+  for (const char *at = sizes; at[0] >= 'a' && at[0] <= 'z'; at += *at == ',') {
     extent[at[0] - 'a'] = strtoll(at + 2, NULL, 10);
+    at += strcspn(at, ",");
+  }
   while (spell(expr, extent, EIN_F32, count, &s)) count++;
   (void)spell(expr, extent, EIN_F32, 0, &s);
   for (int t = 0; t <= s.nin; t++) {

@@ -109,7 +109,8 @@ static int pattern_run(ein_ctx *ctx, pattern *p, ein_dtype dtype, uint64_t seed)
     int64_t base = how[t] == 2 ? PATTERN_ROOM - 1 : 0;
     memset(room[t], 0x5A, sizeof room[t]);
     for (int64_t k = 0; k < 2 * pattern_count(p, t) && t < 2; k++) {
-      int64_t h = (int64_t)(orc_hash(seed, (uint64_t)(k + 2000 * t)) % 4), x = h < 2 ? h - 2 : h - 1;
+      int64_t h = (int64_t)(orc_hash(seed, (uint64_t)(k + 2000 * t)) % 4);
+      int64_t x = h < 2 ? h - 2 : h - 1;
       int parts = dtype == EIN_C64 || dtype == EIN_C128;
       p->value[t][k] = k % 2 && !parts ? 0 : dtype == EIN_BOOL ? (double)(h > 1) : (double)x;
     }

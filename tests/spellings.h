@@ -1,6 +1,6 @@
-// All spellings of one contraction on the same memory: operands in every order, axes of operands and
-// output in every order with their strides, labels under other letters. Used by a test, which wants
-// the same plan for each, and by bench/spellings.c, which times them. Include after einsum.h.
+// All spellings of one contraction on the same memory: operands in every order, axes of operands
+// and output in every order with their strides, labels under other letters. Used by a test, which
+// wants the same plan for each, and by bench/spellings.c, which times them. Include after einsum.h.
 
 #define SPELLED_MAX 5  // operands and output
 #define SPELLED_RANK 4

@@ -474,6 +474,26 @@ says ' : bf16'
 expect 0 i x.npy --dtype bf16 -o V2.npy
 npy V.npy '<V2' False '3,' '\200\077\200\077\000\100'
 ok same V.npy V2.npy
+# integers that do not fit
+npy I.npy '<i4' False '2, 2' '\000\000\000\100\001\000\000\000\000\000\000\100\377\377\377\377'
+expect 0 'ij->i' I.npy --check-overflow
+prints '[1073741825 1073741823]'
+expect 0 'ij->j' I.npy
+prints '[-2147483648           0]'
+expect 1 'ij->j' I.npy --check-overflow -o none.npy
+says "an integer does not fit its dtype: the exact value of 'out[0]', 2147483648, does not fit i32"
+ok absent none.npy
+echo 'input I[2,2] : i32; Y = prod(I[i,j])' > check.ein
+expect 1 run check.ein I=I.npy --check-overflow
+says "'Y', -1152921504606846976, does not fit i32"
+expect 0 run check.ein I=I.npy
+for option in '-p 2' '--memory 1M' --deterministic '--fabric serial'; do
+  expect 2 run check.ein I=I.npy --check-overflow $option
+  says 'does not go with'
+done
+expect 2 'ij->j' I.npy --check-overflow --path greedy
+says 'in one pass'
+expect 2 plan check.ein --check-overflow
 # unquoted, the shell leaves "ij,jk-"
 expect 1 ij,jk- A.npy A.npy
 says "$nl  ij,jk-$nl       ^"

@@ -247,7 +247,7 @@ typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
-  O_VECTORS, O_TABLE, O_BEAM, O_MAP, O_FAST, O_COUNT
+  O_VECTORS, O_TABLE, O_BEAM, O_CHECK, O_MAP, O_FAST, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -264,7 +264,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--fewer", FLAG, PLACES}, {"--machine", VALUE, PLACES}, {"--inputs", VALUE, PLACES},
   {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLACES},
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
-  {"--beam", VALUE, PLACES},
+  {"--beam", VALUE, PLACES}, {"--check-overflow", FLAG, EVAL | RUN},
   {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -318,6 +318,7 @@ static const char usage[] =
   "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line,\n"
   "                     simulated (plan) or measured (run); with - nothing else is printed\n"
   "  --deterministic    the same bits for every -j, -p, --fabric and --memory\n"
+  "  --check-overflow   an integer that does not fit its dtype is an error, not wrapped\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout; run: figures of the run, and results go to\n"
   "                     the files of -o alone\n"
@@ -492,6 +493,9 @@ static void option_search(ein_options *o) {
   o->path = given(O_PATH);
   o->seed = option_seed();
   o->deterministic = given(O_DETERMINISTIC) != NULL;
+  o->overflow_check = given(O_CHECK) != NULL;
+  if (o->overflow_check && (on_places() || o->deterministic || given(O_MEMORY) != NULL))
+    misuse(NULL, "--check-overflow does not go with -p, --fabric, --memory or --deterministic");
   if (goal != NULL) {
     int g = 0;
     while (g < 3 && strcmp(goal, goals[g]) != 0) g++;

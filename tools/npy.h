@@ -41,8 +41,8 @@ enum npy_status {
   NPY_MEM   // out of memory
 };
 
-// Element types. NPY_BF16 is any 2 bytes without a meaning, '<V2': so NumPy saves bfloat16, which the
-// file cannot say. Who reads it must know.
+// Element types. NPY_BF16 is any 2 bytes without a meaning, '<V2': so NumPy saves bfloat16, which
+// the file cannot say. Who reads it must know.
 enum npy_dtype {
   NPY_BOOL = 1, NPY_U8, NPY_I8, NPY_I16, NPY_I32, NPY_I64,
   NPY_F16, NPY_BF16, NPY_F32, NPY_F64, NPY_C64, NPY_C128
