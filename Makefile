@@ -2,6 +2,7 @@
 # work, "make test" runs every test. What is missing on the machine is named and skipped.
 #
 #   make            build/einsum, the command          make lint       the rules of the code
+#   make headers    einsum.h from src/, backends       make dev        build/dev/einsum, for gdb
 #   make demo       the command on real data           make matrix     compilers and languages
 #   make test       everything, one summary line       make sanitize   tests under ASan and UBSan
 #   make examples   examples against their output      make fuzz       FUZZ_SECONDS=20 per target
@@ -9,14 +10,20 @@
 #   make bench      timings, see bench/                make clean
 #   make test-arm   tests/test_cpu.c for aarch64, under qemu
 #   make mutants    MUTANTS=150 SEED=1: small faults put in one at a time, and what notices them
+#   make install    PREFIX=/usr/local DESTDIR=; make uninstall takes it away again
 #   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
 #
+# CC, CPPFLAGS, CFLAGS, LDFLAGS are honoured, BLAS=no leaves OpenBLAS out; whatever depends on them
+# is built again when they change.
 # make test TESTS_ONLY="math views" runs only the steps whose names contain one of the words.
 
 CC     ?= cc
 CFLAGS ?= -O2
 CLANG  ?= clang
+BLAS   ?= yes
 LIBS    = -lm -pthread
+BUILD   = $(CC) -std=c99 $(CPPFLAGS) $(CFLAGS)
+LINK    = $(LDFLAGS) $(LIBS)
 # "make matrix" holds every file against these; other builds stay quiet.
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
           -Wmissing-prototypes -Wcast-qual -Wwrite-strings -Wundef -Wvla
@@ -31,8 +38,8 @@ EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 0
            10_gradient 11_places 12_llama
 
 B          = build
-HEADERS    = einsum.h einsum_program.h einsum_memory.h einsum_decomp.h $(wildcard backends/*.h) \
-             $(wildcard tools/*.h)
+LIBRARY_H  = einsum.h $(wildcard backends/*.h)
+HEADERS    = $(LIBRARY_H) $(wildcard tools/*.h) $(B)/fresh
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 # Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
 SAN_TESTS  = $(filter-out order cpu_direct cpu_gett,$(TESTS))
@@ -41,27 +48,130 @@ FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
 EX_BIN     = $(EXAMPLES:%=$(B)/%)
 
 # build/found.mk holds what tools/probe found: SAN_CC, SAN_FLAGS, FUZZ_CC, FUZZ_FLAGS, PYTHON, ...
-ifeq ($(filter clean setup,$(MAKECMDGOALS)),)
+ifeq ($(filter clean setup uninstall,$(MAKECMDGOALS)),)
 -include $(B)/found.mk
 endif
 
-.PHONY: all demo test check test-arm lint matrix sanitize mutants fuzz bench bench-kernels examples \
-        clean setup probe
+.PHONY: all headers dev demo install uninstall test check test-arm lint matrix sanitize \
+        mutants fuzz bench bench-kernels examples clean setup probe
 .DELETE_ON_ERROR:
 
 all: $(B)/einsum
 	@cat $(B)/found.txt
 	@echo "built $(B)/einsum; try: make demo"
 
-$(B)/found.mk: tools/probe
+# Files that change only when their text does: what the probe looks at, and what is compiled with.
+# Everything that is built depends on the latter.
+quoted = '$(subst ','\'',$(1))'
+PROBED = CC=$(call quoted,$(CC)) CLANG=$(call quoted,$(CLANG)) BLAS=$(call quoted,$(BLAS)) \
+         CPPFLAGS=$(call quoted,$(CPPFLAGS)) CFLAGS=$(call quoted,$(CFLAGS)) \
+         LDFLAGS=$(call quoted,$(LDFLAGS))
+# changed COMMAND: what it prints becomes the target unless it is; several may do so at once.
+changed = t=$@.$$$$ && $(1) > $$t && if cmp -s $$t $@; then rm -f $$t; else mv -f $$t $@; fi
+.PHONY: FORCE
+$(B)/probed: FORCE
 	@mkdir -p $(B)
-	@CC="$(CC)" CLANG="$(CLANG)" sh tools/probe $(B)
+	@$(call changed,printf '%s\n' $(call quoted,$(PROBED)))
+
+$(B)/found.mk: tools/probe $(B)/probed
+	@$(PROBED) sh tools/probe $(B)
+
+$(B)/flags: $(B)/found.mk FORCE
+	@$(call changed,cat $(B)/probed $(B)/found.mk)
 
 probe: $(B)/found.mk
 	@cat $(B)/found.txt
 
-$(B)/einsum: tools/einsum.c $(HEADERS) $(B)/found.mk
-	$(CC) -std=c99 $(CFLAGS) -Wall -Wextra $(BLAS_FLAGS) -o $@ tools/einsum.c $(BLAS_LIBS) $(LIBS)
+# ---- shared objects ------------------------------------------------------------------------------
+# The library, once for all programs of a build. Tests include its implementation all the same, for
+# private functions; what they and examples use of the public ones comes from the objects:
+# gnu_inline functions that are not inlined are nowhere but there. Without gcc or clang (SHARED, see
+# tools/probe) every program compiles all of it, and so do those in WHOLE, which change something
+# or call kernels in private.
+
+THIN    = -w -fno-inline '-DEIN_API=extern __inline __attribute__((gnu_inline))'
+WHOLE   = math contract cpu_safe
+# Tests with many small cases cut work as if these were large.
+CUT     = -DEINI_LEAF_WORK=24 -DEINI_SUM_WORK=8 -DEINI_LAYOUT_BYTES=16
+LIBRARY = tests/library.c $(LIBRARY_H) $(B)/flags
+OBJECTS = $(B)/library.o $(B)/library_cpu.o $(if $(BLAS_LIBS),$(B)/library_blas.o)
+
+$(B)/library.o: $(LIBRARY)
+	$(BUILD) -fPIC -c -o $@ $<
+$(B)/library_cut.o: $(LIBRARY)
+	$(BUILD) $(CUT) -c -o $@ $<
+$(B)/library_cpu.o: $(LIBRARY)
+	$(BUILD) -fPIC -DLIBRARY_CPU -w -c -o $@ $<
+$(B)/library_blas.o: $(LIBRARY)
+	$(BUILD) -fPIC -DLIBRARY_BLAS -w -c -o $@ $<
+
+$(B)/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(if $(SHARED),$(OBJECTS))
+	$(BUILD) -Wall -Wextra $(BLAS_FLAGS) $(if $(SHARED),-DEINSUM_LINKED) -o $@ tools/einsum.c \
+	  $(if $(SHARED),$(OBJECTS)) $(BLAS_LIBS) $(LINK)
+
+# ---- installing ----------------------------------------------------------------------------------
+# Headers lie as they do here, in a folder of their own. Nothing of them knows the machine, so what
+# pkg-config and CMake read goes below share.
+
+PREFIX   ?= /usr/local
+INSTALL  ?= install
+VERSION   = $(shell sed -n 's/^.define EINSUM_VERSION "\(.*\)"/\1/p' einsum.h)
+# What is installed, by its folder below PREFIX.
+IN        = bin include/einsum/backends share/man/man1 share/pkgconfig share/cmake/einsum
+INSTALLED = bin/einsum share/man/man1/einsum.1 share/pkgconfig/einsum.pc \
+            $(addprefix include/einsum/,$(LIBRARY_H)) \
+            $(addprefix share/cmake/einsum/,einsum-config.cmake einsum-config-version.cmake)
+
+$(B)/einsum.1: tools/man $(B)/einsum
+	sh tools/man $(B)/einsum > $@
+
+# In a .pc file a blank needs a backslash, which is one for sed, too.
+install: $(B)/einsum $(B)/einsum.1
+	@mkdir -p $(B)/package
+	prefix=$$(printf '%s' $(call quoted,$(PREFIX)) | sed 's/ /\\ /g; s/[\&|]/\\&/g') && \
+	  sed -e "s|@PREFIX@|$$prefix|" -e 's|@VERSION@|$(VERSION)|' tools/package/einsum.pc \
+	  > $(B)/package/einsum.pc
+	for f in einsum-config.cmake einsum-config-version.cmake; do \
+	  sed 's|@VERSION@|$(VERSION)|' tools/package/$$f > $(B)/package/$$f || exit 1; done
+	to=$(call quoted,$(DESTDIR)$(PREFIX)) && \
+	  for d in $(IN); do $(INSTALL) -d "$$to/$$d" || exit 1; done && \
+	  $(INSTALL) -m 755 $(B)/einsum "$$to/bin" && \
+	  $(INSTALL) -m 644 einsum.h "$$to/include/einsum" && \
+	  $(INSTALL) -m 644 $(wildcard backends/*.h) "$$to/include/einsum/backends" && \
+	  $(INSTALL) -m 644 $(B)/einsum.1 "$$to/share/man/man1" && \
+	  $(INSTALL) -m 644 $(B)/package/einsum.pc "$$to/share/pkgconfig" && \
+	  $(INSTALL) -m 644 $(B)/package/*.cmake "$$to/share/cmake/einsum"
+
+# Of the folders only those that are einsum's alone go.
+uninstall:
+	to=$(call quoted,$(DESTDIR)$(PREFIX)) && \
+	  for f in $(INSTALLED); do rm -f "$$to/$$f" || exit 1; done && \
+	  for d in share/cmake/einsum include/einsum/backends include/einsum; do \
+	    if [ -d "$$to/$$d" ]; then rmdir "$$to/$$d" || exit 1; fi; done
+
+# The headers are made from parts, and committed; nothing is built from stale ones.
+MADE = einsum.h backends/einsum_cpu.h backends/einsum_dist.h
+PARTS_einsum.h = src
+PARTS_backends/einsum_cpu.h = backends/cpu
+PARTS_backends/einsum_dist.h = backends/dist
+headers:
+	@$(foreach h,$(MADE),sh tools/join $(PARTS_$h) > $h;)
+
+$(B)/fresh: $(MADE) tools/join $(foreach h,$(MADE),$(wildcard $(PARTS_$h)/*))
+	@mkdir -p $(B)
+	@$(foreach h,$(MADE),sh tools/join $(PARTS_$h) | cmp -s - $h || \
+	  { echo "$h is not what $(PARTS_$h) makes: make headers" >&2; exit 1; };)
+	@touch $@
+
+# The command with debug information that names the parts, as compilers do then.
+dev: $(B)/found.mk
+	@mkdir -p $(B)/dev
+	@sh tools/join -l src > $(B)/dev/einsum.h
+	@sh tools/join -l backends/cpu > $(B)/dev/einsum_cpu.h
+	@sh tools/join -l backends/dist > $(B)/dev/einsum_dist.h
+	$(CC) -std=c99 -g -O1 -Wall -Wextra -DEINSUM_IMPLEMENTATION= -include $(B)/dev/einsum.h \
+	  -include $(B)/dev/einsum_cpu.h -include $(B)/dev/einsum_dist.h -o $(B)/dev/einsum \
+	  tools/einsum.c $(LIBS)
 
 demo: $(B)/einsum
 	@sh examples/demo.sh $(B)/einsum
@@ -87,46 +197,94 @@ check: $(B)/found.mk
 	  $(MAKE) --no-print-directory -s -k -j$(JOBS) -O $(CHECK:%=step-%); \
 	  WHAT="make check" STEPS="$(CHECK)" sh tests/summary.sh $(B)/log $$start
 
-$(B)/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
-	$(CC) -std=c99 $(CFLAGS) -o $@ $< $(LIBS)
+# ---- the programs of the tests -------------------------------------------------------------------
+
+TEST_C = $(wildcard tests/*.h) $(HEADERS) $(B)/flags
+# linked OBJECT..: what follows the name of a test: flags to link objects, or none of it
+linked = $(if $(SHARED),$(THIN)) -o $@ $< $(if $(SHARED),$(1))
+# What tests of several headers are linked to: a linker takes of objects all that they have.
+ALL    = $(B)/library.o $(B)/library_cpu.o
+
+$(WHOLE:%=$(B)/test_%): $(B)/test_%: tests/test_%.c $(TEST_C)
+	$(BUILD) -o $@ $< $(LINK)
+
+$(B)/test_%: tests/test_%.c $(TEST_C) $(if $(SHARED),$(ALL))
+	$(BUILD) $(call linked,$(ALL)) $(LINK)
+
+$(B)/test_kernels $(B)/test_order: $(B)/test_%: tests/test_%.c $(TEST_C) \
+  $(if $(SHARED),$(B)/library_cut.o $(B)/library_cpu.o)
+	$(BUILD) $(CUT) $(call linked,$(B)/library_cut.o $(B)/library_cpu.o) $(LINK)
 
 # The random tests through the kernels of a backend.
-$(B)/test_kernels_cpu $(B)/test_kernels_blas: tests/test_kernels.c $(wildcard tests/*.h) $(HEADERS)
-	$(CC) -std=c99 $(CFLAGS) $(if $(findstring blas,$@),-DTEST_OPENBLAS,-DTEST_CPU) -o $@ $< \
-	  $(if $(findstring blas,$@),$(BLAS_LIBS)) $(LIBS)
+$(B)/test_kernels_cpu: tests/test_kernels.c $(TEST_C) \
+  $(if $(SHARED),$(B)/library_cut.o $(B)/library_cpu.o)
+	$(BUILD) -DTEST_CPU $(call linked,$(B)/library_cut.o $(B)/library_cpu.o) $(LINK)
+$(B)/test_kernels_blas: tests/test_kernels.c $(TEST_C) \
+  $(if $(SHARED),$(B)/library_cut.o $(B)/library_blas.o)
+	$(BUILD) -DTEST_OPENBLAS $(call linked,$(B)/library_cut.o $(B)/library_blas.o) \
+	  $(BLAS_LIBS) $(LINK)
 
-$(B)/test_memory_fit_cpu $(B)/test_extreme_cpu: $(B)/test_%_cpu: tests/test_%.c \
-  $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
-	$(CC) -std=c99 $(CFLAGS) -DTEST_CPU -o $@ $< $(LIBS)
+$(B)/test_memory_fit_cpu $(B)/test_extreme_cpu: $(B)/test_%_cpu: tests/test_%.c $(TEST_C) \
+  $(if $(SHARED),$(ALL))
+	$(BUILD) -DTEST_CPU $(call linked,$(ALL)) $(LINK)
 
-# What holds all vector kernels takes clang twice as long at -O1.
-SAN_O = $(if $(filter %/einsum %/test_cpu %/test_cpu_safe %/test_special %_cpu,$@),-O0,-O1)
-$(B)/san/test_kernels_cpu $(B)/san/test_extreme_cpu: $(B)/san/test_%_cpu: tests/test_%.c \
-  $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+# The library for tests in Python.
+$(B)/libtest.so: tests/einsum_so.c $(TEST_C) $(if $(SHARED),$(ALL))
+	$(BUILD) -fPIC -shared $(call linked,$(ALL)) $(LINK)
+$(B)/libtest_bench.so: bench/bench_so.c $(B)/roofline.o $(TEST_C) bench/bench.h \
+  $(if $(SHARED),$(ALL))
+	$(BUILD) -fPIC -shared $(call linked,$(ALL)) $(B)/roofline.o $(LINK)
+
+# With sanitizers clang takes a minute for the library, and two for all vector kernels, twice that
+# at -O1. It compiles thinly at -O0 only.
+SAN_BUILD = $(SAN_CC) -std=c99 -g
+SAN_ALL   = $(B)/san/library.o $(B)/san/library_cpu.o
+SAN_WHOLE = $(WHOLE) kernels
+SAN_O     = -O0
+$(B)/san/library.o: $(LIBRARY)
 	@mkdir -p $(B)/san
-	$(SAN_CC) -std=c99 -g $(SAN_O) $(SAN_FLAGS) -DTEST_CPU -o $@ $< $(LIBS)
-
-$(B)/san/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+	$(SAN_BUILD) -O1 $(SAN_FLAGS) -c -o $@ $<
+$(B)/san/library_cut.o: $(LIBRARY)
 	@mkdir -p $(B)/san
-	$(SAN_CC) -std=c99 -g $(SAN_O) $(SAN_FLAGS) -o $@ $< $(LIBS)
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(CUT) -c -o $@ $<
+$(B)/san/library_cpu.o: $(LIBRARY)
+	@mkdir -p $(B)/san
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DLIBRARY_CPU -w -c -o $@ $<
 
-$(B)/tsan/test_%: tests/test_%.c $(wildcard tests/*.h) $(HEADERS) $(B)/found.mk
+$(SAN_WHOLE:%=$(B)/san/test_%): $(B)/san/test_%: tests/test_%.c $(TEST_C)
+	@mkdir -p $(B)/san
+	$(SAN_BUILD) $(SAN_O) $(SAN_FLAGS) -o $@ $< $(LIBS)
+
+$(B)/san/test_kernels_cpu: tests/test_kernels.c $(TEST_C) $(B)/san/library_cut.o \
+  $(B)/san/library_cpu.o
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(B)/san/library_cut.o \
+	  $(B)/san/library_cpu.o $(LIBS)
+
+$(B)/san/test_extreme_cpu: tests/test_extreme.c $(TEST_C) $(SAN_ALL)
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
+
+$(B)/san/test_cpu $(B)/san/test_special: $(B)/san/test_%: tests/test_%.c $(TEST_C) $(SAN_ALL)
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
+
+$(B)/san/test_%: tests/test_%.c $(TEST_C) $(B)/san/library.o
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(B)/san/library.o $(LIBS)
+
+$(B)/tsan/test_%: tests/test_%.c $(TEST_C)
 	@mkdir -p $(B)/tsan
-	$(SAN_CC) -std=c99 -g $(SAN_O) -fsanitize=thread -o $@ $< $(LIBS)
+	$(SAN_BUILD) $(SAN_O) -fsanitize=thread -o $@ $< $(LIBS)
 
-$(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/found.mk
-	@mkdir -p $(B)/san
-	$(SAN_CC) -std=c99 -g $(SAN_O) $(SAN_FLAGS) -o $@ tools/einsum.c $(LIBS)
+$(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(SAN_ALL)
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DEINSUM_LINKED -o $@ tools/einsum.c $(SAN_ALL) $(LIBS)
 
 # Without libFuzzer the targets get a plain main that makes mutations from a fixed seed.
-$(B)/fuzz_%: tests/fuzz_%.c $(HEADERS) $(B)/found.mk
+$(B)/fuzz_%: tests/fuzz_%.c $(HEADERS) $(B)/flags
 	$(FUZZ_CC) -std=c99 -g -O1 $(FUZZ_FLAGS) -o $@ $< $(LIBS)
 
 lint: $(B)/found.mk
 	@$(if $(PYTHON),CC="$(CC)" $(PYTHON) tools/lint,echo "lint: skipped, no python3"; exit 77)
 
 matrix: $(B)/found.mk
-	@WARN="$(WARN)" sh tests/matrix.sh $(B)
+	@WARN="$(WARN)" sh tests/matrix.sh $(B) $(MATRIX)
 
 sanitize: $(SAN_BIN) $(B)/san/einsum
 	@for t in $(SAN_BIN); do echo "$$t"; $$t || exit 1; done
@@ -137,7 +295,7 @@ ARM_CC  ?= aarch64-linux-gnu-gcc
 ARM_RUN ?= qemu-aarch64
 ARM     = $(if $(and $(shell command -v $(ARM_CC)),$(shell command -v $(ARM_RUN))),yes)
 ARM_BIN = $(B)/test_cpu_arm $(B)/test_kernels_arm $(B)/test_special_arm
-$(ARM_BIN): $(B)/test_%_arm: tests/test_%.c $(wildcard tests/*.h) $(HEADERS)
+$(ARM_BIN): $(B)/test_%_arm: tests/test_%.c $(TEST_C)
 	$(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -static -o $@ $< $(LIBS)
 
 test-arm: $(if $(ARM),$(ARM_BIN))
@@ -158,8 +316,8 @@ mutants: $(B)/found.mk
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
 
-$(B)/%: examples/%.c $(HEADERS) $(B)/found.mk
-	$(CC) -O1 -o $@ $< $(LIBS)
+$(B)/%: examples/%.c $(HEADERS) $(B)/flags $(if $(SHARED),$(ALL))
+	$(BUILD) $(call linked,$(ALL)) $(LINK)
 
 examples: $(EX_BIN)
 	@for e in $(EXAMPLES); do \
@@ -173,11 +331,12 @@ examples: $(EX_BIN)
 JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
-STEPS = matrix test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
+PARTS = gcc clang c++ cross
+STEPS = $(PARTS:%=matrix-%) test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
         $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist tsan-cpu_safe kernels-blas \
         memory-cpu \
         san-command \
-        command numpy numpy-cpu models examples readme demo lint bench
+        command numpy numpy-cpu models examples readme install demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -225,26 +384,30 @@ step-command: $(B)/einsum
 step-san-command: $(if $(SAN_CC),$(B)/san/einsum)
 	$(STEP) san-command $(if $(SAN_CC),$(COMMAND) $(B)/san/einsum,$(NO_SAN))
 
-step-numpy: $(B)/found.mk
-	$(STEP) numpy $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/numpy_diff.py,\
+NUMPY_DIFF = $(NUMPY_PYTHON) tests/numpy_diff.py --so $(B)/libtest.so
+step-numpy: $(if $(NUMPY_PYTHON),$(B)/libtest.so)
+	$(STEP) numpy $(if $(NUMPY_PYTHON),$(NUMPY_DIFF),\
 	  skip "Python has no numpy and opt_einsum")
 
-step-numpy-cpu: $(B)/found.mk
-	$(STEP) numpy-cpu $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/numpy_diff.py --cpu 3 --seed 2 \
+step-numpy-cpu: $(if $(NUMPY_PYTHON),$(B)/libtest.so)
+	$(STEP) numpy-cpu $(if $(NUMPY_PYTHON),$(NUMPY_DIFF) --cpu 3 --seed 2 \
 	  -n 3000,skip "Python has no numpy and opt_einsum")
 
 step-models: $(B)/einsum
 	$(STEP) models $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/models.py $(B)/einsum,\
 	  skip "Python has no numpy")
 
-step-bench: $(B)/libbench.so
-	$(STEP) bench sh tests/bench.sh "$(or $(NUMPY_PYTHON),$(PYTHON))" $(B)/libbench.so
+step-bench: $(B)/libtest_bench.so
+	$(STEP) bench sh tests/bench.sh "$(or $(NUMPY_PYTHON),$(PYTHON))" $(B)/libtest_bench.so
 
 step-examples: $(EX_BIN)
 	$(STEP) examples $(MAKE) -s examples
 
 step-readme: $(B)/einsum
 	$(STEP) readme sh tests/readme.sh "$(CC)" $(B)
+
+step-install: $(B)/einsum $(B)/einsum.1
+	$(STEP) install env MAKE="$(MAKE)" CC="$(CC)" sh tests/install.sh $(B)
 
 step-test-arm: $(if $(ARM),$(ARM_BIN))
 	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
@@ -255,8 +418,8 @@ step-demo: $(B)/einsum
 	$(STEP) demo sh -c 'sh examples/demo.sh $(B)/einsum | grep -v " ms, with" | \
 	  diff -u examples/expected/demo.txt - && echo "as expected"'
 
-step-matrix: $(B)/found.mk
-	$(STEP) matrix $(MAKE) -s matrix
+$(PARTS:%=step-matrix-%): step-matrix-%: $(B)/found.mk
+	$(STEP) matrix-$* $(MAKE) -s matrix MATRIX=$*
 
 step-lint: $(B)/found.mk
 	$(STEP) lint $(if $(PYTHON),$(MAKE) -s lint,skip "no python3")
@@ -269,14 +432,14 @@ BENCH_FLAGS ?= -O2
 # The tables of bench-kernels; e.g. make bench-kernels BENCH_ARGS="--set perf --cases dg"
 BENCH_ARGS  ?= --set tccg,perf --summary
 
-$(BENCH:%=$(B)/%): $(B)/%: bench/%.c $(HEADERS) $(B)/found.mk
+$(BENCH:%=$(B)/%): $(B)/%: bench/%.c $(HEADERS) $(B)/flags
 	$(CC) -std=c99 -O3 -march=native -o $@ $< $(LIBS) -ldl
 
 bench: $(BENCH:%=$(B)/%)
 	@for b in $(BENCH); do echo "== $$b"; $(B)/$$b || exit 1; done
 
 # The ceilings are those of the machine, whatever the library is compiled with.
-$(B)/roofline.o: bench/roofline.c bench/bench.h $(B)/found.mk
+$(B)/roofline.o: bench/roofline.c bench/bench.h $(B)/flags
 	$(CC) -std=c99 -O3 -march=native -fPIC -c -o $@ $<
 
 $(B)/libbench.so: bench/bench_so.c $(B)/roofline.o bench/bench.h $(HEADERS)

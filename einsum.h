@@ -1,5 +1,5 @@
 // einsum.h - v0.1.0 - Einstein summation and tensor programs for C and C++ - MIT license
-// SPDX-License-Identifier: MIT
+// SPDX-License-Identifier: MIT. Made from the parts in src/ by `make einsum.h`: edit those.
 //
 // Do this in exactly one C or C++ file, and include the header plainly everywhere else:
 //
@@ -20,46 +20,26 @@
 // CONTENTS (search for >>name)
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
-// OF YOUR OWN, DETERMINISM, THREADS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COST MODELS, METHODS, CONSTRAINTS,
+// DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
-//   >>config          compile-time switches
-//   >>types           public types
-//   >>api             public functions: three levels
-//   >>implementation  everything below is compiled once
-//   >>util            checked arithmetic, arena, growable arrays, hashing
-//   >>error           mistakes and their messages
-//   >>dtype           sizes, names, promotion, conversion
-//   >>zspace          images of affine maps
-//   >>ztensor         views: shape and strides over the caller's memory
-//   >>monoid          folds as states
-//   >>expr            scalar expressions
-//   >>graph           tensors and statements
-//   >>context         what a caller sets up once
-//   >>notation        NumPy strings and integer labels
-//   >>syntax          words, tokens, and maps: expressions over operands
-//   >>print           a graph as text
-//   >>path            contraction order of n operands
-//   >>pathtree        improvement of contraction trees; strategies and budgets
-//   >>rewrite         from n-ary statements to sequences of small ones
-//   >>math            elementary functions on padded buffers
-//   >>contract-kernels register tiles, packing, dot, axpy and small products, per element type
-//   >>contract        out[b,m,n] = store( sum over k of P[b,m,k] * Q[b,k,n] )
-//   >>eval            expressions in vector chunks
-//   >>code            expressions as straight-line programs over chunk registers
-//   >>fold            monoids over chunks
-//   >>mapreduce       the portable map-reduce kernel
-//   >>lower           statements become tasks
-//   >>products        statements that are contractions
-//   >>leaves          long folds with few results
-//   >>order           folds whose additions have one order
-//   >>group           statements that run inside one loop nest
-//   >>accuracy        how far results may be from the truth
-//   >>overflow        integers that do not fit
-//   >>plan            from a graph to tasks and a workspace layout
-//   >>execute         running a plan
-//   >>explain         plans as text and JSON
-//   >>request         einsum descriptors
-//   >>public          plans of graphs, the plan cache, one-call interface
+//   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
+//   foundation    >>util >>error >>dtype >>zspace >>ztensor
+//   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print
+//   orders        >>path >>pathtree >>rewrite >>pairs >>factors
+//   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
+//   plans         >>lower >>products >>leaves >>order >>group >>accuracy >>overflow >>plan
+//                 >>units >>execute >>explain >>request >>path-text >>call >>graph-plan
+//   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
+//                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
+//   calls         >>run >>report >>public
+//   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
+//   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
+//   language      >>build >>parse >>program-print
+//   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
+//                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
+//                 >>decomp-public
+//   end           >>start
 //
 //
 // LEVELS
@@ -72,14 +52,12 @@
 //    are explained (ein_ctx_message).
 // 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
 //    computes as often as you like, for other data pointers, from many threads at the same time.
-// 3. Graphs of several statements. einsum_program.h makes them, by calls (ein_graph_create and its
-//    like) or from the text of a program (ein_graph_parse). ein_plan_graph makes a plan.
+// 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
+//    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places.
 //    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
 //    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
 //    overflow and underflow), and what runs in portable kernels for want of others. Providers of
 //    kernels (ein_kernels) do the leaf work: those of the headers in backends/, or one of your own.
-//
-// Include einsum.h for strings and plans; einsum_program.h, which includes it, for programs.
 //
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.
@@ -188,6 +166,205 @@
 // sum of products); 0 is always right. Plans keep the pointers. See examples/05_monoid.c.
 //
 //
+// PROGRAMS
+//
+//     # softmax attention, one head
+//     input Q[s,d], K[t,d], V[t,e] : f32
+//     T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))
+//     P[s,t] = softmax[t](T[s,t])
+//     Y[s,e] = sum[t](P[s,t] * V[t,e])
+//     output Y : f32
+//
+// Lines end statements, ";" does too; inside brackets a line goes on; "\" at its end joins the
+// next. "#" starts a comment. Names are letters, digits and _, and code points from U+00A1; case
+// matters.
+//
+//     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
+//     param a = 0.5, b : f64        scalars given when executing; without a dtype they take the
+//                                   one they meet, as literals do
+//     output Y, Z : f32             what is computed; without it, all that no other statement reads
+//     def f(x, y) = x*exp(-y)       a scalar macro
+//     Y[i,j] = ..                   defines Y; indices on the left are free
+//     Y[i=5,j=n] : f32 = ..         with extents (of integers and sizes), with a dtype
+//     Y[i+3] = .. for i=n           with the extents of indices of which no coordinate says them
+//     Y[2*i+1] = ..                 defines some elements; several statements must fit exactly:
+//                                   concatenation, interleaving and padding are written so
+//     grad L wrt A, B as dA, dB     gradients of the scalar L; see GRADIENTS
+//
+// Expressions, from the lowest precedence: or; and; not; < <= > >= == != (no chains); + -; * /;
+// unary - +; ^ (to the right; -x^2 is -(x^2)). Constants: inf nan pi true false. A name alone is an
+// index (its value, i64), a param or a tensor of rank 0.
+//     X[2*h+r, w]                   an access; coordinates are affine: integers, indices, size(..)
+//     X[i-1 | 0]  X[i+1 | wrap]     outside reads as a constant, or by wrap, clamp, reflect
+//                                   a constant promotes as in where(inside, X, 0), and must fit
+//     X[i-1 | 0, j+1 | clamp]       a rule by coordinate, applied from the first axis to the last;
+//                                   one after the last coordinate only is that of all
+//     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
+//     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
+//     softmax[j](e)                 macros over named indices
+//
+// Implicit sums: in each top-level term (between + and -), indices that are in no scope are summed
+// around the whole term. Each must stand in a plain factor of the term:
+//     Y[i] = A[i,j]*x[j] + b[i]     sums A*x only: b is added once
+//     Y[i] = A[i,j]*(x[j] + b[i])   is an error: say which sum is meant
+//     Y[i] = exp(A[i,j])            is an error: sum[j](exp(..)) or exp(sum[j](..))
+// An extent comes from the left, the fold or "for"; else from every place where the index stands
+// alone as a coordinate, and these must agree; else it is the largest that keeps compound
+// coordinates inside: X[2*h+r] with 10 elements and r < 3 gives h the extent 4. There is no
+// broadcasting of extent 1. Every access is proved to stay inside its tensor, or has an edge rule,
+// before anything runs. Where two readings are plausible the text is an error with a hint.
+//
+//
+// Dtypes promote as einsum.h's manual says: 2*x keeps x's dtype, "/" of integers gives f64.
+//
+//
+// MACROS
+//
+// Functions and folds are those of einsum.h's manual, and those registered in the ctx; and:
+//
+// softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
+// logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
+// layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
+// rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
+// eps is a fourth (third) argument without a name.
+//
+//
+// GRADIENTS
+//
+//     input X[b,f], y[b], w[f]
+//     L = sum[b]((sum[f](X[b,f]*w[f]) - y[b])^2)
+//     grad L wrt w as dw
+//     v[f] = w[f] - 0.01*dw[f]
+//
+// grad makes tensors: dw has the shape and dtype of w, and is read like any other. L is a real
+// scalar, or any tensor of floats with a seed of its shape: "grad Y wrt w as dw seed S" gives the
+// gradient of sum(S*Y), for complex ones of the real part of sum(conj(S)*Y). What is wanted may be
+// an input or a defined tensor; it need not have anything to do with L (then its gradient is 0).
+// By a complex number z the gradient is dL/dRe z + i dL/dIm z.
+//
+// At kinks: those that tie for a max or min share its gradient equally (where it is NaN, nothing is
+// equal to it, and all have 0); abs, relu, norm and the
+// modulus have 0 at 0; floor, ceil, round and div have 0. A prod of zeros gets the products of the
+// others. Conditions in where(..), and comparisons as factors, are constants: where(c, x, y) sends
+// nothing to the branch it does not take, also where that is infinite. argmax, any, all, integers,
+// and functions and monoids of yours have no gradient: an error, unless they stand in conditions.
+// The max that softmax and logsoftmax subtract cancels, so it is left out.
+//
+// A gradient is statements as you could have written them, so gradients of gradients are too. A
+// sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
+// as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
+// give NaN there. Accesses with several strides that share indices may take a sum with a condition
+// over all of the index space. From C: ein_graph_add_gradient.
+//
+//
+// BUDGETS
+//
+// With options.memory a plan, of an einsum or a graph, keeps within so many bytes. In them is what
+// is allocated from the ctx's allocator from planning to ein_plan_destroy: searches, the plan, and
+// the workspace of one execution with operand copies, intermediates and packing buffers. Of several
+// executions at a time each needs a workspace of its own. Not in it: your inputs and outputs, the
+// graph and the ctx, stacks of threads. Libraries that keep buffers of their own, such as a BLAS,
+// are not seen: leave their provider out, or say in options.reserved what they take of the budget.
+//
+// First the plan without a budget is tried. If it does not fit:
+// - single statements, too, run in slices, for which kernels need smaller buffers; where that does
+//   not do, the portable kernels alone, on one thread, then each provider alone;
+// - contraction paths for small intermediates, paths whose search takes little memory, and the
+//   statement in one pass are tried too;
+// - statements are put into an order with fewer intermediates alive;
+// - consecutive statements (a region) run in loops over slices of indices. An index is sliced
+//   through all statements whose intermediates have it as an axis; where a statement folds it, the
+//   results of slices are merged (sum prod max min any all logsumexp), at the end of the region
+//   where what follows is linear in them. Inputs and outputs are views of yours, shifted from
+//   slice to slice, halos of windows (X[2*h+r]) included. Only tensors that cross from one region
+//   to another are stored as a whole.
+// - a statement that lacks the sliced index is computed again for every slice where that pays;
+//   ein_plan_info.repeated_flops says how much.
+// Of what fits, that with the least predicted time is taken. Sums that are sliced may round
+// otherwise than whole ones; options.deterministic gives the bits of the plan without a budget, and
+// then no index is sliced whose fold would be added otherwise.
+//
+// If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
+// (and options.least) name the least budget that this search can keep, over all these providers and
+// slices, and how much of it planning takes. Only that answer may take more memory than the budget,
+// for plans; all of it is freed.
+//
+// Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
+// with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
+// With path_seconds, searches depend on the clock, and so may the least budget.
+//
+//
+// PLACES
+//
+// ein_decompose decides how each statement of a graph is cut into pieces for p places (processors,
+// devices, nodes), by a cost model; ein_simulate says what would happen. Neither moves data.
+//
+// place       where a task runs and blocks live; numbered from 0 to p-1
+// cut         number of pieces of an index; piece k of d of an extent E is [k*E/d, (k+1)*E/d),
+//             rounded down: ragged pieces differ by one element
+// vector      the cuts of all indices of a statement (the paper's partition vector)
+// task        one piece of every index; a statement has as many as the product of its cuts
+// block       what a task computes of the output: the image of its free pieces
+//
+// The place of a task is a rule, not a table: the cut indices in an order, read as the digits of a
+// mixed-radix number, the first the most significant. A block's home is the place of the task whose
+// reduced pieces are all 0; the partial results of the others are folded there.
+// Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
+// monoids of your own are states, of one to four scalars, which are merged, and finished at the
+// home. Of the indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient
+// is cut.
+// Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
+// pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
+//
+//
+// COST MODELS
+//
+// paper       scalars moved, an upper bound (EinDecomp, section 7): join + agg + repartition.
+//             Statements of fewer than p tasks count their own number of tasks.
+// paper-code  the same with the repartition rule of the paper's public implementation,
+//             (np + nc) * n / nint; equal partitions cost nothing.
+// bytes       bytes moved, exactly: what tasks read that does not lie at their own place (join),
+//             and partial results on their way home (agg): values in the computation type of the
+//             fold, or states (value and position of an argmax, three scalars of a var).
+// seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
+//             The answer of the search is simulated, and so are: none, sqrt, linear, the answers of
+//             paper and bytes, one class of indices (those that meet along axes) cut everywhere,
+//             and the other baselines where desc names their indices. The fastest is taken.
+//
+//
+// METHODS
+//
+// eindecomp   the least cost over a family of vectors (for bytes and seconds: and over the orders
+//             that matter). Exact where tables stay small: trees, chains of layers, graphs of small
+//             width. Where they do not, or ways were dropped, info says how far from the least it
+//             may be. What is proved is the sum of the model's costs, never the simulated time.
+// linear      the paper's linearisation: the longest path, then the next longest, each by itself.
+//
+// Families: `paper`, that of the EinDecomp paper: p tasks of every statement, or the most possible;
+// `divisors`: those, and the vectors of any divisor of p tasks; `method`: the one vector that a
+// method below gives. paper is the default, divisors that of seconds.
+//
+// none        every statement is one task.
+// sqrt        the two longest indices of the output get about sqrt(p) pieces each.
+// data        the batch index; model (megatron): heads, else hidden width; sequence; attention:
+//             heads only. Statements without such an index are not cut. An index is of a kind when
+//             it has one of its names, or meets one that has at an axis of a tensor.
+// given       what parts says; statements not named are not cut.
+//
+//
+// CONSTRAINTS
+//
+// Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
+// every method. A pinned output is left in the partition of the pin, and its blocks lie at the
+// places that the cut axes, read in order, give; a pinned input lies so from the start. The memory
+// of the machine bounds what lives at a place while a statement runs: blocks that are read later or
+// are outputs, inputs (of a pinned one its block, of others what any task of the place reads), what
+// its task fetches, its partial result and its block. With desc.inputs = EIN_INPUTS_OUTSIDE those
+// that are not pinned lie outside of the places' memory. Where the least cost does not fit,
+// statements are searched in their order, by a beam: its answer is proved when nothing fell out of
+// the beam.
+//
+//
 // DETERMINISM
 //
 // One plan on one machine gives the same bits every time: partial results merge in a fixed order,
@@ -221,6 +398,17 @@
 // task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are
 // read-only once parsed. Plans are immutable: any number of threads may execute one, each with its
 // own ein_run, outputs and workspace. There are no globals.
+//
+//
+// BACKENDS
+//
+// With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (its products; link
+// -lopenblas) or EINSUM_DIST (execution on many places) defined before this header is included, it
+// brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
+// threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
+// and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
+// share a pool between contexts, or to choose threads and instruction sets, make one yourself
+// (ein_cpu_create, ein_cpu_use).
 //
 //
 // MEMORY
@@ -268,6 +456,9 @@
 //   EINSUM_STATIC           every function is static: private to the file that includes it
 //   EINSUM_MALLOC(size) and EINSUM_FREE(ptr)   default allocator; define both or none
 //   EINSUM_ASSERT(cond)     checks of internal invariants; default: nothing
+//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_DIST   bring in that backend, from backends/ beside this
+//                           file; a ctx uses it by default
+//   EINSUM_CORE_ONLY        leaves out programs, gradients and places
 //   EIN_API                 what stands before every public function, e.g. a visibility; the same
 //                           wherever the header is included. Default: extern, or static
 
@@ -286,6 +477,10 @@
 #define EIN_API static
 #else
 #define EIN_API extern
+#endif
+
+#if defined(EINSUM_DIST) && defined(EINSUM_CORE_ONLY)
+#error "einsum.h: EINSUM_DIST needs what EINSUM_CORE_ONLY leaves out"
 #endif
 
 #if defined(EINSUM_MALLOC) != defined(EINSUM_FREE)
@@ -544,7 +739,9 @@ typedef struct ein_ctx_desc {
   double (*now_fn)(void *user);         // seconds; default: none, budgets count steps
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
-} ein_ctx_desc;
+  int bare;                             // 1: no backend but those above. Default: where use,
+} ein_ctx_desc;                         //   kernels and executor are empty, all that were brought
+                                        //   in by macro (EINSUM_CPU, ..)
 
 // One mistake in a text or a call. Strings live in the ctx until its next planning call.
 typedef struct ein_error {
@@ -612,7 +809,11 @@ typedef struct ein_options {
   int deterministic;        // 1: the same bits for every number of threads and places, and whatever
                             //   was measured (manual: DETERMINISM); default 0
   int overflow_check;       // 1: an integer that does not fit is EIN_ERR_OVERFLOW, not wrapped
-} ein_options;              //   (manual: DTYPES); default 0
+                            //   (manual: DTYPES); default 0
+  size_t memory;            // budget in bytes for planning and one run (manual: BUDGETS); 0: none
+  size_t reserved;          // bytes of it that others take
+  size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
+} ein_options;              //   be NULL
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {
@@ -676,7 +877,18 @@ typedef struct ein_plan_info {
   const char *method;       // how the path was found
   int proved;               // 1: the path is optimal; 2: among paths without outer products
   double seconds;           // predicted of one execution; 0: no provider says how fast it is
+  size_t memory;            // the budget, less what is reserved; 0: none. With one:
+  size_t peak_bytes;        //   most that is alive from planning to the end, one run included
+  int nregion, nloop;       //   regions of statements, and their sliced indices (ein_plan_loop)
+  int64_t nslice;           //   slices that one run computes
+  double repeated_flops;    //   of flops, those of statements computed again for every slice
 } ein_plan_info;
+
+typedef struct ein_loop_info {
+  int region;               // from 0
+  const char *index;        // name of the sliced index in the region's first statement that has it
+  int64_t extent, block;    // the last slice may be shorter
+} ein_loop_info;
 
 // ================================================================================================
 // >>api  public functions: three levels
@@ -729,7 +941,7 @@ EIN_API ein_status ein_einsum_out_ex(ein_ctx *ctx, const ein_einsum_desc *desc, 
 // ---- level 2: plan once, execute often ---------------------------------------------------------
 // Plans for shapes, strides and dtypes; data pointers are ignored. Inputs are in[0..nin), then c.
 // Params are alpha and beta where given. *plan is NULL on failure; the plan outlives its ctx, but
-// not the ctx's allocator, executor, and registered functions.
+// not the ctx's allocator, executor, registered functions, and what was brought into the ctx.
 EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan);
 // Plans a graph. layout gives strides of inputs and outputs by name; default row-major.
 EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
@@ -744,6 +956,8 @@ EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
 EIN_API int ein_plan_input(const ein_plan *plan, int i, ein_tensor_info *info);
 EIN_API int ein_plan_output(const ein_plan *plan, int i, ein_tensor_info *info);
 EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
+// Sliced index i of a plan within a budget; false (0) when there is none. Its name is the plan's.
+EIN_API int ein_plan_loop(const ein_plan *plan, int i, ein_loop_info *info);
 // Text of the plan (for people) or one JSON object, into buf. Returns the length of the whole text
 // without its NUL, as snprintf does.
 EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
@@ -752,7 +966,7 @@ EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
                                     size_t size);
 
-// ---- level 3: graphs, made with einsum_program.h ------------------------------------------------
+// ---- level 3: graphs ---------------------------------------------------------------------------
 EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
 // The graph that deterministic mode runs: products split in a contraction order, long folds with
 // few results as folds of leaves. What is planned from it, for any number of threads and places,
@@ -795,6 +1009,300 @@ EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_zte
 EIN_API ein_status ein_view_check(const ein_ztensor *t);
 EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord);  // NULL when outside
 EIN_API int64_t ein_view_count(const ein_ztensor *t);     // elements; -1 when it overflows
+
+#ifndef EINSUM_CORE_ONLY
+// ================================================================================================
+// >>program-api  public types and functions
+// Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
+// ================================================================================================
+
+// One statement of a graph: out[out_map(i)] = fold over the reduced indices of
+// map(operand 0[proj[0](i)], operand 1[proj[1](i)], ..). Everything is borrowed for the call.
+typedef struct ein_stmt_desc {
+  int out;                  // the tensor defined, by its id
+  ein_zmap out_map;         // rank of out x nindex; reduced columns are 0; coef NULL: the free
+                            //   indices in order. A map's offset may be NULL (zeros)
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const int64_t *extent;    // nindex of them
+  const char *const *index; // their names; default i0, i1, ..
+  int noperand;
+  const int *operand;       // ids of inputs, or of tensors whose statements are all there
+  const ein_zmap *proj;     // rank of the operand x nindex each
+  const char *map;          // expression over x0, x1, .., names of indices (their values) and of
+                            //   params; default the product of the operands
+  const char *fold;         // by name; default sum, when there are reduced indices
+  ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
+} ein_stmt_desc;
+
+typedef struct ein_size {
+  const char *name;
+  int64_t value;
+} ein_size;
+
+typedef struct ein_program_desc {
+  const char *text;
+  size_t length;            // bytes; 0: up to the terminating NUL
+  int nbind;                // views of inputs, by name: they give sizes and dtypes
+  const ein_binding *bind;
+  int nsize;                // sizes by name: of declared sizes, or of indices left open
+  const ein_size *size;
+  ein_dtype dtype;          // of inputs without one; default f64
+  int max_errors;           // default 20
+  int max_nesting;          // default 256
+  size_t max_source;        // bytes; default 16 MiB
+} ein_program_desc;
+
+// ---- graphs from C calls ----
+// Creates an empty graph that tensors, params and statements are added to. ctx may be NULL; else it
+// must live until the graph is finished, and knows the functions and monoids maps may name. The
+// first mistake sticks: later calls return its status, so checking ein_graph_finish is enough; the
+// message (ein_ctx_message) names the statement. The graph is the caller's, also after a mistake.
+EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph);
+// Adds a tensor; *id is its number, from 0, and -1 on failure. Inputs need a dtype and a shape; of
+// others the statements give what is not said (EIN_NONE, NULL), and must agree with what is.
+EIN_API ein_status ein_graph_add_tensor(ein_graph *graph, const char *name, ein_role role,
+                                        ein_dtype dtype, int rank, const int64_t *shape, int *id);
+// Adds a scalar given when executing; dtype EIN_NONE: it takes the dtype it meets, as a literal
+// does; value its default (NULL: none), which the dtype must hold.
+EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_dtype dtype,
+                                       const ein_scalar *value, int *id);
+// Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
+// statement that reads it. EIN_ERR_BOUNDS when an operand's map leaves its tensor.
+EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc *desc);
+// Appends statements that define the gradients of loss, a real scalar, by nwrt tensors: in
+// grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
+// of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of
+// loss, which may then be any; the gradient is that of sum(seed*loss), of the real part of
+// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for what it is at kinks and by
+// complex numbers.
+// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours, an integer or a comparison
+// stands between.
+EIN_API ein_status ein_graph_add_gradient(ein_graph *graph, int loss, int nwrt, const int *wrt,
+                                          int seed, const int *grad);
+// Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output
+// needs; then the graph is read-only and can be planned.
+EIN_API ein_status ein_graph_finish(ein_graph *graph);
+
+// ---- graphs from text ----
+// Parses, checks and lowers a program. Reports up to max_errors mistakes. The graph is the caller's
+// (ein_graph_destroy), *graph is NULL on failure; texts and views are borrowed for the call.
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
+// Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
+// files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
+EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
+                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
+                                                 void *user), void *user);
+// A graph, however it was made, in the notation of programs, into buf. Returns the length of the
+// whole text without its NUL, as snprintf does.
+EIN_API size_t ein_graph_print(const ein_graph *graph, char *buf, size_t size);
+
+// ---- index spaces ------------------------------------------------------------------------------
+EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
+EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p);
+EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner);
+// out = a intersected with b; empty when disjoint. Ranks must agree. out's memory is the caller's.
+EIN_API ein_status ein_zrange_intersect(const ein_zrange *a, const ein_zrange *b, ein_zrange *out);
+EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, ein_zrange *out);
+// Piece i of n of the range along an axis: ceil-sized pieces, the last ones ragged or empty.
+EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
+                                    ein_zrange *out);
+// out has rank a->rank + b->rank.
+EIN_API ein_status ein_zrange_product(const ein_zrange *a, const ein_zrange *b, ein_zrange *out);
+EIN_API ein_status ein_zmap_point(const ein_zmap *m, const ein_zpoint *x, ein_zpoint *y);
+// The block a point selects: [m(x), m(x) + block).
+EIN_API ein_status ein_zmap_block(const ein_zmap *m, const ein_zpoint *x, ein_zrange *y);
+// The smallest range that holds the image of a range; exact per row, also for mixed signs.
+EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zrange *y);
+
+// ================================================================================================
+// >>decomp-api  public types and functions
+// Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
+// ================================================================================================
+
+typedef enum ein_cost {
+  EIN_COST_PAPER = 0,       // scalars moved, the paper's formulas
+  EIN_COST_PAPER_CODE,      // the same, repartition as in the paper's implementation
+  EIN_COST_BYTES,           // bytes moved, exactly
+  EIN_COST_SECONDS,         // predicted seconds
+  EIN_COST_COUNT
+} ein_cost;
+
+// Where inputs lie that are not pinned. They cost no bytes either way.
+typedef enum ein_inputs {
+  EIN_INPUTS_HELD = 0,      // in the memory of the places that read them, the parts they read
+  EIN_INPUTS_OUTSIDE        // outside: they take no memory of a place
+} ein_inputs;
+
+#define EIN_PLACES_MAX (1 << 20)
+
+// One place and its link. 0: the default; else from 1e-30 to 1e30.
+typedef struct ein_machine {
+  double flops;             // scalar operations per second of a place; default 1e11
+  double memory_bw;         // bytes per second of its memory; default 1e11
+  double latency;           // seconds of one message; default 2e-6
+  double bandwidth;         // bytes per second into a place; default 1e10
+  double overhead;          // seconds per task; default 2e-6
+  double memory;            // bytes that may live at a place at once, see ein_sim_info.peak_bytes;
+                            //   default: no limit
+} ein_machine;
+
+// The machine whose places are threads of the ctx, as under the fabric `threads`: operations (of
+// the widest type that the graph computes in) and memory as a provider of kernels says they are,
+// which has measured them when it was calibrated. Blocks of other places are read like one's own,
+// so that moving them costs no more. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
+EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
+                                       ein_machine *m);
+
+// How one statement's index space is cut; borrowed from the decomposition.
+typedef struct ein_parts {
+  int nindex;               // indices of the statement, free ones first (its own order)
+  const int64_t *cut;       // pieces of each index, >= 1 and <= max(1, extent)
+  int norder;               // cut indices (pieces > 1)
+  const int *order;         // them, most significant digit first: the rule of placement
+  int64_t ntask;            // product of cut, <= p
+  double join, agg, repart, seconds;  // cost terms under the chosen model; seconds: 0 if unknown
+} ein_parts;
+
+// All zero but p: the best decomposition by the paper's cost.
+typedef struct ein_decompose_desc {
+  int64_t p;                // places, 1 .. EIN_PLACES_MAX
+  const char *method;       // eindecomp (default), linear, none, sqrt, data, model (megatron),
+                            //   sequence, attention, given
+  ein_cost cost;
+  const ein_machine *machine;
+  int nparts;               // vectors of statements: "T[s=2,t=4]", indices not named stay whole;
+  const char *const *parts; //   T: the tensor defined. given: statements not named are not cut
+  int npin;                 // tensors held in a partition: "X[s=8]"; an axis is named by an index
+  const char *const *pin;   //   that stands alone there in some statement, or by its number.
+                            //   "W*[f=8]": inputs and outputs of such names with these axes
+  ein_inputs inputs;        // inputs that are not pinned; default: places hold what they read
+  int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
+  const char *const *keep;
+  int strict;               // 1: the paper's family for seconds too
+  int fewer;                // 1: the family of divisors under every model. Few tasks move few
+                            //   bytes: the least cost in bytes is then to cut nothing
+  int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
+                            //   seconds: 2048 for 64 places, fewer for more, 16 at least); fewer
+                            //   where edges' tables would have more than 2^26 entries in all
+  double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
+  int beam;                 // states of the search where tables are split; default 256; 2^24 at
+                            //   most of all statements
+  // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
+  // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
+  // "f,hidden,ff". No other method looks at names.
+  const char *batch, *sequence, *heads, *hidden;
+} ein_decompose_desc;
+
+typedef struct ein_decomposition ein_decomposition;  // immutable
+
+typedef struct ein_decomp_info {
+  int64_t p;
+  ein_cost cost;
+  const char *method;       // under EIN_COST_SECONDS: the one that was fastest in the simulation;
+                            //   eindecomp/paper, eindecomp/bytes: searched under that model
+  const char *family;       // what was searched: paper, divisors or method, see METHODS
+  double total;             // under the cost model: scalars, bytes or seconds, added up
+  double lower;             // no decomposition of the family costs less under the model
+  int proved;               // 1: total is the least over the family (of one, for `method`)
+  double gap;               // (total - lower) / total; 0 when proved
+  double seconds;           // simulated, under EIN_COST_SECONDS; else 0
+  ein_inputs inputs;
+  int nstmt;                // statements of the graph as written
+  int nform;                // different forms among them: isomorphic ones share their tables
+  int64_t nvector;          // vectors (with orders) of all forms
+} ein_decomp_info;
+
+// Decomposes the statements of a finished graph, as written. *d is NULL on failure; it is the
+// caller's (ein_decomposition_destroy) and outlives graph and ctx, but not the ctx's allocator.
+// EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
+// EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
+// EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
+// statement where the least need is more, and says whether that is proved.
+// EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
+// elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
+EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **d);
+EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
+EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
+// Statement stmt of the graph, from 0. EIN_ERR_ARGUMENT when there is none.
+EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt, ein_parts *parts);
+// What statement stmt is; borrowed from the decomposition.
+typedef struct ein_decomp_stmt {
+  const char *out;          // the tensor it defines
+  int64_t line;             // in the source, or 0
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const char *const *index; // their names
+  const int64_t *extent;
+  int noperand;
+  const char *const *operand;  // names of the tensors it reads
+  const ein_zmap *proj;     // where: of each operand a row per axis, a column per index
+  ein_zmap out_map;         // where it writes
+  ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
+  const char *map;          // expression over operands $0, $1, .., indices and params, in the
+                            //   notation of programs; NULL: too long, or too deep
+  const char *fold;         // over the reduced indices, by name; NULL: none
+  ein_dtype dtype;          // of the result, before it is stored
+  ein_dtype accumulates;    // what its fold adds in; EIN_NONE: there is no fold
+  double error_bound;       // of the stored result, relative to the sum of absolute values, for any
+                            //   order of the fold; -1: none is known
+  int from_inputs;          // 1: from the inputs on; 0: its operands taken as they are stored
+} ein_decomp_stmt;
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s);
+// The partition of tensor number `tensor` of the graph when it is a pinned input: one index per
+// axis, in order. EIN_ERR_ARGUMENT when it is none.
+EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor, ein_parts *parts);
+
+// ---- simulation: no data is touched ----
+typedef struct ein_sim_stmt {  // one statement
+  double tasks, messages;
+  double join, agg;         // bytes fetched by tasks, and by homes for partial results
+  double start, end, busy;  // seconds: first task, last result; sum over its tasks
+} ein_sim_stmt;
+
+typedef struct ein_sim_info {
+  double tasks, messages, join, agg;
+  double flops;             // scalar operations of expressions and folds
+  ein_machine machine;      // what was assumed, defaults filled in
+  double seconds;           // until the last block is complete
+  double busy;              // seconds that places compute, summed
+  double input_bytes;       // most of inputs at one place: pinned blocks and, unless they lie
+                            //   outside, of the other inputs what its tasks read
+  double peak_bytes;        // most that lives at one place: inputs, blocks until their last reader
+                            //   (those of outputs always), and of one statement at a time what
+} ein_sim_info;             //   its task fetched, its partial result and its block
+
+// A message: it leaves from `sent` on and is there at `arrived`, each end at the full bandwidth.
+typedef struct ein_sim_move {
+  int stmt;                 // whose task reads it, or whose partial result it is
+  int64_t from, to;         // places
+  double bytes, sent, arrived;
+} ein_sim_move;
+
+typedef struct ein_sim_desc {
+  const ein_machine *machine;
+  ein_sim_stmt *stmt;       // receives one per statement; may be NULL
+  double *peak;             // receives the peak bytes of each of the p places; may be NULL
+  void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
+  // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.
+  void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
+  void (*move_fn)(void *user, const ein_sim_move *move);  // every message
+  void *user;
+} ein_sim_desc;
+
+// Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
+// a predicted time line. A message takes latency + bytes / bandwidth; out of a place, and into a
+// place, one goes after the other, in the order of statements. Partial results meet in a tree.
+// Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
+// places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
+// there is no move_fn. desc may be NULL; graph is that which was decomposed.
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info);
+EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
+// The model of that name: EIN_COST_COUNT when unknown.
+EIN_API ein_cost ein_cost_find(const char *name);
+
+#endif  // EINSUM_CORE_ONLY
 
 #ifdef __cplusplus
 }
@@ -2615,6 +3123,7 @@ EIN_API int ein_graph_param(const ein_graph *g, int i, ein_param_info *info) {
 // ================================================================================================
 
 struct eini_cache;
+#define EINI_BACKENDS 2  // that a macro brings in and a ctx can use
 
 struct ein_ctx {
   eini_arena arena;        // the ctx itself, registrations, error buffers
@@ -2631,17 +3140,12 @@ struct ein_ctx {
   ein_monoid *monoid;
   int64_t nmonoid, capmonoid;
   struct eini_cache *cache;
+  void *backend[EINI_BACKENDS];  // those that were brought in, ended with the ctx; NULL: none
   ein_ztensor no_view;     // stands for an absent view in cache keys
 };
 
-static void eini_cache_destroy(ein_ctx *ctx);
-static ein_status eini_cache_create(ein_ctx *ctx, int plans);
-
-EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
-  if (out == NULL) return EIN_ERR_ARGUMENT;
-  *out = NULL;
-  if (desc != NULL && (desc->allocator.alloc_fn == NULL) != (desc->allocator.free_fn == NULL))
-    return EIN_ERR_ARGUMENT;
+// A ctx without backends and without a cache.
+static ein_status eini_ctx_new(const ein_ctx_desc *desc, ein_ctx **out) {
   eini_arena arena;
   int use = 0, room = 0;
   eini_arena_init(&arena, desc == NULL ? NULL : &desc->allocator);
@@ -2666,22 +3170,17 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   c->diag.error = EINI_NEW(&arena, ein_error, EINI_ERRORS_MAX);
   c->diag.buf = EINI_NEW(&arena, char, EINI_ERROR_TEXT);
   c->arena = arena;
-  ein_status st = c->diag.error == NULL || c->diag.buf == NULL || c->kernels == NULL
-                      ? EIN_ERR_NO_MEMORY : EIN_OK;
-  int plans = desc == NULL || desc->cache_plans == 0 ? 64 : desc->cache_plans;
-  if (st == EIN_OK && plans > 0) st = eini_cache_create(c, plans);
-  if (st != EIN_OK) {
-    ein_ctx_destroy(c);
-    return st;
+  if (c->diag.error == NULL || c->diag.buf == NULL || c->kernels == NULL) {
+    eini_arena_free(&arena);
+    return EIN_ERR_NO_MEMORY;
   }
   eini_diag_reset(&c->diag, NULL, 0);
   *out = c;
   return EIN_OK;
 }
 
-EIN_API void ein_ctx_destroy(ein_ctx *ctx) {
+static void eini_ctx_free(ein_ctx *ctx) {
   if (ctx == NULL) return;
-  eini_cache_destroy(ctx);
   eini_arena arena = ctx->arena;
   eini_arena_free(&arena);
 }
@@ -4453,7 +4952,8 @@ static int eini_tree_exact(eini_path_search *s, const eini_tree_small *p, eini_t
   int full = (1 << p->n) - 1;
   cap *= 1 + 1e-12;  // for rounding in a different order
   int64_t cells = 0;  // labels of the terms that sets are extended by
-  for (int t = 0; t < p->n; t++) cells += (int64_t)(p->start[t + 1] - p->start[t]) << (p->n - 1 - t);
+  for (int t = 0; t < p->n; t++)
+    cells += (int64_t)(p->start[t + 1] - p->start[t]) << (p->n - 1 - t);
   eini_path_spend(s, (int64_t)full * 4 + cells * 2);
   eini_tree_empty(&sub[0]);
   for (int set = 1; set <= full; set++) {
@@ -4847,6 +5347,7 @@ static ein_status eini_path_find(eini_arena *arena, const eini_net *net,
   eini_arena_free(&scratch);
   return status;
 }
+
 // ================================================================================================
 // >>rewrite  from n-ary statements to sequences of small ones
 // Takes a product of values and its fold; gives statements in a contraction order. Only legal
@@ -5055,7 +5556,10 @@ static ein_status eini_net_build(eini_arena *a, const eini_split *sp, int nval,
   return EIN_OK;
 }
 
-// ---- one pass or pairs ----
+// ================================================================================================
+// >>pairs  one pass over a product, or pairs
+// Takes a product of values and a path; predicts one pass and pairs, and emits what is chosen.
+// ================================================================================================
 
 #define EINI_PASS_MOST 10  // factors for which all assignments to P and Q are tried
 // Measured with bench/networks.c on Zen 5: a task beyond its arithmetic; a block of a batch, and
@@ -5392,7 +5896,10 @@ static ein_status eini_split_best(eini_split *sp, const eini_net *net, eini_valu
                               : eini_split_along(sp, n, val, out, path, rest);
 }
 
-// ---- program statements: find the product, check the law ----
+// ================================================================================================
+// >>factors  products in the statements of programs
+// Takes a statement; finds the product that its fold distributes over, and has it split.
+// ================================================================================================
 
 // Does join distribute over fold, and is it a commutative, associative product?
 static int eini_legal_join(const ein_graph *g, int fold, int op) {
@@ -6125,6 +6632,7 @@ EINI_VTRIG(cos)
 #undef EINI_VTRIG
 
 #endif  // EINI_VMATH_LIBM
+
 // ================================================================================================
 // >>contract-kernels  register tiles, packing, dot, axpy and small products, per element type
 // Takes packed panels or strided elements of one compute dtype; gives the table of kernels.
@@ -11350,6 +11858,8 @@ typedef struct eini_verdict {
   double seconds[3];
 } eini_verdict;
 
+struct eini_budget;
+
 struct ein_plan {
   eini_arena arena;             // owns everything, the plan itself included
   ein_allocator al;
@@ -11387,7 +11897,8 @@ struct ein_plan {
   int npath;
   eini_verdict *verdict;
   int64_t nverdict, capverdict;
-};
+  struct eini_budget *budget;   // made within one: what counts its memory, and perhaps slices,
+};                              //   which run in place of tasks (part slices); or NULL
 
 static ein_status eini_plan_verdict(ein_plan *p, const char *out, int units, const double *seconds,
                                     int taken) {
@@ -11668,7 +12179,11 @@ static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_st
   return EIN_OK;
 }
 
-// ---- groups ----
+// ================================================================================================
+// >>units  groups and layouts of a plan's tasks
+// Takes statements as tasks; gives groups whose intermediates stay in the cache, and layouts of
+// temporaries, by predicted seconds.
+// ================================================================================================
 
 #define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
@@ -12094,6 +12609,15 @@ static ein_status eini_plan_bounds(ein_plan *p) {
   return EIN_OK;
 }
 
+// The largest intermediate of a plan that no path says it of.
+static void eini_plan_largest(ein_plan *p) {
+  for (int64_t t = 0; p->npath == 0 && t < p->graph->ntensor; t++) {
+    double n = p->graph->tensor[t].role != EIN_ROLE_INPUT && p->graph->tensor[t].nstmt > 0;
+    for (int a = 0; a < p->graph->tensor[t].rank; a++) n *= (double)p->graph->tensor[t].shape[a];
+    if (n > p->info.largest) p->info.largest = n;
+  }
+}
+
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
@@ -12132,15 +12656,13 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
       p->copy_bytes > SIZE_MAX / 4)
     return EIN_ERR_TOO_LARGE;
   p->workspace = p->head_bytes + p->temp_bytes + p->scratch_bytes * width + EINI_ALIGN;
-  for (int64_t t = 0; p->npath == 0 && t < p->graph->ntensor; t++) {
-    double n = p->graph->tensor[t].role != EIN_ROLE_INPUT && p->graph->tensor[t].nstmt > 0;
-    for (int a = 0; a < p->graph->tensor[t].rank; a++) n *= (double)p->graph->tensor[t].shape[a];
-    if (n > p->info.largest) p->info.largest = n;
-  }
+  eini_plan_largest(p);
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;
   p->info.nparam = (int)p->graph->nparam;
   p->info.ntask = p->ntask;
+  p->info.nregion = 1;
+  p->info.nslice = 1;
   p->info.workspace_bytes = p->workspace + p->copy_bytes;
   p->info.plan_bytes = p->arena.total + p->graph->arena.total;
   return EIN_OK;
@@ -12463,9 +12985,12 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
   return EIN_OK;
 }
 
+// What runs in place of a plan's tasks; mem: its workspace.
+typedef ein_status (*eini_run_fn)(const ein_plan *p, const ein_run *run, char *mem);
+
 // grow: a workspace without room for copies of overlapping outputs is replaced by an own one.
-static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) {
-  if (p == NULL) return EIN_ERR_ARGUMENT;
+static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow,
+                                  eini_run_fn other) {
   EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
   eini_exec x;
   uint32_t copy;
@@ -12485,44 +13010,15 @@ static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) 
   }
   uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
   char *base = mem + skew;  // the workspace has EINI_ALIGN spare bytes
-  ein_status st = eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
+  ein_status st = other != NULL
+                      ? other(p, run, base)
+                      : eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
   if (own != NULL) p->al.free_fn(own, need, p->al.user);
   return st;
 }
 
-EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
-  return eini_execute(p, run, 0);
-}
-
-EIN_API size_t ein_plan_workspace(const ein_plan *p) {
-  return p == NULL ? 0 : p->info.workspace_bytes;
-}
-
-EIN_API ein_status ein_plan_info_get(const ein_plan *p, ein_plan_info *info) {
-  if (p == NULL || info == NULL) return EIN_ERR_ARGUMENT;
-  *info = p->info;
-  return EIN_OK;
-}
-
-EIN_API int ein_plan_input(const ein_plan *p, int i, ein_tensor_info *info) {
-  if (p == NULL || info == NULL || i < 0 || i >= p->info.nin) return 0;
-  *info = p->in[i].info;
-  return 1;
-}
-
-EIN_API int ein_plan_output(const ein_plan *p, int i, ein_tensor_info *info) {
-  if (p == NULL || info == NULL || i < 0 || i >= p->nout) return 0;
-  *info = p->out[i].info;
-  return 1;
-}
-
-EIN_API int ein_plan_param(const ein_plan *p, int i, ein_param_info *info) {
-  if (p == NULL || info == NULL || i < 0 || i >= p->info.nparam) return 0;
-  eini_param_info(&p->graph->param[i], info);
-  return 1;
-}
-
-EIN_API void ein_plan_destroy(ein_plan *p) {
+// Frees a plan that is not kept within a budget.
+static void eini_plan_free(ein_plan *p) {
   if (p == NULL) return;
   eini_arena arena = p->arena;
   eini_graph_free(p->graph);
@@ -12736,48 +13232,6 @@ static void eini_say_group(eini_text *t, const eini_task *task, int k) {
   eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
 }
 
-EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, char *buf,
-                                    size_t size) {
-  eini_text t = eini_text_of(buf, size);
-  if (p == NULL) return 0;
-  eini_say(&t,
-           "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
-           p->info.nin, p->info.nin == 1 ? "" : "s", p->nout, p->nout == 1 ? "" : "s", p->ntask,
-           p->ntask == 1 ? "" : "s", (long long)p->info.workspace_bytes, (long long)p->temp_bytes);
-  if (p->graph->ordered)
-    eini_say(&t, "deterministic: the same bits for any number of threads and places\n");
-  eini_say(&t, "path: %s%s, %.4g flops, largest intermediate %.4g elements\n",
-           p->info.method == NULL ? "none" : p->info.method,
-           p->info.proved == 1 ? " (optimal)" : p->info.proved == 2
-               ? " (optimal among paths without outer products)" : "",
-           p->info.flops, p->info.largest);
-  for (int64_t k = 0; k < p->nverdict; k++) {
-    const eini_verdict *v = &p->verdict[k];
-    eini_say(&t, "choice: %s", v->out);
-    if (v->units > 0) eini_say(&t, " and the %d before it", v->units - 1);
-    for (int i = 0; i < (v->units == 0 ? 3 : 2); i++)
-      eini_say(&t, "%s %s %.3g s%s", i == 0 ? ":" : ",", eini_verdict_way(v, i), v->seconds[i],
-               i == v->taken ? " (taken)" : "");
-    eini_say(&t, "\n");
-  }
-  for (int k = 0; k < p->ntask; k++) {
-    const eini_task *task;
-    if (p->task[k].kind == EINI_TASK_GROUP) eini_say_group(&t, &p->task[k], k);
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
-      eini_say_task(&t, p, task, k);
-    }
-    if (seconds != NULL) eini_say(&t, "        measured: %.3g s\n", seconds[k]);
-  }
-  if (p->nkernels > 0)
-    eini_say(&t, "fallbacks: %d statement%s in portable kernels\n", eini_fallbacks(p),
-             eini_fallbacks(p) == 1 ? "" : "s");
-  return t.at;
-}
-
-EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
-  return ein_plan_explain_run(p, NULL, buf, size);
-}
-
 static void eini_json_names(eini_text *t, const char *key, const eini_stmt *s, int from, int to) {
   eini_say(t, ", \"%s\": [", key);
   for (int i = from; i < to; i++) {
@@ -12908,31 +13362,6 @@ static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
     }
   }
   return said;
-}
-
-EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
-  eini_text t = eini_text_of(buf, size);
-  if (p == NULL) return 0;
-  eini_say(&t, "{\"p\": 1, \"deterministic\": %s, \"cost_model\": \"flops\", \"total\": ",
-           p->graph->ordered ? "true" : "false");
-  eini_say_number(&t, p->info.flops);
-  eini_say(&t, ", \"flops\": ");
-  eini_say_number(&t, p->info.flops);
-  eini_say(&t, ", \"naive_flops\": ");
-  eini_say_number(&t, p->info.naive_flops);
-  eini_say(&t, ", \"largest\": ");
-  eini_say_number(&t, p->info.largest);
-  eini_say(&t, ", \"peak_bytes\": %lld, \"workspace_bytes\": %lld",
-           (long long)p->temp_bytes, (long long)p->info.workspace_bytes);
-  eini_json_seconds(&t, p->info.seconds);
-  eini_say(&t, ", \"fallbacks\": %d", eini_fallbacks(p));
-  eini_json_head(&t, p);
-  eini_say(&t, ", \"memory\": null, \"regions\": [], \"choices\": [");
-  (void)eini_json_choices(&t, p, 0);
-  eini_say(&t, "], \"statements\": [");
-  (void)eini_json_statements(&t, p, 0);
-  eini_say(&t, "]}");
-  return t.at;
 }
 
 // ================================================================================================
@@ -13202,9 +13631,11 @@ static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value 
   return EIN_OK;
 }
 
-// ---- a path given as text ----
+// ================================================================================================
+// >>path-text  a path given as text
 // Steps of one or more positions: "(0,1) (0,1)", "0,1 0,1", Python's "[(0, 1), (0,)]" or JSON's
 // "[[0, 1], [0]]".
+// ================================================================================================
 
 typedef struct eini_path_text {
   eini_diag *diag;
@@ -13333,6 +13764,11 @@ static ein_status eini_path_options(ein_ctx *ctx, eini_diag *diag, const ein_opt
                    "auto, naive, none, optimal, dp, greedy, random, or a list like (0,1) (0,1)",
                    "no path method is called '%s'", p);
 }
+
+// ================================================================================================
+// >>call  from descriptors to plans
+// Takes a checked descriptor; gives its graph, along the path chosen, and the plan.
+// ================================================================================================
 
 static ein_status eini_plan_path_info(ein_plan *p, const eini_path *path, int out) {
   int taken = EINI_AS_FOUND;
@@ -13660,6 +14096,9 @@ static ein_status eini_validate_options(eini_diag *g, const ein_options *o) {
   if (!(o->path_seconds >= 0 && o->path_seconds < HUGE_VAL))
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "path_seconds is no time: %g",
                      o->path_seconds);
+  if (o->reserved > 0 && o->reserved >= o->memory)
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "reserved is %llu bytes of a memory of %llu",
+                     (unsigned long long)o->reserved, (unsigned long long)o->memory);
   if (o->path_steps < 0)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "path_steps is negative: %lld",
                      (long long)o->path_steps);
@@ -13676,6 +14115,9 @@ static ein_status eini_overflow_options(eini_diag *g, ein_options *o) {
   if (o->path != NULL && strcmp(o->path, "auto") != 0 && strcmp(o->path, "none") != 0)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, "path is auto or none",
                      "overflow_check looks at products in one pass, not in the order of a path");
+  if (o->memory > 0)
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
+                     "overflow_check does not go with a memory budget");
   o->path = "none";
   return EIN_OK;
 }
@@ -13794,7 +14236,7 @@ static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_pl
   for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
   if (better)
     st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, EINI_LEFT_TO_RIGHT);
-  ein_plan_destroy(better ? p : q);
+  eini_plan_free(better ? p : q);
   if (better) *plan = q;
   return st;
 }
@@ -13812,25 +14254,9 @@ static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int 
   return eini_plan_weigh(ctx, &d, p);
 }
 
-// Gives the plan to the caller when all went well.
-static ein_status eini_plan_give(ein_ctx *ctx, ein_status st, ein_plan *p, ein_plan **plan) {
-  eini_fail_status(ctx, st);
-  if (st == EIN_OK) *plan = p;
-  else ein_plan_destroy(p);
-  return st;
-}
-
-EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan) {
-  ein_plan *p = NULL;
-  if (plan == NULL) return EIN_ERR_ARGUMENT;
-  *plan = NULL;
-  ein_status st = eini_plan_make(ctx, desc, 0, &p);
-  return eini_plan_give(ctx, st, p, plan);
-}
-
 // ================================================================================================
-// >>public  plans of graphs, the plan cache, one-call interface
-// Public functions check their arguments and call the sections above.
+// >>graph-plan  plans of graphs
+// Takes a finished graph; gives its statements in contraction orders, and a plan.
 // ================================================================================================
 
 // Copies a statement into another graph (same tensor numbers).
@@ -13966,27 +14392,2471 @@ static ein_status eini_validate_graph(ein_ctx *ctx, const ein_graph *graph, int 
   return EIN_OK;
 }
 
+// A plan without a budget. o is valid.
+static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                  const ein_binding *layout, const ein_options *o, ein_plan **p) {
+  EINI_TRY(eini_plan_new(ctx, p));
+  (*p)->may_overlap = o->may_overlap;
+  EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
+  eini_plan_check(*p, o);
+  EINI_TRY(eini_graph_full(ctx, (*p)->graph, eini_plan_statements(ctx, *p, graph, o)));
+  return eini_plan_build(*p, nlayout, layout, NULL);
+}
+
+// ================================================================================================
+// >>memory-cap  an allocator that counts and refuses
+// Invariant: live <= limit. Planning and ein_plan_destroy use it, so it needs no lock.
+// ================================================================================================
+
+typedef struct eini_cap {
+  ein_allocator al;         // the ctx's
+  size_t limit, live;
+  size_t peak, top;         // most alive since peak was set back, and ever
+  int refused, failed;      // the limit was hit; al had no memory
+} eini_cap;
+
+static void *eini_cap_alloc(size_t size, size_t align, void *user) {
+  eini_cap *c = (eini_cap *)user;
+  if (c->live > c->limit || size > c->limit - c->live) {
+    c->refused = 1;
+    return NULL;
+  }
+  void *p = c->al.alloc_fn(size, align, c->al.user);
+  if (p == NULL) {
+    c->failed = 1;
+    return NULL;
+  }
+  c->live += size;
+  if (c->live > c->peak) c->peak = c->live;
+  if (c->live > c->top) c->top = c->live;
+  return p;
+}
+
+static void eini_cap_free(void *p, size_t size, void *user) {
+  eini_cap *c = (eini_cap *)user;
+  if (p == NULL) return;
+  c->live -= size;
+  c->al.free_fn(p, size, c->al.user);
+}
+
+static ein_allocator eini_cap_allocator(eini_cap *c) {
+  ein_allocator al;
+  al.alloc_fn = eini_cap_alloc;
+  al.free_fn = eini_cap_free;
+  al.user = c;
+  return al;
+}
+
+// Was the status due to the budget, so that something smaller may do? What a candidate makes may
+// also not fit 64 bits: descriptors, views and layouts were found valid before the search.
+static int eini_cap_hit(eini_cap *c, ein_status st) {
+  int yes = !c->failed && ((st == EIN_ERR_NO_MEMORY && c->refused) || st == EIN_ERR_TOO_LARGE);
+  c->refused = 0;
+  return yes;
+}
+
+// ================================================================================================
+// >>memory-base  the statements to be planned, and their order
+// Takes what the caller gave; gives a graph whose statements are split by contraction order, with
+// the layout of every tensor. The graph lives in a plan that is never built.
+// ================================================================================================
+
+#define EINI_FIT_LOOPS 4        // nested loops of a region
+#define EINI_FIT_CLASSES 8      // sliceable indices of a region that are looked at
+
+// What is to be planned: a finished graph, with strides of its inputs and outputs by name, or one
+// einsum. options: all that it says, the budget included.
+typedef struct eini_want {
+  const ein_graph *graph;
+  const ein_einsum_desc *einsum;
+  int nlayout;
+  const ein_binding *layout;
+  ein_options options;
+} eini_want;
+
+// What the search works on.
+typedef struct eini_fit_job {
+  ein_ctx *ctx;
+  const eini_want *desc;
+  eini_cap *cap;
+  double flops, bandwidth;      // per second, of all threads
+  int64_t packing;              // most bytes that buffers of kernels take, of all threads
+} eini_fit_job;
+
+typedef struct eini_fit_base {
+  ein_plan *plan;               // owns the graph
+  ein_graph *g;
+  int *first, *last, *read;     // per tensor: the first and the last statement that define it, and
+                                //   the last that reads it; -1: none
+  const int64_t **stride;       // per tensor, in elements
+  int64_t *bytes;               // per tensor, padded
+  double *made, *gone;          // per statement: bytes of tensors that are read, first defined
+                                //   before it, and last read before it
+  int split;                    // statements were split by contraction order
+} eini_fit_base;
+
+// Predicted bytes add up to this at most: more than any memory, and sums of two do not overflow.
+#define EINI_FIT_MOST (INT64_MAX / 4)
+
+static int64_t eini_fit_sum(int64_t a, int64_t b) {  // of numbers >= 0
+  return eini_min64(eini_min64(a, EINI_FIT_MOST) + eini_min64(b, EINI_FIT_MOST), EINI_FIT_MOST);
+}
+
+// Bytes of n elements, padded; -1: too large.
+static int64_t eini_fit_padded(int64_t n, ein_dtype dtype) {
+  if (eini_mul_overflow(n, (int64_t)ein_dtype_size(dtype), &n)) return -1;
+  return n > INT64_MAX / 2 ? -1 : (n + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+// Who defines and who reads each tensor, in the present order of statements.
+static void eini_fit_spans(eini_fit_base *b) {
+  const ein_graph *g = b->g;
+  for (int64_t t = 0; t < g->ntensor; t++) b->first[t] = b->last[t] = b->read[t] = -1;
+  for (int u = 0; u < (int)g->nstmt; u++) {
+    const eini_stmt *s = &g->stmt[u];
+    if (b->first[s->out] < 0) b->first[s->out] = u;
+    b->last[s->out] = u;
+    for (int k = 0; k < s->noperand; k++) b->read[s->operand[k]] = u;
+  }
+  for (int64_t u = 0; u <= g->nstmt; u++) b->made[u] = b->gone[u] = 0;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    if (b->first[t] < 0 || b->read[t] < 0) continue;
+    b->made[b->first[t] + 1] += (double)b->bytes[t];
+    b->gone[b->read[t] + 1] += (double)b->bytes[t];
+  }
+  for (int64_t u = 1; u <= g->nstmt; u++) {
+    b->made[u] += b->made[u - 1];
+    b->gone[u] += b->gone[u - 1];
+  }
+}
+
+static ein_status eini_fit_layouts(const eini_fit_job *j, eini_fit_base *b,
+                                   const ein_ztensor *const *view) {
+  eini_arena *a = &b->plan->arena;
+  ein_graph *g = b->g;
+  int64_t n = g->ntensor;
+  b->first = EINI_NEW(a, int, n);
+  b->last = EINI_NEW(a, int, n);
+  b->read = EINI_NEW(a, int, n);
+  b->stride = EINI_NEW(a, const int64_t *, n);
+  b->bytes = EINI_NEW(a, int64_t, n);
+  b->made = EINI_NEW(a, double, g->nstmt + 1);
+  b->gone = EINI_NEW(a, double, g->nstmt + 1);
+  if (b->first == NULL || b->last == NULL || b->read == NULL || b->stride == NULL ||
+      b->bytes == NULL || b->made == NULL || b->gone == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  eini_home *home;
+  EINI_TRY(eini_plan_homes(b->plan, j->desc->nlayout, j->desc->layout, view, &home));
+  for (int64_t t = 0; t < n; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    int64_t count = 1;
+    b->stride[t] = home[t].stride;
+    for (int r = 0; x->role == EIN_ROLE_TEMP && r < x->rank; r++)
+      if (eini_mul_overflow(count, x->shape[r], &count)) return EIN_ERR_TOO_LARGE;
+    if (x->role == EIN_ROLE_TEMP) b->bytes[t] = eini_fit_padded(count, x->dtype);
+    if (b->bytes[t] < 0) return EIN_ERR_TOO_LARGE;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o,
+                                     eini_fit_base *b) {
+  ein_plan *p = b->plan;
+  const ein_ztensor **view = NULL;
+  if (j->desc->graph != NULL) {
+    EINI_TRY(eini_graph_copy_head(p->graph, j->desc->graph));
+    EINI_TRY(eini_graph_full(j->ctx, p->graph,
+                             eini_plan_statements(j->ctx, p, j->desc->graph, o)));
+  } else {
+    ein_einsum_desc d = *j->desc->einsum;
+    d.options = *o;
+    int64_t room = 8 * (int64_t)d.nin + 16;  // inputs, C, output and temporaries
+    eini_request r;
+    memset(&r, 0, sizeof r);
+    r.d = &d;
+    r.ctx = j->ctx;
+    r.diag = eini_diag_of(j->ctx);
+    view = EINI_NEW(&p->arena, const ein_ztensor *, room);
+    if (view == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_graph_full(j->ctx, p->graph, eini_request_graph(&r, p, view)));
+    if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
+    if (o->deterministic) EINI_TRY(eini_order_graph(p->graph));
+  }
+  b->g = p->graph;
+  b->split = p->npath > 0;
+  EINI_TRY(eini_fit_layouts(j, b, view));
+  eini_fit_spans(b);
+  return EIN_OK;
+}
+
+static void eini_fit_base_close(eini_fit_base *b) {
+  eini_plan_free(b->plan);
+  memset(b, 0, sizeof *b);
+}
+
+static ein_status eini_fit_base_open(const eini_fit_job *j, const ein_options *o,
+                                     eini_fit_base *b) {
+  memset(b, 0, sizeof *b);
+  eini_begin_call(j->ctx, j->desc->graph != NULL ? NULL : j->desc->einsum->expr);
+  ein_status st = eini_plan_new(j->ctx, &b->plan);
+  if (st == EIN_OK) st = eini_fit_base_fill(j, o, b);
+  if (st != EIN_OK) eini_fit_base_close(b);
+  return st;
+}
+
+// ---- the order of statements ----
+
+// The state of a list schedule: what is still to be done for each tensor.
+typedef struct eini_fit_list {
+  int *defs, *reads;            // statements left that define it, operands left that read it
+  int *mine;                    // operands of the statement at hand that read it; else 0
+  char *done, *live;
+} eini_fit_list;
+
+// May statement u come next? *after: the change of live bytes that it makes.
+static int eini_fit_ready(const eini_fit_base *b, const eini_fit_list *w, int u, int64_t *after) {
+  const eini_stmt *s = &b->g->stmt[u];
+  *after = w->live[s->out] ? 0 : b->bytes[s->out];
+  for (int k = 0; k < s->noperand; k++)
+    if (w->defs[s->operand[k]] > 0) return 0;
+  for (int k = 0; k < s->noperand; k++)
+    if (++w->mine[s->operand[k]] == w->reads[s->operand[k]]) *after -= b->bytes[s->operand[k]];
+  for (int k = 0; k < s->noperand; k++) w->mine[s->operand[k]] = 0;
+  return 1;
+}
+
+// Orders the statements so that few temporaries are alive: of those that are ready, the one that
+// leaves the least (the earliest on a tie). Takes square time, and orders no longer lists. *moved:
+// something changed.
+#define EINI_FIT_ORDER 4096
+
+static ein_status eini_fit_reorder(eini_fit_base *b, eini_arena *scratch, int *moved) {
+  ein_graph *g = b->g;
+  int n = (int)g->nstmt;
+  eini_fit_list w;
+  eini_stmt *order = EINI_NEW(scratch, eini_stmt, n);
+  w.defs = EINI_NEW(scratch, int, g->ntensor);
+  w.reads = EINI_NEW(scratch, int, g->ntensor);
+  w.mine = EINI_NEW(scratch, int, g->ntensor);
+  w.done = EINI_NEW(scratch, char, n);
+  w.live = EINI_NEW(scratch, char, g->ntensor);
+  if (order == NULL || w.defs == NULL || w.reads == NULL || w.mine == NULL || w.done == NULL ||
+      w.live == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  *moved = 0;
+  if (n < 2 || n > EINI_FIT_ORDER) return EIN_OK;
+  for (int u = 0; u < n; u++) {
+    w.defs[g->stmt[u].out]++;
+    for (int k = 0; k < g->stmt[u].noperand; k++) w.reads[g->stmt[u].operand[k]]++;
+  }
+  for (int at = 0; at < n; at++) {
+    int best = -1;
+    int64_t least = 0, after;
+    for (int u = 0; u < n; u++) {
+      if (w.done[u] || !eini_fit_ready(b, &w, u, &after)) continue;
+      if (best < 0 || after < least) {
+        best = u;
+        least = after;
+      }
+    }
+    if (best < 0) return EIN_ERR_INTERNAL;
+    const eini_stmt *s = &g->stmt[best];
+    w.done[best] = w.live[s->out] = 1;
+    w.defs[s->out]--;
+    for (int k = 0; k < s->noperand; k++) w.reads[s->operand[k]]--;
+    *moved |= best != at;
+    order[at] = *s;
+  }
+  if (*moved) memcpy(g->stmt, order, (size_t)n * sizeof *order);
+  eini_fit_spans(b);
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>memory-class  indices of several statements that one loop runs over
+// Takes statements [from, to) and an index of one of them; gives the indices and axes that have to
+// run with it. Invariant: within a slice, statements read of the tensors made here only the slice.
+// ================================================================================================
+
+typedef struct eini_fit_class {
+  int64_t extent;
+  int stmt, index;              // where it was found
+  int *col;                     // per statement of the region: its index in the class; -1: none
+  int *axis;                    // per tensor made in the region (eini_fit_row): axis + 1
+  char *part;                   // likewise: slices of the class hold a part of its values, to be
+                                //   folded; it is read in the region
+  char *linear;                 // per statement: it reads such a tensor, and its results are parts
+  int fold;                     // of these parts
+} eini_fit_class;
+
+// Statements [from, to) of a base, inside loops over classes.
+typedef struct eini_fit_nest {
+  const eini_fit_base *b;
+  int from, to, nloop;
+  const eini_fit_class *cls[EINI_FIT_LOOPS];
+  int64_t block[EINI_FIT_LOOPS];
+} eini_fit_nest;
+
+static int eini_fit_made(const eini_fit_nest *n, int t) {  // all of it, in the region
+  return n->b->first[t] >= n->from && n->b->last[t] < n->to;
+}
+
+// The place among the region's statements of the first that defines the tensor; -1: none does.
+static int eini_fit_row(const eini_fit_nest *n, int t) {
+  int u = n->b->first[t];
+  return u >= n->from && u < n->to ? u - n->from : -1;
+}
+
+// Is the tensor alive only inside the region?
+static int eini_fit_inner(const eini_fit_nest *n, int t) {
+  return n->b->g->tensor[t].role == EIN_ROLE_TEMP && eini_fit_made(n, t) &&
+         n->b->read[t] < n->to && n->b->read[t] >= 0;
+}
+
+// Is it read by a statement of the region? (It is made there, so nobody reads it earlier.)
+static int eini_fit_read(const eini_fit_nest *n, int t) {
+  if (n->b->read[t] < n->to) return n->b->read[t] >= n->from;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    for (int k = 0; k < s->noperand; k++)
+      if (s->operand[k] == t) return 1;
+  }
+  return 0;
+}
+
+// Can results of slices be merged?
+static int eini_fit_foldable(int fold) {
+  return fold == EINI_SUM || fold == EINI_PROD || fold == EINI_MAX || fold == EINI_MIN ||
+         fold == EINI_ANY || fold == EINI_ALL || fold == EINI_LOGSUMEXP;
+}
+
+// Declared ahead: an index marks axes, an axis marks indices.
+static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, int axis);
+
+// The row of a map that is the index alone; -2: it stands in other places, -1: in none.
+static int eini_fit_plain(const eini_stmt *s, const ein_zmap *m, const int64_t *shape, int index) {
+  int found = -1;
+  for (int r = 0; r < m->rows; r++) {
+    if (m->coef[(int64_t)r * m->cols + index] == 0) continue;
+    if (found >= 0 || eini_plain_row(m, r) != index || shape[r] != s->index[index].extent)
+      return -2;
+    found = r;
+  }
+  return found;
+}
+
+// Is statement s a product (in the sense of the fold) with tensor t as one factor, so that parts of
+// t give parts of the result?
+static int eini_fit_linear(const ein_graph *g, const eini_stmt *s, int t, int fold) {
+  const eini_expr *e = &s->expr;
+  int64_t at = -1;
+  int slots = 0;
+  if ((s->fold != EINI_FOLD_NONE && s->fold != fold) || s->rest != EIN_REST_ERROR ||
+      g->tensor[s->out].nstmt != 1) {
+    return 0;
+  }
+  for (int k = 0; k < s->noperand; k++) slots += s->operand[k] == t;
+  for (int64_t i = 0; i < e->n; i++) {
+    if (e->node[i].op != EINI_OP_OPERAND || s->operand[e->node[i].arg[0]] != t) continue;
+    if (at >= 0 || slots != 1) return 0;
+    at = i;
+  }
+  while (at >= 0 && at != e->n - 1) {  // up to the root, through products only
+    int64_t parent = -1;
+    for (int64_t i = at + 1; i < e->n; i++) {
+      for (int k = 0; k < eini_node_args(&e->node[i]); k++) {
+        if (eini_node_arg(e, &e->node[i], k) != at) continue;
+        if (parent >= 0 || !eini_legal_join(g, fold, e->node[i].op)) return 0;
+        parent = i;
+      }
+    }
+    at = parent;
+  }
+  return at >= 0;
+}
+
+// Tensor t, read in the region, holds parts: whoever reads it must be linear in it.
+static int eini_fit_mark_part(const eini_fit_nest *n, eini_fit_class *c, int t) {
+  const ein_graph *g = n->b->g;
+  if (!eini_fit_inner(n, t) || g->tensor[t].nstmt != 1) return 0;
+  char *part = &c->part[eini_fit_row(n, t)];
+  if (*part) return 1;
+  *part = 1;
+  for (int v = n->from; v < n->to; v++) {
+    const eini_stmt *s = &g->stmt[v];
+    int reads = 0;
+    for (int k = 0; k < s->noperand; k++) reads |= s->operand[k] == t;
+    if (!reads) continue;
+    if (c->linear[v - n->from] || !eini_fit_linear(g, s, t, c->fold)) return 0;
+    c->linear[v - n->from] = 1;
+    if (eini_fit_read(n, s->out) && !eini_fit_mark_part(n, c, s->out)) return 0;
+  }
+  return 1;
+}
+
+// Puts an index of statement u into the class; 0 when it cannot be sliced.
+static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u, int index) {
+  const ein_graph *g = n->b->g;
+  const eini_stmt *s = &g->stmt[u];
+  const eini_tensor *out = &g->tensor[s->out];
+  int *mine = &c->col[u - n->from];
+  if (*mine >= 0) return *mine == index;
+  *mine = index;
+  if (s->rest != EIN_REST_ERROR || s->index[index].extent != c->extent) return 0;
+  if (!eini_order_cuts(g, s, index)) return 0;
+  if (index >= s->nfree) {
+    if (!eini_fit_foldable(s->fold) || out->nstmt != 1) return 0;
+    if (eini_fit_read(n, s->out)) {
+      if (c->fold != EINI_FOLD_NONE && c->fold != s->fold) return 0;
+      c->fold = s->fold;
+      if (!eini_fit_mark_part(n, c, s->out)) return 0;
+    }
+  } else if (eini_fit_read(n, s->out) || out->nstmt > 1) {
+    int r = eini_fit_plain(s, &s->out_map, out->shape, index);
+    if (r < 0 || !eini_fit_made(n, s->out) || !eini_fit_mark_axis(n, c, s->out, r)) return 0;
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    int t = s->operand[k];
+    if (!eini_fit_made(n, t)) continue;
+    int r = eini_fit_plain(s, &s->proj[k], g->tensor[t].shape, index);
+    if (r == -2 || (r >= 0 && !eini_fit_mark_axis(n, c, t, r))) return 0;
+  }
+  return 1;
+}
+
+static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, int axis) {
+  const ein_graph *g = n->b->g;
+  int *mine = &c->axis[eini_fit_row(n, t)];
+  if (*mine != 0) return *mine == axis + 1;
+  *mine = axis + 1;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &g->stmt[u];
+    for (int k = -1; k < s->noperand; k++) {
+      if ((k < 0 ? s->out : s->operand[k]) != t) continue;
+      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      int index = eini_plain_row(m, axis);
+      if (index < 0 || eini_fit_plain(s, m, g->tensor[t].shape, index) != axis ||
+          (k < 0 && index >= s->nfree) || !eini_fit_mark_index(n, c, u, index)) {
+        return 0;
+      }
+    }
+  }
+  return 1;
+}
+
+// The class of an index of statement u; 0 when it cannot be sliced.
+static int eini_fit_class_of(const eini_fit_nest *n, int u, int index, eini_fit_class *c) {
+  c->stmt = u;
+  c->index = index;
+  c->extent = n->b->g->stmt[u].index[index].extent;
+  for (int k = 0; k < n->to - n->from; k++) c->col[k] = -1;
+  memset(c->axis, 0, (size_t)(n->to - n->from) * sizeof *c->axis);
+  memset(c->part, 0, (size_t)(n->to - n->from));
+  memset(c->linear, 0, (size_t)(n->to - n->from));
+  c->fold = EINI_FOLD_NONE;
+  int good = eini_fit_mark_index(n, c, u, index);
+  for (int k = 0; k < n->to - n->from; k++) good = good && !(c->linear[k] && c->col[k] >= 0);
+  return good;
+}
+
+// How results of statement u are merged over the slices of the nest; EINI_FOLD_NONE: they are
+// whole. *folded gets the loops, as bits. -1: loops would need different folds.
+static int eini_fit_merge_fold(const eini_fit_nest *n, int u, unsigned *folded) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  int fold = EINI_FOLD_NONE;
+  *folded = 0;
+  for (int l = 0; l < n->nloop; l++) {
+    const eini_fit_class *c = n->cls[l];
+    int mine = c->linear[u - n->from] ? c->fold : EINI_FOLD_NONE;
+    if (c->col[u - n->from] >= s->nfree) mine = s->fold;
+    if (mine == EINI_FOLD_NONE) continue;
+    if (fold != EINI_FOLD_NONE && fold != mine) return -1;
+    fold = mine;
+    *folded |= 1u << l;
+  }
+  return fold;
+}
+
+// Can the loops of a nest stand together?
+static int eini_fit_agree(const eini_fit_nest *n) {
+  unsigned folded;
+  for (int u = n->from; u < n->to; u++)
+    if (eini_fit_merge_fold(n, u, &folded) < 0) return 0;
+  return 1;
+}
+
+static ein_status eini_fit_class_new(const eini_fit_nest *n, eini_arena *a, eini_fit_class *c) {
+  c->col = EINI_NEW(a, int, n->to - n->from);
+  c->axis = EINI_NEW(a, int, n->to - n->from);
+  c->part = EINI_NEW(a, char, n->to - n->from);
+  c->linear = EINI_NEW(a, char, n->to - n->from);
+  return c->col == NULL || c->axis == NULL || c->part == NULL || c->linear == NULL
+             ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// The classes of a region, at most EINI_FIT_CLASSES: those of large extents.
+static ein_status eini_fit_classes(const eini_fit_nest *n, eini_arena *a, eini_fit_class *list,
+                                   int *count) {
+  eini_fit_class c;
+  *count = 0;
+  EINI_TRY(eini_fit_class_new(n, a, &c));
+  for (int u = n->from; u < n->to && n->b->plan->alias < 0; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    for (int i = 0; i < s->nindex; i++) {
+      int known = s->index[i].extent < 2, least = 0;
+      for (int k = 0; k < *count; k++) known |= list[k].col[u - n->from] == i;
+      if (known || !eini_fit_class_of(n, u, i, &c)) continue;
+      if (*count < EINI_FIT_CLASSES) {
+        list[(*count)++] = c;
+        EINI_TRY(eini_fit_class_new(n, a, &c));
+        continue;
+      }
+      for (int k = 1; k < *count; k++)
+        if (list[k].extent < list[least].extent) least = k;
+      if (list[least].extent >= c.extent) continue;
+      eini_fit_class swap = list[least];
+      list[least] = c;
+      c = swap;
+    }
+  }
+  return EIN_OK;
+}
+
+// Statements read in the region what was made wholly before it or wholly in it.
+static int eini_fit_legal(const eini_fit_nest *n) {
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    for (int k = 0; k < s->noperand; k++) {
+      int t = s->operand[k];
+      if (n->b->last[t] >= n->from && !eini_fit_made(n, t)) return 0;
+    }
+  }
+  return 1;
+}
+
+// ================================================================================================
+// >>memory-measure  predicted bytes and seconds of statements inside loops
+// Rough, and only for choices: what is taken is planned and counted.
+// ================================================================================================
+
+typedef struct eini_fit_guess {
+  int64_t bytes;
+  double seconds, flops, again; // again: flops of statements that lack a loop's index
+} eini_fit_guess;
+
+static int64_t eini_fit_slices(int64_t extent, int64_t block) {
+  return block < 1 ? 1 : (extent - 1) / block + 1;
+}
+
+// Bytes of a tensor made in the region, for one slice.
+static int64_t eini_fit_slice_bytes(const eini_fit_nest *n, int t, ein_dtype dtype) {
+  const eini_tensor *x = &n->b->g->tensor[t];
+  int64_t count = 1;
+  int row = eini_fit_row(n, t);
+  for (int r = 0; r < x->rank; r++) {
+    int64_t e = x->shape[r];
+    for (int l = 0; l < n->nloop && row >= 0; l++)
+      if (n->cls[l]->axis[row] == r + 1) e = n->block[l];
+    if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
+  }
+  count = eini_fit_padded(count, dtype);
+  return count < 0 ? EINI_FIT_MOST : eini_min64(count, EINI_FIT_MOST);
+}
+
+// Tensors that are stored as a whole while the region runs.
+static int64_t eini_fit_stored(const eini_fit_nest *n) {
+  const eini_fit_base *b = n->b;
+  double sum = b->made[n->to] - b->gone[n->from];
+  for (int u = n->from; u < n->to; u++) {
+    int t = b->g->stmt[u].out;
+    if (b->first[t] == u && eini_fit_inner(n, t)) sum -= (double)b->bytes[t];
+  }
+  return sum >= (double)EINI_FIT_MOST ? EINI_FIT_MOST : sum > 0 ? (int64_t)sum : 0;
+}
+
+// Bytes of partial results of statement u, and of where they are merged.
+static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  const eini_tensor *x = &n->b->g->tensor[s->out];
+  ein_dtype type = ein_dtype_compute(s->type);
+  int64_t bytes = 0;
+  unsigned folded;
+  if (eini_fit_inner(n, s->out) || eini_fit_merge_fold(n, u, &folded) <= EINI_FOLD_NONE) return 0;
+  for (int merged = 0; merged <= (x->dtype != type); merged++) {
+    int64_t count = 1;
+    for (int r = 0; r < x->rank; r++) {
+      int64_t e = x->shape[r];
+      for (int l = 0; l < n->nloop && !merged; l++) {
+        int c = n->cls[l]->col[u - n->from];
+        if (c >= 0 && c < s->nfree && eini_plain_row(&s->out_map, r) == c) e = n->block[l];
+      }
+      if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
+    }
+    count = eini_fit_padded(count, type);
+    bytes = eini_fit_sum(bytes, count < 0 ? INT64_MAX : count);
+  }
+  return bytes;
+}
+
+// Most bytes of intermediates alive within one slice, and of partial results.
+static int64_t eini_fit_peak(const eini_fit_nest *n) {
+  const eini_fit_base *b = n->b;
+  int64_t live = 0, peak = 0, parts = 0;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &b->g->stmt[u];
+    parts = eini_fit_sum(parts, eini_fit_part_bytes(n, u));
+    if (b->first[s->out] == u && eini_fit_inner(n, s->out))
+      live = eini_fit_sum(live, eini_fit_slice_bytes(n, s->out, b->g->tensor[s->out].dtype));
+    peak = eini_max64(peak, live);
+    for (int k = 0; k < s->noperand; k++) {
+      int t = s->operand[k], before = 0;
+      if (b->read[t] != u || !eini_fit_inner(n, t)) continue;
+      for (int i = 0; i < k; i++) before |= s->operand[i] == t;
+      if (!before)
+        live = eini_max64(0, live - eini_fit_slice_bytes(n, t, b->g->tensor[t].dtype));
+    }
+  }
+  return eini_fit_sum(peak, parts);
+}
+
+// Elements of an access within one slice.
+static double eini_fit_access(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  const eini_tensor *x = &n->b->g->tensor[t];
+  double all = 1, seen = 1;
+  for (int r = 0; r < x->rank; r++) all *= (double)x->shape[r];
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t e = s->index[i].extent;
+    if (eini_map_uses(m, i) == 0) continue;
+    for (int l = 0; l < n->nloop; l++)
+      if (n->cls[l]->col[u - n->from] == i) e = n->block[l];
+    seen *= (double)e;
+  }
+  return seen < all ? seen : all;
+}
+
+// Bytes that kernels pack into within a slice: copies of what a fold of several operands reads and
+// makes, where those are smaller than the largest buffers.
+static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
+  double most = 0;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    if (s->fold == EINI_FOLD_NONE || s->noperand < 2) continue;
+    double count = eini_fit_access(n, u, s->out, &s->out_map);
+    for (int k = 0; k < s->noperand; k++)
+      count += eini_fit_access(n, u, s->operand[k], &s->proj[k]);
+    count *= (double)ein_dtype_size(ein_dtype_compute(s->type));
+    if (count > most) most = count;
+  }
+  return most < (double)j->packing ? (int64_t)most : j->packing;
+}
+
+// All that slices of the nest need, beside what is stored.
+static int64_t eini_fit_inside(const eini_fit_job *j, const eini_fit_nest *n) {
+  return eini_fit_sum(eini_fit_peak(n), eini_fit_packing(j, n));
+}
+
+// Bytes an access moves in all slices together: a tensor is read again by loops it lacks.
+static double eini_fit_traffic(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+  const eini_tensor *x = &n->b->g->tensor[t];
+  double bytes = (double)ein_dtype_size(x->dtype);
+  for (int r = 0; r < x->rank; r++) bytes *= (double)x->shape[r];
+  for (int l = 0; l < n->nloop; l++) {
+    int c = n->cls[l]->col[u - n->from];
+    if (c < 0 || eini_map_uses(m, c) == 0)
+      bytes *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
+  }
+  return bytes;
+}
+
+// stored: what eini_fit_stored gave.
+static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int64_t stored,
+                             eini_fit_guess *out) {
+  double slices = 1;
+  memset(out, 0, sizeof *out);
+  out->bytes = eini_fit_sum(stored, eini_fit_inside(j, n));
+  for (int l = 0; l < n->nloop; l++)
+    slices *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    double flops = 0, again = 1, bytes = eini_fit_traffic(n, u, s->out, &s->out_map);
+    for (int64_t i = 0; i < s->expr.n; i++)
+      flops += s->expr.node[i].op > EINI_OP_PARAM && s->expr.node[i].op != EINI_OP_CAST;
+    flops += s->fold != EINI_FOLD_NONE;
+    for (int i = 0; i < s->nindex; i++) flops *= (double)s->index[i].extent;
+    for (int l = 0; l < n->nloop; l++) {
+      if (n->cls[l]->col[u - n->from] < 0)
+        again *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
+    }
+    for (int k = 0; k < s->noperand; k++)
+      bytes += eini_fit_traffic(n, u, s->operand[k], &s->proj[k]);
+    bytes += 3 * slices * (double)eini_fit_part_bytes(n, u);
+    out->flops += flops * again;
+    out->again += flops * (again - 1);
+    double compute = flops * again / j->flops, move = bytes / j->bandwidth;
+    out->seconds += (compute > move ? compute : move) + 2e-6 * slices;
+  }
+  out->seconds += 2e-6;
+}
+
+// ================================================================================================
+// >>memory-choose  regions and loops for a target
+// Takes a base and a number of bytes; gives consecutive regions, each with loops, that are
+// predicted to stay below it and to take the least time.
+// ================================================================================================
+
+// A region that was chosen. Classes are named by an index of a statement.
+typedef struct eini_fit_choice {
+  int from, to, nloop;
+  int stmt[EINI_FIT_LOOPS], index[EINI_FIT_LOOPS];
+  int64_t extent[EINI_FIT_LOOPS], block[EINI_FIT_LOOPS];
+  eini_fit_guess guess;
+} eini_fit_choice;
+
+// What is sought: at most target bytes in the least time; or, least: the fewest bytes.
+typedef struct eini_fit_target {
+  int64_t bytes;
+  int least;
+} eini_fit_target;
+
+static int eini_fit_better(const eini_fit_target *t, const eini_fit_guess *a,
+                           const eini_fit_guess *b) {
+  if (t->least && a->bytes != b->bytes) return a->bytes < b->bytes;
+  return a->seconds < b->seconds;
+}
+
+// Whole blocks: as large as possible without more slices; a divisor of the extent where one is
+// near, so that one plan does.
+static int64_t eini_fit_even(int64_t extent, int64_t block) {
+  int64_t n = eini_fit_slices(extent, block), even = (extent - 1) / n + 1;
+  for (int64_t d = block; d > block - block / 4 && block - d < 4096; d--)
+    if (extent % d == 0) return d;
+  return even > 64 && even < block - 16 ? (even + 15) / 16 * 16 : even > 64 ? block : even;
+}
+
+// Halves blocks, each time where memory costs least time, until the nest fits; then lets them grow.
+// 0: it does not fit.
+static int eini_fit_descend(const eini_fit_job *j, eini_fit_nest *n, int64_t stored,
+                            const eini_fit_target *t, eini_fit_guess *g) {
+  int64_t upper[EINI_FIT_LOOPS];
+  for (int l = 0; l < n->nloop; l++) n->block[l] = 1;
+  if (!t->least && eini_fit_sum(stored, eini_fit_inside(j, n)) > t->bytes) return 0;
+  if (t->least) eini_fit_measure(j, n, stored, g);
+  if (t->least) return 1;
+  for (int l = 0; l < n->nloop; l++) upper[l] = n->block[l] = n->cls[l]->extent;
+  eini_fit_measure(j, n, stored, g);
+  while (g->bytes > t->bytes) {
+    int best = -1;
+    double price = 0;
+    eini_fit_guess next, chosen = *g;
+    for (int l = 0; l < n->nloop; l++) {
+      int64_t was = n->block[l];
+      if (was == 1) continue;
+      n->block[l] = was - was / 2;
+      eini_fit_measure(j, n, stored, &next);
+      n->block[l] = was;
+      double gain = (double)(g->bytes - next.bytes), p = next.seconds - g->seconds;
+      p = gain > 0 ? p / gain : 1e30 * (1 + p);
+      if (best >= 0 && p >= price) continue;
+      best = l;
+      price = p;
+      chosen = next;
+    }
+    if (best < 0) break;
+    upper[best] = n->block[best] - 1;
+    n->block[best] -= n->block[best] / 2;
+    *g = chosen;
+  }
+  if (g->bytes > t->bytes) return 0;
+  for (int l = 0; l < n->nloop; l++) {
+    int64_t lo = n->block[l], hi = eini_max64(upper[l], lo);
+    while (lo < hi) {
+      n->block[l] = lo + (hi - lo + 1) / 2;
+      eini_fit_measure(j, n, stored, g);
+      if (g->bytes <= t->bytes) lo = n->block[l];
+      else hi = n->block[l] - 1;
+    }
+    n->block[l] = eini_fit_even(n->cls[l]->extent, lo);
+  }
+  eini_fit_measure(j, n, stored, g);
+  return 1;
+}
+
+static void eini_fit_note(const eini_fit_nest *n, const eini_fit_guess *g, eini_fit_choice *c) {
+  memset(c, 0, sizeof *c);
+  c->from = n->from;
+  c->to = n->to;
+  c->guess = *g;
+  for (int l = 0; l < n->nloop; l++) {
+    if (n->block[l] >= n->cls[l]->extent) continue;  // not cut after all
+    c->stmt[c->nloop] = n->cls[l]->stmt;
+    c->index[c->nloop] = n->cls[l]->index;
+    c->extent[c->nloop] = n->cls[l]->extent;
+    c->block[c->nloop++] = n->block[l];
+  }
+}
+
+// Weighs the loops of n: the best so far is *best, if there is one (*fits).
+static void eini_fit_weigh(const eini_fit_job *j, eini_fit_nest *n, int64_t stored,
+                           const eini_fit_target *t, eini_fit_choice *best, int *fits) {
+  eini_fit_guess g;
+  if (!eini_fit_agree(n) || !eini_fit_descend(j, n, stored, t, &g)) return;
+  if (!*fits || eini_fit_better(t, &g, &best->guess)) eini_fit_note(n, &g, best);
+  *fits = 1;
+}
+
+// The best loops around statements [from, to): none where that fits, else one class; two or several
+// unless one costs next to nothing. *fits: there are some.
+static ein_status eini_fit_region(const eini_fit_job *j, const eini_fit_base *b, int from, int to,
+                                  const eini_fit_target *t, eini_fit_choice *best, int *fits) {
+  eini_fit_class cls[EINI_FIT_CLASSES];
+  eini_fit_nest n;
+  eini_fit_guess g;
+  eini_arena scratch;
+  int count = 0;
+  memset(&n, 0, sizeof n);
+  n.b = b;
+  n.from = from;
+  n.to = to;
+  *fits = 0;
+  if (!eini_fit_legal(&n)) return EIN_OK;
+  int64_t stored = eini_fit_stored(&n);
+  if (stored > t->bytes) return EIN_OK;
+  eini_fit_measure(j, &n, stored, &g);
+  if (g.bytes <= t->bytes) {
+    *fits = 1;
+    eini_fit_note(&n, &g, best);
+    if (!t->least) return EIN_OK;
+  }
+  eini_arena_init(&scratch, &j->ctx->al);
+  ein_status st = eini_fit_classes(&n, &scratch, cls, &count);
+  for (int k = 0; k < count && st == EIN_OK; k++) {
+    n.nloop = 1;
+    n.cls[0] = &cls[k];
+    eini_fit_weigh(j, &n, stored, t, best, fits);
+  }
+  int more = st == EIN_OK && (t->least || !*fits || best->guess.seconds > 1.05 * g.seconds);
+  for (int k = 0; k < count * count && more; k++) {
+    n.nloop = 2;
+    n.cls[0] = &cls[k / count];
+    n.cls[1] = &cls[k % count];
+    if (k / count < k % count) eini_fit_weigh(j, &n, stored, t, best, fits);
+  }
+  n.nloop = count < EINI_FIT_LOOPS ? count : EINI_FIT_LOOPS;
+  for (int l = 0; l < n.nloop; l++) n.cls[l] = &cls[l];
+  if (more && n.nloop > 2) eini_fit_weigh(j, &n, stored, t, best, fits);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// Adds up regions: times add, the largest counts for bytes.
+static void eini_fit_add(const eini_fit_guess *a, const eini_fit_guess *b, eini_fit_guess *sum) {
+  sum->bytes = eini_max64(a->bytes, b->bytes);
+  sum->seconds = a->seconds + b->seconds;
+  sum->flops = a->flops + b->flops;
+  sum->again = a->again + b->again;
+}
+
+// The best cut into regions, in `a`. What is stored during a region depends on the region alone, so
+// the best way to reach a statement is enough. *count 0: nothing fits.
+static ein_status eini_fit_choose(const eini_fit_job *j, const eini_fit_base *b, eini_arena *a,
+                                  const eini_fit_target *t, eini_fit_choice **list, int *count,
+                                  eini_fit_guess *total) {
+  int n = (int)b->g->nstmt, most = n <= 32 ? n : n < 512 ? 1024 / n + 6 : 8;
+  eini_arena scratch;
+  eini_arena_init(&scratch, &j->ctx->al);
+  eini_fit_choice *by = EINI_NEW(&scratch, eini_fit_choice, n + 1), c;
+  eini_fit_guess *best = EINI_NEW(&scratch, eini_fit_guess, n + 1), sum;
+  char *ok = EINI_NEW(&scratch, char, n + 1);
+  ein_status st = by == NULL || best == NULL || ok == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  *count = 0;
+  for (int to = 1; to <= n && st == EIN_OK; to++) {
+    ok[0] = 1;
+    for (int from = to - 1; from >= 0 && to - from <= most && st == EIN_OK; from--) {
+      int fits = 0;
+      if (!ok[from]) continue;
+      st = eini_fit_region(j, b, from, to, t, &c, &fits);
+      if (st != EIN_OK || !fits) continue;
+      eini_fit_add(&best[from], &c.guess, &sum);
+      if (ok[to] && !eini_fit_better(t, &sum, &best[to])) continue;
+      ok[to] = 1;
+      best[to] = sum;
+      by[to] = c;
+    }
+  }
+  if (st == EIN_OK && (ok[n] || n == 0)) {
+    for (int k = n; k > 0; k = by[k].from) ++*count;
+    *list = EINI_NEW(a, eini_fit_choice, *count);
+    if (*list == NULL) st = EIN_ERR_NO_MEMORY;
+    else for (int k = n, i = *count; k > 0; k = by[k].from) (*list)[--i] = by[k];
+    *total = best[n];
+  }
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// ================================================================================================
+// >>memory-slice  plans of slices
+// Takes regions; gives, for each, views of what it reads and writes outside, and one plan per shape
+// of slices (whole blocks, and the shorter last ones). Partial results are merged by small plans.
+// ================================================================================================
+
+// A tensor outside of slices as they see it: shifted by step[l] bytes for each index of loop l.
+typedef struct eini_fit_port {
+  int tensor, sub;              // its number in the base, and in graphs of slices
+  int64_t *coef;                // [rank * nloop] coordinates per index
+  int64_t step[EINI_FIT_LOOPS];
+} eini_fit_port;
+
+// Partial results of statement stmt and where they are merged.
+typedef struct eini_fit_part {
+  int stmt, tensor, sub;
+  ein_dtype type;               // of partial results
+  int fold;                     // that merges them
+  unsigned folded, absent;      // loops whose slices are merged, and that the statement lacks
+  int own;                      // merged in memory of the region's, then stored by `store`
+  int64_t *coef;
+  int64_t step[EINI_FIT_LOOPS];
+  const int64_t *stride;        // of where they are merged
+  int64_t bytes, own_bytes, at, own_at;
+  ein_plan *store;
+} eini_fit_part;
+
+// Plans for slices of one shape, and where their views start when all loops are at 0.
+typedef struct eini_fit_slice {
+  int64_t size[EINI_FIT_LOOPS];
+  ein_plan *plan;               // NULL: the shape does not occur
+  int64_t *base;                // per input, output, part: bytes from the tensor's first element
+  ein_plan **merge;             // per part
+} eini_fit_slice;
+
+typedef struct eini_fit_group {
+  eini_fit_choice c;
+  int nin, nout, npart;
+  int alias;                    // 1: the last input is the output itself
+  eini_fit_port *in, *out;
+  eini_fit_part *part;
+  eini_fit_slice *slice;        // 1 << nloop; bit l: loop l is in its last, shorter block
+  int64_t work, at;             // bytes of the largest workspace of its plans, and their place
+} eini_fit_group;
+
+// Everything a candidate is made of, in one arena.
+typedef struct eini_fit_layout {
+  eini_arena arena;
+  ein_plan *whole;              // one plan for all, while it is searched for; or
+  eini_fit_base base;           //   regions, whose graph a plan without tasks owns
+  int nregion;
+  eini_fit_group *region;
+  int64_t *place;               // per tensor: bytes from the start of the workspace
+  int widest_in, widest_out;    // of all regions
+  int64_t workspace;
+  eini_fit_guess guess;
+} eini_fit_layout;
+
+// What a plan within a budget has: the count of its memory, and the slices in place of its tasks.
+typedef struct eini_budget {
+  eini_cap cap;
+  int sliced;
+  eini_fit_layout f;
+} eini_budget;
+
+// What the functions below build.
+typedef struct eini_fit_maker {
+  const eini_fit_job *j;
+  eini_fit_layout *f;
+  eini_fit_group *r;
+  eini_fit_nest n;
+  eini_fit_slice *s;
+  int *inner;                   // per tensor of the base: its number in the slice's graph
+} eini_fit_maker;
+
+static void eini_fit_layout_free(eini_fit_layout *f) {
+  eini_plan_free(f->whole);
+  for (int k = 0; k < f->nregion && f->region != NULL; k++) {
+    eini_fit_group *r = &f->region[k];
+    for (int v = 0; v < 1 << r->c.nloop && r->slice != NULL; v++) {
+      eini_plan_free(r->slice[v].plan);
+      for (int i = 0; i < r->npart && r->slice[v].merge != NULL; i++) {
+        int shared = 0;
+        for (int w = 0; w < v; w++)
+          shared |= r->slice[w].merge != NULL && r->slice[w].merge[i] == r->slice[v].merge[i];
+        if (!shared) eini_plan_free(r->slice[v].merge[i]);
+      }
+    }
+    for (int i = 0; i < r->npart && r->part != NULL; i++) eini_plan_free(r->part[i].store);
+  }
+  eini_arena_free(&f->arena);
+  f->whole = NULL;
+  f->nregion = 0;
+  f->region = NULL;
+}
+
+// ---- views ----
+
+// Is access m of statement s ever made? Results of empty folds are written, too.
+static int eini_fit_touches(const eini_stmt *s, const ein_zmap *m) {
+  return !eini_stmt_empty(s, 0, m == &s->out_map ? s->nfree : s->nindex);
+}
+
+// How an access of statement u moves with the loops: coef[row * nloop + loop].
+static void eini_fit_moves(const eini_fit_nest *n, int u, const ein_zmap *m, int64_t *coef) {
+  int still = !eini_fit_touches(&n->b->g->stmt[u], m);  // its coefficients may be any numbers
+  for (int r = 0; r < m->rows; r++) {
+    for (int l = 0; l < n->nloop; l++) {
+      int c = n->cls[l]->col[u - n->from];
+      coef[r * n->nloop + l] = c < 0 || still ? 0 : m->coef[(int64_t)r * m->cols + c];
+    }
+  }
+}
+
+static void eini_fit_steps(const eini_fit_nest *n, const int64_t *coef, int rank,
+                           const int64_t *stride, ein_dtype dtype, int64_t *step) {
+  for (int l = 0; l < n->nloop; l++) {
+    step[l] = 0;
+    for (int r = 0; r < rank; r++)
+      step[l] += coef[r * n->nloop + l] * stride[r] * (int64_t)ein_dtype_size(dtype);
+  }
+}
+
+// Finds or adds the view of tensor t that moves like access m of statement u. *id is its number.
+static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
+                                   const ein_zmap *m, int *id) {
+  const eini_tensor *x = &w->f->base.g->tensor[t];
+  int64_t cells = (int64_t)x->rank * w->n.nloop;
+  int64_t *coef = EINI_NEW(&w->f->arena, int64_t, cells);
+  if (coef == NULL) return EIN_ERR_NO_MEMORY;
+  eini_fit_moves(&w->n, u, m, coef);
+  for (int k = 0; k < *count; k++) {
+    *id = k;
+    if (list[k].tensor == t &&
+        (cells == 0 || memcmp(list[k].coef, coef, (size_t)cells * sizeof *coef) == 0)) {
+      return EIN_OK;
+    }
+  }
+  eini_fit_port *p = &list[*id = (*count)++];
+  p->tensor = t;
+  p->coef = coef;
+  eini_fit_steps(&w->n, coef, x->rank, w->f->base.stride[t], x->dtype, p->step);
+  return EIN_OK;
+}
+
+// The part that statement u makes; -1: its results are whole.
+static int eini_fit_part_of(const eini_fit_group *r, int u) {
+  for (int i = 0; i < r->npart; i++)
+    if (r->part[i].stmt == u) return i;
+  return -1;
+}
+
+static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned folded,
+                                    unsigned absent) {
+  const eini_stmt *s = &w->f->base.g->stmt[u];
+  const eini_tensor *x = &w->f->base.g->tensor[s->out];
+  eini_arena *a = &w->f->arena;
+  eini_fit_part *p = &w->r->part[w->r->npart++];
+  int64_t count = 0;
+  p->stmt = u;
+  p->tensor = s->out;
+  p->type = ein_dtype_compute(s->type);
+  p->fold = fold;
+  p->folded = folded;
+  p->absent = absent;
+  p->own = p->type != x->dtype;
+  p->stride = w->f->base.stride[s->out];
+  p->coef = EINI_NEW(a, int64_t, (int64_t)x->rank * w->n.nloop);
+  if (p->coef == NULL) return EIN_ERR_NO_MEMORY;
+  if (p->own) {
+    EINI_TRY(eini_dense_strides(a, x->rank, x->shape, NULL, &p->stride, &count));
+    p->own_bytes = eini_fit_padded(count, p->type);
+    if (p->own_bytes < 0) return EIN_ERR_TOO_LARGE;
+  }
+  eini_fit_moves(&w->n, u, &s->out_map, p->coef);
+  eini_fit_steps(&w->n, p->coef, x->rank, p->stride, p->type, p->step);
+  return EIN_OK;
+}
+
+// What the region reads and writes outside of its slices.
+static ein_status eini_fit_ports(eini_fit_maker *w) {
+  const eini_fit_nest *n = &w->n;
+  eini_fit_group *r = w->r;
+  int reads = 0, id, len = n->to - n->from;
+  for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
+  r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
+  r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
+  r->part = EINI_NEW(&w->f->arena, eini_fit_part, len);
+  if (r->in == NULL || r->out == NULL || r->part == NULL) return EIN_ERR_NO_MEMORY;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    unsigned folded, absent = 0;
+    int fold = eini_fit_merge_fold(n, u, &folded);
+    for (int l = 0; l < n->nloop; l++)
+      if (n->cls[l]->col[u - n->from] < 0 && !(folded >> l & 1)) absent |= 1u << l;
+    for (int k = 0; k < s->noperand; k++) {
+      if (!eini_fit_made(n, s->operand[k]))
+        EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k], &id));
+    }
+    if (eini_fit_inner(n, s->out)) continue;
+    if (fold != EINI_FOLD_NONE) EINI_TRY(eini_fit_part_add(w, u, fold, folded, absent));
+    else
+      EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map, &id));
+  }
+  for (int k = 0; k < r->nin; k++) {  // C that is the output: the last input of its plan
+    if (r->in[k].tensor != n->b->plan->alias) continue;
+    eini_fit_port last = r->in[r->nin - 1];
+    r->in[r->nin - 1] = r->in[k];
+    r->in[k] = last;
+    r->alias = 1;
+    break;
+  }
+  if (r->nin > w->f->widest_in) w->f->widest_in = r->nin;
+  if (r->npart > 0 && w->f->widest_in < 2) w->f->widest_in = 2;  // what a merge reads
+  if (r->nout + r->npart > w->f->widest_out) w->f->widest_out = r->nout + r->npart;
+  return EIN_OK;
+}
+
+// Extents of statement u's indices in the slice.
+static ein_status eini_fit_extents(const eini_fit_maker *w, int u, eini_arena *a, int64_t **e) {
+  const eini_stmt *s = &w->n.b->g->stmt[u];
+  *e = EINI_NEW(a, int64_t, s->nindex);
+  if (*e == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) (*e)[i] = s->index[i].extent;
+  for (int l = 0; l < w->n.nloop; l++) {
+    int c = w->n.cls[l]->col[u - w->n.from];
+    if (c >= 0) (*e)[c] = w->s->size[l];
+  }
+  return EIN_OK;
+}
+
+// Widens rows [lo, hi] of a view by what access m reaches in the slice.
+static ein_status eini_fit_reach(const eini_fit_maker *w, int u, const ein_zmap *m, eini_arena *a,
+                                 int64_t *lo, int64_t *hi) {
+  int64_t *e, x, y;
+  if (!eini_fit_touches(&w->n.b->g->stmt[u], m)) return EIN_OK;
+  EINI_TRY(eini_fit_extents(w, u, a, &e));
+  for (int i = 0; i < m->cols; i++) e[i] = eini_max64(e[i], 1);  // folded ones do not matter
+  for (int r = 0; r < m->rows; r++) {
+    EINI_TRY(eini_zmap_row_range(m->coef + (int64_t)r * m->cols, m->cols, m->offset[r], e, &x, &y));
+    lo[r] = eini_min64(lo[r], x);
+    hi[r] = eini_max64(hi[r], y);
+  }
+  return EIN_OK;
+}
+
+// The box a view needs in a slice: lo[r] is its first coordinate, shape[r] its extent. Axes that
+// do not move are seen whole. kind 0: reads of in[id], 1: writes to out[id], 2: part[id].
+static ein_status eini_fit_box(const eini_fit_maker *w, int kind, int id, eini_arena *a,
+                               int64_t **low, int64_t **shape) {
+  const eini_fit_nest *n = &w->n;
+  const eini_fit_group *r = w->r;
+  const int64_t *coef = kind == 0 ? r->in[id].coef : kind == 1 ? r->out[id].coef : r->part[id].coef;
+  int t = kind == 0 ? r->in[id].tensor : kind == 1 ? r->out[id].tensor : r->part[id].tensor;
+  const eini_tensor *x = &n->b->g->tensor[t];
+  int64_t *lo = EINI_NEW(a, int64_t, x->rank), *hi = EINI_NEW(a, int64_t, x->rank);
+  int64_t *mine = EINI_NEW(a, int64_t, (int64_t)x->rank * n->nloop + 1);
+  if (lo == NULL || hi == NULL || mine == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < x->rank; i++) {
+    lo[i] = INT64_MAX;
+    hi[i] = -1;
+  }
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    for (int k = kind == 0 ? 0 : -1; k < (kind == 0 ? s->noperand : 0); k++) {
+      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      if ((k < 0 ? s->out : s->operand[k]) != t) continue;
+      eini_fit_moves(n, u, m, mine);
+      if (memcmp(mine, coef, (size_t)x->rank * (size_t)n->nloop * sizeof *coef) == 0)
+        EINI_TRY(eini_fit_reach(w, u, m, a, lo, hi));
+    }
+  }
+  for (int i = 0; i < x->rank; i++) {
+    int moves = 0;
+    for (int l = 0; l < n->nloop; l++) moves |= coef[i * n->nloop + l] != 0;
+    if (!moves || hi[i] < 0) lo[i] = 0;
+    hi[i] = moves ? hi[i] - lo[i] + 1 : x->shape[i];
+  }
+  *low = lo;
+  *shape = hi;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>slice-graph  the graph of a slice
+// Takes the views of a region's slice; gives its statements as a graph, its plans and merges.
+// ================================================================================================
+
+// Adds a tensor of a base to the slice's graph; stride: its layout, or NULL.
+static ein_status eini_fit_tensor(eini_fit_maker *w, ein_graph *g, int t, ein_role role,
+                                  ein_dtype dtype, const int64_t *shape, const int64_t *stride,
+                                  const ein_ztensor **view, int *id) {
+  const eini_tensor *x = &w->n.b->g->tensor[t];
+  EINI_TRY(eini_graph_add_tensor(g, x->name, (int64_t)strlen(x->name), role, dtype, x->rank, shape,
+                                 id));
+  if (stride == NULL) return EIN_OK;
+  ein_ztensor *v = EINI_NEW(&g->arena, ein_ztensor, 1);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  v->dtype = dtype;
+  v->rank = x->rank;
+  v->shape = g->tensor[*id].shape;
+  v->strides = stride;
+  view[*id] = v;
+  return EIN_OK;
+}
+
+static int64_t eini_fit_shift(int rank, const int64_t *lo, const int64_t *stride, ein_dtype dtype) {
+  int64_t sum = 0;
+  for (int r = 0; r < rank; r++) sum += lo[r] * stride[r] * (int64_t)ein_dtype_size(dtype);
+  return sum;
+}
+
+// Inputs, outputs, parts and inner tensors of the slice, in this order. low: where views start.
+static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_ztensor **view,
+                                   int64_t **low) {
+  const eini_fit_base *b = w->n.b;
+  eini_fit_group *r = w->r;
+  int n = r->nin + r->nout + r->npart;
+  for (int i = 0; i < n; i++) {
+    int kind = i < r->nin ? 0 : i < r->nin + r->nout ? 1 : 2;
+    int id = kind == 0 ? i : kind == 1 ? i - r->nin : i - r->nin - r->nout;
+    int t = kind == 0 ? r->in[id].tensor : kind == 1 ? r->out[id].tensor : r->part[id].tensor;
+    const eini_tensor *x = &b->g->tensor[t];
+    const int64_t *stride = kind == 2 ? r->part[id].stride : b->stride[t];
+    ein_dtype dtype = kind == 2 ? r->part[id].type : x->dtype;
+    int64_t *shape, count = 1;
+    EINI_TRY(eini_fit_box(w, kind, id, &g->arena, &low[i], &shape));
+    w->s->base[i] = eini_fit_shift(x->rank, low[i], stride, dtype);
+    EINI_TRY(eini_fit_tensor(w, g, t, kind == 0 ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT, dtype, shape,
+                             kind == 2 ? NULL : stride, view,
+                             kind == 0 ? &r->in[id].sub : kind == 1 ? &r->out[id].sub
+                                                                    : &r->part[id].sub));
+    if (kind == 1) w->inner[t] = r->out[id].sub;
+    for (int k = 0; k < x->rank && kind == 2; k++) count *= shape[k];
+    if (kind == 2) r->part[id].bytes = eini_max64(r->part[id].bytes, eini_fit_padded(count, dtype));
+  }
+  for (int u = w->n.from; u < w->n.to; u++) {
+    int t = b->g->stmt[u].out;
+    const eini_tensor *x = &b->g->tensor[t];
+    if (b->first[t] != u || !eini_fit_inner(&w->n, t)) continue;
+    int64_t *shape = EINI_NEW(&g->arena, int64_t, x->rank);
+    if (shape == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < x->rank; k++) {
+      shape[k] = x->shape[k];
+      for (int l = 0; l < w->n.nloop; l++)
+        if (w->n.cls[l]->axis[u - w->n.from] == k + 1) shape[k] = w->s->size[l];
+    }
+    EINI_TRY(eini_fit_tensor(w, g, t, EIN_ROLE_TEMP, x->dtype, shape, NULL, view, &w->inner[t]));
+  }
+  return EIN_OK;
+}
+
+// A statement's expression: sliced indices count from the slice's origin, a param.
+static ein_status eini_fit_expr(const eini_fit_maker *w, int u, eini_arena *a, eini_expr *out) {
+  const eini_expr *e = &w->n.b->g->stmt[u].expr;
+  int *map = EINI_NEW(a, int, e->n);
+  if (map == NULL) return EIN_ERR_NO_MEMORY;
+  memset(out, 0, sizeof *out);
+  for (int64_t i = 0; i < e->n; i++) {
+    eini_node v = e->node[i];
+    int args[EINI_ARGS_MAX] = {0};
+    for (int k = 0; k < eini_node_args(&v); k++) args[k] = map[eini_node_arg(e, &v, k)];
+    if (v.op == EINI_OP_CALL) {
+      map[i] = eini_expr_call(a, out, v.pos, v.arg[0], v.arg[2], args);
+      if (map[i] >= 0) out->node[map[i]].dtype = v.dtype;
+    } else {
+      map[i] = eini_expr_add(a, out, v.op, v.pos, 0, 0, 0);
+      for (int k = 0; k < eini_ops[v.op].args; k++) v.arg[k] = args[k];
+      if (map[i] >= 0) out->node[map[i]] = v;
+    }
+    for (int l = 0; l < w->n.nloop && v.op == EINI_OP_INDEX && map[i] >= 0; l++) {
+      if (w->n.cls[l]->col[u - w->n.from] != v.arg[0]) continue;
+      int origin = eini_expr_add(a, out, EINI_OP_PARAM, v.pos, (int)w->n.b->g->nparam + l, 0, 0);
+      if (origin >= 0) out->node[origin].dtype = EIN_I64;
+      map[i] = eini_expr_pair(a, out, EINI_OP_ADD, map[i], origin);
+      if (map[i] >= 0) out->node[map[i]].dtype = EIN_I64;
+    }
+    if (map[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+// Which view an access to a tensor outside goes through.
+static int eini_fit_port_find(const eini_fit_maker *w, int u, int t, const ein_zmap *m,
+                              int64_t *mine) {
+  eini_fit_moves(&w->n, u, m, mine);
+  size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *mine;
+  for (int k = 0; k < w->r->nin; k++)
+    if (w->r->in[k].tensor == t && memcmp(w->r->in[k].coef, mine, bytes) == 0) return k;
+  return -1;
+}
+
+static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u, int64_t *const *low) {
+  const eini_stmt *from = &w->n.b->g->stmt[u];
+  eini_arena *a = &g->arena;
+  int part = eini_fit_part_of(w->r, u), row;
+  int *operand = EINI_NEW(a, int, from->noperand);
+  const int64_t **lo = EINI_NEW(a, const int64_t *, from->noperand);
+  int64_t *e, bad;
+  eini_stmt *s;
+  if (operand == NULL || lo == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_fit_extents(w, u, a, &e));
+  for (int k = 0; k < from->noperand; k++) {
+    int t = from->operand[k];
+    int64_t *mine = EINI_NEW(a, int64_t, (int64_t)from->proj[k].rows * w->n.nloop + 1);
+    if (mine == NULL) return EIN_ERR_NO_MEMORY;
+    int port = eini_fit_made(&w->n, t) ? -1 : eini_fit_port_find(w, u, t, &from->proj[k], mine);
+    operand[k] = port >= 0 ? w->r->in[port].sub : w->inner[t];
+    if (port >= 0) lo[k] = low[port];
+    if (operand[k] < 0) return EIN_ERR_INTERNAL;
+  }
+  int to = part >= 0 ? w->r->part[part].sub : w->inner[from->out];
+  EINI_TRY(eini_graph_add_stmt(g, to, from->nindex, from->noperand, operand, &s));
+  s->nfree = from->nfree;
+  s->fold = from->fold;
+  s->numpy = from->numpy;
+  s->type = from->type;
+  s->rest = from->rest;
+  s->order = from->order;
+  s->line = from->line;
+  for (int i = 0; i < from->nindex; i++) {
+    s->index[i].name = from->index[i].name;
+    s->index[i].extent = e[i];
+  }
+  eini_zmap_fill(&s->out_map, &from->out_map);
+  for (int i = 0; i < w->r->nin + w->r->nout + w->r->npart; i++) {
+    int sub = i < w->r->nin ? -1 : i < w->r->nin + w->r->nout ? w->r->out[i - w->r->nin].sub
+                                          : w->r->part[i - w->r->nin - w->r->nout].sub;
+    for (int r = 0; r < s->out_map.rows && sub == to; r++) s->out_map.offset[r] -= low[i][r];
+  }
+  for (int k = 0; k < from->noperand; k++) {
+    eini_zmap_fill(&s->proj[k], &from->proj[k]);
+    for (int r = 0; r < s->proj[k].rows && lo[k] != NULL; r++) s->proj[k].offset[r] -= lo[k][r];
+    EINI_TRY(eini_map_bounds(&s->proj[k], s->index, g->tensor[operand[k]].shape, a, &row, &bad));
+  }
+  EINI_TRY(eini_map_bounds(&s->out_map, s->index, g->tensor[to].shape, a, &row, &bad));
+  return eini_fit_expr(w, u, a, &s->expr);
+}
+
+// ---- plans ----
+
+static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
+  const ein_graph *from = w->n.b->g;
+  ein_graph *g = p->graph;
+  static const ein_scalar none = {0, 0, 0};
+  int ports = w->r->nin + w->r->nout + w->r->npart, id;
+  int64_t most = ports + (int64_t)(w->n.to - w->n.from);
+  const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, most);
+  int64_t **low = EINI_NEW(&p->arena, int64_t *, ports);
+  if (view == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
+  g->ordered = from->ordered;
+  EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  for (int l = 0; l < w->n.nloop; l++)
+    EINI_TRY(eini_graph_add_param(g, "origin", 6, EIN_I64, none, &id));
+  EINI_TRY(eini_fit_tensors(w, g, view, low));
+  for (int u = w->n.from; u < w->n.to; u++) EINI_TRY(eini_fit_stmt(w, g, u, low));
+  if (w->r->alias) p->alias = w->r->in[w->r->nin - 1].sub;
+  p->inner = w->n.to - w->n.from < from->nstmt;
+  p->slices = w->r->npart > 0 ? 1 : 0;
+  for (int l = 0; l < w->n.nloop && w->r->npart > 0; l++)
+    p->slices *= (double)eini_fit_slices(w->r->c.extent[l], w->r->c.block[l]);
+  for (int k = 0; k < w->r->npart; k++) {
+    const double unit = eini_half_ulp(from->tensor[w->r->part[k].tensor].dtype);
+    if (unit > p->slice_unit) p->slice_unit = unit;
+  }
+  return eini_plan_build(p, 0, NULL, view);
+}
+
+static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
+  ein_plan *p = NULL;
+  w->s->base = EINI_NEW(&w->f->arena, int64_t, w->r->nin + w->r->nout + w->r->npart);
+  if (w->s->base == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_plan_new(w->j->ctx, &p));
+  w->s->plan = p;
+  EINI_TRY(eini_fit_slice_fill(w, p));
+  w->r->work = eini_max64(w->r->work, (int64_t)p->info.workspace_bytes);
+  return EIN_OK;
+}
+
+// Adds a statement that visits every element of a tensor, its operands too; the caller gives the
+// expression.
+static ein_status eini_fit_each(ein_graph *g, int out, int nop, const int *op, eini_stmt **s) {
+  int rank = g->tensor[out].rank;
+  EINI_TRY(eini_graph_add_stmt(g, out, rank, nop, op, s));
+  for (int r = 0; r < rank; r++) {
+    (*s)->index[r].name = "";
+    (*s)->index[r].extent = g->tensor[out].shape[r];
+    (*s)->out_map.coef[(int64_t)r * rank + r] = 1;
+    for (int k = 0; k < nop; k++) (*s)->proj[k].coef[(int64_t)r * rank + r] = 1;
+  }
+  return EIN_OK;
+}
+
+// first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
+static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold) {
+  int old = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
+  int first = eini_expr_add(a, e, EINI_OP_PARAM, -1, 0, 0, 0), both;
+  if (old < 0 || x < 0 || first < 0) return -1;
+  if (fold == EINI_LOGSUMEXP) {  // equal infinities have no difference
+    int hi = eini_expr_pair(a, e, EINI_OP_MAX, old, x);
+    int lo = eini_expr_pair(a, e, EINI_OP_MIN, old, x);
+    int gap = eini_expr_pair(a, e, EINI_OP_SUB, lo, hi);
+    int same = eini_expr_pair(a, e, EINI_OP_EQ, old, x);
+    int zero = eini_expr_int(a, e, -1, 0);
+    if (gap < 0 || same < 0 || zero < 0) return -1;
+    int d = eini_expr_add(a, e, EINI_OP_WHERE, -1, same, zero, gap);
+    int rise = d < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EXP, -1, d, 0, 0);
+    rise = eini_expr_pair(a, e, EINI_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
+    rise = rise < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, rise, 0, 0);
+    both = eini_expr_pair(a, e, EINI_OP_ADD, hi, rise);
+  } else {
+    int op = fold == EINI_SUM ? EINI_OP_ADD : fold == EINI_PROD ? EINI_OP_MUL
+             : fold == EINI_MAX ? EINI_OP_MAX : fold == EINI_MIN ? EINI_OP_MIN
+             : fold == EINI_ANY ? EINI_OP_OR : EINI_OP_AND;
+    both = eini_expr_pair(a, e, op, old, x);
+  }
+  return both < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, first, x, both);
+}
+
+// A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
+// The first operand and the output have layout `stride`, the others none.
+static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
+                                     ein_dtype type, ein_dtype to, const int64_t *stride,
+                                     ein_plan **plan) {
+  static const ein_scalar none = {0, 0, 0};
+  const ein_ztensor *view[4] = {NULL, NULL, NULL, NULL};
+  ein_ztensor v;
+  int op[2] = {0, 0}, out, id, nop = fold == EINI_FOLD_NONE ? 1 : 2;
+  eini_stmt *s;
+  EINI_TRY(eini_plan_new(w->j->ctx, plan));
+  ein_graph *g = (*plan)->graph;
+  memset(&v, 0, sizeof v);
+  v.rank = rank;
+  v.shape = shape;
+  v.strides = stride;
+  if (nop == 2) EINI_TRY(eini_graph_add_param(g, "first", 5, EIN_BOOL, none, &id));
+  for (int k = 0; k < nop; k++)
+    EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
+  EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
+  EINI_TRY(eini_fit_each(g, out, nop, op, &s));
+  id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold)
+                : eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_stmt_finish(g, s, NULL));
+  if (nop == 2) view[op[0]] = &v;
+  view[out] = &v;
+  EINI_TRY(eini_plan_build(*plan, 0, NULL, view));
+  w->r->work = eini_max64(w->r->work, (int64_t)(*plan)->info.workspace_bytes);
+  return EIN_OK;
+}
+
+// Plans that merge the parts of slice variant v; those of one shape are shared.
+static ein_status eini_fit_merges(eini_fit_maker *w, int v) {
+  eini_fit_group *r = w->r;
+  eini_fit_slice *s = &r->slice[v];
+  s->merge = EINI_NEW(&w->f->arena, ein_plan *, r->npart);
+  if (s->merge == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < r->npart; i++) {
+    eini_fit_part *p = &r->part[i];
+    const eini_tensor *x = &s->plan->graph->tensor[p->sub];
+    for (int o = 0; o < v && s->merge[i] == NULL; o++) {
+      if (r->slice[o].plan == NULL) continue;
+      const eini_tensor *y = &r->slice[o].plan->graph->tensor[p->sub];
+      size_t bytes = (size_t)x->rank * sizeof *x->shape;
+      if (bytes == 0 || memcmp(x->shape, y->shape, bytes) == 0) s->merge[i] = r->slice[o].merge[i];
+    }
+    int fold = p->fold;
+    if (p->type == EIN_BOOL && fold == EINI_SUM) fold = EINI_ANY;  // of NumPy strings
+    if (p->type == EIN_BOOL && fold == EINI_PROD) fold = EINI_ALL;
+    if (s->merge[i] == NULL) {
+      EINI_TRY(eini_fit_each_plan(w, x->rank, x->shape, fold, p->type, p->type, p->stride,
+                                  &s->merge[i]));
+    }
+    if (p->own && p->store == NULL) {
+      const eini_tensor *y = &w->n.b->g->tensor[p->tensor];
+      EINI_TRY(eini_fit_each_plan(w, y->rank, y->shape, EINI_FOLD_NONE, p->type, y->dtype,
+                                  w->n.b->stride[p->tensor], &p->store));
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_fit_group_make(eini_fit_maker *w, const eini_fit_choice *c) {
+  eini_arena *a = &w->f->arena;
+  eini_fit_group *r = w->r;
+  eini_fit_class *cls = EINI_NEW(a, eini_fit_class, c->nloop);
+  if (cls == NULL) return EIN_ERR_NO_MEMORY;
+  r->c = *c;
+  r->slice = EINI_NEW(a, eini_fit_slice, 1 << c->nloop);
+  if (r->slice == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&w->n, 0, sizeof w->n);
+  w->n.b = &w->f->base;
+  w->n.from = c->from;
+  w->n.to = c->to;
+  w->n.nloop = c->nloop;
+  for (int l = 0; l < c->nloop; l++) {
+    EINI_TRY(eini_fit_class_new(&w->n, a, &cls[l]));
+    if (!eini_fit_class_of(&w->n, c->stmt[l], c->index[l], &cls[l])) return EIN_ERR_INTERNAL;
+    w->n.cls[l] = &cls[l];
+    w->n.block[l] = c->block[l];
+  }
+  EINI_TRY(eini_fit_ports(w));
+  for (int v = 0; v < 1 << c->nloop; v++) {
+    int there = 1;
+    w->s = &r->slice[v];
+    for (int l = 0; l < c->nloop; l++) {
+      int64_t rest = c->extent[l] % c->block[l];
+      w->s->size[l] = v >> l & 1 ? rest : c->block[l];
+      there = there && w->s->size[l] > 0;
+    }
+    if (!there) continue;
+    EINI_TRY(eini_fit_slice_plan(w));
+    EINI_TRY(eini_fit_merges(w, v));
+  }
+  return EIN_OK;
+}
+
+// ---- the workspace ----
+
+// Something that needs a place while regions [from, to] run.
+typedef struct eini_fit_item {
+  int from, to;
+  int64_t bytes, *at;
+} eini_fit_item;
+
+// Places items, which come in the order of `from`, each at the lowest address that is free while it
+// is alive. alive: [n], those placed that are, by address. *top: bytes in all.
+static ein_status eini_fit_place(eini_fit_item *item, int n, int64_t head, int *alive,
+                                 int64_t *top) {
+  int live = 0;
+  *top = head;
+  for (int i = 0; i < n; i++) {
+    int kept = 0, where = 0;
+    int64_t at = head, end;
+    for (int k = 0; k < live; k++)
+      if (item[alive[k]].to >= item[i].from) alive[kept++] = alive[k];
+    live = kept;
+    for (; where < live; where++) {
+      const eini_fit_item *o = &item[alive[where]];
+      if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+      if (end <= *o->at) break;
+      at = eini_max64(at, *o->at + o->bytes);
+    }
+    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+    *item[i].at = at;
+    *top = eini_max64(*top, end);
+    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
+    alive[where] = i;
+    live++;
+  }
+  return EIN_OK;
+}
+
+static eini_fit_item eini_fit_item_of(int from, int to, int64_t bytes, int64_t *at) {
+  eini_fit_item x;
+  x.from = from;
+  x.to = to;
+  x.bytes = (bytes + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  x.at = at;
+  return x;
+}
+
+// Bytes of the tables a run needs: addresses of tensors, inputs and outputs of a slice, params.
+static int64_t eini_fit_head(const eini_fit_layout *f) {
+  int64_t pointers = f->base.g->ntensor + f->widest_in + f->widest_out;
+  int64_t bytes = pointers * (int64_t)sizeof(char *) +
+                  (f->base.g->nparam + EINI_FIT_LOOPS) * (int64_t)sizeof(ein_scalar);
+  return (bytes + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
+  const eini_fit_base *b = &f->base;
+  eini_arena scratch;
+  int64_t room = b->g->ntensor + f->nregion + 2 * b->g->nstmt;
+  int n = 0;
+  eini_arena_init(&scratch, &f->arena.al);
+  eini_fit_item *item = EINI_NEW(&scratch, eini_fit_item, room);
+  int *region = EINI_NEW(&scratch, int, b->g->nstmt), *alive = EINI_NEW(&scratch, int, room);
+  ein_status st = item == NULL || region == NULL || alive == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int k = 0; k < f->nregion && st == EIN_OK; k++)
+    for (int u = f->region[k].c.from; u < f->region[k].c.to; u++) region[u] = k;
+  for (int k = 0; k < f->nregion && st == EIN_OK; k++) {
+    eini_fit_group *r = &f->region[k];
+    for (int u = r->c.from; u < r->c.to; u++) {  // stored, and made first in this region
+      int t = b->g->stmt[u].out;
+      if (b->g->tensor[t].role != EIN_ROLE_TEMP || b->first[t] != u) continue;
+      int last = region[b->read[t] > b->last[t] ? b->read[t] : b->last[t]];
+      if (last > k || b->read[t] < 0)
+        item[n++] = eini_fit_item_of(k, last, b->bytes[t], &f->place[t]);
+    }
+    for (int i = 0; i < r->npart; i++) {
+      eini_fit_part *p = &r->part[i];
+      item[n++] = eini_fit_item_of(k, k, p->bytes, &p->at);
+      if (p->own) item[n++] = eini_fit_item_of(k, k, p->own_bytes, &p->own_at);
+    }
+    item[n++] = eini_fit_item_of(k, k, r->work, &r->at);
+  }
+  if (st == EIN_OK) st = eini_fit_place(item, n, eini_fit_head(f), alive, &f->workspace);
+  f->workspace += EINI_ALIGN;
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// Makes all plans of a cut into regions. The layout owns them, also on failure.
+static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_base *b,
+                                       const eini_fit_choice *list, int n, eini_fit_layout *f) {
+  eini_fit_maker w;
+  memset(&w, 0, sizeof w);
+  w.j = j;
+  w.f = f;
+  f->base = *b;
+  f->region = EINI_NEW(&f->arena, eini_fit_group, n);
+  f->place = EINI_NEW(&f->arena, int64_t, b->g->ntensor);
+  w.inner = EINI_NEW(&f->arena, int, b->g->ntensor);
+  if (f->region == NULL || f->place == NULL || w.inner == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < b->g->ntensor; t++) w.inner[t] = -1;
+  f->nregion = n;
+  for (int k = 0; k < n; k++) {
+    w.r = &f->region[k];
+    EINI_TRY(eini_fit_group_make(&w, &list[k]));
+  }
+  return eini_fit_workspace_plan(f);
+}
+
+// ================================================================================================
+// >>memory-search  candidates, budgets, the least budget
+// The candidates do not depend on the budget: for each set of providers, contraction path, order of
+// statements and target of predicted bytes there is one. A candidate is planned and counted before
+// it is taken.
+// ================================================================================================
+
+#define EINI_FIT_GOALS 4        // paths that are tried
+#define EINI_FIT_OPTIMISM 8     // predictions are at most so many times what is counted
+#define EINI_FIT_FLOOR 4096     // bytes below which targets make no difference: plans take more
+#define EINI_FIT_PATIENCE 1e6   // predicted seconds of what counts as impossible
+#define EINI_FIT_PACKING ((int64_t)4 << 20)  // bytes a thread's kernel packs into, at most or so
+
+// One candidate. set: 0 all providers, 1 none and one thread, 2 + i provider i alone. target -1:
+// the plan that ein_plan_graph makes; else counted from the largest.
+typedef struct eini_fit_name {
+  int set, goal, order, target;
+} eini_fit_name;
+
+typedef struct eini_fit_search {
+  eini_fit_job j;
+  eini_fit_layout *f;           // receives the best
+  ein_options option[EINI_FIT_GOALS];
+  int nset, ngoal, split;       // split: statements of the last base were
+  int nkernels;                 // of the ctx, with all providers; and the others
+  const ein_kernels **kernels;
+  ein_executor executor;
+  int found;
+  eini_fit_name now, best;
+  double seconds;               // of the best
+  int64_t least, planning;      // bytes that the leanest candidate needs, and without a workspace
+} eini_fit_search;
+
+// Plans from now on with a set of providers.
+static void eini_fit_use(eini_fit_search *s, int set) {
+  ein_ctx *ctx = s->j.ctx;
+  s->now.set = set;
+  ctx->executor = s->executor;
+  ctx->kernels = s->kernels + (set < 2 ? 0 : set - 2);
+  ctx->nkernels = set == 0 ? s->nkernels : set > 1;
+  if (set == 1) memset(&ctx->executor, 0, sizeof ctx->executor);
+  if (set == 1) ctx->executor.width = 1;
+  const ein_rates *rates = eini_rates_of(ctx);
+  double width = ctx->executor.width;
+  s->j.flops = rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32 * width : 4e9 * width;
+  s->j.bandwidth = rates != NULL ? rates->copy_bw : 8e9;
+  s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
+}
+
+// What is needed when a layout was made, the most while it was made included.
+static int64_t eini_fit_need(const eini_fit_search *s, const eini_fit_layout *f, size_t before) {
+  const eini_cap *c = s->j.cap;
+  int64_t need = (int64_t)(c->peak > before ? c->peak : before);
+  return eini_max64(need, (int64_t)c->live + f->workspace);
+}
+
+// Weighs what the candidate at hand needs. What is sought below the least (lean) needs less from
+// now on.
+static void eini_fit_leaner(eini_fit_search *s, int64_t need, const eini_fit_layout *f, int lean) {
+  if (s->least != 0 && need >= s->least) return;
+  s->least = need;
+  s->planning = (int64_t)s->j.cap->live;
+  if (need > s->planning + f->workspace) s->planning = need;
+  if (lean) s->j.cap->limit = (size_t)need - 1;
+}
+
+static ein_status eini_fit_whole(eini_fit_search *s, int goal, eini_fit_layout *f) {
+  const eini_want *d = s->j.desc;
+  ein_status st;
+  eini_arena_init(&f->arena, &s->j.ctx->al);
+  if (d->graph != NULL) {
+    eini_begin_call(s->j.ctx, NULL);
+    st = eini_graph_plan(s->j.ctx, d->graph, d->nlayout, d->layout, &s->option[goal], &f->whole);
+  } else {
+    ein_einsum_desc e = *d->einsum;
+    e.options = s->option[goal];
+    st = eini_plan_make(s->j.ctx, &e, 0, &f->whole);
+  }
+  if (st == EIN_OK) f->workspace = (int64_t)f->whole->info.workspace_bytes;
+  return st;
+}
+
+// *same: the order asked for is the one the statements have.
+static ein_status eini_fit_open(const eini_fit_search *s, int goal, int order, eini_fit_base *b,
+                                int *same) {
+  eini_arena scratch;
+  int moved = 0;
+  *same = 0;
+  EINI_TRY(eini_fit_base_open(&s->j, &s->option[goal], b));
+  if (order == 0) return EIN_OK;
+  eini_arena_init(&scratch, &s->j.ctx->al);
+  ein_status st = eini_fit_reorder(b, &scratch, &moved);
+  eini_arena_free(&scratch);
+  *same = !moved;
+  if (st != EIN_OK) eini_fit_base_close(b);
+  return st;
+}
+
+// The targets of a base, from what everything in one region needs down to the least, by a seventh
+// each. *n: how many.
+static ein_status eini_fit_targets(const eini_fit_job *j, const eini_fit_base *b, int64_t *most,
+                                   int64_t *least, int *n) {
+  eini_fit_choice *list = NULL;
+  eini_fit_target t = {EINI_FIT_MOST, 0};
+  eini_fit_guess g;
+  eini_arena a;
+  int count;
+  memset(&g, 0, sizeof g);
+  eini_arena_init(&a, &j->ctx->al);
+  ein_status st = eini_fit_choose(j, b, &a, &t, &list, &count, &g);
+  *most = *least = g.bytes;
+  t.least = 1;
+  if (st == EIN_OK) st = eini_fit_choose(j, b, &a, &t, &list, &count, &g);
+  eini_arena_free(&a);
+  if (st != EIN_OK) return st;
+  *least = g.bytes < *most ? g.bytes : *most;
+  *n = 1;
+  double end = (double)eini_max64(*least, EINI_FIT_FLOOR);
+  for (double x = (double)*most; x > end; x *= 0.85) ++*n;
+  return EIN_OK;
+}
+
+static int64_t eini_fit_target_at(int64_t most, int64_t least, int n, int k) {
+  double x = (double)most;
+  if (k == n - 1) return least;
+  for (int i = 0; i < k; i++) x *= 0.85;
+  return eini_max64((int64_t)x, least);
+}
+
+// Makes the layout of a target. bound: give up when it takes as long (0: none). *made: it was.
+// last: the regions of the layout before, as a hash; the same ones are not made again.
+static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int64_t target,
+                                double bound, uint64_t *last, eini_fit_layout *f, int *made) {
+  eini_fit_choice *list = NULL;
+  eini_fit_target t = {target, 0};
+  int count = 0;
+  *made = 0;
+  eini_arena_init(&f->arena, &s->j.ctx->al);
+  EINI_TRY(eini_fit_choose(&s->j, b, &f->arena, &t, &list, &count, &f->guess));
+  if (count == 0 && b->g->nstmt > 0) return EIN_OK;
+  if (bound > 0 && f->guess.seconds >= bound) return EIN_OK;
+  uint64_t same = *last;
+  *last = eini_hash(list, (size_t)count * sizeof *list, 1);
+  if (*last == same) return EIN_OK;
+  EINI_TRY(eini_fit_layout_make(&s->j, b, list, count, f));
+  *made = 1;
+  return EIN_OK;
+}
+
+// Tries the targets of one base under the cap's limit. lean: all of them, for `least`; else down to
+// the first that fits.
+static ein_status eini_fit_try(eini_fit_search *s, int lean) {
+  eini_cap *c = s->j.cap;
+  eini_fit_base b;
+  int64_t most = 0, least = 0;
+  uint64_t last = 0;
+  int n = 0, same = 0;
+  c->peak = c->live;
+  EINI_TRY(eini_fit_open(s, s->now.goal, s->now.order, &b, &same));
+  s->split = b.split;
+  ein_status st = same ? EIN_OK : eini_fit_targets(&s->j, &b, &most, &least, &n);
+  size_t before = c->peak;
+  for (int k = 0; k < n && st == EIN_OK; k++) {
+    int64_t target = eini_fit_target_at(most, least, n, k), need = 0;
+    int64_t firm = (target - s->j.packing) / EINI_FIT_OPTIMISM;
+    eini_fit_layout f;
+    int made = 0;
+    if (firm > 0 && (uint64_t)firm > c->limit) continue;
+    memset(&f, 0, sizeof f);
+    c->peak = c->live;
+    st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, &last, &f, &made);
+    if (made) need = eini_fit_need(s, &f, before);
+    int good = made && firm <= need && f.guess.seconds <= EINI_FIT_PATIENCE;
+    if (good) eini_fit_leaner(s, need, &f, lean);
+    eini_fit_layout_free(&f);
+    if (eini_cap_hit(c, st)) st = EIN_OK;
+    if (!good || lean || (uint64_t)need > c->limit) continue;
+    s->found = 1;
+    s->seconds = f.guess.seconds;
+    s->best = s->now;
+    s->best.target = k;
+    break;
+  }
+  eini_fit_base_close(&b);
+  return st;
+}
+
+// Tries the plan that the library makes without this header.
+static ein_status eini_fit_try_whole(eini_fit_search *s, int lean) {
+  eini_cap *c = s->j.cap;
+  eini_fit_layout f;
+  memset(&f, 0, sizeof f);
+  c->peak = c->live;
+  ein_status st = eini_fit_whole(s, 0, &f);
+  if (st == EIN_OK) {
+    int64_t need = eini_fit_need(s, &f, 0);
+    s->found = !lean && (uint64_t)need <= c->limit;
+    eini_fit_leaner(s, need, &f, lean);
+    s->best = s->now;
+    s->best.goal = s->best.order = 0;
+    s->best.target = -1;
+  }
+  eini_fit_layout_free(&f);
+  return eini_cap_hit(c, st) ? EIN_OK : st;
+}
+
+// All candidates under the cap's limit; the best that fits of the first set of providers that has
+// one, or with lean what the leanest of all needs.
+static ein_status eini_fit_look(eini_fit_search *s, int lean) {
+  s->found = 0;
+  s->least = 0;
+  for (int set = 0; set < s->nset && !s->found; set++) {
+    eini_fit_use(s, set);
+    s->split = 1;
+    EINI_TRY(eini_fit_try_whole(s, lean));
+    if (s->found) return EIN_OK;
+    for (int goal = 0; goal < s->ngoal && (goal == 0 || s->split); goal++) {
+      for (int order = 0; order < 2; order++) {
+        s->now.goal = goal;
+        s->now.order = order;
+        ein_status st = eini_fit_try(s, lean);
+        if (st != EIN_OK && !eini_cap_hit(s->j.cap, st)) return st;
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Makes the candidate that was found, for good.
+static ein_status eini_fit_take(eini_fit_search *s) {
+  eini_fit_layout *f = s->f;
+  int64_t most, least;
+  uint64_t last = 0;
+  int n, same, made = 0;
+  eini_fit_use(s, s->best.set);
+  if (s->best.target < 0) return eini_fit_whole(s, s->best.goal, f);
+  EINI_TRY(eini_fit_open(s, s->best.goal, s->best.order, &f->base, &same));
+  eini_fit_base b = f->base;
+  EINI_TRY(eini_fit_targets(&s->j, &b, &most, &least, &n));
+  EINI_TRY(eini_fit_make(s, &b, eini_fit_target_at(most, least, n, s->best.target), 0, &last, f,
+                         &made));
+  return made ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+// Nothing fits: says what would.
+static ein_status eini_fit_fail(eini_fit_search *s) {
+  const ein_options *o = &s->j.desc->options;
+  eini_cap *c = s->j.cap;
+  c->limit = SIZE_MAX;
+  EINI_TRY(eini_fit_look(s, 1));
+  if (s->least == 0) {  // not for want of memory
+    eini_fit_layout f;
+    memset(&f, 0, sizeof f);
+    eini_fit_use(s, 0);
+    ein_status st = eini_fit_whole(s, 0, &f);
+    eini_fit_layout_free(&f);
+    return st == EIN_OK ? EIN_ERR_INTERNAL : st;
+  }
+  eini_begin_call(s->j.ctx, NULL);
+  if (o->least != NULL) *o->least = (size_t)s->least + o->reserved;
+  return eini_fail(eini_diag_of(s->j.ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                   "a memory budget of %llu bytes is too small: with %llu for planning, the least "
+                   "that works is %llu", (unsigned long long)o->memory,
+                   (unsigned long long)s->planning,
+                   (unsigned long long)s->least + (unsigned long long)o->reserved);
+}
+
+// Searches; the cap is set up.
+static ein_status eini_fit_search_run(eini_fit_search *s) {
+  const eini_want *d = s->j.desc;
+  s->nkernels = s->j.ctx->nkernels;
+  s->kernels = s->j.ctx->kernels;
+  s->executor = s->j.ctx->executor;
+  s->nset = s->nkernels > 1 ? 2 + s->nkernels : s->nkernels > 0 || s->executor.width > 1 ? 2 : 1;
+  s->option[0] = d->options;
+  s->option[0].memory = 0;  // of the plans it is made of
+  s->option[0].may_overlap = 0;
+  s->option[1] = s->option[2] = s->option[3] = s->option[0];
+  s->option[1].goal = s->option[2].goal = EIN_GOAL_SIZE;
+  s->option[2].path = "greedy";  // a search that takes little memory itself
+  s->option[3].path = "none";
+  const char *path = s->option[0].path;
+  s->ngoal = path == NULL || strcmp(path, "auto") == 0 ? EINI_FIT_GOALS : 1;
+  // Other providers, and other paths, add in another order.
+  if (s->option[0].deterministic || (d->graph != NULL && d->graph->ordered)) s->nset = s->ngoal = 1;
+  EINI_TRY(eini_order_check(s->j.ctx, &s->option[0]));
+  EINI_TRY(eini_fit_look(s, 0));
+  if (!s->found) return eini_fit_fail(s);
+  s->j.cap->peak = s->j.cap->live;
+  return eini_fit_take(s);
+}
+
+// ================================================================================================
+// >>memory-run  running the slices
+// Takes a plan's slices and the bindings of one call. Everything mutable is in the workspace:
+// tables, tensors between regions, partial results, workspaces of plans.
+// ================================================================================================
+
+typedef struct eini_fit_state {
+  const eini_fit_layout *f;
+  const ein_run *run;
+  char *mem, **home;            // home: address of element 0 per tensor of the base
+  const void **in;
+  void **out;
+  ein_scalar *param;
+  int64_t at[EINI_FIT_LOOPS];   // first index of the slice
+} eini_fit_state;
+
+// Addresses of tensors. That outputs share no element with anything was checked before.
+static ein_status eini_fit_bind(eini_fit_state *x) {
+  const eini_fit_layout *f = x->f;
+  const eini_fit_base *b = &f->base;
+  int in = 0, out = 0;
+  for (int64_t t = 0; t < b->g->ntensor; t++) {
+    union { const void *c; char *v; } u;  // inputs share the table; they are only read
+    ein_role role = b->g->tensor[t].role;
+    if ((int)t == b->plan->alias) continue;
+    if (role == EIN_ROLE_TEMP) u.v = x->mem + f->place[t];
+    else if (role == EIN_ROLE_INPUT) u.c = x->run->in[in];
+    else u.c = x->run->out[out];
+    x->home[t] = u.v;
+    const eini_port *port = role == EIN_ROLE_INPUT ? &b->plan->in[in] : &b->plan->out[out];
+    if (role != EIN_ROLE_TEMP && u.v == NULL && port->lo != port->hi) {
+      return eini_run_error(x->run, EIN_ERR_ARGUMENT,
+                            role == EIN_ROLE_INPUT ? "no data for input" : "no data for output",
+                            role == EIN_ROLE_INPUT ? in : out, b->g->tensor[t].name);
+    }
+    in += role == EIN_ROLE_INPUT;
+    out += role == EIN_ROLE_OUTPUT;
+  }
+  return eini_params_check(b->g, x->run);
+}
+
+static char *eini_fit_at(const eini_fit_state *x, char *home, int64_t base, const int64_t *step,
+                         int nloop) {
+  if (home == NULL) return NULL;
+  for (int l = 0; l < nloop; l++) base += x->at[l] * step[l];
+  return home + base;
+}
+
+// Runs one of the plans with what stands in x->in, x->out and x->param.
+static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_group *r,
+                                const ein_plan *plan) {
+  ein_run run;
+  memset(&run, 0, sizeof run);
+  run.in = x->in;
+  run.out = x->out;
+  run.param = x->param;
+  run.workspace = x->mem + r->at;
+  run.workspace_bytes = (size_t)r->work;
+  run.error = x->run->error;
+  run.error_bytes = x->run->error_bytes;
+  return eini_execute_by(plan, &run, 0, NULL);
+}
+
+// Merges partial results of the slice at hand.
+static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *r,
+                                 const eini_fit_slice *s) {
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    int again = 0, first = 1;
+    for (int l = 0; l < r->c.nloop; l++) {
+      if (x->at[l] == 0) continue;
+      again = again || (p->absent >> l & 1);
+      first = first && !(p->folded >> l & 1);
+    }
+    if (again) continue;  // these results were merged before
+    char *home = p->own ? x->mem + p->own_at : x->home[p->tensor];
+    x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->step, r->c.nloop);
+    x->in[1] = x->mem + p->at;
+    memset(x->param, 0, sizeof *x->param);
+    x->param[0].set = 1;
+    x->param[0].re = first;
+    EINI_TRY(eini_fit_call(x, r, s->merge[i]));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_group *r,
+                                     const eini_fit_slice *s) {
+  const ein_graph *g = x->f->base.g;
+  int nloop = r->c.nloop;
+  for (int i = 0; i < r->nin - r->alias; i++) {
+    x->in[i] = eini_fit_at(x, x->home[r->in[i].tensor], s->base[i], r->in[i].step, nloop);
+  }
+  for (int i = 0; i < r->nout; i++) {
+    x->out[i] = eini_fit_at(x, x->home[r->out[i].tensor], s->base[r->nin + i], r->out[i].step,
+                            nloop);
+  }
+  for (int i = 0; i < r->npart; i++) x->out[r->nout + i] = x->mem + r->part[i].at;
+  for (int64_t k = 0; k < g->nparam + nloop; k++) {
+    memset(&x->param[k], 0, sizeof *x->param);
+    if (k >= g->nparam) {
+      x->param[k].set = 1;
+      x->param[k].re = (double)x->at[k - g->nparam];
+    } else if (x->run->param != NULL) {
+      x->param[k] = x->run->param[k];
+    }
+  }
+  EINI_TRY(eini_fit_call(x, r, s->plan));
+  return eini_fit_merge(x, r, s);
+}
+
+static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r) {
+  for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
+  for (int done = 0; !done;) {
+    int v = 0;
+    for (int l = 0; l < r->c.nloop; l++)
+      v |= (x->at[l] > r->c.extent[l] - r->c.block[l]) << l;
+    EINI_TRY(eini_fit_slice_run(x, r, &r->slice[v]));
+    done = 1;
+    for (int l = r->c.nloop - 1; l >= 0 && done; l--) {
+      done = x->at[l] >= r->c.extent[l] - r->c.block[l];
+      x->at[l] = done ? 0 : x->at[l] + r->c.block[l];
+    }
+  }
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    if (!p->own) continue;
+    x->in[0] = x->mem + p->own_at;
+    x->out[0] = x->home[p->tensor];
+    EINI_TRY(eini_fit_call(x, r, p->store));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_slices_run(const ein_plan *p, const ein_run *run, char *mem) {
+  const eini_fit_layout *f = &p->budget->f;
+  eini_fit_state x;
+  memset(&x, 0, sizeof x);
+  x.f = f;
+  x.run = run;
+  x.mem = mem;
+  size_t at = 0;
+  x.param = (ein_scalar *)(void *)mem;
+  at += (size_t)(f->base.g->nparam + EINI_FIT_LOOPS) * sizeof(ein_scalar);
+  x.home = (char **)(void *)(mem + at);
+  at += (size_t)f->base.g->ntensor * sizeof(char *);
+  x.in = (const void **)(void *)(mem + at);
+  at += (size_t)f->widest_in * sizeof(char *);
+  x.out = (void **)(void *)(mem + at);
+  EINI_TRY(eini_fit_bind(&x));
+  for (int k = 0; k < f->nregion; k++) EINI_TRY(eini_fit_region_run(&x, &f->region[k]));
+  return EIN_OK;
+}
+
+static int eini_plan_sliced(const ein_plan *p) { return p->budget != NULL && p->budget->sliced; }
+
+static const char *eini_fit_loop_name(const eini_fit_layout *f, const eini_fit_choice *c, int l) {
+  return f->base.g->stmt[c->stmt[l]].index[c->index[l]].name;
+}
+
+static int64_t eini_fit_slice_count(const eini_fit_choice *c) {
+  int64_t n = 1;
+  for (int l = 0; l < c->nloop; l++) n *= eini_fit_slices(c->extent[l], c->block[l]);
+  return n;
+}
+
+// ================================================================================================
+// >>budget  plans within a budget
+// Takes what is to be planned and a number of bytes; gives a plan whose memory, and that of what
+// made it, is counted by a cap.
+// ================================================================================================
+
+static void eini_budget_free(eini_budget *b) {
+  if (b == NULL) return;
+  ein_allocator al = b->cap.al;
+  al.free_fn(b, sizeof *b, al.user);
+}
+
+// What a plan says of itself.
+static void eini_budget_facts(ein_plan *p, const eini_budget *b) {
+  const eini_fit_layout *f = &b->f;
+  ein_plan_info *i = &p->info;
+  i->memory = b->cap.limit;
+  i->plan_bytes = b->cap.live;
+  i->peak_bytes = b->cap.live + (size_t)f->workspace;
+  if (b->cap.top > i->peak_bytes) i->peak_bytes = b->cap.top;
+  if (!b->sliced) return;
+  p->workspace = i->workspace_bytes = (size_t)f->workspace;
+  i->nin = p->nin - (p->alias >= 0);
+  i->nout = p->nout;
+  i->nparam = (int)p->graph->nparam;
+  i->nregion = f->nregion;
+  i->nslice = 0;
+  i->flops = i->seconds = 0;
+  for (int k = 0; k < f->nregion; k++) {
+    const eini_fit_choice *c = &f->region[k].c;
+    i->nloop += c->nloop;
+    i->nslice += eini_fit_slice_count(c);
+    i->flops += c->guess.flops;
+    i->repeated_flops += c->guess.again;
+    i->seconds += c->guess.seconds;
+  }
+  eini_plan_largest(p);
+}
+
+// Searches with a copy of the ctx whose memory comes from the cap; the ctx gets its messages.
+static ein_status eini_budget_search(ein_ctx *ctx, const eini_want *want, eini_budget *b) {
+  eini_fit_search s;
+  ein_ctx inner = *ctx;
+  memset(&s, 0, sizeof s);
+  s.f = &b->f;
+  s.j.ctx = &inner;
+  s.j.desc = want;
+  s.j.cap = &b->cap;
+  inner.al = eini_cap_allocator(&b->cap);
+  inner.logger.log_fn = NULL;  // what does not fit is no error
+  ein_status st = eini_fit_search_run(&s);
+  ctx->diag = inner.diag;
+  if (st == EIN_OK) eini_begin_call(ctx, NULL);
+  return st;
+}
+
+// The budget's plan: that of the whole, or the one that owns the graph of the slices.
+static ein_plan *eini_budget_give(eini_budget *b) {
+  ein_plan *p = b->f.whole;
+  b->sliced = p == NULL;
+  if (b->sliced) p = b->f.base.plan;
+  b->f.whole = NULL;
+  p->budget = b;
+  p->al = b->cap.al;  // runs are not counted, several may be under way
+  eini_budget_facts(p, b);
+  return p;
+}
+
+// What is wanted is valid. ctx may be NULL.
+static ein_status eini_budget_plan(ein_ctx *ctx, const eini_want *want, ein_plan **plan) {
+  ein_ctx_desc cd;
+  ein_ctx *own = NULL;
+  eini_arena a;
+  eini_arena_init(&a, ctx == NULL ? NULL : &ctx->al);  // resolves the default allocator
+  eini_budget *b = (eini_budget *)a.al.alloc_fn(sizeof *b, EINI_ALIGN, a.al.user);
+  if (b == NULL) return EIN_ERR_NO_MEMORY;
+  memset(b, 0, sizeof *b);
+  b->cap.al = a.al;
+  b->cap.live = b->cap.top = sizeof *b;
+  b->cap.limit = want->options.memory - want->options.reserved;
+  eini_arena_init(&b->f.arena, &a.al);
+  memset(&cd, 0, sizeof cd);
+  cd.allocator = eini_cap_allocator(&b->cap);
+  ein_status st = ctx != NULL ? EIN_OK : eini_ctx_new(&cd, &own);
+  if (st == EIN_OK) st = eini_budget_search(ctx == NULL ? own : ctx, want, b);
+  eini_ctx_free(own);
+  if (st == EIN_OK) {
+    *plan = eini_budget_give(b);
+  } else {
+    eini_fit_layout_free(&b->f);
+    eini_fit_base_close(&b->f.base);
+    eini_budget_free(b);
+  }
+  return st;
+}
+
+// The plan of an einsum, within its budget if it has one; such a plan copies no overlapping output.
+static ein_status eini_plan_within(ein_ctx *ctx, const ein_einsum_desc *desc, int may_overlap,
+                                   ein_plan **p) {
+  if (desc == NULL || desc->options.memory == 0) return eini_plan_make(ctx, desc, may_overlap, p);
+  eini_begin_call(ctx, desc->expr);
+  EINI_TRY(eini_validate_desc(ctx, desc, 1));
+  ein_einsum_desc d = eini_desc_normal(desc);
+  EINI_TRY(eini_overflow_options(eini_diag_of(ctx), &d.options));
+  const eini_want want = {NULL, &d, 0, NULL, d.options};
+  return eini_budget_plan(ctx, &want, p);
+}
+
+// ================================================================================================
+// >>run  one call of a plan, and what a plan is
+// Checks arguments; runs tasks, or the slices that a budget put in their place.
+// ================================================================================================
+
+static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) {
+  if (p == NULL) return EIN_ERR_ARGUMENT;
+  return eini_execute_by(p, run, grow, eini_plan_sliced(p) ? eini_slices_run : NULL);
+}
+
+EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
+  return eini_execute(p, run, 0);
+}
+
+EIN_API size_t ein_plan_workspace(const ein_plan *p) {
+  return p == NULL ? 0 : p->info.workspace_bytes;
+}
+
+EIN_API ein_status ein_plan_info_get(const ein_plan *p, ein_plan_info *info) {
+  if (p == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  *info = p->info;
+  return EIN_OK;
+}
+
+EIN_API int ein_plan_input(const ein_plan *p, int i, ein_tensor_info *info) {
+  if (p == NULL || info == NULL || i < 0 || i >= p->info.nin) return 0;
+  *info = p->in[i].info;
+  return 1;
+}
+
+EIN_API int ein_plan_output(const ein_plan *p, int i, ein_tensor_info *info) {
+  if (p == NULL || info == NULL || i < 0 || i >= p->nout) return 0;
+  *info = p->out[i].info;
+  return 1;
+}
+
+EIN_API int ein_plan_param(const ein_plan *p, int i, ein_param_info *info) {
+  if (p == NULL || info == NULL || i < 0 || i >= p->info.nparam) return 0;
+  eini_param_info(&p->graph->param[i], info);
+  return 1;
+}
+
+EIN_API int ein_plan_loop(const ein_plan *p, int i, ein_loop_info *info) {
+  if (p == NULL || info == NULL || i < 0 || !eini_plan_sliced(p)) return 0;
+  const eini_fit_layout *f = &p->budget->f;
+  for (int k = 0; k < f->nregion; k++) {
+    const eini_fit_choice *c = &f->region[k].c;
+    for (int l = 0; l < c->nloop; l++) {
+      if (i-- > 0) continue;
+      info->region = k;
+      info->index = eini_fit_loop_name(f, c, l);
+      info->extent = c->extent[l];
+      info->block = c->block[l];
+      return 1;
+    }
+  }
+  return 0;
+}
+
+EIN_API void ein_plan_destroy(ein_plan *p) {
+  if (p == NULL) return;
+  eini_budget *budget = p->budget;
+  if (budget != NULL) eini_fit_layout_free(&budget->f);
+  eini_plan_free(p);
+  eini_budget_free(budget);
+}
+
+// ================================================================================================
+// >>report  the text and the JSON of a plan
+// Takes a plan, sliced or not; says how it was made and what runs, slices of one shape once.
+// ================================================================================================
+
+// What runs region k: the plan itself, or that of its whole slices.
+static const ein_plan *eini_plan_of(const ein_plan *p, int k) {
+  return eini_plan_sliced(p) ? p->budget->f.region[k].slice[0].plan : p;
+}
+
+static void eini_say_tasks(eini_text *t, const ein_plan *p, const double *seconds) {
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_task *task;
+    if (p->task[k].kind == EINI_TASK_GROUP) eini_say_group(t, &p->task[k], k);
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      eini_say_task(t, p, task, k);
+    }
+    if (seconds != NULL) eini_say(t, "        measured: %.3g s\n", seconds[k]);
+  }
+}
+
+static void eini_say_region(eini_text *t, const eini_fit_layout *f, int k) {
+  const eini_fit_choice *c = &f->region[k].c;
+  eini_say(t, "region %d:", k + 1);
+  for (int u = c->from; u < c->to; u++) {
+    eini_say(t, "%s%s", u > c->from ? ", " : " ", f->base.g->tensor[f->base.g->stmt[u].out].name);
+  }
+  if (c->nloop > 0) eini_say(t, " in %lld slices:", (long long)eini_fit_slice_count(c));
+  for (int l = 0; l < c->nloop; l++) {
+    eini_say(t, "%s%s = %lld by %lld", l > 0 ? ", " : " ", eini_fit_loop_name(f, c, l),
+             (long long)c->extent[l], (long long)c->block[l]);
+  }
+  if (c->guess.again > 0)
+    eini_say(t, "; %.3g of %.3g flops repeated", c->guess.again, c->guess.flops);
+  eini_say(t, "\n");
+  eini_say_tasks(t, f->region[k].slice[0].plan, NULL);
+}
+
+EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, char *buf,
+                                    size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (p == NULL) return 0;
+  int ntask = 0;
+  for (int k = 0; k < p->info.nregion; k++) ntask += eini_plan_of(p, k)->ntask;
+  eini_say(&t,
+           "plan: %d input%s, %d output%s, %d task%s, workspace %lld bytes (temporaries %lld)\n",
+           p->info.nin, p->info.nin == 1 ? "" : "s", p->nout, p->nout == 1 ? "" : "s", ntask,
+           ntask == 1 ? "" : "s", (long long)p->info.workspace_bytes, (long long)p->temp_bytes);
+  if (p->info.memory > 0) {
+    eini_say(&t, "memory: at most %llu of %llu bytes, plan %llu, workspace %llu\n",
+             (unsigned long long)p->info.peak_bytes, (unsigned long long)p->info.memory,
+             (unsigned long long)p->info.plan_bytes, (unsigned long long)p->info.workspace_bytes);
+  }
+  if (p->graph->ordered)
+    eini_say(&t, "deterministic: the same bits for any number of threads and places\n");
+  eini_say(&t, "path: %s%s, %.4g flops, largest intermediate %.4g elements\n",
+           p->info.method == NULL ? "none" : p->info.method,
+           p->info.proved == 1 ? " (optimal)" : p->info.proved == 2
+               ? " (optimal among paths without outer products)" : "",
+           p->info.flops, p->info.largest);
+  for (int64_t k = 0; k < p->nverdict; k++) {
+    const eini_verdict *v = &p->verdict[k];
+    eini_say(&t, "choice: %s", v->out);
+    if (v->units > 0) eini_say(&t, " and the %d before it", v->units - 1);
+    for (int i = 0; i < (v->units == 0 ? 3 : 2); i++)
+      eini_say(&t, "%s %s %.3g s%s", i == 0 ? ":" : ",", eini_verdict_way(v, i), v->seconds[i],
+               i == v->taken ? " (taken)" : "");
+    eini_say(&t, "\n");
+  }
+  int fallbacks = 0;
+  if (!eini_plan_sliced(p)) eini_say_tasks(&t, p, seconds);
+  for (int k = 0; k < p->info.nregion; k++) {
+    if (eini_plan_sliced(p)) eini_say_region(&t, &p->budget->f, k);
+    fallbacks += eini_fallbacks(eini_plan_of(p, k));
+  }
+  if (p->nkernels > 0)
+    eini_say(&t, "fallbacks: %d statement%s in portable kernels\n", fallbacks,
+             fallbacks == 1 ? "" : "s");
+  return t.at;
+}
+
+EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
+  return ein_plan_explain_run(p, NULL, buf, size);
+}
+
+// The loops of region k, and which statements are its.
+static void eini_json_region(eini_text *t, const ein_plan *p, int k, int from, int to) {
+  const eini_fit_layout *f = eini_plan_sliced(p) ? &p->budget->f : NULL;
+  const eini_fit_choice *c = f == NULL ? NULL : &f->region[k].c;
+  eini_say(t, "%s{\"slices\": %lld, \"loops\": [", k > 0 ? ", " : "",
+           c == NULL ? 1 : (long long)eini_fit_slice_count(c));
+  for (int l = 0; c != NULL && l < c->nloop; l++) {
+    eini_say(t, "%s{\"index\": ", l > 0 ? ", " : "");
+    eini_say_string(t, eini_fit_loop_name(f, c, l));
+    eini_say(t, ", \"extent\": %lld, \"block\": %lld}", (long long)c->extent[l],
+             (long long)c->block[l]);
+  }
+  eini_say(t, "], \"statements\": [");
+  for (int i = from; i < to; i++) eini_say(t, "%s%d", i > from ? ", " : "", i);
+  eini_say(t, "]}");
+}
+
+// What a budget has to do with it.
+static void eini_json_memory(eini_text *t, const ein_plan *p) {
+  if (p->info.memory == 0) {
+    eini_say(t, ", \"memory\": null, \"regions\": []");
+    return;
+  }
+  eini_say(t, ", \"memory\": %llu, \"plan_bytes\": %llu, \"slices\": %lld, \"repeated_flops\": ",
+           (unsigned long long)p->info.memory, (unsigned long long)p->info.plan_bytes,
+           (long long)p->info.nslice);
+  eini_say_number(t, p->info.repeated_flops);
+  eini_say(t, ", \"regions\": [");
+  for (int k = 0, from = 0; k < p->info.nregion; k++) {
+    eini_text none = eini_text_of(NULL, 0);
+    const int n = eini_json_statements(&none, eini_plan_of(p, k), 0);
+    eini_json_region(t, p, k, from, from + n);
+    from += n;
+  }
+  eini_say(t, "]");
+}
+
+// Statements are those of one slice of each region.
+EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  int said = 0, fallbacks = 0;
+  if (p == NULL) return 0;
+  for (int k = 0; k < p->info.nregion; k++) fallbacks += eini_fallbacks(eini_plan_of(p, k));
+  eini_say(&t, "{\"p\": 1, \"deterministic\": %s, \"cost_model\": \"flops\", \"total\": ",
+           p->graph->ordered ? "true" : "false");
+  eini_say_number(&t, p->info.flops);
+  eini_say(&t, ", \"flops\": ");
+  eini_say_number(&t, p->info.flops);
+  eini_say(&t, ", \"naive_flops\": ");
+  eini_say_number(&t, p->info.naive_flops);
+  eini_say(&t, ", \"largest\": ");
+  eini_say_number(&t, p->info.largest);
+  eini_say(&t, ", \"peak_bytes\": %llu, \"workspace_bytes\": %llu",
+           (unsigned long long)(p->info.memory > 0 ? p->info.peak_bytes : p->temp_bytes),
+           (unsigned long long)p->info.workspace_bytes);
+  eini_json_seconds(&t, p->info.seconds);
+  eini_say(&t, ", \"fallbacks\": %d", fallbacks);
+  eini_json_head(&t, p);
+  eini_json_memory(&t, p);
+  eini_say(&t, ", \"choices\": [");
+  if (eini_plan_sliced(p)) said = eini_json_choices(&t, p, 0);
+  for (int k = 0; k < p->info.nregion; k++) said = eini_json_choices(&t, eini_plan_of(p, k), said);
+  eini_say(&t, "], \"statements\": [");
+  said = 0;
+  for (int k = 0; k < p->info.nregion; k++)
+    said = eini_json_statements(&t, eini_plan_of(p, k), said);
+  eini_say(&t, "]}");
+  return t.at;
+}
+
+// ================================================================================================
+// >>public  plans, the cache behind ein_einsum, one-call interface
+// Least recently used plans by key: the text (or labels), dtypes, shapes, strides and options. A
+// key is a flat array of words, so that a lookup is one hash and one comparison.
+// ================================================================================================
+
+// Gives the plan to the caller when all went well.
+static ein_status eini_plan_give(ein_ctx *ctx, ein_status st, ein_plan *p, ein_plan **plan) {
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *plan = p;
+  else ein_plan_destroy(p);
+  return st;
+}
+
+EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan) {
+  ein_plan *p = NULL;
+  if (plan == NULL) return EIN_ERR_ARGUMENT;
+  *plan = NULL;
+  ein_status st = eini_plan_within(ctx, desc, 0, &p);
+  return eini_plan_give(ctx, st, p, plan);
+}
+
 EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
                                   const ein_binding *layout, const ein_options *options,
                                   ein_plan **plan) {
   ein_options o;
+  ein_plan *p = NULL;
   if (plan == NULL) return EIN_ERR_ARGUMENT;
   *plan = NULL;
   eini_begin_call(ctx, NULL);
-  EINI_TRY(eini_validate_graph(ctx, graph, nlayout, layout));
   memset(&o, 0, sizeof o);
   if (options != NULL) o = *options;
-  o.deterministic |= graph->ordered;
-  EINI_TRY(eini_validate_options(eini_diag_of(ctx), &o));
-  EINI_TRY(eini_order_check(ctx, &o));
-  EINI_TRY(eini_overflow_options(eini_diag_of(ctx), &o));
-  ein_plan *p = NULL;
-  ein_status st = eini_plan_new(ctx, &p);
-  if (st == EIN_OK) p->may_overlap = o.may_overlap;
-  if (st == EIN_OK) eini_plan_check(p, &o);
-  if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
-  if (st == EIN_OK) st = eini_graph_full(ctx, p->graph, eini_plan_statements(ctx, p, graph, &o));
-  if (st == EIN_OK) st = eini_plan_build(p, nlayout, layout, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, nlayout, layout);
+  if (st == EIN_OK) o.deterministic |= graph->ordered;
+  if (st == EIN_OK) st = eini_validate_options(eini_diag_of(ctx), &o);
+  if (st == EIN_OK) st = eini_order_check(ctx, &o);
+  if (st == EIN_OK) st = eini_overflow_options(eini_diag_of(ctx), &o);
+  if (st == EIN_OK && o.memory > 0) {
+    const eini_want want = {graph, NULL, nlayout, layout, o};
+    st = eini_budget_plan(ctx, &want, &p);
+  } else if (st == EIN_OK) {
+    st = eini_graph_plan(ctx, graph, nlayout, layout, &o, &p);
+  }
   return eini_plan_give(ctx, st, p, plan);
 }
 
@@ -14013,14 +16883,12 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
     p->graph = NULL;
   }
   eini_fail_status(ctx, st);
-  ein_plan_destroy(p);
+  eini_plan_free(p);
   return st;
 }
 
-// ---- the cache behind ein_einsum ----
+// ---- the cache ----
 
-// Least recently used plans by key: the text (or labels), dtypes, shapes, strides and options. A
-// key is a flat array of words, so that a lookup is one hash and one comparison.
 typedef struct eini_entry {
   uint64_t hash;
   int64_t *key;
@@ -14121,7 +16989,7 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   EINI_TRY(eini_key_view(ctx, d->out));
   int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
               d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
-              !(o->path_seconds > 0) && !o->deterministic && !o->overflow_check;
+              !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check;
   EINI_TRY(eini_key_room(ctx, 4));
   c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
   if (plain) return EIN_OK;
@@ -14129,11 +16997,13 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   EINI_TRY(eini_key_text(ctx, d->monoid));
   EINI_TRY(eini_key_text(ctx, d->map));
   EINI_TRY(eini_key_text(ctx, o->path));
-  EINI_TRY(eini_key_room(ctx, (int64_t)d->nin + 9));
+  EINI_TRY(eini_key_room(ctx, (int64_t)d->nin + 11));
   c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
   c->key[c->nkey++] = (int64_t)o->seed;
   c->key[c->nkey++] = o->path_steps;
   c->key[c->nkey++] = (o->deterministic != 0) | (o->overflow_check != 0) << 1;
+  c->key[c->nkey++] = (int64_t)o->memory;
+  c->key[c->nkey++] = (int64_t)o->reserved;
   memcpy(c->key + c->nkey++, &o->path_seconds, 8);
   for (int k = 0; d->conj != NULL && k < d->nin; k++) c->key[c->nkey++] = d->conj[k] != 0;
   return EIN_OK;
@@ -14271,7 +17141,7 @@ EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
     eini_fail_status(ctx, st);
     return st;
   }
-  st = eini_plan_make(ctx, desc, 1, &p);
+  st = eini_plan_within(ctx, desc, 1, &p);
   if (st == EIN_OK && ctx != NULL && ctx->cache != NULL) {
     st = eini_cache_keep(ctx, hash, p);  // under the key built above: what is wrong has no plan
     kept = st == EIN_OK;
@@ -14334,6 +17204,10399 @@ EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const
   d.nin = nin;
   d.in = in;
   return ein_einsum_out_ex(ctx, &d, out, shape, max_rank);
+}
+
+#ifndef EINSUM_CORE_ONLY
+
+// ================================================================================================
+// >>spaces  points, ranges and affine maps of integer index spaces
+// Takes and fills the caller's arrays (a result's rank is set here). Invariant: nothing wraps.
+// ================================================================================================
+
+// Arrays of rank 0 may be NULL.
+static int eini_zrange_bad(const ein_zrange *r) {
+  return r == NULL || r->rank < 0 || (r->rank > 0 && (r->start == NULL || r->end == NULL));
+}
+
+static int eini_zpoint_bad(const ein_zpoint *p) {
+  return p == NULL || p->rank < 0 || (p->rank > 0 && p->coord == NULL);
+}
+
+static ein_status eini_zrange_extent(const ein_zrange *r, int axis, int64_t *extent) {
+  int64_t start = r->start[axis], end = r->end[axis];
+  if (start < 0 && end > INT64_MAX + start) return EIN_ERR_TOO_LARGE;
+  *extent = end > start ? end - start : 0;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size) {
+  if (eini_zrange_bad(r) || size == NULL) return EIN_ERR_ARGUMENT;
+  int64_t n = eini_zrange_empty(r->rank, r->start, r->end) ? 0 : 1;
+  for (int i = 0; i < r->rank && n > 0; i++) {  // an empty range is never too large
+    int64_t extent;
+    EINI_TRY(eini_zrange_extent(r, i, &extent));
+    if (eini_mul_overflow(n, extent, &n)) return EIN_ERR_TOO_LARGE;
+  }
+  *size = n;
+  return EIN_OK;
+}
+
+EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p) {
+  if (eini_zrange_bad(r) || eini_zpoint_bad(p) || r->rank != p->rank) return 0;
+  for (int i = 0; i < r->rank; i++)
+    if (p->coord[i] < r->start[i] || p->coord[i] >= r->end[i]) return 0;
+  return 1;
+}
+
+// As a set of points: an empty range lies in every range of its rank.
+EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner) {
+  if (eini_zrange_bad(r) || eini_zrange_bad(inner) || r->rank != inner->rank) return 0;
+  if (eini_zrange_empty(r->rank, inner->start, inner->end)) return 1;
+  for (int i = 0; i < r->rank; i++)
+    if (inner->start[i] < r->start[i] || inner->end[i] > r->end[i]) return 0;
+  return 1;
+}
+
+EIN_API ein_status ein_zrange_intersect(const ein_zrange *a, const ein_zrange *b,
+                                        ein_zrange *out) {
+  if (eini_zrange_bad(a) || eini_zrange_bad(b)) return EIN_ERR_ARGUMENT;
+  if (eini_zrange_no_room(out, a->rank)) return EIN_ERR_ARGUMENT;
+  if (a->rank != b->rank) return EIN_ERR_SHAPE;
+  out->rank = a->rank;
+  for (int i = 0; i < out->rank; i++) {  // both ends are read before out, which may be a or b
+    int64_t start = eini_max64(a->start[i], b->start[i]);
+    int64_t end = eini_min64(a->end[i], b->end[i]);
+    out->start[i] = start;
+    out->end[i] = eini_max64(start, end);
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, ein_zrange *out) {
+  if (eini_zrange_bad(a) || eini_zrange_no_room(out, a->rank)) return EIN_ERR_ARGUMENT;
+  if (by == NULL && a->rank > 0) return EIN_ERR_ARGUMENT;
+  for (int i = 0; i < a->rank; i++) {
+    if (eini_add_overflow(a->start[i], by[i], &out->start[i]) ||
+        eini_add_overflow(a->end[i], by[i], &out->end[i])) {
+      return EIN_ERR_TOO_LARGE;
+    }
+  }
+  out->rank = a->rank;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
+                                    ein_zrange *out) {
+  if (eini_zrange_bad(a) || axis < 0 || axis >= a->rank || n < 1 || i < 0 || i >= n)
+    return EIN_ERR_ARGUMENT;
+  int64_t size, first = a->start[axis];
+  EINI_TRY(eini_zrange_extent(a, axis, &size));
+  EINI_TRY(ein_zrange_intersect(a, a, out));  // a copy; out may be a
+  int64_t piece = size / n + (size % n != 0);
+  int64_t at = piece > 0 && i <= size / piece ? i * piece : size;  // i * piece alone may wrap
+  out->start[axis] = first + at;
+  out->end[axis] = first + at + eini_min64(piece, size - at);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zrange_product(const ein_zrange *a, const ein_zrange *b, ein_zrange *out) {
+  if (eini_zrange_bad(a) || eini_zrange_bad(b)) return EIN_ERR_ARGUMENT;
+  if (a->rank > INT_MAX - b->rank) return EIN_ERR_TOO_LARGE;
+  int rank = a->rank, more = b->rank;
+  if (eini_zrange_no_room(out, rank + more)) return EIN_ERR_ARGUMENT;
+  for (int i = more - 1; i >= 0; i--) {  // b first and backwards: out may share memory with a or b
+    out->start[rank + i] = b->start[i];
+    out->end[rank + i] = b->end[i];
+  }
+  for (int i = 0; i < rank; i++) {
+    out->start[i] = a->start[i];
+    out->end[i] = a->end[i];
+  }
+  out->rank = rank + more;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zmap_point(const ein_zmap *m, const ein_zpoint *x, ein_zpoint *y) {
+  if (eini_zmap_bad(m) || eini_zpoint_bad(x)) return EIN_ERR_ARGUMENT;
+  if (y == NULL || (m->rows > 0 && y->coord == NULL)) return EIN_ERR_ARGUMENT;
+  if (x->rank != m->cols) return EIN_ERR_SHAPE;
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->cols > 0 ? m->coef + (ptrdiff_t)r * m->cols : NULL;
+    int64_t *at = &y->coord[r], same;
+    EINI_TRY(eini_zmap_row(coef, m->cols, m->offset[r], x->coord, NULL, at, &same));
+  }
+  y->rank = m->rows;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_zmap_block(const ein_zmap *m, const ein_zpoint *x, ein_zrange *y) {
+  if (eini_zpoint_bad(x)) return EIN_ERR_ARGUMENT;
+  return eini_zmap_image(m, x->rank, x->coord, NULL, y);
+}
+
+EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zrange *y) {
+  if (eini_zrange_bad(x)) return EIN_ERR_ARGUMENT;
+  return eini_zmap_image(m, x->rank, x->start, x->end, y);
+}
+
+// ================================================================================================
+// >>pieces  tensors defined by several statements, and edge rules
+// Proves that the images of a tensor's statements are disjoint and fill its box (GRAMMAR rule 7);
+// turns accesses that leave their tensor into padded tensors made of such pieces.
+// ================================================================================================
+
+#define EINI_BITMAP_MAX ((int64_t)1 << 22)   // elements that are checked one by one
+#define EINI_COVER_EFFORT ((int64_t)1 << 27)
+
+// A mistake in a cover; at: the coordinate concerned; a, b: statements (b -1: not known).
+typedef struct eini_cover {
+  ein_status status;
+  const char *what;       // how the sentence about the coordinate ends
+  int64_t *at;            // rank coordinates, or NULL
+  int64_t a, b;
+  int holes;              // elements may be left out
+} eini_cover;
+
+typedef struct eini_ap {  // start, start+step, ..
+  int64_t start, step, count;
+} eini_ap;
+
+static ein_status eini_cover_fail(eini_cover *c, ein_status st, const char *what, int64_t *at,
+                                  int64_t a, int64_t b) {
+  c->status = st;
+  c->what = what;
+  c->at = at;
+  c->a = a;
+  c->b = b;
+  return st;
+}
+
+static int eini_ap_has(const eini_ap *a, int64_t x) {
+  int64_t d = x - a->start;
+  return d >= 0 && d % a->step == 0 && d / a->step < a->count;
+}
+
+// The image of one coordinate as a progression; 0 when it is none. Extents of 1 do not count.
+static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
+  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  ap->start = s->out_map.offset[r];
+  ap->step = ap->count = 1;
+  for (int64_t below = 0, next;;) {  // indices by absolute coefficient
+    int best = -1, equal = 0;
+    int64_t least = INT64_MAX;
+    for (int c = 0; c < s->nfree; c++) {
+      int64_t v = eini_abs64(coef[c]);
+      if (v <= below || v > least || s->index[c].extent == 1) continue;
+      equal = v == least;
+      least = v;
+      best = c;
+    }
+    if (best < 0) return 1;
+    if (below == 0) ap->step = least;
+    else if (eini_mul_overflow(ap->step, ap->count, &next) || next != least) return 0;
+    if (equal) return 0;  // i+j is not one-to-one
+    if (coef[best] < 0) ap->start += coef[best] * (s->index[best].extent - 1);
+    ap->count *= s->index[best].extent;
+    below = least;
+  }
+}
+
+// Fills ap (rank of them) and adds the points of one piece; 0 when its image is no box of
+// progressions.
+static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *total) {
+  int64_t points = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    int rows = 0;
+    for (int r = 0; r < rank; r++) rows += s->out_map.coef[(int64_t)r * s->nindex + c] != 0;
+    if (rows != 1 && s->index[c].extent > 1) return 0;
+  }
+  for (int r = 0; r < rank; r++)
+    if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(points, ap[r].count, &points)) return 0;
+  return !eini_add_overflow(*total, points, total);
+}
+
+// The first common element of two progressions. Of the one with larger steps, at most as many
+// elements as the other's step have different remainders.
+static int eini_ap_meet(const eini_ap *a, const eini_ap *b, int64_t *effort, int64_t *x) {
+  if (a->step < b->step) return eini_ap_meet(b, a, effort, x);
+  int64_t from = a->start < b->start ? (b->start - a->start - 1) / a->step + 1 : 0;
+  for (int64_t k = from; k < a->count && k - from < b->step && --*effort > 0; k++) {
+    *x = a->start + k * a->step;
+    if (eini_ap_has(b, *x)) return 1;
+  }
+  return 0;
+}
+
+// Walks over the points that disjoint boxes of progressions hold, to the first one left out; 0 when
+// it is not found with bounded effort.
+static int eini_cover_hole(const eini_tensor *t, const eini_ap *ap, int64_t m, int64_t *at) {
+  int last = t->rank - 1;
+  memset(at, 0, (size_t)t->rank * sizeof *at);
+  for (int64_t effort = EINI_COVER_EFFORT; effort > 0 && last >= 0;) {
+    int64_t next = -1;
+    for (int64_t k = 0; k < m && next < 0; k++) {
+      const eini_ap *a = &ap[k * t->rank];
+      int r = 0;
+      while (r <= last && eini_ap_has(&a[r], at[r])) r++;
+      if (r > last) next = a[last].step == 1 ? a[last].start + a[last].count : at[last] + 1;
+      effort -= r + 1;
+    }
+    if (next < 0) return 1;
+    at[last] = next;
+    for (int r = last; r > 0 && at[r] >= t->shape[r]; r--) {
+      at[r] = 0;
+      at[r - 1]++;
+    }
+  }
+  return 0;
+}
+
+// Marks every point of the pieces; finds a point marked twice or never.
+static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, const int64_t *piece,
+                                    int64_t n, int64_t box, eini_arena *scratch, eini_cover *out,
+                                    int64_t *at) {
+  int *seen = EINI_NEW(scratch, int, box);  // the number of the piece, + 1
+  if (seen == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    const eini_stmt *s = &g->stmt[piece[k]];
+    int64_t *i = EINI_NEW(scratch, int64_t, s->nfree);
+    if (i == NULL) return EIN_ERR_NO_MEMORY;
+    for (int c = eini_stmt_empty(s, 0, s->nfree) ? -1 : 0; c >= 0;) {
+      int64_t x = 0;
+      for (int r = 0; r < t->rank; r++) {
+        at[r] = s->out_map.offset[r];
+        for (c = 0; c < s->nfree; c++) at[r] += s->out_map.coef[(int64_t)r * s->nindex + c] * i[c];
+        x = x * t->shape[r] + at[r];
+      }
+      if (seen[x] != 0) {
+        return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", at, piece[k],
+                               seen[x] == k + 1 ? -1 : piece[seen[x] - 1]);
+      }
+      seen[x] = (int)k + 1;
+      for (c = s->nfree - 1; c >= 0 && ++i[c] == s->index[c].extent; c--) i[c] = 0;
+    }
+  }
+  for (int64_t x = 0; x < box && !out->holes; x++) {
+    if (seen[x] != 0) continue;
+    for (int r = t->rank - 1; r >= 0; r--) {
+      at[r] = x % t->shape[r];
+      x /= t->shape[r];
+    }
+    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", at, piece[0], -1);
+  }
+  return EIN_OK;
+}
+
+// The box of a tensor: up to the largest coordinate of its pieces. Empty pieces count only when
+// all are empty; then the extents of indices that stand alone say what the shape is.
+static ein_status eini_cover_box(const ein_graph *g, eini_tensor *t, const int64_t *piece,
+                                 int64_t n, eini_arena *scratch, eini_cover *out, int64_t *at,
+                                 int64_t *box) {
+  int any = 0, over = 0;
+  for (int64_t k = 0; k < n; k++)
+    any |= !eini_stmt_empty(&g->stmt[piece[k]], 0, g->stmt[piece[k]].nfree);
+  for (int64_t k = 0; k < n; k++) {
+    const eini_stmt *s = &g->stmt[piece[k]];
+    if (any && eini_stmt_empty(s, 0, s->nfree)) continue;
+    int64_t *extent = EINI_NEW(scratch, int64_t, s->nindex);
+    if (extent == NULL) return EIN_ERR_NO_MEMORY;
+    for (int c = 0; c < s->nindex; c++) extent[c] = c < s->nfree ? s->index[c].extent : 1;
+    for (int r = 0; r < t->rank; r++) {
+      const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+      int64_t lo = 0, hi = -1, offset = s->out_map.offset[r];
+      if (any) EINI_TRY(eini_zmap_row_range(coef, s->nindex, offset, extent, &lo, &hi));
+      for (int c = 0; !any && c < s->nfree; c++)
+        if (coef[c] == 1 && offset == 0) hi = extent[c] - 1;
+      if (lo < 0) {
+        at[r] = lo;
+        return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", at,
+                               piece[k], -1);
+      }
+      if (hi == INT64_MAX) return eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", NULL, piece[k], -1);
+      t->shape[r] = eini_max64(t->shape[r], hi + 1);
+    }
+  }
+  *box = 1;
+  for (int r = 0; r < t->rank; r++) {
+    if (t->shape[r] == 0) *box = over = 0;
+    if (*box > 0) over |= eini_mul_overflow(*box, t->shape[r], box);
+  }
+  return over ? eini_cover_fail(out, EIN_ERR_TOO_LARGE, "", NULL, piece[0], -1) : EIN_OK;
+}
+
+// Sets the tensor's shape and proves that its pieces define every element once.
+static ein_status eini_cover_prove(ein_graph *g, int tensor, const int64_t *piece, int64_t n,
+                                   eini_arena *scratch, eini_cover *out) {
+  eini_tensor *t = &g->tensor[tensor];
+  int64_t box = 0, total = 0, m = 0, effort = EINI_COVER_EFFORT;
+  int rank = t->rank, exact = 1;
+  t->shape = EINI_NEW(&g->arena, int64_t, rank);
+  int64_t *who = EINI_NEW(scratch, int64_t, n), *at = EINI_NEW(scratch, int64_t, rank);
+  eini_ap *ap = EINI_NEW(scratch, eini_ap, n * rank);
+  if (t->shape == NULL || who == NULL || at == NULL || ap == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_cover_box(g, t, piece, n, scratch, out, at, &box));
+  for (int64_t k = 0; k < n && exact; k++) {
+    const eini_stmt *s = &g->stmt[piece[k]];
+    const eini_ap *mine = ap + m * rank;
+    if (eini_stmt_empty(s, 0, s->nfree)) continue;
+    exact = eini_piece_aps(s, rank, ap + m * rank, &total);
+    for (int64_t j = 0; j < m && exact; j++) {
+      int r = 0;
+      while (r < rank && eini_ap_meet(&ap[j * rank + r], &mine[r], &effort, &at[r])) r++;
+      if (r == rank)
+        return eini_cover_fail(out, EIN_ERR_SHAPE, "is defined twice", at, piece[k], who[j]);
+      exact = --effort > 0;
+    }
+    who[m++] = piece[k];
+  }
+  if (exact && (total == box || out->holes)) return EIN_OK;
+  if (box <= EINI_BITMAP_MAX)
+    return eini_cover_bitmap(g, t, piece, n, box, scratch, out, at);
+  if (!exact) return eini_cover_fail(out, EIN_ERR_UNSUPPORTED, "", NULL, piece[0], -1);
+  if (eini_cover_hole(t, ap, m, at))
+    return eini_cover_fail(out, EIN_ERR_SHAPE, "is undefined", at, piece[0], -1);
+  return eini_cover_fail(out, EIN_ERR_SHAPE, "has undefined elements", NULL, piece[0], -1);
+}
+
+// A mistake in a cover as a sentence; n: the bytes of the tensor's name that are shown.
+static void eini_cover_text(const eini_cover *c, const char *name, int n, int rank, char *buf,
+                            size_t size) {
+  size_t at = (size_t)snprintf(buf, size, "'%.*s", n, name);
+  for (int r = 0; c->at != NULL && r < rank && at < size - 96; r++)
+    at += (size_t)snprintf(buf + at, size - at, "%s%lld%s", r ? "," : "[", (long long)c->at[r],
+                           r == rank - 1 ? "]" : "");
+  snprintf(buf + at, size - at, "' %s", c->status == EIN_ERR_TOO_LARGE ? "is too large" :
+           c->status == EIN_ERR_UNSUPPORTED ? "has pieces too large to be checked point by point" :
+           c->what);
+}
+
+// Statements whose value nobody observes are dropped (Tapestry: pruning); order stays.
+static ein_status eini_graph_prune(ein_graph *g) {
+  char *used = EINI_NEW(&g->arena, char, g->ntensor);
+  if (used == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) used[t] = g->tensor[t].role == EIN_ROLE_OUTPUT;
+  char *keep = EINI_NEW(&g->arena, char, g->nstmt);
+  if (keep == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = g->nstmt - 1; i >= 0; i--) {
+    const eini_stmt *s = &g->stmt[i];
+    keep[i] = used[s->out];
+    if (!keep[i]) continue;
+    for (int k = 0; k < s->noperand; k++) used[s->operand[k]] = 1;
+  }
+  int64_t n = 0;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    if (keep[i]) g->stmt[n++] = g->stmt[i];
+    else g->tensor[g->stmt[i].out].nstmt--;
+  }
+  g->nstmt = n;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>builder  graphs from C calls
+// Takes tensors and statements one by one; gives a graph whose accesses and pieces are proved. The
+// first mistake sticks.
+// ================================================================================================
+
+// May the graph be added to? Begins a call: its messages replace those before.
+static ein_status eini_building(ein_graph *g) {
+  if (g == NULL || !g->open) return EIN_ERR_ARGUMENT;
+  if (g->status == EIN_OK && g->diag != NULL) eini_diag_reset(g->diag, NULL, 0);
+  return g->status;
+}
+
+EINI_PRINTF(3, 4)
+static ein_status eini_refuse(ein_graph *g, ein_status st, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  eini_vfail(g->diag, st, -1, 0, NULL, format, args);
+  va_end(args);
+  return st;
+}
+
+EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph) {
+  eini_diag *diag = eini_diag_of(ctx);
+  if (graph == NULL) return EIN_ERR_ARGUMENT;
+  if (diag != NULL) eini_diag_reset(diag, NULL, 0);
+  *graph = eini_graph_new(ctx);
+  if (*graph == NULL) return EIN_ERR_NO_MEMORY;
+  (*graph)->open = 1;
+  (*graph)->diag = diag;
+  return EIN_OK;
+}
+
+// A name of the language that is neither one of its words nor taken by a tensor or param.
+static ein_status eini_check_free(ein_graph *g, const char *name) {
+  int taken = 0, id;
+  if (!eini_is_name(name) ||
+      eini_word_class(g, name, (int64_t)strlen(name), &id) != EINI_W_FREE)
+    return eini_refuse(g, EIN_ERR_NAME, "'%.60s' is not a name", name == NULL ? "" : name);
+  for (int64_t i = 0; i < g->ntensor; i++) taken |= strcmp(g->tensor[i].name, name) == 0;
+  for (int64_t i = 0; i < g->nparam; i++) taken |= strcmp(g->param[i].name, name) == 0;
+  return taken ? eini_refuse(g, EIN_ERR_NAME, "the name '%.60s' is taken", name) : EIN_OK;
+}
+
+static ein_status eini_build_tensor(ein_graph *g, const char *name, ein_role role, ein_dtype dtype,
+                                    int rank, const int64_t *shape, int *id) {
+  static const int64_t none[1] = {0};
+  int input = role == EIN_ROLE_INPUT;
+  EINI_TRY(eini_check_free(g, name));
+  if (rank == 0) shape = none;
+  if ((int)role < 0 || role > EIN_ROLE_OUTPUT || rank < 0 || g->ntensor >= INT_MAX ||
+      (dtype != EIN_NONE && !eini_dtype_ok(dtype)))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "tensor '%.60s': role, dtype or rank is wrong", name);
+  if (input && (dtype == EIN_NONE || shape == NULL))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "the input '%.60s' needs a dtype and a shape", name);
+  for (int r = 0; shape != NULL && r < rank; r++) {
+    if (shape[r] < 0)
+      return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%.60s' has extent %lld", r, name,
+                         (long long)shape[r]);
+  }
+  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank, shape, id));
+  eini_tensor *t = &g->tensor[*id];
+  if (input) return EIN_OK;
+  t->given = t->shape;
+  t->shape = NULL;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_graph_add_tensor(ein_graph *g, const char *name, ein_role role,
+                                        ein_dtype dtype, int rank, const int64_t *shape, int *id) {
+  int none;
+  if (id == NULL) id = &none;
+  *id = -1;
+  EINI_TRY(eini_building(g));
+  return g->status = eini_build_tensor(g, name, role, dtype, rank, shape, id);
+}
+
+EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype dtype,
+                                       const ein_scalar *value, int *id) {
+  static const ein_scalar no_value = {0, 0, 0};
+  int none;
+  if (id == NULL) id = &none;
+  if (value == NULL) value = &no_value;
+  *id = -1;
+  EINI_TRY(eini_building(g));
+  ein_status st = eini_check_free(g, name);
+  if (st == EIN_OK && dtype != EIN_NONE && !eini_dtype_ok(dtype))
+    st = eini_refuse(g, EIN_ERR_ARGUMENT, "param '%.60s': not a dtype", name);
+  if (st == EIN_OK && !eini_param_holds(dtype, value))
+    st = eini_refuse(g, EIN_ERR_DTYPE, "param '%.60s' is %s, which does not hold its default", name,
+                     ein_dtype_name(dtype));
+  if (st == EIN_OK)
+    st = eini_graph_add_param(g, name, (int64_t)strlen(name), dtype, *value, id);
+  return g->status = st;
+}
+
+// All pieces of a tensor are there: proves that they fill it, and gives it its shape and dtype.
+static ein_status eini_seal_tensor(ein_graph *g, int id) {
+  eini_tensor *t = &g->tensor[id];
+  int64_t n = t->nstmt, k = n, i = g->nstmt;
+  eini_arena scratch;
+  eini_cover c;
+  char text[320];
+  if (t->shape != NULL) return EIN_OK;
+  if (n == 0) return eini_refuse(g, EIN_ERR_NAME, "'%s' is not defined", t->name);
+  memset(&c, 0, sizeof c);
+  c.holes = t->partial;
+  eini_arena_init(&scratch, &g->arena.al);
+  int64_t *piece = EINI_NEW(&scratch, int64_t, n);
+  while (piece != NULL && k > 0)
+    if (g->stmt[--i].out == id) piece[--k] = i;
+  ein_status st = piece == NULL ? EIN_ERR_NO_MEMORY
+                                : eini_cover_prove(g, id, piece, n, &scratch, &c);
+  if (st != EIN_OK && st != EIN_ERR_NO_MEMORY) {
+    c.status = st;
+    eini_cover_text(&c, t->name, eini_cut(t->name, (int64_t)strlen(t->name)), t->rank, text,
+                    sizeof text);
+    eini_refuse(g, st, "%s", text);
+  }
+  for (int r = 0; st == EIN_OK && t->given != NULL && r < t->rank; r++) {
+    if (t->shape[r] == t->given[r] || (c.holes && t->shape[r] < t->given[r])) continue;
+    st = eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' has extent %lld, its statements give %lld",
+                     r, t->name, (long long)t->given[r], (long long)t->shape[r]);
+  }
+  if (st == EIN_OK && c.holes) memcpy(t->shape, t->given, (size_t)t->rank * sizeof *t->shape);
+  eini_tensor_fix_dtype(t);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// A map of the caller against a tensor and the indices; from: no index from that one on occurs.
+static ein_status eini_check_zmap(ein_graph *g, const ein_zmap *m, int tensor, int nindex,
+                                  int from) {
+  const eini_tensor *t = &g->tensor[tensor];
+  if (m->rows != t->rank || m->cols != nindex)
+    return eini_refuse(g, EIN_ERR_SHAPE,
+                       "a map of %d rows and %d columns for '%s' of %d axes and %d indices",
+                       m->rows, m->cols, t->name, t->rank, nindex);
+  if (m->block != NULL)
+    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the map of '%s' has a block", t->name);
+  if (m->coef == NULL && m->rows > 0 && m->cols > 0)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "the map of '%s' has no coefficients", t->name);
+  for (int r = 0; r < m->rows; r++) {
+    for (int i = from; i < nindex; i++) {
+      if (m->coef[(int64_t)r * nindex + i] != 0)
+        return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' depends on the reduced index %d", r,
+                           t->name, i);
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
+  if (d == NULL || d->nindex < 0 || d->nfree < 0 || d->nfree > d->nindex || d->noperand < 0 ||
+      (d->nindex > 0 && d->extent == NULL) ||
+      (d->noperand > 0 && (d->operand == NULL || d->proj == NULL)) || d->out < 0 ||
+      d->out >= g->ntensor || (d->map == NULL && d->noperand == 0))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "counts, pointers or the tensor defined are wrong");
+  const eini_tensor *t = &g->tensor[d->out];
+  if (g->diag != NULL)
+    snprintf(g->diag->where, sizeof g->diag->where, "statement %lld, '%.40s': ",
+             (long long)g->nstmt, t->name);
+  if (t->shape != NULL)
+    return eini_refuse(g, EIN_ERR_NAME, t->role == EIN_ROLE_INPUT ? "it is an input"
+                                                                  : "it is read already");
+  for (int i = 0; i < d->nindex; i++) {
+    if (d->extent[i] < 0)
+      return eini_refuse(g, EIN_ERR_SHAPE, "index %d has extent %lld", i, (long long)d->extent[i]);
+    if (d->index != NULL && !eini_is_name(d->index[i]))
+      return eini_refuse(g, EIN_ERR_NAME, "index %d has no proper name", i);
+  }
+  if (d->rest != EIN_REST_ERROR && d->rest != EIN_REST_ZERO)
+    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the rest can only be zero");
+  if ((d->rest == EIN_REST_ZERO && t->given == NULL) || (t->nstmt > 0 && (d->rest || t->partial)))
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "a rest needs a given shape and a single statement");
+  if (d->out_map.coef != NULL)
+    EINI_TRY(eini_check_zmap(g, &d->out_map, d->out, d->nindex, d->nfree));
+  else if (d->nfree != t->rank)
+    return eini_refuse(g, EIN_ERR_SHAPE, "%d free indices for %d axes", d->nfree, t->rank);
+  for (int k = 0; k < d->noperand; k++) {
+    if (d->operand[k] < 0 || d->operand[k] >= g->ntensor || d->operand[k] == d->out)
+      return eini_refuse(g, EIN_ERR_ARGUMENT, "operand %d is no tensor to read", k);
+    EINI_TRY(eini_seal_tensor(g, d->operand[k]));
+    EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
+  eini_stmt *s;
+  EINI_TRY(eini_check_statement(g, d));
+  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex, d->noperand, d->operand, &s));
+  s->nfree = d->nfree;
+  s->rest = d->rest;
+  g->tensor[d->out].partial = d->rest == EIN_REST_ZERO;
+  for (int i = 0; i < d->nindex; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "i%d", i);
+    const char *given = d->index != NULL ? d->index[i] : name;
+    s->index[i].extent = d->extent[i];
+    s->index[i].name = eini_strndup(&g->arena, given, (int64_t)strlen(given));
+    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
+    if (d->out_map.coef == NULL && i < d->nfree) s->out_map.coef[(int64_t)i * d->nindex + i] = 1;
+  }
+  if (d->out_map.coef != NULL) eini_zmap_fill(&s->out_map, &d->out_map);
+  for (int k = 0; k < d->noperand; k++) eini_zmap_fill(&s->proj[k], &d->proj[k]);
+  if (d->fold != NULL && d->nfree == d->nindex)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "a fold, but no reduced index");
+  if (d->nfree < d->nindex) s->fold = EINI_SUM;
+  if (d->fold != NULL) EINI_TRY(eini_fold_named(g, g->diag, d->fold, &s->fold));
+  if (d->map == NULL) {
+    for (int k = 0, x = 0; k < d->noperand; k++) {
+      int y = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, k, 0, 0);
+      x = k == 0 ? y : eini_expr_pair(&g->arena, &s->expr, EINI_OP_MUL, x, y);
+      if (x < 0) return EIN_ERR_NO_MEMORY;
+    }
+  } else {
+    if (g->diag != NULL) {
+      g->diag->text = d->map;
+      g->diag->length = (int64_t)strlen(d->map);
+    }
+    EINI_TRY(eini_parse_map(g, g->diag, d->map, d->noperand, d->nindex, s->index, &s->expr));
+  }
+  return eini_stmt_finish(g, s, g->diag);
+}
+
+EIN_API ein_status ein_graph_add_statement(ein_graph *g, const ein_stmt_desc *desc) {
+  EINI_TRY(eini_building(g));
+  int64_t before = g->nstmt;
+  ein_status st = g->status = eini_build_statement(g, desc);
+  if (st != EIN_OK) g->nstmt = before;
+  if (g->diag != NULL) g->diag->text = NULL;
+  if (g->diag != NULL) g->diag->where[0] = 0;
+  return st;
+}
+
+EIN_API ein_status ein_graph_finish(ein_graph *g) {
+  EINI_TRY(eini_building(g));
+  ein_status st = EIN_OK;
+  int outputs = 0;
+  for (int64_t t = 0; st == EIN_OK && t < g->ntensor; t++) {
+    outputs += g->tensor[t].role == EIN_ROLE_OUTPUT;
+    st = eini_seal_tensor(g, (int)t);
+  }
+  if (st == EIN_OK && outputs == 0)
+    st = eini_refuse(g, EIN_ERR_ARGUMENT, "the graph has no output");
+  g->status = st == EIN_OK ? eini_graph_prune(g) : st;
+  g->open = g->status != EIN_OK;
+  return g->status;
+}
+
+// ================================================================================================
+// >>names  names of a program
+// Takes names in the text; gives each one number, whose record says what it means in the program.
+// ================================================================================================
+
+typedef enum eini_syn_kind {
+  EINI_S_NUM, EINI_S_BOOL, EINI_S_NAME, EINI_S_PAREN, EINI_S_ACCESS, EINI_S_SIZE, EINI_S_REDUCE,
+  EINI_S_MACRO, EINI_S_CALL, EINI_S_SUM, EINI_S_TERM, EINI_S_AND, EINI_S_OR, EINI_S_NOT,
+  EINI_S_NEG, EINI_S_POW, EINI_S_CMP,
+  EINI_S_INDEX, EINI_S_PARAM, EINI_S_BODY  // after names are resolved; BODY: of a def
+} eini_syn_kind;
+
+typedef enum eini_edge_kind {
+  EINI_EDGE_NONE, EINI_EDGE_CONST, EINI_EDGE_WRAP, EINI_EDGE_CLAMP, EINI_EDGE_REFLECT
+} eini_edge_kind;
+
+// A coordinate: offset + sum of coef * variable.
+typedef struct eini_row {
+  int n, *var;
+  int64_t *coef, offset, pos, len;
+} eini_row;
+
+// What a coordinate reads outside its tensor.
+typedef struct eini_edge {
+  int kind;               // eini_edge_kind
+  struct eini_syn *fill;  // the constant, or NULL
+} eini_edge;
+
+typedef struct eini_syn {
+  unsigned char kind, exact;  // exact: an integer
+  int op;                 // CMP: operation; CALL: what; REDUCE: fold
+  int sym, id;            // name; after resolving: variable, tensor, param, function
+  int n;                  // children
+  struct eini_syn **kid;
+  unsigned char *inv;     // SUM: child is subtracted; TERM: child divides
+  int nbind, *bind;       // REDUCE, MACRO: names; after resolving: variables
+  struct eini_syn **bext; // their extents, or NULL
+  int64_t *bpos;
+  eini_row *row;          // ACCESS after resolving
+  eini_edge *edge;        // ACCESS: per coordinate; NULL: none has a rule
+  int64_t pos, len;       // bytes in the text
+  int64_t ival, size;     // size: nodes of this tree
+  double re;              // NUM
+} eini_syn;
+
+typedef struct eini_kids {  // a growing list of children
+  eini_syn **kid;
+  unsigned char *inv;
+  int64_t n, cap;
+} eini_kids;
+
+// An interned name, and what it means in the program.
+typedef struct eini_sym {
+  const char *s;
+  int64_t n;
+  int next, cls, word;    // hash chain, number + 1; eini_word_kind and its number
+  int kind, id;           // program-wide meaning: eini_sym_kind and its number
+  int var;                // innermost index of that name in scope + 1
+  int64_t pos;            // of its declaration; bad: it failed, stay silent about it
+  int bad;
+  int ndef, lastdef, read, isout;  // defining statements, the last one; read or output somewhere
+  ein_dtype dtype;        // given on the left or by output
+  int nindex;             // occurs as an index
+  int open;               // tensor it defines, + 1, until its last piece is done
+} eini_sym;
+
+typedef enum eini_sym_kind {
+  EINI_N_NONE, EINI_N_SIZE, EINI_N_PARAM, EINI_N_TENSOR, EINI_N_DEF, EINI_N_BAD
+} eini_sym_kind;
+
+// The names of a program, and what its text costs.
+struct eini_names {
+  eini_sym *sym;
+  int64_t n, cap;
+  int *slot, nslot;
+  int64_t nodes;          // of trees
+  eini_syn scrap;         // takes what rules write after a mistake
+};
+
+#define EINI_NAME_OF(p, i) \
+  eini_cut((p)->names->sym[i].s, (p)->names->sym[i].n), (p)->names->sym[i].s
+
+// The number of a name; -1 when out of memory.
+static int eini_intern(eini_parser *p, const char *s, int64_t n) {
+  struct eini_names *t = p->names;
+  if (t->n >= t->nslot) {
+    int want = t->nslot < 64 ? 64 : t->nslot * 4, *slot = EINI_NEW(p->arena, int, want);
+    if (slot == NULL) return eini_pmem(p), -1;
+    for (int64_t i = 0; i < t->n; i++) {
+      eini_sym *v = &t->sym[i];
+      int *head = &slot[eini_hash(v->s, (size_t)v->n, 0) & (uint64_t)(want - 1)];
+      v->next = *head;
+      *head = (int)i + 1;
+    }
+    t->slot = slot;
+    t->nslot = want;
+  }
+  int *head = &t->slot[eini_hash(s, (size_t)n, 0) & (uint64_t)(t->nslot - 1)];
+  for (int i = *head; i != 0; i = t->sym[i - 1].next) {
+    if (t->sym[i - 1].n == n && memcmp(t->sym[i - 1].s, s, (size_t)n) == 0) return i - 1;
+  }
+  eini_sym *q = (eini_sym *)eini_grow(p->arena, t->sym, t->n, &t->cap, sizeof *q);
+  if (q == NULL) return eini_pmem(p), -1;
+  t->sym = q;
+  q += t->n;
+  memset(q, 0, sizeof *q);
+  q->s = s;
+  q->n = n;
+  q->next = *head;
+  q->cls = eini_word_class(p->g, s, n, &q->word);
+  q->pos = -1;
+  return (*head = (int)++t->n) - 1;
+}
+
+// The name at the current token; -1 when there is none.
+static int eini_here(eini_parser *p) {
+  return p->tok == EINI_T_NAME ? eini_intern(p, p->s + p->pos, p->len) : -1;
+}
+
+// ================================================================================================
+// >>trees  syntax trees, and trees as expression nodes
+// Takes tokens; gives trees in an arena. Chains of + - * / and or are flat lists, so the depth of
+// a tree is bounded by the nesting limit. After a mistake new trees are scrap.
+// ================================================================================================
+
+#define EINI_EXPAND_MAX ((int64_t)1 << 20)  // nodes after macros
+
+// ---- suggestions ----
+
+typedef struct eini_near {
+  const char *s, *best;   // what was written; the nearest so far
+  int64_t n, nbest;
+  int distance;           // only nearer names are taken
+  char hint[96];
+} eini_near;
+
+static void eini_near_init(eini_near *w, const char *s, int64_t n) {
+  memset(w, 0, sizeof *w);
+  w->s = s;
+  w->n = n;
+  w->distance = n < 2 ? 0 : n < 4 ? 2 : 3;
+}
+
+// Takes a name that differs in one place only, in fewer bytes than the best so far.
+static void eini_near_try(eini_near *w, const char *s, int64_t n) {
+  int64_t most = eini_max64(w->n, n), least = eini_min64(w->n, n), a = 0, b = 0;
+  while (a < least && s[a] == w->s[a]) a++;
+  while (b < least - a && s[n - 1 - b] == w->s[w->n - 1 - b]) b++;
+  if (most - a - b == 0 || most - a - b >= w->distance) return;
+  w->distance = (int)(most - a - b);
+  w->best = s;
+  w->nbest = n;
+}
+
+static const char *eini_near_hint(eini_near *w) {
+  if (w->best == NULL) return NULL;
+  snprintf(w->hint, sizeof w->hint, "did you mean '%.*s'?", eini_cut(w->best, w->nbest), w->best);
+  return w->hint;
+}
+
+static void eini_near_words(eini_near *w, const ein_graph *g) {
+  const char *word;
+  for (int i = 0, cls, id; (word = eini_known_word(g, i, &cls, &id)) != NULL; i++) {
+    if (cls != EINI_W_DTYPE && cls != EINI_W_WORD) eini_near_try(w, word, (int64_t)strlen(word));
+  }
+}
+
+static eini_called eini_called_of(eini_parser *p, const eini_syn *v) {
+  const eini_sym *s = &p->names->sym[v->sym];
+  eini_called f = {s->s, v->pos, s->n, v->len, s->cls, s->word, v->n};
+  return f;
+}
+
+static void eini_unknown_function(eini_parser *p, const eini_syn *v) {
+  eini_called f = eini_called_of(p, v);
+  eini_near w;
+  eini_near_init(&w, f.s, f.len);
+  eini_near_words(&w, p->g);
+  for (int64_t i = 0; i < p->names->n; i++) {
+    const eini_sym *s = &p->names->sym[i];
+    if (s->kind == EINI_N_DEF) eini_near_try(&w, s->s, s->n);
+  }
+  eini_no_function(p, &f, eini_near_hint(&w));
+}
+
+// ---- trees ----
+
+static eini_syn *eini_syn_new(eini_parser *p, int kind, int64_t pos) {
+  if (p->st == EIN_OK && p->names->nodes++ >= EINI_NODES_MAX)
+    eini_perr(p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "the program has too many parts");
+  eini_syn *v = p->st == EIN_OK ? EINI_NEW(p->arena, eini_syn, 1) : NULL;
+  if (v == NULL) return eini_pmem(p), v;
+  v->kind = (unsigned char)kind;
+  v->pos = pos;
+  v->size = 1;
+  v->sym = v->id = -1;
+  return v;
+}
+
+// A new tree for a rule of the grammar: never NULL.
+static eini_syn *eini_part(eini_parser *p, int kind, int64_t pos) {
+  eini_syn *v = eini_syn_new(p, kind, pos);
+  return v != NULL ? v : &p->names->scrap;
+}
+
+static ein_status eini_kids_add(eini_parser *p, eini_kids *k, eini_syn *v, int inv) {
+  if (v == NULL || p->st != EIN_OK) return p->st;
+  int64_t cap = k->cap;
+  eini_syn **kid = (eini_syn **)eini_grow(p->arena, (void *)k->kid, k->n, &cap, sizeof *kid);
+  unsigned char *flag = (unsigned char *)eini_grow(p->arena, k->inv, k->n, &k->cap, 1);
+  if (kid == NULL || flag == NULL) return eini_pmem(p);
+  k->kid = kid;
+  k->inv = flag;
+  kid[k->n] = v;
+  flag[k->n++] = (unsigned char)inv;
+  return EIN_OK;
+}
+
+// Gives a tree its children.
+static eini_syn *eini_syn_with(eini_syn *v, const eini_kids *k) {
+  v->n = (int)k->n;
+  v->kid = k->kid;
+  v->inv = k->inv;
+  for (int64_t i = 0; i < k->n; i++) v->size += k->kid[i]->size;
+  return v;
+}
+
+// The same; the tree ends at the last token read.
+static eini_syn *eini_close(eini_parser *p, eini_syn *v, const eini_kids *k) {
+  v->len = p->end - v->pos;
+  return eini_syn_with(v, k);
+}
+
+// A tree of one child or two; NULL after a mistake.
+static eini_syn *eini_syn_of(eini_parser *p, int kind, int64_t pos, eini_syn *x, eini_syn *y) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_kids_add(p, &k, x, 0);
+  eini_kids_add(p, &k, y, 0);
+  eini_syn *v = eini_syn_new(p, kind, pos);
+  return v == NULL ? v : eini_close(p, v, &k);
+}
+
+// ---- expressions ----
+
+static eini_syn *eini_parse_expr(eini_parser *p, int level);  // expressions nest
+
+// The number or constant at the current token, or NULL.
+static eini_syn *eini_parse_num(eini_parser *p) {
+  eini_literal c;
+  if (!eini_accept_literal(p, &c)) return NULL;
+  eini_syn *v = eini_part(p, c.truth ? EINI_S_BOOL : EINI_S_NUM, c.pos);
+  v->len = c.len;
+  v->exact = (unsigned char)c.exact;
+  v->ival = c.ival;
+  v->re = c.re;
+  return v;
+}
+
+// name, name, ..] or name=extent: what a reduction or macro binds.
+static void eini_parse_binds(eini_parser *p, eini_syn *v, int extents) {
+  int64_t n = 0, cap[3] = {0, 0, 0};
+  do {
+    v->bind = (int *)eini_grow(p->arena, v->bind, n, &cap[0], sizeof *v->bind);
+    v->bpos = (int64_t *)eini_grow(p->arena, v->bpos, n, &cap[1], sizeof *v->bpos);
+    v->bext = (eini_syn **)eini_grow(p->arena, (void *)v->bext, n, &cap[2], sizeof *v->bext);
+    if (v->bind == NULL || v->bpos == NULL || v->bext == NULL) {
+      eini_pmem(p);
+      return;
+    }
+    v->bind[n] = eini_here(p);
+    v->bpos[n] = p->pos;
+    eini_expect(p, EINI_T_NAME, "the name of an index");
+    v->bext[n++] = extents && eini_accept(p, '=') ? eini_parse_expr(p, 3) : NULL;
+  } while (eini_accept(p, ','));
+  v->nbind = (int)n;
+  eini_expect(p, ']', "',' or ']'");
+}
+
+// Expressions with commas between them.
+static void eini_parse_list(eini_parser *p, eini_kids *k, int level) {
+  do eini_kids_add(p, k, eini_parse_expr(p, level), 0);
+  while (eini_accept(p, ','));
+}
+
+// A constant, wrap, clamp or reflect; '|' is read.
+static eini_edge eini_parse_edge(eini_parser *p) {
+  static const char *const words[] = {"wrap", "clamp", "reflect"};
+  int word = eini_one_of(p, words, 3), minus = eini_accept(p, '-');
+  eini_syn *c = word >= 0 ? NULL : eini_parse_num(p);
+  eini_edge edge = {EINI_EDGE_CONST + word + 1, c};
+  if (word >= 0) eini_lex(p);
+  else if (c == NULL) eini_unexpected(p, "a number, wrap, clamp or reflect", NULL);
+  else if (minus && c->kind == EINI_S_BOOL)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(c), NULL, "true and false have no sign");
+  if (c != NULL && minus) c->ival = -c->ival;
+  if (c != NULL && minus) c->re = -c->re;
+  return edge;
+}
+
+// NAME[coordinate | edge, ..]: NAME and '[' are read. A rule after the last coordinate only is that
+// of all.
+static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_edge *rule = NULL;
+  int64_t rules = 0, cap = 0, *at = NULL, cap2 = 0;
+  for (int more = p->tok != ']'; more && p->st == EIN_OK; more = k.n > 0 && eini_accept(p, ',')) {
+    eini_kids_add(p, &k, eini_parse_expr(p, 3), 0);
+    if (!eini_accept(p, '|')) continue;
+    rule = (eini_edge *)eini_grow(p->arena, rule, rules, &cap, sizeof *rule);
+    at = (int64_t *)eini_grow(p->arena, at, rules, &cap2, sizeof *at);
+    if (rule == NULL || at == NULL) return eini_pmem(p), v;
+    at[rules] = k.n - 1;
+    rule[rules++] = eini_parse_edge(p);
+  }
+  eini_expect(p, ']', "',' or ']'");
+  if (rules > 0 && (v->edge = EINI_NEW(p->arena, eini_edge, k.n)) == NULL) eini_pmem(p);
+  for (int64_t i = 0; i < k.n && v->edge != NULL && rules == 1 && at[0] == k.n - 1; i++)
+    v->edge[i] = rule[0];
+  for (int64_t i = 0; i < rules && v->edge != NULL; i++) v->edge[at[i]] = rule[i];
+  static const char *const behind[] = {"for", "and", "or"};
+  if (p->tok == '[' || p->tok == '(' || (p->tok == EINI_T_NAME && eini_one_of(p, behind, 3) < 0))
+    eini_unexpected(p, "an operator", "write products with *");
+  return eini_close(p, v, &k);
+}
+
+// size(NAME) or size(NAME, axis)
+static eini_syn *eini_parse_size(eini_parser *p, eini_syn *v) {
+  eini_expect(p, '(', "'('");
+  v->kind = EINI_S_SIZE;
+  v->sym = eini_here(p);
+  eini_expect(p, EINI_T_NAME, "the name of a size, an index or a tensor");
+  int axis = eini_accept(p, ',');
+  v->ival = axis ? p->ival : -1;
+  if (axis && !p->exact) eini_unexpected(p, "the number of an axis", NULL);
+  if (axis) eini_expect(p, EINI_T_NUM, "the number of an axis");
+  eini_expect(p, ')', "')'");
+  v->len = p->end - v->pos;
+  return v;
+}
+
+// Calls, reductions and macros; the name is read.
+static eini_syn *eini_parse_apply(eini_parser *p, eini_syn *v) {
+  int cls = p->names->sym[v->sym].cls, macro = cls == EINI_W_MACRO, listed = p->tok == '[';
+  int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
+  eini_kids k = {NULL, NULL, 0, 0};
+  v->kind = fold ? EINI_S_REDUCE : macro ? EINI_S_MACRO : EINI_S_CALL;
+  v->op = p->names->sym[v->sym].word;
+  if ((fold || macro) && eini_accept(p, '['))
+    eini_parse_binds(p, v, fold);
+  else if (macro)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "like softmax[j](A[i,j])",
+              "%.*s needs its indices in brackets", EINI_NAME_OF(p, v->sym));
+  if (!eini_accept(p, '('))
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL,
+              "'%.*s' is a word of the language: '(' must follow", EINI_NAME_OF(p, v->sym));
+  if (p->tok == ')') eini_unexpected(p, "an expression", NULL);
+  eini_parse_list(p, &k, 0);
+  eini_expect(p, ')', "')' or an operator");
+  if (fold && k.n > 1) {  // max and min of several expressions are functions
+    v->kind = EINI_S_CALL;
+    if (listed || (v->op != EINI_MAX && v->op != EINI_MIN) || cls != EINI_W_FOLD)
+      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "the reduction %.*s takes one expression",
+                EINI_NAME_OF(p, v->sym));
+  }
+  return eini_close(p, v, &k);
+}
+
+static eini_syn *eini_parse_primary(eini_parser *p) {
+  eini_syn *v = eini_parse_num(p);
+  if (v != NULL) return v;
+  int64_t pos = p->pos;
+  if (eini_accept(p, '(')) {
+    v = eini_parse_expr(p, 0);
+    eini_expect(p, ')', "')' or an operator");
+    return eini_syn_of(p, EINI_S_PAREN, pos, v, NULL);
+  }
+  int size = eini_word(p, "size"), sym = eini_here(p);
+  int cls = sym >= 0 ? p->names->sym[sym].cls : EINI_W_WORD;
+  if ((cls == EINI_W_WORD || cls == EINI_W_DTYPE) && !size) eini_no_value(p, cls);
+  if (p->st != EIN_OK) return NULL;
+  v = eini_part(p, EINI_S_NAME, pos);
+  v->sym = sym;
+  v->len = p->len;
+  eini_lex(p);
+  if (size) return eini_parse_size(p, v);
+  if (cls != EINI_W_FREE || p->tok == '(') return eini_parse_apply(p, v);
+  if (!eini_accept(p, '[')) return v;
+  v->kind = EINI_S_ACCESS;
+  return eini_parse_access(p, v);
+}
+
+// Signs, powers, and not, which stands on level 2.
+static eini_syn *eini_parse_unary(eini_parser *p, int level) {
+  int64_t pos = p->pos;
+  int minus = p->tok == '-';
+  eini_syn *v = NULL;
+  if (!eini_deeper(p)) return NULL;
+  if (level == 2) {
+    eini_lex(p);
+    v = eini_syn_of(p, EINI_S_NOT, pos, eini_parse_expr(p, 2), NULL);
+  } else if (eini_accept(p, '+') || eini_accept(p, '-')) {
+    v = eini_parse_unary(p, 5);
+    if (minus) v = eini_syn_of(p, EINI_S_NEG, pos, v, NULL);
+  } else {
+    v = eini_parse_primary(p);
+    if (eini_accept(p, '^')) v = eini_syn_of(p, EINI_S_POW, pos, v, eini_parse_unary(p, 5));
+  }
+  p->depth--;
+  return v;
+}
+
+// The trees of the operators of a level.
+static const unsigned char eini_level_kind[] = {EINI_S_OR,  EINI_S_AND,  EINI_S_CMP, EINI_S_SUM,
+                                                EINI_S_TERM, EINI_S_NEG, EINI_S_POW};
+
+static eini_syn *eini_parse_expr(eini_parser *p, int level) {
+  if (level == 5 || (level == 2 && eini_word(p, "not"))) return eini_parse_unary(p, level);
+  eini_syn *x = eini_parse_expr(p, level + 1), *v = NULL;
+  eini_kids k = {NULL, NULL, 0, 0};
+  int n = 0;
+  for (const eini_infix_row *op; x && (op = eini_accept_infix(p, level, n)) != NULL; n++) {
+    if (v == NULL) {
+      v = eini_part(p, eini_level_kind[level], x->pos);
+      v->op = op->op;
+      eini_kids_add(p, &k, x, 0);
+    }
+    eini_kids_add(p, &k, eini_parse_expr(p, level + 1), op->inverse);
+  }
+  return v == NULL ? x : eini_close(p, v, &k);
+}
+
+// ---- trees to expression nodes ----
+
+static int eini_emit_leaf(eini_emit *em, const eini_syn *v);  // what the surroundings decide
+static int eini_emit_tree(eini_emit *em, const eini_syn *v);  // trees nest
+
+// A flat list as a chain from the left.
+static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse) {
+  int x = eini_emit_tree(em, v->kid[0]);
+  for (int i = 1; i < v->n && x >= 0; i++) {
+    int y = eini_emit_tree(em, v->kid[i]);
+    x = eini_emit_op(em, v->inv[i] ? inverse : op, v->kid[i]->pos, x, y);
+  }
+  return x;
+}
+
+static int eini_tree_call(eini_emit *em, const eini_syn *v) {
+  eini_called f = eini_called_of(em->p, v);
+  int op = f.word == EINI_MAX ? EINI_OP_MAX : EINI_OP_MIN, arg[EINI_ARGS_MAX] = {0};
+  int want = eini_call_arity(em->p->g, f.cls, f.word);
+  if (f.cls == EINI_W_FOLD) return eini_emit_list(em, v, op, op);  // max and min of several
+  if (want < 0) eini_unknown_function(em->p, v);
+  else if (v->n != want) eini_wrong_count(em->p, &f, want, NULL);
+  if (v->n != want) return -1;
+  for (int i = 0; i < v->n; i++) {
+    if ((arg[i] = eini_emit_tree(em, v->kid[i])) < 0) return -1;
+  }
+  return eini_emit_call(em, &f, arg);
+}
+
+static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
+  eini_literal c = {v->pos, v->len, v->ival, v->re, v->kind == EINI_S_BOOL, v->exact};
+  switch (v->kind) {
+    case EINI_S_NUM: case EINI_S_BOOL: return eini_emit_literal(em, &c);
+    case EINI_S_PAREN: return eini_emit_tree(em, v->kid[0]);
+    case EINI_S_NEG: case EINI_S_NOT:
+      return eini_emit_op(em, v->kind == EINI_S_NEG ? EINI_OP_NEG : EINI_OP_NOT, v->pos,
+                          eini_emit_tree(em, v->kid[0]), 0);
+    case EINI_S_CMP: return eini_emit_list(em, v, v->op, v->op);
+    case EINI_S_CALL: return eini_tree_call(em, v);
+    case EINI_S_SUM: return eini_emit_list(em, v, EINI_OP_ADD, EINI_OP_SUB);
+    case EINI_S_TERM: return eini_emit_list(em, v, EINI_OP_MUL, EINI_OP_DIV);
+    case EINI_S_AND: return eini_emit_list(em, v, EINI_OP_AND, EINI_OP_AND);
+    case EINI_S_OR: return eini_emit_list(em, v, EINI_OP_OR, EINI_OP_OR);
+    case EINI_S_POW: return eini_emit_list(em, v, EINI_OP_POW, EINI_OP_POW);
+    default: return eini_emit_leaf(em, v);
+  }
+}
+
+// ================================================================================================
+// >>program  from trees to a graph
+// Takes a program's text, views and sizes; gives statements whose every access is proved. Steps per
+// statement: resolve names and macros, solve extents, check bounds, emit (GRAMMAR rules 1 to 11).
+// ================================================================================================
+
+enum {  // statements
+  EINI_L_INPUT, EINI_L_PARAM, EINI_L_OUTPUT, EINI_L_DEF, EINI_L_DEFINE, EINI_L_GRAD
+};
+
+// A statement as written. INPUT: kids ACCESS, whose kids are dims (NUM, or NAME with a literal as
+// kid); PARAM: NAME with a default as kid; DEF: sym, its parameters in bind, kid 0 the body;
+// DEFINE: sym, kid 0 the right side, coordinates in the kids of left, extents in left->bext;
+// GRAD: NAMEs, the loss, the seed or NULL, nparam after wrt and as many after as.
+typedef struct eini_line {
+  int kind, sym, n;
+  int64_t pos, len;
+  ein_dtype dtype;
+  eini_syn **kid;
+  eini_syn *left;
+  eini_kids given;        // DEFINE: names and extents after "for", in turn
+  int nparam, *param;     // DEF; GRAD: the number of gradients
+  int64_t prev;           // DEFINE: the line of the piece before, + 1
+  int64_t stmt;           // DEFINE: its statement in the graph, -1 before; DEF: its number
+} eini_line;
+
+typedef struct eini_var {  // an index of one statement
+  int sym, mark, prev;     // prev: the one it hides, + 1
+  int kind;                // eini_var_kind
+  int col;                 // its number in the statement being emitted
+  int stamp, bound;        // of walks
+  int64_t extent;          // -1: not known
+  int64_t pos, len;
+  const eini_syn *by;      // access and axis that gave the extent
+  int axis;
+  int64_t first;           // of walks: where an access with it stands
+} eini_var;
+
+typedef enum eini_var_kind {
+  EINI_V_FREE, EINI_V_NAMED, EINI_V_UNNAMED, EINI_V_IMPLICIT, EINI_V_SCAN
+} eini_var_kind;
+
+typedef struct eini_dim {  // a declared size
+  int sym, by, axis;       // by: the input whose view or literal fixed it, or -1
+  int64_t value;           // -1: open
+} eini_dim;
+
+// A call of a def being expanded: arguments are trees in the caller's surroundings.
+typedef struct eini_env {
+  const struct eini_env *up;
+  const eini_line *def;
+  eini_syn **arg;
+  int mark;
+} eini_env;
+
+typedef struct eini_padded {  // what edge rules made of a tensor
+  struct eini_padded *next;
+  int from, to;
+  ein_dtype dtype;
+  const eini_edge *edge;      // per axis, as are the elements added before and behind
+  int64_t *low, *high;
+} eini_padded;
+
+typedef struct eini_prog {
+  eini_parser p;            // texts, mistakes
+  struct eini_names names;
+  ein_graph *g;
+  const ein_program_desc *desc;
+  eini_line *line;
+  int64_t nline, capline, cur;
+  eini_dim *dim;
+  int64_t ndim, capdim;
+  eini_line **def;          // by id
+  int64_t ndef, capdef;
+  ein_dtype dtype;          // of inputs without one
+  ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
+  int64_t ndeclared, capdeclared;
+  int outputs;              // there is an output statement
+  // the current statement
+  eini_var *var;
+  int64_t nvar, capvar;
+  int stamp, mark;
+  int64_t expanded, fresh;
+  eini_kids access;         // resolved
+  eini_padded *padded;
+  int64_t cells;            // of all maps
+} eini_prog;
+
+// ---- statements ----
+
+// A new name of the program, not one of the language's, as a tree.
+static eini_syn *eini_parse_new(eini_parser *p, int kind, const char *what) {
+  eini_syn *v = eini_part(p, kind, p->pos);
+  v->sym = eini_here(p);
+  if (v->sym >= 0 && p->names->sym[v->sym].cls != EINI_W_FREE)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(p), NULL, "'%.*s' is a word of the language",
+              EINI_NAME_OF(p, v->sym));
+  eini_expect(p, EINI_T_NAME, what);
+  v->len = p->end - v->pos;
+  return v;
+}
+
+// NAME[dim, ..] of an input.
+static eini_syn *eini_parse_input(eini_parser *p) {
+  eini_syn *v = eini_parse_new(p, EINI_S_ACCESS, "the name of an input"), *d;
+  int64_t len = v->len;
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_expect(p, '[', "'[' and the extents");
+  for (int more = p->tok != ']'; more; more = eini_accept(p, ',')) {
+    if (p->tok == EINI_T_NUM) {
+      d = eini_parse_num(p);
+    } else {
+      d = eini_parse_new(p, EINI_S_NAME, "a size or an extent");
+      d->op = eini_accept(p, '=');
+      d->exact = d->op ? (unsigned char)p->exact : 1;
+      d->ival = d->op ? p->ival : -1;
+      if (d->op) eini_expect(p, EINI_T_NUM, "an extent");
+    }
+    d->len = p->end - d->pos;
+    if (!d->exact) eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(d), NULL, "an extent is an int64");
+    eini_kids_add(p, &k, d, 0);
+  }
+  eini_expect(p, ']', "',' or ']'");
+  eini_close(p, v, &k)->len = len;
+  return v;
+}
+
+// NAME or NAME = number of a param or an output.
+static eini_syn *eini_parse_param(eini_parser *p, int param) {
+  eini_syn *v = eini_parse_new(p, EINI_S_NAME, param ? "the name of a param"
+                                                     : "the name of a tensor");
+  v->op = param && eini_accept(p, '=');
+  v->re = v->op && eini_accept(p, '-') ? -p->re : p->re;
+  if (v->op) eini_expect(p, EINI_T_NUM, "a number");
+  return v;
+}
+
+// def NAME(a, b); the right side follows.
+static void eini_parse_def(eini_parser *p, eini_line *l) {
+  eini_lex(p);
+  eini_syn *v = eini_parse_new(p, EINI_S_NAME, "the name of a macro");
+  l->pos = v->pos;
+  l->len = v->len;
+  l->sym = v->sym;
+  l->param = EINI_NEW(p->arena, int, 64);
+  if (l->param == NULL) eini_pmem(p);
+  eini_expect(p, '(', "'('");
+  do {
+    int sym = eini_parse_new(p, EINI_S_NAME, "the name of a parameter")->sym;
+    if (l->nparam >= 64)
+      eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(v), NULL, "more than 64 parameters");
+    for (int i = 0; p->st == EIN_OK && i < l->nparam; i++) {
+      if (l->param[i] == sym)
+        eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "the parameter '%.*s' occurs twice",
+                  EINI_NAME_OF(p, sym));
+    }
+    if (p->st == EIN_OK) l->param[l->nparam++] = sym;
+  } while (eini_accept(p, ','));
+  eini_expect(p, ')', "',' or ')'");
+}
+
+// The left side of a definition: NAME[left, ..] : dtype
+static void eini_parse_left(eini_parser *p, eini_line *l) {
+  eini_kids k = {NULL, NULL, 0, 0}, e = {NULL, NULL, 0, 0};
+  l->left = eini_parse_new(p, EINI_S_ACCESS, "a statement");
+  l->sym = l->left->sym;
+  int more = eini_accept(p, '['), list = more;
+  for (more = more && p->tok != ']'; more; more = eini_accept(p, ',')) {
+    eini_syn *x = eini_parse_expr(p, 3), *extent = x;
+    if (x != NULL && x->kind == EINI_S_NAME && eini_accept(p, '=')) extent = eini_parse_expr(p, 3);
+    eini_kids_add(p, &k, x, 0);
+    eini_kids_add(p, &e, extent, extent == x);  // inv: no extent
+  }
+  if (list) eini_expect(p, ']', "',' or ']'");
+  eini_close(p, l->left, &k);
+  l->left->bext = e.kid;
+  l->left->inv = e.inv;
+  l->len = p->end - l->pos;
+}
+
+// [: dtype] at the end of a declaration or before '='.
+static void eini_parse_dtype(eini_parser *p, eini_line *l) {
+  if (!eini_accept(p, ':')) return;
+  int sym = eini_here(p);
+  if (sym >= 0 && p->names->sym[sym].cls == EINI_W_DTYPE)
+    l->dtype = (ein_dtype)p->names->sym[sym].word;
+  else
+    eini_unexpected(p, "a dtype", "f32 f64 c64 c128 f16 bf16 i8 i16 i32 i64 u8 bool");
+  eini_lex(p);
+}
+
+static void eini_parse_word(eini_parser *p, const char *word) {
+  if (eini_word(p, word)) eini_lex(p);
+  else eini_unexpected(p, word, NULL);
+}
+
+// NAME wrt NAME, .. as NAME, .. seed NAME
+static void eini_parse_grad(eini_parser *p, eini_line *l, eini_kids *k) {
+  int64_t n[2];
+  eini_syn *seed = eini_part(p, EINI_S_NAME, p->pos);
+  eini_lex(p);
+  eini_kids_add(p, k, eini_parse_new(p, EINI_S_NAME, "the name of a scalar"), 0);
+  eini_kids_add(p, k, seed, 0);
+  for (int as = 0; as < 2; as++) {
+    eini_parse_word(p, as ? "as" : "wrt");
+    do eini_kids_add(p, k, eini_parse_new(p, EINI_S_NAME, "the name of a tensor"), 0);
+    while (eini_accept(p, ','));
+    n[as] = k->n;
+  }
+  l->len = p->end - l->pos;
+  l->nparam = (int)(n[0] - 2);
+  if (p->st == EIN_OK && n[1] - n[0] != l->nparam)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(l), NULL, "%d names after wrt, but %d after as",
+              l->nparam, (int)(n[1] - n[0]));
+  if (p->st == EIN_OK && eini_word(p, "seed")) {
+    eini_lex(p);
+    k->kid[1] = eini_parse_new(p, EINI_S_NAME, "the name of a tensor");
+  }
+}
+
+static void eini_parse_line(eini_parser *p, eini_line *l) {
+  static const char *const words[] = {"input", "param", "output", "def"};
+  eini_kids k = {NULL, NULL, 0, 0};
+  int word = eini_one_of(p, words, 4);
+  memset(l, 0, sizeof *l);
+  l->pos = p->pos;
+  l->sym = -1;
+  l->stmt = -1;
+  l->kind = eini_word(p, "grad") ? EINI_L_GRAD : word < 0 ? EINI_L_DEFINE : word;
+  if (l->kind == EINI_L_DEF) {
+    eini_parse_def(p, l);
+  } else if (l->kind == EINI_L_GRAD) {
+    eini_parse_grad(p, l, &k);
+  } else if (l->kind == EINI_L_DEFINE) {
+    eini_parse_left(p, l);
+  } else {
+    eini_lex(p);
+    do eini_kids_add(p, &k, word == 0 ? eini_parse_input(p) : eini_parse_param(p, word == 1), 0);
+    while (eini_accept(p, ','));
+  }
+  if (l->kind != EINI_L_DEF && l->kind != EINI_L_GRAD) eini_parse_dtype(p, l);
+  if (l->kind == EINI_L_DEF || l->kind == EINI_L_DEFINE) {
+    if (p->tok == EINI_T_NAME) {
+      eini_near w;
+      eini_near_init(&w, p->names->sym[l->sym].s, p->names->sym[l->sym].n);
+      for (int i = 0; i < 4; i++) eini_near_try(&w, words[i], (int64_t)strlen(words[i]));
+      eini_unexpected(p, "'='", eini_near_hint(&w));
+    }
+    eini_expect(p, '=', "'='");
+    eini_kids_add(p, &k, eini_parse_expr(p, 0), 0);
+  }
+  for (int more = l->kind == EINI_L_DEFINE && eini_word(p, "for"); more; more = p->tok == ',') {
+    eini_lex(p);
+    eini_kids_add(p, &l->given, eini_parse_new(p, EINI_S_NAME, "the name of an index"), 0);
+    eini_expect(p, '=', "'='");
+    eini_kids_add(p, &l->given, eini_parse_expr(p, 3), 0);
+  }
+  l->kid = k.kid;
+  l->n = (int)k.n;
+  if (p->tok != EINI_T_EOL && p->tok != EINI_T_END)
+    eini_unexpected(p, "an operator or the end of the line", NULL);
+}
+
+// After a mistake: names on the failed lines are marked, so that their users stay silent; reading
+// goes on behind the line, or at the line where an unclosed bracket was noticed.
+static void eini_parse_recover(eini_parser *p, int64_t from) {
+  int64_t to = p->pos;
+  const char *eol = (const char *)memchr(p->s + from, '\n', (size_t)(to - from));
+  if (eol != NULL && p->unclosed) to = eol - p->s;
+  else while (to < p->n && p->s[to] != '\n' && p->s[to] != ';') to++;
+  p->brackets = p->depth = p->unclosed = 0;
+  for (p->at = from; p->at < to;) {
+    eini_token(p);
+    int sym = p->pos < to ? eini_here(p) : -1;
+    if (sym >= 0) p->names->sym[sym].bad = 1;
+  }
+  p->at = to;
+  p->brackets = 0;
+  p->st = EIN_OK;
+  eini_lex(p);
+}
+
+static int eini_diag_full(const eini_parser *p) {
+  return p->status == EIN_ERR_NO_MEMORY ||
+         (p->diag != NULL && p->diag->error != NULL && p->diag->count >= p->diag->max);
+}
+
+static void eini_parse_program(eini_prog *q) {
+  eini_parser *p = &q->p;
+  while (!eini_diag_full(p)) {
+    while (eini_accept(p, EINI_T_EOL)) continue;
+    if (p->tok == EINI_T_END) return;
+    int64_t from = p->pos;
+    eini_line *l = (eini_line *)eini_grow(p->arena, q->line, q->nline, &q->capline, sizeof *l);
+    if (l == NULL) eini_pmem(p);
+    else eini_parse_line(p, &(q->line = l)[q->nline]);
+    if (p->st == EIN_OK) q->nline++;
+    else eini_parse_recover(p, from);
+  }
+}
+
+// ================================================================================================
+// >>scope  names, macros, coordinates
+// Takes a statement's tree; gives a tree whose accesses are affine rows over numbered indices, with
+// all extents known (GRAMMAR rules 1 to 6).
+// ================================================================================================
+
+static int64_t eini_floordiv(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+static eini_sym *eini_sym_of(eini_prog *q, int sym) { return &q->names.sym[sym]; }
+
+static int eini_find_var(const eini_prog *q, int sym, int mark) {
+  for (int i = q->names.sym[sym].var; i != 0; i = q->var[i - 1].prev)
+    if (q->var[i - 1].mark == mark) return i - 1;
+  return -1;
+}
+
+// A mistake about a name: "'name' what".
+static ein_status eini_perr_name(eini_parser *p, ein_status st, int64_t pos, int sym,
+                                 const char *hint, const char *what) {
+  return eini_perr(p, st, pos, p->names->sym[sym].n, hint, "'%.*s' %s", EINI_NAME_OF(p, sym), what);
+}
+
+static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos) {
+  eini_parser *p = &q->p;
+  if (p->names->sym[sym].cls != EINI_W_FREE)
+    return eini_perr_name(p, EIN_ERR_NAME, pos, sym, NULL, "is a word of the language"), -1;
+  eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
+  eini_var made = {sym, mark, p->names->sym[sym].var, kind, 0, 0, 0, -1, pos,
+                   p->names->sym[sym].n, NULL, -1, -1};
+  if (v == NULL) return eini_pmem(p), -1;
+  q->var = v;
+  v[q->nvar] = made;
+  p->names->sym[sym].var = (int)q->nvar + 1;
+  return (int)q->nvar++;
+}
+
+static void eini_pop_var(eini_prog *q, int v) { q->names.sym[q->var[v].sym].var = q->var[v].prev; }
+
+// The argument that a name stands for inside a macro, or NULL.
+static eini_syn *eini_env_arg(const eini_env *env, int sym) {
+  for (int i = 0; env != NULL && i < env->def->nparam; i++)
+    if (env->def->param[i] == sym) return env->arg[i];
+  return NULL;
+}
+
+static int eini_mark(const eini_env *env) { return env == NULL ? 0 : env->mark; }
+
+// Counts the steps of macro expansion and bounds the depth of trees; 0 when out of bounds.
+static int eini_step(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  if (q->p.st != EIN_OK) return 0;
+  if ((env != NULL && q->expanded++ >= EINI_EXPAND_MAX) || q->p.depth > 12 * q->p.max_depth + 64) {
+    eini_perr(&q->p, EIN_ERR_TOO_LARGE, EINI_AT(v), NULL, "macros expand to too much");
+    return 0;
+  }
+  return 1;
+}
+
+static ein_status eini_too_wide(eini_parser *p, int64_t pos, int64_t len) {
+  return eini_perr(p, EIN_ERR_TOO_LARGE, pos, len, NULL, "this does not fit 64 bits");
+}
+
+// The surroundings of a macro's body; 0 when v is no call of a macro (reported unless quiet).
+static int eini_enter_def(eini_prog *q, const eini_syn *v, const eini_env *env, eini_env *in,
+                          int quiet) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind == EINI_N_DEF && (env == NULL || s->id < env->def->stmt)) {
+    in->up = env;
+    in->def = q->def[s->id];
+    in->arg = v->kid;
+    in->mark = ++q->mark;
+    if (v->n == in->def->nparam) return 1;
+    eini_called f = eini_called_of(p, v);
+    if (!quiet) eini_wrong_count(p, &f, in->def->nparam, NULL);
+  } else if (!quiet && s->kind == EINI_N_DEF) {
+    eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, NULL,
+                   "is used in its own or an earlier definition");
+  } else if (!quiet && (s->kind == EINI_N_BAD || s->bad)) {
+    p->st = EIN_ERR_NAME;
+  } else if (!quiet) {
+    eini_unknown_function(p, v);
+  }
+  return 0;
+}
+
+// ---- which indices does an expression bring in? ----
+
+// Makes a variable of an index of an access that no scope binds. Variables before from that were
+// not written as free or named indices do not count: one index cannot be reduced twice.
+static void eini_scan_name(eini_prog *q, int sym, const eini_env *env, int kind, int64_t from,
+                           int64_t pos) {
+  const eini_sym *s = eini_sym_of(q, sym);
+  int v = eini_find_var(q, sym, eini_mark(env));
+  int again = v >= 0 && v < from &&
+              (q->var[v].kind == EINI_V_UNNAMED || q->var[v].kind == EINI_V_IMPLICIT);
+  if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM || s->cls != EINI_W_FREE) return;
+  if (v < 0 || again) eini_push_var(q, sym, eini_mark(env), kind, pos);
+}
+
+static void eini_scan(eini_prog *q, const eini_syn *v, const eini_env *env, int kind, int64_t from,
+                      int coord) {
+  if (!eini_step(q, v, env)) return;
+  q->p.depth++;
+  if (v->kind == EINI_S_NAME) {
+    const eini_syn *arg = eini_env_arg(env, v->sym);
+    if (arg != NULL) eini_scan(q, arg, env->up, kind, from, coord);
+    else if (coord) eini_scan_name(q, v->sym, env, kind, from, v->pos);
+  } else if (v->kind == EINI_S_MACRO) {
+    for (int i = 0; i < v->nbind; i++) eini_scan_name(q, v->bind[i], env, kind, from, v->bpos[i]);
+  } else if (v->kind == EINI_S_CALL && eini_sym_of(q, v->sym)->cls == EINI_W_FREE) {
+    eini_env in;
+    if (eini_enter_def(q, v, env, &in, 1)) eini_scan(q, in.def->kid[0], &in, kind, from, 0);
+  } else if (v->kind == EINI_S_REDUCE) {
+    int64_t first = q->nvar;
+    for (int i = 0; i < v->nbind; i++)
+      if (eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_SCAN, v->bpos[i]) < 0) break;
+    int64_t hidden = q->nvar;
+    if (v->nbind > 0) eini_scan(q, v->kid[0], env, kind, from, 0);
+    for (int64_t i = hidden - 1; i >= first; i--) {  // unlink below the variables found meanwhile
+      int *link = &q->names.sym[q->var[i].sym].var;
+      while (*link != (int)i + 1) link = &q->var[*link - 1].prev;
+      *link = q->var[i].prev;
+    }
+  } else {
+    for (int i = 0; i < v->n; i++)
+      eini_scan(q, v->kid[i], env, kind, from, coord || v->kind == EINI_S_ACCESS);
+  }
+  q->p.depth--;
+}
+
+// ---- integer constants and affine coordinates ----
+
+// What size(..) names: an index (its variable), or a number known now. -1 after a mistake.
+static int eini_size_of(eini_prog *q, const eini_syn *v, const eini_env *env, int *var,
+                        int64_t *value) {
+  eini_parser *p = &q->p;
+  int sym = v->sym;
+  const eini_syn *arg = eini_env_arg(env, sym);
+  while (arg != NULL && arg->kind == EINI_S_NAME) {
+    sym = arg->sym;
+    env = env->up;
+    arg = eini_env_arg(env, sym);
+  }
+  const eini_sym *s = eini_sym_of(q, sym);
+  *var = v->ival < 0 ? eini_find_var(q, sym, eini_mark(env)) : -1;
+  *value = -1;
+  if (s->kind == EINI_N_SIZE && v->ival < 0) *value = q->dim[s->id].value;
+  if (s->kind == EINI_N_TENSOR && *var < 0) {
+    const eini_tensor *t = &q->g->tensor[s->id];
+    int axis = v->ival < 0 && t->rank == 1 ? 0 : (int)eini_min64(v->ival, INT_MAX);
+    if (axis < 0 || axis >= t->rank) {
+      return eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), "size(X, 0) is the extent of the first axis",
+                       "'%s' has %d axes", t->name, t->rank), -1;
+    }
+    *value = t->shape[axis];
+  }
+  if (*var >= 0 || *value >= 0) return 0;
+  if (s->kind == EINI_N_BAD || (s->bad && s->kind == EINI_N_NONE)) p->st = EIN_ERR_NAME;
+  return eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "'%.*s' is not a size, an index in scope or "
+                   "a tensor", EINI_NAME_OF(p, sym)), -1;
+}
+
+typedef struct eini_rowbuf {
+  eini_row row;
+  int64_t cap, cap2;
+} eini_rowbuf;
+
+static ein_status eini_row_term(eini_prog *q, eini_rowbuf *b, int var, int64_t coef) {
+  int *v = (int *)eini_grow(q->p.arena, b->row.var, b->row.n, &b->cap, sizeof *v);
+  int64_t *c = (int64_t *)eini_grow(q->p.arena, b->row.coef, b->row.n, &b->cap2, sizeof *c);
+  if (v == NULL || c == NULL) return eini_pmem(&q->p);
+  b->row.var = v;
+  b->row.coef = c;
+  v[b->row.n] = var;
+  c[b->row.n++] = coef;
+  return EIN_OK;
+}
+
+static void eini_not_affine(eini_prog *q, const eini_syn *v, int sizes) {
+  int access = v->kind == EINI_S_ACCESS;
+  eini_perr(&q->p, sizes ? EIN_ERR_SHAPE : access ? EIN_ERR_UNSUPPORTED : EIN_ERR_SYNTAX,
+            EINI_AT(v), !sizes ? "coordinates are sums of indices times integers, like 2*i+j-1" :
+            v->kind == EINI_S_TERM ? "div(a,b) divides extents" : NULL, "%s",
+            sizes ? "an extent is an expression of integers and sizes" :
+            access ? "data-dependent coordinates are outside the language" :
+            "this coordinate is not affine");
+}
+
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                      int64_t *out);
+static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                        int64_t scale, eini_rowbuf *b);
+
+// Adds the value of a name that is no macro's parameter to a row; gives what is constant in it.
+static int64_t eini_affine_name(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                                int64_t scale, eini_rowbuf *b) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  int var = eini_find_var(q, v->sym, eini_mark(env));
+  char hint[128];
+  if (sizes && s->kind == EINI_N_SIZE) return q->dim[s->id].value;
+  if (sizes) {
+    eini_not_affine(q, v, sizes);
+  } else if (var >= 0) {
+    eini_row_term(q, b, var, scale);
+  } else if (s->kind == EINI_N_TENSOR || s->kind == EINI_N_PARAM) {
+    eini_perr_name(p, EIN_ERR_UNSUPPORTED, v->pos, v->sym, NULL,
+                   "is no index: data-dependent coordinates are outside the language");
+  } else {
+    snprintf(hint, sizeof hint, "name the reduction: sum[%.*s](..)", EINI_NAME_OF(p, v->sym));
+    eini_perr_name(p, EIN_ERR_NAME, v->pos, v->sym, hint, "is an index that is not bound here");
+  }
+  return 0;
+}
+
+// Adds scale * a product to a row: at most one factor is not constant.
+static void eini_affine_term(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                             int64_t scale, eini_rowbuf *b) {
+  eini_rowbuf x, y;
+  int over = 0;
+  memset(&x, 0, sizeof x);
+  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++) {
+    memset(&y, 0, sizeof y);
+    eini_affine(q, v->kid[i], env, sizes, 1, &y);
+    if (v->inv[i] || (x.row.n > 0 && y.row.n > 0)) eini_not_affine(q, v, sizes);
+    else if (y.row.n > 0) x = y;
+    else over |= eini_mul_overflow(scale, y.row.offset, &scale);
+  }
+  if (q->p.st != EIN_OK) return;
+  if (x.row.n == 0) x.row.offset = 1;
+  over |= eini_muladd_overflow(scale, x.row.offset, b->row.offset, &b->row.offset);
+  for (int i = 0; i < x.row.n; i++) {
+    over |= eini_mul_overflow(x.row.coef[i], scale, &x.row.coef[i]);
+    eini_row_term(q, b, x.row.var[i], x.row.coef[i]);
+  }
+  if (over) eini_too_wide(&q->p, EINI_AT(v));
+}
+
+// Adds scale * v to a row. sizes: it is an extent, where declared sizes stand for their values.
+static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                        int64_t scale, eini_rowbuf *b) {
+  eini_parser *p = &q->p;
+  const eini_syn *arg = v->kind == EINI_S_NAME ? eini_env_arg(env, v->sym) : NULL;
+  int64_t c = 0, d = 0, back;
+  int var;
+  if (!eini_step(q, v, env)) return;
+  p->depth++;
+  switch (v->kind) {
+    case EINI_S_NUM:
+      c = v->ival;
+      if (v->exact) break;
+      eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "an integer of 64 bits is needed here");
+      break;
+    case EINI_S_NAME:
+      if (arg != NULL) eini_affine(q, arg, env->up, sizes, scale, b);
+      else c = eini_affine_name(q, v, env, sizes, scale, b);
+      break;
+    case EINI_S_SIZE:
+      if (eini_size_of(q, v, env, &var, &c) < 0) break;
+      if (var >= 0 && q->var[var].extent >= 0) c = q->var[var].extent;
+      if (c >= 0) break;
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "the extent of '%.*s' is not known here",
+                EINI_NAME_OF(p, v->sym));
+      break;
+    case EINI_S_PAREN: case EINI_S_SUM: case EINI_S_NEG:
+      for (int i = 0; i < v->n && p->st == EIN_OK; i++) {
+        if (eini_mul_overflow(scale, v->kind == EINI_S_NEG || v->inv[i] ? -1 : 1, &back))
+          eini_too_wide(p, EINI_AT(v));
+        else eini_affine(q, v->kid[i], env, sizes, back, b);
+      }
+      break;
+    case EINI_S_TERM: eini_affine_term(q, v, env, sizes, scale, b); break;
+    default:  // div and mod of constants
+      if (v->kind != EINI_S_CALL || v->n != 2 ||
+          (v->op != EINI_OP_FLOORDIV && v->op != EINI_OP_MOD) ||
+          p->names->sym[v->sym].cls != EINI_W_OP) {
+        eini_not_affine(q, v, sizes);
+      } else if (eini_const(q, v->kid[0], env, sizes, &c) > 0 &&
+                 eini_const(q, v->kid[1], env, sizes, &d) > 0 && d > 0) {
+        back = eini_floordiv(c, d);
+        c = v->op == EINI_OP_MOD ? c - back * d : back;
+      } else {
+        eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);
+      }
+  }
+  p->depth--;
+  if (p->st == EIN_OK && eini_muladd_overflow(scale, c, b->row.offset, &b->row.offset))
+    eini_too_wide(p, EINI_AT(v));
+}
+
+// One coordinate: every variable once, no zero coefficients, nothing near the limits of 64 bits.
+static eini_row eini_affine_row(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_rowbuf b;
+  memset(&b, 0, sizeof b);
+  eini_affine(q, v, env, 0, 1, &b);
+  eini_row *r = &b.row;
+  r->pos = v->pos;
+  r->len = v->len;
+  int n = 0, stamp = ++q->stamp, over = r->offset == INT64_MIN;
+  for (int i = 0; i < r->n; i++) {
+    eini_var *x = &q->var[r->var[i]];
+    if (x->stamp == stamp) {
+      over |= eini_add_overflow(r->coef[x->bound], r->coef[i], &r->coef[x->bound]);
+      continue;
+    }
+    x->stamp = stamp;
+    x->bound = n;
+    r->var[n] = r->var[i];
+    r->coef[n++] = r->coef[i];
+  }
+  r->n = 0;
+  for (int i = 0; i < n; i++) {
+    q->var[r->var[i]].bound = 0;
+    over |= r->coef[i] == INT64_MIN;
+    if (r->coef[i] == 0) continue;
+    r->var[r->n] = r->var[i];
+    r->coef[r->n++] = r->coef[i];
+  }
+  if (over) eini_too_wide(&q->p, r->pos, r->len);
+  return *r;
+}
+
+// The value of an extent: 1, or -1 after a mistake.
+static int eini_const(eini_prog *q, const eini_syn *v, const eini_env *env, int sizes,
+                      int64_t *out) {
+  eini_rowbuf b;
+  memset(&b, 0, sizeof b);
+  eini_affine(q, v, env, sizes, 1, &b);
+  if (b.row.n > 0) eini_not_affine(q, v, sizes);
+  *out = b.row.offset;
+  return q->p.st == EIN_OK ? 1 : -1;
+}
+
+// ---- which indices does a resolved tree use? ----
+
+typedef struct eini_vars {
+  int *v;
+  int64_t n, cap;
+} eini_vars;
+
+// Stamps the variables that a node itself names, and adds the new ones that are not bound.
+static ein_status eini_own_vars(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
+  int rank = v->kind == EINI_S_ACCESS && v->row != NULL ? q->g->tensor[v->id].rank : 0;
+  int macro = v->kind == EINI_S_MACRO, index = v->kind == EINI_S_INDEX;
+  for (int r = 0; r < (macro || index ? 1 : rank); r++) {
+    const int *var = macro ? v->bind : index ? &v->id : v->row[r].var;
+    for (int i = 0; i < (macro ? v->nbind : index ? 1 : v->row[r].n); i++) {
+      eini_var *x = &q->var[var[i]];
+      if (x->stamp == stamp || x->bound > 0) continue;
+      x->stamp = stamp;
+      if (u == NULL) continue;
+      int *list = (int *)eini_grow(q->p.arena, u->v, u->n, &u->cap, sizeof *list);
+      if (list == NULL) return eini_pmem(&q->p);
+      u->v = list;
+      list[u->n++] = var[i];
+    }
+  }
+  return EIN_OK;
+}
+
+static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
+  eini_own_vars(q, v, u, stamp);
+  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound++;
+  for (int i = 0; i < v->n; i++) eini_used(q, v->kid[i], u, stamp);
+  for (int i = 0; v->kind == EINI_S_REDUCE && i < v->nbind; i++) q->var[v->bind[i]].bound--;
+}
+
+// ---- names in expressions ----
+
+// Reports a name that is no tensor to read, or, scalar, no value.
+static eini_syn *eini_bad_name(eini_prog *q, const eini_syn *v, int scalar) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  const char *what = scalar ? "is no index in scope, param or scalar" : "is no tensor";
+  const char *hint = NULL;
+  char text[160];
+  eini_near w;
+  eini_near_init(&w, s->s, s->n);
+  if (s->kind == EINI_N_BAD || (s->kind == EINI_N_NONE && s->ndef == 0 && s->bad))
+    return p->st = EIN_ERR_NAME, (eini_syn *)NULL;  // reported where it failed
+  if (s->kind == EINI_N_TENSOR) {
+    snprintf(text, sizeof text, "has %d axes: write its coordinates in brackets",
+             q->g->tensor[s->id].rank);
+    what = text;
+  } else if (s->kind == EINI_N_SIZE && scalar) {
+    snprintf(text, sizeof text, "write size(%.*s)", EINI_NAME_OF(p, v->sym));
+    hint = text;
+    what = "is a size, not an index in scope";
+  } else if (s->kind != EINI_N_NONE) {
+    what = s->kind == EINI_N_PARAM ? "is a param: it has no axes" :
+           s->kind == EINI_N_DEF ? "is a macro, not a tensor" : "is a size, not a tensor";
+  } else if (s->ndef > 0) {
+    what = "is used before its definition";
+    hint = s->ndef > 1 ? "it may be read after its last piece" : NULL;
+  } else {
+    for (int64_t i = 0; i < eini_min64(p->names->n, 4096); i++) {
+      const eini_sym *x = &p->names->sym[i];
+      if (x->kind != EINI_N_NONE || x->var != 0) eini_near_try(&w, x->s, x->n);
+    }
+    hint = eini_near_hint(&w);
+  }
+  eini_perr_name(p, s->kind == EINI_N_TENSOR ? EIN_ERR_SHAPE : EIN_ERR_NAME, v->pos, v->sym, hint,
+                 what);
+  return NULL;
+}
+
+// A copy that means id, without children.
+static eini_syn *eini_resolved(eini_prog *q, const eini_syn *v, int kind, int id) {
+  eini_syn *r = eini_syn_new(&q->p, kind, v->pos);
+  if (r == NULL) return NULL;
+  *r = *v;
+  r->kind = (unsigned char)kind;
+  r->id = id;
+  r->n = r->nbind = 0;
+  return r;
+}
+
+// Gives a tree its children, or the only one.
+static eini_syn *eini_adopt(eini_prog *q, eini_syn *r, const eini_kids *k, eini_syn *only) {
+  eini_kids one = {NULL, NULL, 0, 0};
+  if (k == NULL) eini_kids_add(&q->p, &one, only, 0);
+  if (k == NULL) k = &one;
+  if (r == NULL || q->p.st != EIN_OK) return NULL;
+  r->kid = k->kid;
+  r->inv = k->inv;
+  r->n = (int)k->n;
+  return r;
+}
+
+// A bare name: an index, a param or a tensor of rank 0.
+static eini_syn *eini_resolve_name(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  int var = eini_find_var(q, v->sym, eini_mark(env));
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (var >= 0) return eini_resolved(q, v, EINI_S_INDEX, var);
+  if (s->kind == EINI_N_PARAM) return eini_resolved(q, v, EINI_S_PARAM, s->id);
+  if (s->kind != EINI_N_TENSOR || q->g->tensor[s->id].rank > 0) return eini_bad_name(q, v, 1);
+  eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, s->id);
+  eini_kids_add(&q->p, &q->access, r, 0);
+  return r;
+}
+
+static eini_syn *eini_resolve_access(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (eini_env_arg(env, v->sym) != NULL)
+    return eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, "a macro's parameter is a scalar"),
+           (eini_syn *)NULL;
+  if (s->kind != EINI_N_TENSOR) return eini_bad_name(q, v, 0);
+  int id = s->id, rank = q->g->tensor[id].rank;
+  if (v->n != rank) {
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "'%.*s' has %d ax%cs, not %d",
+              EINI_NAME_OF(p, v->sym), rank, rank == 1 ? 'i' : 'e', v->n);
+    return NULL;
+  }
+  eini_syn *r = eini_resolved(q, v, EINI_S_ACCESS, id);
+  eini_row *row = EINI_NEW(p->arena, eini_row, rank);
+  if (r == NULL || row == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  r->row = row;
+  for (int i = 0; i < rank && p->st == EIN_OK; i++) row[i] = eini_affine_row(q, v->kid[i], env);
+  eini_kids_add(p, &q->access, r, 0);
+  return r;
+}
+
+static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env);  // trees nest
+
+static eini_syn *eini_resolve_kids(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  for (int i = 0; i < v->n && q->p.st == EIN_OK; i++)
+    eini_kids_add(&q->p, &k, eini_resolve(q, v->kid[i], env), v->inv[i]);
+  return eini_adopt(q, eini_resolved(q, v, v->kind, v->id), &k, NULL);
+}
+
+// Variables of a reduction's list, extents evaluated in the scope around it.
+static void eini_bind_named(eini_prog *q, const eini_syn *v, const eini_env *env, eini_syn *r) {
+  eini_parser *p = &q->p;
+  int64_t *extent = EINI_NEW(p->arena, int64_t, v->nbind), first = q->nvar;
+  if (extent == NULL) eini_pmem(p);
+  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
+    extent[i] = -1;
+    if (v->bext[i] != NULL && eini_const(q, v->bext[i], env, 1, &extent[i]) > 0 && extent[i] < 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v->bext[i]), NULL, "an extent is at least 0");
+  }
+  for (int i = 0; i < v->nbind && p->st == EIN_OK; i++) {
+    if (eini_find_var(q, v->bind[i], eini_mark(env)) >= first || eini_env_arg(env, v->bind[i]))
+      eini_perr_name(p, EIN_ERR_NAME, v->bpos[i], v->bind[i], NULL, "is an index bound already");
+    int var = eini_push_var(q, v->bind[i], eini_mark(env), EINI_V_NAMED, v->bpos[i]);
+    if (var < 0 || p->st != EIN_OK) return;
+    q->var[var].extent = extent[i];
+    if (extent[i] >= 0) q->var[var].axis = -2;
+    r->bind[r->nbind++] = var;
+  }
+}
+
+// Resolves v as what is folded by r over r's named indices, or over all that it brings in.
+static eini_syn *eini_resolve_fold(eini_prog *q, const eini_syn *v, const eini_env *env,
+                                   const eini_syn *binds, eini_syn *r, int kind) {
+  eini_parser *p = &q->p;
+  int64_t first = q->nvar;
+  if (r == NULL) return NULL;
+  if (kind != EINI_V_NAMED) eini_scan(q, v, env, kind, first, 0);
+  r->bind = EINI_NEW(p->arena, int, q->nvar - first + binds->nbind);
+  if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  if (kind == EINI_V_NAMED) eini_bind_named(q, binds, env, r);
+  for (int64_t i = first; i < q->nvar && kind != EINI_V_NAMED; i++)
+    if (q->var[i].kind == kind) r->bind[r->nbind++] = (int)i;
+  if (kind == EINI_V_UNNAMED && r->nbind == 0) {
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(r), "name the reduction: sum[j](..)",
+              "%.*s has nothing to reduce: every index is in scope", EINI_NAME_OF(p, r->sym));
+  }
+  eini_syn *x = p->st == EIN_OK ? eini_resolve(q, v, env) : NULL;
+  for (int i = r->nbind - 1; i >= 0; i--) eini_pop_var(q, r->bind[i]);
+  return x;
+}
+
+static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
+  int cls = eini_sym_of(q, v->sym)->cls;
+  if (r == NULL) return NULL;
+  r->op = cls == EINI_W_NORM ? EINI_SUM : cls == EINI_W_MONOID ? EINI_FOLD_USER + v->op : v->op;
+  r->exact = cls == EINI_W_NORM;  // a square root stands around it
+  return eini_adopt(q, r, NULL, eini_resolve_fold(q, v->kid[0], env, v, r, v->nbind > 0 ?
+                                                  EINI_V_NAMED : EINI_V_UNNAMED));
+}
+
+static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  eini_parser *p = &q->p;
+  int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
+  if (v->n < low || v->n > high) {
+    eini_called f = eini_called_of(p, v);
+    eini_wrong_count(p, &f, low, v->op == 2 ? "layernorm[j](x, g, b, eps)" :
+                     v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL);
+  }
+  eini_syn *r = p->st == EIN_OK ? eini_resolve_kids(q, v, env) : NULL;
+  if (r == NULL) return NULL;
+  r->bind = EINI_NEW(p->arena, int, v->nbind);
+  if (r->bind == NULL) return eini_pmem(p), (eini_syn *)NULL;
+  for (int stamp = ++q->stamp; r->nbind < v->nbind; r->nbind++) {
+    int i = r->nbind, var = eini_find_var(q, v->bind[i], eini_mark(env));
+    if (var < 0 || q->var[var].stamp == stamp) {
+      eini_perr_name(p, EIN_ERR_NAME, v->bpos[i], v->bind[i], NULL,
+                     "is no index in scope, or occurs twice");
+      return NULL;
+    }
+    q->var[var].stamp = stamp;
+    r->bind[i] = var;
+  }
+  return r;
+}
+
+static eini_syn *eini_resolve(eini_prog *q, const eini_syn *v, const eini_env *env) {
+  if (!eini_step(q, v, env)) return NULL;
+  eini_syn *r = NULL, *arg;
+  eini_env in;
+  int var;
+  q->p.depth++;
+  switch (v->kind) {
+    case EINI_S_NAME:
+      arg = eini_env_arg(env, v->sym);
+      r = arg != NULL ? eini_resolve(q, arg, env->up) : eini_resolve_name(q, v, env);
+      break;
+    case EINI_S_ACCESS: r = eini_resolve_access(q, v, env); break;
+    case EINI_S_SIZE:
+      r = eini_resolved(q, v, EINI_S_SIZE, -1);
+      if (r != NULL && eini_size_of(q, v, env, &var, &r->ival) == 0) r->id = var;
+      break;
+    case EINI_S_REDUCE: r = eini_resolve_reduce(q, v, env); break;
+    case EINI_S_MACRO: r = eini_resolve_macro(q, v, env); break;
+    default:
+      if (v->kind != EINI_S_CALL || eini_sym_of(q, v->sym)->cls != EINI_W_FREE) {
+        r = eini_resolve_kids(q, v, env);
+      } else if (eini_enter_def(q, v, env, &in, 0)) {
+        r = eini_adopt(q, eini_resolved(q, v, EINI_S_BODY, -1), NULL,
+                       eini_resolve(q, in.def->kid[0], &in));
+      }
+  }
+  q->p.depth--;
+  return q->p.st == EIN_OK ? r : NULL;
+}
+
+// ---- implicit sums (rule 4) ----
+
+// Stamps the variables of accesses that are factors of a term.
+static void eini_mark_factors(eini_prog *q, const eini_syn *v, int stamp) {
+  int deeper = v->kind == EINI_S_PAREN || v->kind == EINI_S_NEG || v->kind == EINI_S_TERM;
+  for (int i = 0; i < v->n && deeper; i++)
+    if (!v->inv[i]) eini_mark_factors(q, v->kid[i], stamp);
+  if (v->kind != EINI_S_INDEX) eini_own_vars(q, v, NULL, stamp);
+}
+
+// No parenthesised sum of a term has addends with and addends without an implicit index.
+static void eini_check_addends(eini_prog *q, const eini_syn *v, const eini_syn *term) {
+  eini_parser *p = &q->p;
+  const eini_syn *sum = v->kind == EINI_S_PAREN && v->kid[0]->kind == EINI_S_SUM ? v->kid[0] : NULL;
+  eini_vars u = {NULL, 0, 0};
+  char hint[256];
+  for (int i = 0; sum != NULL && i < sum->n; i++) eini_used(q, sum->kid[i], &u, ++q->stamp);
+  for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col++;
+  for (int64_t i = 0; i < u.n; i++) {
+    const eini_var *x = &q->var[u.v[i]];
+    int len = eini_cut(p->s + term->pos, term->len);
+    if (x->kind != EINI_V_IMPLICIT || x->col == 0 || x->col == sum->n) continue;
+    snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or multiply out so that each addend is a "
+             "term", EINI_NAME_OF(p, x->sym), len, p->s + term->pos, len < term->len ? ".." : "");
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(sum), hint, "'%.*s' is summed implicitly but is missing "
+              "from an addend of this sum", EINI_NAME_OF(p, x->sym));
+  }
+  for (int64_t i = 0; i < u.n; i++) q->var[u.v[i]].col = 0;
+  for (int i = 0; i < v->n && p->st == EIN_OK; i++) eini_check_addends(q, v->kid[i], term);
+}
+
+// The implicit index that two accesses of a tree have, or -1.
+static int eini_index_twice(eini_prog *q, const eini_syn *v, int stamp) {
+  int found = -1, rank = v->kind == EINI_S_ACCESS ? q->g->tensor[v->id].rank : 0;
+  for (int r = 0; r < rank; r++) {
+    for (int i = 0; i < v->row[r].n; i++) {
+      eini_var *x = &q->var[v->row[r].var[i]];
+      if (x->stamp == stamp && x->first != v->pos && x->kind == EINI_V_IMPLICIT)
+        found = v->row[r].var[i];
+      if (x->stamp != stamp) x->first = v->pos;
+      x->stamp = stamp;
+    }
+  }
+  for (int i = 0; i < v->n && found < 0; i++) found = eini_index_twice(q, v->kid[i], stamp);
+  return found;
+}
+
+// No function of a term has an implicit index in two accesses of one argument: f(A[i,j]*B[j,k])
+// reads as f of a contraction.
+static void eini_check_arguments(eini_prog *q, const eini_syn *v, const eini_syn *term) {
+  eini_parser *p = &q->p;
+  char hint[256];
+  int twice = -1, len = eini_cut(p->s + term->pos, term->len);
+  for (int i = 0; i < v->n && v->kind == EINI_S_CALL && twice < 0; i++)
+    twice = eini_index_twice(q, v->kid[i], ++q->stamp);
+  // An argument within which nothing is wrong holds no function that is.
+  for (int i = 0; i < v->n && p->st == EIN_OK && (v->kind != EINI_S_CALL || twice >= 0); i++)
+    eini_check_arguments(q, v->kid[i], term);
+  if (twice < 0 || p->st != EIN_OK) return;
+  const eini_var *x = &q->var[twice];
+  snprintf(hint, sizeof hint, "write %.*s(sum[%.*s](..)), or sum[%.*s](%.*s%s)",
+           EINI_NAME_OF(p, v->sym), EINI_NAME_OF(p, x->sym), EINI_NAME_OF(p, x->sym), len,
+           p->s + term->pos, len < term->len ? ".." : "");
+  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), hint, "'%.*s' is summed implicitly, but this %.*s() has "
+            "it in two accesses of one argument", EINI_NAME_OF(p, x->sym), EINI_NAME_OF(p, v->sym));
+}
+
+// A term of the right side: itself, or a sum over the indices that only it brings in.
+static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
+  eini_syn *x = eini_resolve_fold(q, v, NULL, r, r, EINI_V_IMPLICIT);
+  if (x == NULL || r->nbind == 0) return x;
+  r->op = EINI_SUM;
+  r->exact = 0;
+  int stamp = ++q->stamp, len = eini_cut(p->s + x->pos, x->len);
+  char hint[256];
+  eini_mark_factors(q, x, stamp);
+  for (int i = 0; i < r->nbind; i++) {
+    const eini_var *y = &q->var[r->bind[i]];
+    if (y->stamp == stamp) continue;
+    snprintf(hint, sizeof hint, "write sum[%.*s](%.*s%s), or put the sum inside: f(sum[%.*s](..))",
+             EINI_NAME_OF(p, y->sym), len, p->s + x->pos, len < x->len ? ".." : "",
+             EINI_NAME_OF(p, y->sym));
+    eini_perr_name(p, EIN_ERR_NAME, y->pos, y->sym, hint, "is not bound: it occurs in no factor "
+                   "that is a plain access, so no sum is implied");
+  }
+  eini_check_addends(q, x, x);
+  if (p->st == EIN_OK) eini_check_arguments(q, x, x);
+  return eini_adopt(q, r, NULL, x);
+}
+
+// Rule 3: an index reduced by an unnamed reduction occurs nowhere else in the statement.
+static void eini_check_unnamed(eini_prog *q) {
+  eini_parser *p = &q->p;
+  for (int64_t i = 0; i < q->nvar; i++)
+    if (q->var[i].kind != EINI_V_SCAN && q->var[i].mark == 0) p->names->sym[q->var[i].sym].nindex++;
+  for (int64_t i = 0; i < q->nvar; i++) {
+    const eini_var *x = &q->var[i];
+    if (x->kind != EINI_V_UNNAMED || x->mark != 0 || p->names->sym[x->sym].nindex < 2) continue;
+    eini_perr_name(p, EIN_ERR_NAME, x->pos, x->sym, "name the reductions: sum[j](..)",
+                   "is reduced here without being named, and used outside the parentheses");
+  }
+  for (int64_t i = 0; i < q->nvar; i++) p->names->sym[q->var[i].sym].nindex = 0;
+}
+
+// ================================================================================================
+// >>solve  extents and bounds
+// Takes resolved accesses; gives every index its extent (GRAMMAR rule 5) and proves that accesses
+// without an edge rule stay inside their tensors (rule 6).
+// ================================================================================================
+
+static int eini_edge_kind_of(const eini_syn *v, int axis) {
+  return v->edge == NULL ? EINI_EDGE_NONE : v->edge[axis].kind;
+}
+
+// Calls fn for every coordinate, or those without an edge rule; 1 when one of the calls gave 1.
+static int eini_each_row(eini_prog *q, int ruled,
+                         int (*fn)(eini_prog *q, const eini_syn *v, int axis)) {
+  int any = 0;
+  for (int64_t k = 0; k < q->access.n; k++) {
+    const eini_syn *v = q->access.kid[k];
+    int rank = v->row != NULL ? q->g->tensor[v->id].rank : 0;
+    for (int r = 0; r < rank && q->p.st == EIN_OK; r++)
+      if (ruled || eini_edge_kind_of(v, r) == EINI_EDGE_NONE) any |= fn(q, v, r);
+  }
+  return any;
+}
+
+// (b) Indices that stand alone as a coordinate: all places agree.
+static int eini_solve_alone(eini_prog *q, const eini_syn *v, int axis) {
+  const eini_tensor *t = &q->g->tensor[v->id];
+  const eini_row *w = &v->row[axis];
+  if (w->n != 1 || w->coef[0] != 1 || w->offset != 0) return 0;
+  eini_var *x = &q->var[w->var[0]];
+  if (x->axis == -2 || x->extent == t->shape[axis]) return 0;
+  if (x->extent >= 0) {
+    eini_perr(&q->p, EIN_ERR_SHAPE, EINI_AT(w),
+              "extents do not broadcast in programs: write b[0,j]",
+              "'%.*s' has extent %lld in axis %d of '%s', but %lld in axis %d of '%s'",
+              EINI_NAME_OF(&q->p, x->sym), (long long)t->shape[axis], axis, t->name,
+              (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
+    return 0;
+  }
+  x->extent = t->shape[axis];
+  x->by = v;
+  x->axis = axis;
+  return 1;
+}
+
+// (c) The largest extent of the only open index that keeps a coordinate inside. Until the round is
+// over, the least extent e found is noted as -2 - e, which still counts as open.
+static int eini_solve_open(eini_prog *q, const eini_syn *v, int axis) {
+  eini_parser *p = &q->p;
+  const eini_tensor *t = &q->g->tensor[v->id];
+  const eini_row *w = &v->row[axis];
+  eini_var *open = NULL;
+  int64_t lo = w->offset, hi = w->offset, coef = 0, d, room;
+  int over = 0;
+  for (int i = 0; i < w->n; i++) {
+    eini_var *x = &q->var[w->var[i]];
+    if (x->extent < 0 && open != NULL) return 0;
+    if (x->extent < 0) {
+      open = x;
+      coef = w->coef[i];
+    } else if (eini_mul_overflow(w->coef[i], eini_max64(x->extent - 1, 0), &d)) {
+      over = 1;
+    } else {
+      over |= eini_add_overflow(d < 0 ? lo : hi, d, d < 0 ? &lo : &hi);
+    }
+  }
+  if (open == NULL && !over) return 0;
+  room = lo;  // how far the index may move the coordinate
+  over |= coef > 0 && (hi == INT64_MIN || eini_add_overflow(t->shape[axis] - 1, -hi, &room));
+  if (over || room > INT64_MAX / 2) return eini_too_wide(p, EINI_AT(w)), 0;
+  int64_t e = eini_floordiv(room, eini_abs64(coef)) + 1;
+  if (e < 1) {
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(w), NULL,
+              "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",
+              EINI_NAME_OF(p, open->sym), axis, t->name, (long long)t->shape[axis]);
+  }
+  if (e < 1 || (open->extent < -1 && -2 - open->extent <= e)) return 0;
+  open->extent = -2 - e;
+  open->by = v;
+  open->axis = axis;
+  return 1;
+}
+
+// Sizes the caller gave for indices left open; 1 when one was used.
+static int eini_solve_given(eini_prog *q) {
+  int found = 0;
+  for (int64_t i = 0; i < q->nvar; i++) {
+    eini_var *x = &q->var[i];
+    const eini_sym *s = &q->names.sym[x->sym];
+    for (int k = 0; x->extent < 0 && x->kind != EINI_V_SCAN && k < q->desc->nsize; k++) {
+      if (!eini_word_is(s->s, s->n, q->desc->size[k].name)) continue;
+      x->extent = q->desc->size[k].value;
+      x->axis = -2;
+      found = 1;
+    }
+  }
+  return found;
+}
+
+static void eini_solve(eini_prog *q) {
+  eini_parser *p = &q->p;
+  int rounds = 0;
+  char hint[320];
+  eini_each_row(q, 1, eini_solve_alone);
+  do {
+    while (p->st == EIN_OK && eini_each_row(q, 0, eini_solve_open)) {
+      for (int64_t i = 0; i < q->nvar; i++)
+        if (q->var[i].extent < -1) q->var[i].extent = -2 - q->var[i].extent;
+      if (++rounds > 1000)
+        eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
+    }
+  } while (p->st == EIN_OK && eini_solve_given(q));
+  for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
+    const eini_var *x = &q->var[i];
+    if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
+    snprintf(hint, sizeof hint, "write [%.*s=..] or 'for %.*s=..', or use it alone as a coordinate",
+             EINI_NAME_OF(p, x->sym), EINI_NAME_OF(p, x->sym));
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(x), hint, "nothing gives '%.*s' an extent",
+              EINI_NAME_OF(p, x->sym));
+  }
+}
+
+// The range of a coordinate.
+static ein_status eini_row_range(eini_prog *q, const eini_row *w, int64_t *lo, int64_t *hi) {
+  int64_t *extent = EINI_NEW(q->p.arena, int64_t, w->n);
+  if (extent == NULL) return eini_pmem(&q->p);
+  for (int i = 0; i < w->n; i++) extent[i] = q->var[w->var[i]].extent;
+  if (eini_zmap_row_range(w->coef, w->n, w->offset, extent, lo, hi) == EIN_OK) return EIN_OK;
+  return eini_too_wide(&q->p, EINI_AT(w));
+}
+
+static int eini_check_row(eini_prog *q, const eini_syn *v, int axis) {
+  eini_parser *p = &q->p;
+  const eini_tensor *t = &q->g->tensor[v->id];
+  const eini_row *w = &v->row[axis];
+  int64_t lo, hi;
+  char why[160] = "";
+  if (eini_row_range(q, w, &lo, &hi) != EIN_OK || (lo >= 0 && hi < t->shape[axis])) return 0;
+  for (int i = 0; i < w->n && why[0] == 0; i++) {
+    const eini_var *x = &q->var[w->var[i]];
+    if (x->by == NULL || x->by == v || x->axis < 0) continue;
+    snprintf(why, sizeof why, " ('%.*s' has extent %lld from axis %d of '%s')",
+             EINI_NAME_OF(p, x->sym), (long long)x->extent, x->axis, q->g->tensor[x->by->id].name);
+  }
+  eini_perr(p, EIN_ERR_BOUNDS, EINI_AT(w), "an edge rule says what is read outside: X[i-1 | 0];"
+            " 'for i=..' gives fewer values",
+            "this reaches %lld in axis %d of '%s', whose extent is %lld%s",
+            (long long)(lo < 0 ? lo : hi), axis, t->name, (long long)t->shape[axis], why);
+  return 0;
+}
+
+static void eini_check_bounds(eini_prog *q) {
+  for (int64_t i = 0; i < q->nvar; i++) {
+    if (q->var[i].extent == 0) return;  // an empty index space: the statement's own proof decides
+  }
+  eini_each_row(q, 0, eini_check_row);
+}
+
+// ================================================================================================
+// >>edges  edge rules
+// Turns accesses that leave their tensor into accesses of padded tensors, which are made of pieces
+// (GRAMMAR rule 6).
+// ================================================================================================
+
+#define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
+
+typedef struct eini_padding {  // what an edge rule makes of a tensor
+  eini_edge edge;
+  ein_dtype read, dtype;   // the tensor is read as, if not EIN_NONE; and what the rule gives
+  int64_t pos;
+} eini_padding;
+
+typedef struct eini_pad {  // one axis of one tensor being padded
+  ein_graph *g;
+  eini_diag *diag;
+  const eini_padding *by;
+  int from, to, axis;
+} eini_pad;
+
+// A node that means the edge constant, -1 when out of memory.
+static int eini_fill_node(ein_graph *g, eini_expr *e, const eini_syn *c) {
+  if (c->kind == EINI_S_BOOL) return eini_expr_bool(&g->arena, e, c->pos, (int)c->ival);
+  return c->exact ? eini_expr_int(&g->arena, e, c->pos, c->ival)
+                  : eini_expr_real(&g->arena, e, c->pos, c->re);
+}
+
+static int eini_pad_cast(const eini_pad *w, eini_stmt *s, int id, ein_dtype t) {
+  if (id < 0 || t == EIN_NONE) return id;
+  id = eini_expr_add(&w->g->arena, &s->expr, EINI_OP_CAST, w->by->pos, id, 0, 0);
+  if (id >= 0) s->expr.node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+// to[.., start + apart*m + j, ..] = from[.., at + step*j, ..] for j < count, m < times; step 0 of a
+// constant: that. All periods of a rule are one statement.
+static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count, int64_t at,
+                                 int64_t step, int64_t times, int64_t apart) {
+  ein_graph *g = w->g;
+  int rank = g->tensor[w->to].rank, many = times > 1, n = rank + many, id;
+  int fills = w->by->edge.fill != NULL && step == 0, axis = w->axis;
+  eini_stmt *s;
+  EINI_TRY(eini_graph_add_stmt(g, w->to, n, !fills, &w->from, &s));
+  s->pos = w->by->pos;
+  for (int i = 0; i < n; i++) {  // m stands before j
+    char name[16];
+    int period = many && i == axis, r = i - (many && i > axis);
+    int len = snprintf(name, sizeof name, period ? "m" : "i%d", r);
+    if ((s->index[i].name = eini_strndup(&g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
+    s->index[i].extent = period ? times : r == axis ? count : g->tensor[w->to].shape[r];
+    s->out_map.coef[(int64_t)r * n + i] = period ? apart : 1;
+    if (!fills && !period) s->proj[0].coef[(int64_t)r * n + i] = r == axis ? step : 1;
+  }
+  s->out_map.offset[axis] = start;
+  if (fills) {
+    id = eini_pad_cast(w, s, eini_fill_node(g, &s->expr, w->by->edge.fill), w->by->dtype);
+  } else {
+    s->proj[0].offset[axis] = at;
+    id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->by->pos, 0, 0, 0);
+    id = eini_pad_cast(w, s, id, w->by->read);
+  }
+  return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, w->diag);
+}
+
+// The elements [x, end) outside an axis of extent n, low of which come before 0: whole periods, and
+// what is left of one before and behind them. Reflecting, every other period runs backwards.
+static ein_status eini_pad_side(const eini_pad *w, int64_t n, int64_t low, int64_t x, int64_t end) {
+  int edge = w->by->edge.kind, reflect = edge == EINI_EDGE_REFLECT;
+  if (x == end) return EIN_OK;
+  if (edge == EINI_EDGE_CONST || edge == EINI_EDGE_CLAMP || n == 1)
+    return eini_pad_piece(w, x + low, end - x, x < 0 ? 0 : n - 1, 0, 1, 0);
+  int64_t period = n - reflect;
+  while (x < end) {
+    int64_t m = eini_floordiv(x, period), at = x - m * period;
+    int64_t take = eini_min64(period - at, end - x), whole = at == 0 ? (end - x) / period : 0;
+    int back = reflect && m % 2 != 0;
+    for (int odd = 0; odd < 1 + reflect && odd < whole; odd++) {  // of whole periods, one in 1 or 2
+      back = reflect && (m + odd) % 2 != 0;
+      EINI_TRY(eini_pad_piece(w, x + low + odd * period, period, back ? n - 1 : 0, back ? -1 : 1,
+                              reflect ? (whole - odd + 1) / 2 : whole, (1 + reflect) * period));
+    }
+    if (whole == 0)
+      EINI_TRY(eini_pad_piece(w, x + low, take, back ? n - 1 - at : at, back ? -1 : 1, 1, 0));
+    x += whole > 0 ? whole * period : take;
+  }
+  return EIN_OK;
+}
+
+// A new tensor: *tensor with low and high elements added along one axis.
+static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int axis,
+                                const eini_padding *by, int64_t low, int64_t high,
+                                const char *name) {
+  const eini_tensor *t = &g->tensor[*tensor];
+  eini_pad w = {g, diag, by, *tensor, 0, axis};
+  int64_t n = t->shape[axis], end;
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (n == 0 && by->edge.kind != EINI_EDGE_CONST) {
+    return eini_fail(diag, EIN_ERR_BOUNDS, by->pos, 1, "use a constant: X[i-1 | 0]",
+                     "axis %d of '%s' is empty: there is nothing to repeat", axis, t->name);
+  }
+  memcpy(shape, t->shape, (size_t)t->rank * sizeof *shape);
+  if (eini_add_overflow(n, high, &end) || eini_add_overflow(end, low, &shape[axis])) {
+    return eini_fail(diag, EIN_ERR_TOO_LARGE, by->pos, 1, NULL, "the padded '%s' is too large",
+                     t->name);
+  }
+  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, by->dtype, t->rank,
+                                 shape, &w.to));
+  EINI_TRY(eini_pad_side(&w, n, low, -low, 0));
+  if (n > 0) EINI_TRY(eini_pad_piece(&w, low, n, 0, 1, 1, 0));
+  EINI_TRY(eini_pad_side(&w, n, low, n, end));
+  *tensor = w.to;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>adjoint  derivatives of scalar expressions
+// Takes a typed expression and the cotangent of its value; appends to the same nodes the cotangents
+// of its operands: reverse mode, every function's rule in one table of cases.
+// ================================================================================================
+
+#define EINI_LEAVES_MAX 64  // of max(a,b,c,..), which share a tie equally
+
+// A cotangent is a value and the condition under which it counts (-1: always); elsewhere it is 0.
+// Conditions are carried to the operands, so that no value that is masked is ever computed with.
+typedef struct eini_adjoint {
+  eini_arena *arena;
+  eini_expr e;            // the nodes of the expression, then those of derivatives
+  int nprimal;
+  unsigned char *needs;   // per node of the expression: depends on what is differentiated by
+  int *val, *mask;        // per node of the expression: its cotangent, -1 for none
+  int *same;              // per node: the first one that reads the same operand
+  int stored;             // node that reads the stored value of the whole expression, or -1
+  unsigned char *norm;    // per node: the square root of a sum of squares
+  int stop;               // a node that no gradient flows through, or -1
+} eini_adjoint;
+
+// An operation on nodes; -1 when out of memory, also when an argument is.
+static int eini_adj_op(eini_adjoint *d, int op, int x, int y, int z) {
+  if (x < 0 || y < 0 || z < 0) return -1;
+  return eini_expr_add(d->arena, &d->e, op, -1, x, y, z);
+}
+
+static int eini_adj_int(eini_adjoint *d, int64_t x) {
+  return eini_expr_int(d->arena, &d->e, -1, x);
+}
+
+static int eini_adj_real(eini_adjoint *d, double x) {
+  return eini_expr_real(d->arena, &d->e, -1, x);
+}
+
+static int eini_is_literal(const eini_adjoint *d, int x, int64_t value) {
+  const eini_node *v = &d->e.node[x];
+  return v->op == EINI_OP_CONST && v->weak && v->exact && v->ival == value;
+}
+
+static int eini_adj_mul(eini_adjoint *d, int x, int y) {
+  if (x >= 0 && eini_is_literal(d, x, 1)) return y;
+  if (y >= 0 && eini_is_literal(d, y, 1)) return x;
+  return eini_adj_op(d, EINI_OP_MUL, x, y, 0);
+}
+
+static int eini_adj_cast(eini_adjoint *d, int x, ein_dtype t) {
+  int id = eini_adj_op(d, EINI_OP_CAST, x, 0, 0);
+  if (id >= 0) d->e.node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+static int eini_node_kind(const eini_adjoint *d, int x) {
+  return eini_kind_of((ein_dtype)d->e.node[x].dtype);
+}
+
+// The conjugate of x, which is of the kind of node like.
+static int eini_adj_conj(eini_adjoint *d, int x, int like) {
+  const eini_node *v = x < 0 ? NULL : &d->e.node[x];
+  if (v == NULL || eini_node_kind(d, like) < EINI_KCOMPLEX) return x;
+  if (v->op == EINI_OP_CONJ) return v->arg[0];
+  return v->op == EINI_OP_CONST && v->im == 0 ? x : eini_adj_op(d, EINI_OP_CONJ, x, 0, 0);
+}
+
+static int eini_adj_and(eini_adjoint *d, int x, int y) {
+  return x < 0 ? y : eini_adj_op(d, EINI_OP_AND, x, y, 0);
+}
+
+// A cotangent as one value.
+static int eini_adj_plain(eini_adjoint *d, int val, int mask) {
+  return mask < 0 ? val : eini_adj_op(d, EINI_OP_WHERE, mask, val, eini_adj_int(d, 0));
+}
+
+// Adds to the cotangent of a node; EIN_ERR_NO_MEMORY when val is none.
+static ein_status eini_adj_add(eini_adjoint *d, int x, int val, int mask) {
+  x = d->same[x];
+  if (val < 0) return EIN_ERR_NO_MEMORY;
+  if (!d->needs[x]) return EIN_OK;
+  if (d->val[x] >= 0 && d->mask[x] != mask) {
+    d->val[x] = eini_adj_plain(d, d->val[x], d->mask[x]);
+    val = eini_adj_plain(d, val, mask);
+    mask = -1;
+  }
+  d->mask[x] = mask;
+  d->val[x] = d->val[x] < 0 ? val : eini_adj_op(d, EINI_OP_ADD, d->val[x], val, 0);
+  return d->val[x] < 0 || val < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// 1 where condition x holds, else 0, as a constant of dtype t.
+static int eini_adj_one(eini_adjoint *d, int x, ein_dtype t) {
+  int one = eini_adj_op(d, EINI_OP_WHERE, x, eini_adj_int(d, 1), eini_adj_int(d, 0));
+  return eini_adj_cast(d, one, t);
+}
+
+// Is a factor the value of a condition? Then it is a mask, and a constant.
+static int eini_is_mask(const eini_adjoint *d, int x) {
+  const eini_node *v = &d->e.node[x];
+  return (v->op == EINI_OP_CAST || v->op == EINI_OP_ROUNDTO) &&
+         eini_node_kind(d, v->arg[0]) == EINI_KBOOL;
+}
+
+// d gelu(x) / dx = Phi(x) + x*phi(x), of the normal distribution.
+static int eini_adj_gelu(eini_adjoint *d, int x) {
+  int erf1 = eini_adj_op(d, EINI_OP_ERF,
+                         eini_adj_mul(d, x, eini_adj_real(d, 0.70710678118654752440)), 0, 0);
+  int phi = eini_adj_mul(d, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0), eini_adj_real(d, -0.5));
+  phi = eini_adj_mul(d, eini_adj_op(d, EINI_OP_EXP, phi, 0, 0),
+                     eini_adj_real(d, 0.39894228040143267794));
+  erf1 = eini_adj_op(d, EINI_OP_ADD, erf1, eini_adj_int(d, 1), 0);
+  return eini_adj_op(d, EINI_OP_ADD, eini_adj_mul(d, erf1, eini_adj_real(d, 0.5)),
+                     eini_adj_mul(d, x, phi), 0);
+}
+
+// The derivative of a function of x whose value is r, at least where it is differentiable.
+static int eini_adj_slope(eini_adjoint *d, int op, int x, int r) {
+  int one = eini_adj_int(d, 1), t = -1;
+  switch (op) {
+    case EINI_OP_SQUARE: return eini_adj_mul(d, eini_adj_int(d, 2), x);
+    case EINI_OP_EXP: return r;
+    case EINI_OP_RSQRT:
+      t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0));
+      return eini_adj_mul(d, eini_adj_real(d, -0.5), t);
+    case EINI_OP_EXPM1: return eini_adj_op(d, EINI_OP_ADD, r, one, 0);
+    case EINI_OP_LOG1P:
+      return eini_adj_op(d, EINI_OP_DIV, one, eini_adj_op(d, EINI_OP_ADD, x, one, 0), 0);
+    case EINI_OP_TAN:
+      return eini_adj_op(d, EINI_OP_ADD, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0), one, 0);
+    case EINI_OP_SIN: return eini_adj_op(d, EINI_OP_COS, x, 0, 0);
+    case EINI_OP_COS:
+      return eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SIN, x, 0, 0), 0, 0);
+    case EINI_OP_TANH:
+      return eini_adj_op(d, EINI_OP_SUB, one, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0), 0);
+    case EINI_OP_ERF:
+      t = eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0), 0, 0);
+      return eini_adj_mul(d, eini_adj_real(d, 1.12837916709551257390),
+                          eini_adj_op(d, EINI_OP_EXP, t, 0, 0));
+    case EINI_OP_SIGMOID: return eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SUB, one, r, 0));
+    case EINI_OP_SILU:
+      t = eini_adj_op(d, EINI_OP_SIGMOID, x, 0, 0);
+      r = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SUB, one, t, 0));
+      return eini_adj_op(d, EINI_OP_ADD, t, r, 0);
+    case EINI_OP_GELU: return eini_adj_gelu(d, x);
+    default: return -1;
+  }
+}
+
+// Conversions: the cotangent takes the other way, to the real part where that loses one.
+static int eini_adj_convert(eini_adjoint *d, int id, int x, int g) {
+  ein_dtype to = (ein_dtype)d->e.node[x].dtype, from = (ein_dtype)d->e.node[id].dtype;
+  if (eini_kind_of(to) < EINI_KREAL) return g;  // x stops it
+  if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(to) == EINI_KREAL) {
+    g = eini_adj_op(d, EINI_OP_REAL, g, 0, 0);
+    from = eini_real_part(from);
+  }
+  to = ein_dtype_compute(to);
+  return ein_dtype_compute(from) == to ? g : eini_adj_cast(d, g, to);
+}
+
+static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
+  int op = d->e.node[id].op, x = d->e.node[id].arg[0], zero = eini_adj_int(d, 0);
+  int r = id == d->nprimal - 1 && d->stored >= 0 ? d->stored : id, t = -1;
+  if (zero < 0) return EIN_ERR_NO_MEMORY;
+  switch (op) {
+    case EINI_OP_NEG: return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_NEG, g, 0, 0), m);
+    case EINI_OP_CONJ: return eini_adj_add(d, x, eini_adj_conj(d, g, id), m);
+    case EINI_OP_REAL: return eini_adj_add(d, x, g, m);
+    case EINI_OP_IMAG:
+      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_COMPLEX, zero, g, 0), m);
+    case EINI_OP_CAST: case EINI_OP_ROUNDTO:
+      return eini_adj_add(d, x, eini_adj_convert(d, id, x, g), m);
+    case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: return EIN_OK;  // constant
+    case EINI_OP_SIGN:  // of a complex x what is across x moves it
+      if (eini_node_kind(d, x) < EINI_KCOMPLEX) return EIN_OK;
+      t = eini_adj_op(d, EINI_OP_REAL, eini_adj_mul(d, g, eini_adj_conj(d, r, id)), 0, 0);
+      t = eini_adj_op(d, EINI_OP_SUB, g, eini_adj_mul(d, r, t), 0);
+      t = eini_adj_op(d, EINI_OP_DIV, t, eini_adj_op(d, EINI_OP_ABS, x, 0, 0), 0);
+      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0)));
+    case EINI_OP_RELU:
+      return eini_adj_add(d, x, g, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_GT, x, zero, 0)));
+    case EINI_OP_ABS:
+      if (eini_node_kind(d, x) == EINI_KCOMPLEX) {
+        t = eini_adj_mul(d, x, eini_adj_op(d, EINI_OP_DIV, g, r, 0));
+      } else {
+        t = eini_adj_op(d, EINI_OP_NEG, g, 0, 0);
+        t = eini_adj_op(d, EINI_OP_WHERE, eini_adj_op(d, EINI_OP_LT, x, zero, 0), t, g);
+      }
+      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0)));
+    case EINI_OP_LOG:
+      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, x, id), 0), m);
+    case EINI_OP_SQRT:
+      t = eini_adj_conj(d, eini_adj_mul(d, eini_adj_int(d, 2), r), id);
+      if (d->norm[id]) m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, r, zero, 0));
+      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, t, 0), m);
+    default:
+      t = eini_adj_conj(d, eini_adj_slope(d, op, x, r), id);
+      return eini_adj_add(d, x, eini_adj_mul(d, g, t), m);
+  }
+}
+
+// x^y; a literal y gives y*x^(y-1), else 0 where y = 0, and r*log(x), 0 where x = 0.
+static ein_status eini_adj_pow(eini_adjoint *d, int id, int r, int g, int m) {
+  int x = d->e.node[id].arg[0], y = d->e.node[id].arg[1], zero = eini_adj_int(d, 0), t;
+  const eini_node c = d->e.node[y];
+  int literal = c.op == EINI_OP_CONST, mx = m;
+  if (literal && c.re == 0 && c.im == 0) return EIN_OK;
+  if (literal) {
+    t = eini_adj_op(d, EINI_OP_CONST, 0, 0, 0);
+    if (t < 0) return EIN_ERR_NO_MEMORY;
+    d->e.node[t] = c;
+    d->e.node[t].re = c.re - 1;
+    d->e.node[t].ival = c.ival - (c.ival > INT64_MIN);
+  } else {
+    t = eini_adj_op(d, EINI_OP_SUB, y, eini_adj_int(d, 1), 0);
+    mx = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, y, zero, 0));
+  }
+  t = eini_adj_mul(d, y, eini_adj_op(d, EINI_OP_POW, x, t, 0));
+  if (d->needs[x]) EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, eini_adj_conj(d, t, id)), mx));
+  if (!d->needs[y]) return EIN_OK;
+  t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_LOG, x, 0, 0));
+  m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0));
+  return eini_adj_add(d, y, eini_adj_mul(d, g, eini_adj_conj(d, t, id)), m);
+}
+
+// max or min of two or more: those that equal the result share its cotangent.
+static ein_status eini_adj_extreme(eini_adjoint *d, int id, int g, int m) {
+  int leaf[EINI_LEAVES_MAX], equal[EINI_LEAVES_MAX], n = 1, op = d->e.node[id].op, count = -1;
+  leaf[0] = id;
+  for (int i = 0; i < n;) {
+    const eini_node *v = &d->e.node[leaf[i]];
+    if (v->op != op || n == EINI_LEAVES_MAX) {
+      i++;
+    } else {
+      leaf[i] = v->arg[0];
+      leaf[n++] = v->arg[1];
+    }
+  }
+  for (int i = 0; i < n; i++) {
+    equal[i] = eini_adj_op(d, EINI_OP_EQ, leaf[i], id, 0);
+    int one = eini_adj_one(d, equal[i], ein_dtype_compute((ein_dtype)d->e.node[id].dtype));
+    count = i == 0 ? one : eini_adj_op(d, EINI_OP_ADD, count, one, 0);
+  }
+  g = eini_adj_op(d, EINI_OP_DIV, g, count, 0);
+  if (g < 0) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++)
+    EINI_TRY(eini_adj_add(d, leaf[i], g, eini_adj_and(d, m, equal[i])));
+  return EIN_OK;
+}
+
+static ein_status eini_adj_where(eini_adjoint *d, int id, int g, int m) {
+  const eini_node v = d->e.node[id];
+  int otherwise = eini_adj_op(d, EINI_OP_NOT, v.arg[0], 0, 0);
+  if (otherwise < 0) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_adj_add(d, v.arg[1], g, eini_adj_and(d, m, v.arg[0])));
+  return eini_adj_add(d, v.arg[2], g, eini_adj_and(d, m, otherwise));
+}
+
+static ein_status eini_adj_binary(eini_adjoint *d, int id, int g, int m) {
+  int op = d->e.node[id].op, x = d->e.node[id].arg[0], y = d->e.node[id].arg[1], t;
+  int r = id == d->nprimal - 1 && d->stored >= 0 ? d->stored : id;
+  switch (op) {
+    case EINI_OP_ADD: case EINI_OP_SUB:
+      EINI_TRY(eini_adj_add(d, x, g, m));
+      return eini_adj_add(d, y, op == EINI_OP_ADD ? g : eini_adj_op(d, EINI_OP_NEG, g, 0, 0), m);
+    case EINI_OP_MUL:
+      if (d->needs[x] && !eini_is_mask(d, x))
+        EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, eini_adj_conj(d, y, id)), m));
+      if (!d->needs[y] || eini_is_mask(d, y)) return EIN_OK;
+      return eini_adj_add(d, y, eini_adj_mul(d, g, eini_adj_conj(d, x, id)), m);
+    case EINI_OP_DIV:
+      g = eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, y, id), 0);
+      EINI_TRY(eini_adj_add(d, x, g, m));
+      t = eini_adj_mul(d, g, eini_adj_conj(d, r, id));
+      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
+    case EINI_OP_POW: return eini_adj_pow(d, id, r, g, m);
+    case EINI_OP_ATAN2:  // of x over y
+      t = eini_adj_op(d, EINI_OP_ADD, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0),
+                      eini_adj_op(d, EINI_OP_SQUARE, y, 0, 0), 0);
+      g = eini_adj_op(d, EINI_OP_DIV, g, t, 0);
+      if (g < 0) return EIN_ERR_NO_MEMORY;
+      EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, y), m));
+      t = eini_adj_mul(d, g, x);
+      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
+    case EINI_OP_MAX: case EINI_OP_MIN: return eini_adj_extreme(d, id, g, m);
+    case EINI_OP_MOD:  // x - y*floor(x/y)
+      EINI_TRY(eini_adj_add(d, x, g, m));
+      t = eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_FLOORDIV, x, y, 0));
+      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
+    case EINI_OP_COMPLEX:
+      EINI_TRY(eini_adj_add(d, x, eini_adj_op(d, EINI_OP_REAL, g, 0, 0), m));
+      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_IMAG, g, 0, 0), m);
+    default: return EIN_OK;  // div is constant
+  }
+}
+
+// Carries the cotangents set so far down to the operands; a node that stops them is d->stop.
+static ein_status eini_adj_run(eini_adjoint *d) {
+  for (int id = d->nprimal - 1; id >= 0; id--) {
+    int op = d->e.node[id].op, g = d->val[id], m = d->mask[id];
+    if (g < 0 || !d->needs[id]) continue;
+    if (eini_node_kind(d, id) < EINI_KREAL || op == EINI_OP_CALL) {
+      d->stop = id;
+      return EIN_ERR_UNSUPPORTED;
+    }
+    if (op == EINI_OP_OPERAND) continue;
+    EINI_TRY(op == EINI_OP_WHERE ? eini_adj_where(d, id, g, m) :
+             eini_ops[op].args == 1 ? eini_adj_unary(d, id, g, m)
+                                    : eini_adj_binary(d, id, g, m));
+  }
+  return EIN_OK;
+}
+
+// Which nodes depend on operands with reads[k]? A choice does not depend on its condition.
+static void eini_adj_needs(const eini_expr *e, const unsigned char *reads, unsigned char *needs) {
+  for (int64_t id = 0; id < e->n; id++) {
+    const eini_node *v = &e->node[id];
+    needs[id] = v->op == EINI_OP_OPERAND ? reads[v->arg[0]] : 0;
+    for (int i = v->op == EINI_OP_WHERE; i < eini_node_args(v); i++)
+      needs[id] |= needs[eini_node_arg(e, v, i)];
+  }
+}
+
+// Begins with a typed expression; reads[k]: does operand k depend on what is differentiated by?
+static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_expr *e,
+                                 const unsigned char *reads, int noperand) {
+  memset(d, 0, sizeof *d);
+  d->arena = arena;
+  d->stored = d->stop = -1;
+  d->nprimal = (int)e->n;
+  d->e.n = d->e.cap = e->n;
+  d->e.nlist = d->e.caplist = e->nlist;
+  d->e.node = EINI_NEW(arena, eini_node, e->n);
+  d->e.list = EINI_NEW(arena, int, e->nlist);
+  d->needs = EINI_NEW(arena, unsigned char, e->n);
+  d->norm = EINI_NEW(arena, unsigned char, e->n);
+  d->val = EINI_NEW(arena, int, e->n);
+  d->mask = EINI_NEW(arena, int, e->n);
+  d->same = EINI_NEW(arena, int, e->n);
+  int *first = EINI_NEW(arena, int, noperand);
+  if (d->e.node == NULL || d->e.list == NULL || d->needs == NULL || d->norm == NULL ||
+      d->val == NULL || d->mask == NULL || d->same == NULL || first == NULL)
+    return EIN_ERR_NO_MEMORY;
+  memcpy(d->e.node, e->node, (size_t)e->n * sizeof *e->node);
+  if (e->nlist > 0) memcpy(d->e.list, e->list, (size_t)e->nlist * sizeof *e->list);
+  for (int id = 0; id < d->nprimal; id++) {
+    const eini_node *v = &d->e.node[id];
+    d->val[id] = d->mask[id] = -1;
+    d->same[id] = id;
+    if (v->op != EINI_OP_OPERAND) continue;
+    int k = v->arg[0];
+    if (first[k] == 0) first[k] = id + 1;
+    d->same[id] = first[k] - 1;
+  }
+  eini_adj_needs(e, reads, d->needs);
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>preimage  index spaces seen from one operand
+// Takes a map from indices to an operand's coordinates; gives spaces in which the coordinates are
+// free indices and the old indices affine forms: one piece per residue of each stride, no scatter.
+// ================================================================================================
+
+#define EINI_PIECES_MAX 4096               // residues of all strides together
+
+enum { EINI_X_REST, EINI_X_FREE, EINI_X_GONE };  // states of a new index; REST: it will be summed
+
+// Old indices, output coordinates and conditions as affine forms (rows) over the new indices.
+typedef struct eini_preimage {
+  int nold, nout, ncond, n, cap;  // n new indices; rows: nold, then nout, then ncond
+  int64_t *coef, *offset;         // rows x cap
+  int64_t *extent;                // of new indices
+  int64_t *size;                  // the same, but equal in all pieces: choices depend on it
+  int *state, *old;               // old: the index that it is unchanged, or -1
+  const char **name;
+  int64_t *bound;                 // of a condition: 0 <= row < bound, or row = 0 for -1
+  int *who;                       // of a condition: the old index it keeps inside, or -1
+  unsigned char *direct;          // per coordinate: the old indices define it one-to-one
+  int64_t digit, pieces;          // the residues still to be chosen; how many pieces there are
+  int none, empty;                // nothing lands here: zeros; no element is here
+  int over;                       // a number does not fit 64 bits
+} eini_preimage;
+
+static int64_t *eini_pre_row(const eini_preimage *p, int row) {
+  return p->coef + (int64_t)row * p->cap;
+}
+
+static ein_status eini_pre_new(eini_preimage *p, eini_arena *a, int nold, int nout) {
+  int64_t rows = (int64_t)nold + 2 * (int64_t)nout, cells;
+  memset(p, 0, sizeof *p);
+  p->nold = nold;
+  p->nout = nout;
+  p->cap = nold + nout;
+  if (eini_mul_overflow(rows, p->cap, &cells) || cells > ((int64_t)1 << 24))
+    return EIN_ERR_TOO_LARGE;
+  p->coef = EINI_NEW(a, int64_t, cells);
+  p->offset = EINI_NEW(a, int64_t, rows);
+  p->extent = EINI_NEW(a, int64_t, p->cap);
+  p->size = EINI_NEW(a, int64_t, p->cap);
+  p->state = EINI_NEW(a, int, p->cap);
+  p->old = EINI_NEW(a, int, p->cap);
+  p->name = EINI_NEW(a, const char *, p->cap);
+  p->bound = EINI_NEW(a, int64_t, nout);
+  p->who = EINI_NEW(a, int, nout);
+  p->direct = EINI_NEW(a, unsigned char, nout);
+  return p->coef == NULL || p->offset == NULL || p->extent == NULL || p->size == NULL ||
+                 p->state == NULL || p->old == NULL || p->name == NULL || p->bound == NULL ||
+                 p->who == NULL || p->direct == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static int eini_pre_index(eini_preimage *p, int64_t extent, int state, int old, const char *name) {
+  p->extent[p->n] = p->size[p->n] = extent;
+  p->state[p->n] = state;
+  p->old[p->n] = old;
+  p->name[p->n] = name;
+  return p->n++;
+}
+
+// The old indices as they are; those of extent 1 are 0.
+static void eini_pre_begin(eini_preimage *p, const eini_stmt *s, int64_t piece) {
+  int rows = p->nold + 2 * p->nout;
+  p->n = p->ncond = p->none = p->empty = 0;
+  p->digit = piece;
+  p->pieces = 1;
+  memset(p->coef, 0, (size_t)rows * (size_t)p->cap * sizeof *p->coef);
+  memset(p->offset, 0, (size_t)rows * sizeof *p->offset);
+  memset(p->direct, 0, (size_t)p->nout);
+  for (int i = 0; i < s->nindex; i++) {
+    if (s->index[i].extent == 1) continue;
+    int x = eini_pre_index(p, s->index[i].extent, EINI_X_REST, i, s->index[i].name);
+    eini_pre_row(p, i)[x] = 1;
+  }
+}
+
+// An affine form over old indices as one over new indices; its offset.
+static int64_t eini_pre_form(eini_preimage *p, const int64_t *coef, int64_t offset, int64_t *to) {
+  memset(to, 0, (size_t)p->cap * sizeof *to);
+  for (int i = 0; i < p->nold; i++) {
+    if (coef[i] == 0) continue;
+    const int64_t *row = eini_pre_row(p, i);
+    p->over |= eini_muladd_overflow(coef[i], p->offset[i], offset, &offset);
+    for (int x = 0; x < p->n; x++)
+      p->over |= row[x] != 0 && eini_muladd_overflow(coef[i], row[x], to[x], &to[x]);
+  }
+  return offset;
+}
+
+// Puts the form (by, offset), in which x does not occur, in the place of new index x, in all rows.
+static void eini_pre_replace(eini_preimage *p, int x, const int64_t *by, int64_t offset) {
+  for (int r = 0; r < p->nold + p->nout + p->ncond; r++) {
+    int64_t *row = eini_pre_row(p, r), k = row[x];
+    if (k == 0) continue;
+    row[x] = 0;
+    p->over |= eini_muladd_overflow(k, offset, p->offset[r], &p->offset[r]);
+    for (int i = 0; i < p->n; i++)
+      p->over |= by[i] != 0 && eini_muladd_overflow(k, by[i], row[i], &row[i]);
+  }
+}
+
+// The new index with the least factor above `above` (in absolute value) in a form, or -1.
+static int eini_pre_next(const eini_preimage *p, const int64_t *c, int64_t above, int *equal) {
+  int best = -1;
+  *equal = 0;
+  for (int x = 0; x < p->n; x++) {
+    if (eini_abs64(c[x]) <= above || (best >= 0 && eini_abs64(c[x]) > eini_abs64(c[best])))
+      continue;
+    *equal = best >= 0 && eini_abs64(c[x]) == eini_abs64(c[best]);
+    best = x;
+  }
+  return best;
+}
+
+// Does a form have another value at every point, and consist of unchanged indices?
+static int eini_pre_direct(const eini_preimage *p, const int64_t *c) {
+  int64_t span = 0, below = 0;
+  for (int x, equal; (x = eini_pre_next(p, c, below, &equal)) >= 0;) {
+    below = eini_abs64(c[x]);
+    if (equal || p->state[x] != EINI_X_REST || p->old[x] < 0 || below <= span ||
+        eini_muladd_overflow(below, eini_max64(p->size[x] - 1, 0), span, &span))
+      return 0;
+  }
+  return 1;
+}
+
+// How often the other indices of a form must be split when it is solved for x: their number, and in
+// *other the one, in *times into how many parts.
+static int eini_pre_splits(const eini_preimage *p, const int64_t *c, int x, int *other,
+                           int64_t *times) {
+  int64_t s = eini_abs64(c[x]);
+  int splits = 0;
+  *other = -1;
+  *times = 1;
+  for (int i = 0; i < p->n; i++) {
+    if (i == x || c[i] % s == 0) continue;
+    int64_t a = s, b = eini_abs64(c[i] % s);
+    while (b != 0) {
+      int64_t t = a % b;
+      a = b;
+      b = t;
+    }
+    splits += p->state[i] == EINI_X_REST ? 1 : 2;
+    *other = i;
+    *times = s / a;
+  }
+  return splits;
+}
+
+// The index a form is best solved for: what is left to sum is least. -1: none.
+static int eini_pre_pivot(const eini_preimage *p, const int64_t *c) {
+  int best = -1, other;
+  int64_t times, score, most = 0, pieces;
+  for (int x = 0; x < p->n; x++) {
+    if (c[x] == 0 || c[x] == INT64_MIN || p->state[x] != EINI_X_REST ||
+        eini_mul_overflow(p->pieces, eini_abs64(c[x]), &pieces) || pieces > EINI_PIECES_MAX ||
+        eini_pre_splits(p, c, x, &other, &times) > 1)
+      continue;
+    if (eini_mul_overflow(p->size[x], times, &score)) score = INT64_MAX;
+    if (score <= most) continue;
+    most = score;
+    best = x;
+  }
+  return best;
+}
+
+// Solves coordinate r = c*x + b for x: coordinates of one residue modulo its factor.
+static void eini_pre_solve(eini_preimage *p, int r, int64_t *c, int64_t b, int64_t extent, int x,
+                           const char *name) {
+  int64_t s = eini_abs64(c[x]), sign = c[x] < 0 ? -1 : 1, rho = p->digit % s, times, v = 0;
+  int other, row = p->nold + r, cond = p->nold + p->nout + p->ncond;
+  eini_pre_splits(p, c, x, &other, &times);
+  p->digit /= s;
+  p->pieces *= s;
+  while (v < times && ((other < 0 ? 0 : c[other] % s * v) + b % s - rho) % s != 0) v++;
+  p->none |= v == times;
+  p->empty |= rho >= extent;
+  if (v == times) v = 0;
+  if (other >= 0) {  // it becomes times*other + v
+    for (int q = 0; q < p->nold + p->nout + p->ncond; q++) {
+      int64_t *f = eini_pre_row(p, q) + other;
+      p->over |= eini_muladd_overflow(*f, v, p->offset[q], &p->offset[q]);
+      p->over |= eini_mul_overflow(*f, times, f);
+    }
+    p->over |= eini_muladd_overflow(c[other], v, b, &b);
+    p->over |= eini_mul_overflow(c[other], times, &c[other]);
+    p->none |= v >= p->extent[other];
+    p->extent[other] = p->extent[other] <= v ? 0 : (p->extent[other] - v - 1) / times + 1;
+    p->size[other] = (p->size[other] - 1) / times + 1;
+    p->old[other] = -1;
+  }
+  eini_pre_row(p, cond)[x] = 1;
+  p->bound[p->ncond] = p->extent[x];
+  p->who[p->ncond++] = p->old[x];
+  p->state[x] = EINI_X_GONE;
+  int q = eini_pre_index(p, rho >= extent ? 0 : (extent - rho - 1) / s + 1, EINI_X_FREE, -1, name);
+  p->size[q] = (extent - 1) / s + 1;
+  for (int i = 0; i < p->n; i++) c[i] = i == x || i == q ? 0 : -sign * (c[i] / s);
+  c[q] = sign;
+  eini_pre_replace(p, x, c, -sign * ((b - rho) / s));
+  eini_pre_row(p, row)[q] = s;
+  p->offset[row] = rho;
+}
+
+// Brings coordinate r, a form over the old indices, into the space.
+static void eini_pre_take(eini_preimage *p, int r, const int64_t *coef, int64_t offset,
+                          int64_t extent, int64_t *c, const char *name) {
+  int row = p->nold + r, x;
+  int64_t b = eini_pre_form(p, coef, offset, c);
+  if (p->over) return;
+  if (eini_pre_direct(p, c)) {
+    for (int i = 0; i < p->n; i++) {
+      if (c[i] != 0) p->state[i] = EINI_X_FREE;
+      eini_pre_row(p, row)[i] = c[i];
+    }
+    p->offset[row] = b;
+    p->direct[r] = 1;
+  } else if ((x = eini_pre_pivot(p, c)) >= 0) {
+    eini_pre_solve(p, r, c, b, extent, x, name);
+  } else {  // a new index, and the condition that the form equals it
+    int cond = p->nold + p->nout + p->ncond;
+    x = eini_pre_index(p, extent, EINI_X_FREE, -1, name);
+    eini_pre_row(p, row)[x] = 1;
+    memcpy(eini_pre_row(p, cond), c, (size_t)p->cap * sizeof *c);
+    eini_pre_row(p, cond)[x] = -1;
+    p->offset[cond] = b;
+    p->who[p->ncond] = -1;
+    p->bound[p->ncond++] = -1;
+  }
+}
+
+// The space of one piece for an operand's map; names: of new indices, one per coordinate. Single
+// indices come first: they cost nothing.
+static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein_zmap *m,
+                                 const int64_t *shape, const char *const *names, int64_t piece,
+                                 int64_t *c) {
+  eini_pre_begin(p, s, piece);
+  for (int round = 0; round < 2; round++) {
+    for (int r = 0; r < m->rows; r++) {
+      const int64_t *coef = m->coef + (int64_t)r * m->cols;
+      int terms = 0;
+      for (int i = 0; i < m->cols; i++) terms += coef[i] != 0 && s->index[i].extent > 1;
+      if ((terms > 1) == round)
+        eini_pre_take(p, r, coef, m->offset[r], shape[r], c, names[r]);
+    }
+  }
+  for (int x = 0; x < p->n; x++) p->empty |= p->state[x] == EINI_X_FREE && p->extent[x] == 0;
+  return p->over ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+// ================================================================================================
+// >>drafts  writing the statements of gradients
+// Takes expressions over operands in scratch memory; appends statements, sums of products with what
+// they do not depend on taken out.
+// ================================================================================================
+
+#define EINI_GRAD_STATEMENTS ((int64_t)1 << 16)  // of a graph with gradients
+
+typedef struct eini_grad_part {  // one of the tensors whose sum is a cotangent
+  struct eini_grad_part *next;
+  int tensor, shared;     // shared: it was made for something else
+  const ein_zmap *map;    // from the cotangent's axes; NULL: it has the same
+} eini_grad_part;
+
+typedef struct eini_grad {
+  ein_graph *g;
+  eini_diag *diag;
+  int64_t pos, len;         // in the text, or -1
+  eini_syn *const *at;      // names in the text: the loss, the seed, those of wrt; or NULL
+  eini_arena *scratch;
+  int64_t nstmt;            // of the graph before
+  int loss;
+  unsigned char *reach;     // per tensor: depends on what is differentiated by
+  unsigned char *done;      // per tensor: cot is known
+  int *cot, *want;          // per tensor: its cotangent and its gradient's tensor; -1: none
+  eini_grad_part **share;
+  int64_t cells, nodes;
+  ein_status status;        // why a function gave no node; EIN_OK: out of memory
+} eini_grad;
+
+#define EINI_COT_ONE (-2)   // the cotangent of the loss when there is no seed
+
+static ein_status eini_grad_full(const eini_grad *w) {
+  return eini_fail(w->diag, EIN_ERR_TOO_LARGE, w->pos, w->len, NULL, "the gradient is too large");
+}
+
+// A new tensor, named after another one.
+static ein_status eini_grad_tensor(eini_grad *w, int like, ein_dtype t, int rank,
+                                   const int64_t *shape, int *id) {
+  const char *s = w->g->tensor[like].name;
+  static const int64_t none[1] = {0};
+  char name[96];
+  int len = (int)strcspn(s, ".");
+  snprintf(name, sizeof name, "%.*s.d%lld", eini_cut(s, len), s, (long long)w->g->ntensor);
+  return eini_graph_add_tensor(w->g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t, rank,
+                               rank == 0 ? none : shape, id);
+}
+
+static ein_status eini_grad_failed(const eini_grad *w) {
+  return w->status != EIN_OK ? w->status : EIN_ERR_NO_MEMORY;
+}
+
+// ---- writing statements ----
+
+// The columns col[j] of a map; NULL: the first ones.
+static void eini_zmap_pick(ein_zmap *to, const ein_zmap *from, const int *col) {
+  for (int r = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset[r];
+    for (int j = 0; j < to->cols; j++)
+      to->coef[(int64_t)r * to->cols + j] =
+          from->coef[(int64_t)r * from->cols + (col == NULL ? j : col[j])];
+  }
+}
+
+// A statement in scratch memory, with room for one more operand; the caller fills indices,
+// operands, maps and expression.
+static ein_status eini_draft(eini_grad *w, eini_stmt *f, int out, int n, int nfree, int nop) {
+  memset(f, 0, sizeof *f);
+  f->out = out;
+  f->nindex = n;
+  f->nfree = nfree;
+  f->noperand = nop;
+  f->fold = nfree < n ? EINI_SUM : EINI_FOLD_NONE;
+  f->index = EINI_NEW(w->scratch, eini_index, n);
+  f->operand = EINI_NEW(w->scratch, int, nop + 1);
+  f->proj = EINI_NEW(w->scratch, ein_zmap, nop + 1);
+  if (f->index == NULL || f->operand == NULL || f->proj == NULL) return EIN_ERR_NO_MEMORY;
+  return eini_zmap_new(w->scratch, w->g->tensor[out].rank, n, &f->out_map);
+}
+
+static ein_status eini_draft_operand(eini_grad *w, eini_stmt *f, int k, int tensor) {
+  f->operand[k] = tensor;
+  return eini_zmap_new(w->scratch, w->g->tensor[tensor].rank, f->nindex, &f->proj[k]);
+}
+
+// Marks the nodes below root in keep, and the operands they read by 0 in number (-1: not read).
+static void eini_draft_mark(eini_grad *w, const eini_stmt *f, int root, int *keep, int *number) {
+  const eini_expr *e = &f->expr;
+  for (int k = 0; k < f->noperand; k++) number[k] = -1;
+  keep[root] = 1;
+  for (int id = root; id >= 0; id--) {
+    const eini_node *v = &e->node[id];
+    if (!keep[id]) continue;
+    for (int i = 0; i < eini_node_args(v); i++) keep[eini_node_arg(e, v, i)] = 1;
+    if (v->op == EINI_OP_OPERAND) number[v->arg[0]] = 0;
+    w->nodes++;
+  }
+}
+
+// Copies a node whose children have new numbers; its own, or -1.
+static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
+                          eini_expr *to) {
+  eini_node v = e->node[id];
+  int arg[EINI_ARGS_MAX] = {0}, n = eini_node_args(&v), made;
+  for (int i = 0; i < n; i++) arg[i] = map[eini_node_arg(e, &v, i)];
+  if (v.op == EINI_OP_CALL) {
+    made = eini_expr_call(a, to, v.pos, v.arg[0], n, arg);
+    if (made >= 0) to->node[made].dtype = v.dtype;
+    return made;
+  }
+  for (int i = 0; i < n; i++) v.arg[i] = arg[i];
+  made = eini_expr_add(a, to, v.op, v.pos, 0, 0, 0);
+  if (made >= 0) to->node[made] = v;
+  return made;
+}
+
+// Appends a draft: only nodes below root, and only operands they read.
+static ein_status eini_draft_append(eini_grad *w, const eini_stmt *f, int root) {
+  ein_graph *g = w->g;
+  int64_t cells = f->out_map.rows;
+  int nop = 0, *map, *number, *op;
+  eini_stmt *s;
+  if (root < 0) return EIN_ERR_NO_MEMORY;
+  map = EINI_NEW(w->scratch, int, root + 1);
+  number = EINI_NEW(w->scratch, int, f->noperand);
+  op = EINI_NEW(w->scratch, int, f->noperand);
+  if (map == NULL || number == NULL || op == NULL) return EIN_ERR_NO_MEMORY;
+  eini_draft_mark(w, f, root, map, number);
+  for (int k = 0; k < f->noperand; k++) {
+    if (number[k] < 0) continue;
+    cells += g->tensor[f->operand[k]].rank;
+    op[nop] = f->operand[k];
+    number[k] = nop++;
+  }
+  if (eini_mul_overflow(cells, f->nindex + 1, &cells) || (w->cells += cells) > EINI_CELLS_MAX ||
+      w->nodes > EINI_NODES_MAX || g->nstmt >= EINI_GRAD_STATEMENTS)
+    return eini_grad_full(w);
+  EINI_TRY(eini_graph_add_stmt(g, f->out, f->nindex, nop, op, &s));
+  s->nfree = f->nfree;
+  s->fold = f->fold;
+  s->pos = w->pos;
+  for (int i = 0; i < f->nindex; i++) s->index[i] = f->index[i];
+  eini_zmap_fill(&s->out_map, &f->out_map);
+  for (int k = 0; k < f->noperand; k++)
+    if (number[k] >= 0) eini_zmap_fill(&s->proj[number[k]], &f->proj[k]);
+  for (int id = 0; id <= root; id++) {
+    if (!map[id]) continue;
+    map[id] = eini_node_copy(&g->arena, &f->expr, id, map, &s->expr);
+    if (map[id] < 0) return EIN_ERR_NO_MEMORY;
+    eini_node *v = &s->expr.node[map[id]];
+    if (v->op == EINI_OP_OPERAND) v->arg[0] = number[v->arg[0]];
+  }
+  EINI_TRY(eini_stmt_finish(g, s, w->diag));
+  eini_tensor_fix_dtype(&g->tensor[f->out]);
+  return EIN_OK;
+}
+
+// An operation on nodes of a draft, as in eini_adj_op.
+static int eini_draft_op(eini_grad *w, eini_stmt *f, int op, int x, int y, int z) {
+  return x < 0 || y < 0 || z < 0 ? -1 : eini_expr_add(w->scratch, &f->expr, op, -1, x, y, z);
+}
+
+// A constant on the box of shape `extent` at out_map of a draft made for it.
+static ein_status eini_draft_fill(eini_grad *w, eini_stmt *f, double value) {
+  int id = eini_expr_real(w->scratch, &f->expr, -1, value);
+  id = eini_draft_op(w, f, EINI_OP_CAST, id, 0, 0);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  f->expr.node[id].dtype = (unsigned char)w->g->tensor[f->out].dtype;
+  return eini_draft_append(w, f, id);
+}
+
+// A name for index i that no program has.
+static ein_status eini_draft_index(eini_grad *w, eini_stmt *f, int i, int64_t extent) {
+  char name[24];
+  int len = snprintf(name, sizeof name, "d.%d", i);
+  f->index[i].extent = extent;
+  f->index[i].name = eini_strndup(&w->g->arena, name, len);
+  return f->index[i].name == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// All elements of a tensor get one value, or, from > 0, the sum of other tensors of its shape.
+static ein_status eini_grad_whole(eini_grad *w, int out, double value, const eini_grad_part *from) {
+  const eini_tensor *t = &w->g->tensor[out];
+  int n = 0, rank = t->rank, sum = -1;
+  eini_stmt f;
+  for (const eini_grad_part *x = from; x != NULL; x = x->next) n++;
+  EINI_TRY(eini_draft(w, &f, out, rank, rank, n));
+  for (int r = 0; r < rank; r++) {
+    EINI_TRY(eini_draft_index(w, &f, r, w->g->tensor[out].shape[r]));
+    f.out_map.coef[(int64_t)r * rank + r] = 1;
+  }
+  if (from == NULL) return eini_draft_fill(w, &f, value);
+  for (int k = 0; k < n; k++, from = from->next) {
+    EINI_TRY(eini_draft_operand(w, &f, k, from->tensor));
+    eini_zmap_fill(&f.proj[k], from->map == NULL ? &f.out_map : from->map);
+    int x = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
+    sum = k == 0 ? x : eini_draft_op(w, &f, EINI_OP_ADD, sum, x, 0);
+  }
+  return eini_draft_append(w, &f, sum);
+}
+
+// ---- factors that a sum does not depend on ----
+
+// The factors of a draft's sum. what: IN depends on what is summed; DIV divides; IF is a condition,
+// elsewhere the product is 0; OUT any other factor.
+enum { EINI_F_IN, EINI_F_OUT, EINI_F_DIV, EINI_F_IF };
+
+typedef struct eini_grad_factor {
+  int node, what;
+} eini_grad_factor;
+
+typedef struct eini_grad_factors {
+  int64_t n, cap;
+  eini_grad_factor *list;
+  int minus, inside, gain;  // negative; factors that are IN; more than operands stands outside
+} eini_grad_factors;
+
+static ein_status eini_factor_add(eini_grad *w, eini_grad_factors *u, int node, int what) {
+  eini_grad_factor *p =
+      (eini_grad_factor *)eini_grow(w->scratch, u->list, u->n, &u->cap, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  u->list = p;
+  p[u->n].node = node;
+  p[u->n++].what = what;
+  return EIN_OK;
+}
+
+// Which nodes depend on index i (-1: on a reduced index)?
+static void eini_draft_depends(const eini_stmt *f, int root, int i, unsigned char *dep) {
+  int from = i < 0 ? f->nfree : i, to = i < 0 ? f->nindex : i + 1;
+  for (int id = 0; id <= root; id++) {
+    const eini_node *v = &f->expr.node[id];
+    dep[id] = v->op == EINI_OP_INDEX && v->arg[0] >= from && v->arg[0] < to;
+    for (int k = 0; k < eini_node_args(v); k++) dep[id] |= dep[eini_node_arg(&f->expr, v, k)];
+    if (v->op != EINI_OP_OPERAND) continue;
+    const ein_zmap *m = &f->proj[v->arg[0]];
+    for (int r = 0; r < m->rows; r++)
+      for (int c = from; c < to; c++) dep[id] |= m->coef[(int64_t)r * m->cols + c] != 0;
+  }
+}
+
+static ein_status eini_draft_factors(eini_grad *w, const eini_stmt *f, int root,
+                                     const unsigned char *dep, eini_grad_factors *u) {
+  EINI_TRY(eini_factor_add(w, u, root, EINI_F_IN));
+  for (int64_t i = 0; i < u->n;) {
+    const eini_node *v = &f->expr.node[u->list[i].node];
+    int open = u->list[i].what == EINI_F_IN, z = v->arg[2];
+    if (open && v->op == EINI_OP_MUL) {
+      u->list[i].node = v->arg[0];
+      EINI_TRY(eini_factor_add(w, u, v->arg[1], EINI_F_IN));
+    } else if (open && v->op == EINI_OP_NEG) {
+      u->list[i].node = v->arg[0];
+      u->minus = !u->minus;
+    } else if (open && v->op == EINI_OP_DIV && !dep[v->arg[1]]) {
+      u->list[i].node = v->arg[0];
+      EINI_TRY(eini_factor_add(w, u, v->arg[1], EINI_F_DIV));
+    } else if (open && v->op == EINI_OP_WHERE && !dep[v->arg[0]] &&
+               f->expr.node[z].op == EINI_OP_CONST && f->expr.node[z].re == 0) {
+      u->list[i].node = v->arg[1];
+      EINI_TRY(eini_factor_add(w, u, v->arg[0], EINI_F_IF));
+    } else {
+      if (open && !dep[u->list[i].node]) u->list[i].what = EINI_F_OUT;
+      u->inside += u->list[i].what == EINI_F_IN;
+      u->gain |= u->list[i].what > EINI_F_OUT ||
+                 (u->list[i].what == EINI_F_OUT && v->op != EINI_OP_OPERAND);
+      i++;
+    }
+  }
+  u->gain |= u->minus;
+  return EIN_OK;
+}
+
+// What stands outside the sum, over the draft's free indices; operand number `sum` is the sum.
+static int eini_draft_outside(eini_grad *w, eini_stmt *f, const eini_grad_factors *u, int sum) {
+  int x = eini_expr_add(w->scratch, &f->expr, EINI_OP_OPERAND, -1, sum, 0, 0), mask = -1;
+  if (u->minus) x = eini_draft_op(w, f, EINI_OP_NEG, x, 0, 0);
+  for (int64_t i = 0; i < u->n; i++) {
+    int what = u->list[i].what, y = u->list[i].node;
+    if (what == EINI_F_OUT) x = eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
+    if (what == EINI_F_DIV) x = eini_draft_op(w, f, EINI_OP_DIV, x, y, 0);
+    if (what == EINI_F_IF) mask = mask < 0 ? y : eini_draft_op(w, f, EINI_OP_AND, mask, y, 0);
+  }
+  if (mask < 0) return x;
+  return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
+}
+
+// A draft over other indices: index j becomes index col[j] of f, the first nfree of n are free.
+static ein_status eini_draft_pick(eini_grad *w, const eini_stmt *f, eini_stmt *to, int out, int n,
+                                  int nfree, const int *col) {
+  EINI_TRY(eini_draft(w, to, out, n, nfree, f->noperand));
+  for (int j = 0; j < n; j++) to->index[j] = f->index[col == NULL ? j : col[j]];
+  for (int k = 0; k < f->noperand; k++) {
+    EINI_TRY(eini_draft_operand(w, to, k, f->operand[k]));
+    eini_zmap_pick(&to->proj[k], &f->proj[k], col);
+  }
+  to->expr = f->expr;
+  return EIN_OK;
+}
+
+// Appends the sum of node `product` of a draft as a new tensor, over those of the draft's free
+// indices that it depends on; reads it in draft `out` by one more operand, its last one.
+static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, eini_stmt *out) {
+  int n = 0, kept, tensor, *col = EINI_NEW(w->scratch, int, f->nindex);
+  int *at = EINI_NEW(w->scratch, int, f->nindex);
+  unsigned char *dep = product < 0 ? NULL : EINI_NEW(w->scratch, unsigned char, product + 1);
+  int64_t *shape = EINI_NEW(w->scratch, int64_t, f->nfree);
+  eini_node *node = EINI_NEW(w->scratch, eini_node, product + 1);
+  eini_stmt in;
+  if (col == NULL || at == NULL || dep == NULL || shape == NULL || node == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < f->nindex; i++) {
+    if (i < f->nfree) eini_draft_depends(f, product, i, dep);
+    if (i < f->nfree && !dep[product]) continue;
+    if (i < f->nfree) shape[n] = f->index[i].extent;
+    at[i] = n;
+    col[n++] = i;
+  }
+  kept = n - (f->nindex - f->nfree);
+  EINI_TRY(eini_grad_tensor(w, f->out, EIN_NONE, kept, shape, &tensor));
+  EINI_TRY(eini_draft_pick(w, f, &in, tensor, n, kept, col));
+  for (int j = 0; j < kept; j++) in.out_map.coef[(int64_t)j * n + j] = 1;
+  memcpy(node, f->expr.node, (size_t)(product + 1) * sizeof *node);
+  in.expr.node = node;
+  for (int id = 0; id <= product; id++)
+    if (node[id].op == EINI_OP_INDEX) node[id].arg[0] = at[node[id].arg[0]];
+  EINI_TRY(eini_draft_append(w, &in, product));
+  EINI_TRY(eini_draft_operand(w, out, out->noperand, tensor));
+  for (int j = 0; j < kept; j++)
+    out->proj[out->noperand].coef[(int64_t)j * out->nindex + col[j]] = 1;
+  out->noperand++;
+  return EIN_OK;
+}
+
+// Appends a draft. Where its sum is one of products, functions, divisors and conditions that do not
+// depend on what is summed stand outside, so that a product of operands remains.
+static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
+  eini_grad_factors u;
+  eini_stmt out;
+  int x = -1, sum = f->noperand;
+  int64_t count = 1;
+  unsigned char *dep = root < 0 ? NULL : EINI_NEW(w->scratch, unsigned char, root + 1);
+  memset(&u, 0, sizeof u);
+  if (dep == NULL) return EIN_ERR_NO_MEMORY;
+  if (f->fold != EINI_SUM) return eini_draft_append(w, f, root);
+  eini_draft_depends(f, root, -1, dep);
+  EINI_TRY(eini_draft_factors(w, f, root, dep, &u));
+  if (u.inside > 0 && !u.gain) return eini_draft_append(w, f, root);
+  for (int64_t i = 0; i < u.n; i++) {
+    int y = u.list[i].node;
+    if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
+  }
+  EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
+  eini_zmap_pick(&out.out_map, &f->out_map, NULL);
+  if (u.inside > 0) {
+    EINI_TRY(eini_draft_inside(w, f, x, &out));
+    return eini_draft_append(w, &out, eini_draft_outside(w, &out, &u, sum));
+  }
+  for (int i = f->nfree; i < f->nindex; i++)
+    if (eini_mul_overflow(count, f->index[i].extent, &count)) return eini_grad_full(w);
+  x = eini_expr_int(w->scratch, &out.expr, -1, count);
+  return eini_draft_append(w, &out, eini_draft_op(w, &out, EINI_OP_MUL, root, x, 0));
+}
+
+// ================================================================================================
+// >>unfold  cotangents of what a statement folds
+// Takes a statement and the cotangent of its tensor; gives that of the value that is folded, with
+// tensors of what the fold needs for it.
+// ================================================================================================
+
+// A statement whose cotangent is being carried to its operands. More operands are added to it:
+// the cotangent, stored results, and tensors made for its fold.
+typedef struct eini_back {
+  eini_grad *w;
+  eini_stmt s;              // as it is in the graph
+  eini_adjoint d;
+  int64_t n, cap, cap2;     // operands
+  int *operand;
+  ein_zmap *proj;           // over the statement's indices
+  // For eini_back_part: `room` of each, for nodes or operands.
+  int *mark;                // of a node: 1: met, 2: copied; 0 between calls
+  int *map;                 // of a node: its copy
+  int *from;                // of a copy: its node
+  int *used;                // of an operand: its number where it is used
+  int *stack;               // nodes to be looked at
+  int64_t room, capstack;
+} eini_back;
+
+// A node that reads one more operand; map NULL: its axes are the first indices.
+static int eini_back_read(eini_back *b, int tensor, const ein_zmap *map) {
+  eini_arena *a = b->w->scratch;
+  int rank = b->w->g->tensor[tensor].rank;
+  int *op = (int *)eini_grow(a, b->operand, b->n, &b->cap, sizeof *op);
+  ein_zmap *proj = (ein_zmap *)eini_grow(a, b->proj, b->n, &b->cap2, sizeof *proj);
+  if (op == NULL || proj == NULL || eini_zmap_new(a, rank, b->s.nindex, &proj[b->n]) != EIN_OK)
+    return -1;
+  b->operand = op;
+  b->proj = proj;
+  op[b->n] = tensor;
+  if (map != NULL) eini_zmap_fill(&proj[b->n], map);
+  for (int r = 0; map == NULL && r < rank; r++)
+    proj[b->n].coef[(int64_t)r * b->s.nindex + r] = 1;
+  return eini_expr_add(a, &b->d.e, EINI_OP_OPERAND, -1, (int)b->n++, 0, 0);
+}
+
+// A draft over the statement's first n indices, with all operands.
+static ein_status eini_back_draft(eini_back *b, eini_stmt *f, int out, int n, int nfree) {
+  eini_grad *w = b->w;
+  EINI_TRY(eini_draft(w, f, out, n, nfree, (int)b->n));
+  for (int i = 0; i < n; i++) f->index[i] = b->s.index[i];
+  for (int k = 0; k < b->n; k++) {
+    EINI_TRY(eini_draft_operand(w, f, k, b->operand[k]));
+    eini_zmap_pick(&f->proj[k], &b->proj[k], NULL);
+  }
+  f->expr = b->d.e;
+  return EIN_OK;
+}
+
+static ein_status eini_back_storing(eini_back *b, int root, int nfree, int n, int fold, int *id) {
+  eini_grad *w = b->w;
+  eini_stmt f;
+  int64_t *shape = EINI_NEW(w->scratch, int64_t, nfree);
+  if (shape == NULL || root < 0) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nfree; i++) shape[i] = b->s.index[i].extent;
+  EINI_TRY(eini_grad_tensor(w, b->s.out, EIN_NONE, nfree, shape, id));
+  EINI_TRY(eini_back_draft(b, &f, *id, n, nfree));
+  for (int i = 0; i < nfree; i++) f.out_map.coef[(int64_t)i * n + i] = 1;
+  f.fold = fold;
+  return eini_draft_append(w, &f, root);
+}
+
+// A node that reads a new tensor over the first nfree indices: a fold of node root over those from
+// nfree to n.
+static int eini_back_store(eini_back *b, int root, int nfree, int n, int fold) {
+  int tensor;
+  if (b->w->status == EIN_OK)
+    b->w->status = eini_back_storing(b, root, nfree, n, fold, &tensor);
+  return b->w->status != EIN_OK ? -1 : eini_back_read(b, tensor, NULL);
+}
+
+// May the stored result stand for the value that was computed? Not when storing rounded it.
+static int eini_back_kept(const eini_back *b, ein_dtype t) {
+  ein_dtype stored = b->w->g->tensor[b->s.out].dtype;
+  return stored == t && ein_dtype_compute(t) == t;
+}
+
+// max and min: what equals the result shares its cotangent. The values compared are stored, so that
+// they are computed once.
+static int eini_back_extreme(eini_back *b, int root, int g, int *mask) {
+  const eini_stmt *s = &b->s;
+  eini_adjoint *d = &b->d;
+  const eini_node *v = &d->e.node[root];
+  int plain = v->op == EINI_OP_OPERAND, nfree = s->nfree, n = s->nindex;
+  int same = plain && b->w->g->tensor[b->operand[v->arg[0]]].dtype ==
+                          b->w->g->tensor[s->out].dtype;
+  ein_dtype t = ein_dtype_compute((ein_dtype)v->dtype);
+  int x = plain ? root : eini_back_store(b, root, n, n, EINI_FOLD_NONE);
+  int most = same ? eini_back_read(b, s->out, &s->out_map)
+                  : eini_back_store(b, x, nfree, n, s->fold);
+  *mask = eini_adj_op(d, EINI_OP_EQ, x, most, 0);
+  int count = eini_back_store(b, eini_adj_one(d, *mask, t), nfree, n, EINI_SUM);
+  return eini_back_store(b, eini_adj_op(d, EINI_OP_DIV, g, count, 0), nfree, nfree,
+                         EINI_FOLD_NONE);
+}
+
+// out[.., ostep*i + oat] = x[.., xstep*i + xat] * y[.., ystep*i + yat] for i < count; y may be -1.
+static ein_status eini_back_pair(eini_back *b, int out, int64_t ostep, int64_t oat, int64_t count,
+                                 int x, int64_t xstep, int64_t xat, int y, int64_t ystep,
+                                 int64_t yat) {
+  eini_grad *w = b->w;
+  int n = b->s.nfree + 1, root = -1;
+  int64_t last = (int64_t)(n - 1) * n + n - 1;
+  eini_stmt f;
+  if (count == 0) return EIN_OK;
+  EINI_TRY(eini_draft(w, &f, out, n, n, y < 0 ? 1 : 2));
+  for (int i = 0; i < n - 1; i++) f.index[i] = b->s.index[i];
+  EINI_TRY(eini_draft_index(w, &f, n - 1, count));
+  for (int i = 0; i < n; i++) f.out_map.coef[(int64_t)i * n + i] = 1;
+  for (int k = 0; k < f.noperand; k++) {
+    EINI_TRY(eini_draft_operand(w, &f, k, k == 0 ? x : y));
+    eini_zmap_fill(&f.proj[k], &f.out_map);
+    f.proj[k].coef[last] = k == 0 ? xstep : ystep;
+    f.proj[k].offset[n - 1] = k == 0 ? xat : yat;
+    int v = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
+    root = k == 0 ? v : eini_draft_op(w, &f, EINI_OP_MUL, root, v, 0);
+  }
+  f.out_map.coef[last] = ostep;
+  f.out_map.offset[n - 1] = oat;
+  return eini_draft_append(w, &f, root);
+}
+
+// The values of node root, reduced indices as one last axis of n elements.
+static ein_status eini_back_values(eini_back *b, int root, int64_t n, int64_t *shape, int *id) {
+  const eini_stmt *s = &b->s;
+  int nfree = s->nfree;
+  int64_t step = 1, last = (int64_t)nfree * s->nindex;
+  ein_dtype t = ein_dtype_compute((ein_dtype)b->d.e.node[root].dtype);
+  eini_stmt f;
+  for (int i = 0; i < nfree; i++) shape[i] = s->index[i].extent;
+  shape[nfree] = n;
+  EINI_TRY(eini_grad_tensor(b->w, s->out, t, nfree + 1, shape, id));
+  EINI_TRY(eini_back_draft(b, &f, *id, s->nindex, s->nindex));
+  for (int i = 0; i < nfree; i++) f.out_map.coef[(int64_t)i * s->nindex + i] = 1;
+  for (int i = s->nindex - 1; i >= nfree; i--) {
+    f.out_map.coef[last + i] = step;
+    step *= s->index[i].extent;
+  }
+  return eini_draft_append(b->w, &f, root);
+}
+
+// A tensor of the products of all values but each, by a tree of products of pairs (up) and of
+// products of all that is not below (down): no division, so zeros need no care.
+static ein_status eini_back_others(eini_back *b, int64_t n, int64_t *shape, int *id) {
+  int level[64], nfree = b->s.nfree, k = 0, other = -1, made;
+  int64_t size[64];
+  ein_dtype t = b->w->g->tensor[*id].dtype;
+  level[0] = *id;
+  for (size[0] = n; size[k] > 2; k++) {
+    int64_t half = size[k] / 2;
+    shape[nfree] = size[k + 1] = size[k] - half;
+    EINI_TRY(eini_grad_tensor(b->w, b->s.out, t, nfree + 1, shape, &level[k + 1]));
+    EINI_TRY(eini_back_pair(b, level[k + 1], 1, 0, half, level[k], 2, 0, level[k], 2,
+                            1));
+    EINI_TRY(eini_back_pair(b, level[k + 1], 1, half, size[k] % 2, level[k], 1, size[k] - 1, -1,
+                            0, 0));
+  }
+  for (; k >= 0; k--, other = made) {
+    int64_t half = size[k] / 2;
+    shape[nfree] = size[k];
+    EINI_TRY(eini_grad_tensor(b->w, b->s.out, t, nfree + 1, shape, &made));
+    for (int side = 0; side < 2; side++)
+      EINI_TRY(eini_back_pair(b, made, 2, side, half, level[k], 2, 1 - side, other, 1, 0));
+    if (size[k] % 2 != 0)
+      EINI_TRY(eini_back_pair(b, made, 1, size[k] - 1, 1, other, 1, half, -1, 0, 0));
+  }
+  *id = other;
+  return EIN_OK;
+}
+
+static int eini_back_product(eini_back *b, int root, int g) {
+  const eini_stmt *s = &b->s;
+  int64_t n = 1, *shape = EINI_NEW(b->w->scratch, int64_t, s->nfree + 1);
+  int tensor, x;
+  ein_zmap m;
+  for (int i = s->nfree; i < s->nindex; i++)
+    if (eini_mul_overflow(n, s->index[i].extent, &n))
+      return b->w->status = eini_grad_full(b->w), -1;
+  if (n == 1) return g;
+  if (shape == NULL) return -1;
+  b->w->status = eini_back_values(b, root, n, shape, &tensor);
+  if (b->w->status == EIN_OK) b->w->status = eini_back_others(b, n, shape, &tensor);
+  if (b->w->status != EIN_OK || eini_zmap_new(b->w->scratch, s->nfree + 1, s->nindex, &m) != EIN_OK)
+    return -1;
+  for (int i = 0; i < s->nfree; i++) m.coef[(int64_t)i * s->nindex + i] = 1;
+  n = 1;
+  for (int i = s->nindex - 1; i >= s->nfree; i--) {
+    m.coef[(int64_t)s->nfree * s->nindex + i] = n;
+    n *= s->index[i].extent;
+  }
+  x = eini_back_read(b, tensor, &m);
+  return x < 0 ? -1 : eini_adj_mul(&b->d, g, eini_adj_conj(&b->d, x, root));
+}
+
+// The number of values folded, as a literal.
+static int eini_back_count(eini_back *b) {
+  int64_t n = 1;
+  double x = 1;
+  int over = 0;
+  for (int i = b->s.nfree; i < b->s.nindex; i++) {
+    over |= eini_mul_overflow(n, b->s.index[i].extent, &n);
+    x *= (double)b->s.index[i].extent;
+  }
+  return over ? eini_adj_real(&b->d, x) : eini_adj_int(&b->d, n);
+}
+
+// g as a value per point of the free indices, stored unless it is a literal.
+static int eini_back_scaled(eini_back *b, int g) {
+  if (g < 0 || b->w->g->tensor[b->s.out].rank == 0) return g;
+  return eini_back_store(b, g, b->s.nfree, b->s.nfree, EINI_FOLD_NONE);
+}
+
+// The cotangent of the value that is folded, from that of the statement's tensor.
+static int eini_back_seed(eini_back *b, int root, int cot, int *mask) {
+  const eini_stmt *s = &b->s;
+  eini_adjoint *d = &b->d;
+  int nfree = s->nfree, n = s->nindex, x;
+  int g = cot == EINI_COT_ONE ? eini_adj_int(d, 1) : eini_back_read(b, cot, &s->out_map);
+  *mask = -1;
+  if (cot != EINI_COT_ONE && eini_kind_of(b->w->g->tensor[s->out].dtype) == EINI_KCOMPLEX &&
+      eini_kind_of(s->type) < EINI_KCOMPLEX)
+    g = eini_adj_op(d, EINI_OP_REAL, g, 0, 0);
+  switch (s->fold) {
+    case EINI_PROD: return eini_back_product(b, root, g);
+    case EINI_MAX: case EINI_MIN: return eini_back_extreme(b, root, g, mask);
+    case EINI_MEAN:
+      return eini_back_scaled(b, eini_adj_op(d, EINI_OP_DIV, g, eini_back_count(b), 0));
+    case EINI_VAR:
+      g = eini_adj_mul(d, eini_adj_int(d, 2), g);
+      g = eini_back_scaled(b, eini_adj_op(d, EINI_OP_DIV, g, eini_back_count(b), 0));
+      x = eini_back_store(b, root, nfree, n, EINI_MEAN);
+      return eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_SUB, root, x, 0));
+    case EINI_LOGSUMEXP:
+      x = eini_back_kept(b, s->type) ? eini_back_read(b, s->out, &s->out_map)
+                                     : eini_back_store(b, root, nfree, n, EINI_LOGSUMEXP);
+      *mask = eini_adj_op(d, EINI_OP_NE, root, eini_adj_real(d, -(double)INFINITY), 0);
+      x = eini_adj_op(d, EINI_OP_SUB, root, x, 0);
+      return eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_EXP, x, 0, 0));
+    default: return g;
+  }
+}
+
+// ================================================================================================
+// >>pullback  from a statement to its operands
+// Takes a statement and the cotangent of what it defines; appends statements that define what its
+// operands share of it.
+// ================================================================================================
+
+// What a piece reads outside of its operands is 0 there: padded copies.
+typedef struct eini_pads {
+  unsigned char *keep;     // nodes that are needed
+  int *tensor;             // per operand, -1 for one that is not read
+  int64_t **low, **high;   // per operand and axis
+} eini_pads;
+
+static ein_status eini_pads_new(eini_back *b, int root, eini_pads *q) {
+  eini_arena *a = b->w->scratch;
+  unsigned char *keep = q->keep = EINI_NEW(a, unsigned char, root + 1);
+  q->tensor = EINI_NEW(a, int, b->n);
+  q->low = EINI_NEW(a, int64_t *, b->n);
+  q->high = EINI_NEW(a, int64_t *, b->n);
+  if (keep == NULL || q->tensor == NULL || q->low == NULL || q->high == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < b->n; k++) q->tensor[k] = -1;
+  keep[root] = 1;
+  for (int id = root; id >= 0; id--) {
+    const eini_node *v = &b->d.e.node[id];
+    for (int i = 0; keep[id] && i < eini_node_args(v); i++)
+      keep[eini_node_arg(&b->d.e, v, i)] = 1;
+    if (keep[id] && v->op == EINI_OP_OPERAND) q->tensor[v->arg[0]] = b->operand[v->arg[0]];
+  }
+  for (int k = 0; k < b->n; k++) {
+    q->low[k] = EINI_NEW(a, int64_t, b->proj[k].rows);
+    q->high[k] = EINI_NEW(a, int64_t, b->proj[k].rows);
+    if (q->low[k] == NULL || q->high[k] == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+// How far one piece reads outside; c: room for a form.
+static ein_status eini_pads_widen(eini_back *b, eini_pads *q, eini_preimage *p, int64_t *c) {
+  for (int k = 0; k < b->n; k++) {
+    const eini_tensor *t = &b->w->g->tensor[b->operand[k]];
+    const ein_zmap *m = &b->proj[k];
+    for (int r = 0; q->tensor[k] >= 0 && r < m->rows; r++) {
+      int64_t lo, hi;
+      int64_t at = eini_pre_form(p, m->coef + (int64_t)r * m->cols, m->offset[r], c);
+      if (p->over || eini_zmap_row_range(c, p->n, at, p->extent, &lo, &hi) != EIN_OK ||
+          lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
+        return eini_grad_full(b->w);
+      q->low[k][r] = eini_max64(q->low[k][r], -lo);
+      q->high[k][r] = eini_max64(q->high[k][r], hi - t->shape[r] + 1);
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_pads_make(eini_back *b, eini_pads *q) {
+  eini_grad *w = b->w;
+  eini_syn zero;
+  memset(&zero, 0, sizeof zero);
+  zero.kind = EINI_S_NUM;
+  zero.exact = 1;
+  zero.pos = w->pos;
+  for (int k = 0; k < b->n; k++) {
+    eini_padding by = {{EINI_EDGE_CONST, &zero}, EIN_NONE, EIN_NONE, w->pos};
+    if (q->tensor[k] >= 0) by.dtype = w->g->tensor[q->tensor[k]].dtype;
+    for (int r = 0; q->tensor[k] >= 0 && r < b->proj[k].rows; r++) {
+      char name[32];
+      if (q->low[k][r] == 0 && q->high[k][r] == 0) continue;
+      snprintf(name, sizeof name, "pad.d%lld", (long long)w->g->ntensor);
+      EINI_TRY(eini_pad_axis(w->g, w->diag, &q->tensor[k], r, &by, q->low[k][r], q->high[k][r],
+                             name));
+    }
+  }
+  return EIN_OK;
+}
+
+// Is node root a product of operands, one of which is 0 wherever a condition fails, once it is
+// padded with zeros? Then conditions need not be asked.
+static int eini_back_vanishes(const eini_back *b, const eini_pads *q, const eini_preimage *p,
+                              int root) {
+  for (int id = 0; id <= root; id++) {
+    int op = b->d.e.node[id].op;
+    if (q->keep[id] && op != EINI_OP_MUL && op != EINI_OP_NEG && op != EINI_OP_CONJ &&
+        op != EINI_OP_CAST && op != EINI_OP_OPERAND && op != EINI_OP_CONST && op != EINI_OP_PARAM &&
+        op != EINI_OP_INDEX)
+      return 0;
+  }
+  for (int i = 0; i < p->ncond; i++) {
+    int found = 0, who = p->who[i];
+    for (int k = 0; k < b->n && who >= 0; k++) {
+      const ein_zmap *m = &b->proj[k];
+      for (int r = 0; q->tensor[k] >= 0 && r < m->rows; r++) {
+        const int64_t *c = m->coef + (int64_t)r * m->cols;
+        int plain = c[who] == 1 && m->offset[r] == 0 &&
+                    b->w->g->tensor[b->operand[k]].shape[r] == b->s.index[who].extent;
+        for (int j = 0; j < m->cols; j++) plain &= j == who || c[j] == 0;
+        found |= plain;
+      }
+    }
+    if (!found) return 0;
+  }
+  return 1;
+}
+
+// A form over new indices as nodes of a draft; at: their numbers there.
+static int eini_pre_node(eini_grad *w, eini_stmt *f, const eini_preimage *p, const int *at,
+                         const int64_t *c, int64_t offset) {
+  int sum = -1;
+  for (int x = 0; x < p->n; x++) {
+    if (c[x] == 0) continue;
+    int y = eini_expr_add(w->scratch, &f->expr, EINI_OP_INDEX, -1, at[x], 0, 0);
+    if (c[x] != 1)
+      y = eini_draft_op(w, f, EINI_OP_MUL, eini_expr_int(w->scratch, &f->expr, -1, c[x]), y, 0);
+    sum = sum < 0 ? y : eini_draft_op(w, f, EINI_OP_ADD, sum, y, 0);
+  }
+  if (sum >= 0 && offset == 0) return sum;
+  int y = eini_expr_int(w->scratch, &f->expr, -1, offset);
+  return sum < 0 ? y : eini_draft_op(w, f, EINI_OP_ADD, sum, y, 0);
+}
+
+// The expression of a piece: old indices in it become forms of new ones. A literal index would not
+// be an i64, so one that is constant is converted.
+static int eini_back_nodes(eini_back *b, const eini_preimage *p, const eini_pads *q, const int *at,
+                           int root, eini_stmt *f) {
+  eini_grad *w = b->w;
+  int *map = EINI_NEW(w->scratch, int, root + 1);
+  if (map == NULL) return -1;
+  for (int id = 0; id <= root; id++) {
+    const eini_node *v = &b->d.e.node[id];
+    if (!q->keep[id]) continue;
+    if (v->op == EINI_OP_INDEX) {
+      int i = v->arg[0], x;
+      map[id] = x = eini_pre_node(w, f, p, at, p->coef + (int64_t)i * p->cap, p->offset[i]);
+      if (x < 0) return -1;
+      if (f->expr.node[x].op != EINI_OP_CONST) continue;
+      map[id] = eini_draft_op(w, f, EINI_OP_CAST, x, 0, 0);
+      if (map[id] >= 0) f->expr.node[map[id]].dtype = EIN_I64;
+    } else {
+      map[id] = eini_node_copy(w->scratch, &b->d.e, id, map, &f->expr);
+    }
+    if (map[id] < 0) return -1;
+  }
+  return map[root];
+}
+
+// Node x where all conditions of a piece hold that could fail, else 0.
+static int eini_back_where(eini_back *b, const eini_preimage *p, const int *at, int x,
+                           eini_stmt *f) {
+  eini_grad *w = b->w;
+  int mask = -1;
+  for (int i = 0; i < p->ncond && x >= 0; i++) {
+    int row = p->nold + p->nout + i, equal = p->bound[i] < 0, y;
+    const int64_t *c = p->coef + (int64_t)row * p->cap;
+    int64_t lo, hi;
+    if (eini_zmap_row_range(c, p->n, p->offset[row], p->extent, &lo, &hi) != EIN_OK)
+      return w->status = eini_grad_full(w), -1;
+    for (int side = 0; side < (equal ? 1 : 2); side++) {
+      if (equal ? lo == 0 && hi == 0 : side == 0 ? lo >= 0 : hi < p->bound[i]) continue;
+      y = eini_expr_int(w->scratch, &f->expr, -1, equal || side == 0 ? 0 : p->bound[i]);
+      y = eini_draft_op(w, f, equal ? EINI_OP_EQ : side == 0 ? EINI_OP_GE : EINI_OP_LT,
+                        eini_pre_node(w, f, p, at, c, p->offset[row]), y, 0);
+      mask = mask < 0 ? y : eini_draft_op(w, f, EINI_OP_AND, mask, y, 0);
+      if (mask < 0) return -1;
+    }
+  }
+  if (mask < 0) return x;
+  return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
+}
+
+// Numbers the new indices: free ones in the order of the coordinates, then those to be summed.
+static int eini_pre_number(const eini_preimage *p, int *at, int *nfree) {
+  int n = 0;
+  for (int x = 0; x < p->n; x++) at[x] = -1;
+  for (int r = 0; r < p->nout; r++) {
+    const int64_t *c = p->coef + (int64_t)(p->nold + r) * p->cap;
+    for (int x = 0; x < p->n; x++)
+      if (c[x] != 0 && at[x] < 0) at[x] = n++;
+  }
+  *nfree = n;
+  for (int x = 0; x < p->n; x++)
+    if (p->state[x] == EINI_X_REST) at[x] = n++;
+  return n;
+}
+
+// Writes one piece of what node root sends to an operand; ask: conditions must be asked.
+static ein_status eini_back_piece(eini_back *b, eini_preimage *p, const eini_pads *q, int root,
+                                  int out, int ask, int64_t *c) {
+  eini_grad *w = b->w;
+  eini_stmt f;
+  int nfree, *at = EINI_NEW(w->scratch, int, p->cap);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  int n = eini_pre_number(p, at, &nfree);
+  if (p->none) n = nfree;
+  EINI_TRY(eini_draft(w, &f, out, n, nfree, (int)b->n));
+  for (int x = 0; x < p->n; x++) {
+    if (at[x] < 0 || at[x] >= n) continue;
+    f.index[at[x]].extent = p->extent[x];
+    f.index[at[x]].name = p->name[x];
+  }
+  for (int r = 0; r < p->nout; r++) {
+    const int64_t *row = p->coef + (int64_t)(p->nold + r) * p->cap;
+    f.out_map.offset[r] = p->offset[p->nold + r];
+    for (int x = 0; x < p->n; x++)
+      if (row[x] != 0) f.out_map.coef[(int64_t)r * n + at[x]] = row[x];
+  }
+  if (p->none) return eini_draft_fill(w, &f, 0);
+  for (int k = 0; k < b->n; k++) {
+    const ein_zmap *m = &b->proj[k];
+    f.operand[k] = b->operand[k];
+    if (q->tensor[k] < 0) continue;
+    EINI_TRY(eini_draft_operand(w, &f, k, q->tensor[k]));
+    for (int r = 0; r < m->rows; r++) {
+      int64_t off = eini_pre_form(p, m->coef + (int64_t)r * m->cols, m->offset[r], c);
+      f.proj[k].offset[r] = off + q->low[k][r];
+      for (int x = 0; x < p->n; x++)
+        if (c[x] != 0) f.proj[k].coef[(int64_t)r * n + at[x]] = c[x];
+    }
+  }
+  int x = eini_back_nodes(b, p, q, at, root, &f);
+  if (ask) x = eini_back_where(b, p, at, x, &f);
+  return x < 0 ? eini_grad_failed(w) : eini_draft_split(w, &f, x);
+}
+
+// ---- zeros where a one-to-one coordinate leaves elements out ----
+
+// One coordinate: base + sum of step[l]*i_l, the least step first; span: the largest sum below l.
+typedef struct eini_comb {
+  int n, *index;
+  int64_t base, *step, *span;
+} eini_comb;
+
+static ein_status eini_comb_of(eini_grad *w, const eini_preimage *p, int r, eini_comb *u) {
+  const int64_t *c = p->coef + (int64_t)(p->nold + r) * p->cap;
+  int64_t above = 0, span = 0;
+  int equal;
+  u->n = 0;
+  u->base = p->offset[p->nold + r];
+  u->index = EINI_NEW(w->scratch, int, p->n);
+  u->step = EINI_NEW(w->scratch, int64_t, p->n);
+  u->span = EINI_NEW(w->scratch, int64_t, p->n + 1);
+  if (u->index == NULL || u->step == NULL || u->span == NULL) return EIN_ERR_NO_MEMORY;
+  for (int x; (x = eini_pre_next(p, c, above, &equal)) >= 0; u->n++) {
+    u->index[u->n] = x;
+    u->step[u->n] = above = eini_abs64(c[x]);
+    if (c[x] < 0) u->base += c[x] * (p->extent[x] - 1);
+    span += above * (p->extent[x] - 1);
+    u->span[u->n + 1] = span;
+  }
+  return EIN_OK;
+}
+
+// A piece of zeros: in coordinate r `count` elements from `start` on, repeated over step `level`
+// but its last and over those above it; combs before r, everything after it.
+static ein_status eini_back_gap(eini_grad *w, const eini_preimage *p, const eini_comb *comb,
+                                int out, int r, int level, int64_t start, int64_t count) {
+  const eini_tensor *t = &w->g->tensor[out];
+  int n = 0, most = p->n + t->rank, rank = t->rank;
+  int64_t *extent = EINI_NEW(w->scratch, int64_t, most + 1);
+  int64_t *step = EINI_NEW(w->scratch, int64_t, most + 1);
+  int *row = EINI_NEW(w->scratch, int, most + 1);
+  eini_stmt f;
+  if (extent == NULL || step == NULL || row == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < rank; k++) {
+    const eini_comb *u = &comb[k];
+    int whole = k == r || k > r || !p->direct[k];
+    if (whole) {
+      extent[n] = k == r ? count : w->g->tensor[out].shape[k];
+      step[n] = 1;
+      row[n++] = k;
+    }
+    for (int l = k == r ? level : whole ? u->n : 0; l < u->n; l++) {
+      extent[n] = p->extent[u->index[l]] - (k == r && l == level);
+      step[n] = u->step[l];
+      row[n++] = k;
+    }
+  }
+  for (int i = 0; i < n; i++)
+    if (extent[i] <= 0) return EIN_OK;
+  EINI_TRY(eini_draft(w, &f, out, n, n, 0));
+  for (int i = 0; i < n; i++) {
+    EINI_TRY(eini_draft_index(w, &f, i, extent[i]));
+    f.out_map.coef[(int64_t)row[i] * n + i] = step[i];
+  }
+  for (int k = 0; k < rank; k++)
+    f.out_map.offset[k] = k == r ? start : k < r && p->direct[k] ? comb[k].base : 0;
+  return eini_draft_fill(w, &f, 0);
+}
+
+static ein_status eini_back_zeros(eini_grad *w, const eini_preimage *p, int out) {
+  eini_comb *comb = EINI_NEW(w->scratch, eini_comb, p->nout);
+  if (comb == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < p->nout; r++)
+    if (p->direct[r]) EINI_TRY(eini_comb_of(w, p, r, &comb[r]));
+  for (int r = 0; r < p->nout; r++) {
+    eini_comb *u = &comb[r];
+    if (!p->direct[r]) continue;
+    int64_t end = u->base + u->span[u->n] + 1;
+    EINI_TRY(eini_back_gap(w, p, comb, out, r, u->n, 0, u->base));
+    for (int l = 0; l < u->n; l++)
+      EINI_TRY(eini_back_gap(w, p, comb, out, r, l, u->base + u->span[l] + 1,
+                             u->step[l] - u->span[l] - 1));
+    EINI_TRY(eini_back_gap(w, p, comb, out, r, u->n, end, w->g->tensor[out].shape[r] - end));
+  }
+  return EIN_OK;
+}
+
+// Names for new indices, one per coordinate.
+static ein_status eini_pre_names(eini_grad *w, int n, const char ***names) {
+  *names = EINI_NEW(w->scratch, const char *, n);
+  for (int r = 0; *names != NULL && r < n; r++) {
+    char name[24];
+    int len = snprintf(name, sizeof name, "c%d.%lld", r, (long long)w->g->ntensor);
+    if (((*names)[r] = eini_strndup(&w->g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return *names == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Is what node root sends to operand k a tensor that is there, seen from the operand's axes, each
+// of them an index? Then it need not be made.
+static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part *share) {
+  const eini_grad *w = b->w;
+  const eini_node *v = &b->d.e.node[root];
+  const eini_tensor *to = &w->g->tensor[b->s.operand[k]], *from;
+  const ein_zmap *m = &b->proj[k], *by;
+  if (v->op != EINI_OP_OPERAND || m->rows != m->cols) return 0;
+  for (int r = 0; r < m->rows; r++) {
+    if (m->offset[r] != 0 || to->shape[r] != b->s.index[r].extent) return 0;
+    for (int c = 0; c < m->cols; c++)
+      if (m->coef[(int64_t)r * m->cols + c] != (r == c)) return 0;
+  }
+  by = &b->proj[v->arg[0]];
+  from = &w->g->tensor[b->operand[v->arg[0]]];
+  int same = eini_zmap_equal(by, m) &&
+             from->dtype == ein_dtype_compute(to->dtype);
+  for (int r = 0; same && r < m->rows; r++) same = from->shape[r] == to->shape[r];
+  share->tensor = b->operand[v->arg[0]];
+  share->map = same ? NULL : by;
+  return share->shared = 1;
+}
+
+static ein_status eini_back_push(eini_back *b, int64_t *n, int id) {
+  int *more = (int *)eini_grow(b->w->scratch, b->stack, *n, &b->capstack, sizeof *more);
+  if (more == NULL) return EIN_ERR_NO_MEMORY;
+  b->stack = more;
+  more[(*n)++] = id;
+  return EIN_OK;
+}
+
+// Copies the nodes below root, each after those it reads.
+static ein_status eini_back_gather(eini_back *b, int root, eini_expr *to) {
+  const eini_expr *e = &b->d.e;
+  int64_t n = 0;
+  EINI_TRY(eini_back_push(b, &n, root));
+  while (n > 0) {
+    int id = b->stack[n - 1];
+    if (b->mark[id] != 0) n--;  // met a second time, after what it reads; or on another way
+    if (b->mark[id] == 1) {
+      b->map[id] = eini_node_copy(b->w->scratch, e, id, b->map, to);
+      if (b->map[id] < 0) return EIN_ERR_NO_MEMORY;
+      b->from[b->map[id]] = id;
+      b->mark[id] = 2;
+    }
+    if (b->mark[id] != 0) continue;
+    b->mark[id] = 1;
+    for (int i = eini_node_args(&e->node[id]) - 1; i >= 0; i--)
+      EINI_TRY(eini_back_push(b, &n, eini_node_arg(e, &e->node[id], i)));
+  }
+  for (int64_t i = 0; i < to->n; i++) b->mark[b->from[i]] = 0;
+  return EIN_OK;
+}
+
+// The operands that a part reads, once each and in their order.
+static ein_status eini_back_pick(const eini_back *b, eini_back *part) {
+  part->operand = EINI_NEW(b->w->scratch, int, part->d.e.n);
+  part->proj = EINI_NEW(b->w->scratch, ein_zmap, part->d.e.n);
+  if (part->operand == NULL || part->proj == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < part->d.e.n; i++) {
+    const eini_node *v = &part->d.e.node[i];
+    int64_t to = part->n;
+    if (v->op != EINI_OP_OPERAND) continue;
+    while (to > 0 && part->operand[to - 1] > v->arg[0]) to--;
+    if (to > 0 && part->operand[to - 1] == v->arg[0]) continue;
+    memmove(part->operand + to + 1, part->operand + to,
+            (size_t)(part->n++ - to) * sizeof *part->operand);
+    part->operand[to] = v->arg[0];
+  }
+  for (int64_t k = 0; k < part->n; k++) {
+    int old = part->operand[k];
+    b->used[old] = (int)k;
+    part->operand[k] = b->operand[old];
+    part->proj[k] = b->proj[old];
+  }
+  for (int64_t i = 0; i < part->d.e.n; i++) {
+    eini_node *v = &part->d.e.node[i];
+    if (v->op == EINI_OP_OPERAND) v->arg[0] = b->used[v->arg[0]];
+  }
+  return EIN_OK;
+}
+
+// What node root needs of a statement's cotangents, and no more: what is sent to one of many
+// operands must not cost more because of the others. *at: the root in it.
+static ein_status eini_back_part(eini_back *b, int root, eini_back *part, int *at) {
+  int64_t need = eini_max64(b->d.e.n, b->n);
+  if (b->room < need) {
+    b->mark = EINI_NEW(b->w->scratch, int, 8 * need);
+    if (b->mark == NULL) return EIN_ERR_NO_MEMORY;
+    b->room = 2 * need;
+    b->map = b->mark + b->room;
+    b->from = b->map + b->room;
+    b->used = b->from + b->room;
+  }
+  memset(part, 0, sizeof *part);
+  part->w = b->w;
+  part->s = b->s;
+  EINI_TRY(eini_back_gather(b, root, &part->d.e));
+  *at = b->map[root];
+  return eini_back_pick(b, part);
+}
+
+// A new tensor that is what node root, over all indices of the statement, sends to operand k:
+// element c is the sum of root over all index values at which operand k is read at c.
+static ein_status eini_back_send(eini_back *b, int k, int root) {
+  eini_grad *w = b->w;
+  int to = b->s.operand[k], rank = w->g->tensor[to].rank, out, ask;
+  const int64_t *shape = w->g->tensor[to].shape;
+  const char **names;
+  eini_preimage p;
+  eini_pads q;
+  eini_back part;
+  eini_grad_part *share = EINI_NEW(w->scratch, eini_grad_part, 1);
+  if (share == NULL) return EIN_ERR_NO_MEMORY;
+  share->next = w->share[to];
+  w->share[to] = share;
+  if (eini_back_shares(b, k, root, share)) return EIN_OK;
+  EINI_TRY(eini_pre_new(&p, w->scratch, b->s.nindex, rank));
+  int64_t *c = EINI_NEW(w->scratch, int64_t, p.cap);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_pre_names(w, rank, &names));
+  EINI_TRY(eini_back_part(b, root, &part, &root));
+  EINI_TRY(eini_pads_new(&part, root, &q));
+  for (int64_t i = 0; i == 0 || i < p.pieces; i++) {
+    if (eini_pre_build(&p, &b->s, &b->proj[k], shape, names, i, c) != EIN_OK)
+      return eini_grad_full(w);
+    if (!p.none && !p.empty) EINI_TRY(eini_pads_widen(&part, &q, &p, c));
+  }
+  ask = !eini_back_vanishes(&part, &q, &p, root);
+  EINI_TRY(eini_pads_make(&part, &q));
+  EINI_TRY(eini_grad_tensor(w, to, ein_dtype_compute(w->g->tensor[to].dtype), rank, shape, &out));
+  for (int64_t i = 0; i == 0 || i < p.pieces; i++) {
+    if (eini_pre_build(&p, &b->s, &b->proj[k], shape, names, i, c) != EIN_OK)
+      return eini_grad_full(w);
+    if (!p.empty) EINI_TRY(eini_back_piece(&part, &p, &q, root, out, ask, c));
+  }
+  share->tensor = out;
+  return eini_back_zeros(w, &p, out);
+}
+
+// ================================================================================================
+// >>gradient  reverse-mode differentiation
+// Takes a scalar (or a tensor and a seed) and tensors of a graph; appends statements that define
+// the gradients. They are like any other statements: no other part of the library knows them.
+// ================================================================================================
+
+// Says what stopped a cotangent.
+static ein_status eini_back_stop(eini_back *b) {
+  eini_grad *w = b->w;
+  const ein_graph *g = w->g;
+  const eini_node *v = b->d.stop < 0 ? NULL : &b->d.e.node[b->d.stop];
+  const eini_stmt *s = &b->s;
+  char what[96] = "a value that is no float";
+  if (v != NULL && v->op == EINI_OP_OPERAND) {  // the statement that made it
+    int tensor = b->operand[v->arg[0]];
+    for (int64_t i = 0; i < w->nstmt; i++)
+      if (g->stmt[i].out == tensor) s = &g->stmt[i];
+  }
+  if (v != NULL && v->op == EINI_OP_CALL)
+    snprintf(what, sizeof what, "the function %.60s", g->function[v->arg[0]].name);
+  else if (s->fold >= EINI_ANY && (s->fold <= EINI_ALL || s->fold > EINI_LOGSUMEXP) &&
+           s->fold != EINI_MEAN && s->fold != EINI_VAR)
+    snprintf(what, sizeof what, "%s%.60s", s->fold >= EINI_FOLD_USER ? "the monoid " : "",
+             eini_fold_name(g, s->fold));
+  return eini_fail(w->diag, EIN_ERR_UNSUPPORTED, w->pos, w->len,
+                   "conditions, as in where(c, x, y), need none",
+                   "the gradient of '%.40s' needs that of %s, in the statement of '%.40s'",
+                   g->tensor[w->loss].name, what, g->tensor[s->out].name);
+}
+
+// Marks sqrt(sum(x^2)), which stands in two statements: the sum's tensor is read by the root.
+static void eini_back_norms(eini_back *b) {
+  const eini_grad *w = b->w;
+  for (int id = 0; id < b->d.nprimal; id++) {
+    const eini_node *v = &b->d.e.node[id];
+    if (v->op != EINI_OP_SQRT) continue;
+    v = &b->d.e.node[v->arg[0]];
+    for (int64_t i = 0; v->op == EINI_OP_OPERAND && i < w->nstmt; i++) {
+      const eini_stmt *s = &w->g->stmt[i];
+      if (s->out != b->operand[v->arg[0]]) continue;
+      b->d.norm[id] = s->fold == EINI_SUM && s->expr.node[s->expr.n - 1].op == EINI_OP_SQUARE;
+    }
+  }
+}
+
+static ein_status eini_back_begin(eini_grad *w, eini_back *b, int64_t stmt) {
+  memset(b, 0, sizeof *b);
+  b->w = w;
+  b->s = w->g->stmt[stmt];
+  const eini_stmt *s = &b->s;
+  unsigned char *reads = EINI_NEW(w->scratch, unsigned char, s->noperand);
+  b->operand = EINI_NEW(w->scratch, int, s->noperand);
+  b->proj = EINI_NEW(w->scratch, ein_zmap, s->noperand);
+  if (reads == NULL || b->operand == NULL || b->proj == NULL) return EIN_ERR_NO_MEMORY;
+  b->n = b->cap = b->cap2 = s->noperand;
+  for (int k = 0; k < s->noperand; k++) {
+    b->operand[k] = s->operand[k];
+    b->proj[k] = s->proj[k];
+    reads[k] = w->reach[s->operand[k]];
+  }
+  return eini_adj_begin(&b->d, w->scratch, &s->expr, reads, s->noperand);
+}
+
+// The cotangent of the operand read by node id; one that others have too is stored once.
+static int eini_back_common(eini_back *b, int id) {
+  eini_adjoint *d = &b->d;
+  int val = d->val[id], mask = d->mask[id], n = b->s.nindex, more = 0;
+  int x = eini_adj_plain(d, val, mask);
+  for (int i = id + 1; i < d->nprimal; i++)
+    more += d->e.node[i].op == EINI_OP_OPERAND && d->val[i] == val && d->mask[i] == mask;
+  if (x < 0 || more == 0 || n > b->s.nfree || d->e.node[x].op == EINI_OP_OPERAND ||
+      d->e.node[x].op == EINI_OP_CONST)
+    return x;
+  x = eini_back_store(b, x, n, n, EINI_FOLD_NONE);
+  for (int i = id; i < d->nprimal; i++) {
+    if (d->e.node[i].op != EINI_OP_OPERAND || d->val[i] != val || d->mask[i] != mask) continue;
+    d->val[i] = x;
+    d->mask[i] = -1;
+  }
+  return x;
+}
+
+// Sends the cotangent of a statement's tensor to its operands.
+static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
+  eini_back b;
+  EINI_TRY(eini_back_begin(w, &b, stmt));
+  const eini_stmt *s = &b.s;
+  eini_adjoint *d = &b.d;
+  int root = d->nprimal - 1, cot = w->cot[s->out];
+  if (!d->needs[root] || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  if (eini_node_kind(d, root) < EINI_KREAL || s->fold >= EINI_FOLD_USER) {
+    d->stop = s->fold >= EINI_FOLD_USER ? -1 : root;
+    return eini_back_stop(&b);
+  }
+  d->val[root] = eini_back_seed(&b, root, cot, &d->mask[root]);
+  if (s->fold == EINI_FOLD_NONE && eini_back_kept(&b, (ein_dtype)d->e.node[root].dtype)) {
+    int op = d->e.node[root].op;
+    if (op == EINI_OP_EXP || op == EINI_OP_EXPM1 || op == EINI_OP_TAN || op == EINI_OP_TANH ||
+        op == EINI_OP_SIGMOID || op == EINI_OP_SQRT || op == EINI_OP_RSQRT || op == EINI_OP_SILU ||
+        op == EINI_OP_POW ||
+        (op == EINI_OP_DIV && d->needs[d->e.node[root].arg[1]]))
+      d->stored = eini_back_read(&b, s->out, &s->out_map);
+  }
+  eini_back_norms(&b);
+  if (d->val[root] < 0) return eini_grad_failed(w);
+  ein_status st = eini_adj_run(d);
+  if (d->stop >= 0) return eini_back_stop(&b);
+  EINI_TRY(st);
+  for (int id = 0; id < d->nprimal; id++) {
+    if (d->e.node[id].op != EINI_OP_OPERAND || d->val[id] < 0) continue;
+    int x = eini_back_common(&b, id);
+    if (x < 0) return eini_grad_failed(w);
+    EINI_TRY(eini_back_send(&b, d->e.node[id].arg[0], x));
+  }
+  return EIN_OK;
+}
+
+// The cotangent of a tensor from what was sent to it; a wanted one goes to the tensor for it.
+static ein_status eini_grad_settle(eini_grad *w, int t) {
+  ein_graph *g = w->g;
+  const eini_grad_part *u = w->share[t];
+  int want = w->want[t], out = want;
+  if (w->done[t]) return EIN_OK;
+  w->done[t] = 1;
+  if (w->cot[t] != -1) {  // the loss
+    eini_grad_part seed = {NULL, w->cot[t], 1, NULL};
+    return want < 0 ? EIN_OK : eini_grad_whole(w, want, 1, seed.tensor < 0 ? NULL : &seed);
+  }
+  if (u == NULL) return want < 0 ? EIN_OK : eini_grad_whole(w, want, 0, NULL);
+  if (u->next == NULL && want >= 0 && !u->shared) {  // what would be copied is written there
+    for (int64_t i = w->nstmt; i < g->nstmt; i++)
+      if (g->stmt[i].out == u->tensor) g->stmt[i].out = want;
+    g->tensor[want].nstmt = g->tensor[u->tensor].nstmt;
+    g->tensor[u->tensor].nstmt = 0;
+  } else if (u->next == NULL && want < 0 && u->map == NULL) {
+    out = u->tensor;
+  } else {
+    if (want < 0)
+      EINI_TRY(eini_grad_tensor(w, t, ein_dtype_compute(g->tensor[t].dtype), g->tensor[t].rank,
+                                g->tensor[t].shape, &out));
+    EINI_TRY(eini_grad_whole(w, out, 0, u));
+  }
+  w->cot[t] = out;
+  return EIN_OK;
+}
+
+// Which tensors depend on those with reach, in the order of the statements?
+static ein_status eini_grad_reach(eini_grad *w) {
+  int64_t most = 0, operands = 0;
+  for (int64_t i = 0; i < w->nstmt; i++) {
+    most = eini_max64(most, w->g->stmt[i].expr.n);
+    operands = eini_max64(operands, w->g->stmt[i].noperand);
+  }
+  unsigned char *needs = EINI_NEW(w->scratch, unsigned char, most);
+  unsigned char *reads = EINI_NEW(w->scratch, unsigned char, operands);
+  if (needs == NULL || reads == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < w->nstmt; i++) {
+    const eini_stmt *s = &w->g->stmt[i];
+    for (int k = 0; k < s->noperand; k++) reads[k] = w->reach[s->operand[k]];
+    eini_adj_needs(&s->expr, reads, needs);
+    if (!w->g->tensor[s->out].shift) w->reach[s->out] |= needs[s->expr.n - 1];
+  }
+  return EIN_OK;
+}
+
+// Gradients of loss, times seed unless -1, by nwrt tensors; grad: tensors without statements, with
+// their shapes and dtypes.
+static ein_status eini_gradient(eini_grad *w, int seed, int nwrt, const int *wrt,
+                                const int *grad) {
+  ein_graph *g = w->g;
+  int64_t n = g->ntensor;
+  w->nstmt = g->nstmt;
+  w->reach = EINI_NEW(w->scratch, unsigned char, n);
+  w->done = EINI_NEW(w->scratch, unsigned char, n);
+  w->cot = EINI_NEW(w->scratch, int, n);
+  w->want = EINI_NEW(w->scratch, int, n);
+  w->share = EINI_NEW(w->scratch, eini_grad_part *, n);
+  if (w->reach == NULL || w->done == NULL || w->cot == NULL || w->want == NULL || w->share == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < n; t++) w->cot[t] = w->want[t] = -1;
+  for (int k = 0; k < nwrt; k++) {
+    w->reach[wrt[k]] = 1;
+    w->want[wrt[k]] = grad[k];
+  }
+  EINI_TRY(eini_grad_reach(w));
+  w->cot[w->loss] = seed < 0 ? EINI_COT_ONE : seed;
+  for (int64_t i = w->nstmt - 1; i >= 0; i--) {
+    int t = g->stmt[i].out;
+    if (w->reach[t]) EINI_TRY(eini_grad_settle(w, t));
+    if (w->reach[t] && w->cot[t] != -1) EINI_TRY(eini_back_stmt(w, i));
+  }
+  for (int k = 0; k < nwrt; k++) EINI_TRY(eini_grad_settle(w, wrt[k]));
+  return EIN_OK;
+}
+
+// ---- what is asked for ----
+
+// A mistake about item i: 0 the loss, 1 the seed, 2 + k the k-th of wrt.
+EINI_PRINTF(5, 6)
+static ein_status eini_grad_refuse(const eini_grad *w, int i, ein_status st, const char *hint,
+                                   const char *format, ...) {
+  const eini_syn *v = w->at == NULL ? NULL : w->at[i];
+  va_list args;
+  va_start(args, format);
+  eini_vfail(w->diag, st, v == NULL ? -1 : v->pos, v == NULL ? 0 : v->len, hint, format, args);
+  va_end(args);
+  return st;
+}
+
+static ein_status eini_grad_check_float(const eini_grad *w, int i, int tensor) {
+  const eini_tensor *t = &w->g->tensor[tensor];
+  if (eini_kind_of(t->dtype) >= EINI_KREAL) return EIN_OK;
+  return eini_grad_refuse(w, i, EIN_ERR_DTYPE, NULL, "'%.60s' is of %s: only floats have gradients",
+                          t->name, ein_dtype_name(t->dtype));
+}
+
+static ein_status eini_grad_check(const eini_grad *w, int seed, int nwrt, const int *wrt) {
+  const eini_tensor *l = &w->g->tensor[w->loss], *s = seed < 0 ? NULL : &w->g->tensor[seed];
+  EINI_TRY(eini_grad_check_float(w, 0, w->loss));
+  if (s == NULL && l->rank > 0)
+    return eini_grad_refuse(w, 0, EIN_ERR_SHAPE, "a seed says how much each element counts",
+                            "'%.60s' has %d axes: without a seed it must be a scalar", l->name,
+                            l->rank);
+  if (s == NULL && eini_kind_of(l->dtype) == EINI_KCOMPLEX)
+    return eini_grad_refuse(w, 0, EIN_ERR_DTYPE, "take real(..), or give a seed",
+                            "'%.60s' is complex", l->name);
+  if (s != NULL) {
+    EINI_TRY(eini_grad_check_float(w, 1, seed));
+    int same = s->rank == l->rank;
+    for (int r = 0; same && r < s->rank; r++) same = s->shape[r] == l->shape[r];
+    if (!same)
+      return eini_grad_refuse(w, 1, EIN_ERR_SHAPE, NULL, "'%.60s' does not have the shape of "
+                              "'%.60s'", s->name, l->name);
+    if (eini_kind_of(s->dtype) > eini_kind_of(l->dtype))
+      return eini_grad_refuse(w, 1, EIN_ERR_DTYPE, NULL, "'%.60s' is complex, '%.60s' is real",
+                              s->name, l->name);
+  }
+  for (int k = 0; k < nwrt; k++) {
+    EINI_TRY(eini_grad_check_float(w, 2 + k, wrt[k]));
+    for (int j = 0; j < k; j++)
+      if (wrt[j] == wrt[k])
+        return eini_grad_refuse(w, 2 + k, EIN_ERR_NAME, NULL, "'%.60s' occurs twice",
+                                w->g->tensor[wrt[k]].name);
+  }
+  return EIN_OK;
+}
+
+// A tensor for the gradient by tensor wrt: its shape, and its dtype if none was given.
+static ein_status eini_grad_result(const eini_grad *w, int i, int wrt, int grad) {
+  const eini_tensor *x = &w->g->tensor[wrt];
+  eini_tensor *t = &w->g->tensor[grad];
+  int same = t->rank == x->rank;
+  for (int r = 0; same && t->given != NULL && r < t->rank; r++) same = t->given[r] == x->shape[r];
+  if (!same)
+    return eini_grad_refuse(w, i, EIN_ERR_SHAPE, NULL, "'%.60s' does not have the shape of '%.60s'",
+                            t->name, x->name);
+  if (t->dtype == EIN_NONE) t->dtype = x->dtype;
+  if (eini_kind_of(t->dtype) < eini_kind_of(x->dtype))
+    return eini_grad_refuse(w, i, EIN_ERR_DTYPE, NULL, "'%.60s' is of %s, '%.60s' of %s", t->name,
+                            ein_dtype_name(t->dtype), x->name, ein_dtype_name(x->dtype));
+  t->dtype_open = 0;
+  t->shape = EINI_NEW(&w->g->arena, int64_t, t->rank);
+  if (t->shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (t->rank > 0) memcpy(t->shape, x->shape, (size_t)t->rank * sizeof *t->shape);
+  return EIN_OK;
+}
+
+// Checks what is asked for, then appends the statements.
+static ein_status eini_grad_all(eini_grad *w, int seed, int nwrt, const int *wrt,
+                                const int *grad) {
+  EINI_TRY(eini_grad_check(w, seed, nwrt, wrt));
+  for (int k = 0; k < nwrt; k++) EINI_TRY(eini_grad_result(w, 2 + k, wrt[k], grad[k]));
+  return eini_gradient(w, seed, nwrt, wrt, grad);
+}
+
+static ein_status eini_grad_ids(ein_graph *g, int loss, int nwrt, const int *wrt, int seed,
+                                const int *grad) {
+  if (nwrt < 1 || wrt == NULL || grad == NULL || loss < 0 || loss >= g->ntensor ||
+      seed >= g->ntensor)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "gradient: counts, pointers, the loss or the seed");
+  EINI_TRY(eini_seal_tensor(g, loss));
+  if (seed >= 0) EINI_TRY(eini_seal_tensor(g, seed));
+  for (int k = 0; k < nwrt; k++) {
+    if (wrt[k] < 0 || wrt[k] >= g->ntensor || grad[k] < 0 || grad[k] >= g->ntensor)
+      return eini_refuse(g, EIN_ERR_ARGUMENT, "gradient: number %d is no tensor", k);
+    EINI_TRY(eini_seal_tensor(g, wrt[k]));
+  }
+  for (int k = 0; k < nwrt; k++) {
+    const eini_tensor *t = &g->tensor[grad[k]];
+    int again = 0;
+    for (int j = 0; j < k; j++) again |= grad[j] == grad[k];
+    if (again || t->shape != NULL || t->nstmt > 0)
+      return eini_refuse(g, EIN_ERR_NAME, "gradient: '%.60s' is defined already", t->name);
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_graph_add_gradient(ein_graph *g, int loss, int nwrt, const int *wrt,
+                                          int seed, const int *grad) {
+  EINI_TRY(eini_building(g));
+  eini_grad w;
+  eini_arena scratch;
+  ein_status st = eini_grad_ids(g, loss, nwrt, wrt, seed, grad);
+  if (st != EIN_OK) return g->status = st;
+  memset(&w, 0, sizeof w);
+  eini_arena_init(&scratch, &g->arena.al);
+  w.g = g;
+  w.diag = g->diag;
+  w.pos = -1;
+  w.loss = loss;
+  w.scratch = &scratch;
+  st = eini_grad_all(&w, seed, nwrt, wrt, grad);
+  eini_arena_free(&scratch);
+  return g->status = st;
+}
+
+// ================================================================================================
+// >>build  from resolved trees to statements
+// Takes resolved trees; gives statements of the graph. What is not one fold over one expression is
+// split; the parts become temporaries.
+// ================================================================================================
+
+#define EINI_SAME_MAX 64                   // equal operands and temporaries are looked for this far
+
+// A statement being emitted: its indices, and its operands with their rows.
+typedef struct eini_build {
+  eini_emit em;            // first, see eini_emit_leaf
+  eini_prog *q;
+  int n, nfree, *var, *saved;
+  int64_t nop, cap, cap2;
+  int *op;
+  const eini_row **row;
+} eini_build;
+
+static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
+  for (int r = 0; r < rank; r++) {
+    if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
+    for (int i = 0; i < a[r].n; i++)
+      if (a[r].var[i] != b[r].var[i] || a[r].coef[i] != b[r].coef[i]) return 0;
+  }
+  return 1;
+}
+
+// The number of an operand; equal accesses share one. -1 when out of memory.
+static int eini_operand(eini_build *b, int tensor, const eini_row *row) {
+  eini_parser *p = b->em.p;
+  for (int64_t k = b->nop - 1; k >= eini_max64(0, b->nop - EINI_SAME_MAX); k--) {
+    if (b->op[k] == tensor && eini_rows_equal(b->row[k], row, b->q->g->tensor[tensor].rank))
+      return (int)k;
+  }
+  int *op = (int *)eini_grow(p->arena, b->op, b->nop, &b->cap, sizeof *op);
+  void *rows = eini_grow(p->arena, (void *)b->row, b->nop, &b->cap2, sizeof *b->row);
+  if (op == NULL || rows == NULL) return eini_pmem(p), -1;
+  b->op = op;
+  b->row = (const eini_row **)rows;
+  op[b->nop] = tensor;
+  b->row[b->nop] = row;
+  return (int)b->nop++;
+}
+
+// Emits a tree over free and bound indices.
+static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev, int64_t nfree,
+                                  const int *bind, int nbind, const eini_syn *tree) {
+  eini_parser *p = &q->p;
+  memset(b, 0, sizeof *b);
+  b->q = q;
+  b->em.p = p;
+  b->em.arena = &q->g->arena;
+  b->nfree = (int)nfree;
+  b->var = EINI_NEW(p->arena, int, nfree + nbind);
+  b->saved = EINI_NEW(p->arena, int, nfree + nbind);
+  if (b->var == NULL || b->saved == NULL) return eini_pmem(p);
+  for (; b->n < nfree + nbind; b->n++) {
+    b->var[b->n] = b->n < nfree ? freev[b->n] : bind[b->n - nfree];
+    b->saved[b->n] = q->var[b->var[b->n]].col;
+    q->var[b->var[b->n]].col = b->n;
+  }
+  eini_emit_tree(&b->em, tree);
+  return p->st;
+}
+
+static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
+  for (int r = 0; r < m->rows; r++) {
+    m->offset[r] = row[r].offset;
+    for (int i = 0; i < row[r].n; i++)
+      m->coef[(int64_t)r * m->cols + q->var[row[r].var[i]].col] = row[r].coef[i];
+  }
+}
+
+// Takes over a status that the graph reported itself.
+static ein_status eini_reported(eini_parser *p, ein_status st) {
+  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
+  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
+  return p->st = st;
+}
+
+// Appends the statement; left NULL: the free indices in order.
+static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold,
+                                  int64_t pos) {
+  eini_prog *q = b->q;
+  ein_graph *g = q->g;
+  int64_t cells = g->tensor[out].rank;
+  for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
+  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX)
+    return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
+  eini_stmt *s;
+  if (eini_graph_add_stmt(g, out, b->n, (int)b->nop, b->op, &s) != EIN_OK) return eini_pmem(&q->p);
+  s->nfree = b->nfree;
+  s->fold = fold;
+  s->pos = pos;
+  s->expr = b->em.e;
+  for (int i = 0; i < b->n; i++) {
+    const eini_var *x = &q->var[b->var[i]];
+    const eini_sym *name = &q->names.sym[x->sym];
+    int hides = 0;
+    char other[96];  // an index that hides another: told apart in what is printed
+    for (int k = 0; k < i && b->n <= 64; k++) hides |= q->var[b->var[k]].sym == x->sym;
+    int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
+    s->index[i].extent = x->extent;
+    s->index[i].name =
+        eini_strndup(&g->arena, hides ? other : name->s, hides ? len : name->n);
+    if (s->index[i].name == NULL) return eini_pmem(&q->p);
+    if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
+  }
+  if (left != NULL) eini_fill_map(q, &s->out_map, left);
+  for (int64_t k = 0; k < b->nop; k++) eini_fill_map(q, &s->proj[k], b->row[k]);
+  return eini_reported(&q->p, eini_stmt_finish(g, s, q->p.diag));
+}
+
+// ---- temporaries ----
+
+// An access to tensor at variables.
+static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, int64_t pos) {
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_ACCESS, pos);
+  eini_row *row = EINI_NEW(q->p.arena, eini_row, u->n);
+  int64_t *one = EINI_NEW(q->p.arena, int64_t, 1);
+  if (row == NULL || one == NULL) eini_pmem(&q->p);
+  if (v == NULL || row == NULL || one == NULL) return NULL;
+  *one = 1;
+  v->id = tensor;
+  v->row = row;
+  for (int64_t i = 0; i < u->n; i++) {
+    row[i].n = 1;
+    row[i].var = &u->v[i];
+    row[i].coef = one;
+    row[i].pos = pos;
+  }
+  return v;
+}
+
+// Do two statements over all elements of their tensors compute the same?
+static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
+  int same = a->fold == b->fold && a->nfree == b->nfree && a->nindex == b->nindex &&
+             a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
+  for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
+  for (int k = 0; same && k < a->noperand; k++)
+    same = a->operand[k] == b->operand[k] && eini_zmap_equal(&a->proj[k], &b->proj[k]);
+  for (int64_t i = 0; same && i < a->expr.n; i++) {
+    const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
+    same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
+           memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
+  }
+  for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
+  return same && eini_zmap_equal(&a->out_map, &b->out_map);
+}
+
+// The name of a temporary, after the tensor being defined.
+static void eini_fresh_name(eini_prog *q, char *name, size_t size) {
+  const eini_sym *s = &q->names.sym[q->line[q->cur].sym];
+  snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
+}
+
+// Stores fold over bind of tree in a temporary over the indices in scope that owner uses; one that
+// is stored already is taken.
+static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *tree, int fold,
+                           const int *bind, int nbind, int64_t pos) {
+  eini_parser *p = &q->p;
+  ein_graph *g = q->g;
+  eini_vars u = {NULL, 0, 0};
+  eini_build b;
+  char name[96];
+  int tensor = -1, shift = owner->kind == EINI_S_REDUCE && owner->ival != 0;
+  if (tree == NULL) return NULL;
+  eini_used(q, owner, &u, ++q->stamp);
+  for (int64_t i = 1; i < u.n && u.n <= 64; i++) {  // in the order of the scope
+    int x = u.v[i];
+    int64_t j = i;
+    for (; j > 0 && u.v[j - 1] > x; j--) u.v[j] = u.v[j - 1];
+    u.v[j] = x;
+  }
+  int64_t *shape = EINI_NEW(p->arena, int64_t, u.n);
+  if (shape == NULL) eini_pmem(p);
+  for (int64_t i = 0; shape != NULL && i < u.n; i++) shape[i] = q->var[u.v[i]].extent;
+  if (p->st != EIN_OK) return NULL;
+  eini_build_tree(q, &b, u.v, u.n, bind, nbind, tree);
+  if (p->st == EIN_OK) {
+    eini_fresh_name(q, name, sizeof name);
+    eini_reported(p, eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE,
+                                           (int)u.n, shape, &tensor));
+  }
+  if (p->st == EIN_OK) eini_build_stmt(&b, tensor, NULL, fold, pos);
+  for (int i = b.n - 1; i >= 0; i--) q->var[b.var[i]].col = b.saved[i];
+  if (p->st != EIN_OK) return NULL;
+  eini_tensor_fix_dtype(&g->tensor[tensor]);
+  int64_t last = g->nstmt - 1;
+  for (int64_t k = last - 1; k >= eini_max64(0, last - EINI_SAME_MAX); k--) {
+    eini_tensor *t = &g->tensor[g->stmt[k].out];
+    if (t->pos >= 0 || t->nstmt != 1 || !eini_same_stmt(&g->stmt[k], &g->stmt[last])) continue;
+    tensor = g->stmt[k].out;
+    shift &= t->shift;
+    g->nstmt--;
+    g->ntensor--;
+    q->fresh--;
+    break;
+  }
+  g->tensor[tensor].shift = shift;
+  return eini_temp_access(q, tensor, &u, pos);
+}
+
+static eini_syn *eini_number(eini_prog *q, double x, int exact, int64_t pos) {
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_NUM, pos);
+  if (v == NULL) return NULL;
+  v->re = x;
+  v->ival = exact ? (int64_t)x : 0;
+  v->exact = (unsigned char)exact;
+  return v;
+}
+
+// Rule 10 and norm in postfix: x what is normalised, g and b the next arguments, p the last one or
+// its default, 2 the number, d twice, s stored; then the operations below, folds over v's indices.
+static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) {
+  static const struct {
+    char key;
+    unsigned char kind, args, what;  // what: of SUM and TERM the inverse, of REDUCE the fold
+    const char *call;
+  } ops[] = {{'+', EINI_S_SUM, 2, 0, NULL}, {'-', EINI_S_SUM, 2, 1, NULL},
+             {'*', EINI_S_TERM, 2, 0, NULL}, {'/', EINI_S_TERM, 2, 1, NULL},
+             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EINI_MAX, NULL},
+             {'S', EINI_S_REDUCE, 1, EINI_SUM, NULL}, {'A', EINI_S_REDUCE, 1, EINI_MEAN, NULL},
+             {'V', EINI_S_REDUCE, 1, EINI_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
+             {'l', EINI_S_CALL, 1, 0, "log"}, {'q', EINI_S_CALL, 1, 0, "sqrt"},
+             {'r', EINI_S_CALL, 1, 0, "rsqrt"}, {'a', EINI_S_CALL, 1, 0, "abs"}};
+  eini_parser *p = &q->p;
+  eini_syn *stack[8], *r, *x = v->kid[0];
+  int n = 0, eps = v->op == 2 ? 3 : 2, k;
+  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != NULL))
+    x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
+  for (; x != NULL && *code != 0; code++) {
+    switch (*code) {
+      case 'x': r = x; break;
+      case 'g': r = v->kid[1]; break;
+      case 'b': r = v->kid[2]; break;
+      case 'd': r = stack[n - 1]; break;
+      case '2': r = eini_number(q, 2, 1, v->pos); break;
+      case 's': n--; r = eini_temp(q, stack[n], stack[n], EINI_FOLD_NONE, NULL, 0, x->pos); break;
+      case 'p':
+        r = v->n > eps ? v->kid[eps] : eini_number(q, eps == 3 ? 1e-5 : 1e-6, 0, v->pos);
+        break;
+      default:
+        for (k = 0; ops[k].key != *code;) k++;
+        n -= ops[k].args;
+        r = eini_syn_of(p, ops[k].kind, x->pos, stack[n], ops[k].args > 1 ? stack[n + 1] : NULL);
+        if (r == NULL) return NULL;
+        r->op = ops[k].what;
+        r->inv[ops[k].args - 1] = ops[k].args > 1 && ops[k].what;
+        if (ops[k].kind == EINI_S_REDUCE) {
+          r->bind = v->bind;
+          r->nbind = v->nbind;
+          r->ival = ops[k].what == EINI_MAX;  // cancels in what the macro computes
+        }
+        if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
+        break;
+    }
+    if (r == NULL || p->st != EIN_OK) return NULL;
+    stack[n++] = r;
+  }
+  return n > 0 ? stack[0] : NULL;
+}
+
+// ---- leaves ----
+
+static int eini_same_fill(const eini_syn *a, const eini_syn *b) {
+  if (a == NULL || b == NULL) return a == b;
+  return a->kind == b->kind && a->exact == b->exact && a->ival == b->ival &&
+         memcmp(&a->re, &b->re, sizeof a->re) == 0;
+}
+
+// Does x hold the tensor padded by these numbers of elements, by the same rules?
+static int eini_same_padding(const eini_padded *x, const eini_edge *edge, int rank,
+                             const int64_t *low, const int64_t *high) {
+  for (int r = 0; r < rank; r++) {
+    if (x->low[r] != low[r] || x->high[r] != high[r]) return 0;
+    if (low[r] == 0 && high[r] == 0) continue;
+    if (x->edge[r].kind != edge[r].kind || !eini_same_fill(x->edge[r].fill, edge[r].fill)) return 0;
+  }
+  return 1;
+}
+
+// The dtype of an access with an edge constant: that of where(inside, X, constant). A constant that
+// this dtype does not hold is a mistake.
+static ein_dtype eini_fill_dtype(eini_prog *q, const eini_syn *c, ein_dtype t) {
+  eini_expr e;
+  memset(&e, 0, sizeof e);
+  int k = eini_fill_node(q->g, &e, c);
+  int x = k < 0 ? -1 : eini_expr_add(&q->g->arena, &e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  if (x < 0) return eini_pmem(&q->p), EIN_NONE;
+  e.node[x].dtype = (unsigned char)t;
+  ein_dtype meet = eini_meet(&e.node[x], &e.node[k]);
+  if (!(c->exact && meet == EIN_I64) && !eini_dtype_holds(meet, c->re))
+    eini_perr(&q->p, EIN_ERR_DTYPE, EINI_AT(c), "convert first: Z[i] : f64 = X[i], then read Z",
+              "no %s has this value", ein_dtype_name(meet));
+  return meet;
+}
+
+// The tensor an access with an edge rule reads, and its rows there.
+static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_padding *by,
+                              const eini_row **rows) {
+  eini_parser *p = &q->p;
+  int rank = q->g->tensor[v->id].rank, tensor = v->id;
+  eini_padded *d = EINI_NEW(p->arena, eini_padded, 1);
+  eini_row *moved = EINI_NEW(p->arena, eini_row, rank);
+  int64_t *low = EINI_NEW(p->arena, int64_t, rank), *high = EINI_NEW(p->arena, int64_t, rank);
+  if (d == NULL || moved == NULL || low == NULL || high == NULL) return eini_pmem(p), -1;
+  for (int r = 0; r < rank; r++) {
+    int64_t lo, hi, n = q->g->tensor[v->id].shape[r];
+    int empty = 0;
+    moved[r] = v->row[r];
+    for (int i = 0; i < v->row[r].n; i++) empty |= q->var[v->row[r].var[i]].extent == 0;
+    if (empty) continue;
+    if (eini_row_range(q, &v->row[r], &lo, &hi) != EIN_OK) return -1;
+    if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
+      return eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&v->row[r]), NULL, "the padding is too large"),
+             -1;
+    if (v->edge[r].kind == EINI_EDGE_NONE) continue;  // proved to stay inside
+    low[r] = lo < 0 ? -lo : 0;
+    high[r] = hi >= n ? hi - n + 1 : 0;
+    moved[r].offset += low[r];
+  }
+  *rows = moved;
+  for (const eini_padded *x = q->padded; x != NULL; x = x->next)
+    if (x->from == v->id && x->dtype == by->dtype && eini_same_padding(x, v->edge, rank, low, high))
+      return x->to;
+  eini_padding w = *by;
+  for (int r = 0; r < rank && p->st == EIN_OK; r++) {
+    char name[96];
+    if (low[r] == 0 && high[r] == 0) continue;
+    eini_fresh_name(q, name, sizeof name);
+    w.pos = v->row[r].pos;
+    w.edge = v->edge[r];
+    eini_reported(p, eini_pad_axis(q->g, p->diag, &tensor, r, &w, low[r], high[r], name));
+    w.read = EIN_NONE;
+  }
+  eini_padded made = {q->padded, v->id, tensor, by->dtype, v->edge, low, high};
+  *d = made;
+  if (p->st == EIN_OK) q->padded = d;
+  return p->st == EIN_OK ? tensor : -1;
+}
+
+static int eini_build_access(eini_build *b, const eini_syn *v) {
+  eini_prog *q = b->q;
+  const eini_row *rows = v->row;
+  int tensor = v->id;
+  ein_dtype read = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE, t = read;
+  if (v->edge != NULL && q->g->tensor[tensor].rank > 0) {
+    ein_dtype own = read != EIN_NONE ? read : q->g->tensor[tensor].dtype;
+    eini_padding by = {{EINI_EDGE_NONE, NULL}, read, own, v->pos};
+    for (int r = 0; r < q->g->tensor[tensor].rank; r++)
+      if (v->edge[r].fill != NULL) by.dtype = eini_fill_dtype(q, v->edge[r].fill, by.dtype);
+    if (q->p.st != EIN_OK) return -1;
+    tensor = eini_padded_access(q, v, &by, &rows);
+    t = tensor != v->id || by.dtype == q->g->tensor[v->id].dtype ? EIN_NONE : by.dtype;
+  }
+  int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
+  int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
+  if (t == EIN_NONE) return id;
+  id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
+  if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+static int eini_build_size(eini_build *b, const eini_syn *v) {
+  int64_t n = v->id >= 0 ? b->q->var[v->id].extent : v->ival;
+  if (v->ival >= 0 && v->ival != n)
+    return eini_perr(b->em.p, EIN_ERR_NAME, EINI_AT(v), "rename the index",
+                     "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
+                     (long long)v->ival, (long long)n), -1;
+  int id = eini_expr_int(b->em.arena, &b->em.e, v->pos, n);
+  return id < 0 ? eini_pmem(b->em.p), -1 : id;
+}
+
+static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
+  static const char *const macros[] = {"xxM-esdS/", "xxM-sdeSl-", "xxA-xVp+q/g*b+",
+                                       "xx2^Ap+r*g*"};
+  eini_build *b = (eini_build *)(void *)em;
+  eini_prog *q = b->q;
+  const eini_syn *x;
+  int id;
+  switch (v->kind) {
+    case EINI_S_INDEX: return eini_emit_op(em, EINI_OP_INDEX, v->pos, q->var[v->id].col, 0);
+    case EINI_S_PARAM: return eini_emit_op(em, EINI_OP_PARAM, v->pos, v->id, 0);
+    case EINI_S_SIZE: return eini_build_size(b, v);
+    case EINI_S_ACCESS: return eini_build_access(b, v);
+    case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
+    case EINI_S_MACRO:
+      x = eini_expand(q, v, macros[v->op]);
+      return x == NULL ? -1 : eini_emit_tree(em, x);
+    case EINI_S_REDUCE:
+      x = v->exact ? eini_expand(q, v, "xa2^") : v->kid[0];
+      x = eini_temp(q, v, x, v->op, v->bind, v->nbind, v->pos);
+      id = x == NULL ? -1 : eini_build_access(b, x);
+      return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
+    default: eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
+  }
+  return -1;
+}
+
+// ================================================================================================
+// >>parse  programs
+// Takes a program's description; gives its graph, pruned to what is observed (GRAMMAR rule 11).
+// ================================================================================================
+
+// Claims a name for a declaration; 0 when it is taken.
+static int eini_declare(eini_prog *q, const eini_syn *v, int kind, int64_t id) {
+  eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind == EINI_N_BAD) q->p.st = EIN_ERR_NAME;
+  if (s->kind != EINI_N_NONE || s->open != 0)
+    eini_perr(&q->p, EIN_ERR_NAME, v->pos, s->n, NULL, "the name '%.*s' is taken",
+              EINI_NAME_OF(&q->p, v->sym));
+  if (q->p.st != EIN_OK) return 0;
+  s->kind = kind;
+  s->id = (int)id;
+  s->pos = v->pos;
+  return 1;
+}
+
+// The declared size of that name, new or known; NULL after a mistake.
+static eini_dim *eini_dim_of(eini_prog *q, const eini_syn *d) {
+  eini_sym *s = eini_sym_of(q, d->sym);
+  if (s->kind == EINI_N_SIZE) return &q->dim[s->id];
+  if (!eini_declare(q, d, EINI_N_SIZE, q->ndim)) return NULL;
+  eini_dim *x = (eini_dim *)eini_grow(q->p.arena, q->dim, q->ndim, &q->capdim, sizeof *x);
+  if (x == NULL) return eini_pmem(&q->p), x;
+  q->dim = x;
+  x += q->ndim++;
+  x->sym = d->sym;
+  x->by = x->axis = -1;
+  x->value = -1;
+  for (int k = 0; k < q->desc->nsize; k++) {
+    if (eini_word_is(s->s, s->n, q->desc->size[k].name)) x->value = q->desc->size[k].value;
+  }
+  return x;
+}
+
+// The extent of one axis of an input: its literal, its size, its view; all agree.
+static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view) {
+  eini_parser *p = &q->p;
+  const eini_syn *d = v->kid[axis];
+  eini_dim literal = {0, -1, -1, -1}, *x = d->kind == EINI_S_NUM ? &literal : eini_dim_of(q, d);
+  const int64_t given[2] = {d->ival, view == NULL ? -1 : view->shape[axis]};
+  for (int k = 0; x != NULL && k < 2; k++) {
+    if (given[k] < 0 || given[k] == x->value) continue;
+    char by[128] = "as given";
+    if (k == 1 && given[0] >= 0)
+      snprintf(by, sizeof by, "as declared");
+    else if (x->by >= 0)
+      snprintf(by, sizeof by, "in axis %d of '%.*s'", x->axis, EINI_NAME_OF(p, x->by));
+    if (x->value >= 0 && d->kind == EINI_S_NUM)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL,
+                "axis %d of '%.*s' has extent %lld, not %lld %s", axis,
+                EINI_NAME_OF(p, v->sym), (long long)given[k], (long long)x->value, by);
+    else if (x->value >= 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), NULL,
+                "'%.*s' is %lld in axis %d of '%.*s', but %lld %s", EINI_NAME_OF(p, d->sym),
+                (long long)given[k], axis, EINI_NAME_OF(p, v->sym), (long long)x->value, by);
+    x->value = given[k];
+    x->by = v->sym;
+    x->axis = axis;
+  }
+  if (x != NULL && x->value < 0)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), "bind a view, or give the size",
+              "nothing says how large '%.*s' is", EINI_NAME_OF(p, d->sym));
+  return x == NULL ? -1 : x->value;
+}
+
+static void eini_do_input(eini_prog *q, const eini_line *l, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  const ein_ztensor *view = NULL;
+  int tensor = 0;
+  for (int i = q->desc->nbind - 1; i >= 0; i--) {
+    if (eini_word_is(s->s, s->n, q->desc->bind[i].name)) view = q->desc->bind[i].view;
+  }
+  ein_dtype given = l->dtype != EIN_NONE ? l->dtype : view != NULL ? view->dtype : q->dtype;
+  int64_t *shape = EINI_NEW(p->arena, int64_t, v->n);
+  if (shape == NULL) eini_pmem(p);
+  if (view != NULL && view->rank != v->n)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "'%.*s' has %d axes, the bound view %d",
+              EINI_NAME_OF(p, v->sym), v->n, view->rank);
+  if (view != NULL && !ein_dtype_same_kind(view->dtype, given))
+    eini_perr(p, EIN_ERR_DTYPE, EINI_AT(v), NULL, "'%.*s' is declared %s, the bound view is %s",
+              EINI_NAME_OF(p, v->sym), ein_dtype_name(given), ein_dtype_name(view->dtype));
+  for (int i = 0; i < v->n && p->st == EIN_OK; i++) shape[i] = eini_input_axis(q, v, i, view);
+  if (p->st != EIN_OK || !eini_declare(q, v, EINI_N_TENSOR, q->g->ntensor)) return;
+  ein_dtype stored = view != NULL ? view->dtype : given;
+  if (eini_graph_add_tensor(q->g, s->s, s->n, EIN_ROLE_INPUT, stored, v->n, shape, &tensor)) {
+    eini_pmem(p);
+    return;
+  }
+  q->g->tensor[tensor].pos = v->pos;
+  while (p->st == EIN_OK && q->ndeclared < q->g->ntensor) {
+    ein_dtype *t = (ein_dtype *)eini_grow(p->arena, q->declared, q->ndeclared, &q->capdeclared,
+                                          sizeof *t);
+    if (t == NULL) eini_pmem(p);
+    else (q->declared = t)[q->ndeclared++] = EIN_NONE;
+  }
+  if (p->st == EIN_OK && stored != given) q->declared[tensor] = given;
+}
+
+static void eini_do_param(eini_prog *q, const eini_line *l, const eini_syn *v) {
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  ein_scalar value = {v->op, v->re, 0};
+  int id;
+  if (!eini_param_holds(l->dtype, &value))
+    eini_perr(&q->p, EIN_ERR_DTYPE, EINI_AT(v), NULL, "'%.*s' is %s, which does not hold %.17g",
+              EINI_NAME_OF(&q->p, v->sym), ein_dtype_name(l->dtype), v->re);
+  if (eini_declare(q, v, EINI_N_PARAM, q->g->nparam) &&
+      eini_graph_add_param(q->g, s->s, s->n, l->dtype, value, &id))
+    eini_pmem(&q->p);
+}
+
+// Outputs are marked before any statement is lowered; here only what they name is checked.
+static void eini_do_output(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  eini_near w;
+  if (s->ndef > 0) return;
+  if (s->bad || s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+  if (s->kind == EINI_N_TENSOR)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), "define an output from it: Y[i] = X[i]",
+              "'%.*s' is an input", EINI_NAME_OF(p, v->sym));
+  eini_near_init(&w, s->s, s->n);
+  for (int64_t i = 0; i < eini_min64(p->names->n, 4096); i++) {
+    if (p->names->sym[i].ndef > 0) eini_near_try(&w, p->names->sym[i].s, p->names->sym[i].n);
+  }
+  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), eini_near_hint(&w), "the output '%.*s' is not defined",
+            EINI_NAME_OF(p, v->sym));
+}
+
+static void eini_do_def(eini_prog *q, eini_line *l) {
+  eini_line **d = (eini_line **)eini_grow(q->p.arena, (void *)q->def, q->ndef, &q->capdef,
+                                          sizeof *d);
+  eini_syn *v = eini_part(&q->p, EINI_S_NAME, l->pos);
+  if (d == NULL) eini_pmem(&q->p);
+  if (q->p.st != EIN_OK) return;
+  q->def = d;
+  v->sym = l->sym;
+  l->stmt = q->ndef;
+  if (eini_declare(q, v, EINI_N_DEF, q->ndef)) d[q->ndef++] = l;
+}
+
+// ---- defining statements ----
+
+// The index x, a free one or one of sums without a name, has extent e; 1 when there is one.
+static int eini_give_extent(eini_prog *q, const eini_syn *x, const eini_syn *e) {
+  eini_parser *p = &q->p;
+  int64_t n = 0;
+  int found = 0;
+  for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
+    eini_var *v = &q->var[i];
+    if (v->sym != x->sym || v->mark != 0 || v->kind == EINI_V_NAMED || v->kind == EINI_V_SCAN)
+      continue;
+    if (found++ == 0 && eini_const(q, e, NULL, 1, &n) > 0 && n < 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL,
+                "an extent is an expression of integers and sizes, at least 0");
+    if (v->axis == -2 && v->extent != n)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(e), NULL, "two extents for '%.*s'",
+                EINI_NAME_OF(p, x->sym));
+    v->extent = n;
+    v->axis = -2;
+  }
+  return found > 0;
+}
+
+// Free indices in the order they occur on the left, with their extents.
+static void eini_left_indices(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  const eini_syn *left = l->left;
+  for (int i = 0; i < left->n && p->st == EIN_OK; i++)
+    eini_scan(q, left->kid[i], NULL, EINI_V_FREE, 0, 1);
+  for (int i = 0; i < left->n && p->st == EIN_OK; i++) {
+    const eini_syn *x = left->kid[i];
+    if (!left->inv[i] && !eini_give_extent(q, x, left->bext[i]))
+      eini_perr(p, EIN_ERR_NAME, EINI_AT(x), NULL, "the name '%.*s' is taken",
+                EINI_NAME_OF(p, x->sym));
+  }
+  for (int64_t i = 0; i < l->given.n && p->st == EIN_OK; i += 2)
+    eini_give_extent(q, l->given.kid[i], l->given.kid[i + 1]);
+}
+
+// Extents of the indices summed without a name; every name after "for" is an index.
+static void eini_given_indices(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  for (int64_t i = 0; i < l->given.n && p->st == EIN_OK; i += 2) {
+    const eini_syn *x = l->given.kid[i];
+    if (!eini_give_extent(q, x, l->given.kid[i + 1]) && p->st == EIN_OK)
+      eini_perr_name(p, EIN_ERR_NAME, x->pos, x->sym,
+                     "named reductions have their own: sum[k=4](..)",
+                     "is no index on the left, and none that is summed without a name");
+  }
+}
+
+// The right side with its terms resolved.
+static eini_syn *eini_right_side(eini_prog *q, eini_syn *rhs) {
+  if (rhs->kind != EINI_S_SUM) return eini_resolve_term(q, rhs);
+  eini_kids k = {NULL, NULL, 0, 0};
+  for (int i = 0; i < rhs->n && q->p.st == EIN_OK; i++)
+    eini_kids_add(&q->p, &k, eini_resolve_term(q, rhs->kid[i]), rhs->inv[i]);
+  eini_syn *r = eini_resolved(q, rhs, EINI_S_SUM, -1);
+  return r == NULL ? r : eini_syn_with(r, &k);
+}
+
+// The tensor a statement defines; its first piece makes it. -1 after a mistake.
+static int eini_left_tensor(eini_prog *q, const eini_line *l) {
+  static const char *const what[] = {"", "a size", "a param", "an input", "a macro", ""};
+  eini_parser *p = &q->p;
+  eini_sym *s = eini_sym_of(q, l->sym);
+  int tensor = s->open - 1, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT
+                                                                      : EIN_ROLE_TEMP;
+  if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+  if (s->kind != EINI_N_NONE)
+    eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "'%.*s' is %s already", EINI_NAME_OF(p, l->sym),
+              what[s->kind]);
+  if (tensor >= 0 && q->g->tensor[tensor].rank != l->left->n)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "'%.*s' has %d axes in an earlier piece, here %d",
+              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank, l->left->n);
+  if (p->st != EIN_OK || tensor >= 0) return p->st == EIN_OK ? tensor : -1;
+  if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, l->left->n, NULL, &tensor))
+    return eini_pmem(p), -1;
+  q->g->tensor[tensor].pos = l->pos;
+  s->open = tensor + 1;
+  return tensor;
+}
+
+static void eini_cover_report(eini_prog *q, const eini_line *l, const eini_cover *c) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, l->sym);
+  char text[320], hint[96] = "";
+  const eini_line *x = l, *a = NULL, *b = NULL;
+  for (;; x = &q->line[x->prev - 1]) {
+    if (x->stmt == c->a) a = x;
+    if (x->stmt == c->b) b = x;
+    if (x->prev == 0) break;
+  }
+  if (a != NULL && b != NULL) {
+    int line[2] = {1, 1};
+    for (int64_t i = 0; i < a->pos; i++) line[0] += p->s[i] == '\n';
+    for (int64_t i = 0; i < b->pos; i++) line[1] += p->s[i] == '\n';
+    snprintf(hint, sizeof hint, "by lines %d and %d", line[1], line[0]);
+  }
+  if (a == NULL) a = l;
+  eini_cover_text(c, s->s, eini_cut(s->s, s->n), l->left->n, text, sizeof text);
+  eini_perr(p, c->status, EINI_AT(a), hint[0] ? hint : NULL, "%s", text);
+}
+
+// After its last piece a tensor has a shape and a dtype, and may be read.
+static void eini_seal(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  eini_sym *s = eini_sym_of(q, l->sym);
+  int64_t n = s->ndef, *piece = EINI_NEW(p->arena, int64_t, n);
+  eini_cover c;
+  memset(&c, 0, sizeof c);
+  if (s->kind == EINI_N_BAD || s->open == 0) return;
+  s->kind = EINI_N_BAD;
+  if (s->bad && p->status != EIN_OK) return;  // a piece of it may have failed to parse
+  for (const eini_line *x = l; piece != NULL; x = &q->line[x->prev - 1]) {
+    piece[--n] = x->stmt;  // in the order of the text
+    if (x->prev == 0) break;
+  }
+  ein_status st = piece == NULL ? EIN_ERR_NO_MEMORY :
+                  eini_cover_prove(q->g, s->open - 1, piece, s->ndef, p->arena, &c);
+  if (c.status == EIN_OK) c.status = st;
+  if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
+  else if (st != EIN_OK) eini_cover_report(q, l, &c);
+  if (p->st != EIN_OK) return;
+  s->kind = EINI_N_TENSOR;
+  s->id = s->open - 1;
+  eini_tensor_fix_dtype(&q->g->tensor[s->id]);
+}
+
+static void eini_lower(eini_prog *q, eini_line *l) {
+  eini_parser *p = &q->p;
+  eini_build b;
+  q->nvar = q->access.n = 0;
+  eini_row *left = EINI_NEW(p->arena, eini_row, l->left->n);
+  if (left == NULL) eini_pmem(p);
+  int tensor = p->st == EIN_OK ? eini_left_tensor(q, l) : -1;
+  if (tensor < 0) return;
+  eini_left_indices(q, l);
+  int nfree = (int)q->nvar, *freev = EINI_NEW(p->arena, int, nfree);
+  if (freev == NULL) eini_pmem(p);
+  eini_syn *r = p->st == EIN_OK ? eini_right_side(q, l->kid[0]) : NULL, *body = r;
+  for (int i = 0; i < l->left->n && p->st == EIN_OK; i++)
+    left[i] = eini_affine_row(q, l->left->kid[i], NULL);
+  if (p->st == EIN_OK) eini_check_unnamed(q);
+  if (p->st == EIN_OK) eini_given_indices(q, l);
+  if (p->st == EIN_OK) eini_solve(q);
+  if (p->st == EIN_OK) eini_check_bounds(q);
+  if (p->st != EIN_OK || r == NULL) return;
+  for (int i = 0; i < nfree; i++) freev[i] = i;
+  while (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY) body = body->kid[0];
+  int direct = body->kind == EINI_S_REDUCE && !body->exact;
+  if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
+                      direct ? body->kid[0] : r) == EIN_OK)
+    eini_build_stmt(&b, tensor, left, direct ? body->op : EINI_FOLD_NONE, l->pos);
+  if (p->st == EIN_OK) l->stmt = q->g->nstmt - 1;
+}
+
+// ---- gradients ----
+
+// The tensor a name of a grad statement means; -1 after a mistake.
+static int eini_grad_name(eini_prog *q, const eini_syn *v) {
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (q->p.st == EIN_OK && s->kind != EINI_N_TENSOR) eini_bad_name(q, v, 0);
+  return q->p.st == EIN_OK ? s->id : -1;
+}
+
+// Is the name of a gradient new?
+static void eini_grad_check_name(eini_prog *q, const eini_syn *v) {
+  eini_parser *p = &q->p;
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  if (s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
+  if (s->kind != EINI_N_NONE || s->ndef > 1)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, s->ndef > 1 ? "'%.*s' is defined more than once"
+                                                             : "the name '%.*s' is taken",
+              EINI_NAME_OF(p, v->sym));
+}
+
+// A tensor for a gradient by tensor wrt, of the dtype it was declared with.
+static int eini_grad_left(eini_prog *q, const eini_syn *v, int wrt) {
+  const eini_sym *s = eini_sym_of(q, v->sym);
+  ein_dtype dtype = s->dtype != EIN_NONE || wrt >= q->ndeclared ? s->dtype : q->declared[wrt];
+  int id, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
+  if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, dtype, q->g->tensor[wrt].rank,
+                            NULL, &id) != EIN_OK)
+    return eini_pmem(&q->p), -1;
+  q->g->tensor[id].pos = v->pos;
+  return id;
+}
+
+static void eini_do_grad(eini_prog *q, const eini_line *l) {
+  eini_parser *p = &q->p;
+  int n = l->nparam, *wrt = EINI_NEW(p->arena, int, n), *grad = EINI_NEW(p->arena, int, n);
+  eini_grad w;
+  if (wrt == NULL || grad == NULL) eini_pmem(p);
+  memset(&w, 0, sizeof w);
+  w.g = q->g;
+  w.diag = p->diag;
+  w.pos = l->pos;
+  w.len = l->len;
+  w.at = l->kid;
+  w.scratch = p->arena;
+  for (int k = 0; k < n && p->st == EIN_OK; k++) eini_grad_check_name(q, l->kid[2 + n + k]);
+  w.loss = p->st == EIN_OK ? eini_grad_name(q, l->kid[0]) : -1;
+  int seed = p->st == EIN_OK && l->kid[1]->sym >= 0 ? eini_grad_name(q, l->kid[1]) : -1;
+  for (int k = 0; k < n && p->st == EIN_OK; k++) wrt[k] = eini_grad_name(q, l->kid[2 + k]);
+  for (int k = 0; k < n && p->st == EIN_OK; k++)
+    grad[k] = eini_grad_left(q, l->kid[2 + n + k], wrt[k]);
+  if (p->st == EIN_OK) eini_reported(p, eini_grad_all(&w, seed, n, wrt, grad));
+  for (int k = 0; k < n; k++) {
+    eini_sym *s = eini_sym_of(q, l->kid[2 + n + k]->sym);
+    if (s->kind != EINI_N_NONE) continue;
+    s->kind = p->st == EIN_OK ? EINI_N_TENSOR : EINI_N_BAD;
+    if (p->st == EIN_OK) s->id = grad[k];
+  }
+}
+
+// ---- before lowering: what is read, defined, observed ----
+
+static void eini_mark_read(eini_prog *q, const eini_syn *v) {
+  if (v->kind == EINI_S_ACCESS || v->kind == EINI_S_NAME) q->names.sym[v->sym].read = 1;
+  for (int i = 0; i < v->n && v->kind != EINI_S_ACCESS; i++) eini_mark_read(q, v->kid[i]);
+}
+
+static void eini_survey_grad(eini_prog *q, int64_t number) {
+  const eini_line *l = &q->line[number];
+  for (int k = 0; k < l->n; k++) {
+    eini_sym *s = l->kid[k]->sym < 0 ? NULL : eini_sym_of(q, l->kid[k]->sym);
+    if (s != NULL && k < 2 + l->nparam) s->read = 1;
+    if (k < 2 + l->nparam) continue;
+    s->ndef++;
+    s->lastdef = (int)number;
+  }
+}
+
+static void eini_survey(eini_prog *q) {
+  for (int64_t i = 0; i < q->nline; i++) {
+    eini_line *l = &q->line[i];
+    int output = l->kind == EINI_L_OUTPUT;
+    q->p.st = EIN_OK;
+    if (l->kind == EINI_L_DEF || l->kind == EINI_L_DEFINE) eini_mark_read(q, l->kid[0]);
+    if (l->kind == EINI_L_GRAD) eini_survey_grad(q, i);
+    for (int k = 0; k < l->n && (output || l->kind == EINI_L_DEFINE); k++) {
+      int sym = output ? l->kid[k]->sym : l->sym;
+      eini_sym *s = eini_sym_of(q, sym);
+      if (l->dtype != EIN_NONE && s->dtype != EIN_NONE && s->dtype != l->dtype)
+        eini_perr(&q->p, EIN_ERR_DTYPE, output ? l->kid[k]->pos : l->pos, s->n, NULL,
+                  "'%.*s' is given two dtypes, %s and %s", EINI_NAME_OF(&q->p, sym),
+                  ein_dtype_name(s->dtype), ein_dtype_name(l->dtype));
+      if (l->dtype != EIN_NONE) s->dtype = l->dtype;
+      if (output) {
+        q->outputs = s->isout = 1;
+      } else {
+        l->prev = s->ndef++ > 0 ? s->lastdef + 1 : 0;
+        s->lastdef = (int)i;
+      }
+    }
+  }
+}
+
+static void eini_do_line(eini_prog *q, int64_t number) {
+  eini_line *l = &q->line[number];
+  eini_parser *p = &q->p;
+  q->cur = number;
+  p->st = EIN_OK;
+  p->depth = 0;
+  if (l->kind == EINI_L_DEF) eini_do_def(q, l);
+  if (l->kind == EINI_L_DEFINE) {
+    eini_lower(q, l);
+    for (int64_t i = 0; i < q->nvar; i++) p->names->sym[q->var[i].sym].var = 0;
+    eini_sym *s = eini_sym_of(q, l->sym);
+    if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
+    if (p->st == EIN_OK && s->lastdef == number) eini_seal(q, l);
+  }
+  if (l->kind == EINI_L_GRAD) eini_do_grad(q, l);
+  for (int k = 0; k < l->n && l->kind < EINI_L_DEF; k++) {
+    const eini_syn *v = l->kid[k];
+    p->st = EIN_OK;
+    if (l->kind == EINI_L_INPUT) eini_do_input(q, l, v);
+    if (l->kind == EINI_L_PARAM) eini_do_param(q, l, v);
+    if (l->kind == EINI_L_OUTPUT) eini_do_output(q, v);
+    eini_sym *s = eini_sym_of(q, v->sym);
+    if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
+  }
+}
+
+// ---- the caller's side ----
+
+// Views and sizes that name nothing are mistakes of the caller.
+static void eini_check_given(eini_prog *q) {
+  eini_parser *p = &q->p;
+  p->st = EIN_OK;
+  for (int i = 0; i < q->desc->nbind + q->desc->nsize; i++) {
+    int bind = i < q->desc->nbind, found = 0;
+    const char *name = bind ? q->desc->bind[i].name : q->desc->size[i - q->desc->nbind].name;
+    eini_near w;
+    eini_near_init(&w, name, (int64_t)strlen(name));
+    for (int64_t k = 0; k < p->names->n && !found; k++) {
+      const eini_sym *s = &p->names->sym[k];
+      int input = s->kind == EINI_N_TENSOR && q->g->tensor[s->id].role == EIN_ROLE_INPUT;
+      found = eini_word_is(s->s, s->n, name) && (input || !bind);
+      if (bind ? input : s->kind == EINI_N_SIZE) eini_near_try(&w, s->s, s->n);
+    }
+    if (!found)
+      eini_perr(p, EIN_ERR_NAME, -1, 0, eini_near_hint(&w),
+                bind ? "no input is named '%.60s'" : "no size or index is named '%.60s'", name);
+  }
+}
+
+// Mistakes in the order of the text; those of lowering come after those of parsing.
+static void eini_diag_sort(eini_diag *d) {
+  for (int i = 1; d->error != NULL && i < d->count; i++) {
+    for (int j = i; j > 0 && d->error[j].line > 0; j--) {
+      ein_error e = d->error[j], f = d->error[j - 1];
+      if (f.line < e.line || (f.line == e.line && f.column <= e.column)) break;
+      d->error[j - 1] = e;
+      d->error[j] = f;
+    }
+  }
+  if (d->error != NULL && d->count > 0) d->status = d->error[0].status;
+}
+
+static ein_status eini_check_desc(eini_diag *g, const ein_program_desc *d) {
+  if (d->text == NULL) return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "text is NULL");
+  if ((int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "dtype is no dtype, but %d", (int)d->dtype);
+  EINI_TRY(eini_validate_bindings(g, "bind", d->nbind, d->bind));
+  if (d->nsize < 0 || (d->nsize > 0 && d->size == NULL))
+    return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "nsize is %d%s", d->nsize,
+                     d->nsize < 0 ? "" : ", but the list is NULL");
+  for (int i = 0; i < d->nsize; i++) {
+    if (d->size[i].name == NULL)
+      return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "size[%d] has no name: it is NULL", i);
+    if (d->size[i].value < 0)
+      return eini_fail(g, EIN_ERR_SHAPE, -1, 0, NULL, "size '%.80s' is %lld", d->size[i].name,
+                       (long long)d->size[i].value);
+  }
+  return EIN_OK;
+}
+
+// Source lines of statements from their positions.
+static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, const char *text, int64_t length) {
+  int64_t n = 0, *end;  // where lines end
+  for (int64_t i = 0; i < length; i++) n += text[i] == '\n';
+  if ((end = EINI_NEW(a, int64_t, n)) == NULL) return EIN_ERR_NO_MEMORY;
+  n = 0;
+  for (int64_t i = 0; i < length; i++)
+    if (text[i] == '\n') end[n++] = i;
+  for (int64_t i = 0; i < g->nstmt; i++) {  // statements of gradients are not in the text's order
+    int64_t low = 0, high = n;
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      if (end[middle] < g->stmt[i].pos) low = middle + 1;
+      else high = middle;
+    }
+    g->stmt[i].line = g->stmt[i].pos < 0 ? 0 : low + 1;
+  }
+  return EIN_OK;
+}
+
+// Parses; with fn NULL also lowers, else calls fn for every input.
+static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
+                                const ein_program_desc *desc,
+                                void (*fn)(const char *, ein_dtype, int, void *), void *user) {
+  size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
+  int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
+  eini_diag *d = eini_diag_of(ctx);
+  eini_prog *q = EINI_NEW(arena, eini_prog, 1);
+  if (q == NULL) return EIN_ERR_NO_MEMORY;
+  if (d != NULL) eini_diag_reset(d, NULL, 0);
+  EINI_TRY(eini_check_desc(d, desc));
+  n = desc->length > 0 ? desc->length : strlen(desc->text);
+  if (n > most || n > INT_MAX)
+    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the source has more than %llu bytes",
+                     (unsigned long long)most);
+  if (d != NULL) eini_diag_reset(d, desc->text, (int64_t)n);
+  if (d != NULL) d->max = desc->max_errors > 0 ? desc->max_errors : 20;
+  eini_parser_init(&q->p, arena, d, g, desc->text, (int64_t)n, depth < 1000 ? depth : 1000);
+  q->p.names = &q->names;
+  q->g = g;
+  q->desc = desc;
+  q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
+  eini_parse_program(q);
+  for (int64_t i = 0; fn != NULL && q->p.status == EIN_OK && i < q->nline; i++) {
+    const eini_line *l = &q->line[i];
+    for (int k = 0; k < l->n && l->kind == EINI_L_INPUT; k++) {
+      const eini_sym *s = eini_sym_of(q, l->kid[k]->sym);
+      char *name = eini_strndup(arena, s->s, s->n);
+      if (name == NULL) return EIN_ERR_NO_MEMORY;
+      fn(name, l->dtype, l->kid[k]->n, user);
+    }
+  }
+  if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
+  eini_survey(q);
+  for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
+  if (q->p.status == EIN_OK) eini_check_given(q);
+  if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, q->p.s, q->p.n);
+  return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
+}
+
+static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph,
+                               void (*fn)(const char *, ein_dtype, int, void *), void *user) {
+  if (desc == NULL) {
+    eini_begin_call(ctx, NULL);
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the description is NULL");
+  }
+  ein_graph *g = eini_graph_new(ctx);
+  if (g == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena arena;
+  eini_arena_init(&arena, &g->arena.al);
+  ein_status st = eini_prog_run(&arena, g, ctx, desc, fn, user);
+  if (ctx != NULL) eini_diag_sort(&ctx->diag);
+  if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
+  eini_arena_free(&arena);
+  if (ctx != NULL) ctx->diag.text = NULL;
+  if (st == EIN_OK && graph != NULL) *graph = g;
+  else eini_graph_free(g);
+  return st;
+}
+
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
+  if (graph == NULL) return EIN_ERR_ARGUMENT;
+  *graph = NULL;
+  return eini_program(ctx, desc, graph, NULL, NULL);
+}
+
+EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
+                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
+                                                 void *user), void *user) {
+  return fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, fn, user);
+}
+
+// ================================================================================================
+// >>program-print  a graph as text
+// Takes a graph; gives a program that makes it, temporaries under names of their own.
+// ================================================================================================
+
+EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  int outputs = 0;
+  for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
+    const eini_tensor *x = &g->tensor[i];
+    if (x->role != EIN_ROLE_INPUT) continue;
+    eini_say(&t, "input %s[", x->name);
+    for (int r = 0; r < x->rank; r++) eini_say(&t, "%s%lld", r ? "," : "", (long long)x->shape[r]);
+    eini_say(&t, "] : %s\n", ein_dtype_name(x->dtype));
+  }
+  for (int64_t i = 0; g != NULL && i < g->nparam; i++) {
+    eini_say(&t, "param %s", g->param[i].name);
+    if (g->param[i].value.set) eini_say(&t, " = %.17g", g->param[i].value.re);
+    if (g->param[i].dtype != EIN_NONE) eini_say(&t, " : %s", ein_dtype_name(g->param[i].dtype));
+    eini_say(&t, "\n");
+  }
+  for (int64_t i = 0; g != NULL && i < g->nstmt; i++) {
+    eini_say_stmt(&t, g, &g->stmt[i]);
+    eini_say(&t, "\n");
+  }
+  for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
+    if (g->tensor[i].role == EIN_ROLE_OUTPUT && g->tensor[i].nstmt > 0)
+      eini_say(&t, "%s%s", outputs++ ? ", " : "output ", g->tensor[i].name);
+  }
+  if (outputs > 0) eini_say(&t, "\n");
+  return t.at;
+}
+
+// ================================================================================================
+// >>cuts  which indices may be cut, and the vectors for p places
+// A form is a statement up to names: statements of one form share vectors and tables.
+// ================================================================================================
+
+// The ways to cut and place a statement; n of them, nindex entries each.
+typedef struct eini_ways {
+  int64_t n, cap;
+  int64_t *cut;
+  int *order, *norder;     // order: cut indices, most significant digit first
+} eini_ways;
+
+typedef struct eini_dform {
+  const eini_stmt *s;
+  int64_t *limit;          // most pieces of each index; 1: it stays whole
+  int64_t *need;           // pieces that are asked for; 0: open
+  int pinned;              // placed as a pinned tensor: reduced digits first, then axis order
+  const ein_parts *fixed;  // the only way; or NULL
+  int *prefer;             // its indices, those first that most statements can be cut by alike
+  const int64_t *hint;     // a vector that is not dropped; or NULL
+  eini_ways ways;
+  double *join, *agg, *seconds;  // of each way: what does not depend on other statements
+  double *unary;           // their sum under the model
+  double least;            // of unary, over dropped ways too; 0 where not all were seen
+  unsigned char *active;   // operands that are fetched, [noperand]: the output is read
+  unsigned char *again;    // operands that one before reads by the same projection: they are
+                           //   fetched and counted once
+} eini_dform;
+
+struct ein_decomposition {
+  eini_arena arena;
+  ein_decomp_info info;
+  ein_parts *parts;        // of statements, then of pinned inputs
+  ein_decomp_stmt *stmt;
+  int npinned, *pinned;    // tensors
+};
+
+typedef struct eini_decomposer {
+  eini_arena arena;        // scratch of the call
+  eini_diag *diag;
+  const ein_graph *g;
+  const ein_decompose_desc *desc;
+  ein_machine machine;
+  int64_t p;
+  int ndivisor;
+  int64_t divisor[256];    // of p
+  int nnode;               // statements, then pinned inputs
+  int nform;
+  int64_t nvector;         // ways of all forms
+  int npinned;             // the last nodes: pinned inputs, as statements that copy them
+  eini_dform *node;        // what is asked of each statement; ways and tables are its form's
+  int *tensor_node;        // of each pinned input; -1: not pinned
+  int *form_of;            // node whose form a node has
+  int cut_short;           // ways were dropped for lack of room
+  double over;             // the least bytes of vectors that do not fit the memory by themselves
+  int over_at;             // and their statement
+  int64_t effort;          // steps left to enumerate vectors
+  const ein_decomposition *hint;  // its vectors are not dropped; or NULL
+} eini_decomposer;
+
+// Which indices the executor can cut: of an output coordinate with several indices only that with
+// the largest coefficient; in deterministic mode none whose pieces would be added otherwise.
+static void eini_cut_limits(const ein_graph *g, const eini_stmt *s, int64_t *limit) {
+  for (int c = 0; c < s->nindex; c++)
+    limit[c] = eini_order_cuts(g, s, c) ? eini_max64(1, s->index[c].extent) : 1;
+  for (int r = 0; r < s->out_map.rows; r++) {
+    const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+    int64_t most = 0;
+    for (int c = 0; c < s->nfree; c++)
+      if (s->index[c].extent > 1) most = eini_max64(most, eini_abs64(coef[c]));
+    for (int c = 0; c < s->nfree; c++)
+      if (coef[c] != 0 && coef[c] != most && coef[c] != -most) limit[c] = 1;
+  }
+}
+
+static int eini_divisors(int64_t n, int64_t *divisor) {
+  int count = 0;
+  for (int64_t d = 1; d * d <= n; d++) count += (n % d == 0) + (n % d == 0 && d * d != n);
+  for (int64_t d = 1, low = 0, high = count; d * d <= n; d++) {
+    if (n % d != 0) continue;
+    divisor[low++] = d;
+    divisor[--high] = n / d;
+  }
+  return count;
+}
+
+static int64_t eini_tasks(const int64_t *cut, int n) {
+  int64_t tasks = 1;
+  for (int c = 0; c < n; c++) tasks *= cut[c];
+  return tasks;
+}
+
+// The only index of a coordinate, -1 when there is none or several; its coefficient.
+static int eini_row_index(const ein_zmap *m, int r, int64_t *coef) {
+  int found = -1;
+  *coef = 0;
+  for (int c = 0; c < m->cols; c++) {
+    int64_t v = m->coef[(int64_t)r * m->cols + c];
+    if (v == 0) continue;
+    if (found >= 0) return -1;
+    found = c;
+    *coef = v;
+  }
+  return found;
+}
+
+// ================================================================================================
+// >>placement  pieces, tasks and boxes: what lies where and what is read
+// Takes a statement, its cuts and their order; gives index ranges of the task at a place, the box
+// it reads of an operand, and how many elements of the box a block defines.
+// ================================================================================================
+
+// Piece k of d of an extent: [k*E/d, (k+1)*E/d), rounded down; k <= d <= EIN_PLACES_MAX.
+static int64_t eini_piece_start(int64_t extent, int64_t d, int64_t k) {
+  return k * (extent / d) + k * (extent % d) / d;
+}
+
+// Index ranges of the task at a place. 0: there is none; home: nor if its reduced digits are not 0.
+static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *order, int norder,
+                            int64_t place, int home, int64_t *lo, int64_t *hi) {
+  for (int c = 0; c < s->nindex; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  for (int i = norder - 1; i >= 0; i--) {
+    int c = order[i];
+    int64_t k = place % cut[c];
+    place /= cut[c];
+    if (home && c >= s->nfree && k != 0) return 0;
+    lo[c] = eini_piece_start(s->index[c].extent, cut[c], k);
+    hi[c] = eini_piece_start(s->index[c].extent, cut[c], k + 1);
+  }
+  return place == 0;
+}
+
+// The hull of what a map reaches from index ranges, coordinate by coordinate: [from, to).
+static void eini_task_box(const eini_stmt *s, const ein_zmap *m, const int64_t *lo,
+                          const int64_t *hi, int64_t *from, int64_t *to) {
+  int empty = 0;
+  for (int c = 0; c < s->nindex; c++) empty |= hi[c] <= lo[c];
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+    from[r] = to[r] = m->offset[r];
+    for (int c = 0; c < s->nindex && !empty; c++) {
+      from[r] += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+      to[r] += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+    }
+    to[r] += !empty;
+  }
+}
+
+static double eini_stmt_points(const eini_stmt *s, const int64_t *lo, const int64_t *hi) {
+  double n = 1;
+  for (int c = 0; c < s->nindex; c++) n *= hi[c] > lo[c] ? (double)(hi[c] - lo[c]) : 0;
+  return n;
+}
+
+static int64_t eini_floor_div(int64_t a, int64_t b) {  // b > 0
+  return a / b - (a % b != 0 && a < 0);
+}
+
+// Narrows [*lo, *hi) to the i with from <= coef*i + offset < to.
+static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_t to, int64_t *lo,
+                        int64_t *hi) {
+  int64_t a = from - offset, b = to - 1 - offset;
+  if (coef < 0) {
+    int64_t swap = -a;
+    coef = -coef;
+    a = -b;
+    b = swap;
+  }
+  *lo = eini_max64(*lo, -eini_floor_div(-a, coef));
+  *hi = eini_min64(*hi, eini_floor_div(b, coef) + 1);
+}
+
+// Counts the tuples of a coordinate's indices with from <= sum of coef * index < to: those after
+// index c (-1: all) in the order of their coefficients, the largest first. In a coordinate that is
+// one-to-one few values of an index are partly inside with the indices after it.
+static double eini_count_row(const eini_stmt *s, const int64_t *coef, int c, const int64_t *lo,
+                             const int64_t *hi, int64_t from, int64_t to) {
+  int64_t before = c < 0 ? INT64_MAX : eini_abs64(coef[c]), least = 0, most = 0;
+  int next = -1;
+  double all = 1, count = 0;
+  for (int k = 0; k < s->nfree; k++) {
+    int64_t v = eini_abs64(coef[k]);
+    if (v == 0 || v > before || (v == before && k <= c)) continue;
+    if (next < 0 || v > eini_abs64(coef[next])) next = k;
+    least += coef[k] * (coef[k] >= 0 ? lo[k] : hi[k] - 1);
+    most += coef[k] * (coef[k] >= 0 ? hi[k] - 1 : lo[k]);
+    all *= (double)(hi[k] - lo[k]);
+  }
+  if (most < from || least >= to) return 0;
+  if (least >= from && most < to) return all;
+  int64_t v = coef[next], some[2], full[2];
+  least -= v * (v >= 0 ? lo[next] : hi[next] - 1);
+  most -= v * (v >= 0 ? hi[next] - 1 : lo[next]);
+  some[0] = full[0] = lo[next];
+  some[1] = full[1] = hi[next];
+  eini_narrow_range(v, 0, from - most, to - least, &some[0], &some[1]);
+  eini_narrow_range(v, 0, from - least, to - most, &full[0], &full[1]);
+  if (full[1] > full[0]) count = all / (double)(hi[next] - lo[next]) * (double)(full[1] - full[0]);
+  else full[0] = full[1] = some[1];
+  for (int64_t i = some[0]; i < some[1]; i++) {
+    if (i == full[0]) i = full[1];
+    if (i < some[1]) count += eini_count_row(s, coef, next, lo, hi, from - i * v, to - i * v);
+  }
+  return count;
+}
+
+// Counts index tuples from index c on whose image lies in the box, as far as the coordinates in
+// `open` say, which share indices; at: the coordinates so far.
+static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, const int64_t *hi,
+                              const int64_t *from, const int64_t *to, const int64_t *open,
+                              int64_t *at) {
+  const ein_zmap *m = &s->out_map;
+  int inside = 1;
+  double all = 1;
+  for (int k = c; k < s->nfree; k++) all *= (double)(hi[k] - lo[k]);
+  for (int r = 0; r < m->rows; r++) {
+    int64_t least = at[r], most = at[r];
+    if (!open[r]) continue;
+    for (int k = c; k < s->nfree; k++) {
+      int64_t v = m->coef[(int64_t)r * s->nindex + k];
+      least += v * (v >= 0 ? lo[k] : hi[k] - 1);
+      most += v * (v >= 0 ? hi[k] - 1 : lo[k]);
+    }
+    if (most < from[r] || least >= to[r]) return 0;
+    inside &= least >= from[r] && most < to[r];
+  }
+  if (inside) return all;
+  double count = 0;
+  for (int64_t i = lo[c]; i < hi[c]; i++) {
+    for (int r = 0; r < m->rows; r++) at[r] += i * m->coef[(int64_t)r * s->nindex + c];
+    count += eini_count_from(s, c + 1, lo, hi, from, to, open, at);
+    for (int r = 0; r < m->rows; r++) at[r] -= i * m->coef[(int64_t)r * s->nindex + c];
+  }
+  return count;
+}
+
+// Do coordinate r's indices occur in no other one of those in `open`?
+static int eini_row_alone(const eini_stmt *s, int r, const int64_t *open) {
+  const int64_t *coef = s->out_map.coef;
+  for (int q = 0; q < s->out_map.rows; q++) {
+    if (q == r || !open[q]) continue;
+    for (int c = 0; c < s->nfree; c++)
+      if (coef[(int64_t)r * s->nindex + c] != 0 && coef[(int64_t)q * s->nindex + c] != 0) return 0;
+  }
+  return 1;
+}
+
+// The same where coordinates have several indices, the others have narrowed the ranges [lo, hi);
+// it changes them. open: of coordinates, 1 where there are several. at: scratch.
+static double eini_count_several(const eini_stmt *s, int64_t *lo, int64_t *hi, const int64_t *from,
+                                 const int64_t *to, int64_t *open, int64_t *at) {
+  const ein_zmap *m = &s->out_map;
+  double count = 1;
+  int left = 0;
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+    at[r] = m->offset[r];
+    if (!open[r] || !eini_row_alone(s, r, open)) {
+      left |= open[r] != 0;
+      continue;
+    }
+    count *= eini_count_row(s, coef, -1, lo, hi, from[r] - at[r], to[r] - at[r]);
+    open[r] = 0;
+    for (int c = 0; c < s->nfree; c++)
+      if (coef[c] != 0) hi[c] = lo[c] + 1;  // counted
+  }
+  for (int c = 0; c < s->nfree; c++) {
+    int used = 0;
+    for (int r = 0; r < m->rows; r++) used |= open[r] && m->coef[(int64_t)r * s->nindex + c] != 0;
+    if (used) continue;
+    count *= (double)(hi[c] - lo[c]);
+    hi[c] = lo[c] + 1;
+  }
+  return left ? count * eini_count_from(s, 0, lo, hi, from, to, open, at) : count;
+}
+
+// Elements that the free indices in [lo, hi) define inside a box. a, b: scratch, nindex + rank.
+static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int64_t *hi,
+                                const int64_t *from, const int64_t *to, int64_t *a, int64_t *b) {
+  const ein_zmap *m = &s->out_map;
+  int64_t *open = b + s->nindex;
+  double count = 1;
+  int several = 0;
+  for (int c = 0; c < s->nfree; c++) {
+    a[c] = lo[c];
+    b[c] = hi[c];
+  }
+  for (int r = 0; r < m->rows; r++) {
+    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+    int only = -1, terms = 0;
+    for (int c = 0; c < s->nfree; c++) {
+      if (coef[c] == 0) continue;
+      only = c;
+      terms++;
+    }
+    if (terms == 0 && (m->offset[r] < from[r] || m->offset[r] >= to[r])) return 0;
+    if (terms == 1) eini_narrow_range(coef[only], m->offset[r], from[r], to[r], &a[only], &b[only]);
+    open[r] = terms > 1;
+    several |= terms > 1;
+  }
+  for (int c = 0; c < s->nfree; c++) {
+    if (b[c] <= a[c]) return 0;
+    count *= (double)(b[c] - a[c]);
+  }
+  return several ? eini_count_several(s, a, b, from, to, open, a + s->nindex) : count;
+}
+
+// ---- unions of boxes ----
+
+#define EINI_BOXES_MAX 256     // disjoint boxes of a union; beyond, its hull stands for it
+
+// A union of boxes as disjoint ones. Each is 2 * rank integers: its first coordinates, its ends.
+typedef struct eini_boxes {
+  int rank;
+  int64_t n;
+  int64_t *at;
+} eini_boxes;
+
+static ein_status eini_boxes_init(eini_arena *a, int rank, eini_boxes *u) {
+  u->rank = rank;
+  u->n = 0;
+  u->at = EINI_NEW(a, int64_t, (2 * EINI_BOXES_MAX + 2 * (int64_t)rank + 2) * 2 * rank);
+  return u->at == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static double eini_box_volume(int rank, const int64_t *from, const int64_t *to) {
+  double n = 1;
+  for (int r = 0; r < rank; r++) n *= to[r] > from[r] ? (double)(to[r] - from[r]) : 0;
+  return n;
+}
+
+static double eini_boxes_volume(const eini_boxes *u) {
+  double n = 0;
+  for (int64_t i = 0; i < u->n; i++)
+    n += eini_box_volume(u->rank, u->at + i * 2 * u->rank, u->at + (i * 2 + 1) * u->rank);
+  return n;
+}
+
+// The first of n boxes becomes the hull of all.
+static void eini_boxes_hull(eini_boxes *u, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const int64_t *box = u->at + i * 2 * u->rank;
+    for (int r = 0; r < u->rank; r++) {
+      u->at[r] = eini_min64(u->at[r], box[r]);
+      u->at[u->rank + r] = eini_max64(u->at[u->rank + r], box[u->rank + r]);
+    }
+  }
+  u->n = 1;
+}
+
+// Takes the inside of box `cut` out of box number j of `end`; its pieces outside go behind the
+// others. Returns the new number of boxes; when it is the old one, box j has nothing of it left.
+static int64_t eini_boxes_cut(eini_boxes *u, int64_t j, const int64_t *cut, int64_t end) {
+  int rank = u->rank;
+  int64_t *box = u->at + j * 2 * rank;
+  size_t bytes = 2 * (size_t)rank * sizeof *box;
+  for (int r = 0; r < rank; r++)
+    if (box[r] >= cut[rank + r] || box[rank + r] <= cut[r]) return end;
+  for (int r = 0; r < rank; r++) {
+    for (int side = 0; side < 2; side++) {  // below cut, above cut
+      int64_t edge = cut[side * rank + r];
+      if (side ? box[rank + r] <= edge : box[r] >= edge) continue;
+      int64_t *piece = u->at + end++ * 2 * rank;
+      memcpy(piece, box, bytes);
+      piece[side ? r : rank + r] = edge;
+      box[side ? rank + r : r] = edge;
+    }
+  }
+  if (--end != j) memcpy(box, u->at + end * 2 * rank, bytes);
+  return end;
+}
+
+// Adds a box that is not empty.
+static void eini_boxes_add(eini_boxes *u, const int64_t *from, const int64_t *to) {
+  int64_t end = u->n + 1, step = 2 * u->rank;
+  size_t bytes = (size_t)u->rank * sizeof *from;
+  if (u->rank == 0) u->n = 1;
+  if (u->rank == 0) return;
+  memcpy(u->at + u->n * step, from, bytes);
+  memcpy(u->at + u->n * step + u->rank, to, bytes);
+  for (int64_t i = 0; i < u->n; i++) {
+    for (int64_t j = u->n; j < end && end <= 2 * EINI_BOXES_MAX;) {
+      int64_t left = eini_boxes_cut(u, j, u->at + i * step, end);
+      if (left == end) j++;
+      else end = left;
+    }
+  }
+  if (end <= EINI_BOXES_MAX) u->n = end;
+  else eini_boxes_hull(u, end);
+}
+
+// ================================================================================================
+// >>paper-cost  the cost model of the EinDecomp paper
+// Scalars moved: join, aggregation and repartition (section 7). Blocks that do not divide an extent
+// count with their mean size.
+// ================================================================================================
+
+// Mean extent along coordinate r of what a task reads or writes. writes: elements; else the hull,
+// where a stride's last step counts as a whole one, so that equal pieces of X and X[2*i] fit.
+static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
+                              int writes) {
+  const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+  double count = 1, hull = 0, last = 0;
+  int terms = 0;
+  for (int c = 0; c < s->nindex; c++) {
+    if (coef[c] == 0) continue;
+    double piece = (double)s->index[c].extent / (double)cut[c];
+    double step = (double)eini_abs64(coef[c]);
+    if (piece == 0) return 0;
+    count *= piece;
+    hull += terms++ == 0 ? step * piece : step * (piece - 1) + (step > last ? step - last : 0);
+    if (step > last) last = step;
+  }
+  return writes ? count : terms > 0 ? hull : 1;
+}
+
+static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int64_t *cut,
+                               int writes) {
+  double count = 1;
+  for (int r = 0; r < m->rows; r++) count *= eini_block_side(s, m, r, cut, writes);
+  return count;
+}
+
+// Scalars of one element of a partial result: of its state, or one where that merges finished
+// values (the state of logsumexp has two).
+static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
+  if (s->fold < EINI_ARGMAX) return 1;
+  return s->fold < EINI_FOLD_USER ? eini_folds[s->fold].nstate
+                                  : g->monoid[s->fold - EINI_FOLD_USER].nstate;
+}
+
+// join = N * sum of the operands' blocks; agg = N / nagg * (nagg - 1) * the output's block, whose
+// partial results may have several scalars per element.
+static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int64_t *cut,
+                              double *join, double *agg) {
+  const eini_stmt *s = f->s;
+  double tasks = (double)eini_tasks(cut, s->nindex), read = 0;
+  double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  for (int k = 0; k < s->noperand; k++)
+    if (!f->again[k]) read += eini_block_count(s, &s->proj[k], cut, 0);
+  *join = tasks * read;
+  *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1) *
+         eini_partial_scalars(g, s);
+}
+
+// Sides of the blocks of producer x (k < 0) or of what a task of reader x reads of operand k,
+// rank of them, and then their number.
+static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
+  const ein_zmap *m = k < 0 ? &x->out_map : &x->proj[k];
+  for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
+  side[m->rows] = 1;
+  for (int c = 0; c < x->nindex; c++) {
+    int used = 0;
+    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * x->nindex + c] != 0;
+    if (used) side[m->rows] *= (double)cut[c];
+  }
+}
+
+// From blocks with sides `have` of a tensor of sides `whole` to those that readers need: np and nc
+// scalars each, nint of them in common.
+static double eini_paper_repart(int rank, const double *whole, const double *have,
+                                const double *need, int code) {
+  double np = 1, nc = 1, nint = 1, count = need[rank];
+  for (int r = 0; r < rank; r++) {
+    double side = need[r] < whole[r] ? need[r] : whole[r];  // it may read several pieces
+    np *= have[r];
+    nc *= side;
+    nint *= have[r] < side ? have[r] : side;
+  }
+  if (nint == 0 || (np == nint && nc == nint)) return 0;
+  if (code) return (np + nc) * (count * nc) / nint;
+  return (nc / nint - 1) * count * (nc + np) + (np != nint ? np * count : 0);
+}
+
+// ================================================================================================
+// >>moved-cost  the cost models bytes and seconds
+// What tasks fetch of what does not lie at their own place, exactly; and a prediction of the time:
+// the slowest place of every statement, with its transfers.
+// ================================================================================================
+
+static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
+  return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
+}
+
+// Bytes of one element of a partial result.
+static int64_t eini_partial_bytes(const ein_graph *g, const eini_stmt *s) {
+  if (s->fold < EINI_ARGMAX) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  int64_t size = (int64_t)ein_dtype_size(eini_fold_value_dtype(g, s->fold, value, s->numpy));
+  if (s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN)
+    return size + (int64_t)ein_dtype_size(EIN_I64);
+  return size * eini_partial_scalars(g, s);
+}
+
+// Elements of the longest task's index space.
+static double eini_task_points(const eini_stmt *s, const int64_t *cut) {
+  double points = 1;
+  for (int c = 0; c < s->nindex; c++)
+    points *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
+  return points;
+}
+
+// Scalar operations of one point: those of the expression, and of the fold.
+static double eini_point_flops(const eini_stmt *s) {
+  double n = s->nfree < s->nindex;
+  for (int k = 0; k < s->expr.n; k++) {
+    int op = s->expr.node[k].op;
+    n += op != EINI_OP_CONST && op != EINI_OP_OPERAND && op != EINI_OP_INDEX &&
+         op != EINI_OP_PARAM && op != EINI_OP_CAST && op != EINI_OP_ROUNDTO;
+  }
+  return n > 1 ? n : 1;
+}
+
+static double eini_log2_up(double n) {
+  double steps = 0;
+  for (double x = 1; x < n; x *= 2) steps++;
+  return steps;
+}
+
+// Elements of the largest task's box of operand k; k < 0: of its result.
+static double eini_operand_box(const eini_stmt *s, int k, const int64_t *cut) {
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  double box = 1;
+  for (int r = 0; r < m->rows; r++) {
+    double hull = 1, count = 1;
+    for (int c = 0; c < s->nindex; c++) {
+      int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
+      if (coef == 0) continue;
+      int64_t most = x / cut[c] + (x % cut[c] != 0);
+      count *= (double)most;
+      hull += (double)eini_abs64(coef) * ((double)most - 1);
+    }
+    box *= count == 0 || k < 0 ? count : hull;
+  }
+  return box;
+}
+
+// Bytes that the largest task's operand boxes and its result take.
+static double eini_task_memory(const eini_decomposer *dc, const eini_dform *f,
+                               const int64_t *cut) {
+  const eini_stmt *s = f->s;
+  double bytes = 0;
+  for (int k = -1; k < s->noperand; k++)
+    if (k < 0 || !f->again[k])
+      bytes += eini_operand_box(s, k, cut) *
+               eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
+  return bytes;
+}
+
+// Bytes and seconds of folding partial results at their homes, those of the largest block.
+static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
+                           double *bytes, double *seconds) {
+  double whole = 1, nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)eini_partial_bytes(dc->g, s);
+  double block = eini_operand_box(s, -1, cut);
+  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  *bytes = (nagg - 1) * whole * size;
+  *seconds = eini_log2_up(nagg) * (dc->machine.latency + block * size / dc->machine.bandwidth +
+                                   block / dc->machine.flops);
+}
+
+// Seconds of a task by itself: its operations, or the bytes that it reads and writes.
+static double eini_work_seconds(const ein_machine *m, const eini_stmt *s, double points,
+                                double bytes) {
+  double work = points * eini_point_flops(s) / m->flops, traffic = bytes / m->memory_bw;
+  return m->overhead + (work > traffic ? work : traffic);
+}
+
+// Seconds of the longest task by itself.
+static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
+                                 const int64_t *cut) {
+  return eini_work_seconds(&dc->machine, f->s, eini_task_points(f->s, cut),
+                           eini_task_memory(dc, f, cut));
+}
+
+// ---- what moves on an edge ----------------------------------------------------------------------
+
+#define EINI_PLACE_CHUNK 256
+
+// What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
+// boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without
+// gaps. Returns the number of entries.
+static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
+  const eini_stmt *s = f->s;
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const int64_t *cut = f->ways.cut + way * s->nindex;
+  int n = 0;
+  for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
+    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
+    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
+    if (used) {
+      digit[n++] = c;
+      digit[n++] = cut[c];
+    } else if (moved && n > 0 && digit[n - 2] < 0) {
+      digit[n - 1] *= cut[c];
+    } else if (moved && (k >= 0 || n > 0)) {  // reduced digits in front of a home's are 0
+      digit[n++] = -1;
+      digit[n++] = cut[c];
+    }
+  }
+  return n;
+}
+
+// Ways of a form that are alike on an edge.
+typedef struct eini_wayset {
+  int n;                   // classes
+  int *of;                 // class of each way
+  int64_t *first;          // a way of each class
+} eini_wayset;
+
+static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int k,
+                                   eini_wayset *q) {
+  int64_t n = f->ways.n, room = 2 * (int64_t)f->s->nindex + 1, mask = 16;
+  while (mask < 2 * n) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, mask--), *length = EINI_NEW(&dc->arena, int, n);
+  int64_t *digit = EINI_NEW(&dc->arena, int64_t, (n + 1) * room);
+  q->n = 0;
+  q->of = EINI_NEW(&dc->arena, int, n);
+  q->first = EINI_NEW(&dc->arena, int64_t, n);
+  if (slot == NULL || length == NULL || digit == NULL || q->of == NULL || q->first == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t w = 0; w < n; w++) {
+    int64_t *mine = digit + q->n * room;
+    int len = eini_way_digits(f, w, k, dc->desc->cost >= EIN_COST_BYTES, mine);
+    uint64_t at = eini_hash(mine, (size_t)len * sizeof *mine, 0) & (uint64_t)mask;
+    for (; slot[at] != 0; at = (at + 1) & (uint64_t)mask) {
+      int c = slot[at] - 1;
+      if (length[c] == len && memcmp(digit + c * room, mine, (size_t)len * sizeof *mine) == 0)
+        break;
+    }
+    if (slot[at] == 0) {
+      length[q->n] = len;
+      q->first[q->n++] = w;
+      slot[at] = q->n;
+    }
+    q->of[w] = slot[at] - 1;
+  }
+  return EIN_OK;
+}
+
+// One side of a table. Ways of equal digits for one of the producer's free indices have the same
+// ranges of it at all places: they share a lane. The last index is [0, 1) where there is a block.
+typedef struct eini_edgeside {
+  eini_wayset set;
+  int *lane;               // [class][index]
+  int *at;                 // [index + 1] its first lane: lanes of an index are neighbours
+  int *from;               // [lane] a class that has it
+  double *lo, *hi;         // [lane][place] of a chunk
+} eini_edgeside;
+
+#define EINI_PLACE_WORDS (EINI_PLACE_CHUNK / 64)
+
+// The places of a chunk, as bits, where something has this value.
+typedef struct eini_level {
+  double value;
+  uint64_t at[EINI_PLACE_WORDS];
+} eini_level;
+
+typedef struct eini_levels {  // n of them from `first` on; everywhere else it is 0
+  int64_t first;
+  int n;
+} eini_levels;
+
+typedef struct eini_edgework {
+  const eini_dform *x, *y;
+  int k, several;          // several: a coordinate of the producer has not just one index
+  int seconds;             // the most of a task is asked for, not the sum
+  int nd;                  // free indices of the producer, + 1
+  int chunk, nword;        // places at a time, and words of their bits
+  eini_edgeside a, b;
+  eini_level *level;
+  int64_t nlevel, caplevel;
+  eini_levels *meet;       // [index][producer's lane][reader's lane] overlap of their ranges
+  int64_t *meet_at;        // [index] where its part of meet begins
+  eini_levels *need;       // [reader's class] elements that tasks read
+  double *one;             // [place] of one pair
+  int64_t *lo, *hi, *from, *to, *klo, *khi, *s0, *s1, *stride;  // of one task
+  double *cost;            // [class][class] elements fetched in all, or most by one task
+} eini_edgework;
+
+static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int home, int64_t *lo,
+                           int64_t *hi) {
+  const eini_ways *w = &f->ways;
+  int n = f->s->nindex;
+  return eini_task_ranges(f->s, w->cut + way * n, w->order + way * n, w->norder[way], place, home,
+                          lo, hi);
+}
+
+// Piece of index c at a place is place / stride[c] % cut[c]; returns the number of tasks.
+static int64_t eini_way_strides(const eini_dform *f, int64_t way, int64_t *stride) {
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  int64_t tasks = 1;
+  for (int c = 0; c < f->s->nindex; c++) stride[c] = 1;
+  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
+    int c = f->ways.order[way * f->s->nindex + i];
+    stride[c] = tasks;
+    tasks *= cut[c];
+  }
+  return tasks;
+}
+
+// Does the producer's index c lie, for tasks of this side, where their index i says?
+static int eini_lane_uses(const eini_edgework *w, int reader, int c, int i) {
+  const eini_stmt *x = w->x->s, *y = w->y->s;
+  if (c == w->nd - 1) return !reader && i >= x->nfree;
+  for (int r = 0; r < x->out_map.rows && reader; r++) {
+    if (x->out_map.coef[(int64_t)r * x->nindex + c] == 0) continue;
+    if (y->proj[w->k].coef[(int64_t)r * y->nindex + i] != 0) return 1;
+  }
+  return !reader && i == c;
+}
+
+// What tells the lanes of index c apart. Returns the number of entries.
+static int eini_lane_key(eini_edgework *w, int reader, int c, int64_t way, int64_t *key) {
+  const eini_dform *f = reader ? w->y : w->x;
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  int n = 0;
+  int64_t tasks = eini_way_strides(f, way, w->stride);
+  if (c == w->nd - 1) key[n++] = tasks;
+  for (int i = 0; i < f->s->nindex; i++) {
+    if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
+    key[n++] = i;
+    key[n++] = cut[i];
+    key[n++] = w->stride[i];
+  }
+  return n;
+}
+
+static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int reader) {
+  eini_edgeside *t = reader ? &w->b : &w->a;
+  int64_t room = 3 * (int64_t)(reader ? w->y : w->x)->s->nindex + 1, most = t->set.n, mask = 16;
+  while (mask < 2 * most) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, mask), *length = EINI_NEW(&dc->arena, int, most), n = 0;
+  int64_t *key = EINI_NEW(&dc->arena, int64_t, (most + 1) * room);
+  t->lane = EINI_NEW(&dc->arena, int, most * w->nd);
+  t->at = EINI_NEW(&dc->arena, int, w->nd + 1);
+  t->from = EINI_NEW(&dc->arena, int, most * w->nd);
+  if (slot == NULL || length == NULL || key == NULL || t->lane == NULL || t->at == NULL ||
+      t->from == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < w->nd; c++) {
+    t->at[c] = n;
+    memset(slot, 0, (size_t)mask * sizeof *slot);
+    for (int i = 0; i < t->set.n; i++) {
+      int64_t *mine = key + (n - t->at[c]) * room;
+      int len = eini_lane_key(w, reader, c, t->set.first[i], mine);
+      size_t bytes = (size_t)len * sizeof *mine;
+      uint64_t at = eini_hash(mine, bytes, 0) & (uint64_t)(mask - 1);
+      for (; slot[at] != 0; at = (at + 1) & (uint64_t)(mask - 1)) {
+        int l = slot[at] - 1;
+        if (length[l] == len && memcmp(key + l * room, mine, bytes) == 0) break;
+      }
+      if (slot[at] == 0) {
+        length[n - t->at[c]] = len;
+        t->from[n++] = i;
+        slot[at] = n - t->at[c];
+      }
+      t->lane[i * w->nd + c] = t->at[c] + slot[at] - 1;
+    }
+  }
+  t->at[w->nd] = n;
+  t->lo = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
+  t->hi = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
+  return t->lo == NULL || t->hi == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+  const eini_stmt *s = w->x->s;
+  const ein_zmap *m = &s->out_map;
+  w->nd = s->nfree + 1;
+  for (int r = 0; r < m->rows; r++) {
+    int terms = 0;
+    for (int c = 0; c < s->nfree; c++) terms += m->coef[(int64_t)r * m->cols + c] != 0;
+    w->several |= terms != 1;
+  }
+  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
+  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
+  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1, meet = 0;
+  w->seconds = dc->desc->cost == EIN_COST_SECONDS;
+  w->chunk = (int)eini_min64(dc->p, EINI_PLACE_CHUNK);
+  w->nword = (w->chunk + 63) / 64;
+  w->lo = EINI_NEW(&dc->arena, int64_t, 9 * room);
+  w->one = EINI_NEW(&dc->arena, double, w->chunk);
+  w->cost = EINI_NEW(&dc->arena, double, (int64_t)w->a.set.n * w->b.set.n);
+  w->meet_at = EINI_NEW(&dc->arena, int64_t, w->nd);
+  w->need = EINI_NEW(&dc->arena, eini_levels, w->b.set.n);
+  if (w->lo == NULL || w->one == NULL || w->cost == NULL || w->meet_at == NULL || w->need == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w->hi = w->lo + room;
+  w->from = w->hi + room;
+  w->to = w->from + room;
+  w->klo = w->to + room;
+  w->khi = w->klo + room;
+  w->s0 = w->khi + room;
+  w->s1 = w->s0 + room;
+  w->stride = w->s1 + room;
+  if (dc->desc->cost < EIN_COST_BYTES || w->several) return EIN_OK;
+  EINI_TRY(eini_edge_lanes(dc, w, 0));
+  EINI_TRY(eini_edge_lanes(dc, w, 1));
+  for (int c = 0; c < w->nd; c++) {
+    w->meet_at[c] = meet;
+    meet += (int64_t)(w->a.at[c + 1] - w->a.at[c]) * (w->b.at[c + 1] - w->b.at[c]);
+  }
+  w->meet = EINI_NEW(&dc->arena, eini_levels, meet);
+  return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Narrows the ranges of the indices that meet in output coordinate r: each by what it is at least
+// and at most with all of the others.
+static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to, int64_t *lo,
+                            int64_t *hi) {
+  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  int64_t least = 0, most = 0;
+  for (int c = 0; c < s->nfree; c++) {
+    if (hi[c] <= lo[c]) return;
+    least += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+    most += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+  }
+  for (int c = 0; c < s->nfree; c++) {
+    int64_t low = coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+    int64_t high = coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+    if (coef[c] != 0)
+      eini_narrow_range(coef[c], s->out_map.offset[r], from - (most - high), to - (least - low),
+                        &lo[c], &hi[c]);
+    if (hi[c] <= lo[c]) return;
+  }
+}
+
+// The index range of the producer's piece that the box [from, to) meets.
+static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
+                           int64_t *lo, int64_t *hi) {
+  const ein_zmap *m = &s->out_map;
+  int meets = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  for (int r = 0; r < m->rows; r++) {
+    int64_t coef;
+    int c = eini_row_index(m, r, &coef);
+    if (c >= 0) eini_narrow_range(coef, m->offset[r], from[r], to[r], &lo[c], &hi[c]);
+    else if (coef == 0) meets &= m->offset[r] >= from[r] && m->offset[r] < to[r];
+    else eini_narrow_row(s, r, from[r], to[r], lo, hi);
+  }
+  for (int c = 0; c < s->nfree; c++) meets &= hi[c] > lo[c];
+  return meets;
+}
+
+// The range of index c at a place, for a way of one side.
+static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t place,
+                            double *lo, double *hi) {
+  const eini_dform *f = reader ? w->y : w->x;
+  const eini_stmt *s = f->s;
+  const int64_t *cut = f->ways.cut + way * s->nindex;
+  int there = place < eini_way_strides(f, way, w->stride);
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t k = place / w->stride[i] % cut[i], extent = s->index[i].extent;
+    there &= reader || i < s->nfree || k == 0;
+    w->klo[i] = eini_piece_start(extent, cut[i], k);
+    w->khi[i] = eini_piece_start(extent, cut[i], k + 1);
+  }
+  if (c == w->nd - 1) {
+    *lo = 0;
+    *hi = there;
+    return;
+  }
+  if (reader) {
+    eini_task_box(s, &s->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
+  }
+  *lo = (double)(reader ? w->lo : w->klo)[c];
+  *hi = (double)(reader ? w->hi : w->khi)[c];
+}
+
+// Ranges of all lanes of one side at a chunk of places. They repeat with the most significant of
+// the digits that count, and stay while the least significant one does.
+static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
+  const eini_edgeside *t = reader ? &w->b : &w->a;
+  const eini_dform *f = reader ? w->y : w->x;
+  for (int c = 0, l = 0; c < w->nd; c++) {
+    for (; l < t->at[c + 1]; l++) {
+      int64_t way = t->set.first[t->from[l]], step = INT64_MAX, period = 1;
+      const int64_t *cut = f->ways.cut + way * f->s->nindex;
+      double *lo = t->lo + (int64_t)l * w->chunk, *hi = t->hi + (int64_t)l * w->chunk;
+      eini_way_strides(f, way, w->stride);
+      for (int i = 0; i < f->s->nindex; i++) {
+        if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
+        step = eini_min64(step, w->stride[i]);
+        period = eini_max64(period, w->stride[i] * cut[i]);
+      }
+      if (c == w->nd - 1) step = 1, period = INT64_MAX;
+      for (int64_t q = 0; q < w->chunk; q++) {
+        int64_t same = q >= period ? q - period : q > 0 && (at + q) % step != 0 ? q - 1 : -1;
+        if (same < 0) eini_lane_range(w, reader, c, way, at + q, &lo[q], &hi[q]);
+        else lo[q] = lo[same], hi[q] = hi[same];
+      }
+    }
+  }
+}
+
+// Values over a chunk of places as levels.
+static ein_status eini_levels_make(eini_decomposer *dc, eini_edgework *w, const double *value,
+                                   eini_levels *out) {
+  out->first = w->nlevel;
+  out->n = 0;
+  for (int q = 0; q < w->chunk; q++) {
+    int k = 0;
+    if (value[q] <= 0) continue;
+    for (; k < out->n; k++)
+      if (w->level[out->first + k].value == value[q]) break;
+    if (k == out->n) {
+      eini_level *l = (eini_level *)eini_grow(&dc->arena, w->level, w->nlevel, &w->caplevel,
+                                              sizeof *l);
+      if (l == NULL) return EIN_ERR_NO_MEMORY;
+      w->level = l;
+      l += w->nlevel++;
+      memset(l, 0, sizeof *l);
+      l->value = value[q];
+      out->n++;
+    }
+    w->level[out->first + k].at[q / 64] |= (uint64_t)1 << (q % 64);
+  }
+  return EIN_OK;
+}
+
+// What tasks of a class need at a chunk of places.
+static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
+  for (int q = 0; q < w->chunk; q++) w->one[q] = 1;
+  for (int c = 0; c < w->nd && !w->several; c++) {
+    int64_t l = (int64_t)w->b.lane[b * w->nd + c] * w->chunk;
+    for (int q = 0; q < w->chunk; q++)
+      w->one[q] *= w->b.hi[l + q] > w->b.lo[l + q] ? w->b.hi[l + q] - w->b.lo[l + q] : 0;
+  }
+  for (int q = 0; q < w->chunk && w->several; q++) {
+    const eini_stmt *s = w->x->s, *t = w->y->s;
+    w->one[q] = 0;
+    if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
+    eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+    if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
+    w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
+  }
+}
+
+// Levels of what lanes have in common, and of what tasks need.
+static ein_status eini_edge_levels(eini_decomposer *dc, eini_edgework *w, int64_t at) {
+  w->nlevel = 0;
+  for (int c = 0; c < w->nd && !w->several; c++) {
+    eini_levels *meet = w->meet + w->meet_at[c];
+    for (int a = w->a.at[c]; a < w->a.at[c + 1]; a++) {
+      for (int b = w->b.at[c]; b < w->b.at[c + 1]; b++) {
+        const double *alo = w->a.lo + (int64_t)a * w->chunk, *ahi = w->a.hi + (int64_t)a * w->chunk;
+        const double *blo = w->b.lo + (int64_t)b * w->chunk, *bhi = w->b.hi + (int64_t)b * w->chunk;
+        for (int q = 0; q < w->chunk; q++)
+          w->one[q] = (ahi[q] < bhi[q] ? ahi[q] : bhi[q]) - (alo[q] > blo[q] ? alo[q] : blo[q]);
+        EINI_TRY(eini_levels_make(dc, w, w->one, meet++));
+      }
+    }
+  }
+  for (int b = 0; b < w->b.set.n; b++) {
+    eini_edge_need(w, b, at);
+    EINI_TRY(eini_levels_make(dc, w, w->one, &w->need[b]));
+  }
+  return EIN_OK;
+}
+
+static int eini_count_bits(uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555u;
+  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+  return (int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
+
+// Of a pair of classes: where tasks find something at their own places, and what they fetch.
+typedef struct eini_edgepair {
+  const eini_levels **meet, *need;  // meet: of each index
+  uint64_t found[EINI_PLACE_WORDS];
+  double sum, most;        // elements found; most that a task fetches which finds some
+} eini_edgepair;
+
+// `value` elements lie in both ranges of the indices before c at the places `at`, which it changes.
+static void eini_edge_meet(const eini_edgework *w, eini_edgepair *p, int c, double value,
+                           uint64_t *at) {
+  int nword = w->nword;
+  for (; c < w->nd && p->meet[c]->n == 1; c++) {  // most have one level: no list of places splits
+    const eini_level *l = &w->level[p->meet[c]->first];
+    uint64_t any = 0;
+    for (int i = 0; i < nword; i++) any |= at[i] &= l->at[i];
+    if (any == 0) return;
+    value *= l->value;
+  }
+  if (c == w->nd && !w->seconds) {
+    for (int i = 0; i < nword; i++) p->sum += value * eini_count_bits(at[i]);
+    return;
+  }
+  const eini_levels *set = c == w->nd ? p->need : p->meet[c];
+  for (int k = 0; k < set->n; k++) {
+    const eini_level *l = &w->level[set->first + k];
+    uint64_t both[EINI_PLACE_WORDS], any = 0;
+    for (int i = 0; i < nword; i++) any |= both[i] = at[i] & l->at[i];
+    if (any == 0) continue;
+    if (c < w->nd) {
+      eini_edge_meet(w, p, c + 1, value * l->value, both);
+      continue;
+    }
+    for (int i = 0; i < nword; i++) p->found[i] |= both[i];
+    if (l->value - value > p->most) p->most = l->value - value;
+  }
+}
+
+// Adds to the cost of a pair of classes what a chunk of places fetches.
+static void eini_edge_pair(const eini_edgework *w, int a, int b, eini_edgepair *p, double *cost) {
+  uint64_t all[EINI_PLACE_WORDS];
+  for (int c = 0; c < w->nd; c++) {
+    int la = w->a.lane[a * w->nd + c] - w->a.at[c], lb = w->b.lane[b * w->nd + c] - w->b.at[c];
+    p->meet[c] = w->meet + w->meet_at[c] + (int64_t)la * (w->b.at[c + 1] - w->b.at[c]) + lb;
+  }
+  p->need = &w->need[b];
+  p->sum = p->most = 0;
+  for (int i = 0; i < w->nword; i++) all[i] = ~(uint64_t)0, p->found[i] = 0;
+  eini_edge_meet(w, p, 0, 1, all);
+  for (int k = 0; k < p->need->n; k++) {
+    const eini_level *l = &w->level[p->need->first + k];
+    uint64_t rest = 0;
+    for (int i = 0; i < w->nword; i++) {
+      rest |= l->at[i] & ~p->found[i];
+      if (!w->seconds) p->sum -= l->value * eini_count_bits(l->at[i]);
+    }
+    if (rest != 0 && l->value > p->most) p->most = l->value;
+  }
+  if (!w->seconds) *cost -= p->sum;
+  else if (p->most > *cost) *cost = p->most;
+}
+
+// The same where a coordinate of the producer has several indices, or none.
+static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double *cost) {
+  const eini_stmt *s = w->x->s, *t = w->y->s;
+  for (int k = 0; k < w->need[b].n; k++) {
+    const eini_level *l = &w->level[w->need[b].first + k];
+    for (int q = 0; q < w->chunk; q++) {
+      double found = 0;
+      if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
+      eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
+      eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+      if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
+        found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
+      if (!w->seconds) *cost += l->value - found;
+      else if (l->value - found > *cost) *cost = l->value - found;
+    }
+  }
+}
+
+// Elements that move, for all pairs of classes.
+static ein_status eini_edge_count(eini_decomposer *dc, eini_edgework *w) {
+  eini_edgepair pair;
+  pair.meet = EINI_NEW(&dc->arena, const eini_levels *, w->nd);
+  if (pair.meet == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t at = 0; at < dc->p; at += w->chunk) {
+    for (int side = 0; side < 2 && !w->several; side++) eini_lanes_fill(w, side, at);
+    EINI_TRY(eini_edge_levels(dc, w, at));
+    for (int a = 0; a < w->a.set.n; a++) {
+      for (int b = 0; b < w->b.set.n; b++) {
+        double *cost = &w->cost[(int64_t)a * w->b.set.n + b];
+        if (w->several) eini_edge_several(w, a, b, at, cost);
+        else eini_edge_pair(w, a, b, &pair, cost);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>elimination  least sum of tables over variables, by elimination and beam search
+// Bucket elimination (non-serial dynamic programming) on shared tables: equal eliminations are done
+// once. A bucket too large is split (mini-buckets): its messages then bound from below, and guide.
+// ================================================================================================
+
+typedef struct eini_sumtable {  // values over nvar variables with size[i] labels each, row-major
+  int nvar;
+  int *size;
+  const double *v;
+} eini_sumtable;
+
+typedef struct eini_sumfactor {
+  int table, gone;
+  int *var;
+} eini_sumfactor;
+
+typedef struct eini_summemo {  // key: what was eliminated; the table it gave
+  int *key;
+  int n, table;
+  uint64_t hash;
+} eini_summemo;
+
+typedef struct eini_sumbucket {  // factors of an eliminated variable, messages it sent
+  int var, nin, nout;
+  int *in, *out;
+} eini_sumbucket;
+
+typedef struct eini_sums {
+  eini_arena *a;
+  int nvar, *size;
+  eini_sumtable *table;
+  int64_t ntable, captable;
+  eini_sumfactor *factor;
+  int64_t nfactor, capfactor;
+  int **of;                 // factors of each variable
+  int64_t *nof, *capof;
+  eini_summemo *memo;
+  int64_t nmemo, capmemo;
+  int *slot;                // hash table over memo; -1: free
+  int64_t nslot;
+  double max_table;
+  int split;                // buckets that were split
+  eini_sumbucket *bucket;
+  int nbucket;
+  int *sep, *more;          // scratch of an elimination
+  int norig;                // factors before elimination
+} eini_sums;
+
+static ein_status eini_sums_init(eini_sums *net, eini_arena *a, int nvar, double max_table) {
+  memset(net, 0, sizeof *net);
+  net->a = a;
+  net->nvar = nvar;
+  net->max_table = max_table;
+  net->size = EINI_NEW(a, int, nvar);
+  net->of = EINI_NEW(a, int *, nvar);
+  net->nof = EINI_NEW(a, int64_t, nvar);
+  net->capof = EINI_NEW(a, int64_t, nvar);
+  net->bucket = EINI_NEW(a, eini_sumbucket, nvar);
+  net->sep = EINI_NEW(a, int, nvar);
+  net->more = EINI_NEW(a, int, nvar);
+  if (net->size == NULL || net->of == NULL || net->nof == NULL || net->capof == NULL ||
+      net->bucket == NULL || net->sep == NULL || net->more == NULL) return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
+static ein_status eini_sums_table(eini_sums *net, int nvar, const int *size, const double *v,
+                                 int *id) {
+  eini_sumtable *t = (eini_sumtable *)eini_grow(net->a, net->table, net->ntable, &net->captable,
+                                          sizeof *t);
+  if (t == NULL) return EIN_ERR_NO_MEMORY;
+  net->table = t;
+  t = &net->table[net->ntable];
+  t->nvar = nvar;
+  t->v = v;
+  t->size = EINI_NEW(net->a, int, nvar);
+  if (t->size == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nvar; i++) t->size[i] = size[i];
+  *id = (int)net->ntable++;
+  return EIN_OK;
+}
+
+static ein_status eini_sums_factor(eini_sums *net, int table, const int *var, int *id) {
+  int n = net->table[table].nvar;
+  eini_sumfactor *f = (eini_sumfactor *)eini_grow(net->a, net->factor, net->nfactor,
+                                                  &net->capfactor, sizeof *f);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  net->factor = f;
+  f = &net->factor[net->nfactor];
+  f->table = table;
+  f->gone = 0;
+  f->var = EINI_NEW(net->a, int, n);
+  if (f->var == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) {
+    int x = var[i];
+    int *of = (int *)eini_grow(net->a, net->of[x], net->nof[x], &net->capof[x], sizeof *of);
+    if (of == NULL) return EIN_ERR_NO_MEMORY;
+    f->var[i] = x;
+    net->of[x] = of;
+    of[net->nof[x]++] = (int)net->nfactor;
+  }
+  *id = (int)net->nfactor++;
+  return EIN_OK;
+}
+
+// The value of a factor for labels of all its variables.
+static double eini_factor_at(const eini_sums *net, int factor, const int *label) {
+  const eini_sumfactor *f = &net->factor[factor];
+  const eini_sumtable *t = &net->table[f->table];
+  int64_t at = 0;
+  for (int i = 0; i < t->nvar; i++) at = at * t->size[i] + label[f->var[i]];
+  return t->v[at];
+}
+
+static double eini_sums_value(const eini_sums *net, const int *label) {
+  double sum = 0;
+  for (int i = 0; i < net->norig; i++) sum += eini_factor_at(net, i, label);
+  return sum;
+}
+
+// ---- eliminating a variable ---------------------------------------------------------------------
+
+// What a message is made of: factors over x and the variables sep (ascending), strides in each.
+typedef struct eini_sumjoin {
+  int nsep, *sep, nfac;
+  int kx, *ksep;
+  const double **v;
+  int64_t *xstride, *stride;  // stride: nfac x nsep
+} eini_sumjoin;
+
+static int eini_find_int(const int *list, int n, int x) {
+  int i = 0;
+  while (i < n && list[i] != x) i++;
+  return i < n ? i : -1;
+}
+
+// Adds a factor's variables other than x, and those that have just one label, to the sorted list
+// sep; *n grows.
+static void eini_sep_add(const eini_sums *net, const eini_sumfactor *f, int x, int *sep, int *n) {
+  for (int i = 0; i < net->table[f->table].nvar; i++) {
+    int v = f->var[i], at = *n;
+    if (v == x || net->size[v] == 1 || eini_find_int(sep, *n, v) >= 0) continue;
+    for (; at > 0 && sep[at - 1] > v; at--) sep[at] = sep[at - 1];
+    sep[at] = v;
+    ++*n;
+  }
+}
+
+static ein_status eini_sumjoin_make(eini_sums *net, int x, int nfac, const int *fac, const int *sep,
+                                 int nsep, eini_sumjoin *j) {
+  memset(j, 0, sizeof *j);
+  j->nsep = nsep;
+  j->nfac = nfac;
+  j->kx = net->size[x];
+  j->ksep = EINI_NEW(net->a, int, nsep);
+  j->v = EINI_NEW(net->a, const double *, nfac + 1);  // and a matrix of eini_sumjoin_last
+  j->xstride = EINI_NEW(net->a, int64_t, nfac + 1);
+  j->stride = EINI_NEW(net->a, int64_t, ((int64_t)nfac + 1) * nsep);
+  if (j->ksep == NULL || j->v == NULL || j->xstride == NULL || j->stride == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nsep; i++) j->ksep[i] = net->size[sep[i]];
+  for (int k = 0; k < nfac; k++) {
+    const eini_sumfactor *f = &net->factor[fac[k]];
+    const eini_sumtable *t = &net->table[f->table];
+    int64_t step = 1;
+    j->v[k] = t->v;
+    for (int i = t->nvar - 1; i >= 0; step *= t->size[i--]) {
+      int at = f->var[i] == x ? -1 : eini_find_int(sep, nsep, f->var[i]);
+      if (f->var[i] == x) j->xstride[k] += step;
+      else if (at >= 0) j->stride[(int64_t)k * nsep + at] += step;
+    }
+  }
+  return EIN_OK;
+}
+
+// Sums factors over {x, last} and over {x} into one matrix of kx rows, so that the inner loop of
+// the minimum runs over one contiguous row; those leave the join. Others with last are copied so.
+static ein_status eini_sumjoin_last(eini_sums *net, eini_sumjoin *j) {
+  int last = j->nsep - 1, kept = 0;
+  int64_t kl = j->ksep[last], cells = kl * j->kx;
+  double *m = EINI_NEW(net->a, double, cells);
+  if (m == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < j->nfac; k++) {
+    const int64_t *stride = j->stride + (int64_t)k * j->nsep;
+    int only = 1;
+    for (int i = 0; i < last; i++) only &= stride[i] == 0;
+    if (!only) {
+      j->v[kept] = j->v[k];
+      j->xstride[kept] = j->xstride[k];
+      memmove(j->stride + (int64_t)kept * j->nsep, stride, (size_t)j->nsep * sizeof *stride);
+      kept++;
+      continue;
+    }
+    for (int64_t x = 0; x < j->kx; x++)
+      for (int64_t l = 0; l < kl; l++)
+        m[x * kl + l] += j->v[k][x * j->xstride[k] + l * stride[last]];
+  }
+  // The matrix takes the place of at least x's own table.
+  j->v[kept] = m;
+  j->xstride[kept] = kl;
+  memset(j->stride + (int64_t)kept * j->nsep, 0, (size_t)j->nsep * sizeof *j->stride);
+  j->stride[(int64_t)kept * j->nsep + last] = 1;
+  j->nfac = kept + 1;
+  return EIN_OK;
+}
+
+// row[l] = min(row[l], base + sum of factors that depend on the last separator).
+static void eini_min_row(const eini_sumjoin *j, const int64_t *at, double base, double *row) {
+  int last = j->nsep - 1, kl = j->ksep[last], k = 0;
+  for (; k < j->nfac - 1; k++)
+    if (j->stride[(int64_t)k * j->nsep + last] != 0) break;
+  const double *EINI_RESTRICT m = j->v[j->nfac - 1] + at[j->nfac - 1];
+  if (k == j->nfac - 1) {
+    double *EINI_RESTRICT out = row;
+    for (int l = 0; l < kl; l++) {
+      double x = base + m[l];
+      out[l] = x < out[l] ? x : out[l];
+    }
+    return;
+  }
+  for (int l = 0; l < kl; l++) {
+    double x = base + m[l];
+    for (int i = k; i < j->nfac - 1; i++) {
+      int64_t s = j->stride[(int64_t)i * j->nsep + last];
+      if (s != 0) x += j->v[i][at[i] + l * s];
+    }
+    row[l] = x < row[l] ? x : row[l];
+  }
+}
+
+// out[sep] = min over x of the sum of the factors.
+static ein_status eini_sumjoin_min(eini_sums *net, eini_sumjoin *j, double *out) {
+  int last = j->nsep - 1;
+  int64_t *at = EINI_NEW(net->a, int64_t, j->nfac + 1), outer = 1;
+  int *i = EINI_NEW(net->a, int, j->nsep + 1);
+  if (at == NULL || i == NULL) return EIN_ERR_NO_MEMORY;
+  if (j->nsep == 0) {
+    *out = INFINITY;
+    for (int64_t x = 0; x < j->kx; x++) {
+      double sum = 0;
+      for (int k = 0; k < j->nfac; k++) sum += j->v[k][x * j->xstride[k]];
+      if (sum < *out) *out = sum;
+    }
+    return EIN_OK;
+  }
+  EINI_TRY(eini_sumjoin_last(net, j));
+  for (int k = 0; k < last; k++) outer *= j->ksep[k];
+  for (int64_t o = 0; o < outer; o++, out += j->ksep[last]) {
+    for (int l = 0; l < j->ksep[last]; l++) out[l] = INFINITY;
+    for (int64_t x = 0; x < j->kx; x++) {
+      double base = 0;
+      for (int k = 0; k < j->nfac; k++) {
+        const int64_t *stride = j->stride + (int64_t)k * j->nsep;
+        at[k] = x * j->xstride[k];
+        for (int q = 0; q < last; q++) at[k] += i[q] * stride[q];
+        if (stride[last] == 0) base += j->v[k][at[k]];
+      }
+      eini_min_row(j, at, base, out);
+    }
+    for (int q = last - 1; q >= 0 && ++i[q] == j->ksep[q]; q--) i[q] = 0;
+  }
+  return EIN_OK;
+}
+
+// The message that eliminating x from the given factors leaves, as a factor over sep. What was
+// computed for equal tables in equal places before is used again.
+static ein_status eini_message(eini_sums *net, int x, int nfac, const int *fac, const int *sep,
+                               int nsep, int *id) {
+  int n = 0, cells = 3 + nsep, table;
+  for (int k = 0; k < nfac; k++) cells += 1 + net->table[net->factor[fac[k]].table].nvar;
+  int *key = EINI_NEW(net->a, int, cells);
+  if (key == NULL) return EIN_ERR_NO_MEMORY;
+  key[n++] = net->size[x];
+  key[n++] = nsep;
+  for (int i = 0; i < nsep; i++) key[n++] = net->size[sep[i]];
+  for (int k = 0; k < nfac; k++) {
+    const eini_sumfactor *f = &net->factor[fac[k]];
+    key[n++] = f->table;
+    for (int i = 0; i < net->table[f->table].nvar; i++)
+      key[n++] = f->var[i] == x ? -1 : eini_find_int(sep, nsep, f->var[i]);
+  }
+  uint64_t hash = eini_hash(key, (size_t)n * sizeof *key, 0);
+  int64_t mask = net->nslot - 1, at = (int64_t)(hash & (uint64_t)mask);
+  for (; net->slot[at] >= 0; at = (at + 1) & mask) {
+    const eini_summemo *m = &net->memo[net->slot[at]];
+    if (m->hash == hash && m->n == n && memcmp(m->key, key, (size_t)n * sizeof *key) == 0)
+      return eini_sums_factor(net, m->table, sep, id);
+  }
+  eini_sumjoin j;
+  int64_t count = 1;
+  EINI_TRY(eini_sumjoin_make(net, x, nfac, fac, sep, nsep, &j));
+  for (int i = 0; i < nsep; i++) count *= j.ksep[i];
+  double *v = EINI_NEW(net->a, double, count);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_sumjoin_min(net, &j, v));
+  EINI_TRY(eini_sums_table(net, nsep, j.ksep, v, &table));
+  if (2 * net->nmemo >= net->nslot) return eini_sums_factor(net, table, sep, id);
+  eini_summemo *m = (eini_summemo *)eini_grow(net->a, net->memo, net->nmemo, &net->capmemo,
+                                              sizeof *m);
+  if (m == NULL) return EIN_ERR_NO_MEMORY;
+  net->memo = m;
+  m = &net->memo[net->nmemo];
+  m->key = key;
+  m->n = n;
+  m->table = table;
+  m->hash = hash;
+  net->slot[at] = (int)net->nmemo++;
+  return eini_sums_factor(net, table, sep, id);
+}
+
+// Eliminates x: its factors in few groups, as tables of max_table entries allow; each sends one
+// message.
+static ein_status eini_eliminate(eini_sums *net, int x) {
+  eini_sumbucket *b = &net->bucket[net->nbucket++];
+  int64_t n = net->nof[x];
+  b->var = x;
+  b->in = EINI_NEW(net->a, int, n);
+  b->out = EINI_NEW(net->a, int, n);
+  int *rest = EINI_NEW(net->a, int, n), *group = EINI_NEW(net->a, int, n), nrest = 0;
+  int *sep = net->sep, *more = net->more;
+  if (b->in == NULL || b->out == NULL || rest == NULL || group == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    int id = net->of[x][k];
+    if (net->factor[id].gone) continue;
+    net->factor[id].gone = 1;
+    b->in[b->nin++] = rest[nrest++] = id;
+  }
+  for (int groups = 0; nrest > 0; groups++) {
+    int ngroup = 0, nsep = 0, left = 0;
+    for (int k = 0; k < nrest; k++) {
+      const eini_sumfactor *f = &net->factor[rest[k]];
+      int nmore = nsep;
+      double cells = 1;
+      memcpy(more, sep, (size_t)nsep * sizeof *sep);
+      eini_sep_add(net, f, x, more, &nmore);
+      for (int i = 0; i < nmore; i++) cells *= net->size[more[i]];
+      int fits = ngroup == 0 || nmore == nsep ||
+                 (cells <= net->max_table && cells * net->size[x] <= 512 * net->max_table);
+      if (!fits) {
+        rest[left++] = rest[k];
+        continue;
+      }
+      group[ngroup++] = rest[k];
+      memcpy(sep, more, (size_t)nmore * sizeof *sep);
+      nsep = nmore;
+    }
+    nrest = left;
+    net->split += groups > 0;
+    EINI_TRY(eini_message(net, x, ngroup, group, sep, nsep, &b->out[b->nout++]));
+  }
+  return EIN_OK;
+}
+
+#define EINI_SUMS_HOPELESS 1e18  // steps: no matter how many more
+
+// Steps that eliminating x takes: entries of the table it makes, times labels of x.
+static double eini_sums_work(const eini_sums *net, int x) {
+  double cells = net->size[x];
+  int n = 0;
+  for (int64_t k = 0; k < net->nof[x] && cells < EINI_SUMS_HOPELESS; k++) {
+    const eini_sumfactor *f = &net->factor[net->of[x][k]];
+    int before = n;
+    if (!f->gone) eini_sep_add(net, f, x, net->sep, &n);
+    if (n == before) continue;
+    cells = net->size[x];
+    for (int i = 0; i < n; i++) cells *= net->size[net->sep[i]];
+  }
+  return cells;
+}
+
+// A variable and what it took to eliminate when it came into the heap, the least on top.
+typedef struct eini_sumturn {
+  double work;
+  int var;
+} eini_sumturn;
+
+typedef struct eini_sumturns {
+  eini_sumturn *heap;
+  int64_t n, cap;
+} eini_sumturns;
+
+static int eini_turn_less(eini_sumturn a, eini_sumturn b) {
+  return a.work < b.work || (a.work <= b.work && a.var < b.var);
+}
+
+static ein_status eini_turns_push(eini_sums *net, eini_sumturns *t, int x, double work) {
+  eini_sumturn *h = (eini_sumturn *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h), mine;
+  if (h == NULL) return EIN_ERR_NO_MEMORY;
+  t->heap = h;
+  mine.work = work;
+  mine.var = x;
+  int64_t i = t->n++;
+  for (; i > 0 && eini_turn_less(mine, h[(i - 1) / 2]); i = (i - 1) / 2) h[i] = h[(i - 1) / 2];
+  h[i] = mine;
+  return EIN_OK;
+}
+
+static eini_sumturn eini_turns_pop(eini_sumturns *t) {
+  eini_sumturn top = t->heap[0], last = t->heap[--t->n];
+  int64_t i = 0;
+  for (int64_t c; (c = 2 * i + 1) < t->n; i = c) {
+    if (c + 1 < t->n && eini_turn_less(t->heap[c + 1], t->heap[c])) c++;
+    if (!eini_turn_less(t->heap[c], last)) break;
+    t->heap[i] = t->heap[c];
+  }
+  if (t->n > 0) t->heap[i] = last;
+  return top;
+}
+
+// The variables around x, once each; mark: which have been seen, by step.
+static int eini_sums_around(const eini_sums *net, int x, int step, int *mark, int *around) {
+  int n = 0;
+  for (int64_t k = 0; k < net->nof[x]; k++) {
+    const eini_sumfactor *f = &net->factor[net->of[x][k]];
+    for (int i = 0; i < net->table[f->table].nvar && !f->gone; i++) {
+      if (f->var[i] == x || mark[f->var[i]] == step) continue;
+      mark[f->var[i]] = step;
+      around[n++] = f->var[i];
+    }
+  }
+  return n;
+}
+
+// Eliminates all variables, always one that takes the fewest steps.
+static ein_status eini_sums_eliminate(eini_sums *net) {
+  eini_sumturns turns;
+  double *work = EINI_NEW(net->a, double, net->nvar);
+  int *mark = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
+  memset(&turns, 0, sizeof turns);
+  for (net->nslot = 64; net->nslot < 4 * (int64_t)net->nfactor + 4 * net->nvar;) net->nslot *= 2;
+  net->slot = EINI_NEW(net->a, int, net->nslot);
+  if (work == NULL || mark == NULL || around == NULL || net->slot == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < net->nslot; i++) net->slot[i] = -1;
+  net->norig = (int)net->nfactor;
+  for (int x = 0; x < net->nvar; x++) {
+    work[x] = eini_sums_work(net, x);
+    EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
+  }
+  for (int step = 1; step <= net->nvar;) {
+    eini_sumturn best = eini_turns_pop(&turns);
+    if (best.work < work[best.var] || best.work > work[best.var]) continue;  // it has changed since
+    int n = eini_sums_around(net, best.var, step++, mark, around);
+    EINI_TRY(eini_eliminate(net, best.var));
+    work[best.var] = -1;
+    for (int i = 0; i < n; i++) {
+      double now = eini_sums_work(net, around[i]);
+      if (!(now < work[around[i]] || now > work[around[i]])) continue;
+      work[around[i]] = now;
+      EINI_TRY(eini_turns_push(net, &turns, around[i], now));
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- labels from messages -----------------------------------------------------------------------
+
+typedef struct eini_sumstate {  // one label more
+  double bound;              // of all that it can lead to
+  int from, label;           // the state it extends
+} eini_sumstate;
+
+// Keeps the `room` least states in a heap with the largest on top; returns the bound of what fell
+// out, INFINITY when nothing did.
+static double eini_beam_push(eini_sumstate *heap, int *n, int room, eini_sumstate s) {
+  double out = INFINITY;
+  int i;
+  if (*n == room) {
+    if (s.bound >= heap[0].bound) return s.bound;
+    out = heap[0].bound;
+    i = 0;
+    for (int c; (c = 2 * i + 1) < room; i = c) {
+      if (c + 1 < room && heap[c + 1].bound > heap[c].bound) c++;
+      if (heap[c].bound <= s.bound) break;
+      heap[i] = heap[c];
+    }
+  } else {
+    for (i = (*n)++; i > 0 && heap[(i - 1) / 2].bound < s.bound; i = (i - 1) / 2)
+      heap[i] = heap[(i - 1) / 2];
+  }
+  heap[i] = s;
+  return out;
+}
+
+// Assigns labels in reverse order of elimination, keeping the `beam` states of least bound. Bounds
+// never exceed what a state can lead to: *lower holds for every assignment. Exact with beam 1 when
+// no bucket was split.
+static ein_status eini_sums_decode(eini_sums *net, int beam, int *label, double *lower) {
+  int64_t cells = (int64_t)beam * net->nvar;
+  int *have = EINI_NEW(net->a, int, cells), *next = EINI_NEW(net->a, int, cells), n = 1;
+  double *bound = EINI_NEW(net->a, double, beam), dropped = INFINITY;
+  eini_sumstate *heap = EINI_NEW(net->a, eini_sumstate, beam);
+  if (have == NULL || next == NULL || bound == NULL || heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < net->nfactor; k++)  // messages of no variables: the bound to begin with
+    if (net->table[net->factor[k].table].nvar == 0)
+      bound[0] += net->table[net->factor[k].table].v[0];
+  for (int b = net->nbucket - 1; b >= 0; b--) {
+    const eini_sumbucket *q = &net->bucket[b];
+    int count = 0;
+    for (int s = 0; s < n; s++) {
+      int *mine = have + (int64_t)s * net->nvar;
+      double base = bound[s];
+      for (int k = 0; k < q->nout; k++) base -= eini_factor_at(net, q->out[k], mine);
+      for (int x = 0; x < net->size[q->var]; x++) {
+        eini_sumstate e;
+        mine[q->var] = x;
+        e.bound = base;
+        e.from = s;
+        e.label = x;
+        for (int k = 0; k < q->nin; k++) e.bound += eini_factor_at(net, q->in[k], mine);
+        double out = eini_beam_push(heap, &count, beam, e);
+        if (out < dropped) dropped = out;
+      }
+    }
+    for (int s = 0; s < count; s++) {
+      int *to = next + (int64_t)s * net->nvar;
+      memcpy(to, have + (int64_t)heap[s].from * net->nvar, (size_t)net->nvar * sizeof *to);
+      to[q->var] = heap[s].label;
+      bound[s] = heap[s].bound;
+    }
+    n = count;
+    int *swap = have;
+    have = next;
+    next = swap;
+  }
+  double best = INFINITY;
+  for (int s = 0; s < n; s++) {
+    double value = eini_sums_value(net, have + (int64_t)s * net->nvar);
+    if (value >= best) continue;
+    best = value;
+    memcpy(label, have + (int64_t)s * net->nvar, (size_t)net->nvar * sizeof *label);
+  }
+  *lower = dropped < best ? dropped : best;
+  return EIN_OK;
+}
+
+// Changes one label at a time as long as the sum falls.
+static void eini_sums_improve(const eini_sums *net, int *label) {
+  for (int round = 0, better = 1; better && round < 100; round++) {
+    better = 0;
+    for (int x = 0; x < net->nvar; x++) {
+      double best = INFINITY;
+      int was = label[x], to = was;
+      for (int k = -1; k < net->size[x]; k++) {  // what there is comes first: ties stay
+        double sum = 0;
+        label[x] = k < 0 ? was : k;
+        for (int64_t f = 0; f < net->nof[x] && net->of[x][f] < net->norig; f++)
+          sum += eini_factor_at(net, net->of[x][f], label);
+        if (sum >= best || (k >= 0 && sum >= best - 1e-12 * (best < 0 ? -best : best))) continue;
+        best = sum;
+        to = label[x];
+      }
+      label[x] = to;
+      better |= to != was;
+    }
+  }
+}
+
+// The least sum, its labels, and a bound from below that is equal to it when proved.
+static ein_status eini_sums_solve(eini_sums *net, int beam, int *label, double *total,
+                                 double *lower) {
+  EINI_TRY(eini_sums_eliminate(net));
+  EINI_TRY(eini_sums_decode(net, net->split ? beam : 1, label, lower));
+  if (net->split) eini_sums_improve(net, label);
+  *total = eini_sums_value(net, label);
+  if (*lower > *total || !net->split) *lower = *total;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>constraints  vectors, pins and kept indices as texts
+// "T[s=2,t=4]", "X[s=8]", "j", "T.j": each names a tensor or an index, or is a mistake.
+// ================================================================================================
+
+#define EINI_SPEC_MAX 64
+
+typedef struct eini_specword {
+  const char *s;
+  int n;
+} eini_specword;
+
+typedef struct eini_spec {  // NAME[name=value,..]
+  eini_specword name, item[EINI_SPEC_MAX];
+  int64_t value[EINI_SPEC_MAX];
+  int n;
+} eini_spec;
+
+static int eini_specword_eq(eini_specword w, const char *s) {
+  return w.n == (int)strlen(s) && memcmp(w.s, s, (size_t)w.n) == 0;
+}
+
+// A name up to one of `ends`.
+static const char *eini_specword_read(const char *s, const char *ends, eini_specword *w) {
+  while (*s == ' ') s++;
+  w->s = s;
+  while (*s != 0 && strchr(ends, *s) == NULL) s++;
+  w->n = (int)eini_min64(s - w->s, 256);
+  while (*s == ' ') s++;
+  return s;
+}
+
+static ein_status eini_spec_read(eini_decomposer *dc, const char *what, const char *text,
+                                 eini_spec *spec) {
+  spec->n = 0;
+  const char *s = text == NULL ? "" : eini_specword_read(text, "[]=, ", &spec->name);
+  int ok = text != NULL && spec->name.n > 0 && *s == '[';
+  if (ok && *s == '[' && s[1] == ']') s += 2;
+  else while (ok && (*s == '[' || *s == ',') && spec->n < EINI_SPEC_MAX) {
+    int64_t value = 0;
+    s = eini_specword_read(s + 1, "[]=, ", &spec->item[spec->n]);
+    ok = spec->item[spec->n].n > 0 && *s == '=';
+    if (!ok) break;
+    const char *from = ++s;
+    for (; *s >= '0' && *s <= '9' && value <= EIN_PLACES_MAX; s++) value = 10 * value + (*s - '0');
+    ok = s > from && (*s == ',' || *s == ']');
+    spec->value[spec->n++] = value;
+    if (*s == ']') {
+      s++;
+      break;
+    }
+  }
+  if (ok && *s == 0 && s[-1] == ']') return EIN_OK;
+  return eini_fail(dc->diag, EIN_ERR_SYNTAX, -1, 0, "for example T[s=2,t=4]",
+                   "%s '%.80s' is not NAME[index=pieces,..]", what, text == NULL ? "" : text);
+}
+
+static int eini_find_index(const eini_stmt *s, eini_specword w) {
+  for (int c = 0; c < s->nindex; c++)
+    if (eini_specword_eq(w, s->index[c].name)) return c;
+  return -1;
+}
+
+static const char *eini_node_name(const eini_decomposer *dc, int i) {
+  return dc->g->tensor[dc->node[i].s->out].name;
+}
+
+// Asks for `pieces` of an index of node i; a mistake when it cannot have them.
+static ein_status eini_need(eini_decomposer *dc, int i, int c, int64_t pieces) {
+  eini_dform *f = &dc->node[i];
+  const eini_index *x = &f->s->index[c];
+  const char *name = eini_node_name(dc, i);
+  if (pieces < 1 || pieces > eini_max64(1, x->extent))
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "statement '%s': index '%s' of extent %lld cannot have %lld pieces", name,
+                     x->name, (long long)x->extent, (long long)pieces);
+  if (pieces > f->limit[c])
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "statement '%s': index '%s' must not be cut: %s", name, x->name,
+                     c >= f->s->nfree ? "it is kept" : "it shares a coordinate, or it is kept");
+  if (f->need[c] != 0 && f->need[c] != pieces)
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "statement '%s': index '%s' is asked to have %lld and %lld pieces", name,
+                     x->name, (long long)f->need[c], (long long)pieces);
+  f->need[c] = pieces;
+  return EIN_OK;
+}
+
+static ein_status eini_need_product(eini_decomposer *dc, int i) {
+  const eini_dform *f = &dc->node[i];
+  int64_t tasks = 1;
+  for (int c = 0; c < f->s->nindex; c++) {
+    if (f->need[c] == 0 || tasks * f->need[c] <= dc->p) {
+      tasks *= eini_max64(1, f->need[c]);
+      continue;
+    }
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                     "statement '%s': with index '%s' its pieces make more tasks than the %lld "
+                     "places", eini_node_name(dc, i), f->s->index[c].name, (long long)dc->p);
+  }
+  return EIN_OK;
+}
+
+// A vector for the statements of a tensor that have all its indices; those not named stay whole.
+static ein_status eini_constrain_parts(eini_decomposer *dc, const char *text) {
+  eini_spec spec;
+  int named = 0, found = 0, lacking = 0;
+  EINI_TRY(eini_spec_read(dc, "parts", text, &spec));
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    int k = 0;
+    if (!eini_specword_eq(spec.name, eini_node_name(dc, i))) continue;
+    named = 1;
+    while (k < spec.n && eini_find_index(s, spec.item[k]) >= 0) k++;
+    if (k < spec.n) lacking = k;
+    if (k < spec.n) continue;
+    found = 1;
+    for (k = 0; k < spec.n; k++)
+      EINI_TRY(eini_need(dc, i, eini_find_index(s, spec.item[k]), spec.value[k]));
+    for (int c = 0; c < s->nindex; c++) {
+      for (k = 0; k < spec.n && !eini_specword_eq(spec.item[k], s->index[c].name);) k++;
+      if (k == spec.n) EINI_TRY(eini_need(dc, i, c, 1));
+    }
+    EINI_TRY(eini_need_product(dc, i));
+  }
+  if (found) return EIN_OK;
+  if (!named)
+    return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "parts '%.80s': no statement defines "
+                     "'%.*s'", text, spec.name.n, spec.name.s);
+  return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "parts '%.80s': statement '%.*s' has no "
+                   "index '%.*s'", text, spec.name.n, spec.name.s, spec.item[lacking].n,
+                   spec.item[lacking].s);
+}
+
+static ein_status eini_constrain_keep(eini_decomposer *dc, const char *text) {
+  eini_specword tensor, index;
+  int found = 0;
+  const char *s = eini_specword_read(text == NULL ? "" : text, "[]=,. ", &index);
+  memset(&tensor, 0, sizeof tensor);
+  if (*s == '.') {
+    tensor = index;
+    s = eini_specword_read(s + 1, "[]=,. ", &index);
+  }
+  if (index.n == 0 || *s != 0)
+    return eini_fail(dc->diag, EIN_ERR_SYNTAX, -1, 0, "for example j, or T.j",
+                     "keep '%.80s' is not an index", text == NULL ? "" : text);
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    int c = eini_find_index(dc->node[i].s, index);
+    if (c < 0 || (tensor.n > 0 && !eini_specword_eq(tensor, eini_node_name(dc, i)))) continue;
+    found = 1;
+    dc->node[i].limit[c] = 1;
+  }
+  return found ? EIN_OK : eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL,
+                                    "keep '%.80s': no statement has this index", text);
+}
+
+// The axis of a tensor that a word names, by number or by an index that stands alone there; -1:
+// none, -2: several.
+static int eini_pin_axis(const eini_decomposer *dc, int tensor, eini_specword w) {
+  const eini_tensor *t = &dc->g->tensor[tensor];
+  int axis = -1;
+  for (int r = 0; r < t->rank; r++) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", r);
+    int names = eini_specword_eq(w, number);
+    for (int64_t i = 0; i < dc->g->nstmt && !names; i++) {
+      const eini_stmt *s = &dc->g->stmt[i];
+      for (int k = -1; k < s->noperand; k++) {
+        const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+        int64_t coef;
+        if ((k < 0 ? s->out : s->operand[k]) != tensor) continue;
+        int c = eini_row_index(m, r, &coef);
+        names |= c >= 0 && coef == 1 && eini_specword_eq(w, s->index[c].name);
+      }
+    }
+    if (names) axis = axis == -1 ? r : -2;
+  }
+  return axis;
+}
+
+// Is it a pattern of names? A "*" stands for any text.
+static int eini_pin_pattern(eini_specword w) {
+  return w.n > 0 && memchr(w.s, '*', (size_t)w.n) != NULL;
+}
+
+static int eini_pin_fits(eini_specword w, const char *name) {
+  int at = 0, star = -1;
+  const char *again = name;
+  while (*name != 0) {
+    if (at < w.n && w.s[at] == '*') star = at++, again = name;
+    else if (at < w.n && w.s[at] == *name) at++, name++;
+    else if (star >= 0) at = star + 1, name = ++again;
+    else return 0;
+  }
+  while (at < w.n && w.s[at] == '*') at++;
+  return at == w.n;
+}
+
+// Does a pin mean this tensor? A pattern means inputs and outputs that have all its axes.
+static int eini_pin_means(const eini_decomposer *dc, const eini_spec *spec, int tensor) {
+  const eini_tensor *t = &dc->g->tensor[tensor];
+  if (!eini_pin_pattern(spec->name)) return eini_specword_eq(spec->name, t->name);
+  if (t->role != EIN_ROLE_INPUT && t->role != EIN_ROLE_OUTPUT) return 0;
+  if (!eini_pin_fits(spec->name, t->name)) return 0;
+  for (int k = 0; k < spec->n; k++)
+    if (eini_pin_axis(dc, tensor, spec->item[k]) < 0) return 0;
+  return 1;
+}
+
+// The only statement that defines a tensor, with plain indices; -1: none.
+static int eini_pin_stmt(const eini_decomposer *dc, int tensor) {
+  int found = -1;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    int64_t coef;
+    if (s->out != tensor) continue;
+    if (found >= 0) return -1;
+    found = i;
+    for (int r = 0; r < s->out_map.rows; r++)
+      if (eini_row_index(&s->out_map, r, &coef) < 0 || coef != 1) return -1;
+  }
+  return found;
+}
+
+static ein_status eini_constrain_pinned(eini_decomposer *dc, const char *text,
+                                        const eini_spec *spec, int tensor) {
+  const char *name = dc->g->tensor[tensor].name;
+  int i = dc->tensor_node[tensor], input = i >= 0;
+  int64_t coef;
+  if (i < 0) i = eini_pin_stmt(dc, tensor);
+  if (i < 0)
+    return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL, "pin '%.80s': '%.60s' is not read, or "
+                     "its pieces cannot be pinned", text, name);
+  const eini_stmt *s = dc->node[i].s;
+  for (int k = 0; k < spec->n; k++) {
+    const eini_specword w = spec->item[k];
+    int axis = eini_pin_axis(dc, tensor, w);
+    if (axis < 0)
+      return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "number the axis, from 0", axis == -1 ?
+                       "pin '%.80s': no statement has index '%.*s' alone at an axis of '%.60s'" :
+                       "pin '%.80s': '%.*s' stands at several axes of '%.60s'", text, w.n, w.s,
+                       name);
+    int c = eini_row_index(&s->out_map, axis, &coef);
+    if (input) {  // its axes have no names but this one, for messages
+      s->index[c].name = eini_strndup(&dc->arena, w.s, w.n);
+      if (s->index[c].name == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    EINI_TRY(eini_need(dc, i, c, spec->value[k]));
+  }
+  for (int c = 0; c < s->nfree; c++)
+    if (dc->node[i].need[c] == 0) dc->node[i].need[c] = 1;
+  dc->node[i].pinned = 1;
+  return eini_need_product(dc, i);
+}
+
+static ein_status eini_constrain_pin(eini_decomposer *dc, const char *text) {
+  eini_spec spec;
+  int found = 0;
+  EINI_TRY(eini_spec_read(dc, "pin", text, &spec));
+  for (int t = 0; t < dc->g->ntensor; t++) {
+    if (!eini_pin_means(dc, &spec, t)) continue;
+    if (eini_pin_pattern(spec.name) && dc->tensor_node[t] < 0 && eini_pin_stmt(dc, t) < 0) continue;
+    EINI_TRY(eini_constrain_pinned(dc, text, &spec, t));
+    found = 1;
+  }
+  if (found) return EIN_OK;
+  if (eini_pin_pattern(spec.name))
+    return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "pin '%.80s': no input or output of such "
+                     "a name has these axes", text);
+  return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, NULL, "pin '%.80s': there is no tensor '%.*s'",
+                   text, spec.name.n, spec.name.s);
+}
+
+static ein_status eini_constrain(eini_decomposer *dc) {
+  const ein_decompose_desc *d = dc->desc;
+  for (int k = 0; k < d->nkeep; k++) EINI_TRY(eini_constrain_keep(dc, d->keep[k]));
+  for (int k = 0; k < d->npin; k++) EINI_TRY(eini_constrain_pin(dc, d->pin[k]));
+  for (int k = 0; k < d->nparts; k++) EINI_TRY(eini_constrain_parts(dc, d->parts[k]));
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>baselines  data, model, sequence, attention and sqrt
+// What people do by hand: one kind of index is cut everywhere. Indices are of a kind when they name
+// it, or meet one that does at an axis of a tensor.
+// ================================================================================================
+
+enum { EINI_KIND_BATCH, EINI_KIND_SEQUENCE, EINI_KIND_HEADS, EINI_KIND_HIDDEN, EINI_KINDS };
+
+typedef struct eini_classuse {  // statements where a class of indices is, and where it stays free
+  int64_t all, free;
+} eini_classuse;
+
+typedef struct eini_kinds {
+  int *stmt_at, *tensor_at;  // first item of each statement's indices and tensor's axes
+  int *parent;               // union-find over them
+  unsigned char *kind;       // bits, of roots
+  eini_classuse *use;        // of roots
+} eini_kinds;
+
+static int eini_root(int *parent, int x) {
+  while (parent[x] != x) x = parent[x] = parent[parent[x]];
+  return x;
+}
+
+static int eini_list_has(const char *list, const char *name) {
+  size_t n = strlen(name);
+  for (const char *s = list; n > 0 && (s = strstr(s, name)) != NULL; s += n)
+    if ((s == list || s[-1] == ',') && (s[n] == 0 || s[n] == ',')) return 1;
+  return 0;
+}
+
+static const char *eini_kind_names(const ein_decompose_desc *d, int kind) {
+  const char *given = kind == EINI_KIND_BATCH ? d->batch : kind == EINI_KIND_SEQUENCE ? d->sequence
+                      : kind == EINI_KIND_HEADS ? d->heads : d->hidden;
+  static const char *const names[] = {"b,batch,n", "s,seq,sequence", "h,head,heads",
+                                      "f,hidden,ff"};
+  return given != NULL ? given : names[kind];
+}
+
+// Follows indices through the axes where they stand alone.
+static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
+  const ein_graph *g = dc->g;
+  int n = 0;
+  q->stmt_at = EINI_NEW(&dc->arena, int, g->nstmt);
+  q->tensor_at = EINI_NEW(&dc->arena, int, g->ntensor);
+  if (q->stmt_at == NULL || q->tensor_at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; n += g->tensor[t++].rank) q->tensor_at[t] = n;
+  for (int64_t i = 0; i < g->nstmt; n += g->stmt[i++].nindex) q->stmt_at[i] = n;
+  q->parent = EINI_NEW(&dc->arena, int, n);
+  q->kind = EINI_NEW(&dc->arena, unsigned char, n);
+  if (q->parent == NULL || q->kind == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) q->parent[k] = k;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    for (int k = -1; k < s->noperand; k++) {
+      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      for (int r = 0; r < m->rows; r++) {
+        int64_t coef;
+        int c = eini_row_index(m, r, &coef);
+        if (c < 0) continue;
+        int a = eini_root(q->parent, q->stmt_at[i] + c);
+        int b = eini_root(q->parent, q->tensor_at[k < 0 ? s->out : s->operand[k]] + r);
+        q->parent[a > b ? a : b] = a > b ? b : a;
+      }
+    }
+  }
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    for (int c = 0; c < g->stmt[i].nindex; c++) {
+      int root = eini_root(q->parent, q->stmt_at[i] + c);
+      for (int k = 0; k < EINI_KINDS; k++)
+        if (eini_list_has(eini_kind_names(dc->desc, k), g->stmt[i].index[c].name))
+          q->kind[root] = (unsigned char)(q->kind[root] | 1u << k);
+    }
+  }
+  return EIN_OK;
+}
+
+// Orders the indices of every statement: first those that, followed along axes, are reduced least
+// and met most. What is cut in this order is cut alike by many statements.
+static ein_status eini_prefer(eini_decomposer *dc, eini_kinds *q) {
+  int n = 0, nstmt = dc->nnode - dc->npinned;
+  for (int64_t t = 0; t < dc->g->ntensor; t++)
+    n = (int)eini_max64(n, q->tensor_at[t] + dc->g->tensor[t].rank);
+  for (int i = 0; i < nstmt; i++)
+    n = (int)eini_max64(n, q->stmt_at[i] + dc->node[i].s->nindex);
+  eini_classuse *use = EINI_NEW(&dc->arena, eini_classuse, n);
+  if (use == NULL) return EIN_ERR_NO_MEMORY;
+  q->use = use;
+  for (int i = 0; i < nstmt; i++) {
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      eini_classuse *u = &use[eini_root(q->parent, q->stmt_at[i] + c)];
+      u->all++;
+      u->free += c < dc->node[i].s->nfree;
+    }
+  }
+  for (int i = 0; i < nstmt; i++) {
+    int *by = dc->node[i].prefer;
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      int mine = eini_root(q->parent, q->stmt_at[i] + c), k = c;
+      for (; k > 0; k--) {
+        int other = eini_root(q->parent, q->stmt_at[i] + by[k - 1]);
+        int64_t more = use[other].free * use[mine].all - use[mine].free * use[other].all;
+        if (more == 0) more = use[other].all - use[mine].all;
+        if (more > 0 || (more == 0 && other <= mine)) break;
+        by[k] = by[k - 1];
+      }
+      by[k] = c;
+    }
+  }
+  return EIN_OK;
+}
+
+enum { EINI_BASE_NONE, EINI_BASE_SQRT, EINI_BASE_DATA, EINI_BASE_MODEL, EINI_BASE_SEQUENCE,
+       EINI_BASE_ATTENTION, EINI_BASES, EINI_METHOD_GIVEN = EINI_BASES, EINI_METHOD_BEST,
+       EINI_METHOD_LINEAR, EINI_METHOD_FIXED,    // fixed: what the hint says
+       EINI_METHOD_CLASS };  // and on: one class of indices cut everywhere, the first, second, ..
+
+#define EINI_CLASSES 6  // classes that are tried
+
+static const char *const eini_method_names[] = {"none", "sqrt", "data", "model", "sequence",
+                                                "attention", "given", "eindecomp", "linear",
+                                                "", "class"};
+
+static int eini_method_find(const char *name) {
+  if (name == NULL) return EINI_METHOD_BEST;
+  for (int i = 0; i <= EINI_METHOD_LINEAR; i++)
+    if (strcmp(name, eini_method_names[i]) == 0) return i;
+  return strcmp(name, "megatron") == 0 ? EINI_BASE_MODEL : -1;
+}
+
+// The first index of a kind that can be cut; the free ones come first.
+static int eini_kind_index(const eini_decomposer *dc, eini_kinds *q, int i, int kind) {
+  const eini_dform *f = &dc->node[i];
+  for (int c = 0; c < f->s->nindex; c++) {
+    int root = eini_root(q->parent, q->stmt_at[i] + c);
+    if ((q->kind[root] >> kind & 1) != 0 && f->limit[c] > 1) return c;
+  }
+  return -1;
+}
+
+// Slices a matrix sqrt(p) x sqrt(p): the two longest indices of the output (of the index space
+// when it has none) get the factors of p nearest to its root, the longer one more.
+static void eini_sqrt_cut(const eini_decomposer *dc, int i, int64_t *cut) {
+  const eini_dform *f = &dc->node[i];
+  int64_t best = 0;
+  int a = -1, b = -1, to = f->s->nfree, any = 0;
+  for (int c = 0; c < f->s->nfree; c++) any |= f->limit[c] > 1;
+  if (!any) to = f->s->nindex;
+  for (int c = 0; c < to; c++)
+    if (f->limit[c] > 1 && (a < 0 || f->limit[c] > f->limit[a])) a = c;
+  for (int c = 0; c < to; c++)
+    if (c != a && f->limit[c] > 1 && (b < 0 || f->limit[c] > f->limit[b])) b = c;
+  if (a >= 0 && b < 0) cut[a] = eini_min64(dc->p, f->limit[a]);
+  for (int k = 0; k < dc->ndivisor && b >= 0; k++) {
+    int64_t less = dc->divisor[k];
+    if (less * less > dc->p) break;
+    int64_t x = eini_min64(dc->p / less, f->limit[a]), y = eini_min64(less, f->limit[b]);
+    if (x * y < best) continue;
+    best = x * y;
+    cut[a] = x;
+    cut[b] = y;
+  }
+}
+
+// The vector of a baseline for statement i; 1 when it cuts something.
+static int eini_baseline(const eini_decomposer *dc, eini_kinds *q, int base, int i, int64_t *cut) {
+  static const int kinds[EINI_BASES][2] = {{-1, -1}, {-1, -1}, {EINI_KIND_BATCH, -1},
+      {EINI_KIND_HEADS, EINI_KIND_HIDDEN}, {EINI_KIND_SEQUENCE, -1}, {EINI_KIND_HEADS, -1}};
+  const eini_dform *f = &dc->node[i];
+  int at = -1;
+  for (int c = 0; c < f->s->nindex; c++) cut[c] = 1;
+  if (base == EINI_BASE_SQRT) eini_sqrt_cut(dc, i, cut);
+  for (int k = 0; k < 2 && at < 0; k++)
+    if (kinds[base][k] >= 0) at = eini_kind_index(dc, q, i, kinds[base][k]);
+  if (at >= 0) cut[at] = eini_min64(dc->p, f->limit[at]);
+  return eini_tasks(cut, f->s->nindex) > 1;
+}
+
+// Marks the n-th of the classes that are free in most statements as the batch.
+static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int n) {
+  int top[EINI_CLASSES + 1], ntop = 0;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      int root = eini_root(q->parent, q->stmt_at[i] + c), k = ntop;
+      q->kind[root] = 0;
+      if (dc->node[i].limit[c] == 1 || eini_find_int(top, ntop, root) >= 0) continue;
+      for (; k > 0; k--) {
+        const eini_classuse *a = &q->use[top[k - 1]], *b = &q->use[root];
+        if (a->free > b->free || (a->free == b->free && a->all <= b->all)) break;
+        top[k] = top[k - 1];
+      }
+      top[k] = root;
+      if (ntop < EINI_CLASSES) ntop++;
+    }
+  }
+  if (n >= ntop) return EIN_ERR_NAME;
+  q->kind[top[n]] = 1u << EINI_KIND_BATCH;
+  return EIN_OK;
+}
+
+// A baseline as the only choice of every statement; what is asked for otherwise stays.
+static ein_status eini_baseline_need(eini_decomposer *dc, eini_kinds *q, int base) {
+  int cuts = 0;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    eini_dform *f = &dc->node[i];
+    int64_t *cut = EINI_NEW(&dc->arena, int64_t, f->s->nindex), asked = 1;
+    if (cut == NULL) return EIN_ERR_NO_MEMORY;
+    cuts |= eini_baseline(dc, q, base, i, cut);
+    for (int c = 0; c < f->s->nindex; c++) asked *= f->need[c] != 0 ? f->need[c] : cut[c];
+    for (int c = 0; c < f->s->nindex; c++)
+      if (f->need[c] == 0) f->need[c] = asked > dc->p ? 1 : cut[c];
+  }
+  if (cuts || base <= EINI_BASE_SQRT || dc->p == 1) return EIN_OK;
+  return eini_fail(dc->diag, EIN_ERR_NAME, -1, 0, "name the indices it cuts",
+                   "method '%s': no statement has an index of its kind", dc->desc->method);
+}
+
+// ================================================================================================
+// >>decompose  from statements to forms
+// A variable of the net is a statement (or pinned input), its labels are its ways; edges between
+// producers and readers are tables that equal pairs of forms share.
+// ================================================================================================
+
+typedef struct eini_dedge {  // node y reads what node x defines, as operand k
+  int x, y, k, table;
+  int64_t alike;           // the first edge between the same forms, which has the same table
+} eini_dedge;
+
+typedef struct eini_edges {
+  eini_dedge *e;
+  int64_t n, cap;
+  int64_t *shared;         // edges with a table of their own
+  int64_t nshared;
+} eini_edges;
+
+static int eini_same_tensor(const eini_tensor *a, const eini_tensor *b) {
+  return a->dtype == b->dtype && a->rank == b->rank &&
+         (a->rank == 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
+}
+
+// Do expressions take the same operations, on operands of the same numbers?
+static int eini_same_expr(const eini_expr *a, const eini_expr *b) {
+  if (a->n != b->n || a->nlist != b->nlist) return 0;
+  for (int64_t k = 0; k < a->n; k++) {
+    const eini_node *x = &a->node[k], *y = &b->node[k];
+    if (x->op != y->op || x->dtype != y->dtype) return 0;
+    if (x->op != EINI_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
+  }
+  return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
+}
+
+// Do two nodes differ in names and literals only?
+static int eini_same_form(const eini_decomposer *dc, int i, int j) {
+  const eini_dform *a = &dc->node[i], *b = &dc->node[j];
+  const eini_stmt *s = a->s, *t = b->s;
+  const eini_tensor *tensor = dc->g->tensor;
+  size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
+  if (s->nindex != t->nindex || s->nfree != t->nfree || s->noperand != t->noperand ||
+      s->fold != t->fold || s->type != t->type || a->pinned != b->pinned ||
+      s->numpy != t->numpy || !eini_same_expr(&s->expr, &t->expr) ||
+      (a->hint == NULL) != (b->hint == NULL) ||
+      (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
+  if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
+                memcmp(a->need, b->need, n * sizeof *a->need) != 0 ||
+                memcmp(a->prefer, b->prefer, n * sizeof *a->prefer) != 0 ||
+                (a->hint != NULL && memcmp(a->hint, b->hint, n * sizeof *a->hint) != 0))) return 0;
+  if ((a->fixed == NULL) != (b->fixed == NULL)) return 0;
+  if (a->fixed != NULL && (a->fixed->norder != b->fixed->norder ||
+                           memcmp(a->fixed->order, b->fixed->order,
+                                  (size_t)a->fixed->norder * sizeof(int)) != 0)) return 0;
+  if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
+  for (int c = 0; c < s->nindex; c++)
+    if (s->index[c].extent != t->index[c].extent) return 0;
+  if (!eini_zmap_equal(&s->out_map, &t->out_map) ||
+      !eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
+  for (int k = 0; k < s->noperand; k++) {
+    if (!eini_zmap_equal(&s->proj[k], &t->proj[k]) ||
+        !eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]])) return 0;
+    if (a->again[k] != b->again[k]) return 0;
+  }
+  return 1;
+}
+
+static uint64_t eini_zmap_hash(const ein_zmap *m, uint64_t h) {
+  size_t rows = (size_t)m->rows, cells = rows * (size_t)m->cols;
+  if (cells > 0) h = eini_hash(m->coef, cells * sizeof *m->coef, h);
+  return rows > 0 ? eini_hash(m->offset, rows * sizeof *m->offset, h) : h;
+}
+
+// Finds what each node reads more than once.
+static ein_status eini_nodes_repeat(eini_decomposer *dc) {
+  uint64_t mask = 4;
+  for (int i = 0; i < dc->nnode; i++)
+    while (mask < 2 * (uint64_t)dc->node[i].s->noperand) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // operand + 1
+  uint64_t *used = EINI_NEW(&dc->arena, uint64_t, (int64_t)mask);
+  if (slot == NULL || used == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    const eini_stmt *s = f->s;
+    f->again = EINI_NEW(&dc->arena, unsigned char, s->noperand);
+    if (f->again == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < s->noperand; k++) {
+      uint64_t at = eini_zmap_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
+      for (; slot[at] != 0 && !f->again[k]; at = (at + 1) & mask)
+        f->again[k] = s->operand[slot[at] - 1] == s->operand[k] &&
+                      eini_zmap_equal(&s->proj[slot[at] - 1], &s->proj[k]);
+      used[k] = at;
+      if (!f->again[k]) slot[at] = k + 1;
+    }
+    for (int k = 0; k < s->noperand; k++)
+      if (!f->again[k]) slot[used[k]] = 0;
+  }
+  return EIN_OK;
+}
+
+// Equal for nodes of the same form.
+static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
+  int64_t key[5];
+  key[0] = s->nindex, key[1] = s->nfree, key[2] = s->fold, key[3] = s->type, key[4] = s->expr.n;
+  uint64_t h = eini_zmap_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
+  for (int c = 0; c < s->nindex; c++)
+    h = eini_hash(&s->index[c].extent, sizeof s->index[c].extent, h);
+  for (int k = -1; k < s->noperand; k++) {
+    const eini_tensor *t = &g->tensor[k < 0 ? s->out : s->operand[k]];
+    if (k >= 0) h = eini_zmap_hash(&s->proj[k], h);
+    if (t->rank > 0) h = eini_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
+  }
+  return h;
+}
+
+// A statement that copies an input along its axes stands for a pinned input.
+static ein_status eini_pin_node(eini_decomposer *dc, int tensor, eini_stmt **out) {
+  const eini_tensor *t = &dc->g->tensor[tensor];
+  eini_stmt *s = EINI_NEW(&dc->arena, eini_stmt, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->out = tensor;
+  s->nindex = s->nfree = t->rank;
+  s->type = t->dtype;
+  s->index = EINI_NEW(&dc->arena, eini_index, t->rank);
+  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(&dc->arena, t->rank, t->rank, &s->out_map));
+  for (int r = 0; r < t->rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = t->shape[r];
+    s->out_map.coef[(int64_t)r * t->rank + r] = 1;
+  }
+  *out = s;
+  return EIN_OK;
+}
+
+static ein_status eini_nodes_make(eini_decomposer *dc) {
+  const ein_graph *g = dc->g;
+  const ein_decompose_desc *d = dc->desc;
+  int64_t most = g->nstmt;
+  for (int64_t t = 0; t < g->ntensor && d->npin > 0; t++)
+    most += g->tensor[t].role == EIN_ROLE_INPUT;
+  dc->node = EINI_NEW(&dc->arena, eini_dform, most);
+  dc->form_of = EINI_NEW(&dc->arena, int, most);
+  dc->tensor_node = EINI_NEW(&dc->arena, int, g->ntensor);
+  if (dc->node == NULL || dc->form_of == NULL || dc->tensor_node == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < g->nstmt; i++) dc->node[dc->nnode++].s = &g->stmt[i];
+  for (int64_t t = 0; t < g->ntensor; t++) dc->tensor_node[t] = -1;
+  for (int k = 0; k < d->npin; k++) {
+    eini_spec spec;
+    EINI_TRY(eini_spec_read(dc, "pin", d->pin[k], &spec));
+    for (int t = 0; t < g->ntensor; t++) {
+      if (g->tensor[t].role == EIN_ROLE_INPUT && dc->tensor_node[t] < 0)
+        dc->tensor_node[t] = eini_pin_means(dc, &spec, t) ? 0 : -1;
+    }
+  }
+  for (int t = 0; t < g->ntensor; t++) {
+    eini_stmt *s;
+    if (dc->tensor_node[t] < 0) continue;
+    EINI_TRY(eini_pin_node(dc, t, &s));
+    dc->tensor_node[t] = dc->nnode;
+    dc->node[dc->nnode++].s = s;
+    dc->npinned++;
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    f->limit = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
+    f->need = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
+    f->active = EINI_NEW(&dc->arena, unsigned char, f->s->noperand + 1);
+    f->prefer = EINI_NEW(&dc->arena, int, f->s->nindex);
+    if (f->limit == NULL || f->need == NULL || f->active == NULL || f->prefer == NULL)
+      return EIN_ERR_NO_MEMORY;
+    eini_cut_limits(dc->g, f->s, f->limit);
+    for (int c = 0; c < f->s->nindex; c++) f->prefer[c] = c;
+  }
+  return eini_nodes_repeat(dc);
+}
+
+// ================================================================================================
+// >>ways  the vectors of a form, and their orders
+// Takes a statement; gives its vectors of the family, the best by what each may come to, with the
+// orders of their digits that matter.
+// ================================================================================================
+
+// Costs of a vector that do not depend on other statements: under the model, and its terms.
+static double eini_vertex_cost(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                               double *join, double *agg, double *seconds) {
+  *join = *agg = *seconds = 0;
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) {
+    eini_paper_vertex(dc->g, f, cut, join, agg);
+    return *join + *agg;
+  }
+  eini_fold_cost(dc, f->s, cut, agg, seconds);
+  if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
+  else *seconds += eini_parts_seconds(dc, f, cut);
+  return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
+}
+
+static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
+  int n = f->s->nindex;
+  f->join = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->agg = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->seconds = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->unary = EINI_NEW(&dc->arena, double, f->ways.n);
+  if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t w = 0; w < f->ways.n; w++)
+    f->unary[w] = eini_vertex_cost(dc, f, f->ways.cut + w * n, &f->join[w], &f->agg[w],
+                                   &f->seconds[w]);
+  return EIN_OK;
+}
+
+// What a vector may come to: its own cost, and what is read more often than it lies somewhere.
+static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                               double own) {
+  const eini_stmt *s = f->s;
+  double rank = own;
+  double tasks = (double)eini_tasks(cut, s->nindex);
+  for (int k = 0; k < s->noperand && dc->desc->cost >= EIN_COST_BYTES; k++) {
+    if (!f->active[k] || f->again[k]) continue;
+    double block = eini_block_count(s, &s->proj[k], cut, 0), whole = 1;
+    for (int r = 0; r < s->proj[k].rows; r++)
+      whole *= (double)dc->g->tensor[s->operand[k]].shape[r];
+    double bytes = (tasks * block - whole) * eini_element_bytes(dc, s->operand[k]);
+    if (bytes <= 0) continue;
+    rank += dc->desc->cost == EIN_COST_BYTES ? bytes : bytes / tasks / dc->machine.bandwidth;
+  }
+  return rank;
+}
+
+// Bytes that the largest task reads of inputs that places hold.
+static double eini_input_bytes(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
+  double sum = 0;
+  for (int k = 0; k < s->noperand && dc->desc->inputs != EIN_INPUTS_OUTSIDE; k++) {
+    int t = s->operand[k], first = dc->g->tensor[t].role == EIN_ROLE_INPUT;
+    double most = 0;
+    if (dc->tensor_node[t] >= 0 || eini_task_points(s, cut) <= 0) continue;
+    for (int j = 0; j < k; j++) first &= s->operand[j] != t;
+    for (int j = k; j < s->noperand && first; j++) {  // parts of one input may be the same
+      if (s->operand[j] != t) continue;
+      double box = eini_operand_box(s, j, cut);
+      most = box > most ? box : most;
+    }
+    sum += most * eini_element_bytes(dc, t);
+  }
+  return sum;
+}
+
+// Bytes that the result of the largest task takes at least, with the inputs it reads.
+static double eini_result_bytes(const eini_decomposer *dc, const eini_stmt *s,
+                                const int64_t *cut) {
+  double size = eini_element_bytes(dc, s->out), bytes = 1;
+  if (eini_tasks(cut + s->nfree, s->nindex - s->nfree) > 1) {
+    double wide = (double)eini_partial_bytes(dc->g, s);
+    size = wide < size ? wide : size;
+  }
+  for (int c = 0; c < s->nfree; c++)
+    bytes *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
+  return bytes * size + eini_input_bytes(dc, s, cut);
+}
+
+// A mistake: statement `node` needs more memory than a place has. found: only what was searched.
+static ein_status eini_no_memory_for(const eini_decomposer *dc, int node, double least,
+                                     int found) {
+  const eini_stmt *s = dc->node[node].s;
+  char sizes[160] = "";
+  size_t n = 0;
+  for (int c = 0; c < s->nindex && n + 40 < sizeof sizes; c++) {
+    const char *name = s->index[c].name;
+    int cut = 0;
+    while (cut < 12 && name[cut] != 0) cut++;
+    while (cut > 0 && ((unsigned char)name[cut] & 0xC0) == 0x80) cut--;  // not within a code point
+    n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%.*s=%lld", c > 0 ? ", " : "", cut, name,
+                          (long long)s->index[c].extent);
+  }
+  return eini_fail(dc->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                   "statement '%.60s' (%s): a place takes %.0f bytes at least%s, it has %.0f",
+                   eini_node_name(dc, node), sizes, least,
+                   found ? " in all that was searched" : "", dc->machine.memory);
+}
+
+// ---- the vectors of a form ----------------------------------------------------------------------
+
+#define EINI_BLOCKS_MAX 16
+
+#define EINI_VECTORS_EFFORT ((int64_t)1 << 22)  // steps of the enumeration for one form
+#define EINI_VECTORS_TOTAL ((int64_t)1 << 27)   // for all, about
+
+// What ranks a vector fast where every coordinate has one index, of its own in each access: blocks
+// are then whole / product of the cuts of the access's indices.
+typedef struct eini_blocks {
+  int n;                   // accesses: operands, each once, then the output; 0: not so
+  double whole[EINI_BLOCKS_MAX], bytes[EINI_BLOCKS_MAX];  // bytes: of an element, 0: not active
+  uint64_t index[EINI_BLOCKS_MAX];  // bits
+  double out;              // elements that the free indices make
+  double partial;          // scalars or bytes of an element of a partial result
+} eini_blocks;
+
+// The vectors of least rank among those enumerated: a heap with the dearest on top.
+typedef struct eini_pick {
+  eini_blocks blocks;
+  int node;                // the first of the form
+  int64_t effort;          // steps that may be taken
+  int64_t step;            // steps of a vector that is not ranked by blocks
+  int64_t most, n;         // how many are kept, and there are
+  int64_t *cut;            // [slot][index]
+  double *rank;            // [slot]
+  int64_t *seq;            // [slot] when it came: of equal ranks the first are kept
+  int *heap;               // slots
+  int64_t seen, steps;     // vectors, and steps so far
+  int64_t kept_out;        // of seen: fell out
+  double least, bytes;     // own cost, and memory
+} eini_pick;
+
+static void eini_blocks_make(const eini_decomposer *dc, const eini_dform *f, eini_blocks *b) {
+  const eini_stmt *s = f->s;
+  int paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
+  b->n = 0;
+  if (s->nindex > 64 || s->noperand >= EINI_BLOCKS_MAX || dc->desc->cost == EIN_COST_SECONDS)
+    return;
+  b->out = 1;
+  b->partial = paper ? eini_partial_scalars(dc->g, s) : (double)eini_partial_bytes(dc->g, s);
+  for (int c = 0; c < s->nfree; c++) b->out *= (double)s->index[c].extent;
+  for (int k = 0; k <= s->noperand; k++) {
+    const ein_zmap *m = k < s->noperand ? &s->proj[k] : &s->out_map;
+    int at = b->n;
+    if (k < s->noperand && f->again[k]) continue;
+    b->whole[at] = 1;
+    b->index[at] = 0;
+    b->bytes[at] = k < s->noperand && f->active[k] ? eini_element_bytes(dc, s->operand[k]) : 0;
+    for (int r = 0; r < m->rows; r++) {
+      int64_t coef;
+      int c = eini_row_index(m, r, &coef);
+      if (c < 0 && coef == 0) continue;
+      if (c < 0 || (b->index[at] >> c & 1) != 0) {
+        b->n = 0;
+        return;
+      }
+      b->index[at] |= (uint64_t)1 << c;
+      b->whole[at] *= (double)s->index[c].extent;
+      if (k < s->noperand) b->whole[at] *= (double)eini_abs64(coef);
+    }
+    b->n++;
+  }
+}
+
+// A vector's own cost and its rank, as eini_vertex_cost and eini_vector_rank have them.
+static double eini_blocks_rank(const eini_decomposer *dc, const eini_dform *f,
+                               const eini_blocks *b, const int64_t *cut, double *own) {
+  int paper = dc->desc->cost <= EIN_COST_PAPER_CODE, n = f->s->nindex;
+  double tasks = 1, nagg = 1, part[EINI_BLOCKS_MAX], read = 0, more = 0;
+  for (int k = 0; k < b->n; k++) part[k] = 1;
+  for (int c = 0; c < n; c++) {
+    if (cut[c] == 1) continue;
+    tasks *= (double)cut[c];
+    if (c >= f->s->nfree) nagg *= (double)cut[c];
+    for (int k = 0; k < b->n; k++)
+      if (b->index[k] >> c & 1) part[k] *= (double)cut[c];
+  }
+  for (int k = 0; k < b->n - 1; k++) {
+    double block = b->whole[k] / part[k];
+    read += block;
+    if (!paper && tasks > part[k]) more += (tasks * block - b->whole[k]) * b->bytes[k];
+  }
+  if (paper) {
+    *own = tasks * read +
+           tasks / nagg * (nagg - 1) * (b->whole[b->n - 1] / part[b->n - 1]) * b->partial;
+    return *own;
+  }
+  *own = (nagg - 1) * b->out * b->partial;
+  return *own + more;
+}
+
+static int eini_pick_above(const eini_pick *q, int a, int b) {
+  return q->rank[a] > q->rank[b] || (q->rank[a] >= q->rank[b] && q->seq[a] > q->seq[b]);
+}
+
+// Lets the slot at i of the heap sink.
+static void eini_pick_sink(eini_pick *q, int64_t n, int64_t i) {
+  int x = q->heap[i];
+  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
+    if (c + 1 < n && eini_pick_above(q, q->heap[c + 1], q->heap[c])) c++;
+    if (!eini_pick_above(q, q->heap[c], x)) break;
+    q->heap[i] = q->heap[c];
+  }
+  q->heap[i] = x;
+}
+
+// The vector is there already: its rank is now the least. 0: it is not there.
+static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut) {
+  for (int64_t i = 0; i < q->n; i++) {
+    if (n > 0 && memcmp(q->cut + i * n, cut, (size_t)n * sizeof *cut) != 0) continue;
+    q->rank[i] = -1;
+    for (int64_t k = q->n / 2; k-- > 0;) eini_pick_sink(q, q->n, k);
+    return 1;
+  }
+  return 0;
+}
+
+// Takes note of a vector; it is kept if it is among the best. first: whatever its rank.
+static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q,
+                          const int64_t *cut, int first) {
+  double join, agg, seconds, own, rank;
+  double bytes = dc->machine.memory > 0 ? eini_result_bytes(dc, f->s, cut) : 0;
+  int n = f->s->nindex;
+  if (bytes < q->bytes) q->bytes = bytes;
+  if (dc->machine.memory > 0 && bytes > dc->machine.memory) {
+    if (dc->over <= 0 || bytes < dc->over) dc->over = bytes, dc->over_at = q->node;
+    return;
+  }
+  if (first && eini_pick_raise(q, n, cut)) return;
+  int64_t slot = q->n;
+  q->seen++;
+  if (q->blocks.n > 0) {
+    rank = eini_blocks_rank(dc, f, &q->blocks, cut, &own);
+    q->steps += 4;
+  } else {
+    own = eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
+    rank = eini_vector_rank(dc, f, cut, own);
+    q->steps += q->step;  // which takes longer
+  }
+  if (own < q->least) q->least = own;
+  if (first) rank = -1;
+  if (q->n == q->most) {
+    q->kept_out++;
+    slot = q->heap[0];
+    if (rank >= q->rank[slot]) return;  // it comes later
+  }
+  q->rank[slot] = rank;
+  q->seq[slot] = q->seen;
+  if (n > 0) memcpy(q->cut + slot * n, cut, (size_t)n * sizeof *cut);
+  if (q->n == q->most) {
+    eini_pick_sink(q, q->n, 0);
+    return;
+  }
+  int64_t i = q->n++;
+  for (; i > 0 && eini_pick_above(q, (int)slot, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    q->heap[i] = q->heap[(i - 1) / 2];
+  q->heap[i] = (int)slot;
+}
+
+// Where a divisor of nd, ascending, is.
+static int eini_divisor_at(const int64_t *divisor, int nd, int64_t x) {
+  int lo = 0, hi = nd - 1;
+  while (lo < hi) {
+    int mid = (lo + hi) / 2;
+    if (divisor[mid] < x) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+// May index c have so many pieces? even: only if they divide its extent.
+static int eini_cut_fits(const eini_dform *f, int c, int64_t pieces, int even) {
+  if (f->need[c] != 0 ? f->need[c] != pieces : pieces > f->limit[c]) return 0;
+  return !even || f->s->index[c].extent % pieces == 0;
+}
+
+// can[i * nd + k]: indices prefer[i] and on can have divisor[k] tasks in all.
+static void eini_vectors_can(const eini_dform *f, int even, int nd, const int64_t *divisor,
+                             unsigned char *can) {
+  int n = f->s->nindex;
+  can[n * nd] = 1;
+  for (int i = n - 1; i >= 0; i--) {
+    const unsigned char *after = can + (i + 1) * nd;
+    for (int j = 0; j < nd; j++) {
+      if (!eini_cut_fits(f, f->prefer[i], divisor[j], even)) continue;
+      for (int m = 0, k = j; m < nd && k < nd; m++) {
+        while (k < nd && divisor[k] < divisor[m] * divisor[j]) k++;
+        if (k < nd && divisor[k] == divisor[m] * divisor[j]) can[i * nd + k] |= after[m];
+      }
+    }
+  }
+}
+
+// Every vector with `tasks` tasks, the indices that are preferred cut most first; even: pieces
+// divide their extents. nd divisors of tasks.
+static ein_status eini_vectors_of(eini_decomposer *dc, const eini_dform *f, int64_t tasks,
+                                  int even, int nd, const int64_t *divisor, eini_pick *q) {
+  eini_arena *a = &dc->arena;
+  const eini_arena_at mark = eini_arena_mark(a);
+  int n = f->s->nindex, i = 0;
+  int *at = EINI_NEW(a, int, n + 1);
+  int64_t *cut = EINI_NEW(a, int64_t, n + 1), *rest = EINI_NEW(a, int64_t, n + 1);
+  unsigned char *can = EINI_NEW(a, unsigned char, ((int64_t)n + 1) * nd);
+  if (at == NULL || cut == NULL || rest == NULL || can == NULL) return EIN_ERR_NO_MEMORY;
+  if (n == 0 && tasks == 1) eini_pick_add(dc, f, q, cut, 0);
+  eini_vectors_can(f, even, nd, divisor, can);
+  rest[0] = tasks;
+  at[0] = nd;
+  if (n == 0 || !can[nd - 1]) i = -1;
+  while (i >= 0) {  // index prefer[i] takes divisor at[i] of what the indices before leave
+    int c = f->prefer[i], k = at[i] - 1;
+    const unsigned char *after = can + (i + 1) * nd;
+    for (; k >= 0; k--) {
+      if (divisor[k] > rest[i] || rest[i] % divisor[k] != 0) continue;
+      if (!eini_cut_fits(f, c, divisor[k], even)) continue;
+      if (after[eini_divisor_at(divisor, nd, rest[i] / divisor[k])]) break;
+    }
+    if (q->steps++ > q->effort) break;
+    if (k < 0) {
+      i--;
+      continue;
+    }
+    at[i] = k;
+    cut[c] = divisor[k];
+    if (i == n - 1) {
+      eini_pick_add(dc, f, q, cut, 0);
+      continue;
+    }
+    rest[i + 1] = rest[i] / cut[c];
+    at[++i] = nd;
+  }
+  eini_arena_rollback(a, &mark);
+  return EIN_OK;
+}
+
+// Are vectors of every divisor of p tasks looked at?
+static int eini_all_divisors(const ein_decompose_desc *d) {
+  return d->fewer || (d->cost == EIN_COST_SECONDS && !d->strict);
+}
+
+// A vector of `tasks` tasks that cuts index c as much as can be, then the others as preferred; 0
+// when this leaves tasks over.
+static int eini_vector_first(const eini_dform *f, int first, int64_t tasks, int even, int nd,
+                             const int64_t *divisor, int64_t *cut) {
+  int64_t rest = tasks;
+  for (int i = -1; i < f->s->nindex; i++) {
+    int c = i < 0 ? first : f->prefer[i], k = nd - 1;
+    if (i >= 0 && c == first) continue;
+    while (k > 0 && (rest % divisor[k] != 0 || divisor[k] > f->limit[c] ||
+                     (even && f->s->index[c].extent % divisor[k] != 0))) k--;
+    cut[c] = f->need[c] != 0 ? f->need[c] : divisor[k];
+    if (rest % cut[c] != 0) return 0;
+    rest /= cut[c];
+  }
+  return rest == 1;
+}
+
+// Where not all vectors are kept: those that cut one index first, and the hint, which neighbours
+// have alike.
+static ein_status eini_vectors_first(eini_decomposer *dc, eini_dform *f, int64_t tasks, int even,
+                                     int nd, const int64_t *divisor, eini_pick *q) {
+  int n = f->s->nindex;
+  int64_t *cut = EINI_NEW(&dc->arena, int64_t, n);
+  if (cut == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n && 2 * (i + 1) < q->most; i++)
+    if (f->limit[f->prefer[i]] > 1 &&
+        eini_vector_first(f, f->prefer[i], tasks, even, nd, divisor, cut))
+      eini_pick_add(dc, f, q, cut, 1);
+  return EIN_OK;
+}
+
+// The most tasks that vectors can have, p at most. best: of so many for the indices so far; only
+// quotients of p come up as room.
+static ein_status eini_tasks_most(eini_decomposer *dc, const eini_dform *f, int64_t *tasks) {
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  int64_t root = 1, p = dc->p, *best, *next;
+  while ((root + 1) * (root + 1) <= p) root++;
+  best = EINI_NEW(&dc->arena, int64_t, 2 * root + 2);  // [room], or [2 * root + 1 - p / room]
+  next = EINI_NEW(&dc->arena, int64_t, 2 * root + 2);
+  if (best == NULL || next == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < 2 * root + 2; k++) best[k] = 1;
+  for (int i = 0; i < f->s->nindex; i++) {
+    int64_t need = f->need[i], limit = need != 0 ? need : f->limit[i];
+    for (int64_t at = 1; at <= 2 * root; at++) {
+      int64_t room = at <= root ? at : p / (2 * root + 1 - at), most = 0;
+      // Of the pieces that leave as much room the most are best.
+      for (int64_t pieces = eini_min64(limit, room); pieces > 0 && most < room;) {
+        int64_t left = room / pieces;
+        int64_t of = best[left <= root ? left : 2 * root + 1 - p / left];
+        most = eini_max64(most, pieces * of);
+        pieces = need != 0 ? 0 : room / (left + 1);
+      }
+      next[at] = need > room ? 0 : most;
+    }
+    int64_t *swap = best;
+    best = next;
+    next = swap;
+  }
+  *tasks = best[p <= root ? p : 2 * root];
+  eini_arena_rollback(&dc->arena, &mark);
+  return EIN_OK;
+}
+
+// The family: as many tasks as possible, p at most, in pieces that divide the extents where they
+// can; and those of divisors of p. The `most` best of them are kept.
+static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q) {
+  int even = 0, paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
+  int64_t divisor[256], tasks;
+  EINI_TRY(eini_tasks_most(dc, f, &tasks));
+  int nd = eini_divisors(tasks, divisor);
+  double none = q->bytes;
+  if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, q));
+  even = q->seen > 0 || q->bytes < none;
+  if (!even) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, q));
+  if (q->kept_out > 0 || q->steps > q->effort)
+    EINI_TRY(eini_vectors_first(dc, f, tasks, even, nd, divisor, q));
+  for (int k = 0; k < dc->ndivisor && eini_all_divisors(dc->desc); k++) {
+    if (dc->divisor[k] >= tasks) break;
+    nd = eini_divisors(dc->divisor[k], divisor);
+    EINI_TRY(eini_vectors_of(dc, f, dc->divisor[k], paper, nd, divisor, q));
+  }
+  if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, 1);
+  f->least = q->steps > q->effort ? 0 : q->least;
+  dc->cut_short |= q->kept_out > 0 || q->steps > q->effort;
+  return q->n > 0 ? EIN_OK : eini_no_memory_for(dc, node, q->bytes, q->steps > q->effort);
+}
+
+// The vectors of a form, as many as are picked at most, those of least rank first.
+static ein_status eini_vectors_make(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q,
+                                    eini_ways *w) {
+  int n = f->s->nindex;
+  q->n = q->seen = q->steps = q->kept_out = 0;
+  q->node = node;
+  q->least = q->bytes = INFINITY;
+  q->effort = eini_min64(EINI_VECTORS_EFFORT, dc->effort / 8 + 4096);
+  q->step = 0;  // it walks over all maps
+  for (int k = 0; k < f->s->noperand; k++) q->step += (int64_t)f->s->proj[k].rows * n / 16;
+  q->step = eini_max64(q->step + (int64_t)f->s->noperand * n / 16, 64);
+  eini_blocks_make(dc, f, &q->blocks);
+  EINI_TRY(eini_enumerate(dc, f, node, q));
+  dc->effort -= eini_min64(q->steps, dc->effort);
+  for (int64_t k = q->n; k-- > 0;) {  // the dearest goes to the end
+    int64_t slot = q->heap[0];
+    if (n > 0) memcpy(w->cut + k * n, q->cut + slot * n, (size_t)n * sizeof *w->cut);
+    q->heap[0] = q->heap[k];
+    eini_pick_sink(q, k, 0);
+  }
+  w->n = q->n;
+  return EIN_OK;
+}
+
+// The next permutation in lexicographic order; 0 after the last.
+static int eini_permute(int *a, int n) {
+  int i = n - 2, j = n - 1;
+  while (i >= 0 && a[i] > a[i + 1]) i--;
+  if (i < 0) return 0;
+  while (a[j] < a[i]) j--;
+  int x = a[i];
+  a[i] = a[j];
+  a[j] = x;
+  for (int k = i + 1, l = n - 1; k < l; k++, l--) {
+    x = a[k];
+    a[k] = a[l];
+    a[l] = x;
+  }
+  return 1;
+}
+
+// What tells way `way` from others of the same vector: its digits on every edge it may have. In
+// limited memory also what lies where: those of inputs; and digits of even pieces of free indices,
+// and of reduced ones, are alike among themselves.
+static int64_t eini_way_signature(const eini_decomposer *dc, const eini_dform *f, int64_t way,
+                                  int64_t *digit) {
+  int limited = dc->machine.memory > 0, nindex = f->s->nindex;
+  int moved = limited || dc->desc->cost >= EIN_COST_BYTES;
+  const int64_t *cut = f->ways.cut + way * nindex;
+  const int *order = f->ways.order + way * nindex;
+  int64_t n = 0;
+  for (int k = -1; k < f->s->noperand; k++) {
+    int held = limited && k >= 0 && dc->desc->inputs != EIN_INPUTS_OUTSIDE &&
+               dc->g->tensor[f->s->operand[k]].role == EIN_ROLE_INPUT;
+    if (!held && !f->active[k < 0 ? f->s->noperand : k]) continue;
+    n += eini_way_digits(f, way, k, moved, digit + n);
+    digit[n++] = -2;
+  }
+  for (int i = 0, last = 0; i < f->ways.norder[way] && limited; i++) {
+    int c = order[i], even = f->s->index[c].extent % cut[c] == 0;
+    int kind = !even ? c + 1 : c < f->s->nfree ? -3 : -4;
+    if (kind < 0 && kind == last) {
+      digit[n - 1] *= cut[c];
+      continue;
+    }
+    digit[n++] = last = kind;
+    digit[n++] = cut[c];
+  }
+  return n;
+}
+
+#define EINI_ORDERS_MAX 120   // of one vector
+#define EINI_ORDERS_TRIED 720  // it takes more than six cut indices to have more
+
+// Scratch of the orders of one vector.
+typedef struct eini_orders {
+  int64_t room, *digits, *length;  // signatures, room entries each
+  int *rank;               // the permutation: numbers of cut indices, the preferred first
+} eini_orders;
+
+// Adds a vector with the orders that matter, those that differ on an edge, the preferred one first.
+// from, to: which of them, as numbers; what was added before counts.
+static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
+                                  int64_t from, int64_t to, eini_orders *o) {
+  eini_ways *w = &f->ways;
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[64];
+  int64_t found = 0;
+  for (int i = 0; i < n; i++) {
+    int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
+    if (vector[c] > 1) cuts[m++] = c;
+  }
+  int only = f->pinned || f->fixed != NULL ||
+             (dc->desc->cost <= EIN_COST_PAPER_CODE && dc->machine.memory <= 0);
+  for (int i = 0; i < m; i++) o->rank[i] = i;
+  do {
+    dc->cut_short |= w->n == w->cap;
+    if (w->n == w->cap) break;
+    int *order = w->order + w->n * n;
+    int64_t *mine = o->digits + found * o->room, again = 0;
+    if (n > 0) memcpy(w->cut + w->n * n, vector, (size_t)n * sizeof *vector);
+    for (int i = 0; i < m; i++) order[i] = f->fixed != NULL ? f->fixed->order[i] : cuts[o->rank[i]];
+    w->norder[w->n] = m;
+    o->length[found] = only ? 0 : eini_way_signature(dc, f, w->n, mine);
+    while (again < found && (o->length[again] != o->length[found] ||
+                             memcmp(o->digits + again * o->room, mine,
+                                    (size_t)o->length[found] * sizeof *mine) != 0)) again++;
+    if (again == found) {
+      w->n += found >= from && found < to;
+      if (++found == to || found == EINI_ORDERS_MAX) break;
+    }
+    if (only) return EIN_OK;
+  } while (++tried < EINI_ORDERS_TRIED && eini_permute(o->rank, m));
+  dc->cut_short |= to > 1 && !only && eini_permute(o->rank, m);
+  return EIN_OK;
+}
+
+// Gives the vectors their rules of placement, keeping `most` ways: first the preferred order of
+// half as many vectors, then what else there is. A pinned tensor's statement puts the reduced
+// indices first, so that its blocks lie as the pin says.
+static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, const eini_ways *have,
+                                  eini_ways *w, eini_orders *o) {
+  int n = f->s->nindex;
+  int64_t first = eini_min64(have->n, (w->cap + 1) / 2), i, cells;
+  o->room = 2 * ((int64_t)n + 1) * (f->s->noperand + 2);
+  w->n = 0;
+  f->ways = *w;
+  for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, 0, 1, o));
+  for (i = 0; i < have->n && f->ways.n < w->cap; i++)
+    EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, i < first, EINI_ORDERS_MAX, o));
+  dc->cut_short |= i < have->n;
+  w->n = f->ways.n;
+  cells = w->n * n;
+  f->ways.cap = w->n;
+  f->ways.cut = EINI_NEW(&dc->arena, int64_t, cells);
+  f->ways.order = EINI_NEW(&dc->arena, int, cells);
+  f->ways.norder = EINI_NEW(&dc->arena, int, w->n);
+  if (f->ways.cut == NULL || f->ways.order == NULL || f->ways.norder == NULL)
+    return EIN_ERR_NO_MEMORY;
+  if (n > 0) memcpy(f->ways.cut, w->cut, (size_t)cells * sizeof *w->cut);
+  if (n > 0) memcpy(f->ways.order, w->order, (size_t)cells * sizeof *w->order);
+  memcpy(f->ways.norder, w->norder, (size_t)w->n * sizeof *w->norder);
+  return EIN_OK;
+}
+
+#define EINI_WAYS_MAX 65536
+
+// How many ways of a statement the tables have room for.
+static int64_t eini_ways_most(const eini_decomposer *dc) {
+  if (dc->desc->max_vectors > 0) return eini_min64(dc->desc->max_vectors, EINI_WAYS_MAX);
+  int64_t most = 16, words = (dc->p + 63) / 64, cap = dc->machine.memory > 0 ? 256 : 2048;
+  // With a limit to the memory no way can be dropped, so there are fewer from the start.
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) return dc->machine.memory > 0 ? 1024 : 4096;
+  while (most < cap && 4 * most * most * words <= (int64_t)1 << 22) most *= 2;
+  return most;
+}
+
+// Scratch of the ways of one form.
+typedef struct eini_formwork {
+  eini_pick pick;
+  eini_orders orders;
+  eini_ways vectors, ways;
+} eini_formwork;
+
+static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_formwork *w) {
+  eini_arena *a = &dc->arena;
+  int64_t n = 1, room = 1;
+  memset(w, 0, sizeof *w);
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    n = eini_max64(n, s->nindex);
+    room = eini_max64(room, 2 * ((int64_t)s->nindex + 1) * (s->noperand + 2));
+  }
+  most = eini_min64(most, eini_max64(4096, ((int64_t)1 << 23) / n));
+  w->pick.most = most + 1;
+  w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
+  w->pick.rank = EINI_NEW(a, double, w->pick.most);
+  w->pick.seq = EINI_NEW(a, int64_t, w->pick.most);
+  w->pick.heap = EINI_NEW(a, int, w->pick.most);
+  w->orders.digits = EINI_NEW(a, int64_t, room * (EINI_ORDERS_MAX + 1));
+  w->orders.length = EINI_NEW(a, int64_t, EINI_ORDERS_MAX + 1);
+  w->orders.rank = EINI_NEW(a, int, n);
+  w->vectors.cut = EINI_NEW(a, int64_t, w->pick.most * n);
+  w->ways.cap = most;
+  w->ways.cut = EINI_NEW(a, int64_t, (most + 1) * n);
+  w->ways.order = EINI_NEW(a, int, (most + 1) * n);
+  w->ways.norder = EINI_NEW(a, int, most + 1);
+  return w->pick.cut == NULL || w->pick.rank == NULL || w->pick.seq == NULL ||
+         w->pick.heap == NULL || w->orders.digits == NULL || w->orders.length == NULL ||
+         w->orders.rank == NULL || w->vectors.cut == NULL || w->ways.cut == NULL ||
+         w->ways.order == NULL || w->ways.norder == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_forms_make(eini_decomposer *dc) {
+  eini_formwork work;
+  EINI_TRY(eini_formwork_make(dc, eini_ways_most(dc), &work));
+  uint64_t mask = 16;
+  while (mask < 2 * (uint64_t)dc->nnode) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // the first node of a form, + 1
+  if (slot == NULL) return EIN_ERR_NO_MEMORY;
+  dc->effort = EINI_VECTORS_TOTAL;
+  for (int i = 0; i < dc->nnode; i++) {
+    uint64_t at = eini_form_hash(dc->g, dc->node[i].s) & mask;
+    while (slot[at] != 0 && !eini_same_form(dc, slot[at] - 1, i)) at = (at + 1) & mask;
+    if (slot[at] == 0) slot[at] = i + 1;
+    dc->form_of[i] = slot[at] - 1;
+    if (slot[at] != i + 1) continue;
+    eini_dform *f = &dc->node[i];
+    int pin = i >= dc->nnode - dc->npinned;
+    EINI_TRY(eini_vectors_make(dc, f, i, &work.pick, &work.vectors));
+    EINI_TRY(eini_ways_place(dc, f, &work.vectors, &work.ways, &work.orders));
+    EINI_TRY(eini_form_costs(dc, f));
+    if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
+    dc->nform++;
+    dc->nvector += f->ways.n;
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>tables  what edges cost, ways that are never needed, and the linearisation
+// Takes the ways of all forms; gives the net of tables whose least sum is searched.
+// ================================================================================================
+
+static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
+  return &dc->node[dc->form_of[node]];
+}
+
+// Repartition for the classes of an edge.
+static ein_status eini_edge_repart(eini_decomposer *dc, eini_edgework *w) {
+  const eini_stmt *x = w->x->s, *y = w->y->s;
+  int rank = x->out_map.rows, na = w->a.set.n, nb = w->b.set.n, n = rank + 1;
+  int64_t *one = EINI_NEW(&dc->arena, int64_t, x->nindex);
+  double *have = EINI_NEW(&dc->arena, double, (int64_t)(na + 1) * n);
+  double *need = EINI_NEW(&dc->arena, double, (int64_t)nb * n);
+  if (one == NULL || have == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
+  double *whole = have + na * n;
+  for (int c = 0; c < x->nindex; c++) one[c] = 1;
+  eini_paper_sides(x, -1, one, whole);
+  for (int a = 0; a < na; a++)
+    eini_paper_sides(x, -1, w->x->ways.cut + w->a.set.first[a] * x->nindex, have + a * n);
+  for (int b = 0; b < nb; b++)
+    eini_paper_sides(y, w->k, w->y->ways.cut + w->b.set.first[b] * y->nindex, need + b * n);
+  for (int a = 0; a < na; a++)
+    for (int b = 0; b < nb; b++)
+      w->cost[(int64_t)a * nb + b] = eini_paper_repart(
+          rank, whole, have + a * n, need + b * n, dc->desc->cost == EIN_COST_PAPER_CODE);
+  return EIN_OK;
+}
+
+// The costs of an edge for all ways of its producer and its reader.
+static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
+                                  int *id) {
+  eini_edgework w;
+  int size[2];
+  memset(&w, 0, sizeof w);
+  w.x = eini_form(dc, e->x);
+  w.y = eini_form(dc, e->y);
+  w.k = e->k;
+  EINI_TRY(eini_edgework_make(dc, &w));
+  size[0] = (int)w.x->ways.n;
+  size[1] = (int)w.y->ways.n;
+  double bytes = eini_element_bytes(dc, w.x->s->out);
+  const ein_machine *m = &dc->machine;
+  if (dc->desc->cost < EIN_COST_BYTES) EINI_TRY(eini_edge_repart(dc, &w));
+  else EINI_TRY(eini_edge_count(dc, &w));
+  for (int64_t i = 0; i < (int64_t)w.a.set.n * w.b.set.n; i++) {
+    if (dc->desc->cost == EIN_COST_BYTES) w.cost[i] *= bytes;
+    if (dc->desc->cost == EIN_COST_SECONDS)
+      w.cost[i] = w.cost[i] > 0 ? m->latency + w.cost[i] * bytes / m->bandwidth : 0;
+  }
+  // Classes are numbered as their ways first come: where all differ they are the ways.
+  if (w.a.set.n == size[0] && w.b.set.n == size[1])
+    return eini_sums_table(net, 2, size, w.cost, id);
+  double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t a = 0; a < size[0]; a++)
+    for (int64_t b = 0; b < size[1]; b++)
+      v[a * size[1] + b] = w.cost[(int64_t)w.a.set.of[a] * w.b.set.n + w.b.set.of[b]];
+  return eini_sums_table(net, 2, size, v, id);
+}
+
+// Every producer of every operand, each operand once.
+static ein_status eini_edges_find(eini_decomposer *dc, eini_edges *q) {
+  const ein_graph *g = dc->g;
+  int *head = EINI_NEW(&dc->arena, int, g->ntensor), *next = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (head == NULL || next == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) head[t] = -1;
+  for (int i = dc->nnode - 1; i >= 0; i--) {
+    next[i] = head[dc->node[i].s->out];
+    head[dc->node[i].s->out] = i;
+  }
+  for (int y = 0; y < dc->nnode - dc->npinned; y++) {
+    const eini_stmt *s = dc->node[y].s;
+    for (int k = 0; k < s->noperand; k++) {
+      if (dc->node[y].again[k]) continue;
+      for (int x = head[s->operand[k]]; x >= 0; x = next[x]) {
+        dc->node[y].active[k] = 1;
+        dc->node[x].active[dc->node[x].s->noperand] = 1;
+        eini_dedge *e = (eini_dedge *)eini_grow(&dc->arena, q->e, q->n, &q->cap, sizeof *e);
+        if (e == NULL) return EIN_ERR_NO_MEMORY;
+        q->e = e;
+        e[q->n].x = x;
+        e[q->n].y = y;
+        e[q->n++].k = k;
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- inputs that are not pinned ----
+
+typedef struct eini_read {
+  int node, k;             // operand k of statement `node`
+} eini_read;
+
+typedef struct eini_reads {
+  int64_t *at;             // [tensor + 1] where its reads begin; pinned inputs and others have none
+  eini_read *list;         // in the order of statements
+} eini_reads;
+
+static int eini_reads_has(const eini_decomposer *dc, int tensor) {
+  if (dc->g->tensor[tensor].role != EIN_ROLE_INPUT) return 0;
+  for (int i = dc->nnode - dc->npinned; i < dc->nnode; i++)
+    if (dc->node[i].s->out == tensor) return 0;
+  return 1;
+}
+
+// Who reads which input that is not pinned, each operand once.
+static ein_status eini_reads_find(eini_decomposer *dc, eini_reads *r) {
+  int64_t ntensor = dc->g->ntensor, n = 0;
+  unsigned char *has = EINI_NEW(&dc->arena, unsigned char, ntensor);
+  for (int i = 0; i < dc->nnode; i++) n += dc->node[i].s->noperand;
+  r->at = EINI_NEW(&dc->arena, int64_t, ntensor + 2);
+  r->list = EINI_NEW(&dc->arena, eini_read, n);
+  if (has == NULL || r->at == NULL || r->list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < ntensor; t++) has[t] = (unsigned char)eini_reads_has(dc, t);
+  for (int pass = 0; pass < 2; pass++) {  // count, then list: at[t + 1] is where t's next one goes
+    for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+      const eini_stmt *s = dc->node[i].s;
+      for (int k = 0; k < s->noperand; k++) {
+        int t = s->operand[k];
+        if (!has[t] || dc->node[i].again[k]) continue;
+        if (pass == 0) r->at[t + 2]++;
+        if (pass == 0) continue;
+        eini_read *x = &r->list[r->at[t + 1]++];
+        x->node = i;
+        x->k = k;
+      }
+    }
+    for (int64_t t = 0; t < ntensor && pass == 0; t++) r->at[t + 2] += r->at[t + 1];
+  }
+  return EIN_OK;
+}
+
+// Finds the edges that need a table of their own.
+static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
+  uint64_t mask = 16;
+  while (mask < 2 * (uint64_t)q->n) mask *= 2;
+  int64_t *slot = EINI_NEW(&dc->arena, int64_t, (int64_t)mask--);
+  q->shared = EINI_NEW(&dc->arena, int64_t, q->n);
+  if (slot == NULL || q->shared == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < q->n; i++) {
+    eini_dedge *e = &q->e[i];
+    int key[3];
+    key[0] = dc->form_of[e->x], key[1] = dc->form_of[e->y], key[2] = e->k;
+    uint64_t at = eini_hash(key, sizeof key, 0) & mask;
+    for (; slot[at] != 0; at = (at + 1) & mask) {
+      const eini_dedge *o = &q->e[slot[at] - 1];
+      if (dc->form_of[o->x] == key[0] && dc->form_of[o->y] == key[1] && o->k == e->k) break;
+    }
+    if (slot[at] == 0) {
+      slot[at] = i + 1;
+      q->shared[q->nshared++] = i;
+    }
+    e->alike = slot[at] - 1;
+  }
+  return EIN_OK;
+}
+
+#define EINI_BEAM_CELLS ((int64_t)1 << 24)  // labels that a beam has in all, about
+#define EINI_EDGES_CELLS 33554432.0  // of all edges' tables, about
+
+// Leaves the last ways of all forms out as long as their tables together take too much.
+static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
+  int moved = dc->desc->cost >= EIN_COST_BYTES;
+  double words = moved ? (double)((dc->p + 63) / 64) : 1, room = EINI_EDGES_CELLS;
+  if (moved || dc->desc->max_vectors > 0) room *= 2;
+  for (;;) {
+    double cells = 0;
+    int64_t longest = 0;
+    for (int64_t k = 0; k < q->nshared; k++) {
+      int64_t x = eini_form(dc, q->e[q->shared[k]].x)->ways.n;
+      int64_t y = eini_form(dc, q->e[q->shared[k]].y)->ways.n;
+      cells += (double)x * (double)y * words;
+      longest = eini_max64(longest, eini_max64(x, y));
+    }
+    if (cells <= room || longest <= 16) return;
+    int64_t most = longest / 2;
+    for (int i = 0; i < dc->nnode; i++) {
+      eini_ways *w = &dc->node[i].ways;
+      dc->cut_short |= w->n > most;
+      w->n = eini_min64(w->n, most);
+    }
+  }
+}
+
+#define EINI_TABLE_MAX 67108864.0
+
+static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *net) {
+  double most = dc->desc->max_table > 0 ? dc->desc->max_table : 4194304;
+  if (most > EINI_TABLE_MAX) most = EINI_TABLE_MAX;
+  int *unary = EINI_NEW(&dc->arena, int, dc->nnode), id;
+  if (unary == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_sums_init(net, &dc->arena, dc->nnode, most));
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_dform *f = eini_form(dc, i);
+    net->size[i] = (int)f->ways.n;
+    if (dc->form_of[i] == i) EINI_TRY(eini_sums_table(net, 1, &net->size[i], f->unary, &unary[i]));
+    EINI_TRY(eini_sums_factor(net, unary[dc->form_of[i]], &i, &id));
+  }
+  for (int64_t k = 0; k < q->nshared; k++) {
+    eini_dedge *e = &q->e[q->shared[k]];
+    EINI_TRY(eini_edge_table(dc, net, e, &e->table));
+  }
+  for (int64_t i = 0; i < q->n; i++) {
+    eini_dedge *e = &q->e[i];
+    int var[2];
+    e->table = q->e[e->alike].table;
+    var[0] = e->x;
+    var[1] = e->y;
+    EINI_TRY(eini_sums_factor(net, e->table, var, &id));
+  }
+  net->norig = (int)net->nfactor;
+  return EIN_OK;
+}
+
+// ---- ways that are never needed -----------------------------------------------------------------
+
+// A way goes when another of its form costs no more whatever the neighbours' ways are: some least
+// sum does without it. Ways gone from neighbours make more go.
+
+// One edge as form `mine` meets it: costs [way of mine][way of other], of table and, in scratch,
+// with both in this order.
+typedef struct eini_dview {
+  int id, other;           // id: 2 * table + (mine is the reader)
+  int64_t step;            // between ways of mine
+  const double *v;
+} eini_dview;
+
+typedef struct eini_drop {
+  eini_decomposer *dc;
+  const eini_edges *q;
+  const eini_sums *net;
+  int **left, *nleft;      // [form] its ways that are left
+  int *at, *list;          // [node] its views: ids; forms of the other sides
+  int *other;
+  eini_dview *view;        // of a form: those of all its kinds of nodes, one after the other
+  int nview, *kind, nkind;  // kind: where each begins, and the end
+  int *favourite;          // [way][view] way of the other with the least cost
+  double *best;            // [way] its least cost in one kind, all neighbours at their favourites
+  double *scratch;
+  int64_t room;            // of scratch
+} eini_drop;
+
+static ein_status eini_drop_make(eini_drop *t) {
+  eini_decomposer *dc = t->dc;
+  eini_arena *a = &dc->arena;
+  t->left = EINI_NEW(a, int *, dc->nnode);
+  t->nleft = EINI_NEW(a, int, dc->nnode);
+  t->at = EINI_NEW(a, int, dc->nnode + 2);
+  t->list = EINI_NEW(a, int, 2 * t->q->n);
+  t->other = EINI_NEW(a, int, 2 * t->q->n);
+  t->view = EINI_NEW(a, eini_dview, 2 * t->q->n);
+  t->kind = EINI_NEW(a, int, dc->nnode + 1);
+  if (t->left == NULL || t->nleft == NULL || t->at == NULL || t->list == NULL ||
+      t->other == NULL || t->view == NULL || t->kind == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t e = 0; e < t->q->n; e++) {
+    t->at[t->q->e[e].x + 2]++;
+    t->at[t->q->e[e].y + 2]++;
+  }
+  for (int i = 0; i < dc->nnode; i++) t->at[i + 2] += t->at[i + 1];
+  for (int64_t e = 0; e < t->q->n; e++) {
+    for (int side = 0; side < 2; side++) {
+      int k = t->at[(side ? t->q->e[e].y : t->q->e[e].x) + 1]++;
+      t->list[k] = 2 * t->q->e[e].table + side;
+      t->other[k] = dc->form_of[side ? t->q->e[e].x : t->q->e[e].y];
+    }
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    if (dc->form_of[i] != i) continue;
+    t->nleft[i] = (int)dc->node[i].ways.n;
+    t->left[i] = EINI_NEW(a, int, t->nleft[i]);
+    if (t->left[i] == NULL) return EIN_ERR_NO_MEMORY;
+    for (int w = 0; w < t->nleft[i]; w++) t->left[i][w] = w;
+  }
+  return EIN_OK;
+}
+
+// The kinds of nodes of a form: those of one kind have the same tables around them.
+static void eini_drop_kinds(eini_drop *t, int form) {
+  t->nview = t->nkind = t->kind[0] = 0;
+  for (int i = form; i < t->dc->nnode; i++) {
+    int n = t->at[i + 1] - t->at[i], k = 0;
+    if (t->dc->form_of[i] != form) continue;
+    for (; k < t->nkind; k++) {
+      int same = t->kind[k + 1] - t->kind[k] == n;
+      for (int j = 0; j < n && same; j++)
+        same = t->view[t->kind[k] + j].id == t->list[t->at[i] + j];
+      if (same) break;
+    }
+    if (k < t->nkind) continue;
+    for (int j = 0; j < n; j++) {
+      t->view[t->nview].id = t->list[t->at[i] + j];
+      t->view[t->nview++].other = t->other[t->at[i] + j];
+    }
+    t->kind[++t->nkind] = t->nview;
+  }
+}
+
+// Costs of the views: rows of the ways that are left, so that those of the others are neighbours.
+static ein_status eini_drop_views(eini_drop *t, int form) {
+  int ways = t->net->size[form], n = t->nleft[form];
+  int64_t need = 0;
+  for (int k = 0; k < t->nview; k++) need += (int64_t)n * t->nleft[t->view[k].other];
+  if (need > t->room) {
+    t->room = need;
+    t->scratch = EINI_NEW(&t->dc->arena, double, need);
+    if (t->scratch == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  double *to = t->scratch;
+  for (int k = 0; k < t->nview; k++) {
+    eini_dview *o = &t->view[k];
+    const int *mine = t->left[form], *other = t->left[o->other];
+    const double *v = t->net->table[o->id / 2].v;
+    int count = t->nleft[o->other], same = -1;
+    for (int j = 0; j < k && same < 0; j++)
+      if (t->view[j].id == o->id) same = j;
+    o->step = count;
+    o->v = same >= 0 ? t->view[same].v : to;
+    if (same >= 0) continue;
+    int64_t width = t->net->size[o->other];
+    for (int c0 = 0; c0 < count && o->id % 2 == 1; c0 += 16)  // transposed by strips
+      for (int w = 0; w < n; w++)
+        for (int c = c0; c < count && c < c0 + 16; c++)
+          to[(int64_t)w * count + c] = v[(int64_t)other[c] * ways + mine[w]];
+    for (int w = 0; w < n && o->id % 2 == 0; w++)
+      for (int c = 0; c < count; c++)
+        to[(int64_t)w * count + c] = v[mine[w] * width + other[c]];
+    to += (int64_t)n * count;
+  }
+  t->favourite = EINI_NEW(&t->dc->arena, int, (int64_t)n * t->nview);
+  t->best = EINI_NEW(&t->dc->arena, double, n);
+  if (t->favourite == NULL || t->best == NULL) return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    t->best[w] = t->dc->node[form].unary[t->left[form][w]];
+    for (int k = 0; k < t->nview; k++) {
+      const double *row = t->view[k].v + w * t->view[k].step;
+      int least = 0;
+      for (int c = 1; c < t->view[k].step; c++)
+        if (row[c] < row[least]) least = c;
+      t->favourite[(int64_t)w * t->nview + k] = least;
+      if (k < t->kind[1]) t->best[w] += row[least];
+    }
+  }
+  return EIN_OK;
+}
+
+// Does way w (of those left) never cost less than way u, for nodes of a kind? more: w's own cost
+// above u's.
+static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double more) {
+  const int *favourite = t->favourite + (int64_t)w * t->nview;
+  for (int k = t->kind[kind]; k < t->kind[kind + 1]; k++) {
+    const eini_dview *o = &t->view[k];
+    more += o->v[w * o->step + favourite[k]] - o->v[u * o->step + favourite[k]];
+  }
+  for (int k = t->kind[kind]; k < t->kind[kind + 1] && more >= 0; k++) {
+    const eini_dview *o = &t->view[k];
+    const double *a = o->v + w * o->step, *b = o->v + u * o->step;
+    double at = a[favourite[k]] - b[favourite[k]], least = at;
+    for (int c = 0; c < o->step; c++) {
+      double x = a[c] - b[c];
+      least = x < least ? x : least;
+    }
+    more += least - at;
+  }
+  return more >= 0;
+}
+
+#define EINI_DROP_TRIES 64  // ways that one is compared with: those that can cost least
+
+// Drops ways of a form; returns how many.
+static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
+  const double *unary = t->dc->node[form].unary;
+  int n = t->nleft[form], *left = t->left[form], kept = 0, ntry = 0;
+  int tries[EINI_DROP_TRIES];
+  if (n == 1) return EIN_OK;
+  eini_drop_kinds(t, form);
+  EINI_TRY(eini_drop_views(t, form));
+  for (int w = 0; w < n; w++) {  // the least, in order
+    int i = ntry < EINI_DROP_TRIES ? ntry++ : ntry;
+    if (i == ntry && t->best[w] >= t->best[tries[--i]]) continue;
+    for (; i > 0 && t->best[w] < t->best[tries[i - 1]]; i--) tries[i] = tries[i - 1];
+    tries[i] = w;
+  }
+  for (int w = n - 1; w >= 0; w--) {
+    for (int i = 0; i < ntry && left[w] >= 0; i++) {
+      int u = tries[i], above = u != w && left[u] >= 0;
+      for (int k = 0; k < t->nkind && above; k++)
+        above = eini_drop_above(t, k, w, u, unary[left[w]] - unary[left[u]]);
+      if (above) left[w] = -1;
+    }
+  }
+  for (int w = 0; w < n; w++)
+    if (left[w] >= 0) left[kept++] = left[w];
+  t->nleft[form] = kept;
+  *dropped += n - kept;
+  return EIN_OK;
+}
+
+// Forms and tables of the ways that are left.
+static ein_status eini_drop_apply(eini_drop *t, eini_sums *net) {
+  eini_decomposer *dc = t->dc;
+  for (int64_t k = 0; k < t->q->nshared; k++) {
+    const eini_dedge *e = &t->q->e[t->q->shared[k]];
+    int x = dc->form_of[e->x], y = dc->form_of[e->y];
+    eini_sumtable *table = &net->table[e->table];
+    double *v = EINI_NEW(&dc->arena, double, (int64_t)t->nleft[x] * t->nleft[y]);
+    if (v == NULL) return EIN_ERR_NO_MEMORY;
+    for (int a = 0; a < t->nleft[x]; a++)
+      for (int b = 0; b < t->nleft[y]; b++)
+        v[(int64_t)a * t->nleft[y] + b] =
+            table->v[(int64_t)t->left[x][a] * table->size[1] + t->left[y][b]];
+    table->v = v;
+    table->size[0] = t->nleft[x];
+    table->size[1] = t->nleft[y];
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    net->size[i] = t->nleft[dc->form_of[i]];
+    if (dc->form_of[i] != i) continue;
+    size_t n = (size_t)f->s->nindex;
+    for (int w = 0; w < t->nleft[i]; w++) {
+      int from = t->left[i][w];
+      if (n > 0) {
+        memmove(f->ways.cut + w * (int64_t)n, f->ways.cut + from * (int64_t)n, n * sizeof(int64_t));
+        memmove(f->ways.order + w * (int64_t)n, f->ways.order + from * (int64_t)n, n * sizeof(int));
+      }
+      f->ways.norder[w] = f->ways.norder[from];
+      f->join[w] = f->join[from];
+      f->agg[w] = f->agg[from];
+      f->seconds[w] = f->seconds[from];
+      f->unary[w] = f->unary[from];
+    }
+    f->ways.n = t->nleft[i];
+    net->table[net->factor[i].table].size[0] = t->nleft[i];
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+  eini_drop t;
+  int dropped = 1;
+  memset(&t, 0, sizeof t);
+  t.dc = dc;
+  t.q = q;
+  t.net = net;
+  EINI_TRY(eini_drop_make(&t));
+  for (int round = 0; round < 4 && dropped > 0; round++) {
+    dropped = 0;
+    for (int i = 0; i < dc->nnode; i++)
+      if (dc->form_of[i] == i) EINI_TRY(eini_drop_form(&t, i, &dropped));
+  }
+  return eini_drop_apply(&t, net);
+}
+
+// ---- the paper's linearisation ------------------------------------------------------------------
+
+// The longest paths that end at nodes without labels, through such nodes.
+typedef struct eini_paths {
+  int *length, *from;      // [node] nodes of its path; the edge it ends with, or -1
+  int64_t *in, *out;       // [node] where its edges begin as a reader (they are in this order) and,
+  int *reader;             //   in `reader`, its readers
+  unsigned char *stale;    // a node before it has got a label
+  int *path, **arg;        // of one path
+  double **m;
+} eini_paths;
+
+static ein_status eini_paths_make(eini_decomposer *dc, const eini_edges *q, eini_paths *p) {
+  int n = dc->nnode;
+  p->length = EINI_NEW(&dc->arena, int, n);
+  p->from = EINI_NEW(&dc->arena, int, n);
+  p->in = EINI_NEW(&dc->arena, int64_t, n + 1);
+  p->out = EINI_NEW(&dc->arena, int64_t, n + 2);
+  p->reader = EINI_NEW(&dc->arena, int, q->n);
+  p->stale = EINI_NEW(&dc->arena, unsigned char, n);
+  p->path = EINI_NEW(&dc->arena, int, n);
+  p->arg = EINI_NEW(&dc->arena, int *, n);
+  p->m = EINI_NEW(&dc->arena, double *, n);
+  if (p->length == NULL || p->from == NULL || p->in == NULL || p->out == NULL ||
+      p->reader == NULL || p->stale == NULL || p->path == NULL || p->arg == NULL || p->m == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < q->n; k++) {
+    p->in[q->e[k].y + 1]++;
+    p->out[q->e[k].x + 2]++;
+  }
+  for (int i = 0; i < n; i++) {
+    p->in[i + 1] += p->in[i];
+    p->out[i + 2] += p->out[i + 1];
+  }
+  for (int64_t k = 0; k < q->n; k++) p->reader[p->out[q->e[k].x + 1]++] = q->e[k].y;
+  return EIN_OK;
+}
+
+// The longest path that ends at a node without a label, from those of the nodes before it.
+static void eini_paths_find(const eini_edges *q, const int *label, eini_paths *p, int node) {
+  p->length[node] = 1;
+  p->from[node] = -1;
+  for (int64_t k = p->in[node]; k < p->in[node + 1]; k++) {
+    int x = q->e[k].x;
+    if (label[x] >= 0 || p->length[x] < p->length[node]) continue;
+    p->length[node] = p->length[x] + 1;
+    p->from[node] = (int)k;
+  }
+}
+
+// Marks the readers of a node; returns how many more are marked.
+static int eini_path_readers(const int *label, eini_paths *p, int node, int *first) {
+  int more = 0;
+  for (int64_t k = p->out[node]; k < p->out[node + 1]; k++) {
+    int y = p->reader[k];
+    if (label[y] >= 0 || p->stale[y]) continue;
+    p->stale[y] = 1;
+    *first = y < *first ? y : *first;
+    more++;
+  }
+  return more;
+}
+
+// The nodes of a path have got labels: paths through them end, and become shorter behind them.
+static void eini_paths_update(const eini_edges *q, const int *label, eini_paths *p, int npath) {
+  int x = INT_MAX, left = 0;
+  for (int i = 0; i < npath; i++) left += eini_path_readers(label, p, p->path[i], &x);
+  for (; left > 0; x++) {  // readers come later
+    int before = p->length[x];
+    if (!p->stale[x]) continue;
+    p->stale[x] = 0;
+    left--;
+    eini_paths_find(q, label, p, x);
+    if (p->length[x] != before) left += eini_path_readers(label, p, x, &x);
+  }
+}
+
+// Dynamic programme along the path that ends at `last`; edges between paths do not count
+// (EinDecomp, section 8). Returns its length, -1 without memory.
+static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                            eini_paths *p, int last, int *label) {
+  double **m = p->m;
+  int **arg = p->arg, *path = p->path, n = 0;
+  for (int at = last; at >= 0; at = p->from[at] < 0 ? -1 : q->e[p->from[at]].x) path[n++] = at;
+  for (int i = n - 1; i >= 0; i--) {
+    int y = path[i], ky = net->size[y];
+    m[i] = EINI_NEW(&dc->arena, double, ky);
+    arg[i] = EINI_NEW(&dc->arena, int, ky);
+    if (m[i] == NULL || arg[i] == NULL) return -1;
+    for (int b = 0; b < ky; b++) {
+      m[i][b] = eini_form(dc, y)->unary[b];
+      if (i == n - 1) continue;
+      const double *v = net->table[q->e[p->from[y]].table].v;
+      double best = INFINITY;
+      for (int a = 0; a < net->size[path[i + 1]]; a++) {
+        double x = m[i + 1][a] + v[(int64_t)a * ky + b];
+        if (x >= best) continue;
+        best = x;
+        arg[i][b] = a;
+      }
+      m[i][b] += best;
+    }
+  }
+  label[last] = 0;
+  for (int b = 1; b < net->size[last]; b++)
+    if (m[0][b] < m[0][label[last]]) label[last] = b;
+  for (int i = 0; i + 1 < n; i++) label[path[i + 1]] = arg[i][label[path[i]]];
+  return n;
+}
+
+// Takes the longest path of nodes without labels, of equal ones that which ends first, then the
+// next. Lengths never grow: one walk over the nodes takes all paths of a length.
+static ein_status eini_linear(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                              int *label) {
+  eini_paths p;
+  EINI_TRY(eini_paths_make(dc, q, &p));
+  const eini_arena_at at = eini_arena_mark(&dc->arena);
+  for (int i = 0; i < dc->nnode; i++) label[i] = -1;
+  for (int i = dc->nnode - dc->npinned; i < dc->nnode; i++) eini_paths_find(q, label, &p, i);
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) eini_paths_find(q, label, &p, i);
+  for (;;) {
+    int most = 0;
+    for (int i = 0; i < dc->nnode; i++)
+      if (label[i] < 0 && p.length[i] > most) most = p.length[i];
+    if (most == 0) return EIN_OK;
+    for (int i = 0; i < dc->nnode; i++) {
+      if (label[i] >= 0 || p.length[i] != most) continue;
+      int npath = eini_linear_path(dc, q, net, &p, i, label);
+      if (npath < 0) return EIN_ERR_NO_MEMORY;
+      eini_paths_update(q, label, &p, npath);
+      eini_arena_rollback(&dc->arena, &at);
+    }
+  }
+}
+
+// ================================================================================================
+// >>place-memory  the least cost that fits the memory of a place
+// Takes the tables of the search and its answer without a limit; gives labels that fit: statements
+// in their order, extended one by one, the cheapest kept. A place holds what it reads of inputs
+// from the start: their bytes so far and the most of all else so far are part of a state.
+// ================================================================================================
+
+// A statement's labels so far, extended by one; costs order them.
+typedef struct eini_limchild {
+  double cost;
+  int from, way;
+} eini_limchild;
+
+typedef struct eini_lim {
+  eini_decomposer *dc;
+  const eini_edges *q;
+  const eini_sums *net;
+  eini_reads reads;         // of inputs that places hold
+  eini_boxes *boxes;        // [tensor] scratch of those
+  double *rest;             // [node] bytes of inputs that are first read behind it
+  double per_cost, per_byte;  // what orders states: costs, or bytes of the largest tasks
+  int *last;                // [node] its last reader; nnode: it stays
+  int64_t *at;              // [node] its first edge as a reader; [nnode]: their number
+  int64_t *lo, *hi, *from, *to, *nlo, *nhi, *klo, *khi, *s0, *s1;
+  int64_t cap;              // states
+  int64_t n;
+  int *label, *next;        // [state][node]
+  double *held, *more;      // [state][3][place] blocks; the most of them with tasks; inputs
+  double *cost, *mine;      // [state]
+  uint64_t *shared;         // [state] see eini_lim_shared
+  int *slot;                // hash table over the states of a step, by the labels of what lives on
+  int64_t nslot;
+  int *key;
+  int cut_short;            // states fell out
+  double limit;             // bytes that a place may have
+  double refused, least;    // the least above it that was needed; the least of this statement
+  int refused_at;           // where
+  int64_t visits;           // places visited so far
+} eini_lim;
+
+static int eini_lim_ranges(const eini_lim *t, int x, const int *label, int64_t place, int home,
+                           int64_t *lo, int64_t *hi) {
+  return eini_way_ranges(eini_form(t->dc, x), label[x], place, home, lo, hi);
+}
+
+// Bytes of node x's block at a place.
+static double eini_lim_block(const eini_lim *t, int x, const int *label, int64_t place) {
+  const eini_stmt *s = t->dc->node[x].s;
+  double bytes = eini_element_bytes(t->dc, s->out);
+  if (!eini_lim_ranges(t, x, label, place, 1, t->klo, t->khi)) return 0;
+  for (int c = 0; c < s->nfree; c++) bytes *= (double)(t->khi[c] - t->klo[c]);
+  return bytes;
+}
+
+// Bytes of the task's partial result when it is not made in the block; lo, hi: its ranges.
+static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int64_t *cut,
+                              const int64_t *lo, const int64_t *hi) {
+  double bytes = (double)eini_partial_bytes(g, s);
+  int home = 1, cuts = 0;
+  for (int c = s->nfree; c < s->nindex; c++) {
+    cuts |= cut[c] > 1;
+    home &= lo[c] == 0;
+  }
+  int direct = s->fold < EINI_ARGMAX && g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+  if (!cuts || (home && direct)) return 0;
+  for (int c = 0; c < s->nfree; c++) bytes *= (double)(hi[c] - lo[c]);
+  return bytes;
+}
+
+// Bytes that live at a place while statement y runs, its block aside, beside what is held.
+static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t place) {
+  const eini_stmt *s = t->dc->node[y].s;
+  const eini_dform *f = eini_form(t->dc, y);
+  if (!eini_lim_ranges(t, y, label, place, 0, t->lo, t->hi)) return 0;
+  double bytes = eini_partial_at(t->dc->g, s, f->ways.cut + (int64_t)label[y] * s->nindex, t->lo,
+                                 t->hi);
+  for (int64_t e = t->at[y]; e < t->at[y + 1]; e++) {
+    const eini_dedge *d = &t->q->e[e];
+    const eini_stmt *x = t->dc->node[d->x].s;
+    double need, found = 0;
+    eini_task_box(s, &s->proj[d->k], t->lo, t->hi, t->from, t->to);
+    eini_box_ranges(x, t->from, t->to, t->nlo, t->nhi);
+    need = eini_block_in_box(x, t->nlo, t->nhi, t->from, t->to, t->s0, t->s1);
+    if (need > 0 && eini_lim_ranges(t, d->x, label, place, 1, t->klo, t->khi))
+      found = eini_block_in_box(x, t->klo, t->khi, t->from, t->to, t->s0, t->s1);
+    if (need > found) bytes += (need - found) * eini_element_bytes(t->dc, x->out);
+  }
+  return bytes;
+}
+
+// Adds to in[place] what statement y reads of inputs for the first time there.
+static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *in) {
+  const eini_decomposer *dc = t->dc;
+  const eini_stmt *s = dc->node[y].s;
+  for (int k = 0; k < s->noperand; k++) {
+    int tensor = s->operand[k], same = 0;
+    int64_t first = t->reads.at[tensor], i = first;
+    double size = eini_element_bytes(dc, tensor);
+    eini_boxes *u = &t->boxes[tensor];
+    for (; i < t->reads.at[tensor + 1]; i++) {
+      const eini_read *r = &t->reads.list[i];
+      if (r->node == y && r->k == k) break;
+      same |= dc->form_of[r->node] == dc->form_of[y] && r->k == k && label[r->node] == label[y];
+    }
+    if (i == t->reads.at[tensor + 1] || same) continue;
+    for (int64_t q = 0; q < dc->p; q++) {
+      double before = 0;
+      u->n = 0;
+      for (int64_t j = first; j <= i; j++) {
+        const eini_read *r = &t->reads.list[j];
+        const eini_stmt *x = dc->node[r->node].s;
+        if (j == i) before = eini_boxes_volume(u);
+        if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
+        if (eini_stmt_points(x, t->lo, t->hi) <= 0) continue;
+        eini_task_box(x, &x->proj[r->k], t->lo, t->hi, t->from, t->to);
+        eini_boxes_add(u, t->from, t->to);
+      }
+      in[q] += (eini_boxes_volume(u) - before) * size;
+    }
+  }
+}
+
+// Most bytes at a place up to statement y, and, behind it, what places hold. None can have less
+// than the mean with the inputs that are still to be read.
+static double eini_lim_need(const eini_lim *t, int y, const int *label, const double *held,
+                            double *after) {
+  int64_t p = t->dc->p;
+  double most = 0, all = t->rest[y];
+  memcpy(after + 2 * p, held + 2 * p, (size_t)p * sizeof *held);
+  if (t->boxes != NULL) eini_lim_inputs(t, y, label, after + 2 * p);
+  for (int64_t q = 0; q < p; q++) {
+    double block = eini_lim_block(t, y, label, q);
+    double need = held[q] + block + eini_lim_task(t, y, label, q);
+    after[q] = held[q] + (t->last[y] == y ? 0 : block);
+    after[p + q] = need > held[p + q] ? need : held[p + q];
+    need = after[p + q] + after[2 * p + q];
+    if (need > most) most = need;
+    all += need;
+  }
+  for (int x = 0; x < t->dc->nnode; x++) {
+    if (t->last[x] != y || x == y) continue;
+    for (int64_t q = 0; q < p; q++) after[q] -= eini_lim_block(t, x, label, q);
+  }
+  return all / (double)p > most ? all / (double)p : most;
+}
+
+// Is every coordinate of a map one index of its own?
+static int eini_lim_plain(const eini_stmt *s, const ein_zmap *m) {
+  int64_t coef;
+  for (int r = 0; r < m->rows; r++) {
+    int c = eini_row_index(m, r, &coef), rows = 0;
+    if (c < 0 || (coef != 1 && coef != -1)) return 0;
+    for (int q = 0; q < m->rows; q++) rows += m->coef[(int64_t)q * s->nindex + c] != 0;
+    if (rows > 1) return 0;
+  }
+  return 1;
+}
+
+// What places hold of inputs: readers, scratch, and how much is still to come.
+static ein_status eini_lim_make_inputs(eini_lim *t) {
+  eini_decomposer *dc = t->dc;
+  const ein_graph *g = dc->g;
+  t->rest = EINI_NEW(&dc->arena, double, dc->nnode + 1);
+  if (t->rest == NULL) return EIN_ERR_NO_MEMORY;
+  if (dc->desc->inputs == EIN_INPUTS_OUTSIDE) return EIN_OK;
+  EINI_TRY(eini_reads_find(dc, &t->reads));
+  t->boxes = EINI_NEW(&dc->arena, eini_boxes, g->ntensor);
+  if (t->boxes == NULL) return EIN_ERR_NO_MEMORY;
+  for (int x = 0; x < g->ntensor; x++) {
+    if (t->reads.at[x] == t->reads.at[x + 1]) continue;
+    EINI_TRY(eini_boxes_init(&dc->arena, g->tensor[x].rank, &t->boxes[x]));
+    const eini_read *r = &t->reads.list[t->reads.at[x]];
+    const eini_stmt *s = dc->node[r->node].s;
+    double bytes = eini_element_bytes(dc, x);  // that it reads in all
+    for (int c = 0; c < s->proj[r->k].rows; c++) {
+      int64_t coef;
+      int i = eini_row_index(&s->proj[r->k], c, &coef);
+      bytes *= i < 0 ? 0 : (double)s->index[i].extent;
+    }
+    if (!eini_lim_plain(s, &s->proj[r->k]) || eini_stmt_empty(s, 0, s->nindex)) continue;
+    for (int y = 0; y < r->node; y++) t->rest[y] += bytes;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_lim_make(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                                eini_lim *t) {
+  eini_arena *a = &dc->arena;
+  int64_t room = 1, ways = 1, **part[10];
+  memset(t, 0, sizeof *t);
+  t->dc = dc;
+  t->q = q;
+  t->net = net;
+  t->limit = dc->machine.memory;
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    ways = eini_max64(ways, net->size[i]);
+    room = eini_max64(room, s->nindex + s->out_map.rows);
+    for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
+  }
+  t->cap = ((int64_t)1 << 20) / eini_max64(1, dc->nnode) / dc->p;
+  t->cap = eini_min64(t->cap, ((int64_t)1 << 20) / ways);
+  t->cap = eini_max64(dc->p <= 65536 ? 16 : 4, t->cap);
+  t->last = EINI_NEW(a, int, dc->nnode);
+  t->at = EINI_NEW(a, int64_t, dc->nnode + 1);
+  t->lo = EINI_NEW(a, int64_t, 10 * ++room);
+  t->label = EINI_NEW(a, int, t->cap * dc->nnode);
+  t->next = EINI_NEW(a, int, t->cap * dc->nnode);
+  t->held = EINI_NEW(a, double, 3 * t->cap * dc->p);
+  t->more = EINI_NEW(a, double, 3 * t->cap * dc->p);
+  t->cost = EINI_NEW(a, double, t->cap);
+  t->mine = EINI_NEW(a, double, t->cap);
+  for (t->nslot = 32; t->nslot < 2 * t->cap;) t->nslot *= 2;
+  t->slot = EINI_NEW(a, int, t->nslot);
+  t->key = EINI_NEW(a, int, dc->nnode);
+  t->shared = EINI_NEW(a, uint64_t, t->cap);
+  if (t->last == NULL || t->at == NULL || t->lo == NULL || t->label == NULL || t->next == NULL ||
+      t->held == NULL || t->more == NULL || t->cost == NULL || t->mine == NULL ||
+      t->slot == NULL || t->key == NULL || t->shared == NULL)
+    return EIN_ERR_NO_MEMORY;
+  part[0] = &t->lo, part[1] = &t->hi, part[2] = &t->from, part[3] = &t->to, part[4] = &t->nlo;
+  part[5] = &t->nhi, part[6] = &t->klo, part[7] = &t->khi, part[8] = &t->s0, part[9] = &t->s1;
+  for (int i = 1; i < 10; i++) *part[i] = t->lo + i * room;
+  for (int i = 0; i < dc->nnode; i++) {
+    int pinned = i >= dc->nnode - dc->npinned;
+    t->last[i] = pinned || dc->g->tensor[dc->node[i].s->out].role == EIN_ROLE_OUTPUT ? dc->nnode
+                                                                                     : i;
+  }
+  for (int64_t e = 0; e < q->n; e++) {
+    t->at[q->e[e].y + 1] = e + 1;
+    if (t->last[q->e[e].x] < q->e[e].y) t->last[q->e[e].x] = q->e[e].y;
+  }
+  for (int i = 0; i < dc->nnode; i++) t->at[i + 1] = eini_max64(t->at[i + 1], t->at[i]);
+  return eini_lim_make_inputs(t);
+}
+
+// The state before the first statement: pinned inputs have one way.
+static void eini_lim_begin(eini_lim *t) {
+  const eini_decomposer *dc = t->dc;
+  t->n = 1;
+  t->cost[0] = 0;
+  for (int64_t q = 0; q < 3 * dc->p; q++) t->held[q] = 0;
+  for (int x = 0; x < dc->nnode; x++) t->label[x] = 0;
+  for (int x = dc->nnode - dc->npinned; x < dc->nnode; x++)
+    for (int64_t q = 0; q < dc->p; q++) t->held[q] += eini_lim_block(t, x, t->label, q);
+  for (int64_t q = 0; q < dc->p; q++) t->held[dc->p + q] = t->held[q];
+}
+
+// Do labels fit the memory? Else *least is what the first statement that does not needs.
+static int eini_lim_check(eini_lim *t, const int *label) {
+  eini_lim_begin(t);
+  for (int y = 0; y < t->dc->nnode - t->dc->npinned; y++) {
+    if (eini_lim_need(t, y, label, t->held, t->more) > t->dc->machine.memory) return 0;
+    double *swap = t->held;
+    t->held = t->more;
+    t->more = swap;
+  }
+  return 1;
+}
+
+// The inputs that are read before and behind statement y: the parts of them that places have. Equal
+// numbers mean equal parts. *later: some input is read behind y.
+static uint64_t eini_lim_shared(const eini_lim *t, int y, const int *label, int *later) {
+  uint64_t sum = 0;
+  *later = 0;
+  for (int x = 0; x < t->dc->g->ntensor && t->boxes != NULL; x++) {
+    int64_t n = t->reads.at[x + 1];
+    uint64_t seen[64];
+    int nseen = 0;
+    if (t->reads.at[x] == n || t->reads.list[n - 1].node <= y) continue;
+    *later = 1;
+    for (int64_t i = t->reads.at[x]; i < n && t->reads.list[i].node <= y; i++) {
+      const eini_read *r = &t->reads.list[i];
+      int key[4], k = 0;
+      key[0] = x, key[1] = t->dc->form_of[r->node], key[2] = r->k, key[3] = label[r->node];
+      uint64_t h = eini_hash(key, sizeof key, 0);
+      while (k < nseen && seen[k] != h) k++;
+      if (k < nseen) continue;  // it reads what another does
+      if (nseen < 64) seen[nseen++] = h;
+      sum += h;
+    }
+  }
+  return sum;
+}
+
+// Does state `other` hold no more than state `mine` at any place?
+static int eini_lim_holds_less(const eini_lim *t, int64_t other, int64_t mine, int later) {
+  const double *a = t->more + 3 * other * t->dc->p, *b = t->more + 3 * mine * t->dc->p;
+  for (int64_t q = t->dc->p; q < 3 * t->dc->p && t->boxes != NULL; q++)
+    if (a[q] > b[q] && (later || q >= 2 * t->dc->p)) return 0;
+  return 1;
+}
+
+// Is there a state, cheaper since it came first, with the same labels for all that lives on behind
+// statement y, that holds no more? What it leads to is no worse then. Else state `kept` enters the
+// table, unless it has many with the same labels.
+static int eini_lim_seen(eini_lim *t, int y, int64_t kept) {
+  const int nnode = t->dc->nnode, *mine = t->next + kept * nnode;
+  int n = 0, later;
+  int64_t most = eini_max64(4, t->cap / 64), same = 0;
+  for (int x = 0; x < nnode; x++)
+    if ((x <= y || x >= nnode - t->dc->npinned) && t->last[x] > y) t->key[n++] = x;
+  uint64_t shared = eini_lim_shared(t, y, mine, &later), hash = shared;
+  for (int i = 0; i < n; i++) hash = eini_hash(&mine[t->key[i]], sizeof *mine, hash);
+  int64_t at = (int64_t)(hash & (uint64_t)(t->nslot - 1));
+  for (; t->slot[at] != 0; at = (at + 1) & (t->nslot - 1)) {
+    int64_t one = t->slot[at] - 1;
+    const int *other = t->next + one * nnode;
+    int i = 0;
+    while (i < n && other[t->key[i]] == mine[t->key[i]]) i++;
+    if (i < n || t->shared[one] != shared) continue;
+    if (eini_lim_holds_less(t, one, kept, later)) return 1;
+    if (++same < most) continue;
+    t->cut_short = 1;
+    return 1;
+  }
+  t->slot[at] = (int)kept + 1;
+  t->shared[kept] = shared;
+  return 0;
+}
+
+static int eini_lim_less(const eini_limchild *a, const eini_limchild *b) {
+  if (a->cost < b->cost || a->cost > b->cost) return a->cost < b->cost;
+  return a->from != b->from ? a->from < b->from : a->way < b->way;
+}
+
+// Lets the child at i sink in a heap of n with the least on top.
+static void eini_lim_sink(eini_limchild *heap, int64_t n, int64_t i) {
+  eini_limchild x = heap[i];
+  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
+    if (c + 1 < n && eini_lim_less(&heap[c + 1], &heap[c])) c++;
+    if (!eini_lim_less(&heap[c], &x)) break;
+    heap[i] = heap[c];
+  }
+  heap[i] = x;
+}
+
+#define EINI_LIM_EFFORT ((int64_t)1 << 24)  // places visited for a statement, about
+
+// Extends all states by statement y; the cheapest that fit are kept.
+static void eini_lim_step(eini_lim *t, int y, eini_limchild *heap) {
+  const eini_decomposer *dc = t->dc;
+  int64_t n = 0, kept = 0, nnode = dc->nnode;
+  int ways = t->net->size[y];
+  for (int64_t s = 0; s < t->n; s++) {
+    const eini_dform *f = eini_form(dc, y);
+    for (int w = 0; w < ways; w++) {
+      double cost = f->unary[w];
+      for (int64_t e = t->at[y]; e < t->at[y + 1]; e++) {
+        const eini_dedge *d = &t->q->e[e];
+        cost += t->net->table[d->table].v[(int64_t)t->label[s * nnode + d->x] * ways + w];
+      }
+      cost *= t->per_cost;
+      if (t->per_byte > 0)
+        cost += t->per_byte * eini_result_bytes(dc, f->s, f->ways.cut + (int64_t)w * f->s->nindex);
+      heap[n].cost = t->cost[s] + cost;
+      heap[n].from = (int)s;
+      heap[n++].way = w;
+    }
+  }
+  for (int64_t i = n / 2; i-- > 0;) eini_lim_sink(heap, n, i);
+  t->least = INFINITY;
+  // A look visits all places.
+  int64_t looks = 0, most = eini_min64(16 * t->cap + 4096, EINI_LIM_EFFORT / dc->p + 16);
+  memset(t->slot, 0, (size_t)t->nslot * sizeof *t->slot);
+  while (n > 0 && kept < t->cap && looks++ < most) {
+    eini_limchild c = heap[0];
+    int *label = t->next + kept * nnode;
+    heap[0] = heap[--n];
+    if (n > 0) eini_lim_sink(heap, n, 0);
+    memcpy(label, t->label + c.from * nnode, (size_t)nnode * sizeof *label);
+    label[y] = c.way;
+    double need = eini_lim_need(t, y, label, t->held + 3 * c.from * dc->p,
+                                t->more + 3 * kept * dc->p);
+    t->visits += dc->p;
+    if (need < t->least) t->least = need;
+    if (need > t->limit && need < t->refused) t->refused = need, t->refused_at = y;
+    if (need > t->limit || eini_lim_seen(t, y, kept)) continue;
+    t->mine[kept++] = c.cost;
+  }
+  t->cut_short |= n > 0;
+  int *label = t->label;
+  double *held = t->held, *cost = t->cost;
+  t->label = t->next, t->held = t->more, t->cost = t->mine;
+  t->next = label, t->more = held, t->mine = cost;
+  t->n = kept;
+}
+
+// All statements in their order; returns how many of them it came through.
+static int eini_lim_pass(eini_lim *t, eini_limchild *heap) {
+  int nstmt = t->dc->nnode - t->dc->npinned, y = 0;
+  t->refused = INFINITY;
+  eini_lim_begin(t);
+  for (; y < nstmt; y++) {
+    eini_lim_step(t, y, heap);
+    if (t->n == 0) break;
+  }
+  return y;
+}
+
+// Nothing fits the memory: an error that names the least that does. Where all was looked at, all
+// was refused somewhere, so that no less than `refused` will do: the search is done again with it.
+// Else `least` is what statement `node` needs in what was looked at.
+static ein_status eini_lim_fail(eini_lim *t, eini_limchild *heap, int node, double least) {
+  const eini_decomposer *dc = t->dc;
+  if (t->cut_short) return eini_no_memory_for(dc, node, least, 1);
+  t->visits = 0;
+  do {
+    t->limit = least = t->refused;
+    node = t->refused_at;
+    if (eini_lim_pass(t, heap) == dc->nnode - dc->npinned) break;
+  } while (!t->cut_short && t->visits < EINI_LIM_EFFORT);
+  if (dc->over > 0 && dc->over < least) least = dc->over, node = dc->over_at;
+  return eini_no_memory_for(dc, node, least, dc->cut_short);
+}
+
+// The least cost among what fits the memory, statement by statement in their order. *proved: it is
+// the least of all; else states fell out. label: the least without a limit. Where the cheapest
+// states lead nowhere, those that take less are kept.
+static ein_status eini_lim_search(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                                  int *label, int *proved) {
+  eini_lim t;
+  double least = 0, cost = INFINITY, total = eini_sums_value(net, label);
+  int nstmt = dc->nnode - dc->npinned, node = 0, missing = -1;
+  *proved = 1;
+  EINI_TRY(eini_lim_make(dc, q, net, &t));
+  if (eini_lim_check(&t, label)) return EIN_OK;
+  int64_t ways = 1;
+  for (int i = 0; i < dc->nnode; i++) ways = eini_max64(ways, net->size[i]);
+  eini_limchild *heap = EINI_NEW(&dc->arena, eini_limchild, t.cap * ways);
+  if (heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int pass = 0; pass < 3; pass++) {
+    t.per_cost = pass == 0 ? 1 : pass == 1 && total > 0 ? dc->machine.memory / total : 0;
+    t.per_byte = pass > 0;
+    node = eini_lim_pass(&t, heap);
+    if (node > missing) missing = node, least = t.least;
+    if (node == nstmt || !t.cut_short) break;
+  }
+  if (node < nstmt) return eini_lim_fail(&t, heap, missing, least);
+  for (int64_t s = 0; s < t.n; s++) {
+    double c = eini_sums_value(net, t.label + s * dc->nnode);
+    if (s > 0 && c >= cost) continue;
+    cost = c;
+    memcpy(label, t.label + s * dc->nnode, (size_t)dc->nnode * sizeof *label);
+  }
+  *proved = !t.cut_short;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>results  decompositions from labels
+// Takes what was searched; gives immutable decompositions and what is asked of them.
+// ================================================================================================
+
+static const char *const eini_cost_names[EIN_COST_COUNT] = {"paper", "paper-code", "bytes",
+                                                            "seconds"};
+
+EIN_API const char *ein_cost_name(ein_cost cost) {
+  return (int)cost >= 0 && cost < EIN_COST_COUNT ? eini_cost_names[cost] : NULL;
+}
+
+EIN_API ein_cost ein_cost_find(const char *name) {
+  int i = 0;
+  while (i < EIN_COST_COUNT && (name == NULL || strcmp(name, eini_cost_names[i]) != 0)) i++;
+  return (ein_cost)i;
+}
+
+static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                                   const int *label, ein_decomposition *d) {
+  d->parts = EINI_NEW(&d->arena, ein_parts, dc->nnode);
+  d->pinned = EINI_NEW(&d->arena, int, dc->npinned);
+  if (d->parts == NULL || d->pinned == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_dform *f = eini_form(dc, i);
+    int n = f->s->nindex;
+    int64_t w = label[i];
+    ein_parts *p = &d->parts[i];
+    int64_t *cut = EINI_NEW(&d->arena, int64_t, n);
+    int *order = EINI_NEW(&d->arena, int, n);
+    if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
+    if (n > 0) {
+      memcpy(cut, f->ways.cut + w * n, (size_t)n * sizeof *cut);
+      memcpy(order, f->ways.order + w * n, (size_t)n * sizeof *order);
+    }
+    p->nindex = n;
+    p->cut = cut;
+    p->norder = f->ways.norder[w];
+    p->order = order;
+    p->ntask = eini_tasks(cut, n);
+    p->join = f->join[w];
+    p->agg = f->agg[w];
+    p->seconds = f->seconds[w];
+  }
+  for (int k = 0; k < dc->npinned; k++) d->pinned[k] = dc->node[dc->nnode - dc->npinned + k].s->out;
+  d->npinned = dc->npinned;
+  for (int64_t i = 0; i < q->n; i++) {
+    const eini_dedge *e = &q->e[i];
+    const eini_sumtable *t = &net->table[e->table];
+    double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    ein_parts *p = &d->parts[e->y];
+    if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
+    else if (dc->desc->cost == EIN_COST_SECONDS) p->seconds += cost;
+    else p->repart += cost;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_decomp_zmap(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
+  EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
+  eini_zmap_fill(to, from);
+  return EIN_OK;
+}
+
+// What a statement computes, and where it reads and writes.
+static ein_status eini_decomp_maps(eini_arena *a, const ein_graph *g, const eini_stmt *s,
+                                   ein_decomp_stmt *d) {
+  char *map = NULL;
+  ein_zmap *proj = EINI_NEW(a, ein_zmap, s->noperand);
+  if (proj == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) EINI_TRY(eini_decomp_zmap(a, &s->proj[k], &proj[k]));
+  EINI_TRY(eini_decomp_zmap(a, &s->out_map, &d->out_map));
+  for (size_t size = 0;;) {
+    eini_text t = eini_text_of(map, size);
+    t.numbered = 1;
+    eini_say_node(&t, g, s, (int)s->expr.n - 1, 0, 0);
+    if (t.cut) map = NULL;
+    if (t.cut || size > 0) break;
+    size = t.at + 1;
+    map = EINI_NEW(a, char, (int64_t)size);
+    if (map == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  d->proj = proj;
+  d->rest = s->rest;
+  d->map = map;
+  d->dtype = s->type;
+  if (s->fold == EINI_FOLD_NONE) return EIN_OK;
+  const char *fold = eini_fold_name(g, s->fold);
+  d->fold = eini_strndup(a, fold, (int64_t)strlen(fold));
+  return d->fold == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// How far statements may be from the truth, in their order.
+static ein_status eini_decomp_bounds(const eini_decomposer *dc, ein_decomposition *d) {
+  const ein_graph *g = dc->g;
+  eini_arena a;
+  eini_arena_init(&a, &d->arena.al);
+  double *of = EINI_NEW(&a, double, g->ntensor + 1);
+  unsigned char *defined = EINI_NEW(&a, unsigned char, g->ntensor + 1);
+  const int ok = of != NULL && defined != NULL;
+  for (int64_t i = 0; i < g->nstmt && ok; i++) {
+    ein_decomp_stmt *x = &d->stmt[i];
+    x->accumulates = eini_stmt_accumulates(g, &g->stmt[i]);
+    x->error_bound = eini_stmt_bound(g, &g->stmt[i], of, 1, &x->from_inputs);
+    eini_bound_set(of, defined, g->stmt[i].out, x->from_inputs ? x->error_bound : -1);
+  }
+  eini_arena_free(&a);
+  return ok ? EIN_OK : EIN_ERR_NO_MEMORY;
+}
+
+static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition *d) {
+  d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
+  if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    const char *out = eini_node_name(dc, i);
+    const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
+    const char **operand = EINI_NEW(&d->arena, const char *, s->noperand);
+    int64_t *extent = EINI_NEW(&d->arena, int64_t, s->nindex);
+    d->stmt[i].out = eini_strndup(&d->arena, out, (int64_t)strlen(out));
+    if (name == NULL || operand == NULL || extent == NULL || d->stmt[i].out == NULL)
+      return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < s->noperand; k++) {
+      const char *read = dc->g->tensor[s->operand[k]].name;
+      operand[k] = eini_strndup(&d->arena, read, (int64_t)strlen(read));
+      if (operand[k] == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    for (int c = 0; c < s->nindex; c++) {
+      name[c] = eini_strndup(&d->arena, s->index[c].name, (int64_t)strlen(s->index[c].name));
+      extent[c] = s->index[c].extent;
+      if (name[c] == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    d->stmt[i].line = s->line;
+    d->stmt[i].nindex = s->nindex;
+    d->stmt[i].nfree = s->nfree;
+    d->stmt[i].index = name;
+    d->stmt[i].extent = extent;
+    d->stmt[i].noperand = s->noperand;
+    d->stmt[i].operand = operand;
+    EINI_TRY(eini_decomp_maps(&d->arena, dc->g, s, &d->stmt[i]));
+  }
+  return eini_decomp_bounds(dc, d);
+}
+
+static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
+  eini_kinds kinds;
+  EINI_TRY(eini_kinds_find(dc, &kinds));
+  EINI_TRY(eini_prefer(dc, &kinds));
+  for (int i = 0; i < dc->nnode - dc->npinned && dc->hint != NULL; i++)
+    dc->node[i].hint = dc->hint->parts[i].cut;
+  if (method >= EINI_METHOD_CLASS) {
+    EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
+    return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
+  }
+  if (method > EINI_METHOD_GIVEN) return EIN_OK;
+  return eini_baseline_need(dc, &kinds, method == EINI_METHOD_GIVEN ? EINI_BASE_NONE : method);
+}
+
+// The vectors and placements of another decomposition, as the only ways.
+static ein_status eini_decompose_fixed(eini_decomposer *dc) {
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const ein_parts *p = &dc->hint->parts[i];
+    for (int c = 0; c < p->nindex; c++) dc->node[i].need[c] = p->cut[c];
+    dc->node[i].fixed = p;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d) {
+  eini_edges edges;
+  eini_sums net;
+  memset(&edges, 0, sizeof edges);
+  EINI_TRY(eini_nodes_make(dc));
+  EINI_TRY(eini_constrain(dc));
+  if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
+  else EINI_TRY(eini_decompose_method(dc, method));
+  EINI_TRY(eini_edges_find(dc, &edges));
+  EINI_TRY(eini_forms_make(dc));
+  EINI_TRY(eini_edges_share(dc, &edges));
+  eini_edges_fit(dc, &edges);
+  EINI_TRY(eini_sums_make(dc, &edges, &net));
+  if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
+    EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
+  int *label = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  ein_decomp_info *info = &d->info;
+  if (method == EINI_METHOD_LINEAR) {
+    EINI_TRY(eini_linear(dc, &edges, &net, label));
+    info->total = eini_sums_value(&net, label);
+    for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
+  } else {
+    int beam = dc->desc->beam > 0 ? dc->desc->beam : 256;
+    beam = (int)eini_min64(beam, eini_max64(256, EINI_BEAM_CELLS / eini_max64(1, dc->nnode)));
+    EINI_TRY(eini_sums_solve(&net, beam, label, &info->total, &info->lower));
+    if (dc->cut_short) {  // what was dropped is bounded by the least of every statement only
+      info->lower = 0;
+      for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
+    }
+  }
+  if (dc->machine.memory > 0) {
+    double before = info->total;
+    int proved;
+    EINI_TRY(eini_lim_search(dc, &edges, &net, label, &proved));
+    info->total = eini_sums_value(&net, label);
+    if (info->total > before && proved && !dc->cut_short) info->lower = info->total;
+  }
+  info->nstmt = dc->nnode - dc->npinned;
+  info->nform = dc->nform;
+  info->nvector = dc->nvector;
+  double gap = info->total - info->lower;
+  info->proved = gap <= 1e-9 * info->total;
+  info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
+  EINI_TRY(eini_decomp_names(dc, d));
+  return eini_decomp_fill(dc, &edges, &net, label, d);
+}
+
+static ein_machine eini_machine_of(const ein_machine *given) {
+  ein_machine m;
+  memset(&m, 0, sizeof m);
+  if (given != NULL) m = *given;
+  if (m.flops <= 0) m.flops = 1e11;
+  if (m.memory_bw <= 0) m.memory_bw = 1e11;
+  if (m.latency <= 0) m.latency = 2e-6;
+  if (m.bandwidth <= 0) m.bandwidth = 1e10;
+  if (m.overhead <= 0) m.overhead = 2e-6;
+  return m;
+}
+
+EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
+                                       ein_machine *m) {
+  const ein_rates *r = eini_rates_of(ctx);
+  int wide = 0;
+  if (graph == NULL || m == NULL) return EIN_ERR_ARGUMENT;
+  if (r == NULL) return EIN_ERR_UNSUPPORTED;
+  for (int64_t i = 0; i < graph->nstmt; i++) {
+    ein_dtype type = ein_dtype_compute(graph->stmt[i].type);
+    wide |= type == EIN_F64 || type == EIN_C128;
+  }
+  m->flops = wide ? r->flops_f64 : r->flops_f32;
+  m->memory_bw = r->copy_bw;
+  m->latency = 1e-6;
+  m->bandwidth = 1e13;
+  m->overhead = 2e-6;
+  return EIN_OK;
+}
+
+// Beyond these limits sums of seconds would not stay numbers.
+static ein_status eini_validate_machine(eini_diag *diag, const ein_machine *m) {
+  static const char *const names[] = {"flops", "memory_bw", "latency", "bandwidth", "overhead",
+                                      "memory"};
+  if (m == NULL) return EIN_OK;
+  double value[6];
+  value[0] = m->flops, value[1] = m->memory_bw, value[2] = m->latency, value[3] = m->bandwidth;
+  value[4] = m->overhead, value[5] = m->memory;
+  for (int i = 0; i < 6; i++)
+    if (!(value[i] >= 1e-30 && value[i] <= 1e30) && !(value[i] <= 0 && value[i] >= 0))
+      return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "0 is the default; else from 1e-30 to 1e30",
+                       "a machine cannot have %s %g", names[i], value[i]);
+  return EIN_OK;
+}
+
+static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
+                                          const ein_decompose_desc *d) {
+  eini_diag *diag = eini_diag_of(ctx);
+  if (ctx != NULL) eini_diag_reset(diag, NULL, 0);
+  if (g == NULL || d == NULL)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the %s is NULL",
+                     g == NULL ? "graph" : "description");
+  if (g->open)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  if (d->p < 1 || d->p > EIN_PLACES_MAX)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "%lld places: from 1 to %d can be had",
+                     (long long)d->p, EIN_PLACES_MAX);
+  if (ein_cost_name(d->cost) == NULL)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no such cost model");
+  EINI_TRY(eini_validate_machine(diag, d->machine));
+  if (d->inputs != EIN_INPUTS_HELD && d->inputs != EIN_INPUTS_OUTSIDE)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "inputs are held or outside");
+  if (eini_method_find(d->method) < 0)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
+                     "eindecomp, linear, none, sqrt, data, model, sequence, attention, or given",
+                     "there is no method '%.80s'", d->method);
+  if (d->nparts < 0 || d->npin < 0 || d->nkeep < 0 || (d->nparts > 0 && d->parts == NULL) ||
+      (d->npin > 0 && d->pin == NULL) || (d->nkeep > 0 && d->keep == NULL))
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "a list of constraints is missing");
+  return EIN_OK;
+}
+
+// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
+static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, int method,
+                                      const ein_decomposition *hint, ein_decomposition **out) {
+  *out = NULL;
+  eini_decomposer dc;
+  eini_arena arena;
+  const ein_allocator *al = ctx == NULL ? NULL : &ctx->al;
+  eini_arena_init(&arena, al);
+  ein_decomposition *d = EINI_NEW(&arena, ein_decomposition, 1);
+  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  d->arena = arena;
+  memset(&dc, 0, sizeof dc);
+  eini_arena_init(&dc.arena, al);
+  dc.diag = eini_diag_of(ctx);
+  dc.g = graph;
+  dc.desc = desc;
+  dc.hint = hint;
+  dc.p = desc->p;
+  dc.ndivisor = eini_divisors(dc.p, dc.divisor);
+  dc.machine = eini_machine_of(desc->machine);
+  int searched = method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR;
+  d->info.p = desc->p;
+  d->info.cost = desc->cost;
+  const char *name = eini_method_names[eini_min64(method, EINI_METHOD_CLASS)];
+  d->info.method = method == EINI_METHOD_FIXED ? hint->info.method : name;
+  d->info.family = !searched ? "method" : eini_all_divisors(desc) ? "divisors" : "paper";
+  d->info.inputs = desc->inputs;
+  ein_status st = eini_decompose_run(&dc, method, d);
+  eini_arena_free(&dc.arena);
+  if (st != EIN_OK) {
+    ein_decomposition_destroy(d);
+    return st;
+  }
+  *out = d;
+  return EIN_OK;
+}
+
+// The search by another model, over the paper's family and without a limit to memory.
+static ein_status eini_decompose_hint(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_cost cost,
+                                      ein_decomposition **out) {
+  ein_decompose_desc d = *desc;
+  d.cost = cost;
+  d.max_vectors = 0;
+  d.strict = 1;
+  d.fewer = 0;
+  d.machine = NULL;
+  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out);
+}
+
+// The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
+static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_decomposition **out) {
+  int method = eini_method_find(desc->method);
+  ein_decomposition *hint = NULL;
+  *out = NULL;
+  if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
+    EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
+  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out);
+  ein_decomposition_destroy(hint);
+  return st;
+}
+
+EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
+  if (d == NULL) return;
+  eini_arena arena = d->arena;  // it lives in its own arena
+  eini_arena_free(&arena);
+}
+
+EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info) {
+  if (info == NULL) return;
+  memset(info, 0, sizeof *info);
+  if (d != NULL) *info = d->info;
+}
+
+EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt,
+                                           ein_parts *parts) {
+  if (d == NULL || parts == NULL || stmt < 0 || stmt >= d->info.nstmt) return EIN_ERR_ARGUMENT;
+  *parts = d->parts[stmt];
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s) {
+  if (d == NULL || s == NULL || stmt < 0 || stmt >= d->info.nstmt) return EIN_ERR_ARGUMENT;
+  *s = d->stmt[stmt];
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
+                                         ein_parts *parts) {
+  if (d == NULL || parts == NULL) return EIN_ERR_ARGUMENT;
+  for (int k = 0; k < d->npinned; k++) {
+    if (d->pinned[k] != tensor) continue;
+    *parts = d->parts[d->info.nstmt + k];
+    return EIN_OK;
+  }
+  return EIN_ERR_ARGUMENT;
+}
+
+// ================================================================================================
+// >>simulate  tasks, messages, bytes and a time line, without data
+// Takes a graph and a decomposition; enumerates every task at its place. A task starts when what it
+// reads has arrived and its place is free: no barrier between statements.
+// ================================================================================================
+
+#define EINI_SIM_VISITS ((int64_t)1 << 26)  // blocks looked at, about; then homes share evenly
+
+typedef struct eini_sim {
+  eini_decomposer dc;      // nodes, edges and machine
+  const ein_decomposition *d;
+  const ein_sim_desc *desc;
+  eini_edges edges;
+  double **done;           // [node][place] when a block is complete; NULL: not, or no more, needed
+  double *last;            // [node] the latest of done
+  int *reader;             // [node] its last reader; -1: none
+  double *clock, *in, *out;  // [place] when it has computed, received and sent all so far
+  double *held, *peak;     // [place] bytes of inputs and blocks; and with those of its tasks
+  double *pending;         // [place] end of the task of this statement, and of what it merged
+  double *ready, *fetched;  // [place] when what its task reads is there, and what it fetches of it
+  double *move;            // [place] bytes that its task fetches over one edge
+  int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
+  int64_t visits;          // blocks looked at that one edge may have
+  double flops;
+  int stmt;
+  ein_sim_stmt now;        // of this statement
+} eini_sim;
+
+static double *eini_sim_array(eini_sim *m) {
+  size_t bytes = (size_t)m->dc.p * sizeof(double);
+  double *p = (double *)m->dc.arena.al.alloc_fn(bytes, EINI_ALIGN, m->dc.arena.al.user);
+  if (p != NULL) memset(p, 0, bytes);
+  return p;
+}
+
+static void eini_sim_drop(eini_sim *m, double **p) {
+  if (*p != NULL)
+    m->dc.arena.al.free_fn(*p, (size_t)m->dc.p * sizeof(double), m->dc.arena.al.user);
+  *p = NULL;
+}
+
+// The place of a key; the digits of indices that are not cut are 0.
+static int64_t eini_place_of(const ein_parts *p, const int64_t *key) {
+  int64_t place = 0;
+  for (int i = 0; i < p->norder; i++) place = place * p->cut[p->order[i]] + key[p->order[i]];
+  return place;
+}
+
+// The piece of an extent cut into d that holds element i.
+static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
+  int64_t q = extent / d, k = q > 0 ? eini_min64(d - 1, i / q) : d - 1;
+  while (eini_piece_start(extent, d, k) > i) k--;
+  while (eini_piece_start(extent, d, k + 1) <= i) k++;
+  return k;
+}
+
+// A message leaves a place behind those before it, and comes in behind those before it. Returns
+// when it is there.
+static double eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes, double since) {
+  double takes = bytes / m->dc.machine.bandwidth;
+  double sent = since > m->out[from] ? since : m->out[from];
+  double comes = sent + m->dc.machine.latency;
+  ein_sim_move x;
+  if (m->in[to] > comes) comes = m->in[to];
+  m->out[from] = sent + takes;
+  m->in[to] = comes + takes;
+  m->now.messages++;
+  if (m->desc->move_fn == NULL) return m->in[to];
+  x.stmt = m->stmt;
+  x.from = from;
+  x.to = to;
+  x.bytes = bytes;
+  x.sent = sent;
+  x.arrived = m->in[to];
+  m->desc->move_fn(m->desc->user, &x);
+  return m->in[to];
+}
+
+// Bytes that the task at a place fetches over one edge; the box it reads is then in from and to,
+// the index ranges of its producer in nlo and nhi, and the pieces of those in klo and khi: *blocks
+// of them, and one of its own where *own is 1.
+static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, int64_t *blocks,
+                             int *own) {
+  const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
+  const ein_parts *p = &m->d->parts[e->x], *q = &m->d->parts[e->y];
+  double need, found = 0;
+  *blocks = 0;
+  eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
+  eini_task_box(t, &t->proj[e->k], m->lo, m->hi, m->from, m->to);
+  if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
+  need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
+  if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
+    found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
+  if (need - found <= 0) return 0;
+  *own = found > 0;
+  *blocks = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    m->klo[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nlo[c]);
+    m->khi[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nhi[c] - 1) + 1;
+    *blocks *= m->khi[c] - m->klo[c];
+  }
+  for (int c = s->nfree; c < s->nindex; c++) m->key[c] = 0;
+  return (need - found) * eini_element_bytes(&m->dc, s->out);
+}
+
+// The task at a place receives the blocks of klo to khi, one after the other; those of the places
+// behind it come first, so that not all begin at the same one.
+static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, int64_t blocks) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  const ein_parts *p = &m->d->parts[e->x];
+  double size = eini_element_bytes(&m->dc, s->out);
+  int64_t first = (place + 1) % blocks;
+  for (int c = s->nfree - 1; c >= 0; c--) {
+    m->key[c] = m->klo[c] + first % (m->khi[c] - m->klo[c]);
+    first /= m->khi[c] - m->klo[c];
+  }
+  for (int64_t i = 0; i < blocks; i++) {
+    int64_t home = eini_place_of(p, m->key);
+    for (int c = 0; c < s->nfree; c++) {
+      int64_t x = s->index[c].extent;
+      m->lo[c] = eini_max64(m->nlo[c], eini_piece_start(x, p->cut[c], m->key[c]));
+      m->hi[c] = eini_min64(m->nhi[c], eini_piece_start(x, p->cut[c], m->key[c] + 1));
+    }
+    double n = home == place ? 0
+               : eini_block_in_box(s, m->lo, m->hi, m->from, m->to, m->s0, m->s1);
+    if (n > 0) {
+      double there = eini_sim_send(m, home, place, n * size, m->done[e->x][home]);
+      if (there > m->ready[place]) m->ready[place] = there;
+    }
+    for (int c = s->nfree - 1; c >= 0 && ++m->key[c] == m->khi[c]; c--) m->key[c] = m->klo[c];
+  }
+}
+
+// Too many messages to follow: homes send shares of `total` as large as their blocks, and tasks
+// have what they read when all is sent.
+static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  const ein_parts *p = &m->d->parts[e->x];
+  double whole = 1, first = INFINITY, sent = 0, bandwidth = m->dc.machine.bandwidth;
+  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  for (int64_t q = 0; q < p->ntask; q++) {
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->klo, m->khi)) continue;
+    double block = 1, since = m->done[e->x][q];
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->khi[c] - m->klo[c]);
+    if (m->out[q] > since) since = m->out[q];
+    m->out[q] = since + total * (block / whole) / bandwidth;
+    if (since < first) first = since;
+    if (m->out[q] > sent) sent = m->out[q];
+  }
+  first += m->dc.machine.latency;
+  sent += m->dc.machine.latency;
+  for (int64_t q = 0; q < m->d->parts[e->y].ntask; q++) {
+    if (m->move[q] <= 0) continue;
+    m->in[q] = (m->in[q] > first ? m->in[q] : first) + m->move[q] / bandwidth;
+    if (m->in[q] > m->ready[q]) m->ready[q] = m->in[q];
+    if (sent > m->ready[q]) m->ready[q] = sent;
+  }
+}
+
+// What all tasks of a statement fetch over one edge, and when it is there.
+static void eini_sim_edge(eini_sim *m, const eini_dedge *e) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  int64_t ntask = m->d->parts[e->y].ntask, visits = 0, blocks;
+  double total = 0, messages = 0;
+  int several = 0, own;
+  for (int r = 0; r < s->out_map.rows; r++) {
+    int64_t coef;
+    several |= eini_row_index(&s->out_map, r, &coef) < 0 && coef != 0;
+  }
+  for (int64_t q = 0; q < ntask; q++) {
+    double bytes = m->move[q] = eini_sim_needs(m, e, q, &blocks, &own);
+    if (bytes <= 0) continue;
+    visits += several ? 16 * blocks : blocks;
+    messages += (double)(blocks - own);
+    total += bytes;
+    m->fetched[q] += bytes;
+    if (m->desc->fetch_fn != NULL)
+      m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, q, bytes);
+  }
+  m->now.join += total;
+  for (int64_t q = 0; q < ntask && visits <= m->visits; q++) {
+    if (m->move[q] <= 0) continue;
+    eini_sim_needs(m, e, q, &blocks, &own);
+    eini_sim_receive(m, e, q, blocks);
+  }
+  if (visits <= m->visits) return;
+  eini_sim_gather(m, e, total);
+  m->now.messages += messages;
+}
+
+// Seconds of the task at a place by itself; *result: elements of its block.
+static double eini_sim_work(eini_sim *m, const eini_dform *f, double *result) {
+  const eini_stmt *s = f->s;
+  double points = eini_stmt_points(s, m->lo, m->hi), bytes;
+  *result = 1;
+  for (int k = 0; k < s->nfree; k++) *result *= (double)(m->hi[k] - m->lo[k]);
+  bytes = *result * eini_element_bytes(&m->dc, s->out);
+  for (int k = 0; k < s->noperand; k++) {
+    if (f->again[k] || points <= 0) continue;
+    eini_task_box(s, &s->proj[k], m->lo, m->hi, m->from, m->to);
+    bytes += eini_element_bytes(&m->dc, s->operand[k]) *
+             eini_box_volume(s->proj[k].rows, m->from, m->to);
+  }
+  m->flops += points * eini_point_flops(s);
+  return eini_work_seconds(&m->dc.machine, s, points, bytes);
+}
+
+// Runs all tasks of statement y. edge: its first edge.
+static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
+  const eini_stmt *s = m->dc.node[y].s;
+  const ein_parts *p = &m->d->parts[y];
+  m->now.start = INFINITY;
+  for (int64_t q = 0; q < p->ntask; q++) m->ready[q] = m->fetched[q] = 0;
+  for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
+    eini_sim_edge(m, &m->edges.e[e]);
+  for (int64_t q = 0; q < p->ntask; q++) {
+    double ready = m->ready[q], result;
+    eini_task_ranges(s, p->cut, p->order, p->norder, q, 0, m->lo, m->hi);
+    double work = eini_sim_work(m, &m->dc.node[y], &result);
+    double start = ready > m->clock[q] ? ready : m->clock[q];
+    m->pending[q] = m->clock[q] = start + work;
+    m->now.busy += work;
+    m->now.tasks++;
+    if (start < m->now.start) m->now.start = start;
+    if (m->clock[q] > m->now.end) m->now.end = m->clock[q];
+    double bytes = m->held[q] + m->fetched[q] +
+                   eini_partial_at(m->dc.g, s, p->cut, m->lo, m->hi);
+    int home = 1;
+    for (int c = s->nfree; c < s->nindex; c++) home &= m->lo[c] == 0;
+    if (home) bytes += result * eini_element_bytes(&m->dc, s->out);
+    if (bytes > m->peak[q]) m->peak[q] = bytes;
+    if (m->desc->task_fn != NULL)
+      m->desc->task_fn(m->desc->user, y, q, start, m->clock[q]);
+  }
+}
+
+// The place of partial number k of the block whose home is `place`: reduced pieces, row-major.
+static int64_t eini_sim_partner(const eini_stmt *s, const ein_parts *p, int64_t place, int64_t k) {
+  for (int c = s->nindex - 1; c >= s->nfree; c--) {
+    int64_t stride = 1;
+    if (p->cut[c] == 1) continue;
+    for (int i = p->norder - 1; p->order[i] != c; i--) stride *= p->cut[p->order[i]];
+    place += k % p->cut[c] * stride;
+    k /= p->cut[c];
+  }
+  return place;
+}
+
+// Blocks are complete where their partial results meet, in a binary tree over their numbers: the
+// right half of two goes to the left one.
+static void eini_sim_fold(eini_sim *m, int y) {
+  const eini_stmt *s = m->dc.node[y].s;
+  const ein_parts *p = &m->d->parts[y];
+  int64_t nagg = eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)eini_partial_bytes(m->dc.g, s);
+  for (int64_t q = 0; q < p->ntask; q++) {
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
+    double block = 1;
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    for (int64_t step = 1; step < nagg && block > 0; step *= 2) {
+      for (int64_t k = 0; k + step < nagg; k += 2 * step) {
+        int64_t to = eini_sim_partner(s, p, q, k), from = eini_sim_partner(s, p, q, k + step);
+        double there = eini_sim_send(m, from, to, block * size, m->pending[from]);
+        if (m->clock[to] > there) there = m->clock[to];
+        m->pending[to] = m->clock[to] = there + block / m->dc.machine.flops;
+        m->now.agg += block * size;
+      }
+    }
+    m->done[y][q] = m->pending[q];
+    if (m->done[y][q] > m->last[y]) m->last[y] = m->done[y][q];
+    m->held[q] += block * eini_element_bytes(&m->dc, s->out);
+    if (m->held[q] > m->peak[q]) m->peak[q] = m->held[q];
+  }
+  if (m->last[y] > m->now.end) m->now.end = m->last[y];
+}
+
+// The blocks of a tensor go when its last reader is done; those of outputs and pinned inputs stay.
+static void eini_sim_release(eini_sim *m, int x) {
+  const eini_stmt *s = m->dc.node[x].s;
+  const ein_parts *p = &m->d->parts[x];
+  int stays = m->dc.g->tensor[s->out].role != EIN_ROLE_TEMP;
+  for (int64_t q = 0; q < p->ntask && !stays; q++) {
+    double block = eini_element_bytes(&m->dc, s->out);
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    m->held[q] -= block;
+  }
+  eini_sim_drop(m, &m->done[x]);
+}
+
+// Bytes of tensor t that the tasks of a place read, in parts: reads of the same go together.
+static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t place,
+                             eini_boxes *u) {
+  u->n = 0;
+  for (int64_t i = r->at[t]; i < r->at[t + 1]; i++) {
+    const eini_stmt *s = m->dc.node[r->list[i].node].s;
+    const ein_parts *p = &m->d->parts[r->list[i].node];
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
+    if (eini_stmt_points(s, m->lo, m->hi) <= 0) continue;
+    eini_task_box(s, &s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
+    eini_boxes_add(u, m->from, m->to);
+  }
+  return eini_boxes_volume(u) * eini_element_bytes(&m->dc, t);
+}
+
+// What places hold of inputs that are not pinned.
+static ein_status eini_sim_inputs(eini_sim *m) {
+  const ein_graph *g = m->dc.g;
+  eini_reads reads;
+  if (m->d->info.inputs == EIN_INPUTS_OUTSIDE) return EIN_OK;
+  EINI_TRY(eini_reads_find(&m->dc, &reads));
+  for (int t = 0; t < g->ntensor; t++) {
+    eini_boxes boxes;
+    if (reads.at[t] == reads.at[t + 1]) continue;
+    EINI_TRY(eini_boxes_init(&m->dc.arena, g->tensor[t].rank, &boxes));
+    for (int64_t q = 0; q < m->dc.p; q++) m->held[q] += eini_sim_input(m, t, &reads, q, &boxes);
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decomposition *d) {
+  eini_decomposer *dc = &m->dc;
+  int64_t room = 1;
+  dc->g = g;
+  dc->p = d->info.p;
+  dc->nnode = d->info.nstmt + d->npinned;
+  dc->npinned = d->npinned;
+  dc->node = EINI_NEW(&dc->arena, eini_dform, dc->nnode);
+  m->done = EINI_NEW(&dc->arena, double *, dc->nnode);
+  m->last = EINI_NEW(&dc->arena, double, dc->nnode);
+  m->reader = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (dc->node == NULL || m->done == NULL || m->last == NULL || m->reader == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_stmt *s;
+    if (i >= d->info.nstmt) EINI_TRY(eini_pin_node(dc, d->pinned[i - d->info.nstmt], &s));
+    else s = &g->stmt[i];
+    dc->node[i].s = s;
+    dc->node[i].active = EINI_NEW(&dc->arena, unsigned char, s->noperand + 1);
+    if (dc->node[i].active == NULL) return EIN_ERR_NO_MEMORY;
+    m->reader[i] = -1;
+    room = eini_max64(room, s->nindex + s->out_map.rows);
+    for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
+  }
+  EINI_TRY(eini_nodes_repeat(dc));
+  EINI_TRY(eini_edges_find(dc, &m->edges));
+  for (int64_t e = 0; e < m->edges.n; e++) m->reader[m->edges.e[e].x] = m->edges.e[e].y;
+  m->lo = EINI_NEW(&dc->arena, int64_t, 12 * ++room);
+  if (m->lo == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t **part[10];
+  part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
+  part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
+  for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
+  m->clock = eini_sim_array(m);
+  m->in = eini_sim_array(m);
+  m->out = eini_sim_array(m);
+  m->ready = eini_sim_array(m);
+  m->fetched = eini_sim_array(m);
+  m->move = eini_sim_array(m);
+  m->held = eini_sim_array(m);
+  m->peak = eini_sim_array(m);
+  m->pending = eini_sim_array(m);
+  m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
+  return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
+         m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
+         m->move == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
+  int64_t edge = 0;
+  int nstmt = m->d->info.nstmt;
+  EINI_TRY(eini_sim_inputs(m));
+  for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
+    m->done[i] = eini_sim_array(m);
+    if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
+    eini_sim_fold(m, i);
+    for (int64_t q = 0; q < m->dc.p; q++) m->clock[q] = 0;
+  }
+  for (int64_t q = 0; q < m->dc.p; q++)
+    if (m->held[q] > info->input_bytes) info->input_bytes = m->held[q];
+  for (int y = 0; y < nstmt; y++) {
+    memset(&m->now, 0, sizeof m->now);
+    m->stmt = y;
+    m->done[y] = eini_sim_array(m);
+    if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
+    eini_sim_tasks(m, y, edge);
+    eini_sim_fold(m, y);
+    while (edge < m->edges.n && m->edges.e[edge].y == y) edge++;
+    for (int x = 0; x < m->dc.nnode; x++)
+      if (m->reader[x] == y && m->done[x] != NULL) eini_sim_release(m, x);
+    if (m->reader[y] < 0) eini_sim_release(m, y);
+    info->tasks += m->now.tasks;
+    info->messages += m->now.messages;
+    info->join += m->now.join;
+    info->agg += m->now.agg;
+    if (m->now.end > info->seconds) info->seconds = m->now.end;
+    info->busy += m->now.busy;
+    if (m->desc->stmt != NULL) m->desc->stmt[y] = m->now;
+  }
+  info->flops = m->flops;
+  info->machine = m->dc.machine;
+  for (int64_t q = 0; q < m->dc.p; q++) {
+    if (m->peak[q] > info->peak_bytes) info->peak_bytes = m->peak[q];
+    if (m->desc->peak != NULL) m->desc->peak[q] = m->peak[q];
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info) {
+  eini_sim m;
+  ein_sim_desc none;
+  ein_decompose_desc cost;
+  if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (graph == NULL || d == NULL || info == NULL || graph->open || graph->nstmt != d->info.nstmt)
+    return EIN_ERR_ARGUMENT;
+  memset(info, 0, sizeof *info);
+  memset(&m, 0, sizeof m);
+  memset(&none, 0, sizeof none);
+  memset(&cost, 0, sizeof cost);
+  eini_arena_init(&m.dc.arena, ctx == NULL ? NULL : &ctx->al);
+  m.dc.desc = &cost;
+  m.d = d;
+  m.desc = desc == NULL ? &none : desc;
+  EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
+  m.dc.machine = eini_machine_of(m.desc->machine);
+  ein_status st = eini_sim_make(&m, graph, d);
+  if (st == EIN_OK) st = eini_sim_run(&m, info);
+  for (int i = 0; i < m.dc.nnode && m.done != NULL; i++) eini_sim_drop(&m, &m.done[i]);
+  eini_sim_drop(&m, &m.clock);
+  eini_sim_drop(&m, &m.in);
+  eini_sim_drop(&m, &m.out);
+  eini_sim_drop(&m, &m.ready);
+  eini_sim_drop(&m, &m.fetched);
+  eini_sim_drop(&m, &m.move);
+  eini_sim_drop(&m, &m.held);
+  eini_sim_drop(&m, &m.peak);
+  eini_sim_drop(&m, &m.pending);
+  eini_arena_free(&m.dc.arena);
+  return st;
+}
+
+// ================================================================================================
+// >>decomp-public  choices made by simulation
+// Under `seconds` the search adds up what overlaps in truth, so its answer is simulated, and so are
+// none and sqrt, what cuts one class of indices everywhere, baselines whose indices are named, the
+// paper's linearisation and the answers of the other models. The fastest is taken.
+// ================================================================================================
+
+typedef struct eini_race {
+  ein_ctx *ctx;
+  const ein_graph *g;
+  const ein_decompose_desc *desc;  // under seconds
+  ein_decomposition *best;         // the fastest so far
+} eini_race;
+
+// d takes the place of the best when it is simulated to be faster; d is the race's from here on.
+static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
+  ein_sim_desc sim;
+  ein_sim_info info;
+  memset(&sim, 0, sizeof sim);
+  sim.machine = r->desc->machine;
+  ein_status st = ein_simulate(r->ctx, r->g, d, &sim, &info);
+  if (st == EIN_OK) d->info.seconds = info.seconds;
+  if (st == EIN_OK && (r->best == NULL || info.seconds < r->best->info.seconds)) {
+    ein_decomposition *swap = r->best;
+    r->best = d;
+    d = swap;
+  }
+  ein_decomposition_destroy(d);
+  return st;
+}
+
+// What a method gives, or (fixed) the search by another model, its answer's vectors as they are.
+static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *x = NULL, *by = NULL;
+  ein_status st;
+  if (method == EINI_METHOD_LINEAR) {
+    d.method = eini_method_names[method];
+    st = eini_decompose_once(r->ctx, r->g, &d, &x);
+  } else if (method != EINI_METHOD_FIXED) {
+    st = eini_decompose_with(r->ctx, r->g, &d, method, NULL, &x);
+  } else {
+    d.cost = cost;
+    d.strict = 1;
+    d.fewer = 0;
+    st = eini_decompose_once(r->ctx, r->g, &d, &by);
+    if (st == EIN_OK) {
+      by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
+      st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x);
+    }
+    ein_decomposition_destroy(by);
+  }
+  if (st == EIN_OK) return eini_race_enter(r, x);
+  if (st == EIN_ERR_NO_MEMORY) return st;
+  // A method that does not apply, or that a constraint rules out, is no mistake.
+  if (r->ctx != NULL) eini_diag_reset(eini_diag_of(r->ctx), NULL, 0);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **out) {
+  eini_race race;
+  ein_decomposition *first;
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
+  if (desc->cost != EIN_COST_SECONDS) return eini_decompose_once(ctx, graph, desc, out);
+  memset(&race, 0, sizeof race);
+  race.ctx = ctx;
+  race.g = graph;
+  race.desc = desc;
+  EINI_TRY(eini_decompose_once(ctx, graph, desc, &first));
+  double lower = first->info.lower;
+  const char *family = first->info.family;
+  int best = eini_method_find(desc->method) == EINI_METHOD_BEST;
+  int named = desc->batch != NULL || desc->sequence != NULL || desc->heads != NULL ||
+              desc->hidden != NULL;
+  ein_status st = eini_race_enter(&race, first);
+  for (int base = 0; best && st == EIN_OK && base < EINI_BASES; base++)
+    if (named || base <= EINI_BASE_SQRT) st = eini_race_try(&race, base, EIN_COST_SECONDS);
+  for (int k = 0; best && st == EIN_OK && k < EINI_CLASSES; k++)
+    st = eini_race_try(&race, EINI_METHOD_CLASS + k, EIN_COST_SECONDS);
+  if (best && st == EIN_OK) st = eini_race_try(&race, EINI_METHOD_LINEAR, EIN_COST_SECONDS);
+  for (int k = 0; best && st == EIN_OK && k < 2; k++)
+    st = eini_race_try(&race, EINI_METHOD_FIXED, k == 0 ? EIN_COST_PAPER : EIN_COST_BYTES);
+  if (st != EIN_OK) {
+    ein_decomposition_destroy(race.best);
+    return st;
+  }
+  *out = race.best;
+  ein_decomp_info *info = &race.best->info;
+  info->family = family;
+  info->lower = lower < info->total ? lower : info->total;
+  info->proved = info->total - lower <= 1e-9 * info->total;
+  info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;
+  return EIN_OK;
+}
+
+#endif  // EINSUM_CORE_ONLY
+#endif  // EINSUM_IMPLEMENTATION
+
+// ================================================================================================
+// >>start  contexts, and the backends that macros bring in
+// Takes what was brought in and a description; gives a ctx that uses it.
+// ================================================================================================
+
+#ifdef EINSUM_CPU
+#include "backends/einsum_cpu.h"
+#define EINI_START_CPU {eini_cpu_start, eini_cpu_end}
+#else
+#define EINI_START_CPU {NULL, NULL}
+#endif
+#ifdef EINSUM_OPENBLAS
+#include "backends/einsum_openblas.h"
+#define EINI_START_OPENBLAS {eini_blas_start, eini_blas_end}
+#else
+#define EINI_START_OPENBLAS {NULL, NULL}
+#endif
+#ifdef EINSUM_DIST
+#include "backends/einsum_dist.h"
+#endif
+
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_START_DONE)
+#define EINSUM_START_DONE
+
+// start: makes the backend and puts it into the description; *own is then to be ended.
+typedef struct eini_backend {
+  ein_status (*start)(const ein_allocator *al, ein_ctx_desc *desc, void **own);
+  void (*end)(void *own);
+} eini_backend;
+
+static const eini_backend eini_backends[EINI_BACKENDS] = {EINI_START_CPU, EINI_START_OPENBLAS};
+
+static void eini_backends_end(void *const *own) {
+  for (int i = EINI_BACKENDS - 1; i >= 0; i--)
+    if (own[i] != NULL) eini_backends[i].end(own[i]);
+}
+
+// A backend that this machine cannot run is left out.
+static ein_status eini_backends_start(const ein_allocator *al, ein_ctx_desc *desc, void **own) {
+  for (int i = 0; i < EINI_BACKENDS; i++) {
+    if (eini_backends[i].start == NULL) continue;
+    ein_status st = eini_backends[i].start(al, desc, &own[i]);
+    if (st != EIN_OK && st != EIN_ERR_UNSUPPORTED) return st;
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
+  void *own[EINI_BACKENDS] = {NULL, NULL};
+  ein_ctx_desc d;
+  ein_ctx *ctx = NULL;
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  memset(&d, 0, sizeof d);
+  if (desc != NULL) d = *desc;
+  if ((d.allocator.alloc_fn == NULL) != (d.allocator.free_fn == NULL)) return EIN_ERR_ARGUMENT;
+  int bare = d.bare || d.nuse > 0 || d.nkernels > 0 || d.executor.parallel_for != NULL;
+  ein_status st = bare ? EIN_OK : eini_backends_start(&d.allocator, &d, own);
+  if (st == EIN_OK) st = eini_ctx_new(&d, &ctx);
+  int plans = d.cache_plans == 0 ? 64 : d.cache_plans;
+  if (st == EIN_OK && plans > 0) st = eini_cache_create(ctx, plans);
+  if (st != EIN_OK) {
+    eini_ctx_free(ctx);
+    eini_backends_end(own);
+    return st;
+  }
+  memcpy(ctx->backend, own, sizeof own);
+  *out = ctx;
+  return EIN_OK;
+}
+
+EIN_API void ein_ctx_destroy(ein_ctx *ctx) {
+  void *own[EINI_BACKENDS];
+  if (ctx == NULL) return;
+  memcpy(own, ctx->backend, sizeof own);
+  eini_cache_destroy(ctx);
+  eini_ctx_free(ctx);
+  eini_backends_end(own);
 }
 
 #endif  // EINSUM_IMPLEMENTATION

@@ -1,5 +1,5 @@
 // einsum_cpu.h - v0.1.0 - threads and vector kernels for einsum.h on CPUs - MIT license
-// SPDX-License-Identifier: MIT
+// SPDX-License-Identifier: MIT. Made from the parts in backends/cpu/: edit those.
 //
 // Do this in exactly one C or C++ file, and include the headers plainly everywhere else:
 //
@@ -23,21 +23,10 @@
 //
 // Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
 //
-//   >>cpu-api         public types and functions
-//   >>cpu-shared      what the sections below share
-//   >>cpu             instruction sets, caches and cores of this machine
-//   >>pool            threads that sleep when there is nothing to do
-//   >>stream          rows of bytes past the caches
-//   >>tiles           transposes in registers
-//   >>copy            permuted copies
-//   >>chunks          operations of expressions and folds, per instruction set
-//   >>gett            contractions as products of packed blocks
-//   >>moved           contractions in blocks that are moved to their places
-//   >>direct          contractions without packing
-//   >>sums            sums and extrema over one operand
-//   >>families        kernels of contractions
-//   >>calibrate       rates of this machine, measured and as text
-//   >>cpu-public      the provider and what a caller sees
+//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
+//                 >>copy-rows >>chunks >>chunk-rows >>gett >>gett-pack >>gett-boxes >>gett-job
+//                 >>gett-plan >>gett-run >>moved >>direct >>direct-job >>matvec >>small
+//                 >>elements >>element-rows >>tiny >>sums >>families >>calibrate >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -638,7 +627,7 @@ typedef struct eini_pool {
   void (*task)(void *arg, int i);
   void *arg;
   char apart[64];
-#endif
+#endif  // EINI_CPU_THREADS
 } eini_pool;
 
 #if EINI_CPU_THREADS
@@ -715,7 +704,7 @@ static void eini_pool_bind(int i) {
     syscall(SYS_sched_setaffinity, 0, sizeof mask, mask);
     return;
   }
-#else
+#else  // defined(__linux__) && defined(SYS_sched_setaffinity)
   (void)i;
 #endif
 }
@@ -1279,7 +1268,7 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
      {{16, eini_reg_tile_32z}, {8, eini_reg_tile_32y}, {4, eini_reg_tile_32}, {0, NULL}},
      {{8, eini_reg_tile_64z}, {4, eini_reg_tile_64y}, {2, eini_reg_tile_64}, {0, NULL}},
      {{4, eini_reg_tile_128z}, {0, NULL}, {0, NULL}, {0, NULL}}}};
-#else
+#else  // EINI_CPU_X86
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
 
@@ -1319,11 +1308,12 @@ static eini_join_kind eini_tile_joins(int isa, int size) {
 // ================================================================================================
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
-// transposed in registers. Destinations beyond the caches are streamed: tiles that are lines, and
-// long rows, straight to their places; tiles that are not, as lines joined from two of them; rows
-// that follow each other there with what is left of a line waiting for the next of them; all else
-// by way of a buffer.
+// transposed in registers. Destinations beyond the caches are streamed.
 // ================================================================================================
+
+// Streamed are tiles that are lines, and long rows, straight to their places; tiles that are not,
+// as lines joined from two of them; rows that follow each other there with what is left of a line
+// waiting for the next of them; all else by way of a buffer.
 
 #define EINI_COPY_LOOPS 16     // more are walked from outside
 #define EINI_COPY_RUN 512      // bytes read at a place of the source, where there are as many
@@ -1707,7 +1697,10 @@ static void eini_plane_run(const eini_move *w, const eini_plane *p) {
   }
 }
 
-// ---- blocks ----
+// ================================================================================================
+// >>copy-blocks  the blocks of a copy
+// Takes a copy as a move; runs it block by block, direct, through a buffer or past the caches.
+// ================================================================================================
 
 // `columns` of loops 0 .. 3, rows of `bytes` at src: asked for while so many lines are streamed.
 static void eini_ahead_start(eini_ahead *a, const eini_move *w, const char *src,
@@ -2162,7 +2155,10 @@ static void eini_move_run_tiles(eini_move *w) {
   }
 }
 
-// ---- rows that complete each other's lines ----
+// ================================================================================================
+// >>copy-rows  rows of copies past the caches
+// Rows that complete each other's lines, and rows of tiles that start anywhere.
+// ================================================================================================
 
 #if EINI_CPU_X86
 
@@ -2191,7 +2187,7 @@ EINI_T512 static void eini_rows_carry(const eini_plane *p, char *carry, int firs
 
 static int eini_rows_can_carry(int isa) { return isa == EINI_ISA_AVX512; }
 
-#else
+#else  // EINI_CPU_X86
 
 static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
   (void)p, (void)carry, (void)first, (void)last;
@@ -2356,7 +2352,7 @@ EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t t
   }
 }
 
-#else
+#else  // EINI_CPU_X86
 
 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
                              const char *tile) {
@@ -2907,7 +2903,11 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
                                 : eini_across_table_256[fold - EINI_SUM][column];
 }
 
-// ---- expressions over rows ----
+// ================================================================================================
+// >>chunk-rows  expressions over rows
+// Takes a straight-line program; runs it over a row with its values in registers.
+// ================================================================================================
+
 // A row is made block by block. The value at hand stays in eight vectors, which a step hands on to
 // the next as arguments, so in registers; the other operand is memory: a row of an operand, or a
 // block that is always the same (constants, operands without a stride) or holds a value put away.
@@ -3371,8 +3371,9 @@ static int eini_cpu_row(const eini_cpu *m, eini_nest *w, int64_t n, void *out, i
 // ================================================================================================
 // >>gett  contractions as products of packed blocks
 // One contraction as a matrix product over blocks that are boxes in index space. The side that
-// holds the unit stride of the output lies along vectors ("V"), the other is broadcast ("U"):
-//
+// holds the unit stride of the output lies along vectors ("V"), the other is broadcast ("U").
+// ================================================================================================
+
 //   for each box of U, of K, of V:   pack both into panels [k][lane], tables say from where;
 //     for each panel of V, of U:     a tile of the output in registers, over all k of the box;
 //                                    stored in place, or through a buffer and then to its layout
@@ -3384,7 +3385,6 @@ static int eini_cpu_row(const eini_cpu *m, eini_nest *w, int64_t n, void *out, i
 //
 // Part of a problem: the linear index of m (n) is cut at multiples of unit; the i-th stretch of
 // unit elements stands for the i-th box, in the order of eini_gett_box.
-// ================================================================================================
 
 #define EINI_GETT_NONE
 
@@ -3814,7 +3814,7 @@ EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_GETT_ZI_, EINI_GETT_SUM_MUL, EINI_
                 0, EINI_GETT_CASES_3X8)
 EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_GETT_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X4)
-#endif
+#endif  // EINI_CPU_X86
 #if EINI_CPU_NEON
 EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_GETT_ND_, EINI_GETT_ND_, 2X8,
                  (double)HUGE_VAL)
@@ -3831,7 +3831,11 @@ EINI_GETT_FOLD(eini_gett_pb_max, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_PB_, E
 EINI_GETT_TILES(eini_gett_pb_and, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_ANY_AND,
                 EINI_GETT_FOLD_MAX, 0, EINI_GETT_FULL_1X4)
 
-// ---- packing: a block of one side into panels [k][lane]
+// ================================================================================================
+// >>gett-pack  packing for section gett, and its kernels by type
+// A block of one side goes into panels [k][lane].
+// ================================================================================================
+
 // Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
 // of what comes before; operands are contiguous along the lanes, along k, across positions that
 // are some granules apart or an uneven step, or nowhere.
@@ -4128,7 +4132,7 @@ static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
     eini_gett_shape(k, 4, 3, 4);
     return;
   }
-#endif
+#endif  // EINI_CPU_X86
 #if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     EINI_GETT_BY_PAIR(eini_gett_nd)
@@ -4153,7 +4157,7 @@ static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
     eini_gett_shape(k, 8, 3, 4);
     return;
   }
-#endif
+#endif  // EINI_CPU_X86
 #if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     EINI_GETT_BY_PAIR(eini_gett_ns)
@@ -4180,7 +4184,7 @@ static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k
     eini_gett_shape(k, 8, 3, 4);
     return;
   }
-#else
+#else  // EINI_CPU_X86
   (void)isa;
 #endif
   if (wide) {
@@ -4219,7 +4223,7 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   else if (y != NULL && k->nu % 4 == 0) k->pack_u = y, k->gu = 4;
   if (type == EIN_F64) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zd : eini_gett_times_yd;
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
-#else
+#else  // EINI_CPU_X86
   (void)isa;
 #endif
 }
@@ -4249,7 +4253,11 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
 }
 #undef EINI_GETT_BY_PAIR
 
-// ---- boxes and tables
+// ================================================================================================
+// >>gett-boxes  boxes and tables of section gett
+// The indices of both sides and k in boxes; offsets of a box's rows in tables.
+// ================================================================================================
+
 enum { EINI_GETT_AXES = 12, EINI_GETT_OPS = 8 };
 
 typedef struct eini_gett_group {     // V, U or K
@@ -4582,7 +4590,11 @@ static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const ch
   }
 }
 
-// ---- one run
+// ================================================================================================
+// >>gett-job  tiles and stores of section gett
+// One thread's part of a contraction: tiles of a box, and how their results are stored.
+// ================================================================================================
+
 // A line to be streamed: bytes [from, to) so far, which follow each other; line NULL: none.
 typedef struct eini_gett_carry {
   char *line;
@@ -4678,7 +4690,7 @@ EINI_T256 static void eini_gett_put_halves(char *to, const char *src, int64_t by
       _mm256_stream_pd((double *)(void *)to,
                        _mm256_loadu_pd((const double *)(const void *)(src + i)));
 }
-#endif
+#endif  // EINI_CPU_X86
 
 static void eini_gett_lines(const eini_gett_job *j, char *to, const char *from, int64_t bytes) {
 #if EINI_CPU_X86
@@ -5072,7 +5084,11 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
   if (full != NULL) eini_gett_leave(j, late[0], late[1], late[2], late[3], full);
 }
 
-// ---- planning
+// ================================================================================================
+// >>gett-plan  boxes chosen by predicted time
+// Takes a contraction and rates; gives boxes, orientation and seconds.
+// ================================================================================================
+
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
        EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
@@ -5697,7 +5713,11 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
   return at;
 }
 
-// ---- running
+// ================================================================================================
+// >>gett-run  runs of section gett
+// Takes a choice; runs its boxes.
+// ================================================================================================
+
 // s: words of ein_choice.state as eini_gett_plan_cut writes them.
 static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const int64_t *s,
                                eini_gett_sketch *p, char *scratch, eini_gett_job *j) {
@@ -6292,12 +6312,10 @@ static ein_status eini_moved_run(const eini_cpu *cpu, const ein_contract *c,
 static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini_moved_run};
 
 // ================================================================================================
-// >>direct  contractions without packing: matrix-vector, dot, small, skinny and outer products
-// Takes contractions in which one operand is read once, or all is small; gives families of kernels
-// that read operands where they are. Sums of products only.
+// >>direct  kernels of contractions without packing
+// On contiguous runs, per instruction set and real type.
 // ================================================================================================
 
-// ---- kernels on contiguous runs, per instruction set and real type ------------------------------
 // Complex numbers are pairs of reals: a complex product with a scalar is two real ones, with its
 // real and with its imaginary part, and the parts are put together when the sums are done.
 // Integers are unsigned, so that they wrap.
@@ -6993,7 +7011,10 @@ EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD)
 EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD)
 #endif
 
-// ---- operands, loops and stores -----------------------------------------------------------------
+// ================================================================================================
+// >>direct-job  operands, loops and stores without packing
+// (text)
+// ================================================================================================
 
 #define EINI_DIR_RANK 8      // axes of a group
 #define EINI_DIR_OPS 4       // operands of a side, and extras, at most
@@ -7416,10 +7437,12 @@ static void eini_dir_carve_job(eini_dir_job *j, char *base, size_t *used) {
   j->val = (char *)eini_carve(base, used, EIN_POINTS * j->unit, 1);
 }
 
-// ---- matvec and dot -----------------------------------------------------------------------------
+// ================================================================================================
+// >>matvec  matrix-vector products, dot and inner products
 // One side is a matrix, the other depends on k only. The matrix is read once, in place: along k as
 // dot products of several rows at once, or along its rows as sums of several of its columns, with
 // a block of the output in the first-level cache. Whatever has no unit steps is fetched.
+// ================================================================================================
 
 #define EINI_DIR_ROWS 512    // rows of a block
 #define EINI_DIR_KB 4096     // k of a block
@@ -7949,10 +7972,12 @@ static int eini_dir_inner_plan(const eini_rated *cpu, const ein_contract *c, int
 EINI_UNUSED static const eini_cpu_family eini_dir_inner_family = {
     "inner", eini_dir_inner_plan, eini_dir_inner_run};
 
-// ---- small, skinny and outer products -----------------------------------------------------------
+// ================================================================================================
+// >>small  small, skinny and outer products
 // Tiles of the output: lanes are consecutive elements of one side's group (or of the batch, then
 // both sides are vectors), rows belong to the other side, whose scalars are read in place. What is
 // not plain or has no unit steps is fetched, a block of rows or the whole of a small operand.
+// ================================================================================================
 
 #define EINI_DIR_TILE_BYTES 16384  // of a block of the output
 #define EINI_DIR_PACK_BYTES 262144 // of a fetched operand
@@ -8461,10 +8486,13 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
 EINI_UNUSED static const eini_cpu_family eini_dir_small = {
     "small", eini_dir_nest_plan, eini_dir_nest_run};
 
-// ---- elements -----------------------------------------------------------------------------------
+// ================================================================================================
+// >>elements  small products of very many elements
 // Products of two factors along a long index e with a small operand q without it, such as
 // out[x,e,i] = sum over r, j of f[x,r,e] * g[e,j] * q[r,i,j]. Lanes are consecutive e: blocks of
 // the factors are turned so that e comes last. Then either the factors are multiplied first, with
+// ================================================================================================
+
 // sums over what q has no part in, or one factor is multiplied with q first, whichever is less
 // work; what is between stays in the caches.
 
@@ -8784,7 +8812,7 @@ EINI_T512 static void eini_elem_narrow(int64_t ns, int64_t nd, const char *src, 
     if (ns > 3) _mm512_storeu_pd(to + 3 * ds, _mm512_shuffle_f64x2(z, w, 0xdd));
   }
 }
-#else
+#else  // EINI_CPU_X86
 static void eini_elem_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss, char *dst,
                              int64_t ds) {
   for (int64_t s = 0; s < ns; s++) {
@@ -9043,10 +9071,13 @@ static int eini_elem_plan(const eini_rated *cpu, const ein_contract *c, int widt
 EINI_UNUSED static const eini_cpu_family eini_dir_elements = {
     "elements", eini_elem_plan, eini_elem_run};
 
-// ---- elements in rows ---------------------------------------------------------------------------
+// ================================================================================================
+// >>element-rows  small products of elements in rows
 // The same contractions where e is not the fastest axis in memory: nothing is turned. Each e is a
 // row; lanes are the axes that only q gives to the output, which must be contiguous there, and for
 // the factors' product an axis of one factor. What is between is a block of rows of e, or stays in
+// ================================================================================================
+
 // registers: out[e,i] = sum over f of x[f,e] * sum over j of g[f,e,j] * q[f,i,j].
 
 #define EINI_ROWS_BYTES 32768   // of the blocks
@@ -9383,9 +9414,11 @@ static int eini_rows_plan(const eini_rated *cpu, const ein_contract *c, int widt
 EINI_UNUSED static const eini_cpu_family eini_dir_rows_family = {
     "rows", eini_rows_plan, eini_rows_run};
 
-// ---- tiny ---------------------------------------------------------------------------------------
+// ================================================================================================
+// >>tiny  products of one tile
 // The same tiles where nothing needs a table: plain real operands, at most one axis a group, lanes
 // next to each other. Everything is in the choice, so that a run costs nanoseconds.
+// ================================================================================================
 
 enum {
   EINI_DIR_SWAP, EINI_DIR_TK, EINI_DIR_PM, EINI_DIR_PK, EINI_DIR_QK, EINI_DIR_OM, EINI_DIR_BP,
@@ -9717,7 +9750,7 @@ EINI_SUMS_INTRINSICS(eini_dir_avx512_f64, EINI_T512, __m512d, eini_max_512pd, ei
 EINI_SUMS_INTRINSICS(eini_dir_avx512_i32, EINI_T512, __m512i, _mm512_max_epi32, _mm512_min_epi32)
 EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, _mm512_min_epi64)
 #undef EINI_SUMS_INTRINSICS
-#endif
+#endif  // EINI_CPU_X86
 
 #define EINI_SUMS_FEW 4  // longer runs are read so many at a time: the sums stay in registers
 #define EINI_SUMS_SUM(S, x, y) ((x) + (y))
@@ -10201,7 +10234,7 @@ static double eini_measure_peak(double (*fn)(int64_t n, double seed), int lanes,
   const int64_t n = 60000;
   for (int r = 0; r < 4; r++) {
     double t = eini_cpu_now();
-    *sink += fn(n, 0.25);
+    *sink = *sink + fn(n, 0.25);
     t = eini_cpu_now() - t;
     best = t > 0 && t < best ? t : best;
   }
@@ -10551,5 +10584,52 @@ EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text) {
   eini_cpu_rates(cpu);
   return st;
 }
+
+// What EINSUM_CPU brings into a ctx.
+EINI_UNUSED static ein_status eini_cpu_start(const ein_allocator *al, ein_ctx_desc *desc,
+                                             void **own) {
+  ein_cpu *cpu;
+  EINI_TRY(ein_cpu_create(NULL, al, &cpu));
+  *own = cpu;
+  return ein_cpu_use(cpu, desc);
+}
+
+EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own); }
+
+// Templates of kernels.
+#undef EINI_DIR_AXPY
+#undef EINI_DIR_AXPY2
+#undef EINI_DIR_BANDS
+#undef EINI_DIR_BROWS
+#undef EINI_DIR_DOTS
+#undef EINI_DIR_EVEN
+#undef EINI_DIR_FAR
+#undef EINI_DIR_FMA2
+#undef EINI_DIR_FMA3
+#undef EINI_DIR_FOLD
+#undef EINI_DIR_JOIN
+#undef EINI_DIR_KERNELS
+#undef EINI_DIR_LONG
+#undef EINI_DIR_MUL
+#undef EINI_DIR_PAIRS
+#undef EINI_DIR_PUTM
+#undef EINI_DIR_SADD2
+#undef EINI_DIR_SADD3
+#undef EINI_DIR_SCALED
+#undef EINI_DIR_SET
+#undef EINI_DIR_TILE
+#undef EINI_DIR_TILES
+#undef EINI_GETT_AHEAD
+#undef EINI_GETT_FLOATS
+#undef EINI_GETT_FOLD
+#undef EINI_GETT_INTS
+#undef EINI_GETT_LEAVE
+#undef EINI_GETT_PACK
+#undef EINI_GETT_STEP
+#undef EINI_GETT_TAKE
+#undef EINI_GETT_TILE
+#undef EINI_GETT_TILES
+#undef EINI_GETT_TIMES
+#undef EINI_GETT_TIMES_COMPLEX
 
 #endif  // EINSUM_IMPLEMENTATION

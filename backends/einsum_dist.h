@@ -1,11 +1,10 @@
 // einsum_dist.h - v0.1.0 - tensor relations and execution on many places - MIT license
-// SPDX-License-Identifier: MIT
+// SPDX-License-Identifier: MIT. Made from the parts in backends/dist/: edit those.
 //
 // Do this in exactly one C or C++ file, and include the headers plainly everywhere else:
 //
 //     #define EINSUM_IMPLEMENTATION
 //     #include "einsum.h"
-//     #include "einsum_decomp.h"
 //     #include "einsum_dist.h"
 //
 //
@@ -13,16 +12,8 @@
 //
 // Manual: TENSOR RELATIONS, EXECUTION, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
-//   >>dist-api        public types and functions
-//   >>space           pieces, places and blocks of a cut index space
-//   >>block-plans     plans of a statement's blocks
-//   >>states          partial results that are states of several scalars
-//   >>relation        tensor relations: join, aggregate, repartition
-//   >>dist-plan       from a cut graph to plans of tasks, memory and dependencies
-//   >>dist-run        tasks of places that share memory
-//   >>dist-flow       the threads fabric: tasks run as their inputs are ready
-//   >>dist-copy       places with memory of their own
-//   >>dist-public     fabrics, plans and runs
+//                 >>dist-api >>space >>block-plans >>states >>relation >>join >>dist-plan
+//                 >>dist-run >>dist-flow >>dist-copy >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -77,7 +68,7 @@
 // that read the same are counted once, and nothing is kept between statements. A partial result
 // that is folded elsewhere counts as a whole: values in the computation type of the fold, or all
 // scalars of its states. Elements that no statement defines (zeros) never move. These are the bytes
-// of the model `bytes` of einsum_decomp.h, and those a fabric that copies moves.
+// of the model `bytes` of einsum.h, and those a fabric that copies moves.
 //
 //
 // MEMORY
@@ -107,10 +98,6 @@
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
 #include "einsum.h"
-#endif
-#if !defined(EINSUM_DECOMP_H) || \
-    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_DECOMP_IMPLEMENTATION_DONE))
-#include "einsum_decomp.h"
 #endif
 
 #ifndef EINSUM_DIST_H
@@ -978,8 +965,7 @@ static ein_status eini_dist_ctx(const ein_ctx *ctx, int one_thread, ein_ctx **su
     d.kernels = (const ein_kernels *const *)ctx->kernels;
     if (!one_thread) d.executor = ctx->executor;
   }
-  d.cache_plans = -1;
-  return ein_ctx_create(&d, sub);
+  return eini_ctx_new(&d, sub);
 }
 
 // ================================================================================================
@@ -1548,7 +1534,10 @@ EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
   return eini_rel_give(ctx, st, x, out);
 }
 
-// ---- join ----
+// ================================================================================================
+// >>join  tensor relations: join and aggregate
+// Takes relations and a statement; gives the relation of its blocks, and folds partial ones.
+// ================================================================================================
 
 // The state of one join.
 typedef struct eini_rel_join {
@@ -1846,7 +1835,7 @@ EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int s
   eini_arena_init(&j.arena, ctx == NULL ? NULL : &ctx->al);
   ein_status st = eini_rel_join_all(ctx, &j, cut, param);
   eini_dist_plans_end(&j.plans);
-  ein_ctx_destroy(j.plans.ctx);
+  eini_ctx_free(j.plans.ctx);
   eini_arena_free(&j.arena);
   return eini_rel_give(ctx, st, j.out, out);
 }
@@ -1976,7 +1965,7 @@ static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, co
   for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
     st = eini_rel_fold(ctx, &l, r, b * n, n, monoid, stack, &x->block[b]);
   eini_dist_plans_end(&l);
-  ein_ctx_destroy(l.ctx);
+  eini_ctx_free(l.ctx);
   eini_arena_free(&scratch);
   return st;
 }
@@ -4045,7 +4034,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   }
   d->width = d->fabric.threads ? d->executor.width : 1;
   st = eini_dist_build(ctx, d);
-  ein_ctx_destroy(d->plans.ctx);
+  eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
   st = eini_dist_agree(&d->fabric, st);
   if (st != EIN_OK) {

@@ -326,6 +326,7 @@ static ein_status eini_blas_run(void *user, const ein_contract *c, const ein_cho
 
 // ================================================================================================
 // >>openblas-public  the provider and what a caller sees
+// Measures the rate of products once; changes no setting of OpenBLAS.
 // ================================================================================================
 
 static double eini_blas_clock(void *user) {
@@ -411,5 +412,16 @@ EIN_API size_t ein_openblas_info(const ein_openblas *b, char *buf, size_t size) 
                    openblas_get_config());
   return n < 0 ? 0 : (size_t)n;
 }
+
+// What EINSUM_OPENBLAS brings into a ctx.
+EINI_UNUSED static ein_status eini_blas_start(const ein_allocator *al, ein_ctx_desc *desc,
+                                              void **own) {
+  ein_openblas *blas;
+  EINI_TRY(ein_openblas_create(NULL, al, &blas));
+  *own = blas;
+  return ein_openblas_use(blas, desc);
+}
+
+EINI_UNUSED static void eini_blas_end(void *own) { ein_openblas_destroy((ein_openblas *)own); }
 
 #endif  // EINSUM_IMPLEMENTATION

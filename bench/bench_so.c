@@ -5,7 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include "../backends/einsum_cpu.h"
 
 #include <stdlib.h>

@@ -5,8 +5,7 @@
 //   decomp_bench experts N LAYERS           N experts of each layer, by the paper's cost and bytes
 #define _POSIX_C_SOURCE 199309L
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -7,8 +7,7 @@
 // plot of the simulated seconds. The machine is ein_machine's default.
 #define _POSIX_C_SOURCE 199309L
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 
 #include <time.h>
 

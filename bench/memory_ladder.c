@@ -1,4 +1,4 @@
-// Programs under shrinking memory budgets (einsum_memory.h): time against memory.
+// Programs under shrinking memory budgets (ein_options.memory): time against memory.
 //
 //   cc -std=c99 -O3 -march=native bench/memory_ladder.c -lm -pthread -o memory_ladder
 //   ./memory_ladder [S [THREADS [attention | decoder]]]
@@ -12,8 +12,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_memory.h"
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include "../backends/einsum_cpu.h"
 
 #include <stdio.h>
@@ -116,41 +115,40 @@ static void bind_data(const ein_graph *g, bound *b) {
 
 // One step: bytes and seconds of the best of `runs`; the status of planning.
 static ein_status step(ein_ctx *ctx, const ein_graph *g, bound *b, size_t memory, int runs,
-                       ein_fit_info *info, size_t *least, double *seconds, double *planning,
+                       ein_plan_info *info, size_t *least, double *seconds, double *planning,
                        char *loops, size_t room) {
-  ein_fit_desc d;
-  ein_fit *fit;
+  ein_options d;
+  ein_plan *plan;
   ein_run run;
-  ein_fit_loop_info loop;
+  ein_loop_info loop;
   void *out[1];
   memset(&d, 0, sizeof d);
   memset(&run, 0, sizeof run);
-  d.graph = g;
-  d.memory = memory;
+  d.memory = memory > 0 ? memory : SIZE_MAX;  // counted, and never refused
   d.least = least;
   top = live;
   double start = now(NULL);
-  ein_status st = ein_fit_create(ctx, &d, &fit);
+  ein_status st = ein_plan_graph(ctx, g, 0, NULL, &d, &plan);
   *planning = now(NULL) - start;
   if (st != EIN_OK) return st;
-  ein_fit_info_get(fit, info);
+  ein_plan_info_get(plan, info);
   out[0] = b->out;
   run.in = b->in;
   run.out = out;
   *seconds = 1e30;
   for (int k = 0; k < runs && st == EIN_OK; k++) {
     start = now(NULL);
-    st = ein_fit_execute(fit, &run);
+    st = ein_plan_execute(plan, &run);
     double t = now(NULL) - start;
     if (t < *seconds) *seconds = t;
   }
   loops[0] = 0;
-  for (int i = 0; ein_fit_loop(fit, i, &loop); i++) {
+  for (int i = 0; ein_plan_loop(plan, i, &loop); i++) {
     size_t at = strlen(loops);
     snprintf(loops + at, room - at, "%s%d: %s by %lld", i > 0 ? ", " : "", loop.region + 1,
              loop.index, (long long)loop.block);
   }
-  ein_fit_destroy(fit);
+  ein_plan_destroy(plan);
   return st;
 }
 
@@ -159,7 +157,7 @@ static int ladder(ein_ctx *ctx, const ein_graph *g, bound *b, const char *how, s
                   int runs) {
   static const int percent[] = {0, 100, 50, 25, 10, 5, 2, 1};
   for (size_t k = 0; k < sizeof percent / sizeof *percent; k++) {
-    ein_fit_info info;
+    ein_plan_info info;
     memset(&info, 0, sizeof info);
     size_t before = live, least = 0;
     size_t memory = (size_t)((double)*free_peak / 100 * percent[k]);

@@ -16,8 +16,7 @@
 // seconds of the processor for parsing them without gradients, for gradients, for the plan.
 #define _POSIX_C_SOURCE 200112L
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 #include "../backends/einsum_cpu.h"
 #include "../backends/einsum_dist.h"
 

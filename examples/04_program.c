@@ -2,7 +2,7 @@
 // gives a graph, planning decides how it runs, executing computes the named outputs.
 //   cc examples/04_program.c -lm && ./a.out
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include <stdio.h>
 
 static const char text[] =

@@ -1,8 +1,8 @@
 // A graph from C calls, without text: y[i] = sum over r of x[i+r] * w[r], then the largest of
-// relu(y) scaled by a param. einsum_program.h reads the same from the text of a program.
+// relu(y) scaled by a param. ein_graph_parse reads the same from the text of a program.
 //   cc examples/08_graph.c -lm && ./a.out
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include <stdio.h>
 
 int main(void) {

@@ -2,7 +2,7 @@
 // gradients of L, so one execution gives the loss and the weights of the next step.
 //   cc examples/10_gradient.c -lm && ./a.out
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include <stdio.h>
 
 static const char text[] =

@@ -2,8 +2,7 @@
 // it reads is there. The result is that of one plan; the bytes are those the model predicts.
 //   cc -I. examples/11_places.c -lm -pthread && ./a.out
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 #include "../backends/einsum_cpu.h"
 #include "../backends/einsum_dist.h"
 #include <math.h>

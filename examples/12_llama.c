@@ -2,8 +2,7 @@
 // beside the plans that people choose by hand. No data is touched.
 //   cc examples/12_llama.c -lm && ./a.out
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 #include "models/llama.h"
 #include <stdio.h>
 #include <stdlib.h>

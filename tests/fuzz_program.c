@@ -3,7 +3,7 @@
 
 #define _POSIX_C_SOURCE 200809L  // posix_memalign
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,12 @@
 #!/bin/sh
 # The compile matrix: languages, compilers and modes, warnings as errors; each program is run.
-# Usage: WARN="flags" tests/matrix.sh BUILD. A compiler that is not there is named and skipped.
+# Usage: WARN="flags" tests/matrix.sh BUILD [PART..], parts: gcc clang c++ cross, default all. A
+# compiler that is not there is named and skipped.
 set -u
 build=$1
-dir=$build/matrix
+shift
+parts=${*:-gcc clang c++ cross}
+dir="$build/matrix/$(printf %s "$parts" | tr ' ' -)"  # parts may run at a time
 mkdir -p "$dir"
 rows=0
 failed=0
@@ -12,6 +15,7 @@ blas=$(grep '^BLAS_LIBS := .' "$build/found.mk")  # not every cblas.h is OpenBLA
 [ -n "$blas" ] || skipped=" einsum_openblas.h"
 
 have() { command -v "$1" > /dev/null 2>&1; }
+part() { case " $parts " in *" $1 "*) true ;; *) false ;; esac; }
 
 # Warnings C++ does not know are left out for it.
 cxxwarn=$(printf '%s\n' $WARN | grep -v 'prototypes' | tr '\n' ' ')
@@ -49,40 +53,45 @@ two_link() {  # two_link LINKER OUT ..
   two "$@" && "$linker" -o "$dir/$1" "$dir/$1.1.o" "$dir/$1.2.o" -lm -pthread && "$dir/$1"
 }
 
+# Like two_link; and the first file shows nothing but its own functions.
+two_hidden() {
+  two_link "$@" &&
+    ! nm -g "$dir/$2.1.o" | grep -v -e ' [Uw] ' -e '[ _]main$' -e 'compile_other$'
+}
+
 one="-DEINSUM_IMPLEMENTATION"
 static="-DEINSUM_IMPLEMENTATION -DEINSUM_STATIC"
 
 for cc in gcc clang; do
+  part $cc || continue
   if ! have $cc; then skipped="$skipped $cc"; continue; fi
   c="$cc -O1 $WARN -Werror"
   fast="$cc -O0 $WARN -Werror"
   row "$cc c99, implementation in one of two files" two_link $cc $cc "$one" "" $c -std=c99
   row "$cc c99, EINSUM_STATIC in both files" \
     two_link $cc $cc-static "$static" "$static" $fast -std=c99
-  row "$cc c99, einsum.h before einsum_program.h" two_link $cc $cc-core \
-    "$one -DCOMPILE_CORE_FIRST" -DCOMPILE_CORE_FIRST $fast -std=c99
   row "$cc c99, plainly before the implementation" two_link $cc $cc-plain \
-    "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $fast -std=c99
-  row "$cc c99, einsum_decomp.h in one of two files" two_link $cc $cc-decomp \
-    "$one -DCOMPILE_DECOMP" -DCOMPILE_DECOMP $c -std=c99
-  row "$cc c99, einsum_decomp.h, EINSUM_STATIC in both files" two_link $cc $cc-decomp-static \
-    "$static -DCOMPILE_DECOMP" "$static -DCOMPILE_DECOMP" $fast -std=c99
-  row "$cc c99, einsum_memory.h in one of two files" two_link $cc $cc-memory \
-    "$one -DCOMPILE_MEMORY" -DCOMPILE_MEMORY $c -std=c99
-  row "$cc c99, einsum_memory.h, EINSUM_STATIC in both files" two_link $cc $cc-memory-static \
-    "$static -DCOMPILE_MEMORY" "$static -DCOMPILE_MEMORY" $fast -std=c99
+    "$one -DCOMPILE_PLAIN_FIRST" "" $fast -std=c99
+  row "$cc c99, EINSUM_CORE_ONLY" two_link $cc $cc-core \
+    "$one -DEINSUM_CORE_ONLY" -DEINSUM_CORE_ONLY $c -std=c99
+  row "$cc c99, einsum_dist.h in one of two files" two_link $cc $cc-dist \
+    "$one -DCOMPILE_DIST" -DCOMPILE_DIST $c -std=c99
+  row "$cc c99, backends by macro" two_link $cc $cc-bring \
+    "$one -DCOMPILE_BRING" -DCOMPILE_BRING $fast -std=c99
   row "$cc c99, einsum_cpu.h in one of two files" two_link $cc $cc-cpu \
     "$one -DCOMPILE_CPU" -DCOMPILE_CPU $c -std=c99
-  row "$cc c99, einsum_cpu.h, EINSUM_STATIC in both files" two_link $cc $cc-cpu-static \
-    "$static -DCOMPILE_CPU" "$static -DCOMPILE_CPU" $fast -std=c99
+  row "$cc c99, einsum_cpu.h, EINSUM_STATIC in both files" two_hidden $cc $cc-cpu-static \
+    "$static -DCOMPILE_CPU" "$static" $fast -std=c99
   if [ -n "$blas" ]; then
     row "$cc c99, einsum_openblas.h" $c -std=c99 $one -DCOMPILE_BLAS -fsyntax-only tests/compile.c
   fi
-  row "$cc c99, einsum.h alone" two_link $cc $cc-alone "$one" \
-    "-DEINSUM_STATIC -DCOMPILE_CORE_ONLY -DEINSUM_IMPLEMENTATION" $fast -std=c99
+  row "$cc c99, EINSUM_STATIC in one of two files" two_link $cc $cc-alone "$one" \
+    "-DEINSUM_STATIC -DEINSUM_CORE_ONLY -DEINSUM_IMPLEMENTATION" $fast -std=c99
   row "$cc c17, own malloc and assert" two_link $cc $cc-malloc \
     "$one -DCOMPILE_MALLOC -DCOMPILE_ASSERT" "" $fast -std=c17
-  row "$cc c99, the command" $c -std=c99 -c -o "$dir/einsum.o" tools/einsum.c
+  row "$cc c99, EIN_API" two_link $cc $cc-api "$one -DEIN_API=extern" "" $fast -std=c99
+  row "$cc c99, the command" $c -std=c99 -DEINSUM_LINKED -c -o "$dir/einsum.o" tools/einsum.c
+  row "$cc c99, the command in one file" $fast -std=c99 -fsyntax-only tools/einsum.c
   for f in tests/*.c; do
     [ "$f" = tests/compile.c ] && continue
     # A test need not use every function of a header it shares with others.
@@ -94,26 +103,27 @@ for cc in gcc clang; do
 done
 
 for cxx in g++ clang++; do
+  part c++ || continue
   if ! have $cxx; then skipped="$skipped $cxx"; continue; fi
   x="$cxx -x c++ -O0 $cxxwarn -Werror"
   row "$cxx c++11, implementation in one of two files" two_link $cxx $cxx "$one" "" $x -std=c++11
   row "$cxx c++11, plainly before the implementation" two_link $cxx $cxx-plain \
-    "$one -DCOMPILE_PLAIN_FIRST" -DCOMPILE_CORE_ONLY $x -std=c++11
-  row "$cxx c++11, einsum_decomp.h in one of two files" two_link $cxx $cxx-decomp \
-    "$one -DCOMPILE_DECOMP" -DCOMPILE_DECOMP $x -std=c++11
-  row "$cxx c++11, einsum_memory.h in one of two files" two_link $cxx $cxx-memory \
-    "$one -DCOMPILE_MEMORY" -DCOMPILE_MEMORY $x -std=c++11
-  row "$cxx c++11, einsum_cpu.h in one of two files" two_link $cxx $cxx-cpu \
-    "$one -DCOMPILE_CPU" -DCOMPILE_CPU $x -std=c++11
+    "$one -DCOMPILE_PLAIN_FIRST" "" $x -std=c++11
+  row "$cxx c++11, EINSUM_CORE_ONLY" two_link $cxx $cxx-core \
+    "$one -DEINSUM_CORE_ONLY" -DEINSUM_CORE_ONLY $x -std=c++11
+  row "$cxx c++11, backends by macro" two_link $cxx $cxx-bring \
+    "$one -DCOMPILE_BRING" -DCOMPILE_BRING $x -std=c++11
   if [ -n "$blas" ]; then
     row "$cxx c++11, einsum_openblas.h" $x -std=c++11 $one -DCOMPILE_BLAS -fsyntax-only \
       tests/compile.c
   fi
   row "$cxx c++20, EINSUM_STATIC in both files" \
     two_link $cxx $cxx-static "$static" "$static" $x -std=c++20
+  row "$cxx c++20, all headers" $x -std=c++20 $one -DCOMPILE_BRING \
+    -fsyntax-only tests/compile.c
 done
 
-if have gcc && have g++; then
+if part c++ && have gcc && have g++; then
   c_library() {
     gcc -std=c99 -O0 $one -c -o "$dir/mixed.1.o" tests/compile.c &&
       g++ -x c++ -std=c++11 -DCOMPILE_MAIN -c -o "$dir/mixed.2.o" tests/compile.c &&
@@ -123,17 +133,21 @@ if have gcc && have g++; then
 fi
 
 arm=aarch64-linux-gnu-gcc
-if have $arm; then
+if ! part cross; then
+  :
+elif have $arm; then
   for o in -O2 -O3; do
-    row "aarch64 gcc c99 $o" $arm -std=c99 $o $WARN -Werror $one -DCOMPILE_MAIN -DCOMPILE_DECOMP \
-      -DCOMPILE_MEMORY -c -o "$dir/arm.o" tests/compile.c
+    row "aarch64 gcc c99 $o" $arm -std=c99 $o $WARN -Werror $one -DCOMPILE_MAIN \
+      -c -o "$dir/arm.o" tests/compile.c
   done
 else
   skipped="$skipped $arm"
 fi
 
 mingw=x86_64-w64-mingw32-gcc
-if have $mingw; then
+if ! part cross; then
+  :
+elif have $mingw; then
   windows() {
     $mingw -std=c99 -O1 $WARN -Werror $one -DCOMPILE_MAIN -c -o "$dir/win.1.o" tests/compile.c &&
       $mingw -std=c99 -O1 $WARN -Werror -c -o "$dir/win.2.o" tests/compile.c &&

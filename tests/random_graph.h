@@ -1,5 +1,5 @@
 // Random graphs of statements, their values by the oracle, and a ctx whose tasks run on threads.
-// Include after einsum.h's and einsum_program.h's implementations, oracle.h, check.h and util.h.
+// Include after einsum.h's implementation, oracle.h, check.h and util.h.
 
 #include <pthread.h>
 

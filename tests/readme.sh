@@ -17,17 +17,19 @@ awk -v dir="$dir" '
     else if (kind == "output") file = dir "/" n ".want"
     else if (kind == "console") file = dir "/console"
     else if (kind == "sh") file = dir "/script"
-    else file = "/dev/null"
+    else if (kind == "") file = "/dev/null"
+    else { print "readme: no test runs blocks of kind " kind; unknown = 1 }
     next }
   /^```/ { inside = 0; next }
-  inside { print > file }' README.md
+  inside { print > file }
+  END { exit unknown || inside }' README.md || exit 1
 failed=0
 programs=0
 for f in "$dir"/*.c; do
   programs=$((programs + 1))
   base=${f%.c}
   [ -f "$base.want" ] || sed -n 's,.*printf(.*);  // ,,p' "$f" > "$base.want"
-  if ! $cc -I. -O1 -o "$base" "$f" -lm || ! "$base" > "$base.got" ||
+  if ! $cc -I. -O1 -o "$base" "$f" -lm -pthread || ! "$base" > "$base.got" ||
     ! diff -u "$base.want" "$base.got"; then
     echo "readme: program $(basename "$base") of README.md is wrong"
     failed=1

@@ -1,7 +1,7 @@
 // Graphs made by calls: against the same program as text, against the brute-force oracle, with
 // every kind of mistake, at random, and with every allocation failing once.
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include "oracle.h"
 #include "check.h"
 #include "util.h"

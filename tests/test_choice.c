@@ -6,7 +6,7 @@
 #include <time.h>
 
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include "oracle.h"
 #include "util.h"
 #include "naive_kernels.h"

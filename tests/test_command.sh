@@ -244,6 +244,33 @@ ok [ $? -eq 2 ]
 ok [ -s .err ]
 expect 0 --help
 prints_part 'Exit status'
+# Of a subcommand --help lists exactly the options that it takes, and its example works.
+printf '%s\n' "$out" | sed -n 's/^  \(--*[a-z][^ ]*\) .*/\1/p' > options
+ok [ "$(wc -l < options)" -gt 20 ]
+subcommands=$(printf '%s\n' "$out" | sed -n 's/^einsum \([a-z][a-z]*\) .*/\1/p')
+ok [ "$(echo $subcommands)" = "run plan bench info" ]
+mkdir help
+ln -s "$here/../examples" help/examples
+ln -s "$bin" help/einsum
+for c in $subcommands; do
+  expect 0 $c --help
+  mv .out help/$c
+  expect 0 $c x.npy -h
+  ok cmp -s .out help/$c
+  ok sh -c "head -n 1 help/$c | grep -q '^einsum $c '"
+  while read -r option; do
+    ran="einsum $c $option"
+    takes=yes
+    "$bin" $c $option 2 2>&1 < /dev/null | grep -q -e 'does not apply here' \
+      -e 'not available in this version: only' && takes=no
+    listed=no
+    grep -q -e "^  $option " help/$c && listed=yes
+    checks=$((checks + 1))
+    [ $takes = $listed ] || fail "is taken: $takes, in --help: $listed"
+  done < options
+  ran=$(sed -n 's/^Example: //p' help/$c)
+  ok sh -c "cd help && PATH=.:\$PATH && $ran > example && test -s example"
+done
 expect 0 --version
 prints_part 'einsum '
 expect 0 info
@@ -923,22 +950,25 @@ expect 0 plan D.ein -p 1 --decomp none --cost paper-code
 prints_part 'total 192 scalars'
 printf 'flops 1e9  # per place\n\nlatency = 1e-3\nmemory: 1000\n' > machine
 expect 0 plan D.ein -p 8 --machine machine --cost seconds
-# Rates no two of which are alike: two tasks of 4 operations each, 4 additions each, then one partial
-# result of 8 bytes: 0.5 + 4, 0.5 + 4, 10 + 8 + 1. A place holds half of X and of Y, and Z.
+# Rates no two of which are alike: two tasks of 4 operations each, 4 additions each, then one
+# partial result of 8 bytes: 0.5 + 4, 0.5 + 4, 10 + 8 + 1. A place holds half of X and of Y, and Z.
 printf 'input X[i=8] : f64\nY[i] = exp(X[i])\nZ = sum[i](Y[i])\n' > folded.ein
 printf 'flops 1\nmemory_bw 1e12\nlatency 10\nbandwidth 1\noverhead 0.5\nmemory 104\n' > machine
 expect 0 plan folded.ein -p 2 --machine machine --cost seconds --decomp given \
   --parts 'Y[i=2],Z[i=2]' --json
 prints_part '"method": "given", "total": 28, '
-prints_part '"flops": 16, "machine": {"name": "machine", "flops": 1, "memory_bw": 1000000000000, '
+prints_part '"flops": 16, '
+prints_part '"machine": {"name": "machine", "flops": 1, "memory_bw": 1000000000000, '
 prints_part '"latency": 10, "bandwidth": 1, "overhead": 0.5, "memory": 104}'
-prints_part '"inputs": "held", "peak_bytes": 72, '
+prints_part '"inputs": "held"'
+prints_part '"peak_bytes": 72, '
 prints_part '{"seconds": 28, "tasks": 4, "messages": 1, "bytes": 8, "peak_bytes": 72, "idle": '
 expect 0 plan folded.ein -p 2 --machine machine --cost seconds --decomp given --parts 'Y[i=2]'
 prints_part 'total 55 seconds'  # 4.5, then half of Y (10 + 32), then 8 additions and 0.5 + 0.5
 expect 0 plan D.ein -p 8 --cost paper --json --parts 'C[i=4,k=2],E[i=8]'
 total=0
-for term in $(printf '%s' "$out" | tr ',' '\n' | grep -E '^ "(join|agg|repart)": ' | cut -d: -f2); do
+terms=$(printf '%s' "$out" | tr ',' '\n' | grep -E '^ "(join|agg|repart)": ' | cut -d: -f2)
+for term in $terms; do
   total=$((total + term))
 done
 prints_part "\"total\": $total, "
@@ -1240,7 +1270,7 @@ says 'computes nothing'
 ok absent RC.npy
 expect 2 run R.ein -p 4 --fabric sim --svg - --json
 expect 2 run P.ein --shapes 2x3,3,2
-says '--shapes does not apply here'
+says '--shapes goes with --fabric sim only'
 expect 2 ij A.npy --sizes i=2,j=3
 says '--sizes does not apply here'
 expect 2 bench ij --shapes 2x3 --fabric sim

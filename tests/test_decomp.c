@@ -1,8 +1,7 @@
 // Decompositions: every worked number of the EinDecomp paper, optimality against brute force on
 // random graphs, constraints and their mistakes, and every allocation failing once.
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 #include "check.h"
 #include "util.h"
 #include "../examples/models/llama.h"
@@ -995,7 +994,8 @@ static void dropped_ways(int cases, uint64_t seed) {
     int fixed = n < 8 * programs;
     ein_graph *g = fixed       ? program(affine_programs[n / 8])
                    : n % 3 > 0 ? twin_program(text, sizeof text)
-                               : random_program((int)draw(2, STMTS), 0, chance(50), text, sizeof text);
+                               : random_program((int)draw(2, STMTS), 0, chance(50), text,
+                                                sizeof text);
     int64_t p = places[fixed ? n % 8 : draw(0, 7)];
     for (int k = 0; k < 4; k++) {
       ein_cost cost = k / 2 == 0 ? EIN_COST_BYTES : EIN_COST_SECONDS;

@@ -3,8 +3,7 @@
 //
 //   test_dist [count] [seed] [case]     random graphs; default 400 1 and all cases
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 #include "../backends/einsum_dist.h"
 #include "oracle.h"
 #include "check.h"
@@ -674,7 +673,7 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
   outcome_free(&m);
 }
 
-// The cuts einsum_decomp.h finds by its model of bytes, with some inputs pinned, and what it
+// The cuts ein_decompose finds by its model of bytes, with some inputs pinned, and what it
 // predicts; 0: none.
 static int best_cuts(const ein_graph *g, int p, ein_inputs inputs, cuts *c, double *bytes,
                      double *peak) {
@@ -1319,7 +1318,7 @@ static void test_shared_plans(void) {
   ein_graph_destroy(g);
 }
 
-// The decompositions of einsum_decomp.h, under every model: bytes as predicted, results right.
+// The decompositions of ein_decompose, under every model: bytes as predicted, results right.
 static void test_decompositions(void) {
   ein_graph *g = parse(attention);
   values v;

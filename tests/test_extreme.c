@@ -4,9 +4,7 @@
 // whatever their strides: what is planned with them is run.
 // Usage: test_extreme [plans] [seed]; plan k of a seed is the same in every run.
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_memory.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 #ifdef TEST_CPU
 #include "../backends/einsum_cpu.h"
 #endif
@@ -179,8 +177,8 @@ static int within(const view *x, int64_t room) {
   return lo > -(room / size) && hi < room / size;
 }
 
-// Runs a plan (or a fit) whose inputs are empty or small.
-static void einsum_run(const einsum *e, const ein_plan *plan, const ein_fit *fit) {
+// Runs a plan whose inputs are empty or small.
+static void einsum_run(const einsum *e, const ein_plan *plan) {
   static double memory[1 << 12];
   const int64_t room = (int64_t)sizeof memory / 4;
   const void *in[OPERANDS + 1];
@@ -201,9 +199,9 @@ static void einsum_run(const einsum *e, const ein_plan *plan, const ein_fit *fit
   run.in = in;
   run.out = out;
   run.param = param;
-  size_t bytes = fit != NULL ? ein_fit_workspace(fit) : ein_plan_workspace(plan);
+  size_t bytes = ein_plan_workspace(plan);
   if (bytes > (1 << 24) || e->points > 1e5) return;
-  ein_status st = fit != NULL ? ein_fit_execute(fit, &run) : ein_plan_execute(plan, &run);
+  ein_status st = ein_plan_execute(plan, &run);
   // A beta of 0.5 is no integer.
   CHECK(st == EIN_OK || st == EIN_ERR_OVERLAP ||
         (st == EIN_ERR_DTYPE && (e->d.alpha.set || e->d.beta.set)));
@@ -226,23 +224,19 @@ static void einsum_plan(ein_ctx *ctx, int extreme) {
   account(st);
   if (st == EIN_OK) {
     CHECK(ein_plan_json(plan, NULL, 0) > 0 && ein_plan_explain(plan, NULL, 0) > 0);
-    einsum_run(&e, plan, NULL);
+    einsum_run(&e, plan);
   }
   ein_plan_destroy(plan);
   if (!chance(25)) return;
-  ein_fit_desc f;
-  ein_fit *fit;
   size_t least = 0;
-  memset(&f, 0, sizeof f);
-  f.einsum = &e.d;
-  f.memory = chance(20) ? 0 : (size_t)1 << draw(8, 40);
-  f.least = &least;
-  ein_status within_st = ein_fit_create(ctx, &f, &fit);
+  e.d.options.memory = chance(20) ? SIZE_MAX : (size_t)1 << draw(8, 40);
+  e.d.options.least = &least;
+  ein_status within_st = ein_plan_create(ctx, &e.d, &plan);
   CHECK(within_st == EIN_OK || refusal(within_st));
   // A budget refuses what is wrong for the same reason as a plan does.
   if (st != EIN_OK && st != EIN_ERR_TOO_LARGE && st != EIN_ERR_NO_MEMORY) CHECK(within_st == st);
-  if (within_st == EIN_OK) CHECK(ein_fit_json(fit, NULL, 0) > 0);
-  ein_fit_destroy(fit);
+  if (within_st == EIN_OK) CHECK(ein_plan_json(plan, NULL, 0) > 0);
+  ein_plan_destroy(plan);
   budgets++;
 }
 
@@ -312,8 +306,7 @@ static void graph_views(ein_ctx *ctx, const ein_graph *g, int extreme) {
   ein_binding layout[8];
   ein_tensor_info t;
   ein_plan *plan;
-  ein_fit *fit;
-  ein_fit_desc f;
+  ein_options f;
   int n = 0;
   for (int i = 0; ein_graph_tensor(g, i, &t) && n < 8; i++) {
     if (t.role == EIN_ROLE_TEMP || t.rank > RANK || chance(40)) continue;
@@ -331,13 +324,10 @@ static void graph_views(ein_ctx *ctx, const ein_graph *g, int extreme) {
   ein_plan_destroy(plan);
   if (!chance(25)) return;
   memset(&f, 0, sizeof f);
-  f.graph = g;
-  f.nlayout = n;
-  f.layout = layout;
   f.memory = (size_t)1 << draw(8, 40);
-  ein_status st = ein_fit_create(ctx, &f, &fit);
+  ein_status st = ein_plan_graph(ctx, g, n, layout, &f, &plan);
   CHECK(st == EIN_OK || refusal(st));
-  ein_fit_destroy(fit);
+  ein_plan_destroy(plan);
   budgets++;
 }
 
@@ -441,11 +431,8 @@ static void test_output_strides(ein_ctx *ctx) {
   ein_ztensor in, out;
   ein_einsum_desc d;
   ein_plan *plan;
-  ein_fit_desc f;
-  ein_fit *fit;
   memset(&in, 0, sizeof in);
   memset(&d, 0, sizeof d);
-  memset(&f, 0, sizeof f);
   in.dtype = EIN_F64;
   in.rank = 2;
   in.shape = shape;
@@ -455,16 +442,15 @@ static void test_output_strides(ein_ctx *ctx) {
   d.nin = 1;
   d.in = &in;
   d.out = &out;
-  f.einsum = &d;
-  f.memory = 1 << 20;
   size_t least = 0;
-  f.least = &least;
   ein_status st = ein_plan_create(ctx, &d, &plan);
   CHECK(st == EIN_ERR_TOO_LARGE && plan == NULL);
-  CHECK(ein_fit_create(ctx, &f, &fit) == st && fit == NULL && least == 0);
+  d.options.memory = 1 << 20;
+  d.options.least = &least;
+  CHECK(ein_plan_create(ctx, &d, &plan) == st && plan == NULL && least == 0);
   CHECK(strstr(ein_ctx_message(ctx), "budget") == NULL && ein_ctx_message(ctx)[0] != 0);
-  f.memory = 0;
-  CHECK(ein_fit_create(ctx, &f, &fit) == st && fit == NULL && least == 0);
+  d.options.memory = SIZE_MAX;
+  CHECK(ein_plan_create(ctx, &d, &plan) == st && plan == NULL && least == 0);
 }
 
 int main(int argc, char **argv) {

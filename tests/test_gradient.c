@@ -5,7 +5,7 @@
 //
 //   test_gradient [programs] [seed]    default: 400 random programs from seed 1
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include "oracle.h"
 #include "check.h"
 #include "util.h"

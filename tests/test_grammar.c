@@ -3,7 +3,7 @@
 //
 //   test_grammar [grammar.ebnf] [texts] [seed]
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include "check.h"
 #include "oracle.h"
 #include "util.h"
@@ -293,7 +293,8 @@ static void one_text(ein_ctx *ctx, int program, outcome *o) {
     found |= (e->status == EIN_ERR_SYNTAX && e->line == line && e->column == column) ||
              is_static(e->message);
   CHECK(st != EIN_OK && found);
-  if (!found) printf("%s\n---\nno mistake at %d:%d\n%s\n", text, line, column, ein_ctx_message(ctx));
+  if (!found)
+    printf("%s\n---\nno mistake at %d:%d\n%s\n", text, line, column, ein_ctx_message(ctx));
   o->noticed += st != EIN_OK;
   for (int way = 0; way < 3; way++) {
     t = whole;

@@ -2,9 +2,7 @@
 // places. Each takes less than ten seconds of the processor and a GB of memory, or is refused for
 // its size.
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_memory.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,13 +123,12 @@ static ein_status take(ein_ctx *ctx, int64_t p, ein_cost cost) {
     st = ein_plan_graph(ctx, g, 0, NULL, NULL, &plan);
     ein_plan_destroy(plan);
   } else if (st == EIN_OK && p < 0) {
-    ein_fit_desc f;
-    ein_fit *fit = NULL;
-    memset(&f, 0, sizeof f);
-    f.graph = g;
-    f.memory = (size_t)1 << 20;
-    st = ein_fit_create(ctx, &f, &fit);
-    ein_fit_destroy(fit);
+    ein_plan *plan = NULL;
+    ein_options o;
+    memset(&o, 0, sizeof o);
+    o.memory = (size_t)1 << 20;
+    st = ein_plan_graph(ctx, g, 0, NULL, &o, &plan);
+    ein_plan_destroy(plan);
   } else if (st == EIN_OK) {
     ein_decompose_desc dd;
     ein_decomposition *dec = NULL;
@@ -237,13 +234,9 @@ static int net_labels(const net *e, int k, int *label) {
 
 static ein_status net_plan(ein_ctx *ctx, const ein_einsum_desc *d, int budget) {
   ein_plan *plan = NULL;
-  ein_fit *fit = NULL;
-  ein_fit_desc f;
-  memset(&f, 0, sizeof f);
-  f.einsum = d;
-  f.memory = (size_t)1 << 28;
-  ein_status st = budget ? ein_fit_create(ctx, &f, &fit) : ein_plan_create(ctx, d, &plan);
-  ein_fit_destroy(fit);
+  ein_einsum_desc e = *d;
+  if (budget) e.options.memory = (size_t)1 << 28;
+  ein_status st = ein_plan_create(ctx, &e, &plan);
   ein_plan_destroy(plan);
   return st;
 }
@@ -279,7 +272,8 @@ static int attack_net(const net *e) {
     d.out = &out;
     d.options.path = budget ? NULL : e->path;
     ein_status st = net_plan(w.ctx, &d, budget);
-    check(st == (e->refused ? EIN_ERR_TOO_LARGE : EIN_OK), e->name, e->path, ein_status_name(st), 0);
+    check(st == (e->refused ? EIN_ERR_TOO_LARGE : EIN_OK), e->name, e->path, ein_status_name(st),
+          0);
     check(!e->refused || strstr(ein_ctx_message(w.ctx), "too many indices and operands") != NULL,
           e->name, e->path, "is not said to be too large", 0);
     watch_end(&w, st, e->name, e->path);

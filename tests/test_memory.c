@@ -1,7 +1,7 @@
 // Out of memory in programs: the n-th allocation of parsing, listing inputs, planning and executing
 // fails, for n = 0, 1, 2, .. until all succeed. Every failure is a status, nothing stays behind.
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include "util.h"
 
 #include <stdlib.h>

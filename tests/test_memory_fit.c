@@ -1,9 +1,8 @@
-// einsum_memory.h: programs and einsums under budgets. Results against the brute-force oracle, live
+// Plans within budgets, of programs and einsums. Results against the brute-force oracle, live
 // bytes against the budget by a counting allocator, the least budget against its promise, and every
 // allocation failing once. Seeds are fixed: a failure names program, seed and budget.
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_memory.h"
-#include "../einsum_program.h"
+#include "../einsum.h"
 #ifdef TEST_CPU
 #include "../backends/einsum_cpu.h"
 #endif
@@ -113,8 +112,8 @@ static void scene_close(scene *s) {
   free((void *)s->in);
 }
 
-// Runs a fit on dense buffers and compares.
-static void scene_check(scene *s, const ein_fit *fit) {
+// Runs a plan on dense buffers and compares.
+static void scene_check(scene *s, const ein_plan *plan) {
   char message[128] = "";
   ein_run run;
   int o = 0;
@@ -129,7 +128,7 @@ static void scene_check(scene *s, const ein_fit *fit) {
     if (x->role == EIN_ROLE_OUTPUT)
       memset(s->out[o++], 0xa5, (size_t)orc_count(x) * orc_size(x->dtype));
   }
-  ein_status st = ein_fit_execute(fit, &run);
+  ein_status st = ein_plan_execute(plan, &run);
   CHECK(st == EIN_OK);
   if (st != EIN_OK) printf("%s: %s\n", ein_status_name(st), message);
   o = 0;
@@ -144,39 +143,40 @@ static void scene_check(scene *s, const ein_fit *fit) {
 
 static int sliced, refused;
 
+#define FREE SIZE_MAX  // a budget that counts and never refuses
+
 // Creates, runs and destroys under a budget; the status. *peak: most bytes alive.
 static ein_status under(ein_ctx *ctx, scene *s, size_t memory, size_t *peak, size_t *least) {
-  ein_fit_desc d;
-  ein_fit *fit;
-  ein_fit_info info;
+  ein_options d;
+  ein_plan *plan;
+  ein_plan_info info;
   size_t before = live;
   memset(&d, 0, sizeof d);
   memset(&info, 0, sizeof info);
   d.memory = memory;
-  d.graph = s->g;
   d.least = least;
   budget = memory;
   top = live;
-  ein_status st = ein_fit_create(ctx, &d, &fit);
+  ein_status st = ein_plan_graph(ctx, s->g, 0, NULL, &d, &plan);
   if (st == EIN_OK) {
-    CHECK(ein_fit_info_get(fit, &info) == EIN_OK);
+    CHECK(ein_plan_info_get(plan, &info) == EIN_OK);
     CHECK(live - before == info.plan_bytes);
-    if (info.nslice <= MANY) scene_check(s, fit);
+    if (info.nslice <= MANY) scene_check(s, plan);
     CHECK(top - before <= info.peak_bytes);
     *peak = info.peak_bytes;
     sliced += info.nslice > 1;
   }
-  CHECK((st == EIN_OK) == (fit != NULL));
-  ein_fit_destroy(fit);
+  CHECK((st == EIN_OK) == (plan != NULL));
+  ein_plan_destroy(plan);
   CHECK(live == before);
-  if (st == EIN_OK && memory > 0) CHECK(top - before <= memory);
+  if (st == EIN_OK) CHECK(top - before <= memory);
   return st;
 }
 
 // Shrinking budgets, to an infeasible one; the least one works, and one byte less does not.
 static void shrink(ein_ctx *ctx, scene *s, int percent) {
   size_t peak = 0, free_peak = 0, least = 0;
-  CHECK(under(ctx, s, 0, &free_peak, NULL) == EIN_OK);
+  CHECK(under(ctx, s, FREE, &free_peak, NULL) == EIN_OK);
   CHECK(under(ctx, s, free_peak, &peak, NULL) == EIN_OK);
   for (size_t memory = free_peak; memory > 1000;) {
     memory = memory * (size_t)percent / 100;
@@ -196,50 +196,51 @@ static void shrink(ein_ctx *ctx, scene *s, int percent) {
 
 // ---- targets: slicing as such, whatever plans take ----------------------------------------------
 
-// A fit that is filled by hand, and what fills it.
-static ein_fit *bare_fit(ein_ctx *ctx, const ein_fit_desc *d, eini_fit_search *w) {
-  ein_fit *fit = (ein_fit *)ctx->al.alloc_fn(sizeof *fit, 64, ctx->al.user);
-  memset(fit, 0, sizeof *fit);
+// A budget that is filled by hand, and what fills it, from a copy of the ctx.
+static eini_budget *bare_budget(ein_ctx *ctx, const eini_want *d, eini_fit_search *w,
+                                ein_ctx *inner) {
+  eini_budget *b = (eini_budget *)ctx->al.alloc_fn(sizeof *b, 64, ctx->al.user);
+  memset(b, 0, sizeof *b);
   memset(w, 0, sizeof *w);
-  fit->cap.al = ctx->al;
-  fit->cap.limit = SIZE_MAX;
-  fit->cap.live = sizeof *fit;
-  w->fit = fit;
-  w->j.ctx = ctx;
+  b->cap.al = ctx->al;
+  b->cap.limit = SIZE_MAX;
+  b->cap.live = sizeof *b;
+  *inner = *ctx;
+  inner->al = eini_cap_allocator(&b->cap);
+  w->f = &b->f;
+  w->j.ctx = inner;
   w->j.desc = d;
-  w->j.cap = &fit->cap;
+  w->j.cap = &b->cap;
   w->j.flops = w->j.bandwidth = 1e9;
   w->j.packing = EINI_FIT_PACKING;
-  return fit;
+  return b;
 }
 
 // Makes and runs what is chosen for targets between everything in one region and the least.
 static void all_targets(ein_ctx *ctx, scene *s, int order) {
   int64_t most, least;
   int n, same;
-  ein_allocator al = ctx->al;
-  ein_fit_desc d;
+  eini_want d;
   memset(&d, 0, sizeof d);
   d.graph = s->g;
   for (int k = 0;; k++) {
     eini_fit_search w;
-    ein_fit *fit = bare_fit(ctx, &d, &w);
-    ctx->al = eini_cap_allocator(&fit->cap);
-    CHECK(eini_fit_open(&w, 0, order, &fit->f.base, &same) == EIN_OK);
-    eini_fit_base b = fit->f.base;
+    ein_ctx inner;
+    eini_budget *have = bare_budget(ctx, &d, &w, &inner);
+    CHECK(eini_fit_open(&w, 0, order, &have->f.base, &same) == EIN_OK);
+    eini_fit_base b = have->f.base;
     CHECK(eini_fit_targets(&w.j, &b, &most, &least, &n) == EIN_OK);
     uint64_t last = 0;
     int made = 0;
     budget = (unsigned long long)eini_fit_target_at(most, least, n, k);
-    CHECK(eini_fit_make(&w, &b, (int64_t)budget, 0, &last, &fit->f, &made) == EIN_OK);
+    CHECK(eini_fit_make(&w, &b, (int64_t)budget, 0, &last, &have->f, &made) == EIN_OK);
     CHECK(made);
-    ctx->al = al;
+    ein_plan *plan = eini_budget_give(have);
     if (made) {
-      eini_fit_facts(fit);
-      sliced += fit->info.nslice > 1;
-      scene_check(s, fit);
+      sliced += plan->info.nslice > 1;
+      scene_check(s, plan);
     }
-    ein_fit_destroy(fit);
+    ein_plan_destroy(plan);
     if (k >= n - 1) break;
   }
 }
@@ -248,16 +249,15 @@ static void all_targets(ein_ctx *ctx, scene *s, int order) {
 static void any_regions(ein_ctx *ctx, scene *s, int order) {
   static eini_fit_choice list[64];
   eini_fit_search w;
-  ein_fit_desc d;
+  eini_want d;
+  ein_ctx inner;
   int same, n = 0;
   memset(&d, 0, sizeof d);
   d.graph = s->g;
-  ein_fit *fit = bare_fit(ctx, &d, &w);
-  ein_allocator al = ctx->al;
-  ctx->al = eini_cap_allocator(&fit->cap);
-  CHECK(eini_fit_open(&w, 0, order, &fit->f.base, &same) == EIN_OK);
-  eini_fit_base b = fit->f.base;
-  eini_arena_init(&fit->f.arena, &ctx->al);
+  eini_budget *have = bare_budget(ctx, &d, &w, &inner);
+  CHECK(eini_fit_open(&w, 0, order, &have->f.base, &same) == EIN_OK);
+  eini_fit_base b = have->f.base;
+  eini_arena_init(&have->f.arena, &inner.al);
   for (int from = 0; from < (int)b.g->nstmt;) {
     eini_fit_class cls[EINI_FIT_CLASSES];
     eini_fit_nest nest;
@@ -269,7 +269,7 @@ static void any_regions(ein_ctx *ctx, scene *s, int order) {
     nest.from = c->from = from;
     do nest.to = c->to = (int)draw(from + 1, b.g->nstmt);
     while (!eini_fit_legal(&nest));
-    CHECK(eini_fit_classes(&nest, &fit->f.arena, cls, &count) == EIN_OK);
+    CHECK(eini_fit_classes(&nest, &have->f.arena, cls, &count) == EIN_OK);
     for (int k = 0; k < count && c->nloop < EINI_FIT_LOOPS; k++) {
       nest.cls[nest.nloop++] = &cls[k];
       if (chance(40) || !eini_fit_agree(&nest)) {
@@ -283,12 +283,11 @@ static void any_regions(ein_ctx *ctx, scene *s, int order) {
     }
     from = c->to;
   }
-  CHECK(eini_fit_layout_make(&w.j, &b, list, n, &fit->f) == EIN_OK);
-  ctx->al = al;
-  eini_fit_facts(fit);
-  sliced += fit->info.nslice > n;
-  scene_check(s, fit);
-  ein_fit_destroy(fit);
+  CHECK(eini_fit_layout_make(&w.j, &b, list, n, &have->f) == EIN_OK);
+  ein_plan *plan = eini_budget_give(have);
+  sliced += plan->info.nslice > n;
+  scene_check(s, plan);
+  ein_plan_destroy(plan);
 }
 
 static ein_graph *parse(ein_ctx *ctx, const char *text) {
@@ -605,24 +604,22 @@ static ein_status einsum_under(ein_ctx *ctx, einsum_scene *e, size_t memory, con
                                double *got, size_t *peak, size_t *least) {
   const void *in[6];
   void *out[1];
-  ein_fit *fit;
-  ein_fit_desc d;
-  ein_fit_info info;
+  ein_plan *plan;
+  ein_einsum_desc d = e->d;
+  ein_plan_info info;
   ein_run run;
   int64_t x[4] = {0, 0, 0, 0}, n = 0;
   double *first = (double *)e->out.data;
   size_t before = live;
-  memset(&d, 0, sizeof d);
   memset(&info, 0, sizeof info);
   memset(&run, 0, sizeof run);
-  d.einsum = &e->d;
-  d.memory = memory;
-  d.least = least;
+  d.options.memory = memory;
+  d.options.least = least;
   budget = memory;
   top = live;
-  ein_status st = ein_fit_create(ctx, &d, &fit);
+  ein_status st = ein_plan_create(ctx, &d, &plan);
   if (st == EIN_OK) {
-    ein_fit_info_get(fit, &info);
+    ein_plan_info_get(plan, &info);
     for (int i = 0; i < e->d.nin; i++) in[i] = e->in[i].data;
     in[e->d.nin] = e->c.data;
     CHECK(info.nin == e->d.nin + (e->d.c != NULL));
@@ -633,7 +630,7 @@ static ein_status einsum_under(ein_ctx *ctx, einsum_scene *e, size_t memory, con
     run.param = &e->d.beta;
     sliced += info.nslice > 1;
     for (int pass = 0; pass < 2 && info.nslice <= MANY; pass++) {  // fill, then read
-      if (pass == 1) CHECK(ein_fit_execute(fit, &run) == EIN_OK);
+      if (pass == 1) CHECK(ein_plan_execute(plan, &run) == EIN_OK);
       n = 0;
       for (int64_t k = 0, done = 0; !done; k++) {
         int64_t off = 0;
@@ -650,12 +647,12 @@ static ein_status einsum_under(ein_ctx *ctx, einsum_scene *e, size_t memory, con
     *peak = info.peak_bytes;
     CHECK(top - before <= info.peak_bytes);
     double worst = 0;  // values are multiples of 1/2^10: sums are exact
-    for (int64_t k = 0; memory > 0 && k < n; k++) worst = fmax(worst, fabs(got[k] - want[k]));
+    for (int64_t k = 0; memory != FREE && k < n; k++) worst = fmax(worst, fabs(got[k] - want[k]));
     CHECK(worst == 0);
   }
-  ein_fit_destroy(fit);
+  ein_plan_destroy(plan);
   CHECK(live == before);
-  if (st == EIN_OK && memory > 0) CHECK(top - before <= memory);
+  if (st == EIN_OK) CHECK(top - before <= memory);
   return st;
 }
 
@@ -668,7 +665,7 @@ static void test_einsums(ein_ctx *ctx) {
     einsum_open(&e, k, which < EINSUMS ? 12 : k->nin == 4 ? 60 : 150);
     double *want = (double *)orc_alloc(1 << 15, sizeof *want);
     double *got = (double *)orc_alloc(1 << 15, sizeof *got);
-    CHECK(einsum_under(ctx, &e, 0, want, want, &free_peak, NULL) == EIN_OK);
+    CHECK(einsum_under(ctx, &e, FREE, want, want, &free_peak, NULL) == EIN_OK);
     for (size_t memory = free_peak; memory > 1000; memory = memory * 7 / 10) {
       ein_status st = einsum_under(ctx, &e, memory, want, got, &peak, &least);
       CHECK(st == EIN_OK || st == EIN_ERR_TOO_LARGE);
@@ -702,32 +699,30 @@ static size_t least_of(const ein_einsum_desc *e, const ein_kernels *const *all, 
   const ein_kernels *list[2];
   ein_ctx_desc cd;
   ein_ctx *ctx;
-  ein_fit_desc d;
-  ein_fit *fit;
+  ein_einsum_desc d = *e;
+  ein_plan *plan;
   size_t least = 0, before = live;
   memset(&cd, 0, sizeof cd);
-  memset(&d, 0, sizeof d);
   cd.allocator.alloc_fn = byte_alloc;
   cd.allocator.free_fn = byte_free;
   cd.kernels = list;
   for (int i = 0; i < 2; i++)
     if (mask >> i & 1) list[cd.nkernels++] = all[i];
   if (ein_ctx_create(&cd, &ctx) != EIN_OK) exit(1);
-  d.einsum = e;
-  d.memory = 1;
-  d.least = &least;
-  *st = ein_fit_create(ctx, &d, &fit);
-  CHECK(*st == EIN_ERR_TOO_LARGE && fit == NULL && least > 1);
+  d.options.memory = 1;
+  d.options.least = &least;
+  *st = ein_plan_create(ctx, &d, &plan);
+  CHECK(*st == EIN_ERR_TOO_LARGE && plan == NULL && least > 1);
   CHECK(strstr(ein_ctx_message(ctx), "for planning") != NULL);
   for (int less = 0; less < 2 && least > 0; less++) {
-    d.memory = least - (size_t)less;
-    d.least = NULL;
+    d.options.memory = least - (size_t)less;
+    d.options.least = NULL;
     top = live;
     size_t start = live;
-    *st = ein_fit_create(ctx, &d, &fit);
+    *st = ein_plan_create(ctx, &d, &plan);
     CHECK(*st == (less ? EIN_ERR_TOO_LARGE : EIN_OK));
     if (!less) CHECK(top - start <= least);
-    ein_fit_destroy(fit);
+    ein_plan_destroy(plan);
   }
   ein_ctx_destroy(ctx);
   CHECK(live == before);
@@ -814,26 +809,23 @@ static void test_layouts(ein_ctx *ctx) {
   layout[1].name = "Y";
   layout[1].view = &vy;
   for (size_t memory = 0, k = 0; k < 6; k++, memory = k < 1 ? 250000 : memory * 8 / 10) {
-    ein_fit_desc d;
-    ein_fit *fit;
+    ein_options d;
+    ein_plan *plan;
     ein_run run;
     const void *in[] = {x + 499 * 64, w};
     void *out[] = {s[k > 0], y[k > 0] + 87};
     memset(&d, 0, sizeof d);
     memset(&run, 0, sizeof run);
-    d.graph = g;
     d.memory = memory;
-    d.nlayout = 2;
-    d.layout = layout;
     budget = memory;
-    ein_status st = ein_fit_create(ctx, &d, &fit);
+    ein_status st = ein_plan_graph(ctx, g, 2, layout, &d, &plan);
     CHECK(st == EIN_OK || st == EIN_ERR_TOO_LARGE);
     run.in = in;
     run.out = out;
-    if (st == EIN_OK) CHECK(ein_fit_execute(fit, &run) == EIN_OK);
-    ein_fit_info info;
+    if (st == EIN_OK) CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+    ein_plan_info info;
     memset(&info, 0, sizeof info);
-    if (st == EIN_OK) ein_fit_info_get(fit, &info);
+    if (st == EIN_OK) ein_plan_info_get(plan, &info);
     sliced += info.nslice > 1;
     double worst = 0;
     for (int i = 0; i < 500 * 90 && st == EIN_OK && k > 0; i++)
@@ -844,65 +836,93 @@ static void test_layouts(ein_ctx *ctx) {
     if (st == EIN_OK) {  // outputs may not overlap inputs; sizes, names, explanations
       char buf[64];
       in[1] = s[k > 0];
-      CHECK(ein_fit_execute(fit, &run) == EIN_ERR_OVERLAP);
+      CHECK(ein_plan_execute(plan, &run) == EIN_ERR_OVERLAP);
       in[1] = NULL;
-      CHECK(ein_fit_execute(fit, &run) == EIN_ERR_ARGUMENT);
-      CHECK(ein_fit_explain(fit, buf, sizeof buf) > sizeof buf && strlen(buf) == sizeof buf - 1);
-      CHECK(ein_fit_json(fit, NULL, 0) > 100);
+      CHECK(ein_plan_execute(plan, &run) == EIN_ERR_ARGUMENT);
+      CHECK(ein_plan_explain(plan, buf, sizeof buf) > sizeof buf && strlen(buf) == sizeof buf - 1);
+      CHECK(ein_plan_json(plan, NULL, 0) > 100);
     }
-    ein_fit_destroy(fit);
+    ein_plan_destroy(plan);
   }
   ein_graph_destroy(g);
 }
 
 static void test_mistakes(ein_ctx *ctx) {
   ein_graph *g = parse(ctx, small);
-  ein_fit *fit = NULL;
-  ein_fit_desc d;
-  ein_fit_info info;
+  ein_plan *plan = NULL;
+  ein_plan_info info;
   ein_tensor_info t;
-  ein_fit_loop_info loop;
+  ein_loop_info loop;
   ein_options o;
-  memset(&d, 0, sizeof d);
   memset(&o, 0, sizeof o);
-  CHECK(ein_fit_create(ctx, NULL, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
-  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT);
-  d.graph = g;
-  d.nlayout = -1;
-  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT);
-  d.nlayout = 0;
-  d.memory = d.reserved = 1000;
-  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT);
-  d.memory = 1001;
+  o.memory = o.reserved = 1000;
+  CHECK(ein_plan_graph(ctx, NULL, 0, NULL, &o, &plan) == EIN_ERR_ARGUMENT && plan == NULL);
+  CHECK(ein_plan_graph(ctx, g, -1, NULL, &o, &plan) == EIN_ERR_ARGUMENT);
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, &o, &plan) == EIN_ERR_ARGUMENT && plan == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), "reserved is 1000") != NULL);
+  o.memory = 0;
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, &o, &plan) == EIN_ERR_ARGUMENT && plan == NULL);
+  o.memory = 1001;
   size_t least = 0;
-  d.least = &least;
-  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_TOO_LARGE && least > 1001);
-  d.memory = least;  // reserved counts
-  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_OK);
-  CHECK(ein_fit_info_get(fit, &info) == EIN_OK && info.memory == least - 1000);
+  o.least = &least;
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, &o, &plan) == EIN_ERR_TOO_LARGE && least > 1001);
+  o.memory = least;  // reserved counts
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, &o, &plan) == EIN_OK);
+  CHECK(ein_plan_info_get(plan, &info) == EIN_OK && info.memory == least - 1000);
   CHECK(info.nin == 2 && info.nout == 2 && info.nparam == 0 && info.nregion >= 1);
-  CHECK(ein_fit_input(fit, 0, &t) && strcmp(t.name, "X") == 0 && !ein_fit_input(fit, 2, &t));
-  CHECK(ein_fit_output(fit, 1, &t) && strcmp(t.name, "Y") == 0 && !ein_fit_output(fit, 2, &t));
-  CHECK(ein_fit_loop(fit, 0, &loop) == (info.nloop > 0) && !ein_fit_loop(fit, info.nloop, &loop));
-  ein_fit_destroy(fit);
-  d.reserved = 0;
-  d.memory = 1 << 20;
-  d.options = &o;
+  CHECK(ein_plan_input(plan, 0, &t) && strcmp(t.name, "X") == 0 && !ein_plan_input(plan, 2, &t));
+  CHECK(ein_plan_output(plan, 1, &t) && strcmp(t.name, "Y") == 0);
+  CHECK(!ein_plan_output(plan, 2, &t));
+  CHECK(ein_plan_loop(plan, 0, &loop) == (info.nloop > 0));
+  CHECK(!ein_plan_loop(plan, info.nloop, &loop));
+  ein_plan_destroy(plan);
+  o.reserved = 0;
+  o.memory = 1 << 20;
   o.path = "no such path";
-  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, &o, &plan) == EIN_ERR_ARGUMENT && plan == NULL);
   CHECK(ein_ctx_message(ctx)[0] != 0);
   o.path = NULL;
   o.goal = (ein_goal)3;
-  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, &o, &plan) == EIN_ERR_ARGUMENT && plan == NULL);
   o.goal = EIN_GOAL_FLOPS;
   o.path_steps = -1;
-  CHECK(ein_fit_create(ctx, &d, &fit) == EIN_ERR_ARGUMENT && fit == NULL);
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, &o, &plan) == EIN_ERR_ARGUMENT && plan == NULL);
   o.path_steps = 0;
-  CHECK(ein_fit_create(NULL, &d, &fit) == EIN_OK);
-  ein_fit_destroy(fit);
-  ein_fit_destroy(NULL);
-  CHECK(ein_fit_workspace(NULL) == 0 && ein_fit_execute(NULL, NULL) == EIN_ERR_ARGUMENT);
+  o.overflow_check = 1;
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, &o, &plan) == EIN_ERR_UNSUPPORTED && plan == NULL);
+  o.overflow_check = 0;
+  CHECK(ein_plan_graph(NULL, g, 0, NULL, &o, &plan) == EIN_OK);
+  ein_plan_destroy(plan);
   ein_graph_destroy(g);
+}
+
+// One call within a budget: kept under a key of its own, counted, refused where it must be.
+static void test_calls(ein_ctx *ctx) {
+  static double a[60 * 60], b[60 * 60], c[60 * 60];
+  const int64_t n[2] = {60, 60};
+  const ein_ztensor in[3] = {ein_tensor(EIN_F64, 2, n, a), ein_tensor(EIN_F64, 2, n, a),
+                             ein_tensor(EIN_F64, 2, n, b)};
+  const ein_ztensor out = ein_tensor(EIN_F64, 2, n, c);
+  ein_einsum_desc d;
+  size_t least = 0;
+  memset(&d, 0, sizeof d);
+  for (int i = 0; i < 60 * 60; i++) a[i] = i % 7, b[i] = i % 5;
+  d.expr = "ij,jk,kl->il";
+  d.nin = 3;
+  d.in = in;
+  d.out = &out;
+  CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);
+  double want = c[61];
+  d.options.memory = 1;
+  d.options.least = &least;
+  CHECK(ein_einsum_ex(ctx, &d) == EIN_ERR_TOO_LARGE && least > 1);
+  d.options.memory = least;
+  for (int k = 0; k < 2; k++) {
+    memset(c, 0, sizeof c);
+    CHECK(ein_einsum_ex(ctx, &d) == EIN_OK && c[61] == want);
+  }
+  d.options.memory = 1;
+  CHECK(ein_einsum_ex(ctx, &d) == EIN_ERR_TOO_LARGE);
 }
 
 // Allocation n fails, for n = 0, 1, ..: a status, nothing stays.
@@ -910,21 +930,20 @@ static void test_out_of_memory(ein_ctx *ctx) {
   ein_graph *g = parse(ctx, small);
   scene s;
   scene_open(&s, g, 3);
-  ein_fit_desc d;
+  ein_options d;
   memset(&d, 0, sizeof d);
-  d.graph = g;
-  for (size_t memory = 0, k = 0; k < 3; k++, memory = k == 1 ? 180000 : 1000) {
+  for (size_t memory = FREE, k = 0; k < 3; k++, memory = k == 1 ? 180000 : 1000) {
     d.memory = memory;
     budget = memory;
     for (long n = 0;; n += n < 50 ? 1 : 7) {
-      ein_fit *fit;
+      ein_plan *plan;
       size_t before = live;
       calls = 0;
       fail_at = n;
-      ein_status st = ein_fit_create(ctx, &d, &fit);
+      ein_status st = ein_plan_graph(ctx, g, 0, NULL, &d, &plan);
       fail_at = -1;
-      if (st == EIN_OK) scene_check(&s, fit);
-      ein_fit_destroy(fit);
+      if (st == EIN_OK) scene_check(&s, plan);
+      ein_plan_destroy(plan);
       CHECK(live == before);
       CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY || (k > 0 && st == EIN_ERR_TOO_LARGE));
       if (st != EIN_ERR_NO_MEMORY) break;
@@ -950,6 +969,7 @@ int main(void) {
   printf("einsums: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   test_layouts(ctx);
   test_mistakes(ctx);
+  test_calls(ctx);
   test_out_of_memory(ctx);
   ein_ctx_destroy(ctx);
 #ifdef TEST_CPU

@@ -4,9 +4,7 @@
 //   test_order [count] [seed] [case]     random graphs; default 150 1 and all cases
 #define EINI_LEAF_WORK 24  // folds are cut into leaves early
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_memory.h"
-#include "../einsum_decomp.h"
+#include "../einsum.h"
 #include "../backends/einsum_cpu.h"
 #include "../backends/einsum_dist.h"
 #include "oracle.h"
@@ -141,30 +139,26 @@ static result run_places(ein_ctx *ctx, const ein_graph *g, int p, int kind,
 }
 
 // Within a budget of bytes; *least: what it takes if that is too small.
-static result run_fit(ein_ctx *ctx, const ein_graph *g, size_t memory, void *const *data,
+static result run_within(ein_ctx *ctx, const ein_graph *g, size_t memory, void *const *data,
                       size_t *least) {
   result r;
   const void *in[MAX_TENSORS];
   void *out[MAX_TENSORS];
   ein_run run = bind(g, data, &r, in, out);
   ein_options o;
-  ein_fit_desc d;
-  ein_fit *fit;
+  ein_plan *plan;
   memset(&o, 0, sizeof o);
-  memset(&d, 0, sizeof d);
   o.deterministic = 1;
-  d.memory = memory;
-  d.graph = g;
-  d.options = &o;
-  d.least = least;
-  r.status = ein_fit_create(ctx, &d, &fit);
-  if (r.status == EIN_OK) r.status = ein_fit_execute(fit, &run);
+  o.memory = memory;
+  o.least = least;
+  r.status = ein_plan_graph(ctx, g, 0, NULL, &o, &plan);
+  if (r.status == EIN_OK) r.status = ein_plan_execute(plan, &run);
   if (r.status == EIN_OK) {
-    ein_fit_info info;
-    ein_fit_info_get(fit, &info);
+    ein_plan_info info;
+    ein_plan_info_get(plan, &info);
     slices += info.nslice > 1;
   }
-  ein_fit_destroy(fit);
+  ein_plan_destroy(plan);
   return r;
 }
 
@@ -319,12 +313,12 @@ static void test_program(int k, int own) {
     expect(o, &first, run_plan(ctxs[own][w], o, NULL, data), "the ordered graph");
   }
   size_t least = 0;
-  result none = run_fit(ctxs[own][1], g, 1, data, &least);
+  result none = run_within(ctxs[own][1], g, 1, data, &least);
   CHECK(none.status == EIN_ERR_TOO_LARGE && least > 0);
   free(none.data);
   for (int step = 0; step < 4; step++) {
     size_t memory = least + ((least / 3) << step) * (size_t)(step > 0);
-    expect(g, &first, run_fit(ctxs[own][1], g, memory, data, &least), "within a budget");
+    expect(g, &first, run_within(ctxs[own][1], g, memory, data, &least), "within a budget");
   }
   for (int p = 1; p <= 9; p++) {
     int w = 1 + p % MOST_THREADS;

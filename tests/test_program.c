@@ -7,7 +7,7 @@
 // stay allocated. Prints "ok <n> cases" and exits 0, or the failures and exits 1.
 // With -DNO_PLAN planning and execution are left out.
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 
 #include "oracle.h"
 

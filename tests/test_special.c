@@ -184,7 +184,8 @@ static void widened(ein_ctx *ctx, ein_dtype half) {
       }
     }
     CHECK(wrong == 0);
-    if (wrong > 0) printf("  %s by %s: %d wrong\n", ein_dtype_name(half), to ? "f64" : "f32", wrong);
+    if (wrong > 0)
+      printf("  %s by %s: %d wrong\n", ein_dtype_name(half), to ? "f64" : "f32", wrong);
   }
 }
 

@@ -1,6 +1,6 @@
 // Views and index spaces against worked numbers and brute force. Prints "ok <n> checks".
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
+#include "../einsum.h"
 #include "util.h"
 
 #include <stdio.h>

@@ -272,19 +272,16 @@ static void measure_job(figures *f, job *j) {
   do {
     ein_plan *p;
     double start = now(NULL);
-    ein_fit *had = fit;
-    ein_status st = had != NULL ? make_fit(j->ctx, &j->within)
-                                : ein_plan_create(j->ctx, &j->d, &p);
+    ein_status st = ein_plan_create(j->ctx, &j->d, &p);
     double t = now(NULL) - start;
     if (st != EIN_OK) die_library(j->ctx, st, NULL);
-    if (had != NULL) ein_fit_destroy(had);
-    else ein_plan_destroy(p);
+    ein_plan_destroy(p);
     if (t < f->plan) f->plan = t;
   } while (now(NULL) < stop);
   ein_run run;
   void *out[1];
   job_bind(j, &run, out);
-  run.workspace = memory(fit != NULL ? ein_fit_workspace(fit) : ein_plan_workspace(j->plan));
+  run.workspace = memory(ein_plan_workspace(j->plan));
   execute(j->plan, &run);  // pages in, caches warm
   double start = now(NULL);
   execute(j->plan, &run);
@@ -403,11 +400,6 @@ static int command_bench(void) {
   explain(j.plan);
   memset(&info, 0, sizeof info);
   (void)ein_plan_info_get(j.plan, &info);
-  if (fit != NULL) {
-    ein_fit_info sliced;
-    (void)ein_fit_info_get(fit, &sliced);
-    info.flops = sliced.flops;
-  }
   ein_dtype compute = ein_dtype_compute(j.out.v.dtype);
   read_notation(expr, &no);
   expand_notation(&no, in, j.out.v.rank);

@@ -352,12 +352,11 @@ static void print_table(const notation *no, const step *steps, int nstep,
   putchar('\n');
 }
 
-// With --memory: what runs in which slices.
-static int print_fit(ein_ctx *ctx, ein_graph *graph) {
-  explain(NULL);
-  if (given(O_JSON) != NULL) puts(fit_text(ein_fit_json));
-  else fputs(fit_text(ein_fit_explain), stdout);
-  return finish(ctx, NULL, graph);
+static int print_plan(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
+  explain(plan);
+  if (given(O_JSON) != NULL) puts(plan_text(plan, ein_plan_json));
+  else fputs(plan_text(plan, ein_plan_explain), stdout);
+  return finish(ctx, plan, graph);
 }
 
 #include "command_decomp.h"
@@ -391,7 +390,7 @@ static int plan_expression(const char *expr) {
   array *in = shapes_of_operands(expr, &n);
   j.ctx = make_ctx();
   job_plan(&j, expr, n, in, EIN_NONE);
-  if (fit != NULL) return print_fit(j.ctx, NULL);
+  if (is_within(j.plan)) return print_plan(j.ctx, j.plan, NULL);
   ein_plan_info info;
   (void)ein_plan_info_get(j.plan, &info);
   char *json = plan_text(j.plan, ein_plan_json);
@@ -401,7 +400,7 @@ static int plan_expression(const char *expr) {
     ein_plan_destroy(j.plan);
     if (decomposed()) return plan_decomposed(&p);
     program_schedule(&p);
-    if (fit != NULL) return print_fit(p.ctx, p.graph);
+    if (is_within(p.plan)) return print_plan(p.ctx, p.plan, p.graph);
     ein_plan_info own;
     (void)ein_plan_info_get(p.plan, &own);
     info.workspace_bytes = own.workspace_bytes;
@@ -443,9 +442,5 @@ static int command_plan(void) {
   }
   program_plan(&p);
   if (opt[O_SET].n > 0) (void)program_params(&p);
-  if (fit != NULL) return print_fit(p.ctx, p.graph);
-  explain(p.plan);
-  fputs(plan_text(p.plan, given(O_JSON) != NULL ? ein_plan_json : ein_plan_explain), stdout);
-  if (given(O_JSON) != NULL) putchar('\n');
-  return finish(p.ctx, p.plan, p.graph);
+  return print_plan(p.ctx, p.plan, p.graph);
 }

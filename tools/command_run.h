@@ -238,19 +238,17 @@ static figures_of_run run_on_places(program *p, const ein_run *bound) {
   return made;
 }
 
-// The same of a plan, or a fit, for one place.
+// The same of a plan for one place.
 static figures_of_run run_in_one(const ein_plan *plan, const ein_run *bound) {
   figures_of_run made = no_figures();
-  const char *json = fit != NULL ? fit_text(ein_fit_json) : plan_text(plan, ein_plan_json);
+  const char *json = plan_text(plan, ein_plan_json);
   ein_plan_info info = {0};
-  ein_fit_info within = {0};
   (void)ein_plan_info_get(plan, &info);
-  (void)ein_fit_info_get(fit, &within);
   made.seconds = execute_once(plan, bound);
-  made.planned = fit != NULL ? within.seconds : info.seconds > 0 ? info.seconds : NAN;
-  made.workspace = (double)(fit != NULL ? within.workspace_bytes : info.workspace_bytes);
-  made.peak = fit != NULL ? (double)within.peak_bytes : peak_of_json(json);
-  made.tasks = fit != NULL ? NAN : (double)info.ntask;
+  made.planned = info.seconds > 0 ? info.seconds : NAN;
+  made.workspace = (double)info.workspace_bytes;
+  made.peak = peak_of_json(json);
+  made.tasks = info.nloop > 0 ? NAN : (double)info.ntask;
   made.messages = 0;
   kernels_of_json(&made.kernels, json);
   return made;
@@ -367,18 +365,18 @@ static int command_run(void) {
   program_plan(&p);
   ein_tensor_info t;
   int nin = 0, nout = 0;
-  while (bound_input(&p, nin, &t)) nin++;
-  while (bound_output(&p, nout, &t)) nout++;
+  while (ein_plan_input(p.plan, nin, &t)) nin++;
+  while (ein_plan_output(p.plan, nout, &t)) nout++;
   const void **in = (const void **)memory(sizeof *in * ((size_t)nin + 1));
   void **data = (void **)memory(sizeof *data * ((size_t)nout + 1));
   array *out = (array *)memory(sizeof *out * ((size_t)nout + 1));
   array **chosen = (array **)memory(sizeof *chosen * ((size_t)names.n + 1));
-  for (int i = 0; bound_input(&p, i, &t); i++) {
+  for (int i = 0; ein_plan_input(p.plan, i, &t); i++) {
     for (int k = 0; k < p.nin; k++) {
       if (strcmp(p.in[k].name, t.name) == 0) in[i] = p.in[k].a.v.data;
     }
   }
-  for (int i = 0; bound_output(&p, i, &t); i++) {
+  for (int i = 0; ein_plan_output(p.plan, i, &t); i++) {
     out[i].name = t.name;
     set_shape(&out[i], t.dtype, t.rank, t.shape, 0);
     for (int k = 0; k < names.n; k++) {

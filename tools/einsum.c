@@ -14,14 +14,15 @@
 #define POSIX 0
 #endif
 
+#ifndef EINSUM_LINKED  // then objects of the library are linked
 #define EINSUM_IMPLEMENTATION
-#include "../einsum_program.h"
-#include "../einsum_decomp.h"
-#include "../einsum_memory.h"
+#endif
+#include "../einsum.h"
 #include "../backends/einsum_cpu.h"
 #include "../backends/einsum_dist.h"
 #ifdef WITH_OPENBLAS
 #include "../backends/einsum_openblas.h"
+#include <cblas.h>
 #endif
 #define NPY_IMPLEMENTATION
 #include "npy.h"
@@ -325,6 +326,7 @@ static const char usage[] =
   "  --explain          how it is computed, to stderr\n"
   "  -q                 no notes, no progress\n"
   "  --                 ends the options: einsum -- '->' X.npy, einsum -- run X.npy\n"
+  "einsum SUBCOMMAND --help tells more of one, with an example.\n"
   "Exit status: 0 done; 1 the input is wrong; 2 the command line is wrong; 3 the system failed.\n";
 
 typedef struct words {
@@ -334,6 +336,64 @@ typedef struct words {
 
 static words opt[O_COUNT];
 static words args;  // what is no option, without the subcommand
+
+// What a subcommand is for, behind its line of usage.
+static const struct { unsigned command; const char *text, *example; } manuals[] = {
+  {RUN,
+   "Evaluates a program, whose inputs are NAME=FILE arguments. Outputs without -o are printed.",
+   "einsum run examples/nearest.ein X=examples/data/iris.npy L=examples/data/iris_label.npy"},
+  {PLAN,
+   "Prints what evaluating would do: contraction order, kernels, memory and predicted time; with\n"
+   "-p how every statement is cut over places, and what moves between them. Extents are those of\n"
+   "--sizes, --shapes or of the .npy files, whose data are not read.",
+   "einsum plan 'ij,jk,kl->il' --sizes i=100,j=20,k=300,l=5"},
+  {BENCH,
+   "Times an expression on random operands, and says which fraction of what this machine can do\n"
+   "that is.", "einsum bench 'ij,jk->ik' --sizes i=64,j=64,k=64 --verify"},
+  {INFO,
+   "Prints version, compiler, backends, threads, processor, what was measured of it, and dtypes.",
+   "einsum info --json"}};
+
+// Does the option mean something to the command, or is but its default taken?
+static int applies(option_id o, unsigned command) {
+  if (o == O_PLACES && (command & (BENCH | INFO))) return 0;
+  if (o == O_FABRIC && !(command & (RUN | EVAL))) return 0;
+  return options[o].kind != LATER && (options[o].commands & command);
+}
+
+// Prints what usage says of the command, if it is one of commands: its line, its options. For
+// others, all of it.
+static void put_usage(const char *command) {
+  unsigned c = 0;
+  size_t n = command == NULL ? 0 : strlen(command);
+  for (size_t k = 0; n > 0 && k < sizeof commands / sizeof *commands; k++) {
+    if (strcmp(commands[k].name, command) == 0) c = commands[k].command;
+  }
+  int shown = 1;
+  for (const char *line = usage, *next; *line && c != 0; line = next) {
+    next = strchr(line, '\n') + 1;
+    if (strncmp(line, "einsum ", 7) == 0) {
+      shown = strncmp(line + 7, command, n) == 0 && line[7 + n] == ' ';
+    } else if (strncmp(line, "  -", 3) == 0) {
+      size_t name = strcspn(line + 2, " ");
+      shown = name == 2 && line[3] == '-';  // "--"
+      for (int o = 0; o < O_COUNT; o++) {
+        if (strlen(options[o].name) == name && memcmp(line + 2, options[o].name, name) == 0)
+          shown = applies((option_id)o, c);
+      }
+    } else if (line[0] != ' ') {
+      shown = 0;
+    }
+    if (line[0] == '\n') {
+      for (size_t k = 0; k < sizeof manuals / sizeof *manuals; k++) {
+        if (manuals[k].command == c)
+          printf("\n%s\n\nExample: %s\n\n", manuals[k].text, manuals[k].example);
+      }
+    }
+    if (shown) (void)fwrite(line, 1, (size_t)(next - line), stdout);
+  }
+  if (c == 0) fputs(usage, stdout);
+}
 
 static void add_word(words *w, const char *s) {
   if ((w->n & (w->n - 1)) == 0) {  // doubles when it reaches a power of two
@@ -401,6 +461,7 @@ static int64_t option_places(int64_t otherwise) {
 // Splits argv into options and args; returns the command.
 static unsigned read_command_line(int argc, char **argv) {
   unsigned command = EVAL;
+  const char *name = NULL;
   int ended = 0, first = 1;
   for (int i = 1; i < argc; i++) {
     const char *a = argv[i];
@@ -409,7 +470,7 @@ static unsigned read_command_line(int argc, char **argv) {
       continue;
     }
     if (!ended && (strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0)) {
-      fputs(usage, stdout);
+      put_usage(name);
       exit(fflush(stdout) == 0 ? DONE : SYSTEM_FAILED);
     }
     if (!ended && strcmp(a, "--version") == 0) {
@@ -424,6 +485,7 @@ static unsigned read_command_line(int argc, char **argv) {
     for (size_t k = 0; first && !ended && k < sizeof commands / sizeof *commands; k++) {
       if (strcmp(a, commands[k].name) != 0) continue;
       is_command = 1;
+      name = a;
       command = commands[k].command;
       if (command == 0) misuse(NULL, "%s is not available in this version", a);
     }
@@ -443,7 +505,9 @@ static unsigned read_command_line(int argc, char **argv) {
   if (command == BENCH || command == INFO) check_only(O_FABRIC, "serial");
   for (int o = O_SHAPES; o <= O_SIZES; o++) {
     int known = command == RUN && o == O_SIZES;
-    if ((command == EVAL || command == RUN) && !known && opt[o].n > 0 && !simulated())
+    if (command == RUN && !known && opt[o].n > 0 && !simulated())
+      misuse("--fabric sim needs no data", "%s goes with --fabric sim only", options[o].name);
+    if (command == EVAL && opt[o].n > 0 && !simulated())
       misuse(NULL, "%s does not apply here", options[o].name);
   }
   return command;
@@ -981,20 +1045,21 @@ static void keep_outputs(void) {
 // One expression: operands, result, plan.
 // ================================================================================================
 
-static ein_fit *fit;  // with --memory, in place of a plan
+// The plan keeps within --memory, less what inputs take that could not be mapped.
+static void keep_within(ein_options *o) {
+  o->memory = option_memory();
+  o->reserved = (size_t)unmapped;
+}
 
-// Plans within --memory; the job or program then has no plan of its own.
-static ein_status make_fit(ein_ctx *ctx, const ein_fit_desc *what) {
-  ein_fit_desc d = *what;
-  d.memory = option_memory();
-  d.reserved = (size_t)unmapped;
-  return ein_fit_create(ctx, &d, &fit);
+static int is_within(const ein_plan *p) {
+  ein_plan_info info = {0};
+  (void)ein_plan_info_get(p, &info);
+  return info.memory > 0;
 }
 
 typedef struct job {
   ein_ctx *ctx;
   ein_einsum_desc d;
-  ein_fit_desc within;
   ein_ztensor *view;
   array *in, out;
   ein_plan *plan;
@@ -1024,10 +1089,10 @@ static void job_plan(job *j, const char *expr, int nin, array *in, ein_dtype dty
   j->out.name = "the result";
   set_shape(&j->out, dtype == EIN_NONE ? v.dtype : dtype, v.rank, shape, 0);
   j->d.out = &j->out.v;
-  j->within.einsum = &j->d;
-  int fits = given(O_MEMORY) != NULL && !on_places() && given(O_DETERMINISTIC) == NULL;
+  if (given(O_MEMORY) != NULL && !on_places() && given(O_DETERMINISTIC) == NULL)
+    keep_within(&j->d.options);
   progress_begin("planning", NULL, 0);
-  st = fits ? make_fit(j->ctx, &j->within) : ein_plan_create(j->ctx, &j->d, &j->plan);
+  st = ein_plan_create(j->ctx, &j->d, &j->plan);
   if (st != EIN_OK) die_library(j->ctx, st, NULL);
   progress_end();
 }
@@ -1045,13 +1110,6 @@ static double peak_of_json(const char *json) {
   return at == NULL ? 0 : strtod(at + strlen(key), NULL);
 }
 
-static char *fit_text(size_t (*fn)(const ein_fit *, char *, size_t)) {
-  size_t n = fn(fit, NULL, 0);
-  char *s = (char *)memory(n + 1);
-  (void)fn(fit, s, n + 1);
-  return s;
-}
-
 // What predictions assume of this machine.
 static void explain_cores(void) {
   char facts[1024];
@@ -1067,17 +1125,17 @@ static void explain_cores(void) {
 static void explain(const ein_plan *p) {
   if (given(O_EXPLAIN) == NULL) return;
   explain_cores();
-  fputs(fit != NULL ? fit_text(ein_fit_explain) : plan_text(p, ein_plan_explain), stderr);
+  fputs(plan_text(p, ein_plan_explain), stderr);
 }
 
 static void execute(const ein_plan *plan, const ein_run *bound) {
   ein_run run = *bound;
   char error[256] = "";
-  run.workspace_bytes = fit != NULL ? ein_fit_workspace(fit) : ein_plan_workspace(plan);
+  run.workspace_bytes = ein_plan_workspace(plan);
   if (run.workspace == NULL) run.workspace = memory(run.workspace_bytes);
   run.error = error;
   run.error_bytes = sizeof error;
-  ein_status st = fit != NULL ? ein_fit_execute(fit, &run) : ein_plan_execute(plan, &run);
+  ein_status st = ein_plan_execute(plan, &run);
   if (st != EIN_OK) {
     die(exit_status(st), NULL, "%s%s%s", ein_status_text(st), error[0] ? ": " : "", error);
   }
@@ -1088,9 +1146,9 @@ static double execute_once(const ein_plan *plan, const ein_run *bound) {
   ein_run run = *bound;
   ein_plan_info info = {0};
   (void)ein_plan_info_get(plan, &info);
-  if (given(O_EXPLAIN) != NULL && fit == NULL)
+  if (given(O_EXPLAIN) != NULL && !is_within(plan))
     run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
-  run.workspace = memory(fit != NULL ? ein_fit_workspace(fit) : info.workspace_bytes);
+  run.workspace = memory(info.workspace_bytes);
   progress_begin("running", NULL, info.seconds);
   const double begin = now(NULL);
   execute(plan, &run);
@@ -1118,7 +1176,6 @@ static void job_bind(const job *j, ein_run *run, void **out) {
 // appear.
 static int finish(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
   ein_plan_destroy(plan);
-  ein_fit_destroy(fit);
   ein_graph_destroy(graph);
   ein_ctx_destroy(ctx);
   ein_cpu_destroy(cpu);
@@ -1342,16 +1399,9 @@ static void program_schedule(program *p) {
   }
   ein_options search;
   program_search(p, &search);
-  ein_fit_desc within;
-  memset(&within, 0, sizeof within);
-  within.graph = p->graph;
-  within.nlayout = n;
-  within.layout = bind;
-  within.options = &search;
+  if (given(O_MEMORY) != NULL && !on_places()) keep_within(&search);
   progress_begin("planning", NULL, 0);
-  ein_status st = given(O_MEMORY) != NULL && !on_places()
-                      ? make_fit(p->ctx, &within)
-                      : ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
+  ein_status st = ein_plan_graph(p->ctx, p->graph, n, bind, &search, &p->plan);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   progress_end();
 }
@@ -1361,24 +1411,11 @@ static void program_plan(program *p) {
   program_schedule(p);
 }
 
-// What a plan, or a fit, wants bound.
-static int bound_input(const program *p, int i, ein_tensor_info *info) {
-  return fit != NULL ? ein_fit_input(fit, i, info) : ein_plan_input(p->plan, i, info);
-}
-
-static int bound_output(const program *p, int i, ein_tensor_info *info) {
-  return fit != NULL ? ein_fit_output(fit, i, info) : ein_plan_output(p->plan, i, info);
-}
-
-static int bound_param(const program *p, int i, ein_param_info *info) {
-  return fit != NULL ? ein_fit_param(fit, i, info) : ein_plan_param(p->plan, i, info);
-}
-
 // Values of --set, in the order of the plan's params.
 static ein_scalar *program_params(const program *p) {
   int n = 0, declared = ein_graph_params(p->graph);
   ein_param_info info;
-  while (bound_param(p, n, &info)) n++;
+  while (ein_plan_param(p->plan, n, &info)) n++;
   ein_scalar *value = (ein_scalar *)memory(sizeof *value * ((size_t)n + 1));
   char *seen = (char *)memory((uint64_t)n + 1);
   for (int i = 0; i < opt[O_SET].n; i++) {
@@ -1391,7 +1428,7 @@ static ein_scalar *program_params(const program *p) {
       known = ein_graph_param(p->graph, k, &info) && strcmp(info.name, name) == 0;
     }
     if (!known) misuse(NULL, "%s has no param '%s'", p->file, name);
-    for (int k = 0; bound_param(p, k, &info); k++) {
+    for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
       if (strcmp(info.name, name) != 0) continue;
       if (seen[k]++) misuse(NULL, "param '%s' is set twice", name);
       if (v.im != 0 && !is_complex(info.dtype)) {
@@ -1401,7 +1438,7 @@ static ein_scalar *program_params(const program *p) {
       value[k] = v;
     }
   }
-  for (int k = 0; bound_param(p, k, &info); k++) {
+  for (int k = 0; ein_plan_param(p->plan, k, &info); k++) {
     if (!value[k].set && !info.has_default) {
       misuse("--set NAME=VALUE", "param '%s' has no value", info.name);
     }

@@ -1,0 +1,56 @@
+#if !defined(EINSUM_H) || \
+    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
+#include "einsum.h"
+#endif
+
+#ifndef EINSUM_CPU_H
+#define EINSUM_CPU_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>cpu-api  public types and functions
+// A thread pool and a provider of kernels for the processor the program runs on.
+// ================================================================================================
+
+typedef struct ein_cpu ein_cpu;
+
+typedef struct ein_cpu_desc {
+  int threads;            // with the caller; 0: as many as the process may use cores, by its quota
+  const char *isa;        // "avx512", "avx2", "neon", "plain"; NULL or "": the best there is
+  int pin;                // 1: bind the pool's threads to cores
+} ein_cpu_desc;
+
+// desc and allocator may be NULL. *cpu is NULL on failure: EIN_ERR_ARGUMENT, EIN_ERR_UNSUPPORTED
+// (an instruction set this machine lacks), EIN_ERR_NO_MEMORY.
+EIN_API ein_status ein_cpu_create(const ein_cpu_desc *desc, const ein_allocator *allocator,
+                                  ein_cpu **cpu);
+EIN_API void ein_cpu_destroy(ein_cpu *cpu);  // NULL is a no-op; not while anything runs
+
+// Sets desc->executor and puts the provider first in desc->use; leaves the rest alone and writes
+// nothing of cpu's, so several threads may do so at a time. EIN_ERR_TOO_LARGE without room there.
+EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc);
+EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu);
+EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
+
+// Facts for people, one a line: instruction set, caches, threads, rates. Returns the length of the
+// whole text without its NUL, as snprintf does.
+EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
+
+// Measures the machine (about 150 ms). Plans may run meanwhile, but none be made with this cpu.
+EIN_API ein_status ein_cpu_calibrate(ein_cpu *cpu);
+// The rates as one line of text; the length is returned as above.
+EIN_API size_t ein_cpu_export(const ein_cpu *cpu, char *buf, size_t size);
+// Takes such a line. EIN_ERR_SYNTAX when it is none, EIN_ERR_UNSUPPORTED when it is of another
+// instruction set; then nothing is changed. Plans may run meanwhile, but none be made.
+EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_CPU_H
+
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_CPU_IMPLEMENTATION_DONE)
+#define EINSUM_CPU_IMPLEMENTATION_DONE

@@ -1,0 +1,221 @@
+// ================================================================================================
+// >>cpu-public  the provider and what a caller sees
+// Thin functions around the sections above.
+// ================================================================================================
+
+struct ein_cpu {
+  eini_rated machine;          // runs are given machine.is only
+  eini_pool pool;
+  ein_kernels kernels;
+  ein_allocator allocator;
+  size_t bytes;
+  int calibrated;
+};
+
+static int eini_slot_contract_plan(void *user, const ein_contract *c, int width,
+                                   ein_choice *choice) {
+  return eini_cpu_contract_plan(&((const ein_cpu *)user)->machine, c, width, choice);
+}
+static ein_status eini_slot_contract_run(void *user, const ein_contract *c,
+                                         const ein_choice *choice, const ein_part *part,
+                                         void *scratch) {
+  return eini_cpu_contract_run(&((const ein_cpu *)user)->machine.is, c, choice, part, scratch);
+}
+static int eini_slot_copy_plan(void *user, const ein_copy *c, int width, ein_choice *choice) {
+  return eini_cpu_copy_plan(&((const ein_cpu *)user)->machine, c, width, choice);
+}
+static ein_status eini_slot_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
+                                     void *scratch) {
+  return eini_cpu_copy_run(&((const ein_cpu *)user)->machine.is, c, choice, scratch);
+}
+static ein_chunk_fn eini_slot_chunk(void *user, int op, ein_dtype type) {
+  return eini_cpu_chunk_fn(((const ein_cpu *)user)->machine.is.isa, op, type);
+}
+static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, const void *,
+                                                                      void *) {
+  return eini_cpu_across_fn(((const ein_cpu *)user)->machine.is.isa, fold, type);
+}
+static int eini_slot_row(void *user, struct eini_nest *walk, int64_t n, void *out, int stream) {
+  return eini_cpu_row(&((const ein_cpu *)user)->machine.is, walk, n, out, stream);
+}
+static void eini_slot_stream(void *user, size_t bytes, const void *src, void *dst) {
+  if (bytes == 0) eini_stream_end();
+  else eini_stream_row(((const ein_cpu *)user)->machine.is.isa, bytes, (const char *)src,
+                       (char *)dst);
+}
+
+static void *eini_cpu_alloc_default(size_t size, size_t align, void *user) {
+  (void)align;
+  (void)user;
+  return EINSUM_MALLOC(size);
+}
+static void eini_cpu_free_default(void *ptr, size_t size, void *user) {
+  (void)size;
+  (void)user;
+  EINSUM_FREE(ptr);
+}
+
+// What planners see of the rates; after whatever changes them.
+static void eini_cpu_rates(ein_cpu *cpu) {
+  const eini_rated *m = &cpu->machine;
+  const double past = m->past * m->is.l3s;
+  cpu->kernels.stream_bytes = past < (double)(SIZE_MAX / 2) ? (size_t)past : SIZE_MAX / 2;
+  ein_rates *r = &cpu->kernels.rates;
+  r->flops_f64 = m->peak_f64;
+  r->flops_f32 = m->peak_f32;
+  r->read_bw = m->read_bw;
+  r->copy_bw = m->copy_bw;
+  r->fast_bytes = (double)m->is.l2;
+  r->fused = EINI_ELEM_FUSED;
+}
+
+static void eini_cpu_provide(ein_cpu *cpu) {
+  ein_kernels *k = &cpu->kernels;
+  k->name = "cpu";
+  k->user = cpu;
+  k->contract_plan = eini_slot_contract_plan;
+  k->contract_run = eini_slot_contract_run;
+  k->ordered = 1;
+  k->copy_plan = eini_slot_copy_plan;
+  k->copy_run = eini_slot_copy_run;
+  k->chunk_fn = eini_slot_chunk;
+  k->across_fn = eini_slot_across;
+  k->row_fn = eini_slot_row;
+  if (EINI_STREAM_LINE > 0) k->stream_fn = eini_slot_stream;
+  eini_cpu_rates(cpu);
+}
+
+static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *allocator,
+                               ein_cpu **out) {
+  eini_rated m;
+  uint64_t mask[EINI_CPU_MASK_WORDS];
+  memset(&m, 0, sizeof m);
+  const int online = desc->threads > 0 ? 0 : eini_cpu_allowed(mask);
+  m.is.width = desc->threads > 0 ? desc->threads : eini_cpu_threads("", mask, online);
+  if (!EINI_CPU_THREADS) m.is.width = 1;
+  if (!eini_cpu_detect(&m, desc->isa)) return EIN_ERR_UNSUPPORTED;
+  size_t bytes = sizeof(ein_cpu);
+#if EINI_CPU_THREADS
+  bytes += (size_t)(m.is.width - 1) * sizeof(pthread_t);
+#endif
+  ein_cpu *cpu = (ein_cpu *)allocator->alloc_fn(bytes, 64, allocator->user);
+  if (cpu == NULL) return EIN_ERR_NO_MEMORY;
+  memset(cpu, 0, bytes);
+  cpu->machine = m;
+  cpu->allocator = *allocator;
+  cpu->bytes = bytes;
+#if EINI_CPU_THREADS
+  eini_pool_init(&cpu->pool, m.is.width, desc->pin, (pthread_t *)(void *)(cpu + 1));
+  cpu->machine.is.width = cpu->pool.width;
+#else
+  cpu->pool.width = 1;
+#endif
+  eini_cpu_provide(cpu);
+  *out = cpu;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_cpu_create(const ein_cpu_desc *desc, const ein_allocator *allocator,
+                                  ein_cpu **cpu) {
+  ein_cpu_desc none;
+  ein_allocator plain;
+  memset(&none, 0, sizeof none);
+  plain.alloc_fn = eini_cpu_alloc_default;
+  plain.free_fn = eini_cpu_free_default;
+  plain.user = NULL;
+  if (cpu == NULL) return EIN_ERR_ARGUMENT;
+  *cpu = NULL;
+  if (desc == NULL) desc = &none;
+  if (desc->threads < 0 || desc->threads > 4096) return EIN_ERR_ARGUMENT;
+  if (allocator == NULL || (allocator->alloc_fn == NULL && allocator->free_fn == NULL))
+    allocator = &plain;
+  if (allocator->alloc_fn == NULL || allocator->free_fn == NULL) return EIN_ERR_ARGUMENT;
+  return eini_cpu_new(desc, allocator, cpu);
+}
+
+EIN_API void ein_cpu_destroy(ein_cpu *cpu) {
+  if (cpu == NULL) return;
+#if EINI_CPU_THREADS
+  eini_pool_end(&cpu->pool);
+#endif
+  ein_allocator a = cpu->allocator;
+  a.free_fn(cpu, cpu->bytes, a.user);
+}
+
+EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu) {
+  return cpu == NULL ? NULL : &cpu->kernels;
+}
+
+EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu) {
+  ein_executor e;
+  memset(&e, 0, sizeof e);
+  if (cpu == NULL) return e;
+  e.width = cpu->pool.width;
+  e.parallel_for = eini_pool_for;
+  e.user = &cpu->pool;
+  return e;
+}
+
+EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
+  const int room = desc == NULL ? 0 : (int)(sizeof desc->use / sizeof *desc->use);
+  if (cpu == NULL || desc == NULL || desc->nuse < 0) return EIN_ERR_ARGUMENT;
+  if (desc->nuse >= room) return EIN_ERR_TOO_LARGE;
+  for (int i = desc->nuse++; i > 0; i--) desc->use[i] = desc->use[i - 1];
+  desc->use[0] = &cpu->kernels;
+  desc->executor = ein_cpu_executor(cpu);
+  return EIN_OK;
+}
+
+EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {
+  if (cpu == NULL) return 0;
+  const eini_rated *m = &cpu->machine;
+  int n = snprintf(
+      buf, size,
+      "instruction set: %s (best here: %s)\nthreads: %d\n"
+      "caches per core: L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\nrates: %s\n"
+      "frequency: %.2f GHz\npeak per core: %.1f GFLOP/s f64, %.1f GFLOP/s f32\n"
+      "memory per core: read %.1f GB/s, copy %.1f GB/s\ncaches: L2 %.0f GB/s, L3 %.0f GB/s\n"
+      "past the caches: outputs from %.1f MiB on\n",
+      eini_isa_names[m->is.isa], eini_isa_names[eini_isa_best()], m->is.width,
+      (long long)(m->is.l1 >> 10),
+      (long long)(m->is.l2 >> 10), (long long)(m->is.l3 >> 10),
+      cpu->calibrated ? "calibrated" : "by table, not calibrated", m->hz * 1e-9,
+      m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
+      m->l2_bw * 1e-9, m->l3_bw * 1e-9, m->past * m->is.l3s / 1048576);
+  return n < 0 ? 0 : (size_t)n;
+}
+
+EIN_API ein_status ein_cpu_calibrate(ein_cpu *cpu) {
+  if (cpu == NULL) return EIN_ERR_ARGUMENT;
+  if (!EINI_CPU_POSIX) return EIN_ERR_UNSUPPORTED;
+  char *mem = (char *)cpu->allocator.alloc_fn(EINI_CALIBRATE_BYTES, 64, cpu->allocator.user);
+  if (mem == NULL) return EIN_ERR_NO_MEMORY;
+  eini_cpu_measure(&cpu->machine, mem);
+  cpu->allocator.free_fn(mem, EINI_CALIBRATE_BYTES, cpu->allocator.user);
+  cpu->calibrated = 1;
+  eini_cpu_rates(cpu);
+  return EIN_OK;
+}
+
+EIN_API size_t ein_cpu_export(const ein_cpu *cpu, char *buf, size_t size) {
+  return cpu == NULL ? 0 : eini_cpu_rates_print(&cpu->machine, buf, size);
+}
+
+EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text) {
+  if (cpu == NULL || text == NULL) return EIN_ERR_ARGUMENT;
+  ein_status st = eini_cpu_rates_parse(&cpu->machine, text);
+  if (st == EIN_OK) cpu->calibrated = 1;
+  eini_cpu_rates(cpu);
+  return st;
+}
+
+// What EINSUM_CPU brings into a ctx.
+EINI_UNUSED static ein_status eini_cpu_start(const ein_allocator *al, ein_ctx_desc *desc,
+                                             void **own) {
+  ein_cpu *cpu;
+  EINI_TRY(ein_cpu_create(NULL, al, &cpu));
+  *own = cpu;
+  return ein_cpu_use(cpu, desc);
+}
+
+EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own); }

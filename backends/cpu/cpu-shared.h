@@ -1,0 +1,138 @@
+// ================================================================================================
+// >>cpu-shared  what the sections below share
+// Macros per instruction set; what the machine is; the interface of a family of contractions.
+// ================================================================================================
+
+#include <fenv.h>
+
+#if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
+#define EINI_CPU_X86 1
+#include <cpuid.h>
+#include <immintrin.h>
+#define EINI_T512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma")))
+#define EINI_T256 __attribute__((target("avx2,fma")))
+#else
+#define EINI_CPU_X86 0
+#endif
+
+#if (defined(__GNUC__) || defined(__clang__)) && defined(__aarch64__)
+#define EINI_CPU_NEON 1
+#include <arm_neon.h>
+#else
+#define EINI_CPU_NEON 0
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_INLINE static inline __attribute__((always_inline))
+#define EINI_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
+#define EINI_FETCH2(p) __builtin_prefetch((const void *)(p), 0, 2)  // into the second cache
+#define EINI_FETCHW(p) __builtin_prefetch((const void *)(p), 1, 3)  // to be written
+#else
+#define EINI_INLINE static inline
+#define EINI_FETCH(p) ((void)(p))
+#define EINI_FETCH2(p) ((void)(p))
+#define EINI_FETCHW(p) ((void)(p))
+#endif
+
+#if defined(__unix__) || defined(__APPLE__)
+#define EINI_CPU_POSIX 1
+#include <pthread.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+#else
+#define EINI_CPU_POSIX 0
+#endif
+
+#ifdef __linux__
+#include <sys/syscall.h>
+#ifndef __cplusplus
+long syscall(long number, ...);  // strict ISO modes hide it
+#endif
+#endif
+
+typedef enum eini_isa {
+  EINI_ISA_PLAIN, EINI_ISA_NEON, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_COUNT
+} eini_isa;
+
+// What the machine is. It never changes, so what runs may look at it.
+typedef struct eini_cpu {
+  int isa;                     // the best usable one, or what the user forced
+  int64_t l1, l2, l3;          // bytes of data cache one core may use (l3: its share)
+  int l3s;                     // last-level caches that the threads have between them
+  int width;                   // threads
+  int halves;                  // 512-bit operations take two passes (Zen 4)
+} eini_cpu;
+
+// With the rates of one core, which calibration measures and import replaces at any time between
+// two plans. Only planning sees them: what they decide is in the choice, and a run decodes it.
+typedef struct eini_rated {
+  eini_cpu is;
+  double hz;                   // cycles per second under load, for the time model
+  double peak_f64, peak_f32;   // flops per second at this isa
+  double read_bw, copy_bw;     // bytes per second from memory; copy: non-temporal, read + written
+  double l2_bw, l3_bw;         // bytes per second
+  double call;                 // seconds of fixed cost of one run
+  double past;                 // bytes of an output from which it goes past one last-level cache
+} eini_rated;
+
+// Whether an output of so many bytes is written past the caches: it would not stay in them. All
+// that stores past them asks here, while planning.
+static int eini_cpu_past(const eini_rated *m, double bytes) {
+  return bytes > m->past * m->is.l3s;
+}
+
+// A family of contraction kernels. plan: 0 if it cannot, else fills *choice, whose last word of
+// state is not its own. run: EIN_ERR_INTERNAL for a choice that is not of this contraction.
+typedef struct eini_cpu_family {
+  const char *name;
+  int (*plan)(const eini_rated *cpu, const ein_contract *c, int width, ein_choice *choice);
+  ein_status (*run)(const eini_cpu *cpu, const ein_contract *c, const ein_choice *choice,
+                    const ein_part *part, void *scratch);
+} eini_cpu_family;
+
+// Up to three matrices that the next problem of a batch reads or writes, rows `step` bytes apart.
+// They are asked for while the present problem runs, `share` lines at a time.
+typedef struct eini_next {
+  uintptr_t row[3];
+  int64_t rows[3], step[3], lines[3];  // lines: of a row
+  int64_t share, i, line;
+} eini_next;
+
+static void eini_next_row(eini_next *x, int i, uintptr_t at, int64_t rows, int64_t step,
+                          int64_t bytes) {
+  if (step < 0) at -= (uintptr_t)(-step * (rows - 1)), step = -step;
+  if (rows == 0) bytes = 0;
+  else if (step < bytes + 64) bytes += step * (rows - 1), rows = 1;
+  x->row[i] = at, x->rows[i] = rows, x->step[i] = step, x->lines[i] = (bytes + 63) / 64;
+}
+
+// Shares for so many calls of eini_next_some.
+static void eini_next_start(eini_next *x, int64_t calls) {
+  int64_t all = 0;
+  for (int i = 0; i < 3; i++) all += x->rows[i] * x->lines[i];
+  x->share = (all + calls - 1) / calls, x->i = x->line = 0;
+}
+
+static void eini_next_some(eini_next *x) {
+  for (int64_t left = x->share, n; left > 0 && x->i < 3; left -= n) {
+    uintptr_t p = x->row[x->i] + 64 * (uintptr_t)x->line;
+    n = eini_min64(left, x->lines[x->i] - x->line);
+    x->line += n;
+    for (int64_t l = 0; l < n; l++, p += 64) EINI_FETCH2(p);
+    if (x->line < x->lines[x->i]) continue;
+    x->line = 0, x->row[x->i] += (uintptr_t)x->step[x->i];
+    if (--x->rows[x->i] <= 0) x->i++;
+  }
+}
+
+static double eini_cpu_now(void) {
+#if EINI_CPU_POSIX
+  struct timeval tv;
+  gettimeofday(&tv, NULL);
+  return (double)tv.tv_sec + 1e-6 * (double)tv.tv_usec;
+#else
+  return 0;
+#endif
+}

@@ -1,0 +1,421 @@
+// ================================================================================================
+// >>gett-pack  packing for section gett, and its kernels by type
+// A block of one side goes into panels [k][lane].
+// ================================================================================================
+
+// Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
+// of what comes before; operands are contiguous along the lanes, along k, across positions that
+// are some granules apart or an uneven step, or nowhere.
+enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
+
+typedef struct eini_gett_pack_arg {
+  int kind;
+  int64_t n, np, nk;           // positions, the same filled up, extent of k
+  int64_t lanes;               // of one panel
+  int64_t step, count;         // the contiguous index: its step in positions or k, its extent
+  const int64_t *row, *col;    // [np], [nk] offsets in the operand
+  const int64_t *place;        // [np / G] where a granule goes
+  const unsigned char *flat;   // [np / G] whether its lanes are contiguous
+  const void *src;
+  void *dst;
+} eini_gett_pack_arg;
+
+typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
+
+// Asks for the lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines:
+// the one where a row starts, or ends, is asked for besides those of its vectors.
+#define EINI_GETT_AHEAD2(s, r, i) \
+  (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
+#define EINI_GETT_AHEAD(G, s, r)                                                                 \
+  do {                                                                                           \
+    EINI_GETT_AHEAD2(s, r, 0);                                                                   \
+    if (G > 2) EINI_GETT_AHEAD2(s, r, G > 2 ? 2 : 0);                                            \
+    if (G > 4) EINI_GETT_AHEAD2(s, r, G > 4 ? 4 : 0), EINI_GETT_AHEAD2(s, r, G > 4 ? 6 : 0);     \
+  } while (0)
+
+// SWAP: G vectors from s + r[i] go transposed to d + o[i]. COPY: G elements.
+// Across: rows are often so far apart that eight of them fill a set of the cache, so lines are
+// asked for when those before them are done with, and no more than four of a row ahead.
+#define EINI_GETT_PACK(NAME, ATTR, T, G, COPY, SWAP)                                             \
+  ATTR static void NAME##_some(const eini_gett_pack_arg *a, int64_t p, int64_t q, int64_t to,    \
+                               int64_t by) {                                                     \
+    const T *src = (const T *)a->src;                                                            \
+    T *d = (T *)a->dst + a->place[p / G];                                                        \
+    const int64_t *r = a->row + p;                                                               \
+    for (; q < to; q += by)                                                                      \
+      for (int i = 0; i < G; i++) d[q * a->lanes + i] = src[a->col[q] + r[i]];                   \
+  }                                                                                              \
+  ATTR static void NAME##_rows(const eini_gett_pack_arg *a) {                                    \
+    const int64_t *place = a->place, *row = a->row, ng = a->np / G;                              \
+    const unsigned char *flat = a->flat;                                                         \
+    for (int64_t q = 0; q < a->nk; q++) {                                                        \
+      const T *s = (const T *)a->src + a->col[q];                                                \
+      T *d = (T *)a->dst + q * a->lanes;                                                         \
+      for (int64_t g = 0; g < ng; g++)                                                           \
+        if (flat[g]) COPY(d + place[g], s + row[g * G]);                                         \
+        else                                                                                     \
+          for (int i = 0; i < G; i++) d[place[g] + i] = s[row[g * G + i]];                       \
+    }                                                                                            \
+  }                                                                                              \
+  ATTR static void NAME##_along(const eini_gett_pack_arg *a) {                                   \
+    const int64_t whole = a->count / G * G, by = a->step * a->lanes;                             \
+    int64_t o[G];                                                                                \
+    for (int i = 0; i < G; i++) o[i] = i * by;                                                   \
+    for (int64_t p = 0; p < a->np; p += G)                                                       \
+      for (int64_t q0 = 0; q0 < a->nk; q0 += a->step * a->count)                                 \
+        for (int64_t q = q0; q < q0 + a->step; q++) {                                            \
+          const T *s = (const T *)a->src + a->col[q];                                            \
+          T *d = (T *)a->dst + a->place[p / G] + q * a->lanes;                                   \
+          const int64_t *then = p + G < a->np ? a->row + p + G : a->row + p;                     \
+          EINI_GETT_AHEAD(G, s, then);                                                           \
+          for (int64_t t = 0; t < whole; t += G) {                                               \
+            EINI_GETT_AHEAD(G, s + t + G - 1, then);                                             \
+            SWAP(s + t, a->row + p, d + t * by, o);                                              \
+          }                                                                                      \
+          NAME##_some(a, p, q + whole * a->step, q + a->count * a->step, a->step);               \
+        }                                                                                        \
+  }                                                                                              \
+  ATTR static void NAME##_across_at(const eini_gett_pack_arg *a, int64_t p, int64_t t0,          \
+                                    int64_t t1) {                                                \
+    const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(T)), 1);                 \
+    int64_t o[8][G];                                                                             \
+    for (int64_t t = t0; t < t1; t++)                                                            \
+      o[(t - t0) / G][(t - t0) % G] = a->place[p / G + t * (a->step / G)];                       \
+    for (int64_t q = 0; q < a->nk; q++) {                                                        \
+      const T *s = (const T *)a->src + a->col[q];                                                \
+      const T *then = (const T *)a->src + a->col[eini_min64(q + ahead, a->nk - 1)];              \
+      T *d = (T *)a->dst + q * a->lanes;                                                         \
+      EINI_GETT_AHEAD(G, s + t1 - 1, a->row + p);                                                \
+      for (int64_t t = t0; t < t1; t += G) {                                                     \
+        SWAP(s + t, a->row + p, d, o[(t - t0) / G]);                                             \
+        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
+      }                                                                                          \
+    }                                                                                            \
+  }                                                                                              \
+  ATTR static void NAME##_across(const eini_gett_pack_arg *a) {                                  \
+    const int64_t whole = a->count / G * G, step = a->step;                                      \
+    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
+      for (int64_t p = z; p < z + step; p += G)                                                  \
+        for (int64_t t = 0; t < whole; t += 8 * G)                                               \
+          NAME##_across_at(a, p, t, eini_min64(t + 8 * G, whole));                          \
+    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
+      for (int64_t p = z + whole * step; p < z + step * a->count; p += G)                        \
+        NAME##_some(a, p, 0, a->nk, 1);                                                          \
+    for (int64_t p = a->n; p < a->np; p += G) NAME##_some(a, p, 0, a->nk, 1);                    \
+  }                                                                                              \
+  ATTR static void NAME(const eini_gett_pack_arg *a) {                                           \
+    if (a->kind == EINI_GETT_ROWS) NAME##_rows(a);                                               \
+    else if (a->kind == EINI_GETT_ALONG) NAME##_along(a);                                        \
+    else if (a->kind == EINI_GETT_ACROSS) NAME##_across(a);                                      \
+    else {  /* uneven: few k at a time, so that other positions find their lines in the cache */ \
+      const int64_t few = a->kind == EINI_GETT_UNEVEN ? 2 : a->nk;                               \
+      for (int64_t q = 0; q < a->nk; q += few)                                                   \
+        for (int64_t p = 0; p < a->np; p += G)                                                   \
+          NAME##_some(a, p, q, eini_min64(q + few, a->nk), 1);                                   \
+    }                                                                                            \
+  }
+
+// Elements are moved whole, and those of c64 are aligned as their parts are.
+#if defined(__GNUC__) || defined(__clang__)
+typedef int64_t eini_gett_8 __attribute__((aligned(4), may_alias));
+typedef double eini_gett_8d __attribute__((aligned(4), may_alias));
+#else
+typedef int64_t eini_gett_8;
+#endif
+typedef struct eini_gett_16 { double re, im; } eini_gett_16;
+#define EINI_GETT_COPY2(d, s) ((d)[0] = (s)[0], (d)[1] = (s)[1])
+#define EINI_GETT_COPY4(d, s) \
+  ((d)[0] = (s)[0], (d)[1] = (s)[1], (d)[2] = (s)[2], (d)[3] = (s)[3])
+#define EINI_GETT_PLAIN_SWAP(NAME, T, G)                                                         \
+  EINI_INLINE void NAME(const T *s, const int64_t *r, T *d, const int64_t *o) {             \
+    for (int i = 0; i < G; i++)                                                                  \
+      for (int j = 0; j < G; j++) d[o[j] + i] = s[r[i] + j];                                     \
+  }
+EINI_GETT_PLAIN_SWAP(eini_gett_swap1, unsigned char, 4)
+EINI_GETT_PLAIN_SWAP(eini_gett_swap4, int32_t, 4)
+EINI_GETT_PLAIN_SWAP(eini_gett_swap8, eini_gett_8, 2)
+EINI_GETT_PLAIN_SWAP(eini_gett_swap16, eini_gett_16, 2)
+#undef EINI_GETT_PLAIN_SWAP
+EINI_GETT_PACK(eini_gett_pack1, EINI_GETT_NONE, unsigned char, 4, EINI_GETT_COPY4, eini_gett_swap1)
+EINI_GETT_PACK(eini_gett_pack4, EINI_GETT_NONE, int32_t, 4, EINI_GETT_COPY4, eini_gett_swap4)
+EINI_GETT_PACK(eini_gett_pack8, EINI_GETT_NONE, eini_gett_8, 2, EINI_GETT_COPY2, eini_gett_swap8)
+EINI_GETT_PACK(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
+               eini_gett_swap16)
+
+#if EINI_CPU_X86
+EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_t *r,
+                                             eini_gett_8d *d, const int64_t *o) {
+  const __m512d a0 = _mm512_loadu_pd(s + r[0]), a1 = _mm512_loadu_pd(s + r[1]),
+                a2 = _mm512_loadu_pd(s + r[2]), a3 = _mm512_loadu_pd(s + r[3]),
+                a4 = _mm512_loadu_pd(s + r[4]), a5 = _mm512_loadu_pd(s + r[5]),
+                a6 = _mm512_loadu_pd(s + r[6]), a7 = _mm512_loadu_pd(s + r[7]);
+  const __m512d b0 = _mm512_unpacklo_pd(a0, a1), b1 = _mm512_unpackhi_pd(a0, a1),
+                b2 = _mm512_unpacklo_pd(a2, a3), b3 = _mm512_unpackhi_pd(a2, a3),
+                b4 = _mm512_unpacklo_pd(a4, a5), b5 = _mm512_unpackhi_pd(a4, a5),
+                b6 = _mm512_unpacklo_pd(a6, a7), b7 = _mm512_unpackhi_pd(a6, a7);
+  // b: pairs of rows at columns 0 2 4 6 (even) and 1 3 5 7 (odd); then fours of rows, then all.
+  const __m512d c0 = _mm512_shuffle_f64x2(b0, b2, 0x88), c1 = _mm512_shuffle_f64x2(b1, b3, 0x88),
+                c2 = _mm512_shuffle_f64x2(b0, b2, 0xdd), c3 = _mm512_shuffle_f64x2(b1, b3, 0xdd),
+                c4 = _mm512_shuffle_f64x2(b4, b6, 0x88), c5 = _mm512_shuffle_f64x2(b5, b7, 0x88),
+                c6 = _mm512_shuffle_f64x2(b4, b6, 0xdd), c7 = _mm512_shuffle_f64x2(b5, b7, 0xdd);
+  _mm512_storeu_pd(d + o[0], _mm512_shuffle_f64x2(c0, c4, 0x88));
+  _mm512_storeu_pd(d + o[1], _mm512_shuffle_f64x2(c1, c5, 0x88));
+  _mm512_storeu_pd(d + o[2], _mm512_shuffle_f64x2(c2, c6, 0x88));
+  _mm512_storeu_pd(d + o[3], _mm512_shuffle_f64x2(c3, c7, 0x88));
+  _mm512_storeu_pd(d + o[4], _mm512_shuffle_f64x2(c0, c4, 0xdd));
+  _mm512_storeu_pd(d + o[5], _mm512_shuffle_f64x2(c1, c5, 0xdd));
+  _mm512_storeu_pd(d + o[6], _mm512_shuffle_f64x2(c2, c6, 0xdd));
+  _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
+}
+
+EINI_T512 EINI_INLINE void eini_gett_swap_zs(const float *s, const int64_t *r, float *d,
+                                                       const int64_t *o) {
+  const __m256 a0 = _mm256_loadu_ps(s + r[0]), a1 = _mm256_loadu_ps(s + r[1]),
+               a2 = _mm256_loadu_ps(s + r[2]), a3 = _mm256_loadu_ps(s + r[3]),
+               a4 = _mm256_loadu_ps(s + r[4]), a5 = _mm256_loadu_ps(s + r[5]),
+               a6 = _mm256_loadu_ps(s + r[6]), a7 = _mm256_loadu_ps(s + r[7]);
+  const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),
+               b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),
+               b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),
+               b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);
+  const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),
+               c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),
+               c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),
+               c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);
+  _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));
+  _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));
+  _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));
+  _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));
+  _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));
+  _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));
+  _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));
+  _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
+}
+
+#define EINI_GETT_LOAD_YD(s) _mm256_loadu_pd((const double *)(const void *)(s))
+#define EINI_GETT_SAVE_YD(d, v) _mm256_storeu_pd((double *)(void *)(d), v)
+EINI_T256 EINI_INLINE void eini_gett_swap_yd(const eini_gett_8d *s, const int64_t *r,
+                                             eini_gett_8d *d, const int64_t *o) {
+  const __m256d a0 = EINI_GETT_LOAD_YD(s + r[0]), a1 = EINI_GETT_LOAD_YD(s + r[1]),
+                a2 = EINI_GETT_LOAD_YD(s + r[2]), a3 = EINI_GETT_LOAD_YD(s + r[3]);
+  const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
+                b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
+  EINI_GETT_SAVE_YD(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
+  EINI_GETT_SAVE_YD(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
+  EINI_GETT_SAVE_YD(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
+  EINI_GETT_SAVE_YD(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
+}
+
+EINI_T256 EINI_INLINE void eini_gett_swap_ys(const float *s, const int64_t *r, float *d,
+                                                       const int64_t *o) {
+  __m128 a0 = _mm_loadu_ps(s + r[0]), a1 = _mm_loadu_ps(s + r[1]), a2 = _mm_loadu_ps(s + r[2]),
+         a3 = _mm_loadu_ps(s + r[3]);
+  _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
+  _mm_storeu_ps(d + o[0], a0);
+  _mm_storeu_ps(d + o[1], a1);
+  _mm_storeu_ps(d + o[2], a2);
+  _mm_storeu_ps(d + o[3], a3);
+}
+
+#define EINI_GETT_COPY_ZD(d, s) _mm512_storeu_pd(d, _mm512_loadu_pd(s))
+#define EINI_GETT_COPY_ZS(d, s) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
+#define EINI_GETT_COPY_YD(d, s) EINI_GETT_SAVE_YD(d, EINI_GETT_LOAD_YD(s))
+#define EINI_GETT_COPY_YS(d, s) _mm_storeu_ps(d, _mm_loadu_ps(s))
+EINI_GETT_PACK(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD, eini_gett_swap_zd)
+EINI_GETT_PACK(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
+EINI_GETT_PACK(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
+EINI_GETT_PACK(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
+#endif  // EINI_CPU_X86
+
+// d[i] *= s[i] for products of operands; n is a multiple of every vector.
+typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
+#define EINI_GETT_TIMES(NAME, ATTR, X)                                                           \
+  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                                   \
+    X##T *d = (X##T *)dv;                                                                        \
+    const X##T *s = (const X##T *)sv;                                                            \
+    for (int64_t i = 0; i < n; i += X##W) X##STORE(d + i, X##MUL(X##LOAD(d + i), X##LOAD(s + i))); \
+  }
+#define EINI_GETT_TIMES_COMPLEX(NAME, T)                                                         \
+  static void NAME(int64_t n, void *dv, const void *sv) {                                        \
+    T *d = (T *)dv;                                                                              \
+    const T *s = (const T *)sv;                                                                  \
+    for (int64_t i = 0; i < 2 * n; i += 2) {                                                     \
+      const T re = d[i] * s[i] - d[i + 1] * s[i + 1];                                            \
+      d[i + 1] = d[i] * s[i + 1] + d[i + 1] * s[i], d[i] = re;                                   \
+    }                                                                                            \
+  }
+EINI_GETT_TIMES(eini_gett_times_pd, EINI_GETT_NONE, EINI_GETT_PD_)
+EINI_GETT_TIMES(eini_gett_times_ps, EINI_GETT_NONE, EINI_GETT_PS_)
+EINI_GETT_TIMES(eini_gett_times_pl, EINI_GETT_NONE, EINI_GETT_PL_)
+EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
+EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
+EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
+#if EINI_CPU_X86
+EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_GETT_ZD_)
+EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_GETT_ZS_)
+EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_GETT_YD_)
+EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_GETT_YS_)
+#endif
+
+// ---- the kernels of one problem
+typedef struct eini_gett_kit {
+  eini_gett_tile_fn tile;
+  eini_gett_fold_fn fold;
+  eini_gett_pack_fn pack_v, pack_u;
+  eini_gett_times_fn times;    // products of operands; NULL: none
+  int parts;                   // reals of an element: 2 for complex
+  int size;                    // bytes of an element
+  int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
+  int gv, gu;                  // granules of V and U
+  int every;                   // 1: tiles with fewer columns exist
+  double peak;                 // elements multiplied and added per second
+} eini_gett_kit;
+
+#define EINI_GETT_BY_PAIR(N)                                                    \
+  switch (pair) {                                                               \
+    case EIN_PAIR_SUM_MUL: k->tile = N##_sm, k->fold = N##_sum; break;          \
+    case EIN_PAIR_MIN_ADD: k->tile = N##_na, k->fold = N##_min; break;          \
+    case EIN_PAIR_MAX_ADD: k->tile = N##_xa, k->fold = N##_max; break;          \
+    case EIN_PAIR_SUM_SQDIFF: k->tile = N##_sq, k->fold = N##_sum; break;       \
+    case EIN_PAIR_SUM_ABSDIFF: k->tile = N##_sd, k->fold = N##_sum; break;      \
+    case EIN_PAIR_MAX_ABSDIFF: k->tile = N##_xd, k->fold = N##_max; break;      \
+    default: break;                                                             \
+  }
+
+// The tile of a real dtype, and its shape in reals.
+static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
+  k->w = w, k->nv = nv, k->nu = nu;
+}
+
+static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
+#if EINI_CPU_X86
+  if (isa == EINI_ISA_AVX512) {
+    EINI_GETT_BY_PAIR(eini_gett_zd)
+    eini_gett_shape(k, 8, 3, 8);
+    return;
+  }
+  if (isa == EINI_ISA_AVX2) {
+    EINI_GETT_BY_PAIR(eini_gett_yd)
+    eini_gett_shape(k, 4, 3, 4);
+    return;
+  }
+#endif  // EINI_CPU_X86
+#if EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) {
+    EINI_GETT_BY_PAIR(eini_gett_nd)
+    eini_gett_shape(k, 2, 2, 8);
+    return;
+  }
+#endif
+  (void)isa;
+  EINI_GETT_BY_PAIR(eini_gett_pd)
+  eini_gett_shape(k, 4, 1, 4);
+}
+
+static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
+#if EINI_CPU_X86
+  if (isa == EINI_ISA_AVX512) {
+    EINI_GETT_BY_PAIR(eini_gett_zs)
+    eini_gett_shape(k, 16, 3, 8);
+    return;
+  }
+  if (isa == EINI_ISA_AVX2) {
+    EINI_GETT_BY_PAIR(eini_gett_ys)
+    eini_gett_shape(k, 8, 3, 4);
+    return;
+  }
+#endif  // EINI_CPU_X86
+#if EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) {
+    EINI_GETT_BY_PAIR(eini_gett_ns)
+    eini_gett_shape(k, 4, 2, 8);
+    return;
+  }
+#endif
+  (void)isa;
+  EINI_GETT_BY_PAIR(eini_gett_ps)
+  eini_gett_shape(k, 4, 1, 4);
+}
+
+static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k) {
+  k->size = wide ? 8 : 4;
+#if EINI_CPU_X86
+  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX512) {
+    k->tile = wide ? eini_gett_zl : eini_gett_zi;
+    k->fold = wide ? eini_gett_zl_sum : eini_gett_zi_sum;
+    eini_gett_shape(k, wide ? 8 : 16, 3, 8);
+    return;
+  }
+  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX2 && !wide) {
+    k->tile = eini_gett_yi, k->fold = eini_gett_yi_sum;
+    eini_gett_shape(k, 8, 3, 4);
+    return;
+  }
+#else  // EINI_CPU_X86
+  (void)isa;
+#endif
+  if (wide) {
+    EINI_GETT_BY_PAIR(eini_gett_pl)
+  } else {
+    EINI_GETT_BY_PAIR(eini_gett_pi)
+  }
+  eini_gett_shape(k, 4, 1, 4);
+}
+
+// Packing functions and granules, once the shape of the tile is known.
+static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
+  k->pack_v = k->pack_u = k->size == 1   ? eini_gett_pack1
+                          : k->size == 4 ? eini_gett_pack4
+                          : k->size == 8 ? eini_gett_pack8
+                                         : eini_gett_pack16;
+  k->gv = k->gu = k->size < 8 ? 4 : 2;
+  k->times = type == EIN_F64    ? eini_gett_times_pd
+             : type == EIN_F32  ? eini_gett_times_ps
+             : type == EIN_I64  ? eini_gett_times_pl
+             : type == EIN_I32  ? eini_gett_times_pi
+             : type == EIN_C128 ? eini_gett_times_cd
+             : type == EIN_C64  ? eini_gett_times_cs
+                                : NULL;
+#if EINI_CPU_X86
+  if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
+  const eini_gett_pack_fn y = k->size == 4   ? eini_gett_pack_ys
+                              : k->size == 8 ? eini_gett_pack_yd
+                                             : NULL;
+  const eini_gett_pack_fn z = k->size == 4   ? eini_gett_pack_zs
+                              : k->size == 8 ? eini_gett_pack_zd
+                                             : NULL;
+  if (isa == EINI_ISA_AVX512 && z != NULL && k->w % 8 == 0) k->pack_v = z, k->gv = 8;
+  else if (y != NULL && k->w % 4 == 0) k->pack_v = y, k->gv = 4;
+  if (isa == EINI_ISA_AVX512 && z != NULL && k->nu % 8 == 0) k->pack_u = z, k->gu = 8;
+  else if (y != NULL && k->nu % 4 == 0) k->pack_u = y, k->gu = 4;
+  if (type == EIN_F64) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zd : eini_gett_times_yd;
+  if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
+#else  // EINI_CPU_X86
+  (void)isa;
+#endif
+}
+
+static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, eini_gett_kit *k) {
+  memset(k, 0, sizeof *k);
+  k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
+  k->every = pair == EIN_PAIR_SUM_MUL;
+  if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
+  if (type == EIN_BOOL) {
+    if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
+    eini_gett_shape(k, 4, 1, 4);
+    k->size = 1;
+  } else if (type == EIN_F64 || type == EIN_C128) {
+    eini_gett_kit_f64(cpu->isa, pair, k);
+    k->size = 8 * k->parts;
+  } else if (type == EIN_F32 || type == EIN_C64) {
+    eini_gett_kit_f32(cpu->isa, pair, k);
+    k->size = 4 * k->parts;
+  } else if (type == EIN_I64 || type == EIN_I32) {
+    eini_gett_kit_int(cpu->isa, type == EIN_I64, pair, k);
+  }
+  if (k->tile == NULL) return 0;
+  k->w /= k->parts, k->nu /= k->parts;
+  eini_gett_kit_pack(cpu->isa, type, k);
+  return 1;
+}
+#undef EINI_GETT_BY_PAIR

@@ -1,0 +1,628 @@
+// ================================================================================================
+// >>gett-plan  boxes chosen by predicted time
+// Takes a contraction and rates; gives boxes, orientation and seconds.
+// ================================================================================================
+
+// choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
+enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
+       EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
+       EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
+enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256,
+       EINI_GETT_ORDERED = 4096 };  // bytes along K of a box in deterministic mode
+
+// Gives an axis up to `want`, in even shares, while the box stays within `most` positions.
+static void eini_gett_grow(int n, const int64_t *extent, int64_t *box, int i, int64_t want,
+                           int64_t most, int64_t unit) {
+  if (i < 0 || i >= n) return;
+  const int64_t others = eini_gett_product(n, box) / box[i];
+  int64_t b = eini_min64(extent[i], eini_min64(want, most / others));
+  if (b <= box[i]) return;
+  // In whole units where there is more than one; even shares.
+  const int64_t step = b < extent[i] && b >= unit ? unit : 1;
+  const int64_t units = (extent[i] + step - 1) / step, parts = (units + b / step - 1) / (b / step);
+  b = (units + parts - 1) / parts * step;
+  box[i] = eini_max64(box[i], eini_min64(b, extent[i]));
+}
+
+// A box of at most `most` positions: first some of axes x and y, then more of them, then the rest.
+static void eini_gett_fit(int n, const int64_t *extent, int64_t *box, int64_t most, int x, int y,
+                          int64_t some, int64_t unit) {
+  for (int i = 0; i < n; i++) box[i] = 1;
+  eini_gett_grow(n, extent, box, x, some, most, unit);
+  eini_gett_grow(n, extent, box, y, some, most, unit);
+  eini_gett_grow(n, extent, box, x, 4 * some, most, unit);
+  eini_gett_grow(n, extent, box, y, most, most, unit);
+  eini_gett_grow(n, extent, box, x, most, most, unit);
+  for (int i = n - 1; i >= 0; i--)
+    eini_gett_grow(n, extent, box, i, most, most, i == x || i == y ? unit : 1);
+}
+
+// A little less of one axis where this makes a whole number of tiles, but no more boxes where they
+// are few: threads share them.
+static void eini_gett_whole(int n, const int64_t *extent, int64_t *box, int64_t tile,
+                            int64_t granule, int64_t unit, int64_t few) {
+  if (n == 0 || box[n - 1] % unit != 0) return;
+  int64_t boxes = 1;
+  for (int i = 0; i < n; i++) boxes *= (extent[i] + box[i] - 1) / box[i];
+  for (int i = n - 1; i >= 0; i--) {
+    const int64_t others = eini_gett_product(n, box) / box[i],
+                  step = i == n - 1 ? unit : box[i] % granule == 0 ? granule : 1;
+    for (int64_t b = box[i]; box[i] < extent[i] && b * 8 >= box[i] * 7; b -= step) {
+      if (others * b % tile != 0) continue;
+      if (boxes >= few || (extent[i] + b - 1) / b == (extent[i] + box[i] - 1) / box[i]) box[i] = b;
+      return;
+    }
+  }
+}
+
+// The axis along which the first operand with one is contiguous; -1: none.
+static int eini_gett_unit_axis(const ein_side *s, const int64_t *const *stride,
+                               const ein_axes *x) {
+  for (int o = 0; o < s->nop; o++)
+    for (int i = 0; i < x->n; i++)
+      if (stride[o][i] == 1 && x->extent[i] > 1) return i;
+  return -1;
+}
+
+typedef struct eini_gett_sketch {  // a plan while it is being made
+  eini_gett_kit kit;
+  const ein_axes *vx, *ux, *kx;
+  const ein_side *v, *u;
+  const int64_t *out_v, *out_u;
+  int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
+  int cut;                                  // extents may be less when it runs
+  int beyond;                               // the output would not stay in the caches
+  int ordered;                              // boxes of K from extents and dtype alone
+  int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
+  int64_t shares[3];                        // of batch, V and U that threads are to take
+  int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
+} eini_gett_sketch;
+
+static void eini_gett_orient(const ein_contract *c, eini_gett_sketch *p, int swap) {
+  p->swap = swap;
+  p->vx = swap ? &c->m : &c->n, p->ux = swap ? &c->n : &c->m, p->kx = &c->k;
+  p->v = swap ? &c->p : &c->q, p->u = swap ? &c->q : &c->p;
+  p->out_v = swap ? c->out_m : c->out_n, p->out_u = swap ? c->out_n : c->out_m;
+  const int n = p->vx->n;
+  p->unit = n == 0 || p->out_v[n - 1] == 1;
+}
+
+// Elements that follow each other in the output along a group.
+static int64_t eini_gett_run_of(const ein_axes *x, const int64_t *out) {
+  int64_t run = 1;
+  for (int i = x->n - 1; i >= 0 && out[i] == run; i--) run *= x->extent[i];
+  return run;
+}
+
+// How well a group fills vectors of w: its run along the unit stride of the output, or what it is
+// joined to.
+static double eini_gett_filled(const ein_axes *x, const int64_t *out, int64_t w) {
+  if (x->n == 0) return 1.0 / (double)w;
+  if (out[x->n - 1] != 1) {
+    const int64_t all = eini_gett_product(x->n, x->extent);
+    return 0.5 * (double)all / (double)eini_up(all, w);
+  }
+  const int64_t run = x->extent[x->n - 1], whole = eini_gett_run_of(x, out);
+  const double one = (double)run / (double)eini_up(run, w);
+  return one > 0.85 ? one : (double)whole / (double)eini_up(whole, w);
+}
+
+// The panel width with the least work for np positions: narrow tiles are less efficient.
+static int64_t eini_gett_lanes(const eini_gett_kit *kit, int64_t np, int64_t *cost) {
+  static const int price[4] = {0, 10, 17, 24};
+  int64_t best = 0;
+  const int64_t vectors = (np + kit->w - 1) / kit->w;
+  for (int nv = kit->nv; nv > 0; nv--) {
+    const int64_t lanes = nv * kit->w;
+    if (lanes % kit->gv != 0 && nv != kit->nv) continue;
+    const int64_t price_all = vectors / nv * price[nv] + price[vectors % nv];
+    if (best == 0 || price_all < *cost) best = lanes, *cost = price_all;
+  }
+  return best;
+}
+
+// Sets of the second-level cache (of 16 ways) that steps of an axis reach, at most `sets`.
+static int64_t eini_gett_sets(int64_t sets, int n, const int64_t *box, const int64_t *stride,
+                              int64_t size, int64_t reached) {
+  for (int i = 0; i < n; i++) {
+    int64_t a = eini_abs64(stride[i]) * size % (sets * 64), b = sets * 64;
+    while (a != 0) {
+      const int64_t r = b % a;
+      b = a, a = r;
+    }
+    if (b < 64) b = 64;  // lines that follow each other
+    reached *= eini_min64(stride[i] == 1 ? (box[i] * size + 63) / 64 : box[i], sets * 64 / b);
+    reached = eini_min64(reached, sets);
+  }
+  return reached;
+}
+
+// Whether the next box of V stays in the cache until it is packed: not with steps of large powers
+// of two. Long runs are worth it still, for the last-level cache has them then.
+static int eini_gett_stays(const eini_cpu *cpu, const eini_gett_sketch *p) {
+  const int64_t sets = eini_max64(cpu->l2 / 1024, 1), size = p->kit.size;
+  const int x = eini_gett_unit_axis(p->v, p->v->row, p->vx);
+  if (x >= 0 && p->box_v[x] * size >= 512) return 1;
+  int64_t reached = eini_gett_sets(sets, p->vx->n, p->box_v, p->v->row[0], size, 1);
+  reached = eini_gett_sets(sets, p->kx->n, p->box_k, p->v->k[0], size, reached);
+  return p->nv * p->nk * size / 64 <= reached * 12;
+}
+
+// Positions of V per pass through the buffer. Streamed output leaves in small portions, so that
+// stores and arithmetic overlap: a number of lines, or whole runs.
+static void eini_gett_passes(const eini_cpu *cpu, int64_t run, eini_gett_sketch *p) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t step = eini_up(run, p->pad), column = kit->nu * kit->parts * kit->size;
+  const int last = p->vx->n - 1;
+  if (p->past && !p->direct && step == run && last > 0 && p->out_v[last - 1] == run) {
+    p->sub = eini_max64(cpu->l1 / 8 / column / (4 * p->lanes), 1) * 4 * p->lanes;
+    return;
+  }
+  if (p->past && !p->direct && step % p->lanes != 0) {
+    p->sub = step;
+    while (p->sub % p->lanes != 0) p->sub += step;
+    if (p->sub * column <= cpu->l1 / 4) return;
+  }
+  if (p->past && step < p->lanes && p->lanes % step != 0 && step % kit->w == 0) p->lanes = step;
+  const int64_t fit = cpu->l1 / 2 / column / p->lanes * p->lanes;
+  p->sub = p->past ? eini_min64(fit, eini_up(step, p->lanes)) : fit;
+  p->sub = eini_max64(p->sub, p->lanes);
+}
+
+// The most positions of a box, less where boxes are so few that shares of them would be unequal.
+static int64_t eini_gett_even_share(int64_t all, int64_t most, int64_t shares, int64_t unit) {
+  const int64_t boxes = (all + most - 1) / most;
+  if (boxes >= 8 * shares || boxes % shares == 0) return most;
+  return eini_min64(most, eini_up((all - 1) / eini_up(boxes, shares) + 1, unit));
+}
+
+// The box of K. In deterministic mode extents and dtype alone make it: all tiles add along K alike.
+static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t size = kit->size;
+  // Each box of K reads and writes the output; from the second cache tiles have full speed.
+  int64_t kc = eini_min64(cpu->l1 / 3 * 4 / kit->nu, cpu->l2 / 8 / (kit->nv * kit->w)) / size;
+  if (p->ordered) kc = EINI_GETT_ORDERED / size;
+  if (k < kc + kc / 4) kc = k;
+  const int ku = p->ordered ? -1 : eini_gett_unit_axis(p->u, p->u->k, p->kx);
+  const int kv = p->ordered ? -1 : eini_gett_unit_axis(p->v, p->v->k, p->kx);
+  eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16, 8);
+  p->nk = eini_gett_product(p->kx->n, p->box_k);
+}
+
+static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t size = kit->size, line = eini_max64(128 / size, 1);
+  const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
+  const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
+  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
+  eini_gett_box_k(cpu, p, k);
+  p->keep = !p->direct && p->nk < k;
+  // Where V comes from memory the next box waits in the cache too.
+  p->ahead = p->v->form == EIN_FORM_PLAIN && !p->far && all_v * k * size > cpu->l2 * 2;
+  const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->nk * size);
+  const int64_t unit_v = eini_max64(p->pad, kit->gv);
+  int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
+  most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
+  const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
+  // More of the side with more traffic: what is read or what is written.
+  // Runs of the output that end within lines stay whole.
+  const int64_t row = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
+  const int whole = p->past && row * size % 64 != 0 && row * line / 2 <= most_v;
+  const int read_more = k >= all_u && !whole;
+  // Of a line of what is read a share that leaves room for a vector of what is written.
+  const int64_t vector = eini_max64(eini_min64(row, p->pad), 1);
+  int64_t some = whole ? row : most_v < 16 * line ? line : 2 * line;
+  if (!whole) some = eini_min64(some, eini_max64(most_v / vector / kit->gv * kit->gv, kit->gv));
+  // Rows of V from memory stay whole where a line of the output fits beside: what is fetched ahead
+  // of a part of one would often be gone before its turn comes.
+  if (read_more && p->ahead && za >= 0 && za + 1 < p->vx->n &&
+      p->vx->extent[za] <= most_v / eini_max64(line / 2, unit_v))
+    some = eini_max64(some, p->vx->extent[za]);
+  eini_gett_fit(p->vx->n, p->vx->extent, p->box_v, most_v, read_more ? za : p->vx->n - 1,
+                read_more ? p->vx->n - 1 : za, some, unit_v);
+  eini_gett_whole(p->vx->n, p->vx->extent, p->box_v, kit->nv * kit->w, kit->gv, unit_v,
+                  8 * p->shares[1]);
+  const int64_t run = p->vx->n > 0 ? p->box_v[p->vx->n - 1] : 1;
+  p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_up(run, p->pad);
+  p->nv = eini_up(p->nv, eini_max64(kit->gv, kit->w));
+  if (p->ahead && !eini_gett_stays(cpu, p)) {
+    p->far = 1;
+    eini_gett_boxes(cpu, p);
+    return;
+  }
+  int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->nk * size);
+  if (p->keep) most_u = eini_min64(most_u, 512);
+  most_u = eini_max64(most_u, 4 * kit->nu);
+  most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
+  const int zu = eini_gett_unit_axis(p->u, p->u->row, p->ux);
+  eini_gett_fit(p->ux->n, p->ux->extent, p->box_u, most_u, zu, p->ux->n - 1, line, kit->nu);
+  p->nu = eini_up(eini_gett_product(p->ux->n, p->box_u), kit->nu);
+  int64_t cost = 0;
+  p->lanes = eini_gett_lanes(kit, p->nv, &cost);
+  p->sub = p->nv;
+  if (p->keep || (p->direct && !p->past)) return;
+  eini_gett_passes(cpu, run, p);
+}
+
+// The axis of K with the least step of an operand; -1: none.
+static int eini_gett_least_axis(const ein_axes *x, const int64_t *stride) {
+  int r = -1;
+  for (int i = 0; i < x->n; i++)
+    if (x->extent[i] > 1 && (r < 0 || eini_abs64(stride[i]) <= eini_abs64(stride[r]))) r = i;
+  return r;
+}
+
+// Boxes for a V of few panels: U, used once or twice, is read where it is, in even steps along K.
+static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
+  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
+  const int64_t wide = eini_up(all_v, kit->w);
+  if (p->ordered || !kit->every || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past ||
+      !p->direct || p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
+    return 0;
+  eini_gett_sketch t = *p;
+  const int along = eini_gett_unit_axis(p->u, p->u->row, p->ux);
+  const int x = eini_gett_least_axis(p->kx, p->u->k[0]);
+  if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
+  int64_t most_u = eini_max64(cpu->l2 / 4 / (wide * size), 4 * kit->nu);
+  const int last = p->ux->n - 1;
+  eini_gett_fit(p->ux->n, p->ux->extent, t.box_u, most_u, along, last, most_u, kit->nu);
+  int64_t step, kc = cpu->l1 / 2 / (kit->nu * size);
+  const int64_t even = eini_gett_even(p->ux->n, t.box_u, p->u->row[0], &step);
+  if (even < kit->nu || (along >= 0 && step != 1)) return 0;
+  if (step == 1) kc = eini_min64(kc, eini_max64(cpu->l2 / 4 / (even * size), 32));
+  // The boxes of K are the same for any number of threads.
+  most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
+  int64_t less[EINI_GETT_AXES];
+  eini_gett_fit(p->ux->n, p->ux->extent, less, most_u, along, last, most_u, kit->nu);
+  if (eini_gett_even(p->ux->n, less, p->u->row[0], &step) >= kit->nu)
+    memcpy(t.box_u, less, sizeof less);
+  for (int i = 0; i < p->kx->n; i++) t.box_k[i] = 1;
+  eini_gett_grow(p->kx->n, p->kx->extent, t.box_k, x, kc, kc, 8);
+  for (int i = x - 1; i >= 0 && t.box_k[i + 1] == p->kx->extent[i + 1]; i--) {
+    if (p->u->k[0][i] != p->u->k[0][i + 1] * p->kx->extent[i + 1]) break;
+    eini_gett_grow(p->kx->n, p->kx->extent, t.box_k, i, kc, kc, 1);
+  }
+  t.nk = eini_gett_product(p->kx->n, t.box_k);
+  if (t.nk < eini_min64(32, eini_gett_product(p->kx->n, p->kx->extent))) return 0;
+  for (int i = 0; i < p->vx->n; i++) t.box_v[i] = p->vx->extent[i];
+  const int64_t run = p->vx->extent[p->vx->n - 1];
+  t.nv = eini_up(all_v / run * eini_up(run, p->pad), eini_max64(kit->gv, kit->w));
+  t.nu = eini_up(eini_gett_product(p->ux->n, t.box_u), kit->nu);
+  int64_t cost = 0;
+  t.lanes = eini_gett_lanes(kit, t.nv, &cost);
+  t.sub = t.nv, t.ahead = 0;
+  *p = t;
+  return 1;
+}
+
+// Pieces of the output of fewer bytes cost what turning to their places takes, about so many cycles
+// where the output is beyond the second cache.
+#define EINI_TURN_PIECE 128
+#define EINI_TURN_CYCLES 20
+
+// Cycles of an element for turning to another place of an output of so many bytes, in short pieces
+// through the buffer: columns of a tile fill a line together where they follow each other.
+static double eini_gett_turns(const eini_rated *cpu, const eini_gett_sketch *p, double out) {
+  if (p->direct) return 0;
+  const int64_t run = eini_gett_run_of(p->vx, p->out_v);
+  const int64_t next = p->unit ? 1 : eini_gett_run_of(p->ux, p->out_u);
+  const double turn = out > (double)cpu->is.l2 / 2 ? EINI_TURN_CYCLES : 2;
+  if (run * p->kit.size >= EINI_TURN_PIECE) return 0;
+  return turn / (double)(run * eini_min64(next, p->kit.nu)) + (p->unit ? 0 : 2);
+}
+
+// Products per second of a kit at its best.
+static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pair,
+                             const eini_gett_kit *k) {
+  const double parts = (double)(k->parts * k->parts), times = pair == EIN_PAIR_SUM_MUL ? 1 : 2;
+  double peak = cpu->hz * 2;
+  if (type == EIN_F64 || type == EIN_C128) peak = cpu->peak_f64 / 2;
+  else if (type == EIN_F32 || type == EIN_C64) peak = cpu->peak_f32 / 2;
+  else if (type == EIN_I64 && k->w > 4) peak = cpu->peak_f32 / 8;  // in vectors
+  else if (type == EIN_I32 && k->w > 4) peak = cpu->peak_f32 / 4;
+  return peak / parts / times;
+}
+
+// Of a share of batch, V and U.
+static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
+                                const eini_gett_sketch *p, const double *share) {
+  const double b = share[0] * (double)eini_gett_product(c->batch.n, c->batch.extent);
+  const double v = share[1] * (double)eini_gett_product(p->vx->n, p->vx->extent);
+  const double u = share[2] * (double)eini_gett_product(p->ux->n, p->ux->extent);
+  const double out = b * v * u * (double)p->kit.size / (share[0] * share[1] * share[2]);
+  const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
+  const double size = (double)p->kit.size;
+  const double wide = (double)eini_up((int64_t)v, p->kit.w);
+  const double high = u < 4 ? u + (4 - u) * 0.7 : u;
+  const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
+  double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
+  const double all = b * (k * (v + u) + v * u) * size;
+  if (p->bare)
+    return t * 1.05 + b * v * u * size / cpu->l2_bw +
+           (all > (double)cpu->is.l3 ? 0.3 * all / cpu->read_bw : 0);  // asked for ahead
+  if (p->in_place) {
+    // Reads are asked for ahead and overlap the arithmetic.
+    const double read = b * k * u * size / cpu->read_bw;
+    t = t * 1.1 > read ? t * 1.1 : read;
+    t += b * v * k * blocks_u * (double)p->v->nop / cpu->hz;
+    t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
+    return t + b * v * u * size / cpu->l3_bw;
+  }
+  const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
+  const double packed = b * k * (v * again_v + u);
+  t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
+  t += b * v * u * size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
+  t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
+  if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
+  if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
+    t += b * k * (p->swap ? v : u) * 6 / cpu->hz;
+  if (c->q.form == EIN_FORM_FUNCTION || c->q.form == EIN_FORM_CONVERT)
+    t += b * k * (p->swap ? u : v) * 6 / cpu->hz;
+  if (!c->plain_out) t += b * v * u * 2 / cpu->hz;
+  if (c->p.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? v : u) * 3 / cpu->hz;
+  if (c->q.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? u : v) * 3 / cpu->hz;
+  return t + b * 8e-8;
+}
+
+static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
+                               const eini_gett_sketch *p, char *base, eini_gett_job *job);
+
+static int eini_gett_able(const ein_contract *c) {
+  const ein_axes *x[4] = {&c->batch, &c->m, &c->n, &c->k};
+  int axes = 0;
+  if (c->pair != EIN_PAIR_SUM_MUL && (c->p.nop == 0 || c->q.nop == 0)) return 0;
+  for (int g = 0; g < 4; g++) {
+    if (x[g]->n > EINI_GETT_AXES) return 0;
+    if (g > 0) axes += x[g]->n;
+    for (int i = 0; i < x[g]->n; i++)
+      if (x[g]->extent[i] <= 0) return 0;
+  }
+  return axes + EINI_GETT_HEAD <= EINI_GETT_STATE && c->p.nop <= EINI_GETT_OPS &&
+         c->q.nop <= EINI_GETT_OPS && c->nextra < EINI_GETT_OPS;
+}
+
+static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
+                                  eini_gett_sketch *p) {
+  const int64_t w = p->kit.w;
+  p->ordered = c->ordered;
+  const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
+  eini_gett_orient(c, p, m > n);
+  int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
+  p->direct = c->plain_out && p->unit && p->kit.parts == 1 && p->vx->n > 0 &&
+              (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
+  // Short runs that go on in the output are one, with vectors across them.
+  const int64_t whole = eini_gett_run_of(p->vx, p->out_v);
+  const int joined = !p->direct && c->plain_out && p->kit.parts == 1 && whole > run &&
+                     whole * 20 >= eini_up(whole, w) * 17;
+  if (joined) p->direct = 1, run = whole;
+  const int64_t full = joined ? 1 : eini_max64(w, p->kit.gv);
+  p->pad = p->direct ? full : p->kit.gv;
+  if (!p->direct && (!p->unit || run * 5 < eini_up(run, p->kit.gv) * 4)) p->pad = 1;
+  // Whole runs are not filled up where what is saved pays for vectors across two of them.
+  const int across = p->direct && !joined && p->vx->n > 1 && run % w != 0 && run % p->kit.gv == 0 &&
+                     eini_gett_product(c->k.n, c->k.extent) >= 128;
+  if (across) p->pad = p->kit.gv;
+  eini_gett_boxes(cpu, p);
+  if (across && p->box_v[p->vx->n - 1] < run) p->pad = full, eini_gett_boxes(cpu, p);
+  p->past = !p->cut && c->plain_out && p->unit && p->beyond && run * p->kit.size >= 64 &&
+            p->nk >= eini_gett_product(c->k.n, c->k.extent);
+  if (p->past) {
+    if (p->direct) p->pad = full;
+    // Vectors that would not start lines go through the buffer.
+    if (p->kit.w * p->kit.size == 64 && run % w != 0) p->direct = 0, p->pad = p->kit.gv;
+    if (joined) p->direct = 0, p->pad = 1;
+    eini_gett_boxes(cpu, p);
+  }
+  p->in_place = eini_gett_in_place(cpu, p);
+  // Runs of more than a vector, no whole number of them, each within one tile.
+  const int64_t step = eini_up(run, w);
+  p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
+             run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
+  if (p->shift) p->lanes = step;
+}
+
+// Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
+static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
+  const int64_t size = p->kit.size;
+  if (!p->direct || p->past || !p->kit.every || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
+      p->v->form != EIN_FORM_PLAIN || p->u->form != EIN_FORM_PLAIN || p->v->row[0][0] != 1)
+    return 0;
+  const int64_t v = p->vx->extent[0], u = p->ux->n > 0 ? p->ux->extent[0] : 1;
+  const int64_t k = p->kx->n > 0 ? p->kx->extent[0] : 1;
+  const int64_t sv = p->kx->n > 0 ? p->v->k[0][0] * size : 0;
+  const int64_t su = p->ux->n > 0 ? p->u->row[0][0] * size : 0;
+  // Rows a multiple of many lines apart compete for few sets of the cache.
+  return v % p->kit.w == 0 && k <= EINI_GETT_BARE_K &&
+         v * k * size <= (sv % 512 == 0 ? cpu->l1 : cpu->l2 / 2) &&
+         u * k * size <= (su % 512 == 0 ? cpu->l1 : cpu->l2 / 2);
+}
+
+// Positions that stand for a box, so that as many of them as there are boxes make all.
+static int64_t eini_gett_stretch(int64_t all, int64_t boxes) {
+  const int64_t more = (all + boxes - 1) / boxes;
+  return (all + more - 1) / more == boxes ? more : eini_max64(all / boxes, 1);
+}
+
+// The part of `boxes` that the busiest of so many takes.
+static double eini_gett_most(int64_t boxes, int64_t shares) {
+  return (double)((boxes + shares - 1) / shares) / (double)boxes;
+}
+
+// The grid of at most `width` parts with the least time for the busiest thread; returns the time.
+static double eini_gett_cut(const eini_rated *cpu, const ein_contract *c, const eini_gett_sketch *p,
+                            int64_t width, ein_choice *choice) {
+  eini_gett_group v, u;
+  eini_gett_group_init(&v, p->vx, p->box_v);
+  eini_gett_group_init(&u, p->ux, p->box_u);
+  const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
+  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
+  const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
+  const int iv = p->swap ? 1 : 2, iu = p->swap ? 2 : 1;
+  if (p->bare) v.total = u.total = 1;
+  choice->unit[0] = 1;
+  choice->unit[iv] = eini_gett_stretch(all_v, v.total);
+  choice->unit[iu] = eini_gett_stretch(all_u, u.total);
+  choice->grid[0] = eini_min64(batch, p->shares[0]);
+  const int64_t left = eini_max64(width / choice->grid[0], 1);
+  double best = 0;
+  for (int64_t gv = 1; gv <= eini_min64(left, v.total); gv++) {
+    const int64_t gu = eini_min64(u.total, left / gv);
+    const double share[3] = {eini_gett_most(batch, choice->grid[0]), eini_gett_most(v.total, gv),
+                             eini_gett_most(u.total, gu)};
+    const double seconds = eini_gett_seconds(cpu, c, p, share);
+    if (gv > 1 && seconds >= best) continue;
+    best = seconds, choice->grid[iv] = gv, choice->grid[iu] = gu;
+  }
+  return best;
+}
+
+// The sketch of one thread, or one with boxes for some way to share batch, V and U that takes
+// clearly less time.
+static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t width,
+                          int cut, eini_gett_sketch *best, ein_choice *choice) {
+  const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
+  const double out = (double)batch * (double)eini_gett_product(c->m.n, c->m.extent) *
+                     (double)eini_gett_product(c->n.n, c->n.extent);
+  int found = 0;
+  for (int64_t b = eini_min64(width, batch); b > 0; b--) {
+    const int64_t left = width / b;
+    for (int64_t v = 0; v <= left; v++) {
+      if (v == 0 ? b < eini_min64(width, batch) : left == 1 || left % v != 0) continue;
+      eini_gett_sketch p;
+      memset(&p, 0, sizeof p);
+      if (!eini_gett_pick(&cpu->is, c->type, c->pair, &p.kit)) return 0;
+      p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
+      p.cut = cut;
+      p.beyond = eini_cpu_past(cpu, out * (double)p.kit.size);
+      eini_gett_sketch_make(&cpu->is, c, &p);
+      p.bare = !cut && eini_gett_bare(&cpu->is, &p);
+      ein_choice one;
+      memset(&one, 0, sizeof one);
+      one.seconds = eini_gett_cut(cpu, c, &p, width, &one);
+      if (found && one.seconds >= 0.98 * choice->seconds) continue;
+      *best = p, *choice = one, found = 1;
+    }
+    if (batch % b == 0 || batch >= 8 * b) break;  // equal enough
+  }
+  return found;
+}
+
+static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int width, int cut,
+                              ein_choice *choice) {
+  eini_gett_sketch p;
+  if (!eini_gett_able(c) || !eini_gett_best(cpu, c, width, cut, &p, choice)) return 0;
+  int64_t *s = choice->state;
+  s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
+         (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
+         (p.bare ? EINI_GETT_BARE : 0) |
+         (p.in_place ? EINI_GETT_IN_PLACE : 0) | (p.ahead ? EINI_GETT_SOON : 0) |
+         (p.shift ? EINI_GETT_SHIFT : 0);
+  s[1] = p.lanes, s[2] = p.sub, s[3] = p.pad;
+  s += EINI_GETT_HEAD;
+  for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
+  for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
+  for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
+  choice->seconds += cpu->call;
+  choice->scratch = eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
+  if (p.bare) choice->scratch = 0;
+  const char *how = p.bare ? "gett bare"
+                    : p.in_place ? "gett in place"
+                    : p.direct ? (p.past ? "gett stream" : "gett direct")
+                    : p.keep ? "gett keep"
+                             : "gett buffer";
+  memcpy(choice->variant, how, strlen(how) + 1);
+  return 1;
+}
+
+static int eini_gett_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                          ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, choice);
+}
+
+// Takes bytes off the scratch memory, on lines of their own.
+static char *eini_gett_take(char *base, size_t *at, int64_t bytes) {
+  char *r = base != NULL ? base + *at : NULL;
+  *at += (size_t)eini_up(bytes, 64) + 64;
+  return r;
+}
+
+static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const ein_side *s,
+                                int64_t np, int64_t nk, int64_t lanes, int size, int ahead,
+                                char *base, size_t *at) {
+  (void)c;
+  const int64_t bytes = (np + lanes - 1) / lanes * eini_gett_panel(lanes, nk, size) * size;
+  h->panels = h->in_place ? NULL : eini_gett_take(base, at, bytes);
+  h->most_soon = 0;
+  if (h->in_place) h->most_soon = eini_up((np / (64 / size) + lanes + 1) * nk, nk);
+  else if (h->packed_soon) h->most_soon = nk;
+  else if (ahead) h->most_soon = eini_up(np * nk * size / 32, nk);
+  h->soon = (int64_t *)(void *)eini_gett_take(base, at, h->most_soon * 8);
+  h->spare = s->nop > 1 ? eini_gett_take(base, at, bytes) : NULL;
+  h->place = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
+  h->out = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
+  for (int o = 0; o < s->nop; o++) {
+    h->row[o] = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
+    h->col[o] = (int64_t *)(void *)eini_gett_take(base, at, nk * 8);
+    h->flat[o] = (unsigned char *)eini_gett_take(base, at, np);
+  }
+}
+
+// Positions of a box of V at most: boxes of streamed output may be moved to where lines start, or
+// their runs are filled up in front.
+static int64_t eini_gett_room(const eini_gett_sketch *p) {
+  const int last = p->vx->n - 1;
+  if (!p->past || last < 0) return p->nv;
+  const int64_t run = eini_up(p->box_v[last], p->pad);
+  const int64_t more = eini_up(p->box_v[last] + 64 / p->kit.size, p->pad);
+  return eini_up((p->nv + run - 1) / run * more, eini_max64(p->kit.gv, p->kit.w));
+}
+
+// One carry for each run of a box of V and each column of U, as far as there are so many.
+static int64_t eini_gett_carries(const eini_gett_sketch *p) {
+  const int last = p->vx->n - 1;
+  const int64_t runs = last < 0 ? 1 : eini_gett_product(last, p->box_v);
+  int64_t n = 64;
+  while (n < runs * p->nu && n < EINI_GETT_CARRIES) n *= 2;
+  return n;
+}
+
+static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
+                               const eini_gett_sketch *p, char *base, eini_gett_job *job) {
+  eini_gett_job none;
+  eini_gett_job *j = job != NULL ? job : &none;
+  const eini_gett_kit *kit = &p->kit;
+  size_t at = 0;
+  j->v.in_place = 0, j->u.in_place = p->in_place;
+  // Panels of U that do not stay in the second cache, several tiles long.
+  j->v.packed_soon = 0;
+  j->u.packed_soon = !p->in_place && p->nu * p->nk * kit->size > cpu->l2 / 2 &&
+                     p->sub > p->lanes;
+  const int64_t room = eini_gett_room(p);
+  j->v.left = (int64_t *)(void *)eini_gett_take(base, &at, room * 8);
+  eini_gett_take_hand(c, &j->v, p->v, room, p->nk, p->lanes, kit->size, p->ahead, base, &at);
+  eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, 0, base, &at);
+  j->ld = p->keep ? eini_up(p->nv, p->lanes) : p->sub;
+  if (!p->direct || p->past)
+    j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
+                                              (p->keep ? p->nu : 2 * kit->nu));
+  j->carries = p->past ? eini_gett_carries(p) : 0;
+  if (p->past)
+    j->carry = (eini_gett_carry *)(void *)eini_gett_take(
+        base, &at, j->carries * (int64_t)sizeof(eini_gett_carry));
+  j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
+  const int ops = c->p.nop > c->q.nop ? c->p.nop : c->q.nop;
+  const int emits = !c->plain_out && !c->scaled;
+  if (emits || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
+    j->off = (int64_t *)(void *)eini_gett_take(
+        base, &at, 8 * EIN_POINTS * (ops > c->nextra + 1 ? ops : c->nextra + 1));
+    j->values = eini_gett_take(base, &at, 16 * EIN_POINTS);
+  }
+  for (int e = 0; !c->plain_out && e < c->nextra; e++) {
+    j->xv[e] = (int64_t *)(void *)eini_gett_take(base, &at, p->nv * 8);
+    j->xu[e] = (int64_t *)(void *)eini_gett_take(base, &at, p->nu * 8);
+  }
+  return at;
+}

@@ -1,0 +1,90 @@
+// einsum_cpu.h - v0.1.0 - threads and vector kernels for einsum.h on CPUs - MIT license
+// SPDX-License-Identifier: MIT. Made from the parts in backends/cpu/: edit those.
+//
+// Do this in exactly one C or C++ file, and include the headers plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum.h"
+//     #include "einsum_cpu.h"
+//
+// Link with -lm -pthread. Then let a ctx use it:
+//
+//     ein_cpu *cpu;
+//     ein_ctx_desc desc;
+//     memset(&desc, 0, sizeof desc);         // and what else you set
+//     if (ein_cpu_create(NULL, NULL, &cpu) == EIN_OK) ein_cpu_use(cpu, &desc);
+//     ein_ctx_create(&desc, &ctx);           // or without, if it failed
+//     ..                                     // as without it, faster
+//     ein_ctx_destroy(ctx);                  // and every plan
+//     ein_cpu_destroy(cpu);                  // last
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
+//
+//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
+//                 >>copy-rows >>chunks >>chunk-rows >>gett >>gett-pack >>gett-boxes >>gett-job
+//                 >>gett-plan >>gett-run >>moved >>direct >>direct-job >>matvec >>small
+//                 >>elements >>element-rows >>tiny >>sums >>families >>calibrate >>cpu-public
+//
+// WHAT IT GIVES
+//
+// An executor (a pool of threads) and a provider of kernels: contractions, permuted copies,
+// element-wise operations and folds. A plan takes from it what it predicts to be faster. Results
+// are those of the portable kernels up to the order of rounding in sums; element-wise operations
+// and folds of chunks give the same bits where the compiler rounds each operation by itself
+// (-ffp-contract=off, or -std=c99). Functions like exp keep their bound of 2 ulp in every
+// instruction set, but not the bits: two sets differ by at most 4 ulp.
+//
+//
+// INSTRUCTION SETS
+//
+// One binary holds code for AVX-512 (F, DQ, BW, VL and FMA), AVX2 with FMA, NEON and plain C, and
+// asks the processor what it has; flags like -march=native are not needed. ein_cpu_desc.isa asks
+// for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is an error
+// (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
+//
+//
+// THREADS
+//
+// ein_cpu_create starts threads - 1 of them, the caller being one. The default is one thread for
+// each core the process may use: of processors that share a core (SMT) one counts, affinity masks
+// and the quotas of control groups (cpu.max, cpu.cfs_quota_us, rounded up) are respected. Threads
+// sleep when there is nothing to do, after a few microseconds of waiting for more. Where not all
+// can be started there are fewer. Several threads may execute plans with one pool at the same time:
+// the first one gets the pool's threads, the others work alone. pin binds each of the pool's
+// threads to a core, from the second on of those the process may use; the caller's own is never
+// touched, so bind it to the first, or it may share a core with one of them. The pool's threads
+// start with the default floating-point environment. Without pthreads (Windows) all is done by the
+// caller. Several threads may make and use contexts with one pool at a time.
+//
+// Kernels are chosen by predicted seconds, and those depend on the number of threads and the rates:
+// with another number of threads, or other rates, the same call may sum in another order and differ
+// in the last bits. With the same ones every run gives the same bits, however threads take turns.
+// Where all bits have to be equal for any number of threads there is ein_options.deterministic.
+//
+// After fork() the child has the pool without its threads: what it runs, it runs on the calling
+// thread, with the same results, and it may destroy the pool or make one of its own.
+//
+// When a run ends, all it wrote is visible to whoever learns so by any release store, lock or join:
+// every part of it ends with a fence where it stored past the caches.
+//
+//
+// CALIBRATION
+//
+// Predictions need rates: floating-point operations, bandwidths, and the size of an output from
+// which stores past the caches are faster. Without calibration they come from a table by
+// instruction set, so plans are the same in every run on machines of one kind; of the last-level
+// cache a core is then taken to have 4 MiB at most, whatever a virtual machine is told.
+// ein_cpu_calibrate measures for about 150 ms (and allocates 64 MiB meanwhile); do so before plans
+// are made. ein_cpu_export gives the rates as one line of text, ein_cpu_import takes it back. Rates
+// decide while a plan is made and never later: a plan runs as it was made, whatever is calibrated
+// or imported since. Both may be called while plans run, but not while one is made.
+//
+//
+// MEMORY
+//
+// All of it comes from the allocator given, or from EINSUM_MALLOC. Nothing is allocated after
+// ein_cpu_create, but for ein_cpu_calibrate. The pool and the provider must outlive every ctx and
+// plan that uses them.

@@ -1,0 +1,127 @@
+// ================================================================================================
+// >>stream  rows of bytes past the caches
+// A line written whole with non-temporal stores is never read from memory. Rows of any alignment:
+// their first and last bytes, which share a line with others, go the ordinary way.
+// ================================================================================================
+
+// Lines of the source that are read after those being written now. Streaming a line does not wait
+// for memory, reading one does: each line streamed asks for its share of lines to come.
+typedef struct eini_ahead {
+  uintptr_t at;
+  int64_t left, share;         // lines to ask for: in all, and for each line streamed
+  int64_t n[5], step[5], i[5]; // loops, innermost first: lines that follow each other, then runs
+  int first;                   // into the first cache, or the second
+} eini_ahead;
+
+// On to the next run where one ends.
+static void eini_ahead_next(eini_ahead *a) {
+  for (int k = 0; k < 4 && a->i[k] == a->n[k]; k++) {
+    a->i[k] = 0;
+    a->i[k + 1]++;
+    a->at += (uintptr_t)(a->step[k + 1] - (k > 0 ? a->n[k] * a->step[k] : 0));
+  }
+}
+
+static void eini_ahead_some(eini_ahead *a, int64_t streamed) {
+  int64_t some = eini_min64(a->share * streamed, a->left);
+  a->left -= some;
+  for (int64_t n; some > 0; some -= n) {
+    uintptr_t p = a->at + 64 * (uintptr_t)a->i[0];
+    n = eini_min64(some, a->n[0] - a->i[0]);
+    a->i[0] += n;
+    for (int64_t l = 0; l < n && a->first; l++) EINI_FETCH(p + 64 * (uintptr_t)l);
+    for (int64_t l = 0; l < n && !a->first; l++) EINI_FETCH2(p + 64 * (uintptr_t)l);
+    eini_ahead_next(a);
+  }
+}
+
+// Rows of a buffer and where they go. Line k of a row starts at the k-th line of its destination.
+typedef struct eini_lines {
+  const char *buffer;
+  char *dst;
+  int64_t pitch, step, rows;   // pitch: from row to row in the buffer; step: in the destination
+  int64_t from, to;            // lines
+  eini_ahead *ahead;           // or NULL
+} eini_lines;
+
+static int64_t eini_to_line(const char *p) { return (int64_t)((0 - (uintptr_t)p) & 63); }
+
+#if EINI_CPU_X86
+
+#define EINI_STREAM(bits, attribute, V, load, store)                                        \
+  attribute static void eini_stream_lines_##bits(const eini_lines *p) {                     \
+    for (int64_t r = 0; r < p->rows; r++) {                                                 \
+      char *d = p->dst + r * p->step;                                                       \
+      const char *s = p->buffer + r * p->pitch;                                             \
+      int64_t head = eini_to_line(d);                                                       \
+      s += head + 64 * p->from;                                                             \
+      d += head + 64 * p->from;                                                             \
+      for (int64_t k = p->from, n; k < p->to; k += n) {                                     \
+        n = p->ahead == NULL ? p->to - k : eini_min64(8, p->to - k);                        \
+        for (int64_t l = 0; l < n; l++, s += 64, d += 64) {                                 \
+          for (size_t i = 0; i < 64; i += sizeof(V)) {                                      \
+            store((V *)(void *)(d + i), load((const V *)(const void *)(s + i)));            \
+          }                                                                                 \
+        }                                                                                   \
+        if (p->ahead != NULL) eini_ahead_some(p->ahead, n);                                 \
+      }                                                                                     \
+    }                                                                                       \
+  }
+#define EINI_LOAD512(p) _mm512_loadu_si512((const void *)(p))
+EINI_STREAM(128, EINI_UNUSED, __m128i, _mm_loadu_si128, _mm_stream_si128)
+EINI_STREAM(256, EINI_T256, __m256i, _mm256_loadu_si256, _mm256_stream_si256)
+EINI_STREAM(512, EINI_T512, __m512i, EINI_LOAD512, _mm512_stream_si512)
+#undef EINI_LOAD512
+#undef EINI_STREAM
+
+static void eini_stream_lines(int isa, const eini_lines *p) {
+  if (isa == EINI_ISA_AVX512) eini_stream_lines_512(p);
+  else if (isa == EINI_ISA_AVX2) eini_stream_lines_256(p);
+  else eini_stream_lines_128(p);
+}
+
+// Ends every part of a run that may have streamed: no release store and no lock orders streamed
+// stores, and who runs parts, or learns that a run is over, knows nothing of them.
+static void eini_stream_end(void) { _mm_sfence(); }
+#define EINI_STREAM_LINE 64    // what a row is completed to; 0: there are no such stores
+
+#else  // EINI_CPU_X86
+
+static void eini_stream_lines(int isa, const eini_lines *p) {
+  (void)isa;
+  for (int64_t r = 0; r < p->rows; r++) {
+    char *d = p->dst + r * p->step;
+    int64_t at = eini_to_line(d) + 64 * p->from;
+    memcpy(d + at, p->buffer + r * p->pitch + at, (size_t)(64 * (p->to - p->from)));
+  }
+}
+
+static void eini_stream_end(void) {}
+#define EINI_STREAM_LINE 0
+
+#endif  // EINI_CPU_X86
+
+static void eini_stream_ahead(int isa, int64_t bytes, const char *src, char *dst,
+                              eini_ahead *ahead) {
+  int64_t head = eini_to_line(dst);
+  eini_lines p;
+  if (bytes < head + 64) {
+    memcpy(dst, src, (size_t)bytes);
+    return;
+  }
+  memcpy(dst, src, (size_t)head);
+  p.buffer = src;
+  p.dst = dst;
+  p.pitch = p.step = 0;
+  p.rows = 1;
+  p.from = 0;
+  p.to = (bytes - head) / 64;
+  p.ahead = ahead;
+  eini_stream_lines(isa, &p);
+  int64_t done = head + 64 * p.to;
+  memcpy(dst + done, src + done, (size_t)(bytes - done));
+}
+
+static void eini_stream_row(int isa, size_t bytes, const char *src, char *dst) {
+  eini_stream_ahead(isa, (int64_t)bytes, src, dst, NULL);
+}

@@ -1,0 +1,392 @@
+// ================================================================================================
+// >>sums  sums and extrema over one operand
+// Takes contractions with a side that has no operands, so is one number; goes along the operand in
+// the order of memory, whatever the order of its indices is. Nothing is packed. Below, sums are
+// extrema too: what is added may be merged as section fold does it.
+// ================================================================================================
+
+// Runs of len reals, step apart, are added to sums `to` apart: `along` to the lanes of one vector
+// each; `down` each real to its own sum, all runs to the same ones.
+typedef void (*eini_dir_sums_fn)(int64_t runs, int64_t step, int64_t to, int64_t len, const void *x,
+                             void *sums);
+
+typedef struct eini_dir_sums_kern {
+  eini_dir_sums_fn along, down;
+  // y[i] = what the lanes of sums[i] add up to, or (not along) sums[i], plus a number; the sums are
+  // lost, and half a vector behind them is read. NULL: functions of section direct do it.
+  void (*end)(int64_t n, int along, void *sums, const void *one, void *y);
+} eini_dir_sums_kern;
+
+// x where it is greater or NaN, else y: vectors select by masks.
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_SUMS_PICK(S, m) \
+  const S##_I p = (S##_I)(m); \
+  return (S##_V)(((S##_I)x & p) | ((S##_I)y & ~p));
+#else
+#define EINI_SUMS_PICK(S, m) return (m) ? x : y;
+#endif
+#define EINI_SUMS_PICKS(S, I, C)                                                            \
+  EINI_DIR_VEC(S##_I, I, 16)                                                                \
+  EINI_INLINE S##_V S##_max(S##_V x, S##_V y) {                                             \
+    EINI_SUMS_PICK(S, ((C)x > (C)y) | (x != x))                                             \
+  }                                                                                         \
+  EINI_INLINE S##_V S##_min(S##_V x, S##_V y) {                                             \
+    EINI_SUMS_PICK(S, ((C)x < (C)y) | (x != x))                                             \
+  }
+#define EINI_SUMS_REALS(S, I) EINI_SUMS_PICKS(S, I, S##_V)
+#define EINI_SUMS_INTS(S, I) EINI_SUMS_PICKS(S, I, S##_I)
+EINI_SUMS_REALS(eini_dir_plain_f32, int32_t)
+EINI_SUMS_REALS(eini_dir_plain_f64, int64_t)
+EINI_SUMS_INTS(eini_dir_plain_i32, int32_t)
+EINI_SUMS_INTS(eini_dir_plain_i64, int64_t)
+#if EINI_CPU_NEON
+EINI_SUMS_REALS(eini_dir_neon_f32, int32_t)
+EINI_SUMS_REALS(eini_dir_neon_f64, int64_t)
+EINI_SUMS_INTS(eini_dir_neon_i32, int32_t)
+EINI_SUMS_INTS(eini_dir_neon_i64, int64_t)
+#endif
+#undef EINI_SUMS_INTS
+#undef EINI_SUMS_REALS
+#undef EINI_SUMS_PICKS
+#undef EINI_SUMS_PICK
+#if EINI_CPU_X86
+#define EINI_SUMS_INTRINSICS(S, target, V, MAX, MIN)                                        \
+  target static inline S##_V S##_max(S##_V x, S##_V y) { return (S##_V)MAX((V)x, (V)y); }   \
+  target static inline S##_V S##_min(S##_V x, S##_V y) { return (S##_V)MIN((V)x, (V)y); }
+EINI_SUMS_INTRINSICS(eini_dir_avx2_f32, EINI_T256, __m256, eini_max_256ps, eini_min_256ps)
+EINI_SUMS_INTRINSICS(eini_dir_avx2_f64, EINI_T256, __m256d, eini_max_256pd, eini_min_256pd)
+EINI_SUMS_INTRINSICS(eini_dir_avx2_i32, EINI_T256, __m256i, _mm256_max_epi32, _mm256_min_epi32)
+EINI_SUMS_INTRINSICS(eini_dir_avx2_i64, EINI_T256, __m256i, eini_max_256q, eini_min_256q)
+EINI_SUMS_INTRINSICS(eini_dir_avx512_f32, EINI_T512, __m512, eini_max_512ps, eini_min_512ps)
+EINI_SUMS_INTRINSICS(eini_dir_avx512_f64, EINI_T512, __m512d, eini_max_512pd, eini_min_512pd)
+EINI_SUMS_INTRINSICS(eini_dir_avx512_i32, EINI_T512, __m512i, _mm512_max_epi32, _mm512_min_epi32)
+EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, _mm512_min_epi64)
+#undef EINI_SUMS_INTRINSICS
+#endif  // EINI_CPU_X86
+
+#define EINI_SUMS_FEW 4  // longer runs are read so many at a time: the sums stay in registers
+#define EINI_SUMS_SUM(S, x, y) ((x) + (y))
+#define EINI_SUMS_MAX(S, x, y) S##_max(x, y)
+#define EINI_SUMS_MIN(S, x, y) S##_min(x, y)
+#define EINI_SUMS_GET(S, OP, i) S##_V u##i = S##_GET(y + l + i * S##_N);
+#define EINI_SUMS_ADD(S, OP, i) u##i = OP(S, u##i, S##_GET(a + i * S##_N));
+#define EINI_SUMS_PUT(S, OP, i) S##_PUT(y + l + i * S##_N, u##i);
+#define EINI_SUMS_1(X, S, OP) X(S, OP, 0)
+#define EINI_SUMS_2(X, S, OP) EINI_SUMS_1(X, S, OP) X(S, OP, 1)
+#define EINI_SUMS_4(X, S, OP) EINI_SUMS_2(X, S, OP) X(S, OP, 2) X(S, OP, 3)
+#define EINI_SUMS_8(X, S, OP) \
+  EINI_SUMS_4(X, S, OP) X(S, OP, 4) X(S, OP, 5) X(S, OP, 6) X(S, OP, 7)
+#define EINI_SUMS_DOWN(S, OP, W)                                                            \
+  for (; l + W * S##_N <= len; l += W * S##_N) {                                            \
+    const S##_T *a = x + l;                                                                 \
+    EINI_SUMS_##W(EINI_SUMS_GET, S, OP)                                                     \
+    for (int64_t r = 0; r < few; r++, a += step) { EINI_SUMS_##W(EINI_SUMS_ADD, S, OP) }    \
+    EINI_SUMS_##W(EINI_SUMS_PUT, S, OP)                                                     \
+  }
+// FIRST: what the other chains of a sum start with; LAST: the vector of the last n reals.
+#define EINI_SUMS_PAIR(S, target, op, OP, FIRST, LAST)                                      \
+  EINI_UNUSED target static void S##_along_##op(int64_t runs, int64_t step, int64_t to,     \
+                                                int64_t len, const void *xp, void *sums) {  \
+    const S##_T *x = (const S##_T *)xp;                                                     \
+    S##_T *y = (S##_T *)sums;                                                               \
+    for (int64_t r = 0; r < runs; r++, x += step, y += to) {                                \
+      S##_V u = S##_GET(y), u1 = FIRST, u2 = FIRST, u3 = FIRST;                             \
+      int64_t l = 0;                                                                        \
+      for (; l + 4 * S##_N <= len; l += 4 * S##_N) {                                        \
+        u = OP(S, u, S##_GET(x + l)), u1 = OP(S, u1, S##_GET(x + l + S##_N));               \
+        u2 = OP(S, u2, S##_GET(x + l + 2 * S##_N));                                         \
+        u3 = OP(S, u3, S##_GET(x + l + 3 * S##_N));                                         \
+      }                                                                                     \
+      for (; l + S##_N <= len; l += S##_N) u1 = OP(S, u1, S##_GET(x + l));                  \
+      if (l < len) u2 = OP(S, u2, LAST(S, x, l, len));                                      \
+      u = OP(S, u, u1), u2 = OP(S, u2, u3);                                                 \
+      S##_PUT(y, OP(S, u, u2));                                                             \
+    }                                                                                       \
+  }                                                                                         \
+  target static void S##_down_##op(int64_t runs, int64_t step, int64_t to, int64_t len,     \
+                                   const void *xp, void *sums) {                            \
+    const S##_T *x = (const S##_T *)xp;                                                     \
+    S##_T *y = (S##_T *)sums;                                                               \
+    (void)to;                                                                               \
+    for (int64_t few; runs > 0; runs -= few, x += few * step) {                             \
+      int64_t l = 0;                                                                        \
+      few = len <= 8 * S##_N || runs < EINI_SUMS_FEW ? runs : (int64_t)EINI_SUMS_FEW;       \
+      EINI_SUMS_DOWN(S, OP, 8)                                                              \
+      EINI_SUMS_DOWN(S, OP, 4)                                                              \
+      EINI_SUMS_DOWN(S, OP, 2)                                                              \
+      EINI_SUMS_DOWN(S, OP, 1)                                                              \
+      if (l == len) continue;                                                               \
+      const S##_M m = S##_MASK(len - l);                                                    \
+      const S##_T *a = x + l;                                                               \
+      S##_V u = S##_GETM(y + l, m);                                                         \
+      for (int64_t r = 0; r < few; r++, a += step) u = OP(S, u, S##_GETM(a, m));            \
+      S##_PUTM(y + l, m, u);                                                                \
+    }                                                                                       \
+  }
+// Lanes are halved in memory, all sums together.
+#define EINI_SUMS_END(S, target, op, OP)                                                    \
+  target static void S##_end_##op(int64_t n, int along, void *sums, const void *one, void *yp) { \
+    S##_T *s = (S##_T *)sums, *y = (S##_T *)yp;                                             \
+    const S##_T c = *(const S##_T *)one;                                                    \
+    const int64_t step = along ? S##_N : 1;                                                 \
+    for (int64_t w = along ? S##_N / 2 : 0; w > 0; w /= 2) {                                \
+      for (int64_t i = 0; i < n * step; i += step)                                          \
+        S##_PUT(s + i, OP(S, S##_GET(s + i), S##_GET(s + i + w)));                          \
+    }                                                                                       \
+    for (int64_t i = 0; i < n; i++) y[i] = s[i * step] + c;                                 \
+  }
+#define EINI_SUMS_ZERO {0}
+#define EINI_SUMS_REST(S, x, l, len) S##_GETM(x + l, S##_MASK(len - l))
+#define EINI_SUMS_BACK(S, x, l, len) S##_GET(x + len - S##_N)  // a vector at least; some twice
+// A: the set whose vectors go along runs of a sum, in the first lanes of those of S.
+#define EINI_SUMS_SET(S, target, A)                                                         \
+  EINI_SUMS_PAIR(S, target, sum, EINI_SUMS_SUM, EINI_SUMS_ZERO, EINI_SUMS_REST)             \
+  EINI_SUMS_PAIR(S, target, max, EINI_SUMS_MAX, u, EINI_SUMS_BACK)                          \
+  EINI_SUMS_PAIR(S, target, min, EINI_SUMS_MIN, u, EINI_SUMS_BACK)                          \
+  EINI_SUMS_END(S, target, max, EINI_SUMS_MAX)                                              \
+  EINI_SUMS_END(S, target, min, EINI_SUMS_MIN)                                              \
+  EINI_UNUSED static const eini_dir_sums_kern S##_sums[] = {                                \
+      {A##_along_sum, S##_down_sum, NULL}, {S##_along_max, S##_down_max, S##_end_max},      \
+      {S##_along_min, S##_down_min, S##_end_min}};
+
+EINI_SUMS_SET(eini_dir_plain_f32, , eini_dir_plain_f32)
+EINI_SUMS_SET(eini_dir_plain_f64, , eini_dir_plain_f64)
+EINI_SUMS_SET(eini_dir_plain_i32, , eini_dir_plain_i32)
+EINI_SUMS_SET(eini_dir_plain_i64, , eini_dir_plain_i64)
+#if EINI_CPU_X86
+EINI_SUMS_SET(eini_dir_avx2_f32, EINI_T256, eini_dir_avx2_f32)
+EINI_SUMS_SET(eini_dir_avx2_f64, EINI_T256, eini_dir_avx2_f64)
+EINI_SUMS_SET(eini_dir_avx2_i32, EINI_T256, eini_dir_avx2_i32)
+EINI_SUMS_SET(eini_dir_avx2_i64, EINI_T256, eini_dir_avx2_i64)
+// (Zen 4 reads memory 7 % faster by halves of its lines.)
+EINI_SUMS_SET(eini_dir_avx512_f32, EINI_T512, eini_dir_avx2_f32)
+EINI_SUMS_SET(eini_dir_avx512_f64, EINI_T512, eini_dir_avx2_f64)
+EINI_SUMS_SET(eini_dir_avx512_i32, EINI_T512, eini_dir_avx2_i32)
+EINI_SUMS_SET(eini_dir_avx512_i64, EINI_T512, eini_dir_avx2_i64)
+#elif EINI_CPU_NEON
+EINI_SUMS_SET(eini_dir_neon_f32, , eini_dir_neon_f32)
+EINI_SUMS_SET(eini_dir_neon_f64, , eini_dir_neon_f64)
+EINI_SUMS_SET(eini_dir_neon_i32, , eini_dir_neon_i32)
+EINI_SUMS_SET(eini_dir_neon_i64, , eini_dir_neon_i64)
+#endif
+#undef EINI_SUMS_SET
+#undef EINI_SUMS_BACK
+#undef EINI_SUMS_REST
+#undef EINI_SUMS_ZERO
+#undef EINI_SUMS_END
+#undef EINI_SUMS_PAIR
+#undef EINI_SUMS_DOWN
+#undef EINI_SUMS_8
+#undef EINI_SUMS_4
+#undef EINI_SUMS_2
+#undef EINI_SUMS_1
+#undef EINI_SUMS_PUT
+#undef EINI_SUMS_ADD
+#undef EINI_SUMS_GET
+#undef EINI_SUMS_MIN
+#undef EINI_SUMS_MAX
+#undef EINI_SUMS_SUM
+
+// The functions that go with those of section direct.
+static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern, ein_pair pair) {
+#define EINI_SUMS_OF(S) {&S##_kern, S##_sums}
+#define EINI_SUMS_ISA(isa)                                             \
+  EINI_SUMS_OF(eini_dir_##isa##_f32), EINI_SUMS_OF(eini_dir_##isa##_f64), \
+  EINI_SUMS_OF(eini_dir_##isa##_i32), EINI_SUMS_OF(eini_dir_##isa##_i64)
+  static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
+#if EINI_CPU_X86
+      EINI_SUMS_ISA(avx2), EINI_SUMS_ISA(avx512),
+#elif EINI_CPU_NEON
+      EINI_SUMS_ISA(neon),
+#endif
+      EINI_SUMS_ISA(plain)};
+#undef EINI_SUMS_ISA
+#undef EINI_SUMS_OF
+  size_t i = 0;
+  while (table[i].kern != kern) i++;
+  return table[i].sums + (pair == EIN_PAIR_MAX_ADD) + 2 * (pair == EIN_PAIR_MIN_ADD);
+}
+
+typedef struct eini_dir_sums {
+  eini_dir_mv mv;              // its job, rows and block of the output, in which sums end
+  const eini_dir_sums_kern *kern;
+  int along;                   // whether runs of memory are summed
+  int64_t block, most;         // bytes of the sums of a block, and how many
+  char *sums;                  // their vectors where runs are summed
+  char *one;                   // the other side's number
+} eini_dir_sums;
+
+typedef struct eini_dir_sums_loop {
+  int64_t extent, step, to, key;
+} eini_dir_sums_loop;
+
+static void eini_dir_sums_init(eini_dir_sums *s, const eini_cpu *cpu, const ein_contract *c,
+                               const ein_part *part) {
+  eini_dir_job *j = &s->mv.j;
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  eini_dir_init(j, cpu, c);
+  s->mv.group = c->p.nop > 0 ? EINI_DIR_M : EINI_DIR_N;
+  s->mv.a = c->p.nop > 0 ? 0 : EINI_DIR_OPS;
+  s->mv.x = EINI_DIR_OPS - s->mv.a;
+  eini_dir_sort(&j->x[EINI_DIR_K], s->mv.a);
+  s->kern = eini_dir_sums_kern_of(j->kern, c->pair);
+  s->along = k->n > 0 && k->stride[s->mv.a][k->n - 1] == 1;
+  s->block = eini_max64(cpu->l2 / 8, 4096);
+  s->most = s->block / (s->along ? j->kern->lanes * j->unit : j->unit);
+  if (part != NULL) {
+    const int64_t *cut = s->mv.a == 0 ? part->m : part->n;
+    eini_dir_cut(j, s->mv.group, cut[0], cut[1]);
+  }
+  eini_dir_sort(&j->x[s->mv.group], s->mv.a);
+}
+
+static size_t eini_dir_sums_carve(eini_dir_sums *s, char *base) {
+  const eini_dir_job *j = &s->mv.j;
+  size_t used = 0;
+  eini_dir_carve_job(&s->mv.j, base, &used);
+  s->mv.y = (char *)eini_carve(base, &used, s->most * j->unit, 1);
+  s->sums = !s->along ? s->mv.y : (char *)eini_carve(base, &used, s->block + 64, 1);
+  s->one = (char *)eini_carve(base, &used, 64, 1);
+  return used;
+}
+
+// The loops over `chunk` values of axis d of the rows, all of the axes behind it and all of k, in
+// the order of memory, innermost first; the first of them is along a run.
+static int eini_dir_sums_loops(const eini_dir_sums *s, int d, int64_t chunk,
+                               eini_dir_sums_loop *loop) {
+  const eini_dir_job *j = &s->mv.j;
+  int64_t to = s->along ? j->kern->lanes : 1;
+  int n = 0;
+  for (int g = 0; g < 2; g++) {
+    const eini_dir_index *x = &j->x[g ? s->mv.group : EINI_DIR_K];
+    for (int i = x->n - 1; i >= (g ? d : 0); i--) {
+      eini_dir_sums_loop one = {g && i == d ? chunk : x->extent[i], x->stride[s->mv.a][i],
+                                g ? to : 0, eini_dir_key(x, s->mv.a, i)};
+      int at = n++;
+      if (g) to *= one.extent;
+      for (; at > 0 && loop[at - 1].key > one.key; at--) loop[at] = loop[at - 1];
+      loop[at] = one;
+    }
+  }
+  if (s->along || (n > 0 && loop[0].to == 1 && loop[0].step == 1)) return n;
+  memmove(loop + 1, loop, (size_t)n * sizeof *loop);
+  loop[0].extent = loop[0].step = loop[0].to = 1;
+  return n + 1;
+}
+
+// Adds up a block that starts at x.
+static void eini_dir_sums_block(const eini_dir_sums *s, const char *x, int d, int64_t chunk) {
+  const int size = s->mv.j.kern->size;
+  eini_dir_sums_loop loop[2 * EINI_DIR_RANK + 1], one = {1, 0, 0, 0};
+  int64_t at[2 * EINI_DIR_RANK + 1] = {0};
+  const int n = eini_dir_sums_loops(s, d, chunk, loop);
+  const eini_dir_sums_fn add = s->along ? s->kern->along : s->kern->down;
+  int first = 1, i;
+  char *y = s->sums;
+  if (n > 1 && (s->along || loop[1].to == 0)) one = loop[first++];
+  do {
+    add(one.extent, one.step, one.to, loop[0].extent, x, y);
+    for (i = first; i < n; i++) {
+      x += loop[i].step * size, y += loop[i].to * size;
+      if (++at[i] < loop[i].extent) break;
+      x -= loop[i].extent * loop[i].step * size, y -= loop[i].extent * loop[i].to * size;
+      at[i] = 0;
+    }
+  } while (i < n);
+}
+
+// Sums of n rows of a block that nothing has been added to.
+static void eini_dir_sums_begin(const eini_dir_sums *s, int64_t n) {
+  const eini_dir_job *j = &s->mv.j;
+  const int max = j->c->pair == EIN_PAIR_MAX_ADD;
+  if (s->along) n *= j->kern->lanes;
+  if (s->kern->end == NULL) {
+    memset(s->sums, 0, (size_t)(n * j->unit));
+    return;
+  }
+  eini_fill_value(j->c->type, max ? -HUGE_VAL : HUGE_VAL, 0,
+                  eini_int_limit(j->c->type, max ? -1 : 1), n, s->sums);
+}
+
+// Values of the n rows of a block from its sums.
+static void eini_dir_sums_end(const eini_dir_sums *s, int64_t n) {
+  const eini_dir_job *j = &s->mv.j;
+  const char *col[1] = {s->mv.y};
+  if (s->kern->end != NULL) {
+    s->kern->end(n, s->along, s->sums, s->one, s->mv.y);
+    return;
+  }
+  if (s->along) {
+    memset(s->mv.y, 0, (size_t)(n * j->unit));
+    j->kern->fold((int)n, 1, s->sums, s->sums, 0, 0, s->mv.y);
+  }
+  j->kern->axpy[0](n, 1, col, s->one, s->mv.y);
+}
+
+static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
+                                    const ein_choice *choice, const ein_part *part,
+                                    void *scratch) {
+  static const eini_dir_index none = {0, 1, {0}, {{0}}};
+  eini_dir_sums s;
+  eini_dir_job *j = &s.mv.j;
+  (void)choice;
+  if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
+  eini_dir_sums_init(&s, cpu, c, part);
+  eini_dir_sums_carve(&s, (char *)scratch);
+  const eini_dir_index *m = &j->x[s.mv.group];
+  int d = 0;
+  int64_t inner = m->size, chunk = 1;  // axes from d on lie in a block, and `chunk` of that before
+  while (inner > s.most) inner /= m->extent[d++];
+  if (d > 0) chunk = s.most / inner;
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    eini_dir_at(j, b);
+    eini_dir_fetch(j, s.mv.x, &none, 0, 1, &none, 0, 1, 1, s.one);
+    for (int64_t r = 0, rn; r < m->size; r += rn) {
+      const int64_t left = d > 0 ? m->extent[d - 1] - r / inner % m->extent[d - 1] : 1;
+      const int64_t some = eini_min64(chunk, left);
+      rn = some * inner;
+      eini_dir_sums_begin(&s, rn);
+      const char *x = j->at[s.mv.a] + eini_dir_offset(m, s.mv.a, r) * j->unit;
+      if (d > 0) eini_dir_sums_block(&s, x, d - 1, some);
+      else eini_dir_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
+      eini_dir_sums_end(&s, rn);
+      eini_dir_mv_put(&s.mv, r, rn, s.mv.y);
+    }
+  }
+  return EIN_OK;
+}
+
+static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                              ein_choice *choice) {
+  eini_dir_sums s;
+  eini_dir_job *j = &s.mv.j;
+  const ein_side *side = c->p.nop > 0 ? &c->p : &c->q, *other = c->p.nop > 0 ? &c->q : &c->p;
+  if (c->pair != EIN_PAIR_SUM_MUL && c->pair != EIN_PAIR_MAX_ADD && c->pair != EIN_PAIR_MIN_ADD)
+    return 0;
+  if (!eini_dir_fits(&cpu->is, c) || side->form != EIN_FORM_PLAIN || other->nop > 0) return 0;
+  eini_dir_sums_init(&s, &cpu->is, c, NULL);
+  const int g = s.mv.group == EINI_DIR_M ? 1 : 2;
+  const eini_dir_index *m = &j->x[s.mv.group], *k = &j->x[EINI_DIR_K];
+  const eini_dir_index *in = s.along ? k : m;
+  if (j->planes > 1 || k->size < 2 || in->n == 0) return 0;
+  if (j->x[EINI_DIR_M + EINI_DIR_N - s.mv.group].size != 1) return 0;
+  const double batch = (double)j->x[EINI_DIR_B].size, all = batch * (double)m->size;
+  const int64_t run = in->extent[in->n - 1];
+  if (in->stride[s.mv.a][in->n - 1] != 1 || run * j->unit < 64) return 0;
+  const double reals = all * (double)k->size, bytes = reals * j->unit;
+  double seconds = bytes / eini_dir_bw(cpu, bytes);
+  double cycles = reals * (4 / (double)run + 0.5 / j->kern->lanes);
+  if (cycles / cpu->hz > seconds) seconds = cycles / cpu->hz;
+  choice->unit[0] = choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
+  choice->grid[0] = j->x[EINI_DIR_B].size;
+  choice->scratch = eini_dir_sums_carve(&s, NULL);
+  eini_dir_init(j, &cpu->is, c);
+  eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
+  seconds += batch * 5e-8 + all * 1e-9;
+  choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
+  memcpy(choice->variant, s.along ? "along" : "down", s.along ? 6 : 5);
+  return 1;
+}
+#undef EINI_SUMS_FEW
+
+static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan, eini_dir_sums_run};

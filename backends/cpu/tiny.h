@@ -1,0 +1,271 @@
+// ================================================================================================
+// >>tiny  products of one tile
+// The same tiles where nothing needs a table: plain real operands, at most one axis a group, lanes
+// next to each other. Everything is in the choice, so that a run costs nanoseconds.
+// ================================================================================================
+
+enum {
+  EINI_DIR_SWAP, EINI_DIR_TK, EINI_DIR_PM, EINI_DIR_PK, EINI_DIR_QK, EINI_DIR_OM, EINI_DIR_BP,
+  EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA, EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY,
+  EINI_DIR_ONE,   // all is one tile: its vectors, else 0
+  EINI_DIR_HIGH,  // the number of its rows among those of tiles
+  EINI_DIR_LAST,  // the lanes of its last vector
+  EINI_DIR_PROW,  // offsets of rows of tiles
+  EINI_DIR_OROW = EINI_DIR_PROW + 8
+};
+enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
+#define EINI_DIR_EVEN_ROWS 256
+
+static int64_t eini_dir_only(const ein_axes *x, const int64_t *stride) {
+  return x->n == 0 ? 0 : stride[0];
+}
+
+// 1: lanes of side b are in place.
+static int eini_dir_tiny_fits(const ein_contract *c, int b) {
+  const ein_axes *x = b ? &c->n : &c->m;
+  const int64_t *row = b ? c->q.row[0] : c->p.row[0], *out = b ? c->out_n : c->out_m;
+  if (x->n > 0 && c->nextra > 0 && (b ? c->extra_n : c->extra_m)[0][0] != 1) return 0;
+  return x->n == 0 || (row[0] == 1 && out[0] == 1);
+}
+
+// Steps of what a scaled store reads along the batch and along m or n.
+static void eini_dir_tiny_extra(const ein_contract *c, int along_n, int64_t *batch, int64_t *row) {
+  *batch = *row = 0;
+  if (c->nextra == 0) return;
+  *batch = eini_dir_only(&c->batch, c->extra_batch[0]);
+  *row = along_n ? eini_dir_only(&c->n, c->extra_n[0]) : eini_dir_only(&c->m, c->extra_m[0]);
+}
+
+// A tile whose sums are scaled: n lanes of `rows` rows, which leave through scratch.
+static void eini_dir_tiny_scaled(const ein_contract *c, eini_dir_tile_fn tile, eini_dir_tile t,
+                                 int64_t rows, int64_t n, int64_t om, const char *y, int64_t ym,
+                                 char *scratch) {
+  const eini_ckern *k = eini_ckern_of(c->type);
+  const int64_t z = k->size;
+  int64_t orow[8];
+  char *out = t.out;
+  for (int64_t i = 0; i < rows; i++) orow[i] = i * n;
+  t.orow = orow, t.out = scratch;
+  tile(&t);
+  for (int64_t i = 0; i < rows; i++)
+    k->scale(n, 1, c->alpha, c->beta, scratch + i * n * z, y == NULL ? NULL : y + i * ym * z, NULL,
+             out + i * om * z, NULL);
+}
+
+// 1: a plain real matrix with unit steps along k times a vector with unit steps.
+static int eini_dir_tiny_rows(const ein_contract *c) {
+  const int swap = c->m.n == 0;
+  return (swap || c->n.n == 0) && c->k.n == 1 && c->p.k[0][0] == 1 && c->q.k[0][0] == 1;
+}
+
+static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract *c,
+                                   const int64_t *s, const ein_part *part) {
+  const int swap = (int)s[EINI_DIR_SWAP];
+  const int64_t *row = swap ? part->n : part->m, z = kern->size;
+  double y[EINI_DIR_EVEN_ROWS];
+  int64_t xb, step[2] = {s[EINI_DIR_OM], 0};
+  eini_dir_tiny_extra(c, swap, &xb, &step[1]);
+  eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], NULL, NULL, y};
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    d.x = (swap ? c->p.base[0] : c->q.base[0]) + b * s[EINI_DIR_BQ] * z;
+    for (int64_t r = row[0]; r < row[1]; r += EINI_DIR_EVEN_ROWS) {
+      char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
+      d.rows = eini_min64(EINI_DIR_EVEN_ROWS, row[1] - r);
+      d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
+      (s[EINI_DIR_FARAWAY] ? kern->even_far : kern->even_near)(&d);
+      if (c->scaled) {
+        const int64_t at = 0, x = b * xb + r * step[1], *const xoff = &x;
+        c->emit_fn(c->emit_user, d.rows, y, out, &at, c->extra_base, &xoff, step);
+        continue;
+      }
+      for (int64_t i = 0; i < d.rows; i++, out += s[EINI_DIR_OM] * z) {
+        memcpy(out, (const char *)y + i * z, (size_t)z);
+      }
+    }
+  }
+}
+
+// The strides, and the tile if there is only one.
+static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c, int swap,
+                                int64_t *s) {
+  const ein_side *a = swap ? &c->q : &c->p, *b = swap ? &c->p : &c->q;
+  const int64_t lanes = eini_axes_size(swap ? &c->m : &c->n), vl = kern->lanes;
+  const int64_t rows = eini_axes_size(swap ? &c->n : &c->m);
+  int64_t high;
+  s[EINI_DIR_SWAP] = swap;
+  s[EINI_DIR_TK] = eini_axes_size(&c->k);
+  s[EINI_DIR_PM] = eini_dir_only(swap ? &c->n : &c->m, a->row[0]);
+  s[EINI_DIR_PK] = eini_dir_only(&c->k, a->k[0]);
+  s[EINI_DIR_QK] = eini_dir_only(&c->k, b->k[0]);
+  s[EINI_DIR_OM] = swap ? eini_dir_only(&c->n, c->out_n) : eini_dir_only(&c->m, c->out_m);
+  s[EINI_DIR_BP] = eini_dir_only(&c->batch, a->batch[0]);
+  s[EINI_DIR_BQ] = eini_dir_only(&c->batch, b->batch[0]);
+  s[EINI_DIR_BO] = eini_dir_only(&c->batch, c->out_batch);
+  for (int i = 0; i < 8; i++) {
+    s[EINI_DIR_PROW + i] = i * s[EINI_DIR_PM];
+    s[EINI_DIR_OROW + i] = i * s[EINI_DIR_OM];
+  }
+  if (eini_axes_size(&c->batch) != 1 || rows < 1 || lanes < 1 || lanes > 3 * vl) return;
+  s[EINI_DIR_HIGH] = eini_dir_tile_rows(kern, rows, &high);
+  if (high != rows) return;
+  s[EINI_DIR_ONE] = (lanes + vl - 1) / vl;
+  s[EINI_DIR_LAST] = lanes - (s[EINI_DIR_ONE] - 1) * vl;
+}
+
+static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                              ein_choice *choice) {
+  const eini_dir_kern *kern = eini_dir_kern_of(cpu->is.isa, c->type);
+  int64_t *s = choice->state;
+  if (c->pair != EIN_PAIR_SUM_MUL || kern == NULL || eini_dir_planes(c->type) == 2) return 0;
+  if (c->batch.n > 1 || c->m.n > 1 || c->n.n > 1 || c->k.n > 1) return 0;
+  if (!c->plain_out && !c->scaled) return 0;
+  if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
+  const int64_t batch = eini_axes_size(&c->batch), m = eini_axes_size(&c->m);
+  const int64_t n = eini_axes_size(&c->n), k = eini_axes_size(&c->k);
+  const int fits[2] = {eini_dir_tiny_fits(c, 0), eini_dir_tiny_fits(c, 1)};
+  const int by_rows = eini_dir_tiny_rows(c) && k >= kern->lanes;
+  if (!fits[0] && !fits[1] && !by_rows) return 0;
+  const int swap = by_rows ? c->m.n == 0 && c->n.n > 0 : !fits[1] || (fits[0] && m > n);
+  const int64_t lanes = swap ? m : n, rows = swap ? n : m, vl = kern->lanes;
+  eini_dir_tiny_state(kern, c, swap, s);
+  s[EINI_DIR_TISA] = cpu->is.isa;
+  s[EINI_DIR_BY_ROWS] = by_rows;
+  if (by_rows || c->scaled) s[EINI_DIR_ONE] = 0;
+  const int64_t all = batch * (m * k + k * n + m * n) * kern->size;
+  s[EINI_DIR_NEXT] = batch < 2 || all <= cpu->is.l2 ? 0
+                     : eini_max64(m * k, k * n) * kern->size <= 4096 ? EINI_DIR_AT_ONCE
+                     : all > cpu->is.l3 / 2 ? EINI_DIR_IN_TURN : 0;
+  const double vectors = (double)((lanes + vl - 1) / vl);
+  const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
+  const double in = (double)batch * (double)(m * k + k * n) * kern->size;
+  const double out = (double)batch * (double)m * (double)n * kern->size;
+  const double move = (in + 2 * out) / eini_dir_bw(cpu, in + out);
+  double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
+  const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
+  if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % 4096 == 0)) seconds *= 1.5;
+  else if (strips >= cpu->is.l2 / 2) seconds *= 1.15;
+  seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
+  seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k,
+                                           seconds / (double)(batch > 0 ? batch : 1));
+  if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
+  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->is.l3 &&
+                        k * kern->size <= cpu->is.l1 / 2;
+  seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
+  if (batch > 1) seconds += (double)batch * 5e-9;
+  if (!by_rows && in > 0.5 * (double)cpu->is.l3 && k * rows > 0 && s[EINI_DIR_BQ] != lanes) {
+    // runs too short to be read ahead
+    seconds += (double)batch * (double)k * vectors * (swap || rows < 8 ? 4e-9 : 1e-9);
+  }
+  choice->grid[0] = batch, choice->unit[0] = 1;
+  choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
+  choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
+  choice->scratch = 0;
+  if (c->scaled) {
+    const int64_t tile = eini_min64(rows, 8) * eini_min64(lanes, 3 * vl) * kern->size;
+    if (!by_rows) choice->scratch = (size_t)eini_up(tile, 64);
+    seconds += (double)batch * (double)rows * ((double)lanes * 0.15e-9 + vectors * 1e-9);
+  }
+  choice->seconds = seconds / eini_dir_threads(choice, width) +
+                    (s[EINI_DIR_ONE] ? 0.1 * cpu->call : 0.2 * cpu->call + 1e-8);
+  memcpy(choice->variant, by_rows ? "rows along k" : swap ? "lanes of m" : "lanes of n",
+         by_rows ? 13 : 11);
+  return 1;
+}
+
+// The same for bigger ones: a share before each tile. What all of a batch have is not asked for.
+static void eini_dir_in_turn(const int64_t *s, int64_t rows, int64_t n, int64_t z, const char *p,
+                             const char *q, const char *out, eini_next *next) {
+  const int64_t k = s[EINI_DIR_TK], pm = s[EINI_DIR_PM] * z, pk = s[EINI_DIR_PK] * z;
+  const int by_k = pk == z || rows == 1;
+  eini_next_row(next, 0, (uintptr_t)p, s[EINI_DIR_BP] == 0 ? 0 : by_k ? rows : k, by_k ? pm : pk,
+                (by_k ? k : rows) * z);
+  eini_next_row(next, 1, (uintptr_t)q, s[EINI_DIR_BQ] == 0 ? 0 : k, s[EINI_DIR_QK] * z, n * z);
+  eini_next_row(next, 2, (uintptr_t)out, rows, s[EINI_DIR_OM] * z, n * z);
+}
+
+// Have what follows one operand of a batch at hand, unless it is far away.
+static void eini_dir_next(const char *at, int64_t step) {
+  if (step > 16384) return;
+  for (int64_t i = 0; i < step; i += 64) EINI_FETCH(at + step + i);
+}
+
+static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein_part *part,
+                              char *scratch) {
+  const int64_t zero = 0, pm = s[EINI_DIR_PM], om = s[EINI_DIR_OM];
+  const int swap = (int)s[EINI_DIR_SWAP];
+  const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
+  const int64_t *lane = swap ? part->m : part->n, *row = swap ? part->n : part->m;
+  const int64_t n = lane[1] - lane[0], rows = row[1] - row[0], z = kern->size, vl = kern->lanes;
+  const int64_t vectors = n <= vl ? 1 : (n + vl - 1) / vl;
+  const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * pm * z;
+  const char *q = (swap ? c->p.base[0] : c->q.base[0]) + lane[0] * z;
+  char *out = c->out + (row[0] * om + lane[0]) * z;
+  eini_next next;
+  eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK], &zero,
+                     &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p, q, out, 0, 0};
+  if (s[EINI_DIR_BY_ROWS]) {
+    eini_dir_tiny_rows_run(kern, c, s, part);
+    return;
+  }
+  next.i = 3;
+  int64_t xb, xm;
+  eini_dir_tiny_extra(c, swap, &xb, &xm);
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN && b + 1 < part->batch[1]) {
+      const int64_t then = (b + 1) * z;
+      eini_dir_in_turn(s, rows, n, z, p + then * s[EINI_DIR_BP], q + then * s[EINI_DIR_BQ],
+                       out + then * s[EINI_DIR_BO], &next);
+      eini_next_start(&next, (vectors + 2) / 3 * ((rows + kern->rows - 1) / kern->rows));
+    } else if (s[EINI_DIR_NEXT] && b + 1 < part->batch[1]) {
+      eini_dir_next(p + b * s[EINI_DIR_BP] * z, s[EINI_DIR_BP] * z);
+      eini_dir_next(q + b * s[EINI_DIR_BQ] * z, s[EINI_DIR_BQ] * z);
+      eini_dir_next(out + b * s[EINI_DIR_BO] * z, s[EINI_DIR_BO] * z);
+    }
+    for (int64_t i = 0, l; i < vectors; i += l) {
+      const int64_t left = vectors - i;
+      l = eini_dir_strip(left);
+      t.last = (int)(left > l ? vl : n - (vectors - 1) * vl);
+      t.p = p + b * s[EINI_DIR_BP] * z;
+      t.q = q + (b * s[EINI_DIR_BQ] + i * vl) * z;
+      t.out = out + (b * s[EINI_DIR_BO] + i * vl) * z;
+      for (int64_t r = 0, most; r < rows; r += most) {
+        const int which = eini_dir_tile_rows(kern, rows - r, &most);
+        if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&next);
+        if (c->scaled) {
+          const char *y = c->beta == NULL ? NULL : c->extra_base[0];
+          if (y != NULL) y += (b * xb + (row[0] + r) * xm + lane[0] + i * vl) * z;
+          eini_dir_tiny_scaled(c, kern->tile[l - 1][which], t, most, eini_min64(l * vl, n - i * vl),
+                               om, y, xm, scratch);
+        } else {
+          kern->tile[l - 1][which](&t);
+        }
+        t.p += most * pm * z;
+        t.out += most * om * z;
+      }
+    }
+  }
+}
+
+// A single tile is run at once: the loops around it would take as long.
+static ein_status eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c,
+                                    const ein_choice *choice, const ein_part *part,
+                                    void *scratch) {
+  static const int64_t zero = 0;
+  const int64_t *s = choice->state;
+  (void)cpu;
+  if (s[EINI_DIR_ONE] == 0) {
+    eini_dir_tiny_all(c, s, part, (char *)scratch);
+    return EIN_OK;
+  }
+  const int swap = (int)s[EINI_DIR_SWAP];
+  const ein_side *p = swap ? &c->q : &c->p, *q = swap ? &c->p : &c->q;
+  const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
+  const eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
+                           &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
+                           q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
+  kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]](&t);
+  return EIN_OK;
+}
+
+EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
+    "tiny", eini_dir_tiny_plan, eini_dir_tiny_run};

@@ -1,0 +1,393 @@
+// ================================================================================================
+// >>block-plans  plans of a statement's blocks
+// Takes a statement and the shape of a block; gives a plan of one statement over views into blocks.
+// One plan serves all blocks of a shape: index values get the block's origin as params.
+// ================================================================================================
+
+// What a plan is made for. A result stored by free indices has one axis for each of them, dense;
+// otherwise it is the hull of the block in the tensor.
+typedef struct eini_dist_job {
+  const ein_graph *g;
+  const eini_stmt *s;
+  const int64_t *len;            // nindex: extents of the block
+  const int64_t *cut;            // nindex: only cut indices have an origin; NULL: all have
+  const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
+  const int64_t *out_stride;     // of the hull; NULL: dense
+  int by_index;                  // 1: the result is stored by free indices
+  int values;                    // 1: no fold, values of all indices in the order of eini_dist_axis
+  int across;                    // of that order
+  ein_dtype dtype;               // of the result
+  int how;                       // of a merge: see eini_dist_merge_plan
+} eini_dist_job;
+
+typedef struct eini_dist_entry {
+  int64_t *key;
+  int64_t nkey;
+  ein_plan *plan;
+} eini_dist_entry;
+
+// Plans by what they were made for.
+typedef struct eini_dist_plans {
+  eini_arena *a;                 // of keys and entries; plans have memory of their own
+  ein_ctx *ctx;                  // kernels and executor of a task
+  eini_dist_entry *entry;
+  int64_t n, cap;
+  size_t workspace;              // largest of all, bytes
+  const char *path;
+} eini_dist_plans;
+
+static void eini_dist_plans_end(eini_dist_plans *l) {
+  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->entry[i].plan);
+  l->n = 0;
+}
+
+// Where in the list a key is, or -1.
+static int64_t eini_dist_find(const eini_dist_plans *l, const int64_t *key, int64_t n) {
+  for (int64_t i = 0; i < l->n; i++) {
+    if (l->entry[i].nkey == n && memcmp(l->entry[i].key, key, (size_t)n * sizeof *key) == 0)
+      return i;
+  }
+  return -1;
+}
+
+static ein_status eini_dist_keep(eini_dist_plans *l, const int64_t *key, int64_t n,
+                                 ein_plan *plan) {
+  eini_dist_entry *p = (eini_dist_entry *)eini_grow(l->a, l->entry, l->n, &l->cap, sizeof *p);
+  int64_t *own = p == NULL ? NULL : EINI_NEW(l->a, int64_t, n);
+  if (own == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(own, key, (size_t)n * sizeof *key);
+  l->entry = p;
+  p += l->n++;
+  p->key = own;
+  p->nkey = n;
+  p->plan = plan;
+  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
+  return EIN_OK;
+}
+
+// ---- graphs of one statement ----
+
+// Does the value of cut index i occur in the expression? Then blocks get its origin.
+static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
+  for (int64_t v = 0; (cut == NULL || cut[i] > 1) && v < s->expr.n; v++)
+    if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
+  return 0;
+}
+
+// Copies an expression; index i becomes i + param[i] where param[i] >= 0.
+static ein_status eini_dist_shift(eini_arena *a, const eini_expr *from, const int *param,
+                                  eini_expr *to) {
+  int *at = EINI_NEW(a, int, from->n);
+  memset(to, 0, sizeof *to);
+  to->list = EINI_NEW(a, int, from->nlist);
+  if (at == NULL || to->list == NULL) return EIN_ERR_NO_MEMORY;
+  to->nlist = to->caplist = from->nlist;
+  for (int64_t i = 0; i < from->nlist; i++) to->list[i] = from->list[i];
+  for (int64_t i = 0; i < from->n; i++) {
+    const eini_node *v = &from->node[i];
+    int id = eini_expr_add(a, to, v->op, v->pos, 0, 0, 0);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    to->node[id] = *v;
+    int nargs = eini_node_args(v);
+    for (int k = 0; k < nargs; k++) {
+      if (v->op == EINI_OP_CALL) to->list[v->arg[1] + k] = at[from->list[v->arg[1] + k]];
+      else to->node[id].arg[k] = at[v->arg[k]];
+    }
+    at[i] = id;
+    if (v->op != EINI_OP_INDEX || param[v->arg[0]] < 0) continue;
+    int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
+    int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, id, p);
+    if (sum < 0) return EIN_ERR_NO_MEMORY;
+    to->node[p].dtype = to->node[sum].dtype = EIN_I64;
+    at[i] = sum;
+  }
+  return EIN_OK;
+}
+
+// A map of the block: coordinates count from the block's hull, where index 0 has the coordinate
+// that falling terms leave below it.
+static void eini_dist_local_map(ein_zmap *m, const int64_t *len) {
+  for (int r = 0; r < m->rows; r++) {
+    m->offset[r] = 0;
+    for (int c = 0; c < m->cols; c++) {
+      int64_t k = m->coef[(int64_t)r * m->cols + c];
+      if (k < 0 && len[c] > 0) m->offset[r] -= k * (len[c] - 1);
+    }
+  }
+}
+
+// Extents of the hull of a map over a block.
+static void eini_dist_local_shape(const ein_zmap *m, const int64_t *len, int nfree,
+                                  int64_t *shape) {
+  int empty = 0;
+  for (int c = 0; c < nfree; c++) empty |= len[c] == 0;
+  for (int r = 0; r < m->rows; r++) {
+    shape[r] = !empty;
+    for (int c = 0; c < nfree && !empty; c++)
+      shape[r] += eini_abs64(m->coef[(int64_t)r * m->cols + c]) * (len[c] - 1);
+  }
+}
+
+static ein_status eini_dist_add_tensor(ein_graph *g, const char *name, ein_role role,
+                                       ein_dtype dtype, int rank, const int64_t *shape, int *id) {
+  static const int64_t none[1] = {0};
+  return eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, rank,
+                               rank > 0 ? shape : none, id);
+}
+
+// An empty graph with the params and registrations of another.
+static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph **g) {
+  *g = eini_graph_new(ctx);
+  if (*g == NULL) return EIN_ERR_NO_MEMORY;
+  (*g)->ordered = from->ordered;
+  EINI_TRY(eini_graph_register(*g, from->nfunction, from->function, from->nmonoid, from->monoid));
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    int id;
+    EINI_TRY(eini_graph_add_param(*g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  return EIN_OK;
+}
+
+// The index along axis k of values: reduced indices first, so that many results are folded side by
+// side, or across: each result's values follow each other.
+static int eini_dist_axis(const eini_stmt *s, int across, int k) {
+  int nreduced = s->nindex - s->nfree;
+  return across ? k : k < nreduced ? s->nfree + k : k - nreduced;
+}
+
+// The result's tensor and map.
+static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+  const eini_stmt *s = j->s;
+  int rank = j->values ? s->nindex : j->by_index ? s->nfree : j->g->tensor[s->out].rank;
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(&g->arena, rank, s->nindex, &like->out_map));
+  if (j->by_index || j->values) {
+    for (int r = 0; r < rank; r++) {
+      int i = j->values ? eini_dist_axis(s, j->across, r) : r;
+      shape[r] = j->len[i];
+      like->out_map.coef[(int64_t)r * s->nindex + i] = 1;
+    }
+  } else {
+    eini_zmap_fill(&like->out_map, &s->out_map);
+    eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
+    eini_dist_local_map(&like->out_map, j->len);
+  }
+  EINI_TRY(eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out));
+  like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
+  return EIN_OK;
+}
+
+// The operands' boxes as inputs x0, x1, ..; two that read the same are one.
+static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+  const eini_stmt *s = j->s;
+  like->operand = EINI_NEW(&g->arena, int, s->noperand);
+  if (like->operand == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) {
+    const eini_tensor *t = &j->g->tensor[s->operand[k]];
+    char name[24];
+    int first = eini_dist_first(s, k);
+    like->operand[k] = like->operand[first];
+    if (first < k) continue;
+    int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
+    if (shape == NULL) return EIN_ERR_NO_MEMORY;
+    eini_dist_local_shape(&s->proj[k], j->len, s->nindex, shape);
+    snprintf(name, sizeof name, "x%d", k);
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape,
+                              &like->operand[k]));
+  }
+  return EIN_OK;
+}
+
+// A block's values, or partial sums of a mean, instead of its fold: both in the value type.
+static ein_status eini_dist_refold(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+  int sums = j->s->fold == EINI_MEAN && j->cut != NULL && j->by_index;
+  int partial = 0;
+  for (int i = j->s->nfree; sums && i < j->s->nindex; i++) partial |= j->cut[i] > 1;
+  if (!j->values && !(sums && partial)) return EIN_OK;
+  ein_dtype value = (ein_dtype)like->expr.node[like->expr.n - 1].dtype;
+  like->type = eini_fold_value_dtype(g, like->fold, value, like->numpy);
+  like->fold = j->values ? EINI_FOLD_NONE : EINI_SUM;
+  if (j->values) like->nfree = like->nindex;
+  return eini_expr_to(&g->arena, &like->expr, like->type);
+}
+
+// The statement for a block of shape len.
+static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
+  eini_stmt like = *j->s, *s;
+  static const ein_scalar none = {0, 0, 0};
+  int *param = EINI_NEW(&g->arena, int, j->s->nindex);
+  if (param == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < j->s->nindex; i++) {
+    param[i] = -1;
+    if (eini_dist_uses(j->s, j->cut, i))
+      EINI_TRY(eini_graph_add_param(g, "", 0, EIN_I64, none, &param[i]));
+  }
+  EINI_TRY(eini_dist_inputs(j, g, &like));
+  EINI_TRY(eini_dist_result(j, g, &like));
+  EINI_TRY(eini_dist_shift(&g->arena, &j->s->expr, param, &like.expr));
+  EINI_TRY(eini_dist_refold(j, g, &like));
+  EINI_TRY(eini_stmt_copy(g, &like));
+  s = &g->stmt[g->nstmt - 1];
+  for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
+  for (int k = 0; k < s->noperand; k++) eini_dist_local_map(&s->proj[k], j->len);
+  return EIN_OK;
+}
+
+// Plans a graph whose tensors have the given strides (NULL: dense).
+static ein_status eini_dist_plan_graph(eini_dist_plans *l, ein_graph *g,
+                                       const int64_t *const *stride, ein_plan **plan) {
+  ein_options o;
+  memset(&o, 0, sizeof o);
+  o.path = l->path;
+  ein_binding *bind = EINI_NEW(&g->arena, ein_binding, g->ntensor);
+  ein_ztensor *view = EINI_NEW(&g->arena, ein_ztensor, g->ntensor);
+  if (bind == NULL || view == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    view[t].dtype = g->tensor[t].dtype;
+    view[t].rank = g->tensor[t].rank;
+    view[t].shape = g->tensor[t].shape;
+    view[t].strides = stride[t];
+    bind[t].name = g->tensor[t].name;
+    bind[t].view = &view[t];
+  }
+  return ein_plan_graph(l->ctx, g, (int)g->ntensor, bind, &o, plan);
+}
+
+static ein_status eini_dist_block_build(eini_dist_plans *l, const eini_dist_job *j, ein_graph **g,
+                                        ein_plan **plan) {
+  EINI_TRY(eini_dist_graph(l->ctx, j->g, g));
+  EINI_TRY(eini_dist_block_stmt(j, *g));
+  const int64_t **stride = EINI_NEW(&(*g)->arena, const int64_t *, (*g)->ntensor);
+  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  int n = 0;
+  for (int k = 0; k < j->s->noperand; k++)
+    if (eini_dist_first(j->s, k) == k) stride[n++] = j->stride[k];
+  stride[n] = j->by_index ? NULL : j->out_stride;
+  return eini_dist_plan_graph(l, *g, stride, plan);
+}
+
+// ---- merging of partial results ----
+
+// The expression that merges operands 0 and 1, partial results of a fold in its computation type.
+static ein_status eini_dist_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
+  int logic = type == EIN_BOOL;
+  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0), z = -1;
+  switch (fold) {
+    case EINI_SUM: z = eini_expr_pair(a, e, logic ? EINI_OP_OR : EINI_OP_ADD, x, y); break;
+    case EINI_PROD: z = eini_expr_pair(a, e, logic ? EINI_OP_AND : EINI_OP_MUL, x, y); break;
+    case EINI_MAX: z = eini_expr_pair(a, e, logic ? EINI_OP_OR : EINI_OP_MAX, x, y); break;
+    case EINI_MIN: z = eini_expr_pair(a, e, logic ? EINI_OP_AND : EINI_OP_MIN, x, y); break;
+    case EINI_ANY: z = eini_expr_pair(a, e, EINI_OP_OR, x, y); break;
+    case EINI_ALL: z = eini_expr_pair(a, e, EINI_OP_AND, x, y); break;
+    case EINI_LOGSUMEXP: {  // m + log(exp(x-m) + exp(y-m)); m alone where it is infinite
+      int m = eini_expr_pair(a, e, EINI_OP_MAX, x, y);
+      int u = eini_expr_pair(a, e, EINI_OP_SUB, x, m), v = eini_expr_pair(a, e, EINI_OP_SUB, y, m);
+      if (m < 0 || u < 0 || v < 0) return EIN_ERR_NO_MEMORY;
+      u = eini_expr_add(a, e, EINI_OP_EXP, -1, u, 0, 0);
+      v = eini_expr_add(a, e, EINI_OP_EXP, -1, v, 0, 0);
+      int w = eini_expr_pair(a, e, EINI_OP_ADD, u, v);
+      w = w < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, w, 0, 0);
+      w = eini_expr_pair(a, e, EINI_OP_ADD, m, w);
+      int size = eini_expr_add(a, e, EINI_OP_ABS, -1, m, 0, 0);
+      int inf = eini_expr_real(a, e, -1, (double)INFINITY);
+      int odd = eini_expr_pair(a, e, EINI_OP_EQ, size, inf);
+      if (odd >= 0 && w >= 0) z = eini_expr_add(a, e, EINI_OP_WHERE, -1, odd, m, w);
+      break;
+    }
+    default: return EIN_ERR_UNSUPPORTED;
+  }
+  return z < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Which of the two sides of a merge live in the block of the output, in its dtype; the others are
+// partial results by free indices, in the computation type.
+enum { EINI_MERGE_FROM_OUT = 1, EINI_MERGE_TO_OUT = 2 };
+
+// Adds the tensor of one side to the graph.
+static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const char *name,
+                                 ein_role role, int out, int *id) {
+  const eini_stmt *s = j->s;
+  int affine = out && !j->by_index;
+  int rank = affine ? j->g->tensor[s->out].rank : s->nfree;
+  ein_dtype dtype = out ? j->dtype : ein_dtype_compute(s->type);
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (affine) eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
+  for (int r = 0; r < rank && !affine; r++) shape[r] = j->len[r];
+  return eini_dist_add_tensor(g, name, role, dtype, rank, shape, id);
+}
+
+// The map of one side: of the output, without the columns of reduced indices, or the identity.
+static void eini_dist_side_map(const eini_dist_job *j, int out, ein_zmap *m) {
+  const ein_zmap *from = &j->s->out_map;
+  for (int r = 0; r < m->rows; r++) {
+    for (int c = 0; c < m->cols; c++)
+      m->coef[(int64_t)r * m->cols + c] =
+          out && !j->by_index ? from->coef[(int64_t)r * from->cols + c] : r == c;
+  }
+  eini_dist_local_map(m, j->len);
+}
+
+// out = left merged with right; left is the output itself with EINI_MERGE_FROM_OUT, and then the
+// result goes there, too.
+static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job *j, ein_graph **g,
+                                        ein_plan **plan) {
+  const int from = j->how & EINI_MERGE_FROM_OUT, to = j->how & EINI_MERGE_TO_OUT;
+  const int64_t *stride[3];
+  int ops[2], y;
+  eini_stmt *s;
+  *g = eini_graph_new(l->ctx);
+  if (*g == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_side(j, *g, "a", EIN_ROLE_INPUT, from, &ops[0]));
+  EINI_TRY(eini_dist_side(j, *g, "b", EIN_ROLE_INPUT, 0, &ops[1]));
+  EINI_TRY(eini_dist_side(j, *g, "y", EIN_ROLE_OUTPUT, to, &y));
+  EINI_TRY(eini_graph_add_stmt(*g, y, j->s->nfree, 2, ops, &s));
+  for (int i = 0; i < s->nindex; i++) {
+    s->index[i].name = "";
+    s->index[i].extent = j->len[i];
+  }
+  eini_dist_side_map(j, from, &s->proj[0]);
+  eini_dist_side_map(j, 0, &s->proj[1]);
+  eini_dist_side_map(j, to, &s->out_map);
+  EINI_TRY(eini_dist_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
+                                &s->expr));
+  EINI_TRY(eini_stmt_finish(*g, s, NULL));
+  stride[0] = from && !j->by_index ? j->out_stride : NULL;
+  stride[1] = NULL;
+  stride[2] = to && !j->by_index ? j->out_stride : NULL;
+  return eini_dist_plan_graph(l, *g, stride, plan);
+}
+
+// The plan of a job, made when there is none yet; *id is its number in the list. merge: 0, or 1 for
+// a merge of partial results. key: what tells the job from others.
+static ein_status eini_dist_plan(eini_dist_plans *l, const eini_dist_job *j, int merge,
+                                 const int64_t *key, int64_t nkey, int64_t *id) {
+  *id = eini_dist_find(l, key, nkey);
+  if (*id >= 0) return EIN_OK;
+  ein_graph *g = NULL;
+  ein_plan *plan = NULL;
+  ein_status st = merge ? eini_dist_merge_build(l, j, &g, &plan)
+                        : eini_dist_block_build(l, j, &g, &plan);
+  eini_graph_free(g);
+  if (st == EIN_OK) st = eini_dist_keep(l, key, nkey, plan);
+  if (st != EIN_OK) ein_plan_destroy(plan);
+  else *id = l->n - 1;
+  return st;
+}
+
+// A ctx for the plans of tasks: allocator, kernels and clock of the caller's, and its executor
+// unless every task is to run on one thread.
+static ein_status eini_dist_ctx(const ein_ctx *ctx, int one_thread, ein_ctx **sub) {
+  ein_ctx_desc d;
+  memset(&d, 0, sizeof d);
+  if (ctx != NULL) {
+    d.allocator = ctx->al;
+    d.nkernels = ctx->nkernels;
+    d.kernels = (const ein_kernels *const *)ctx->kernels;
+    if (!one_thread) d.executor = ctx->executor;
+  }
+  return eini_ctx_new(&d, sub);
+}

@@ -1,0 +1,191 @@
+#if !defined(EINSUM_H) || \
+    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
+#include "einsum.h"
+#endif
+
+#ifndef EINSUM_DIST_H
+#define EINSUM_DIST_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>dist-api  public types and functions
+// Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
+// ================================================================================================
+
+// ---- tensor relations ---------------------------------------------------------------------------
+
+// Immutable once made; read by any number of threads.
+typedef struct ein_relation ein_relation;
+
+typedef struct ein_relation_info {
+  ein_dtype dtype;          // of the blocks
+  int rank;                 // axes of the tensor
+  const int64_t *bound;     // its extents
+  int nkey;                 // rank, and the cut reduced indices not yet aggregated
+  const int64_t *pieces;    // nkey: the partition; piece k of d of an extent E is
+                            //   [floor(k*E/d), floor((k+1)*E/d))
+  int nstate;               // scalars of a partial result's state; 1 for values
+  int64_t nblock;           // product of pieces
+} ein_relation_info;
+
+// What a join runs on the blocks of one key instead of the statement: in[k] is the block operand k
+// reads, out the block to write; origin[i] is the first value of the statement's index i, and
+// extent[i] how many there are. A status other than EIN_OK ends the join with it.
+typedef ein_status (*ein_block_fn)(void *user, const int64_t *origin, const int64_t *extent,
+                                   const ein_ztensor *in, const ein_ztensor *out);
+
+// The relation of a tensor cut into pieces[r] pieces along axis r (1 .. max(1, extent)). Its blocks
+// are views: the memory stays the caller's and must outlive the relation. *r is NULL on failure:
+// EIN_ERR_SHAPE for pieces, what ein_view_check says of the view.
+EIN_API ein_status ein_relation_view(ein_ctx *ctx, const ein_ztensor *view, const int64_t *pieces,
+                                     ein_relation **r);
+EIN_API void ein_relation_destroy(ein_relation *r);  // NULL is a no-op
+EIN_API void ein_relation_get(const ein_relation *r, ein_relation_info *info);
+// The block of a key (nkey piece numbers): a view borrowed from the relation, and where it begins
+// in the tensor (rank coordinates; origin may be NULL). EIN_ERR_BOUNDS when there is no such key.
+EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
+                                      ein_ztensor *block, int64_t *origin);
+// The same of scalar number `state` of a block of states (0: that of ein_relation_block): argmax,
+// argmin: value and position; var: count, mean, sum of squared deviations; mean: sum; a monoid of
+// your own: its state.
+EIN_API ein_status ein_relation_state(const ein_relation *r, const int64_t *key, int state,
+                                      ein_ztensor *block);
+// Writes the whole tensor. out: shape and dtype of the relation. EIN_ERR_ARGUMENT before what was
+// cut over reduced indices is aggregated.
+EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *out);
+
+// Joins relations on the keys of statement stmt of a graph, whose index i is cut into cut[i] pieces
+// (nindex of them): rel[k] holds operand k's tensor. The statement's free indices must be the axes
+// of its output in order. fn NULL: the statement itself runs on the blocks; param: its params.
+// Where reduced indices are cut, blocks are partial results: values, or states (info.nstate, and
+// mean's sums). What fn writes are values.
+EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int stmt,
+                                     const int64_t *cut, const ein_relation *const *rel,
+                                     const ein_scalar *param, ein_block_fn fn, void *user,
+                                     ein_relation **out);
+// Folds the blocks that differ only in keys of reduced indices, element by element, with a monoid:
+// "sum", .., or one registered in the ctx. The result has the dtype the join's statement gives.
+// States are merged and finished by the monoid that made them: EIN_ERR_ARGUMENT for another.
+EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, const char *monoid,
+                                          ein_relation **out);
+// The same tensor in another partition; blocks are copies.
+EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
+                                            const int64_t *pieces, ein_relation **out);
+
+// ---- fabrics: places and how they exchange data -------------------------------------------------
+
+// An operation under way; 0: done. A provider's other tickets are its own.
+typedef int64_t ein_ticket;
+
+// p places: a place is memory and cores. A fabric of several processes drives only the places
+// [first, first + count) from each; every process makes the same calls in the same order. Slots
+// that move data are only there where places do not share memory. Transfers do not block; data
+// must stay as it is until its ticket is done. Messages between two places with one tag arrive in
+// the order they were sent in.
+typedef struct ein_fabric {
+  const char *name;
+  int places, first, count;
+  int shared;               // 1: one memory; blocks are views of one tensor, nothing is copied
+  int threads;              // 1: tasks run as their inputs are ready, on the ctx's executor
+  void *user;
+  ein_status (*send_fn)(void *user, int from, int to, int64_t tag, const void *data, size_t bytes,
+                        ein_ticket *ticket);
+  ein_status (*recv_fn)(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                        ein_ticket *ticket);
+  ein_status (*test_fn)(void *user, ein_ticket ticket, int *done);
+  ein_status (*wait_fn)(void *user, ein_ticket ticket);
+  // The worst status of all processes becomes everybody's; NULL: one process drives all places.
+  ein_status (*agree_fn)(void *user, ein_status *status);
+  void (*destroy_fn)(void *user);
+} ein_fabric;
+
+// Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
+// of the ctx's executor. copying: one after another, each place in memory of its own, so that
+// every transfer is a copy; the ctx (may be NULL) gives its allocator. places: 1 .. EIN_PLACES_MAX.
+EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric);
+EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric);
+EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric);
+EIN_API void ein_fabric_destroy(ein_fabric *fabric);  // NULL is a no-op
+// What a copying fabric has moved since it was made; 0 for others. Pointers may be NULL.
+EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes);
+
+// ---- execution of a decomposed graph ------------------------------------------------------------
+
+// A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
+// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
+typedef struct ein_dist_event {
+  int stmt, place, level, worker;
+  double begin, end;
+} ein_dist_event;
+
+typedef struct ein_dist_desc {
+  const ein_fabric *fabric;  // default: serial with one place; borrowed until the plan is destroyed
+  const ein_decomposition *decomposition;  // of the graph, for no more places than the fabric has;
+  const ein_parts *parts;    //   or one per statement as written; NULL both: nothing is cut
+  const ein_parts *pins;     // with parts: one per tensor of the graph; inputs with ntask > 0 are
+                             //   held in this partition of their axes, others lie everywhere
+  ein_inputs inputs;         // with parts: do places hold what they read of inputs that are not
+                             //   pinned? A decomposition has its own
+  int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
+  const ein_binding *layout;
+  const char *path;          // of a task: see ein_options.path; default auto
+  int no_reuse;              // 1: every tensor keeps memory of its own
+  // Called after every task, by the thread that ran it, on several threads at once under `threads`.
+  // A status other than EIN_OK stops the run with it.
+  ein_status (*event_fn)(void *user, const ein_dist_event *event);
+  void *event_user;
+} ein_dist_desc;
+
+// What a run did. Bytes are those of elements a task read from blocks homed at other places, and of
+// partial results folded there, whether copied or not; nothing is kept between statements.
+typedef struct ein_dist_stats {
+  int64_t tasks;             // blocks computed and merges
+  int64_t messages;          // transfers between two places
+  int64_t bytes;
+  int64_t nstmt;             // room in stmt_bytes
+  int64_t *stmt_bytes;       // the caller's, may be NULL: bytes of each statement
+} ein_dist_stats;
+
+typedef struct ein_dist_info {
+  int places, nstmt;
+  int64_t tasks, messages, bytes;  // what a run will do
+  size_t workspace_bytes;    // of a run
+  size_t plan_bytes;         // of the plan, without those of its tasks
+  int64_t peak_bytes;        // the largest of all places, see ein_dist_peak
+  int64_t place_bytes;       // most memory that a place allocates, on a fabric that copies; else 0
+  int nplan;                 // different task plans
+} ein_dist_info;
+
+typedef struct ein_dist ein_dist;  // immutable, shared freely between threads
+
+// Plans a finished graph, which must outlive the plan. *d is NULL on failure: EIN_ERR_ARGUMENT
+// where parts contradict the graph or each other; the message names statement and index. With a
+// fabric of several processes, creating and executing are collective: all get one status.
+EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
+                                   ein_dist **d);
+EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
+EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
+// Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
+// ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
+// reader (outputs to the end), and of one statement at a time what its task fetches from other
+// places, its partial result and its block; what ein_simulate predicts. Bytes of a statement, as
+// ein_dist_stats has them.
+EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
+EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
+// The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
+EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size);
+// Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
+// outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
+// where the fabric is shared.
+EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_DIST_H
+
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_DIST_IMPLEMENTATION_DONE)
+#define EINSUM_DIST_IMPLEMENTATION_DONE

@@ -1,0 +1,634 @@
+// ================================================================================================
+// >>dist-plan  from a cut graph to plans of tasks, memory and dependencies
+// Takes a graph and how its statements are cut; gives an immutable ein_dist. Tasks are rules: task
+// q of a statement runs at place q, and what it reads, and who reads its block, is computed.
+// ================================================================================================
+
+typedef struct eini_dist_tensor {
+  int port;                 // number among inputs or outputs; -1: a temporary
+  const int64_t *stride;
+  int64_t lo, hi;           // bytes it spans from its data pointer; equal when there are none
+  int item;                 // of the memory plan, or -1
+  int ndefine, *define;     // statements
+  int nread, *read;
+} eini_dist_tensor;
+
+typedef struct eini_dist_stmt {
+  const eini_stmt *s;
+  eini_dist_space space;
+  int64_t *plan;            // of each task; merges: into this partial result, and the last one
+  int64_t *merge, *last;
+  const eini_folder *folder;  // partial results are its states; then plan and last are those of
+                              //   their values (sums of a mean: plan alone); NULL: they are values
+  int64_t wide;             // bytes of one element of a partial result
+  int direct;               // 1: partial result 0 is made in the block of the output
+  int item;                 // memory of the partial results, one of partial_bytes per task; or -1
+  size_t partial_bytes;
+  int64_t first;            // of its tasks among all tasks
+  int64_t jobs;             // blocks, merges, and the zeroing of its tensor
+  int32_t before;           // statements whose memory it takes
+  int form;                 // the first statement whose plans its blocks may run
+  int64_t bytes, messages;  // what its tasks read from other places
+  int64_t *fetched;         // of each task
+} eini_dist_stmt;
+
+// Memory alive from statement first to last.
+typedef struct eini_dist_item {
+  int first, last;
+  int tensor;               // or -1: partial results of statement first
+  int64_t at, bytes;
+} eini_dist_item;
+
+struct ein_dist {
+  eini_arena arena;         // owns everything, itself included
+  ein_allocator al;
+  ein_executor executor;
+  double (*now_fn)(void *user);
+  void *now_user;
+  const ein_graph *g;
+  ein_fabric fabric;
+  ein_dist_desc desc;
+  int nstmt, nin, nout;
+  int64_t ntask;            // of all statements
+  eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
+  int npin;                 //   have no tasks, only a space
+  eini_dist_tensor *tensor;
+  eini_dist_plans plans;
+  int carries;              // some statement's partial results are states
+  eini_dist_item *item;
+  int nitem;
+  int64_t temp_bytes;
+  uint64_t *after;          // nstmt rows of bits: statements that must be done before this one
+  int words;                //   writes, since it reuses their memory
+  int32_t *wait;            // per task: blocks and statements it waits for
+  int64_t *peak;            // per place
+  int width, rank;          // workers; most indices, axes or operands of a statement
+  size_t workspace;
+  struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  ein_dist_info info;
+};
+
+// The statement and index of a mistake in parts. k: the statement's number, -1 of a pinned input.
+static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, const eini_stmt *s, int k, int i,
+                                const char *what) {
+  const char *name = i >= 0 && i < s->nindex ? s->index[i].name : NULL;
+  char where[32] = "the pinned input";
+  if (k >= 0) snprintf(where, sizeof where, "statement %d,", k);
+  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "%s '%.60s'%s%.60s%s: %s", where,
+                          g->tensor[s->out].name, name != NULL ? ", index '" : "",
+                          name != NULL ? name : "", name != NULL ? "'" : "", what);
+}
+
+static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const eini_stmt *s,
+                                        int k, int64_t places, const ein_parts *p) {
+  int64_t n = 1;
+  if (p->nindex != s->nindex || (p->nindex > 0 && p->cut == NULL) || p->norder < 0 ||
+      (p->norder > 0 && p->order == NULL))
+    return eini_dist_bad(ctx, g, s, k, -1, "its parts are of another statement");
+  for (int i = 0; i < s->nindex; i++) {
+    if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
+      return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
+    if (p->cut[i] > 1 && !eini_order_cuts(g, s, i))
+      return eini_dist_bad(ctx, g, s, k, i, "deterministic: its fold may not be cut");
+    int seen = 0;
+    for (int j = 0; j < p->norder; j++) seen += p->order[j] == i;
+    if (seen != (p->cut[i] > 1))
+      return eini_dist_bad(ctx, g, s, k, i, seen ? "stands in the order twice, or is not cut"
+                                              : "cut, but not in the order");
+    if (eini_mul_overflow(n, p->cut[i], &n) || n > places)
+      return eini_dist_bad(ctx, g, s, k, i, "more tasks than places");
+  }
+  for (int j = 0; j < p->norder; j++)
+    if (p->order[j] < 0 || p->order[j] >= s->nindex)
+      return eini_dist_bad(ctx, g, s, k, -1, "its order names an index it does not have");
+  if (n != p->ntask) return eini_dist_bad(ctx, g, s, k, -1, "ntask is not the product of its cuts");
+  return EIN_OK;
+}
+
+// The statement's space; p NULL: nothing is cut.
+static ein_status eini_dist_space_init(eini_arena *a, const eini_stmt *s, const ein_parts *p,
+                                       eini_dist_space *x) {
+  int n = s->nindex;
+  int64_t *extent = EINI_NEW(a, int64_t, n), *cut = EINI_NEW(a, int64_t, n);
+  int64_t *weight = EINI_NEW(a, int64_t, n);
+  if (extent == NULL || cut == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
+  x->nindex = n;
+  x->nfree = s->nfree;
+  x->extent = extent;
+  x->cut = cut;
+  x->weight = weight;
+  x->map = &s->out_map;
+  x->ntask = x->nagg = x->separable = 1;
+  for (int i = 0; i < n; i++) {
+    int rows = 0;
+    extent[i] = s->index[i].extent;
+    cut[i] = p == NULL ? 1 : p->cut[i];
+    if (i >= s->nfree) x->nagg *= cut[i];
+    for (int r = 0; r < s->out_map.rows; r++)
+      rows += s->out_map.coef[(int64_t)r * n + i] != 0;
+    if (i < s->nfree && rows > 1 && extent[i] > 1) x->separable = 0;
+  }
+  for (int j = p == NULL ? -1 : p->norder - 1; j >= 0; j--) {
+    int i = p->order[j];
+    weight[i] = x->ntask;
+    x->ntask *= cut[i];
+    x->index[x->ncut++] = i;
+  }
+  return EIN_OK;
+}
+
+// ---- tensors ----
+
+static ein_status eini_dist_tensor_init(ein_dist *d, int t, const ein_ztensor *view) {
+  eini_dist_tensor *x = &d->tensor[t];
+  const eini_tensor *from = &d->g->tensor[t];
+  eini_port port;
+  memset(&port, 0, sizeof port);
+  EINI_TRY(eini_port_init(&d->arena, from, view, &port));
+  x->stride = port.stride;
+  x->lo = port.lo;
+  x->hi = port.hi;
+  x->item = -1;
+  x->port = from->role == EIN_ROLE_INPUT ? d->nin++
+            : from->role == EIN_ROLE_OUTPUT ? d->nout++ : -1;
+  x->define = EINI_NEW(&d->arena, int, from->nstmt);
+  int n = 0;
+  for (int k = 0; k < d->nstmt; k++)
+    for (int o = 0; o < d->g->stmt[k].noperand; o++) n += d->g->stmt[k].operand[o] == t;
+  x->read = EINI_NEW(&d->arena, int, n);
+  if (x->define == NULL || x->read == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_stmt *s = &d->g->stmt[k];
+    int reads = 0;
+    for (int o = 0; o < s->noperand; o++) reads |= s->operand[o] == t;
+    if (reads) x->read[x->nread++] = k;
+    if (s->out == t) x->define[x->ndefine++] = k;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_dist_tensors(ein_dist *d) {
+  const ein_dist_desc *e = &d->desc;
+  d->tensor = EINI_NEW(&d->arena, eini_dist_tensor, d->g->ntensor);
+  if (d->tensor == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    const eini_tensor *x = &d->g->tensor[t];
+    const ein_ztensor *view = NULL;
+    for (int k = 0; k < e->nlayout && x->role != EIN_ROLE_TEMP; k++)
+      if (strcmp(e->layout[k].name, x->name) == 0) view = e->layout[k].view;
+    EINI_TRY(eini_dist_tensor_init(d, t, view));
+  }
+  return EIN_OK;
+}
+
+// An input held in a partition: it is homed as if a statement along its axes had defined it.
+static ein_status eini_dist_pin(ein_ctx *ctx, ein_dist *d, int t, const ein_parts *p) {
+  const eini_tensor *x = &d->g->tensor[t];
+  eini_arena *a = &d->arena;
+  eini_dist_stmt *e = &d->stmt[d->nstmt + d->npin];
+  eini_stmt *s = EINI_NEW(a, eini_stmt, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->out = t;
+  s->nindex = s->nfree = x->rank;
+  s->index = EINI_NEW(a, eini_index, x->rank);
+  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(a, x->rank, x->rank, &s->out_map));
+  for (int r = 0; r < x->rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = x->shape[r];
+    s->out_map.coef[(int64_t)r * x->rank + r] = 1;
+  }
+  EINI_TRY(eini_dist_check_parts(ctx, d->g, s, -1, d->fabric.places, p));
+  EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
+  e->s = s;
+  d->tensor[t].define = EINI_NEW(a, int, 1);
+  if (d->tensor[t].define == NULL) return EIN_ERR_NO_MEMORY;
+  d->tensor[t].define[0] = d->nstmt + d->npin++;
+  d->tensor[t].ndefine = 1;
+  return EIN_OK;
+}
+
+static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
+  for (int t = 0; t < d->g->ntensor; t++) {
+    ein_parts p;
+    memset(&p, 0, sizeof p);
+    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
+    if (d->desc.decomposition != NULL) {
+      if (ein_decomposition_pin(d->desc.decomposition, t, &p) != EIN_OK) continue;
+    } else {
+      if (d->desc.pins == NULL || d->desc.pins[t].ntask == 0) continue;
+      p = d->desc.pins[t];
+    }
+    EINI_TRY(eini_dist_pin(ctx, d, t, &p));
+  }
+  return EIN_OK;
+}
+
+// ---- what a task reads ----
+
+// The box operand k of the task at `place` reads, in m->from and m->to; 0: it reads nothing, not
+// even a scalar, since its index space is empty.
+static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
+  eini_dist_range(&e->space, place, m->lo, m->hi);
+  eini_dist_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
+  return !eini_zrange_empty(e->space.nindex, m->lo, m->hi);
+}
+
+// What operand k of the task at `place` reads from blocks homed elsewhere.
+static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int k,
+                            eini_dist_room *m, int64_t *bytes, int64_t *messages) {
+  const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
+  int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
+  eini_dist_near w;
+  if (t->ndefine == 0 || eini_dist_first(e->s, k) < k) return;
+  if (!eini_dist_box(e, place, k, m)) return;
+  for (int u = 0; u < t->ndefine; u++) {
+    const eini_dist_space *x = &d->stmt[t->define[u]].space;
+    int more = eini_dist_near_first(x, m->from, m->to, &w);
+    for (; more; more = eini_dist_near_next(&w)) {
+      int64_t home = eini_dist_near_place(x, &w);
+      int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
+      *bytes += n * size;
+      *messages += n > 0;
+    }
+  }
+}
+
+// Elements of the block the task at `place` computes, by its free indices.
+static int64_t eini_dist_elements(const eini_dist_space *x, int64_t place, eini_dist_room *m) {
+  eini_dist_range(x, place, m->lo, m->hi);
+  return eini_dist_volume(x->nfree, m->lo, m->hi);
+}
+
+// What a task reads, its merges aside.
+static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place,
+                                 eini_dist_room *m, int64_t *bytes, int64_t *messages) {
+  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, bytes, messages);
+}
+
+// ---- plans of tasks ----
+
+static int eini_dist_same_expr(const eini_expr *a, const eini_expr *b) {
+  if (a->n != b->n || a->nlist != b->nlist) return 0;
+  for (int64_t i = 0; i < a->nlist; i++)
+    if (a->list[i] != b->list[i]) return 0;
+  for (int64_t i = 0; i < a->n; i++) {
+    const eini_node *x = &a->node[i], *y = &b->node[i];
+    if (x->op != y->op || x->dtype != y->dtype || x->weak != y->weak || x->exact != y->exact ||
+        memcmp(x->arg, y->arg, sizeof x->arg) != 0 || x->ival != y->ival ||
+        memcmp(&x->re, &y->re, sizeof x->re) != 0 || memcmp(&x->im, &y->im, sizeof x->im) != 0)
+      return 0;
+  }
+  return 1;
+}
+
+// Do two accesses look alike to a plan? Offsets do not count: a block's begin is its own.
+static int eini_dist_same_access(const ein_dist *d, int t, const ein_zmap *a, int u,
+                                 const ein_zmap *b) {
+  const eini_tensor *x = &d->g->tensor[t], *y = &d->g->tensor[u];
+  size_t cells = (size_t)a->rows * (size_t)a->cols;
+  if (x->dtype != y->dtype || x->rank != y->rank || a->cols != b->cols) return 0;
+  if (cells > 0 && memcmp(a->coef, b->coef, cells * sizeof *a->coef) != 0) return 0;
+  if (!d->fabric.shared && (d->tensor[t].ndefine == 0) != (d->tensor[u].ndefine == 0)) return 0;
+  for (int r = 0; r < x->rank; r++)
+    if (d->tensor[t].stride[r] != d->tensor[u].stride[r]) return 0;
+  return 1;
+}
+
+// May blocks of statement k run the plans made for statement j?
+static int eini_dist_same_form(const ein_dist *d, int j, int k) {
+  const eini_stmt *a = d->stmt[j].s, *b = d->stmt[k].s;
+  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
+      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
+      (d->stmt[j].space.nagg > 1) != (d->stmt[k].space.nagg > 1) ||
+      !eini_dist_same_access(d, a->out, &a->out_map, b->out, &b->out_map) ||
+      !eini_dist_same_expr(&a->expr, &b->expr))
+    return 0;
+  for (int i = 0; i < a->nindex; i++) {
+    if (eini_dist_uses(a, d->stmt[j].space.cut, i) != eini_dist_uses(b, d->stmt[k].space.cut, i))
+      return 0;
+  }
+  for (int o = 0; o < a->noperand; o++) {
+    if (eini_dist_first(a, o) != eini_dist_first(b, o) ||
+        !eini_dist_same_access(d, a->operand[o], &a->proj[o], b->operand[o], &b->proj[o]))
+      return 0;
+  }
+  return 1;
+}
+
+// Plans of the values of a task; job: as for its block. box: strides of the operands' boxes.
+static ein_status eini_dist_state_plans(ein_dist *d, int k, int64_t q, eini_dist_job *job,
+                                        int64_t *key, int64_t **box, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s;
+  const int64_t **stride = EINI_NEW(&d->arena, const int64_t *, s->noperand);
+  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  for (int o = 0; o < s->noperand; o++) {
+    int rank = d->g->tensor[s->operand[o]].rank;
+    stride[o] = job->stride[o];
+    if (stride[o] != NULL) continue;
+    eini_dist_box(e, q, o, m);
+    for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
+    eini_dist_dense(rank, m->len, box[o]);
+    stride[o] = box[o];
+  }
+  for (int i = 0; i < s->nindex; i++) m->len[i] = m->hi[i] - m->lo[i];
+  job->len = m->len;
+  job->stride = stride;
+  job->dtype = e->folder->type;
+  key[0] = e->form;
+  key[1] = 16;
+  return eini_dist_values_plans(&d->plans, job, key, 2, &e->plan[q], &e->last[q]);
+}
+
+static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
+                                       const int64_t **stride, int64_t **box, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s;
+  const eini_dist_space *x = &e->space;
+  const eini_tensor *out = &d->g->tensor[s->out];
+  eini_dist_job job;
+  int64_t nkey = s->nindex + 2, part = eini_dist_partial(x, q);
+  int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
+  memset(&job, 0, sizeof job);
+  eini_dist_range(x, q, m->lo, m->hi);
+  for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
+  for (int o = 0; o < s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[s->operand[o]];
+    stride[o] = shared || t->ndefine == 0 ? t->stride : NULL;
+  }
+  job.g = d->g;
+  job.s = s;
+  job.len = key + 2;
+  job.cut = x->cut;
+  job.stride = stride;
+  job.out_stride = d->tensor[s->out].stride;
+  job.by_index = !shared || !own;
+  job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
+  if (e->folder != NULL && s->fold != EINI_MEAN)
+    return eini_dist_state_plans(d, k, q, &job, key, box, m);
+  if (e->folder != NULL) job.dtype = e->folder->type;
+  key[0] = e->form;
+  key[1] = own;
+  EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
+  if (x->nagg == 1 || e->folder != NULL) return EIN_OK;
+  job.by_index = !shared;
+  job.dtype = out->dtype;
+  job.how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
+  key[1] = 2 + job.how;
+  EINI_TRY(eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->merge[q]));
+  job.how |= EINI_MERGE_TO_OUT;
+  key[1] = 2 + job.how;
+  return part > 0 ? EIN_OK : eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->last[q]);
+}
+
+// n lists of `rank` integers.
+static ein_status eini_dist_strides_new(eini_arena *a, int n, int rank, int64_t ***list) {
+  *list = EINI_NEW(a, int64_t *, n);
+  int64_t *p = EINI_NEW(a, int64_t, (int64_t)n * rank);
+  if (*list == NULL || p == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) (*list)[k] = p + (int64_t)k * rank;
+  return EIN_OK;
+}
+
+// What a statement's partial results are.
+static ein_status eini_dist_partials_init(ein_dist *d, eini_dist_stmt *e) {
+  const eini_stmt *s = e->s;
+  e->wide = eini_partial_bytes(d->g, s);
+  e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+  if (e->space.nagg == 1 || !eini_dist_carries(s->fold)) return EIN_OK;
+  eini_folder *f = EINI_NEW(&d->arena, eini_folder, 1);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_folder(d->g, s, f));
+  e->folder = f;
+  e->direct = 0;
+  d->carries = 1;
+  return EIN_OK;
+}
+
+static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s = &d->g->stmt[k];
+  eini_arena *a = &d->arena;
+  EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
+  EINI_TRY(eini_dist_partials_init(d, e));
+  int64_t n = e->space.ntask;
+  e->item = -1;
+  while (!(d->stmt[e->form].form == e->form && eini_dist_same_form(d, e->form, k))) e->form++;
+  e->first = d->ntask;
+  d->ntask += n;
+  e->jobs = n + (n - n / e->space.nagg) + (s->rest == EIN_REST_ZERO);
+  e->plan = EINI_NEW(a, int64_t, n);
+  e->merge = EINI_NEW(a, int64_t, n);
+  e->last = EINI_NEW(a, int64_t, n);
+  e->fetched = EINI_NEW(a, int64_t, n);
+  int64_t *key = EINI_NEW(a, int64_t, 2 * (int64_t)s->nindex + 2), **box = NULL;
+  const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
+  if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
+      stride == NULL)
+    return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_strides_new(a, s->noperand, d->rank, &box));
+  int64_t size = e->wide, most = 0;
+  for (int64_t q = 0; q < n; q++) {
+    int64_t block = eini_dist_elements(&e->space, q, m);
+    most = eini_max64(most, block);
+    eini_dist_task_bytes(d, e, q, m, &e->fetched[q], &e->messages);
+    e->bytes += e->fetched[q];
+    if (eini_dist_partial(&e->space, q) > 0 && block > 0) {
+      e->bytes += block * size;
+      e->messages++;
+    }
+    if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
+      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, box, m));
+  }
+  if (eini_muladd_overflow(most, size, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
+  if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
+  d->info.tasks += 2 * n - n / e->space.nagg;
+  d->info.bytes += e->bytes;
+  d->info.messages += e->messages;
+  return EIN_OK;
+}
+
+// ---- memory ----
+
+// Gives every item a place where nothing alive at the same time lies, the lowest there is, in the
+// order in which they come alive. Items are in that order already.
+static ein_status eini_dist_place_items(eini_dist_item *item, int n, int reuse, int64_t *top) {
+  *top = 0;
+  for (int i = 0; i < n; i++) {
+    int64_t at = reuse ? 0 : *top;
+    for (int moved = reuse; moved;) {
+      moved = 0;
+      for (int j = 0; j < i; j++) {
+        if (item[j].last < item[i].first || item[j].at + item[j].bytes <= at ||
+            item[j].at >= at + item[i].bytes)
+          continue;
+        at = item[j].at + item[j].bytes;
+        moved = 1;
+      }
+    }
+    int64_t end;
+    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+    item[i].at = at;
+    *top = eini_max64(*top, end);
+  }
+  return (uint64_t)*top > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+// Temporaries and partial results in one memory.
+static ein_status eini_dist_memory(ein_dist *d) {
+  d->item = EINI_NEW(&d->arena, eini_dist_item, d->g->ntensor + d->nstmt);
+  if (d->item == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    eini_dist_stmt *e = &d->stmt[k];
+    eini_dist_tensor *t = &d->tensor[e->s->out];
+    eini_dist_item *x = &d->item[d->nitem];
+    if (t->port < 0 && t->item < 0) {
+      t->item = d->nitem++;
+      x->first = k;
+      x->last = t->nread > 0 ? t->read[t->nread - 1] : t->define[t->ndefine - 1];
+      x->tensor = e->s->out;
+      x->bytes = (t->hi - t->lo + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+      x++;
+    }
+    if (e->space.nagg > 1) {
+      e->item = d->nitem++;
+      x->first = x->last = k;
+      x->tensor = -1;
+      if (eini_mul_overflow(e->space.ntask, (int64_t)e->partial_bytes, &x->bytes))
+        return EIN_ERR_TOO_LARGE;
+    }
+  }
+  return eini_dist_place_items(d->item, d->nitem, !d->desc.no_reuse, &d->temp_bytes);
+}
+
+// Statements that define or read what lies in an item become predecessors of statement k.
+static void eini_dist_precede(ein_dist *d, int k, const eini_dist_item *item) {
+  const eini_dist_tensor *t = item->tensor < 0 ? NULL : &d->tensor[item->tensor];
+  uint64_t *row = d->after + (int64_t)k * d->words;
+  if (t == NULL) row[item->first / 64] |= (uint64_t)1 << item->first % 64;
+  for (int i = 0; t != NULL && i < t->ndefine; i++)
+    row[t->define[i] / 64] |= (uint64_t)1 << t->define[i] % 64;
+  for (int i = 0; t != NULL && i < t->nread; i++)
+    row[t->read[i] / 64] |= (uint64_t)1 << t->read[i] % 64;
+}
+
+// Who must be done before memory is used again.
+static ein_status eini_dist_reuse(ein_dist *d) {
+  d->words = (d->nstmt + 63) / 64;
+  d->after = EINI_NEW(&d->arena, uint64_t, (int64_t)d->nstmt * d->words);
+  if (d->after == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    for (int own = 0; own < 2; own++) {
+      int i = own ? d->stmt[k].item : d->tensor[d->stmt[k].s->out].item;
+      for (int j = 0; i >= 0 && j < d->nitem; j++) {
+        const eini_dist_item *a = &d->item[j], *b = &d->item[i];
+        if (a->last < b->first && a->at < b->at + b->bytes && b->at < a->at + a->bytes)
+          eini_dist_precede(d, k, a);
+      }
+    }
+    for (int u = 0; u < k; u++)
+      d->stmt[k].before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
+  }
+  return EIN_OK;
+}
+
+// Blocks and statements every task waits for.
+static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
+  eini_dist_near w;
+  d->wait = EINI_NEW(&d->arena, int32_t, d->ntask);
+  if (d->wait == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_stmt *e = &d->stmt[k];
+    // Where there are zeros to write, they wait for other statements, and the tasks for them.
+    int32_t before = e->s->rest == EIN_REST_ZERO ? 1 : e->before;
+    for (int64_t q = 0; q < e->space.ntask; q++) {
+      int32_t *n = &d->wait[e->first + q];
+      *n = before;
+      for (int o = 0; o < e->s->noperand; o++) {
+        const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+        if (t->ndefine == 0 || eini_dist_first(e->s, o) < o) continue;
+        if (!eini_dist_box(e, q, o, m)) continue;
+        if (t->define[0] < d->nstmt && d->stmt[t->define[0]].s->rest == EIN_REST_ZERO) ++*n;
+        for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
+          const eini_dist_space *x = &d->stmt[t->define[u]].space;
+          int more = eini_dist_near_first(x, m->from, m->to, &w);
+          for (; more; more = eini_dist_near_next(&w))
+            *n += eini_dist_overlap(x, eini_dist_near_place(x, &w), m->from, m->to, m) > 0;
+        }
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Adds to *bytes what a place reads of input t, which is not pinned.
+static void eini_dist_input(const ein_dist *d, int t, int64_t place, eini_boxes *u,
+                            eini_dist_room *m, int64_t *bytes) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  u->n = 0;
+  for (int i = 0; i < x->nread; i++) {
+    const eini_dist_stmt *e = &d->stmt[x->read[i]];
+    for (int k = 0; k < e->s->noperand && place < e->space.ntask; k++)
+      if (e->s->operand[k] == t && eini_dist_first(e->s, k) == k && eini_dist_box(e, place, k, m))
+        eini_boxes_add(u, m->from, m->to);
+  }
+  *bytes += (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+}
+
+// Bytes of inputs at each place, into d->peak.
+static ein_status eini_dist_held(ein_dist *d, eini_dist_room *m) {
+  ein_decomp_info info;
+  ein_decomposition_info(d->desc.decomposition, &info);
+  if (d->desc.decomposition == NULL) info.inputs = d->desc.inputs;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *x = &d->tensor[t];
+    eini_boxes boxes;
+    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
+    if (x->ndefine == 0 && info.inputs == EIN_INPUTS_OUTSIDE) continue;
+    EINI_TRY(eini_boxes_init(&d->arena, d->g->tensor[t].rank, &boxes));
+    for (int64_t q = 0; q < d->fabric.places; q++) {
+      const eini_dist_space *pin = x->ndefine > 0 ? &d->stmt[x->define[0]].space : NULL;
+      if (pin == NULL) eini_dist_input(d, t, q, &boxes, m, &d->peak[q]);
+      else if (q < pin->ntask)
+        d->peak[q] += eini_dist_elements(pin, q, m) *
+                      (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+    }
+  }
+  return EIN_OK;
+}
+
+// Most bytes alive at each place: inputs, blocks, and of one statement at a time what its task
+// fetches and its partial result.
+static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
+  int places = d->fabric.places, n = d->nstmt + 1;
+  int64_t *change = EINI_NEW(&d->arena, int64_t, n);
+  d->peak = EINI_NEW(&d->arena, int64_t, places);
+  if (change == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_held(d, m));
+  for (int64_t q = 0; q < places; q++) {
+    memset(change, 0, (size_t)n * sizeof *change);
+    for (int k = 0; k < d->nstmt; k++) {
+      const eini_dist_stmt *e = &d->stmt[k];
+      const eini_dist_tensor *t = &d->tensor[e->s->out];
+      if (q >= e->space.ntask) continue;
+      int64_t block = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
+      int64_t bytes = block * e->wide;
+      change[k] += e->fetched[q];
+      change[k + 1] -= e->fetched[q];
+      int last = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT ? d->nstmt - 1
+                 : t->nread > 0 ? t->read[t->nread - 1] : k;
+      if (part > 0 || (e->space.nagg > 1 && !e->direct)) {
+        change[k] += bytes;
+        change[k + 1] -= bytes;
+      }
+      if (part > 0) continue;
+      bytes = block * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype);
+      change[k] += bytes;
+      change[last + 1] -= bytes;
+    }
+    int64_t alive = d->peak[q];  // inputs
+    for (int k = 0; k < d->nstmt; k++) d->peak[q] = eini_max64(d->peak[q], alive += change[k]);
+  }
+  return EIN_OK;
+}

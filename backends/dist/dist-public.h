@@ -1,0 +1,310 @@
+// ================================================================================================
+// >>dist-public  fabrics, plans and runs
+// Takes what callers give, checks it, and calls the sections above.
+// ================================================================================================
+
+static ein_status eini_fabric_init(int places, const char *name, ein_fabric *f) {
+  if (f == NULL) return EIN_ERR_ARGUMENT;
+  memset(f, 0, sizeof *f);
+  if (places < 1 || places > EIN_PLACES_MAX) return EIN_ERR_ARGUMENT;
+  f->name = name;
+  f->places = f->count = places;
+  f->shared = 1;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric) {
+  return eini_fabric_init(places, "serial", fabric);
+}
+
+EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric) {
+  EINI_TRY(eini_fabric_init(places, "threads", fabric));
+  fabric->threads = 1;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric) {
+  eini_arena arena;  // for the allocator alone
+  EINI_TRY(eini_fabric_init(places, "copying", fabric));
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  eini_copying *c = (eini_copying *)arena.al.alloc_fn(sizeof *c, 16, arena.al.user);
+  if (c == NULL) {
+    memset(fabric, 0, sizeof *fabric);
+    return EIN_ERR_NO_MEMORY;
+  }
+  memset(c, 0, sizeof *c);
+  c->al = arena.al;
+  fabric->shared = 0;
+  fabric->user = c;
+  fabric->send_fn = eini_copying_send;
+  fabric->recv_fn = eini_copying_recv;
+  fabric->test_fn = eini_copying_test;
+  fabric->wait_fn = eini_copying_wait;
+  fabric->destroy_fn = eini_copying_destroy;
+  return EIN_OK;
+}
+
+EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes) {
+  int own = fabric != NULL && fabric->send_fn == eini_copying_send;
+  if (messages != NULL) *messages = own ? ((const eini_copying *)fabric->user)->messages : 0;
+  if (bytes != NULL) *bytes = own ? ((const eini_copying *)fabric->user)->bytes : 0;
+}
+
+EIN_API void ein_fabric_destroy(ein_fabric *fabric) {
+  if (fabric != NULL && fabric->destroy_fn != NULL) fabric->destroy_fn(fabric->user);
+  if (fabric != NULL) memset(fabric, 0, sizeof *fabric);
+}
+
+static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_dist_desc *e) {
+  EINI_TRY(eini_validate_graph(ctx, g, e->nlayout, e->layout));
+  const ein_fabric *f = e->fabric;
+  if (f != NULL && (f->places < 1 || f->places > EIN_PLACES_MAX || f->first < 0 || f->count < 1 ||
+                    f->first + f->count > f->places))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric has no sane places");
+  if (f != NULL && !f->shared && (f->send_fn == NULL || f->recv_fn == NULL || f->wait_fn == NULL))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric cannot move data");
+  if (f != NULL && f->count < f->places && f->agree_fn == NULL)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric's processes cannot agree");
+  if (e->decomposition != NULL) {
+    ein_decomp_info info;
+    ein_decomposition_info(e->decomposition, &info);
+    if (info.nstmt != g->nstmt)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the decomposition is of another graph");
+  }
+  for (int64_t k = 0; k < g->nstmt; k++)
+    if (g->stmt[k].rest != EIN_REST_ERROR && g->stmt[k].rest != EIN_REST_ZERO)
+      return eini_dist_bad(ctx, g, &g->stmt[k], (int)k, -1, "it keeps or adds to old elements");
+  return EIN_OK;
+}
+
+// The parts of statement k; NULL: it is not cut.
+static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein_parts *room,
+                                     const ein_parts **parts) {
+  *parts = d->desc.parts == NULL ? NULL : &d->desc.parts[k];
+  if (d->desc.decomposition != NULL) {
+    EINI_TRY(ein_decomposition_parts(d->desc.decomposition, k, room));
+    *parts = room;
+  }
+  return *parts == NULL ? EIN_OK
+                        : eini_dist_check_parts(ctx, d->g, &d->g->stmt[k], k, d->fabric.places,
+                                                *parts);
+}
+
+static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
+  eini_dist_room room;
+  int rank = 1;
+  for (int64_t t = 0; t < d->g->ntensor; t++)
+    if (d->g->tensor[t].rank > rank) rank = d->g->tensor[t].rank;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_stmt *s = &d->g->stmt[k];
+    if (s->nindex > rank) rank = s->nindex;
+    if (s->noperand > rank) rank = s->noperand;
+  }
+  d->rank = rank < 2 ? 2 : rank;
+  if (!eini_dist_room_init(&d->arena, d->rank, &room)) return EIN_ERR_NO_MEMORY;
+  d->stmt = EINI_NEW(&d->arena, eini_dist_stmt, d->nstmt + d->g->ntensor);
+  if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_dist_tensors(d));
+  EINI_TRY(eini_dist_pins(ctx, d));
+  EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
+  d->plans.a = &d->arena;
+  d->plans.path = d->desc.path;
+  for (int k = 0; k < d->nstmt; k++) {
+    ein_parts own;
+    const ein_parts *parts;
+    EINI_TRY(eini_dist_parts_of(ctx, d, k, &own, &parts));
+    ein_status st = eini_dist_stmt_init(d, k, parts, &room);
+    if (st != EIN_OK && d->plans.ctx->diag.count > 0 && ctx != NULL)
+      return eini_dist_refuse(ctx, st, "statement %d, '%.60s': %s", k,
+                              d->g->tensor[d->g->stmt[k].out].name,
+                              ein_ctx_message(d->plans.ctx));
+    EINI_TRY(st);
+  }
+  if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
+  EINI_TRY(eini_dist_reuse(d));
+  if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));
+  EINI_TRY(eini_dist_peaks(d, &room));
+  return d->fabric.shared ? EIN_OK : eini_dist_copies_init(d, &room);
+}
+
+EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
+                                   ein_dist **out) {
+  ein_dist_desc none;
+  eini_arena arena;
+  memset(&none, 0, sizeof none);
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (desc == NULL) desc = &none;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_dist_check(ctx, graph, desc);
+  if (st != EIN_OK) return st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_dist *d = EINI_NEW(&arena, ein_dist, 1);
+  if (d == NULL)
+    return desc->fabric == NULL ? EIN_ERR_NO_MEMORY
+                                : eini_dist_agree(desc->fabric, EIN_ERR_NO_MEMORY);
+  d->arena = arena;
+  d->al = arena.al;
+  d->g = graph;
+  d->desc = *desc;
+  d->nstmt = (int)graph->nstmt;
+  eini_fabric_init(1, "serial", &d->fabric);
+  if (desc->fabric != NULL) d->fabric = *desc->fabric;
+  d->executor.width = 1;
+  if (ctx != NULL) {
+    d->executor = ctx->executor;
+    d->now_fn = ctx->now_fn;
+    d->now_user = ctx->now_user;
+  }
+  d->width = d->fabric.threads ? d->executor.width : 1;
+  st = eini_dist_build(ctx, d);
+  eini_ctx_free(d->plans.ctx);
+  d->plans.ctx = NULL;
+  st = eini_dist_agree(&d->fabric, st);
+  if (st != EIN_OK) {
+    ein_dist_destroy(d);
+    if (ctx != NULL && ctx->diag.count == 0)
+      eini_dist_refuse(ctx, st, "%s", ein_status_text(st));
+    return st;
+  }
+  eini_dist_exec x;
+  memset(&x, 0, sizeof x);
+  d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
+  d->info.places = d->fabric.places;
+  d->info.nstmt = d->nstmt;
+  d->info.workspace_bytes = d->workspace;
+  d->info.plan_bytes = d->arena.total;
+  d->info.nplan = (int)d->plans.n;
+  for (int q = 0; q < d->fabric.places; q++)
+    d->info.peak_bytes = eini_max64(d->info.peak_bytes, d->peak[q]);
+  *out = d;
+  return EIN_OK;
+}
+
+EIN_API void ein_dist_destroy(ein_dist *d) {
+  if (d == NULL) return;
+  eini_arena arena = d->arena;
+  eini_dist_plans_end(&d->plans);
+  eini_arena_free(&arena);
+}
+
+EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info) {
+  if (d == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  *info = d->info;
+  return EIN_OK;
+}
+
+EIN_API int64_t ein_dist_peak(const ein_dist *d, int place) {
+  return d == NULL || place < 0 || place >= d->fabric.places ? 0 : d->peak[place];
+}
+
+EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
+  return d == NULL || stmt < 0 || stmt >= d->nstmt ? 0 : d->stmt[stmt].bytes;
+}
+
+EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  const eini_task *task;
+  if (d == NULL || stmt < 0 || stmt >= d->nstmt || d->stmt[stmt].space.ntask < 1) return 0;
+  const int64_t k = d->stmt[stmt].plan[0];
+  const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.entry[k].plan;
+  for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
+    for (int j = 0; (task = eini_task_inner(&p->task[i], j)) != NULL; j++) {
+      if (n++ > 0) eini_say(&t, "\n");
+      eini_say_kernel(&t, task);
+    }
+  }
+  return t.at;
+}
+
+// ---- runs ----
+
+static ein_status eini_dist_error(const ein_run *run, ein_status st, const char *what,
+                                  const char *name) {
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "%s '%s'", what, name);
+  return st;
+}
+
+// Do the outputs overlap each other or inputs? By their address intervals.
+static ein_status eini_dist_overlaps(const ein_dist *d, const ein_run *run) {
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *a = &d->tensor[t];
+    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT || a->lo == a->hi) continue;
+    uintptr_t pa = (uintptr_t)run->out[a->port];
+    for (int64_t u = 0; u < d->g->ntensor; u++) {
+      const eini_dist_tensor *b = &d->tensor[u];
+      if (u == t || b->port < 0 || b->lo == b->hi) continue;
+      int input = d->g->tensor[u].role == EIN_ROLE_INPUT;
+      uintptr_t pb = (uintptr_t)(input ? run->in[b->port] : run->out[b->port]);
+      if (pa + (uintptr_t)a->lo < pb + (uintptr_t)b->hi &&
+          pb + (uintptr_t)b->lo < pa + (uintptr_t)a->hi)
+        return eini_dist_error(run, EIN_ERR_OVERLAP, "an output overlaps", d->g->tensor[u].name);
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
+  if (d == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_run_begin(run, d->nin, d->nout));
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *x = &d->tensor[t];
+    if (x->port < 0 || x->lo == x->hi) continue;
+    int input = d->g->tensor[t].role == EIN_ROLE_INPUT;
+    if ((input ? run->in[x->port] : run->out[x->port]) == NULL)
+      return eini_dist_error(run, EIN_ERR_ARGUMENT, "no data for", d->g->tensor[t].name);
+  }
+  EINI_TRY(eini_params_check(d->g, run));
+  return eini_dist_overlaps(d, run);
+}
+
+// Base addresses of tensors and the values of params.
+static void eini_dist_bind(eini_dist_exec *x, char *mem) {
+  const ein_dist *d = x->d;
+  for (int64_t t = 0; t < d->g->ntensor; t++) {
+    const eini_dist_tensor *e = &d->tensor[t];
+    union { const void *c; char *v; } u;  // inputs are only read
+    u.v = mem;                            // empty tensors: addresses are formed
+    if (e->port >= 0 && e->lo != e->hi) {
+      if (d->g->tensor[t].role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
+      else u.v = (char *)x->run->out[e->port];
+    } else if (e->item >= 0) {
+      u.v = x->temp + d->item[e->item].at;
+    }
+    x->base[t] = u.v;
+  }
+  for (int i = 0; i < d->width; i++) {
+    for (int64_t k = 0; k < d->g->nparam; k++) {
+      int given = x->run->param != NULL && x->run->param[k].set;
+      x->worker[i].param[k] = given ? x->run->param[k] : d->g->param[k].value;
+    }
+  }
+}
+
+EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
+  EINI_TRY(eini_dist_check_run(d, run));
+  char *mem = (char *)run->workspace, *own = NULL;
+  if (mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
+  if (mem == NULL) {
+    mem = own = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
+    if (mem == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  eini_dist_exec x;
+  memset(&x, 0, sizeof x);
+  x.d = d;
+  x.run = run;
+  x.stats = stats;
+  if (stats != NULL) {
+    stats->tasks = stats->messages = stats->bytes = 0;
+    for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++)
+      stats->stmt_bytes[k] = 0;
+  }
+  uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
+  eini_dist_layout(d, &x, mem + skew);
+  eini_dist_bind(&x, mem + skew);
+  ein_status st = !d->fabric.shared ? eini_dist_copy_run(&x)
+                  : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
+  return st;
+}

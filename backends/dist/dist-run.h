@@ -1,0 +1,330 @@
+// ================================================================================================
+// >>dist-run  tasks of places that share memory
+// Takes an ein_dist and the bindings of one call. Blocks are views of whole tensors; everything
+// mutable is in the workspace: temporaries, partial results, the state of tasks, scratch.
+// ================================================================================================
+
+// What one thread needs to run tasks.
+typedef struct eini_dist_worker {
+  eini_dist_room room;
+  ein_scalar *param;        // of the graph, then origins
+  const void **in;
+  int64_t *places;          // as many as there are places
+  char *scratch;
+  const void **box;         // where partial results are states: per operand its box, its strides
+  int64_t **stride;         //   and the bytes of an element
+  size_t *size;
+  eini_dist_scratch states;
+} eini_dist_worker;
+
+// The state of a task: one job at a time.
+typedef struct eini_dist_task {
+  int32_t wait;             // what has to be done before its block is computed
+  int32_t level;            // the job at hand: EINI_DIST_ZERO, EINI_DIST_BLOCK, or a merge
+  uint32_t arrived;         // bit l: one of the two partial results of a merge at level l is there
+  int32_t ready;
+} eini_dist_task;
+
+enum { EINI_DIST_ZERO = -2, EINI_DIST_BLOCK = -1 };
+
+struct eini_dist_flow;
+
+typedef struct eini_dist_exec {
+  const ein_dist *d;
+  const ein_run *run;
+  char *temp;               // temporaries and partial results
+  char **base;              // per tensor: element (0, .., 0)
+  eini_dist_worker *worker;
+  eini_dist_task *task;
+  int64_t *left;            // per statement: jobs not yet done
+  int32_t *ready;           // per statement: tasks that are ready
+  int32_t *zero;            // per statement: those before, whose memory it takes
+  ein_dist_stats *stats;    // NULL: not counted
+  struct eini_dist_flow *flow;
+} eini_dist_exec;
+
+// The next `bytes` of a memory; with mem NULL only *used moves.
+static char *eini_dist_carve(char *mem, size_t *used, int64_t count, size_t size) {
+  char *p = mem == NULL ? NULL : mem + *used;
+  *used += ((size_t)count * size + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  return p;
+}
+
+// Lays out a run in mem (NULL: only the size). Returns the bytes.
+static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) {
+  size_t n = 0;
+  int flow = d->fabric.threads;
+  x->base = (char **)(void *)eini_dist_carve(mem, &n, d->g->ntensor, sizeof(char *));
+  x->worker = (eini_dist_worker *)(void *)eini_dist_carve(mem, &n, d->width, sizeof *x->worker);
+  x->task = (eini_dist_task *)(void *)eini_dist_carve(mem, &n, flow ? d->ntask : 0,
+                                                      sizeof *x->task);
+  x->left = (int64_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->left);
+  x->ready = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->ready);
+  x->zero = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->zero);
+  for (int i = 0; i < d->width; i++) {
+    int64_t *room = (int64_t *)(void *)eini_dist_carve(mem, &n, EINI_ROOM * (int64_t)d->rank,
+                                                        sizeof(int64_t));
+    char *term = eini_dist_carve(mem, &n, d->rank, sizeof(eini_dist_term));
+    char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
+    char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
+    char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
+    char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
+    int64_t rank = d->carries ? d->rank : 0;
+    char *box = eini_dist_carve(mem, &n, rank, sizeof(void *));
+    char *stride = eini_dist_carve(mem, &n, rank, sizeof(int64_t *));
+    char *strides = eini_dist_carve(mem, &n, rank * rank, sizeof(int64_t));
+    char *size = eini_dist_carve(mem, &n, rank, sizeof(size_t));
+    char *states = eini_dist_carve(mem, &n, d->carries, EINI_DIST_SCRATCH);
+    if (mem == NULL) continue;
+    eini_dist_worker *w = &x->worker[i];
+    eini_dist_room_carve(room, d->rank, &w->room);
+    w->room.term = (eini_dist_term *)(void *)term;
+    w->param = (ein_scalar *)(void *)param;
+    w->in = (const void **)(void *)in;
+    w->places = (int64_t *)(void *)places;
+    w->scratch = scratch;
+    w->box = (const void **)(void *)box;
+    w->stride = (int64_t **)(void *)stride;
+    for (int64_t k = 0; k < rank; k++) w->stride[k] = (int64_t *)(void *)strides + k * rank;
+    w->size = (size_t *)(void *)size;
+    if (d->carries) eini_dist_scratch_carve(states, &w->states);
+  }
+  x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  return n;
+}
+
+// The element at coordinates `at` of a tensor; `at` is the origin of a box that may be empty.
+static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at) {
+  const eini_tensor *t = &x->d->g->tensor[tensor];
+  int64_t n = 0;
+  for (int r = 0; r < t->rank; r++) n += at[r] * x->d->tensor[tensor].stride[r];
+  if (x->d->tensor[tensor].lo == x->d->tensor[tensor].hi) return x->base[tensor];
+  return x->base[tensor] + n * (int64_t)ein_dtype_size(t->dtype);
+}
+
+// Memory of the partial result of the task at `place`.
+static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt *e,
+                                  int64_t place) {
+  return x->temp + x->d->item[e->item].at + place * (int64_t)e->partial_bytes;
+}
+
+// The hull of the block the task at `place` computes, in m->from and m->to.
+static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
+  eini_dist_range(&e->space, place, m->lo, m->hi);
+  for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
+    m->lo[i] = 0;
+    m->hi[i] = 1;
+  }
+  eini_dist_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+}
+
+// The address of that block.
+static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t place,
+                                eini_dist_room *m) {
+  eini_dist_block_hull(e, place, m);
+  return eini_dist_at(x, e->s->out, m->from);
+}
+
+static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t id,
+                                         char *out) {
+  ein_run run;
+  void *data = out;
+  memset(&run, 0, sizeof run);
+  run.in = w->in;
+  run.out = &data;
+  run.param = w->param;
+  run.workspace = w->scratch;
+  run.workspace_bytes = x->d->plans.workspace;
+  return ein_plan_execute(x->d->plans.entry[id].plan, &run);
+}
+
+// Origins of the block at m->lo as params, behind those of the graph.
+static void eini_dist_origins(const ein_dist *d, const eini_dist_stmt *e, eini_dist_worker *w) {
+  ein_scalar *p = w->param + d->g->nparam;
+  for (int i = 0; i < e->s->nindex; i++) {
+    if (!eini_dist_uses(e->s, e->space.cut, i)) continue;
+    p->set = 1;
+    p->re = (double)w->room.lo[i];
+    p->im = 0;
+    p++;
+  }
+}
+
+// The states of a task's points; w->box, w->stride and w->size are those of its operands.
+static ein_status eini_dist_states_compute(const eini_dist_exec *x, eini_dist_worker *w,
+                                           const eini_dist_stmt *e, int64_t q, char *states) {
+  const ein_dist *d = x->d;
+  eini_dist_room *m = &w->room;
+  eini_dist_fold t;
+  memset(&t, 0, sizeof t);
+  eini_dist_range(&e->space, q, m->lo, m->hi);
+  for (int i = 0; i < e->s->nindex; i++) m->len[i] = m->hi[i] - m->lo[i];
+  t.s = e->s;
+  t.f = e->folder;
+  t.lo = m->lo;
+  t.len = m->len;
+  t.data = w->box;
+  t.stride = (const int64_t *const *)w->stride;
+  t.size = w->size;
+  t.plan = d->plans.entry[e->plan[q]].plan;
+  t.rest = e->last[q] >= 0 ? d->plans.entry[e->last[q]].plan : NULL;
+  t.run.in = t.in = w->in;
+  t.run.param = w->param;
+  t.run.workspace = w->scratch;
+  t.run.workspace_bytes = d->plans.workspace;
+  t.origin = w->param + d->g->nparam;
+  t.scratch = &w->states;
+  t.at = m->hi, t.plo = m->blo, t.phi = m->bhi, t.from = m->from, t.to = m->to;
+  t.bfrom = m->bfrom, t.bto = m->bto;
+  return eini_dist_fold_task(&t, states);
+}
+
+static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w, int k,
+                                    int64_t q) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  eini_dist_room *m = &w->room;
+  int n = 0, own = e->space.nagg == 1 || (e->direct && eini_dist_partial(&e->space, q) == 0);
+  eini_dist_range(&e->space, q, m->lo, m->hi);
+  eini_dist_origins(x->d, e, w);
+  for (int o = 0; o < e->s->noperand; o++) {
+    if (eini_dist_first(e->s, o) < o) continue;
+    eini_dist_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
+    w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
+    if (e->folder == NULL) continue;
+    const eini_tensor *t = &x->d->g->tensor[e->s->operand[o]];
+    w->box[o] = w->in[n - 1];
+    w->size[o] = ein_dtype_size(t->dtype);
+    for (int r = 0; r < t->rank; r++)
+      w->stride[o][r] = x->d->tensor[e->s->operand[o]].stride[r];
+  }
+  if (e->folder != NULL && e->s->fold != EINI_MEAN)
+    return eini_dist_states_compute(x, w, e, q, eini_dist_partial_at(x, e, q));
+  char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);
+  return eini_dist_execute_plan(x, w, e->plan[q], out);
+}
+
+// Merges states of the block of task q into those at left, and finishes the last ones: into dst,
+// with strides by free index.
+static void eini_dist_states_join(const eini_dist_exec *x, eini_dist_worker *w,
+                                  const eini_dist_stmt *e, int64_t q, char *left, char *right,
+                                  char *dst, const int64_t *stride) {
+  eini_dist_room *m = &w->room;
+  eini_dist_states_merge(e->folder, eini_dist_elements(&e->space, q, m), left, right);
+  if (dst == NULL) return;
+  for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
+  eini_dist_states_finish(e->folder, e->s->nfree, m->len, left, x->d->g->tensor[e->s->out].dtype,
+                          dst, stride, &w->states, m->from);
+}
+
+// The address of the first element of the block of task q, and strides by free index.
+static char *eini_dist_block_first(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t q,
+                                   eini_dist_room *m, int64_t *stride) {
+  const ein_zmap *map = &e->s->out_map;
+  const int64_t *step = x->d->tensor[e->s->out].stride;
+  eini_dist_range(&e->space, q, m->lo, m->hi);
+  for (int i = 0; i < e->s->nfree; i++) stride[i] = 0;
+  for (int r = 0; r < map->rows; r++) {
+    m->from[r] = map->offset[r];
+    for (int i = 0; i < e->s->nfree; i++) {
+      int64_t c = map->coef[(int64_t)r * map->cols + i];
+      m->from[r] += c * m->lo[i];
+      stride[i] += c * step[r];
+    }
+  }
+  return eini_dist_at(x, e->s->out, m->from);
+}
+
+// Merges partial result k + 2^level of the block of task q, whose number is k, into k.
+static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
+                                  int level, int64_t *bytes) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  eini_dist_room *m = &w->room;
+  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
+  int64_t from = eini_dist_partner(&e->space, q, part + step);
+  int last = part == 0 && 2 * step >= e->space.nagg;
+  *bytes = eini_dist_elements(&e->space, q, m) * e->wide;
+  if (e->folder != NULL) {
+    char *dst = last ? eini_dist_block_first(x, e, q, m, m->dst) : NULL;
+    eini_dist_states_join(x, w, e, q, eini_dist_partial_at(x, e, q),
+                          eini_dist_partial_at(x, e, from), dst, m->dst);
+    return EIN_OK;
+  }
+  char *block = part == 0 ? eini_dist_block_at(x, e, q, m) : NULL;
+  w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
+  w->in[1] = eini_dist_partial_at(x, e, from);
+  char *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
+  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], out);
+}
+
+// Zero for all elements of a tensor, before its only statement writes those it defines.
+static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *m) {
+  static const char zero[16] = {0};
+  const eini_tensor *t = &x->d->g->tensor[tensor];
+  for (int r = 0; r < t->rank; r++) m->from[r] = 0;
+  eini_dist_copy(t->rank, t->shape, x->base[tensor], x->d->tensor[tensor].stride, zero, m->from,
+                 ein_dtype_size(t->dtype));
+}
+
+// One job: a block, a merge, or zeros. Counts what it reads from other places.
+static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_t q, int level,
+                                    int64_t *bytes, int64_t *messages) {
+  const ein_dist *d = x->d;
+  eini_dist_worker *w = &x->worker[worker];
+  ein_dist_event v;
+  ein_status st = EIN_OK;
+  *bytes = *messages = 0;
+  memset(&v, 0, sizeof v);
+  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  if (level == EINI_DIST_ZERO) {
+    eini_dist_zero(x, d->stmt[k].s->out, &w->room);
+    return EIN_OK;
+  }
+  if (level >= 0) {
+    st = eini_dist_merge(x, w, k, q, level, bytes);
+    *messages = *bytes > 0;
+  } else {
+    st = eini_dist_compute(x, w, k, q);
+    if (x->stats != NULL)
+      eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, bytes, messages);
+  }
+  if (st != EIN_OK || d->desc.event_fn == NULL) return st;
+  v.stmt = k;
+  v.place = (int)q;
+  v.level = level;
+  v.worker = worker;
+  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
+static void eini_dist_count(eini_dist_exec *x, int k, int64_t bytes, int64_t messages) {
+  ein_dist_stats *s = x->stats;
+  if (s == NULL) return;
+  s->tasks++;
+  s->bytes += bytes;
+  s->messages += messages;
+  if (s->stmt_bytes != NULL && k < s->nstmt) s->stmt_bytes[k] += bytes;
+}
+
+// Statements in order, places one after another, merges level by level.
+static ein_status eini_dist_serial(eini_dist_exec *x) {
+  const ein_dist *d = x->d;
+  int64_t bytes, messages;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_dist_space *s = &d->stmt[k].space;
+    if (d->stmt[k].s->rest == EIN_REST_ZERO)
+      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &bytes, &messages));
+    for (int64_t q = 0; q < s->ntask; q++) {
+      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &bytes, &messages));
+      eini_dist_count(x, k, bytes, messages);
+    }
+    for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
+      for (int64_t q = 0; q < s->ntask; q++) {
+        int64_t part = eini_dist_partial(s, q), step = (int64_t)1 << level;
+        if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
+        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &bytes, &messages));
+        eini_dist_count(x, k, bytes, messages);
+      }
+    }
+  }
+  return EIN_OK;
+}

@@ -1,0 +1,1 @@
+#endif  // EINSUM_IMPLEMENTATION

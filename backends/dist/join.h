@@ -1,0 +1,446 @@
+// ================================================================================================
+// >>join  tensor relations: join and aggregate
+// Takes relations and a statement; gives the relation of its blocks, and folds partial ones.
+// ================================================================================================
+
+// The state of one join.
+typedef struct eini_rel_join {
+  const ein_graph *g;
+  const eini_stmt *s;
+  const ein_relation *const *rel;
+  ein_block_fn fn;
+  void *user;
+  ein_relation *out;
+  eini_dist_space space;
+  eini_arena arena, boxes;      // what lives for the join, and for one block
+  eini_dist_plans plans;
+  int64_t *lo, *len, *hi;       // nindex
+  ein_ztensor *in;              // noperand
+  const int64_t **stride;       // noperand
+  const void **data;            // noperand
+  ein_scalar *param;
+  int64_t *key;                 // of a plan
+  int distinct;                 // operands that are inputs of a plan
+} eini_rel_join;
+
+// The statement's index space under cut, row-major over all cut indices.
+static ein_status eini_rel_space(eini_rel_join *j, const int64_t *cut) {
+  const eini_stmt *s = j->s;
+  int64_t *extent = EINI_NEW(&j->arena, int64_t, s->nindex);
+  int64_t *weight = EINI_NEW(&j->arena, int64_t, s->nindex), n = 1;
+  if (extent == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = s->nindex - 1; i >= 0; i--) {
+    extent[i] = s->index[i].extent;
+    weight[i] = n;
+    if (cut[i] < 1 || cut[i] > eini_max64(extent[i], 1)) return EIN_ERR_SHAPE;
+    if (eini_mul_overflow(n, cut[i], &n) || n > INT32_MAX) return EIN_ERR_TOO_LARGE;
+  }
+  j->space.nindex = s->nindex;
+  j->space.nfree = s->nfree;
+  j->space.extent = extent;
+  j->space.cut = cut;
+  j->space.weight = weight;
+  j->space.ntask = n;
+  j->space.nagg = 1;
+  for (int i = s->nfree; i < s->nindex; i++) j->space.nagg *= cut[i];
+  return EIN_OK;
+}
+
+static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
+  const eini_stmt *s = j->s;
+  const eini_tensor *t = &j->g->tensor[s->out];
+  int plain = t->rank == s->nfree && s->rest == EIN_REST_ERROR;
+  for (int r = 0; plain && r < t->rank; r++) {
+    plain = s->out_map.offset[r] == 0;
+    for (int c = 0; c < s->nindex; c++)
+      plain &= s->out_map.coef[(int64_t)r * s->nindex + c] == (r == c);
+  }
+  if (!plain)
+    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED,
+                            "a join into '%s': the free indices are not its axes in order",
+                            t->name);
+  for (int k = 0; k < s->noperand; k++) {
+    const eini_tensor *x = &j->g->tensor[s->operand[k]];
+    const ein_relation *r = j->rel[k];
+    if (r == NULL || r->info.nkey != r->info.rank || r->info.rank != x->rank ||
+        r->info.dtype != x->dtype)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "operand %d: not a relation of '%s'", k, x->name);
+    for (int a = 0; a < x->rank; a++)
+      if (r->bound[a] != x->shape[a])
+        return eini_dist_refuse(ctx, EIN_ERR_SHAPE,
+                                "operand %d: bound %d of '%s' is %lld, not %lld", k, a, x->name,
+                                (long long)x->shape[a], (long long)r->bound[a]);
+  }
+  return EIN_OK;
+}
+
+// The result's blocks are states of the statement's monoid, which outlive graph and ctx.
+static ein_status eini_rel_carry(eini_rel_join *j) {
+  ein_relation *r = j->out;
+  const eini_stmt *s = j->s;
+  const char *name = eini_fold_name(j->g, s->fold);
+  EINI_TRY(eini_dist_folder(j->g, s, &r->folder));
+  r->monoid = eini_strndup(&r->arena, name, (int64_t)strlen(name));
+  if (r->monoid == NULL) return EIN_ERR_NO_MEMORY;
+  if (r->folder.user != NULL) {
+    r->own = *r->folder.user;
+    r->folder.user = &r->own;
+  }
+  r->info.nstate = r->folder.nstate;
+  return EIN_OK;
+}
+
+// The relation of the results: keys of the free indices, then of the cut reduced ones.
+static ein_status eini_rel_result(ein_ctx *ctx, eini_rel_join *j) {
+  const eini_stmt *s = j->s;
+  const eini_tensor *t = &j->g->tensor[s->out];
+  int nkey = s->nfree;
+  int64_t *pieces = EINI_NEW(&j->arena, int64_t, s->nindex);
+  if (pieces == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++)
+    if (i < s->nfree || j->space.cut[i] > 1) pieces[i < s->nfree ? i : nkey++] = j->space.cut[i];
+  j->out = eini_rel_new(ctx, s->nfree, nkey);
+  if (j->out == NULL) return EIN_ERR_NO_MEMORY;
+  ein_dtype partial = ein_dtype_compute(s->type);
+  if (j->space.nagg > 1 && j->fn == NULL && eini_dist_carries(s->fold)) {
+    EINI_TRY(eini_rel_carry(j));
+    partial = j->out->folder.type;
+  }
+  EINI_TRY(eini_rel_shape(j->out, j->space.nagg > 1 ? partial : t->dtype, t->shape, pieces));
+  j->out->result = t->dtype;
+  return eini_rel_alloc(j->out);
+}
+
+// The box operand k reads: a view of one block, or put together.
+static ein_status eini_rel_operand(eini_rel_join *j, int k) {
+  const ein_relation *r = j->rel[k];
+  int rank = r->info.rank;
+  int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
+  if (from == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
+  eini_dist_hull(&j->s->proj[k], j->lo, j->hi, from, to);
+  for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
+  ein_ztensor *v = &j->in[k];
+  memset(v, 0, sizeof *v);
+  v->dtype = r->info.dtype;
+  v->rank = rank;
+  v->shape = shape;
+  for (int64_t b = 0; b < r->info.nblock; b++) {
+    const int64_t *origin = r->origin + b * rank;
+    int64_t at = 0;
+    int a = 0;
+    for (; a < rank; a++) {
+      if (from[a] < origin[a] || to[a] > origin[a] + r->block[b].shape[a]) break;
+      at += (from[a] - origin[a]) * r->block[b].strides[a];
+    }
+    if (a < rank) continue;
+    v->strides = r->block[b].strides;
+    v->data = r->block[b].data;
+    if (v->data != NULL && ein_view_count(v) > 0)
+      v->data = (char *)v->data + at * (int64_t)ein_dtype_size(v->dtype);
+    return EIN_OK;
+  }
+  EINI_TRY(eini_view_elements(rank, shape, &n));
+  eini_dist_dense(rank, shape, stride);
+  v->strides = stride;
+  v->data = eini_new(&j->boxes, n, ein_dtype_size(v->dtype));
+  if (v->data == NULL) return EIN_ERR_NO_MEMORY;
+  if (n > 0) eini_rel_gather(r, from, (char *)v->data, shape, stride, stride + rank);
+  return EIN_OK;
+}
+
+// The states of the block at hand.
+static ein_status eini_rel_fold_states(eini_rel_join *j, eini_dist_job *job, int64_t nkey,
+                                       char *states) {
+  const eini_stmt *s = j->s;
+  int64_t whole, rest;
+  int rank = s->nindex;
+  size_t *size = EINI_NEW(&j->boxes, size_t, s->noperand);
+  char *memory = (char *)eini_new(&j->boxes, 1, EINI_DIST_SCRATCH);
+  eini_dist_scratch c;
+  eini_dist_fold t;
+  memset(&t, 0, sizeof t);
+  const void **data = EINI_NEW(&j->boxes, const void *, s->noperand);
+  if (size == NULL || memory == NULL || data == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) {
+    data[k] = j->in[k].data;
+    size[k] = ein_dtype_size(j->in[k].dtype);
+    rank = j->in[k].rank > rank ? j->in[k].rank : rank;
+  }
+  int64_t *room = EINI_NEW(&j->boxes, int64_t, 7 * (int64_t)rank);
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  eini_dist_scratch_carve(memory, &c);
+  job->dtype = j->out->folder.type;
+  EINI_TRY(eini_dist_values_plans(&j->plans, job, j->key, nkey, &whole, &rest));
+  t.s = s;
+  t.f = &j->out->folder;
+  t.lo = j->lo;
+  t.len = j->len;
+  t.data = data;
+  t.stride = j->stride;
+  t.size = size;
+  t.plan = j->plans.entry[whole].plan;
+  t.rest = rest >= 0 ? j->plans.entry[rest].plan : NULL;
+  t.run.in = t.in = j->data;
+  t.run.param = j->param;
+  t.origin = j->param + j->g->nparam;
+  t.scratch = &c;
+  t.at = room, t.plo = room + rank, t.phi = room + 2 * rank, t.from = room + 3 * rank;
+  t.to = room + 4 * rank, t.bfrom = room + 5 * rank, t.bto = room + 6 * rank;
+  return eini_dist_fold_task(&t, states);
+}
+
+// Runs the statement's plan for block b, which is at hand.
+static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
+  const ein_ztensor *out = &j->out->block[b];
+  const eini_stmt *s = j->s;
+  eini_dist_job job;
+  int64_t n = 0, id;
+  int nin = 0, norigin = 0;
+  memset(&job, 0, sizeof job);
+  for (int i = 0; i < s->nindex; i++) j->key[n++] = j->len[i];
+  for (int k = 0; k < s->noperand; k++) {
+    j->stride[k] = j->in[k].strides;
+    if (eini_dist_first(s, k) < k) continue;
+    for (int a = 0; a < j->in[k].rank; a++) j->key[n++] = j->in[k].strides[a];
+    j->data[nin++] = j->in[k].data;
+  }
+  job.g = j->g;
+  job.s = s;
+  job.len = j->len;
+  job.cut = j->space.cut;
+  job.stride = j->stride;
+  job.by_index = 1;
+  job.dtype = out->dtype;
+  if (j->out->monoid != NULL && s->fold != EINI_MEAN)
+    return eini_rel_fold_states(j, &job, n, eini_rel_states(j->out, b));
+  EINI_TRY(eini_dist_plan(&j->plans, &job, 0, j->key, n, &id));
+  for (int i = 0; i < s->nindex; i++) {
+    if (!eini_dist_uses(s, j->space.cut, i)) continue;
+    ein_scalar *p = &j->param[j->g->nparam + norigin++];
+    p->set = 1;
+    p->re = (double)j->lo[i];
+  }
+  ein_run run;
+  void *data = out->data;
+  memset(&run, 0, sizeof run);
+  run.in = j->data;
+  run.out = &data;
+  run.param = j->param;
+  return ein_plan_execute(j->plans.entry[id].plan, &run);
+}
+
+static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
+  const eini_stmt *s = j->s;
+  int64_t b = 0;
+  eini_dist_range(&j->space, q, j->lo, j->hi);
+  for (int i = 0; i < s->nindex; i++) {
+    j->len[i] = j->hi[i] - j->lo[i];
+    b = b * j->space.cut[i] + eini_dist_digit(&j->space, q, i);
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    int first = eini_dist_first(s, k);
+    if (first == k || j->rel[first] != j->rel[k]) EINI_TRY(eini_rel_operand(j, k));
+    else j->in[k] = j->in[first];
+  }
+  const ein_ztensor *out = &j->out->block[b];
+  return j->fn != NULL ? j->fn(j->user, j->lo, j->len, j->in, out) : eini_rel_run(j, b);
+}
+
+static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_t *cut,
+                                    const ein_scalar *param) {
+  const eini_stmt *s = j->s;
+  eini_arena *a = &j->arena;
+  int64_t nkey = 3 * (int64_t)s->nindex;  // of a block, and of the pieces of its values
+  EINI_TRY(eini_rel_space(j, cut));
+  EINI_TRY(eini_rel_validate(ctx, j));
+  for (int k = 0; k < s->noperand; k++) nkey += j->g->tensor[s->operand[k]].rank;
+  j->lo = EINI_NEW(a, int64_t, s->nindex);
+  j->hi = EINI_NEW(a, int64_t, s->nindex);
+  j->len = EINI_NEW(a, int64_t, s->nindex);
+  j->in = EINI_NEW(a, ein_ztensor, s->noperand);
+  j->stride = EINI_NEW(a, const int64_t *, s->noperand);
+  j->data = EINI_NEW(a, const void *, s->noperand);
+  j->key = EINI_NEW(a, int64_t, nkey);
+  j->param = EINI_NEW(a, ein_scalar, j->g->nparam + s->nindex);
+  if (j->lo == NULL || j->hi == NULL || j->len == NULL || j->in == NULL || j->stride == NULL ||
+      j->data == NULL || j->key == NULL || j->param == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; param != NULL && k < j->g->nparam; k++) j->param[k] = param[k];
+  EINI_TRY(eini_dist_ctx(ctx, 0, &j->plans.ctx));
+  j->plans.a = a;
+  EINI_TRY(eini_rel_result(ctx, j));
+  for (int64_t q = 0; q < j->space.ntask; q++) {
+    eini_arena_init(&j->boxes, &j->arena.al);
+    ein_status st = eini_rel_task(j, q);
+    eini_arena_free(&j->boxes);
+    if (st != EIN_OK) return st;
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int stmt,
+                                     const int64_t *cut, const ein_relation *const *rel,
+                                     const ein_scalar *param, ein_block_fn fn, void *user,
+                                     ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (graph == NULL || graph->open || stmt < 0 || stmt >= graph->nstmt) return EIN_ERR_ARGUMENT;
+  eini_rel_join j;
+  memset(&j, 0, sizeof j);
+  j.g = graph;
+  j.s = &graph->stmt[stmt];
+  j.rel = rel;
+  j.fn = fn;
+  j.user = user;
+  if ((j.s->nindex > 0 && cut == NULL) || (j.s->noperand > 0 && rel == NULL))
+    return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  eini_arena_init(&j.arena, ctx == NULL ? NULL : &ctx->al);
+  ein_status st = eini_rel_join_all(ctx, &j, cut, param);
+  eini_dist_plans_end(&j.plans);
+  eini_ctx_free(j.plans.ctx);
+  eini_arena_free(&j.arena);
+  return eini_rel_give(ctx, st, j.out, out);
+}
+
+// ---- aggregation ----
+
+// A graph y[i..] = fold[k](x[k, i..]) for blocks of one shape.
+static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const int64_t *shape,
+                                      int64_t n, const char *monoid, ein_graph **g) {
+  int rank = r->info.rank, x, y;
+  eini_stmt *s;
+  *g = eini_graph_new(ctx);
+  if (*g == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *stack = EINI_NEW(&(*g)->arena, int64_t, rank + 1);
+  if (stack == NULL) return EIN_ERR_NO_MEMORY;
+  stack[0] = n;
+  for (int k = 0; k < rank; k++) stack[k + 1] = shape[k];
+  EINI_TRY(eini_dist_add_tensor(*g, "x", EIN_ROLE_INPUT, r->info.dtype, rank + 1, stack, &x));
+  EINI_TRY(eini_dist_add_tensor(*g, "y", EIN_ROLE_OUTPUT, r->result, rank, stack + 1, &y));
+  EINI_TRY(eini_graph_add_stmt(*g, y, rank + 1, 1, &x, &s));
+  s->nfree = rank;
+  for (int k = 0; k <= rank; k++) {
+    s->index[k].name = "";
+    s->index[k].extent = stack[k < rank ? k + 1 : 0];
+    s->proj[0].coef[(int64_t)(k < rank ? k + 1 : 0) * (rank + 1) + k] = 1;
+    if (k < rank) s->out_map.coef[(int64_t)k * (rank + 1) + k] = 1;
+  }
+  EINI_TRY(eini_fold_named(*g, eini_diag_of(ctx), monoid, &s->fold));
+  if (eini_expr_add(&(*g)->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
+    return EIN_ERR_NO_MEMORY;
+  s->numpy = 1;  // partial sums of bool are combined by or
+  return eini_stmt_finish(*g, s, eini_diag_of(ctx));
+}
+
+// Folds the n blocks of one group, which follow each other from block `first`.
+static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_relation *r,
+                                int64_t first, int64_t n, const char *monoid, char *stack,
+                                const ein_ztensor *out) {
+  static const int64_t *const dense[2] = {NULL, NULL};
+  const ein_ztensor *b = &r->block[first];
+  size_t bytes = (size_t)ein_view_count(b) * ein_dtype_size(b->dtype);
+  int64_t id = eini_dist_find(l, b->shape, b->rank);
+  if (id < 0) {
+    ein_graph *g = NULL;
+    ein_plan *plan = NULL;
+    ein_status st = eini_rel_fold_graph(ctx, r, b->shape, n, monoid, &g);
+    if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, &plan);
+    eini_graph_free(g);
+    if (st == EIN_OK) st = eini_dist_keep(l, b->shape, b->rank, plan);
+    if (st != EIN_OK) {
+      ein_plan_destroy(plan);
+      return st;
+    }
+    id = l->n - 1;
+  }
+  for (int64_t k = 0; k < n && bytes > 0; k++)
+    memcpy(stack + (size_t)k * bytes, r->block[first + k].data, bytes);
+  ein_run run;
+  const void *in = stack;
+  void *data = out->data;
+  memset(&run, 0, sizeof run);
+  run.in = &in;
+  run.out = &data;
+  return ein_plan_execute(l->entry[id].plan, &run);
+}
+
+// Merges the states of n blocks that follow each other from block `first`, along the tree of
+// executions, and finishes them.
+static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t n, char *stack,
+                                  const ein_ztensor *out, const eini_dist_scratch *c,
+                                  int64_t *at) {
+  int64_t count = ein_view_count(out), used = count * (int64_t)eini_rel_wide(r);
+  int64_t bytes = (used + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  if (count == 0) return;
+  for (int64_t k = 0; k < n; k++)
+    memcpy(stack + k * bytes, eini_rel_states(r, first + k), (size_t)used);
+  for (int64_t step = 1; step < n; step *= 2)
+    for (int64_t k = 0; k + step < n; k += 2 * step)
+      eini_dist_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
+  eini_dist_states_finish(&r->folder, out->rank, out->shape, stack, out->dtype, (char *)out->data,
+                          out->strides, c, at);
+}
+
+static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
+                                            const char *monoid, ein_relation *x) {
+  int64_t n = 1, largest = 0, bytes;
+  eini_dist_scratch c;
+  if (strcmp(monoid, r->monoid) != 0)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the blocks are states of '%.60s', not of "
+                            "'%.60s'", r->monoid, monoid);
+  EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
+  EINI_TRY(eini_rel_alloc(x));
+  for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
+  for (int64_t b = 0; b < r->info.nblock; b++)
+    largest = eini_max64(largest, ein_view_count(&r->block[b]));
+  if (eini_mul_overflow(n, largest + EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
+  eini_arena scratch;
+  eini_arena_init(&scratch, &x->arena.al);
+  char *stack = (char *)eini_new(&scratch, bytes, eini_rel_wide(r));
+  char *memory = (char *)eini_new(&scratch, 1, EINI_DIST_SCRATCH);
+  int64_t *at = EINI_NEW(&scratch, int64_t, r->info.rank);
+  ein_status st = stack == NULL || memory == NULL || at == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) eini_dist_scratch_carve(memory, &c);
+  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
+    eini_rel_merge_states(r, b * n, n, stack, &x->block[b], &c, at);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, const char *monoid,
+                                         ein_relation *x) {
+  int64_t n = 1, largest = 0, bytes;
+  if (r->monoid != NULL) return eini_rel_aggregate_states(ctx, r, monoid, x);
+  EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
+  EINI_TRY(eini_rel_alloc(x));
+  for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
+  for (int64_t b = 0; b < r->info.nblock; b++)
+    largest = eini_max64(largest, ein_view_count(&r->block[b]));
+  if (eini_mul_overflow(n, largest, &bytes)) return EIN_ERR_TOO_LARGE;
+  eini_arena scratch;
+  eini_dist_plans l;
+  memset(&l, 0, sizeof l);
+  eini_arena_init(&scratch, &x->arena.al);
+  char *stack = (char *)eini_new(&scratch, bytes, ein_dtype_size(r->info.dtype));
+  ein_status st = stack == NULL ? EIN_ERR_NO_MEMORY : eini_dist_ctx(ctx, 0, &l.ctx);
+  l.a = &scratch;
+  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
+    st = eini_rel_fold(ctx, &l, r, b * n, n, monoid, stack, &x->block[b]);
+  eini_dist_plans_end(&l);
+  eini_ctx_free(l.ctx);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, const char *monoid,
+                                          ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (r == NULL || monoid == NULL) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  ein_relation *x = eini_rel_new(ctx, r->info.rank, r->info.rank);
+  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY : eini_rel_aggregate_all(ctx, r, monoid, x);
+  return eini_rel_give(ctx, st, x, out);
+}

@@ -1,0 +1,96 @@
+// einsum_dist.h - v0.1.0 - tensor relations and execution on many places - MIT license
+// SPDX-License-Identifier: MIT. Made from the parts in backends/dist/: edit those.
+//
+// Do this in exactly one C or C++ file, and include the headers plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum.h"
+//     #include "einsum_dist.h"
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: TENSOR RELATIONS, EXECUTION, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
+//
+//                 >>dist-api >>space >>block-plans >>states >>relation >>join >>dist-plan
+//                 >>dist-run >>dist-flow >>dist-copy >>dist-public
+//
+//
+// TENSOR RELATIONS
+//
+// A tensor relation is a map from keys to blocks of a tensor: the pieces of its axes number the
+// blocks (EinDecomp, section 5). ein_relation_view makes one of a tensor without copying. A join
+// runs a statement, or a function of yours, on every combination of pieces of the statement's
+// indices; where an access needs more than one block (a halo, another partition), the box is put
+// together first. Reduced indices that are cut stay in the keys of the result, whose blocks are
+// partial then, until ein_relation_aggregate folds them: states of mean, var, argmax, argmin and
+// monoids of your own, else values. ein_relation_repartition cuts differently.
+//
+//     X[8,8] cut [2,4], Y[8,8] cut [4,2]   join by sum[j](X[i,j]*Y[j,k]), i,k,j cut 2,2,4:
+//     keys (i,k,j), 16 blocks of 4x4       aggregate: keys (i,k), 4 blocks of 4x4
+//
+//
+// EXECUTION
+//
+// A graph whose statements are cut (by ein_decompose, or by vectors of your own) runs on p places:
+//
+//     ein_fabric_threads(8, &fabric)             eight places on the threads of the ctx
+//     desc.fabric, desc.decomposition            that fabric, and what ein_decompose gave for p = 8
+//     ein_dist_create(ctx, graph, &desc, &d)     once
+//     ein_dist_execute(d, &run, &stats)          as often as you like
+//
+// Statements are executed as written: a task computes one block of one statement, by a plan of
+// einsum.h that all blocks of its shape share. Tasks are rules, not lists: task q of a statement
+// runs at place q, the pieces of its indices are the digits of q, and what it reads follows from
+// the projections. Boxes with a halo, strided and descending accesses, pieces and outputs with
+// holes are ordinary. Partial results of mean, var, argmax, argmin and monoids of your own are the
+// states of the fold: they are merged as states and finished where the block lives. Positions are
+// those in the whole reduced space, ties go to the lowest.
+//
+//
+// FABRICS
+//
+// serial      places one after another in one memory; a task may use all threads of the ctx
+// threads     every task on one thread of the ctx's executor, as soon as the blocks it reads are
+//             there; there is no barrier between statements. Blocks are views of one tensor:
+//             nothing is copied. p may be more or less than the number of threads
+// copying     one after another, each place in memory of its own: what a place needs is sent
+//             and received, so that what is counted is seen to move
+// A fabric of your own (another process per place) fills the slots of ein_fabric; every process
+// then creates and executes the same plan, and gets the blocks of the outputs that live at its
+// places. Inputs are the same everywhere.
+//
+//
+// BYTES
+//
+// Inputs lie at every place, unless they are pinned to a partition of their axes. A task reads from
+// elsewhere the elements of its operands' boxes that lie in blocks homed at other places; operands
+// that read the same are counted once, and nothing is kept between statements. A partial result
+// that is folded elsewhere counts as a whole: values in the computation type of the fold, or all
+// scalars of its states. Elements that no statement defines (zeros) never move. These are the bytes
+// of the model `bytes` of einsum.h, and those a fabric that copies moves.
+//
+//
+// MEMORY
+//
+// ein_dist_info.workspace_bytes is all a run on a shared memory needs, if run->workspace has it
+// nothing is allocated. Temporaries and partial results share memory when their statements do not
+// overlap in the order written; a task that reuses memory waits for those that used it before,
+// unless no_reuse is set. A fabric that copies allocates the memory of its places for every run.
+//
+//
+// DETERMINISM
+//
+// One plan gives the same bits in every run, whatever thread runs which task: partial results are
+// merged along a binary tree over their numbers, whatever order they arrive in. Fabrics may choose
+// other kernels for a task (it has one thread or several), and then round otherwise.
+//
+// A graph made by ein_graph_deterministic gives the bits of ein_plan_graph for every number of
+// places, decomposition and fabric: ein_decompose cuts no index that would change them, and parts
+// that do are an error (EIN_ERR_ARGUMENT).
+//
+//
+// FAILURES
+//
+// A task that fails stops the run with its status; on a fabric that copies, its place does no more
+// but goes on sending, so that nobody waits in vain, and all agree on the status at the end.

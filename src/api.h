@@ -1,0 +1,119 @@
+// ================================================================================================
+// >>api  public functions: three levels
+// Every fallible call returns an ein_status. With a ctx, the message is in ein_ctx_error.
+// ================================================================================================
+
+// ---- the context -------------------------------------------------------------------------------
+// Creates a ctx; desc may be NULL. *ctx is NULL on failure. One ctx serves one thread at a time.
+EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **ctx);
+EIN_API void ein_ctx_destroy(ein_ctx *ctx);  // NULL is a no-op; frees cached plans
+
+// Registers a function or monoid under its name (copied; fn and user are kept). The name must be a
+// NAME of the language and new. Not while another thread uses the ctx.
+EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *function);
+EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
+
+// The mistakes of the last failed call: their number, each, and all of them as text with carets.
+EIN_API int ein_ctx_errors(const ein_ctx *ctx);
+EIN_API const ein_error *ein_ctx_error(const ein_ctx *ctx, int i);
+EIN_API const char *ein_ctx_message(const ein_ctx *ctx);  // "" when there was none
+
+EIN_API const char *ein_status_name(ein_status status);   // "EIN_ERR_SHAPE"
+EIN_API const char *ein_status_text(ein_status status);
+EIN_API const char *ein_version(void);
+
+// ---- dtypes ------------------------------------------------------------------------------------
+EIN_API size_t ein_dtype_size(ein_dtype dtype);           // bytes; 0 for no dtype
+EIN_API const char *ein_dtype_name(ein_dtype dtype);      // "f32"
+EIN_API ein_dtype ein_dtype_find(const char *name);       // EIN_NONE when unknown
+EIN_API ein_dtype ein_dtype_promote(ein_dtype a, ein_dtype b);      // NumPy's result_type
+EIN_API ein_dtype ein_dtype_compute(ein_dtype dtype);     // what kernels compute in
+EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to);      // NumPy's same_kind cast
+
+// ---- level 1: one call -------------------------------------------------------------------------
+// out = einsum(expr, in[0..nin)). Semantics of numpy.einsum(..., optimize=False); out has the shape
+// and dtype ein_einsum_out says (another same_kind dtype takes part in the promotion of sums and
+// products, as numpy.einsum's out= does). out may overlap inputs. ctx may be NULL: no cache, no
+// messages, portable kernels.
+EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
+                              const ein_ztensor *out);
+// The same with every choice open.
+EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc);
+// dtype and rank of the result, and its shape in shape[0 .. min(rank, max_rank)). shape becomes
+// out->shape. EIN_ERR_ARGUMENT when max_rank is too small (out->rank says what is needed).
+EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
+                                  ein_ztensor *out, int64_t *shape, int max_rank);
+EIN_API ein_status ein_einsum_out_ex(ein_ctx *ctx, const ein_einsum_desc *desc, ein_ztensor *out,
+                                     int64_t *shape, int max_rank);
+
+// ---- level 2: plan once, execute often ---------------------------------------------------------
+// Plans for shapes, strides and dtypes; data pointers are ignored. Inputs are in[0..nin), then c.
+// Params are alpha and beta where given. *plan is NULL on failure; the plan outlives its ctx, but
+// not the ctx's allocator, executor, registered functions, and what was brought into the ctx.
+EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan);
+// Plans a graph. layout gives strides of inputs and outputs by name; default row-major.
+EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                  const ein_binding *layout, const ein_options *options,
+                                  ein_plan **plan);
+EIN_API void ein_plan_destroy(ein_plan *plan);            // NULL is a no-op
+// Reentrant; never allocates when run->workspace is given.
+EIN_API ein_status ein_plan_execute(const ein_plan *plan, const ein_run *run);
+EIN_API size_t ein_plan_workspace(const ein_plan *plan);  // bytes
+EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
+// Input, output or param i of the plan; false (0) when there is none.
+EIN_API int ein_plan_input(const ein_plan *plan, int i, ein_tensor_info *info);
+EIN_API int ein_plan_output(const ein_plan *plan, int i, ein_tensor_info *info);
+EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
+// Sliced index i of a plan within a budget; false (0) when there is none. Its name is the plan's.
+EIN_API int ein_plan_loop(const ein_plan *plan, int i, ein_loop_info *info);
+// Text of the plan (for people) or one JSON object, into buf. Returns the length of the whole text
+// without its NUL, as snprintf does.
+EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
+EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
+// The text with what a run took beside what was predicted: seconds as ein_run gave them.
+EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
+                                    size_t size);
+
+// ---- level 3: graphs ---------------------------------------------------------------------------
+EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
+// The graph that deterministic mode runs: products split in a contraction order, long folds with
+// few results as folds of leaves. What is planned from it, for any number of threads and places,
+// gives the same bits; no index is cut that would change them. Inputs, outputs and params are those
+// of `graph`, which it does not need any more. Of options path, goal, path_steps and seed count;
+// may be NULL. EIN_ERR_UNSUPPORTED: the ctx has kernels, and none that folds in order.
+EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_options *options, ein_graph **ordered);
+EIN_API int ein_graph_tensors(const ein_graph *graph);
+EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
+EIN_API int ein_graph_params(const ein_graph *graph);
+EIN_API int ein_graph_param(const ein_graph *graph, int i, ein_param_info *info);
+
+// ---- views: no copies --------------------------------------------------------------------------
+// Each writes *view, with shape and strides in dims (2 * rank of the result, caller's memory, which
+// must outlive the view). view may be t itself when dims is fresh memory. Errors:
+// EIN_ERR_ARGUMENT for axes and steps, EIN_ERR_BOUNDS for ranges, EIN_ERR_SHAPE for extents.
+EIN_API ein_status ein_view_permute(const ein_ztensor *t, const int *axes, ein_ztensor *view,
+                                    int64_t *dims);
+EIN_API ein_status ein_view_reverse(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                    int64_t *dims);
+// Elements start, start+step, .. before stop (after stop for a negative step; stop -1 then means
+// through element 0).
+EIN_API ein_status ein_view_slice(const ein_ztensor *t, int axis, int64_t start, int64_t stop,
+                                  int64_t step, ein_ztensor *view, int64_t *dims);
+EIN_API ein_status ein_view_select(const ein_ztensor *t, int axis, int64_t index,
+                                   ein_ztensor *view, int64_t *dims);
+EIN_API ein_status ein_view_squeeze(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                    int64_t *dims);
+EIN_API ein_status ein_view_unsqueeze(const ein_ztensor *t, int axis, ein_ztensor *view,
+                                      int64_t *dims);
+// NumPy's broadcast_to: new axes in front, extent-1 axes repeated by stride 0.
+EIN_API ein_status ein_view_broadcast(const ein_ztensor *t, int rank, const int64_t *shape,
+                                      ein_ztensor *view, int64_t *dims);
+// The diagonal of two axes of equal extent: axis b goes, axis a becomes the diagonal.
+EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_ztensor *view,
+                                     int64_t *dims);
+// Proves that every element of the view lies in its buffer (when buffer_bytes is given), and that
+// ranks, extents and strides are sane.
+EIN_API ein_status ein_view_check(const ein_ztensor *t);
+EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord);  // NULL when outside
+EIN_API int64_t ein_view_count(const ein_ztensor *t);     // elements; -1 when it overflows

@@ -1,0 +1,399 @@
+// ================================================================================================
+// >>build  from resolved trees to statements
+// Takes resolved trees; gives statements of the graph. What is not one fold over one expression is
+// split; the parts become temporaries.
+// ================================================================================================
+
+#define EINI_SAME_MAX 64                   // equal operands and temporaries are looked for this far
+
+// A statement being emitted: its indices, and its operands with their rows.
+typedef struct eini_build {
+  eini_emit em;            // first, see eini_emit_leaf
+  eini_prog *q;
+  int n, nfree, *var, *saved;
+  int64_t nop, cap, cap2;
+  int *op;
+  const eini_row **row;
+} eini_build;
+
+static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
+  for (int r = 0; r < rank; r++) {
+    if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
+    for (int i = 0; i < a[r].n; i++)
+      if (a[r].var[i] != b[r].var[i] || a[r].coef[i] != b[r].coef[i]) return 0;
+  }
+  return 1;
+}
+
+// The number of an operand; equal accesses share one. -1 when out of memory.
+static int eini_operand(eini_build *b, int tensor, const eini_row *row) {
+  eini_parser *p = b->em.p;
+  for (int64_t k = b->nop - 1; k >= eini_max64(0, b->nop - EINI_SAME_MAX); k--) {
+    if (b->op[k] == tensor && eini_rows_equal(b->row[k], row, b->q->g->tensor[tensor].rank))
+      return (int)k;
+  }
+  int *op = (int *)eini_grow(p->arena, b->op, b->nop, &b->cap, sizeof *op);
+  void *rows = eini_grow(p->arena, (void *)b->row, b->nop, &b->cap2, sizeof *b->row);
+  if (op == NULL || rows == NULL) return eini_pmem(p), -1;
+  b->op = op;
+  b->row = (const eini_row **)rows;
+  op[b->nop] = tensor;
+  b->row[b->nop] = row;
+  return (int)b->nop++;
+}
+
+// Emits a tree over free and bound indices.
+static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev, int64_t nfree,
+                                  const int *bind, int nbind, const eini_syn *tree) {
+  eini_parser *p = &q->p;
+  memset(b, 0, sizeof *b);
+  b->q = q;
+  b->em.p = p;
+  b->em.arena = &q->g->arena;
+  b->nfree = (int)nfree;
+  b->var = EINI_NEW(p->arena, int, nfree + nbind);
+  b->saved = EINI_NEW(p->arena, int, nfree + nbind);
+  if (b->var == NULL || b->saved == NULL) return eini_pmem(p);
+  for (; b->n < nfree + nbind; b->n++) {
+    b->var[b->n] = b->n < nfree ? freev[b->n] : bind[b->n - nfree];
+    b->saved[b->n] = q->var[b->var[b->n]].col;
+    q->var[b->var[b->n]].col = b->n;
+  }
+  eini_emit_tree(&b->em, tree);
+  return p->st;
+}
+
+static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
+  for (int r = 0; r < m->rows; r++) {
+    m->offset[r] = row[r].offset;
+    for (int i = 0; i < row[r].n; i++)
+      m->coef[(int64_t)r * m->cols + q->var[row[r].var[i]].col] = row[r].coef[i];
+  }
+}
+
+// Takes over a status that the graph reported itself.
+static ein_status eini_reported(eini_parser *p, ein_status st) {
+  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
+  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
+  return p->st = st;
+}
+
+// Appends the statement; left NULL: the free indices in order.
+static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold,
+                                  int64_t pos) {
+  eini_prog *q = b->q;
+  ein_graph *g = q->g;
+  int64_t cells = g->tensor[out].rank;
+  for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
+  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX)
+    return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
+  eini_stmt *s;
+  if (eini_graph_add_stmt(g, out, b->n, (int)b->nop, b->op, &s) != EIN_OK) return eini_pmem(&q->p);
+  s->nfree = b->nfree;
+  s->fold = fold;
+  s->pos = pos;
+  s->expr = b->em.e;
+  for (int i = 0; i < b->n; i++) {
+    const eini_var *x = &q->var[b->var[i]];
+    const eini_sym *name = &q->names.sym[x->sym];
+    int hides = 0;
+    char other[96];  // an index that hides another: told apart in what is printed
+    for (int k = 0; k < i && b->n <= 64; k++) hides |= q->var[b->var[k]].sym == x->sym;
+    int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
+    s->index[i].extent = x->extent;
+    s->index[i].name =
+        eini_strndup(&g->arena, hides ? other : name->s, hides ? len : name->n);
+    if (s->index[i].name == NULL) return eini_pmem(&q->p);
+    if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
+  }
+  if (left != NULL) eini_fill_map(q, &s->out_map, left);
+  for (int64_t k = 0; k < b->nop; k++) eini_fill_map(q, &s->proj[k], b->row[k]);
+  return eini_reported(&q->p, eini_stmt_finish(g, s, q->p.diag));
+}
+
+// ---- temporaries ----
+
+// An access to tensor at variables.
+static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, int64_t pos) {
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_ACCESS, pos);
+  eini_row *row = EINI_NEW(q->p.arena, eini_row, u->n);
+  int64_t *one = EINI_NEW(q->p.arena, int64_t, 1);
+  if (row == NULL || one == NULL) eini_pmem(&q->p);
+  if (v == NULL || row == NULL || one == NULL) return NULL;
+  *one = 1;
+  v->id = tensor;
+  v->row = row;
+  for (int64_t i = 0; i < u->n; i++) {
+    row[i].n = 1;
+    row[i].var = &u->v[i];
+    row[i].coef = one;
+    row[i].pos = pos;
+  }
+  return v;
+}
+
+// Do two statements over all elements of their tensors compute the same?
+static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
+  int same = a->fold == b->fold && a->nfree == b->nfree && a->nindex == b->nindex &&
+             a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
+  for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
+  for (int k = 0; same && k < a->noperand; k++)
+    same = a->operand[k] == b->operand[k] && eini_zmap_equal(&a->proj[k], &b->proj[k]);
+  for (int64_t i = 0; same && i < a->expr.n; i++) {
+    const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
+    same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
+           memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
+  }
+  for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
+  return same && eini_zmap_equal(&a->out_map, &b->out_map);
+}
+
+// The name of a temporary, after the tensor being defined.
+static void eini_fresh_name(eini_prog *q, char *name, size_t size) {
+  const eini_sym *s = &q->names.sym[q->line[q->cur].sym];
+  snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
+}
+
+// Stores fold over bind of tree in a temporary over the indices in scope that owner uses; one that
+// is stored already is taken.
+static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *tree, int fold,
+                           const int *bind, int nbind, int64_t pos) {
+  eini_parser *p = &q->p;
+  ein_graph *g = q->g;
+  eini_vars u = {NULL, 0, 0};
+  eini_build b;
+  char name[96];
+  int tensor = -1, shift = owner->kind == EINI_S_REDUCE && owner->ival != 0;
+  if (tree == NULL) return NULL;
+  eini_used(q, owner, &u, ++q->stamp);
+  for (int64_t i = 1; i < u.n && u.n <= 64; i++) {  // in the order of the scope
+    int x = u.v[i];
+    int64_t j = i;
+    for (; j > 0 && u.v[j - 1] > x; j--) u.v[j] = u.v[j - 1];
+    u.v[j] = x;
+  }
+  int64_t *shape = EINI_NEW(p->arena, int64_t, u.n);
+  if (shape == NULL) eini_pmem(p);
+  for (int64_t i = 0; shape != NULL && i < u.n; i++) shape[i] = q->var[u.v[i]].extent;
+  if (p->st != EIN_OK) return NULL;
+  eini_build_tree(q, &b, u.v, u.n, bind, nbind, tree);
+  if (p->st == EIN_OK) {
+    eini_fresh_name(q, name, sizeof name);
+    eini_reported(p, eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, EIN_NONE,
+                                           (int)u.n, shape, &tensor));
+  }
+  if (p->st == EIN_OK) eini_build_stmt(&b, tensor, NULL, fold, pos);
+  for (int i = b.n - 1; i >= 0; i--) q->var[b.var[i]].col = b.saved[i];
+  if (p->st != EIN_OK) return NULL;
+  eini_tensor_fix_dtype(&g->tensor[tensor]);
+  int64_t last = g->nstmt - 1;
+  for (int64_t k = last - 1; k >= eini_max64(0, last - EINI_SAME_MAX); k--) {
+    eini_tensor *t = &g->tensor[g->stmt[k].out];
+    if (t->pos >= 0 || t->nstmt != 1 || !eini_same_stmt(&g->stmt[k], &g->stmt[last])) continue;
+    tensor = g->stmt[k].out;
+    shift &= t->shift;
+    g->nstmt--;
+    g->ntensor--;
+    q->fresh--;
+    break;
+  }
+  g->tensor[tensor].shift = shift;
+  return eini_temp_access(q, tensor, &u, pos);
+}
+
+static eini_syn *eini_number(eini_prog *q, double x, int exact, int64_t pos) {
+  eini_syn *v = eini_syn_new(&q->p, EINI_S_NUM, pos);
+  if (v == NULL) return NULL;
+  v->re = x;
+  v->ival = exact ? (int64_t)x : 0;
+  v->exact = (unsigned char)exact;
+  return v;
+}
+
+// Rule 10 and norm in postfix: x what is normalised, g and b the next arguments, p the last one or
+// its default, 2 the number, d twice, s stored; then the operations below, folds over v's indices.
+static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) {
+  static const struct {
+    char key;
+    unsigned char kind, args, what;  // what: of SUM and TERM the inverse, of REDUCE the fold
+    const char *call;
+  } ops[] = {{'+', EINI_S_SUM, 2, 0, NULL}, {'-', EINI_S_SUM, 2, 1, NULL},
+             {'*', EINI_S_TERM, 2, 0, NULL}, {'/', EINI_S_TERM, 2, 1, NULL},
+             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EINI_MAX, NULL},
+             {'S', EINI_S_REDUCE, 1, EINI_SUM, NULL}, {'A', EINI_S_REDUCE, 1, EINI_MEAN, NULL},
+             {'V', EINI_S_REDUCE, 1, EINI_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
+             {'l', EINI_S_CALL, 1, 0, "log"}, {'q', EINI_S_CALL, 1, 0, "sqrt"},
+             {'r', EINI_S_CALL, 1, 0, "rsqrt"}, {'a', EINI_S_CALL, 1, 0, "abs"}};
+  eini_parser *p = &q->p;
+  eini_syn *stack[8], *r, *x = v->kid[0];
+  int n = 0, eps = v->op == 2 ? 3 : 2, k;
+  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != NULL))
+    x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
+  for (; x != NULL && *code != 0; code++) {
+    switch (*code) {
+      case 'x': r = x; break;
+      case 'g': r = v->kid[1]; break;
+      case 'b': r = v->kid[2]; break;
+      case 'd': r = stack[n - 1]; break;
+      case '2': r = eini_number(q, 2, 1, v->pos); break;
+      case 's': n--; r = eini_temp(q, stack[n], stack[n], EINI_FOLD_NONE, NULL, 0, x->pos); break;
+      case 'p':
+        r = v->n > eps ? v->kid[eps] : eini_number(q, eps == 3 ? 1e-5 : 1e-6, 0, v->pos);
+        break;
+      default:
+        for (k = 0; ops[k].key != *code;) k++;
+        n -= ops[k].args;
+        r = eini_syn_of(p, ops[k].kind, x->pos, stack[n], ops[k].args > 1 ? stack[n + 1] : NULL);
+        if (r == NULL) return NULL;
+        r->op = ops[k].what;
+        r->inv[ops[k].args - 1] = ops[k].args > 1 && ops[k].what;
+        if (ops[k].kind == EINI_S_REDUCE) {
+          r->bind = v->bind;
+          r->nbind = v->nbind;
+          r->ival = ops[k].what == EINI_MAX;  // cancels in what the macro computes
+        }
+        if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
+        break;
+    }
+    if (r == NULL || p->st != EIN_OK) return NULL;
+    stack[n++] = r;
+  }
+  return n > 0 ? stack[0] : NULL;
+}
+
+// ---- leaves ----
+
+static int eini_same_fill(const eini_syn *a, const eini_syn *b) {
+  if (a == NULL || b == NULL) return a == b;
+  return a->kind == b->kind && a->exact == b->exact && a->ival == b->ival &&
+         memcmp(&a->re, &b->re, sizeof a->re) == 0;
+}
+
+// Does x hold the tensor padded by these numbers of elements, by the same rules?
+static int eini_same_padding(const eini_padded *x, const eini_edge *edge, int rank,
+                             const int64_t *low, const int64_t *high) {
+  for (int r = 0; r < rank; r++) {
+    if (x->low[r] != low[r] || x->high[r] != high[r]) return 0;
+    if (low[r] == 0 && high[r] == 0) continue;
+    if (x->edge[r].kind != edge[r].kind || !eini_same_fill(x->edge[r].fill, edge[r].fill)) return 0;
+  }
+  return 1;
+}
+
+// The dtype of an access with an edge constant: that of where(inside, X, constant). A constant that
+// this dtype does not hold is a mistake.
+static ein_dtype eini_fill_dtype(eini_prog *q, const eini_syn *c, ein_dtype t) {
+  eini_expr e;
+  memset(&e, 0, sizeof e);
+  int k = eini_fill_node(q->g, &e, c);
+  int x = k < 0 ? -1 : eini_expr_add(&q->g->arena, &e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  if (x < 0) return eini_pmem(&q->p), EIN_NONE;
+  e.node[x].dtype = (unsigned char)t;
+  ein_dtype meet = eini_meet(&e.node[x], &e.node[k]);
+  if (!(c->exact && meet == EIN_I64) && !eini_dtype_holds(meet, c->re))
+    eini_perr(&q->p, EIN_ERR_DTYPE, EINI_AT(c), "convert first: Z[i] : f64 = X[i], then read Z",
+              "no %s has this value", ein_dtype_name(meet));
+  return meet;
+}
+
+// The tensor an access with an edge rule reads, and its rows there.
+static int eini_padded_access(eini_prog *q, const eini_syn *v, const eini_padding *by,
+                              const eini_row **rows) {
+  eini_parser *p = &q->p;
+  int rank = q->g->tensor[v->id].rank, tensor = v->id;
+  eini_padded *d = EINI_NEW(p->arena, eini_padded, 1);
+  eini_row *moved = EINI_NEW(p->arena, eini_row, rank);
+  int64_t *low = EINI_NEW(p->arena, int64_t, rank), *high = EINI_NEW(p->arena, int64_t, rank);
+  if (d == NULL || moved == NULL || low == NULL || high == NULL) return eini_pmem(p), -1;
+  for (int r = 0; r < rank; r++) {
+    int64_t lo, hi, n = q->g->tensor[v->id].shape[r];
+    int empty = 0;
+    moved[r] = v->row[r];
+    for (int i = 0; i < v->row[r].n; i++) empty |= q->var[v->row[r].var[i]].extent == 0;
+    if (empty) continue;
+    if (eini_row_range(q, &v->row[r], &lo, &hi) != EIN_OK) return -1;
+    if (lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
+      return eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&v->row[r]), NULL, "the padding is too large"),
+             -1;
+    if (v->edge[r].kind == EINI_EDGE_NONE) continue;  // proved to stay inside
+    low[r] = lo < 0 ? -lo : 0;
+    high[r] = hi >= n ? hi - n + 1 : 0;
+    moved[r].offset += low[r];
+  }
+  *rows = moved;
+  for (const eini_padded *x = q->padded; x != NULL; x = x->next)
+    if (x->from == v->id && x->dtype == by->dtype && eini_same_padding(x, v->edge, rank, low, high))
+      return x->to;
+  eini_padding w = *by;
+  for (int r = 0; r < rank && p->st == EIN_OK; r++) {
+    char name[96];
+    if (low[r] == 0 && high[r] == 0) continue;
+    eini_fresh_name(q, name, sizeof name);
+    w.pos = v->row[r].pos;
+    w.edge = v->edge[r];
+    eini_reported(p, eini_pad_axis(q->g, p->diag, &tensor, r, &w, low[r], high[r], name));
+    w.read = EIN_NONE;
+  }
+  eini_padded made = {q->padded, v->id, tensor, by->dtype, v->edge, low, high};
+  *d = made;
+  if (p->st == EIN_OK) q->padded = d;
+  return p->st == EIN_OK ? tensor : -1;
+}
+
+static int eini_build_access(eini_build *b, const eini_syn *v) {
+  eini_prog *q = b->q;
+  const eini_row *rows = v->row;
+  int tensor = v->id;
+  ein_dtype read = v->id < q->ndeclared ? q->declared[v->id] : EIN_NONE, t = read;
+  if (v->edge != NULL && q->g->tensor[tensor].rank > 0) {
+    ein_dtype own = read != EIN_NONE ? read : q->g->tensor[tensor].dtype;
+    eini_padding by = {{EINI_EDGE_NONE, NULL}, read, own, v->pos};
+    for (int r = 0; r < q->g->tensor[tensor].rank; r++)
+      if (v->edge[r].fill != NULL) by.dtype = eini_fill_dtype(q, v->edge[r].fill, by.dtype);
+    if (q->p.st != EIN_OK) return -1;
+    tensor = eini_padded_access(q, v, &by, &rows);
+    t = tensor != v->id || by.dtype == q->g->tensor[v->id].dtype ? EIN_NONE : by.dtype;
+  }
+  int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
+  int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
+  if (t == EIN_NONE) return id;
+  id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
+  if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+static int eini_build_size(eini_build *b, const eini_syn *v) {
+  int64_t n = v->id >= 0 ? b->q->var[v->id].extent : v->ival;
+  if (v->ival >= 0 && v->ival != n)
+    return eini_perr(b->em.p, EIN_ERR_NAME, EINI_AT(v), "rename the index",
+                     "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
+                     (long long)v->ival, (long long)n), -1;
+  int id = eini_expr_int(b->em.arena, &b->em.e, v->pos, n);
+  return id < 0 ? eini_pmem(b->em.p), -1 : id;
+}
+
+static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
+  static const char *const macros[] = {"xxM-esdS/", "xxM-sdeSl-", "xxA-xVp+q/g*b+",
+                                       "xx2^Ap+r*g*"};
+  eini_build *b = (eini_build *)(void *)em;
+  eini_prog *q = b->q;
+  const eini_syn *x;
+  int id;
+  switch (v->kind) {
+    case EINI_S_INDEX: return eini_emit_op(em, EINI_OP_INDEX, v->pos, q->var[v->id].col, 0);
+    case EINI_S_PARAM: return eini_emit_op(em, EINI_OP_PARAM, v->pos, v->id, 0);
+    case EINI_S_SIZE: return eini_build_size(b, v);
+    case EINI_S_ACCESS: return eini_build_access(b, v);
+    case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
+    case EINI_S_MACRO:
+      x = eini_expand(q, v, macros[v->op]);
+      return x == NULL ? -1 : eini_emit_tree(em, x);
+    case EINI_S_REDUCE:
+      x = v->exact ? eini_expand(q, v, "xa2^") : v->kid[0];
+      x = eini_temp(q, v, x, v->op, v->bind, v->nbind, v->pos);
+      id = x == NULL ? -1 : eini_build_access(b, x);
+      return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
+    default: eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
+  }
+  return -1;
+}

@@ -1,0 +1,620 @@
+// ================================================================================================
+// >>code  expressions as straight-line programs over chunk registers
+// Takes a typed expression and its operands' dtypes; gives instructions with registers reused as
+// values die. Loads read memory in place where layout and dtype allow it.
+// ================================================================================================
+
+// Operation tables by computation type. NULL: the operation does not exist for the type.
+#define EINI_ORD(n) {eini_c_##n##_bool, eini_c_##n##_i32, eini_c_##n##_i64, eini_c_##n##_f32, \
+                     eini_c_##n##_f64, NULL, NULL}
+#define EINI_ALL7(n) {eini_c_##n##_bool, eini_c_##n##_i32, eini_c_##n##_i64, eini_c_##n##_f32, \
+                      eini_c_##n##_f64, eini_c_##n##_c64, eini_c_##n##_c128}
+#define EINI_ARI(n) {NULL, eini_c_##n##_i32, eini_c_##n##_i64, eini_c_##n##_f32, eini_c_##n##_f64, \
+                     eini_c_##n##_c64, eini_c_##n##_c128}
+#define EINI_FLT(n) {NULL, NULL, NULL, eini_c_##n##_f32, eini_c_##n##_f64, eini_c_##n##_c64, \
+                     eini_c_##n##_c128}
+#define EINI_RE2(n) {NULL, NULL, NULL, eini_c_##n##_f32, eini_c_##n##_f64, NULL, NULL}
+#define EINI_CPX(n) {NULL, NULL, NULL, NULL, NULL, eini_c_##n##_c64, eini_c_##n##_c128}
+
+typedef struct eini_chunk_row {
+  unsigned char op;
+  eini_chunk_fn fn[7];  // bool i32 i64 f32 f64 c64 c128
+} eini_chunk_row;
+
+static const eini_chunk_row eini_chunk_table[] = {
+    {EINI_OP_ADD, EINI_ARI(add)}, {EINI_OP_SUB, EINI_ARI(sub)}, {EINI_OP_MUL, EINI_ARI(mul)},
+    {EINI_OP_NEG, EINI_ARI(neg)}, {EINI_OP_SQUARE, EINI_ARI(square)},
+    {EINI_OP_DIV, EINI_FLT(quot)}, {EINI_OP_POW, EINI_FLT(pow)},
+    {EINI_OP_FLOORDIV, {NULL, eini_c_div_i32, eini_c_div_i64, eini_c_fdiv_f32, eini_c_fdiv_f64,
+                        NULL, NULL}},
+    {EINI_OP_MOD, {NULL, eini_c_mod_i32, eini_c_mod_i64, eini_c_fmod_f32, eini_c_fmod_f64, NULL,
+                   NULL}},
+    {EINI_OP_MAX, EINI_ORD(max)}, {EINI_OP_MIN, EINI_ORD(min)}, {EINI_OP_LT, EINI_ORD(lt)},
+    {EINI_OP_LE, EINI_ORD(le)}, {EINI_OP_GT, EINI_ORD(gt)}, {EINI_OP_GE, EINI_ORD(ge)},
+    {EINI_OP_RELU, {NULL, eini_c_relu_i32, eini_c_relu_i64, eini_c_relu_f32, eini_c_relu_f64, NULL,
+                    NULL}}, {EINI_OP_EQ, EINI_ALL7(eq)}, {EINI_OP_NE, EINI_ALL7(ne)},
+    {EINI_OP_WHERE, EINI_ALL7(where)},
+    {EINI_OP_AND, {eini_c_and_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EINI_OP_OR, {eini_c_or_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EINI_OP_NOT, {eini_c_not_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EINI_OP_EXP, EINI_FLT(exp)}, {EINI_OP_LOG, EINI_FLT(log)}, {EINI_OP_SQRT, EINI_FLT(sqrt)},
+    {EINI_OP_RSQRT, EINI_FLT(rsqrt)}, {EINI_OP_EXPM1, EINI_FLT(expm1)},
+    {EINI_OP_LOG1P, EINI_FLT(log1p)}, {EINI_OP_SIN, EINI_FLT(sin)}, {EINI_OP_COS, EINI_FLT(cos)},
+    {EINI_OP_TAN, EINI_FLT(tan)}, {EINI_OP_TANH, EINI_FLT(tanh)},
+    {EINI_OP_ATAN2, EINI_RE2(atan2)}, {EINI_OP_ERF, EINI_RE2(erf)},
+    {EINI_OP_SIGN, EINI_ARI(sign)},
+    {EINI_OP_SIGMOID, EINI_RE2(sigmoid)}, {EINI_OP_SILU, EINI_RE2(silu)},
+    {EINI_OP_GELU, EINI_RE2(gelu)}, {EINI_OP_FLOOR, EINI_RE2(floor)},
+    {EINI_OP_CEIL, EINI_RE2(ceil)}, {EINI_OP_ROUND, EINI_RE2(round)},
+    {EINI_OP_ABS, {NULL, eini_c_abs_i32, eini_c_abs_i64, eini_c_abs_f32, eini_c_abs_f64,
+                   eini_c_abs_c64, eini_c_abs_c128}},
+    {EINI_OP_CONJ, EINI_CPX(conj)}, {EINI_OP_REAL, EINI_CPX(real)}, {EINI_OP_IMAG, EINI_CPX(imag)},
+    {EINI_OP_COMPLEX, {NULL, NULL, NULL, eini_c_complex_c64, eini_c_complex_c128, NULL, NULL}}};
+#undef EINI_ORD
+#undef EINI_ALL7
+#undef EINI_ARI
+#undef EINI_FLT
+#undef EINI_RE2
+#undef EINI_CPX
+
+static int eini_type_column(ein_dtype compute) {
+  switch (compute) {
+    case EIN_BOOL: return 0;
+    case EIN_I32: return 1;
+    case EIN_I64: return 2;
+    case EIN_F32: return 3;
+    case EIN_F64: return 4;
+    case EIN_C64: return 5;
+    default: return 6;
+  }
+}
+
+static eini_chunk_fn eini_chunk_find(const ein_kernels *fast, int op, ein_dtype compute) {
+  eini_chunk_fn fn =
+      fast == NULL || fast->chunk_fn == NULL ? NULL : fast->chunk_fn(fast->user, op, compute);
+  if (fn != NULL) return fn;
+  for (size_t i = 0; i < sizeof eini_chunk_table / sizeof *eini_chunk_table; i++)
+    if (eini_chunk_table[i].op == op) return eini_chunk_table[i].fn[eini_type_column(compute)];
+  return NULL;
+}
+
+// From (row) to (column) in the order of eini_type_column. Complex from integers goes through the
+// real type first (eini_code_cast); complex to real takes the real part.
+static const eini_chunk_fn eini_cast_table[7][7] = {
+    {NULL, eini_c_bool_to_i32, eini_c_bool_to_i64, eini_c_bool_to_f32, eini_c_bool_to_f64, NULL,
+     NULL},
+    {eini_c_i32_to_bool, NULL, eini_c_i32_to_i64, eini_c_i32_to_f32, eini_c_i32_to_f64, NULL, NULL},
+    {eini_c_i64_to_bool, eini_c_i64_to_i32, NULL, eini_c_i64_to_f32, eini_c_i64_to_f64, NULL, NULL},
+    {eini_c_f32_to_bool, eini_c_f32_to_i32, eini_c_f32_to_i64, NULL, eini_c_f32_to_f64,
+     eini_c_c64_from, NULL},
+    {eini_c_f64_to_bool, eini_c_f64_to_i32, eini_c_f64_to_i64, eini_c_f64_to_f32, NULL, NULL,
+     eini_c_c128_from},
+    {eini_c_c64_to_bool, NULL, NULL, eini_c_real_c64, NULL, NULL, eini_c_c64_to_c128},
+    {eini_c_c128_to_bool, NULL, NULL, NULL, eini_c_real_c128, eini_c_c128_to_c64, NULL}};
+
+static eini_chunk_fn eini_round_find(ein_dtype t) {
+  switch (t) {
+    case EIN_I8: return eini_c_round_i8;
+    case EIN_U8: return eini_c_round_u8;
+    case EIN_I16: return eini_c_round_i16;
+    case EIN_F16: return eini_c_round_f16;
+    case EIN_BF16: return eini_c_round_bf16;
+    default: return NULL;
+  }
+}
+
+typedef enum eini_ins_kind { EINI_INS_OP, EINI_INS_LOAD, EINI_INS_CALL } eini_ins_kind;
+
+typedef struct eini_ins {
+  unsigned char kind, dtype;  // LOAD: storage dtype of the operand
+  unsigned char compute, op;  // op: of section expr; 0: a conversion
+  int dst, a, b, c;           // registers; LOAD: a is the operand, -1-i index i as a value
+                              // CALL: a is the function, b the first of c entries in code.args
+  eini_chunk_fn fn;
+} eini_ins;
+
+// A register filled once per run: a constant or a param.
+typedef struct eini_fill {
+  int reg, param;             // param -1: constant
+  unsigned char compute;
+  int64_t ival;
+  double re, im;
+} eini_fill;
+
+typedef struct eini_code {
+  int nreg;                   // each eini_reg_bytes
+  int chunk;                  // values of one run at most, whole lanes
+  int nins, nfill;
+  eini_ins *ins;
+  eini_fill *fill;
+  int *args;
+  int root;                   // register of the result
+  unsigned char type;         // its computation dtype
+  int plain;                  // operand number when the code is one load without a change; else -1
+  int conj;                   // with plain: the conjugate of it
+  const ein_function *function;
+  const ein_kernels *fast;    // whose row_fn is asked first, or NULL
+} eini_code;
+
+// 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
+#define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16 + 64)
+
+// The same for a code whose chunks are shorter.
+static size_t eini_reg_bytes(const eini_code *code) { return (size_t)code->chunk * 16 + 64; }
+
+static int64_t eini_whole_lanes(int64_t n) {
+  return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES;
+}
+
+// Whole lanes for the chunks of n > 0 values.
+static int eini_chunk_of(int64_t n) { return (int)eini_whole_lanes(eini_min64(n, EINI_CHUNK)); }
+
+typedef struct eini_compile {
+  eini_arena *a;
+  eini_code *code;
+  const ein_dtype *operand;   // storage dtypes
+  const ein_kernels *fast;    // whose chunk functions are taken first, or NULL
+  int *reg, *last;            // of nodes; last: position of the last use
+  int *pool;
+  int npool;
+  int64_t cap;
+} eini_compile;
+
+static int eini_reg_new(eini_compile *cc) {
+  return cc->npool > 0 ? cc->pool[--cc->npool] : cc->code->nreg++;
+}
+
+static ein_status eini_ins_add(eini_compile *cc, eini_ins **ins) {
+  eini_ins *p = (eini_ins *)eini_grow(cc->a, cc->code->ins, cc->code->nins, &cc->cap, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  cc->code->ins = p;
+  *ins = &p[cc->code->nins++];
+  memset(*ins, 0, sizeof **ins);
+  return EIN_OK;
+}
+
+// A conversion, in two steps where there is no direct one. *reg is replaced.
+static ein_status eini_code_cast(eini_compile *cc, ein_dtype from, ein_dtype to, int src, int dst) {
+  eini_chunk_fn fn = eini_cast_table[eini_type_column(from)][eini_type_column(to)];
+  eini_ins *ins;
+  if (fn == NULL) {
+    ein_dtype mid = to == EIN_C64 ? EIN_F32 : to == EIN_C128 ? EIN_F64 : eini_real_part(from);
+    int t = eini_reg_new(cc);
+    EINI_TRY(eini_code_cast(cc, from, mid, src, t));
+    EINI_TRY(eini_code_cast(cc, mid, to, t, dst));
+    cc->pool[cc->npool++] = t;
+    return EIN_OK;
+  }
+  EINI_TRY(eini_ins_add(cc, &ins));
+  ins->fn = fn;
+  ins->a = ins->b = ins->c = src;
+  ins->dst = dst;
+  return EIN_OK;
+}
+
+static ein_status eini_compile_fill(eini_compile *cc, const eini_node *v, int i) {
+  eini_fill *f = &cc->code->fill[cc->code->nfill++];
+  f->reg = cc->reg[i] = eini_reg_new(cc);
+  f->param = v->op == EINI_OP_PARAM ? v->arg[0] : -1;
+  f->compute = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
+  f->ival = v->ival;
+  f->re = v->re;
+  f->im = v->im;
+  cc->last[i] = INT_MAX;  // never reused: it is filled once, before the loops
+  return EIN_OK;
+}
+
+static int eini_is_noop(const eini_node *v, ein_dtype from) {
+  ein_dtype t = (ein_dtype)v->dtype;
+  int complex_in = eini_kind_of(from) == EINI_KCOMPLEX;
+  switch (v->op) {
+    case EINI_OP_ROUNDTO: return eini_round_find(t) == NULL;
+    case EINI_OP_CAST: return from == ein_dtype_compute(t);
+    case EINI_OP_CONJ: case EINI_OP_REAL: return !complex_in;
+    case EINI_OP_FLOOR:
+    case EINI_OP_CEIL:
+    case EINI_OP_ROUND: return eini_kind_of(from) < EINI_KREAL;
+    case EINI_OP_ABS: case EINI_OP_RELU: return from == EIN_BOOL;
+    default: return 0;
+  }
+}
+
+// One operation node: its function, arguments and destination.
+static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
+  const eini_node *v = &e->node[i];
+  ein_dtype t = ein_dtype_compute((ein_dtype)v->dtype);
+  int n = eini_node_args(v);
+  int arg0 = eini_node_arg(e, v, 0);
+  ein_dtype from = ein_dtype_compute((ein_dtype)e->node[arg0].dtype);
+  eini_ins *ins;
+  cc->reg[i] = eini_reg_new(cc);
+  if (v->op == EINI_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
+  EINI_TRY(eini_ins_add(cc, &ins));
+  ins->dst = cc->reg[i];
+  ins->op = v->op;
+  if (v->op == EINI_OP_CALL) {
+    ins->kind = EINI_INS_CALL;
+    ins->a = v->arg[0];
+    ins->b = v->arg[1];
+    ins->c = n;
+    for (int k = 0; k < n; k++) cc->code->args[v->arg[1] + k] = cc->reg[eini_node_arg(e, v, k)];
+    return EIN_OK;
+  }
+  ins->a = cc->reg[arg0];
+  ins->b = n > 1 ? cc->reg[v->arg[1]] : ins->a;
+  ins->c = n > 2 ? cc->reg[v->arg[2]] : ins->a;
+  if (v->op == EINI_OP_ROUNDTO) ins->fn = eini_round_find((ein_dtype)v->dtype);
+  else ins->fn = eini_chunk_find(cc->fast, v->op, v->op == EINI_OP_WHERE ? t : from);
+  EINSUM_ASSERT(ins->fn != NULL);
+  return ins->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
+}
+
+static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
+  const eini_node *v = &e->node[i];
+  for (int k = 0; k < eini_node_args(v); k++) {
+    int c = eini_node_arg(e, v, k);
+    if (cc->last[c] == i) cc->last[c] = -1, cc->pool[cc->npool++] = cc->reg[c];
+  }
+}
+
+static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i) {
+  eini_ins *ins;
+  EINI_TRY(eini_ins_add(cc, &ins));
+  ins->kind = EINI_INS_LOAD;
+  ins->a = v->op == EINI_OP_INDEX ? -1 - v->arg[0] : v->arg[0];
+  ins->dtype = (unsigned char)(v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]]);
+  ins->compute = (unsigned char)ein_dtype_compute((ein_dtype)ins->dtype);
+  ins->dst = cc->reg[i] = cc->code->nreg++;  // never reused: what does not move stays in it
+  cc->last[i] = INT_MAX;
+  return EIN_OK;
+}
+
+// A copy of the expression without no-ops: uses go to what they stand for. *root is where it ends.
+static ein_status eini_compile_flatten(eini_arena *a, const eini_expr *e, eini_expr *flat,
+                                       int *root) {
+  int *same = EINI_NEW(a, int, e->n);  // the node a no-op stands for
+  *flat = *e;
+  flat->node = EINI_NEW(a, eini_node, e->n);
+  flat->list = EINI_NEW(a, int, e->nlist);
+  if (same == NULL || flat->node == NULL || flat->list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < (int)e->n; i++) {
+    eini_node *v = &flat->node[i];
+    *v = e->node[i];
+    for (int k = 0; k < eini_node_args(v); k++) {
+      int c = same[eini_node_arg(e, &e->node[i], k)];
+      if (v->op == EINI_OP_CALL) flat->list[v->arg[1] + k] = c;
+      else v->arg[k] = c;
+    }
+    same[i] = i;
+    if (v->op <= EINI_OP_PARAM || v->op == EINI_OP_CALL) continue;
+    int c = eini_node_arg(e, &e->node[i], 0);
+    if (eini_is_noop(v, ein_dtype_compute((ein_dtype)e->node[c].dtype))) same[i] = same[c];
+  }
+  *root = same[e->n - 1];
+  return EIN_OK;
+}
+
+// Where values are used last, from the root down; -1: dead.
+static void eini_compile_lifetimes(eini_compile *cc, const eini_expr *e, int root) {
+  for (int i = 0; i < (int)e->n; i++) cc->last[i] = -1;
+  cc->last[root] = INT_MAX;
+  for (int i = root; i >= 0; i--) {
+    for (int k = 0; cc->last[i] >= 0 && k < eini_node_args(&e->node[i]); k++) {
+      int c = eini_node_arg(e, &e->node[i], k);
+      if (cc->last[c] < 0) cc->last[c] = i;
+    }
+  }
+}
+
+// Compiles a typed expression. operand: storage dtypes.
+static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein_dtype *operand,
+                                    const ein_function *function, const ein_kernels *fast,
+                                    eini_code *code) {
+  eini_compile cc;
+  memset(&cc, 0, sizeof cc);
+  memset(code, 0, sizeof *code);
+  code->chunk = EINI_CHUNK;
+  cc.a = a;
+  cc.code = code;
+  cc.operand = operand;
+  cc.fast = fast;
+  cc.reg = EINI_NEW(a, int, e->n);
+  cc.last = EINI_NEW(a, int, e->n);
+  cc.pool = EINI_NEW(a, int, 3 * e->n + 8);
+  code->fill = EINI_NEW(a, eini_fill, e->n);
+  code->args = EINI_NEW(a, int, e->nlist);
+  code->function = function;
+  code->fast = fast != NULL && fast->row_fn != NULL ? fast : NULL;
+  if (cc.reg == NULL || cc.last == NULL || cc.pool == NULL || code->fill == NULL ||
+      code->args == NULL) {
+    return EIN_ERR_NO_MEMORY;
+  }
+  int root;
+  eini_expr flat;
+  EINI_TRY(eini_compile_flatten(a, e, &flat, &root));
+  eini_compile_lifetimes(&cc, &flat, root);
+  for (int i = 0; i <= root; i++) {
+    const eini_node *v = &flat.node[i];
+    if (cc.last[i] < 0) continue;
+    if (v->op == EINI_OP_CONST || v->op == EINI_OP_PARAM) EINI_TRY(eini_compile_fill(&cc, v, i));
+  }
+  for (int i = 0; i <= root; i++) {
+    const eini_node *v = &flat.node[i];
+    if (cc.last[i] < 0 || v->op == EINI_OP_CONST || v->op == EINI_OP_PARAM) continue;
+    if (v->op == EINI_OP_OPERAND || v->op == EINI_OP_INDEX) {
+      EINI_TRY(eini_compile_load(&cc, v, i));
+    } else {
+      EINI_TRY(eini_compile_op(&cc, &flat, i));
+      eini_compile_release(&cc, &flat, i);
+    }
+  }
+  code->root = cc.reg[root];
+  code->type = (unsigned char)ein_dtype_compute((ein_dtype)flat.node[root].dtype);
+  int conj = flat.node[root].op == EINI_OP_CONJ;
+  int leaf = conj ? flat.node[root].arg[0] : root;
+  code->plain =
+      flat.node[leaf].op == EINI_OP_OPERAND && operand[flat.node[leaf].arg[0]] == code->type
+          ? flat.node[leaf].arg[0]
+          : -1;
+  code->conj = conj;
+  return EIN_OK;
+}
+
+// ---- running ----
+
+// What one run of a code works on: addresses and registers.
+typedef struct eini_eval {
+  const eini_code *code;
+  const char *const *base;      // operands: address of the element at index 0
+  const int64_t *at;            // element offsets of this chunk; of indices: their values
+  const int64_t *index_at;
+  const int64_t *step;          // strides along the chunk, or NULL with tables
+  const int64_t *index_step;
+  const int64_t *const *table;  // offsets within the chunk per operand
+  const int64_t *const *index_table;
+  void **reg;                   // current address of each register
+  char *mem;                    // nreg * eini_reg_bytes
+} eini_eval;
+
+// Gathers n elements of size S into d: d[j] = src[j*step] or src[table[j]], unaligned-safe.
+#define EINI_GATHER(bits)                                                                   \
+  static void eini_gather_##bits(int64_t n, const char *src, int64_t step, const int64_t *table, \
+                                 void *pd) {                                                \
+    uint##bits##_t *EINI_RESTRICT d = (uint##bits##_t *)pd;                                 \
+    if (table != NULL) {                                                                    \
+      for (int64_t j = 0; j < n; j++) memcpy(&d[j], src + table[j] * (bits / 8), bits / 8);  \
+    } else if (step == 1) {                                                                 \
+      memcpy(d, src, (size_t)n * (bits / 8));                                               \
+    } else {                                                                                \
+      for (int64_t j = 0; j < n; j++, src += step * (bits / 8)) memcpy(&d[j], src, bits / 8); \
+    }                                                                                       \
+  }
+EINI_GATHER(8)
+EINI_GATHER(16)
+EINI_GATHER(32)
+EINI_GATHER(64)
+#undef EINI_GATHER
+
+static void eini_gather_128(int64_t n, const char *src, int64_t step, const int64_t *table,
+                            void *d) {
+  char *p = (char *)d;
+  for (int64_t j = 0; j < n; j++) memcpy(p + j * 16, src + (table ? table[j] : j * step) * 16, 16);
+}
+
+static void eini_gather(size_t size, int64_t n, const char *src, int64_t step, const int64_t *table,
+                        void *d) {
+  switch (size) {
+    case 1: eini_gather_8(n, src, step, table, d); break;
+    case 2: eini_gather_16(n, src, step, table, d); break;
+    case 4: eini_gather_32(n, src, step, table, d); break;
+    case 8: eini_gather_64(n, src, step, table, d); break;
+    default: eini_gather_128(n, src, step, table, d); break;
+  }
+}
+
+// Storage values (gathered, contiguous) to the computation type.
+static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
+  int32_t *i = (int32_t *)dst;
+  float *f = (float *)dst;
+  switch (t) {
+    case EIN_BOOL:
+      for (int64_t j = 0; j < n; j++) ((uint8_t *)dst)[j] = ((const uint8_t *)src)[j] != 0;
+      break;
+    case EIN_U8: for (int64_t j = 0; j < n; j++) i[j] = ((const uint8_t *)src)[j]; break;
+    case EIN_I8: for (int64_t j = 0; j < n; j++) i[j] = ((const int8_t *)src)[j]; break;
+    case EIN_I16: for (int64_t j = 0; j < n; j++) i[j] = ((const int16_t *)src)[j]; break;
+    case EIN_F16:
+      for (int64_t j = 0; j < n; j++) f[j] = eini_f16_load(((const uint16_t *)src)[j]);
+      break;
+    default:
+      for (int64_t j = 0; j < n; j++) f[j] = eini_bf16_load(((const uint16_t *)src)[j]);
+      break;
+  }
+}
+
+static int eini_same_storage(ein_dtype t) { return ein_dtype_compute(t) == t && t != EIN_BOOL; }
+
+static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
+  const size_t reg_bytes = eini_reg_bytes(ev->code);
+  char *mem = ev->mem + (size_t)ins->dst * reg_bytes;
+  ev->reg[ins->dst] = mem;
+  if (ins->a < 0) {  // the value of an index
+    int i = -1 - ins->a;
+    int64_t *d = (int64_t *)(void *)mem, at = ev->index_at[i];
+    memset(d + n, 0, (size_t)(eini_whole_lanes(n) - n) * sizeof *d);
+    const int64_t *table = ev->index_table == NULL ? NULL : ev->index_table[i];
+    for (int64_t j = 0; j < n; j++) d[j] = at + (table != NULL ? table[j] : j * ev->index_step[i]);
+    return;
+  }
+  size_t size = eini_dtypes[ins->dtype].size;
+  const char *src = ev->base[ins->a] + ev->at[ins->a] * (int64_t)size;
+  const int64_t *table = ev->table == NULL ? NULL : ev->table[ins->a];
+  int64_t step = table == NULL ? ev->step[ins->a] : 0;
+  int same = eini_same_storage((ein_dtype)ins->dtype);
+  if (same && table == NULL && step == 1 && n % EINI_LANES == 0 &&
+      (uintptr_t)src % (size > 8 ? 8 : size) == 0) {
+    union { const char *c; void *v; } u;  // read in place; registers of loads are never written
+    u.c = src;
+    ev->reg[ins->dst] = u.v;
+    return;
+  }
+  int64_t *equal = (int64_t *)(void *)(mem + reg_bytes - 64);
+  if (same && table == NULL && step == 0) {
+    if (*equal >= n && memcmp(mem, src, size) == 0) return;
+    *equal = eini_whole_lanes(n);
+    eini_gather(size, *equal, src, 0, NULL, mem);
+    return;
+  }
+  *equal = 0;
+  size_t wide = eini_dtypes[ins->compute].size;  // cleared: lanes nobody reads
+  memset(mem + (size_t)n * wide, 0, (size_t)(eini_whole_lanes(n) - n) * wide);
+  if (same) {
+    eini_gather(size, n, src, step, table, mem);
+    return;
+  }
+  uint64_t raw[EINI_CHUNK / 4];  // two bytes an element at most
+  eini_gather(size, n, src, step, table, raw);
+  eini_widen((ein_dtype)ins->dtype, n, raw, mem);
+}
+
+// Evaluates n <= code->chunk values and returns where they are. direct: where the root's last
+// operation may write (unaliased, padded room is not needed: n is then a multiple of the lanes).
+static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
+  const eini_code *code = ev->code;
+  const size_t reg_bytes = eini_reg_bytes(code);
+  int64_t padded = eini_whole_lanes(n);
+  EINSUM_ASSERT(n <= code->chunk);
+  for (int i = 0; i < code->nins; i++) {
+    const eini_ins *ins = &code->ins[i];
+    if (ins->kind == EINI_INS_LOAD) {
+      eini_run_load(ev, ins, n);
+      continue;
+    }
+    void *dst = ev->mem + (size_t)ins->dst * reg_bytes;
+    if (direct != NULL && i == code->nins - 1) dst = direct;
+    if (ins->kind == EINI_INS_OP) {
+      ins->fn(padded, ev->reg[ins->a], ev->reg[ins->b], ev->reg[ins->c], dst);
+    } else {
+      const void *in[EINI_ARGS_MAX];
+      for (int k = 0; k < ins->c; k++) in[k] = ev->reg[code->args[ins->b + k]];
+      const ein_function *f = &code->function[ins->a];
+      f->fn(n, in, dst, f->user);
+    }
+    ev->reg[ins->dst] = dst;
+  }
+  return ev->reg[code->root];
+}
+
+static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int64_t n, void *d) {
+  switch (t) {
+    case EIN_BOOL: for (int64_t j = 0; j < n; j++) ((uint8_t *)d)[j] = re != 0 || im != 0; break;
+    case EIN_I32:
+      for (int64_t j = 0; j < n; j++) ((int32_t *)d)[j] = (int32_t)(uint32_t)(uint64_t)ival;
+      break;
+    case EIN_I64: for (int64_t j = 0; j < n; j++) ((int64_t *)d)[j] = ival; break;
+    case EIN_F32: for (int64_t j = 0; j < n; j++) ((float *)d)[j] = (float)re; break;
+    case EIN_F64: for (int64_t j = 0; j < n; j++) ((double *)d)[j] = re; break;
+    case EIN_C64:
+      for (int64_t j = 0; j < n; j++) {
+        ((eini_c64 *)d)[j].re = (float)re;
+        ((eini_c64 *)d)[j].im = (float)im;
+      }
+      break;
+    default:
+      for (int64_t j = 0; j < n; j++) ((eini_c128 *)d)[j] = eini_cmk(re, im);
+      break;
+  }
+}
+
+// The same with a constant's or a param's value.
+static void eini_fill_run(const eini_fill *f, ein_dtype t, const ein_scalar *param, int64_t n,
+                          void *d) {
+  double re = f->re, im = f->im;
+  int64_t ival = f->ival;
+  if (f->param >= 0) {
+    re = param[f->param].re;
+    im = param[f->param].im;
+    ival = eini_f64_to_i64(re);
+  }
+  eini_fill_value(t, re, im, ival, n, d);
+}
+
+// Fills the registers of constants and params, once per run, n values each.
+static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_t n) {
+  const eini_code *code = ev->code;
+  const size_t reg_bytes = eini_reg_bytes(code);
+  n = eini_whole_lanes(n);
+  for (int i = 0; i < code->nreg; i++) {
+    ev->reg[i] = ev->mem + (size_t)i * reg_bytes;
+    memset((char *)ev->reg[i] + reg_bytes - 64, 0, 8);
+  }
+  for (int i = 0; i < code->nfill; i++) {
+    const eini_fill *f = &code->fill[i];
+    eini_fill_run(f, (ein_dtype)f->compute, param, n, ev->reg[f->reg]);
+  }
+}
+
+// ---- storing ----
+
+// A chunk of the computation type `from` (bool i32 i64 f32 f64 c64 c128) goes to storage dtype
+// `to`: converted into tmp (16 bytes for each of whole lanes; may be the source's own place for
+// equal types).
+static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const void *src, void *tmp,
+                               void *tmp2) {
+  ein_dtype mid = ein_dtype_compute(to);
+  int64_t padded = eini_whole_lanes(n);
+  if (from == EIN_F64 && mid == EIN_F32 && to != mid) {  // f16 and bf16 round once
+    for (int64_t j = 0; j < n; j++) ((float *)tmp)[j] = eini_round_odd(((const double *)src)[j]);
+    src = tmp;
+  } else if (from != mid) {
+    int f = eini_type_column(from), t = eini_type_column(mid);
+    if (eini_cast_table[f][t] != NULL) {
+      eini_cast_table[f][t](padded, src, src, src, tmp);
+    } else {  // integers to complex and the like: through the real type of the target
+      ein_dtype real =
+          eini_kind_of(mid) == EINI_KCOMPLEX ? eini_real_part(mid) : eini_real_part(from);
+      int r = eini_type_column(real);
+      if (from != real) eini_cast_table[f][r](padded, src, src, src, tmp2);
+      eini_cast_table[r][t](padded, from != real ? tmp2 : src, src, src, tmp);
+    }
+    src = tmp;
+  }
+  if (mid == to) return src;
+  const int32_t *i = (const int32_t *)src;
+  const float *fl = (const float *)src;
+  switch (to) {
+    case EIN_U8: for (int64_t j = 0; j < n; j++) ((uint8_t *)tmp2)[j] = (uint8_t)i[j]; break;
+    case EIN_I8:
+      for (int64_t j = 0; j < n; j++) ((int8_t *)tmp2)[j] = (int8_t)(uint8_t)(uint32_t)i[j];
+      break;
+    case EIN_I16:
+      for (int64_t j = 0; j < n; j++) ((int16_t *)tmp2)[j] = (int16_t)(uint16_t)(uint32_t)i[j];
+      break;
+    case EIN_F16:
+      for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_f16_store(fl[j]);
+      break;
+    default: for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_bf16_store(fl[j]); break;
+  }
+  return tmp2;
+}
+
+static void eini_scatter(size_t size, int64_t n, const void *src, char *dst, int64_t step,
+                         const int64_t *table) {
+  const char *s = (const char *)src;
+  if (table == NULL && step == 1) {
+    memcpy(dst, s, (size_t)n * size);
+    return;
+  }
+  switch (size) {
+    case 4:
+      for (int64_t j = 0; j < n; j++) memcpy(dst + (table ? table[j] : j * step) * 4, s + j * 4, 4);
+      break;
+    case 8:
+      for (int64_t j = 0; j < n; j++) memcpy(dst + (table ? table[j] : j * step) * 8, s + j * 8, 8);
+      break;
+    default:
+      for (int64_t j = 0; j < n; j++) {
+        memcpy(dst + (table ? table[j] : j * step) * (int64_t)size, s + j * (int64_t)size, size);
+      }
+  }
+}

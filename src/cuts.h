@@ -1,0 +1,105 @@
+// ================================================================================================
+// >>cuts  which indices may be cut, and the vectors for p places
+// A form is a statement up to names: statements of one form share vectors and tables.
+// ================================================================================================
+
+// The ways to cut and place a statement; n of them, nindex entries each.
+typedef struct eini_ways {
+  int64_t n, cap;
+  int64_t *cut;
+  int *order, *norder;     // order: cut indices, most significant digit first
+} eini_ways;
+
+typedef struct eini_dform {
+  const eini_stmt *s;
+  int64_t *limit;          // most pieces of each index; 1: it stays whole
+  int64_t *need;           // pieces that are asked for; 0: open
+  int pinned;              // placed as a pinned tensor: reduced digits first, then axis order
+  const ein_parts *fixed;  // the only way; or NULL
+  int *prefer;             // its indices, those first that most statements can be cut by alike
+  const int64_t *hint;     // a vector that is not dropped; or NULL
+  eini_ways ways;
+  double *join, *agg, *seconds;  // of each way: what does not depend on other statements
+  double *unary;           // their sum under the model
+  double least;            // of unary, over dropped ways too; 0 where not all were seen
+  unsigned char *active;   // operands that are fetched, [noperand]: the output is read
+  unsigned char *again;    // operands that one before reads by the same projection: they are
+                           //   fetched and counted once
+} eini_dform;
+
+struct ein_decomposition {
+  eini_arena arena;
+  ein_decomp_info info;
+  ein_parts *parts;        // of statements, then of pinned inputs
+  ein_decomp_stmt *stmt;
+  int npinned, *pinned;    // tensors
+};
+
+typedef struct eini_decomposer {
+  eini_arena arena;        // scratch of the call
+  eini_diag *diag;
+  const ein_graph *g;
+  const ein_decompose_desc *desc;
+  ein_machine machine;
+  int64_t p;
+  int ndivisor;
+  int64_t divisor[256];    // of p
+  int nnode;               // statements, then pinned inputs
+  int nform;
+  int64_t nvector;         // ways of all forms
+  int npinned;             // the last nodes: pinned inputs, as statements that copy them
+  eini_dform *node;        // what is asked of each statement; ways and tables are its form's
+  int *tensor_node;        // of each pinned input; -1: not pinned
+  int *form_of;            // node whose form a node has
+  int cut_short;           // ways were dropped for lack of room
+  double over;             // the least bytes of vectors that do not fit the memory by themselves
+  int over_at;             // and their statement
+  int64_t effort;          // steps left to enumerate vectors
+  const ein_decomposition *hint;  // its vectors are not dropped; or NULL
+} eini_decomposer;
+
+// Which indices the executor can cut: of an output coordinate with several indices only that with
+// the largest coefficient; in deterministic mode none whose pieces would be added otherwise.
+static void eini_cut_limits(const ein_graph *g, const eini_stmt *s, int64_t *limit) {
+  for (int c = 0; c < s->nindex; c++)
+    limit[c] = eini_order_cuts(g, s, c) ? eini_max64(1, s->index[c].extent) : 1;
+  for (int r = 0; r < s->out_map.rows; r++) {
+    const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+    int64_t most = 0;
+    for (int c = 0; c < s->nfree; c++)
+      if (s->index[c].extent > 1) most = eini_max64(most, eini_abs64(coef[c]));
+    for (int c = 0; c < s->nfree; c++)
+      if (coef[c] != 0 && coef[c] != most && coef[c] != -most) limit[c] = 1;
+  }
+}
+
+static int eini_divisors(int64_t n, int64_t *divisor) {
+  int count = 0;
+  for (int64_t d = 1; d * d <= n; d++) count += (n % d == 0) + (n % d == 0 && d * d != n);
+  for (int64_t d = 1, low = 0, high = count; d * d <= n; d++) {
+    if (n % d != 0) continue;
+    divisor[low++] = d;
+    divisor[--high] = n / d;
+  }
+  return count;
+}
+
+static int64_t eini_tasks(const int64_t *cut, int n) {
+  int64_t tasks = 1;
+  for (int c = 0; c < n; c++) tasks *= cut[c];
+  return tasks;
+}
+
+// The only index of a coordinate, -1 when there is none or several; its coefficient.
+static int eini_row_index(const ein_zmap *m, int r, int64_t *coef) {
+  int found = -1;
+  *coef = 0;
+  for (int c = 0; c < m->cols; c++) {
+    int64_t v = m->coef[(int64_t)r * m->cols + c];
+    if (v == 0) continue;
+    if (found >= 0) return -1;
+    found = c;
+    *coef = v;
+  }
+  return found;
+}

@@ -1,0 +1,187 @@
+// ================================================================================================
+// >>decomp-api  public types and functions
+// Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
+// ================================================================================================
+
+typedef enum ein_cost {
+  EIN_COST_PAPER = 0,       // scalars moved, the paper's formulas
+  EIN_COST_PAPER_CODE,      // the same, repartition as in the paper's implementation
+  EIN_COST_BYTES,           // bytes moved, exactly
+  EIN_COST_SECONDS,         // predicted seconds
+  EIN_COST_COUNT
+} ein_cost;
+
+// Where inputs lie that are not pinned. They cost no bytes either way.
+typedef enum ein_inputs {
+  EIN_INPUTS_HELD = 0,      // in the memory of the places that read them, the parts they read
+  EIN_INPUTS_OUTSIDE        // outside: they take no memory of a place
+} ein_inputs;
+
+#define EIN_PLACES_MAX (1 << 20)
+
+// One place and its link. 0: the default; else from 1e-30 to 1e30.
+typedef struct ein_machine {
+  double flops;             // scalar operations per second of a place; default 1e11
+  double memory_bw;         // bytes per second of its memory; default 1e11
+  double latency;           // seconds of one message; default 2e-6
+  double bandwidth;         // bytes per second into a place; default 1e10
+  double overhead;          // seconds per task; default 2e-6
+  double memory;            // bytes that may live at a place at once, see ein_sim_info.peak_bytes;
+                            //   default: no limit
+} ein_machine;
+
+// The machine whose places are threads of the ctx, as under the fabric `threads`: operations (of
+// the widest type that the graph computes in) and memory as a provider of kernels says they are,
+// which has measured them when it was calibrated. Blocks of other places are read like one's own,
+// so that moving them costs no more. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
+EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
+                                       ein_machine *m);
+
+// How one statement's index space is cut; borrowed from the decomposition.
+typedef struct ein_parts {
+  int nindex;               // indices of the statement, free ones first (its own order)
+  const int64_t *cut;       // pieces of each index, >= 1 and <= max(1, extent)
+  int norder;               // cut indices (pieces > 1)
+  const int *order;         // them, most significant digit first: the rule of placement
+  int64_t ntask;            // product of cut, <= p
+  double join, agg, repart, seconds;  // cost terms under the chosen model; seconds: 0 if unknown
+} ein_parts;
+
+// All zero but p: the best decomposition by the paper's cost.
+typedef struct ein_decompose_desc {
+  int64_t p;                // places, 1 .. EIN_PLACES_MAX
+  const char *method;       // eindecomp (default), linear, none, sqrt, data, model (megatron),
+                            //   sequence, attention, given
+  ein_cost cost;
+  const ein_machine *machine;
+  int nparts;               // vectors of statements: "T[s=2,t=4]", indices not named stay whole;
+  const char *const *parts; //   T: the tensor defined. given: statements not named are not cut
+  int npin;                 // tensors held in a partition: "X[s=8]"; an axis is named by an index
+  const char *const *pin;   //   that stands alone there in some statement, or by its number.
+                            //   "W*[f=8]": inputs and outputs of such names with these axes
+  ein_inputs inputs;        // inputs that are not pinned; default: places hold what they read
+  int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
+  const char *const *keep;
+  int strict;               // 1: the paper's family for seconds too
+  int fewer;                // 1: the family of divisors under every model. Few tasks move few
+                            //   bytes: the least cost in bytes is then to cut nothing
+  int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
+                            //   seconds: 2048 for 64 places, fewer for more, 16 at least); fewer
+                            //   where edges' tables would have more than 2^26 entries in all
+  double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
+  int beam;                 // states of the search where tables are split; default 256; 2^24 at
+                            //   most of all statements
+  // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
+  // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
+  // "f,hidden,ff". No other method looks at names.
+  const char *batch, *sequence, *heads, *hidden;
+} ein_decompose_desc;
+
+typedef struct ein_decomposition ein_decomposition;  // immutable
+
+typedef struct ein_decomp_info {
+  int64_t p;
+  ein_cost cost;
+  const char *method;       // under EIN_COST_SECONDS: the one that was fastest in the simulation;
+                            //   eindecomp/paper, eindecomp/bytes: searched under that model
+  const char *family;       // what was searched: paper, divisors or method, see METHODS
+  double total;             // under the cost model: scalars, bytes or seconds, added up
+  double lower;             // no decomposition of the family costs less under the model
+  int proved;               // 1: total is the least over the family (of one, for `method`)
+  double gap;               // (total - lower) / total; 0 when proved
+  double seconds;           // simulated, under EIN_COST_SECONDS; else 0
+  ein_inputs inputs;
+  int nstmt;                // statements of the graph as written
+  int nform;                // different forms among them: isomorphic ones share their tables
+  int64_t nvector;          // vectors (with orders) of all forms
+} ein_decomp_info;
+
+// Decomposes the statements of a finished graph, as written. *d is NULL on failure; it is the
+// caller's (ein_decomposition_destroy) and outlives graph and ctx, but not the ctx's allocator.
+// EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
+// EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
+// EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
+// statement where the least need is more, and says whether that is proved.
+// EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
+// elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
+EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **d);
+EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
+EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
+// Statement stmt of the graph, from 0. EIN_ERR_ARGUMENT when there is none.
+EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt, ein_parts *parts);
+// What statement stmt is; borrowed from the decomposition.
+typedef struct ein_decomp_stmt {
+  const char *out;          // the tensor it defines
+  int64_t line;             // in the source, or 0
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const char *const *index; // their names
+  const int64_t *extent;
+  int noperand;
+  const char *const *operand;  // names of the tensors it reads
+  const ein_zmap *proj;     // where: of each operand a row per axis, a column per index
+  ein_zmap out_map;         // where it writes
+  ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
+  const char *map;          // expression over operands $0, $1, .., indices and params, in the
+                            //   notation of programs; NULL: too long, or too deep
+  const char *fold;         // over the reduced indices, by name; NULL: none
+  ein_dtype dtype;          // of the result, before it is stored
+  ein_dtype accumulates;    // what its fold adds in; EIN_NONE: there is no fold
+  double error_bound;       // of the stored result, relative to the sum of absolute values, for any
+                            //   order of the fold; -1: none is known
+  int from_inputs;          // 1: from the inputs on; 0: its operands taken as they are stored
+} ein_decomp_stmt;
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s);
+// The partition of tensor number `tensor` of the graph when it is a pinned input: one index per
+// axis, in order. EIN_ERR_ARGUMENT when it is none.
+EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor, ein_parts *parts);
+
+// ---- simulation: no data is touched ----
+typedef struct ein_sim_stmt {  // one statement
+  double tasks, messages;
+  double join, agg;         // bytes fetched by tasks, and by homes for partial results
+  double start, end, busy;  // seconds: first task, last result; sum over its tasks
+} ein_sim_stmt;
+
+typedef struct ein_sim_info {
+  double tasks, messages, join, agg;
+  double flops;             // scalar operations of expressions and folds
+  ein_machine machine;      // what was assumed, defaults filled in
+  double seconds;           // until the last block is complete
+  double busy;              // seconds that places compute, summed
+  double input_bytes;       // most of inputs at one place: pinned blocks and, unless they lie
+                            //   outside, of the other inputs what its tasks read
+  double peak_bytes;        // most that lives at one place: inputs, blocks until their last reader
+                            //   (those of outputs always), and of one statement at a time what
+} ein_sim_info;             //   its task fetched, its partial result and its block
+
+// A message: it leaves from `sent` on and is there at `arrived`, each end at the full bandwidth.
+typedef struct ein_sim_move {
+  int stmt;                 // whose task reads it, or whose partial result it is
+  int64_t from, to;         // places
+  double bytes, sent, arrived;
+} ein_sim_move;
+
+typedef struct ein_sim_desc {
+  const ein_machine *machine;
+  ein_sim_stmt *stmt;       // receives one per statement; may be NULL
+  double *peak;             // receives the peak bytes of each of the p places; may be NULL
+  void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
+  // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.
+  void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
+  void (*move_fn)(void *user, const ein_sim_move *move);  // every message
+  void *user;
+} ein_sim_desc;
+
+// Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
+// a predicted time line. A message takes latency + bytes / bandwidth; out of a place, and into a
+// place, one goes after the other, in the order of statements. Partial results meet in a tree.
+// Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
+// places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
+// there is no move_fn. desc may be NULL; graph is that which was decomposed.
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info);
+EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
+// The model of that name: EIN_COST_COUNT when unknown.
+EIN_API ein_cost ein_cost_find(const char *name);

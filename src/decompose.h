@@ -1,0 +1,175 @@
+// ================================================================================================
+// >>decompose  from statements to forms
+// A variable of the net is a statement (or pinned input), its labels are its ways; edges between
+// producers and readers are tables that equal pairs of forms share.
+// ================================================================================================
+
+typedef struct eini_dedge {  // node y reads what node x defines, as operand k
+  int x, y, k, table;
+  int64_t alike;           // the first edge between the same forms, which has the same table
+} eini_dedge;
+
+typedef struct eini_edges {
+  eini_dedge *e;
+  int64_t n, cap;
+  int64_t *shared;         // edges with a table of their own
+  int64_t nshared;
+} eini_edges;
+
+static int eini_same_tensor(const eini_tensor *a, const eini_tensor *b) {
+  return a->dtype == b->dtype && a->rank == b->rank &&
+         (a->rank == 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
+}
+
+// Do expressions take the same operations, on operands of the same numbers?
+static int eini_same_expr(const eini_expr *a, const eini_expr *b) {
+  if (a->n != b->n || a->nlist != b->nlist) return 0;
+  for (int64_t k = 0; k < a->n; k++) {
+    const eini_node *x = &a->node[k], *y = &b->node[k];
+    if (x->op != y->op || x->dtype != y->dtype) return 0;
+    if (x->op != EINI_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
+  }
+  return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
+}
+
+// Do two nodes differ in names and literals only?
+static int eini_same_form(const eini_decomposer *dc, int i, int j) {
+  const eini_dform *a = &dc->node[i], *b = &dc->node[j];
+  const eini_stmt *s = a->s, *t = b->s;
+  const eini_tensor *tensor = dc->g->tensor;
+  size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
+  if (s->nindex != t->nindex || s->nfree != t->nfree || s->noperand != t->noperand ||
+      s->fold != t->fold || s->type != t->type || a->pinned != b->pinned ||
+      s->numpy != t->numpy || !eini_same_expr(&s->expr, &t->expr) ||
+      (a->hint == NULL) != (b->hint == NULL) ||
+      (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
+  if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
+                memcmp(a->need, b->need, n * sizeof *a->need) != 0 ||
+                memcmp(a->prefer, b->prefer, n * sizeof *a->prefer) != 0 ||
+                (a->hint != NULL && memcmp(a->hint, b->hint, n * sizeof *a->hint) != 0))) return 0;
+  if ((a->fixed == NULL) != (b->fixed == NULL)) return 0;
+  if (a->fixed != NULL && (a->fixed->norder != b->fixed->norder ||
+                           memcmp(a->fixed->order, b->fixed->order,
+                                  (size_t)a->fixed->norder * sizeof(int)) != 0)) return 0;
+  if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
+  for (int c = 0; c < s->nindex; c++)
+    if (s->index[c].extent != t->index[c].extent) return 0;
+  if (!eini_zmap_equal(&s->out_map, &t->out_map) ||
+      !eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
+  for (int k = 0; k < s->noperand; k++) {
+    if (!eini_zmap_equal(&s->proj[k], &t->proj[k]) ||
+        !eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]])) return 0;
+    if (a->again[k] != b->again[k]) return 0;
+  }
+  return 1;
+}
+
+static uint64_t eini_zmap_hash(const ein_zmap *m, uint64_t h) {
+  size_t rows = (size_t)m->rows, cells = rows * (size_t)m->cols;
+  if (cells > 0) h = eini_hash(m->coef, cells * sizeof *m->coef, h);
+  return rows > 0 ? eini_hash(m->offset, rows * sizeof *m->offset, h) : h;
+}
+
+// Finds what each node reads more than once.
+static ein_status eini_nodes_repeat(eini_decomposer *dc) {
+  uint64_t mask = 4;
+  for (int i = 0; i < dc->nnode; i++)
+    while (mask < 2 * (uint64_t)dc->node[i].s->noperand) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // operand + 1
+  uint64_t *used = EINI_NEW(&dc->arena, uint64_t, (int64_t)mask);
+  if (slot == NULL || used == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    const eini_stmt *s = f->s;
+    f->again = EINI_NEW(&dc->arena, unsigned char, s->noperand);
+    if (f->again == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < s->noperand; k++) {
+      uint64_t at = eini_zmap_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
+      for (; slot[at] != 0 && !f->again[k]; at = (at + 1) & mask)
+        f->again[k] = s->operand[slot[at] - 1] == s->operand[k] &&
+                      eini_zmap_equal(&s->proj[slot[at] - 1], &s->proj[k]);
+      used[k] = at;
+      if (!f->again[k]) slot[at] = k + 1;
+    }
+    for (int k = 0; k < s->noperand; k++)
+      if (!f->again[k]) slot[used[k]] = 0;
+  }
+  return EIN_OK;
+}
+
+// Equal for nodes of the same form.
+static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
+  int64_t key[5];
+  key[0] = s->nindex, key[1] = s->nfree, key[2] = s->fold, key[3] = s->type, key[4] = s->expr.n;
+  uint64_t h = eini_zmap_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
+  for (int c = 0; c < s->nindex; c++)
+    h = eini_hash(&s->index[c].extent, sizeof s->index[c].extent, h);
+  for (int k = -1; k < s->noperand; k++) {
+    const eini_tensor *t = &g->tensor[k < 0 ? s->out : s->operand[k]];
+    if (k >= 0) h = eini_zmap_hash(&s->proj[k], h);
+    if (t->rank > 0) h = eini_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
+  }
+  return h;
+}
+
+// A statement that copies an input along its axes stands for a pinned input.
+static ein_status eini_pin_node(eini_decomposer *dc, int tensor, eini_stmt **out) {
+  const eini_tensor *t = &dc->g->tensor[tensor];
+  eini_stmt *s = EINI_NEW(&dc->arena, eini_stmt, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->out = tensor;
+  s->nindex = s->nfree = t->rank;
+  s->type = t->dtype;
+  s->index = EINI_NEW(&dc->arena, eini_index, t->rank);
+  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_zmap_new(&dc->arena, t->rank, t->rank, &s->out_map));
+  for (int r = 0; r < t->rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = t->shape[r];
+    s->out_map.coef[(int64_t)r * t->rank + r] = 1;
+  }
+  *out = s;
+  return EIN_OK;
+}
+
+static ein_status eini_nodes_make(eini_decomposer *dc) {
+  const ein_graph *g = dc->g;
+  const ein_decompose_desc *d = dc->desc;
+  int64_t most = g->nstmt;
+  for (int64_t t = 0; t < g->ntensor && d->npin > 0; t++)
+    most += g->tensor[t].role == EIN_ROLE_INPUT;
+  dc->node = EINI_NEW(&dc->arena, eini_dform, most);
+  dc->form_of = EINI_NEW(&dc->arena, int, most);
+  dc->tensor_node = EINI_NEW(&dc->arena, int, g->ntensor);
+  if (dc->node == NULL || dc->form_of == NULL || dc->tensor_node == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < g->nstmt; i++) dc->node[dc->nnode++].s = &g->stmt[i];
+  for (int64_t t = 0; t < g->ntensor; t++) dc->tensor_node[t] = -1;
+  for (int k = 0; k < d->npin; k++) {
+    eini_spec spec;
+    EINI_TRY(eini_spec_read(dc, "pin", d->pin[k], &spec));
+    for (int t = 0; t < g->ntensor; t++) {
+      if (g->tensor[t].role == EIN_ROLE_INPUT && dc->tensor_node[t] < 0)
+        dc->tensor_node[t] = eini_pin_means(dc, &spec, t) ? 0 : -1;
+    }
+  }
+  for (int t = 0; t < g->ntensor; t++) {
+    eini_stmt *s;
+    if (dc->tensor_node[t] < 0) continue;
+    EINI_TRY(eini_pin_node(dc, t, &s));
+    dc->tensor_node[t] = dc->nnode;
+    dc->node[dc->nnode++].s = s;
+    dc->npinned++;
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    f->limit = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
+    f->need = EINI_NEW(&dc->arena, int64_t, f->s->nindex);
+    f->active = EINI_NEW(&dc->arena, unsigned char, f->s->noperand + 1);
+    f->prefer = EINI_NEW(&dc->arena, int, f->s->nindex);
+    if (f->limit == NULL || f->need == NULL || f->active == NULL || f->prefer == NULL)
+      return EIN_ERR_NO_MEMORY;
+    eini_cut_limits(dc->g, f->s, f->limit);
+    for (int c = 0; c < f->s->nindex; c++) f->prefer[c] = c;
+  }
+  return eini_nodes_repeat(dc);
+}

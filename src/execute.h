@@ -1,0 +1,356 @@
+// ================================================================================================
+// >>execute  running a plan
+// Takes a plan and the bindings of one call. Writes only into them; everything mutable is in the
+// workspace: slots, params, temporaries, scratch of each thread, copies of overlapping outputs.
+// ================================================================================================
+
+#define EINI_STACK_WORKSPACE 2048  // plans that need no more run without touching an allocator
+
+typedef struct eini_exec {
+  const ein_plan *p;
+  const ein_run *run;
+  char **slot;
+  ein_scalar *param;
+  ein_status *status;          // of every part of a task
+  char *scratch;
+  int no_direct;
+} eini_exec;
+
+typedef struct eini_share {
+  const eini_exec *x;
+  const eini_task *t;
+  int parts;
+} eini_share;
+
+static ein_status eini_run_error(const ein_run *run, ein_status st, const char *what, int i,
+                                 const char *name) {
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "%s %d ('%s')", what, i, name);
+  return st;
+}
+
+static ein_status eini_run_small(const ein_run *run, size_t need) {
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "the workspace has %llu bytes, %llu are needed",
+             (unsigned long long)run->workspace_bytes, (unsigned long long)need);
+  return EIN_ERR_ARGUMENT;
+}
+
+// Does dtype t hold the value of a param?
+static int eini_param_holds(ein_dtype t, const ein_scalar *v) {
+  if (t == EIN_NONE || !v->set) return 1;
+  return eini_dtype_holds(t, v->re) &&
+         (eini_kind_of(t) == EINI_KCOMPLEX ? eini_dtype_holds(t, v->im) : v->im == 0);
+}
+
+// Tables where there are inputs and outputs; nothing is said of the run yet.
+static ein_status eini_run_begin(const ein_run *run, int nin, int nout) {
+  if (run == NULL) return EIN_ERR_ARGUMENT;
+  const int no_in = nin > 0 && run->in == NULL, no_out = nout > 0 && run->out == NULL;
+  if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
+  if (!no_in && !no_out) return EIN_OK;
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "%s is NULL, not the addresses of %d %s",
+             no_in ? "in" : "out", no_in ? nin : nout, no_in ? "inputs" : "outputs");
+  return EIN_ERR_ARGUMENT;
+}
+
+// Every param has a value, and its dtype, or those it took where it stands, hold it.
+static ein_status eini_params_check(const ein_graph *g, const ein_run *run) {
+  for (int64_t k = 0; k < g->nparam; k++) {
+    const eini_param *p = &g->param[k];
+    const ein_scalar *v = run->param != NULL && run->param[k].set ? &run->param[k] : &p->value;
+    ein_dtype t = p->dtype;
+    if (!v->set)
+      return eini_run_error(run, EIN_ERR_ARGUMENT, "no value for param", (int)k, p->name);
+    for (int64_t i = 0; v->im != 0 && t == EIN_NONE && i < g->nstmt; i++) {
+      const eini_expr *e = &g->stmt[i].expr;
+      for (int64_t x = 0; x < e->n; x++)
+        if (e->node[x].op == EINI_OP_PARAM && e->node[x].arg[0] == k &&
+            eini_kind_of((ein_dtype)e->node[x].dtype) < EINI_KCOMPLEX)
+          t = (ein_dtype)e->node[x].dtype;
+    }
+    if (eini_param_holds(t, v)) continue;
+    if (run->error != NULL && run->error_bytes > 0)
+      snprintf(run->error, run->error_bytes, "param '%s' is %s, which does not hold %.17g%s",
+               p->name, ein_dtype_name(t), v->re, v->im != 0 ? " and an imaginary part" : "");
+    return EIN_ERR_DTYPE;
+  }
+  return EIN_OK;
+}
+
+// Declared ahead: a group's task runs tasks.
+static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part);
+
+static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
+                                int64_t hi) {
+  switch (t->kind) {
+    case EINI_TASK_GROUP: return eini_group_run(x, t, scratch, -1);
+    case EINI_TASK_COPY:
+      if (t->kernels != NULL) return eini_copy_provided(t, x->slot, scratch, lo, hi);
+      eini_copy_run(t, x->slot, scratch, lo, hi);
+      return EIN_OK;
+    case EINI_TASK_CONTRACT: return eini_contract_task_run(t, x->slot, x->param, scratch, -1);
+    default:
+      eini_mapreduce_run(t, x->slot, x->param, scratch, lo, hi, x->no_direct);
+      if (t->stream != NULL) t->stream->stream_fn(t->stream->user, 0, NULL, NULL);
+      return EIN_OK;
+  }
+}
+
+static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
+  const eini_group *g = t->group;
+  const int last = g->nloop - 1;
+  eini_exec y = *x;
+  size_t used = 0;
+  int64_t per = (g->extent[last] + g->block[last] - 1) / g->block[last];
+  int64_t blocks = g->nloop > 1 ? per * g->extent[0] : per;
+  int64_t from = part < 0 ? 0 : blocks * part / t->parts;
+  int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
+  int windows = g->nwindow[0] > g->nwindow[1] ? g->nwindow[0] : g->nwindow[1];
+  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)windows * sizeof(char *));
+  char *local = scratch + used, *rest = local + g->local_bytes;
+  for (int64_t b = from; b < to; b++) {
+    const int64_t at[2] = {last > 0 ? b / per : b * g->block[0],
+                           last > 0 ? b % per * g->block[1] : 0};
+    const int v = at[last] + g->block[last] > g->extent[last];
+    for (int k = 0; k < g->nwindow[v]; k++) {
+      const eini_window *w = &g->window[v][k];
+      int64_t shift = w->offset + at[0] * w->step[0] + at[1] * w->step[1];
+      const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
+      y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
+    }
+    for (int k = 0; k < g->ntask; k++) {
+      const eini_task *s = &g->task[v][k];
+      EINI_TRY(eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0));
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_share_part(const eini_share *part, int i) {
+  const eini_task *t = part->t;
+  char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
+  if (t->kind == EINI_TASK_GROUP) return eini_group_run(part->x, t, scratch, i);
+  if (t->kind == EINI_TASK_CONTRACT)
+    return eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
+  int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
+  if (t->kind == EINI_TASK_MAP && t->nchunk == 1 && t->cut == t->chunk[0]) {
+    size = (size + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK;  // whole chunks
+  }
+  int64_t lo = eini_min64((int64_t)i * size, n), hi = eini_min64(lo + size, n);
+  return lo < hi ? eini_task_run(part->x, t, scratch, lo, hi) : EIN_OK;
+}
+
+static void eini_share_run(void *arg, int i) {
+  const eini_share *part = (const eini_share *)arg;
+  part->x->status[i] = eini_share_part(part, i);
+}
+
+static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
+  const ein_executor *e = &x->p->executor;
+  int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
+              : t->cut >= 0 && t->work >= 32768 ? e->width : 1;
+  if (e->width > 1 && parts > 1) {
+    eini_share part;
+    part.x = x;
+    part.t = t;
+    part.parts = parts;
+    e->parallel_for(parts, eini_share_run, &part, e->user);
+    for (int i = 0; i < parts; i++) EINI_TRY(x->status[i]);
+    return EIN_OK;
+  }
+  return eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+}
+
+// ---- overlap ----
+
+// Do two ports share an element? Address intervals, then lattices: if the elements of both lie on
+// grids of one pitch, they miss each other when their phases differ by at least an element.
+static int eini_ports_overlap(const eini_port *a, const char *pa, const eini_port *b,
+                              const char *pb) {
+  if (a->lo == a->hi || b->lo == b->hi) return 0;
+  uintptr_t a0 = (uintptr_t)pa + (uintptr_t)a->lo, a1 = (uintptr_t)pa + (uintptr_t)a->hi;
+  uintptr_t b0 = (uintptr_t)pb + (uintptr_t)b->lo, b1 = (uintptr_t)pb + (uintptr_t)b->hi;
+  if (a1 <= b0 || b1 <= a0) return 0;
+  int64_t g = eini_gcd64(a->step, b->step);
+  if (g == 0) return 1;
+  int64_t sa = (int64_t)ein_dtype_size(a->info.dtype), sb = (int64_t)ein_dtype_size(b->info.dtype);
+  int64_t phase = (int64_t)(((uintptr_t)pb - (uintptr_t)pa) % (uintptr_t)g);
+  if ((uintptr_t)pb < (uintptr_t)pa) {
+    phase = (int64_t)(((uintptr_t)pa - (uintptr_t)pb) % (uintptr_t)g);
+    phase = phase == 0 ? 0 : g - phase;
+  }
+  return !(phase >= sa && phase + sb <= g);
+}
+
+// In place is safe when the only task is element-wise and reads the input where it writes.
+static int eini_in_place(const ein_plan *p, int in, const void *pi, const void *po) {
+  if (p->ntask != 1 || p->nout != 1 || pi != po || p->task[0].kind != EINI_TASK_MAP) return 0;
+  const eini_task *t = &p->task[0];
+  if (t->folder.fold != EINI_FOLD_NONE) return 0;
+  for (int s = 0; s < t->out; s++) {
+    if (t->ref[s].slot != in) continue;
+    if (t->ref[s].offset != t->ref[t->out].offset ||
+        ein_dtype_size(t->ref[s].dtype) != ein_dtype_size(t->ref[t->out].dtype)) {
+      return 0;
+    }
+    for (int i = 0; i < t->nindex; i++) {
+      if (t->extent[i] > 1 && t->stride[(int64_t)s * t->nindex + i] !=
+                                  t->stride[(int64_t)t->out * t->nindex + i]) {
+        return 0;
+      }
+    }
+  }
+  return 1;
+}
+
+// Finds overlaps: *copy gets a bit for every output that must go through a copy (31 at most, then
+// all), *no_direct is set for in-place work.
+static ein_status eini_exec_overlap(const ein_plan *p, const ein_run *run, uint32_t *copy,
+                                    int *no_direct) {
+  *copy = 0;
+  for (int o = 0; o < p->nout; o++) {
+    const char *po = (const char *)run->out[o];
+    for (int i = 0; i < p->info.nin; i++) {
+      if (!eini_ports_overlap(&p->out[o], po, &p->in[i], (const char *)run->in[i])) continue;
+      if (eini_in_place(p, i, run->in[i], po)) {
+        *no_direct = 1;
+        continue;
+      }
+      if (!p->may_overlap) {
+        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps input", i,
+                              p->in[i].info.name);
+      }
+      *copy |= o < 31 ? (uint32_t)1 << o : ~(uint32_t)0;
+    }
+    for (int q = 0; q < o; q++) {
+      if (eini_ports_overlap(&p->out[o], po, &p->out[q], (const char *)run->out[q])) {
+        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps output", q,
+                              p->out[q].info.name);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- one call ----
+
+static ein_status eini_exec_bind(eini_exec *x, char *mem) {
+  const ein_plan *p = x->p;
+  const ein_run *run = x->run;
+  x->slot = (char **)(void *)mem;
+  x->param = (ein_scalar *)(void *)(mem + (size_t)p->nslot * sizeof(char *));
+  x->status = (ein_status *)(void *)(x->param + p->info.nparam);
+  char *temps = mem + p->head_bytes;
+  x->scratch = temps + p->temp_bytes;
+  for (int i = 0; i < p->info.nin; i++) {
+    union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
+    u.c = run->in[i];
+    x->slot[i] = u.v != NULL ? u.v : mem;  // empty: no element is read, but addresses are formed
+    if (u.v == NULL && p->in[i].lo != p->in[i].hi)
+      return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for input", i, p->in[i].info.name);
+  }
+  for (int o = 0; o < p->nout; o++) {
+    x->slot[p->nin + o] = run->out[o] != NULL ? (char *)run->out[o] : mem;
+    if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi)
+      return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
+  }
+  if (p->temp_bytes > 0) {
+    for (int64_t t = 0; t < p->graph->ntensor; t++) {
+      x->slot[p->nin + p->nout + t] = temps + p->slot_offset[t];
+    }
+  }
+  for (int k = 0; k < p->info.nparam; k++) {
+    int given = run->param != NULL && run->param[k].set;
+    x->param[k] = given ? run->param[k] : p->graph->param[k].value;
+  }
+  return eini_params_check(p->graph, run);
+}
+
+// Outputs that overlap inputs are computed in mirrors at `copies` and moved at the end.
+static ein_status eini_exec_mirrors(eini_exec *x, uint32_t copy, char *copies) {
+  const ein_plan *p = x->p;
+  int mirror = p->nslot - p->nout;
+  for (int o = 0; o < p->nout; o++) {
+    x->slot[mirror + o] = copies - p->out[o].lo;
+    int64_t span = p->out[o].hi - p->out[o].lo;
+    copies += ((size_t)span + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+    if (!(copy >> (o < 31 ? o : 31) & 1) || p->out[o].lo == p->out[o].hi) continue;
+    if (p->keeps) EINI_TRY(eini_exec_task(x, &p->copy_in[o]));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *copies) {
+  const ein_plan *p = x->p;
+  EINI_TRY(eini_exec_bind(x, mem));
+  int mirror = p->nslot - p->nout;
+  if (copy != 0) {
+    EINI_TRY(eini_exec_mirrors(x, copy, copies));
+    for (int o = 0; o < p->nout; o++)
+      if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
+  }
+  double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
+  for (int k = 0; k < p->ntask; k++) {
+    double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
+    if (p->checked && p->watch[k] != NULL)
+      EINI_TRY(eini_watch_run(p->watch[k], x->slot, x->param, x->scratch, x->run->error,
+                              x->run->error_bytes));
+    const ein_status st = eini_exec_task(x, &p->task[k]);
+    if (st != EIN_OK) {
+      const ein_kernels *by = p->task[k].kernels;
+      return eini_run_error(x->run, st, "a kernel failed in task", k,
+                            by != NULL ? by->name : "portable");
+    }
+    if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
+  }
+  if (copy != 0) {
+    for (int o = 0; o < p->nout; o++) {
+      x->slot[p->nin + o] = (char *)x->run->out[o];
+      if ((copy >> (o < 31 ? o : 31) & 1) && p->out[o].lo != p->out[o].hi)
+        EINI_TRY(eini_exec_task(x, &p->copy_back[o]));
+    }
+  }
+  return EIN_OK;
+}
+
+// What runs in place of a plan's tasks; mem: its workspace.
+typedef ein_status (*eini_run_fn)(const ein_plan *p, const ein_run *run, char *mem);
+
+// grow: a workspace without room for copies of overlapping outputs is replaced by an own one.
+static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow,
+                                  eini_run_fn other) {
+  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+  eini_exec x;
+  uint32_t copy;
+  x.p = p;
+  x.run = run;
+  x.no_direct = 0;
+  EINI_TRY(eini_exec_overlap(p, run, &copy, &x.no_direct));
+  size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
+  char *mem = (char *)run->workspace, *own = NULL;
+  if (grow && run->workspace_bytes < need) mem = NULL;
+  if (mem != NULL && run->workspace_bytes < need) return eini_run_small(run, need);
+  char stack[EINI_STACK_WORKSPACE + EINI_ALIGN];
+  if (mem == NULL && need <= EINI_STACK_WORKSPACE) mem = stack;
+  if (mem == NULL) {
+    mem = own = (char *)p->al.alloc_fn(need, EINI_ALIGN, p->al.user);
+    if (mem == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
+  char *base = mem + skew;  // the workspace has EINI_ALIGN spare bytes
+  ein_status st = other != NULL
+                      ? other(p, run, base)
+                      : eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
+  if (own != NULL) p->al.free_fn(own, need, p->al.user);
+  return st;
+}
+
+// Frees a plan that is not kept within a budget.
+static void eini_plan_free(ein_plan *p) {
+  if (p == NULL) return;
+  eini_arena arena = p->arena;
+  eini_graph_free(p->graph);
+  eini_arena_free(&arena);
+}

@@ -1,0 +1,338 @@
+// ================================================================================================
+// >>explain  plans as text and JSON
+// Takes a plan; writes into a caller's buffer as snprintf does: the whole length is returned, what
+// does not fit is cut.
+// ================================================================================================
+
+// A string in JSON quotes; control bytes and quotes escaped, UTF-8 kept.
+static void eini_say_string(eini_text *t, const char *s) {
+  eini_say(t, "\"");
+  for (; *s; s++) {
+    unsigned char c = (unsigned char)*s;
+    if (c == '"' || c == '\\') eini_say(t, "\\%c", c);
+    else if (c < 32) eini_say(t, "\\u%04x", c);
+    else eini_say(t, "%c", c);
+  }
+  eini_say(t, "\"");
+}
+
+// A number in JSON: integers exactly, NaN and infinity as null.
+static void eini_say_number(eini_text *t, double x) {
+  if (x - x != 0) eini_say(t, "null");
+  else if (fabs(x) < 9e15 && x == floor(x)) eini_say(t, "%.0f", x);
+  else eini_say(t, "%.17g", x);
+}
+
+// Operations of a statement, counted as opt_einsum does: one per factor and one for the sum.
+static double eini_stmt_flops(const eini_stmt *s) {
+  double n = 1;
+  for (int i = 0; i < s->nindex; i++) n *= (double)s->index[i].extent;
+  int factors = s->noperand > 1 ? s->noperand - 1 : 1;
+  return n * (factors + (s->nindex > s->nfree && s->noperand > 1));
+}
+
+// The labels of an access, as far as its axes are plain indices, without commas.
+static void eini_say_labels(eini_text *t, const eini_stmt *s, const ein_zmap *m) {
+  int64_t n = (int64_t)m->rows * m->cols, terms = 0;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t c = m->coef[i];
+    if (i % m->cols == 0) terms = 0;
+    if (c != 0 && c != 1) eini_say(t, c == -1 ? "-" : terms > 0 && c > 0 ? "+" : "");
+    if (c != 0 && c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
+    if (c != 0) eini_say(t, "%s", s->index[i % m->cols].name);
+    terms += c != 0;
+  }
+}
+
+// "ij,jk->ik"
+static void eini_say_einsum(eini_text *t, const eini_stmt *s) {
+  for (int k = 0; k < s->noperand; k++) {
+    if (k > 0) eini_say(t, ",");
+    eini_say_labels(t, s, &s->proj[k]);
+  }
+  eini_say(t, "->");
+  eini_say_labels(t, s, &s->out_map);
+}
+
+// Provider and variant; the portable kernels go by what they do.
+static void eini_say_kernel(eini_text *t, const eini_task *task) {
+  const char *what = task->kind == EINI_TASK_CONTRACT ? "contract"
+                     : task->kind == EINI_TASK_COPY ? "copy"
+                     : task->folder.fold == EINI_FOLD_NONE ? "map" : "map-reduce";
+  if (task->kernels == NULL) eini_say(t, "%s", what);
+  else eini_say(t, "%s", task->kernels->name);
+  if (task->choice.variant[0]) eini_say(t, "-%s", task->choice.variant);
+}
+
+// Bytes moved at least: every tensor of the task once.
+static double eini_task_bytes(const ein_graph *g, const eini_task *t) {
+  double bytes = 0;
+  for (int which = 0; which < 2; which++) {
+    const eini_stmt *s = which ? t->fused : t->stmt;
+    if (s == NULL) continue;
+    for (int k = -1; k < s->noperand; k++) {
+      if (which == 0 && k < 0 && t->fused != NULL) continue;
+      if (which == 1 && k >= 0 && s->operand[k] == t->stmt->out) continue;
+      const eini_tensor *x = &g->tensor[k < 0 ? s->out : s->operand[k]];
+      double n = (double)ein_dtype_size(x->dtype);
+      for (int a = 0; a < x->rank; a++) n *= (double)x->shape[a];
+      bytes += n;
+    }
+  }
+  return bytes;
+}
+
+// What is known of a task's result; *from: of what its error is counted from.
+static double eini_task_bound(const ein_plan *p, const eini_task *task, const char **from) {
+  int known;
+  const double e = eini_plan_bound(p, task->fused != NULL ? task->fused : task->stmt, &known);
+  *from = e < 0 ? NULL : known && !p->inner ? "inputs" : "operands";
+  return e;
+}
+
+// ---- fallbacks: statements that no provider of kernels takes, where there is any ----
+
+// Is one of the operations not the portable one?
+static int eini_code_fast(const eini_code *code, int *nop) {
+  int found = 0;
+  for (int i = 0; i < code->nins; i++) {
+    const eini_ins *ins = &code->ins[i];
+    int portable = ins->kind != EINI_INS_OP || ins->op == 0;
+    if (ins->kind == EINI_INS_LOAD || ins->op == 0) continue;
+    ++*nop;
+    for (size_t r = 0; r < sizeof eini_chunk_table / sizeof *eini_chunk_table; r++)
+      for (int c = 0; c < 7 && eini_chunk_table[r].op == ins->op; c++)
+        portable |= eini_chunk_table[r].fn[c] == ins->fn;
+    found |= !portable;
+  }
+  return found;
+}
+
+// Is a map or its fold done by operations that a provider has, or has none of them any?
+static int eini_map_fast(const ein_plan *p, const eini_task *task) {
+  const eini_folder *f = &task->folder;
+  int nop = f->fold != EINI_FOLD_NONE, any = 0, found = eini_code_fast(&task->code, &nop);
+  if (task->has_epi) found |= eini_code_fast(&task->epi, &nop);
+  if (f->fold != EINI_FOLD_NONE && f->fold <= EINI_ALL)
+    found |= f->across != eini_across_find(NULL, f->fold, f->type);
+  if (f->max_fn != NULL) found |= f->max_fn != eini_across_find(NULL, EINI_MAX, f->type);
+  for (int k = 0; k < p->nkernels; k++) {
+    const ein_kernels *fast = p->kernels[k];
+    any |= fast->chunk_fn != NULL && (fast->ordered || !p->graph->ordered) &&
+           fast->chunk_fn(fast->user, EINI_OP_EXP, EIN_F32) != NULL;
+  }
+  return found || nop == 0 || !any;
+}
+
+// Why a task runs in portable kernels although there are others; NULL: it does not. room: for it.
+static const char *eini_fallback(const ein_plan *p, const eini_task *task, eini_text *room) {
+  int asked = 0;
+  if (p->nkernels == 0 || task->kernels != NULL || task->stmt == NULL) return NULL;
+  for (int i = 0; i < task->ncandidate; i++)
+    asked |= strcmp(task->candidate[i].name, "portable") != 0;
+  if (asked) return NULL;  // one could, and would take longer
+  if (task->kind == EINI_TASK_CONTRACT) {
+    eini_say(room, "no provider contracts %s by %s", ein_dtype_name(task->contract->c.type),
+             eini_fold_name(p->graph, task->stmt->fold));
+  } else if (task->kind == EINI_TASK_COPY) {
+    eini_say(room, "no provider copies elements of %d bytes that way",
+             (int)ein_dtype_size(task->ref[task->out].dtype));
+  } else {
+    if (eini_map_fast(p, task)) return NULL;
+    eini_say(room, "no provider has an operation of it in %s",
+             ein_dtype_name((ein_dtype)task->code.type));
+  }
+  return room->buf;
+}
+
+// What it adds in, how far from the truth it may be, and why it is slow.
+static void eini_say_accuracy(eini_text *t, const ein_plan *p, const eini_task *task) {
+  char why[128];
+  eini_text room = eini_text_of(why, sizeof why);
+  const ein_dtype sums = eini_stmt_accumulates(p->graph, task->stmt);
+  const char *from, *fallback = eini_fallback(p, task, &room);
+  const double e = eini_task_bound(p, task, &from);
+  eini_say(t, "\n        ");
+  if (sums != EIN_NONE) eini_say(t, "accumulates in %s; ", ein_dtype_name(sums));
+  if (e < 0) eini_say(t, "no error bound is known");
+  else if (e > 0) eini_say(t, "error at most %.3g of the sum of absolute values, ", e);
+  else if (sums == EIN_NONE || eini_kind_of(sums) >= EINI_KREAL) eini_say(t, "exact, ");
+  else eini_say(t, "exact, but integers wrap, ");
+  if (from != NULL)
+    eini_say(t, strcmp(from, "inputs") == 0 ? "from the inputs on" : "operands taken as stored");
+  if (fallback != NULL) eini_say(t, "\n        fallback: portable kernels, %s", fallback);
+}
+
+static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
+  char kernel[64];
+  eini_text name = eini_text_of(kernel, sizeof kernel);
+  eini_say_kernel(&name, task);
+  eini_say(t, "%4d  %-16s ", k, kernel);
+  eini_say_stmt(t, p->graph, task->stmt);
+  if (task->fused != NULL) eini_say(t, ", then ");
+  if (task->fused != NULL) eini_say_stmt(t, p->graph, task->fused);
+  eini_say(t, "  %.3g flops, %.3g bytes", eini_stmt_flops(task->stmt),
+           eini_task_bytes(p->graph, task));
+  eini_say_accuracy(t, p, task);
+  for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
+    const eini_candidate *x = &task->candidate[i];
+    eini_say(t, "%s%s-%s %.3g s", i == 0 ? "\n        predicted: " : ", ", x->name, x->variant,
+             x->seconds);
+  }
+  eini_say(t, "\n");
+}
+
+static int eini_fallbacks(const ein_plan *p) {
+  const eini_task *task;
+  int n = 0;
+  for (int k = 0; k < p->ntask; k++) {
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      char why[128];
+      eini_text room = eini_text_of(why, sizeof why);
+      n += eini_fallback(p, task, &room) != NULL;
+    }
+  }
+  return n;
+}
+
+static void eini_say_group(eini_text *t, const eini_task *task, int k) {
+  const eini_group *g = task->group;
+  eini_say(t, "%4d  group of %d, blocks of", k, g->ntask);
+  for (int j = 0; j < g->nloop; j++) {
+    eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
+             (long long)g->extent[j]);
+  }
+  eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
+}
+
+static void eini_json_names(eini_text *t, const char *key, const eini_stmt *s, int from, int to) {
+  eini_say(t, ", \"%s\": [", key);
+  for (int i = from; i < to; i++) {
+    const char *name = s->index[i].name;
+    if (i > from) eini_say(t, ", ");
+    eini_say_string(t, name == NULL || !name[0] ? "?" : name);
+  }
+  eini_say(t, "]");
+}
+
+static void eini_json_accuracy(eini_text *t, const ein_plan *p, const eini_task *task) {
+  char why[128];
+  eini_text room = eini_text_of(why, sizeof why);
+  const eini_stmt *s = task->stmt;
+  const ein_dtype sums = eini_stmt_accumulates(p->graph, s);
+  const char *from, *fallback = eini_fallback(p, task, &room);
+  const double e = eini_task_bound(p, task, &from);
+  eini_json_names(t, "free", s, 0, s->nfree);
+  eini_json_names(t, "reduced", s, s->nfree, s->nindex);
+  eini_say(t, ", \"dtype\": \"%s\", \"accumulates\": ",
+           ein_dtype_name((task->fused != NULL ? task->fused : s)->type));
+  if (sums != EIN_NONE) eini_say(t, "\"%s\"", ein_dtype_name(sums));
+  else eini_say(t, "null");
+  eini_say(t, ", \"error_bound\": ");
+  if (e < 0) eini_say(t, "null");
+  else eini_say(t, "%.17g", e);
+  if (from != NULL) eini_say(t, ", \"error_from\": \"%s\", \"fallback\": ", from);
+  else eini_say(t, ", \"error_from\": null, \"fallback\": ");
+  if (fallback != NULL) eini_say_string(t, fallback);
+  else eini_say(t, "null");
+}
+
+static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
+  const eini_stmt *s = task->stmt, *f = task->fused;
+  eini_say(t, "{\"out\": ");
+  eini_say_string(t, p->graph->tensor[(f ? f : s)->out].name);
+  eini_say(t, ", \"from\": [");
+  if (s->line > 0) eini_say(t, "%lld", (long long)s->line);
+  if (f != NULL && f->line > 0 && f->line != s->line)
+    eini_say(t, "%s%lld", s->line > 0 ? ", " : "", (long long)f->line);
+  eini_say(t, group < 0 ? "], \"group\": null, \"path\": [[" : "], \"group\": %d, \"path\": [[",
+           group);
+  for (int k = 0; k < s->noperand; k++) eini_say(t, "%s%d", k > 0 ? ", " : "", k);
+  for (int part = 0; part < 2; part++) {
+    eini_say(t, part ? "}, \"parts\": {" : "]], \"indices\": {");
+    for (int i = 0; i < s->nindex; i++) {
+      const char *name = s->index[i].name;
+      if (i > 0) eini_say(t, ", ");
+      eini_say_string(t, name == NULL || !name[0] ? "?" : name);
+      eini_say(t, ": %lld", part ? 1LL : (long long)s->index[i].extent);
+    }
+  }
+  eini_say(t, "}, \"join\": 0, \"agg\": 0, \"repart\": 0, \"tasks\": 1, \"bytes\": 0, "
+           "\"kernels\": [\"");
+  eini_say_kernel(t, task);
+  eini_say(t, "\"], \"seconds\": ");
+  if (task->ncandidate > 0) eini_say(t, "%.3g", task->choice.seconds);
+  else eini_say(t, "null");
+  eini_say(t, ", \"io_bound\": null, \"flops\": ");
+  eini_say_number(t, eini_stmt_flops(s));
+  eini_say(t, ", \"traffic\": ");
+  eini_say_number(t, eini_task_bytes(p->graph, task));
+  eini_json_accuracy(t, p, task);
+  eini_say(t, ", \"fold\": ");
+  if (s->fold == EINI_FOLD_NONE) eini_say(t, "null");
+  else eini_say_string(t, eini_fold_name(p->graph, s->fold));
+  eini_say(t, ", \"einsum\": ");
+  char label[256];
+  eini_text e = eini_text_of(label, sizeof label);
+  eini_say_einsum(&e, s);
+  if (e.at < sizeof label) eini_say_string(t, label);
+  else eini_say(t, "null");
+  eini_say(t, ", \"operands\": [");
+  for (int k = 0; k < s->noperand; k++) {
+    if (k > 0) eini_say(t, ", ");
+    eini_say_string(t, p->graph->tensor[s->operand[k]].name);
+  }
+  eini_say(t, "]}");
+}
+
+static void eini_json_seconds(eini_text *t, double seconds) {
+  eini_say(t, ", \"seconds\": ");
+  eini_say_number(t, seconds > 0 ? seconds : NAN);
+}
+
+// Members that every plan has, whatever it was made for; what is not known is null.
+static void eini_json_head(eini_text *t, const ein_plan *p) {
+  const eini_path *path = p != NULL && p->npath > 0 && p->path[0].first != NULL ? p->path : NULL;
+  const int proved = p != NULL ? p->info.proved : 0;
+  eini_say(t, ", \"method\": ");
+  eini_say_string(t, p == NULL || p->info.method == NULL ? "none" : p->info.method);
+  eini_say(t, ", \"proved\": %s, \"proved_of\": %s",
+           proved ? "true" : path == NULL ? "null" : "false",
+           proved == 1 ? "\"paths\"" : proved == 2 ? "\"paths without outer products\"" : "null");
+  eini_say(t, ", \"lower\": null, \"gap\": null, \"family\": null, \"inputs\": null, "
+           "\"machine\": null, \"path\": ");
+  for (int i = 0; path != NULL && i < path->nstep; i++) {
+    eini_say(t, i == 0 ? "[" : ", ");
+    for (int k = path->first[i]; k < path->first[i + 1]; k++)
+      eini_say(t, "%s%d", k > path->first[i] ? ", " : "[", path->pos[k]);
+    eini_say(t, "]");
+  }
+  eini_say(t, path == NULL ? "null" : path->nstep == 0 ? "[]" : "]");
+}
+
+// `said` of them are there already. Returns how many there are then.
+static int eini_json_choices(eini_text *t, const ein_plan *p, int said) {
+  for (int64_t k = 0; k < p->nverdict; k++) {
+    const eini_verdict *v = &p->verdict[k];
+    eini_say(t, said++ == 0 ? "{\"out\": " : ", {\"out\": ");
+    eini_say_string(t, v->out);
+    eini_say(t, ", \"taken\": \"%s\", \"seconds\": {", eini_verdict_way(v, v->taken));
+    for (int i = 0; i < (v->units == 0 ? 3 : 2); i++) {
+      eini_say(t, "%s\"%s\": ", i > 0 ? ", " : "", eini_verdict_way(v, i));
+      eini_say_number(t, v->seconds[i]);
+    }
+    eini_say(t, "}}");
+  }
+  return said;
+}
+
+static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_task *task;
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      if (said++ > 0) eini_say(t, ", ");
+      eini_json_task(t, p, task, p->task[k].kind == EINI_TASK_GROUP ? k : -1);
+    }
+  }
+  return said;
+}

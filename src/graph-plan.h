@@ -1,0 +1,148 @@
+// ================================================================================================
+// >>graph-plan  plans of graphs
+// Takes a finished graph; gives its statements in contraction orders, and a plan.
+// ================================================================================================
+
+// Copies a statement into another graph (same tensor numbers).
+static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
+  eini_arena *a = &g->arena;
+  eini_stmt *s;
+  EINI_TRY(eini_graph_add_stmt(g, from->out, from->nindex, from->noperand, from->operand, &s));
+  eini_stmt own = *s;
+  *s = *from;
+  s->index = own.index;
+  s->operand = own.operand;
+  s->proj = own.proj;
+  s->out_map = own.out_map;
+  eini_zmap_fill(&s->out_map, &from->out_map);
+  for (int i = 0; i < from->nindex; i++) {
+    const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
+    s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
+    s->index[i].extent = from->index[i].extent;
+    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  for (int k = 0; k < from->noperand; k++) eini_zmap_fill(&s->proj[k], &from->proj[k]);
+  s->expr.node = EINI_NEW(a, eini_node, from->expr.n);
+  s->expr.list = EINI_NEW(a, int, from->expr.nlist);
+  if (s->expr.node == NULL || s->expr.list == NULL) return EIN_ERR_NO_MEMORY;
+  s->expr.cap = from->expr.n;
+  s->expr.caplist = from->expr.nlist;
+  memcpy(s->expr.node, from->expr.node, (size_t)from->expr.n * sizeof *from->expr.node);
+  if (from->expr.nlist > 0)
+    memcpy(s->expr.list, from->expr.list, (size_t)from->expr.nlist * sizeof *from->expr.list);
+  return EIN_OK;
+}
+
+// Tensors, params and registrations of a graph, without its statements.
+static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
+  EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
+  for (int64_t t = 0; t < from->ntensor; t++) {
+    const eini_tensor *x = &from->tensor[t];
+    int id;
+    EINI_TRY(eini_graph_add_tensor(g, x->name, (int64_t)strlen(x->name), x->role, x->dtype, x->rank,
+                                   x->shape, &id));
+    g->tensor[id].partial = x->partial;
+    g->tensor[id].shift = x->shift;
+    g->tensor[id].line = x->line;
+  }
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    int id;
+    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  return EIN_OK;
+}
+
+// The statements of a graph, n-ary folds split, into p->graph.
+static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_graph *graph,
+                                       const ein_options *o) {
+  eini_diag *diag = eini_diag_of(ctx);
+  eini_path_opts opts;
+  eini_way way;
+  EINI_TRY(eini_path_options(ctx, diag, o, &opts, &way));
+  if (way == EINI_WAY_USER)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "a path given step by step is for one expression, not for a program");
+  p->graph->ordered = graph->ordered;
+  eini_split sp;
+  p->unsplit = way == EINI_WAY_UNSPLIT;
+  memset(&sp, 0, sizeof sp);
+  sp.g = p->graph;
+  sp.diag = diag;
+  sp.rates = o->deterministic ? NULL : eini_rates_of(ctx);
+  sp.fastest = way == EINI_WAY_FASTEST;
+  for (int64_t i = 0; i < graph->nstmt; i++) {
+    const eini_stmt *s = &graph->stmt[i];
+    EINI_TRY(eini_stmt_copy(p->graph, s));
+    double size = 1;
+    for (int k = 0; k < s->nindex; k++) size *= (double)s->index[k].extent;
+    p->info.naive_flops += size;
+    if (p->unsplit || graph->ordered) continue;
+    p->graph->nstmt--;  // taken back if it is split, put back if not
+    eini_stmt copy = p->graph->stmt[p->graph->nstmt];
+    eini_path path;
+    int done;
+    memset(&path, 0, sizeof path);
+    EINI_TRY(eini_split_stmt(&sp, &copy, &opts, &path, &done));
+    if (done) {
+      p->graph->tensor[s->out].nstmt--;
+      EINI_TRY(eini_plan_path_info(p, &path, s->out));
+      continue;
+    }
+    p->info.flops += size;
+    p->graph->stmt[p->graph->nstmt++] = copy;
+  }
+  return o->deterministic && !graph->ordered ? eini_order_graph(p->graph) : EIN_OK;
+}
+
+// A graph that can be planned, with valid layouts for its inputs and outputs.
+static ein_status eini_validate_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                      const ein_binding *layout) {
+  eini_diag *diag = eini_diag_of(ctx);
+  if (graph == NULL)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is NULL");
+  if (graph->open)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  EINI_TRY(eini_validate_bindings(diag, "layout", nlayout, layout));
+  for (int k = 0; k < nlayout; k++) {
+    const ein_ztensor *v = layout[k].view;
+    const eini_tensor *x = NULL;
+    for (int64_t t = 0; x == NULL && t < graph->ntensor; t++)
+      if (graph->tensor[t].role != EIN_ROLE_TEMP &&
+          strcmp(graph->tensor[t].name, layout[k].name) == 0)
+        x = &graph->tensor[t];
+    if (x == NULL)
+      return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL,
+                       "'%.80s' is no input or output of the program", layout[k].name);
+    int r = 0;
+    while (r < v->rank && r < x->rank && v->shape[r] == x->shape[r]) r++;
+    if (v->dtype != x->dtype)
+      return eini_fail(diag, EIN_ERR_SHAPE, -1, 0, NULL, "the layout of '%.80s' is %s, '%.80s' %s",
+                       x->name, ein_dtype_name(v->dtype), x->name, ein_dtype_name(x->dtype));
+    if (v->rank != x->rank)
+      return eini_fail(diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                       "the layout of '%.80s' has %d axes, not %d", x->name, v->rank, x->rank);
+    if (r < x->rank)
+      return eini_fail(diag, EIN_ERR_SHAPE, -1, 0, NULL,
+                       "the layout of '%.80s' has shape[%d] = %lld, not %lld", x->name, r,
+                       (long long)v->shape[r], (long long)x->shape[r]);
+  }
+  for (int64_t t = 0; t < graph->ntensor; t++) {
+    for (int k = 0; graph->tensor[t].role == EIN_ROLE_OUTPUT && k < nlayout; k++) {
+      if (strcmp(layout[k].name, graph->tensor[t].name) != 0) continue;
+      EINI_TRY(eini_check_writable(diag, layout[k].view));
+    }
+  }
+  return EIN_OK;
+}
+
+// A plan without a budget. o is valid.
+static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                  const ein_binding *layout, const ein_options *o, ein_plan **p) {
+  EINI_TRY(eini_plan_new(ctx, p));
+  (*p)->may_overlap = o->may_overlap;
+  EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
+  eini_plan_check(*p, o);
+  EINI_TRY(eini_graph_full(ctx, (*p)->graph, eini_plan_statements(ctx, *p, graph, o)));
+  return eini_plan_build(*p, nlayout, layout, NULL);
+}

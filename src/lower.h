@@ -1,0 +1,587 @@
+// ================================================================================================
+// >>lower  statements become tasks
+// Takes a statement (and an element-wise consumer fused into it); gives the task: streams of
+// strides, loops merged and ordered, the chunk chosen, code compiled.
+// ================================================================================================
+
+// A tensor as tasks see it: its slot and its strides in elements.
+typedef struct eini_home {
+  int slot;
+  const int64_t *stride;
+} eini_home;
+
+// The groups of a contraction's loops (section products).
+enum { EINI_GROUP_BATCH, EINI_GROUP_M, EINI_GROUP_N, EINI_GROUP_K };
+
+typedef struct eini_lowering {
+  eini_arena *a;
+  ein_graph *g;
+  const eini_home *home;    // per tensor
+  int width;                // threads
+  int nkernels;
+  const ein_kernels *const *kernels;
+  const ein_kernels *fast;  // provider of chunk functions, or NULL
+  const ein_rates *rates;   // or NULL
+  int nloop, loop[2];       // in a group: indices of the statement that the group loops over,
+  int64_t block[2];         //   and how many values of them a task sees
+  const char *local;        // per tensor: lives in the group only
+  int unsplit;
+} eini_lowering;
+
+// Stride of every column of a map, and the offset of index 0, in elements. column[c]: the index of
+// statement st that it is (NULL: c), or -1. The access is made for all values of the first n
+// indices: without values there is none, and an index that is never stepped may have any
+// coefficient; both give 0. All others lie within the tensor, so that they fit in bytes.
+static ein_status eini_access_strides(const eini_stmt *st, int n, const ein_zmap *m,
+                                      const int *column, const int64_t *tensor_stride,
+                                      int64_t *stride, int64_t *offset) {
+  *offset = 0;
+  if (eini_stmt_empty(st, 0, n)) return EIN_OK;
+  for (int r = 0; r < m->rows; r++) {
+    int64_t s = tensor_stride[r];
+    if (s == 0) continue;
+    if (eini_muladd_overflow(m->offset[r], s, *offset, offset)) return EIN_ERR_TOO_LARGE;
+    for (int c = 0; c < m->cols; c++) {
+      int64_t k = m->coef[(int64_t)r * m->cols + c];
+      int i = column == NULL ? c : column[c];
+      if (k == 0 || i < 0 || st->index[i].extent < 2) continue;
+      if (eini_muladd_overflow(k, s, stride[c], &stride[c])) return EIN_ERR_TOO_LARGE;
+    }
+  }
+  return EIN_OK;
+}
+
+// Fills one tensor stream of a task of statement s. column[c]: its index that column c of the map
+// is, or -1.
+static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s, eini_task *t,
+                                     int stream, int tensor, const ein_zmap *m,
+                                     const int *column) {
+  const eini_home *h = &lo->home[tensor];
+  eini_ref *r = &t->ref[stream];
+  int64_t *stride = EINI_NEW(lo->a, int64_t, m->cols);
+  int64_t offset;
+  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  int n = stream < t->nop ? s->nindex : s->nfree;  // what the epilogue reads, it reads once
+  EINI_TRY(eini_access_strides(s, n, m, column, h->stride, stride, &offset));
+  for (int c = 0; c < m->cols; c++)
+    if (column[c] >= 0) t->stride[(int64_t)stream * t->nindex + column[c]] = stride[c];
+  r->slot = h->slot;
+  r->dtype = lo->g->tensor[tensor].dtype;
+  for (int j = 0; j < lo->nloop; j++) {
+    for (int c = 0; c < m->cols && !lo->local[tensor]; c++) {
+      if (column[c] == lo->loop[j]) r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
+    }
+  }
+  return eini_mul_overflow(offset, (int64_t)ein_dtype_size(r->dtype), &r->offset)
+             ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+// ---- merging and ordering of loops ----
+
+static void eini_task_swap(eini_task *t, int i, int j) {
+  int64_t e = t->extent[i];
+  t->extent[i] = t->extent[j];
+  t->extent[j] = e;
+  unsigned char r = t->reduced[i];
+  t->reduced[i] = t->reduced[j];
+  t->reduced[j] = r;
+  for (int s = 0; s < t->nstream; s++) {
+    int64_t *v = t->stride + (int64_t)s * t->nindex;
+    int64_t x = v[i];
+    v[i] = v[j];
+    v[j] = x;
+  }
+}
+
+// Drops loop i. The stride rows keep their pitch (nindex is the pitch), so extents of dropped
+// loops become 1 and move behind the live ones, whose order stays.
+static void eini_task_drop(eini_task *t, int i, int *live) {
+  for (--*live; i < *live; i++) eini_task_swap(t, i, i + 1);
+}
+
+// Must loop i stay as the statement has it, because it gives the order of a fold? Contractions have
+// their reduced loops in the group EINI_GROUP_K.
+static int eini_task_kept(const eini_task *t, int i) {
+  return t->order && t->reduced[i] == (t->kind == EINI_TASK_CONTRACT ? EINI_GROUP_K : 1);
+}
+
+// Can loops o (outer) and i (inner) be one loop of extent e(o)*e(i)?
+static int eini_task_fusable(const eini_task *t, int o, int i) {
+  if (t->reduced[o] != t->reduced[i] || eini_task_kept(t, i)) return 0;
+  for (int s = 0; s < t->nstream; s++) {
+    const int64_t *v = t->stride + (int64_t)s * t->nindex;
+    int64_t want;
+    if (eini_mul_overflow(v[i], t->extent[i], &want) || v[o] != want) return 0;
+  }
+  return 1;
+}
+
+// Sort key of a loop: how far it moves the output, and then the operands.
+static int eini_task_before(const eini_task *t, int i, int j) {
+  if (t->reduced[i] != t->reduced[j]) return t->reduced[i] < t->reduced[j];
+  if (eini_task_kept(t, i)) return 0;
+  for (int k = 0; k <= t->nop; k++) {
+    int s = k == 0 ? t->out : k - 1;
+    int64_t a = eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
+    int64_t b = eini_abs64(t->stride[(int64_t)s * t->nindex + j]);
+    if (a != b) return a > b;
+  }
+  return 0;
+}
+
+// Removes loops of extent 1, sorts the others, merges what is one loop in memory. Returns the
+// number of live loops (they come first).
+static int eini_task_merge(eini_task *t) {
+  int live = t->nindex;
+  for (int i = live - 1; i >= 0; i--)
+    if (t->extent[i] == 1) eini_task_drop(t, i, &live);
+  for (int i = 1; i < live; i++) {
+    for (int j = i; j > 0 && eini_task_before(t, j, j - 1); j--) eini_task_swap(t, j, j - 1);
+  }
+  for (int i = live - 1; i > 0; i--) {
+    int64_t e;
+    if (!eini_task_fusable(t, i - 1, i) || eini_mul_overflow(t->extent[i - 1], t->extent[i], &e))
+      continue;
+    t->extent[i] = e;
+    for (int k = i - 1; k + 1 < live; k++) eini_task_swap(t, k, k + 1);
+    live--;
+  }
+  return live;
+}
+
+// Relative cost of running chunks along loop i: cache lines touched per element, and the overhead
+// of short chunks.
+static double eini_chunk_cost(const eini_task *t, int i) {
+  double cost = 24.0 / (double)eini_min64(t->extent[i], EINI_CHUNK);
+  for (int s = 0; s < t->nstream; s++) {
+    if (t->ref[s].slot < 0) continue;
+    double step = (double)eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
+    double bytes = step * (double)ein_dtype_size(t->ref[s].dtype);
+    if (s == t->out && t->reduced[i]) continue;
+    cost += bytes > 64.0 ? 2.0 : bytes / 32.0 + (step > 1 ? 0.25 : 0.0);
+  }
+  // A chunk along a reduced index ends in one output element each time round.
+  if (t->reduced[i]) cost += 32.0 / (double)t->extent[i];
+  return cost;
+}
+
+// Offsets of all elements of a chunk over several loops, per stream.
+static ein_status eini_chunk_tables(eini_arena *a, eini_task *t) {
+  t->table = EINI_NEW(a, int64_t *, t->nstream);
+  t->identity_table = EINI_NEW(a, int64_t, EINI_CHUNK);
+  if (t->table == NULL || t->identity_table == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t j = 0; j < EINI_CHUNK; j++) t->identity_table[j] = j;
+  for (int s = 0; s < t->nstream; s++) {
+    t->table[s] = EINI_NEW(a, int64_t, t->chunk_len);
+    if (t->table[s] == NULL) return EIN_ERR_NO_MEMORY;
+    for (int64_t j = 0; j < t->chunk_len; j++) {
+      int64_t rest = j, off = 0;
+      for (int k = t->nchunk - 1; k >= 0; k--) {
+        int i = t->chunk[k];
+        off += rest % t->extent[i] * t->stride[(int64_t)s * t->nindex + i];
+        rest /= t->extent[i];
+      }
+      t->table[s][j] = off;
+    }
+  }
+  return EIN_OK;
+}
+
+// The loop that chunks run along where the statement says of which kind: of free ones the cheapest;
+// of reduced ones the last, or the longest if that is short. Extents of reduced loops are the same
+// in all blocks of a statement.
+static int eini_ordered_chunk(const eini_task *t, int live) {
+  int best = -1;
+  for (int i = 0; i < live; i++) {
+    if (t->reduced[i] != ((t->order & EINI_ORDER_ACROSS) != 0)) continue;
+    if (best < 0 || (t->reduced[i] ? t->extent[i] >= 32 || t->extent[i] > t->extent[best]
+                                   : eini_chunk_cost(t, i) < eini_chunk_cost(t, best)))
+      best = i;
+  }
+  return best;
+}
+
+// Chooses the chunk's indices and the loops around it.
+static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
+  char *taken = EINI_NEW(a, char, live + 1);
+  t->chunk = EINI_NEW(a, int, live + 1);
+  t->outer = EINI_NEW(a, int, live + 1);
+  t->inner = EINI_NEW(a, int, live + 1);
+  if (taken == NULL || t->chunk == NULL || t->outer == NULL || t->inner == NULL)
+    return EIN_ERR_NO_MEMORY;
+  int best = -1;
+  double low = 0;
+  if (t->order) best = eini_ordered_chunk(t, live);
+  for (int i = 0; i < live && !t->order; i++) {
+    double c = eini_chunk_cost(t, i);
+    if (best < 0 || c < low) best = i, low = c;
+  }
+  t->chunk_len = 1;
+  if (best >= 0) {
+    t->chunk[t->nchunk++] = best;
+    taken[best] = 1;
+    t->chunk_len = t->extent[best];
+    t->chunk_reduced = t->reduced[best];
+    // Short: take more loops of the same kind into the chunk, next in memory order first.
+    for (int i = live - 1; i >= 0 && t->chunk_len < EINI_CHUNK / 2; i--) {
+      if (taken[i] || t->reduced[i] != t->reduced[best] || t->extent[i] > EINI_CHUNK / t->chunk_len)
+        continue;
+      for (int k = t->nchunk; k > 0; k--) t->chunk[k] = t->chunk[k - 1];
+      t->chunk[0] = i;
+      t->nchunk++;
+      taken[i] = 1;
+      t->chunk_len *= t->extent[i];
+    }
+  }
+  for (int i = 0; i < live; i++) {
+    if (taken[i]) continue;
+    if (t->reduced[i]) t->inner[t->ninner++] = i;
+    else t->outer[t->nouter++] = i;
+  }
+  return t->nchunk > 1 ? eini_chunk_tables(a, t) : EIN_OK;
+}
+
+// A copy runs plane by plane: a is the loop src is dense in, b the one dst is dense in.
+static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
+  t->chunk = EINI_NEW(a, int, 2);
+  t->outer = EINI_NEW(a, int, live + 1);
+  if (t->chunk == NULL || t->outer == NULL) return EIN_ERR_NO_MEMORY;
+  const int64_t *in = t->stride, *out = t->stride + (int64_t)t->out * t->nindex;
+  int x = -1, y = -1;
+  for (int i = 0; i < live; i++) {
+    if (in[i] != 0 && (x < 0 || eini_abs64(in[i]) < eini_abs64(in[x]))) x = i;
+    if (y < 0 || eini_abs64(out[i]) < eini_abs64(out[y])) y = i;
+  }
+  if (x < 0) x = y;
+  if (x == y) {  // dense in both: b is the next loop of the output
+    y = -1;
+    for (int i = 0; i < live; i++)
+      if (i != x && (y < 0 || eini_abs64(out[i]) < eini_abs64(out[y]))) y = i;
+  }
+  if (y >= 0) t->chunk[t->nchunk++] = y;
+  if (x >= 0) t->chunk[t->nchunk++] = x;
+  for (int i = 0; i < live; i++)
+    if (i != x && i != y) t->outer[t->nouter++] = i;
+  return EIN_OK;
+}
+
+static void eini_candidate_add(eini_task *t, const char *name, const ein_choice *h) {
+  eini_candidate *x = &t->candidate[t->ncandidate++];
+  x->name = name;
+  memcpy(x->variant, h->variant, sizeof x->variant);
+  x->seconds = h->seconds;
+}
+
+// A copy as providers see it, over the live loops.
+static ein_copy eini_copy_of(const eini_task *t, int live) {
+  ein_copy c;
+  memset(&c, 0, sizeof c);
+  c.n = live;
+  c.extent = t->extent;
+  c.src_stride = t->stride;
+  c.dst_stride = t->stride + (int64_t)t->out * t->nindex;
+  c.size = (int)ein_dtype_size(t->ref[t->out].dtype);
+  return c;
+}
+
+// Asks the providers; without an answer the portable copy runs.
+static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t, int live) {
+  const ein_copy c = eini_copy_of(t, live);
+  t->live = live;
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
+  if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < lo->nkernels; i++) {
+    const ein_kernels *p = lo->kernels[i];
+    ein_choice h;
+    memset(&h, 0, sizeof h);
+    if (p->copy_plan == NULL || !p->copy_plan(p->user, &c, lo->width, &h)) continue;
+    eini_candidate_add(t, p->name, &h);
+    if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
+    t->kernels = p;
+    t->choice = h;
+  }
+  return EIN_OK;
+}
+
+static int eini_exceeds(int64_t x, int64_t times, int64_t of) {  // x > times * of
+  return (x - 1) / times >= of;
+}
+
+// The free loop threads cut: the outermost long one, never a table's.
+static void eini_task_cut(eini_task *t) {
+  t->cut = -1;
+  int64_t best = 1;
+  for (int k = 0; k < t->nouter; k++) {
+    int64_t e = t->extent[t->outer[k]];
+    if (eini_exceeds(e, 4, best)) best = e, t->cut = t->outer[k];
+  }
+  if (t->kind == EINI_TASK_COPY) {
+    for (int k = 0; k < t->nchunk; k++) {
+      int64_t e = t->extent[t->chunk[k]];
+      if (eini_exceeds(e, 4, best)) best = e, t->cut = t->chunk[k];
+    }
+  } else if (t->nchunk == 1 && !t->chunk_reduced &&
+             eini_exceeds(t->extent[t->chunk[0]], 16, best)) {
+    t->cut = t->chunk[0];
+  }
+}
+
+// ---- from statement to task ----
+
+// The index values an expression uses become streams that count; *e is renumbered to them.
+static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int *n) {
+  eini_node *copy = EINI_NEW(a, eini_node, e->n);
+  *index = EINI_NEW(a, int, e->n);
+  if (copy == NULL || *index == NULL) return EIN_ERR_NO_MEMORY;
+  *n = 0;
+  for (int64_t i = 0; i < e->n; i++) {
+    copy[i] = e->node[i];
+    if (copy[i].op != EINI_OP_INDEX) continue;
+    int k = 0;
+    while (k < *n && (*index)[k] != copy[i].arg[0]) k++;
+    if (k == *n) (*index)[(*n)++] = copy[i].arg[0];
+    copy[i].arg[0] = k;
+  }
+  e->node = copy;
+  return EIN_OK;
+}
+
+// Wraps the root of a typed expression in a conversion to a computation type.
+static ein_status eini_expr_to(eini_arena *a, eini_expr *e, ein_dtype t) {
+  ein_dtype from = ein_dtype_compute((ein_dtype)e->node[e->n - 1].dtype);
+  if (from == t) return EIN_OK;
+  int id = eini_expr_add(a, e, EINI_OP_CAST, e->node[e->n - 1].pos, (int)e->n - 1, 1, 0);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  e->node[id].dtype = (unsigned char)t;
+  return EIN_OK;
+}
+
+// The fused consumer's expression: operand `via` becomes operand 0, the others follow.
+static ein_status eini_epilogue_expr(const eini_lowering *lo, const eini_stmt *f, int via,
+                                     eini_expr *e, int *extra, int *nextra) {
+  *e = f->expr;
+  e->node = EINI_NEW(lo->a, eini_node, f->expr.n);
+  if (e->node == NULL) return EIN_ERR_NO_MEMORY;
+  *nextra = 0;
+  for (int k = 0; k < f->noperand; k++)
+    if (k != via) extra[(*nextra)++] = k;
+  for (int64_t i = 0; i < f->expr.n; i++) {
+    e->node[i] = f->expr.node[i];
+    if (e->node[i].op != EINI_OP_OPERAND) continue;
+    int k = e->node[i].arg[0];
+    e->node[i].arg[0] = k == via ? 0 : k < via ? k + 1 : k;
+  }
+  e->cap = f->expr.n;
+  return EIN_OK;
+}
+
+// Column c of the consumer's index space as an index of the producer's, through the temporary.
+static ein_status eini_fused_columns(const eini_lowering *lo, const eini_stmt *s,
+                                     const eini_stmt *f, int via, int **column) {
+  *column = EINI_NEW(lo->a, int, f->nindex + 1);
+  if (*column == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < f->nindex; c++) (*column)[c] = -1;
+  for (int r = 0; r < f->proj[via].rows; r++) {
+    int c = 0, k = 0;
+    while (c < f->nindex && f->proj[via].coef[(int64_t)r * f->nindex + c] == 0) c++;
+    while (k < s->nindex && s->out_map.coef[(int64_t)r * s->nindex + k] == 0) k++;
+    if (c < f->nindex && k < s->nindex) (*column)[c] = k;
+  }
+  return EIN_OK;
+}
+
+static void eini_stream_iotas(const eini_lowering *lo, eini_task *t, int first, int n,
+                              const int *index, const int *column) {
+  for (int k = 0; k < n; k++) {
+    int c = column == NULL ? index[k] : column[index[k]];
+    t->ref[first + k].slot = -1;
+    t->ref[first + k].dtype = EIN_I64;
+    if (c >= 0) t->stride[(int64_t)(first + k) * t->nindex + c] = 1;
+    for (int j = 0; j < lo->nloop; j++) t->ref[first + k].step[j] = c == lo->loop[j];
+  }
+}
+
+static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
+  int64_t cells;
+  t->nindex = s->nindex;
+  if (eini_mul_overflow(t->nstream, t->nindex, &cells)) return EIN_ERR_TOO_LARGE;
+  t->extent = EINI_NEW(lo->a, int64_t, t->nindex);
+  t->reduced = EINI_NEW(lo->a, unsigned char, t->nindex);
+  t->stride = EINI_NEW(lo->a, int64_t, cells);
+  t->ref = EINI_NEW(lo->a, eini_ref, t->nstream);
+  if (t->extent == NULL || t->reduced == NULL || t->stride == NULL || t->ref == NULL)
+    return EIN_ERR_NO_MEMORY;
+  t->work = 1;
+  t->order = s->order;
+  for (int i = 0; i < t->nindex; i++) {
+    t->extent[i] = s->index[i].extent;
+    for (int j = 0; j < lo->nloop; j++) {
+      if (i == lo->loop[j]) t->extent[i] = lo->block[j];
+    }
+    t->reduced[i] = i >= s->nfree;
+    t->work *= (double)t->extent[i];
+  }
+  return EIN_OK;
+}
+
+// What follows a fold: the fused consumer f, or only the store of s itself.
+typedef struct eini_epilogue {
+  eini_expr e;
+  int *extra;    // its operands other than the fold's result
+  int *iota;     // indices it uses as values
+  int *column;   // its columns as indices of the fold
+} eini_epilogue;
+
+// Counts the epilogue's streams; ends with the number of the output's, behind `first` others.
+static ein_status eini_epilogue_begin(const eini_lowering *lo, const eini_stmt *s,
+                                      const eini_stmt *f, int via, int first, eini_task *t,
+                                      eini_epilogue *ep) {
+  memset(ep, 0, sizeof *ep);
+  t->has_epi = f != NULL;
+  if (f != NULL) {
+    ep->extra = EINI_NEW(lo->a, int, f->noperand + 1);
+    if (ep->extra == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_epilogue_expr(lo, f, via, &ep->e, ep->extra, &t->nextra));
+    EINI_TRY(eini_expr_iotas(lo->a, &ep->e, &ep->iota, &t->nepi_iota));
+    EINI_TRY(eini_fused_columns(lo, s, f, via, &ep->column));
+  } else {
+    ep->column = EINI_NEW(lo->a, int, s->nindex + 1);
+    if (ep->column == NULL) return EIN_ERR_NO_MEMORY;
+    for (int i = 0; i < s->nindex; i++) ep->column[i] = i;
+  }
+  t->extra = first;
+  t->epi_iota = first + t->nextra;
+  t->out = t->epi_iota + t->nepi_iota;
+  t->nstream = t->out + 1;
+  return eini_task_arrays(lo, s, t);
+}
+
+// Fills the epilogue's streams and the output's. acc: the type of the fold's result.
+static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
+                                    const eini_stmt *f, const eini_epilogue *ep, ein_dtype acc,
+                                    eini_task *t) {
+  const eini_stmt *last = f != NULL ? f : s;
+  ein_dtype *od = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
+  if (od == NULL) return EIN_ERR_NO_MEMORY;
+  od[0] = acc;
+  for (int k = 0; k < t->nextra; k++) {
+    int op = ep->extra[k];
+    EINI_TRY(eini_stream_tensor(lo, s, t, t->extra + k, f->operand[op], &f->proj[op],
+                                ep->column));
+    od[k + 1] = t->ref[t->extra + k].dtype;
+  }
+  if (f != NULL) {
+    eini_stream_iotas(lo, t, t->epi_iota, t->nepi_iota, ep->iota, ep->column);
+    EINI_TRY(eini_code_compile(lo->a, &ep->e, od, lo->g->function, lo->fast, &t->epi));
+  }
+  return eini_stream_tensor(lo, s, t, t->out, last->out, &last->out_map, ep->column);
+}
+
+// The fold of a statement, and its expression converted to the fold's value type.
+static ein_status eini_task_fold(const eini_lowering *lo, const eini_stmt *s, eini_expr *e,
+                                 eini_task *t) {
+  ein_dtype value = (ein_dtype)e->node[e->n - 1].dtype;
+  ein_dtype ft = eini_fold_value_dtype(lo->g, s->fold, value, s->numpy);
+  double count = 1;
+  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  if (s->fold != EINI_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
+  EINI_TRY(eini_folder_init(&t->folder, lo->g, s->fold, ft, count, lo->fast));
+  if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
+  t->no_reduction = count == 0;
+  return EIN_OK;
+}
+
+// Streams and codes of a statement s with an optional consumer f fused through operand via.
+static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
+                                    const eini_stmt *f, int via, eini_task *t) {
+  eini_expr e = s->expr;
+  eini_epilogue ep;
+  int *iota;
+  EINI_TRY(eini_expr_iotas(lo->a, &e, &iota, &t->niota));
+  e.cap = e.n;
+  EINI_TRY(eini_task_fold(lo, s, &e, t));
+  int arg = s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN;
+  t->nop = s->noperand;
+  t->pos = arg ? t->nop + t->niota : -1;
+  EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop + t->niota + arg, t, &ep));
+  int *self = EINI_NEW(lo->a, int, s->nindex + 1);
+  ein_dtype *od = EINI_NEW(lo->a, ein_dtype, s->noperand + 1);
+  if (self == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) self[i] = i;
+  for (int k = 0; k < s->noperand; k++) {
+    EINI_TRY(eini_stream_tensor(lo, s, t, k, s->operand[k], &s->proj[k], self));
+    od[k] = t->ref[k].dtype;
+  }
+  eini_stream_iotas(lo, t, t->nop, t->niota, iota, NULL);
+  int64_t stride = 1;
+  for (int i = s->nindex - 1; arg && i >= s->nfree; i--) {
+    t->ref[t->pos].slot = -1;
+    t->ref[t->pos].dtype = EIN_I64;
+    t->stride[(int64_t)t->pos * t->nindex + i] = stride;
+    if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride))
+      return EIN_ERR_TOO_LARGE;
+  }
+  EINI_TRY(eini_code_compile(lo->a, &e, od, lo->g->function, lo->fast, &t->code));
+  return eini_epilogue_end(lo, s, f, &ep, t->folder.result, t);
+}
+
+// A copy keeps the bits: one operand, no operation, equal storage dtypes. (bool is normalised.)
+static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
+  return t->folder.fold == EINI_FOLD_NONE && t->nop == 1 && s->expr.n == 1 &&
+         s->expr.node[0].op == EINI_OP_OPERAND && t->ref[0].dtype == t->ref[t->out].dtype &&
+         t->ref[0].dtype != EIN_BOOL;
+}
+
+// Outputs that exceed the caches are stored past them where chunks are runs of the output.
+static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
+  double bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
+  for (int i = 0; i < s->nfree; i++) bytes *= (double)s->index[i].extent;
+  if (lo->nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
+  if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
+      bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
+      t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
+    return;
+  }
+  t->stream = lo->fast;
+  for (int o = 0, large = 0, all; o < t->nop; o++) {
+    for (int i = all = 0; i < t->nindex; i++)
+      all += t->extent[i] == 1 || t->stride[(int64_t)o * t->nindex + i] != 0;
+    if (all == t->nindex) t->ahead = large++ > 0 ? 0 : o + 1;
+  }
+}
+
+// Makes the map-reduce task. *empty: there is nothing to do at all.
+static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
+                             int via, eini_task *t, int *empty) {
+  memset(t, 0, sizeof *t);
+  t->cut = -1;
+  *empty = eini_stmt_empty(s, 0, s->nfree);
+  t->stmt = s;
+  t->fused = f;
+  if (*empty) return EIN_OK;
+  EINI_TRY(eini_task_streams(lo, s, f, via, t));
+  if (lo->g->ordered) t->code.fast = NULL;  // rows that some blocks have and others have not
+  if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
+  int live = eini_task_merge(t);
+  if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
+    for (int i = live - 1; i >= 0; i--)
+      if (t->reduced[i]) eini_task_drop(t, i, &live);
+  }
+  EINI_TRY(t->kind == EINI_TASK_COPY ? eini_task_plane(lo->a, t, live)
+                                     : eini_task_chunk(lo->a, t, live));
+  if (t->kind == EINI_TASK_COPY) EINI_TRY(eini_copy_choose(lo, t, live));
+  if (t->folder.fold != EINI_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
+  eini_task_cut(t);
+  eini_task_stream(lo, s, t);
+  t->code.chunk = eini_chunk_of(eini_max64(t->chunk_len, 1));
+  t->epi.chunk = t->chunk_reduced ? eini_chunk_of(1) : t->code.chunk;
+  eini_nest w;
+  memset(&w, 0, sizeof w);
+  t->scratch = eini_nest_layout(t, &w, NULL);
+  if (t->kind == EINI_TASK_COPY && t->kernels != NULL) {
+    t->scratch = 0;
+    eini_nest_carve(NULL, &t->scratch, (size_t)t->live * 8);
+    t->scratch += t->choice.scratch;
+  }
+  return EIN_OK;
+}

@@ -1,0 +1,446 @@
+// einsum.h - v0.1.0 - Einstein summation and tensor programs for C and C++ - MIT license
+// SPDX-License-Identifier: MIT. Made from the parts in src/ by `make einsum.h`: edit those.
+//
+// Do this in exactly one C or C++ file, and include the header plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum.h"
+//
+// It needs the C library and libm (-lm), C99 or C++11. There is nothing else to build.
+//
+//     float a[2][3] = {{1, 2, 3}, {4, 5, 6}}, b[3][2] = {{1, 0}, {0, 1}, {1, 1}}, c[2][2];
+//     int64_t sa[] = {2, 3}, sb[] = {3, 2}, sc[] = {2, 2};
+//     ein_ztensor in[] = {ein_tensor(EIN_F32, 2, sa, a), ein_tensor(EIN_F32, 2, sb, b)};
+//     ein_ztensor out = ein_tensor(EIN_F32, 2, sc, c);
+//     ein_status st = ein_einsum(NULL, "ij,jk->ik", 2, in, &out);    // {{4, 5}, {10, 11}}
+//
+// C++ is the same. Zero all other structs (ein_run r = ein_run(); in C++) and assign their fields.
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
+// OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COST MODELS, METHODS, CONSTRAINTS,
+// DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+//
+//   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
+//   foundation    >>util >>error >>dtype >>zspace >>ztensor
+//   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print
+//   orders        >>path >>pathtree >>rewrite >>pairs >>factors
+//   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
+//   plans         >>lower >>products >>leaves >>order >>group >>accuracy >>overflow >>plan
+//                 >>units >>execute >>explain >>request >>path-text >>call >>graph-plan
+//   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
+//                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
+//   calls         >>run >>report >>public
+//   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
+//   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
+//   language      >>build >>parse >>program-print
+//   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
+//                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
+//                 >>decomp-public
+//   end           >>start
+//
+//
+// LEVELS
+//
+// 1. One call. ein_einsum(ctx, expr, nin, in, &out) computes into memory of yours; ein_einsum_out
+//    tells dtype and shape of the result beforehand. ein_einsum_ex has every choice: integer
+//    labels, alpha and beta, conjugation, another fold than the sum, another map than the product,
+//    what happens to elements an output like "i->ii" does not define. ctx may be NULL. With one,
+//    plans of repeated calls are kept (the 64 last used), so that they cost little, and mistakes
+//    are explained (ein_ctx_message).
+// 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
+//    computes as often as you like, for other data pointers, from many threads at the same time.
+// 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
+//    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places.
+//    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
+//    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
+//    overflow and underflow), and what runs in portable kernels for want of others. Providers of
+//    kernels (ein_kernels) do the leaf work: those of the headers in backends/, or one of your own.
+//
+// Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
+// are counted in elements, int64_t; what counts bytes says so.
+//
+//
+// WORDS
+//
+// index       a letter or name that runs over 0, 1, .., extent-1; free (in the result) or reduced
+// label       an index in an expression string, or its integer
+// extent      the number of values of an index, or of coordinates along an axis; 0 is ordinary
+// operand     a tensor as it occurs in a statement, with its indices
+// fold        what combines the values of reduced indices: sum, max, argmax, ..
+// monoid      a fold as a state with lift, merge, identity and finish
+// statement   one fold over one scalar expression of operands, and where its values go
+// graph       statements in order; each reads inputs and what those before define
+// view        shape and strides over memory that somebody else owns (ein_ztensor)
+//
+//
+// DTYPES
+//
+// bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. Complex numbers are pairs of reals. A bool is
+// one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded where it
+// is stored, intermediates of a split statement stay in the computation type. Integers wrap; with
+// options.overflow_check an element whose exact value does not fit is EIN_ERR_OVERFLOW, and the
+// error of ein_run names it: each statement is first gone through with 128 bits, in one pass by one
+// thread, and runs on portable kernels. Sums and products may pass what fits on the way, up to
+// 2^126. What real numbers are converted to is not looked at.
+// NumPy strings give numpy.result_type of the operands; sums and products of bool are or and and.
+// Maps and programs promote so too, except that number literals adopt what they meet: 2*x keeps x's
+// dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives
+// f64. The result is converted to the dtype of your output where NumPy's same_kind allows it. bf16,
+// which NumPy lacks, stays bf16 with bool and 8-bit integers and becomes f32 with f16.
+//
+//
+// NUMPY STRINGS
+//
+//     "ij,jk->ik"    "ii->i"    "...ij,...jk->...ik"    "ij,ij"    ",i->i"    "->"
+//
+// What numpy.einsum(.., optimize=False) accepts gives its result; what it rejects is an error,
+// except: labels may be letters beyond ASCII (code points from U+00A1), operands and axes have no
+// limit, and ein_einsum_ex gives repeated output labels a meaning (ein_rest: zero, keep or
+// accumulate the rest). Without "->" the output is the axes of "...", then the labels that occur
+// exactly once, by code point (A before a). The same label must have the same extent, or extent 1,
+// which broadcasts; within one operand extents must be equal. Spaces may stand anywhere but inside
+// "->" and "...". The order of contraction is searched for: values of sums may differ in rounding,
+// and for inf and NaN, from one unsplit pass; path "none" asks for that pass. Other folds are split
+// only where that changes nothing: any and all of bool, in programs extrema and logsumexp over sums
+// (-inf + inf aside) and extrema over each other. A path is auto, naive (left to right), optimal,
+// dp, greedy, random or a list of steps in opt_einsum's linear format, "(3) (0,1) (0,1,2)" or
+// "[[3], [0, 1], [0, 1, 2]]": a step takes positions of the operands still there, counted from 0,
+// and appends its result. One alone is reduced by itself; three or more are one pass. What is asked
+// for is taken; auto weighs pairs against one pass and those from left to right.
+//
+//
+// GRAPHS
+//
+// A graph has tensors, params and statements, each added by one call; ids count from 0. A statement
+// is an index space (free indices, then reduced ones), operands with maps from index values to
+// coordinates (ein_zmap: coef * i + offset), an expression over their elements, a fold of the
+// reduced indices, and a map that says which element of the output the free indices define.
+// Several statements may define one tensor (pieces: concatenation, padding); they must fit exactly.
+// See examples/08_graph.c.
+//
+//
+// FUNCTIONS AND FOLDS
+//
+// exp log sqrt sin cos tan tanh also of complex numbers      rsqrt(x)    1/sqrt(x)
+// expm1(x)    exp(x)-1          log1p(x)    log(1+x)         both exact near 0, also complex
+// sign(x)     -1, 0, 1; NaN stays; complex: x/abs(x)         atan2(y,x)  the angle of (x, y)
+// erf                           real                         sigmoid(x)  1/(1+exp(-x))
+// relu(x)     x < 0 ? 0 : x     NaN stays NaN                silu(x)     x*sigmoid(x)
+// gelu(x)     x/2*(1+erf(x/sqrt(2)))                         abs(x)      real, also of complex x
+// floor ceil round              halves go to even            pow(x,y)    x^y
+// div(x,y)    numpy.floor_divide: of integers by 0 it is 0, div(inf,2) is NaN
+// mod(x,y)    numpy.mod, x - y*div(x,y) but for what divides by 0: 0 of integers, else NaN
+// max(x,y,..) min(x,y,..)       element-wise; NaN wins       where(c,x,y)  c ? x : y
+// conj real imag complex(x,y)   abs for the modulus          cast_T(x)   rounded to dtype T
+// x^n with a literal whole n from 0 to 64 is multiplications and keeps integers; else it is a
+// float. The real elementary functions exp, log, sin, cos, tanh and erf are within 2 units in the
+// last place of f32 and f64.
+//
+// fold        of nothing        what
+// sum prod    0, 1
+// max min     -inf, inf (integers: the least, the largest)    NaN wins
+// any all     false, true       of values that are not 0
+// logsumexp   -inf              log(sum(exp(x))) without overflow
+// argmax      error             position of the first largest (least) value or NaN, i64; of several
+// argmin      error               indices row-major in the order written
+// mean        error
+// var         error             of the population: mean((x - mean(x))^2)
+// norm        0                 sqrt(sum(abs(x)^2))
+// Complex numbers have sum, prod, mean and norm. A sum of bool counts, in programs (i64). A fold
+// of nothing that is an error is reported before anything is executed.
+//
+// With ein_einsum_ex: .monoid names the fold, .map is an expression over x0, x1, .. (the operands):
+//     "ik,jk->ij" with monoid "max" and map "abs(x0-x1)" is the distance in the maximum norm.
+// A monoid that is named folds single values too ("i->i" with any gives bool), and norm is one.
+//
+//
+// FUNCTIONS AND MONOIDS OF YOUR OWN
+//
+// ein_ctx_function and ein_ctx_monoid register them by name in a ctx; then they stand in programs,
+// maps and .monoid like those above. They get chunks of values, must be pure, and are called from
+// several threads where the executor has several. A monoid's merge must be associative and
+// commutative; joins tells what distributes over it (EIN_JOIN_MUL: a product may be split as in a
+// sum of products); 0 is always right. Plans keep the pointers. See examples/05_monoid.c.
+//
+//
+// PROGRAMS
+//
+//     # softmax attention, one head
+//     input Q[s,d], K[t,d], V[t,e] : f32
+//     T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))
+//     P[s,t] = softmax[t](T[s,t])
+//     Y[s,e] = sum[t](P[s,t] * V[t,e])
+//     output Y : f32
+//
+// Lines end statements, ";" does too; inside brackets a line goes on; "\" at its end joins the
+// next. "#" starts a comment. Names are letters, digits and _, and code points from U+00A1; case
+// matters.
+//
+//     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
+//     param a = 0.5, b : f64        scalars given when executing; without a dtype they take the
+//                                   one they meet, as literals do
+//     output Y, Z : f32             what is computed; without it, all that no other statement reads
+//     def f(x, y) = x*exp(-y)       a scalar macro
+//     Y[i,j] = ..                   defines Y; indices on the left are free
+//     Y[i=5,j=n] : f32 = ..         with extents (of integers and sizes), with a dtype
+//     Y[i+3] = .. for i=n           with the extents of indices of which no coordinate says them
+//     Y[2*i+1] = ..                 defines some elements; several statements must fit exactly:
+//                                   concatenation, interleaving and padding are written so
+//     grad L wrt A, B as dA, dB     gradients of the scalar L; see GRADIENTS
+//
+// Expressions, from the lowest precedence: or; and; not; < <= > >= == != (no chains); + -; * /;
+// unary - +; ^ (to the right; -x^2 is -(x^2)). Constants: inf nan pi true false. A name alone is an
+// index (its value, i64), a param or a tensor of rank 0.
+//     X[2*h+r, w]                   an access; coordinates are affine: integers, indices, size(..)
+//     X[i-1 | 0]  X[i+1 | wrap]     outside reads as a constant, or by wrap, clamp, reflect
+//                                   a constant promotes as in where(inside, X, 0), and must fit
+//     X[i-1 | 0, j+1 | clamp]       a rule by coordinate, applied from the first axis to the last;
+//                                   one after the last coordinate only is that of all
+//     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
+//     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
+//     softmax[j](e)                 macros over named indices
+//
+// Implicit sums: in each top-level term (between + and -), indices that are in no scope are summed
+// around the whole term. Each must stand in a plain factor of the term:
+//     Y[i] = A[i,j]*x[j] + b[i]     sums A*x only: b is added once
+//     Y[i] = A[i,j]*(x[j] + b[i])   is an error: say which sum is meant
+//     Y[i] = exp(A[i,j])            is an error: sum[j](exp(..)) or exp(sum[j](..))
+// An extent comes from the left, the fold or "for"; else from every place where the index stands
+// alone as a coordinate, and these must agree; else it is the largest that keeps compound
+// coordinates inside: X[2*h+r] with 10 elements and r < 3 gives h the extent 4. There is no
+// broadcasting of extent 1. Every access is proved to stay inside its tensor, or has an edge rule,
+// before anything runs. Where two readings are plausible the text is an error with a hint.
+//
+//
+// Dtypes promote as einsum.h's manual says: 2*x keeps x's dtype, "/" of integers gives f64.
+//
+//
+// MACROS
+//
+// Functions and folds are those of einsum.h's manual, and those registered in the ctx; and:
+//
+// softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
+// logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
+// layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
+// rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
+// eps is a fourth (third) argument without a name.
+//
+//
+// GRADIENTS
+//
+//     input X[b,f], y[b], w[f]
+//     L = sum[b]((sum[f](X[b,f]*w[f]) - y[b])^2)
+//     grad L wrt w as dw
+//     v[f] = w[f] - 0.01*dw[f]
+//
+// grad makes tensors: dw has the shape and dtype of w, and is read like any other. L is a real
+// scalar, or any tensor of floats with a seed of its shape: "grad Y wrt w as dw seed S" gives the
+// gradient of sum(S*Y), for complex ones of the real part of sum(conj(S)*Y). What is wanted may be
+// an input or a defined tensor; it need not have anything to do with L (then its gradient is 0).
+// By a complex number z the gradient is dL/dRe z + i dL/dIm z.
+//
+// At kinks: those that tie for a max or min share its gradient equally (where it is NaN, nothing is
+// equal to it, and all have 0); abs, relu, norm and the
+// modulus have 0 at 0; floor, ceil, round and div have 0. A prod of zeros gets the products of the
+// others. Conditions in where(..), and comparisons as factors, are constants: where(c, x, y) sends
+// nothing to the branch it does not take, also where that is infinite. argmax, any, all, integers,
+// and functions and monoids of yours have no gradient: an error, unless they stand in conditions.
+// The max that softmax and logsoftmax subtract cancels, so it is left out.
+//
+// A gradient is statements as you could have written them, so gradients of gradients are too. A
+// sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
+// as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
+// give NaN there. Accesses with several strides that share indices may take a sum with a condition
+// over all of the index space. From C: ein_graph_add_gradient.
+//
+//
+// BUDGETS
+//
+// With options.memory a plan, of an einsum or a graph, keeps within so many bytes. In them is what
+// is allocated from the ctx's allocator from planning to ein_plan_destroy: searches, the plan, and
+// the workspace of one execution with operand copies, intermediates and packing buffers. Of several
+// executions at a time each needs a workspace of its own. Not in it: your inputs and outputs, the
+// graph and the ctx, stacks of threads. Libraries that keep buffers of their own, such as a BLAS,
+// are not seen: leave their provider out, or say in options.reserved what they take of the budget.
+//
+// First the plan without a budget is tried. If it does not fit:
+// - single statements, too, run in slices, for which kernels need smaller buffers; where that does
+//   not do, the portable kernels alone, on one thread, then each provider alone;
+// - contraction paths for small intermediates, paths whose search takes little memory, and the
+//   statement in one pass are tried too;
+// - statements are put into an order with fewer intermediates alive;
+// - consecutive statements (a region) run in loops over slices of indices. An index is sliced
+//   through all statements whose intermediates have it as an axis; where a statement folds it, the
+//   results of slices are merged (sum prod max min any all logsumexp), at the end of the region
+//   where what follows is linear in them. Inputs and outputs are views of yours, shifted from
+//   slice to slice, halos of windows (X[2*h+r]) included. Only tensors that cross from one region
+//   to another are stored as a whole.
+// - a statement that lacks the sliced index is computed again for every slice where that pays;
+//   ein_plan_info.repeated_flops says how much.
+// Of what fits, that with the least predicted time is taken. Sums that are sliced may round
+// otherwise than whole ones; options.deterministic gives the bits of the plan without a budget, and
+// then no index is sliced whose fold would be added otherwise.
+//
+// If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
+// (and options.least) name the least budget that this search can keep, over all these providers and
+// slices, and how much of it planning takes. Only that answer may take more memory than the budget,
+// for plans; all of it is freed.
+//
+// Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
+// with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
+// With path_seconds, searches depend on the clock, and so may the least budget.
+//
+//
+// PLACES
+//
+// ein_decompose decides how each statement of a graph is cut into pieces for p places (processors,
+// devices, nodes), by a cost model; ein_simulate says what would happen. Neither moves data.
+//
+// place       where a task runs and blocks live; numbered from 0 to p-1
+// cut         number of pieces of an index; piece k of d of an extent E is [k*E/d, (k+1)*E/d),
+//             rounded down: ragged pieces differ by one element
+// vector      the cuts of all indices of a statement (the paper's partition vector)
+// task        one piece of every index; a statement has as many as the product of its cuts
+// block       what a task computes of the output: the image of its free pieces
+//
+// The place of a task is a rule, not a table: the cut indices in an order, read as the digits of a
+// mixed-radix number, the first the most significant. A block's home is the place of the task whose
+// reduced pieces are all 0; the partial results of the others are folded there.
+// Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
+// monoids of your own are states, of one to four scalars, which are merged, and finished at the
+// home. Of the indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient
+// is cut.
+// Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
+// pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
+//
+//
+// COST MODELS
+//
+// paper       scalars moved, an upper bound (EinDecomp, section 7): join + agg + repartition.
+//             Statements of fewer than p tasks count their own number of tasks.
+// paper-code  the same with the repartition rule of the paper's public implementation,
+//             (np + nc) * n / nint; equal partitions cost nothing.
+// bytes       bytes moved, exactly: what tasks read that does not lie at their own place (join),
+//             and partial results on their way home (agg): values in the computation type of the
+//             fold, or states (value and position of an argmax, three scalars of a var).
+// seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
+//             The answer of the search is simulated, and so are: none, sqrt, linear, the answers of
+//             paper and bytes, one class of indices (those that meet along axes) cut everywhere,
+//             and the other baselines where desc names their indices. The fastest is taken.
+//
+//
+// METHODS
+//
+// eindecomp   the least cost over a family of vectors (for bytes and seconds: and over the orders
+//             that matter). Exact where tables stay small: trees, chains of layers, graphs of small
+//             width. Where they do not, or ways were dropped, info says how far from the least it
+//             may be. What is proved is the sum of the model's costs, never the simulated time.
+// linear      the paper's linearisation: the longest path, then the next longest, each by itself.
+//
+// Families: `paper`, that of the EinDecomp paper: p tasks of every statement, or the most possible;
+// `divisors`: those, and the vectors of any divisor of p tasks; `method`: the one vector that a
+// method below gives. paper is the default, divisors that of seconds.
+//
+// none        every statement is one task.
+// sqrt        the two longest indices of the output get about sqrt(p) pieces each.
+// data        the batch index; model (megatron): heads, else hidden width; sequence; attention:
+//             heads only. Statements without such an index are not cut. An index is of a kind when
+//             it has one of its names, or meets one that has at an axis of a tensor.
+// given       what parts says; statements not named are not cut.
+//
+//
+// CONSTRAINTS
+//
+// Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
+// every method. A pinned output is left in the partition of the pin, and its blocks lie at the
+// places that the cut axes, read in order, give; a pinned input lies so from the start. The memory
+// of the machine bounds what lives at a place while a statement runs: blocks that are read later or
+// are outputs, inputs (of a pinned one its block, of others what any task of the place reads), what
+// its task fetches, its partial result and its block. With desc.inputs = EIN_INPUTS_OUTSIDE those
+// that are not pinned lie outside of the places' memory. Where the least cost does not fit,
+// statements are searched in their order, by a beam: its answer is proved when nothing fell out of
+// the beam.
+//
+//
+// DETERMINISM
+//
+// One plan on one machine gives the same bits every time: partial results merge in a fixed order,
+// whatever thread was faster. Other plans of the same statements may round otherwise, those for
+// another number of threads too: kernels are chosen by predicted time.
+//
+// options.deterministic extends this over numbers of threads and places, fabrics, and what was
+// calibrated or imported. Paths and kernels are then chosen by shapes and dtypes alone. A long fold
+// with few results becomes the fold of at most 64 leaves, whose length the shape decides; leaves
+// and other free indices are shared out, reduced indices are never cut but where every order gives
+// the same bits: integers, any, all, argmax, argmin. Each element is folded in one order with the
+// same fused products, wherever blocks end. So are folds of your own, if their functions work
+// element by element. Not promised: equal bits on other instruction sets, compilers or providers,
+// for other strides or order of operands. It costs the kernels that are fast on odd shapes; large
+// products keep their speed, sums of rows or columns in the caches half to a third of it. var,
+// means of complex values, folds of your own and folds of the long index's own value have no
+// leaves: each result is the work of one thread. The portable kernels and einsum_cpu.h can do it;
+// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for paths by the clock and
+// parts that cut a reduced index. For places, ein_graph_deterministic gives the graph to decompose
+// and run.
+//
+// The searches of paths count steps unless you give seconds and a clock; with seconds, paths may
+// differ, and deterministic plans refuse them.
+//
+//
+// THREADS
+//
+// The library starts no thread; a backend may have a pool of them. The executor in the ctx's
+// description runs tasks for it: parallel_for(n, task, arg, user) calls task(arg, i) for all i < n,
+// in any order, on any threads, and returns when all are done; it is never called from inside a
+// task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are
+// read-only once parsed. Plans are immutable: any number of threads may execute one, each with its
+// own ein_run, outputs and workspace. There are no globals.
+//
+//
+// BACKENDS
+//
+// With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (its products; link
+// -lopenblas) or EINSUM_DIST (execution on many places) defined before this header is included, it
+// brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
+// threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
+// and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
+// share a pool between contexts, or to choose threads and instruction sets, make one yourself
+// (ein_cpu_create, ein_cpu_use).
+//
+//
+// MEMORY
+//
+// All memory comes from the allocator in the ctx's description, or from EINSUM_MALLOC and
+// EINSUM_FREE (default malloc and free). The library frees only what it allocated; views, shapes
+// and texts are borrowed for the call, results are written into memory of yours. ein_plan_execute
+// allocates nothing when the workspace is given: ein_plan_workspace bytes, aligned to 64. Data need
+// the alignment of their element, complex ones that of a part, no more. Failing allocations give
+// EIN_ERR_NO_MEMORY, and nothing is lost. ein_einsum copes with outputs that overlap inputs; a plan
+// does with options.may_overlap, and in place where each element is read only where it is written;
+// else EIN_ERR_OVERLAP, before anything is written. Buffers may be given with their size (buffer,
+// buffer_bytes): then a view that leaves them is an error.
+//
+//
+// ERRORS
+//
+// Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
+// in words, ein_ctx_message with place, caret and hint:
+//
+//     1:9: output index 'l' is in no operand
+//       ij,jk->il
+//               ^
+//
+// ein_ctx_error gives the parts of it. Columns count code points. Texts of any origin are safe to
+// parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
+//
+//
+// WHAT IT DOES NOT DO
+//
+// No sparse tensors, no gather or scatter (a coordinate is never data), no devices, no message
+// passing. It does not own tensors, read files, print, exit, start threads, or look at the
+// environment. It does not link to a BLAS. Without a backend kernels are portable C: compile the
+// implementation with optimisation (-O3 and your machine's instruction set). Plain calls with ctx
+// NULL plan anew each time.

@@ -1,0 +1,164 @@
+// ================================================================================================
+// >>memory-measure  predicted bytes and seconds of statements inside loops
+// Rough, and only for choices: what is taken is planned and counted.
+// ================================================================================================
+
+typedef struct eini_fit_guess {
+  int64_t bytes;
+  double seconds, flops, again; // again: flops of statements that lack a loop's index
+} eini_fit_guess;
+
+static int64_t eini_fit_slices(int64_t extent, int64_t block) {
+  return block < 1 ? 1 : (extent - 1) / block + 1;
+}
+
+// Bytes of a tensor made in the region, for one slice.
+static int64_t eini_fit_slice_bytes(const eini_fit_nest *n, int t, ein_dtype dtype) {
+  const eini_tensor *x = &n->b->g->tensor[t];
+  int64_t count = 1;
+  int row = eini_fit_row(n, t);
+  for (int r = 0; r < x->rank; r++) {
+    int64_t e = x->shape[r];
+    for (int l = 0; l < n->nloop && row >= 0; l++)
+      if (n->cls[l]->axis[row] == r + 1) e = n->block[l];
+    if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
+  }
+  count = eini_fit_padded(count, dtype);
+  return count < 0 ? EINI_FIT_MOST : eini_min64(count, EINI_FIT_MOST);
+}
+
+// Tensors that are stored as a whole while the region runs.
+static int64_t eini_fit_stored(const eini_fit_nest *n) {
+  const eini_fit_base *b = n->b;
+  double sum = b->made[n->to] - b->gone[n->from];
+  for (int u = n->from; u < n->to; u++) {
+    int t = b->g->stmt[u].out;
+    if (b->first[t] == u && eini_fit_inner(n, t)) sum -= (double)b->bytes[t];
+  }
+  return sum >= (double)EINI_FIT_MOST ? EINI_FIT_MOST : sum > 0 ? (int64_t)sum : 0;
+}
+
+// Bytes of partial results of statement u, and of where they are merged.
+static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  const eini_tensor *x = &n->b->g->tensor[s->out];
+  ein_dtype type = ein_dtype_compute(s->type);
+  int64_t bytes = 0;
+  unsigned folded;
+  if (eini_fit_inner(n, s->out) || eini_fit_merge_fold(n, u, &folded) <= EINI_FOLD_NONE) return 0;
+  for (int merged = 0; merged <= (x->dtype != type); merged++) {
+    int64_t count = 1;
+    for (int r = 0; r < x->rank; r++) {
+      int64_t e = x->shape[r];
+      for (int l = 0; l < n->nloop && !merged; l++) {
+        int c = n->cls[l]->col[u - n->from];
+        if (c >= 0 && c < s->nfree && eini_plain_row(&s->out_map, r) == c) e = n->block[l];
+      }
+      if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
+    }
+    count = eini_fit_padded(count, type);
+    bytes = eini_fit_sum(bytes, count < 0 ? INT64_MAX : count);
+  }
+  return bytes;
+}
+
+// Most bytes of intermediates alive within one slice, and of partial results.
+static int64_t eini_fit_peak(const eini_fit_nest *n) {
+  const eini_fit_base *b = n->b;
+  int64_t live = 0, peak = 0, parts = 0;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &b->g->stmt[u];
+    parts = eini_fit_sum(parts, eini_fit_part_bytes(n, u));
+    if (b->first[s->out] == u && eini_fit_inner(n, s->out))
+      live = eini_fit_sum(live, eini_fit_slice_bytes(n, s->out, b->g->tensor[s->out].dtype));
+    peak = eini_max64(peak, live);
+    for (int k = 0; k < s->noperand; k++) {
+      int t = s->operand[k], before = 0;
+      if (b->read[t] != u || !eini_fit_inner(n, t)) continue;
+      for (int i = 0; i < k; i++) before |= s->operand[i] == t;
+      if (!before)
+        live = eini_max64(0, live - eini_fit_slice_bytes(n, t, b->g->tensor[t].dtype));
+    }
+  }
+  return eini_fit_sum(peak, parts);
+}
+
+// Elements of an access within one slice.
+static double eini_fit_access(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  const eini_tensor *x = &n->b->g->tensor[t];
+  double all = 1, seen = 1;
+  for (int r = 0; r < x->rank; r++) all *= (double)x->shape[r];
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t e = s->index[i].extent;
+    if (eini_map_uses(m, i) == 0) continue;
+    for (int l = 0; l < n->nloop; l++)
+      if (n->cls[l]->col[u - n->from] == i) e = n->block[l];
+    seen *= (double)e;
+  }
+  return seen < all ? seen : all;
+}
+
+// Bytes that kernels pack into within a slice: copies of what a fold of several operands reads and
+// makes, where those are smaller than the largest buffers.
+static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
+  double most = 0;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    if (s->fold == EINI_FOLD_NONE || s->noperand < 2) continue;
+    double count = eini_fit_access(n, u, s->out, &s->out_map);
+    for (int k = 0; k < s->noperand; k++)
+      count += eini_fit_access(n, u, s->operand[k], &s->proj[k]);
+    count *= (double)ein_dtype_size(ein_dtype_compute(s->type));
+    if (count > most) most = count;
+  }
+  return most < (double)j->packing ? (int64_t)most : j->packing;
+}
+
+// All that slices of the nest need, beside what is stored.
+static int64_t eini_fit_inside(const eini_fit_job *j, const eini_fit_nest *n) {
+  return eini_fit_sum(eini_fit_peak(n), eini_fit_packing(j, n));
+}
+
+// Bytes an access moves in all slices together: a tensor is read again by loops it lacks.
+static double eini_fit_traffic(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+  const eini_tensor *x = &n->b->g->tensor[t];
+  double bytes = (double)ein_dtype_size(x->dtype);
+  for (int r = 0; r < x->rank; r++) bytes *= (double)x->shape[r];
+  for (int l = 0; l < n->nloop; l++) {
+    int c = n->cls[l]->col[u - n->from];
+    if (c < 0 || eini_map_uses(m, c) == 0)
+      bytes *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
+  }
+  return bytes;
+}
+
+// stored: what eini_fit_stored gave.
+static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int64_t stored,
+                             eini_fit_guess *out) {
+  double slices = 1;
+  memset(out, 0, sizeof *out);
+  out->bytes = eini_fit_sum(stored, eini_fit_inside(j, n));
+  for (int l = 0; l < n->nloop; l++)
+    slices *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    double flops = 0, again = 1, bytes = eini_fit_traffic(n, u, s->out, &s->out_map);
+    for (int64_t i = 0; i < s->expr.n; i++)
+      flops += s->expr.node[i].op > EINI_OP_PARAM && s->expr.node[i].op != EINI_OP_CAST;
+    flops += s->fold != EINI_FOLD_NONE;
+    for (int i = 0; i < s->nindex; i++) flops *= (double)s->index[i].extent;
+    for (int l = 0; l < n->nloop; l++) {
+      if (n->cls[l]->col[u - n->from] < 0)
+        again *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
+    }
+    for (int k = 0; k < s->noperand; k++)
+      bytes += eini_fit_traffic(n, u, s->operand[k], &s->proj[k]);
+    bytes += 3 * slices * (double)eini_fit_part_bytes(n, u);
+    out->flops += flops * again;
+    out->again += flops * (again - 1);
+    double compute = flops * again / j->flops, move = bytes / j->bandwidth;
+    out->seconds += (compute > move ? compute : move) + 2e-6 * slices;
+  }
+  out->seconds += 2e-6;
+}

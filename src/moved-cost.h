@@ -1,0 +1,593 @@
+// ================================================================================================
+// >>moved-cost  the cost models bytes and seconds
+// What tasks fetch of what does not lie at their own place, exactly; and a prediction of the time:
+// the slowest place of every statement, with its transfers.
+// ================================================================================================
+
+static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
+  return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
+}
+
+// Bytes of one element of a partial result.
+static int64_t eini_partial_bytes(const ein_graph *g, const eini_stmt *s) {
+  if (s->fold < EINI_ARGMAX) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  int64_t size = (int64_t)ein_dtype_size(eini_fold_value_dtype(g, s->fold, value, s->numpy));
+  if (s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN)
+    return size + (int64_t)ein_dtype_size(EIN_I64);
+  return size * eini_partial_scalars(g, s);
+}
+
+// Elements of the longest task's index space.
+static double eini_task_points(const eini_stmt *s, const int64_t *cut) {
+  double points = 1;
+  for (int c = 0; c < s->nindex; c++)
+    points *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
+  return points;
+}
+
+// Scalar operations of one point: those of the expression, and of the fold.
+static double eini_point_flops(const eini_stmt *s) {
+  double n = s->nfree < s->nindex;
+  for (int k = 0; k < s->expr.n; k++) {
+    int op = s->expr.node[k].op;
+    n += op != EINI_OP_CONST && op != EINI_OP_OPERAND && op != EINI_OP_INDEX &&
+         op != EINI_OP_PARAM && op != EINI_OP_CAST && op != EINI_OP_ROUNDTO;
+  }
+  return n > 1 ? n : 1;
+}
+
+static double eini_log2_up(double n) {
+  double steps = 0;
+  for (double x = 1; x < n; x *= 2) steps++;
+  return steps;
+}
+
+// Elements of the largest task's box of operand k; k < 0: of its result.
+static double eini_operand_box(const eini_stmt *s, int k, const int64_t *cut) {
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  double box = 1;
+  for (int r = 0; r < m->rows; r++) {
+    double hull = 1, count = 1;
+    for (int c = 0; c < s->nindex; c++) {
+      int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
+      if (coef == 0) continue;
+      int64_t most = x / cut[c] + (x % cut[c] != 0);
+      count *= (double)most;
+      hull += (double)eini_abs64(coef) * ((double)most - 1);
+    }
+    box *= count == 0 || k < 0 ? count : hull;
+  }
+  return box;
+}
+
+// Bytes that the largest task's operand boxes and its result take.
+static double eini_task_memory(const eini_decomposer *dc, const eini_dform *f,
+                               const int64_t *cut) {
+  const eini_stmt *s = f->s;
+  double bytes = 0;
+  for (int k = -1; k < s->noperand; k++)
+    if (k < 0 || !f->again[k])
+      bytes += eini_operand_box(s, k, cut) *
+               eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
+  return bytes;
+}
+
+// Bytes and seconds of folding partial results at their homes, those of the largest block.
+static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
+                           double *bytes, double *seconds) {
+  double whole = 1, nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)eini_partial_bytes(dc->g, s);
+  double block = eini_operand_box(s, -1, cut);
+  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  *bytes = (nagg - 1) * whole * size;
+  *seconds = eini_log2_up(nagg) * (dc->machine.latency + block * size / dc->machine.bandwidth +
+                                   block / dc->machine.flops);
+}
+
+// Seconds of a task by itself: its operations, or the bytes that it reads and writes.
+static double eini_work_seconds(const ein_machine *m, const eini_stmt *s, double points,
+                                double bytes) {
+  double work = points * eini_point_flops(s) / m->flops, traffic = bytes / m->memory_bw;
+  return m->overhead + (work > traffic ? work : traffic);
+}
+
+// Seconds of the longest task by itself.
+static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
+                                 const int64_t *cut) {
+  return eini_work_seconds(&dc->machine, f->s, eini_task_points(f->s, cut),
+                           eini_task_memory(dc, f, cut));
+}
+
+// ---- what moves on an edge ----------------------------------------------------------------------
+
+#define EINI_PLACE_CHUNK 256
+
+// What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
+// boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without
+// gaps. Returns the number of entries.
+static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
+  const eini_stmt *s = f->s;
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const int64_t *cut = f->ways.cut + way * s->nindex;
+  int n = 0;
+  for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
+    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
+    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
+    if (used) {
+      digit[n++] = c;
+      digit[n++] = cut[c];
+    } else if (moved && n > 0 && digit[n - 2] < 0) {
+      digit[n - 1] *= cut[c];
+    } else if (moved && (k >= 0 || n > 0)) {  // reduced digits in front of a home's are 0
+      digit[n++] = -1;
+      digit[n++] = cut[c];
+    }
+  }
+  return n;
+}
+
+// Ways of a form that are alike on an edge.
+typedef struct eini_wayset {
+  int n;                   // classes
+  int *of;                 // class of each way
+  int64_t *first;          // a way of each class
+} eini_wayset;
+
+static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int k,
+                                   eini_wayset *q) {
+  int64_t n = f->ways.n, room = 2 * (int64_t)f->s->nindex + 1, mask = 16;
+  while (mask < 2 * n) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, mask--), *length = EINI_NEW(&dc->arena, int, n);
+  int64_t *digit = EINI_NEW(&dc->arena, int64_t, (n + 1) * room);
+  q->n = 0;
+  q->of = EINI_NEW(&dc->arena, int, n);
+  q->first = EINI_NEW(&dc->arena, int64_t, n);
+  if (slot == NULL || length == NULL || digit == NULL || q->of == NULL || q->first == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t w = 0; w < n; w++) {
+    int64_t *mine = digit + q->n * room;
+    int len = eini_way_digits(f, w, k, dc->desc->cost >= EIN_COST_BYTES, mine);
+    uint64_t at = eini_hash(mine, (size_t)len * sizeof *mine, 0) & (uint64_t)mask;
+    for (; slot[at] != 0; at = (at + 1) & (uint64_t)mask) {
+      int c = slot[at] - 1;
+      if (length[c] == len && memcmp(digit + c * room, mine, (size_t)len * sizeof *mine) == 0)
+        break;
+    }
+    if (slot[at] == 0) {
+      length[q->n] = len;
+      q->first[q->n++] = w;
+      slot[at] = q->n;
+    }
+    q->of[w] = slot[at] - 1;
+  }
+  return EIN_OK;
+}
+
+// One side of a table. Ways of equal digits for one of the producer's free indices have the same
+// ranges of it at all places: they share a lane. The last index is [0, 1) where there is a block.
+typedef struct eini_edgeside {
+  eini_wayset set;
+  int *lane;               // [class][index]
+  int *at;                 // [index + 1] its first lane: lanes of an index are neighbours
+  int *from;               // [lane] a class that has it
+  double *lo, *hi;         // [lane][place] of a chunk
+} eini_edgeside;
+
+#define EINI_PLACE_WORDS (EINI_PLACE_CHUNK / 64)
+
+// The places of a chunk, as bits, where something has this value.
+typedef struct eini_level {
+  double value;
+  uint64_t at[EINI_PLACE_WORDS];
+} eini_level;
+
+typedef struct eini_levels {  // n of them from `first` on; everywhere else it is 0
+  int64_t first;
+  int n;
+} eini_levels;
+
+typedef struct eini_edgework {
+  const eini_dform *x, *y;
+  int k, several;          // several: a coordinate of the producer has not just one index
+  int seconds;             // the most of a task is asked for, not the sum
+  int nd;                  // free indices of the producer, + 1
+  int chunk, nword;        // places at a time, and words of their bits
+  eini_edgeside a, b;
+  eini_level *level;
+  int64_t nlevel, caplevel;
+  eini_levels *meet;       // [index][producer's lane][reader's lane] overlap of their ranges
+  int64_t *meet_at;        // [index] where its part of meet begins
+  eini_levels *need;       // [reader's class] elements that tasks read
+  double *one;             // [place] of one pair
+  int64_t *lo, *hi, *from, *to, *klo, *khi, *s0, *s1, *stride;  // of one task
+  double *cost;            // [class][class] elements fetched in all, or most by one task
+} eini_edgework;
+
+static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int home, int64_t *lo,
+                           int64_t *hi) {
+  const eini_ways *w = &f->ways;
+  int n = f->s->nindex;
+  return eini_task_ranges(f->s, w->cut + way * n, w->order + way * n, w->norder[way], place, home,
+                          lo, hi);
+}
+
+// Piece of index c at a place is place / stride[c] % cut[c]; returns the number of tasks.
+static int64_t eini_way_strides(const eini_dform *f, int64_t way, int64_t *stride) {
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  int64_t tasks = 1;
+  for (int c = 0; c < f->s->nindex; c++) stride[c] = 1;
+  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
+    int c = f->ways.order[way * f->s->nindex + i];
+    stride[c] = tasks;
+    tasks *= cut[c];
+  }
+  return tasks;
+}
+
+// Does the producer's index c lie, for tasks of this side, where their index i says?
+static int eini_lane_uses(const eini_edgework *w, int reader, int c, int i) {
+  const eini_stmt *x = w->x->s, *y = w->y->s;
+  if (c == w->nd - 1) return !reader && i >= x->nfree;
+  for (int r = 0; r < x->out_map.rows && reader; r++) {
+    if (x->out_map.coef[(int64_t)r * x->nindex + c] == 0) continue;
+    if (y->proj[w->k].coef[(int64_t)r * y->nindex + i] != 0) return 1;
+  }
+  return !reader && i == c;
+}
+
+// What tells the lanes of index c apart. Returns the number of entries.
+static int eini_lane_key(eini_edgework *w, int reader, int c, int64_t way, int64_t *key) {
+  const eini_dform *f = reader ? w->y : w->x;
+  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  int n = 0;
+  int64_t tasks = eini_way_strides(f, way, w->stride);
+  if (c == w->nd - 1) key[n++] = tasks;
+  for (int i = 0; i < f->s->nindex; i++) {
+    if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
+    key[n++] = i;
+    key[n++] = cut[i];
+    key[n++] = w->stride[i];
+  }
+  return n;
+}
+
+static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int reader) {
+  eini_edgeside *t = reader ? &w->b : &w->a;
+  int64_t room = 3 * (int64_t)(reader ? w->y : w->x)->s->nindex + 1, most = t->set.n, mask = 16;
+  while (mask < 2 * most) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, mask), *length = EINI_NEW(&dc->arena, int, most), n = 0;
+  int64_t *key = EINI_NEW(&dc->arena, int64_t, (most + 1) * room);
+  t->lane = EINI_NEW(&dc->arena, int, most * w->nd);
+  t->at = EINI_NEW(&dc->arena, int, w->nd + 1);
+  t->from = EINI_NEW(&dc->arena, int, most * w->nd);
+  if (slot == NULL || length == NULL || key == NULL || t->lane == NULL || t->at == NULL ||
+      t->from == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < w->nd; c++) {
+    t->at[c] = n;
+    memset(slot, 0, (size_t)mask * sizeof *slot);
+    for (int i = 0; i < t->set.n; i++) {
+      int64_t *mine = key + (n - t->at[c]) * room;
+      int len = eini_lane_key(w, reader, c, t->set.first[i], mine);
+      size_t bytes = (size_t)len * sizeof *mine;
+      uint64_t at = eini_hash(mine, bytes, 0) & (uint64_t)(mask - 1);
+      for (; slot[at] != 0; at = (at + 1) & (uint64_t)(mask - 1)) {
+        int l = slot[at] - 1;
+        if (length[l] == len && memcmp(key + l * room, mine, bytes) == 0) break;
+      }
+      if (slot[at] == 0) {
+        length[n - t->at[c]] = len;
+        t->from[n++] = i;
+        slot[at] = n - t->at[c];
+      }
+      t->lane[i * w->nd + c] = t->at[c] + slot[at] - 1;
+    }
+  }
+  t->at[w->nd] = n;
+  t->lo = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
+  t->hi = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
+  return t->lo == NULL || t->hi == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+  const eini_stmt *s = w->x->s;
+  const ein_zmap *m = &s->out_map;
+  w->nd = s->nfree + 1;
+  for (int r = 0; r < m->rows; r++) {
+    int terms = 0;
+    for (int c = 0; c < s->nfree; c++) terms += m->coef[(int64_t)r * m->cols + c] != 0;
+    w->several |= terms != 1;
+  }
+  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
+  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
+  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1, meet = 0;
+  w->seconds = dc->desc->cost == EIN_COST_SECONDS;
+  w->chunk = (int)eini_min64(dc->p, EINI_PLACE_CHUNK);
+  w->nword = (w->chunk + 63) / 64;
+  w->lo = EINI_NEW(&dc->arena, int64_t, 9 * room);
+  w->one = EINI_NEW(&dc->arena, double, w->chunk);
+  w->cost = EINI_NEW(&dc->arena, double, (int64_t)w->a.set.n * w->b.set.n);
+  w->meet_at = EINI_NEW(&dc->arena, int64_t, w->nd);
+  w->need = EINI_NEW(&dc->arena, eini_levels, w->b.set.n);
+  if (w->lo == NULL || w->one == NULL || w->cost == NULL || w->meet_at == NULL || w->need == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w->hi = w->lo + room;
+  w->from = w->hi + room;
+  w->to = w->from + room;
+  w->klo = w->to + room;
+  w->khi = w->klo + room;
+  w->s0 = w->khi + room;
+  w->s1 = w->s0 + room;
+  w->stride = w->s1 + room;
+  if (dc->desc->cost < EIN_COST_BYTES || w->several) return EIN_OK;
+  EINI_TRY(eini_edge_lanes(dc, w, 0));
+  EINI_TRY(eini_edge_lanes(dc, w, 1));
+  for (int c = 0; c < w->nd; c++) {
+    w->meet_at[c] = meet;
+    meet += (int64_t)(w->a.at[c + 1] - w->a.at[c]) * (w->b.at[c + 1] - w->b.at[c]);
+  }
+  w->meet = EINI_NEW(&dc->arena, eini_levels, meet);
+  return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Narrows the ranges of the indices that meet in output coordinate r: each by what it is at least
+// and at most with all of the others.
+static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to, int64_t *lo,
+                            int64_t *hi) {
+  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  int64_t least = 0, most = 0;
+  for (int c = 0; c < s->nfree; c++) {
+    if (hi[c] <= lo[c]) return;
+    least += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+    most += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+  }
+  for (int c = 0; c < s->nfree; c++) {
+    int64_t low = coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
+    int64_t high = coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+    if (coef[c] != 0)
+      eini_narrow_range(coef[c], s->out_map.offset[r], from - (most - high), to - (least - low),
+                        &lo[c], &hi[c]);
+    if (hi[c] <= lo[c]) return;
+  }
+}
+
+// The index range of the producer's piece that the box [from, to) meets.
+static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
+                           int64_t *lo, int64_t *hi) {
+  const ein_zmap *m = &s->out_map;
+  int meets = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  for (int r = 0; r < m->rows; r++) {
+    int64_t coef;
+    int c = eini_row_index(m, r, &coef);
+    if (c >= 0) eini_narrow_range(coef, m->offset[r], from[r], to[r], &lo[c], &hi[c]);
+    else if (coef == 0) meets &= m->offset[r] >= from[r] && m->offset[r] < to[r];
+    else eini_narrow_row(s, r, from[r], to[r], lo, hi);
+  }
+  for (int c = 0; c < s->nfree; c++) meets &= hi[c] > lo[c];
+  return meets;
+}
+
+// The range of index c at a place, for a way of one side.
+static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t place,
+                            double *lo, double *hi) {
+  const eini_dform *f = reader ? w->y : w->x;
+  const eini_stmt *s = f->s;
+  const int64_t *cut = f->ways.cut + way * s->nindex;
+  int there = place < eini_way_strides(f, way, w->stride);
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t k = place / w->stride[i] % cut[i], extent = s->index[i].extent;
+    there &= reader || i < s->nfree || k == 0;
+    w->klo[i] = eini_piece_start(extent, cut[i], k);
+    w->khi[i] = eini_piece_start(extent, cut[i], k + 1);
+  }
+  if (c == w->nd - 1) {
+    *lo = 0;
+    *hi = there;
+    return;
+  }
+  if (reader) {
+    eini_task_box(s, &s->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
+  }
+  *lo = (double)(reader ? w->lo : w->klo)[c];
+  *hi = (double)(reader ? w->hi : w->khi)[c];
+}
+
+// Ranges of all lanes of one side at a chunk of places. They repeat with the most significant of
+// the digits that count, and stay while the least significant one does.
+static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
+  const eini_edgeside *t = reader ? &w->b : &w->a;
+  const eini_dform *f = reader ? w->y : w->x;
+  for (int c = 0, l = 0; c < w->nd; c++) {
+    for (; l < t->at[c + 1]; l++) {
+      int64_t way = t->set.first[t->from[l]], step = INT64_MAX, period = 1;
+      const int64_t *cut = f->ways.cut + way * f->s->nindex;
+      double *lo = t->lo + (int64_t)l * w->chunk, *hi = t->hi + (int64_t)l * w->chunk;
+      eini_way_strides(f, way, w->stride);
+      for (int i = 0; i < f->s->nindex; i++) {
+        if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
+        step = eini_min64(step, w->stride[i]);
+        period = eini_max64(period, w->stride[i] * cut[i]);
+      }
+      if (c == w->nd - 1) step = 1, period = INT64_MAX;
+      for (int64_t q = 0; q < w->chunk; q++) {
+        int64_t same = q >= period ? q - period : q > 0 && (at + q) % step != 0 ? q - 1 : -1;
+        if (same < 0) eini_lane_range(w, reader, c, way, at + q, &lo[q], &hi[q]);
+        else lo[q] = lo[same], hi[q] = hi[same];
+      }
+    }
+  }
+}
+
+// Values over a chunk of places as levels.
+static ein_status eini_levels_make(eini_decomposer *dc, eini_edgework *w, const double *value,
+                                   eini_levels *out) {
+  out->first = w->nlevel;
+  out->n = 0;
+  for (int q = 0; q < w->chunk; q++) {
+    int k = 0;
+    if (value[q] <= 0) continue;
+    for (; k < out->n; k++)
+      if (w->level[out->first + k].value == value[q]) break;
+    if (k == out->n) {
+      eini_level *l = (eini_level *)eini_grow(&dc->arena, w->level, w->nlevel, &w->caplevel,
+                                              sizeof *l);
+      if (l == NULL) return EIN_ERR_NO_MEMORY;
+      w->level = l;
+      l += w->nlevel++;
+      memset(l, 0, sizeof *l);
+      l->value = value[q];
+      out->n++;
+    }
+    w->level[out->first + k].at[q / 64] |= (uint64_t)1 << (q % 64);
+  }
+  return EIN_OK;
+}
+
+// What tasks of a class need at a chunk of places.
+static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
+  for (int q = 0; q < w->chunk; q++) w->one[q] = 1;
+  for (int c = 0; c < w->nd && !w->several; c++) {
+    int64_t l = (int64_t)w->b.lane[b * w->nd + c] * w->chunk;
+    for (int q = 0; q < w->chunk; q++)
+      w->one[q] *= w->b.hi[l + q] > w->b.lo[l + q] ? w->b.hi[l + q] - w->b.lo[l + q] : 0;
+  }
+  for (int q = 0; q < w->chunk && w->several; q++) {
+    const eini_stmt *s = w->x->s, *t = w->y->s;
+    w->one[q] = 0;
+    if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
+    eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+    if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
+    w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
+  }
+}
+
+// Levels of what lanes have in common, and of what tasks need.
+static ein_status eini_edge_levels(eini_decomposer *dc, eini_edgework *w, int64_t at) {
+  w->nlevel = 0;
+  for (int c = 0; c < w->nd && !w->several; c++) {
+    eini_levels *meet = w->meet + w->meet_at[c];
+    for (int a = w->a.at[c]; a < w->a.at[c + 1]; a++) {
+      for (int b = w->b.at[c]; b < w->b.at[c + 1]; b++) {
+        const double *alo = w->a.lo + (int64_t)a * w->chunk, *ahi = w->a.hi + (int64_t)a * w->chunk;
+        const double *blo = w->b.lo + (int64_t)b * w->chunk, *bhi = w->b.hi + (int64_t)b * w->chunk;
+        for (int q = 0; q < w->chunk; q++)
+          w->one[q] = (ahi[q] < bhi[q] ? ahi[q] : bhi[q]) - (alo[q] > blo[q] ? alo[q] : blo[q]);
+        EINI_TRY(eini_levels_make(dc, w, w->one, meet++));
+      }
+    }
+  }
+  for (int b = 0; b < w->b.set.n; b++) {
+    eini_edge_need(w, b, at);
+    EINI_TRY(eini_levels_make(dc, w, w->one, &w->need[b]));
+  }
+  return EIN_OK;
+}
+
+static int eini_count_bits(uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555u;
+  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+  return (int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
+
+// Of a pair of classes: where tasks find something at their own places, and what they fetch.
+typedef struct eini_edgepair {
+  const eini_levels **meet, *need;  // meet: of each index
+  uint64_t found[EINI_PLACE_WORDS];
+  double sum, most;        // elements found; most that a task fetches which finds some
+} eini_edgepair;
+
+// `value` elements lie in both ranges of the indices before c at the places `at`, which it changes.
+static void eini_edge_meet(const eini_edgework *w, eini_edgepair *p, int c, double value,
+                           uint64_t *at) {
+  int nword = w->nword;
+  for (; c < w->nd && p->meet[c]->n == 1; c++) {  // most have one level: no list of places splits
+    const eini_level *l = &w->level[p->meet[c]->first];
+    uint64_t any = 0;
+    for (int i = 0; i < nword; i++) any |= at[i] &= l->at[i];
+    if (any == 0) return;
+    value *= l->value;
+  }
+  if (c == w->nd && !w->seconds) {
+    for (int i = 0; i < nword; i++) p->sum += value * eini_count_bits(at[i]);
+    return;
+  }
+  const eini_levels *set = c == w->nd ? p->need : p->meet[c];
+  for (int k = 0; k < set->n; k++) {
+    const eini_level *l = &w->level[set->first + k];
+    uint64_t both[EINI_PLACE_WORDS], any = 0;
+    for (int i = 0; i < nword; i++) any |= both[i] = at[i] & l->at[i];
+    if (any == 0) continue;
+    if (c < w->nd) {
+      eini_edge_meet(w, p, c + 1, value * l->value, both);
+      continue;
+    }
+    for (int i = 0; i < nword; i++) p->found[i] |= both[i];
+    if (l->value - value > p->most) p->most = l->value - value;
+  }
+}
+
+// Adds to the cost of a pair of classes what a chunk of places fetches.
+static void eini_edge_pair(const eini_edgework *w, int a, int b, eini_edgepair *p, double *cost) {
+  uint64_t all[EINI_PLACE_WORDS];
+  for (int c = 0; c < w->nd; c++) {
+    int la = w->a.lane[a * w->nd + c] - w->a.at[c], lb = w->b.lane[b * w->nd + c] - w->b.at[c];
+    p->meet[c] = w->meet + w->meet_at[c] + (int64_t)la * (w->b.at[c + 1] - w->b.at[c]) + lb;
+  }
+  p->need = &w->need[b];
+  p->sum = p->most = 0;
+  for (int i = 0; i < w->nword; i++) all[i] = ~(uint64_t)0, p->found[i] = 0;
+  eini_edge_meet(w, p, 0, 1, all);
+  for (int k = 0; k < p->need->n; k++) {
+    const eini_level *l = &w->level[p->need->first + k];
+    uint64_t rest = 0;
+    for (int i = 0; i < w->nword; i++) {
+      rest |= l->at[i] & ~p->found[i];
+      if (!w->seconds) p->sum -= l->value * eini_count_bits(l->at[i]);
+    }
+    if (rest != 0 && l->value > p->most) p->most = l->value;
+  }
+  if (!w->seconds) *cost -= p->sum;
+  else if (p->most > *cost) *cost = p->most;
+}
+
+// The same where a coordinate of the producer has several indices, or none.
+static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double *cost) {
+  const eini_stmt *s = w->x->s, *t = w->y->s;
+  for (int k = 0; k < w->need[b].n; k++) {
+    const eini_level *l = &w->level[w->need[b].first + k];
+    for (int q = 0; q < w->chunk; q++) {
+      double found = 0;
+      if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
+      eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
+      eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+      if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
+        found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
+      if (!w->seconds) *cost += l->value - found;
+      else if (l->value - found > *cost) *cost = l->value - found;
+    }
+  }
+}
+
+// Elements that move, for all pairs of classes.
+static ein_status eini_edge_count(eini_decomposer *dc, eini_edgework *w) {
+  eini_edgepair pair;
+  pair.meet = EINI_NEW(&dc->arena, const eini_levels *, w->nd);
+  if (pair.meet == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t at = 0; at < dc->p; at += w->chunk) {
+    for (int side = 0; side < 2 && !w->several; side++) eini_lanes_fill(w, side, at);
+    EINI_TRY(eini_edge_levels(dc, w, at));
+    for (int a = 0; a < w->a.set.n; a++) {
+      for (int b = 0; b < w->b.set.n; b++) {
+        double *cost = &w->cost[(int64_t)a * w->b.set.n + b];
+        if (w->several) eini_edge_several(w, a, b, at, cost);
+        else eini_edge_pair(w, a, b, &pair, cost);
+      }
+    }
+  }
+  return EIN_OK;
+}

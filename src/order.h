@@ -1,0 +1,178 @@
+// ================================================================================================
+// >>order  folds whose additions have one order
+// Takes the statements of a graph; gives statements whose values do not depend on how their free
+// indices are cut, and that need no other cuts: long folds with few results become folds of leaves,
+// every other fold is told its order. A graph so made says `ordered`.
+// ================================================================================================
+
+// Does the fold give the same bits in every order? Integers wrap, logic and positions are exact.
+static int eini_order_exact(const ein_graph *g, const eini_stmt *s) {
+  switch (s->fold) {
+    case EINI_FOLD_NONE: case EINI_ANY: case EINI_ALL: case EINI_ARGMAX: case EINI_ARGMIN: return 1;
+    default: break;
+  }
+  const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  return s->fold < EINI_FOLD_USER &&
+         eini_kind_of(eini_fold_value_dtype(g, s->fold, value, s->numpy)) < EINI_KREAL;
+}
+
+// May the index be cut for places, or walked in slices? Only reduced ones may not.
+EINI_UNUSED static int eini_order_cuts(const ein_graph *g, const eini_stmt *s, int index) {
+  return !g->ordered || index < s->nfree || eini_order_exact(g, s);
+}
+
+// Statement i, a mean, becomes the sum into a temporary, and its division is appended.
+static ein_status eini_order_mean(ein_graph *g, int64_t i) {
+  eini_arena *a = &g->arena;
+  const eini_stmt s = g->stmt[i];
+  const ein_dtype type = ein_dtype_compute(s.type);
+  int64_t *shape = EINI_NEW(a, int64_t, s.nfree + 1);
+  double count = 1;
+  int sum;
+  eini_stmt *t;
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s.nfree; k++) shape[k] = s.index[k].extent;
+  for (int k = s.nfree; k < s.nindex; k++) count *= (double)s.index[k].extent;
+  EINI_TRY(eini_graph_add_tensor(g, "T.sum", 5, EIN_ROLE_TEMP, type, s.nfree, shape, &sum));
+  EINI_TRY(eini_graph_add_stmt(g, s.out, s.nfree, 1, &sum, &t));
+  g->tensor[s.out].nstmt--;  // statement i no longer defines it
+  g->tensor[sum].nstmt++;
+  t->pos = s.pos;
+  t->line = s.line;
+  t->numpy = s.numpy;
+  for (int k = 0; k < s.nfree; k++) {
+    t->index[k] = s.index[k];
+    t->proj[0].coef[(int64_t)k * s.nfree + k] = 1;
+  }
+  for (int r = 0; r < s.out_map.rows; r++) {
+    t->out_map.offset[r] = s.out_map.offset[r];
+    for (int k = 0; k < s.nfree; k++)
+      t->out_map.coef[(int64_t)r * s.nfree + k] = s.out_map.coef[(int64_t)r * s.nindex + k];
+  }
+  // In f64, as the fold's own division.
+  int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
+  int y = x < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, x, 0, 0);
+  int z = y < 0 ? -1 : eini_expr_real(a, &t->expr, s.pos, count);
+  int root = eini_expr_pair(a, &t->expr, EINI_OP_DIV, y, z);
+  root = root < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, root, 0, 0);
+  if (root < 0) return EIN_ERR_NO_MEMORY;
+  t->expr.node[y].dtype = EIN_F64;
+  t->expr.node[root].dtype = (unsigned char)type;
+  EINI_TRY(eini_stmt_finish(g, t, NULL));
+  t->type = s.type;
+  eini_stmt *u = &g->stmt[i];
+  u->out = sum;
+  u->fold = EINI_SUM;
+  u->type = type;
+  EINI_TRY(eini_expr_to(a, &u->expr, type));
+  EINI_TRY(eini_zmap_new(a, s.nfree, s.nindex, &u->out_map));
+  for (int k = 0; k < s.nfree; k++) u->out_map.coef[(int64_t)k * s.nindex + k] = 1;
+  return EIN_OK;
+}
+
+// Means whose sums have leaves become sums and divisions.
+static ein_status eini_order_means(ein_graph *g) {
+  int64_t n = g->nstmt, at = 0;
+  eini_stmt *list = EINI_NEW(&g->arena, eini_stmt, 2 * n + 1);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < n; i++) {
+    eini_stmt sum = g->stmt[i];
+    eini_leaves f;
+    sum.fold = EINI_SUM;
+    if (g->stmt[i].fold == EINI_MEAN && eini_kind_of(sum.type) == EINI_KREAL &&
+        eini_leaves_of(g, &sum, &f))
+      EINI_TRY(eini_order_mean(g, i));
+    list[at++] = g->stmt[i];
+    for (int64_t k = n; k < g->nstmt; k++) list[at++] = g->stmt[k];
+    g->nstmt = n;
+  }
+  g->stmt = list;
+  g->nstmt = at;
+  g->capstmt = 2 * n + 1;
+  return EIN_OK;
+}
+
+// Is the fold best taken along reduced indices? The shape says so: with few results, or where one
+// of them moves the last axis of the largest operand. *run: the values it moves over, in steps of
+// one.
+static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *run) {
+  double results = 1, most = 0;
+  int across = 0, reduced = 0;
+  *run = 1;
+  for (int i = 0; i < s->nindex; i++) {
+    if (i < s->nfree) results *= (double)s->index[i].extent;
+    else if (s->index[i].extent > 1) reduced = 1;
+    if (i >= s->nfree && s->index[i].extent == 0) return 0;
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    const ein_zmap *m = &s->proj[k];
+    double size = 1;
+    for (int r = 0; r < m->rows; r++) size *= (double)g->tensor[s->operand[k]].shape[r];
+    if (m->rows == 0 || size <= most) continue;
+    const int64_t *last = m->coef + (int64_t)(m->rows - 1) * m->cols;
+    int best = -1;  // of the indices that move the last axis the one in the least steps
+    for (int c = 0; c < m->cols; c++) {
+      if (last[c] == 0 || s->index[c].extent < 2) continue;
+      if (best < 0 || eini_abs64(last[c]) < eini_abs64(last[best])) best = c;
+    }
+    most = size;
+    across = best >= s->nfree && s->index[best].extent >= 16;
+    *run = best < 0 || eini_abs64(last[best]) > 1 ? 1 : s->index[best].extent;
+  }
+  return !reduced || results < 16 ? reduced : across;
+}
+
+#define EINI_ORDER_AXES 12  // a contraction of more indices or factors goes without tiles
+#define EINI_ORDER_FACTORS 6
+
+// Is the fold a contraction, or a plain sum that is one with ones, for tiles? Long runs of values
+// that are summed as they are stored are faster without, and few sums along reduced indices.
+static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
+  int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EINI_SUM && eini_plain_sum(s);
+  double side[2] = {1, 1}, work = 1, results = 1;
+  eini_value v[2];
+  *yes = 0;
+  if ((pair < 0 && !sum) || s->nindex > EINI_ORDER_AXES || eini_stmt_empty(s, 0, s->nindex))
+    return EIN_OK;
+  for (int i = 0; i < s->nindex; i++) {
+    work *= (double)s->index[i].extent;
+    if (i < s->nfree) results *= (double)s->index[i].extent;
+  }
+  if (sum) {
+    int64_t run;
+    const int across = eini_order_across(g, s, &run);
+    const ein_dtype type = g->tensor[s->operand[0]].dtype;
+    const int stored = eini_kind_of(type) == EINI_KREAL && type == ein_dtype_compute(type);
+    *yes = work < 9e18 && results >= (across ? 512 : 16) &&
+           (!stored || run < (across ? EINI_CHUNK : 2 * EINI_LANES));
+    return EIN_OK;
+  }
+  for (int64_t i = 0; i < s->expr.n; i++)
+    if (s->expr.node[i].op == EINI_OP_INDEX) return EIN_OK;
+  EINI_TRY(eini_factor_value(g, s, x, &v[0]));
+  EINI_TRY(eini_factor_value(g, s, y, &v[1]));
+  for (int i = 0; i < s->nfree; i++) {
+    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    if (p != q) side[q] *= (double)s->index[i].extent;
+  }
+  *yes = side[0] * side[1] >= 16 && work < 9e18 && v[0].nop > 0 && v[1].nop > 0 &&
+         v[0].nop <= EINI_ORDER_FACTORS && v[1].nop <= EINI_ORDER_FACTORS;
+  return EIN_OK;
+}
+
+static ein_status eini_order_graph(ein_graph *g) {
+  g->ordered = 1;
+  EINI_TRY(eini_order_means(g));
+  EINI_TRY(eini_leaf_graph(g));
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    eini_stmt *s = &g->stmt[i];
+    int tiles = 0;
+    int64_t run;
+    s->order = 0;
+    if (eini_order_exact(g, s)) continue;
+    EINI_TRY(eini_order_tiles(g, s, &tiles));
+    s->order = (eini_order_across(g, s, &run) ? EINI_ORDER_ACROSS : EINI_ORDER_DOWN) |
+               (tiles ? EINI_ORDER_TILES : 0);
+  }
+  return EIN_OK;
+}

@@ -1,0 +1,82 @@
+// ================================================================================================
+// >>paper-cost  the cost model of the EinDecomp paper
+// Scalars moved: join, aggregation and repartition (section 7). Blocks that do not divide an extent
+// count with their mean size.
+// ================================================================================================
+
+// Mean extent along coordinate r of what a task reads or writes. writes: elements; else the hull,
+// where a stride's last step counts as a whole one, so that equal pieces of X and X[2*i] fit.
+static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
+                              int writes) {
+  const int64_t *coef = m->coef + (int64_t)r * s->nindex;
+  double count = 1, hull = 0, last = 0;
+  int terms = 0;
+  for (int c = 0; c < s->nindex; c++) {
+    if (coef[c] == 0) continue;
+    double piece = (double)s->index[c].extent / (double)cut[c];
+    double step = (double)eini_abs64(coef[c]);
+    if (piece == 0) return 0;
+    count *= piece;
+    hull += terms++ == 0 ? step * piece : step * (piece - 1) + (step > last ? step - last : 0);
+    if (step > last) last = step;
+  }
+  return writes ? count : terms > 0 ? hull : 1;
+}
+
+static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int64_t *cut,
+                               int writes) {
+  double count = 1;
+  for (int r = 0; r < m->rows; r++) count *= eini_block_side(s, m, r, cut, writes);
+  return count;
+}
+
+// Scalars of one element of a partial result: of its state, or one where that merges finished
+// values (the state of logsumexp has two).
+static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
+  if (s->fold < EINI_ARGMAX) return 1;
+  return s->fold < EINI_FOLD_USER ? eini_folds[s->fold].nstate
+                                  : g->monoid[s->fold - EINI_FOLD_USER].nstate;
+}
+
+// join = N * sum of the operands' blocks; agg = N / nagg * (nagg - 1) * the output's block, whose
+// partial results may have several scalars per element.
+static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int64_t *cut,
+                              double *join, double *agg) {
+  const eini_stmt *s = f->s;
+  double tasks = (double)eini_tasks(cut, s->nindex), read = 0;
+  double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  for (int k = 0; k < s->noperand; k++)
+    if (!f->again[k]) read += eini_block_count(s, &s->proj[k], cut, 0);
+  *join = tasks * read;
+  *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1) *
+         eini_partial_scalars(g, s);
+}
+
+// Sides of the blocks of producer x (k < 0) or of what a task of reader x reads of operand k,
+// rank of them, and then their number.
+static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
+  const ein_zmap *m = k < 0 ? &x->out_map : &x->proj[k];
+  for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
+  side[m->rows] = 1;
+  for (int c = 0; c < x->nindex; c++) {
+    int used = 0;
+    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * x->nindex + c] != 0;
+    if (used) side[m->rows] *= (double)cut[c];
+  }
+}
+
+// From blocks with sides `have` of a tensor of sides `whole` to those that readers need: np and nc
+// scalars each, nint of them in common.
+static double eini_paper_repart(int rank, const double *whole, const double *have,
+                                const double *need, int code) {
+  double np = 1, nc = 1, nint = 1, count = need[rank];
+  for (int r = 0; r < rank; r++) {
+    double side = need[r] < whole[r] ? need[r] : whole[r];  // it may read several pieces
+    np *= have[r];
+    nc *= side;
+    nint *= have[r] < side ? have[r] : side;
+  }
+  if (nint == 0 || (np == nint && nc == nint)) return 0;
+  if (code) return (np + nc) * (count * nc) / nint;
+  return (nc / nint - 1) * count * (nc + np) + (np != nint ? np * count : 0);
+}

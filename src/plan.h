@@ -1,0 +1,342 @@
+// ================================================================================================
+// >>plan  from a graph to tasks and a workspace layout
+// Takes a graph and the layouts of its inputs and outputs; gives an immutable plan without data
+// pointers. Slots: inputs, outputs, then temporaries at fixed places of the workspace.
+// ================================================================================================
+
+// An input or output: what a caller binds, and the memory it spans (bytes from its data pointer).
+typedef struct eini_port {
+  ein_tensor_info info;
+  const int64_t *stride;
+  int64_t lo, hi;               // first and one-past-last byte; equal when nothing is accessed
+  int64_t step;                 // gcd of the strides in bytes, for the overlap test
+} eini_port;
+
+// A choice between ways of computing `out`: predicted seconds of each, and which was taken. A group
+// has the number of its units in `units`, and two ways: as a group, and one unit after another.
+typedef struct eini_verdict {
+  const char *out;
+  int units, taken;
+  double seconds[3];
+} eini_verdict;
+
+struct eini_budget;
+
+struct ein_plan {
+  eini_arena arena;             // owns everything, the plan itself included
+  ein_allocator al;
+  ein_executor executor;
+  double (*now_fn)(void *user);
+  void *now_user;
+  int nkernels;
+  const ein_kernels *const *kernels;  // the plan's own list
+  const ein_rates *rates;       // or NULL
+  ein_graph *graph;             // lives in an arena of its own; statements name the tasks
+  int nin, nout, nslot;
+  eini_port *in, *out;
+  int alias;                    // input that is output 0 itself (beta without C), or -1
+  int keeps;                    // 1: output 0 keeps old elements: a copy must start from them
+  int64_t *slot_offset;         // of temporaries, bytes from the start of the temporaries
+  int ntask;
+  eini_task *task;
+  eini_task *copy_back;         // per output: from the copy to the output, and the other way
+  eini_task *copy_in;
+  size_t head_bytes;            // slots, params and the status of every part
+  size_t temp_bytes;            // temporaries
+  size_t scratch_bytes;         // per thread
+  size_t copy_bytes;            // copies of outputs that overlap inputs
+  size_t workspace;
+  int may_overlap;
+  int unsplit;                  // 1: the path is "none": kernels must not split products either
+  int checked;                  // 1: integers are checked, see section overflow
+  eini_watch **watch;           // of every task, or NULL
+  double *bound;                // of each tensor of the graph: see eini_bound_tensors
+  double slices;                // a run is one of so many slices of its folds; 0: of one
+  double slice_unit;            // and what storing what is merged of them rounds by
+  int inner;                    // 1: part of a larger plan, whose tensors its inputs are
+  ein_plan_info info;
+  eini_path *path;              // one per split statement; path of the expression first
+  int npath;
+  eini_verdict *verdict;
+  int64_t nverdict, capverdict;
+  struct eini_budget *budget;   // made within one: what counts its memory, and perhaps slices,
+};                              //   which run in place of tasks (part slices); or NULL
+
+static ein_status eini_plan_verdict(ein_plan *p, const char *out, int units, const double *seconds,
+                                    int taken) {
+  eini_verdict *v = (eini_verdict *)eini_grow(&p->arena, p->verdict, p->nverdict, &p->capverdict,
+                                              sizeof *v);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  p->verdict = v;
+  v += p->nverdict++;
+  v->out = out;
+  v->units = units;
+  v->taken = taken;
+  for (int i = 0; i < 3; i++) v->seconds[i] = seconds[i];
+  return EIN_OK;
+}
+
+static const char *eini_verdict_way(const eini_verdict *v, int i) {
+  return v->units == 0 ? eini_path_way[i] : i == 0 ? "group" : "one after another";
+}
+
+static int64_t eini_gcd64(int64_t a, int64_t b) {
+  for (int64_t t; b != 0; b = t) {
+    t = a % b;
+    a = b;
+  }
+  return eini_abs64(a);
+}
+
+// Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. All 0
+// where there are no elements: the extents beside a 0 may be anything.
+static ein_status eini_dense_strides(eini_arena *a, int rank, const int64_t *shape,
+                                     const int64_t *like, const int64_t **out, int64_t *count) {
+  int64_t *s = EINI_NEW(a, int64_t, rank), n = 1;
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  *out = s;
+  EINI_TRY(eini_view_elements(rank, shape, count));
+  if (*count == 0) return EIN_OK;
+  for (int k = rank - 1; k >= 0; k--) {  // the least stride not yet taken; later axes on a tie
+    int least = like == NULL ? k : -1;
+    for (int i = rank - 1; i >= 0 && like != NULL; i--)
+      if (s[i] == 0 && (least < 0 || like[i] < like[least])) least = i;
+    s[least] = n;
+    if (eini_mul_overflow(n, shape[least], &n)) return EIN_ERR_TOO_LARGE;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_ztensor *view,
+                                 eini_port *p) {
+  p->info.name = t->name;
+  p->info.role = t->role;
+  p->info.dtype = t->dtype;
+  p->info.rank = t->rank;
+  p->info.shape = t->shape;
+  int64_t count;
+  if (view == NULL || view->strides == NULL) {
+    EINI_TRY(eini_dense_strides(a, t->rank, t->shape, NULL, &p->stride, &count));
+  } else {
+    int64_t *s = EINI_NEW(a, int64_t, t->rank);
+    if (s == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_view_elements(t->rank, t->shape, &count));
+    // What is never stepped may be any number: the plan has 0 there. Others fit in bytes.
+    for (int i = 0; i < t->rank; i++)
+      if (count > 0 && t->shape[i] > 1) s[i] = view->strides[i];
+    p->stride = s;
+  }
+  ein_ztensor v;
+  memset(&v, 0, sizeof v);
+  v.dtype = t->dtype;
+  v.rank = t->rank;
+  v.shape = t->shape;
+  v.strides = p->stride;
+  int64_t lo, hi, size = (int64_t)ein_dtype_size(t->dtype);
+  EINI_TRY(eini_view_extent(&v, &lo, &hi));
+  p->lo = lo * size;
+  p->hi = lo > hi ? p->lo : (hi + 1) * size;
+  for (int i = 0; i < t->rank; i++)
+    if (t->shape[i] > 1) p->step = eini_gcd64(p->step, p->stride[i] * size);
+  return EIN_OK;
+}
+
+// ---- fusion of element-wise consumers ----
+
+// Can statement j be the epilogue of the fold i, reading it as operand *via? Each index of j is one
+// axis of the temporary, the temporary keeps the computation type, and nobody else reads it.
+static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt *i,
+                        const eini_stmt *j, int *via) {
+  const eini_tensor *t = &g->tensor[i->out];
+  if (t->role != EIN_ROLE_TEMP || t->nstmt != 1 || readers[i->out] != 1) return 0;
+  if (j->fold != EINI_FOLD_NONE || i->fold == EINI_FOLD_NONE || t->rank != j->nindex ||
+      j->nindex != i->nfree || i->rest != EIN_REST_ERROR || j->rest == EIN_REST_ZERO ||
+      t->dtype != ein_dtype_compute(t->dtype) || eini_stmt_empty(j, 0, j->nindex) ||
+      t->dtype != ein_dtype_compute(i->type) ||
+      (g->ordered && j->noperand > EINI_ORDER_FACTORS))
+    return 0;
+  int x, y, kernel = eini_pair_match(i, &x, &y) >= 0 || eini_plain_sum(i);
+  for (int64_t k = 0; kernel && k < j->expr.n; k++)  // they store without index values
+    if (j->expr.node[k].op == EINI_OP_INDEX) return 0;
+  *via = -1;
+  for (int k = 0; k < j->noperand; k++)
+    if (j->operand[k] == i->out) *via = k;
+  if (*via < 0) return 0;
+  const ein_zmap *m = &j->proj[*via];
+  for (int r = 0; r < m->rows; r++) {
+    int ones = 0;
+    for (int c = 0; c < m->cols; c++) {
+      int64_t k = m->coef[(int64_t)r * m->cols + c];
+      ones += k == 1;
+      if (k != 0 && k != 1) return 0;
+      if (k == 1 && j->index[c].extent != t->shape[r]) return 0;
+      for (int r2 = 0; k == 1 && r2 < r; r2++)
+        if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
+    }
+    if (ones != 1 || m->offset[r] != 0) return 0;
+    const int64_t *row = i->out_map.coef + (int64_t)r * i->nindex;  // no axis may be reversed
+    for (int c = ones = 0; c < i->nindex; c++) ones += row[c] != 0 ? 1 + (row[c] != 1) : 0;
+    if (ones != 1) return 0;
+  }
+  return 1;
+}
+
+// For each statement the producer fused into it (or -1), and whether it is such a producer.
+static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **via) {
+  ein_graph *g = p->graph;
+  eini_arena *a = &p->arena;
+  int *readers = EINI_NEW(a, int, g->ntensor), *producer = EINI_NEW(a, int, g->ntensor);
+  *fused = EINI_NEW(a, int, g->nstmt);
+  *gone = EINI_NEW(a, char, g->nstmt);
+  *via = EINI_NEW(a, int, g->nstmt);
+  if (readers == NULL || producer == NULL || *fused == NULL || *gone == NULL || *via == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    (*fused)[i] = -1;
+    producer[s->out] = (int)i + 1;
+    for (int k = 0; k < s->noperand; k++) readers[s->operand[k]]++;
+  }
+  for (int64_t j = 0; j < g->nstmt && !p->checked; j++) {  // checks read every result
+    const eini_stmt *s = &g->stmt[j];
+    for (int k = 0; k < s->noperand && (*fused)[j] < 0; k++) {
+      int i = producer[s->operand[k]] - 1;
+      if (i < 0 || i >= j || (*gone)[i] || !eini_fusable(g, readers, &g->stmt[i], s, &(*via)[j]))
+        continue;
+      (*fused)[j] = i;
+      (*gone)[i] = 1;
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- temporaries ----
+
+// Places temporaries so that those alive at the same time do not overlap: in the order in which
+// they come alive, each at the lowest free place. first/last: tasks between which one is alive.
+static ein_status eini_plan_place(ein_plan *p, const int *first, const int *last,
+                                  const int64_t *bytes) {
+  int n = (int)p->graph->ntensor, m = p->ntask, live = 0;
+  int *start = EINI_NEW(&p->arena, int, m + 2), *queue = EINI_NEW(&p->arena, int, n);
+  int *alive = EINI_NEW(&p->arena, int, n);  // by offset
+  if (start == NULL || queue == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < n; t++) start[first[t] < 0 ? 0 : first[t] + 1]++;  // counting sort by first
+  for (int k = 1; k <= m; k++) start[k] += start[k - 1];
+  for (int t = n - 1; t >= 0; t--) queue[--start[first[t] < 0 ? 0 : first[t] + 1]] = t;
+  int64_t top = 0;
+  for (int q = 0; q < n; q++) {
+    int t = queue[q], kept = 0, where = 0;
+    int64_t at = 0, end;
+    if (bytes[t] == 0 || first[t] < 0) continue;
+    for (int k = 0; k < live; k++)
+      if (last[alive[k]] >= first[t]) alive[kept++] = alive[k];
+    live = kept;
+    for (; where < live; where++) {
+      int o = alive[where];
+      if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
+      if (end <= p->slot_offset[o]) break;
+      at = p->slot_offset[o] + bytes[o];
+    }
+    if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
+    p->slot_offset[t] = at;
+    top = eini_max64(top, end);
+    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
+    alive[where] = t;
+    live++;
+  }
+  if ((uint64_t)top > SIZE_MAX / 2) return EIN_ERR_TOO_LARGE;
+  p->temp_bytes = (size_t)top;
+  return EIN_OK;
+}
+
+// Task i inside a task: of a group, else the task itself; NULL after the last.
+static const eini_task *eini_task_inner(const eini_task *t, int i) {
+  if (t->kind == EINI_TASK_GROUP) return i < t->group->ntask ? &t->group->task[0][i] : NULL;
+  return i == 0 ? t : NULL;
+}
+
+static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
+  ein_graph *g = p->graph;
+  eini_arena *a = &p->arena;
+  int *first = EINI_NEW(a, int, g->ntensor), *last = EINI_NEW(a, int, g->ntensor);
+  int64_t *bytes = EINI_NEW(a, int64_t, g->ntensor);
+  if (first == NULL || last == NULL || bytes == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) first[t] = -1;
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_task *task;
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i / 2)) != NULL; i++) {
+      const eini_stmt *s = i % 2 ? task->fused : task->stmt;
+      if (s == NULL) continue;
+      for (int o = -1; o < s->noperand; o++) {
+        int t = o < 0 ? s->out : s->operand[o];
+        if (task->fused != NULL && t == task->stmt->out) continue;  // never stored
+        if (first[t] < 0) first[t] = k;
+        last[t] = k;
+      }
+    }
+  }
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    if (home[t].slot < p->nin + p->nout || first[t] < 0) continue;
+    int64_t n = 1;
+    for (int i = 0; i < x->rank; i++)
+      if (eini_mul_overflow(n, x->shape[i], &n)) return EIN_ERR_TOO_LARGE;
+    if (eini_mul_overflow(n, (int64_t)ein_dtype_size(x->dtype), &n) ||
+        eini_add_overflow(n, EINI_ALIGN, &n))
+      return EIN_ERR_TOO_LARGE;
+    bytes[t] = n / EINI_ALIGN * EINI_ALIGN;
+  }
+  return eini_plan_place(p, first, last, bytes);
+}
+
+// ---- tasks ----
+
+// A statement that visits every element of a tensor, and reads the operand, if any, where it is.
+static ein_status eini_plan_identity(ein_graph *g, int tensor, int nop, eini_stmt **out) {
+  int rank = g->tensor[tensor].rank;
+  EINI_TRY(eini_graph_add_stmt(g, tensor, rank, nop, &tensor, out));
+  eini_stmt *s = *out;
+  for (int r = 0; r < rank; r++) {
+    s->index[r].name = "";
+    s->index[r].extent = g->tensor[tensor].shape[r];
+    s->out_map.coef[(int64_t)r * rank + r] = 1;
+    if (nop > 0) s->proj[0].coef[(int64_t)r * rank + r] = 1;
+  }
+  int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0)
+                   : eini_expr_int(&g->arena, &s->expr, -1, 0);
+  return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);
+}
+
+// Fills the whole output with zero before its scattered elements are written.
+static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, eini_task *t,
+                                 int *empty) {
+  eini_stmt *s;
+  EINI_TRY(eini_plan_identity(p->graph, tensor, 0, &s));
+  return eini_task_lower(lo, s, NULL, -1, t, empty);
+}
+
+static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f, int via,
+                                 eini_task *t, int *empty) {
+  const eini_arena_at plan = eini_arena_mark(lo->a), graph = eini_arena_mark(&lo->g->arena);
+  int yes = 0;
+  *empty = 0;
+  EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
+  if (yes) return EIN_OK;
+  eini_arena_rollback(lo->a, &plan);
+  eini_arena_rollback(&lo->g->arena, &graph);
+  return eini_task_lower(lo, s, f, via, t, empty);
+}
+
+// A copy between two places of one layout: from slot `from` to slot `to`.
+static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_stmt *like, int from,
+                                   int to, eini_task *t) {
+  eini_stmt *s;
+  EINI_TRY(eini_plan_identity(p->graph, like->out, 1, &s));
+  int empty;
+  EINI_TRY(eini_task_lower(lo, s, NULL, -1, t, &empty));
+  if (empty) return EIN_OK;
+  t->ref[0].slot = from;
+  t->ref[t->out].slot = to;
+  t->stmt = NULL;
+  return EIN_OK;
+}

@@ -1,0 +1,131 @@
+// ================================================================================================
+// >>print  a graph as text
+// Takes a graph; gives statements in the notation of programs, temporaries under names of their
+// own. Writes as snprintf does: what does not fit is cut, the whole length is counted.
+// ================================================================================================
+
+typedef struct eini_text {
+  char *buf;
+  size_t size, at;
+  int nodes;               // of an expression so far: shared nodes could repeat without end
+  int cut;                 // an expression was too long or too deep
+  int numbered;            // operands are written $0, $1, .. instead of what is read of them
+} eini_text;
+
+static eini_text eini_text_of(char *buf, size_t size) {
+  eini_text t = {buf, buf == NULL ? 0 : size, 0, 0, 0, 0};
+  if (t.size > 0) buf[0] = 0;
+  return t;
+}
+
+EINI_PRINTF(2, 3)
+static void eini_say(eini_text *t, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  size_t room = t->at < t->size ? t->size - t->at : 0;
+  int n = vsnprintf(room > 0 ? t->buf + t->at : NULL, room, format, args);
+  va_end(args);
+  if (n > 0) t->at += (size_t)n;
+}
+
+static const char *eini_fold_name(const ein_graph *g, int fold) {
+  return fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].name : eini_folds[fold].name;
+}
+
+// One coordinate, like 2*i+j-1.
+static void eini_say_row(eini_text *t, const eini_stmt *s, const ein_zmap *m, int r) {
+  int terms = 0;
+  for (int i = 0; i < m->cols; i++) {
+    int64_t c = m->coef[(int64_t)r * m->cols + i];
+    if (c == 0) continue;
+    eini_say(t, "%s", c == -1 ? "-" : terms > 0 && c > 0 ? "+" : "");
+    if (c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
+    eini_say(t, "%s", s->index[i].name);
+    terms++;
+  }
+  if (m->offset[r] != 0 || terms == 0)
+    eini_say(t, "%s%lld", terms > 0 && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
+}
+
+static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
+  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  eini_say(t, "%s", g->tensor[k < 0 ? s->out : s->operand[k]].name);
+  for (int r = 0; r < m->rows; r++) {
+    int var = -1, terms = m->offset[r] != 0;
+    eini_say(t, r > 0 ? "," : "[");
+    eini_say_row(t, s, m, r);
+    for (int c = 0; k < 0 && c < m->cols; c++) {  // free indices show their extents
+      if (m->coef[(int64_t)r * m->cols + c] == 0) continue;
+      terms += m->coef[(int64_t)r * m->cols + c] == 1 ? 1 : 2;
+      var = c;
+    }
+    if (var >= 0 && terms == 1) eini_say(t, "=%lld", (long long)s->index[var].extent);
+  }
+  if (m->rows > 0) eini_say(t, "]");
+}
+
+static void eini_say_const(eini_text *t, const eini_node *v) {
+  if (v->dtype == EIN_BOOL) eini_say(t, "%s", v->ival ? "true" : "false");
+  else if (v->exact) eini_say(t, "%lld", (long long)v->ival);
+  else if (v->re != v->re) eini_say(t, "nan");
+  else eini_say(t, v->re - v->re != 0 ? (v->re < 0 ? "-inf" : "inf") : "%.17g", v->re);
+}
+
+// Prints a node for a place that binds at the given level. Depth and length are bounded.
+static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, int id, int place,
+                          int depth) {
+  const eini_node *v = &s->expr.node[id];
+  const char *infix = NULL;
+  int op = v->op, cast = op == EINI_OP_CAST || op == EINI_OP_ROUNDTO;
+  int level = op == EINI_OP_NEG || (op == EINI_OP_CONST && v->re < 0) ? 5 :
+              op == EINI_OP_NOT ? 2 : op == EINI_OP_SQUARE ? 6 : 7;
+  for (int i = 0; i < EINI_INFIXES; i++) {
+    if (eini_infixes[i].op != op) continue;
+    infix = eini_infixes[i].text;
+    level = eini_infixes[i].level;
+  }
+  if (op == EINI_OP_CAST && v->arg[1] == 1) level = 7;  // typing makes this conversion again
+  if (level < place) eini_say(t, "(");
+  if (depth > 200 || t->nodes++ > (1 << 16)) {
+    eini_say(t, "..");
+    t->cut = 1;
+  } else if (infix != NULL) {
+    eini_say_node(t, g, s, v->arg[0], level + (level == 6 || level == 2), depth + 1);
+    eini_say(t, "%s", infix);
+    eini_say_node(t, g, s, v->arg[1], level + (level != 6), depth + 1);
+  } else if (op == EINI_OP_CONST) {
+    eini_say_const(t, v);
+  } else if (op == EINI_OP_OPERAND) {
+    if (t->numbered) eini_say(t, "$%d", v->arg[0]);
+    else eini_say_access(t, g, s, v->arg[0]);
+  } else if (op == EINI_OP_INDEX || op == EINI_OP_PARAM) {
+    eini_say(t, "%s", op == EINI_OP_INDEX ? s->index[v->arg[0]].name : g->param[v->arg[0]].name);
+  } else if (op == EINI_OP_NEG || op == EINI_OP_NOT || op == EINI_OP_SQUARE ||
+             (op == EINI_OP_CAST && v->arg[1] == 1)) {
+    eini_say(t, op == EINI_OP_NEG ? "-" : op == EINI_OP_NOT ? "not " : "");
+    eini_say_node(t, g, s, v->arg[0], cast ? place : level + (level == 6), depth + 1);
+    if (op == EINI_OP_SQUARE) eini_say(t, "^2");
+  } else {
+    eini_say(t, "%s%s(", cast ? "cast_" : op == EINI_OP_CALL ? g->function[v->arg[0]].name
+             : eini_ops[op].name, cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
+    for (int i = 0; i < eini_node_args(v); i++) {
+      if (i > 0) eini_say(t, ", ");
+      eini_say_node(t, g, s, eini_node_arg(&s->expr, v, i), 0, depth + 1);
+    }
+    eini_say(t, ")");
+  }
+  if (level < place) eini_say(t, ")");
+}
+
+static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) {
+  eini_say_access(t, g, s, -1);
+  eini_say(t, " : %s = ", ein_dtype_name(g->tensor[s->out].dtype));
+  if (s->fold != EINI_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
+  for (int i = s->nfree; s->fold != EINI_FOLD_NONE && i < s->nindex; i++)
+    eini_say(t, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name,
+             (long long)s->index[i].extent);
+  if (s->fold != EINI_FOLD_NONE) eini_say(t, "](");
+  t->nodes = 0;
+  eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
+  if (s->fold != EINI_FOLD_NONE) eini_say(t, ")");
+}

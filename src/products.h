@@ -1,0 +1,667 @@
+// ================================================================================================
+// >>products  statements that are contractions
+// Takes a folded product of two factors; gives a task for the contract kernel: indices grouped into
+// batch, m, n and k, each side's expression compiled for packing, the epilogue for the store.
+// ================================================================================================
+
+// A factor of a store: a constant or a param.
+typedef struct eini_factor {
+  int given;                    // 0: none
+  int skip;                     // 1: where it is 0, what it multiplies is not read
+  eini_fill from;
+} eini_factor;
+
+typedef struct eini_contract_task {
+  ein_contract c;               // all but addresses
+  ein_part whole;
+  eini_code code[2];            // P and Q, when they are not plain
+  const int64_t **stride[2][3]; // per side: pointers to row, k, batch strides of its operands
+  const int64_t **extra[3];     // batch, m, n
+  ein_dtype *dtype[2], *extra_dtype;
+  int first[2];                 // stream of each side's first operand
+  eini_factor factor[2];        // alpha and beta of a scaled store
+} eini_contract_task;
+
+// What the kernel's callbacks need while a task runs.
+typedef struct eini_fill_ctx {
+  eini_eval ev;
+  int64_t *at, *step;
+  const int64_t **table;
+} eini_fill_ctx;
+
+typedef struct eini_emit_ctx {
+  const eini_task *t;
+  eini_eval ev;
+  int64_t *at, *step;
+  const int64_t **table;
+  const char **base;
+  void *conv, *conv2;
+} eini_emit_ctx;
+
+// n offsets from the given one on: *at + i * *step where they are that (*use is NULL then), else
+// *use. gap: what is known to be between two.
+static void eini_table_step(const int64_t *table, const int64_t *gap, int64_t from, int64_t n,
+                            int64_t *at, int64_t *step, const int64_t **use) {
+  *use = NULL;
+  *step = gap != NULL ? *gap : n > 1 ? table[from + 1] - table[from] : 1;
+  *at = gap != NULL ? table[0] + from * *gap : table[from];
+  for (int64_t j = 2; gap == NULL && j < n && *use == NULL; j++)
+    if (table[from + j] - table[from + j - 1] != *step) *use = table + from;
+  if (*use != NULL) *at = 0;
+}
+
+static void eini_contract_fill(void *user, int64_t n, const char *const *base,
+                               const int64_t *const *off, void *out) {
+  eini_fill_ctx *f = (eini_fill_ctx *)user;
+  const eini_code *code = f->ev.code;
+  size_t size = ein_dtype_size((ein_dtype)code->type);
+  int nop = 0;
+  for (int i = 0; i < code->nins; i++)
+    if (code->ins[i].kind == EINI_INS_LOAD && code->ins[i].a >= nop) nop = code->ins[i].a + 1;
+  f->ev.base = base;
+  f->ev.at = f->at;
+  f->ev.step = f->step;
+  f->ev.table = f->table;
+  for (int64_t done = 0; done < n; done += code->chunk) {
+    int64_t m = eini_min64(code->chunk, n - done);
+    for (int k = 0; k < nop; k++)
+      eini_table_step(off[k], NULL, done, m, &f->at[k], &f->step[k], &f->table[k]);
+    const void *v = eini_code_run(&f->ev, m, NULL);
+    memcpy((char *)out + (size_t)done * size, v, (size_t)m * size);
+  }
+}
+
+static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out,
+                               const int64_t *off, const char *const *base,
+                               const int64_t *const *xoff, const int64_t *gap) {
+  eini_emit_ctx *e = (eini_emit_ctx *)user;
+  const eini_task *t = e->t;
+  ein_dtype type = t->contract->c.type, to = t->ref[t->out].dtype;
+  size_t size = ein_dtype_size(type);
+  for (int64_t done = 0; done < n; done += t->epi.chunk) {
+    int64_t m = eini_min64(t->epi.chunk, n - done);
+    const void *v = (const char *)acc + (size_t)done * size;
+    ein_dtype vt = type;
+    if (t->has_epi) {
+      e->base[0] = (const char *)v;
+      e->table[0] = NULL;
+      e->at[0] = 0;
+      e->step[0] = 1;
+      for (int k = 1; k <= t->nextra; k++) {
+        e->base[k] = base[k - 1];
+        eini_table_step(xoff[k - 1], gap == NULL ? NULL : &gap[k], done, m, &e->at[k],
+                        &e->step[k], &e->table[k]);
+      }
+      e->ev.base = e->base;
+      e->ev.at = e->at;
+      e->ev.step = e->step;
+      e->ev.table = e->table;
+      v = eini_code_run(&e->ev, m, NULL);
+      vt = (ein_dtype)t->epi.type;
+    }
+    if (vt != to) {
+      if (v != e->conv) {  // conversions read padded chunks: move the sums to padded memory first
+        memcpy(e->conv2, v, (size_t)m * ein_dtype_size(vt));
+        v = e->conv2;
+      }
+      void *third = (char *)e->conv2 + eini_reg_bytes(&t->epi);
+      v = eini_narrow(vt, to, m, v, e->conv, third);
+    }
+    const int64_t *table;
+    int64_t at, step;
+    eini_table_step(off, gap, done, m, &at, &step, &table);
+    eini_scatter(ein_dtype_size(to), m, v, out + at * (int64_t)ein_dtype_size(to), step, table);
+  }
+}
+
+// The same for a store that is scaled.
+static void eini_contract_emit_scaled(void *user, int64_t n, const void *folds, char *out,
+                                      const int64_t *off, const char *const *base,
+                                      const int64_t *const *xoff, const int64_t *gap) {
+  const ein_contract *c = (const ein_contract *)user;
+  const eini_ckern *t = eini_ckern_of(c->type);
+  const int64_t size = t->size * t->planes;
+  const char *y = c->beta == NULL ? NULL : base[0], *x = (const char *)folds;
+  int64_t on[EINI_LANES], yn[EINI_LANES];
+  if (gap == NULL) {
+    t->scale(n, t->planes, c->alpha, c->beta, x, y, y == NULL ? NULL : xoff[0], out, off);
+    return;
+  }
+  out += off[0] * size;
+  if (y != NULL) y += xoff[0][0] * size;
+  const int even = gap[0] == 1 && (y == NULL || gap[1] == 1);
+  for (int64_t i = 0, m; i < n; i += m, x += m * size) {
+    m = even ? n : eini_min64(n - i, EINI_LANES);
+    for (int64_t j = 0; !even && j < m; j++) {
+      on[j] = (i + j) * gap[0];
+      yn[j] = y == NULL ? 0 : (i + j) * gap[1];
+    }
+    t->scale(m, t->planes, c->alpha, c->beta, x, y, even ? NULL : yn, out, even ? NULL : on);
+  }
+}
+
+typedef struct eini_contract_room {
+  char *kernel;
+  const char **base[2], **extra;
+  eini_fill_ctx fill[2];
+  eini_emit_ctx emit;
+  char *factor;                 // of a scaled store: alpha and beta, 16 bytes each
+} eini_contract_room;
+
+static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
+  const eini_contract_task *ct = t->contract;
+  size_t used = 0;
+  for (int side = 0; side < 2; side++) {
+    const ein_side *s = side ? &ct->c.q : &ct->c.p;
+    size_t n = (size_t)s->nop;
+    r->base[side] = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
+    if (s->form == EIN_FORM_PLAIN) continue;
+    const eini_code *code = &ct->code[side];
+    r->fill[side].at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+    r->fill[side].step = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+    r->fill[side].table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
+    r->fill[side].ev.reg =
+        (void **)(void *)eini_nest_carve(mem, &used, (size_t)code->nreg * sizeof(void *));
+    r->fill[side].ev.mem = eini_nest_carve(mem, &used, (size_t)code->nreg * eini_reg_bytes(code));
+  }
+  if (!ct->c.plain_out)
+    r->extra = (const char **)(void *)eini_nest_carve(
+        mem, &used, ((size_t)t->nextra + 1) * sizeof(char *));
+  if (ct->c.scaled) r->factor = eini_nest_carve(mem, &used, 32);
+  if (!ct->c.plain_out && !ct->c.scaled) {
+    size_t n = (size_t)t->nextra + 1;
+    r->emit.at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+    r->emit.step = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+    r->emit.table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
+    r->emit.base = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
+    r->emit.ev.reg =
+        (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
+    const size_t bytes = eini_reg_bytes(&t->epi);
+    r->emit.ev.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * bytes);
+    r->emit.conv = eini_nest_carve(mem, &used, bytes);
+    r->emit.conv2 = eini_nest_carve(mem, &used, 2 * bytes);
+  }
+  r->kernel = eini_nest_carve(mem, &used, t->choice.scratch);
+  return used;
+}
+
+// Registers for as many values as there are points: a kernel may ask for padded ones as well, which
+// then take another chunk.
+static void eini_contract_chunks(eini_task *t) {
+  eini_contract_task *ct = t->contract;
+  int64_t m = ct->whole.m[1], n = ct->whole.n[1], k = eini_axes_size(&ct->c.k);
+  t->epi.chunk = eini_chunk_of(eini_max64(m * n, 1));
+  ct->code[0].chunk = eini_chunk_of(eini_max64(m * k, 1));
+  ct->code[1].chunk = eini_chunk_of(eini_max64(k * n, 1));
+}
+
+static const char *eini_ref_address(const eini_ref *r, char *const *slot) {
+  return slot[r->slot] + r->offset;
+}
+
+// A provider's copy of the range [lo, hi) of the cut loop; scratch starts with the extents.
+static ein_status eini_copy_provided(const eini_task *t, char *const *slot, char *scratch,
+                                     int64_t lo, int64_t hi) {
+  ein_copy c = eini_copy_of(t, t->live);
+  int64_t *extent = (int64_t *)(void *)scratch, size = c.size;
+  size_t used = 0;
+  eini_nest_carve(NULL, &used, (size_t)t->live * 8);
+  union { const char *c; char *v; } out;
+  out.c = eini_ref_address(&t->ref[t->out], slot);
+  c.src = eini_ref_address(&t->ref[0], slot);
+  c.dst = out.v;
+  if (t->cut >= 0) {
+    for (int i = 0; i < t->live; i++) extent[i] = i == t->cut ? hi - lo : t->extent[i];
+    c.extent = extent;
+    c.src += lo * c.src_stride[t->cut] * size;
+    c.dst += lo * c.dst_stride[t->cut] * size;
+  }
+  return t->kernels->copy_run(t->kernels->user, &c, &t->choice, scratch + used);
+}
+
+// The value of a factor at d; NULL where there is none to apply.
+static const void *eini_factor_run(const eini_factor *f, ein_dtype type, const ein_scalar *param,
+                                   void *d) {
+  static const char zero[16] = {0};
+  if (!f->given) return NULL;
+  eini_fill_run(&f->from, type, param, 1, d);
+  if (f->skip && eini_kind_of(type) < EINI_KREAL && memcmp(d, zero, ein_dtype_size(type)) == 0)
+    return NULL;
+  const float *s = (const float *)d;
+  const double *w = (const double *)d;
+  int none = type == EIN_F32 ? s[0] == 0 : type == EIN_F64 ? w[0] == 0
+             : type == EIN_C64 ? s[0] == 0 && s[1] == 0
+             : type == EIN_C128 && w[0] == 0 && w[1] == 0;
+  return f->skip && none ? NULL : d;
+}
+
+// Runs part i of the grid the kernel chose.
+static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
+                                         const ein_scalar *param, char *scratch, int i) {
+  const eini_contract_task *ct = t->contract;
+  ein_contract c;  // copied by halves: compilers make a slow string instruction of one copy
+  const size_t half = offsetof(ein_contract, p);
+  memcpy(&c, &ct->c, half);
+  memcpy((char *)&c + half, (const char *)&ct->c + half, sizeof c - half);
+  eini_contract_room r;  // the layout sets what this task uses
+  eini_contract_layout(t, &r, scratch);
+  for (int side = 0; side < 2; side++) {
+    ein_side *s = side ? &c.q : &c.p;
+    for (int k = 0; k < s->nop; k++) {
+      r.base[side][k] = eini_ref_address(&t->ref[ct->first[side] + k], slot);
+    }
+    s->base = r.base[side];
+    if (s->form == EIN_FORM_PLAIN) continue;
+    eini_fill_ctx *f = &r.fill[side];
+    f->ev.index_at = f->ev.index_step = NULL;
+    f->ev.index_table = NULL;
+    f->ev.code = &ct->code[side];
+    eini_code_begin(&f->ev, param, f->ev.code->chunk);
+    s->fill_fn = eini_contract_fill;
+    s->user = f;
+  }
+  union { const char *c; char *v; } out;
+  out.c = eini_ref_address(&t->ref[t->out], slot);
+  c.out = out.v;
+  if (!c.plain_out) {
+    for (int k = 0; k < t->nextra; k++) {
+      r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
+    }
+    c.extra_base = r.extra;
+  }
+  if (c.scaled) {
+    c.alpha = eini_factor_run(&ct->factor[0], c.type, param, r.factor);
+    c.beta = eini_factor_run(&ct->factor[1], c.type, param, r.factor + 16);
+    c.emit_fn = eini_contract_emit_scaled;
+    c.emit_user = &c;
+  } else if (!c.plain_out) {
+    r.emit.t = t;
+    r.emit.ev.index_at = r.emit.ev.index_step = NULL;
+    r.emit.ev.index_table = NULL;
+    r.emit.ev.code = &t->epi;
+    if (t->has_epi) eini_code_begin(&r.emit.ev, param, t->epi.chunk);
+    c.emit_fn = eini_contract_emit;
+    c.emit_user = &r.emit;
+  }
+  ein_part part = ct->whole;
+  if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &part)) return EIN_OK;
+  if (t->kernels != NULL)
+    return t->kernels->contract_run(t->kernels->user, &c, &t->choice, &part, r.kernel);
+  eini_contract_run(&c, &t->choice, &part, r.kernel);
+  return EIN_OK;
+}
+
+// ---- lowering ----
+
+static int eini_value_uses(const eini_value *v, int column) {
+  int at = eini_find_sorted(v->label, v->nlabel, column);
+  if (at < 0) return 0;
+  for (int k = 0; k < v->nop; k++) {
+    for (int r = 0; r < v->map[k].rows; r++)
+      if (v->map[k].coef[(int64_t)r * v->nlabel + at] != 0) return 1;
+  }
+  return 0;
+}
+
+// The pair of a fold and what is folded; *x and *y become the roots of the two factors. -1: none.
+static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
+  static const struct { int fold, outer, inner; ein_pair pair; } table[] = {
+      {EINI_SUM, 0, EINI_OP_MUL, EIN_PAIR_SUM_MUL},
+      {EINI_FOLD_NONE, 0, EINI_OP_MUL, EIN_PAIR_SUM_MUL},
+      {EINI_MIN, 0, EINI_OP_ADD, EIN_PAIR_MIN_ADD},
+      {EINI_MAX, 0, EINI_OP_ADD, EIN_PAIR_MAX_ADD},
+      {EINI_ANY, 0, EINI_OP_AND, EIN_PAIR_ANY_AND},
+      {EINI_SUM, EINI_OP_SQUARE, EINI_OP_SUB, EIN_PAIR_SUM_SQDIFF},
+      {EINI_SUM, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_SUM_ABSDIFF},
+      {EINI_MAX, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_MAX_ABSDIFF}};
+  const eini_node *root = &s->expr.node[s->expr.n - 1];
+  const ein_dtype t = ein_dtype_compute((ein_dtype)root->dtype);
+  const int pairs = eini_kind_of(t) == EINI_KCOMPLEX;
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    const eini_node *v = root;
+    int fold = table[i].fold, op = table[i].inner;
+    if (t == EIN_BOOL && i < 2) {  // NumPy's sums and products of bools are or and and
+      if (!s->numpy) continue;
+      if (s->fold == EINI_SUM && root->op == EINI_OP_MUL) return -1;
+      continue;
+    }
+    if (s->fold != fold || (table[i].outer != 0 && v->op != table[i].outer)) continue;
+    if (table[i].outer != 0) v = &s->expr.node[v->arg[0]];
+    if (v->op != op || (pairs && i > 1)) continue;
+    if (ein_dtype_compute((ein_dtype)v->dtype) != t) continue;
+    *x = v->arg[0];
+    *y = v->arg[1];
+    return (int)table[i].pair;
+  }
+  return -1;
+}
+
+#ifndef EINI_SUM_WORK       // tests make it small
+#define EINI_SUM_WORK 4096  // least elements of a sum that goes to matrix-vector kernels
+#endif
+
+// A sum or an extremum over one operand as it is: a matrix times ones, or plus zeros that change no
+// zero, which kernels read as fast as memory allows.
+static int eini_plain_sum(const eini_stmt *s) {
+  ein_dtype t = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
+  int folds = s->fold == EINI_SUM || s->fold == EINI_MAX || s->fold == EINI_MIN;
+  return folds && s->expr.n == 1 && s->noperand == 1 && t != EIN_BOOL &&
+         s->expr.node[0].op == EINI_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
+}
+
+static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+                                 ein_pair *pair, int *yes) {
+  const ein_dtype t = (ein_dtype)s->expr.node[0].dtype;
+  double work = 1;
+  for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
+  if ((work < EINI_SUM_WORK && !s->order) || work > 9e18) return EIN_OK;
+  EINI_TRY(eini_factor_value(lo->g, s, 0, &v[0]));
+  memset(&v[1], 0, sizeof v[1]);
+  int sum = s->fold == EINI_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
+  if (one < 0) return EIN_ERR_NO_MEMORY;
+  v[1].expr.node[one].dtype = (unsigned char)ein_dtype_compute(t);
+  v[1].expr.node[one].re = sum ? 1 : -0.0;
+  *pair = sum ? EIN_PAIR_SUM_MUL : s->fold == EINI_MAX ? EIN_PAIR_MAX_ADD : EIN_PAIR_MIN_ADD;
+  *yes = 1;
+  return EIN_OK;
+}
+
+// Is the statement a contraction that the kernels should be asked about? Fills the two factors.
+static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+                                      ein_pair *pair, int *yes) {
+  int x = 0, y = 0, found = eini_pair_match(s, &x, &y);
+  const eini_expr *e = &s->expr;
+  *yes = 0;
+  // Products alone keep -0, which a sum from 0 does not: no kernel that some blocks may not get.
+  if (lo->g->ordered && (s->order ? !(s->order & EINI_ORDER_TILES) : s->fold == EINI_FOLD_NONE))
+    return EIN_OK;
+  if (lo->nkernels > 0 && eini_plain_sum(s)) return eini_sum_match(lo, s, v, pair, yes);
+  if (found < 0 || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  for (int64_t i = 0; i < e->n; i++) {
+    if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
+  }
+  EINI_TRY(eini_factor_value(lo->g, s, x, &v[0]));
+  EINI_TRY(eini_factor_value(lo->g, s, y, &v[1]));
+  if (v[0].nop == 0 || v[1].nop == 0) return EIN_OK;
+  double m = 1, n = 1, k = 1, work = 1;
+  for (int i = 0; i < s->nindex; i++) {
+    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    double ext = (double)s->index[i].extent;
+    work *= ext;
+    if (work > 9e18) return EIN_OK;
+    if (i >= s->nfree) k *= ext;
+    else if (p && !q) m *= ext;
+    else if (q && !p) n *= ext;
+  }
+  *pair = (ein_pair)found;
+  if (s->order) *yes = 1;
+  else if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
+  else *yes = s->fold == EINI_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
+              (m * n > 1 || work <= 4096);
+  if (s->fold == EINI_SUM && work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
+  return EIN_OK;
+}
+
+// A node without the conversions that change nothing in a store of `type`: those between integers
+// no narrower wrap as it does.
+static const eini_node *eini_scaled_node(const eini_expr *e, int id, ein_dtype type) {
+  const eini_node *v = &e->node[id];
+  for (;; v = &e->node[v->arg[0]]) {
+    const ein_dtype t = (ein_dtype)v->dtype;
+    const int ints = eini_kind_of(type) == EINI_KINT && eini_kind_of(t) == EINI_KINT &&
+                     ein_dtype_compute(t) == t && t >= type;
+    if (t != type && !ints) return NULL;
+    if (v->op != EINI_OP_CAST && (v->op != EINI_OP_ROUNDTO || eini_round_find(t) != NULL)) return v;
+  }
+}
+
+// Is it operand `op`, or a constant or param times it?
+static int eini_scaled_term(const eini_expr *e, int id, int op, ein_dtype type, eini_factor *f) {
+  const eini_node *v = eini_scaled_node(e, id, type), *x[2] = {v, NULL};
+  if (v != NULL && v->op == EINI_OP_MUL) {
+    x[0] = eini_scaled_node(e, v->arg[0], type), x[1] = eini_scaled_node(e, v->arg[1], type);
+    if (x[0] == NULL || x[1] == NULL) return 0;
+    if (x[0]->op != EINI_OP_OPERAND) v = x[0], x[0] = x[1], x[1] = v;
+    if (x[1]->op != EINI_OP_CONST && x[1]->op != EINI_OP_PARAM) return 0;
+  }
+  if (x[0] == NULL || x[0]->op != EINI_OP_OPERAND || x[0]->arg[0] != op) return 0;
+  memset(f, 0, sizeof *f);
+  f->from.param = -1;
+  if (x[1] == NULL) return 1;
+  f->given = 1;
+  if (x[1]->op == EINI_OP_PARAM) f->from.param = x[1]->arg[0];
+  f->from.re = x[1]->re, f->from.im = x[1]->im, f->from.ival = x[1]->ival;
+  return 1;
+}
+
+// Is it where(b == 0, 0, b * operand 1), b a param?
+static int eini_scaled_where(const eini_expr *e, int id, ein_dtype type, eini_factor *f) {
+  const eini_node *v = eini_scaled_node(e, id, type), *x = v, *y;
+  if (v == NULL || v->op != EINI_OP_WHERE || !eini_scaled_term(e, v->arg[2], 1, type, f)) return 0;
+  const eini_node *q = &e->node[v->arg[0]], *none = eini_scaled_node(e, v->arg[1], type);
+  if (q->op != EINI_OP_EQ || none == NULL || none->op != EINI_OP_CONST || none->re != 0) return 0;
+  x = &e->node[q->arg[0]], y = &e->node[q->arg[1]];
+  f->skip = f->given && x->op == EINI_OP_PARAM && x->arg[0] == f->from.param &&
+            y->op == EINI_OP_CONST && y->re == 0 && y->im == 0;
+  return f->skip;
+}
+
+// Is what follows the folds alpha * fold + beta * (extra 0), all in the compute dtype?
+static int eini_scaled_match(const eini_expr *e, const eini_task *t, ein_dtype type,
+                             eini_factor *f) {
+  const ein_dtype to = t->ref[t->out].dtype;
+  if (t->nextra > 1 || t->nepi_iota > 0 || type == EIN_BOOL || to != type) return 0;
+  if (t->nextra == 0) return eini_scaled_term(e, (int)e->n - 1, 0, type, &f[0]);
+  if (t->ref[t->extra].dtype != type) return 0;
+  const eini_node *v = eini_scaled_node(e, (int)e->n - 1, type);
+  if (v == NULL || v->op != EINI_OP_ADD) return 0;
+  const int first = eini_scaled_term(e, v->arg[0], 0, type, &f[0]);
+  if (!first && !eini_scaled_term(e, v->arg[1], 0, type, &f[0])) return 0;
+  const int other = v->arg[first];
+  if (eini_scaled_where(e, other, type, &f[1])) return 1;
+  if (!eini_scaled_term(e, other, 1, type, &f[1])) return 0;
+  if (f[1].given) return 1;
+  f[1].given = 1, f[1].from.re = 1, f[1].from.ival = 1;  // which loses complex infinities
+  return eini_kind_of(type) != EINI_KCOMPLEX;
+}
+
+// Streams of a contraction, loops grouped, merged and ordered. t->reduced holds the group.
+static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt *s,
+                                        const eini_stmt *f, int via, const eini_value *v,
+                                        eini_task *t) {
+  eini_epilogue ep;
+  t->nop = v[0].nop + v[1].nop;
+  t->pos = -1;
+  EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop, t, &ep));
+  for (int i = 0; i < s->nindex; i++) {
+    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    t->reduced[i] = i >= s->nfree ? EINI_GROUP_K : p && !q ? EINI_GROUP_M
+                    : q && !p ? EINI_GROUP_N : EINI_GROUP_BATCH;
+  }
+  for (int side = 0, stream = 0; side < 2; side++) {
+    t->contract->first[side] = stream;
+    for (int k = 0; k < v[side].nop; k++, stream++) {
+      EINI_TRY(eini_stream_tensor(lo, s, t, stream, v[side].op[k], &v[side].map[k],
+                                  v[side].label));
+    }
+  }
+  EINI_TRY(eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t));
+  eini_contract_task *ct = t->contract;
+  ct->c.scaled = f != NULL && !ct->c.ordered &&
+                 eini_scaled_match(&ep.e, t, ct->c.type, ct->factor);
+  return EIN_OK;
+}
+
+// Pointers to a group's strides of n streams from `first` on.
+static ein_status eini_group_strides(eini_arena *a, const eini_task *t, int first, int n, int start,
+                                     const int64_t ***list) {
+  *list = EINI_NEW(a, const int64_t *, n + 1);
+  if (*list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) (*list)[k] = t->stride + (int64_t)(first + k) * t->nindex + start;
+  return EIN_OK;
+}
+
+// Is the expression the product of all its operands, each once, as they are stored?
+static int eini_is_product(const eini_value *v, const ein_dtype *dtype, ein_dtype type) {
+  int seen = 0;
+  for (int k = 0; k < v->nop; k++) {
+    if (dtype[k] != type) return 0;
+  }
+  for (int64_t i = 0; i < v->expr.n; i++) {
+    const eini_node *x = &v->expr.node[i];
+    if (x->op != EINI_OP_MUL && x->op != EINI_OP_OPERAND) return 0;
+    if (x->dtype != (unsigned char)type) return 0;
+    seen += x->op == EINI_OP_OPERAND;
+  }
+  return v->nop > 1 && seen == v->nop;
+}
+
+static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_value *v,
+                                      const int *start) {
+  eini_contract_task *ct = t->contract;
+  for (int side = 0; side < 2; side++) {
+    ein_side *s = side ? &ct->c.q : &ct->c.p;
+    int first = ct->first[side], n = v[side].nop;
+    int row = start[side ? EINI_GROUP_N : EINI_GROUP_M];
+    EINI_TRY(eini_group_strides(lo->a, t, first, n, row, &ct->stride[side][0]));
+    EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_K], &ct->stride[side][1]));
+    EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_BATCH], &ct->stride[side][2]));
+    ein_dtype *od = ct->dtype[side] = EINI_NEW(lo->a, ein_dtype, n + 1);
+    if (od == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < n; k++) od[k] = t->ref[first + k].dtype;
+    int product = eini_is_product(&v[side], od, ct->c.type);
+    EINI_TRY(eini_expr_to(lo->a, &v[side].expr, ct->c.type));
+    EINI_TRY(eini_code_compile(lo->a, &v[side].expr, od, lo->g->function, lo->fast,
+                               &ct->code[side]));
+    s->nop = n;
+    s->dtype = od;
+    s->base = EINI_NEW(lo->a, const char *, n + 1);  // of NULLs, while planning
+    if (s->base == NULL) return EIN_ERR_NO_MEMORY;
+    s->row = ct->stride[side][0];
+    s->k = ct->stride[side][1];
+    s->batch = ct->stride[side][2];
+    s->form = n == 1 && ct->code[side].plain == 0 && ct->code[side].type == ct->c.type
+                  ? EIN_FORM_PLAIN : product ? EIN_FORM_PRODUCT
+              : n == 1 && v[side].expr.n == 2 && v[side].expr.node[1].op == EINI_OP_CAST &&
+                      v[side].expr.node[0].op == EINI_OP_OPERAND
+                  ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
+    s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
+  }
+  return EIN_OK;
+}
+
+// Asks every provider; the fastest prediction wins, the first named one on a tie.
+static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
+  const ein_contract *c = &t->contract->c;
+  ein_choice h;
+  int best = -1;
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
+  if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i <= lo->nkernels; i++) {
+    const ein_kernels *p = i < lo->nkernels ? lo->kernels[i] : NULL;
+    memset(&h, 0, sizeof h);
+    if (c->ordered && (best >= 0 || (p != NULL && !p->ordered))) continue;  // the first that can
+    if (p == NULL ? !eini_contract_plan(c, lo->width, &h)
+                  : p->contract_plan == NULL || !p->contract_plan(p->user, c, lo->width, &h)) {
+      continue;
+    }
+    eini_candidate_add(t, p == NULL ? "portable" : p->name, &h);
+    if (best >= 0 && h.seconds >= t->choice.seconds) continue;
+    best = i;
+    t->choice = h;
+    t->kernels = p;
+  }
+  const int64_t *grid = t->choice.grid;
+  t->parts = grid[0] * grid[1] * grid[2] <= lo->width ? (int)(grid[0] * grid[1] * grid[2]) : 1;
+  return EIN_OK;
+}
+
+// Q gets the factor with the index along which the output is densest, so that the order in which
+// the factors are written does not matter.
+static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt *s,
+                                       const eini_stmt *f, int via, eini_value *v) {
+  const eini_stmt *last = f != NULL ? f : s;
+  int64_t *stride = EINI_NEW(lo->a, int64_t, last->nindex), offset, least = INT64_MAX;
+  int *column = NULL, swap = 0;
+  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_access_strides(last, last->nfree, &last->out_map, NULL,
+                               lo->home[last->out].stride, stride, &offset));
+  if (f != NULL) EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
+  for (int c = 0; c < last->nindex; c++) {
+    int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : eini_value_uses(&v[0], i);
+    if (i < 0 || i >= s->nfree || s->index[i].extent < 2) continue;
+    if (p == eini_value_uses(&v[1], i)) continue;
+    if (eini_abs64(stride[c]) < least) least = eini_abs64(stride[c]), swap = p;
+  }
+  const eini_value x = v[0];
+  if (swap) v[0] = v[1], v[1] = x;
+  return EIN_OK;
+}
+
+static ein_status eini_contract_extra(const eini_lowering *lo, eini_task *t) {
+  eini_contract_task *ct = t->contract;
+  ct->extra_dtype = EINI_NEW(lo->a, ein_dtype, t->nextra + 1);
+  ct->c.extra_base = EINI_NEW(lo->a, const char *, t->nextra + 1);
+  if (ct->extra_dtype == NULL || ct->c.extra_base == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < t->nextra; k++) ct->extra_dtype[k] = t->ref[t->extra + k].dtype;
+  ct->c.extra_dtype = ct->extra_dtype;
+  return EIN_OK;
+}
+
+static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
+                                      int via, eini_task *t, int *yes) {
+  eini_value v[2];
+  ein_pair pair = EIN_PAIR_SUM_MUL;
+  EINI_TRY(eini_contract_match(lo, s, v, &pair, yes));
+  if (!*yes) return EIN_OK;
+  if (!s->order) EINI_TRY(eini_contract_orient(lo, s, f, via, v));
+  memset(t, 0, sizeof *t);
+  t->cut = -1;
+  t->kind = EINI_TASK_CONTRACT;
+  t->stmt = s;
+  t->fused = f;
+  eini_contract_task *ct = t->contract = EINI_NEW(lo->a, eini_contract_task, 1);
+  if (ct == NULL) return EIN_ERR_NO_MEMORY;
+  ct->c.pair = pair;
+  ct->c.unsplit = lo->unsplit;
+  ct->c.ordered = s->order != 0;
+  ct->c.type = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
+  EINI_TRY(eini_contract_streams(lo, s, f, via, v, t));
+  int live = eini_task_merge(t), start[5], at = 0;
+  for (int gr = 0; gr < 5; gr++) {
+    while (at < live && t->reduced[at] < gr) at++;
+    start[gr] = at;
+  }
+  ein_axes *axes[4] = {&ct->c.batch, &ct->c.m, &ct->c.n, &ct->c.k};
+  start[4] = live;
+  for (int gr = 0; gr < 4; gr++) {
+    axes[gr]->n = start[gr + 1] - start[gr];
+    axes[gr]->extent = t->extent + start[gr];
+  }
+  EINI_TRY(eini_contract_sides(lo, t, v, start));
+  const int64_t *out = t->stride + (int64_t)t->out * t->nindex;
+  ct->c.out_batch = out + start[EINI_GROUP_BATCH];
+  ct->c.out_m = out + start[EINI_GROUP_M];
+  ct->c.out_n = out + start[EINI_GROUP_N];
+  ct->c.out_dtype = t->ref[t->out].dtype;
+  ct->c.plain_out = !t->has_epi && t->ref[t->out].dtype == ct->c.type;
+  ct->c.nextra = t->nextra;
+  for (int k = 0; k < 3; k++) {
+    EINI_TRY(eini_group_strides(lo->a, t, t->extra, t->nextra, start[k], &ct->extra[k]));
+  }
+  ct->c.extra_batch = ct->extra[0];
+  ct->c.extra_m = ct->extra[1];
+  ct->c.extra_n = ct->extra[2];
+  EINI_TRY(eini_contract_extra(lo, t));
+  ct->whole.batch[1] = eini_axes_size(&ct->c.batch);
+  ct->whole.m[1] = eini_axes_size(&ct->c.m);
+  ct->whole.n[1] = eini_axes_size(&ct->c.n);
+  EINI_TRY(eini_contract_choose(lo, t));
+  *yes = t->ncandidate > 0;
+  if (!*yes) return EIN_OK;
+  eini_contract_chunks(t);
+  eini_contract_room r;
+  memset(&r, 0, sizeof r);
+  t->scratch = eini_contract_layout(t, &r, NULL);
+  return EIN_OK;
+}

@@ -1,0 +1,103 @@
+#ifndef EINSUM_CORE_ONLY
+// ================================================================================================
+// >>program-api  public types and functions
+// Every fallible call returns an ein_status. With a ctx, the messages are in ein_ctx_error.
+// ================================================================================================
+
+// One statement of a graph: out[out_map(i)] = fold over the reduced indices of
+// map(operand 0[proj[0](i)], operand 1[proj[1](i)], ..). Everything is borrowed for the call.
+typedef struct ein_stmt_desc {
+  int out;                  // the tensor defined, by its id
+  ein_zmap out_map;         // rank of out x nindex; reduced columns are 0; coef NULL: the free
+                            //   indices in order. A map's offset may be NULL (zeros)
+  int nindex, nfree;        // free indices first, then the reduced ones
+  const int64_t *extent;    // nindex of them
+  const char *const *index; // their names; default i0, i1, ..
+  int noperand;
+  const int *operand;       // ids of inputs, or of tensors whose statements are all there
+  const ein_zmap *proj;     // rank of the operand x nindex each
+  const char *map;          // expression over x0, x1, .., names of indices (their values) and of
+                            //   params; default the product of the operands
+  const char *fold;         // by name; default sum, when there are reduced indices
+  ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
+} ein_stmt_desc;
+
+typedef struct ein_size {
+  const char *name;
+  int64_t value;
+} ein_size;
+
+typedef struct ein_program_desc {
+  const char *text;
+  size_t length;            // bytes; 0: up to the terminating NUL
+  int nbind;                // views of inputs, by name: they give sizes and dtypes
+  const ein_binding *bind;
+  int nsize;                // sizes by name: of declared sizes, or of indices left open
+  const ein_size *size;
+  ein_dtype dtype;          // of inputs without one; default f64
+  int max_errors;           // default 20
+  int max_nesting;          // default 256
+  size_t max_source;        // bytes; default 16 MiB
+} ein_program_desc;
+
+// ---- graphs from C calls ----
+// Creates an empty graph that tensors, params and statements are added to. ctx may be NULL; else it
+// must live until the graph is finished, and knows the functions and monoids maps may name. The
+// first mistake sticks: later calls return its status, so checking ein_graph_finish is enough; the
+// message (ein_ctx_message) names the statement. The graph is the caller's, also after a mistake.
+EIN_API ein_status ein_graph_create(ein_ctx *ctx, ein_graph **graph);
+// Adds a tensor; *id is its number, from 0, and -1 on failure. Inputs need a dtype and a shape; of
+// others the statements give what is not said (EIN_NONE, NULL), and must agree with what is.
+EIN_API ein_status ein_graph_add_tensor(ein_graph *graph, const char *name, ein_role role,
+                                        ein_dtype dtype, int rank, const int64_t *shape, int *id);
+// Adds a scalar given when executing; dtype EIN_NONE: it takes the dtype it meets, as a literal
+// does; value its default (NULL: none), which the dtype must hold.
+EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_dtype dtype,
+                                       const ein_scalar *value, int *id);
+// Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
+// statement that reads it. EIN_ERR_BOUNDS when an operand's map leaves its tensor.
+EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc *desc);
+// Appends statements that define the gradients of loss, a real scalar, by nwrt tensors: in
+// grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
+// of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of
+// loss, which may then be any; the gradient is that of sum(seed*loss), of the real part of
+// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for what it is at kinks and by
+// complex numbers.
+// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours, an integer or a comparison
+// stands between.
+EIN_API ein_status ein_graph_add_gradient(ein_graph *graph, int loss, int nwrt, const int *wrt,
+                                          int seed, const int *grad);
+// Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output
+// needs; then the graph is read-only and can be planned.
+EIN_API ein_status ein_graph_finish(ein_graph *graph);
+
+// ---- graphs from text ----
+// Parses, checks and lowers a program. Reports up to max_errors mistakes. The graph is the caller's
+// (ein_graph_destroy), *graph is NULL on failure; texts and views are borrowed for the call.
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
+// Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
+// files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
+EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
+                                      void (*fn)(const char *name, ein_dtype dtype, int rank,
+                                                 void *user), void *user);
+// A graph, however it was made, in the notation of programs, into buf. Returns the length of the
+// whole text without its NUL, as snprintf does.
+EIN_API size_t ein_graph_print(const ein_graph *graph, char *buf, size_t size);
+
+// ---- index spaces ------------------------------------------------------------------------------
+EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
+EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p);
+EIN_API int ein_zrange_contains_range(const ein_zrange *r, const ein_zrange *inner);
+// out = a intersected with b; empty when disjoint. Ranks must agree. out's memory is the caller's.
+EIN_API ein_status ein_zrange_intersect(const ein_zrange *a, const ein_zrange *b, ein_zrange *out);
+EIN_API ein_status ein_zrange_translate(const ein_zrange *a, const int64_t *by, ein_zrange *out);
+// Piece i of n of the range along an axis: ceil-sized pieces, the last ones ragged or empty.
+EIN_API ein_status ein_zrange_split(const ein_zrange *a, int axis, int64_t n, int64_t i,
+                                    ein_zrange *out);
+// out has rank a->rank + b->rank.
+EIN_API ein_status ein_zrange_product(const ein_zrange *a, const ein_zrange *b, ein_zrange *out);
+EIN_API ein_status ein_zmap_point(const ein_zmap *m, const ein_zpoint *x, ein_zpoint *y);
+// The block a point selects: [m(x), m(x) + block).
+EIN_API ein_status ein_zmap_block(const ein_zmap *m, const ein_zpoint *x, ein_zrange *y);
+// The smallest range that holds the image of a range; exact per row, also for mixed signs.
+EIN_API ein_status ein_zmap_range(const ein_zmap *m, const ein_zrange *x, ein_zrange *y);

@@ -1,0 +1,391 @@
+// ================================================================================================
+// >>public  plans, the cache behind ein_einsum, one-call interface
+// Least recently used plans by key: the text (or labels), dtypes, shapes, strides and options. A
+// key is a flat array of words, so that a lookup is one hash and one comparison.
+// ================================================================================================
+
+// Gives the plan to the caller when all went well.
+static ein_status eini_plan_give(ein_ctx *ctx, ein_status st, ein_plan *p, ein_plan **plan) {
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *plan = p;
+  else ein_plan_destroy(p);
+  return st;
+}
+
+EIN_API ein_status ein_plan_create(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan **plan) {
+  ein_plan *p = NULL;
+  if (plan == NULL) return EIN_ERR_ARGUMENT;
+  *plan = NULL;
+  ein_status st = eini_plan_within(ctx, desc, 0, &p);
+  return eini_plan_give(ctx, st, p, plan);
+}
+
+EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
+                                  const ein_binding *layout, const ein_options *options,
+                                  ein_plan **plan) {
+  ein_options o;
+  ein_plan *p = NULL;
+  if (plan == NULL) return EIN_ERR_ARGUMENT;
+  *plan = NULL;
+  eini_begin_call(ctx, NULL);
+  memset(&o, 0, sizeof o);
+  if (options != NULL) o = *options;
+  ein_status st = eini_validate_graph(ctx, graph, nlayout, layout);
+  if (st == EIN_OK) o.deterministic |= graph->ordered;
+  if (st == EIN_OK) st = eini_validate_options(eini_diag_of(ctx), &o);
+  if (st == EIN_OK) st = eini_order_check(ctx, &o);
+  if (st == EIN_OK) st = eini_overflow_options(eini_diag_of(ctx), &o);
+  if (st == EIN_OK && o.memory > 0) {
+    const eini_want want = {graph, NULL, nlayout, layout, o};
+    st = eini_budget_plan(ctx, &want, &p);
+  } else if (st == EIN_OK) {
+    st = eini_graph_plan(ctx, graph, nlayout, layout, &o, &p);
+  }
+  return eini_plan_give(ctx, st, p, plan);
+}
+
+EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_options *options, ein_graph **ordered) {
+  ein_options o;
+  ein_plan *p = NULL;
+  if (ordered == NULL) return EIN_ERR_ARGUMENT;
+  *ordered = NULL;
+  eini_begin_call(ctx, NULL);
+  if (graph == NULL) return EIN_ERR_ARGUMENT;
+  if (graph->open)
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  memset(&o, 0, sizeof o);
+  if (options != NULL) o = *options;
+  o.deterministic = 1;
+  ein_status st = eini_validate_options(eini_diag_of(ctx), &o);
+  if (st == EIN_OK) st = eini_order_check(ctx, &o);
+  if (st == EIN_OK) st = eini_plan_new(ctx, &p);
+  if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
+  if (st == EIN_OK) st = eini_graph_full(ctx, p->graph, eini_plan_statements(ctx, p, graph, &o));
+  if (st == EIN_OK) {
+    *ordered = p->graph;
+    p->graph = NULL;
+  }
+  eini_fail_status(ctx, st);
+  eini_plan_free(p);
+  return st;
+}
+
+// ---- the cache ----
+
+typedef struct eini_entry {
+  uint64_t hash;
+  int64_t *key;
+  int64_t nkey, capkey;
+  ein_plan *plan;
+  uint64_t used;
+} eini_entry;
+
+struct eini_cache {
+  int n, cap;
+  eini_entry *entry;
+  uint64_t clock;
+  int64_t *key;       // of the call at hand
+  int64_t nkey, capkey;
+  void *workspace;    // shared by the calls of one ctx
+  size_t workspace_bytes;
+};
+
+static ein_status eini_cache_create(ein_ctx *ctx, int plans) {
+  if (plans > 65536) plans = 65536;
+  struct eini_cache *c = EINI_NEW(&ctx->arena, struct eini_cache, 1);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  c->entry = EINI_NEW(&ctx->arena, eini_entry, plans);
+  if (c->entry == NULL) return EIN_ERR_NO_MEMORY;
+  c->cap = plans;
+  ctx->cache = c;
+  return EIN_OK;
+}
+
+static void eini_cache_destroy(ein_ctx *ctx) {
+  struct eini_cache *c = ctx->cache;
+  if (c == NULL) return;
+  for (int i = 0; i < c->n; i++) {
+    ein_plan_destroy(c->entry[i].plan);
+    ctx->al.free_fn(c->entry[i].key, (size_t)c->entry[i].capkey * 8, ctx->al.user);
+  }
+  if (c->key != NULL) ctx->al.free_fn(c->key, (size_t)c->capkey * 8, ctx->al.user);
+  if (c->workspace != NULL) ctx->al.free_fn(c->workspace, c->workspace_bytes, ctx->al.user);
+  ctx->cache = NULL;
+}
+
+static ein_status eini_key_room(ein_ctx *ctx, int64_t more) {
+  struct eini_cache *c = ctx->cache;
+  if (c->nkey + more <= c->capkey) return EIN_OK;
+  int64_t cap = eini_max64(2 * c->capkey, c->nkey + more + 64);
+  if (cap > (int64_t)1 << 40) return EIN_ERR_TOO_LARGE;
+  int64_t *p = (int64_t *)ctx->al.alloc_fn((size_t)cap * 8, EINI_ALIGN, ctx->al.user);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  if (c->nkey > 0) memcpy(p, c->key, (size_t)c->nkey * 8);
+  if (c->key != NULL) ctx->al.free_fn(c->key, (size_t)c->capkey * 8, ctx->al.user);
+  c->key = p;
+  c->capkey = cap;
+  return EIN_OK;
+}
+
+static ein_status eini_key_text(ein_ctx *ctx, const char *s) {
+  struct eini_cache *c = ctx->cache;
+  size_t n = s == NULL ? 0 : strlen(s);
+  EINI_TRY(eini_key_room(ctx, (int64_t)n / 8 + 2));
+  c->key[c->nkey++] = s == NULL ? -1 : (int64_t)n;
+  if (n == 0) return EIN_OK;
+  c->key[c->nkey + (int64_t)(n - 1) / 8] = 0;
+  memcpy(c->key + c->nkey, s, n);
+  c->nkey += (int64_t)(n + 7) / 8;
+  return EIN_OK;
+}
+
+// Strides of axes of extent 1 (or of empty views) do not matter and are left out.
+static ein_status eini_key_view(ein_ctx *ctx, const ein_ztensor *v) {
+  struct eini_cache *c = ctx->cache;
+  if (v == NULL) v = &ctx->no_view;
+  if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return EIN_ERR_ARGUMENT;
+  if (v->buffer_bytes > 0) EINI_TRY(eini_view_validate(v));  // the key does not tell the buffer
+  EINI_TRY(eini_key_room(ctx, 2 * (int64_t)v->rank + 1));
+  int64_t *k = c->key + c->nkey;
+  *k++ = ((int64_t)v->rank << 8 | (int64_t)v->dtype) << 1 | (v->strides == NULL);
+  for (int a = 0; a < v->rank; a++) *k++ = v->shape[a];
+  for (int a = 0; v->strides != NULL && a < v->rank; a++)
+    *k++ = v->shape[a] > 1 ? v->strides[a] : 0;
+  c->nkey = k - c->key;
+  return EIN_OK;
+}
+
+// d is normal and sane. What a plan depends on is in the key; what that does not hold was checked.
+static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
+  struct eini_cache *c = ctx->cache;
+  const ein_options *o = &d->options;
+  c->nkey = 0;
+  EINI_TRY(eini_key_text(ctx, d->expr));
+  for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
+    int n = d->labels[k] == NULL ? -1 : d->nlabels[k];
+    EINI_TRY(eini_key_room(ctx, (int64_t)eini_max64(n, 0) + 2));
+    if (k == 0) c->key[c->nkey++] = d->nin;
+    c->key[c->nkey++] = n;
+    for (int i = 0; i < n; i++) c->key[c->nkey++] = d->labels[k][i];
+  }
+  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_key_view(ctx, &d->in[k]));
+  EINI_TRY(eini_key_view(ctx, d->out));
+  int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
+              d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
+              !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check;
+  EINI_TRY(eini_key_room(ctx, 4));
+  c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
+  if (plain) return EIN_OK;
+  EINI_TRY(eini_key_view(ctx, d->c));
+  EINI_TRY(eini_key_text(ctx, d->monoid));
+  EINI_TRY(eini_key_text(ctx, d->map));
+  EINI_TRY(eini_key_text(ctx, o->path));
+  EINI_TRY(eini_key_room(ctx, (int64_t)d->nin + 11));
+  c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
+  c->key[c->nkey++] = (int64_t)o->seed;
+  c->key[c->nkey++] = o->path_steps;
+  c->key[c->nkey++] = (o->deterministic != 0) | (o->overflow_check != 0) << 1;
+  c->key[c->nkey++] = (int64_t)o->memory;
+  c->key[c->nkey++] = (int64_t)o->reserved;
+  memcpy(c->key + c->nkey++, &o->path_seconds, 8);
+  for (int k = 0; d->conj != NULL && k < d->nin; k++) c->key[c->nkey++] = d->conj[k] != 0;
+  return EIN_OK;
+}
+
+static eini_entry *eini_cache_find(struct eini_cache *c, uint64_t hash) {
+  for (int i = 0; i < c->n; i++) {
+    eini_entry *e = &c->entry[i];
+    if (e->hash == hash && e->nkey == c->nkey && memcmp(e->key, c->key, (size_t)c->nkey * 8) == 0) {
+      e->used = ++c->clock;
+      return e;
+    }
+  }
+  return NULL;
+}
+
+// Keeps a plan under the key at hand; the key's memory moves into the entry.
+static ein_status eini_cache_keep(ein_ctx *ctx, uint64_t hash, ein_plan *plan) {
+  struct eini_cache *c = ctx->cache;
+  eini_entry *e = &c->entry[0];
+  int64_t *key =
+      (int64_t *)ctx->al.alloc_fn((size_t)eini_max64(c->nkey, 1) * 8, EINI_ALIGN, ctx->al.user);
+  if (key == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(key, c->key, (size_t)c->nkey * 8);
+  if (c->n < c->cap) {
+    e = &c->entry[c->n++];
+  } else {
+    for (int i = 1; i < c->n; i++)
+      if (c->entry[i].used < e->used) e = &c->entry[i];
+    ein_plan_destroy(e->plan);
+    ctx->al.free_fn(e->key, (size_t)e->capkey * 8, ctx->al.user);
+  }
+  e->hash = hash;
+  e->key = key;
+  e->nkey = c->nkey;
+  e->capkey = eini_max64(c->nkey, 1);
+  e->plan = plan;
+  e->used = ++c->clock;
+  return EIN_OK;
+}
+
+static ein_status eini_call_workspace(ein_ctx *ctx, const ein_plan *p, ein_run *run) {
+  struct eini_cache *c = ctx->cache;
+  if (p->workspace <= EINI_STACK_WORKSPACE) return EIN_OK;
+  if (c->workspace_bytes < p->workspace) {
+    size_t bytes = p->workspace + p->workspace / 4;
+    if (c->workspace != NULL) ctx->al.free_fn(c->workspace, c->workspace_bytes, ctx->al.user);
+    c->workspace_bytes = 0;
+    c->workspace = ctx->al.alloc_fn(bytes, EINI_ALIGN, ctx->al.user);
+    if (c->workspace == NULL) return EIN_ERR_NO_MEMORY;
+    c->workspace_bytes = bytes;
+  }
+  run->workspace = c->workspace;
+  run->workspace_bytes = c->workspace_bytes;
+  return EIN_OK;
+}
+
+static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ein_plan *p) {
+  const void *few[16];
+  const void **in = few;
+  void *out[1];
+  ein_scalar param[2];
+  char message[256];
+  ein_run run;
+  memset(&run, 0, sizeof run);
+  int n = p->info.nin;
+  if (n > 16) {
+    in = (const void **)p->al.alloc_fn((size_t)n * sizeof *in, EINI_ALIGN, p->al.user);
+    if (in == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  for (int k = 0; k < n; k++) in[k] = k < d->nin ? d->in[k].data : d->c->data;
+  out[0] = d->out->data;
+  int np = 0;
+  if (d->alpha.set) param[np++] = d->alpha;
+  if (d->beta.set) param[np++] = d->beta;
+  run.in = in;
+  run.out = out;
+  run.param = param;
+  run.error = message;
+  run.error_bytes = sizeof message;
+  message[0] = 0;
+  ein_status st = EIN_OK;
+  if (ctx != NULL && ctx->cache != NULL) st = eini_call_workspace(ctx, p, &run);
+  if (st == EIN_OK) st = eini_execute(p, &run, 1);
+  if (st != EIN_OK && ctx != NULL && message[0])
+    eini_fail(&ctx->diag, st, -1, 0, NULL, "%s", message);
+  if (n > 16) p->al.free_fn((void *)in, (size_t)n * sizeof *in, p->al.user);
+  return st;
+}
+
+// May the key of the call be built? Whatever the key does not hold is checked here; what is wrong
+// beyond that is in the key, and a wrong call never has a plan.
+static int eini_key_sane(const ein_einsum_desc *d) {
+  if (d == NULL || d->nin < 1 || d->in == NULL || d->out == NULL || (int)d->rest < 0 ||
+      d->rest > EIN_REST_ACCUMULATE || eini_validate_options(NULL, &d->options) != EIN_OK ||
+      (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL)) || !eini_terms_fit(d)) {
+    return 0;
+  }
+  for (int k = 0; k < d->nin + 2; k++) {
+    const ein_ztensor *v = k < d->nin ? &d->in[k] : k == d->nin ? d->out : d->c;
+    if (v == NULL || (k > d->nin && !d->beta.set)) continue;
+    if (v->rank < 0 || (v->rank > 0 && v->shape == NULL) || v->space != 0) return 0;
+    if ((int)v->dtype < 0 || v->dtype >= EIN_DTYPE_COUNT) return 0;
+    if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_validate(v) != EIN_OK) return 0;
+  }
+  for (int k = 0; d->expr == NULL && k <= d->nin; k++)
+    if (d->labels[k] != NULL ? d->nlabels[k] < 0 : k < d->nin) return 0;
+  return 1;
+}
+
+// The plan of a call that was made before. What the key holds was valid then and is not checked
+// again. *plan NULL: not there, or the call is wrong, which the full validation will say.
+static ein_status eini_call_known(ein_ctx *ctx, const ein_einsum_desc *d, uint64_t *hash,
+                                  const ein_plan **plan) {
+  *plan = NULL;
+  if (!eini_key_sane(d)) return EIN_OK;
+  const ein_einsum_desc normal = eini_desc_normal(d);
+  EINI_TRY(eini_key_build(ctx, &normal));
+  *hash = eini_hash(ctx->cache->key, (size_t)ctx->cache->nkey * 8, 0);
+  const eini_entry *e = eini_cache_find(ctx->cache, *hash);
+  if (e != NULL) *plan = e->plan;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
+  uint64_t hash = 0;
+  ein_plan *p = NULL;
+  int kept = 0;
+  const ein_plan *known = NULL;
+  if (ctx != NULL) eini_diag_reset(&ctx->diag, NULL, 0);
+  ein_status st = EIN_OK;
+  if (ctx != NULL && ctx->cache != NULL) st = eini_call_known(ctx, desc, &hash, &known);
+  if (st == EIN_OK && known != NULL) st = eini_call_run(ctx, desc, known);
+  if (st != EIN_OK || known != NULL) {
+    eini_fail_status(ctx, st);
+    return st;
+  }
+  st = eini_plan_within(ctx, desc, 1, &p);
+  if (st == EIN_OK && ctx != NULL && ctx->cache != NULL) {
+    st = eini_cache_keep(ctx, hash, p);  // under the key built above: what is wrong has no plan
+    kept = st == EIN_OK;
+  }
+  if (st == EIN_OK) st = eini_call_run(ctx, desc, p);
+  if (!kept) ein_plan_destroy(p);
+  eini_fail_status(ctx, st);
+  return st;
+}
+
+EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
+                              const ein_ztensor *out) {
+  ein_einsum_desc d;
+  memset(&d, 0, sizeof d);
+  d.expr = expr;
+  d.nin = nin;
+  d.in = in;
+  d.out = out;
+  return ein_einsum_ex(ctx, &d);
+}
+
+static ein_status eini_out_shape(eini_request *r, ein_graph *g, ein_ztensor *out, int64_t *shape,
+                                 int max_rank) {
+  EINI_TRY(eini_graph_full(r->ctx, g, eini_request_read(r, g)));
+  EINI_TRY(eini_request_dtype(r, g));
+  memset(out, 0, sizeof *out);
+  out->dtype = r->dtype;
+  out->rank = r->rank;
+  out->shape = shape;
+  for (int a = 0; a < r->rank && a < max_rank; a++) shape[a] = r->shape[a];
+  if (r->rank <= max_rank) return EIN_OK;
+  return eini_fail(r->diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the result has %d axes, room is for %d",
+                   r->rank, max_rank);
+}
+
+EIN_API ein_status ein_einsum_out_ex(ein_ctx *ctx, const ein_einsum_desc *desc, ein_ztensor *out,
+                                     int64_t *shape, int max_rank) {
+  eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
+  if (out == NULL || max_rank < 0 || (max_rank > 0 && shape == NULL)) return EIN_ERR_ARGUMENT;
+  ein_status st = eini_validate_desc(ctx, desc, 0);
+  if (st == EIN_OK) {
+    ein_graph *g = eini_graph_new(ctx);
+    eini_request r;
+    memset(&r, 0, sizeof r);
+    r.d = desc;
+    r.ctx = ctx;
+    r.diag = eini_diag_of(ctx);
+    st = g == NULL ? EIN_ERR_NO_MEMORY : eini_out_shape(&r, g, out, shape, max_rank);
+    eini_graph_free(g);
+  }
+  eini_fail_status(ctx, st);
+  return st;
+}
+
+EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
+                                  ein_ztensor *out, int64_t *shape, int max_rank) {
+  ein_einsum_desc d;
+  memset(&d, 0, sizeof d);
+  d.expr = expr;
+  d.nin = nin;
+  d.in = in;
+  return ein_einsum_out_ex(ctx, &d, out, shape, max_rank);
+}

@@ -1,0 +1,388 @@
+// ================================================================================================
+// >>results  decompositions from labels
+// Takes what was searched; gives immutable decompositions and what is asked of them.
+// ================================================================================================
+
+static const char *const eini_cost_names[EIN_COST_COUNT] = {"paper", "paper-code", "bytes",
+                                                            "seconds"};
+
+EIN_API const char *ein_cost_name(ein_cost cost) {
+  return (int)cost >= 0 && cost < EIN_COST_COUNT ? eini_cost_names[cost] : NULL;
+}
+
+EIN_API ein_cost ein_cost_find(const char *name) {
+  int i = 0;
+  while (i < EIN_COST_COUNT && (name == NULL || strcmp(name, eini_cost_names[i]) != 0)) i++;
+  return (ein_cost)i;
+}
+
+static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
+                                   const int *label, ein_decomposition *d) {
+  d->parts = EINI_NEW(&d->arena, ein_parts, dc->nnode);
+  d->pinned = EINI_NEW(&d->arena, int, dc->npinned);
+  if (d->parts == NULL || d->pinned == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_dform *f = eini_form(dc, i);
+    int n = f->s->nindex;
+    int64_t w = label[i];
+    ein_parts *p = &d->parts[i];
+    int64_t *cut = EINI_NEW(&d->arena, int64_t, n);
+    int *order = EINI_NEW(&d->arena, int, n);
+    if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
+    if (n > 0) {
+      memcpy(cut, f->ways.cut + w * n, (size_t)n * sizeof *cut);
+      memcpy(order, f->ways.order + w * n, (size_t)n * sizeof *order);
+    }
+    p->nindex = n;
+    p->cut = cut;
+    p->norder = f->ways.norder[w];
+    p->order = order;
+    p->ntask = eini_tasks(cut, n);
+    p->join = f->join[w];
+    p->agg = f->agg[w];
+    p->seconds = f->seconds[w];
+  }
+  for (int k = 0; k < dc->npinned; k++) d->pinned[k] = dc->node[dc->nnode - dc->npinned + k].s->out;
+  d->npinned = dc->npinned;
+  for (int64_t i = 0; i < q->n; i++) {
+    const eini_dedge *e = &q->e[i];
+    const eini_sumtable *t = &net->table[e->table];
+    double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    ein_parts *p = &d->parts[e->y];
+    if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
+    else if (dc->desc->cost == EIN_COST_SECONDS) p->seconds += cost;
+    else p->repart += cost;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_decomp_zmap(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
+  EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
+  eini_zmap_fill(to, from);
+  return EIN_OK;
+}
+
+// What a statement computes, and where it reads and writes.
+static ein_status eini_decomp_maps(eini_arena *a, const ein_graph *g, const eini_stmt *s,
+                                   ein_decomp_stmt *d) {
+  char *map = NULL;
+  ein_zmap *proj = EINI_NEW(a, ein_zmap, s->noperand);
+  if (proj == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) EINI_TRY(eini_decomp_zmap(a, &s->proj[k], &proj[k]));
+  EINI_TRY(eini_decomp_zmap(a, &s->out_map, &d->out_map));
+  for (size_t size = 0;;) {
+    eini_text t = eini_text_of(map, size);
+    t.numbered = 1;
+    eini_say_node(&t, g, s, (int)s->expr.n - 1, 0, 0);
+    if (t.cut) map = NULL;
+    if (t.cut || size > 0) break;
+    size = t.at + 1;
+    map = EINI_NEW(a, char, (int64_t)size);
+    if (map == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  d->proj = proj;
+  d->rest = s->rest;
+  d->map = map;
+  d->dtype = s->type;
+  if (s->fold == EINI_FOLD_NONE) return EIN_OK;
+  const char *fold = eini_fold_name(g, s->fold);
+  d->fold = eini_strndup(a, fold, (int64_t)strlen(fold));
+  return d->fold == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// How far statements may be from the truth, in their order.
+static ein_status eini_decomp_bounds(const eini_decomposer *dc, ein_decomposition *d) {
+  const ein_graph *g = dc->g;
+  eini_arena a;
+  eini_arena_init(&a, &d->arena.al);
+  double *of = EINI_NEW(&a, double, g->ntensor + 1);
+  unsigned char *defined = EINI_NEW(&a, unsigned char, g->ntensor + 1);
+  const int ok = of != NULL && defined != NULL;
+  for (int64_t i = 0; i < g->nstmt && ok; i++) {
+    ein_decomp_stmt *x = &d->stmt[i];
+    x->accumulates = eini_stmt_accumulates(g, &g->stmt[i]);
+    x->error_bound = eini_stmt_bound(g, &g->stmt[i], of, 1, &x->from_inputs);
+    eini_bound_set(of, defined, g->stmt[i].out, x->from_inputs ? x->error_bound : -1);
+  }
+  eini_arena_free(&a);
+  return ok ? EIN_OK : EIN_ERR_NO_MEMORY;
+}
+
+static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition *d) {
+  d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
+  if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    const char *out = eini_node_name(dc, i);
+    const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
+    const char **operand = EINI_NEW(&d->arena, const char *, s->noperand);
+    int64_t *extent = EINI_NEW(&d->arena, int64_t, s->nindex);
+    d->stmt[i].out = eini_strndup(&d->arena, out, (int64_t)strlen(out));
+    if (name == NULL || operand == NULL || extent == NULL || d->stmt[i].out == NULL)
+      return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < s->noperand; k++) {
+      const char *read = dc->g->tensor[s->operand[k]].name;
+      operand[k] = eini_strndup(&d->arena, read, (int64_t)strlen(read));
+      if (operand[k] == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    for (int c = 0; c < s->nindex; c++) {
+      name[c] = eini_strndup(&d->arena, s->index[c].name, (int64_t)strlen(s->index[c].name));
+      extent[c] = s->index[c].extent;
+      if (name[c] == NULL) return EIN_ERR_NO_MEMORY;
+    }
+    d->stmt[i].line = s->line;
+    d->stmt[i].nindex = s->nindex;
+    d->stmt[i].nfree = s->nfree;
+    d->stmt[i].index = name;
+    d->stmt[i].extent = extent;
+    d->stmt[i].noperand = s->noperand;
+    d->stmt[i].operand = operand;
+    EINI_TRY(eini_decomp_maps(&d->arena, dc->g, s, &d->stmt[i]));
+  }
+  return eini_decomp_bounds(dc, d);
+}
+
+static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
+  eini_kinds kinds;
+  EINI_TRY(eini_kinds_find(dc, &kinds));
+  EINI_TRY(eini_prefer(dc, &kinds));
+  for (int i = 0; i < dc->nnode - dc->npinned && dc->hint != NULL; i++)
+    dc->node[i].hint = dc->hint->parts[i].cut;
+  if (method >= EINI_METHOD_CLASS) {
+    EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
+    return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
+  }
+  if (method > EINI_METHOD_GIVEN) return EIN_OK;
+  return eini_baseline_need(dc, &kinds, method == EINI_METHOD_GIVEN ? EINI_BASE_NONE : method);
+}
+
+// The vectors and placements of another decomposition, as the only ways.
+static ein_status eini_decompose_fixed(eini_decomposer *dc) {
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    const ein_parts *p = &dc->hint->parts[i];
+    for (int c = 0; c < p->nindex; c++) dc->node[i].need[c] = p->cut[c];
+    dc->node[i].fixed = p;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d) {
+  eini_edges edges;
+  eini_sums net;
+  memset(&edges, 0, sizeof edges);
+  EINI_TRY(eini_nodes_make(dc));
+  EINI_TRY(eini_constrain(dc));
+  if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
+  else EINI_TRY(eini_decompose_method(dc, method));
+  EINI_TRY(eini_edges_find(dc, &edges));
+  EINI_TRY(eini_forms_make(dc));
+  EINI_TRY(eini_edges_share(dc, &edges));
+  eini_edges_fit(dc, &edges);
+  EINI_TRY(eini_sums_make(dc, &edges, &net));
+  if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
+    EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
+  int *label = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  ein_decomp_info *info = &d->info;
+  if (method == EINI_METHOD_LINEAR) {
+    EINI_TRY(eini_linear(dc, &edges, &net, label));
+    info->total = eini_sums_value(&net, label);
+    for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
+  } else {
+    int beam = dc->desc->beam > 0 ? dc->desc->beam : 256;
+    beam = (int)eini_min64(beam, eini_max64(256, EINI_BEAM_CELLS / eini_max64(1, dc->nnode)));
+    EINI_TRY(eini_sums_solve(&net, beam, label, &info->total, &info->lower));
+    if (dc->cut_short) {  // what was dropped is bounded by the least of every statement only
+      info->lower = 0;
+      for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
+    }
+  }
+  if (dc->machine.memory > 0) {
+    double before = info->total;
+    int proved;
+    EINI_TRY(eini_lim_search(dc, &edges, &net, label, &proved));
+    info->total = eini_sums_value(&net, label);
+    if (info->total > before && proved && !dc->cut_short) info->lower = info->total;
+  }
+  info->nstmt = dc->nnode - dc->npinned;
+  info->nform = dc->nform;
+  info->nvector = dc->nvector;
+  double gap = info->total - info->lower;
+  info->proved = gap <= 1e-9 * info->total;
+  info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
+  EINI_TRY(eini_decomp_names(dc, d));
+  return eini_decomp_fill(dc, &edges, &net, label, d);
+}
+
+static ein_machine eini_machine_of(const ein_machine *given) {
+  ein_machine m;
+  memset(&m, 0, sizeof m);
+  if (given != NULL) m = *given;
+  if (m.flops <= 0) m.flops = 1e11;
+  if (m.memory_bw <= 0) m.memory_bw = 1e11;
+  if (m.latency <= 0) m.latency = 2e-6;
+  if (m.bandwidth <= 0) m.bandwidth = 1e10;
+  if (m.overhead <= 0) m.overhead = 2e-6;
+  return m;
+}
+
+EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
+                                       ein_machine *m) {
+  const ein_rates *r = eini_rates_of(ctx);
+  int wide = 0;
+  if (graph == NULL || m == NULL) return EIN_ERR_ARGUMENT;
+  if (r == NULL) return EIN_ERR_UNSUPPORTED;
+  for (int64_t i = 0; i < graph->nstmt; i++) {
+    ein_dtype type = ein_dtype_compute(graph->stmt[i].type);
+    wide |= type == EIN_F64 || type == EIN_C128;
+  }
+  m->flops = wide ? r->flops_f64 : r->flops_f32;
+  m->memory_bw = r->copy_bw;
+  m->latency = 1e-6;
+  m->bandwidth = 1e13;
+  m->overhead = 2e-6;
+  return EIN_OK;
+}
+
+// Beyond these limits sums of seconds would not stay numbers.
+static ein_status eini_validate_machine(eini_diag *diag, const ein_machine *m) {
+  static const char *const names[] = {"flops", "memory_bw", "latency", "bandwidth", "overhead",
+                                      "memory"};
+  if (m == NULL) return EIN_OK;
+  double value[6];
+  value[0] = m->flops, value[1] = m->memory_bw, value[2] = m->latency, value[3] = m->bandwidth;
+  value[4] = m->overhead, value[5] = m->memory;
+  for (int i = 0; i < 6; i++)
+    if (!(value[i] >= 1e-30 && value[i] <= 1e30) && !(value[i] <= 0 && value[i] >= 0))
+      return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "0 is the default; else from 1e-30 to 1e30",
+                       "a machine cannot have %s %g", names[i], value[i]);
+  return EIN_OK;
+}
+
+static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
+                                          const ein_decompose_desc *d) {
+  eini_diag *diag = eini_diag_of(ctx);
+  if (ctx != NULL) eini_diag_reset(diag, NULL, 0);
+  if (g == NULL || d == NULL)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the %s is NULL",
+                     g == NULL ? "graph" : "description");
+  if (g->open)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  if (d->p < 1 || d->p > EIN_PLACES_MAX)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "%lld places: from 1 to %d can be had",
+                     (long long)d->p, EIN_PLACES_MAX);
+  if (ein_cost_name(d->cost) == NULL)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no such cost model");
+  EINI_TRY(eini_validate_machine(diag, d->machine));
+  if (d->inputs != EIN_INPUTS_HELD && d->inputs != EIN_INPUTS_OUTSIDE)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "inputs are held or outside");
+  if (eini_method_find(d->method) < 0)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
+                     "eindecomp, linear, none, sqrt, data, model, sequence, attention, or given",
+                     "there is no method '%.80s'", d->method);
+  if (d->nparts < 0 || d->npin < 0 || d->nkeep < 0 || (d->nparts > 0 && d->parts == NULL) ||
+      (d->npin > 0 && d->pin == NULL) || (d->nkeep > 0 && d->keep == NULL))
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "a list of constraints is missing");
+  return EIN_OK;
+}
+
+// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
+static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, int method,
+                                      const ein_decomposition *hint, ein_decomposition **out) {
+  *out = NULL;
+  eini_decomposer dc;
+  eini_arena arena;
+  const ein_allocator *al = ctx == NULL ? NULL : &ctx->al;
+  eini_arena_init(&arena, al);
+  ein_decomposition *d = EINI_NEW(&arena, ein_decomposition, 1);
+  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  d->arena = arena;
+  memset(&dc, 0, sizeof dc);
+  eini_arena_init(&dc.arena, al);
+  dc.diag = eini_diag_of(ctx);
+  dc.g = graph;
+  dc.desc = desc;
+  dc.hint = hint;
+  dc.p = desc->p;
+  dc.ndivisor = eini_divisors(dc.p, dc.divisor);
+  dc.machine = eini_machine_of(desc->machine);
+  int searched = method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR;
+  d->info.p = desc->p;
+  d->info.cost = desc->cost;
+  const char *name = eini_method_names[eini_min64(method, EINI_METHOD_CLASS)];
+  d->info.method = method == EINI_METHOD_FIXED ? hint->info.method : name;
+  d->info.family = !searched ? "method" : eini_all_divisors(desc) ? "divisors" : "paper";
+  d->info.inputs = desc->inputs;
+  ein_status st = eini_decompose_run(&dc, method, d);
+  eini_arena_free(&dc.arena);
+  if (st != EIN_OK) {
+    ein_decomposition_destroy(d);
+    return st;
+  }
+  *out = d;
+  return EIN_OK;
+}
+
+// The search by another model, over the paper's family and without a limit to memory.
+static ein_status eini_decompose_hint(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_cost cost,
+                                      ein_decomposition **out) {
+  ein_decompose_desc d = *desc;
+  d.cost = cost;
+  d.max_vectors = 0;
+  d.strict = 1;
+  d.fewer = 0;
+  d.machine = NULL;
+  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out);
+}
+
+// The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
+static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, ein_decomposition **out) {
+  int method = eini_method_find(desc->method);
+  ein_decomposition *hint = NULL;
+  *out = NULL;
+  if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
+    EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
+  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out);
+  ein_decomposition_destroy(hint);
+  return st;
+}
+
+EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
+  if (d == NULL) return;
+  eini_arena arena = d->arena;  // it lives in its own arena
+  eini_arena_free(&arena);
+}
+
+EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info) {
+  if (info == NULL) return;
+  memset(info, 0, sizeof *info);
+  if (d != NULL) *info = d->info;
+}
+
+EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt,
+                                           ein_parts *parts) {
+  if (d == NULL || parts == NULL || stmt < 0 || stmt >= d->info.nstmt) return EIN_ERR_ARGUMENT;
+  *parts = d->parts[stmt];
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_decomposition_stmt(const ein_decomposition *d, int stmt,
+                                          ein_decomp_stmt *s) {
+  if (d == NULL || s == NULL || stmt < 0 || stmt >= d->info.nstmt) return EIN_ERR_ARGUMENT;
+  *s = d->stmt[stmt];
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
+                                         ein_parts *parts) {
+  if (d == NULL || parts == NULL) return EIN_ERR_ARGUMENT;
+  for (int k = 0; k < d->npinned; k++) {
+    if (d->pinned[k] != tensor) continue;
+    *parts = d->parts[d->info.nstmt + k];
+    return EIN_OK;
+  }
+  return EIN_ERR_ARGUMENT;
+}

@@ -1,0 +1,441 @@
+// ================================================================================================
+// >>simulate  tasks, messages, bytes and a time line, without data
+// Takes a graph and a decomposition; enumerates every task at its place. A task starts when what it
+// reads has arrived and its place is free: no barrier between statements.
+// ================================================================================================
+
+#define EINI_SIM_VISITS ((int64_t)1 << 26)  // blocks looked at, about; then homes share evenly
+
+typedef struct eini_sim {
+  eini_decomposer dc;      // nodes, edges and machine
+  const ein_decomposition *d;
+  const ein_sim_desc *desc;
+  eini_edges edges;
+  double **done;           // [node][place] when a block is complete; NULL: not, or no more, needed
+  double *last;            // [node] the latest of done
+  int *reader;             // [node] its last reader; -1: none
+  double *clock, *in, *out;  // [place] when it has computed, received and sent all so far
+  double *held, *peak;     // [place] bytes of inputs and blocks; and with those of its tasks
+  double *pending;         // [place] end of the task of this statement, and of what it merged
+  double *ready, *fetched;  // [place] when what its task reads is there, and what it fetches of it
+  double *move;            // [place] bytes that its task fetches over one edge
+  int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
+  int64_t visits;          // blocks looked at that one edge may have
+  double flops;
+  int stmt;
+  ein_sim_stmt now;        // of this statement
+} eini_sim;
+
+static double *eini_sim_array(eini_sim *m) {
+  size_t bytes = (size_t)m->dc.p * sizeof(double);
+  double *p = (double *)m->dc.arena.al.alloc_fn(bytes, EINI_ALIGN, m->dc.arena.al.user);
+  if (p != NULL) memset(p, 0, bytes);
+  return p;
+}
+
+static void eini_sim_drop(eini_sim *m, double **p) {
+  if (*p != NULL)
+    m->dc.arena.al.free_fn(*p, (size_t)m->dc.p * sizeof(double), m->dc.arena.al.user);
+  *p = NULL;
+}
+
+// The place of a key; the digits of indices that are not cut are 0.
+static int64_t eini_place_of(const ein_parts *p, const int64_t *key) {
+  int64_t place = 0;
+  for (int i = 0; i < p->norder; i++) place = place * p->cut[p->order[i]] + key[p->order[i]];
+  return place;
+}
+
+// The piece of an extent cut into d that holds element i.
+static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
+  int64_t q = extent / d, k = q > 0 ? eini_min64(d - 1, i / q) : d - 1;
+  while (eini_piece_start(extent, d, k) > i) k--;
+  while (eini_piece_start(extent, d, k + 1) <= i) k++;
+  return k;
+}
+
+// A message leaves a place behind those before it, and comes in behind those before it. Returns
+// when it is there.
+static double eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes, double since) {
+  double takes = bytes / m->dc.machine.bandwidth;
+  double sent = since > m->out[from] ? since : m->out[from];
+  double comes = sent + m->dc.machine.latency;
+  ein_sim_move x;
+  if (m->in[to] > comes) comes = m->in[to];
+  m->out[from] = sent + takes;
+  m->in[to] = comes + takes;
+  m->now.messages++;
+  if (m->desc->move_fn == NULL) return m->in[to];
+  x.stmt = m->stmt;
+  x.from = from;
+  x.to = to;
+  x.bytes = bytes;
+  x.sent = sent;
+  x.arrived = m->in[to];
+  m->desc->move_fn(m->desc->user, &x);
+  return m->in[to];
+}
+
+// Bytes that the task at a place fetches over one edge; the box it reads is then in from and to,
+// the index ranges of its producer in nlo and nhi, and the pieces of those in klo and khi: *blocks
+// of them, and one of its own where *own is 1.
+static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, int64_t *blocks,
+                             int *own) {
+  const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
+  const ein_parts *p = &m->d->parts[e->x], *q = &m->d->parts[e->y];
+  double need, found = 0;
+  *blocks = 0;
+  eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
+  eini_task_box(t, &t->proj[e->k], m->lo, m->hi, m->from, m->to);
+  if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
+  need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
+  if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
+    found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
+  if (need - found <= 0) return 0;
+  *own = found > 0;
+  *blocks = 1;
+  for (int c = 0; c < s->nfree; c++) {
+    m->klo[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nlo[c]);
+    m->khi[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nhi[c] - 1) + 1;
+    *blocks *= m->khi[c] - m->klo[c];
+  }
+  for (int c = s->nfree; c < s->nindex; c++) m->key[c] = 0;
+  return (need - found) * eini_element_bytes(&m->dc, s->out);
+}
+
+// The task at a place receives the blocks of klo to khi, one after the other; those of the places
+// behind it come first, so that not all begin at the same one.
+static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, int64_t blocks) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  const ein_parts *p = &m->d->parts[e->x];
+  double size = eini_element_bytes(&m->dc, s->out);
+  int64_t first = (place + 1) % blocks;
+  for (int c = s->nfree - 1; c >= 0; c--) {
+    m->key[c] = m->klo[c] + first % (m->khi[c] - m->klo[c]);
+    first /= m->khi[c] - m->klo[c];
+  }
+  for (int64_t i = 0; i < blocks; i++) {
+    int64_t home = eini_place_of(p, m->key);
+    for (int c = 0; c < s->nfree; c++) {
+      int64_t x = s->index[c].extent;
+      m->lo[c] = eini_max64(m->nlo[c], eini_piece_start(x, p->cut[c], m->key[c]));
+      m->hi[c] = eini_min64(m->nhi[c], eini_piece_start(x, p->cut[c], m->key[c] + 1));
+    }
+    double n = home == place ? 0
+               : eini_block_in_box(s, m->lo, m->hi, m->from, m->to, m->s0, m->s1);
+    if (n > 0) {
+      double there = eini_sim_send(m, home, place, n * size, m->done[e->x][home]);
+      if (there > m->ready[place]) m->ready[place] = there;
+    }
+    for (int c = s->nfree - 1; c >= 0 && ++m->key[c] == m->khi[c]; c--) m->key[c] = m->klo[c];
+  }
+}
+
+// Too many messages to follow: homes send shares of `total` as large as their blocks, and tasks
+// have what they read when all is sent.
+static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  const ein_parts *p = &m->d->parts[e->x];
+  double whole = 1, first = INFINITY, sent = 0, bandwidth = m->dc.machine.bandwidth;
+  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  for (int64_t q = 0; q < p->ntask; q++) {
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->klo, m->khi)) continue;
+    double block = 1, since = m->done[e->x][q];
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->khi[c] - m->klo[c]);
+    if (m->out[q] > since) since = m->out[q];
+    m->out[q] = since + total * (block / whole) / bandwidth;
+    if (since < first) first = since;
+    if (m->out[q] > sent) sent = m->out[q];
+  }
+  first += m->dc.machine.latency;
+  sent += m->dc.machine.latency;
+  for (int64_t q = 0; q < m->d->parts[e->y].ntask; q++) {
+    if (m->move[q] <= 0) continue;
+    m->in[q] = (m->in[q] > first ? m->in[q] : first) + m->move[q] / bandwidth;
+    if (m->in[q] > m->ready[q]) m->ready[q] = m->in[q];
+    if (sent > m->ready[q]) m->ready[q] = sent;
+  }
+}
+
+// What all tasks of a statement fetch over one edge, and when it is there.
+static void eini_sim_edge(eini_sim *m, const eini_dedge *e) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  int64_t ntask = m->d->parts[e->y].ntask, visits = 0, blocks;
+  double total = 0, messages = 0;
+  int several = 0, own;
+  for (int r = 0; r < s->out_map.rows; r++) {
+    int64_t coef;
+    several |= eini_row_index(&s->out_map, r, &coef) < 0 && coef != 0;
+  }
+  for (int64_t q = 0; q < ntask; q++) {
+    double bytes = m->move[q] = eini_sim_needs(m, e, q, &blocks, &own);
+    if (bytes <= 0) continue;
+    visits += several ? 16 * blocks : blocks;
+    messages += (double)(blocks - own);
+    total += bytes;
+    m->fetched[q] += bytes;
+    if (m->desc->fetch_fn != NULL)
+      m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, q, bytes);
+  }
+  m->now.join += total;
+  for (int64_t q = 0; q < ntask && visits <= m->visits; q++) {
+    if (m->move[q] <= 0) continue;
+    eini_sim_needs(m, e, q, &blocks, &own);
+    eini_sim_receive(m, e, q, blocks);
+  }
+  if (visits <= m->visits) return;
+  eini_sim_gather(m, e, total);
+  m->now.messages += messages;
+}
+
+// Seconds of the task at a place by itself; *result: elements of its block.
+static double eini_sim_work(eini_sim *m, const eini_dform *f, double *result) {
+  const eini_stmt *s = f->s;
+  double points = eini_stmt_points(s, m->lo, m->hi), bytes;
+  *result = 1;
+  for (int k = 0; k < s->nfree; k++) *result *= (double)(m->hi[k] - m->lo[k]);
+  bytes = *result * eini_element_bytes(&m->dc, s->out);
+  for (int k = 0; k < s->noperand; k++) {
+    if (f->again[k] || points <= 0) continue;
+    eini_task_box(s, &s->proj[k], m->lo, m->hi, m->from, m->to);
+    bytes += eini_element_bytes(&m->dc, s->operand[k]) *
+             eini_box_volume(s->proj[k].rows, m->from, m->to);
+  }
+  m->flops += points * eini_point_flops(s);
+  return eini_work_seconds(&m->dc.machine, s, points, bytes);
+}
+
+// Runs all tasks of statement y. edge: its first edge.
+static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
+  const eini_stmt *s = m->dc.node[y].s;
+  const ein_parts *p = &m->d->parts[y];
+  m->now.start = INFINITY;
+  for (int64_t q = 0; q < p->ntask; q++) m->ready[q] = m->fetched[q] = 0;
+  for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
+    eini_sim_edge(m, &m->edges.e[e]);
+  for (int64_t q = 0; q < p->ntask; q++) {
+    double ready = m->ready[q], result;
+    eini_task_ranges(s, p->cut, p->order, p->norder, q, 0, m->lo, m->hi);
+    double work = eini_sim_work(m, &m->dc.node[y], &result);
+    double start = ready > m->clock[q] ? ready : m->clock[q];
+    m->pending[q] = m->clock[q] = start + work;
+    m->now.busy += work;
+    m->now.tasks++;
+    if (start < m->now.start) m->now.start = start;
+    if (m->clock[q] > m->now.end) m->now.end = m->clock[q];
+    double bytes = m->held[q] + m->fetched[q] +
+                   eini_partial_at(m->dc.g, s, p->cut, m->lo, m->hi);
+    int home = 1;
+    for (int c = s->nfree; c < s->nindex; c++) home &= m->lo[c] == 0;
+    if (home) bytes += result * eini_element_bytes(&m->dc, s->out);
+    if (bytes > m->peak[q]) m->peak[q] = bytes;
+    if (m->desc->task_fn != NULL)
+      m->desc->task_fn(m->desc->user, y, q, start, m->clock[q]);
+  }
+}
+
+// The place of partial number k of the block whose home is `place`: reduced pieces, row-major.
+static int64_t eini_sim_partner(const eini_stmt *s, const ein_parts *p, int64_t place, int64_t k) {
+  for (int c = s->nindex - 1; c >= s->nfree; c--) {
+    int64_t stride = 1;
+    if (p->cut[c] == 1) continue;
+    for (int i = p->norder - 1; p->order[i] != c; i--) stride *= p->cut[p->order[i]];
+    place += k % p->cut[c] * stride;
+    k /= p->cut[c];
+  }
+  return place;
+}
+
+// Blocks are complete where their partial results meet, in a binary tree over their numbers: the
+// right half of two goes to the left one.
+static void eini_sim_fold(eini_sim *m, int y) {
+  const eini_stmt *s = m->dc.node[y].s;
+  const ein_parts *p = &m->d->parts[y];
+  int64_t nagg = eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)eini_partial_bytes(m->dc.g, s);
+  for (int64_t q = 0; q < p->ntask; q++) {
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
+    double block = 1;
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    for (int64_t step = 1; step < nagg && block > 0; step *= 2) {
+      for (int64_t k = 0; k + step < nagg; k += 2 * step) {
+        int64_t to = eini_sim_partner(s, p, q, k), from = eini_sim_partner(s, p, q, k + step);
+        double there = eini_sim_send(m, from, to, block * size, m->pending[from]);
+        if (m->clock[to] > there) there = m->clock[to];
+        m->pending[to] = m->clock[to] = there + block / m->dc.machine.flops;
+        m->now.agg += block * size;
+      }
+    }
+    m->done[y][q] = m->pending[q];
+    if (m->done[y][q] > m->last[y]) m->last[y] = m->done[y][q];
+    m->held[q] += block * eini_element_bytes(&m->dc, s->out);
+    if (m->held[q] > m->peak[q]) m->peak[q] = m->held[q];
+  }
+  if (m->last[y] > m->now.end) m->now.end = m->last[y];
+}
+
+// The blocks of a tensor go when its last reader is done; those of outputs and pinned inputs stay.
+static void eini_sim_release(eini_sim *m, int x) {
+  const eini_stmt *s = m->dc.node[x].s;
+  const ein_parts *p = &m->d->parts[x];
+  int stays = m->dc.g->tensor[s->out].role != EIN_ROLE_TEMP;
+  for (int64_t q = 0; q < p->ntask && !stays; q++) {
+    double block = eini_element_bytes(&m->dc, s->out);
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
+    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    m->held[q] -= block;
+  }
+  eini_sim_drop(m, &m->done[x]);
+}
+
+// Bytes of tensor t that the tasks of a place read, in parts: reads of the same go together.
+static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t place,
+                             eini_boxes *u) {
+  u->n = 0;
+  for (int64_t i = r->at[t]; i < r->at[t + 1]; i++) {
+    const eini_stmt *s = m->dc.node[r->list[i].node].s;
+    const ein_parts *p = &m->d->parts[r->list[i].node];
+    if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
+    if (eini_stmt_points(s, m->lo, m->hi) <= 0) continue;
+    eini_task_box(s, &s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
+    eini_boxes_add(u, m->from, m->to);
+  }
+  return eini_boxes_volume(u) * eini_element_bytes(&m->dc, t);
+}
+
+// What places hold of inputs that are not pinned.
+static ein_status eini_sim_inputs(eini_sim *m) {
+  const ein_graph *g = m->dc.g;
+  eini_reads reads;
+  if (m->d->info.inputs == EIN_INPUTS_OUTSIDE) return EIN_OK;
+  EINI_TRY(eini_reads_find(&m->dc, &reads));
+  for (int t = 0; t < g->ntensor; t++) {
+    eini_boxes boxes;
+    if (reads.at[t] == reads.at[t + 1]) continue;
+    EINI_TRY(eini_boxes_init(&m->dc.arena, g->tensor[t].rank, &boxes));
+    for (int64_t q = 0; q < m->dc.p; q++) m->held[q] += eini_sim_input(m, t, &reads, q, &boxes);
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decomposition *d) {
+  eini_decomposer *dc = &m->dc;
+  int64_t room = 1;
+  dc->g = g;
+  dc->p = d->info.p;
+  dc->nnode = d->info.nstmt + d->npinned;
+  dc->npinned = d->npinned;
+  dc->node = EINI_NEW(&dc->arena, eini_dform, dc->nnode);
+  m->done = EINI_NEW(&dc->arena, double *, dc->nnode);
+  m->last = EINI_NEW(&dc->arena, double, dc->nnode);
+  m->reader = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (dc->node == NULL || m->done == NULL || m->last == NULL || m->reader == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_stmt *s;
+    if (i >= d->info.nstmt) EINI_TRY(eini_pin_node(dc, d->pinned[i - d->info.nstmt], &s));
+    else s = &g->stmt[i];
+    dc->node[i].s = s;
+    dc->node[i].active = EINI_NEW(&dc->arena, unsigned char, s->noperand + 1);
+    if (dc->node[i].active == NULL) return EIN_ERR_NO_MEMORY;
+    m->reader[i] = -1;
+    room = eini_max64(room, s->nindex + s->out_map.rows);
+    for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
+  }
+  EINI_TRY(eini_nodes_repeat(dc));
+  EINI_TRY(eini_edges_find(dc, &m->edges));
+  for (int64_t e = 0; e < m->edges.n; e++) m->reader[m->edges.e[e].x] = m->edges.e[e].y;
+  m->lo = EINI_NEW(&dc->arena, int64_t, 12 * ++room);
+  if (m->lo == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t **part[10];
+  part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
+  part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
+  for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
+  m->clock = eini_sim_array(m);
+  m->in = eini_sim_array(m);
+  m->out = eini_sim_array(m);
+  m->ready = eini_sim_array(m);
+  m->fetched = eini_sim_array(m);
+  m->move = eini_sim_array(m);
+  m->held = eini_sim_array(m);
+  m->peak = eini_sim_array(m);
+  m->pending = eini_sim_array(m);
+  m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
+  return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
+         m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
+         m->move == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
+  int64_t edge = 0;
+  int nstmt = m->d->info.nstmt;
+  EINI_TRY(eini_sim_inputs(m));
+  for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
+    m->done[i] = eini_sim_array(m);
+    if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
+    eini_sim_fold(m, i);
+    for (int64_t q = 0; q < m->dc.p; q++) m->clock[q] = 0;
+  }
+  for (int64_t q = 0; q < m->dc.p; q++)
+    if (m->held[q] > info->input_bytes) info->input_bytes = m->held[q];
+  for (int y = 0; y < nstmt; y++) {
+    memset(&m->now, 0, sizeof m->now);
+    m->stmt = y;
+    m->done[y] = eini_sim_array(m);
+    if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
+    eini_sim_tasks(m, y, edge);
+    eini_sim_fold(m, y);
+    while (edge < m->edges.n && m->edges.e[edge].y == y) edge++;
+    for (int x = 0; x < m->dc.nnode; x++)
+      if (m->reader[x] == y && m->done[x] != NULL) eini_sim_release(m, x);
+    if (m->reader[y] < 0) eini_sim_release(m, y);
+    info->tasks += m->now.tasks;
+    info->messages += m->now.messages;
+    info->join += m->now.join;
+    info->agg += m->now.agg;
+    if (m->now.end > info->seconds) info->seconds = m->now.end;
+    info->busy += m->now.busy;
+    if (m->desc->stmt != NULL) m->desc->stmt[y] = m->now;
+  }
+  info->flops = m->flops;
+  info->machine = m->dc.machine;
+  for (int64_t q = 0; q < m->dc.p; q++) {
+    if (m->peak[q] > info->peak_bytes) info->peak_bytes = m->peak[q];
+    if (m->desc->peak != NULL) m->desc->peak[q] = m->peak[q];
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info) {
+  eini_sim m;
+  ein_sim_desc none;
+  ein_decompose_desc cost;
+  if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (graph == NULL || d == NULL || info == NULL || graph->open || graph->nstmt != d->info.nstmt)
+    return EIN_ERR_ARGUMENT;
+  memset(info, 0, sizeof *info);
+  memset(&m, 0, sizeof m);
+  memset(&none, 0, sizeof none);
+  memset(&cost, 0, sizeof cost);
+  eini_arena_init(&m.dc.arena, ctx == NULL ? NULL : &ctx->al);
+  m.dc.desc = &cost;
+  m.d = d;
+  m.desc = desc == NULL ? &none : desc;
+  EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
+  m.dc.machine = eini_machine_of(m.desc->machine);
+  ein_status st = eini_sim_make(&m, graph, d);
+  if (st == EIN_OK) st = eini_sim_run(&m, info);
+  for (int i = 0; i < m.dc.nnode && m.done != NULL; i++) eini_sim_drop(&m, &m.done[i]);
+  eini_sim_drop(&m, &m.clock);
+  eini_sim_drop(&m, &m.in);
+  eini_sim_drop(&m, &m.out);
+  eini_sim_drop(&m, &m.ready);
+  eini_sim_drop(&m, &m.fetched);
+  eini_sim_drop(&m, &m.move);
+  eini_sim_drop(&m, &m.held);
+  eini_sim_drop(&m, &m.peak);
+  eini_sim_drop(&m, &m.pending);
+  eini_arena_free(&m.dc.arena);
+  return st;
+}

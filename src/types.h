@@ -1,0 +1,398 @@
+// ================================================================================================
+// >>types  public types
+// Units are elements unless a name or comment says bytes. All-zero descriptors mean the defaults.
+// ================================================================================================
+
+// X(id, text): the text stands in messages; ein_status_name gives the identifier.
+#define EIN_STATUS_LIST(X)                                              \
+  X(EIN_OK, "ok")                                                       \
+  X(EIN_ERR_ARGUMENT, "a call's argument is wrong")                     \
+  X(EIN_ERR_SYNTAX, "the text is not in the language")                  \
+  X(EIN_ERR_NAME, "an unknown, reserved or repeated name")              \
+  X(EIN_ERR_SHAPE, "ranks or extents do not fit")                       \
+  X(EIN_ERR_DTYPE, "a dtype does not fit")                              \
+  X(EIN_ERR_BOUNDS, "an access or view leaves its tensor or buffer")    \
+  X(EIN_ERR_TOO_LARGE, "a size does not fit 64 bits or a set limit")    \
+  X(EIN_ERR_OVERLAP, "the output overlaps an input")                    \
+  X(EIN_ERR_EMPTY, "a fold of nothing that has no identity")            \
+  X(EIN_ERR_OVERFLOW, "an integer does not fit its dtype")              \
+  X(EIN_ERR_UNSUPPORTED, "not supported here")                          \
+  X(EIN_ERR_NO_MEMORY, "out of memory")                                 \
+  X(EIN_ERR_INTERNAL, "an internal invariant failed")
+
+#define EINI_STATUS_ENUM(id, text) id,
+typedef enum ein_status { EIN_STATUS_LIST(EINI_STATUS_ENUM) EIN_STATUS_COUNT } ein_status;
+#undef EINI_STATUS_ENUM
+
+// Ordered as the normal form needs it. 0 means "not given".
+typedef enum ein_dtype {
+  EIN_NONE = 0, EIN_BOOL, EIN_U8, EIN_I8, EIN_I16, EIN_I32, EIN_I64,
+  EIN_F16, EIN_BF16, EIN_F32, EIN_F64, EIN_C64, EIN_C128, EIN_DTYPE_COUNT
+} ein_dtype;
+
+// A view of caller-owned memory: element (i0, i1, ..) lives at data + sum(i*stride) elements.
+// The library never frees it. Strides may be 0 or negative; there is no rank limit.
+typedef struct ein_ztensor {
+  ein_dtype dtype;
+  int space;               // memory space; 0: host, others give EIN_ERR_UNSUPPORTED
+  int rank;
+  const int64_t *shape;    // borrowed, rank extents
+  const int64_t *strides;  // borrowed, rank strides in elements; NULL: row-major without gaps
+  void *data;              // element (0, .., 0), not the lowest address; may be NULL when planning
+  const void *buffer;      // allocation the view must stay inside, with its size; optional:
+  size_t buffer_bytes;     //   0 means unknown, and then bounds cannot be proved
+} ein_ztensor;
+
+// A view of row-major memory without gaps. shape is borrowed. data of inputs is never written, so
+// it may be const; NULL when planning.
+static inline ein_ztensor ein_tensor(ein_dtype dtype, int rank, const int64_t *shape,
+                                     const void *data) {
+  ein_ztensor t = {dtype, 0, rank, shape, NULL, (void *)(uintptr_t)data, NULL, 0};
+  return t;
+}
+
+// Points, ranges and affine maps of integer index spaces (Tapestry). Memory is the caller's.
+typedef struct ein_zpoint {
+  int rank;
+  int64_t *coord;
+} ein_zpoint;
+
+typedef struct ein_zrange {
+  int rank;
+  int64_t *start, *end;    // start inclusive, end exclusive; a range of rank 0 has size 1
+} ein_zrange;
+
+// y = coef * x + offset; rows: coordinates of a tensor, cols: indices of the index space.
+// With a block shape, point x selects the range [y, y + block).
+typedef struct ein_zmap {
+  int rows, cols;
+  int64_t *coef;           // rows * cols, row-major
+  int64_t *offset;         // rows
+  const int64_t *block;    // rows, or NULL for a single point
+} ein_zmap;
+
+typedef struct ein_ctx ein_ctx;      // one thread at a time
+typedef struct ein_graph ein_graph;  // built by one thread, then read-only
+typedef struct ein_plan ein_plan;    // immutable, shared freely between threads
+
+// alloc_fn returns size bytes aligned to align (a power of two up to 64), or NULL.
+typedef struct ein_allocator {
+  void *(*alloc_fn)(size_t size, size_t align, void *user);
+  void (*free_fn)(void *ptr, size_t size, void *user);
+  void *user;
+} ein_allocator;
+
+typedef enum ein_level { EIN_LOG_ERROR, EIN_LOG_WARNING, EIN_LOG_INFO } ein_level;
+
+typedef struct ein_logger {
+  void (*log_fn)(ein_level level, const char *message, void *user);
+  void *user;
+} ein_logger;
+
+// parallel_for runs task(arg, i) for i in [0, n), in any order, on up to width threads, and returns
+// when all are done. It is never called from inside a task (no nesting). Kernels are chosen for the
+// width, and may round otherwise for another one (manual: DETERMINISM).
+typedef struct ein_executor {
+  int width;
+  void (*parallel_for)(int n, void (*task)(void *arg, int i), void *arg, void *user);
+  void *user;
+} ein_executor;
+
+// ---- kernels: what a provider of leaf work sees (level 3) --------------------------------------
+// Operands are a base pointer and one stride per index: views, diagonals, broadcasts and windows
+// look alike. Strides and offsets are in elements. While planning, all addresses are NULL.
+
+// A group of indices as one index, row-major; no axes means extent 1.
+typedef struct ein_axes {
+  int n;
+  const int64_t *extent;
+} ein_axes;
+
+typedef enum ein_form {
+  EIN_FORM_PLAIN,           // one operand, stored in the compute dtype
+  EIN_FORM_PRODUCT,         // the product of nop > 1 operands stored in the compute dtype
+  EIN_FORM_CONVERT,         // one operand, converted to the compute dtype
+  EIN_FORM_FUNCTION         // anything else
+} ein_form;
+
+// P or Q of a contraction. row is m for P and n for Q.
+typedef struct ein_side {
+  ein_form form;
+  int conj;                     // plain and complex: the operand is conjugated
+  int nop;
+  const ein_dtype *dtype;       // [nop] as stored
+  const int64_t *const *row;    // [nop] strides over the axes of m or n
+  const int64_t *const *k;      // [nop]
+  const int64_t *const *batch;  // [nop]
+  const char *const *base;      // [nop] address of the element at index 0 of everything
+  // Values of any form at n <= EIN_POINTS points: point i reads operand o at base[o] + off[o][i].
+  // off and out are aligned to 64 bytes; out is in the compute dtype, padded to EIN_POINTS.
+  void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
+                  void *out);
+  void *user;
+} ein_side;
+
+#define EIN_POINTS 1024     // points of one call of fill_fn and emit_fn at most
+
+// What is folded over k of what is made of P and Q. x: P's value, y: Q's.
+typedef enum ein_pair {
+  EIN_PAIR_SUM_MUL, EIN_PAIR_MIN_ADD, EIN_PAIR_MAX_ADD, EIN_PAIR_ANY_AND,
+  EIN_PAIR_SUM_SQDIFF,      // sum of (x-y)^2
+  EIN_PAIR_SUM_ABSDIFF, EIN_PAIR_MAX_ABSDIFF
+} ein_pair;
+
+// out[b,m,n] = store(fold over k of pair(P[b,m,k], Q[b,k,n])); products of extents fit 63 bits.
+typedef struct ein_contract {
+  ein_pair pair;
+  ein_dtype type;               // compute dtype: i32 i64 f32 f64 c64 c128; any-and: bool
+  int ordered;                  // 1: the extents of k and the dtype alone decide in which order an
+                                //   element's values are folded; k is as the statement has it
+  ein_axes batch, m, n, k;      // merged where strides allow, small steps of the output last
+  // 1: the store is alpha * fold, plus beta * (extra 0) if there is one, all in the compute dtype.
+  // Kernels may do that themselves; emit_fn does it too, and then needs no aligned folds.
+  int scaled;
+  const void *alpha, *beta;     // when run: NULL: not multiplied; beta NULL: extra 0 is not read
+  ein_side p, q;
+  int unsplit;                  // 1: an element's factors are multiplied before anything is added
+  ein_dtype out_dtype;
+  const int64_t *out_batch, *out_m, *out_n;  // strides of the output
+  char *out;
+  int plain_out;                // 1: the output has the compute dtype and is overwritten
+  // Otherwise: what the store reads besides the folds (C, bias, ..), and the store itself: n folds
+  // go to out + off[i], extra e is read at extra_base[e] + xoff[e][i]; each element is stored once.
+  // step: NULL, or steps of the output and of each extra, and only the first offsets are there.
+  int nextra;
+  const ein_dtype *extra_dtype;
+  const int64_t *const *extra_batch, *const *extra_m, *const *extra_n;
+  const char *const *extra_base;
+  void (*emit_fn)(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
+                  const char *const *base, const int64_t *const *xoff, const int64_t *step);
+  void *emit_user;
+} ein_contract;
+
+// A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
+typedef struct ein_copy {
+  int n;
+  const int64_t *extent, *src_stride, *dst_stride;
+  int size;
+  const char *src;
+  char *dst;
+} ein_copy;
+
+// A provider's answer to "can you run this, and how fast?".
+typedef struct ein_choice {
+  double seconds;               // predicted for all of it on the threads asked for
+  size_t scratch;               // bytes per thread, aligned to 64
+  int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n are cut between
+                                //   threads, width at most in all, and at multiples of what
+  char variant[24];             // how, for people
+  int64_t state[40];            // the provider's own
+} ein_choice;
+
+// Ranges [from, to) of the linear indices of batch, m and n.
+typedef struct ein_part {
+  int64_t batch[2], m[2], n[2];
+} ein_part;
+
+// d[i] = op(a[i], b[i], c[i]) for i < n, n a multiple of 16, buffers padded to it.
+typedef void (*ein_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
+
+// What one core does, for choices between whole ways of computing; 0: not known.
+typedef struct ein_rates {
+  double flops_f64, flops_f32;  // per second
+  double read_bw, copy_bw;      // bytes per second from memory; copy: read plus written
+  double fast_bytes;            // of the cache a core has to itself
+  double fused;                 // extent from which an index is gone along in blocks; 0: never
+} ein_rates;
+
+struct eini_nest;  // section mapreduce
+// A provider of kernels. The plan functions are pure questions: 0 means no. All that is decided is
+// in the choice: run functions, which are called from several threads at once, look at nothing that
+// may change after planning. What they return but EIN_OK becomes the status of the execution, whose
+// outputs are then undefined. Slots may be NULL. The struct outlives ctx and plans.
+typedef struct ein_kernels {
+  const char *name;
+  void *user;
+  int (*contract_plan)(void *user, const ein_contract *c, int width, ein_choice *choice);
+  ein_status (*contract_run)(void *user, const ein_contract *c, const ein_choice *choice,
+                             const ein_part *part, void *scratch);
+  int (*copy_plan)(void *user, const ein_copy *c, int width, ein_choice *choice);
+  ein_status (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
+  // Faster versions of chunk operations (numbers of section expr) and conversions; NULL: none.
+  ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
+  // Folds n values into *acc (numbers of section monoid: sum prod max min any all); NULL: none.
+  void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
+  // Makes the n values of a walk's row at out (NULL: 0), with `stream` past the caches, and perhaps
+  // rows behind it, over which it moves the walk; 0: did nothing.
+  int (*row_fn)(void *user, struct eini_nest *walk, int64_t n, void *out, int stream);
+  // Copies bytes past the caches; chosen for outputs of more than stream_bytes. 0 bytes end what
+  // was copied and made so: then all of it is visible to who sees a release store that follows.
+  void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
+  size_t stream_bytes;
+  ein_rates rates;
+  // 1: honours ein_contract.ordered, and neither how chunks are cut nor where they lie changes a
+  // value. Others are not asked in deterministic mode.
+  int ordered;
+} ein_kernels;
+
+typedef struct ein_ctx_desc {
+  ein_allocator allocator;              // default: EINSUM_MALLOC
+  ein_logger logger;                    // default: silent
+  ein_executor executor;                // default: the calling thread
+  int nuse;                             // providers beside the portable one that backends put here
+  const ein_kernels *use[8];            //   (ein_cpu_use, ..), preferred on a tie in this order
+  int nkernels;                         // and after them any others; the array is copied
+  const ein_kernels *const *kernels;
+  double (*now_fn)(void *user);         // seconds; default: none, budgets count steps
+  void *now_user;
+  int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
+  int bare;                             // 1: no backend but those above. Default: where use,
+} ein_ctx_desc;                         //   kernels and executor are empty, all that were brought
+                                        //   in by macro (EINSUM_CPU, ..)
+
+// One mistake in a text or a call. Strings live in the ctx until its next planning call.
+typedef struct ein_error {
+  ein_status status;
+  int line, column, width;  // 1-based, in code points of the whole line; line 0: no position
+  int caret, mark;          // on a screen: columns of source before the mistake, and of the mistake
+  const char *message;      // one line
+  const char *source;       // the line of text, of a long one what is around the mistake, or ""
+  const char *hint;         // one line, or ""
+} ein_error;
+
+// A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
+// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
+// reentrant.
+typedef struct ein_function {
+  const char *name;
+  int nargs;                // 1 .. 8
+  ein_dtype dtype;          // arguments are converted to it; default f64
+  void (*fn)(int64_t n, const void *const *in, void *out, void *user);
+  void *user;
+} ein_function;
+
+// Joins a monoid distributes over (DESIGN: legal splits); an OR of these.
+enum { EIN_JOIN_MUL = 1, EIN_JOIN_ADD = 2, EIN_JOIN_MAX = 4, EIN_JOIN_MIN = 8 };
+
+// A user monoid: a commutative, associative fold over states of 1 to 4 scalars, in chunks.
+typedef struct ein_monoid {
+  const char *name;
+  int nstate;               // 1 .. 4; state s of element i is ((T *)state[s])[i]
+  ein_dtype dtype;          // of values, states and result: f32, f64, i32 or i64; default f64
+  double identity[4];       // merging with it changes nothing
+  int no_identity;          // 1: a fold of nothing is an error
+  void (*lift_fn)(int64_t n, const void *x, void *const *state, void *user);  // NULL: state[0] = x
+  void (*merge_fn)(int64_t n, void *const *acc, const void *const *more, void *user);
+  void (*finish_fn)(int64_t n, const void *const *state, void *out, void *user);  // NULL: state[0]
+  unsigned joins;           // EIN_JOIN_*: joins that distribute over it; 0: never split
+  void *user;
+} ein_monoid;
+
+// Which elements of the output the statement does not define (repeated output labels: "i->ii").
+typedef enum ein_rest {
+  EIN_REST_ERROR = 0,
+  EIN_REST_ZERO,
+  EIN_REST_KEEP,
+  EIN_REST_ACCUMULATE
+} ein_rest;
+
+#define EIN_ELLIPSIS (-1)   // in integer label lists
+
+typedef struct ein_scalar {
+  int set;                  // 0: not given
+  double re, im;
+} ein_scalar;
+
+typedef enum ein_goal { EIN_GOAL_FLOPS = 0, EIN_GOAL_SIZE, EIN_GOAL_BYTES } ein_goal;
+
+typedef struct ein_options {
+  const char *path;         // auto (default), naive, none, optimal, dp, greedy, random, or a list
+                            // of steps like "(0,2) (0,1)": see NUMPY STRINGS
+  ein_goal goal;            // what the path minimises
+  double path_seconds;      // budget, needs now_fn; 0: a fixed number of steps
+  int64_t path_steps;       // budget in steps; 0: default
+  uint64_t seed;            // of randomised searches
+  int may_overlap;          // 1: outputs may overlap inputs; room for a copy is planned
+  int deterministic;        // 1: the same bits for every number of threads and places, and whatever
+                            //   was measured (manual: DETERMINISM); default 0
+  int overflow_check;       // 1: an integer that does not fit is EIN_ERR_OVERFLOW, not wrapped
+                            //   (manual: DTYPES); default 0
+  size_t memory;            // budget in bytes for planning and one run (manual: BUDGETS); 0: none
+  size_t reserved;          // bytes of it that others take
+  size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
+} ein_options;              //   be NULL
+
+// D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
+typedef struct ein_einsum_desc {
+  const char *expr;         // "ij,jk->ik", or NULL when labels are given
+  const int *const *labels; // labels[k][a]: label of axis a of operand k; labels[nin]: the output,
+  const int *nlabels;       //   nlabels[k] of them; any ints >= 0, or EIN_ELLIPSIS; the output's
+                            //   list may be NULL: implicit output
+  int nin;
+  const ein_ztensor *in;
+  const ein_ztensor *out;
+  const ein_ztensor *c;     // like out; default: out itself (only with beta)
+  ein_scalar alpha, beta;   // default 1 and 0; with beta 0, C is never read
+  const unsigned char *conj;// nin flags: operand k is conjugated
+  const char *monoid;       // a fold of FUNCTIONS AND FOLDS or a registered one; default sum
+  const char *map;          // expression over operands x0, x1, ..; default their product
+  ein_rest rest;            // with repeated output labels
+  ein_options options;
+} ein_einsum_desc;
+
+typedef struct ein_binding {
+  const char *name;
+  const ein_ztensor *view;  // shape and dtype; strides count when planning, data when executing
+} ein_binding;
+
+typedef enum ein_role { EIN_ROLE_TEMP = 0, EIN_ROLE_INPUT, EIN_ROLE_OUTPUT } ein_role;
+
+typedef struct ein_tensor_info {
+  const char *name;
+  ein_role role;
+  ein_dtype dtype;
+  int rank;
+  const int64_t *shape;
+} ein_tensor_info;
+
+typedef struct ein_param_info {
+  const char *name;
+  ein_dtype dtype;          // EIN_NONE: it takes the dtype it meets, as a literal does
+  int has_default;
+  ein_scalar value;         // its default
+} ein_param_info;
+
+// What one execution binds. All memory is the caller's; nothing is kept after the call.
+typedef struct ein_run {
+  const void *const *in;    // data pointers in the order of the plan's inputs
+  void *const *out;         // and of its outputs
+  const ein_scalar *param;  // in the order of the plan's params; NULL or not set: defaults
+  void *workspace;          // ein_plan_workspace bytes, aligned to 64; NULL: allocated for the call
+  size_t workspace_bytes;
+  char *error;              // receives a message; may be NULL
+  size_t error_bytes;
+  double *seconds;          // receives the time of each task (ein_plan_info.ntask of them), by the
+} ein_run;                  //   ctx's now_fn; may be NULL
+
+typedef struct ein_plan_info {
+  int nin, nout, nparam, ntask;
+  size_t workspace_bytes;   // of one execution
+  size_t plan_bytes;        // of the plan itself
+  double flops;             // of the path, counted as opt_einsum's opt_cost
+  double naive_flops;       // of one unsplit pass
+  double largest;           // elements of the largest intermediate
+  const char *method;       // how the path was found
+  int proved;               // 1: the path is optimal; 2: among paths without outer products
+  double seconds;           // predicted of one execution; 0: no provider says how fast it is
+  size_t memory;            // the budget, less what is reserved; 0: none. With one:
+  size_t peak_bytes;        //   most that is alive from planning to the end, one run included
+  int nregion, nloop;       //   regions of statements, and their sliced indices (ein_plan_loop)
+  int64_t nslice;           //   slices that one run computes
+  double repeated_flops;    //   of flops, those of statements computed again for every slice
+} ein_plan_info;
+
+typedef struct ein_loop_info {
+  int region;               // from 0
+  const char *index;        // name of the sliced index in the region's first statement that has it
+  int64_t extent, block;    // the last slice may be shorter
+} ein_loop_info;

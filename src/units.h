@@ -1,0 +1,488 @@
+// ================================================================================================
+// >>units  groups and layouts of a plan's tasks
+// Takes statements as tasks; gives groups whose intermediates stay in the cache, and layouts of
+// temporaries, by predicted seconds.
+// ================================================================================================
+
+#define EINI_LAYOUT_RANK 8
+#define EINI_LAYOUT_UNITS 64
+#ifndef EINI_LAYOUT_BYTES      // tests make it small
+#define EINI_LAYOUT_BYTES 32768
+#endif
+
+static ein_status eini_window_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
+                                  int slot, int64_t offset, const int64_t *step, int *id) {
+  eini_window *w = (eini_window *)eini_grow(a, gr->window[variant], gr->nwindow[variant], cap,
+                                            sizeof *w);
+  if (w == NULL) return EIN_ERR_NO_MEMORY;
+  gr->window[variant] = w;
+  w += gr->nwindow[variant];
+  w->slot = slot;
+  w->offset = offset;
+  w->step[0] = step[0];
+  w->step[1] = step[1];
+  *id = gr->nwindow[variant]++;
+  return EIN_OK;
+}
+
+// The tasks of a group for blocks of one shape; what they refer to becomes windows.
+static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const eini_unit *unit,
+                                     const eini_bundle *b, const int64_t *place, eini_group *gr,
+                                     int variant) {
+  static const int64_t still[2] = {0, 0};
+  eini_arena *a = &p->arena;
+  eini_lowering sub = *lo;
+  int64_t cap = 0;
+  int id, count = 0, temps = p->nin + p->nout;
+  gr->task[variant] = EINI_NEW(a, eini_task, b->to - b->from + 1);
+  if (gr->task[variant] == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_window_add(a, gr, variant, &cap, -2, 0, still, &id));
+  for (int u = b->from; u <= b->to; u++) {
+    eini_task *t = &gr->task[variant][count];
+    int empty = 0;
+    for (int j = 0; j < b->nloop; j++) sub.loop[j] = b->loop[j][u - b->from];
+    EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, t, &empty));
+    if (empty) continue;
+    for (int k = 0; k < t->nstream; k++) {
+      eini_ref *r = &t->ref[k];
+      int local = r->slot >= temps && sub.local[r->slot - temps];
+      if (r->slot >= 0) {
+        EINI_TRY(eini_window_add(a, gr, variant, &cap, local ? -1 : r->slot,
+                                 local ? place[r->slot - temps] : 0, r->step, &r->slot));
+      } else if (r->step[0] != 0 || r->step[1] != 0) {
+        EINI_TRY(eini_window_add(a, gr, variant, &cap, -2, 0, r->step, &r->origin));
+      }
+    }
+    if (t->scratch > gr->scratch) gr->scratch = t->scratch;
+    count++;
+  }
+  gr->ntask = count;
+  return EIN_OK;
+}
+
+// ---- layouts of temporaries ----
+
+// Seconds of a unit's task: as predicted, else for reading and writing its tensors once; local
+// ones, in a cache, count a fourth. Elements that lie apart along the chunk bring a line each.
+static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
+                                const char *local) {
+  const ein_zmap *m;
+  const int *column;
+  double bytes = 0;
+  if (t->ncandidate > 0) return t->choice.seconds;
+  for (int k = -1, x; (x = k < 0 ? u->out : eini_unit_operand(u, k, &m, &column)) >= 0; k++)
+    bytes += eini_tensor_bytes(&lo->g->tensor[x]) * (local != NULL && local[x] ? 0.25 : 1);
+  for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
+    int c = t->chunk[t->nchunk - 1];
+    int64_t step = eini_abs64(t->stride[(int64_t)s * t->nindex + c]);
+    if (t->ref[s].slot < 0 || step < 2 || (s == t->out && t->reduced[c])) continue;
+    bytes += t->work * (double)eini_min64(64, step * (int64_t)ein_dtype_size(t->ref[s].dtype));
+  }
+  return bytes / lo->rates->copy_bw;
+}
+
+static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u, double *seconds) {
+  const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch
+  eini_lowering sub = *lo;
+  eini_task t;
+  int empty;
+  EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, &t, &empty));
+  if (!empty) *seconds += eini_task_seconds(lo, u, &t, NULL);
+  eini_arena_rollback(&lo->g->arena, &graph);
+  return EIN_OK;
+}
+
+// Is the group predicted to be faster than its units one after another?
+static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit,
+                                  const eini_bundle *b, const eini_group *gr, const char *local,
+                                  double blocks, int parts, double *seconds, int *yes) {
+  eini_lowering sub = *lo;
+  eini_arena scratch;
+  double apart = 0, grouped = 0;
+  ein_status st = EIN_OK;
+  eini_arena_init(&scratch, &lo->a->al);
+  sub.a = &scratch;
+  for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
+    const eini_task *t = &gr->task[0][u - b->from];
+    st = eini_unit_seconds(&sub, &unit[u], &apart);
+    grouped += eini_task_seconds(lo, &unit[u], t, local) * (t->ncandidate > 0 ? blocks : 1);
+  }
+  eini_arena_free(&scratch);
+  seconds[0] = grouped / parts;
+  seconds[1] = apart;
+  *yes = gr->ntask == b->to - b->from + 1 && seconds[0] < seconds[1];
+  return st;
+}
+
+// Axes of what a unit makes lie as in its operand of most axes; others' where its folded ones do.
+static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, int64_t *like) {
+  const eini_stmt *s = u->s, *last = u->f != NULL ? u->f : s;
+  int64_t *step = EINI_NEW(lo->a, int64_t, s->nindex), at, fold = 0;
+  int x = 0;
+  if (step == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 1; k < s->noperand; k++)
+    if (s->proj[k].rows > s->proj[x].rows) x = k;
+  if (s->noperand > 0)
+    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->home[s->operand[x]].stride,
+                                 step, &at));
+  for (int i = s->nfree; i < s->nindex; i++) fold = eini_max64(fold, eini_abs64(step[i]));
+  for (int r = 0; r < last->out_map.rows; r++) {
+    int c = eini_plain_row(&last->out_map, r);
+    if (c >= 0 && u->f != NULL) c = u->column[c];
+    like[r] = c >= 0 && step[c] != 0 ? eini_abs64(step[c]) : fold;
+  }
+  return EIN_OK;
+}
+
+// Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
+// read, the one that makes these statements fastest.
+static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
+                                   eini_home *home) {
+  int id = unit[u].out;
+  const eini_tensor *t = &lo->g->tensor[id];
+  const int64_t *best = NULL;
+  int64_t like[EINI_LAYOUT_RANK], count;
+  double least = 0;
+  eini_lowering sub = *lo;
+  eini_arena scratch;
+  eini_arena_init(&scratch, &lo->a->al);
+  sub.a = &scratch;
+  ein_status st = eini_unit_order(&sub, &unit[u], like);
+  for (int a = t->rank - 1; a >= 0 && st == EIN_OK; a--) {
+    double seconds = 0;
+    like[a] = -1 - like[a];  // the least
+    st = eini_dense_strides(lo->a, t->rank, t->shape, like, &home[id].stride, &count);
+    like[a] = -1 - like[a];
+    if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
+    for (int v = u + 1; v < nunit && st == EIN_OK; v++)
+      if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
+    if (best == NULL || seconds < 0.95 * least) best = home[id].stride, least = seconds;
+  }
+  home[id].stride = best;
+  eini_arena_free(&scratch);
+  return st;
+}
+
+static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *unit, int nunit,
+                                    eini_home *home) {
+  for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
+    const eini_tensor *t = &lo->g->tensor[unit[u].out];
+    if (t->role == EIN_ROLE_TEMP && t->nstmt == 1 && t->rank >= 2 && t->rank <= EINI_LAYOUT_RANK &&
+        eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
+      EINI_TRY(eini_unit_layout(lo, unit, nunit, u, home));
+  }
+  return EIN_OK;
+}
+
+// Layouts and places of a group's own temporaries for the blocks of lo.
+static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *unit,
+                                    const eini_bundle *b, eini_home *own, int64_t *place,
+                                    int64_t *bytes) {
+  for (int u = b->from; u <= b->to; u++) {
+    const eini_stmt *out = unit[u].f != NULL ? unit[u].f : unit[u].s;
+    const eini_tensor *t = &lo->g->tensor[unit[u].out];
+    int64_t *shape = EINI_NEW(lo->a, int64_t, t->rank), count;
+    if (shape == NULL) return EIN_ERR_NO_MEMORY;
+    if (!lo->local[unit[u].out]) continue;
+    for (int r = 0; r < t->rank; r++) {
+      int c = eini_plain_row(&out->out_map, r);
+      shape[r] = t->shape[r];
+      if (c >= 0 && unit[u].f != NULL) c = unit[u].column[c];
+      for (int j = 0; j < b->nloop; j++)
+        if (c == b->loop[j][u - b->from]) shape[r] = lo->block[j];
+    }
+    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[unit[u].out].stride,
+                             &own[unit[u].out].stride, &count));
+    place[unit[u].out] = *bytes;
+    *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  }
+  return EIN_OK;
+}
+
+// Makes the tasks of a group for whole blocks (variant 0) or the shorter last one. While they are
+// made, local temporaries have homes of a block's shape.
+static ein_status eini_group_blocks(ein_plan *p, eini_lowering *sub, const eini_trail *w,
+                                    const eini_bundle *b, eini_home *home, eini_group *gr,
+                                    int variant) {
+  const int64_t *kept[EINI_GROUP_UNITS];
+  int64_t bytes = 0;
+  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = home[w->unit[u].out].stride;
+  ein_status st = eini_group_locals(sub, w->unit, b, home, w->place, &bytes);
+  if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
+  if (st == EIN_OK) st = eini_group_variant(p, sub, w->unit, b, w->place, gr, variant);
+  for (int u = b->from; u <= b->to; u++) home[w->unit[u].out].stride = kept[u - b->from];
+  return st;
+}
+
+// Makes the task of a group; home gives the layout of temporaries, local ones get block shapes.
+static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_home *home, eini_task *t,
+                                   double *seconds, int *yes) {
+  eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
+  eini_lowering sub = *lo;
+  if (gr == NULL) return EIN_ERR_NO_MEMORY;
+  memset(t, 0, sizeof *t);
+  t->kind = EINI_TASK_GROUP;
+  t->group = gr;
+  t->cut = -1;
+  gr->saved = eini_bundle_mark(w, b->from, b->to);
+  gr->nloop = sub.nloop = b->nloop;
+  sub.width = 1;
+  sub.local = w->local;
+  sub.home = home;
+  int last = b->nloop - 1;
+  for (int variant = 0; variant < 2; variant++) {
+    int64_t tail = b->extent[last] % b->block[last];
+    if (variant == 1 && tail == 0) break;
+    for (int j = 0; j < b->nloop; j++) {
+      gr->extent[j] = b->extent[j];
+      gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
+      sub.block[j] = variant == 1 && j == last ? tail : b->block[j];
+    }
+    EINI_TRY(eini_group_blocks(p, &sub, w, b, home, gr, variant));
+  }
+  double blocks = (double)eini_ceil_div(b->extent[last], b->block[last]);
+  if (b->nloop > 1) blocks *= (double)b->extent[0];
+  t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  EINI_TRY(eini_group_wins(lo, w->unit, b, gr, w->local, blocks, t->parts, seconds, yes));
+  for (int u = b->from; u <= b->to && *yes; u++) {
+    int out = w->unit[u].out;
+    if (w->local[out]) home[out].slot = -1;  // needs no place of its own
+  }
+  eini_bundle_unmark(w, b->from, b->to);
+  size_t windows = (size_t)(gr->nwindow[0] > gr->nwindow[1] ? gr->nwindow[0] : gr->nwindow[1]);
+  eini_nest_carve(NULL, &t->scratch, windows * sizeof(char *));
+  t->scratch += gr->local_bytes + gr->scratch;
+  return EIN_OK;
+}
+
+// Statements with what is fused into them, in order. Tasks point at statements, so these are
+// copies at their final address.
+static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_unit **list, int *n) {
+  ein_graph *g = p->graph;
+  int *fused, *via;
+  char *gone;
+  EINI_TRY(eini_plan_fusion(p, &fused, &gone, &via));
+  eini_stmt *own = EINI_NEW(&p->arena, eini_stmt, g->nstmt);
+  *list = EINI_NEW(&p->arena, eini_unit, g->nstmt);
+  *n = 0;
+  if (own == NULL || *list == NULL) return EIN_ERR_NO_MEMORY;
+  if (g->nstmt > 0) memcpy(own, g->stmt, (size_t)g->nstmt * sizeof *own);
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    if (gone[i]) continue;
+    eini_unit *u = &(*list)[(*n)++];
+    u->s = fused[i] >= 0 ? &own[fused[i]] : &own[i];
+    u->f = fused[i] >= 0 ? &own[i] : NULL;
+    u->via = via[i];
+    u->out = own[i].out;
+    if (u->f != NULL) EINI_TRY(eini_fused_columns(lo, u->s, u->f, u->via, &u->column));
+  }
+  return EIN_OK;
+}
+
+// Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
+static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
+  const double seconds = eini_task_seconds(lo, u, t, NULL);
+  return EINI_TASK_SECONDS +
+         (t->ncandidate > 0 ? seconds : fmax(seconds, EINI_ADD_SECONDS * t->work));
+}
+
+// The tasks of n units; w: the search for groups among them, where machine rates are known.
+static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
+                                 const eini_unit *unit, int n, eini_home *home) {
+  for (int u = 0; u < n; u++) {
+    const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
+    const eini_tensor *t = &p->graph->tensor[unit[u].out];
+    eini_bundle b;
+    int empty = 0, grouped = 0;
+    b.gain = 0;
+    if (w != NULL && t->role == EIN_ROLE_TEMP && n - u > 1) eini_bundle_find(w, NULL, u, &b);
+    if (b.gain > 0) {
+      const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
+      double seconds[3] = {0, 0, 0};
+      EINI_TRY(eini_group_lower(p, lo, w, &b, home, &p->task[p->ntask], seconds, &grouped));
+      if (!grouped) eini_arena_rollback(&p->arena, &plan);
+      if (!grouped) eini_arena_rollback(&lo->g->arena, &graph);
+      EINI_TRY(eini_plan_verdict(p, lo->g->tensor[unit[b.to].out].name, b.to - u + 1, seconds,
+                                 !grouped));
+      if (grouped) p->info.seconds += seconds[0];
+    }
+    if (grouped) {
+      p->ntask++, u = b.to;
+      continue;
+    }
+    if (last->rest == EIN_REST_ZERO) {
+      EINI_TRY(eini_plan_zero(p, lo, last->out, &p->task[p->ntask], &empty));
+      p->ntask += !empty;
+      empty = 0;
+    }
+    EINI_TRY(eini_plan_task(lo, unit[u].s, unit[u].f, unit[u].via, &p->task[p->ntask], &empty));
+    if (p->checked && !empty) EINI_TRY(eini_watch_make(lo, unit[u].s, &p->watch[p->ntask]));
+    if (!empty && lo->rates != NULL)
+      p->info.seconds += eini_task_share(lo, &unit[u], &p->task[p->ntask]);
+    p->ntask += !empty;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *home) {
+  eini_unit *unit;
+  eini_arena scratch;
+  eini_trail search;
+  int n;
+  EINI_TRY(eini_plan_units(p, lo, &unit, &n));
+  p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
+  if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, 2 * (int64_t)n + 1);
+  if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
+  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, unit, n, home);
+  EINI_TRY(eini_plan_layouts(lo, unit, n, home));
+  eini_arena_init(&scratch, &p->arena.al);
+  ein_status st = eini_trail_make(&search, &scratch, p->graph, unit, n, p->rates);
+  if (st == EIN_OK) st = eini_plan_each(p, lo, &search, unit, n, home);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// Homes of tensors: inputs and outputs in their slots, every temporary in one of its own.
+static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *layout,
+                                  const ein_ztensor *const *view, eini_home **home) {
+  ein_graph *g = p->graph;
+  eini_arena *a = &p->arena;
+  *home = EINI_NEW(a, eini_home, g->ntensor);
+  p->slot_offset = EINI_NEW(a, int64_t, g->ntensor);
+  p->in = EINI_NEW(a, eini_port, g->ntensor);
+  p->out = EINI_NEW(a, eini_port, g->ntensor);
+  if (*home == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    p->nin += g->tensor[t].role == EIN_ROLE_INPUT;
+    p->nout += g->tensor[t].role == EIN_ROLE_OUTPUT;
+  }
+  int in = 0, out = 0;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    eini_home *h = &(*home)[t];
+    const ein_ztensor *v = view == NULL ? NULL : view[t];
+    for (int k = 0; view == NULL && k < nlayout; k++)
+      if (strcmp(layout[k].name, x->name) == 0) v = layout[k].view;
+    if (x->role == EIN_ROLE_TEMP) {
+      int64_t count;
+      h->slot = p->nin + p->nout + (int)t;
+      EINI_TRY(eini_dense_strides(a, x->rank, x->shape, NULL, &h->stride, &count));
+      continue;
+    }
+    int input = x->role == EIN_ROLE_INPUT;
+    eini_port *port = input ? &p->in[in] : &p->out[out];
+    h->slot = input ? in++ : p->nin + out++;
+    EINI_TRY(eini_port_init(a, x, v, port));
+    h->stride = port->stride;
+  }
+  p->nslot = p->nin + 2 * p->nout + (int)g->ntensor;  // the last nout: copies of outputs
+  return EIN_OK;
+}
+
+// Copies of outputs that overlap inputs mirror the output's layout, gaps included.
+static ein_status eini_plan_copies(ein_plan *p, eini_lowering *lo) {
+  if (!p->may_overlap) return EIN_OK;
+  p->copy_back = EINI_NEW(&p->arena, eini_task, p->nout);
+  p->copy_in = EINI_NEW(&p->arena, eini_task, p->nout);
+  if (p->copy_back == NULL || p->copy_in == NULL) return EIN_ERR_NO_MEMORY;
+  int out = 0, mirror = p->nslot - p->nout;
+  for (int64_t t = 0; t < p->graph->ntensor; t++) {
+    if (p->graph->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    eini_stmt like;
+    memset(&like, 0, sizeof like);
+    like.out = (int)t;
+    EINI_TRY(eini_plan_copier(p, lo, &like, mirror + out, p->nin + out, &p->copy_back[out]));
+    EINI_TRY(eini_plan_copier(p, lo, &like, p->nin + out, mirror + out, &p->copy_in[out]));
+    if (p->copy_back[out].scratch > p->scratch_bytes) p->scratch_bytes = p->copy_back[out].scratch;
+    int64_t span = p->out[out].hi - p->out[out].lo;
+    p->copy_bytes += ((size_t)span + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+    out++;
+  }
+  return EIN_OK;
+}
+
+// As eini_stmt_bound, of the whole of which a run of the plan may be a slice.
+static double eini_plan_bound(const ein_plan *p, const eini_stmt *s, int *known) {
+  const double e = eini_stmt_bound(p->graph, s, p->bound, p->slices > 1 ? p->slices : 1, known);
+  return eini_bound_then(e, p->slice_unit);
+}
+
+// The bounds of all tensors, from the inputs on; less than 0 behind what has none.
+static ein_status eini_plan_bounds(ein_plan *p) {
+  unsigned char *defined = EINI_NEW(&p->arena, unsigned char, p->graph->ntensor + 1);
+  const eini_task *task;
+  p->bound = EINI_NEW(&p->arena, double, p->graph->ntensor + 1);
+  if (defined == NULL || p->bound == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < p->ntask; k++) {
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+      int known;
+      double e = eini_plan_bound(p, task->stmt, &known);
+      eini_bound_set(p->bound, defined, task->stmt->out, known ? e : -1);
+      if (task->fused == NULL) continue;
+      e = eini_plan_bound(p, task->fused, &known);
+      eini_bound_set(p->bound, defined, task->fused->out, known ? e : -1);
+    }
+  }
+  return EIN_OK;
+}
+
+// The largest intermediate of a plan that no path says it of.
+static void eini_plan_largest(ein_plan *p) {
+  for (int64_t t = 0; p->npath == 0 && t < p->graph->ntensor; t++) {
+    double n = p->graph->tensor[t].role != EIN_ROLE_INPUT && p->graph->tensor[t].nstmt > 0;
+    for (int a = 0; a < p->graph->tensor[t].rank; a++) n *= (double)p->graph->tensor[t].shape[a];
+    if (n > p->info.largest) p->info.largest = n;
+  }
+}
+
+// Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
+static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
+                                  const ein_ztensor *const *view) {
+  eini_lowering lo;
+  eini_home *home;
+  memset(&lo, 0, sizeof lo);
+  if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
+  EINI_TRY(eini_plan_homes(p, nlayout, layout, view, &home));
+  if (p->alias >= 0) home[p->alias].slot = p->nin;  // reads output 0
+  lo.a = &p->arena;
+  lo.g = p->graph;
+  lo.home = home;
+  lo.width = p->executor.width;
+  lo.nkernels = p->nkernels;
+  lo.kernels = p->kernels;
+  lo.rates = p->rates;
+  lo.unsplit = p->unsplit;
+  for (int i = p->nkernels - 1; i >= 0; i--)
+    if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
+        (p->kernels[i]->ordered || !p->graph->ordered))
+      lo.fast = p->kernels[i];
+  EINI_TRY(eini_plan_tasks(p, &lo, home));
+  EINI_TRY(eini_plan_temps(p, home));
+  for (int k = 0; k < p->ntask; k++) {
+    if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
+    if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
+      p->scratch_bytes = p->watch[k]->scratch;
+  }
+  EINI_TRY(eini_plan_copies(p, &lo));
+  EINI_TRY(eini_plan_bounds(p));
+  size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
+  const size_t width = (size_t)p->executor.width;
+  if (width > 1) head += width * sizeof(ein_status);
+  p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
+      p->copy_bytes > SIZE_MAX / 4)
+    return EIN_ERR_TOO_LARGE;
+  p->workspace = p->head_bytes + p->temp_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  eini_plan_largest(p);
+  p->info.nin = p->nin - (p->alias >= 0);
+  p->info.nout = p->nout;
+  p->info.nparam = (int)p->graph->nparam;
+  p->info.ntask = p->ntask;
+  p->info.nregion = 1;
+  p->info.nslice = 1;
+  p->info.workspace_bytes = p->workspace + p->copy_bytes;
+  p->info.plan_bytes = p->arena.total + p->graph->arena.total;
+  return EIN_OK;
+}

@@ -1,0 +1,205 @@
+// ================================================================================================
+// >>util  checked arithmetic, arena, growable arrays, hashing
+// Invariant: no size is ever computed without an overflow check; all planner memory is in arenas.
+// ================================================================================================
+
+// Return the status of a failed call to the caller. The only macro that changes control flow.
+#define EINI_TRY(expr)                          \
+  do {                                          \
+    ein_status eini_try_status = (expr);        \
+    if (eini_try_status != EIN_OK) return eini_try_status; \
+  } while (0)
+
+// *r = a*b (a+b); 1 when that does not fit, and then *r stays as it is.
+#if defined(__GNUC__) || defined(__clang__)
+static int eini_mul_overflow(int64_t a, int64_t b, int64_t *r) {
+  int64_t t;
+  if (__builtin_mul_overflow(a, b, &t)) return 1;
+  *r = t;
+  return 0;
+}
+static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
+  int64_t t;
+  if (__builtin_add_overflow(a, b, &t)) return 1;
+  *r = t;
+  return 0;
+}
+#else  // neither gcc nor clang
+static int eini_ctz(uint64_t x) {
+  int n = 0;
+  while (((x >> n) & 1u) == 0) n++;
+  return n;
+}
+static int eini_mul_overflow(int64_t a, int64_t b, int64_t *r) {
+  if (a > 0 ? (b > 0 ? a > INT64_MAX / b : b < INT64_MIN / a)
+            : (b > 0 ? a < INT64_MIN / b : a != 0 && b < INT64_MAX / a)) {
+    return 1;
+  }
+  *r = a * b;
+  return 0;
+}
+static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
+  if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) return 1;
+  *r = a + b;
+  return 0;
+}
+#endif  // gcc or clang
+
+static int64_t eini_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
+static int64_t eini_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t eini_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+// The absolute value; of INT64_MIN the largest there is.
+static int64_t eini_abs64(int64_t x) { return x >= 0 ? x : x == INT64_MIN ? INT64_MAX : -x; }
+
+// r = a*b + c, or 1 when it does not fit.
+EINI_UNUSED static int eini_muladd_overflow(int64_t a, int64_t b, int64_t c, int64_t *r) {
+  int64_t t;
+  return eini_mul_overflow(a, b, &t) || eini_add_overflow(t, c, r);
+}
+
+// Arena: one owner, freed at once. Blocks grow so that a plan is a handful of allocations;
+// memory comes zeroed, so that a struct's all-zero state is its default state.
+typedef struct eini_block {
+  struct eini_block *next;
+  size_t size, used;  // bytes, this header included
+} eini_block;
+
+typedef struct eini_arena {
+  ein_allocator al;
+  eini_block *head;
+  size_t next_size, total;
+  int64_t cells;  // coefficients of maps in it
+} eini_arena;
+
+#define EINI_ALIGN 64u
+#define EINI_NEW(arena, T, n) ((T *)eini_new((arena), (int64_t)(n), sizeof(T)))
+
+static void *eini_default_alloc(size_t size, size_t align, void *user) {
+  // Over-allocate and keep the original pointer just below the aligned one.
+  (void)user;
+  if (size > SIZE_MAX - align - sizeof(void *)) return NULL;
+  char *raw = (char *)EINSUM_MALLOC(size + align + sizeof(void *));
+  if (raw == NULL) return NULL;
+  uintptr_t p = ((uintptr_t)raw + sizeof(void *) + align - 1) / align * align;
+  memcpy((void *)(p - sizeof(void *)), &raw, sizeof raw);
+  return (void *)p;
+}
+
+static void eini_default_free(void *ptr, size_t size, void *user) {
+  (void)size;
+  (void)user;
+  if (ptr == NULL) return;
+  void *raw;
+  memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+  EINSUM_FREE(raw);
+}
+
+static void eini_arena_init(eini_arena *a, const ein_allocator *al) {
+  memset(a, 0, sizeof *a);
+  if (al != NULL && al->alloc_fn != NULL) {
+    a->al = *al;
+  } else {
+    a->al.alloc_fn = eini_default_alloc;
+    a->al.free_fn = eini_default_free;
+  }
+  a->next_size = 8192;
+}
+
+static void eini_arena_free(eini_arena *a) {
+  eini_block *b = a->head;
+  while (b != NULL) {
+    eini_block *next = b->next;
+    a->al.free_fn(b, b->size, a->al.user);
+    b = next;
+  }
+  a->head = NULL;
+  a->total = 0;
+}
+
+// Where an arena stands. What was allocated since is freed by eini_arena_rollback.
+typedef struct eini_arena_at {
+  eini_block *head;
+  size_t used, next_size;
+  int64_t cells;
+} eini_arena_at;
+
+static eini_arena_at eini_arena_mark(const eini_arena *a) {
+  eini_arena_at m;
+  m.head = a->head;
+  m.used = a->head == NULL ? 0 : a->head->used;
+  m.next_size = a->next_size;
+  m.cells = a->cells;
+  return m;
+}
+
+static void eini_arena_rollback(eini_arena *a, const eini_arena_at *m) {
+  while (a->head != m->head) {
+    eini_block *b = a->head;
+    a->head = b->next;
+    a->total -= b->size;
+    a->al.free_fn(b, b->size, a->al.user);
+  }
+  if (a->head != NULL) a->head->used = m->used;
+  a->next_size = m->next_size;
+  a->cells = m->cells;
+}
+
+// count*size zeroed bytes, aligned to 16 (to 64 from 1 KiB on); NULL when out of memory or when
+// the size overflows. count 0 gives a valid pointer.
+static void *eini_new(eini_arena *a, int64_t count, size_t size) {
+  if (count < 0 || (size != 0 && (uint64_t)count > (SIZE_MAX / 4) / size)) return NULL;
+  size_t bytes = (size_t)count * size;
+  size_t align = bytes >= 1024 ? EINI_ALIGN : 16;
+  size_t at = 0;
+  if (a->head != NULL) at = (a->head->used + align - 1) & ~(align - 1);
+  if (a->head == NULL || at > a->head->size || bytes > a->head->size - at) {
+    size_t head = EINI_ALIGN;  // the block header, padded so that its data is aligned
+    size_t need = bytes + head;
+    size_t want = need > a->next_size ? need : a->next_size;
+    eini_block *b = (eini_block *)a->al.alloc_fn(want, EINI_ALIGN, a->al.user);
+    if (b == NULL) return NULL;
+    b->next = a->head;
+    b->size = want;
+    b->used = at = head;
+    a->head = b;
+    a->total += want;
+    if (a->next_size < ((size_t)1 << 20)) a->next_size *= 2;
+  }
+  void *p = (char *)a->head + at;
+  a->head->used = at + bytes;
+  memset(p, 0, bytes);
+  return p;
+}
+
+// Make room for one more element in an arena array of *cap elements, len of them used.
+// Returns the (possibly moved) array, NULL when out of memory (the old array stays valid).
+EINI_UNUSED static void *eini_grow(eini_arena *a, void *old, int64_t len, int64_t *cap,
+                                   size_t size) {
+  if (len < *cap) return old;
+  int64_t want = *cap < 8 ? 8 : *cap * 2;
+  void *p = eini_new(a, want, size);
+  if (p == NULL) return NULL;
+  if (len > 0) memcpy(p, old, (size_t)len * size);
+  *cap = want;
+  return p;
+}
+
+EINI_UNUSED static char *eini_strndup(eini_arena *a, const char *s, int64_t n) {
+  char *p = EINI_NEW(a, char, n + 1);
+  if (p != NULL && n > 0) memcpy(p, s, (size_t)n);
+  return p;
+}
+
+// FNV-1a over 8-byte words; only for hash tables, never stored.
+EINI_UNUSED static uint64_t eini_hash(const void *data, size_t n, uint64_t h) {
+  const unsigned char *p = (const unsigned char *)data;
+  h ^= 0xcbf29ce484222325u;
+  for (; n >= 8; n -= 8, p += 8) {
+    uint64_t w;
+    memcpy(&w, p, 8);
+    h = (h ^ w) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  }
+  for (; n > 0; n--, p++) h = (h ^ *p) * 0x100000001b3u;
+  return h ^ (h >> 32);
+}

@@ -1,0 +1,648 @@
+// ================================================================================================
+// >>ways  the vectors of a form, and their orders
+// Takes a statement; gives its vectors of the family, the best by what each may come to, with the
+// orders of their digits that matter.
+// ================================================================================================
+
+// Costs of a vector that do not depend on other statements: under the model, and its terms.
+static double eini_vertex_cost(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                               double *join, double *agg, double *seconds) {
+  *join = *agg = *seconds = 0;
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) {
+    eini_paper_vertex(dc->g, f, cut, join, agg);
+    return *join + *agg;
+  }
+  eini_fold_cost(dc, f->s, cut, agg, seconds);
+  if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
+  else *seconds += eini_parts_seconds(dc, f, cut);
+  return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
+}
+
+static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
+  int n = f->s->nindex;
+  f->join = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->agg = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->seconds = EINI_NEW(&dc->arena, double, f->ways.n);
+  f->unary = EINI_NEW(&dc->arena, double, f->ways.n);
+  if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t w = 0; w < f->ways.n; w++)
+    f->unary[w] = eini_vertex_cost(dc, f, f->ways.cut + w * n, &f->join[w], &f->agg[w],
+                                   &f->seconds[w]);
+  return EIN_OK;
+}
+
+// What a vector may come to: its own cost, and what is read more often than it lies somewhere.
+static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                               double own) {
+  const eini_stmt *s = f->s;
+  double rank = own;
+  double tasks = (double)eini_tasks(cut, s->nindex);
+  for (int k = 0; k < s->noperand && dc->desc->cost >= EIN_COST_BYTES; k++) {
+    if (!f->active[k] || f->again[k]) continue;
+    double block = eini_block_count(s, &s->proj[k], cut, 0), whole = 1;
+    for (int r = 0; r < s->proj[k].rows; r++)
+      whole *= (double)dc->g->tensor[s->operand[k]].shape[r];
+    double bytes = (tasks * block - whole) * eini_element_bytes(dc, s->operand[k]);
+    if (bytes <= 0) continue;
+    rank += dc->desc->cost == EIN_COST_BYTES ? bytes : bytes / tasks / dc->machine.bandwidth;
+  }
+  return rank;
+}
+
+// Bytes that the largest task reads of inputs that places hold.
+static double eini_input_bytes(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
+  double sum = 0;
+  for (int k = 0; k < s->noperand && dc->desc->inputs != EIN_INPUTS_OUTSIDE; k++) {
+    int t = s->operand[k], first = dc->g->tensor[t].role == EIN_ROLE_INPUT;
+    double most = 0;
+    if (dc->tensor_node[t] >= 0 || eini_task_points(s, cut) <= 0) continue;
+    for (int j = 0; j < k; j++) first &= s->operand[j] != t;
+    for (int j = k; j < s->noperand && first; j++) {  // parts of one input may be the same
+      if (s->operand[j] != t) continue;
+      double box = eini_operand_box(s, j, cut);
+      most = box > most ? box : most;
+    }
+    sum += most * eini_element_bytes(dc, t);
+  }
+  return sum;
+}
+
+// Bytes that the result of the largest task takes at least, with the inputs it reads.
+static double eini_result_bytes(const eini_decomposer *dc, const eini_stmt *s,
+                                const int64_t *cut) {
+  double size = eini_element_bytes(dc, s->out), bytes = 1;
+  if (eini_tasks(cut + s->nfree, s->nindex - s->nfree) > 1) {
+    double wide = (double)eini_partial_bytes(dc->g, s);
+    size = wide < size ? wide : size;
+  }
+  for (int c = 0; c < s->nfree; c++)
+    bytes *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
+  return bytes * size + eini_input_bytes(dc, s, cut);
+}
+
+// A mistake: statement `node` needs more memory than a place has. found: only what was searched.
+static ein_status eini_no_memory_for(const eini_decomposer *dc, int node, double least,
+                                     int found) {
+  const eini_stmt *s = dc->node[node].s;
+  char sizes[160] = "";
+  size_t n = 0;
+  for (int c = 0; c < s->nindex && n + 40 < sizeof sizes; c++) {
+    const char *name = s->index[c].name;
+    int cut = 0;
+    while (cut < 12 && name[cut] != 0) cut++;
+    while (cut > 0 && ((unsigned char)name[cut] & 0xC0) == 0x80) cut--;  // not within a code point
+    n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%.*s=%lld", c > 0 ? ", " : "", cut, name,
+                          (long long)s->index[c].extent);
+  }
+  return eini_fail(dc->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                   "statement '%.60s' (%s): a place takes %.0f bytes at least%s, it has %.0f",
+                   eini_node_name(dc, node), sizes, least,
+                   found ? " in all that was searched" : "", dc->machine.memory);
+}
+
+// ---- the vectors of a form ----------------------------------------------------------------------
+
+#define EINI_BLOCKS_MAX 16
+
+#define EINI_VECTORS_EFFORT ((int64_t)1 << 22)  // steps of the enumeration for one form
+#define EINI_VECTORS_TOTAL ((int64_t)1 << 27)   // for all, about
+
+// What ranks a vector fast where every coordinate has one index, of its own in each access: blocks
+// are then whole / product of the cuts of the access's indices.
+typedef struct eini_blocks {
+  int n;                   // accesses: operands, each once, then the output; 0: not so
+  double whole[EINI_BLOCKS_MAX], bytes[EINI_BLOCKS_MAX];  // bytes: of an element, 0: not active
+  uint64_t index[EINI_BLOCKS_MAX];  // bits
+  double out;              // elements that the free indices make
+  double partial;          // scalars or bytes of an element of a partial result
+} eini_blocks;
+
+// The vectors of least rank among those enumerated: a heap with the dearest on top.
+typedef struct eini_pick {
+  eini_blocks blocks;
+  int node;                // the first of the form
+  int64_t effort;          // steps that may be taken
+  int64_t step;            // steps of a vector that is not ranked by blocks
+  int64_t most, n;         // how many are kept, and there are
+  int64_t *cut;            // [slot][index]
+  double *rank;            // [slot]
+  int64_t *seq;            // [slot] when it came: of equal ranks the first are kept
+  int *heap;               // slots
+  int64_t seen, steps;     // vectors, and steps so far
+  int64_t kept_out;        // of seen: fell out
+  double least, bytes;     // own cost, and memory
+} eini_pick;
+
+static void eini_blocks_make(const eini_decomposer *dc, const eini_dform *f, eini_blocks *b) {
+  const eini_stmt *s = f->s;
+  int paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
+  b->n = 0;
+  if (s->nindex > 64 || s->noperand >= EINI_BLOCKS_MAX || dc->desc->cost == EIN_COST_SECONDS)
+    return;
+  b->out = 1;
+  b->partial = paper ? eini_partial_scalars(dc->g, s) : (double)eini_partial_bytes(dc->g, s);
+  for (int c = 0; c < s->nfree; c++) b->out *= (double)s->index[c].extent;
+  for (int k = 0; k <= s->noperand; k++) {
+    const ein_zmap *m = k < s->noperand ? &s->proj[k] : &s->out_map;
+    int at = b->n;
+    if (k < s->noperand && f->again[k]) continue;
+    b->whole[at] = 1;
+    b->index[at] = 0;
+    b->bytes[at] = k < s->noperand && f->active[k] ? eini_element_bytes(dc, s->operand[k]) : 0;
+    for (int r = 0; r < m->rows; r++) {
+      int64_t coef;
+      int c = eini_row_index(m, r, &coef);
+      if (c < 0 && coef == 0) continue;
+      if (c < 0 || (b->index[at] >> c & 1) != 0) {
+        b->n = 0;
+        return;
+      }
+      b->index[at] |= (uint64_t)1 << c;
+      b->whole[at] *= (double)s->index[c].extent;
+      if (k < s->noperand) b->whole[at] *= (double)eini_abs64(coef);
+    }
+    b->n++;
+  }
+}
+
+// A vector's own cost and its rank, as eini_vertex_cost and eini_vector_rank have them.
+static double eini_blocks_rank(const eini_decomposer *dc, const eini_dform *f,
+                               const eini_blocks *b, const int64_t *cut, double *own) {
+  int paper = dc->desc->cost <= EIN_COST_PAPER_CODE, n = f->s->nindex;
+  double tasks = 1, nagg = 1, part[EINI_BLOCKS_MAX], read = 0, more = 0;
+  for (int k = 0; k < b->n; k++) part[k] = 1;
+  for (int c = 0; c < n; c++) {
+    if (cut[c] == 1) continue;
+    tasks *= (double)cut[c];
+    if (c >= f->s->nfree) nagg *= (double)cut[c];
+    for (int k = 0; k < b->n; k++)
+      if (b->index[k] >> c & 1) part[k] *= (double)cut[c];
+  }
+  for (int k = 0; k < b->n - 1; k++) {
+    double block = b->whole[k] / part[k];
+    read += block;
+    if (!paper && tasks > part[k]) more += (tasks * block - b->whole[k]) * b->bytes[k];
+  }
+  if (paper) {
+    *own = tasks * read +
+           tasks / nagg * (nagg - 1) * (b->whole[b->n - 1] / part[b->n - 1]) * b->partial;
+    return *own;
+  }
+  *own = (nagg - 1) * b->out * b->partial;
+  return *own + more;
+}
+
+static int eini_pick_above(const eini_pick *q, int a, int b) {
+  return q->rank[a] > q->rank[b] || (q->rank[a] >= q->rank[b] && q->seq[a] > q->seq[b]);
+}
+
+// Lets the slot at i of the heap sink.
+static void eini_pick_sink(eini_pick *q, int64_t n, int64_t i) {
+  int x = q->heap[i];
+  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
+    if (c + 1 < n && eini_pick_above(q, q->heap[c + 1], q->heap[c])) c++;
+    if (!eini_pick_above(q, q->heap[c], x)) break;
+    q->heap[i] = q->heap[c];
+  }
+  q->heap[i] = x;
+}
+
+// The vector is there already: its rank is now the least. 0: it is not there.
+static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut) {
+  for (int64_t i = 0; i < q->n; i++) {
+    if (n > 0 && memcmp(q->cut + i * n, cut, (size_t)n * sizeof *cut) != 0) continue;
+    q->rank[i] = -1;
+    for (int64_t k = q->n / 2; k-- > 0;) eini_pick_sink(q, q->n, k);
+    return 1;
+  }
+  return 0;
+}
+
+// Takes note of a vector; it is kept if it is among the best. first: whatever its rank.
+static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q,
+                          const int64_t *cut, int first) {
+  double join, agg, seconds, own, rank;
+  double bytes = dc->machine.memory > 0 ? eini_result_bytes(dc, f->s, cut) : 0;
+  int n = f->s->nindex;
+  if (bytes < q->bytes) q->bytes = bytes;
+  if (dc->machine.memory > 0 && bytes > dc->machine.memory) {
+    if (dc->over <= 0 || bytes < dc->over) dc->over = bytes, dc->over_at = q->node;
+    return;
+  }
+  if (first && eini_pick_raise(q, n, cut)) return;
+  int64_t slot = q->n;
+  q->seen++;
+  if (q->blocks.n > 0) {
+    rank = eini_blocks_rank(dc, f, &q->blocks, cut, &own);
+    q->steps += 4;
+  } else {
+    own = eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
+    rank = eini_vector_rank(dc, f, cut, own);
+    q->steps += q->step;  // which takes longer
+  }
+  if (own < q->least) q->least = own;
+  if (first) rank = -1;
+  if (q->n == q->most) {
+    q->kept_out++;
+    slot = q->heap[0];
+    if (rank >= q->rank[slot]) return;  // it comes later
+  }
+  q->rank[slot] = rank;
+  q->seq[slot] = q->seen;
+  if (n > 0) memcpy(q->cut + slot * n, cut, (size_t)n * sizeof *cut);
+  if (q->n == q->most) {
+    eini_pick_sink(q, q->n, 0);
+    return;
+  }
+  int64_t i = q->n++;
+  for (; i > 0 && eini_pick_above(q, (int)slot, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    q->heap[i] = q->heap[(i - 1) / 2];
+  q->heap[i] = (int)slot;
+}
+
+// Where a divisor of nd, ascending, is.
+static int eini_divisor_at(const int64_t *divisor, int nd, int64_t x) {
+  int lo = 0, hi = nd - 1;
+  while (lo < hi) {
+    int mid = (lo + hi) / 2;
+    if (divisor[mid] < x) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+// May index c have so many pieces? even: only if they divide its extent.
+static int eini_cut_fits(const eini_dform *f, int c, int64_t pieces, int even) {
+  if (f->need[c] != 0 ? f->need[c] != pieces : pieces > f->limit[c]) return 0;
+  return !even || f->s->index[c].extent % pieces == 0;
+}
+
+// can[i * nd + k]: indices prefer[i] and on can have divisor[k] tasks in all.
+static void eini_vectors_can(const eini_dform *f, int even, int nd, const int64_t *divisor,
+                             unsigned char *can) {
+  int n = f->s->nindex;
+  can[n * nd] = 1;
+  for (int i = n - 1; i >= 0; i--) {
+    const unsigned char *after = can + (i + 1) * nd;
+    for (int j = 0; j < nd; j++) {
+      if (!eini_cut_fits(f, f->prefer[i], divisor[j], even)) continue;
+      for (int m = 0, k = j; m < nd && k < nd; m++) {
+        while (k < nd && divisor[k] < divisor[m] * divisor[j]) k++;
+        if (k < nd && divisor[k] == divisor[m] * divisor[j]) can[i * nd + k] |= after[m];
+      }
+    }
+  }
+}
+
+// Every vector with `tasks` tasks, the indices that are preferred cut most first; even: pieces
+// divide their extents. nd divisors of tasks.
+static ein_status eini_vectors_of(eini_decomposer *dc, const eini_dform *f, int64_t tasks,
+                                  int even, int nd, const int64_t *divisor, eini_pick *q) {
+  eini_arena *a = &dc->arena;
+  const eini_arena_at mark = eini_arena_mark(a);
+  int n = f->s->nindex, i = 0;
+  int *at = EINI_NEW(a, int, n + 1);
+  int64_t *cut = EINI_NEW(a, int64_t, n + 1), *rest = EINI_NEW(a, int64_t, n + 1);
+  unsigned char *can = EINI_NEW(a, unsigned char, ((int64_t)n + 1) * nd);
+  if (at == NULL || cut == NULL || rest == NULL || can == NULL) return EIN_ERR_NO_MEMORY;
+  if (n == 0 && tasks == 1) eini_pick_add(dc, f, q, cut, 0);
+  eini_vectors_can(f, even, nd, divisor, can);
+  rest[0] = tasks;
+  at[0] = nd;
+  if (n == 0 || !can[nd - 1]) i = -1;
+  while (i >= 0) {  // index prefer[i] takes divisor at[i] of what the indices before leave
+    int c = f->prefer[i], k = at[i] - 1;
+    const unsigned char *after = can + (i + 1) * nd;
+    for (; k >= 0; k--) {
+      if (divisor[k] > rest[i] || rest[i] % divisor[k] != 0) continue;
+      if (!eini_cut_fits(f, c, divisor[k], even)) continue;
+      if (after[eini_divisor_at(divisor, nd, rest[i] / divisor[k])]) break;
+    }
+    if (q->steps++ > q->effort) break;
+    if (k < 0) {
+      i--;
+      continue;
+    }
+    at[i] = k;
+    cut[c] = divisor[k];
+    if (i == n - 1) {
+      eini_pick_add(dc, f, q, cut, 0);
+      continue;
+    }
+    rest[i + 1] = rest[i] / cut[c];
+    at[++i] = nd;
+  }
+  eini_arena_rollback(a, &mark);
+  return EIN_OK;
+}
+
+// Are vectors of every divisor of p tasks looked at?
+static int eini_all_divisors(const ein_decompose_desc *d) {
+  return d->fewer || (d->cost == EIN_COST_SECONDS && !d->strict);
+}
+
+// A vector of `tasks` tasks that cuts index c as much as can be, then the others as preferred; 0
+// when this leaves tasks over.
+static int eini_vector_first(const eini_dform *f, int first, int64_t tasks, int even, int nd,
+                             const int64_t *divisor, int64_t *cut) {
+  int64_t rest = tasks;
+  for (int i = -1; i < f->s->nindex; i++) {
+    int c = i < 0 ? first : f->prefer[i], k = nd - 1;
+    if (i >= 0 && c == first) continue;
+    while (k > 0 && (rest % divisor[k] != 0 || divisor[k] > f->limit[c] ||
+                     (even && f->s->index[c].extent % divisor[k] != 0))) k--;
+    cut[c] = f->need[c] != 0 ? f->need[c] : divisor[k];
+    if (rest % cut[c] != 0) return 0;
+    rest /= cut[c];
+  }
+  return rest == 1;
+}
+
+// Where not all vectors are kept: those that cut one index first, and the hint, which neighbours
+// have alike.
+static ein_status eini_vectors_first(eini_decomposer *dc, eini_dform *f, int64_t tasks, int even,
+                                     int nd, const int64_t *divisor, eini_pick *q) {
+  int n = f->s->nindex;
+  int64_t *cut = EINI_NEW(&dc->arena, int64_t, n);
+  if (cut == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n && 2 * (i + 1) < q->most; i++)
+    if (f->limit[f->prefer[i]] > 1 &&
+        eini_vector_first(f, f->prefer[i], tasks, even, nd, divisor, cut))
+      eini_pick_add(dc, f, q, cut, 1);
+  return EIN_OK;
+}
+
+// The most tasks that vectors can have, p at most. best: of so many for the indices so far; only
+// quotients of p come up as room.
+static ein_status eini_tasks_most(eini_decomposer *dc, const eini_dform *f, int64_t *tasks) {
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  int64_t root = 1, p = dc->p, *best, *next;
+  while ((root + 1) * (root + 1) <= p) root++;
+  best = EINI_NEW(&dc->arena, int64_t, 2 * root + 2);  // [room], or [2 * root + 1 - p / room]
+  next = EINI_NEW(&dc->arena, int64_t, 2 * root + 2);
+  if (best == NULL || next == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < 2 * root + 2; k++) best[k] = 1;
+  for (int i = 0; i < f->s->nindex; i++) {
+    int64_t need = f->need[i], limit = need != 0 ? need : f->limit[i];
+    for (int64_t at = 1; at <= 2 * root; at++) {
+      int64_t room = at <= root ? at : p / (2 * root + 1 - at), most = 0;
+      // Of the pieces that leave as much room the most are best.
+      for (int64_t pieces = eini_min64(limit, room); pieces > 0 && most < room;) {
+        int64_t left = room / pieces;
+        int64_t of = best[left <= root ? left : 2 * root + 1 - p / left];
+        most = eini_max64(most, pieces * of);
+        pieces = need != 0 ? 0 : room / (left + 1);
+      }
+      next[at] = need > room ? 0 : most;
+    }
+    int64_t *swap = best;
+    best = next;
+    next = swap;
+  }
+  *tasks = best[p <= root ? p : 2 * root];
+  eini_arena_rollback(&dc->arena, &mark);
+  return EIN_OK;
+}
+
+// The family: as many tasks as possible, p at most, in pieces that divide the extents where they
+// can; and those of divisors of p. The `most` best of them are kept.
+static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q) {
+  int even = 0, paper = dc->desc->cost <= EIN_COST_PAPER_CODE;
+  int64_t divisor[256], tasks;
+  EINI_TRY(eini_tasks_most(dc, f, &tasks));
+  int nd = eini_divisors(tasks, divisor);
+  double none = q->bytes;
+  if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, q));
+  even = q->seen > 0 || q->bytes < none;
+  if (!even) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, q));
+  if (q->kept_out > 0 || q->steps > q->effort)
+    EINI_TRY(eini_vectors_first(dc, f, tasks, even, nd, divisor, q));
+  for (int k = 0; k < dc->ndivisor && eini_all_divisors(dc->desc); k++) {
+    if (dc->divisor[k] >= tasks) break;
+    nd = eini_divisors(dc->divisor[k], divisor);
+    EINI_TRY(eini_vectors_of(dc, f, dc->divisor[k], paper, nd, divisor, q));
+  }
+  if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, 1);
+  f->least = q->steps > q->effort ? 0 : q->least;
+  dc->cut_short |= q->kept_out > 0 || q->steps > q->effort;
+  return q->n > 0 ? EIN_OK : eini_no_memory_for(dc, node, q->bytes, q->steps > q->effort);
+}
+
+// The vectors of a form, as many as are picked at most, those of least rank first.
+static ein_status eini_vectors_make(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q,
+                                    eini_ways *w) {
+  int n = f->s->nindex;
+  q->n = q->seen = q->steps = q->kept_out = 0;
+  q->node = node;
+  q->least = q->bytes = INFINITY;
+  q->effort = eini_min64(EINI_VECTORS_EFFORT, dc->effort / 8 + 4096);
+  q->step = 0;  // it walks over all maps
+  for (int k = 0; k < f->s->noperand; k++) q->step += (int64_t)f->s->proj[k].rows * n / 16;
+  q->step = eini_max64(q->step + (int64_t)f->s->noperand * n / 16, 64);
+  eini_blocks_make(dc, f, &q->blocks);
+  EINI_TRY(eini_enumerate(dc, f, node, q));
+  dc->effort -= eini_min64(q->steps, dc->effort);
+  for (int64_t k = q->n; k-- > 0;) {  // the dearest goes to the end
+    int64_t slot = q->heap[0];
+    if (n > 0) memcpy(w->cut + k * n, q->cut + slot * n, (size_t)n * sizeof *w->cut);
+    q->heap[0] = q->heap[k];
+    eini_pick_sink(q, k, 0);
+  }
+  w->n = q->n;
+  return EIN_OK;
+}
+
+// The next permutation in lexicographic order; 0 after the last.
+static int eini_permute(int *a, int n) {
+  int i = n - 2, j = n - 1;
+  while (i >= 0 && a[i] > a[i + 1]) i--;
+  if (i < 0) return 0;
+  while (a[j] < a[i]) j--;
+  int x = a[i];
+  a[i] = a[j];
+  a[j] = x;
+  for (int k = i + 1, l = n - 1; k < l; k++, l--) {
+    x = a[k];
+    a[k] = a[l];
+    a[l] = x;
+  }
+  return 1;
+}
+
+// What tells way `way` from others of the same vector: its digits on every edge it may have. In
+// limited memory also what lies where: those of inputs; and digits of even pieces of free indices,
+// and of reduced ones, are alike among themselves.
+static int64_t eini_way_signature(const eini_decomposer *dc, const eini_dform *f, int64_t way,
+                                  int64_t *digit) {
+  int limited = dc->machine.memory > 0, nindex = f->s->nindex;
+  int moved = limited || dc->desc->cost >= EIN_COST_BYTES;
+  const int64_t *cut = f->ways.cut + way * nindex;
+  const int *order = f->ways.order + way * nindex;
+  int64_t n = 0;
+  for (int k = -1; k < f->s->noperand; k++) {
+    int held = limited && k >= 0 && dc->desc->inputs != EIN_INPUTS_OUTSIDE &&
+               dc->g->tensor[f->s->operand[k]].role == EIN_ROLE_INPUT;
+    if (!held && !f->active[k < 0 ? f->s->noperand : k]) continue;
+    n += eini_way_digits(f, way, k, moved, digit + n);
+    digit[n++] = -2;
+  }
+  for (int i = 0, last = 0; i < f->ways.norder[way] && limited; i++) {
+    int c = order[i], even = f->s->index[c].extent % cut[c] == 0;
+    int kind = !even ? c + 1 : c < f->s->nfree ? -3 : -4;
+    if (kind < 0 && kind == last) {
+      digit[n - 1] *= cut[c];
+      continue;
+    }
+    digit[n++] = last = kind;
+    digit[n++] = cut[c];
+  }
+  return n;
+}
+
+#define EINI_ORDERS_MAX 120   // of one vector
+#define EINI_ORDERS_TRIED 720  // it takes more than six cut indices to have more
+
+// Scratch of the orders of one vector.
+typedef struct eini_orders {
+  int64_t room, *digits, *length;  // signatures, room entries each
+  int *rank;               // the permutation: numbers of cut indices, the preferred first
+} eini_orders;
+
+// Adds a vector with the orders that matter, those that differ on an edge, the preferred one first.
+// from, to: which of them, as numbers; what was added before counts.
+static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
+                                  int64_t from, int64_t to, eini_orders *o) {
+  eini_ways *w = &f->ways;
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[64];
+  int64_t found = 0;
+  for (int i = 0; i < n; i++) {
+    int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
+    if (vector[c] > 1) cuts[m++] = c;
+  }
+  int only = f->pinned || f->fixed != NULL ||
+             (dc->desc->cost <= EIN_COST_PAPER_CODE && dc->machine.memory <= 0);
+  for (int i = 0; i < m; i++) o->rank[i] = i;
+  do {
+    dc->cut_short |= w->n == w->cap;
+    if (w->n == w->cap) break;
+    int *order = w->order + w->n * n;
+    int64_t *mine = o->digits + found * o->room, again = 0;
+    if (n > 0) memcpy(w->cut + w->n * n, vector, (size_t)n * sizeof *vector);
+    for (int i = 0; i < m; i++) order[i] = f->fixed != NULL ? f->fixed->order[i] : cuts[o->rank[i]];
+    w->norder[w->n] = m;
+    o->length[found] = only ? 0 : eini_way_signature(dc, f, w->n, mine);
+    while (again < found && (o->length[again] != o->length[found] ||
+                             memcmp(o->digits + again * o->room, mine,
+                                    (size_t)o->length[found] * sizeof *mine) != 0)) again++;
+    if (again == found) {
+      w->n += found >= from && found < to;
+      if (++found == to || found == EINI_ORDERS_MAX) break;
+    }
+    if (only) return EIN_OK;
+  } while (++tried < EINI_ORDERS_TRIED && eini_permute(o->rank, m));
+  dc->cut_short |= to > 1 && !only && eini_permute(o->rank, m);
+  return EIN_OK;
+}
+
+// Gives the vectors their rules of placement, keeping `most` ways: first the preferred order of
+// half as many vectors, then what else there is. A pinned tensor's statement puts the reduced
+// indices first, so that its blocks lie as the pin says.
+static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, const eini_ways *have,
+                                  eini_ways *w, eini_orders *o) {
+  int n = f->s->nindex;
+  int64_t first = eini_min64(have->n, (w->cap + 1) / 2), i, cells;
+  o->room = 2 * ((int64_t)n + 1) * (f->s->noperand + 2);
+  w->n = 0;
+  f->ways = *w;
+  for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, 0, 1, o));
+  for (i = 0; i < have->n && f->ways.n < w->cap; i++)
+    EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, i < first, EINI_ORDERS_MAX, o));
+  dc->cut_short |= i < have->n;
+  w->n = f->ways.n;
+  cells = w->n * n;
+  f->ways.cap = w->n;
+  f->ways.cut = EINI_NEW(&dc->arena, int64_t, cells);
+  f->ways.order = EINI_NEW(&dc->arena, int, cells);
+  f->ways.norder = EINI_NEW(&dc->arena, int, w->n);
+  if (f->ways.cut == NULL || f->ways.order == NULL || f->ways.norder == NULL)
+    return EIN_ERR_NO_MEMORY;
+  if (n > 0) memcpy(f->ways.cut, w->cut, (size_t)cells * sizeof *w->cut);
+  if (n > 0) memcpy(f->ways.order, w->order, (size_t)cells * sizeof *w->order);
+  memcpy(f->ways.norder, w->norder, (size_t)w->n * sizeof *w->norder);
+  return EIN_OK;
+}
+
+#define EINI_WAYS_MAX 65536
+
+// How many ways of a statement the tables have room for.
+static int64_t eini_ways_most(const eini_decomposer *dc) {
+  if (dc->desc->max_vectors > 0) return eini_min64(dc->desc->max_vectors, EINI_WAYS_MAX);
+  int64_t most = 16, words = (dc->p + 63) / 64, cap = dc->machine.memory > 0 ? 256 : 2048;
+  // With a limit to the memory no way can be dropped, so there are fewer from the start.
+  if (dc->desc->cost <= EIN_COST_PAPER_CODE) return dc->machine.memory > 0 ? 1024 : 4096;
+  while (most < cap && 4 * most * most * words <= (int64_t)1 << 22) most *= 2;
+  return most;
+}
+
+// Scratch of the ways of one form.
+typedef struct eini_formwork {
+  eini_pick pick;
+  eini_orders orders;
+  eini_ways vectors, ways;
+} eini_formwork;
+
+static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_formwork *w) {
+  eini_arena *a = &dc->arena;
+  int64_t n = 1, room = 1;
+  memset(w, 0, sizeof *w);
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    n = eini_max64(n, s->nindex);
+    room = eini_max64(room, 2 * ((int64_t)s->nindex + 1) * (s->noperand + 2));
+  }
+  most = eini_min64(most, eini_max64(4096, ((int64_t)1 << 23) / n));
+  w->pick.most = most + 1;
+  w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
+  w->pick.rank = EINI_NEW(a, double, w->pick.most);
+  w->pick.seq = EINI_NEW(a, int64_t, w->pick.most);
+  w->pick.heap = EINI_NEW(a, int, w->pick.most);
+  w->orders.digits = EINI_NEW(a, int64_t, room * (EINI_ORDERS_MAX + 1));
+  w->orders.length = EINI_NEW(a, int64_t, EINI_ORDERS_MAX + 1);
+  w->orders.rank = EINI_NEW(a, int, n);
+  w->vectors.cut = EINI_NEW(a, int64_t, w->pick.most * n);
+  w->ways.cap = most;
+  w->ways.cut = EINI_NEW(a, int64_t, (most + 1) * n);
+  w->ways.order = EINI_NEW(a, int, (most + 1) * n);
+  w->ways.norder = EINI_NEW(a, int, most + 1);
+  return w->pick.cut == NULL || w->pick.rank == NULL || w->pick.seq == NULL ||
+         w->pick.heap == NULL || w->orders.digits == NULL || w->orders.length == NULL ||
+         w->orders.rank == NULL || w->vectors.cut == NULL || w->ways.cut == NULL ||
+         w->ways.order == NULL || w->ways.norder == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_forms_make(eini_decomposer *dc) {
+  eini_formwork work;
+  EINI_TRY(eini_formwork_make(dc, eini_ways_most(dc), &work));
+  uint64_t mask = 16;
+  while (mask < 2 * (uint64_t)dc->nnode) mask *= 2;
+  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // the first node of a form, + 1
+  if (slot == NULL) return EIN_ERR_NO_MEMORY;
+  dc->effort = EINI_VECTORS_TOTAL;
+  for (int i = 0; i < dc->nnode; i++) {
+    uint64_t at = eini_form_hash(dc->g, dc->node[i].s) & mask;
+    while (slot[at] != 0 && !eini_same_form(dc, slot[at] - 1, i)) at = (at + 1) & mask;
+    if (slot[at] == 0) slot[at] = i + 1;
+    dc->form_of[i] = slot[at] - 1;
+    if (slot[at] != i + 1) continue;
+    eini_dform *f = &dc->node[i];
+    int pin = i >= dc->nnode - dc->npinned;
+    EINI_TRY(eini_vectors_make(dc, f, i, &work.pick, &work.vectors));
+    EINI_TRY(eini_ways_place(dc, f, &work.vectors, &work.ways, &work.orders));
+    EINI_TRY(eini_form_costs(dc, f));
+    if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
+    dc->nform++;
+    dc->nvector += f->ways.n;
+  }
+  return EIN_OK;
+}

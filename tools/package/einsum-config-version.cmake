@@ -1,0 +1,16 @@
+# A version serves who asks for an older one of the same major and, while that is 0, minor number.
+set(PACKAGE_VERSION "@VERSION@")
+set(PACKAGE_VERSION_EXACT FALSE)
+set(PACKAGE_VERSION_COMPATIBLE FALSE)
+string(REGEX MATCH "^(0\\.)?[0-9]+" einsum_least "${PACKAGE_VERSION}")
+if(PACKAGE_FIND_VERSION_COUNT LESS 2)
+  string(REGEX MATCH "^[0-9]+" einsum_least "${PACKAGE_VERSION}")
+endif()
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION
+   AND NOT PACKAGE_FIND_VERSION VERSION_LESS einsum_least)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+unset(einsum_least)
