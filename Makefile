@@ -311,7 +311,7 @@ MUTANT_TESTS ?= $(TESTS) kernels_cpu kernels_avx2 kernels_plain extreme_cpu memo
 mutants: $(B)/found.mk
 	@$(or $(PYTHON),python3) tests/mutants.py --count $(MUTANTS) --seed $(SEED) --jobs $(JOBS) \
 	  --cc "$(CC)" --work $(B)/mutants --files "$(MUTANT_FILES)" \
-	  $(MUTANT_LIST:%=--list %) $(MUTANT_TESTS)
+	  $(MUTANT_LIST:%=--list %) $(MUTANT_SECONDS:%=--seconds %) $(MUTANT_TESTS)
 
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
