@@ -35,6 +35,7 @@ static const int unfenced = 0;
 
 #include <stdlib.h>
 #if EINI_CPU_THREADS
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #ifndef __cplusplus
@@ -629,7 +630,7 @@ static void test_fork(void) {
 // takes a while: whoever does not wait for it sees it unfinished.
 typedef struct slow {
   pthread_t caller;
-  int entered, left, micros;
+  int entered, left, millis;
 } slow;
 
 static void slow_task(void *arg, int i) {
@@ -637,28 +638,24 @@ static void slow_task(void *arg, int i) {
   const int mine = pthread_equal(pthread_self(), s->caller);
   (void)i;
   if (!mine) __atomic_add_fetch(&s->entered, 1, __ATOMIC_SEQ_CST);
-  for (int k = 0; mine && k < 20000 && __atomic_load_n(&s->entered, __ATOMIC_SEQ_CST) == 0; k++) {
-    const struct timespec pause = {0, 100000};
-    nanosleep(&pause, NULL);
-  }
-  const struct timespec take = {0, s->micros * 1000};
-  if (!mine) nanosleep(&take, NULL);
+  for (int k = 0; mine && k < 2000 && __atomic_load_n(&s->entered, __ATOMIC_SEQ_CST) == 0; k++)
+    poll(NULL, 0, 1);
+  if (!mine && s->millis > 0) poll(NULL, 0, s->millis);
   if (!mine) __atomic_add_fetch(&s->left, 1, __ATOMIC_SEQ_CST);
 }
 
 static void test_join(void) {
-  static const int micros[] = {0, 20, 200, 3000, 30000};  // the caller spins, or sleeps
+  static const int millis[] = {0, 0, 1, 3, 30};  // the caller spins, or sleeps
   ein_cpu *cpu = cpu_of(NULL, 3);
   const ein_executor pool = ein_cpu_executor(cpu);
   int met = 0;
   for (int k = 0; k < 100; k++) {
-    slow s = {pthread_self(), 0, 0, micros[k % 5]};
+    slow s = {pthread_self(), 0, 0, millis[k % 5]};
     pool.parallel_for(3, slow_task, &s, pool.user);
     const int left = __atomic_load_n(&s.left, __ATOMIC_SEQ_CST);
     CHECK(left == __atomic_load_n(&s.entered, __ATOMIC_SEQ_CST));
     met += left > 0;
-    const struct timespec late = {0, 40000000};  // for those that were left behind
-    if (left != s.entered) nanosleep(&late, NULL);
+    if (left != s.entered) poll(NULL, 0, 40);  // for those that were left behind
   }
   CHECK(met > 90);
   ein_cpu_destroy(cpu);
