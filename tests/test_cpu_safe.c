@@ -8,9 +8,6 @@
 // last bit. Data have the least alignment the manual asks for (for UBSan); no part of a run ends
 // with a streamed store that no fence follows. Forks, and threads that share a pool, come last.
 // Prints "ok" and exits 0; under ASan, UBSan and TSan it tests most.
-#if defined(__unix__)
-#define _POSIX_C_SOURCE 200809L  // nanosleep
-#endif
 #if defined(__x86_64__)
 #include <immintrin.h>
 
