@@ -1187,6 +1187,9 @@ typedef struct ein_decompose_desc {
   double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
   int beam;                 // states of the search where tables are split; default 256; 2^24 at
                             //   most of all statements
+  double max_work;          // places that are looked at, about 1e7 a second: fewer ways and
+                            //   candidates are tried, and what takes more is an error; default
+                            //   1.2e8
   // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
   // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
   // "f,hidden,ff". No other method looks at names.
@@ -1205,7 +1208,8 @@ typedef struct ein_decomp_info {
   double lower;             // no decomposition of the family costs less under the model
   int proved;               // 1: total is the least over the family (of one, for `method`)
   double gap;               // (total - lower) / total; 0 when proved
-  double seconds;           // simulated, under EIN_COST_SECONDS; else 0
+  double seconds;           // simulated, under EIN_COST_SECONDS; else, and when max_work is not
+                            //   enough to simulate, 0
   ein_inputs inputs;
   int nstmt;                // statements of the graph as written
   int nform;                // different forms among them: isomorphic ones share their tables
@@ -1217,7 +1221,8 @@ typedef struct ein_decomp_info {
 // EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
-// statement where the least need is more, and says whether that is proved.
+// statement where the least need is more, and says whether that is proved; or max_work is too
+// little.
 // EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
@@ -1288,6 +1293,7 @@ typedef struct ein_sim_desc {
   void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
   void (*move_fn)(void *user, const ein_sim_move *move);  // every message
   void *user;
+  double max_work;          // as in ein_decompose_desc; default 2e8
 } ein_sim_desc;
 
 // Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
@@ -1295,7 +1301,8 @@ typedef struct ein_sim_desc {
 // place, one goes after the other, in the order of statements. Partial results meet in a tree.
 // Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
 // places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
-// there is no move_fn. desc may be NULL; graph is that which was decomposed.
+// there is no move_fn. desc may be NULL; graph is that which was decomposed. EIN_ERR_TOO_LARGE: it
+// takes more than max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
@@ -22617,6 +22624,7 @@ struct ein_decomposition {
   ein_parts *parts;        // of statements, then of pinned inputs
   ein_decomp_stmt *stmt;
   int npinned, *pinned;    // tensors
+  double work, sim_work;   // that it took, and that a simulation takes, see max_work
 };
 
 typedef struct eini_decomposer {
@@ -22636,6 +22644,7 @@ typedef struct eini_decomposer {
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
   int cut_short;           // ways were dropped for lack of room
+  double work;             // places looked at for edges, about
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
@@ -25106,20 +25115,20 @@ static void eini_pick_sink(eini_pick *q, int64_t n, int64_t i) {
   q->heap[i] = x;
 }
 
-// The vector is there already: its rank is now the least. 0: it is not there.
-static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut) {
+// The vector is there already: it gets a rank. 0: it is not there.
+static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut, double first) {
   for (int64_t i = 0; i < q->n; i++) {
     if (n > 0 && memcmp(q->cut + i * n, cut, (size_t)n * sizeof *cut) != 0) continue;
-    q->rank[i] = -1;
+    q->rank[i] = first;
     for (int64_t k = q->n / 2; k-- > 0;) eini_pick_sink(q, q->n, k);
     return 1;
   }
   return 0;
 }
 
-// Takes note of a vector; it is kept if it is among the best. first: whatever its rank.
+// Takes note of a vector; it is kept if it is among the best. first: its rank, if below 0.
 static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q,
-                          const int64_t *cut, int first) {
+                          const int64_t *cut, double first) {
   double join, agg, seconds, own, rank;
   double bytes = dc->machine.memory > 0 ? eini_result_bytes(dc, f->s, cut) : 0;
   int n = f->s->nindex;
@@ -25128,7 +25137,7 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
     if (dc->over <= 0 || bytes < dc->over) dc->over = bytes, dc->over_at = q->node;
     return;
   }
-  if (first && eini_pick_raise(q, n, cut)) return;
+  if (first < 0 && eini_pick_raise(q, n, cut, first)) return;
   int64_t slot = q->n;
   q->seen++;
   if (q->blocks.n > 0) {
@@ -25140,7 +25149,7 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
     q->steps += q->step;  // which takes longer
   }
   if (own < q->least) q->least = own;
-  if (first) rank = -1;
+  if (first < 0) rank = first;
   if (q->n == q->most) {
     q->kept_out++;
     slot = q->heap[0];
@@ -25267,7 +25276,7 @@ static ein_status eini_vectors_first(eini_decomposer *dc, eini_dform *f, int64_t
   for (int i = 0; i < n && 2 * (i + 1) < q->most; i++)
     if (f->limit[f->prefer[i]] > 1 &&
         eini_vector_first(f, f->prefer[i], tasks, even, nd, divisor, cut))
-      eini_pick_add(dc, f, q, cut, 1);
+      eini_pick_add(dc, f, q, cut, -1);
   return EIN_OK;
 }
 
@@ -25321,7 +25330,7 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, e
     nd = eini_divisors(dc->divisor[k], divisor);
     EINI_TRY(eini_vectors_of(dc, f, dc->divisor[k], paper, nd, divisor, q));
   }
-  if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, 1);
+  if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, -2);
   f->least = q->steps > q->effort ? 0 : q->least;
   dc->cut_short |= q->kept_out > 0 || q->steps > q->effort;
   return q->n > 0 ? EIN_OK : eini_no_memory_for(dc, node, q->bytes, q->steps > q->effort);
@@ -25710,10 +25719,27 @@ static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
 #define EINI_BEAM_CELLS ((int64_t)1 << 24)  // labels that a beam has in all, about
 #define EINI_EDGES_CELLS 33554432.0  // of all edges' tables, about
 
-// Leaves the last ways of all forms out as long as their tables together take too much.
-static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
+static double eini_work_limit(const ein_decompose_desc *d) {
+  return d->max_work > 0 ? d->max_work : 1.2e8;
+}
+
+// Places that are looked at for the tables of all edges, about: fewer where few ways share them.
+static double eini_edges_work(const eini_decomposer *dc, const eini_edges *q) {
+  double work = 0;
+  for (int64_t k = 0; k < q->nshared && dc->desc->cost >= EIN_COST_BYTES; k++) {
+    int64_t x = eini_form(dc, q->e[q->shared[k]].x)->ways.n;
+    int64_t y = eini_form(dc, q->e[q->shared[k]].y)->ways.n;
+    work += (double)dc->p * (double)(x + y + 1) / 2;
+  }
+  return work;
+}
+
+// Leaves the last ways of all forms out as long as their tables together take too much room, or too
+// much work.
+static ein_status eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
   int moved = dc->desc->cost >= EIN_COST_BYTES;
   double words = moved ? (double)((dc->p + 63) / 64) : 1, room = EINI_EDGES_CELLS;
+  double limit = eini_work_limit(dc->desc);
   if (moved || dc->desc->max_vectors > 0) room *= 2;
   for (;;) {
     double cells = 0;
@@ -25724,7 +25750,10 @@ static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
       cells += (double)x * (double)y * words;
       longest = eini_max64(longest, eini_max64(x, y));
     }
-    if (cells <= room || longest <= 16) return;
+    dc->work = eini_edges_work(dc, q);
+    int fits = cells <= room || longest <= 16, quick = 2 * dc->work <= limit;
+    if (fits && (quick || (longest <= 1 && dc->work <= limit))) return EIN_OK;
+    if (longest <= 1) break;
     int64_t most = longest / 2;
     for (int i = 0; i < dc->nnode; i++) {
       eini_ways *w = &dc->node[i].ways;
@@ -25732,6 +25761,9 @@ static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
       w->n = eini_min64(w->n, most);
     }
   }
+  return eini_fail(dc->diag, EIN_ERR_TOO_LARGE, -1, 0, "fewer places, or the cost of the paper",
+                   "what statements exchange over %lld places, by %lld different ones, takes too "
+                   "long to count", (long long)dc->p, (long long)q->nshared);
 }
 
 #define EINI_TABLE_MAX 67108864.0
@@ -26630,6 +26662,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     p->join = f->join[w];
     p->agg = f->agg[w];
     p->seconds = f->seconds[w];
+    d->sim_work += (double)p->ntask * (1 + f->s->noperand);
   }
   for (int k = 0; k < dc->npinned; k++) d->pinned[k] = dc->node[dc->nnode - dc->npinned + k].s->out;
   d->npinned = dc->npinned;
@@ -26638,6 +26671,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     const eini_sumtable *t = &net->table[e->table];
     double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
     ein_parts *p = &d->parts[e->y];
+    d->sim_work += 2 * (double)p->ntask;
     if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
     else if (dc->desc->cost == EIN_COST_SECONDS) p->seconds += cost;
     else p->repart += cost;
@@ -26766,7 +26800,8 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_edges_find(dc, &edges));
   EINI_TRY(eini_forms_make(dc));
   EINI_TRY(eini_edges_share(dc, &edges));
-  eini_edges_fit(dc, &edges);
+  EINI_TRY(eini_edges_fit(dc, &edges));
+  d->work = dc->work;
   EINI_TRY(eini_sums_make(dc, &edges, &net));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
@@ -27004,16 +27039,16 @@ typedef struct eini_sim {
   ein_sim_stmt now;        // of this statement
 } eini_sim;
 
-static double *eini_sim_array(eini_sim *m) {
-  size_t bytes = (size_t)m->dc.p * sizeof(double);
+static double *eini_sim_array(eini_sim *m, int64_t n) {
+  size_t bytes = (size_t)n * sizeof(double);
   double *p = (double *)m->dc.arena.al.alloc_fn(bytes, EINI_ALIGN, m->dc.arena.al.user);
   if (p != NULL) memset(p, 0, bytes);
   return p;
 }
 
-static void eini_sim_drop(eini_sim *m, double **p) {
+static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   if (*p != NULL)
-    m->dc.arena.al.free_fn(*p, (size_t)m->dc.p * sizeof(double), m->dc.arena.al.user);
+    m->dc.arena.al.free_fn(*p, (size_t)n * sizeof(double), m->dc.arena.al.user);
   *p = NULL;
 }
 
@@ -27263,7 +27298,7 @@ static void eini_sim_release(eini_sim *m, int x) {
     for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
     m->held[q] -= block;
   }
-  eini_sim_drop(m, &m->done[x]);
+  eini_sim_drop(m, &m->done[x], p->ntask);
 }
 
 // Bytes of tensor t that the tasks of a place read, in parts: reads of the same go together.
@@ -27329,15 +27364,15 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
   part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
   for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
-  m->clock = eini_sim_array(m);
-  m->in = eini_sim_array(m);
-  m->out = eini_sim_array(m);
-  m->ready = eini_sim_array(m);
-  m->fetched = eini_sim_array(m);
-  m->move = eini_sim_array(m);
-  m->held = eini_sim_array(m);
-  m->peak = eini_sim_array(m);
-  m->pending = eini_sim_array(m);
+  m->clock = eini_sim_array(m, dc->p);
+  m->in = eini_sim_array(m, dc->p);
+  m->out = eini_sim_array(m, dc->p);
+  m->ready = eini_sim_array(m, dc->p);
+  m->fetched = eini_sim_array(m, dc->p);
+  m->move = eini_sim_array(m, dc->p);
+  m->held = eini_sim_array(m, dc->p);
+  m->peak = eini_sim_array(m, dc->p);
+  m->pending = eini_sim_array(m, dc->p);
   m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
   return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
          m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
@@ -27349,7 +27384,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   int nstmt = m->d->info.nstmt;
   EINI_TRY(eini_sim_inputs(m));
   for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
-    m->done[i] = eini_sim_array(m);
+    m->done[i] = eini_sim_array(m, m->d->parts[i].ntask);
     if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
     eini_sim_fold(m, i);
     for (int64_t q = 0; q < m->dc.p; q++) m->clock[q] = 0;
@@ -27359,7 +27394,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   for (int y = 0; y < nstmt; y++) {
     memset(&m->now, 0, sizeof m->now);
     m->stmt = y;
-    m->done[y] = eini_sim_array(m);
+    m->done[y] = eini_sim_array(m, m->d->parts[y].ntask);
     if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
     eini_sim_tasks(m, y, edge);
     eini_sim_fold(m, y);
@@ -27401,19 +27436,24 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   m.d = d;
   m.desc = desc == NULL ? &none : desc;
   EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
+  if (d->sim_work > (m.desc->max_work > 0 ? m.desc->max_work : 2e8))
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, "fewer places",
+                     "%d statements over %lld places take too long to simulate", d->info.nstmt,
+                     (long long)d->info.p);
   m.dc.machine = eini_machine_of(m.desc->machine);
   ein_status st = eini_sim_make(&m, graph, d);
   if (st == EIN_OK) st = eini_sim_run(&m, info);
-  for (int i = 0; i < m.dc.nnode && m.done != NULL; i++) eini_sim_drop(&m, &m.done[i]);
-  eini_sim_drop(&m, &m.clock);
-  eini_sim_drop(&m, &m.in);
-  eini_sim_drop(&m, &m.out);
-  eini_sim_drop(&m, &m.ready);
-  eini_sim_drop(&m, &m.fetched);
-  eini_sim_drop(&m, &m.move);
-  eini_sim_drop(&m, &m.held);
-  eini_sim_drop(&m, &m.peak);
-  eini_sim_drop(&m, &m.pending);
+  for (int i = 0; i < m.dc.nnode && m.done != NULL; i++)
+    eini_sim_drop(&m, &m.done[i], d->parts[i].ntask);
+  eini_sim_drop(&m, &m.clock, m.dc.p);
+  eini_sim_drop(&m, &m.in, m.dc.p);
+  eini_sim_drop(&m, &m.out, m.dc.p);
+  eini_sim_drop(&m, &m.ready, m.dc.p);
+  eini_sim_drop(&m, &m.fetched, m.dc.p);
+  eini_sim_drop(&m, &m.move, m.dc.p);
+  eini_sim_drop(&m, &m.held, m.dc.p);
+  eini_sim_drop(&m, &m.peak, m.dc.p);
+  eini_sim_drop(&m, &m.pending, m.dc.p);
   eini_arena_free(&m.dc.arena);
   return st;
 }
@@ -27430,17 +27470,34 @@ typedef struct eini_race {
   const ein_graph *g;
   const ein_decompose_desc *desc;  // under seconds
   ein_decomposition *best;         // the fastest so far
+  int simulated;                   // max_work is enough for two simulations at least: else
+                                   //   candidates are told apart by the model
+  double work;                     // so far, see max_work
 } eini_race;
 
-// d takes the place of the best when it is simulated to be faster; d is the race's from here on.
+// Is there work left?
+static int eini_race_goes_on(const eini_race *r) {
+  return r->work < eini_work_limit(r->desc);
+}
+
+// d takes the place of the best when it is faster; d is the race's from here on.
 static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
+  double most = eini_work_limit(r->desc), work = d->sim_work;
+  ein_status st = EIN_OK;
   ein_sim_desc sim;
   ein_sim_info info;
   memset(&sim, 0, sizeof sim);
   sim.machine = r->desc->machine;
-  ein_status st = ein_simulate(r->ctx, r->g, d, &sim, &info);
-  if (st == EIN_OK) d->info.seconds = info.seconds;
-  if (st == EIN_OK && (r->best == NULL || info.seconds < r->best->info.seconds)) {
+  sim.max_work = INFINITY;
+  r->work += d->work;
+  if (r->best == NULL) r->simulated = r->work + 2 * work <= most;
+  int late = r->best != NULL && r->simulated && r->work + work > most;
+  if (r->simulated) r->work += work;
+  if (st == EIN_OK && r->simulated && !late) st = ein_simulate(r->ctx, r->g, d, &sim, &info);
+  if (st == EIN_OK && r->simulated && !late) d->info.seconds = info.seconds;
+  double mine = r->simulated ? d->info.seconds : d->info.total;
+  if (st == EIN_OK && !late &&
+      (r->best == NULL || mine < (r->simulated ? r->best->info.seconds : r->best->info.total))) {
     ein_decomposition *swap = r->best;
     r->best = d;
     d = swap;
@@ -27454,6 +27511,8 @@ static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
   ein_decompose_desc d = *r->desc;
   ein_decomposition *x = NULL, *by = NULL;
   ein_status st;
+  if (!eini_race_goes_on(r)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
   if (method == EINI_METHOD_LINEAR) {
     d.method = eini_method_names[method];
     st = eini_decompose_once(r->ctx, r->g, &d, &x);
@@ -27465,6 +27524,7 @@ static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
     d.fewer = 0;
     st = eini_decompose_once(r->ctx, r->g, &d, &by);
     if (st == EIN_OK) {
+      r->work += by->work;
       by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
       st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x);
     }

@@ -22,13 +22,16 @@ static double now(void) {
 static void simulate(ein_ctx *ctx, const ein_graph *g, int64_t p, const char *method) {
   ein_decompose_desc d;
   ein_decomposition *x;
+  ein_sim_desc how;
   ein_sim_info info;
   memset(&d, 0, sizeof d);
   d.p = p;
   d.method = method;
   if (ein_decompose(ctx, g, &d, &x) != EIN_OK) return;
+  memset(&how, 0, sizeof how);
+  how.max_work = 1e18;
   double start = now();
-  if (ein_simulate(ctx, g, x, NULL, &info) == EIN_OK)
+  if (ein_simulate(ctx, g, x, &how, &info) == EIN_OK)
     printf("sim      %-10s p %7lld  %9.2f ms  %.6g s, %.4g tasks, %.4g messages, %.4g bytes, peak "
            "%.4g\n", method == NULL ? "eindecomp" : method, (long long)p, 1e3 * (now() - start),
            info.seconds, info.tasks, info.messages, info.join + info.agg, info.peak_bytes);

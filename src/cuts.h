@@ -33,6 +33,7 @@ struct ein_decomposition {
   ein_parts *parts;        // of statements, then of pinned inputs
   ein_decomp_stmt *stmt;
   int npinned, *pinned;    // tensors
+  double work, sim_work;   // that it took, and that a simulation takes, see max_work
 };
 
 typedef struct eini_decomposer {
@@ -52,6 +53,7 @@ typedef struct eini_decomposer {
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
   int cut_short;           // ways were dropped for lack of room
+  double work;             // places looked at for edges, about
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors

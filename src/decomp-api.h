@@ -71,6 +71,9 @@ typedef struct ein_decompose_desc {
   double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
   int beam;                 // states of the search where tables are split; default 256; 2^24 at
                             //   most of all statements
+  double max_work;          // places that are looked at, about 1e7 a second: fewer ways and
+                            //   candidates are tried, and what takes more is an error; default
+                            //   1.2e8
   // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
   // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
   // "f,hidden,ff". No other method looks at names.
@@ -89,7 +92,8 @@ typedef struct ein_decomp_info {
   double lower;             // no decomposition of the family costs less under the model
   int proved;               // 1: total is the least over the family (of one, for `method`)
   double gap;               // (total - lower) / total; 0 when proved
-  double seconds;           // simulated, under EIN_COST_SECONDS; else 0
+  double seconds;           // simulated, under EIN_COST_SECONDS; else, and when max_work is not
+                            //   enough to simulate, 0
   ein_inputs inputs;
   int nstmt;                // statements of the graph as written
   int nform;                // different forms among them: isomorphic ones share their tables
@@ -101,7 +105,8 @@ typedef struct ein_decomp_info {
 // EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
-// statement where the least need is more, and says whether that is proved.
+// statement where the least need is more, and says whether that is proved; or max_work is too
+// little.
 // EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
@@ -172,6 +177,7 @@ typedef struct ein_sim_desc {
   void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
   void (*move_fn)(void *user, const ein_sim_move *move);  // every message
   void *user;
+  double max_work;          // as in ein_decompose_desc; default 2e8
 } ein_sim_desc;
 
 // Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
@@ -179,7 +185,8 @@ typedef struct ein_sim_desc {
 // place, one goes after the other, in the order of statements. Partial results meet in a tree.
 // Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
 // places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
-// there is no move_fn. desc may be NULL; graph is that which was decomposed.
+// there is no move_fn. desc may be NULL; graph is that which was decomposed. EIN_ERR_TOO_LARGE: it
+// takes more than max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none

@@ -10,17 +10,34 @@ typedef struct eini_race {
   const ein_graph *g;
   const ein_decompose_desc *desc;  // under seconds
   ein_decomposition *best;         // the fastest so far
+  int simulated;                   // max_work is enough for two simulations at least: else
+                                   //   candidates are told apart by the model
+  double work;                     // so far, see max_work
 } eini_race;
 
-// d takes the place of the best when it is simulated to be faster; d is the race's from here on.
+// Is there work left?
+static int eini_race_goes_on(const eini_race *r) {
+  return r->work < eini_work_limit(r->desc);
+}
+
+// d takes the place of the best when it is faster; d is the race's from here on.
 static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
+  double most = eini_work_limit(r->desc), work = d->sim_work;
+  ein_status st = EIN_OK;
   ein_sim_desc sim;
   ein_sim_info info;
   memset(&sim, 0, sizeof sim);
   sim.machine = r->desc->machine;
-  ein_status st = ein_simulate(r->ctx, r->g, d, &sim, &info);
-  if (st == EIN_OK) d->info.seconds = info.seconds;
-  if (st == EIN_OK && (r->best == NULL || info.seconds < r->best->info.seconds)) {
+  sim.max_work = INFINITY;
+  r->work += d->work;
+  if (r->best == NULL) r->simulated = r->work + 2 * work <= most;
+  int late = r->best != NULL && r->simulated && r->work + work > most;
+  if (r->simulated) r->work += work;
+  if (st == EIN_OK && r->simulated && !late) st = ein_simulate(r->ctx, r->g, d, &sim, &info);
+  if (st == EIN_OK && r->simulated && !late) d->info.seconds = info.seconds;
+  double mine = r->simulated ? d->info.seconds : d->info.total;
+  if (st == EIN_OK && !late &&
+      (r->best == NULL || mine < (r->simulated ? r->best->info.seconds : r->best->info.total))) {
     ein_decomposition *swap = r->best;
     r->best = d;
     d = swap;
@@ -34,6 +51,8 @@ static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
   ein_decompose_desc d = *r->desc;
   ein_decomposition *x = NULL, *by = NULL;
   ein_status st;
+  if (!eini_race_goes_on(r)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
   if (method == EINI_METHOD_LINEAR) {
     d.method = eini_method_names[method];
     st = eini_decompose_once(r->ctx, r->g, &d, &x);
@@ -45,6 +64,7 @@ static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
     d.fewer = 0;
     st = eini_decompose_once(r->ctx, r->g, &d, &by);
     if (st == EIN_OK) {
+      r->work += by->work;
       by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
       st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x);
     }

@@ -41,6 +41,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     p->join = f->join[w];
     p->agg = f->agg[w];
     p->seconds = f->seconds[w];
+    d->sim_work += (double)p->ntask * (1 + f->s->noperand);
   }
   for (int k = 0; k < dc->npinned; k++) d->pinned[k] = dc->node[dc->nnode - dc->npinned + k].s->out;
   d->npinned = dc->npinned;
@@ -49,6 +50,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     const eini_sumtable *t = &net->table[e->table];
     double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
     ein_parts *p = &d->parts[e->y];
+    d->sim_work += 2 * (double)p->ntask;
     if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
     else if (dc->desc->cost == EIN_COST_SECONDS) p->seconds += cost;
     else p->repart += cost;
@@ -177,7 +179,8 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_edges_find(dc, &edges));
   EINI_TRY(eini_forms_make(dc));
   EINI_TRY(eini_edges_share(dc, &edges));
-  eini_edges_fit(dc, &edges);
+  EINI_TRY(eini_edges_fit(dc, &edges));
+  d->work = dc->work;
   EINI_TRY(eini_sums_make(dc, &edges, &net));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed

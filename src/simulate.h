@@ -26,16 +26,16 @@ typedef struct eini_sim {
   ein_sim_stmt now;        // of this statement
 } eini_sim;
 
-static double *eini_sim_array(eini_sim *m) {
-  size_t bytes = (size_t)m->dc.p * sizeof(double);
+static double *eini_sim_array(eini_sim *m, int64_t n) {
+  size_t bytes = (size_t)n * sizeof(double);
   double *p = (double *)m->dc.arena.al.alloc_fn(bytes, EINI_ALIGN, m->dc.arena.al.user);
   if (p != NULL) memset(p, 0, bytes);
   return p;
 }
 
-static void eini_sim_drop(eini_sim *m, double **p) {
+static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   if (*p != NULL)
-    m->dc.arena.al.free_fn(*p, (size_t)m->dc.p * sizeof(double), m->dc.arena.al.user);
+    m->dc.arena.al.free_fn(*p, (size_t)n * sizeof(double), m->dc.arena.al.user);
   *p = NULL;
 }
 
@@ -285,7 +285,7 @@ static void eini_sim_release(eini_sim *m, int x) {
     for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
     m->held[q] -= block;
   }
-  eini_sim_drop(m, &m->done[x]);
+  eini_sim_drop(m, &m->done[x], p->ntask);
 }
 
 // Bytes of tensor t that the tasks of a place read, in parts: reads of the same go together.
@@ -351,15 +351,15 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
   part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
   for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
-  m->clock = eini_sim_array(m);
-  m->in = eini_sim_array(m);
-  m->out = eini_sim_array(m);
-  m->ready = eini_sim_array(m);
-  m->fetched = eini_sim_array(m);
-  m->move = eini_sim_array(m);
-  m->held = eini_sim_array(m);
-  m->peak = eini_sim_array(m);
-  m->pending = eini_sim_array(m);
+  m->clock = eini_sim_array(m, dc->p);
+  m->in = eini_sim_array(m, dc->p);
+  m->out = eini_sim_array(m, dc->p);
+  m->ready = eini_sim_array(m, dc->p);
+  m->fetched = eini_sim_array(m, dc->p);
+  m->move = eini_sim_array(m, dc->p);
+  m->held = eini_sim_array(m, dc->p);
+  m->peak = eini_sim_array(m, dc->p);
+  m->pending = eini_sim_array(m, dc->p);
   m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
   return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
          m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
@@ -371,7 +371,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   int nstmt = m->d->info.nstmt;
   EINI_TRY(eini_sim_inputs(m));
   for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
-    m->done[i] = eini_sim_array(m);
+    m->done[i] = eini_sim_array(m, m->d->parts[i].ntask);
     if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
     eini_sim_fold(m, i);
     for (int64_t q = 0; q < m->dc.p; q++) m->clock[q] = 0;
@@ -381,7 +381,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   for (int y = 0; y < nstmt; y++) {
     memset(&m->now, 0, sizeof m->now);
     m->stmt = y;
-    m->done[y] = eini_sim_array(m);
+    m->done[y] = eini_sim_array(m, m->d->parts[y].ntask);
     if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
     eini_sim_tasks(m, y, edge);
     eini_sim_fold(m, y);
@@ -423,19 +423,24 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   m.d = d;
   m.desc = desc == NULL ? &none : desc;
   EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
+  if (d->sim_work > (m.desc->max_work > 0 ? m.desc->max_work : 2e8))
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, "fewer places",
+                     "%d statements over %lld places take too long to simulate", d->info.nstmt,
+                     (long long)d->info.p);
   m.dc.machine = eini_machine_of(m.desc->machine);
   ein_status st = eini_sim_make(&m, graph, d);
   if (st == EIN_OK) st = eini_sim_run(&m, info);
-  for (int i = 0; i < m.dc.nnode && m.done != NULL; i++) eini_sim_drop(&m, &m.done[i]);
-  eini_sim_drop(&m, &m.clock);
-  eini_sim_drop(&m, &m.in);
-  eini_sim_drop(&m, &m.out);
-  eini_sim_drop(&m, &m.ready);
-  eini_sim_drop(&m, &m.fetched);
-  eini_sim_drop(&m, &m.move);
-  eini_sim_drop(&m, &m.held);
-  eini_sim_drop(&m, &m.peak);
-  eini_sim_drop(&m, &m.pending);
+  for (int i = 0; i < m.dc.nnode && m.done != NULL; i++)
+    eini_sim_drop(&m, &m.done[i], d->parts[i].ntask);
+  eini_sim_drop(&m, &m.clock, m.dc.p);
+  eini_sim_drop(&m, &m.in, m.dc.p);
+  eini_sim_drop(&m, &m.out, m.dc.p);
+  eini_sim_drop(&m, &m.ready, m.dc.p);
+  eini_sim_drop(&m, &m.fetched, m.dc.p);
+  eini_sim_drop(&m, &m.move, m.dc.p);
+  eini_sim_drop(&m, &m.held, m.dc.p);
+  eini_sim_drop(&m, &m.peak, m.dc.p);
+  eini_sim_drop(&m, &m.pending, m.dc.p);
   eini_arena_free(&m.dc.arena);
   return st;
 }

@@ -163,10 +163,27 @@ static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
 #define EINI_BEAM_CELLS ((int64_t)1 << 24)  // labels that a beam has in all, about
 #define EINI_EDGES_CELLS 33554432.0  // of all edges' tables, about
 
-// Leaves the last ways of all forms out as long as their tables together take too much.
-static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
+static double eini_work_limit(const ein_decompose_desc *d) {
+  return d->max_work > 0 ? d->max_work : 1.2e8;
+}
+
+// Places that are looked at for the tables of all edges, about: fewer where few ways share them.
+static double eini_edges_work(const eini_decomposer *dc, const eini_edges *q) {
+  double work = 0;
+  for (int64_t k = 0; k < q->nshared && dc->desc->cost >= EIN_COST_BYTES; k++) {
+    int64_t x = eini_form(dc, q->e[q->shared[k]].x)->ways.n;
+    int64_t y = eini_form(dc, q->e[q->shared[k]].y)->ways.n;
+    work += (double)dc->p * (double)(x + y + 1) / 2;
+  }
+  return work;
+}
+
+// Leaves the last ways of all forms out as long as their tables together take too much room, or too
+// much work.
+static ein_status eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
   int moved = dc->desc->cost >= EIN_COST_BYTES;
   double words = moved ? (double)((dc->p + 63) / 64) : 1, room = EINI_EDGES_CELLS;
+  double limit = eini_work_limit(dc->desc);
   if (moved || dc->desc->max_vectors > 0) room *= 2;
   for (;;) {
     double cells = 0;
@@ -177,7 +194,10 @@ static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
       cells += (double)x * (double)y * words;
       longest = eini_max64(longest, eini_max64(x, y));
     }
-    if (cells <= room || longest <= 16) return;
+    dc->work = eini_edges_work(dc, q);
+    int fits = cells <= room || longest <= 16, quick = 2 * dc->work <= limit;
+    if (fits && (quick || (longest <= 1 && dc->work <= limit))) return EIN_OK;
+    if (longest <= 1) break;
     int64_t most = longest / 2;
     for (int i = 0; i < dc->nnode; i++) {
       eini_ways *w = &dc->node[i].ways;
@@ -185,6 +205,9 @@ static void eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
       w->n = eini_min64(w->n, most);
     }
   }
+  return eini_fail(dc->diag, EIN_ERR_TOO_LARGE, -1, 0, "fewer places, or the cost of the paper",
+                   "what statements exchange over %lld places, by %lld different ones, takes too "
+                   "long to count", (long long)dc->p, (long long)q->nshared);
 }
 
 #define EINI_TABLE_MAX 67108864.0

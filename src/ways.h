@@ -208,20 +208,20 @@ static void eini_pick_sink(eini_pick *q, int64_t n, int64_t i) {
   q->heap[i] = x;
 }
 
-// The vector is there already: its rank is now the least. 0: it is not there.
-static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut) {
+// The vector is there already: it gets a rank. 0: it is not there.
+static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut, double first) {
   for (int64_t i = 0; i < q->n; i++) {
     if (n > 0 && memcmp(q->cut + i * n, cut, (size_t)n * sizeof *cut) != 0) continue;
-    q->rank[i] = -1;
+    q->rank[i] = first;
     for (int64_t k = q->n / 2; k-- > 0;) eini_pick_sink(q, q->n, k);
     return 1;
   }
   return 0;
 }
 
-// Takes note of a vector; it is kept if it is among the best. first: whatever its rank.
+// Takes note of a vector; it is kept if it is among the best. first: its rank, if below 0.
 static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q,
-                          const int64_t *cut, int first) {
+                          const int64_t *cut, double first) {
   double join, agg, seconds, own, rank;
   double bytes = dc->machine.memory > 0 ? eini_result_bytes(dc, f->s, cut) : 0;
   int n = f->s->nindex;
@@ -230,7 +230,7 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
     if (dc->over <= 0 || bytes < dc->over) dc->over = bytes, dc->over_at = q->node;
     return;
   }
-  if (first && eini_pick_raise(q, n, cut)) return;
+  if (first < 0 && eini_pick_raise(q, n, cut, first)) return;
   int64_t slot = q->n;
   q->seen++;
   if (q->blocks.n > 0) {
@@ -242,7 +242,7 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
     q->steps += q->step;  // which takes longer
   }
   if (own < q->least) q->least = own;
-  if (first) rank = -1;
+  if (first < 0) rank = first;
   if (q->n == q->most) {
     q->kept_out++;
     slot = q->heap[0];
@@ -369,7 +369,7 @@ static ein_status eini_vectors_first(eini_decomposer *dc, eini_dform *f, int64_t
   for (int i = 0; i < n && 2 * (i + 1) < q->most; i++)
     if (f->limit[f->prefer[i]] > 1 &&
         eini_vector_first(f, f->prefer[i], tasks, even, nd, divisor, cut))
-      eini_pick_add(dc, f, q, cut, 1);
+      eini_pick_add(dc, f, q, cut, -1);
   return EIN_OK;
 }
 
@@ -423,7 +423,7 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, e
     nd = eini_divisors(dc->divisor[k], divisor);
     EINI_TRY(eini_vectors_of(dc, f, dc->divisor[k], paper, nd, divisor, q));
   }
-  if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, 1);
+  if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, -2);
   f->least = q->steps > q->effort ? 0 : q->least;
   dc->cut_short |= q->kept_out > 0 || q->steps > q->effort;
   return q->n > 0 ? EIN_OK : eini_no_memory_for(dc, node, q->bytes, q->steps > q->effort);

@@ -1073,6 +1073,19 @@ expect 2 plan D.ein -p 8 --max-vectors 0
 says '--max-vectors takes a whole number from 1'
 expect 2 plan D.ein -p 8 --max-table x
 expect 2 plan D.ein -p 8 --beam 1.5
+expect 2 plan D.ein -p 8 --max-work 0
+expect 1 plan D.ein -p 8 --cost bytes --max-work 8
+says 'what statements exchange over 8 places, by '
+expect 1 plan D.ein -p 8 --cost paper --max-work 8
+says 'statements over 8 places take too long to simulate'
+# A short text and a million places: an answer or an error, in seconds.
+echo 'input X0[i=4096,j=4096], W[j,k=4096] : f32' > Long.ein
+for i in $(seq 1 100); do echo "X$i[i,k] = X$((i - 1))[i,j]*W[j,k]"; done >> Long.ein
+for cost in paper bytes seconds; do
+  expect 1 plan Long.ein -p 1048576 --cost $cost
+  says 'take too long to simulate'
+done
+expect 0 plan Long.ein -p 1048576 --cost paper --decomp none -q
 expect 0 plan D.ein -p 8 --decomp none --inputs outside --json
 less=${out##*'"peak_bytes": '}
 expect 0 plan D.ein -p 8 --decomp none --json

@@ -1769,6 +1769,57 @@ static void room_for_ways(void) {
   }
 }
 
+// With less work the answer may be dearer, never than the paper's, and it is not said to be proved.
+static void limited_work(void) {
+  ein_graph *g = program(attention);
+  ein_decompose_desc d;
+  ein_decomposition *x;
+  ein_decomp_info full, info;
+  ein_sim_desc how;
+  ein_sim_info sim;
+  int refused[2] = {0, 0}, worse = 0, by_model = 0, by_time = 0;
+  memset(&how, 0, sizeof how);
+  x = decompose(g, 64, EIN_COST_PAPER, NULL, 0, NULL, NULL);
+  CHECK(ein_simulate(ctx, g, x, NULL, &sim) == EIN_OK);
+  double paper = sim.join + sim.agg;
+  for (how.max_work = 64; how.max_work < 1e5; how.max_work *= 2) {
+    ein_status st = ein_simulate(ctx, g, x, &how, &sim);
+    CHECK(st == EIN_OK || st == EIN_ERR_TOO_LARGE);
+    CHECK(st == EIN_OK || strstr(ein_ctx_message(ctx), "6 statements over 64 places") != NULL);
+    refused[0] += st != EIN_OK;
+  }
+  CHECK(refused[0] >= 3 && refused[0] <= 6);
+  ein_decomposition_destroy(x);
+  for (int cost = 0; cost < EIN_COST_COUNT; cost++) {
+    memset(&d, 0, sizeof d);
+    d.p = 64;
+    d.cost = (ein_cost)cost;
+    total_of(g, &d, &full);
+    for (d.max_work = 64; d.max_work < 1e7; d.max_work *= 2) {
+      ein_status st = ein_decompose(ctx, g, &d, &x);
+      if (st != EIN_OK) {
+        CHECK(cost >= EIN_COST_BYTES && st == EIN_ERR_TOO_LARGE);
+        CHECK(strstr(ein_ctx_message(ctx), "over 64 places") != NULL);
+        refused[1]++;
+        continue;
+      }
+      ein_decomposition_info(x, &info);
+      CHECK(info.lower <= full.total * (1 + 1e-9));
+      CHECK(!info.proved || info.total <= full.total * (1 + 1e-9));
+      CHECK(cost >= EIN_COST_BYTES || (info.proved && info.total == full.total));
+      if (cost == EIN_COST_BYTES) CHECK(info.total <= paper && info.total >= full.total);
+      worse += cost == EIN_COST_BYTES && info.total > full.total;
+      CHECK(ein_simulate(ctx, g, x, NULL, &sim) == EIN_OK);
+      if (cost == EIN_COST_SECONDS) CHECK(info.seconds == 0 || info.seconds == sim.seconds);
+      by_time += info.seconds > 0;
+      by_model += cost == EIN_COST_SECONDS && info.seconds <= 0;
+      ein_decomposition_destroy(x);
+    }
+  }
+  CHECK(refused[1] >= 6 && worse > 0 && by_model > 0 && by_time > 3);
+  ein_graph_destroy(g);
+}
+
 // The most tasks that there can be, against all vectors.
 static void most_tasks(int cases, uint64_t seed) {
   rng_state = seed;
@@ -1999,6 +2050,7 @@ int main(void) {
   out_of_memory();
   many();
   room_for_ways();
+  limited_work();
   most_tasks(300, 12);
   bounds(60, 5);
   layers();

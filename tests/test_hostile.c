@@ -48,7 +48,7 @@ static void count_free(void *ptr, size_t size, void *user) {
   free(raw);
 }
 
-// head, then line with its number (%d, up to three times) as often as it fits, then tail.
+// head, then line with its number (%d, up to four times) as often as it fits, then tail.
 typedef struct hostile {
   const char *name, *head, *line, *tail;
   int n;                   // times at most
@@ -90,7 +90,18 @@ static const hostile texts[] = {
      "Y[i] = g40(x[i])\n", 40, 4},
     {"macros in a row", "input x[2]\ndef g0(a) = a+1\n",
      "def g%d(a) = a+1\nY%d[i] = g%d(x[i])\n", "", 3000, 4},
-    {"mistakes", "", "Y%d[i] = \n", "", 9000, 4}};
+    {"mistakes", "", "Y%d[i] = \n", "", 9000, 4},
+    {"products on all places", "input X0[i=4096,j=4096], W[j,k=4096] : f32\n",
+     "X%d[i,k] = X%d[i,j]*W[j,k]\n", "", 12, 1 << 20},
+    {"many products on many places", "input X0[i=4096,j=4096], W[j,k=4096] : f32\n",
+     "X%d[i,k] = X%d[i,j]*W[j,k]\n", "", 3000, 1 << 16},
+    {"sums unlike each other on all places", "input A[i=9000,j=9000] : f32\n",
+     "Y%d[i=8000] = sum[j](A[i+%d,j])\nZ%d[i] = Y%d[i+1]\n", "", 900, 1 << 20},
+    {"a hundred layers", "input X0[i=512,j=1024], W[j,k=1024] : f32\n",
+     "X%d[i,k] = relu(sum[j](X%d[i,j]*W[j,k]))\n", "", 2000, 1024},
+    {"indices of three on odd places", "input x[3]\n",
+     "A%d[a,b=3,c=3,d=3,e=3,f=3,g=3,h=3,k=3,l=3,m=3,n=3,o=3,p=3,q=3,r=3,s=3,t=3,u=3,v=3] = x[a]\n",
+     "", 900, 390625}};
 
 static char text[TEXT_MAX + 1];
 
@@ -100,8 +111,9 @@ static void make_text(const hostile *h) {
     char line[200];
     // A chain's second number is that of the line before, as is a macro's; others take them all.
     int before = strstr(h->line, "A%d[i] = A") || strstr(h->line, "= softmax") ||
-                 strstr(h->line, "= A%d[i-1") || strstr(h->line, "= g%d(a)+") ? i - 1 : i;
-    size_t n = (size_t)snprintf(line, sizeof line, h->line, i, before, before);
+                 strstr(h->line, "= A%d[i-1") || strstr(h->line, "= g%d(a)+") ||
+                 strstr(h->line, "X%d[i,j]") ? i - 1 : i;
+    size_t n = (size_t)snprintf(line, sizeof line, h->line, i, before, before, before);
     if (at + n + tail >= TEXT_MAX) break;
     memcpy(text + at, line, n);
     at += n;

@@ -126,6 +126,7 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->max_vectors = (int)option_count(O_VECTORS, 1 << 30);
   d->max_table = option_count(O_TABLE, 1e15);
   d->beam = (int)option_count(O_BEAM, 1 << 24);
+  d->max_work = option_count(O_WORK, 1e18);
   *name = option_machine(prog, on_threads, machine);
   double budget = (double)option_memory();
   if (budget > 0 && (machine->memory == 0 || budget < machine->memory)) machine->memory = budget;
@@ -149,6 +150,7 @@ static ein_decomposition *decompose(const program *p, const ein_decompose_desc *
     if (given(O_MEMORY) == NULL) return progress_end(), d;
     memset(&sim_desc, 0, sizeof sim_desc);
     sim_desc.machine = machine;
+    sim_desc.max_work = how.max_work;
     st = ein_simulate(p->ctx, p->graph, d, &sim_desc, &sim);
     if (st != EIN_OK) die_library(p->ctx, st, p->file);
     if (sim.peak_bytes <= wider.memory) break;
@@ -625,6 +627,7 @@ static void carried_json(const program *prog, const ein_decomposition *d,
   how.machine = machine;
   how.fetch_fn = add_transfer;
   how.user = &list;
+  how.max_work = option_count(O_WORK, 1e18);
   ein_status st = ein_simulate(prog->ctx, prog->graph, d, &how, &sim);
   if (st != EIN_OK) die_library(prog->ctx, st, prog->file);
   fputs(", \"program\": ", stdout);
@@ -739,6 +742,7 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
     how.fetch_fn = picture_fetch;
     how.user = &drawn;
   }
+  how.max_work = desc.max_work;
   progress_begin("simulating", NULL, 0);
   ein_status st = ein_simulate(p->ctx, p->graph, d, &how, &sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);

@@ -134,6 +134,7 @@ static void picture_run(const program *p, const ein_decomposition *how, const ei
   desc.stmt = (ein_sim_stmt *)memory(((size_t)drawn.nstmt + 1) * sizeof *desc.stmt);
   desc.fetch_fn = picture_fetch;
   desc.user = &drawn;
+  desc.max_work = option_count(O_WORK, 1e18);
   ein_status st = ein_simulate(p->ctx, p->graph, how, &desc, &sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   picture_events(&drawn, of, threads, begin);
@@ -148,6 +149,7 @@ static void figures_predicted(figures_of_run *made, const program *p, const ein_
   ein_dist_info info;
   memset(&desc, 0, sizeof desc);
   desc.machine = machine;
+  desc.max_work = option_count(O_WORK, 1e18);
   ein_status st = ein_simulate(p->ctx, p->graph, how, &desc, &sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   explain_machine(name, &sim.machine);

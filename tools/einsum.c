@@ -248,7 +248,7 @@ typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
-  O_VECTORS, O_TABLE, O_BEAM, O_CHECK, O_MAP, O_FAST, O_COUNT
+  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_MAP, O_FAST, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -265,7 +265,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--fewer", FLAG, PLACES}, {"--machine", VALUE, PLACES}, {"--inputs", VALUE, PLACES},
   {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLACES},
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
-  {"--beam", VALUE, PLACES}, {"--check-overflow", FLAG, EVAL | RUN},
+  {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
+  {"--check-overflow", FLAG, EVAL | RUN},
   {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -307,6 +308,7 @@ static const char usage[] =
   "  --pin 'X[s=8]'     an input or output that lies in a partition; W*[f=8]: all of such names\n"
   "                     that have the axis\n"
   "  --max-vectors N    of a statement; --max-table N: entries; --beam N: states: the effort\n"
+  "  --max-work N       places that planning may look at: 1e8 are about 10 seconds\n"
   "  --strict           only as many tasks per statement as there are places (or the most\n"
   "                     possible), as in the paper: so anyway but for --cost seconds\n"
   "  --fewer            also fewer tasks, by every divisor of the places: so anyway for\n"
@@ -518,7 +520,7 @@ static unsigned read_command_line(int argc, char **argv) {
 // Options that ask for a decomposition; -p 1 alone does not.
 static int decomposed(void) {
   static const option_id o[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER,
-                                O_MACHINE, O_INPUTS, O_SVG, O_VECTORS, O_TABLE, O_BEAM};
+                                O_MACHINE, O_INPUTS, O_SVG, O_VECTORS, O_TABLE, O_BEAM, O_WORK};
   const char *p = given(O_PLACES);
   int any = simulated() || (p != NULL && strcmp(p, "1") != 0);
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) any |= opt[o[i]].n > 0;
