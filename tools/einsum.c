@@ -272,7 +272,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", 0}, {"bound", 0}};
 
-static const char usage[] =
+// In two: compilers need not take a string of more than 4095 bytes.
+static const char *const usage[] = {
   "einsum EXPR IN.npy ... [-o OUT.npy]                    evaluate a NumPy-style einsum\n"
   "einsum run PROG.ein NAME=IN.npy ... [-o NAME=OUT.npy]  evaluate a program (PROG may be -)\n"
   "einsum plan (EXPR | PROG.ein) [IN.npy ...] [options]   plan without data\n"
@@ -299,7 +300,7 @@ static const char usage[] =
   "                     the statements t0, t1, .. and y, its operands are x0, x1, ..\n"
   "  --fabric F         what they are: serial (default), threads, or copying: one after another,\n"
   "                     each place in memory of its own; sim: the run is simulated, nothing is\n"
-  "                     computed, extents come from files, --shapes or --sizes\n"
+  "                     computed, extents come from files, --shapes or --sizes\n",
   "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
   "                     attention, given\n"
   "  --cost MODEL       seconds (default), paper, paper-code, bytes\n"
@@ -329,7 +330,7 @@ static const char usage[] =
   "  -q                 no notes, no progress\n"
   "  --                 ends the options: einsum -- '->' X.npy, einsum -- run X.npy\n"
   "einsum SUBCOMMAND --help tells more of one, with an example.\n"
-  "Exit status: 0 done; 1 the input is wrong; 2 the command line is wrong; 3 the system failed.\n";
+  "Exit status: 0 done; 1 the input is wrong; 2 the command line is wrong; 3 the system failed.\n"};
 
 typedef struct words {
   const char **v;
@@ -371,8 +372,10 @@ static void put_usage(const char *command) {
   for (size_t k = 0; n > 0 && k < sizeof commands / sizeof *commands; k++) {
     if (strcmp(commands[k].name, command) == 0) c = commands[k].command;
   }
-  int shown = 1;
-  for (const char *line = usage, *next; *line && c != 0; line = next) {
+  int shown = 1, part = 0;
+  for (const char *line = usage[0], *next; c != 0; line = next) {
+    if (*line == 0 && part++ == 1) break;
+    if (*line == 0) line = usage[1];
     next = strchr(line, '\n') + 1;
     if (strncmp(line, "einsum ", 7) == 0) {
       shown = strncmp(line + 7, command, n) == 0 && line[7 + n] == ' ';
@@ -394,7 +397,7 @@ static void put_usage(const char *command) {
     }
     if (shown) (void)fwrite(line, 1, (size_t)(next - line), stdout);
   }
-  if (c == 0) fputs(usage, stdout);
+  for (int k = 0; c == 0 && k < 2; k++) fputs(usage[k], stdout);
 }
 
 static void add_word(words *w, const char *s) {
@@ -1577,7 +1580,7 @@ static int command_info(void) {
 int main(int argc, char **argv) {
   unsigned command = read_command_line(argc, argv);
   if (argc < 2) {
-    fputs(usage, stderr);
+    for (int k = 0; k < 2; k++) fputs(usage[k], stderr);
     return WRONG_COMMAND;
   }
   switch (command) {
