@@ -1189,7 +1189,7 @@ typedef struct ein_decompose_desc {
                             //   most of all statements
   double max_work;          // places that are looked at, about 1e7 a second: fewer ways and
                             //   candidates are tried, and what takes more is an error; default
-                            //   1.2e8
+                            //   6e7
   // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
   // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
   // "f,hidden,ff". No other method looks at names.
@@ -1293,7 +1293,7 @@ typedef struct ein_sim_desc {
   void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
   void (*move_fn)(void *user, const ein_sim_move *move);  // every message
   void *user;
-  double max_work;          // as in ein_decompose_desc; default 2e8
+  double max_work;          // as in ein_decompose_desc; default 1e8
 } ein_sim_desc;
 
 // Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
@@ -25720,7 +25720,7 @@ static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
 #define EINI_EDGES_CELLS 33554432.0  // of all edges' tables, about
 
 static double eini_work_limit(const ein_decompose_desc *d) {
-  return d->max_work > 0 ? d->max_work : 1.2e8;
+  return d->max_work > 0 ? d->max_work : 6e7;
 }
 
 // Places that are looked at for the tables of all edges, about: fewer where few ways share them.
@@ -27436,7 +27436,7 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   m.d = d;
   m.desc = desc == NULL ? &none : desc;
   EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
-  if (d->sim_work > (m.desc->max_work > 0 ? m.desc->max_work : 2e8))
+  if (d->sim_work > (m.desc->max_work > 0 ? m.desc->max_work : 1e8))
     return eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, "fewer places",
                      "%d statements over %lld places take too long to simulate", d->info.nstmt,
                      (long long)d->info.p);

@@ -73,7 +73,7 @@ typedef struct ein_decompose_desc {
                             //   most of all statements
   double max_work;          // places that are looked at, about 1e7 a second: fewer ways and
                             //   candidates are tried, and what takes more is an error; default
-                            //   1.2e8
+                            //   6e7
   // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
   // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
   // "f,hidden,ff". No other method looks at names.
@@ -177,7 +177,7 @@ typedef struct ein_sim_desc {
   void (*fetch_fn)(void *user, int from, int stmt, int operand, int64_t place, double bytes);
   void (*move_fn)(void *user, const ein_sim_move *move);  // every message
   void *user;
-  double max_work;          // as in ein_decompose_desc; default 2e8
+  double max_work;          // as in ein_decompose_desc; default 1e8
 } ein_sim_desc;
 
 // Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and

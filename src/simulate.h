@@ -423,7 +423,7 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   m.d = d;
   m.desc = desc == NULL ? &none : desc;
   EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
-  if (d->sim_work > (m.desc->max_work > 0 ? m.desc->max_work : 2e8))
+  if (d->sim_work > (m.desc->max_work > 0 ? m.desc->max_work : 1e8))
     return eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, "fewer places",
                      "%d statements over %lld places take too long to simulate", d->info.nstmt,
                      (long long)d->info.p);

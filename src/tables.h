@@ -164,7 +164,7 @@ static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
 #define EINI_EDGES_CELLS 33554432.0  // of all edges' tables, about
 
 static double eini_work_limit(const ein_decompose_desc *d) {
-  return d->max_work > 0 ? d->max_work : 1.2e8;
+  return d->max_work > 0 ? d->max_work : 6e7;
 }
 
 // Places that are looked at for the tables of all edges, about: fewer where few ways share them.
