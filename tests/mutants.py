@@ -4,12 +4,15 @@
   make mutants [MUTANTS=150] [SEED=1] [JOBS=2] [MUTANT_FILES="einsum*.h ..."] [MUTANT_LIST=FILE]
                [MUTANT_SECONDS=60]
 
-A first run compiles every test with gcov and keeps which lines each executes, so that a mutant
-meets only the tests that reach its line, the cheapest first, until one fails, crashes or takes
-many times as long as it should. All that is found is kept in build/mutants: a run that was broken
-off goes on where it was, and more mutants of one seed begin with those that were tried before.
+A first run compiles all with gcov and keeps which lines each test executes, and in which object,
+so that a mutant meets only the tests that reach its line, the cheapest first, until one fails,
+crashes or takes many times as long as it should. Tests share objects of the library (see "shared
+objects" in the Makefile), so of a mutant mostly one object is compiled, once; what tests call of
+the library's private functions lies in their own objects, which are compiled for those only that
+no test noticed before. All that is found is kept in build/mutants: a run that was broken off goes
+on where it was, and more mutants of one seed begin with those that were tried before.
 With MUTANT_SECONDS a mutant meets only as many tests as take so long; a survivor says which it met.
-A mutant whose programs come out bit for bit as without it is no mutant and is not counted.
+A mutant whose objects come out bit for bit as without it is no mutant and is not counted.
 
 tests/mutants.txt names survivors that nothing can or need kill, each with the reason. With
 MUTANT_LIST the mutants of such a file are tried, none are drawn.
@@ -38,7 +41,19 @@ SPECIAL = {
     "kernels_plain": ("tests/test_kernels.c", ["-DTEST_CPU"], ["1000", "21", "-1", "plain"]),
     "extreme_cpu": ("tests/test_extreme.c", ["-DTEST_CPU"], []),
     "memory_fit_cpu": ("tests/test_memory_fit.c", ["-DTEST_CPU"], []),
-    "command": ("tools/einsum.c", [], []),
+    "command": ("tools/einsum.c", ["-DEINSUM_LINKED"], []),
+}
+# As in the Makefile: tests that hold the whole library, those that cut work finely, and how the
+# others are compiled.
+WHOLE = ("math", "contract", "cpu_safe")
+FINE = ("tests/test_kernels.c", "tests/test_order.c")
+CUT = ["-DEINI_LEAF_WORK=24", "-DEINI_SUM_WORK=8", "-DEINI_LAYOUT_BYTES=16"]
+THIN = ["-fno-inline", "-DEIN_API=extern __inline __attribute__((gnu_inline))"]
+# Shared objects: flags of tests/library.c, and the files they are made of.
+SHARED = {
+    "library": ([], ("einsum.h", "backends/einsum_dist.h")),
+    "library_cut": (CUT, ("einsum.h", "backends/einsum_dist.h")),
+    "library_cpu": (["-DLIBRARY_CPU"], ("einsum.h", "backends/einsum_cpu.h")),
 }
 SKIPPED = 77  # exit status of a test that this machine cannot run
 TREES = ("backends", "tools", "tests", "examples", "bench")
@@ -215,19 +230,36 @@ def from_list(path):
 # ---- compiling and running -----------------------------------------------------------------------
 
 class Tests:
+    """Programs are linked from objects: shared ones, and one of their own."""
+
     def __init__(self, names, cc, work):
-        self.cc, self.work = cc, work
+        self.cc, self.work = cc.split() + ["-std=c99", "-w"], work
         self.all = {n: SPECIAL.get(n, ("tests/test_%s.c" % n, [], [])) for n in names}
-        self.lock = threading.Lock()
-        self.base = {}
+        self.base = os.path.join(work, "base")
+        self.sums = {}
 
-    def build(self, name, root, out, extra=()):
-        source, flags, _ = self.all[name]
-        command = self.cc.split() + ["-std=c99", "-O1"] + list(flags) + list(extra)
-        command += ["-w", "-o", out, source, "-lm", "-pthread"]
-        return subprocess.run(command, cwd=root, capture_output=True, text=True).returncode == 0
+    def shared(self, name):
+        if name in WHOLE:
+            return []
+        return ["library_cut" if self.all[name][0] in FINE else "library", "library_cpu"]
 
-    def run(self, name, root, binary, cpu, wall):
+    def compile(self, what, root, out, extra=("-O1",)):
+        """The shared object or the own one of a test, as OUT/WHAT.o; False if it does not."""
+        if what in SHARED:
+            source, flags = "tests/library.c", SHARED[what][0]
+        else:
+            source, flags, _ = self.all[what]
+            flags = flags + ([] if what in WHOLE or what == "command" else THIN)
+            flags = flags + (CUT if source in FINE else [])
+        command = self.cc + list(extra) + flags + ["-c", "-o", os.path.join(out, what + ".o")]
+        return subprocess.run(command + [source], cwd=root, capture_output=True).returncode == 0
+
+    def link(self, name, objects, out, extra=()):
+        command = self.cc + list(extra) + ["-o", out] + objects + ["-lm", "-pthread"]
+        if subprocess.run(command, capture_output=True).returncode != 0:
+            sys.exit("mutants: %s cannot be linked" % name)
+
+    def run(self, name, root, binary, cpu, wall, env=None):
         """0 passed, 77 not for this machine, else noticed."""
         _, _, args = self.all[name]
         command = [binary] + args
@@ -238,7 +270,7 @@ class Tests:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_CPU, (int(cpu) + 1, int(cpu) + 2))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        env = dict(os.environ, TMPDIR=os.path.join(os.path.dirname(binary), "tmp"))
+        env = dict(os.environ, TMPDIR=os.path.join(os.path.dirname(binary), "tmp"), **(env or {}))
         os.makedirs(env["TMPDIR"], exist_ok=True)
         p = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, env=env,
                              stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
@@ -254,73 +286,99 @@ class Tests:
                 pass
             p.wait()
 
-    def base_digest(self, name, extra):
-        """Of the program without a mutant."""
-        with self.lock:
-            if name not in self.base:
-                out = os.path.join(self.work, "base_" + name)
-                if not self.build(name, ".", out, extra):
-                    sys.exit("mutants: %s does not compile" % name)
-                with open(out, "rb") as f:
-                    self.base[name] = digest(f.read())
-                os.remove(out)
-            return self.base[name]
+    def build_base(self, root, jobs):
+        """All objects without a mutant."""
+        os.makedirs(self.base, exist_ok=True)
+        whats = list(SHARED) + list(self.all)
+
+        def one(what):
+            if not self.compile(what, root, self.base):
+                sys.exit("mutants: %s does not compile" % what)
+            with open(os.path.join(self.base, what + ".o"), "rb") as f:
+                self.sums[what] = digest(f.read())
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(one, whats))
+
+
+def new_room(root):
+    """A copy of what the tests read."""
+    shutil.rmtree(root, ignore_errors=True)
+    os.makedirs(root)
+    for path in glob.glob("*.h") + ["README.md"]:
+        shutil.copy(path, root)
+    for tree in TREES:
+        shutil.copytree(tree, os.path.join(root, tree))
+    return os.path.abspath(root)
 
 
 class Cover:
-    """Which lines each test executes."""
+    """Which lines each test executes, by object."""
 
-    def __init__(self, tests, files, work):
+    def __init__(self, tests, files, work, jobs):
         self.tests = tests
+        self.folder = os.path.join(os.path.abspath(work), "cover")
         self.store = os.path.join(work, "cover.json")
         self.data = json.loads(read(self.store)) if os.path.exists(self.store) else {}
         shared = [read(p) for p in files]
-        for name in tests.all:
-            source = tests.all[name][0]
-            state = digest(tests.cc, read(source), *shared)
-            if self.data.get(name, {}).get("state") == state:
-                continue
-            print("lines that %s executes .." % name, flush=True)
-            self.data[name] = self.measure(name, os.path.join(work, "cover"))
-            self.data[name]["state"] = state
-            with open(self.store + ".new", "w", encoding="utf-8") as f:
-                json.dump(self.data, f)
-            os.replace(self.store + ".new", self.store)
+        state = {n: digest(str(tests.cc), read(tests.all[n][0]), *shared) for n in tests.all}
+        todo = [n for n in tests.all if self.data.get(n, {}).get("state") != state[n]]
+        if todo:
+            self.measure_all(todo, state, jobs)
         self.data = {n: self.data[n] for n in tests.all if self.data[n]["run"] >= 0}
-        self.known, self.lines = {}, {}
+        self.known = {p: set() for p in files}
+        self.lines = {p: {} for p in files}  # path -> (test, object) -> lines
         for name, d in self.data.items():
-            for path in files:
-                self.known.setdefault(path, set()).update(d["known"].get(path, []))
-                self.lines.setdefault(path, {}).setdefault(name, set()).update(
-                    d["lines"].get(path, []))
+            for what, by_path in d["known"].items():
+                for path in set(by_path) & set(files):
+                    self.known[path].update(by_path[path])
+                    self.lines[path][name, what] = set(d["lines"][what].get(path, []))
         self.uses = {p: self.macro_uses(p) for p in files}
 
-    def measure(self, name, folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder)
-        out = os.path.join(os.path.abspath(folder), "test")
-        begin = os.times()
-        if not self.tests.build(name, ".", out, ["--coverage"]):
-            sys.exit("mutants: %s does not compile" % name)
-        middle = os.times()
-        status = self.tests.run(name, os.path.abspath("."), out, 3600, 7200)
-        end = os.times()
-        if status not in (0, SKIPPED):
-            print("  it fails by itself: left out", flush=True)
-        used = [b.children_user + b.children_system - a.children_user - a.children_system
-                for a, b in ((begin, middle), (middle, end))]
+    def measure_all(self, names, state, jobs):
+        root = new_room(self.folder)
+        flags = ["-O1", "--coverage"]
+        whats = [w for w in SHARED if any(w in self.tests.shared(n) for n in names)] + names
+        print("compiling with gcov ..", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            if not all(pool.map(lambda w: self.tests.compile(w, root, root, flags), whats)):
+                sys.exit("mutants: not all tests compile")
+            found = pool.map(lambda n: self.measure(n, root), names)
+            for name, got in zip(names, found):
+                got["state"] = state[name]
+                self.data[name] = got
+                with open(self.store + ".new", "w", encoding="utf-8") as f:
+                    json.dump(self.data, f)
+                os.replace(self.store + ".new", self.store)
+        shutil.rmtree(root)
+
+    def measure(self, name, root):
+        whats = self.tests.shared(name) + [name]
+        at = os.path.join(root, "at_" + name)
+        os.makedirs(at)
+        out = os.path.join(at, "test")
+        self.tests.link(name, [os.path.join(root, w + ".o") for w in whats], out, ["--coverage"])
+        begin = time.time()
+        status = self.tests.run(name, root, out, 3600, 7200, {"GCOV_PREFIX": at})
+        seconds = time.time() - begin
+        print("%s: %.1f s%s" % (name, seconds, "" if status in (0, SKIPPED) else
+                                ", it fails by itself: left out"), flush=True)
         known, lines = {}, {}
-        for data in glob.glob(folder + "/*.gcda"):
-            said = subprocess.run(["gcov", "--json-format", "--stdout", data], text=True,
+        for what in whats:
+            data = at + os.path.join(root, what + ".gcda")
+            if not os.path.exists(data):
+                continue
+            shutil.copy(os.path.join(root, what + ".gcno"), data[:-4] + "gcno")
+            said = subprocess.run(["gcov", "--json-format", "--stdout", data], text=True, cwd=root,
                                   capture_output=True).stdout
+            known[what], lines[what] = {}, {}
             for text in said.split("\n"):
                 for f in json.loads(text)["files"] if text.strip() else []:
                     path = os.path.normpath(f["file"])
-                    known.setdefault(path, []).extend(x["line_number"] for x in f["lines"])
-                    lines.setdefault(path, []).extend(
+                    known[what].setdefault(path, []).extend(x["line_number"] for x in f["lines"])
+                    lines[what].setdefault(path, []).extend(
                         x["line_number"] for x in f["lines"] if x["count"])
-        return {"compile": used[0], "run": used[1] if status == 0 else -1, "known": known,
-                "lines": lines}
+        shutil.rmtree(at)
+        return {"run": seconds if status == 0 else -1, "known": known, "lines": lines}
 
     @staticmethod
     def macro_uses(path):
@@ -357,26 +415,21 @@ class Cover:
                 return {n}
         return None
 
-    def flags(self, name):
-        """What makes compiling and running take least: -O0 compiles in a third of the time of -O1,
-        and runs in two and a half times."""
-        d = self.data[name]
-        return ["-O0"] if 1.5 * d["run"] < 0.6 * d["compile"] else ["-O1"]
-
     def reached_by(self, m, seconds):
-        """Tests that execute the mutant's line, the cheapest first."""
+        """{test: objects of it that execute the mutant's line}, the cheapest first."""
         place = self.place(m) or set()
-        cost = {}
-        for n, d in self.data.items():
-            quick = self.flags(n) == ["-O0"]
-            cost[n] = d["compile"] * (0.4 if quick else 1) + d["run"] * (2.5 if quick else 1)
-        names = sorted((n for n in cost if self.lines[m.path][n] & place), key=cost.get)
+        met = {}
+        for (name, what), lines in self.lines[m.path].items():
+            if lines & place:
+                met.setdefault(name, []).append(what)
         left = seconds if seconds > 0 else float("inf")
+        names = sorted(met, key=lambda n: self.data[n]["run"])
         for k, name in enumerate(names):
-            left -= cost[name]
+            left -= self.data[name]["run"]
             if left < 0:
-                return names[:max(k, 1)]
-        return names
+                names = names[:max(k, 1)]
+                break
+        return {n: met[n] for n in names}
 
 
 class Trial:
@@ -389,47 +442,61 @@ class Trial:
         with self.lock:
             if self.free:
                 return self.free.pop()
-            root = os.path.abspath(os.path.join(self.work, "room%d" % threading.get_ident()))
-        shutil.rmtree(root, ignore_errors=True)
-        os.makedirs(root)
-        for path in glob.glob("*.h"):
-            shutil.copy(path, root)
-        for tree in TREES:
-            shutil.copytree(tree, os.path.join(root, tree))
-        return root
+        return new_room(os.path.join(self.work, "room%d" % threading.get_ident()))
 
     def verdict(self, m):
-        names = self.cover.reached_by(m, self.seconds)
-        if not names:
+        met = self.cover.reached_by(m, self.seconds)
+        if not met:
             return "survived", "no test executes the line"
         root = self.room()
         path = os.path.join(root, m.path)
         whole = read(path)
         lines = whole.split("\n")
         lines[m.line] = m.new
-        made = {}
         try:
             with open(path, "w", encoding="utf-8") as f:
                 f.write("\n".join(lines))
-            for name in names:
-                out = os.path.join(root, "test_" + name)
-                flags = self.cover.flags(name)
-                if not self.tests.build(name, root, out, flags):
-                    return "did not compile", name
-                with open(out, "rb") as f:
-                    made[name] = digest(f.read())
-                d = self.cover.data[name]
-                status = self.tests.run(name, root, out, 5 * d["run"] + 10, 60 * d["run"] + 120)
-                os.remove(out)
-                if status not in (0, SKIPPED):
-                    return "killed", name
-            same = all(made[n] == self.tests.base_digest(n, self.cover.flags(n)) for n in names)
-            return ("same code", "") if same else ("survived", ", ".join(names))
+            return self.decide(met, root)
         finally:
             with open(path, "w", encoding="utf-8") as f:
                 f.write(whole)
             with self.lock:
                 self.free.append(root)
+
+    def decide(self, met, root):
+        """First with the mutant in shared objects of the library alone, then wherever it is met."""
+        made = {}  # object -> whether it differs from the one without the mutant
+
+        def make(what):
+            if what not in made:
+                if not self.tests.compile(what, root, root):
+                    return False
+                with open(os.path.join(root, what + ".o"), "rb") as f:
+                    made[what] = digest(f.read()) != self.tests.sums[what]
+            return True
+        few = {n: [w for w in met[n] if w in ("library", "library_cut")] for n in met}
+        if not any(few.values()):
+            few = {n: [w for w in met[n] if w in SHARED] for n in met}
+        for stage in (few, met):
+            for name, whats in stage.items():
+                if not whats or (stage is met and whats == few[name]):
+                    continue
+                if not all(make(w) for w in whats):
+                    return "did not compile", name
+                if any(made[w] for w in whats) and self.noticed(name, whats, root):
+                    return "killed", name
+        if not any(made.values()):
+            return "same code", ""
+        return "survived", ", ".join(met)
+
+    def noticed(self, name, whats, root):
+        out = os.path.join(root, "test_" + name)
+        self.tests.link(name, [os.path.join(root if w in whats else self.tests.base, w + ".o")
+                               for w in self.tests.shared(name) + [name]], out)
+        took = self.cover.data[name]["run"]
+        status = self.tests.run(name, root, out, 5 * took + 10, 30 * took + 120)
+        os.remove(out)
+        return status not in (0, SKIPPED)
 
 
 def main():
@@ -449,7 +516,7 @@ def main():
     os.makedirs(o.work, exist_ok=True)
     files = sorted(os.path.normpath(f) for g in o.files.split() for f in glob.glob(g))
     tests = Tests(o.tests, o.cc, os.path.abspath(o.work))
-    cover = Cover(tests, files, o.work)
+    cover = Cover(tests, files, o.work, o.jobs)
     if o.list:
         mutants, lines = list(from_list(o.list)), 0
     else:
@@ -466,11 +533,13 @@ def main():
     found = json.loads(read(store)) if os.path.exists(store) else {}
     lock = threading.Lock()
     trial = Trial(tests, cover, o.work, o.seconds)
+    left = [m for m in mutants if found.get(m.key, [0, 0, 0])[2] not in (everything, sources)]
+    if left:
+        room = trial.room()
+        tests.build_base(room, o.jobs)
+        trial.free.append(room)
 
     def one(m):
-        old = found.get(m.key)
-        if old and old[2] in (everything, sources):
-            return
         begin = time.time()
         state, by = trial.verdict(m)
         with lock:
@@ -482,7 +551,7 @@ def main():
                                                 by), flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        for done in [pool.submit(one, m) for m in mutants]:
+        for done in [pool.submit(one, m) for m in left]:
             done.result()
     for room in trial.free:
         shutil.rmtree(room, ignore_errors=True)
