@@ -237,7 +237,7 @@ $(B)/libtest_bench.so: bench/bench_so.c $(B)/roofline.o $(TEST_C) bench/bench.h 
 
 # With sanitizers clang takes a minute for the library, and two for all vector kernels, twice that
 # at -O1. It compiles thinly at -O0 only.
-SAN_BUILD = $(SAN_CC) -std=c99 -g
+SAN_BUILD = $(SAN_CC) -std=c99 -g1 -DTEST_FEWER=6
 SAN_ALL   = $(B)/san/library.o $(B)/san/library_cpu.o
 SAN_WHOLE = $(WHOLE) kernels
 SAN_O     = -O0
@@ -296,11 +296,11 @@ ARM_RUN ?= qemu-aarch64
 ARM     = $(if $(and $(shell command -v $(ARM_CC)),$(shell command -v $(ARM_RUN))),yes)
 ARM_BIN = $(B)/test_cpu_arm $(B)/test_kernels_arm $(B)/test_special_arm
 $(ARM_BIN): $(B)/test_%_arm: tests/test_%.c $(TEST_C)
-	$(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -static -o $@ $< $(LIBS)
+	$(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -DTEST_FEWER=3 -static -o $@ $< $(LIBS)
 
 test-arm: $(if $(ARM),$(ARM_BIN))
 	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_special_arm && \
-	  $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon,\
+	  $(ARM_RUN) $(B)/test_kernels_arm 1000 21 -1 neon,\
 	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
 
 # Hours; a run that was broken off goes on where it was. See tests/mutants.py.
@@ -332,10 +332,10 @@ JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 
 ISAS  = avx512 avx2 neon plain
 PARTS = gcc clang c++ cross
-STEPS = $(PARTS:%=matrix-%) test-arm $(FUZZERS:%=fuzz-%) $(SAN_TESTS:%=san-%) $(TESTS:%=test-%) \
-        $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist tsan-cpu_safe kernels-blas \
-        memory-cpu \
-        san-command \
+# Those first that take longest, with what has to be compiled for them alone.
+STEPS = san-command san-cpu_safe tsan-cpu_safe $(PARTS:%=matrix-%) test-arm $(FUZZERS:%=fuzz-%) \
+        $(filter-out san-cpu_safe,$(SAN_TESTS:%=san-%)) $(TESTS:%=test-%) \
+        $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist kernels-blas memory-cpu \
         command numpy numpy-cpu models examples readme install demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
@@ -358,7 +358,7 @@ $(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
 	$(STEP) kernels-$* $< 3000 21 -1 $*
 
 step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
-	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 1500 22,$(NO_SAN))
+	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 500 22,$(NO_SAN))
 
 step-san-extreme-cpu: $(if $(SAN_CC),$(B)/san/test_extreme_cpu)
 	$(STEP) san-extreme-cpu $(if $(SAN_CC),$<,$(NO_SAN))
@@ -412,7 +412,7 @@ step-install: $(B)/einsum $(B)/einsum.1
 step-test-arm: $(if $(ARM),$(ARM_BIN))
 	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
 	  $(ARM_RUN) $(B)/test_special_arm && \
-	  $(ARM_RUN) $(B)/test_kernels_arm 3000 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
+	  $(ARM_RUN) $(B)/test_kernels_arm 1000 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum
 	$(STEP) demo sh -c 'sh examples/demo.sh $(B)/einsum | grep -v " ms, with" | \

@@ -23172,10 +23172,12 @@ static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
 // ---- what moves on an edge ----------------------------------------------------------------------
 
 #define EINI_PLACE_CHUNK 256
+#define EINI_CUTS_MAX 63      // indices that are cut: each doubles the places, of which there are p
+#define EINI_DIGITS_MAX (2 * EINI_CUTS_MAX)
 
 // What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
 // boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without
-// gaps. Returns the number of entries.
+// gaps. Returns the number of entries, EINI_DIGITS_MAX at most.
 static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
   const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
@@ -23184,9 +23186,11 @@ static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, i
   for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
     int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
     for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
-    if (used) {
+    if (used && cut[c] > 1) {
       digit[n++] = c;
       digit[n++] = cut[c];
+    } else if (used) {
+      continue;
     } else if (moved && n > 0 && digit[n - 2] < 0) {
       digit[n - 1] *= cut[c];
     } else if (moved && (k >= 0 || n > 0)) {  // reduced digits in front of a home's are 0
@@ -23206,7 +23210,8 @@ typedef struct eini_wayset {
 
 static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int k,
                                    eini_wayset *q) {
-  int64_t n = f->ways.n, room = 2 * (int64_t)f->s->nindex + 1, mask = 16;
+  int64_t n = f->ways.n, mask = 16;
+  int64_t room = eini_min64(2 * (int64_t)f->s->nindex, EINI_DIGITS_MAX) + 1;
   while (mask < 2 * n) mask *= 2;
   int *slot = EINI_NEW(&dc->arena, int, mask--), *length = EINI_NEW(&dc->arena, int, n);
   int64_t *digit = EINI_NEW(&dc->arena, int64_t, (n + 1) * room);
@@ -25407,6 +25412,11 @@ static int64_t eini_way_signature(const eini_decomposer *dc, const eini_dform *f
   return n;
 }
 
+static int64_t eini_signature_room(const eini_stmt *s) {
+  int64_t digits = eini_min64(2 * (int64_t)s->nindex, EINI_DIGITS_MAX);
+  return (digits + 1) * (s->noperand + 1) + digits;
+}
+
 #define EINI_ORDERS_MAX 120   // of one vector
 #define EINI_ORDERS_TRIED 720  // it takes more than six cut indices to have more
 
@@ -25421,7 +25431,7 @@ typedef struct eini_orders {
 static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
                                   int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
-  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[64];
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_CUTS_MAX];
   int64_t found = 0;
   for (int i = 0; i < n; i++) {
     int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
@@ -25459,7 +25469,7 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, const eini
                                   eini_ways *w, eini_orders *o) {
   int n = f->s->nindex;
   int64_t first = eini_min64(have->n, (w->cap + 1) / 2), i, cells;
-  o->room = 2 * ((int64_t)n + 1) * (f->s->noperand + 2);
+  o->room = eini_signature_room(f->s);
   w->n = 0;
   f->ways = *w;
   for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, 0, 1, o));
@@ -25501,14 +25511,18 @@ typedef struct eini_formwork {
 
 static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_formwork *w) {
   eini_arena *a = &dc->arena;
-  int64_t n = 1, room = 1;
+  int64_t n = 1, room = 1, cells = 1;  // of the maps of one statement, walked over for each way
   memset(w, 0, sizeof *w);
   for (int i = 0; i < dc->nnode; i++) {
     const eini_stmt *s = dc->node[i].s;
     n = eini_max64(n, s->nindex);
-    room = eini_max64(room, 2 * ((int64_t)s->nindex + 1) * (s->noperand + 2));
+    room = eini_max64(room, eini_signature_room(s));
+    int64_t rows = s->out_map.rows;
+    for (int k = 0; k < s->noperand; k++) rows += s->proj[k].rows + 1;
+    cells = eini_max64(cells, rows * s->nindex);
   }
   most = eini_min64(most, eini_max64(4096, ((int64_t)1 << 23) / n));
+  most = eini_min64(most, eini_max64(16, ((int64_t)1 << 29) / cells));
   w->pick.most = most + 1;
   w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
   w->pick.rank = EINI_NEW(a, double, w->pick.most);

@@ -102,10 +102,12 @@ static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
 // ---- what moves on an edge ----------------------------------------------------------------------
 
 #define EINI_PLACE_CHUNK 256
+#define EINI_CUTS_MAX 63      // indices that are cut: each doubles the places, of which there are p
+#define EINI_DIGITS_MAX (2 * EINI_CUTS_MAX)
 
 // What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
 // boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without
-// gaps. Returns the number of entries.
+// gaps. Returns the number of entries, EINI_DIGITS_MAX at most.
 static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
   const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
@@ -114,9 +116,11 @@ static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, i
   for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
     int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
     for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
-    if (used) {
+    if (used && cut[c] > 1) {
       digit[n++] = c;
       digit[n++] = cut[c];
+    } else if (used) {
+      continue;
     } else if (moved && n > 0 && digit[n - 2] < 0) {
       digit[n - 1] *= cut[c];
     } else if (moved && (k >= 0 || n > 0)) {  // reduced digits in front of a home's are 0
@@ -136,7 +140,8 @@ typedef struct eini_wayset {
 
 static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int k,
                                    eini_wayset *q) {
-  int64_t n = f->ways.n, room = 2 * (int64_t)f->s->nindex + 1, mask = 16;
+  int64_t n = f->ways.n, mask = 16;
+  int64_t room = eini_min64(2 * (int64_t)f->s->nindex, EINI_DIGITS_MAX) + 1;
   while (mask < 2 * n) mask *= 2;
   int *slot = EINI_NEW(&dc->arena, int, mask--), *length = EINI_NEW(&dc->arena, int, n);
   int64_t *digit = EINI_NEW(&dc->arena, int64_t, (n + 1) * room);

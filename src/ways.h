@@ -500,6 +500,11 @@ static int64_t eini_way_signature(const eini_decomposer *dc, const eini_dform *f
   return n;
 }
 
+static int64_t eini_signature_room(const eini_stmt *s) {
+  int64_t digits = eini_min64(2 * (int64_t)s->nindex, EINI_DIGITS_MAX);
+  return (digits + 1) * (s->noperand + 1) + digits;
+}
+
 #define EINI_ORDERS_MAX 120   // of one vector
 #define EINI_ORDERS_TRIED 720  // it takes more than six cut indices to have more
 
@@ -514,7 +519,7 @@ typedef struct eini_orders {
 static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
                                   int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
-  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[64];
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_CUTS_MAX];
   int64_t found = 0;
   for (int i = 0; i < n; i++) {
     int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
@@ -552,7 +557,7 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, const eini
                                   eini_ways *w, eini_orders *o) {
   int n = f->s->nindex;
   int64_t first = eini_min64(have->n, (w->cap + 1) / 2), i, cells;
-  o->room = 2 * ((int64_t)n + 1) * (f->s->noperand + 2);
+  o->room = eini_signature_room(f->s);
   w->n = 0;
   f->ways = *w;
   for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, 0, 1, o));
@@ -594,14 +599,18 @@ typedef struct eini_formwork {
 
 static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_formwork *w) {
   eini_arena *a = &dc->arena;
-  int64_t n = 1, room = 1;
+  int64_t n = 1, room = 1, cells = 1;  // of the maps of one statement, walked over for each way
   memset(w, 0, sizeof *w);
   for (int i = 0; i < dc->nnode; i++) {
     const eini_stmt *s = dc->node[i].s;
     n = eini_max64(n, s->nindex);
-    room = eini_max64(room, 2 * ((int64_t)s->nindex + 1) * (s->noperand + 2));
+    room = eini_max64(room, eini_signature_room(s));
+    int64_t rows = s->out_map.rows;
+    for (int k = 0; k < s->noperand; k++) rows += s->proj[k].rows + 1;
+    cells = eini_max64(cells, rows * s->nindex);
   }
   most = eini_min64(most, eini_max64(4096, ((int64_t)1 << 23) / n));
+  most = eini_min64(most, eini_max64(16, ((int64_t)1 << 29) / cells));
   w->pick.most = most + 1;
   w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
   w->pick.rank = EINI_NEW(a, double, w->pick.most);

@@ -357,8 +357,10 @@ class Cover:
         os.makedirs(at)
         out = os.path.join(at, "test")
         self.tests.link(name, [os.path.join(root, w + ".o") for w in whats], out, ["--coverage"])
+        self.tests.run(name, root, out, 3600, 7200, {"GCOV_PREFIX": at})
+        self.tests.link(name, [os.path.join(self.tests.base, w + ".o") for w in whats], out)
         begin = time.time()
-        status = self.tests.run(name, root, out, 3600, 7200, {"GCOV_PREFIX": at})
+        status = self.tests.run(name, root, out, 3600, 7200)
         seconds = time.time() - begin
         print("%s: %.1f s%s" % (name, seconds, "" if status in (0, SKIPPED) else
                                 ", it fails by itself: left out"), flush=True)
@@ -516,6 +518,8 @@ def main():
     os.makedirs(o.work, exist_ok=True)
     files = sorted(os.path.normpath(f) for g in o.files.split() for f in glob.glob(g))
     tests = Tests(o.tests, o.cc, os.path.abspath(o.work))
+    room = new_room(os.path.join(o.work, "room"))
+    tests.build_base(room, o.jobs)
     cover = Cover(tests, files, o.work, o.jobs)
     if o.list:
         mutants, lines = list(from_list(o.list)), 0
@@ -534,10 +538,7 @@ def main():
     lock = threading.Lock()
     trial = Trial(tests, cover, o.work, o.seconds)
     left = [m for m in mutants if found.get(m.key, [0, 0, 0])[2] not in (everything, sources)]
-    if left:
-        room = trial.room()
-        tests.build_base(room, o.jobs)
-        trial.free.append(room)
+    trial.free.append(room)
 
     def one(m):
         begin = time.time()

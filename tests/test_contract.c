@@ -434,7 +434,7 @@ static void test_infinity(void) {
 }
 
 int main(int argc, char **argv) {
-  int64_t small = argc > 1 ? atoi(argv[1]) : 6000, big = argc > 2 ? atoi(argv[2]) : 120;
+  int64_t small = argc > 1 ? atoi(argv[1]) : FEW(6000), big = argc > 2 ? atoi(argv[2]) : FEW(120);
   if (argc > 3) seed = (uint64_t)atoi(argv[3]);
   test_infinity();
   for (int64_t i = 0; i < small && failures == 0; i++) one(0);

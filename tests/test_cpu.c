@@ -1064,7 +1064,7 @@ static void test_spellings(ein_cpu *cpu) {
 
 int main(int argc, char **argv) {
   static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
-  int64_t count = argc > 2 ? atoll(argv[2]) : 1500;
+  int64_t count = argc > 2 ? atoll(argv[2]) : FEW(1500);
   char text[1000];
   if (argc > 1) seed = (uint64_t)atoll(argv[1]);
   test_create();

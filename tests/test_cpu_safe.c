@@ -717,7 +717,7 @@ static void test_together(void) {
 #endif  // EINI_CPU_THREADS
 
 int main(int argc, char **argv) {
-  const int64_t count = argc > 1 ? strtoll(argv[1], NULL, 10) : 1000;
+  const int64_t count = argc > 1 ? strtoll(argv[1], NULL, 10) : FEW(1000);
   const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
   const int64_t only = argc > 3 ? strtoll(argv[3], NULL, 10) : -1;
   static const char *const isas[] = {"plain", "neon", "avx2"};

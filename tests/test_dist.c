@@ -1619,7 +1619,7 @@ static void test_processes(int count, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-  int count = argc > 1 ? atoi(argv[1]) : 400;
+  int count = argc > 1 ? atoi(argv[1]) : FEW(400);
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
   printf("seed %llu\n", (unsigned long long)seed);
   test_relation_example();

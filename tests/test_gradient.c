@@ -924,7 +924,7 @@ static void test_memory(void) {
 
 int main(int argc, char **argv) {
   ein_ctx *ctx;
-  int count = argc > 1 ? atoi(argv[1]) : 400;
+  int count = argc > 1 ? atoi(argv[1]) : FEW(400);
   uint64_t seed = argc > 2 ? (uint64_t)atoll(argv[2]) : 1;
   ein_function f = {"twice", 1, EIN_F64, twice, NULL};
   ein_monoid span;

@@ -780,7 +780,7 @@ static int check_memory(const ein_kernels *const *kernels, const ein_graph *grap
 }
 
 int main(int argc, char **argv) {
-  int64_t count = argc > 1 ? strtoll(argv[1], NULL, 10) : 3000, failures = 0;
+  int64_t count = argc > 1 ? strtoll(argv[1], NULL, 10) : FEW(3000), failures = 0;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
   int64_t only = argc > 3 ? strtoll(argv[3], NULL, 10) : -1;
   ein_ctx_desc desc;

@@ -957,15 +957,15 @@ int main(void) {
   ein_ctx *ctx = new_ctx();
   test_programs(ctx);
   printf("programs: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
-  test_random(ctx, 600);
+  test_random(ctx, FEW(600));
   printf("random: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   sliced = 0;
   test_budgets(ctx);
   printf("budgets: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
-  test_random_budgets(ctx, 25);
+  test_random_budgets(ctx, FEW(25));
   printf("random: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   test_einsums(ctx);
-  test_least(40);
+  test_least(FEW(40));
   printf("einsums: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   test_layouts(ctx);
   test_mistakes(ctx);

@@ -14,6 +14,13 @@ EINI_UNUSED static int64_t draw(int64_t lo, int64_t hi) {  // both inclusive
   return lo + (int64_t)(rng() % (uint64_t)(hi - lo + 1));
 }
 
+// How many of n random cases: sanitizers look at the use of memory, which shows in fewer as well.
+#ifdef TEST_FEWER
+#define FEW(n) ((n) / (TEST_FEWER) + 1)
+#else
+#define FEW(n) (n)
+#endif
+
 EINI_UNUSED static int chance(int percent) { return draw(0, 99) < percent; }
 
 // Where an emit_fn stores or reads fold i; s: 0 the output, 1 + e an extra.
