@@ -235,6 +235,28 @@ static void test_examples(ein_ctx *ctx) {
   }
 }
 
+// No bracket is printed that the language can do without, and none is missing.
+static void test_print(ein_ctx *ctx) {
+  static const char head[] = "input A[4,4] : f64\ninput M[4] : bool\n", tail[] = "output X\n";
+  static const char *const right[] = {
+      "(A[i,i]+1)*A[0,i]-(A[i,1]-(A[i,2]-2))", "-(A[i,0]*2)/(A[i,1]/A[i,2])*A[i,3]+1",
+      "where(not (M[i] and A[i,0]<2 or M[i]), -A[i,i]^2, (-A[i,i])^2)",
+      "mod(min(A[i,0], -1), 3)+cast_f32(A[i,1]-1)*2^A[i,2]"};
+  for (size_t k = 0; k < sizeof right / sizeof *right; k++) {
+    char text[1024], printed[1024];
+    ein_program_desc d;
+    ein_graph *g = NULL;
+    memset(&d, 0, sizeof d);
+    snprintf(text, sizeof text, "%sX[i=4] : f64 = %s\n%s", head, right[k], tail);
+    d.text = text;
+    CHECK(ein_graph_parse(ctx, &d, &g) == EIN_OK);
+    ein_graph_print(g, printed, sizeof printed);
+    CHECK(strcmp(text, printed) == 0);
+    if (strcmp(text, printed) != 0) printf("%s%s", text, printed);
+    ein_graph_destroy(g);
+  }
+}
+
 // ---- mistakes -----------------------------------------------------------------------------------
 
 static int has(const char *text, const char *part) { return strstr(text, part) != NULL; }
@@ -578,6 +600,7 @@ int main(void) {
   int good = 0;
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
   test_examples(ctx);
+  test_print(ctx);
   test_mistakes(ctx);
   test_declarations(ctx);
   test_fields(ctx);

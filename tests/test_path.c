@@ -156,7 +156,7 @@ static void check_path(const problem *p, const eini_path *path) {
   int n = load_terms(p, terms), first = n;
   term out = terms[n];
   double cost[3] = {0, 0, 0};
-  CHECK(path->nstep == (n <= 1 ? n : n - 1));
+  CHECK(path->nstep == (n <= 1 ? n : n - 1) && path->method != NULL);
   for (int i = 0; i < path->nstep; i++) {
     const int *at = path->pos + path->first[i], m = path->first[i + 1] - path->first[i];
     CHECK(m == (first == 1 ? 1 : 2) && at[0] >= 0 && at[0] < n);
@@ -222,6 +222,8 @@ static void check_all(const problem *p, int64_t steps) {
       eini_arena_init(&arena, NULL);
       CHECK(find(&arena, p, algos[i % 6], goal, steps, 7, &path) == EIN_OK);
       check_path(p, &path);
+      CHECK(path.nstep < 2 || algos[i % 6] != EINI_PATH_GREEDY ||
+            strstr("greedy left to right right to left", path.method) != NULL);
       if (i == 1) naive = of_goal(&path, goal);
       CHECK(of_goal(&path, goal) <= naive);
       eini_path copy = path;

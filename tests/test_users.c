@@ -200,9 +200,9 @@ static void test_overlap(ein_ctx *ctx) {
 }
 
 static void test_rejected(ein_ctx *ctx) {
-  static const int64_t tall[] = {5, 1}, two[] = {2};
-  double a[5] = {0}, b[2] = {0}, r[1];
-  ein_ztensor in[2], out;
+  static const int64_t tall[] = {5, 1}, two[] = {2}, three[] = {3};
+  double a[5] = {0}, b[3] = {0}, r[1];
+  ein_ztensor in[3], out;
   memset(in, 0, sizeof in);
   memset(&out, 0, sizeof out);
   in[0].dtype = in[1].dtype = out.dtype = EIN_F64;
@@ -212,6 +212,11 @@ static void test_rejected(ein_ctx *ctx) {
   CHECK(ein_einsum(ctx, "ij,i->", 2, in, &out) == EIN_ERR_SHAPE);
   CHECK(strstr(ein_ctx_message(ctx), "operand 0 axis 0 has extent 5, operand 1 axis 0 has 2"));
   CHECK(ein_einsum(NULL, "ij,i->", 2, in, &out) == EIN_ERR_SHAPE);
+  // The operand that is named is the one that says the extent, not the first that has the index.
+  in[2] = in[1];
+  in[2].shape = three;
+  CHECK(ein_einsum(ctx, "ji,i,i->", 3, in, &out) == EIN_ERR_SHAPE);
+  CHECK(strstr(ein_ctx_message(ctx), "operand 1 axis 0 has extent 2, operand 2 axis 0 has 3"));
 }
 
 int main(void) {
