@@ -1044,6 +1044,37 @@ static void test_states(uint64_t seed) {
   ein_ctx_destroy(ctx);
 }
 
+// NaN, infinities, zeros and subnormals are folded over places as by one.
+static void test_special_values(int count) {
+  static const char text[] =
+      "input X[a=7,b=13,c=6] : f32\ninput Z[b,a] : f64\ninput H[a,c] : f16\n"
+      "A[a] = max[b,c](X[a,b,c])\nB[b] = min[a,c](X[a,b,c])\nC[c] = argmax[b](X[0,b,c])\n"
+      "D[a] = argmin[b,c](X[a,b,c])\nE[a] = logsumexp[b](Z[b,a])\nF[a,b] = sum[c](X[a,b,c])\n"
+      "G[b] = any[a](Z[b,a] > 0)\nI[c] = max[a](H[a,c])\nK[a,b] = relu(Z[b,a])*F[a,b]\n"
+      "L[a] = mean[b](Z[b,a])\noutput A, B, C, D, E, F, G, I, K, L\n";
+  static const int places[] = {2, 5, 12, 7};
+  static cuts c;
+  ein_ctx *ctx = test_ctx(4, NULL), *own = monoid_ctx();
+  ein_program_desc d;
+  ein_graph *g;
+  values v;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  CHECK(ein_graph_parse(own, &d, &g) == EIN_OK);
+  for (int n = 0; n < count; n++) {
+    values_special = 1;
+    values_make(g, (uint64_t)n, &v);
+    values_special = 0;
+    rng_state = (uint64_t)n + 1;
+    random_cuts(g, places[n % 4], &c);
+    test_case(n, places[n % 4], g, &c, &v, ctx);
+    values_free(g, &v);
+  }
+  ein_graph_destroy(g);
+  ein_ctx_destroy(own);
+  ein_ctx_destroy(ctx);
+}
+
 // The states of a join: value and position of an argmax, and their aggregation.
 static void test_relation_states(void) {
   static const char text[] = "input X[i=2,j=6] : f64\nY[i] = argmax[j](X[i,j])\n";
@@ -1631,6 +1662,7 @@ int main(int argc, char **argv) {
   test_memory("input X[s=6,t=8] : f32\nA[s] = argmax[t](X[s,t])\nM[s] = mean[t](X[s,t])\n"
               "V = var[s,t](X[s,t]-M[s])\noutput A, V\n");
   test_relation_states();
+  test_special_values(FEW(60));
   test_states(seed);
   test_shared_plans();
   test_decompositions();
