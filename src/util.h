@@ -71,6 +71,10 @@ typedef struct eini_arena {
   int64_t cells;  // coefficients of maps in it
 } eini_arena;
 
+// Bytes of an arena's first block. With 1 each allocation is a block, as sanitizers want it.
+#ifndef EINI_ARENA_FIRST
+#define EINI_ARENA_FIRST 8192
+#endif
 #define EINI_ALIGN 64u
 #define EINI_NEW(arena, T, n) ((T *)eini_new((arena), (int64_t)(n), sizeof(T)))
 
@@ -102,7 +106,7 @@ static void eini_arena_init(eini_arena *a, const ein_allocator *al) {
     a->al.alloc_fn = eini_default_alloc;
     a->al.free_fn = eini_default_free;
   }
-  a->next_size = 8192;
+  a->next_size = EINI_ARENA_FIRST;
 }
 
 static void eini_arena_free(eini_arena *a) {
@@ -163,7 +167,7 @@ static void *eini_new(eini_arena *a, int64_t count, size_t size) {
     b->used = at = head;
     a->head = b;
     a->total += want;
-    if (a->next_size < ((size_t)1 << 20)) a->next_size *= 2;
+    if (a->next_size > 1 && a->next_size < ((size_t)1 << 20)) a->next_size *= 2;
   }
   void *p = (char *)a->head + at;
   a->head->used = at + bytes;
