@@ -28,8 +28,8 @@
 //   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
-//   plans         >>lower >>products >>leaves >>order >>group >>accuracy >>overflow >>plan
-//                 >>units >>execute >>explain >>request >>path-text >>call >>graph-plan
+//   plans         >>block >>lower >>products >>leaves >>order >>group >>accuracy >>overflow
+//                 >>plan >>units >>execute >>explain >>request >>path-text >>call >>graph-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public
@@ -274,10 +274,10 @@
 // - statements are put into an order with fewer intermediates alive;
 // - consecutive statements (a region) run in loops over slices of indices. An index is sliced
 //   through all statements whose intermediates have it as an axis; where a statement folds it, the
-//   results of slices are merged (sum prod max min any all logsumexp), at the end of the region
-//   where what follows is linear in them. Inputs and outputs are views of yours, shifted from
-//   slice to slice, halos of windows (X[2*h+r]) included. Only tensors that cross from one region
-//   to another are stored as a whole.
+//   results of slices are merged, at the end of the region where what follows is linear in them;
+//   of mean, var, argmax, argmin and monoids of your own, slices are folded into states. Inputs
+//   and outputs are views of yours, shifted from slice to slice, halos of windows (X[2*h+r])
+//   included. Only tensors that cross from one region to another are stored as a whole.
 // - a statement that lacks the sliced index is computed again for every slice where that pays;
 //   ein_plan_info.repeated_flops says how much.
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
@@ -2278,6 +2278,9 @@ static const eini_fold_row eini_folds[EINI_FOLD_USER] = {
     {"mean", 1, 0, 0},
     {"var", 3, 0, 0}};
 
+// Does the fold's state hold positions?
+static int eini_fold_counts(int fold) { return fold == EINI_ARGMAX || fold == EINI_ARGMIN; }
+
 static int eini_fold_find(const char *name, int64_t n) {
   for (int i = EINI_SUM; i < EINI_FOLD_USER; i++) {
     if ((int64_t)strlen(eini_folds[i].name) == n &&
@@ -2852,6 +2855,14 @@ typedef struct eini_tensor {
   int64_t line;
 } eini_tensor;
 
+// Results that are states of the statement's fold, into which a block of its points is folded: what
+// a statement over all points would make is what blocks make one after another, finished.
+typedef struct eini_carry {
+  int state[4];          // tensors of the fold's scalars; state[0] is the statement's output
+  const int64_t *extent; // nindex: of the indices of all points, which positions are counted in
+  const int *origin;     // nindex: param that holds the first value of an index; -1: 0
+} eini_carry;
+
 typedef struct eini_stmt {
   int out;               // tensor
   ein_zmap out_map;      // rank(out) x nindex; columns of reduced indices are 0
@@ -2866,6 +2877,7 @@ typedef struct eini_stmt {
   ein_dtype type;        // logical dtype of the result, before it is stored
   ein_rest rest;         // what happens to elements of out that out_map does not reach
   int order;             // how kernels must fold, EINI_ORDER_*; 0: as they like
+  const eini_carry *carry;  // NULL: results are finished values
   int64_t pos;           // byte in the source, or -1
   int64_t line;          // line in the source, or 0
 } eini_stmt;
@@ -8889,7 +8901,7 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
 }
 
 static ein_dtype eini_state_dtype(const eini_folder *f, int s) {
-  return s == 1 && (f->fold == EINI_ARGMAX || f->fold == EINI_ARGMIN) ? EIN_I64 : f->type;
+  return s == 1 && eini_fold_counts(f->fold) ? EIN_I64 : f->type;
 }
 
 // The least (sign -1) or greatest value of an integer dtype.
@@ -9055,6 +9067,9 @@ typedef struct eini_task {
   int has_epi;
   eini_folder folder;
   int no_reduction;            // the reduced space is empty: only identities are stored
+  int carries;                 // streams out, out + 1, .. are states: read first, and not finished
+  int norigin, *origin;        // params that positions count from, and how far each moves them
+  int64_t *origin_step;
   int nouter, *outer;          // free loops around the chunk, outermost first
   int ninner, *inner;          // reduced loops around the chunk (inside the accumulators)
   int nchunk, *chunk;          // indices the chunk runs over, innermost last
@@ -9199,6 +9214,31 @@ static void eini_nest_epilogue(eini_nest *w, int64_t n, void *v) {
   eini_nest_store(w, n, (ein_dtype)t->epi.type, r);
 }
 
+// n states at the current place into the accumulators, or back.
+static void eini_nest_states(eini_nest *w, int64_t n, int back) {
+  const eini_task *t = w->t;
+  for (int k = 0; k < t->folder.nstate; k++) {
+    const int o = t->out + k;
+    const size_t size = eini_dtypes[t->ref[o].dtype].size;
+    const int64_t *table = t->table != NULL && !t->chunk_reduced ? t->table[o] : NULL;
+    const int64_t step = t->chunk_reduced ? 1 : w->step[o];
+    char *p = w->slot[t->ref[o].slot] + t->ref[o].offset + w->at[o] * (int64_t)size;
+    if (back) eini_scatter(size, n, w->acc[k], p, step, table);
+    else eini_gather(size, n, p, step, table, w->acc[k]);
+  }
+}
+
+// Before and after the fold of n results.
+static void eini_nest_open(eini_nest *w, int64_t n) {
+  if (w->t->carries) eini_nest_states(w, n, 0);
+  else eini_fold_identity(&w->t->folder, n, w->acc);
+}
+
+static void eini_nest_close(eini_nest *w, int64_t n) {
+  if (w->t->carries) eini_nest_states(w, n, 1);
+  else eini_nest_epilogue(w, n, eini_fold_finish(&w->t->folder, n, w->acc, w->out));
+}
+
 static const int64_t *eini_nest_pos(eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   if (t->pos < 0) return NULL;
@@ -9249,14 +9289,14 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
     eini_fold_across(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
     return;
   }
-  eini_fold_identity(&t->folder, n, w->acc);
+  eini_nest_open(w, n);
   if (!t->no_reduction && !eini_nest_down(w, n)) {
     do {
       void *v = eini_code_run(&w->ev, n, NULL);
       eini_fold_down(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
     } while (eini_nest_next(w, t->ninner, t->inner));
   }
-  eini_nest_epilogue(w, n, eini_fold_finish(&t->folder, n, w->acc, w->out));
+  eini_nest_close(w, n);
 }
 
 // All chunks of the current place, then back to it.
@@ -9296,6 +9336,8 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
     w->step[s] = t->nchunk > 0 ? t->stride[(int64_t)s * t->nindex + t->chunk[t->nchunk - 1]] : 0;
     w->base[s] = t->ref[s].slot < 0 ? NULL : slot[t->ref[s].slot] + t->ref[s].offset;
   }
+  for (int k = 0; k < t->norigin; k++)
+    w->at[t->pos] += eini_f64_to_i64(param[t->origin[k]].re) * t->origin_step[k];
   for (int i = 0; i < t->nindex; i++) {
     w->extent[i] = t->extent[i];
     w->index[i] = 0;
@@ -9350,13 +9392,13 @@ static void eini_mapreduce_run(const eini_task *t, char *const *slot, const ein_
       eini_nest_chunks(&w);
       continue;
     }
-    eini_fold_identity(&t->folder, 1, w.acc);
+    eini_nest_open(&w, 1);
     if (!t->no_reduction) {
       do {
         eini_nest_chunks(&w);
       } while (eini_nest_next(&w, t->ninner, t->inner));
     }
-    eini_nest_epilogue(&w, 1, eini_fold_finish(&t->folder, 1, w.acc, w.out));
+    eini_nest_close(&w, 1);
   } while (eini_nest_next(&w, t->nouter, t->outer));
 }
 
@@ -9444,6 +9486,204 @@ static void eini_copy_run(const eini_task *t, char *const *slot, char *scratch, 
     eini_copy_plane(size, src, a < 0 ? 1 : in[a], b < 0 ? 0 : in[b], dst, a < 0 ? 1 : out[a],
                     b < 0 ? 0 : out[b], a < 0 ? 1 : w.extent[a], b < 0 ? 1 : w.extent[b]);
   } while (eini_nest_next(&w, t->nouter, t->outer));
+}
+
+// ================================================================================================
+// >>block  a statement restricted to ranges of its indices
+// Takes a statement and a block of its index space; gives the hulls of what the block touches, its
+// expression with origins as params, and its partial results: values, or states that are merged and
+// finished. Slices of budgets and tasks of places are made of it.
+// ================================================================================================
+
+// ---- hulls ----
+
+// The smallest box [from, to) that holds the image of index ranges; empty without points.
+EINI_UNUSED static void eini_block_hull(const ein_zmap *m, const int64_t *lo, const int64_t *hi,
+                                        int64_t *from, int64_t *to) {
+  ein_zrange y;
+  y.rank = m->rows;
+  y.start = from;
+  y.end = to;
+  // Every access was proved to stay inside a tensor, so nothing wraps.
+  if (eini_zmap_image(m, m->cols, lo, hi, &y) == EIN_OK) return;
+  for (int r = 0; r < m->rows; r++) from[r] = to[r] = 0;
+}
+
+EINI_UNUSED static int64_t eini_block_volume(int rank, const int64_t *from, const int64_t *to) {
+  int64_t n = 1;
+  for (int r = 0; r < rank; r++) n *= eini_max64(to[r] - from[r], 0);
+  return n;
+}
+
+// ---- origins ----
+
+// Does a block need the first value of index i? Where its expression has the value, and where the
+// fold counts positions.
+EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
+  if (i >= s->nfree && eini_fold_counts(s->fold)) return 1;
+  for (int64_t v = 0; v < s->expr.n; v++)
+    if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
+  return 0;
+}
+
+// The expression of a block: index i becomes i + param[i] where param[i] >= 0.
+static ein_status eini_block_expr(eini_arena *a, const eini_expr *from, const int *param,
+                                  eini_expr *to) {
+  int *at = EINI_NEW(a, int, from->n);
+  memset(to, 0, sizeof *to);
+  to->list = EINI_NEW(a, int, from->nlist);
+  if (at == NULL || to->list == NULL) return EIN_ERR_NO_MEMORY;
+  to->nlist = to->caplist = from->nlist;
+  for (int64_t i = 0; i < from->nlist; i++) to->list[i] = from->list[i];
+  for (int64_t i = 0; i < from->n; i++) {
+    const eini_node *v = &from->node[i];
+    int id = eini_expr_add(a, to, v->op, v->pos, 0, 0, 0);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    to->node[id] = *v;
+    int nargs = eini_node_args(v);
+    for (int k = 0; k < nargs; k++) {
+      if (v->op == EINI_OP_CALL) to->list[v->arg[1] + k] = at[from->list[v->arg[1] + k]];
+      else to->node[id].arg[k] = at[v->arg[k]];
+    }
+    at[i] = id;
+    if (v->op != EINI_OP_INDEX || param[v->arg[0]] < 0) continue;
+    int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
+    int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, id, p);
+    if (sum < 0) return EIN_ERR_NO_MEMORY;
+    to->node[p].dtype = to->node[sum].dtype = EIN_I64;
+    at[i] = sum;
+  }
+  return EIN_OK;
+}
+
+// ---- partial results that are values ----
+
+// Merges operands 0 and 1, partial results of a fold in its computation type; untyped. -1: no
+// memory.
+static int eini_block_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
+  const int logic = type == EIN_BOOL, or_ = fold == EINI_SUM || fold == EINI_MAX;
+  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
+  if (fold == EINI_ANY || (logic && or_)) return eini_expr_pair(a, e, EINI_OP_OR, x, y);
+  if (fold == EINI_ALL || logic) return eini_expr_pair(a, e, EINI_OP_AND, x, y);
+  if (fold == EINI_SUM) return eini_expr_pair(a, e, EINI_OP_ADD, x, y);
+  if (fold == EINI_PROD) return eini_expr_pair(a, e, EINI_OP_MUL, x, y);
+  if (fold == EINI_MAX) return eini_expr_pair(a, e, EINI_OP_MAX, x, y);
+  if (fold == EINI_MIN) return eini_expr_pair(a, e, EINI_OP_MIN, x, y);
+  EINSUM_ASSERT(fold == EINI_LOGSUMEXP);  // equal infinities have no difference
+  int hi = eini_expr_pair(a, e, EINI_OP_MAX, x, y), lo = eini_expr_pair(a, e, EINI_OP_MIN, x, y);
+  int gap = eini_expr_pair(a, e, EINI_OP_SUB, lo, hi);
+  int same = eini_expr_pair(a, e, EINI_OP_EQ, x, y), zero = eini_expr_int(a, e, -1, 0);
+  if (gap < 0 || same < 0 || zero < 0) return -1;
+  int d = eini_expr_add(a, e, EINI_OP_WHERE, -1, same, zero, gap);
+  int rise = d < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EXP, -1, d, 0, 0);
+  rise = eini_expr_pair(a, e, EINI_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
+  rise = rise < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, rise, 0, 0);
+  return eini_expr_pair(a, e, EINI_OP_ADD, hi, rise);
+}
+
+// ---- partial results that are states ----
+
+// Is a partial result of the fold its state? Those of other folds are values.
+static int eini_fold_carries(int fold) { return fold >= EINI_ARGMAX; }
+
+// Scalars of one element of a partial result: of its state, or one where that merges finished
+// values (the state of logsumexp has two).
+static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
+  if (!eini_fold_carries(s->fold)) return 1;
+  return s->fold < EINI_FOLD_USER ? eini_folds[s->fold].nstate
+                                  : g->monoid[s->fold - EINI_FOLD_USER].nstate;
+}
+
+// Bytes of one element of a partial result.
+static int64_t eini_partial_bytes(const ein_graph *g, const eini_stmt *s) {
+  if (!eini_fold_carries(s->fold)) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  int64_t size = (int64_t)ein_dtype_size(eini_fold_value_dtype(g, s->fold, value, s->numpy));
+  return eini_fold_counts(s->fold) ? size + (int64_t)ein_dtype_size(EIN_I64)
+                                   : size * eini_partial_scalars(g, s);
+}
+
+// The folder of a statement's states.
+static ein_status eini_states_folder(const ein_graph *g, const eini_stmt *s, eini_folder *f) {
+  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  double count = 1;
+  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  return eini_folder_init(f, g, s->fold, eini_fold_value_dtype(g, s->fold, value, s->numpy), count,
+                          NULL);
+}
+
+// Bytes of a state.
+EINI_UNUSED static size_t eini_states_bytes(const eini_folder *f) {
+  size_t bytes = 0;
+  for (int k = 0; k < f->nstate; k++) bytes += ein_dtype_size(eini_state_dtype(f, k));
+  return bytes;
+}
+
+// n states in memory, one array per scalar; positions, which are the widest, come first.
+EINI_UNUSED static void eini_states_at(const eini_folder *f, int64_t n, char *memory,
+                                       void **state) {
+  for (int k = 0; k < f->nstate; k++) {
+    int s = eini_fold_counts(f->fold) ? 1 - k : k;
+    state[s] = memory;
+    memory += n * (int64_t)ein_dtype_size(eini_state_dtype(f, s));
+  }
+  for (int s = f->nstate; s < 4; s++) state[s] = NULL;
+}
+
+// The states from number `at` on.
+static void eini_states_from(const eini_folder *f, void *const *state, int64_t at, void **to) {
+  for (int s = 0; s < 4; s++) {
+    to[s] = state[s];
+    if (s < f->nstate)
+      to[s] = (char *)state[s] + at * (int64_t)ein_dtype_size(eini_state_dtype(f, s));
+  }
+}
+
+// left = left merged with right, n states each.
+EINI_UNUSED static void eini_states_merge(const eini_folder *f, int64_t n, char *left,
+                                          char *right) {
+  void *a[4], *b[4], *acc[4], *from[4];
+  eini_states_at(f, n, left, a);
+  eini_states_at(f, n, right, b);
+  for (int64_t at = 0; at < n; at += EINI_CHUNK) {
+    const void *more[4];
+    eini_states_from(f, a, at, acc);
+    eini_states_from(f, b, at, from);
+    for (int s = 0; s < 4; s++) more[s] = from[s];
+    f->merge(eini_min64(EINI_CHUNK, n - at), acc, more, f->user == NULL ? NULL : f->user->user);
+  }
+}
+
+#define EINI_STATES_CHUNK 64  // finished at a time, on the stack
+
+// Finished results of dense states with extents len, stored as dtype `to` with strides in elements.
+static void eini_states_finish(const eini_folder *f, int rank, const int64_t *len,
+                               void *const *state, ein_dtype to, char *dst,
+                               const int64_t *stride) {
+  double room[7][2 * EINI_STATES_CHUNK + 8];
+  int64_t results = 1, row = rank > 0 ? len[rank - 1] : 1, step = rank > 0 ? stride[rank - 1] : 1;
+  const int64_t size = (int64_t)ein_dtype_size(to);
+  for (int i = 0; i < rank; i++) results *= len[i];
+  for (int64_t n = 0; n < results; n += row) {
+    int64_t rest = n / row, line = 0;
+    for (int i = rank - 2; i >= 0; i--) {
+      line += rest % len[i] * stride[i];
+      rest /= len[i];
+    }
+    for (int64_t k = 0; k < row; k += EINI_STATES_CHUNK) {
+      int64_t m = eini_min64(EINI_STATES_CHUNK, row - k);
+      void *from[4];
+      eini_states_from(f, state, n + k, from);
+      for (int s = 0; s < f->nstate; s++) {  // conversions read whole lanes
+        memcpy(room[s], from[s], (size_t)m * ein_dtype_size(eini_state_dtype(f, s)));
+        from[s] = room[s];
+      }
+      const void *v = eini_fold_finish(f, m, from, room[4]);
+      if (f->result != to) v = eini_narrow(f->result, to, m, v, room[5], room[6]);
+      eini_scatter((size_t)size, m, v, dst + (line + k * step) * size, step, NULL);
+    }
+  }
 }
 
 // ================================================================================================
@@ -9900,7 +10140,8 @@ static ein_status eini_epilogue_begin(const eini_lowering *lo, const eini_stmt *
   t->extra = first;
   t->epi_iota = first + t->nextra;
   t->out = t->epi_iota + t->nepi_iota;
-  t->nstream = t->out + 1;
+  t->carries = s->carry != NULL;
+  t->nstream = t->out + (t->carries ? t->folder.nstate : 1);
   return eini_task_arrays(lo, s, t);
 }
 
@@ -9922,7 +10163,32 @@ static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
     eini_stream_iotas(lo, t, t->epi_iota, t->nepi_iota, ep->iota, ep->column);
     EINI_TRY(eini_code_compile(lo->a, &ep->e, od, lo->g->function, lo->fast, &t->epi));
   }
+  for (int k = 1; t->carries && k < t->folder.nstate; k++)
+    EINI_TRY(eini_stream_tensor(lo, s, t, t->out + k, s->carry->state[k], &s->out_map,
+                                ep->column));
   return eini_stream_tensor(lo, s, t, t->out, last->out, &last->out_map, ep->column);
+}
+
+// The stream of positions, row-major over the reduced indices: of all points, where the statement
+// has a block of them.
+static ein_status eini_task_positions(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
+  const eini_carry *c = s->carry;
+  int64_t stride = 1;
+  t->ref[t->pos].slot = -1;
+  t->ref[t->pos].dtype = EIN_I64;
+  t->origin = EINI_NEW(lo->a, int, c == NULL ? 0 : s->nindex);
+  t->origin_step = EINI_NEW(lo->a, int64_t, c == NULL ? 0 : s->nindex);
+  if (t->origin == NULL || t->origin_step == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = s->nindex - 1; i >= s->nfree; i--) {
+    t->stride[(int64_t)t->pos * t->nindex + i] = stride;
+    if (c != NULL && c->origin[i] >= 0) {
+      t->origin[t->norigin] = c->origin[i];
+      t->origin_step[t->norigin++] = stride;
+    }
+    const int64_t extent = c == NULL ? s->index[i].extent : c->extent[i];
+    if (eini_mul_overflow(stride, eini_max64(extent, 1), &stride)) return EIN_ERR_TOO_LARGE;
+  }
+  return EIN_OK;
 }
 
 // The fold of a statement, and its expression converted to the fold's value type.
@@ -9948,7 +10214,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
   EINI_TRY(eini_expr_iotas(lo->a, &e, &iota, &t->niota));
   e.cap = e.n;
   EINI_TRY(eini_task_fold(lo, s, &e, t));
-  int arg = s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN;
+  int arg = eini_fold_counts(s->fold);
   t->nop = s->noperand;
   t->pos = arg ? t->nop + t->niota : -1;
   EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop + t->niota + arg, t, &ep));
@@ -9961,14 +10227,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
     od[k] = t->ref[k].dtype;
   }
   eini_stream_iotas(lo, t, t->nop, t->niota, iota, NULL);
-  int64_t stride = 1;
-  for (int i = s->nindex - 1; arg && i >= s->nfree; i--) {
-    t->ref[t->pos].slot = -1;
-    t->ref[t->pos].dtype = EIN_I64;
-    t->stride[(int64_t)t->pos * t->nindex + i] = stride;
-    if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride))
-      return EIN_ERR_TOO_LARGE;
-  }
+  if (arg) EINI_TRY(eini_task_positions(lo, s, t));
   EINI_TRY(eini_code_compile(lo->a, &e, od, lo->g->function, lo->fast, &t->code));
   return eini_epilogue_end(lo, s, f, &ep, t->folder.result, t);
 }
@@ -10408,6 +10667,7 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   int x = 0, y = 0, found = eini_pair_match(s, &x, &y);
   const eini_expr *e = &s->expr;
   *yes = 0;
+  if (s->carry != NULL) return EIN_OK;
   // Products alone keep -0, which a sum from 0 does not: no kernel that some blocks may not get.
   if (lo->g->ordered && (s->order ? !(s->order & EINI_ORDER_TILES) : s->fold == EINI_FOLD_NONE))
     return EIN_OK;
@@ -14737,12 +14997,6 @@ static int eini_fit_read(const eini_fit_nest *n, int t) {
   return 0;
 }
 
-// Can results of slices be merged?
-static int eini_fit_foldable(int fold) {
-  return fold == EINI_SUM || fold == EINI_PROD || fold == EINI_MAX || fold == EINI_MIN ||
-         fold == EINI_ANY || fold == EINI_ALL || fold == EINI_LOGSUMEXP;
-}
-
 // Declared ahead: an index marks axes, an axis marks indices.
 static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, int axis);
 
@@ -14818,8 +15072,9 @@ static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u,
   if (s->rest != EIN_REST_ERROR || s->index[index].extent != c->extent) return 0;
   if (!eini_order_cuts(g, s, index)) return 0;
   if (index >= s->nfree) {
-    if (!eini_fit_foldable(s->fold) || out->nstmt != 1) return 0;
+    if (out->nstmt != 1) return 0;
     if (eini_fit_read(n, s->out)) {
+      if (eini_fold_carries(s->fold)) return 0;  // states are read by nobody
       if (c->fold != EINI_FOLD_NONE && c->fold != s->fold) return 0;
       c->fold = s->fold;
       if (!eini_fit_mark_part(n, c, s->out)) return 0;
@@ -14890,11 +15145,15 @@ static int eini_fit_merge_fold(const eini_fit_nest *n, int u, unsigned *folded) 
   return fold;
 }
 
-// Can the loops of a nest stand together?
+// Can the loops of a nest stand together? What is folded into states is computed once.
 static int eini_fit_agree(const eini_fit_nest *n) {
   unsigned folded;
-  for (int u = n->from; u < n->to; u++)
-    if (eini_fit_merge_fold(n, u, &folded) < 0) return 0;
+  for (int u = n->from; u < n->to; u++) {
+    int fold = eini_fit_merge_fold(n, u, &folded);
+    if (fold < 0) return 0;
+    for (int l = 0; l < n->nloop && eini_fold_carries(fold); l++)
+      if (n->cls[l]->col[u - n->from] < 0) return 0;
+  }
   return 1;
 }
 
@@ -14994,7 +15253,13 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
   ein_dtype type = ein_dtype_compute(s->type);
   int64_t bytes = 0;
   unsigned folded;
-  if (eini_fit_inner(n, s->out) || eini_fit_merge_fold(n, u, &folded) <= EINI_FOLD_NONE) return 0;
+  int fold = eini_fit_inner(n, s->out) ? EINI_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
+  if (fold <= EINI_FOLD_NONE) return 0;
+  if (eini_fold_carries(fold)) {
+    double states = (double)eini_partial_bytes(n->b->g, s) + EINI_ALIGN;
+    for (int r = 0; r < x->rank; r++) states *= (double)x->shape[r];
+    return states < (double)EINI_FIT_MOST ? (int64_t)states : EINI_FIT_MOST;
+  }
   for (int merged = 0; merged <= (x->dtype != type); merged++) {
     int64_t count = 1;
     for (int r = 0; r < x->rank; r++) {
@@ -15009,6 +15274,17 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
     bytes = eini_fit_sum(bytes, count < 0 ? INT64_MAX : count);
   }
   return bytes;
+}
+
+// Bytes that partial results of statement u move: values are stored, read again, and merged; states
+// are read and stored, the block of a slice at a time.
+static double eini_fit_part_traffic(const eini_fit_nest *n, int u) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  double times = 3;
+  for (int l = 0; l < n->nloop; l++)
+    if (!eini_fold_carries(s->fold) || n->cls[l]->col[u - n->from] >= s->nfree)
+      times *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
+  return times * (double)eini_fit_part_bytes(n, u);
 }
 
 // Most bytes of intermediates alive within one slice, and of partial results.
@@ -15103,7 +15379,7 @@ static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int6
     }
     for (int k = 0; k < s->noperand; k++)
       bytes += eini_fit_traffic(n, u, s->operand[k], &s->proj[k]);
-    bytes += 3 * slices * (double)eini_fit_part_bytes(n, u);
+    bytes += eini_fit_part_traffic(n, u);
     out->flops += flops * again;
     out->again += flops * (again - 1);
     double compute = flops * again / j->flops, move = bytes / j->bandwidth;
@@ -15321,9 +15597,12 @@ typedef struct eini_fit_port {
   int64_t step[EINI_FIT_LOOPS];
 } eini_fit_port;
 
-// Partial results of statement stmt and where they are merged.
+// Partial results of statement stmt and where they are merged. Those that are states have a part
+// for each scalar, into which slices fold: they need no memory of their own.
 typedef struct eini_fit_part {
   int stmt, tensor, sub;
+  int state;                    // its number; -1: they are values
+  eini_folder *folder;          // of states, from the first of their parts
   ein_dtype type;               // of partial results
   int fold;                     // that merges them
   unsigned folded, absent;      // loops whose slices are merged, and that the statement lacks
@@ -15461,7 +15740,7 @@ static int eini_fit_part_of(const eini_fit_group *r, int u) {
 }
 
 static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned folded,
-                                    unsigned absent) {
+                                    unsigned absent, eini_folder *f, int state) {
   const eini_stmt *s = &w->f->base.g->stmt[u];
   const eini_tensor *x = &w->f->base.g->tensor[s->out];
   eini_arena *a = &w->f->arena;
@@ -15469,11 +15748,13 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned
   int64_t count = 0;
   p->stmt = u;
   p->tensor = s->out;
-  p->type = ein_dtype_compute(s->type);
+  p->state = state;
+  p->folder = state == 0 ? f : NULL;
+  p->type = state < 0 ? ein_dtype_compute(s->type) : eini_state_dtype(f, state);
   p->fold = fold;
   p->folded = folded;
   p->absent = absent;
-  p->own = p->type != x->dtype;
+  p->own = state >= 0 || p->type != x->dtype;
   p->stride = w->f->base.stride[s->out];
   p->coef = EINI_NEW(a, int64_t, (int64_t)x->rank * w->n.nloop);
   if (p->coef == NULL) return EIN_ERR_NO_MEMORY;
@@ -15487,6 +15768,18 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned
   return EIN_OK;
 }
 
+// The parts of a statement that is folded over slices.
+static ein_status eini_fit_parts_add(eini_fit_maker *w, int u, int fold, unsigned folded,
+                                     unsigned absent) {
+  if (!eini_fold_carries(fold)) return eini_fit_part_add(w, u, fold, folded, absent, NULL, -1);
+  eini_folder *f = EINI_NEW(&w->f->arena, eini_folder, 1);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_states_folder(w->f->base.g, &w->f->base.g->stmt[u], f));
+  for (int k = 0; k < f->nstate; k++)
+    EINI_TRY(eini_fit_part_add(w, u, fold, folded, absent, f, k));
+  return EIN_OK;
+}
+
 // What the region reads and writes outside of its slices.
 static ein_status eini_fit_ports(eini_fit_maker *w) {
   const eini_fit_nest *n = &w->n;
@@ -15495,7 +15788,7 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
   for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
   r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
   r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
-  r->part = EINI_NEW(&w->f->arena, eini_fit_part, len);
+  r->part = EINI_NEW(&w->f->arena, eini_fit_part, 4 * (int64_t)len);
   if (r->in == NULL || r->out == NULL || r->part == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
@@ -15508,7 +15801,7 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
         EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k], &id));
     }
     if (eini_fit_inner(n, s->out)) continue;
-    if (fold != EINI_FOLD_NONE) EINI_TRY(eini_fit_part_add(w, u, fold, folded, absent));
+    if (fold != EINI_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
     else
       EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map, &id));
   }
@@ -15637,12 +15930,13 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
     EINI_TRY(eini_fit_box(w, kind, id, &g->arena, &low[i], &shape));
     w->s->base[i] = eini_fit_shift(x->rank, low[i], stride, dtype);
     EINI_TRY(eini_fit_tensor(w, g, t, kind == 0 ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT, dtype, shape,
-                             kind == 2 ? NULL : stride, view,
+                             kind == 2 && r->part[id].state < 0 ? NULL : stride, view,
                              kind == 0 ? &r->in[id].sub : kind == 1 ? &r->out[id].sub
                                                                     : &r->part[id].sub));
     if (kind == 1) w->inner[t] = r->out[id].sub;
-    for (int k = 0; k < x->rank && kind == 2; k++) count *= shape[k];
-    if (kind == 2) r->part[id].bytes = eini_max64(r->part[id].bytes, eini_fit_padded(count, dtype));
+    if (kind < 2 || r->part[id].state >= 0) continue;
+    for (int k = 0; k < x->rank; k++) count *= shape[k];
+    r->part[id].bytes = eini_max64(r->part[id].bytes, eini_fit_padded(count, dtype));
   }
   for (int u = w->n.from; u < w->n.to; u++) {
     int t = b->g->stmt[u].out;
@@ -15660,34 +15954,28 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
   return EIN_OK;
 }
 
-// A statement's expression: sliced indices count from the slice's origin, a param.
-static ein_status eini_fit_expr(const eini_fit_maker *w, int u, eini_arena *a, eini_expr *out) {
-  const eini_expr *e = &w->n.b->g->stmt[u].expr;
-  int *map = EINI_NEW(a, int, e->n);
-  if (map == NULL) return EIN_ERR_NO_MEMORY;
-  memset(out, 0, sizeof *out);
-  for (int64_t i = 0; i < e->n; i++) {
-    eini_node v = e->node[i];
-    int args[EINI_ARGS_MAX] = {0};
-    for (int k = 0; k < eini_node_args(&v); k++) args[k] = map[eini_node_arg(e, &v, k)];
-    if (v.op == EINI_OP_CALL) {
-      map[i] = eini_expr_call(a, out, v.pos, v.arg[0], v.arg[2], args);
-      if (map[i] >= 0) out->node[map[i]].dtype = v.dtype;
-    } else {
-      map[i] = eini_expr_add(a, out, v.op, v.pos, 0, 0, 0);
-      for (int k = 0; k < eini_ops[v.op].args; k++) v.arg[k] = args[k];
-      if (map[i] >= 0) out->node[map[i]] = v;
-    }
-    for (int l = 0; l < w->n.nloop && v.op == EINI_OP_INDEX && map[i] >= 0; l++) {
-      if (w->n.cls[l]->col[u - w->n.from] != v.arg[0]) continue;
-      int origin = eini_expr_add(a, out, EINI_OP_PARAM, v.pos, (int)w->n.b->g->nparam + l, 0, 0);
-      if (origin >= 0) out->node[origin].dtype = EIN_I64;
-      map[i] = eini_expr_pair(a, out, EINI_OP_ADD, map[i], origin);
-      if (map[i] >= 0) out->node[map[i]].dtype = EIN_I64;
-    }
-    if (map[i] < 0) return EIN_ERR_NO_MEMORY;
+// Sliced indices count from the slice's origin, a param; and so do positions.
+static ein_status eini_fit_origins(const eini_fit_maker *w, int u, eini_arena *a, eini_stmt *s) {
+  const eini_stmt *from = &w->n.b->g->stmt[u];
+  int part = eini_fit_part_of(w->r, u);
+  int *param = EINI_NEW(a, int, from->nindex);
+  int64_t *extent = EINI_NEW(a, int64_t, from->nindex);
+  eini_carry *c = EINI_NEW(a, eini_carry, 1);
+  if (param == NULL || extent == NULL || c == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < from->nindex; i++) {
+    extent[i] = from->index[i].extent;
+    param[i] = -1;
+    for (int l = 0; l < w->n.nloop; l++)
+      if (w->n.cls[l]->col[u - w->n.from] == i) param[i] = (int)w->n.b->g->nparam + l;
   }
-  return EIN_OK;
+  c->origin = param;
+  c->extent = extent;
+  if (part >= 0 && w->r->part[part].state == 0) {
+    for (int k = 0; k < w->r->part[part].folder->nstate; k++)
+      c->state[k] = w->r->part[part + k].sub;
+    s->carry = c;
+  }
+  return eini_block_expr(a, &from->expr, param, &s->expr);
 }
 
 // Which view an access to a tensor outside goes through.
@@ -15744,7 +16032,7 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u, int64_t 
     EINI_TRY(eini_map_bounds(&s->proj[k], s->index, g->tensor[operand[k]].shape, a, &row, &bad));
   }
   EINI_TRY(eini_map_bounds(&s->out_map, s->index, g->tensor[to].shape, a, &row, &bad));
-  return eini_fit_expr(w, u, a, &s->expr);
+  return eini_fit_origins(w, u, a, s);
 }
 
 // ---- plans ----
@@ -15806,30 +16094,11 @@ static ein_status eini_fit_each(ein_graph *g, int out, int nop, const int *op, e
 }
 
 // first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
-static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold) {
-  int old = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
-  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
-  int first = eini_expr_add(a, e, EINI_OP_PARAM, -1, 0, 0, 0), both;
-  if (old < 0 || x < 0 || first < 0) return -1;
-  if (fold == EINI_LOGSUMEXP) {  // equal infinities have no difference
-    int hi = eini_expr_pair(a, e, EINI_OP_MAX, old, x);
-    int lo = eini_expr_pair(a, e, EINI_OP_MIN, old, x);
-    int gap = eini_expr_pair(a, e, EINI_OP_SUB, lo, hi);
-    int same = eini_expr_pair(a, e, EINI_OP_EQ, old, x);
-    int zero = eini_expr_int(a, e, -1, 0);
-    if (gap < 0 || same < 0 || zero < 0) return -1;
-    int d = eini_expr_add(a, e, EINI_OP_WHERE, -1, same, zero, gap);
-    int rise = d < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EXP, -1, d, 0, 0);
-    rise = eini_expr_pair(a, e, EINI_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
-    rise = rise < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, rise, 0, 0);
-    both = eini_expr_pair(a, e, EINI_OP_ADD, hi, rise);
-  } else {
-    int op = fold == EINI_SUM ? EINI_OP_ADD : fold == EINI_PROD ? EINI_OP_MUL
-             : fold == EINI_MAX ? EINI_OP_MAX : fold == EINI_MIN ? EINI_OP_MIN
-             : fold == EINI_ANY ? EINI_OP_OR : EINI_OP_AND;
-    both = eini_expr_pair(a, e, op, old, x);
-  }
-  return both < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, first, x, both);
+static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold, ein_dtype type) {
+  int both = eini_block_merge_expr(a, fold, type, e);
+  int x = both < 0 ? -1 : eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
+  int first = x < 0 ? -1 : eini_expr_add(a, e, EINI_OP_PARAM, -1, 0, 0, 0);
+  return first < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, first, x, both);
 }
 
 // A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
@@ -15853,7 +16122,7 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
     EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
   EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
   EINI_TRY(eini_fit_each(g, out, nop, op, &s));
-  id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold)
+  id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold, type)
                 : eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
@@ -15873,17 +16142,15 @@ static ein_status eini_fit_merges(eini_fit_maker *w, int v) {
   for (int i = 0; i < r->npart; i++) {
     eini_fit_part *p = &r->part[i];
     const eini_tensor *x = &s->plan->graph->tensor[p->sub];
+    if (p->state >= 0) continue;
     for (int o = 0; o < v && s->merge[i] == NULL; o++) {
       if (r->slice[o].plan == NULL) continue;
       const eini_tensor *y = &r->slice[o].plan->graph->tensor[p->sub];
       size_t bytes = (size_t)x->rank * sizeof *x->shape;
       if (bytes == 0 || memcmp(x->shape, y->shape, bytes) == 0) s->merge[i] = r->slice[o].merge[i];
     }
-    int fold = p->fold;
-    if (p->type == EIN_BOOL && fold == EINI_SUM) fold = EINI_ANY;  // of NumPy strings
-    if (p->type == EIN_BOOL && fold == EINI_PROD) fold = EINI_ALL;
     if (s->merge[i] == NULL) {
-      EINI_TRY(eini_fit_each_plan(w, x->rank, x->shape, fold, p->type, p->type, p->stride,
+      EINI_TRY(eini_fit_each_plan(w, x->rank, x->shape, p->fold, p->type, p->type, p->stride,
                                   &s->merge[i]));
     }
     if (p->own && p->store == NULL) {
@@ -15986,7 +16253,7 @@ static int64_t eini_fit_head(const eini_fit_layout *f) {
 static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   const eini_fit_base *b = &f->base;
   eini_arena scratch;
-  int64_t room = b->g->ntensor + f->nregion + 2 * b->g->nstmt;
+  int64_t room = b->g->ntensor + f->nregion + 8 * b->g->nstmt;
   int n = 0;
   eini_arena_init(&scratch, &f->arena.al);
   eini_fit_item *item = EINI_NEW(&scratch, eini_fit_item, room);
@@ -16397,13 +16664,13 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *
                                  const eini_fit_slice *s) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
-    int again = 0, first = 1;
+    int again = p->state >= 0, first = 1;
     for (int l = 0; l < r->c.nloop; l++) {
       if (x->at[l] == 0) continue;
       again = again || (p->absent >> l & 1);
       first = first && !(p->folded >> l & 1);
     }
-    if (again) continue;  // these results were merged before
+    if (again) continue;  // these results were merged before, or slices are folded into them
     char *home = p->own ? x->mem + p->own_at : x->home[p->tensor];
     x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->step, r->c.nloop);
     x->in[1] = x->mem + p->at;
@@ -16426,7 +16693,13 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_gro
     x->out[i] = eini_fit_at(x, x->home[r->out[i].tensor], s->base[r->nin + i], r->out[i].step,
                             nloop);
   }
-  for (int i = 0; i < r->npart; i++) x->out[r->nout + i] = x->mem + r->part[i].at;
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    x->out[r->nout + i] = x->mem + p->at;
+    if (p->state >= 0)
+      x->out[r->nout + i] = eini_fit_at(x, x->mem + p->own_at, s->base[r->nin + r->nout + i],
+                                        p->step, nloop);
+  }
   for (int64_t k = 0; k < g->nparam + nloop; k++) {
     memset(&x->param[k], 0, sizeof *x->param);
     if (k >= g->nparam) {
@@ -16440,8 +16713,25 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_gro
   return eini_fit_merge(x, r, s);
 }
 
+// States before the first slice, or after the last one their results.
+static void eini_fit_states(const eini_fit_state *x, const eini_fit_group *r, int finish) {
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    const eini_tensor *t = &x->f->base.g->tensor[p->tensor];
+    void *state[4] = {NULL, NULL, NULL, NULL};
+    int64_t n = 1;
+    if (p->state != 0) continue;
+    for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
+    for (int k = 0; k < t->rank; k++) n *= t->shape[k];
+    if (!finish) eini_fold_identity(p->folder, n, state);
+    else eini_states_finish(p->folder, t->rank, t->shape, state, t->dtype, x->home[p->tensor],
+                            x->f->base.stride[p->tensor]);
+  }
+}
+
 static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r) {
   for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
+  eini_fit_states(x, r, 0);
   for (int done = 0; !done;) {
     int v = 0;
     for (int l = 0; l < r->c.nloop; l++)
@@ -16455,11 +16745,12 @@ static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r
   }
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
-    if (!p->own) continue;
+    if (!p->own || p->state >= 0) continue;
     x->in[0] = x->mem + p->own_at;
     x->out[0] = x->home[p->tensor];
     EINI_TRY(eini_fit_call(x, r, p->store));
   }
+  eini_fit_states(x, r, 1);
   return EIN_OK;
 }
 
@@ -23021,14 +23312,6 @@ static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int6
   return count;
 }
 
-// Scalars of one element of a partial result: of its state, or one where that merges finished
-// values (the state of logsumexp has two).
-static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
-  if (s->fold < EINI_ARGMAX) return 1;
-  return s->fold < EINI_FOLD_USER ? eini_folds[s->fold].nstate
-                                  : g->monoid[s->fold - EINI_FOLD_USER].nstate;
-}
-
 // join = N * sum of the operands' blocks; agg = N / nagg * (nagg - 1) * the output's block, whose
 // partial results may have several scalars per element.
 static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int64_t *cut,
@@ -23080,16 +23363,6 @@ static double eini_paper_repart(int rank, const double *whole, const double *hav
 
 static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
   return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
-}
-
-// Bytes of one element of a partial result.
-static int64_t eini_partial_bytes(const ein_graph *g, const eini_stmt *s) {
-  if (s->fold < EINI_ARGMAX) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
-  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  int64_t size = (int64_t)ein_dtype_size(eini_fold_value_dtype(g, s->fold, value, s->numpy));
-  if (s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN)
-    return size + (int64_t)ein_dtype_size(EIN_I64);
-  return size * eini_partial_scalars(g, s);
 }
 
 // Elements of the longest task's index space.

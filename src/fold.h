@@ -372,7 +372,7 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
 }
 
 static ein_dtype eini_state_dtype(const eini_folder *f, int s) {
-  return s == 1 && (f->fold == EINI_ARGMAX || f->fold == EINI_ARGMIN) ? EIN_I64 : f->type;
+  return s == 1 && eini_fold_counts(f->fold) ? EIN_I64 : f->type;
 }
 
 // The least (sign -1) or greatest value of an integer dtype.

@@ -24,6 +24,14 @@ typedef struct eini_tensor {
   int64_t line;
 } eini_tensor;
 
+// Results that are states of the statement's fold, into which a block of its points is folded: what
+// a statement over all points would make is what blocks make one after another, finished.
+typedef struct eini_carry {
+  int state[4];          // tensors of the fold's scalars; state[0] is the statement's output
+  const int64_t *extent; // nindex: of the indices of all points, which positions are counted in
+  const int *origin;     // nindex: param that holds the first value of an index; -1: 0
+} eini_carry;
+
 typedef struct eini_stmt {
   int out;               // tensor
   ein_zmap out_map;      // rank(out) x nindex; columns of reduced indices are 0
@@ -38,6 +46,7 @@ typedef struct eini_stmt {
   ein_dtype type;        // logical dtype of the result, before it is stored
   ein_rest rest;         // what happens to elements of out that out_map does not reach
   int order;             // how kernels must fold, EINI_ORDER_*; 0: as they like
+  const eini_carry *carry;  // NULL: results are finished values
   int64_t pos;           // byte in the source, or -1
   int64_t line;          // line in the source, or 0
 } eini_stmt;

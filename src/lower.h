@@ -452,7 +452,8 @@ static ein_status eini_epilogue_begin(const eini_lowering *lo, const eini_stmt *
   t->extra = first;
   t->epi_iota = first + t->nextra;
   t->out = t->epi_iota + t->nepi_iota;
-  t->nstream = t->out + 1;
+  t->carries = s->carry != NULL;
+  t->nstream = t->out + (t->carries ? t->folder.nstate : 1);
   return eini_task_arrays(lo, s, t);
 }
 
@@ -474,7 +475,32 @@ static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
     eini_stream_iotas(lo, t, t->epi_iota, t->nepi_iota, ep->iota, ep->column);
     EINI_TRY(eini_code_compile(lo->a, &ep->e, od, lo->g->function, lo->fast, &t->epi));
   }
+  for (int k = 1; t->carries && k < t->folder.nstate; k++)
+    EINI_TRY(eini_stream_tensor(lo, s, t, t->out + k, s->carry->state[k], &s->out_map,
+                                ep->column));
   return eini_stream_tensor(lo, s, t, t->out, last->out, &last->out_map, ep->column);
+}
+
+// The stream of positions, row-major over the reduced indices: of all points, where the statement
+// has a block of them.
+static ein_status eini_task_positions(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
+  const eini_carry *c = s->carry;
+  int64_t stride = 1;
+  t->ref[t->pos].slot = -1;
+  t->ref[t->pos].dtype = EIN_I64;
+  t->origin = EINI_NEW(lo->a, int, c == NULL ? 0 : s->nindex);
+  t->origin_step = EINI_NEW(lo->a, int64_t, c == NULL ? 0 : s->nindex);
+  if (t->origin == NULL || t->origin_step == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = s->nindex - 1; i >= s->nfree; i--) {
+    t->stride[(int64_t)t->pos * t->nindex + i] = stride;
+    if (c != NULL && c->origin[i] >= 0) {
+      t->origin[t->norigin] = c->origin[i];
+      t->origin_step[t->norigin++] = stride;
+    }
+    const int64_t extent = c == NULL ? s->index[i].extent : c->extent[i];
+    if (eini_mul_overflow(stride, eini_max64(extent, 1), &stride)) return EIN_ERR_TOO_LARGE;
+  }
+  return EIN_OK;
 }
 
 // The fold of a statement, and its expression converted to the fold's value type.
@@ -500,7 +526,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
   EINI_TRY(eini_expr_iotas(lo->a, &e, &iota, &t->niota));
   e.cap = e.n;
   EINI_TRY(eini_task_fold(lo, s, &e, t));
-  int arg = s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN;
+  int arg = eini_fold_counts(s->fold);
   t->nop = s->noperand;
   t->pos = arg ? t->nop + t->niota : -1;
   EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop + t->niota + arg, t, &ep));
@@ -513,14 +539,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
     od[k] = t->ref[k].dtype;
   }
   eini_stream_iotas(lo, t, t->nop, t->niota, iota, NULL);
-  int64_t stride = 1;
-  for (int i = s->nindex - 1; arg && i >= s->nfree; i--) {
-    t->ref[t->pos].slot = -1;
-    t->ref[t->pos].dtype = EIN_I64;
-    t->stride[(int64_t)t->pos * t->nindex + i] = stride;
-    if (eini_mul_overflow(stride, eini_max64(s->index[i].extent, 1), &stride))
-      return EIN_ERR_TOO_LARGE;
-  }
+  if (arg) EINI_TRY(eini_task_positions(lo, s, t));
   EINI_TRY(eini_code_compile(lo->a, &e, od, lo->g->function, lo->fast, &t->code));
   return eini_epilogue_end(lo, s, f, &ep, t->folder.result, t);
 }

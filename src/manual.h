@@ -28,8 +28,8 @@
 //   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
-//   plans         >>lower >>products >>leaves >>order >>group >>accuracy >>overflow >>plan
-//                 >>units >>execute >>explain >>request >>path-text >>call >>graph-plan
+//   plans         >>block >>lower >>products >>leaves >>order >>group >>accuracy >>overflow
+//                 >>plan >>units >>execute >>explain >>request >>path-text >>call >>graph-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public
@@ -274,10 +274,10 @@
 // - statements are put into an order with fewer intermediates alive;
 // - consecutive statements (a region) run in loops over slices of indices. An index is sliced
 //   through all statements whose intermediates have it as an axis; where a statement folds it, the
-//   results of slices are merged (sum prod max min any all logsumexp), at the end of the region
-//   where what follows is linear in them. Inputs and outputs are views of yours, shifted from
-//   slice to slice, halos of windows (X[2*h+r]) included. Only tensors that cross from one region
-//   to another are stored as a whole.
+//   results of slices are merged, at the end of the region where what follows is linear in them;
+//   of mean, var, argmax, argmin and monoids of your own, slices are folded into states. Inputs
+//   and outputs are views of yours, shifted from slice to slice, halos of windows (X[2*h+r])
+//   included. Only tensors that cross from one region to another are stored as a whole.
 // - a statement that lacks the sliced index is computed again for every slice where that pays;
 //   ein_plan_info.repeated_flops says how much.
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round

@@ -41,6 +41,9 @@ typedef struct eini_task {
   int has_epi;
   eini_folder folder;
   int no_reduction;            // the reduced space is empty: only identities are stored
+  int carries;                 // streams out, out + 1, .. are states: read first, and not finished
+  int norigin, *origin;        // params that positions count from, and how far each moves them
+  int64_t *origin_step;
   int nouter, *outer;          // free loops around the chunk, outermost first
   int ninner, *inner;          // reduced loops around the chunk (inside the accumulators)
   int nchunk, *chunk;          // indices the chunk runs over, innermost last
@@ -185,6 +188,31 @@ static void eini_nest_epilogue(eini_nest *w, int64_t n, void *v) {
   eini_nest_store(w, n, (ein_dtype)t->epi.type, r);
 }
 
+// n states at the current place into the accumulators, or back.
+static void eini_nest_states(eini_nest *w, int64_t n, int back) {
+  const eini_task *t = w->t;
+  for (int k = 0; k < t->folder.nstate; k++) {
+    const int o = t->out + k;
+    const size_t size = eini_dtypes[t->ref[o].dtype].size;
+    const int64_t *table = t->table != NULL && !t->chunk_reduced ? t->table[o] : NULL;
+    const int64_t step = t->chunk_reduced ? 1 : w->step[o];
+    char *p = w->slot[t->ref[o].slot] + t->ref[o].offset + w->at[o] * (int64_t)size;
+    if (back) eini_scatter(size, n, w->acc[k], p, step, table);
+    else eini_gather(size, n, p, step, table, w->acc[k]);
+  }
+}
+
+// Before and after the fold of n results.
+static void eini_nest_open(eini_nest *w, int64_t n) {
+  if (w->t->carries) eini_nest_states(w, n, 0);
+  else eini_fold_identity(&w->t->folder, n, w->acc);
+}
+
+static void eini_nest_close(eini_nest *w, int64_t n) {
+  if (w->t->carries) eini_nest_states(w, n, 1);
+  else eini_nest_epilogue(w, n, eini_fold_finish(&w->t->folder, n, w->acc, w->out));
+}
+
 static const int64_t *eini_nest_pos(eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   if (t->pos < 0) return NULL;
@@ -235,14 +263,14 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
     eini_fold_across(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
     return;
   }
-  eini_fold_identity(&t->folder, n, w->acc);
+  eini_nest_open(w, n);
   if (!t->no_reduction && !eini_nest_down(w, n)) {
     do {
       void *v = eini_code_run(&w->ev, n, NULL);
       eini_fold_down(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
     } while (eini_nest_next(w, t->ninner, t->inner));
   }
-  eini_nest_epilogue(w, n, eini_fold_finish(&t->folder, n, w->acc, w->out));
+  eini_nest_close(w, n);
 }
 
 // All chunks of the current place, then back to it.
@@ -282,6 +310,8 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
     w->step[s] = t->nchunk > 0 ? t->stride[(int64_t)s * t->nindex + t->chunk[t->nchunk - 1]] : 0;
     w->base[s] = t->ref[s].slot < 0 ? NULL : slot[t->ref[s].slot] + t->ref[s].offset;
   }
+  for (int k = 0; k < t->norigin; k++)
+    w->at[t->pos] += eini_f64_to_i64(param[t->origin[k]].re) * t->origin_step[k];
   for (int i = 0; i < t->nindex; i++) {
     w->extent[i] = t->extent[i];
     w->index[i] = 0;
@@ -336,13 +366,13 @@ static void eini_mapreduce_run(const eini_task *t, char *const *slot, const ein_
       eini_nest_chunks(&w);
       continue;
     }
-    eini_fold_identity(&t->folder, 1, w.acc);
+    eini_nest_open(&w, 1);
     if (!t->no_reduction) {
       do {
         eini_nest_chunks(&w);
       } while (eini_nest_next(&w, t->ninner, t->inner));
     }
-    eini_nest_epilogue(&w, 1, eini_fold_finish(&t->folder, 1, w.acc, w.out));
+    eini_nest_close(&w, 1);
   } while (eini_nest_next(&w, t->nouter, t->outer));
 }
 

@@ -50,12 +50,6 @@ static int eini_fit_read(const eini_fit_nest *n, int t) {
   return 0;
 }
 
-// Can results of slices be merged?
-static int eini_fit_foldable(int fold) {
-  return fold == EINI_SUM || fold == EINI_PROD || fold == EINI_MAX || fold == EINI_MIN ||
-         fold == EINI_ANY || fold == EINI_ALL || fold == EINI_LOGSUMEXP;
-}
-
 // Declared ahead: an index marks axes, an axis marks indices.
 static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, int axis);
 
@@ -131,8 +125,9 @@ static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u,
   if (s->rest != EIN_REST_ERROR || s->index[index].extent != c->extent) return 0;
   if (!eini_order_cuts(g, s, index)) return 0;
   if (index >= s->nfree) {
-    if (!eini_fit_foldable(s->fold) || out->nstmt != 1) return 0;
+    if (out->nstmt != 1) return 0;
     if (eini_fit_read(n, s->out)) {
+      if (eini_fold_carries(s->fold)) return 0;  // states are read by nobody
       if (c->fold != EINI_FOLD_NONE && c->fold != s->fold) return 0;
       c->fold = s->fold;
       if (!eini_fit_mark_part(n, c, s->out)) return 0;
@@ -203,11 +198,15 @@ static int eini_fit_merge_fold(const eini_fit_nest *n, int u, unsigned *folded) 
   return fold;
 }
 
-// Can the loops of a nest stand together?
+// Can the loops of a nest stand together? What is folded into states is computed once.
 static int eini_fit_agree(const eini_fit_nest *n) {
   unsigned folded;
-  for (int u = n->from; u < n->to; u++)
-    if (eini_fit_merge_fold(n, u, &folded) < 0) return 0;
+  for (int u = n->from; u < n->to; u++) {
+    int fold = eini_fit_merge_fold(n, u, &folded);
+    if (fold < 0) return 0;
+    for (int l = 0; l < n->nloop && eini_fold_carries(fold); l++)
+      if (n->cls[l]->col[u - n->from] < 0) return 0;
+  }
   return 1;
 }
 

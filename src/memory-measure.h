@@ -45,7 +45,13 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
   ein_dtype type = ein_dtype_compute(s->type);
   int64_t bytes = 0;
   unsigned folded;
-  if (eini_fit_inner(n, s->out) || eini_fit_merge_fold(n, u, &folded) <= EINI_FOLD_NONE) return 0;
+  int fold = eini_fit_inner(n, s->out) ? EINI_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
+  if (fold <= EINI_FOLD_NONE) return 0;
+  if (eini_fold_carries(fold)) {
+    double states = (double)eini_partial_bytes(n->b->g, s) + EINI_ALIGN;
+    for (int r = 0; r < x->rank; r++) states *= (double)x->shape[r];
+    return states < (double)EINI_FIT_MOST ? (int64_t)states : EINI_FIT_MOST;
+  }
   for (int merged = 0; merged <= (x->dtype != type); merged++) {
     int64_t count = 1;
     for (int r = 0; r < x->rank; r++) {
@@ -60,6 +66,17 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
     bytes = eini_fit_sum(bytes, count < 0 ? INT64_MAX : count);
   }
   return bytes;
+}
+
+// Bytes that partial results of statement u move: values are stored, read again, and merged; states
+// are read and stored, the block of a slice at a time.
+static double eini_fit_part_traffic(const eini_fit_nest *n, int u) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  double times = 3;
+  for (int l = 0; l < n->nloop; l++)
+    if (!eini_fold_carries(s->fold) || n->cls[l]->col[u - n->from] >= s->nfree)
+      times *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
+  return times * (double)eini_fit_part_bytes(n, u);
 }
 
 // Most bytes of intermediates alive within one slice, and of partial results.
@@ -154,7 +171,7 @@ static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int6
     }
     for (int k = 0; k < s->noperand; k++)
       bytes += eini_fit_traffic(n, u, s->operand[k], &s->proj[k]);
-    bytes += 3 * slices * (double)eini_fit_part_bytes(n, u);
+    bytes += eini_fit_part_traffic(n, u);
     out->flops += flops * again;
     out->again += flops * (again - 1);
     double compute = flops * again / j->flops, move = bytes / j->bandwidth;

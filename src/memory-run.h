@@ -66,13 +66,13 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *
                                  const eini_fit_slice *s) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
-    int again = 0, first = 1;
+    int again = p->state >= 0, first = 1;
     for (int l = 0; l < r->c.nloop; l++) {
       if (x->at[l] == 0) continue;
       again = again || (p->absent >> l & 1);
       first = first && !(p->folded >> l & 1);
     }
-    if (again) continue;  // these results were merged before
+    if (again) continue;  // these results were merged before, or slices are folded into them
     char *home = p->own ? x->mem + p->own_at : x->home[p->tensor];
     x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->step, r->c.nloop);
     x->in[1] = x->mem + p->at;
@@ -95,7 +95,13 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_gro
     x->out[i] = eini_fit_at(x, x->home[r->out[i].tensor], s->base[r->nin + i], r->out[i].step,
                             nloop);
   }
-  for (int i = 0; i < r->npart; i++) x->out[r->nout + i] = x->mem + r->part[i].at;
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    x->out[r->nout + i] = x->mem + p->at;
+    if (p->state >= 0)
+      x->out[r->nout + i] = eini_fit_at(x, x->mem + p->own_at, s->base[r->nin + r->nout + i],
+                                        p->step, nloop);
+  }
   for (int64_t k = 0; k < g->nparam + nloop; k++) {
     memset(&x->param[k], 0, sizeof *x->param);
     if (k >= g->nparam) {
@@ -109,8 +115,25 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_gro
   return eini_fit_merge(x, r, s);
 }
 
+// States before the first slice, or after the last one their results.
+static void eini_fit_states(const eini_fit_state *x, const eini_fit_group *r, int finish) {
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    const eini_tensor *t = &x->f->base.g->tensor[p->tensor];
+    void *state[4] = {NULL, NULL, NULL, NULL};
+    int64_t n = 1;
+    if (p->state != 0) continue;
+    for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
+    for (int k = 0; k < t->rank; k++) n *= t->shape[k];
+    if (!finish) eini_fold_identity(p->folder, n, state);
+    else eini_states_finish(p->folder, t->rank, t->shape, state, t->dtype, x->home[p->tensor],
+                            x->f->base.stride[p->tensor]);
+  }
+}
+
 static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r) {
   for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
+  eini_fit_states(x, r, 0);
   for (int done = 0; !done;) {
     int v = 0;
     for (int l = 0; l < r->c.nloop; l++)
@@ -124,11 +147,12 @@ static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r
   }
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
-    if (!p->own) continue;
+    if (!p->own || p->state >= 0) continue;
     x->in[0] = x->mem + p->own_at;
     x->out[0] = x->home[p->tensor];
     EINI_TRY(eini_fit_call(x, r, p->store));
   }
+  eini_fit_states(x, r, 1);
   return EIN_OK;
 }
 

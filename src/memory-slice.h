@@ -11,9 +11,12 @@ typedef struct eini_fit_port {
   int64_t step[EINI_FIT_LOOPS];
 } eini_fit_port;
 
-// Partial results of statement stmt and where they are merged.
+// Partial results of statement stmt and where they are merged. Those that are states have a part
+// for each scalar, into which slices fold: they need no memory of their own.
 typedef struct eini_fit_part {
   int stmt, tensor, sub;
+  int state;                    // its number; -1: they are values
+  eini_folder *folder;          // of states, from the first of their parts
   ein_dtype type;               // of partial results
   int fold;                     // that merges them
   unsigned folded, absent;      // loops whose slices are merged, and that the statement lacks
@@ -151,7 +154,7 @@ static int eini_fit_part_of(const eini_fit_group *r, int u) {
 }
 
 static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned folded,
-                                    unsigned absent) {
+                                    unsigned absent, eini_folder *f, int state) {
   const eini_stmt *s = &w->f->base.g->stmt[u];
   const eini_tensor *x = &w->f->base.g->tensor[s->out];
   eini_arena *a = &w->f->arena;
@@ -159,11 +162,13 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned
   int64_t count = 0;
   p->stmt = u;
   p->tensor = s->out;
-  p->type = ein_dtype_compute(s->type);
+  p->state = state;
+  p->folder = state == 0 ? f : NULL;
+  p->type = state < 0 ? ein_dtype_compute(s->type) : eini_state_dtype(f, state);
   p->fold = fold;
   p->folded = folded;
   p->absent = absent;
-  p->own = p->type != x->dtype;
+  p->own = state >= 0 || p->type != x->dtype;
   p->stride = w->f->base.stride[s->out];
   p->coef = EINI_NEW(a, int64_t, (int64_t)x->rank * w->n.nloop);
   if (p->coef == NULL) return EIN_ERR_NO_MEMORY;
@@ -177,6 +182,18 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned
   return EIN_OK;
 }
 
+// The parts of a statement that is folded over slices.
+static ein_status eini_fit_parts_add(eini_fit_maker *w, int u, int fold, unsigned folded,
+                                     unsigned absent) {
+  if (!eini_fold_carries(fold)) return eini_fit_part_add(w, u, fold, folded, absent, NULL, -1);
+  eini_folder *f = EINI_NEW(&w->f->arena, eini_folder, 1);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_states_folder(w->f->base.g, &w->f->base.g->stmt[u], f));
+  for (int k = 0; k < f->nstate; k++)
+    EINI_TRY(eini_fit_part_add(w, u, fold, folded, absent, f, k));
+  return EIN_OK;
+}
+
 // What the region reads and writes outside of its slices.
 static ein_status eini_fit_ports(eini_fit_maker *w) {
   const eini_fit_nest *n = &w->n;
@@ -185,7 +202,7 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
   for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
   r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
   r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
-  r->part = EINI_NEW(&w->f->arena, eini_fit_part, len);
+  r->part = EINI_NEW(&w->f->arena, eini_fit_part, 4 * (int64_t)len);
   if (r->in == NULL || r->out == NULL || r->part == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
@@ -198,7 +215,7 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
         EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k], &id));
     }
     if (eini_fit_inner(n, s->out)) continue;
-    if (fold != EINI_FOLD_NONE) EINI_TRY(eini_fit_part_add(w, u, fold, folded, absent));
+    if (fold != EINI_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
     else
       EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map, &id));
   }

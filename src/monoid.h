@@ -34,6 +34,9 @@ static const eini_fold_row eini_folds[EINI_FOLD_USER] = {
     {"mean", 1, 0, 0},
     {"var", 3, 0, 0}};
 
+// Does the fold's state hold positions?
+static int eini_fold_counts(int fold) { return fold == EINI_ARGMAX || fold == EINI_ARGMIN; }
+
 static int eini_fold_find(const char *name, int64_t n) {
   for (int i = EINI_SUM; i < EINI_FOLD_USER; i++) {
     if ((int64_t)strlen(eini_folds[i].name) == n &&

@@ -8,16 +8,6 @@ static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
   return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
 }
 
-// Bytes of one element of a partial result.
-static int64_t eini_partial_bytes(const ein_graph *g, const eini_stmt *s) {
-  if (s->fold < EINI_ARGMAX) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
-  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  int64_t size = (int64_t)ein_dtype_size(eini_fold_value_dtype(g, s->fold, value, s->numpy));
-  if (s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN)
-    return size + (int64_t)ein_dtype_size(EIN_I64);
-  return size * eini_partial_scalars(g, s);
-}
-
 // Elements of the longest task's index space.
 static double eini_task_points(const eini_stmt *s, const int64_t *cut) {
   double points = 1;

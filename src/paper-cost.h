@@ -30,14 +30,6 @@ static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int6
   return count;
 }
 
-// Scalars of one element of a partial result: of its state, or one where that merges finished
-// values (the state of logsumexp has two).
-static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
-  if (s->fold < EINI_ARGMAX) return 1;
-  return s->fold < EINI_FOLD_USER ? eini_folds[s->fold].nstate
-                                  : g->monoid[s->fold - EINI_FOLD_USER].nstate;
-}
-
 // join = N * sum of the operands' blocks; agg = N / nagg * (nagg - 1) * the output's block, whose
 // partial results may have several scalars per element.
 static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int64_t *cut,

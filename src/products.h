@@ -372,6 +372,7 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   int x = 0, y = 0, found = eini_pair_match(s, &x, &y);
   const eini_expr *e = &s->expr;
   *yes = 0;
+  if (s->carry != NULL) return EIN_OK;
   // Products alone keep -0, which a sum from 0 does not: no kernel that some blocks may not get.
   if (lo->g->ordered && (s->order ? !(s->order & EINI_ORDER_TILES) : s->fold == EINI_FOLD_NONE))
     return EIN_OK;

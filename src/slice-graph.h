@@ -44,12 +44,13 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
     EINI_TRY(eini_fit_box(w, kind, id, &g->arena, &low[i], &shape));
     w->s->base[i] = eini_fit_shift(x->rank, low[i], stride, dtype);
     EINI_TRY(eini_fit_tensor(w, g, t, kind == 0 ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT, dtype, shape,
-                             kind == 2 ? NULL : stride, view,
+                             kind == 2 && r->part[id].state < 0 ? NULL : stride, view,
                              kind == 0 ? &r->in[id].sub : kind == 1 ? &r->out[id].sub
                                                                     : &r->part[id].sub));
     if (kind == 1) w->inner[t] = r->out[id].sub;
-    for (int k = 0; k < x->rank && kind == 2; k++) count *= shape[k];
-    if (kind == 2) r->part[id].bytes = eini_max64(r->part[id].bytes, eini_fit_padded(count, dtype));
+    if (kind < 2 || r->part[id].state >= 0) continue;
+    for (int k = 0; k < x->rank; k++) count *= shape[k];
+    r->part[id].bytes = eini_max64(r->part[id].bytes, eini_fit_padded(count, dtype));
   }
   for (int u = w->n.from; u < w->n.to; u++) {
     int t = b->g->stmt[u].out;
@@ -67,34 +68,28 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
   return EIN_OK;
 }
 
-// A statement's expression: sliced indices count from the slice's origin, a param.
-static ein_status eini_fit_expr(const eini_fit_maker *w, int u, eini_arena *a, eini_expr *out) {
-  const eini_expr *e = &w->n.b->g->stmt[u].expr;
-  int *map = EINI_NEW(a, int, e->n);
-  if (map == NULL) return EIN_ERR_NO_MEMORY;
-  memset(out, 0, sizeof *out);
-  for (int64_t i = 0; i < e->n; i++) {
-    eini_node v = e->node[i];
-    int args[EINI_ARGS_MAX] = {0};
-    for (int k = 0; k < eini_node_args(&v); k++) args[k] = map[eini_node_arg(e, &v, k)];
-    if (v.op == EINI_OP_CALL) {
-      map[i] = eini_expr_call(a, out, v.pos, v.arg[0], v.arg[2], args);
-      if (map[i] >= 0) out->node[map[i]].dtype = v.dtype;
-    } else {
-      map[i] = eini_expr_add(a, out, v.op, v.pos, 0, 0, 0);
-      for (int k = 0; k < eini_ops[v.op].args; k++) v.arg[k] = args[k];
-      if (map[i] >= 0) out->node[map[i]] = v;
-    }
-    for (int l = 0; l < w->n.nloop && v.op == EINI_OP_INDEX && map[i] >= 0; l++) {
-      if (w->n.cls[l]->col[u - w->n.from] != v.arg[0]) continue;
-      int origin = eini_expr_add(a, out, EINI_OP_PARAM, v.pos, (int)w->n.b->g->nparam + l, 0, 0);
-      if (origin >= 0) out->node[origin].dtype = EIN_I64;
-      map[i] = eini_expr_pair(a, out, EINI_OP_ADD, map[i], origin);
-      if (map[i] >= 0) out->node[map[i]].dtype = EIN_I64;
-    }
-    if (map[i] < 0) return EIN_ERR_NO_MEMORY;
+// Sliced indices count from the slice's origin, a param; and so do positions.
+static ein_status eini_fit_origins(const eini_fit_maker *w, int u, eini_arena *a, eini_stmt *s) {
+  const eini_stmt *from = &w->n.b->g->stmt[u];
+  int part = eini_fit_part_of(w->r, u);
+  int *param = EINI_NEW(a, int, from->nindex);
+  int64_t *extent = EINI_NEW(a, int64_t, from->nindex);
+  eini_carry *c = EINI_NEW(a, eini_carry, 1);
+  if (param == NULL || extent == NULL || c == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < from->nindex; i++) {
+    extent[i] = from->index[i].extent;
+    param[i] = -1;
+    for (int l = 0; l < w->n.nloop; l++)
+      if (w->n.cls[l]->col[u - w->n.from] == i) param[i] = (int)w->n.b->g->nparam + l;
   }
-  return EIN_OK;
+  c->origin = param;
+  c->extent = extent;
+  if (part >= 0 && w->r->part[part].state == 0) {
+    for (int k = 0; k < w->r->part[part].folder->nstate; k++)
+      c->state[k] = w->r->part[part + k].sub;
+    s->carry = c;
+  }
+  return eini_block_expr(a, &from->expr, param, &s->expr);
 }
 
 // Which view an access to a tensor outside goes through.
@@ -151,7 +146,7 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u, int64_t 
     EINI_TRY(eini_map_bounds(&s->proj[k], s->index, g->tensor[operand[k]].shape, a, &row, &bad));
   }
   EINI_TRY(eini_map_bounds(&s->out_map, s->index, g->tensor[to].shape, a, &row, &bad));
-  return eini_fit_expr(w, u, a, &s->expr);
+  return eini_fit_origins(w, u, a, s);
 }
 
 // ---- plans ----
@@ -213,30 +208,11 @@ static ein_status eini_fit_each(ein_graph *g, int out, int nop, const int *op, e
 }
 
 // first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
-static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold) {
-  int old = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
-  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
-  int first = eini_expr_add(a, e, EINI_OP_PARAM, -1, 0, 0, 0), both;
-  if (old < 0 || x < 0 || first < 0) return -1;
-  if (fold == EINI_LOGSUMEXP) {  // equal infinities have no difference
-    int hi = eini_expr_pair(a, e, EINI_OP_MAX, old, x);
-    int lo = eini_expr_pair(a, e, EINI_OP_MIN, old, x);
-    int gap = eini_expr_pair(a, e, EINI_OP_SUB, lo, hi);
-    int same = eini_expr_pair(a, e, EINI_OP_EQ, old, x);
-    int zero = eini_expr_int(a, e, -1, 0);
-    if (gap < 0 || same < 0 || zero < 0) return -1;
-    int d = eini_expr_add(a, e, EINI_OP_WHERE, -1, same, zero, gap);
-    int rise = d < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EXP, -1, d, 0, 0);
-    rise = eini_expr_pair(a, e, EINI_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
-    rise = rise < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, rise, 0, 0);
-    both = eini_expr_pair(a, e, EINI_OP_ADD, hi, rise);
-  } else {
-    int op = fold == EINI_SUM ? EINI_OP_ADD : fold == EINI_PROD ? EINI_OP_MUL
-             : fold == EINI_MAX ? EINI_OP_MAX : fold == EINI_MIN ? EINI_OP_MIN
-             : fold == EINI_ANY ? EINI_OP_OR : EINI_OP_AND;
-    both = eini_expr_pair(a, e, op, old, x);
-  }
-  return both < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, first, x, both);
+static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold, ein_dtype type) {
+  int both = eini_block_merge_expr(a, fold, type, e);
+  int x = both < 0 ? -1 : eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
+  int first = x < 0 ? -1 : eini_expr_add(a, e, EINI_OP_PARAM, -1, 0, 0, 0);
+  return first < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, first, x, both);
 }
 
 // A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
@@ -260,7 +236,7 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
     EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
   EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
   EINI_TRY(eini_fit_each(g, out, nop, op, &s));
-  id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold)
+  id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold, type)
                 : eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
@@ -280,17 +256,15 @@ static ein_status eini_fit_merges(eini_fit_maker *w, int v) {
   for (int i = 0; i < r->npart; i++) {
     eini_fit_part *p = &r->part[i];
     const eini_tensor *x = &s->plan->graph->tensor[p->sub];
+    if (p->state >= 0) continue;
     for (int o = 0; o < v && s->merge[i] == NULL; o++) {
       if (r->slice[o].plan == NULL) continue;
       const eini_tensor *y = &r->slice[o].plan->graph->tensor[p->sub];
       size_t bytes = (size_t)x->rank * sizeof *x->shape;
       if (bytes == 0 || memcmp(x->shape, y->shape, bytes) == 0) s->merge[i] = r->slice[o].merge[i];
     }
-    int fold = p->fold;
-    if (p->type == EIN_BOOL && fold == EINI_SUM) fold = EINI_ANY;  // of NumPy strings
-    if (p->type == EIN_BOOL && fold == EINI_PROD) fold = EINI_ALL;
     if (s->merge[i] == NULL) {
-      EINI_TRY(eini_fit_each_plan(w, x->rank, x->shape, fold, p->type, p->type, p->stride,
+      EINI_TRY(eini_fit_each_plan(w, x->rank, x->shape, p->fold, p->type, p->type, p->stride,
                                   &s->merge[i]));
     }
     if (p->own && p->store == NULL) {
@@ -393,7 +367,7 @@ static int64_t eini_fit_head(const eini_fit_layout *f) {
 static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   const eini_fit_base *b = &f->base;
   eini_arena scratch;
-  int64_t room = b->g->ntensor + f->nregion + 2 * b->g->nstmt;
+  int64_t room = b->g->ntensor + f->nregion + 8 * b->g->nstmt;
   int n = 0;
   eini_arena_init(&scratch, &f->arena.al);
   eini_fit_item *item = EINI_NEW(&scratch, eini_fit_item, room);

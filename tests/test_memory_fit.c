@@ -25,6 +25,8 @@ static unsigned long long which, budget;
     }                                                                                     \
   } while (0)
 
+#include "monoids.h"
+
 // ---- an allocator that counts bytes, and fails at a call ----------------------------------------
 
 static size_t live, top;
@@ -361,6 +363,96 @@ static void test_programs(ein_ctx *ctx) {
     scene_open(&s, g, 100 + which);
     for (int order = 0; order < 2; order++) all_targets(ctx, &s, order);
     for (int again = 0; again < 10; again++) any_regions(ctx, &s, again % 2);
+    scene_close(&s);
+    ein_graph_destroy(g);
+  }
+}
+
+// ---- states -------------------------------------------------------------------------------------
+// Folds whose partial results are states of several scalars, or finished after all are merged, are
+// sliced along what they reduce. Of a tensor that is made, and of one that the slices read.
+
+static const char *const state_folds[] = {"mean", "var", "argmax", "argmin", "logsumexp", "span",
+                                          "spread", "parity"};
+static const char *const state_forms[] = {
+    "T[i,j] = A[i,j]*2\nY = %s[i,j](T[i,j])\n",
+    "T[i,j] = A[i,j]\nY[j] = %s[i](T[i,j])\n",
+    "T[j,i] = A[i,j]\nY[i] = %s[j](T[j,i])\n",
+    "T[i,j] = A[i,j]\nY[j=%d,k=3] = %s[i=%d](T[i,j]*(k+i))\n",
+    "Y[j=%d,i=%d] = %s[l=2,i2=%d](A[i2,j]+l*A[i,j])\nZ[i] = sum[j](A[i,j])\noutput Y, Z\n",
+    "T[i,j] = A[i,j]\nY[j=%d] : f16 = %s[i=%d](T[%d-i,j])\nU[j] = Y[j]*2\noutput Y, U\n"};
+static const char *const state_dtypes[] = {"bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16",
+                                           "f32", "f64", "c64", "c128"};
+#define STATE_FOLDS ((int)(sizeof state_folds / sizeof *state_folds))
+#define STATE_FORMS ((int)(sizeof state_forms / sizeof *state_forms))
+#define STATE_DTYPES ((int)(sizeof state_dtypes / sizeof *state_dtypes))
+
+// The program of a form; NULL where the fold has no such values.
+static ein_graph *state_program(ein_ctx *ctx, int form, const char *fold, const char *dtype, int i,
+                                int j) {
+  static char body[512], all[1024];
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  const char *f = state_forms[form];
+  switch (form) {
+    case 3: snprintf(body, sizeof body, f, j, fold, i); break;
+    case 4: snprintf(body, sizeof body, f, j, i, fold, i); break;
+    case 5: snprintf(body, sizeof body, f, j, fold, i, i - 1); break;
+    default: snprintf(body, sizeof body, f, fold); break;
+  }
+  snprintf(all, sizeof all, "input A[i=%d,j=%d] : %s\n%s", i, j, dtype, body);
+  memset(&d, 0, sizeof d);
+  d.text = what = all;
+  ein_status st = ein_graph_parse(ctx, &d, &g);
+  CHECK(st == EIN_OK || st == EIN_ERR_DTYPE || st == EIN_ERR_EMPTY);
+  return g;
+}
+
+static void test_states(ein_ctx *ctx) {
+  static const int extent[][2] = {{5, 7}, {1, 1}, {19, 1}, {1, 6}, {300, 3}, {3, 40}};
+  int before = sliced, ran = 0;
+  monoids_add(ctx);
+  for (which = 0; which < (unsigned long long)STATE_FOLDS * STATE_FORMS * STATE_DTYPES * 7;
+       which++) {
+    rng_state = which;
+    int n = (int)which, size = n % 7;
+    int i = size < 6 ? extent[size][0] : 0, j = size < 6 ? extent[size][1] : 4;
+    const char *fold = state_folds[n / 7 % STATE_FOLDS];
+    ein_graph *g = state_program(ctx, n / 7 / STATE_FOLDS % STATE_FORMS, fold,
+                                 state_dtypes[n / 7 / STATE_FOLDS / STATE_FORMS], i, j);
+    scene s;
+    if (g == NULL) continue;
+    scene_open(&s, g, 300 + which);
+    any_regions(ctx, &s, 0);
+    for (int t = 0; t < s.n && n % 2; t++) {
+      const eini_tensor *x = &g->tensor[t];
+      if (x->role == EIN_ROLE_INPUT) orc_special_fill(x->dtype, orc_count(x), s.data[t], which);
+    }
+    orc_eval_err(g, s.data, s.err, s.param);
+    for (int again = 0; again < 3; again++) any_regions(ctx, &s, again % 2);
+    if (n % 5 == 0) all_targets(ctx, &s, 0);
+    scene_close(&s);
+    ein_graph_destroy(g);
+    ran++;
+  }
+  CHECK(sliced - before > ran);
+}
+
+// The least budget of a fold to one result is far below what it folds.
+static void test_state_budgets(ein_ctx *ctx) {
+  for (which = 0; which < (unsigned long long)STATE_FOLDS * 3; which++) {
+    static const char *const types[] = {"f32", "f64", "i32"};
+    const int side = 400;
+    const size_t bytes = (size_t)side * (size_t)side * (which % 3 == 1 ? 8 : 4);
+    ein_graph *g = state_program(ctx, 0, state_folds[which / 3], types[which % 3], side, side);
+    scene s;
+    size_t peak = 0, least = 0;
+    if (g == NULL) continue;
+    scene_open(&s, g, 900 + which);
+    CHECK(under(ctx, &s, 2000, &peak, &least) == EIN_ERR_TOO_LARGE);
+    CHECK(least > 2000 && least < bytes / 4);
+    CHECK(under(ctx, &s, least, &peak, NULL) == EIN_OK);
+    if (which % 3 == 0) shrink(ctx, &s, 50);
     scene_close(&s);
     ein_graph_destroy(g);
   }
@@ -957,6 +1049,9 @@ int main(void) {
   ein_ctx *ctx = new_ctx();
   test_programs(ctx);
   printf("programs: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
+  test_states(ctx);
+  test_state_budgets(ctx);
+  printf("states: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   test_random(ctx, FEW(600));
   printf("random: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   sliced = 0;

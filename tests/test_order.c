@@ -233,6 +233,10 @@ static const char *const programs[] = {
     "input A[i=600,k=40], B[k,j=700], C[j,l=30] : f64\n"
     "T[i,j] = sum[k](A[i,k]*B[k,j])\nE[i,j] = exp(T[i,j]/64)\nM[i] = logsumexp[j](T[i,j])\n"
     "Y[i,l] = sum[j](E[i,j]*C[j,l])\noutput M, Y\n",
+    "input A[i=600,k=4], B[k,j=700] : i32\nT[i,j] = sum[k](A[i,k]*B[k,j])\n"
+    "Y = argmax[i,j](mod(T[i,j],97))\nZ[j] = argmin[i](T[i,j])\noutput Y, Z\n",
+    "input A[i=600,k=4], B[k,j=700] : f32\nT[i,j] = sum[k](A[i,k]*B[k,j])\n"
+    "Y = argmax[i,j](T[i,j])\nZ = var[i,j](T[i,j])\nW[j] = mean[i](T[i,j])\noutput Y, Z, W\n",
     "input X[i=200003], G[j=50,i] : f32\nY = spread[i](X[i])\nZ[j] = span[i](G[j,i])\n"
     "V = var[j,i](G[j,i])\noutput Y, Z, V\n",
     "input X[i=40001,j=9] : c128\nY = mean[i,j](X[i,j])\nZ[j] = mean[i](X[i,j])\noutput Y, Z\n",
