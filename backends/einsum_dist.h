@@ -319,24 +319,6 @@ static void eini_dist_range(const eini_dist_space *x, int64_t place, int64_t *lo
   }
 }
 
-// The smallest box [from, to) that holds the image of index ranges; empty without points.
-static void eini_dist_hull(const ein_zmap *m, const int64_t *lo, const int64_t *hi, int64_t *from,
-                           int64_t *to) {
-  ein_zrange y;
-  y.rank = m->rows;
-  y.start = from;
-  y.end = to;
-  // Every access was proved to stay inside a tensor, so nothing wraps.
-  if (eini_zmap_image(m, m->cols, lo, hi, &y) == EIN_OK) return;
-  for (int r = 0; r < m->rows; r++) from[r] = to[r] = 0;
-}
-
-static int64_t eini_dist_volume(int rank, const int64_t *from, const int64_t *to) {
-  int64_t n = 1;
-  for (int r = 0; r < rank; r++) n *= eini_max64(to[r] - from[r], 0);
-  return n;
-}
-
 // Number of the partial result a task computes: the pieces of cut reduced indices, row-major.
 static int64_t eini_dist_partial(const eini_dist_space *x, int64_t place) {
   int64_t n = 0;
@@ -508,7 +490,7 @@ static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, in
 static int eini_dist_near_begin(const eini_dist_space *x, const ein_zmap *m, int n,
                                 const int64_t *from, const int64_t *to, eini_dist_near *w) {
   w->n = 0;
-  if (eini_dist_volume(m->rows, from, to) == 0) return 0;
+  if (eini_block_volume(m->rows, from, to) == 0) return 0;
   for (int k = 0; k < x->ncut; k++) {
     int i = x->index[k], at = w->n;
     if (i >= n) continue;
@@ -581,17 +563,16 @@ static void eini_dist_dense(int rank, const int64_t *shape, int64_t *stride) {
 // ================================================================================================
 
 // What a plan is made for. A result stored by free indices has one axis for each of them, dense;
-// otherwise it is the hull of the block in the tensor.
+// otherwise it is the hull of the block in the tensor. States are stored by free indices.
 typedef struct eini_dist_job {
   const ein_graph *g;
   const eini_stmt *s;
   const int64_t *len;            // nindex: extents of the block
-  const int64_t *cut;            // nindex: only cut indices have an origin; NULL: all have
+  const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
   const int64_t *out_stride;     // of the hull; NULL: dense
   int by_index;                  // 1: the result is stored by free indices
-  int values;                    // 1: no fold, values of all indices in the order of eini_dist_axis
-  int across;                    // of that order
+  const eini_folder *folder;     // the results are its states, which the block is folded into
   ein_dtype dtype;               // of the result
   int how;                       // of a merge: see eini_dist_merge_plan
 } eini_dist_job;
@@ -643,41 +624,9 @@ static ein_status eini_dist_keep(eini_dist_plans *l, const int64_t *key, int64_t
 
 // ---- graphs of one statement ----
 
-// Does the value of cut index i occur in the expression? Then blocks get its origin.
+// Is the first value of index i a param of blocks?
 static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
-  for (int64_t v = 0; (cut == NULL || cut[i] > 1) && v < s->expr.n; v++)
-    if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
-  return 0;
-}
-
-// Copies an expression; index i becomes i + param[i] where param[i] >= 0.
-static ein_status eini_dist_shift(eini_arena *a, const eini_expr *from, const int *param,
-                                  eini_expr *to) {
-  int *at = EINI_NEW(a, int, from->n);
-  memset(to, 0, sizeof *to);
-  to->list = EINI_NEW(a, int, from->nlist);
-  if (at == NULL || to->list == NULL) return EIN_ERR_NO_MEMORY;
-  to->nlist = to->caplist = from->nlist;
-  for (int64_t i = 0; i < from->nlist; i++) to->list[i] = from->list[i];
-  for (int64_t i = 0; i < from->n; i++) {
-    const eini_node *v = &from->node[i];
-    int id = eini_expr_add(a, to, v->op, v->pos, 0, 0, 0);
-    if (id < 0) return EIN_ERR_NO_MEMORY;
-    to->node[id] = *v;
-    int nargs = eini_node_args(v);
-    for (int k = 0; k < nargs; k++) {
-      if (v->op == EINI_OP_CALL) to->list[v->arg[1] + k] = at[from->list[v->arg[1] + k]];
-      else to->node[id].arg[k] = at[v->arg[k]];
-    }
-    at[i] = id;
-    if (v->op != EINI_OP_INDEX || param[v->arg[0]] < 0) continue;
-    int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
-    int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, id, p);
-    if (sum < 0) return EIN_ERR_NO_MEMORY;
-    to->node[p].dtype = to->node[sum].dtype = EIN_I64;
-    at[i] = sum;
-  }
-  return EIN_OK;
+  return cut[i] > 1 && eini_block_origin(s, i);
 }
 
 // A map of the block: coordinates count from the block's hull, where index 0 has the coordinate
@@ -725,33 +674,40 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   return EIN_OK;
 }
 
-// The index along axis k of values: reduced indices first, so that many results are folded side by
-// side, or across: each result's values follow each other.
-static int eini_dist_axis(const eini_stmt *s, int across, int k) {
-  int nreduced = s->nindex - s->nfree;
-  return across ? k : k < nreduced ? s->nfree + k : k - nreduced;
-}
-
-// The result's tensor and map.
-static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+// The result's tensor and map; of states, one tensor for each scalar.
+static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, const int *origin,
+                                   eini_stmt *like) {
   const eini_stmt *s = j->s;
-  int rank = j->values ? s->nindex : j->by_index ? s->nfree : j->g->tensor[s->out].rank;
+  int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_zmap_new(&g->arena, rank, s->nindex, &like->out_map));
-  if (j->by_index || j->values) {
+  if (j->by_index) {
     for (int r = 0; r < rank; r++) {
-      int i = j->values ? eini_dist_axis(s, j->across, r) : r;
-      shape[r] = j->len[i];
-      like->out_map.coef[(int64_t)r * s->nindex + i] = 1;
+      shape[r] = j->len[r];
+      like->out_map.coef[(int64_t)r * s->nindex + r] = 1;
     }
   } else {
     eini_zmap_fill(&like->out_map, &s->out_map);
     eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
     eini_dist_local_map(&like->out_map, j->len);
   }
-  EINI_TRY(eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out));
   like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
+  if (j->folder == NULL)
+    return eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out);
+  eini_carry *c = EINI_NEW(&g->arena, eini_carry, 1);
+  int64_t *extent = EINI_NEW(&g->arena, int64_t, s->nindex);
+  if (c == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < j->folder->nstate; k++) {
+    const char name[2] = {(char)('0' + k), 0};
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_OUTPUT, eini_state_dtype(j->folder, k), rank,
+                                  shape, &c->state[k]));
+  }
+  for (int i = 0; i < s->nindex; i++) extent[i] = s->index[i].extent;
+  c->extent = extent;
+  c->origin = origin;
+  like->carry = c;
+  like->out = c->state[0];
   return EIN_OK;
 }
 
@@ -776,19 +732,6 @@ static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, eini_st
   return EIN_OK;
 }
 
-// A block's values, or partial sums of a mean, instead of its fold: both in the value type.
-static ein_status eini_dist_refold(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
-  int sums = j->s->fold == EINI_MEAN && j->cut != NULL && j->by_index;
-  int partial = 0;
-  for (int i = j->s->nfree; sums && i < j->s->nindex; i++) partial |= j->cut[i] > 1;
-  if (!j->values && !(sums && partial)) return EIN_OK;
-  ein_dtype value = (ein_dtype)like->expr.node[like->expr.n - 1].dtype;
-  like->type = eini_fold_value_dtype(g, like->fold, value, like->numpy);
-  like->fold = j->values ? EINI_FOLD_NONE : EINI_SUM;
-  if (j->values) like->nfree = like->nindex;
-  return eini_expr_to(&g->arena, &like->expr, like->type);
-}
-
 // The statement for a block of shape len.
 static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   eini_stmt like = *j->s, *s;
@@ -801,9 +744,8 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
       EINI_TRY(eini_graph_add_param(g, "", 0, EIN_I64, none, &param[i]));
   }
   EINI_TRY(eini_dist_inputs(j, g, &like));
-  EINI_TRY(eini_dist_result(j, g, &like));
-  EINI_TRY(eini_dist_shift(&g->arena, &j->s->expr, param, &like.expr));
-  EINI_TRY(eini_dist_refold(j, g, &like));
+  EINI_TRY(eini_dist_result(j, g, param, &like));
+  EINI_TRY(eini_block_expr(&g->arena, &j->s->expr, param, &like.expr));
   EINI_TRY(eini_stmt_copy(g, &like));
   s = &g->stmt[g->nstmt - 1];
   for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
@@ -845,38 +787,6 @@ static ein_status eini_dist_block_build(eini_dist_plans *l, const eini_dist_job 
 }
 
 // ---- merging of partial results ----
-
-// The expression that merges operands 0 and 1, partial results of a fold in its computation type.
-static ein_status eini_dist_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
-  int logic = type == EIN_BOOL;
-  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
-  int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0), z = -1;
-  switch (fold) {
-    case EINI_SUM: z = eini_expr_pair(a, e, logic ? EINI_OP_OR : EINI_OP_ADD, x, y); break;
-    case EINI_PROD: z = eini_expr_pair(a, e, logic ? EINI_OP_AND : EINI_OP_MUL, x, y); break;
-    case EINI_MAX: z = eini_expr_pair(a, e, logic ? EINI_OP_OR : EINI_OP_MAX, x, y); break;
-    case EINI_MIN: z = eini_expr_pair(a, e, logic ? EINI_OP_AND : EINI_OP_MIN, x, y); break;
-    case EINI_ANY: z = eini_expr_pair(a, e, EINI_OP_OR, x, y); break;
-    case EINI_ALL: z = eini_expr_pair(a, e, EINI_OP_AND, x, y); break;
-    case EINI_LOGSUMEXP: {  // m + log(exp(x-m) + exp(y-m)); m alone where it is infinite
-      int m = eini_expr_pair(a, e, EINI_OP_MAX, x, y);
-      int u = eini_expr_pair(a, e, EINI_OP_SUB, x, m), v = eini_expr_pair(a, e, EINI_OP_SUB, y, m);
-      if (m < 0 || u < 0 || v < 0) return EIN_ERR_NO_MEMORY;
-      u = eini_expr_add(a, e, EINI_OP_EXP, -1, u, 0, 0);
-      v = eini_expr_add(a, e, EINI_OP_EXP, -1, v, 0, 0);
-      int w = eini_expr_pair(a, e, EINI_OP_ADD, u, v);
-      w = w < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, w, 0, 0);
-      w = eini_expr_pair(a, e, EINI_OP_ADD, m, w);
-      int size = eini_expr_add(a, e, EINI_OP_ABS, -1, m, 0, 0);
-      int inf = eini_expr_real(a, e, -1, (double)INFINITY);
-      int odd = eini_expr_pair(a, e, EINI_OP_EQ, size, inf);
-      if (odd >= 0 && w >= 0) z = eini_expr_add(a, e, EINI_OP_WHERE, -1, odd, m, w);
-      break;
-    }
-    default: return EIN_ERR_UNSUPPORTED;
-  }
-  return z < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
-}
 
 // Which of the two sides of a merge live in the block of the output, in its dtype; the others are
 // partial results by free indices, in the computation type.
@@ -928,8 +838,9 @@ static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job 
   eini_dist_side_map(j, from, &s->proj[0]);
   eini_dist_side_map(j, 0, &s->proj[1]);
   eini_dist_side_map(j, to, &s->out_map);
-  EINI_TRY(eini_dist_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
-                                &s->expr));
+  if (eini_block_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
+                            &s->expr) < 0)
+    return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(*g, s, NULL));
   stride[0] = from && !j->by_index ? j->out_stride : NULL;
   stride[1] = NULL;
@@ -966,302 +877,6 @@ static ein_status eini_dist_ctx(const ein_ctx *ctx, int one_thread, ein_ctx **su
     if (!one_thread) d.executor = ctx->executor;
   }
   return eini_ctx_new(&d, sub);
-}
-
-// ================================================================================================
-// >>states  partial results that are states of several scalars
-// Takes a fold; gives states of a task's points, merged states, and finished results. States lie in
-// planes, one per scalar. The values of a piece of the task at a time are computed by a plan and
-// folded by the functions of einsum.h.
-// ================================================================================================
-
-// Is a partial result of the fold its state? (Those of other folds are values.)
-static int eini_dist_carries(int fold) { return fold >= EINI_ARGMAX; }
-
-static ein_status eini_dist_folder(const ein_graph *g, const eini_stmt *s, eini_folder *f) {
-  ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  double count = 1;
-  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
-  return eini_folder_init(f, g, s->fold, eini_fold_value_dtype(g, s->fold, value, s->numpy), count,
-                          NULL);
-}
-
-static int eini_dist_is_arg(const eini_folder *f) {
-  return f->fold == EINI_ARGMAX || f->fold == EINI_ARGMIN;
-}
-
-// The planes of n states in memory; positions, which are the widest, come first.
-static void eini_dist_planes(const eini_folder *f, int64_t n, char *memory, void **plane) {
-  for (int k = 0; k < f->nstate; k++) {
-    int s = eini_dist_is_arg(f) ? f->nstate - 1 - k : k;
-    plane[s] = memory;
-    memory += n * (int64_t)ein_dtype_size(eini_state_dtype(f, s));
-  }
-  for (int s = f->nstate; s < 4; s++) plane[s] = NULL;
-}
-
-// The planes from state number `at` on.
-static void eini_dist_planes_at(const eini_folder *f, void *const *plane, int64_t at, void **to) {
-  for (int s = 0; s < 4; s++) {
-    to[s] = plane[s];
-    if (s < f->nstate)
-      to[s] = (char *)plane[s] + at * (int64_t)ein_dtype_size(eini_state_dtype(f, s));
-  }
-}
-
-// left = left merged with right, n states each.
-static void eini_dist_states_merge(const eini_folder *f, int64_t n, char *left, char *right) {
-  void *a[4], *b[4], *acc[4], *from[4];
-  eini_dist_planes(f, n, left, a);
-  eini_dist_planes(f, n, right, b);
-  for (int64_t at = 0; at < n; at += EINI_CHUNK) {
-    const void *more[4];
-    eini_dist_planes_at(f, a, at, acc);
-    eini_dist_planes_at(f, b, at, from);
-    for (int s = 0; s < 4; s++) more[s] = from[s];
-    f->merge(eini_min64(EINI_CHUNK, n - at), acc, more, f->user == NULL ? NULL : f->user->user);
-  }
-}
-
-// ---- scratch ----
-
-#define EINI_DIST_VALUES 16384  // of one piece of a task
-
-// Of one thread.
-typedef struct eini_dist_scratch {
-  char *values;
-  int64_t *position;        // of the piece's reduced points
-  int64_t *same;            // one position for a chunk of values
-  void *tmp[4], *out, *conv, *conv2;
-} eini_dist_scratch;
-
-#define EINI_DIST_SCRATCH (EINI_DIST_VALUES * 16 + 8 * EINI_REG_BYTES)
-
-static void eini_dist_scratch_carve(char *memory, eini_dist_scratch *c) {
-  c->values = memory;
-  c->position = (int64_t *)(void *)(memory + EINI_DIST_VALUES * 8);
-  memory += EINI_DIST_VALUES * 16;
-  c->same = (int64_t *)(void *)memory;
-  for (int k = 0; k < 4; k++) c->tmp[k] = memory += EINI_REG_BYTES;
-  c->out = memory += EINI_REG_BYTES;
-  c->conv = memory += EINI_REG_BYTES;
-  c->conv2 = memory + EINI_REG_BYTES;
-}
-
-// ---- pieces of a task ----
-
-// A task's points in pieces of at most EINI_DIST_VALUES: along the axes of values, those before
-// `split` one by one, `split` in steps, and those behind it whole.
-typedef struct eini_dist_pieces {
-  int across, split;
-  int64_t step;
-} eini_dist_pieces;
-
-static eini_dist_pieces eini_dist_pieces_of(const eini_stmt *s, const int64_t *len) {
-  eini_dist_pieces p;
-  int64_t inner = 1, results = 1;
-  for (int i = 0; i < s->nfree; i++) results *= len[i];
-  p.across = results < EINI_LANES;
-  for (p.split = s->nindex - 1; p.split > 0; p.split--) {
-    int64_t n = eini_max64(1, len[eini_dist_axis(s, p.across, p.split)]);
-    if (n > EINI_DIST_VALUES / inner) break;
-    inner *= n;
-  }
-  int64_t n = eini_max64(1, len[eini_dist_axis(s, p.across, p.split)]);
-  p.step = eini_min64(n, EINI_DIST_VALUES / inner);
-  return p;
-}
-
-// The extents of a whole piece, or of the last one along the split axis; 0: there is none shorter.
-static int eini_dist_piece_len(const eini_stmt *s, const eini_dist_pieces *p, const int64_t *len,
-                               int last, int64_t *to) {
-  for (int k = 0; k < s->nindex; k++) {
-    int i = eini_dist_axis(s, p->across, k);
-    to[i] = k < p->split ? 1 : k > p->split ? len[i] : last ? len[i] % p->step : p->step;
-  }
-  return !last || to[eini_dist_axis(s, p->across, p->split)] > 0;
-}
-
-// What folding the points of one task takes. Buffers: see eini_dist_room.
-typedef struct eini_dist_fold {
-  const eini_stmt *s;
-  const eini_folder *f;
-  const int64_t *lo, *len;          // the task
-  const void *const *data;          // per operand: its box, and strides
-  const int64_t *const *stride;
-  const size_t *size;               // per operand: bytes of an element
-  const ein_plan *plan, *rest;      // values of a whole piece, of the last one
-  ein_run run;                      // inputs, params and workspace of these plans
-  const void **in;                  // run.in
-  ein_scalar *origin;               // behind the graph's params
-  eini_dist_scratch *scratch;
-  int64_t *at, *plo, *phi, *from, *to, *bfrom, *bto;
-} eini_dist_fold;
-
-// Positions of the piece's reduced points; returns their number.
-static int64_t eini_dist_positions(const eini_dist_fold *t, int64_t *at, int64_t *position) {
-  const eini_stmt *s = t->s;
-  int64_t n = 0;
-  for (int i = s->nfree; i < s->nindex; i++) at[i] = t->plo[i];
-  for (int i = 0; i >= 0;) {
-    int64_t p = 0;
-    for (int c = s->nfree; c < s->nindex; c++) p = p * s->index[c].extent + at[c];
-    position[n++] = p;
-    for (i = s->nindex - 1; i >= s->nfree && ++at[i] == t->phi[i]; i--) at[i] = t->plo[i];
-    if (i < s->nfree) break;
-  }
-  return n;
-}
-
-// Folds the values of nfree results with nred points each into states.
-static void eini_dist_fold_values(const eini_dist_fold *t, int across, int64_t nfree, int64_t nred,
-                                  void *const *plane) {
-  const eini_folder *f = t->f;
-  const eini_dist_scratch *c = t->scratch;
-  const int64_t size = (int64_t)ein_dtype_size(f->type), n = across ? nred : nfree;
-  void *acc[4];
-  for (int64_t i = 0; i < (across ? nfree : nred); i++) {
-    char *value = c->values + i * n * size;
-    for (int64_t j = 0; j < EINI_CHUNK && !across; j++) c->same[j] = c->position[i];
-    for (int64_t at = 0; at < n; at += EINI_CHUNK) {
-      int64_t m = eini_min64(EINI_CHUNK, n - at);
-      eini_dist_planes_at(f, plane, across ? i : at, acc);
-      if (across) eini_fold_across(f, m, value + at * size, c->position + at, acc, c->tmp);
-      else eini_fold_down(f, m, value + at * size, c->same, acc, c->tmp);
-    }
-  }
-}
-
-// The ranges of the piece that begins at t->at; returns its extent along the split axis.
-static int64_t eini_dist_piece(const eini_dist_fold *t, const eini_dist_pieces *p) {
-  int64_t n = 0;
-  for (int k = 0; k < t->s->nindex; k++) {
-    int i = eini_dist_axis(t->s, p->across, k);
-    int64_t left = t->len[i] - t->at[i];
-    int64_t m = k < p->split ? 1 : k == p->split ? eini_min64(p->step, left) : left;
-    t->plo[i] = t->lo[i] + t->at[i];
-    t->phi[i] = t->plo[i] + m;
-    if (k == p->split) n = m;
-  }
-  return n;
-}
-
-// Goes on to the next piece; 0 after the last.
-static int eini_dist_piece_next(const eini_dist_fold *t, const eini_dist_pieces *p) {
-  for (int k = p->split; k >= 0; k--) {
-    int i = eini_dist_axis(t->s, p->across, k);
-    t->at[i] += k == p->split ? p->step : 1;
-    if (t->at[i] < t->len[i]) return 1;
-    t->at[i] = 0;
-  }
-  return 0;
-}
-
-// Computes the values of the piece at hand.
-static ein_status eini_dist_piece_values(const eini_dist_fold *t, const ein_plan *plan) {
-  const eini_stmt *s = t->s;
-  int n = 0, norigin = 0;
-  for (int o = 0; o < s->noperand; o++) {
-    int64_t at = 0;
-    if (eini_dist_first(s, o) < o) continue;
-    for (int i = 0; i < s->nindex; i++) t->bto[i] = t->lo[i] + t->len[i];
-    eini_dist_hull(&s->proj[o], t->lo, t->bto, t->bfrom, t->to);
-    eini_dist_hull(&s->proj[o], t->plo, t->phi, t->from, t->to);
-    for (int r = 0; r < s->proj[o].rows; r++) at += (t->from[r] - t->bfrom[r]) * t->stride[o][r];
-    t->in[n++] = (const char *)t->data[o] + at * (int64_t)t->size[o];
-  }
-  for (int i = 0; i < s->nindex; i++) {
-    if (!eini_dist_uses(s, NULL, i)) continue;
-    ein_scalar *p = &t->origin[norigin++];
-    memset(p, 0, sizeof *p);
-    p->set = 1;
-    p->re = (double)t->plo[i];
-  }
-  void *out = t->scratch->values;
-  ein_run run = t->run;
-  run.out = &out;
-  return ein_plan_execute(plan, &run);
-}
-
-// Folds all points of a task into the states of its results, by free indices.
-static ein_status eini_dist_fold_task(const eini_dist_fold *t, char *states) {
-  const eini_stmt *s = t->s;
-  const eini_dist_pieces p = eini_dist_pieces_of(s, t->len);
-  int64_t results = 1;
-  void *plane[4], *acc[4];
-  int empty = 0;
-  for (int i = 0; i < s->nfree; i++) results *= t->len[i];
-  for (int i = 0; i < s->nindex; i++) {
-    empty |= t->len[i] == 0;
-    t->at[i] = 0;
-  }
-  eini_dist_planes(t->f, results, states, plane);
-  eini_fold_identity(t->f, results, plane);
-  if (empty) return EIN_OK;
-  do {
-    int64_t n = eini_dist_piece(t, &p), first = 0, nfree = 1, nred = 1;
-    EINI_TRY(eini_dist_piece_values(t, n == p.step ? t->plan : t->rest));
-    for (int i = 0; i < s->nindex; i++) {
-      if (i < s->nfree) first = first * t->len[i] + t->at[i];
-      if (i < s->nfree) nfree *= t->phi[i] - t->plo[i];
-      else nred *= t->phi[i] - t->plo[i];
-    }
-    if (eini_dist_is_arg(t->f)) eini_dist_positions(t, t->bto, t->scratch->position);
-    eini_dist_planes_at(t->f, plane, first, acc);
-    eini_dist_fold_values(t, p.across, nfree, nred, acc);
-  } while (eini_dist_piece_next(t, &p));
-  return EIN_OK;
-}
-
-// Finished results of the states of a block with extents len, stored as dtype `to` with strides by
-// free index. at: nfree integers.
-static void eini_dist_states_finish(const eini_folder *f, int nfree, const int64_t *len,
-                                    char *states, ein_dtype to, char *dst, const int64_t *stride,
-                                    const eini_dist_scratch *c, int64_t *at) {
-  int64_t results = 1, row = nfree > 0 ? len[nfree - 1] : 1, size = (int64_t)ein_dtype_size(to);
-  void *plane[4], *from[4];
-  for (int i = 0; i < nfree; i++) results *= len[i];
-  for (int i = 0; i < nfree; i++) at[i] = 0;
-  eini_dist_planes(f, results, states, plane);
-  for (int64_t n = 0; n < results; n += row) {
-    char *line = dst;
-    for (int i = 0; i + 1 < nfree; i++) line += at[i] * stride[i] * size;
-    for (int64_t k = 0; k < row; k += EINI_CHUNK) {
-      int64_t m = eini_min64(EINI_CHUNK, row - k), step = nfree > 0 ? stride[nfree - 1] : 1;
-      eini_dist_planes_at(f, plane, n + k, from);
-      for (int s = 0; s < f->nstate; s++) {  // conversions read whole lanes
-        memcpy(c->tmp[s], from[s], (size_t)m * ein_dtype_size(eini_state_dtype(f, s)));
-        from[s] = c->tmp[s];
-      }
-      const void *v = eini_fold_finish(f, m, from, c->out);
-      if (f->result != to) v = eini_narrow(f->result, to, m, v, c->conv, c->conv2);
-      eini_scatter((size_t)size, m, v, line + k * step * size, step, NULL);
-    }
-    for (int i = nfree - 2; i >= 0 && ++at[i] == len[i]; i--) at[i] = 0;
-  }
-}
-
-// Plans of the values of a task with extents j->len: of its whole pieces, and of the last ones (-1:
-// none is shorter). j->stride: of the boxes. key: tag, its length n, and room for 2 * nindex more.
-static ein_status eini_dist_values_plans(eini_dist_plans *l, const eini_dist_job *task,
-                                         int64_t *key, int64_t n, int64_t *whole, int64_t *rest) {
-  const eini_stmt *s = task->s;
-  const eini_dist_pieces p = eini_dist_pieces_of(s, task->len);
-  eini_dist_job j = *task;
-  int64_t *len = key + n;
-  for (int i = 0; i < s->nindex; i++) len[s->nindex + i] = task->len[i];
-  j.len = len;
-  j.cut = NULL;
-  j.by_index = 0;
-  j.out_stride = NULL;
-  j.values = 1;
-  j.across = p.across;
-  *whole = *rest = -1;
-  for (int last = 0; last < 2; last++) {
-    if (!eini_dist_piece_len(s, &p, task->len, last, len)) continue;
-    EINI_TRY(eini_dist_plan(l, &j, 0, key, n + 2 * (int64_t)s->nindex, last ? rest : whole));
-  }
-  return EIN_OK;
 }
 
 // ================================================================================================
@@ -1360,10 +975,7 @@ static int64_t *eini_rel_strides(const ein_relation *r, int64_t b) {
 
 // Bytes of one element of a block.
 static size_t eini_rel_wide(const ein_relation *r) {
-  size_t bytes = 0;
-  for (int s = 0; s < r->info.nstate && r->monoid != NULL; s++)
-    bytes += ein_dtype_size(eini_state_dtype(&r->folder, s));
-  return r->monoid != NULL ? bytes : ein_dtype_size(r->info.dtype);
+  return r->monoid != NULL ? eini_states_bytes(&r->folder) : ein_dtype_size(r->info.dtype);
 }
 
 // Memory for every block, dense, uninitialised values zero.
@@ -1377,7 +989,7 @@ static ein_status eini_rel_alloc(ein_relation *r) {
     r->block[b].data = memory;
     if (r->monoid == NULL) continue;
     void *plane[4];
-    eini_dist_planes(&r->folder, n, memory, plane);
+    eini_states_at(&r->folder, n, memory, plane);
     r->block[b].data = plane[0];
   }
   return EIN_OK;
@@ -1453,7 +1065,7 @@ EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
 // Where the states of block b begin.
 static char *eini_rel_states(const ein_relation *r, int64_t b) {
   char *at = (char *)r->block[b].data;
-  if (!eini_dist_is_arg(&r->folder)) return at;
+  if (!eini_fold_counts(r->folder.fold)) return at;
   return at - ein_view_count(&r->block[b]) * (int64_t)ein_dtype_size(EIN_I64);
 }
 
@@ -1463,8 +1075,8 @@ EIN_API ein_status ein_relation_state(const ein_relation *r, const int64_t *key,
   EINI_TRY(ein_relation_block(r, key, block, NULL));
   if (state < 0 || state >= r->info.nstate) return EIN_ERR_ARGUMENT;
   if (r->monoid == NULL) return EIN_OK;
-  eini_dist_planes(&r->folder, ein_view_count(block), eini_rel_states(r, eini_rel_at(r, key)),
-                   plane);
+  eini_states_at(&r->folder, ein_view_count(block), eini_rel_states(r, eini_rel_at(r, key)),
+                 plane);
   block->dtype = eini_state_dtype(&r->folder, state);
   block->data = plane[state];
   return EIN_OK;
@@ -1615,7 +1227,7 @@ static ein_status eini_rel_carry(eini_rel_join *j) {
   ein_relation *r = j->out;
   const eini_stmt *s = j->s;
   const char *name = eini_fold_name(j->g, s->fold);
-  EINI_TRY(eini_dist_folder(j->g, s, &r->folder));
+  EINI_TRY(eini_states_folder(j->g, s, &r->folder));
   r->monoid = eini_strndup(&r->arena, name, (int64_t)strlen(name));
   if (r->monoid == NULL) return EIN_ERR_NO_MEMORY;
   if (r->folder.user != NULL) {
@@ -1638,7 +1250,7 @@ static ein_status eini_rel_result(ein_ctx *ctx, eini_rel_join *j) {
   j->out = eini_rel_new(ctx, s->nfree, nkey);
   if (j->out == NULL) return EIN_ERR_NO_MEMORY;
   ein_dtype partial = ein_dtype_compute(s->type);
-  if (j->space.nagg > 1 && j->fn == NULL && eini_dist_carries(s->fold)) {
+  if (j->space.nagg > 1 && j->fn == NULL && eini_fold_carries(s->fold)) {
     EINI_TRY(eini_rel_carry(j));
     partial = j->out->folder.type;
   }
@@ -1654,7 +1266,7 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
   if (from == NULL) return EIN_ERR_NO_MEMORY;
   int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
-  eini_dist_hull(&j->s->proj[k], j->lo, j->hi, from, to);
+  eini_block_hull(&j->s->proj[k], j->lo, j->hi, from, to);
   for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
   ein_ztensor *v = &j->in[k];
   memset(v, 0, sizeof *v);
@@ -1685,47 +1297,6 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   return EIN_OK;
 }
 
-// The states of the block at hand.
-static ein_status eini_rel_fold_states(eini_rel_join *j, eini_dist_job *job, int64_t nkey,
-                                       char *states) {
-  const eini_stmt *s = j->s;
-  int64_t whole, rest;
-  int rank = s->nindex;
-  size_t *size = EINI_NEW(&j->boxes, size_t, s->noperand);
-  char *memory = (char *)eini_new(&j->boxes, 1, EINI_DIST_SCRATCH);
-  eini_dist_scratch c;
-  eini_dist_fold t;
-  memset(&t, 0, sizeof t);
-  const void **data = EINI_NEW(&j->boxes, const void *, s->noperand);
-  if (size == NULL || memory == NULL || data == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < s->noperand; k++) {
-    data[k] = j->in[k].data;
-    size[k] = ein_dtype_size(j->in[k].dtype);
-    rank = j->in[k].rank > rank ? j->in[k].rank : rank;
-  }
-  int64_t *room = EINI_NEW(&j->boxes, int64_t, 7 * (int64_t)rank);
-  if (room == NULL) return EIN_ERR_NO_MEMORY;
-  eini_dist_scratch_carve(memory, &c);
-  job->dtype = j->out->folder.type;
-  EINI_TRY(eini_dist_values_plans(&j->plans, job, j->key, nkey, &whole, &rest));
-  t.s = s;
-  t.f = &j->out->folder;
-  t.lo = j->lo;
-  t.len = j->len;
-  t.data = data;
-  t.stride = j->stride;
-  t.size = size;
-  t.plan = j->plans.entry[whole].plan;
-  t.rest = rest >= 0 ? j->plans.entry[rest].plan : NULL;
-  t.run.in = t.in = j->data;
-  t.run.param = j->param;
-  t.origin = j->param + j->g->nparam;
-  t.scratch = &c;
-  t.at = room, t.plo = room + rank, t.phi = room + 2 * rank, t.from = room + 3 * rank;
-  t.to = room + 4 * rank, t.bfrom = room + 5 * rank, t.bto = room + 6 * rank;
-  return eini_dist_fold_task(&t, states);
-}
-
 // Runs the statement's plan for block b, which is at hand.
 static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   const ein_ztensor *out = &j->out->block[b];
@@ -1748,8 +1319,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   job.stride = j->stride;
   job.by_index = 1;
   job.dtype = out->dtype;
-  if (j->out->monoid != NULL && s->fold != EINI_MEAN)
-    return eini_rel_fold_states(j, &job, n, eini_rel_states(j->out, b));
+  job.folder = j->out->monoid != NULL ? &j->out->folder : NULL;
   EINI_TRY(eini_dist_plan(&j->plans, &job, 0, j->key, n, &id));
   for (int i = 0; i < s->nindex; i++) {
     if (!eini_dist_uses(s, j->space.cut, i)) continue;
@@ -1758,10 +1328,14 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
     p->re = (double)j->lo[i];
   }
   ein_run run;
-  void *data = out->data;
+  void *data[4] = {out->data, NULL, NULL, NULL};
+  if (job.folder != NULL) {
+    eini_states_at(job.folder, ein_view_count(out), eini_rel_states(j->out, b), data);
+    eini_fold_identity(job.folder, ein_view_count(out), data);
+  }
   memset(&run, 0, sizeof run);
   run.in = j->data;
-  run.out = &data;
+  run.out = data;
   run.param = j->param;
   return ein_plan_execute(j->plans.entry[id].plan, &run);
 }
@@ -1787,7 +1361,7 @@ static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_
                                     const ein_scalar *param) {
   const eini_stmt *s = j->s;
   eini_arena *a = &j->arena;
-  int64_t nkey = 3 * (int64_t)s->nindex;  // of a block, and of the pieces of its values
+  int64_t nkey = s->nindex;
   EINI_TRY(eini_rel_space(j, cut));
   EINI_TRY(eini_rel_validate(ctx, j));
   for (int k = 0; k < s->noperand; k++) nkey += j->g->tensor[s->operand[k]].rank;
@@ -1905,8 +1479,7 @@ static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_rela
 // Merges the states of n blocks that follow each other from block `first`, along the tree of
 // executions, and finishes them.
 static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t n, char *stack,
-                                  const ein_ztensor *out, const eini_dist_scratch *c,
-                                  int64_t *at) {
+                                  const ein_ztensor *out) {
   int64_t count = ein_view_count(out), used = count * (int64_t)eini_rel_wide(r);
   int64_t bytes = (used + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
   if (count == 0) return;
@@ -1914,15 +1487,16 @@ static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t 
     memcpy(stack + k * bytes, eini_rel_states(r, first + k), (size_t)used);
   for (int64_t step = 1; step < n; step *= 2)
     for (int64_t k = 0; k + step < n; k += 2 * step)
-      eini_dist_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
-  eini_dist_states_finish(&r->folder, out->rank, out->shape, stack, out->dtype, (char *)out->data,
-                          out->strides, c, at);
+      eini_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
+  void *state[4];
+  eini_states_at(&r->folder, count, stack, state);
+  eini_states_finish(&r->folder, out->rank, out->shape, state, out->dtype, (char *)out->data,
+                     out->strides);
 }
 
 static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
                                             const char *monoid, ein_relation *x) {
   int64_t n = 1, largest = 0, bytes;
-  eini_dist_scratch c;
   if (strcmp(monoid, r->monoid) != 0)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the blocks are states of '%.60s', not of "
                             "'%.60s'", r->monoid, monoid);
@@ -1935,12 +1509,9 @@ static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
   eini_arena scratch;
   eini_arena_init(&scratch, &x->arena.al);
   char *stack = (char *)eini_new(&scratch, bytes, eini_rel_wide(r));
-  char *memory = (char *)eini_new(&scratch, 1, EINI_DIST_SCRATCH);
-  int64_t *at = EINI_NEW(&scratch, int64_t, r->info.rank);
-  ein_status st = stack == NULL || memory == NULL || at == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-  if (st == EIN_OK) eini_dist_scratch_carve(memory, &c);
+  ein_status st = stack == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
-    eini_rel_merge_states(r, b * n, n, stack, &x->block[b], &c, at);
+    eini_rel_merge_states(r, b * n, n, stack, &x->block[b]);
   eini_arena_free(&scratch);
   return st;
 }
@@ -2001,8 +1572,7 @@ typedef struct eini_dist_stmt {
   eini_dist_space space;
   int64_t *plan;            // of each task; merges: into this partial result, and the last one
   int64_t *merge, *last;
-  const eini_folder *folder;  // partial results are its states; then plan and last are those of
-                              //   their values (sums of a mean: plan alone); NULL: they are values
+  const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
   int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
@@ -2037,7 +1607,6 @@ struct ein_dist {
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
   eini_dist_plans plans;
-  int carries;              // some statement's partial results are states
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;
@@ -2213,7 +1782,7 @@ static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
 // even a scalar, since its index space is empty.
 static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
   eini_dist_range(&e->space, place, m->lo, m->hi);
-  eini_dist_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
   return !eini_zrange_empty(e->space.nindex, m->lo, m->hi);
 }
 
@@ -2240,7 +1809,7 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
 // Elements of the block the task at `place` computes, by its free indices.
 static int64_t eini_dist_elements(const eini_dist_space *x, int64_t place, eini_dist_room *m) {
   eini_dist_range(x, place, m->lo, m->hi);
-  return eini_dist_volume(x->nfree, m->lo, m->hi);
+  return eini_block_volume(x->nfree, m->lo, m->hi);
 }
 
 // What a task reads, its merges aside.
@@ -2299,33 +1868,8 @@ static int eini_dist_same_form(const ein_dist *d, int j, int k) {
   return 1;
 }
 
-// Plans of the values of a task; job: as for its block. box: strides of the operands' boxes.
-static ein_status eini_dist_state_plans(ein_dist *d, int k, int64_t q, eini_dist_job *job,
-                                        int64_t *key, int64_t **box, eini_dist_room *m) {
-  eini_dist_stmt *e = &d->stmt[k];
-  const eini_stmt *s = e->s;
-  const int64_t **stride = EINI_NEW(&d->arena, const int64_t *, s->noperand);
-  if (stride == NULL) return EIN_ERR_NO_MEMORY;
-  for (int o = 0; o < s->noperand; o++) {
-    int rank = d->g->tensor[s->operand[o]].rank;
-    stride[o] = job->stride[o];
-    if (stride[o] != NULL) continue;
-    eini_dist_box(e, q, o, m);
-    for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
-    eini_dist_dense(rank, m->len, box[o]);
-    stride[o] = box[o];
-  }
-  for (int i = 0; i < s->nindex; i++) m->len[i] = m->hi[i] - m->lo[i];
-  job->len = m->len;
-  job->stride = stride;
-  job->dtype = e->folder->type;
-  key[0] = e->form;
-  key[1] = 16;
-  return eini_dist_values_plans(&d->plans, job, key, 2, &e->plan[q], &e->last[q]);
-}
-
 static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
-                                       const int64_t **stride, int64_t **box, eini_dist_room *m) {
+                                       const int64_t **stride, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
   const eini_stmt *s = e->s;
   const eini_dist_space *x = &e->space;
@@ -2348,9 +1892,7 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.out_stride = d->tensor[s->out].stride;
   job.by_index = !shared || !own;
   job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
-  if (e->folder != NULL && s->fold != EINI_MEAN)
-    return eini_dist_state_plans(d, k, q, &job, key, box, m);
-  if (e->folder != NULL) job.dtype = e->folder->type;
+  job.folder = e->folder;
   key[0] = e->form;
   key[1] = own;
   EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
@@ -2365,27 +1907,17 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   return part > 0 ? EIN_OK : eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->last[q]);
 }
 
-// n lists of `rank` integers.
-static ein_status eini_dist_strides_new(eini_arena *a, int n, int rank, int64_t ***list) {
-  *list = EINI_NEW(a, int64_t *, n);
-  int64_t *p = EINI_NEW(a, int64_t, (int64_t)n * rank);
-  if (*list == NULL || p == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < n; k++) (*list)[k] = p + (int64_t)k * rank;
-  return EIN_OK;
-}
-
 // What a statement's partial results are.
 static ein_status eini_dist_partials_init(ein_dist *d, eini_dist_stmt *e) {
   const eini_stmt *s = e->s;
   e->wide = eini_partial_bytes(d->g, s);
   e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
-  if (e->space.nagg == 1 || !eini_dist_carries(s->fold)) return EIN_OK;
+  if (e->space.nagg == 1 || !eini_fold_carries(s->fold)) return EIN_OK;
   eini_folder *f = EINI_NEW(&d->arena, eini_folder, 1);
   if (f == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_dist_folder(d->g, s, f));
+  EINI_TRY(eini_states_folder(d->g, s, f));
   e->folder = f;
   e->direct = 0;
-  d->carries = 1;
   return EIN_OK;
 }
 
@@ -2405,12 +1937,11 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   e->merge = EINI_NEW(a, int64_t, n);
   e->last = EINI_NEW(a, int64_t, n);
   e->fetched = EINI_NEW(a, int64_t, n);
-  int64_t *key = EINI_NEW(a, int64_t, 2 * (int64_t)s->nindex + 2), **box = NULL;
+  int64_t *key = EINI_NEW(a, int64_t, (int64_t)s->nindex + 2);
   const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
   if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
       stride == NULL)
     return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_dist_strides_new(a, s->noperand, d->rank, &box));
   int64_t size = e->wide, most = 0;
   for (int64_t q = 0; q < n; q++) {
     int64_t block = eini_dist_elements(&e->space, q, m);
@@ -2422,7 +1953,7 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
       e->messages++;
     }
     if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
-      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, box, m));
+      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
   }
   if (eini_muladd_overflow(most, size, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
   if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
@@ -2629,10 +2160,6 @@ typedef struct eini_dist_worker {
   const void **in;
   int64_t *places;          // as many as there are places
   char *scratch;
-  const void **box;         // where partial results are states: per operand its box, its strides
-  int64_t **stride;         //   and the bytes of an element
-  size_t *size;
-  eini_dist_scratch states;
 } eini_dist_worker;
 
 // The state of a task: one job at a time.
@@ -2687,12 +2214,6 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
     char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
     char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
-    int64_t rank = d->carries ? d->rank : 0;
-    char *box = eini_dist_carve(mem, &n, rank, sizeof(void *));
-    char *stride = eini_dist_carve(mem, &n, rank, sizeof(int64_t *));
-    char *strides = eini_dist_carve(mem, &n, rank * rank, sizeof(int64_t));
-    char *size = eini_dist_carve(mem, &n, rank, sizeof(size_t));
-    char *states = eini_dist_carve(mem, &n, d->carries, EINI_DIST_SCRATCH);
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
     eini_dist_room_carve(room, d->rank, &w->room);
@@ -2701,11 +2222,6 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     w->in = (const void **)(void *)in;
     w->places = (int64_t *)(void *)places;
     w->scratch = scratch;
-    w->box = (const void **)(void *)box;
-    w->stride = (int64_t **)(void *)stride;
-    for (int64_t k = 0; k < rank; k++) w->stride[k] = (int64_t *)(void *)strides + k * rank;
-    w->size = (size_t *)(void *)size;
-    if (d->carries) eini_dist_scratch_carve(states, &w->states);
   }
   x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
   return n;
@@ -2733,7 +2249,7 @@ static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_di
     m->lo[i] = 0;
     m->hi[i] = 1;
   }
-  eini_dist_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
 }
 
 // The address of that block.
@@ -2744,16 +2260,27 @@ static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e
 }
 
 static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t id,
-                                         char *out) {
+                                         void *const *out) {
   ein_run run;
-  void *data = out;
   memset(&run, 0, sizeof run);
   run.in = w->in;
-  run.out = &data;
+  run.out = out;
   run.param = w->param;
   run.workspace = w->scratch;
   run.workspace_bytes = x->d->plans.workspace;
   return ein_plan_execute(x->d->plans.entry[id].plan, &run);
+}
+
+// Computes the block of task q: results, or states, which begin as those of nothing.
+static ein_status eini_dist_execute_block(const eini_dist_exec *x, eini_dist_worker *w,
+                                          const eini_dist_stmt *e, int64_t q, char *out) {
+  void *data[4] = {out, NULL, NULL, NULL};
+  if (e->folder != NULL) {
+    int64_t n = eini_dist_elements(&e->space, q, &w->room);
+    eini_states_at(e->folder, n, out, data);
+    eini_fold_identity(e->folder, n, data);
+  }
+  return eini_dist_execute_plan(x, w, e->plan[q], data);
 }
 
 // Origins of the block at m->lo as params, behind those of the graph.
@@ -2768,35 +2295,6 @@ static void eini_dist_origins(const ein_dist *d, const eini_dist_stmt *e, eini_d
   }
 }
 
-// The states of a task's points; w->box, w->stride and w->size are those of its operands.
-static ein_status eini_dist_states_compute(const eini_dist_exec *x, eini_dist_worker *w,
-                                           const eini_dist_stmt *e, int64_t q, char *states) {
-  const ein_dist *d = x->d;
-  eini_dist_room *m = &w->room;
-  eini_dist_fold t;
-  memset(&t, 0, sizeof t);
-  eini_dist_range(&e->space, q, m->lo, m->hi);
-  for (int i = 0; i < e->s->nindex; i++) m->len[i] = m->hi[i] - m->lo[i];
-  t.s = e->s;
-  t.f = e->folder;
-  t.lo = m->lo;
-  t.len = m->len;
-  t.data = w->box;
-  t.stride = (const int64_t *const *)w->stride;
-  t.size = w->size;
-  t.plan = d->plans.entry[e->plan[q]].plan;
-  t.rest = e->last[q] >= 0 ? d->plans.entry[e->last[q]].plan : NULL;
-  t.run.in = t.in = w->in;
-  t.run.param = w->param;
-  t.run.workspace = w->scratch;
-  t.run.workspace_bytes = d->plans.workspace;
-  t.origin = w->param + d->g->nparam;
-  t.scratch = &w->states;
-  t.at = m->hi, t.plo = m->blo, t.phi = m->bhi, t.from = m->from, t.to = m->to;
-  t.bfrom = m->bfrom, t.bto = m->bto;
-  return eini_dist_fold_task(&t, states);
-}
-
 static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w, int k,
                                     int64_t q) {
   const eini_dist_stmt *e = &x->d->stmt[k];
@@ -2806,19 +2304,11 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
     if (eini_dist_first(e->s, o) < o) continue;
-    eini_dist_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
-    if (e->folder == NULL) continue;
-    const eini_tensor *t = &x->d->g->tensor[e->s->operand[o]];
-    w->box[o] = w->in[n - 1];
-    w->size[o] = ein_dtype_size(t->dtype);
-    for (int r = 0; r < t->rank; r++)
-      w->stride[o][r] = x->d->tensor[e->s->operand[o]].stride[r];
   }
-  if (e->folder != NULL && e->s->fold != EINI_MEAN)
-    return eini_dist_states_compute(x, w, e, q, eini_dist_partial_at(x, e, q));
   char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);
-  return eini_dist_execute_plan(x, w, e->plan[q], out);
+  return eini_dist_execute_block(x, w, e, q, out);
 }
 
 // Merges states of the block of task q into those at left, and finishes the last ones: into dst,
@@ -2827,11 +2317,14 @@ static void eini_dist_states_join(const eini_dist_exec *x, eini_dist_worker *w,
                                   const eini_dist_stmt *e, int64_t q, char *left, char *right,
                                   char *dst, const int64_t *stride) {
   eini_dist_room *m = &w->room;
-  eini_dist_states_merge(e->folder, eini_dist_elements(&e->space, q, m), left, right);
+  int64_t n = eini_dist_elements(&e->space, q, m);
+  void *state[4];
+  eini_states_merge(e->folder, n, left, right);
   if (dst == NULL) return;
   for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
-  eini_dist_states_finish(e->folder, e->s->nfree, m->len, left, x->d->g->tensor[e->s->out].dtype,
-                          dst, stride, &w->states, m->from);
+  eini_states_at(e->folder, n, left, state);
+  eini_states_finish(e->folder, e->s->nfree, m->len, state, x->d->g->tensor[e->s->out].dtype, dst,
+                     stride);
 }
 
 // The address of the first element of the block of task q, and strides by free index.
@@ -2870,8 +2363,8 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
   char *block = part == 0 ? eini_dist_block_at(x, e, q, m) : NULL;
   w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
   w->in[1] = eini_dist_partial_at(x, e, from);
-  char *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
-  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], out);
+  void *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
+  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], &out);
 }
 
 // Zero for all elements of a tensor, before its only statement writes those it defines.
@@ -3371,7 +2864,7 @@ static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, i
   int t = e->s->operand[o];
   if (d->tensor[t].ndefine == 0 || eini_dist_first(e->s, o) < o) return 0;
   eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
-  return eini_dist_pad(eini_dist_volume(d->g->tensor[t].rank, m->from, m->to) *
+  return eini_dist_pad(eini_block_volume(d->g->tensor[t].rank, m->from, m->to) *
                        (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
 }
 
@@ -3605,23 +3098,6 @@ static void eini_mail_operands(eini_dist_mail *b, int64_t q) {
   }
 }
 
-// The operands of task q for its values: boxes with their strides.
-static void eini_mail_boxes(eini_dist_mail *b, int64_t q) {
-  const ein_dist *d = b->x->d;
-  const eini_dist_stmt *e = &d->stmt[b->stmt];
-  eini_dist_room *m = &b->w->room;
-  for (int o = 0; o < e->s->noperand; o++) {
-    int t = e->s->operand[o], rank = d->g->tensor[t].rank;
-    b->w->box[o] = b->w->in[o];
-    b->w->size[o] = ein_dtype_size(d->g->tensor[t].dtype);
-    eini_dist_box(e, q, o, m);
-    for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
-    eini_dist_dense(rank, m->len, b->w->stride[o]);
-    for (int r = 0; r < rank && d->tensor[t].ndefine == 0; r++)
-      b->w->stride[o][r] = d->tensor[t].stride[r];
-  }
-}
-
 // Unpacks and computes at place q.
 static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   const ein_dist *d = b->x->d;
@@ -3631,18 +3107,12 @@ static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   b->in[q] = 0;
   eini_mail_operands(b, q);
   EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
-  if (e->folder != NULL && e->s->fold != EINI_MEAN) {
-    eini_mail_boxes(b, q);
-    return eini_dist_states_compute(b->x, b->w, e, q,
-                                    eini_mail_at(b, d->copies->partial, b->stmt, q));
-  }
   for (int o = 0; o < e->s->noperand; o++)
     if (eini_dist_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
   eini_dist_range(&e->space, q, m->lo, m->hi);
   eini_dist_origins(d, e, b->w);
-  return eini_dist_execute_plan(
-      b->x, b->w, e->plan[q],
-      eini_mail_at(b, own ? d->copies->block : d->copies->partial, b->stmt, q));
+  return eini_dist_execute_block(
+      b->x, b->w, e, q, eini_mail_at(b, own ? d->copies->block : d->copies->partial, b->stmt, q));
 }
 
 static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
@@ -3663,8 +3133,8 @@ static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
     return EIN_OK;
   }
   b->w->in[1] = eini_mail_at(b, c->merged, b->stmt, q);
-  char *out = eini_mail_at(b, first && (e->direct || last) ? c->block : c->partial, b->stmt, q);
-  return eini_dist_execute_plan(b->x, b->w, last ? e->last[q] : e->merge[q], out);
+  void *out = eini_mail_at(b, first && (e->direct || last) ? c->block : c->partial, b->stmt, q);
+  return eini_dist_execute_plan(b->x, b->w, last ? e->last[q] : e->merge[q], &out);
 }
 
 // A job at place q; a place that failed does no more, but goes on sending, so that nobody waits in

@@ -3,6 +3,21 @@
 // Takes a finished graph; gives its statements in contraction orders, and a plan.
 // ================================================================================================
 
+static ein_status eini_carry_copy(eini_arena *a, const eini_stmt *s, const eini_carry **to) {
+  const size_t n = (size_t)s->nindex;
+  eini_carry *c = EINI_NEW(a, eini_carry, 1);
+  int64_t *extent = EINI_NEW(a, int64_t, n);
+  int *origin = EINI_NEW(a, int, n);
+  if (c == NULL || extent == NULL || origin == NULL) return EIN_ERR_NO_MEMORY;
+  *c = *s->carry;
+  if (n > 0) memcpy(extent, c->extent, n * sizeof *extent);
+  if (n > 0) memcpy(origin, c->origin, n * sizeof *origin);
+  c->extent = extent;
+  c->origin = origin;
+  *to = c;
+  return EIN_OK;
+}
+
 // Copies a statement into another graph (same tensor numbers).
 static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   eini_arena *a = &g->arena;
@@ -30,7 +45,7 @@ static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   memcpy(s->expr.node, from->expr.node, (size_t)from->expr.n * sizeof *from->expr.node);
   if (from->expr.nlist > 0)
     memcpy(s->expr.list, from->expr.list, (size_t)from->expr.nlist * sizeof *from->expr.list);
-  return EIN_OK;
+  return s->carry == NULL ? EIN_OK : eini_carry_copy(a, from, &s->carry);
 }
 
 // Tensors, params and registrations of a graph, without its statements.
@@ -77,7 +92,7 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
     double size = 1;
     for (int k = 0; k < s->nindex; k++) size *= (double)s->index[k].extent;
     p->info.naive_flops += size;
-    if (p->unsplit || graph->ordered) continue;
+    if (p->unsplit || graph->ordered || s->carry != NULL) continue;
     p->graph->nstmt--;  // taken back if it is split, put back if not
     eini_stmt copy = p->graph->stmt[p->graph->nstmt];
     eini_path path;

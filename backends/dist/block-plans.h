@@ -5,17 +5,16 @@
 // ================================================================================================
 
 // What a plan is made for. A result stored by free indices has one axis for each of them, dense;
-// otherwise it is the hull of the block in the tensor.
+// otherwise it is the hull of the block in the tensor. States are stored by free indices.
 typedef struct eini_dist_job {
   const ein_graph *g;
   const eini_stmt *s;
   const int64_t *len;            // nindex: extents of the block
-  const int64_t *cut;            // nindex: only cut indices have an origin; NULL: all have
+  const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
   const int64_t *out_stride;     // of the hull; NULL: dense
   int by_index;                  // 1: the result is stored by free indices
-  int values;                    // 1: no fold, values of all indices in the order of eini_dist_axis
-  int across;                    // of that order
+  const eini_folder *folder;     // the results are its states, which the block is folded into
   ein_dtype dtype;               // of the result
   int how;                       // of a merge: see eini_dist_merge_plan
 } eini_dist_job;
@@ -67,41 +66,9 @@ static ein_status eini_dist_keep(eini_dist_plans *l, const int64_t *key, int64_t
 
 // ---- graphs of one statement ----
 
-// Does the value of cut index i occur in the expression? Then blocks get its origin.
+// Is the first value of index i a param of blocks?
 static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
-  for (int64_t v = 0; (cut == NULL || cut[i] > 1) && v < s->expr.n; v++)
-    if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
-  return 0;
-}
-
-// Copies an expression; index i becomes i + param[i] where param[i] >= 0.
-static ein_status eini_dist_shift(eini_arena *a, const eini_expr *from, const int *param,
-                                  eini_expr *to) {
-  int *at = EINI_NEW(a, int, from->n);
-  memset(to, 0, sizeof *to);
-  to->list = EINI_NEW(a, int, from->nlist);
-  if (at == NULL || to->list == NULL) return EIN_ERR_NO_MEMORY;
-  to->nlist = to->caplist = from->nlist;
-  for (int64_t i = 0; i < from->nlist; i++) to->list[i] = from->list[i];
-  for (int64_t i = 0; i < from->n; i++) {
-    const eini_node *v = &from->node[i];
-    int id = eini_expr_add(a, to, v->op, v->pos, 0, 0, 0);
-    if (id < 0) return EIN_ERR_NO_MEMORY;
-    to->node[id] = *v;
-    int nargs = eini_node_args(v);
-    for (int k = 0; k < nargs; k++) {
-      if (v->op == EINI_OP_CALL) to->list[v->arg[1] + k] = at[from->list[v->arg[1] + k]];
-      else to->node[id].arg[k] = at[v->arg[k]];
-    }
-    at[i] = id;
-    if (v->op != EINI_OP_INDEX || param[v->arg[0]] < 0) continue;
-    int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
-    int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, id, p);
-    if (sum < 0) return EIN_ERR_NO_MEMORY;
-    to->node[p].dtype = to->node[sum].dtype = EIN_I64;
-    at[i] = sum;
-  }
-  return EIN_OK;
+  return cut[i] > 1 && eini_block_origin(s, i);
 }
 
 // A map of the block: coordinates count from the block's hull, where index 0 has the coordinate
@@ -149,33 +116,40 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   return EIN_OK;
 }
 
-// The index along axis k of values: reduced indices first, so that many results are folded side by
-// side, or across: each result's values follow each other.
-static int eini_dist_axis(const eini_stmt *s, int across, int k) {
-  int nreduced = s->nindex - s->nfree;
-  return across ? k : k < nreduced ? s->nfree + k : k - nreduced;
-}
-
-// The result's tensor and map.
-static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+// The result's tensor and map; of states, one tensor for each scalar.
+static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, const int *origin,
+                                   eini_stmt *like) {
   const eini_stmt *s = j->s;
-  int rank = j->values ? s->nindex : j->by_index ? s->nfree : j->g->tensor[s->out].rank;
+  int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_zmap_new(&g->arena, rank, s->nindex, &like->out_map));
-  if (j->by_index || j->values) {
+  if (j->by_index) {
     for (int r = 0; r < rank; r++) {
-      int i = j->values ? eini_dist_axis(s, j->across, r) : r;
-      shape[r] = j->len[i];
-      like->out_map.coef[(int64_t)r * s->nindex + i] = 1;
+      shape[r] = j->len[r];
+      like->out_map.coef[(int64_t)r * s->nindex + r] = 1;
     }
   } else {
     eini_zmap_fill(&like->out_map, &s->out_map);
     eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
     eini_dist_local_map(&like->out_map, j->len);
   }
-  EINI_TRY(eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out));
   like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
+  if (j->folder == NULL)
+    return eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out);
+  eini_carry *c = EINI_NEW(&g->arena, eini_carry, 1);
+  int64_t *extent = EINI_NEW(&g->arena, int64_t, s->nindex);
+  if (c == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < j->folder->nstate; k++) {
+    const char name[2] = {(char)('0' + k), 0};
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_OUTPUT, eini_state_dtype(j->folder, k), rank,
+                                  shape, &c->state[k]));
+  }
+  for (int i = 0; i < s->nindex; i++) extent[i] = s->index[i].extent;
+  c->extent = extent;
+  c->origin = origin;
+  like->carry = c;
+  like->out = c->state[0];
   return EIN_OK;
 }
 
@@ -200,19 +174,6 @@ static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, eini_st
   return EIN_OK;
 }
 
-// A block's values, or partial sums of a mean, instead of its fold: both in the value type.
-static ein_status eini_dist_refold(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
-  int sums = j->s->fold == EINI_MEAN && j->cut != NULL && j->by_index;
-  int partial = 0;
-  for (int i = j->s->nfree; sums && i < j->s->nindex; i++) partial |= j->cut[i] > 1;
-  if (!j->values && !(sums && partial)) return EIN_OK;
-  ein_dtype value = (ein_dtype)like->expr.node[like->expr.n - 1].dtype;
-  like->type = eini_fold_value_dtype(g, like->fold, value, like->numpy);
-  like->fold = j->values ? EINI_FOLD_NONE : EINI_SUM;
-  if (j->values) like->nfree = like->nindex;
-  return eini_expr_to(&g->arena, &like->expr, like->type);
-}
-
 // The statement for a block of shape len.
 static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   eini_stmt like = *j->s, *s;
@@ -225,9 +186,8 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
       EINI_TRY(eini_graph_add_param(g, "", 0, EIN_I64, none, &param[i]));
   }
   EINI_TRY(eini_dist_inputs(j, g, &like));
-  EINI_TRY(eini_dist_result(j, g, &like));
-  EINI_TRY(eini_dist_shift(&g->arena, &j->s->expr, param, &like.expr));
-  EINI_TRY(eini_dist_refold(j, g, &like));
+  EINI_TRY(eini_dist_result(j, g, param, &like));
+  EINI_TRY(eini_block_expr(&g->arena, &j->s->expr, param, &like.expr));
   EINI_TRY(eini_stmt_copy(g, &like));
   s = &g->stmt[g->nstmt - 1];
   for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
@@ -269,38 +229,6 @@ static ein_status eini_dist_block_build(eini_dist_plans *l, const eini_dist_job 
 }
 
 // ---- merging of partial results ----
-
-// The expression that merges operands 0 and 1, partial results of a fold in its computation type.
-static ein_status eini_dist_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
-  int logic = type == EIN_BOOL;
-  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
-  int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0), z = -1;
-  switch (fold) {
-    case EINI_SUM: z = eini_expr_pair(a, e, logic ? EINI_OP_OR : EINI_OP_ADD, x, y); break;
-    case EINI_PROD: z = eini_expr_pair(a, e, logic ? EINI_OP_AND : EINI_OP_MUL, x, y); break;
-    case EINI_MAX: z = eini_expr_pair(a, e, logic ? EINI_OP_OR : EINI_OP_MAX, x, y); break;
-    case EINI_MIN: z = eini_expr_pair(a, e, logic ? EINI_OP_AND : EINI_OP_MIN, x, y); break;
-    case EINI_ANY: z = eini_expr_pair(a, e, EINI_OP_OR, x, y); break;
-    case EINI_ALL: z = eini_expr_pair(a, e, EINI_OP_AND, x, y); break;
-    case EINI_LOGSUMEXP: {  // m + log(exp(x-m) + exp(y-m)); m alone where it is infinite
-      int m = eini_expr_pair(a, e, EINI_OP_MAX, x, y);
-      int u = eini_expr_pair(a, e, EINI_OP_SUB, x, m), v = eini_expr_pair(a, e, EINI_OP_SUB, y, m);
-      if (m < 0 || u < 0 || v < 0) return EIN_ERR_NO_MEMORY;
-      u = eini_expr_add(a, e, EINI_OP_EXP, -1, u, 0, 0);
-      v = eini_expr_add(a, e, EINI_OP_EXP, -1, v, 0, 0);
-      int w = eini_expr_pair(a, e, EINI_OP_ADD, u, v);
-      w = w < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, w, 0, 0);
-      w = eini_expr_pair(a, e, EINI_OP_ADD, m, w);
-      int size = eini_expr_add(a, e, EINI_OP_ABS, -1, m, 0, 0);
-      int inf = eini_expr_real(a, e, -1, (double)INFINITY);
-      int odd = eini_expr_pair(a, e, EINI_OP_EQ, size, inf);
-      if (odd >= 0 && w >= 0) z = eini_expr_add(a, e, EINI_OP_WHERE, -1, odd, m, w);
-      break;
-    }
-    default: return EIN_ERR_UNSUPPORTED;
-  }
-  return z < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
-}
 
 // Which of the two sides of a merge live in the block of the output, in its dtype; the others are
 // partial results by free indices, in the computation type.
@@ -352,8 +280,9 @@ static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job 
   eini_dist_side_map(j, from, &s->proj[0]);
   eini_dist_side_map(j, 0, &s->proj[1]);
   eini_dist_side_map(j, to, &s->out_map);
-  EINI_TRY(eini_dist_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
-                                &s->expr));
+  if (eini_block_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
+                            &s->expr) < 0)
+    return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(*g, s, NULL));
   stride[0] = from && !j->by_index ? j->out_stride : NULL;
   stride[1] = NULL;

@@ -189,7 +189,7 @@ static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, i
   int t = e->s->operand[o];
   if (d->tensor[t].ndefine == 0 || eini_dist_first(e->s, o) < o) return 0;
   eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
-  return eini_dist_pad(eini_dist_volume(d->g->tensor[t].rank, m->from, m->to) *
+  return eini_dist_pad(eini_block_volume(d->g->tensor[t].rank, m->from, m->to) *
                        (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
 }
 
@@ -423,23 +423,6 @@ static void eini_mail_operands(eini_dist_mail *b, int64_t q) {
   }
 }
 
-// The operands of task q for its values: boxes with their strides.
-static void eini_mail_boxes(eini_dist_mail *b, int64_t q) {
-  const ein_dist *d = b->x->d;
-  const eini_dist_stmt *e = &d->stmt[b->stmt];
-  eini_dist_room *m = &b->w->room;
-  for (int o = 0; o < e->s->noperand; o++) {
-    int t = e->s->operand[o], rank = d->g->tensor[t].rank;
-    b->w->box[o] = b->w->in[o];
-    b->w->size[o] = ein_dtype_size(d->g->tensor[t].dtype);
-    eini_dist_box(e, q, o, m);
-    for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
-    eini_dist_dense(rank, m->len, b->w->stride[o]);
-    for (int r = 0; r < rank && d->tensor[t].ndefine == 0; r++)
-      b->w->stride[o][r] = d->tensor[t].stride[r];
-  }
-}
-
 // Unpacks and computes at place q.
 static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   const ein_dist *d = b->x->d;
@@ -449,18 +432,12 @@ static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   b->in[q] = 0;
   eini_mail_operands(b, q);
   EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
-  if (e->folder != NULL && e->s->fold != EINI_MEAN) {
-    eini_mail_boxes(b, q);
-    return eini_dist_states_compute(b->x, b->w, e, q,
-                                    eini_mail_at(b, d->copies->partial, b->stmt, q));
-  }
   for (int o = 0; o < e->s->noperand; o++)
     if (eini_dist_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
   eini_dist_range(&e->space, q, m->lo, m->hi);
   eini_dist_origins(d, e, b->w);
-  return eini_dist_execute_plan(
-      b->x, b->w, e->plan[q],
-      eini_mail_at(b, own ? d->copies->block : d->copies->partial, b->stmt, q));
+  return eini_dist_execute_block(
+      b->x, b->w, e, q, eini_mail_at(b, own ? d->copies->block : d->copies->partial, b->stmt, q));
 }
 
 static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
@@ -481,8 +458,8 @@ static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
     return EIN_OK;
   }
   b->w->in[1] = eini_mail_at(b, c->merged, b->stmt, q);
-  char *out = eini_mail_at(b, first && (e->direct || last) ? c->block : c->partial, b->stmt, q);
-  return eini_dist_execute_plan(b->x, b->w, last ? e->last[q] : e->merge[q], out);
+  void *out = eini_mail_at(b, first && (e->direct || last) ? c->block : c->partial, b->stmt, q);
+  return eini_dist_execute_plan(b->x, b->w, last ? e->last[q] : e->merge[q], &out);
 }
 
 // A job at place q; a place that failed does no more, but goes on sending, so that nobody waits in

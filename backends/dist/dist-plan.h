@@ -18,8 +18,7 @@ typedef struct eini_dist_stmt {
   eini_dist_space space;
   int64_t *plan;            // of each task; merges: into this partial result, and the last one
   int64_t *merge, *last;
-  const eini_folder *folder;  // partial results are its states; then plan and last are those of
-                              //   their values (sums of a mean: plan alone); NULL: they are values
+  const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
   int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
@@ -54,7 +53,6 @@ struct ein_dist {
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
   eini_dist_plans plans;
-  int carries;              // some statement's partial results are states
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;
@@ -230,7 +228,7 @@ static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
 // even a scalar, since its index space is empty.
 static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
   eini_dist_range(&e->space, place, m->lo, m->hi);
-  eini_dist_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
   return !eini_zrange_empty(e->space.nindex, m->lo, m->hi);
 }
 
@@ -257,7 +255,7 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
 // Elements of the block the task at `place` computes, by its free indices.
 static int64_t eini_dist_elements(const eini_dist_space *x, int64_t place, eini_dist_room *m) {
   eini_dist_range(x, place, m->lo, m->hi);
-  return eini_dist_volume(x->nfree, m->lo, m->hi);
+  return eini_block_volume(x->nfree, m->lo, m->hi);
 }
 
 // What a task reads, its merges aside.
@@ -316,33 +314,8 @@ static int eini_dist_same_form(const ein_dist *d, int j, int k) {
   return 1;
 }
 
-// Plans of the values of a task; job: as for its block. box: strides of the operands' boxes.
-static ein_status eini_dist_state_plans(ein_dist *d, int k, int64_t q, eini_dist_job *job,
-                                        int64_t *key, int64_t **box, eini_dist_room *m) {
-  eini_dist_stmt *e = &d->stmt[k];
-  const eini_stmt *s = e->s;
-  const int64_t **stride = EINI_NEW(&d->arena, const int64_t *, s->noperand);
-  if (stride == NULL) return EIN_ERR_NO_MEMORY;
-  for (int o = 0; o < s->noperand; o++) {
-    int rank = d->g->tensor[s->operand[o]].rank;
-    stride[o] = job->stride[o];
-    if (stride[o] != NULL) continue;
-    eini_dist_box(e, q, o, m);
-    for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
-    eini_dist_dense(rank, m->len, box[o]);
-    stride[o] = box[o];
-  }
-  for (int i = 0; i < s->nindex; i++) m->len[i] = m->hi[i] - m->lo[i];
-  job->len = m->len;
-  job->stride = stride;
-  job->dtype = e->folder->type;
-  key[0] = e->form;
-  key[1] = 16;
-  return eini_dist_values_plans(&d->plans, job, key, 2, &e->plan[q], &e->last[q]);
-}
-
 static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
-                                       const int64_t **stride, int64_t **box, eini_dist_room *m) {
+                                       const int64_t **stride, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
   const eini_stmt *s = e->s;
   const eini_dist_space *x = &e->space;
@@ -365,9 +338,7 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.out_stride = d->tensor[s->out].stride;
   job.by_index = !shared || !own;
   job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
-  if (e->folder != NULL && s->fold != EINI_MEAN)
-    return eini_dist_state_plans(d, k, q, &job, key, box, m);
-  if (e->folder != NULL) job.dtype = e->folder->type;
+  job.folder = e->folder;
   key[0] = e->form;
   key[1] = own;
   EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
@@ -382,27 +353,17 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   return part > 0 ? EIN_OK : eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->last[q]);
 }
 
-// n lists of `rank` integers.
-static ein_status eini_dist_strides_new(eini_arena *a, int n, int rank, int64_t ***list) {
-  *list = EINI_NEW(a, int64_t *, n);
-  int64_t *p = EINI_NEW(a, int64_t, (int64_t)n * rank);
-  if (*list == NULL || p == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < n; k++) (*list)[k] = p + (int64_t)k * rank;
-  return EIN_OK;
-}
-
 // What a statement's partial results are.
 static ein_status eini_dist_partials_init(ein_dist *d, eini_dist_stmt *e) {
   const eini_stmt *s = e->s;
   e->wide = eini_partial_bytes(d->g, s);
   e->direct = d->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
-  if (e->space.nagg == 1 || !eini_dist_carries(s->fold)) return EIN_OK;
+  if (e->space.nagg == 1 || !eini_fold_carries(s->fold)) return EIN_OK;
   eini_folder *f = EINI_NEW(&d->arena, eini_folder, 1);
   if (f == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_dist_folder(d->g, s, f));
+  EINI_TRY(eini_states_folder(d->g, s, f));
   e->folder = f;
   e->direct = 0;
-  d->carries = 1;
   return EIN_OK;
 }
 
@@ -422,12 +383,11 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   e->merge = EINI_NEW(a, int64_t, n);
   e->last = EINI_NEW(a, int64_t, n);
   e->fetched = EINI_NEW(a, int64_t, n);
-  int64_t *key = EINI_NEW(a, int64_t, 2 * (int64_t)s->nindex + 2), **box = NULL;
+  int64_t *key = EINI_NEW(a, int64_t, (int64_t)s->nindex + 2);
   const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
   if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
       stride == NULL)
     return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_dist_strides_new(a, s->noperand, d->rank, &box));
   int64_t size = e->wide, most = 0;
   for (int64_t q = 0; q < n; q++) {
     int64_t block = eini_dist_elements(&e->space, q, m);
@@ -439,7 +399,7 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
       e->messages++;
     }
     if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
-      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, box, m));
+      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
   }
   if (eini_muladd_overflow(most, size, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
   if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;

@@ -11,10 +11,6 @@ typedef struct eini_dist_worker {
   const void **in;
   int64_t *places;          // as many as there are places
   char *scratch;
-  const void **box;         // where partial results are states: per operand its box, its strides
-  int64_t **stride;         //   and the bytes of an element
-  size_t *size;
-  eini_dist_scratch states;
 } eini_dist_worker;
 
 // The state of a task: one job at a time.
@@ -69,12 +65,6 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
     char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
     char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
-    int64_t rank = d->carries ? d->rank : 0;
-    char *box = eini_dist_carve(mem, &n, rank, sizeof(void *));
-    char *stride = eini_dist_carve(mem, &n, rank, sizeof(int64_t *));
-    char *strides = eini_dist_carve(mem, &n, rank * rank, sizeof(int64_t));
-    char *size = eini_dist_carve(mem, &n, rank, sizeof(size_t));
-    char *states = eini_dist_carve(mem, &n, d->carries, EINI_DIST_SCRATCH);
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
     eini_dist_room_carve(room, d->rank, &w->room);
@@ -83,11 +73,6 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     w->in = (const void **)(void *)in;
     w->places = (int64_t *)(void *)places;
     w->scratch = scratch;
-    w->box = (const void **)(void *)box;
-    w->stride = (int64_t **)(void *)stride;
-    for (int64_t k = 0; k < rank; k++) w->stride[k] = (int64_t *)(void *)strides + k * rank;
-    w->size = (size_t *)(void *)size;
-    if (d->carries) eini_dist_scratch_carve(states, &w->states);
   }
   x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
   return n;
@@ -115,7 +100,7 @@ static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_di
     m->lo[i] = 0;
     m->hi[i] = 1;
   }
-  eini_dist_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
 }
 
 // The address of that block.
@@ -126,16 +111,27 @@ static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e
 }
 
 static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t id,
-                                         char *out) {
+                                         void *const *out) {
   ein_run run;
-  void *data = out;
   memset(&run, 0, sizeof run);
   run.in = w->in;
-  run.out = &data;
+  run.out = out;
   run.param = w->param;
   run.workspace = w->scratch;
   run.workspace_bytes = x->d->plans.workspace;
   return ein_plan_execute(x->d->plans.entry[id].plan, &run);
+}
+
+// Computes the block of task q: results, or states, which begin as those of nothing.
+static ein_status eini_dist_execute_block(const eini_dist_exec *x, eini_dist_worker *w,
+                                          const eini_dist_stmt *e, int64_t q, char *out) {
+  void *data[4] = {out, NULL, NULL, NULL};
+  if (e->folder != NULL) {
+    int64_t n = eini_dist_elements(&e->space, q, &w->room);
+    eini_states_at(e->folder, n, out, data);
+    eini_fold_identity(e->folder, n, data);
+  }
+  return eini_dist_execute_plan(x, w, e->plan[q], data);
 }
 
 // Origins of the block at m->lo as params, behind those of the graph.
@@ -150,35 +146,6 @@ static void eini_dist_origins(const ein_dist *d, const eini_dist_stmt *e, eini_d
   }
 }
 
-// The states of a task's points; w->box, w->stride and w->size are those of its operands.
-static ein_status eini_dist_states_compute(const eini_dist_exec *x, eini_dist_worker *w,
-                                           const eini_dist_stmt *e, int64_t q, char *states) {
-  const ein_dist *d = x->d;
-  eini_dist_room *m = &w->room;
-  eini_dist_fold t;
-  memset(&t, 0, sizeof t);
-  eini_dist_range(&e->space, q, m->lo, m->hi);
-  for (int i = 0; i < e->s->nindex; i++) m->len[i] = m->hi[i] - m->lo[i];
-  t.s = e->s;
-  t.f = e->folder;
-  t.lo = m->lo;
-  t.len = m->len;
-  t.data = w->box;
-  t.stride = (const int64_t *const *)w->stride;
-  t.size = w->size;
-  t.plan = d->plans.entry[e->plan[q]].plan;
-  t.rest = e->last[q] >= 0 ? d->plans.entry[e->last[q]].plan : NULL;
-  t.run.in = t.in = w->in;
-  t.run.param = w->param;
-  t.run.workspace = w->scratch;
-  t.run.workspace_bytes = d->plans.workspace;
-  t.origin = w->param + d->g->nparam;
-  t.scratch = &w->states;
-  t.at = m->hi, t.plo = m->blo, t.phi = m->bhi, t.from = m->from, t.to = m->to;
-  t.bfrom = m->bfrom, t.bto = m->bto;
-  return eini_dist_fold_task(&t, states);
-}
-
 static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w, int k,
                                     int64_t q) {
   const eini_dist_stmt *e = &x->d->stmt[k];
@@ -188,19 +155,11 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
     if (eini_dist_first(e->s, o) < o) continue;
-    eini_dist_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
-    if (e->folder == NULL) continue;
-    const eini_tensor *t = &x->d->g->tensor[e->s->operand[o]];
-    w->box[o] = w->in[n - 1];
-    w->size[o] = ein_dtype_size(t->dtype);
-    for (int r = 0; r < t->rank; r++)
-      w->stride[o][r] = x->d->tensor[e->s->operand[o]].stride[r];
   }
-  if (e->folder != NULL && e->s->fold != EINI_MEAN)
-    return eini_dist_states_compute(x, w, e, q, eini_dist_partial_at(x, e, q));
   char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);
-  return eini_dist_execute_plan(x, w, e->plan[q], out);
+  return eini_dist_execute_block(x, w, e, q, out);
 }
 
 // Merges states of the block of task q into those at left, and finishes the last ones: into dst,
@@ -209,11 +168,14 @@ static void eini_dist_states_join(const eini_dist_exec *x, eini_dist_worker *w,
                                   const eini_dist_stmt *e, int64_t q, char *left, char *right,
                                   char *dst, const int64_t *stride) {
   eini_dist_room *m = &w->room;
-  eini_dist_states_merge(e->folder, eini_dist_elements(&e->space, q, m), left, right);
+  int64_t n = eini_dist_elements(&e->space, q, m);
+  void *state[4];
+  eini_states_merge(e->folder, n, left, right);
   if (dst == NULL) return;
   for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
-  eini_dist_states_finish(e->folder, e->s->nfree, m->len, left, x->d->g->tensor[e->s->out].dtype,
-                          dst, stride, &w->states, m->from);
+  eini_states_at(e->folder, n, left, state);
+  eini_states_finish(e->folder, e->s->nfree, m->len, state, x->d->g->tensor[e->s->out].dtype, dst,
+                     stride);
 }
 
 // The address of the first element of the block of task q, and strides by free index.
@@ -252,8 +214,8 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
   char *block = part == 0 ? eini_dist_block_at(x, e, q, m) : NULL;
   w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
   w->in[1] = eini_dist_partial_at(x, e, from);
-  char *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
-  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], out);
+  void *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
+  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], &out);
 }
 
 // Zero for all elements of a tensor, before its only statement writes those it defines.

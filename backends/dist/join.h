@@ -79,7 +79,7 @@ static ein_status eini_rel_carry(eini_rel_join *j) {
   ein_relation *r = j->out;
   const eini_stmt *s = j->s;
   const char *name = eini_fold_name(j->g, s->fold);
-  EINI_TRY(eini_dist_folder(j->g, s, &r->folder));
+  EINI_TRY(eini_states_folder(j->g, s, &r->folder));
   r->monoid = eini_strndup(&r->arena, name, (int64_t)strlen(name));
   if (r->monoid == NULL) return EIN_ERR_NO_MEMORY;
   if (r->folder.user != NULL) {
@@ -102,7 +102,7 @@ static ein_status eini_rel_result(ein_ctx *ctx, eini_rel_join *j) {
   j->out = eini_rel_new(ctx, s->nfree, nkey);
   if (j->out == NULL) return EIN_ERR_NO_MEMORY;
   ein_dtype partial = ein_dtype_compute(s->type);
-  if (j->space.nagg > 1 && j->fn == NULL && eini_dist_carries(s->fold)) {
+  if (j->space.nagg > 1 && j->fn == NULL && eini_fold_carries(s->fold)) {
     EINI_TRY(eini_rel_carry(j));
     partial = j->out->folder.type;
   }
@@ -118,7 +118,7 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
   if (from == NULL) return EIN_ERR_NO_MEMORY;
   int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
-  eini_dist_hull(&j->s->proj[k], j->lo, j->hi, from, to);
+  eini_block_hull(&j->s->proj[k], j->lo, j->hi, from, to);
   for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
   ein_ztensor *v = &j->in[k];
   memset(v, 0, sizeof *v);
@@ -149,47 +149,6 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   return EIN_OK;
 }
 
-// The states of the block at hand.
-static ein_status eini_rel_fold_states(eini_rel_join *j, eini_dist_job *job, int64_t nkey,
-                                       char *states) {
-  const eini_stmt *s = j->s;
-  int64_t whole, rest;
-  int rank = s->nindex;
-  size_t *size = EINI_NEW(&j->boxes, size_t, s->noperand);
-  char *memory = (char *)eini_new(&j->boxes, 1, EINI_DIST_SCRATCH);
-  eini_dist_scratch c;
-  eini_dist_fold t;
-  memset(&t, 0, sizeof t);
-  const void **data = EINI_NEW(&j->boxes, const void *, s->noperand);
-  if (size == NULL || memory == NULL || data == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < s->noperand; k++) {
-    data[k] = j->in[k].data;
-    size[k] = ein_dtype_size(j->in[k].dtype);
-    rank = j->in[k].rank > rank ? j->in[k].rank : rank;
-  }
-  int64_t *room = EINI_NEW(&j->boxes, int64_t, 7 * (int64_t)rank);
-  if (room == NULL) return EIN_ERR_NO_MEMORY;
-  eini_dist_scratch_carve(memory, &c);
-  job->dtype = j->out->folder.type;
-  EINI_TRY(eini_dist_values_plans(&j->plans, job, j->key, nkey, &whole, &rest));
-  t.s = s;
-  t.f = &j->out->folder;
-  t.lo = j->lo;
-  t.len = j->len;
-  t.data = data;
-  t.stride = j->stride;
-  t.size = size;
-  t.plan = j->plans.entry[whole].plan;
-  t.rest = rest >= 0 ? j->plans.entry[rest].plan : NULL;
-  t.run.in = t.in = j->data;
-  t.run.param = j->param;
-  t.origin = j->param + j->g->nparam;
-  t.scratch = &c;
-  t.at = room, t.plo = room + rank, t.phi = room + 2 * rank, t.from = room + 3 * rank;
-  t.to = room + 4 * rank, t.bfrom = room + 5 * rank, t.bto = room + 6 * rank;
-  return eini_dist_fold_task(&t, states);
-}
-
 // Runs the statement's plan for block b, which is at hand.
 static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   const ein_ztensor *out = &j->out->block[b];
@@ -212,8 +171,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   job.stride = j->stride;
   job.by_index = 1;
   job.dtype = out->dtype;
-  if (j->out->monoid != NULL && s->fold != EINI_MEAN)
-    return eini_rel_fold_states(j, &job, n, eini_rel_states(j->out, b));
+  job.folder = j->out->monoid != NULL ? &j->out->folder : NULL;
   EINI_TRY(eini_dist_plan(&j->plans, &job, 0, j->key, n, &id));
   for (int i = 0; i < s->nindex; i++) {
     if (!eini_dist_uses(s, j->space.cut, i)) continue;
@@ -222,10 +180,14 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
     p->re = (double)j->lo[i];
   }
   ein_run run;
-  void *data = out->data;
+  void *data[4] = {out->data, NULL, NULL, NULL};
+  if (job.folder != NULL) {
+    eini_states_at(job.folder, ein_view_count(out), eini_rel_states(j->out, b), data);
+    eini_fold_identity(job.folder, ein_view_count(out), data);
+  }
   memset(&run, 0, sizeof run);
   run.in = j->data;
-  run.out = &data;
+  run.out = data;
   run.param = j->param;
   return ein_plan_execute(j->plans.entry[id].plan, &run);
 }
@@ -251,7 +213,7 @@ static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_
                                     const ein_scalar *param) {
   const eini_stmt *s = j->s;
   eini_arena *a = &j->arena;
-  int64_t nkey = 3 * (int64_t)s->nindex;  // of a block, and of the pieces of its values
+  int64_t nkey = s->nindex;
   EINI_TRY(eini_rel_space(j, cut));
   EINI_TRY(eini_rel_validate(ctx, j));
   for (int k = 0; k < s->noperand; k++) nkey += j->g->tensor[s->operand[k]].rank;
@@ -369,8 +331,7 @@ static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_rela
 // Merges the states of n blocks that follow each other from block `first`, along the tree of
 // executions, and finishes them.
 static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t n, char *stack,
-                                  const ein_ztensor *out, const eini_dist_scratch *c,
-                                  int64_t *at) {
+                                  const ein_ztensor *out) {
   int64_t count = ein_view_count(out), used = count * (int64_t)eini_rel_wide(r);
   int64_t bytes = (used + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
   if (count == 0) return;
@@ -378,15 +339,16 @@ static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t 
     memcpy(stack + k * bytes, eini_rel_states(r, first + k), (size_t)used);
   for (int64_t step = 1; step < n; step *= 2)
     for (int64_t k = 0; k + step < n; k += 2 * step)
-      eini_dist_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
-  eini_dist_states_finish(&r->folder, out->rank, out->shape, stack, out->dtype, (char *)out->data,
-                          out->strides, c, at);
+      eini_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
+  void *state[4];
+  eini_states_at(&r->folder, count, stack, state);
+  eini_states_finish(&r->folder, out->rank, out->shape, state, out->dtype, (char *)out->data,
+                     out->strides);
 }
 
 static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
                                             const char *monoid, ein_relation *x) {
   int64_t n = 1, largest = 0, bytes;
-  eini_dist_scratch c;
   if (strcmp(monoid, r->monoid) != 0)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the blocks are states of '%.60s', not of "
                             "'%.60s'", r->monoid, monoid);
@@ -399,12 +361,9 @@ static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
   eini_arena scratch;
   eini_arena_init(&scratch, &x->arena.al);
   char *stack = (char *)eini_new(&scratch, bytes, eini_rel_wide(r));
-  char *memory = (char *)eini_new(&scratch, 1, EINI_DIST_SCRATCH);
-  int64_t *at = EINI_NEW(&scratch, int64_t, r->info.rank);
-  ein_status st = stack == NULL || memory == NULL || at == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-  if (st == EIN_OK) eini_dist_scratch_carve(memory, &c);
+  ein_status st = stack == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
-    eini_rel_merge_states(r, b * n, n, stack, &x->block[b], &c, at);
+    eini_rel_merge_states(r, b * n, n, stack, &x->block[b]);
   eini_arena_free(&scratch);
   return st;
 }

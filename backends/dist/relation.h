@@ -94,10 +94,7 @@ static int64_t *eini_rel_strides(const ein_relation *r, int64_t b) {
 
 // Bytes of one element of a block.
 static size_t eini_rel_wide(const ein_relation *r) {
-  size_t bytes = 0;
-  for (int s = 0; s < r->info.nstate && r->monoid != NULL; s++)
-    bytes += ein_dtype_size(eini_state_dtype(&r->folder, s));
-  return r->monoid != NULL ? bytes : ein_dtype_size(r->info.dtype);
+  return r->monoid != NULL ? eini_states_bytes(&r->folder) : ein_dtype_size(r->info.dtype);
 }
 
 // Memory for every block, dense, uninitialised values zero.
@@ -111,7 +108,7 @@ static ein_status eini_rel_alloc(ein_relation *r) {
     r->block[b].data = memory;
     if (r->monoid == NULL) continue;
     void *plane[4];
-    eini_dist_planes(&r->folder, n, memory, plane);
+    eini_states_at(&r->folder, n, memory, plane);
     r->block[b].data = plane[0];
   }
   return EIN_OK;
@@ -187,7 +184,7 @@ EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
 // Where the states of block b begin.
 static char *eini_rel_states(const ein_relation *r, int64_t b) {
   char *at = (char *)r->block[b].data;
-  if (!eini_dist_is_arg(&r->folder)) return at;
+  if (!eini_fold_counts(r->folder.fold)) return at;
   return at - ein_view_count(&r->block[b]) * (int64_t)ein_dtype_size(EIN_I64);
 }
 
@@ -197,8 +194,8 @@ EIN_API ein_status ein_relation_state(const ein_relation *r, const int64_t *key,
   EINI_TRY(ein_relation_block(r, key, block, NULL));
   if (state < 0 || state >= r->info.nstate) return EIN_ERR_ARGUMENT;
   if (r->monoid == NULL) return EIN_OK;
-  eini_dist_planes(&r->folder, ein_view_count(block), eini_rel_states(r, eini_rel_at(r, key)),
-                   plane);
+  eini_states_at(&r->folder, ein_view_count(block), eini_rel_states(r, eini_rel_at(r, key)),
+                 plane);
   block->dtype = eini_state_dtype(&r->folder, state);
   block->data = plane[state];
   return EIN_OK;

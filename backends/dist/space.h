@@ -30,24 +30,6 @@ static void eini_dist_range(const eini_dist_space *x, int64_t place, int64_t *lo
   }
 }
 
-// The smallest box [from, to) that holds the image of index ranges; empty without points.
-static void eini_dist_hull(const ein_zmap *m, const int64_t *lo, const int64_t *hi, int64_t *from,
-                           int64_t *to) {
-  ein_zrange y;
-  y.rank = m->rows;
-  y.start = from;
-  y.end = to;
-  // Every access was proved to stay inside a tensor, so nothing wraps.
-  if (eini_zmap_image(m, m->cols, lo, hi, &y) == EIN_OK) return;
-  for (int r = 0; r < m->rows; r++) from[r] = to[r] = 0;
-}
-
-static int64_t eini_dist_volume(int rank, const int64_t *from, const int64_t *to) {
-  int64_t n = 1;
-  for (int r = 0; r < rank; r++) n *= eini_max64(to[r] - from[r], 0);
-  return n;
-}
-
 // Number of the partial result a task computes: the pieces of cut reduced indices, row-major.
 static int64_t eini_dist_partial(const eini_dist_space *x, int64_t place) {
   int64_t n = 0;
@@ -219,7 +201,7 @@ static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, in
 static int eini_dist_near_begin(const eini_dist_space *x, const ein_zmap *m, int n,
                                 const int64_t *from, const int64_t *to, eini_dist_near *w) {
   w->n = 0;
-  if (eini_dist_volume(m->rows, from, to) == 0) return 0;
+  if (eini_block_volume(m->rows, from, to) == 0) return 0;
   for (int k = 0; k < x->ncut; k++) {
     int i = x->index[k], at = w->n;
     if (i >= n) continue;
