@@ -591,6 +591,119 @@ typedef struct ein_executor {
   void *user;
 } ein_executor;
 
+// A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
+// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
+// reentrant.
+typedef struct ein_function {
+  const char *name;
+  int nargs;                // 1 .. 8
+  ein_dtype dtype;          // arguments are converted to it; default f64
+  void (*fn)(int64_t n, const void *const *in, void *out, void *user);
+  void *user;
+} ein_function;
+
+// Joins a monoid distributes over (DESIGN: legal splits); an OR of these.
+enum { EIN_JOIN_MUL = 1, EIN_JOIN_ADD = 2, EIN_JOIN_MAX = 4, EIN_JOIN_MIN = 8 };
+
+// A user monoid: a commutative, associative fold over states of 1 to 4 scalars, in chunks.
+typedef struct ein_monoid {
+  const char *name;
+  int nstate;               // 1 .. 4; state s of element i is ((T *)state[s])[i]
+  ein_dtype dtype;          // of values, states and result: f32, f64, i32 or i64; default f64
+  double identity[4];       // merging with it changes nothing
+  int no_identity;          // 1: a fold of nothing is an error
+  void (*lift_fn)(int64_t n, const void *x, void *const *state, void *user);  // NULL: state[0] = x
+  void (*merge_fn)(int64_t n, void *const *acc, const void *const *more, void *user);
+  void (*finish_fn)(int64_t n, const void *const *state, void *out, void *user);  // NULL: state[0]
+  unsigned joins;           // EIN_JOIN_*: joins that distribute over it; 0: never split
+  void *user;
+} ein_monoid;
+
+typedef struct ein_scalar {
+  int set;                  // 0: not given
+  double re, im;
+} ein_scalar;
+
+// ---- the expression program: what providers of kernels read of scalar expressions --------------
+
+// An operation of expressions. X(id, name, args, class). Classes: how operands and result are typed.
+//   A arithmetic: promoted        F float: integers become floats    D division: integers -> f64
+//   C comparison -> bool          O ordering -> bool, no complex     B boolean
+//   M min/max: no complex         P power                            I integer-keeping rounding
+//   R complex parts               X own rule
+#define EIN_OP_LIST(X)                                                                     \
+  X(CONST, "", 0, 'X') X(OPERAND, "", 0, 'X') X(INDEX, "", 0, 'X') X(PARAM, "", 0, 'X')     \
+  X(CAST, "", 1, 'X') X(ROUNDTO, "", 1, 'X') X(CALL, "", 0, 'X') X(WHERE, "where", 3, 'X')  \
+  X(NEG, "", 1, 'A') X(ADD, "", 2, 'A') X(SUB, "", 2, 'A') X(MUL, "", 2, 'A')               \
+  X(DIV, "", 2, 'D') X(POW, "pow", 2, 'P') X(FLOORDIV, "div", 2, 'M') X(MOD, "mod", 2, 'M') \
+  X(MAX, "max", 2, 'M') X(MIN, "min", 2, 'M')                                               \
+  X(LT, "", 2, 'O') X(LE, "", 2, 'O') X(GT, "", 2, 'O') X(GE, "", 2, 'O')                   \
+  X(EQ, "", 2, 'C') X(NE, "", 2, 'C') X(AND, "", 2, 'B') X(OR, "", 2, 'B')                  \
+  X(NOT, "", 1, 'B') X(EXP, "exp", 1, 'F') X(LOG, "log", 1, 'F') X(SQRT, "sqrt", 1, 'F')    \
+  X(RSQRT, "rsqrt", 1, 'F') X(EXPM1, "expm1", 1, 'F') X(LOG1P, "log1p", 1, 'F')           \
+  X(SIN, "sin", 1, 'F') X(COS, "cos", 1, 'F') X(TAN, "tan", 1, 'F')                       \
+  X(TANH, "tanh", 1, 'F') X(ATAN2, "atan2", 2, 'F') X(ERF, "erf", 1, 'F')                 \
+  X(SIGMOID, "sigmoid", 1, 'F')                                                           \
+  X(RELU, "relu", 1, 'M') X(SILU, "silu", 1, 'F') X(GELU, "gelu", 1, 'F')                   \
+  X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I') X(ROUND, "round", 1, 'I')               \
+  X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')                     \
+  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')     \
+  X(SIGN, "sign", 1, 'A')
+
+#define EINI_OP_ENUM(id, name, args, cls) EIN_OP_##id,
+typedef enum ein_op { EIN_OP_LIST(EINI_OP_ENUM) EIN_OP_COUNT } ein_op;
+#undef EINI_OP_ENUM
+
+// d[i] = op(a[i], b[i], c[i]) for i < n, n a multiple of 16, buffers padded to it and apart.
+typedef void (*ein_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
+
+// A step makes one register from others. Registers hold values of a computation type: bool (a byte,
+// 0 or 1), i32, i64 (both wrap), f32, f64, c64, c128.
+typedef struct ein_step {
+  unsigned char op;         // EIN_OP_*, but neither CONST nor PARAM
+  unsigned char type;       // computation type of the result
+  unsigned char from;       // that of the arguments (of WHERE: of b and c, a is bool);
+                            //   OPERAND: dtype as stored; ROUNDTO: dtype that holds the result
+  int dst;                  // none of the arguments
+  int a, b, c;              // registers of the arguments; those an operation does not have are a
+                            //   OPERAND: a is the operand that is read, INDEX: the index value;
+                            //   CALL: function a, of the c registers in code.list from b on
+  ein_chunk_fn fn;          // does it to chunks; NULL: OPERAND, INDEX, CALL
+} ein_step;
+
+// A register that has one value for all elements, before the first step.
+typedef struct ein_fill {
+  int reg, param;           // param >= 0: that param's value, whose real part integers take
+  unsigned char type;       // bool: re or im is not 0; i32, i64: ival; others: re, and im of complex
+  int64_t ival;
+  double re, im;
+} ein_fill;
+
+// A scalar expression as a straight line of steps, for one element or many alike. There is nothing
+// in it that makes no difference: no unused steps, no conversions from a type to itself. It lives as
+// long as the plan. Loads say what is read, not where: see ein_map, ein_side and ein_contract.
+typedef struct ein_code {
+  int nreg, nstep, nfill;
+  const ein_step *step;
+  const ein_fill *fill;
+  const int *list;              // arguments of calls
+  const ein_function *function; // functions by number
+  int result;                   // register of it
+  unsigned char type;           // its computation type
+  int plain;                    // the operand whose stored value is the result, or -1
+  int conj;                     // with plain: the conjugate of it
+  int chunk;                    // values for which the portable kernels have room in a register
+} ein_code;
+
+// Folds of reduced indices. argmax and argmin give the least position of the extremum, whatever the
+// order of loops; extrema are NaN where a value is.
+typedef enum ein_fold {
+  EIN_FOLD_NONE = 0,            // element-wise: no reduced index
+  EIN_FOLD_SUM, EIN_FOLD_PROD, EIN_FOLD_MAX, EIN_FOLD_MIN, EIN_FOLD_ANY, EIN_FOLD_ALL,
+  EIN_FOLD_LOGSUMEXP, EIN_FOLD_ARGMAX, EIN_FOLD_ARGMIN, EIN_FOLD_MEAN, EIN_FOLD_VAR,
+  EIN_FOLD_USER                 // an ein_monoid
+} ein_fold;
+
 // ---- kernels: what a provider of leaf work sees (level 3) --------------------------------------
 // Operands are a base pointer and one stride per index: views, diagonals, broadcasts and windows
 // look alike. Strides and offsets are in elements. While planning, all addresses are NULL.
@@ -623,6 +736,7 @@ typedef struct ein_side {
   void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
                   void *out);
   void *user;
+  const ein_code *code;         // what fill_fn makes
 } ein_side;
 
 #define EIN_POINTS 1024     // points of one call of fill_fn and emit_fn at most
@@ -661,7 +775,8 @@ typedef struct ein_contract {
   void (*emit_fn)(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
                   const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
-} ein_contract;
+  const ein_code *store;        // what emit_fn makes of operand 0, the fold, and the extras behind
+} ein_contract;                 //   it; NULL: it only converts
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
 typedef struct ein_copy {
@@ -672,13 +787,40 @@ typedef struct ein_copy {
   char *dst;
 } ein_copy;
 
+// An element-wise statement, or one that folds reduced indices, as loops:
+//   out[f] = store(fold over r of code(f, r)), for each value f of the free loops
+// Streams are what moves along loops: the operands of code, its index values; of argmax and argmin
+// the position of an element; the operands of store, behind operand 0, which is the fold, and its
+// index values; the output. Where the result has another type than the output, the store converts
+// it: integers wrap, floats are rounded once.
+typedef struct ein_map {
+  int n, nfree;                 // loops, the free ones first; merged where strides allow, small
+  const int64_t *extent;        //   steps of the output last of the free ones
+  int nstream, pitch;
+  const int64_t *stride;        // stride[s * pitch + i]: of stream s along loop i; of values: steps
+  const ein_dtype *dtype;       // [nstream] as stored; i64 of values
+  int nop, nvalue;              // streams of each kind, in their order; the output is the last
+  int nposition, nextra, nextra_value;
+  const ein_code *code, *store; // store NULL: the fold itself, or what code makes
+  ein_fold fold;
+  const ein_monoid *monoid;     // of EIN_FOLD_USER
+  double count;                 // elements of one fold, at least 1
+  double out_bytes;             // of the whole output, of which this may make a block; 0: it is
+                                //   read again while it is in a cache
+  // When run. An output may be an operand of an element-wise statement at the same time, of the
+  // same strides.
+  char *const *base;            // [nstream] address of the element at index 0 of everything
+  const int64_t *at;            // [nstream] values: the one there
+  const ein_scalar *param;
+} ein_map;
+
 // A provider's answer to "can you run this, and how fast?".
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   size_t scratch;               // bytes per thread, aligned to 64
   int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n are cut between
                                 //   threads, width at most in all, and at multiples of what
-  char variant[24];             // how, for people
+  char variant[24];             // name of this way; stable text, which options and stores keep
   int64_t state[40];            // the provider's own
 } ein_choice;
 
@@ -686,9 +828,6 @@ typedef struct ein_choice {
 typedef struct ein_part {
   int64_t batch[2], m[2], n[2];
 } ein_part;
-
-// d[i] = op(a[i], b[i], c[i]) for i < n, n a multiple of 16, buffers padded to it.
-typedef void (*ein_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
 
 // What one core does, for choices between whole ways of computing; 0: not known.
 typedef struct ein_rates {
@@ -698,7 +837,6 @@ typedef struct ein_rates {
   double fused;                 // extent from which an index is gone along in blocks; 0: never
 } ein_rates;
 
-struct eini_nest;  // section mapreduce
 // A provider of kernels. The plan functions are pure questions: 0 means no. All that is decided is
 // in the choice: run functions, which are called from several threads at once, look at nothing that
 // may change after planning. What they return but EIN_OK becomes the status of the execution, whose
@@ -711,13 +849,14 @@ typedef struct ein_kernels {
                              const ein_part *part, void *scratch);
   int (*copy_plan)(void *user, const ein_copy *c, int width, ein_choice *choice);
   ein_status (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
-  // Faster versions of chunk operations (numbers of section expr) and conversions; NULL: none.
+  // Faster versions of operations (EIN_OP_*) for chunks; NULL: none.
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
-  // Folds n values into *acc (numbers of section monoid: sum prod max min any all); NULL: none.
+  // Folds n values into *acc (EIN_FOLD_SUM to EIN_FOLD_ALL); NULL: none.
   void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
-  // Makes the n values of a walk's row at out (NULL: 0), with `stream` past the caches, and perhaps
-  // rows behind it, over which it moves the walk; 0: did nothing.
-  int (*row_fn)(void *user, struct eini_nest *walk, int64_t n, void *out, int stream);
+  // Whole maps; what nobody takes is done by the portable kernels with the functions above. Threads
+  // are given maps with one shorter free loop. Not asked in deterministic mode.
+  int (*map_plan)(void *user, const ein_map *m, int width, ein_choice *choice);
+  ein_status (*map_run)(void *user, const ein_map *m, const ein_choice *choice, void *scratch);
   // Copies bytes past the caches; chosen for outputs of more than stream_bytes. 0 bytes end what
   // was copied and made so: then all of it is visible to who sees a release store that follows.
   void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
@@ -753,34 +892,6 @@ typedef struct ein_error {
   const char *hint;         // one line, or ""
 } ein_error;
 
-// A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
-// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
-// reentrant.
-typedef struct ein_function {
-  const char *name;
-  int nargs;                // 1 .. 8
-  ein_dtype dtype;          // arguments are converted to it; default f64
-  void (*fn)(int64_t n, const void *const *in, void *out, void *user);
-  void *user;
-} ein_function;
-
-// Joins a monoid distributes over (DESIGN: legal splits); an OR of these.
-enum { EIN_JOIN_MUL = 1, EIN_JOIN_ADD = 2, EIN_JOIN_MAX = 4, EIN_JOIN_MIN = 8 };
-
-// A user monoid: a commutative, associative fold over states of 1 to 4 scalars, in chunks.
-typedef struct ein_monoid {
-  const char *name;
-  int nstate;               // 1 .. 4; state s of element i is ((T *)state[s])[i]
-  ein_dtype dtype;          // of values, states and result: f32, f64, i32 or i64; default f64
-  double identity[4];       // merging with it changes nothing
-  int no_identity;          // 1: a fold of nothing is an error
-  void (*lift_fn)(int64_t n, const void *x, void *const *state, void *user);  // NULL: state[0] = x
-  void (*merge_fn)(int64_t n, void *const *acc, const void *const *more, void *user);
-  void (*finish_fn)(int64_t n, const void *const *state, void *out, void *user);  // NULL: state[0]
-  unsigned joins;           // EIN_JOIN_*: joins that distribute over it; 0: never split
-  void *user;
-} ein_monoid;
-
 // Which elements of the output the statement does not define (repeated output labels: "i->ii").
 typedef enum ein_rest {
   EIN_REST_ERROR = 0,
@@ -790,11 +901,6 @@ typedef enum ein_rest {
 } ein_rest;
 
 #define EIN_ELLIPSIS (-1)   // in integer label lists
-
-typedef struct ein_scalar {
-  int set;                  // 0: not given
-  double re, im;
-} ein_scalar;
 
 typedef enum ein_goal { EIN_GOAL_FLOPS = 0, EIN_GOAL_SIZE, EIN_GOAL_BYTES } ein_goal;
 
@@ -2247,15 +2353,18 @@ EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord) {
 // A fold is lift, merge, identity and finish over a state of 1 to 4 scalars (DESIGN: one idea).
 // ================================================================================================
 
-typedef enum eini_fold {
-  EINI_FOLD_NONE = 0,  // element-wise: no reduced index
-  EINI_SUM, EINI_PROD, EINI_MAX, EINI_MIN, EINI_ANY, EINI_ALL,
-  EINI_LOGSUMEXP,      // state: max, sum of exp(x - max)
-  EINI_ARGMAX, EINI_ARGMIN,  // state: value, position
-  EINI_MEAN,           // state: sum (the count is the size of the reduced space)
-  EINI_VAR,            // state: count, mean, sum of squared deviations
-  EINI_FOLD_USER       // and above: user monoid number fold - EINI_FOLD_USER
-} eini_fold;
+// The names of ein_fold in here.
+enum {
+  EINI_FOLD_NONE = EIN_FOLD_NONE,
+  EINI_SUM = EIN_FOLD_SUM, EINI_PROD = EIN_FOLD_PROD,
+  EINI_MAX = EIN_FOLD_MAX, EINI_MIN = EIN_FOLD_MIN,
+  EINI_ANY = EIN_FOLD_ANY, EINI_ALL = EIN_FOLD_ALL,
+  EINI_LOGSUMEXP = EIN_FOLD_LOGSUMEXP,  // state: max, sum of exp(x - max)
+  EINI_ARGMAX = EIN_FOLD_ARGMAX, EINI_ARGMIN = EIN_FOLD_ARGMIN,  // state: value, position
+  EINI_MEAN = EIN_FOLD_MEAN,            // state: sum (the count is the size of the reduced space)
+  EINI_VAR = EIN_FOLD_VAR,              // state: count, mean, sum of squared deviations
+  EINI_FOLD_USER = EIN_FOLD_USER        // and above: user monoid number fold - EINI_FOLD_USER
+};
 
 typedef struct eini_fold_row {
   const char *name;
@@ -2311,36 +2420,13 @@ static ein_dtype eini_fold_dtype(int fold, ein_dtype t) {
 // costs no stack. Typing gives every node a logical dtype (NumPy's) and makes conversions explicit.
 // ================================================================================================
 
-// X(id, name, args, class). Classes: how operands and result are typed.
-//   A arithmetic: promoted        F float: integers become floats    D division: integers -> f64
-//   C comparison -> bool          O ordering -> bool, no complex     B boolean
-//   M min/max: no complex         P power                            I integer-keeping rounding
-//   R complex parts               X own rule
-#define EINI_OP_LIST(X)                                                                     \
-  X(CONST, "", 0, 'X') X(OPERAND, "", 0, 'X') X(INDEX, "", 0, 'X') X(PARAM, "", 0, 'X')     \
-  X(CAST, "", 1, 'X') X(ROUNDTO, "", 1, 'X') X(CALL, "", 0, 'X') X(WHERE, "where", 3, 'X')  \
-  X(NEG, "", 1, 'A') X(ADD, "", 2, 'A') X(SUB, "", 2, 'A') X(MUL, "", 2, 'A')               \
-  X(DIV, "", 2, 'D') X(POW, "pow", 2, 'P') X(FLOORDIV, "div", 2, 'M') X(MOD, "mod", 2, 'M') \
-  X(MAX, "max", 2, 'M') X(MIN, "min", 2, 'M')                                               \
-  X(LT, "", 2, 'O') X(LE, "", 2, 'O') X(GT, "", 2, 'O') X(GE, "", 2, 'O')                   \
-  X(EQ, "", 2, 'C') X(NE, "", 2, 'C') X(AND, "", 2, 'B') X(OR, "", 2, 'B')                  \
-  X(NOT, "", 1, 'B') X(EXP, "exp", 1, 'F') X(LOG, "log", 1, 'F') X(SQRT, "sqrt", 1, 'F')    \
-  X(RSQRT, "rsqrt", 1, 'F') X(EXPM1, "expm1", 1, 'F') X(LOG1P, "log1p", 1, 'F')           \
-  X(SIN, "sin", 1, 'F') X(COS, "cos", 1, 'F') X(TAN, "tan", 1, 'F')                       \
-  X(TANH, "tanh", 1, 'F') X(ATAN2, "atan2", 2, 'F') X(ERF, "erf", 1, 'F')                 \
-  X(SIGMOID, "sigmoid", 1, 'F')                                                           \
-  X(RELU, "relu", 1, 'M') X(SILU, "silu", 1, 'F') X(GELU, "gelu", 1, 'F')                   \
-  X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I') X(ROUND, "round", 1, 'I')               \
-  X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')                     \
-  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')     \
-  X(SIGN, "sign", 1, 'A')
-
-typedef enum eini_op {
-#define EINI_OP_ENUM(id, name, args, cls) EINI_OP_##id,
-  EINI_OP_LIST(EINI_OP_ENUM)
+// The names of ein_op in here.
+enum {
+#define EINI_OP_ENUM(id, name, args, cls) EINI_OP_##id = EIN_OP_##id,
+  EIN_OP_LIST(EINI_OP_ENUM)
 #undef EINI_OP_ENUM
-  EINI_OP_COUNT
-} eini_op;
+  EINI_OP_COUNT = EIN_OP_COUNT
+};
 
 typedef struct eini_op_row {
   const char *name;
@@ -2350,7 +2436,7 @@ typedef struct eini_op_row {
 
 static const eini_op_row eini_ops[EINI_OP_COUNT] = {
 #define EINI_OP_ROW(id, name, args, cls) {name, args, cls},
-    EINI_OP_LIST(EINI_OP_ROW)
+    EIN_OP_LIST(EINI_OP_ROW)
 #undef EINI_OP_ROW
 };
 
@@ -8011,44 +8097,11 @@ static eini_chunk_fn eini_round_find(ein_dtype t) {
   }
 }
 
-typedef enum eini_ins_kind { EINI_INS_OP, EINI_INS_LOAD, EINI_INS_CALL } eini_ins_kind;
-
-typedef struct eini_ins {
-  unsigned char kind, dtype;  // LOAD: storage dtype of the operand
-  unsigned char compute, op;  // op: of section expr; 0: a conversion
-  int dst, a, b, c;           // registers; LOAD: a is the operand, -1-i index i as a value
-                              // CALL: a is the function, b the first of c entries in code.args
-  eini_chunk_fn fn;
-} eini_ins;
-
-// A register filled once per run: a constant or a param.
-typedef struct eini_fill {
-  int reg, param;             // param -1: constant
-  unsigned char compute;
-  int64_t ival;
-  double re, im;
-} eini_fill;
-
-typedef struct eini_code {
-  int nreg;                   // each eini_reg_bytes
-  int chunk;                  // values of one run at most, whole lanes
-  int nins, nfill;
-  eini_ins *ins;
-  eini_fill *fill;
-  int *args;
-  int root;                   // register of the result
-  unsigned char type;         // its computation dtype
-  int plain;                  // operand number when the code is one load without a change; else -1
-  int conj;                   // with plain: the conjugate of it
-  const ein_function *function;
-  const ein_kernels *fast;    // whose row_fn is asked first, or NULL
-} eini_code;
-
 // 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
 #define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16 + 64)
 
 // The same for a code whose chunks are shorter.
-static size_t eini_reg_bytes(const eini_code *code) { return (size_t)code->chunk * 16 + 64; }
+static size_t eini_reg_bytes(const ein_code *code) { return (size_t)code->chunk * 16 + 64; }
 
 static int64_t eini_whole_lanes(int64_t n) {
   return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES;
@@ -8059,7 +8112,10 @@ static int eini_chunk_of(int64_t n) { return (int)eini_whole_lanes(eini_min64(n,
 
 typedef struct eini_compile {
   eini_arena *a;
-  eini_code *code;
+  ein_code *code;
+  ein_step *step;             // what code points to while it is made
+  ein_fill *fill;
+  int *list;
   const ein_dtype *operand;   // storage dtypes
   const ein_kernels *fast;    // whose chunk functions are taken first, or NULL
   int *reg, *last;            // of nodes; last: position of the last use
@@ -8072,19 +8128,24 @@ static int eini_reg_new(eini_compile *cc) {
   return cc->npool > 0 ? cc->pool[--cc->npool] : cc->code->nreg++;
 }
 
-static ein_status eini_ins_add(eini_compile *cc, eini_ins **ins) {
-  eini_ins *p = (eini_ins *)eini_grow(cc->a, cc->code->ins, cc->code->nins, &cc->cap, sizeof *p);
+static ein_status eini_step_add(eini_compile *cc, int op, ein_dtype from, ein_dtype type,
+                                ein_step **step) {
+  const int n = cc->code->nstep++;
+  ein_step *p = (ein_step *)eini_grow(cc->a, cc->step, n, &cc->cap, sizeof *p);
   if (p == NULL) return EIN_ERR_NO_MEMORY;
-  cc->code->ins = p;
-  *ins = &p[cc->code->nins++];
-  memset(*ins, 0, sizeof **ins);
+  cc->code->step = cc->step = p;
+  *step = &p[n];
+  memset(*step, 0, sizeof **step);
+  (*step)->op = (unsigned char)op;
+  (*step)->from = (unsigned char)from;
+  (*step)->type = (unsigned char)type;
   return EIN_OK;
 }
 
 // A conversion, in two steps where there is no direct one. *reg is replaced.
 static ein_status eini_code_cast(eini_compile *cc, ein_dtype from, ein_dtype to, int src, int dst) {
   eini_chunk_fn fn = eini_cast_table[eini_type_column(from)][eini_type_column(to)];
-  eini_ins *ins;
+  ein_step *step;
   if (fn == NULL) {
     ein_dtype mid = to == EIN_C64 ? EIN_F32 : to == EIN_C128 ? EIN_F64 : eini_real_part(from);
     int t = eini_reg_new(cc);
@@ -8093,18 +8154,18 @@ static ein_status eini_code_cast(eini_compile *cc, ein_dtype from, ein_dtype to,
     cc->pool[cc->npool++] = t;
     return EIN_OK;
   }
-  EINI_TRY(eini_ins_add(cc, &ins));
-  ins->fn = fn;
-  ins->a = ins->b = ins->c = src;
-  ins->dst = dst;
+  EINI_TRY(eini_step_add(cc, EIN_OP_CAST, from, to, &step));
+  step->fn = fn;
+  step->a = step->b = step->c = src;
+  step->dst = dst;
   return EIN_OK;
 }
 
 static ein_status eini_compile_fill(eini_compile *cc, const eini_node *v, int i) {
-  eini_fill *f = &cc->code->fill[cc->code->nfill++];
+  ein_fill *f = &cc->fill[cc->code->nfill++];
   f->reg = cc->reg[i] = eini_reg_new(cc);
   f->param = v->op == EINI_OP_PARAM ? v->arg[0] : -1;
-  f->compute = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
+  f->type = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
   f->ival = v->ival;
   f->re = v->re;
   f->im = v->im;
@@ -8134,27 +8195,27 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   int n = eini_node_args(v);
   int arg0 = eini_node_arg(e, v, 0);
   ein_dtype from = ein_dtype_compute((ein_dtype)e->node[arg0].dtype);
-  eini_ins *ins;
+  ein_step *step;
   cc->reg[i] = eini_reg_new(cc);
   if (v->op == EINI_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
-  EINI_TRY(eini_ins_add(cc, &ins));
-  ins->dst = cc->reg[i];
-  ins->op = v->op;
+  if (v->op == EINI_OP_ROUNDTO) from = (ein_dtype)v->dtype;
+  if (v->op == EINI_OP_WHERE) from = t;
+  EINI_TRY(eini_step_add(cc, v->op, from, t, &step));
+  step->dst = cc->reg[i];
   if (v->op == EINI_OP_CALL) {
-    ins->kind = EINI_INS_CALL;
-    ins->a = v->arg[0];
-    ins->b = v->arg[1];
-    ins->c = n;
-    for (int k = 0; k < n; k++) cc->code->args[v->arg[1] + k] = cc->reg[eini_node_arg(e, v, k)];
+    step->a = v->arg[0];
+    step->b = v->arg[1];
+    step->c = n;
+    for (int k = 0; k < n; k++) cc->list[v->arg[1] + k] = cc->reg[eini_node_arg(e, v, k)];
     return EIN_OK;
   }
-  ins->a = cc->reg[arg0];
-  ins->b = n > 1 ? cc->reg[v->arg[1]] : ins->a;
-  ins->c = n > 2 ? cc->reg[v->arg[2]] : ins->a;
-  if (v->op == EINI_OP_ROUNDTO) ins->fn = eini_round_find((ein_dtype)v->dtype);
-  else ins->fn = eini_chunk_find(cc->fast, v->op, v->op == EINI_OP_WHERE ? t : from);
-  EINSUM_ASSERT(ins->fn != NULL);
-  return ins->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
+  step->a = cc->reg[arg0];
+  step->b = n > 1 ? cc->reg[v->arg[1]] : step->a;
+  step->c = n > 2 ? cc->reg[v->arg[2]] : step->a;
+  step->fn = v->op == EINI_OP_ROUNDTO ? eini_round_find(from)
+                                      : eini_chunk_find(cc->fast, v->op, from);
+  EINSUM_ASSERT(step->fn != NULL);
+  return step->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
 }
 
 static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
@@ -8166,13 +8227,11 @@ static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
 }
 
 static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i) {
-  eini_ins *ins;
-  EINI_TRY(eini_ins_add(cc, &ins));
-  ins->kind = EINI_INS_LOAD;
-  ins->a = v->op == EINI_OP_INDEX ? -1 - v->arg[0] : v->arg[0];
-  ins->dtype = (unsigned char)(v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]]);
-  ins->compute = (unsigned char)ein_dtype_compute((ein_dtype)ins->dtype);
-  ins->dst = cc->reg[i] = cc->code->nreg++;  // never reused: what does not move stays in it
+  const ein_dtype from = v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]];
+  ein_step *step;
+  EINI_TRY(eini_step_add(cc, v->op, from, ein_dtype_compute(from), &step));
+  step->a = v->arg[0];
+  step->dst = cc->reg[i] = cc->code->nreg++;  // never reused: what does not move stays in it
   cc->last[i] = INT_MAX;
   return EIN_OK;
 }
@@ -8217,7 +8276,7 @@ static void eini_compile_lifetimes(eini_compile *cc, const eini_expr *e, int roo
 // Compiles a typed expression. operand: storage dtypes.
 static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein_dtype *operand,
                                     const ein_function *function, const ein_kernels *fast,
-                                    eini_code *code) {
+                                    ein_code *code) {
   eini_compile cc;
   memset(&cc, 0, sizeof cc);
   memset(code, 0, sizeof *code);
@@ -8229,14 +8288,11 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   cc.reg = EINI_NEW(a, int, e->n);
   cc.last = EINI_NEW(a, int, e->n);
   cc.pool = EINI_NEW(a, int, 3 * e->n + 8);
-  code->fill = EINI_NEW(a, eini_fill, e->n);
-  code->args = EINI_NEW(a, int, e->nlist);
+  code->fill = cc.fill = EINI_NEW(a, ein_fill, e->n);
+  code->list = cc.list = EINI_NEW(a, int, e->nlist);
   code->function = function;
-  code->fast = fast != NULL && fast->row_fn != NULL ? fast : NULL;
-  if (cc.reg == NULL || cc.last == NULL || cc.pool == NULL || code->fill == NULL ||
-      code->args == NULL) {
+  if (cc.reg == NULL || cc.last == NULL || cc.pool == NULL || cc.fill == NULL || cc.list == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   int root;
   eini_expr flat;
   EINI_TRY(eini_compile_flatten(a, e, &flat, &root));
@@ -8256,7 +8312,7 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
       eini_compile_release(&cc, &flat, i);
     }
   }
-  code->root = cc.reg[root];
+  code->result = cc.reg[root];
   code->type = (unsigned char)ein_dtype_compute((ein_dtype)flat.node[root].dtype);
   int conj = flat.node[root].op == EINI_OP_CONJ;
   int leaf = conj ? flat.node[root].arg[0] : root;
@@ -8272,7 +8328,7 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
 
 // What one run of a code works on: addresses and registers.
 typedef struct eini_eval {
-  const eini_code *code;
+  const ein_code *code;
   const char *const *base;      // operands: address of the element at index 0
   const int64_t *at;            // element offsets of this chunk; of indices: their values
   const int64_t *index_at;
@@ -8342,75 +8398,75 @@ static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
 
 static int eini_same_storage(ein_dtype t) { return ein_dtype_compute(t) == t && t != EIN_BOOL; }
 
-static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
+static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) {
   const size_t reg_bytes = eini_reg_bytes(ev->code);
-  char *mem = ev->mem + (size_t)ins->dst * reg_bytes;
-  ev->reg[ins->dst] = mem;
-  if (ins->a < 0) {  // the value of an index
-    int i = -1 - ins->a;
+  char *mem = ev->mem + (size_t)step->dst * reg_bytes;
+  ev->reg[step->dst] = mem;
+  if (step->op == EIN_OP_INDEX) {  // the value of an index
+    int i = step->a;
     int64_t *d = (int64_t *)(void *)mem, at = ev->index_at[i];
     memset(d + n, 0, (size_t)(eini_whole_lanes(n) - n) * sizeof *d);
     const int64_t *table = ev->index_table == NULL ? NULL : ev->index_table[i];
     for (int64_t j = 0; j < n; j++) d[j] = at + (table != NULL ? table[j] : j * ev->index_step[i]);
     return;
   }
-  size_t size = eini_dtypes[ins->dtype].size;
-  const char *src = ev->base[ins->a] + ev->at[ins->a] * (int64_t)size;
-  const int64_t *table = ev->table == NULL ? NULL : ev->table[ins->a];
-  int64_t step = table == NULL ? ev->step[ins->a] : 0;
-  int same = eini_same_storage((ein_dtype)ins->dtype);
-  if (same && table == NULL && step == 1 && n % EINI_LANES == 0 &&
+  size_t size = eini_dtypes[step->from].size;
+  const char *src = ev->base[step->a] + ev->at[step->a] * (int64_t)size;
+  const int64_t *table = ev->table == NULL ? NULL : ev->table[step->a];
+  int64_t by = table == NULL ? ev->step[step->a] : 0;
+  int same = eini_same_storage((ein_dtype)step->from);
+  if (same && table == NULL && by == 1 && n % EINI_LANES == 0 &&
       (uintptr_t)src % (size > 8 ? 8 : size) == 0) {
     union { const char *c; void *v; } u;  // read in place; registers of loads are never written
     u.c = src;
-    ev->reg[ins->dst] = u.v;
+    ev->reg[step->dst] = u.v;
     return;
   }
   int64_t *equal = (int64_t *)(void *)(mem + reg_bytes - 64);
-  if (same && table == NULL && step == 0) {
+  if (same && table == NULL && by == 0) {
     if (*equal >= n && memcmp(mem, src, size) == 0) return;
     *equal = eini_whole_lanes(n);
     eini_gather(size, *equal, src, 0, NULL, mem);
     return;
   }
   *equal = 0;
-  size_t wide = eini_dtypes[ins->compute].size;  // cleared: lanes nobody reads
+  size_t wide = eini_dtypes[step->type].size;  // cleared: lanes nobody reads
   memset(mem + (size_t)n * wide, 0, (size_t)(eini_whole_lanes(n) - n) * wide);
   if (same) {
-    eini_gather(size, n, src, step, table, mem);
+    eini_gather(size, n, src, by, table, mem);
     return;
   }
   uint64_t raw[EINI_CHUNK / 4];  // two bytes an element at most
-  eini_gather(size, n, src, step, table, raw);
-  eini_widen((ein_dtype)ins->dtype, n, raw, mem);
+  eini_gather(size, n, src, by, table, raw);
+  eini_widen((ein_dtype)step->from, n, raw, mem);
 }
 
 // Evaluates n <= code->chunk values and returns where they are. direct: where the root's last
 // operation may write (unaliased, padded room is not needed: n is then a multiple of the lanes).
 static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
-  const eini_code *code = ev->code;
+  const ein_code *code = ev->code;
   const size_t reg_bytes = eini_reg_bytes(code);
   int64_t padded = eini_whole_lanes(n);
   EINSUM_ASSERT(n <= code->chunk);
-  for (int i = 0; i < code->nins; i++) {
-    const eini_ins *ins = &code->ins[i];
-    if (ins->kind == EINI_INS_LOAD) {
-      eini_run_load(ev, ins, n);
+  for (int i = 0; i < code->nstep; i++) {
+    const ein_step *step = &code->step[i];
+    if (step->op == EIN_OP_OPERAND || step->op == EIN_OP_INDEX) {
+      eini_run_load(ev, step, n);
       continue;
     }
-    void *dst = ev->mem + (size_t)ins->dst * reg_bytes;
-    if (direct != NULL && i == code->nins - 1) dst = direct;
-    if (ins->kind == EINI_INS_OP) {
-      ins->fn(padded, ev->reg[ins->a], ev->reg[ins->b], ev->reg[ins->c], dst);
+    void *dst = ev->mem + (size_t)step->dst * reg_bytes;
+    if (direct != NULL && i == code->nstep - 1) dst = direct;
+    if (step->op != EIN_OP_CALL) {
+      step->fn(padded, ev->reg[step->a], ev->reg[step->b], ev->reg[step->c], dst);
     } else {
       const void *in[EINI_ARGS_MAX];
-      for (int k = 0; k < ins->c; k++) in[k] = ev->reg[code->args[ins->b + k]];
-      const ein_function *f = &code->function[ins->a];
+      for (int k = 0; k < step->c; k++) in[k] = ev->reg[code->list[step->b + k]];
+      const ein_function *f = &code->function[step->a];
       f->fn(n, in, dst, f->user);
     }
-    ev->reg[ins->dst] = dst;
+    ev->reg[step->dst] = dst;
   }
-  return ev->reg[code->root];
+  return ev->reg[code->result];
 }
 
 static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int64_t n, void *d) {
@@ -8435,7 +8491,7 @@ static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int
 }
 
 // The same with a constant's or a param's value.
-static void eini_fill_run(const eini_fill *f, ein_dtype t, const ein_scalar *param, int64_t n,
+static void eini_fill_run(const ein_fill *f, ein_dtype t, const ein_scalar *param, int64_t n,
                           void *d) {
   double re = f->re, im = f->im;
   int64_t ival = f->ival;
@@ -8449,7 +8505,7 @@ static void eini_fill_run(const eini_fill *f, ein_dtype t, const ein_scalar *par
 
 // Fills the registers of constants and params, once per run, n values each.
 static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_t n) {
-  const eini_code *code = ev->code;
+  const ein_code *code = ev->code;
   const size_t reg_bytes = eini_reg_bytes(code);
   n = eini_whole_lanes(n);
   for (int i = 0; i < code->nreg; i++) {
@@ -8457,8 +8513,8 @@ static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_
     memset((char *)ev->reg[i] + reg_bytes - 64, 0, 8);
   }
   for (int i = 0; i < code->nfill; i++) {
-    const eini_fill *f = &code->fill[i];
-    eini_fill_run(f, (ein_dtype)f->compute, param, n, ev->reg[f->reg]);
+    const ein_fill *f = &code->fill[i];
+    eini_fill_run(f, (ein_dtype)f->type, param, n, ev->reg[f->reg]);
   }
 }
 
@@ -9063,7 +9119,7 @@ typedef struct eini_task {
   int64_t *stride;
   int nop, niota, pos, extra, nextra, epi_iota, nepi_iota, out;  // stream numbers and counts
   eini_ref *ref;               // of streams that are tensors
-  eini_code code, epi;
+  ein_code code, epi;
   int has_epi;
   eini_folder folder;
   int no_reduction;            // the reduced space is empty: only identities are stored
@@ -9087,7 +9143,9 @@ typedef struct eini_task {
   int parts;                   // a contraction's: tasks for threads
   const ein_kernels *stream;   // whose stream_fn stores the output, or NULL
   int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
-  int live;                    // a copy's: loops of extent > 1, which come first
+  int live;                    // loops of extent > 1, which come first
+  ein_dtype *dtype;            // of streams, for a provider's map
+  double out_bytes;            // see ein_map
   eini_candidate *candidate;   // all answers
   int ncandidate;
   const eini_stmt *stmt;       // what it came from (and the fused consumer), for explain
@@ -9149,6 +9207,26 @@ static size_t eini_nest_layout(const eini_task *t, eini_nest *w, char *mem) {
   return used;
 }
 
+// What a provider's map or copy is given beside its scratch.
+typedef struct eini_provided {
+  int64_t *extent, *at;             // of loops; per stream
+  char **base;
+} eini_provided;
+
+static size_t eini_provided_layout(const eini_task *t, eini_provided *v, char *mem) {
+  const size_t n = (size_t)t->nstream;
+  size_t used = 0;
+  v->extent = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)t->live * 8);
+  v->at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+  v->base = (char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
+  return used;
+}
+
+// The value that an index has at index 0 of everything.
+static int64_t eini_ref_value(const eini_ref *r, char *const *slot) {
+  return r->origin > 0 ? (int64_t)((uintptr_t)slot[r->origin] - (uintptr_t)slot[0]) : 0;
+}
+
 // Advances the loops listed in dim (innermost last) by one; 0 when they have wrapped around.
 static int eini_nest_next(eini_nest *w, int n, const int *dim) {
   const eini_task *t = w->t;
@@ -9191,9 +9269,8 @@ static void *eini_nest_direct(const eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   ein_dtype to = t->ref[t->out].dtype;
   if (t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 || to != t->code.type ||
-      t->code.nins == 0 ||
-      t->code.ins[t->code.nins - 1].kind == EINI_INS_LOAD ||
-      t->code.ins[t->code.nins - 1].dst != t->code.root) {
+      t->code.nstep == 0 || t->code.step[t->code.nstep - 1].op <= EIN_OP_INDEX ||
+      t->code.step[t->code.nstep - 1].dst != t->code.result) {
     return NULL;
   }
   size_t size = eini_dtypes[to].size;
@@ -9315,8 +9392,6 @@ static void eini_nest_chunks(eini_nest *w) {
     return;
   }
   int64_t total = w->extent[t->chunk[0]];
-  const ein_kernels *k = t->folder.fold == EINI_FOLD_NONE ? t->code.fast : NULL;
-  if (k != NULL && k->row_fn(k->user, w, total, eini_nest_direct(w, 0), t->stream != NULL)) return;
   for (int64_t done = 0; done < total; done += EINI_CHUNK) {
     eini_nest_chunk(w, eini_min64(EINI_CHUNK, total - done));
     eini_nest_shift(w, EINI_CHUNK);
@@ -9331,8 +9406,7 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
   w->t = t;
   w->slot = slot;
   for (int s = 0; s < t->nstream; s++) {
-    const int origin = t->ref[s].origin;
-    w->at[s] = origin > 0 ? (int64_t)((uintptr_t)slot[origin] - (uintptr_t)slot[0]) : 0;
+    w->at[s] = eini_ref_value(&t->ref[s], slot);
     w->step[s] = t->nchunk > 0 ? t->stride[(int64_t)s * t->nindex + t->chunk[t->nchunk - 1]] : 0;
     w->base[s] = t->ref[s].slot < 0 ? NULL : slot[t->ref[s].slot] + t->ref[s].offset;
   }
@@ -9961,10 +10035,10 @@ static void eini_candidate_add(eini_task *t, const char *name, const ein_choice 
 }
 
 // A copy as providers see it, over the live loops.
-static ein_copy eini_copy_of(const eini_task *t, int live) {
+static ein_copy eini_copy_of(const eini_task *t) {
   ein_copy c;
   memset(&c, 0, sizeof c);
-  c.n = live;
+  c.n = t->live;
   c.extent = t->extent;
   c.src_stride = t->stride;
   c.dst_stride = t->stride + (int64_t)t->out * t->nindex;
@@ -9973,9 +10047,8 @@ static ein_copy eini_copy_of(const eini_task *t, int live) {
 }
 
 // Asks the providers; without an answer the portable copy runs.
-static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t, int live) {
-  const ein_copy c = eini_copy_of(t, live);
-  t->live = live;
+static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
+  const ein_copy c = eini_copy_of(t);
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < lo->nkernels; i++) {
@@ -9983,6 +10056,55 @@ static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t, int li
     ein_choice h;
     memset(&h, 0, sizeof h);
     if (p->copy_plan == NULL || !p->copy_plan(p->user, &c, lo->width, &h)) continue;
+    eini_candidate_add(t, p->name, &h);
+    if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
+    t->kernels = p;
+    t->choice = h;
+  }
+  return EIN_OK;
+}
+
+// A map as providers see it, without what runs bind.
+static ein_map eini_map_of(const eini_task *t) {
+  ein_map m;
+  memset(&m, 0, sizeof m);
+  m.n = t->live;
+  while (m.nfree < m.n && !t->reduced[m.nfree]) m.nfree++;
+  m.extent = t->extent;
+  m.nstream = t->nstream;
+  m.pitch = t->nindex;
+  m.stride = t->stride;
+  m.dtype = t->dtype;
+  m.nop = t->nop;
+  m.nvalue = t->niota;
+  m.nposition = t->pos >= 0;
+  m.nextra = t->nextra;
+  m.nextra_value = t->nepi_iota;
+  m.code = &t->code;
+  m.store = t->has_epi ? &t->epi : NULL;
+  m.fold = (ein_fold)eini_min64(t->folder.fold, EIN_FOLD_USER);
+  m.monoid = t->folder.user;
+  m.count = t->folder.count;
+  m.out_bytes = t->out_bytes;
+  return m;
+}
+
+// Asks the providers; without an answer the portable map runs. Where the order of folds counts, or
+// that all blocks do alike, nobody is asked.
+static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
+  ein_choice h;
+  int asked = 0;
+  for (int i = 0; i < lo->nkernels; i++) asked |= lo->kernels[i]->map_plan != NULL;
+  if (!asked || lo->g->ordered || t->no_reduction) return EIN_OK;
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
+  t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
+  if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
+  for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
+  const ein_map m = eini_map_of(t);
+  for (int i = 0; i < lo->nkernels; i++) {
+    const ein_kernels *p = lo->kernels[i];
+    memset(&h, 0, sizeof h);
+    if (p->map_plan == NULL || !p->map_plan(p->user, &m, lo->width, &h)) continue;
     eini_candidate_add(t, p->name, &h);
     if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
     t->kernels = p;
@@ -10241,11 +10363,11 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 
 // Outputs that exceed the caches are stored past them where chunks are runs of the output.
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
-  double bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
-  for (int i = 0; i < s->nfree; i++) bytes *= (double)s->index[i].extent;
   if (lo->nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
+  t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
+  for (int i = 0; i < s->nfree; i++) t->out_bytes *= (double)s->index[i].extent;
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
-      bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
+      t->out_bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
       t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
     return;
   }
@@ -10267,7 +10389,6 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   t->fused = f;
   if (*empty) return EIN_OK;
   EINI_TRY(eini_task_streams(lo, s, f, via, t));
-  if (lo->g->ordered) t->code.fast = NULL;  // rows that some blocks have and others have not
   if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);
   if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
@@ -10276,20 +10397,19 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   }
   EINI_TRY(t->kind == EINI_TASK_COPY ? eini_task_plane(lo->a, t, live)
                                      : eini_task_chunk(lo->a, t, live));
-  if (t->kind == EINI_TASK_COPY) EINI_TRY(eini_copy_choose(lo, t, live));
+  t->live = live;
+  if (t->kind == EINI_TASK_COPY) EINI_TRY(eini_copy_choose(lo, t));
   if (t->folder.fold != EINI_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
   eini_task_cut(t);
   eini_task_stream(lo, s, t);
+  if (t->kind == EINI_TASK_MAP) EINI_TRY(eini_map_choose(lo, t));
   t->code.chunk = eini_chunk_of(eini_max64(t->chunk_len, 1));
   t->epi.chunk = t->chunk_reduced ? eini_chunk_of(1) : t->code.chunk;
   eini_nest w;
+  eini_provided v;
   memset(&w, 0, sizeof w);
-  t->scratch = eini_nest_layout(t, &w, NULL);
-  if (t->kind == EINI_TASK_COPY && t->kernels != NULL) {
-    t->scratch = 0;
-    eini_nest_carve(NULL, &t->scratch, (size_t)t->live * 8);
-    t->scratch += t->choice.scratch;
-  }
+  if (t->kernels == NULL) t->scratch = eini_nest_layout(t, &w, NULL);
+  else t->scratch = eini_provided_layout(t, &v, NULL) + t->choice.scratch;
   return EIN_OK;
 }
 
@@ -10303,13 +10423,13 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
 typedef struct eini_factor {
   int given;                    // 0: none
   int skip;                     // 1: where it is 0, what it multiplies is not read
-  eini_fill from;
+  ein_fill from;
 } eini_factor;
 
 typedef struct eini_contract_task {
   ein_contract c;               // all but addresses
   ein_part whole;
-  eini_code code[2];            // P and Q, when they are not plain
+  ein_code code[2];            // P and Q, when they are not plain
   const int64_t **stride[2][3]; // per side: pointers to row, k, batch strides of its operands
   const int64_t **extra[3];     // batch, m, n
   ein_dtype *dtype[2], *extra_dtype;
@@ -10348,11 +10468,11 @@ static void eini_table_step(const int64_t *table, const int64_t *gap, int64_t fr
 static void eini_contract_fill(void *user, int64_t n, const char *const *base,
                                const int64_t *const *off, void *out) {
   eini_fill_ctx *f = (eini_fill_ctx *)user;
-  const eini_code *code = f->ev.code;
+  const ein_code *code = f->ev.code;
   size_t size = ein_dtype_size((ein_dtype)code->type);
   int nop = 0;
-  for (int i = 0; i < code->nins; i++)
-    if (code->ins[i].kind == EINI_INS_LOAD && code->ins[i].a >= nop) nop = code->ins[i].a + 1;
+  for (int i = 0; i < code->nstep; i++)
+    if (code->step[i].op == EIN_OP_OPERAND && code->step[i].a >= nop) nop = code->step[i].a + 1;
   f->ev.base = base;
   f->ev.at = f->at;
   f->ev.step = f->step;
@@ -10451,7 +10571,7 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     size_t n = (size_t)s->nop;
     r->base[side] = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
     if (s->form == EIN_FORM_PLAIN) continue;
-    const eini_code *code = &ct->code[side];
+    const ein_code *code = &ct->code[side];
     r->fill[side].at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->fill[side].step = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->fill[side].table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
@@ -10494,24 +10614,33 @@ static const char *eini_ref_address(const eini_ref *r, char *const *slot) {
   return slot[r->slot] + r->offset;
 }
 
-// A provider's copy of the range [lo, hi) of the cut loop; scratch starts with the extents.
-static ein_status eini_copy_provided(const eini_task *t, char *const *slot, char *scratch,
-                                     int64_t lo, int64_t hi) {
-  ein_copy c = eini_copy_of(t, t->live);
-  int64_t *extent = (int64_t *)(void *)scratch, size = c.size;
-  size_t used = 0;
-  eini_nest_carve(NULL, &used, (size_t)t->live * 8);
-  union { const char *c; char *v; } out;
-  out.c = eini_ref_address(&t->ref[t->out], slot);
-  c.src = eini_ref_address(&t->ref[0], slot);
-  c.dst = out.v;
-  if (t->cut >= 0) {
-    for (int i = 0; i < t->live; i++) extent[i] = i == t->cut ? hi - lo : t->extent[i];
-    c.extent = extent;
-    c.src += lo * c.src_stride[t->cut] * size;
-    c.dst += lo * c.dst_stride[t->cut] * size;
+// A provider's map or copy of the range [lo, hi) of the cut loop.
+static ein_status eini_provided_run(const eini_task *t, char *const *slot, const ein_scalar *param,
+                                    char *scratch, int64_t lo, int64_t hi) {
+  const ein_kernels *k = t->kernels;
+  eini_provided v;
+  scratch += eini_provided_layout(t, &v, scratch);
+  for (int i = 0; i < t->live; i++) v.extent[i] = i == t->cut ? hi - lo : t->extent[i];
+  for (int s = 0; s < t->nstream; s++) {
+    const eini_ref *r = &t->ref[s];
+    const int64_t by = t->cut < 0 ? 0 : lo * t->stride[(int64_t)s * t->nindex + t->cut];
+    v.at[s] = r->slot < 0 ? eini_ref_value(r, slot) + by : 0;
+    v.base[s] = r->slot < 0 ? NULL
+                            : slot[r->slot] + r->offset + by * (int64_t)eini_dtypes[r->dtype].size;
   }
-  return t->kernels->copy_run(t->kernels->user, &c, &t->choice, scratch + used);
+  if (t->kind == EINI_TASK_COPY) {
+    ein_copy c = eini_copy_of(t);
+    c.extent = v.extent;
+    c.src = v.base[0];
+    c.dst = v.base[t->out];
+    return k->copy_run(k->user, &c, &t->choice, scratch);
+  }
+  ein_map m = eini_map_of(t);
+  m.extent = v.extent;
+  m.base = v.base;
+  m.at = v.at;
+  m.param = param;
+  return k->map_run(k->user, &m, &t->choice, scratch);
 }
 
 // The value of a factor at d; NULL where there is none to apply.
@@ -10842,6 +10971,7 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
                       v[side].expr.node[0].op == EINI_OP_OPERAND
                   ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
     s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
+    s->code = &ct->code[side];
   }
   return EIN_OK;
 }
@@ -10942,6 +11072,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.out_dtype = t->ref[t->out].dtype;
   ct->c.plain_out = !t->has_epi && t->ref[t->out].dtype == ct->c.type;
   ct->c.nextra = t->nextra;
+  ct->c.store = t->has_epi ? &t->epi : NULL;
   for (int k = 0; k < 3; k++) {
     EINI_TRY(eini_group_strides(lo->a, t, t->extra, t->nextra, start[k], &ct->extra[k]));
   }
@@ -12514,6 +12645,11 @@ static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const
 
 // ---- layouts of temporaries ----
 
+// Do predictions say how long the task takes? What maps take is their traffic, whoever runs them.
+static int eini_task_told(const eini_task *t) {
+  return t->ncandidate > 0 && t->kind != EINI_TASK_MAP;
+}
+
 // Seconds of a unit's task: as predicted, else for reading and writing its tensors once; local
 // ones, in a cache, count a fourth. Elements that lie apart along the chunk bring a line each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
@@ -12521,7 +12657,7 @@ static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, con
   const ein_zmap *m;
   const int *column;
   double bytes = 0;
-  if (t->ncandidate > 0) return t->choice.seconds;
+  if (eini_task_told(t)) return t->choice.seconds;
   for (int k = -1, x; (x = k < 0 ? u->out : eini_unit_operand(u, k, &m, &column)) >= 0; k++)
     bytes += eini_tensor_bytes(&lo->g->tensor[x]) * (local != NULL && local[x] ? 0.25 : 1);
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
@@ -12557,7 +12693,7 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
     const eini_task *t = &gr->task[0][u - b->from];
     st = eini_unit_seconds(&sub, &unit[u], &apart);
-    grouped += eini_task_seconds(lo, &unit[u], t, local) * (t->ncandidate > 0 ? blocks : 1);
+    grouped += eini_task_seconds(lo, &unit[u], t, local) * (eini_task_told(t) ? blocks : 1);
   }
   eini_arena_free(&scratch);
   seconds[0] = grouped / parts;
@@ -12736,7 +12872,7 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
   const double seconds = eini_task_seconds(lo, u, t, NULL);
   return EINI_TASK_SECONDS +
-         (t->ncandidate > 0 ? seconds : fmax(seconds, EINI_ADD_SECONDS * t->work));
+         (eini_task_told(t) ? seconds : fmax(seconds, EINI_ADD_SECONDS * t->work));
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known.
@@ -13027,12 +13163,15 @@ static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *sc
                                 int64_t hi) {
   switch (t->kind) {
     case EINI_TASK_GROUP: return eini_group_run(x, t, scratch, -1);
-    case EINI_TASK_COPY:
-      if (t->kernels != NULL) return eini_copy_provided(t, x->slot, scratch, lo, hi);
-      eini_copy_run(t, x->slot, scratch, lo, hi);
-      return EIN_OK;
     case EINI_TASK_CONTRACT: return eini_contract_task_run(t, x->slot, x->param, scratch, -1);
+    case EINI_TASK_COPY:
+      if (t->kernels == NULL) {
+        eini_copy_run(t, x->slot, scratch, lo, hi);
+        return EIN_OK;
+      }
+      return eini_provided_run(t, x->slot, x->param, scratch, lo, hi);
     default:
+      if (t->kernels != NULL) return eini_provided_run(t, x->slot, x->param, scratch, lo, hi);
       eini_mapreduce_run(t, x->slot, x->param, scratch, lo, hi, x->no_direct);
       if (t->stream != NULL) t->stream->stream_fn(t->stream->user, 0, NULL, NULL);
       return EIN_OK;
@@ -13391,16 +13530,16 @@ static double eini_task_bound(const ein_plan *p, const eini_task *task, const ch
 // ---- fallbacks: statements that no provider of kernels takes, where there is any ----
 
 // Is one of the operations not the portable one?
-static int eini_code_fast(const eini_code *code, int *nop) {
+static int eini_code_fast(const ein_code *code, int *nop) {
   int found = 0;
-  for (int i = 0; i < code->nins; i++) {
-    const eini_ins *ins = &code->ins[i];
-    int portable = ins->kind != EINI_INS_OP || ins->op == 0;
-    if (ins->kind == EINI_INS_LOAD || ins->op == 0) continue;
+  for (int i = 0; i < code->nstep; i++) {
+    const ein_step *step = &code->step[i];
+    int portable = step->op == EIN_OP_CALL;
+    if (step->op == EIN_OP_OPERAND || step->op == EIN_OP_INDEX || step->op == EIN_OP_CAST) continue;
     ++*nop;
     for (size_t r = 0; r < sizeof eini_chunk_table / sizeof *eini_chunk_table; r++)
-      for (int c = 0; c < 7 && eini_chunk_table[r].op == ins->op; c++)
-        portable |= eini_chunk_table[r].fn[c] == ins->fn;
+      for (int c = 0; c < 7 && eini_chunk_table[r].op == step->op; c++)
+        portable |= eini_chunk_table[r].fn[c] == step->fn;
     found |= !portable;
   }
   return found;

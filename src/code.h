@@ -103,44 +103,11 @@ static eini_chunk_fn eini_round_find(ein_dtype t) {
   }
 }
 
-typedef enum eini_ins_kind { EINI_INS_OP, EINI_INS_LOAD, EINI_INS_CALL } eini_ins_kind;
-
-typedef struct eini_ins {
-  unsigned char kind, dtype;  // LOAD: storage dtype of the operand
-  unsigned char compute, op;  // op: of section expr; 0: a conversion
-  int dst, a, b, c;           // registers; LOAD: a is the operand, -1-i index i as a value
-                              // CALL: a is the function, b the first of c entries in code.args
-  eini_chunk_fn fn;
-} eini_ins;
-
-// A register filled once per run: a constant or a param.
-typedef struct eini_fill {
-  int reg, param;             // param -1: constant
-  unsigned char compute;
-  int64_t ival;
-  double re, im;
-} eini_fill;
-
-typedef struct eini_code {
-  int nreg;                   // each eini_reg_bytes
-  int chunk;                  // values of one run at most, whole lanes
-  int nins, nfill;
-  eini_ins *ins;
-  eini_fill *fill;
-  int *args;
-  int root;                   // register of the result
-  unsigned char type;         // its computation dtype
-  int plain;                  // operand number when the code is one load without a change; else -1
-  int conj;                   // with plain: the conjugate of it
-  const ein_function *function;
-  const ein_kernels *fast;    // whose row_fn is asked first, or NULL
-} eini_code;
-
 // 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
 #define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16 + 64)
 
 // The same for a code whose chunks are shorter.
-static size_t eini_reg_bytes(const eini_code *code) { return (size_t)code->chunk * 16 + 64; }
+static size_t eini_reg_bytes(const ein_code *code) { return (size_t)code->chunk * 16 + 64; }
 
 static int64_t eini_whole_lanes(int64_t n) {
   return (n + EINI_LANES - 1) / EINI_LANES * EINI_LANES;
@@ -151,7 +118,10 @@ static int eini_chunk_of(int64_t n) { return (int)eini_whole_lanes(eini_min64(n,
 
 typedef struct eini_compile {
   eini_arena *a;
-  eini_code *code;
+  ein_code *code;
+  ein_step *step;             // what code points to while it is made
+  ein_fill *fill;
+  int *list;
   const ein_dtype *operand;   // storage dtypes
   const ein_kernels *fast;    // whose chunk functions are taken first, or NULL
   int *reg, *last;            // of nodes; last: position of the last use
@@ -164,19 +134,24 @@ static int eini_reg_new(eini_compile *cc) {
   return cc->npool > 0 ? cc->pool[--cc->npool] : cc->code->nreg++;
 }
 
-static ein_status eini_ins_add(eini_compile *cc, eini_ins **ins) {
-  eini_ins *p = (eini_ins *)eini_grow(cc->a, cc->code->ins, cc->code->nins, &cc->cap, sizeof *p);
+static ein_status eini_step_add(eini_compile *cc, int op, ein_dtype from, ein_dtype type,
+                                ein_step **step) {
+  const int n = cc->code->nstep++;
+  ein_step *p = (ein_step *)eini_grow(cc->a, cc->step, n, &cc->cap, sizeof *p);
   if (p == NULL) return EIN_ERR_NO_MEMORY;
-  cc->code->ins = p;
-  *ins = &p[cc->code->nins++];
-  memset(*ins, 0, sizeof **ins);
+  cc->code->step = cc->step = p;
+  *step = &p[n];
+  memset(*step, 0, sizeof **step);
+  (*step)->op = (unsigned char)op;
+  (*step)->from = (unsigned char)from;
+  (*step)->type = (unsigned char)type;
   return EIN_OK;
 }
 
 // A conversion, in two steps where there is no direct one. *reg is replaced.
 static ein_status eini_code_cast(eini_compile *cc, ein_dtype from, ein_dtype to, int src, int dst) {
   eini_chunk_fn fn = eini_cast_table[eini_type_column(from)][eini_type_column(to)];
-  eini_ins *ins;
+  ein_step *step;
   if (fn == NULL) {
     ein_dtype mid = to == EIN_C64 ? EIN_F32 : to == EIN_C128 ? EIN_F64 : eini_real_part(from);
     int t = eini_reg_new(cc);
@@ -185,18 +160,18 @@ static ein_status eini_code_cast(eini_compile *cc, ein_dtype from, ein_dtype to,
     cc->pool[cc->npool++] = t;
     return EIN_OK;
   }
-  EINI_TRY(eini_ins_add(cc, &ins));
-  ins->fn = fn;
-  ins->a = ins->b = ins->c = src;
-  ins->dst = dst;
+  EINI_TRY(eini_step_add(cc, EIN_OP_CAST, from, to, &step));
+  step->fn = fn;
+  step->a = step->b = step->c = src;
+  step->dst = dst;
   return EIN_OK;
 }
 
 static ein_status eini_compile_fill(eini_compile *cc, const eini_node *v, int i) {
-  eini_fill *f = &cc->code->fill[cc->code->nfill++];
+  ein_fill *f = &cc->fill[cc->code->nfill++];
   f->reg = cc->reg[i] = eini_reg_new(cc);
   f->param = v->op == EINI_OP_PARAM ? v->arg[0] : -1;
-  f->compute = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
+  f->type = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
   f->ival = v->ival;
   f->re = v->re;
   f->im = v->im;
@@ -226,27 +201,27 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   int n = eini_node_args(v);
   int arg0 = eini_node_arg(e, v, 0);
   ein_dtype from = ein_dtype_compute((ein_dtype)e->node[arg0].dtype);
-  eini_ins *ins;
+  ein_step *step;
   cc->reg[i] = eini_reg_new(cc);
   if (v->op == EINI_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
-  EINI_TRY(eini_ins_add(cc, &ins));
-  ins->dst = cc->reg[i];
-  ins->op = v->op;
+  if (v->op == EINI_OP_ROUNDTO) from = (ein_dtype)v->dtype;
+  if (v->op == EINI_OP_WHERE) from = t;
+  EINI_TRY(eini_step_add(cc, v->op, from, t, &step));
+  step->dst = cc->reg[i];
   if (v->op == EINI_OP_CALL) {
-    ins->kind = EINI_INS_CALL;
-    ins->a = v->arg[0];
-    ins->b = v->arg[1];
-    ins->c = n;
-    for (int k = 0; k < n; k++) cc->code->args[v->arg[1] + k] = cc->reg[eini_node_arg(e, v, k)];
+    step->a = v->arg[0];
+    step->b = v->arg[1];
+    step->c = n;
+    for (int k = 0; k < n; k++) cc->list[v->arg[1] + k] = cc->reg[eini_node_arg(e, v, k)];
     return EIN_OK;
   }
-  ins->a = cc->reg[arg0];
-  ins->b = n > 1 ? cc->reg[v->arg[1]] : ins->a;
-  ins->c = n > 2 ? cc->reg[v->arg[2]] : ins->a;
-  if (v->op == EINI_OP_ROUNDTO) ins->fn = eini_round_find((ein_dtype)v->dtype);
-  else ins->fn = eini_chunk_find(cc->fast, v->op, v->op == EINI_OP_WHERE ? t : from);
-  EINSUM_ASSERT(ins->fn != NULL);
-  return ins->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
+  step->a = cc->reg[arg0];
+  step->b = n > 1 ? cc->reg[v->arg[1]] : step->a;
+  step->c = n > 2 ? cc->reg[v->arg[2]] : step->a;
+  step->fn = v->op == EINI_OP_ROUNDTO ? eini_round_find(from)
+                                      : eini_chunk_find(cc->fast, v->op, from);
+  EINSUM_ASSERT(step->fn != NULL);
+  return step->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
 }
 
 static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
@@ -258,13 +233,11 @@ static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
 }
 
 static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i) {
-  eini_ins *ins;
-  EINI_TRY(eini_ins_add(cc, &ins));
-  ins->kind = EINI_INS_LOAD;
-  ins->a = v->op == EINI_OP_INDEX ? -1 - v->arg[0] : v->arg[0];
-  ins->dtype = (unsigned char)(v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]]);
-  ins->compute = (unsigned char)ein_dtype_compute((ein_dtype)ins->dtype);
-  ins->dst = cc->reg[i] = cc->code->nreg++;  // never reused: what does not move stays in it
+  const ein_dtype from = v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]];
+  ein_step *step;
+  EINI_TRY(eini_step_add(cc, v->op, from, ein_dtype_compute(from), &step));
+  step->a = v->arg[0];
+  step->dst = cc->reg[i] = cc->code->nreg++;  // never reused: what does not move stays in it
   cc->last[i] = INT_MAX;
   return EIN_OK;
 }
@@ -309,7 +282,7 @@ static void eini_compile_lifetimes(eini_compile *cc, const eini_expr *e, int roo
 // Compiles a typed expression. operand: storage dtypes.
 static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein_dtype *operand,
                                     const ein_function *function, const ein_kernels *fast,
-                                    eini_code *code) {
+                                    ein_code *code) {
   eini_compile cc;
   memset(&cc, 0, sizeof cc);
   memset(code, 0, sizeof *code);
@@ -321,14 +294,11 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   cc.reg = EINI_NEW(a, int, e->n);
   cc.last = EINI_NEW(a, int, e->n);
   cc.pool = EINI_NEW(a, int, 3 * e->n + 8);
-  code->fill = EINI_NEW(a, eini_fill, e->n);
-  code->args = EINI_NEW(a, int, e->nlist);
+  code->fill = cc.fill = EINI_NEW(a, ein_fill, e->n);
+  code->list = cc.list = EINI_NEW(a, int, e->nlist);
   code->function = function;
-  code->fast = fast != NULL && fast->row_fn != NULL ? fast : NULL;
-  if (cc.reg == NULL || cc.last == NULL || cc.pool == NULL || code->fill == NULL ||
-      code->args == NULL) {
+  if (cc.reg == NULL || cc.last == NULL || cc.pool == NULL || cc.fill == NULL || cc.list == NULL)
     return EIN_ERR_NO_MEMORY;
-  }
   int root;
   eini_expr flat;
   EINI_TRY(eini_compile_flatten(a, e, &flat, &root));
@@ -348,7 +318,7 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
       eini_compile_release(&cc, &flat, i);
     }
   }
-  code->root = cc.reg[root];
+  code->result = cc.reg[root];
   code->type = (unsigned char)ein_dtype_compute((ein_dtype)flat.node[root].dtype);
   int conj = flat.node[root].op == EINI_OP_CONJ;
   int leaf = conj ? flat.node[root].arg[0] : root;
@@ -364,7 +334,7 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
 
 // What one run of a code works on: addresses and registers.
 typedef struct eini_eval {
-  const eini_code *code;
+  const ein_code *code;
   const char *const *base;      // operands: address of the element at index 0
   const int64_t *at;            // element offsets of this chunk; of indices: their values
   const int64_t *index_at;
@@ -434,75 +404,75 @@ static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
 
 static int eini_same_storage(ein_dtype t) { return ein_dtype_compute(t) == t && t != EIN_BOOL; }
 
-static void eini_run_load(const eini_eval *ev, const eini_ins *ins, int64_t n) {
+static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) {
   const size_t reg_bytes = eini_reg_bytes(ev->code);
-  char *mem = ev->mem + (size_t)ins->dst * reg_bytes;
-  ev->reg[ins->dst] = mem;
-  if (ins->a < 0) {  // the value of an index
-    int i = -1 - ins->a;
+  char *mem = ev->mem + (size_t)step->dst * reg_bytes;
+  ev->reg[step->dst] = mem;
+  if (step->op == EIN_OP_INDEX) {  // the value of an index
+    int i = step->a;
     int64_t *d = (int64_t *)(void *)mem, at = ev->index_at[i];
     memset(d + n, 0, (size_t)(eini_whole_lanes(n) - n) * sizeof *d);
     const int64_t *table = ev->index_table == NULL ? NULL : ev->index_table[i];
     for (int64_t j = 0; j < n; j++) d[j] = at + (table != NULL ? table[j] : j * ev->index_step[i]);
     return;
   }
-  size_t size = eini_dtypes[ins->dtype].size;
-  const char *src = ev->base[ins->a] + ev->at[ins->a] * (int64_t)size;
-  const int64_t *table = ev->table == NULL ? NULL : ev->table[ins->a];
-  int64_t step = table == NULL ? ev->step[ins->a] : 0;
-  int same = eini_same_storage((ein_dtype)ins->dtype);
-  if (same && table == NULL && step == 1 && n % EINI_LANES == 0 &&
+  size_t size = eini_dtypes[step->from].size;
+  const char *src = ev->base[step->a] + ev->at[step->a] * (int64_t)size;
+  const int64_t *table = ev->table == NULL ? NULL : ev->table[step->a];
+  int64_t by = table == NULL ? ev->step[step->a] : 0;
+  int same = eini_same_storage((ein_dtype)step->from);
+  if (same && table == NULL && by == 1 && n % EINI_LANES == 0 &&
       (uintptr_t)src % (size > 8 ? 8 : size) == 0) {
     union { const char *c; void *v; } u;  // read in place; registers of loads are never written
     u.c = src;
-    ev->reg[ins->dst] = u.v;
+    ev->reg[step->dst] = u.v;
     return;
   }
   int64_t *equal = (int64_t *)(void *)(mem + reg_bytes - 64);
-  if (same && table == NULL && step == 0) {
+  if (same && table == NULL && by == 0) {
     if (*equal >= n && memcmp(mem, src, size) == 0) return;
     *equal = eini_whole_lanes(n);
     eini_gather(size, *equal, src, 0, NULL, mem);
     return;
   }
   *equal = 0;
-  size_t wide = eini_dtypes[ins->compute].size;  // cleared: lanes nobody reads
+  size_t wide = eini_dtypes[step->type].size;  // cleared: lanes nobody reads
   memset(mem + (size_t)n * wide, 0, (size_t)(eini_whole_lanes(n) - n) * wide);
   if (same) {
-    eini_gather(size, n, src, step, table, mem);
+    eini_gather(size, n, src, by, table, mem);
     return;
   }
   uint64_t raw[EINI_CHUNK / 4];  // two bytes an element at most
-  eini_gather(size, n, src, step, table, raw);
-  eini_widen((ein_dtype)ins->dtype, n, raw, mem);
+  eini_gather(size, n, src, by, table, raw);
+  eini_widen((ein_dtype)step->from, n, raw, mem);
 }
 
 // Evaluates n <= code->chunk values and returns where they are. direct: where the root's last
 // operation may write (unaliased, padded room is not needed: n is then a multiple of the lanes).
 static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
-  const eini_code *code = ev->code;
+  const ein_code *code = ev->code;
   const size_t reg_bytes = eini_reg_bytes(code);
   int64_t padded = eini_whole_lanes(n);
   EINSUM_ASSERT(n <= code->chunk);
-  for (int i = 0; i < code->nins; i++) {
-    const eini_ins *ins = &code->ins[i];
-    if (ins->kind == EINI_INS_LOAD) {
-      eini_run_load(ev, ins, n);
+  for (int i = 0; i < code->nstep; i++) {
+    const ein_step *step = &code->step[i];
+    if (step->op == EIN_OP_OPERAND || step->op == EIN_OP_INDEX) {
+      eini_run_load(ev, step, n);
       continue;
     }
-    void *dst = ev->mem + (size_t)ins->dst * reg_bytes;
-    if (direct != NULL && i == code->nins - 1) dst = direct;
-    if (ins->kind == EINI_INS_OP) {
-      ins->fn(padded, ev->reg[ins->a], ev->reg[ins->b], ev->reg[ins->c], dst);
+    void *dst = ev->mem + (size_t)step->dst * reg_bytes;
+    if (direct != NULL && i == code->nstep - 1) dst = direct;
+    if (step->op != EIN_OP_CALL) {
+      step->fn(padded, ev->reg[step->a], ev->reg[step->b], ev->reg[step->c], dst);
     } else {
       const void *in[EINI_ARGS_MAX];
-      for (int k = 0; k < ins->c; k++) in[k] = ev->reg[code->args[ins->b + k]];
-      const ein_function *f = &code->function[ins->a];
+      for (int k = 0; k < step->c; k++) in[k] = ev->reg[code->list[step->b + k]];
+      const ein_function *f = &code->function[step->a];
       f->fn(n, in, dst, f->user);
     }
-    ev->reg[ins->dst] = dst;
+    ev->reg[step->dst] = dst;
   }
-  return ev->reg[code->root];
+  return ev->reg[code->result];
 }
 
 static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int64_t n, void *d) {
@@ -527,7 +497,7 @@ static void eini_fill_value(ein_dtype t, double re, double im, int64_t ival, int
 }
 
 // The same with a constant's or a param's value.
-static void eini_fill_run(const eini_fill *f, ein_dtype t, const ein_scalar *param, int64_t n,
+static void eini_fill_run(const ein_fill *f, ein_dtype t, const ein_scalar *param, int64_t n,
                           void *d) {
   double re = f->re, im = f->im;
   int64_t ival = f->ival;
@@ -541,7 +511,7 @@ static void eini_fill_run(const eini_fill *f, ein_dtype t, const ein_scalar *par
 
 // Fills the registers of constants and params, once per run, n values each.
 static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_t n) {
-  const eini_code *code = ev->code;
+  const ein_code *code = ev->code;
   const size_t reg_bytes = eini_reg_bytes(code);
   n = eini_whole_lanes(n);
   for (int i = 0; i < code->nreg; i++) {
@@ -549,8 +519,8 @@ static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_
     memset((char *)ev->reg[i] + reg_bytes - 64, 0, 8);
   }
   for (int i = 0; i < code->nfill; i++) {
-    const eini_fill *f = &code->fill[i];
-    eini_fill_run(f, (ein_dtype)f->compute, param, n, ev->reg[f->reg]);
+    const ein_fill *f = &code->fill[i];
+    eini_fill_run(f, (ein_dtype)f->type, param, n, ev->reg[f->reg]);
   }
 }
 

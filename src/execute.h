@@ -86,12 +86,15 @@ static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *sc
                                 int64_t hi) {
   switch (t->kind) {
     case EINI_TASK_GROUP: return eini_group_run(x, t, scratch, -1);
-    case EINI_TASK_COPY:
-      if (t->kernels != NULL) return eini_copy_provided(t, x->slot, scratch, lo, hi);
-      eini_copy_run(t, x->slot, scratch, lo, hi);
-      return EIN_OK;
     case EINI_TASK_CONTRACT: return eini_contract_task_run(t, x->slot, x->param, scratch, -1);
+    case EINI_TASK_COPY:
+      if (t->kernels == NULL) {
+        eini_copy_run(t, x->slot, scratch, lo, hi);
+        return EIN_OK;
+      }
+      return eini_provided_run(t, x->slot, x->param, scratch, lo, hi);
     default:
+      if (t->kernels != NULL) return eini_provided_run(t, x->slot, x->param, scratch, lo, hi);
       eini_mapreduce_run(t, x->slot, x->param, scratch, lo, hi, x->no_direct);
       if (t->stream != NULL) t->stream->stream_fn(t->stream->user, 0, NULL, NULL);
       return EIN_OK;

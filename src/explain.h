@@ -93,16 +93,16 @@ static double eini_task_bound(const ein_plan *p, const eini_task *task, const ch
 // ---- fallbacks: statements that no provider of kernels takes, where there is any ----
 
 // Is one of the operations not the portable one?
-static int eini_code_fast(const eini_code *code, int *nop) {
+static int eini_code_fast(const ein_code *code, int *nop) {
   int found = 0;
-  for (int i = 0; i < code->nins; i++) {
-    const eini_ins *ins = &code->ins[i];
-    int portable = ins->kind != EINI_INS_OP || ins->op == 0;
-    if (ins->kind == EINI_INS_LOAD || ins->op == 0) continue;
+  for (int i = 0; i < code->nstep; i++) {
+    const ein_step *step = &code->step[i];
+    int portable = step->op == EIN_OP_CALL;
+    if (step->op == EIN_OP_OPERAND || step->op == EIN_OP_INDEX || step->op == EIN_OP_CAST) continue;
     ++*nop;
     for (size_t r = 0; r < sizeof eini_chunk_table / sizeof *eini_chunk_table; r++)
-      for (int c = 0; c < 7 && eini_chunk_table[r].op == ins->op; c++)
-        portable |= eini_chunk_table[r].fn[c] == ins->fn;
+      for (int c = 0; c < 7 && eini_chunk_table[r].op == step->op; c++)
+        portable |= eini_chunk_table[r].fn[c] == step->fn;
     found |= !portable;
   }
   return found;

@@ -273,10 +273,10 @@ static void eini_candidate_add(eini_task *t, const char *name, const ein_choice 
 }
 
 // A copy as providers see it, over the live loops.
-static ein_copy eini_copy_of(const eini_task *t, int live) {
+static ein_copy eini_copy_of(const eini_task *t) {
   ein_copy c;
   memset(&c, 0, sizeof c);
-  c.n = live;
+  c.n = t->live;
   c.extent = t->extent;
   c.src_stride = t->stride;
   c.dst_stride = t->stride + (int64_t)t->out * t->nindex;
@@ -285,9 +285,8 @@ static ein_copy eini_copy_of(const eini_task *t, int live) {
 }
 
 // Asks the providers; without an answer the portable copy runs.
-static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t, int live) {
-  const ein_copy c = eini_copy_of(t, live);
-  t->live = live;
+static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
+  const ein_copy c = eini_copy_of(t);
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < lo->nkernels; i++) {
@@ -295,6 +294,55 @@ static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t, int li
     ein_choice h;
     memset(&h, 0, sizeof h);
     if (p->copy_plan == NULL || !p->copy_plan(p->user, &c, lo->width, &h)) continue;
+    eini_candidate_add(t, p->name, &h);
+    if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
+    t->kernels = p;
+    t->choice = h;
+  }
+  return EIN_OK;
+}
+
+// A map as providers see it, without what runs bind.
+static ein_map eini_map_of(const eini_task *t) {
+  ein_map m;
+  memset(&m, 0, sizeof m);
+  m.n = t->live;
+  while (m.nfree < m.n && !t->reduced[m.nfree]) m.nfree++;
+  m.extent = t->extent;
+  m.nstream = t->nstream;
+  m.pitch = t->nindex;
+  m.stride = t->stride;
+  m.dtype = t->dtype;
+  m.nop = t->nop;
+  m.nvalue = t->niota;
+  m.nposition = t->pos >= 0;
+  m.nextra = t->nextra;
+  m.nextra_value = t->nepi_iota;
+  m.code = &t->code;
+  m.store = t->has_epi ? &t->epi : NULL;
+  m.fold = (ein_fold)eini_min64(t->folder.fold, EIN_FOLD_USER);
+  m.monoid = t->folder.user;
+  m.count = t->folder.count;
+  m.out_bytes = t->out_bytes;
+  return m;
+}
+
+// Asks the providers; without an answer the portable map runs. Where the order of folds counts, or
+// that all blocks do alike, nobody is asked.
+static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
+  ein_choice h;
+  int asked = 0;
+  for (int i = 0; i < lo->nkernels; i++) asked |= lo->kernels[i]->map_plan != NULL;
+  if (!asked || lo->g->ordered || t->no_reduction) return EIN_OK;
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
+  t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
+  if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
+  for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
+  const ein_map m = eini_map_of(t);
+  for (int i = 0; i < lo->nkernels; i++) {
+    const ein_kernels *p = lo->kernels[i];
+    memset(&h, 0, sizeof h);
+    if (p->map_plan == NULL || !p->map_plan(p->user, &m, lo->width, &h)) continue;
     eini_candidate_add(t, p->name, &h);
     if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
     t->kernels = p;
@@ -553,11 +601,11 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 
 // Outputs that exceed the caches are stored past them where chunks are runs of the output.
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
-  double bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
-  for (int i = 0; i < s->nfree; i++) bytes *= (double)s->index[i].extent;
   if (lo->nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
+  t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
+  for (int i = 0; i < s->nfree; i++) t->out_bytes *= (double)s->index[i].extent;
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
-      bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
+      t->out_bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
       t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
     return;
   }
@@ -579,7 +627,6 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   t->fused = f;
   if (*empty) return EIN_OK;
   EINI_TRY(eini_task_streams(lo, s, f, via, t));
-  if (lo->g->ordered) t->code.fast = NULL;  // rows that some blocks have and others have not
   if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);
   if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
@@ -588,19 +635,18 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   }
   EINI_TRY(t->kind == EINI_TASK_COPY ? eini_task_plane(lo->a, t, live)
                                      : eini_task_chunk(lo->a, t, live));
-  if (t->kind == EINI_TASK_COPY) EINI_TRY(eini_copy_choose(lo, t, live));
+  t->live = live;
+  if (t->kind == EINI_TASK_COPY) EINI_TRY(eini_copy_choose(lo, t));
   if (t->folder.fold != EINI_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
   eini_task_cut(t);
   eini_task_stream(lo, s, t);
+  if (t->kind == EINI_TASK_MAP) EINI_TRY(eini_map_choose(lo, t));
   t->code.chunk = eini_chunk_of(eini_max64(t->chunk_len, 1));
   t->epi.chunk = t->chunk_reduced ? eini_chunk_of(1) : t->code.chunk;
   eini_nest w;
+  eini_provided v;
   memset(&w, 0, sizeof w);
-  t->scratch = eini_nest_layout(t, &w, NULL);
-  if (t->kind == EINI_TASK_COPY && t->kernels != NULL) {
-    t->scratch = 0;
-    eini_nest_carve(NULL, &t->scratch, (size_t)t->live * 8);
-    t->scratch += t->choice.scratch;
-  }
+  if (t->kernels == NULL) t->scratch = eini_nest_layout(t, &w, NULL);
+  else t->scratch = eini_provided_layout(t, &v, NULL) + t->choice.scratch;
   return EIN_OK;
 }

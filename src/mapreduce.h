@@ -37,7 +37,7 @@ typedef struct eini_task {
   int64_t *stride;
   int nop, niota, pos, extra, nextra, epi_iota, nepi_iota, out;  // stream numbers and counts
   eini_ref *ref;               // of streams that are tensors
-  eini_code code, epi;
+  ein_code code, epi;
   int has_epi;
   eini_folder folder;
   int no_reduction;            // the reduced space is empty: only identities are stored
@@ -61,7 +61,9 @@ typedef struct eini_task {
   int parts;                   // a contraction's: tasks for threads
   const ein_kernels *stream;   // whose stream_fn stores the output, or NULL
   int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
-  int live;                    // a copy's: loops of extent > 1, which come first
+  int live;                    // loops of extent > 1, which come first
+  ein_dtype *dtype;            // of streams, for a provider's map
+  double out_bytes;            // see ein_map
   eini_candidate *candidate;   // all answers
   int ncandidate;
   const eini_stmt *stmt;       // what it came from (and the fused consumer), for explain
@@ -123,6 +125,26 @@ static size_t eini_nest_layout(const eini_task *t, eini_nest *w, char *mem) {
   return used;
 }
 
+// What a provider's map or copy is given beside its scratch.
+typedef struct eini_provided {
+  int64_t *extent, *at;             // of loops; per stream
+  char **base;
+} eini_provided;
+
+static size_t eini_provided_layout(const eini_task *t, eini_provided *v, char *mem) {
+  const size_t n = (size_t)t->nstream;
+  size_t used = 0;
+  v->extent = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)t->live * 8);
+  v->at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
+  v->base = (char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
+  return used;
+}
+
+// The value that an index has at index 0 of everything.
+static int64_t eini_ref_value(const eini_ref *r, char *const *slot) {
+  return r->origin > 0 ? (int64_t)((uintptr_t)slot[r->origin] - (uintptr_t)slot[0]) : 0;
+}
+
 // Advances the loops listed in dim (innermost last) by one; 0 when they have wrapped around.
 static int eini_nest_next(eini_nest *w, int n, const int *dim) {
   const eini_task *t = w->t;
@@ -165,9 +187,8 @@ static void *eini_nest_direct(const eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   ein_dtype to = t->ref[t->out].dtype;
   if (t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 || to != t->code.type ||
-      t->code.nins == 0 ||
-      t->code.ins[t->code.nins - 1].kind == EINI_INS_LOAD ||
-      t->code.ins[t->code.nins - 1].dst != t->code.root) {
+      t->code.nstep == 0 || t->code.step[t->code.nstep - 1].op <= EIN_OP_INDEX ||
+      t->code.step[t->code.nstep - 1].dst != t->code.result) {
     return NULL;
   }
   size_t size = eini_dtypes[to].size;
@@ -289,8 +310,6 @@ static void eini_nest_chunks(eini_nest *w) {
     return;
   }
   int64_t total = w->extent[t->chunk[0]];
-  const ein_kernels *k = t->folder.fold == EINI_FOLD_NONE ? t->code.fast : NULL;
-  if (k != NULL && k->row_fn(k->user, w, total, eini_nest_direct(w, 0), t->stream != NULL)) return;
   for (int64_t done = 0; done < total; done += EINI_CHUNK) {
     eini_nest_chunk(w, eini_min64(EINI_CHUNK, total - done));
     eini_nest_shift(w, EINI_CHUNK);
@@ -305,8 +324,7 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
   w->t = t;
   w->slot = slot;
   for (int s = 0; s < t->nstream; s++) {
-    const int origin = t->ref[s].origin;
-    w->at[s] = origin > 0 ? (int64_t)((uintptr_t)slot[origin] - (uintptr_t)slot[0]) : 0;
+    w->at[s] = eini_ref_value(&t->ref[s], slot);
     w->step[s] = t->nchunk > 0 ? t->stride[(int64_t)s * t->nindex + t->chunk[t->nchunk - 1]] : 0;
     w->base[s] = t->ref[s].slot < 0 ? NULL : slot[t->ref[s].slot] + t->ref[s].offset;
   }

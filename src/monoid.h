@@ -3,15 +3,18 @@
 // A fold is lift, merge, identity and finish over a state of 1 to 4 scalars (DESIGN: one idea).
 // ================================================================================================
 
-typedef enum eini_fold {
-  EINI_FOLD_NONE = 0,  // element-wise: no reduced index
-  EINI_SUM, EINI_PROD, EINI_MAX, EINI_MIN, EINI_ANY, EINI_ALL,
-  EINI_LOGSUMEXP,      // state: max, sum of exp(x - max)
-  EINI_ARGMAX, EINI_ARGMIN,  // state: value, position
-  EINI_MEAN,           // state: sum (the count is the size of the reduced space)
-  EINI_VAR,            // state: count, mean, sum of squared deviations
-  EINI_FOLD_USER       // and above: user monoid number fold - EINI_FOLD_USER
-} eini_fold;
+// The names of ein_fold in here.
+enum {
+  EINI_FOLD_NONE = EIN_FOLD_NONE,
+  EINI_SUM = EIN_FOLD_SUM, EINI_PROD = EIN_FOLD_PROD,
+  EINI_MAX = EIN_FOLD_MAX, EINI_MIN = EIN_FOLD_MIN,
+  EINI_ANY = EIN_FOLD_ANY, EINI_ALL = EIN_FOLD_ALL,
+  EINI_LOGSUMEXP = EIN_FOLD_LOGSUMEXP,  // state: max, sum of exp(x - max)
+  EINI_ARGMAX = EIN_FOLD_ARGMAX, EINI_ARGMIN = EIN_FOLD_ARGMIN,  // state: value, position
+  EINI_MEAN = EIN_FOLD_MEAN,            // state: sum (the count is the size of the reduced space)
+  EINI_VAR = EIN_FOLD_VAR,              // state: count, mean, sum of squared deviations
+  EINI_FOLD_USER = EIN_FOLD_USER        // and above: user monoid number fold - EINI_FOLD_USER
+};
 
 typedef struct eini_fold_row {
   const char *name;

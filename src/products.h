@@ -8,13 +8,13 @@
 typedef struct eini_factor {
   int given;                    // 0: none
   int skip;                     // 1: where it is 0, what it multiplies is not read
-  eini_fill from;
+  ein_fill from;
 } eini_factor;
 
 typedef struct eini_contract_task {
   ein_contract c;               // all but addresses
   ein_part whole;
-  eini_code code[2];            // P and Q, when they are not plain
+  ein_code code[2];            // P and Q, when they are not plain
   const int64_t **stride[2][3]; // per side: pointers to row, k, batch strides of its operands
   const int64_t **extra[3];     // batch, m, n
   ein_dtype *dtype[2], *extra_dtype;
@@ -53,11 +53,11 @@ static void eini_table_step(const int64_t *table, const int64_t *gap, int64_t fr
 static void eini_contract_fill(void *user, int64_t n, const char *const *base,
                                const int64_t *const *off, void *out) {
   eini_fill_ctx *f = (eini_fill_ctx *)user;
-  const eini_code *code = f->ev.code;
+  const ein_code *code = f->ev.code;
   size_t size = ein_dtype_size((ein_dtype)code->type);
   int nop = 0;
-  for (int i = 0; i < code->nins; i++)
-    if (code->ins[i].kind == EINI_INS_LOAD && code->ins[i].a >= nop) nop = code->ins[i].a + 1;
+  for (int i = 0; i < code->nstep; i++)
+    if (code->step[i].op == EIN_OP_OPERAND && code->step[i].a >= nop) nop = code->step[i].a + 1;
   f->ev.base = base;
   f->ev.at = f->at;
   f->ev.step = f->step;
@@ -156,7 +156,7 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     size_t n = (size_t)s->nop;
     r->base[side] = (const char **)(void *)eini_nest_carve(mem, &used, n * sizeof(char *));
     if (s->form == EIN_FORM_PLAIN) continue;
-    const eini_code *code = &ct->code[side];
+    const ein_code *code = &ct->code[side];
     r->fill[side].at = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->fill[side].step = (int64_t *)(void *)eini_nest_carve(mem, &used, n * 8);
     r->fill[side].table = (const int64_t **)(void *)eini_nest_carve(mem, &used, n * sizeof(void *));
@@ -199,24 +199,33 @@ static const char *eini_ref_address(const eini_ref *r, char *const *slot) {
   return slot[r->slot] + r->offset;
 }
 
-// A provider's copy of the range [lo, hi) of the cut loop; scratch starts with the extents.
-static ein_status eini_copy_provided(const eini_task *t, char *const *slot, char *scratch,
-                                     int64_t lo, int64_t hi) {
-  ein_copy c = eini_copy_of(t, t->live);
-  int64_t *extent = (int64_t *)(void *)scratch, size = c.size;
-  size_t used = 0;
-  eini_nest_carve(NULL, &used, (size_t)t->live * 8);
-  union { const char *c; char *v; } out;
-  out.c = eini_ref_address(&t->ref[t->out], slot);
-  c.src = eini_ref_address(&t->ref[0], slot);
-  c.dst = out.v;
-  if (t->cut >= 0) {
-    for (int i = 0; i < t->live; i++) extent[i] = i == t->cut ? hi - lo : t->extent[i];
-    c.extent = extent;
-    c.src += lo * c.src_stride[t->cut] * size;
-    c.dst += lo * c.dst_stride[t->cut] * size;
+// A provider's map or copy of the range [lo, hi) of the cut loop.
+static ein_status eini_provided_run(const eini_task *t, char *const *slot, const ein_scalar *param,
+                                    char *scratch, int64_t lo, int64_t hi) {
+  const ein_kernels *k = t->kernels;
+  eini_provided v;
+  scratch += eini_provided_layout(t, &v, scratch);
+  for (int i = 0; i < t->live; i++) v.extent[i] = i == t->cut ? hi - lo : t->extent[i];
+  for (int s = 0; s < t->nstream; s++) {
+    const eini_ref *r = &t->ref[s];
+    const int64_t by = t->cut < 0 ? 0 : lo * t->stride[(int64_t)s * t->nindex + t->cut];
+    v.at[s] = r->slot < 0 ? eini_ref_value(r, slot) + by : 0;
+    v.base[s] = r->slot < 0 ? NULL
+                            : slot[r->slot] + r->offset + by * (int64_t)eini_dtypes[r->dtype].size;
   }
-  return t->kernels->copy_run(t->kernels->user, &c, &t->choice, scratch + used);
+  if (t->kind == EINI_TASK_COPY) {
+    ein_copy c = eini_copy_of(t);
+    c.extent = v.extent;
+    c.src = v.base[0];
+    c.dst = v.base[t->out];
+    return k->copy_run(k->user, &c, &t->choice, scratch);
+  }
+  ein_map m = eini_map_of(t);
+  m.extent = v.extent;
+  m.base = v.base;
+  m.at = v.at;
+  m.param = param;
+  return k->map_run(k->user, &m, &t->choice, scratch);
 }
 
 // The value of a factor at d; NULL where there is none to apply.
@@ -547,6 +556,7 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
                       v[side].expr.node[0].op == EINI_OP_OPERAND
                   ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
     s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
+    s->code = &ct->code[side];
   }
   return EIN_OK;
 }
@@ -647,6 +657,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.out_dtype = t->ref[t->out].dtype;
   ct->c.plain_out = !t->has_epi && t->ref[t->out].dtype == ct->c.type;
   ct->c.nextra = t->nextra;
+  ct->c.store = t->has_epi ? &t->epi : NULL;
   for (int k = 0; k < 3; k++) {
     EINI_TRY(eini_group_strides(lo->a, t, t->extra, t->nextra, start[k], &ct->extra[k]));
   }

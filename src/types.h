@@ -98,6 +98,119 @@ typedef struct ein_executor {
   void *user;
 } ein_executor;
 
+// A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
+// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
+// reentrant.
+typedef struct ein_function {
+  const char *name;
+  int nargs;                // 1 .. 8
+  ein_dtype dtype;          // arguments are converted to it; default f64
+  void (*fn)(int64_t n, const void *const *in, void *out, void *user);
+  void *user;
+} ein_function;
+
+// Joins a monoid distributes over (DESIGN: legal splits); an OR of these.
+enum { EIN_JOIN_MUL = 1, EIN_JOIN_ADD = 2, EIN_JOIN_MAX = 4, EIN_JOIN_MIN = 8 };
+
+// A user monoid: a commutative, associative fold over states of 1 to 4 scalars, in chunks.
+typedef struct ein_monoid {
+  const char *name;
+  int nstate;               // 1 .. 4; state s of element i is ((T *)state[s])[i]
+  ein_dtype dtype;          // of values, states and result: f32, f64, i32 or i64; default f64
+  double identity[4];       // merging with it changes nothing
+  int no_identity;          // 1: a fold of nothing is an error
+  void (*lift_fn)(int64_t n, const void *x, void *const *state, void *user);  // NULL: state[0] = x
+  void (*merge_fn)(int64_t n, void *const *acc, const void *const *more, void *user);
+  void (*finish_fn)(int64_t n, const void *const *state, void *out, void *user);  // NULL: state[0]
+  unsigned joins;           // EIN_JOIN_*: joins that distribute over it; 0: never split
+  void *user;
+} ein_monoid;
+
+typedef struct ein_scalar {
+  int set;                  // 0: not given
+  double re, im;
+} ein_scalar;
+
+// ---- the expression program: what providers of kernels read of scalar expressions --------------
+
+// An operation of expressions. X(id, name, args, class). Classes: how operands and result are typed.
+//   A arithmetic: promoted        F float: integers become floats    D division: integers -> f64
+//   C comparison -> bool          O ordering -> bool, no complex     B boolean
+//   M min/max: no complex         P power                            I integer-keeping rounding
+//   R complex parts               X own rule
+#define EIN_OP_LIST(X)                                                                     \
+  X(CONST, "", 0, 'X') X(OPERAND, "", 0, 'X') X(INDEX, "", 0, 'X') X(PARAM, "", 0, 'X')     \
+  X(CAST, "", 1, 'X') X(ROUNDTO, "", 1, 'X') X(CALL, "", 0, 'X') X(WHERE, "where", 3, 'X')  \
+  X(NEG, "", 1, 'A') X(ADD, "", 2, 'A') X(SUB, "", 2, 'A') X(MUL, "", 2, 'A')               \
+  X(DIV, "", 2, 'D') X(POW, "pow", 2, 'P') X(FLOORDIV, "div", 2, 'M') X(MOD, "mod", 2, 'M') \
+  X(MAX, "max", 2, 'M') X(MIN, "min", 2, 'M')                                               \
+  X(LT, "", 2, 'O') X(LE, "", 2, 'O') X(GT, "", 2, 'O') X(GE, "", 2, 'O')                   \
+  X(EQ, "", 2, 'C') X(NE, "", 2, 'C') X(AND, "", 2, 'B') X(OR, "", 2, 'B')                  \
+  X(NOT, "", 1, 'B') X(EXP, "exp", 1, 'F') X(LOG, "log", 1, 'F') X(SQRT, "sqrt", 1, 'F')    \
+  X(RSQRT, "rsqrt", 1, 'F') X(EXPM1, "expm1", 1, 'F') X(LOG1P, "log1p", 1, 'F')           \
+  X(SIN, "sin", 1, 'F') X(COS, "cos", 1, 'F') X(TAN, "tan", 1, 'F')                       \
+  X(TANH, "tanh", 1, 'F') X(ATAN2, "atan2", 2, 'F') X(ERF, "erf", 1, 'F')                 \
+  X(SIGMOID, "sigmoid", 1, 'F')                                                           \
+  X(RELU, "relu", 1, 'M') X(SILU, "silu", 1, 'F') X(GELU, "gelu", 1, 'F')                   \
+  X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I') X(ROUND, "round", 1, 'I')               \
+  X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')                     \
+  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')     \
+  X(SIGN, "sign", 1, 'A')
+
+#define EINI_OP_ENUM(id, name, args, cls) EIN_OP_##id,
+typedef enum ein_op { EIN_OP_LIST(EINI_OP_ENUM) EIN_OP_COUNT } ein_op;
+#undef EINI_OP_ENUM
+
+// d[i] = op(a[i], b[i], c[i]) for i < n, n a multiple of 16, buffers padded to it and apart.
+typedef void (*ein_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
+
+// A step makes one register from others. Registers hold values of a computation type: bool (a byte,
+// 0 or 1), i32, i64 (both wrap), f32, f64, c64, c128.
+typedef struct ein_step {
+  unsigned char op;         // EIN_OP_*, but neither CONST nor PARAM
+  unsigned char type;       // computation type of the result
+  unsigned char from;       // that of the arguments (of WHERE: of b and c, a is bool);
+                            //   OPERAND: dtype as stored; ROUNDTO: dtype that holds the result
+  int dst;                  // none of the arguments
+  int a, b, c;              // registers of the arguments; those an operation does not have are a
+                            //   OPERAND: a is the operand that is read, INDEX: the index value;
+                            //   CALL: function a, of the c registers in code.list from b on
+  ein_chunk_fn fn;          // does it to chunks; NULL: OPERAND, INDEX, CALL
+} ein_step;
+
+// A register that has one value for all elements, before the first step.
+typedef struct ein_fill {
+  int reg, param;           // param >= 0: that param's value, whose real part integers take
+  unsigned char type;       // bool: re or im is not 0; i32, i64: ival; others: re, and im of complex
+  int64_t ival;
+  double re, im;
+} ein_fill;
+
+// A scalar expression as a straight line of steps, for one element or many alike. There is nothing
+// in it that makes no difference: no unused steps, no conversions from a type to itself. It lives as
+// long as the plan. Loads say what is read, not where: see ein_map, ein_side and ein_contract.
+typedef struct ein_code {
+  int nreg, nstep, nfill;
+  const ein_step *step;
+  const ein_fill *fill;
+  const int *list;              // arguments of calls
+  const ein_function *function; // functions by number
+  int result;                   // register of it
+  unsigned char type;           // its computation type
+  int plain;                    // the operand whose stored value is the result, or -1
+  int conj;                     // with plain: the conjugate of it
+  int chunk;                    // values for which the portable kernels have room in a register
+} ein_code;
+
+// Folds of reduced indices. argmax and argmin give the least position of the extremum, whatever the
+// order of loops; extrema are NaN where a value is.
+typedef enum ein_fold {
+  EIN_FOLD_NONE = 0,            // element-wise: no reduced index
+  EIN_FOLD_SUM, EIN_FOLD_PROD, EIN_FOLD_MAX, EIN_FOLD_MIN, EIN_FOLD_ANY, EIN_FOLD_ALL,
+  EIN_FOLD_LOGSUMEXP, EIN_FOLD_ARGMAX, EIN_FOLD_ARGMIN, EIN_FOLD_MEAN, EIN_FOLD_VAR,
+  EIN_FOLD_USER                 // an ein_monoid
+} ein_fold;
+
 // ---- kernels: what a provider of leaf work sees (level 3) --------------------------------------
 // Operands are a base pointer and one stride per index: views, diagonals, broadcasts and windows
 // look alike. Strides and offsets are in elements. While planning, all addresses are NULL.
@@ -130,6 +243,7 @@ typedef struct ein_side {
   void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
                   void *out);
   void *user;
+  const ein_code *code;         // what fill_fn makes
 } ein_side;
 
 #define EIN_POINTS 1024     // points of one call of fill_fn and emit_fn at most
@@ -168,7 +282,8 @@ typedef struct ein_contract {
   void (*emit_fn)(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
                   const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
-} ein_contract;
+  const ein_code *store;        // what emit_fn makes of operand 0, the fold, and the extras behind
+} ein_contract;                 //   it; NULL: it only converts
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
 typedef struct ein_copy {
@@ -179,13 +294,40 @@ typedef struct ein_copy {
   char *dst;
 } ein_copy;
 
+// An element-wise statement, or one that folds reduced indices, as loops:
+//   out[f] = store(fold over r of code(f, r)), for each value f of the free loops
+// Streams are what moves along loops: the operands of code, its index values; of argmax and argmin
+// the position of an element; the operands of store, behind operand 0, which is the fold, and its
+// index values; the output. Where the result has another type than the output, the store converts
+// it: integers wrap, floats are rounded once.
+typedef struct ein_map {
+  int n, nfree;                 // loops, the free ones first; merged where strides allow, small
+  const int64_t *extent;        //   steps of the output last of the free ones
+  int nstream, pitch;
+  const int64_t *stride;        // stride[s * pitch + i]: of stream s along loop i; of values: steps
+  const ein_dtype *dtype;       // [nstream] as stored; i64 of values
+  int nop, nvalue;              // streams of each kind, in their order; the output is the last
+  int nposition, nextra, nextra_value;
+  const ein_code *code, *store; // store NULL: the fold itself, or what code makes
+  ein_fold fold;
+  const ein_monoid *monoid;     // of EIN_FOLD_USER
+  double count;                 // elements of one fold, at least 1
+  double out_bytes;             // of the whole output, of which this may make a block; 0: it is
+                                //   read again while it is in a cache
+  // When run. An output may be an operand of an element-wise statement at the same time, of the
+  // same strides.
+  char *const *base;            // [nstream] address of the element at index 0 of everything
+  const int64_t *at;            // [nstream] values: the one there
+  const ein_scalar *param;
+} ein_map;
+
 // A provider's answer to "can you run this, and how fast?".
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   size_t scratch;               // bytes per thread, aligned to 64
   int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n are cut between
                                 //   threads, width at most in all, and at multiples of what
-  char variant[24];             // how, for people
+  char variant[24];             // name of this way; stable text, which options and stores keep
   int64_t state[40];            // the provider's own
 } ein_choice;
 
@@ -193,9 +335,6 @@ typedef struct ein_choice {
 typedef struct ein_part {
   int64_t batch[2], m[2], n[2];
 } ein_part;
-
-// d[i] = op(a[i], b[i], c[i]) for i < n, n a multiple of 16, buffers padded to it.
-typedef void (*ein_chunk_fn)(int64_t n, const void *a, const void *b, const void *c, void *d);
 
 // What one core does, for choices between whole ways of computing; 0: not known.
 typedef struct ein_rates {
@@ -205,7 +344,6 @@ typedef struct ein_rates {
   double fused;                 // extent from which an index is gone along in blocks; 0: never
 } ein_rates;
 
-struct eini_nest;  // section mapreduce
 // A provider of kernels. The plan functions are pure questions: 0 means no. All that is decided is
 // in the choice: run functions, which are called from several threads at once, look at nothing that
 // may change after planning. What they return but EIN_OK becomes the status of the execution, whose
@@ -218,13 +356,14 @@ typedef struct ein_kernels {
                              const ein_part *part, void *scratch);
   int (*copy_plan)(void *user, const ein_copy *c, int width, ein_choice *choice);
   ein_status (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
-  // Faster versions of chunk operations (numbers of section expr) and conversions; NULL: none.
+  // Faster versions of operations (EIN_OP_*) for chunks; NULL: none.
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
-  // Folds n values into *acc (numbers of section monoid: sum prod max min any all); NULL: none.
+  // Folds n values into *acc (EIN_FOLD_SUM to EIN_FOLD_ALL); NULL: none.
   void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
-  // Makes the n values of a walk's row at out (NULL: 0), with `stream` past the caches, and perhaps
-  // rows behind it, over which it moves the walk; 0: did nothing.
-  int (*row_fn)(void *user, struct eini_nest *walk, int64_t n, void *out, int stream);
+  // Whole maps; what nobody takes is done by the portable kernels with the functions above. Threads
+  // are given maps with one shorter free loop. Not asked in deterministic mode.
+  int (*map_plan)(void *user, const ein_map *m, int width, ein_choice *choice);
+  ein_status (*map_run)(void *user, const ein_map *m, const ein_choice *choice, void *scratch);
   // Copies bytes past the caches; chosen for outputs of more than stream_bytes. 0 bytes end what
   // was copied and made so: then all of it is visible to who sees a release store that follows.
   void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
@@ -260,34 +399,6 @@ typedef struct ein_error {
   const char *hint;         // one line, or ""
 } ein_error;
 
-// A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
-// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
-// reentrant.
-typedef struct ein_function {
-  const char *name;
-  int nargs;                // 1 .. 8
-  ein_dtype dtype;          // arguments are converted to it; default f64
-  void (*fn)(int64_t n, const void *const *in, void *out, void *user);
-  void *user;
-} ein_function;
-
-// Joins a monoid distributes over (DESIGN: legal splits); an OR of these.
-enum { EIN_JOIN_MUL = 1, EIN_JOIN_ADD = 2, EIN_JOIN_MAX = 4, EIN_JOIN_MIN = 8 };
-
-// A user monoid: a commutative, associative fold over states of 1 to 4 scalars, in chunks.
-typedef struct ein_monoid {
-  const char *name;
-  int nstate;               // 1 .. 4; state s of element i is ((T *)state[s])[i]
-  ein_dtype dtype;          // of values, states and result: f32, f64, i32 or i64; default f64
-  double identity[4];       // merging with it changes nothing
-  int no_identity;          // 1: a fold of nothing is an error
-  void (*lift_fn)(int64_t n, const void *x, void *const *state, void *user);  // NULL: state[0] = x
-  void (*merge_fn)(int64_t n, void *const *acc, const void *const *more, void *user);
-  void (*finish_fn)(int64_t n, const void *const *state, void *out, void *user);  // NULL: state[0]
-  unsigned joins;           // EIN_JOIN_*: joins that distribute over it; 0: never split
-  void *user;
-} ein_monoid;
-
 // Which elements of the output the statement does not define (repeated output labels: "i->ii").
 typedef enum ein_rest {
   EIN_REST_ERROR = 0,
@@ -297,11 +408,6 @@ typedef enum ein_rest {
 } ein_rest;
 
 #define EIN_ELLIPSIS (-1)   // in integer label lists
-
-typedef struct ein_scalar {
-  int set;                  // 0: not given
-  double re, im;
-} ein_scalar;
 
 typedef enum ein_goal { EIN_GOAL_FLOPS = 0, EIN_GOAL_SIZE, EIN_GOAL_BYTES } ein_goal;
 

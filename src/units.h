@@ -62,6 +62,11 @@ static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const
 
 // ---- layouts of temporaries ----
 
+// Do predictions say how long the task takes? What maps take is their traffic, whoever runs them.
+static int eini_task_told(const eini_task *t) {
+  return t->ncandidate > 0 && t->kind != EINI_TASK_MAP;
+}
+
 // Seconds of a unit's task: as predicted, else for reading and writing its tensors once; local
 // ones, in a cache, count a fourth. Elements that lie apart along the chunk bring a line each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
@@ -69,7 +74,7 @@ static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, con
   const ein_zmap *m;
   const int *column;
   double bytes = 0;
-  if (t->ncandidate > 0) return t->choice.seconds;
+  if (eini_task_told(t)) return t->choice.seconds;
   for (int k = -1, x; (x = k < 0 ? u->out : eini_unit_operand(u, k, &m, &column)) >= 0; k++)
     bytes += eini_tensor_bytes(&lo->g->tensor[x]) * (local != NULL && local[x] ? 0.25 : 1);
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
@@ -105,7 +110,7 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
     const eini_task *t = &gr->task[0][u - b->from];
     st = eini_unit_seconds(&sub, &unit[u], &apart);
-    grouped += eini_task_seconds(lo, &unit[u], t, local) * (t->ncandidate > 0 ? blocks : 1);
+    grouped += eini_task_seconds(lo, &unit[u], t, local) * (eini_task_told(t) ? blocks : 1);
   }
   eini_arena_free(&scratch);
   seconds[0] = grouped / parts;
@@ -284,7 +289,7 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
   const double seconds = eini_task_seconds(lo, u, t, NULL);
   return EINI_TASK_SECONDS +
-         (t->ncandidate > 0 ? seconds : fmax(seconds, EINI_ADD_SECONDS * t->work));
+         (eini_task_told(t) ? seconds : fmax(seconds, EINI_ADD_SECONDS * t->work));
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known.

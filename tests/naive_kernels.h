@@ -2,6 +2,8 @@
 // providers (pairs, forms, parts, copies, chunk functions, stores), not speed. It promises least
 // seconds, so that it is always chosen. Include after einsum.h's implementation.
 
+#include "map_provider.h"
+
 static int64_t naive_offset(const ein_axes *x, const int64_t *stride, int64_t at) {
   int64_t off = 0;
   for (int d = x->n - 1; d >= 0; d--) {
@@ -160,7 +162,7 @@ static void naive_stream(void *user, size_t bytes, const void *src, void *dst) {
 
 static const ein_kernels naive_kernels = {
     "naive", NULL, naive_contract_plan, naive_contract_run, naive_copy_plan, naive_copy_run,
-    naive_chunk, NULL, NULL, naive_stream, 64, {1e10, 1e10, 1e7, 1e7, 512, 0}, 0};
+    naive_chunk, NULL, maps_plan, maps_run, naive_stream, 64, {1e10, 1e10, 1e7, 1e7, 512, 0}, 0};
 
 // A provider that promises least seconds for what another one can do, and has the rates of the
 // naive one, so that all it can do is tested.
@@ -190,6 +192,18 @@ static ein_status eager_copy_run(void *user, const ein_copy *c, const ein_choice
   return k->copy_run(k->user, c, h, scratch);
 }
 
+static int eager_map(void *user, const ein_map *m, int width, ein_choice *h) {
+  const ein_kernels *k = (const ein_kernels *)user;
+  if (k->map_plan == NULL || !k->map_plan(k->user, m, width, h)) return 0;
+  h->seconds = 0;
+  return 1;
+}
+
+static ein_status eager_map_run(void *user, const ein_map *m, const ein_choice *h, void *scratch) {
+  const ein_kernels *k = (const ein_kernels *)user;
+  return k->map_run(k->user, m, h, scratch);
+}
+
 static ein_chunk_fn eager_chunk(void *user, int op, ein_dtype type) {
   const ein_kernels *k = (const ein_kernels *)user;
   return k->chunk_fn == NULL ? NULL : k->chunk_fn(k->user, op, type);
@@ -216,6 +230,8 @@ EINI_UNUSED static ein_kernels eager_of(const ein_kernels *k) {
   e.contract_run = eager_contract_run;
   e.copy_plan = k->copy_plan == NULL ? NULL : eager_copy;
   e.copy_run = eager_copy_run;
+  e.map_plan = eager_map;
+  e.map_run = eager_map_run;
   e.chunk_fn = eager_chunk;
   e.across_fn = eager_across;
   e.stream_fn = eager_stream;

@@ -763,11 +763,53 @@ static const char *const row_maps[] = {
     "exp(x0-x1)*x2-exp(x2)"};
 enum { ROW_MAPS = sizeof row_maps / sizeof *row_maps };
 
-// A row or a matrix by the kernels k: operands have strides per axis or not, also in place.
-static void run_rows(const ein_kernels *k, const char *map, int t, int rank, const int64_t *shape,
-                     int64_t step[4][2], char *const *data, int place) {
+// The maps of a provider alone, as if their output took `bytes`, which decides how it is stored.
+typedef struct row_user {
+  const ein_kernels *own;
+  double bytes;
+} row_user;
+
+static int rows_made;
+
+static int rows_plan(void *user, const ein_map *m, int width, ein_choice *choice) {
+  const row_user *u = (const row_user *)user;
+  ein_map as = *m;
+  as.out_bytes = u->bytes;
+  return u->own->map_plan(u->own->user, &as, width, choice);
+}
+
+static ein_status rows_run(void *user, const ein_map *m, const ein_choice *choice, void *scratch) {
+  const row_user *u = (const row_user *)user;
+  rows_made++;
+  return u->own->map_run(u->own->user, m, choice, scratch);
+}
+
+static ein_kernels rows_of(row_user *u, const ein_kernels *own) {
+  ein_kernels k;
+  memset(&k, 0, sizeof k);
+  k.name = "rows";
+  k.user = u;
+  k.map_plan = rows_plan;
+  k.map_run = rows_run;
+  u->own = own;
+  u->bytes = pick(2) ? 1e15 : 0;
+  return k;
+}
+
+// Parts of a run one after the other.
+static void in_turn(int n, void (*task)(void *arg, int i), void *arg, void *user) {
+  (void)user;
+  for (int i = 0; i < n; i++) task(arg, i);
+}
+
+// A row or a matrix by rows, or with NULL by chunks: operands have strides per axis or not, also in
+// place.
+static void run_rows(const ein_kernels *chunks, const ein_kernels *rows, int width, const char *map,
+                     int t, int rank, const int64_t *shape, int64_t step[4][2], char *const *data,
+                     int place) {
   static const char *const expr[2][3] = {{"i->i", "i,i->i", "i,i,i->i"},
                                          {"ij->ij", "ij,ij->ij", "ij,ij,ij->ij"}};
+  const ein_kernels *const list[2] = {chunks, rows};
   ein_ctx_desc desc;
   ein_ctx *ctx;
   ein_einsum_desc d;
@@ -775,8 +817,10 @@ static void run_rows(const ein_kernels *k, const char *map, int t, int rank, con
   memset(&desc, 0, sizeof desc);
   memset(&d, 0, sizeof d);
   memset(in, 0, sizeof in);
-  desc.kernels = &k;
-  desc.nkernels = 1;
+  desc.kernels = list;
+  desc.nkernels = rows == NULL ? 1 : 2;
+  desc.executor.width = width;
+  if (width > 1) desc.executor.parallel_for = in_turn;
   CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
   for (int i = 0; i < 3; i++) {
     in[i].dtype = types[t];
@@ -799,30 +843,31 @@ static void run_rows(const ein_kernels *k, const char *map, int t, int rank, con
 
 // Rows in registers have the bits of chunks, for every length, place and stride.
 static void test_rows(const ein_kernels *own) {
-  enum { ROOM = 2000 };
+  enum { ROOM = 36000 };  // from 32768 elements on there are parts, some less than a block
   static double memory[5][ROOM + 16];
   for (int r = 0; r < 40 * ROW_MAPS; r++) {
-    ein_kernels rows = *own, chunks = *own;
-    int t = 2 + (int)pick(2), place = pick(4) == 0;
-    int64_t n = pick(3) ? 250 + pick(60) : 250 + pick(ROOM - 250), size = sizes[t];
+    row_user user;
+    ein_kernels rows = rows_of(&user, own), chunks = *own;
+    int t = 2 + (int)pick(2), place = pick(4) == 0, width = pick(9) ? 1 : 2 + (int)pick(9);
+    int64_t n = pick(3) ? 250 + pick(60) : 250 + pick(1750), size = sizes[t];
+    if (width > 1) n = 32768 + pick(ROOM - 32768);
     int64_t step[4][2] = {{0, 0}, {0, 0}, {0, 0}, {1, 0}};
     char *data[4];
-    rows.stream_bytes = chunks.stream_bytes = pick(2) ? 64 : (size_t)1 << 40;
-    chunks.row_fn = NULL;
+    chunks.stream_bytes = pick(2) ? 64 : (size_t)1 << 40;
+    chunks.map_plan = NULL;
     for (int i = 0; i < 5; i++) fill_values(types[t], ROOM, memory[i]);
     for (int i = 0; i < 4; i++) data[i] = (char *)memory[i] + pick(8) * size;
     for (int i = 0; i < 3; i++) step[i][0] = pick(4) || (i == 0 && place) ? 1 : 0;
-    if (rows.row_fn == NULL) return;
     const char *map = row_maps[r % ROW_MAPS];
     memcpy(memory[4], place ? memory[0] : memory[3], sizeof memory[4]);
     int from = place ? 0 : 3;
-    run_rows(&chunks, map, t, 1, &n, step, data, place);
+    run_rows(&chunks, NULL, width, map, t, 1, &n, step, data, place);
     for (int64_t i = 0; i < ROOM + 16; i++) {  // what chunks made goes to [4], what was there back
       double x = memory[4][i];
       memory[4][i] = memory[from][i];
       memory[from][i] = x;
     }
-    run_rows(&rows, map, t, 1, &n, step, data, place);
+    run_rows(&chunks, &rows, width, map, t, 1, &n, step, data, place);
     int same = memcmp(memory[4], memory[from], (size_t)(data[from] - (char *)memory[from])) == 0;
     for (int64_t i = 0; i < ROOM + 16; i++) {
       const float *f = (const float *)memory[4] + i, *g = (const float *)memory[from] + i;
@@ -839,14 +884,16 @@ static void test_rows(const ein_kernels *own) {
 static void test_rows_together(const ein_kernels *own) {
   enum { ROOM = 12000, BYTES = ROOM * 8 };
   static double from[4][ROOM], made[2][ROOM];
-  for (int r = 0; own->row_fn != NULL && r < 40 * ROW_MAPS; r++) {
-    ein_kernels rows = *own, chunks = *own;
+  for (int r = 0; r < 40 * ROW_MAPS; r++) {
+    row_user user;
+    ein_kernels rows = rows_of(&user, own), chunks = *own;
     const int t = 2 + (int)pick(2), place = pick(4) == 0;
     int64_t shape[2] = {1 + pick(35), 256 + pick(70)}, step[4][2], size = sizes[t];
     const char *map = row_maps[r % ROW_MAPS];
     char *data[4];
-    rows.stream_bytes = chunks.stream_bytes = 64;
-    chunks.row_fn = NULL;
+    user.bytes = 1e15;
+    chunks.stream_bytes = 64;
+    chunks.map_plan = NULL;
     for (int i = 0; i < 4; i++) {
       const int whole = i == 3 || (i == 0 && place);
       step[i][0] = pick(3) || whole ? shape[1] + (pick(3) ? 0 : pick(17)) : 0;
@@ -859,7 +906,7 @@ static void test_rows_together(const ein_kernels *own) {
     for (int w = 0; w < 2; w++) {
       memcpy(made[w], from[out], BYTES);
       data[out] = (char *)made[w] + at;
-      run_rows(w ? &rows : &chunks, map, t, 2, shape, step, data, place);
+      run_rows(&chunks, w ? &rows : NULL, 1, map, t, 2, shape, step, data, place);
     }
     int same = 1;
     for (int64_t i = 0; i < BYTES / size; i++) {
@@ -1089,7 +1136,9 @@ int main(int argc, char **argv) {
     test_accuracy(k, isa[i]);
     test_exp(k, isa[i]);
     test_stream(k);
+    rows_made = 0;
     test_rows(k);
+    CHECK((rows_made > 0) == (strcmp(isa[i], "avx512") == 0));
     for (int halves = cpu->machine.is.halves, once = 0; once < 2; once++) {
       cpu->machine.is.halves = once;
       test_rows_together(k);

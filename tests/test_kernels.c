@@ -123,7 +123,7 @@ static void register_all(ein_ctx *ctx) {
 // ---- printing a graph ---------------------------------------------------------------------------
 
 #define OP_NAME(id, name, args, cls) #id,
-static const char *const op_names[] = {EINI_OP_LIST(OP_NAME)};
+static const char *const op_names[] = {EIN_OP_LIST(OP_NAME)};
 #undef OP_NAME
 
 static void dump_map(const ein_zmap *m) {

@@ -1,6 +1,6 @@
 // ================================================================================================
 // >>chunk-rows  expressions over rows
-// Takes a straight-line program; runs it over a row with its values in registers.
+// Takes an expression program; runs it over rows of a map with its values in registers.
 // ================================================================================================
 
 // A row is made block by block. The value at hand stays in eight vectors, which a step hands on to
@@ -16,6 +16,10 @@
 #define EINI_ROW_NEAR 8192   // bytes of a row whose operands are likely to be in the first cache
 #define EINI_ROW_STEPS 32
 #define EINI_ROW_REGS 32
+#define EINI_ROW_LEAST 256   // elements of a row; shorter ones are chunks of several loops
+// What an operation takes, as flops of what the peak counts: from a cache, and called.
+#define EINI_ROW_FLOPS 4
+#define EINI_ROW_CALL_FLOPS 64
 
 struct eini_row_step;
 typedef void (*eini_row_f32)(const struct eini_row_step *t, int64_t at, __m512 a, __m512 b,
@@ -160,7 +164,7 @@ EINI_STEPS(f64, double, __m512d, pd)
 #undef EINI_AT_lines
 #undef EINI_STEP_ARGS
 
-enum { EINI_ROW_LOAD = EINI_OP_COUNT, EINI_ROW_SAVE, EINI_ROW_STORE, EINI_ROW_STREAM };
+enum { EINI_ROW_LOAD = EIN_OP_COUNT, EINI_ROW_SAVE, EINI_ROW_STORE, EINI_ROW_STREAM };
 
 // Steps of an operation; the second pair has its operands exchanged.
 typedef struct eini_row_op {
@@ -197,11 +201,14 @@ static const eini_row_op eini_row_table[] = {
 
 // A code as steps.
 typedef struct eini_steps {
-  eini_nest *walk;                 // at the row, or the first of its rows
-  int tracks, loop;                // 1, or 8: of rows along this loop of the walk
+  const ein_map *map;
+  int tracks, loop;                // 1, or 8: of rows along this loop of the map
   int n, calls;                    // steps, and those that call chunks or take as long
   eini_row_step step[EINI_ROW_STEPS];
   eini_row_from from;
+  char *block;                     // a block of each register
+  int64_t bytes;                   // of a row
+  char *at[EINI_ROW_REGS];         // operands at the row, or the first of its rows
   char *with[EINI_ROW_REGS];       // where registers are
   int64_t moves[EINI_ROW_REGS];
   int64_t off[EINI_ROW_REGS][8];
@@ -218,7 +225,7 @@ static int eini_steps_put(eini_steps *r, int op, int swapped, eini_row_step with
     t->f32 = o->f32[r->tracks > 1][swapped];
     t->f64 = o->f64[r->tracks > 1][swapped];
     t->room = r->room + eini_to_line(r->room);
-    r->calls += t->f64 == eini_q_lines_chunk_f64 || op == EINI_OP_EXP;
+    r->calls += t->f64 == eini_q_lines_chunk_f64 || op == EIN_OP_EXP;
     r->n++;
     return 1;
   }
@@ -235,87 +242,102 @@ static int eini_steps_add(eini_steps *r, int op, int swapped, int reg, ein_chunk
   return eini_steps_put(r, op, swapped, with);
 }
 
-// Whether an instruction from the i-th on needs what register reg holds.
-static int eini_steps_needs(const eini_code *code, int i, int reg) {
-  for (; i < code->nins; i++) {
-    const eini_ins *ins = &code->ins[i];
-    if (ins->kind == EINI_INS_LOAD) continue;
-    if (ins->a == reg || ins->b == reg || ins->c == reg) return 1;
-    if (ins->dst == reg) return 0;
+static int eini_step_loads(const ein_step *s) {
+  return s->op == EIN_OP_OPERAND || s->op == EIN_OP_INDEX;
+}
+
+// Whether a step from the i-th on needs what register reg holds.
+static int eini_steps_needs(const ein_code *code, int i, int reg) {
+  for (; i < code->nstep; i++) {
+    const ein_step *s = &code->step[i];
+    if (eini_step_loads(s)) continue;
+    if (s->a == reg || s->b == reg || s->c == reg) return 1;
+    if (s->dst == reg) return 0;
   }
   return 0;
 }
 
-// Bytes from track to track, of an operand or the output.
+// Of an operand or the output: the stride along loop i.
+static int64_t eini_row_stride(const ein_map *m, int stream, int i) {
+  return m->stride[(int64_t)stream * m->pitch + i];
+}
+
+// Bytes from track to track.
 static int64_t eini_steps_pitch(const eini_steps *r, int stream) {
-  const int64_t size = (int64_t)eini_dtypes[r->walk->ev.code->type].size;
-  if (r->tracks == 1) return 0;
-  const eini_task *t = r->walk->t;
-  return t->stride[(int64_t)stream * t->nindex + r->loop] * size;
+  const int64_t size = r->map->code->type == EIN_F32 ? 4 : 8;
+  return r->tracks == 1 ? 0 : eini_row_stride(r->map, stream, r->loop) * size;
 }
 
-// An operand without a stride along rows: a block of its values, a line for each track.
-static void eini_steps_fill(eini_steps *r, const eini_ins *ins, int64_t pitch) {
-  const int64_t size = (int64_t)eini_dtypes[ins->dtype].size;
-  const char *p = r->walk->ev.base[ins->a] + r->walk->ev.at[ins->a] * size;
-  const size_t bytes = eini_reg_bytes(r->walk->ev.code);
-  char *mem = r->walk->ev.mem + (size_t)ins->dst * bytes;
-  const int64_t made = 0;  // the block is not what section eval makes of one value
-  memcpy(mem + bytes - 64, &made, sizeof made);
-  for (int k = 0; k < 8; k++)
-    eini_gather((size_t)size, 64 / size, p + k * pitch, 0, NULL, mem + 64 * k);
+// A block of one value, or of a line of one for each track.
+EINI_T512 static void eini_steps_equal(int64_t size, const char *p, int64_t pitch, char *block) {
+  for (int k = 0; k < 8; k++, p += pitch, block += 64) {
+    int32_t four;
+    long long eight;
+    if (size == 4) {
+      memcpy(&four, p, sizeof four);
+      _mm512_storeu_si512((void *)block, _mm512_set1_epi32(four));
+    } else {
+      memcpy(&eight, p, sizeof eight);
+      _mm512_storeu_si512((void *)block, _mm512_set1_epi64(eight));
+    }
+  }
 }
 
-static int eini_steps_load(eini_steps *r, const eini_ins *ins) {
-  const eini_eval *ev = &r->walk->ev;
-  if (ins->a < 0 || ins->dtype != ev->code->type || ev->step[ins->a] >> 1 != 0) return 0;
-  const int64_t size = (int64_t)eini_dtypes[ins->dtype].size, pitch = eini_steps_pitch(r, ins->a);
-  if (ev->step[ins->a] == 0) {
-    if (pitch != 0) eini_steps_fill(r, ins, pitch);
-    else eini_run_load(ev, ins, EINI_ROW_BLOCK / size);
+// An operand that does not move along rows is a block of its values; so is a row of less than a
+// block. run: there are addresses.
+static int eini_steps_load(eini_steps *r, const ein_step *s, int run) {
+  const ein_map *m = r->map;
+  if (s->op != EIN_OP_OPERAND || s->from != m->code->type) return 0;
+  const int64_t size = s->from == EIN_F32 ? 4 : 8, pitch = eini_steps_pitch(r, s->a);
+  const int64_t stride = eini_row_stride(m, s->a, m->n - 1);
+  char *block = r->with[s->dst], *at = r->at[s->a];
+  if (stride >> 1 != 0) return 0;
+  if (!run) return 1;
+  if (stride == 0) {
+    eini_steps_equal(size, at, pitch, block);
     return 1;
   }
-  union { const char *c; char *v; } u;  // only read
-  u.c = ev->base[ins->a] + ev->at[ins->a] * size;
-  r->with[ins->dst] = u.v;
-  r->moves[ins->dst] = -1;
-  for (int k = 0; r->tracks > 1 && k < 8; k++) r->off[ins->dst][k] = k * pitch;
+  if (r->bytes < EINI_ROW_BLOCK) {
+    memset(block, 0, EINI_ROW_BLOCK);
+    memcpy(block, at, (size_t)r->bytes);
+    return 1;
+  }
+  r->with[s->dst] = at;
+  r->moves[s->dst] = -1;
+  for (int k = 0; r->tracks > 1 && k < 8; k++) r->off[s->dst][k] = k * pitch;
   if (r->from.n < EINI_ROW_REGS && (r->tracks == 1 || pitch != 0)) {
-    r->from.p[r->from.n] = (uintptr_t)u.c;
-    r->from.off[r->from.n++] = r->off[ins->dst];
+    r->from.p[r->from.n] = (uintptr_t)at;
+    r->from.off[r->from.n++] = r->off[s->dst];
   }
   return 1;
 }
 
 // All steps but the one that stores. 0: there is an operation or an operand without steps.
-static int eini_steps_make(eini_steps *r) {
-  const eini_code *code = r->walk->ev.code;
+static int eini_steps_make(eini_steps *r, int run) {
+  const ein_code *code = r->map->code;
   int hand = -1;  // the register whose value is at hand
   r->n = r->calls = r->from.n = 0;
-  if (code->nreg > EINI_ROW_REGS || (code->type != EIN_F32 && code->type != EIN_F64)) return 0;
-  for (int i = 0; i < code->nfill; i++)
-    if (code->fill[i].compute != code->type) return 0;
   for (int i = 0; i < code->nreg; i++) {
-    r->with[i] = r->walk->ev.mem + (size_t)i * eini_reg_bytes(code);
+    r->with[i] = run ? r->block + (size_t)i * EINI_ROW_BLOCK : NULL;
     r->moves[i] = 0;
     if (r->tracks > 1) memcpy(r->off[i], eini_row_lines, sizeof eini_row_lines);
   }
-  for (int i = 0; i < code->nins; i++) {
-    const eini_ins *ins = &code->ins[i];
-    if (ins->kind == EINI_INS_LOAD) {
-      if (!eini_steps_load(r, ins)) return 0;
+  for (int i = 0; i < code->nstep; i++) {
+    const ein_step *s = &code->step[i];
+    if (eini_step_loads(s)) {
+      if (!eini_steps_load(r, s, run)) return 0;
       continue;
     }
-    if (ins->kind != EINI_INS_OP || ins->op >= EINI_OP_COUNT || r->n + 4 > EINI_ROW_STEPS) return 0;
-    int two = eini_ops[ins->op].args == 2, swapped = two && hand == ins->b && hand != ins->a;
-    int with = swapped ? ins->a : ins->b;
+    if (s->op == EIN_OP_CALL || r->n + 4 > EINI_ROW_STEPS) return 0;
+    const int two = eini_ops[s->op].args == 2, swapped = two && hand == s->b && hand != s->a;
+    int with = swapped ? s->a : s->b;
     if (hand >= 0 && ((two && hand == with) || eini_steps_needs(code, i + 1, hand)))
       eini_steps_add(r, EINI_ROW_SAVE, 0, hand, NULL);
-    if (hand != ins->a && !swapped) eini_steps_add(r, EINI_ROW_LOAD, 0, ins->a, NULL);
-    if (!eini_steps_add(r, ins->op, swapped, with, ins->fn)) return 0;
-    hand = ins->dst;
+    if (hand != s->a && !swapped) eini_steps_add(r, EINI_ROW_LOAD, 0, s->a, NULL);
+    if (!eini_steps_add(r, s->op, swapped, with, s->fn)) return 0;
+    hand = s->dst;
   }
-  return hand >= 0;
+  return hand >= 0 && hand == code->result;
 }
 
 // Blocks from byte `at` on until `to`, stored at out and off, or always at the same place.
@@ -328,7 +350,7 @@ static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *o
   with.moves = moves;
   eini_steps_put(r, op, 0, with);
   r->n--;
-  if (r->walk->ev.code->type == EIN_F32) {
+  if (r->map->code->type == EIN_F32) {
     if (r->tracks > 1) eini_q_tracks_go_f32(r->step, &r->from, at, to);
     else eini_q_lines_go_f32(r->step, &r->from, at, to);
   } else {
@@ -339,10 +361,10 @@ static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *o
 
 // Eight rows past the caches. A track is the lines of a row's output; the ends, which share a line
 // with others, are taken from blocks of the first and the last bytes of each row.
-static void eini_steps_rows(eini_steps *r, int64_t bytes, char *to) {
+static void eini_steps_rows(eini_steps *r, char *to) {
   static const int64_t twos[8] = {0, 128, 256, 384, 512, 640, 768, 896};
   char first[EINI_ROW_BLOCK], last[2 * EINI_ROW_BLOCK];
-  const int64_t pitch = eini_steps_pitch(r, r->walk->t->out);
+  const int64_t pitch = eini_steps_pitch(r, r->map->nstream - 1), bytes = r->bytes;
   int64_t head[8], off[8], end = bytes / 64 * 64, odd = bytes % 64;
   for (int k = 0; k < 8; k++) {
     head[k] = eini_to_line(to + k * pitch);
@@ -359,14 +381,20 @@ static void eini_steps_rows(eini_steps *r, int64_t bytes, char *to) {
     const int64_t tail = bytes - head[k] - end;
     memcpy(to + k * pitch, first + 64 * k, (size_t)head[k]);
     memcpy(to + k * pitch + bytes - tail, last + twos[k] + 128 - tail, (size_t)tail);
-    for (int i = 0; i < r->walk->ev.code->nreg; i++) r->off[i][k] += head[k] & r->moves[i];
+    for (int i = 0; i < r->map->code->nreg; i++) r->off[i][k] += head[k] & r->moves[i];
   }
   eini_steps_go(r, 0, end, EINI_ROW_STREAM, to, off, -1);
 }
 
 // One row. What blocks do not fill at its ends is taken from a whole block.
-static void eini_steps_row(eini_steps *r, int64_t bytes, char *to, int stream) {
+static void eini_steps_row(eini_steps *r, char *to, int stream) {
+  const int64_t bytes = r->bytes;
   char part[EINI_ROW_BLOCK];
+  if (bytes < EINI_ROW_BLOCK) {
+    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, eini_row_lines, 0);
+    memcpy(to, part, (size_t)bytes);
+    return;
+  }
   const int64_t head = stream ? eini_to_line(to) : 0;
   const int64_t end = head + (bytes - head) / EINI_ROW_BLOCK * EINI_ROW_BLOCK;
   if (head > 0) {
@@ -382,58 +410,144 @@ static void eini_steps_row(eini_steps *r, int64_t bytes, char *to, int stream) {
   }
 }
 
-// Sets r to rows that follow each other in the walk, if it has eight and tracks gain: few operands
-// come from memory, and nothing is called, which takes longer than memory does.
-static int eini_row_together(eini_steps *r) {
-  const eini_nest *w = r->walk;
-  const eini_task *t = w->t;
+// ---- the provider's slots ----
+
+// Words of ein_choice.state; together: eight rows at a time.
+enum { EINI_ROWS_STREAM, EINI_ROWS_TOGETHER };
+
+// Do tracks gain? Few operands come from memory, and nothing is called, which takes longer than
+// memory does. They are faster on Zen 4; on Zen 5 they take 1.2 to 1.8 times as long.
+static int eini_rows_together(const eini_cpu *cpu, const eini_steps *r) {
+  const ein_map *m = r->map;
   int own = 0, shared = 0;
-  if (t->nouter == 0 || r->calls > 0) return 0;
-  const int loop = t->outer[t->nouter - 1];
-  if (w->extent[loop] - w->index[loop] < 8) return 0;
-  for (int o = 0; o < t->nop; o++) {
-    const int moves = t->stride[(int64_t)o * t->nindex + loop] != 0;
-    own += moves && w->ev.step[o] != 0;
-    shared += !moves && w->ev.step[o] != 0;
+  if (!cpu->halves || m->n < 2 || r->calls > 0) return 0;
+  for (int o = 0; o < m->nop; o++) {
+    const int moves = eini_row_stride(m, o, m->n - 2) != 0;
+    const int along = eini_row_stride(m, o, m->n - 1) != 0;
+    own += moves && along;
+    shared += !moves && along;
   }
-  if (own > 2 || (own == 2 && shared == 0)) return 0;
-  r->loop = loop;
-  r->tracks = 8;
-  return 1;
+  return own < 2 || (own == 2 && shared > 0);
 }
 
-// The walk goes on at the last of eight rows.
-static void eini_row_pass(const eini_steps *r) {
-  eini_nest *w = r->walk;
-  const eini_task *t = w->t;
-  w->index[r->loop] += 7;
-  for (int s = 0; s < t->nstream; s++)
-    w->at[s] += 7 * t->stride[(int64_t)s * t->nindex + r->loop];
+// A row that all operations have steps for: values of f32 or f64, stored as they are, one after the
+// other, read one after the other or always the same.
+static int eini_rows_fit(eini_steps *r) {
+  const ein_map *m = r->map;
+  const ein_code *code = m->code;
+  const int out = m->nstream - 1;
+  if (m->fold != EIN_FOLD_NONE || m->store != NULL || m->nvalue > 0 || m->n == 0) return 0;
+  if (code->type != EIN_F32 && code->type != EIN_F64) return 0;
+  if (code->nreg > EINI_ROW_REGS || m->nop > EINI_ROW_REGS || m->dtype[out] != code->type) return 0;
+  if (m->extent[m->n - 1] < EINI_ROW_LEAST || eini_row_stride(m, out, m->n - 1) != 1) return 0;
+  for (int i = 0; i < code->nfill; i++)
+    if (code->fill[i].type != code->type) return 0;
+  return eini_steps_make(r, 0);
 }
 
-static int eini_cpu_row(const eini_cpu *m, eini_nest *w, int64_t n, void *out, int stream) {
-  const eini_eval *ev = &w->ev;
+// Seconds of memory, or of operations where these take longer.
+static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int stream,
+                                int threads) {
+  const ein_map *m = r->map;
+  const int f32 = m->code->type == EIN_F32;
+  double work = 1, bytes = 0;
+  for (int i = 0; i < m->n; i++) work *= (double)m->extent[i];
+  for (int s = 0; s < m->nstream; s++) {
+    double n = f32 ? 4 : 8;
+    for (int i = 0; i < m->n; i++) n *= eini_row_stride(m, s, i) != 0 ? (double)m->extent[i] : 1;
+    bytes += n;
+  }
+  const double rate = stream ? cpu->copy_bw : bytes > (double)cpu->is.l2 ? cpu->l3_bw : cpu->l2_bw;
+  const double flops = EINI_ROW_FLOPS * (r->n - r->calls) + EINI_ROW_CALL_FLOPS * r->calls;
+  const double time = work * flops / (f32 ? cpu->peak_f32 : cpu->peak_f64);
+  return cpu->call + fmax(time, bytes / rate) / threads;
+}
+
+static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
+                             ein_choice *choice) {
   eini_steps r;
-  const int64_t bytes = n * (int64_t)eini_dtypes[ev->code->type].size;
-  if (m->isa != EINI_ISA_AVX512 || out == NULL || n < EINI_CHUNK) return 0;
-  r.walk = w;
+  r.map = m;
   r.tracks = 1;
-  if (!eini_steps_make(&r)) return 0;
-  // Eight rows at a time are faster on Zen 4; on Zen 5 they take 1.2 to 1.8 times as long.
-  if (stream && m->halves && eini_row_together(&r)) {
-    eini_steps_make(&r);
-    eini_steps_rows(&r, bytes, (char *)out);
-    eini_row_pass(&r);
-    return 1;
-  }
-  if (!stream && bytes <= EINI_ROW_NEAR) r.from.n = 0;
-  eini_steps_row(&r, bytes, (char *)out, stream);
+  if (cpu->is.isa != EINI_ISA_AVX512 || !eini_rows_fit(&r)) return 0;
+  const int stream = eini_cpu_past(cpu, m->out_bytes);
+  const int together = stream && eini_rows_together(&cpu->is, &r);
+  const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
+  choice->seconds = eini_rows_seconds(cpu, &r, stream, threads);
+  choice->scratch = (size_t)m->code->nreg * EINI_ROW_BLOCK + (size_t)m->n * sizeof(int64_t);
+  choice->state[EINI_ROWS_STREAM] = stream;
+  choice->state[EINI_ROWS_TOGETHER] = together;
+  snprintf(choice->variant, sizeof choice->variant, "rows%s",
+           together ? " of eight" : stream ? " stream" : "");
   return 1;
+}
+
+// Registers of constants and params, once.
+static void eini_rows_begin(eini_steps *r, char *scratch) {
+  const ein_map *m = r->map;
+  const ein_code *code = m->code;
+  r->block = scratch;
+  for (int i = 0; i < code->nfill; i++) {
+    const ein_fill *f = &code->fill[i];
+    const double v = f->param >= 0 ? m->param[f->param].re : f->re;
+    const float s = (float)v;
+    char *block = r->block + (size_t)f->reg * EINI_ROW_BLOCK;
+    if (f->type == EIN_F32) eini_steps_equal(4, (const char *)&s, 0, block);
+    else eini_steps_equal(8, (const char *)&v, 0, block);
+  }
+}
+
+// Moves on by `rows` along the innermost outer loop, which has as many left; 0: all rows are made.
+static int eini_rows_next(eini_steps *r, int64_t *index, int64_t rows, char **to) {
+  const ein_map *m = r->map;
+  const int64_t size = m->code->type == EIN_F32 ? 4 : 8;
+  for (int i = m->n - 2; i >= 0; i--, rows = 1) {
+    index[i] += rows;
+    const int ends = index[i] == m->extent[i];
+    const int64_t by = ends ? rows - m->extent[i] : rows;
+    if (ends) index[i] = 0;
+    for (int o = 0; o < m->nop; o++) r->at[o] += by * eini_row_stride(m, o, i) * size;
+    *to += by * eini_row_stride(m, m->nstream - 1, i) * size;
+    if (!ends) return 1;
+  }
+  return 0;
+}
+
+static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
+                                   void *scratch) {
+  eini_steps r;
+  const int64_t size = m->code->type == EIN_F32 ? 4 : 8, n = m->extent[m->n - 1];
+  int64_t *index = (int64_t *)(void *)((char *)scratch + (size_t)m->code->nreg * EINI_ROW_BLOCK);
+  char *to = m->base[m->nstream - 1];
+  const int whole = ((uintptr_t)to & (uintptr_t)(size - 1)) == 0 && cpu->isa == EINI_ISA_AVX512;
+  const int stream = choice->state[EINI_ROWS_STREAM] && whole;
+  int64_t rows;
+  r.map = m;
+  r.bytes = n * size;
+  memset(index, 0, (size_t)m->n * sizeof *index);
+  for (int o = 0; o < m->nop; o++) r.at[o] = m->base[o];
+  eini_rows_begin(&r, (char *)scratch);
+  do {
+    rows = 1;
+    r.loop = m->n - 2;
+    if (stream && choice->state[EINI_ROWS_TOGETHER] && r.bytes >= 2 * EINI_ROW_BLOCK &&
+        m->extent[r.loop] - index[r.loop] >= 8)
+      rows = 8;
+    r.tracks = (int)rows;
+    eini_steps_make(&r, 1);
+    if (!stream && r.bytes <= EINI_ROW_NEAR) r.from.n = 0;
+    if (rows == 8) eini_steps_rows(&r, to);
+    else eini_steps_row(&r, to, stream);
+  } while (eini_rows_next(&r, index, rows, &to));
+  if (stream) eini_stream_end();
+  return EIN_OK;
 }
 #undef EINI_ROW_BLOCK
 #undef EINI_ROW_NEAR
 #undef EINI_ROW_STEPS
 #undef EINI_ROW_REGS
+#undef EINI_ROW_LEAST
+#undef EINI_ROW_FLOPS
+#undef EINI_ROW_CALL_FLOPS
 
 #else  // EINI_CPU_X86
 
@@ -452,13 +566,22 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
   return NULL;
 }
 
-static int eini_cpu_row(const eini_cpu *m, eini_nest *w, int64_t n, void *out, int stream) {
+static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
+                             ein_choice *choice) {
+  (void)cpu;
   (void)m;
-  (void)w;
-  (void)n;
-  (void)out;
-  (void)stream;
+  (void)width;
+  (void)choice;
   return 0;
+}
+
+static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
+                                   void *scratch) {
+  (void)cpu;
+  (void)m;
+  (void)choice;
+  (void)scratch;
+  return EIN_ERR_INTERNAL;
 }
 
 #endif  // EINI_CPU_X86

@@ -35,8 +35,12 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
                                                                       void *) {
   return eini_cpu_across_fn(((const ein_cpu *)user)->machine.is.isa, fold, type);
 }
-static int eini_slot_row(void *user, struct eini_nest *walk, int64_t n, void *out, int stream) {
-  return eini_cpu_row(&((const ein_cpu *)user)->machine.is, walk, n, out, stream);
+static int eini_slot_map_plan(void *user, const ein_map *m, int width, ein_choice *choice) {
+  return eini_cpu_map_plan(&((const ein_cpu *)user)->machine, m, width, choice);
+}
+static ein_status eini_slot_map_run(void *user, const ein_map *m, const ein_choice *choice,
+                                    void *scratch) {
+  return eini_cpu_map_run(&((const ein_cpu *)user)->machine.is, m, choice, scratch);
 }
 static void eini_slot_stream(void *user, size_t bytes, const void *src, void *dst) {
   if (bytes == 0) eini_stream_end();
@@ -80,7 +84,8 @@ static void eini_cpu_provide(ein_cpu *cpu) {
   k->copy_run = eini_slot_copy_run;
   k->chunk_fn = eini_slot_chunk;
   k->across_fn = eini_slot_across;
-  k->row_fn = eini_slot_row;
+  k->map_plan = eini_slot_map_plan;
+  k->map_run = eini_slot_map_run;
   if (EINI_STREAM_LINE > 0) k->stream_fn = eini_slot_stream;
   eini_cpu_rates(cpu);
 }
