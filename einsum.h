@@ -1534,7 +1534,6 @@ typedef struct eini_arena {
   ein_allocator al;
   eini_block *head;
   size_t next_size, total;
-  int64_t cells;  // coefficients of maps in it
 } eini_arena;
 
 // Bytes of an arena's first block. With 1 each allocation is a block, as sanitizers want it.
@@ -1590,7 +1589,6 @@ static void eini_arena_free(eini_arena *a) {
 typedef struct eini_arena_at {
   eini_block *head;
   size_t used, next_size;
-  int64_t cells;
 } eini_arena_at;
 
 static eini_arena_at eini_arena_mark(const eini_arena *a) {
@@ -1598,7 +1596,6 @@ static eini_arena_at eini_arena_mark(const eini_arena *a) {
   m.head = a->head;
   m.used = a->head == NULL ? 0 : a->head->used;
   m.next_size = a->next_size;
-  m.cells = a->cells;
   return m;
 }
 
@@ -1611,7 +1608,6 @@ static void eini_arena_rollback(eini_arena *a, const eini_arena_at *m) {
   }
   if (a->head != NULL) a->head->used = m->used;
   a->next_size = m->next_size;
-  a->cells = m->cells;
 }
 
 // count*size zeroed bytes, aligned to 16 (to 64 from 1 KiB on); NULL when out of memory or when
@@ -2532,6 +2528,61 @@ static int eini_node_arg(const eini_expr *e, const eini_node *v, int i) {
   return v->op == EINI_OP_CALL ? e->list[v->arg[1] + i] : v->arg[i];
 }
 
+// The nodes that `need` marks become those below root, too.
+static void eini_mark_needed(const eini_expr *e, int root, char *need) {
+  need[root] = 1;
+  for (int i = root; i >= 0; i--) {
+    const eini_node *n = &e->node[i];
+    for (int k = 0; need[i] && k < eini_node_args(n); k++) need[eini_node_arg(e, n, k)] = 1;
+  }
+}
+
+// Copies a node whose children have new numbers; its own, or -1.
+static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
+                          eini_expr *to) {
+  eini_node v = e->node[id];
+  int arg[EINI_ARGS_MAX] = {0}, n = eini_node_args(&v), made;
+  for (int i = 0; i < n; i++) arg[i] = map[eini_node_arg(e, &v, i)];
+  if (v.op == EINI_OP_CALL) {
+    made = eini_expr_call(a, to, v.pos, v.arg[0], n, arg);
+    if (made >= 0) to->node[made].dtype = v.dtype;
+    return made;
+  }
+  for (int i = 0; i < n; i++) v.arg[i] = arg[i];
+  made = eini_expr_add(a, to, v.op, v.pos, 0, 0, 0);
+  if (made >= 0) to->node[made] = v;
+  return made;
+}
+
+// Appends another expression; *root becomes its root.
+static ein_status eini_expr_append(eini_arena *a, const eini_expr *e, eini_expr *to, int *root) {
+  int *at = EINI_NEW(a, int, e->n);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < e->n; i++)
+    if ((*root = at[i] = eini_node_copy(a, e, i, at, to)) < 0) return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
+// A copy in which the value of index i has param[i] added to it, unless that is -1.
+EINI_UNUSED static ein_status eini_expr_shift(eini_arena *a, const eini_expr *e, const int *param,
+                                              eini_expr *to) {
+  int *at = EINI_NEW(a, int, e->n);
+  memset(to, 0, sizeof *to);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < e->n; i++) {
+    const eini_node *v = &e->node[i];
+    at[i] = eini_node_copy(a, e, i, at, to);
+    if (at[i] >= 0 && v->op == EINI_OP_INDEX && param[v->arg[0]] >= 0) {
+      int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
+      int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, at[i], p);
+      if (sum >= 0) to->node[p].dtype = to->node[sum].dtype = EIN_I64;
+      at[i] = sum;
+    }
+    if (at[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
 // ---- typing ----
 
 typedef struct eini_param {
@@ -2926,6 +2977,22 @@ typedef struct eini_index {
   int64_t extent;
 } eini_index;
 
+// From the indices of a statement to the coordinates of a tensor: coordinate r is offset[r] + the
+// sum of coef * index over the terms from first[r] to first[r + 1]. A map costs what it says, not
+// rows * indices.
+typedef struct eini_mapterm {
+  int index;             // ascending in a row
+  int64_t coef;          // not 0
+} eini_mapterm;
+
+typedef struct eini_map {
+  int rows, cols;
+  int *first;            // rows + 1
+  eini_mapterm *term;
+  int room;              // of terms
+  int64_t *offset;
+} eini_map;
+
 typedef struct eini_tensor {
   const char *name;
   ein_role role;
@@ -2951,12 +3018,12 @@ typedef struct eini_carry {
 
 typedef struct eini_stmt {
   int out;               // tensor
-  ein_zmap out_map;      // rank(out) x nindex; columns of reduced indices are 0
+  eini_map out_map;      // rank(out) x nindex; no term of a reduced index
   int nindex, nfree;     // free indices first, then the reduced ones in the order written
   eini_index *index;
   int noperand;
   int *operand;          // tensors
-  ein_zmap *proj;        // rank(operand) x nindex
+  eini_map *proj;        // rank(operand) x nindex
   eini_expr expr;        // last node is the root; typed by eini_stmt_finish
   int fold;              // eini_fold, or EINI_FOLD_USER + number
   int numpy;             // NumPy string: bool sums by or
@@ -3053,33 +3120,132 @@ static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_fun
   return EIN_OK;
 }
 
-// Maps are dense: thousands of operands over as many indices would take gigabytes.
-#define EINI_CELLS_MOST ((int64_t)1 << 26)  // of the maps in an arena
-
-static ein_status eini_zmap_new(eini_arena *a, int rows, int cols, ein_zmap *m) {
-  int64_t n;
-  if (eini_mul_overflow(rows, cols, &n) || (a->cells += n) > EINI_CELLS_MOST)
-    return EIN_ERR_TOO_LARGE;
+// A map without terms, with room for one in each row.
+static ein_status eini_map_new(eini_arena *a, int rows, int cols, eini_map *m) {
   m->rows = rows;
   m->cols = cols;
-  m->block = NULL;
-  m->coef = EINI_NEW(a, int64_t, n);
+  m->room = rows;
+  m->first = EINI_NEW(a, int, (int64_t)rows + 1);
+  m->term = EINI_NEW(a, eini_mapterm, rows);
   m->offset = EINI_NEW(a, int64_t, rows);
-  return m->coef == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  return m->first == NULL || m->term == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Copies a map into one of its size; no offset: zeros.
-static void eini_zmap_fill(ein_zmap *to, const ein_zmap *from) {
-  size_t rows = (size_t)to->rows, cells = rows * (size_t)to->cols;
-  if (cells > 0) memcpy(to->coef, from->coef, cells * sizeof *to->coef);
-  if (rows > 0 && from->offset != NULL) memcpy(to->offset, from->offset, rows * sizeof *to->offset);
+// Where the term of an index stands in a row, or would.
+static int eini_map_find(const eini_map *m, int r, int index) {
+  int e = m->first[r];
+  while (e < m->first[r + 1] && m->term[e].index < index) e++;
+  return e;
 }
 
-EINI_UNUSED static int eini_zmap_equal(const ein_zmap *a, const ein_zmap *b) {
-  size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
-  return a->rows == b->rows && a->cols == b->cols &&
-         (rows == 0 || memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0) &&
-         (cells == 0 || memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0);
+static int64_t eini_map_coef(const eini_map *m, int r, int index) {
+  int e = eini_map_find(m, r, index);
+  return e < m->first[r + 1] && m->term[e].index == index ? m->term[e].coef : 0;
+}
+
+static ein_status eini_map_set(eini_arena *a, eini_map *m, int r, int index, int64_t coef) {
+  int e = eini_map_find(m, r, index), n = m->first[m->rows];
+  int old = e < m->first[r + 1] && m->term[e].index == index, by = (coef != 0) - old;
+  int64_t room = m->room;
+  if (by > 0 && n == INT_MAX) return EIN_ERR_TOO_LARGE;
+  eini_mapterm *t = (eini_mapterm *)eini_grow(a, m->term, n + (int64_t)by - 1, &room, sizeof *t);
+  if (t == NULL) return EIN_ERR_NO_MEMORY;
+  m->term = t;
+  m->room = (int)eini_min64(room, INT_MAX);
+  if (by != 0 && n > e + old)
+    memmove(t + e + old + by, t + e + old, (size_t)(n - e - old) * sizeof *t);
+  for (int q = r + 1; q <= m->rows; q++) m->first[q] += by;
+  if (coef != 0) t[e].index = index, t[e].coef = coef;
+  return EIN_OK;
+}
+
+// Coordinates row, row + 1, .. of n become the indices from `index` on.
+static ein_status eini_map_units(eini_arena *a, eini_map *m, int row, int index, int n) {
+  for (int k = 0; k < n; k++) EINI_TRY(eini_map_set(a, m, row + k, index + k, 1));
+  return EIN_OK;
+}
+
+// A map of as many rows becomes a copy, in which index c is at[c]; those that are -1, or beyond
+// what the copy has, are left out. at NULL: they stay.
+static ein_status eini_map_copy(eini_arena *a, eini_map *to, const eini_map *from, const int *at) {
+  int n = from->first[from->rows];
+  if (n > to->room && (to->term = EINI_NEW(a, eini_mapterm, n)) == NULL) return EIN_ERR_NO_MEMORY;
+  to->room = n > to->room ? n : to->room;
+  for (int r = n = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset[r];
+    for (int e = from->first[r]; e < from->first[r + 1]; e++) {
+      eini_mapterm x = from->term[e];
+      eini_mapterm *p = to->term + n;
+      if (at != NULL) x.index = at[x.index];
+      if (x.index < 0 || x.index >= to->cols) continue;
+      for (; p > to->term + to->first[r] && p[-1].index > x.index; p--) *p = p[-1];
+      *p = x;
+      n++;
+    }
+    to->first[r + 1] = n;
+  }
+  return EIN_OK;
+}
+
+// From a map with a coefficient for every index, which may have no offset.
+static ein_status eini_map_read(eini_arena *a, eini_map *to, const ein_zmap *from) {
+  for (int r = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset == NULL ? 0 : from->offset[r];
+    for (int c = 0; c < from->cols; c++)
+      EINI_TRY(eini_map_set(a, to, r, c, from->coef[(int64_t)r * from->cols + c]));
+  }
+  return EIN_OK;
+}
+
+EINI_UNUSED static int eini_map_same_terms(const eini_map *a, const eini_map *b) {
+  if (a->rows != b->rows || a->cols != b->cols) return 0;
+  if (memcmp(a->first, b->first, ((size_t)a->rows + 1) * sizeof *a->first) != 0) return 0;
+  for (int e = 0; e < a->first[a->rows]; e++)
+    if (a->term[e].index != b->term[e].index || a->term[e].coef != b->term[e].coef) return 0;
+  return 1;
+}
+
+EINI_UNUSED static int eini_map_equal(const eini_map *a, const eini_map *b) {
+  return eini_map_same_terms(a, b) &&
+         (a->rows == 0 || memcmp(a->offset, b->offset, (size_t)a->rows * sizeof *a->offset) == 0);
+}
+
+// In how many coordinates an index occurs.
+static int eini_map_uses(const eini_map *m, int index) {
+  int n = 0;
+  for (int e = 0; e < m->first[m->rows]; e++) n += m->term[e].index == index;
+  return n;
+}
+
+// How many indices a coordinate has.
+static int eini_map_terms(const eini_map *m, int r) { return m->first[r + 1] - m->first[r]; }
+
+// The only index of a coordinate, -1 when there is none or several; its coefficient.
+EINI_UNUSED static int eini_row_index(const eini_map *m, int r, int64_t *coef) {
+  const eini_mapterm *x = &m->term[m->first[r]];
+  *coef = eini_map_terms(m, r) > 0 ? x->coef : 0;
+  return eini_map_terms(m, r) == 1 ? x->index : -1;
+}
+
+// The index that alone, and as it is, makes a coordinate; -1: another form.
+static int eini_plain_row(const eini_map *m, int r) {
+  int64_t coef;
+  int index = eini_row_index(m, r, &coef);
+  return m->offset[r] == 0 && coef == 1 ? index : -1;
+}
+
+// The least and the greatest value of a coordinate, as eini_zmap_row; all extents are >= 1.
+static ein_status eini_map_row_range(const eini_map *m, int r, const int64_t *extent, int64_t *lo,
+                                     int64_t *hi) {
+  *lo = *hi = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t d;
+    if (eini_mul_overflow(m->term[e].coef, extent[m->term[e].index] - 1, &d) ||
+        eini_add_overflow(*lo, eini_min64(d, 0), lo) ||
+        eini_add_overflow(*hi, eini_max64(d, 0), hi))
+      return EIN_ERR_TOO_LARGE;
+  }
+  return EIN_OK;
 }
 
 // Appends a statement with room for its indices and operands; the caller fills index[], nfree,
@@ -3096,13 +3262,13 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
   p->noperand = noperand;
   p->index = EINI_NEW(&g->arena, eini_index, nindex);
   p->operand = EINI_NEW(&g->arena, int, noperand);
-  p->proj = EINI_NEW(&g->arena, ein_zmap, noperand);
+  p->proj = EINI_NEW(&g->arena, eini_map, noperand);
   p->pos = -1;
   if (p->index == NULL || p->operand == NULL || p->proj == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(&g->arena, g->tensor[out].rank, nindex, &p->out_map));
+  EINI_TRY(eini_map_new(&g->arena, g->tensor[out].rank, nindex, &p->out_map));
   for (int k = 0; k < noperand; k++) {
     p->operand[k] = operand[k];
-    EINI_TRY(eini_zmap_new(&g->arena, g->tensor[operand[k]].rank, nindex, &p->proj[k]));
+    EINI_TRY(eini_map_new(&g->arena, g->tensor[operand[k]].rank, nindex, &p->proj[k]));
   }
   g->nstmt++;
   g->tensor[out].nstmt++;
@@ -3117,20 +3283,14 @@ static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
   return 0;
 }
 
-// Proves that a map stays inside a tensor (GRAMMAR rule 6). *row is the coordinate that leaves it.
-static ein_status eini_map_bounds(const ein_zmap *m, const eini_index *index, const int64_t *shape,
-                                  eini_arena *scratch, int *row, int64_t *bad) {
-  int64_t *extent = EINI_NEW(scratch, int64_t, m->cols);
-  if (extent == NULL) return EIN_ERR_NO_MEMORY;
-  for (int c = 0; c < m->cols; c++) {
-    extent[c] = index[c].extent;
-    if (extent[c] == 0) return EIN_OK;
-  }
+// Proves that a map stays inside a tensor (GRAMMAR rule 6); all extents are >= 1. *row is the
+// coordinate that leaves it.
+static ein_status eini_map_bounds(const eini_map *m, const int64_t *extent, const int64_t *shape,
+                                  int *row, int64_t *bad) {
   for (int r = 0; r < m->rows; r++) {
     int64_t lo, hi;
     *row = r;
-    EINI_TRY(eini_zmap_row_range(m->coef + (int64_t)r * m->cols, m->cols, m->offset[r], extent,
-                                 &lo, &hi));
+    EINI_TRY(eini_map_row_range(m, r, extent, &lo, &hi));
     if (lo < 0 || hi >= shape[r]) {
       *bad = lo < 0 ? lo : hi;
       return EIN_ERR_BOUNDS;
@@ -3173,13 +3333,16 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   s->type = t;
   eini_tensor *out = &g->tensor[s->out];
   if (out->dtype_open) out->dtype = ein_dtype_promote(out->dtype, t);
+  if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  int64_t *extent = EINI_NEW(&g->arena, int64_t, s->nindex);
+  if (extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < s->nindex; c++) extent[c] = s->index[c].extent;
   for (int k = 0; k < s->noperand; k++) {
     const eini_tensor *x = &g->tensor[s->operand[k]];
     int row = 0;
     int64_t bad = 0;
-    ein_status st = eini_map_bounds(&s->proj[k], s->index, x->shape, &g->arena, &row, &bad);
+    ein_status st = eini_map_bounds(&s->proj[k], extent, x->shape, &row, &bad);
     if (st == EIN_OK) continue;
-    if (st == EIN_ERR_NO_MEMORY) return st;
     return eini_fail(diag, st, s->pos, 1,
                      s->pos < 0 ? NULL : "an edge rule like X[i-1 | 0] says what is read outside",
                      "coordinate %d of '%s' reaches %lld, its extent is %lld", row, x->name,
@@ -3458,20 +3621,9 @@ static ein_status eini_fold_named(const ein_graph *g, eini_diag *diag, const cha
 
 // ================================================================================================
 // >>notation  NumPy strings and integer labels
-// Takes "ij,jk->ik" and views; gives values: operands with their label sets, and the output's.
+// Takes "ij,jk->ik" and views; gives the labels of each operand's axes, and of the output's.
 // Everything numpy.einsum(..., optimize=False) accepts, with the same result.
 // ================================================================================================
-
-// A factor of a product before it becomes (part of) a statement: an expression over operands whose
-// maps act on the value's own labels only, so that a thousand operands stay a sparse problem.
-typedef struct eini_value {
-  int nlabel;
-  int *label;           // distinct label ids, ascending
-  int nop;
-  int *op;              // tensors
-  ein_zmap *map;        // rank(op) x nlabel
-  eini_expr expr;       // root last; OPERAND numbers 0 .. nop-1; INDEX numbers are label ids
-} eini_value;
 
 // One term of the notation as written: labels (code points or integers), EIN_ELLIPSIS.
 typedef struct eini_term {
@@ -3685,28 +3837,6 @@ static int eini_find_sorted(const int *v, int n, int x) {
   return lo < n && v[lo] == x ? lo : -1;
 }
 
-// A tensor read through a list of axis labels. Axes of extent 1 under a longer label broadcast.
-static ein_status eini_value_axes(eini_notation *no, int tensor, int rank, const int64_t *shape,
-                                  const int *ids, eini_value *v) {
-  memset(v, 0, sizeof *v);
-  v->label = EINI_NEW(no->arena, int, rank);
-  v->op = EINI_NEW(no->arena, int, 1);
-  v->map = EINI_NEW(no->arena, ein_zmap, 1);
-  if (v->label == NULL || v->op == NULL || v->map == NULL) return EIN_ERR_NO_MEMORY;
-  int n = 0;
-  for (int a = 0; a < rank; a++)
-    if (shape == NULL || shape[a] == no->label[ids[a]].extent) v->label[n++] = ids[a];
-  v->nlabel = eini_sort_unique(v->label, n);
-  v->nop = 1;
-  v->op[0] = tensor;
-  EINI_TRY(eini_zmap_new(no->arena, rank, v->nlabel, v->map));
-  for (int a = 0; a < rank; a++) {
-    if (shape != NULL && shape[a] != no->label[ids[a]].extent) continue;
-    v->map->coef[(int64_t)a * v->nlabel + eini_find_sorted(v->label, v->nlabel, ids[a])] = 1;
-  }
-  return EIN_OK;
-}
-
 // The output's axes: as written, or the ellipsis axes and then the labels that occur once.
 static ein_status eini_output_axes(eini_notation *no, const int *count, int allow_repeats,
                                    int **axes, int *rank) {
@@ -3764,10 +3894,10 @@ static ein_status eini_fail_count(const eini_notation *no, const ein_einsum_desc
                    "the expression names %d operands, %d are given", no->nin, d->nin);
 }
 
-// Reads the notation of a descriptor. value[0..nin) are the operands (tensor numbers 0..nin-1),
-// axes/rank describe the output.
-static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d,
-                                     eini_value **value, int **axes, int *rank) {
+// Reads the notation of a descriptor. (*in)[k]: the label ids of operand k's axes; axes/rank: of
+// the output's.
+static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d, int ***in,
+                                     int **axes, int *rank) {
   if (d->expr != NULL) {
     no->is_text = 1;
     EINI_TRY(eini_notation_scan(no, d->expr, (int64_t)strlen(d->expr)));
@@ -3795,9 +3925,8 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
   }
   if (no->nin != d->nin) return eini_fail_count(no, d);
   EINI_TRY(eini_notation_tables(no, d->in));
-  *value = EINI_NEW(no->arena, eini_value, no->nin);
-  int **ids = EINI_NEW(no->arena, int *, no->nin);
-  if (*value == NULL || ids == NULL) return EIN_ERR_NO_MEMORY;
+  int **ids = *in = EINI_NEW(no->arena, int *, no->nin);
+  if (ids == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < no->nin; k++) {
     const ein_ztensor *x = &d->in[k];
     ids[k] = EINI_NEW(no->arena, int, x->rank);
@@ -3813,10 +3942,8 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
   }
   int *count = EINI_NEW(no->arena, int, no->nlabel);
   if (count == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < no->nin; k++) {
+  for (int k = 0; k < no->nin; k++)
     for (int a = 0; a < d->in[k].rank; a++) count[ids[k][a]]++;
-    EINI_TRY(eini_value_axes(no, k, d->in[k].rank, d->in[k].shape, ids[k], &(*value)[k]));
-  }
   return eini_output_axes(no, count, d->rest != EIN_REST_ERROR, axes, rank);
 }
 
@@ -4365,14 +4492,13 @@ static const char *eini_fold_name(const ein_graph *g, int fold) {
 }
 
 // One coordinate, like 2*i+j-1.
-static void eini_say_row(eini_text *t, const eini_stmt *s, const ein_zmap *m, int r) {
+static void eini_say_row(eini_text *t, const eini_stmt *s, const eini_map *m, int r) {
   int terms = 0;
-  for (int i = 0; i < m->cols; i++) {
-    int64_t c = m->coef[(int64_t)r * m->cols + i];
-    if (c == 0) continue;
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t c = m->term[e].coef;
     eini_say(t, "%s", c == -1 ? "-" : terms > 0 && c > 0 ? "+" : "");
     if (c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
-    eini_say(t, "%s", s->index[i].name);
+    eini_say(t, "%s", s->index[m->term[e].index].name);
     terms++;
   }
   if (m->offset[r] != 0 || terms == 0)
@@ -4380,16 +4506,15 @@ static void eini_say_row(eini_text *t, const eini_stmt *s, const ein_zmap *m, in
 }
 
 static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
-  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
   eini_say(t, "%s", g->tensor[k < 0 ? s->out : s->operand[k]].name);
   for (int r = 0; r < m->rows; r++) {
     int var = -1, terms = m->offset[r] != 0;
     eini_say(t, r > 0 ? "," : "[");
     eini_say_row(t, s, m, r);
-    for (int c = 0; k < 0 && c < m->cols; c++) {  // free indices show their extents
-      if (m->coef[(int64_t)r * m->cols + c] == 0) continue;
-      terms += m->coef[(int64_t)r * m->cols + c] == 1 ? 1 : 2;
-      var = c;
+    for (int e = m->first[r]; k < 0 && e < m->first[r + 1]; e++) {  // free ones show extents
+      terms += m->term[e].coef == 1 ? 1 : 2;
+      var = m->term[e].index;
     }
     if (var >= 0 && terms == 1) eini_say(t, "=%lld", (long long)s->index[var].extent);
   }
@@ -5459,179 +5584,328 @@ static ein_status eini_path_find(eini_arena *arena, const eini_net *net,
 
 // ================================================================================================
 // >>rewrite  from n-ary statements to sequences of small ones
-// Takes a product of values and its fold; gives statements in a contraction order. Only legal
-// splits (DESIGN: the way of the data); everything else stays one n-ary pass.
+// Takes a statement and the factors of its product, which are nodes of its expression; gives
+// statements in a contraction order. Only legal splits (DESIGN: the way of the data); everything
+// else stays one n-ary pass.
 // ================================================================================================
+
+// A factor, or several in their order: nodes of the statement's expression.
+typedef struct eini_member {
+  int nroot;
+  const int *root;
+  int nlabel;
+  int *label;               // indices they depend on, ascending
+} eini_member;
 
 typedef struct eini_split {
   ein_graph *g;
   eini_diag *diag;
-  const eini_index *label;  // name and extent of each label id
-  int nlabel;
-  int *local;               // label id -> column of the statement being built, or -1
-  int fold, join;           // join: EINI_OP_MUL, EINI_OP_ADD, ..
-  int numpy;
-  int64_t pos;
+  eini_stmt w;              // the statement; what is made of its factors becomes an operand of it
+  int64_t capop, capproj;
+  int join;                 // EINI_OP_MUL, EINI_OP_ADD, ..
   int serial;               // numbers the temporaries
   int fastest;              // 1: a path gives way to one pass where that is predicted to be faster
   const ein_rates *rates;   // of the kernels that will run; NULL: not known
+  int *local;               // index -> column of the statement being built, or -1
+  int *seen, *copy, nodes;  // per node: the last walk that met it; its copy
+  int walk;
+  int *list;                // nodes that were met
+  int64_t nlist, caplist;
+  int64_t indices;          // of all statements that were made
 } eini_split;
 
-// Appends a copy of a value's expression to *e, its operands numbered from op0 and its index
-// values mapped to columns. Returns the root's node, -1 when out of memory.
-static int eini_value_append(eini_split *sp, eini_expr *e, const eini_value *v, int op0) {
-  int64_t base = e->n;
-  for (int64_t i = 0; i < v->expr.n; i++) {
-    eini_node n = v->expr.node[i];
-    int id;
-    if (n.op == EINI_OP_CALL) {
-      int args[EINI_ARGS_MAX] = {0};
-      for (int k = 0; k < n.arg[2]; k++) args[k] = v->expr.list[n.arg[1] + k] + (int)base;
-      id = eini_expr_call(&sp->g->arena, e, n.pos, n.arg[0], n.arg[2], args);
-      if (id < 0) return -1;
-      e->node[id].dtype = n.dtype;
-      continue;
-    }
-    id = eini_expr_add(&sp->g->arena, e, n.op, n.pos, 0, 0, 0);
-    if (id < 0) return -1;
-    if (n.op == EINI_OP_OPERAND) n.arg[0] += op0;
-    if (n.op == EINI_OP_INDEX) n.arg[0] = sp->local[n.arg[0]];
-    for (int k = 0; k < eini_ops[n.op].args; k++) n.arg[k] += (int)base;
-    e->node[id] = n;
+#define EINI_INDICES_MOST ((int64_t)1 << 21)  // of a split: some 300 bytes each
+
+// Begins with a statement whose arrays may grow.
+static ein_status eini_split_begin(eini_split *sp, const eini_stmt *s) {
+  sp->w = *s;
+  sp->capop = sp->capproj = s->noperand;
+  sp->nodes = 0;
+  sp->local = EINI_NEW(&sp->g->arena, int, s->nindex);
+  if (sp->local == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < s->nindex; c++) sp->local[c] = -1;
+  return EIN_OK;
+}
+
+// Appends the nodes below a root to the list, each after those it reads.
+static ein_status eini_split_walk(eini_split *sp, int root) {
+  eini_arena *a = &sp->g->arena;
+  const eini_expr *e = &sp->w.expr;
+  const int64_t from = sp->nlist;
+  if (sp->nodes < e->n) {
+    sp->nodes = (int)eini_min64(2 * e->n, INT_MAX);
+    sp->seen = EINI_NEW(a, int, sp->nodes);
+    sp->copy = EINI_NEW(a, int, sp->nodes);
+    if (sp->seen == NULL || sp->copy == NULL) return EIN_ERR_NO_MEMORY;
   }
-  return (int)e->n - 1;
+  sp->walk++;
+  for (int64_t i = from - 1; i < sp->nlist; i++) {
+    const eini_node *v = i < from ? NULL : &e->node[sp->list[i]];
+    for (int k = 0; k < (v == NULL ? 1 : eini_node_args(v)); k++) {
+      int id = v == NULL ? root : eini_node_arg(e, v, k);
+      if (sp->seen[id] == sp->walk) continue;
+      sp->seen[id] = sp->walk;
+      int *list = (int *)eini_grow(a, sp->list, sp->nlist, &sp->caplist, sizeof *list);
+      if (list == NULL) return EIN_ERR_NO_MEMORY;
+      sp->list = list;
+      list[sp->nlist++] = id;
+    }
+  }
+  eini_sort_ints(sp->list + from, sp->nlist - from);
+  return EIN_OK;
+}
+
+static ein_status eini_member_of(eini_split *sp, int root, eini_member *m) {
+  const eini_stmt *s = &sp->w;
+  int64_t n = 0;
+  int *own = EINI_NEW(&sp->g->arena, int, 1);
+  if (own == NULL) return EIN_ERR_NO_MEMORY;
+  sp->nlist = 0;
+  EINI_TRY(eini_split_walk(sp, root));
+  for (int pass = 0; pass < 2; pass++) {
+    if (pass > 0 && (m->label = EINI_NEW(&sp->g->arena, int, n)) == NULL) return EIN_ERR_NO_MEMORY;
+    n = 0;
+    for (int64_t i = 0; i < sp->nlist; i++) {
+      const eini_node *v = &s->expr.node[sp->list[i]];
+      const eini_map *x = v->op == EINI_OP_OPERAND ? &s->proj[v->arg[0]] : NULL;
+      for (int e = 0; x != NULL && e < x->first[x->rows]; e++, n++)
+        if (pass > 0) m->label[n] = x->term[e].index;
+      if (v->op == EINI_OP_INDEX && pass > 0) m->label[n] = v->arg[0];
+      n += v->op == EINI_OP_INDEX;
+    }
+  }
+  *own = root;
+  m->root = own;
+  m->nroot = 1;
+  m->nlabel = eini_sort_unique(m->label, (int)n);
+  return EIN_OK;
+}
+
+// The members that are in the set (bits; NULL: all), as one.
+static ein_status eini_member_join(eini_split *sp, int n, const eini_member *val,
+                                   const uint32_t *set, eini_member *all) {
+  int64_t roots = 0, labels = 0;
+  for (int k = 0; k < n; k++) roots += val[k].nroot, labels += val[k].nlabel;
+  int *root = EINI_NEW(&sp->g->arena, int, roots);
+  all->label = EINI_NEW(&sp->g->arena, int, labels);
+  all->root = root;
+  all->nroot = all->nlabel = 0;
+  if (root == NULL || all->label == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) {
+    if (set != NULL && !(*set >> k & 1)) continue;
+    for (int i = 0; i < val[k].nroot; i++) root[all->nroot++] = val[k].root[i];
+    for (int i = 0; i < val[k].nlabel; i++) all->label[all->nlabel++] = val[k].label[i];
+  }
+  all->nlabel = eini_sort_unique(all->label, all->nlabel);
+  return EIN_OK;
+}
+
+// One node for a member; -1 when out of memory.
+static int eini_member_root(eini_split *sp, const eini_member *m) {
+  int x = m->root[0];
+  for (int i = 1; i < m->nroot && x >= 0; i++)
+    x = eini_expr_add(&sp->g->arena, &sp->w.expr, sp->join, sp->w.pos, x, m->root[i], 0);
+  return x;
+}
+
+// The operand that a member is as it is stored; -1: it is more than that.
+static int eini_member_operand(const eini_split *sp, const eini_member *m) {
+  const eini_node *v = m->nroot == 1 ? &sp->w.expr.node[m->root[0]] : NULL;
+  return v != NULL && v->op == EINI_OP_OPERAND ? v->arg[0] : -1;
+}
+
+// One more operand, and the node that reads (or writes) it; -1 when out of memory.
+static int eini_split_operand(eini_split *sp, int tensor, const eini_map *map) {
+  eini_arena *a = &sp->g->arena;
+  eini_stmt *w = &sp->w;
+  const int k = w->noperand;
+  int *op = (int *)eini_grow(a, w->operand, k, &sp->capop, sizeof *op);
+  eini_map *proj = (eini_map *)eini_grow(a, w->proj, k, &sp->capproj, sizeof *proj);
+  if (op == NULL || proj == NULL) return -1;
+  w->operand = op;
+  w->proj = proj;
+  op[k] = tensor;
+  proj[k] = *map;
+  w->noperand++;
+  return eini_expr_add(a, &w->expr, EINI_OP_OPERAND, w->pos, k, 0, 0);
 }
 
 // The labels of a statement: the output's in the order of its axes, then the reduced ones.
-static ein_status eini_stmt_labels(eini_split *sp, const eini_value *out, int nval,
-                                   const eini_value *const *val, int **list, int *n, int *nfree) {
+static ein_status eini_stmt_labels(eini_split *sp, const eini_member *out, int nval,
+                                   const eini_member *const *val, int **list, int *n, int *nfree) {
+  const eini_map *m = &sp->w.proj[eini_member_operand(sp, out)];
   int64_t room = out->nlabel;
   for (int i = 0; i < nval; i++) room += val[i]->nlabel;
-  int *ids = EINI_NEW(&sp->g->arena, int, room);
+  int *ids = EINI_NEW(&sp->g->arena, int, room), at = 0;
   if (ids == NULL) return EIN_ERR_NO_MEMORY;
-  int at = 0;
-  for (int r = 0; r < out->map->rows; r++) {
-    for (int c = 0; c < out->nlabel; c++) {
-      int id = out->label[c];
-      if (out->map->coef[(int64_t)r * out->nlabel + c] == 0 || sp->local[id] >= 0) continue;
-      sp->local[id] = at;
-      ids[at++] = id;
-    }
+  for (int e = 0; e < m->first[m->rows]; e++) {
+    int id = m->term[e].index;
+    if (sp->local[id] < 0) sp->local[id] = at, ids[at++] = id;
   }
-  for (int c = 0; c < out->nlabel; c++) {  // extent-1 labels may have no coefficient
-    if (sp->local[out->label[c]] >= 0) continue;
-    sp->local[out->label[c]] = at;
-    ids[at++] = out->label[c];
-  }
-  *nfree = at;
-  for (int i = 0; i < nval; i++) {
-    for (int c = 0; c < val[i]->nlabel; c++) {
-      int id = val[i]->label[c];
-      if (sp->local[id] >= 0) continue;
-      sp->local[id] = at;
-      ids[at++] = id;
+  for (int i = -1; i < nval; i++) {  // extent-1 labels of the output may have no coefficient
+    const eini_member *v = i < 0 ? out : val[i];
+    for (int c = 0; c < v->nlabel; c++) {
+      int id = v->label[c];
+      if (sp->local[id] < 0) sp->local[id] = at, ids[at++] = id;
     }
+    if (i < 0) *nfree = at;
   }
   *list = ids;
   *n = at;
   return EIN_OK;
 }
 
-static void eini_map_columns(const eini_split *sp, const eini_value *v, const ein_zmap *from,
-                             ein_zmap *to) {
-  for (int r = 0; r < from->rows; r++) {
-    to->offset[r] = from->offset[r];
-    for (int c = 0; c < v->nlabel; c++) {
-      to->coef[(int64_t)r * to->cols + sp->local[v->label[c]]] =
-          from->coef[(int64_t)r * v->nlabel + c];
+// What a statement being built reads: operand number num[i] for node list[i], nop of them.
+typedef struct eini_reading {
+  int nop, *op, *tensor, *num;
+  int64_t *end;             // of each root: the end of its nodes in the list
+} eini_reading;
+
+// Every root has operands of its own.
+static ein_status eini_split_read(eini_split *sp, int nval, const eini_member *const *val,
+                                  eini_reading *r) {
+  eini_arena *a = &sp->g->arena;
+  int64_t n = 0;
+  for (int i = 0; i < nval; i++) n += val[i]->nroot;
+  r->end = EINI_NEW(a, int64_t, n);
+  if (r->end == NULL) return EIN_ERR_NO_MEMORY;
+  sp->nlist = n = 0;
+  for (int i = 0; i < nval; i++) {
+    for (int k = 0; k < val[i]->nroot; k++) {
+      EINI_TRY(eini_split_walk(sp, val[i]->root[k]));
+      r->end[n++] = sp->nlist;
     }
   }
-}
-
-// Adds the statement out = fold over the labels out lacks of join(values).
-static ein_status eini_emit_stmt(eini_split *sp, const eini_value *out, int nval,
-                            const eini_value *const *val, ein_rest rest) {
-  ein_graph *g = sp->g;
-  int *ids, n, nfree;
-  EINI_TRY(eini_stmt_labels(sp, out, nval, val, &ids, &n, &nfree));
-  int nop = 0;
-  for (int i = 0; i < nval; i++) nop += val[i]->nop;
-  int *ops = EINI_NEW(&g->arena, int, nop);
-  if (ops == NULL) return EIN_ERR_NO_MEMORY;
-  nop = 0;
-  for (int i = 0; i < nval; i++) {
-    for (int k = 0; k < val[i]->nop; k++) ops[nop++] = val[i]->op[k];
+  r->nop = 0;
+  r->op = EINI_NEW(a, int, sp->nlist);
+  r->tensor = EINI_NEW(a, int, sp->nlist);
+  r->num = EINI_NEW(a, int, sp->nlist);
+  if (r->op == NULL || r->tensor == NULL || r->num == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0, at = 0; i < n; i++) {
+    for (int first = r->nop; at < r->end[i]; at++) {
+      const eini_node *v = &sp->w.expr.node[sp->list[at]];
+      int k = first;
+      if (v->op != EINI_OP_OPERAND) continue;
+      while (k < r->nop && r->op[k] != v->arg[0]) k++;
+      if (k == r->nop) {
+        r->op[r->nop] = v->arg[0];
+        r->tensor[r->nop++] = sp->w.operand[v->arg[0]];
+      }
+      r->num[at] = k;
+    }
   }
-  eini_stmt *s;
-  EINI_TRY(eini_graph_add_stmt(g, out->op[0], n, nop, ops, &s));
-  s->nfree = nfree;
-  s->fold = n > nfree ? sp->fold : EINI_FOLD_NONE;
-  s->numpy = sp->numpy;
-  s->rest = rest;
-  s->pos = sp->pos;
-  for (int i = 0; i < n; i++) s->index[i] = sp->label[ids[i]];
-  eini_map_columns(sp, out, out->map, &s->out_map);
-  int op0 = 0, root = -1;
-  for (int i = 0; i < nval; i++) {
-    for (int k = 0; k < val[i]->nop; k++)
-      eini_map_columns(sp, val[i], &val[i]->map[k], &s->proj[op0 + k]);
-    int r = eini_value_append(sp, &s->expr, val[i], op0);
-    op0 += val[i]->nop;
-    if (r >= 0 && root >= 0) r = eini_expr_add(&g->arena, &s->expr, sp->join, sp->pos, root, r, 0);
-    if (r < 0) return EIN_ERR_NO_MEMORY;
-    root = r;
-  }
-  for (int i = 0; i < n; i++) sp->local[ids[i]] = -1;
-  EINI_TRY(eini_stmt_finish(g, s, sp->diag));
-  eini_tensor_fix_dtype(&g->tensor[out->op[0]]);
   return EIN_OK;
 }
 
-// A temporary over the given labels, one axis each, and the value that reads (or writes) it.
-static ein_status eini_temp_value(eini_split *sp, int nlabel, const int *label, eini_value *v) {
+// The join of the members as an expression over the operands they read.
+static ein_status eini_split_expr(eini_split *sp, int nval, const eini_member *const *val,
+                                  const eini_reading *r, eini_expr *e) {
   eini_arena *a = &sp->g->arena;
-  memset(v, 0, sizeof *v);
-  v->nlabel = nlabel;
-  v->nop = 1;
-  v->label = EINI_NEW(a, int, nlabel);
-  v->op = EINI_NEW(a, int, 1);
-  v->map = EINI_NEW(a, ein_zmap, 1);
-  int64_t *shape = EINI_NEW(a, int64_t, nlabel);
-  if (v->label == NULL || v->op == NULL || v->map == NULL || shape == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < nlabel; i++) v->label[i] = label[i], shape[i] = sp->label[label[i]].extent;
-  eini_sort_ints(v->label, nlabel);
-  EINI_TRY(eini_zmap_new(a, nlabel, nlabel, v->map));
-  for (int i = 0; i < nlabel; i++) {
-    v->map->coef[(int64_t)i * nlabel + eini_find_sorted(v->label, nlabel, label[i])] = 1;
+  int all = -1;
+  int64_t at = 0;
+  for (int i = 0, n = 0; i < nval; i++) {
+    int one = -1;
+    for (int k = 0; k < val[i]->nroot; k++, n++) {
+      int x = -1;
+      for (; at < r->end[n]; at++) {
+        x = sp->copy[sp->list[at]] = eini_node_copy(a, &sp->w.expr, sp->list[at], sp->copy, e);
+        if (x < 0) return EIN_ERR_NO_MEMORY;
+        if (e->node[x].op == EINI_OP_OPERAND) e->node[x].arg[0] = r->num[at];
+        if (e->node[x].op == EINI_OP_INDEX) e->node[x].arg[0] = sp->local[e->node[x].arg[0]];
+      }
+      one = one < 0 ? x : eini_expr_add(a, e, sp->join, sp->w.pos, one, x, 0);
+      if (one < 0) return EIN_ERR_NO_MEMORY;
+    }
+    all = all < 0 ? one : eini_expr_add(a, e, sp->join, sp->w.pos, all, one, 0);
+    if (all < 0) return EIN_ERR_NO_MEMORY;
   }
-  char name[32];
-  int len = snprintf(name, sizeof name, "T.%d", ++sp->serial);
-  EINI_TRY(eini_graph_add_tensor(sp->g, name, len, EIN_ROLE_TEMP, EIN_NONE, nlabel, shape, v->op));
-  return eini_expr_add(a, &v->expr, EINI_OP_OPERAND, sp->pos, 0, 0, 0) < 0 ? EIN_ERR_NO_MEMORY
-                                                                          : EIN_OK;
+  return EIN_OK;
 }
 
-static void eini_count_labels(int *uses, const eini_value *v, int by) {
+// Adds the statement out = fold over the labels out lacks of join(members).
+static ein_status eini_emit_stmt(eini_split *sp, const eini_member *out, int nval,
+                                 const eini_member *const *val, ein_rest rest) {
+  ein_graph *g = sp->g;
+  const int to = eini_member_operand(sp, out), tensor = sp->w.operand[to];
+  int *ids, n, nfree;
+  eini_reading r;
+  eini_stmt *s;
+  EINI_TRY(eini_stmt_labels(sp, out, nval, val, &ids, &n, &nfree));
+  if ((sp->indices += n) > EINI_INDICES_MOST)
+    return eini_fail(sp->diag, EIN_ERR_TOO_LARGE, sp->w.pos, 1, "another path needs less",
+                     "the steps of the path have too many indices and operands");
+  EINI_TRY(eini_split_read(sp, nval, val, &r));
+  EINI_TRY(eini_graph_add_stmt(g, tensor, n, r.nop, r.tensor, &s));
+  s->nfree = nfree;
+  s->fold = n > nfree ? sp->w.fold : EINI_FOLD_NONE;
+  s->numpy = sp->w.numpy;
+  s->rest = rest;
+  s->pos = sp->w.pos;
+  for (int i = 0; i < n; i++) s->index[i] = sp->w.index[ids[i]];
+  EINI_TRY(eini_map_copy(&g->arena, &s->out_map, &sp->w.proj[to], sp->local));
+  for (int k = 0; k < r.nop; k++)
+    EINI_TRY(eini_map_copy(&g->arena, &s->proj[k], &sp->w.proj[r.op[k]], sp->local));
+  EINI_TRY(eini_split_expr(sp, nval, val, &r, &s->expr));
+  for (int i = 0; i < n; i++) sp->local[ids[i]] = -1;
+  EINI_TRY(eini_stmt_finish(g, s, sp->diag));
+  eini_tensor_fix_dtype(&g->tensor[tensor]);
+  return EIN_OK;
+}
+
+// A member that reads (or writes) a tensor by a map.
+static ein_status eini_member_new(eini_split *sp, int tensor, const eini_map *map, int nlabel,
+                                  const int *label, eini_member *m) {
+  int *root = EINI_NEW(&sp->g->arena, int, 1);
+  m->label = EINI_NEW(&sp->g->arena, int, nlabel);
+  if (root == NULL || m->label == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nlabel; i++) m->label[i] = label[i];
+  m->nlabel = eini_sort_unique(m->label, nlabel);
+  m->nroot = 1;
+  m->root = root;
+  *root = eini_split_operand(sp, tensor, map);
+  return *root < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// A temporary over the given labels, one axis each.
+static ein_status eini_temp_member(eini_split *sp, int nlabel, const int *label, eini_member *m) {
+  eini_arena *a = &sp->g->arena;
+  int64_t *shape = EINI_NEW(a, int64_t, nlabel);
+  int tensor;
+  eini_map map;
+  char name[32];
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_map_new(a, nlabel, sp->w.nindex, &map));
+  for (int i = 0; i < nlabel; i++) {
+    shape[i] = sp->w.index[label[i]].extent;
+    EINI_TRY(eini_map_set(a, &map, i, label[i], 1));
+  }
+  int len = snprintf(name, sizeof name, "T.%d", ++sp->serial);
+  EINI_TRY(eini_graph_add_tensor(sp->g, name, len, EIN_ROLE_TEMP, EIN_NONE, nlabel, shape,
+                                 &tensor));
+  return eini_member_new(sp, tensor, &map, nlabel, label, m);
+}
+
+static void eini_count_labels(int *uses, const eini_member *v, int by) {
   for (int c = 0; c < v->nlabel; c++) uses[v->label[c]] += by;
 }
 
-// A value that is more than a tensor's elements at its labels: a diagonal, a conversion, a product.
-static int eini_value_plain(const eini_value *v) {
-  return v->nop == 1 && v->expr.n == 1 && v->map->rows == v->nlabel;
+// Is a member no more than a tensor's elements at its labels: no diagonal, conversion or product?
+static int eini_member_plain(const eini_split *sp, const eini_member *m) {
+  const int k = eini_member_operand(sp, m);
+  return k >= 0 && sp->w.proj[k].rows == m->nlabel;
 }
 
-// Reduces a value over the labels that nothing else needs, in a statement of its own.
-static ein_status eini_prereduce(eini_split *sp, int *uses, eini_value *v, int *kept) {
+// Reduces a member over the labels that nothing else needs, in a statement of its own.
+static ein_status eini_prereduce(eini_split *sp, int *uses, eini_member *v, int *kept) {
   int n = 0, gone = 0;
   for (int c = 0; c < v->nlabel; c++) {
     if (uses[v->label[c]] > 1) kept[n++] = v->label[c];
-    else gone |= sp->label[v->label[c]].extent != 1;
+    else gone |= sp->w.index[v->label[c]].extent != 1;
   }
   if (!gone) return EIN_OK;
-  eini_value t;
-  EINI_TRY(eini_temp_value(sp, n, kept, &t));
-  const eini_value *one = v;
+  eini_member t;
+  EINI_TRY(eini_temp_member(sp, n, kept, &t));
+  const eini_member *one = v;
   EINI_TRY(eini_emit_stmt(sp, &t, 1, &one, EIN_REST_ERROR));
   eini_count_labels(uses, v, -1);
   eini_count_labels(uses, &t, 1);
@@ -5641,24 +5915,24 @@ static ein_status eini_prereduce(eini_split *sp, int *uses, eini_value *v, int *
 
 // The network of a product, for the path search.
 static ein_status eini_net_build(eini_arena *a, const eini_split *sp, int nval,
-                                 const eini_value *val, const eini_value *out, eini_net *net) {
+                                 const eini_member *val, const eini_member *out, eini_net *net) {
   memset(net, 0, sizeof *net);
   int64_t total = out->nlabel;
   for (int k = 0; k < nval; k++) total += val[k].nlabel;
   int *start = EINI_NEW(a, int, nval + 2), *labels = EINI_NEW(a, int, total + 1);
-  int64_t *extent = EINI_NEW(a, int64_t, sp->nlabel + 1);
+  int64_t *extent = EINI_NEW(a, int64_t, sp->w.nindex + 1);
   if (start == NULL || labels == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
   if (total > INT_MAX - 2) return EIN_ERR_TOO_LARGE;
   int at = 0;
   for (int k = 0; k <= nval; k++) {
-    const eini_value *v = k < nval ? &val[k] : out;
+    const eini_member *v = k < nval ? &val[k] : out;
     start[k] = at;
     for (int c = 0; c < v->nlabel; c++) labels[at++] = v->label[c];
   }
   start[nval + 1] = at;
-  for (int i = 0; i < sp->nlabel; i++) extent[i] = sp->label[i].extent;
+  for (int i = 0; i < sp->w.nindex; i++) extent[i] = sp->w.index[i].extent;
   net->nterm = nval;
-  net->nlabel = sp->nlabel;
+  net->nlabel = sp->w.nindex;
   net->extent = extent;
   net->start = start;
   net->labels = labels;
@@ -5691,13 +5965,13 @@ typedef struct eini_pass {
 
 static double eini_mask_size(const eini_split *sp, uint64_t mask) {
   double n = 1;
-  for (; mask != 0; mask &= mask - 1) n *= (double)sp->label[EINI_CTZ(mask)].extent;
+  for (; mask != 0; mask &= mask - 1) n *= (double)sp->w.index[EINI_CTZ(mask)].extent;
   return n;
 }
 
 static double eini_mask_longest(const eini_split *sp, uint64_t mask) {
   double n = 1;
-  for (; mask != 0; mask &= mask - 1) n = fmax(n, (double)sp->label[EINI_CTZ(mask)].extent);
+  for (; mask != 0; mask &= mask - 1) n = fmax(n, (double)sp->w.index[EINI_CTZ(mask)].extent);
   return n;
 }
 
@@ -5715,7 +5989,7 @@ static double eini_pass_fused(const eini_pass *w, uint32_t p, uint32_t q, uint64
   uint64_t f[3] = {w->mask[EINI_CTZ(p)], w->mask[EINI_CTZ(p & (p - 1))], w->mask[EINI_CTZ(q)]};
   double most = 0;
   for (uint64_t m = f[0] & f[1] & out & ~f[2]; m != 0; m &= m - 1)
-    most = fmax(most, (double)w->sp->label[EINI_CTZ(m)].extent);
+    most = fmax(most, (double)w->sp->w.index[EINI_CTZ(m)].extent);
   for (int i = 0; i < 3 && most >= w->sp->rates->fused; i++) {
     uint64_t last = f[i], pair = f[(i + 1) % 3] | f[(i + 2) % 3];
     work = fmin(work, 2 * (eini_mask_size(w->sp, pair) +
@@ -5801,14 +6075,17 @@ static double eini_path_seconds(eini_pass w, const eini_path *path, int *spills)
 }
 
 // A product as the time model needs it; 0: it has none.
-static int eini_pass_init(const eini_split *sp, int n, const eini_value *val,
-                          const eini_value *out, eini_pass *w) {
+static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
+                          const eini_member *out, eini_pass *w) {
   memset(w, 0, sizeof *w);
   if (sp->rates == NULL || sp->rates->copy_bw <= 0 || n < 3 || n > EINI_PASS_MOST ||
-      sp->nlabel > 64 || sp->fold != EINI_SUM || sp->join != EINI_OP_MUL) {
+      sp->w.nindex > 64 || sp->w.fold != EINI_SUM || sp->join != EINI_OP_MUL) {
     return 0;
   }
-  ein_dtype t = ein_dtype_compute(sp->g->tensor[val[0].op[0]].dtype);
+  for (int k = 0; k < n; k++)
+    if (eini_member_operand(sp, &val[k]) < 0) return 0;
+  const int first = sp->w.operand[eini_member_operand(sp, &val[0])];
+  ein_dtype t = ein_dtype_compute(sp->g->tensor[first].dtype);
   w->sp = sp;
   w->n = n;
   w->size = (double)ein_dtype_size(t);
@@ -5816,7 +6093,6 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_value *val,
   if (w->flops <= 0 || t == EIN_BOOL) return 0;
   for (int c = 0; c < out->nlabel; c++) w->out |= (uint64_t)1 << out->label[c];
   for (int k = 0; k < n; k++) {
-    if (val[k].nop != 1 || val[k].expr.n != 1) return 0;
     w->stored[k] = 1;
     for (int c = 0; c < val[k].nlabel; c++) w->mask[k] |= (uint64_t)1 << val[k].label[c];
   }
@@ -5827,8 +6103,8 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_value *val,
 // left to right; predictions go to path->seconds. Where tasks are short, steps as found must win by
 // more than the doubt about so many of them, else they are left only for what is surely faster. One
 // pass must save traffic: what stays in a cache costs less than products of factors do.
-static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_value *val,
-                                   const eini_value *out, eini_path *path, uint32_t *p,
+static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_member *val,
+                                   const eini_member *out, eini_path *path, uint32_t *p,
                                    eini_path *plain, int *way) {
   eini_pass w;
   double *sec = path->seconds;
@@ -5856,53 +6132,13 @@ static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_value
   return EIN_OK;
 }
 
-// The product of the values that are in the set (bits; NULL: of all), as one value.
-static ein_status eini_value_join(eini_split *sp, int n, const eini_value *val,
-                                  const uint32_t *set, eini_value *all) {
-  eini_arena *a = &sp->g->arena;
-  memset(all, 0, sizeof *all);
-  all->label = EINI_NEW(a, int, sp->nlabel);
-  all->op = EINI_NEW(a, int, n);
-  all->map = EINI_NEW(a, ein_zmap, n);
-  if (all->label == NULL || all->op == NULL || all->map == NULL) return EIN_ERR_NO_MEMORY;
-  for (int id = 0; id < sp->nlabel; id++) {
-    int used = 0;
-    for (int k = 0; k < n; k++) {
-      used |= (set == NULL || *set >> k & 1) &&
-              eini_find_sorted(val[k].label, val[k].nlabel, id) >= 0;
-    }
-    if (used) all->label[all->nlabel++] = id;
-  }
-  int root = -1;
-  for (int k = 0; k < n; k++) {
-    const eini_value *v = &val[k];
-    if (set != NULL && !(*set >> k & 1)) continue;
-    int at = all->nop++;
-    all->op[at] = v->op[0];
-    EINI_TRY(eini_zmap_new(a, v->map[0].rows, all->nlabel, &all->map[at]));
-    for (int r = 0; r < v->map[0].rows; r++) {
-      all->map[at].offset[r] = v->map[0].offset[r];
-      for (int c = 0; c < v->nlabel; c++) {
-        int to = eini_find_sorted(all->label, all->nlabel, v->label[c]);
-        all->map[at].coef[(int64_t)r * all->nlabel + to] =
-            v->map[0].coef[(int64_t)r * v->nlabel + c];
-      }
-    }
-    int x = eini_value_append(sp, &all->expr, v, at);
-    if (x >= 0 && root >= 0) x = eini_expr_add(a, &all->expr, sp->join, sp->pos, root, x, 0);
-    if (x < 0) return EIN_ERR_NO_MEMORY;
-    root = x;
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_emit_pass(eini_split *sp, int n, const eini_value *val,
-                                 const eini_value *out, uint32_t p, ein_rest rest) {
-  eini_value side[2];
-  const eini_value *both[2];
+static ein_status eini_emit_pass(eini_split *sp, int n, const eini_member *val,
+                                 const eini_member *out, uint32_t p, ein_rest rest) {
+  eini_member side[2];
+  const eini_member *both[2];
   const uint32_t q = ((1u << n) - 1) & ~p;
-  EINI_TRY(eini_value_join(sp, n, val, &p, &side[0]));
-  EINI_TRY(eini_value_join(sp, n, val, &q, &side[1]));
+  EINI_TRY(eini_member_join(sp, n, val, &p, &side[0]));
+  EINI_TRY(eini_member_join(sp, n, val, &q, &side[1]));
   both[0] = &side[0];
   both[1] = &side[1];
   return eini_emit_stmt(sp, out, 2, both, rest);
@@ -5910,21 +6146,21 @@ static ein_status eini_emit_pass(eini_split *sp, int n, const eini_value *val,
 
 // A product being carried out along a path.
 typedef struct eini_along {
-  eini_value *val;
+  eini_member *val;
   int *list, nval;          // the values still there, in the order positions count them
   int *uses, *kept, *seen;  // per label: values and outputs that have it; room; the last step
-  const eini_value **part;  // of a step
+  const eini_member **part;  // of a step
 } eini_along;
 
 // Step i takes m values, whose positions are p, into *target (NULL: a temporary) and appends the
 // result. One value alone is reduced to the labels that others need; where there is nothing to
 // reduce, it only moves to the end.
 static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const int *p, int m,
-                                  const eini_value *target, ein_rest rest) {
-  eini_value t;
+                                  const eini_member *target, ein_rest rest) {
+  eini_member t;
   int n = 0;
   for (int k = 0; k < m; k++) {
-    eini_value *v = &w->val[w->list[p[k]]];
+    eini_member *v = &w->val[w->list[p[k]]];
     if (m > 1) EINI_TRY(eini_prereduce(sp, w->uses, v, w->kept));
     w->part[k] = v;
   }
@@ -5936,9 +6172,10 @@ static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const in
       w->seen[id] = i + 1;
     }
   }
-  int same = target == NULL && m == 1 && n == w->part[0]->nlabel && eini_value_plain(w->part[0]);
+  int same = target == NULL && m == 1 && n == w->part[0]->nlabel &&
+             eini_member_plain(sp, w->part[0]);
   if (same) t = *w->part[0];
-  else if (target == NULL) EINI_TRY(eini_temp_value(sp, n, w->kept, &t));
+  else if (target == NULL) EINI_TRY(eini_temp_member(sp, n, w->kept, &t));
   if (!same)
     EINI_TRY(eini_emit_stmt(sp, target == NULL ? &t : target, m, w->part, rest));
   if (target != NULL) return EIN_OK;
@@ -5955,17 +6192,17 @@ static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const in
 }
 
 // Emits a product of values along a path. val is consumed.
-static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
-                                   const eini_value *out, const eini_path *path, ein_rest rest) {
+static ein_status eini_split_along(eini_split *sp, int nval, eini_member *val,
+                                   const eini_member *out, const eini_path *path, ein_rest rest) {
   eini_arena *a = &sp->g->arena;
   eini_along w;
   w.val = val;
   w.nval = nval;
   w.list = EINI_NEW(a, int, nval);
-  w.uses = EINI_NEW(a, int, sp->nlabel);
-  w.kept = EINI_NEW(a, int, sp->nlabel);
-  w.seen = EINI_NEW(a, int, sp->nlabel);
-  w.part = EINI_NEW(a, const eini_value *, nval);
+  w.uses = EINI_NEW(a, int, sp->w.nindex);
+  w.kept = EINI_NEW(a, int, sp->w.nindex);
+  w.seen = EINI_NEW(a, int, sp->w.nindex);
+  w.part = EINI_NEW(a, const eini_member *, nval);
   if (w.list == NULL || w.uses == NULL || w.kept == NULL || w.seen == NULL || w.part == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < nval; k++) {
@@ -5983,8 +6220,8 @@ static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
 
 // Emits a product along a path; where that may be, in the way that is predicted to be fastest. Then
 // the path becomes that: for one pass, one step of all values.
-static ein_status eini_split_best(eini_split *sp, const eini_net *net, eini_value *val,
-                                  const eini_value *out, eini_path *path, ein_rest rest) {
+static ein_status eini_split_best(eini_split *sp, const eini_net *net, eini_member *val,
+                                  const eini_member *out, eini_path *path, ein_rest rest) {
   uint32_t side = 0;
   int n = net->nterm, bad, way = EINI_AS_FOUND;
   eini_path plain;
@@ -6025,14 +6262,6 @@ static int eini_legal_join(const ein_graph *g, int fold, int op) {
   }
 }
 
-static void eini_mark_needed(const eini_expr *e, int root, char *need) {
-  need[root] = 1;
-  for (int i = root; i >= 0; i--) {
-    const eini_node *n = &e->node[i];
-    for (int k = 0; need[i] && k < eini_node_args(n); k++) need[eini_node_arg(e, n, k)] = 1;
-  }
-}
-
 // Is the node a quotient of sums as well as a sum of quotients? Its divisor must be the same for
 // all reduced indices, and what is divided of the same type. need: room for all nodes.
 static int eini_hoistable(const eini_stmt *s, int id, char *need) {
@@ -6050,9 +6279,9 @@ static int eini_hoistable(const eini_stmt *s, int id, char *need) {
     if (!need[i]) continue;
     if (x->op == EINI_OP_INDEX && x->arg[0] >= s->nfree) return 0;
     if (x->op != EINI_OP_OPERAND) continue;
-    const ein_zmap *m = &s->proj[x->arg[0]];
-    for (int64_t c = 0; c < (int64_t)m->rows * m->cols; c++)
-      if (m->coef[c] != 0 && c % m->cols >= s->nfree) return 0;
+    const eini_map *m = &s->proj[x->arg[0]];
+    for (int k = 0; k < m->first[m->rows]; k++)
+      if (m->term[k].index >= s->nfree) return 0;
   }
   return 1;
 }
@@ -6087,107 +6316,35 @@ static ein_status eini_factors(eini_arena *a, const eini_stmt *s, int join, int 
   return EIN_OK;
 }
 
-// The sub-expression under a root as a value of its own. label ids are the statement's columns.
-static ein_status eini_factor_value(ein_graph *g, const eini_stmt *s, int root, eini_value *v) {
-  eini_arena *a = &g->arena;
-  memset(v, 0, sizeof *v);
-  int *map = EINI_NEW(a, int, root + 1), *opmap = EINI_NEW(a, int, s->noperand + 1);
-  char *need = EINI_NEW(a, char, root + 1), *seen = EINI_NEW(a, char, s->nindex + 1);
-  v->op = EINI_NEW(a, int, s->noperand + 1);
-  v->map = EINI_NEW(a, ein_zmap, s->noperand + 1);
-  v->label = EINI_NEW(a, int, s->nindex + 1);
-  if (map == NULL || opmap == NULL || need == NULL || seen == NULL || v->op == NULL ||
-      v->map == NULL || v->label == NULL) {
-    return EIN_ERR_NO_MEMORY;
-  }
-  eini_mark_needed(&s->expr, root, need);
-  for (int i = 0; i <= root; i++) {
-    if (!need[i]) continue;
-    eini_node n = s->expr.node[i];
-    if (n.op == EINI_OP_OPERAND) {
-      int k = n.arg[0];
-      if (opmap[k] == 0) {
-        v->op[v->nop] = s->operand[k];
-        v->map[v->nop] = s->proj[k];
-        opmap[k] = ++v->nop;
-        for (int64_t c = 0; c < (int64_t)s->proj[k].rows * s->nindex; c++)
-          if (s->proj[k].coef[c] != 0) seen[c % s->nindex] = 1;
-      }
-      n.arg[0] = opmap[k] - 1;
-    } else if (n.op == EINI_OP_INDEX) {
-      seen[n.arg[0]] = 1;
-    }
-    int args[EINI_ARGS_MAX] = {0};
-    for (int k = 0; k < eini_node_args(&n); k++) args[k] = map[eini_node_arg(&s->expr, &n, k)];
-    if (n.op == EINI_OP_CALL) {
-      map[i] = eini_expr_call(a, &v->expr, n.pos, n.arg[0], n.arg[2], args);
-      if (map[i] >= 0) v->expr.node[map[i]].dtype = n.dtype;
-    } else {
-      map[i] = eini_expr_add(a, &v->expr, n.op, n.pos, 0, 0, 0);
-      for (int k = 0; k < eini_ops[n.op].args; k++) n.arg[k] = args[k];
-      if (map[i] >= 0) v->expr.node[map[i]] = n;
-    }
-    if (map[i] < 0) return EIN_ERR_NO_MEMORY;
-  }
-  for (int c = 0; c < s->nindex; c++)
-    if (seen[c]) v->label[v->nlabel++] = c;
-  for (int k = 0; k < v->nop; k++) {  // keep the columns of its own labels only
-    ein_zmap full = v->map[k];
-    EINI_TRY(eini_zmap_new(a, full.rows, v->nlabel, &v->map[k]));
-    for (int r = 0; r < full.rows; r++) {
-      v->map[k].offset[r] = full.offset[r];
-      for (int c = 0; c < v->nlabel; c++) {
-        v->map[k].coef[(int64_t)r * v->nlabel + c] =
-            full.coef[(int64_t)r * full.cols + v->label[c]];
-      }
-    }
-  }
-  return EIN_OK;
-}
-
 // Factors without an index (literals, params, rank-0 tensors) ride along with the smallest factor.
-static ein_status eini_merge_scalars(eini_split *sp, eini_value *val, int *n) {
-  int best = -1, kept = 0;
+static ein_status eini_merge_scalars(eini_split *sp, eini_member *val, int *n) {
+  int best = -1, kept = 0, roots = 1;
   double low = 0;
   for (int k = 0; k < *n; k++) {
     double size = 1;
-    for (int c = 0; c < val[k].nlabel; c++) size *= (double)sp->label[val[k].label[c]].extent;
+    for (int c = 0; c < val[k].nlabel; c++) size *= (double)sp->w.index[val[k].label[c]].extent;
     if (val[k].nlabel > 0 && (best < 0 || size < low)) best = k, low = size;
+    roots += val[k].nlabel == 0;
   }
-  if (best < 0) return EIN_OK;
-  eini_arena *a = &sp->g->arena;
-  eini_value *v = &val[best];
-  for (int k = 0; k < *n; k++) {
-    if (val[k].nlabel > 0) continue;
-    eini_value *x = &val[k];
-    int *op = EINI_NEW(a, int, v->nop + x->nop);
-    ein_zmap *map = EINI_NEW(a, ein_zmap, v->nop + x->nop);
-    if (op == NULL || map == NULL) return EIN_ERR_NO_MEMORY;
-    for (int i = 0; i < v->nop; i++) op[i] = v->op[i], map[i] = v->map[i];
-    for (int i = 0; i < x->nop; i++) {
-      op[v->nop + i] = x->op[i];
-      EINI_TRY(eini_zmap_new(a, x->map[i].rows, v->nlabel, &map[v->nop + i]));
-      for (int r = 0; r < x->map[i].rows; r++) map[v->nop + i].offset[r] = x->map[i].offset[r];
-    }
-    int left = (int)v->expr.n - 1;
-    int right = eini_value_append(sp, &v->expr, x, v->nop);
-    if (right < 0 || eini_expr_add(a, &v->expr, sp->join, sp->pos, left, right, 0) < 0)
-      return EIN_ERR_NO_MEMORY;
-    v->nop += x->nop;
-    v->op = op;
-    v->map = map;
-  }
+  if (best < 0 || roots == 1) return EIN_OK;
+  int *root = EINI_NEW(&sp->g->arena, int, roots);
+  if (root == NULL) return EIN_ERR_NO_MEMORY;
+  root[0] = val[best].root[0];
+  for (int k = 0, at = 1; k < *n; k++)
+    if (val[k].nlabel == 0) root[at++] = val[k].root[0];
+  val[best].root = root;
+  val[best].nroot = roots;
   for (int k = 0; k < *n; k++)
     if (val[k].nlabel > 0) val[kept++] = val[k];
   *n = kept;
   return EIN_OK;
 }
 
-// Emits the product of n values into target, in an order of its own when there are two or more.
-static ein_status eini_split_product(eini_split *sp, int n, eini_value *val,
-                                     const eini_value *target, const eini_path_opts *opts,
+// Emits the product of n members into target, in an order of its own when there are two or more.
+static ein_status eini_split_product(eini_split *sp, int n, eini_member *val,
+                                     const eini_member *target, const eini_path_opts *opts,
                                      eini_path *path, ein_rest rest) {
-  const eini_value *one = val;
+  const eini_member *one = val;
   eini_net net;
   if (n == 1) return eini_emit_stmt(sp, target, 1, &one, rest);
   EINI_TRY(eini_net_build(&sp->g->arena, sp, n, val, target, &net));
@@ -6196,18 +6353,18 @@ static ein_status eini_split_product(eini_split *sp, int n, eini_value *val,
 }
 
 // The product into a temporary over the free labels that it has, then that over the m divisors.
-static ein_status eini_split_quotient(eini_split *sp, int n, eini_value *val, int m,
-                                      const eini_value *under, const int *uses,
-                                      const eini_value *out, const eini_path_opts *opts,
+static ein_status eini_split_quotient(eini_split *sp, int n, eini_member *val, int m,
+                                      const eini_member *under, const int *uses,
+                                      const eini_member *out, const eini_path_opts *opts,
                                       eini_path *path, ein_rest rest) {
   eini_arena *a = &sp->g->arena;
   int *kept = EINI_NEW(a, int, out->nlabel), nkept = 0;
-  const eini_value **all = EINI_NEW(a, const eini_value *, m + 1);
-  eini_value t;
+  const eini_member **all = EINI_NEW(a, const eini_member *, m + 1);
+  eini_member t;
   if (kept == NULL || all == NULL) return EIN_ERR_NO_MEMORY;
   for (int c = 0; c < out->nlabel; c++)
     if (uses[out->label[c]] > 0) kept[nkept++] = out->label[c];
-  EINI_TRY(eini_temp_value(sp, nkept, kept, &t));
+  EINI_TRY(eini_temp_member(sp, nkept, kept, &t));
   EINI_TRY(eini_split_product(sp, n, val, &t, opts, path, EIN_REST_ERROR));
   all[0] = &t;
   for (int k = 0; k < m; k++) all[k + 1] = &under[k];
@@ -6220,56 +6377,34 @@ static ein_status eini_split_quotient(eini_split *sp, int n, eini_value *val, in
 // was replaced by emitted statements.
 static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini_path_opts *opts,
                                   eini_path *path, int *done) {
-  ein_graph *g = sp->g;
-  eini_arena *a = &g->arena;
+  eini_arena *a = &sp->g->arena;
   *done = 0;
   int join = s->expr.node[s->expr.n - 1].op, n, m;
   if (join == EINI_OP_DIV) join = EINI_OP_MUL;
-  if (s->fold == EINI_FOLD_NONE || !eini_legal_join(g, s->fold, join)) return EIN_OK;
+  if (s->fold == EINI_FOLD_NONE || !eini_legal_join(sp->g, s->fold, join)) return EIN_OK;
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   int *roots;
   EINI_TRY(eini_factors(a, s, join, &roots, &n, &m));
-  eini_value *val = EINI_NEW(a, eini_value, n + m);
-  int *uses = EINI_NEW(a, int, s->nindex);
-  if (val == NULL || uses == NULL) return EIN_ERR_NO_MEMORY;
-  const eini_value *under = val + n;
+  EINI_TRY(eini_split_begin(sp, s));
+  sp->join = join;
+  eini_member *val = EINI_NEW(a, eini_member, n + m), out;
+  int *uses = EINI_NEW(a, int, s->nindex), *freely = EINI_NEW(a, int, s->nfree);
+  if (val == NULL || uses == NULL || freely == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_member *under = val + n;
   for (int k = 0; k < n + m; k++) {
-    EINI_TRY(eini_factor_value(g, s, roots[k], &val[k]));
-    for (int c = 0; k < n && c < val[k].nlabel; c++) uses[val[k].label[c]]++;
+    EINI_TRY(eini_member_of(sp, roots[k], &val[k]));
+    if (k < n) eini_count_labels(uses, &val[k], 1);
   }
   int alone = 0;
   for (int c = s->nfree; c < s->nindex; c++) {
     if (uses[c] == 0) return EIN_OK;  // needs the monoid's power: one pass does it by itself
     alone += uses[c] == 1 && s->index[c].extent > 1;
   }
-  sp->label = s->index;
-  sp->nlabel = s->nindex;
-  sp->local = EINI_NEW(a, int, s->nindex);
-  if (sp->local == NULL) return EIN_ERR_NO_MEMORY;
-  for (int c = 0; c < s->nindex; c++) sp->local[c] = -1;
-  sp->fold = s->fold;
-  sp->join = join;
-  sp->numpy = s->numpy;
-  sp->pos = s->pos;
   int written = n;
   EINI_TRY(eini_merge_scalars(sp, val, &n));
   if (m == 0 && (n < 2 || (n < 3 && n == written && !alone))) return EIN_OK;
-  eini_value out;
-  memset(&out, 0, sizeof out);
-  out.nlabel = s->nfree;
-  out.label = EINI_NEW(a, int, s->nfree);
-  out.op = EINI_NEW(a, int, 1);
-  out.map = EINI_NEW(a, ein_zmap, 1);
-  if (out.label == NULL || out.op == NULL || out.map == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(a, s->out_map.rows, s->nfree, out.map));
-  out.op[0] = s->out;
-  for (int c = 0; c < s->nfree; c++) out.label[c] = c;
-  for (int r = 0; r < s->out_map.rows; r++) {
-    out.map->offset[r] = s->out_map.offset[r];
-    for (int c = 0; c < s->nfree; c++) {
-      out.map->coef[(int64_t)r * s->nfree + c] = s->out_map.coef[(int64_t)r * s->nindex + c];
-    }
-  }
+  for (int c = 0; c < s->nfree; c++) freely[c] = c;
+  EINI_TRY(eini_member_new(sp, s->out, &s->out_map, s->nfree, freely, &out));
   *done = 1;
   if (m == 0) return eini_split_product(sp, n, val, &out, opts, path, s->rest);
   return eini_split_quotient(sp, n, val, m, under, uses, &out, opts, path, s->rest);
@@ -9572,15 +9707,20 @@ static void eini_copy_run(const eini_task *t, char *const *slot, char *scratch, 
 // ---- hulls ----
 
 // The smallest box [from, to) that holds the image of index ranges; empty without points.
-EINI_UNUSED static void eini_block_hull(const ein_zmap *m, const int64_t *lo, const int64_t *hi,
+EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, const int64_t *hi,
                                         int64_t *from, int64_t *to) {
-  ein_zrange y;
-  y.rank = m->rows;
-  y.start = from;
-  y.end = to;
   // Every access was proved to stay inside a tensor, so nothing wraps.
-  if (eini_zmap_image(m, m->cols, lo, hi, &y) == EIN_OK) return;
-  for (int r = 0; r < m->rows; r++) from[r] = to[r] = 0;
+  const int empty = eini_zrange_empty(m->cols, lo, hi);
+  for (int r = 0; r < m->rows; r++) {
+    from[r] = to[r] = m->offset[r];
+    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
+      int64_t k = m->term[e].coef, x = k * lo[m->term[e].index];
+      int64_t y = k * (hi[m->term[e].index] - 1);
+      from[r] += eini_min64(x, y);
+      to[r] += eini_max64(x, y);
+    }
+    to[r] += !empty;
+  }
 }
 
 EINI_UNUSED static int64_t eini_block_volume(int rank, const int64_t *from, const int64_t *to) {
@@ -9598,36 +9738,6 @@ EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
   for (int64_t v = 0; v < s->expr.n; v++)
     if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
   return 0;
-}
-
-// The expression of a block: index i becomes i + param[i] where param[i] >= 0.
-static ein_status eini_block_expr(eini_arena *a, const eini_expr *from, const int *param,
-                                  eini_expr *to) {
-  int *at = EINI_NEW(a, int, from->n);
-  memset(to, 0, sizeof *to);
-  to->list = EINI_NEW(a, int, from->nlist);
-  if (at == NULL || to->list == NULL) return EIN_ERR_NO_MEMORY;
-  to->nlist = to->caplist = from->nlist;
-  for (int64_t i = 0; i < from->nlist; i++) to->list[i] = from->list[i];
-  for (int64_t i = 0; i < from->n; i++) {
-    const eini_node *v = &from->node[i];
-    int id = eini_expr_add(a, to, v->op, v->pos, 0, 0, 0);
-    if (id < 0) return EIN_ERR_NO_MEMORY;
-    to->node[id] = *v;
-    int nargs = eini_node_args(v);
-    for (int k = 0; k < nargs; k++) {
-      if (v->op == EINI_OP_CALL) to->list[v->arg[1] + k] = at[from->list[v->arg[1] + k]];
-      else to->node[id].arg[k] = at[v->arg[k]];
-    }
-    at[i] = id;
-    if (v->op != EINI_OP_INDEX || param[v->arg[0]] < 0) continue;
-    int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
-    int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, id, p);
-    if (sum < 0) return EIN_ERR_NO_MEMORY;
-    to->node[p].dtype = to->node[sum].dtype = EIN_I64;
-    at[i] = sum;
-  }
-  return EIN_OK;
 }
 
 // ---- partial results that are values ----
@@ -9794,7 +9904,7 @@ typedef struct eini_lowering {
 // statement st that it is (NULL: c), or -1. The access is made for all values of the first n
 // indices: without values there is none, and an index that is never stepped may have any
 // coefficient; both give 0. All others lie within the tensor, so that they fit in bytes.
-static ein_status eini_access_strides(const eini_stmt *st, int n, const ein_zmap *m,
+static ein_status eini_access_strides(const eini_stmt *st, int n, const eini_map *m,
                                       const int *column, const int64_t *tensor_stride,
                                       int64_t *stride, int64_t *offset) {
   *offset = 0;
@@ -9803,10 +9913,10 @@ static ein_status eini_access_strides(const eini_stmt *st, int n, const ein_zmap
     int64_t s = tensor_stride[r];
     if (s == 0) continue;
     if (eini_muladd_overflow(m->offset[r], s, *offset, offset)) return EIN_ERR_TOO_LARGE;
-    for (int c = 0; c < m->cols; c++) {
-      int64_t k = m->coef[(int64_t)r * m->cols + c];
-      int i = column == NULL ? c : column[c];
-      if (k == 0 || i < 0 || st->index[i].extent < 2) continue;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      int64_t k = m->term[e].coef;
+      int c = m->term[e].index, i = column == NULL ? c : column[c];
+      if (i < 0 || st->index[i].extent < 2) continue;
       if (eini_muladd_overflow(k, s, stride[c], &stride[c])) return EIN_ERR_TOO_LARGE;
     }
   }
@@ -9814,9 +9924,9 @@ static ein_status eini_access_strides(const eini_stmt *st, int n, const ein_zmap
 }
 
 // Fills one tensor stream of a task of statement s. column[c]: its index that column c of the map
-// is, or -1.
+// is, or -1; NULL: that of its own.
 static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s, eini_task *t,
-                                     int stream, int tensor, const ein_zmap *m,
+                                     int stream, int tensor, const eini_map *m,
                                      const int *column) {
   const eini_home *h = &lo->home[tensor];
   eini_ref *r = &t->ref[stream];
@@ -9825,13 +9935,16 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
   int n = stream < t->nop ? s->nindex : s->nfree;  // what the epilogue reads, it reads once
   EINI_TRY(eini_access_strides(s, n, m, column, h->stride, stride, &offset));
-  for (int c = 0; c < m->cols; c++)
-    if (column[c] >= 0) t->stride[(int64_t)stream * t->nindex + column[c]] = stride[c];
+  for (int c = 0; c < m->cols; c++) {
+    int i = column == NULL ? c : column[c];
+    if (i >= 0) t->stride[(int64_t)stream * t->nindex + i] = stride[c];
+  }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
   for (int j = 0; j < lo->nloop; j++) {
     for (int c = 0; c < m->cols && !lo->local[tensor]; c++) {
-      if (column[c] == lo->loop[j]) r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
+      if ((column == NULL ? c : column[c]) != lo->loop[j]) continue;
+      r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
     }
   }
   return eini_mul_overflow(offset, (int64_t)ein_dtype_size(r->dtype), &r->offset)
@@ -10138,6 +10251,21 @@ static void eini_task_cut(eini_task *t) {
 
 // ---- from statement to task ----
 
+// A task has a stride for every loop and operand: one pass over thousands of operands with as many
+// indices would take gigabytes.
+#define EINI_STRIDES_MOST ((int64_t)1 << 26)
+
+static ein_status eini_graph_lowers(const ein_graph *g, eini_diag *diag) {
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    if (((int64_t)s->noperand + 1) * s->nindex > EINI_STRIDES_MOST)
+      return eini_fail(diag, EIN_ERR_TOO_LARGE, -1, 0, "a path in steps needs less",
+                       "'%.60s' has too many indices and operands in one pass",
+                       g->tensor[s->out].name);
+  }
+  return EIN_OK;
+}
+
 // The index values an expression uses become streams that count; *e is renumbered to them.
 static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int *n) {
   eini_node *copy = EINI_NEW(a, eini_node, e->n);
@@ -10192,10 +10320,9 @@ static ein_status eini_fused_columns(const eini_lowering *lo, const eini_stmt *s
   if (*column == NULL) return EIN_ERR_NO_MEMORY;
   for (int c = 0; c < f->nindex; c++) (*column)[c] = -1;
   for (int r = 0; r < f->proj[via].rows; r++) {
-    int c = 0, k = 0;
-    while (c < f->nindex && f->proj[via].coef[(int64_t)r * f->nindex + c] == 0) c++;
-    while (k < s->nindex && s->out_map.coef[(int64_t)r * s->nindex + k] == 0) k++;
-    if (c < f->nindex && k < s->nindex) (*column)[c] = k;
+    const eini_map *x = &f->proj[via], *y = &s->out_map;
+    if (eini_map_terms(x, r) > 0 && eini_map_terms(y, r) > 0)
+      (*column)[x->term[x->first[r]].index] = y->term[y->first[r]].index;
   }
   return EIN_OK;
 }
@@ -10239,7 +10366,7 @@ typedef struct eini_epilogue {
   eini_expr e;
   int *extra;    // its operands other than the fold's result
   int *iota;     // indices it uses as values
-  int *column;   // its columns as indices of the fold
+  int *column;   // its columns as indices of the fold; NULL: no consumer
 } eini_epilogue;
 
 // Counts the epilogue's streams; ends with the number of the output's, behind `first` others.
@@ -10254,10 +10381,6 @@ static ein_status eini_epilogue_begin(const eini_lowering *lo, const eini_stmt *
     EINI_TRY(eini_epilogue_expr(lo, f, via, &ep->e, ep->extra, &t->nextra));
     EINI_TRY(eini_expr_iotas(lo->a, &ep->e, &ep->iota, &t->nepi_iota));
     EINI_TRY(eini_fused_columns(lo, s, f, via, &ep->column));
-  } else {
-    ep->column = EINI_NEW(lo->a, int, s->nindex + 1);
-    if (ep->column == NULL) return EIN_ERR_NO_MEMORY;
-    for (int i = 0; i < s->nindex; i++) ep->column[i] = i;
   }
   t->extra = first;
   t->epi_iota = first + t->nextra;
@@ -10340,12 +10463,10 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
   t->nop = s->noperand;
   t->pos = arg ? t->nop + t->niota : -1;
   EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop + t->niota + arg, t, &ep));
-  int *self = EINI_NEW(lo->a, int, s->nindex + 1);
   ein_dtype *od = EINI_NEW(lo->a, ein_dtype, s->noperand + 1);
-  if (self == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) self[i] = i;
+  if (od == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) {
-    EINI_TRY(eini_stream_tensor(lo, s, t, k, s->operand[k], &s->proj[k], self));
+    EINI_TRY(eini_stream_tensor(lo, s, t, k, s->operand[k], &s->proj[k], NULL));
     od[k] = t->ref[k].dtype;
   }
   eini_stream_iotas(lo, t, t->nop, t->niota, iota, NULL);
@@ -10717,14 +10838,37 @@ static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
 
 // ---- lowering ----
 
-static int eini_value_uses(const eini_value *v, int column) {
-  int at = eini_find_sorted(v->label, v->nlabel, column);
-  if (at < 0) return 0;
-  for (int k = 0; k < v->nop; k++) {
-    for (int r = 0; r < v->map[k].rows; r++)
-      if (v->map[k].coef[(int64_t)r * v->nlabel + at] != 0) return 1;
+// A factor of a contraction: the operands it reads, and its expression over them.
+typedef struct eini_half {
+  int nop, *op;
+  char *uses;               // per index: does an operand depend on it?
+  eini_expr expr;
+} eini_half;
+
+static ein_status eini_half_of(eini_arena *a, const eini_stmt *s, int root, eini_half *h) {
+  const eini_expr *e = &s->expr;
+  int *at = EINI_NEW(a, int, root + 1), *number = EINI_NEW(a, int, s->noperand);
+  char *need = EINI_NEW(a, char, root + 1);
+  memset(h, 0, sizeof *h);
+  h->op = EINI_NEW(a, int, s->noperand);
+  h->uses = EINI_NEW(a, char, s->nindex);
+  if (at == NULL || number == NULL || need == NULL || h->op == NULL || h->uses == NULL)
+    return EIN_ERR_NO_MEMORY;
+  eini_mark_needed(e, root, need);
+  for (int i = 0; i <= root; i++) {
+    if (!need[i]) continue;
+    if ((at[i] = eini_node_copy(a, e, i, at, &h->expr)) < 0) return EIN_ERR_NO_MEMORY;
+    if (e->node[i].op != EINI_OP_OPERAND) continue;
+    const int k = e->node[i].arg[0];
+    if (number[k] == 0) {
+      h->op[h->nop] = k;
+      number[k] = ++h->nop;
+      for (int t = 0; t < s->proj[k].first[s->proj[k].rows]; t++)
+        h->uses[s->proj[k].term[t].index] = 1;
+    }
+    h->expr.node[at[i]].arg[0] = number[k] - 1;
   }
-  return 0;
+  return EIN_OK;
 }
 
 // The pair of a fold and what is folded; *x and *y become the roots of the two factors. -1: none.
@@ -10773,14 +10917,16 @@ static int eini_plain_sum(const eini_stmt *s) {
          s->expr.node[0].op == EINI_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
 }
 
-static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
                                  ein_pair *pair, int *yes) {
   const ein_dtype t = (ein_dtype)s->expr.node[0].dtype;
   double work = 1;
   for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
   if ((work < EINI_SUM_WORK && !s->order) || work > 9e18) return EIN_OK;
-  EINI_TRY(eini_factor_value(lo->g, s, 0, &v[0]));
+  EINI_TRY(eini_half_of(lo->a, s, 0, &v[0]));
   memset(&v[1], 0, sizeof v[1]);
+  v[1].uses = EINI_NEW(lo->a, char, s->nindex);
+  if (v[1].uses == NULL) return EIN_ERR_NO_MEMORY;
   int sum = s->fold == EINI_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
   if (one < 0) return EIN_ERR_NO_MEMORY;
   v[1].expr.node[one].dtype = (unsigned char)ein_dtype_compute(t);
@@ -10791,7 +10937,7 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_val
 }
 
 // Is the statement a contraction that the kernels should be asked about? Fills the two factors.
-static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
                                       ein_pair *pair, int *yes) {
   int x = 0, y = 0, found = eini_pair_match(s, &x, &y);
   const eini_expr *e = &s->expr;
@@ -10805,12 +10951,12 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   for (int64_t i = 0; i < e->n; i++) {
     if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
   }
-  EINI_TRY(eini_factor_value(lo->g, s, x, &v[0]));
-  EINI_TRY(eini_factor_value(lo->g, s, y, &v[1]));
+  EINI_TRY(eini_half_of(lo->a, s, x, &v[0]));
+  EINI_TRY(eini_half_of(lo->a, s, y, &v[1]));
   if (v[0].nop == 0 || v[1].nop == 0) return EIN_OK;
   double m = 1, n = 1, k = 1, work = 1;
   for (int i = 0; i < s->nindex; i++) {
-    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    int p = v[0].uses[i], q = v[1].uses[i];
     double ext = (double)s->index[i].extent;
     work *= ext;
     if (work > 9e18) return EIN_OK;
@@ -10892,22 +11038,22 @@ static int eini_scaled_match(const eini_expr *e, const eini_task *t, ein_dtype t
 
 // Streams of a contraction, loops grouped, merged and ordered. t->reduced holds the group.
 static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt *s,
-                                        const eini_stmt *f, int via, const eini_value *v,
+                                        const eini_stmt *f, int via, const eini_half *v,
                                         eini_task *t) {
   eini_epilogue ep;
   t->nop = v[0].nop + v[1].nop;
   t->pos = -1;
   EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop, t, &ep));
   for (int i = 0; i < s->nindex; i++) {
-    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    int p = v[0].uses[i], q = v[1].uses[i];
     t->reduced[i] = i >= s->nfree ? EINI_GROUP_K : p && !q ? EINI_GROUP_M
                     : q && !p ? EINI_GROUP_N : EINI_GROUP_BATCH;
   }
   for (int side = 0, stream = 0; side < 2; side++) {
     t->contract->first[side] = stream;
     for (int k = 0; k < v[side].nop; k++, stream++) {
-      EINI_TRY(eini_stream_tensor(lo, s, t, stream, v[side].op[k], &v[side].map[k],
-                                  v[side].label));
+      const int op = v[side].op[k];
+      EINI_TRY(eini_stream_tensor(lo, s, t, stream, s->operand[op], &s->proj[op], NULL));
     }
   }
   EINI_TRY(eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t));
@@ -10927,7 +11073,7 @@ static ein_status eini_group_strides(eini_arena *a, const eini_task *t, int firs
 }
 
 // Is the expression the product of all its operands, each once, as they are stored?
-static int eini_is_product(const eini_value *v, const ein_dtype *dtype, ein_dtype type) {
+static int eini_is_product(const eini_half *v, const ein_dtype *dtype, ein_dtype type) {
   int seen = 0;
   for (int k = 0; k < v->nop; k++) {
     if (dtype[k] != type) return 0;
@@ -10941,7 +11087,7 @@ static int eini_is_product(const eini_value *v, const ein_dtype *dtype, ein_dtyp
   return v->nop > 1 && seen == v->nop;
 }
 
-static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_value *v,
+static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_half *v,
                                       const int *start) {
   eini_contract_task *ct = t->contract;
   for (int side = 0; side < 2; side++) {
@@ -11005,7 +11151,7 @@ static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
 // Q gets the factor with the index along which the output is densest, so that the order in which
 // the factors are written does not matter.
 static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt *s,
-                                       const eini_stmt *f, int via, eini_value *v) {
+                                       const eini_stmt *f, int via, eini_half *v) {
   const eini_stmt *last = f != NULL ? f : s;
   int64_t *stride = EINI_NEW(lo->a, int64_t, last->nindex), offset, least = INT64_MAX;
   int *column = NULL, swap = 0;
@@ -11014,12 +11160,12 @@ static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt 
                                lo->home[last->out].stride, stride, &offset));
   if (f != NULL) EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
   for (int c = 0; c < last->nindex; c++) {
-    int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : eini_value_uses(&v[0], i);
+    int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : v[0].uses[i];
     if (i < 0 || i >= s->nfree || s->index[i].extent < 2) continue;
-    if (p == eini_value_uses(&v[1], i)) continue;
+    if (p == v[1].uses[i]) continue;
     if (eini_abs64(stride[c]) < least) least = eini_abs64(stride[c]), swap = p;
   }
-  const eini_value x = v[0];
+  const eini_half x = v[0];
   if (swap) v[0] = v[1], v[1] = x;
   return EIN_OK;
 }
@@ -11036,7 +11182,7 @@ static ein_status eini_contract_extra(const eini_lowering *lo, eini_task *t) {
 
 static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
                                       int via, eini_task *t, int *yes) {
-  eini_value v[2];
+  eini_half v[2];
   ein_pair pair = EIN_PAIR_SUM_MUL;
   EINI_TRY(eini_contract_match(lo, s, v, &pair, yes));
   if (!*yes) return EIN_OK;
@@ -11135,7 +11281,7 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
       double size = 1;
       const eini_tensor *t = &g->tensor[s->operand[k]];
       for (int r = s->proj[k].rows - 1; r >= 0; r--) {
-        double x = size * fabs((double)s->proj[k].coef[(int64_t)r * s->nindex + c]);
+        double x = size * fabs((double)eini_map_coef(&s->proj[k], r, c));
         if (x > reach) reach = x;
         size *= (double)t->shape[r];
       }
@@ -11170,18 +11316,18 @@ static ein_status eini_leaf_stmt(ein_graph *g, const eini_stmt *from, const eini
   s->index[0].extent = rest ? 1 : f->leaves;
   for (int i = 0; i < n; i++) s->index[i + 1] = from->index[i];
   s->index[f->column + 1].extent = rest ? f->rest : f->size;
-  s->out_map.coef[0] = 1;
+  int *behind = EINI_NEW(&g->arena, int, n);
+  if (behind == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < n; c++) behind[c] = c + 1;
   s->out_map.offset[0] = rest ? f->leaves : 0;
-  for (int i = 0; i < from->nfree; i++) s->out_map.coef[(int64_t)(i + 1) * cols + i + 1] = 1;
+  EINI_TRY(eini_map_units(&g->arena, &s->out_map, 0, 0, from->nfree + 1));
   for (int k = 0; k < from->noperand; k++) {
-    const ein_zmap *m = &from->proj[k];
+    const eini_map *m = &from->proj[k];
+    EINI_TRY(eini_map_copy(&g->arena, &s->proj[k], m, behind));
     for (int r = 0; r < m->rows; r++) {
-      int64_t step = m->coef[(int64_t)r * n + f->column] * f->size;
-      for (int c = 0; c < n; c++) {
-        s->proj[k].coef[(int64_t)r * cols + c + 1] = m->coef[(int64_t)r * n + c];
-      }
-      s->proj[k].coef[(int64_t)r * cols] = rest ? 0 : step;
-      s->proj[k].offset[r] = m->offset[r] + (rest ? step * f->leaves : 0);
+      int64_t step = eini_map_coef(m, r, f->column) * f->size;
+      if (rest) s->proj[k].offset[r] += step * f->leaves;
+      else EINI_TRY(eini_map_set(&g->arena, &s->proj[k], r, 0, step));
     }
   }
   s->expr = from->expr;
@@ -11216,23 +11362,18 @@ static ein_status eini_leaf_split(ein_graph *g, int64_t i, const eini_leaves *f)
   t->nindex = n;
   t->index = EINI_NEW(a, eini_index, n);
   t->operand = EINI_NEW(a, int, 1);
-  t->proj = EINI_NEW(a, ein_zmap, 1);
+  t->proj = EINI_NEW(a, eini_map, 1);
   if (t->index == NULL || t->operand == NULL || t->proj == NULL) return EIN_ERR_NO_MEMORY;
   t->noperand = 1;
   t->operand[0] = out;
   for (int k = 0; k < s.nfree; k++) t->index[k] = s.index[k];
   t->index[s.nfree].name = "leaf";
   t->index[s.nfree].extent = shape[0];
-  EINI_TRY(eini_zmap_new(a, s.out_map.rows, n, &t->out_map));
-  EINI_TRY(eini_zmap_new(a, n, n, t->proj));
-  for (int r = 0; r < s.out_map.rows; r++) {
-    t->out_map.offset[r] = s.out_map.offset[r];
-    for (int k = 0; k < s.nfree; k++) {
-      t->out_map.coef[(int64_t)r * n + k] = s.out_map.coef[(int64_t)r * s.nindex + k];
-    }
-  }
-  t->proj[0].coef[s.nfree] = 1;
-  for (int k = 0; k < s.nfree; k++) t->proj[0].coef[(int64_t)(k + 1) * n + k] = 1;
+  EINI_TRY(eini_map_new(a, s.out_map.rows, n, &t->out_map));
+  EINI_TRY(eini_map_new(a, n, n, t->proj));
+  EINI_TRY(eini_map_copy(a, &t->out_map, &s.out_map, NULL));
+  EINI_TRY(eini_map_set(a, t->proj, 0, s.nfree, 1));
+  EINI_TRY(eini_map_units(a, t->proj, 1, 0, s.nfree));
   memset(&t->expr, 0, sizeof t->expr);
   int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
   if (x < 0) return EIN_ERR_NO_MEMORY;
@@ -11300,15 +11441,9 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   t->pos = s.pos;
   t->line = s.line;
   t->numpy = s.numpy;
-  for (int k = 0; k < s.nfree; k++) {
-    t->index[k] = s.index[k];
-    t->proj[0].coef[(int64_t)k * s.nfree + k] = 1;
-  }
-  for (int r = 0; r < s.out_map.rows; r++) {
-    t->out_map.offset[r] = s.out_map.offset[r];
-    for (int k = 0; k < s.nfree; k++)
-      t->out_map.coef[(int64_t)r * s.nfree + k] = s.out_map.coef[(int64_t)r * s.nindex + k];
-  }
+  for (int k = 0; k < s.nfree; k++) t->index[k] = s.index[k];
+  EINI_TRY(eini_map_units(a, &t->proj[0], 0, 0, s.nfree));
+  EINI_TRY(eini_map_copy(a, &t->out_map, &s.out_map, NULL));
   // In f64, as the fold's own division.
   int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
   int y = x < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, x, 0, 0);
@@ -11325,9 +11460,8 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   u->fold = EINI_SUM;
   u->type = type;
   EINI_TRY(eini_expr_to(a, &u->expr, type));
-  EINI_TRY(eini_zmap_new(a, s.nfree, s.nindex, &u->out_map));
-  for (int k = 0; k < s.nfree; k++) u->out_map.coef[(int64_t)k * s.nindex + k] = 1;
-  return EIN_OK;
+  EINI_TRY(eini_map_new(a, s.nfree, s.nindex, &u->out_map));
+  return eini_map_units(a, &u->out_map, 0, 0, s.nfree);
 }
 
 // Means whose sums have leaves become sums and divisions.
@@ -11365,19 +11499,21 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
     if (i >= s->nfree && s->index[i].extent == 0) return 0;
   }
   for (int k = 0; k < s->noperand; k++) {
-    const ein_zmap *m = &s->proj[k];
+    const eini_map *m = &s->proj[k];
     double size = 1;
     for (int r = 0; r < m->rows; r++) size *= (double)g->tensor[s->operand[k]].shape[r];
     if (m->rows == 0 || size <= most) continue;
-    const int64_t *last = m->coef + (int64_t)(m->rows - 1) * m->cols;
     int best = -1;  // of the indices that move the last axis the one in the least steps
-    for (int c = 0; c < m->cols; c++) {
-      if (last[c] == 0 || s->index[c].extent < 2) continue;
-      if (best < 0 || eini_abs64(last[c]) < eini_abs64(last[best])) best = c;
+    int64_t least = 0;
+    for (int e = m->first[m->rows - 1]; e < m->first[m->rows]; e++) {
+      const eini_mapterm *x = &m->term[e];
+      if (s->index[x->index].extent < 2 || (best >= 0 && eini_abs64(x->coef) >= least)) continue;
+      best = x->index;
+      least = eini_abs64(x->coef);
     }
     most = size;
     across = best >= s->nfree && s->index[best].extent >= 16;
-    *run = best < 0 || eini_abs64(last[best]) > 1 ? 1 : s->index[best].extent;
+    *run = best < 0 || least > 1 ? 1 : s->index[best].extent;
   }
   return !reduced || results < 16 ? reduced : across;
 }
@@ -11390,7 +11526,7 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
 static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
   int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EINI_SUM && eini_plain_sum(s);
   double side[2] = {1, 1}, work = 1, results = 1;
-  eini_value v[2];
+  eini_half v[2];
   *yes = 0;
   if ((pair < 0 && !sum) || s->nindex > EINI_ORDER_AXES || eini_stmt_empty(s, 0, s->nindex))
     return EIN_OK;
@@ -11409,10 +11545,10 @@ static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
   }
   for (int64_t i = 0; i < s->expr.n; i++)
     if (s->expr.node[i].op == EINI_OP_INDEX) return EIN_OK;
-  EINI_TRY(eini_factor_value(g, s, x, &v[0]));
-  EINI_TRY(eini_factor_value(g, s, y, &v[1]));
+  EINI_TRY(eini_half_of(&g->arena, s, x, &v[0]));
+  EINI_TRY(eini_half_of(&g->arena, s, y, &v[1]));
   for (int i = 0; i < s->nfree; i++) {
-    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    int p = v[0].uses[i], q = v[1].uses[i];
     if (p != q) side[q] *= (double)s->index[i].extent;
   }
   *yes = side[0] * side[1] >= 16 && work < 9e18 && v[0].nop > 0 && v[1].nop > 0 &&
@@ -11469,26 +11605,8 @@ typedef struct eini_group {
   double saved;                 // bytes of temporaries that are never stored
 } eini_group;
 
-// The index that alone, and as it is, makes a coordinate; -1: another form.
-static int eini_plain_row(const ein_zmap *m, int r) {
-  int found = -1;
-  if (m->offset[r] != 0) return -1;
-  for (int c = 0; c < m->cols; c++) {
-    int64_t k = m->coef[(int64_t)r * m->cols + c];
-    if (k != 0 && (k != 1 || found >= 0)) return -1;
-    if (k != 0) found = c;
-  }
-  return found;
-}
-
-static int eini_map_uses(const ein_zmap *m, int column) {
-  int n = 0;
-  for (int r = 0; r < m->rows; r++) n += m->coef[(int64_t)r * m->cols + column] != 0;
-  return n;
-}
-
 // Operand k of a unit: s's, then f's but the fused one. *map is its access, *column as in the unit.
-static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, const int **column) {
+static int eini_unit_operand(const eini_unit *u, int k, const eini_map **map, const int **column) {
   int f = k - u->s->noperand;
   *column = f < 0 ? NULL : u->column;
   if (f < 0) {
@@ -11501,7 +11619,7 @@ static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, co
 }
 
 static int eini_unit_reads(const eini_unit *u, int id) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   for (int k = 0, t; (t = eini_unit_operand(u, k, &m, &column)) >= 0; k++)
     if (t == id) return 1;
@@ -11534,9 +11652,9 @@ static int eini_trail_out(eini_trail *w, int u, int i) {
   int found = -1, uses = 0;
   if (i >= x->s->nfree || last->rest != EIN_REST_ERROR || t->nstmt != 1) return 0;
   for (int r = 0; r < last->out_map.rows; r++) {
-    for (int c = 0; c < last->out_map.cols; c++) {
-      int to = x->f != NULL ? x->column[c] : c;
-      if (to != i || last->out_map.coef[(int64_t)r * last->out_map.cols + c] == 0) continue;
+    for (int e = last->out_map.first[r]; e < last->out_map.first[r + 1]; e++) {
+      int c = last->out_map.term[e].index;
+      if ((x->f != NULL ? x->column[c] : c) != i) continue;
       uses++;
       if (eini_plain_row(&last->out_map, r) == c) found = r;
     }
@@ -11549,7 +11667,7 @@ static int eini_trail_out(eini_trail *w, int u, int i) {
 
 // Does unit u continue the group? It must read a tensor of the group, all of them at one index.
 static int eini_trail_next(eini_trail *w, int u) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   int found = -1;
   for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
@@ -11581,7 +11699,7 @@ typedef struct eini_bundle {
 
 static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
                                   const eini_unit *unit, int nunit, const ein_rates *rates) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   memset(w, 0, sizeof *w);
   w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
@@ -11628,7 +11746,7 @@ static void eini_bundle_unmark(const eini_trail *w, int from, int to) {
 
 // Does unit `to`, the last one of a group, read a tensor that is not stored for it?
 static int eini_bundle_ends(const eini_trail *w, int from, int to) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   for (int k = 0, t; (t = eini_unit_operand(&w->unit[to], k, &m, &column)) >= 0; k++)
     if (eini_bundle_keeps(w, t, from, to)) return 1;
@@ -11636,7 +11754,7 @@ static int eini_bundle_ends(const eini_trail *w, int from, int to) {
 }
 
 // Does a block leave only runs of less than a KiB along the innermost axis of an operand?
-static int eini_short_runs(const ein_graph *g, int tensor, const ein_zmap *m, const int *column,
+static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, const int *column,
                            int loop, int64_t block) {
   int c = m->rows == 0 ? -1 : eini_plain_row(m, m->rows - 1);
   if (c < 0 || (column != NULL ? column[c] : c) != loop) return 0;
@@ -11645,7 +11763,7 @@ static int eini_short_runs(const ein_graph *g, int tensor, const ein_zmap *m, co
 
 // What the blocks of a bundle read again, in bytes.
 static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   double again = 0;
   for (int u = b->from; u <= b->to; u++) {
@@ -11653,8 +11771,8 @@ static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
       double times = w->local[t] ? 0 : 1;
       for (int j = 0; j < b->nloop; j++) {
         int moves = 0, loop = b->loop[j][u - b->from];
-        for (int c = 0; c < m->cols; c++)
-          moves |= (column != NULL ? column[c] : c) == loop && eini_map_uses(m, c) > 0;
+        for (int e = 0; e < m->first[m->rows]; e++)
+          moves |= (column != NULL ? column[m->term[e].index] : m->term[e].index) == loop;
         if (!moves) times *= ceil((double)b->extent[j] / (double)b->block[j]);
         else if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
           times += 8;
@@ -12149,8 +12267,8 @@ static ein_status eini_watch_fail(const eini_watcher *k, const eini_exact *v, ei
   else eini_say(&m, "the exact value of '%s", out->name);
   for (int r = 0; r < s->out_map.rows; r++) {
     int64_t at = s->out_map.offset[r];
-    for (int c = 0; c < s->nfree; c++)
-      at += s->out_map.coef[(int64_t)r * s->out_map.cols + c] * k->x[c];
+    for (int e = s->out_map.first[r]; e < s->out_map.first[r + 1]; e++)
+      at += s->out_map.term[e].coef * k->x[s->out_map.term[e].index];
     eini_say(&m, "%s%lld", r == 0 ? "[" : ",", (long long)at);
   }
   eini_say(&m, s->out_map.rows > 0 ? "]'" : "'");
@@ -12402,21 +12520,14 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
   for (int k = 0; k < j->noperand; k++)
     if (j->operand[k] == i->out) *via = k;
   if (*via < 0) return 0;
-  const ein_zmap *m = &j->proj[*via];
+  const eini_map *m = &j->proj[*via];
   for (int r = 0; r < m->rows; r++) {
-    int ones = 0;
-    for (int c = 0; c < m->cols; c++) {
-      int64_t k = m->coef[(int64_t)r * m->cols + c];
-      ones += k == 1;
-      if (k != 0 && k != 1) return 0;
-      if (k == 1 && j->index[c].extent != t->shape[r]) return 0;
-      for (int r2 = 0; k == 1 && r2 < r; r2++)
-        if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
-    }
-    if (ones != 1 || m->offset[r] != 0) return 0;
-    const int64_t *row = i->out_map.coef + (int64_t)r * i->nindex;  // no axis may be reversed
-    for (int c = ones = 0; c < i->nindex; c++) ones += row[c] != 0 ? 1 + (row[c] != 1) : 0;
-    if (ones != 1) return 0;
+    int64_t coef;
+    const int c = eini_plain_row(m, r);
+    if (c < 0 || j->index[c].extent != t->shape[r]) return 0;
+    for (int r2 = 0; r2 < r; r2++)
+      if (eini_map_coef(m, r2, c) != 0) return 0;
+    if (eini_row_index(&i->out_map, r, &coef) < 0 || coef != 1) return 0;  // no axis is reversed
   }
   return 1;
 }
@@ -12539,9 +12650,9 @@ static ein_status eini_plan_identity(ein_graph *g, int tensor, int nop, eini_stm
   for (int r = 0; r < rank; r++) {
     s->index[r].name = "";
     s->index[r].extent = g->tensor[tensor].shape[r];
-    s->out_map.coef[(int64_t)r * rank + r] = 1;
-    if (nop > 0) s->proj[0].coef[(int64_t)r * rank + r] = 1;
   }
+  EINI_TRY(eini_map_units(&g->arena, &s->out_map, 0, 0, rank));
+  if (nop > 0) EINI_TRY(eini_map_units(&g->arena, &s->proj[0], 0, 0, rank));
   int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0)
                    : eini_expr_int(&g->arena, &s->expr, -1, 0);
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);
@@ -12654,7 +12765,7 @@ static int eini_task_told(const eini_task *t) {
 // ones, in a cache, count a fourth. Elements that lie apart along the chunk bring a line each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
                                 const char *local) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   double bytes = 0;
   if (eini_task_told(t)) return t->choice.seconds;
@@ -13469,15 +13580,14 @@ static double eini_stmt_flops(const eini_stmt *s) {
 }
 
 // The labels of an access, as far as its axes are plain indices, without commas.
-static void eini_say_labels(eini_text *t, const eini_stmt *s, const ein_zmap *m) {
-  int64_t n = (int64_t)m->rows * m->cols, terms = 0;
-  for (int64_t i = 0; i < n; i++) {
-    int64_t c = m->coef[i];
-    if (i % m->cols == 0) terms = 0;
-    if (c != 0 && c != 1) eini_say(t, c == -1 ? "-" : terms > 0 && c > 0 ? "+" : "");
-    if (c != 0 && c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
-    if (c != 0) eini_say(t, "%s", s->index[i % m->cols].name);
-    terms += c != 0;
+static void eini_say_labels(eini_text *t, const eini_stmt *s, const eini_map *m) {
+  for (int r = 0; r < m->rows; r++) {
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      int64_t c = m->term[e].coef;
+      if (c != 1) eini_say(t, c == -1 ? "-" : e > m->first[r] && c > 0 ? "+" : "");
+      if (c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
+      eini_say(t, "%s", s->index[m->term[e].index].name);
+    }
   }
 }
 
@@ -13776,7 +13886,7 @@ static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
 
 // ================================================================================================
 // >>request  einsum descriptors
-// Takes notation, views, monoid, map, alpha and beta; gives the statements of a graph, and a plan.
+// Takes notation, views, monoid, map, alpha and beta; gives the one statement that they mean.
 // ================================================================================================
 
 static ein_status eini_fail_space(eini_diag *d, const ein_ztensor *v, const char *name) {
@@ -13856,8 +13966,10 @@ typedef struct eini_request {
   ein_ctx *ctx;
   eini_diag *diag;
   eini_notation no;
-  eini_value *value;
-  int *axes, rank;           // label ids of the output
+  int **in;                  // label ids of the operands' axes
+  int *axes, rank;           // of the output's
+  eini_split sp;             // the product (or map) of all operands, as one statement
+  eini_member *value;        // the operands in it
   int64_t *shape;            // of the output
   ein_dtype dtype;           // logical dtype of the result
   ein_dtype meet;            // what operands promote to
@@ -13886,28 +13998,6 @@ static int eini_request_reduces(const eini_request *r) {
     reduces |= !kept;
   }
   return reduces;
-}
-
-// A fold asked for is taken of single values too, so that a result does not depend on whether an
-// index of extent 1 is there: then the first operand has one, beyond those of the expression.
-static ein_status eini_request_lone(eini_request *r, ein_graph *g) {
-  eini_value *v = &r->value[0];
-  r->lone = r->d->monoid != NULL && !r->sums && !r->norm && !eini_request_reduces(r);
-  if (!r->lone) return EIN_OK;
-  int *label = EINI_NEW(&g->arena, int, v->nlabel + 1);
-  ein_zmap map;
-  if (label == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(&g->arena, v->map->rows, v->nlabel + 1, &map));
-  for (int c = 0; c < v->nlabel; c++) {
-    label[c] = v->label[c];
-    for (int row = 0; row < map.rows; row++)
-      map.coef[(int64_t)row * map.cols + c] = v->map->coef[(int64_t)row * v->nlabel + c];
-  }
-  for (int row = 0; row < map.rows; row++) map.offset[row] = v->map->offset[row];
-  label[v->nlabel++] = r->no.nlabel;
-  v->label = label;
-  v->map[0] = map;
-  return EIN_OK;
 }
 
 // What all operands (and a dtype t, or none) promote to. As in NumPy the highest comes first: u8,
@@ -13949,13 +14039,13 @@ static ein_status eini_request_read(eini_request *r, ein_graph *g) {
   const ein_einsum_desc *d = r->d;
   r->no.arena = &g->arena;
   r->no.diag = r->diag;
-  EINI_TRY(eini_notation_read(&r->no, d, &r->value, &r->axes, &r->rank));
+  EINI_TRY(eini_notation_read(&r->no, d, &r->in, &r->axes, &r->rank));
   r->shape = EINI_NEW(&g->arena, int64_t, r->rank);
   if (r->shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.label[r->axes[a]].extent;
   r->meet = eini_meet_all(d->nin, d->in, EIN_NONE);
   EINI_TRY(eini_request_fold(r, g));
-  EINI_TRY(eini_request_lone(r, g));
+  r->lone = d->monoid != NULL && !r->sums && !r->norm && !eini_request_reduces(r);
   return d->map != NULL ? eini_request_map(r, g) : EIN_OK;
 }
 
@@ -13970,74 +14060,78 @@ static void eini_request_widen(eini_request *r) {
   if (r->sums && r->meet != EIN_BOOL) r->fold = EINI_SUM;
 }
 
-// Operands as expressions: converted to the common dtype (NumPy casts before it multiplies) and
-// conjugated where asked.
-static ein_status eini_request_leaf(eini_request *r, ein_graph *g, int k, eini_expr *e) {
+// Operands as nodes: converted to the common dtype (NumPy casts before it multiplies) and
+// conjugated where asked. -1 when out of memory.
+static int eini_request_leaf(eini_request *r, ein_graph *g, int k) {
+  eini_expr *e = &r->sp.w.expr;
   ein_dtype t = r->d->in[k].dtype;
-  int id = eini_expr_add(&g->arena, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  int id = eini_expr_add(&g->arena, e, EINI_OP_OPERAND, -1, k, 0, 0);
   if (id >= 0 && r->d->map == NULL && ein_dtype_compute(t) != ein_dtype_compute(r->meet)) {
     id = eini_expr_add(&g->arena, e, EINI_OP_CAST, -1, id, 0, 0);
     if (id >= 0) e->node[id].dtype = (unsigned char)r->meet;
   }
   if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX)
     id = eini_expr_add(&g->arena, e, EINI_OP_CONJ, -1, id, 0, 0);
-  return id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+  return id;
 }
 
-static ein_status eini_split_init(eini_request *r, ein_graph *g, eini_split *sp) {
-  memset(sp, 0, sizeof *sp);
-  sp->g = g;
-  sp->diag = r->diag;
-  sp->nlabel = r->no.nlabel + r->lone;
-  eini_index *label = EINI_NEW(&g->arena, eini_index, sp->nlabel);
-  char *names = EINI_NEW(&g->arena, char, (int64_t)sp->nlabel * 16);
-  sp->local = EINI_NEW(&g->arena, int, sp->nlabel);
-  if (label == NULL || names == NULL || sp->local == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < r->no.nlabel; i++) {
-    label[i].extent = r->no.label[i].extent;
-    label[i].name = eini_label_text(r->no.label[i].key, names + (size_t)i * 16, 16, r->no.is_text);
+// The indices of the statement. A fold asked for is taken of single values too, so that a result
+// does not depend on whether an index of extent 1 is there: then there is one beyond those of the
+// expression.
+static ein_status eini_request_indices(eini_request *r, ein_graph *g, eini_stmt *w) {
+  const int n = r->no.nlabel;
+  char *names = EINI_NEW(&g->arena, char, (int64_t)n * 16);
+  w->nindex = n + r->lone;
+  w->index = EINI_NEW(&g->arena, eini_index, w->nindex);
+  if (w->index == NULL || names == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) {
+    w->index[i].extent = r->no.label[i].extent;
+    w->index[i].name = eini_label_text(r->no.label[i].key, names + (size_t)i * 16, 16,
+                                       r->no.is_text);
   }
-  for (int i = 0; i < sp->nlabel; i++) sp->local[i] = -1;
-  if (r->lone) label[r->no.nlabel].extent = 1, label[r->no.nlabel].name = "_";
-  sp->label = label;
-  sp->fold = r->fold;
-  sp->join = EINI_OP_MUL;
-  sp->rates = r->d->options.deterministic ? NULL : eini_rates_of(r->ctx);
-  sp->numpy = r->d->map == NULL;  // a map is of the language: its booleans are counted
-  sp->pos = -1;
+  if (r->lone) w->index[n].extent = 1, w->index[n].name = "_";
   return EIN_OK;
 }
 
-// One pass over all operands with a map of the user's: the values become one.
-static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value *all) {
+// The statement of a request, of tensors 0, 1, .. Axes of extent 1 under a longer label broadcast.
+static ein_status eini_request_stmt(eini_request *r, ein_graph *g) {
   const ein_einsum_desc *d = r->d;
   eini_arena *a = &g->arena;
-  memset(all, 0, sizeof *all);
-  int64_t total = 0;
-  for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
-  all->label = EINI_NEW(a, int, total);
-  all->op = EINI_NEW(a, int, d->nin);
-  all->map = EINI_NEW(a, ein_zmap, d->nin);
-  if (all->label == NULL || all->op == NULL || all->map == NULL) return EIN_ERR_NO_MEMORY;
-  int n = 0;
+  eini_stmt w;
+  memset(&w, 0, sizeof w);
+  EINI_TRY(eini_request_indices(r, g, &w));
+  w.noperand = d->nin;
+  w.operand = EINI_NEW(a, int, d->nin);
+  w.proj = EINI_NEW(a, eini_map, d->nin);
+  r->value = EINI_NEW(a, eini_member, d->nin);
+  if (w.operand == NULL || w.proj == NULL || r->value == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nin; k++) {
-    for (int c = 0; c < r->value[k].nlabel; c++) all->label[n++] = r->value[k].label[c];
+    w.operand[k] = k;
+    EINI_TRY(eini_map_new(a, d->in[k].rank, w.nindex, &w.proj[k]));
+    for (int x = 0; x < d->in[k].rank; x++)
+      if (d->in[k].shape[x] == w.index[r->in[k][x]].extent)
+        EINI_TRY(eini_map_set(a, &w.proj[k], x, r->in[k][x], 1));
   }
-  all->nlabel = eini_sort_unique(all->label, n);
-  all->nop = d->nin;
+  w.fold = r->fold;
+  w.numpy = d->map == NULL;  // a map is of the language: its booleans are counted
+  w.pos = -1;
+  r->sp.g = g;
+  r->sp.diag = r->diag;
+  r->sp.join = EINI_OP_MUL;
+  r->sp.rates = d->options.deterministic ? NULL : eini_rates_of(r->ctx);
+  EINI_TRY(eini_split_begin(&r->sp, &w));
   for (int k = 0; k < d->nin; k++) {
-    const eini_value *v = &r->value[k];
-    all->op[k] = v->op[0];
-    EINI_TRY(eini_zmap_new(a, v->map->rows, all->nlabel, &all->map[k]));
-    for (int row = 0; row < v->map->rows; row++) {
-      for (int c = 0; c < v->nlabel; c++) {
-        all->map[k].coef[(int64_t)row * all->nlabel +
-                         eini_find_sorted(all->label, all->nlabel, v->label[c])] =
-            v->map->coef[(int64_t)row * v->nlabel + c];
-      }
-    }
+    const int id = eini_request_leaf(r, g, k);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_member_of(&r->sp, id, &r->value[k]));
   }
-  all->expr = r->map;
+  if (!r->lone) return EIN_OK;
+  eini_member *v = &r->value[0];
+  int *label = EINI_NEW(a, int, v->nlabel + 1);
+  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < v->nlabel; i++) label[i] = v->label[i];
+  label[v->nlabel++] = r->no.nlabel;
+  v->label = label;
   return EIN_OK;
 }
 
@@ -14201,7 +14295,7 @@ static int eini_request_splits(const eini_request *r, const ein_graph *g) {
 
 // The path of a request. *way becomes what can be done.
 static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net *net,
-                                    eini_split *sp, eini_path *path, eini_way *way) {
+                                    eini_path *path, eini_way *way) {
   const ein_einsum_desc *d = r->d;
   eini_path_opts opts;
   EINI_TRY(eini_path_options(r->ctx, r->diag, &d->options, &opts, way));
@@ -14220,7 +14314,7 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
   } else {
     *way = EINI_WAY_UNSPLIT;
   }
-  sp->fastest = *way == EINI_WAY_FASTEST;
+  r->sp.fastest = *way == EINI_WAY_FASTEST;
   if (*way != EINI_WAY_UNSPLIT) return EIN_OK;
   p->unsplit = 1;
   path->flops = p->info.naive_flops;
@@ -14230,85 +14324,84 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
   return EIN_OK;
 }
 
-// |x|^2 of a value: what a norm adds up.
-static ein_status eini_value_square(ein_graph *g, eini_value *v) {
-  int x = (int)v->expr.n - 1;
-  x = eini_expr_add(&g->arena, &v->expr, EINI_OP_ABS, -1, x, 0, 0);
-  x = x < 0 ? -1 : eini_expr_add(&g->arena, &v->expr, EINI_OP_SQUARE, -1, x, 0, 0);
-  return x < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+// A member as a node of its own.
+static ein_status eini_member_wrap(eini_split *sp, int node, eini_member *m) {
+  int *root = EINI_NEW(&sp->g->arena, int, 1);
+  if (root == NULL || node < 0) return EIN_ERR_NO_MEMORY;
+  *root = node;
+  m->root = root;
+  m->nroot = 1;
+  return EIN_OK;
 }
 
-// The product (or map) of all values, as one.
-static ein_status eini_request_value(eini_request *r, ein_graph *g, eini_split *sp,
-                                     eini_value *all) {
-  if (r->d->map == NULL) EINI_TRY(eini_value_join(sp, r->d->nin, r->value, NULL, all));
-  else EINI_TRY(eini_request_mapped(r, g, all));
-  return r->norm ? eini_value_square(g, all) : EIN_OK;
+// The product (or map) of all values, as one; of a norm |x|^2, which it adds up.
+static ein_status eini_request_value(eini_request *r, eini_member *all) {
+  eini_split *sp = &r->sp;
+  eini_arena *a = &sp->g->arena;
+  EINI_TRY(eini_member_join(sp, r->d->nin, r->value, NULL, all));
+  if (r->d->map == NULL && !r->norm) return EIN_OK;
+  int x = -1;
+  if (r->d->map == NULL) x = eini_member_root(sp, all);
+  else EINI_TRY(eini_expr_append(a, &r->map, &sp->w.expr, &x));
+  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EINI_OP_ABS, -1, x, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EINI_OP_SQUARE, -1, x, 0, 0);
+  return eini_member_wrap(sp, x, all);
 }
 
 // Statements of the product (or map) of all values into *out. With `all`, that value, whose labels
 // are the output's, and no statement.
-static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_value *out,
-                                    ein_rest rest, eini_value *all) {
-  ein_graph *g = p->graph;
+static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_member *out,
+                                    ein_rest rest, eini_member *all) {
   const ein_einsum_desc *d = r->d;
-  eini_split sp;
+  eini_split *sp = &r->sp;
   eini_net net;
   eini_way way;
-  EINI_TRY(eini_split_init(r, g, &sp));
-  EINI_TRY(eini_net_build(&g->arena, &sp, d->nin, r->value, out, &net));
+  EINI_TRY(eini_net_build(&sp->g->arena, sp, d->nin, r->value, out, &net));
   eini_path *path = p->path = EINI_NEW(&p->arena, eini_path, 1);
   if (path == NULL) return EIN_ERR_NO_MEMORY;
   p->npath = 1;
   // As opt_einsum: a product for every operand but one, a sum if operands share a label.
   double naive = 1;
   int total = 0;
-  for (int i = 0; i < sp.nlabel; i++) naive *= (double)sp.label[i].extent;
+  for (int i = 0; i < sp->w.nindex; i++) naive *= (double)sp->w.index[i].extent;
   for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
   p->info.naive_flops = naive * ((d->nin > 1 ? d->nin - 1 : 1) + (total > r->no.nlabel));
-  EINI_TRY(eini_request_path(r, p, &net, &sp, path, &way));
+  EINI_TRY(eini_request_path(r, p, &net, path, &way));
   if (way != EINI_WAY_UNSPLIT && all == NULL)
-    EINI_TRY(eini_split_best(&sp, &net, r->value, out, path, rest));
-  EINI_TRY(eini_plan_path_info(p, path, out->op[0]));
-  if (all != NULL) return eini_request_value(r, g, &sp, all);
+    EINI_TRY(eini_split_best(sp, &net, r->value, out, path, rest));
+  EINI_TRY(eini_plan_path_info(p, path, sp->w.operand[eini_member_operand(sp, out)]));
+  if (all != NULL) return eini_request_value(r, all);
   if (way != EINI_WAY_UNSPLIT) return EIN_OK;
-  eini_value one;
-  const eini_value **list = EINI_NEW(&g->arena, const eini_value *, d->nin);
+  eini_member one;
+  const eini_member **list = EINI_NEW(&sp->g->arena, const eini_member *, d->nin);
   if (list == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nin; k++) list[k] = &r->value[k];
-  if (d->map == NULL && !r->norm) return eini_emit_stmt(&sp, out, d->nin, list, rest);
-  EINI_TRY(eini_request_value(r, g, &sp, &one));
+  if (d->map == NULL && !r->norm) return eini_emit_stmt(sp, out, d->nin, list, rest);
+  EINI_TRY(eini_request_value(r, &one));
   list[0] = &one;
-  return eini_emit_stmt(&sp, out, 1, list, rest);
+  return eini_emit_stmt(sp, out, 1, list, rest);
 }
 
 // What follows the fold, at the places the output's map reaches: D = alpha*T + where(beta == 0, 0,
 // beta*C) + what was there, T of a dtype being the fold's result, its root for a norm, or the value
 // itself where nothing is folded. Each term where asked for.
-static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_value *t,
-                                      ein_dtype dtype, const eini_value *target, int c, int old,
+static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_member *t,
+                                      ein_dtype dtype, const eini_member *target, int c, int old,
                                       ein_rest rest) {
   ein_graph *g = p->graph;
   const ein_einsum_desc *d = r->d;
   eini_arena *a = &g->arena;
-  eini_value all = *target;
-  eini_expr *e = &all.expr;
-  const eini_value *one = &all;
-  eini_split sp;
-  int alpha = -1, beta = -1;
+  eini_split *sp = &r->sp;
+  eini_expr *e = &sp->w.expr;
+  eini_member all = *target, made;
+  const eini_member *one = &all;
+  int alpha = -1, beta = -1, x = eini_member_root(sp, t);
+  const int out = eini_member_operand(sp, target);
   // Of both dtypes, so that a real factor of integers in a real output stays what it is.
-  ein_dtype pt = ein_dtype_promote(dtype, g->tensor[target->op[0]].dtype);
+  ein_dtype pt = ein_dtype_promote(dtype, g->tensor[sp->w.operand[out]].dtype);
   if (eini_kind_of(pt) < EINI_KREAL) pt = pt == EIN_BOOL ? EIN_BOOL : EIN_I64;
   if (d->alpha.set) EINI_TRY(eini_graph_add_param(g, "alpha", 5, pt, d->alpha, &alpha));
   if (d->beta.set) EINI_TRY(eini_graph_add_param(g, "beta", 4, pt, d->beta, &beta));
-  all.op = EINI_NEW(a, int, t->nop + 2);
-  all.map = EINI_NEW(a, ein_zmap, t->nop + 2);
-  if (all.op == NULL || all.map == NULL) return EIN_ERR_NO_MEMORY;
-  all.nop = t->nop;
-  memcpy(all.op, t->op, (size_t)t->nop * sizeof *t->op);
-  memcpy(all.map, t->map, (size_t)t->nop * sizeof *t->map);
-  *e = t->expr;
-  int x = (int)e->n - 1;
   if (r->norm && x >= 0) x = eini_expr_add(a, e, EINI_OP_SQRT, -1, x, 0, 0);
   if (alpha >= 0) {
     int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
@@ -14316,9 +14409,7 @@ static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_v
   }
   for (int k = 0; k < 2; k++) {
     if (k == 0 ? beta < 0 : old < 0) continue;
-    int w = eini_expr_add(a, e, EINI_OP_OPERAND, -1, all.nop, 0, 0);
-    all.op[all.nop] = k == 0 ? c : old;
-    all.map[all.nop++] = target->map[0];
+    int w = eini_split_operand(sp, k == 0 ? c : old, &sp->w.proj[out]);
     if (k == 0) {
       int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0), z = eini_expr_int(a, e, -1, 0);
       int q = eini_expr_pair(a, e, EINI_OP_EQ, b, z), m = eini_expr_pair(a, e, EINI_OP_MUL, b, w);
@@ -14326,14 +14417,13 @@ static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_v
     }
     x = eini_expr_pair(a, e, EINI_OP_ADD, x, w);
   }
-  if (x < 0) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_split_init(r, g, &sp));
-  if (rest != EIN_REST_ZERO || p->alias < 0) return eini_emit_stmt(&sp, target, 1, &one, rest);
-  eini_value made;  // before zeros go over what is read
-  EINI_TRY(eini_temp_value(&sp, t->nlabel, t->label, &made));
-  EINI_TRY(eini_emit_stmt(&sp, &made, 1, &one, EIN_REST_ERROR));
+  EINI_TRY(eini_member_wrap(sp, x, &all));
+  if (rest != EIN_REST_ZERO || p->alias < 0) return eini_emit_stmt(sp, target, 1, &one, rest);
+  // Before zeros go over what is read.
+  EINI_TRY(eini_temp_member(sp, t->nlabel, t->label, &made));
+  EINI_TRY(eini_emit_stmt(sp, &made, 1, &one, EIN_REST_ERROR));
   one = &made;
-  return eini_emit_stmt(&sp, target, 1, &one, rest);
+  return eini_emit_stmt(sp, target, 1, &one, rest);
 }
 
 // The dtype einsum gives for a fold over operands that promote to `meet`, or over a map.
@@ -14388,7 +14478,7 @@ static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const ch
 }
 
 // Is each result made of one element of each operand, in one step, so that what follows is too?
-static int eini_request_direct(const eini_request *r, const eini_value *target) {
+static int eini_request_direct(const eini_request *r, const eini_member *target) {
   if (r->norm || r->lone || eini_request_reduces(r) || (r->d->nin > 2 && r->d->map == NULL))
     return 0;
   for (int c = 0; c < target->nlabel; c++) {
@@ -14398,6 +14488,19 @@ static int eini_request_direct(const eini_request *r, const eini_value *target) 
     if (!held) return 0;
   }
   return 1;
+}
+
+// Where the output is written: the labels of its axes, and the map from labels to them.
+static ein_status eini_request_target(const eini_request *r, ein_graph *g, int **label,
+                                      eini_map *map) {
+  *label = EINI_NEW(&g->arena, int, r->rank);
+  if (*label == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_map_new(&g->arena, r->rank, r->sp.w.nindex, map));
+  for (int a = 0; a < r->rank; a++) {
+    (*label)[a] = r->axes[a];
+    EINI_TRY(eini_map_set(&g->arena, map, a, r->axes[a], 1));
+  }
+  return EIN_OK;
 }
 
 // The statements of a request, into p->graph. view gets the layout of each tensor.
@@ -14416,10 +14519,13 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   EINI_TRY(eini_request_dtype(r, g));
   EINI_TRY(eini_check_out(r, d->out, "the output"));
   eini_request_widen(r);
-  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_request_leaf(r, g, k, &r->value[k].expr));
-  eini_value target, temp;
-  EINI_TRY(eini_value_axes(&r->no, 0, r->rank, NULL, r->axes, &target));
-  int repeated = target.nlabel < r->rank;
+  EINI_TRY(eini_request_stmt(r, g));
+  eini_split *sp = &r->sp;
+  eini_member target, temp;
+  eini_map map;
+  int *label;
+  EINI_TRY(eini_request_target(r, g, &label, &map));
+  const int nlabel = eini_sort_unique(label, r->rank), repeated = nlabel < r->rank;
   ein_rest rest = repeated ? d->rest : EIN_REST_ERROR;
   if (d->beta.set && d->c != NULL) {
     EINI_TRY(eini_check_out(r, d->c, "C"));
@@ -14437,7 +14543,7 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
       eini_graph_add_tensor(g, "out", 3, EIN_ROLE_OUTPUT, d->out->dtype, r->rank, r->shape, &out));
   view[out] = d->out;
   p->keeps = rest == EIN_REST_KEEP || p->alias >= 0;
-  target.op[0] = out;
+  EINI_TRY(eini_member_new(sp, out, &map, nlabel, label, &target));
   if (!d->alpha.set && !d->beta.set && old < 0 && !r->norm)
     return eini_request_emit(r, p, &target, rest, NULL);
   if (eini_request_direct(r, &target)) {
@@ -14445,7 +14551,6 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
     const ein_dtype dtype = ein_dtype_compute(d->map == NULL ? r->meet : r->dtype);
     return eini_request_finish(r, p, &temp, dtype, &target, c, old, rest);
   }
-  eini_split sp;
   int *order = EINI_NEW(&g->arena, int, r->rank), n = 0;  // of the temporary, as in the output
   if (order == NULL) return EIN_ERR_NO_MEMORY;
   for (int a = 0; a < r->rank; a++) {
@@ -14453,10 +14558,10 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
     for (int b = 0; b < n; b++) known |= order[b] == r->axes[a];
     if (!known) order[n++] = r->axes[a];
   }
-  EINI_TRY(eini_split_init(r, g, &sp));
-  EINI_TRY(eini_temp_value(&sp, n, order, &temp));
+  EINI_TRY(eini_temp_member(sp, n, order, &temp));
   EINI_TRY(eini_request_emit(r, p, &temp, EIN_REST_ERROR, NULL));
-  return eini_request_finish(r, p, &temp, g->tensor[temp.op[0]].dtype, &target, c, old, rest);
+  const int made = sp->w.operand[eini_member_operand(sp, &temp)];
+  return eini_request_finish(r, p, &temp, g->tensor[made].dtype, &target, c, old, rest);
 }
 
 // The plan of a request starts empty: a graph with the ctx's registrations.
@@ -14600,12 +14705,6 @@ static ein_status eini_order_check(ein_ctx *ctx, const ein_options *o) {
                    ctx->kernels[0]->name);
 }
 
-// Says why where statements of a graph were too large to be made.
-static ein_status eini_graph_full(ein_ctx *ctx, const ein_graph *g, ein_status st) {
-  if (st != EIN_ERR_TOO_LARGE || g->arena.cells <= EINI_CELLS_MOST) return st;
-  return eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "too many indices and operands in one plan");
-}
-
 static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan *p) {
   eini_request r;
   memset(&r, 0, sizeof r);
@@ -14618,9 +14717,10 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   if (view == NULL) return EIN_ERR_NO_MEMORY;
   p->may_overlap = d->options.may_overlap;
   EINI_TRY(eini_order_check(ctx, &d->options));
-  EINI_TRY(eini_graph_full(ctx, p->graph, eini_request_graph(&r, p, view)));
+  EINI_TRY(eini_request_graph(&r, p, view));
   if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
   if (d->options.deterministic) EINI_TRY(eini_order_graph(p->graph));
+  EINI_TRY(eini_graph_lowers(p->graph, eini_diag_of(ctx)));
   return eini_plan_build(p, 0, NULL, view);
 }
 
@@ -14695,14 +14795,15 @@ static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   s->operand = own.operand;
   s->proj = own.proj;
   s->out_map = own.out_map;
-  eini_zmap_fill(&s->out_map, &from->out_map);
+  EINI_TRY(eini_map_copy(a, &s->out_map, &from->out_map, NULL));
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
     s->index[i].extent = from->index[i].extent;
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
-  for (int k = 0; k < from->noperand; k++) eini_zmap_fill(&s->proj[k], &from->proj[k]);
+  for (int k = 0; k < from->noperand; k++)
+    EINI_TRY(eini_map_copy(a, &s->proj[k], &from->proj[k], NULL));
   s->expr.node = EINI_NEW(a, eini_node, from->expr.n);
   s->expr.list = EINI_NEW(a, int, from->expr.nlist);
   if (s->expr.node == NULL || s->expr.list == NULL) return EIN_ERR_NO_MEMORY;
@@ -14824,7 +14925,8 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
   (*p)->may_overlap = o->may_overlap;
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
-  EINI_TRY(eini_graph_full(ctx, (*p)->graph, eini_plan_statements(ctx, *p, graph, o)));
+  EINI_TRY(eini_plan_statements(ctx, *p, graph, o));
+  EINI_TRY(eini_graph_lowers((*p)->graph, eini_diag_of(ctx)));
   return eini_plan_build(*p, nlayout, layout, NULL);
 }
 
@@ -14991,8 +15093,7 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
   const ein_ztensor **view = NULL;
   if (j->desc->graph != NULL) {
     EINI_TRY(eini_graph_copy_head(p->graph, j->desc->graph));
-    EINI_TRY(eini_graph_full(j->ctx, p->graph,
-                             eini_plan_statements(j->ctx, p, j->desc->graph, o)));
+    EINI_TRY(eini_plan_statements(j->ctx, p, j->desc->graph, o));
   } else {
     ein_einsum_desc d = *j->desc->einsum;
     d.options = *o;
@@ -15004,7 +15105,7 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
     r.diag = eini_diag_of(j->ctx);
     view = EINI_NEW(&p->arena, const ein_ztensor *, room);
     if (view == NULL) return EIN_ERR_NO_MEMORY;
-    EINI_TRY(eini_graph_full(j->ctx, p->graph, eini_request_graph(&r, p, view)));
+    EINI_TRY(eini_request_graph(&r, p, view));
     if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
     if (o->deterministic) EINI_TRY(eini_order_graph(p->graph));
   }
@@ -15155,10 +15256,10 @@ static int eini_fit_read(const eini_fit_nest *n, int t) {
 static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, int axis);
 
 // The row of a map that is the index alone; -2: it stands in other places, -1: in none.
-static int eini_fit_plain(const eini_stmt *s, const ein_zmap *m, const int64_t *shape, int index) {
+static int eini_fit_plain(const eini_stmt *s, const eini_map *m, const int64_t *shape, int index) {
   int found = -1;
   for (int r = 0; r < m->rows; r++) {
-    if (m->coef[(int64_t)r * m->cols + index] == 0) continue;
+    if (eini_map_coef(m, r, index) == 0) continue;
     if (found >= 0 || eini_plain_row(m, r) != index || shape[r] != s->index[index].extent)
       return -2;
     found = r;
@@ -15255,7 +15356,7 @@ static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, 
     const eini_stmt *s = &g->stmt[u];
     for (int k = -1; k < s->noperand; k++) {
       if ((k < 0 ? s->out : s->operand[k]) != t) continue;
-      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
       int index = eini_plain_row(m, axis);
       if (index < 0 || eini_fit_plain(s, m, g->tensor[t].shape, index) != axis ||
           (k < 0 && index >= s->nfree) || !eini_fit_mark_index(n, c, u, index)) {
@@ -15463,7 +15564,7 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
 }
 
 // Elements of an access within one slice.
-static double eini_fit_access(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+static double eini_fit_access(const eini_fit_nest *n, int u, int t, const eini_map *m) {
   const eini_stmt *s = &n->b->g->stmt[u];
   const eini_tensor *x = &n->b->g->tensor[t];
   double all = 1, seen = 1;
@@ -15500,7 +15601,7 @@ static int64_t eini_fit_inside(const eini_fit_job *j, const eini_fit_nest *n) {
 }
 
 // Bytes an access moves in all slices together: a tensor is read again by loops it lacks.
-static double eini_fit_traffic(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+static double eini_fit_traffic(const eini_fit_nest *n, int u, int t, const eini_map *m) {
   const eini_tensor *x = &n->b->g->tensor[t];
   double bytes = (double)ein_dtype_size(x->dtype);
   for (int r = 0; r < x->rank; r++) bytes *= (double)x->shape[r];
@@ -15840,17 +15941,17 @@ static void eini_fit_layout_free(eini_fit_layout *f) {
 // ---- views ----
 
 // Is access m of statement s ever made? Results of empty folds are written, too.
-static int eini_fit_touches(const eini_stmt *s, const ein_zmap *m) {
+static int eini_fit_touches(const eini_stmt *s, const eini_map *m) {
   return !eini_stmt_empty(s, 0, m == &s->out_map ? s->nfree : s->nindex);
 }
 
 // How an access of statement u moves with the loops: coef[row * nloop + loop].
-static void eini_fit_moves(const eini_fit_nest *n, int u, const ein_zmap *m, int64_t *coef) {
+static void eini_fit_moves(const eini_fit_nest *n, int u, const eini_map *m, int64_t *coef) {
   int still = !eini_fit_touches(&n->b->g->stmt[u], m);  // its coefficients may be any numbers
   for (int r = 0; r < m->rows; r++) {
     for (int l = 0; l < n->nloop; l++) {
       int c = n->cls[l]->col[u - n->from];
-      coef[r * n->nloop + l] = c < 0 || still ? 0 : m->coef[(int64_t)r * m->cols + c];
+      coef[r * n->nloop + l] = c < 0 || still ? 0 : eini_map_coef(m, r, c);
     }
   }
 }
@@ -15866,7 +15967,7 @@ static void eini_fit_steps(const eini_fit_nest *n, const int64_t *coef, int rank
 
 // Finds or adds the view of tensor t that moves like access m of statement u. *id is its number.
 static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
-                                   const ein_zmap *m, int *id) {
+                                   const eini_map *m, int *id) {
   const eini_tensor *x = &w->f->base.g->tensor[t];
   int64_t cells = (int64_t)x->rank * w->n.nloop;
   int64_t *coef = EINI_NEW(&w->f->arena, int64_t, cells);
@@ -15987,14 +16088,14 @@ static ein_status eini_fit_extents(const eini_fit_maker *w, int u, eini_arena *a
 }
 
 // Widens rows [lo, hi] of a view by what access m reaches in the slice.
-static ein_status eini_fit_reach(const eini_fit_maker *w, int u, const ein_zmap *m, eini_arena *a,
+static ein_status eini_fit_reach(const eini_fit_maker *w, int u, const eini_map *m, eini_arena *a,
                                  int64_t *lo, int64_t *hi) {
   int64_t *e, x, y;
   if (!eini_fit_touches(&w->n.b->g->stmt[u], m)) return EIN_OK;
   EINI_TRY(eini_fit_extents(w, u, a, &e));
   for (int i = 0; i < m->cols; i++) e[i] = eini_max64(e[i], 1);  // folded ones do not matter
   for (int r = 0; r < m->rows; r++) {
-    EINI_TRY(eini_zmap_row_range(m->coef + (int64_t)r * m->cols, m->cols, m->offset[r], e, &x, &y));
+    EINI_TRY(eini_map_row_range(m, r, e, &x, &y));
     lo[r] = eini_min64(lo[r], x);
     hi[r] = eini_max64(hi[r], y);
   }
@@ -16020,7 +16121,7 @@ static ein_status eini_fit_box(const eini_fit_maker *w, int kind, int id, eini_a
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
     for (int k = kind == 0 ? 0 : -1; k < (kind == 0 ? s->noperand : 0); k++) {
-      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
       if ((k < 0 ? s->out : s->operand[k]) != t) continue;
       eini_fit_moves(n, u, m, mine);
       if (memcmp(mine, coef, (size_t)x->rank * (size_t)n->nloop * sizeof *coef) == 0)
@@ -16129,11 +16230,11 @@ static ein_status eini_fit_origins(const eini_fit_maker *w, int u, eini_arena *a
       c->state[k] = w->r->part[part + k].sub;
     s->carry = c;
   }
-  return eini_block_expr(a, &from->expr, param, &s->expr);
+  return eini_expr_shift(a, &from->expr, param, &s->expr);
 }
 
 // Which view an access to a tensor outside goes through.
-static int eini_fit_port_find(const eini_fit_maker *w, int u, int t, const ein_zmap *m,
+static int eini_fit_port_find(const eini_fit_maker *w, int u, int t, const eini_map *m,
                               int64_t *mine) {
   eini_fit_moves(&w->n, u, m, mine);
   size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *mine;
@@ -16174,18 +16275,19 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u, int64_t 
     s->index[i].name = from->index[i].name;
     s->index[i].extent = e[i];
   }
-  eini_zmap_fill(&s->out_map, &from->out_map);
+  const int empty = eini_stmt_empty(s, 0, s->nindex);
+  EINI_TRY(eini_map_copy(a, &s->out_map, &from->out_map, NULL));
   for (int i = 0; i < w->r->nin + w->r->nout + w->r->npart; i++) {
     int sub = i < w->r->nin ? -1 : i < w->r->nin + w->r->nout ? w->r->out[i - w->r->nin].sub
                                           : w->r->part[i - w->r->nin - w->r->nout].sub;
     for (int r = 0; r < s->out_map.rows && sub == to; r++) s->out_map.offset[r] -= low[i][r];
   }
   for (int k = 0; k < from->noperand; k++) {
-    eini_zmap_fill(&s->proj[k], &from->proj[k]);
+    EINI_TRY(eini_map_copy(a, &s->proj[k], &from->proj[k], NULL));
     for (int r = 0; r < s->proj[k].rows && lo[k] != NULL; r++) s->proj[k].offset[r] -= lo[k][r];
-    EINI_TRY(eini_map_bounds(&s->proj[k], s->index, g->tensor[operand[k]].shape, a, &row, &bad));
+    if (!empty) EINI_TRY(eini_map_bounds(&s->proj[k], e, g->tensor[operand[k]].shape, &row, &bad));
   }
-  EINI_TRY(eini_map_bounds(&s->out_map, s->index, g->tensor[to].shape, a, &row, &bad));
+  if (!empty) EINI_TRY(eini_map_bounds(&s->out_map, e, g->tensor[to].shape, &row, &bad));
   return eini_fit_origins(w, u, a, s);
 }
 
@@ -16241,10 +16343,9 @@ static ein_status eini_fit_each(ein_graph *g, int out, int nop, const int *op, e
   for (int r = 0; r < rank; r++) {
     (*s)->index[r].name = "";
     (*s)->index[r].extent = g->tensor[out].shape[r];
-    (*s)->out_map.coef[(int64_t)r * rank + r] = 1;
-    for (int k = 0; k < nop; k++) (*s)->proj[k].coef[(int64_t)r * rank + r] = 1;
   }
-  return EIN_OK;
+  for (int k = 0; k < nop; k++) EINI_TRY(eini_map_units(&g->arena, &(*s)->proj[k], 0, 0, rank));
+  return eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank);
 }
 
 // first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
@@ -17333,7 +17434,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
   if (st == EIN_OK) st = eini_order_check(ctx, &o);
   if (st == EIN_OK) st = eini_plan_new(ctx, &p);
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
-  if (st == EIN_OK) st = eini_graph_full(ctx, p->graph, eini_plan_statements(ctx, p, graph, &o));
+  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, &o);
   if (st == EIN_OK) {
     *ordered = p->graph;
     p->graph = NULL;
@@ -17621,7 +17722,7 @@ EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein
 
 static ein_status eini_out_shape(eini_request *r, ein_graph *g, ein_ztensor *out, int64_t *shape,
                                  int max_rank) {
-  EINI_TRY(eini_graph_full(r->ctx, g, eini_request_read(r, g)));
+  EINI_TRY(eini_request_read(r, g));
   EINI_TRY(eini_request_dtype(r, g));
   memset(out, 0, sizeof *out);
   out->dtype = r->dtype;
@@ -17834,25 +17935,26 @@ static int eini_ap_has(const eini_ap *a, int64_t x) {
 
 // The image of one coordinate as a progression; 0 when it is none. Extents of 1 do not count.
 static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
-  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  const eini_map *m = &s->out_map;
   ap->start = s->out_map.offset[r];
   ap->step = ap->count = 1;
   for (int64_t below = 0, next;;) {  // indices by absolute coefficient
     int best = -1, equal = 0;
     int64_t least = INT64_MAX;
-    for (int c = 0; c < s->nfree; c++) {
-      int64_t v = eini_abs64(coef[c]);
-      if (v <= below || v > least || s->index[c].extent == 1) continue;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      int64_t v = eini_abs64(m->term[e].coef);
+      if (v <= below || v > least || s->index[m->term[e].index].extent == 1) continue;
       equal = v == least;
       least = v;
-      best = c;
+      best = e;
     }
     if (best < 0) return 1;
     if (below == 0) ap->step = least;
     else if (eini_mul_overflow(ap->step, ap->count, &next) || next != least) return 0;
     if (equal) return 0;  // i+j is not one-to-one
-    if (coef[best] < 0) ap->start += coef[best] * (s->index[best].extent - 1);
-    ap->count *= s->index[best].extent;
+    int64_t extent = s->index[m->term[best].index].extent;
+    if (m->term[best].coef < 0) ap->start += m->term[best].coef * (extent - 1);
+    ap->count *= extent;
     below = least;
   }
 }
@@ -17861,11 +17963,8 @@ static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
 // progressions.
 static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *total) {
   int64_t points = 1;
-  for (int c = 0; c < s->nfree; c++) {
-    int rows = 0;
-    for (int r = 0; r < rank; r++) rows += s->out_map.coef[(int64_t)r * s->nindex + c] != 0;
-    if (rows != 1 && s->index[c].extent > 1) return 0;
-  }
+  for (int c = 0; c < s->nfree; c++)
+    if (eini_map_uses(&s->out_map, c) != 1 && s->index[c].extent > 1) return 0;
   for (int r = 0; r < rank; r++)
     if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(points, ap[r].count, &points)) return 0;
   return !eini_add_overflow(*total, points, total);
@@ -17921,7 +18020,8 @@ static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, co
       int64_t x = 0;
       for (int r = 0; r < t->rank; r++) {
         at[r] = s->out_map.offset[r];
-        for (c = 0; c < s->nfree; c++) at[r] += s->out_map.coef[(int64_t)r * s->nindex + c] * i[c];
+        for (int e = s->out_map.first[r]; e < s->out_map.first[r + 1]; e++)
+          at[r] += s->out_map.term[e].coef * i[s->out_map.term[e].index];
         x = x * t->shape[r] + at[r];
       }
       if (seen[x] != 0) {
@@ -17958,11 +18058,11 @@ static ein_status eini_cover_box(const ein_graph *g, eini_tensor *t, const int64
     if (extent == NULL) return EIN_ERR_NO_MEMORY;
     for (int c = 0; c < s->nindex; c++) extent[c] = c < s->nfree ? s->index[c].extent : 1;
     for (int r = 0; r < t->rank; r++) {
-      const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
-      int64_t lo = 0, hi = -1, offset = s->out_map.offset[r];
-      if (any) EINI_TRY(eini_zmap_row_range(coef, s->nindex, offset, extent, &lo, &hi));
-      for (int c = 0; !any && c < s->nfree; c++)
-        if (coef[c] == 1 && offset == 0) hi = extent[c] - 1;
+      const eini_map *m = &s->out_map;
+      int64_t lo = 0, hi = -1;
+      if (any) EINI_TRY(eini_map_row_range(m, r, extent, &lo, &hi));
+      for (int e = m->first[r]; !any && e < m->first[r + 1]; e++)
+        if (m->term[e].coef == 1 && m->offset[r] == 0) hi = extent[m->term[e].index] - 1;
       if (lo < 0) {
         at[r] = lo;
         return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", at,
@@ -18250,10 +18350,11 @@ static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
     s->index[i].extent = d->extent[i];
     s->index[i].name = eini_strndup(&g->arena, given, (int64_t)strlen(given));
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
-    if (d->out_map.coef == NULL && i < d->nfree) s->out_map.coef[(int64_t)i * d->nindex + i] = 1;
   }
-  if (d->out_map.coef != NULL) eini_zmap_fill(&s->out_map, &d->out_map);
-  for (int k = 0; k < d->noperand; k++) eini_zmap_fill(&s->proj[k], &d->proj[k]);
+  EINI_TRY(d->out_map.coef != NULL ? eini_map_read(&g->arena, &s->out_map, &d->out_map)
+                                   : eini_map_units(&g->arena, &s->out_map, 0, 0, d->nfree));
+  for (int k = 0; k < d->noperand; k++)
+    EINI_TRY(eini_map_read(&g->arena, &s->proj[k], &d->proj[k]));
   if (d->fold != NULL && d->nfree == d->nindex)
     return eini_refuse(g, EIN_ERR_ARGUMENT, "a fold, but no reduced index");
   if (d->nfree < d->nindex) s->fold = EINI_SUM;
@@ -18863,7 +18964,6 @@ typedef struct eini_prog {
   int64_t expanded, fresh;
   eini_kids access;         // resolved
   eini_padded *padded;
-  int64_t cells;            // of all maps
 } eini_prog;
 
 // ---- statements ----
@@ -19929,8 +20029,6 @@ static void eini_check_bounds(eini_prog *q) {
 // (GRAMMAR rule 6).
 // ================================================================================================
 
-#define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
-
 typedef struct eini_padding {  // what an edge rule makes of a tensor
   eini_edge edge;
   ein_dtype read, dtype;   // the tensor is read as, if not EIN_NONE; and what the rule gives
@@ -19974,8 +20072,9 @@ static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count
     int len = snprintf(name, sizeof name, period ? "m" : "i%d", r);
     if ((s->index[i].name = eini_strndup(&g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
     s->index[i].extent = period ? times : r == axis ? count : g->tensor[w->to].shape[r];
-    s->out_map.coef[(int64_t)r * n + i] = period ? apart : 1;
-    if (!fills && !period) s->proj[0].coef[(int64_t)r * n + i] = r == axis ? step : 1;
+    EINI_TRY(eini_map_set(&g->arena, &s->out_map, r, i, period ? apart : 1));
+    if (!fills && !period)
+      EINI_TRY(eini_map_set(&g->arena, &s->proj[0], r, i, r == axis ? step : 1));
   }
   s->out_map.offset[axis] = start;
   if (fills) {
@@ -20473,15 +20572,15 @@ static void eini_pre_begin(eini_preimage *p, const eini_stmt *s, int64_t piece) 
   }
 }
 
-// An affine form over old indices as one over new indices; its offset.
-static int64_t eini_pre_form(eini_preimage *p, const int64_t *coef, int64_t offset, int64_t *to) {
+// Coordinate r of a map from old indices as a form over new indices; its offset.
+static int64_t eini_pre_form(eini_preimage *p, const eini_map *m, int r, int64_t *to) {
+  int64_t offset = m->offset[r];
   memset(to, 0, (size_t)p->cap * sizeof *to);
-  for (int i = 0; i < p->nold; i++) {
-    if (coef[i] == 0) continue;
-    const int64_t *row = eini_pre_row(p, i);
-    p->over |= eini_muladd_overflow(coef[i], p->offset[i], offset, &offset);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t k = m->term[e].coef, *row = eini_pre_row(p, m->term[e].index);
+    p->over |= eini_muladd_overflow(k, p->offset[m->term[e].index], offset, &offset);
     for (int x = 0; x < p->n; x++)
-      p->over |= row[x] != 0 && eini_muladd_overflow(coef[i], row[x], to[x], &to[x]);
+      p->over |= row[x] != 0 && eini_muladd_overflow(k, row[x], to[x], &to[x]);
   }
   return offset;
 }
@@ -20601,11 +20700,11 @@ static void eini_pre_solve(eini_preimage *p, int r, int64_t *c, int64_t b, int64
   p->offset[row] = rho;
 }
 
-// Brings coordinate r, a form over the old indices, into the space.
-static void eini_pre_take(eini_preimage *p, int r, const int64_t *coef, int64_t offset,
-                          int64_t extent, int64_t *c, const char *name) {
+// Brings coordinate r of a map into the space.
+static void eini_pre_take(eini_preimage *p, const eini_map *m, int r, int64_t extent, int64_t *c,
+                          const char *name) {
   int row = p->nold + r, x;
-  int64_t b = eini_pre_form(p, coef, offset, c);
+  int64_t b = eini_pre_form(p, m, r, c);
   if (p->over) return;
   if (eini_pre_direct(p, c)) {
     for (int i = 0; i < p->n; i++) {
@@ -20630,17 +20729,16 @@ static void eini_pre_take(eini_preimage *p, int r, const int64_t *coef, int64_t 
 
 // The space of one piece for an operand's map; names: of new indices, one per coordinate. Single
 // indices come first: they cost nothing.
-static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein_zmap *m,
+static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const eini_map *m,
                                  const int64_t *shape, const char *const *names, int64_t piece,
                                  int64_t *c) {
   eini_pre_begin(p, s, piece);
   for (int round = 0; round < 2; round++) {
     for (int r = 0; r < m->rows; r++) {
-      const int64_t *coef = m->coef + (int64_t)r * m->cols;
       int terms = 0;
-      for (int i = 0; i < m->cols; i++) terms += coef[i] != 0 && s->index[i].extent > 1;
-      if ((terms > 1) == round)
-        eini_pre_take(p, r, coef, m->offset[r], shape[r], c, names[r]);
+      for (int e = m->first[r]; e < m->first[r + 1]; e++)
+        terms += s->index[m->term[e].index].extent > 1;
+      if ((terms > 1) == round) eini_pre_take(p, m, r, shape[r], c, names[r]);
     }
   }
   for (int x = 0; x < p->n; x++) p->empty |= p->state[x] == EINI_X_FREE && p->extent[x] == 0;
@@ -20658,7 +20756,7 @@ static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein
 typedef struct eini_grad_part {  // one of the tensors whose sum is a cotangent
   struct eini_grad_part *next;
   int tensor, shared;     // shared: it was made for something else
-  const ein_zmap *map;    // from the cotangent's axes; NULL: it has the same
+  const eini_map *map;    // from the cotangent's axes; NULL: it has the same
 } eini_grad_part;
 
 typedef struct eini_grad {
@@ -20673,7 +20771,7 @@ typedef struct eini_grad {
   unsigned char *done;      // per tensor: cot is known
   int *cot, *want;          // per tensor: its cotangent and its gradient's tensor; -1: none
   eini_grad_part **share;
-  int64_t cells, nodes;
+  int64_t nodes;
   ein_status status;        // why a function gave no node; EIN_OK: out of memory
 } eini_grad;
 
@@ -20701,16 +20799,6 @@ static ein_status eini_grad_failed(const eini_grad *w) {
 
 // ---- writing statements ----
 
-// The columns col[j] of a map; NULL: the first ones.
-static void eini_zmap_pick(ein_zmap *to, const ein_zmap *from, const int *col) {
-  for (int r = 0; r < from->rows; r++) {
-    to->offset[r] = from->offset[r];
-    for (int j = 0; j < to->cols; j++)
-      to->coef[(int64_t)r * to->cols + j] =
-          from->coef[(int64_t)r * from->cols + (col == NULL ? j : col[j])];
-  }
-}
-
 // A statement in scratch memory, with room for one more operand; the caller fills indices,
 // operands, maps and expression.
 static ein_status eini_draft(eini_grad *w, eini_stmt *f, int out, int n, int nfree, int nop) {
@@ -20722,14 +20810,14 @@ static ein_status eini_draft(eini_grad *w, eini_stmt *f, int out, int n, int nfr
   f->fold = nfree < n ? EINI_SUM : EINI_FOLD_NONE;
   f->index = EINI_NEW(w->scratch, eini_index, n);
   f->operand = EINI_NEW(w->scratch, int, nop + 1);
-  f->proj = EINI_NEW(w->scratch, ein_zmap, nop + 1);
+  f->proj = EINI_NEW(w->scratch, eini_map, nop + 1);
   if (f->index == NULL || f->operand == NULL || f->proj == NULL) return EIN_ERR_NO_MEMORY;
-  return eini_zmap_new(w->scratch, w->g->tensor[out].rank, n, &f->out_map);
+  return eini_map_new(w->scratch, w->g->tensor[out].rank, n, &f->out_map);
 }
 
 static ein_status eini_draft_operand(eini_grad *w, eini_stmt *f, int k, int tensor) {
   f->operand[k] = tensor;
-  return eini_zmap_new(w->scratch, w->g->tensor[tensor].rank, f->nindex, &f->proj[k]);
+  return eini_map_new(w->scratch, w->g->tensor[tensor].rank, f->nindex, &f->proj[k]);
 }
 
 // Marks the nodes below root in keep, and the operands they read by 0 in number (-1: not read).
@@ -20746,27 +20834,9 @@ static void eini_draft_mark(eini_grad *w, const eini_stmt *f, int root, int *kee
   }
 }
 
-// Copies a node whose children have new numbers; its own, or -1.
-static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
-                          eini_expr *to) {
-  eini_node v = e->node[id];
-  int arg[EINI_ARGS_MAX] = {0}, n = eini_node_args(&v), made;
-  for (int i = 0; i < n; i++) arg[i] = map[eini_node_arg(e, &v, i)];
-  if (v.op == EINI_OP_CALL) {
-    made = eini_expr_call(a, to, v.pos, v.arg[0], n, arg);
-    if (made >= 0) to->node[made].dtype = v.dtype;
-    return made;
-  }
-  for (int i = 0; i < n; i++) v.arg[i] = arg[i];
-  made = eini_expr_add(a, to, v.op, v.pos, 0, 0, 0);
-  if (made >= 0) to->node[made] = v;
-  return made;
-}
-
 // Appends a draft: only nodes below root, and only operands they read.
 static ein_status eini_draft_append(eini_grad *w, const eini_stmt *f, int root) {
   ein_graph *g = w->g;
-  int64_t cells = f->out_map.rows;
   int nop = 0, *map, *number, *op;
   eini_stmt *s;
   if (root < 0) return EIN_ERR_NO_MEMORY;
@@ -20777,21 +20847,20 @@ static ein_status eini_draft_append(eini_grad *w, const eini_stmt *f, int root) 
   eini_draft_mark(w, f, root, map, number);
   for (int k = 0; k < f->noperand; k++) {
     if (number[k] < 0) continue;
-    cells += g->tensor[f->operand[k]].rank;
     op[nop] = f->operand[k];
     number[k] = nop++;
   }
-  if (eini_mul_overflow(cells, f->nindex + 1, &cells) || (w->cells += cells) > EINI_CELLS_MAX ||
-      w->nodes > EINI_NODES_MAX || g->nstmt >= EINI_GRAD_STATEMENTS)
+  if (w->nodes > EINI_NODES_MAX || g->nstmt >= EINI_GRAD_STATEMENTS)
     return eini_grad_full(w);
   EINI_TRY(eini_graph_add_stmt(g, f->out, f->nindex, nop, op, &s));
   s->nfree = f->nfree;
   s->fold = f->fold;
   s->pos = w->pos;
   for (int i = 0; i < f->nindex; i++) s->index[i] = f->index[i];
-  eini_zmap_fill(&s->out_map, &f->out_map);
+  EINI_TRY(eini_map_copy(&g->arena, &s->out_map, &f->out_map, NULL));
   for (int k = 0; k < f->noperand; k++)
-    if (number[k] >= 0) eini_zmap_fill(&s->proj[number[k]], &f->proj[k]);
+    if (number[k] >= 0)
+      EINI_TRY(eini_map_copy(&g->arena, &s->proj[number[k]], &f->proj[k], NULL));
   for (int id = 0; id <= root; id++) {
     if (!map[id]) continue;
     map[id] = eini_node_copy(&g->arena, &f->expr, id, map, &s->expr);
@@ -20834,14 +20903,14 @@ static ein_status eini_grad_whole(eini_grad *w, int out, double value, const ein
   eini_stmt f;
   for (const eini_grad_part *x = from; x != NULL; x = x->next) n++;
   EINI_TRY(eini_draft(w, &f, out, rank, rank, n));
-  for (int r = 0; r < rank; r++) {
+  for (int r = 0; r < rank; r++)
     EINI_TRY(eini_draft_index(w, &f, r, w->g->tensor[out].shape[r]));
-    f.out_map.coef[(int64_t)r * rank + r] = 1;
-  }
+  EINI_TRY(eini_map_units(w->scratch, &f.out_map, 0, 0, rank));
   if (from == NULL) return eini_draft_fill(w, &f, value);
   for (int k = 0; k < n; k++, from = from->next) {
     EINI_TRY(eini_draft_operand(w, &f, k, from->tensor));
-    eini_zmap_fill(&f.proj[k], from->map == NULL ? &f.out_map : from->map);
+    EINI_TRY(eini_map_copy(w->scratch, &f.proj[k], from->map == NULL ? &f.out_map : from->map,
+                           NULL));
     int x = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
     sum = k == 0 ? x : eini_draft_op(w, &f, EINI_OP_ADD, sum, x, 0);
   }
@@ -20882,9 +20951,9 @@ static void eini_draft_depends(const eini_stmt *f, int root, int i, unsigned cha
     dep[id] = v->op == EINI_OP_INDEX && v->arg[0] >= from && v->arg[0] < to;
     for (int k = 0; k < eini_node_args(v); k++) dep[id] |= dep[eini_node_arg(&f->expr, v, k)];
     if (v->op != EINI_OP_OPERAND) continue;
-    const ein_zmap *m = &f->proj[v->arg[0]];
-    for (int r = 0; r < m->rows; r++)
-      for (int c = from; c < to; c++) dep[id] |= m->coef[(int64_t)r * m->cols + c] != 0;
+    const eini_map *m = &f->proj[v->arg[0]];
+    for (int k = 0; k < m->first[m->rows]; k++)
+      dep[id] |= m->term[k].index >= from && m->term[k].index < to;
   }
 }
 
@@ -20933,14 +21002,18 @@ static int eini_draft_outside(eini_grad *w, eini_stmt *f, const eini_grad_factor
   return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
 }
 
-// A draft over other indices: index j becomes index col[j] of f, the first nfree of n are free.
+// A draft over n other indices: index i of f becomes at[i] (-1: none; at NULL: they stay), the
+// first nfree are free.
 static ein_status eini_draft_pick(eini_grad *w, const eini_stmt *f, eini_stmt *to, int out, int n,
-                                  int nfree, const int *col) {
+                                  int nfree, const int *at) {
   EINI_TRY(eini_draft(w, to, out, n, nfree, f->noperand));
-  for (int j = 0; j < n; j++) to->index[j] = f->index[col == NULL ? j : col[j]];
+  for (int i = 0; i < f->nindex; i++) {
+    int j = at == NULL ? i : at[i];
+    if (j >= 0 && j < n) to->index[j] = f->index[i];
+  }
   for (int k = 0; k < f->noperand; k++) {
     EINI_TRY(eini_draft_operand(w, to, k, f->operand[k]));
-    eini_zmap_pick(&to->proj[k], &f->proj[k], col);
+    EINI_TRY(eini_map_copy(w->scratch, &to->proj[k], &f->proj[k], at));
   }
   to->expr = f->expr;
   return EIN_OK;
@@ -20958,6 +21031,7 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   if (col == NULL || at == NULL || dep == NULL || shape == NULL || node == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < f->nindex; i++) {
+    at[i] = -1;
     if (i < f->nfree) eini_draft_depends(f, product, i, dep);
     if (i < f->nfree && !dep[product]) continue;
     if (i < f->nfree) shape[n] = f->index[i].extent;
@@ -20966,8 +21040,8 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   }
   kept = n - (f->nindex - f->nfree);
   EINI_TRY(eini_grad_tensor(w, f->out, EIN_NONE, kept, shape, &tensor));
-  EINI_TRY(eini_draft_pick(w, f, &in, tensor, n, kept, col));
-  for (int j = 0; j < kept; j++) in.out_map.coef[(int64_t)j * n + j] = 1;
+  EINI_TRY(eini_draft_pick(w, f, &in, tensor, n, kept, at));
+  EINI_TRY(eini_map_units(w->scratch, &in.out_map, 0, 0, kept));
   memcpy(node, f->expr.node, (size_t)(product + 1) * sizeof *node);
   in.expr.node = node;
   for (int id = 0; id <= product; id++)
@@ -20975,7 +21049,7 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   EINI_TRY(eini_draft_append(w, &in, product));
   EINI_TRY(eini_draft_operand(w, out, out->noperand, tensor));
   for (int j = 0; j < kept; j++)
-    out->proj[out->noperand].coef[(int64_t)j * out->nindex + col[j]] = 1;
+    EINI_TRY(eini_map_set(w->scratch, &out->proj[out->noperand], j, col[j], 1));
   out->noperand++;
   return EIN_OK;
 }
@@ -20999,7 +21073,7 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
     if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
   }
   EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
-  eini_zmap_pick(&out.out_map, &f->out_map, NULL);
+  EINI_TRY(eini_map_copy(w->scratch, &out.out_map, &f->out_map, NULL));
   if (u.inside > 0) {
     EINI_TRY(eini_draft_inside(w, f, x, &out));
     return eini_draft_append(w, &out, eini_draft_outside(w, &out, &u, sum));
@@ -21024,7 +21098,7 @@ typedef struct eini_back {
   eini_adjoint d;
   int64_t n, cap, cap2;     // operands
   int *operand;
-  ein_zmap *proj;           // over the statement's indices
+  eini_map *proj;           // over the statement's indices
   // For eini_back_part: `room` of each, for nodes or operands.
   int *mark;                // of a node: 1: met, 2: copied; 0 between calls
   int *map;                 // of a node: its copy
@@ -21035,19 +21109,19 @@ typedef struct eini_back {
 } eini_back;
 
 // A node that reads one more operand; map NULL: its axes are the first indices.
-static int eini_back_read(eini_back *b, int tensor, const ein_zmap *map) {
+static int eini_back_read(eini_back *b, int tensor, const eini_map *map) {
   eini_arena *a = b->w->scratch;
   int rank = b->w->g->tensor[tensor].rank;
   int *op = (int *)eini_grow(a, b->operand, b->n, &b->cap, sizeof *op);
-  ein_zmap *proj = (ein_zmap *)eini_grow(a, b->proj, b->n, &b->cap2, sizeof *proj);
-  if (op == NULL || proj == NULL || eini_zmap_new(a, rank, b->s.nindex, &proj[b->n]) != EIN_OK)
+  eini_map *proj = (eini_map *)eini_grow(a, b->proj, b->n, &b->cap2, sizeof *proj);
+  if (op == NULL || proj == NULL || eini_map_new(a, rank, b->s.nindex, &proj[b->n]) != EIN_OK)
     return -1;
   b->operand = op;
   b->proj = proj;
   op[b->n] = tensor;
-  if (map != NULL) eini_zmap_fill(&proj[b->n], map);
-  for (int r = 0; map == NULL && r < rank; r++)
-    proj[b->n].coef[(int64_t)r * b->s.nindex + r] = 1;
+  if ((map != NULL ? eini_map_copy(a, &proj[b->n], map, NULL)
+                   : eini_map_units(a, &proj[b->n], 0, 0, rank)) != EIN_OK)
+    return -1;
   return eini_expr_add(a, &b->d.e, EINI_OP_OPERAND, -1, (int)b->n++, 0, 0);
 }
 
@@ -21058,7 +21132,7 @@ static ein_status eini_back_draft(eini_back *b, eini_stmt *f, int out, int n, in
   for (int i = 0; i < n; i++) f->index[i] = b->s.index[i];
   for (int k = 0; k < b->n; k++) {
     EINI_TRY(eini_draft_operand(w, f, k, b->operand[k]));
-    eini_zmap_pick(&f->proj[k], &b->proj[k], NULL);
+    EINI_TRY(eini_map_copy(w->scratch, &f->proj[k], &b->proj[k], NULL));
   }
   f->expr = b->d.e;
   return EIN_OK;
@@ -21072,7 +21146,7 @@ static ein_status eini_back_storing(eini_back *b, int root, int nfree, int n, in
   for (int i = 0; i < nfree; i++) shape[i] = b->s.index[i].extent;
   EINI_TRY(eini_grad_tensor(w, b->s.out, EIN_NONE, nfree, shape, id));
   EINI_TRY(eini_back_draft(b, &f, *id, n, nfree));
-  for (int i = 0; i < nfree; i++) f.out_map.coef[(int64_t)i * n + i] = 1;
+  EINI_TRY(eini_map_units(w->scratch, &f.out_map, 0, 0, nfree));
   f.fold = fold;
   return eini_draft_append(w, &f, root);
 }
@@ -21117,42 +21191,46 @@ static ein_status eini_back_pair(eini_back *b, int out, int64_t ostep, int64_t o
                                  int64_t yat) {
   eini_grad *w = b->w;
   int n = b->s.nfree + 1, root = -1;
-  int64_t last = (int64_t)(n - 1) * n + n - 1;
   eini_stmt f;
   if (count == 0) return EIN_OK;
   EINI_TRY(eini_draft(w, &f, out, n, n, y < 0 ? 1 : 2));
   for (int i = 0; i < n - 1; i++) f.index[i] = b->s.index[i];
   EINI_TRY(eini_draft_index(w, &f, n - 1, count));
-  for (int i = 0; i < n; i++) f.out_map.coef[(int64_t)i * n + i] = 1;
+  EINI_TRY(eini_map_units(w->scratch, &f.out_map, 0, 0, n));
   for (int k = 0; k < f.noperand; k++) {
     EINI_TRY(eini_draft_operand(w, &f, k, k == 0 ? x : y));
-    eini_zmap_fill(&f.proj[k], &f.out_map);
-    f.proj[k].coef[last] = k == 0 ? xstep : ystep;
+    EINI_TRY(eini_map_copy(w->scratch, &f.proj[k], &f.out_map, NULL));
+    EINI_TRY(eini_map_set(w->scratch, &f.proj[k], n - 1, n - 1, k == 0 ? xstep : ystep));
     f.proj[k].offset[n - 1] = k == 0 ? xat : yat;
     int v = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
     root = k == 0 ? v : eini_draft_op(w, &f, EINI_OP_MUL, root, v, 0);
   }
-  f.out_map.coef[last] = ostep;
+  EINI_TRY(eini_map_set(w->scratch, &f.out_map, n - 1, n - 1, ostep));
   f.out_map.offset[n - 1] = oat;
   return eini_draft_append(w, &f, root);
+}
+
+// The map from a statement's indices to its free ones and, as one last axis, its reduced ones.
+static ein_status eini_back_rows(eini_back *b, eini_map *m) {
+  const eini_stmt *s = &b->s;
+  int64_t step = 1;
+  EINI_TRY(eini_map_units(b->w->scratch, m, 0, 0, s->nfree));
+  for (int i = s->nindex - 1; i >= s->nfree; i--, step *= s->index[i + 1].extent)
+    EINI_TRY(eini_map_set(b->w->scratch, m, s->nfree, i, step));
+  return EIN_OK;
 }
 
 // The values of node root, reduced indices as one last axis of n elements.
 static ein_status eini_back_values(eini_back *b, int root, int64_t n, int64_t *shape, int *id) {
   const eini_stmt *s = &b->s;
   int nfree = s->nfree;
-  int64_t step = 1, last = (int64_t)nfree * s->nindex;
   ein_dtype t = ein_dtype_compute((ein_dtype)b->d.e.node[root].dtype);
   eini_stmt f;
   for (int i = 0; i < nfree; i++) shape[i] = s->index[i].extent;
   shape[nfree] = n;
   EINI_TRY(eini_grad_tensor(b->w, s->out, t, nfree + 1, shape, id));
   EINI_TRY(eini_back_draft(b, &f, *id, s->nindex, s->nindex));
-  for (int i = 0; i < nfree; i++) f.out_map.coef[(int64_t)i * s->nindex + i] = 1;
-  for (int i = s->nindex - 1; i >= nfree; i--) {
-    f.out_map.coef[last + i] = step;
-    step *= s->index[i].extent;
-  }
+  EINI_TRY(eini_back_rows(b, &f.out_map));
   return eini_draft_append(b->w, &f, root);
 }
 
@@ -21189,7 +21267,7 @@ static int eini_back_product(eini_back *b, int root, int g) {
   const eini_stmt *s = &b->s;
   int64_t n = 1, *shape = EINI_NEW(b->w->scratch, int64_t, s->nfree + 1);
   int tensor, x;
-  ein_zmap m;
+  eini_map m;
   for (int i = s->nfree; i < s->nindex; i++)
     if (eini_mul_overflow(n, s->index[i].extent, &n))
       return b->w->status = eini_grad_full(b->w), -1;
@@ -21197,14 +21275,10 @@ static int eini_back_product(eini_back *b, int root, int g) {
   if (shape == NULL) return -1;
   b->w->status = eini_back_values(b, root, n, shape, &tensor);
   if (b->w->status == EIN_OK) b->w->status = eini_back_others(b, n, shape, &tensor);
-  if (b->w->status != EIN_OK || eini_zmap_new(b->w->scratch, s->nfree + 1, s->nindex, &m) != EIN_OK)
+  if (b->w->status != EIN_OK ||
+      eini_map_new(b->w->scratch, s->nfree + 1, s->nindex, &m) != EIN_OK ||
+      eini_back_rows(b, &m) != EIN_OK)
     return -1;
-  for (int i = 0; i < s->nfree; i++) m.coef[(int64_t)i * s->nindex + i] = 1;
-  n = 1;
-  for (int i = s->nindex - 1; i >= s->nfree; i--) {
-    m.coef[(int64_t)s->nfree * s->nindex + i] = n;
-    n *= s->index[i].extent;
-  }
   x = eini_back_read(b, tensor, &m);
   return x < 0 ? -1 : eini_adj_mul(&b->d, g, eini_adj_conj(&b->d, x, root));
 }
@@ -21298,10 +21372,10 @@ static ein_status eini_pads_new(eini_back *b, int root, eini_pads *q) {
 static ein_status eini_pads_widen(eini_back *b, eini_pads *q, eini_preimage *p, int64_t *c) {
   for (int k = 0; k < b->n; k++) {
     const eini_tensor *t = &b->w->g->tensor[b->operand[k]];
-    const ein_zmap *m = &b->proj[k];
+    const eini_map *m = &b->proj[k];
     for (int r = 0; q->tensor[k] >= 0 && r < m->rows; r++) {
       int64_t lo, hi;
-      int64_t at = eini_pre_form(p, m->coef + (int64_t)r * m->cols, m->offset[r], c);
+      int64_t at = eini_pre_form(p, m, r, c);
       if (p->over || eini_zmap_row_range(c, p->n, at, p->extent, &lo, &hi) != EIN_OK ||
           lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
         return eini_grad_full(b->w);
@@ -21347,13 +21421,10 @@ static int eini_back_vanishes(const eini_back *b, const eini_pads *q, const eini
   for (int i = 0; i < p->ncond; i++) {
     int found = 0, who = p->who[i];
     for (int k = 0; k < b->n && who >= 0; k++) {
-      const ein_zmap *m = &b->proj[k];
+      const eini_map *m = &b->proj[k];
       for (int r = 0; q->tensor[k] >= 0 && r < m->rows; r++) {
-        const int64_t *c = m->coef + (int64_t)r * m->cols;
-        int plain = c[who] == 1 && m->offset[r] == 0 &&
-                    b->w->g->tensor[b->operand[k]].shape[r] == b->s.index[who].extent;
-        for (int j = 0; j < m->cols; j++) plain &= j == who || c[j] == 0;
-        found |= plain;
+        found |= eini_plain_row(m, r) == who &&
+                 b->w->g->tensor[b->operand[k]].shape[r] == b->s.index[who].extent;
       }
     }
     if (!found) return 0;
@@ -21460,19 +21531,19 @@ static ein_status eini_back_piece(eini_back *b, eini_preimage *p, const eini_pad
     const int64_t *row = p->coef + (int64_t)(p->nold + r) * p->cap;
     f.out_map.offset[r] = p->offset[p->nold + r];
     for (int x = 0; x < p->n; x++)
-      if (row[x] != 0) f.out_map.coef[(int64_t)r * n + at[x]] = row[x];
+      if (row[x] != 0) EINI_TRY(eini_map_set(w->scratch, &f.out_map, r, at[x], row[x]));
   }
   if (p->none) return eini_draft_fill(w, &f, 0);
   for (int k = 0; k < b->n; k++) {
-    const ein_zmap *m = &b->proj[k];
+    const eini_map *m = &b->proj[k];
     f.operand[k] = b->operand[k];
     if (q->tensor[k] < 0) continue;
     EINI_TRY(eini_draft_operand(w, &f, k, q->tensor[k]));
     for (int r = 0; r < m->rows; r++) {
-      int64_t off = eini_pre_form(p, m->coef + (int64_t)r * m->cols, m->offset[r], c);
+      int64_t off = eini_pre_form(p, m, r, c);
       f.proj[k].offset[r] = off + q->low[k][r];
       for (int x = 0; x < p->n; x++)
-        if (c[x] != 0) f.proj[k].coef[(int64_t)r * n + at[x]] = c[x];
+        if (c[x] != 0) EINI_TRY(eini_map_set(w->scratch, &f.proj[k], r, at[x], c[x]));
     }
   }
   int x = eini_back_nodes(b, p, q, at, root, &f);
@@ -21538,7 +21609,7 @@ static ein_status eini_back_gap(eini_grad *w, const eini_preimage *p, const eini
   EINI_TRY(eini_draft(w, &f, out, n, n, 0));
   for (int i = 0; i < n; i++) {
     EINI_TRY(eini_draft_index(w, &f, i, extent[i]));
-    f.out_map.coef[(int64_t)row[i] * n + i] = step[i];
+    EINI_TRY(eini_map_set(w->scratch, &f.out_map, row[i], i, step[i]));
   }
   for (int k = 0; k < rank; k++)
     f.out_map.offset[k] = k == r ? start : k < r && p->direct[k] ? comb[k].base : 0;
@@ -21580,16 +21651,14 @@ static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part 
   const eini_grad *w = b->w;
   const eini_node *v = &b->d.e.node[root];
   const eini_tensor *to = &w->g->tensor[b->s.operand[k]], *from;
-  const ein_zmap *m = &b->proj[k], *by;
+  const eini_map *m = &b->proj[k], *by;
   if (v->op != EINI_OP_OPERAND || m->rows != m->cols) return 0;
   for (int r = 0; r < m->rows; r++) {
-    if (m->offset[r] != 0 || to->shape[r] != b->s.index[r].extent) return 0;
-    for (int c = 0; c < m->cols; c++)
-      if (m->coef[(int64_t)r * m->cols + c] != (r == c)) return 0;
+    if (eini_plain_row(m, r) != r || to->shape[r] != b->s.index[r].extent) return 0;
   }
   by = &b->proj[v->arg[0]];
   from = &w->g->tensor[b->operand[v->arg[0]]];
-  int same = eini_zmap_equal(by, m) &&
+  int same = eini_map_equal(by, m) &&
              from->dtype == ein_dtype_compute(to->dtype);
   for (int r = 0; same && r < m->rows; r++) same = from->shape[r] == to->shape[r];
   share->tensor = b->operand[v->arg[0]];
@@ -21631,7 +21700,7 @@ static ein_status eini_back_gather(eini_back *b, int root, eini_expr *to) {
 // The operands that a part reads, once each and in their order.
 static ein_status eini_back_pick(const eini_back *b, eini_back *part) {
   part->operand = EINI_NEW(b->w->scratch, int, part->d.e.n);
-  part->proj = EINI_NEW(b->w->scratch, ein_zmap, part->d.e.n);
+  part->proj = EINI_NEW(b->w->scratch, eini_map, part->d.e.n);
   if (part->operand == NULL || part->proj == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < part->d.e.n; i++) {
     const eini_node *v = &part->d.e.node[i];
@@ -21766,7 +21835,7 @@ static ein_status eini_back_begin(eini_grad *w, eini_back *b, int64_t stmt) {
   const eini_stmt *s = &b->s;
   unsigned char *reads = EINI_NEW(w->scratch, unsigned char, s->noperand);
   b->operand = EINI_NEW(w->scratch, int, s->noperand);
-  b->proj = EINI_NEW(w->scratch, ein_zmap, s->noperand);
+  b->proj = EINI_NEW(w->scratch, eini_map, s->noperand);
   if (reads == NULL || b->operand == NULL || b->proj == NULL) return EIN_ERR_NO_MEMORY;
   b->n = b->cap = b->cap2 = s->noperand;
   for (int k = 0; k < s->noperand; k++) {
@@ -22095,12 +22164,13 @@ static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev,
   return p->st;
 }
 
-static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
+static ein_status eini_fill_map(const eini_prog *q, eini_map *m, const eini_row *row) {
   for (int r = 0; r < m->rows; r++) {
     m->offset[r] = row[r].offset;
     for (int i = 0; i < row[r].n; i++)
-      m->coef[(int64_t)r * m->cols + q->var[row[r].var[i]].col] = row[r].coef[i];
+      EINI_TRY(eini_map_set(&q->g->arena, m, r, q->var[row[r].var[i]].col, row[r].coef[i]));
   }
+  return EIN_OK;
 }
 
 // Takes over a status that the graph reported itself.
@@ -22115,10 +22185,6 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
                                   int64_t pos) {
   eini_prog *q = b->q;
   ein_graph *g = q->g;
-  int64_t cells = g->tensor[out].rank;
-  for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
-  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX)
-    return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
   eini_stmt *s;
   if (eini_graph_add_stmt(g, out, b->n, (int)b->nop, b->op, &s) != EIN_OK) return eini_pmem(&q->p);
   s->nfree = b->nfree;
@@ -22136,10 +22202,12 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
     s->index[i].name =
         eini_strndup(&g->arena, hides ? other : name->s, hides ? len : name->n);
     if (s->index[i].name == NULL) return eini_pmem(&q->p);
-    if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
   }
-  if (left != NULL) eini_fill_map(q, &s->out_map, left);
-  for (int64_t k = 0; k < b->nop; k++) eini_fill_map(q, &s->proj[k], b->row[k]);
+  ein_status st = left != NULL ? eini_fill_map(q, &s->out_map, left)
+                               : eini_map_units(&g->arena, &s->out_map, 0, 0, b->nfree);
+  for (int64_t k = 0; k < b->nop && st == EIN_OK; k++)
+    st = eini_fill_map(q, &s->proj[k], b->row[k]);
+  if (st != EIN_OK) return eini_reported(&q->p, st);
   return eini_reported(&q->p, eini_stmt_finish(g, s, q->p.diag));
 }
 
@@ -22170,14 +22238,14 @@ static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
              a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
   for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
   for (int k = 0; same && k < a->noperand; k++)
-    same = a->operand[k] == b->operand[k] && eini_zmap_equal(&a->proj[k], &b->proj[k]);
+    same = a->operand[k] == b->operand[k] && eini_map_equal(&a->proj[k], &b->proj[k]);
   for (int64_t i = 0; same && i < a->expr.n; i++) {
     const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
     same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
            memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
   }
   for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
-  return same && eini_zmap_equal(&a->out_map, &b->out_map);
+  return same && eini_map_equal(&a->out_map, &b->out_map);
 }
 
 // The name of a temporary, after the tensor being defined.
@@ -23106,12 +23174,13 @@ static void eini_cut_limits(const ein_graph *g, const eini_stmt *s, int64_t *lim
   for (int c = 0; c < s->nindex; c++)
     limit[c] = eini_order_cuts(g, s, c) ? eini_max64(1, s->index[c].extent) : 1;
   for (int r = 0; r < s->out_map.rows; r++) {
-    const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+    const eini_mapterm *x = s->out_map.term, *end = x + s->out_map.first[r + 1];
     int64_t most = 0;
-    for (int c = 0; c < s->nfree; c++)
-      if (s->index[c].extent > 1) most = eini_max64(most, eini_abs64(coef[c]));
-    for (int c = 0; c < s->nfree; c++)
-      if (coef[c] != 0 && coef[c] != most && coef[c] != -most) limit[c] = 1;
+    x += s->out_map.first[r];
+    for (const eini_mapterm *y = x; y < end; y++)
+      if (s->index[y->index].extent > 1) most = eini_max64(most, eini_abs64(y->coef));
+    for (; x < end; x++)
+      if (x->coef != most && x->coef != -most) limit[x->index] = 1;
   }
 }
 
@@ -23130,20 +23199,6 @@ static int64_t eini_tasks(const int64_t *cut, int n) {
   int64_t tasks = 1;
   for (int c = 0; c < n; c++) tasks *= cut[c];
   return tasks;
-}
-
-// The only index of a coordinate, -1 when there is none or several; its coefficient.
-static int eini_row_index(const ein_zmap *m, int r, int64_t *coef) {
-  int found = -1;
-  *coef = 0;
-  for (int c = 0; c < m->cols; c++) {
-    int64_t v = m->coef[(int64_t)r * m->cols + c];
-    if (v == 0) continue;
-    if (found >= 0) return -1;
-    found = c;
-    *coef = v;
-  }
-  return found;
 }
 
 // ================================================================================================
@@ -23176,16 +23231,17 @@ static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *o
 }
 
 // The hull of what a map reaches from index ranges, coordinate by coordinate: [from, to).
-static void eini_task_box(const eini_stmt *s, const ein_zmap *m, const int64_t *lo,
+static void eini_task_box(const eini_stmt *s, const eini_map *m, const int64_t *lo,
                           const int64_t *hi, int64_t *from, int64_t *to) {
   int empty = 0;
   for (int c = 0; c < s->nindex; c++) empty |= hi[c] <= lo[c];
   for (int r = 0; r < m->rows; r++) {
-    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
     from[r] = to[r] = m->offset[r];
-    for (int c = 0; c < s->nindex && !empty; c++) {
-      from[r] += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
-      to[r] += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
+      int64_t k = m->term[e].coef, x = k * lo[m->term[e].index];
+      int64_t y = k * (hi[m->term[e].index] - 1);
+      from[r] += eini_min64(x, y);
+      to[r] += eini_max64(x, y);
     }
     to[r] += !empty;
   }
@@ -23215,25 +23271,27 @@ static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_
   *hi = eini_min64(*hi, eini_floor_div(b, coef) + 1);
 }
 
-// Counts the tuples of a coordinate's indices with from <= sum of coef * index < to: those after
+// Counts the tuples of coordinate r's indices with from <= sum of coef * index < to: those after
 // index c (-1: all) in the order of their coefficients, the largest first. In a coordinate that is
 // one-to-one few values of an index are partly inside with the indices after it.
-static double eini_count_row(const eini_stmt *s, const int64_t *coef, int c, const int64_t *lo,
+static double eini_count_row(const eini_stmt *s, int r, int c, const int64_t *lo,
                              const int64_t *hi, int64_t from, int64_t to) {
-  int64_t before = c < 0 ? INT64_MAX : eini_abs64(coef[c]), least = 0, most = 0;
+  const eini_map *m = &s->out_map;
+  int64_t before = c < 0 ? INT64_MAX : eini_abs64(eini_map_coef(m, r, c)), least = 0, most = 0;
+  int64_t v = 0, some[2], full[2];
   int next = -1;
   double all = 1, count = 0;
-  for (int k = 0; k < s->nfree; k++) {
-    int64_t v = eini_abs64(coef[k]);
-    if (v == 0 || v > before || (v == before && k <= c)) continue;
-    if (next < 0 || v > eini_abs64(coef[next])) next = k;
-    least += coef[k] * (coef[k] >= 0 ? lo[k] : hi[k] - 1);
-    most += coef[k] * (coef[k] >= 0 ? hi[k] - 1 : lo[k]);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t coef = m->term[e].coef, x = eini_abs64(coef);
+    int k = m->term[e].index;
+    if (x > before || (x == before && k <= c)) continue;
+    if (next < 0 || x > eini_abs64(v)) next = k, v = coef;
+    least += coef * (coef >= 0 ? lo[k] : hi[k] - 1);
+    most += coef * (coef >= 0 ? hi[k] - 1 : lo[k]);
     all *= (double)(hi[k] - lo[k]);
   }
   if (most < from || least >= to) return 0;
   if (least >= from && most < to) return all;
-  int64_t v = coef[next], some[2], full[2];
   least -= v * (v >= 0 ? lo[next] : hi[next] - 1);
   most -= v * (v >= 0 ? hi[next] - 1 : lo[next]);
   some[0] = full[0] = lo[next];
@@ -23244,7 +23302,7 @@ static double eini_count_row(const eini_stmt *s, const int64_t *coef, int c, con
   else full[0] = full[1] = some[1];
   for (int64_t i = some[0]; i < some[1]; i++) {
     if (i == full[0]) i = full[1];
-    if (i < some[1]) count += eini_count_row(s, coef, next, lo, hi, from - i * v, to - i * v);
+    if (i < some[1]) count += eini_count_row(s, r, next, lo, hi, from - i * v, to - i * v);
   }
   return count;
 }
@@ -23254,15 +23312,16 @@ static double eini_count_row(const eini_stmt *s, const int64_t *coef, int c, con
 static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, const int64_t *hi,
                               const int64_t *from, const int64_t *to, const int64_t *open,
                               int64_t *at) {
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   int inside = 1;
   double all = 1;
   for (int k = c; k < s->nfree; k++) all *= (double)(hi[k] - lo[k]);
   for (int r = 0; r < m->rows; r++) {
     int64_t least = at[r], most = at[r];
     if (!open[r]) continue;
-    for (int k = c; k < s->nfree; k++) {
-      int64_t v = m->coef[(int64_t)r * s->nindex + k];
+    for (int e = eini_map_find(m, r, c); e < m->first[r + 1]; e++) {
+      const int k = m->term[e].index;
+      int64_t v = m->term[e].coef;
       least += v * (v >= 0 ? lo[k] : hi[k] - 1);
       most += v * (v >= 0 ? hi[k] - 1 : lo[k]);
     }
@@ -23272,20 +23331,20 @@ static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, cons
   if (inside) return all;
   double count = 0;
   for (int64_t i = lo[c]; i < hi[c]; i++) {
-    for (int r = 0; r < m->rows; r++) at[r] += i * m->coef[(int64_t)r * s->nindex + c];
+    for (int r = 0; r < m->rows; r++) at[r] += i * eini_map_coef(m, r, c);
     count += eini_count_from(s, c + 1, lo, hi, from, to, open, at);
-    for (int r = 0; r < m->rows; r++) at[r] -= i * m->coef[(int64_t)r * s->nindex + c];
+    for (int r = 0; r < m->rows; r++) at[r] -= i * eini_map_coef(m, r, c);
   }
   return count;
 }
 
 // Do coordinate r's indices occur in no other one of those in `open`?
 static int eini_row_alone(const eini_stmt *s, int r, const int64_t *open) {
-  const int64_t *coef = s->out_map.coef;
-  for (int q = 0; q < s->out_map.rows; q++) {
+  const eini_map *m = &s->out_map;
+  for (int q = 0; q < m->rows; q++) {
     if (q == r || !open[q]) continue;
-    for (int c = 0; c < s->nfree; c++)
-      if (coef[(int64_t)r * s->nindex + c] != 0 && coef[(int64_t)q * s->nindex + c] != 0) return 0;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)
+      if (eini_map_coef(m, q, m->term[e].index) != 0) return 0;
   }
   return 1;
 }
@@ -23294,24 +23353,23 @@ static int eini_row_alone(const eini_stmt *s, int r, const int64_t *open) {
 // it changes them. open: of coordinates, 1 where there are several. at: scratch.
 static double eini_count_several(const eini_stmt *s, int64_t *lo, int64_t *hi, const int64_t *from,
                                  const int64_t *to, int64_t *open, int64_t *at) {
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   double count = 1;
   int left = 0;
   for (int r = 0; r < m->rows; r++) {
-    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
     at[r] = m->offset[r];
     if (!open[r] || !eini_row_alone(s, r, open)) {
       left |= open[r] != 0;
       continue;
     }
-    count *= eini_count_row(s, coef, -1, lo, hi, from[r] - at[r], to[r] - at[r]);
+    count *= eini_count_row(s, r, -1, lo, hi, from[r] - at[r], to[r] - at[r]);
     open[r] = 0;
-    for (int c = 0; c < s->nfree; c++)
-      if (coef[c] != 0) hi[c] = lo[c] + 1;  // counted
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)  // counted
+      hi[m->term[e].index] = lo[m->term[e].index] + 1;
   }
   for (int c = 0; c < s->nfree; c++) {
     int used = 0;
-    for (int r = 0; r < m->rows; r++) used |= open[r] && m->coef[(int64_t)r * s->nindex + c] != 0;
+    for (int r = 0; r < m->rows; r++) used |= open[r] && eini_map_coef(m, r, c) != 0;
     if (used) continue;
     count *= (double)(hi[c] - lo[c]);
     hi[c] = lo[c] + 1;
@@ -23322,7 +23380,7 @@ static double eini_count_several(const eini_stmt *s, int64_t *lo, int64_t *hi, c
 // Elements that the free indices in [lo, hi) define inside a box. a, b: scratch, nindex + rank.
 static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int64_t *hi,
                                 const int64_t *from, const int64_t *to, int64_t *a, int64_t *b) {
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   int64_t *open = b + s->nindex;
   double count = 1;
   int several = 0;
@@ -23331,15 +23389,11 @@ static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int
     b[c] = hi[c];
   }
   for (int r = 0; r < m->rows; r++) {
-    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
-    int only = -1, terms = 0;
-    for (int c = 0; c < s->nfree; c++) {
-      if (coef[c] == 0) continue;
-      only = c;
-      terms++;
-    }
+    const int terms = eini_map_terms(m, r);
+    int64_t coef;
+    int only = eini_row_index(m, r, &coef);
     if (terms == 0 && (m->offset[r] < from[r] || m->offset[r] >= to[r])) return 0;
-    if (terms == 1) eini_narrow_range(coef[only], m->offset[r], from[r], to[r], &a[only], &b[only]);
+    if (terms == 1) eini_narrow_range(coef, m->offset[r], from[r], to[r], &a[only], &b[only]);
     open[r] = terms > 1;
     several |= terms > 1;
   }
@@ -23442,15 +23496,14 @@ static void eini_boxes_add(eini_boxes *u, const int64_t *from, const int64_t *to
 
 // Mean extent along coordinate r of what a task reads or writes. writes: elements; else the hull,
 // where a stride's last step counts as a whole one, so that equal pieces of X and X[2*i] fit.
-static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
+static double eini_block_side(const eini_stmt *s, const eini_map *m, int r, const int64_t *cut,
                               int writes) {
-  const int64_t *coef = m->coef + (int64_t)r * s->nindex;
   double count = 1, hull = 0, last = 0;
   int terms = 0;
-  for (int c = 0; c < s->nindex; c++) {
-    if (coef[c] == 0) continue;
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int c = m->term[e].index;
     double piece = (double)s->index[c].extent / (double)cut[c];
-    double step = (double)eini_abs64(coef[c]);
+    double step = (double)eini_abs64(m->term[e].coef);
     if (piece == 0) return 0;
     count *= piece;
     hull += terms++ == 0 ? step * piece : step * (piece - 1) + (step > last ? step - last : 0);
@@ -23459,7 +23512,7 @@ static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, cons
   return writes ? count : terms > 0 ? hull : 1;
 }
 
-static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int64_t *cut,
+static double eini_block_count(const eini_stmt *s, const eini_map *m, const int64_t *cut,
                                int writes) {
   double count = 1;
   for (int r = 0; r < m->rows; r++) count *= eini_block_side(s, m, r, cut, writes);
@@ -23483,14 +23536,11 @@ static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int
 // Sides of the blocks of producer x (k < 0) or of what a task of reader x reads of operand k,
 // rank of them, and then their number.
 static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
-  const ein_zmap *m = k < 0 ? &x->out_map : &x->proj[k];
+  const eini_map *m = k < 0 ? &x->out_map : &x->proj[k];
   for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
   side[m->rows] = 1;
-  for (int c = 0; c < x->nindex; c++) {
-    int used = 0;
-    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * x->nindex + c] != 0;
-    if (used) side[m->rows] *= (double)cut[c];
-  }
+  for (int c = 0; c < x->nindex; c++)
+    if (eini_map_uses(m, c) > 0) side[m->rows] *= (double)cut[c];
 }
 
 // From blocks with sides `have` of a tensor of sides `whole` to those that readers need: np and nc
@@ -23546,13 +23596,13 @@ static double eini_log2_up(double n) {
 
 // Elements of the largest task's box of operand k; k < 0: of its result.
 static double eini_operand_box(const eini_stmt *s, int k, const int64_t *cut) {
-  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
   double box = 1;
   for (int r = 0; r < m->rows; r++) {
     double hull = 1, count = 1;
-    for (int c = 0; c < s->nindex; c++) {
-      int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
-      if (coef == 0) continue;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      const int c = m->term[e].index;
+      int64_t coef = m->term[e].coef, x = s->index[c].extent;
       int64_t most = x / cut[c] + (x % cut[c] != 0);
       count *= (double)most;
       hull += (double)eini_abs64(coef) * ((double)most - 1);
@@ -23603,20 +23653,19 @@ static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
 // ---- what moves on an edge ----------------------------------------------------------------------
 
 #define EINI_PLACE_CHUNK 256
-#define EINI_CUTS_MAX 63      // indices that are cut: each doubles the places, of which there are p
-#define EINI_DIGITS_MAX (2 * EINI_CUTS_MAX)
+#define EINI_WAY_CUTS 63      // indices that are cut: each doubles the places, of which there are p
+#define EINI_DIGITS_MAX (2 * EINI_WAY_CUTS)
 
 // What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
 // boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without
 // gaps. Returns the number of entries, EINI_DIGITS_MAX at most.
 static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
-  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
   const int64_t *cut = f->ways.cut + way * s->nindex;
   int n = 0;
   for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
-    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
-    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
+    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = eini_map_uses(m, c) > 0;
     if (used && cut[c] > 1) {
       digit[n++] = c;
       digit[n++] = cut[c];
@@ -23736,8 +23785,8 @@ static int eini_lane_uses(const eini_edgework *w, int reader, int c, int i) {
   const eini_stmt *x = w->x->s, *y = w->y->s;
   if (c == w->nd - 1) return !reader && i >= x->nfree;
   for (int r = 0; r < x->out_map.rows && reader; r++) {
-    if (x->out_map.coef[(int64_t)r * x->nindex + c] == 0) continue;
-    if (y->proj[w->k].coef[(int64_t)r * y->nindex + i] != 0) return 1;
+    if (eini_map_coef(&x->out_map, r, c) == 0) continue;
+    if (eini_map_coef(&y->proj[w->k], r, i) != 0) return 1;
   }
   return !reader && i == c;
 }
@@ -23797,13 +23846,9 @@ static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int rea
 
 static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   const eini_stmt *s = w->x->s;
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   w->nd = s->nfree + 1;
-  for (int r = 0; r < m->rows; r++) {
-    int terms = 0;
-    for (int c = 0; c < s->nfree; c++) terms += m->coef[(int64_t)r * m->cols + c] != 0;
-    w->several |= terms != 1;
-  }
+  for (int r = 0; r < m->rows; r++) w->several |= eini_map_terms(m, r) != 1;
   EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
   EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
   int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1, meet = 0;
@@ -23840,19 +23885,20 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
 // and at most with all of the others.
 static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to, int64_t *lo,
                             int64_t *hi) {
-  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  const eini_map *m = &s->out_map;
   int64_t least = 0, most = 0;
-  for (int c = 0; c < s->nfree; c++) {
+  for (int c = 0; c < s->nfree; c++)
     if (hi[c] <= lo[c]) return;
-    least += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
-    most += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t k = m->term[e].coef, a = k * lo[m->term[e].index], b = k * (hi[m->term[e].index] - 1);
+    least += eini_min64(a, b);
+    most += eini_max64(a, b);
   }
-  for (int c = 0; c < s->nfree; c++) {
-    int64_t low = coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
-    int64_t high = coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
-    if (coef[c] != 0)
-      eini_narrow_range(coef[c], s->out_map.offset[r], from - (most - high), to - (least - low),
-                        &lo[c], &hi[c]);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int c = m->term[e].index;
+    int64_t k = m->term[e].coef, a = k * lo[c], b = k * (hi[c] - 1);
+    eini_narrow_range(k, m->offset[r], from - (most - eini_max64(a, b)),
+                      to - (least - eini_min64(a, b)), &lo[c], &hi[c]);
     if (hi[c] <= lo[c]) return;
   }
 }
@@ -23860,7 +23906,7 @@ static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to,
 // The index range of the producer's piece that the box [from, to) meets.
 static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
                            int64_t *lo, int64_t *hi) {
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   int meets = 1;
   for (int c = 0; c < s->nfree; c++) {
     lo[c] = 0;
@@ -24835,7 +24881,7 @@ static int eini_pin_axis(const eini_decomposer *dc, int tensor, eini_specword w)
     for (int64_t i = 0; i < dc->g->nstmt && !names; i++) {
       const eini_stmt *s = &dc->g->stmt[i];
       for (int k = -1; k < s->noperand; k++) {
-        const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+        const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
         int64_t coef;
         if ((k < 0 ? s->out : s->operand[k]) != tensor) continue;
         int c = eini_row_index(m, r, &coef);
@@ -25003,7 +25049,7 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
   for (int64_t i = 0; i < g->nstmt; i++) {
     const eini_stmt *s = &g->stmt[i];
     for (int k = -1; k < s->noperand; k++) {
-      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
       for (int r = 0; r < m->rows; r++) {
         int64_t coef;
         int c = eini_row_index(m, r, &coef);
@@ -25221,19 +25267,23 @@ static int eini_same_form(const eini_decomposer *dc, int i, int j) {
   if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
   for (int c = 0; c < s->nindex; c++)
     if (s->index[c].extent != t->index[c].extent) return 0;
-  if (!eini_zmap_equal(&s->out_map, &t->out_map) ||
+  if (!eini_map_equal(&s->out_map, &t->out_map) ||
       !eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
   for (int k = 0; k < s->noperand; k++) {
-    if (!eini_zmap_equal(&s->proj[k], &t->proj[k]) ||
+    if (!eini_map_equal(&s->proj[k], &t->proj[k]) ||
         !eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]])) return 0;
     if (a->again[k] != b->again[k]) return 0;
   }
   return 1;
 }
 
-static uint64_t eini_zmap_hash(const ein_zmap *m, uint64_t h) {
-  size_t rows = (size_t)m->rows, cells = rows * (size_t)m->cols;
-  if (cells > 0) h = eini_hash(m->coef, cells * sizeof *m->coef, h);
+static uint64_t eini_map_hash(const eini_map *m, uint64_t h) {
+  const size_t rows = (size_t)m->rows;
+  for (int e = 0; e < m->first[rows]; e++) {
+    const int64_t term[2] = {m->term[e].index, m->term[e].coef};
+    h = eini_hash(term, sizeof term, h);
+  }
+  h = eini_hash(m->first, (rows + 1) * sizeof *m->first, h);
   return rows > 0 ? eini_hash(m->offset, rows * sizeof *m->offset, h) : h;
 }
 
@@ -25251,10 +25301,10 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
     f->again = EINI_NEW(&dc->arena, unsigned char, s->noperand);
     if (f->again == NULL) return EIN_ERR_NO_MEMORY;
     for (int k = 0; k < s->noperand; k++) {
-      uint64_t at = eini_zmap_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
+      uint64_t at = eini_map_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
       for (; slot[at] != 0 && !f->again[k]; at = (at + 1) & mask)
         f->again[k] = s->operand[slot[at] - 1] == s->operand[k] &&
-                      eini_zmap_equal(&s->proj[slot[at] - 1], &s->proj[k]);
+                      eini_map_equal(&s->proj[slot[at] - 1], &s->proj[k]);
       used[k] = at;
       if (!f->again[k]) slot[at] = k + 1;
     }
@@ -25268,12 +25318,12 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
 static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
   int64_t key[5];
   key[0] = s->nindex, key[1] = s->nfree, key[2] = s->fold, key[3] = s->type, key[4] = s->expr.n;
-  uint64_t h = eini_zmap_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
+  uint64_t h = eini_map_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
   for (int c = 0; c < s->nindex; c++)
     h = eini_hash(&s->index[c].extent, sizeof s->index[c].extent, h);
   for (int k = -1; k < s->noperand; k++) {
     const eini_tensor *t = &g->tensor[k < 0 ? s->out : s->operand[k]];
-    if (k >= 0) h = eini_zmap_hash(&s->proj[k], h);
+    if (k >= 0) h = eini_map_hash(&s->proj[k], h);
     if (t->rank > 0) h = eini_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
   }
   return h;
@@ -25289,12 +25339,12 @@ static ein_status eini_pin_node(eini_decomposer *dc, int tensor, eini_stmt **out
   s->type = t->dtype;
   s->index = EINI_NEW(&dc->arena, eini_index, t->rank);
   if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(&dc->arena, t->rank, t->rank, &s->out_map));
+  EINI_TRY(eini_map_new(&dc->arena, t->rank, t->rank, &s->out_map));
   for (int r = 0; r < t->rank; r++) {
     s->index[r].name = "";
     s->index[r].extent = t->shape[r];
-    s->out_map.coef[(int64_t)r * t->rank + r] = 1;
   }
+  EINI_TRY(eini_map_units(&dc->arena, &s->out_map, 0, 0, t->rank));
   *out = s;
   return EIN_OK;
 }
@@ -25487,7 +25537,7 @@ static void eini_blocks_make(const eini_decomposer *dc, const eini_dform *f, ein
   b->partial = paper ? eini_partial_scalars(dc->g, s) : (double)eini_partial_bytes(dc->g, s);
   for (int c = 0; c < s->nfree; c++) b->out *= (double)s->index[c].extent;
   for (int k = 0; k <= s->noperand; k++) {
-    const ein_zmap *m = k < s->noperand ? &s->proj[k] : &s->out_map;
+    const eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
     int at = b->n;
     if (k < s->noperand && f->again[k]) continue;
     b->whole[at] = 1;
@@ -25862,7 +25912,7 @@ typedef struct eini_orders {
 static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
                                   int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
-  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_CUTS_MAX];
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_WAY_CUTS];
   int64_t found = 0;
   for (int i = 0; i < n; i++) {
     int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
@@ -26762,13 +26812,11 @@ static double eini_lim_need(const eini_lim *t, int y, const int *label, const do
 }
 
 // Is every coordinate of a map one index of its own?
-static int eini_lim_plain(const eini_stmt *s, const ein_zmap *m) {
+static int eini_lim_plain(const eini_map *m) {
   int64_t coef;
   for (int r = 0; r < m->rows; r++) {
-    int c = eini_row_index(m, r, &coef), rows = 0;
-    if (c < 0 || (coef != 1 && coef != -1)) return 0;
-    for (int q = 0; q < m->rows; q++) rows += m->coef[(int64_t)q * s->nindex + c] != 0;
-    if (rows > 1) return 0;
+    int c = eini_row_index(m, r, &coef);
+    if (c < 0 || (coef != 1 && coef != -1) || eini_map_uses(m, c) > 1) return 0;
   }
   return 1;
 }
@@ -26794,7 +26842,7 @@ static ein_status eini_lim_make_inputs(eini_lim *t) {
       int i = eini_row_index(&s->proj[r->k], c, &coef);
       bytes *= i < 0 ? 0 : (double)s->index[i].extent;
     }
-    if (!eini_lim_plain(s, &s->proj[r->k]) || eini_stmt_empty(s, 0, s->nindex)) continue;
+    if (!eini_lim_plain(&s->proj[r->k]) || eini_stmt_empty(s, 0, s->nindex)) continue;
     for (int y = 0; y < r->node; y++) t->rest[y] += bytes;
   }
   return EIN_OK;
@@ -27124,9 +27172,19 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
   return EIN_OK;
 }
 
-static ein_status eini_decomp_zmap(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
-  EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
-  eini_zmap_fill(to, from);
+#define EINI_CELLS_MAX 16777216.0  // a decomposition's maps have a coefficient for every index
+
+static ein_status eini_decomp_zmap(eini_arena *a, const eini_map *from, ein_zmap *to) {
+  to->rows = from->rows;
+  to->cols = from->cols;
+  to->offset = EINI_NEW(a, int64_t, from->rows);
+  to->coef = EINI_NEW(a, int64_t, (int64_t)from->rows * from->cols);
+  if (to->offset == NULL || to->coef == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset[r];
+    for (int e = from->first[r]; e < from->first[r + 1]; e++)
+      to->coef[(int64_t)r * from->cols + from->term[e].index] = from->term[e].coef;
+  }
   return EIN_OK;
 }
 
@@ -27352,6 +27410,16 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   if (d->nparts < 0 || d->npin < 0 || d->nkeep < 0 || (d->nparts > 0 && d->parts == NULL) ||
       (d->npin > 0 && d->pin == NULL) || (d->nkeep > 0 && d->keep == NULL))
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "a list of constraints is missing");
+  double cells = 0;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    double rows = s->out_map.rows;
+    for (int k = 0; k < s->noperand; k++) rows += s->proj[k].rows;
+    cells += rows * s->nindex;
+  }
+  if (cells > EINI_CELLS_MAX)
+    return eini_fail(diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                     "the graph has too many indices and operands for a decomposition");
   return EIN_OK;
 }
 

@@ -302,7 +302,7 @@ typedef struct eini_dist_space {
   const int64_t *weight;        // nindex: what one piece more adds to the place; 0: not cut
   int ncut, index[EINI_CUTS_MAX];  // the cut indices
   int64_t ntask, nagg;          // tasks; those that share a block of the output
-  const ein_zmap *map;          // from indices to coordinates of the tensor it defines
+  const eini_map *map;          // from indices to coordinates of the tensor it defines
   int separable;                // 1: every index occurs in at most one coordinate
 } eini_dist_space;
 
@@ -340,7 +340,7 @@ static int64_t eini_dist_partner(const eini_dist_space *x, int64_t place, int64_
 // The first operand that reads what operand k reads: the same tensor by the same projection.
 static int eini_dist_first(const eini_stmt *s, int k) {
   for (int j = 0; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_zmap_equal(&s->proj[j], &s->proj[k])) return j;
+    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return j;
   return k;
 }
 
@@ -383,9 +383,9 @@ static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base,
 static int eini_dist_terms(const eini_dist_space *x, int r, const int64_t *lo, const int64_t *hi,
                            eini_dist_term *t) {
   int n = 0;
-  for (int i = 0; i < x->nfree; i++) {
-    int64_t c = x->map->coef[(int64_t)r * x->map->cols + i];
-    if (c == 0) continue;
+  for (int e = x->map->first[r]; e < x->map->first[r + 1]; e++) {
+    const int i = x->map->term[e].index;
+    int64_t c = x->map->term[e].coef;
     int k = n++;
     for (; k > 0 && t[k - 1].coef < eini_abs64(c); k--) t[k] = t[k - 1];
     t[k].coef = eini_abs64(c);
@@ -422,6 +422,13 @@ static int eini_dist_room_init(eini_arena *a, int64_t n, eini_dist_room *m) {
   return 1;
 }
 
+// Coordinate r of a point of the index space.
+static int64_t eini_dist_coordinate(const eini_map *m, int r, const int64_t *at) {
+  int64_t y = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) y += m->term[e].coef * at[m->term[e].index];
+  return y;
+}
+
 // Elements of the block at `place` in a box, point by point.
 static int64_t eini_dist_walk(const eini_dist_space *x, const int64_t *from, const int64_t *to,
                               eini_dist_room *m) {
@@ -433,8 +440,7 @@ static int64_t eini_dist_walk(const eini_dist_space *x, const int64_t *from, con
   for (int i = 0; i >= 0;) {
     int inside = 1;
     for (int r = 0; r < x->map->rows && inside; r++) {
-      int64_t y = x->map->offset[r];
-      for (int c = 0; c < x->nfree; c++) y += x->map->coef[(int64_t)r * x->map->cols + c] * at[c];
+      int64_t y = eini_dist_coordinate(x->map, r, at);
       inside = y >= from[r] && y < to[r];
     }
     count += inside;
@@ -465,12 +471,13 @@ typedef struct eini_dist_near {
 } eini_dist_near;
 
 // The pieces [*lo, *hi) of cut index i from which row r of a map may reach the box.
-static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, int r, int i,
+static void eini_dist_row_pieces(const eini_dist_space *x, const eini_map *m, int r, int i,
                                  int64_t from, int64_t to, int64_t *lo, int64_t *hi) {
-  int64_t c = m->coef[(int64_t)r * m->cols + i], least = m->offset[r], most = least;
+  int64_t c = eini_map_coef(m, r, i), least = m->offset[r], most = least;
   int64_t first = *hi, end = *lo;
-  for (int j = 0; j < x->nindex; j++) {
-    int64_t k = j == i ? 0 : m->coef[(int64_t)r * m->cols + j] * (x->extent[j] - 1);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int j = m->term[e].index;
+    int64_t k = j == i ? 0 : m->term[e].coef * (x->extent[j] - 1);
     if (k < 0) least += k;
     else most += k;
   }
@@ -487,7 +494,7 @@ static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, in
 
 // Begins with the first task whose image under the map m may meet a box; 0 when there is none. Cut
 // indices from n on keep piece 0.
-static int eini_dist_near_begin(const eini_dist_space *x, const ein_zmap *m, int n,
+static int eini_dist_near_begin(const eini_dist_space *x, const eini_map *m, int n,
                                 const int64_t *from, const int64_t *to, eini_dist_near *w) {
   w->n = 0;
   if (eini_block_volume(m->rows, from, to) == 0) return 0;
@@ -498,7 +505,7 @@ static int eini_dist_near_begin(const eini_dist_space *x, const ein_zmap *m, int
     w->lo[at] = 0;
     w->hi[at] = x->cut[i];
     for (int r = 0; r < m->rows; r++) {
-      if (m->coef[(int64_t)r * m->cols + i] == 0) continue;
+      if (eini_map_coef(m, r, i) == 0) continue;
       eini_dist_row_pieces(x, m, r, i, from[r], to[r], &w->lo[at], &w->hi[at]);
       if (w->lo[at] >= w->hi[at]) return 0;
     }
@@ -631,25 +638,25 @@ static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
 
 // A map of the block: coordinates count from the block's hull, where index 0 has the coordinate
 // that falling terms leave below it.
-static void eini_dist_local_map(ein_zmap *m, const int64_t *len) {
+static void eini_dist_local_map(eini_map *m, const int64_t *len) {
   for (int r = 0; r < m->rows; r++) {
     m->offset[r] = 0;
-    for (int c = 0; c < m->cols; c++) {
-      int64_t k = m->coef[(int64_t)r * m->cols + c];
-      if (k < 0 && len[c] > 0) m->offset[r] -= k * (len[c] - 1);
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      int64_t k = m->term[e].coef, n = len[m->term[e].index];
+      if (k < 0 && n > 0) m->offset[r] -= k * (n - 1);
     }
   }
 }
 
 // Extents of the hull of a map over a block.
-static void eini_dist_local_shape(const ein_zmap *m, const int64_t *len, int nfree,
+static void eini_dist_local_shape(const eini_map *m, const int64_t *len, int nfree,
                                   int64_t *shape) {
   int empty = 0;
   for (int c = 0; c < nfree; c++) empty |= len[c] == 0;
   for (int r = 0; r < m->rows; r++) {
     shape[r] = !empty;
-    for (int c = 0; c < nfree && !empty; c++)
-      shape[r] += eini_abs64(m->coef[(int64_t)r * m->cols + c]) * (len[c] - 1);
+    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++)
+      shape[r] += eini_abs64(m->term[e].coef) * (len[m->term[e].index] - 1);
   }
 }
 
@@ -681,14 +688,14 @@ static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, const i
   int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(&g->arena, rank, s->nindex, &like->out_map));
+  EINI_TRY(eini_map_new(&g->arena, rank, s->nindex, &like->out_map));
   if (j->by_index) {
     for (int r = 0; r < rank; r++) {
       shape[r] = j->len[r];
-      like->out_map.coef[(int64_t)r * s->nindex + r] = 1;
+      EINI_TRY(eini_map_set(&g->arena, &like->out_map, r, r, 1));
     }
   } else {
-    eini_zmap_fill(&like->out_map, &s->out_map);
+    EINI_TRY(eini_map_copy(&g->arena, &like->out_map, &s->out_map, NULL));
     eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
     eini_dist_local_map(&like->out_map, j->len);
   }
@@ -745,7 +752,7 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   }
   EINI_TRY(eini_dist_inputs(j, g, &like));
   EINI_TRY(eini_dist_result(j, g, param, &like));
-  EINI_TRY(eini_block_expr(&g->arena, &j->s->expr, param, &like.expr));
+  EINI_TRY(eini_expr_shift(&g->arena, &j->s->expr, param, &like.expr));
   EINI_TRY(eini_stmt_copy(g, &like));
   s = &g->stmt[g->nstmt - 1];
   for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
@@ -807,14 +814,11 @@ static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const cha
 }
 
 // The map of one side: of the output, without the columns of reduced indices, or the identity.
-static void eini_dist_side_map(const eini_dist_job *j, int out, ein_zmap *m) {
-  const ein_zmap *from = &j->s->out_map;
-  for (int r = 0; r < m->rows; r++) {
-    for (int c = 0; c < m->cols; c++)
-      m->coef[(int64_t)r * m->cols + c] =
-          out && !j->by_index ? from->coef[(int64_t)r * from->cols + c] : r == c;
-  }
+static ein_status eini_dist_side_map(const eini_dist_job *j, eini_arena *a, int out, eini_map *m) {
+  EINI_TRY(out && !j->by_index ? eini_map_copy(a, m, &j->s->out_map, NULL)
+                               : eini_map_units(a, m, 0, 0, m->rows));
   eini_dist_local_map(m, j->len);
+  return EIN_OK;
 }
 
 // out = left merged with right; left is the output itself with EINI_MERGE_FROM_OUT, and then the
@@ -835,9 +839,9 @@ static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job 
     s->index[i].name = "";
     s->index[i].extent = j->len[i];
   }
-  eini_dist_side_map(j, from, &s->proj[0]);
-  eini_dist_side_map(j, 0, &s->proj[1]);
-  eini_dist_side_map(j, to, &s->out_map);
+  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, from, &s->proj[0]));
+  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, 0, &s->proj[1]));
+  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, to, &s->out_map));
   if (eini_block_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
                             &s->expr) < 0)
     return EIN_ERR_NO_MEMORY;
@@ -1198,11 +1202,7 @@ static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
   const eini_stmt *s = j->s;
   const eini_tensor *t = &j->g->tensor[s->out];
   int plain = t->rank == s->nfree && s->rest == EIN_REST_ERROR;
-  for (int r = 0; plain && r < t->rank; r++) {
-    plain = s->out_map.offset[r] == 0;
-    for (int c = 0; c < s->nindex; c++)
-      plain &= s->out_map.coef[(int64_t)r * s->nindex + c] == (r == c);
-  }
+  for (int r = 0; plain && r < t->rank; r++) plain = eini_plain_row(&s->out_map, r) == r;
   if (!plain)
     return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED,
                             "a join into '%s': the free indices are not its axes in order",
@@ -1434,9 +1434,10 @@ static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const
   for (int k = 0; k <= rank; k++) {
     s->index[k].name = "";
     s->index[k].extent = stack[k < rank ? k + 1 : 0];
-    s->proj[0].coef[(int64_t)(k < rank ? k + 1 : 0) * (rank + 1) + k] = 1;
-    if (k < rank) s->out_map.coef[(int64_t)k * (rank + 1) + k] = 1;
   }
+  EINI_TRY(eini_map_set(&(*g)->arena, &s->proj[0], 0, rank, 1));
+  EINI_TRY(eini_map_units(&(*g)->arena, &s->proj[0], 1, 0, rank));
+  EINI_TRY(eini_map_units(&(*g)->arena, &s->out_map, 0, 0, rank));
   EINI_TRY(eini_fold_named(*g, eini_diag_of(ctx), monoid, &s->fold));
   if (eini_expr_add(&(*g)->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
     return EIN_ERR_NO_MEMORY;
@@ -1672,13 +1673,10 @@ static ein_status eini_dist_space_init(eini_arena *a, const eini_stmt *s, const 
   x->map = &s->out_map;
   x->ntask = x->nagg = x->separable = 1;
   for (int i = 0; i < n; i++) {
-    int rows = 0;
     extent[i] = s->index[i].extent;
     cut[i] = p == NULL ? 1 : p->cut[i];
     if (i >= s->nfree) x->nagg *= cut[i];
-    for (int r = 0; r < s->out_map.rows; r++)
-      rows += s->out_map.coef[(int64_t)r * n + i] != 0;
-    if (i < s->nfree && rows > 1 && extent[i] > 1) x->separable = 0;
+    if (i < s->nfree && eini_map_uses(&s->out_map, i) > 1 && extent[i] > 1) x->separable = 0;
   }
   for (int j = p == NULL ? -1 : p->norder - 1; j >= 0; j--) {
     int i = p->order[j];
@@ -1744,12 +1742,12 @@ static ein_status eini_dist_pin(ein_ctx *ctx, ein_dist *d, int t, const ein_part
   s->nindex = s->nfree = x->rank;
   s->index = EINI_NEW(a, eini_index, x->rank);
   if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(a, x->rank, x->rank, &s->out_map));
+  EINI_TRY(eini_map_new(a, x->rank, x->rank, &s->out_map));
   for (int r = 0; r < x->rank; r++) {
     s->index[r].name = "";
     s->index[r].extent = x->shape[r];
-    s->out_map.coef[(int64_t)r * x->rank + r] = 1;
   }
+  EINI_TRY(eini_map_units(a, &s->out_map, 0, 0, x->rank));
   EINI_TRY(eini_dist_check_parts(ctx, d->g, s, -1, d->fabric.places, p));
   EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
   e->s = s;
@@ -1835,12 +1833,10 @@ static int eini_dist_same_expr(const eini_expr *a, const eini_expr *b) {
 }
 
 // Do two accesses look alike to a plan? Offsets do not count: a block's begin is its own.
-static int eini_dist_same_access(const ein_dist *d, int t, const ein_zmap *a, int u,
-                                 const ein_zmap *b) {
+static int eini_dist_same_access(const ein_dist *d, int t, const eini_map *a, int u,
+                                 const eini_map *b) {
   const eini_tensor *x = &d->g->tensor[t], *y = &d->g->tensor[u];
-  size_t cells = (size_t)a->rows * (size_t)a->cols;
-  if (x->dtype != y->dtype || x->rank != y->rank || a->cols != b->cols) return 0;
-  if (cells > 0 && memcmp(a->coef, b->coef, cells * sizeof *a->coef) != 0) return 0;
+  if (x->dtype != y->dtype || x->rank != y->rank || !eini_map_same_terms(a, b)) return 0;
   if (!d->fabric.shared && (d->tensor[t].ndefine == 0) != (d->tensor[u].ndefine == 0)) return 0;
   for (int r = 0; r < x->rank; r++)
     if (d->tensor[t].stride[r] != d->tensor[u].stride[r]) return 0;
@@ -2330,14 +2326,15 @@ static void eini_dist_states_join(const eini_dist_exec *x, eini_dist_worker *w,
 // The address of the first element of the block of task q, and strides by free index.
 static char *eini_dist_block_first(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t q,
                                    eini_dist_room *m, int64_t *stride) {
-  const ein_zmap *map = &e->s->out_map;
+  const eini_map *map = &e->s->out_map;
   const int64_t *step = x->d->tensor[e->s->out].stride;
   eini_dist_range(&e->space, q, m->lo, m->hi);
   for (int i = 0; i < e->s->nfree; i++) stride[i] = 0;
   for (int r = 0; r < map->rows; r++) {
     m->from[r] = map->offset[r];
-    for (int i = 0; i < e->s->nfree; i++) {
-      int64_t c = map->coef[(int64_t)r * map->cols + i];
+    for (int k = map->first[r]; k < map->first[r + 1]; k++) {
+      const int i = map->term[k].index;
+      int64_t c = map->term[k].coef;
       m->from[r] += c * m->lo[i];
       stride[i] += c * step[r];
     }
@@ -2702,16 +2699,10 @@ typedef struct eini_dist_end {
 
 // Is every coordinate one index, and every index one coordinate?
 static int eini_dist_is_box(const eini_dist_space *x) {
-  for (int r = 0; r < x->map->rows; r++) {
-    int n = 0;
-    for (int i = 0; i < x->nfree; i++) n += x->map->coef[(int64_t)r * x->map->cols + i] != 0;
-    if (n > 1) return 0;
-  }
-  for (int i = 0; i < x->nfree; i++) {
-    int n = 0;
-    for (int r = 0; r < x->map->rows; r++) n += x->map->coef[(int64_t)r * x->map->cols + i] != 0;
-    if (n > 1) return 0;
-  }
+  for (int r = 0; r < x->map->rows; r++)
+    if (eini_map_terms(x->map, r) > 1) return 0;
+  for (int i = 0; i < x->nfree; i++)
+    if (eini_map_uses(x->map, i) > 1) return 0;
   return 1;
 }
 
@@ -2719,11 +2710,9 @@ static int eini_dist_is_box(const eini_dist_space *x) {
 static int eini_dist_inside(const eini_dist_space *x, const int64_t *from, const int64_t *to,
                             int64_t *a, int64_t *b) {
   for (int r = 0; r < x->map->rows; r++) {
-    int64_t base = x->map->offset[r], c = 0;
-    int i = 0;
-    for (; i < x->nfree; i++)
-      if ((c = x->map->coef[(int64_t)r * x->map->cols + i]) != 0) break;
-    if (c == 0) {
+    int64_t base = x->map->offset[r], c;
+    const int i = eini_row_index(x->map, r, &c);
+    if (i < 0) {
       if (base < from[r] || base >= to[r]) return 0;
       continue;
     }
@@ -2751,10 +2740,10 @@ static char *eini_dist_end_at(const eini_dist_space *x, const eini_dist_end *e, 
     for (int i = 0; i < x->nfree; i++) stride[i] = 0;
     for (int r = 0; r < x->map->rows; r++) {
       at += (x->map->offset[r] - from[r]) * e->stride[r];
-      for (int i = 0; i < x->nfree; i++) {
-        int64_t s = x->map->coef[(int64_t)r * x->map->cols + i] * e->stride[r];
-        stride[i] += s;
-        at += s * a[i];
+      for (int k = x->map->first[r]; k < x->map->first[r + 1]; k++) {
+        int64_t s = x->map->term[k].coef * e->stride[r];
+        stride[x->map->term[k].index] += s;
+        at += s * a[x->map->term[k].index];
       }
     }
   }
@@ -2771,8 +2760,7 @@ static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from,
     int64_t block = 0, dbox = 0, sbox = 0;
     int inside = 1;
     for (int r = 0; r < x->map->rows && inside; r++) {
-      int64_t y = x->map->offset[r];
-      for (int c = 0; c < x->nfree; c++) y += x->map->coef[(int64_t)r * x->map->cols + c] * at[c];
+      int64_t y = eini_dist_coordinate(x->map, r, at);
       inside = y >= from[r] && y < to[r];
       if (dst->kind == EINI_AT_BOX) dbox += (y - from[r]) * dst->stride[r];
       if (src->kind == EINI_AT_BOX) sbox += (y - from[r]) * src->stride[r];

@@ -8,15 +8,20 @@
 // ---- hulls ----
 
 // The smallest box [from, to) that holds the image of index ranges; empty without points.
-EINI_UNUSED static void eini_block_hull(const ein_zmap *m, const int64_t *lo, const int64_t *hi,
+EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, const int64_t *hi,
                                         int64_t *from, int64_t *to) {
-  ein_zrange y;
-  y.rank = m->rows;
-  y.start = from;
-  y.end = to;
   // Every access was proved to stay inside a tensor, so nothing wraps.
-  if (eini_zmap_image(m, m->cols, lo, hi, &y) == EIN_OK) return;
-  for (int r = 0; r < m->rows; r++) from[r] = to[r] = 0;
+  const int empty = eini_zrange_empty(m->cols, lo, hi);
+  for (int r = 0; r < m->rows; r++) {
+    from[r] = to[r] = m->offset[r];
+    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
+      int64_t k = m->term[e].coef, x = k * lo[m->term[e].index];
+      int64_t y = k * (hi[m->term[e].index] - 1);
+      from[r] += eini_min64(x, y);
+      to[r] += eini_max64(x, y);
+    }
+    to[r] += !empty;
+  }
 }
 
 EINI_UNUSED static int64_t eini_block_volume(int rank, const int64_t *from, const int64_t *to) {
@@ -34,36 +39,6 @@ EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
   for (int64_t v = 0; v < s->expr.n; v++)
     if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
   return 0;
-}
-
-// The expression of a block: index i becomes i + param[i] where param[i] >= 0.
-static ein_status eini_block_expr(eini_arena *a, const eini_expr *from, const int *param,
-                                  eini_expr *to) {
-  int *at = EINI_NEW(a, int, from->n);
-  memset(to, 0, sizeof *to);
-  to->list = EINI_NEW(a, int, from->nlist);
-  if (at == NULL || to->list == NULL) return EIN_ERR_NO_MEMORY;
-  to->nlist = to->caplist = from->nlist;
-  for (int64_t i = 0; i < from->nlist; i++) to->list[i] = from->list[i];
-  for (int64_t i = 0; i < from->n; i++) {
-    const eini_node *v = &from->node[i];
-    int id = eini_expr_add(a, to, v->op, v->pos, 0, 0, 0);
-    if (id < 0) return EIN_ERR_NO_MEMORY;
-    to->node[id] = *v;
-    int nargs = eini_node_args(v);
-    for (int k = 0; k < nargs; k++) {
-      if (v->op == EINI_OP_CALL) to->list[v->arg[1] + k] = at[from->list[v->arg[1] + k]];
-      else to->node[id].arg[k] = at[v->arg[k]];
-    }
-    at[i] = id;
-    if (v->op != EINI_OP_INDEX || param[v->arg[0]] < 0) continue;
-    int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
-    int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, id, p);
-    if (sum < 0) return EIN_ERR_NO_MEMORY;
-    to->node[p].dtype = to->node[sum].dtype = EIN_I64;
-    at[i] = sum;
-  }
-  return EIN_OK;
 }
 
 // ---- partial results that are values ----

@@ -63,12 +63,13 @@ static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev,
   return p->st;
 }
 
-static void eini_fill_map(const eini_prog *q, ein_zmap *m, const eini_row *row) {
+static ein_status eini_fill_map(const eini_prog *q, eini_map *m, const eini_row *row) {
   for (int r = 0; r < m->rows; r++) {
     m->offset[r] = row[r].offset;
     for (int i = 0; i < row[r].n; i++)
-      m->coef[(int64_t)r * m->cols + q->var[row[r].var[i]].col] = row[r].coef[i];
+      EINI_TRY(eini_map_set(&q->g->arena, m, r, q->var[row[r].var[i]].col, row[r].coef[i]));
   }
+  return EIN_OK;
 }
 
 // Takes over a status that the graph reported itself.
@@ -83,10 +84,6 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
                                   int64_t pos) {
   eini_prog *q = b->q;
   ein_graph *g = q->g;
-  int64_t cells = g->tensor[out].rank;
-  for (int64_t k = 0; k < b->nop; k++) cells += g->tensor[b->op[k]].rank;
-  if (eini_mul_overflow(cells, b->n, &cells) || (q->cells += cells) > EINI_CELLS_MAX)
-    return eini_perr(&q->p, EIN_ERR_TOO_LARGE, pos, 1, NULL, "too many indices and operands");
   eini_stmt *s;
   if (eini_graph_add_stmt(g, out, b->n, (int)b->nop, b->op, &s) != EIN_OK) return eini_pmem(&q->p);
   s->nfree = b->nfree;
@@ -104,10 +101,12 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
     s->index[i].name =
         eini_strndup(&g->arena, hides ? other : name->s, hides ? len : name->n);
     if (s->index[i].name == NULL) return eini_pmem(&q->p);
-    if (left == NULL && i < b->nfree) s->out_map.coef[(int64_t)i * b->n + i] = 1;
   }
-  if (left != NULL) eini_fill_map(q, &s->out_map, left);
-  for (int64_t k = 0; k < b->nop; k++) eini_fill_map(q, &s->proj[k], b->row[k]);
+  ein_status st = left != NULL ? eini_fill_map(q, &s->out_map, left)
+                               : eini_map_units(&g->arena, &s->out_map, 0, 0, b->nfree);
+  for (int64_t k = 0; k < b->nop && st == EIN_OK; k++)
+    st = eini_fill_map(q, &s->proj[k], b->row[k]);
+  if (st != EIN_OK) return eini_reported(&q->p, st);
   return eini_reported(&q->p, eini_stmt_finish(g, s, q->p.diag));
 }
 
@@ -138,14 +137,14 @@ static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
              a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
   for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
   for (int k = 0; same && k < a->noperand; k++)
-    same = a->operand[k] == b->operand[k] && eini_zmap_equal(&a->proj[k], &b->proj[k]);
+    same = a->operand[k] == b->operand[k] && eini_map_equal(&a->proj[k], &b->proj[k]);
   for (int64_t i = 0; same && i < a->expr.n; i++) {
     const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
     same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
            memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
   }
   for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
-  return same && eini_zmap_equal(&a->out_map, &b->out_map);
+  return same && eini_map_equal(&a->out_map, &b->out_map);
 }
 
 // The name of a temporary, after the tensor being defined.

@@ -200,10 +200,11 @@ static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
     s->index[i].extent = d->extent[i];
     s->index[i].name = eini_strndup(&g->arena, given, (int64_t)strlen(given));
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
-    if (d->out_map.coef == NULL && i < d->nfree) s->out_map.coef[(int64_t)i * d->nindex + i] = 1;
   }
-  if (d->out_map.coef != NULL) eini_zmap_fill(&s->out_map, &d->out_map);
-  for (int k = 0; k < d->noperand; k++) eini_zmap_fill(&s->proj[k], &d->proj[k]);
+  EINI_TRY(d->out_map.coef != NULL ? eini_map_read(&g->arena, &s->out_map, &d->out_map)
+                                   : eini_map_units(&g->arena, &s->out_map, 0, 0, d->nfree));
+  for (int k = 0; k < d->noperand; k++)
+    EINI_TRY(eini_map_read(&g->arena, &s->proj[k], &d->proj[k]));
   if (d->fold != NULL && d->nfree == d->nindex)
     return eini_refuse(g, EIN_ERR_ARGUMENT, "a fold, but no reduced index");
   if (d->nfree < d->nindex) s->fold = EINI_SUM;

@@ -24,7 +24,7 @@ static int eini_request_splits(const eini_request *r, const ein_graph *g) {
 
 // The path of a request. *way becomes what can be done.
 static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net *net,
-                                    eini_split *sp, eini_path *path, eini_way *way) {
+                                    eini_path *path, eini_way *way) {
   const ein_einsum_desc *d = r->d;
   eini_path_opts opts;
   EINI_TRY(eini_path_options(r->ctx, r->diag, &d->options, &opts, way));
@@ -43,7 +43,7 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
   } else {
     *way = EINI_WAY_UNSPLIT;
   }
-  sp->fastest = *way == EINI_WAY_FASTEST;
+  r->sp.fastest = *way == EINI_WAY_FASTEST;
   if (*way != EINI_WAY_UNSPLIT) return EIN_OK;
   p->unsplit = 1;
   path->flops = p->info.naive_flops;
@@ -53,85 +53,84 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
   return EIN_OK;
 }
 
-// |x|^2 of a value: what a norm adds up.
-static ein_status eini_value_square(ein_graph *g, eini_value *v) {
-  int x = (int)v->expr.n - 1;
-  x = eini_expr_add(&g->arena, &v->expr, EINI_OP_ABS, -1, x, 0, 0);
-  x = x < 0 ? -1 : eini_expr_add(&g->arena, &v->expr, EINI_OP_SQUARE, -1, x, 0, 0);
-  return x < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+// A member as a node of its own.
+static ein_status eini_member_wrap(eini_split *sp, int node, eini_member *m) {
+  int *root = EINI_NEW(&sp->g->arena, int, 1);
+  if (root == NULL || node < 0) return EIN_ERR_NO_MEMORY;
+  *root = node;
+  m->root = root;
+  m->nroot = 1;
+  return EIN_OK;
 }
 
-// The product (or map) of all values, as one.
-static ein_status eini_request_value(eini_request *r, ein_graph *g, eini_split *sp,
-                                     eini_value *all) {
-  if (r->d->map == NULL) EINI_TRY(eini_value_join(sp, r->d->nin, r->value, NULL, all));
-  else EINI_TRY(eini_request_mapped(r, g, all));
-  return r->norm ? eini_value_square(g, all) : EIN_OK;
+// The product (or map) of all values, as one; of a norm |x|^2, which it adds up.
+static ein_status eini_request_value(eini_request *r, eini_member *all) {
+  eini_split *sp = &r->sp;
+  eini_arena *a = &sp->g->arena;
+  EINI_TRY(eini_member_join(sp, r->d->nin, r->value, NULL, all));
+  if (r->d->map == NULL && !r->norm) return EIN_OK;
+  int x = -1;
+  if (r->d->map == NULL) x = eini_member_root(sp, all);
+  else EINI_TRY(eini_expr_append(a, &r->map, &sp->w.expr, &x));
+  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EINI_OP_ABS, -1, x, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EINI_OP_SQUARE, -1, x, 0, 0);
+  return eini_member_wrap(sp, x, all);
 }
 
 // Statements of the product (or map) of all values into *out. With `all`, that value, whose labels
 // are the output's, and no statement.
-static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_value *out,
-                                    ein_rest rest, eini_value *all) {
-  ein_graph *g = p->graph;
+static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_member *out,
+                                    ein_rest rest, eini_member *all) {
   const ein_einsum_desc *d = r->d;
-  eini_split sp;
+  eini_split *sp = &r->sp;
   eini_net net;
   eini_way way;
-  EINI_TRY(eini_split_init(r, g, &sp));
-  EINI_TRY(eini_net_build(&g->arena, &sp, d->nin, r->value, out, &net));
+  EINI_TRY(eini_net_build(&sp->g->arena, sp, d->nin, r->value, out, &net));
   eini_path *path = p->path = EINI_NEW(&p->arena, eini_path, 1);
   if (path == NULL) return EIN_ERR_NO_MEMORY;
   p->npath = 1;
   // As opt_einsum: a product for every operand but one, a sum if operands share a label.
   double naive = 1;
   int total = 0;
-  for (int i = 0; i < sp.nlabel; i++) naive *= (double)sp.label[i].extent;
+  for (int i = 0; i < sp->w.nindex; i++) naive *= (double)sp->w.index[i].extent;
   for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
   p->info.naive_flops = naive * ((d->nin > 1 ? d->nin - 1 : 1) + (total > r->no.nlabel));
-  EINI_TRY(eini_request_path(r, p, &net, &sp, path, &way));
+  EINI_TRY(eini_request_path(r, p, &net, path, &way));
   if (way != EINI_WAY_UNSPLIT && all == NULL)
-    EINI_TRY(eini_split_best(&sp, &net, r->value, out, path, rest));
-  EINI_TRY(eini_plan_path_info(p, path, out->op[0]));
-  if (all != NULL) return eini_request_value(r, g, &sp, all);
+    EINI_TRY(eini_split_best(sp, &net, r->value, out, path, rest));
+  EINI_TRY(eini_plan_path_info(p, path, sp->w.operand[eini_member_operand(sp, out)]));
+  if (all != NULL) return eini_request_value(r, all);
   if (way != EINI_WAY_UNSPLIT) return EIN_OK;
-  eini_value one;
-  const eini_value **list = EINI_NEW(&g->arena, const eini_value *, d->nin);
+  eini_member one;
+  const eini_member **list = EINI_NEW(&sp->g->arena, const eini_member *, d->nin);
   if (list == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nin; k++) list[k] = &r->value[k];
-  if (d->map == NULL && !r->norm) return eini_emit_stmt(&sp, out, d->nin, list, rest);
-  EINI_TRY(eini_request_value(r, g, &sp, &one));
+  if (d->map == NULL && !r->norm) return eini_emit_stmt(sp, out, d->nin, list, rest);
+  EINI_TRY(eini_request_value(r, &one));
   list[0] = &one;
-  return eini_emit_stmt(&sp, out, 1, list, rest);
+  return eini_emit_stmt(sp, out, 1, list, rest);
 }
 
 // What follows the fold, at the places the output's map reaches: D = alpha*T + where(beta == 0, 0,
 // beta*C) + what was there, T of a dtype being the fold's result, its root for a norm, or the value
 // itself where nothing is folded. Each term where asked for.
-static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_value *t,
-                                      ein_dtype dtype, const eini_value *target, int c, int old,
+static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_member *t,
+                                      ein_dtype dtype, const eini_member *target, int c, int old,
                                       ein_rest rest) {
   ein_graph *g = p->graph;
   const ein_einsum_desc *d = r->d;
   eini_arena *a = &g->arena;
-  eini_value all = *target;
-  eini_expr *e = &all.expr;
-  const eini_value *one = &all;
-  eini_split sp;
-  int alpha = -1, beta = -1;
+  eini_split *sp = &r->sp;
+  eini_expr *e = &sp->w.expr;
+  eini_member all = *target, made;
+  const eini_member *one = &all;
+  int alpha = -1, beta = -1, x = eini_member_root(sp, t);
+  const int out = eini_member_operand(sp, target);
   // Of both dtypes, so that a real factor of integers in a real output stays what it is.
-  ein_dtype pt = ein_dtype_promote(dtype, g->tensor[target->op[0]].dtype);
+  ein_dtype pt = ein_dtype_promote(dtype, g->tensor[sp->w.operand[out]].dtype);
   if (eini_kind_of(pt) < EINI_KREAL) pt = pt == EIN_BOOL ? EIN_BOOL : EIN_I64;
   if (d->alpha.set) EINI_TRY(eini_graph_add_param(g, "alpha", 5, pt, d->alpha, &alpha));
   if (d->beta.set) EINI_TRY(eini_graph_add_param(g, "beta", 4, pt, d->beta, &beta));
-  all.op = EINI_NEW(a, int, t->nop + 2);
-  all.map = EINI_NEW(a, ein_zmap, t->nop + 2);
-  if (all.op == NULL || all.map == NULL) return EIN_ERR_NO_MEMORY;
-  all.nop = t->nop;
-  memcpy(all.op, t->op, (size_t)t->nop * sizeof *t->op);
-  memcpy(all.map, t->map, (size_t)t->nop * sizeof *t->map);
-  *e = t->expr;
-  int x = (int)e->n - 1;
   if (r->norm && x >= 0) x = eini_expr_add(a, e, EINI_OP_SQRT, -1, x, 0, 0);
   if (alpha >= 0) {
     int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
@@ -139,9 +138,7 @@ static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_v
   }
   for (int k = 0; k < 2; k++) {
     if (k == 0 ? beta < 0 : old < 0) continue;
-    int w = eini_expr_add(a, e, EINI_OP_OPERAND, -1, all.nop, 0, 0);
-    all.op[all.nop] = k == 0 ? c : old;
-    all.map[all.nop++] = target->map[0];
+    int w = eini_split_operand(sp, k == 0 ? c : old, &sp->w.proj[out]);
     if (k == 0) {
       int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0), z = eini_expr_int(a, e, -1, 0);
       int q = eini_expr_pair(a, e, EINI_OP_EQ, b, z), m = eini_expr_pair(a, e, EINI_OP_MUL, b, w);
@@ -149,14 +146,13 @@ static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_v
     }
     x = eini_expr_pair(a, e, EINI_OP_ADD, x, w);
   }
-  if (x < 0) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_split_init(r, g, &sp));
-  if (rest != EIN_REST_ZERO || p->alias < 0) return eini_emit_stmt(&sp, target, 1, &one, rest);
-  eini_value made;  // before zeros go over what is read
-  EINI_TRY(eini_temp_value(&sp, t->nlabel, t->label, &made));
-  EINI_TRY(eini_emit_stmt(&sp, &made, 1, &one, EIN_REST_ERROR));
+  EINI_TRY(eini_member_wrap(sp, x, &all));
+  if (rest != EIN_REST_ZERO || p->alias < 0) return eini_emit_stmt(sp, target, 1, &one, rest);
+  // Before zeros go over what is read.
+  EINI_TRY(eini_temp_member(sp, t->nlabel, t->label, &made));
+  EINI_TRY(eini_emit_stmt(sp, &made, 1, &one, EIN_REST_ERROR));
   one = &made;
-  return eini_emit_stmt(&sp, target, 1, &one, rest);
+  return eini_emit_stmt(sp, target, 1, &one, rest);
 }
 
 // The dtype einsum gives for a fold over operands that promote to `meet`, or over a map.
@@ -211,7 +207,7 @@ static ein_status eini_check_out(eini_request *r, const ein_ztensor *v, const ch
 }
 
 // Is each result made of one element of each operand, in one step, so that what follows is too?
-static int eini_request_direct(const eini_request *r, const eini_value *target) {
+static int eini_request_direct(const eini_request *r, const eini_member *target) {
   if (r->norm || r->lone || eini_request_reduces(r) || (r->d->nin > 2 && r->d->map == NULL))
     return 0;
   for (int c = 0; c < target->nlabel; c++) {
@@ -221,6 +217,19 @@ static int eini_request_direct(const eini_request *r, const eini_value *target) 
     if (!held) return 0;
   }
   return 1;
+}
+
+// Where the output is written: the labels of its axes, and the map from labels to them.
+static ein_status eini_request_target(const eini_request *r, ein_graph *g, int **label,
+                                      eini_map *map) {
+  *label = EINI_NEW(&g->arena, int, r->rank);
+  if (*label == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_map_new(&g->arena, r->rank, r->sp.w.nindex, map));
+  for (int a = 0; a < r->rank; a++) {
+    (*label)[a] = r->axes[a];
+    EINI_TRY(eini_map_set(&g->arena, map, a, r->axes[a], 1));
+  }
+  return EIN_OK;
 }
 
 // The statements of a request, into p->graph. view gets the layout of each tensor.
@@ -239,10 +248,13 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
   EINI_TRY(eini_request_dtype(r, g));
   EINI_TRY(eini_check_out(r, d->out, "the output"));
   eini_request_widen(r);
-  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_request_leaf(r, g, k, &r->value[k].expr));
-  eini_value target, temp;
-  EINI_TRY(eini_value_axes(&r->no, 0, r->rank, NULL, r->axes, &target));
-  int repeated = target.nlabel < r->rank;
+  EINI_TRY(eini_request_stmt(r, g));
+  eini_split *sp = &r->sp;
+  eini_member target, temp;
+  eini_map map;
+  int *label;
+  EINI_TRY(eini_request_target(r, g, &label, &map));
+  const int nlabel = eini_sort_unique(label, r->rank), repeated = nlabel < r->rank;
   ein_rest rest = repeated ? d->rest : EIN_REST_ERROR;
   if (d->beta.set && d->c != NULL) {
     EINI_TRY(eini_check_out(r, d->c, "C"));
@@ -260,7 +272,7 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
       eini_graph_add_tensor(g, "out", 3, EIN_ROLE_OUTPUT, d->out->dtype, r->rank, r->shape, &out));
   view[out] = d->out;
   p->keeps = rest == EIN_REST_KEEP || p->alias >= 0;
-  target.op[0] = out;
+  EINI_TRY(eini_member_new(sp, out, &map, nlabel, label, &target));
   if (!d->alpha.set && !d->beta.set && old < 0 && !r->norm)
     return eini_request_emit(r, p, &target, rest, NULL);
   if (eini_request_direct(r, &target)) {
@@ -268,7 +280,6 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
     const ein_dtype dtype = ein_dtype_compute(d->map == NULL ? r->meet : r->dtype);
     return eini_request_finish(r, p, &temp, dtype, &target, c, old, rest);
   }
-  eini_split sp;
   int *order = EINI_NEW(&g->arena, int, r->rank), n = 0;  // of the temporary, as in the output
   if (order == NULL) return EIN_ERR_NO_MEMORY;
   for (int a = 0; a < r->rank; a++) {
@@ -276,10 +287,10 @@ static ein_status eini_request_graph(eini_request *r, ein_plan *p, const ein_zte
     for (int b = 0; b < n; b++) known |= order[b] == r->axes[a];
     if (!known) order[n++] = r->axes[a];
   }
-  EINI_TRY(eini_split_init(r, g, &sp));
-  EINI_TRY(eini_temp_value(&sp, n, order, &temp));
+  EINI_TRY(eini_temp_member(sp, n, order, &temp));
   EINI_TRY(eini_request_emit(r, p, &temp, EIN_REST_ERROR, NULL));
-  return eini_request_finish(r, p, &temp, g->tensor[temp.op[0]].dtype, &target, c, old, rest);
+  const int made = sp->w.operand[eini_member_operand(sp, &temp)];
+  return eini_request_finish(r, p, &temp, g->tensor[made].dtype, &target, c, old, rest);
 }
 
 // The plan of a request starts empty: a graph with the ctx's registrations.
@@ -423,12 +434,6 @@ static ein_status eini_order_check(ein_ctx *ctx, const ein_options *o) {
                    ctx->kernels[0]->name);
 }
 
-// Says why where statements of a graph were too large to be made.
-static ein_status eini_graph_full(ein_ctx *ctx, const ein_graph *g, ein_status st) {
-  if (st != EIN_ERR_TOO_LARGE || g->arena.cells <= EINI_CELLS_MOST) return st;
-  return eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "too many indices and operands in one plan");
-}
-
 static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan *p) {
   eini_request r;
   memset(&r, 0, sizeof r);
@@ -441,9 +446,10 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   if (view == NULL) return EIN_ERR_NO_MEMORY;
   p->may_overlap = d->options.may_overlap;
   EINI_TRY(eini_order_check(ctx, &d->options));
-  EINI_TRY(eini_graph_full(ctx, p->graph, eini_request_graph(&r, p, view)));
+  EINI_TRY(eini_request_graph(&r, p, view));
   if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
   if (d->options.deterministic) EINI_TRY(eini_order_graph(p->graph));
+  EINI_TRY(eini_graph_lowers(p->graph, eini_diag_of(ctx)));
   return eini_plan_build(p, 0, NULL, view);
 }
 

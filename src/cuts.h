@@ -66,12 +66,13 @@ static void eini_cut_limits(const ein_graph *g, const eini_stmt *s, int64_t *lim
   for (int c = 0; c < s->nindex; c++)
     limit[c] = eini_order_cuts(g, s, c) ? eini_max64(1, s->index[c].extent) : 1;
   for (int r = 0; r < s->out_map.rows; r++) {
-    const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+    const eini_mapterm *x = s->out_map.term, *end = x + s->out_map.first[r + 1];
     int64_t most = 0;
-    for (int c = 0; c < s->nfree; c++)
-      if (s->index[c].extent > 1) most = eini_max64(most, eini_abs64(coef[c]));
-    for (int c = 0; c < s->nfree; c++)
-      if (coef[c] != 0 && coef[c] != most && coef[c] != -most) limit[c] = 1;
+    x += s->out_map.first[r];
+    for (const eini_mapterm *y = x; y < end; y++)
+      if (s->index[y->index].extent > 1) most = eini_max64(most, eini_abs64(y->coef));
+    for (; x < end; x++)
+      if (x->coef != most && x->coef != -most) limit[x->index] = 1;
   }
 }
 
@@ -90,18 +91,4 @@ static int64_t eini_tasks(const int64_t *cut, int n) {
   int64_t tasks = 1;
   for (int c = 0; c < n; c++) tasks *= cut[c];
   return tasks;
-}
-
-// The only index of a coordinate, -1 when there is none or several; its coefficient.
-static int eini_row_index(const ein_zmap *m, int r, int64_t *coef) {
-  int found = -1;
-  *coef = 0;
-  for (int c = 0; c < m->cols; c++) {
-    int64_t v = m->coef[(int64_t)r * m->cols + c];
-    if (v == 0) continue;
-    if (found >= 0) return -1;
-    found = c;
-    *coef = v;
-  }
-  return found;
 }

@@ -54,19 +54,23 @@ static int eini_same_form(const eini_decomposer *dc, int i, int j) {
   if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
   for (int c = 0; c < s->nindex; c++)
     if (s->index[c].extent != t->index[c].extent) return 0;
-  if (!eini_zmap_equal(&s->out_map, &t->out_map) ||
+  if (!eini_map_equal(&s->out_map, &t->out_map) ||
       !eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
   for (int k = 0; k < s->noperand; k++) {
-    if (!eini_zmap_equal(&s->proj[k], &t->proj[k]) ||
+    if (!eini_map_equal(&s->proj[k], &t->proj[k]) ||
         !eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]])) return 0;
     if (a->again[k] != b->again[k]) return 0;
   }
   return 1;
 }
 
-static uint64_t eini_zmap_hash(const ein_zmap *m, uint64_t h) {
-  size_t rows = (size_t)m->rows, cells = rows * (size_t)m->cols;
-  if (cells > 0) h = eini_hash(m->coef, cells * sizeof *m->coef, h);
+static uint64_t eini_map_hash(const eini_map *m, uint64_t h) {
+  const size_t rows = (size_t)m->rows;
+  for (int e = 0; e < m->first[rows]; e++) {
+    const int64_t term[2] = {m->term[e].index, m->term[e].coef};
+    h = eini_hash(term, sizeof term, h);
+  }
+  h = eini_hash(m->first, (rows + 1) * sizeof *m->first, h);
   return rows > 0 ? eini_hash(m->offset, rows * sizeof *m->offset, h) : h;
 }
 
@@ -84,10 +88,10 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
     f->again = EINI_NEW(&dc->arena, unsigned char, s->noperand);
     if (f->again == NULL) return EIN_ERR_NO_MEMORY;
     for (int k = 0; k < s->noperand; k++) {
-      uint64_t at = eini_zmap_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
+      uint64_t at = eini_map_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
       for (; slot[at] != 0 && !f->again[k]; at = (at + 1) & mask)
         f->again[k] = s->operand[slot[at] - 1] == s->operand[k] &&
-                      eini_zmap_equal(&s->proj[slot[at] - 1], &s->proj[k]);
+                      eini_map_equal(&s->proj[slot[at] - 1], &s->proj[k]);
       used[k] = at;
       if (!f->again[k]) slot[at] = k + 1;
     }
@@ -101,12 +105,12 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
 static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
   int64_t key[5];
   key[0] = s->nindex, key[1] = s->nfree, key[2] = s->fold, key[3] = s->type, key[4] = s->expr.n;
-  uint64_t h = eini_zmap_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
+  uint64_t h = eini_map_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
   for (int c = 0; c < s->nindex; c++)
     h = eini_hash(&s->index[c].extent, sizeof s->index[c].extent, h);
   for (int k = -1; k < s->noperand; k++) {
     const eini_tensor *t = &g->tensor[k < 0 ? s->out : s->operand[k]];
-    if (k >= 0) h = eini_zmap_hash(&s->proj[k], h);
+    if (k >= 0) h = eini_map_hash(&s->proj[k], h);
     if (t->rank > 0) h = eini_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
   }
   return h;
@@ -122,12 +126,12 @@ static ein_status eini_pin_node(eini_decomposer *dc, int tensor, eini_stmt **out
   s->type = t->dtype;
   s->index = EINI_NEW(&dc->arena, eini_index, t->rank);
   if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(&dc->arena, t->rank, t->rank, &s->out_map));
+  EINI_TRY(eini_map_new(&dc->arena, t->rank, t->rank, &s->out_map));
   for (int r = 0; r < t->rank; r++) {
     s->index[r].name = "";
     s->index[r].extent = t->shape[r];
-    s->out_map.coef[(int64_t)r * t->rank + r] = 1;
   }
+  EINI_TRY(eini_map_units(&dc->arena, &s->out_map, 0, 0, t->rank));
   *out = s;
   return EIN_OK;
 }

@@ -9,7 +9,7 @@
 typedef struct eini_grad_part {  // one of the tensors whose sum is a cotangent
   struct eini_grad_part *next;
   int tensor, shared;     // shared: it was made for something else
-  const ein_zmap *map;    // from the cotangent's axes; NULL: it has the same
+  const eini_map *map;    // from the cotangent's axes; NULL: it has the same
 } eini_grad_part;
 
 typedef struct eini_grad {
@@ -24,7 +24,7 @@ typedef struct eini_grad {
   unsigned char *done;      // per tensor: cot is known
   int *cot, *want;          // per tensor: its cotangent and its gradient's tensor; -1: none
   eini_grad_part **share;
-  int64_t cells, nodes;
+  int64_t nodes;
   ein_status status;        // why a function gave no node; EIN_OK: out of memory
 } eini_grad;
 
@@ -52,16 +52,6 @@ static ein_status eini_grad_failed(const eini_grad *w) {
 
 // ---- writing statements ----
 
-// The columns col[j] of a map; NULL: the first ones.
-static void eini_zmap_pick(ein_zmap *to, const ein_zmap *from, const int *col) {
-  for (int r = 0; r < from->rows; r++) {
-    to->offset[r] = from->offset[r];
-    for (int j = 0; j < to->cols; j++)
-      to->coef[(int64_t)r * to->cols + j] =
-          from->coef[(int64_t)r * from->cols + (col == NULL ? j : col[j])];
-  }
-}
-
 // A statement in scratch memory, with room for one more operand; the caller fills indices,
 // operands, maps and expression.
 static ein_status eini_draft(eini_grad *w, eini_stmt *f, int out, int n, int nfree, int nop) {
@@ -73,14 +63,14 @@ static ein_status eini_draft(eini_grad *w, eini_stmt *f, int out, int n, int nfr
   f->fold = nfree < n ? EINI_SUM : EINI_FOLD_NONE;
   f->index = EINI_NEW(w->scratch, eini_index, n);
   f->operand = EINI_NEW(w->scratch, int, nop + 1);
-  f->proj = EINI_NEW(w->scratch, ein_zmap, nop + 1);
+  f->proj = EINI_NEW(w->scratch, eini_map, nop + 1);
   if (f->index == NULL || f->operand == NULL || f->proj == NULL) return EIN_ERR_NO_MEMORY;
-  return eini_zmap_new(w->scratch, w->g->tensor[out].rank, n, &f->out_map);
+  return eini_map_new(w->scratch, w->g->tensor[out].rank, n, &f->out_map);
 }
 
 static ein_status eini_draft_operand(eini_grad *w, eini_stmt *f, int k, int tensor) {
   f->operand[k] = tensor;
-  return eini_zmap_new(w->scratch, w->g->tensor[tensor].rank, f->nindex, &f->proj[k]);
+  return eini_map_new(w->scratch, w->g->tensor[tensor].rank, f->nindex, &f->proj[k]);
 }
 
 // Marks the nodes below root in keep, and the operands they read by 0 in number (-1: not read).
@@ -97,27 +87,9 @@ static void eini_draft_mark(eini_grad *w, const eini_stmt *f, int root, int *kee
   }
 }
 
-// Copies a node whose children have new numbers; its own, or -1.
-static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
-                          eini_expr *to) {
-  eini_node v = e->node[id];
-  int arg[EINI_ARGS_MAX] = {0}, n = eini_node_args(&v), made;
-  for (int i = 0; i < n; i++) arg[i] = map[eini_node_arg(e, &v, i)];
-  if (v.op == EINI_OP_CALL) {
-    made = eini_expr_call(a, to, v.pos, v.arg[0], n, arg);
-    if (made >= 0) to->node[made].dtype = v.dtype;
-    return made;
-  }
-  for (int i = 0; i < n; i++) v.arg[i] = arg[i];
-  made = eini_expr_add(a, to, v.op, v.pos, 0, 0, 0);
-  if (made >= 0) to->node[made] = v;
-  return made;
-}
-
 // Appends a draft: only nodes below root, and only operands they read.
 static ein_status eini_draft_append(eini_grad *w, const eini_stmt *f, int root) {
   ein_graph *g = w->g;
-  int64_t cells = f->out_map.rows;
   int nop = 0, *map, *number, *op;
   eini_stmt *s;
   if (root < 0) return EIN_ERR_NO_MEMORY;
@@ -128,21 +100,20 @@ static ein_status eini_draft_append(eini_grad *w, const eini_stmt *f, int root) 
   eini_draft_mark(w, f, root, map, number);
   for (int k = 0; k < f->noperand; k++) {
     if (number[k] < 0) continue;
-    cells += g->tensor[f->operand[k]].rank;
     op[nop] = f->operand[k];
     number[k] = nop++;
   }
-  if (eini_mul_overflow(cells, f->nindex + 1, &cells) || (w->cells += cells) > EINI_CELLS_MAX ||
-      w->nodes > EINI_NODES_MAX || g->nstmt >= EINI_GRAD_STATEMENTS)
+  if (w->nodes > EINI_NODES_MAX || g->nstmt >= EINI_GRAD_STATEMENTS)
     return eini_grad_full(w);
   EINI_TRY(eini_graph_add_stmt(g, f->out, f->nindex, nop, op, &s));
   s->nfree = f->nfree;
   s->fold = f->fold;
   s->pos = w->pos;
   for (int i = 0; i < f->nindex; i++) s->index[i] = f->index[i];
-  eini_zmap_fill(&s->out_map, &f->out_map);
+  EINI_TRY(eini_map_copy(&g->arena, &s->out_map, &f->out_map, NULL));
   for (int k = 0; k < f->noperand; k++)
-    if (number[k] >= 0) eini_zmap_fill(&s->proj[number[k]], &f->proj[k]);
+    if (number[k] >= 0)
+      EINI_TRY(eini_map_copy(&g->arena, &s->proj[number[k]], &f->proj[k], NULL));
   for (int id = 0; id <= root; id++) {
     if (!map[id]) continue;
     map[id] = eini_node_copy(&g->arena, &f->expr, id, map, &s->expr);
@@ -185,14 +156,14 @@ static ein_status eini_grad_whole(eini_grad *w, int out, double value, const ein
   eini_stmt f;
   for (const eini_grad_part *x = from; x != NULL; x = x->next) n++;
   EINI_TRY(eini_draft(w, &f, out, rank, rank, n));
-  for (int r = 0; r < rank; r++) {
+  for (int r = 0; r < rank; r++)
     EINI_TRY(eini_draft_index(w, &f, r, w->g->tensor[out].shape[r]));
-    f.out_map.coef[(int64_t)r * rank + r] = 1;
-  }
+  EINI_TRY(eini_map_units(w->scratch, &f.out_map, 0, 0, rank));
   if (from == NULL) return eini_draft_fill(w, &f, value);
   for (int k = 0; k < n; k++, from = from->next) {
     EINI_TRY(eini_draft_operand(w, &f, k, from->tensor));
-    eini_zmap_fill(&f.proj[k], from->map == NULL ? &f.out_map : from->map);
+    EINI_TRY(eini_map_copy(w->scratch, &f.proj[k], from->map == NULL ? &f.out_map : from->map,
+                           NULL));
     int x = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
     sum = k == 0 ? x : eini_draft_op(w, &f, EINI_OP_ADD, sum, x, 0);
   }
@@ -233,9 +204,9 @@ static void eini_draft_depends(const eini_stmt *f, int root, int i, unsigned cha
     dep[id] = v->op == EINI_OP_INDEX && v->arg[0] >= from && v->arg[0] < to;
     for (int k = 0; k < eini_node_args(v); k++) dep[id] |= dep[eini_node_arg(&f->expr, v, k)];
     if (v->op != EINI_OP_OPERAND) continue;
-    const ein_zmap *m = &f->proj[v->arg[0]];
-    for (int r = 0; r < m->rows; r++)
-      for (int c = from; c < to; c++) dep[id] |= m->coef[(int64_t)r * m->cols + c] != 0;
+    const eini_map *m = &f->proj[v->arg[0]];
+    for (int k = 0; k < m->first[m->rows]; k++)
+      dep[id] |= m->term[k].index >= from && m->term[k].index < to;
   }
 }
 
@@ -284,14 +255,18 @@ static int eini_draft_outside(eini_grad *w, eini_stmt *f, const eini_grad_factor
   return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
 }
 
-// A draft over other indices: index j becomes index col[j] of f, the first nfree of n are free.
+// A draft over n other indices: index i of f becomes at[i] (-1: none; at NULL: they stay), the
+// first nfree are free.
 static ein_status eini_draft_pick(eini_grad *w, const eini_stmt *f, eini_stmt *to, int out, int n,
-                                  int nfree, const int *col) {
+                                  int nfree, const int *at) {
   EINI_TRY(eini_draft(w, to, out, n, nfree, f->noperand));
-  for (int j = 0; j < n; j++) to->index[j] = f->index[col == NULL ? j : col[j]];
+  for (int i = 0; i < f->nindex; i++) {
+    int j = at == NULL ? i : at[i];
+    if (j >= 0 && j < n) to->index[j] = f->index[i];
+  }
   for (int k = 0; k < f->noperand; k++) {
     EINI_TRY(eini_draft_operand(w, to, k, f->operand[k]));
-    eini_zmap_pick(&to->proj[k], &f->proj[k], col);
+    EINI_TRY(eini_map_copy(w->scratch, &to->proj[k], &f->proj[k], at));
   }
   to->expr = f->expr;
   return EIN_OK;
@@ -309,6 +284,7 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   if (col == NULL || at == NULL || dep == NULL || shape == NULL || node == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < f->nindex; i++) {
+    at[i] = -1;
     if (i < f->nfree) eini_draft_depends(f, product, i, dep);
     if (i < f->nfree && !dep[product]) continue;
     if (i < f->nfree) shape[n] = f->index[i].extent;
@@ -317,8 +293,8 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   }
   kept = n - (f->nindex - f->nfree);
   EINI_TRY(eini_grad_tensor(w, f->out, EIN_NONE, kept, shape, &tensor));
-  EINI_TRY(eini_draft_pick(w, f, &in, tensor, n, kept, col));
-  for (int j = 0; j < kept; j++) in.out_map.coef[(int64_t)j * n + j] = 1;
+  EINI_TRY(eini_draft_pick(w, f, &in, tensor, n, kept, at));
+  EINI_TRY(eini_map_units(w->scratch, &in.out_map, 0, 0, kept));
   memcpy(node, f->expr.node, (size_t)(product + 1) * sizeof *node);
   in.expr.node = node;
   for (int id = 0; id <= product; id++)
@@ -326,7 +302,7 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   EINI_TRY(eini_draft_append(w, &in, product));
   EINI_TRY(eini_draft_operand(w, out, out->noperand, tensor));
   for (int j = 0; j < kept; j++)
-    out->proj[out->noperand].coef[(int64_t)j * out->nindex + col[j]] = 1;
+    EINI_TRY(eini_map_set(w->scratch, &out->proj[out->noperand], j, col[j], 1));
   out->noperand++;
   return EIN_OK;
 }
@@ -350,7 +326,7 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
     if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
   }
   EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
-  eini_zmap_pick(&out.out_map, &f->out_map, NULL);
+  EINI_TRY(eini_map_copy(w->scratch, &out.out_map, &f->out_map, NULL));
   if (u.inside > 0) {
     EINI_TRY(eini_draft_inside(w, f, x, &out));
     return eini_draft_append(w, &out, eini_draft_outside(w, &out, &u, sum));

@@ -4,8 +4,6 @@
 // (GRAMMAR rule 6).
 // ================================================================================================
 
-#define EINI_CELLS_MAX ((int64_t)1 << 24)  // coefficients of all maps of a program
-
 typedef struct eini_padding {  // what an edge rule makes of a tensor
   eini_edge edge;
   ein_dtype read, dtype;   // the tensor is read as, if not EIN_NONE; and what the rule gives
@@ -49,8 +47,9 @@ static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count
     int len = snprintf(name, sizeof name, period ? "m" : "i%d", r);
     if ((s->index[i].name = eini_strndup(&g->arena, name, len)) == NULL) return EIN_ERR_NO_MEMORY;
     s->index[i].extent = period ? times : r == axis ? count : g->tensor[w->to].shape[r];
-    s->out_map.coef[(int64_t)r * n + i] = period ? apart : 1;
-    if (!fills && !period) s->proj[0].coef[(int64_t)r * n + i] = r == axis ? step : 1;
+    EINI_TRY(eini_map_set(&g->arena, &s->out_map, r, i, period ? apart : 1));
+    if (!fills && !period)
+      EINI_TRY(eini_map_set(&g->arena, &s->proj[0], r, i, r == axis ? step : 1));
   }
   s->out_map.offset[axis] = start;
   if (fills) {

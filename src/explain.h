@@ -32,15 +32,14 @@ static double eini_stmt_flops(const eini_stmt *s) {
 }
 
 // The labels of an access, as far as its axes are plain indices, without commas.
-static void eini_say_labels(eini_text *t, const eini_stmt *s, const ein_zmap *m) {
-  int64_t n = (int64_t)m->rows * m->cols, terms = 0;
-  for (int64_t i = 0; i < n; i++) {
-    int64_t c = m->coef[i];
-    if (i % m->cols == 0) terms = 0;
-    if (c != 0 && c != 1) eini_say(t, c == -1 ? "-" : terms > 0 && c > 0 ? "+" : "");
-    if (c != 0 && c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
-    if (c != 0) eini_say(t, "%s", s->index[i % m->cols].name);
-    terms += c != 0;
+static void eini_say_labels(eini_text *t, const eini_stmt *s, const eini_map *m) {
+  for (int r = 0; r < m->rows; r++) {
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      int64_t c = m->term[e].coef;
+      if (c != 1) eini_say(t, c == -1 ? "-" : e > m->first[r] && c > 0 ? "+" : "");
+      if (c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
+      eini_say(t, "%s", s->index[m->term[e].index].name);
+    }
   }
 }
 

@@ -116,6 +116,61 @@ static int eini_node_arg(const eini_expr *e, const eini_node *v, int i) {
   return v->op == EINI_OP_CALL ? e->list[v->arg[1] + i] : v->arg[i];
 }
 
+// The nodes that `need` marks become those below root, too.
+static void eini_mark_needed(const eini_expr *e, int root, char *need) {
+  need[root] = 1;
+  for (int i = root; i >= 0; i--) {
+    const eini_node *n = &e->node[i];
+    for (int k = 0; need[i] && k < eini_node_args(n); k++) need[eini_node_arg(e, n, k)] = 1;
+  }
+}
+
+// Copies a node whose children have new numbers; its own, or -1.
+static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
+                          eini_expr *to) {
+  eini_node v = e->node[id];
+  int arg[EINI_ARGS_MAX] = {0}, n = eini_node_args(&v), made;
+  for (int i = 0; i < n; i++) arg[i] = map[eini_node_arg(e, &v, i)];
+  if (v.op == EINI_OP_CALL) {
+    made = eini_expr_call(a, to, v.pos, v.arg[0], n, arg);
+    if (made >= 0) to->node[made].dtype = v.dtype;
+    return made;
+  }
+  for (int i = 0; i < n; i++) v.arg[i] = arg[i];
+  made = eini_expr_add(a, to, v.op, v.pos, 0, 0, 0);
+  if (made >= 0) to->node[made] = v;
+  return made;
+}
+
+// Appends another expression; *root becomes its root.
+static ein_status eini_expr_append(eini_arena *a, const eini_expr *e, eini_expr *to, int *root) {
+  int *at = EINI_NEW(a, int, e->n);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < e->n; i++)
+    if ((*root = at[i] = eini_node_copy(a, e, i, at, to)) < 0) return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
+// A copy in which the value of index i has param[i] added to it, unless that is -1.
+EINI_UNUSED static ein_status eini_expr_shift(eini_arena *a, const eini_expr *e, const int *param,
+                                              eini_expr *to) {
+  int *at = EINI_NEW(a, int, e->n);
+  memset(to, 0, sizeof *to);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < e->n; i++) {
+    const eini_node *v = &e->node[i];
+    at[i] = eini_node_copy(a, e, i, at, to);
+    if (at[i] >= 0 && v->op == EINI_OP_INDEX && param[v->arg[0]] >= 0) {
+      int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
+      int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, at[i], p);
+      if (sum >= 0) to->node[p].dtype = to->node[sum].dtype = EIN_I64;
+      at[i] = sum;
+    }
+    if (at[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
 // ---- typing ----
 
 typedef struct eini_param {

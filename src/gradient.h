@@ -50,7 +50,7 @@ static ein_status eini_back_begin(eini_grad *w, eini_back *b, int64_t stmt) {
   const eini_stmt *s = &b->s;
   unsigned char *reads = EINI_NEW(w->scratch, unsigned char, s->noperand);
   b->operand = EINI_NEW(w->scratch, int, s->noperand);
-  b->proj = EINI_NEW(w->scratch, ein_zmap, s->noperand);
+  b->proj = EINI_NEW(w->scratch, eini_map, s->noperand);
   if (reads == NULL || b->operand == NULL || b->proj == NULL) return EIN_ERR_NO_MEMORY;
   b->n = b->cap = b->cap2 = s->noperand;
   for (int k = 0; k < s->noperand; k++) {

@@ -29,14 +29,15 @@ static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   s->operand = own.operand;
   s->proj = own.proj;
   s->out_map = own.out_map;
-  eini_zmap_fill(&s->out_map, &from->out_map);
+  EINI_TRY(eini_map_copy(a, &s->out_map, &from->out_map, NULL));
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
     s->index[i].extent = from->index[i].extent;
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
-  for (int k = 0; k < from->noperand; k++) eini_zmap_fill(&s->proj[k], &from->proj[k]);
+  for (int k = 0; k < from->noperand; k++)
+    EINI_TRY(eini_map_copy(a, &s->proj[k], &from->proj[k], NULL));
   s->expr.node = EINI_NEW(a, eini_node, from->expr.n);
   s->expr.list = EINI_NEW(a, int, from->expr.nlist);
   if (s->expr.node == NULL || s->expr.list == NULL) return EIN_ERR_NO_MEMORY;
@@ -158,6 +159,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
   (*p)->may_overlap = o->may_overlap;
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
-  EINI_TRY(eini_graph_full(ctx, (*p)->graph, eini_plan_statements(ctx, *p, graph, o)));
+  EINI_TRY(eini_plan_statements(ctx, *p, graph, o));
+  EINI_TRY(eini_graph_lowers((*p)->graph, eini_diag_of(ctx)));
   return eini_plan_build(*p, nlayout, layout, NULL);
 }

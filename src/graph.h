@@ -9,6 +9,22 @@ typedef struct eini_index {
   int64_t extent;
 } eini_index;
 
+// From the indices of a statement to the coordinates of a tensor: coordinate r is offset[r] + the
+// sum of coef * index over the terms from first[r] to first[r + 1]. A map costs what it says, not
+// rows * indices.
+typedef struct eini_mapterm {
+  int index;             // ascending in a row
+  int64_t coef;          // not 0
+} eini_mapterm;
+
+typedef struct eini_map {
+  int rows, cols;
+  int *first;            // rows + 1
+  eini_mapterm *term;
+  int room;              // of terms
+  int64_t *offset;
+} eini_map;
+
 typedef struct eini_tensor {
   const char *name;
   ein_role role;
@@ -34,12 +50,12 @@ typedef struct eini_carry {
 
 typedef struct eini_stmt {
   int out;               // tensor
-  ein_zmap out_map;      // rank(out) x nindex; columns of reduced indices are 0
+  eini_map out_map;      // rank(out) x nindex; no term of a reduced index
   int nindex, nfree;     // free indices first, then the reduced ones in the order written
   eini_index *index;
   int noperand;
   int *operand;          // tensors
-  ein_zmap *proj;        // rank(operand) x nindex
+  eini_map *proj;        // rank(operand) x nindex
   eini_expr expr;        // last node is the root; typed by eini_stmt_finish
   int fold;              // eini_fold, or EINI_FOLD_USER + number
   int numpy;             // NumPy string: bool sums by or
@@ -136,33 +152,132 @@ static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_fun
   return EIN_OK;
 }
 
-// Maps are dense: thousands of operands over as many indices would take gigabytes.
-#define EINI_CELLS_MOST ((int64_t)1 << 26)  // of the maps in an arena
-
-static ein_status eini_zmap_new(eini_arena *a, int rows, int cols, ein_zmap *m) {
-  int64_t n;
-  if (eini_mul_overflow(rows, cols, &n) || (a->cells += n) > EINI_CELLS_MOST)
-    return EIN_ERR_TOO_LARGE;
+// A map without terms, with room for one in each row.
+static ein_status eini_map_new(eini_arena *a, int rows, int cols, eini_map *m) {
   m->rows = rows;
   m->cols = cols;
-  m->block = NULL;
-  m->coef = EINI_NEW(a, int64_t, n);
+  m->room = rows;
+  m->first = EINI_NEW(a, int, (int64_t)rows + 1);
+  m->term = EINI_NEW(a, eini_mapterm, rows);
   m->offset = EINI_NEW(a, int64_t, rows);
-  return m->coef == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  return m->first == NULL || m->term == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Copies a map into one of its size; no offset: zeros.
-static void eini_zmap_fill(ein_zmap *to, const ein_zmap *from) {
-  size_t rows = (size_t)to->rows, cells = rows * (size_t)to->cols;
-  if (cells > 0) memcpy(to->coef, from->coef, cells * sizeof *to->coef);
-  if (rows > 0 && from->offset != NULL) memcpy(to->offset, from->offset, rows * sizeof *to->offset);
+// Where the term of an index stands in a row, or would.
+static int eini_map_find(const eini_map *m, int r, int index) {
+  int e = m->first[r];
+  while (e < m->first[r + 1] && m->term[e].index < index) e++;
+  return e;
 }
 
-EINI_UNUSED static int eini_zmap_equal(const ein_zmap *a, const ein_zmap *b) {
-  size_t rows = (size_t)a->rows, cells = rows * (size_t)a->cols;
-  return a->rows == b->rows && a->cols == b->cols &&
-         (rows == 0 || memcmp(a->offset, b->offset, rows * sizeof *a->offset) == 0) &&
-         (cells == 0 || memcmp(a->coef, b->coef, cells * sizeof *a->coef) == 0);
+static int64_t eini_map_coef(const eini_map *m, int r, int index) {
+  int e = eini_map_find(m, r, index);
+  return e < m->first[r + 1] && m->term[e].index == index ? m->term[e].coef : 0;
+}
+
+static ein_status eini_map_set(eini_arena *a, eini_map *m, int r, int index, int64_t coef) {
+  int e = eini_map_find(m, r, index), n = m->first[m->rows];
+  int old = e < m->first[r + 1] && m->term[e].index == index, by = (coef != 0) - old;
+  int64_t room = m->room;
+  if (by > 0 && n == INT_MAX) return EIN_ERR_TOO_LARGE;
+  eini_mapterm *t = (eini_mapterm *)eini_grow(a, m->term, n + (int64_t)by - 1, &room, sizeof *t);
+  if (t == NULL) return EIN_ERR_NO_MEMORY;
+  m->term = t;
+  m->room = (int)eini_min64(room, INT_MAX);
+  if (by != 0 && n > e + old)
+    memmove(t + e + old + by, t + e + old, (size_t)(n - e - old) * sizeof *t);
+  for (int q = r + 1; q <= m->rows; q++) m->first[q] += by;
+  if (coef != 0) t[e].index = index, t[e].coef = coef;
+  return EIN_OK;
+}
+
+// Coordinates row, row + 1, .. of n become the indices from `index` on.
+static ein_status eini_map_units(eini_arena *a, eini_map *m, int row, int index, int n) {
+  for (int k = 0; k < n; k++) EINI_TRY(eini_map_set(a, m, row + k, index + k, 1));
+  return EIN_OK;
+}
+
+// A map of as many rows becomes a copy, in which index c is at[c]; those that are -1, or beyond
+// what the copy has, are left out. at NULL: they stay.
+static ein_status eini_map_copy(eini_arena *a, eini_map *to, const eini_map *from, const int *at) {
+  int n = from->first[from->rows];
+  if (n > to->room && (to->term = EINI_NEW(a, eini_mapterm, n)) == NULL) return EIN_ERR_NO_MEMORY;
+  to->room = n > to->room ? n : to->room;
+  for (int r = n = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset[r];
+    for (int e = from->first[r]; e < from->first[r + 1]; e++) {
+      eini_mapterm x = from->term[e];
+      eini_mapterm *p = to->term + n;
+      if (at != NULL) x.index = at[x.index];
+      if (x.index < 0 || x.index >= to->cols) continue;
+      for (; p > to->term + to->first[r] && p[-1].index > x.index; p--) *p = p[-1];
+      *p = x;
+      n++;
+    }
+    to->first[r + 1] = n;
+  }
+  return EIN_OK;
+}
+
+// From a map with a coefficient for every index, which may have no offset.
+static ein_status eini_map_read(eini_arena *a, eini_map *to, const ein_zmap *from) {
+  for (int r = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset == NULL ? 0 : from->offset[r];
+    for (int c = 0; c < from->cols; c++)
+      EINI_TRY(eini_map_set(a, to, r, c, from->coef[(int64_t)r * from->cols + c]));
+  }
+  return EIN_OK;
+}
+
+EINI_UNUSED static int eini_map_same_terms(const eini_map *a, const eini_map *b) {
+  if (a->rows != b->rows || a->cols != b->cols) return 0;
+  if (memcmp(a->first, b->first, ((size_t)a->rows + 1) * sizeof *a->first) != 0) return 0;
+  for (int e = 0; e < a->first[a->rows]; e++)
+    if (a->term[e].index != b->term[e].index || a->term[e].coef != b->term[e].coef) return 0;
+  return 1;
+}
+
+EINI_UNUSED static int eini_map_equal(const eini_map *a, const eini_map *b) {
+  return eini_map_same_terms(a, b) &&
+         (a->rows == 0 || memcmp(a->offset, b->offset, (size_t)a->rows * sizeof *a->offset) == 0);
+}
+
+// In how many coordinates an index occurs.
+static int eini_map_uses(const eini_map *m, int index) {
+  int n = 0;
+  for (int e = 0; e < m->first[m->rows]; e++) n += m->term[e].index == index;
+  return n;
+}
+
+// How many indices a coordinate has.
+static int eini_map_terms(const eini_map *m, int r) { return m->first[r + 1] - m->first[r]; }
+
+// The only index of a coordinate, -1 when there is none or several; its coefficient.
+EINI_UNUSED static int eini_row_index(const eini_map *m, int r, int64_t *coef) {
+  const eini_mapterm *x = &m->term[m->first[r]];
+  *coef = eini_map_terms(m, r) > 0 ? x->coef : 0;
+  return eini_map_terms(m, r) == 1 ? x->index : -1;
+}
+
+// The index that alone, and as it is, makes a coordinate; -1: another form.
+static int eini_plain_row(const eini_map *m, int r) {
+  int64_t coef;
+  int index = eini_row_index(m, r, &coef);
+  return m->offset[r] == 0 && coef == 1 ? index : -1;
+}
+
+// The least and the greatest value of a coordinate, as eini_zmap_row; all extents are >= 1.
+static ein_status eini_map_row_range(const eini_map *m, int r, const int64_t *extent, int64_t *lo,
+                                     int64_t *hi) {
+  *lo = *hi = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t d;
+    if (eini_mul_overflow(m->term[e].coef, extent[m->term[e].index] - 1, &d) ||
+        eini_add_overflow(*lo, eini_min64(d, 0), lo) ||
+        eini_add_overflow(*hi, eini_max64(d, 0), hi))
+      return EIN_ERR_TOO_LARGE;
+  }
+  return EIN_OK;
 }
 
 // Appends a statement with room for its indices and operands; the caller fills index[], nfree,
@@ -179,13 +294,13 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
   p->noperand = noperand;
   p->index = EINI_NEW(&g->arena, eini_index, nindex);
   p->operand = EINI_NEW(&g->arena, int, noperand);
-  p->proj = EINI_NEW(&g->arena, ein_zmap, noperand);
+  p->proj = EINI_NEW(&g->arena, eini_map, noperand);
   p->pos = -1;
   if (p->index == NULL || p->operand == NULL || p->proj == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(&g->arena, g->tensor[out].rank, nindex, &p->out_map));
+  EINI_TRY(eini_map_new(&g->arena, g->tensor[out].rank, nindex, &p->out_map));
   for (int k = 0; k < noperand; k++) {
     p->operand[k] = operand[k];
-    EINI_TRY(eini_zmap_new(&g->arena, g->tensor[operand[k]].rank, nindex, &p->proj[k]));
+    EINI_TRY(eini_map_new(&g->arena, g->tensor[operand[k]].rank, nindex, &p->proj[k]));
   }
   g->nstmt++;
   g->tensor[out].nstmt++;
@@ -200,20 +315,14 @@ static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
   return 0;
 }
 
-// Proves that a map stays inside a tensor (GRAMMAR rule 6). *row is the coordinate that leaves it.
-static ein_status eini_map_bounds(const ein_zmap *m, const eini_index *index, const int64_t *shape,
-                                  eini_arena *scratch, int *row, int64_t *bad) {
-  int64_t *extent = EINI_NEW(scratch, int64_t, m->cols);
-  if (extent == NULL) return EIN_ERR_NO_MEMORY;
-  for (int c = 0; c < m->cols; c++) {
-    extent[c] = index[c].extent;
-    if (extent[c] == 0) return EIN_OK;
-  }
+// Proves that a map stays inside a tensor (GRAMMAR rule 6); all extents are >= 1. *row is the
+// coordinate that leaves it.
+static ein_status eini_map_bounds(const eini_map *m, const int64_t *extent, const int64_t *shape,
+                                  int *row, int64_t *bad) {
   for (int r = 0; r < m->rows; r++) {
     int64_t lo, hi;
     *row = r;
-    EINI_TRY(eini_zmap_row_range(m->coef + (int64_t)r * m->cols, m->cols, m->offset[r], extent,
-                                 &lo, &hi));
+    EINI_TRY(eini_map_row_range(m, r, extent, &lo, &hi));
     if (lo < 0 || hi >= shape[r]) {
       *bad = lo < 0 ? lo : hi;
       return EIN_ERR_BOUNDS;
@@ -256,13 +365,16 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   s->type = t;
   eini_tensor *out = &g->tensor[s->out];
   if (out->dtype_open) out->dtype = ein_dtype_promote(out->dtype, t);
+  if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  int64_t *extent = EINI_NEW(&g->arena, int64_t, s->nindex);
+  if (extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < s->nindex; c++) extent[c] = s->index[c].extent;
   for (int k = 0; k < s->noperand; k++) {
     const eini_tensor *x = &g->tensor[s->operand[k]];
     int row = 0;
     int64_t bad = 0;
-    ein_status st = eini_map_bounds(&s->proj[k], s->index, x->shape, &g->arena, &row, &bad);
+    ein_status st = eini_map_bounds(&s->proj[k], extent, x->shape, &row, &bad);
     if (st == EIN_OK) continue;
-    if (st == EIN_ERR_NO_MEMORY) return st;
     return eini_fail(diag, st, s->pos, 1,
                      s->pos < 0 ? NULL : "an edge rule like X[i-1 | 0] says what is read outside",
                      "coordinate %d of '%s' reaches %lld, its extent is %lld", row, x->name,

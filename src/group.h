@@ -30,26 +30,8 @@ typedef struct eini_group {
   double saved;                 // bytes of temporaries that are never stored
 } eini_group;
 
-// The index that alone, and as it is, makes a coordinate; -1: another form.
-static int eini_plain_row(const ein_zmap *m, int r) {
-  int found = -1;
-  if (m->offset[r] != 0) return -1;
-  for (int c = 0; c < m->cols; c++) {
-    int64_t k = m->coef[(int64_t)r * m->cols + c];
-    if (k != 0 && (k != 1 || found >= 0)) return -1;
-    if (k != 0) found = c;
-  }
-  return found;
-}
-
-static int eini_map_uses(const ein_zmap *m, int column) {
-  int n = 0;
-  for (int r = 0; r < m->rows; r++) n += m->coef[(int64_t)r * m->cols + column] != 0;
-  return n;
-}
-
 // Operand k of a unit: s's, then f's but the fused one. *map is its access, *column as in the unit.
-static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, const int **column) {
+static int eini_unit_operand(const eini_unit *u, int k, const eini_map **map, const int **column) {
   int f = k - u->s->noperand;
   *column = f < 0 ? NULL : u->column;
   if (f < 0) {
@@ -62,7 +44,7 @@ static int eini_unit_operand(const eini_unit *u, int k, const ein_zmap **map, co
 }
 
 static int eini_unit_reads(const eini_unit *u, int id) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   for (int k = 0, t; (t = eini_unit_operand(u, k, &m, &column)) >= 0; k++)
     if (t == id) return 1;
@@ -95,9 +77,9 @@ static int eini_trail_out(eini_trail *w, int u, int i) {
   int found = -1, uses = 0;
   if (i >= x->s->nfree || last->rest != EIN_REST_ERROR || t->nstmt != 1) return 0;
   for (int r = 0; r < last->out_map.rows; r++) {
-    for (int c = 0; c < last->out_map.cols; c++) {
-      int to = x->f != NULL ? x->column[c] : c;
-      if (to != i || last->out_map.coef[(int64_t)r * last->out_map.cols + c] == 0) continue;
+    for (int e = last->out_map.first[r]; e < last->out_map.first[r + 1]; e++) {
+      int c = last->out_map.term[e].index;
+      if ((x->f != NULL ? x->column[c] : c) != i) continue;
       uses++;
       if (eini_plain_row(&last->out_map, r) == c) found = r;
     }
@@ -110,7 +92,7 @@ static int eini_trail_out(eini_trail *w, int u, int i) {
 
 // Does unit u continue the group? It must read a tensor of the group, all of them at one index.
 static int eini_trail_next(eini_trail *w, int u) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   int found = -1;
   for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
@@ -142,7 +124,7 @@ typedef struct eini_bundle {
 
 static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
                                   const eini_unit *unit, int nunit, const ein_rates *rates) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   memset(w, 0, sizeof *w);
   w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
@@ -189,7 +171,7 @@ static void eini_bundle_unmark(const eini_trail *w, int from, int to) {
 
 // Does unit `to`, the last one of a group, read a tensor that is not stored for it?
 static int eini_bundle_ends(const eini_trail *w, int from, int to) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   for (int k = 0, t; (t = eini_unit_operand(&w->unit[to], k, &m, &column)) >= 0; k++)
     if (eini_bundle_keeps(w, t, from, to)) return 1;
@@ -197,7 +179,7 @@ static int eini_bundle_ends(const eini_trail *w, int from, int to) {
 }
 
 // Does a block leave only runs of less than a KiB along the innermost axis of an operand?
-static int eini_short_runs(const ein_graph *g, int tensor, const ein_zmap *m, const int *column,
+static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, const int *column,
                            int loop, int64_t block) {
   int c = m->rows == 0 ? -1 : eini_plain_row(m, m->rows - 1);
   if (c < 0 || (column != NULL ? column[c] : c) != loop) return 0;
@@ -206,7 +188,7 @@ static int eini_short_runs(const ein_graph *g, int tensor, const ein_zmap *m, co
 
 // What the blocks of a bundle read again, in bytes.
 static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   double again = 0;
   for (int u = b->from; u <= b->to; u++) {
@@ -214,8 +196,8 @@ static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
       double times = w->local[t] ? 0 : 1;
       for (int j = 0; j < b->nloop; j++) {
         int moves = 0, loop = b->loop[j][u - b->from];
-        for (int c = 0; c < m->cols; c++)
-          moves |= (column != NULL ? column[c] : c) == loop && eini_map_uses(m, c) > 0;
+        for (int e = 0; e < m->first[m->rows]; e++)
+          moves |= (column != NULL ? column[m->term[e].index] : m->term[e].index) == loop;
         if (!moves) times *= ceil((double)b->extent[j] / (double)b->block[j]);
         else if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
           times += 8;

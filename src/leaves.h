@@ -40,7 +40,7 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
       double size = 1;
       const eini_tensor *t = &g->tensor[s->operand[k]];
       for (int r = s->proj[k].rows - 1; r >= 0; r--) {
-        double x = size * fabs((double)s->proj[k].coef[(int64_t)r * s->nindex + c]);
+        double x = size * fabs((double)eini_map_coef(&s->proj[k], r, c));
         if (x > reach) reach = x;
         size *= (double)t->shape[r];
       }
@@ -75,18 +75,18 @@ static ein_status eini_leaf_stmt(ein_graph *g, const eini_stmt *from, const eini
   s->index[0].extent = rest ? 1 : f->leaves;
   for (int i = 0; i < n; i++) s->index[i + 1] = from->index[i];
   s->index[f->column + 1].extent = rest ? f->rest : f->size;
-  s->out_map.coef[0] = 1;
+  int *behind = EINI_NEW(&g->arena, int, n);
+  if (behind == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < n; c++) behind[c] = c + 1;
   s->out_map.offset[0] = rest ? f->leaves : 0;
-  for (int i = 0; i < from->nfree; i++) s->out_map.coef[(int64_t)(i + 1) * cols + i + 1] = 1;
+  EINI_TRY(eini_map_units(&g->arena, &s->out_map, 0, 0, from->nfree + 1));
   for (int k = 0; k < from->noperand; k++) {
-    const ein_zmap *m = &from->proj[k];
+    const eini_map *m = &from->proj[k];
+    EINI_TRY(eini_map_copy(&g->arena, &s->proj[k], m, behind));
     for (int r = 0; r < m->rows; r++) {
-      int64_t step = m->coef[(int64_t)r * n + f->column] * f->size;
-      for (int c = 0; c < n; c++) {
-        s->proj[k].coef[(int64_t)r * cols + c + 1] = m->coef[(int64_t)r * n + c];
-      }
-      s->proj[k].coef[(int64_t)r * cols] = rest ? 0 : step;
-      s->proj[k].offset[r] = m->offset[r] + (rest ? step * f->leaves : 0);
+      int64_t step = eini_map_coef(m, r, f->column) * f->size;
+      if (rest) s->proj[k].offset[r] += step * f->leaves;
+      else EINI_TRY(eini_map_set(&g->arena, &s->proj[k], r, 0, step));
     }
   }
   s->expr = from->expr;
@@ -121,23 +121,18 @@ static ein_status eini_leaf_split(ein_graph *g, int64_t i, const eini_leaves *f)
   t->nindex = n;
   t->index = EINI_NEW(a, eini_index, n);
   t->operand = EINI_NEW(a, int, 1);
-  t->proj = EINI_NEW(a, ein_zmap, 1);
+  t->proj = EINI_NEW(a, eini_map, 1);
   if (t->index == NULL || t->operand == NULL || t->proj == NULL) return EIN_ERR_NO_MEMORY;
   t->noperand = 1;
   t->operand[0] = out;
   for (int k = 0; k < s.nfree; k++) t->index[k] = s.index[k];
   t->index[s.nfree].name = "leaf";
   t->index[s.nfree].extent = shape[0];
-  EINI_TRY(eini_zmap_new(a, s.out_map.rows, n, &t->out_map));
-  EINI_TRY(eini_zmap_new(a, n, n, t->proj));
-  for (int r = 0; r < s.out_map.rows; r++) {
-    t->out_map.offset[r] = s.out_map.offset[r];
-    for (int k = 0; k < s.nfree; k++) {
-      t->out_map.coef[(int64_t)r * n + k] = s.out_map.coef[(int64_t)r * s.nindex + k];
-    }
-  }
-  t->proj[0].coef[s.nfree] = 1;
-  for (int k = 0; k < s.nfree; k++) t->proj[0].coef[(int64_t)(k + 1) * n + k] = 1;
+  EINI_TRY(eini_map_new(a, s.out_map.rows, n, &t->out_map));
+  EINI_TRY(eini_map_new(a, n, n, t->proj));
+  EINI_TRY(eini_map_copy(a, &t->out_map, &s.out_map, NULL));
+  EINI_TRY(eini_map_set(a, t->proj, 0, s.nfree, 1));
+  EINI_TRY(eini_map_units(a, t->proj, 1, 0, s.nfree));
   memset(&t->expr, 0, sizeof t->expr);
   int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
   if (x < 0) return EIN_ERR_NO_MEMORY;

@@ -32,7 +32,7 @@ typedef struct eini_lowering {
 // statement st that it is (NULL: c), or -1. The access is made for all values of the first n
 // indices: without values there is none, and an index that is never stepped may have any
 // coefficient; both give 0. All others lie within the tensor, so that they fit in bytes.
-static ein_status eini_access_strides(const eini_stmt *st, int n, const ein_zmap *m,
+static ein_status eini_access_strides(const eini_stmt *st, int n, const eini_map *m,
                                       const int *column, const int64_t *tensor_stride,
                                       int64_t *stride, int64_t *offset) {
   *offset = 0;
@@ -41,10 +41,10 @@ static ein_status eini_access_strides(const eini_stmt *st, int n, const ein_zmap
     int64_t s = tensor_stride[r];
     if (s == 0) continue;
     if (eini_muladd_overflow(m->offset[r], s, *offset, offset)) return EIN_ERR_TOO_LARGE;
-    for (int c = 0; c < m->cols; c++) {
-      int64_t k = m->coef[(int64_t)r * m->cols + c];
-      int i = column == NULL ? c : column[c];
-      if (k == 0 || i < 0 || st->index[i].extent < 2) continue;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      int64_t k = m->term[e].coef;
+      int c = m->term[e].index, i = column == NULL ? c : column[c];
+      if (i < 0 || st->index[i].extent < 2) continue;
       if (eini_muladd_overflow(k, s, stride[c], &stride[c])) return EIN_ERR_TOO_LARGE;
     }
   }
@@ -52,9 +52,9 @@ static ein_status eini_access_strides(const eini_stmt *st, int n, const ein_zmap
 }
 
 // Fills one tensor stream of a task of statement s. column[c]: its index that column c of the map
-// is, or -1.
+// is, or -1; NULL: that of its own.
 static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s, eini_task *t,
-                                     int stream, int tensor, const ein_zmap *m,
+                                     int stream, int tensor, const eini_map *m,
                                      const int *column) {
   const eini_home *h = &lo->home[tensor];
   eini_ref *r = &t->ref[stream];
@@ -63,13 +63,16 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
   int n = stream < t->nop ? s->nindex : s->nfree;  // what the epilogue reads, it reads once
   EINI_TRY(eini_access_strides(s, n, m, column, h->stride, stride, &offset));
-  for (int c = 0; c < m->cols; c++)
-    if (column[c] >= 0) t->stride[(int64_t)stream * t->nindex + column[c]] = stride[c];
+  for (int c = 0; c < m->cols; c++) {
+    int i = column == NULL ? c : column[c];
+    if (i >= 0) t->stride[(int64_t)stream * t->nindex + i] = stride[c];
+  }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
   for (int j = 0; j < lo->nloop; j++) {
     for (int c = 0; c < m->cols && !lo->local[tensor]; c++) {
-      if (column[c] == lo->loop[j]) r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
+      if ((column == NULL ? c : column[c]) != lo->loop[j]) continue;
+      r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
     }
   }
   return eini_mul_overflow(offset, (int64_t)ein_dtype_size(r->dtype), &r->offset)
@@ -376,6 +379,21 @@ static void eini_task_cut(eini_task *t) {
 
 // ---- from statement to task ----
 
+// A task has a stride for every loop and operand: one pass over thousands of operands with as many
+// indices would take gigabytes.
+#define EINI_STRIDES_MOST ((int64_t)1 << 26)
+
+static ein_status eini_graph_lowers(const ein_graph *g, eini_diag *diag) {
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    if (((int64_t)s->noperand + 1) * s->nindex > EINI_STRIDES_MOST)
+      return eini_fail(diag, EIN_ERR_TOO_LARGE, -1, 0, "a path in steps needs less",
+                       "'%.60s' has too many indices and operands in one pass",
+                       g->tensor[s->out].name);
+  }
+  return EIN_OK;
+}
+
 // The index values an expression uses become streams that count; *e is renumbered to them.
 static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int *n) {
   eini_node *copy = EINI_NEW(a, eini_node, e->n);
@@ -430,10 +448,9 @@ static ein_status eini_fused_columns(const eini_lowering *lo, const eini_stmt *s
   if (*column == NULL) return EIN_ERR_NO_MEMORY;
   for (int c = 0; c < f->nindex; c++) (*column)[c] = -1;
   for (int r = 0; r < f->proj[via].rows; r++) {
-    int c = 0, k = 0;
-    while (c < f->nindex && f->proj[via].coef[(int64_t)r * f->nindex + c] == 0) c++;
-    while (k < s->nindex && s->out_map.coef[(int64_t)r * s->nindex + k] == 0) k++;
-    if (c < f->nindex && k < s->nindex) (*column)[c] = k;
+    const eini_map *x = &f->proj[via], *y = &s->out_map;
+    if (eini_map_terms(x, r) > 0 && eini_map_terms(y, r) > 0)
+      (*column)[x->term[x->first[r]].index] = y->term[y->first[r]].index;
   }
   return EIN_OK;
 }
@@ -477,7 +494,7 @@ typedef struct eini_epilogue {
   eini_expr e;
   int *extra;    // its operands other than the fold's result
   int *iota;     // indices it uses as values
-  int *column;   // its columns as indices of the fold
+  int *column;   // its columns as indices of the fold; NULL: no consumer
 } eini_epilogue;
 
 // Counts the epilogue's streams; ends with the number of the output's, behind `first` others.
@@ -492,10 +509,6 @@ static ein_status eini_epilogue_begin(const eini_lowering *lo, const eini_stmt *
     EINI_TRY(eini_epilogue_expr(lo, f, via, &ep->e, ep->extra, &t->nextra));
     EINI_TRY(eini_expr_iotas(lo->a, &ep->e, &ep->iota, &t->nepi_iota));
     EINI_TRY(eini_fused_columns(lo, s, f, via, &ep->column));
-  } else {
-    ep->column = EINI_NEW(lo->a, int, s->nindex + 1);
-    if (ep->column == NULL) return EIN_ERR_NO_MEMORY;
-    for (int i = 0; i < s->nindex; i++) ep->column[i] = i;
   }
   t->extra = first;
   t->epi_iota = first + t->nextra;
@@ -578,12 +591,10 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
   t->nop = s->noperand;
   t->pos = arg ? t->nop + t->niota : -1;
   EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop + t->niota + arg, t, &ep));
-  int *self = EINI_NEW(lo->a, int, s->nindex + 1);
   ein_dtype *od = EINI_NEW(lo->a, ein_dtype, s->noperand + 1);
-  if (self == NULL || od == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) self[i] = i;
+  if (od == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) {
-    EINI_TRY(eini_stream_tensor(lo, s, t, k, s->operand[k], &s->proj[k], self));
+    EINI_TRY(eini_stream_tensor(lo, s, t, k, s->operand[k], &s->proj[k], NULL));
     od[k] = t->ref[k].dtype;
   }
   eini_stream_iotas(lo, t, t->nop, t->niota, iota, NULL);

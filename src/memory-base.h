@@ -109,8 +109,7 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
   const ein_ztensor **view = NULL;
   if (j->desc->graph != NULL) {
     EINI_TRY(eini_graph_copy_head(p->graph, j->desc->graph));
-    EINI_TRY(eini_graph_full(j->ctx, p->graph,
-                             eini_plan_statements(j->ctx, p, j->desc->graph, o)));
+    EINI_TRY(eini_plan_statements(j->ctx, p, j->desc->graph, o));
   } else {
     ein_einsum_desc d = *j->desc->einsum;
     d.options = *o;
@@ -122,7 +121,7 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
     r.diag = eini_diag_of(j->ctx);
     view = EINI_NEW(&p->arena, const ein_ztensor *, room);
     if (view == NULL) return EIN_ERR_NO_MEMORY;
-    EINI_TRY(eini_graph_full(j->ctx, p->graph, eini_request_graph(&r, p, view)));
+    EINI_TRY(eini_request_graph(&r, p, view));
     if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
     if (o->deterministic) EINI_TRY(eini_order_graph(p->graph));
   }

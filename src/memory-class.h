@@ -54,10 +54,10 @@ static int eini_fit_read(const eini_fit_nest *n, int t) {
 static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, int axis);
 
 // The row of a map that is the index alone; -2: it stands in other places, -1: in none.
-static int eini_fit_plain(const eini_stmt *s, const ein_zmap *m, const int64_t *shape, int index) {
+static int eini_fit_plain(const eini_stmt *s, const eini_map *m, const int64_t *shape, int index) {
   int found = -1;
   for (int r = 0; r < m->rows; r++) {
-    if (m->coef[(int64_t)r * m->cols + index] == 0) continue;
+    if (eini_map_coef(m, r, index) == 0) continue;
     if (found >= 0 || eini_plain_row(m, r) != index || shape[r] != s->index[index].extent)
       return -2;
     found = r;
@@ -154,7 +154,7 @@ static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, 
     const eini_stmt *s = &g->stmt[u];
     for (int k = -1; k < s->noperand; k++) {
       if ((k < 0 ? s->out : s->operand[k]) != t) continue;
-      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
       int index = eini_plain_row(m, axis);
       if (index < 0 || eini_fit_plain(s, m, g->tensor[t].shape, index) != axis ||
           (k < 0 && index >= s->nfree) || !eini_fit_mark_index(n, c, u, index)) {

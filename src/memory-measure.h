@@ -101,7 +101,7 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
 }
 
 // Elements of an access within one slice.
-static double eini_fit_access(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+static double eini_fit_access(const eini_fit_nest *n, int u, int t, const eini_map *m) {
   const eini_stmt *s = &n->b->g->stmt[u];
   const eini_tensor *x = &n->b->g->tensor[t];
   double all = 1, seen = 1;
@@ -138,7 +138,7 @@ static int64_t eini_fit_inside(const eini_fit_job *j, const eini_fit_nest *n) {
 }
 
 // Bytes an access moves in all slices together: a tensor is read again by loops it lacks.
-static double eini_fit_traffic(const eini_fit_nest *n, int u, int t, const ein_zmap *m) {
+static double eini_fit_traffic(const eini_fit_nest *n, int u, int t, const eini_map *m) {
   const eini_tensor *x = &n->b->g->tensor[t];
   double bytes = (double)ein_dtype_size(x->dtype);
   for (int r = 0; r < x->rank; r++) bytes *= (double)x->shape[r];

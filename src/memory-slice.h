@@ -100,17 +100,17 @@ static void eini_fit_layout_free(eini_fit_layout *f) {
 // ---- views ----
 
 // Is access m of statement s ever made? Results of empty folds are written, too.
-static int eini_fit_touches(const eini_stmt *s, const ein_zmap *m) {
+static int eini_fit_touches(const eini_stmt *s, const eini_map *m) {
   return !eini_stmt_empty(s, 0, m == &s->out_map ? s->nfree : s->nindex);
 }
 
 // How an access of statement u moves with the loops: coef[row * nloop + loop].
-static void eini_fit_moves(const eini_fit_nest *n, int u, const ein_zmap *m, int64_t *coef) {
+static void eini_fit_moves(const eini_fit_nest *n, int u, const eini_map *m, int64_t *coef) {
   int still = !eini_fit_touches(&n->b->g->stmt[u], m);  // its coefficients may be any numbers
   for (int r = 0; r < m->rows; r++) {
     for (int l = 0; l < n->nloop; l++) {
       int c = n->cls[l]->col[u - n->from];
-      coef[r * n->nloop + l] = c < 0 || still ? 0 : m->coef[(int64_t)r * m->cols + c];
+      coef[r * n->nloop + l] = c < 0 || still ? 0 : eini_map_coef(m, r, c);
     }
   }
 }
@@ -126,7 +126,7 @@ static void eini_fit_steps(const eini_fit_nest *n, const int64_t *coef, int rank
 
 // Finds or adds the view of tensor t that moves like access m of statement u. *id is its number.
 static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
-                                   const ein_zmap *m, int *id) {
+                                   const eini_map *m, int *id) {
   const eini_tensor *x = &w->f->base.g->tensor[t];
   int64_t cells = (int64_t)x->rank * w->n.nloop;
   int64_t *coef = EINI_NEW(&w->f->arena, int64_t, cells);
@@ -247,14 +247,14 @@ static ein_status eini_fit_extents(const eini_fit_maker *w, int u, eini_arena *a
 }
 
 // Widens rows [lo, hi] of a view by what access m reaches in the slice.
-static ein_status eini_fit_reach(const eini_fit_maker *w, int u, const ein_zmap *m, eini_arena *a,
+static ein_status eini_fit_reach(const eini_fit_maker *w, int u, const eini_map *m, eini_arena *a,
                                  int64_t *lo, int64_t *hi) {
   int64_t *e, x, y;
   if (!eini_fit_touches(&w->n.b->g->stmt[u], m)) return EIN_OK;
   EINI_TRY(eini_fit_extents(w, u, a, &e));
   for (int i = 0; i < m->cols; i++) e[i] = eini_max64(e[i], 1);  // folded ones do not matter
   for (int r = 0; r < m->rows; r++) {
-    EINI_TRY(eini_zmap_row_range(m->coef + (int64_t)r * m->cols, m->cols, m->offset[r], e, &x, &y));
+    EINI_TRY(eini_map_row_range(m, r, e, &x, &y));
     lo[r] = eini_min64(lo[r], x);
     hi[r] = eini_max64(hi[r], y);
   }
@@ -280,7 +280,7 @@ static ein_status eini_fit_box(const eini_fit_maker *w, int kind, int id, eini_a
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
     for (int k = kind == 0 ? 0 : -1; k < (kind == 0 ? s->noperand : 0); k++) {
-      const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
       if ((k < 0 ? s->out : s->operand[k]) != t) continue;
       eini_fit_moves(n, u, m, mine);
       if (memcmp(mine, coef, (size_t)x->rank * (size_t)n->nloop * sizeof *coef) == 0)

@@ -35,13 +35,13 @@ static double eini_log2_up(double n) {
 
 // Elements of the largest task's box of operand k; k < 0: of its result.
 static double eini_operand_box(const eini_stmt *s, int k, const int64_t *cut) {
-  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
   double box = 1;
   for (int r = 0; r < m->rows; r++) {
     double hull = 1, count = 1;
-    for (int c = 0; c < s->nindex; c++) {
-      int64_t coef = m->coef[(int64_t)r * s->nindex + c], x = s->index[c].extent;
-      if (coef == 0) continue;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      const int c = m->term[e].index;
+      int64_t coef = m->term[e].coef, x = s->index[c].extent;
       int64_t most = x / cut[c] + (x % cut[c] != 0);
       count *= (double)most;
       hull += (double)eini_abs64(coef) * ((double)most - 1);
@@ -92,20 +92,19 @@ static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
 // ---- what moves on an edge ----------------------------------------------------------------------
 
 #define EINI_PLACE_CHUNK 256
-#define EINI_CUTS_MAX 63      // indices that are cut: each doubles the places, of which there are p
-#define EINI_DIGITS_MAX (2 * EINI_CUTS_MAX)
+#define EINI_WAY_CUTS 63      // indices that are cut: each doubles the places, of which there are p
+#define EINI_DIGITS_MAX (2 * EINI_WAY_CUTS)
 
 // What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
 // boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without
 // gaps. Returns the number of entries, EINI_DIGITS_MAX at most.
 static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
-  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
   const int64_t *cut = f->ways.cut + way * s->nindex;
   int n = 0;
   for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
-    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = 0;
-    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * s->nindex + c] != 0;
+    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = eini_map_uses(m, c) > 0;
     if (used && cut[c] > 1) {
       digit[n++] = c;
       digit[n++] = cut[c];
@@ -225,8 +224,8 @@ static int eini_lane_uses(const eini_edgework *w, int reader, int c, int i) {
   const eini_stmt *x = w->x->s, *y = w->y->s;
   if (c == w->nd - 1) return !reader && i >= x->nfree;
   for (int r = 0; r < x->out_map.rows && reader; r++) {
-    if (x->out_map.coef[(int64_t)r * x->nindex + c] == 0) continue;
-    if (y->proj[w->k].coef[(int64_t)r * y->nindex + i] != 0) return 1;
+    if (eini_map_coef(&x->out_map, r, c) == 0) continue;
+    if (eini_map_coef(&y->proj[w->k], r, i) != 0) return 1;
   }
   return !reader && i == c;
 }
@@ -286,13 +285,9 @@ static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int rea
 
 static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   const eini_stmt *s = w->x->s;
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   w->nd = s->nfree + 1;
-  for (int r = 0; r < m->rows; r++) {
-    int terms = 0;
-    for (int c = 0; c < s->nfree; c++) terms += m->coef[(int64_t)r * m->cols + c] != 0;
-    w->several |= terms != 1;
-  }
+  for (int r = 0; r < m->rows; r++) w->several |= eini_map_terms(m, r) != 1;
   EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
   EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
   int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1, meet = 0;
@@ -329,19 +324,20 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
 // and at most with all of the others.
 static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to, int64_t *lo,
                             int64_t *hi) {
-  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  const eini_map *m = &s->out_map;
   int64_t least = 0, most = 0;
-  for (int c = 0; c < s->nfree; c++) {
+  for (int c = 0; c < s->nfree; c++)
     if (hi[c] <= lo[c]) return;
-    least += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
-    most += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t k = m->term[e].coef, a = k * lo[m->term[e].index], b = k * (hi[m->term[e].index] - 1);
+    least += eini_min64(a, b);
+    most += eini_max64(a, b);
   }
-  for (int c = 0; c < s->nfree; c++) {
-    int64_t low = coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
-    int64_t high = coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
-    if (coef[c] != 0)
-      eini_narrow_range(coef[c], s->out_map.offset[r], from - (most - high), to - (least - low),
-                        &lo[c], &hi[c]);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int c = m->term[e].index;
+    int64_t k = m->term[e].coef, a = k * lo[c], b = k * (hi[c] - 1);
+    eini_narrow_range(k, m->offset[r], from - (most - eini_max64(a, b)),
+                      to - (least - eini_min64(a, b)), &lo[c], &hi[c]);
     if (hi[c] <= lo[c]) return;
   }
 }
@@ -349,7 +345,7 @@ static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to,
 // The index range of the producer's piece that the box [from, to) meets.
 static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
                            int64_t *lo, int64_t *hi) {
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   int meets = 1;
   for (int c = 0; c < s->nfree; c++) {
     lo[c] = 0;

@@ -1,19 +1,8 @@
 // ================================================================================================
 // >>notation  NumPy strings and integer labels
-// Takes "ij,jk->ik" and views; gives values: operands with their label sets, and the output's.
+// Takes "ij,jk->ik" and views; gives the labels of each operand's axes, and of the output's.
 // Everything numpy.einsum(..., optimize=False) accepts, with the same result.
 // ================================================================================================
-
-// A factor of a product before it becomes (part of) a statement: an expression over operands whose
-// maps act on the value's own labels only, so that a thousand operands stay a sparse problem.
-typedef struct eini_value {
-  int nlabel;
-  int *label;           // distinct label ids, ascending
-  int nop;
-  int *op;              // tensors
-  ein_zmap *map;        // rank(op) x nlabel
-  eini_expr expr;       // root last; OPERAND numbers 0 .. nop-1; INDEX numbers are label ids
-} eini_value;
 
 // One term of the notation as written: labels (code points or integers), EIN_ELLIPSIS.
 typedef struct eini_term {
@@ -227,28 +216,6 @@ static int eini_find_sorted(const int *v, int n, int x) {
   return lo < n && v[lo] == x ? lo : -1;
 }
 
-// A tensor read through a list of axis labels. Axes of extent 1 under a longer label broadcast.
-static ein_status eini_value_axes(eini_notation *no, int tensor, int rank, const int64_t *shape,
-                                  const int *ids, eini_value *v) {
-  memset(v, 0, sizeof *v);
-  v->label = EINI_NEW(no->arena, int, rank);
-  v->op = EINI_NEW(no->arena, int, 1);
-  v->map = EINI_NEW(no->arena, ein_zmap, 1);
-  if (v->label == NULL || v->op == NULL || v->map == NULL) return EIN_ERR_NO_MEMORY;
-  int n = 0;
-  for (int a = 0; a < rank; a++)
-    if (shape == NULL || shape[a] == no->label[ids[a]].extent) v->label[n++] = ids[a];
-  v->nlabel = eini_sort_unique(v->label, n);
-  v->nop = 1;
-  v->op[0] = tensor;
-  EINI_TRY(eini_zmap_new(no->arena, rank, v->nlabel, v->map));
-  for (int a = 0; a < rank; a++) {
-    if (shape != NULL && shape[a] != no->label[ids[a]].extent) continue;
-    v->map->coef[(int64_t)a * v->nlabel + eini_find_sorted(v->label, v->nlabel, ids[a])] = 1;
-  }
-  return EIN_OK;
-}
-
 // The output's axes: as written, or the ellipsis axes and then the labels that occur once.
 static ein_status eini_output_axes(eini_notation *no, const int *count, int allow_repeats,
                                    int **axes, int *rank) {
@@ -306,10 +273,10 @@ static ein_status eini_fail_count(const eini_notation *no, const ein_einsum_desc
                    "the expression names %d operands, %d are given", no->nin, d->nin);
 }
 
-// Reads the notation of a descriptor. value[0..nin) are the operands (tensor numbers 0..nin-1),
-// axes/rank describe the output.
-static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d,
-                                     eini_value **value, int **axes, int *rank) {
+// Reads the notation of a descriptor. (*in)[k]: the label ids of operand k's axes; axes/rank: of
+// the output's.
+static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d, int ***in,
+                                     int **axes, int *rank) {
   if (d->expr != NULL) {
     no->is_text = 1;
     EINI_TRY(eini_notation_scan(no, d->expr, (int64_t)strlen(d->expr)));
@@ -337,9 +304,8 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
   }
   if (no->nin != d->nin) return eini_fail_count(no, d);
   EINI_TRY(eini_notation_tables(no, d->in));
-  *value = EINI_NEW(no->arena, eini_value, no->nin);
-  int **ids = EINI_NEW(no->arena, int *, no->nin);
-  if (*value == NULL || ids == NULL) return EIN_ERR_NO_MEMORY;
+  int **ids = *in = EINI_NEW(no->arena, int *, no->nin);
+  if (ids == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < no->nin; k++) {
     const ein_ztensor *x = &d->in[k];
     ids[k] = EINI_NEW(no->arena, int, x->rank);
@@ -355,9 +321,7 @@ static ein_status eini_notation_read(eini_notation *no, const ein_einsum_desc *d
   }
   int *count = EINI_NEW(no->arena, int, no->nlabel);
   if (count == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < no->nin; k++) {
+  for (int k = 0; k < no->nin; k++)
     for (int a = 0; a < d->in[k].rank; a++) count[ids[k][a]]++;
-    EINI_TRY(eini_value_axes(no, k, d->in[k].rank, d->in[k].shape, ids[k], &(*value)[k]));
-  }
   return eini_output_axes(no, count, d->rest != EIN_REST_ERROR, axes, rank);
 }

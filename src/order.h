@@ -40,15 +40,9 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   t->pos = s.pos;
   t->line = s.line;
   t->numpy = s.numpy;
-  for (int k = 0; k < s.nfree; k++) {
-    t->index[k] = s.index[k];
-    t->proj[0].coef[(int64_t)k * s.nfree + k] = 1;
-  }
-  for (int r = 0; r < s.out_map.rows; r++) {
-    t->out_map.offset[r] = s.out_map.offset[r];
-    for (int k = 0; k < s.nfree; k++)
-      t->out_map.coef[(int64_t)r * s.nfree + k] = s.out_map.coef[(int64_t)r * s.nindex + k];
-  }
+  for (int k = 0; k < s.nfree; k++) t->index[k] = s.index[k];
+  EINI_TRY(eini_map_units(a, &t->proj[0], 0, 0, s.nfree));
+  EINI_TRY(eini_map_copy(a, &t->out_map, &s.out_map, NULL));
   // In f64, as the fold's own division.
   int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
   int y = x < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, x, 0, 0);
@@ -65,9 +59,8 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   u->fold = EINI_SUM;
   u->type = type;
   EINI_TRY(eini_expr_to(a, &u->expr, type));
-  EINI_TRY(eini_zmap_new(a, s.nfree, s.nindex, &u->out_map));
-  for (int k = 0; k < s.nfree; k++) u->out_map.coef[(int64_t)k * s.nindex + k] = 1;
-  return EIN_OK;
+  EINI_TRY(eini_map_new(a, s.nfree, s.nindex, &u->out_map));
+  return eini_map_units(a, &u->out_map, 0, 0, s.nfree);
 }
 
 // Means whose sums have leaves become sums and divisions.
@@ -105,19 +98,21 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
     if (i >= s->nfree && s->index[i].extent == 0) return 0;
   }
   for (int k = 0; k < s->noperand; k++) {
-    const ein_zmap *m = &s->proj[k];
+    const eini_map *m = &s->proj[k];
     double size = 1;
     for (int r = 0; r < m->rows; r++) size *= (double)g->tensor[s->operand[k]].shape[r];
     if (m->rows == 0 || size <= most) continue;
-    const int64_t *last = m->coef + (int64_t)(m->rows - 1) * m->cols;
     int best = -1;  // of the indices that move the last axis the one in the least steps
-    for (int c = 0; c < m->cols; c++) {
-      if (last[c] == 0 || s->index[c].extent < 2) continue;
-      if (best < 0 || eini_abs64(last[c]) < eini_abs64(last[best])) best = c;
+    int64_t least = 0;
+    for (int e = m->first[m->rows - 1]; e < m->first[m->rows]; e++) {
+      const eini_mapterm *x = &m->term[e];
+      if (s->index[x->index].extent < 2 || (best >= 0 && eini_abs64(x->coef) >= least)) continue;
+      best = x->index;
+      least = eini_abs64(x->coef);
     }
     most = size;
     across = best >= s->nfree && s->index[best].extent >= 16;
-    *run = best < 0 || eini_abs64(last[best]) > 1 ? 1 : s->index[best].extent;
+    *run = best < 0 || least > 1 ? 1 : s->index[best].extent;
   }
   return !reduced || results < 16 ? reduced : across;
 }
@@ -130,7 +125,7 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
 static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
   int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EINI_SUM && eini_plain_sum(s);
   double side[2] = {1, 1}, work = 1, results = 1;
-  eini_value v[2];
+  eini_half v[2];
   *yes = 0;
   if ((pair < 0 && !sum) || s->nindex > EINI_ORDER_AXES || eini_stmt_empty(s, 0, s->nindex))
     return EIN_OK;
@@ -149,10 +144,10 @@ static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
   }
   for (int64_t i = 0; i < s->expr.n; i++)
     if (s->expr.node[i].op == EINI_OP_INDEX) return EIN_OK;
-  EINI_TRY(eini_factor_value(g, s, x, &v[0]));
-  EINI_TRY(eini_factor_value(g, s, y, &v[1]));
+  EINI_TRY(eini_half_of(&g->arena, s, x, &v[0]));
+  EINI_TRY(eini_half_of(&g->arena, s, y, &v[1]));
   for (int i = 0; i < s->nfree; i++) {
-    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    int p = v[0].uses[i], q = v[1].uses[i];
     if (p != q) side[q] *= (double)s->index[i].extent;
   }
   *yes = side[0] * side[1] >= 16 && work < 9e18 && v[0].nop > 0 && v[1].nop > 0 &&

@@ -285,8 +285,8 @@ static ein_status eini_watch_fail(const eini_watcher *k, const eini_exact *v, ei
   else eini_say(&m, "the exact value of '%s", out->name);
   for (int r = 0; r < s->out_map.rows; r++) {
     int64_t at = s->out_map.offset[r];
-    for (int c = 0; c < s->nfree; c++)
-      at += s->out_map.coef[(int64_t)r * s->out_map.cols + c] * k->x[c];
+    for (int e = s->out_map.first[r]; e < s->out_map.first[r + 1]; e++)
+      at += s->out_map.term[e].coef * k->x[s->out_map.term[e].index];
     eini_say(&m, "%s%lld", r == 0 ? "[" : ",", (long long)at);
   }
   eini_say(&m, s->out_map.rows > 0 ? "]'" : "'");

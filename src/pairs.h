@@ -24,13 +24,13 @@ typedef struct eini_pass {
 
 static double eini_mask_size(const eini_split *sp, uint64_t mask) {
   double n = 1;
-  for (; mask != 0; mask &= mask - 1) n *= (double)sp->label[EINI_CTZ(mask)].extent;
+  for (; mask != 0; mask &= mask - 1) n *= (double)sp->w.index[EINI_CTZ(mask)].extent;
   return n;
 }
 
 static double eini_mask_longest(const eini_split *sp, uint64_t mask) {
   double n = 1;
-  for (; mask != 0; mask &= mask - 1) n = fmax(n, (double)sp->label[EINI_CTZ(mask)].extent);
+  for (; mask != 0; mask &= mask - 1) n = fmax(n, (double)sp->w.index[EINI_CTZ(mask)].extent);
   return n;
 }
 
@@ -48,7 +48,7 @@ static double eini_pass_fused(const eini_pass *w, uint32_t p, uint32_t q, uint64
   uint64_t f[3] = {w->mask[EINI_CTZ(p)], w->mask[EINI_CTZ(p & (p - 1))], w->mask[EINI_CTZ(q)]};
   double most = 0;
   for (uint64_t m = f[0] & f[1] & out & ~f[2]; m != 0; m &= m - 1)
-    most = fmax(most, (double)w->sp->label[EINI_CTZ(m)].extent);
+    most = fmax(most, (double)w->sp->w.index[EINI_CTZ(m)].extent);
   for (int i = 0; i < 3 && most >= w->sp->rates->fused; i++) {
     uint64_t last = f[i], pair = f[(i + 1) % 3] | f[(i + 2) % 3];
     work = fmin(work, 2 * (eini_mask_size(w->sp, pair) +
@@ -134,14 +134,17 @@ static double eini_path_seconds(eini_pass w, const eini_path *path, int *spills)
 }
 
 // A product as the time model needs it; 0: it has none.
-static int eini_pass_init(const eini_split *sp, int n, const eini_value *val,
-                          const eini_value *out, eini_pass *w) {
+static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
+                          const eini_member *out, eini_pass *w) {
   memset(w, 0, sizeof *w);
   if (sp->rates == NULL || sp->rates->copy_bw <= 0 || n < 3 || n > EINI_PASS_MOST ||
-      sp->nlabel > 64 || sp->fold != EINI_SUM || sp->join != EINI_OP_MUL) {
+      sp->w.nindex > 64 || sp->w.fold != EINI_SUM || sp->join != EINI_OP_MUL) {
     return 0;
   }
-  ein_dtype t = ein_dtype_compute(sp->g->tensor[val[0].op[0]].dtype);
+  for (int k = 0; k < n; k++)
+    if (eini_member_operand(sp, &val[k]) < 0) return 0;
+  const int first = sp->w.operand[eini_member_operand(sp, &val[0])];
+  ein_dtype t = ein_dtype_compute(sp->g->tensor[first].dtype);
   w->sp = sp;
   w->n = n;
   w->size = (double)ein_dtype_size(t);
@@ -149,7 +152,6 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_value *val,
   if (w->flops <= 0 || t == EIN_BOOL) return 0;
   for (int c = 0; c < out->nlabel; c++) w->out |= (uint64_t)1 << out->label[c];
   for (int k = 0; k < n; k++) {
-    if (val[k].nop != 1 || val[k].expr.n != 1) return 0;
     w->stored[k] = 1;
     for (int c = 0; c < val[k].nlabel; c++) w->mask[k] |= (uint64_t)1 << val[k].label[c];
   }
@@ -160,8 +162,8 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_value *val,
 // left to right; predictions go to path->seconds. Where tasks are short, steps as found must win by
 // more than the doubt about so many of them, else they are left only for what is surely faster. One
 // pass must save traffic: what stays in a cache costs less than products of factors do.
-static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_value *val,
-                                   const eini_value *out, eini_path *path, uint32_t *p,
+static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_member *val,
+                                   const eini_member *out, eini_path *path, uint32_t *p,
                                    eini_path *plain, int *way) {
   eini_pass w;
   double *sec = path->seconds;
@@ -189,53 +191,13 @@ static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_value
   return EIN_OK;
 }
 
-// The product of the values that are in the set (bits; NULL: of all), as one value.
-static ein_status eini_value_join(eini_split *sp, int n, const eini_value *val,
-                                  const uint32_t *set, eini_value *all) {
-  eini_arena *a = &sp->g->arena;
-  memset(all, 0, sizeof *all);
-  all->label = EINI_NEW(a, int, sp->nlabel);
-  all->op = EINI_NEW(a, int, n);
-  all->map = EINI_NEW(a, ein_zmap, n);
-  if (all->label == NULL || all->op == NULL || all->map == NULL) return EIN_ERR_NO_MEMORY;
-  for (int id = 0; id < sp->nlabel; id++) {
-    int used = 0;
-    for (int k = 0; k < n; k++) {
-      used |= (set == NULL || *set >> k & 1) &&
-              eini_find_sorted(val[k].label, val[k].nlabel, id) >= 0;
-    }
-    if (used) all->label[all->nlabel++] = id;
-  }
-  int root = -1;
-  for (int k = 0; k < n; k++) {
-    const eini_value *v = &val[k];
-    if (set != NULL && !(*set >> k & 1)) continue;
-    int at = all->nop++;
-    all->op[at] = v->op[0];
-    EINI_TRY(eini_zmap_new(a, v->map[0].rows, all->nlabel, &all->map[at]));
-    for (int r = 0; r < v->map[0].rows; r++) {
-      all->map[at].offset[r] = v->map[0].offset[r];
-      for (int c = 0; c < v->nlabel; c++) {
-        int to = eini_find_sorted(all->label, all->nlabel, v->label[c]);
-        all->map[at].coef[(int64_t)r * all->nlabel + to] =
-            v->map[0].coef[(int64_t)r * v->nlabel + c];
-      }
-    }
-    int x = eini_value_append(sp, &all->expr, v, at);
-    if (x >= 0 && root >= 0) x = eini_expr_add(a, &all->expr, sp->join, sp->pos, root, x, 0);
-    if (x < 0) return EIN_ERR_NO_MEMORY;
-    root = x;
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_emit_pass(eini_split *sp, int n, const eini_value *val,
-                                 const eini_value *out, uint32_t p, ein_rest rest) {
-  eini_value side[2];
-  const eini_value *both[2];
+static ein_status eini_emit_pass(eini_split *sp, int n, const eini_member *val,
+                                 const eini_member *out, uint32_t p, ein_rest rest) {
+  eini_member side[2];
+  const eini_member *both[2];
   const uint32_t q = ((1u << n) - 1) & ~p;
-  EINI_TRY(eini_value_join(sp, n, val, &p, &side[0]));
-  EINI_TRY(eini_value_join(sp, n, val, &q, &side[1]));
+  EINI_TRY(eini_member_join(sp, n, val, &p, &side[0]));
+  EINI_TRY(eini_member_join(sp, n, val, &q, &side[1]));
   both[0] = &side[0];
   both[1] = &side[1];
   return eini_emit_stmt(sp, out, 2, both, rest);
@@ -243,21 +205,21 @@ static ein_status eini_emit_pass(eini_split *sp, int n, const eini_value *val,
 
 // A product being carried out along a path.
 typedef struct eini_along {
-  eini_value *val;
+  eini_member *val;
   int *list, nval;          // the values still there, in the order positions count them
   int *uses, *kept, *seen;  // per label: values and outputs that have it; room; the last step
-  const eini_value **part;  // of a step
+  const eini_member **part;  // of a step
 } eini_along;
 
 // Step i takes m values, whose positions are p, into *target (NULL: a temporary) and appends the
 // result. One value alone is reduced to the labels that others need; where there is nothing to
 // reduce, it only moves to the end.
 static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const int *p, int m,
-                                  const eini_value *target, ein_rest rest) {
-  eini_value t;
+                                  const eini_member *target, ein_rest rest) {
+  eini_member t;
   int n = 0;
   for (int k = 0; k < m; k++) {
-    eini_value *v = &w->val[w->list[p[k]]];
+    eini_member *v = &w->val[w->list[p[k]]];
     if (m > 1) EINI_TRY(eini_prereduce(sp, w->uses, v, w->kept));
     w->part[k] = v;
   }
@@ -269,9 +231,10 @@ static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const in
       w->seen[id] = i + 1;
     }
   }
-  int same = target == NULL && m == 1 && n == w->part[0]->nlabel && eini_value_plain(w->part[0]);
+  int same = target == NULL && m == 1 && n == w->part[0]->nlabel &&
+             eini_member_plain(sp, w->part[0]);
   if (same) t = *w->part[0];
-  else if (target == NULL) EINI_TRY(eini_temp_value(sp, n, w->kept, &t));
+  else if (target == NULL) EINI_TRY(eini_temp_member(sp, n, w->kept, &t));
   if (!same)
     EINI_TRY(eini_emit_stmt(sp, target == NULL ? &t : target, m, w->part, rest));
   if (target != NULL) return EIN_OK;
@@ -288,17 +251,17 @@ static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const in
 }
 
 // Emits a product of values along a path. val is consumed.
-static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
-                                   const eini_value *out, const eini_path *path, ein_rest rest) {
+static ein_status eini_split_along(eini_split *sp, int nval, eini_member *val,
+                                   const eini_member *out, const eini_path *path, ein_rest rest) {
   eini_arena *a = &sp->g->arena;
   eini_along w;
   w.val = val;
   w.nval = nval;
   w.list = EINI_NEW(a, int, nval);
-  w.uses = EINI_NEW(a, int, sp->nlabel);
-  w.kept = EINI_NEW(a, int, sp->nlabel);
-  w.seen = EINI_NEW(a, int, sp->nlabel);
-  w.part = EINI_NEW(a, const eini_value *, nval);
+  w.uses = EINI_NEW(a, int, sp->w.nindex);
+  w.kept = EINI_NEW(a, int, sp->w.nindex);
+  w.seen = EINI_NEW(a, int, sp->w.nindex);
+  w.part = EINI_NEW(a, const eini_member *, nval);
   if (w.list == NULL || w.uses == NULL || w.kept == NULL || w.seen == NULL || w.part == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < nval; k++) {
@@ -316,8 +279,8 @@ static ein_status eini_split_along(eini_split *sp, int nval, eini_value *val,
 
 // Emits a product along a path; where that may be, in the way that is predicted to be fastest. Then
 // the path becomes that: for one pass, one step of all values.
-static ein_status eini_split_best(eini_split *sp, const eini_net *net, eini_value *val,
-                                  const eini_value *out, eini_path *path, ein_rest rest) {
+static ein_status eini_split_best(eini_split *sp, const eini_net *net, eini_member *val,
+                                  const eini_member *out, eini_path *path, ein_rest rest) {
   uint32_t side = 0;
   int n = net->nterm, bad, way = EINI_AS_FOUND;
   eini_path plain;

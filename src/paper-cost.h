@@ -6,15 +6,14 @@
 
 // Mean extent along coordinate r of what a task reads or writes. writes: elements; else the hull,
 // where a stride's last step counts as a whole one, so that equal pieces of X and X[2*i] fit.
-static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
+static double eini_block_side(const eini_stmt *s, const eini_map *m, int r, const int64_t *cut,
                               int writes) {
-  const int64_t *coef = m->coef + (int64_t)r * s->nindex;
   double count = 1, hull = 0, last = 0;
   int terms = 0;
-  for (int c = 0; c < s->nindex; c++) {
-    if (coef[c] == 0) continue;
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int c = m->term[e].index;
     double piece = (double)s->index[c].extent / (double)cut[c];
-    double step = (double)eini_abs64(coef[c]);
+    double step = (double)eini_abs64(m->term[e].coef);
     if (piece == 0) return 0;
     count *= piece;
     hull += terms++ == 0 ? step * piece : step * (piece - 1) + (step > last ? step - last : 0);
@@ -23,7 +22,7 @@ static double eini_block_side(const eini_stmt *s, const ein_zmap *m, int r, cons
   return writes ? count : terms > 0 ? hull : 1;
 }
 
-static double eini_block_count(const eini_stmt *s, const ein_zmap *m, const int64_t *cut,
+static double eini_block_count(const eini_stmt *s, const eini_map *m, const int64_t *cut,
                                int writes) {
   double count = 1;
   for (int r = 0; r < m->rows; r++) count *= eini_block_side(s, m, r, cut, writes);
@@ -47,14 +46,11 @@ static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int
 // Sides of the blocks of producer x (k < 0) or of what a task of reader x reads of operand k,
 // rank of them, and then their number.
 static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
-  const ein_zmap *m = k < 0 ? &x->out_map : &x->proj[k];
+  const eini_map *m = k < 0 ? &x->out_map : &x->proj[k];
   for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
   side[m->rows] = 1;
-  for (int c = 0; c < x->nindex; c++) {
-    int used = 0;
-    for (int r = 0; r < m->rows; r++) used |= m->coef[(int64_t)r * x->nindex + c] != 0;
-    if (used) side[m->rows] *= (double)cut[c];
-  }
+  for (int c = 0; c < x->nindex; c++)
+    if (eini_map_uses(m, c) > 0) side[m->rows] *= (double)cut[c];
 }
 
 // From blocks with sides `have` of a tensor of sides `whole` to those that readers need: np and nc

@@ -37,25 +37,26 @@ static int eini_ap_has(const eini_ap *a, int64_t x) {
 
 // The image of one coordinate as a progression; 0 when it is none. Extents of 1 do not count.
 static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
-  const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
+  const eini_map *m = &s->out_map;
   ap->start = s->out_map.offset[r];
   ap->step = ap->count = 1;
   for (int64_t below = 0, next;;) {  // indices by absolute coefficient
     int best = -1, equal = 0;
     int64_t least = INT64_MAX;
-    for (int c = 0; c < s->nfree; c++) {
-      int64_t v = eini_abs64(coef[c]);
-      if (v <= below || v > least || s->index[c].extent == 1) continue;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      int64_t v = eini_abs64(m->term[e].coef);
+      if (v <= below || v > least || s->index[m->term[e].index].extent == 1) continue;
       equal = v == least;
       least = v;
-      best = c;
+      best = e;
     }
     if (best < 0) return 1;
     if (below == 0) ap->step = least;
     else if (eini_mul_overflow(ap->step, ap->count, &next) || next != least) return 0;
     if (equal) return 0;  // i+j is not one-to-one
-    if (coef[best] < 0) ap->start += coef[best] * (s->index[best].extent - 1);
-    ap->count *= s->index[best].extent;
+    int64_t extent = s->index[m->term[best].index].extent;
+    if (m->term[best].coef < 0) ap->start += m->term[best].coef * (extent - 1);
+    ap->count *= extent;
     below = least;
   }
 }
@@ -64,11 +65,8 @@ static int eini_row_ap(const eini_stmt *s, int r, eini_ap *ap) {
 // progressions.
 static int eini_piece_aps(const eini_stmt *s, int rank, eini_ap *ap, int64_t *total) {
   int64_t points = 1;
-  for (int c = 0; c < s->nfree; c++) {
-    int rows = 0;
-    for (int r = 0; r < rank; r++) rows += s->out_map.coef[(int64_t)r * s->nindex + c] != 0;
-    if (rows != 1 && s->index[c].extent > 1) return 0;
-  }
+  for (int c = 0; c < s->nfree; c++)
+    if (eini_map_uses(&s->out_map, c) != 1 && s->index[c].extent > 1) return 0;
   for (int r = 0; r < rank; r++)
     if (!eini_row_ap(s, r, &ap[r]) || eini_mul_overflow(points, ap[r].count, &points)) return 0;
   return !eini_add_overflow(*total, points, total);
@@ -124,7 +122,8 @@ static ein_status eini_cover_bitmap(const ein_graph *g, const eini_tensor *t, co
       int64_t x = 0;
       for (int r = 0; r < t->rank; r++) {
         at[r] = s->out_map.offset[r];
-        for (c = 0; c < s->nfree; c++) at[r] += s->out_map.coef[(int64_t)r * s->nindex + c] * i[c];
+        for (int e = s->out_map.first[r]; e < s->out_map.first[r + 1]; e++)
+          at[r] += s->out_map.term[e].coef * i[s->out_map.term[e].index];
         x = x * t->shape[r] + at[r];
       }
       if (seen[x] != 0) {
@@ -161,11 +160,11 @@ static ein_status eini_cover_box(const ein_graph *g, eini_tensor *t, const int64
     if (extent == NULL) return EIN_ERR_NO_MEMORY;
     for (int c = 0; c < s->nindex; c++) extent[c] = c < s->nfree ? s->index[c].extent : 1;
     for (int r = 0; r < t->rank; r++) {
-      const int64_t *coef = s->out_map.coef + (int64_t)r * s->nindex;
-      int64_t lo = 0, hi = -1, offset = s->out_map.offset[r];
-      if (any) EINI_TRY(eini_zmap_row_range(coef, s->nindex, offset, extent, &lo, &hi));
-      for (int c = 0; !any && c < s->nfree; c++)
-        if (coef[c] == 1 && offset == 0) hi = extent[c] - 1;
+      const eini_map *m = &s->out_map;
+      int64_t lo = 0, hi = -1;
+      if (any) EINI_TRY(eini_map_row_range(m, r, extent, &lo, &hi));
+      for (int e = m->first[r]; !any && e < m->first[r + 1]; e++)
+        if (m->term[e].coef == 1 && m->offset[r] == 0) hi = extent[m->term[e].index] - 1;
       if (lo < 0) {
         at[r] = lo;
         return eini_cover_fail(out, EIN_ERR_BOUNDS, "is written: coordinates start at 0", at,

@@ -145,13 +145,11 @@ static double eini_lim_need(const eini_lim *t, int y, const int *label, const do
 }
 
 // Is every coordinate of a map one index of its own?
-static int eini_lim_plain(const eini_stmt *s, const ein_zmap *m) {
+static int eini_lim_plain(const eini_map *m) {
   int64_t coef;
   for (int r = 0; r < m->rows; r++) {
-    int c = eini_row_index(m, r, &coef), rows = 0;
-    if (c < 0 || (coef != 1 && coef != -1)) return 0;
-    for (int q = 0; q < m->rows; q++) rows += m->coef[(int64_t)q * s->nindex + c] != 0;
-    if (rows > 1) return 0;
+    int c = eini_row_index(m, r, &coef);
+    if (c < 0 || (coef != 1 && coef != -1) || eini_map_uses(m, c) > 1) return 0;
   }
   return 1;
 }
@@ -177,7 +175,7 @@ static ein_status eini_lim_make_inputs(eini_lim *t) {
       int i = eini_row_index(&s->proj[r->k], c, &coef);
       bytes *= i < 0 ? 0 : (double)s->index[i].extent;
     }
-    if (!eini_lim_plain(s, &s->proj[r->k]) || eini_stmt_empty(s, 0, s->nindex)) continue;
+    if (!eini_lim_plain(&s->proj[r->k]) || eini_stmt_empty(s, 0, s->nindex)) continue;
     for (int y = 0; y < r->node; y++) t->rest[y] += bytes;
   }
   return EIN_OK;

@@ -28,16 +28,17 @@ static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *o
 }
 
 // The hull of what a map reaches from index ranges, coordinate by coordinate: [from, to).
-static void eini_task_box(const eini_stmt *s, const ein_zmap *m, const int64_t *lo,
+static void eini_task_box(const eini_stmt *s, const eini_map *m, const int64_t *lo,
                           const int64_t *hi, int64_t *from, int64_t *to) {
   int empty = 0;
   for (int c = 0; c < s->nindex; c++) empty |= hi[c] <= lo[c];
   for (int r = 0; r < m->rows; r++) {
-    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
     from[r] = to[r] = m->offset[r];
-    for (int c = 0; c < s->nindex && !empty; c++) {
-      from[r] += coef[c] * (coef[c] >= 0 ? lo[c] : hi[c] - 1);
-      to[r] += coef[c] * (coef[c] >= 0 ? hi[c] - 1 : lo[c]);
+    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
+      int64_t k = m->term[e].coef, x = k * lo[m->term[e].index];
+      int64_t y = k * (hi[m->term[e].index] - 1);
+      from[r] += eini_min64(x, y);
+      to[r] += eini_max64(x, y);
     }
     to[r] += !empty;
   }
@@ -67,25 +68,27 @@ static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_
   *hi = eini_min64(*hi, eini_floor_div(b, coef) + 1);
 }
 
-// Counts the tuples of a coordinate's indices with from <= sum of coef * index < to: those after
+// Counts the tuples of coordinate r's indices with from <= sum of coef * index < to: those after
 // index c (-1: all) in the order of their coefficients, the largest first. In a coordinate that is
 // one-to-one few values of an index are partly inside with the indices after it.
-static double eini_count_row(const eini_stmt *s, const int64_t *coef, int c, const int64_t *lo,
+static double eini_count_row(const eini_stmt *s, int r, int c, const int64_t *lo,
                              const int64_t *hi, int64_t from, int64_t to) {
-  int64_t before = c < 0 ? INT64_MAX : eini_abs64(coef[c]), least = 0, most = 0;
+  const eini_map *m = &s->out_map;
+  int64_t before = c < 0 ? INT64_MAX : eini_abs64(eini_map_coef(m, r, c)), least = 0, most = 0;
+  int64_t v = 0, some[2], full[2];
   int next = -1;
   double all = 1, count = 0;
-  for (int k = 0; k < s->nfree; k++) {
-    int64_t v = eini_abs64(coef[k]);
-    if (v == 0 || v > before || (v == before && k <= c)) continue;
-    if (next < 0 || v > eini_abs64(coef[next])) next = k;
-    least += coef[k] * (coef[k] >= 0 ? lo[k] : hi[k] - 1);
-    most += coef[k] * (coef[k] >= 0 ? hi[k] - 1 : lo[k]);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t coef = m->term[e].coef, x = eini_abs64(coef);
+    int k = m->term[e].index;
+    if (x > before || (x == before && k <= c)) continue;
+    if (next < 0 || x > eini_abs64(v)) next = k, v = coef;
+    least += coef * (coef >= 0 ? lo[k] : hi[k] - 1);
+    most += coef * (coef >= 0 ? hi[k] - 1 : lo[k]);
     all *= (double)(hi[k] - lo[k]);
   }
   if (most < from || least >= to) return 0;
   if (least >= from && most < to) return all;
-  int64_t v = coef[next], some[2], full[2];
   least -= v * (v >= 0 ? lo[next] : hi[next] - 1);
   most -= v * (v >= 0 ? hi[next] - 1 : lo[next]);
   some[0] = full[0] = lo[next];
@@ -96,7 +99,7 @@ static double eini_count_row(const eini_stmt *s, const int64_t *coef, int c, con
   else full[0] = full[1] = some[1];
   for (int64_t i = some[0]; i < some[1]; i++) {
     if (i == full[0]) i = full[1];
-    if (i < some[1]) count += eini_count_row(s, coef, next, lo, hi, from - i * v, to - i * v);
+    if (i < some[1]) count += eini_count_row(s, r, next, lo, hi, from - i * v, to - i * v);
   }
   return count;
 }
@@ -106,15 +109,16 @@ static double eini_count_row(const eini_stmt *s, const int64_t *coef, int c, con
 static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, const int64_t *hi,
                               const int64_t *from, const int64_t *to, const int64_t *open,
                               int64_t *at) {
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   int inside = 1;
   double all = 1;
   for (int k = c; k < s->nfree; k++) all *= (double)(hi[k] - lo[k]);
   for (int r = 0; r < m->rows; r++) {
     int64_t least = at[r], most = at[r];
     if (!open[r]) continue;
-    for (int k = c; k < s->nfree; k++) {
-      int64_t v = m->coef[(int64_t)r * s->nindex + k];
+    for (int e = eini_map_find(m, r, c); e < m->first[r + 1]; e++) {
+      const int k = m->term[e].index;
+      int64_t v = m->term[e].coef;
       least += v * (v >= 0 ? lo[k] : hi[k] - 1);
       most += v * (v >= 0 ? hi[k] - 1 : lo[k]);
     }
@@ -124,20 +128,20 @@ static double eini_count_from(const eini_stmt *s, int c, const int64_t *lo, cons
   if (inside) return all;
   double count = 0;
   for (int64_t i = lo[c]; i < hi[c]; i++) {
-    for (int r = 0; r < m->rows; r++) at[r] += i * m->coef[(int64_t)r * s->nindex + c];
+    for (int r = 0; r < m->rows; r++) at[r] += i * eini_map_coef(m, r, c);
     count += eini_count_from(s, c + 1, lo, hi, from, to, open, at);
-    for (int r = 0; r < m->rows; r++) at[r] -= i * m->coef[(int64_t)r * s->nindex + c];
+    for (int r = 0; r < m->rows; r++) at[r] -= i * eini_map_coef(m, r, c);
   }
   return count;
 }
 
 // Do coordinate r's indices occur in no other one of those in `open`?
 static int eini_row_alone(const eini_stmt *s, int r, const int64_t *open) {
-  const int64_t *coef = s->out_map.coef;
-  for (int q = 0; q < s->out_map.rows; q++) {
+  const eini_map *m = &s->out_map;
+  for (int q = 0; q < m->rows; q++) {
     if (q == r || !open[q]) continue;
-    for (int c = 0; c < s->nfree; c++)
-      if (coef[(int64_t)r * s->nindex + c] != 0 && coef[(int64_t)q * s->nindex + c] != 0) return 0;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)
+      if (eini_map_coef(m, q, m->term[e].index) != 0) return 0;
   }
   return 1;
 }
@@ -146,24 +150,23 @@ static int eini_row_alone(const eini_stmt *s, int r, const int64_t *open) {
 // it changes them. open: of coordinates, 1 where there are several. at: scratch.
 static double eini_count_several(const eini_stmt *s, int64_t *lo, int64_t *hi, const int64_t *from,
                                  const int64_t *to, int64_t *open, int64_t *at) {
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   double count = 1;
   int left = 0;
   for (int r = 0; r < m->rows; r++) {
-    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
     at[r] = m->offset[r];
     if (!open[r] || !eini_row_alone(s, r, open)) {
       left |= open[r] != 0;
       continue;
     }
-    count *= eini_count_row(s, coef, -1, lo, hi, from[r] - at[r], to[r] - at[r]);
+    count *= eini_count_row(s, r, -1, lo, hi, from[r] - at[r], to[r] - at[r]);
     open[r] = 0;
-    for (int c = 0; c < s->nfree; c++)
-      if (coef[c] != 0) hi[c] = lo[c] + 1;  // counted
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)  // counted
+      hi[m->term[e].index] = lo[m->term[e].index] + 1;
   }
   for (int c = 0; c < s->nfree; c++) {
     int used = 0;
-    for (int r = 0; r < m->rows; r++) used |= open[r] && m->coef[(int64_t)r * s->nindex + c] != 0;
+    for (int r = 0; r < m->rows; r++) used |= open[r] && eini_map_coef(m, r, c) != 0;
     if (used) continue;
     count *= (double)(hi[c] - lo[c]);
     hi[c] = lo[c] + 1;
@@ -174,7 +177,7 @@ static double eini_count_several(const eini_stmt *s, int64_t *lo, int64_t *hi, c
 // Elements that the free indices in [lo, hi) define inside a box. a, b: scratch, nindex + rank.
 static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int64_t *hi,
                                 const int64_t *from, const int64_t *to, int64_t *a, int64_t *b) {
-  const ein_zmap *m = &s->out_map;
+  const eini_map *m = &s->out_map;
   int64_t *open = b + s->nindex;
   double count = 1;
   int several = 0;
@@ -183,15 +186,11 @@ static double eini_block_in_box(const eini_stmt *s, const int64_t *lo, const int
     b[c] = hi[c];
   }
   for (int r = 0; r < m->rows; r++) {
-    const int64_t *coef = m->coef + (int64_t)r * s->nindex;
-    int only = -1, terms = 0;
-    for (int c = 0; c < s->nfree; c++) {
-      if (coef[c] == 0) continue;
-      only = c;
-      terms++;
-    }
+    const int terms = eini_map_terms(m, r);
+    int64_t coef;
+    int only = eini_row_index(m, r, &coef);
     if (terms == 0 && (m->offset[r] < from[r] || m->offset[r] >= to[r])) return 0;
-    if (terms == 1) eini_narrow_range(coef[only], m->offset[r], from[r], to[r], &a[only], &b[only]);
+    if (terms == 1) eini_narrow_range(coef, m->offset[r], from[r], to[r], &a[only], &b[only]);
     open[r] = terms > 1;
     several |= terms > 1;
   }

@@ -162,21 +162,14 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
   for (int k = 0; k < j->noperand; k++)
     if (j->operand[k] == i->out) *via = k;
   if (*via < 0) return 0;
-  const ein_zmap *m = &j->proj[*via];
+  const eini_map *m = &j->proj[*via];
   for (int r = 0; r < m->rows; r++) {
-    int ones = 0;
-    for (int c = 0; c < m->cols; c++) {
-      int64_t k = m->coef[(int64_t)r * m->cols + c];
-      ones += k == 1;
-      if (k != 0 && k != 1) return 0;
-      if (k == 1 && j->index[c].extent != t->shape[r]) return 0;
-      for (int r2 = 0; k == 1 && r2 < r; r2++)
-        if (m->coef[(int64_t)r2 * m->cols + c] != 0) return 0;
-    }
-    if (ones != 1 || m->offset[r] != 0) return 0;
-    const int64_t *row = i->out_map.coef + (int64_t)r * i->nindex;  // no axis may be reversed
-    for (int c = ones = 0; c < i->nindex; c++) ones += row[c] != 0 ? 1 + (row[c] != 1) : 0;
-    if (ones != 1) return 0;
+    int64_t coef;
+    const int c = eini_plain_row(m, r);
+    if (c < 0 || j->index[c].extent != t->shape[r]) return 0;
+    for (int r2 = 0; r2 < r; r2++)
+      if (eini_map_coef(m, r2, c) != 0) return 0;
+    if (eini_row_index(&i->out_map, r, &coef) < 0 || coef != 1) return 0;  // no axis is reversed
   }
   return 1;
 }
@@ -299,9 +292,9 @@ static ein_status eini_plan_identity(ein_graph *g, int tensor, int nop, eini_stm
   for (int r = 0; r < rank; r++) {
     s->index[r].name = "";
     s->index[r].extent = g->tensor[tensor].shape[r];
-    s->out_map.coef[(int64_t)r * rank + r] = 1;
-    if (nop > 0) s->proj[0].coef[(int64_t)r * rank + r] = 1;
   }
+  EINI_TRY(eini_map_units(&g->arena, &s->out_map, 0, 0, rank));
+  if (nop > 0) EINI_TRY(eini_map_units(&g->arena, &s->proj[0], 0, 0, rank));
   int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0)
                    : eini_expr_int(&g->arena, &s->expr, -1, 0);
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);

@@ -75,15 +75,15 @@ static void eini_pre_begin(eini_preimage *p, const eini_stmt *s, int64_t piece) 
   }
 }
 
-// An affine form over old indices as one over new indices; its offset.
-static int64_t eini_pre_form(eini_preimage *p, const int64_t *coef, int64_t offset, int64_t *to) {
+// Coordinate r of a map from old indices as a form over new indices; its offset.
+static int64_t eini_pre_form(eini_preimage *p, const eini_map *m, int r, int64_t *to) {
+  int64_t offset = m->offset[r];
   memset(to, 0, (size_t)p->cap * sizeof *to);
-  for (int i = 0; i < p->nold; i++) {
-    if (coef[i] == 0) continue;
-    const int64_t *row = eini_pre_row(p, i);
-    p->over |= eini_muladd_overflow(coef[i], p->offset[i], offset, &offset);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t k = m->term[e].coef, *row = eini_pre_row(p, m->term[e].index);
+    p->over |= eini_muladd_overflow(k, p->offset[m->term[e].index], offset, &offset);
     for (int x = 0; x < p->n; x++)
-      p->over |= row[x] != 0 && eini_muladd_overflow(coef[i], row[x], to[x], &to[x]);
+      p->over |= row[x] != 0 && eini_muladd_overflow(k, row[x], to[x], &to[x]);
   }
   return offset;
 }
@@ -203,11 +203,11 @@ static void eini_pre_solve(eini_preimage *p, int r, int64_t *c, int64_t b, int64
   p->offset[row] = rho;
 }
 
-// Brings coordinate r, a form over the old indices, into the space.
-static void eini_pre_take(eini_preimage *p, int r, const int64_t *coef, int64_t offset,
-                          int64_t extent, int64_t *c, const char *name) {
+// Brings coordinate r of a map into the space.
+static void eini_pre_take(eini_preimage *p, const eini_map *m, int r, int64_t extent, int64_t *c,
+                          const char *name) {
   int row = p->nold + r, x;
-  int64_t b = eini_pre_form(p, coef, offset, c);
+  int64_t b = eini_pre_form(p, m, r, c);
   if (p->over) return;
   if (eini_pre_direct(p, c)) {
     for (int i = 0; i < p->n; i++) {
@@ -232,17 +232,16 @@ static void eini_pre_take(eini_preimage *p, int r, const int64_t *coef, int64_t 
 
 // The space of one piece for an operand's map; names: of new indices, one per coordinate. Single
 // indices come first: they cost nothing.
-static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const ein_zmap *m,
+static ein_status eini_pre_build(eini_preimage *p, const eini_stmt *s, const eini_map *m,
                                  const int64_t *shape, const char *const *names, int64_t piece,
                                  int64_t *c) {
   eini_pre_begin(p, s, piece);
   for (int round = 0; round < 2; round++) {
     for (int r = 0; r < m->rows; r++) {
-      const int64_t *coef = m->coef + (int64_t)r * m->cols;
       int terms = 0;
-      for (int i = 0; i < m->cols; i++) terms += coef[i] != 0 && s->index[i].extent > 1;
-      if ((terms > 1) == round)
-        eini_pre_take(p, r, coef, m->offset[r], shape[r], c, names[r]);
+      for (int e = m->first[r]; e < m->first[r + 1]; e++)
+        terms += s->index[m->term[e].index].extent > 1;
+      if ((terms > 1) == round) eini_pre_take(p, m, r, shape[r], c, names[r]);
     }
   }
   for (int x = 0; x < p->n; x++) p->empty |= p->state[x] == EINI_X_FREE && p->extent[x] == 0;

@@ -33,14 +33,13 @@ static const char *eini_fold_name(const ein_graph *g, int fold) {
 }
 
 // One coordinate, like 2*i+j-1.
-static void eini_say_row(eini_text *t, const eini_stmt *s, const ein_zmap *m, int r) {
+static void eini_say_row(eini_text *t, const eini_stmt *s, const eini_map *m, int r) {
   int terms = 0;
-  for (int i = 0; i < m->cols; i++) {
-    int64_t c = m->coef[(int64_t)r * m->cols + i];
-    if (c == 0) continue;
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t c = m->term[e].coef;
     eini_say(t, "%s", c == -1 ? "-" : terms > 0 && c > 0 ? "+" : "");
     if (c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
-    eini_say(t, "%s", s->index[i].name);
+    eini_say(t, "%s", s->index[m->term[e].index].name);
     terms++;
   }
   if (m->offset[r] != 0 || terms == 0)
@@ -48,16 +47,15 @@ static void eini_say_row(eini_text *t, const eini_stmt *s, const ein_zmap *m, in
 }
 
 static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
-  const ein_zmap *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
   eini_say(t, "%s", g->tensor[k < 0 ? s->out : s->operand[k]].name);
   for (int r = 0; r < m->rows; r++) {
     int var = -1, terms = m->offset[r] != 0;
     eini_say(t, r > 0 ? "," : "[");
     eini_say_row(t, s, m, r);
-    for (int c = 0; k < 0 && c < m->cols; c++) {  // free indices show their extents
-      if (m->coef[(int64_t)r * m->cols + c] == 0) continue;
-      terms += m->coef[(int64_t)r * m->cols + c] == 1 ? 1 : 2;
-      var = c;
+    for (int e = m->first[r]; k < 0 && e < m->first[r + 1]; e++) {  // free ones show extents
+      terms += m->term[e].coef == 1 ? 1 : 2;
+      var = m->term[e].index;
     }
     if (var >= 0 && terms == 1) eini_say(t, "=%lld", (long long)s->index[var].extent);
   }

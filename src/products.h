@@ -302,14 +302,37 @@ static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
 
 // ---- lowering ----
 
-static int eini_value_uses(const eini_value *v, int column) {
-  int at = eini_find_sorted(v->label, v->nlabel, column);
-  if (at < 0) return 0;
-  for (int k = 0; k < v->nop; k++) {
-    for (int r = 0; r < v->map[k].rows; r++)
-      if (v->map[k].coef[(int64_t)r * v->nlabel + at] != 0) return 1;
+// A factor of a contraction: the operands it reads, and its expression over them.
+typedef struct eini_half {
+  int nop, *op;
+  char *uses;               // per index: does an operand depend on it?
+  eini_expr expr;
+} eini_half;
+
+static ein_status eini_half_of(eini_arena *a, const eini_stmt *s, int root, eini_half *h) {
+  const eini_expr *e = &s->expr;
+  int *at = EINI_NEW(a, int, root + 1), *number = EINI_NEW(a, int, s->noperand);
+  char *need = EINI_NEW(a, char, root + 1);
+  memset(h, 0, sizeof *h);
+  h->op = EINI_NEW(a, int, s->noperand);
+  h->uses = EINI_NEW(a, char, s->nindex);
+  if (at == NULL || number == NULL || need == NULL || h->op == NULL || h->uses == NULL)
+    return EIN_ERR_NO_MEMORY;
+  eini_mark_needed(e, root, need);
+  for (int i = 0; i <= root; i++) {
+    if (!need[i]) continue;
+    if ((at[i] = eini_node_copy(a, e, i, at, &h->expr)) < 0) return EIN_ERR_NO_MEMORY;
+    if (e->node[i].op != EINI_OP_OPERAND) continue;
+    const int k = e->node[i].arg[0];
+    if (number[k] == 0) {
+      h->op[h->nop] = k;
+      number[k] = ++h->nop;
+      for (int t = 0; t < s->proj[k].first[s->proj[k].rows]; t++)
+        h->uses[s->proj[k].term[t].index] = 1;
+    }
+    h->expr.node[at[i]].arg[0] = number[k] - 1;
   }
-  return 0;
+  return EIN_OK;
 }
 
 // The pair of a fold and what is folded; *x and *y become the roots of the two factors. -1: none.
@@ -358,14 +381,16 @@ static int eini_plain_sum(const eini_stmt *s) {
          s->expr.node[0].op == EINI_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
 }
 
-static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
                                  ein_pair *pair, int *yes) {
   const ein_dtype t = (ein_dtype)s->expr.node[0].dtype;
   double work = 1;
   for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
   if ((work < EINI_SUM_WORK && !s->order) || work > 9e18) return EIN_OK;
-  EINI_TRY(eini_factor_value(lo->g, s, 0, &v[0]));
+  EINI_TRY(eini_half_of(lo->a, s, 0, &v[0]));
   memset(&v[1], 0, sizeof v[1]);
+  v[1].uses = EINI_NEW(lo->a, char, s->nindex);
+  if (v[1].uses == NULL) return EIN_ERR_NO_MEMORY;
   int sum = s->fold == EINI_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
   if (one < 0) return EIN_ERR_NO_MEMORY;
   v[1].expr.node[one].dtype = (unsigned char)ein_dtype_compute(t);
@@ -376,7 +401,7 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_val
 }
 
 // Is the statement a contraction that the kernels should be asked about? Fills the two factors.
-static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_value *v,
+static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
                                       ein_pair *pair, int *yes) {
   int x = 0, y = 0, found = eini_pair_match(s, &x, &y);
   const eini_expr *e = &s->expr;
@@ -390,12 +415,12 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   for (int64_t i = 0; i < e->n; i++) {
     if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
   }
-  EINI_TRY(eini_factor_value(lo->g, s, x, &v[0]));
-  EINI_TRY(eini_factor_value(lo->g, s, y, &v[1]));
+  EINI_TRY(eini_half_of(lo->a, s, x, &v[0]));
+  EINI_TRY(eini_half_of(lo->a, s, y, &v[1]));
   if (v[0].nop == 0 || v[1].nop == 0) return EIN_OK;
   double m = 1, n = 1, k = 1, work = 1;
   for (int i = 0; i < s->nindex; i++) {
-    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    int p = v[0].uses[i], q = v[1].uses[i];
     double ext = (double)s->index[i].extent;
     work *= ext;
     if (work > 9e18) return EIN_OK;
@@ -477,22 +502,22 @@ static int eini_scaled_match(const eini_expr *e, const eini_task *t, ein_dtype t
 
 // Streams of a contraction, loops grouped, merged and ordered. t->reduced holds the group.
 static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt *s,
-                                        const eini_stmt *f, int via, const eini_value *v,
+                                        const eini_stmt *f, int via, const eini_half *v,
                                         eini_task *t) {
   eini_epilogue ep;
   t->nop = v[0].nop + v[1].nop;
   t->pos = -1;
   EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop, t, &ep));
   for (int i = 0; i < s->nindex; i++) {
-    int p = eini_value_uses(&v[0], i), q = eini_value_uses(&v[1], i);
+    int p = v[0].uses[i], q = v[1].uses[i];
     t->reduced[i] = i >= s->nfree ? EINI_GROUP_K : p && !q ? EINI_GROUP_M
                     : q && !p ? EINI_GROUP_N : EINI_GROUP_BATCH;
   }
   for (int side = 0, stream = 0; side < 2; side++) {
     t->contract->first[side] = stream;
     for (int k = 0; k < v[side].nop; k++, stream++) {
-      EINI_TRY(eini_stream_tensor(lo, s, t, stream, v[side].op[k], &v[side].map[k],
-                                  v[side].label));
+      const int op = v[side].op[k];
+      EINI_TRY(eini_stream_tensor(lo, s, t, stream, s->operand[op], &s->proj[op], NULL));
     }
   }
   EINI_TRY(eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t));
@@ -512,7 +537,7 @@ static ein_status eini_group_strides(eini_arena *a, const eini_task *t, int firs
 }
 
 // Is the expression the product of all its operands, each once, as they are stored?
-static int eini_is_product(const eini_value *v, const ein_dtype *dtype, ein_dtype type) {
+static int eini_is_product(const eini_half *v, const ein_dtype *dtype, ein_dtype type) {
   int seen = 0;
   for (int k = 0; k < v->nop; k++) {
     if (dtype[k] != type) return 0;
@@ -526,7 +551,7 @@ static int eini_is_product(const eini_value *v, const ein_dtype *dtype, ein_dtyp
   return v->nop > 1 && seen == v->nop;
 }
 
-static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_value *v,
+static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_half *v,
                                       const int *start) {
   eini_contract_task *ct = t->contract;
   for (int side = 0; side < 2; side++) {
@@ -590,7 +615,7 @@ static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
 // Q gets the factor with the index along which the output is densest, so that the order in which
 // the factors are written does not matter.
 static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt *s,
-                                       const eini_stmt *f, int via, eini_value *v) {
+                                       const eini_stmt *f, int via, eini_half *v) {
   const eini_stmt *last = f != NULL ? f : s;
   int64_t *stride = EINI_NEW(lo->a, int64_t, last->nindex), offset, least = INT64_MAX;
   int *column = NULL, swap = 0;
@@ -599,12 +624,12 @@ static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt 
                                lo->home[last->out].stride, stride, &offset));
   if (f != NULL) EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
   for (int c = 0; c < last->nindex; c++) {
-    int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : eini_value_uses(&v[0], i);
+    int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : v[0].uses[i];
     if (i < 0 || i >= s->nfree || s->index[i].extent < 2) continue;
-    if (p == eini_value_uses(&v[1], i)) continue;
+    if (p == v[1].uses[i]) continue;
     if (eini_abs64(stride[c]) < least) least = eini_abs64(stride[c]), swap = p;
   }
-  const eini_value x = v[0];
+  const eini_half x = v[0];
   if (swap) v[0] = v[1], v[1] = x;
   return EIN_OK;
 }
@@ -621,7 +646,7 @@ static ein_status eini_contract_extra(const eini_lowering *lo, eini_task *t) {
 
 static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
                                       int via, eini_task *t, int *yes) {
-  eini_value v[2];
+  eini_half v[2];
   ein_pair pair = EIN_PAIR_SUM_MUL;
   EINI_TRY(eini_contract_match(lo, s, v, &pair, yes));
   if (!*yes) return EIN_OK;

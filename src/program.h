@@ -83,7 +83,6 @@ typedef struct eini_prog {
   int64_t expanded, fresh;
   eini_kids access;         // resolved
   eini_padded *padded;
-  int64_t cells;            // of all maps
 } eini_prog;
 
 // ---- statements ----

@@ -61,7 +61,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
   if (st == EIN_OK) st = eini_order_check(ctx, &o);
   if (st == EIN_OK) st = eini_plan_new(ctx, &p);
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
-  if (st == EIN_OK) st = eini_graph_full(ctx, p->graph, eini_plan_statements(ctx, p, graph, &o));
+  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, &o);
   if (st == EIN_OK) {
     *ordered = p->graph;
     p->graph = NULL;
@@ -349,7 +349,7 @@ EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein
 
 static ein_status eini_out_shape(eini_request *r, ein_graph *g, ein_ztensor *out, int64_t *shape,
                                  int max_rank) {
-  EINI_TRY(eini_graph_full(r->ctx, g, eini_request_read(r, g)));
+  EINI_TRY(eini_request_read(r, g));
   EINI_TRY(eini_request_dtype(r, g));
   memset(out, 0, sizeof *out);
   out->dtype = r->dtype;

@@ -39,10 +39,10 @@ static ein_status eini_pads_new(eini_back *b, int root, eini_pads *q) {
 static ein_status eini_pads_widen(eini_back *b, eini_pads *q, eini_preimage *p, int64_t *c) {
   for (int k = 0; k < b->n; k++) {
     const eini_tensor *t = &b->w->g->tensor[b->operand[k]];
-    const ein_zmap *m = &b->proj[k];
+    const eini_map *m = &b->proj[k];
     for (int r = 0; q->tensor[k] >= 0 && r < m->rows; r++) {
       int64_t lo, hi;
-      int64_t at = eini_pre_form(p, m->coef + (int64_t)r * m->cols, m->offset[r], c);
+      int64_t at = eini_pre_form(p, m, r, c);
       if (p->over || eini_zmap_row_range(c, p->n, at, p->extent, &lo, &hi) != EIN_OK ||
           lo < -(INT64_MAX / 4) || hi > INT64_MAX / 4)
         return eini_grad_full(b->w);
@@ -88,13 +88,10 @@ static int eini_back_vanishes(const eini_back *b, const eini_pads *q, const eini
   for (int i = 0; i < p->ncond; i++) {
     int found = 0, who = p->who[i];
     for (int k = 0; k < b->n && who >= 0; k++) {
-      const ein_zmap *m = &b->proj[k];
+      const eini_map *m = &b->proj[k];
       for (int r = 0; q->tensor[k] >= 0 && r < m->rows; r++) {
-        const int64_t *c = m->coef + (int64_t)r * m->cols;
-        int plain = c[who] == 1 && m->offset[r] == 0 &&
-                    b->w->g->tensor[b->operand[k]].shape[r] == b->s.index[who].extent;
-        for (int j = 0; j < m->cols; j++) plain &= j == who || c[j] == 0;
-        found |= plain;
+        found |= eini_plain_row(m, r) == who &&
+                 b->w->g->tensor[b->operand[k]].shape[r] == b->s.index[who].extent;
       }
     }
     if (!found) return 0;
@@ -201,19 +198,19 @@ static ein_status eini_back_piece(eini_back *b, eini_preimage *p, const eini_pad
     const int64_t *row = p->coef + (int64_t)(p->nold + r) * p->cap;
     f.out_map.offset[r] = p->offset[p->nold + r];
     for (int x = 0; x < p->n; x++)
-      if (row[x] != 0) f.out_map.coef[(int64_t)r * n + at[x]] = row[x];
+      if (row[x] != 0) EINI_TRY(eini_map_set(w->scratch, &f.out_map, r, at[x], row[x]));
   }
   if (p->none) return eini_draft_fill(w, &f, 0);
   for (int k = 0; k < b->n; k++) {
-    const ein_zmap *m = &b->proj[k];
+    const eini_map *m = &b->proj[k];
     f.operand[k] = b->operand[k];
     if (q->tensor[k] < 0) continue;
     EINI_TRY(eini_draft_operand(w, &f, k, q->tensor[k]));
     for (int r = 0; r < m->rows; r++) {
-      int64_t off = eini_pre_form(p, m->coef + (int64_t)r * m->cols, m->offset[r], c);
+      int64_t off = eini_pre_form(p, m, r, c);
       f.proj[k].offset[r] = off + q->low[k][r];
       for (int x = 0; x < p->n; x++)
-        if (c[x] != 0) f.proj[k].coef[(int64_t)r * n + at[x]] = c[x];
+        if (c[x] != 0) EINI_TRY(eini_map_set(w->scratch, &f.proj[k], r, at[x], c[x]));
     }
   }
   int x = eini_back_nodes(b, p, q, at, root, &f);
@@ -279,7 +276,7 @@ static ein_status eini_back_gap(eini_grad *w, const eini_preimage *p, const eini
   EINI_TRY(eini_draft(w, &f, out, n, n, 0));
   for (int i = 0; i < n; i++) {
     EINI_TRY(eini_draft_index(w, &f, i, extent[i]));
-    f.out_map.coef[(int64_t)row[i] * n + i] = step[i];
+    EINI_TRY(eini_map_set(w->scratch, &f.out_map, row[i], i, step[i]));
   }
   for (int k = 0; k < rank; k++)
     f.out_map.offset[k] = k == r ? start : k < r && p->direct[k] ? comb[k].base : 0;
@@ -321,16 +318,14 @@ static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part 
   const eini_grad *w = b->w;
   const eini_node *v = &b->d.e.node[root];
   const eini_tensor *to = &w->g->tensor[b->s.operand[k]], *from;
-  const ein_zmap *m = &b->proj[k], *by;
+  const eini_map *m = &b->proj[k], *by;
   if (v->op != EINI_OP_OPERAND || m->rows != m->cols) return 0;
   for (int r = 0; r < m->rows; r++) {
-    if (m->offset[r] != 0 || to->shape[r] != b->s.index[r].extent) return 0;
-    for (int c = 0; c < m->cols; c++)
-      if (m->coef[(int64_t)r * m->cols + c] != (r == c)) return 0;
+    if (eini_plain_row(m, r) != r || to->shape[r] != b->s.index[r].extent) return 0;
   }
   by = &b->proj[v->arg[0]];
   from = &w->g->tensor[b->operand[v->arg[0]]];
-  int same = eini_zmap_equal(by, m) &&
+  int same = eini_map_equal(by, m) &&
              from->dtype == ein_dtype_compute(to->dtype);
   for (int r = 0; same && r < m->rows; r++) same = from->shape[r] == to->shape[r];
   share->tensor = b->operand[v->arg[0]];
@@ -372,7 +367,7 @@ static ein_status eini_back_gather(eini_back *b, int root, eini_expr *to) {
 // The operands that a part reads, once each and in their order.
 static ein_status eini_back_pick(const eini_back *b, eini_back *part) {
   part->operand = EINI_NEW(b->w->scratch, int, part->d.e.n);
-  part->proj = EINI_NEW(b->w->scratch, ein_zmap, part->d.e.n);
+  part->proj = EINI_NEW(b->w->scratch, eini_map, part->d.e.n);
   if (part->operand == NULL || part->proj == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < part->d.e.n; i++) {
     const eini_node *v = &part->d.e.node[i];

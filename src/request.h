@@ -1,6 +1,6 @@
 // ================================================================================================
 // >>request  einsum descriptors
-// Takes notation, views, monoid, map, alpha and beta; gives the statements of a graph, and a plan.
+// Takes notation, views, monoid, map, alpha and beta; gives the one statement that they mean.
 // ================================================================================================
 
 static ein_status eini_fail_space(eini_diag *d, const ein_ztensor *v, const char *name) {
@@ -80,8 +80,10 @@ typedef struct eini_request {
   ein_ctx *ctx;
   eini_diag *diag;
   eini_notation no;
-  eini_value *value;
-  int *axes, rank;           // label ids of the output
+  int **in;                  // label ids of the operands' axes
+  int *axes, rank;           // of the output's
+  eini_split sp;             // the product (or map) of all operands, as one statement
+  eini_member *value;        // the operands in it
   int64_t *shape;            // of the output
   ein_dtype dtype;           // logical dtype of the result
   ein_dtype meet;            // what operands promote to
@@ -110,28 +112,6 @@ static int eini_request_reduces(const eini_request *r) {
     reduces |= !kept;
   }
   return reduces;
-}
-
-// A fold asked for is taken of single values too, so that a result does not depend on whether an
-// index of extent 1 is there: then the first operand has one, beyond those of the expression.
-static ein_status eini_request_lone(eini_request *r, ein_graph *g) {
-  eini_value *v = &r->value[0];
-  r->lone = r->d->monoid != NULL && !r->sums && !r->norm && !eini_request_reduces(r);
-  if (!r->lone) return EIN_OK;
-  int *label = EINI_NEW(&g->arena, int, v->nlabel + 1);
-  ein_zmap map;
-  if (label == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(&g->arena, v->map->rows, v->nlabel + 1, &map));
-  for (int c = 0; c < v->nlabel; c++) {
-    label[c] = v->label[c];
-    for (int row = 0; row < map.rows; row++)
-      map.coef[(int64_t)row * map.cols + c] = v->map->coef[(int64_t)row * v->nlabel + c];
-  }
-  for (int row = 0; row < map.rows; row++) map.offset[row] = v->map->offset[row];
-  label[v->nlabel++] = r->no.nlabel;
-  v->label = label;
-  v->map[0] = map;
-  return EIN_OK;
 }
 
 // What all operands (and a dtype t, or none) promote to. As in NumPy the highest comes first: u8,
@@ -173,13 +153,13 @@ static ein_status eini_request_read(eini_request *r, ein_graph *g) {
   const ein_einsum_desc *d = r->d;
   r->no.arena = &g->arena;
   r->no.diag = r->diag;
-  EINI_TRY(eini_notation_read(&r->no, d, &r->value, &r->axes, &r->rank));
+  EINI_TRY(eini_notation_read(&r->no, d, &r->in, &r->axes, &r->rank));
   r->shape = EINI_NEW(&g->arena, int64_t, r->rank);
   if (r->shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int a = 0; a < r->rank; a++) r->shape[a] = r->no.label[r->axes[a]].extent;
   r->meet = eini_meet_all(d->nin, d->in, EIN_NONE);
   EINI_TRY(eini_request_fold(r, g));
-  EINI_TRY(eini_request_lone(r, g));
+  r->lone = d->monoid != NULL && !r->sums && !r->norm && !eini_request_reduces(r);
   return d->map != NULL ? eini_request_map(r, g) : EIN_OK;
 }
 
@@ -194,73 +174,77 @@ static void eini_request_widen(eini_request *r) {
   if (r->sums && r->meet != EIN_BOOL) r->fold = EINI_SUM;
 }
 
-// Operands as expressions: converted to the common dtype (NumPy casts before it multiplies) and
-// conjugated where asked.
-static ein_status eini_request_leaf(eini_request *r, ein_graph *g, int k, eini_expr *e) {
+// Operands as nodes: converted to the common dtype (NumPy casts before it multiplies) and
+// conjugated where asked. -1 when out of memory.
+static int eini_request_leaf(eini_request *r, ein_graph *g, int k) {
+  eini_expr *e = &r->sp.w.expr;
   ein_dtype t = r->d->in[k].dtype;
-  int id = eini_expr_add(&g->arena, e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  int id = eini_expr_add(&g->arena, e, EINI_OP_OPERAND, -1, k, 0, 0);
   if (id >= 0 && r->d->map == NULL && ein_dtype_compute(t) != ein_dtype_compute(r->meet)) {
     id = eini_expr_add(&g->arena, e, EINI_OP_CAST, -1, id, 0, 0);
     if (id >= 0) e->node[id].dtype = (unsigned char)r->meet;
   }
   if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX)
     id = eini_expr_add(&g->arena, e, EINI_OP_CONJ, -1, id, 0, 0);
-  return id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+  return id;
 }
 
-static ein_status eini_split_init(eini_request *r, ein_graph *g, eini_split *sp) {
-  memset(sp, 0, sizeof *sp);
-  sp->g = g;
-  sp->diag = r->diag;
-  sp->nlabel = r->no.nlabel + r->lone;
-  eini_index *label = EINI_NEW(&g->arena, eini_index, sp->nlabel);
-  char *names = EINI_NEW(&g->arena, char, (int64_t)sp->nlabel * 16);
-  sp->local = EINI_NEW(&g->arena, int, sp->nlabel);
-  if (label == NULL || names == NULL || sp->local == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < r->no.nlabel; i++) {
-    label[i].extent = r->no.label[i].extent;
-    label[i].name = eini_label_text(r->no.label[i].key, names + (size_t)i * 16, 16, r->no.is_text);
+// The indices of the statement. A fold asked for is taken of single values too, so that a result
+// does not depend on whether an index of extent 1 is there: then there is one beyond those of the
+// expression.
+static ein_status eini_request_indices(eini_request *r, ein_graph *g, eini_stmt *w) {
+  const int n = r->no.nlabel;
+  char *names = EINI_NEW(&g->arena, char, (int64_t)n * 16);
+  w->nindex = n + r->lone;
+  w->index = EINI_NEW(&g->arena, eini_index, w->nindex);
+  if (w->index == NULL || names == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) {
+    w->index[i].extent = r->no.label[i].extent;
+    w->index[i].name = eini_label_text(r->no.label[i].key, names + (size_t)i * 16, 16,
+                                       r->no.is_text);
   }
-  for (int i = 0; i < sp->nlabel; i++) sp->local[i] = -1;
-  if (r->lone) label[r->no.nlabel].extent = 1, label[r->no.nlabel].name = "_";
-  sp->label = label;
-  sp->fold = r->fold;
-  sp->join = EINI_OP_MUL;
-  sp->rates = r->d->options.deterministic ? NULL : eini_rates_of(r->ctx);
-  sp->numpy = r->d->map == NULL;  // a map is of the language: its booleans are counted
-  sp->pos = -1;
+  if (r->lone) w->index[n].extent = 1, w->index[n].name = "_";
   return EIN_OK;
 }
 
-// One pass over all operands with a map of the user's: the values become one.
-static ein_status eini_request_mapped(eini_request *r, ein_graph *g, eini_value *all) {
+// The statement of a request, of tensors 0, 1, .. Axes of extent 1 under a longer label broadcast.
+static ein_status eini_request_stmt(eini_request *r, ein_graph *g) {
   const ein_einsum_desc *d = r->d;
   eini_arena *a = &g->arena;
-  memset(all, 0, sizeof *all);
-  int64_t total = 0;
-  for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
-  all->label = EINI_NEW(a, int, total);
-  all->op = EINI_NEW(a, int, d->nin);
-  all->map = EINI_NEW(a, ein_zmap, d->nin);
-  if (all->label == NULL || all->op == NULL || all->map == NULL) return EIN_ERR_NO_MEMORY;
-  int n = 0;
+  eini_stmt w;
+  memset(&w, 0, sizeof w);
+  EINI_TRY(eini_request_indices(r, g, &w));
+  w.noperand = d->nin;
+  w.operand = EINI_NEW(a, int, d->nin);
+  w.proj = EINI_NEW(a, eini_map, d->nin);
+  r->value = EINI_NEW(a, eini_member, d->nin);
+  if (w.operand == NULL || w.proj == NULL || r->value == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nin; k++) {
-    for (int c = 0; c < r->value[k].nlabel; c++) all->label[n++] = r->value[k].label[c];
+    w.operand[k] = k;
+    EINI_TRY(eini_map_new(a, d->in[k].rank, w.nindex, &w.proj[k]));
+    for (int x = 0; x < d->in[k].rank; x++)
+      if (d->in[k].shape[x] == w.index[r->in[k][x]].extent)
+        EINI_TRY(eini_map_set(a, &w.proj[k], x, r->in[k][x], 1));
   }
-  all->nlabel = eini_sort_unique(all->label, n);
-  all->nop = d->nin;
+  w.fold = r->fold;
+  w.numpy = d->map == NULL;  // a map is of the language: its booleans are counted
+  w.pos = -1;
+  r->sp.g = g;
+  r->sp.diag = r->diag;
+  r->sp.join = EINI_OP_MUL;
+  r->sp.rates = d->options.deterministic ? NULL : eini_rates_of(r->ctx);
+  EINI_TRY(eini_split_begin(&r->sp, &w));
   for (int k = 0; k < d->nin; k++) {
-    const eini_value *v = &r->value[k];
-    all->op[k] = v->op[0];
-    EINI_TRY(eini_zmap_new(a, v->map->rows, all->nlabel, &all->map[k]));
-    for (int row = 0; row < v->map->rows; row++) {
-      for (int c = 0; c < v->nlabel; c++) {
-        all->map[k].coef[(int64_t)row * all->nlabel +
-                         eini_find_sorted(all->label, all->nlabel, v->label[c])] =
-            v->map->coef[(int64_t)row * v->nlabel + c];
-      }
-    }
+    const int id = eini_request_leaf(r, g, k);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_member_of(&r->sp, id, &r->value[k]));
   }
-  all->expr = r->map;
+  if (!r->lone) return EIN_OK;
+  eini_member *v = &r->value[0];
+  int *label = EINI_NEW(a, int, v->nlabel + 1);
+  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < v->nlabel; i++) label[i] = v->label[i];
+  label[v->nlabel++] = r->no.nlabel;
+  v->label = label;
   return EIN_OK;
 }

@@ -58,9 +58,19 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
   return EIN_OK;
 }
 
-static ein_status eini_decomp_zmap(eini_arena *a, const ein_zmap *from, ein_zmap *to) {
-  EINI_TRY(eini_zmap_new(a, from->rows, from->cols, to));
-  eini_zmap_fill(to, from);
+#define EINI_CELLS_MAX 16777216.0  // a decomposition's maps have a coefficient for every index
+
+static ein_status eini_decomp_zmap(eini_arena *a, const eini_map *from, ein_zmap *to) {
+  to->rows = from->rows;
+  to->cols = from->cols;
+  to->offset = EINI_NEW(a, int64_t, from->rows);
+  to->coef = EINI_NEW(a, int64_t, (int64_t)from->rows * from->cols);
+  if (to->offset == NULL || to->coef == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < from->rows; r++) {
+    to->offset[r] = from->offset[r];
+    for (int e = from->first[r]; e < from->first[r + 1]; e++)
+      to->coef[(int64_t)r * from->cols + from->term[e].index] = from->term[e].coef;
+  }
   return EIN_OK;
 }
 
@@ -286,6 +296,16 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   if (d->nparts < 0 || d->npin < 0 || d->nkeep < 0 || (d->nparts > 0 && d->parts == NULL) ||
       (d->npin > 0 && d->pin == NULL) || (d->nkeep > 0 && d->keep == NULL))
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "a list of constraints is missing");
+  double cells = 0;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    double rows = s->out_map.rows;
+    for (int k = 0; k < s->noperand; k++) rows += s->proj[k].rows;
+    cells += rows * s->nindex;
+  }
+  if (cells > EINI_CELLS_MAX)
+    return eini_fail(diag, EIN_ERR_TOO_LARGE, -1, 0, NULL,
+                     "the graph has too many indices and operands for a decomposition");
   return EIN_OK;
 }
 

@@ -89,11 +89,11 @@ static ein_status eini_fit_origins(const eini_fit_maker *w, int u, eini_arena *a
       c->state[k] = w->r->part[part + k].sub;
     s->carry = c;
   }
-  return eini_block_expr(a, &from->expr, param, &s->expr);
+  return eini_expr_shift(a, &from->expr, param, &s->expr);
 }
 
 // Which view an access to a tensor outside goes through.
-static int eini_fit_port_find(const eini_fit_maker *w, int u, int t, const ein_zmap *m,
+static int eini_fit_port_find(const eini_fit_maker *w, int u, int t, const eini_map *m,
                               int64_t *mine) {
   eini_fit_moves(&w->n, u, m, mine);
   size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *mine;
@@ -134,18 +134,19 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u, int64_t 
     s->index[i].name = from->index[i].name;
     s->index[i].extent = e[i];
   }
-  eini_zmap_fill(&s->out_map, &from->out_map);
+  const int empty = eini_stmt_empty(s, 0, s->nindex);
+  EINI_TRY(eini_map_copy(a, &s->out_map, &from->out_map, NULL));
   for (int i = 0; i < w->r->nin + w->r->nout + w->r->npart; i++) {
     int sub = i < w->r->nin ? -1 : i < w->r->nin + w->r->nout ? w->r->out[i - w->r->nin].sub
                                           : w->r->part[i - w->r->nin - w->r->nout].sub;
     for (int r = 0; r < s->out_map.rows && sub == to; r++) s->out_map.offset[r] -= low[i][r];
   }
   for (int k = 0; k < from->noperand; k++) {
-    eini_zmap_fill(&s->proj[k], &from->proj[k]);
+    EINI_TRY(eini_map_copy(a, &s->proj[k], &from->proj[k], NULL));
     for (int r = 0; r < s->proj[k].rows && lo[k] != NULL; r++) s->proj[k].offset[r] -= lo[k][r];
-    EINI_TRY(eini_map_bounds(&s->proj[k], s->index, g->tensor[operand[k]].shape, a, &row, &bad));
+    if (!empty) EINI_TRY(eini_map_bounds(&s->proj[k], e, g->tensor[operand[k]].shape, &row, &bad));
   }
-  EINI_TRY(eini_map_bounds(&s->out_map, s->index, g->tensor[to].shape, a, &row, &bad));
+  if (!empty) EINI_TRY(eini_map_bounds(&s->out_map, e, g->tensor[to].shape, &row, &bad));
   return eini_fit_origins(w, u, a, s);
 }
 
@@ -201,10 +202,9 @@ static ein_status eini_fit_each(ein_graph *g, int out, int nop, const int *op, e
   for (int r = 0; r < rank; r++) {
     (*s)->index[r].name = "";
     (*s)->index[r].extent = g->tensor[out].shape[r];
-    (*s)->out_map.coef[(int64_t)r * rank + r] = 1;
-    for (int k = 0; k < nop; k++) (*s)->proj[k].coef[(int64_t)r * rank + r] = 1;
   }
-  return EIN_OK;
+  for (int k = 0; k < nop; k++) EINI_TRY(eini_map_units(&g->arena, &(*s)->proj[k], 0, 0, rank));
+  return eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank);
 }
 
 // first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.

@@ -12,7 +12,7 @@ typedef struct eini_back {
   eini_adjoint d;
   int64_t n, cap, cap2;     // operands
   int *operand;
-  ein_zmap *proj;           // over the statement's indices
+  eini_map *proj;           // over the statement's indices
   // For eini_back_part: `room` of each, for nodes or operands.
   int *mark;                // of a node: 1: met, 2: copied; 0 between calls
   int *map;                 // of a node: its copy
@@ -23,19 +23,19 @@ typedef struct eini_back {
 } eini_back;
 
 // A node that reads one more operand; map NULL: its axes are the first indices.
-static int eini_back_read(eini_back *b, int tensor, const ein_zmap *map) {
+static int eini_back_read(eini_back *b, int tensor, const eini_map *map) {
   eini_arena *a = b->w->scratch;
   int rank = b->w->g->tensor[tensor].rank;
   int *op = (int *)eini_grow(a, b->operand, b->n, &b->cap, sizeof *op);
-  ein_zmap *proj = (ein_zmap *)eini_grow(a, b->proj, b->n, &b->cap2, sizeof *proj);
-  if (op == NULL || proj == NULL || eini_zmap_new(a, rank, b->s.nindex, &proj[b->n]) != EIN_OK)
+  eini_map *proj = (eini_map *)eini_grow(a, b->proj, b->n, &b->cap2, sizeof *proj);
+  if (op == NULL || proj == NULL || eini_map_new(a, rank, b->s.nindex, &proj[b->n]) != EIN_OK)
     return -1;
   b->operand = op;
   b->proj = proj;
   op[b->n] = tensor;
-  if (map != NULL) eini_zmap_fill(&proj[b->n], map);
-  for (int r = 0; map == NULL && r < rank; r++)
-    proj[b->n].coef[(int64_t)r * b->s.nindex + r] = 1;
+  if ((map != NULL ? eini_map_copy(a, &proj[b->n], map, NULL)
+                   : eini_map_units(a, &proj[b->n], 0, 0, rank)) != EIN_OK)
+    return -1;
   return eini_expr_add(a, &b->d.e, EINI_OP_OPERAND, -1, (int)b->n++, 0, 0);
 }
 
@@ -46,7 +46,7 @@ static ein_status eini_back_draft(eini_back *b, eini_stmt *f, int out, int n, in
   for (int i = 0; i < n; i++) f->index[i] = b->s.index[i];
   for (int k = 0; k < b->n; k++) {
     EINI_TRY(eini_draft_operand(w, f, k, b->operand[k]));
-    eini_zmap_pick(&f->proj[k], &b->proj[k], NULL);
+    EINI_TRY(eini_map_copy(w->scratch, &f->proj[k], &b->proj[k], NULL));
   }
   f->expr = b->d.e;
   return EIN_OK;
@@ -60,7 +60,7 @@ static ein_status eini_back_storing(eini_back *b, int root, int nfree, int n, in
   for (int i = 0; i < nfree; i++) shape[i] = b->s.index[i].extent;
   EINI_TRY(eini_grad_tensor(w, b->s.out, EIN_NONE, nfree, shape, id));
   EINI_TRY(eini_back_draft(b, &f, *id, n, nfree));
-  for (int i = 0; i < nfree; i++) f.out_map.coef[(int64_t)i * n + i] = 1;
+  EINI_TRY(eini_map_units(w->scratch, &f.out_map, 0, 0, nfree));
   f.fold = fold;
   return eini_draft_append(w, &f, root);
 }
@@ -105,42 +105,46 @@ static ein_status eini_back_pair(eini_back *b, int out, int64_t ostep, int64_t o
                                  int64_t yat) {
   eini_grad *w = b->w;
   int n = b->s.nfree + 1, root = -1;
-  int64_t last = (int64_t)(n - 1) * n + n - 1;
   eini_stmt f;
   if (count == 0) return EIN_OK;
   EINI_TRY(eini_draft(w, &f, out, n, n, y < 0 ? 1 : 2));
   for (int i = 0; i < n - 1; i++) f.index[i] = b->s.index[i];
   EINI_TRY(eini_draft_index(w, &f, n - 1, count));
-  for (int i = 0; i < n; i++) f.out_map.coef[(int64_t)i * n + i] = 1;
+  EINI_TRY(eini_map_units(w->scratch, &f.out_map, 0, 0, n));
   for (int k = 0; k < f.noperand; k++) {
     EINI_TRY(eini_draft_operand(w, &f, k, k == 0 ? x : y));
-    eini_zmap_fill(&f.proj[k], &f.out_map);
-    f.proj[k].coef[last] = k == 0 ? xstep : ystep;
+    EINI_TRY(eini_map_copy(w->scratch, &f.proj[k], &f.out_map, NULL));
+    EINI_TRY(eini_map_set(w->scratch, &f.proj[k], n - 1, n - 1, k == 0 ? xstep : ystep));
     f.proj[k].offset[n - 1] = k == 0 ? xat : yat;
     int v = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
     root = k == 0 ? v : eini_draft_op(w, &f, EINI_OP_MUL, root, v, 0);
   }
-  f.out_map.coef[last] = ostep;
+  EINI_TRY(eini_map_set(w->scratch, &f.out_map, n - 1, n - 1, ostep));
   f.out_map.offset[n - 1] = oat;
   return eini_draft_append(w, &f, root);
+}
+
+// The map from a statement's indices to its free ones and, as one last axis, its reduced ones.
+static ein_status eini_back_rows(eini_back *b, eini_map *m) {
+  const eini_stmt *s = &b->s;
+  int64_t step = 1;
+  EINI_TRY(eini_map_units(b->w->scratch, m, 0, 0, s->nfree));
+  for (int i = s->nindex - 1; i >= s->nfree; i--, step *= s->index[i + 1].extent)
+    EINI_TRY(eini_map_set(b->w->scratch, m, s->nfree, i, step));
+  return EIN_OK;
 }
 
 // The values of node root, reduced indices as one last axis of n elements.
 static ein_status eini_back_values(eini_back *b, int root, int64_t n, int64_t *shape, int *id) {
   const eini_stmt *s = &b->s;
   int nfree = s->nfree;
-  int64_t step = 1, last = (int64_t)nfree * s->nindex;
   ein_dtype t = ein_dtype_compute((ein_dtype)b->d.e.node[root].dtype);
   eini_stmt f;
   for (int i = 0; i < nfree; i++) shape[i] = s->index[i].extent;
   shape[nfree] = n;
   EINI_TRY(eini_grad_tensor(b->w, s->out, t, nfree + 1, shape, id));
   EINI_TRY(eini_back_draft(b, &f, *id, s->nindex, s->nindex));
-  for (int i = 0; i < nfree; i++) f.out_map.coef[(int64_t)i * s->nindex + i] = 1;
-  for (int i = s->nindex - 1; i >= nfree; i--) {
-    f.out_map.coef[last + i] = step;
-    step *= s->index[i].extent;
-  }
+  EINI_TRY(eini_back_rows(b, &f.out_map));
   return eini_draft_append(b->w, &f, root);
 }
 
@@ -177,7 +181,7 @@ static int eini_back_product(eini_back *b, int root, int g) {
   const eini_stmt *s = &b->s;
   int64_t n = 1, *shape = EINI_NEW(b->w->scratch, int64_t, s->nfree + 1);
   int tensor, x;
-  ein_zmap m;
+  eini_map m;
   for (int i = s->nfree; i < s->nindex; i++)
     if (eini_mul_overflow(n, s->index[i].extent, &n))
       return b->w->status = eini_grad_full(b->w), -1;
@@ -185,14 +189,10 @@ static int eini_back_product(eini_back *b, int root, int g) {
   if (shape == NULL) return -1;
   b->w->status = eini_back_values(b, root, n, shape, &tensor);
   if (b->w->status == EIN_OK) b->w->status = eini_back_others(b, n, shape, &tensor);
-  if (b->w->status != EIN_OK || eini_zmap_new(b->w->scratch, s->nfree + 1, s->nindex, &m) != EIN_OK)
+  if (b->w->status != EIN_OK ||
+      eini_map_new(b->w->scratch, s->nfree + 1, s->nindex, &m) != EIN_OK ||
+      eini_back_rows(b, &m) != EIN_OK)
     return -1;
-  for (int i = 0; i < s->nfree; i++) m.coef[(int64_t)i * s->nindex + i] = 1;
-  n = 1;
-  for (int i = s->nindex - 1; i >= s->nfree; i--) {
-    m.coef[(int64_t)s->nfree * s->nindex + i] = n;
-    n *= s->index[i].extent;
-  }
   x = eini_back_read(b, tensor, &m);
   return x < 0 ? -1 : eini_adj_mul(&b->d, g, eini_adj_conj(&b->d, x, root));
 }

@@ -71,7 +71,7 @@ static int eini_task_told(const eini_task *t) {
 // ones, in a cache, count a fourth. Elements that lie apart along the chunk bring a line each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
                                 const char *local) {
-  const ein_zmap *m;
+  const eini_map *m;
   const int *column;
   double bytes = 0;
   if (eini_task_told(t)) return t->choice.seconds;

@@ -68,7 +68,6 @@ typedef struct eini_arena {
   ein_allocator al;
   eini_block *head;
   size_t next_size, total;
-  int64_t cells;  // coefficients of maps in it
 } eini_arena;
 
 // Bytes of an arena's first block. With 1 each allocation is a block, as sanitizers want it.
@@ -124,7 +123,6 @@ static void eini_arena_free(eini_arena *a) {
 typedef struct eini_arena_at {
   eini_block *head;
   size_t used, next_size;
-  int64_t cells;
 } eini_arena_at;
 
 static eini_arena_at eini_arena_mark(const eini_arena *a) {
@@ -132,7 +130,6 @@ static eini_arena_at eini_arena_mark(const eini_arena *a) {
   m.head = a->head;
   m.used = a->head == NULL ? 0 : a->head->used;
   m.next_size = a->next_size;
-  m.cells = a->cells;
   return m;
 }
 
@@ -145,7 +142,6 @@ static void eini_arena_rollback(eini_arena *a, const eini_arena_at *m) {
   }
   if (a->head != NULL) a->head->used = m->used;
   a->next_size = m->next_size;
-  a->cells = m->cells;
 }
 
 // count*size zeroed bytes, aligned to 16 (to 64 from 1 KiB on); NULL when out of memory or when

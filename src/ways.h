@@ -144,7 +144,7 @@ static void eini_blocks_make(const eini_decomposer *dc, const eini_dform *f, ein
   b->partial = paper ? eini_partial_scalars(dc->g, s) : (double)eini_partial_bytes(dc->g, s);
   for (int c = 0; c < s->nfree; c++) b->out *= (double)s->index[c].extent;
   for (int k = 0; k <= s->noperand; k++) {
-    const ein_zmap *m = k < s->noperand ? &s->proj[k] : &s->out_map;
+    const eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
     int at = b->n;
     if (k < s->noperand && f->again[k]) continue;
     b->whole[at] = 1;
@@ -519,7 +519,7 @@ typedef struct eini_orders {
 static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
                                   int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
-  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_CUTS_MAX];
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_WAY_CUTS];
   int64_t found = 0;
   for (int i = 0; i < n; i++) {
     int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);

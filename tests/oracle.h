@@ -704,11 +704,11 @@ typedef struct orc_env {
 } orc_env;
 
 // Row-major position of a map's value in a tensor; every coordinate is checked.
-static int64_t orc_address(const eini_tensor *t, const ein_zmap *m, const int64_t *x) {
+static int64_t orc_address(const eini_tensor *t, const eini_map *m, const int64_t *x) {
   int64_t at = 0;
   for (int r = 0; r < m->rows; r++) {
     int64_t c = m->offset[r];
-    for (int k = 0; k < m->cols; k++) c += m->coef[(int64_t)r * m->cols + k] * x[k];
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) c += m->term[e].coef * x[m->term[e].index];
     if (c < 0 || c >= t->shape[r]) orc_die("an access leaves its tensor");
     at = at * t->shape[r] + c;
   }

@@ -253,10 +253,10 @@ static int brute_ways(const eini_stmt *s, int64_t p, int prefer_even, int64_t wa
 }
 
 // Pieces of axis r under a map of plain labels.
-static double side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *cut,
+static double side(const eini_stmt *s, const eini_map *m, int r, const int64_t *cut,
                    int64_t *pieces) {
   for (int c = 0; c < s->nindex; c++) {
-    if (m->coef[r * s->nindex + c] == 0) continue;
+    if (eini_map_coef(m, r, c) == 0) continue;
     if (pieces != NULL) *pieces *= cut[c];
     return (double)s->index[c].extent / (double)cut[c];
   }
@@ -264,8 +264,7 @@ static double side(const eini_stmt *s, const ein_zmap *m, int r, const int64_t *
 }
 
 static int same_operand(const eini_stmt *s, int j, int k) {
-  return s->operand[j] == s->operand[k] &&
-         memcmp(s->proj[j].coef, s->proj[k].coef, (size_t)(s->proj[j].rows * s->nindex) * 8) == 0;
+  return s->operand[j] == s->operand[k] && eini_map_same_terms(&s->proj[j], &s->proj[k]);
 }
 
 static double brute_vertex(const eini_stmt *s, const int64_t *cut) {
@@ -599,11 +598,11 @@ static void constraints(void) {
 // ---- bytes: element by element ------------------------------------------------------------------
 
 // The home of each element of a tensor, -1 where a block has none: by trying every index value.
-static int64_t offset_of(const ein_graph *g, int tensor, const ein_zmap *m, const int64_t *i) {
+static int64_t offset_of(const ein_graph *g, int tensor, const eini_map *m, const int64_t *i) {
   int64_t at = 0;
   for (int r = 0; r < m->rows; r++) {
     int64_t x = m->offset[r];
-    for (int c = 0; c < m->cols; c++) x += m->coef[r * m->cols + c] * i[c];
+    for (int c = 0; c < m->cols; c++) x += eini_map_coef(m, r, c) * i[c];
     at = at * g->tensor[tensor].shape[r] + x;
   }
   return at;
@@ -689,8 +688,8 @@ static double own_seconds(const ein_graph *g, const eini_stmt *s, const int64_t 
       int64_t lo = 0, hi = 0;
       int empty = 0;
       for (int c = 0; c < s->nindex; c++) {
-        int64_t step = s->proj[k].coef[r * s->nindex + c] * (longest[c] - 1);
-        if (s->proj[k].coef[r * s->nindex + c] == 0) continue;
+        int64_t step = eini_map_coef(&s->proj[k], r, c) * (longest[c] - 1);
+        if (eini_map_coef(&s->proj[k], r, c) == 0) continue;
         empty |= longest[c] == 0;
         *(step < 0 ? &lo : &hi) += step;
       }
@@ -741,7 +740,7 @@ static void brute_moved(const ein_graph *g, const ein_parts *parts, int n, doubl
         if (place_of(s, p, i) != q) continue;
         for (int r = 0; r < t->rank; r++) {
           int64_t x = s->proj[k].offset[r];
-          for (int c = 0; c < s->nindex; c++) x += s->proj[k].coef[r * s->nindex + c] * i[c];
+          for (int c = 0; c < s->nindex; c++) x += eini_map_coef(&s->proj[k], r, c) * i[c];
           if (!any || x < box[0][r]) box[0][r] = x;
           if (!any || x > box[1][r]) box[1][r] = x;
         }
@@ -1993,10 +1992,9 @@ static void blocks_in_boxes(int cases, uint64_t seed) {
     memset(&s, 0, sizeof s);
     memset(coef, 0, sizeof coef);
     s.nindex = s.nfree = n;
-    s.out_map.rows = rows;
-    s.out_map.cols = n;
-    s.out_map.coef = coef;
-    s.out_map.offset = offset;
+    ein_zmap dense = {rows, n, coef, offset, NULL};
+    eini_arena arena;
+    eini_arena_init(&arena, NULL);
     for (int c = 0; c < n; c++) i[c] = lo[c] = draw(0, 3), hi[c] = lo[c] + draw(1, 6);
     for (int r = 0; r < rows; r++) {
       offset[r] = draw(-3, 3);
@@ -2017,8 +2015,11 @@ static void blocks_in_boxes(int cases, uint64_t seed) {
       count += inside;
       for (c = n - 1; c >= 0 && ++i[c] == hi[c]; c--) i[c] = lo[c];
     }
+    CHECK(eini_map_new(&arena, rows, n, &s.out_map) == EIN_OK &&
+          eini_map_read(&arena, &s.out_map, &dense) == EIN_OK);
     double have = eini_block_in_box(&s, lo, hi, from, to, a, b);
     CHECK(fabs(have - (double)count) <= 0);
+    eini_arena_free(&arena);
     some += count > 0;
   }
   printf("seed %d: %d of %d boxes meet their blocks\n", (int)seed, some, cases);

@@ -131,7 +131,7 @@ static int plain_output(const ein_graph *g, const eini_stmt *s) {
   for (int r = 0; r < s->nfree; r++) {
     if (s->out_map.offset[r] != 0) return 0;
     for (int c = 0; c < s->nindex; c++)
-      if (s->out_map.coef[r * s->nindex + c] != (r == c)) return 0;
+      if (eini_map_coef(&s->out_map, r, c) != (r == c)) return 0;
   }
   return 1;
 }
@@ -316,11 +316,11 @@ static int64_t place_of(const eini_stmt *s, const ein_parts *e, const int64_t *x
   return place;
 }
 
-static int64_t element_at(const eini_tensor *t, const ein_zmap *m, const int64_t *x) {
+static int64_t element_at(const eini_tensor *t, const eini_map *m, const int64_t *x) {
   int64_t at = 0;
   for (int r = 0; r < t->rank; r++) {
     int64_t y = m->offset[r];
-    for (int c = 0; c < m->cols; c++) y += m->coef[r * m->cols + c] * x[c];
+    for (int c = 0; c < m->cols; c++) y += eini_map_coef(m, r, c) * x[c];
     at = at * t->shape[r] + y;
   }
   return at;
@@ -366,11 +366,12 @@ static void find_homes(const ein_graph *g, const cuts *c, int **home) {
 
 static int same_access(const eini_stmt *s, int a, int b) {
   if (s->operand[a] != s->operand[b]) return 0;
-  const ein_zmap *m = &s->proj[a], *n = &s->proj[b];
-  for (int i = 0; i < m->rows * m->cols; i++)
-    if (m->coef[i] != n->coef[i]) return 0;
-  for (int r = 0; r < m->rows; r++)
+  const eini_map *m = &s->proj[a], *n = &s->proj[b];
+  for (int r = 0; r < m->rows; r++) {
     if (m->offset[r] != n->offset[r]) return 0;
+    for (int c = 0; c < m->cols; c++)
+      if (eini_map_coef(m, r, c) != eini_map_coef(n, r, c)) return 0;
+  }
   return 1;
 }
 
@@ -424,7 +425,7 @@ static int brute_box(const ein_graph *g, const cuts *c, int k, int o, int64_t q,
     any = 1;
     for (int r = 0; r < t->rank; r++) {
       int64_t y = s->proj[o].offset[r];
-      for (int i = 0; i < s->nindex; i++) y += s->proj[o].coef[r * s->nindex + i] * x[i];
+      for (int i = 0; i < s->nindex; i++) y += eini_map_coef(&s->proj[o], r, i) * x[i];
       lo[r] = eini_min64(lo[r], y);
       hi[r] = eini_max64(hi[r], y);
     }

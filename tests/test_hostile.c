@@ -233,9 +233,9 @@ static const net nets[] = {
     {"a star of matrices", 10000, STAR, 2, 2, "auto", 0},
     {"a star of matrices", 10000, STAR, 2, 1, "none", 1},
     {"a random graph", 6000, GRAPH, 3, 1, "naive", 1},
-    {"a random graph", 6000, GRAPH, 3, 1, "none", 1},
+    {"a random graph", 6000, GRAPH, 3, 1, "none", 0},
     {"operands of one shape", 100, ALIKE, 300, 1, "dp", 0},
-    {"one operand of many axes", 1, ALIKE, 14000, 1, "auto", 1}};
+    {"one operand of many axes", 1, ALIKE, 14000, 1, "auto", 0}};
 
 // Labels of operand k; gives how many.
 static int net_labels(const net *e, int k, int *label) {

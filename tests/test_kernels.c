@@ -126,14 +126,12 @@ static void register_all(ein_ctx *ctx) {
 static const char *const op_names[] = {EIN_OP_LIST(OP_NAME)};
 #undef OP_NAME
 
-static void dump_map(const ein_zmap *m) {
+static void dump_map(const eini_map *m) {
   printf("[");
   for (int r = 0; r < m->rows; r++) {
     printf("%s%lld", r ? ", " : "", (long long)m->offset[r]);
-    for (int c = 0; c < m->cols; c++) {
-      int64_t k = m->coef[(int64_t)r * m->cols + c];
-      if (k != 0) printf("%+lld*i%d", (long long)k, c);
-    }
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)
+      printf("%+lld*i%d", (long long)m->term[e].coef, m->term[e].index);
   }
   printf("]");
 }
@@ -398,12 +396,9 @@ static int add_statement(ein_graph *g, int number, int last) {
   s->rest = EIN_REST_ERROR;
   if (!full) s->rest = role == EIN_ROLE_TEMP || chance(60) ? EIN_REST_ZERO : EIN_REST_KEEP;
   for (int i = 0; i < s->nindex; i++) s->index[i] = index[i];
-  memcpy(s->out_map.coef, out_coef, (size_t)rank * (size_t)s->nindex * sizeof *out_coef);
-  memcpy(s->out_map.offset, out_offset, (size_t)rank * sizeof *out_offset);
-  for (int k = 0; k < nop; k++) {
-    memcpy(s->proj[k].coef, coef[k], (size_t)map[k].rows * (size_t)s->nindex * sizeof *coef[k]);
-    memcpy(s->proj[k].offset, offset[k], (size_t)map[k].rows * sizeof *offset[k]);
-  }
+  int read = eini_map_read(&g->arena, &s->out_map, &out_map) == EIN_OK;
+  for (int k = 0; k < nop; k++) read &= eini_map_read(&g->arena, &s->proj[k], &map[k]) == EIN_OK;
+  if (!read) orc_die("out of memory");
   builder b;
   b.g = g;
   b.e = &s->expr;
@@ -462,13 +457,17 @@ static ein_graph *draw_chain(const ein_ctx *ctx) {
     for (int i = 0; i < 4; i++) s->index[i].name = "i", s->index[i].extent = extent[i];
     s->nfree = 3;
     s->fold = chance(70) ? EINI_SUM : chance(50) ? EINI_MAX : EINI_MIN;
+    eini_arena *ar = &g->arena;
+    int full = 0;
     for (int r = 0; r < 3; r++) {
       const int in_axis[2][3] = {{0, 1, 3}, {3, 0, 1}}, out_axis[2][3] = {{0, 1, 2}, {2, 0, 1}};
-      s->proj[0].coef[r * 4 + in_axis[turned][r]] = 1;
-      s->out_map.coef[r * 4 + out_axis[swap][r]] = 1;
+      full |= eini_map_set(ar, &s->proj[0], r, in_axis[turned][r], 1) != EIN_OK;
+      full |= eini_map_set(ar, &s->out_map, r, out_axis[swap][r], 1) != EIN_OK;
     }
-    if (own) s->proj[1].coef[0] = 1;
-    s->proj[1].coef[own * 4 + 3] = s->proj[1].coef[(own + 1) * 4 + 2] = 1;
+    if (own) full |= eini_map_set(ar, &s->proj[1], 0, 0, 1) != EIN_OK;
+    full |= eini_map_set(ar, &s->proj[1], own, 3, 1) != EIN_OK;
+    full |= eini_map_set(ar, &s->proj[1], own + 1, 2, 1) != EIN_OK;
+    if (full) orc_die("out of memory");
     turned = swap;
     builder bu;
     bu.g = g;

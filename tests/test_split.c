@@ -764,6 +764,42 @@ static void test_division(void) {
   }
 }
 
+// A statement costs what its text says: a product of 1000 factors over 9001 indices is split as one
+// of a few is.
+static void test_wide(void) {
+  enum { N = 1000, OWN = 8 };
+  const size_t room = (size_t)N * (OWN + 2) * 40;
+  char *text = (char *)malloc(room);
+  ein_ctx *ctx = NULL;
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  ein_plan *plan = NULL;
+  size_t at = 0;
+  CHECK(text != NULL && ein_ctx_create(NULL, &ctx) == EIN_OK);
+  if (text == NULL) return;
+  for (int k = 0; k < N; k++)
+    at += (size_t)snprintf(text + at, room - at, "%sX%d[2,2,1,1,1,1,1,1,1,2]", k ? ", " : "input ",
+                           k);
+  at += (size_t)snprintf(text + at, room - at, "\nY[p0,p%d] = ", N);
+  for (int k = 0; k < N; k++) {
+    at += (size_t)snprintf(text + at, room - at, "%sX%d[p%d,p%d", k ? "*" : "", k, k, k + 1);
+    for (int i = 0; i < OWN; i++)
+      at += (size_t)snprintf(text + at, room - at, ",q%d", OWN * k + i);
+    at += (size_t)snprintf(text + at, room - at, "]");
+  }
+  snprintf(text + at, room - at, "\noutput Y\n");
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  CHECK(ein_graph_parse(ctx, &d, &g) == EIN_OK);
+  CHECK(g != NULL && g->nstmt == 1 && g->stmt[0].noperand == N && g->stmt[0].nindex == 9001);
+  CHECK(g != NULL && g->arena.total < (size_t)16 << 20);
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, NULL, &plan) == EIN_OK);
+  ein_plan_destroy(plan);
+  ein_graph_destroy(g);
+  ein_ctx_destroy(ctx);
+  free(text);
+}
+
 int main(int argc, char **argv) {
   rng_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
   int rounds = argc > 2 ? atoi(argv[2]) : 3000;
@@ -775,6 +811,7 @@ int main(int argc, char **argv) {
   test_shared();
   test_space();
   test_division();
+  test_wide();
   printf("split: %d checks, %d failed\n", checks, failures);
   return failures > 0;
 }

@@ -73,25 +73,25 @@ static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
 
 // A map of the block: coordinates count from the block's hull, where index 0 has the coordinate
 // that falling terms leave below it.
-static void eini_dist_local_map(ein_zmap *m, const int64_t *len) {
+static void eini_dist_local_map(eini_map *m, const int64_t *len) {
   for (int r = 0; r < m->rows; r++) {
     m->offset[r] = 0;
-    for (int c = 0; c < m->cols; c++) {
-      int64_t k = m->coef[(int64_t)r * m->cols + c];
-      if (k < 0 && len[c] > 0) m->offset[r] -= k * (len[c] - 1);
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      int64_t k = m->term[e].coef, n = len[m->term[e].index];
+      if (k < 0 && n > 0) m->offset[r] -= k * (n - 1);
     }
   }
 }
 
 // Extents of the hull of a map over a block.
-static void eini_dist_local_shape(const ein_zmap *m, const int64_t *len, int nfree,
+static void eini_dist_local_shape(const eini_map *m, const int64_t *len, int nfree,
                                   int64_t *shape) {
   int empty = 0;
   for (int c = 0; c < nfree; c++) empty |= len[c] == 0;
   for (int r = 0; r < m->rows; r++) {
     shape[r] = !empty;
-    for (int c = 0; c < nfree && !empty; c++)
-      shape[r] += eini_abs64(m->coef[(int64_t)r * m->cols + c]) * (len[c] - 1);
+    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++)
+      shape[r] += eini_abs64(m->term[e].coef) * (len[m->term[e].index] - 1);
   }
 }
 
@@ -123,14 +123,14 @@ static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, const i
   int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(&g->arena, rank, s->nindex, &like->out_map));
+  EINI_TRY(eini_map_new(&g->arena, rank, s->nindex, &like->out_map));
   if (j->by_index) {
     for (int r = 0; r < rank; r++) {
       shape[r] = j->len[r];
-      like->out_map.coef[(int64_t)r * s->nindex + r] = 1;
+      EINI_TRY(eini_map_set(&g->arena, &like->out_map, r, r, 1));
     }
   } else {
-    eini_zmap_fill(&like->out_map, &s->out_map);
+    EINI_TRY(eini_map_copy(&g->arena, &like->out_map, &s->out_map, NULL));
     eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
     eini_dist_local_map(&like->out_map, j->len);
   }
@@ -187,7 +187,7 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   }
   EINI_TRY(eini_dist_inputs(j, g, &like));
   EINI_TRY(eini_dist_result(j, g, param, &like));
-  EINI_TRY(eini_block_expr(&g->arena, &j->s->expr, param, &like.expr));
+  EINI_TRY(eini_expr_shift(&g->arena, &j->s->expr, param, &like.expr));
   EINI_TRY(eini_stmt_copy(g, &like));
   s = &g->stmt[g->nstmt - 1];
   for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
@@ -249,14 +249,11 @@ static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const cha
 }
 
 // The map of one side: of the output, without the columns of reduced indices, or the identity.
-static void eini_dist_side_map(const eini_dist_job *j, int out, ein_zmap *m) {
-  const ein_zmap *from = &j->s->out_map;
-  for (int r = 0; r < m->rows; r++) {
-    for (int c = 0; c < m->cols; c++)
-      m->coef[(int64_t)r * m->cols + c] =
-          out && !j->by_index ? from->coef[(int64_t)r * from->cols + c] : r == c;
-  }
+static ein_status eini_dist_side_map(const eini_dist_job *j, eini_arena *a, int out, eini_map *m) {
+  EINI_TRY(out && !j->by_index ? eini_map_copy(a, m, &j->s->out_map, NULL)
+                               : eini_map_units(a, m, 0, 0, m->rows));
   eini_dist_local_map(m, j->len);
+  return EIN_OK;
 }
 
 // out = left merged with right; left is the output itself with EINI_MERGE_FROM_OUT, and then the
@@ -277,9 +274,9 @@ static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job 
     s->index[i].name = "";
     s->index[i].extent = j->len[i];
   }
-  eini_dist_side_map(j, from, &s->proj[0]);
-  eini_dist_side_map(j, 0, &s->proj[1]);
-  eini_dist_side_map(j, to, &s->out_map);
+  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, from, &s->proj[0]));
+  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, 0, &s->proj[1]));
+  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, to, &s->out_map));
   if (eini_block_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
                             &s->expr) < 0)
     return EIN_ERR_NO_MEMORY;

@@ -27,16 +27,10 @@ typedef struct eini_dist_end {
 
 // Is every coordinate one index, and every index one coordinate?
 static int eini_dist_is_box(const eini_dist_space *x) {
-  for (int r = 0; r < x->map->rows; r++) {
-    int n = 0;
-    for (int i = 0; i < x->nfree; i++) n += x->map->coef[(int64_t)r * x->map->cols + i] != 0;
-    if (n > 1) return 0;
-  }
-  for (int i = 0; i < x->nfree; i++) {
-    int n = 0;
-    for (int r = 0; r < x->map->rows; r++) n += x->map->coef[(int64_t)r * x->map->cols + i] != 0;
-    if (n > 1) return 0;
-  }
+  for (int r = 0; r < x->map->rows; r++)
+    if (eini_map_terms(x->map, r) > 1) return 0;
+  for (int i = 0; i < x->nfree; i++)
+    if (eini_map_uses(x->map, i) > 1) return 0;
   return 1;
 }
 
@@ -44,11 +38,9 @@ static int eini_dist_is_box(const eini_dist_space *x) {
 static int eini_dist_inside(const eini_dist_space *x, const int64_t *from, const int64_t *to,
                             int64_t *a, int64_t *b) {
   for (int r = 0; r < x->map->rows; r++) {
-    int64_t base = x->map->offset[r], c = 0;
-    int i = 0;
-    for (; i < x->nfree; i++)
-      if ((c = x->map->coef[(int64_t)r * x->map->cols + i]) != 0) break;
-    if (c == 0) {
+    int64_t base = x->map->offset[r], c;
+    const int i = eini_row_index(x->map, r, &c);
+    if (i < 0) {
       if (base < from[r] || base >= to[r]) return 0;
       continue;
     }
@@ -76,10 +68,10 @@ static char *eini_dist_end_at(const eini_dist_space *x, const eini_dist_end *e, 
     for (int i = 0; i < x->nfree; i++) stride[i] = 0;
     for (int r = 0; r < x->map->rows; r++) {
       at += (x->map->offset[r] - from[r]) * e->stride[r];
-      for (int i = 0; i < x->nfree; i++) {
-        int64_t s = x->map->coef[(int64_t)r * x->map->cols + i] * e->stride[r];
-        stride[i] += s;
-        at += s * a[i];
+      for (int k = x->map->first[r]; k < x->map->first[r + 1]; k++) {
+        int64_t s = x->map->term[k].coef * e->stride[r];
+        stride[x->map->term[k].index] += s;
+        at += s * a[x->map->term[k].index];
       }
     }
   }
@@ -96,8 +88,7 @@ static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from,
     int64_t block = 0, dbox = 0, sbox = 0;
     int inside = 1;
     for (int r = 0; r < x->map->rows && inside; r++) {
-      int64_t y = x->map->offset[r];
-      for (int c = 0; c < x->nfree; c++) y += x->map->coef[(int64_t)r * x->map->cols + c] * at[c];
+      int64_t y = eini_dist_coordinate(x->map, r, at);
       inside = y >= from[r] && y < to[r];
       if (dst->kind == EINI_AT_BOX) dbox += (y - from[r]) * dst->stride[r];
       if (src->kind == EINI_AT_BOX) sbox += (y - from[r]) * src->stride[r];

@@ -118,13 +118,10 @@ static ein_status eini_dist_space_init(eini_arena *a, const eini_stmt *s, const 
   x->map = &s->out_map;
   x->ntask = x->nagg = x->separable = 1;
   for (int i = 0; i < n; i++) {
-    int rows = 0;
     extent[i] = s->index[i].extent;
     cut[i] = p == NULL ? 1 : p->cut[i];
     if (i >= s->nfree) x->nagg *= cut[i];
-    for (int r = 0; r < s->out_map.rows; r++)
-      rows += s->out_map.coef[(int64_t)r * n + i] != 0;
-    if (i < s->nfree && rows > 1 && extent[i] > 1) x->separable = 0;
+    if (i < s->nfree && eini_map_uses(&s->out_map, i) > 1 && extent[i] > 1) x->separable = 0;
   }
   for (int j = p == NULL ? -1 : p->norder - 1; j >= 0; j--) {
     int i = p->order[j];
@@ -190,12 +187,12 @@ static ein_status eini_dist_pin(ein_ctx *ctx, ein_dist *d, int t, const ein_part
   s->nindex = s->nfree = x->rank;
   s->index = EINI_NEW(a, eini_index, x->rank);
   if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_zmap_new(a, x->rank, x->rank, &s->out_map));
+  EINI_TRY(eini_map_new(a, x->rank, x->rank, &s->out_map));
   for (int r = 0; r < x->rank; r++) {
     s->index[r].name = "";
     s->index[r].extent = x->shape[r];
-    s->out_map.coef[(int64_t)r * x->rank + r] = 1;
   }
+  EINI_TRY(eini_map_units(a, &s->out_map, 0, 0, x->rank));
   EINI_TRY(eini_dist_check_parts(ctx, d->g, s, -1, d->fabric.places, p));
   EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
   e->s = s;
@@ -281,12 +278,10 @@ static int eini_dist_same_expr(const eini_expr *a, const eini_expr *b) {
 }
 
 // Do two accesses look alike to a plan? Offsets do not count: a block's begin is its own.
-static int eini_dist_same_access(const ein_dist *d, int t, const ein_zmap *a, int u,
-                                 const ein_zmap *b) {
+static int eini_dist_same_access(const ein_dist *d, int t, const eini_map *a, int u,
+                                 const eini_map *b) {
   const eini_tensor *x = &d->g->tensor[t], *y = &d->g->tensor[u];
-  size_t cells = (size_t)a->rows * (size_t)a->cols;
-  if (x->dtype != y->dtype || x->rank != y->rank || a->cols != b->cols) return 0;
-  if (cells > 0 && memcmp(a->coef, b->coef, cells * sizeof *a->coef) != 0) return 0;
+  if (x->dtype != y->dtype || x->rank != y->rank || !eini_map_same_terms(a, b)) return 0;
   if (!d->fabric.shared && (d->tensor[t].ndefine == 0) != (d->tensor[u].ndefine == 0)) return 0;
   for (int r = 0; r < x->rank; r++)
     if (d->tensor[t].stride[r] != d->tensor[u].stride[r]) return 0;

@@ -181,14 +181,15 @@ static void eini_dist_states_join(const eini_dist_exec *x, eini_dist_worker *w,
 // The address of the first element of the block of task q, and strides by free index.
 static char *eini_dist_block_first(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t q,
                                    eini_dist_room *m, int64_t *stride) {
-  const ein_zmap *map = &e->s->out_map;
+  const eini_map *map = &e->s->out_map;
   const int64_t *step = x->d->tensor[e->s->out].stride;
   eini_dist_range(&e->space, q, m->lo, m->hi);
   for (int i = 0; i < e->s->nfree; i++) stride[i] = 0;
   for (int r = 0; r < map->rows; r++) {
     m->from[r] = map->offset[r];
-    for (int i = 0; i < e->s->nfree; i++) {
-      int64_t c = map->coef[(int64_t)r * map->cols + i];
+    for (int k = map->first[r]; k < map->first[r + 1]; k++) {
+      const int i = map->term[k].index;
+      int64_t c = map->term[k].coef;
       m->from[r] += c * m->lo[i];
       stride[i] += c * step[r];
     }

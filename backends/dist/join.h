@@ -50,11 +50,7 @@ static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
   const eini_stmt *s = j->s;
   const eini_tensor *t = &j->g->tensor[s->out];
   int plain = t->rank == s->nfree && s->rest == EIN_REST_ERROR;
-  for (int r = 0; plain && r < t->rank; r++) {
-    plain = s->out_map.offset[r] == 0;
-    for (int c = 0; c < s->nindex; c++)
-      plain &= s->out_map.coef[(int64_t)r * s->nindex + c] == (r == c);
-  }
+  for (int r = 0; plain && r < t->rank; r++) plain = eini_plain_row(&s->out_map, r) == r;
   if (!plain)
     return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED,
                             "a join into '%s': the free indices are not its axes in order",
@@ -286,9 +282,10 @@ static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const
   for (int k = 0; k <= rank; k++) {
     s->index[k].name = "";
     s->index[k].extent = stack[k < rank ? k + 1 : 0];
-    s->proj[0].coef[(int64_t)(k < rank ? k + 1 : 0) * (rank + 1) + k] = 1;
-    if (k < rank) s->out_map.coef[(int64_t)k * (rank + 1) + k] = 1;
   }
+  EINI_TRY(eini_map_set(&(*g)->arena, &s->proj[0], 0, rank, 1));
+  EINI_TRY(eini_map_units(&(*g)->arena, &s->proj[0], 1, 0, rank));
+  EINI_TRY(eini_map_units(&(*g)->arena, &s->out_map, 0, 0, rank));
   EINI_TRY(eini_fold_named(*g, eini_diag_of(ctx), monoid, &s->fold));
   if (eini_expr_add(&(*g)->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
     return EIN_ERR_NO_MEMORY;

@@ -13,7 +13,7 @@ typedef struct eini_dist_space {
   const int64_t *weight;        // nindex: what one piece more adds to the place; 0: not cut
   int ncut, index[EINI_CUTS_MAX];  // the cut indices
   int64_t ntask, nagg;          // tasks; those that share a block of the output
-  const ein_zmap *map;          // from indices to coordinates of the tensor it defines
+  const eini_map *map;          // from indices to coordinates of the tensor it defines
   int separable;                // 1: every index occurs in at most one coordinate
 } eini_dist_space;
 
@@ -51,7 +51,7 @@ static int64_t eini_dist_partner(const eini_dist_space *x, int64_t place, int64_
 // The first operand that reads what operand k reads: the same tensor by the same projection.
 static int eini_dist_first(const eini_stmt *s, int k) {
   for (int j = 0; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_zmap_equal(&s->proj[j], &s->proj[k])) return j;
+    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return j;
   return k;
 }
 
@@ -94,9 +94,9 @@ static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base,
 static int eini_dist_terms(const eini_dist_space *x, int r, const int64_t *lo, const int64_t *hi,
                            eini_dist_term *t) {
   int n = 0;
-  for (int i = 0; i < x->nfree; i++) {
-    int64_t c = x->map->coef[(int64_t)r * x->map->cols + i];
-    if (c == 0) continue;
+  for (int e = x->map->first[r]; e < x->map->first[r + 1]; e++) {
+    const int i = x->map->term[e].index;
+    int64_t c = x->map->term[e].coef;
     int k = n++;
     for (; k > 0 && t[k - 1].coef < eini_abs64(c); k--) t[k] = t[k - 1];
     t[k].coef = eini_abs64(c);
@@ -133,6 +133,13 @@ static int eini_dist_room_init(eini_arena *a, int64_t n, eini_dist_room *m) {
   return 1;
 }
 
+// Coordinate r of a point of the index space.
+static int64_t eini_dist_coordinate(const eini_map *m, int r, const int64_t *at) {
+  int64_t y = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) y += m->term[e].coef * at[m->term[e].index];
+  return y;
+}
+
 // Elements of the block at `place` in a box, point by point.
 static int64_t eini_dist_walk(const eini_dist_space *x, const int64_t *from, const int64_t *to,
                               eini_dist_room *m) {
@@ -144,8 +151,7 @@ static int64_t eini_dist_walk(const eini_dist_space *x, const int64_t *from, con
   for (int i = 0; i >= 0;) {
     int inside = 1;
     for (int r = 0; r < x->map->rows && inside; r++) {
-      int64_t y = x->map->offset[r];
-      for (int c = 0; c < x->nfree; c++) y += x->map->coef[(int64_t)r * x->map->cols + c] * at[c];
+      int64_t y = eini_dist_coordinate(x->map, r, at);
       inside = y >= from[r] && y < to[r];
     }
     count += inside;
@@ -176,12 +182,13 @@ typedef struct eini_dist_near {
 } eini_dist_near;
 
 // The pieces [*lo, *hi) of cut index i from which row r of a map may reach the box.
-static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, int r, int i,
+static void eini_dist_row_pieces(const eini_dist_space *x, const eini_map *m, int r, int i,
                                  int64_t from, int64_t to, int64_t *lo, int64_t *hi) {
-  int64_t c = m->coef[(int64_t)r * m->cols + i], least = m->offset[r], most = least;
+  int64_t c = eini_map_coef(m, r, i), least = m->offset[r], most = least;
   int64_t first = *hi, end = *lo;
-  for (int j = 0; j < x->nindex; j++) {
-    int64_t k = j == i ? 0 : m->coef[(int64_t)r * m->cols + j] * (x->extent[j] - 1);
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int j = m->term[e].index;
+    int64_t k = j == i ? 0 : m->term[e].coef * (x->extent[j] - 1);
     if (k < 0) least += k;
     else most += k;
   }
@@ -198,7 +205,7 @@ static void eini_dist_row_pieces(const eini_dist_space *x, const ein_zmap *m, in
 
 // Begins with the first task whose image under the map m may meet a box; 0 when there is none. Cut
 // indices from n on keep piece 0.
-static int eini_dist_near_begin(const eini_dist_space *x, const ein_zmap *m, int n,
+static int eini_dist_near_begin(const eini_dist_space *x, const eini_map *m, int n,
                                 const int64_t *from, const int64_t *to, eini_dist_near *w) {
   w->n = 0;
   if (eini_block_volume(m->rows, from, to) == 0) return 0;
@@ -209,7 +216,7 @@ static int eini_dist_near_begin(const eini_dist_space *x, const ein_zmap *m, int
     w->lo[at] = 0;
     w->hi[at] = x->cut[i];
     for (int r = 0; r < m->rows; r++) {
-      if (m->coef[(int64_t)r * m->cols + i] == 0) continue;
+      if (eini_map_coef(m, r, i) == 0) continue;
       eini_dist_row_pieces(x, m, r, i, from[r], to[r], &w->lo[at], &w->hi[at]);
       if (w->lo[at] >= w->hi[at]) return 0;
     }
