@@ -32,7 +32,7 @@ FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views extreme path split contract einsum program builder gradient memory \
            memory_fit overflow kernels choice decomp hostile dist order cpu cpu_direct cpu_gett \
-           cpu_safe special grammar users
+           cpu_safe special grammar users provider
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient 11_places 12_llama
@@ -208,6 +208,10 @@ ALL    = $(B)/library.o $(B)/library_cpu.o
 $(WHOLE:%=$(B)/test_%): $(B)/test_%: tests/test_%.c $(TEST_C)
 	$(BUILD) -o $@ $< $(LINK)
 
+# It sees declarations only.
+$(B)/test_provider: tests/test_provider.c $(TEST_C) $(ALL)
+	$(BUILD) -Wall -Wextra -o $@ $< $(ALL) $(LINK)
+
 $(B)/test_%: tests/test_%.c $(TEST_C) $(if $(SHARED),$(ALL))
 	$(BUILD) $(call linked,$(ALL)) $(LINK)
 
@@ -265,6 +269,9 @@ $(B)/san/test_extreme_cpu: tests/test_extreme.c $(TEST_C) $(SAN_ALL)
 
 $(B)/san/test_cpu $(B)/san/test_special: $(B)/san/test_%: tests/test_%.c $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
+
+$(B)/san/test_provider: tests/test_provider.c $(TEST_C) $(B)/san/library.o
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -o $@ $< $(B)/san/library.o $(LIBS)
 
 $(B)/san/test_%: tests/test_%.c $(TEST_C) $(B)/san/library.o
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(B)/san/library.o $(LIBS)

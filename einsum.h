@@ -626,7 +626,7 @@ typedef struct ein_scalar {
 
 // ---- the expression program: what providers of kernels read of scalar expressions --------------
 
-// An operation of expressions. X(id, name, args, class). Classes: how operands and result are typed.
+// Operations of expressions. X(id, name, args, class). Classes: how operands and result are typed.
 //   A arithmetic: promoted        F float: integers become floats    D division: integers -> f64
 //   C comparison -> bool          O ordering -> bool, no complex     B boolean
 //   M min/max: no complex         P power                            I integer-keeping rounding
@@ -674,14 +674,14 @@ typedef struct ein_step {
 // A register that has one value for all elements, before the first step.
 typedef struct ein_fill {
   int reg, param;           // param >= 0: that param's value, whose real part integers take
-  unsigned char type;       // bool: re or im is not 0; i32, i64: ival; others: re, and im of complex
+  unsigned char type;       // bool: re or im is not 0; i32, i64: ival; others: re, complex im too
   int64_t ival;
   double re, im;
 } ein_fill;
 
 // A scalar expression as a straight line of steps, for one element or many alike. There is nothing
-// in it that makes no difference: no unused steps, no conversions from a type to itself. It lives as
-// long as the plan. Loads say what is read, not where: see ein_map, ein_side and ein_contract.
+// in it that makes no difference: no unused steps, no conversions from a type to itself. It lives
+// as long as the plan. Loads say what is read, not where: see ein_map, ein_side and ein_contract.
 typedef struct ein_code {
   int nreg, nstep, nfill;
   const ein_step *step;

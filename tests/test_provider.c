@@ -71,7 +71,7 @@ static void run_statement(const ein_kernels *k, const statement *s, double *y, c
   ein_plan *plan;
   char text[4096];
   for (int i = 0; i < 2 * CELLS; i++) x[i / CELLS][i % CELLS] = (double)(i * 37 % 101) / 25 - 2;
-  CHECK(ein_ctx_add_function(ctx, functions) == EIN_OK);
+  CHECK(ein_ctx_function(ctx, functions) == EIN_OK);
   in[0] = ein_tensor(EIN_F64, 2, shapes[0], x[0]);
   in[1] = ein_tensor(EIN_F64, s->expr[4] == '-' ? 1 : 2, shapes[0], x[1]);
   out = ein_tensor(type, s->rank, s->rank == 1 ? &one : shape, y);
@@ -109,8 +109,99 @@ static void test_statements(void) {
   CHECK(memcmp(by[0], by[1], sizeof by) != 0 || by[0][0] != 0);
 }
 
+// ---- providers that fail ----
+
+// What a provider returns of a map, a copy and a contraction is what the caller of execute gets.
+typedef struct failing {
+  ein_status status;
+  int calls;
+} failing;
+
+static int fails_map(void *user, const ein_map *m, int width, ein_choice *choice) {
+  (void)user, (void)m, (void)width;
+  memcpy(choice->variant, "never", 6);
+  return 1;
+}
+static int fails_copy(void *user, const ein_copy *c, int width, ein_choice *choice) {
+  (void)c;
+  return fails_map(user, NULL, width, choice);
+}
+static int fails_contract(void *user, const ein_contract *c, int width, ein_choice *choice) {
+  (void)c;
+  for (int i = 0; i < 3; i++) choice->grid[i] = choice->unit[i] = 1;
+  choice->seconds = -1;
+  return fails_map(user, NULL, width, choice);
+}
+static ein_status failed(void *user) {
+  ((failing *)user)->calls++;
+  return ((failing *)user)->status;
+}
+static ein_status fails_map_run(void *user, const ein_map *m, const ein_choice *choice,
+                                void *scratch) {
+  (void)m, (void)choice, (void)scratch;
+  return failed(user);
+}
+static ein_status fails_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
+                                 void *scratch) {
+  (void)c, (void)choice, (void)scratch;
+  return failed(user);
+}
+static ein_status fails_contract_run(void *user, const ein_contract *c, const ein_choice *choice,
+                                     const ein_part *part, void *scratch) {
+  (void)c, (void)choice, (void)part, (void)scratch;
+  return failed(user);
+}
+
+static void test_failures(void) {
+  static const char *const exprs[] = {"ij,ij->ij", "ij->ji", "ij,jk->ik"};
+  static const ein_status all[] = {EIN_ERR_NO_MEMORY, EIN_ERR_INTERNAL, EIN_ERR_UNSUPPORTED};
+  static const int64_t shape[2] = {40, 40};
+  static double x[2][1600], y[1600];
+  for (int i = 0; i < 9; i++) {
+    failing f = {all[i / 3], 0};
+    ein_kernels k;
+    ein_plan *plan;
+    char message[200] = "";
+    const void *in[2] = {x[0], x[1]};
+    void *to = y;
+    ein_run run;
+    memset(&k, 0, sizeof k);
+    memset(&run, 0, sizeof run);
+    k.name = "failing";
+    k.user = &f;
+    k.map_plan = fails_map;
+    k.map_run = fails_map_run;
+    k.copy_plan = fails_copy;
+    k.copy_run = fails_copy_run;
+    k.contract_plan = fails_contract;
+    k.contract_run = fails_contract_run;
+    ein_ctx *ctx = ctx_of(&k);
+    const ein_ztensor views[2] = {ein_tensor(EIN_F64, 2, shape, x[0]),
+                                  ein_tensor(EIN_F64, 2, shape, x[1])};
+    const ein_ztensor out = ein_tensor(EIN_F64, 2, shape, y);
+    ein_einsum_desc d;
+    memset(&d, 0, sizeof d);
+    d.expr = exprs[i % 3];
+    d.nin = i % 3 == 1 ? 1 : 2;
+    d.in = views;
+    d.out = &out;
+    CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK);
+    run.in = in;
+    run.out = &to;
+    run.error = message;
+    run.error_bytes = sizeof message;
+    CHECK(ein_plan_execute(plan, &run) == f.status && f.calls == 1);
+    CHECK(strstr(message, "a kernel failed in task 0") && strstr(message, "failing"));
+    CHECK(ein_einsum_ex(ctx, &d) == f.status && f.calls == 2);
+    CHECK(strstr(ein_ctx_message(ctx), "failing") != NULL);
+    ein_plan_destroy(plan);
+    ein_ctx_destroy(ctx);
+  }
+}
+
 int main(void) {
   test_statements();
+  test_failures();
   printf("provider: %d checks, %d failed\n", checks, failures);
   return failures > 0;
 }
