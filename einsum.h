@@ -1511,9 +1511,17 @@ static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
 }
 #endif  // gcc or clang
 
-static int64_t eini_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
+static int64_t eini_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }  // b > 0
+EINI_UNUSED static int64_t eini_floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
 static int64_t eini_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t eini_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+EINI_UNUSED static int eini_count_bits(uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555u;
+  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+  return (int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
 // The absolute value; of INT64_MIN the largest there is.
 static int64_t eini_abs64(int64_t x) { return x >= 0 ? x : x == INT64_MIN ? INT64_MAX : -x; }
 
@@ -1521,6 +1529,14 @@ static int64_t eini_abs64(int64_t x) { return x >= 0 ? x : x == INT64_MIN ? INT6
 EINI_UNUSED static int eini_muladd_overflow(int64_t a, int64_t b, int64_t c, int64_t *r) {
   int64_t t;
   return eini_mul_overflow(a, b, &t) || eini_add_overflow(t, c, r);
+}
+
+static int64_t eini_gcd64(int64_t a, int64_t b) {
+  for (int64_t t; b != 0; b = t) {
+    t = a % b;
+    a = b;
+  }
+  return eini_abs64(a);
 }
 
 // Arena: one owner, freed at once. Blocks grow so that a plan is a handful of allocations;
@@ -3103,6 +3119,15 @@ static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t l
   return EIN_OK;
 }
 
+static ein_status eini_graph_copy_params(ein_graph *g, const ein_graph *from) {
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    int id;
+    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  return EIN_OK;
+}
+
 // Copies registrations, so that a graph does not depend on its ctx.
 static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_function *function,
                                       int nmonoid, const ein_monoid *monoid) {
@@ -3125,10 +3150,13 @@ static ein_status eini_map_new(eini_arena *a, int rows, int cols, eini_map *m) {
   m->rows = rows;
   m->cols = cols;
   m->room = rows;
-  m->first = EINI_NEW(a, int, (int64_t)rows + 1);
-  m->term = EINI_NEW(a, eini_mapterm, rows);
-  m->offset = EINI_NEW(a, int64_t, rows);
-  return m->first == NULL || m->term == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  // Of one piece: offsets, terms, first; a term takes two words at most.
+  int64_t *p = EINI_NEW(a, int64_t, 3 * (int64_t)rows + rows / 2 + 1);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  m->offset = p;
+  m->term = (eini_mapterm *)(void *)(p + rows);
+  m->first = (int *)(void *)(p + 3 * (int64_t)rows);
+  return EIN_OK;
 }
 
 // Where the term of an index stands in a row, or would.
@@ -3274,6 +3302,36 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
   g->tensor[out].nstmt++;
   *s = p;
   return EIN_OK;
+}
+
+// Appends a statement that visits every element of a tensor, and of its operands; the caller gives
+// the expression.
+static ein_status eini_graph_add_each(ein_graph *g, int out, int nop, const int *op,
+                                      eini_stmt **s) {
+  int rank = g->tensor[out].rank;
+  EINI_TRY(eini_graph_add_stmt(g, out, rank, nop, op, s));
+  for (int r = 0; r < rank; r++) {
+    (*s)->index[r].name = "";
+    (*s)->index[r].extent = g->tensor[out].shape[r];
+  }
+  for (int k = 0; k < nop; k++) EINI_TRY(eini_map_units(&g->arena, &(*s)->proj[k], 0, 0, rank));
+  return eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank);
+}
+
+// A statement, in no graph, whose indices are a tensor's axes: for one that is held in pieces.
+EINI_UNUSED static ein_status eini_stmt_of_tensor(eini_arena *a, const ein_graph *g, int tensor,
+                                                  eini_stmt **out) {
+  const eini_tensor *t = &g->tensor[tensor];
+  eini_stmt *s = *out = EINI_NEW(a, eini_stmt, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->out = tensor;
+  s->nindex = s->nfree = t->rank;
+  s->type = t->dtype;
+  s->index = EINI_NEW(a, eini_index, t->rank);
+  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < t->rank; r++) s->index[r].name = "", s->index[r].extent = t->shape[r];
+  EINI_TRY(eini_map_new(a, t->rank, t->rank, &s->out_map));
+  return eini_map_units(a, &s->out_map, 0, 0, t->rank);
 }
 
 // Is the statement's index space empty? Then nothing is accessed.
@@ -5975,17 +6033,11 @@ static double eini_mask_longest(const eini_split *sp, uint64_t mask) {
   return n;
 }
 
-static int eini_bits(uint32_t x) {
-  int n = 0;
-  for (; x != 0; x &= x - 1) n++;
-  return n;
-}
-
 // Work of one pass over two factors along an index that a third lacks, pair after pair in the best
 // order, for kernels that go along it in blocks.
 static double eini_pass_fused(const eini_pass *w, uint32_t p, uint32_t q, uint64_t out,
                               double work) {
-  if (eini_bits(p) != 2 || eini_bits(q) != 1 || w->sp->rates->fused <= 0) return work;
+  if (eini_count_bits(p) != 2 || eini_count_bits(q) != 1 || w->sp->rates->fused <= 0) return work;
   uint64_t f[3] = {w->mask[EINI_CTZ(p)], w->mask[EINI_CTZ(p & (p - 1))], w->mask[EINI_CTZ(q)]};
   double most = 0;
   for (uint64_t m = f[0] & f[1] & out & ~f[2]; m != 0; m &= m - 1)
@@ -6013,13 +6065,13 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
   double m = eini_mask_size(w->sp, mp & ~mq & out), n = eini_mask_size(w->sp, mq & ~mp & out);
   double fit = (m < 8 ? m / 8 : 1) * (n < 8 ? n / 8 : 1);
   double work = 2 * eini_mask_size(w->sp, mp | mq) / (fit > 0.25 ? fit : 0.25);
-  if (p != 0) work += 8 * (eini_bits(p) - 1) * eini_mask_size(w->sp, mp);
-  if (q != 0) work += 8 * (eini_bits(q) - 1) * eini_mask_size(w->sp, mq);
+  if (p != 0) work += 8 * (eini_count_bits(p) - 1) * eini_mask_size(w->sp, mp);
+  if (q != 0) work += 8 * (eini_count_bits(q) - 1) * eini_mask_size(w->sp, mq);
   work = eini_pass_fused(w, p, q, out, eini_pass_fused(w, q, p, out, work));
   double runs = 0, batch = eini_mask_size(w->sp, mp & mq & out);
   for (int side = 0; side < 2; side++) {
     const uint64_t mask = side ? mq : mp;
-    const int factors = eini_bits(side ? q : p);
+    const int factors = eini_count_bits(side ? q : p);
     if (factors > 1)
       runs += factors * eini_mask_size(w->sp, mask) / fmin(eini_mask_longest(w->sp, mask), 256);
   }
@@ -12438,14 +12490,6 @@ static const char *eini_verdict_way(const eini_verdict *v, int i) {
   return v->units == 0 ? eini_path_way[i] : i == 0 ? "group" : "one after another";
 }
 
-static int64_t eini_gcd64(int64_t a, int64_t b) {
-  for (int64_t t; b != 0; b = t) {
-    t = a % b;
-    a = b;
-  }
-  return eini_abs64(a);
-}
-
 // Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. All 0
 // where there are no elements: the extents beside a 0 may be anything.
 static ein_status eini_dense_strides(eini_arena *a, int rank, const int64_t *shape,
@@ -12644,15 +12688,8 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
 
 // A statement that visits every element of a tensor, and reads the operand, if any, where it is.
 static ein_status eini_plan_identity(ein_graph *g, int tensor, int nop, eini_stmt **out) {
-  int rank = g->tensor[tensor].rank;
-  EINI_TRY(eini_graph_add_stmt(g, tensor, rank, nop, &tensor, out));
+  EINI_TRY(eini_graph_add_each(g, tensor, nop, &tensor, out));
   eini_stmt *s = *out;
-  for (int r = 0; r < rank; r++) {
-    s->index[r].name = "";
-    s->index[r].extent = g->tensor[tensor].shape[r];
-  }
-  EINI_TRY(eini_map_units(&g->arena, &s->out_map, 0, 0, rank));
-  if (nop > 0) EINI_TRY(eini_map_units(&g->arena, &s->proj[0], 0, 0, rank));
   int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0)
                    : eini_expr_int(&g->arena, &s->expr, -1, 0);
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);
@@ -14827,12 +14864,7 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
     g->tensor[id].shift = x->shift;
     g->tensor[id].line = x->line;
   }
-  for (int64_t k = 0; k < from->nparam; k++) {
-    const eini_param *x = &from->param[k];
-    int id;
-    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
-  }
-  return EIN_OK;
+  return eini_graph_copy_params(g, from);
 }
 
 // The statements of a graph, n-ary folds split, into p->graph.
@@ -16304,10 +16336,7 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
   if (view == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
   g->ordered = from->ordered;
   EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
-  for (int64_t k = 0; k < from->nparam; k++) {
-    const eini_param *x = &from->param[k];
-    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
-  }
+  EINI_TRY(eini_graph_copy_params(g, from));
   for (int l = 0; l < w->n.nloop; l++)
     EINI_TRY(eini_graph_add_param(g, "origin", 6, EIN_I64, none, &id));
   EINI_TRY(eini_fit_tensors(w, g, view, low));
@@ -16333,19 +16362,6 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   EINI_TRY(eini_fit_slice_fill(w, p));
   w->r->work = eini_max64(w->r->work, (int64_t)p->info.workspace_bytes);
   return EIN_OK;
-}
-
-// Adds a statement that visits every element of a tensor, its operands too; the caller gives the
-// expression.
-static ein_status eini_fit_each(ein_graph *g, int out, int nop, const int *op, eini_stmt **s) {
-  int rank = g->tensor[out].rank;
-  EINI_TRY(eini_graph_add_stmt(g, out, rank, nop, op, s));
-  for (int r = 0; r < rank; r++) {
-    (*s)->index[r].name = "";
-    (*s)->index[r].extent = g->tensor[out].shape[r];
-  }
-  for (int k = 0; k < nop; k++) EINI_TRY(eini_map_units(&g->arena, &(*s)->proj[k], 0, 0, rank));
-  return eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank);
 }
 
 // first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
@@ -16376,7 +16392,7 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
   for (int k = 0; k < nop; k++)
     EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
   EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
-  EINI_TRY(eini_fit_each(g, out, nop, op, &s));
+  EINI_TRY(eini_graph_add_each(g, out, nop, op, &s));
   id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold, type)
                 : eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
@@ -19185,10 +19201,6 @@ static void eini_parse_program(eini_prog *q) {
 // all extents known (GRAMMAR rules 1 to 6).
 // ================================================================================================
 
-static int64_t eini_floordiv(int64_t a, int64_t b) {
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
-}
-
 static eini_sym *eini_sym_of(eini_prog *q, int sym) { return &q->names.sym[sym]; }
 
 static int eini_find_var(const eini_prog *q, int sym, int mark) {
@@ -19460,7 +19472,7 @@ static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, in
         eini_not_affine(q, v, sizes);
       } else if (eini_const(q, v->kid[0], env, sizes, &c) > 0 &&
                  eini_const(q, v->kid[1], env, sizes, &d) > 0 && d > 0) {
-        back = eini_floordiv(c, d);
+        back = eini_floor_div(c, d);
         c = v->op == EINI_OP_MOD ? c - back * d : back;
       } else {
         eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);
@@ -19935,7 +19947,7 @@ static int eini_solve_open(eini_prog *q, const eini_syn *v, int axis) {
   room = lo;  // how far the index may move the coordinate
   over |= coef > 0 && (hi == INT64_MIN || eini_add_overflow(t->shape[axis] - 1, -hi, &room));
   if (over || room > INT64_MAX / 2) return eini_too_wide(p, EINI_AT(w)), 0;
-  int64_t e = eini_floordiv(room, eini_abs64(coef)) + 1;
+  int64_t e = eini_floor_div(room, eini_abs64(coef)) + 1;
   if (e < 1) {
     eini_perr(p, EIN_ERR_SHAPE, EINI_AT(w), NULL,
               "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",
@@ -20096,7 +20108,7 @@ static ein_status eini_pad_side(const eini_pad *w, int64_t n, int64_t low, int64
     return eini_pad_piece(w, x + low, end - x, x < 0 ? 0 : n - 1, 0, 1, 0);
   int64_t period = n - reflect;
   while (x < end) {
-    int64_t m = eini_floordiv(x, period), at = x - m * period;
+    int64_t m = eini_floor_div(x, period), at = x - m * period;
     int64_t take = eini_min64(period - at, end - x), whole = at == 0 ? (end - x) / period : 0;
     int back = reflect && m % 2 != 0;
     for (int odd = 0; odd < 1 + reflect && odd < whole; odd++) {  // of whole periods, one in 1 or 2
@@ -20632,15 +20644,9 @@ static int eini_pre_splits(const eini_preimage *p, const int64_t *c, int x, int 
   *times = 1;
   for (int i = 0; i < p->n; i++) {
     if (i == x || c[i] % s == 0) continue;
-    int64_t a = s, b = eini_abs64(c[i] % s);
-    while (b != 0) {
-      int64_t t = a % b;
-      a = b;
-      b = t;
-    }
     splits += p->state[i] == EINI_X_REST ? 1 : 2;
     *other = i;
-    *times = s / a;
+    *times = s / eini_gcd64(s, c[i]);
   }
   return splits;
 }
@@ -21339,25 +21345,23 @@ static int eini_back_seed(eini_back *b, int root, int cot, int *mask) {
 
 // What a piece reads outside of its operands is 0 there: padded copies.
 typedef struct eini_pads {
-  unsigned char *keep;     // nodes that are needed
+  char *keep;              // nodes that are needed
   int *tensor;             // per operand, -1 for one that is not read
   int64_t **low, **high;   // per operand and axis
 } eini_pads;
 
 static ein_status eini_pads_new(eini_back *b, int root, eini_pads *q) {
   eini_arena *a = b->w->scratch;
-  unsigned char *keep = q->keep = EINI_NEW(a, unsigned char, root + 1);
+  char *keep = q->keep = EINI_NEW(a, char, root + 1);
   q->tensor = EINI_NEW(a, int, b->n);
   q->low = EINI_NEW(a, int64_t *, b->n);
   q->high = EINI_NEW(a, int64_t *, b->n);
   if (keep == NULL || q->tensor == NULL || q->low == NULL || q->high == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < b->n; k++) q->tensor[k] = -1;
-  keep[root] = 1;
-  for (int id = root; id >= 0; id--) {
+  eini_mark_needed(&b->d.e, root, keep);
+  for (int id = 0; id <= root; id++) {
     const eini_node *v = &b->d.e.node[id];
-    for (int i = 0; keep[id] && i < eini_node_args(v); i++)
-      keep[eini_node_arg(&b->d.e, v, i)] = 1;
     if (keep[id] && v->op == EINI_OP_OPERAND) q->tensor[v->arg[0]] = b->operand[v->arg[0]];
   }
   for (int k = 0; k < b->n; k++) {
@@ -23253,10 +23257,6 @@ static double eini_stmt_points(const eini_stmt *s, const int64_t *lo, const int6
   return n;
 }
 
-static int64_t eini_floor_div(int64_t a, int64_t b) {  // b > 0
-  return a / b - (a % b != 0 && a < 0);
-}
-
 // Narrows [*lo, *hi) to the i with from <= coef*i + offset < to.
 static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_t to, int64_t *lo,
                         int64_t *hi) {
@@ -24038,12 +24038,6 @@ static ein_status eini_edge_levels(eini_decomposer *dc, eini_edgework *w, int64_
     EINI_TRY(eini_levels_make(dc, w, w->one, &w->need[b]));
   }
   return EIN_OK;
-}
-
-static int eini_count_bits(uint64_t x) {
-  x -= x >> 1 & 0x5555555555555555u;
-  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
-  return (int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
 }
 
 // Of a pair of classes: where tasks find something at their own places, and what they fetch.
@@ -25329,26 +25323,6 @@ static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
   return h;
 }
 
-// A statement that copies an input along its axes stands for a pinned input.
-static ein_status eini_pin_node(eini_decomposer *dc, int tensor, eini_stmt **out) {
-  const eini_tensor *t = &dc->g->tensor[tensor];
-  eini_stmt *s = EINI_NEW(&dc->arena, eini_stmt, 1);
-  if (s == NULL) return EIN_ERR_NO_MEMORY;
-  s->out = tensor;
-  s->nindex = s->nfree = t->rank;
-  s->type = t->dtype;
-  s->index = EINI_NEW(&dc->arena, eini_index, t->rank);
-  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_map_new(&dc->arena, t->rank, t->rank, &s->out_map));
-  for (int r = 0; r < t->rank; r++) {
-    s->index[r].name = "";
-    s->index[r].extent = t->shape[r];
-  }
-  EINI_TRY(eini_map_units(&dc->arena, &s->out_map, 0, 0, t->rank));
-  *out = s;
-  return EIN_OK;
-}
-
 static ein_status eini_nodes_make(eini_decomposer *dc) {
   const ein_graph *g = dc->g;
   const ein_decompose_desc *d = dc->desc;
@@ -25372,7 +25346,7 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
   for (int t = 0; t < g->ntensor; t++) {
     eini_stmt *s;
     if (dc->tensor_node[t] < 0) continue;
-    EINI_TRY(eini_pin_node(dc, t, &s));
+    EINI_TRY(eini_stmt_of_tensor(&dc->arena, dc->g, t, &s));
     dc->tensor_node[t] = dc->nnode;
     dc->node[dc->nnode++].s = s;
     dc->npinned++;
@@ -27858,9 +27832,9 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   if (dc->node == NULL || m->done == NULL || m->last == NULL || m->reader == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode; i++) {
-    eini_stmt *s;
-    if (i >= d->info.nstmt) EINI_TRY(eini_pin_node(dc, d->pinned[i - d->info.nstmt], &s));
-    else s = &g->stmt[i];
+    const int pin = i - d->info.nstmt;
+    eini_stmt *s = pin >= 0 ? NULL : &g->stmt[i];
+    if (pin >= 0) EINI_TRY(eini_stmt_of_tensor(&dc->arena, g, d->pinned[pin], &s));
     dc->node[i].s = s;
     dc->node[i].active = EINI_NEW(&dc->arena, unsigned char, s->noperand + 1);
     if (dc->node[i].active == NULL) return EIN_ERR_NO_MEMORY;

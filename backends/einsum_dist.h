@@ -351,10 +351,6 @@ typedef struct eini_dist_term {
   int64_t coef, lo, hi;
 } eini_dist_term;
 
-static int64_t eini_dist_ceil(int64_t a, int64_t b) {  // a/b rounded up, b > 0
-  return a / b + (a % b > 0);
-}
-
 // How many sums of base and the terms lie in [from, to). The first term that can make a sum leave
 // the interval is walked; whole runs of values inside count at once.
 static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base, int64_t from,
@@ -366,10 +362,10 @@ static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base,
     most += t[k].coef * (t[k].hi - 1);
     all *= t[k].hi - t[k].lo;
   }
-  int64_t a = eini_max64(t->lo, eini_dist_ceil(from - base - most, t->coef));
-  int64_t b = eini_min64(t->hi, eini_dist_ceil(to - base - least, t->coef));
-  int64_t p = eini_max64(a, eini_dist_ceil(from - base - least, t->coef));
-  int64_t q = eini_min64(b, eini_dist_ceil(to - base - most, t->coef));
+  int64_t a = eini_max64(t->lo, eini_ceil_div(from - base - most, t->coef));
+  int64_t b = eini_min64(t->hi, eini_ceil_div(to - base - least, t->coef));
+  int64_t p = eini_max64(a, eini_ceil_div(from - base - least, t->coef));
+  int64_t q = eini_min64(b, eini_ceil_div(to - base - most, t->coef));
   if (q < p) q = p = b;
   count = (q - p) * all;
   for (int64_t i = a; i < b; i++) {
@@ -673,12 +669,7 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   if (*g == NULL) return EIN_ERR_NO_MEMORY;
   (*g)->ordered = from->ordered;
   EINI_TRY(eini_graph_register(*g, from->nfunction, from->function, from->nmonoid, from->monoid));
-  for (int64_t k = 0; k < from->nparam; k++) {
-    const eini_param *x = &from->param[k];
-    int id;
-    EINI_TRY(eini_graph_add_param(*g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
-  }
-  return EIN_OK;
+  return eini_graph_copy_params(*g, from);
 }
 
 // The result's tensor and map; of states, one tensor for each scalar.
@@ -1733,21 +1724,10 @@ static ein_status eini_dist_tensors(ein_dist *d) {
 
 // An input held in a partition: it is homed as if a statement along its axes had defined it.
 static ein_status eini_dist_pin(ein_ctx *ctx, ein_dist *d, int t, const ein_parts *p) {
-  const eini_tensor *x = &d->g->tensor[t];
   eini_arena *a = &d->arena;
   eini_dist_stmt *e = &d->stmt[d->nstmt + d->npin];
-  eini_stmt *s = EINI_NEW(a, eini_stmt, 1);
-  if (s == NULL) return EIN_ERR_NO_MEMORY;
-  s->out = t;
-  s->nindex = s->nfree = x->rank;
-  s->index = EINI_NEW(a, eini_index, x->rank);
-  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_map_new(a, x->rank, x->rank, &s->out_map));
-  for (int r = 0; r < x->rank; r++) {
-    s->index[r].name = "";
-    s->index[r].extent = x->shape[r];
-  }
-  EINI_TRY(eini_map_units(a, &s->out_map, 0, 0, x->rank));
+  eini_stmt *s;
+  EINI_TRY(eini_stmt_of_tensor(a, d->g, t, &s));
   EINI_TRY(eini_dist_check_parts(ctx, d->g, s, -1, d->fabric.places, p));
   EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
   e->s = s;
@@ -2716,8 +2696,8 @@ static int eini_dist_inside(const eini_dist_space *x, const int64_t *from, const
       if (base < from[r] || base >= to[r]) return 0;
       continue;
     }
-    int64_t lo = c > 0 ? eini_dist_ceil(from[r] - base, c) : -eini_dist_ceil(to[r] - base, -c) + 1;
-    int64_t hi = c > 0 ? eini_dist_ceil(to[r] - base, c) : 1 - eini_dist_ceil(from[r] - base, -c);
+    int64_t lo = c > 0 ? eini_ceil_div(from[r] - base, c) : -eini_ceil_div(to[r] - base, -c) + 1;
+    int64_t hi = c > 0 ? eini_ceil_div(to[r] - base, c) : 1 - eini_ceil_div(from[r] - base, -c);
     a[i] = eini_max64(a[i], lo);
     b[i] = eini_min64(b[i], hi);
   }

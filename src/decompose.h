@@ -116,26 +116,6 @@ static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
   return h;
 }
 
-// A statement that copies an input along its axes stands for a pinned input.
-static ein_status eini_pin_node(eini_decomposer *dc, int tensor, eini_stmt **out) {
-  const eini_tensor *t = &dc->g->tensor[tensor];
-  eini_stmt *s = EINI_NEW(&dc->arena, eini_stmt, 1);
-  if (s == NULL) return EIN_ERR_NO_MEMORY;
-  s->out = tensor;
-  s->nindex = s->nfree = t->rank;
-  s->type = t->dtype;
-  s->index = EINI_NEW(&dc->arena, eini_index, t->rank);
-  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_map_new(&dc->arena, t->rank, t->rank, &s->out_map));
-  for (int r = 0; r < t->rank; r++) {
-    s->index[r].name = "";
-    s->index[r].extent = t->shape[r];
-  }
-  EINI_TRY(eini_map_units(&dc->arena, &s->out_map, 0, 0, t->rank));
-  *out = s;
-  return EIN_OK;
-}
-
 static ein_status eini_nodes_make(eini_decomposer *dc) {
   const ein_graph *g = dc->g;
   const ein_decompose_desc *d = dc->desc;
@@ -159,7 +139,7 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
   for (int t = 0; t < g->ntensor; t++) {
     eini_stmt *s;
     if (dc->tensor_node[t] < 0) continue;
-    EINI_TRY(eini_pin_node(dc, t, &s));
+    EINI_TRY(eini_stmt_of_tensor(&dc->arena, dc->g, t, &s));
     dc->tensor_node[t] = dc->nnode;
     dc->node[dc->nnode++].s = s;
     dc->npinned++;

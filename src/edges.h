@@ -71,7 +71,7 @@ static ein_status eini_pad_side(const eini_pad *w, int64_t n, int64_t low, int64
     return eini_pad_piece(w, x + low, end - x, x < 0 ? 0 : n - 1, 0, 1, 0);
   int64_t period = n - reflect;
   while (x < end) {
-    int64_t m = eini_floordiv(x, period), at = x - m * period;
+    int64_t m = eini_floor_div(x, period), at = x - m * period;
     int64_t take = eini_min64(period - at, end - x), whole = at == 0 ? (end - x) / period : 0;
     int back = reflect && m % 2 != 0;
     for (int odd = 0; odd < 1 + reflect && odd < whole; odd++) {  // of whole periods, one in 1 or 2

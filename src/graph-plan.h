@@ -61,12 +61,7 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
     g->tensor[id].shift = x->shift;
     g->tensor[id].line = x->line;
   }
-  for (int64_t k = 0; k < from->nparam; k++) {
-    const eini_param *x = &from->param[k];
-    int id;
-    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
-  }
-  return EIN_OK;
+  return eini_graph_copy_params(g, from);
 }
 
 // The statements of a graph, n-ary folds split, into p->graph.

@@ -135,6 +135,15 @@ static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t l
   return EIN_OK;
 }
 
+static ein_status eini_graph_copy_params(ein_graph *g, const ein_graph *from) {
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    int id;
+    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  return EIN_OK;
+}
+
 // Copies registrations, so that a graph does not depend on its ctx.
 static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_function *function,
                                       int nmonoid, const ein_monoid *monoid) {
@@ -157,10 +166,13 @@ static ein_status eini_map_new(eini_arena *a, int rows, int cols, eini_map *m) {
   m->rows = rows;
   m->cols = cols;
   m->room = rows;
-  m->first = EINI_NEW(a, int, (int64_t)rows + 1);
-  m->term = EINI_NEW(a, eini_mapterm, rows);
-  m->offset = EINI_NEW(a, int64_t, rows);
-  return m->first == NULL || m->term == NULL || m->offset == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  // Of one piece: offsets, terms, first; a term takes two words at most.
+  int64_t *p = EINI_NEW(a, int64_t, 3 * (int64_t)rows + rows / 2 + 1);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  m->offset = p;
+  m->term = (eini_mapterm *)(void *)(p + rows);
+  m->first = (int *)(void *)(p + 3 * (int64_t)rows);
+  return EIN_OK;
 }
 
 // Where the term of an index stands in a row, or would.
@@ -306,6 +318,36 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
   g->tensor[out].nstmt++;
   *s = p;
   return EIN_OK;
+}
+
+// Appends a statement that visits every element of a tensor, and of its operands; the caller gives
+// the expression.
+static ein_status eini_graph_add_each(ein_graph *g, int out, int nop, const int *op,
+                                      eini_stmt **s) {
+  int rank = g->tensor[out].rank;
+  EINI_TRY(eini_graph_add_stmt(g, out, rank, nop, op, s));
+  for (int r = 0; r < rank; r++) {
+    (*s)->index[r].name = "";
+    (*s)->index[r].extent = g->tensor[out].shape[r];
+  }
+  for (int k = 0; k < nop; k++) EINI_TRY(eini_map_units(&g->arena, &(*s)->proj[k], 0, 0, rank));
+  return eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank);
+}
+
+// A statement, in no graph, whose indices are a tensor's axes: for one that is held in pieces.
+EINI_UNUSED static ein_status eini_stmt_of_tensor(eini_arena *a, const ein_graph *g, int tensor,
+                                                  eini_stmt **out) {
+  const eini_tensor *t = &g->tensor[tensor];
+  eini_stmt *s = *out = EINI_NEW(a, eini_stmt, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->out = tensor;
+  s->nindex = s->nfree = t->rank;
+  s->type = t->dtype;
+  s->index = EINI_NEW(a, eini_index, t->rank);
+  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < t->rank; r++) s->index[r].name = "", s->index[r].extent = t->shape[r];
+  EINI_TRY(eini_map_new(a, t->rank, t->rank, &s->out_map));
+  return eini_map_units(a, &s->out_map, 0, 0, t->rank);
 }
 
 // Is the statement's index space empty? Then nothing is accessed.

@@ -479,12 +479,6 @@ static ein_status eini_edge_levels(eini_decomposer *dc, eini_edgework *w, int64_
   return EIN_OK;
 }
 
-static int eini_count_bits(uint64_t x) {
-  x -= x >> 1 & 0x5555555555555555u;
-  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
-  return (int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
-}
-
 // Of a pair of classes: where tasks find something at their own places, and what they fetch.
 typedef struct eini_edgepair {
   const eini_levels **meet, *need;  // meet: of each index

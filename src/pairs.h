@@ -34,17 +34,11 @@ static double eini_mask_longest(const eini_split *sp, uint64_t mask) {
   return n;
 }
 
-static int eini_bits(uint32_t x) {
-  int n = 0;
-  for (; x != 0; x &= x - 1) n++;
-  return n;
-}
-
 // Work of one pass over two factors along an index that a third lacks, pair after pair in the best
 // order, for kernels that go along it in blocks.
 static double eini_pass_fused(const eini_pass *w, uint32_t p, uint32_t q, uint64_t out,
                               double work) {
-  if (eini_bits(p) != 2 || eini_bits(q) != 1 || w->sp->rates->fused <= 0) return work;
+  if (eini_count_bits(p) != 2 || eini_count_bits(q) != 1 || w->sp->rates->fused <= 0) return work;
   uint64_t f[3] = {w->mask[EINI_CTZ(p)], w->mask[EINI_CTZ(p & (p - 1))], w->mask[EINI_CTZ(q)]};
   double most = 0;
   for (uint64_t m = f[0] & f[1] & out & ~f[2]; m != 0; m &= m - 1)
@@ -72,13 +66,13 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
   double m = eini_mask_size(w->sp, mp & ~mq & out), n = eini_mask_size(w->sp, mq & ~mp & out);
   double fit = (m < 8 ? m / 8 : 1) * (n < 8 ? n / 8 : 1);
   double work = 2 * eini_mask_size(w->sp, mp | mq) / (fit > 0.25 ? fit : 0.25);
-  if (p != 0) work += 8 * (eini_bits(p) - 1) * eini_mask_size(w->sp, mp);
-  if (q != 0) work += 8 * (eini_bits(q) - 1) * eini_mask_size(w->sp, mq);
+  if (p != 0) work += 8 * (eini_count_bits(p) - 1) * eini_mask_size(w->sp, mp);
+  if (q != 0) work += 8 * (eini_count_bits(q) - 1) * eini_mask_size(w->sp, mq);
   work = eini_pass_fused(w, p, q, out, eini_pass_fused(w, q, p, out, work));
   double runs = 0, batch = eini_mask_size(w->sp, mp & mq & out);
   for (int side = 0; side < 2; side++) {
     const uint64_t mask = side ? mq : mp;
-    const int factors = eini_bits(side ? q : p);
+    const int factors = eini_count_bits(side ? q : p);
     if (factors > 1)
       runs += factors * eini_mask_size(w->sp, mask) / fmin(eini_mask_longest(w->sp, mask), 256);
   }

@@ -50,10 +50,6 @@ static double eini_stmt_points(const eini_stmt *s, const int64_t *lo, const int6
   return n;
 }
 
-static int64_t eini_floor_div(int64_t a, int64_t b) {  // b > 0
-  return a / b - (a % b != 0 && a < 0);
-}
-
 // Narrows [*lo, *hi) to the i with from <= coef*i + offset < to.
 static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_t to, int64_t *lo,
                         int64_t *hi) {

@@ -80,14 +80,6 @@ static const char *eini_verdict_way(const eini_verdict *v, int i) {
   return v->units == 0 ? eini_path_way[i] : i == 0 ? "group" : "one after another";
 }
 
-static int64_t eini_gcd64(int64_t a, int64_t b) {
-  for (int64_t t; b != 0; b = t) {
-    t = a % b;
-    a = b;
-  }
-  return eini_abs64(a);
-}
-
 // Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. All 0
 // where there are no elements: the extents beside a 0 may be anything.
 static ein_status eini_dense_strides(eini_arena *a, int rank, const int64_t *shape,
@@ -286,15 +278,8 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
 
 // A statement that visits every element of a tensor, and reads the operand, if any, where it is.
 static ein_status eini_plan_identity(ein_graph *g, int tensor, int nop, eini_stmt **out) {
-  int rank = g->tensor[tensor].rank;
-  EINI_TRY(eini_graph_add_stmt(g, tensor, rank, nop, &tensor, out));
+  EINI_TRY(eini_graph_add_each(g, tensor, nop, &tensor, out));
   eini_stmt *s = *out;
-  for (int r = 0; r < rank; r++) {
-    s->index[r].name = "";
-    s->index[r].extent = g->tensor[tensor].shape[r];
-  }
-  EINI_TRY(eini_map_units(&g->arena, &s->out_map, 0, 0, rank));
-  if (nop > 0) EINI_TRY(eini_map_units(&g->arena, &s->proj[0], 0, 0, rank));
   int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0)
                    : eini_expr_int(&g->arena, &s->expr, -1, 0);
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);

@@ -135,15 +135,9 @@ static int eini_pre_splits(const eini_preimage *p, const int64_t *c, int x, int 
   *times = 1;
   for (int i = 0; i < p->n; i++) {
     if (i == x || c[i] % s == 0) continue;
-    int64_t a = s, b = eini_abs64(c[i] % s);
-    while (b != 0) {
-      int64_t t = a % b;
-      a = b;
-      b = t;
-    }
     splits += p->state[i] == EINI_X_REST ? 1 : 2;
     *other = i;
-    *times = s / a;
+    *times = s / eini_gcd64(s, c[i]);
   }
   return splits;
 }

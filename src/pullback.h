@@ -6,25 +6,23 @@
 
 // What a piece reads outside of its operands is 0 there: padded copies.
 typedef struct eini_pads {
-  unsigned char *keep;     // nodes that are needed
+  char *keep;              // nodes that are needed
   int *tensor;             // per operand, -1 for one that is not read
   int64_t **low, **high;   // per operand and axis
 } eini_pads;
 
 static ein_status eini_pads_new(eini_back *b, int root, eini_pads *q) {
   eini_arena *a = b->w->scratch;
-  unsigned char *keep = q->keep = EINI_NEW(a, unsigned char, root + 1);
+  char *keep = q->keep = EINI_NEW(a, char, root + 1);
   q->tensor = EINI_NEW(a, int, b->n);
   q->low = EINI_NEW(a, int64_t *, b->n);
   q->high = EINI_NEW(a, int64_t *, b->n);
   if (keep == NULL || q->tensor == NULL || q->low == NULL || q->high == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < b->n; k++) q->tensor[k] = -1;
-  keep[root] = 1;
-  for (int id = root; id >= 0; id--) {
+  eini_mark_needed(&b->d.e, root, keep);
+  for (int id = 0; id <= root; id++) {
     const eini_node *v = &b->d.e.node[id];
-    for (int i = 0; keep[id] && i < eini_node_args(v); i++)
-      keep[eini_node_arg(&b->d.e, v, i)] = 1;
     if (keep[id] && v->op == EINI_OP_OPERAND) q->tensor[v->arg[0]] = b->operand[v->arg[0]];
   }
   for (int k = 0; k < b->n; k++) {

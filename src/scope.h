@@ -4,10 +4,6 @@
 // all extents known (GRAMMAR rules 1 to 6).
 // ================================================================================================
 
-static int64_t eini_floordiv(int64_t a, int64_t b) {
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
-}
-
 static eini_sym *eini_sym_of(eini_prog *q, int sym) { return &q->names.sym[sym]; }
 
 static int eini_find_var(const eini_prog *q, int sym, int mark) {
@@ -279,7 +275,7 @@ static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, in
         eini_not_affine(q, v, sizes);
       } else if (eini_const(q, v->kid[0], env, sizes, &c) > 0 &&
                  eini_const(q, v->kid[1], env, sizes, &d) > 0 && d > 0) {
-        back = eini_floordiv(c, d);
+        back = eini_floor_div(c, d);
         c = v->op == EINI_OP_MOD ? c - back * d : back;
       } else {
         eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);

@@ -332,9 +332,9 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   if (dc->node == NULL || m->done == NULL || m->last == NULL || m->reader == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode; i++) {
-    eini_stmt *s;
-    if (i >= d->info.nstmt) EINI_TRY(eini_pin_node(dc, d->pinned[i - d->info.nstmt], &s));
-    else s = &g->stmt[i];
+    const int pin = i - d->info.nstmt;
+    eini_stmt *s = pin >= 0 ? NULL : &g->stmt[i];
+    if (pin >= 0) EINI_TRY(eini_stmt_of_tensor(&dc->arena, g, d->pinned[pin], &s));
     dc->node[i].s = s;
     dc->node[i].active = EINI_NEW(&dc->arena, unsigned char, s->noperand + 1);
     if (dc->node[i].active == NULL) return EIN_ERR_NO_MEMORY;

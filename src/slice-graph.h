@@ -163,10 +163,7 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
   if (view == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
   g->ordered = from->ordered;
   EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
-  for (int64_t k = 0; k < from->nparam; k++) {
-    const eini_param *x = &from->param[k];
-    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
-  }
+  EINI_TRY(eini_graph_copy_params(g, from));
   for (int l = 0; l < w->n.nloop; l++)
     EINI_TRY(eini_graph_add_param(g, "origin", 6, EIN_I64, none, &id));
   EINI_TRY(eini_fit_tensors(w, g, view, low));
@@ -192,19 +189,6 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   EINI_TRY(eini_fit_slice_fill(w, p));
   w->r->work = eini_max64(w->r->work, (int64_t)p->info.workspace_bytes);
   return EIN_OK;
-}
-
-// Adds a statement that visits every element of a tensor, its operands too; the caller gives the
-// expression.
-static ein_status eini_fit_each(ein_graph *g, int out, int nop, const int *op, eini_stmt **s) {
-  int rank = g->tensor[out].rank;
-  EINI_TRY(eini_graph_add_stmt(g, out, rank, nop, op, s));
-  for (int r = 0; r < rank; r++) {
-    (*s)->index[r].name = "";
-    (*s)->index[r].extent = g->tensor[out].shape[r];
-  }
-  for (int k = 0; k < nop; k++) EINI_TRY(eini_map_units(&g->arena, &(*s)->proj[k], 0, 0, rank));
-  return eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank);
 }
 
 // first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
@@ -235,7 +219,7 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
   for (int k = 0; k < nop; k++)
     EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
   EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
-  EINI_TRY(eini_fit_each(g, out, nop, op, &s));
+  EINI_TRY(eini_graph_add_each(g, out, nop, op, &s));
   id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold, type)
                 : eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;

@@ -67,7 +67,7 @@ static int eini_solve_open(eini_prog *q, const eini_syn *v, int axis) {
   room = lo;  // how far the index may move the coordinate
   over |= coef > 0 && (hi == INT64_MIN || eini_add_overflow(t->shape[axis] - 1, -hi, &room));
   if (over || room > INT64_MAX / 2) return eini_too_wide(p, EINI_AT(w)), 0;
-  int64_t e = eini_floordiv(room, eini_abs64(coef)) + 1;
+  int64_t e = eini_floor_div(room, eini_abs64(coef)) + 1;
   if (e < 1) {
     eini_perr(p, EIN_ERR_SHAPE, EINI_AT(w), NULL,
               "no extent of '%.*s' keeps this inside axis %d of '%s', whose extent is %lld",

@@ -45,9 +45,17 @@ static int eini_add_overflow(int64_t a, int64_t b, int64_t *r) {
 }
 #endif  // gcc or clang
 
-static int64_t eini_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
+static int64_t eini_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }  // b > 0
+EINI_UNUSED static int64_t eini_floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
 static int64_t eini_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t eini_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+EINI_UNUSED static int eini_count_bits(uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555u;
+  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+  return (int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
 // The absolute value; of INT64_MIN the largest there is.
 static int64_t eini_abs64(int64_t x) { return x >= 0 ? x : x == INT64_MIN ? INT64_MAX : -x; }
 
@@ -55,6 +63,14 @@ static int64_t eini_abs64(int64_t x) { return x >= 0 ? x : x == INT64_MIN ? INT6
 EINI_UNUSED static int eini_muladd_overflow(int64_t a, int64_t b, int64_t c, int64_t *r) {
   int64_t t;
   return eini_mul_overflow(a, b, &t) || eini_add_overflow(t, c, r);
+}
+
+static int64_t eini_gcd64(int64_t a, int64_t b) {
+  for (int64_t t; b != 0; b = t) {
+    t = a % b;
+    a = b;
+  }
+  return eini_abs64(a);
 }
 
 // Arena: one owner, freed at once. Blocks grow so that a plan is a handful of allocations;

@@ -108,12 +108,7 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   if (*g == NULL) return EIN_ERR_NO_MEMORY;
   (*g)->ordered = from->ordered;
   EINI_TRY(eini_graph_register(*g, from->nfunction, from->function, from->nmonoid, from->monoid));
-  for (int64_t k = 0; k < from->nparam; k++) {
-    const eini_param *x = &from->param[k];
-    int id;
-    EINI_TRY(eini_graph_add_param(*g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
-  }
-  return EIN_OK;
+  return eini_graph_copy_params(*g, from);
 }
 
 // The result's tensor and map; of states, one tensor for each scalar.

@@ -44,8 +44,8 @@ static int eini_dist_inside(const eini_dist_space *x, const int64_t *from, const
       if (base < from[r] || base >= to[r]) return 0;
       continue;
     }
-    int64_t lo = c > 0 ? eini_dist_ceil(from[r] - base, c) : -eini_dist_ceil(to[r] - base, -c) + 1;
-    int64_t hi = c > 0 ? eini_dist_ceil(to[r] - base, c) : 1 - eini_dist_ceil(from[r] - base, -c);
+    int64_t lo = c > 0 ? eini_ceil_div(from[r] - base, c) : -eini_ceil_div(to[r] - base, -c) + 1;
+    int64_t hi = c > 0 ? eini_ceil_div(to[r] - base, c) : 1 - eini_ceil_div(from[r] - base, -c);
     a[i] = eini_max64(a[i], lo);
     b[i] = eini_min64(b[i], hi);
   }

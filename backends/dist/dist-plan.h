@@ -178,21 +178,10 @@ static ein_status eini_dist_tensors(ein_dist *d) {
 
 // An input held in a partition: it is homed as if a statement along its axes had defined it.
 static ein_status eini_dist_pin(ein_ctx *ctx, ein_dist *d, int t, const ein_parts *p) {
-  const eini_tensor *x = &d->g->tensor[t];
   eini_arena *a = &d->arena;
   eini_dist_stmt *e = &d->stmt[d->nstmt + d->npin];
-  eini_stmt *s = EINI_NEW(a, eini_stmt, 1);
-  if (s == NULL) return EIN_ERR_NO_MEMORY;
-  s->out = t;
-  s->nindex = s->nfree = x->rank;
-  s->index = EINI_NEW(a, eini_index, x->rank);
-  if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_map_new(a, x->rank, x->rank, &s->out_map));
-  for (int r = 0; r < x->rank; r++) {
-    s->index[r].name = "";
-    s->index[r].extent = x->shape[r];
-  }
-  EINI_TRY(eini_map_units(a, &s->out_map, 0, 0, x->rank));
+  eini_stmt *s;
+  EINI_TRY(eini_stmt_of_tensor(a, d->g, t, &s));
   EINI_TRY(eini_dist_check_parts(ctx, d->g, s, -1, d->fabric.places, p));
   EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
   e->s = s;

@@ -62,10 +62,6 @@ typedef struct eini_dist_term {
   int64_t coef, lo, hi;
 } eini_dist_term;
 
-static int64_t eini_dist_ceil(int64_t a, int64_t b) {  // a/b rounded up, b > 0
-  return a / b + (a % b > 0);
-}
-
 // How many sums of base and the terms lie in [from, to). The first term that can make a sum leave
 // the interval is walked; whole runs of values inside count at once.
 static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base, int64_t from,
@@ -77,10 +73,10 @@ static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base,
     most += t[k].coef * (t[k].hi - 1);
     all *= t[k].hi - t[k].lo;
   }
-  int64_t a = eini_max64(t->lo, eini_dist_ceil(from - base - most, t->coef));
-  int64_t b = eini_min64(t->hi, eini_dist_ceil(to - base - least, t->coef));
-  int64_t p = eini_max64(a, eini_dist_ceil(from - base - least, t->coef));
-  int64_t q = eini_min64(b, eini_dist_ceil(to - base - most, t->coef));
+  int64_t a = eini_max64(t->lo, eini_ceil_div(from - base - most, t->coef));
+  int64_t b = eini_min64(t->hi, eini_ceil_div(to - base - least, t->coef));
+  int64_t p = eini_max64(a, eini_ceil_div(from - base - least, t->coef));
+  int64_t q = eini_min64(b, eini_ceil_div(to - base - most, t->coef));
   if (q < p) q = p = b;
   count = (q - p) * all;
   for (int64_t i = a; i < b; i++) {
