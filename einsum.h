@@ -10975,9 +10975,9 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_hal
   double work = 1;
   for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
   if ((work < EINI_SUM_WORK && !s->order) || work > 9e18) return EIN_OK;
-  EINI_TRY(eini_half_of(lo->a, s, 0, &v[0]));
+  EINI_TRY(eini_half_of(&lo->g->arena, s, 0, &v[0]));
   memset(&v[1], 0, sizeof v[1]);
-  v[1].uses = EINI_NEW(lo->a, char, s->nindex);
+  v[1].uses = EINI_NEW(&lo->g->arena, char, s->nindex);
   if (v[1].uses == NULL) return EIN_ERR_NO_MEMORY;
   int sum = s->fold == EINI_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
   if (one < 0) return EIN_ERR_NO_MEMORY;
@@ -11003,8 +11003,8 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   for (int64_t i = 0; i < e->n; i++) {
     if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
   }
-  EINI_TRY(eini_half_of(lo->a, s, x, &v[0]));
-  EINI_TRY(eini_half_of(lo->a, s, y, &v[1]));
+  EINI_TRY(eini_half_of(&lo->g->arena, s, x, &v[0]));
+  EINI_TRY(eini_half_of(&lo->g->arena, s, y, &v[1]));
   if (v[0].nop == 0 || v[1].nop == 0) return EIN_OK;
   double m = 1, n = 1, k = 1, work = 1;
   for (int i = 0; i < s->nindex; i++) {
