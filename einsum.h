@@ -57,7 +57,9 @@
 //    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
 //    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
 //    overflow and underflow), and what runs in portable kernels for want of others. Providers of
-//    kernels (ein_kernels) do the leaf work: those of the headers in backends/, or one of your own.
+//    kernels (ein_kernels) do the leaf work: those of the headers in backends/, or one of your own,
+//    which reads strides and expressions as straight-line programs (ein_code; ein_map,
+//    ein_contract and ein_copy say what it runs over). A status that it returns is the execution's.
 //
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.
