@@ -248,10 +248,12 @@ static const void *eini_factor_run(const eini_factor *f, ein_dtype type, const e
 static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
                                          const ein_scalar *param, char *scratch, int i) {
   const eini_contract_task *ct = t->contract;
-  ein_contract c;  // copied by halves: compilers make a slow string instruction of one copy
-  const size_t half = offsetof(ein_contract, p);
+  ein_contract c;  // copied by parts: compilers make a slow string instruction of one copy
+  const size_t half = offsetof(ein_contract, p), rest = offsetof(ein_contract, unsplit);
   memcpy(&c, &ct->c, half);
-  memcpy((char *)&c + half, (const char *)&ct->c + half, sizeof c - half);
+  c.p = ct->c.p;
+  c.q = ct->c.q;
+  memcpy((char *)&c + rest, (const char *)&ct->c + rest, sizeof c - rest);
   eini_contract_room r;  // the layout sets what this task uses
   eini_contract_layout(t, &r, scratch);
   for (int side = 0; side < 2; side++) {
