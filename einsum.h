@@ -9760,10 +9760,10 @@ static void eini_copy_run(const eini_task *t, char *const *slot, char *scratch, 
 
 // ---- hulls ----
 
-// The smallest box [from, to) that holds the image of index ranges; empty without points.
+// The smallest box [from, to) that holds the image of index ranges; without points it is empty.
+// Every access was proved to stay inside a tensor, so nothing wraps.
 EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, const int64_t *hi,
                                         int64_t *from, int64_t *to) {
-  // Every access was proved to stay inside a tensor, so nothing wraps.
   const int empty = eini_zrange_empty(m->cols, lo, hi);
   for (int r = 0; r < m->rows; r++) {
     from[r] = to[r] = m->offset[r];
@@ -9775,12 +9775,6 @@ EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, co
     }
     to[r] += !empty;
   }
-}
-
-EINI_UNUSED static int64_t eini_block_volume(int rank, const int64_t *from, const int64_t *to) {
-  int64_t n = 1;
-  for (int r = 0; r < rank; r++) n *= eini_max64(to[r] - from[r], 0);
-  return n;
 }
 
 // ---- origins ----
@@ -23220,6 +23214,26 @@ static int64_t eini_piece_start(int64_t extent, int64_t d, int64_t k) {
   return k * (extent / d) + k * (extent % d) / d;
 }
 
+// The piece of an extent cut into d that holds element i.
+static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
+  int64_t q = extent / d, k = q > 0 ? eini_min64(d - 1, i / q) : d - 1;
+  while (eini_piece_start(extent, d, k) > i) k--;
+  while (eini_piece_start(extent, d, k + 1) <= i) k++;
+  return k;
+}
+
+// What one piece more of every index adds to the place of a task; returns the number of tasks.
+static int64_t eini_place_weights(int nindex, const int64_t *cut, const int *order, int norder,
+                                  int64_t *weight) {
+  int64_t tasks = 1;
+  for (int c = 0; c < nindex; c++) weight[c] = 1;
+  for (int i = norder - 1; i >= 0; i--) {
+    weight[order[i]] = tasks;
+    tasks *= cut[order[i]];
+  }
+  return tasks;
+}
+
 // Index ranges of the task at a place. 0: there is none; home: nor if its reduced digits are not 0.
 static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *order, int norder,
                             int64_t place, int home, int64_t *lo, int64_t *hi) {
@@ -23238,21 +23252,63 @@ static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *o
   return place == 0;
 }
 
-// The hull of what a map reaches from index ranges, coordinate by coordinate: [from, to).
-static void eini_task_box(const eini_stmt *s, const eini_map *m, const int64_t *lo,
-                          const int64_t *hi, int64_t *from, int64_t *to) {
-  int empty = 0;
-  for (int c = 0; c < s->nindex; c++) empty |= hi[c] <= lo[c];
-  for (int r = 0; r < m->rows; r++) {
-    from[r] = to[r] = m->offset[r];
-    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
-      int64_t k = m->term[e].coef, x = k * lo[m->term[e].index];
-      int64_t y = k * (hi[m->term[e].index] - 1);
-      from[r] += eini_min64(x, y);
-      to[r] += eini_max64(x, y);
-    }
-    to[r] += !empty;
+// A statement cut for places, or an input held in a partition, as a statement that copies it: task
+// number q runs at place q.
+typedef struct eini_space {
+  const eini_stmt *s;
+  const int64_t *cut;      // nindex
+  const int *order;        // cut indices, most significant digit first
+  int norder;
+  int64_t *weight;         // nindex, see eini_place_weights
+  int64_t ntask, nagg;     // tasks; those that share a block of the output
+} eini_space;
+
+static ein_status eini_space_init(eini_arena *a, const eini_stmt *s, const int64_t *cut,
+                                  const int *order, int norder, eini_space *x) {
+  x->s = s;
+  x->cut = cut;
+  x->order = order;
+  x->norder = norder;
+  x->weight = EINI_NEW(a, int64_t, s->nindex);
+  if (x->weight == NULL) return EIN_ERR_NO_MEMORY;
+  x->ntask = eini_place_weights(s->nindex, cut, order, norder, x->weight);
+  x->nagg = eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  return EIN_OK;
+}
+
+// The place of a task's pieces.
+static int64_t eini_space_place(const eini_space *x, const int64_t *piece) {
+  int64_t place = 0;
+  for (int i = 0; i < x->norder; i++) place += piece[x->order[i]] * x->weight[x->order[i]];
+  return place;
+}
+
+static int64_t eini_space_piece(const eini_space *x, int64_t place, int c) {
+  return x->cut[c] > 1 ? place / x->weight[c] % x->cut[c] : 0;
+}
+
+// The task's ranges of all indices.
+EINI_UNUSED static void eini_space_ranges(const eini_space *x, int64_t place, int64_t *lo,
+                                          int64_t *hi) {
+  eini_task_ranges(x->s, x->cut, x->order, x->norder, place, 0, lo, hi);
+}
+
+// The number of the partial result a task computes: the pieces of cut reduced indices, row-major.
+EINI_UNUSED static int64_t eini_space_partial(const eini_space *x, int64_t place) {
+  int64_t n = 0;
+  for (int c = x->s->nfree; c < x->s->nindex; c++)
+    if (x->cut[c] > 1) n = n * x->cut[c] + eini_space_piece(x, place, c);
+  return n;
+}
+
+// The place of partial number k of the block at `place`.
+static int64_t eini_space_partner(const eini_space *x, int64_t place, int64_t k) {
+  for (int c = x->s->nindex - 1; c >= x->s->nfree; c--) {
+    if (x->cut[c] <= 1) continue;
+    place += (k % x->cut[c] - eini_space_piece(x, place, c)) * x->weight[c];
+    k /= x->cut[c];
   }
+  return place;
 }
 
 static double eini_stmt_points(const eini_stmt *s, const int64_t *lo, const int64_t *hi) {
@@ -23275,7 +23331,59 @@ static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_
   *hi = eini_min64(*hi, eini_floor_div(b, coef) + 1);
 }
 
-// Counts the tuples of coordinate r's indices with from <= sum of coef * index < to: those after
+// Narrows the ranges of the first n indices that meet in row r of a map: each by what it is with
+// the least and the most of all others. No other index is in the row.
+static void eini_narrow_row(const eini_map *m, int n, int r, int64_t from, int64_t to, int64_t *lo,
+                            int64_t *hi) {
+  int64_t least = 0, most = 0;
+  for (int c = 0; c < n; c++)
+    if (hi[c] <= lo[c]) return;
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t k = m->term[e].coef, a = k * lo[m->term[e].index], b = k * (hi[m->term[e].index] - 1);
+    least += eini_min64(a, b);
+    most += eini_max64(a, b);
+  }
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int c = m->term[e].index;
+    int64_t k = m->term[e].coef, a = k * lo[c], b = k * (hi[c] - 1);
+    eini_narrow_range(k, m->offset[r], from - (most - eini_max64(a, b)),
+                      to - (least - eini_min64(a, b)), &lo[c], &hi[c]);
+    if (hi[c] <= lo[c]) return;
+  }
+}
+
+// Narrows ranges of the first n indices to those from which row r of a map may meet [from, to): to
+// no others where the row has one of them. 0: it does not meet.
+static int eini_row_meets(const eini_map *m, int n, int r, int64_t from, int64_t to, int64_t *lo,
+                          int64_t *hi) {
+  int64_t coef;
+  int c = eini_row_index(m, r, &coef);
+  if (c >= 0) eini_narrow_range(coef, m->offset[r], from, to, &lo[c], &hi[c]);
+  else if (coef == 0) return m->offset[r] >= from && m->offset[r] < to;
+  else eini_narrow_row(m, n, r, from, to, lo, hi);
+  return 1;
+}
+
+// The same for all rows.
+static int eini_box_narrow(const eini_map *m, int n, const int64_t *from, const int64_t *to,
+                           int64_t *lo, int64_t *hi) {
+  int meets = 1;
+  for (int r = 0; r < m->rows; r++) meets &= eini_row_meets(m, n, r, from[r], to[r], lo, hi);
+  for (int c = 0; c < n; c++) meets &= hi[c] > lo[c];
+  return meets;
+}
+
+// The index ranges of statement s, which defines the tensor, that the box [from, to) meets.
+static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
+                           int64_t *lo, int64_t *hi) {
+  for (int c = 0; c < s->nfree; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  return eini_box_narrow(&s->out_map, s->nfree, from, to, lo, hi);
+}
+
+// Counts the tuples of a coordinate's indices with from <= sum of coef * index < to: those after
 // index c (-1: all) in the order of their coefficients, the largest first. In a coordinate that is
 // one-to-one few values of an index are partly inside with the indices after it.
 static double eini_count_row(const eini_stmt *s, int r, int c, const int64_t *lo,
@@ -23773,15 +23881,9 @@ static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int 
 
 // Piece of index c at a place is place / stride[c] % cut[c]; returns the number of tasks.
 static int64_t eini_way_strides(const eini_dform *f, int64_t way, int64_t *stride) {
-  const int64_t *cut = f->ways.cut + way * f->s->nindex;
-  int64_t tasks = 1;
-  for (int c = 0; c < f->s->nindex; c++) stride[c] = 1;
-  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
-    int c = f->ways.order[way * f->s->nindex + i];
-    stride[c] = tasks;
-    tasks *= cut[c];
-  }
-  return tasks;
+  const int n = f->s->nindex;
+  return eini_place_weights(n, f->ways.cut + way * n, f->ways.order + way * n,
+                            f->ways.norder[way], stride);
 }
 
 // Does the producer's index c lie, for tasks of this side, where their index i says?
@@ -23885,48 +23987,6 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Narrows the ranges of the indices that meet in output coordinate r: each by what it is at least
-// and at most with all of the others.
-static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to, int64_t *lo,
-                            int64_t *hi) {
-  const eini_map *m = &s->out_map;
-  int64_t least = 0, most = 0;
-  for (int c = 0; c < s->nfree; c++)
-    if (hi[c] <= lo[c]) return;
-  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-    int64_t k = m->term[e].coef, a = k * lo[m->term[e].index], b = k * (hi[m->term[e].index] - 1);
-    least += eini_min64(a, b);
-    most += eini_max64(a, b);
-  }
-  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-    const int c = m->term[e].index;
-    int64_t k = m->term[e].coef, a = k * lo[c], b = k * (hi[c] - 1);
-    eini_narrow_range(k, m->offset[r], from - (most - eini_max64(a, b)),
-                      to - (least - eini_min64(a, b)), &lo[c], &hi[c]);
-    if (hi[c] <= lo[c]) return;
-  }
-}
-
-// The index range of the producer's piece that the box [from, to) meets.
-static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
-                           int64_t *lo, int64_t *hi) {
-  const eini_map *m = &s->out_map;
-  int meets = 1;
-  for (int c = 0; c < s->nfree; c++) {
-    lo[c] = 0;
-    hi[c] = s->index[c].extent;
-  }
-  for (int r = 0; r < m->rows; r++) {
-    int64_t coef;
-    int c = eini_row_index(m, r, &coef);
-    if (c >= 0) eini_narrow_range(coef, m->offset[r], from[r], to[r], &lo[c], &hi[c]);
-    else if (coef == 0) meets &= m->offset[r] >= from[r] && m->offset[r] < to[r];
-    else eini_narrow_row(s, r, from[r], to[r], lo, hi);
-  }
-  for (int c = 0; c < s->nfree; c++) meets &= hi[c] > lo[c];
-  return meets;
-}
-
 // The range of index c at a place, for a way of one side.
 static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t place,
                             double *lo, double *hi) {
@@ -23946,7 +24006,7 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     return;
   }
   if (reader) {
-    eini_task_box(s, &s->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_block_hull(&s->proj[w->k], w->klo, w->khi, w->from, w->to);
     eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
   }
   *lo = (double)(reader ? w->lo : w->klo)[c];
@@ -24016,7 +24076,7 @@ static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
     const eini_stmt *s = w->x->s, *t = w->y->s;
     w->one[q] = 0;
     if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
-    eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_block_hull(&t->proj[w->k], w->klo, w->khi, w->from, w->to);
     if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
     w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
   }
@@ -24114,7 +24174,7 @@ static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double
       double found = 0;
       if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
       eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
-      eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+      eini_block_hull(&t->proj[w->k], w->klo, w->khi, w->from, w->to);
       if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
         found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
       if (!w->seconds) *cost += l->value - found;
@@ -26723,7 +26783,7 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
     const eini_dedge *d = &t->q->e[e];
     const eini_stmt *x = t->dc->node[d->x].s;
     double need, found = 0;
-    eini_task_box(s, &s->proj[d->k], t->lo, t->hi, t->from, t->to);
+    eini_block_hull(&s->proj[d->k], t->lo, t->hi, t->from, t->to);
     eini_box_ranges(x, t->from, t->to, t->nlo, t->nhi);
     need = eini_block_in_box(x, t->nlo, t->nhi, t->from, t->to, t->s0, t->s1);
     if (need > 0 && eini_lim_ranges(t, d->x, label, place, 1, t->klo, t->khi))
@@ -26757,7 +26817,7 @@ static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *
         if (j == i) before = eini_boxes_volume(u);
         if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
         if (eini_stmt_points(x, t->lo, t->hi) <= 0) continue;
-        eini_task_box(x, &x->proj[r->k], t->lo, t->hi, t->from, t->to);
+        eini_block_hull(&x->proj[r->k], t->lo, t->hi, t->from, t->to);
         eini_boxes_add(u, t->from, t->to);
       }
       in[q] += (eini_boxes_volume(u) - before) * size;
@@ -27515,6 +27575,7 @@ typedef struct eini_sim {
   const ein_decomposition *d;
   const ein_sim_desc *desc;
   eini_edges edges;
+  eini_space *space;       // [node]
   double **done;           // [node][place] when a block is complete; NULL: not, or no more, needed
   double *last;            // [node] the latest of done
   int *reader;             // [node] its last reader; -1: none
@@ -27541,21 +27602,6 @@ static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   if (*p != NULL)
     m->dc.arena.al.free_fn(*p, (size_t)n * sizeof(double), m->dc.arena.al.user);
   *p = NULL;
-}
-
-// The place of a key; the digits of indices that are not cut are 0.
-static int64_t eini_place_of(const ein_parts *p, const int64_t *key) {
-  int64_t place = 0;
-  for (int i = 0; i < p->norder; i++) place = place * p->cut[p->order[i]] + key[p->order[i]];
-  return place;
-}
-
-// The piece of an extent cut into d that holds element i.
-static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
-  int64_t q = extent / d, k = q > 0 ? eini_min64(d - 1, i / q) : d - 1;
-  while (eini_piece_start(extent, d, k) > i) k--;
-  while (eini_piece_start(extent, d, k + 1) <= i) k++;
-  return k;
 }
 
 // A message leaves a place behind those before it, and comes in behind those before it. Returns
@@ -27590,7 +27636,7 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
   double need, found = 0;
   *blocks = 0;
   eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
-  eini_task_box(t, &t->proj[e->k], m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&t->proj[e->k], m->lo, m->hi, m->from, m->to);
   if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
@@ -27619,7 +27665,7 @@ static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, in
     first /= m->khi[c] - m->klo[c];
   }
   for (int64_t i = 0; i < blocks; i++) {
-    int64_t home = eini_place_of(p, m->key);
+    int64_t home = eini_space_place(&m->space[e->x], m->key);
     for (int c = 0; c < s->nfree; c++) {
       int64_t x = s->index[c].extent;
       m->lo[c] = eini_max64(m->nlo[c], eini_piece_start(x, p->cut[c], m->key[c]));
@@ -27701,7 +27747,7 @@ static double eini_sim_work(eini_sim *m, const eini_dform *f, double *result) {
   bytes = *result * eini_element_bytes(&m->dc, s->out);
   for (int k = 0; k < s->noperand; k++) {
     if (f->again[k] || points <= 0) continue;
-    eini_task_box(s, &s->proj[k], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&s->proj[k], m->lo, m->hi, m->from, m->to);
     bytes += eini_element_bytes(&m->dc, s->operand[k]) *
              eini_box_volume(s->proj[k].rows, m->from, m->to);
   }
@@ -27738,32 +27784,20 @@ static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   }
 }
 
-// The place of partial number k of the block whose home is `place`: reduced pieces, row-major.
-static int64_t eini_sim_partner(const eini_stmt *s, const ein_parts *p, int64_t place, int64_t k) {
-  for (int c = s->nindex - 1; c >= s->nfree; c--) {
-    int64_t stride = 1;
-    if (p->cut[c] == 1) continue;
-    for (int i = p->norder - 1; p->order[i] != c; i--) stride *= p->cut[p->order[i]];
-    place += k % p->cut[c] * stride;
-    k /= p->cut[c];
-  }
-  return place;
-}
-
 // Blocks are complete where their partial results meet, in a binary tree over their numbers: the
 // right half of two goes to the left one.
 static void eini_sim_fold(eini_sim *m, int y) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
-  int64_t nagg = eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
+  const eini_space *x = &m->space[y];
   double size = (double)eini_partial_bytes(m->dc.g, s);
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
     double block = 1;
     for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
-    for (int64_t step = 1; step < nagg && block > 0; step *= 2) {
-      for (int64_t k = 0; k + step < nagg; k += 2 * step) {
-        int64_t to = eini_sim_partner(s, p, q, k), from = eini_sim_partner(s, p, q, k + step);
+    for (int64_t step = 1; step < x->nagg && block > 0; step *= 2) {
+      for (int64_t k = 0; k + step < x->nagg; k += 2 * step) {
+        int64_t to = eini_space_partner(x, q, k), from = eini_space_partner(x, q, k + step);
         double there = eini_sim_send(m, from, to, block * size, m->pending[from]);
         if (m->clock[to] > there) there = m->clock[to];
         m->pending[to] = m->clock[to] = there + block / m->dc.machine.flops;
@@ -27801,7 +27835,7 @@ static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t pl
     const ein_parts *p = &m->d->parts[r->list[i].node];
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
     if (eini_stmt_points(s, m->lo, m->hi) <= 0) continue;
-    eini_task_box(s, &s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
     eini_boxes_add(u, m->from, m->to);
   }
   return eini_boxes_volume(u) * eini_element_bytes(&m->dc, t);
@@ -27833,7 +27867,9 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   m->done = EINI_NEW(&dc->arena, double *, dc->nnode);
   m->last = EINI_NEW(&dc->arena, double, dc->nnode);
   m->reader = EINI_NEW(&dc->arena, int, dc->nnode);
-  if (dc->node == NULL || m->done == NULL || m->last == NULL || m->reader == NULL)
+  m->space = EINI_NEW(&dc->arena, eini_space, dc->nnode);
+  if (dc->node == NULL || m->space == NULL || m->done == NULL || m->last == NULL ||
+      m->reader == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode; i++) {
     const int pin = i - d->info.nstmt;
@@ -27843,6 +27879,8 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
     dc->node[i].active = EINI_NEW(&dc->arena, unsigned char, s->noperand + 1);
     if (dc->node[i].active == NULL) return EIN_ERR_NO_MEMORY;
     m->reader[i] = -1;
+    const ein_parts *p = &d->parts[i];
+    EINI_TRY(eini_space_init(&dc->arena, s, p->cut, p->order, p->norder, &m->space[i]));
     room = eini_max64(room, s->nindex + s->out_map.rows);
     for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
   }

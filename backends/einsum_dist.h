@@ -12,8 +12,8 @@
 //
 // Manual: TENSOR RELATIONS, EXECUTION, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
-//                 >>dist-api >>space >>block-plans >>states >>relation >>join >>dist-plan
-//                 >>dist-run >>dist-flow >>dist-copy >>dist-public
+//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
+//                 >>dist-flow >>dist-copy >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -288,54 +288,12 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
 #define EINSUM_DIST_IMPLEMENTATION_DONE
 
 // ================================================================================================
-// >>space  pieces, places and blocks of a cut index space
-// Takes a statement's indices, its cuts and their order; gives ranges and boxes of a task by rules.
+// >>space  blocks that meet a box, and copies of boxes
+// Takes a statement's space (section placement); gives the tasks whose blocks, or what they read,
+// may meet a box, and how many elements do.
 // ================================================================================================
 
 #define EINI_CUTS_MAX 32       // cut indices: each has two pieces or more
-
-// An index space cut for places: a statement's, or that of an input held in a partition. Its task
-// number q runs at place q.
-typedef struct eini_dist_space {
-  int nindex, nfree;
-  const int64_t *extent, *cut;  // nindex each
-  const int64_t *weight;        // nindex: what one piece more adds to the place; 0: not cut
-  int ncut, index[EINI_CUTS_MAX];  // the cut indices
-  int64_t ntask, nagg;          // tasks; those that share a block of the output
-  const eini_map *map;          // from indices to coordinates of the tensor it defines
-  int separable;                // 1: every index occurs in at most one coordinate
-} eini_dist_space;
-
-static int64_t eini_dist_digit(const eini_dist_space *x, int64_t place, int i) {
-  return x->cut[i] > 1 ? place / x->weight[i] % x->cut[i] : 0;
-}
-
-// The task's ranges of all indices.
-static void eini_dist_range(const eini_dist_space *x, int64_t place, int64_t *lo, int64_t *hi) {
-  for (int i = 0; i < x->nindex; i++) {
-    int64_t k = eini_dist_digit(x, place, i);
-    lo[i] = eini_piece_start(x->extent[i], x->cut[i], k);
-    hi[i] = eini_piece_start(x->extent[i], x->cut[i], k + 1);
-  }
-}
-
-// Number of the partial result a task computes: the pieces of cut reduced indices, row-major.
-static int64_t eini_dist_partial(const eini_dist_space *x, int64_t place) {
-  int64_t n = 0;
-  for (int i = x->nfree; i < x->nindex; i++)
-    if (x->cut[i] > 1) n = n * x->cut[i] + eini_dist_digit(x, place, i);
-  return n;
-}
-
-// The place of partial number k of the block at `place`.
-static int64_t eini_dist_partner(const eini_dist_space *x, int64_t place, int64_t k) {
-  for (int i = x->nindex - 1; i >= x->nfree; i--) {
-    if (x->cut[i] <= 1) continue;
-    place += (k % x->cut[i] - eini_dist_digit(x, place, i)) * x->weight[i];
-    k /= x->cut[i];
-  }
-  return place;
-}
 
 // The first operand that reads what operand k reads: the same tensor by the same projection.
 static int eini_dist_first(const eini_stmt *s, int k) {
@@ -346,118 +304,38 @@ static int eini_dist_first(const eini_stmt *s, int k) {
 
 // ---- which blocks meet a box ----
 
-// coef * i for lo <= i < hi, coef > 0.
-typedef struct eini_dist_term {
-  int64_t coef, lo, hi;
-} eini_dist_term;
-
-// How many sums of base and the terms lie in [from, to). The first term that can make a sum leave
-// the interval is walked; whole runs of values inside count at once.
-static int64_t eini_dist_row_count(const eini_dist_term *t, int n, int64_t base, int64_t from,
-                                   int64_t to) {
-  int64_t least = 0, most = 0, all = 1, count;
-  if (n == 0) return base >= from && base < to;
-  for (int k = 1; k < n; k++) {
-    least += t[k].coef * t[k].lo;
-    most += t[k].coef * (t[k].hi - 1);
-    all *= t[k].hi - t[k].lo;
-  }
-  int64_t a = eini_max64(t->lo, eini_ceil_div(from - base - most, t->coef));
-  int64_t b = eini_min64(t->hi, eini_ceil_div(to - base - least, t->coef));
-  int64_t p = eini_max64(a, eini_ceil_div(from - base - least, t->coef));
-  int64_t q = eini_min64(b, eini_ceil_div(to - base - most, t->coef));
-  if (q < p) q = p = b;
-  count = (q - p) * all;
-  for (int64_t i = a; i < b; i++) {
-    if (i == p) i = q;
-    if (i < b) count += eini_dist_row_count(t + 1, n - 1, base + t->coef * i, from, to);
-  }
-  return count;
-}
-
-// The terms of coordinate r, the largest first; returns their number.
-static int eini_dist_terms(const eini_dist_space *x, int r, const int64_t *lo, const int64_t *hi,
-                           eini_dist_term *t) {
-  int n = 0;
-  for (int e = x->map->first[r]; e < x->map->first[r + 1]; e++) {
-    const int i = x->map->term[e].index;
-    int64_t c = x->map->term[e].coef;
-    int k = n++;
-    for (; k > 0 && t[k - 1].coef < eini_abs64(c); k--) t[k] = t[k - 1];
-    t[k].coef = eini_abs64(c);
-    t[k].lo = c > 0 ? lo[i] : 1 - hi[i];
-    t[k].hi = c > 0 ? hi[i] : 1 - lo[i];
-  }
-  return n;
-}
-
 // Buffers of one thread, nindex or rank long.
 typedef struct eini_dist_room {
   int64_t *lo, *hi, *from, *to;        // of the task at hand
   int64_t *blo, *bhi, *bfrom, *bto;    // of a block
   int64_t *len, *box, *dst, *src;      // extents and strides of what is copied
-  eini_dist_term *term;
+  int64_t *s0, *s1;                    // scratch, twice as long
 } eini_dist_room;
 
-#define EINI_ROOM 12
+#define EINI_ROOM 16
 
 // p: EINI_ROOM * n integers.
 static void eini_dist_room_carve(int64_t *p, int64_t n, eini_dist_room *m) {
-  int64_t **part[EINI_ROOM];
+  int64_t **part[14];
   part[0] = &m->lo, part[1] = &m->hi, part[2] = &m->from, part[3] = &m->to;
   part[4] = &m->blo, part[5] = &m->bhi, part[6] = &m->bfrom, part[7] = &m->bto;
   part[8] = &m->len, part[9] = &m->box, part[10] = &m->dst, part[11] = &m->src;
-  for (int k = 0; k < EINI_ROOM; k++) *part[k] = p + k * n;
+  part[12] = &m->s0, part[13] = &m->s1;
+  for (int k = 0; k < 14; k++) *part[k] = p + (k < 13 ? k : 14) * n;
 }
 
 static int eini_dist_room_init(eini_arena *a, int64_t n, eini_dist_room *m) {
   int64_t *p = EINI_NEW(a, int64_t, EINI_ROOM * n);
-  m->term = EINI_NEW(a, eini_dist_term, n);
-  if (p == NULL || m->term == NULL) return 0;
+  if (p == NULL) return 0;
   eini_dist_room_carve(p, n, m);
   return 1;
 }
 
-// Coordinate r of a point of the index space.
-static int64_t eini_dist_coordinate(const eini_map *m, int r, const int64_t *at) {
-  int64_t y = m->offset[r];
-  for (int e = m->first[r]; e < m->first[r + 1]; e++) y += m->term[e].coef * at[m->term[e].index];
-  return y;
-}
-
-// Elements of the block at `place` in a box, point by point.
-static int64_t eini_dist_walk(const eini_dist_space *x, const int64_t *from, const int64_t *to,
-                              eini_dist_room *m) {
-  int64_t count = 0, *at = m->bfrom;
-  for (int i = 0; i < x->nfree; i++) {
-    at[i] = m->blo[i];
-    if (m->bhi[i] <= m->blo[i]) return 0;
-  }
-  for (int i = 0; i >= 0;) {
-    int inside = 1;
-    for (int r = 0; r < x->map->rows && inside; r++) {
-      int64_t y = eini_dist_coordinate(x->map, r, at);
-      inside = y >= from[r] && y < to[r];
-    }
-    count += inside;
-    for (i = x->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
-  }
-  return count;
-}
-
 // How many elements of the block at `place` lie in a box.
-static int64_t eini_dist_overlap(const eini_dist_space *x, int64_t place, const int64_t *from,
+static int64_t eini_dist_overlap(const eini_space *x, int64_t place, const int64_t *from,
                                  const int64_t *to, eini_dist_room *m) {
-  int64_t n = 1;
-  eini_dist_range(x, place, m->blo, m->bhi);
-  for (int i = 0; i < x->nfree; i++)
-    if (m->bhi[i] <= m->blo[i]) return 0;
-  if (!x->separable) return eini_dist_walk(x, from, to, m);
-  for (int r = 0; r < x->map->rows && n > 0; r++) {
-    int k = eini_dist_terms(x, r, m->blo, m->bhi, m->term);
-    n *= eini_dist_row_count(m->term, k, x->map->offset[r], from[r], to[r]);
-  }
-  return n;
+  eini_space_ranges(x, place, m->blo, m->bhi);
+  return (int64_t)eini_block_in_box(x->s, m->blo, m->bhi, from, to, m->s0, m->s1);
 }
 
 // The tasks of a space that may touch a box, one after another.
@@ -466,55 +344,53 @@ typedef struct eini_dist_near {
   int64_t lo[EINI_CUTS_MAX], hi[EINI_CUTS_MAX], at[EINI_CUTS_MAX];  // their pieces
 } eini_dist_near;
 
-// The pieces [*lo, *hi) of cut index i from which row r of a map may reach the box.
-static void eini_dist_row_pieces(const eini_dist_space *x, const eini_map *m, int r, int i,
-                                 int64_t from, int64_t to, int64_t *lo, int64_t *hi) {
-  int64_t c = eini_map_coef(m, r, i), least = m->offset[r], most = least;
-  int64_t first = *hi, end = *lo;
-  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-    const int j = m->term[e].index;
-    int64_t k = j == i ? 0 : m->term[e].coef * (x->extent[j] - 1);
-    if (k < 0) least += k;
-    else most += k;
+// The pieces from which row r of a map may reach [from, to), into w. What a task reads is a hull:
+// between the points that it needs there are others.
+static int eini_dist_row_pieces(const eini_space *x, const eini_map *m, int n, int r, int64_t from,
+                                int64_t to, eini_dist_room *room, eini_dist_near *w) {
+  int64_t *lo = room->s0, *hi = room->s1, gap = 0;
+  for (int i = 0; i < n; i++) {
+    lo[i] = 0;
+    hi[i] = x->s->index[i].extent;
+    if (hi[i] == 0) return 0;
   }
-  for (int64_t k = *lo; k < *hi; k++) {
-    int64_t a = c * eini_piece_start(x->extent[i], x->cut[i], k);
-    int64_t b = c * (eini_piece_start(x->extent[i], x->cut[i], k + 1) - 1);
-    if (eini_max64(a, b) + most < from || eini_min64(a, b) + least >= to) continue;
-    first = eini_min64(first, k);
-    end = k + 1;
-  }
-  *lo = first;
-  *hi = end;
-}
-
-// Begins with the first task whose image under the map m may meet a box; 0 when there is none. Cut
-// indices from n on keep piece 0.
-static int eini_dist_near_begin(const eini_dist_space *x, const eini_map *m, int n,
-                                const int64_t *from, const int64_t *to, eini_dist_near *w) {
-  w->n = 0;
-  if (eini_block_volume(m->rows, from, to) == 0) return 0;
-  for (int k = 0; k < x->ncut; k++) {
-    int i = x->index[k], at = w->n;
-    if (i >= n) continue;
-    w->index[at] = i;
-    w->lo[at] = 0;
-    w->hi[at] = x->cut[i];
-    for (int r = 0; r < m->rows; r++) {
-      if (eini_map_coef(m, r, i) == 0) continue;
-      eini_dist_row_pieces(x, m, r, i, from[r], to[r], &w->lo[at], &w->hi[at]);
-      if (w->lo[at] >= w->hi[at]) return 0;
-    }
-    w->at[at] = w->lo[at];
-    w->n++;
+  for (int e = m->first[r]; e < m->first[r + 1]; e++)
+    if (hi[m->term[e].index] > 1) gap = eini_max64(gap, eini_abs64(m->term[e].coef) - 1);
+  if (!eini_row_meets(m, n, r, from - gap, to + gap, lo, hi)) return 0;
+  for (int k = 0; k < w->n; k++) {
+    int i = w->index[k];
+    int64_t extent = x->s->index[i].extent;
+    if (hi[i] <= lo[i]) return 0;
+    w->lo[k] = eini_max64(w->lo[k], eini_piece_of(extent, x->cut[i], lo[i]));
+    w->hi[k] = eini_min64(w->hi[k], eini_piece_of(extent, x->cut[i], hi[i] - 1) + 1);
+    if (w->lo[k] >= w->hi[k]) return 0;
   }
   return 1;
 }
 
-// The same of blocks: homes are the tasks whose reduced indices have piece 0.
-static int eini_dist_near_first(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+// Begins with the first task whose image under the map m may meet a box; 0 when there is none. Cut
+// indices from n on keep piece 0.
+static int eini_dist_near_begin(const eini_space *x, const eini_map *m, int n,
+                                const int64_t *from, const int64_t *to, eini_dist_room *room,
                                 eini_dist_near *w) {
-  return eini_dist_near_begin(x, x->map, x->nfree, from, to, w);
+  w->n = 0;
+  if (eini_zrange_empty(m->rows, from, to)) return 0;
+  for (int k = x->norder - 1; k >= 0; k--) {
+    if (x->order[k] >= n) continue;
+    w->index[w->n] = x->order[k];
+    w->lo[w->n] = 0;
+    w->hi[w->n++] = x->cut[x->order[k]];
+  }
+  for (int r = 0; r < m->rows; r++)
+    if (!eini_dist_row_pieces(x, m, n, r, from[r], to[r], room, w)) return 0;
+  for (int k = 0; k < w->n; k++) w->at[k] = w->lo[k];
+  return 1;
+}
+
+// The same of blocks: homes are the tasks whose reduced indices have piece 0.
+static int eini_dist_near_first(const eini_space *x, const int64_t *from, const int64_t *to,
+                                eini_dist_room *room, eini_dist_near *w) {
+  return eini_dist_near_begin(x, &x->s->out_map, x->s->nfree, from, to, room, w);
 }
 
 static int eini_dist_near_next(eini_dist_near *w) {
@@ -526,7 +402,7 @@ static int eini_dist_near_next(eini_dist_near *w) {
 }
 
 // The place of the task at hand.
-static int64_t eini_dist_near_place(const eini_dist_space *x, const eini_dist_near *w) {
+static int64_t eini_dist_near_place(const eini_space *x, const eini_dist_near *w) {
   int64_t place = 0;
   for (int k = 0; k < w->n; k++) place += w->at[k] * x->weight[w->index[k]];
   return place;
@@ -1154,7 +1030,7 @@ typedef struct eini_rel_join {
   ein_block_fn fn;
   void *user;
   ein_relation *out;
-  eini_dist_space space;
+  eini_space space;
   eini_arena arena, boxes;      // what lives for the join, and for one block
   eini_dist_plans plans;
   int64_t *lo, *len, *hi;       // nindex
@@ -1169,24 +1045,15 @@ typedef struct eini_rel_join {
 // The statement's index space under cut, row-major over all cut indices.
 static ein_status eini_rel_space(eini_rel_join *j, const int64_t *cut) {
   const eini_stmt *s = j->s;
-  int64_t *extent = EINI_NEW(&j->arena, int64_t, s->nindex);
-  int64_t *weight = EINI_NEW(&j->arena, int64_t, s->nindex), n = 1;
-  if (extent == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = s->nindex - 1; i >= 0; i--) {
-    extent[i] = s->index[i].extent;
-    weight[i] = n;
-    if (cut[i] < 1 || cut[i] > eini_max64(extent[i], 1)) return EIN_ERR_SHAPE;
+  int *order = EINI_NEW(&j->arena, int, s->nindex), norder = 0;
+  int64_t n = 1;
+  if (order == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) {
+    if (cut[i] < 1 || cut[i] > eini_max64(s->index[i].extent, 1)) return EIN_ERR_SHAPE;
     if (eini_mul_overflow(n, cut[i], &n) || n > INT32_MAX) return EIN_ERR_TOO_LARGE;
+    if (cut[i] > 1) order[norder++] = i;
   }
-  j->space.nindex = s->nindex;
-  j->space.nfree = s->nfree;
-  j->space.extent = extent;
-  j->space.cut = cut;
-  j->space.weight = weight;
-  j->space.ntask = n;
-  j->space.nagg = 1;
-  for (int i = s->nfree; i < s->nindex; i++) j->space.nagg *= cut[i];
-  return EIN_OK;
+  return eini_space_init(&j->arena, s, cut, order, norder, &j->space);
 }
 
 static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
@@ -1334,10 +1201,10 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
 static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
   const eini_stmt *s = j->s;
   int64_t b = 0;
-  eini_dist_range(&j->space, q, j->lo, j->hi);
+  eini_space_ranges(&j->space, q, j->lo, j->hi);
   for (int i = 0; i < s->nindex; i++) {
     j->len[i] = j->hi[i] - j->lo[i];
-    b = b * j->space.cut[i] + eini_dist_digit(&j->space, q, i);
+    b = b * j->space.cut[i] + eini_space_piece(&j->space, q, i);
   }
   for (int k = 0; k < s->noperand; k++) {
     int first = eini_dist_first(s, k);
@@ -1561,7 +1428,7 @@ typedef struct eini_dist_tensor {
 
 typedef struct eini_dist_stmt {
   const eini_stmt *s;
-  eini_dist_space space;
+  eini_space space;
   int64_t *plan;            // of each task; merges: into this partial result, and the last one
   int64_t *merge, *last;
   const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
@@ -1651,31 +1518,13 @@ static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const 
 
 // The statement's space; p NULL: nothing is cut.
 static ein_status eini_dist_space_init(eini_arena *a, const eini_stmt *s, const ein_parts *p,
-                                       eini_dist_space *x) {
-  int n = s->nindex;
-  int64_t *extent = EINI_NEW(a, int64_t, n), *cut = EINI_NEW(a, int64_t, n);
-  int64_t *weight = EINI_NEW(a, int64_t, n);
-  if (extent == NULL || cut == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
-  x->nindex = n;
-  x->nfree = s->nfree;
-  x->extent = extent;
-  x->cut = cut;
-  x->weight = weight;
-  x->map = &s->out_map;
-  x->ntask = x->nagg = x->separable = 1;
-  for (int i = 0; i < n; i++) {
-    extent[i] = s->index[i].extent;
-    cut[i] = p == NULL ? 1 : p->cut[i];
-    if (i >= s->nfree) x->nagg *= cut[i];
-    if (i < s->nfree && eini_map_uses(&s->out_map, i) > 1 && extent[i] > 1) x->separable = 0;
-  }
-  for (int j = p == NULL ? -1 : p->norder - 1; j >= 0; j--) {
-    int i = p->order[j];
-    weight[i] = x->ntask;
-    x->ntask *= cut[i];
-    x->index[x->ncut++] = i;
-  }
-  return EIN_OK;
+                                       eini_space *x) {
+  int64_t *cut = EINI_NEW(a, int64_t, s->nindex);
+  int norder = p == NULL ? 0 : p->norder, *order = EINI_NEW(a, int, norder);
+  if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) cut[i] = p == NULL ? 1 : p->cut[i];
+  for (int j = 0; j < norder; j++) order[j] = p->order[j];
+  return eini_space_init(a, s, cut, order, norder, x);
 }
 
 // ---- tensors ----
@@ -1759,9 +1608,9 @@ static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
 // The box operand k of the task at `place` reads, in m->from and m->to; 0: it reads nothing, not
 // even a scalar, since its index space is empty.
 static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
-  eini_dist_range(&e->space, place, m->lo, m->hi);
+  eini_space_ranges(&e->space, place, m->lo, m->hi);
   eini_block_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
-  return !eini_zrange_empty(e->space.nindex, m->lo, m->hi);
+  return !eini_zrange_empty(e->s->nindex, m->lo, m->hi);
 }
 
 // What operand k of the task at `place` reads from blocks homed elsewhere.
@@ -1773,8 +1622,8 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
   if (t->ndefine == 0 || eini_dist_first(e->s, k) < k) return;
   if (!eini_dist_box(e, place, k, m)) return;
   for (int u = 0; u < t->ndefine; u++) {
-    const eini_dist_space *x = &d->stmt[t->define[u]].space;
-    int more = eini_dist_near_first(x, m->from, m->to, &w);
+    const eini_space *x = &d->stmt[t->define[u]].space;
+    int more = eini_dist_near_first(x, m->from, m->to, m, &w);
     for (; more; more = eini_dist_near_next(&w)) {
       int64_t home = eini_dist_near_place(x, &w);
       int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
@@ -1785,9 +1634,9 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
 }
 
 // Elements of the block the task at `place` computes, by its free indices.
-static int64_t eini_dist_elements(const eini_dist_space *x, int64_t place, eini_dist_room *m) {
-  eini_dist_range(x, place, m->lo, m->hi);
-  return eini_block_volume(x->nfree, m->lo, m->hi);
+static int64_t eini_dist_elements(const eini_space *x, int64_t place, eini_dist_room *m) {
+  eini_space_ranges(x, place, m->lo, m->hi);
+  return (int64_t)eini_box_volume(x->s->nfree, m->lo, m->hi);
 }
 
 // What a task reads, its merges aside.
@@ -1848,13 +1697,13 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
                                        const int64_t **stride, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
   const eini_stmt *s = e->s;
-  const eini_dist_space *x = &e->space;
+  const eini_space *x = &e->space;
   const eini_tensor *out = &d->g->tensor[s->out];
   eini_dist_job job;
-  int64_t nkey = s->nindex + 2, part = eini_dist_partial(x, q);
+  int64_t nkey = s->nindex + 2, part = eini_space_partial(x, q);
   int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
   memset(&job, 0, sizeof job);
-  eini_dist_range(x, q, m->lo, m->hi);
+  eini_space_ranges(x, q, m->lo, m->hi);
   for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
   for (int o = 0; o < s->noperand; o++) {
     const eini_dist_tensor *t = &d->tensor[s->operand[o]];
@@ -1924,7 +1773,7 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
     most = eini_max64(most, block);
     eini_dist_task_bytes(d, e, q, m, &e->fetched[q], &e->messages);
     e->bytes += e->fetched[q];
-    if (eini_dist_partial(&e->space, q) > 0 && block > 0) {
+    if (eini_space_partial(&e->space, q) > 0 && block > 0) {
       e->bytes += block * size;
       e->messages++;
     }
@@ -2041,8 +1890,8 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
         if (!eini_dist_box(e, q, o, m)) continue;
         if (t->define[0] < d->nstmt && d->stmt[t->define[0]].s->rest == EIN_REST_ZERO) ++*n;
         for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
-          const eini_dist_space *x = &d->stmt[t->define[u]].space;
-          int more = eini_dist_near_first(x, m->from, m->to, &w);
+          const eini_space *x = &d->stmt[t->define[u]].space;
+          int more = eini_dist_near_first(x, m->from, m->to, m, &w);
           for (; more; more = eini_dist_near_next(&w))
             *n += eini_dist_overlap(x, eini_dist_near_place(x, &w), m->from, m->to, m) > 0;
         }
@@ -2078,7 +1927,7 @@ static ein_status eini_dist_held(ein_dist *d, eini_dist_room *m) {
     if (x->ndefine == 0 && info.inputs == EIN_INPUTS_OUTSIDE) continue;
     EINI_TRY(eini_boxes_init(&d->arena, d->g->tensor[t].rank, &boxes));
     for (int64_t q = 0; q < d->fabric.places; q++) {
-      const eini_dist_space *pin = x->ndefine > 0 ? &d->stmt[x->define[0]].space : NULL;
+      const eini_space *pin = x->ndefine > 0 ? &d->stmt[x->define[0]].space : NULL;
       if (pin == NULL) eini_dist_input(d, t, q, &boxes, m, &d->peak[q]);
       else if (q < pin->ntask)
         d->peak[q] += eini_dist_elements(pin, q, m) *
@@ -2102,7 +1951,7 @@ static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
       const eini_dist_stmt *e = &d->stmt[k];
       const eini_dist_tensor *t = &d->tensor[e->s->out];
       if (q >= e->space.ntask) continue;
-      int64_t block = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
+      int64_t block = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
       int64_t bytes = block * e->wide;
       change[k] += e->fetched[q];
       change[k + 1] -= e->fetched[q];
@@ -2185,7 +2034,6 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
   for (int i = 0; i < d->width; i++) {
     int64_t *room = (int64_t *)(void *)eini_dist_carve(mem, &n, EINI_ROOM * (int64_t)d->rank,
                                                         sizeof(int64_t));
-    char *term = eini_dist_carve(mem, &n, d->rank, sizeof(eini_dist_term));
     char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
     char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
     char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
@@ -2193,7 +2041,6 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
     eini_dist_room_carve(room, d->rank, &w->room);
-    w->room.term = (eini_dist_term *)(void *)term;
     w->param = (ein_scalar *)(void *)param;
     w->in = (const void **)(void *)in;
     w->places = (int64_t *)(void *)places;
@@ -2220,7 +2067,7 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
 
 // The hull of the block the task at `place` computes, in m->from and m->to.
 static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
-  eini_dist_range(&e->space, place, m->lo, m->hi);
+  eini_space_ranges(&e->space, place, m->lo, m->hi);
   for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
     m->lo[i] = 0;
     m->hi[i] = 1;
@@ -2275,8 +2122,8 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
                                     int64_t q) {
   const eini_dist_stmt *e = &x->d->stmt[k];
   eini_dist_room *m = &w->room;
-  int n = 0, own = e->space.nagg == 1 || (e->direct && eini_dist_partial(&e->space, q) == 0);
-  eini_dist_range(&e->space, q, m->lo, m->hi);
+  int n = 0, own = e->space.nagg == 1 || (e->direct && eini_space_partial(&e->space, q) == 0);
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
     if (eini_dist_first(e->s, o) < o) continue;
@@ -2308,7 +2155,7 @@ static char *eini_dist_block_first(const eini_dist_exec *x, const eini_dist_stmt
                                    eini_dist_room *m, int64_t *stride) {
   const eini_map *map = &e->s->out_map;
   const int64_t *step = x->d->tensor[e->s->out].stride;
-  eini_dist_range(&e->space, q, m->lo, m->hi);
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
   for (int i = 0; i < e->s->nfree; i++) stride[i] = 0;
   for (int r = 0; r < map->rows; r++) {
     m->from[r] = map->offset[r];
@@ -2327,8 +2174,8 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
                                   int level, int64_t *bytes) {
   const eini_dist_stmt *e = &x->d->stmt[k];
   eini_dist_room *m = &w->room;
-  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
-  int64_t from = eini_dist_partner(&e->space, q, part + step);
+  int64_t part = eini_space_partial(&e->space, q), step = (int64_t)1 << level;
+  int64_t from = eini_space_partner(&e->space, q, part + step);
   int last = part == 0 && 2 * step >= e->space.nagg;
   *bytes = eini_dist_elements(&e->space, q, m) * e->wide;
   if (e->folder != NULL) {
@@ -2398,7 +2245,7 @@ static ein_status eini_dist_serial(eini_dist_exec *x) {
   const ein_dist *d = x->d;
   int64_t bytes, messages;
   for (int k = 0; k < d->nstmt; k++) {
-    const eini_dist_space *s = &d->stmt[k].space;
+    const eini_space *s = &d->stmt[k].space;
     if (d->stmt[k].s->rest == EIN_REST_ZERO)
       EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &bytes, &messages));
     for (int64_t q = 0; q < s->ntask; q++) {
@@ -2407,7 +2254,7 @@ static ein_status eini_dist_serial(eini_dist_exec *x) {
     }
     for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
       for (int64_t q = 0; q < s->ntask; q++) {
-        int64_t part = eini_dist_partial(s, q), step = (int64_t)1 << level;
+        int64_t part = eini_space_partial(s, q), step = (int64_t)1 << level;
         if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
         EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &bytes, &messages));
         eini_dist_count(x, k, bytes, messages);
@@ -2482,13 +2329,14 @@ static int eini_flow_take(eini_dist_exec *x, int worker, int *stmt, int64_t *pla
 static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
                                  int r, int o) {
   const eini_dist_stmt *e = &x->d->stmt[r];
-  const eini_dist_space *block = &x->d->stmt[k].space;
+  const eini_space *block = &x->d->stmt[k].space;
   eini_dist_room *m = &w->room;
   eini_dist_near near;
   int64_t n = 0;
   if (e->s->operand[o] != x->d->stmt[k].s->out || eini_dist_first(e->s, o) < o) return 0;
   eini_dist_block_hull(&x->d->stmt[k], q, m);
-  int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, &near);
+  int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, m,
+                                  &near);
   for (; more; more = eini_dist_near_next(&near)) {
     int64_t place = eini_dist_near_place(&e->space, &near);
     if (!eini_dist_box(e, place, o, m)) continue;
@@ -2517,11 +2365,11 @@ static void eini_flow_block_done(eini_dist_exec *x, int worker, int k, int64_t q
 // the block is complete.
 static int eini_flow_arrive(eini_dist_exec *x, int k, int64_t q, int level) {
   const eini_dist_stmt *e = &x->d->stmt[k];
-  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
+  int64_t part = eini_space_partial(&e->space, q), step = (int64_t)1 << level;
   for (; step < e->space.nagg; level++, step *= 2) {
     int64_t left = part & ~(2 * step - 1);
     if (left + step >= e->space.nagg) continue;  // alone at this level
-    q = eini_dist_partner(&e->space, q, left);
+    q = eini_space_partner(&e->space, q, left);
     eini_dist_task *t = &x->task[e->first + q];
     if (t->arrived >> level & 1) eini_flow_ready(x, k, q, level);
     t->arrived |= (uint32_t)1 << level;
@@ -2563,14 +2411,14 @@ static void eini_flow_zeros_done(eini_dist_exec *x, int worker, int k) {
 // Everything that follows from a job that is done.
 static void eini_flow_finish(eini_dist_exec *x, int worker, int k, int64_t q, int level) {
   struct eini_dist_flow *f = x->flow;
-  const eini_dist_space *s = &x->d->stmt[k].space;
+  const eini_space *s = &x->d->stmt[k].space;
   int whole = level != EINI_DIST_ZERO && s->nagg == 1;
   if (!whole && level != EINI_DIST_ZERO) {
     pthread_mutex_lock(&f->lock);
     whole = eini_flow_arrive(x, k, q, level + 1);
     pthread_mutex_unlock(&f->lock);
   }
-  if (whole) eini_flow_block_done(x, worker, k, eini_dist_partner(s, q, 0));
+  if (whole) eini_flow_block_done(x, worker, k, eini_space_partner(s, q, 0));
   pthread_mutex_lock(&f->lock);
   if (level == EINI_DIST_ZERO) eini_flow_zeros_done(x, worker, k);
   eini_flow_stmt_done(x, k);
@@ -2678,74 +2526,63 @@ typedef struct eini_dist_end {
 } eini_dist_end;
 
 // Is every coordinate one index, and every index one coordinate?
-static int eini_dist_is_box(const eini_dist_space *x) {
-  for (int r = 0; r < x->map->rows; r++)
-    if (eini_map_terms(x->map, r) > 1) return 0;
-  for (int i = 0; i < x->nfree; i++)
-    if (eini_map_uses(x->map, i) > 1) return 0;
-  return 1;
-}
-
-// The ranges [a, b) of the free indices whose elements lie in a box; 0: none do.
-static int eini_dist_inside(const eini_dist_space *x, const int64_t *from, const int64_t *to,
-                            int64_t *a, int64_t *b) {
-  for (int r = 0; r < x->map->rows; r++) {
-    int64_t base = x->map->offset[r], c;
-    const int i = eini_row_index(x->map, r, &c);
-    if (i < 0) {
-      if (base < from[r] || base >= to[r]) return 0;
-      continue;
-    }
-    int64_t lo = c > 0 ? eini_ceil_div(from[r] - base, c) : -eini_ceil_div(to[r] - base, -c) + 1;
-    int64_t hi = c > 0 ? eini_ceil_div(to[r] - base, c) : 1 - eini_ceil_div(from[r] - base, -c);
-    a[i] = eini_max64(a[i], lo);
-    b[i] = eini_min64(b[i], hi);
-  }
-  for (int i = 0; i < x->nfree; i++)
-    if (a[i] >= b[i]) return 0;
+static int eini_dist_is_box(const eini_space *x) {
+  const eini_map *map = &x->s->out_map;
+  for (int r = 0; r < map->rows; r++)
+    if (eini_map_terms(map, r) > 1) return 0;
+  for (int i = 0; i < x->s->nfree; i++)
+    if (eini_map_uses(map, i) > 1) return 0;
   return 1;
 }
 
 // Strides of one side by free indices, and the address of the point a.
-static char *eini_dist_end_at(const eini_dist_space *x, const eini_dist_end *e, size_t size,
+static char *eini_dist_end_at(const eini_space *x, const eini_dist_end *e, size_t size,
                               const int64_t *from, const int64_t *lo, const int64_t *hi,
                               const int64_t *a, const int64_t *b, int64_t *stride) {
   int64_t at = 0, n = 1;
-  for (int i = x->nfree - 1; i >= 0 && e->kind != EINI_AT_BOX; i--) {
+  for (int i = x->s->nfree - 1; i >= 0 && e->kind != EINI_AT_BOX; i--) {
     stride[i] = n;
     n *= e->kind == EINI_AT_BLOCK ? hi[i] - lo[i] : b[i] - a[i];
     if (e->kind == EINI_AT_BLOCK) at += (a[i] - lo[i]) * stride[i];
   }
   if (e->kind == EINI_AT_BOX) {
-    for (int i = 0; i < x->nfree; i++) stride[i] = 0;
-    for (int r = 0; r < x->map->rows; r++) {
-      at += (x->map->offset[r] - from[r]) * e->stride[r];
-      for (int k = x->map->first[r]; k < x->map->first[r + 1]; k++) {
-        int64_t s = x->map->term[k].coef * e->stride[r];
-        stride[x->map->term[k].index] += s;
-        at += s * a[x->map->term[k].index];
+    const eini_map *m = &x->s->out_map;
+    for (int i = 0; i < x->s->nfree; i++) stride[i] = 0;
+    for (int r = 0; r < m->rows; r++) {
+      at += (m->offset[r] - from[r]) * e->stride[r];
+      for (int k = m->first[r]; k < m->first[r + 1]; k++) {
+        int64_t s = m->term[k].coef * e->stride[r];
+        stride[m->term[k].index] += s;
+        at += s * a[m->term[k].index];
       }
     }
   }
   return e->data + at * (int64_t)size;
 }
 
+// Coordinate r of a point of the index space.
+static int64_t eini_dist_coordinate(const eini_map *m, int r, const int64_t *at) {
+  int64_t y = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) y += m->term[e].coef * at[m->term[e].index];
+  return y;
+}
+
 // Point by point, where coordinates are sums of indices.
-static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+static void eini_dist_move_points(const eini_space *x, const int64_t *from, const int64_t *to,
                                   size_t size, const eini_dist_end *dst, const eini_dist_end *src,
                                   eini_dist_room *m) {
   int64_t *at = m->bfrom, count = 0;
-  for (int i = 0; i < x->nfree; i++) at[i] = m->blo[i];
+  for (int i = 0; i < x->s->nfree; i++) at[i] = m->blo[i];
   for (int i = 0; i >= 0;) {
     int64_t block = 0, dbox = 0, sbox = 0;
     int inside = 1;
-    for (int r = 0; r < x->map->rows && inside; r++) {
-      int64_t y = eini_dist_coordinate(x->map, r, at);
+    for (int r = 0; r < x->s->out_map.rows && inside; r++) {
+      int64_t y = eini_dist_coordinate(&x->s->out_map, r, at);
       inside = y >= from[r] && y < to[r];
       if (dst->kind == EINI_AT_BOX) dbox += (y - from[r]) * dst->stride[r];
       if (src->kind == EINI_AT_BOX) sbox += (y - from[r]) * src->stride[r];
     }
-    for (int c = 0; c < x->nfree; c++)
+    for (int c = 0; c < x->s->nfree; c++)
       block = block * (m->bhi[c] - m->blo[c]) + at[c] - m->blo[c];
     if (inside) {
       int64_t d = dst->kind == EINI_AT_BLOCK ? block : dst->kind == EINI_AT_BOX ? dbox : count;
@@ -2753,29 +2590,29 @@ static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from,
       memcpy(dst->data + d * (int64_t)size, src->data + s * (int64_t)size, size);
       count++;
     }
-    for (i = x->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
+    for (i = x->s->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
   }
 }
 
 // Moves the elements of the block at `place` that lie in a box.
-static void eini_dist_move(const eini_dist_space *x, int64_t place, const int64_t *from,
+static void eini_dist_move(const eini_space *x, int64_t place, const int64_t *from,
                            const int64_t *to, size_t size, const eini_dist_end *dst,
                            const eini_dist_end *src, eini_dist_room *m) {
-  eini_dist_range(x, place, m->blo, m->bhi);
-  if (eini_zrange_empty(x->nfree, m->blo, m->bhi)) return;
+  eini_space_ranges(x, place, m->blo, m->bhi);
+  if (eini_zrange_empty(x->s->nfree, m->blo, m->bhi)) return;
   if (!eini_dist_is_box(x)) {
     eini_dist_move_points(x, from, to, size, dst, src, m);
     return;
   }
-  for (int i = 0; i < x->nfree; i++) {
+  for (int i = 0; i < x->s->nfree; i++) {
     m->bfrom[i] = m->blo[i];
     m->bto[i] = m->bhi[i];
   }
-  if (!eini_dist_inside(x, from, to, m->bfrom, m->bto)) return;
+  if (!eini_box_narrow(&x->s->out_map, x->s->nfree, from, to, m->bfrom, m->bto)) return;
   char *pd = eini_dist_end_at(x, dst, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
   char *ps = eini_dist_end_at(x, src, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
-  for (int i = 0; i < x->nfree; i++) m->bto[i] -= m->bfrom[i];
-  eini_dist_copy(x->nfree, m->bto, pd, m->dst, ps, m->src, size);
+  for (int i = 0; i < x->s->nfree; i++) m->bto[i] -= m->bfrom[i];
+  eini_dist_copy(x->s->nfree, m->bto, pd, m->dst, ps, m->src, size);
 }
 
 // ---- the transfers of a statement, in an order all places know ----
@@ -2804,9 +2641,9 @@ static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t pla
     if (x->ndefine == 0 || eini_dist_first(e->s, o) < o || !eini_dist_box(e, place, o, m)) continue;
     t.operand = o;
     for (int u = 0; u < x->ndefine; u++) {
-      const eini_dist_space *from = &d->stmt[x->define[u]].space;
+      const eini_space *from = &d->stmt[x->define[u]].space;
       t.define = x->define[u];
-      int more = eini_dist_near_first(from, m->from, m->to, &w);
+      int more = eini_dist_near_first(from, m->from, m->to, m, &w);
       for (; more; more = eini_dist_near_next(&w)) {
         t.home = eini_dist_near_place(from, &w);
         t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
@@ -2832,7 +2669,7 @@ static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, i
   int t = e->s->operand[o];
   if (d->tensor[t].ndefine == 0 || eini_dist_first(e->s, o) < o) return 0;
   eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
-  return eini_dist_pad(eini_block_volume(d->g->tensor[t].rank, m->from, m->to) *
+  return eini_dist_pad((int64_t)eini_box_volume(d->g->tensor[t].rank, m->from, m->to) *
                        (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
 }
 
@@ -2862,7 +2699,7 @@ static void eini_dist_sizes_at(const ein_dist *d, int k, int64_t q, const eini_d
   size[3] = z->in[(int64_t)k * d->fabric.places + q];
   size[4] = z->out[(int64_t)k * d->fabric.places + q];
   if (q >= e->space.ntask) return;
-  int64_t n = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
+  int64_t n = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
   int64_t wide = n * e->wide;
   if (part == 0)
     size[0] = eini_dist_pad(n * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype));
@@ -3071,13 +2908,13 @@ static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   const ein_dist *d = b->x->d;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
   eini_dist_room *m = &b->w->room;
-  int n = 0, own = eini_dist_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
+  int n = 0, own = eini_space_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
   b->in[q] = 0;
   eini_mail_operands(b, q);
   EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
   for (int o = 0; o < e->s->noperand; o++)
     if (eini_dist_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
-  eini_dist_range(&e->space, q, m->lo, m->hi);
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(d, e, b->w);
   return eini_dist_execute_block(
       b->x, b->w, e, q, eini_mail_at(b, own ? d->copies->block : d->copies->partial, b->stmt, q));
@@ -3087,12 +2924,12 @@ static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
   const ein_dist *d = b->x->d;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
   const eini_dist_copies *c = d->copies;
-  int first = eini_dist_partial(&e->space, q) == 0;
+  int first = eini_space_partial(&e->space, q) == 0;
   int last = first && (int64_t)2 << level >= e->space.nagg;
   b->w->in[0] = eini_mail_at(b, first && e->direct ? c->block : c->partial, b->stmt, q);
   if (e->folder != NULL) {
     eini_dist_room *m = &b->w->room;
-    eini_dist_range(&e->space, q, m->lo, m->hi);
+    eini_space_ranges(&e->space, q, m->lo, m->hi);
     for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
     eini_dist_dense(e->s->nfree, m->len, m->dst);
     eini_dist_states_join(b->x, b->w, e, q, eini_mail_at(b, c->partial, b->stmt, q),
@@ -3128,17 +2965,17 @@ static void eini_mail_job(eini_dist_mail *b, int64_t q, int level) {
 static ein_status eini_mail_level(eini_dist_mail *b, int level) {
   const ein_dist *d = b->x->d;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
-  const eini_dist_space *x = &e->space;
+  const eini_space *x = &e->space;
   const int64_t step = (int64_t)1 << level;
   for (int turn = 0; turn < 2; turn++) {
     for (int64_t q = 0; q < x->ntask; q++) {
-      int64_t part = eini_dist_partial(x, q);
+      int64_t part = eini_space_partial(x, q);
       if (part % (2 * step) != 0 || part + step >= x->nagg) continue;
       if (turn > 0) {
         if (eini_dist_driven(d, q)) eini_mail_job(b, q, level);
         continue;
       }
-      int64_t from = eini_dist_partner(x, q, part + step);
+      int64_t from = eini_space_partner(x, q, part + step);
       int64_t bytes = eini_dist_elements(x, q, &b->w->room) *
                       e->wide;
       char *dst = eini_dist_driven(d, q) ? eini_mail_at(b, d->copies->merged, b->stmt, q) : NULL;
@@ -3160,7 +2997,7 @@ static void eini_mail_output(eini_dist_mail *b) {
   if (t->role != EIN_ROLE_OUTPUT) return;
   if (e->s->rest == EIN_REST_ZERO) eini_dist_zero(b->x, e->s->out, m);
   for (int64_t q = 0; q < e->space.ntask; q++) {
-    if (!eini_dist_driven(d, q) || eini_dist_partial(&e->space, q) != 0) continue;
+    if (!eini_dist_driven(d, q) || eini_space_partial(&e->space, q) != 0) continue;
     for (int r = 0; r < t->rank; r++) {
       m->from[r] = 0;
       m->to[r] = t->shape[r];
@@ -3175,7 +3012,7 @@ static void eini_mail_output(eini_dist_mail *b) {
 
 static ein_status eini_mail_stmt(eini_dist_mail *b, int k) {
   const ein_dist *d = b->x->d;
-  const eini_dist_space *x = &d->stmt[k].space;
+  const eini_space *x = &d->stmt[k].space;
   b->stmt = k;
   memset(b->in, 0, (size_t)d->fabric.places * sizeof *b->in);
   memset(b->out, 0, (size_t)d->fabric.places * sizeof *b->out);

@@ -7,10 +7,10 @@
 
 // ---- hulls ----
 
-// The smallest box [from, to) that holds the image of index ranges; empty without points.
+// The smallest box [from, to) that holds the image of index ranges; without points it is empty.
+// Every access was proved to stay inside a tensor, so nothing wraps.
 EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, const int64_t *hi,
                                         int64_t *from, int64_t *to) {
-  // Every access was proved to stay inside a tensor, so nothing wraps.
   const int empty = eini_zrange_empty(m->cols, lo, hi);
   for (int r = 0; r < m->rows; r++) {
     from[r] = to[r] = m->offset[r];
@@ -22,12 +22,6 @@ EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, co
     }
     to[r] += !empty;
   }
-}
-
-EINI_UNUSED static int64_t eini_block_volume(int rank, const int64_t *from, const int64_t *to) {
-  int64_t n = 1;
-  for (int r = 0; r < rank; r++) n *= eini_max64(to[r] - from[r], 0);
-  return n;
 }
 
 // ---- origins ----

@@ -208,15 +208,9 @@ static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int 
 
 // Piece of index c at a place is place / stride[c] % cut[c]; returns the number of tasks.
 static int64_t eini_way_strides(const eini_dform *f, int64_t way, int64_t *stride) {
-  const int64_t *cut = f->ways.cut + way * f->s->nindex;
-  int64_t tasks = 1;
-  for (int c = 0; c < f->s->nindex; c++) stride[c] = 1;
-  for (int i = f->ways.norder[way] - 1; i >= 0; i--) {
-    int c = f->ways.order[way * f->s->nindex + i];
-    stride[c] = tasks;
-    tasks *= cut[c];
-  }
-  return tasks;
+  const int n = f->s->nindex;
+  return eini_place_weights(n, f->ways.cut + way * n, f->ways.order + way * n,
+                            f->ways.norder[way], stride);
 }
 
 // Does the producer's index c lie, for tasks of this side, where their index i says?
@@ -320,48 +314,6 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Narrows the ranges of the indices that meet in output coordinate r: each by what it is at least
-// and at most with all of the others.
-static void eini_narrow_row(const eini_stmt *s, int r, int64_t from, int64_t to, int64_t *lo,
-                            int64_t *hi) {
-  const eini_map *m = &s->out_map;
-  int64_t least = 0, most = 0;
-  for (int c = 0; c < s->nfree; c++)
-    if (hi[c] <= lo[c]) return;
-  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-    int64_t k = m->term[e].coef, a = k * lo[m->term[e].index], b = k * (hi[m->term[e].index] - 1);
-    least += eini_min64(a, b);
-    most += eini_max64(a, b);
-  }
-  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-    const int c = m->term[e].index;
-    int64_t k = m->term[e].coef, a = k * lo[c], b = k * (hi[c] - 1);
-    eini_narrow_range(k, m->offset[r], from - (most - eini_max64(a, b)),
-                      to - (least - eini_min64(a, b)), &lo[c], &hi[c]);
-    if (hi[c] <= lo[c]) return;
-  }
-}
-
-// The index range of the producer's piece that the box [from, to) meets.
-static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
-                           int64_t *lo, int64_t *hi) {
-  const eini_map *m = &s->out_map;
-  int meets = 1;
-  for (int c = 0; c < s->nfree; c++) {
-    lo[c] = 0;
-    hi[c] = s->index[c].extent;
-  }
-  for (int r = 0; r < m->rows; r++) {
-    int64_t coef;
-    int c = eini_row_index(m, r, &coef);
-    if (c >= 0) eini_narrow_range(coef, m->offset[r], from[r], to[r], &lo[c], &hi[c]);
-    else if (coef == 0) meets &= m->offset[r] >= from[r] && m->offset[r] < to[r];
-    else eini_narrow_row(s, r, from[r], to[r], lo, hi);
-  }
-  for (int c = 0; c < s->nfree; c++) meets &= hi[c] > lo[c];
-  return meets;
-}
-
 // The range of index c at a place, for a way of one side.
 static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t place,
                             double *lo, double *hi) {
@@ -381,7 +333,7 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     return;
   }
   if (reader) {
-    eini_task_box(s, &s->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_block_hull(&s->proj[w->k], w->klo, w->khi, w->from, w->to);
     eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
   }
   *lo = (double)(reader ? w->lo : w->klo)[c];
@@ -451,7 +403,7 @@ static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
     const eini_stmt *s = w->x->s, *t = w->y->s;
     w->one[q] = 0;
     if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
-    eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_block_hull(&t->proj[w->k], w->klo, w->khi, w->from, w->to);
     if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
     w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
   }
@@ -549,7 +501,7 @@ static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double
       double found = 0;
       if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
       eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
-      eini_task_box(t, &t->proj[w->k], w->klo, w->khi, w->from, w->to);
+      eini_block_hull(&t->proj[w->k], w->klo, w->khi, w->from, w->to);
       if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
         found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
       if (!w->seconds) *cost += l->value - found;

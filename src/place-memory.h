@@ -78,7 +78,7 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
     const eini_dedge *d = &t->q->e[e];
     const eini_stmt *x = t->dc->node[d->x].s;
     double need, found = 0;
-    eini_task_box(s, &s->proj[d->k], t->lo, t->hi, t->from, t->to);
+    eini_block_hull(&s->proj[d->k], t->lo, t->hi, t->from, t->to);
     eini_box_ranges(x, t->from, t->to, t->nlo, t->nhi);
     need = eini_block_in_box(x, t->nlo, t->nhi, t->from, t->to, t->s0, t->s1);
     if (need > 0 && eini_lim_ranges(t, d->x, label, place, 1, t->klo, t->khi))
@@ -112,7 +112,7 @@ static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *
         if (j == i) before = eini_boxes_volume(u);
         if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
         if (eini_stmt_points(x, t->lo, t->hi) <= 0) continue;
-        eini_task_box(x, &x->proj[r->k], t->lo, t->hi, t->from, t->to);
+        eini_block_hull(&x->proj[r->k], t->lo, t->hi, t->from, t->to);
         eini_boxes_add(u, t->from, t->to);
       }
       in[q] += (eini_boxes_volume(u) - before) * size;

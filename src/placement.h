@@ -9,6 +9,26 @@ static int64_t eini_piece_start(int64_t extent, int64_t d, int64_t k) {
   return k * (extent / d) + k * (extent % d) / d;
 }
 
+// The piece of an extent cut into d that holds element i.
+static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
+  int64_t q = extent / d, k = q > 0 ? eini_min64(d - 1, i / q) : d - 1;
+  while (eini_piece_start(extent, d, k) > i) k--;
+  while (eini_piece_start(extent, d, k + 1) <= i) k++;
+  return k;
+}
+
+// What one piece more of every index adds to the place of a task; returns the number of tasks.
+static int64_t eini_place_weights(int nindex, const int64_t *cut, const int *order, int norder,
+                                  int64_t *weight) {
+  int64_t tasks = 1;
+  for (int c = 0; c < nindex; c++) weight[c] = 1;
+  for (int i = norder - 1; i >= 0; i--) {
+    weight[order[i]] = tasks;
+    tasks *= cut[order[i]];
+  }
+  return tasks;
+}
+
 // Index ranges of the task at a place. 0: there is none; home: nor if its reduced digits are not 0.
 static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *order, int norder,
                             int64_t place, int home, int64_t *lo, int64_t *hi) {
@@ -27,21 +47,63 @@ static int eini_task_ranges(const eini_stmt *s, const int64_t *cut, const int *o
   return place == 0;
 }
 
-// The hull of what a map reaches from index ranges, coordinate by coordinate: [from, to).
-static void eini_task_box(const eini_stmt *s, const eini_map *m, const int64_t *lo,
-                          const int64_t *hi, int64_t *from, int64_t *to) {
-  int empty = 0;
-  for (int c = 0; c < s->nindex; c++) empty |= hi[c] <= lo[c];
-  for (int r = 0; r < m->rows; r++) {
-    from[r] = to[r] = m->offset[r];
-    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
-      int64_t k = m->term[e].coef, x = k * lo[m->term[e].index];
-      int64_t y = k * (hi[m->term[e].index] - 1);
-      from[r] += eini_min64(x, y);
-      to[r] += eini_max64(x, y);
-    }
-    to[r] += !empty;
+// A statement cut for places, or an input held in a partition, as a statement that copies it: task
+// number q runs at place q.
+typedef struct eini_space {
+  const eini_stmt *s;
+  const int64_t *cut;      // nindex
+  const int *order;        // cut indices, most significant digit first
+  int norder;
+  int64_t *weight;         // nindex, see eini_place_weights
+  int64_t ntask, nagg;     // tasks; those that share a block of the output
+} eini_space;
+
+static ein_status eini_space_init(eini_arena *a, const eini_stmt *s, const int64_t *cut,
+                                  const int *order, int norder, eini_space *x) {
+  x->s = s;
+  x->cut = cut;
+  x->order = order;
+  x->norder = norder;
+  x->weight = EINI_NEW(a, int64_t, s->nindex);
+  if (x->weight == NULL) return EIN_ERR_NO_MEMORY;
+  x->ntask = eini_place_weights(s->nindex, cut, order, norder, x->weight);
+  x->nagg = eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  return EIN_OK;
+}
+
+// The place of a task's pieces.
+static int64_t eini_space_place(const eini_space *x, const int64_t *piece) {
+  int64_t place = 0;
+  for (int i = 0; i < x->norder; i++) place += piece[x->order[i]] * x->weight[x->order[i]];
+  return place;
+}
+
+static int64_t eini_space_piece(const eini_space *x, int64_t place, int c) {
+  return x->cut[c] > 1 ? place / x->weight[c] % x->cut[c] : 0;
+}
+
+// The task's ranges of all indices.
+EINI_UNUSED static void eini_space_ranges(const eini_space *x, int64_t place, int64_t *lo,
+                                          int64_t *hi) {
+  eini_task_ranges(x->s, x->cut, x->order, x->norder, place, 0, lo, hi);
+}
+
+// The number of the partial result a task computes: the pieces of cut reduced indices, row-major.
+EINI_UNUSED static int64_t eini_space_partial(const eini_space *x, int64_t place) {
+  int64_t n = 0;
+  for (int c = x->s->nfree; c < x->s->nindex; c++)
+    if (x->cut[c] > 1) n = n * x->cut[c] + eini_space_piece(x, place, c);
+  return n;
+}
+
+// The place of partial number k of the block at `place`.
+static int64_t eini_space_partner(const eini_space *x, int64_t place, int64_t k) {
+  for (int c = x->s->nindex - 1; c >= x->s->nfree; c--) {
+    if (x->cut[c] <= 1) continue;
+    place += (k % x->cut[c] - eini_space_piece(x, place, c)) * x->weight[c];
+    k /= x->cut[c];
   }
+  return place;
 }
 
 static double eini_stmt_points(const eini_stmt *s, const int64_t *lo, const int64_t *hi) {
@@ -64,7 +126,59 @@ static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_
   *hi = eini_min64(*hi, eini_floor_div(b, coef) + 1);
 }
 
-// Counts the tuples of coordinate r's indices with from <= sum of coef * index < to: those after
+// Narrows the ranges of the first n indices that meet in row r of a map: each by what it is with
+// the least and the most of all others. No other index is in the row.
+static void eini_narrow_row(const eini_map *m, int n, int r, int64_t from, int64_t to, int64_t *lo,
+                            int64_t *hi) {
+  int64_t least = 0, most = 0;
+  for (int c = 0; c < n; c++)
+    if (hi[c] <= lo[c]) return;
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    int64_t k = m->term[e].coef, a = k * lo[m->term[e].index], b = k * (hi[m->term[e].index] - 1);
+    least += eini_min64(a, b);
+    most += eini_max64(a, b);
+  }
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int c = m->term[e].index;
+    int64_t k = m->term[e].coef, a = k * lo[c], b = k * (hi[c] - 1);
+    eini_narrow_range(k, m->offset[r], from - (most - eini_max64(a, b)),
+                      to - (least - eini_min64(a, b)), &lo[c], &hi[c]);
+    if (hi[c] <= lo[c]) return;
+  }
+}
+
+// Narrows ranges of the first n indices to those from which row r of a map may meet [from, to): to
+// no others where the row has one of them. 0: it does not meet.
+static int eini_row_meets(const eini_map *m, int n, int r, int64_t from, int64_t to, int64_t *lo,
+                          int64_t *hi) {
+  int64_t coef;
+  int c = eini_row_index(m, r, &coef);
+  if (c >= 0) eini_narrow_range(coef, m->offset[r], from, to, &lo[c], &hi[c]);
+  else if (coef == 0) return m->offset[r] >= from && m->offset[r] < to;
+  else eini_narrow_row(m, n, r, from, to, lo, hi);
+  return 1;
+}
+
+// The same for all rows.
+static int eini_box_narrow(const eini_map *m, int n, const int64_t *from, const int64_t *to,
+                           int64_t *lo, int64_t *hi) {
+  int meets = 1;
+  for (int r = 0; r < m->rows; r++) meets &= eini_row_meets(m, n, r, from[r], to[r], lo, hi);
+  for (int c = 0; c < n; c++) meets &= hi[c] > lo[c];
+  return meets;
+}
+
+// The index ranges of statement s, which defines the tensor, that the box [from, to) meets.
+static int eini_box_ranges(const eini_stmt *s, const int64_t *from, const int64_t *to,
+                           int64_t *lo, int64_t *hi) {
+  for (int c = 0; c < s->nfree; c++) {
+    lo[c] = 0;
+    hi[c] = s->index[c].extent;
+  }
+  return eini_box_narrow(&s->out_map, s->nfree, from, to, lo, hi);
+}
+
+// Counts the tuples of a coordinate's indices with from <= sum of coef * index < to: those after
 // index c (-1: all) in the order of their coefficients, the largest first. In a coordinate that is
 // one-to-one few values of an index are partly inside with the indices after it.
 static double eini_count_row(const eini_stmt *s, int r, int c, const int64_t *lo,

@@ -11,6 +11,7 @@ typedef struct eini_sim {
   const ein_decomposition *d;
   const ein_sim_desc *desc;
   eini_edges edges;
+  eini_space *space;       // [node]
   double **done;           // [node][place] when a block is complete; NULL: not, or no more, needed
   double *last;            // [node] the latest of done
   int *reader;             // [node] its last reader; -1: none
@@ -37,21 +38,6 @@ static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   if (*p != NULL)
     m->dc.arena.al.free_fn(*p, (size_t)n * sizeof(double), m->dc.arena.al.user);
   *p = NULL;
-}
-
-// The place of a key; the digits of indices that are not cut are 0.
-static int64_t eini_place_of(const ein_parts *p, const int64_t *key) {
-  int64_t place = 0;
-  for (int i = 0; i < p->norder; i++) place = place * p->cut[p->order[i]] + key[p->order[i]];
-  return place;
-}
-
-// The piece of an extent cut into d that holds element i.
-static int64_t eini_piece_of(int64_t extent, int64_t d, int64_t i) {
-  int64_t q = extent / d, k = q > 0 ? eini_min64(d - 1, i / q) : d - 1;
-  while (eini_piece_start(extent, d, k) > i) k--;
-  while (eini_piece_start(extent, d, k + 1) <= i) k++;
-  return k;
 }
 
 // A message leaves a place behind those before it, and comes in behind those before it. Returns
@@ -86,7 +72,7 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
   double need, found = 0;
   *blocks = 0;
   eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
-  eini_task_box(t, &t->proj[e->k], m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&t->proj[e->k], m->lo, m->hi, m->from, m->to);
   if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
@@ -115,7 +101,7 @@ static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, in
     first /= m->khi[c] - m->klo[c];
   }
   for (int64_t i = 0; i < blocks; i++) {
-    int64_t home = eini_place_of(p, m->key);
+    int64_t home = eini_space_place(&m->space[e->x], m->key);
     for (int c = 0; c < s->nfree; c++) {
       int64_t x = s->index[c].extent;
       m->lo[c] = eini_max64(m->nlo[c], eini_piece_start(x, p->cut[c], m->key[c]));
@@ -197,7 +183,7 @@ static double eini_sim_work(eini_sim *m, const eini_dform *f, double *result) {
   bytes = *result * eini_element_bytes(&m->dc, s->out);
   for (int k = 0; k < s->noperand; k++) {
     if (f->again[k] || points <= 0) continue;
-    eini_task_box(s, &s->proj[k], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&s->proj[k], m->lo, m->hi, m->from, m->to);
     bytes += eini_element_bytes(&m->dc, s->operand[k]) *
              eini_box_volume(s->proj[k].rows, m->from, m->to);
   }
@@ -234,32 +220,20 @@ static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   }
 }
 
-// The place of partial number k of the block whose home is `place`: reduced pieces, row-major.
-static int64_t eini_sim_partner(const eini_stmt *s, const ein_parts *p, int64_t place, int64_t k) {
-  for (int c = s->nindex - 1; c >= s->nfree; c--) {
-    int64_t stride = 1;
-    if (p->cut[c] == 1) continue;
-    for (int i = p->norder - 1; p->order[i] != c; i--) stride *= p->cut[p->order[i]];
-    place += k % p->cut[c] * stride;
-    k /= p->cut[c];
-  }
-  return place;
-}
-
 // Blocks are complete where their partial results meet, in a binary tree over their numbers: the
 // right half of two goes to the left one.
 static void eini_sim_fold(eini_sim *m, int y) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
-  int64_t nagg = eini_tasks(p->cut + s->nfree, s->nindex - s->nfree);
+  const eini_space *x = &m->space[y];
   double size = (double)eini_partial_bytes(m->dc.g, s);
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
     double block = 1;
     for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
-    for (int64_t step = 1; step < nagg && block > 0; step *= 2) {
-      for (int64_t k = 0; k + step < nagg; k += 2 * step) {
-        int64_t to = eini_sim_partner(s, p, q, k), from = eini_sim_partner(s, p, q, k + step);
+    for (int64_t step = 1; step < x->nagg && block > 0; step *= 2) {
+      for (int64_t k = 0; k + step < x->nagg; k += 2 * step) {
+        int64_t to = eini_space_partner(x, q, k), from = eini_space_partner(x, q, k + step);
         double there = eini_sim_send(m, from, to, block * size, m->pending[from]);
         if (m->clock[to] > there) there = m->clock[to];
         m->pending[to] = m->clock[to] = there + block / m->dc.machine.flops;
@@ -297,7 +271,7 @@ static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t pl
     const ein_parts *p = &m->d->parts[r->list[i].node];
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
     if (eini_stmt_points(s, m->lo, m->hi) <= 0) continue;
-    eini_task_box(s, &s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
     eini_boxes_add(u, m->from, m->to);
   }
   return eini_boxes_volume(u) * eini_element_bytes(&m->dc, t);
@@ -329,7 +303,9 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   m->done = EINI_NEW(&dc->arena, double *, dc->nnode);
   m->last = EINI_NEW(&dc->arena, double, dc->nnode);
   m->reader = EINI_NEW(&dc->arena, int, dc->nnode);
-  if (dc->node == NULL || m->done == NULL || m->last == NULL || m->reader == NULL)
+  m->space = EINI_NEW(&dc->arena, eini_space, dc->nnode);
+  if (dc->node == NULL || m->space == NULL || m->done == NULL || m->last == NULL ||
+      m->reader == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode; i++) {
     const int pin = i - d->info.nstmt;
@@ -339,6 +315,8 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
     dc->node[i].active = EINI_NEW(&dc->arena, unsigned char, s->noperand + 1);
     if (dc->node[i].active == NULL) return EIN_ERR_NO_MEMORY;
     m->reader[i] = -1;
+    const ein_parts *p = &d->parts[i];
+    EINI_TRY(eini_space_init(&dc->arena, s, p->cut, p->order, p->norder, &m->space[i]));
     room = eini_max64(room, s->nindex + s->out_map.rows);
     for (int k = 0; k < s->noperand; k++) room = eini_max64(room, s->nindex + s->proj[k].rows);
   }

@@ -26,74 +26,63 @@ typedef struct eini_dist_end {
 } eini_dist_end;
 
 // Is every coordinate one index, and every index one coordinate?
-static int eini_dist_is_box(const eini_dist_space *x) {
-  for (int r = 0; r < x->map->rows; r++)
-    if (eini_map_terms(x->map, r) > 1) return 0;
-  for (int i = 0; i < x->nfree; i++)
-    if (eini_map_uses(x->map, i) > 1) return 0;
-  return 1;
-}
-
-// The ranges [a, b) of the free indices whose elements lie in a box; 0: none do.
-static int eini_dist_inside(const eini_dist_space *x, const int64_t *from, const int64_t *to,
-                            int64_t *a, int64_t *b) {
-  for (int r = 0; r < x->map->rows; r++) {
-    int64_t base = x->map->offset[r], c;
-    const int i = eini_row_index(x->map, r, &c);
-    if (i < 0) {
-      if (base < from[r] || base >= to[r]) return 0;
-      continue;
-    }
-    int64_t lo = c > 0 ? eini_ceil_div(from[r] - base, c) : -eini_ceil_div(to[r] - base, -c) + 1;
-    int64_t hi = c > 0 ? eini_ceil_div(to[r] - base, c) : 1 - eini_ceil_div(from[r] - base, -c);
-    a[i] = eini_max64(a[i], lo);
-    b[i] = eini_min64(b[i], hi);
-  }
-  for (int i = 0; i < x->nfree; i++)
-    if (a[i] >= b[i]) return 0;
+static int eini_dist_is_box(const eini_space *x) {
+  const eini_map *map = &x->s->out_map;
+  for (int r = 0; r < map->rows; r++)
+    if (eini_map_terms(map, r) > 1) return 0;
+  for (int i = 0; i < x->s->nfree; i++)
+    if (eini_map_uses(map, i) > 1) return 0;
   return 1;
 }
 
 // Strides of one side by free indices, and the address of the point a.
-static char *eini_dist_end_at(const eini_dist_space *x, const eini_dist_end *e, size_t size,
+static char *eini_dist_end_at(const eini_space *x, const eini_dist_end *e, size_t size,
                               const int64_t *from, const int64_t *lo, const int64_t *hi,
                               const int64_t *a, const int64_t *b, int64_t *stride) {
   int64_t at = 0, n = 1;
-  for (int i = x->nfree - 1; i >= 0 && e->kind != EINI_AT_BOX; i--) {
+  for (int i = x->s->nfree - 1; i >= 0 && e->kind != EINI_AT_BOX; i--) {
     stride[i] = n;
     n *= e->kind == EINI_AT_BLOCK ? hi[i] - lo[i] : b[i] - a[i];
     if (e->kind == EINI_AT_BLOCK) at += (a[i] - lo[i]) * stride[i];
   }
   if (e->kind == EINI_AT_BOX) {
-    for (int i = 0; i < x->nfree; i++) stride[i] = 0;
-    for (int r = 0; r < x->map->rows; r++) {
-      at += (x->map->offset[r] - from[r]) * e->stride[r];
-      for (int k = x->map->first[r]; k < x->map->first[r + 1]; k++) {
-        int64_t s = x->map->term[k].coef * e->stride[r];
-        stride[x->map->term[k].index] += s;
-        at += s * a[x->map->term[k].index];
+    const eini_map *m = &x->s->out_map;
+    for (int i = 0; i < x->s->nfree; i++) stride[i] = 0;
+    for (int r = 0; r < m->rows; r++) {
+      at += (m->offset[r] - from[r]) * e->stride[r];
+      for (int k = m->first[r]; k < m->first[r + 1]; k++) {
+        int64_t s = m->term[k].coef * e->stride[r];
+        stride[m->term[k].index] += s;
+        at += s * a[m->term[k].index];
       }
     }
   }
   return e->data + at * (int64_t)size;
 }
 
+// Coordinate r of a point of the index space.
+static int64_t eini_dist_coordinate(const eini_map *m, int r, const int64_t *at) {
+  int64_t y = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) y += m->term[e].coef * at[m->term[e].index];
+  return y;
+}
+
 // Point by point, where coordinates are sums of indices.
-static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from, const int64_t *to,
+static void eini_dist_move_points(const eini_space *x, const int64_t *from, const int64_t *to,
                                   size_t size, const eini_dist_end *dst, const eini_dist_end *src,
                                   eini_dist_room *m) {
   int64_t *at = m->bfrom, count = 0;
-  for (int i = 0; i < x->nfree; i++) at[i] = m->blo[i];
+  for (int i = 0; i < x->s->nfree; i++) at[i] = m->blo[i];
   for (int i = 0; i >= 0;) {
     int64_t block = 0, dbox = 0, sbox = 0;
     int inside = 1;
-    for (int r = 0; r < x->map->rows && inside; r++) {
-      int64_t y = eini_dist_coordinate(x->map, r, at);
+    for (int r = 0; r < x->s->out_map.rows && inside; r++) {
+      int64_t y = eini_dist_coordinate(&x->s->out_map, r, at);
       inside = y >= from[r] && y < to[r];
       if (dst->kind == EINI_AT_BOX) dbox += (y - from[r]) * dst->stride[r];
       if (src->kind == EINI_AT_BOX) sbox += (y - from[r]) * src->stride[r];
     }
-    for (int c = 0; c < x->nfree; c++)
+    for (int c = 0; c < x->s->nfree; c++)
       block = block * (m->bhi[c] - m->blo[c]) + at[c] - m->blo[c];
     if (inside) {
       int64_t d = dst->kind == EINI_AT_BLOCK ? block : dst->kind == EINI_AT_BOX ? dbox : count;
@@ -101,29 +90,29 @@ static void eini_dist_move_points(const eini_dist_space *x, const int64_t *from,
       memcpy(dst->data + d * (int64_t)size, src->data + s * (int64_t)size, size);
       count++;
     }
-    for (i = x->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
+    for (i = x->s->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
   }
 }
 
 // Moves the elements of the block at `place` that lie in a box.
-static void eini_dist_move(const eini_dist_space *x, int64_t place, const int64_t *from,
+static void eini_dist_move(const eini_space *x, int64_t place, const int64_t *from,
                            const int64_t *to, size_t size, const eini_dist_end *dst,
                            const eini_dist_end *src, eini_dist_room *m) {
-  eini_dist_range(x, place, m->blo, m->bhi);
-  if (eini_zrange_empty(x->nfree, m->blo, m->bhi)) return;
+  eini_space_ranges(x, place, m->blo, m->bhi);
+  if (eini_zrange_empty(x->s->nfree, m->blo, m->bhi)) return;
   if (!eini_dist_is_box(x)) {
     eini_dist_move_points(x, from, to, size, dst, src, m);
     return;
   }
-  for (int i = 0; i < x->nfree; i++) {
+  for (int i = 0; i < x->s->nfree; i++) {
     m->bfrom[i] = m->blo[i];
     m->bto[i] = m->bhi[i];
   }
-  if (!eini_dist_inside(x, from, to, m->bfrom, m->bto)) return;
+  if (!eini_box_narrow(&x->s->out_map, x->s->nfree, from, to, m->bfrom, m->bto)) return;
   char *pd = eini_dist_end_at(x, dst, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
   char *ps = eini_dist_end_at(x, src, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
-  for (int i = 0; i < x->nfree; i++) m->bto[i] -= m->bfrom[i];
-  eini_dist_copy(x->nfree, m->bto, pd, m->dst, ps, m->src, size);
+  for (int i = 0; i < x->s->nfree; i++) m->bto[i] -= m->bfrom[i];
+  eini_dist_copy(x->s->nfree, m->bto, pd, m->dst, ps, m->src, size);
 }
 
 // ---- the transfers of a statement, in an order all places know ----
@@ -152,9 +141,9 @@ static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t pla
     if (x->ndefine == 0 || eini_dist_first(e->s, o) < o || !eini_dist_box(e, place, o, m)) continue;
     t.operand = o;
     for (int u = 0; u < x->ndefine; u++) {
-      const eini_dist_space *from = &d->stmt[x->define[u]].space;
+      const eini_space *from = &d->stmt[x->define[u]].space;
       t.define = x->define[u];
-      int more = eini_dist_near_first(from, m->from, m->to, &w);
+      int more = eini_dist_near_first(from, m->from, m->to, m, &w);
       for (; more; more = eini_dist_near_next(&w)) {
         t.home = eini_dist_near_place(from, &w);
         t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
@@ -180,7 +169,7 @@ static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, i
   int t = e->s->operand[o];
   if (d->tensor[t].ndefine == 0 || eini_dist_first(e->s, o) < o) return 0;
   eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
-  return eini_dist_pad(eini_block_volume(d->g->tensor[t].rank, m->from, m->to) *
+  return eini_dist_pad((int64_t)eini_box_volume(d->g->tensor[t].rank, m->from, m->to) *
                        (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
 }
 
@@ -210,7 +199,7 @@ static void eini_dist_sizes_at(const ein_dist *d, int k, int64_t q, const eini_d
   size[3] = z->in[(int64_t)k * d->fabric.places + q];
   size[4] = z->out[(int64_t)k * d->fabric.places + q];
   if (q >= e->space.ntask) return;
-  int64_t n = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
+  int64_t n = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
   int64_t wide = n * e->wide;
   if (part == 0)
     size[0] = eini_dist_pad(n * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype));
@@ -419,13 +408,13 @@ static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   const ein_dist *d = b->x->d;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
   eini_dist_room *m = &b->w->room;
-  int n = 0, own = eini_dist_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
+  int n = 0, own = eini_space_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
   b->in[q] = 0;
   eini_mail_operands(b, q);
   EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
   for (int o = 0; o < e->s->noperand; o++)
     if (eini_dist_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
-  eini_dist_range(&e->space, q, m->lo, m->hi);
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(d, e, b->w);
   return eini_dist_execute_block(
       b->x, b->w, e, q, eini_mail_at(b, own ? d->copies->block : d->copies->partial, b->stmt, q));
@@ -435,12 +424,12 @@ static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
   const ein_dist *d = b->x->d;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
   const eini_dist_copies *c = d->copies;
-  int first = eini_dist_partial(&e->space, q) == 0;
+  int first = eini_space_partial(&e->space, q) == 0;
   int last = first && (int64_t)2 << level >= e->space.nagg;
   b->w->in[0] = eini_mail_at(b, first && e->direct ? c->block : c->partial, b->stmt, q);
   if (e->folder != NULL) {
     eini_dist_room *m = &b->w->room;
-    eini_dist_range(&e->space, q, m->lo, m->hi);
+    eini_space_ranges(&e->space, q, m->lo, m->hi);
     for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
     eini_dist_dense(e->s->nfree, m->len, m->dst);
     eini_dist_states_join(b->x, b->w, e, q, eini_mail_at(b, c->partial, b->stmt, q),
@@ -476,17 +465,17 @@ static void eini_mail_job(eini_dist_mail *b, int64_t q, int level) {
 static ein_status eini_mail_level(eini_dist_mail *b, int level) {
   const ein_dist *d = b->x->d;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
-  const eini_dist_space *x = &e->space;
+  const eini_space *x = &e->space;
   const int64_t step = (int64_t)1 << level;
   for (int turn = 0; turn < 2; turn++) {
     for (int64_t q = 0; q < x->ntask; q++) {
-      int64_t part = eini_dist_partial(x, q);
+      int64_t part = eini_space_partial(x, q);
       if (part % (2 * step) != 0 || part + step >= x->nagg) continue;
       if (turn > 0) {
         if (eini_dist_driven(d, q)) eini_mail_job(b, q, level);
         continue;
       }
-      int64_t from = eini_dist_partner(x, q, part + step);
+      int64_t from = eini_space_partner(x, q, part + step);
       int64_t bytes = eini_dist_elements(x, q, &b->w->room) *
                       e->wide;
       char *dst = eini_dist_driven(d, q) ? eini_mail_at(b, d->copies->merged, b->stmt, q) : NULL;
@@ -508,7 +497,7 @@ static void eini_mail_output(eini_dist_mail *b) {
   if (t->role != EIN_ROLE_OUTPUT) return;
   if (e->s->rest == EIN_REST_ZERO) eini_dist_zero(b->x, e->s->out, m);
   for (int64_t q = 0; q < e->space.ntask; q++) {
-    if (!eini_dist_driven(d, q) || eini_dist_partial(&e->space, q) != 0) continue;
+    if (!eini_dist_driven(d, q) || eini_space_partial(&e->space, q) != 0) continue;
     for (int r = 0; r < t->rank; r++) {
       m->from[r] = 0;
       m->to[r] = t->shape[r];
@@ -523,7 +512,7 @@ static void eini_mail_output(eini_dist_mail *b) {
 
 static ein_status eini_mail_stmt(eini_dist_mail *b, int k) {
   const ein_dist *d = b->x->d;
-  const eini_dist_space *x = &d->stmt[k].space;
+  const eini_space *x = &d->stmt[k].space;
   b->stmt = k;
   memset(b->in, 0, (size_t)d->fabric.places * sizeof *b->in);
   memset(b->out, 0, (size_t)d->fabric.places * sizeof *b->out);

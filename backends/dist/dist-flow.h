@@ -63,13 +63,14 @@ static int eini_flow_take(eini_dist_exec *x, int worker, int *stmt, int64_t *pla
 static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
                                  int r, int o) {
   const eini_dist_stmt *e = &x->d->stmt[r];
-  const eini_dist_space *block = &x->d->stmt[k].space;
+  const eini_space *block = &x->d->stmt[k].space;
   eini_dist_room *m = &w->room;
   eini_dist_near near;
   int64_t n = 0;
   if (e->s->operand[o] != x->d->stmt[k].s->out || eini_dist_first(e->s, o) < o) return 0;
   eini_dist_block_hull(&x->d->stmt[k], q, m);
-  int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, &near);
+  int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, m,
+                                  &near);
   for (; more; more = eini_dist_near_next(&near)) {
     int64_t place = eini_dist_near_place(&e->space, &near);
     if (!eini_dist_box(e, place, o, m)) continue;
@@ -98,11 +99,11 @@ static void eini_flow_block_done(eini_dist_exec *x, int worker, int k, int64_t q
 // the block is complete.
 static int eini_flow_arrive(eini_dist_exec *x, int k, int64_t q, int level) {
   const eini_dist_stmt *e = &x->d->stmt[k];
-  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
+  int64_t part = eini_space_partial(&e->space, q), step = (int64_t)1 << level;
   for (; step < e->space.nagg; level++, step *= 2) {
     int64_t left = part & ~(2 * step - 1);
     if (left + step >= e->space.nagg) continue;  // alone at this level
-    q = eini_dist_partner(&e->space, q, left);
+    q = eini_space_partner(&e->space, q, left);
     eini_dist_task *t = &x->task[e->first + q];
     if (t->arrived >> level & 1) eini_flow_ready(x, k, q, level);
     t->arrived |= (uint32_t)1 << level;
@@ -144,14 +145,14 @@ static void eini_flow_zeros_done(eini_dist_exec *x, int worker, int k) {
 // Everything that follows from a job that is done.
 static void eini_flow_finish(eini_dist_exec *x, int worker, int k, int64_t q, int level) {
   struct eini_dist_flow *f = x->flow;
-  const eini_dist_space *s = &x->d->stmt[k].space;
+  const eini_space *s = &x->d->stmt[k].space;
   int whole = level != EINI_DIST_ZERO && s->nagg == 1;
   if (!whole && level != EINI_DIST_ZERO) {
     pthread_mutex_lock(&f->lock);
     whole = eini_flow_arrive(x, k, q, level + 1);
     pthread_mutex_unlock(&f->lock);
   }
-  if (whole) eini_flow_block_done(x, worker, k, eini_dist_partner(s, q, 0));
+  if (whole) eini_flow_block_done(x, worker, k, eini_space_partner(s, q, 0));
   pthread_mutex_lock(&f->lock);
   if (level == EINI_DIST_ZERO) eini_flow_zeros_done(x, worker, k);
   eini_flow_stmt_done(x, k);

@@ -15,7 +15,7 @@ typedef struct eini_dist_tensor {
 
 typedef struct eini_dist_stmt {
   const eini_stmt *s;
-  eini_dist_space space;
+  eini_space space;
   int64_t *plan;            // of each task; merges: into this partial result, and the last one
   int64_t *merge, *last;
   const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
@@ -105,31 +105,13 @@ static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const 
 
 // The statement's space; p NULL: nothing is cut.
 static ein_status eini_dist_space_init(eini_arena *a, const eini_stmt *s, const ein_parts *p,
-                                       eini_dist_space *x) {
-  int n = s->nindex;
-  int64_t *extent = EINI_NEW(a, int64_t, n), *cut = EINI_NEW(a, int64_t, n);
-  int64_t *weight = EINI_NEW(a, int64_t, n);
-  if (extent == NULL || cut == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
-  x->nindex = n;
-  x->nfree = s->nfree;
-  x->extent = extent;
-  x->cut = cut;
-  x->weight = weight;
-  x->map = &s->out_map;
-  x->ntask = x->nagg = x->separable = 1;
-  for (int i = 0; i < n; i++) {
-    extent[i] = s->index[i].extent;
-    cut[i] = p == NULL ? 1 : p->cut[i];
-    if (i >= s->nfree) x->nagg *= cut[i];
-    if (i < s->nfree && eini_map_uses(&s->out_map, i) > 1 && extent[i] > 1) x->separable = 0;
-  }
-  for (int j = p == NULL ? -1 : p->norder - 1; j >= 0; j--) {
-    int i = p->order[j];
-    weight[i] = x->ntask;
-    x->ntask *= cut[i];
-    x->index[x->ncut++] = i;
-  }
-  return EIN_OK;
+                                       eini_space *x) {
+  int64_t *cut = EINI_NEW(a, int64_t, s->nindex);
+  int norder = p == NULL ? 0 : p->norder, *order = EINI_NEW(a, int, norder);
+  if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) cut[i] = p == NULL ? 1 : p->cut[i];
+  for (int j = 0; j < norder; j++) order[j] = p->order[j];
+  return eini_space_init(a, s, cut, order, norder, x);
 }
 
 // ---- tensors ----
@@ -213,9 +195,9 @@ static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
 // The box operand k of the task at `place` reads, in m->from and m->to; 0: it reads nothing, not
 // even a scalar, since its index space is empty.
 static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
-  eini_dist_range(&e->space, place, m->lo, m->hi);
+  eini_space_ranges(&e->space, place, m->lo, m->hi);
   eini_block_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
-  return !eini_zrange_empty(e->space.nindex, m->lo, m->hi);
+  return !eini_zrange_empty(e->s->nindex, m->lo, m->hi);
 }
 
 // What operand k of the task at `place` reads from blocks homed elsewhere.
@@ -227,8 +209,8 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
   if (t->ndefine == 0 || eini_dist_first(e->s, k) < k) return;
   if (!eini_dist_box(e, place, k, m)) return;
   for (int u = 0; u < t->ndefine; u++) {
-    const eini_dist_space *x = &d->stmt[t->define[u]].space;
-    int more = eini_dist_near_first(x, m->from, m->to, &w);
+    const eini_space *x = &d->stmt[t->define[u]].space;
+    int more = eini_dist_near_first(x, m->from, m->to, m, &w);
     for (; more; more = eini_dist_near_next(&w)) {
       int64_t home = eini_dist_near_place(x, &w);
       int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
@@ -239,9 +221,9 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
 }
 
 // Elements of the block the task at `place` computes, by its free indices.
-static int64_t eini_dist_elements(const eini_dist_space *x, int64_t place, eini_dist_room *m) {
-  eini_dist_range(x, place, m->lo, m->hi);
-  return eini_block_volume(x->nfree, m->lo, m->hi);
+static int64_t eini_dist_elements(const eini_space *x, int64_t place, eini_dist_room *m) {
+  eini_space_ranges(x, place, m->lo, m->hi);
+  return (int64_t)eini_box_volume(x->s->nfree, m->lo, m->hi);
 }
 
 // What a task reads, its merges aside.
@@ -302,13 +284,13 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
                                        const int64_t **stride, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
   const eini_stmt *s = e->s;
-  const eini_dist_space *x = &e->space;
+  const eini_space *x = &e->space;
   const eini_tensor *out = &d->g->tensor[s->out];
   eini_dist_job job;
-  int64_t nkey = s->nindex + 2, part = eini_dist_partial(x, q);
+  int64_t nkey = s->nindex + 2, part = eini_space_partial(x, q);
   int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
   memset(&job, 0, sizeof job);
-  eini_dist_range(x, q, m->lo, m->hi);
+  eini_space_ranges(x, q, m->lo, m->hi);
   for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
   for (int o = 0; o < s->noperand; o++) {
     const eini_dist_tensor *t = &d->tensor[s->operand[o]];
@@ -378,7 +360,7 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
     most = eini_max64(most, block);
     eini_dist_task_bytes(d, e, q, m, &e->fetched[q], &e->messages);
     e->bytes += e->fetched[q];
-    if (eini_dist_partial(&e->space, q) > 0 && block > 0) {
+    if (eini_space_partial(&e->space, q) > 0 && block > 0) {
       e->bytes += block * size;
       e->messages++;
     }
@@ -495,8 +477,8 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
         if (!eini_dist_box(e, q, o, m)) continue;
         if (t->define[0] < d->nstmt && d->stmt[t->define[0]].s->rest == EIN_REST_ZERO) ++*n;
         for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
-          const eini_dist_space *x = &d->stmt[t->define[u]].space;
-          int more = eini_dist_near_first(x, m->from, m->to, &w);
+          const eini_space *x = &d->stmt[t->define[u]].space;
+          int more = eini_dist_near_first(x, m->from, m->to, m, &w);
           for (; more; more = eini_dist_near_next(&w))
             *n += eini_dist_overlap(x, eini_dist_near_place(x, &w), m->from, m->to, m) > 0;
         }
@@ -532,7 +514,7 @@ static ein_status eini_dist_held(ein_dist *d, eini_dist_room *m) {
     if (x->ndefine == 0 && info.inputs == EIN_INPUTS_OUTSIDE) continue;
     EINI_TRY(eini_boxes_init(&d->arena, d->g->tensor[t].rank, &boxes));
     for (int64_t q = 0; q < d->fabric.places; q++) {
-      const eini_dist_space *pin = x->ndefine > 0 ? &d->stmt[x->define[0]].space : NULL;
+      const eini_space *pin = x->ndefine > 0 ? &d->stmt[x->define[0]].space : NULL;
       if (pin == NULL) eini_dist_input(d, t, q, &boxes, m, &d->peak[q]);
       else if (q < pin->ntask)
         d->peak[q] += eini_dist_elements(pin, q, m) *
@@ -556,7 +538,7 @@ static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
       const eini_dist_stmt *e = &d->stmt[k];
       const eini_dist_tensor *t = &d->tensor[e->s->out];
       if (q >= e->space.ntask) continue;
-      int64_t block = eini_dist_elements(&e->space, q, m), part = eini_dist_partial(&e->space, q);
+      int64_t block = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
       int64_t bytes = block * e->wide;
       change[k] += e->fetched[q];
       change[k + 1] -= e->fetched[q];

@@ -60,7 +60,6 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
   for (int i = 0; i < d->width; i++) {
     int64_t *room = (int64_t *)(void *)eini_dist_carve(mem, &n, EINI_ROOM * (int64_t)d->rank,
                                                         sizeof(int64_t));
-    char *term = eini_dist_carve(mem, &n, d->rank, sizeof(eini_dist_term));
     char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
     char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
     char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
@@ -68,7 +67,6 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
     eini_dist_room_carve(room, d->rank, &w->room);
-    w->room.term = (eini_dist_term *)(void *)term;
     w->param = (ein_scalar *)(void *)param;
     w->in = (const void **)(void *)in;
     w->places = (int64_t *)(void *)places;
@@ -95,7 +93,7 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
 
 // The hull of the block the task at `place` computes, in m->from and m->to.
 static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
-  eini_dist_range(&e->space, place, m->lo, m->hi);
+  eini_space_ranges(&e->space, place, m->lo, m->hi);
   for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
     m->lo[i] = 0;
     m->hi[i] = 1;
@@ -150,8 +148,8 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
                                     int64_t q) {
   const eini_dist_stmt *e = &x->d->stmt[k];
   eini_dist_room *m = &w->room;
-  int n = 0, own = e->space.nagg == 1 || (e->direct && eini_dist_partial(&e->space, q) == 0);
-  eini_dist_range(&e->space, q, m->lo, m->hi);
+  int n = 0, own = e->space.nagg == 1 || (e->direct && eini_space_partial(&e->space, q) == 0);
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
     if (eini_dist_first(e->s, o) < o) continue;
@@ -183,7 +181,7 @@ static char *eini_dist_block_first(const eini_dist_exec *x, const eini_dist_stmt
                                    eini_dist_room *m, int64_t *stride) {
   const eini_map *map = &e->s->out_map;
   const int64_t *step = x->d->tensor[e->s->out].stride;
-  eini_dist_range(&e->space, q, m->lo, m->hi);
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
   for (int i = 0; i < e->s->nfree; i++) stride[i] = 0;
   for (int r = 0; r < map->rows; r++) {
     m->from[r] = map->offset[r];
@@ -202,8 +200,8 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
                                   int level, int64_t *bytes) {
   const eini_dist_stmt *e = &x->d->stmt[k];
   eini_dist_room *m = &w->room;
-  int64_t part = eini_dist_partial(&e->space, q), step = (int64_t)1 << level;
-  int64_t from = eini_dist_partner(&e->space, q, part + step);
+  int64_t part = eini_space_partial(&e->space, q), step = (int64_t)1 << level;
+  int64_t from = eini_space_partner(&e->space, q, part + step);
   int last = part == 0 && 2 * step >= e->space.nagg;
   *bytes = eini_dist_elements(&e->space, q, m) * e->wide;
   if (e->folder != NULL) {
@@ -273,7 +271,7 @@ static ein_status eini_dist_serial(eini_dist_exec *x) {
   const ein_dist *d = x->d;
   int64_t bytes, messages;
   for (int k = 0; k < d->nstmt; k++) {
-    const eini_dist_space *s = &d->stmt[k].space;
+    const eini_space *s = &d->stmt[k].space;
     if (d->stmt[k].s->rest == EIN_REST_ZERO)
       EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &bytes, &messages));
     for (int64_t q = 0; q < s->ntask; q++) {
@@ -282,7 +280,7 @@ static ein_status eini_dist_serial(eini_dist_exec *x) {
     }
     for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
       for (int64_t q = 0; q < s->ntask; q++) {
-        int64_t part = eini_dist_partial(s, q), step = (int64_t)1 << level;
+        int64_t part = eini_space_partial(s, q), step = (int64_t)1 << level;
         if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
         EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &bytes, &messages));
         eini_dist_count(x, k, bytes, messages);

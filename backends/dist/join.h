@@ -11,7 +11,7 @@ typedef struct eini_rel_join {
   ein_block_fn fn;
   void *user;
   ein_relation *out;
-  eini_dist_space space;
+  eini_space space;
   eini_arena arena, boxes;      // what lives for the join, and for one block
   eini_dist_plans plans;
   int64_t *lo, *len, *hi;       // nindex
@@ -26,24 +26,15 @@ typedef struct eini_rel_join {
 // The statement's index space under cut, row-major over all cut indices.
 static ein_status eini_rel_space(eini_rel_join *j, const int64_t *cut) {
   const eini_stmt *s = j->s;
-  int64_t *extent = EINI_NEW(&j->arena, int64_t, s->nindex);
-  int64_t *weight = EINI_NEW(&j->arena, int64_t, s->nindex), n = 1;
-  if (extent == NULL || weight == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = s->nindex - 1; i >= 0; i--) {
-    extent[i] = s->index[i].extent;
-    weight[i] = n;
-    if (cut[i] < 1 || cut[i] > eini_max64(extent[i], 1)) return EIN_ERR_SHAPE;
+  int *order = EINI_NEW(&j->arena, int, s->nindex), norder = 0;
+  int64_t n = 1;
+  if (order == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) {
+    if (cut[i] < 1 || cut[i] > eini_max64(s->index[i].extent, 1)) return EIN_ERR_SHAPE;
     if (eini_mul_overflow(n, cut[i], &n) || n > INT32_MAX) return EIN_ERR_TOO_LARGE;
+    if (cut[i] > 1) order[norder++] = i;
   }
-  j->space.nindex = s->nindex;
-  j->space.nfree = s->nfree;
-  j->space.extent = extent;
-  j->space.cut = cut;
-  j->space.weight = weight;
-  j->space.ntask = n;
-  j->space.nagg = 1;
-  for (int i = s->nfree; i < s->nindex; i++) j->space.nagg *= cut[i];
-  return EIN_OK;
+  return eini_space_init(&j->arena, s, cut, order, norder, &j->space);
 }
 
 static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
@@ -191,10 +182,10 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
 static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
   const eini_stmt *s = j->s;
   int64_t b = 0;
-  eini_dist_range(&j->space, q, j->lo, j->hi);
+  eini_space_ranges(&j->space, q, j->lo, j->hi);
   for (int i = 0; i < s->nindex; i++) {
     j->len[i] = j->hi[i] - j->lo[i];
-    b = b * j->space.cut[i] + eini_dist_digit(&j->space, q, i);
+    b = b * j->space.cut[i] + eini_space_piece(&j->space, q, i);
   }
   for (int k = 0; k < s->noperand; k++) {
     int first = eini_dist_first(s, k);

@@ -12,8 +12,8 @@
 //
 // Manual: TENSOR RELATIONS, EXECUTION, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
-//                 >>dist-api >>space >>block-plans >>states >>relation >>join >>dist-plan
-//                 >>dist-run >>dist-flow >>dist-copy >>dist-public
+//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
+//                 >>dist-flow >>dist-copy >>dist-public
 //
 //
 // TENSOR RELATIONS
