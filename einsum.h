@@ -28,8 +28,9 @@
 //   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
-//   plans         >>block >>lower >>products >>leaves >>order >>group >>accuracy >>overflow
-//                 >>plan >>units >>execute >>explain >>request >>path-text >>call >>graph-plan
+//   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
+//                 >>overflow >>plan >>units >>execute >>explain >>request >>path-text >>call
+//                 >>graph-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public
@@ -10886,7 +10887,11 @@ static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
   return EIN_OK;
 }
 
-// ---- lowering ----
+// ================================================================================================
+// >>product-lower  which statements are contractions
+// Takes a statement; gives the task of a contraction and the kernels that may run it, or that it is
+// none.
+// ================================================================================================
 
 // A factor of a contraction: the operands it reads, and its expression over them.
 typedef struct eini_half {

@@ -28,8 +28,9 @@
 //   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
-//   plans         >>block >>lower >>products >>leaves >>order >>group >>accuracy >>overflow
-//                 >>plan >>units >>execute >>explain >>request >>path-text >>call >>graph-plan
+//   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
+//                 >>overflow >>plan >>units >>execute >>explain >>request >>path-text >>call
+//                 >>graph-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public
