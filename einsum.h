@@ -3219,7 +3219,7 @@ static ein_status eini_map_copy(eini_arena *a, eini_map *to, const eini_map *fro
 }
 
 // From a map with a coefficient for every index, which may have no offset.
-static ein_status eini_map_read(eini_arena *a, eini_map *to, const ein_zmap *from) {
+EINI_UNUSED static ein_status eini_map_read(eini_arena *a, eini_map *to, const ein_zmap *from) {
   for (int r = 0; r < from->rows; r++) {
     to->offset[r] = from->offset == NULL ? 0 : from->offset[r];
     for (int c = 0; c < from->cols; c++)

@@ -35,14 +35,17 @@ class Picture:
         self.height = float(svg.getAttribute("height"))
         self.bytes = sum(float(p.getAttribute("data-bytes") or 0)
                          for p in svg.getElementsByTagName("path"))
-        self.boxes, self.stubs, self.texts = [], [], []
+        self.boxes, self.stubs, self.texts, rows = [], [], [], []
         for t in svg.getElementsByTagName("text"):
             s = t.firstChild.data if t.firstChild else ""
             self.texts.append(s)
+            if re.fullmatch(r"place \d+", s):
+                rows.append(float(t.getAttribute("y")))
             if t.getAttribute("font-weight") == "bold":
                 self.boxes.append(s)
             if t.getAttribute("font-style") == "italic":
                 self.stubs.append(s)
+        expect(all(b >= a + 8 for a, b in zip(rows, rows[1:])), *words, "places lie on each other")
         self.named = sum(float(m.group(1)) for s in self.texts
                          for m in [re.match(r" *(\d+\.\d)% \S", s)] if m)
         moved = self.plan["simulated"]["bytes"]

@@ -249,6 +249,19 @@ static ein_plan *program_of(ein_ctx *ctx, const char *text) {
   return plan;
 }
 
+// Pairs of a fold and a map that real numbers have kernels for.
+static void test_pairs(ein_ctx *ctx) {
+  static const char *const maps[] = {
+      "min[j](A[i,j]+B[j,k])", "max[j](A[i,j]+B[j,k])", "sum[j]((A[i,j]-B[j,k])^2)",
+      "sum[j](abs(A[i,j]-B[j,k]))", "max[j](abs(A[i,j]-B[j,k]))"};
+  for (int i = 0; i < 5; i++) {
+    char text[200];
+    snprintf(text, sizeof text, "input A[i=64,j=64], B[j,k=64] : f64\nY[i,k] = %s\noutput Y\n",
+             maps[i]);
+    says(program_of(ctx, text), "contract-", 1, maps[i]);
+  }
+}
+
 #define ATTENTION "input Q[s=2048,d=64], K[t=2048,d], V[t,e=64] : f32\n"
 
 static void test_attention(ein_ctx *ctx) {
@@ -354,6 +367,7 @@ int main(void) {
   desc.kernels = kernels;
   if (ein_ctx_create(&desc, &ctx) != EIN_OK) orc_die("no ctx");
   test_strings(ctx, blind);
+  test_pairs(ctx);
   test_attention(ctx);
   test_orders(ctx);
   test_long(ctx);
