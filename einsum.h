@@ -5888,7 +5888,7 @@ static ein_status eini_emit_stmt(eini_split *sp, const eini_member *out, int nva
                                  const eini_member *const *val, ein_rest rest) {
   ein_graph *g = sp->g;
   const int to = eini_member_operand(sp, out), tensor = sp->w.operand[to];
-  int *ids, n, nfree;
+  int *ids, n = 0, nfree = 0;
   eini_reading r;
   eini_stmt *s;
   EINI_TRY(eini_stmt_labels(sp, out, nval, val, &ids, &n, &nfree));
