@@ -11,7 +11,9 @@
 #ifdef TEST_FEWER  // with sanitizers: shorter texts, and decompositions that give up earlier
 #define TEXT_MAX (100000 / (TEST_FEWER))
 #define WORK_MAX (60000000 / (TEST_FEWER))
+#define COST_FIRST EIN_COST_SECONDS
 #else
+#define COST_FIRST EIN_COST_PAPER
 #define TEXT_MAX 100000
 #define WORK_MAX 0
 #endif
@@ -316,7 +318,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && strstr(h->name, argv[1]) == NULL) continue;
     make_text(h);
     int ok = attack(h, 0, EIN_COST_PAPER) && attack(h, -1, EIN_COST_PAPER);
-    for (int cost = 0; cost < EIN_COST_COUNT && ok && h->p > 0; cost++)
+    for (int cost = COST_FIRST; cost < EIN_COST_COUNT && ok && h->p > 0; cost++)
       if (cost != EIN_COST_PAPER_CODE) ok = attack(h, h->p, (ein_cost)cost);
     if (!ok) return 1;
   }
