@@ -413,7 +413,7 @@ static void test_states(ein_ctx *ctx) {
   int before = sliced, ran = 0;
   monoids_add(ctx);
   for (which = 0; which < (unsigned long long)STATE_FOLDS * STATE_FORMS * STATE_DTYPES * 7;
-       which++) {
+       which += FEW_STEP) {
     rng_state = which;
     int n = (int)which, size = n % 7;
     int i = size < 6 ? extent[size][0] : 0, j = size < 6 ? extent[size][1] : 4;
@@ -440,7 +440,7 @@ static void test_states(ein_ctx *ctx) {
 
 // The least budget of a fold to one result is far below what it folds.
 static void test_state_budgets(ein_ctx *ctx) {
-  for (which = 0; which < (unsigned long long)STATE_FOLDS * 3; which++) {
+  for (which = 0; which < (unsigned long long)STATE_FOLDS * 3; which += FEW_STEP) {
     static const char *const types[] = {"f32", "f64", "i32"};
     const int side = 400;
     const size_t bytes = (size_t)side * (size_t)side * (which % 3 == 1 ? 8 : 4);

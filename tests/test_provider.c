@@ -101,12 +101,14 @@ static void test_statements(void) {
     CHECK(kernel[0] == 0 && runs == before);
     run_statement(&mine, &statements[k], by[1], kernel);
     CHECK(kernel[0] != 0 && runs > before);
-    double worst = 0;
-    for (int i = 0; i < CELLS; i++) worst = fmax(worst, fabs(by[0][i] - by[1][i]));
-    CHECK(worst <= 1e-11);
+    double worst = 0, most = 0;
+    for (int i = 0; i < CELLS; i++) {
+      worst = fmax(worst, fabs(by[0][i] - by[1][i]));
+      most = fmax(most, fabs(by[1][i]));
+    }
+    CHECK(worst <= 1e-11 && most > 0);
     if (worst > 1e-11) printf("  %s %s: off by %g\n", statements[k].expr, statements[k].map, worst);
   }
-  CHECK(memcmp(by[0], by[1], sizeof by) != 0 || by[0][0] != 0);
 }
 
 // ---- providers that fail ----

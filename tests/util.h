@@ -17,8 +17,10 @@ EINI_UNUSED static int64_t draw(int64_t lo, int64_t hi) {  // both inclusive
 // How many of n random cases: sanitizers look at the use of memory, which shows in fewer as well.
 #ifdef TEST_FEWER
 #define FEW(n) ((n) / (TEST_FEWER) + 1)
+#define FEW_STEP 5  // of every so many in a list one
 #else
 #define FEW(n) (n)
+#define FEW_STEP 1
 #endif
 
 EINI_UNUSED static int chance(int percent) { return draw(0, 99) < percent; }
