@@ -10189,11 +10189,16 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   return EIN_OK;
 }
 
-static void eini_candidate_add(eini_task *t, const char *name, const ein_choice *h) {
+// A provider's answer (NULL: the portable kernels'), which is the task's choice if it is faster than
+// those before.
+static void eini_candidate_add(eini_task *t, const ein_kernels *p, const ein_choice *h) {
   eini_candidate *x = &t->candidate[t->ncandidate++];
-  x->name = name;
+  x->name = p == NULL ? "portable" : p->name;
   memcpy(x->variant, h->variant, sizeof x->variant);
   x->seconds = h->seconds;
+  if (t->ncandidate > 1 && h->seconds >= t->choice.seconds) return;
+  t->kernels = p;
+  t->choice = *h;
 }
 
 // A copy as providers see it, over the live loops.
@@ -10217,11 +10222,8 @@ static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
     const ein_kernels *p = lo->kernels[i];
     ein_choice h;
     memset(&h, 0, sizeof h);
-    if (p->copy_plan == NULL || !p->copy_plan(p->user, &c, lo->width, &h)) continue;
-    eini_candidate_add(t, p->name, &h);
-    if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
-    t->kernels = p;
-    t->choice = h;
+    if (p->copy_plan != NULL && p->copy_plan(p->user, &c, lo->width, &h))
+      eini_candidate_add(t, p, &h);
   }
   return EIN_OK;
 }
@@ -10266,11 +10268,8 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   for (int i = 0; i < lo->nkernels; i++) {
     const ein_kernels *p = lo->kernels[i];
     memset(&h, 0, sizeof h);
-    if (p->map_plan == NULL || !p->map_plan(p->user, &m, lo->width, &h)) continue;
-    eini_candidate_add(t, p->name, &h);
-    if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
-    t->kernels = p;
-    t->choice = h;
+    if (p->map_plan != NULL && p->map_plan(p->user, &m, lo->width, &h))
+      eini_candidate_add(t, p, &h);
   }
   return EIN_OK;
 }
@@ -11181,22 +11180,15 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
 static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   const ein_contract *c = &t->contract->c;
   ein_choice h;
-  int best = -1;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i <= lo->nkernels; i++) {
     const ein_kernels *p = i < lo->nkernels ? lo->kernels[i] : NULL;
     memset(&h, 0, sizeof h);
-    if (c->ordered && (best >= 0 || (p != NULL && !p->ordered))) continue;  // the first that can
-    if (p == NULL ? !eini_contract_plan(c, lo->width, &h)
-                  : p->contract_plan == NULL || !p->contract_plan(p->user, c, lo->width, &h)) {
-      continue;
-    }
-    eini_candidate_add(t, p == NULL ? "portable" : p->name, &h);
-    if (best >= 0 && h.seconds >= t->choice.seconds) continue;
-    best = i;
-    t->choice = h;
-    t->kernels = p;
+    if (c->ordered && (t->ncandidate > 0 || (p != NULL && !p->ordered))) continue;  // the first
+    if (p == NULL ? eini_contract_plan(c, lo->width, &h)
+                  : p->contract_plan != NULL && p->contract_plan(p->user, c, lo->width, &h))
+      eini_candidate_add(t, p, &h);
   }
   const int64_t *grid = t->choice.grid;
   t->parts = grid[0] * grid[1] * grid[2] <= lo->width ? (int)(grid[0] * grid[1] * grid[2]) : 1;

@@ -268,11 +268,16 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   return EIN_OK;
 }
 
-static void eini_candidate_add(eini_task *t, const char *name, const ein_choice *h) {
+// A provider's answer (NULL: the portable kernels'), which is the task's choice if it is faster than
+// those before.
+static void eini_candidate_add(eini_task *t, const ein_kernels *p, const ein_choice *h) {
   eini_candidate *x = &t->candidate[t->ncandidate++];
-  x->name = name;
+  x->name = p == NULL ? "portable" : p->name;
   memcpy(x->variant, h->variant, sizeof x->variant);
   x->seconds = h->seconds;
+  if (t->ncandidate > 1 && h->seconds >= t->choice.seconds) return;
+  t->kernels = p;
+  t->choice = *h;
 }
 
 // A copy as providers see it, over the live loops.
@@ -296,11 +301,8 @@ static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
     const ein_kernels *p = lo->kernels[i];
     ein_choice h;
     memset(&h, 0, sizeof h);
-    if (p->copy_plan == NULL || !p->copy_plan(p->user, &c, lo->width, &h)) continue;
-    eini_candidate_add(t, p->name, &h);
-    if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
-    t->kernels = p;
-    t->choice = h;
+    if (p->copy_plan != NULL && p->copy_plan(p->user, &c, lo->width, &h))
+      eini_candidate_add(t, p, &h);
   }
   return EIN_OK;
 }
@@ -345,11 +347,8 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   for (int i = 0; i < lo->nkernels; i++) {
     const ein_kernels *p = lo->kernels[i];
     memset(&h, 0, sizeof h);
-    if (p->map_plan == NULL || !p->map_plan(p->user, &m, lo->width, &h)) continue;
-    eini_candidate_add(t, p->name, &h);
-    if (t->kernels != NULL && h.seconds >= t->choice.seconds) continue;
-    t->kernels = p;
-    t->choice = h;
+    if (p->map_plan != NULL && p->map_plan(p->user, &m, lo->width, &h))
+      eini_candidate_add(t, p, &h);
   }
   return EIN_OK;
 }
