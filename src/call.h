@@ -53,16 +53,6 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
   return EIN_OK;
 }
 
-// A member as a node of its own.
-static ein_status eini_member_wrap(eini_split *sp, int node, eini_member *m) {
-  int *root = EINI_NEW(&sp->g->arena, int, 1);
-  if (root == NULL || node < 0) return EIN_ERR_NO_MEMORY;
-  *root = node;
-  m->root = root;
-  m->nroot = 1;
-  return EIN_OK;
-}
-
 // The product (or map) of all values, as one; of a norm |x|^2, which it adds up.
 static ein_status eini_request_value(eini_request *r, eini_member *all) {
   eini_split *sp = &r->sp;

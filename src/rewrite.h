@@ -71,11 +71,20 @@ static ein_status eini_split_walk(eini_split *sp, int root) {
   return EIN_OK;
 }
 
+// A member as a node of its own.
+static ein_status eini_member_wrap(eini_split *sp, int node, eini_member *m) {
+  int *root = EINI_NEW(&sp->g->arena, int, 1);
+  if (root == NULL || node < 0) return EIN_ERR_NO_MEMORY;
+  *root = node;
+  m->root = root;
+  m->nroot = 1;
+  return EIN_OK;
+}
+
+// A node with the labels of what it reads.
 static ein_status eini_member_of(eini_split *sp, int root, eini_member *m) {
   const eini_stmt *s = &sp->w;
   int64_t n = 0;
-  int *own = EINI_NEW(&sp->g->arena, int, 1);
-  if (own == NULL) return EIN_ERR_NO_MEMORY;
   sp->nlist = 0;
   EINI_TRY(eini_split_walk(sp, root));
   for (int pass = 0; pass < 2; pass++) {
@@ -90,11 +99,8 @@ static ein_status eini_member_of(eini_split *sp, int root, eini_member *m) {
       n += v->op == EINI_OP_INDEX;
     }
   }
-  *own = root;
-  m->root = own;
-  m->nroot = 1;
   m->nlabel = eini_sort_unique(m->label, (int)n);
-  return EIN_OK;
+  return eini_member_wrap(sp, root, m);
 }
 
 // The members that are in the set (bits; NULL: all), as one.
@@ -271,15 +277,11 @@ static ein_status eini_emit_stmt(eini_split *sp, const eini_member *out, int nva
 // A member that reads (or writes) a tensor by a map.
 static ein_status eini_member_new(eini_split *sp, int tensor, const eini_map *map, int nlabel,
                                   const int *label, eini_member *m) {
-  int *root = EINI_NEW(&sp->g->arena, int, 1);
   m->label = EINI_NEW(&sp->g->arena, int, nlabel);
-  if (root == NULL || m->label == NULL) return EIN_ERR_NO_MEMORY;
+  if (m->label == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < nlabel; i++) m->label[i] = label[i];
   m->nlabel = eini_sort_unique(m->label, nlabel);
-  m->nroot = 1;
-  m->root = root;
-  *root = eini_split_operand(sp, tensor, map);
-  return *root < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+  return eini_member_wrap(sp, eini_split_operand(sp, tensor, map), m);
 }
 
 // A temporary over the given labels, one axis each.
