@@ -23102,6 +23102,8 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
 // A form is a statement up to names: statements of one form share vectors and tables.
 // ================================================================================================
 
+#define EINI_CUTS_MAX 63       // cut indices: each has two pieces or more, of fewer than 2^63 tasks
+
 // The ways to cut and place a statement; n of them, nindex entries each.
 typedef struct eini_ways {
   int64_t n, cap;
@@ -23754,8 +23756,7 @@ static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
 // ---- what moves on an edge ----------------------------------------------------------------------
 
 #define EINI_PLACE_CHUNK 256
-#define EINI_WAY_CUTS 63      // indices that are cut: each doubles the places, of which there are p
-#define EINI_DIGITS_MAX (2 * EINI_WAY_CUTS)
+#define EINI_DIGITS_MAX (2 * EINI_CUTS_MAX)
 
 // What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
 // boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without
@@ -25939,7 +25940,7 @@ typedef struct eini_orders {
 static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
                                   int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
-  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_WAY_CUTS];
+  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_CUTS_MAX];
   int64_t found = 0;
   for (int i = 0; i < n; i++) {
     int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);

@@ -293,8 +293,6 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
 // may meet a box, and how many elements do.
 // ================================================================================================
 
-#define EINI_CUTS_MAX 32       // cut indices: each has two pieces or more
-
 // The first operand that reads what operand k reads: the same tensor by the same projection.
 static int eini_dist_first(const eini_stmt *s, int k) {
   for (int j = 0; j < k; j++)

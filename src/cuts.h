@@ -3,6 +3,8 @@
 // A form is a statement up to names: statements of one form share vectors and tables.
 // ================================================================================================
 
+#define EINI_CUTS_MAX 63       // cut indices: each has two pieces or more, of fewer than 2^63 tasks
+
 // The ways to cut and place a statement; n of them, nindex entries each.
 typedef struct eini_ways {
   int64_t n, cap;

@@ -92,8 +92,7 @@ static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
 // ---- what moves on an edge ----------------------------------------------------------------------
 
 #define EINI_PLACE_CHUNK 256
-#define EINI_WAY_CUTS 63      // indices that are cut: each doubles the places, of which there are p
-#define EINI_DIGITS_MAX (2 * EINI_WAY_CUTS)
+#define EINI_DIGITS_MAX (2 * EINI_CUTS_MAX)
 
 // What tells the ways of a statement apart on one edge: the digits that its blocks (k < 0) or the
 // boxes of its operand k depend on, in order, the others as gaps; not moved: in no order, without

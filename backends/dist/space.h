@@ -4,8 +4,6 @@
 // may meet a box, and how many elements do.
 // ================================================================================================
 
-#define EINI_CUTS_MAX 32       // cut indices: each has two pieces or more
-
 // The first operand that reads what operand k reads: the same tensor by the same projection.
 static int eini_dist_first(const eini_stmt *s, int k) {
   for (int j = 0; j < k; j++)
