@@ -16062,7 +16062,7 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
   for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
   r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
   r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
-  r->part = EINI_NEW(&w->f->arena, eini_fit_part, 4 * (int64_t)len);
+  r->part = EINI_NEW(&w->f->arena, eini_fit_part, 4 * (int64_t)len);  // a state's scalars
   if (r->in == NULL || r->out == NULL || r->part == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
@@ -16511,6 +16511,7 @@ static int64_t eini_fit_head(const eini_fit_layout *f) {
 static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   const eini_fit_base *b = &f->base;
   eini_arena scratch;
+  // Of a statement folded over slices up to four parts, each with its memory and its result's.
   int64_t room = b->g->ntensor + f->nregion + 8 * b->g->nstmt;
   int n = 0;
   eini_arena_init(&scratch, &f->arena.al);

@@ -2922,7 +2922,8 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 #define EINI_ROW_STEPS 32
 #define EINI_ROW_REGS 32
 #define EINI_ROW_LEAST 256   // elements of a row; shorter ones are chunks of several loops
-// What an operation takes, as flops of what the peak counts: from a cache, and called.
+// What an operation takes, as flops of what the peak counts: from a cache, and called. Estimates:
+// they say only which of several providers is asked to run a map.
 #define EINI_ROW_FLOPS 4
 #define EINI_ROW_CALL_FLOPS 64
 

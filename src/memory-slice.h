@@ -202,7 +202,7 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
   for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
   r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
   r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
-  r->part = EINI_NEW(&w->f->arena, eini_fit_part, 4 * (int64_t)len);
+  r->part = EINI_NEW(&w->f->arena, eini_fit_part, 4 * (int64_t)len);  // a state's scalars
   if (r->in == NULL || r->out == NULL || r->part == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];

@@ -351,6 +351,7 @@ static int64_t eini_fit_head(const eini_fit_layout *f) {
 static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   const eini_fit_base *b = &f->base;
   eini_arena scratch;
+  // Of a statement folded over slices up to four parts, each with its memory and its result's.
   int64_t room = b->g->ntensor + f->nregion + 8 * b->g->nstmt;
   int n = 0;
   eini_arena_init(&scratch, &f->arena.al);
