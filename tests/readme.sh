@@ -62,10 +62,10 @@ while IFS= read -r line; do
 done < "$dir/console"
 check
 lines=$(grep -c . "$dir/script")
-mkdir -p "$dir/work/bin"
-cp -r examples "$dir/work"
-ln -sf "$(cd "$build" && pwd)/einsum" "$dir/work/bin/einsum"
-if ! (cd "$dir/work" && PATH=$PWD/bin:$PATH sh -eu ../script) > "$dir/script.out" 2>&1; then
+mkdir -p "$dir/user/bin"
+cp -r examples "$dir/user"
+ln -sf "$(cd "$build" && pwd)/einsum" "$dir/user/bin/einsum"
+if ! (cd "$dir/user" && PATH=$PWD/bin:$PATH sh -eu ../script) > "$dir/script.out" 2>&1; then
   cat "$dir/script.out"
   echo "readme: a command of its sh blocks fails"
   failed=1
