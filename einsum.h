@@ -2368,19 +2368,6 @@ EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord) {
 // A fold is lift, merge, identity and finish over a state of 1 to 4 scalars (DESIGN: one idea).
 // ================================================================================================
 
-// The names of ein_fold in here.
-enum {
-  EINI_FOLD_NONE = EIN_FOLD_NONE,
-  EINI_SUM = EIN_FOLD_SUM, EINI_PROD = EIN_FOLD_PROD,
-  EINI_MAX = EIN_FOLD_MAX, EINI_MIN = EIN_FOLD_MIN,
-  EINI_ANY = EIN_FOLD_ANY, EINI_ALL = EIN_FOLD_ALL,
-  EINI_LOGSUMEXP = EIN_FOLD_LOGSUMEXP,  // state: max, sum of exp(x - max)
-  EINI_ARGMAX = EIN_FOLD_ARGMAX, EINI_ARGMIN = EIN_FOLD_ARGMIN,  // state: value, position
-  EINI_MEAN = EIN_FOLD_MEAN,            // state: sum (the count is the size of the reduced space)
-  EINI_VAR = EIN_FOLD_VAR,              // state: count, mean, sum of squared deviations
-  EINI_FOLD_USER = EIN_FOLD_USER        // and above: user monoid number fold - EINI_FOLD_USER
-};
-
 typedef struct eini_fold_row {
   const char *name;
   unsigned char nstate, has_identity;
@@ -2388,7 +2375,7 @@ typedef struct eini_fold_row {
 } eini_fold_row;
 
 // any over and, all over or are written with the joins that mean them for bool: MUL and MAX.
-static const eini_fold_row eini_folds[EINI_FOLD_USER] = {
+static const eini_fold_row eini_folds[EIN_FOLD_USER] = {
     {"none", 0, 1, 0},
     {"sum", 1, 1, EIN_JOIN_MUL},
     {"prod", 1, 1, 0},
@@ -2396,33 +2383,33 @@ static const eini_fold_row eini_folds[EINI_FOLD_USER] = {
     {"min", 1, 1, EIN_JOIN_ADD | EIN_JOIN_MAX},
     {"any", 1, 1, EIN_JOIN_MUL},
     {"all", 1, 1, EIN_JOIN_MAX},
-    {"logsumexp", 2, 1, EIN_JOIN_ADD},
-    {"argmax", 2, 0, 0},
+    {"logsumexp", 2, 1, EIN_JOIN_ADD},  // max, sum of exp(x - max)
+    {"argmax", 2, 0, 0},                // value, position
     {"argmin", 2, 0, 0},
-    {"mean", 1, 0, 0},
-    {"var", 3, 0, 0}};
+    {"mean", 1, 0, 0},                  // sum: the count is the size of the reduced space
+    {"var", 3, 0, 0}};                  // count, mean, sum of squared deviations
 
 // Does the fold's state hold positions?
-static int eini_fold_counts(int fold) { return fold == EINI_ARGMAX || fold == EINI_ARGMIN; }
+static int eini_fold_counts(int fold) { return fold == EIN_FOLD_ARGMAX || fold == EIN_FOLD_ARGMIN; }
 
 static int eini_fold_find(const char *name, int64_t n) {
-  for (int i = EINI_SUM; i < EINI_FOLD_USER; i++) {
+  for (int i = EIN_FOLD_SUM; i < EIN_FOLD_USER; i++) {
     if ((int64_t)strlen(eini_folds[i].name) == n &&
         memcmp(eini_folds[i].name, name, (size_t)n) == 0) {
       return i;
     }
   }
-  return EINI_FOLD_NONE;
+  return EIN_FOLD_NONE;
 }
 
 // The logical dtype of a fold's result over values of dtype t.
 static ein_dtype eini_fold_dtype(int fold, ein_dtype t) {
   switch (fold) {
-    case EINI_ANY: case EINI_ALL: return EIN_BOOL;
-    case EINI_ARGMAX: case EINI_ARGMIN: return EIN_I64;
-    case EINI_LOGSUMEXP: return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : t;
-    case EINI_MEAN: return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : t;
-    case EINI_VAR:
+    case EIN_FOLD_ANY: case EIN_FOLD_ALL: return EIN_BOOL;
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return EIN_I64;
+    case EIN_FOLD_LOGSUMEXP: return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : t;
+    case EIN_FOLD_MEAN: return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : t;
+    case EIN_FOLD_VAR:
       if (eini_kind_of(t) < EINI_KREAL) return EIN_F64;
       return t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
     default: return t;
@@ -2435,21 +2422,13 @@ static ein_dtype eini_fold_dtype(int fold, ein_dtype t) {
 // costs no stack. Typing gives every node a logical dtype (NumPy's) and makes conversions explicit.
 // ================================================================================================
 
-// The names of ein_op in here.
-enum {
-#define EINI_OP_ENUM(id, name, args, cls) EINI_OP_##id = EIN_OP_##id,
-  EIN_OP_LIST(EINI_OP_ENUM)
-#undef EINI_OP_ENUM
-  EINI_OP_COUNT = EIN_OP_COUNT
-};
-
 typedef struct eini_op_row {
   const char *name;
   unsigned char args;
   char cls;
 } eini_op_row;
 
-static const eini_op_row eini_ops[EINI_OP_COUNT] = {
+static const eini_op_row eini_ops[EIN_OP_COUNT] = {
 #define EINI_OP_ROW(id, name, args, cls) {name, args, cls},
     EIN_OP_LIST(EINI_OP_ROW)
 #undef EINI_OP_ROW
@@ -2499,7 +2478,7 @@ static int eini_expr_pair(eini_arena *a, eini_expr *e, int op, int x, int y) {
 }
 
 static int eini_expr_int(eini_arena *a, eini_expr *e, int64_t pos, int64_t value) {
-  int id = eini_expr_add(a, e, EINI_OP_CONST, pos, 0, 0, 0);
+  int id = eini_expr_add(a, e, EIN_OP_CONST, pos, 0, 0, 0);
   if (id >= 0) {
     eini_node *v = &e->node[id];
     v->weak = v->exact = 1;
@@ -2510,7 +2489,7 @@ static int eini_expr_int(eini_arena *a, eini_expr *e, int64_t pos, int64_t value
 }
 
 static int eini_expr_real(eini_arena *a, eini_expr *e, int64_t pos, double value) {
-  int id = eini_expr_add(a, e, EINI_OP_CONST, pos, 0, 0, 0);
+  int id = eini_expr_add(a, e, EIN_OP_CONST, pos, 0, 0, 0);
   if (id >= 0) {
     e->node[id].weak = 1;
     e->node[id].re = value;
@@ -2536,15 +2515,15 @@ static int eini_expr_call(eini_arena *a, eini_expr *e, int64_t pos, int f, int n
     e->list = p;
     e->list[e->nlist++] = args[i];
   }
-  return eini_expr_add(a, e, EINI_OP_CALL, pos, f, (int)first, n);
+  return eini_expr_add(a, e, EIN_OP_CALL, pos, f, (int)first, n);
 }
 
 static int eini_node_args(const eini_node *v) {
-  return v->op == EINI_OP_CALL ? v->arg[2] : eini_ops[v->op].args;
+  return v->op == EIN_OP_CALL ? v->arg[2] : eini_ops[v->op].args;
 }
 
 static int eini_node_arg(const eini_expr *e, const eini_node *v, int i) {
-  return v->op == EINI_OP_CALL ? e->list[v->arg[1] + i] : v->arg[i];
+  return v->op == EIN_OP_CALL ? e->list[v->arg[1] + i] : v->arg[i];
 }
 
 // The nodes that `need` marks become those below root, too.
@@ -2562,7 +2541,7 @@ static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *
   eini_node v = e->node[id];
   int arg[EINI_ARGS_MAX] = {0}, n = eini_node_args(&v), made;
   for (int i = 0; i < n; i++) arg[i] = map[eini_node_arg(e, &v, i)];
-  if (v.op == EINI_OP_CALL) {
+  if (v.op == EIN_OP_CALL) {
     made = eini_expr_call(a, to, v.pos, v.arg[0], n, arg);
     if (made >= 0) to->node[made].dtype = v.dtype;
     return made;
@@ -2591,9 +2570,9 @@ EINI_UNUSED static ein_status eini_expr_shift(eini_arena *a, const eini_expr *e,
   for (int i = 0; i < e->n; i++) {
     const eini_node *v = &e->node[i];
     at[i] = eini_node_copy(a, e, i, at, to);
-    if (at[i] >= 0 && v->op == EINI_OP_INDEX && param[v->arg[0]] >= 0) {
-      int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
-      int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, at[i], p);
+    if (at[i] >= 0 && v->op == EIN_OP_INDEX && param[v->arg[0]] >= 0) {
+      int p = eini_expr_add(a, to, EIN_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
+      int sum = p < 0 ? -1 : eini_expr_pair(a, to, EIN_OP_ADD, at[i], p);
       if (sum >= 0) to->node[p].dtype = to->node[sum].dtype = EIN_I64;
       at[i] = sum;
     }
@@ -2629,13 +2608,13 @@ static int64_t eini_ipow(int64_t x, int64_t n) {
 // Folds an operation on exact integers; 0 when the result is not an exact integer.
 static int eini_fold_exact(int op, int64_t x, int64_t y, int64_t *r) {
   switch (op) {
-    case EINI_OP_NEG: return !eini_mul_overflow(x, -1, r);
-    case EINI_OP_ADD: return !eini_add_overflow(x, y, r);
-    case EINI_OP_SUB: return y != INT64_MIN && !eini_add_overflow(x, -y, r);
-    case EINI_OP_MUL: return !eini_mul_overflow(x, y, r);
-    case EINI_OP_MAX: *r = x > y ? x : y; return 1;
-    case EINI_OP_MIN: *r = x < y ? x : y; return 1;
-    case EINI_OP_POW:
+    case EIN_OP_NEG: return !eini_mul_overflow(x, -1, r);
+    case EIN_OP_ADD: return !eini_add_overflow(x, y, r);
+    case EIN_OP_SUB: return y != INT64_MIN && !eini_add_overflow(x, -y, r);
+    case EIN_OP_MUL: return !eini_mul_overflow(x, y, r);
+    case EIN_OP_MAX: *r = x > y ? x : y; return 1;
+    case EIN_OP_MIN: *r = x < y ? x : y; return 1;
+    case EIN_OP_POW:
       if (y < 0 || y > 62 || (double)INT64_MAX < pow(fabs((double)x), (double)y)) return 0;
       *r = eini_ipow(x, y);
       return 1;
@@ -2645,22 +2624,22 @@ static int eini_fold_exact(int op, int64_t x, int64_t y, int64_t *r) {
 
 static double eini_fold_real(int op, double x, double y) {
   switch (op) {
-    case EINI_OP_EXP: return exp(x);
-    case EINI_OP_LOG: return log(x);
-    case EINI_OP_SQRT: return sqrt(x);
-    case EINI_OP_RSQRT: return 1 / sqrt(x);
-    case EINI_OP_EXPM1: return expm1(x);
-    case EINI_OP_LOG1P: return log1p(x);
-    case EINI_OP_SIN: return sin(x);
-    case EINI_OP_COS: return cos(x);
-    case EINI_OP_TAN: return tan(x);
-    case EINI_OP_TANH: return tanh(x);
-    case EINI_OP_ATAN2: return atan2(x, y);
-    case EINI_OP_NEG: return -x;
-    case EINI_OP_ADD: return x + y;
-    case EINI_OP_SUB: return x - y;
-    case EINI_OP_MUL: return x * y;
-    case EINI_OP_DIV: return x / y;
+    case EIN_OP_EXP: return exp(x);
+    case EIN_OP_LOG: return log(x);
+    case EIN_OP_SQRT: return sqrt(x);
+    case EIN_OP_RSQRT: return 1 / sqrt(x);
+    case EIN_OP_EXPM1: return expm1(x);
+    case EIN_OP_LOG1P: return log1p(x);
+    case EIN_OP_SIN: return sin(x);
+    case EIN_OP_COS: return cos(x);
+    case EIN_OP_TAN: return tan(x);
+    case EIN_OP_TANH: return tanh(x);
+    case EIN_OP_ATAN2: return atan2(x, y);
+    case EIN_OP_NEG: return -x;
+    case EIN_OP_ADD: return x + y;
+    case EIN_OP_SUB: return x - y;
+    case EIN_OP_MUL: return x * y;
+    case EIN_OP_DIV: return x / y;
     default: return pow(x, y);
   }
 }
@@ -2668,19 +2647,19 @@ static double eini_fold_real(int op, double x, double y) {
 // Literals stay literals under arithmetic and functions: -1, 2/3, sqrt(size(d)); params without a
 // dtype are like them. An f32 tensor over them stays f32. The others are typed as f64 or i64.
 static int eini_stays_weak(int op) {
-  return op == EINI_OP_NEG || op == EINI_OP_ADD || op == EINI_OP_SUB || op == EINI_OP_MUL ||
-         op == EINI_OP_DIV || op == EINI_OP_POW || (op >= EINI_OP_EXP && op <= EINI_OP_ATAN2);
+  return op == EIN_OP_NEG || op == EIN_OP_ADD || op == EIN_OP_SUB || op == EIN_OP_MUL ||
+         op == EIN_OP_DIV || op == EIN_OP_POW || (op >= EIN_OP_EXP && op <= EIN_OP_ATAN2);
 }
 
 static int eini_fold_literal(eini_expr *e, eini_node *v) {
   if (!eini_stays_weak(v->op)) return 0;
   const eini_node *x = &e->node[v->arg[0]];
   const eini_node *y = eini_ops[v->op].args == 1 ? x : &e->node[v->arg[1]];
-  if (x->op != EINI_OP_CONST || y->op != EINI_OP_CONST || !x->weak || !y->weak) return 0;
+  if (x->op != EIN_OP_CONST || y->op != EIN_OP_CONST || !x->weak || !y->weak) return 0;
   int64_t r = 0;
   int exact = x->exact && y->exact && eini_fold_exact(v->op, x->ival, y->ival, &r);
   double re = exact ? (double)r : eini_fold_real(v->op, x->re, y->re);
-  v->op = EINI_OP_CONST;
+  v->op = EIN_OP_CONST;
   v->weak = 1;
   v->exact = (unsigned char)exact;
   v->ival = r;
@@ -2691,7 +2670,7 @@ static int eini_fold_literal(eini_expr *e, eini_node *v) {
 // The dtype two operands meet in; literals adopt the other's.
 static ein_dtype eini_meet(const eini_node *x, const eini_node *y) {
   if (x->weak && y->weak) {
-    return x->op == EINI_OP_CONST && x->exact && y->op == EINI_OP_CONST && y->exact ? EIN_I64
+    return x->op == EIN_OP_CONST && x->exact && y->op == EIN_OP_CONST && y->exact ? EIN_I64
                                                                                     : EIN_F64;
   }
   if (!x->weak && !y->weak) return ein_dtype_promote((ein_dtype)x->dtype, (ein_dtype)y->dtype);
@@ -2714,7 +2693,7 @@ static int eini_weak_pair(eini_arena *a, eini_expr *out, int op, int64_t pos, in
   int id = eini_expr_add(a, out, op, pos, x, y, 0), first = id;
   for (int k = 0; k < eini_ops[op].args && id >= 0; k++) {
     const eini_node *c = &out->node[k == 0 ? x : y];
-    int64_t from = c->weak && c->op > EINI_OP_PARAM ? c->ival : k == 0 ? x : y;
+    int64_t from = c->weak && c->op > EIN_OP_PARAM ? c->ival : k == 0 ? x : y;
     if (from < first) first = (int)from;
   }
   if (id < 0) return -1;
@@ -2732,8 +2711,8 @@ static void eini_weak_take(eini_expr *out, int id, ein_dtype t) {
     if (v->weak != 2) continue;
     v->weak = 0;
     v->dtype = (unsigned char)t;
-    if (v->op == EINI_OP_CONST && !v->exact) v->ival = eini_f64_to_i64(v->re);
-    if (v->op <= EINI_OP_PARAM) continue;
+    if (v->op == EIN_OP_CONST && !v->exact) v->ival = eini_f64_to_i64(v->re);
+    if (v->op <= EIN_OP_PARAM) continue;
     v->ival = 0;
     for (int k = 0; k < eini_ops[v->op].args; k++)
       if (out->node[v->arg[k]].weak) out->node[v->arg[k]].weak = 2;
@@ -2743,18 +2722,18 @@ static void eini_weak_take(eini_expr *out, int id, ein_dtype t) {
 // A child converted to logical dtype t: itself, a typed literal, or a CAST node on top of it.
 static int eini_convert(eini_arena *a, eini_expr *out, int id, ein_dtype t) {
   eini_node *x = &out->node[id];
-  if (x->weak && x->op != EINI_OP_CONST && eini_kind_of(t) < EINI_KREAL) {  // converted when known
+  if (x->weak && x->op != EIN_OP_CONST && eini_kind_of(t) < EINI_KREAL) {  // converted when known
     int real = eini_convert(a, out, id, EIN_F64);
     return real < 0 ? -1 : eini_convert(a, out, real, t);
   }
-  if (x->weak && x->op > EINI_OP_PARAM) {
+  if (x->weak && x->op > EIN_OP_PARAM) {
     eini_weak_take(out, id, t);
     return id;
   }
   if (x->weak) {
     // The literal may be shared by two parents: each gets its own typed copy.
     eini_node copy = *x;
-    int c = eini_expr_add(a, out, EINI_OP_CONST, copy.pos, 0, 0, 0);
+    int c = eini_expr_add(a, out, EIN_OP_CONST, copy.pos, 0, 0, 0);
     if (c < 0) return -1;
     eini_node *v = &out->node[c];
     *v = copy;
@@ -2765,7 +2744,7 @@ static int eini_convert(eini_arena *a, eini_expr *out, int id, ein_dtype t) {
   }
   ein_dtype from = ein_dtype_compute((ein_dtype)x->dtype), to = ein_dtype_compute(t);
   if (from == to) return id;
-  int c = eini_expr_add(a, out, EINI_OP_CAST, x->pos, id, 1, 0);
+  int c = eini_expr_add(a, out, EIN_OP_CAST, x->pos, id, 1, 0);
   if (c >= 0) out->node[c].dtype = (unsigned char)t;
   return c;
 }
@@ -2778,15 +2757,15 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
   *arg = *res = m;
   switch (eini_ops[v->op].cls) {
     case 'A':
-      if (m == EIN_BOOL && (v->op == EINI_OP_SUB || v->op == EINI_OP_NEG))
+      if (m == EIN_BOOL && (v->op == EIN_OP_SUB || v->op == EIN_OP_NEG))
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "use != or not",
                          "bool has no subtraction");
-      if (m == EIN_BOOL && v->op == EINI_OP_SIGN)
+      if (m == EIN_BOOL && v->op == EIN_OP_SIGN)
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "bool has no sign");
       break;
     case 'F':
       *arg = *res = eini_float_for(m);
-      if (complex_in && (v->op < EINI_OP_EXP || v->op > EINI_OP_TANH)) {
+      if (complex_in && (v->op < EIN_OP_EXP || v->op > EIN_OP_TANH)) {
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "%s has no complex version",
                          eini_ops[v->op].name);
       }
@@ -2798,7 +2777,7 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "compare real(z), imag(z) or abs(z)",
                          "complex numbers have no order");
       if (eini_ops[v->op].cls == 'O') *res = EIN_BOOL;
-      if (m == EIN_BOOL && (v->op == EINI_OP_FLOORDIV || v->op == EINI_OP_MOD))
+      if (m == EIN_BOOL && (v->op == EIN_OP_FLOORDIV || v->op == EIN_OP_MOD))
         *arg = *res = EIN_I8;
       break;
     case 'C': *res = EIN_BOOL; break;
@@ -2823,8 +2802,8 @@ static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr 
   ein_dtype t = eini_node_dtype(&xn);
   if (xn.weak && yn.weak) {
     int sq = yn.exact && yn.ival == 2;
-    *id = sq ? eini_weak_pair(a, out, EINI_OP_SQUARE, v->pos, x, 0)
-             : eini_weak_pair(a, out, EINI_OP_POW, v->pos, x, y);
+    *id = sq ? eini_weak_pair(a, out, EIN_OP_SQUARE, v->pos, x, 0)
+             : eini_weak_pair(a, out, EIN_OP_POW, v->pos, x, y);
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
   }
   if (yn.weak && yn.exact && yn.ival >= 0 && yn.ival <= 64) {
@@ -2838,12 +2817,12 @@ static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr 
     }
     for (int64_t n = yn.ival;; n >>= 1) {
       if (n & 1) {
-        r = r < 0 ? base : eini_expr_add(a, out, EINI_OP_MUL, v->pos, r, base, 0);
+        r = r < 0 ? base : eini_expr_add(a, out, EIN_OP_MUL, v->pos, r, base, 0);
         if (r < 0) return EIN_ERR_NO_MEMORY;
         out->node[r].dtype = (unsigned char)t;
       }
       if (n == 1) break;
-      base = eini_expr_add(a, out, EINI_OP_SQUARE, v->pos, base, 0, 0);
+      base = eini_expr_add(a, out, EIN_OP_SQUARE, v->pos, base, 0, 0);
       if (base < 0) return EIN_ERR_NO_MEMORY;
       out->node[base].dtype = (unsigned char)t;
     }
@@ -2854,7 +2833,7 @@ static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr 
   if (eini_kind_of(t) < EINI_KREAL) t = EIN_F64;
   (void)ty;
   int p = eini_convert(a, out, x, t), q = p < 0 ? -1 : eini_convert(a, out, y, t);
-  *id = q < 0 ? -1 : eini_expr_add(a, out, EINI_OP_POW, v->pos, p, q, 0);
+  *id = q < 0 ? -1 : eini_expr_add(a, out, EIN_OP_POW, v->pos, p, q, 0);
   if (*id < 0) return EIN_ERR_NO_MEMORY;
   out->node[*id].dtype = (unsigned char)t;
   return EIN_OK;
@@ -2866,16 +2845,16 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
   int c[EINI_ARGS_MAX] = {0};
   int n = eini_node_args(&v);
   ein_dtype t = EIN_NONE;
-  if (v.op == EINI_OP_WHERE) {
+  if (v.op == EIN_OP_WHERE) {
     t = eini_meet(&out->node[child[1]], &out->node[child[2]]);
-  } else if (v.op == EINI_OP_COMPLEX) {
+  } else if (v.op == EIN_OP_COMPLEX) {
     ein_dtype m = eini_meet(&out->node[child[0]], &out->node[child[1]]);
     if (eini_kind_of(m) == EINI_KCOMPLEX)
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 7, NULL, "complex() takes two real numbers");
     t = eini_float_for(m) < EIN_F64 ? EIN_F32 : EIN_F64;
-  } else if (v.op == EINI_OP_CALL) {
+  } else if (v.op == EIN_OP_CALL) {
     t = ty->function[v.arg[0]].dtype;
-  } else if (v.op == EINI_OP_CAST && v.arg[1] == 1) {  // typed before: a conversion, no rounding
+  } else if (v.op == EIN_OP_CAST && v.arg[1] == 1) {  // typed before: a conversion, no rounding
     *id = eini_convert(a, out, child[0], (ein_dtype)v.dtype);
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
   } else {  // CAST with the target in dtype
@@ -2885,39 +2864,39 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 1, "take real(z), imag(z) or abs(z)",
                        "a complex number has no %s value", ein_dtype_name(t));
     c[0] = eini_convert(a, out, child[0], t);
-    *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EINI_OP_ROUNDTO, v.pos, c[0], 0, 0);
+    *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EIN_OP_ROUNDTO, v.pos, c[0], 0, 0);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     out->node[*id].dtype = (unsigned char)t;
     return EIN_OK;
   }
   for (int i = 0; i < n; i++) {
-    c[i] = eini_convert(a, out, child[i], v.op == EINI_OP_WHERE && i == 0 ? EIN_BOOL : t);
+    c[i] = eini_convert(a, out, child[i], v.op == EIN_OP_WHERE && i == 0 ? EIN_BOOL : t);
     if (c[i] < 0) return EIN_ERR_NO_MEMORY;
   }
-  if (v.op == EINI_OP_CALL) {
+  if (v.op == EIN_OP_CALL) {
     *id = eini_expr_call(a, out, v.pos, v.arg[0], n, c);
   } else {
     *id = eini_expr_add(a, out, v.op, v.pos, c[0], c[1], c[2]);
   }
   if (*id < 0) return EIN_ERR_NO_MEMORY;
-  if (v.op == EINI_OP_COMPLEX) t = t == EIN_F32 ? EIN_C64 : EIN_C128;
+  if (v.op == EIN_OP_COMPLEX) t = t == EIN_F32 ? EIN_C64 : EIN_C128;
   out->node[*id].dtype = (unsigned char)t;
   return EIN_OK;
 }
 
 static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr *out, eini_node v,
                                  const int *child, int *id) {
-  if (v.op <= EINI_OP_PARAM) {
+  if (v.op <= EIN_OP_PARAM) {
     *id = eini_expr_add(a, out, v.op, v.pos, v.arg[0], v.arg[1], v.arg[2]);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     eini_node *o = &out->node[*id];
     *o = v;
-    if (v.op == EINI_OP_OPERAND) o->dtype = (unsigned char)ty->operand[v.arg[0]];
-    if (v.op == EINI_OP_PARAM && ty->param[v.arg[0]].dtype != EIN_NONE)
+    if (v.op == EIN_OP_OPERAND) o->dtype = (unsigned char)ty->operand[v.arg[0]];
+    if (v.op == EIN_OP_PARAM && ty->param[v.arg[0]].dtype != EIN_NONE)
       o->dtype = (unsigned char)ty->param[v.arg[0]].dtype;
-    else if (v.op == EINI_OP_PARAM)  // what it took when the expression was typed before stays
+    else if (v.op == EIN_OP_PARAM)  // what it took when the expression was typed before stays
       o->weak = v.dtype == EIN_NONE;
-    if (v.op == EINI_OP_INDEX) o->dtype = EIN_I64;
+    if (v.op == EIN_OP_INDEX) o->dtype = EIN_I64;
     return EIN_OK;
   }
   if (eini_ops[v.op].cls == 'X') return eini_type_special(a, ty, out, v, child, id);
@@ -2926,18 +2905,18 @@ static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr
   literal.arg[0] = child[0];
   literal.arg[1] = n > 1 ? child[1] : 0;
   if (eini_fold_literal(out, &literal)) {
-    *id = eini_expr_add(a, out, EINI_OP_CONST, v.pos, 0, 0, 0);
+    *id = eini_expr_add(a, out, EIN_OP_CONST, v.pos, 0, 0, 0);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     out->node[*id] = literal;
     return EIN_OK;
   }
-  if (v.op == EINI_OP_IMAG && eini_kind_of(eini_node_dtype(&out->node[child[0]])) < EINI_KCOMPLEX) {
+  if (v.op == EIN_OP_IMAG && eini_kind_of(eini_node_dtype(&out->node[child[0]])) < EINI_KCOMPLEX) {
     ein_dtype t = eini_node_dtype(&out->node[child[0]]);  // 0, also for inf and NaN
     int zero = eini_expr_int(a, out, v.pos, 0);
     *id = zero < 0 ? -1 : eini_convert(a, out, zero, t);
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
   }
-  if (v.op == EINI_OP_POW) return eini_type_pow(a, ty, out, &v, child[0], child[1], id);
+  if (v.op == EIN_OP_POW) return eini_type_pow(a, ty, out, &v, child[0], child[1], id);
   if (eini_stays_weak(v.op) && out->node[child[0]].weak && (n == 1 || out->node[child[1]].weak)) {
     *id = eini_weak_pair(a, out, v.op, v.pos, child[0], n > 1 ? child[1] : 0);
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
@@ -2951,8 +2930,8 @@ static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr
     if (c[i] < 0) return EIN_ERR_NO_MEMORY;
   }
   int op = v.op;
-  if (arg == EIN_BOOL && op == EINI_OP_MUL) op = EINI_OP_AND;
-  if (arg == EIN_BOOL && op == EINI_OP_ADD) op = EINI_OP_OR;
+  if (arg == EIN_BOOL && op == EIN_OP_MUL) op = EIN_OP_AND;
+  if (arg == EIN_BOOL && op == EIN_OP_ADD) op = EIN_OP_OR;
   *id = eini_expr_add(a, out, op, v.pos, c[0], c[1], 0);
   if (*id < 0) return EIN_ERR_NO_MEMORY;
   out->node[*id].dtype = (unsigned char)res;
@@ -3044,7 +3023,7 @@ typedef struct eini_stmt {
   int *operand;          // tensors
   eini_map *proj;        // rank(operand) x nindex
   eini_expr expr;        // last node is the root; typed by eini_stmt_finish
-  int fold;              // eini_fold, or EINI_FOLD_USER + number
+  int fold;              // ein_fold, or EIN_FOLD_USER + number
   int numpy;             // NumPy string: bool sums by or
   ein_dtype type;        // logical dtype of the result, before it is stored
   ein_rest rest;         // what happens to elements of out that out_map does not reach
@@ -3375,14 +3354,16 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   eini_expr typed;
   EINI_TRY(eini_expr_type(&g->arena, &ty, &s->expr, &typed));
   ein_dtype t = (ein_dtype)typed.node[typed.n - 1].dtype;
-  if (s->fold != EINI_FOLD_NONE) {
+  if (s->fold != EIN_FOLD_NONE) {
     int fold = s->fold;
-    int order = fold == EINI_MAX || fold == EINI_MIN || fold == EINI_ARGMAX || fold == EINI_ARGMIN;
-    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP || fold == EINI_VAR))
+    int order = fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN || fold == EIN_FOLD_ARGMAX ||
+                fold == EIN_FOLD_ARGMIN;
+    if (eini_kind_of(t) == EINI_KCOMPLEX &&
+        (order || fold == EIN_FOLD_LOGSUMEXP || fold == EIN_FOLD_VAR))
       return eini_fail(diag, EIN_ERR_DTYPE, s->pos, 1, "reduce real(z), imag(z) or abs(z)",
                        "%s of complex numbers is not defined", eini_folds[fold].name);
-    if (t == EIN_BOOL && (fold == EINI_SUM || fold == EINI_PROD) && !s->numpy) t = EIN_I64;
-    const ein_monoid *m = fold >= EINI_FOLD_USER ? &g->monoid[fold - EINI_FOLD_USER] : NULL;
+    if (t == EIN_BOOL && (fold == EIN_FOLD_SUM || fold == EIN_FOLD_PROD) && !s->numpy) t = EIN_I64;
+    const ein_monoid *m = fold >= EIN_FOLD_USER ? &g->monoid[fold - EIN_FOLD_USER] : NULL;
     if (eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree) &&
         (m != NULL ? m->no_identity : !eini_folds[fold].has_identity)) {
       return eini_fail(diag, EIN_ERR_EMPTY, s->pos, 1, NULL, "%s of nothing",
@@ -3555,13 +3536,13 @@ static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id)
       "wrap", "clamp", "reflect", "for"};
   static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
                                 EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
-  const int count[] = {EINI_FOLD_USER, EINI_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
+  const int count[] = {EIN_FOLD_USER, EIN_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
                        g->nmonoid, 21};
   int k = 0;
   for (; k < 8 && i >= count[k]; k++) i -= count[k];
   *cls = k < 8 ? classes[k] : EINI_W_FREE;
   *id = i;
-  return k == 0 ? (i == EINI_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
+  return k == 0 ? (i == EIN_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
          k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
          k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : k == 7 ? words[i + 5] : NULL;
 }
@@ -3674,9 +3655,9 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
 static ein_status eini_fold_named(const ein_graph *g, eini_diag *diag, const char *name,
                                   int *fold) {
   *fold = eini_fold_find(name, (int64_t)strlen(name));
-  for (int i = 0; *fold == EINI_FOLD_NONE && i < g->nmonoid; i++)
-    if (strcmp(g->monoid[i].name, name) == 0) *fold = EINI_FOLD_USER + i;
-  if (*fold != EINI_FOLD_NONE) return EIN_OK;
+  for (int i = 0; *fold == EIN_FOLD_NONE && i < g->nmonoid; i++)
+    if (strcmp(g->monoid[i].name, name) == 0) *fold = EIN_FOLD_USER + i;
+  if (*fold != EIN_FOLD_NONE) return EIN_OK;
   return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
 }
 
@@ -4264,13 +4245,13 @@ typedef struct eini_infix_row {
 } eini_infix_row;
 
 static const eini_infix_row eini_infixes[] = {
-    {" or ", 'o', 0, EINI_OP_OR, 0}, {" and ", 'a', 1, EINI_OP_AND, 0},
-    {"<", '<', 2, EINI_OP_LT, 0},    {"<=", EINI_T_LE, 2, EINI_OP_LE, 0},
-    {">", '>', 2, EINI_OP_GT, 0},    {">=", EINI_T_GE, 2, EINI_OP_GE, 0},
-    {"+", '+', 3, EINI_OP_ADD, 0},   {"-", '-', 3, EINI_OP_SUB, 1},
-    {"*", '*', 4, EINI_OP_MUL, 0},   {"/", '/', 4, EINI_OP_DIV, 1},
-    {"^", '^', 6, EINI_OP_POW, 0},   {"==", EINI_T_EQ, 2, EINI_OP_EQ, 0},
-    {"!=", EINI_T_NE, 2, EINI_OP_NE, 0}};
+    {" or ", 'o', 0, EIN_OP_OR, 0}, {" and ", 'a', 1, EIN_OP_AND, 0},
+    {"<", '<', 2, EIN_OP_LT, 0},    {"<=", EINI_T_LE, 2, EIN_OP_LE, 0},
+    {">", '>', 2, EIN_OP_GT, 0},    {">=", EINI_T_GE, 2, EIN_OP_GE, 0},
+    {"+", '+', 3, EIN_OP_ADD, 0},   {"-", '-', 3, EIN_OP_SUB, 1},
+    {"*", '*', 4, EIN_OP_MUL, 0},   {"/", '/', 4, EIN_OP_DIV, 1},
+    {"^", '^', 6, EIN_OP_POW, 0},   {"==", EINI_T_EQ, 2, EIN_OP_EQ, 0},
+    {"!=", EINI_T_NE, 2, EIN_OP_NE, 0}};
 
 #define EINI_INFIXES 13
 
@@ -4379,7 +4360,7 @@ static int eini_call_arity(const ein_graph *g, int cls, int word) {
 static int eini_emit_call(eini_emit *em, const eini_called *f, const int *arg) {
   int id = f->cls == EINI_W_FUNCTION
                ? eini_expr_call(em->arena, &em->e, f->pos, f->word, f->n, arg)
-               : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EINI_OP_CAST : f->word,
+               : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EIN_OP_CAST : f->word,
                                f->pos, arg[0], arg[1], arg[2]);
   if (id < 0) eini_pmem(em->p);
   else if (f->cls == EINI_W_CAST) em->e.node[id].dtype = (unsigned char)f->word;
@@ -4398,14 +4379,14 @@ static int eini_map_name(eini_emit *em, const eini_called *f) {
     ok = eini_is_digit((unsigned char)f->s[i]);
     k = (k < 0 ? 0 : k * 10) + (f->s[i] - '0');
   }
-  if (ok && k < em->nin) return eini_emit_op(em, EINI_OP_OPERAND, f->pos, k, 0);
+  if (ok && k < em->nin) return eini_emit_op(em, EIN_OP_OPERAND, f->pos, k, 0);
   for (k = 0; k < em->nindex; k++) {
     if (eini_word_is(f->s, f->len, em->index[k].name))
-      return eini_emit_op(em, EINI_OP_INDEX, f->pos, k, 0);
+      return eini_emit_op(em, EIN_OP_INDEX, f->pos, k, 0);
   }
   for (k = 0; k < g->nparam; k++) {
     if (eini_word_is(f->s, f->len, g->param[k].name))
-      return eini_emit_op(em, EINI_OP_PARAM, f->pos, k, 0);
+      return eini_emit_op(em, EIN_OP_PARAM, f->pos, k, 0);
   }
   eini_perr(em->p, EIN_ERR_NAME, f->pos, f->len, NULL,
             "'%.*s' is not an operand: there are x0 to x%d", eini_cut(f->s, f->len), f->s,
@@ -4421,8 +4402,8 @@ static void eini_not_scalar(eini_parser *p, const eini_called *f) {
 // A call; the name is read.
 static int eini_map_call(eini_emit *em, eini_called *f) {
   eini_parser *p = em->p;
-  int list = f->cls == EINI_W_FOLD && (f->word == EINI_MAX || f->word == EINI_MIN);
-  int op = f->word == EINI_MAX ? EINI_OP_MAX : EINI_OP_MIN, arg[EINI_ARGS_MAX] = {0};
+  int list = f->cls == EINI_W_FOLD && (f->word == EIN_FOLD_MAX || f->word == EIN_FOLD_MIN);
+  int op = f->word == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN, arg[EINI_ARGS_MAX] = {0};
   int want = eini_call_arity(p->g, f->cls, f->word);
   if (!eini_accept(p, '('))
     eini_perr(p, EIN_ERR_NAME, f->pos, f->len, NULL,
@@ -4473,15 +4454,15 @@ static int eini_map_unary(eini_emit *em, int level) {
   if (!eini_deeper(p)) return -1;
   if (level == 2) {
     eini_lex(p);
-    x = eini_emit_op(em, EINI_OP_NOT, pos, eini_map_expr(em, 2), 0);
+    x = eini_emit_op(em, EIN_OP_NOT, pos, eini_map_expr(em, 2), 0);
   } else if (eini_accept(p, '+') || eini_accept(p, '-')) {
     x = eini_map_unary(em, 5);
-    if (minus) x = eini_emit_op(em, EINI_OP_NEG, pos, x, 0);
+    if (minus) x = eini_emit_op(em, EIN_OP_NEG, pos, x, 0);
   } else {
     x = eini_map_primary(em);
     if (eini_accept(p, '^')) {
       pos = p->pos;
-      x = eini_emit_op(em, EINI_OP_POW, pos, x, eini_map_unary(em, 5));
+      x = eini_emit_op(em, EIN_OP_POW, pos, x, eini_map_unary(em, 5));
     }
   }
   p->depth--;
@@ -4549,7 +4530,7 @@ static void eini_say(eini_text *t, const char *format, ...) {
 }
 
 static const char *eini_fold_name(const ein_graph *g, int fold) {
-  return fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].name : eini_folds[fold].name;
+  return fold >= EIN_FOLD_USER ? g->monoid[fold - EIN_FOLD_USER].name : eini_folds[fold].name;
 }
 
 // One coordinate, like 2*i+j-1.
@@ -4594,15 +4575,15 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
                           int depth) {
   const eini_node *v = &s->expr.node[id];
   const char *infix = NULL;
-  int op = v->op, cast = op == EINI_OP_CAST || op == EINI_OP_ROUNDTO;
-  int level = op == EINI_OP_NEG || (op == EINI_OP_CONST && v->re < 0) ? 5 :
-              op == EINI_OP_NOT ? 2 : op == EINI_OP_SQUARE ? 6 : 7;
+  int op = v->op, cast = op == EIN_OP_CAST || op == EIN_OP_ROUNDTO;
+  int level = op == EIN_OP_NEG || (op == EIN_OP_CONST && v->re < 0) ? 5 :
+              op == EIN_OP_NOT ? 2 : op == EIN_OP_SQUARE ? 6 : 7;
   for (int i = 0; i < EINI_INFIXES; i++) {
     if (eini_infixes[i].op != op) continue;
     infix = eini_infixes[i].text;
     level = eini_infixes[i].level;
   }
-  if (op == EINI_OP_CAST && v->arg[1] == 1) level = 7;  // typing makes this conversion again
+  if (op == EIN_OP_CAST && v->arg[1] == 1) level = 7;  // typing makes this conversion again
   if (level < place) eini_say(t, "(");
   if (depth > 200 || t->nodes++ > (1 << 16)) {
     eini_say(t, "..");
@@ -4611,20 +4592,20 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
     eini_say_node(t, g, s, v->arg[0], level + (level == 6 || level == 2), depth + 1);
     eini_say(t, "%s", infix);
     eini_say_node(t, g, s, v->arg[1], level + (level != 6), depth + 1);
-  } else if (op == EINI_OP_CONST) {
+  } else if (op == EIN_OP_CONST) {
     eini_say_const(t, v);
-  } else if (op == EINI_OP_OPERAND) {
+  } else if (op == EIN_OP_OPERAND) {
     if (t->numbered) eini_say(t, "$%d", v->arg[0]);
     else eini_say_access(t, g, s, v->arg[0]);
-  } else if (op == EINI_OP_INDEX || op == EINI_OP_PARAM) {
-    eini_say(t, "%s", op == EINI_OP_INDEX ? s->index[v->arg[0]].name : g->param[v->arg[0]].name);
-  } else if (op == EINI_OP_NEG || op == EINI_OP_NOT || op == EINI_OP_SQUARE ||
-             (op == EINI_OP_CAST && v->arg[1] == 1)) {
-    eini_say(t, op == EINI_OP_NEG ? "-" : op == EINI_OP_NOT ? "not " : "");
+  } else if (op == EIN_OP_INDEX || op == EIN_OP_PARAM) {
+    eini_say(t, "%s", op == EIN_OP_INDEX ? s->index[v->arg[0]].name : g->param[v->arg[0]].name);
+  } else if (op == EIN_OP_NEG || op == EIN_OP_NOT || op == EIN_OP_SQUARE ||
+             (op == EIN_OP_CAST && v->arg[1] == 1)) {
+    eini_say(t, op == EIN_OP_NEG ? "-" : op == EIN_OP_NOT ? "not " : "");
     eini_say_node(t, g, s, v->arg[0], cast ? place : level + (level == 6), depth + 1);
-    if (op == EINI_OP_SQUARE) eini_say(t, "^2");
+    if (op == EIN_OP_SQUARE) eini_say(t, "^2");
   } else {
-    eini_say(t, "%s%s(", cast ? "cast_" : op == EINI_OP_CALL ? g->function[v->arg[0]].name
+    eini_say(t, "%s%s(", cast ? "cast_" : op == EIN_OP_CALL ? g->function[v->arg[0]].name
              : eini_ops[op].name, cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
     for (int i = 0; i < eini_node_args(v); i++) {
       if (i > 0) eini_say(t, ", ");
@@ -4638,14 +4619,14 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
 static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) {
   eini_say_access(t, g, s, -1);
   eini_say(t, " : %s = ", ein_dtype_name(g->tensor[s->out].dtype));
-  if (s->fold != EINI_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
-  for (int i = s->nfree; s->fold != EINI_FOLD_NONE && i < s->nindex; i++)
+  if (s->fold != EIN_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
+  for (int i = s->nfree; s->fold != EIN_FOLD_NONE && i < s->nindex; i++)
     eini_say(t, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name,
              (long long)s->index[i].extent);
-  if (s->fold != EINI_FOLD_NONE) eini_say(t, "](");
+  if (s->fold != EIN_FOLD_NONE) eini_say(t, "](");
   t->nodes = 0;
   eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
-  if (s->fold != EINI_FOLD_NONE) eini_say(t, ")");
+  if (s->fold != EIN_FOLD_NONE) eini_say(t, ")");
 }
 
 // ================================================================================================
@@ -5663,7 +5644,7 @@ typedef struct eini_split {
   eini_diag *diag;
   eini_stmt w;              // the statement; what is made of its factors becomes an operand of it
   int64_t capop, capproj;
-  int join;                 // EINI_OP_MUL, EINI_OP_ADD, ..
+  int join;                 // EIN_OP_MUL, EIN_OP_ADD, ..
   int serial;               // numbers the temporaries
   int fastest;              // 1: a path gives way to one pass where that is predicted to be faster
   const ein_rates *rates;   // of the kernels that will run; NULL: not known
@@ -5737,11 +5718,11 @@ static ein_status eini_member_of(eini_split *sp, int root, eini_member *m) {
     n = 0;
     for (int64_t i = 0; i < sp->nlist; i++) {
       const eini_node *v = &s->expr.node[sp->list[i]];
-      const eini_map *x = v->op == EINI_OP_OPERAND ? &s->proj[v->arg[0]] : NULL;
+      const eini_map *x = v->op == EIN_OP_OPERAND ? &s->proj[v->arg[0]] : NULL;
       for (int e = 0; x != NULL && e < x->first[x->rows]; e++, n++)
         if (pass > 0) m->label[n] = x->term[e].index;
-      if (v->op == EINI_OP_INDEX && pass > 0) m->label[n] = v->arg[0];
-      n += v->op == EINI_OP_INDEX;
+      if (v->op == EIN_OP_INDEX && pass > 0) m->label[n] = v->arg[0];
+      n += v->op == EIN_OP_INDEX;
     }
   }
   m->nlabel = eini_sort_unique(m->label, (int)n);
@@ -5778,7 +5759,7 @@ static int eini_member_root(eini_split *sp, const eini_member *m) {
 // The operand that a member is as it is stored; -1: it is more than that.
 static int eini_member_operand(const eini_split *sp, const eini_member *m) {
   const eini_node *v = m->nroot == 1 ? &sp->w.expr.node[m->root[0]] : NULL;
-  return v != NULL && v->op == EINI_OP_OPERAND ? v->arg[0] : -1;
+  return v != NULL && v->op == EIN_OP_OPERAND ? v->arg[0] : -1;
 }
 
 // One more operand, and the node that reads (or writes) it; -1 when out of memory.
@@ -5794,7 +5775,7 @@ static int eini_split_operand(eini_split *sp, int tensor, const eini_map *map) {
   op[k] = tensor;
   proj[k] = *map;
   w->noperand++;
-  return eini_expr_add(a, &w->expr, EINI_OP_OPERAND, w->pos, k, 0, 0);
+  return eini_expr_add(a, &w->expr, EIN_OP_OPERAND, w->pos, k, 0, 0);
 }
 
 // The labels of a statement: the output's in the order of its axes, then the reduced ones.
@@ -5852,7 +5833,7 @@ static ein_status eini_split_read(eini_split *sp, int nval, const eini_member *c
     for (int first = r->nop; at < r->end[i]; at++) {
       const eini_node *v = &sp->w.expr.node[sp->list[at]];
       int k = first;
-      if (v->op != EINI_OP_OPERAND) continue;
+      if (v->op != EIN_OP_OPERAND) continue;
       while (k < r->nop && r->op[k] != v->arg[0]) k++;
       if (k == r->nop) {
         r->op[r->nop] = v->arg[0];
@@ -5877,8 +5858,8 @@ static ein_status eini_split_expr(eini_split *sp, int nval, const eini_member *c
       for (; at < r->end[n]; at++) {
         x = sp->copy[sp->list[at]] = eini_node_copy(a, &sp->w.expr, sp->list[at], sp->copy, e);
         if (x < 0) return EIN_ERR_NO_MEMORY;
-        if (e->node[x].op == EINI_OP_OPERAND) e->node[x].arg[0] = r->num[at];
-        if (e->node[x].op == EINI_OP_INDEX) e->node[x].arg[0] = sp->local[e->node[x].arg[0]];
+        if (e->node[x].op == EIN_OP_OPERAND) e->node[x].arg[0] = r->num[at];
+        if (e->node[x].op == EIN_OP_INDEX) e->node[x].arg[0] = sp->local[e->node[x].arg[0]];
       }
       one = one < 0 ? x : eini_expr_add(a, e, sp->join, sp->w.pos, one, x, 0);
       if (one < 0) return EIN_ERR_NO_MEMORY;
@@ -5904,7 +5885,7 @@ static ein_status eini_emit_stmt(eini_split *sp, const eini_member *out, int nva
   EINI_TRY(eini_split_read(sp, nval, val, &r));
   EINI_TRY(eini_graph_add_stmt(g, tensor, n, r.nop, r.tensor, &s));
   s->nfree = nfree;
-  s->fold = n > nfree ? sp->w.fold : EINI_FOLD_NONE;
+  s->fold = n > nfree ? sp->w.fold : EIN_FOLD_NONE;
   s->numpy = sp->w.numpy;
   s->rest = rest;
   s->pos = sp->w.pos;
@@ -6136,7 +6117,7 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
                           const eini_member *out, eini_pass *w) {
   memset(w, 0, sizeof *w);
   if (sp->rates == NULL || sp->rates->copy_bw <= 0 || n < 3 || n > EINI_PASS_MOST ||
-      sp->w.nindex > 64 || sp->w.fold != EINI_SUM || sp->join != EINI_OP_MUL) {
+      sp->w.nindex > 64 || sp->w.fold != EIN_FOLD_SUM || sp->join != EIN_OP_MUL) {
     return 0;
   }
   for (int k = 0; k < n; k++)
@@ -6307,14 +6288,14 @@ static ein_status eini_split_best(eini_split *sp, const eini_net *net, eini_memb
 // Does join distribute over fold, and is it a commutative, associative product?
 static int eini_legal_join(const ein_graph *g, int fold, int op) {
   unsigned joins =
-      fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].joins : eini_folds[fold].joins;
+      fold >= EIN_FOLD_USER ? g->monoid[fold - EIN_FOLD_USER].joins : eini_folds[fold].joins;
   switch (op) {
-    case EINI_OP_MUL: return (joins & EIN_JOIN_MUL) && fold != EINI_ANY;
-    case EINI_OP_AND: return fold == EINI_ANY;
-    case EINI_OP_OR: return fold == EINI_ALL;
-    case EINI_OP_ADD: return (joins & EIN_JOIN_ADD) != 0;
-    case EINI_OP_MAX: return (joins & EIN_JOIN_MAX) && fold != EINI_ALL;
-    case EINI_OP_MIN: return (joins & EIN_JOIN_MIN) != 0;
+    case EIN_OP_MUL: return (joins & EIN_JOIN_MUL) && fold != EIN_FOLD_ANY;
+    case EIN_OP_AND: return fold == EIN_FOLD_ANY;
+    case EIN_OP_OR: return fold == EIN_FOLD_ALL;
+    case EIN_OP_ADD: return (joins & EIN_JOIN_ADD) != 0;
+    case EIN_OP_MAX: return (joins & EIN_JOIN_MAX) && fold != EIN_FOLD_ALL;
+    case EIN_OP_MIN: return (joins & EIN_JOIN_MIN) != 0;
     default: return 0;
   }
 }
@@ -6323,7 +6304,7 @@ static int eini_legal_join(const ein_graph *g, int fold, int op) {
 // all reduced indices, and what is divided of the same type. need: room for all nodes.
 static int eini_hoistable(const eini_stmt *s, int id, char *need) {
   const eini_node *v = &s->expr.node[id];
-  if (v->op != EINI_OP_DIV || s->fold != EINI_SUM) return 0;
+  if (v->op != EIN_OP_DIV || s->fold != EIN_FOLD_SUM) return 0;
   const int top = v->arg[0], under = v->arg[1];
   if (ein_dtype_compute((ein_dtype)s->expr.node[top].dtype) !=
       ein_dtype_compute((ein_dtype)v->dtype)) {
@@ -6334,8 +6315,8 @@ static int eini_hoistable(const eini_stmt *s, int id, char *need) {
   for (int i = 0; i <= under; i++) {
     const eini_node *x = &s->expr.node[i];
     if (!need[i]) continue;
-    if (x->op == EINI_OP_INDEX && x->arg[0] >= s->nfree) return 0;
-    if (x->op != EINI_OP_OPERAND) continue;
+    if (x->op == EIN_OP_INDEX && x->arg[0] >= s->nfree) return 0;
+    if (x->op != EIN_OP_OPERAND) continue;
     const eini_map *m = &s->proj[x->arg[0]];
     for (int k = 0; k < m->first[m->rows]; k++)
       if (m->term[k].index >= s->nfree) return 0;
@@ -6361,7 +6342,7 @@ static ein_status eini_factors(eini_arena *a, const eini_stmt *s, int join, int 
     if (v->op == join && top + 2 <= e->n && *n + top < e->n) {
       stack[top++] = v->arg[1];
       stack[top++] = v->arg[0];
-    } else if (join == EINI_OP_MUL && *m < e->n && eini_hoistable(s, id, need)) {
+    } else if (join == EIN_OP_MUL && *m < e->n && eini_hoistable(s, id, need)) {
       stack[top++] = v->arg[0];
       under[(*m)++] = v->arg[1];
     } else {
@@ -6425,7 +6406,7 @@ static ein_status eini_split_quotient(eini_split *sp, int n, eini_member *val, i
   EINI_TRY(eini_split_product(sp, n, val, &t, opts, path, EIN_REST_ERROR));
   all[0] = &t;
   for (int k = 0; k < m; k++) all[k + 1] = &under[k];
-  sp->join = EINI_OP_DIV;
+  sp->join = EIN_OP_DIV;
   return eini_emit_stmt(sp, out, m + 1, all, rest);
 }
 
@@ -6437,8 +6418,8 @@ static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini
   eini_arena *a = &sp->g->arena;
   *done = 0;
   int join = s->expr.node[s->expr.n - 1].op, n, m;
-  if (join == EINI_OP_DIV) join = EINI_OP_MUL;
-  if (s->fold == EINI_FOLD_NONE || !eini_legal_join(sp->g, s->fold, join)) return EIN_OK;
+  if (join == EIN_OP_DIV) join = EIN_OP_MUL;
+  if (s->fold == EIN_FOLD_NONE || !eini_legal_join(sp->g, s->fold, join)) return EIN_OK;
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   int *roots;
   EINI_TRY(eini_factors(a, s, join, &roots, &n, &m));
@@ -8208,34 +8189,34 @@ typedef struct eini_chunk_row {
 } eini_chunk_row;
 
 static const eini_chunk_row eini_chunk_table[] = {
-    {EINI_OP_ADD, EINI_ARI(add)}, {EINI_OP_SUB, EINI_ARI(sub)}, {EINI_OP_MUL, EINI_ARI(mul)},
-    {EINI_OP_NEG, EINI_ARI(neg)}, {EINI_OP_SQUARE, EINI_ARI(square)},
-    {EINI_OP_DIV, EINI_FLT(quot)}, {EINI_OP_POW, EINI_FLT(pow)},
-    {EINI_OP_FLOORDIV, {NULL, eini_c_div_i32, eini_c_div_i64, eini_c_fdiv_f32, eini_c_fdiv_f64,
+    {EIN_OP_ADD, EINI_ARI(add)}, {EIN_OP_SUB, EINI_ARI(sub)}, {EIN_OP_MUL, EINI_ARI(mul)},
+    {EIN_OP_NEG, EINI_ARI(neg)}, {EIN_OP_SQUARE, EINI_ARI(square)},
+    {EIN_OP_DIV, EINI_FLT(quot)}, {EIN_OP_POW, EINI_FLT(pow)},
+    {EIN_OP_FLOORDIV, {NULL, eini_c_div_i32, eini_c_div_i64, eini_c_fdiv_f32, eini_c_fdiv_f64,
                         NULL, NULL}},
-    {EINI_OP_MOD, {NULL, eini_c_mod_i32, eini_c_mod_i64, eini_c_fmod_f32, eini_c_fmod_f64, NULL,
+    {EIN_OP_MOD, {NULL, eini_c_mod_i32, eini_c_mod_i64, eini_c_fmod_f32, eini_c_fmod_f64, NULL,
                    NULL}},
-    {EINI_OP_MAX, EINI_ORD(max)}, {EINI_OP_MIN, EINI_ORD(min)}, {EINI_OP_LT, EINI_ORD(lt)},
-    {EINI_OP_LE, EINI_ORD(le)}, {EINI_OP_GT, EINI_ORD(gt)}, {EINI_OP_GE, EINI_ORD(ge)},
-    {EINI_OP_RELU, {NULL, eini_c_relu_i32, eini_c_relu_i64, eini_c_relu_f32, eini_c_relu_f64, NULL,
-                    NULL}}, {EINI_OP_EQ, EINI_ALL7(eq)}, {EINI_OP_NE, EINI_ALL7(ne)},
-    {EINI_OP_WHERE, EINI_ALL7(where)},
-    {EINI_OP_AND, {eini_c_and_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
-    {EINI_OP_OR, {eini_c_or_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
-    {EINI_OP_NOT, {eini_c_not_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
-    {EINI_OP_EXP, EINI_FLT(exp)}, {EINI_OP_LOG, EINI_FLT(log)}, {EINI_OP_SQRT, EINI_FLT(sqrt)},
-    {EINI_OP_RSQRT, EINI_FLT(rsqrt)}, {EINI_OP_EXPM1, EINI_FLT(expm1)},
-    {EINI_OP_LOG1P, EINI_FLT(log1p)}, {EINI_OP_SIN, EINI_FLT(sin)}, {EINI_OP_COS, EINI_FLT(cos)},
-    {EINI_OP_TAN, EINI_FLT(tan)}, {EINI_OP_TANH, EINI_FLT(tanh)},
-    {EINI_OP_ATAN2, EINI_RE2(atan2)}, {EINI_OP_ERF, EINI_RE2(erf)},
-    {EINI_OP_SIGN, EINI_ARI(sign)},
-    {EINI_OP_SIGMOID, EINI_RE2(sigmoid)}, {EINI_OP_SILU, EINI_RE2(silu)},
-    {EINI_OP_GELU, EINI_RE2(gelu)}, {EINI_OP_FLOOR, EINI_RE2(floor)},
-    {EINI_OP_CEIL, EINI_RE2(ceil)}, {EINI_OP_ROUND, EINI_RE2(round)},
-    {EINI_OP_ABS, {NULL, eini_c_abs_i32, eini_c_abs_i64, eini_c_abs_f32, eini_c_abs_f64,
+    {EIN_OP_MAX, EINI_ORD(max)}, {EIN_OP_MIN, EINI_ORD(min)}, {EIN_OP_LT, EINI_ORD(lt)},
+    {EIN_OP_LE, EINI_ORD(le)}, {EIN_OP_GT, EINI_ORD(gt)}, {EIN_OP_GE, EINI_ORD(ge)},
+    {EIN_OP_RELU, {NULL, eini_c_relu_i32, eini_c_relu_i64, eini_c_relu_f32, eini_c_relu_f64, NULL,
+                    NULL}}, {EIN_OP_EQ, EINI_ALL7(eq)}, {EIN_OP_NE, EINI_ALL7(ne)},
+    {EIN_OP_WHERE, EINI_ALL7(where)},
+    {EIN_OP_AND, {eini_c_and_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EIN_OP_OR, {eini_c_or_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EIN_OP_NOT, {eini_c_not_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EIN_OP_EXP, EINI_FLT(exp)}, {EIN_OP_LOG, EINI_FLT(log)}, {EIN_OP_SQRT, EINI_FLT(sqrt)},
+    {EIN_OP_RSQRT, EINI_FLT(rsqrt)}, {EIN_OP_EXPM1, EINI_FLT(expm1)},
+    {EIN_OP_LOG1P, EINI_FLT(log1p)}, {EIN_OP_SIN, EINI_FLT(sin)}, {EIN_OP_COS, EINI_FLT(cos)},
+    {EIN_OP_TAN, EINI_FLT(tan)}, {EIN_OP_TANH, EINI_FLT(tanh)},
+    {EIN_OP_ATAN2, EINI_RE2(atan2)}, {EIN_OP_ERF, EINI_RE2(erf)},
+    {EIN_OP_SIGN, EINI_ARI(sign)},
+    {EIN_OP_SIGMOID, EINI_RE2(sigmoid)}, {EIN_OP_SILU, EINI_RE2(silu)},
+    {EIN_OP_GELU, EINI_RE2(gelu)}, {EIN_OP_FLOOR, EINI_RE2(floor)},
+    {EIN_OP_CEIL, EINI_RE2(ceil)}, {EIN_OP_ROUND, EINI_RE2(round)},
+    {EIN_OP_ABS, {NULL, eini_c_abs_i32, eini_c_abs_i64, eini_c_abs_f32, eini_c_abs_f64,
                    eini_c_abs_c64, eini_c_abs_c128}},
-    {EINI_OP_CONJ, EINI_CPX(conj)}, {EINI_OP_REAL, EINI_CPX(real)}, {EINI_OP_IMAG, EINI_CPX(imag)},
-    {EINI_OP_COMPLEX, {NULL, NULL, NULL, eini_c_complex_c64, eini_c_complex_c128, NULL, NULL}}};
+    {EIN_OP_CONJ, EINI_CPX(conj)}, {EIN_OP_REAL, EINI_CPX(real)}, {EIN_OP_IMAG, EINI_CPX(imag)},
+    {EIN_OP_COMPLEX, {NULL, NULL, NULL, eini_c_complex_c64, eini_c_complex_c128, NULL, NULL}}};
 #undef EINI_ORD
 #undef EINI_ALL7
 #undef EINI_ARI
@@ -8356,7 +8337,7 @@ static ein_status eini_code_cast(eini_compile *cc, ein_dtype from, ein_dtype to,
 static ein_status eini_compile_fill(eini_compile *cc, const eini_node *v, int i) {
   ein_fill *f = &cc->fill[cc->code->nfill++];
   f->reg = cc->reg[i] = eini_reg_new(cc);
-  f->param = v->op == EINI_OP_PARAM ? v->arg[0] : -1;
+  f->param = v->op == EIN_OP_PARAM ? v->arg[0] : -1;
   f->type = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
   f->ival = v->ival;
   f->re = v->re;
@@ -8369,13 +8350,13 @@ static int eini_is_noop(const eini_node *v, ein_dtype from) {
   ein_dtype t = (ein_dtype)v->dtype;
   int complex_in = eini_kind_of(from) == EINI_KCOMPLEX;
   switch (v->op) {
-    case EINI_OP_ROUNDTO: return eini_round_find(t) == NULL;
-    case EINI_OP_CAST: return from == ein_dtype_compute(t);
-    case EINI_OP_CONJ: case EINI_OP_REAL: return !complex_in;
-    case EINI_OP_FLOOR:
-    case EINI_OP_CEIL:
-    case EINI_OP_ROUND: return eini_kind_of(from) < EINI_KREAL;
-    case EINI_OP_ABS: case EINI_OP_RELU: return from == EIN_BOOL;
+    case EIN_OP_ROUNDTO: return eini_round_find(t) == NULL;
+    case EIN_OP_CAST: return from == ein_dtype_compute(t);
+    case EIN_OP_CONJ: case EIN_OP_REAL: return !complex_in;
+    case EIN_OP_FLOOR:
+    case EIN_OP_CEIL:
+    case EIN_OP_ROUND: return eini_kind_of(from) < EINI_KREAL;
+    case EIN_OP_ABS: case EIN_OP_RELU: return from == EIN_BOOL;
     default: return 0;
   }
 }
@@ -8389,12 +8370,12 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   ein_dtype from = ein_dtype_compute((ein_dtype)e->node[arg0].dtype);
   ein_step *step;
   cc->reg[i] = eini_reg_new(cc);
-  if (v->op == EINI_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
-  if (v->op == EINI_OP_ROUNDTO) from = (ein_dtype)v->dtype;
-  if (v->op == EINI_OP_WHERE) from = t;
+  if (v->op == EIN_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
+  if (v->op == EIN_OP_ROUNDTO) from = (ein_dtype)v->dtype;
+  if (v->op == EIN_OP_WHERE) from = t;
   EINI_TRY(eini_step_add(cc, v->op, from, t, &step));
   step->dst = cc->reg[i];
-  if (v->op == EINI_OP_CALL) {
+  if (v->op == EIN_OP_CALL) {
     step->a = v->arg[0];
     step->b = v->arg[1];
     step->c = n;
@@ -8404,7 +8385,7 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   step->a = cc->reg[arg0];
   step->b = n > 1 ? cc->reg[v->arg[1]] : step->a;
   step->c = n > 2 ? cc->reg[v->arg[2]] : step->a;
-  step->fn = v->op == EINI_OP_ROUNDTO ? eini_round_find(from)
+  step->fn = v->op == EIN_OP_ROUNDTO ? eini_round_find(from)
                                       : eini_chunk_find(cc->fast, v->op, from);
   EINSUM_ASSERT(step->fn != NULL);
   return step->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
@@ -8419,7 +8400,7 @@ static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
 }
 
 static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i) {
-  const ein_dtype from = v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]];
+  const ein_dtype from = v->op == EIN_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]];
   ein_step *step;
   EINI_TRY(eini_step_add(cc, v->op, from, ein_dtype_compute(from), &step));
   step->a = v->arg[0];
@@ -8441,11 +8422,11 @@ static ein_status eini_compile_flatten(eini_arena *a, const eini_expr *e, eini_e
     *v = e->node[i];
     for (int k = 0; k < eini_node_args(v); k++) {
       int c = same[eini_node_arg(e, &e->node[i], k)];
-      if (v->op == EINI_OP_CALL) flat->list[v->arg[1] + k] = c;
+      if (v->op == EIN_OP_CALL) flat->list[v->arg[1] + k] = c;
       else v->arg[k] = c;
     }
     same[i] = i;
-    if (v->op <= EINI_OP_PARAM || v->op == EINI_OP_CALL) continue;
+    if (v->op <= EIN_OP_PARAM || v->op == EIN_OP_CALL) continue;
     int c = eini_node_arg(e, &e->node[i], 0);
     if (eini_is_noop(v, ein_dtype_compute((ein_dtype)e->node[c].dtype))) same[i] = same[c];
   }
@@ -8492,12 +8473,12 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   for (int i = 0; i <= root; i++) {
     const eini_node *v = &flat.node[i];
     if (cc.last[i] < 0) continue;
-    if (v->op == EINI_OP_CONST || v->op == EINI_OP_PARAM) EINI_TRY(eini_compile_fill(&cc, v, i));
+    if (v->op == EIN_OP_CONST || v->op == EIN_OP_PARAM) EINI_TRY(eini_compile_fill(&cc, v, i));
   }
   for (int i = 0; i <= root; i++) {
     const eini_node *v = &flat.node[i];
-    if (cc.last[i] < 0 || v->op == EINI_OP_CONST || v->op == EINI_OP_PARAM) continue;
-    if (v->op == EINI_OP_OPERAND || v->op == EINI_OP_INDEX) {
+    if (cc.last[i] < 0 || v->op == EIN_OP_CONST || v->op == EIN_OP_PARAM) continue;
+    if (v->op == EIN_OP_OPERAND || v->op == EIN_OP_INDEX) {
       EINI_TRY(eini_compile_load(&cc, v, i));
     } else {
       EINI_TRY(eini_compile_op(&cc, &flat, i));
@@ -8506,10 +8487,10 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   }
   code->result = cc.reg[root];
   code->type = (unsigned char)ein_dtype_compute((ein_dtype)flat.node[root].dtype);
-  int conj = flat.node[root].op == EINI_OP_CONJ;
+  int conj = flat.node[root].op == EIN_OP_CONJ;
   int leaf = conj ? flat.node[root].arg[0] : root;
   code->plain =
-      flat.node[leaf].op == EINI_OP_OPERAND && operand[flat.node[leaf].arg[0]] == code->type
+      flat.node[leaf].op == EIN_OP_OPERAND && operand[flat.node[leaf].arg[0]] == code->type
           ? flat.node[leaf].arg[0]
           : -1;
   code->conj = conj;
@@ -9029,7 +9010,7 @@ typedef struct eini_folder {
                          eini_##n##_f64, NULL, NULL}
 #define EINI_BY_ARITH(n) {NULL, eini_##n##_i32, eini_##n##_i64, eini_##n##_f32, eini_##n##_f64, \
                           eini_##n##_c64, eini_##n##_c128}
-static const eini_merge_fn eini_merge_table[EINI_FOLD_USER][7] = {
+static const eini_merge_fn eini_merge_table[EIN_FOLD_USER][7] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
     EINI_BY_ARITH(m_sum), EINI_BY_ARITH(m_prod), EINI_BY_TYPE(m_max), EINI_BY_TYPE(m_min),
     {eini_m_any_bool, NULL, NULL, NULL, NULL, NULL, NULL},
@@ -9037,7 +9018,7 @@ static const eini_merge_fn eini_merge_table[EINI_FOLD_USER][7] = {
     {NULL, NULL, NULL, eini_m_logsumexp_f32, eini_m_logsumexp_f64, NULL, NULL},
     EINI_BY_TYPE(m_argmax), EINI_BY_TYPE(m_argmin), EINI_BY_ARITH(m_sum),
     {NULL, NULL, NULL, eini_m_var_f32, eini_m_var_f64, NULL, NULL}};
-static const eini_horizontal_fn eini_across_table[EINI_ALL + 1][7] = {
+static const eini_horizontal_fn eini_across_table[EIN_FOLD_ALL + 1][7] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
     {NULL, eini_h_sum_i32, eini_h_sum_i64, eini_h_sum_f32, eini_h_sum_f64, NULL, NULL},
     {NULL, eini_h_prod_i32, eini_h_prod_i64, eini_h_prod_f32, eini_h_prod_f64, NULL, NULL},
@@ -9046,7 +9027,7 @@ static const eini_horizontal_fn eini_across_table[EINI_ALL + 1][7] = {
     {eini_h_all_bool, NULL, NULL, NULL, NULL, NULL, NULL}};
 #define EINI_BY_REAL(n) {NULL, eini_##n##_i32, eini_##n##_i64, eini_##n##_f32, eini_##n##_f64, \
                          NULL, NULL}
-static const eini_vertical_fn eini_down_table[EINI_ALL + 1][7] = {
+static const eini_vertical_fn eini_down_table[EIN_FOLD_ALL + 1][7] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL}, EINI_BY_REAL(d_sum), EINI_BY_REAL(d_prod),
     EINI_BY_TYPE(d_max), EINI_BY_TYPE(d_min),
     {eini_d_any_bool, NULL, NULL, NULL, NULL, NULL, NULL},
@@ -9057,12 +9038,12 @@ static const eini_vertical_fn eini_down_table[EINI_ALL + 1][7] = {
 
 // The dtype values are converted to before they are folded.
 static ein_dtype eini_fold_value_dtype(const ein_graph *g, int fold, ein_dtype t, int numpy) {
-  if (fold >= EINI_FOLD_USER) return g->monoid[fold - EINI_FOLD_USER].dtype;
+  if (fold >= EIN_FOLD_USER) return g->monoid[fold - EIN_FOLD_USER].dtype;
   switch (fold) {
-    case EINI_ANY: case EINI_ALL: return EIN_BOOL;
-    case EINI_LOGSUMEXP: case EINI_MEAN: case EINI_VAR:
+    case EIN_FOLD_ANY: case EIN_FOLD_ALL: return EIN_BOOL;
+    case EIN_FOLD_LOGSUMEXP: case EIN_FOLD_MEAN: case EIN_FOLD_VAR:
       return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : ein_dtype_compute(t);
-    case EINI_SUM: case EINI_PROD:
+    case EIN_FOLD_SUM: case EIN_FOLD_PROD:
       if (t == EIN_BOOL) return numpy ? EIN_BOOL : EIN_I64;
       return ein_dtype_compute(t);
     default: return ein_dtype_compute(t);
@@ -9117,33 +9098,33 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
   f->type = f->result = f->logical = type;
   f->count = count;
   f->nstate = 1;
-  if (fold == EINI_FOLD_NONE) return EIN_OK;
-  if (fold >= EINI_FOLD_USER) {
-    f->user = &g->monoid[fold - EINI_FOLD_USER];
+  if (fold == EIN_FOLD_NONE) return EIN_OK;
+  if (fold >= EIN_FOLD_USER) {
+    f->user = &g->monoid[fold - EIN_FOLD_USER];
     f->nstate = f->user->nstate;
     f->merge = f->user->merge_fn;
     return EIN_OK;
   }
-  if (type == EIN_BOOL && fold == EINI_SUM) f->fold = fold = EINI_ANY;
-  if (type == EIN_BOOL && fold == EINI_PROD) f->fold = fold = EINI_ALL;
+  if (type == EIN_BOOL && fold == EIN_FOLD_SUM) f->fold = fold = EIN_FOLD_ANY;
+  if (type == EIN_BOOL && fold == EIN_FOLD_PROD) f->fold = fold = EIN_FOLD_ALL;
   int column = eini_type_column(type);
   f->nstate = eini_folds[fold].nstate;
   f->merge = eini_merge_table[fold][column];
-  if (fold <= EINI_ALL) f->across = eini_across_find(fast, fold, type);
-  if (fold <= EINI_ALL) f->down = eini_down_table[fold][column];
-  if (fold == EINI_MEAN) f->across = eini_across_find(fast, EINI_SUM, type);
-  if (fold == EINI_MEAN) f->down = eini_down_table[EINI_SUM][column];
-  if (fold == EINI_LOGSUMEXP || fold == EINI_VAR) {
-    f->sum_fn = eini_across_find(fast, EINI_SUM, type);
-    f->max_fn = eini_across_find(fast, EINI_MAX, type);
-    f->exp_fn = eini_chunk_find(fast, EINI_OP_EXP, type);
-    const int var = fold == EINI_VAR;
+  if (fold <= EIN_FOLD_ALL) f->across = eini_across_find(fast, fold, type);
+  if (fold <= EIN_FOLD_ALL) f->down = eini_down_table[fold][column];
+  if (fold == EIN_FOLD_MEAN) f->across = eini_across_find(fast, EIN_FOLD_SUM, type);
+  if (fold == EIN_FOLD_MEAN) f->down = eini_down_table[EIN_FOLD_SUM][column];
+  if (fold == EIN_FOLD_LOGSUMEXP || fold == EIN_FOLD_VAR) {
+    f->sum_fn = eini_across_find(fast, EIN_FOLD_SUM, type);
+    f->max_fn = eini_across_find(fast, EIN_FOLD_MAX, type);
+    f->exp_fn = eini_chunk_find(fast, EIN_OP_EXP, type);
+    const int var = fold == EIN_FOLD_VAR;
     if (type == EIN_F32) f->lift = var ? eini_l_var_f32 : eini_l_logsumexp_f32;
     else f->lift = var ? eini_l_var_f64 : eini_l_logsumexp_f64;
     if (type == EIN_F32) f->whole = var ? eini_w_var_f32 : eini_w_logsumexp_f32;
     else f->whole = var ? eini_w_var_f64 : eini_w_logsumexp_f64;
   }
-  if (fold == EINI_ARGMAX || fold == EINI_ARGMIN) f->result = EIN_I64;
+  if (fold == EIN_FOLD_ARGMAX || fold == EIN_FOLD_ARGMIN) f->result = EIN_I64;
   EINSUM_ASSERT(f->merge != NULL);
   return f->merge == NULL ? EIN_ERR_DTYPE : EIN_OK;
 }
@@ -9168,15 +9149,15 @@ static void eini_fold_identity(const eini_folder *f, int64_t n, void *const *sta
     if (f->user != NULL) {
       re = f->user->identity[s];
       i = eini_f64_to_i64(re);
-    } else if (f->fold == EINI_PROD || f->fold == EINI_ALL) {
+    } else if (f->fold == EIN_FOLD_PROD || f->fold == EIN_FOLD_ALL) {
       re = 1;
       i = 1;
     } else if (s == 1 && t == EIN_I64) {
       i = -1;
-    } else if (f->fold == EINI_MAX || (f->fold == EINI_LOGSUMEXP && s == 0)) {
+    } else if (f->fold == EIN_FOLD_MAX || (f->fold == EIN_FOLD_LOGSUMEXP && s == 0)) {
       re = t == EIN_BOOL ? 0 : -HUGE_VAL;
       i = eini_int_limit(f->logical, -1);
-    } else if (f->fold == EINI_MIN) {
+    } else if (f->fold == EIN_FOLD_MIN) {
       re = HUGE_VAL;
       i = eini_int_limit(f->logical, 1);
     }
@@ -9244,8 +9225,8 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
     return out;
   }
   switch (f->fold) {
-    case EINI_ARGMAX: case EINI_ARGMIN: return state[1];
-    case EINI_LOGSUMEXP:
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return state[1];
+    case EIN_FOLD_LOGSUMEXP:
       for (int64_t i = 0; i < n; i++) {
         if (f->type == EIN_F32) {
           float m = ((float *)state[0])[i], s = logf(((float *)state[1])[i]);
@@ -9256,9 +9237,9 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
         }
       }
       return out;
-    case EINI_MEAN:
-    case EINI_VAR: {
-      const void *v = state[f->fold == EINI_VAR ? 2 : 0];
+    case EIN_FOLD_MEAN:
+    case EIN_FOLD_VAR: {
+      const void *v = state[f->fold == EIN_FOLD_VAR ? 2 : 0];
       int64_t k = eini_kind_of(f->type) == EINI_KCOMPLEX ? 2 * n : n;
       if (f->type == EIN_F32 || f->type == EIN_C64) {
         for (int64_t i = 0; i < k; i++)
@@ -9387,7 +9368,7 @@ static size_t eini_nest_layout(const eini_task *t, eini_nest *w, char *mem) {
     w->epi.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
     w->epi.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * eini_reg_bytes(&t->epi));
   }
-  if (t->folder.fold != EINI_FOLD_NONE) {
+  if (t->folder.fold != EIN_FOLD_NONE) {
     for (int s = 0; s < t->folder.nstate; s++) {
       w->acc[s] = eini_nest_carve(mem, &used, bytes);
       w->tmp[s] = eini_nest_carve(mem, &used, bytes);
@@ -9547,7 +9528,7 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
     int64_t to = (w->at[o] + 2 * EINI_CHUNK + i) * (int64_t)eini_dtypes[t->ref[o].dtype].size;
     EINI_AHEAD((uintptr_t)w->base[o] + (uintptr_t)to);
   }
-  if (t->folder.fold == EINI_FOLD_NONE) {
+  if (t->folder.fold == EIN_FOLD_NONE) {
     void *to = w->no_direct || t->stream != NULL ? NULL : eini_nest_direct(w, n);
     void *v = eini_code_run(&w->ev, n, to);
     eini_nest_store(w, n, (ein_dtype)t->code.type, v);
@@ -9654,7 +9635,7 @@ static void eini_mapreduce_run(const eini_task *t, char *const *slot, const ein_
     for (int s = 0; s < t->nstream; s++) w.at[s] += lo * t->stride[(int64_t)s * t->nindex + t->cut];
   }
   do {
-    if (t->folder.fold == EINI_FOLD_NONE || !t->chunk_reduced) {
+    if (t->folder.fold == EIN_FOLD_NONE || !t->chunk_reduced) {
       eini_nest_chunks(&w);
       continue;
     }
@@ -9787,7 +9768,7 @@ EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, co
 EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
   if (i >= s->nfree && eini_fold_counts(s->fold)) return 1;
   for (int64_t v = 0; v < s->expr.n; v++)
-    if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
+    if (s->expr.node[v].op == EIN_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
   return 0;
 }
 
@@ -9796,38 +9777,38 @@ EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
 // Merges operands 0 and 1, partial results of a fold in its computation type; untyped. -1: no
 // memory.
 static int eini_block_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
-  const int logic = type == EIN_BOOL, or_ = fold == EINI_SUM || fold == EINI_MAX;
-  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
-  int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
-  if (fold == EINI_ANY || (logic && or_)) return eini_expr_pair(a, e, EINI_OP_OR, x, y);
-  if (fold == EINI_ALL || logic) return eini_expr_pair(a, e, EINI_OP_AND, x, y);
-  if (fold == EINI_SUM) return eini_expr_pair(a, e, EINI_OP_ADD, x, y);
-  if (fold == EINI_PROD) return eini_expr_pair(a, e, EINI_OP_MUL, x, y);
-  if (fold == EINI_MAX) return eini_expr_pair(a, e, EINI_OP_MAX, x, y);
-  if (fold == EINI_MIN) return eini_expr_pair(a, e, EINI_OP_MIN, x, y);
-  EINSUM_ASSERT(fold == EINI_LOGSUMEXP);  // equal infinities have no difference
-  int hi = eini_expr_pair(a, e, EINI_OP_MAX, x, y), lo = eini_expr_pair(a, e, EINI_OP_MIN, x, y);
-  int gap = eini_expr_pair(a, e, EINI_OP_SUB, lo, hi);
-  int same = eini_expr_pair(a, e, EINI_OP_EQ, x, y), zero = eini_expr_int(a, e, -1, 0);
+  const int logic = type == EIN_BOOL, or_ = fold == EIN_FOLD_SUM || fold == EIN_FOLD_MAX;
+  int x = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 0, 0, 0);
+  int y = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
+  if (fold == EIN_FOLD_ANY || (logic && or_)) return eini_expr_pair(a, e, EIN_OP_OR, x, y);
+  if (fold == EIN_FOLD_ALL || logic) return eini_expr_pair(a, e, EIN_OP_AND, x, y);
+  if (fold == EIN_FOLD_SUM) return eini_expr_pair(a, e, EIN_OP_ADD, x, y);
+  if (fold == EIN_FOLD_PROD) return eini_expr_pair(a, e, EIN_OP_MUL, x, y);
+  if (fold == EIN_FOLD_MAX) return eini_expr_pair(a, e, EIN_OP_MAX, x, y);
+  if (fold == EIN_FOLD_MIN) return eini_expr_pair(a, e, EIN_OP_MIN, x, y);
+  EINSUM_ASSERT(fold == EIN_FOLD_LOGSUMEXP);  // equal infinities have no difference
+  int hi = eini_expr_pair(a, e, EIN_OP_MAX, x, y), lo = eini_expr_pair(a, e, EIN_OP_MIN, x, y);
+  int gap = eini_expr_pair(a, e, EIN_OP_SUB, lo, hi);
+  int same = eini_expr_pair(a, e, EIN_OP_EQ, x, y), zero = eini_expr_int(a, e, -1, 0);
   if (gap < 0 || same < 0 || zero < 0) return -1;
-  int d = eini_expr_add(a, e, EINI_OP_WHERE, -1, same, zero, gap);
-  int rise = d < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EXP, -1, d, 0, 0);
-  rise = eini_expr_pair(a, e, EINI_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
-  rise = rise < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, rise, 0, 0);
-  return eini_expr_pair(a, e, EINI_OP_ADD, hi, rise);
+  int d = eini_expr_add(a, e, EIN_OP_WHERE, -1, same, zero, gap);
+  int rise = d < 0 ? -1 : eini_expr_add(a, e, EIN_OP_EXP, -1, d, 0, 0);
+  rise = eini_expr_pair(a, e, EIN_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
+  rise = rise < 0 ? -1 : eini_expr_add(a, e, EIN_OP_LOG, -1, rise, 0, 0);
+  return eini_expr_pair(a, e, EIN_OP_ADD, hi, rise);
 }
 
 // ---- partial results that are states ----
 
 // Is a partial result of the fold its state? Those of other folds are values.
-static int eini_fold_carries(int fold) { return fold >= EINI_ARGMAX; }
+static int eini_fold_carries(int fold) { return fold >= EIN_FOLD_ARGMAX; }
 
 // Scalars of one element of a partial result: of its state, or one where that merges finished
 // values (the state of logsumexp has two).
 static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
   if (!eini_fold_carries(s->fold)) return 1;
-  return s->fold < EINI_FOLD_USER ? eini_folds[s->fold].nstate
-                                  : g->monoid[s->fold - EINI_FOLD_USER].nstate;
+  return s->fold < EIN_FOLD_USER ? eini_folds[s->fold].nstate
+                                  : g->monoid[s->fold - EIN_FOLD_USER].nstate;
 }
 
 // Bytes of one element of a partial result.
@@ -10191,8 +10172,8 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   return EIN_OK;
 }
 
-// A provider's answer (NULL: the portable kernels'), which is the task's choice if it is faster than
-// those before.
+// A provider's answer (NULL: the portable kernels'), which becomes the task's choice if it is
+// faster than those before.
 static void eini_candidate_add(eini_task *t, const ein_kernels *p, const ein_choice *h) {
   eini_candidate *x = &t->candidate[t->ncandidate++];
   x->name = p == NULL ? "portable" : p->name;
@@ -10324,7 +10305,7 @@ static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int 
   *n = 0;
   for (int64_t i = 0; i < e->n; i++) {
     copy[i] = e->node[i];
-    if (copy[i].op != EINI_OP_INDEX) continue;
+    if (copy[i].op != EIN_OP_INDEX) continue;
     int k = 0;
     while (k < *n && (*index)[k] != copy[i].arg[0]) k++;
     if (k == *n) (*index)[(*n)++] = copy[i].arg[0];
@@ -10338,7 +10319,7 @@ static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int 
 static ein_status eini_expr_to(eini_arena *a, eini_expr *e, ein_dtype t) {
   ein_dtype from = ein_dtype_compute((ein_dtype)e->node[e->n - 1].dtype);
   if (from == t) return EIN_OK;
-  int id = eini_expr_add(a, e, EINI_OP_CAST, e->node[e->n - 1].pos, (int)e->n - 1, 1, 0);
+  int id = eini_expr_add(a, e, EIN_OP_CAST, e->node[e->n - 1].pos, (int)e->n - 1, 1, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   e->node[id].dtype = (unsigned char)t;
   return EIN_OK;
@@ -10355,7 +10336,7 @@ static ein_status eini_epilogue_expr(const eini_lowering *lo, const eini_stmt *f
     if (k != via) extra[(*nextra)++] = k;
   for (int64_t i = 0; i < f->expr.n; i++) {
     e->node[i] = f->expr.node[i];
-    if (e->node[i].op != EINI_OP_OPERAND) continue;
+    if (e->node[i].op != EIN_OP_OPERAND) continue;
     int k = e->node[i].arg[0];
     e->node[i].arg[0] = k == via ? 0 : k < via ? k + 1 : k;
   }
@@ -10493,7 +10474,7 @@ static ein_status eini_task_fold(const eini_lowering *lo, const eini_stmt *s, ei
   ein_dtype ft = eini_fold_value_dtype(lo->g, s->fold, value, s->numpy);
   double count = 1;
   for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
-  if (s->fold != EINI_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
+  if (s->fold != EIN_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
   EINI_TRY(eini_folder_init(&t->folder, lo->g, s->fold, ft, count, lo->fast));
   if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
   t->no_reduction = count == 0;
@@ -10527,8 +10508,8 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
 
 // A copy keeps the bits: one operand, no operation, equal storage dtypes. (bool is normalised.)
 static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
-  return t->folder.fold == EINI_FOLD_NONE && t->nop == 1 && s->expr.n == 1 &&
-         s->expr.node[0].op == EINI_OP_OPERAND && t->ref[0].dtype == t->ref[t->out].dtype &&
+  return t->folder.fold == EIN_FOLD_NONE && t->nop == 1 && s->expr.n == 1 &&
+         s->expr.node[0].op == EIN_OP_OPERAND && t->ref[0].dtype == t->ref[t->out].dtype &&
          t->ref[0].dtype != EIN_BOOL;
 }
 
@@ -10570,7 +10551,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
                                      : eini_task_chunk(lo->a, t, live));
   t->live = live;
   if (t->kind == EINI_TASK_COPY) EINI_TRY(eini_copy_choose(lo, t));
-  if (t->folder.fold != EINI_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
+  if (t->folder.fold != EIN_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
   eini_task_cut(t);
   eini_task_stream(lo, s, t);
   if (t->kind == EINI_TASK_MAP) EINI_TRY(eini_map_choose(lo, t));
@@ -10914,7 +10895,7 @@ static ein_status eini_half_of(eini_arena *a, const eini_stmt *s, int root, eini
   for (int i = 0; i <= root; i++) {
     if (!need[i]) continue;
     if ((at[i] = eini_node_copy(a, e, i, at, &h->expr)) < 0) return EIN_ERR_NO_MEMORY;
-    if (e->node[i].op != EINI_OP_OPERAND) continue;
+    if (e->node[i].op != EIN_OP_OPERAND) continue;
     const int k = e->node[i].arg[0];
     if (number[k] == 0) {
       h->op[h->nop] = k;
@@ -10930,14 +10911,14 @@ static ein_status eini_half_of(eini_arena *a, const eini_stmt *s, int root, eini
 // The pair of a fold and what is folded; *x and *y become the roots of the two factors. -1: none.
 static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
   static const struct { int fold, outer, inner; ein_pair pair; } table[] = {
-      {EINI_SUM, 0, EINI_OP_MUL, EIN_PAIR_SUM_MUL},
-      {EINI_FOLD_NONE, 0, EINI_OP_MUL, EIN_PAIR_SUM_MUL},
-      {EINI_MIN, 0, EINI_OP_ADD, EIN_PAIR_MIN_ADD},
-      {EINI_MAX, 0, EINI_OP_ADD, EIN_PAIR_MAX_ADD},
-      {EINI_ANY, 0, EINI_OP_AND, EIN_PAIR_ANY_AND},
-      {EINI_SUM, EINI_OP_SQUARE, EINI_OP_SUB, EIN_PAIR_SUM_SQDIFF},
-      {EINI_SUM, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_SUM_ABSDIFF},
-      {EINI_MAX, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_MAX_ABSDIFF}};
+      {EIN_FOLD_SUM, 0, EIN_OP_MUL, EIN_PAIR_SUM_MUL},
+      {EIN_FOLD_NONE, 0, EIN_OP_MUL, EIN_PAIR_SUM_MUL},
+      {EIN_FOLD_MIN, 0, EIN_OP_ADD, EIN_PAIR_MIN_ADD},
+      {EIN_FOLD_MAX, 0, EIN_OP_ADD, EIN_PAIR_MAX_ADD},
+      {EIN_FOLD_ANY, 0, EIN_OP_AND, EIN_PAIR_ANY_AND},
+      {EIN_FOLD_SUM, EIN_OP_SQUARE, EIN_OP_SUB, EIN_PAIR_SUM_SQDIFF},
+      {EIN_FOLD_SUM, EIN_OP_ABS, EIN_OP_SUB, EIN_PAIR_SUM_ABSDIFF},
+      {EIN_FOLD_MAX, EIN_OP_ABS, EIN_OP_SUB, EIN_PAIR_MAX_ABSDIFF}};
   const eini_node *root = &s->expr.node[s->expr.n - 1];
   const ein_dtype t = ein_dtype_compute((ein_dtype)root->dtype);
   const int pairs = eini_kind_of(t) == EINI_KCOMPLEX;
@@ -10946,7 +10927,7 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
     int fold = table[i].fold, op = table[i].inner;
     if (t == EIN_BOOL && i < 2) {  // NumPy's sums and products of bools are or and and
       if (!s->numpy) continue;
-      if (s->fold == EINI_SUM && root->op == EINI_OP_MUL) return -1;
+      if (s->fold == EIN_FOLD_SUM && root->op == EIN_OP_MUL) return -1;
       continue;
     }
     if (s->fold != fold || (table[i].outer != 0 && v->op != table[i].outer)) continue;
@@ -10968,9 +10949,9 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
 // zero, which kernels read as fast as memory allows.
 static int eini_plain_sum(const eini_stmt *s) {
   ein_dtype t = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
-  int folds = s->fold == EINI_SUM || s->fold == EINI_MAX || s->fold == EINI_MIN;
+  int folds = s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_MAX || s->fold == EIN_FOLD_MIN;
   return folds && s->expr.n == 1 && s->noperand == 1 && t != EIN_BOOL &&
-         s->expr.node[0].op == EINI_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
+         s->expr.node[0].op == EIN_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
 }
 
 static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
@@ -10983,11 +10964,11 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_hal
   memset(&v[1], 0, sizeof v[1]);
   v[1].uses = EINI_NEW(&lo->g->arena, char, s->nindex);
   if (v[1].uses == NULL) return EIN_ERR_NO_MEMORY;
-  int sum = s->fold == EINI_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
+  int sum = s->fold == EIN_FOLD_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
   if (one < 0) return EIN_ERR_NO_MEMORY;
   v[1].expr.node[one].dtype = (unsigned char)ein_dtype_compute(t);
   v[1].expr.node[one].re = sum ? 1 : -0.0;
-  *pair = sum ? EIN_PAIR_SUM_MUL : s->fold == EINI_MAX ? EIN_PAIR_MAX_ADD : EIN_PAIR_MIN_ADD;
+  *pair = sum ? EIN_PAIR_SUM_MUL : s->fold == EIN_FOLD_MAX ? EIN_PAIR_MAX_ADD : EIN_PAIR_MIN_ADD;
   *yes = 1;
   return EIN_OK;
 }
@@ -11000,12 +10981,12 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   *yes = 0;
   if (s->carry != NULL) return EIN_OK;
   // Products alone keep -0, which a sum from 0 does not: no kernel that some blocks may not get.
-  if (lo->g->ordered && (s->order ? !(s->order & EINI_ORDER_TILES) : s->fold == EINI_FOLD_NONE))
+  if (lo->g->ordered && (s->order ? !(s->order & EINI_ORDER_TILES) : s->fold == EIN_FOLD_NONE))
     return EIN_OK;
   if (lo->nkernels > 0 && eini_plain_sum(s)) return eini_sum_match(lo, s, v, pair, yes);
   if (found < 0 || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   for (int64_t i = 0; i < e->n; i++) {
-    if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
+    if (e->node[i].op == EIN_OP_INDEX) return EIN_OK;
   }
   EINI_TRY(eini_half_of(&lo->g->arena, s, x, &v[0]));
   EINI_TRY(eini_half_of(&lo->g->arena, s, y, &v[1]));
@@ -11023,9 +11004,9 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   *pair = (ein_pair)found;
   if (s->order) *yes = 1;
   else if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
-  else *yes = s->fold == EINI_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
+  else *yes = s->fold == EIN_FOLD_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
               (m * n > 1 || work <= 4096);
-  if (s->fold == EINI_SUM && work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
+  if (s->fold == EIN_FOLD_SUM && work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
   return EIN_OK;
 }
 
@@ -11038,25 +11019,25 @@ static const eini_node *eini_scaled_node(const eini_expr *e, int id, ein_dtype t
     const int ints = eini_kind_of(type) == EINI_KINT && eini_kind_of(t) == EINI_KINT &&
                      ein_dtype_compute(t) == t && t >= type;
     if (t != type && !ints) return NULL;
-    if (v->op != EINI_OP_CAST && (v->op != EINI_OP_ROUNDTO || eini_round_find(t) != NULL)) return v;
+    if (v->op != EIN_OP_CAST && (v->op != EIN_OP_ROUNDTO || eini_round_find(t) != NULL)) return v;
   }
 }
 
 // Is it operand `op`, or a constant or param times it?
 static int eini_scaled_term(const eini_expr *e, int id, int op, ein_dtype type, eini_factor *f) {
   const eini_node *v = eini_scaled_node(e, id, type), *x[2] = {v, NULL};
-  if (v != NULL && v->op == EINI_OP_MUL) {
+  if (v != NULL && v->op == EIN_OP_MUL) {
     x[0] = eini_scaled_node(e, v->arg[0], type), x[1] = eini_scaled_node(e, v->arg[1], type);
     if (x[0] == NULL || x[1] == NULL) return 0;
-    if (x[0]->op != EINI_OP_OPERAND) v = x[0], x[0] = x[1], x[1] = v;
-    if (x[1]->op != EINI_OP_CONST && x[1]->op != EINI_OP_PARAM) return 0;
+    if (x[0]->op != EIN_OP_OPERAND) v = x[0], x[0] = x[1], x[1] = v;
+    if (x[1]->op != EIN_OP_CONST && x[1]->op != EIN_OP_PARAM) return 0;
   }
-  if (x[0] == NULL || x[0]->op != EINI_OP_OPERAND || x[0]->arg[0] != op) return 0;
+  if (x[0] == NULL || x[0]->op != EIN_OP_OPERAND || x[0]->arg[0] != op) return 0;
   memset(f, 0, sizeof *f);
   f->from.param = -1;
   if (x[1] == NULL) return 1;
   f->given = 1;
-  if (x[1]->op == EINI_OP_PARAM) f->from.param = x[1]->arg[0];
+  if (x[1]->op == EIN_OP_PARAM) f->from.param = x[1]->arg[0];
   f->from.re = x[1]->re, f->from.im = x[1]->im, f->from.ival = x[1]->ival;
   return 1;
 }
@@ -11064,12 +11045,12 @@ static int eini_scaled_term(const eini_expr *e, int id, int op, ein_dtype type, 
 // Is it where(b == 0, 0, b * operand 1), b a param?
 static int eini_scaled_where(const eini_expr *e, int id, ein_dtype type, eini_factor *f) {
   const eini_node *v = eini_scaled_node(e, id, type), *x = v, *y;
-  if (v == NULL || v->op != EINI_OP_WHERE || !eini_scaled_term(e, v->arg[2], 1, type, f)) return 0;
+  if (v == NULL || v->op != EIN_OP_WHERE || !eini_scaled_term(e, v->arg[2], 1, type, f)) return 0;
   const eini_node *q = &e->node[v->arg[0]], *none = eini_scaled_node(e, v->arg[1], type);
-  if (q->op != EINI_OP_EQ || none == NULL || none->op != EINI_OP_CONST || none->re != 0) return 0;
+  if (q->op != EIN_OP_EQ || none == NULL || none->op != EIN_OP_CONST || none->re != 0) return 0;
   x = &e->node[q->arg[0]], y = &e->node[q->arg[1]];
-  f->skip = f->given && x->op == EINI_OP_PARAM && x->arg[0] == f->from.param &&
-            y->op == EINI_OP_CONST && y->re == 0 && y->im == 0;
+  f->skip = f->given && x->op == EIN_OP_PARAM && x->arg[0] == f->from.param &&
+            y->op == EIN_OP_CONST && y->re == 0 && y->im == 0;
   return f->skip;
 }
 
@@ -11081,7 +11062,7 @@ static int eini_scaled_match(const eini_expr *e, const eini_task *t, ein_dtype t
   if (t->nextra == 0) return eini_scaled_term(e, (int)e->n - 1, 0, type, &f[0]);
   if (t->ref[t->extra].dtype != type) return 0;
   const eini_node *v = eini_scaled_node(e, (int)e->n - 1, type);
-  if (v == NULL || v->op != EINI_OP_ADD) return 0;
+  if (v == NULL || v->op != EIN_OP_ADD) return 0;
   const int first = eini_scaled_term(e, v->arg[0], 0, type, &f[0]);
   if (!first && !eini_scaled_term(e, v->arg[1], 0, type, &f[0])) return 0;
   const int other = v->arg[first];
@@ -11136,9 +11117,9 @@ static int eini_is_product(const eini_half *v, const ein_dtype *dtype, ein_dtype
   }
   for (int64_t i = 0; i < v->expr.n; i++) {
     const eini_node *x = &v->expr.node[i];
-    if (x->op != EINI_OP_MUL && x->op != EINI_OP_OPERAND) return 0;
+    if (x->op != EIN_OP_MUL && x->op != EIN_OP_OPERAND) return 0;
     if (x->dtype != (unsigned char)type) return 0;
-    seen += x->op == EINI_OP_OPERAND;
+    seen += x->op == EIN_OP_OPERAND;
   }
   return v->nop > 1 && seen == v->nop;
 }
@@ -11169,8 +11150,8 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
     s->batch = ct->stride[side][2];
     s->form = n == 1 && ct->code[side].plain == 0 && ct->code[side].type == ct->c.type
                   ? EIN_FORM_PLAIN : product ? EIN_FORM_PRODUCT
-              : n == 1 && v[side].expr.n == 2 && v[side].expr.node[1].op == EINI_OP_CAST &&
-                      v[side].expr.node[0].op == EINI_OP_OPERAND
+              : n == 1 && v[side].expr.n == 2 && v[side].expr.node[1].op == EIN_OP_CAST &&
+                      v[side].expr.node[0].op == EIN_OP_OPERAND
                   ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
     s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
     s->code = &ct->code[side];
@@ -11310,8 +11291,9 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
   double results = 1, work = 1;
   int fold = s->fold, best = -1;
   double longest = 0;
-  if (fold != EINI_SUM && fold != EINI_MAX && fold != EINI_MIN && fold != EINI_PROD &&
-      fold != EINI_ANY && fold != EINI_ALL && !(g->ordered && fold == EINI_LOGSUMEXP)) {
+  if (fold != EIN_FOLD_SUM && fold != EIN_FOLD_MAX && fold != EIN_FOLD_MIN &&
+      fold != EIN_FOLD_PROD && fold != EIN_FOLD_ANY && fold != EIN_FOLD_ALL &&
+      !(g->ordered && fold == EIN_FOLD_LOGSUMEXP)) {
     return 0;
   }
   for (int i = 0; i < s->nindex; i++) {
@@ -11339,7 +11321,7 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
   }
   if (best < 0) return 0;
   for (int64_t i = 0; i < s->expr.n; i++) {
-    if (s->expr.node[i].op == EINI_OP_INDEX && s->expr.node[i].arg[0] == best) return 0;
+    if (s->expr.node[i].op == EIN_OP_INDEX && s->expr.node[i].arg[0] == best) return 0;
   }
   double want = work / results / EINI_LEAF_WORK;
   int64_t e = s->index[best].extent, n = want > EINI_LEAVES ? EINI_LEAVES : (int64_t)want;
@@ -11385,7 +11367,7 @@ static ein_status eini_leaf_stmt(ein_graph *g, const eini_stmt *from, const eini
   s->expr.cap = s->expr.n;
   for (int64_t i = 0; i < s->expr.n; i++) {
     s->expr.node[i] = from->expr.node[i];
-    if (s->expr.node[i].op == EINI_OP_INDEX) s->expr.node[i].arg[0]++;
+    if (s->expr.node[i].op == EIN_OP_INDEX) s->expr.node[i].arg[0]++;
   }
   s->type = from->type;
   if (g->tensor[out].dtype_open) g->tensor[out].dtype = ein_dtype_compute(from->type);
@@ -11424,7 +11406,7 @@ static ein_status eini_leaf_split(ein_graph *g, int64_t i, const eini_leaves *f)
   EINI_TRY(eini_map_set(a, t->proj, 0, s.nfree, 1));
   EINI_TRY(eini_map_units(a, t->proj, 1, 0, s.nfree));
   memset(&t->expr, 0, sizeof t->expr);
-  int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
+  int x = eini_expr_add(a, &t->expr, EIN_OP_OPERAND, s.pos, 0, 0, 0);
   if (x < 0) return EIN_ERR_NO_MEMORY;
   t->expr.node[x].dtype = (unsigned char)g->tensor[out].dtype;
   return EIN_OK;
@@ -11458,11 +11440,12 @@ static ein_status eini_leaf_graph(ein_graph *g) {
 // Does the fold give the same bits in every order? Integers wrap, logic and positions are exact.
 static int eini_order_exact(const ein_graph *g, const eini_stmt *s) {
   switch (s->fold) {
-    case EINI_FOLD_NONE: case EINI_ANY: case EINI_ALL: case EINI_ARGMAX: case EINI_ARGMIN: return 1;
+    case EIN_FOLD_NONE: case EIN_FOLD_ANY: case EIN_FOLD_ALL:
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return 1;
     default: break;
   }
   const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  return s->fold < EINI_FOLD_USER &&
+  return s->fold < EIN_FOLD_USER &&
          eini_kind_of(eini_fold_value_dtype(g, s->fold, value, s->numpy)) < EINI_KREAL;
 }
 
@@ -11494,11 +11477,11 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   EINI_TRY(eini_map_units(a, &t->proj[0], 0, 0, s.nfree));
   EINI_TRY(eini_map_copy(a, &t->out_map, &s.out_map, NULL));
   // In f64, as the fold's own division.
-  int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
-  int y = x < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, x, 0, 0);
+  int x = eini_expr_add(a, &t->expr, EIN_OP_OPERAND, s.pos, 0, 0, 0);
+  int y = x < 0 ? -1 : eini_expr_add(a, &t->expr, EIN_OP_CAST, s.pos, x, 0, 0);
   int z = y < 0 ? -1 : eini_expr_real(a, &t->expr, s.pos, count);
-  int root = eini_expr_pair(a, &t->expr, EINI_OP_DIV, y, z);
-  root = root < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, root, 0, 0);
+  int root = eini_expr_pair(a, &t->expr, EIN_OP_DIV, y, z);
+  root = root < 0 ? -1 : eini_expr_add(a, &t->expr, EIN_OP_CAST, s.pos, root, 0, 0);
   if (root < 0) return EIN_ERR_NO_MEMORY;
   t->expr.node[y].dtype = EIN_F64;
   t->expr.node[root].dtype = (unsigned char)type;
@@ -11506,7 +11489,7 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   t->type = s.type;
   eini_stmt *u = &g->stmt[i];
   u->out = sum;
-  u->fold = EINI_SUM;
+  u->fold = EIN_FOLD_SUM;
   u->type = type;
   EINI_TRY(eini_expr_to(a, &u->expr, type));
   EINI_TRY(eini_map_new(a, s.nfree, s.nindex, &u->out_map));
@@ -11521,8 +11504,8 @@ static ein_status eini_order_means(ein_graph *g) {
   for (int64_t i = 0; i < n; i++) {
     eini_stmt sum = g->stmt[i];
     eini_leaves f;
-    sum.fold = EINI_SUM;
-    if (g->stmt[i].fold == EINI_MEAN && eini_kind_of(sum.type) == EINI_KREAL &&
+    sum.fold = EIN_FOLD_SUM;
+    if (g->stmt[i].fold == EIN_FOLD_MEAN && eini_kind_of(sum.type) == EINI_KREAL &&
         eini_leaves_of(g, &sum, &f))
       EINI_TRY(eini_order_mean(g, i));
     list[at++] = g->stmt[i];
@@ -11573,7 +11556,7 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
 // Is the fold a contraction, or a plain sum that is one with ones, for tiles? Long runs of values
 // that are summed as they are stored are faster without, and few sums along reduced indices.
 static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
-  int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EINI_SUM && eini_plain_sum(s);
+  int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EIN_FOLD_SUM && eini_plain_sum(s);
   double side[2] = {1, 1}, work = 1, results = 1;
   eini_half v[2];
   *yes = 0;
@@ -11593,7 +11576,7 @@ static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
     return EIN_OK;
   }
   for (int64_t i = 0; i < s->expr.n; i++)
-    if (s->expr.node[i].op == EINI_OP_INDEX) return EIN_OK;
+    if (s->expr.node[i].op == EIN_OP_INDEX) return EIN_OK;
   EINI_TRY(eini_half_of(&g->arena, s, x, &v[0]));
   EINI_TRY(eini_half_of(&g->arena, s, y, &v[1]));
   for (int i = 0; i < s->nfree; i++) {
@@ -11945,31 +11928,31 @@ static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const 
   const int integer = eini_kind_of(t) < EINI_KREAL, complex = eini_kind_of(t) == EINI_KCOMPLEX;
   const int small = v->exact && v->ival > -2048 && v->ival < 2048;  // no dtype rounds it
   switch (v->op) {
-    case EINI_OP_CONST: r.error = small ? 0 : eini_half_ulp(t), r.plain = 1; break;
-    case EINI_OP_PARAM: r.error = eini_half_ulp(t), r.plain = 1; break;
-    case EINI_OP_INDEX: r.error = 0, r.plain = 1; break;
-    case EINI_OP_NEG: case EINI_OP_CONJ: r = x[0]; break;
-    case EINI_OP_CAST: r = x[0];
+    case EIN_OP_CONST: r.error = small ? 0 : eini_half_ulp(t), r.plain = 1; break;
+    case EIN_OP_PARAM: r.error = eini_half_ulp(t), r.plain = 1; break;
+    case EIN_OP_INDEX: r.error = 0, r.plain = 1; break;
+    case EIN_OP_NEG: case EIN_OP_CONJ: r = x[0]; break;
+    case EIN_OP_CAST: r = x[0];
       r.error = eini_bound_cast(r.error, (ein_dtype)e->node[v->arg[0]].dtype, t); break;
-    case EINI_OP_ROUNDTO: r = x[0];
+    case EIN_OP_ROUNDTO: r = x[0];
       r.error = eini_bound_then(r.error, eini_half_ulp((ein_dtype)v->dtype)); break;
-    case EINI_OP_MUL: r.plain = x[0].plain && x[1].plain;
+    case EIN_OP_MUL: r.plain = x[0].plain && x[1].plain;
       r.error = eini_bound_then(eini_bound_then(x[0].error, x[1].error), eini_half_ulp_product(t));
       break;
-    case EINI_OP_SQUARE: r.plain = x[0].plain;
+    case EIN_OP_SQUARE: r.plain = x[0].plain;
       r.error = eini_bound_then(eini_bound_then(worst, worst), eini_half_ulp_product(t)); break;
-    case EINI_OP_ADD: case EINI_OP_SUB: r.error = eini_bound_then(worst, eini_half_ulp(t)); break;
-    case EINI_OP_DIV: r.plain = x[0].plain;
+    case EIN_OP_ADD: case EIN_OP_SUB: r.error = eini_bound_then(worst, eini_half_ulp(t)); break;
+    case EIN_OP_DIV: r.plain = x[0].plain;
       if (x[1].plain && x[1].error < 1 && !complex)
         r.error = eini_bound_then(eini_bound_then(x[0].error, x[1].error / (1 - x[1].error)),
                                   eini_half_ulp(t));
       break;
-    case EINI_OP_MAX: case EINI_OP_MIN: case EINI_OP_RELU: r.error = worst; break;
-    case EINI_OP_REAL: case EINI_OP_IMAG: r.error = worst; break;
-    case EINI_OP_ABS: if (eini_kind_of((ein_dtype)e->node[v->arg[0]].dtype) < EINI_KCOMPLEX)
+    case EIN_OP_MAX: case EIN_OP_MIN: case EIN_OP_RELU: r.error = worst; break;
+    case EIN_OP_REAL: case EIN_OP_IMAG: r.error = worst; break;
+    case EIN_OP_ABS: if (eini_kind_of((ein_dtype)e->node[v->arg[0]].dtype) < EINI_KCOMPLEX)
         r = x[0];
       break;
-    case EINI_OP_WHERE: r.plain = x[1].plain && x[2].plain;
+    case EIN_OP_WHERE: r.plain = x[1].plain && x[2].plain;
       if (x[0].error <= 0) r.error = eini_bound_worse(x[1].error, x[2].error);
       break;
     default: if (integer && worst <= 0) r.error = 0;  // comparisons, and what integers do
@@ -11980,7 +11963,7 @@ static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const 
 // What the fold of a statement adds and keeps its partial results in; EIN_NONE: there is no fold.
 static ein_dtype eini_stmt_accumulates(const ein_graph *g, const eini_stmt *s) {
   const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  if (s->fold == EINI_FOLD_NONE) return EIN_NONE;
+  if (s->fold == EIN_FOLD_NONE) return EIN_NONE;
   return eini_fold_value_dtype(g, s->fold, value, s->numpy);
 }
 
@@ -11995,7 +11978,7 @@ static double eini_stmt_bound(const ein_graph *g, const eini_stmt *s, const doub
   if (s->expr.n > EINI_BOUND_NODES) return -1;
   for (int64_t i = 0; i < s->expr.n; i++) {
     const eini_node *v = &s->expr.node[i];
-    if (v->op != EINI_OP_OPERAND) {
+    if (v->op != EIN_OP_OPERAND) {
       b[i] = eini_bound_node(&s->expr, v, b);
       continue;
     }
@@ -12004,20 +11987,21 @@ static double eini_stmt_bound(const ein_graph *g, const eini_stmt *s, const doub
     b[i].error = e > 0 ? e : 0, b[i].plain = e <= 0;
   }
   const ein_dtype root = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  const ein_dtype t = s->fold == EINI_FOLD_NONE ? ein_dtype_compute(root)
+  const ein_dtype t = s->fold == EIN_FOLD_NONE ? ein_dtype_compute(root)
                                                 : eini_stmt_accumulates(g, s);
   double e = b[s->expr.n - 1].error;
-  if (s->fold != EINI_FOLD_NONE) e = eini_bound_cast(e, root, t);
+  if (s->fold != EIN_FOLD_NONE) e = eini_bound_cast(e, root, t);
   for (int c = s->nfree; c < s->nindex; c++) n *= (double)s->index[c].extent;
   if (n < 1) n = 1;
   switch (s->fold) {
-    case EINI_SUM: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n - 1)); break;
-    case EINI_MEAN: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n)); break;
-    case EINI_PROD: e = eini_bound_then(e < 0 ? e : eini_bound_times(e, n),
+    case EIN_FOLD_SUM: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n - 1)); break;
+    case EIN_FOLD_MEAN: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n)); break;
+    case EIN_FOLD_PROD: e = eini_bound_then(e < 0 ? e : eini_bound_times(e, n),
                                         eini_bound_times(eini_half_ulp_product(t), n - 1));
       break;
-    case EINI_FOLD_NONE: case EINI_MAX: case EINI_MIN: break;
-    case EINI_ANY: case EINI_ALL: case EINI_ARGMAX: case EINI_ARGMIN: return e <= 0 ? e : -1;
+    case EIN_FOLD_NONE: case EIN_FOLD_MAX: case EIN_FOLD_MIN: break;
+    case EIN_FOLD_ANY: case EIN_FOLD_ALL:
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return e <= 0 ? e : -1;
     default: e = -1;
   }
   return eini_bound_cast(e, t, g->tensor[s->out].dtype);
@@ -12153,12 +12137,12 @@ static void eini_exact_leaf(const eini_watcher *k, const eini_node *n, eini_exac
   const eini_stmt *s = k->w->s;
   const ein_dtype t = ein_dtype_compute((ein_dtype)n->dtype);
   const int o = n->arg[0];
-  if (n->op == EINI_OP_INDEX) {
+  if (n->op == EIN_OP_INDEX) {
     eini_fill_value(t, (double)k->x[o], 0, k->x[o], EINI_LANES, v->raw);
-  } else if (n->op == EINI_OP_PARAM) {
+  } else if (n->op == EIN_OP_PARAM) {
     const ein_scalar *p = &k->param[o];
     eini_fill_value(t, p->re, p->im, eini_f64_to_i64(p->re), EINI_LANES, v->raw);
-  } else if (n->op == EINI_OP_CONST) {
+  } else if (n->op == EIN_OP_CONST) {
     eini_fill_value(t, n->re, n->im, n->ival, EINI_LANES, v->raw);
   } else {
     const ein_dtype stored = k->w->g->tensor[s->operand[o]].dtype;
@@ -12174,14 +12158,14 @@ static void eini_exact_leaf(const eini_watcher *k, const eini_node *n, eini_exac
 // Integers of integers, all but sums and products.
 static eini_wide eini_exact_whole(int op, int64_t x, int64_t y) {
   switch (op) {
-    case EINI_OP_FLOORDIV:
+    case EIN_OP_FLOORDIV:
       return y == -1 ? eini_wide_neg(eini_wide_of(x)) : eini_wide_of(eini_idiv(x, y));
-    case EINI_OP_MOD: return eini_wide_of(eini_imod(x, y));
-    case EINI_OP_MAX: return eini_wide_of(x > y ? x : y);
-    case EINI_OP_MIN: return eini_wide_of(x < y ? x : y);
-    case EINI_OP_RELU: return eini_wide_of(x > 0 ? x : 0);
-    case EINI_OP_ABS: return x < 0 ? eini_wide_neg(eini_wide_of(x)) : eini_wide_of(x);
-    case EINI_OP_SIGN: return eini_wide_of((x > 0) - (x < 0));
+    case EIN_OP_MOD: return eini_wide_of(eini_imod(x, y));
+    case EIN_OP_MAX: return eini_wide_of(x > y ? x : y);
+    case EIN_OP_MIN: return eini_wide_of(x < y ? x : y);
+    case EIN_OP_RELU: return eini_wide_of(x > 0 ? x : 0);
+    case EIN_OP_ABS: return x < 0 ? eini_wide_neg(eini_wide_of(x)) : eini_wide_of(x);
+    case EIN_OP_SIGN: return eini_wide_of((x > 0) - (x < 0));
     default: return eini_wide_of(x);  // floor, conj, .. change nothing
   }
 }
@@ -12202,8 +12186,8 @@ static void eini_exact_convert(ein_dtype from, ein_dtype to, const void *src, vo
 }
 
 static int eini_exact_ring(int op) {
-  return op == EINI_OP_ADD || op == EINI_OP_SUB || op == EINI_OP_MUL || op == EINI_OP_NEG ||
-         op == EINI_OP_SQUARE;
+  return op == EIN_OP_ADD || op == EIN_OP_SUB || op == EIN_OP_MUL || op == EIN_OP_NEG ||
+         op == EIN_OP_SQUARE;
 }
 
 // A sum or product of integers: exact modulo 2^128, whatever was too large on the way.
@@ -12211,9 +12195,9 @@ static void eini_exact_arith(const eini_watcher *k, const eini_node *n, eini_exa
   const eini_exact *a = &k->v[n->arg[0]], *b = eini_ops[n->op].args > 1 ? &k->v[n->arg[1]] : a;
   v->bad = a->bad != EIN_NONE ? a->bad : b->bad;
   switch (n->op) {
-    case EINI_OP_ADD: v->wide = eini_wide_add(a->wide, b->wide); break;
-    case EINI_OP_SUB: v->wide = eini_wide_add(a->wide, eini_wide_neg(b->wide)); break;
-    case EINI_OP_NEG: v->wide = eini_wide_neg(a->wide); break;
+    case EIN_OP_ADD: v->wide = eini_wide_add(a->wide, b->wide); break;
+    case EIN_OP_SUB: v->wide = eini_wide_add(a->wide, eini_wide_neg(b->wide)); break;
+    case EIN_OP_NEG: v->wide = eini_wide_neg(a->wide); break;
     default: v->wide = eini_wide_mul(a->wide, b->wide); break;
   }
 }
@@ -12233,16 +12217,16 @@ static ein_status eini_exact_chunk(const eini_watcher *k, const eini_expr *e, co
   const ein_dtype from = eini_node_type(e, n->arg[0]), t = ein_dtype_compute((ein_dtype)n->dtype);
   const int args = eini_ops[n->op].args;
   const void *in[3] = {NULL, NULL, NULL};
-  if (n->op == EINI_OP_CALL) return eini_exact_call(k, e, n, v);
+  if (n->op == EIN_OP_CALL) return eini_exact_call(k, e, n, v);
   for (int i = 0; i < 3; i++)
     in[i] = i < args ? eini_exact_raw(k, n->arg[i], &v->bad) : in[0];
-  if (n->op == EINI_OP_CAST || eini_is_noop(n, from)) {
+  if (n->op == EIN_OP_CAST || eini_is_noop(n, from)) {
     eini_exact_convert(from, t, in[0], v->raw);
     return EIN_OK;
   }
   const eini_chunk_fn fn =
-      n->op == EINI_OP_ROUNDTO ? eini_round_find((ein_dtype)n->dtype)
-                               : eini_chunk_find(NULL, n->op, n->op == EINI_OP_WHERE ? t : from);
+      n->op == EIN_OP_ROUNDTO ? eini_round_find((ein_dtype)n->dtype)
+                               : eini_chunk_find(NULL, n->op, n->op == EIN_OP_WHERE ? t : from);
   if (fn == NULL) return EIN_ERR_INTERNAL;
   fn(EINI_LANES, in[0], in[1], in[2], v->raw);
   return EIN_OK;
@@ -12255,19 +12239,19 @@ static ein_status eini_exact_node(const eini_watcher *k, int i) {
   const int args = eini_node_args(n);
   eini_exact *v = &k->v[i];
   v->bad = EIN_NONE;
-  if (args == 0 && n->op != EINI_OP_CALL) {
+  if (args == 0 && n->op != EIN_OP_CALL) {
     eini_exact_leaf(k, n, v);
     return EIN_OK;
   }
   const ein_dtype from = args > 0 ? eini_node_type(e, eini_node_arg(e, n, 0)) : t;
-  if (eini_is_whole(t) && n->op == EINI_OP_WHERE) {  // only what is chosen counts
+  if (eini_is_whole(t) && n->op == EIN_OP_WHERE) {  // only what is chosen counts
     const eini_exact *c = &k->v[n->arg[0]];
     const eini_exact *chosen = &k->v[n->arg[*(const uint8_t *)(const void *)c->raw ? 1 : 2]];
     v->wide = chosen->wide;
     v->bad = c->bad != EIN_NONE ? c->bad : chosen->bad;
     return EIN_OK;
   }
-  if (!eini_is_whole(t) || !eini_is_whole(from) || n->op == EINI_OP_CALL) {
+  if (!eini_is_whole(t) || !eini_is_whole(from) || n->op == EIN_OP_CALL) {
     EINI_TRY(eini_exact_chunk(k, e, n, v));
     if (eini_is_whole(t)) v->wide = eini_wide_of(eini_raw_whole(t, v->raw));
     return EIN_OK;
@@ -12276,11 +12260,11 @@ static ein_status eini_exact_node(const eini_watcher *k, int i) {
     eini_exact_arith(k, n, v);
     return EIN_OK;
   }
-  if (n->op == EINI_OP_CAST || n->op == EINI_OP_ROUNDTO) {
-    const ein_dtype to = n->op == EINI_OP_CAST ? t : (ein_dtype)n->dtype;
+  if (n->op == EIN_OP_CAST || n->op == EIN_OP_ROUNDTO) {
+    const ein_dtype to = n->op == EIN_OP_CAST ? t : (ein_dtype)n->dtype;
     v->wide = k->v[n->arg[0]].wide;
     v->bad = k->v[n->arg[0]].bad;
-    if (v->bad == EIN_NONE && (n->op == EINI_OP_ROUNDTO || t != from) &&
+    if (v->bad == EIN_NONE && (n->op == EIN_OP_ROUNDTO || t != from) &&
         !eini_wide_fits(&v->wide, to))
       v->bad = to;
     return EIN_OK;
@@ -12302,8 +12286,8 @@ static int eini_watch_next(const eini_stmt *s, int64_t *x, int from, int to) {
 // Takes the value at a point into that of its element.
 static void eini_watch_fold(const eini_stmt *s, eini_exact *sum, const eini_exact *v) {
   if (sum->bad == EIN_NONE) sum->bad = v->bad;
-  if (s->fold == EINI_SUM) sum->wide = eini_wide_add(sum->wide, v->wide);
-  else if (s->fold == EINI_PROD) sum->wide = eini_wide_mul(sum->wide, v->wide);
+  if (s->fold == EIN_FOLD_SUM) sum->wide = eini_wide_add(sum->wide, v->wide);
+  else if (s->fold == EIN_FOLD_PROD) sum->wide = eini_wide_mul(sum->wide, v->wide);
   else sum->wide = v->wide;
 }
 
@@ -12334,9 +12318,9 @@ static ein_status eini_watch_fail(const eini_watcher *k, const eini_exact *v, ei
 static ein_status eini_watch_run(const eini_watch *w, char *const *slot, const ein_scalar *param,
                                  char *scratch, char *error, size_t size) {
   const eini_stmt *s = w->s;
-  const int root = (int)s->expr.n - 1, linear = s->fold == EINI_SUM || s->fold == EINI_PROD;
+  const int root = (int)s->expr.n - 1, linear = s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_PROD;
   const ein_dtype t = eini_node_type(&s->expr, root), stored = w->g->tensor[s->out].dtype;
-  const int whole = eini_is_whole(t), picks = whole && !linear && s->fold != EINI_FOLD_NONE;
+  const int whole = eini_is_whole(t), picks = whole && !linear && s->fold != EIN_FOLD_NONE;
   size_t used = 0;
   eini_watcher k;
   k.w = w;
@@ -12349,7 +12333,7 @@ static ein_status eini_watch_run(const eini_watch *w, char *const *slot, const e
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   do {
     eini_exact sum;
-    sum.wide = eini_wide_of(s->fold == EINI_PROD);
+    sum.wide = eini_wide_of(s->fold == EIN_FOLD_PROD);
     sum.bad = EIN_NONE;
     do {
       for (int i = 0; i <= root; i++) EINI_TRY(eini_exact_node(&k, i));
@@ -12369,12 +12353,12 @@ static ein_status eini_watch_run(const eini_watch *w, char *const *slot, const e
 static int eini_watch_needed(const ein_graph *g, const eini_stmt *s) {
   const eini_expr *e = &s->expr;
   const int root = (int)e->n - 1, whole = eini_is_whole(eini_node_type(e, root));
-  int needed = whole && (s->fold == EINI_SUM || s->fold == EINI_PROD);
+  int needed = whole && (s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_PROD);
   needed |= whole && e->node[root].dtype != (unsigned char)g->tensor[s->out].dtype;
   for (int i = 0; i <= root && !needed; i++) {
     const int op = e->node[i].op;
     needed = eini_is_whole(eini_node_type(e, i)) && eini_node_args(&e->node[i]) > 0 &&
-             op != EINI_OP_WHERE && op != EINI_OP_MAX && op != EINI_OP_MIN && op != EINI_OP_CALL;
+             op != EIN_OP_WHERE && op != EIN_OP_MAX && op != EIN_OP_MIN && op != EIN_OP_CALL;
   }
   return needed;
 }
@@ -12548,7 +12532,7 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
                         const eini_stmt *j, int *via) {
   const eini_tensor *t = &g->tensor[i->out];
   if (t->role != EIN_ROLE_TEMP || t->nstmt != 1 || readers[i->out] != 1) return 0;
-  if (j->fold != EINI_FOLD_NONE || i->fold == EINI_FOLD_NONE || t->rank != j->nindex ||
+  if (j->fold != EIN_FOLD_NONE || i->fold == EIN_FOLD_NONE || t->rank != j->nindex ||
       j->nindex != i->nfree || i->rest != EIN_REST_ERROR || j->rest == EIN_REST_ZERO ||
       t->dtype != ein_dtype_compute(t->dtype) || eini_stmt_empty(j, 0, j->nindex) ||
       t->dtype != ein_dtype_compute(i->type) ||
@@ -12556,7 +12540,7 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
     return 0;
   int x, y, kernel = eini_pair_match(i, &x, &y) >= 0 || eini_plain_sum(i);
   for (int64_t k = 0; kernel && k < j->expr.n; k++)  // they store without index values
-    if (j->expr.node[k].op == EINI_OP_INDEX) return 0;
+    if (j->expr.node[k].op == EIN_OP_INDEX) return 0;
   *via = -1;
   for (int k = 0; k < j->noperand; k++)
     if (j->operand[k] == i->out) *via = k;
@@ -12687,7 +12671,7 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
 static ein_status eini_plan_identity(ein_graph *g, int tensor, int nop, eini_stmt **out) {
   EINI_TRY(eini_graph_add_each(g, tensor, nop, &tensor, out));
   eini_stmt *s = *out;
-  int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0)
+  int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0)
                    : eini_expr_int(&g->arena, &s->expr, -1, 0);
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);
 }
@@ -13288,7 +13272,7 @@ static ein_status eini_params_check(const ein_graph *g, const ein_run *run) {
     for (int64_t i = 0; v->im != 0 && t == EIN_NONE && i < g->nstmt; i++) {
       const eini_expr *e = &g->stmt[i].expr;
       for (int64_t x = 0; x < e->n; x++)
-        if (e->node[x].op == EINI_OP_PARAM && e->node[x].arg[0] == k &&
+        if (e->node[x].op == EIN_OP_PARAM && e->node[x].arg[0] == k &&
             eini_kind_of((ein_dtype)e->node[x].dtype) < EINI_KCOMPLEX)
           t = (ein_dtype)e->node[x].dtype;
     }
@@ -13413,7 +13397,7 @@ static int eini_ports_overlap(const eini_port *a, const char *pa, const eini_por
 static int eini_in_place(const ein_plan *p, int in, const void *pi, const void *po) {
   if (p->ntask != 1 || p->nout != 1 || pi != po || p->task[0].kind != EINI_TASK_MAP) return 0;
   const eini_task *t = &p->task[0];
-  if (t->folder.fold != EINI_FOLD_NONE) return 0;
+  if (t->folder.fold != EIN_FOLD_NONE) return 0;
   for (int s = 0; s < t->out; s++) {
     if (t->ref[s].slot != in) continue;
     if (t->ref[s].offset != t->ref[t->out].offset ||
@@ -13639,7 +13623,7 @@ static void eini_say_einsum(eini_text *t, const eini_stmt *s) {
 static void eini_say_kernel(eini_text *t, const eini_task *task) {
   const char *what = task->kind == EINI_TASK_CONTRACT ? "contract"
                      : task->kind == EINI_TASK_COPY ? "copy"
-                     : task->folder.fold == EINI_FOLD_NONE ? "map" : "map-reduce";
+                     : task->folder.fold == EIN_FOLD_NONE ? "map" : "map-reduce";
   if (task->kernels == NULL) eini_say(t, "%s", what);
   else eini_say(t, "%s", task->kernels->name);
   if (task->choice.variant[0]) eini_say(t, "-%s", task->choice.variant);
@@ -13692,15 +13676,15 @@ static int eini_code_fast(const ein_code *code, int *nop) {
 // Is a map or its fold done by operations that a provider has, or has none of them any?
 static int eini_map_fast(const ein_plan *p, const eini_task *task) {
   const eini_folder *f = &task->folder;
-  int nop = f->fold != EINI_FOLD_NONE, any = 0, found = eini_code_fast(&task->code, &nop);
+  int nop = f->fold != EIN_FOLD_NONE, any = 0, found = eini_code_fast(&task->code, &nop);
   if (task->has_epi) found |= eini_code_fast(&task->epi, &nop);
-  if (f->fold != EINI_FOLD_NONE && f->fold <= EINI_ALL)
+  if (f->fold != EIN_FOLD_NONE && f->fold <= EIN_FOLD_ALL)
     found |= f->across != eini_across_find(NULL, f->fold, f->type);
-  if (f->max_fn != NULL) found |= f->max_fn != eini_across_find(NULL, EINI_MAX, f->type);
+  if (f->max_fn != NULL) found |= f->max_fn != eini_across_find(NULL, EIN_FOLD_MAX, f->type);
   for (int k = 0; k < p->nkernels; k++) {
     const ein_kernels *fast = p->kernels[k];
     any |= fast->chunk_fn != NULL && (fast->ordered || !p->graph->ordered) &&
-           fast->chunk_fn(fast->user, EINI_OP_EXP, EIN_F32) != NULL;
+           fast->chunk_fn(fast->user, EIN_OP_EXP, EIN_F32) != NULL;
   }
   return found || nop == 0 || !any;
 }
@@ -13850,7 +13834,7 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say_number(t, eini_task_bytes(p->graph, task));
   eini_json_accuracy(t, p, task);
   eini_say(t, ", \"fold\": ");
-  if (s->fold == EINI_FOLD_NONE) eini_say(t, "null");
+  if (s->fold == EIN_FOLD_NONE) eini_say(t, "null");
   else eini_say_string(t, eini_fold_name(p->graph, s->fold));
   eini_say(t, ", \"einsum\": ");
   char label[256];
@@ -14017,10 +14001,10 @@ typedef struct eini_request {
 static ein_status eini_request_fold(eini_request *r, ein_graph *g) {
   const char *name = r->d->monoid;
   r->norm = name != NULL && strcmp(name, "norm") == 0;
-  r->fold = EINI_SUM;
+  r->fold = EIN_FOLD_SUM;
   if (name != NULL && !r->norm) EINI_TRY(eini_fold_named(g, r->diag, name, &r->fold));
-  r->sums = r->fold == EINI_SUM && !r->norm && r->d->map == NULL;
-  if (r->sums && r->meet == EIN_BOOL) r->fold = EINI_ANY;
+  r->sums = r->fold == EIN_FOLD_SUM && !r->norm && r->d->map == NULL;
+  if (r->sums && r->meet == EIN_BOOL) r->fold = EIN_FOLD_ANY;
   return EIN_OK;
 }
 
@@ -14086,12 +14070,12 @@ static ein_status eini_request_read(eini_request *r, ein_graph *g) {
 // The output's dtype takes part in the promotion of sums and products, as out= does in NumPy: small
 // integers do not wrap in a wide output. A complex output alone does not make the work complex.
 static void eini_request_widen(eini_request *r) {
-  if (!r->sums && (r->d->map != NULL || (r->fold != EINI_PROD && !r->norm))) return;
+  if (!r->sums && (r->d->map != NULL || (r->fold != EIN_FOLD_PROD && !r->norm))) return;
   ein_dtype t = r->d->out->dtype;
   if (eini_kind_of(r->meet) != EINI_KCOMPLEX)
     t = t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
   r->meet = eini_meet_all(r->d->nin, r->d->in, t);
-  if (r->sums && r->meet != EIN_BOOL) r->fold = EINI_SUM;
+  if (r->sums && r->meet != EIN_BOOL) r->fold = EIN_FOLD_SUM;
 }
 
 // Operands as nodes: converted to the common dtype (NumPy casts before it multiplies) and
@@ -14099,13 +14083,13 @@ static void eini_request_widen(eini_request *r) {
 static int eini_request_leaf(eini_request *r, ein_graph *g, int k) {
   eini_expr *e = &r->sp.w.expr;
   ein_dtype t = r->d->in[k].dtype;
-  int id = eini_expr_add(&g->arena, e, EINI_OP_OPERAND, -1, k, 0, 0);
+  int id = eini_expr_add(&g->arena, e, EIN_OP_OPERAND, -1, k, 0, 0);
   if (id >= 0 && r->d->map == NULL && ein_dtype_compute(t) != ein_dtype_compute(r->meet)) {
-    id = eini_expr_add(&g->arena, e, EINI_OP_CAST, -1, id, 0, 0);
+    id = eini_expr_add(&g->arena, e, EIN_OP_CAST, -1, id, 0, 0);
     if (id >= 0) e->node[id].dtype = (unsigned char)r->meet;
   }
   if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX)
-    id = eini_expr_add(&g->arena, e, EINI_OP_CONJ, -1, id, 0, 0);
+    id = eini_expr_add(&g->arena, e, EIN_OP_CONJ, -1, id, 0, 0);
   return id;
 }
 
@@ -14151,7 +14135,7 @@ static ein_status eini_request_stmt(eini_request *r, ein_graph *g) {
   w.pos = -1;
   r->sp.g = g;
   r->sp.diag = r->diag;
-  r->sp.join = EINI_OP_MUL;
+  r->sp.join = EIN_OP_MUL;
   r->sp.rates = d->options.deterministic ? NULL : eini_rates_of(r->ctx);
   EINI_TRY(eini_split_begin(&r->sp, &w));
   for (int k = 0; k < d->nin; k++) {
@@ -14322,7 +14306,7 @@ static ein_status eini_plan_path_info(ein_plan *p, const eini_path *path, int ou
 
 // Is the fold of the product that of its parts? Then *out's statements may follow a path.
 static int eini_request_splits(const eini_request *r, const ein_graph *g) {
-  int fold = r->fold, join = r->meet == EIN_BOOL ? EINI_OP_AND : EINI_OP_MUL;
+  int fold = r->fold, join = r->meet == EIN_BOOL ? EIN_OP_AND : EIN_OP_MUL;
   if (r->d->map != NULL || r->norm || !eini_legal_join(g, fold, join)) return 0;
   return eini_fold_value_dtype(g, fold, r->meet, 1) == ein_dtype_compute(r->meet);
 }
@@ -14367,8 +14351,8 @@ static ein_status eini_request_value(eini_request *r, eini_member *all) {
   int x = -1;
   if (r->d->map == NULL) x = eini_member_root(sp, all);
   else EINI_TRY(eini_expr_append(a, &r->map, &sp->w.expr, &x));
-  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EINI_OP_ABS, -1, x, 0, 0);
-  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EINI_OP_SQUARE, -1, x, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EIN_OP_ABS, -1, x, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EIN_OP_SQUARE, -1, x, 0, 0);
   return eini_member_wrap(sp, x, all);
 }
 
@@ -14426,20 +14410,20 @@ static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_m
   if (eini_kind_of(pt) < EINI_KREAL) pt = pt == EIN_BOOL ? EIN_BOOL : EIN_I64;
   if (d->alpha.set) EINI_TRY(eini_graph_add_param(g, "alpha", 5, pt, d->alpha, &alpha));
   if (d->beta.set) EINI_TRY(eini_graph_add_param(g, "beta", 4, pt, d->beta, &beta));
-  if (r->norm && x >= 0) x = eini_expr_add(a, e, EINI_OP_SQRT, -1, x, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, e, EIN_OP_SQRT, -1, x, 0, 0);
   if (alpha >= 0) {
-    int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
-    x = eini_expr_pair(a, e, EINI_OP_MUL, q, x);
+    int q = eini_expr_add(a, e, EIN_OP_PARAM, -1, alpha, 0, 0);
+    x = eini_expr_pair(a, e, EIN_OP_MUL, q, x);
   }
   for (int k = 0; k < 2; k++) {
     if (k == 0 ? beta < 0 : old < 0) continue;
     int w = eini_split_operand(sp, k == 0 ? c : old, &sp->w.proj[out]);
     if (k == 0) {
-      int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0), z = eini_expr_int(a, e, -1, 0);
-      int q = eini_expr_pair(a, e, EINI_OP_EQ, b, z), m = eini_expr_pair(a, e, EINI_OP_MUL, b, w);
-      w = z < 0 || q < 0 || m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
+      int b = eini_expr_add(a, e, EIN_OP_PARAM, -1, beta, 0, 0), z = eini_expr_int(a, e, -1, 0);
+      int q = eini_expr_pair(a, e, EIN_OP_EQ, b, z), m = eini_expr_pair(a, e, EIN_OP_MUL, b, w);
+      w = z < 0 || q < 0 || m < 0 ? -1 : eini_expr_add(a, e, EIN_OP_WHERE, -1, q, z, m);
     }
-    x = eini_expr_pair(a, e, EINI_OP_ADD, x, w);
+    x = eini_expr_pair(a, e, EIN_OP_ADD, x, w);
   }
   EINI_TRY(eini_member_wrap(sp, x, &all));
   if (rest != EIN_REST_ZERO || p->alias < 0) return eini_emit_stmt(sp, target, 1, &one, rest);
@@ -14455,10 +14439,11 @@ static ein_status eini_request_dtype(eini_request *r, ein_graph *g) {
   if (r->d->map == NULL) r->dtype = r->meet;
   if (r->norm) {
     r->dtype = eini_real_part(eini_float_for(r->dtype));
-  } else if (r->fold >= EINI_FOLD_USER) {
-    r->dtype = g->monoid[r->fold - EINI_FOLD_USER].dtype;
+  } else if (r->fold >= EIN_FOLD_USER) {
+    r->dtype = g->monoid[r->fold - EIN_FOLD_USER].dtype;
   } else if (r->lone || eini_request_reduces(r)) {
-    if (r->d->map != NULL && (r->fold == EINI_SUM || r->fold == EINI_PROD) && r->dtype == EIN_BOOL)
+    if (r->d->map != NULL && (r->fold == EIN_FOLD_SUM || r->fold == EIN_FOLD_PROD) &&
+        r->dtype == EIN_BOOL)
       r->dtype = EIN_I64;
     r->dtype = eini_fold_dtype(r->fold, r->dtype);
   }
@@ -15292,13 +15277,13 @@ static int eini_fit_linear(const ein_graph *g, const eini_stmt *s, int t, int fo
   const eini_expr *e = &s->expr;
   int64_t at = -1;
   int slots = 0;
-  if ((s->fold != EINI_FOLD_NONE && s->fold != fold) || s->rest != EIN_REST_ERROR ||
+  if ((s->fold != EIN_FOLD_NONE && s->fold != fold) || s->rest != EIN_REST_ERROR ||
       g->tensor[s->out].nstmt != 1) {
     return 0;
   }
   for (int k = 0; k < s->noperand; k++) slots += s->operand[k] == t;
   for (int64_t i = 0; i < e->n; i++) {
-    if (e->node[i].op != EINI_OP_OPERAND || s->operand[e->node[i].arg[0]] != t) continue;
+    if (e->node[i].op != EIN_OP_OPERAND || s->operand[e->node[i].arg[0]] != t) continue;
     if (at >= 0 || slots != 1) return 0;
     at = i;
   }
@@ -15349,7 +15334,7 @@ static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u,
     if (out->nstmt != 1) return 0;
     if (eini_fit_read(n, s->out)) {
       if (eini_fold_carries(s->fold)) return 0;  // states are read by nobody
-      if (c->fold != EINI_FOLD_NONE && c->fold != s->fold) return 0;
+      if (c->fold != EIN_FOLD_NONE && c->fold != s->fold) return 0;
       c->fold = s->fold;
       if (!eini_fit_mark_part(n, c, s->out)) return 0;
     }
@@ -15395,24 +15380,24 @@ static int eini_fit_class_of(const eini_fit_nest *n, int u, int index, eini_fit_
   memset(c->axis, 0, (size_t)(n->to - n->from) * sizeof *c->axis);
   memset(c->part, 0, (size_t)(n->to - n->from));
   memset(c->linear, 0, (size_t)(n->to - n->from));
-  c->fold = EINI_FOLD_NONE;
+  c->fold = EIN_FOLD_NONE;
   int good = eini_fit_mark_index(n, c, u, index);
   for (int k = 0; k < n->to - n->from; k++) good = good && !(c->linear[k] && c->col[k] >= 0);
   return good;
 }
 
-// How results of statement u are merged over the slices of the nest; EINI_FOLD_NONE: they are
+// How results of statement u are merged over the slices of the nest; EIN_FOLD_NONE: they are
 // whole. *folded gets the loops, as bits. -1: loops would need different folds.
 static int eini_fit_merge_fold(const eini_fit_nest *n, int u, unsigned *folded) {
   const eini_stmt *s = &n->b->g->stmt[u];
-  int fold = EINI_FOLD_NONE;
+  int fold = EIN_FOLD_NONE;
   *folded = 0;
   for (int l = 0; l < n->nloop; l++) {
     const eini_fit_class *c = n->cls[l];
-    int mine = c->linear[u - n->from] ? c->fold : EINI_FOLD_NONE;
+    int mine = c->linear[u - n->from] ? c->fold : EIN_FOLD_NONE;
     if (c->col[u - n->from] >= s->nfree) mine = s->fold;
-    if (mine == EINI_FOLD_NONE) continue;
-    if (fold != EINI_FOLD_NONE && fold != mine) return -1;
+    if (mine == EIN_FOLD_NONE) continue;
+    if (fold != EIN_FOLD_NONE && fold != mine) return -1;
     fold = mine;
     *folded |= 1u << l;
   }
@@ -15527,8 +15512,8 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
   ein_dtype type = ein_dtype_compute(s->type);
   int64_t bytes = 0;
   unsigned folded;
-  int fold = eini_fit_inner(n, s->out) ? EINI_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
-  if (fold <= EINI_FOLD_NONE) return 0;
+  int fold = eini_fit_inner(n, s->out) ? EIN_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
+  if (fold <= EIN_FOLD_NONE) return 0;
   if (eini_fold_carries(fold)) {
     double states = (double)eini_partial_bytes(n->b->g, s) + EINI_ALIGN;
     for (int r = 0; r < x->rank; r++) states *= (double)x->shape[r];
@@ -15604,7 +15589,7 @@ static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
   double most = 0;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    if (s->fold == EINI_FOLD_NONE || s->noperand < 2) continue;
+    if (s->fold == EIN_FOLD_NONE || s->noperand < 2) continue;
     double count = eini_fit_access(n, u, s->out, &s->out_map);
     for (int k = 0; k < s->noperand; k++)
       count += eini_fit_access(n, u, s->operand[k], &s->proj[k]);
@@ -15644,8 +15629,8 @@ static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int6
     const eini_stmt *s = &n->b->g->stmt[u];
     double flops = 0, again = 1, bytes = eini_fit_traffic(n, u, s->out, &s->out_map);
     for (int64_t i = 0; i < s->expr.n; i++)
-      flops += s->expr.node[i].op > EINI_OP_PARAM && s->expr.node[i].op != EINI_OP_CAST;
-    flops += s->fold != EINI_FOLD_NONE;
+      flops += s->expr.node[i].op > EIN_OP_PARAM && s->expr.node[i].op != EIN_OP_CAST;
+    flops += s->fold != EIN_FOLD_NONE;
     for (int i = 0; i < s->nindex; i++) flops *= (double)s->index[i].extent;
     for (int l = 0; l < n->nloop; l++) {
       if (n->cls[l]->col[u - n->from] < 0)
@@ -16075,7 +16060,7 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
         EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k], &id));
     }
     if (eini_fit_inner(n, s->out)) continue;
-    if (fold != EINI_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
+    if (fold != EIN_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
     else
       EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map, &id));
   }
@@ -16354,9 +16339,9 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
 // first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
 static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold, ein_dtype type) {
   int both = eini_block_merge_expr(a, fold, type, e);
-  int x = both < 0 ? -1 : eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
-  int first = x < 0 ? -1 : eini_expr_add(a, e, EINI_OP_PARAM, -1, 0, 0, 0);
-  return first < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, first, x, both);
+  int x = both < 0 ? -1 : eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
+  int first = x < 0 ? -1 : eini_expr_add(a, e, EIN_OP_PARAM, -1, 0, 0, 0);
+  return first < 0 ? -1 : eini_expr_add(a, e, EIN_OP_WHERE, -1, first, x, both);
 }
 
 // A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
@@ -16367,7 +16352,7 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
   static const ein_scalar none = {0, 0, 0};
   const ein_ztensor *view[4] = {NULL, NULL, NULL, NULL};
   ein_ztensor v;
-  int op[2] = {0, 0}, out, id, nop = fold == EINI_FOLD_NONE ? 1 : 2;
+  int op[2] = {0, 0}, out, id, nop = fold == EIN_FOLD_NONE ? 1 : 2;
   eini_stmt *s;
   EINI_TRY(eini_plan_new(w->j->ctx, plan));
   ein_graph *g = (*plan)->graph;
@@ -16381,7 +16366,7 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
   EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
   EINI_TRY(eini_graph_add_each(g, out, nop, op, &s));
   id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold, type)
-                : eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0);
+                : eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
   if (nop == 2) view[op[0]] = &v;
@@ -16413,7 +16398,7 @@ static ein_status eini_fit_merges(eini_fit_maker *w, int v) {
     }
     if (p->own && p->store == NULL) {
       const eini_tensor *y = &w->n.b->g->tensor[p->tensor];
-      EINI_TRY(eini_fit_each_plan(w, y->rank, y->shape, EINI_FOLD_NONE, p->type, y->dtype,
+      EINI_TRY(eini_fit_each_plan(w, y->rank, y->shape, EIN_FOLD_NONE, p->type, y->dtype,
                                   w->n.b->stride[p->tensor], &p->store));
     }
   }
@@ -18361,12 +18346,12 @@ static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
     EINI_TRY(eini_map_read(&g->arena, &s->proj[k], &d->proj[k]));
   if (d->fold != NULL && d->nfree == d->nindex)
     return eini_refuse(g, EIN_ERR_ARGUMENT, "a fold, but no reduced index");
-  if (d->nfree < d->nindex) s->fold = EINI_SUM;
+  if (d->nfree < d->nindex) s->fold = EIN_FOLD_SUM;
   if (d->fold != NULL) EINI_TRY(eini_fold_named(g, g->diag, d->fold, &s->fold));
   if (d->map == NULL) {
     for (int k = 0, x = 0; k < d->noperand; k++) {
-      int y = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, k, 0, 0);
-      x = k == 0 ? y : eini_expr_pair(&g->arena, &s->expr, EINI_OP_MUL, x, y);
+      int y = eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, k, 0, 0);
+      x = k == 0 ? y : eini_expr_pair(&g->arena, &s->expr, EIN_OP_MUL, x, y);
       if (x < 0) return EIN_ERR_NO_MEMORY;
     }
   } else {
@@ -18764,7 +18749,7 @@ static eini_syn *eini_parse_apply(eini_parser *p, eini_syn *v) {
   eini_expect(p, ')', "')' or an operator");
   if (fold && k.n > 1) {  // max and min of several expressions are functions
     v->kind = EINI_S_CALL;
-    if (listed || (v->op != EINI_MAX && v->op != EINI_MIN) || cls != EINI_W_FOLD)
+    if (listed || (v->op != EIN_FOLD_MAX && v->op != EIN_FOLD_MIN) || cls != EINI_W_FOLD)
       eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "the reduction %.*s takes one expression",
                 EINI_NAME_OF(p, v->sym));
   }
@@ -18852,7 +18837,7 @@ static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse)
 
 static int eini_tree_call(eini_emit *em, const eini_syn *v) {
   eini_called f = eini_called_of(em->p, v);
-  int op = f.word == EINI_MAX ? EINI_OP_MAX : EINI_OP_MIN, arg[EINI_ARGS_MAX] = {0};
+  int op = f.word == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN, arg[EINI_ARGS_MAX] = {0};
   int want = eini_call_arity(em->p->g, f.cls, f.word);
   if (f.cls == EINI_W_FOLD) return eini_emit_list(em, v, op, op);  // max and min of several
   if (want < 0) eini_unknown_function(em->p, v);
@@ -18870,15 +18855,15 @@ static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
     case EINI_S_NUM: case EINI_S_BOOL: return eini_emit_literal(em, &c);
     case EINI_S_PAREN: return eini_emit_tree(em, v->kid[0]);
     case EINI_S_NEG: case EINI_S_NOT:
-      return eini_emit_op(em, v->kind == EINI_S_NEG ? EINI_OP_NEG : EINI_OP_NOT, v->pos,
+      return eini_emit_op(em, v->kind == EINI_S_NEG ? EIN_OP_NEG : EIN_OP_NOT, v->pos,
                           eini_emit_tree(em, v->kid[0]), 0);
     case EINI_S_CMP: return eini_emit_list(em, v, v->op, v->op);
     case EINI_S_CALL: return eini_tree_call(em, v);
-    case EINI_S_SUM: return eini_emit_list(em, v, EINI_OP_ADD, EINI_OP_SUB);
-    case EINI_S_TERM: return eini_emit_list(em, v, EINI_OP_MUL, EINI_OP_DIV);
-    case EINI_S_AND: return eini_emit_list(em, v, EINI_OP_AND, EINI_OP_AND);
-    case EINI_S_OR: return eini_emit_list(em, v, EINI_OP_OR, EINI_OP_OR);
-    case EINI_S_POW: return eini_emit_list(em, v, EINI_OP_POW, EINI_OP_POW);
+    case EINI_S_SUM: return eini_emit_list(em, v, EIN_OP_ADD, EIN_OP_SUB);
+    case EINI_S_TERM: return eini_emit_list(em, v, EIN_OP_MUL, EIN_OP_DIV);
+    case EINI_S_AND: return eini_emit_list(em, v, EIN_OP_AND, EIN_OP_AND);
+    case EINI_S_OR: return eini_emit_list(em, v, EIN_OP_OR, EIN_OP_OR);
+    case EINI_S_POW: return eini_emit_list(em, v, EIN_OP_POW, EIN_OP_POW);
     default: return eini_emit_leaf(em, v);
   }
 }
@@ -19455,13 +19440,13 @@ static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, in
     case EINI_S_TERM: eini_affine_term(q, v, env, sizes, scale, b); break;
     default:  // div and mod of constants
       if (v->kind != EINI_S_CALL || v->n != 2 ||
-          (v->op != EINI_OP_FLOORDIV && v->op != EINI_OP_MOD) ||
+          (v->op != EIN_OP_FLOORDIV && v->op != EIN_OP_MOD) ||
           p->names->sym[v->sym].cls != EINI_W_OP) {
         eini_not_affine(q, v, sizes);
       } else if (eini_const(q, v->kid[0], env, sizes, &c) > 0 &&
                  eini_const(q, v->kid[1], env, sizes, &d) > 0 && d > 0) {
         back = eini_floor_div(c, d);
-        c = v->op == EINI_OP_MOD ? c - back * d : back;
+        c = v->op == EIN_OP_MOD ? c - back * d : back;
       } else {
         eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);
       }
@@ -19699,7 +19684,7 @@ static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini
   eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
   int cls = eini_sym_of(q, v->sym)->cls;
   if (r == NULL) return NULL;
-  r->op = cls == EINI_W_NORM ? EINI_SUM : cls == EINI_W_MONOID ? EINI_FOLD_USER + v->op : v->op;
+  r->op = cls == EINI_W_NORM ? EIN_FOLD_SUM : cls == EINI_W_MONOID ? EIN_FOLD_USER + v->op : v->op;
   r->exact = cls == EINI_W_NORM;  // a square root stands around it
   return eini_adopt(q, r, NULL, eini_resolve_fold(q, v->kid[0], env, v, r, v->nbind > 0 ?
                                                   EINI_V_NAMED : EINI_V_UNNAMED));
@@ -19833,7 +19818,7 @@ static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
   eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
   eini_syn *x = eini_resolve_fold(q, v, NULL, r, r, EINI_V_IMPLICIT);
   if (x == NULL || r->nbind == 0) return x;
-  r->op = EINI_SUM;
+  r->op = EIN_FOLD_SUM;
   r->exact = 0;
   int stamp = ++q->stamp, len = eini_cut(p->s + x->pos, x->len);
   char hint[256];
@@ -20051,7 +20036,7 @@ static int eini_fill_node(ein_graph *g, eini_expr *e, const eini_syn *c) {
 
 static int eini_pad_cast(const eini_pad *w, eini_stmt *s, int id, ein_dtype t) {
   if (id < 0 || t == EIN_NONE) return id;
-  id = eini_expr_add(&w->g->arena, &s->expr, EINI_OP_CAST, w->by->pos, id, 0, 0);
+  id = eini_expr_add(&w->g->arena, &s->expr, EIN_OP_CAST, w->by->pos, id, 0, 0);
   if (id >= 0) s->expr.node[id].dtype = (unsigned char)t;
   return id;
 }
@@ -20081,7 +20066,7 @@ static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count
     id = eini_pad_cast(w, s, eini_fill_node(g, &s->expr, w->by->edge.fill), w->by->dtype);
   } else {
     s->proj[0].offset[axis] = at;
-    id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->by->pos, 0, 0, 0);
+    id = eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, w->by->pos, 0, 0, 0);
     id = eini_pad_cast(w, s, id, w->by->read);
   }
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, w->diag);
@@ -20176,17 +20161,17 @@ static int eini_adj_real(eini_adjoint *d, double x) {
 
 static int eini_is_literal(const eini_adjoint *d, int x, int64_t value) {
   const eini_node *v = &d->e.node[x];
-  return v->op == EINI_OP_CONST && v->weak && v->exact && v->ival == value;
+  return v->op == EIN_OP_CONST && v->weak && v->exact && v->ival == value;
 }
 
 static int eini_adj_mul(eini_adjoint *d, int x, int y) {
   if (x >= 0 && eini_is_literal(d, x, 1)) return y;
   if (y >= 0 && eini_is_literal(d, y, 1)) return x;
-  return eini_adj_op(d, EINI_OP_MUL, x, y, 0);
+  return eini_adj_op(d, EIN_OP_MUL, x, y, 0);
 }
 
 static int eini_adj_cast(eini_adjoint *d, int x, ein_dtype t) {
-  int id = eini_adj_op(d, EINI_OP_CAST, x, 0, 0);
+  int id = eini_adj_op(d, EIN_OP_CAST, x, 0, 0);
   if (id >= 0) d->e.node[id].dtype = (unsigned char)t;
   return id;
 }
@@ -20199,17 +20184,17 @@ static int eini_node_kind(const eini_adjoint *d, int x) {
 static int eini_adj_conj(eini_adjoint *d, int x, int like) {
   const eini_node *v = x < 0 ? NULL : &d->e.node[x];
   if (v == NULL || eini_node_kind(d, like) < EINI_KCOMPLEX) return x;
-  if (v->op == EINI_OP_CONJ) return v->arg[0];
-  return v->op == EINI_OP_CONST && v->im == 0 ? x : eini_adj_op(d, EINI_OP_CONJ, x, 0, 0);
+  if (v->op == EIN_OP_CONJ) return v->arg[0];
+  return v->op == EIN_OP_CONST && v->im == 0 ? x : eini_adj_op(d, EIN_OP_CONJ, x, 0, 0);
 }
 
 static int eini_adj_and(eini_adjoint *d, int x, int y) {
-  return x < 0 ? y : eini_adj_op(d, EINI_OP_AND, x, y, 0);
+  return x < 0 ? y : eini_adj_op(d, EIN_OP_AND, x, y, 0);
 }
 
 // A cotangent as one value.
 static int eini_adj_plain(eini_adjoint *d, int val, int mask) {
-  return mask < 0 ? val : eini_adj_op(d, EINI_OP_WHERE, mask, val, eini_adj_int(d, 0));
+  return mask < 0 ? val : eini_adj_op(d, EIN_OP_WHERE, mask, val, eini_adj_int(d, 0));
 }
 
 // Adds to the cotangent of a node; EIN_ERR_NO_MEMORY when val is none.
@@ -20223,32 +20208,32 @@ static ein_status eini_adj_add(eini_adjoint *d, int x, int val, int mask) {
     mask = -1;
   }
   d->mask[x] = mask;
-  d->val[x] = d->val[x] < 0 ? val : eini_adj_op(d, EINI_OP_ADD, d->val[x], val, 0);
+  d->val[x] = d->val[x] < 0 ? val : eini_adj_op(d, EIN_OP_ADD, d->val[x], val, 0);
   return d->val[x] < 0 || val < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 // 1 where condition x holds, else 0, as a constant of dtype t.
 static int eini_adj_one(eini_adjoint *d, int x, ein_dtype t) {
-  int one = eini_adj_op(d, EINI_OP_WHERE, x, eini_adj_int(d, 1), eini_adj_int(d, 0));
+  int one = eini_adj_op(d, EIN_OP_WHERE, x, eini_adj_int(d, 1), eini_adj_int(d, 0));
   return eini_adj_cast(d, one, t);
 }
 
 // Is a factor the value of a condition? Then it is a mask, and a constant.
 static int eini_is_mask(const eini_adjoint *d, int x) {
   const eini_node *v = &d->e.node[x];
-  return (v->op == EINI_OP_CAST || v->op == EINI_OP_ROUNDTO) &&
+  return (v->op == EIN_OP_CAST || v->op == EIN_OP_ROUNDTO) &&
          eini_node_kind(d, v->arg[0]) == EINI_KBOOL;
 }
 
 // d gelu(x) / dx = Phi(x) + x*phi(x), of the normal distribution.
 static int eini_adj_gelu(eini_adjoint *d, int x) {
-  int erf1 = eini_adj_op(d, EINI_OP_ERF,
+  int erf1 = eini_adj_op(d, EIN_OP_ERF,
                          eini_adj_mul(d, x, eini_adj_real(d, 0.70710678118654752440)), 0, 0);
-  int phi = eini_adj_mul(d, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0), eini_adj_real(d, -0.5));
-  phi = eini_adj_mul(d, eini_adj_op(d, EINI_OP_EXP, phi, 0, 0),
+  int phi = eini_adj_mul(d, eini_adj_op(d, EIN_OP_SQUARE, x, 0, 0), eini_adj_real(d, -0.5));
+  phi = eini_adj_mul(d, eini_adj_op(d, EIN_OP_EXP, phi, 0, 0),
                      eini_adj_real(d, 0.39894228040143267794));
-  erf1 = eini_adj_op(d, EINI_OP_ADD, erf1, eini_adj_int(d, 1), 0);
-  return eini_adj_op(d, EINI_OP_ADD, eini_adj_mul(d, erf1, eini_adj_real(d, 0.5)),
+  erf1 = eini_adj_op(d, EIN_OP_ADD, erf1, eini_adj_int(d, 1), 0);
+  return eini_adj_op(d, EIN_OP_ADD, eini_adj_mul(d, erf1, eini_adj_real(d, 0.5)),
                      eini_adj_mul(d, x, phi), 0);
 }
 
@@ -20256,31 +20241,31 @@ static int eini_adj_gelu(eini_adjoint *d, int x) {
 static int eini_adj_slope(eini_adjoint *d, int op, int x, int r) {
   int one = eini_adj_int(d, 1), t = -1;
   switch (op) {
-    case EINI_OP_SQUARE: return eini_adj_mul(d, eini_adj_int(d, 2), x);
-    case EINI_OP_EXP: return r;
-    case EINI_OP_RSQRT:
-      t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0));
+    case EIN_OP_SQUARE: return eini_adj_mul(d, eini_adj_int(d, 2), x);
+    case EIN_OP_EXP: return r;
+    case EIN_OP_RSQRT:
+      t = eini_adj_mul(d, r, eini_adj_op(d, EIN_OP_SQUARE, r, 0, 0));
       return eini_adj_mul(d, eini_adj_real(d, -0.5), t);
-    case EINI_OP_EXPM1: return eini_adj_op(d, EINI_OP_ADD, r, one, 0);
-    case EINI_OP_LOG1P:
-      return eini_adj_op(d, EINI_OP_DIV, one, eini_adj_op(d, EINI_OP_ADD, x, one, 0), 0);
-    case EINI_OP_TAN:
-      return eini_adj_op(d, EINI_OP_ADD, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0), one, 0);
-    case EINI_OP_SIN: return eini_adj_op(d, EINI_OP_COS, x, 0, 0);
-    case EINI_OP_COS:
-      return eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SIN, x, 0, 0), 0, 0);
-    case EINI_OP_TANH:
-      return eini_adj_op(d, EINI_OP_SUB, one, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0), 0);
-    case EINI_OP_ERF:
-      t = eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0), 0, 0);
+    case EIN_OP_EXPM1: return eini_adj_op(d, EIN_OP_ADD, r, one, 0);
+    case EIN_OP_LOG1P:
+      return eini_adj_op(d, EIN_OP_DIV, one, eini_adj_op(d, EIN_OP_ADD, x, one, 0), 0);
+    case EIN_OP_TAN:
+      return eini_adj_op(d, EIN_OP_ADD, eini_adj_op(d, EIN_OP_SQUARE, r, 0, 0), one, 0);
+    case EIN_OP_SIN: return eini_adj_op(d, EIN_OP_COS, x, 0, 0);
+    case EIN_OP_COS:
+      return eini_adj_op(d, EIN_OP_NEG, eini_adj_op(d, EIN_OP_SIN, x, 0, 0), 0, 0);
+    case EIN_OP_TANH:
+      return eini_adj_op(d, EIN_OP_SUB, one, eini_adj_op(d, EIN_OP_SQUARE, r, 0, 0), 0);
+    case EIN_OP_ERF:
+      t = eini_adj_op(d, EIN_OP_NEG, eini_adj_op(d, EIN_OP_SQUARE, x, 0, 0), 0, 0);
       return eini_adj_mul(d, eini_adj_real(d, 1.12837916709551257390),
-                          eini_adj_op(d, EINI_OP_EXP, t, 0, 0));
-    case EINI_OP_SIGMOID: return eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SUB, one, r, 0));
-    case EINI_OP_SILU:
-      t = eini_adj_op(d, EINI_OP_SIGMOID, x, 0, 0);
-      r = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SUB, one, t, 0));
-      return eini_adj_op(d, EINI_OP_ADD, t, r, 0);
-    case EINI_OP_GELU: return eini_adj_gelu(d, x);
+                          eini_adj_op(d, EIN_OP_EXP, t, 0, 0));
+    case EIN_OP_SIGMOID: return eini_adj_mul(d, r, eini_adj_op(d, EIN_OP_SUB, one, r, 0));
+    case EIN_OP_SILU:
+      t = eini_adj_op(d, EIN_OP_SIGMOID, x, 0, 0);
+      r = eini_adj_mul(d, r, eini_adj_op(d, EIN_OP_SUB, one, t, 0));
+      return eini_adj_op(d, EIN_OP_ADD, t, r, 0);
+    case EIN_OP_GELU: return eini_adj_gelu(d, x);
     default: return -1;
   }
 }
@@ -20290,7 +20275,7 @@ static int eini_adj_convert(eini_adjoint *d, int id, int x, int g) {
   ein_dtype to = (ein_dtype)d->e.node[x].dtype, from = (ein_dtype)d->e.node[id].dtype;
   if (eini_kind_of(to) < EINI_KREAL) return g;  // x stops it
   if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(to) == EINI_KREAL) {
-    g = eini_adj_op(d, EINI_OP_REAL, g, 0, 0);
+    g = eini_adj_op(d, EIN_OP_REAL, g, 0, 0);
     from = eini_real_part(from);
   }
   to = ein_dtype_compute(to);
@@ -20302,36 +20287,36 @@ static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
   int r = id == d->nprimal - 1 && d->stored >= 0 ? d->stored : id, t = -1;
   if (zero < 0) return EIN_ERR_NO_MEMORY;
   switch (op) {
-    case EINI_OP_NEG: return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_NEG, g, 0, 0), m);
-    case EINI_OP_CONJ: return eini_adj_add(d, x, eini_adj_conj(d, g, id), m);
-    case EINI_OP_REAL: return eini_adj_add(d, x, g, m);
-    case EINI_OP_IMAG:
-      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_COMPLEX, zero, g, 0), m);
-    case EINI_OP_CAST: case EINI_OP_ROUNDTO:
+    case EIN_OP_NEG: return eini_adj_add(d, x, eini_adj_op(d, EIN_OP_NEG, g, 0, 0), m);
+    case EIN_OP_CONJ: return eini_adj_add(d, x, eini_adj_conj(d, g, id), m);
+    case EIN_OP_REAL: return eini_adj_add(d, x, g, m);
+    case EIN_OP_IMAG:
+      return eini_adj_add(d, x, eini_adj_op(d, EIN_OP_COMPLEX, zero, g, 0), m);
+    case EIN_OP_CAST: case EIN_OP_ROUNDTO:
       return eini_adj_add(d, x, eini_adj_convert(d, id, x, g), m);
-    case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: return EIN_OK;  // constant
-    case EINI_OP_SIGN:  // of a complex x what is across x moves it
+    case EIN_OP_FLOOR: case EIN_OP_CEIL: case EIN_OP_ROUND: return EIN_OK;  // constant
+    case EIN_OP_SIGN:  // of a complex x what is across x moves it
       if (eini_node_kind(d, x) < EINI_KCOMPLEX) return EIN_OK;
-      t = eini_adj_op(d, EINI_OP_REAL, eini_adj_mul(d, g, eini_adj_conj(d, r, id)), 0, 0);
-      t = eini_adj_op(d, EINI_OP_SUB, g, eini_adj_mul(d, r, t), 0);
-      t = eini_adj_op(d, EINI_OP_DIV, t, eini_adj_op(d, EINI_OP_ABS, x, 0, 0), 0);
-      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0)));
-    case EINI_OP_RELU:
-      return eini_adj_add(d, x, g, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_GT, x, zero, 0)));
-    case EINI_OP_ABS:
+      t = eini_adj_op(d, EIN_OP_REAL, eini_adj_mul(d, g, eini_adj_conj(d, r, id)), 0, 0);
+      t = eini_adj_op(d, EIN_OP_SUB, g, eini_adj_mul(d, r, t), 0);
+      t = eini_adj_op(d, EIN_OP_DIV, t, eini_adj_op(d, EIN_OP_ABS, x, 0, 0), 0);
+      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, x, zero, 0)));
+    case EIN_OP_RELU:
+      return eini_adj_add(d, x, g, eini_adj_and(d, m, eini_adj_op(d, EIN_OP_GT, x, zero, 0)));
+    case EIN_OP_ABS:
       if (eini_node_kind(d, x) == EINI_KCOMPLEX) {
-        t = eini_adj_mul(d, x, eini_adj_op(d, EINI_OP_DIV, g, r, 0));
+        t = eini_adj_mul(d, x, eini_adj_op(d, EIN_OP_DIV, g, r, 0));
       } else {
-        t = eini_adj_op(d, EINI_OP_NEG, g, 0, 0);
-        t = eini_adj_op(d, EINI_OP_WHERE, eini_adj_op(d, EINI_OP_LT, x, zero, 0), t, g);
+        t = eini_adj_op(d, EIN_OP_NEG, g, 0, 0);
+        t = eini_adj_op(d, EIN_OP_WHERE, eini_adj_op(d, EIN_OP_LT, x, zero, 0), t, g);
       }
-      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0)));
-    case EINI_OP_LOG:
-      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, x, id), 0), m);
-    case EINI_OP_SQRT:
+      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, x, zero, 0)));
+    case EIN_OP_LOG:
+      return eini_adj_add(d, x, eini_adj_op(d, EIN_OP_DIV, g, eini_adj_conj(d, x, id), 0), m);
+    case EIN_OP_SQRT:
       t = eini_adj_conj(d, eini_adj_mul(d, eini_adj_int(d, 2), r), id);
-      if (d->norm[id]) m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, r, zero, 0));
-      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, t, 0), m);
+      if (d->norm[id]) m = eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, r, zero, 0));
+      return eini_adj_add(d, x, eini_adj_op(d, EIN_OP_DIV, g, t, 0), m);
     default:
       t = eini_adj_conj(d, eini_adj_slope(d, op, x, r), id);
       return eini_adj_add(d, x, eini_adj_mul(d, g, t), m);
@@ -20342,23 +20327,23 @@ static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
 static ein_status eini_adj_pow(eini_adjoint *d, int id, int r, int g, int m) {
   int x = d->e.node[id].arg[0], y = d->e.node[id].arg[1], zero = eini_adj_int(d, 0), t;
   const eini_node c = d->e.node[y];
-  int literal = c.op == EINI_OP_CONST, mx = m;
+  int literal = c.op == EIN_OP_CONST, mx = m;
   if (literal && c.re == 0 && c.im == 0) return EIN_OK;
   if (literal) {
-    t = eini_adj_op(d, EINI_OP_CONST, 0, 0, 0);
+    t = eini_adj_op(d, EIN_OP_CONST, 0, 0, 0);
     if (t < 0) return EIN_ERR_NO_MEMORY;
     d->e.node[t] = c;
     d->e.node[t].re = c.re - 1;
     d->e.node[t].ival = c.ival - (c.ival > INT64_MIN);
   } else {
-    t = eini_adj_op(d, EINI_OP_SUB, y, eini_adj_int(d, 1), 0);
-    mx = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, y, zero, 0));
+    t = eini_adj_op(d, EIN_OP_SUB, y, eini_adj_int(d, 1), 0);
+    mx = eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, y, zero, 0));
   }
-  t = eini_adj_mul(d, y, eini_adj_op(d, EINI_OP_POW, x, t, 0));
+  t = eini_adj_mul(d, y, eini_adj_op(d, EIN_OP_POW, x, t, 0));
   if (d->needs[x]) EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, eini_adj_conj(d, t, id)), mx));
   if (!d->needs[y]) return EIN_OK;
-  t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_LOG, x, 0, 0));
-  m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0));
+  t = eini_adj_mul(d, r, eini_adj_op(d, EIN_OP_LOG, x, 0, 0));
+  m = eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, x, zero, 0));
   return eini_adj_add(d, y, eini_adj_mul(d, g, eini_adj_conj(d, t, id)), m);
 }
 
@@ -20376,11 +20361,11 @@ static ein_status eini_adj_extreme(eini_adjoint *d, int id, int g, int m) {
     }
   }
   for (int i = 0; i < n; i++) {
-    equal[i] = eini_adj_op(d, EINI_OP_EQ, leaf[i], id, 0);
+    equal[i] = eini_adj_op(d, EIN_OP_EQ, leaf[i], id, 0);
     int one = eini_adj_one(d, equal[i], ein_dtype_compute((ein_dtype)d->e.node[id].dtype));
-    count = i == 0 ? one : eini_adj_op(d, EINI_OP_ADD, count, one, 0);
+    count = i == 0 ? one : eini_adj_op(d, EIN_OP_ADD, count, one, 0);
   }
-  g = eini_adj_op(d, EINI_OP_DIV, g, count, 0);
+  g = eini_adj_op(d, EIN_OP_DIV, g, count, 0);
   if (g < 0) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < n; i++)
     EINI_TRY(eini_adj_add(d, leaf[i], g, eini_adj_and(d, m, equal[i])));
@@ -20389,7 +20374,7 @@ static ein_status eini_adj_extreme(eini_adjoint *d, int id, int g, int m) {
 
 static ein_status eini_adj_where(eini_adjoint *d, int id, int g, int m) {
   const eini_node v = d->e.node[id];
-  int otherwise = eini_adj_op(d, EINI_OP_NOT, v.arg[0], 0, 0);
+  int otherwise = eini_adj_op(d, EIN_OP_NOT, v.arg[0], 0, 0);
   if (otherwise < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_adj_add(d, v.arg[1], g, eini_adj_and(d, m, v.arg[0])));
   return eini_adj_add(d, v.arg[2], g, eini_adj_and(d, m, otherwise));
@@ -20399,36 +20384,36 @@ static ein_status eini_adj_binary(eini_adjoint *d, int id, int g, int m) {
   int op = d->e.node[id].op, x = d->e.node[id].arg[0], y = d->e.node[id].arg[1], t;
   int r = id == d->nprimal - 1 && d->stored >= 0 ? d->stored : id;
   switch (op) {
-    case EINI_OP_ADD: case EINI_OP_SUB:
+    case EIN_OP_ADD: case EIN_OP_SUB:
       EINI_TRY(eini_adj_add(d, x, g, m));
-      return eini_adj_add(d, y, op == EINI_OP_ADD ? g : eini_adj_op(d, EINI_OP_NEG, g, 0, 0), m);
-    case EINI_OP_MUL:
+      return eini_adj_add(d, y, op == EIN_OP_ADD ? g : eini_adj_op(d, EIN_OP_NEG, g, 0, 0), m);
+    case EIN_OP_MUL:
       if (d->needs[x] && !eini_is_mask(d, x))
         EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, eini_adj_conj(d, y, id)), m));
       if (!d->needs[y] || eini_is_mask(d, y)) return EIN_OK;
       return eini_adj_add(d, y, eini_adj_mul(d, g, eini_adj_conj(d, x, id)), m);
-    case EINI_OP_DIV:
-      g = eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, y, id), 0);
+    case EIN_OP_DIV:
+      g = eini_adj_op(d, EIN_OP_DIV, g, eini_adj_conj(d, y, id), 0);
       EINI_TRY(eini_adj_add(d, x, g, m));
       t = eini_adj_mul(d, g, eini_adj_conj(d, r, id));
-      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
-    case EINI_OP_POW: return eini_adj_pow(d, id, r, g, m);
-    case EINI_OP_ATAN2:  // of x over y
-      t = eini_adj_op(d, EINI_OP_ADD, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0),
-                      eini_adj_op(d, EINI_OP_SQUARE, y, 0, 0), 0);
-      g = eini_adj_op(d, EINI_OP_DIV, g, t, 0);
+      return eini_adj_add(d, y, eini_adj_op(d, EIN_OP_NEG, t, 0, 0), m);
+    case EIN_OP_POW: return eini_adj_pow(d, id, r, g, m);
+    case EIN_OP_ATAN2:  // of x over y
+      t = eini_adj_op(d, EIN_OP_ADD, eini_adj_op(d, EIN_OP_SQUARE, x, 0, 0),
+                      eini_adj_op(d, EIN_OP_SQUARE, y, 0, 0), 0);
+      g = eini_adj_op(d, EIN_OP_DIV, g, t, 0);
       if (g < 0) return EIN_ERR_NO_MEMORY;
       EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, y), m));
       t = eini_adj_mul(d, g, x);
-      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
-    case EINI_OP_MAX: case EINI_OP_MIN: return eini_adj_extreme(d, id, g, m);
-    case EINI_OP_MOD:  // x - y*floor(x/y)
+      return eini_adj_add(d, y, eini_adj_op(d, EIN_OP_NEG, t, 0, 0), m);
+    case EIN_OP_MAX: case EIN_OP_MIN: return eini_adj_extreme(d, id, g, m);
+    case EIN_OP_MOD:  // x - y*floor(x/y)
       EINI_TRY(eini_adj_add(d, x, g, m));
-      t = eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_FLOORDIV, x, y, 0));
-      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
-    case EINI_OP_COMPLEX:
-      EINI_TRY(eini_adj_add(d, x, eini_adj_op(d, EINI_OP_REAL, g, 0, 0), m));
-      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_IMAG, g, 0, 0), m);
+      t = eini_adj_mul(d, g, eini_adj_op(d, EIN_OP_FLOORDIV, x, y, 0));
+      return eini_adj_add(d, y, eini_adj_op(d, EIN_OP_NEG, t, 0, 0), m);
+    case EIN_OP_COMPLEX:
+      EINI_TRY(eini_adj_add(d, x, eini_adj_op(d, EIN_OP_REAL, g, 0, 0), m));
+      return eini_adj_add(d, y, eini_adj_op(d, EIN_OP_IMAG, g, 0, 0), m);
     default: return EIN_OK;  // div is constant
   }
 }
@@ -20438,12 +20423,12 @@ static ein_status eini_adj_run(eini_adjoint *d) {
   for (int id = d->nprimal - 1; id >= 0; id--) {
     int op = d->e.node[id].op, g = d->val[id], m = d->mask[id];
     if (g < 0 || !d->needs[id]) continue;
-    if (eini_node_kind(d, id) < EINI_KREAL || op == EINI_OP_CALL) {
+    if (eini_node_kind(d, id) < EINI_KREAL || op == EIN_OP_CALL) {
       d->stop = id;
       return EIN_ERR_UNSUPPORTED;
     }
-    if (op == EINI_OP_OPERAND) continue;
-    EINI_TRY(op == EINI_OP_WHERE ? eini_adj_where(d, id, g, m) :
+    if (op == EIN_OP_OPERAND) continue;
+    EINI_TRY(op == EIN_OP_WHERE ? eini_adj_where(d, id, g, m) :
              eini_ops[op].args == 1 ? eini_adj_unary(d, id, g, m)
                                     : eini_adj_binary(d, id, g, m));
   }
@@ -20454,8 +20439,8 @@ static ein_status eini_adj_run(eini_adjoint *d) {
 static void eini_adj_needs(const eini_expr *e, const unsigned char *reads, unsigned char *needs) {
   for (int64_t id = 0; id < e->n; id++) {
     const eini_node *v = &e->node[id];
-    needs[id] = v->op == EINI_OP_OPERAND ? reads[v->arg[0]] : 0;
-    for (int i = v->op == EINI_OP_WHERE; i < eini_node_args(v); i++)
+    needs[id] = v->op == EIN_OP_OPERAND ? reads[v->arg[0]] : 0;
+    for (int i = v->op == EIN_OP_WHERE; i < eini_node_args(v); i++)
       needs[id] |= needs[eini_node_arg(e, v, i)];
   }
 }
@@ -20486,7 +20471,7 @@ static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_
     const eini_node *v = &d->e.node[id];
     d->val[id] = d->mask[id] = -1;
     d->same[id] = id;
-    if (v->op != EINI_OP_OPERAND) continue;
+    if (v->op != EIN_OP_OPERAND) continue;
     int k = v->arg[0];
     if (first[k] == 0) first[k] = id + 1;
     d->same[id] = first[k] - 1;
@@ -20801,7 +20786,7 @@ static ein_status eini_draft(eini_grad *w, eini_stmt *f, int out, int n, int nfr
   f->nindex = n;
   f->nfree = nfree;
   f->noperand = nop;
-  f->fold = nfree < n ? EINI_SUM : EINI_FOLD_NONE;
+  f->fold = nfree < n ? EIN_FOLD_SUM : EIN_FOLD_NONE;
   f->index = EINI_NEW(w->scratch, eini_index, n);
   f->operand = EINI_NEW(w->scratch, int, nop + 1);
   f->proj = EINI_NEW(w->scratch, eini_map, nop + 1);
@@ -20823,7 +20808,7 @@ static void eini_draft_mark(eini_grad *w, const eini_stmt *f, int root, int *kee
     const eini_node *v = &e->node[id];
     if (!keep[id]) continue;
     for (int i = 0; i < eini_node_args(v); i++) keep[eini_node_arg(e, v, i)] = 1;
-    if (v->op == EINI_OP_OPERAND) number[v->arg[0]] = 0;
+    if (v->op == EIN_OP_OPERAND) number[v->arg[0]] = 0;
     w->nodes++;
   }
 }
@@ -20860,7 +20845,7 @@ static ein_status eini_draft_append(eini_grad *w, const eini_stmt *f, int root) 
     map[id] = eini_node_copy(&g->arena, &f->expr, id, map, &s->expr);
     if (map[id] < 0) return EIN_ERR_NO_MEMORY;
     eini_node *v = &s->expr.node[map[id]];
-    if (v->op == EINI_OP_OPERAND) v->arg[0] = number[v->arg[0]];
+    if (v->op == EIN_OP_OPERAND) v->arg[0] = number[v->arg[0]];
   }
   EINI_TRY(eini_stmt_finish(g, s, w->diag));
   eini_tensor_fix_dtype(&g->tensor[f->out]);
@@ -20875,7 +20860,7 @@ static int eini_draft_op(eini_grad *w, eini_stmt *f, int op, int x, int y, int z
 // A constant on the box of shape `extent` at out_map of a draft made for it.
 static ein_status eini_draft_fill(eini_grad *w, eini_stmt *f, double value) {
   int id = eini_expr_real(w->scratch, &f->expr, -1, value);
-  id = eini_draft_op(w, f, EINI_OP_CAST, id, 0, 0);
+  id = eini_draft_op(w, f, EIN_OP_CAST, id, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   f->expr.node[id].dtype = (unsigned char)w->g->tensor[f->out].dtype;
   return eini_draft_append(w, f, id);
@@ -20905,8 +20890,8 @@ static ein_status eini_grad_whole(eini_grad *w, int out, double value, const ein
     EINI_TRY(eini_draft_operand(w, &f, k, from->tensor));
     EINI_TRY(eini_map_copy(w->scratch, &f.proj[k], from->map == NULL ? &f.out_map : from->map,
                            NULL));
-    int x = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
-    sum = k == 0 ? x : eini_draft_op(w, &f, EINI_OP_ADD, sum, x, 0);
+    int x = eini_expr_add(w->scratch, &f.expr, EIN_OP_OPERAND, -1, k, 0, 0);
+    sum = k == 0 ? x : eini_draft_op(w, &f, EIN_OP_ADD, sum, x, 0);
   }
   return eini_draft_append(w, &f, sum);
 }
@@ -20942,9 +20927,9 @@ static void eini_draft_depends(const eini_stmt *f, int root, int i, unsigned cha
   int from = i < 0 ? f->nfree : i, to = i < 0 ? f->nindex : i + 1;
   for (int id = 0; id <= root; id++) {
     const eini_node *v = &f->expr.node[id];
-    dep[id] = v->op == EINI_OP_INDEX && v->arg[0] >= from && v->arg[0] < to;
+    dep[id] = v->op == EIN_OP_INDEX && v->arg[0] >= from && v->arg[0] < to;
     for (int k = 0; k < eini_node_args(v); k++) dep[id] |= dep[eini_node_arg(&f->expr, v, k)];
-    if (v->op != EINI_OP_OPERAND) continue;
+    if (v->op != EIN_OP_OPERAND) continue;
     const eini_map *m = &f->proj[v->arg[0]];
     for (int k = 0; k < m->first[m->rows]; k++)
       dep[id] |= m->term[k].index >= from && m->term[k].index < to;
@@ -20957,24 +20942,24 @@ static ein_status eini_draft_factors(eini_grad *w, const eini_stmt *f, int root,
   for (int64_t i = 0; i < u->n;) {
     const eini_node *v = &f->expr.node[u->list[i].node];
     int open = u->list[i].what == EINI_F_IN, z = v->arg[2];
-    if (open && v->op == EINI_OP_MUL) {
+    if (open && v->op == EIN_OP_MUL) {
       u->list[i].node = v->arg[0];
       EINI_TRY(eini_factor_add(w, u, v->arg[1], EINI_F_IN));
-    } else if (open && v->op == EINI_OP_NEG) {
+    } else if (open && v->op == EIN_OP_NEG) {
       u->list[i].node = v->arg[0];
       u->minus = !u->minus;
-    } else if (open && v->op == EINI_OP_DIV && !dep[v->arg[1]]) {
+    } else if (open && v->op == EIN_OP_DIV && !dep[v->arg[1]]) {
       u->list[i].node = v->arg[0];
       EINI_TRY(eini_factor_add(w, u, v->arg[1], EINI_F_DIV));
-    } else if (open && v->op == EINI_OP_WHERE && !dep[v->arg[0]] &&
-               f->expr.node[z].op == EINI_OP_CONST && f->expr.node[z].re == 0) {
+    } else if (open && v->op == EIN_OP_WHERE && !dep[v->arg[0]] &&
+               f->expr.node[z].op == EIN_OP_CONST && f->expr.node[z].re == 0) {
       u->list[i].node = v->arg[1];
       EINI_TRY(eini_factor_add(w, u, v->arg[0], EINI_F_IF));
     } else {
       if (open && !dep[u->list[i].node]) u->list[i].what = EINI_F_OUT;
       u->inside += u->list[i].what == EINI_F_IN;
       u->gain |= u->list[i].what > EINI_F_OUT ||
-                 (u->list[i].what == EINI_F_OUT && v->op != EINI_OP_OPERAND);
+                 (u->list[i].what == EINI_F_OUT && v->op != EIN_OP_OPERAND);
       i++;
     }
   }
@@ -20984,16 +20969,16 @@ static ein_status eini_draft_factors(eini_grad *w, const eini_stmt *f, int root,
 
 // What stands outside the sum, over the draft's free indices; operand number `sum` is the sum.
 static int eini_draft_outside(eini_grad *w, eini_stmt *f, const eini_grad_factors *u, int sum) {
-  int x = eini_expr_add(w->scratch, &f->expr, EINI_OP_OPERAND, -1, sum, 0, 0), mask = -1;
-  if (u->minus) x = eini_draft_op(w, f, EINI_OP_NEG, x, 0, 0);
+  int x = eini_expr_add(w->scratch, &f->expr, EIN_OP_OPERAND, -1, sum, 0, 0), mask = -1;
+  if (u->minus) x = eini_draft_op(w, f, EIN_OP_NEG, x, 0, 0);
   for (int64_t i = 0; i < u->n; i++) {
     int what = u->list[i].what, y = u->list[i].node;
-    if (what == EINI_F_OUT) x = eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
-    if (what == EINI_F_DIV) x = eini_draft_op(w, f, EINI_OP_DIV, x, y, 0);
-    if (what == EINI_F_IF) mask = mask < 0 ? y : eini_draft_op(w, f, EINI_OP_AND, mask, y, 0);
+    if (what == EINI_F_OUT) x = eini_draft_op(w, f, EIN_OP_MUL, x, y, 0);
+    if (what == EINI_F_DIV) x = eini_draft_op(w, f, EIN_OP_DIV, x, y, 0);
+    if (what == EINI_F_IF) mask = mask < 0 ? y : eini_draft_op(w, f, EIN_OP_AND, mask, y, 0);
   }
   if (mask < 0) return x;
-  return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
+  return eini_draft_op(w, f, EIN_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
 }
 
 // A draft over n other indices: index i of f becomes at[i] (-1: none; at NULL: they stay), the
@@ -21039,7 +21024,7 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   memcpy(node, f->expr.node, (size_t)(product + 1) * sizeof *node);
   in.expr.node = node;
   for (int id = 0; id <= product; id++)
-    if (node[id].op == EINI_OP_INDEX) node[id].arg[0] = at[node[id].arg[0]];
+    if (node[id].op == EIN_OP_INDEX) node[id].arg[0] = at[node[id].arg[0]];
   EINI_TRY(eini_draft_append(w, &in, product));
   EINI_TRY(eini_draft_operand(w, out, out->noperand, tensor));
   for (int j = 0; j < kept; j++)
@@ -21058,13 +21043,13 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   unsigned char *dep = root < 0 ? NULL : EINI_NEW(w->scratch, unsigned char, root + 1);
   memset(&u, 0, sizeof u);
   if (dep == NULL) return EIN_ERR_NO_MEMORY;
-  if (f->fold != EINI_SUM) return eini_draft_append(w, f, root);
+  if (f->fold != EIN_FOLD_SUM) return eini_draft_append(w, f, root);
   eini_draft_depends(f, root, -1, dep);
   EINI_TRY(eini_draft_factors(w, f, root, dep, &u));
   if (u.inside > 0 && !u.gain) return eini_draft_append(w, f, root);
   for (int64_t i = 0; i < u.n; i++) {
     int y = u.list[i].node;
-    if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
+    if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EIN_OP_MUL, x, y, 0);
   }
   EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
   EINI_TRY(eini_map_copy(w->scratch, &out.out_map, &f->out_map, NULL));
@@ -21075,7 +21060,7 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   for (int i = f->nfree; i < f->nindex; i++)
     if (eini_mul_overflow(count, f->index[i].extent, &count)) return eini_grad_full(w);
   x = eini_expr_int(w->scratch, &out.expr, -1, count);
-  return eini_draft_append(w, &out, eini_draft_op(w, &out, EINI_OP_MUL, root, x, 0));
+  return eini_draft_append(w, &out, eini_draft_op(w, &out, EIN_OP_MUL, root, x, 0));
 }
 
 // ================================================================================================
@@ -21116,7 +21101,7 @@ static int eini_back_read(eini_back *b, int tensor, const eini_map *map) {
   if ((map != NULL ? eini_map_copy(a, &proj[b->n], map, NULL)
                    : eini_map_units(a, &proj[b->n], 0, 0, rank)) != EIN_OK)
     return -1;
-  return eini_expr_add(a, &b->d.e, EINI_OP_OPERAND, -1, (int)b->n++, 0, 0);
+  return eini_expr_add(a, &b->d.e, EIN_OP_OPERAND, -1, (int)b->n++, 0, 0);
 }
 
 // A draft over the statement's first n indices, with all operands.
@@ -21166,17 +21151,17 @@ static int eini_back_extreme(eini_back *b, int root, int g, int *mask) {
   const eini_stmt *s = &b->s;
   eini_adjoint *d = &b->d;
   const eini_node *v = &d->e.node[root];
-  int plain = v->op == EINI_OP_OPERAND, nfree = s->nfree, n = s->nindex;
+  int plain = v->op == EIN_OP_OPERAND, nfree = s->nfree, n = s->nindex;
   int same = plain && b->w->g->tensor[b->operand[v->arg[0]]].dtype ==
                           b->w->g->tensor[s->out].dtype;
   ein_dtype t = ein_dtype_compute((ein_dtype)v->dtype);
-  int x = plain ? root : eini_back_store(b, root, n, n, EINI_FOLD_NONE);
+  int x = plain ? root : eini_back_store(b, root, n, n, EIN_FOLD_NONE);
   int most = same ? eini_back_read(b, s->out, &s->out_map)
                   : eini_back_store(b, x, nfree, n, s->fold);
-  *mask = eini_adj_op(d, EINI_OP_EQ, x, most, 0);
-  int count = eini_back_store(b, eini_adj_one(d, *mask, t), nfree, n, EINI_SUM);
-  return eini_back_store(b, eini_adj_op(d, EINI_OP_DIV, g, count, 0), nfree, nfree,
-                         EINI_FOLD_NONE);
+  *mask = eini_adj_op(d, EIN_OP_EQ, x, most, 0);
+  int count = eini_back_store(b, eini_adj_one(d, *mask, t), nfree, n, EIN_FOLD_SUM);
+  return eini_back_store(b, eini_adj_op(d, EIN_OP_DIV, g, count, 0), nfree, nfree,
+                         EIN_FOLD_NONE);
 }
 
 // out[.., ostep*i + oat] = x[.., xstep*i + xat] * y[.., ystep*i + yat] for i < count; y may be -1.
@@ -21196,8 +21181,8 @@ static ein_status eini_back_pair(eini_back *b, int out, int64_t ostep, int64_t o
     EINI_TRY(eini_map_copy(w->scratch, &f.proj[k], &f.out_map, NULL));
     EINI_TRY(eini_map_set(w->scratch, &f.proj[k], n - 1, n - 1, k == 0 ? xstep : ystep));
     f.proj[k].offset[n - 1] = k == 0 ? xat : yat;
-    int v = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
-    root = k == 0 ? v : eini_draft_op(w, &f, EINI_OP_MUL, root, v, 0);
+    int v = eini_expr_add(w->scratch, &f.expr, EIN_OP_OPERAND, -1, k, 0, 0);
+    root = k == 0 ? v : eini_draft_op(w, &f, EIN_OP_MUL, root, v, 0);
   }
   EINI_TRY(eini_map_set(w->scratch, &f.out_map, n - 1, n - 1, ostep));
   f.out_map.offset[n - 1] = oat;
@@ -21292,7 +21277,7 @@ static int eini_back_count(eini_back *b) {
 // g as a value per point of the free indices, stored unless it is a literal.
 static int eini_back_scaled(eini_back *b, int g) {
   if (g < 0 || b->w->g->tensor[b->s.out].rank == 0) return g;
-  return eini_back_store(b, g, b->s.nfree, b->s.nfree, EINI_FOLD_NONE);
+  return eini_back_store(b, g, b->s.nfree, b->s.nfree, EIN_FOLD_NONE);
 }
 
 // The cotangent of the value that is folded, from that of the statement's tensor.
@@ -21304,23 +21289,23 @@ static int eini_back_seed(eini_back *b, int root, int cot, int *mask) {
   *mask = -1;
   if (cot != EINI_COT_ONE && eini_kind_of(b->w->g->tensor[s->out].dtype) == EINI_KCOMPLEX &&
       eini_kind_of(s->type) < EINI_KCOMPLEX)
-    g = eini_adj_op(d, EINI_OP_REAL, g, 0, 0);
+    g = eini_adj_op(d, EIN_OP_REAL, g, 0, 0);
   switch (s->fold) {
-    case EINI_PROD: return eini_back_product(b, root, g);
-    case EINI_MAX: case EINI_MIN: return eini_back_extreme(b, root, g, mask);
-    case EINI_MEAN:
-      return eini_back_scaled(b, eini_adj_op(d, EINI_OP_DIV, g, eini_back_count(b), 0));
-    case EINI_VAR:
+    case EIN_FOLD_PROD: return eini_back_product(b, root, g);
+    case EIN_FOLD_MAX: case EIN_FOLD_MIN: return eini_back_extreme(b, root, g, mask);
+    case EIN_FOLD_MEAN:
+      return eini_back_scaled(b, eini_adj_op(d, EIN_OP_DIV, g, eini_back_count(b), 0));
+    case EIN_FOLD_VAR:
       g = eini_adj_mul(d, eini_adj_int(d, 2), g);
-      g = eini_back_scaled(b, eini_adj_op(d, EINI_OP_DIV, g, eini_back_count(b), 0));
-      x = eini_back_store(b, root, nfree, n, EINI_MEAN);
-      return eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_SUB, root, x, 0));
-    case EINI_LOGSUMEXP:
+      g = eini_back_scaled(b, eini_adj_op(d, EIN_OP_DIV, g, eini_back_count(b), 0));
+      x = eini_back_store(b, root, nfree, n, EIN_FOLD_MEAN);
+      return eini_adj_mul(d, g, eini_adj_op(d, EIN_OP_SUB, root, x, 0));
+    case EIN_FOLD_LOGSUMEXP:
       x = eini_back_kept(b, s->type) ? eini_back_read(b, s->out, &s->out_map)
-                                     : eini_back_store(b, root, nfree, n, EINI_LOGSUMEXP);
-      *mask = eini_adj_op(d, EINI_OP_NE, root, eini_adj_real(d, -(double)INFINITY), 0);
-      x = eini_adj_op(d, EINI_OP_SUB, root, x, 0);
-      return eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_EXP, x, 0, 0));
+                                     : eini_back_store(b, root, nfree, n, EIN_FOLD_LOGSUMEXP);
+      *mask = eini_adj_op(d, EIN_OP_NE, root, eini_adj_real(d, -(double)INFINITY), 0);
+      x = eini_adj_op(d, EIN_OP_SUB, root, x, 0);
+      return eini_adj_mul(d, g, eini_adj_op(d, EIN_OP_EXP, x, 0, 0));
     default: return g;
   }
 }
@@ -21350,7 +21335,7 @@ static ein_status eini_pads_new(eini_back *b, int root, eini_pads *q) {
   eini_mark_needed(&b->d.e, root, keep);
   for (int id = 0; id <= root; id++) {
     const eini_node *v = &b->d.e.node[id];
-    if (keep[id] && v->op == EINI_OP_OPERAND) q->tensor[v->arg[0]] = b->operand[v->arg[0]];
+    if (keep[id] && v->op == EIN_OP_OPERAND) q->tensor[v->arg[0]] = b->operand[v->arg[0]];
   }
   for (int k = 0; k < b->n; k++) {
     q->low[k] = EINI_NEW(a, int64_t, b->proj[k].rows);
@@ -21405,9 +21390,9 @@ static int eini_back_vanishes(const eini_back *b, const eini_pads *q, const eini
                               int root) {
   for (int id = 0; id <= root; id++) {
     int op = b->d.e.node[id].op;
-    if (q->keep[id] && op != EINI_OP_MUL && op != EINI_OP_NEG && op != EINI_OP_CONJ &&
-        op != EINI_OP_CAST && op != EINI_OP_OPERAND && op != EINI_OP_CONST && op != EINI_OP_PARAM &&
-        op != EINI_OP_INDEX)
+    if (q->keep[id] && op != EIN_OP_MUL && op != EIN_OP_NEG && op != EIN_OP_CONJ &&
+        op != EIN_OP_CAST && op != EIN_OP_OPERAND && op != EIN_OP_CONST && op != EIN_OP_PARAM &&
+        op != EIN_OP_INDEX)
       return 0;
   }
   for (int i = 0; i < p->ncond; i++) {
@@ -21430,14 +21415,14 @@ static int eini_pre_node(eini_grad *w, eini_stmt *f, const eini_preimage *p, con
   int sum = -1;
   for (int x = 0; x < p->n; x++) {
     if (c[x] == 0) continue;
-    int y = eini_expr_add(w->scratch, &f->expr, EINI_OP_INDEX, -1, at[x], 0, 0);
+    int y = eini_expr_add(w->scratch, &f->expr, EIN_OP_INDEX, -1, at[x], 0, 0);
     if (c[x] != 1)
-      y = eini_draft_op(w, f, EINI_OP_MUL, eini_expr_int(w->scratch, &f->expr, -1, c[x]), y, 0);
-    sum = sum < 0 ? y : eini_draft_op(w, f, EINI_OP_ADD, sum, y, 0);
+      y = eini_draft_op(w, f, EIN_OP_MUL, eini_expr_int(w->scratch, &f->expr, -1, c[x]), y, 0);
+    sum = sum < 0 ? y : eini_draft_op(w, f, EIN_OP_ADD, sum, y, 0);
   }
   if (sum >= 0 && offset == 0) return sum;
   int y = eini_expr_int(w->scratch, &f->expr, -1, offset);
-  return sum < 0 ? y : eini_draft_op(w, f, EINI_OP_ADD, sum, y, 0);
+  return sum < 0 ? y : eini_draft_op(w, f, EIN_OP_ADD, sum, y, 0);
 }
 
 // The expression of a piece: old indices in it become forms of new ones. A literal index would not
@@ -21450,12 +21435,12 @@ static int eini_back_nodes(eini_back *b, const eini_preimage *p, const eini_pads
   for (int id = 0; id <= root; id++) {
     const eini_node *v = &b->d.e.node[id];
     if (!q->keep[id]) continue;
-    if (v->op == EINI_OP_INDEX) {
+    if (v->op == EIN_OP_INDEX) {
       int i = v->arg[0], x;
       map[id] = x = eini_pre_node(w, f, p, at, p->coef + (int64_t)i * p->cap, p->offset[i]);
       if (x < 0) return -1;
-      if (f->expr.node[x].op != EINI_OP_CONST) continue;
-      map[id] = eini_draft_op(w, f, EINI_OP_CAST, x, 0, 0);
+      if (f->expr.node[x].op != EIN_OP_CONST) continue;
+      map[id] = eini_draft_op(w, f, EIN_OP_CAST, x, 0, 0);
       if (map[id] >= 0) f->expr.node[map[id]].dtype = EIN_I64;
     } else {
       map[id] = eini_node_copy(w->scratch, &b->d.e, id, map, &f->expr);
@@ -21479,14 +21464,14 @@ static int eini_back_where(eini_back *b, const eini_preimage *p, const int *at, 
     for (int side = 0; side < (equal ? 1 : 2); side++) {
       if (equal ? lo == 0 && hi == 0 : side == 0 ? lo >= 0 : hi < p->bound[i]) continue;
       y = eini_expr_int(w->scratch, &f->expr, -1, equal || side == 0 ? 0 : p->bound[i]);
-      y = eini_draft_op(w, f, equal ? EINI_OP_EQ : side == 0 ? EINI_OP_GE : EINI_OP_LT,
+      y = eini_draft_op(w, f, equal ? EIN_OP_EQ : side == 0 ? EIN_OP_GE : EIN_OP_LT,
                         eini_pre_node(w, f, p, at, c, p->offset[row]), y, 0);
-      mask = mask < 0 ? y : eini_draft_op(w, f, EINI_OP_AND, mask, y, 0);
+      mask = mask < 0 ? y : eini_draft_op(w, f, EIN_OP_AND, mask, y, 0);
       if (mask < 0) return -1;
     }
   }
   if (mask < 0) return x;
-  return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
+  return eini_draft_op(w, f, EIN_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
 }
 
 // Numbers the new indices: free ones in the order of the coordinates, then those to be summed.
@@ -21644,7 +21629,7 @@ static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part 
   const eini_node *v = &b->d.e.node[root];
   const eini_tensor *to = &w->g->tensor[b->s.operand[k]], *from;
   const eini_map *m = &b->proj[k], *by;
-  if (v->op != EINI_OP_OPERAND || m->rows != m->cols) return 0;
+  if (v->op != EIN_OP_OPERAND || m->rows != m->cols) return 0;
   for (int r = 0; r < m->rows; r++) {
     if (eini_plain_row(m, r) != r || to->shape[r] != b->s.index[r].extent) return 0;
   }
@@ -21697,7 +21682,7 @@ static ein_status eini_back_pick(const eini_back *b, eini_back *part) {
   for (int64_t i = 0; i < part->d.e.n; i++) {
     const eini_node *v = &part->d.e.node[i];
     int64_t to = part->n;
-    if (v->op != EINI_OP_OPERAND) continue;
+    if (v->op != EIN_OP_OPERAND) continue;
     while (to > 0 && part->operand[to - 1] > v->arg[0]) to--;
     if (to > 0 && part->operand[to - 1] == v->arg[0]) continue;
     memmove(part->operand + to + 1, part->operand + to,
@@ -21712,7 +21697,7 @@ static ein_status eini_back_pick(const eini_back *b, eini_back *part) {
   }
   for (int64_t i = 0; i < part->d.e.n; i++) {
     eini_node *v = &part->d.e.node[i];
-    if (v->op == EINI_OP_OPERAND) v->arg[0] = b->used[v->arg[0]];
+    if (v->op == EIN_OP_OPERAND) v->arg[0] = b->used[v->arg[0]];
   }
   return EIN_OK;
 }
@@ -21788,16 +21773,16 @@ static ein_status eini_back_stop(eini_back *b) {
   const eini_node *v = b->d.stop < 0 ? NULL : &b->d.e.node[b->d.stop];
   const eini_stmt *s = &b->s;
   char what[96] = "a value that is no float";
-  if (v != NULL && v->op == EINI_OP_OPERAND) {  // the statement that made it
+  if (v != NULL && v->op == EIN_OP_OPERAND) {  // the statement that made it
     int tensor = b->operand[v->arg[0]];
     for (int64_t i = 0; i < w->nstmt; i++)
       if (g->stmt[i].out == tensor) s = &g->stmt[i];
   }
-  if (v != NULL && v->op == EINI_OP_CALL)
+  if (v != NULL && v->op == EIN_OP_CALL)
     snprintf(what, sizeof what, "the function %.60s", g->function[v->arg[0]].name);
-  else if (s->fold >= EINI_ANY && (s->fold <= EINI_ALL || s->fold > EINI_LOGSUMEXP) &&
-           s->fold != EINI_MEAN && s->fold != EINI_VAR)
-    snprintf(what, sizeof what, "%s%.60s", s->fold >= EINI_FOLD_USER ? "the monoid " : "",
+  else if (s->fold >= EIN_FOLD_ANY && (s->fold <= EIN_FOLD_ALL || s->fold > EIN_FOLD_LOGSUMEXP) &&
+           s->fold != EIN_FOLD_MEAN && s->fold != EIN_FOLD_VAR)
+    snprintf(what, sizeof what, "%s%.60s", s->fold >= EIN_FOLD_USER ? "the monoid " : "",
              eini_fold_name(g, s->fold));
   return eini_fail(w->diag, EIN_ERR_UNSUPPORTED, w->pos, w->len,
                    "conditions, as in where(c, x, y), need none",
@@ -21810,12 +21795,12 @@ static void eini_back_norms(eini_back *b) {
   const eini_grad *w = b->w;
   for (int id = 0; id < b->d.nprimal; id++) {
     const eini_node *v = &b->d.e.node[id];
-    if (v->op != EINI_OP_SQRT) continue;
+    if (v->op != EIN_OP_SQRT) continue;
     v = &b->d.e.node[v->arg[0]];
-    for (int64_t i = 0; v->op == EINI_OP_OPERAND && i < w->nstmt; i++) {
+    for (int64_t i = 0; v->op == EIN_OP_OPERAND && i < w->nstmt; i++) {
       const eini_stmt *s = &w->g->stmt[i];
       if (s->out != b->operand[v->arg[0]]) continue;
-      b->d.norm[id] = s->fold == EINI_SUM && s->expr.node[s->expr.n - 1].op == EINI_OP_SQUARE;
+      b->d.norm[id] = s->fold == EIN_FOLD_SUM && s->expr.node[s->expr.n - 1].op == EIN_OP_SQUARE;
     }
   }
 }
@@ -21844,13 +21829,13 @@ static int eini_back_common(eini_back *b, int id) {
   int val = d->val[id], mask = d->mask[id], n = b->s.nindex, more = 0;
   int x = eini_adj_plain(d, val, mask);
   for (int i = id + 1; i < d->nprimal; i++)
-    more += d->e.node[i].op == EINI_OP_OPERAND && d->val[i] == val && d->mask[i] == mask;
-  if (x < 0 || more == 0 || n > b->s.nfree || d->e.node[x].op == EINI_OP_OPERAND ||
-      d->e.node[x].op == EINI_OP_CONST)
+    more += d->e.node[i].op == EIN_OP_OPERAND && d->val[i] == val && d->mask[i] == mask;
+  if (x < 0 || more == 0 || n > b->s.nfree || d->e.node[x].op == EIN_OP_OPERAND ||
+      d->e.node[x].op == EIN_OP_CONST)
     return x;
-  x = eini_back_store(b, x, n, n, EINI_FOLD_NONE);
+  x = eini_back_store(b, x, n, n, EIN_FOLD_NONE);
   for (int i = id; i < d->nprimal; i++) {
-    if (d->e.node[i].op != EINI_OP_OPERAND || d->val[i] != val || d->mask[i] != mask) continue;
+    if (d->e.node[i].op != EIN_OP_OPERAND || d->val[i] != val || d->mask[i] != mask) continue;
     d->val[i] = x;
     d->mask[i] = -1;
   }
@@ -21865,17 +21850,17 @@ static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
   eini_adjoint *d = &b.d;
   int root = d->nprimal - 1, cot = w->cot[s->out];
   if (!d->needs[root] || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
-  if (eini_node_kind(d, root) < EINI_KREAL || s->fold >= EINI_FOLD_USER) {
-    d->stop = s->fold >= EINI_FOLD_USER ? -1 : root;
+  if (eini_node_kind(d, root) < EINI_KREAL || s->fold >= EIN_FOLD_USER) {
+    d->stop = s->fold >= EIN_FOLD_USER ? -1 : root;
     return eini_back_stop(&b);
   }
   d->val[root] = eini_back_seed(&b, root, cot, &d->mask[root]);
-  if (s->fold == EINI_FOLD_NONE && eini_back_kept(&b, (ein_dtype)d->e.node[root].dtype)) {
+  if (s->fold == EIN_FOLD_NONE && eini_back_kept(&b, (ein_dtype)d->e.node[root].dtype)) {
     int op = d->e.node[root].op;
-    if (op == EINI_OP_EXP || op == EINI_OP_EXPM1 || op == EINI_OP_TAN || op == EINI_OP_TANH ||
-        op == EINI_OP_SIGMOID || op == EINI_OP_SQRT || op == EINI_OP_RSQRT || op == EINI_OP_SILU ||
-        op == EINI_OP_POW ||
-        (op == EINI_OP_DIV && d->needs[d->e.node[root].arg[1]]))
+    if (op == EIN_OP_EXP || op == EIN_OP_EXPM1 || op == EIN_OP_TAN || op == EIN_OP_TANH ||
+        op == EIN_OP_SIGMOID || op == EIN_OP_SQRT || op == EIN_OP_RSQRT || op == EIN_OP_SILU ||
+        op == EIN_OP_POW ||
+        (op == EIN_OP_DIV && d->needs[d->e.node[root].arg[1]]))
       d->stored = eini_back_read(&b, s->out, &s->out_map);
   }
   eini_back_norms(&b);
@@ -21884,7 +21869,7 @@ static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
   if (d->stop >= 0) return eini_back_stop(&b);
   EINI_TRY(st);
   for (int id = 0; id < d->nprimal; id++) {
-    if (d->e.node[id].op != EINI_OP_OPERAND || d->val[id] < 0) continue;
+    if (d->e.node[id].op != EIN_OP_OPERAND || d->val[id] < 0) continue;
     int x = eini_back_common(&b, id);
     if (x < 0) return eini_grad_failed(w);
     EINI_TRY(eini_back_send(&b, d->e.node[id].arg[0], x));
@@ -22311,16 +22296,17 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
     const char *call;
   } ops[] = {{'+', EINI_S_SUM, 2, 0, NULL}, {'-', EINI_S_SUM, 2, 1, NULL},
              {'*', EINI_S_TERM, 2, 0, NULL}, {'/', EINI_S_TERM, 2, 1, NULL},
-             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EINI_MAX, NULL},
-             {'S', EINI_S_REDUCE, 1, EINI_SUM, NULL}, {'A', EINI_S_REDUCE, 1, EINI_MEAN, NULL},
-             {'V', EINI_S_REDUCE, 1, EINI_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
+             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EIN_FOLD_MAX, NULL},
+             {'S', EINI_S_REDUCE, 1, EIN_FOLD_SUM, NULL},
+              {'A', EINI_S_REDUCE, 1, EIN_FOLD_MEAN, NULL},
+             {'V', EINI_S_REDUCE, 1, EIN_FOLD_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
              {'l', EINI_S_CALL, 1, 0, "log"}, {'q', EINI_S_CALL, 1, 0, "sqrt"},
              {'r', EINI_S_CALL, 1, 0, "rsqrt"}, {'a', EINI_S_CALL, 1, 0, "abs"}};
   eini_parser *p = &q->p;
   eini_syn *stack[8], *r, *x = v->kid[0];
   int n = 0, eps = v->op == 2 ? 3 : 2, k;
   if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != NULL))
-    x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
+    x = eini_temp(q, x, x, EIN_FOLD_NONE, NULL, 0, x->pos);
   for (; x != NULL && *code != 0; code++) {
     switch (*code) {
       case 'x': r = x; break;
@@ -22328,7 +22314,7 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
       case 'b': r = v->kid[2]; break;
       case 'd': r = stack[n - 1]; break;
       case '2': r = eini_number(q, 2, 1, v->pos); break;
-      case 's': n--; r = eini_temp(q, stack[n], stack[n], EINI_FOLD_NONE, NULL, 0, x->pos); break;
+      case 's': n--; r = eini_temp(q, stack[n], stack[n], EIN_FOLD_NONE, NULL, 0, x->pos); break;
       case 'p':
         r = v->n > eps ? v->kid[eps] : eini_number(q, eps == 3 ? 1e-5 : 1e-6, 0, v->pos);
         break;
@@ -22342,7 +22328,7 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
         if (ops[k].kind == EINI_S_REDUCE) {
           r->bind = v->bind;
           r->nbind = v->nbind;
-          r->ival = ops[k].what == EINI_MAX;  // cancels in what the macro computes
+          r->ival = ops[k].what == EIN_FOLD_MAX;  // cancels in what the macro computes
         }
         if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
         break;
@@ -22378,7 +22364,7 @@ static ein_dtype eini_fill_dtype(eini_prog *q, const eini_syn *c, ein_dtype t) {
   eini_expr e;
   memset(&e, 0, sizeof e);
   int k = eini_fill_node(q->g, &e, c);
-  int x = k < 0 ? -1 : eini_expr_add(&q->g->arena, &e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  int x = k < 0 ? -1 : eini_expr_add(&q->g->arena, &e, EIN_OP_OPERAND, -1, 0, 0, 0);
   if (x < 0) return eini_pmem(&q->p), EIN_NONE;
   e.node[x].dtype = (unsigned char)t;
   ein_dtype meet = eini_meet(&e.node[x], &e.node[k]);
@@ -22447,9 +22433,9 @@ static int eini_build_access(eini_build *b, const eini_syn *v) {
     t = tensor != v->id || by.dtype == q->g->tensor[v->id].dtype ? EIN_NONE : by.dtype;
   }
   int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
-  int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
+  int id = eini_emit_op(&b->em, EIN_OP_OPERAND, v->pos, k, 0);
   if (t == EIN_NONE) return id;
-  id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
+  id = eini_emit_op(&b->em, EIN_OP_CAST, v->pos, id, 0);
   if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
   return id;
 }
@@ -22472,8 +22458,8 @@ static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
   const eini_syn *x;
   int id;
   switch (v->kind) {
-    case EINI_S_INDEX: return eini_emit_op(em, EINI_OP_INDEX, v->pos, q->var[v->id].col, 0);
-    case EINI_S_PARAM: return eini_emit_op(em, EINI_OP_PARAM, v->pos, v->id, 0);
+    case EINI_S_INDEX: return eini_emit_op(em, EIN_OP_INDEX, v->pos, q->var[v->id].col, 0);
+    case EINI_S_PARAM: return eini_emit_op(em, EIN_OP_PARAM, v->pos, v->id, 0);
     case EINI_S_SIZE: return eini_build_size(b, v);
     case EINI_S_ACCESS: return eini_build_access(b, v);
     case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
@@ -22484,7 +22470,7 @@ static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
       x = v->exact ? eini_expand(q, v, "xa2^") : v->kid[0];
       x = eini_temp(q, v, x, v->op, v->bind, v->nbind, v->pos);
       id = x == NULL ? -1 : eini_build_access(b, x);
-      return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
+      return v->exact ? eini_emit_op(em, EIN_OP_SQRT, v->pos, id, 0) : id;
     default: eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
   }
   return -1;
@@ -22787,7 +22773,7 @@ static void eini_lower(eini_prog *q, eini_line *l) {
   int direct = body->kind == EINI_S_REDUCE && !body->exact;
   if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
                       direct ? body->kid[0] : r) == EIN_OK)
-    eini_build_stmt(&b, tensor, left, direct ? body->op : EINI_FOLD_NONE, l->pos);
+    eini_build_stmt(&b, tensor, left, direct ? body->op : EIN_FOLD_NONE, l->pos);
   if (p->st == EIN_OK) l->stmt = q->g->nstmt - 1;
 }
 
@@ -23686,8 +23672,8 @@ static double eini_point_flops(const eini_stmt *s) {
   double n = s->nfree < s->nindex;
   for (int k = 0; k < s->expr.n; k++) {
     int op = s->expr.node[k].op;
-    n += op != EINI_OP_CONST && op != EINI_OP_OPERAND && op != EINI_OP_INDEX &&
-         op != EINI_OP_PARAM && op != EINI_OP_CAST && op != EINI_OP_ROUNDTO;
+    n += op != EIN_OP_CONST && op != EIN_OP_OPERAND && op != EIN_OP_INDEX &&
+         op != EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
   }
   return n > 1 ? n : 1;
 }
@@ -25289,7 +25275,7 @@ static int eini_same_expr(const eini_expr *a, const eini_expr *b) {
   for (int64_t k = 0; k < a->n; k++) {
     const eini_node *x = &a->node[k], *y = &b->node[k];
     if (x->op != y->op || x->dtype != y->dtype) return 0;
-    if (x->op != EINI_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
+    if (x->op != EIN_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
   }
   return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
 }
@@ -26757,7 +26743,7 @@ static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int6
     cuts |= cut[c] > 1;
     home &= lo[c] == 0;
   }
-  int direct = s->fold < EINI_ARGMAX && g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+  int direct = s->fold < EIN_FOLD_ARGMAX && g->tensor[s->out].dtype == ein_dtype_compute(s->type);
   if (!cuts || (home && direct)) return 0;
   for (int c = 0; c < s->nfree; c++) bytes *= (double)(hi[c] - lo[c]);
   return bytes;
@@ -27239,7 +27225,7 @@ static ein_status eini_decomp_maps(eini_arena *a, const ein_graph *g, const eini
   d->rest = s->rest;
   d->map = map;
   d->dtype = s->type;
-  if (s->fold == EINI_FOLD_NONE) return EIN_OK;
+  if (s->fold == EIN_FOLD_NONE) return EIN_OK;
   const char *fold = eini_fold_name(g, s->fold);
   d->fold = eini_strndup(a, fold, (int64_t)strlen(fold));
   return d->fold == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;

@@ -1295,7 +1295,7 @@ static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const
   EINI_TRY(eini_map_units(&(*g)->arena, &s->proj[0], 1, 0, rank));
   EINI_TRY(eini_map_units(&(*g)->arena, &s->out_map, 0, 0, rank));
   EINI_TRY(eini_fold_named(*g, eini_diag_of(ctx), monoid, &s->fold));
-  if (eini_expr_add(&(*g)->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0) < 0)
+  if (eini_expr_add(&(*g)->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0) < 0)
     return EIN_ERR_NO_MEMORY;
   s->numpy = 1;  // partial sums of bool are combined by or
   return eini_stmt_finish(*g, s, eini_diag_of(ctx));

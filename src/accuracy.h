@@ -61,31 +61,31 @@ static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const 
   const int integer = eini_kind_of(t) < EINI_KREAL, complex = eini_kind_of(t) == EINI_KCOMPLEX;
   const int small = v->exact && v->ival > -2048 && v->ival < 2048;  // no dtype rounds it
   switch (v->op) {
-    case EINI_OP_CONST: r.error = small ? 0 : eini_half_ulp(t), r.plain = 1; break;
-    case EINI_OP_PARAM: r.error = eini_half_ulp(t), r.plain = 1; break;
-    case EINI_OP_INDEX: r.error = 0, r.plain = 1; break;
-    case EINI_OP_NEG: case EINI_OP_CONJ: r = x[0]; break;
-    case EINI_OP_CAST: r = x[0];
+    case EIN_OP_CONST: r.error = small ? 0 : eini_half_ulp(t), r.plain = 1; break;
+    case EIN_OP_PARAM: r.error = eini_half_ulp(t), r.plain = 1; break;
+    case EIN_OP_INDEX: r.error = 0, r.plain = 1; break;
+    case EIN_OP_NEG: case EIN_OP_CONJ: r = x[0]; break;
+    case EIN_OP_CAST: r = x[0];
       r.error = eini_bound_cast(r.error, (ein_dtype)e->node[v->arg[0]].dtype, t); break;
-    case EINI_OP_ROUNDTO: r = x[0];
+    case EIN_OP_ROUNDTO: r = x[0];
       r.error = eini_bound_then(r.error, eini_half_ulp((ein_dtype)v->dtype)); break;
-    case EINI_OP_MUL: r.plain = x[0].plain && x[1].plain;
+    case EIN_OP_MUL: r.plain = x[0].plain && x[1].plain;
       r.error = eini_bound_then(eini_bound_then(x[0].error, x[1].error), eini_half_ulp_product(t));
       break;
-    case EINI_OP_SQUARE: r.plain = x[0].plain;
+    case EIN_OP_SQUARE: r.plain = x[0].plain;
       r.error = eini_bound_then(eini_bound_then(worst, worst), eini_half_ulp_product(t)); break;
-    case EINI_OP_ADD: case EINI_OP_SUB: r.error = eini_bound_then(worst, eini_half_ulp(t)); break;
-    case EINI_OP_DIV: r.plain = x[0].plain;
+    case EIN_OP_ADD: case EIN_OP_SUB: r.error = eini_bound_then(worst, eini_half_ulp(t)); break;
+    case EIN_OP_DIV: r.plain = x[0].plain;
       if (x[1].plain && x[1].error < 1 && !complex)
         r.error = eini_bound_then(eini_bound_then(x[0].error, x[1].error / (1 - x[1].error)),
                                   eini_half_ulp(t));
       break;
-    case EINI_OP_MAX: case EINI_OP_MIN: case EINI_OP_RELU: r.error = worst; break;
-    case EINI_OP_REAL: case EINI_OP_IMAG: r.error = worst; break;
-    case EINI_OP_ABS: if (eini_kind_of((ein_dtype)e->node[v->arg[0]].dtype) < EINI_KCOMPLEX)
+    case EIN_OP_MAX: case EIN_OP_MIN: case EIN_OP_RELU: r.error = worst; break;
+    case EIN_OP_REAL: case EIN_OP_IMAG: r.error = worst; break;
+    case EIN_OP_ABS: if (eini_kind_of((ein_dtype)e->node[v->arg[0]].dtype) < EINI_KCOMPLEX)
         r = x[0];
       break;
-    case EINI_OP_WHERE: r.plain = x[1].plain && x[2].plain;
+    case EIN_OP_WHERE: r.plain = x[1].plain && x[2].plain;
       if (x[0].error <= 0) r.error = eini_bound_worse(x[1].error, x[2].error);
       break;
     default: if (integer && worst <= 0) r.error = 0;  // comparisons, and what integers do
@@ -96,7 +96,7 @@ static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const 
 // What the fold of a statement adds and keeps its partial results in; EIN_NONE: there is no fold.
 static ein_dtype eini_stmt_accumulates(const ein_graph *g, const eini_stmt *s) {
   const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  if (s->fold == EINI_FOLD_NONE) return EIN_NONE;
+  if (s->fold == EIN_FOLD_NONE) return EIN_NONE;
   return eini_fold_value_dtype(g, s->fold, value, s->numpy);
 }
 
@@ -111,7 +111,7 @@ static double eini_stmt_bound(const ein_graph *g, const eini_stmt *s, const doub
   if (s->expr.n > EINI_BOUND_NODES) return -1;
   for (int64_t i = 0; i < s->expr.n; i++) {
     const eini_node *v = &s->expr.node[i];
-    if (v->op != EINI_OP_OPERAND) {
+    if (v->op != EIN_OP_OPERAND) {
       b[i] = eini_bound_node(&s->expr, v, b);
       continue;
     }
@@ -120,20 +120,21 @@ static double eini_stmt_bound(const ein_graph *g, const eini_stmt *s, const doub
     b[i].error = e > 0 ? e : 0, b[i].plain = e <= 0;
   }
   const ein_dtype root = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  const ein_dtype t = s->fold == EINI_FOLD_NONE ? ein_dtype_compute(root)
+  const ein_dtype t = s->fold == EIN_FOLD_NONE ? ein_dtype_compute(root)
                                                 : eini_stmt_accumulates(g, s);
   double e = b[s->expr.n - 1].error;
-  if (s->fold != EINI_FOLD_NONE) e = eini_bound_cast(e, root, t);
+  if (s->fold != EIN_FOLD_NONE) e = eini_bound_cast(e, root, t);
   for (int c = s->nfree; c < s->nindex; c++) n *= (double)s->index[c].extent;
   if (n < 1) n = 1;
   switch (s->fold) {
-    case EINI_SUM: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n - 1)); break;
-    case EINI_MEAN: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n)); break;
-    case EINI_PROD: e = eini_bound_then(e < 0 ? e : eini_bound_times(e, n),
+    case EIN_FOLD_SUM: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n - 1)); break;
+    case EIN_FOLD_MEAN: e = eini_bound_then(e, eini_bound_times(eini_half_ulp(t), n)); break;
+    case EIN_FOLD_PROD: e = eini_bound_then(e < 0 ? e : eini_bound_times(e, n),
                                         eini_bound_times(eini_half_ulp_product(t), n - 1));
       break;
-    case EINI_FOLD_NONE: case EINI_MAX: case EINI_MIN: break;
-    case EINI_ANY: case EINI_ALL: case EINI_ARGMAX: case EINI_ARGMIN: return e <= 0 ? e : -1;
+    case EIN_FOLD_NONE: case EIN_FOLD_MAX: case EIN_FOLD_MIN: break;
+    case EIN_FOLD_ANY: case EIN_FOLD_ALL:
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return e <= 0 ? e : -1;
     default: e = -1;
   }
   return eini_bound_cast(e, t, g->tensor[s->out].dtype);

@@ -36,17 +36,17 @@ static int eini_adj_real(eini_adjoint *d, double x) {
 
 static int eini_is_literal(const eini_adjoint *d, int x, int64_t value) {
   const eini_node *v = &d->e.node[x];
-  return v->op == EINI_OP_CONST && v->weak && v->exact && v->ival == value;
+  return v->op == EIN_OP_CONST && v->weak && v->exact && v->ival == value;
 }
 
 static int eini_adj_mul(eini_adjoint *d, int x, int y) {
   if (x >= 0 && eini_is_literal(d, x, 1)) return y;
   if (y >= 0 && eini_is_literal(d, y, 1)) return x;
-  return eini_adj_op(d, EINI_OP_MUL, x, y, 0);
+  return eini_adj_op(d, EIN_OP_MUL, x, y, 0);
 }
 
 static int eini_adj_cast(eini_adjoint *d, int x, ein_dtype t) {
-  int id = eini_adj_op(d, EINI_OP_CAST, x, 0, 0);
+  int id = eini_adj_op(d, EIN_OP_CAST, x, 0, 0);
   if (id >= 0) d->e.node[id].dtype = (unsigned char)t;
   return id;
 }
@@ -59,17 +59,17 @@ static int eini_node_kind(const eini_adjoint *d, int x) {
 static int eini_adj_conj(eini_adjoint *d, int x, int like) {
   const eini_node *v = x < 0 ? NULL : &d->e.node[x];
   if (v == NULL || eini_node_kind(d, like) < EINI_KCOMPLEX) return x;
-  if (v->op == EINI_OP_CONJ) return v->arg[0];
-  return v->op == EINI_OP_CONST && v->im == 0 ? x : eini_adj_op(d, EINI_OP_CONJ, x, 0, 0);
+  if (v->op == EIN_OP_CONJ) return v->arg[0];
+  return v->op == EIN_OP_CONST && v->im == 0 ? x : eini_adj_op(d, EIN_OP_CONJ, x, 0, 0);
 }
 
 static int eini_adj_and(eini_adjoint *d, int x, int y) {
-  return x < 0 ? y : eini_adj_op(d, EINI_OP_AND, x, y, 0);
+  return x < 0 ? y : eini_adj_op(d, EIN_OP_AND, x, y, 0);
 }
 
 // A cotangent as one value.
 static int eini_adj_plain(eini_adjoint *d, int val, int mask) {
-  return mask < 0 ? val : eini_adj_op(d, EINI_OP_WHERE, mask, val, eini_adj_int(d, 0));
+  return mask < 0 ? val : eini_adj_op(d, EIN_OP_WHERE, mask, val, eini_adj_int(d, 0));
 }
 
 // Adds to the cotangent of a node; EIN_ERR_NO_MEMORY when val is none.
@@ -83,32 +83,32 @@ static ein_status eini_adj_add(eini_adjoint *d, int x, int val, int mask) {
     mask = -1;
   }
   d->mask[x] = mask;
-  d->val[x] = d->val[x] < 0 ? val : eini_adj_op(d, EINI_OP_ADD, d->val[x], val, 0);
+  d->val[x] = d->val[x] < 0 ? val : eini_adj_op(d, EIN_OP_ADD, d->val[x], val, 0);
   return d->val[x] < 0 || val < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 // 1 where condition x holds, else 0, as a constant of dtype t.
 static int eini_adj_one(eini_adjoint *d, int x, ein_dtype t) {
-  int one = eini_adj_op(d, EINI_OP_WHERE, x, eini_adj_int(d, 1), eini_adj_int(d, 0));
+  int one = eini_adj_op(d, EIN_OP_WHERE, x, eini_adj_int(d, 1), eini_adj_int(d, 0));
   return eini_adj_cast(d, one, t);
 }
 
 // Is a factor the value of a condition? Then it is a mask, and a constant.
 static int eini_is_mask(const eini_adjoint *d, int x) {
   const eini_node *v = &d->e.node[x];
-  return (v->op == EINI_OP_CAST || v->op == EINI_OP_ROUNDTO) &&
+  return (v->op == EIN_OP_CAST || v->op == EIN_OP_ROUNDTO) &&
          eini_node_kind(d, v->arg[0]) == EINI_KBOOL;
 }
 
 // d gelu(x) / dx = Phi(x) + x*phi(x), of the normal distribution.
 static int eini_adj_gelu(eini_adjoint *d, int x) {
-  int erf1 = eini_adj_op(d, EINI_OP_ERF,
+  int erf1 = eini_adj_op(d, EIN_OP_ERF,
                          eini_adj_mul(d, x, eini_adj_real(d, 0.70710678118654752440)), 0, 0);
-  int phi = eini_adj_mul(d, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0), eini_adj_real(d, -0.5));
-  phi = eini_adj_mul(d, eini_adj_op(d, EINI_OP_EXP, phi, 0, 0),
+  int phi = eini_adj_mul(d, eini_adj_op(d, EIN_OP_SQUARE, x, 0, 0), eini_adj_real(d, -0.5));
+  phi = eini_adj_mul(d, eini_adj_op(d, EIN_OP_EXP, phi, 0, 0),
                      eini_adj_real(d, 0.39894228040143267794));
-  erf1 = eini_adj_op(d, EINI_OP_ADD, erf1, eini_adj_int(d, 1), 0);
-  return eini_adj_op(d, EINI_OP_ADD, eini_adj_mul(d, erf1, eini_adj_real(d, 0.5)),
+  erf1 = eini_adj_op(d, EIN_OP_ADD, erf1, eini_adj_int(d, 1), 0);
+  return eini_adj_op(d, EIN_OP_ADD, eini_adj_mul(d, erf1, eini_adj_real(d, 0.5)),
                      eini_adj_mul(d, x, phi), 0);
 }
 
@@ -116,31 +116,31 @@ static int eini_adj_gelu(eini_adjoint *d, int x) {
 static int eini_adj_slope(eini_adjoint *d, int op, int x, int r) {
   int one = eini_adj_int(d, 1), t = -1;
   switch (op) {
-    case EINI_OP_SQUARE: return eini_adj_mul(d, eini_adj_int(d, 2), x);
-    case EINI_OP_EXP: return r;
-    case EINI_OP_RSQRT:
-      t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0));
+    case EIN_OP_SQUARE: return eini_adj_mul(d, eini_adj_int(d, 2), x);
+    case EIN_OP_EXP: return r;
+    case EIN_OP_RSQRT:
+      t = eini_adj_mul(d, r, eini_adj_op(d, EIN_OP_SQUARE, r, 0, 0));
       return eini_adj_mul(d, eini_adj_real(d, -0.5), t);
-    case EINI_OP_EXPM1: return eini_adj_op(d, EINI_OP_ADD, r, one, 0);
-    case EINI_OP_LOG1P:
-      return eini_adj_op(d, EINI_OP_DIV, one, eini_adj_op(d, EINI_OP_ADD, x, one, 0), 0);
-    case EINI_OP_TAN:
-      return eini_adj_op(d, EINI_OP_ADD, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0), one, 0);
-    case EINI_OP_SIN: return eini_adj_op(d, EINI_OP_COS, x, 0, 0);
-    case EINI_OP_COS:
-      return eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SIN, x, 0, 0), 0, 0);
-    case EINI_OP_TANH:
-      return eini_adj_op(d, EINI_OP_SUB, one, eini_adj_op(d, EINI_OP_SQUARE, r, 0, 0), 0);
-    case EINI_OP_ERF:
-      t = eini_adj_op(d, EINI_OP_NEG, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0), 0, 0);
+    case EIN_OP_EXPM1: return eini_adj_op(d, EIN_OP_ADD, r, one, 0);
+    case EIN_OP_LOG1P:
+      return eini_adj_op(d, EIN_OP_DIV, one, eini_adj_op(d, EIN_OP_ADD, x, one, 0), 0);
+    case EIN_OP_TAN:
+      return eini_adj_op(d, EIN_OP_ADD, eini_adj_op(d, EIN_OP_SQUARE, r, 0, 0), one, 0);
+    case EIN_OP_SIN: return eini_adj_op(d, EIN_OP_COS, x, 0, 0);
+    case EIN_OP_COS:
+      return eini_adj_op(d, EIN_OP_NEG, eini_adj_op(d, EIN_OP_SIN, x, 0, 0), 0, 0);
+    case EIN_OP_TANH:
+      return eini_adj_op(d, EIN_OP_SUB, one, eini_adj_op(d, EIN_OP_SQUARE, r, 0, 0), 0);
+    case EIN_OP_ERF:
+      t = eini_adj_op(d, EIN_OP_NEG, eini_adj_op(d, EIN_OP_SQUARE, x, 0, 0), 0, 0);
       return eini_adj_mul(d, eini_adj_real(d, 1.12837916709551257390),
-                          eini_adj_op(d, EINI_OP_EXP, t, 0, 0));
-    case EINI_OP_SIGMOID: return eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SUB, one, r, 0));
-    case EINI_OP_SILU:
-      t = eini_adj_op(d, EINI_OP_SIGMOID, x, 0, 0);
-      r = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_SUB, one, t, 0));
-      return eini_adj_op(d, EINI_OP_ADD, t, r, 0);
-    case EINI_OP_GELU: return eini_adj_gelu(d, x);
+                          eini_adj_op(d, EIN_OP_EXP, t, 0, 0));
+    case EIN_OP_SIGMOID: return eini_adj_mul(d, r, eini_adj_op(d, EIN_OP_SUB, one, r, 0));
+    case EIN_OP_SILU:
+      t = eini_adj_op(d, EIN_OP_SIGMOID, x, 0, 0);
+      r = eini_adj_mul(d, r, eini_adj_op(d, EIN_OP_SUB, one, t, 0));
+      return eini_adj_op(d, EIN_OP_ADD, t, r, 0);
+    case EIN_OP_GELU: return eini_adj_gelu(d, x);
     default: return -1;
   }
 }
@@ -150,7 +150,7 @@ static int eini_adj_convert(eini_adjoint *d, int id, int x, int g) {
   ein_dtype to = (ein_dtype)d->e.node[x].dtype, from = (ein_dtype)d->e.node[id].dtype;
   if (eini_kind_of(to) < EINI_KREAL) return g;  // x stops it
   if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(to) == EINI_KREAL) {
-    g = eini_adj_op(d, EINI_OP_REAL, g, 0, 0);
+    g = eini_adj_op(d, EIN_OP_REAL, g, 0, 0);
     from = eini_real_part(from);
   }
   to = ein_dtype_compute(to);
@@ -162,36 +162,36 @@ static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
   int r = id == d->nprimal - 1 && d->stored >= 0 ? d->stored : id, t = -1;
   if (zero < 0) return EIN_ERR_NO_MEMORY;
   switch (op) {
-    case EINI_OP_NEG: return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_NEG, g, 0, 0), m);
-    case EINI_OP_CONJ: return eini_adj_add(d, x, eini_adj_conj(d, g, id), m);
-    case EINI_OP_REAL: return eini_adj_add(d, x, g, m);
-    case EINI_OP_IMAG:
-      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_COMPLEX, zero, g, 0), m);
-    case EINI_OP_CAST: case EINI_OP_ROUNDTO:
+    case EIN_OP_NEG: return eini_adj_add(d, x, eini_adj_op(d, EIN_OP_NEG, g, 0, 0), m);
+    case EIN_OP_CONJ: return eini_adj_add(d, x, eini_adj_conj(d, g, id), m);
+    case EIN_OP_REAL: return eini_adj_add(d, x, g, m);
+    case EIN_OP_IMAG:
+      return eini_adj_add(d, x, eini_adj_op(d, EIN_OP_COMPLEX, zero, g, 0), m);
+    case EIN_OP_CAST: case EIN_OP_ROUNDTO:
       return eini_adj_add(d, x, eini_adj_convert(d, id, x, g), m);
-    case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: return EIN_OK;  // constant
-    case EINI_OP_SIGN:  // of a complex x what is across x moves it
+    case EIN_OP_FLOOR: case EIN_OP_CEIL: case EIN_OP_ROUND: return EIN_OK;  // constant
+    case EIN_OP_SIGN:  // of a complex x what is across x moves it
       if (eini_node_kind(d, x) < EINI_KCOMPLEX) return EIN_OK;
-      t = eini_adj_op(d, EINI_OP_REAL, eini_adj_mul(d, g, eini_adj_conj(d, r, id)), 0, 0);
-      t = eini_adj_op(d, EINI_OP_SUB, g, eini_adj_mul(d, r, t), 0);
-      t = eini_adj_op(d, EINI_OP_DIV, t, eini_adj_op(d, EINI_OP_ABS, x, 0, 0), 0);
-      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0)));
-    case EINI_OP_RELU:
-      return eini_adj_add(d, x, g, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_GT, x, zero, 0)));
-    case EINI_OP_ABS:
+      t = eini_adj_op(d, EIN_OP_REAL, eini_adj_mul(d, g, eini_adj_conj(d, r, id)), 0, 0);
+      t = eini_adj_op(d, EIN_OP_SUB, g, eini_adj_mul(d, r, t), 0);
+      t = eini_adj_op(d, EIN_OP_DIV, t, eini_adj_op(d, EIN_OP_ABS, x, 0, 0), 0);
+      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, x, zero, 0)));
+    case EIN_OP_RELU:
+      return eini_adj_add(d, x, g, eini_adj_and(d, m, eini_adj_op(d, EIN_OP_GT, x, zero, 0)));
+    case EIN_OP_ABS:
       if (eini_node_kind(d, x) == EINI_KCOMPLEX) {
-        t = eini_adj_mul(d, x, eini_adj_op(d, EINI_OP_DIV, g, r, 0));
+        t = eini_adj_mul(d, x, eini_adj_op(d, EIN_OP_DIV, g, r, 0));
       } else {
-        t = eini_adj_op(d, EINI_OP_NEG, g, 0, 0);
-        t = eini_adj_op(d, EINI_OP_WHERE, eini_adj_op(d, EINI_OP_LT, x, zero, 0), t, g);
+        t = eini_adj_op(d, EIN_OP_NEG, g, 0, 0);
+        t = eini_adj_op(d, EIN_OP_WHERE, eini_adj_op(d, EIN_OP_LT, x, zero, 0), t, g);
       }
-      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0)));
-    case EINI_OP_LOG:
-      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, x, id), 0), m);
-    case EINI_OP_SQRT:
+      return eini_adj_add(d, x, t, eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, x, zero, 0)));
+    case EIN_OP_LOG:
+      return eini_adj_add(d, x, eini_adj_op(d, EIN_OP_DIV, g, eini_adj_conj(d, x, id), 0), m);
+    case EIN_OP_SQRT:
       t = eini_adj_conj(d, eini_adj_mul(d, eini_adj_int(d, 2), r), id);
-      if (d->norm[id]) m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, r, zero, 0));
-      return eini_adj_add(d, x, eini_adj_op(d, EINI_OP_DIV, g, t, 0), m);
+      if (d->norm[id]) m = eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, r, zero, 0));
+      return eini_adj_add(d, x, eini_adj_op(d, EIN_OP_DIV, g, t, 0), m);
     default:
       t = eini_adj_conj(d, eini_adj_slope(d, op, x, r), id);
       return eini_adj_add(d, x, eini_adj_mul(d, g, t), m);
@@ -202,23 +202,23 @@ static ein_status eini_adj_unary(eini_adjoint *d, int id, int g, int m) {
 static ein_status eini_adj_pow(eini_adjoint *d, int id, int r, int g, int m) {
   int x = d->e.node[id].arg[0], y = d->e.node[id].arg[1], zero = eini_adj_int(d, 0), t;
   const eini_node c = d->e.node[y];
-  int literal = c.op == EINI_OP_CONST, mx = m;
+  int literal = c.op == EIN_OP_CONST, mx = m;
   if (literal && c.re == 0 && c.im == 0) return EIN_OK;
   if (literal) {
-    t = eini_adj_op(d, EINI_OP_CONST, 0, 0, 0);
+    t = eini_adj_op(d, EIN_OP_CONST, 0, 0, 0);
     if (t < 0) return EIN_ERR_NO_MEMORY;
     d->e.node[t] = c;
     d->e.node[t].re = c.re - 1;
     d->e.node[t].ival = c.ival - (c.ival > INT64_MIN);
   } else {
-    t = eini_adj_op(d, EINI_OP_SUB, y, eini_adj_int(d, 1), 0);
-    mx = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, y, zero, 0));
+    t = eini_adj_op(d, EIN_OP_SUB, y, eini_adj_int(d, 1), 0);
+    mx = eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, y, zero, 0));
   }
-  t = eini_adj_mul(d, y, eini_adj_op(d, EINI_OP_POW, x, t, 0));
+  t = eini_adj_mul(d, y, eini_adj_op(d, EIN_OP_POW, x, t, 0));
   if (d->needs[x]) EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, eini_adj_conj(d, t, id)), mx));
   if (!d->needs[y]) return EIN_OK;
-  t = eini_adj_mul(d, r, eini_adj_op(d, EINI_OP_LOG, x, 0, 0));
-  m = eini_adj_and(d, m, eini_adj_op(d, EINI_OP_NE, x, zero, 0));
+  t = eini_adj_mul(d, r, eini_adj_op(d, EIN_OP_LOG, x, 0, 0));
+  m = eini_adj_and(d, m, eini_adj_op(d, EIN_OP_NE, x, zero, 0));
   return eini_adj_add(d, y, eini_adj_mul(d, g, eini_adj_conj(d, t, id)), m);
 }
 
@@ -236,11 +236,11 @@ static ein_status eini_adj_extreme(eini_adjoint *d, int id, int g, int m) {
     }
   }
   for (int i = 0; i < n; i++) {
-    equal[i] = eini_adj_op(d, EINI_OP_EQ, leaf[i], id, 0);
+    equal[i] = eini_adj_op(d, EIN_OP_EQ, leaf[i], id, 0);
     int one = eini_adj_one(d, equal[i], ein_dtype_compute((ein_dtype)d->e.node[id].dtype));
-    count = i == 0 ? one : eini_adj_op(d, EINI_OP_ADD, count, one, 0);
+    count = i == 0 ? one : eini_adj_op(d, EIN_OP_ADD, count, one, 0);
   }
-  g = eini_adj_op(d, EINI_OP_DIV, g, count, 0);
+  g = eini_adj_op(d, EIN_OP_DIV, g, count, 0);
   if (g < 0) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < n; i++)
     EINI_TRY(eini_adj_add(d, leaf[i], g, eini_adj_and(d, m, equal[i])));
@@ -249,7 +249,7 @@ static ein_status eini_adj_extreme(eini_adjoint *d, int id, int g, int m) {
 
 static ein_status eini_adj_where(eini_adjoint *d, int id, int g, int m) {
   const eini_node v = d->e.node[id];
-  int otherwise = eini_adj_op(d, EINI_OP_NOT, v.arg[0], 0, 0);
+  int otherwise = eini_adj_op(d, EIN_OP_NOT, v.arg[0], 0, 0);
   if (otherwise < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_adj_add(d, v.arg[1], g, eini_adj_and(d, m, v.arg[0])));
   return eini_adj_add(d, v.arg[2], g, eini_adj_and(d, m, otherwise));
@@ -259,36 +259,36 @@ static ein_status eini_adj_binary(eini_adjoint *d, int id, int g, int m) {
   int op = d->e.node[id].op, x = d->e.node[id].arg[0], y = d->e.node[id].arg[1], t;
   int r = id == d->nprimal - 1 && d->stored >= 0 ? d->stored : id;
   switch (op) {
-    case EINI_OP_ADD: case EINI_OP_SUB:
+    case EIN_OP_ADD: case EIN_OP_SUB:
       EINI_TRY(eini_adj_add(d, x, g, m));
-      return eini_adj_add(d, y, op == EINI_OP_ADD ? g : eini_adj_op(d, EINI_OP_NEG, g, 0, 0), m);
-    case EINI_OP_MUL:
+      return eini_adj_add(d, y, op == EIN_OP_ADD ? g : eini_adj_op(d, EIN_OP_NEG, g, 0, 0), m);
+    case EIN_OP_MUL:
       if (d->needs[x] && !eini_is_mask(d, x))
         EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, eini_adj_conj(d, y, id)), m));
       if (!d->needs[y] || eini_is_mask(d, y)) return EIN_OK;
       return eini_adj_add(d, y, eini_adj_mul(d, g, eini_adj_conj(d, x, id)), m);
-    case EINI_OP_DIV:
-      g = eini_adj_op(d, EINI_OP_DIV, g, eini_adj_conj(d, y, id), 0);
+    case EIN_OP_DIV:
+      g = eini_adj_op(d, EIN_OP_DIV, g, eini_adj_conj(d, y, id), 0);
       EINI_TRY(eini_adj_add(d, x, g, m));
       t = eini_adj_mul(d, g, eini_adj_conj(d, r, id));
-      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
-    case EINI_OP_POW: return eini_adj_pow(d, id, r, g, m);
-    case EINI_OP_ATAN2:  // of x over y
-      t = eini_adj_op(d, EINI_OP_ADD, eini_adj_op(d, EINI_OP_SQUARE, x, 0, 0),
-                      eini_adj_op(d, EINI_OP_SQUARE, y, 0, 0), 0);
-      g = eini_adj_op(d, EINI_OP_DIV, g, t, 0);
+      return eini_adj_add(d, y, eini_adj_op(d, EIN_OP_NEG, t, 0, 0), m);
+    case EIN_OP_POW: return eini_adj_pow(d, id, r, g, m);
+    case EIN_OP_ATAN2:  // of x over y
+      t = eini_adj_op(d, EIN_OP_ADD, eini_adj_op(d, EIN_OP_SQUARE, x, 0, 0),
+                      eini_adj_op(d, EIN_OP_SQUARE, y, 0, 0), 0);
+      g = eini_adj_op(d, EIN_OP_DIV, g, t, 0);
       if (g < 0) return EIN_ERR_NO_MEMORY;
       EINI_TRY(eini_adj_add(d, x, eini_adj_mul(d, g, y), m));
       t = eini_adj_mul(d, g, x);
-      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
-    case EINI_OP_MAX: case EINI_OP_MIN: return eini_adj_extreme(d, id, g, m);
-    case EINI_OP_MOD:  // x - y*floor(x/y)
+      return eini_adj_add(d, y, eini_adj_op(d, EIN_OP_NEG, t, 0, 0), m);
+    case EIN_OP_MAX: case EIN_OP_MIN: return eini_adj_extreme(d, id, g, m);
+    case EIN_OP_MOD:  // x - y*floor(x/y)
       EINI_TRY(eini_adj_add(d, x, g, m));
-      t = eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_FLOORDIV, x, y, 0));
-      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_NEG, t, 0, 0), m);
-    case EINI_OP_COMPLEX:
-      EINI_TRY(eini_adj_add(d, x, eini_adj_op(d, EINI_OP_REAL, g, 0, 0), m));
-      return eini_adj_add(d, y, eini_adj_op(d, EINI_OP_IMAG, g, 0, 0), m);
+      t = eini_adj_mul(d, g, eini_adj_op(d, EIN_OP_FLOORDIV, x, y, 0));
+      return eini_adj_add(d, y, eini_adj_op(d, EIN_OP_NEG, t, 0, 0), m);
+    case EIN_OP_COMPLEX:
+      EINI_TRY(eini_adj_add(d, x, eini_adj_op(d, EIN_OP_REAL, g, 0, 0), m));
+      return eini_adj_add(d, y, eini_adj_op(d, EIN_OP_IMAG, g, 0, 0), m);
     default: return EIN_OK;  // div is constant
   }
 }
@@ -298,12 +298,12 @@ static ein_status eini_adj_run(eini_adjoint *d) {
   for (int id = d->nprimal - 1; id >= 0; id--) {
     int op = d->e.node[id].op, g = d->val[id], m = d->mask[id];
     if (g < 0 || !d->needs[id]) continue;
-    if (eini_node_kind(d, id) < EINI_KREAL || op == EINI_OP_CALL) {
+    if (eini_node_kind(d, id) < EINI_KREAL || op == EIN_OP_CALL) {
       d->stop = id;
       return EIN_ERR_UNSUPPORTED;
     }
-    if (op == EINI_OP_OPERAND) continue;
-    EINI_TRY(op == EINI_OP_WHERE ? eini_adj_where(d, id, g, m) :
+    if (op == EIN_OP_OPERAND) continue;
+    EINI_TRY(op == EIN_OP_WHERE ? eini_adj_where(d, id, g, m) :
              eini_ops[op].args == 1 ? eini_adj_unary(d, id, g, m)
                                     : eini_adj_binary(d, id, g, m));
   }
@@ -314,8 +314,8 @@ static ein_status eini_adj_run(eini_adjoint *d) {
 static void eini_adj_needs(const eini_expr *e, const unsigned char *reads, unsigned char *needs) {
   for (int64_t id = 0; id < e->n; id++) {
     const eini_node *v = &e->node[id];
-    needs[id] = v->op == EINI_OP_OPERAND ? reads[v->arg[0]] : 0;
-    for (int i = v->op == EINI_OP_WHERE; i < eini_node_args(v); i++)
+    needs[id] = v->op == EIN_OP_OPERAND ? reads[v->arg[0]] : 0;
+    for (int i = v->op == EIN_OP_WHERE; i < eini_node_args(v); i++)
       needs[id] |= needs[eini_node_arg(e, v, i)];
   }
 }
@@ -346,7 +346,7 @@ static ein_status eini_adj_begin(eini_adjoint *d, eini_arena *arena, const eini_
     const eini_node *v = &d->e.node[id];
     d->val[id] = d->mask[id] = -1;
     d->same[id] = id;
-    if (v->op != EINI_OP_OPERAND) continue;
+    if (v->op != EIN_OP_OPERAND) continue;
     int k = v->arg[0];
     if (first[k] == 0) first[k] = id + 1;
     d->same[id] = first[k] - 1;

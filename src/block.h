@@ -31,7 +31,7 @@ EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, co
 EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
   if (i >= s->nfree && eini_fold_counts(s->fold)) return 1;
   for (int64_t v = 0; v < s->expr.n; v++)
-    if (s->expr.node[v].op == EINI_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
+    if (s->expr.node[v].op == EIN_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
   return 0;
 }
 
@@ -40,38 +40,38 @@ EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
 // Merges operands 0 and 1, partial results of a fold in its computation type; untyped. -1: no
 // memory.
 static int eini_block_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
-  const int logic = type == EIN_BOOL, or_ = fold == EINI_SUM || fold == EINI_MAX;
-  int x = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 0, 0, 0);
-  int y = eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
-  if (fold == EINI_ANY || (logic && or_)) return eini_expr_pair(a, e, EINI_OP_OR, x, y);
-  if (fold == EINI_ALL || logic) return eini_expr_pair(a, e, EINI_OP_AND, x, y);
-  if (fold == EINI_SUM) return eini_expr_pair(a, e, EINI_OP_ADD, x, y);
-  if (fold == EINI_PROD) return eini_expr_pair(a, e, EINI_OP_MUL, x, y);
-  if (fold == EINI_MAX) return eini_expr_pair(a, e, EINI_OP_MAX, x, y);
-  if (fold == EINI_MIN) return eini_expr_pair(a, e, EINI_OP_MIN, x, y);
-  EINSUM_ASSERT(fold == EINI_LOGSUMEXP);  // equal infinities have no difference
-  int hi = eini_expr_pair(a, e, EINI_OP_MAX, x, y), lo = eini_expr_pair(a, e, EINI_OP_MIN, x, y);
-  int gap = eini_expr_pair(a, e, EINI_OP_SUB, lo, hi);
-  int same = eini_expr_pair(a, e, EINI_OP_EQ, x, y), zero = eini_expr_int(a, e, -1, 0);
+  const int logic = type == EIN_BOOL, or_ = fold == EIN_FOLD_SUM || fold == EIN_FOLD_MAX;
+  int x = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 0, 0, 0);
+  int y = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
+  if (fold == EIN_FOLD_ANY || (logic && or_)) return eini_expr_pair(a, e, EIN_OP_OR, x, y);
+  if (fold == EIN_FOLD_ALL || logic) return eini_expr_pair(a, e, EIN_OP_AND, x, y);
+  if (fold == EIN_FOLD_SUM) return eini_expr_pair(a, e, EIN_OP_ADD, x, y);
+  if (fold == EIN_FOLD_PROD) return eini_expr_pair(a, e, EIN_OP_MUL, x, y);
+  if (fold == EIN_FOLD_MAX) return eini_expr_pair(a, e, EIN_OP_MAX, x, y);
+  if (fold == EIN_FOLD_MIN) return eini_expr_pair(a, e, EIN_OP_MIN, x, y);
+  EINSUM_ASSERT(fold == EIN_FOLD_LOGSUMEXP);  // equal infinities have no difference
+  int hi = eini_expr_pair(a, e, EIN_OP_MAX, x, y), lo = eini_expr_pair(a, e, EIN_OP_MIN, x, y);
+  int gap = eini_expr_pair(a, e, EIN_OP_SUB, lo, hi);
+  int same = eini_expr_pair(a, e, EIN_OP_EQ, x, y), zero = eini_expr_int(a, e, -1, 0);
   if (gap < 0 || same < 0 || zero < 0) return -1;
-  int d = eini_expr_add(a, e, EINI_OP_WHERE, -1, same, zero, gap);
-  int rise = d < 0 ? -1 : eini_expr_add(a, e, EINI_OP_EXP, -1, d, 0, 0);
-  rise = eini_expr_pair(a, e, EINI_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
-  rise = rise < 0 ? -1 : eini_expr_add(a, e, EINI_OP_LOG, -1, rise, 0, 0);
-  return eini_expr_pair(a, e, EINI_OP_ADD, hi, rise);
+  int d = eini_expr_add(a, e, EIN_OP_WHERE, -1, same, zero, gap);
+  int rise = d < 0 ? -1 : eini_expr_add(a, e, EIN_OP_EXP, -1, d, 0, 0);
+  rise = eini_expr_pair(a, e, EIN_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
+  rise = rise < 0 ? -1 : eini_expr_add(a, e, EIN_OP_LOG, -1, rise, 0, 0);
+  return eini_expr_pair(a, e, EIN_OP_ADD, hi, rise);
 }
 
 // ---- partial results that are states ----
 
 // Is a partial result of the fold its state? Those of other folds are values.
-static int eini_fold_carries(int fold) { return fold >= EINI_ARGMAX; }
+static int eini_fold_carries(int fold) { return fold >= EIN_FOLD_ARGMAX; }
 
 // Scalars of one element of a partial result: of its state, or one where that merges finished
 // values (the state of logsumexp has two).
 static int eini_partial_scalars(const ein_graph *g, const eini_stmt *s) {
   if (!eini_fold_carries(s->fold)) return 1;
-  return s->fold < EINI_FOLD_USER ? eini_folds[s->fold].nstate
-                                  : g->monoid[s->fold - EINI_FOLD_USER].nstate;
+  return s->fold < EIN_FOLD_USER ? eini_folds[s->fold].nstate
+                                  : g->monoid[s->fold - EIN_FOLD_USER].nstate;
 }
 
 // Bytes of one element of a partial result.

@@ -218,16 +218,17 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
     const char *call;
   } ops[] = {{'+', EINI_S_SUM, 2, 0, NULL}, {'-', EINI_S_SUM, 2, 1, NULL},
              {'*', EINI_S_TERM, 2, 0, NULL}, {'/', EINI_S_TERM, 2, 1, NULL},
-             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EINI_MAX, NULL},
-             {'S', EINI_S_REDUCE, 1, EINI_SUM, NULL}, {'A', EINI_S_REDUCE, 1, EINI_MEAN, NULL},
-             {'V', EINI_S_REDUCE, 1, EINI_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
+             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EIN_FOLD_MAX, NULL},
+             {'S', EINI_S_REDUCE, 1, EIN_FOLD_SUM, NULL},
+              {'A', EINI_S_REDUCE, 1, EIN_FOLD_MEAN, NULL},
+             {'V', EINI_S_REDUCE, 1, EIN_FOLD_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
              {'l', EINI_S_CALL, 1, 0, "log"}, {'q', EINI_S_CALL, 1, 0, "sqrt"},
              {'r', EINI_S_CALL, 1, 0, "rsqrt"}, {'a', EINI_S_CALL, 1, 0, "abs"}};
   eini_parser *p = &q->p;
   eini_syn *stack[8], *r, *x = v->kid[0];
   int n = 0, eps = v->op == 2 ? 3 : 2, k;
   if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != NULL))
-    x = eini_temp(q, x, x, EINI_FOLD_NONE, NULL, 0, x->pos);
+    x = eini_temp(q, x, x, EIN_FOLD_NONE, NULL, 0, x->pos);
   for (; x != NULL && *code != 0; code++) {
     switch (*code) {
       case 'x': r = x; break;
@@ -235,7 +236,7 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
       case 'b': r = v->kid[2]; break;
       case 'd': r = stack[n - 1]; break;
       case '2': r = eini_number(q, 2, 1, v->pos); break;
-      case 's': n--; r = eini_temp(q, stack[n], stack[n], EINI_FOLD_NONE, NULL, 0, x->pos); break;
+      case 's': n--; r = eini_temp(q, stack[n], stack[n], EIN_FOLD_NONE, NULL, 0, x->pos); break;
       case 'p':
         r = v->n > eps ? v->kid[eps] : eini_number(q, eps == 3 ? 1e-5 : 1e-6, 0, v->pos);
         break;
@@ -249,7 +250,7 @@ static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) 
         if (ops[k].kind == EINI_S_REDUCE) {
           r->bind = v->bind;
           r->nbind = v->nbind;
-          r->ival = ops[k].what == EINI_MAX;  // cancels in what the macro computes
+          r->ival = ops[k].what == EIN_FOLD_MAX;  // cancels in what the macro computes
         }
         if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
         break;
@@ -285,7 +286,7 @@ static ein_dtype eini_fill_dtype(eini_prog *q, const eini_syn *c, ein_dtype t) {
   eini_expr e;
   memset(&e, 0, sizeof e);
   int k = eini_fill_node(q->g, &e, c);
-  int x = k < 0 ? -1 : eini_expr_add(&q->g->arena, &e, EINI_OP_OPERAND, -1, 0, 0, 0);
+  int x = k < 0 ? -1 : eini_expr_add(&q->g->arena, &e, EIN_OP_OPERAND, -1, 0, 0, 0);
   if (x < 0) return eini_pmem(&q->p), EIN_NONE;
   e.node[x].dtype = (unsigned char)t;
   ein_dtype meet = eini_meet(&e.node[x], &e.node[k]);
@@ -354,9 +355,9 @@ static int eini_build_access(eini_build *b, const eini_syn *v) {
     t = tensor != v->id || by.dtype == q->g->tensor[v->id].dtype ? EIN_NONE : by.dtype;
   }
   int k = tensor < 0 ? -1 : eini_operand(b, tensor, rows);
-  int id = eini_emit_op(&b->em, EINI_OP_OPERAND, v->pos, k, 0);
+  int id = eini_emit_op(&b->em, EIN_OP_OPERAND, v->pos, k, 0);
   if (t == EIN_NONE) return id;
-  id = eini_emit_op(&b->em, EINI_OP_CAST, v->pos, id, 0);
+  id = eini_emit_op(&b->em, EIN_OP_CAST, v->pos, id, 0);
   if (id >= 0) b->em.e.node[id].dtype = (unsigned char)t;
   return id;
 }
@@ -379,8 +380,8 @@ static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
   const eini_syn *x;
   int id;
   switch (v->kind) {
-    case EINI_S_INDEX: return eini_emit_op(em, EINI_OP_INDEX, v->pos, q->var[v->id].col, 0);
-    case EINI_S_PARAM: return eini_emit_op(em, EINI_OP_PARAM, v->pos, v->id, 0);
+    case EINI_S_INDEX: return eini_emit_op(em, EIN_OP_INDEX, v->pos, q->var[v->id].col, 0);
+    case EINI_S_PARAM: return eini_emit_op(em, EIN_OP_PARAM, v->pos, v->id, 0);
     case EINI_S_SIZE: return eini_build_size(b, v);
     case EINI_S_ACCESS: return eini_build_access(b, v);
     case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
@@ -391,7 +392,7 @@ static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
       x = v->exact ? eini_expand(q, v, "xa2^") : v->kid[0];
       x = eini_temp(q, v, x, v->op, v->bind, v->nbind, v->pos);
       id = x == NULL ? -1 : eini_build_access(b, x);
-      return v->exact ? eini_emit_op(em, EINI_OP_SQRT, v->pos, id, 0) : id;
+      return v->exact ? eini_emit_op(em, EIN_OP_SQRT, v->pos, id, 0) : id;
     default: eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
   }
   return -1;

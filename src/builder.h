@@ -207,12 +207,12 @@ static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
     EINI_TRY(eini_map_read(&g->arena, &s->proj[k], &d->proj[k]));
   if (d->fold != NULL && d->nfree == d->nindex)
     return eini_refuse(g, EIN_ERR_ARGUMENT, "a fold, but no reduced index");
-  if (d->nfree < d->nindex) s->fold = EINI_SUM;
+  if (d->nfree < d->nindex) s->fold = EIN_FOLD_SUM;
   if (d->fold != NULL) EINI_TRY(eini_fold_named(g, g->diag, d->fold, &s->fold));
   if (d->map == NULL) {
     for (int k = 0, x = 0; k < d->noperand; k++) {
-      int y = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, k, 0, 0);
-      x = k == 0 ? y : eini_expr_pair(&g->arena, &s->expr, EINI_OP_MUL, x, y);
+      int y = eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, k, 0, 0);
+      x = k == 0 ? y : eini_expr_pair(&g->arena, &s->expr, EIN_OP_MUL, x, y);
       if (x < 0) return EIN_ERR_NO_MEMORY;
     }
   } else {

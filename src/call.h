@@ -17,7 +17,7 @@ static ein_status eini_plan_path_info(ein_plan *p, const eini_path *path, int ou
 
 // Is the fold of the product that of its parts? Then *out's statements may follow a path.
 static int eini_request_splits(const eini_request *r, const ein_graph *g) {
-  int fold = r->fold, join = r->meet == EIN_BOOL ? EINI_OP_AND : EINI_OP_MUL;
+  int fold = r->fold, join = r->meet == EIN_BOOL ? EIN_OP_AND : EIN_OP_MUL;
   if (r->d->map != NULL || r->norm || !eini_legal_join(g, fold, join)) return 0;
   return eini_fold_value_dtype(g, fold, r->meet, 1) == ein_dtype_compute(r->meet);
 }
@@ -62,8 +62,8 @@ static ein_status eini_request_value(eini_request *r, eini_member *all) {
   int x = -1;
   if (r->d->map == NULL) x = eini_member_root(sp, all);
   else EINI_TRY(eini_expr_append(a, &r->map, &sp->w.expr, &x));
-  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EINI_OP_ABS, -1, x, 0, 0);
-  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EINI_OP_SQUARE, -1, x, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EIN_OP_ABS, -1, x, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, &sp->w.expr, EIN_OP_SQUARE, -1, x, 0, 0);
   return eini_member_wrap(sp, x, all);
 }
 
@@ -121,20 +121,20 @@ static ein_status eini_request_finish(eini_request *r, ein_plan *p, const eini_m
   if (eini_kind_of(pt) < EINI_KREAL) pt = pt == EIN_BOOL ? EIN_BOOL : EIN_I64;
   if (d->alpha.set) EINI_TRY(eini_graph_add_param(g, "alpha", 5, pt, d->alpha, &alpha));
   if (d->beta.set) EINI_TRY(eini_graph_add_param(g, "beta", 4, pt, d->beta, &beta));
-  if (r->norm && x >= 0) x = eini_expr_add(a, e, EINI_OP_SQRT, -1, x, 0, 0);
+  if (r->norm && x >= 0) x = eini_expr_add(a, e, EIN_OP_SQRT, -1, x, 0, 0);
   if (alpha >= 0) {
-    int q = eini_expr_add(a, e, EINI_OP_PARAM, -1, alpha, 0, 0);
-    x = eini_expr_pair(a, e, EINI_OP_MUL, q, x);
+    int q = eini_expr_add(a, e, EIN_OP_PARAM, -1, alpha, 0, 0);
+    x = eini_expr_pair(a, e, EIN_OP_MUL, q, x);
   }
   for (int k = 0; k < 2; k++) {
     if (k == 0 ? beta < 0 : old < 0) continue;
     int w = eini_split_operand(sp, k == 0 ? c : old, &sp->w.proj[out]);
     if (k == 0) {
-      int b = eini_expr_add(a, e, EINI_OP_PARAM, -1, beta, 0, 0), z = eini_expr_int(a, e, -1, 0);
-      int q = eini_expr_pair(a, e, EINI_OP_EQ, b, z), m = eini_expr_pair(a, e, EINI_OP_MUL, b, w);
-      w = z < 0 || q < 0 || m < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, q, z, m);
+      int b = eini_expr_add(a, e, EIN_OP_PARAM, -1, beta, 0, 0), z = eini_expr_int(a, e, -1, 0);
+      int q = eini_expr_pair(a, e, EIN_OP_EQ, b, z), m = eini_expr_pair(a, e, EIN_OP_MUL, b, w);
+      w = z < 0 || q < 0 || m < 0 ? -1 : eini_expr_add(a, e, EIN_OP_WHERE, -1, q, z, m);
     }
-    x = eini_expr_pair(a, e, EINI_OP_ADD, x, w);
+    x = eini_expr_pair(a, e, EIN_OP_ADD, x, w);
   }
   EINI_TRY(eini_member_wrap(sp, x, &all));
   if (rest != EIN_REST_ZERO || p->alias < 0) return eini_emit_stmt(sp, target, 1, &one, rest);
@@ -150,10 +150,11 @@ static ein_status eini_request_dtype(eini_request *r, ein_graph *g) {
   if (r->d->map == NULL) r->dtype = r->meet;
   if (r->norm) {
     r->dtype = eini_real_part(eini_float_for(r->dtype));
-  } else if (r->fold >= EINI_FOLD_USER) {
-    r->dtype = g->monoid[r->fold - EINI_FOLD_USER].dtype;
+  } else if (r->fold >= EIN_FOLD_USER) {
+    r->dtype = g->monoid[r->fold - EIN_FOLD_USER].dtype;
   } else if (r->lone || eini_request_reduces(r)) {
-    if (r->d->map != NULL && (r->fold == EINI_SUM || r->fold == EINI_PROD) && r->dtype == EIN_BOOL)
+    if (r->d->map != NULL && (r->fold == EIN_FOLD_SUM || r->fold == EIN_FOLD_PROD) &&
+        r->dtype == EIN_BOOL)
       r->dtype = EIN_I64;
     r->dtype = eini_fold_dtype(r->fold, r->dtype);
   }

@@ -22,34 +22,34 @@ typedef struct eini_chunk_row {
 } eini_chunk_row;
 
 static const eini_chunk_row eini_chunk_table[] = {
-    {EINI_OP_ADD, EINI_ARI(add)}, {EINI_OP_SUB, EINI_ARI(sub)}, {EINI_OP_MUL, EINI_ARI(mul)},
-    {EINI_OP_NEG, EINI_ARI(neg)}, {EINI_OP_SQUARE, EINI_ARI(square)},
-    {EINI_OP_DIV, EINI_FLT(quot)}, {EINI_OP_POW, EINI_FLT(pow)},
-    {EINI_OP_FLOORDIV, {NULL, eini_c_div_i32, eini_c_div_i64, eini_c_fdiv_f32, eini_c_fdiv_f64,
+    {EIN_OP_ADD, EINI_ARI(add)}, {EIN_OP_SUB, EINI_ARI(sub)}, {EIN_OP_MUL, EINI_ARI(mul)},
+    {EIN_OP_NEG, EINI_ARI(neg)}, {EIN_OP_SQUARE, EINI_ARI(square)},
+    {EIN_OP_DIV, EINI_FLT(quot)}, {EIN_OP_POW, EINI_FLT(pow)},
+    {EIN_OP_FLOORDIV, {NULL, eini_c_div_i32, eini_c_div_i64, eini_c_fdiv_f32, eini_c_fdiv_f64,
                         NULL, NULL}},
-    {EINI_OP_MOD, {NULL, eini_c_mod_i32, eini_c_mod_i64, eini_c_fmod_f32, eini_c_fmod_f64, NULL,
+    {EIN_OP_MOD, {NULL, eini_c_mod_i32, eini_c_mod_i64, eini_c_fmod_f32, eini_c_fmod_f64, NULL,
                    NULL}},
-    {EINI_OP_MAX, EINI_ORD(max)}, {EINI_OP_MIN, EINI_ORD(min)}, {EINI_OP_LT, EINI_ORD(lt)},
-    {EINI_OP_LE, EINI_ORD(le)}, {EINI_OP_GT, EINI_ORD(gt)}, {EINI_OP_GE, EINI_ORD(ge)},
-    {EINI_OP_RELU, {NULL, eini_c_relu_i32, eini_c_relu_i64, eini_c_relu_f32, eini_c_relu_f64, NULL,
-                    NULL}}, {EINI_OP_EQ, EINI_ALL7(eq)}, {EINI_OP_NE, EINI_ALL7(ne)},
-    {EINI_OP_WHERE, EINI_ALL7(where)},
-    {EINI_OP_AND, {eini_c_and_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
-    {EINI_OP_OR, {eini_c_or_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
-    {EINI_OP_NOT, {eini_c_not_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
-    {EINI_OP_EXP, EINI_FLT(exp)}, {EINI_OP_LOG, EINI_FLT(log)}, {EINI_OP_SQRT, EINI_FLT(sqrt)},
-    {EINI_OP_RSQRT, EINI_FLT(rsqrt)}, {EINI_OP_EXPM1, EINI_FLT(expm1)},
-    {EINI_OP_LOG1P, EINI_FLT(log1p)}, {EINI_OP_SIN, EINI_FLT(sin)}, {EINI_OP_COS, EINI_FLT(cos)},
-    {EINI_OP_TAN, EINI_FLT(tan)}, {EINI_OP_TANH, EINI_FLT(tanh)},
-    {EINI_OP_ATAN2, EINI_RE2(atan2)}, {EINI_OP_ERF, EINI_RE2(erf)},
-    {EINI_OP_SIGN, EINI_ARI(sign)},
-    {EINI_OP_SIGMOID, EINI_RE2(sigmoid)}, {EINI_OP_SILU, EINI_RE2(silu)},
-    {EINI_OP_GELU, EINI_RE2(gelu)}, {EINI_OP_FLOOR, EINI_RE2(floor)},
-    {EINI_OP_CEIL, EINI_RE2(ceil)}, {EINI_OP_ROUND, EINI_RE2(round)},
-    {EINI_OP_ABS, {NULL, eini_c_abs_i32, eini_c_abs_i64, eini_c_abs_f32, eini_c_abs_f64,
+    {EIN_OP_MAX, EINI_ORD(max)}, {EIN_OP_MIN, EINI_ORD(min)}, {EIN_OP_LT, EINI_ORD(lt)},
+    {EIN_OP_LE, EINI_ORD(le)}, {EIN_OP_GT, EINI_ORD(gt)}, {EIN_OP_GE, EINI_ORD(ge)},
+    {EIN_OP_RELU, {NULL, eini_c_relu_i32, eini_c_relu_i64, eini_c_relu_f32, eini_c_relu_f64, NULL,
+                    NULL}}, {EIN_OP_EQ, EINI_ALL7(eq)}, {EIN_OP_NE, EINI_ALL7(ne)},
+    {EIN_OP_WHERE, EINI_ALL7(where)},
+    {EIN_OP_AND, {eini_c_and_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EIN_OP_OR, {eini_c_or_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EIN_OP_NOT, {eini_c_not_bool, NULL, NULL, NULL, NULL, NULL, NULL}},
+    {EIN_OP_EXP, EINI_FLT(exp)}, {EIN_OP_LOG, EINI_FLT(log)}, {EIN_OP_SQRT, EINI_FLT(sqrt)},
+    {EIN_OP_RSQRT, EINI_FLT(rsqrt)}, {EIN_OP_EXPM1, EINI_FLT(expm1)},
+    {EIN_OP_LOG1P, EINI_FLT(log1p)}, {EIN_OP_SIN, EINI_FLT(sin)}, {EIN_OP_COS, EINI_FLT(cos)},
+    {EIN_OP_TAN, EINI_FLT(tan)}, {EIN_OP_TANH, EINI_FLT(tanh)},
+    {EIN_OP_ATAN2, EINI_RE2(atan2)}, {EIN_OP_ERF, EINI_RE2(erf)},
+    {EIN_OP_SIGN, EINI_ARI(sign)},
+    {EIN_OP_SIGMOID, EINI_RE2(sigmoid)}, {EIN_OP_SILU, EINI_RE2(silu)},
+    {EIN_OP_GELU, EINI_RE2(gelu)}, {EIN_OP_FLOOR, EINI_RE2(floor)},
+    {EIN_OP_CEIL, EINI_RE2(ceil)}, {EIN_OP_ROUND, EINI_RE2(round)},
+    {EIN_OP_ABS, {NULL, eini_c_abs_i32, eini_c_abs_i64, eini_c_abs_f32, eini_c_abs_f64,
                    eini_c_abs_c64, eini_c_abs_c128}},
-    {EINI_OP_CONJ, EINI_CPX(conj)}, {EINI_OP_REAL, EINI_CPX(real)}, {EINI_OP_IMAG, EINI_CPX(imag)},
-    {EINI_OP_COMPLEX, {NULL, NULL, NULL, eini_c_complex_c64, eini_c_complex_c128, NULL, NULL}}};
+    {EIN_OP_CONJ, EINI_CPX(conj)}, {EIN_OP_REAL, EINI_CPX(real)}, {EIN_OP_IMAG, EINI_CPX(imag)},
+    {EIN_OP_COMPLEX, {NULL, NULL, NULL, eini_c_complex_c64, eini_c_complex_c128, NULL, NULL}}};
 #undef EINI_ORD
 #undef EINI_ALL7
 #undef EINI_ARI
@@ -170,7 +170,7 @@ static ein_status eini_code_cast(eini_compile *cc, ein_dtype from, ein_dtype to,
 static ein_status eini_compile_fill(eini_compile *cc, const eini_node *v, int i) {
   ein_fill *f = &cc->fill[cc->code->nfill++];
   f->reg = cc->reg[i] = eini_reg_new(cc);
-  f->param = v->op == EINI_OP_PARAM ? v->arg[0] : -1;
+  f->param = v->op == EIN_OP_PARAM ? v->arg[0] : -1;
   f->type = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
   f->ival = v->ival;
   f->re = v->re;
@@ -183,13 +183,13 @@ static int eini_is_noop(const eini_node *v, ein_dtype from) {
   ein_dtype t = (ein_dtype)v->dtype;
   int complex_in = eini_kind_of(from) == EINI_KCOMPLEX;
   switch (v->op) {
-    case EINI_OP_ROUNDTO: return eini_round_find(t) == NULL;
-    case EINI_OP_CAST: return from == ein_dtype_compute(t);
-    case EINI_OP_CONJ: case EINI_OP_REAL: return !complex_in;
-    case EINI_OP_FLOOR:
-    case EINI_OP_CEIL:
-    case EINI_OP_ROUND: return eini_kind_of(from) < EINI_KREAL;
-    case EINI_OP_ABS: case EINI_OP_RELU: return from == EIN_BOOL;
+    case EIN_OP_ROUNDTO: return eini_round_find(t) == NULL;
+    case EIN_OP_CAST: return from == ein_dtype_compute(t);
+    case EIN_OP_CONJ: case EIN_OP_REAL: return !complex_in;
+    case EIN_OP_FLOOR:
+    case EIN_OP_CEIL:
+    case EIN_OP_ROUND: return eini_kind_of(from) < EINI_KREAL;
+    case EIN_OP_ABS: case EIN_OP_RELU: return from == EIN_BOOL;
     default: return 0;
   }
 }
@@ -203,12 +203,12 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   ein_dtype from = ein_dtype_compute((ein_dtype)e->node[arg0].dtype);
   ein_step *step;
   cc->reg[i] = eini_reg_new(cc);
-  if (v->op == EINI_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
-  if (v->op == EINI_OP_ROUNDTO) from = (ein_dtype)v->dtype;
-  if (v->op == EINI_OP_WHERE) from = t;
+  if (v->op == EIN_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
+  if (v->op == EIN_OP_ROUNDTO) from = (ein_dtype)v->dtype;
+  if (v->op == EIN_OP_WHERE) from = t;
   EINI_TRY(eini_step_add(cc, v->op, from, t, &step));
   step->dst = cc->reg[i];
-  if (v->op == EINI_OP_CALL) {
+  if (v->op == EIN_OP_CALL) {
     step->a = v->arg[0];
     step->b = v->arg[1];
     step->c = n;
@@ -218,7 +218,7 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   step->a = cc->reg[arg0];
   step->b = n > 1 ? cc->reg[v->arg[1]] : step->a;
   step->c = n > 2 ? cc->reg[v->arg[2]] : step->a;
-  step->fn = v->op == EINI_OP_ROUNDTO ? eini_round_find(from)
+  step->fn = v->op == EIN_OP_ROUNDTO ? eini_round_find(from)
                                       : eini_chunk_find(cc->fast, v->op, from);
   EINSUM_ASSERT(step->fn != NULL);
   return step->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
@@ -233,7 +233,7 @@ static void eini_compile_release(eini_compile *cc, const eini_expr *e, int i) {
 }
 
 static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i) {
-  const ein_dtype from = v->op == EINI_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]];
+  const ein_dtype from = v->op == EIN_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]];
   ein_step *step;
   EINI_TRY(eini_step_add(cc, v->op, from, ein_dtype_compute(from), &step));
   step->a = v->arg[0];
@@ -255,11 +255,11 @@ static ein_status eini_compile_flatten(eini_arena *a, const eini_expr *e, eini_e
     *v = e->node[i];
     for (int k = 0; k < eini_node_args(v); k++) {
       int c = same[eini_node_arg(e, &e->node[i], k)];
-      if (v->op == EINI_OP_CALL) flat->list[v->arg[1] + k] = c;
+      if (v->op == EIN_OP_CALL) flat->list[v->arg[1] + k] = c;
       else v->arg[k] = c;
     }
     same[i] = i;
-    if (v->op <= EINI_OP_PARAM || v->op == EINI_OP_CALL) continue;
+    if (v->op <= EIN_OP_PARAM || v->op == EIN_OP_CALL) continue;
     int c = eini_node_arg(e, &e->node[i], 0);
     if (eini_is_noop(v, ein_dtype_compute((ein_dtype)e->node[c].dtype))) same[i] = same[c];
   }
@@ -306,12 +306,12 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   for (int i = 0; i <= root; i++) {
     const eini_node *v = &flat.node[i];
     if (cc.last[i] < 0) continue;
-    if (v->op == EINI_OP_CONST || v->op == EINI_OP_PARAM) EINI_TRY(eini_compile_fill(&cc, v, i));
+    if (v->op == EIN_OP_CONST || v->op == EIN_OP_PARAM) EINI_TRY(eini_compile_fill(&cc, v, i));
   }
   for (int i = 0; i <= root; i++) {
     const eini_node *v = &flat.node[i];
-    if (cc.last[i] < 0 || v->op == EINI_OP_CONST || v->op == EINI_OP_PARAM) continue;
-    if (v->op == EINI_OP_OPERAND || v->op == EINI_OP_INDEX) {
+    if (cc.last[i] < 0 || v->op == EIN_OP_CONST || v->op == EIN_OP_PARAM) continue;
+    if (v->op == EIN_OP_OPERAND || v->op == EIN_OP_INDEX) {
       EINI_TRY(eini_compile_load(&cc, v, i));
     } else {
       EINI_TRY(eini_compile_op(&cc, &flat, i));
@@ -320,10 +320,10 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   }
   code->result = cc.reg[root];
   code->type = (unsigned char)ein_dtype_compute((ein_dtype)flat.node[root].dtype);
-  int conj = flat.node[root].op == EINI_OP_CONJ;
+  int conj = flat.node[root].op == EIN_OP_CONJ;
   int leaf = conj ? flat.node[root].arg[0] : root;
   code->plain =
-      flat.node[leaf].op == EINI_OP_OPERAND && operand[flat.node[leaf].arg[0]] == code->type
+      flat.node[leaf].op == EIN_OP_OPERAND && operand[flat.node[leaf].arg[0]] == code->type
           ? flat.node[leaf].arg[0]
           : -1;
   code->conj = conj;

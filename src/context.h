@@ -104,13 +104,13 @@ static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id)
       "wrap", "clamp", "reflect", "for"};
   static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
                                 EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
-  const int count[] = {EINI_FOLD_USER, EINI_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
+  const int count[] = {EIN_FOLD_USER, EIN_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
                        g->nmonoid, 21};
   int k = 0;
   for (; k < 8 && i >= count[k]; k++) i -= count[k];
   *cls = k < 8 ? classes[k] : EINI_W_FREE;
   *id = i;
-  return k == 0 ? (i == EINI_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
+  return k == 0 ? (i == EIN_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
          k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
          k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : k == 7 ? words[i + 5] : NULL;
 }
@@ -223,8 +223,8 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
 static ein_status eini_fold_named(const ein_graph *g, eini_diag *diag, const char *name,
                                   int *fold) {
   *fold = eini_fold_find(name, (int64_t)strlen(name));
-  for (int i = 0; *fold == EINI_FOLD_NONE && i < g->nmonoid; i++)
-    if (strcmp(g->monoid[i].name, name) == 0) *fold = EINI_FOLD_USER + i;
-  if (*fold != EINI_FOLD_NONE) return EIN_OK;
+  for (int i = 0; *fold == EIN_FOLD_NONE && i < g->nmonoid; i++)
+    if (strcmp(g->monoid[i].name, name) == 0) *fold = EIN_FOLD_USER + i;
+  if (*fold != EIN_FOLD_NONE) return EIN_OK;
   return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL, "no monoid is called '%s'", name);
 }

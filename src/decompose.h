@@ -27,7 +27,7 @@ static int eini_same_expr(const eini_expr *a, const eini_expr *b) {
   for (int64_t k = 0; k < a->n; k++) {
     const eini_node *x = &a->node[k], *y = &b->node[k];
     if (x->op != y->op || x->dtype != y->dtype) return 0;
-    if (x->op != EINI_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
+    if (x->op != EIN_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
   }
   return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
 }

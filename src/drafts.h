@@ -60,7 +60,7 @@ static ein_status eini_draft(eini_grad *w, eini_stmt *f, int out, int n, int nfr
   f->nindex = n;
   f->nfree = nfree;
   f->noperand = nop;
-  f->fold = nfree < n ? EINI_SUM : EINI_FOLD_NONE;
+  f->fold = nfree < n ? EIN_FOLD_SUM : EIN_FOLD_NONE;
   f->index = EINI_NEW(w->scratch, eini_index, n);
   f->operand = EINI_NEW(w->scratch, int, nop + 1);
   f->proj = EINI_NEW(w->scratch, eini_map, nop + 1);
@@ -82,7 +82,7 @@ static void eini_draft_mark(eini_grad *w, const eini_stmt *f, int root, int *kee
     const eini_node *v = &e->node[id];
     if (!keep[id]) continue;
     for (int i = 0; i < eini_node_args(v); i++) keep[eini_node_arg(e, v, i)] = 1;
-    if (v->op == EINI_OP_OPERAND) number[v->arg[0]] = 0;
+    if (v->op == EIN_OP_OPERAND) number[v->arg[0]] = 0;
     w->nodes++;
   }
 }
@@ -119,7 +119,7 @@ static ein_status eini_draft_append(eini_grad *w, const eini_stmt *f, int root) 
     map[id] = eini_node_copy(&g->arena, &f->expr, id, map, &s->expr);
     if (map[id] < 0) return EIN_ERR_NO_MEMORY;
     eini_node *v = &s->expr.node[map[id]];
-    if (v->op == EINI_OP_OPERAND) v->arg[0] = number[v->arg[0]];
+    if (v->op == EIN_OP_OPERAND) v->arg[0] = number[v->arg[0]];
   }
   EINI_TRY(eini_stmt_finish(g, s, w->diag));
   eini_tensor_fix_dtype(&g->tensor[f->out]);
@@ -134,7 +134,7 @@ static int eini_draft_op(eini_grad *w, eini_stmt *f, int op, int x, int y, int z
 // A constant on the box of shape `extent` at out_map of a draft made for it.
 static ein_status eini_draft_fill(eini_grad *w, eini_stmt *f, double value) {
   int id = eini_expr_real(w->scratch, &f->expr, -1, value);
-  id = eini_draft_op(w, f, EINI_OP_CAST, id, 0, 0);
+  id = eini_draft_op(w, f, EIN_OP_CAST, id, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   f->expr.node[id].dtype = (unsigned char)w->g->tensor[f->out].dtype;
   return eini_draft_append(w, f, id);
@@ -164,8 +164,8 @@ static ein_status eini_grad_whole(eini_grad *w, int out, double value, const ein
     EINI_TRY(eini_draft_operand(w, &f, k, from->tensor));
     EINI_TRY(eini_map_copy(w->scratch, &f.proj[k], from->map == NULL ? &f.out_map : from->map,
                            NULL));
-    int x = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
-    sum = k == 0 ? x : eini_draft_op(w, &f, EINI_OP_ADD, sum, x, 0);
+    int x = eini_expr_add(w->scratch, &f.expr, EIN_OP_OPERAND, -1, k, 0, 0);
+    sum = k == 0 ? x : eini_draft_op(w, &f, EIN_OP_ADD, sum, x, 0);
   }
   return eini_draft_append(w, &f, sum);
 }
@@ -201,9 +201,9 @@ static void eini_draft_depends(const eini_stmt *f, int root, int i, unsigned cha
   int from = i < 0 ? f->nfree : i, to = i < 0 ? f->nindex : i + 1;
   for (int id = 0; id <= root; id++) {
     const eini_node *v = &f->expr.node[id];
-    dep[id] = v->op == EINI_OP_INDEX && v->arg[0] >= from && v->arg[0] < to;
+    dep[id] = v->op == EIN_OP_INDEX && v->arg[0] >= from && v->arg[0] < to;
     for (int k = 0; k < eini_node_args(v); k++) dep[id] |= dep[eini_node_arg(&f->expr, v, k)];
-    if (v->op != EINI_OP_OPERAND) continue;
+    if (v->op != EIN_OP_OPERAND) continue;
     const eini_map *m = &f->proj[v->arg[0]];
     for (int k = 0; k < m->first[m->rows]; k++)
       dep[id] |= m->term[k].index >= from && m->term[k].index < to;
@@ -216,24 +216,24 @@ static ein_status eini_draft_factors(eini_grad *w, const eini_stmt *f, int root,
   for (int64_t i = 0; i < u->n;) {
     const eini_node *v = &f->expr.node[u->list[i].node];
     int open = u->list[i].what == EINI_F_IN, z = v->arg[2];
-    if (open && v->op == EINI_OP_MUL) {
+    if (open && v->op == EIN_OP_MUL) {
       u->list[i].node = v->arg[0];
       EINI_TRY(eini_factor_add(w, u, v->arg[1], EINI_F_IN));
-    } else if (open && v->op == EINI_OP_NEG) {
+    } else if (open && v->op == EIN_OP_NEG) {
       u->list[i].node = v->arg[0];
       u->minus = !u->minus;
-    } else if (open && v->op == EINI_OP_DIV && !dep[v->arg[1]]) {
+    } else if (open && v->op == EIN_OP_DIV && !dep[v->arg[1]]) {
       u->list[i].node = v->arg[0];
       EINI_TRY(eini_factor_add(w, u, v->arg[1], EINI_F_DIV));
-    } else if (open && v->op == EINI_OP_WHERE && !dep[v->arg[0]] &&
-               f->expr.node[z].op == EINI_OP_CONST && f->expr.node[z].re == 0) {
+    } else if (open && v->op == EIN_OP_WHERE && !dep[v->arg[0]] &&
+               f->expr.node[z].op == EIN_OP_CONST && f->expr.node[z].re == 0) {
       u->list[i].node = v->arg[1];
       EINI_TRY(eini_factor_add(w, u, v->arg[0], EINI_F_IF));
     } else {
       if (open && !dep[u->list[i].node]) u->list[i].what = EINI_F_OUT;
       u->inside += u->list[i].what == EINI_F_IN;
       u->gain |= u->list[i].what > EINI_F_OUT ||
-                 (u->list[i].what == EINI_F_OUT && v->op != EINI_OP_OPERAND);
+                 (u->list[i].what == EINI_F_OUT && v->op != EIN_OP_OPERAND);
       i++;
     }
   }
@@ -243,16 +243,16 @@ static ein_status eini_draft_factors(eini_grad *w, const eini_stmt *f, int root,
 
 // What stands outside the sum, over the draft's free indices; operand number `sum` is the sum.
 static int eini_draft_outside(eini_grad *w, eini_stmt *f, const eini_grad_factors *u, int sum) {
-  int x = eini_expr_add(w->scratch, &f->expr, EINI_OP_OPERAND, -1, sum, 0, 0), mask = -1;
-  if (u->minus) x = eini_draft_op(w, f, EINI_OP_NEG, x, 0, 0);
+  int x = eini_expr_add(w->scratch, &f->expr, EIN_OP_OPERAND, -1, sum, 0, 0), mask = -1;
+  if (u->minus) x = eini_draft_op(w, f, EIN_OP_NEG, x, 0, 0);
   for (int64_t i = 0; i < u->n; i++) {
     int what = u->list[i].what, y = u->list[i].node;
-    if (what == EINI_F_OUT) x = eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
-    if (what == EINI_F_DIV) x = eini_draft_op(w, f, EINI_OP_DIV, x, y, 0);
-    if (what == EINI_F_IF) mask = mask < 0 ? y : eini_draft_op(w, f, EINI_OP_AND, mask, y, 0);
+    if (what == EINI_F_OUT) x = eini_draft_op(w, f, EIN_OP_MUL, x, y, 0);
+    if (what == EINI_F_DIV) x = eini_draft_op(w, f, EIN_OP_DIV, x, y, 0);
+    if (what == EINI_F_IF) mask = mask < 0 ? y : eini_draft_op(w, f, EIN_OP_AND, mask, y, 0);
   }
   if (mask < 0) return x;
-  return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
+  return eini_draft_op(w, f, EIN_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
 }
 
 // A draft over n other indices: index i of f becomes at[i] (-1: none; at NULL: they stay), the
@@ -298,7 +298,7 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   memcpy(node, f->expr.node, (size_t)(product + 1) * sizeof *node);
   in.expr.node = node;
   for (int id = 0; id <= product; id++)
-    if (node[id].op == EINI_OP_INDEX) node[id].arg[0] = at[node[id].arg[0]];
+    if (node[id].op == EIN_OP_INDEX) node[id].arg[0] = at[node[id].arg[0]];
   EINI_TRY(eini_draft_append(w, &in, product));
   EINI_TRY(eini_draft_operand(w, out, out->noperand, tensor));
   for (int j = 0; j < kept; j++)
@@ -317,13 +317,13 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   unsigned char *dep = root < 0 ? NULL : EINI_NEW(w->scratch, unsigned char, root + 1);
   memset(&u, 0, sizeof u);
   if (dep == NULL) return EIN_ERR_NO_MEMORY;
-  if (f->fold != EINI_SUM) return eini_draft_append(w, f, root);
+  if (f->fold != EIN_FOLD_SUM) return eini_draft_append(w, f, root);
   eini_draft_depends(f, root, -1, dep);
   EINI_TRY(eini_draft_factors(w, f, root, dep, &u));
   if (u.inside > 0 && !u.gain) return eini_draft_append(w, f, root);
   for (int64_t i = 0; i < u.n; i++) {
     int y = u.list[i].node;
-    if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EINI_OP_MUL, x, y, 0);
+    if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EIN_OP_MUL, x, y, 0);
   }
   EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
   EINI_TRY(eini_map_copy(w->scratch, &out.out_map, &f->out_map, NULL));
@@ -334,5 +334,5 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   for (int i = f->nfree; i < f->nindex; i++)
     if (eini_mul_overflow(count, f->index[i].extent, &count)) return eini_grad_full(w);
   x = eini_expr_int(w->scratch, &out.expr, -1, count);
-  return eini_draft_append(w, &out, eini_draft_op(w, &out, EINI_OP_MUL, root, x, 0));
+  return eini_draft_append(w, &out, eini_draft_op(w, &out, EIN_OP_MUL, root, x, 0));
 }

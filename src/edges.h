@@ -26,7 +26,7 @@ static int eini_fill_node(ein_graph *g, eini_expr *e, const eini_syn *c) {
 
 static int eini_pad_cast(const eini_pad *w, eini_stmt *s, int id, ein_dtype t) {
   if (id < 0 || t == EIN_NONE) return id;
-  id = eini_expr_add(&w->g->arena, &s->expr, EINI_OP_CAST, w->by->pos, id, 0, 0);
+  id = eini_expr_add(&w->g->arena, &s->expr, EIN_OP_CAST, w->by->pos, id, 0, 0);
   if (id >= 0) s->expr.node[id].dtype = (unsigned char)t;
   return id;
 }
@@ -56,7 +56,7 @@ static ein_status eini_pad_piece(const eini_pad *w, int64_t start, int64_t count
     id = eini_pad_cast(w, s, eini_fill_node(g, &s->expr, w->by->edge.fill), w->by->dtype);
   } else {
     s->proj[0].offset[axis] = at;
-    id = eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, w->by->pos, 0, 0, 0);
+    id = eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, w->by->pos, 0, 0, 0);
     id = eini_pad_cast(w, s, id, w->by->read);
   }
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, w->diag);

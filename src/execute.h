@@ -66,7 +66,7 @@ static ein_status eini_params_check(const ein_graph *g, const ein_run *run) {
     for (int64_t i = 0; v->im != 0 && t == EIN_NONE && i < g->nstmt; i++) {
       const eini_expr *e = &g->stmt[i].expr;
       for (int64_t x = 0; x < e->n; x++)
-        if (e->node[x].op == EINI_OP_PARAM && e->node[x].arg[0] == k &&
+        if (e->node[x].op == EIN_OP_PARAM && e->node[x].arg[0] == k &&
             eini_kind_of((ein_dtype)e->node[x].dtype) < EINI_KCOMPLEX)
           t = (ein_dtype)e->node[x].dtype;
     }
@@ -191,7 +191,7 @@ static int eini_ports_overlap(const eini_port *a, const char *pa, const eini_por
 static int eini_in_place(const ein_plan *p, int in, const void *pi, const void *po) {
   if (p->ntask != 1 || p->nout != 1 || pi != po || p->task[0].kind != EINI_TASK_MAP) return 0;
   const eini_task *t = &p->task[0];
-  if (t->folder.fold != EINI_FOLD_NONE) return 0;
+  if (t->folder.fold != EIN_FOLD_NONE) return 0;
   for (int s = 0; s < t->out; s++) {
     if (t->ref[s].slot != in) continue;
     if (t->ref[s].offset != t->ref[t->out].offset ||

@@ -57,7 +57,7 @@ static void eini_say_einsum(eini_text *t, const eini_stmt *s) {
 static void eini_say_kernel(eini_text *t, const eini_task *task) {
   const char *what = task->kind == EINI_TASK_CONTRACT ? "contract"
                      : task->kind == EINI_TASK_COPY ? "copy"
-                     : task->folder.fold == EINI_FOLD_NONE ? "map" : "map-reduce";
+                     : task->folder.fold == EIN_FOLD_NONE ? "map" : "map-reduce";
   if (task->kernels == NULL) eini_say(t, "%s", what);
   else eini_say(t, "%s", task->kernels->name);
   if (task->choice.variant[0]) eini_say(t, "-%s", task->choice.variant);
@@ -110,15 +110,15 @@ static int eini_code_fast(const ein_code *code, int *nop) {
 // Is a map or its fold done by operations that a provider has, or has none of them any?
 static int eini_map_fast(const ein_plan *p, const eini_task *task) {
   const eini_folder *f = &task->folder;
-  int nop = f->fold != EINI_FOLD_NONE, any = 0, found = eini_code_fast(&task->code, &nop);
+  int nop = f->fold != EIN_FOLD_NONE, any = 0, found = eini_code_fast(&task->code, &nop);
   if (task->has_epi) found |= eini_code_fast(&task->epi, &nop);
-  if (f->fold != EINI_FOLD_NONE && f->fold <= EINI_ALL)
+  if (f->fold != EIN_FOLD_NONE && f->fold <= EIN_FOLD_ALL)
     found |= f->across != eini_across_find(NULL, f->fold, f->type);
-  if (f->max_fn != NULL) found |= f->max_fn != eini_across_find(NULL, EINI_MAX, f->type);
+  if (f->max_fn != NULL) found |= f->max_fn != eini_across_find(NULL, EIN_FOLD_MAX, f->type);
   for (int k = 0; k < p->nkernels; k++) {
     const ein_kernels *fast = p->kernels[k];
     any |= fast->chunk_fn != NULL && (fast->ordered || !p->graph->ordered) &&
-           fast->chunk_fn(fast->user, EINI_OP_EXP, EIN_F32) != NULL;
+           fast->chunk_fn(fast->user, EIN_OP_EXP, EIN_F32) != NULL;
   }
   return found || nop == 0 || !any;
 }
@@ -268,7 +268,7 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say_number(t, eini_task_bytes(p->graph, task));
   eini_json_accuracy(t, p, task);
   eini_say(t, ", \"fold\": ");
-  if (s->fold == EINI_FOLD_NONE) eini_say(t, "null");
+  if (s->fold == EIN_FOLD_NONE) eini_say(t, "null");
   else eini_say_string(t, eini_fold_name(p->graph, s->fold));
   eini_say(t, ", \"einsum\": ");
   char label[256];

@@ -4,21 +4,13 @@
 // costs no stack. Typing gives every node a logical dtype (NumPy's) and makes conversions explicit.
 // ================================================================================================
 
-// The names of ein_op in here.
-enum {
-#define EINI_OP_ENUM(id, name, args, cls) EINI_OP_##id = EIN_OP_##id,
-  EIN_OP_LIST(EINI_OP_ENUM)
-#undef EINI_OP_ENUM
-  EINI_OP_COUNT = EIN_OP_COUNT
-};
-
 typedef struct eini_op_row {
   const char *name;
   unsigned char args;
   char cls;
 } eini_op_row;
 
-static const eini_op_row eini_ops[EINI_OP_COUNT] = {
+static const eini_op_row eini_ops[EIN_OP_COUNT] = {
 #define EINI_OP_ROW(id, name, args, cls) {name, args, cls},
     EIN_OP_LIST(EINI_OP_ROW)
 #undef EINI_OP_ROW
@@ -68,7 +60,7 @@ static int eini_expr_pair(eini_arena *a, eini_expr *e, int op, int x, int y) {
 }
 
 static int eini_expr_int(eini_arena *a, eini_expr *e, int64_t pos, int64_t value) {
-  int id = eini_expr_add(a, e, EINI_OP_CONST, pos, 0, 0, 0);
+  int id = eini_expr_add(a, e, EIN_OP_CONST, pos, 0, 0, 0);
   if (id >= 0) {
     eini_node *v = &e->node[id];
     v->weak = v->exact = 1;
@@ -79,7 +71,7 @@ static int eini_expr_int(eini_arena *a, eini_expr *e, int64_t pos, int64_t value
 }
 
 static int eini_expr_real(eini_arena *a, eini_expr *e, int64_t pos, double value) {
-  int id = eini_expr_add(a, e, EINI_OP_CONST, pos, 0, 0, 0);
+  int id = eini_expr_add(a, e, EIN_OP_CONST, pos, 0, 0, 0);
   if (id >= 0) {
     e->node[id].weak = 1;
     e->node[id].re = value;
@@ -105,15 +97,15 @@ static int eini_expr_call(eini_arena *a, eini_expr *e, int64_t pos, int f, int n
     e->list = p;
     e->list[e->nlist++] = args[i];
   }
-  return eini_expr_add(a, e, EINI_OP_CALL, pos, f, (int)first, n);
+  return eini_expr_add(a, e, EIN_OP_CALL, pos, f, (int)first, n);
 }
 
 static int eini_node_args(const eini_node *v) {
-  return v->op == EINI_OP_CALL ? v->arg[2] : eini_ops[v->op].args;
+  return v->op == EIN_OP_CALL ? v->arg[2] : eini_ops[v->op].args;
 }
 
 static int eini_node_arg(const eini_expr *e, const eini_node *v, int i) {
-  return v->op == EINI_OP_CALL ? e->list[v->arg[1] + i] : v->arg[i];
+  return v->op == EIN_OP_CALL ? e->list[v->arg[1] + i] : v->arg[i];
 }
 
 // The nodes that `need` marks become those below root, too.
@@ -131,7 +123,7 @@ static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *
   eini_node v = e->node[id];
   int arg[EINI_ARGS_MAX] = {0}, n = eini_node_args(&v), made;
   for (int i = 0; i < n; i++) arg[i] = map[eini_node_arg(e, &v, i)];
-  if (v.op == EINI_OP_CALL) {
+  if (v.op == EIN_OP_CALL) {
     made = eini_expr_call(a, to, v.pos, v.arg[0], n, arg);
     if (made >= 0) to->node[made].dtype = v.dtype;
     return made;
@@ -160,9 +152,9 @@ EINI_UNUSED static ein_status eini_expr_shift(eini_arena *a, const eini_expr *e,
   for (int i = 0; i < e->n; i++) {
     const eini_node *v = &e->node[i];
     at[i] = eini_node_copy(a, e, i, at, to);
-    if (at[i] >= 0 && v->op == EINI_OP_INDEX && param[v->arg[0]] >= 0) {
-      int p = eini_expr_add(a, to, EINI_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
-      int sum = p < 0 ? -1 : eini_expr_pair(a, to, EINI_OP_ADD, at[i], p);
+    if (at[i] >= 0 && v->op == EIN_OP_INDEX && param[v->arg[0]] >= 0) {
+      int p = eini_expr_add(a, to, EIN_OP_PARAM, v->pos, param[v->arg[0]], 0, 0);
+      int sum = p < 0 ? -1 : eini_expr_pair(a, to, EIN_OP_ADD, at[i], p);
       if (sum >= 0) to->node[p].dtype = to->node[sum].dtype = EIN_I64;
       at[i] = sum;
     }
@@ -198,13 +190,13 @@ static int64_t eini_ipow(int64_t x, int64_t n) {
 // Folds an operation on exact integers; 0 when the result is not an exact integer.
 static int eini_fold_exact(int op, int64_t x, int64_t y, int64_t *r) {
   switch (op) {
-    case EINI_OP_NEG: return !eini_mul_overflow(x, -1, r);
-    case EINI_OP_ADD: return !eini_add_overflow(x, y, r);
-    case EINI_OP_SUB: return y != INT64_MIN && !eini_add_overflow(x, -y, r);
-    case EINI_OP_MUL: return !eini_mul_overflow(x, y, r);
-    case EINI_OP_MAX: *r = x > y ? x : y; return 1;
-    case EINI_OP_MIN: *r = x < y ? x : y; return 1;
-    case EINI_OP_POW:
+    case EIN_OP_NEG: return !eini_mul_overflow(x, -1, r);
+    case EIN_OP_ADD: return !eini_add_overflow(x, y, r);
+    case EIN_OP_SUB: return y != INT64_MIN && !eini_add_overflow(x, -y, r);
+    case EIN_OP_MUL: return !eini_mul_overflow(x, y, r);
+    case EIN_OP_MAX: *r = x > y ? x : y; return 1;
+    case EIN_OP_MIN: *r = x < y ? x : y; return 1;
+    case EIN_OP_POW:
       if (y < 0 || y > 62 || (double)INT64_MAX < pow(fabs((double)x), (double)y)) return 0;
       *r = eini_ipow(x, y);
       return 1;
@@ -214,22 +206,22 @@ static int eini_fold_exact(int op, int64_t x, int64_t y, int64_t *r) {
 
 static double eini_fold_real(int op, double x, double y) {
   switch (op) {
-    case EINI_OP_EXP: return exp(x);
-    case EINI_OP_LOG: return log(x);
-    case EINI_OP_SQRT: return sqrt(x);
-    case EINI_OP_RSQRT: return 1 / sqrt(x);
-    case EINI_OP_EXPM1: return expm1(x);
-    case EINI_OP_LOG1P: return log1p(x);
-    case EINI_OP_SIN: return sin(x);
-    case EINI_OP_COS: return cos(x);
-    case EINI_OP_TAN: return tan(x);
-    case EINI_OP_TANH: return tanh(x);
-    case EINI_OP_ATAN2: return atan2(x, y);
-    case EINI_OP_NEG: return -x;
-    case EINI_OP_ADD: return x + y;
-    case EINI_OP_SUB: return x - y;
-    case EINI_OP_MUL: return x * y;
-    case EINI_OP_DIV: return x / y;
+    case EIN_OP_EXP: return exp(x);
+    case EIN_OP_LOG: return log(x);
+    case EIN_OP_SQRT: return sqrt(x);
+    case EIN_OP_RSQRT: return 1 / sqrt(x);
+    case EIN_OP_EXPM1: return expm1(x);
+    case EIN_OP_LOG1P: return log1p(x);
+    case EIN_OP_SIN: return sin(x);
+    case EIN_OP_COS: return cos(x);
+    case EIN_OP_TAN: return tan(x);
+    case EIN_OP_TANH: return tanh(x);
+    case EIN_OP_ATAN2: return atan2(x, y);
+    case EIN_OP_NEG: return -x;
+    case EIN_OP_ADD: return x + y;
+    case EIN_OP_SUB: return x - y;
+    case EIN_OP_MUL: return x * y;
+    case EIN_OP_DIV: return x / y;
     default: return pow(x, y);
   }
 }
@@ -237,19 +229,19 @@ static double eini_fold_real(int op, double x, double y) {
 // Literals stay literals under arithmetic and functions: -1, 2/3, sqrt(size(d)); params without a
 // dtype are like them. An f32 tensor over them stays f32. The others are typed as f64 or i64.
 static int eini_stays_weak(int op) {
-  return op == EINI_OP_NEG || op == EINI_OP_ADD || op == EINI_OP_SUB || op == EINI_OP_MUL ||
-         op == EINI_OP_DIV || op == EINI_OP_POW || (op >= EINI_OP_EXP && op <= EINI_OP_ATAN2);
+  return op == EIN_OP_NEG || op == EIN_OP_ADD || op == EIN_OP_SUB || op == EIN_OP_MUL ||
+         op == EIN_OP_DIV || op == EIN_OP_POW || (op >= EIN_OP_EXP && op <= EIN_OP_ATAN2);
 }
 
 static int eini_fold_literal(eini_expr *e, eini_node *v) {
   if (!eini_stays_weak(v->op)) return 0;
   const eini_node *x = &e->node[v->arg[0]];
   const eini_node *y = eini_ops[v->op].args == 1 ? x : &e->node[v->arg[1]];
-  if (x->op != EINI_OP_CONST || y->op != EINI_OP_CONST || !x->weak || !y->weak) return 0;
+  if (x->op != EIN_OP_CONST || y->op != EIN_OP_CONST || !x->weak || !y->weak) return 0;
   int64_t r = 0;
   int exact = x->exact && y->exact && eini_fold_exact(v->op, x->ival, y->ival, &r);
   double re = exact ? (double)r : eini_fold_real(v->op, x->re, y->re);
-  v->op = EINI_OP_CONST;
+  v->op = EIN_OP_CONST;
   v->weak = 1;
   v->exact = (unsigned char)exact;
   v->ival = r;
@@ -260,7 +252,7 @@ static int eini_fold_literal(eini_expr *e, eini_node *v) {
 // The dtype two operands meet in; literals adopt the other's.
 static ein_dtype eini_meet(const eini_node *x, const eini_node *y) {
   if (x->weak && y->weak) {
-    return x->op == EINI_OP_CONST && x->exact && y->op == EINI_OP_CONST && y->exact ? EIN_I64
+    return x->op == EIN_OP_CONST && x->exact && y->op == EIN_OP_CONST && y->exact ? EIN_I64
                                                                                     : EIN_F64;
   }
   if (!x->weak && !y->weak) return ein_dtype_promote((ein_dtype)x->dtype, (ein_dtype)y->dtype);
@@ -283,7 +275,7 @@ static int eini_weak_pair(eini_arena *a, eini_expr *out, int op, int64_t pos, in
   int id = eini_expr_add(a, out, op, pos, x, y, 0), first = id;
   for (int k = 0; k < eini_ops[op].args && id >= 0; k++) {
     const eini_node *c = &out->node[k == 0 ? x : y];
-    int64_t from = c->weak && c->op > EINI_OP_PARAM ? c->ival : k == 0 ? x : y;
+    int64_t from = c->weak && c->op > EIN_OP_PARAM ? c->ival : k == 0 ? x : y;
     if (from < first) first = (int)from;
   }
   if (id < 0) return -1;
@@ -301,8 +293,8 @@ static void eini_weak_take(eini_expr *out, int id, ein_dtype t) {
     if (v->weak != 2) continue;
     v->weak = 0;
     v->dtype = (unsigned char)t;
-    if (v->op == EINI_OP_CONST && !v->exact) v->ival = eini_f64_to_i64(v->re);
-    if (v->op <= EINI_OP_PARAM) continue;
+    if (v->op == EIN_OP_CONST && !v->exact) v->ival = eini_f64_to_i64(v->re);
+    if (v->op <= EIN_OP_PARAM) continue;
     v->ival = 0;
     for (int k = 0; k < eini_ops[v->op].args; k++)
       if (out->node[v->arg[k]].weak) out->node[v->arg[k]].weak = 2;
@@ -312,18 +304,18 @@ static void eini_weak_take(eini_expr *out, int id, ein_dtype t) {
 // A child converted to logical dtype t: itself, a typed literal, or a CAST node on top of it.
 static int eini_convert(eini_arena *a, eini_expr *out, int id, ein_dtype t) {
   eini_node *x = &out->node[id];
-  if (x->weak && x->op != EINI_OP_CONST && eini_kind_of(t) < EINI_KREAL) {  // converted when known
+  if (x->weak && x->op != EIN_OP_CONST && eini_kind_of(t) < EINI_KREAL) {  // converted when known
     int real = eini_convert(a, out, id, EIN_F64);
     return real < 0 ? -1 : eini_convert(a, out, real, t);
   }
-  if (x->weak && x->op > EINI_OP_PARAM) {
+  if (x->weak && x->op > EIN_OP_PARAM) {
     eini_weak_take(out, id, t);
     return id;
   }
   if (x->weak) {
     // The literal may be shared by two parents: each gets its own typed copy.
     eini_node copy = *x;
-    int c = eini_expr_add(a, out, EINI_OP_CONST, copy.pos, 0, 0, 0);
+    int c = eini_expr_add(a, out, EIN_OP_CONST, copy.pos, 0, 0, 0);
     if (c < 0) return -1;
     eini_node *v = &out->node[c];
     *v = copy;
@@ -334,7 +326,7 @@ static int eini_convert(eini_arena *a, eini_expr *out, int id, ein_dtype t) {
   }
   ein_dtype from = ein_dtype_compute((ein_dtype)x->dtype), to = ein_dtype_compute(t);
   if (from == to) return id;
-  int c = eini_expr_add(a, out, EINI_OP_CAST, x->pos, id, 1, 0);
+  int c = eini_expr_add(a, out, EIN_OP_CAST, x->pos, id, 1, 0);
   if (c >= 0) out->node[c].dtype = (unsigned char)t;
   return c;
 }
@@ -347,15 +339,15 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
   *arg = *res = m;
   switch (eini_ops[v->op].cls) {
     case 'A':
-      if (m == EIN_BOOL && (v->op == EINI_OP_SUB || v->op == EINI_OP_NEG))
+      if (m == EIN_BOOL && (v->op == EIN_OP_SUB || v->op == EIN_OP_NEG))
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "use != or not",
                          "bool has no subtraction");
-      if (m == EIN_BOOL && v->op == EINI_OP_SIGN)
+      if (m == EIN_BOOL && v->op == EIN_OP_SIGN)
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "bool has no sign");
       break;
     case 'F':
       *arg = *res = eini_float_for(m);
-      if (complex_in && (v->op < EINI_OP_EXP || v->op > EINI_OP_TANH)) {
+      if (complex_in && (v->op < EIN_OP_EXP || v->op > EIN_OP_TANH)) {
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, NULL, "%s has no complex version",
                          eini_ops[v->op].name);
       }
@@ -367,7 +359,7 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
         return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "compare real(z), imag(z) or abs(z)",
                          "complex numbers have no order");
       if (eini_ops[v->op].cls == 'O') *res = EIN_BOOL;
-      if (m == EIN_BOOL && (v->op == EINI_OP_FLOORDIV || v->op == EINI_OP_MOD))
+      if (m == EIN_BOOL && (v->op == EIN_OP_FLOORDIV || v->op == EIN_OP_MOD))
         *arg = *res = EIN_I8;
       break;
     case 'C': *res = EIN_BOOL; break;
@@ -392,8 +384,8 @@ static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr 
   ein_dtype t = eini_node_dtype(&xn);
   if (xn.weak && yn.weak) {
     int sq = yn.exact && yn.ival == 2;
-    *id = sq ? eini_weak_pair(a, out, EINI_OP_SQUARE, v->pos, x, 0)
-             : eini_weak_pair(a, out, EINI_OP_POW, v->pos, x, y);
+    *id = sq ? eini_weak_pair(a, out, EIN_OP_SQUARE, v->pos, x, 0)
+             : eini_weak_pair(a, out, EIN_OP_POW, v->pos, x, y);
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
   }
   if (yn.weak && yn.exact && yn.ival >= 0 && yn.ival <= 64) {
@@ -407,12 +399,12 @@ static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr 
     }
     for (int64_t n = yn.ival;; n >>= 1) {
       if (n & 1) {
-        r = r < 0 ? base : eini_expr_add(a, out, EINI_OP_MUL, v->pos, r, base, 0);
+        r = r < 0 ? base : eini_expr_add(a, out, EIN_OP_MUL, v->pos, r, base, 0);
         if (r < 0) return EIN_ERR_NO_MEMORY;
         out->node[r].dtype = (unsigned char)t;
       }
       if (n == 1) break;
-      base = eini_expr_add(a, out, EINI_OP_SQUARE, v->pos, base, 0, 0);
+      base = eini_expr_add(a, out, EIN_OP_SQUARE, v->pos, base, 0, 0);
       if (base < 0) return EIN_ERR_NO_MEMORY;
       out->node[base].dtype = (unsigned char)t;
     }
@@ -423,7 +415,7 @@ static ein_status eini_type_pow(eini_arena *a, const eini_typing *ty, eini_expr 
   if (eini_kind_of(t) < EINI_KREAL) t = EIN_F64;
   (void)ty;
   int p = eini_convert(a, out, x, t), q = p < 0 ? -1 : eini_convert(a, out, y, t);
-  *id = q < 0 ? -1 : eini_expr_add(a, out, EINI_OP_POW, v->pos, p, q, 0);
+  *id = q < 0 ? -1 : eini_expr_add(a, out, EIN_OP_POW, v->pos, p, q, 0);
   if (*id < 0) return EIN_ERR_NO_MEMORY;
   out->node[*id].dtype = (unsigned char)t;
   return EIN_OK;
@@ -435,16 +427,16 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
   int c[EINI_ARGS_MAX] = {0};
   int n = eini_node_args(&v);
   ein_dtype t = EIN_NONE;
-  if (v.op == EINI_OP_WHERE) {
+  if (v.op == EIN_OP_WHERE) {
     t = eini_meet(&out->node[child[1]], &out->node[child[2]]);
-  } else if (v.op == EINI_OP_COMPLEX) {
+  } else if (v.op == EIN_OP_COMPLEX) {
     ein_dtype m = eini_meet(&out->node[child[0]], &out->node[child[1]]);
     if (eini_kind_of(m) == EINI_KCOMPLEX)
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 7, NULL, "complex() takes two real numbers");
     t = eini_float_for(m) < EIN_F64 ? EIN_F32 : EIN_F64;
-  } else if (v.op == EINI_OP_CALL) {
+  } else if (v.op == EIN_OP_CALL) {
     t = ty->function[v.arg[0]].dtype;
-  } else if (v.op == EINI_OP_CAST && v.arg[1] == 1) {  // typed before: a conversion, no rounding
+  } else if (v.op == EIN_OP_CAST && v.arg[1] == 1) {  // typed before: a conversion, no rounding
     *id = eini_convert(a, out, child[0], (ein_dtype)v.dtype);
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
   } else {  // CAST with the target in dtype
@@ -454,39 +446,39 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 1, "take real(z), imag(z) or abs(z)",
                        "a complex number has no %s value", ein_dtype_name(t));
     c[0] = eini_convert(a, out, child[0], t);
-    *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EINI_OP_ROUNDTO, v.pos, c[0], 0, 0);
+    *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EIN_OP_ROUNDTO, v.pos, c[0], 0, 0);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     out->node[*id].dtype = (unsigned char)t;
     return EIN_OK;
   }
   for (int i = 0; i < n; i++) {
-    c[i] = eini_convert(a, out, child[i], v.op == EINI_OP_WHERE && i == 0 ? EIN_BOOL : t);
+    c[i] = eini_convert(a, out, child[i], v.op == EIN_OP_WHERE && i == 0 ? EIN_BOOL : t);
     if (c[i] < 0) return EIN_ERR_NO_MEMORY;
   }
-  if (v.op == EINI_OP_CALL) {
+  if (v.op == EIN_OP_CALL) {
     *id = eini_expr_call(a, out, v.pos, v.arg[0], n, c);
   } else {
     *id = eini_expr_add(a, out, v.op, v.pos, c[0], c[1], c[2]);
   }
   if (*id < 0) return EIN_ERR_NO_MEMORY;
-  if (v.op == EINI_OP_COMPLEX) t = t == EIN_F32 ? EIN_C64 : EIN_C128;
+  if (v.op == EIN_OP_COMPLEX) t = t == EIN_F32 ? EIN_C64 : EIN_C128;
   out->node[*id].dtype = (unsigned char)t;
   return EIN_OK;
 }
 
 static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr *out, eini_node v,
                                  const int *child, int *id) {
-  if (v.op <= EINI_OP_PARAM) {
+  if (v.op <= EIN_OP_PARAM) {
     *id = eini_expr_add(a, out, v.op, v.pos, v.arg[0], v.arg[1], v.arg[2]);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     eini_node *o = &out->node[*id];
     *o = v;
-    if (v.op == EINI_OP_OPERAND) o->dtype = (unsigned char)ty->operand[v.arg[0]];
-    if (v.op == EINI_OP_PARAM && ty->param[v.arg[0]].dtype != EIN_NONE)
+    if (v.op == EIN_OP_OPERAND) o->dtype = (unsigned char)ty->operand[v.arg[0]];
+    if (v.op == EIN_OP_PARAM && ty->param[v.arg[0]].dtype != EIN_NONE)
       o->dtype = (unsigned char)ty->param[v.arg[0]].dtype;
-    else if (v.op == EINI_OP_PARAM)  // what it took when the expression was typed before stays
+    else if (v.op == EIN_OP_PARAM)  // what it took when the expression was typed before stays
       o->weak = v.dtype == EIN_NONE;
-    if (v.op == EINI_OP_INDEX) o->dtype = EIN_I64;
+    if (v.op == EIN_OP_INDEX) o->dtype = EIN_I64;
     return EIN_OK;
   }
   if (eini_ops[v.op].cls == 'X') return eini_type_special(a, ty, out, v, child, id);
@@ -495,18 +487,18 @@ static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr
   literal.arg[0] = child[0];
   literal.arg[1] = n > 1 ? child[1] : 0;
   if (eini_fold_literal(out, &literal)) {
-    *id = eini_expr_add(a, out, EINI_OP_CONST, v.pos, 0, 0, 0);
+    *id = eini_expr_add(a, out, EIN_OP_CONST, v.pos, 0, 0, 0);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     out->node[*id] = literal;
     return EIN_OK;
   }
-  if (v.op == EINI_OP_IMAG && eini_kind_of(eini_node_dtype(&out->node[child[0]])) < EINI_KCOMPLEX) {
+  if (v.op == EIN_OP_IMAG && eini_kind_of(eini_node_dtype(&out->node[child[0]])) < EINI_KCOMPLEX) {
     ein_dtype t = eini_node_dtype(&out->node[child[0]]);  // 0, also for inf and NaN
     int zero = eini_expr_int(a, out, v.pos, 0);
     *id = zero < 0 ? -1 : eini_convert(a, out, zero, t);
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
   }
-  if (v.op == EINI_OP_POW) return eini_type_pow(a, ty, out, &v, child[0], child[1], id);
+  if (v.op == EIN_OP_POW) return eini_type_pow(a, ty, out, &v, child[0], child[1], id);
   if (eini_stays_weak(v.op) && out->node[child[0]].weak && (n == 1 || out->node[child[1]].weak)) {
     *id = eini_weak_pair(a, out, v.op, v.pos, child[0], n > 1 ? child[1] : 0);
     return *id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
@@ -520,8 +512,8 @@ static ein_status eini_type_node(eini_arena *a, const eini_typing *ty, eini_expr
     if (c[i] < 0) return EIN_ERR_NO_MEMORY;
   }
   int op = v.op;
-  if (arg == EIN_BOOL && op == EINI_OP_MUL) op = EINI_OP_AND;
-  if (arg == EIN_BOOL && op == EINI_OP_ADD) op = EINI_OP_OR;
+  if (arg == EIN_BOOL && op == EIN_OP_MUL) op = EIN_OP_AND;
+  if (arg == EIN_BOOL && op == EIN_OP_ADD) op = EIN_OP_OR;
   *id = eini_expr_add(a, out, op, v.pos, c[0], c[1], 0);
   if (*id < 0) return EIN_ERR_NO_MEMORY;
   out->node[*id].dtype = (unsigned char)res;

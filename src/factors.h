@@ -6,14 +6,14 @@
 // Does join distribute over fold, and is it a commutative, associative product?
 static int eini_legal_join(const ein_graph *g, int fold, int op) {
   unsigned joins =
-      fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].joins : eini_folds[fold].joins;
+      fold >= EIN_FOLD_USER ? g->monoid[fold - EIN_FOLD_USER].joins : eini_folds[fold].joins;
   switch (op) {
-    case EINI_OP_MUL: return (joins & EIN_JOIN_MUL) && fold != EINI_ANY;
-    case EINI_OP_AND: return fold == EINI_ANY;
-    case EINI_OP_OR: return fold == EINI_ALL;
-    case EINI_OP_ADD: return (joins & EIN_JOIN_ADD) != 0;
-    case EINI_OP_MAX: return (joins & EIN_JOIN_MAX) && fold != EINI_ALL;
-    case EINI_OP_MIN: return (joins & EIN_JOIN_MIN) != 0;
+    case EIN_OP_MUL: return (joins & EIN_JOIN_MUL) && fold != EIN_FOLD_ANY;
+    case EIN_OP_AND: return fold == EIN_FOLD_ANY;
+    case EIN_OP_OR: return fold == EIN_FOLD_ALL;
+    case EIN_OP_ADD: return (joins & EIN_JOIN_ADD) != 0;
+    case EIN_OP_MAX: return (joins & EIN_JOIN_MAX) && fold != EIN_FOLD_ALL;
+    case EIN_OP_MIN: return (joins & EIN_JOIN_MIN) != 0;
     default: return 0;
   }
 }
@@ -22,7 +22,7 @@ static int eini_legal_join(const ein_graph *g, int fold, int op) {
 // all reduced indices, and what is divided of the same type. need: room for all nodes.
 static int eini_hoistable(const eini_stmt *s, int id, char *need) {
   const eini_node *v = &s->expr.node[id];
-  if (v->op != EINI_OP_DIV || s->fold != EINI_SUM) return 0;
+  if (v->op != EIN_OP_DIV || s->fold != EIN_FOLD_SUM) return 0;
   const int top = v->arg[0], under = v->arg[1];
   if (ein_dtype_compute((ein_dtype)s->expr.node[top].dtype) !=
       ein_dtype_compute((ein_dtype)v->dtype)) {
@@ -33,8 +33,8 @@ static int eini_hoistable(const eini_stmt *s, int id, char *need) {
   for (int i = 0; i <= under; i++) {
     const eini_node *x = &s->expr.node[i];
     if (!need[i]) continue;
-    if (x->op == EINI_OP_INDEX && x->arg[0] >= s->nfree) return 0;
-    if (x->op != EINI_OP_OPERAND) continue;
+    if (x->op == EIN_OP_INDEX && x->arg[0] >= s->nfree) return 0;
+    if (x->op != EIN_OP_OPERAND) continue;
     const eini_map *m = &s->proj[x->arg[0]];
     for (int k = 0; k < m->first[m->rows]; k++)
       if (m->term[k].index >= s->nfree) return 0;
@@ -60,7 +60,7 @@ static ein_status eini_factors(eini_arena *a, const eini_stmt *s, int join, int 
     if (v->op == join && top + 2 <= e->n && *n + top < e->n) {
       stack[top++] = v->arg[1];
       stack[top++] = v->arg[0];
-    } else if (join == EINI_OP_MUL && *m < e->n && eini_hoistable(s, id, need)) {
+    } else if (join == EIN_OP_MUL && *m < e->n && eini_hoistable(s, id, need)) {
       stack[top++] = v->arg[0];
       under[(*m)++] = v->arg[1];
     } else {
@@ -124,7 +124,7 @@ static ein_status eini_split_quotient(eini_split *sp, int n, eini_member *val, i
   EINI_TRY(eini_split_product(sp, n, val, &t, opts, path, EIN_REST_ERROR));
   all[0] = &t;
   for (int k = 0; k < m; k++) all[k + 1] = &under[k];
-  sp->join = EINI_OP_DIV;
+  sp->join = EIN_OP_DIV;
   return eini_emit_stmt(sp, out, m + 1, all, rest);
 }
 
@@ -136,8 +136,8 @@ static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini
   eini_arena *a = &sp->g->arena;
   *done = 0;
   int join = s->expr.node[s->expr.n - 1].op, n, m;
-  if (join == EINI_OP_DIV) join = EINI_OP_MUL;
-  if (s->fold == EINI_FOLD_NONE || !eini_legal_join(sp->g, s->fold, join)) return EIN_OK;
+  if (join == EIN_OP_DIV) join = EIN_OP_MUL;
+  if (s->fold == EIN_FOLD_NONE || !eini_legal_join(sp->g, s->fold, join)) return EIN_OK;
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   int *roots;
   EINI_TRY(eini_factors(a, s, join, &roots, &n, &m));

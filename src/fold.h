@@ -252,7 +252,7 @@ typedef struct eini_folder {
                          eini_##n##_f64, NULL, NULL}
 #define EINI_BY_ARITH(n) {NULL, eini_##n##_i32, eini_##n##_i64, eini_##n##_f32, eini_##n##_f64, \
                           eini_##n##_c64, eini_##n##_c128}
-static const eini_merge_fn eini_merge_table[EINI_FOLD_USER][7] = {
+static const eini_merge_fn eini_merge_table[EIN_FOLD_USER][7] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
     EINI_BY_ARITH(m_sum), EINI_BY_ARITH(m_prod), EINI_BY_TYPE(m_max), EINI_BY_TYPE(m_min),
     {eini_m_any_bool, NULL, NULL, NULL, NULL, NULL, NULL},
@@ -260,7 +260,7 @@ static const eini_merge_fn eini_merge_table[EINI_FOLD_USER][7] = {
     {NULL, NULL, NULL, eini_m_logsumexp_f32, eini_m_logsumexp_f64, NULL, NULL},
     EINI_BY_TYPE(m_argmax), EINI_BY_TYPE(m_argmin), EINI_BY_ARITH(m_sum),
     {NULL, NULL, NULL, eini_m_var_f32, eini_m_var_f64, NULL, NULL}};
-static const eini_horizontal_fn eini_across_table[EINI_ALL + 1][7] = {
+static const eini_horizontal_fn eini_across_table[EIN_FOLD_ALL + 1][7] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
     {NULL, eini_h_sum_i32, eini_h_sum_i64, eini_h_sum_f32, eini_h_sum_f64, NULL, NULL},
     {NULL, eini_h_prod_i32, eini_h_prod_i64, eini_h_prod_f32, eini_h_prod_f64, NULL, NULL},
@@ -269,7 +269,7 @@ static const eini_horizontal_fn eini_across_table[EINI_ALL + 1][7] = {
     {eini_h_all_bool, NULL, NULL, NULL, NULL, NULL, NULL}};
 #define EINI_BY_REAL(n) {NULL, eini_##n##_i32, eini_##n##_i64, eini_##n##_f32, eini_##n##_f64, \
                          NULL, NULL}
-static const eini_vertical_fn eini_down_table[EINI_ALL + 1][7] = {
+static const eini_vertical_fn eini_down_table[EIN_FOLD_ALL + 1][7] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL}, EINI_BY_REAL(d_sum), EINI_BY_REAL(d_prod),
     EINI_BY_TYPE(d_max), EINI_BY_TYPE(d_min),
     {eini_d_any_bool, NULL, NULL, NULL, NULL, NULL, NULL},
@@ -280,12 +280,12 @@ static const eini_vertical_fn eini_down_table[EINI_ALL + 1][7] = {
 
 // The dtype values are converted to before they are folded.
 static ein_dtype eini_fold_value_dtype(const ein_graph *g, int fold, ein_dtype t, int numpy) {
-  if (fold >= EINI_FOLD_USER) return g->monoid[fold - EINI_FOLD_USER].dtype;
+  if (fold >= EIN_FOLD_USER) return g->monoid[fold - EIN_FOLD_USER].dtype;
   switch (fold) {
-    case EINI_ANY: case EINI_ALL: return EIN_BOOL;
-    case EINI_LOGSUMEXP: case EINI_MEAN: case EINI_VAR:
+    case EIN_FOLD_ANY: case EIN_FOLD_ALL: return EIN_BOOL;
+    case EIN_FOLD_LOGSUMEXP: case EIN_FOLD_MEAN: case EIN_FOLD_VAR:
       return eini_kind_of(t) < EINI_KREAL ? EIN_F64 : ein_dtype_compute(t);
-    case EINI_SUM: case EINI_PROD:
+    case EIN_FOLD_SUM: case EIN_FOLD_PROD:
       if (t == EIN_BOOL) return numpy ? EIN_BOOL : EIN_I64;
       return ein_dtype_compute(t);
     default: return ein_dtype_compute(t);
@@ -340,33 +340,33 @@ static ein_status eini_folder_init(eini_folder *f, const ein_graph *g, int fold,
   f->type = f->result = f->logical = type;
   f->count = count;
   f->nstate = 1;
-  if (fold == EINI_FOLD_NONE) return EIN_OK;
-  if (fold >= EINI_FOLD_USER) {
-    f->user = &g->monoid[fold - EINI_FOLD_USER];
+  if (fold == EIN_FOLD_NONE) return EIN_OK;
+  if (fold >= EIN_FOLD_USER) {
+    f->user = &g->monoid[fold - EIN_FOLD_USER];
     f->nstate = f->user->nstate;
     f->merge = f->user->merge_fn;
     return EIN_OK;
   }
-  if (type == EIN_BOOL && fold == EINI_SUM) f->fold = fold = EINI_ANY;
-  if (type == EIN_BOOL && fold == EINI_PROD) f->fold = fold = EINI_ALL;
+  if (type == EIN_BOOL && fold == EIN_FOLD_SUM) f->fold = fold = EIN_FOLD_ANY;
+  if (type == EIN_BOOL && fold == EIN_FOLD_PROD) f->fold = fold = EIN_FOLD_ALL;
   int column = eini_type_column(type);
   f->nstate = eini_folds[fold].nstate;
   f->merge = eini_merge_table[fold][column];
-  if (fold <= EINI_ALL) f->across = eini_across_find(fast, fold, type);
-  if (fold <= EINI_ALL) f->down = eini_down_table[fold][column];
-  if (fold == EINI_MEAN) f->across = eini_across_find(fast, EINI_SUM, type);
-  if (fold == EINI_MEAN) f->down = eini_down_table[EINI_SUM][column];
-  if (fold == EINI_LOGSUMEXP || fold == EINI_VAR) {
-    f->sum_fn = eini_across_find(fast, EINI_SUM, type);
-    f->max_fn = eini_across_find(fast, EINI_MAX, type);
-    f->exp_fn = eini_chunk_find(fast, EINI_OP_EXP, type);
-    const int var = fold == EINI_VAR;
+  if (fold <= EIN_FOLD_ALL) f->across = eini_across_find(fast, fold, type);
+  if (fold <= EIN_FOLD_ALL) f->down = eini_down_table[fold][column];
+  if (fold == EIN_FOLD_MEAN) f->across = eini_across_find(fast, EIN_FOLD_SUM, type);
+  if (fold == EIN_FOLD_MEAN) f->down = eini_down_table[EIN_FOLD_SUM][column];
+  if (fold == EIN_FOLD_LOGSUMEXP || fold == EIN_FOLD_VAR) {
+    f->sum_fn = eini_across_find(fast, EIN_FOLD_SUM, type);
+    f->max_fn = eini_across_find(fast, EIN_FOLD_MAX, type);
+    f->exp_fn = eini_chunk_find(fast, EIN_OP_EXP, type);
+    const int var = fold == EIN_FOLD_VAR;
     if (type == EIN_F32) f->lift = var ? eini_l_var_f32 : eini_l_logsumexp_f32;
     else f->lift = var ? eini_l_var_f64 : eini_l_logsumexp_f64;
     if (type == EIN_F32) f->whole = var ? eini_w_var_f32 : eini_w_logsumexp_f32;
     else f->whole = var ? eini_w_var_f64 : eini_w_logsumexp_f64;
   }
-  if (fold == EINI_ARGMAX || fold == EINI_ARGMIN) f->result = EIN_I64;
+  if (fold == EIN_FOLD_ARGMAX || fold == EIN_FOLD_ARGMIN) f->result = EIN_I64;
   EINSUM_ASSERT(f->merge != NULL);
   return f->merge == NULL ? EIN_ERR_DTYPE : EIN_OK;
 }
@@ -391,15 +391,15 @@ static void eini_fold_identity(const eini_folder *f, int64_t n, void *const *sta
     if (f->user != NULL) {
       re = f->user->identity[s];
       i = eini_f64_to_i64(re);
-    } else if (f->fold == EINI_PROD || f->fold == EINI_ALL) {
+    } else if (f->fold == EIN_FOLD_PROD || f->fold == EIN_FOLD_ALL) {
       re = 1;
       i = 1;
     } else if (s == 1 && t == EIN_I64) {
       i = -1;
-    } else if (f->fold == EINI_MAX || (f->fold == EINI_LOGSUMEXP && s == 0)) {
+    } else if (f->fold == EIN_FOLD_MAX || (f->fold == EIN_FOLD_LOGSUMEXP && s == 0)) {
       re = t == EIN_BOOL ? 0 : -HUGE_VAL;
       i = eini_int_limit(f->logical, -1);
-    } else if (f->fold == EINI_MIN) {
+    } else if (f->fold == EIN_FOLD_MIN) {
       re = HUGE_VAL;
       i = eini_int_limit(f->logical, 1);
     }
@@ -467,8 +467,8 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
     return out;
   }
   switch (f->fold) {
-    case EINI_ARGMAX: case EINI_ARGMIN: return state[1];
-    case EINI_LOGSUMEXP:
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return state[1];
+    case EIN_FOLD_LOGSUMEXP:
       for (int64_t i = 0; i < n; i++) {
         if (f->type == EIN_F32) {
           float m = ((float *)state[0])[i], s = logf(((float *)state[1])[i]);
@@ -479,9 +479,9 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
         }
       }
       return out;
-    case EINI_MEAN:
-    case EINI_VAR: {
-      const void *v = state[f->fold == EINI_VAR ? 2 : 0];
+    case EIN_FOLD_MEAN:
+    case EIN_FOLD_VAR: {
+      const void *v = state[f->fold == EIN_FOLD_VAR ? 2 : 0];
       int64_t k = eini_kind_of(f->type) == EINI_KCOMPLEX ? 2 * n : n;
       if (f->type == EIN_F32 || f->type == EIN_C64) {
         for (int64_t i = 0; i < k; i++)

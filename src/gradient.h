@@ -11,16 +11,16 @@ static ein_status eini_back_stop(eini_back *b) {
   const eini_node *v = b->d.stop < 0 ? NULL : &b->d.e.node[b->d.stop];
   const eini_stmt *s = &b->s;
   char what[96] = "a value that is no float";
-  if (v != NULL && v->op == EINI_OP_OPERAND) {  // the statement that made it
+  if (v != NULL && v->op == EIN_OP_OPERAND) {  // the statement that made it
     int tensor = b->operand[v->arg[0]];
     for (int64_t i = 0; i < w->nstmt; i++)
       if (g->stmt[i].out == tensor) s = &g->stmt[i];
   }
-  if (v != NULL && v->op == EINI_OP_CALL)
+  if (v != NULL && v->op == EIN_OP_CALL)
     snprintf(what, sizeof what, "the function %.60s", g->function[v->arg[0]].name);
-  else if (s->fold >= EINI_ANY && (s->fold <= EINI_ALL || s->fold > EINI_LOGSUMEXP) &&
-           s->fold != EINI_MEAN && s->fold != EINI_VAR)
-    snprintf(what, sizeof what, "%s%.60s", s->fold >= EINI_FOLD_USER ? "the monoid " : "",
+  else if (s->fold >= EIN_FOLD_ANY && (s->fold <= EIN_FOLD_ALL || s->fold > EIN_FOLD_LOGSUMEXP) &&
+           s->fold != EIN_FOLD_MEAN && s->fold != EIN_FOLD_VAR)
+    snprintf(what, sizeof what, "%s%.60s", s->fold >= EIN_FOLD_USER ? "the monoid " : "",
              eini_fold_name(g, s->fold));
   return eini_fail(w->diag, EIN_ERR_UNSUPPORTED, w->pos, w->len,
                    "conditions, as in where(c, x, y), need none",
@@ -33,12 +33,12 @@ static void eini_back_norms(eini_back *b) {
   const eini_grad *w = b->w;
   for (int id = 0; id < b->d.nprimal; id++) {
     const eini_node *v = &b->d.e.node[id];
-    if (v->op != EINI_OP_SQRT) continue;
+    if (v->op != EIN_OP_SQRT) continue;
     v = &b->d.e.node[v->arg[0]];
-    for (int64_t i = 0; v->op == EINI_OP_OPERAND && i < w->nstmt; i++) {
+    for (int64_t i = 0; v->op == EIN_OP_OPERAND && i < w->nstmt; i++) {
       const eini_stmt *s = &w->g->stmt[i];
       if (s->out != b->operand[v->arg[0]]) continue;
-      b->d.norm[id] = s->fold == EINI_SUM && s->expr.node[s->expr.n - 1].op == EINI_OP_SQUARE;
+      b->d.norm[id] = s->fold == EIN_FOLD_SUM && s->expr.node[s->expr.n - 1].op == EIN_OP_SQUARE;
     }
   }
 }
@@ -67,13 +67,13 @@ static int eini_back_common(eini_back *b, int id) {
   int val = d->val[id], mask = d->mask[id], n = b->s.nindex, more = 0;
   int x = eini_adj_plain(d, val, mask);
   for (int i = id + 1; i < d->nprimal; i++)
-    more += d->e.node[i].op == EINI_OP_OPERAND && d->val[i] == val && d->mask[i] == mask;
-  if (x < 0 || more == 0 || n > b->s.nfree || d->e.node[x].op == EINI_OP_OPERAND ||
-      d->e.node[x].op == EINI_OP_CONST)
+    more += d->e.node[i].op == EIN_OP_OPERAND && d->val[i] == val && d->mask[i] == mask;
+  if (x < 0 || more == 0 || n > b->s.nfree || d->e.node[x].op == EIN_OP_OPERAND ||
+      d->e.node[x].op == EIN_OP_CONST)
     return x;
-  x = eini_back_store(b, x, n, n, EINI_FOLD_NONE);
+  x = eini_back_store(b, x, n, n, EIN_FOLD_NONE);
   for (int i = id; i < d->nprimal; i++) {
-    if (d->e.node[i].op != EINI_OP_OPERAND || d->val[i] != val || d->mask[i] != mask) continue;
+    if (d->e.node[i].op != EIN_OP_OPERAND || d->val[i] != val || d->mask[i] != mask) continue;
     d->val[i] = x;
     d->mask[i] = -1;
   }
@@ -88,17 +88,17 @@ static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
   eini_adjoint *d = &b.d;
   int root = d->nprimal - 1, cot = w->cot[s->out];
   if (!d->needs[root] || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
-  if (eini_node_kind(d, root) < EINI_KREAL || s->fold >= EINI_FOLD_USER) {
-    d->stop = s->fold >= EINI_FOLD_USER ? -1 : root;
+  if (eini_node_kind(d, root) < EINI_KREAL || s->fold >= EIN_FOLD_USER) {
+    d->stop = s->fold >= EIN_FOLD_USER ? -1 : root;
     return eini_back_stop(&b);
   }
   d->val[root] = eini_back_seed(&b, root, cot, &d->mask[root]);
-  if (s->fold == EINI_FOLD_NONE && eini_back_kept(&b, (ein_dtype)d->e.node[root].dtype)) {
+  if (s->fold == EIN_FOLD_NONE && eini_back_kept(&b, (ein_dtype)d->e.node[root].dtype)) {
     int op = d->e.node[root].op;
-    if (op == EINI_OP_EXP || op == EINI_OP_EXPM1 || op == EINI_OP_TAN || op == EINI_OP_TANH ||
-        op == EINI_OP_SIGMOID || op == EINI_OP_SQRT || op == EINI_OP_RSQRT || op == EINI_OP_SILU ||
-        op == EINI_OP_POW ||
-        (op == EINI_OP_DIV && d->needs[d->e.node[root].arg[1]]))
+    if (op == EIN_OP_EXP || op == EIN_OP_EXPM1 || op == EIN_OP_TAN || op == EIN_OP_TANH ||
+        op == EIN_OP_SIGMOID || op == EIN_OP_SQRT || op == EIN_OP_RSQRT || op == EIN_OP_SILU ||
+        op == EIN_OP_POW ||
+        (op == EIN_OP_DIV && d->needs[d->e.node[root].arg[1]]))
       d->stored = eini_back_read(&b, s->out, &s->out_map);
   }
   eini_back_norms(&b);
@@ -107,7 +107,7 @@ static ein_status eini_back_stmt(eini_grad *w, int64_t stmt) {
   if (d->stop >= 0) return eini_back_stop(&b);
   EINI_TRY(st);
   for (int id = 0; id < d->nprimal; id++) {
-    if (d->e.node[id].op != EINI_OP_OPERAND || d->val[id] < 0) continue;
+    if (d->e.node[id].op != EIN_OP_OPERAND || d->val[id] < 0) continue;
     int x = eini_back_common(&b, id);
     if (x < 0) return eini_grad_failed(w);
     EINI_TRY(eini_back_send(&b, d->e.node[id].arg[0], x));

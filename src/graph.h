@@ -57,7 +57,7 @@ typedef struct eini_stmt {
   int *operand;          // tensors
   eini_map *proj;        // rank(operand) x nindex
   eini_expr expr;        // last node is the root; typed by eini_stmt_finish
-  int fold;              // eini_fold, or EINI_FOLD_USER + number
+  int fold;              // ein_fold, or EIN_FOLD_USER + number
   int numpy;             // NumPy string: bool sums by or
   ein_dtype type;        // logical dtype of the result, before it is stored
   ein_rest rest;         // what happens to elements of out that out_map does not reach
@@ -388,14 +388,16 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   eini_expr typed;
   EINI_TRY(eini_expr_type(&g->arena, &ty, &s->expr, &typed));
   ein_dtype t = (ein_dtype)typed.node[typed.n - 1].dtype;
-  if (s->fold != EINI_FOLD_NONE) {
+  if (s->fold != EIN_FOLD_NONE) {
     int fold = s->fold;
-    int order = fold == EINI_MAX || fold == EINI_MIN || fold == EINI_ARGMAX || fold == EINI_ARGMIN;
-    if (eini_kind_of(t) == EINI_KCOMPLEX && (order || fold == EINI_LOGSUMEXP || fold == EINI_VAR))
+    int order = fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN || fold == EIN_FOLD_ARGMAX ||
+                fold == EIN_FOLD_ARGMIN;
+    if (eini_kind_of(t) == EINI_KCOMPLEX &&
+        (order || fold == EIN_FOLD_LOGSUMEXP || fold == EIN_FOLD_VAR))
       return eini_fail(diag, EIN_ERR_DTYPE, s->pos, 1, "reduce real(z), imag(z) or abs(z)",
                        "%s of complex numbers is not defined", eini_folds[fold].name);
-    if (t == EIN_BOOL && (fold == EINI_SUM || fold == EINI_PROD) && !s->numpy) t = EIN_I64;
-    const ein_monoid *m = fold >= EINI_FOLD_USER ? &g->monoid[fold - EINI_FOLD_USER] : NULL;
+    if (t == EIN_BOOL && (fold == EIN_FOLD_SUM || fold == EIN_FOLD_PROD) && !s->numpy) t = EIN_I64;
+    const ein_monoid *m = fold >= EIN_FOLD_USER ? &g->monoid[fold - EIN_FOLD_USER] : NULL;
     if (eini_stmt_empty(s, s->nfree, s->nindex) && !eini_stmt_empty(s, 0, s->nfree) &&
         (m != NULL ? m->no_identity : !eini_folds[fold].has_identity)) {
       return eini_fail(diag, EIN_ERR_EMPTY, s->pos, 1, NULL, "%s of nothing",

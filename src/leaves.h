@@ -20,8 +20,9 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
   double results = 1, work = 1;
   int fold = s->fold, best = -1;
   double longest = 0;
-  if (fold != EINI_SUM && fold != EINI_MAX && fold != EINI_MIN && fold != EINI_PROD &&
-      fold != EINI_ANY && fold != EINI_ALL && !(g->ordered && fold == EINI_LOGSUMEXP)) {
+  if (fold != EIN_FOLD_SUM && fold != EIN_FOLD_MAX && fold != EIN_FOLD_MIN &&
+      fold != EIN_FOLD_PROD && fold != EIN_FOLD_ANY && fold != EIN_FOLD_ALL &&
+      !(g->ordered && fold == EIN_FOLD_LOGSUMEXP)) {
     return 0;
   }
   for (int i = 0; i < s->nindex; i++) {
@@ -49,7 +50,7 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
   }
   if (best < 0) return 0;
   for (int64_t i = 0; i < s->expr.n; i++) {
-    if (s->expr.node[i].op == EINI_OP_INDEX && s->expr.node[i].arg[0] == best) return 0;
+    if (s->expr.node[i].op == EIN_OP_INDEX && s->expr.node[i].arg[0] == best) return 0;
   }
   double want = work / results / EINI_LEAF_WORK;
   int64_t e = s->index[best].extent, n = want > EINI_LEAVES ? EINI_LEAVES : (int64_t)want;
@@ -95,7 +96,7 @@ static ein_status eini_leaf_stmt(ein_graph *g, const eini_stmt *from, const eini
   s->expr.cap = s->expr.n;
   for (int64_t i = 0; i < s->expr.n; i++) {
     s->expr.node[i] = from->expr.node[i];
-    if (s->expr.node[i].op == EINI_OP_INDEX) s->expr.node[i].arg[0]++;
+    if (s->expr.node[i].op == EIN_OP_INDEX) s->expr.node[i].arg[0]++;
   }
   s->type = from->type;
   if (g->tensor[out].dtype_open) g->tensor[out].dtype = ein_dtype_compute(from->type);
@@ -134,7 +135,7 @@ static ein_status eini_leaf_split(ein_graph *g, int64_t i, const eini_leaves *f)
   EINI_TRY(eini_map_set(a, t->proj, 0, s.nfree, 1));
   EINI_TRY(eini_map_units(a, t->proj, 1, 0, s.nfree));
   memset(&t->expr, 0, sizeof t->expr);
-  int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
+  int x = eini_expr_add(a, &t->expr, EIN_OP_OPERAND, s.pos, 0, 0, 0);
   if (x < 0) return EIN_ERR_NO_MEMORY;
   t->expr.node[x].dtype = (unsigned char)g->tensor[out].dtype;
   return EIN_OK;

@@ -268,8 +268,8 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   return EIN_OK;
 }
 
-// A provider's answer (NULL: the portable kernels'), which is the task's choice if it is faster than
-// those before.
+// A provider's answer (NULL: the portable kernels'), which becomes the task's choice if it is
+// faster than those before.
 static void eini_candidate_add(eini_task *t, const ein_kernels *p, const ein_choice *h) {
   eini_candidate *x = &t->candidate[t->ncandidate++];
   x->name = p == NULL ? "portable" : p->name;
@@ -401,7 +401,7 @@ static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int 
   *n = 0;
   for (int64_t i = 0; i < e->n; i++) {
     copy[i] = e->node[i];
-    if (copy[i].op != EINI_OP_INDEX) continue;
+    if (copy[i].op != EIN_OP_INDEX) continue;
     int k = 0;
     while (k < *n && (*index)[k] != copy[i].arg[0]) k++;
     if (k == *n) (*index)[(*n)++] = copy[i].arg[0];
@@ -415,7 +415,7 @@ static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int 
 static ein_status eini_expr_to(eini_arena *a, eini_expr *e, ein_dtype t) {
   ein_dtype from = ein_dtype_compute((ein_dtype)e->node[e->n - 1].dtype);
   if (from == t) return EIN_OK;
-  int id = eini_expr_add(a, e, EINI_OP_CAST, e->node[e->n - 1].pos, (int)e->n - 1, 1, 0);
+  int id = eini_expr_add(a, e, EIN_OP_CAST, e->node[e->n - 1].pos, (int)e->n - 1, 1, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   e->node[id].dtype = (unsigned char)t;
   return EIN_OK;
@@ -432,7 +432,7 @@ static ein_status eini_epilogue_expr(const eini_lowering *lo, const eini_stmt *f
     if (k != via) extra[(*nextra)++] = k;
   for (int64_t i = 0; i < f->expr.n; i++) {
     e->node[i] = f->expr.node[i];
-    if (e->node[i].op != EINI_OP_OPERAND) continue;
+    if (e->node[i].op != EIN_OP_OPERAND) continue;
     int k = e->node[i].arg[0];
     e->node[i].arg[0] = k == via ? 0 : k < via ? k + 1 : k;
   }
@@ -570,7 +570,7 @@ static ein_status eini_task_fold(const eini_lowering *lo, const eini_stmt *s, ei
   ein_dtype ft = eini_fold_value_dtype(lo->g, s->fold, value, s->numpy);
   double count = 1;
   for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
-  if (s->fold != EINI_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
+  if (s->fold != EIN_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
   EINI_TRY(eini_folder_init(&t->folder, lo->g, s->fold, ft, count, lo->fast));
   if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
   t->no_reduction = count == 0;
@@ -604,8 +604,8 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
 
 // A copy keeps the bits: one operand, no operation, equal storage dtypes. (bool is normalised.)
 static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
-  return t->folder.fold == EINI_FOLD_NONE && t->nop == 1 && s->expr.n == 1 &&
-         s->expr.node[0].op == EINI_OP_OPERAND && t->ref[0].dtype == t->ref[t->out].dtype &&
+  return t->folder.fold == EIN_FOLD_NONE && t->nop == 1 && s->expr.n == 1 &&
+         s->expr.node[0].op == EIN_OP_OPERAND && t->ref[0].dtype == t->ref[t->out].dtype &&
          t->ref[0].dtype != EIN_BOOL;
 }
 
@@ -647,7 +647,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
                                      : eini_task_chunk(lo->a, t, live));
   t->live = live;
   if (t->kind == EINI_TASK_COPY) EINI_TRY(eini_copy_choose(lo, t));
-  if (t->folder.fold != EINI_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
+  if (t->folder.fold != EIN_FOLD_NONE && t->nchunk == 0) t->chunk_reduced = 0;
   eini_task_cut(t);
   eini_task_stream(lo, s, t);
   if (t->kind == EINI_TASK_MAP) EINI_TRY(eini_map_choose(lo, t));

@@ -113,7 +113,7 @@ static size_t eini_nest_layout(const eini_task *t, eini_nest *w, char *mem) {
     w->epi.reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)t->epi.nreg * sizeof(void *));
     w->epi.mem = eini_nest_carve(mem, &used, (size_t)t->epi.nreg * eini_reg_bytes(&t->epi));
   }
-  if (t->folder.fold != EINI_FOLD_NONE) {
+  if (t->folder.fold != EIN_FOLD_NONE) {
     for (int s = 0; s < t->folder.nstate; s++) {
       w->acc[s] = eini_nest_carve(mem, &used, bytes);
       w->tmp[s] = eini_nest_carve(mem, &used, bytes);
@@ -273,7 +273,7 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
     int64_t to = (w->at[o] + 2 * EINI_CHUNK + i) * (int64_t)eini_dtypes[t->ref[o].dtype].size;
     EINI_AHEAD((uintptr_t)w->base[o] + (uintptr_t)to);
   }
-  if (t->folder.fold == EINI_FOLD_NONE) {
+  if (t->folder.fold == EIN_FOLD_NONE) {
     void *to = w->no_direct || t->stream != NULL ? NULL : eini_nest_direct(w, n);
     void *v = eini_code_run(&w->ev, n, to);
     eini_nest_store(w, n, (ein_dtype)t->code.type, v);
@@ -380,7 +380,7 @@ static void eini_mapreduce_run(const eini_task *t, char *const *slot, const ein_
     for (int s = 0; s < t->nstream; s++) w.at[s] += lo * t->stride[(int64_t)s * t->nindex + t->cut];
   }
   do {
-    if (t->folder.fold == EINI_FOLD_NONE || !t->chunk_reduced) {
+    if (t->folder.fold == EIN_FOLD_NONE || !t->chunk_reduced) {
       eini_nest_chunks(&w);
       continue;
     }

@@ -71,13 +71,13 @@ static int eini_fit_linear(const ein_graph *g, const eini_stmt *s, int t, int fo
   const eini_expr *e = &s->expr;
   int64_t at = -1;
   int slots = 0;
-  if ((s->fold != EINI_FOLD_NONE && s->fold != fold) || s->rest != EIN_REST_ERROR ||
+  if ((s->fold != EIN_FOLD_NONE && s->fold != fold) || s->rest != EIN_REST_ERROR ||
       g->tensor[s->out].nstmt != 1) {
     return 0;
   }
   for (int k = 0; k < s->noperand; k++) slots += s->operand[k] == t;
   for (int64_t i = 0; i < e->n; i++) {
-    if (e->node[i].op != EINI_OP_OPERAND || s->operand[e->node[i].arg[0]] != t) continue;
+    if (e->node[i].op != EIN_OP_OPERAND || s->operand[e->node[i].arg[0]] != t) continue;
     if (at >= 0 || slots != 1) return 0;
     at = i;
   }
@@ -128,7 +128,7 @@ static int eini_fit_mark_index(const eini_fit_nest *n, eini_fit_class *c, int u,
     if (out->nstmt != 1) return 0;
     if (eini_fit_read(n, s->out)) {
       if (eini_fold_carries(s->fold)) return 0;  // states are read by nobody
-      if (c->fold != EINI_FOLD_NONE && c->fold != s->fold) return 0;
+      if (c->fold != EIN_FOLD_NONE && c->fold != s->fold) return 0;
       c->fold = s->fold;
       if (!eini_fit_mark_part(n, c, s->out)) return 0;
     }
@@ -174,24 +174,24 @@ static int eini_fit_class_of(const eini_fit_nest *n, int u, int index, eini_fit_
   memset(c->axis, 0, (size_t)(n->to - n->from) * sizeof *c->axis);
   memset(c->part, 0, (size_t)(n->to - n->from));
   memset(c->linear, 0, (size_t)(n->to - n->from));
-  c->fold = EINI_FOLD_NONE;
+  c->fold = EIN_FOLD_NONE;
   int good = eini_fit_mark_index(n, c, u, index);
   for (int k = 0; k < n->to - n->from; k++) good = good && !(c->linear[k] && c->col[k] >= 0);
   return good;
 }
 
-// How results of statement u are merged over the slices of the nest; EINI_FOLD_NONE: they are
+// How results of statement u are merged over the slices of the nest; EIN_FOLD_NONE: they are
 // whole. *folded gets the loops, as bits. -1: loops would need different folds.
 static int eini_fit_merge_fold(const eini_fit_nest *n, int u, unsigned *folded) {
   const eini_stmt *s = &n->b->g->stmt[u];
-  int fold = EINI_FOLD_NONE;
+  int fold = EIN_FOLD_NONE;
   *folded = 0;
   for (int l = 0; l < n->nloop; l++) {
     const eini_fit_class *c = n->cls[l];
-    int mine = c->linear[u - n->from] ? c->fold : EINI_FOLD_NONE;
+    int mine = c->linear[u - n->from] ? c->fold : EIN_FOLD_NONE;
     if (c->col[u - n->from] >= s->nfree) mine = s->fold;
-    if (mine == EINI_FOLD_NONE) continue;
-    if (fold != EINI_FOLD_NONE && fold != mine) return -1;
+    if (mine == EIN_FOLD_NONE) continue;
+    if (fold != EIN_FOLD_NONE && fold != mine) return -1;
     fold = mine;
     *folded |= 1u << l;
   }

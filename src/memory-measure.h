@@ -45,8 +45,8 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
   ein_dtype type = ein_dtype_compute(s->type);
   int64_t bytes = 0;
   unsigned folded;
-  int fold = eini_fit_inner(n, s->out) ? EINI_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
-  if (fold <= EINI_FOLD_NONE) return 0;
+  int fold = eini_fit_inner(n, s->out) ? EIN_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
+  if (fold <= EIN_FOLD_NONE) return 0;
   if (eini_fold_carries(fold)) {
     double states = (double)eini_partial_bytes(n->b->g, s) + EINI_ALIGN;
     for (int r = 0; r < x->rank; r++) states *= (double)x->shape[r];
@@ -122,7 +122,7 @@ static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
   double most = 0;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    if (s->fold == EINI_FOLD_NONE || s->noperand < 2) continue;
+    if (s->fold == EIN_FOLD_NONE || s->noperand < 2) continue;
     double count = eini_fit_access(n, u, s->out, &s->out_map);
     for (int k = 0; k < s->noperand; k++)
       count += eini_fit_access(n, u, s->operand[k], &s->proj[k]);
@@ -162,8 +162,8 @@ static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int6
     const eini_stmt *s = &n->b->g->stmt[u];
     double flops = 0, again = 1, bytes = eini_fit_traffic(n, u, s->out, &s->out_map);
     for (int64_t i = 0; i < s->expr.n; i++)
-      flops += s->expr.node[i].op > EINI_OP_PARAM && s->expr.node[i].op != EINI_OP_CAST;
-    flops += s->fold != EINI_FOLD_NONE;
+      flops += s->expr.node[i].op > EIN_OP_PARAM && s->expr.node[i].op != EIN_OP_CAST;
+    flops += s->fold != EIN_FOLD_NONE;
     for (int i = 0; i < s->nindex; i++) flops *= (double)s->index[i].extent;
     for (int l = 0; l < n->nloop; l++) {
       if (n->cls[l]->col[u - n->from] < 0)

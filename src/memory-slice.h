@@ -215,7 +215,7 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
         EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k], &id));
     }
     if (eini_fit_inner(n, s->out)) continue;
-    if (fold != EINI_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
+    if (fold != EIN_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
     else
       EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map, &id));
   }

@@ -21,8 +21,8 @@ static double eini_point_flops(const eini_stmt *s) {
   double n = s->nfree < s->nindex;
   for (int k = 0; k < s->expr.n; k++) {
     int op = s->expr.node[k].op;
-    n += op != EINI_OP_CONST && op != EINI_OP_OPERAND && op != EINI_OP_INDEX &&
-         op != EINI_OP_PARAM && op != EINI_OP_CAST && op != EINI_OP_ROUNDTO;
+    n += op != EIN_OP_CONST && op != EIN_OP_OPERAND && op != EIN_OP_INDEX &&
+         op != EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
   }
   return n > 1 ? n : 1;
 }

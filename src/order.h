@@ -8,11 +8,12 @@
 // Does the fold give the same bits in every order? Integers wrap, logic and positions are exact.
 static int eini_order_exact(const ein_graph *g, const eini_stmt *s) {
   switch (s->fold) {
-    case EINI_FOLD_NONE: case EINI_ANY: case EINI_ALL: case EINI_ARGMAX: case EINI_ARGMIN: return 1;
+    case EIN_FOLD_NONE: case EIN_FOLD_ANY: case EIN_FOLD_ALL:
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return 1;
     default: break;
   }
   const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  return s->fold < EINI_FOLD_USER &&
+  return s->fold < EIN_FOLD_USER &&
          eini_kind_of(eini_fold_value_dtype(g, s->fold, value, s->numpy)) < EINI_KREAL;
 }
 
@@ -44,11 +45,11 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   EINI_TRY(eini_map_units(a, &t->proj[0], 0, 0, s.nfree));
   EINI_TRY(eini_map_copy(a, &t->out_map, &s.out_map, NULL));
   // In f64, as the fold's own division.
-  int x = eini_expr_add(a, &t->expr, EINI_OP_OPERAND, s.pos, 0, 0, 0);
-  int y = x < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, x, 0, 0);
+  int x = eini_expr_add(a, &t->expr, EIN_OP_OPERAND, s.pos, 0, 0, 0);
+  int y = x < 0 ? -1 : eini_expr_add(a, &t->expr, EIN_OP_CAST, s.pos, x, 0, 0);
   int z = y < 0 ? -1 : eini_expr_real(a, &t->expr, s.pos, count);
-  int root = eini_expr_pair(a, &t->expr, EINI_OP_DIV, y, z);
-  root = root < 0 ? -1 : eini_expr_add(a, &t->expr, EINI_OP_CAST, s.pos, root, 0, 0);
+  int root = eini_expr_pair(a, &t->expr, EIN_OP_DIV, y, z);
+  root = root < 0 ? -1 : eini_expr_add(a, &t->expr, EIN_OP_CAST, s.pos, root, 0, 0);
   if (root < 0) return EIN_ERR_NO_MEMORY;
   t->expr.node[y].dtype = EIN_F64;
   t->expr.node[root].dtype = (unsigned char)type;
@@ -56,7 +57,7 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   t->type = s.type;
   eini_stmt *u = &g->stmt[i];
   u->out = sum;
-  u->fold = EINI_SUM;
+  u->fold = EIN_FOLD_SUM;
   u->type = type;
   EINI_TRY(eini_expr_to(a, &u->expr, type));
   EINI_TRY(eini_map_new(a, s.nfree, s.nindex, &u->out_map));
@@ -71,8 +72,8 @@ static ein_status eini_order_means(ein_graph *g) {
   for (int64_t i = 0; i < n; i++) {
     eini_stmt sum = g->stmt[i];
     eini_leaves f;
-    sum.fold = EINI_SUM;
-    if (g->stmt[i].fold == EINI_MEAN && eini_kind_of(sum.type) == EINI_KREAL &&
+    sum.fold = EIN_FOLD_SUM;
+    if (g->stmt[i].fold == EIN_FOLD_MEAN && eini_kind_of(sum.type) == EINI_KREAL &&
         eini_leaves_of(g, &sum, &f))
       EINI_TRY(eini_order_mean(g, i));
     list[at++] = g->stmt[i];
@@ -123,7 +124,7 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
 // Is the fold a contraction, or a plain sum that is one with ones, for tiles? Long runs of values
 // that are summed as they are stored are faster without, and few sums along reduced indices.
 static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
-  int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EINI_SUM && eini_plain_sum(s);
+  int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EIN_FOLD_SUM && eini_plain_sum(s);
   double side[2] = {1, 1}, work = 1, results = 1;
   eini_half v[2];
   *yes = 0;
@@ -143,7 +144,7 @@ static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
     return EIN_OK;
   }
   for (int64_t i = 0; i < s->expr.n; i++)
-    if (s->expr.node[i].op == EINI_OP_INDEX) return EIN_OK;
+    if (s->expr.node[i].op == EIN_OP_INDEX) return EIN_OK;
   EINI_TRY(eini_half_of(&g->arena, s, x, &v[0]));
   EINI_TRY(eini_half_of(&g->arena, s, y, &v[1]));
   for (int i = 0; i < s->nfree; i++) {

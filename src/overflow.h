@@ -122,12 +122,12 @@ static void eini_exact_leaf(const eini_watcher *k, const eini_node *n, eini_exac
   const eini_stmt *s = k->w->s;
   const ein_dtype t = ein_dtype_compute((ein_dtype)n->dtype);
   const int o = n->arg[0];
-  if (n->op == EINI_OP_INDEX) {
+  if (n->op == EIN_OP_INDEX) {
     eini_fill_value(t, (double)k->x[o], 0, k->x[o], EINI_LANES, v->raw);
-  } else if (n->op == EINI_OP_PARAM) {
+  } else if (n->op == EIN_OP_PARAM) {
     const ein_scalar *p = &k->param[o];
     eini_fill_value(t, p->re, p->im, eini_f64_to_i64(p->re), EINI_LANES, v->raw);
-  } else if (n->op == EINI_OP_CONST) {
+  } else if (n->op == EIN_OP_CONST) {
     eini_fill_value(t, n->re, n->im, n->ival, EINI_LANES, v->raw);
   } else {
     const ein_dtype stored = k->w->g->tensor[s->operand[o]].dtype;
@@ -143,14 +143,14 @@ static void eini_exact_leaf(const eini_watcher *k, const eini_node *n, eini_exac
 // Integers of integers, all but sums and products.
 static eini_wide eini_exact_whole(int op, int64_t x, int64_t y) {
   switch (op) {
-    case EINI_OP_FLOORDIV:
+    case EIN_OP_FLOORDIV:
       return y == -1 ? eini_wide_neg(eini_wide_of(x)) : eini_wide_of(eini_idiv(x, y));
-    case EINI_OP_MOD: return eini_wide_of(eini_imod(x, y));
-    case EINI_OP_MAX: return eini_wide_of(x > y ? x : y);
-    case EINI_OP_MIN: return eini_wide_of(x < y ? x : y);
-    case EINI_OP_RELU: return eini_wide_of(x > 0 ? x : 0);
-    case EINI_OP_ABS: return x < 0 ? eini_wide_neg(eini_wide_of(x)) : eini_wide_of(x);
-    case EINI_OP_SIGN: return eini_wide_of((x > 0) - (x < 0));
+    case EIN_OP_MOD: return eini_wide_of(eini_imod(x, y));
+    case EIN_OP_MAX: return eini_wide_of(x > y ? x : y);
+    case EIN_OP_MIN: return eini_wide_of(x < y ? x : y);
+    case EIN_OP_RELU: return eini_wide_of(x > 0 ? x : 0);
+    case EIN_OP_ABS: return x < 0 ? eini_wide_neg(eini_wide_of(x)) : eini_wide_of(x);
+    case EIN_OP_SIGN: return eini_wide_of((x > 0) - (x < 0));
     default: return eini_wide_of(x);  // floor, conj, .. change nothing
   }
 }
@@ -171,8 +171,8 @@ static void eini_exact_convert(ein_dtype from, ein_dtype to, const void *src, vo
 }
 
 static int eini_exact_ring(int op) {
-  return op == EINI_OP_ADD || op == EINI_OP_SUB || op == EINI_OP_MUL || op == EINI_OP_NEG ||
-         op == EINI_OP_SQUARE;
+  return op == EIN_OP_ADD || op == EIN_OP_SUB || op == EIN_OP_MUL || op == EIN_OP_NEG ||
+         op == EIN_OP_SQUARE;
 }
 
 // A sum or product of integers: exact modulo 2^128, whatever was too large on the way.
@@ -180,9 +180,9 @@ static void eini_exact_arith(const eini_watcher *k, const eini_node *n, eini_exa
   const eini_exact *a = &k->v[n->arg[0]], *b = eini_ops[n->op].args > 1 ? &k->v[n->arg[1]] : a;
   v->bad = a->bad != EIN_NONE ? a->bad : b->bad;
   switch (n->op) {
-    case EINI_OP_ADD: v->wide = eini_wide_add(a->wide, b->wide); break;
-    case EINI_OP_SUB: v->wide = eini_wide_add(a->wide, eini_wide_neg(b->wide)); break;
-    case EINI_OP_NEG: v->wide = eini_wide_neg(a->wide); break;
+    case EIN_OP_ADD: v->wide = eini_wide_add(a->wide, b->wide); break;
+    case EIN_OP_SUB: v->wide = eini_wide_add(a->wide, eini_wide_neg(b->wide)); break;
+    case EIN_OP_NEG: v->wide = eini_wide_neg(a->wide); break;
     default: v->wide = eini_wide_mul(a->wide, b->wide); break;
   }
 }
@@ -202,16 +202,16 @@ static ein_status eini_exact_chunk(const eini_watcher *k, const eini_expr *e, co
   const ein_dtype from = eini_node_type(e, n->arg[0]), t = ein_dtype_compute((ein_dtype)n->dtype);
   const int args = eini_ops[n->op].args;
   const void *in[3] = {NULL, NULL, NULL};
-  if (n->op == EINI_OP_CALL) return eini_exact_call(k, e, n, v);
+  if (n->op == EIN_OP_CALL) return eini_exact_call(k, e, n, v);
   for (int i = 0; i < 3; i++)
     in[i] = i < args ? eini_exact_raw(k, n->arg[i], &v->bad) : in[0];
-  if (n->op == EINI_OP_CAST || eini_is_noop(n, from)) {
+  if (n->op == EIN_OP_CAST || eini_is_noop(n, from)) {
     eini_exact_convert(from, t, in[0], v->raw);
     return EIN_OK;
   }
   const eini_chunk_fn fn =
-      n->op == EINI_OP_ROUNDTO ? eini_round_find((ein_dtype)n->dtype)
-                               : eini_chunk_find(NULL, n->op, n->op == EINI_OP_WHERE ? t : from);
+      n->op == EIN_OP_ROUNDTO ? eini_round_find((ein_dtype)n->dtype)
+                               : eini_chunk_find(NULL, n->op, n->op == EIN_OP_WHERE ? t : from);
   if (fn == NULL) return EIN_ERR_INTERNAL;
   fn(EINI_LANES, in[0], in[1], in[2], v->raw);
   return EIN_OK;
@@ -224,19 +224,19 @@ static ein_status eini_exact_node(const eini_watcher *k, int i) {
   const int args = eini_node_args(n);
   eini_exact *v = &k->v[i];
   v->bad = EIN_NONE;
-  if (args == 0 && n->op != EINI_OP_CALL) {
+  if (args == 0 && n->op != EIN_OP_CALL) {
     eini_exact_leaf(k, n, v);
     return EIN_OK;
   }
   const ein_dtype from = args > 0 ? eini_node_type(e, eini_node_arg(e, n, 0)) : t;
-  if (eini_is_whole(t) && n->op == EINI_OP_WHERE) {  // only what is chosen counts
+  if (eini_is_whole(t) && n->op == EIN_OP_WHERE) {  // only what is chosen counts
     const eini_exact *c = &k->v[n->arg[0]];
     const eini_exact *chosen = &k->v[n->arg[*(const uint8_t *)(const void *)c->raw ? 1 : 2]];
     v->wide = chosen->wide;
     v->bad = c->bad != EIN_NONE ? c->bad : chosen->bad;
     return EIN_OK;
   }
-  if (!eini_is_whole(t) || !eini_is_whole(from) || n->op == EINI_OP_CALL) {
+  if (!eini_is_whole(t) || !eini_is_whole(from) || n->op == EIN_OP_CALL) {
     EINI_TRY(eini_exact_chunk(k, e, n, v));
     if (eini_is_whole(t)) v->wide = eini_wide_of(eini_raw_whole(t, v->raw));
     return EIN_OK;
@@ -245,11 +245,11 @@ static ein_status eini_exact_node(const eini_watcher *k, int i) {
     eini_exact_arith(k, n, v);
     return EIN_OK;
   }
-  if (n->op == EINI_OP_CAST || n->op == EINI_OP_ROUNDTO) {
-    const ein_dtype to = n->op == EINI_OP_CAST ? t : (ein_dtype)n->dtype;
+  if (n->op == EIN_OP_CAST || n->op == EIN_OP_ROUNDTO) {
+    const ein_dtype to = n->op == EIN_OP_CAST ? t : (ein_dtype)n->dtype;
     v->wide = k->v[n->arg[0]].wide;
     v->bad = k->v[n->arg[0]].bad;
-    if (v->bad == EIN_NONE && (n->op == EINI_OP_ROUNDTO || t != from) &&
+    if (v->bad == EIN_NONE && (n->op == EIN_OP_ROUNDTO || t != from) &&
         !eini_wide_fits(&v->wide, to))
       v->bad = to;
     return EIN_OK;
@@ -271,8 +271,8 @@ static int eini_watch_next(const eini_stmt *s, int64_t *x, int from, int to) {
 // Takes the value at a point into that of its element.
 static void eini_watch_fold(const eini_stmt *s, eini_exact *sum, const eini_exact *v) {
   if (sum->bad == EIN_NONE) sum->bad = v->bad;
-  if (s->fold == EINI_SUM) sum->wide = eini_wide_add(sum->wide, v->wide);
-  else if (s->fold == EINI_PROD) sum->wide = eini_wide_mul(sum->wide, v->wide);
+  if (s->fold == EIN_FOLD_SUM) sum->wide = eini_wide_add(sum->wide, v->wide);
+  else if (s->fold == EIN_FOLD_PROD) sum->wide = eini_wide_mul(sum->wide, v->wide);
   else sum->wide = v->wide;
 }
 
@@ -303,9 +303,9 @@ static ein_status eini_watch_fail(const eini_watcher *k, const eini_exact *v, ei
 static ein_status eini_watch_run(const eini_watch *w, char *const *slot, const ein_scalar *param,
                                  char *scratch, char *error, size_t size) {
   const eini_stmt *s = w->s;
-  const int root = (int)s->expr.n - 1, linear = s->fold == EINI_SUM || s->fold == EINI_PROD;
+  const int root = (int)s->expr.n - 1, linear = s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_PROD;
   const ein_dtype t = eini_node_type(&s->expr, root), stored = w->g->tensor[s->out].dtype;
-  const int whole = eini_is_whole(t), picks = whole && !linear && s->fold != EINI_FOLD_NONE;
+  const int whole = eini_is_whole(t), picks = whole && !linear && s->fold != EIN_FOLD_NONE;
   size_t used = 0;
   eini_watcher k;
   k.w = w;
@@ -318,7 +318,7 @@ static ein_status eini_watch_run(const eini_watch *w, char *const *slot, const e
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   do {
     eini_exact sum;
-    sum.wide = eini_wide_of(s->fold == EINI_PROD);
+    sum.wide = eini_wide_of(s->fold == EIN_FOLD_PROD);
     sum.bad = EIN_NONE;
     do {
       for (int i = 0; i <= root; i++) EINI_TRY(eini_exact_node(&k, i));
@@ -338,12 +338,12 @@ static ein_status eini_watch_run(const eini_watch *w, char *const *slot, const e
 static int eini_watch_needed(const ein_graph *g, const eini_stmt *s) {
   const eini_expr *e = &s->expr;
   const int root = (int)e->n - 1, whole = eini_is_whole(eini_node_type(e, root));
-  int needed = whole && (s->fold == EINI_SUM || s->fold == EINI_PROD);
+  int needed = whole && (s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_PROD);
   needed |= whole && e->node[root].dtype != (unsigned char)g->tensor[s->out].dtype;
   for (int i = 0; i <= root && !needed; i++) {
     const int op = e->node[i].op;
     needed = eini_is_whole(eini_node_type(e, i)) && eini_node_args(&e->node[i]) > 0 &&
-             op != EINI_OP_WHERE && op != EINI_OP_MAX && op != EINI_OP_MIN && op != EINI_OP_CALL;
+             op != EIN_OP_WHERE && op != EIN_OP_MAX && op != EIN_OP_MIN && op != EIN_OP_CALL;
   }
   return needed;
 }

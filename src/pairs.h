@@ -132,7 +132,7 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
                           const eini_member *out, eini_pass *w) {
   memset(w, 0, sizeof *w);
   if (sp->rates == NULL || sp->rates->copy_bw <= 0 || n < 3 || n > EINI_PASS_MOST ||
-      sp->w.nindex > 64 || sp->w.fold != EINI_SUM || sp->join != EINI_OP_MUL) {
+      sp->w.nindex > 64 || sp->w.fold != EIN_FOLD_SUM || sp->join != EIN_OP_MUL) {
     return 0;
   }
   for (int k = 0; k < n; k++)

@@ -295,7 +295,7 @@ static void eini_lower(eini_prog *q, eini_line *l) {
   int direct = body->kind == EINI_S_REDUCE && !body->exact;
   if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
                       direct ? body->kid[0] : r) == EIN_OK)
-    eini_build_stmt(&b, tensor, left, direct ? body->op : EINI_FOLD_NONE, l->pos);
+    eini_build_stmt(&b, tensor, left, direct ? body->op : EIN_FOLD_NONE, l->pos);
   if (p->st == EIN_OK) l->stmt = q->g->nstmt - 1;
 }
 

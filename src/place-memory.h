@@ -61,7 +61,7 @@ static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int6
     cuts |= cut[c] > 1;
     home &= lo[c] == 0;
   }
-  int direct = s->fold < EINI_ARGMAX && g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+  int direct = s->fold < EIN_FOLD_ARGMAX && g->tensor[s->out].dtype == ein_dtype_compute(s->type);
   if (!cuts || (home && direct)) return 0;
   for (int c = 0; c < s->nfree; c++) bytes *= (double)(hi[c] - lo[c]);
   return bytes;

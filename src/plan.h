@@ -141,7 +141,7 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
                         const eini_stmt *j, int *via) {
   const eini_tensor *t = &g->tensor[i->out];
   if (t->role != EIN_ROLE_TEMP || t->nstmt != 1 || readers[i->out] != 1) return 0;
-  if (j->fold != EINI_FOLD_NONE || i->fold == EINI_FOLD_NONE || t->rank != j->nindex ||
+  if (j->fold != EIN_FOLD_NONE || i->fold == EIN_FOLD_NONE || t->rank != j->nindex ||
       j->nindex != i->nfree || i->rest != EIN_REST_ERROR || j->rest == EIN_REST_ZERO ||
       t->dtype != ein_dtype_compute(t->dtype) || eini_stmt_empty(j, 0, j->nindex) ||
       t->dtype != ein_dtype_compute(i->type) ||
@@ -149,7 +149,7 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
     return 0;
   int x, y, kernel = eini_pair_match(i, &x, &y) >= 0 || eini_plain_sum(i);
   for (int64_t k = 0; kernel && k < j->expr.n; k++)  // they store without index values
-    if (j->expr.node[k].op == EINI_OP_INDEX) return 0;
+    if (j->expr.node[k].op == EIN_OP_INDEX) return 0;
   *via = -1;
   for (int k = 0; k < j->noperand; k++)
     if (j->operand[k] == i->out) *via = k;
@@ -280,7 +280,7 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
 static ein_status eini_plan_identity(ein_graph *g, int tensor, int nop, eini_stmt **out) {
   EINI_TRY(eini_graph_add_each(g, tensor, nop, &tensor, out));
   eini_stmt *s = *out;
-  int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0)
+  int id = nop > 0 ? eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0)
                    : eini_expr_int(&g->arena, &s->expr, -1, 0);
   return id < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);
 }

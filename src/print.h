@@ -29,7 +29,7 @@ static void eini_say(eini_text *t, const char *format, ...) {
 }
 
 static const char *eini_fold_name(const ein_graph *g, int fold) {
-  return fold >= EINI_FOLD_USER ? g->monoid[fold - EINI_FOLD_USER].name : eini_folds[fold].name;
+  return fold >= EIN_FOLD_USER ? g->monoid[fold - EIN_FOLD_USER].name : eini_folds[fold].name;
 }
 
 // One coordinate, like 2*i+j-1.
@@ -74,15 +74,15 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
                           int depth) {
   const eini_node *v = &s->expr.node[id];
   const char *infix = NULL;
-  int op = v->op, cast = op == EINI_OP_CAST || op == EINI_OP_ROUNDTO;
-  int level = op == EINI_OP_NEG || (op == EINI_OP_CONST && v->re < 0) ? 5 :
-              op == EINI_OP_NOT ? 2 : op == EINI_OP_SQUARE ? 6 : 7;
+  int op = v->op, cast = op == EIN_OP_CAST || op == EIN_OP_ROUNDTO;
+  int level = op == EIN_OP_NEG || (op == EIN_OP_CONST && v->re < 0) ? 5 :
+              op == EIN_OP_NOT ? 2 : op == EIN_OP_SQUARE ? 6 : 7;
   for (int i = 0; i < EINI_INFIXES; i++) {
     if (eini_infixes[i].op != op) continue;
     infix = eini_infixes[i].text;
     level = eini_infixes[i].level;
   }
-  if (op == EINI_OP_CAST && v->arg[1] == 1) level = 7;  // typing makes this conversion again
+  if (op == EIN_OP_CAST && v->arg[1] == 1) level = 7;  // typing makes this conversion again
   if (level < place) eini_say(t, "(");
   if (depth > 200 || t->nodes++ > (1 << 16)) {
     eini_say(t, "..");
@@ -91,20 +91,20 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
     eini_say_node(t, g, s, v->arg[0], level + (level == 6 || level == 2), depth + 1);
     eini_say(t, "%s", infix);
     eini_say_node(t, g, s, v->arg[1], level + (level != 6), depth + 1);
-  } else if (op == EINI_OP_CONST) {
+  } else if (op == EIN_OP_CONST) {
     eini_say_const(t, v);
-  } else if (op == EINI_OP_OPERAND) {
+  } else if (op == EIN_OP_OPERAND) {
     if (t->numbered) eini_say(t, "$%d", v->arg[0]);
     else eini_say_access(t, g, s, v->arg[0]);
-  } else if (op == EINI_OP_INDEX || op == EINI_OP_PARAM) {
-    eini_say(t, "%s", op == EINI_OP_INDEX ? s->index[v->arg[0]].name : g->param[v->arg[0]].name);
-  } else if (op == EINI_OP_NEG || op == EINI_OP_NOT || op == EINI_OP_SQUARE ||
-             (op == EINI_OP_CAST && v->arg[1] == 1)) {
-    eini_say(t, op == EINI_OP_NEG ? "-" : op == EINI_OP_NOT ? "not " : "");
+  } else if (op == EIN_OP_INDEX || op == EIN_OP_PARAM) {
+    eini_say(t, "%s", op == EIN_OP_INDEX ? s->index[v->arg[0]].name : g->param[v->arg[0]].name);
+  } else if (op == EIN_OP_NEG || op == EIN_OP_NOT || op == EIN_OP_SQUARE ||
+             (op == EIN_OP_CAST && v->arg[1] == 1)) {
+    eini_say(t, op == EIN_OP_NEG ? "-" : op == EIN_OP_NOT ? "not " : "");
     eini_say_node(t, g, s, v->arg[0], cast ? place : level + (level == 6), depth + 1);
-    if (op == EINI_OP_SQUARE) eini_say(t, "^2");
+    if (op == EIN_OP_SQUARE) eini_say(t, "^2");
   } else {
-    eini_say(t, "%s%s(", cast ? "cast_" : op == EINI_OP_CALL ? g->function[v->arg[0]].name
+    eini_say(t, "%s%s(", cast ? "cast_" : op == EIN_OP_CALL ? g->function[v->arg[0]].name
              : eini_ops[op].name, cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
     for (int i = 0; i < eini_node_args(v); i++) {
       if (i > 0) eini_say(t, ", ");
@@ -118,12 +118,12 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
 static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) {
   eini_say_access(t, g, s, -1);
   eini_say(t, " : %s = ", ein_dtype_name(g->tensor[s->out].dtype));
-  if (s->fold != EINI_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
-  for (int i = s->nfree; s->fold != EINI_FOLD_NONE && i < s->nindex; i++)
+  if (s->fold != EIN_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
+  for (int i = s->nfree; s->fold != EIN_FOLD_NONE && i < s->nindex; i++)
     eini_say(t, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name,
              (long long)s->index[i].extent);
-  if (s->fold != EINI_FOLD_NONE) eini_say(t, "](");
+  if (s->fold != EIN_FOLD_NONE) eini_say(t, "](");
   t->nodes = 0;
   eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
-  if (s->fold != EINI_FOLD_NONE) eini_say(t, ")");
+  if (s->fold != EIN_FOLD_NONE) eini_say(t, ")");
 }

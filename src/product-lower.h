@@ -24,7 +24,7 @@ static ein_status eini_half_of(eini_arena *a, const eini_stmt *s, int root, eini
   for (int i = 0; i <= root; i++) {
     if (!need[i]) continue;
     if ((at[i] = eini_node_copy(a, e, i, at, &h->expr)) < 0) return EIN_ERR_NO_MEMORY;
-    if (e->node[i].op != EINI_OP_OPERAND) continue;
+    if (e->node[i].op != EIN_OP_OPERAND) continue;
     const int k = e->node[i].arg[0];
     if (number[k] == 0) {
       h->op[h->nop] = k;
@@ -40,14 +40,14 @@ static ein_status eini_half_of(eini_arena *a, const eini_stmt *s, int root, eini
 // The pair of a fold and what is folded; *x and *y become the roots of the two factors. -1: none.
 static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
   static const struct { int fold, outer, inner; ein_pair pair; } table[] = {
-      {EINI_SUM, 0, EINI_OP_MUL, EIN_PAIR_SUM_MUL},
-      {EINI_FOLD_NONE, 0, EINI_OP_MUL, EIN_PAIR_SUM_MUL},
-      {EINI_MIN, 0, EINI_OP_ADD, EIN_PAIR_MIN_ADD},
-      {EINI_MAX, 0, EINI_OP_ADD, EIN_PAIR_MAX_ADD},
-      {EINI_ANY, 0, EINI_OP_AND, EIN_PAIR_ANY_AND},
-      {EINI_SUM, EINI_OP_SQUARE, EINI_OP_SUB, EIN_PAIR_SUM_SQDIFF},
-      {EINI_SUM, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_SUM_ABSDIFF},
-      {EINI_MAX, EINI_OP_ABS, EINI_OP_SUB, EIN_PAIR_MAX_ABSDIFF}};
+      {EIN_FOLD_SUM, 0, EIN_OP_MUL, EIN_PAIR_SUM_MUL},
+      {EIN_FOLD_NONE, 0, EIN_OP_MUL, EIN_PAIR_SUM_MUL},
+      {EIN_FOLD_MIN, 0, EIN_OP_ADD, EIN_PAIR_MIN_ADD},
+      {EIN_FOLD_MAX, 0, EIN_OP_ADD, EIN_PAIR_MAX_ADD},
+      {EIN_FOLD_ANY, 0, EIN_OP_AND, EIN_PAIR_ANY_AND},
+      {EIN_FOLD_SUM, EIN_OP_SQUARE, EIN_OP_SUB, EIN_PAIR_SUM_SQDIFF},
+      {EIN_FOLD_SUM, EIN_OP_ABS, EIN_OP_SUB, EIN_PAIR_SUM_ABSDIFF},
+      {EIN_FOLD_MAX, EIN_OP_ABS, EIN_OP_SUB, EIN_PAIR_MAX_ABSDIFF}};
   const eini_node *root = &s->expr.node[s->expr.n - 1];
   const ein_dtype t = ein_dtype_compute((ein_dtype)root->dtype);
   const int pairs = eini_kind_of(t) == EINI_KCOMPLEX;
@@ -56,7 +56,7 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
     int fold = table[i].fold, op = table[i].inner;
     if (t == EIN_BOOL && i < 2) {  // NumPy's sums and products of bools are or and and
       if (!s->numpy) continue;
-      if (s->fold == EINI_SUM && root->op == EINI_OP_MUL) return -1;
+      if (s->fold == EIN_FOLD_SUM && root->op == EIN_OP_MUL) return -1;
       continue;
     }
     if (s->fold != fold || (table[i].outer != 0 && v->op != table[i].outer)) continue;
@@ -78,9 +78,9 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
 // zero, which kernels read as fast as memory allows.
 static int eini_plain_sum(const eini_stmt *s) {
   ein_dtype t = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
-  int folds = s->fold == EINI_SUM || s->fold == EINI_MAX || s->fold == EINI_MIN;
+  int folds = s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_MAX || s->fold == EIN_FOLD_MIN;
   return folds && s->expr.n == 1 && s->noperand == 1 && t != EIN_BOOL &&
-         s->expr.node[0].op == EINI_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
+         s->expr.node[0].op == EIN_OP_OPERAND && !eini_stmt_empty(s, 0, s->nindex);
 }
 
 static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
@@ -93,11 +93,11 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_hal
   memset(&v[1], 0, sizeof v[1]);
   v[1].uses = EINI_NEW(&lo->g->arena, char, s->nindex);
   if (v[1].uses == NULL) return EIN_ERR_NO_MEMORY;
-  int sum = s->fold == EINI_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
+  int sum = s->fold == EIN_FOLD_SUM, one = eini_expr_int(lo->a, &v[1].expr, -1, sum);
   if (one < 0) return EIN_ERR_NO_MEMORY;
   v[1].expr.node[one].dtype = (unsigned char)ein_dtype_compute(t);
   v[1].expr.node[one].re = sum ? 1 : -0.0;
-  *pair = sum ? EIN_PAIR_SUM_MUL : s->fold == EINI_MAX ? EIN_PAIR_MAX_ADD : EIN_PAIR_MIN_ADD;
+  *pair = sum ? EIN_PAIR_SUM_MUL : s->fold == EIN_FOLD_MAX ? EIN_PAIR_MAX_ADD : EIN_PAIR_MIN_ADD;
   *yes = 1;
   return EIN_OK;
 }
@@ -110,12 +110,12 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   *yes = 0;
   if (s->carry != NULL) return EIN_OK;
   // Products alone keep -0, which a sum from 0 does not: no kernel that some blocks may not get.
-  if (lo->g->ordered && (s->order ? !(s->order & EINI_ORDER_TILES) : s->fold == EINI_FOLD_NONE))
+  if (lo->g->ordered && (s->order ? !(s->order & EINI_ORDER_TILES) : s->fold == EIN_FOLD_NONE))
     return EIN_OK;
   if (lo->nkernels > 0 && eini_plain_sum(s)) return eini_sum_match(lo, s, v, pair, yes);
   if (found < 0 || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
   for (int64_t i = 0; i < e->n; i++) {
-    if (e->node[i].op == EINI_OP_INDEX) return EIN_OK;
+    if (e->node[i].op == EIN_OP_INDEX) return EIN_OK;
   }
   EINI_TRY(eini_half_of(&lo->g->arena, s, x, &v[0]));
   EINI_TRY(eini_half_of(&lo->g->arena, s, y, &v[1]));
@@ -133,9 +133,9 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   *pair = (ein_pair)found;
   if (s->order) *yes = 1;
   else if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
-  else *yes = s->fold == EINI_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
+  else *yes = s->fold == EIN_FOLD_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
               (m * n > 1 || work <= 4096);
-  if (s->fold == EINI_SUM && work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
+  if (s->fold == EIN_FOLD_SUM && work <= 256 && v[0].nop == 1 && v[1].nop == 1) *yes = 1;
   return EIN_OK;
 }
 
@@ -148,25 +148,25 @@ static const eini_node *eini_scaled_node(const eini_expr *e, int id, ein_dtype t
     const int ints = eini_kind_of(type) == EINI_KINT && eini_kind_of(t) == EINI_KINT &&
                      ein_dtype_compute(t) == t && t >= type;
     if (t != type && !ints) return NULL;
-    if (v->op != EINI_OP_CAST && (v->op != EINI_OP_ROUNDTO || eini_round_find(t) != NULL)) return v;
+    if (v->op != EIN_OP_CAST && (v->op != EIN_OP_ROUNDTO || eini_round_find(t) != NULL)) return v;
   }
 }
 
 // Is it operand `op`, or a constant or param times it?
 static int eini_scaled_term(const eini_expr *e, int id, int op, ein_dtype type, eini_factor *f) {
   const eini_node *v = eini_scaled_node(e, id, type), *x[2] = {v, NULL};
-  if (v != NULL && v->op == EINI_OP_MUL) {
+  if (v != NULL && v->op == EIN_OP_MUL) {
     x[0] = eini_scaled_node(e, v->arg[0], type), x[1] = eini_scaled_node(e, v->arg[1], type);
     if (x[0] == NULL || x[1] == NULL) return 0;
-    if (x[0]->op != EINI_OP_OPERAND) v = x[0], x[0] = x[1], x[1] = v;
-    if (x[1]->op != EINI_OP_CONST && x[1]->op != EINI_OP_PARAM) return 0;
+    if (x[0]->op != EIN_OP_OPERAND) v = x[0], x[0] = x[1], x[1] = v;
+    if (x[1]->op != EIN_OP_CONST && x[1]->op != EIN_OP_PARAM) return 0;
   }
-  if (x[0] == NULL || x[0]->op != EINI_OP_OPERAND || x[0]->arg[0] != op) return 0;
+  if (x[0] == NULL || x[0]->op != EIN_OP_OPERAND || x[0]->arg[0] != op) return 0;
   memset(f, 0, sizeof *f);
   f->from.param = -1;
   if (x[1] == NULL) return 1;
   f->given = 1;
-  if (x[1]->op == EINI_OP_PARAM) f->from.param = x[1]->arg[0];
+  if (x[1]->op == EIN_OP_PARAM) f->from.param = x[1]->arg[0];
   f->from.re = x[1]->re, f->from.im = x[1]->im, f->from.ival = x[1]->ival;
   return 1;
 }
@@ -174,12 +174,12 @@ static int eini_scaled_term(const eini_expr *e, int id, int op, ein_dtype type, 
 // Is it where(b == 0, 0, b * operand 1), b a param?
 static int eini_scaled_where(const eini_expr *e, int id, ein_dtype type, eini_factor *f) {
   const eini_node *v = eini_scaled_node(e, id, type), *x = v, *y;
-  if (v == NULL || v->op != EINI_OP_WHERE || !eini_scaled_term(e, v->arg[2], 1, type, f)) return 0;
+  if (v == NULL || v->op != EIN_OP_WHERE || !eini_scaled_term(e, v->arg[2], 1, type, f)) return 0;
   const eini_node *q = &e->node[v->arg[0]], *none = eini_scaled_node(e, v->arg[1], type);
-  if (q->op != EINI_OP_EQ || none == NULL || none->op != EINI_OP_CONST || none->re != 0) return 0;
+  if (q->op != EIN_OP_EQ || none == NULL || none->op != EIN_OP_CONST || none->re != 0) return 0;
   x = &e->node[q->arg[0]], y = &e->node[q->arg[1]];
-  f->skip = f->given && x->op == EINI_OP_PARAM && x->arg[0] == f->from.param &&
-            y->op == EINI_OP_CONST && y->re == 0 && y->im == 0;
+  f->skip = f->given && x->op == EIN_OP_PARAM && x->arg[0] == f->from.param &&
+            y->op == EIN_OP_CONST && y->re == 0 && y->im == 0;
   return f->skip;
 }
 
@@ -191,7 +191,7 @@ static int eini_scaled_match(const eini_expr *e, const eini_task *t, ein_dtype t
   if (t->nextra == 0) return eini_scaled_term(e, (int)e->n - 1, 0, type, &f[0]);
   if (t->ref[t->extra].dtype != type) return 0;
   const eini_node *v = eini_scaled_node(e, (int)e->n - 1, type);
-  if (v == NULL || v->op != EINI_OP_ADD) return 0;
+  if (v == NULL || v->op != EIN_OP_ADD) return 0;
   const int first = eini_scaled_term(e, v->arg[0], 0, type, &f[0]);
   if (!first && !eini_scaled_term(e, v->arg[1], 0, type, &f[0])) return 0;
   const int other = v->arg[first];
@@ -246,9 +246,9 @@ static int eini_is_product(const eini_half *v, const ein_dtype *dtype, ein_dtype
   }
   for (int64_t i = 0; i < v->expr.n; i++) {
     const eini_node *x = &v->expr.node[i];
-    if (x->op != EINI_OP_MUL && x->op != EINI_OP_OPERAND) return 0;
+    if (x->op != EIN_OP_MUL && x->op != EIN_OP_OPERAND) return 0;
     if (x->dtype != (unsigned char)type) return 0;
-    seen += x->op == EINI_OP_OPERAND;
+    seen += x->op == EIN_OP_OPERAND;
   }
   return v->nop > 1 && seen == v->nop;
 }
@@ -279,8 +279,8 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
     s->batch = ct->stride[side][2];
     s->form = n == 1 && ct->code[side].plain == 0 && ct->code[side].type == ct->c.type
                   ? EIN_FORM_PLAIN : product ? EIN_FORM_PRODUCT
-              : n == 1 && v[side].expr.n == 2 && v[side].expr.node[1].op == EINI_OP_CAST &&
-                      v[side].expr.node[0].op == EINI_OP_OPERAND
+              : n == 1 && v[side].expr.n == 2 && v[side].expr.node[1].op == EIN_OP_CAST &&
+                      v[side].expr.node[0].op == EIN_OP_OPERAND
                   ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
     s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
     s->code = &ct->code[side];

@@ -23,7 +23,7 @@ static ein_status eini_pads_new(eini_back *b, int root, eini_pads *q) {
   eini_mark_needed(&b->d.e, root, keep);
   for (int id = 0; id <= root; id++) {
     const eini_node *v = &b->d.e.node[id];
-    if (keep[id] && v->op == EINI_OP_OPERAND) q->tensor[v->arg[0]] = b->operand[v->arg[0]];
+    if (keep[id] && v->op == EIN_OP_OPERAND) q->tensor[v->arg[0]] = b->operand[v->arg[0]];
   }
   for (int k = 0; k < b->n; k++) {
     q->low[k] = EINI_NEW(a, int64_t, b->proj[k].rows);
@@ -78,9 +78,9 @@ static int eini_back_vanishes(const eini_back *b, const eini_pads *q, const eini
                               int root) {
   for (int id = 0; id <= root; id++) {
     int op = b->d.e.node[id].op;
-    if (q->keep[id] && op != EINI_OP_MUL && op != EINI_OP_NEG && op != EINI_OP_CONJ &&
-        op != EINI_OP_CAST && op != EINI_OP_OPERAND && op != EINI_OP_CONST && op != EINI_OP_PARAM &&
-        op != EINI_OP_INDEX)
+    if (q->keep[id] && op != EIN_OP_MUL && op != EIN_OP_NEG && op != EIN_OP_CONJ &&
+        op != EIN_OP_CAST && op != EIN_OP_OPERAND && op != EIN_OP_CONST && op != EIN_OP_PARAM &&
+        op != EIN_OP_INDEX)
       return 0;
   }
   for (int i = 0; i < p->ncond; i++) {
@@ -103,14 +103,14 @@ static int eini_pre_node(eini_grad *w, eini_stmt *f, const eini_preimage *p, con
   int sum = -1;
   for (int x = 0; x < p->n; x++) {
     if (c[x] == 0) continue;
-    int y = eini_expr_add(w->scratch, &f->expr, EINI_OP_INDEX, -1, at[x], 0, 0);
+    int y = eini_expr_add(w->scratch, &f->expr, EIN_OP_INDEX, -1, at[x], 0, 0);
     if (c[x] != 1)
-      y = eini_draft_op(w, f, EINI_OP_MUL, eini_expr_int(w->scratch, &f->expr, -1, c[x]), y, 0);
-    sum = sum < 0 ? y : eini_draft_op(w, f, EINI_OP_ADD, sum, y, 0);
+      y = eini_draft_op(w, f, EIN_OP_MUL, eini_expr_int(w->scratch, &f->expr, -1, c[x]), y, 0);
+    sum = sum < 0 ? y : eini_draft_op(w, f, EIN_OP_ADD, sum, y, 0);
   }
   if (sum >= 0 && offset == 0) return sum;
   int y = eini_expr_int(w->scratch, &f->expr, -1, offset);
-  return sum < 0 ? y : eini_draft_op(w, f, EINI_OP_ADD, sum, y, 0);
+  return sum < 0 ? y : eini_draft_op(w, f, EIN_OP_ADD, sum, y, 0);
 }
 
 // The expression of a piece: old indices in it become forms of new ones. A literal index would not
@@ -123,12 +123,12 @@ static int eini_back_nodes(eini_back *b, const eini_preimage *p, const eini_pads
   for (int id = 0; id <= root; id++) {
     const eini_node *v = &b->d.e.node[id];
     if (!q->keep[id]) continue;
-    if (v->op == EINI_OP_INDEX) {
+    if (v->op == EIN_OP_INDEX) {
       int i = v->arg[0], x;
       map[id] = x = eini_pre_node(w, f, p, at, p->coef + (int64_t)i * p->cap, p->offset[i]);
       if (x < 0) return -1;
-      if (f->expr.node[x].op != EINI_OP_CONST) continue;
-      map[id] = eini_draft_op(w, f, EINI_OP_CAST, x, 0, 0);
+      if (f->expr.node[x].op != EIN_OP_CONST) continue;
+      map[id] = eini_draft_op(w, f, EIN_OP_CAST, x, 0, 0);
       if (map[id] >= 0) f->expr.node[map[id]].dtype = EIN_I64;
     } else {
       map[id] = eini_node_copy(w->scratch, &b->d.e, id, map, &f->expr);
@@ -152,14 +152,14 @@ static int eini_back_where(eini_back *b, const eini_preimage *p, const int *at, 
     for (int side = 0; side < (equal ? 1 : 2); side++) {
       if (equal ? lo == 0 && hi == 0 : side == 0 ? lo >= 0 : hi < p->bound[i]) continue;
       y = eini_expr_int(w->scratch, &f->expr, -1, equal || side == 0 ? 0 : p->bound[i]);
-      y = eini_draft_op(w, f, equal ? EINI_OP_EQ : side == 0 ? EINI_OP_GE : EINI_OP_LT,
+      y = eini_draft_op(w, f, equal ? EIN_OP_EQ : side == 0 ? EIN_OP_GE : EIN_OP_LT,
                         eini_pre_node(w, f, p, at, c, p->offset[row]), y, 0);
-      mask = mask < 0 ? y : eini_draft_op(w, f, EINI_OP_AND, mask, y, 0);
+      mask = mask < 0 ? y : eini_draft_op(w, f, EIN_OP_AND, mask, y, 0);
       if (mask < 0) return -1;
     }
   }
   if (mask < 0) return x;
-  return eini_draft_op(w, f, EINI_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
+  return eini_draft_op(w, f, EIN_OP_WHERE, mask, x, eini_expr_int(w->scratch, &f->expr, -1, 0));
 }
 
 // Numbers the new indices: free ones in the order of the coordinates, then those to be summed.
@@ -317,7 +317,7 @@ static int eini_back_shares(const eini_back *b, int k, int root, eini_grad_part 
   const eini_node *v = &b->d.e.node[root];
   const eini_tensor *to = &w->g->tensor[b->s.operand[k]], *from;
   const eini_map *m = &b->proj[k], *by;
-  if (v->op != EINI_OP_OPERAND || m->rows != m->cols) return 0;
+  if (v->op != EIN_OP_OPERAND || m->rows != m->cols) return 0;
   for (int r = 0; r < m->rows; r++) {
     if (eini_plain_row(m, r) != r || to->shape[r] != b->s.index[r].extent) return 0;
   }
@@ -370,7 +370,7 @@ static ein_status eini_back_pick(const eini_back *b, eini_back *part) {
   for (int64_t i = 0; i < part->d.e.n; i++) {
     const eini_node *v = &part->d.e.node[i];
     int64_t to = part->n;
-    if (v->op != EINI_OP_OPERAND) continue;
+    if (v->op != EIN_OP_OPERAND) continue;
     while (to > 0 && part->operand[to - 1] > v->arg[0]) to--;
     if (to > 0 && part->operand[to - 1] == v->arg[0]) continue;
     memmove(part->operand + to + 1, part->operand + to,
@@ -385,7 +385,7 @@ static ein_status eini_back_pick(const eini_back *b, eini_back *part) {
   }
   for (int64_t i = 0; i < part->d.e.n; i++) {
     eini_node *v = &part->d.e.node[i];
-    if (v->op == EINI_OP_OPERAND) v->arg[0] = b->used[v->arg[0]];
+    if (v->op == EIN_OP_OPERAND) v->arg[0] = b->used[v->arg[0]];
   }
   return EIN_OK;
 }

@@ -97,10 +97,10 @@ typedef struct eini_request {
 static ein_status eini_request_fold(eini_request *r, ein_graph *g) {
   const char *name = r->d->monoid;
   r->norm = name != NULL && strcmp(name, "norm") == 0;
-  r->fold = EINI_SUM;
+  r->fold = EIN_FOLD_SUM;
   if (name != NULL && !r->norm) EINI_TRY(eini_fold_named(g, r->diag, name, &r->fold));
-  r->sums = r->fold == EINI_SUM && !r->norm && r->d->map == NULL;
-  if (r->sums && r->meet == EIN_BOOL) r->fold = EINI_ANY;
+  r->sums = r->fold == EIN_FOLD_SUM && !r->norm && r->d->map == NULL;
+  if (r->sums && r->meet == EIN_BOOL) r->fold = EIN_FOLD_ANY;
   return EIN_OK;
 }
 
@@ -166,12 +166,12 @@ static ein_status eini_request_read(eini_request *r, ein_graph *g) {
 // The output's dtype takes part in the promotion of sums and products, as out= does in NumPy: small
 // integers do not wrap in a wide output. A complex output alone does not make the work complex.
 static void eini_request_widen(eini_request *r) {
-  if (!r->sums && (r->d->map != NULL || (r->fold != EINI_PROD && !r->norm))) return;
+  if (!r->sums && (r->d->map != NULL || (r->fold != EIN_FOLD_PROD && !r->norm))) return;
   ein_dtype t = r->d->out->dtype;
   if (eini_kind_of(r->meet) != EINI_KCOMPLEX)
     t = t == EIN_C64 ? EIN_F32 : t == EIN_C128 ? EIN_F64 : t;
   r->meet = eini_meet_all(r->d->nin, r->d->in, t);
-  if (r->sums && r->meet != EIN_BOOL) r->fold = EINI_SUM;
+  if (r->sums && r->meet != EIN_BOOL) r->fold = EIN_FOLD_SUM;
 }
 
 // Operands as nodes: converted to the common dtype (NumPy casts before it multiplies) and
@@ -179,13 +179,13 @@ static void eini_request_widen(eini_request *r) {
 static int eini_request_leaf(eini_request *r, ein_graph *g, int k) {
   eini_expr *e = &r->sp.w.expr;
   ein_dtype t = r->d->in[k].dtype;
-  int id = eini_expr_add(&g->arena, e, EINI_OP_OPERAND, -1, k, 0, 0);
+  int id = eini_expr_add(&g->arena, e, EIN_OP_OPERAND, -1, k, 0, 0);
   if (id >= 0 && r->d->map == NULL && ein_dtype_compute(t) != ein_dtype_compute(r->meet)) {
-    id = eini_expr_add(&g->arena, e, EINI_OP_CAST, -1, id, 0, 0);
+    id = eini_expr_add(&g->arena, e, EIN_OP_CAST, -1, id, 0, 0);
     if (id >= 0) e->node[id].dtype = (unsigned char)r->meet;
   }
   if (id >= 0 && r->d->conj != NULL && r->d->conj[k] && eini_kind_of(t) == EINI_KCOMPLEX)
-    id = eini_expr_add(&g->arena, e, EINI_OP_CONJ, -1, id, 0, 0);
+    id = eini_expr_add(&g->arena, e, EIN_OP_CONJ, -1, id, 0, 0);
   return id;
 }
 
@@ -231,7 +231,7 @@ static ein_status eini_request_stmt(eini_request *r, ein_graph *g) {
   w.pos = -1;
   r->sp.g = g;
   r->sp.diag = r->diag;
-  r->sp.join = EINI_OP_MUL;
+  r->sp.join = EIN_OP_MUL;
   r->sp.rates = d->options.deterministic ? NULL : eini_rates_of(r->ctx);
   EINI_TRY(eini_split_begin(&r->sp, &w));
   for (int k = 0; k < d->nin; k++) {

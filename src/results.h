@@ -96,7 +96,7 @@ static ein_status eini_decomp_maps(eini_arena *a, const ein_graph *g, const eini
   d->rest = s->rest;
   d->map = map;
   d->dtype = s->type;
-  if (s->fold == EINI_FOLD_NONE) return EIN_OK;
+  if (s->fold == EIN_FOLD_NONE) return EIN_OK;
   const char *fold = eini_fold_name(g, s->fold);
   d->fold = eini_strndup(a, fold, (int64_t)strlen(fold));
   return d->fold == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;

@@ -18,7 +18,7 @@ typedef struct eini_split {
   eini_diag *diag;
   eini_stmt w;              // the statement; what is made of its factors becomes an operand of it
   int64_t capop, capproj;
-  int join;                 // EINI_OP_MUL, EINI_OP_ADD, ..
+  int join;                 // EIN_OP_MUL, EIN_OP_ADD, ..
   int serial;               // numbers the temporaries
   int fastest;              // 1: a path gives way to one pass where that is predicted to be faster
   const ein_rates *rates;   // of the kernels that will run; NULL: not known
@@ -92,11 +92,11 @@ static ein_status eini_member_of(eini_split *sp, int root, eini_member *m) {
     n = 0;
     for (int64_t i = 0; i < sp->nlist; i++) {
       const eini_node *v = &s->expr.node[sp->list[i]];
-      const eini_map *x = v->op == EINI_OP_OPERAND ? &s->proj[v->arg[0]] : NULL;
+      const eini_map *x = v->op == EIN_OP_OPERAND ? &s->proj[v->arg[0]] : NULL;
       for (int e = 0; x != NULL && e < x->first[x->rows]; e++, n++)
         if (pass > 0) m->label[n] = x->term[e].index;
-      if (v->op == EINI_OP_INDEX && pass > 0) m->label[n] = v->arg[0];
-      n += v->op == EINI_OP_INDEX;
+      if (v->op == EIN_OP_INDEX && pass > 0) m->label[n] = v->arg[0];
+      n += v->op == EIN_OP_INDEX;
     }
   }
   m->nlabel = eini_sort_unique(m->label, (int)n);
@@ -133,7 +133,7 @@ static int eini_member_root(eini_split *sp, const eini_member *m) {
 // The operand that a member is as it is stored; -1: it is more than that.
 static int eini_member_operand(const eini_split *sp, const eini_member *m) {
   const eini_node *v = m->nroot == 1 ? &sp->w.expr.node[m->root[0]] : NULL;
-  return v != NULL && v->op == EINI_OP_OPERAND ? v->arg[0] : -1;
+  return v != NULL && v->op == EIN_OP_OPERAND ? v->arg[0] : -1;
 }
 
 // One more operand, and the node that reads (or writes) it; -1 when out of memory.
@@ -149,7 +149,7 @@ static int eini_split_operand(eini_split *sp, int tensor, const eini_map *map) {
   op[k] = tensor;
   proj[k] = *map;
   w->noperand++;
-  return eini_expr_add(a, &w->expr, EINI_OP_OPERAND, w->pos, k, 0, 0);
+  return eini_expr_add(a, &w->expr, EIN_OP_OPERAND, w->pos, k, 0, 0);
 }
 
 // The labels of a statement: the output's in the order of its axes, then the reduced ones.
@@ -207,7 +207,7 @@ static ein_status eini_split_read(eini_split *sp, int nval, const eini_member *c
     for (int first = r->nop; at < r->end[i]; at++) {
       const eini_node *v = &sp->w.expr.node[sp->list[at]];
       int k = first;
-      if (v->op != EINI_OP_OPERAND) continue;
+      if (v->op != EIN_OP_OPERAND) continue;
       while (k < r->nop && r->op[k] != v->arg[0]) k++;
       if (k == r->nop) {
         r->op[r->nop] = v->arg[0];
@@ -232,8 +232,8 @@ static ein_status eini_split_expr(eini_split *sp, int nval, const eini_member *c
       for (; at < r->end[n]; at++) {
         x = sp->copy[sp->list[at]] = eini_node_copy(a, &sp->w.expr, sp->list[at], sp->copy, e);
         if (x < 0) return EIN_ERR_NO_MEMORY;
-        if (e->node[x].op == EINI_OP_OPERAND) e->node[x].arg[0] = r->num[at];
-        if (e->node[x].op == EINI_OP_INDEX) e->node[x].arg[0] = sp->local[e->node[x].arg[0]];
+        if (e->node[x].op == EIN_OP_OPERAND) e->node[x].arg[0] = r->num[at];
+        if (e->node[x].op == EIN_OP_INDEX) e->node[x].arg[0] = sp->local[e->node[x].arg[0]];
       }
       one = one < 0 ? x : eini_expr_add(a, e, sp->join, sp->w.pos, one, x, 0);
       if (one < 0) return EIN_ERR_NO_MEMORY;
@@ -259,7 +259,7 @@ static ein_status eini_emit_stmt(eini_split *sp, const eini_member *out, int nva
   EINI_TRY(eini_split_read(sp, nval, val, &r));
   EINI_TRY(eini_graph_add_stmt(g, tensor, n, r.nop, r.tensor, &s));
   s->nfree = nfree;
-  s->fold = n > nfree ? sp->w.fold : EINI_FOLD_NONE;
+  s->fold = n > nfree ? sp->w.fold : EIN_FOLD_NONE;
   s->numpy = sp->w.numpy;
   s->rest = rest;
   s->pos = sp->w.pos;

@@ -270,13 +270,13 @@ static void eini_affine(eini_prog *q, const eini_syn *v, const eini_env *env, in
     case EINI_S_TERM: eini_affine_term(q, v, env, sizes, scale, b); break;
     default:  // div and mod of constants
       if (v->kind != EINI_S_CALL || v->n != 2 ||
-          (v->op != EINI_OP_FLOORDIV && v->op != EINI_OP_MOD) ||
+          (v->op != EIN_OP_FLOORDIV && v->op != EIN_OP_MOD) ||
           p->names->sym[v->sym].cls != EINI_W_OP) {
         eini_not_affine(q, v, sizes);
       } else if (eini_const(q, v->kid[0], env, sizes, &c) > 0 &&
                  eini_const(q, v->kid[1], env, sizes, &d) > 0 && d > 0) {
         back = eini_floor_div(c, d);
-        c = v->op == EINI_OP_MOD ? c - back * d : back;
+        c = v->op == EIN_OP_MOD ? c - back * d : back;
       } else {
         eini_perr(p, EIN_ERR_SHAPE, EINI_AT(v), NULL, "division by %lld", (long long)d);
       }
@@ -514,7 +514,7 @@ static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini
   eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
   int cls = eini_sym_of(q, v->sym)->cls;
   if (r == NULL) return NULL;
-  r->op = cls == EINI_W_NORM ? EINI_SUM : cls == EINI_W_MONOID ? EINI_FOLD_USER + v->op : v->op;
+  r->op = cls == EINI_W_NORM ? EIN_FOLD_SUM : cls == EINI_W_MONOID ? EIN_FOLD_USER + v->op : v->op;
   r->exact = cls == EINI_W_NORM;  // a square root stands around it
   return eini_adopt(q, r, NULL, eini_resolve_fold(q, v->kid[0], env, v, r, v->nbind > 0 ?
                                                   EINI_V_NAMED : EINI_V_UNNAMED));
@@ -648,7 +648,7 @@ static eini_syn *eini_resolve_term(eini_prog *q, const eini_syn *v) {
   eini_syn *r = eini_resolved(q, v, EINI_S_REDUCE, -1);
   eini_syn *x = eini_resolve_fold(q, v, NULL, r, r, EINI_V_IMPLICIT);
   if (x == NULL || r->nbind == 0) return x;
-  r->op = EINI_SUM;
+  r->op = EIN_FOLD_SUM;
   r->exact = 0;
   int stamp = ++q->stamp, len = eini_cut(p->s + x->pos, x->len);
   char hint[256];

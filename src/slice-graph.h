@@ -194,9 +194,9 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
 // first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
 static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold, ein_dtype type) {
   int both = eini_block_merge_expr(a, fold, type, e);
-  int x = both < 0 ? -1 : eini_expr_add(a, e, EINI_OP_OPERAND, -1, 1, 0, 0);
-  int first = x < 0 ? -1 : eini_expr_add(a, e, EINI_OP_PARAM, -1, 0, 0, 0);
-  return first < 0 ? -1 : eini_expr_add(a, e, EINI_OP_WHERE, -1, first, x, both);
+  int x = both < 0 ? -1 : eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
+  int first = x < 0 ? -1 : eini_expr_add(a, e, EIN_OP_PARAM, -1, 0, 0, 0);
+  return first < 0 ? -1 : eini_expr_add(a, e, EIN_OP_WHERE, -1, first, x, both);
 }
 
 // A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
@@ -207,7 +207,7 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
   static const ein_scalar none = {0, 0, 0};
   const ein_ztensor *view[4] = {NULL, NULL, NULL, NULL};
   ein_ztensor v;
-  int op[2] = {0, 0}, out, id, nop = fold == EINI_FOLD_NONE ? 1 : 2;
+  int op[2] = {0, 0}, out, id, nop = fold == EIN_FOLD_NONE ? 1 : 2;
   eini_stmt *s;
   EINI_TRY(eini_plan_new(w->j->ctx, plan));
   ein_graph *g = (*plan)->graph;
@@ -221,7 +221,7 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
   EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
   EINI_TRY(eini_graph_add_each(g, out, nop, op, &s));
   id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold, type)
-                : eini_expr_add(&g->arena, &s->expr, EINI_OP_OPERAND, -1, 0, 0, 0);
+                : eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
   if (nop == 2) view[op[0]] = &v;
@@ -253,7 +253,7 @@ static ein_status eini_fit_merges(eini_fit_maker *w, int v) {
     }
     if (p->own && p->store == NULL) {
       const eini_tensor *y = &w->n.b->g->tensor[p->tensor];
-      EINI_TRY(eini_fit_each_plan(w, y->rank, y->shape, EINI_FOLD_NONE, p->type, y->dtype,
+      EINI_TRY(eini_fit_each_plan(w, y->rank, y->shape, EIN_FOLD_NONE, p->type, y->dtype,
                                   w->n.b->stride[p->tensor], &p->store));
     }
   }

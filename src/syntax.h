@@ -254,13 +254,13 @@ typedef struct eini_infix_row {
 } eini_infix_row;
 
 static const eini_infix_row eini_infixes[] = {
-    {" or ", 'o', 0, EINI_OP_OR, 0}, {" and ", 'a', 1, EINI_OP_AND, 0},
-    {"<", '<', 2, EINI_OP_LT, 0},    {"<=", EINI_T_LE, 2, EINI_OP_LE, 0},
-    {">", '>', 2, EINI_OP_GT, 0},    {">=", EINI_T_GE, 2, EINI_OP_GE, 0},
-    {"+", '+', 3, EINI_OP_ADD, 0},   {"-", '-', 3, EINI_OP_SUB, 1},
-    {"*", '*', 4, EINI_OP_MUL, 0},   {"/", '/', 4, EINI_OP_DIV, 1},
-    {"^", '^', 6, EINI_OP_POW, 0},   {"==", EINI_T_EQ, 2, EINI_OP_EQ, 0},
-    {"!=", EINI_T_NE, 2, EINI_OP_NE, 0}};
+    {" or ", 'o', 0, EIN_OP_OR, 0}, {" and ", 'a', 1, EIN_OP_AND, 0},
+    {"<", '<', 2, EIN_OP_LT, 0},    {"<=", EINI_T_LE, 2, EIN_OP_LE, 0},
+    {">", '>', 2, EIN_OP_GT, 0},    {">=", EINI_T_GE, 2, EIN_OP_GE, 0},
+    {"+", '+', 3, EIN_OP_ADD, 0},   {"-", '-', 3, EIN_OP_SUB, 1},
+    {"*", '*', 4, EIN_OP_MUL, 0},   {"/", '/', 4, EIN_OP_DIV, 1},
+    {"^", '^', 6, EIN_OP_POW, 0},   {"==", EINI_T_EQ, 2, EIN_OP_EQ, 0},
+    {"!=", EINI_T_NE, 2, EIN_OP_NE, 0}};
 
 #define EINI_INFIXES 13
 
@@ -369,7 +369,7 @@ static int eini_call_arity(const ein_graph *g, int cls, int word) {
 static int eini_emit_call(eini_emit *em, const eini_called *f, const int *arg) {
   int id = f->cls == EINI_W_FUNCTION
                ? eini_expr_call(em->arena, &em->e, f->pos, f->word, f->n, arg)
-               : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EINI_OP_CAST : f->word,
+               : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EIN_OP_CAST : f->word,
                                f->pos, arg[0], arg[1], arg[2]);
   if (id < 0) eini_pmem(em->p);
   else if (f->cls == EINI_W_CAST) em->e.node[id].dtype = (unsigned char)f->word;
@@ -388,14 +388,14 @@ static int eini_map_name(eini_emit *em, const eini_called *f) {
     ok = eini_is_digit((unsigned char)f->s[i]);
     k = (k < 0 ? 0 : k * 10) + (f->s[i] - '0');
   }
-  if (ok && k < em->nin) return eini_emit_op(em, EINI_OP_OPERAND, f->pos, k, 0);
+  if (ok && k < em->nin) return eini_emit_op(em, EIN_OP_OPERAND, f->pos, k, 0);
   for (k = 0; k < em->nindex; k++) {
     if (eini_word_is(f->s, f->len, em->index[k].name))
-      return eini_emit_op(em, EINI_OP_INDEX, f->pos, k, 0);
+      return eini_emit_op(em, EIN_OP_INDEX, f->pos, k, 0);
   }
   for (k = 0; k < g->nparam; k++) {
     if (eini_word_is(f->s, f->len, g->param[k].name))
-      return eini_emit_op(em, EINI_OP_PARAM, f->pos, k, 0);
+      return eini_emit_op(em, EIN_OP_PARAM, f->pos, k, 0);
   }
   eini_perr(em->p, EIN_ERR_NAME, f->pos, f->len, NULL,
             "'%.*s' is not an operand: there are x0 to x%d", eini_cut(f->s, f->len), f->s,
@@ -411,8 +411,8 @@ static void eini_not_scalar(eini_parser *p, const eini_called *f) {
 // A call; the name is read.
 static int eini_map_call(eini_emit *em, eini_called *f) {
   eini_parser *p = em->p;
-  int list = f->cls == EINI_W_FOLD && (f->word == EINI_MAX || f->word == EINI_MIN);
-  int op = f->word == EINI_MAX ? EINI_OP_MAX : EINI_OP_MIN, arg[EINI_ARGS_MAX] = {0};
+  int list = f->cls == EINI_W_FOLD && (f->word == EIN_FOLD_MAX || f->word == EIN_FOLD_MIN);
+  int op = f->word == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN, arg[EINI_ARGS_MAX] = {0};
   int want = eini_call_arity(p->g, f->cls, f->word);
   if (!eini_accept(p, '('))
     eini_perr(p, EIN_ERR_NAME, f->pos, f->len, NULL,
@@ -463,15 +463,15 @@ static int eini_map_unary(eini_emit *em, int level) {
   if (!eini_deeper(p)) return -1;
   if (level == 2) {
     eini_lex(p);
-    x = eini_emit_op(em, EINI_OP_NOT, pos, eini_map_expr(em, 2), 0);
+    x = eini_emit_op(em, EIN_OP_NOT, pos, eini_map_expr(em, 2), 0);
   } else if (eini_accept(p, '+') || eini_accept(p, '-')) {
     x = eini_map_unary(em, 5);
-    if (minus) x = eini_emit_op(em, EINI_OP_NEG, pos, x, 0);
+    if (minus) x = eini_emit_op(em, EIN_OP_NEG, pos, x, 0);
   } else {
     x = eini_map_primary(em);
     if (eini_accept(p, '^')) {
       pos = p->pos;
-      x = eini_emit_op(em, EINI_OP_POW, pos, x, eini_map_unary(em, 5));
+      x = eini_emit_op(em, EIN_OP_POW, pos, x, eini_map_unary(em, 5));
     }
   }
   p->depth--;

@@ -239,7 +239,7 @@ static eini_syn *eini_parse_apply(eini_parser *p, eini_syn *v) {
   eini_expect(p, ')', "')' or an operator");
   if (fold && k.n > 1) {  // max and min of several expressions are functions
     v->kind = EINI_S_CALL;
-    if (listed || (v->op != EINI_MAX && v->op != EINI_MIN) || cls != EINI_W_FOLD)
+    if (listed || (v->op != EIN_FOLD_MAX && v->op != EIN_FOLD_MIN) || cls != EINI_W_FOLD)
       eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "the reduction %.*s takes one expression",
                 EINI_NAME_OF(p, v->sym));
   }
@@ -327,7 +327,7 @@ static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse)
 
 static int eini_tree_call(eini_emit *em, const eini_syn *v) {
   eini_called f = eini_called_of(em->p, v);
-  int op = f.word == EINI_MAX ? EINI_OP_MAX : EINI_OP_MIN, arg[EINI_ARGS_MAX] = {0};
+  int op = f.word == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN, arg[EINI_ARGS_MAX] = {0};
   int want = eini_call_arity(em->p->g, f.cls, f.word);
   if (f.cls == EINI_W_FOLD) return eini_emit_list(em, v, op, op);  // max and min of several
   if (want < 0) eini_unknown_function(em->p, v);
@@ -345,15 +345,15 @@ static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
     case EINI_S_NUM: case EINI_S_BOOL: return eini_emit_literal(em, &c);
     case EINI_S_PAREN: return eini_emit_tree(em, v->kid[0]);
     case EINI_S_NEG: case EINI_S_NOT:
-      return eini_emit_op(em, v->kind == EINI_S_NEG ? EINI_OP_NEG : EINI_OP_NOT, v->pos,
+      return eini_emit_op(em, v->kind == EINI_S_NEG ? EIN_OP_NEG : EIN_OP_NOT, v->pos,
                           eini_emit_tree(em, v->kid[0]), 0);
     case EINI_S_CMP: return eini_emit_list(em, v, v->op, v->op);
     case EINI_S_CALL: return eini_tree_call(em, v);
-    case EINI_S_SUM: return eini_emit_list(em, v, EINI_OP_ADD, EINI_OP_SUB);
-    case EINI_S_TERM: return eini_emit_list(em, v, EINI_OP_MUL, EINI_OP_DIV);
-    case EINI_S_AND: return eini_emit_list(em, v, EINI_OP_AND, EINI_OP_AND);
-    case EINI_S_OR: return eini_emit_list(em, v, EINI_OP_OR, EINI_OP_OR);
-    case EINI_S_POW: return eini_emit_list(em, v, EINI_OP_POW, EINI_OP_POW);
+    case EINI_S_SUM: return eini_emit_list(em, v, EIN_OP_ADD, EIN_OP_SUB);
+    case EINI_S_TERM: return eini_emit_list(em, v, EIN_OP_MUL, EIN_OP_DIV);
+    case EINI_S_AND: return eini_emit_list(em, v, EIN_OP_AND, EIN_OP_AND);
+    case EINI_S_OR: return eini_emit_list(em, v, EIN_OP_OR, EIN_OP_OR);
+    case EINI_S_POW: return eini_emit_list(em, v, EIN_OP_POW, EIN_OP_POW);
     default: return eini_emit_leaf(em, v);
   }
 }

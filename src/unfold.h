@@ -36,7 +36,7 @@ static int eini_back_read(eini_back *b, int tensor, const eini_map *map) {
   if ((map != NULL ? eini_map_copy(a, &proj[b->n], map, NULL)
                    : eini_map_units(a, &proj[b->n], 0, 0, rank)) != EIN_OK)
     return -1;
-  return eini_expr_add(a, &b->d.e, EINI_OP_OPERAND, -1, (int)b->n++, 0, 0);
+  return eini_expr_add(a, &b->d.e, EIN_OP_OPERAND, -1, (int)b->n++, 0, 0);
 }
 
 // A draft over the statement's first n indices, with all operands.
@@ -86,17 +86,17 @@ static int eini_back_extreme(eini_back *b, int root, int g, int *mask) {
   const eini_stmt *s = &b->s;
   eini_adjoint *d = &b->d;
   const eini_node *v = &d->e.node[root];
-  int plain = v->op == EINI_OP_OPERAND, nfree = s->nfree, n = s->nindex;
+  int plain = v->op == EIN_OP_OPERAND, nfree = s->nfree, n = s->nindex;
   int same = plain && b->w->g->tensor[b->operand[v->arg[0]]].dtype ==
                           b->w->g->tensor[s->out].dtype;
   ein_dtype t = ein_dtype_compute((ein_dtype)v->dtype);
-  int x = plain ? root : eini_back_store(b, root, n, n, EINI_FOLD_NONE);
+  int x = plain ? root : eini_back_store(b, root, n, n, EIN_FOLD_NONE);
   int most = same ? eini_back_read(b, s->out, &s->out_map)
                   : eini_back_store(b, x, nfree, n, s->fold);
-  *mask = eini_adj_op(d, EINI_OP_EQ, x, most, 0);
-  int count = eini_back_store(b, eini_adj_one(d, *mask, t), nfree, n, EINI_SUM);
-  return eini_back_store(b, eini_adj_op(d, EINI_OP_DIV, g, count, 0), nfree, nfree,
-                         EINI_FOLD_NONE);
+  *mask = eini_adj_op(d, EIN_OP_EQ, x, most, 0);
+  int count = eini_back_store(b, eini_adj_one(d, *mask, t), nfree, n, EIN_FOLD_SUM);
+  return eini_back_store(b, eini_adj_op(d, EIN_OP_DIV, g, count, 0), nfree, nfree,
+                         EIN_FOLD_NONE);
 }
 
 // out[.., ostep*i + oat] = x[.., xstep*i + xat] * y[.., ystep*i + yat] for i < count; y may be -1.
@@ -116,8 +116,8 @@ static ein_status eini_back_pair(eini_back *b, int out, int64_t ostep, int64_t o
     EINI_TRY(eini_map_copy(w->scratch, &f.proj[k], &f.out_map, NULL));
     EINI_TRY(eini_map_set(w->scratch, &f.proj[k], n - 1, n - 1, k == 0 ? xstep : ystep));
     f.proj[k].offset[n - 1] = k == 0 ? xat : yat;
-    int v = eini_expr_add(w->scratch, &f.expr, EINI_OP_OPERAND, -1, k, 0, 0);
-    root = k == 0 ? v : eini_draft_op(w, &f, EINI_OP_MUL, root, v, 0);
+    int v = eini_expr_add(w->scratch, &f.expr, EIN_OP_OPERAND, -1, k, 0, 0);
+    root = k == 0 ? v : eini_draft_op(w, &f, EIN_OP_MUL, root, v, 0);
   }
   EINI_TRY(eini_map_set(w->scratch, &f.out_map, n - 1, n - 1, ostep));
   f.out_map.offset[n - 1] = oat;
@@ -212,7 +212,7 @@ static int eini_back_count(eini_back *b) {
 // g as a value per point of the free indices, stored unless it is a literal.
 static int eini_back_scaled(eini_back *b, int g) {
   if (g < 0 || b->w->g->tensor[b->s.out].rank == 0) return g;
-  return eini_back_store(b, g, b->s.nfree, b->s.nfree, EINI_FOLD_NONE);
+  return eini_back_store(b, g, b->s.nfree, b->s.nfree, EIN_FOLD_NONE);
 }
 
 // The cotangent of the value that is folded, from that of the statement's tensor.
@@ -224,23 +224,23 @@ static int eini_back_seed(eini_back *b, int root, int cot, int *mask) {
   *mask = -1;
   if (cot != EINI_COT_ONE && eini_kind_of(b->w->g->tensor[s->out].dtype) == EINI_KCOMPLEX &&
       eini_kind_of(s->type) < EINI_KCOMPLEX)
-    g = eini_adj_op(d, EINI_OP_REAL, g, 0, 0);
+    g = eini_adj_op(d, EIN_OP_REAL, g, 0, 0);
   switch (s->fold) {
-    case EINI_PROD: return eini_back_product(b, root, g);
-    case EINI_MAX: case EINI_MIN: return eini_back_extreme(b, root, g, mask);
-    case EINI_MEAN:
-      return eini_back_scaled(b, eini_adj_op(d, EINI_OP_DIV, g, eini_back_count(b), 0));
-    case EINI_VAR:
+    case EIN_FOLD_PROD: return eini_back_product(b, root, g);
+    case EIN_FOLD_MAX: case EIN_FOLD_MIN: return eini_back_extreme(b, root, g, mask);
+    case EIN_FOLD_MEAN:
+      return eini_back_scaled(b, eini_adj_op(d, EIN_OP_DIV, g, eini_back_count(b), 0));
+    case EIN_FOLD_VAR:
       g = eini_adj_mul(d, eini_adj_int(d, 2), g);
-      g = eini_back_scaled(b, eini_adj_op(d, EINI_OP_DIV, g, eini_back_count(b), 0));
-      x = eini_back_store(b, root, nfree, n, EINI_MEAN);
-      return eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_SUB, root, x, 0));
-    case EINI_LOGSUMEXP:
+      g = eini_back_scaled(b, eini_adj_op(d, EIN_OP_DIV, g, eini_back_count(b), 0));
+      x = eini_back_store(b, root, nfree, n, EIN_FOLD_MEAN);
+      return eini_adj_mul(d, g, eini_adj_op(d, EIN_OP_SUB, root, x, 0));
+    case EIN_FOLD_LOGSUMEXP:
       x = eini_back_kept(b, s->type) ? eini_back_read(b, s->out, &s->out_map)
-                                     : eini_back_store(b, root, nfree, n, EINI_LOGSUMEXP);
-      *mask = eini_adj_op(d, EINI_OP_NE, root, eini_adj_real(d, -(double)INFINITY), 0);
-      x = eini_adj_op(d, EINI_OP_SUB, root, x, 0);
-      return eini_adj_mul(d, g, eini_adj_op(d, EINI_OP_EXP, x, 0, 0));
+                                     : eini_back_store(b, root, nfree, n, EIN_FOLD_LOGSUMEXP);
+      *mask = eini_adj_op(d, EIN_OP_NE, root, eini_adj_real(d, -(double)INFINITY), 0);
+      x = eini_adj_op(d, EIN_OP_SUB, root, x, 0);
+      return eini_adj_mul(d, g, eini_adj_op(d, EIN_OP_EXP, x, 0, 0));
     default: return g;
   }
 }

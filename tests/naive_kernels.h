@@ -152,7 +152,7 @@ static void naive_add_f32(int64_t n, const void *a, const void *b, const void *c
 
 static ein_chunk_fn naive_chunk(void *user, int op, ein_dtype type) {
   (void)user;
-  return op == EINI_OP_ADD && type == EIN_F32 ? naive_add_f32 : NULL;
+  return op == EIN_OP_ADD && type == EIN_F32 ? naive_add_f32 : NULL;
 }
 
 static void naive_stream(void *user, size_t bytes, const void *src, void *dst) {

@@ -367,30 +367,30 @@ static orc_val orc_op_int(int op, ein_dtype t, orc_val a, orc_val b) {
   orc_val r = orc_int(0);
   if (orc_loose(a) || orc_loose(b)) r.err = HUGE_VAL;
   switch (op) {
-    case EINI_OP_NEG: r.i = (int64_t)(0 - x); break;
-    case EINI_OP_ADD: r.i = t == EIN_BOOL ? (int64_t)(x | y) : (int64_t)(x + y); break;
-    case EINI_OP_SUB: r.i = (int64_t)(x - y); break;
-    case EINI_OP_MUL: r.i = (int64_t)(x * y); break;
-    case EINI_OP_SQUARE: r.i = (int64_t)(x * x); break;
-    case EINI_OP_FLOORDIV: r.i = orc_idiv(a.i, b.i); break;
-    case EINI_OP_MOD: r.i = orc_imod(a.i, b.i); break;
-    case EINI_OP_MAX: r.i = a.i > b.i ? a.i : b.i; break;
-    case EINI_OP_MIN: r.i = a.i < b.i ? a.i : b.i; break;
-    case EINI_OP_LT: r.i = a.i < b.i; return r;
-    case EINI_OP_LE: r.i = a.i <= b.i; return r;
-    case EINI_OP_GT: r.i = a.i > b.i; return r;
-    case EINI_OP_GE: r.i = a.i >= b.i; return r;
-    case EINI_OP_EQ: r.i = a.i == b.i; return r;
-    case EINI_OP_NE: r.i = a.i != b.i; return r;
-    case EINI_OP_AND: r.i = a.i != 0 && b.i != 0; return r;
-    case EINI_OP_OR: r.i = a.i != 0 || b.i != 0; return r;
-    case EINI_OP_NOT: r.i = a.i == 0; return r;
-    case EINI_OP_RELU: r.i = a.i < 0 ? 0 : a.i; break;
-    case EINI_OP_ABS: r.i = a.i < 0 ? (int64_t)(0 - x) : a.i; break;
-    case EINI_OP_SIGN: r.i = (a.i > 0) - (a.i < 0); break;
-    case EINI_OP_FLOOR: case EINI_OP_CEIL: case EINI_OP_ROUND: case EINI_OP_CONJ:
-    case EINI_OP_REAL: r.i = a.i; break;
-    case EINI_OP_IMAG: r.i = 0; break;
+    case EIN_OP_NEG: r.i = (int64_t)(0 - x); break;
+    case EIN_OP_ADD: r.i = t == EIN_BOOL ? (int64_t)(x | y) : (int64_t)(x + y); break;
+    case EIN_OP_SUB: r.i = (int64_t)(x - y); break;
+    case EIN_OP_MUL: r.i = (int64_t)(x * y); break;
+    case EIN_OP_SQUARE: r.i = (int64_t)(x * x); break;
+    case EIN_OP_FLOORDIV: r.i = orc_idiv(a.i, b.i); break;
+    case EIN_OP_MOD: r.i = orc_imod(a.i, b.i); break;
+    case EIN_OP_MAX: r.i = a.i > b.i ? a.i : b.i; break;
+    case EIN_OP_MIN: r.i = a.i < b.i ? a.i : b.i; break;
+    case EIN_OP_LT: r.i = a.i < b.i; return r;
+    case EIN_OP_LE: r.i = a.i <= b.i; return r;
+    case EIN_OP_GT: r.i = a.i > b.i; return r;
+    case EIN_OP_GE: r.i = a.i >= b.i; return r;
+    case EIN_OP_EQ: r.i = a.i == b.i; return r;
+    case EIN_OP_NE: r.i = a.i != b.i; return r;
+    case EIN_OP_AND: r.i = a.i != 0 && b.i != 0; return r;
+    case EIN_OP_OR: r.i = a.i != 0 || b.i != 0; return r;
+    case EIN_OP_NOT: r.i = a.i == 0; return r;
+    case EIN_OP_RELU: r.i = a.i < 0 ? 0 : a.i; break;
+    case EIN_OP_ABS: r.i = a.i < 0 ? (int64_t)(0 - x) : a.i; break;
+    case EIN_OP_SIGN: r.i = (a.i > 0) - (a.i < 0); break;
+    case EIN_OP_FLOOR: case EIN_OP_CEIL: case EIN_OP_ROUND: case EIN_OP_CONJ:
+    case EIN_OP_REAL: r.i = a.i; break;
+    case EIN_OP_IMAG: r.i = 0; break;
     default: orc_die("an operation integers do not have");
   }
   r.i = orc_wrap(t, r.i);
@@ -404,11 +404,11 @@ static orc_val orc_compare_op(int op, orc_val a, orc_val b) {
   if (e > 0 && fabs(a.re - b.re) <= e && fabs(a.im - b.im) <= e) r.err = HUGE_VAL;
   if (!(e < HUGE_VAL)) r.err = HUGE_VAL;
   switch (op) {
-    case EINI_OP_LT: r.i = a.re < b.re; break;
-    case EINI_OP_LE: r.i = a.re <= b.re; break;
-    case EINI_OP_GT: r.i = a.re > b.re; break;
-    case EINI_OP_GE: r.i = a.re >= b.re; break;
-    case EINI_OP_EQ: r.i = a.re == b.re && a.im == b.im; break;
+    case EIN_OP_LT: r.i = a.re < b.re; break;
+    case EIN_OP_LE: r.i = a.re <= b.re; break;
+    case EIN_OP_GT: r.i = a.re > b.re; break;
+    case EIN_OP_GE: r.i = a.re >= b.re; break;
+    case EIN_OP_EQ: r.i = a.re == b.re && a.im == b.im; break;
     default: r.i = a.re != b.re || a.im != b.im; break;
   }
   return r;
@@ -425,37 +425,37 @@ static orc_val orc_op_real(int op, ein_dtype t, orc_val a, orc_val b) {
   double r = 0, e = 0, u = 1, q, low = fabs(y) - eb;
   int pole = 0;  // an infinite or NaN result that is meant
   switch (op) {
-    case EINI_OP_NEG: r = -x; e = ea; u = 0; break;
-    case EINI_OP_ADD: r = x + y; e = ea + eb; break;
-    case EINI_OP_SUB: r = x - y; e = ea + eb; break;
-    case EINI_OP_MUL: r = x * y; e = fabs(x) * eb + fabs(y) * ea + ea * eb; break;
-    case EINI_OP_SQUARE: r = x * x; e = 2 * fabs(x) * ea + ea * ea; break;
-    case EINI_OP_DIV:
+    case EIN_OP_NEG: r = -x; e = ea; u = 0; break;
+    case EIN_OP_ADD: r = x + y; e = ea + eb; break;
+    case EIN_OP_SUB: r = x - y; e = ea + eb; break;
+    case EIN_OP_MUL: r = x * y; e = fabs(x) * eb + fabs(y) * ea + ea * eb; break;
+    case EIN_OP_SQUARE: r = x * x; e = 2 * fabs(x) * ea + ea * ea; break;
+    case EIN_OP_DIV:
       r = x / y;
       pole = y == 0 && eb == 0 && ea == 0;
       if (y == 0) e = ea > 0 || eb > 0 ? HUGE_VAL : 0;
       else e = low <= 0 ? HUGE_VAL : (ea + fabs(r) * eb) / low;
       break;
-    case EINI_OP_FLOORDIV:
-    case EINI_OP_MOD:
-      r = op == EINI_OP_MOD ? orc_floormod(x, y) : orc_floordiv(x, y);
+    case EIN_OP_FLOORDIV:
+    case EIN_OP_MOD:
+      r = op == EIN_OP_MOD ? orc_floormod(x, y) : orc_floordiv(x, y);
       pole = y == 0 && eb == 0;
       if (ea + eb > 0) {
         q = low > 0 ? (ea + fabs(x / y) * eb) / low : HUGE_VAL;
         if (!(q < 1e6)) e = HUGE_VAL;
-        else if (op == EINI_OP_FLOORDIV) e = orc_step_err(floor, x / y, q);
+        else if (op == EIN_OP_FLOORDIV) e = orc_step_err(floor, x / y, q);
         else if (floor(x / y - q) != floor(x / y + q)) e = HUGE_VAL;
         else e = ea + fabs(floor(x / y)) * eb;
       }
       break;
-    case EINI_OP_MAX:
-    case EINI_OP_MIN:
-      r = (op == EINI_OP_MAX ? x > y : x < y) ? x : y;
+    case EIN_OP_MAX:
+    case EIN_OP_MIN:
+      r = (op == EIN_OP_MAX ? x > y : x < y) ? x : y;
       if (x != x || y != y) r = nan("");
       e = ea > eb ? ea : eb;
       u = 0;
       break;
-    case EINI_OP_POW:
+    case EIN_OP_POW:
       r = pow(x, y);
       u = 16;
       pole = ea == 0 && eb == 0 && (x == 0 || x < 0);
@@ -464,61 +464,61 @@ static orc_val orc_op_real(int op, ein_dtype t, orc_val a, orc_val b) {
         e = x - ea <= 0 ? HUGE_VAL : fabs(r) * expm1(q);
       }
       break;
-    case EINI_OP_EXP: r = exp(x); e = ea > 0 ? r * expm1(ea) : 0; u = 8; break;
-    case EINI_OP_LOG:
-    case EINI_OP_SQRT:
-    case EINI_OP_RSQRT:
-      r = op == EINI_OP_LOG ? log(x) : op == EINI_OP_SQRT ? sqrt(x) : 1 / sqrt(x);
+    case EIN_OP_EXP: r = exp(x); e = ea > 0 ? r * expm1(ea) : 0; u = 8; break;
+    case EIN_OP_LOG:
+    case EIN_OP_SQRT:
+    case EIN_OP_RSQRT:
+      r = op == EIN_OP_LOG ? log(x) : op == EIN_OP_SQRT ? sqrt(x) : 1 / sqrt(x);
       u = 8;
       pole = x + ea < 0 || (x == 0 && ea == 0);
       if (ea > 0 && x + ea >= 0) {
         q = x - ea;
-        e = q <= 0 ? HUGE_VAL : op == EINI_OP_LOG ? ea / q : op == EINI_OP_SQRT ? ea / sqrt(q)
+        e = q <= 0 ? HUGE_VAL : op == EIN_OP_LOG ? ea / q : op == EIN_OP_SQRT ? ea / sqrt(q)
                                                                                 : r * ea / q;
       }
       break;
-    case EINI_OP_EXPM1: r = expm1(x); e = ea > 0 ? exp(x) * expm1(ea) : 0; u = 8; break;
-    case EINI_OP_LOG1P:
+    case EIN_OP_EXPM1: r = expm1(x); e = ea > 0 ? exp(x) * expm1(ea) : 0; u = 8; break;
+    case EIN_OP_LOG1P:
       r = log1p(x);
       u = 8;
       pole = 1 + x + ea < 0 || (x == -1 && ea == 0);
       if (ea > 0 && 1 + x + ea >= 0) e = 1 + x - ea <= 0 ? HUGE_VAL : ea / (1 + x - ea);
       break;
-    case EINI_OP_TAN:
+    case EIN_OP_TAN:
       r = tan(x);
       u = 8;
       q = 1 + r * r;
       e = q * ea < 0.01 ? 2 * q * ea : HUGE_VAL;
       break;
-    case EINI_OP_ATAN2:  // 7 at the cut, and where the sign of a zero counts
+    case EIN_OP_ATAN2:  // 7 at the cut, and where the sign of a zero counts
       r = atan2(x, y);
       u = 8;
       q = hypot(x, y) - ea - eb;
       e = ea + eb == 0 ? 0 : q <= 0 ? 7 : (ea + eb) / q;
       if ((y - eb <= 0 && fabs(x) <= ea) || (x == 0 && y == 0)) e = 7;
       break;
-    case EINI_OP_SIGN:
+    case EIN_OP_SIGN:
       r = x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x;
       e = fabs(x) > ea || ea == 0 ? 0 : 2;
       u = 0;
       break;
-    case EINI_OP_SIN: r = sin(x); e = ea + 4 * orc_eps(t); u = 8; break;
-    case EINI_OP_COS: r = cos(x); e = ea + 4 * orc_eps(t); u = 8; break;
-    case EINI_OP_TANH: r = tanh(x); e = ea; u = 8; break;
-    case EINI_OP_ERF: r = erf(x); e = 1.2 * ea; u = 8; break;
-    case EINI_OP_SIGMOID: r = 1 / (1 + exp(-x)); e = ea; u = 8; break;
-    case EINI_OP_SILU: r = x / (1 + exp(-x)); e = 1.2 * ea; u = 8; break;
-    case EINI_OP_GELU:
+    case EIN_OP_SIN: r = sin(x); e = ea + 4 * orc_eps(t); u = 8; break;
+    case EIN_OP_COS: r = cos(x); e = ea + 4 * orc_eps(t); u = 8; break;
+    case EIN_OP_TANH: r = tanh(x); e = ea; u = 8; break;
+    case EIN_OP_ERF: r = erf(x); e = 1.2 * ea; u = 8; break;
+    case EIN_OP_SIGMOID: r = 1 / (1 + exp(-x)); e = ea; u = 8; break;
+    case EIN_OP_SILU: r = x / (1 + exp(-x)); e = 1.2 * ea; u = 8; break;
+    case EIN_OP_GELU:
       r = 0.5 * x * (1 + erf(x * 0.70710678118654752440));
       e = 1.2 * ea + 8 * orc_eps(t) * fabs(x);
       break;
-    case EINI_OP_RELU: r = x < 0 ? 0 : x; e = ea; u = 0; break;
-    case EINI_OP_ABS: r = fabs(x); e = ea; u = 0; break;
-    case EINI_OP_FLOOR: r = floor(x); e = orc_step_err(floor, x, ea); u = 0; break;
-    case EINI_OP_CEIL: r = ceil(x); e = orc_step_err(ceil, x, ea); u = 0; break;
-    case EINI_OP_ROUND: r = rint(x); e = orc_step_err(rint, x, ea); u = 0; break;
-    case EINI_OP_CONJ: case EINI_OP_REAL: r = x; e = ea; u = 0; break;
-    case EINI_OP_IMAG: r = 0; u = 0; break;
+    case EIN_OP_RELU: r = x < 0 ? 0 : x; e = ea; u = 0; break;
+    case EIN_OP_ABS: r = fabs(x); e = ea; u = 0; break;
+    case EIN_OP_FLOOR: r = floor(x); e = orc_step_err(floor, x, ea); u = 0; break;
+    case EIN_OP_CEIL: r = ceil(x); e = orc_step_err(ceil, x, ea); u = 0; break;
+    case EIN_OP_ROUND: r = rint(x); e = orc_step_err(rint, x, ea); u = 0; break;
+    case EIN_OP_CONJ: case EIN_OP_REAL: r = x; e = ea; u = 0; break;
+    case EIN_OP_IMAG: r = 0; u = 0; break;
     default: orc_die("an operation floats do not have");
   }
   orc_val v = orc_float(r, 0);
@@ -558,58 +558,58 @@ static orc_val orc_op_complex(int op, ein_dtype t, orc_val a, orc_val b) {
   int cut = a.re <= 0 && fabs(a.im) <= ea && ea > 0;
   int special = a.re - a.re != 0 || a.im - a.im != 0;
   switch (op) {
-    case EINI_OP_NEG: r = orc_float(-a.re, -a.im); u = 0; special = 0; break;
-    case EINI_OP_CONJ: r.im = -a.im; u = 0; special = 0; break;
-    case EINI_OP_ADD: r = orc_float(a.re + b.re, a.im + b.im); e = ea + eb; u = 2; break;
-    case EINI_OP_SUB: r = orc_float(a.re - b.re, a.im - b.im); e = ea + eb; u = 2; break;
-    case EINI_OP_MUL:
-    case EINI_OP_SQUARE:
-      if (op == EINI_OP_SQUARE) { b = a; mb = ma; eb = ea; }
+    case EIN_OP_NEG: r = orc_float(-a.re, -a.im); u = 0; special = 0; break;
+    case EIN_OP_CONJ: r.im = -a.im; u = 0; special = 0; break;
+    case EIN_OP_ADD: r = orc_float(a.re + b.re, a.im + b.im); e = ea + eb; u = 2; break;
+    case EIN_OP_SUB: r = orc_float(a.re - b.re, a.im - b.im); e = ea + eb; u = 2; break;
+    case EIN_OP_MUL:
+    case EIN_OP_SQUARE:
+      if (op == EIN_OP_SQUARE) { b = a; mb = ma; eb = ea; }
       r = orc_cmul(a, b);
       e = ma * eb + mb * ea + ea * eb;
       break;
-    case EINI_OP_DIV:
+    case EIN_OP_DIV:
       r = orc_cdiv(a, b);
       e = mb <= eb ? HUGE_VAL : (ea + ma / mb * eb) / (mb - eb);
       break;
-    case EINI_OP_EXP: r = orc_cexp(a); e = exp(a.re) * expm1(ea); break;
-    case EINI_OP_LOG: r = orc_clog(a); e = ma <= ea || cut ? HUGE_VAL : ea / (ma - ea); break;
-    case EINI_OP_SQRT:
-    case EINI_OP_RSQRT:
+    case EIN_OP_EXP: r = orc_cexp(a); e = exp(a.re) * expm1(ea); break;
+    case EIN_OP_LOG: r = orc_clog(a); e = ma <= ea || cut ? HUGE_VAL : ea / (ma - ea); break;
+    case EIN_OP_SQRT:
+    case EIN_OP_RSQRT:
       r = orc_csqrt(a);
       m = hypot(r.re, r.im);
       e = cut ? HUGE_VAL : ea == 0 ? 0 : ma > 2 * ea ? ea / m : HUGE_VAL;
-      if (op == EINI_OP_RSQRT) {
+      if (op == EIN_OP_RSQRT) {
         r = orc_cdiv(orc_float(1, 0), r);
         e = ma == 0 ? HUGE_VAL : e / (m * m) * 2;
         u = 16;
       }
       break;
-    case EINI_OP_SIN:
-    case EINI_OP_COS:
+    case EIN_OP_SIN:
+    case EIN_OP_COS:
       c = cosh(fabs(a.im) + ea);
-      r = op == EINI_OP_SIN ? orc_float(sin(a.re) * cosh(a.im), cos(a.re) * sinh(a.im))
+      r = op == EIN_OP_SIN ? orc_float(sin(a.re) * cosh(a.im), cos(a.re) * sinh(a.im))
                             : orc_float(cos(a.re) * cosh(a.im), -sin(a.re) * sinh(a.im));
       e = c * (expm1(ea) + 8 * orc_eps(t));
       break;
-    case EINI_OP_EXPM1:
+    case EIN_OP_EXPM1:
       r = orc_cexp(a);
       m = sin(a.im / 2);
       r.re = expm1(a.re) * cos(a.im) - 2 * m * m;
       e = exp(a.re) * expm1(ea) + 8 * orc_eps(t) * exp(a.re);
       break;
-    case EINI_OP_LOG1P:
+    case EIN_OP_LOG1P:
       b = orc_float(1 + a.re, a.im);
       m = hypot(b.re, b.im);
       r = orc_clog(b);
       if (m < 2) r.re = log1p(a.re * a.re + 2 * a.re + a.im * a.im) / 2;
       e = m <= 2 * ea || (b.re <= 0 && fabs(b.im) <= ea) ? HUGE_VAL : ea / (m - ea);
       break;
-    case EINI_OP_SIGN:
+    case EIN_OP_SIGN:
       r = ma == 0 ? orc_float(0, 0) : orc_float(a.re / ma, a.im / ma);
       e = ea == 0 ? 0 : ma <= 2 * ea ? 2 : 2 * ea / (ma - ea);
       break;
-    case EINI_OP_TAN:
+    case EIN_OP_TAN:
       c = fabs(a.im) > 300 ? HUGE_VAL : cos(2 * a.re) + cosh(2 * a.im);
       r = c < HUGE_VAL ? orc_float(sin(2 * a.re) / c, sinh(2 * a.im) / c)
                        : orc_float(0, copysign(1, a.im));
@@ -617,7 +617,7 @@ static orc_val orc_op_complex(int op, ein_dtype t, orc_val a, orc_val b) {
       e = (1 + m * m) * (4 * ea + 16 * orc_eps(t));
       if (m > 1000 || ea > 0.01) e = HUGE_VAL;
       break;
-    case EINI_OP_TANH:
+    case EIN_OP_TANH:
       c = fabs(a.re) > 300 ? HUGE_VAL : cosh(2 * a.re) + cos(2 * a.im);
       r = c < HUGE_VAL ? orc_float(sinh(2 * a.re) / c, sin(2 * a.im) / c)
                        : orc_float(copysign(1, a.re), 0);
@@ -625,7 +625,7 @@ static orc_val orc_op_complex(int op, ein_dtype t, orc_val a, orc_val b) {
       e = (1 + m * m) * (4 * ea + 16 * orc_eps(t));
       if (m > 1000 || ea > 0.01) e = HUGE_VAL;
       break;
-    case EINI_OP_POW:
+    case EIN_OP_POW:
       if (mb == 0 && eb == 0) {
         r = orc_float(1, 0);
       } else if (ma == 0 && ea == 0) {
@@ -643,8 +643,8 @@ static orc_val orc_op_complex(int op, ein_dtype t, orc_val a, orc_val b) {
       break;
     default: orc_die("an operation complex numbers do not have");
   }
-  if (op == EINI_OP_ADD || op == EINI_OP_SUB) special = 0;
-  if (op != EINI_OP_NEG && op != EINI_OP_CONJ && (r.re - r.re != 0 || r.im - r.im != 0)) {
+  if (op == EIN_OP_ADD || op == EIN_OP_SUB) special = 0;
+  if (op != EIN_OP_NEG && op != EIN_OP_CONJ && (r.re - r.re != 0 || r.im - r.im != 0)) {
     special = 1;
   }
   // What infinities become in complex arithmetic is left to the implementation.
@@ -655,10 +655,10 @@ static orc_val orc_op_complex(int op, ein_dtype t, orc_val a, orc_val b) {
 // Parts of complex numbers of type t.
 static orc_val orc_op_part(int op, ein_dtype t, orc_val a) {
   double m = hypot(a.re, a.im);
-  orc_val r = orc_float(op == EINI_OP_REAL ? a.re : op == EINI_OP_IMAG ? a.im : m, 0);
+  orc_val r = orc_float(op == EIN_OP_REAL ? a.re : op == EIN_OP_IMAG ? a.im : m, 0);
   r.err = a.err;
-  if (r.re - r.re != 0 && !(op == EINI_OP_REAL || op == EINI_OP_IMAG)) return orc_spoil(r);
-  return orc_done(orc_real_of(t), r, op == EINI_OP_REAL || op == EINI_OP_IMAG ? 0 : 4);
+  if (r.re - r.re != 0 && !(op == EIN_OP_REAL || op == EIN_OP_IMAG)) return orc_spoil(r);
+  return orc_done(orc_real_of(t), r, op == EIN_OP_REAL || op == EIN_OP_IMAG ? 0 : 4);
 }
 
 // ---- expressions --------------------------------------------------------------------------------
@@ -717,18 +717,18 @@ static int64_t orc_address(const eini_tensor *t, const eini_map *m, const int64_
 
 static orc_val orc_leaf(const orc_env *env, const eini_node *v, ein_dtype t) {
   orc_val r = orc_int(0);
-  if (v->op == EINI_OP_OPERAND) {
+  if (v->op == EIN_OP_OPERAND) {
     int id = env->s->operand[v->arg[0]];
     const eini_tensor *x = &env->g->tensor[id];
     int64_t at = orc_address(x, &env->s->proj[v->arg[0]], env->x);
     r = orc_load(x->dtype, env->data[id], at);
     if (env->err != NULL && env->err[id] != NULL) r.err = env->err[id][at];
-  } else if (v->op == EINI_OP_INDEX) {
+  } else if (v->op == EIN_OP_INDEX) {
     r = orc_int(env->x[v->arg[0]]);
   } else {
     double re = v->re, im = v->im;
     int64_t i = v->ival;
-    if (v->op == EINI_OP_PARAM) {
+    if (v->op == EIN_OP_PARAM) {
       const ein_scalar *p = &env->g->param[v->arg[0]].value;
       if (env->param != NULL && env->param[v->arg[0]].set) p = &env->param[v->arg[0]];
       re = p->re;
@@ -751,22 +751,22 @@ static orc_val orc_node(const orc_env *env, const eini_node *v) {
   for (int k = 0; k < n; k++) a[k] = env->val[eini_node_arg(e, v, k)];
   if (n < 2) a[1] = orc_int(0);
   from = orc_wide((ein_dtype)e->node[eini_node_arg(e, v, 0)].dtype);
-  if (v->op == EINI_OP_CALL) return orc_call(&env->g->function[v->arg[0]], n, a);
-  if (v->op == EINI_OP_WHERE) {
+  if (v->op == EIN_OP_CALL) return orc_call(&env->g->function[v->arg[0]], n, a);
+  if (v->op == EIN_OP_WHERE) {
     orc_val r = a[0].i ? a[1] : a[2];
     return orc_loose(a[0]) ? orc_spoil(r) : r;
   }
-  if (v->op == EINI_OP_CAST) return orc_cast(a[0], from, t);
-  if (v->op == EINI_OP_ROUNDTO) return orc_narrow(a[0], (ein_dtype)v->dtype);
-  if (v->op == EINI_OP_COMPLEX) {
+  if (v->op == EIN_OP_CAST) return orc_cast(a[0], from, t);
+  if (v->op == EIN_OP_ROUNDTO) return orc_narrow(a[0], (ein_dtype)v->dtype);
+  if (v->op == EIN_OP_COMPLEX) {
     orc_val r = orc_float(a[0].re, a[1].re);
     r.err = a[0].err + a[1].err;
     return r;
   }
   if (!orc_is_float(from)) return orc_op_int(v->op, t, a[0], a[1]);
-  if (v->op >= EINI_OP_LT && v->op <= EINI_OP_NE) return orc_compare_op(v->op, a[0], a[1]);
+  if (v->op >= EIN_OP_LT && v->op <= EIN_OP_NE) return orc_compare_op(v->op, a[0], a[1]);
   if (!orc_is_complex(from)) return orc_op_real(v->op, from, a[0], a[1]);
-  if (v->op == EINI_OP_ABS || v->op == EINI_OP_REAL || v->op == EINI_OP_IMAG)
+  if (v->op == EIN_OP_ABS || v->op == EIN_OP_REAL || v->op == EIN_OP_IMAG)
     return orc_op_part(v->op, from, a[0]);
   return orc_op_complex(v->op, from, a[0], a[1]);
 }
@@ -775,33 +775,34 @@ static orc_val orc_node(const orc_env *env, const eini_node *v) {
 
 // The computation type values are folded in.
 static ein_dtype orc_fold_type(const ein_graph *g, const eini_stmt *s, ein_dtype t) {
-  if (s->fold >= EINI_FOLD_USER) return g->monoid[s->fold - EINI_FOLD_USER].dtype;
-  if (s->fold == EINI_ANY || s->fold == EINI_ALL) return EIN_BOOL;
-  if (s->fold == EINI_LOGSUMEXP || s->fold == EINI_MEAN || s->fold == EINI_VAR) {
+  if (s->fold >= EIN_FOLD_USER) return g->monoid[s->fold - EIN_FOLD_USER].dtype;
+  if (s->fold == EIN_FOLD_ANY || s->fold == EIN_FOLD_ALL) return EIN_BOOL;
+  if (s->fold == EIN_FOLD_LOGSUMEXP || s->fold == EIN_FOLD_MEAN || s->fold == EIN_FOLD_VAR) {
     return orc_is_float(t) ? orc_wide(t) : EIN_F64;
   }
-  if ((s->fold == EINI_SUM || s->fold == EINI_PROD) && t == EIN_BOOL && !s->numpy) return EIN_I64;
+  if ((s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_PROD) && t == EIN_BOOL && !s->numpy)
+    return EIN_I64;
   return orc_wide(t);
 }
 
 static orc_val orc_fold_int(int fold, ein_dtype t, ein_dtype logical, const orc_val *v, int64_t n) {
   orc_val r = orc_int(0);
-  if (fold == EINI_PROD || fold == EINI_ALL) r.i = 1;
-  if (fold == EINI_MAX) r.i = orc_least(logical);
-  if (fold == EINI_MIN) r.i = orc_greatest(logical);
+  if (fold == EIN_FOLD_PROD || fold == EIN_FOLD_ALL) r.i = 1;
+  if (fold == EIN_FOLD_MAX) r.i = orc_least(logical);
+  if (fold == EIN_FOLD_MIN) r.i = orc_greatest(logical);
   for (int64_t k = 0; k < n; k++) {
     int64_t x = v[k].i;
     if (orc_loose(v[k])) r.err = HUGE_VAL;
     switch (fold) {
-      case EINI_SUM:
+      case EIN_FOLD_SUM:
         if (t == EIN_BOOL) r.i |= x;
         else r.i = (int64_t)((uint64_t)r.i + (uint64_t)x);
         break;
-      case EINI_PROD: r.i = (int64_t)((uint64_t)r.i * (uint64_t)x); break;
-      case EINI_MAX: if (k == 0 || x > r.i) r.i = x; break;
-      case EINI_MIN: if (k == 0 || x < r.i) r.i = x; break;
-      case EINI_ANY: r.i = r.i || x; break;
-      case EINI_ALL: r.i = r.i && x; break;
+      case EIN_FOLD_PROD: r.i = (int64_t)((uint64_t)r.i * (uint64_t)x); break;
+      case EIN_FOLD_MAX: if (k == 0 || x > r.i) r.i = x; break;
+      case EIN_FOLD_MIN: if (k == 0 || x < r.i) r.i = x; break;
+      case EIN_FOLD_ANY: r.i = r.i || x; break;
+      case EIN_FOLD_ALL: r.i = r.i && x; break;
       default: orc_die("a fold integers do not have");
     }
   }
@@ -863,7 +864,7 @@ static orc_val orc_fold_prod(ein_dtype t, const orc_val *v, int64_t n) {
 }
 
 static orc_val orc_fold_extremum(int fold, const orc_val *v, int64_t n) {
-  int up = fold == EINI_MAX;
+  int up = fold == EIN_FOLD_MAX;
   orc_val r = orc_float(up ? -HUGE_VAL : HUGE_VAL, 0);
   double err = 0;
   for (int64_t k = 0; k < n; k++) {
@@ -878,7 +879,7 @@ static orc_val orc_fold_extremum(int fold, const orc_val *v, int64_t n) {
 // The position; undetermined when another inexact value comes as close as the bounds allow.
 static orc_val orc_fold_arg(int fold, ein_dtype t, const orc_val *v, int64_t n) {
   int64_t best = 0;
-  int up = fold == EINI_ARGMAX, f = orc_is_float(t);
+  int up = fold == EIN_FOLD_ARGMAX, f = orc_is_float(t);
   for (int64_t k = 1; k < n; k++) {
     if (f && v[best].re != v[best].re) break;
     int better = f ? (up ? v[k].re > v[best].re : v[k].re < v[best].re)
@@ -897,7 +898,7 @@ static orc_val orc_fold_arg(int fold, ein_dtype t, const orc_val *v, int64_t n) 
 }
 
 static orc_val orc_fold_logsumexp(ein_dtype t, const orc_val *v, int64_t n, int nary) {
-  orc_val top = orc_fold_extremum(EINI_MAX, v, n), r = top;
+  orc_val top = orc_fold_extremum(EIN_FOLD_MAX, v, n), r = top;
   long double s = 0;
   if (top.re - top.re != 0) {  // all -inf, some inf, or NaN
     if (nary && n > 0) r.err = HUGE_VAL;
@@ -968,24 +969,24 @@ static orc_val orc_fold_user(const ein_monoid *m, const orc_val *v, int64_t n) {
 static orc_val orc_fold(const orc_env *env, ein_dtype t, orc_val *v, int64_t n) {
   const eini_stmt *s = env->s;
   int fold = s->fold, nary = s->expr.n > 1 && !orc_one_pass;
-  if (fold == EINI_FOLD_NONE) return v[0];
-  if (fold >= EINI_FOLD_USER) return orc_fold_user(&env->g->monoid[fold - EINI_FOLD_USER], v, n);
-  if (fold == EINI_ARGMAX || fold == EINI_ARGMIN) return orc_fold_arg(fold, t, v, n);
+  if (fold == EIN_FOLD_NONE) return v[0];
+  if (fold >= EIN_FOLD_USER) return orc_fold_user(&env->g->monoid[fold - EIN_FOLD_USER], v, n);
+  if (fold == EIN_FOLD_ARGMAX || fold == EIN_FOLD_ARGMIN) return orc_fold_arg(fold, t, v, n);
   if (!orc_is_float(t)) return orc_fold_int(fold, t, s->type, v, n);
   switch (fold) {
-    case EINI_SUM: return orc_fold_sum(t, v, n, 0, nary);
-    case EINI_MEAN: return orc_fold_sum(t, v, n, 1, nary);
-    case EINI_PROD: return orc_fold_prod(t, v, n);
-    case EINI_LOGSUMEXP: return orc_fold_logsumexp(t, v, n, nary);
-    case EINI_VAR: return orc_fold_var(t, v, n);
+    case EIN_FOLD_SUM: return orc_fold_sum(t, v, n, 0, nary);
+    case EIN_FOLD_MEAN: return orc_fold_sum(t, v, n, 1, nary);
+    case EIN_FOLD_PROD: return orc_fold_prod(t, v, n);
+    case EIN_FOLD_LOGSUMEXP: return orc_fold_logsumexp(t, v, n, nary);
+    case EIN_FOLD_VAR: return orc_fold_var(t, v, n);
     default: return orc_fold_extremum(fold, v, n);
   }
 }
 
 // Computation type of the fold's result.
 static ein_dtype orc_fold_result(const eini_stmt *s, ein_dtype t) {
-  if (s->fold == EINI_ARGMAX || s->fold == EINI_ARGMIN) return EIN_I64;
-  return s->fold == EINI_VAR ? orc_real_of(t) : t;
+  if (s->fold == EIN_FOLD_ARGMAX || s->fold == EIN_FOLD_ARGMIN) return EIN_I64;
+  return s->fold == EIN_FOLD_VAR ? orc_real_of(t) : t;
 }
 
 // ---- statements ---------------------------------------------------------------------------------
@@ -1022,9 +1023,9 @@ static void orc_write(const orc_env *env, orc_val v, ein_dtype t) {
   if (s->rest == EIN_REST_ACCUMULATE) {
     orc_val old = orc_load(out->dtype, env->data[s->out], at);
     if (err != NULL) old.err = err[at];
-    if (!orc_is_float(wide)) v = orc_op_int(EINI_OP_ADD, wide, old, v);
-    else if (orc_is_complex(wide)) v = orc_op_complex(EINI_OP_ADD, wide, old, v);
-    else v = orc_op_real(EINI_OP_ADD, wide, old, v);
+    if (!orc_is_float(wide)) v = orc_op_int(EIN_OP_ADD, wide, old, v);
+    else if (orc_is_complex(wide)) v = orc_op_complex(EIN_OP_ADD, wide, old, v);
+    else v = orc_op_real(EIN_OP_ADD, wide, old, v);
   }
   v = orc_narrow(v, out->dtype);
   orc_put(out->dtype, env->data[s->out], at, v);
@@ -1039,7 +1040,7 @@ static void orc_stmt(orc_env *env) {
   if (s->rest == EIN_REST_ZERO) {
     memset(env->data[s->out], 0, (size_t)orc_count(out) * orc_size(out->dtype));
   }
-  if (s->fold != EINI_FOLD_NONE) ft = orc_fold_type(env->g, s, t);
+  if (s->fold != EIN_FOLD_NONE) ft = orc_fold_type(env->g, s, t);
   for (int k = s->nfree; k < s->nindex; k++) size *= s->index[k].extent;
   orc_val *list = (orc_val *)orc_alloc(size, sizeof *list);
   env->val = (orc_val *)orc_alloc(s->expr.n, sizeof *env->val);
@@ -1050,7 +1051,7 @@ static void orc_stmt(orc_env *env) {
     for (n = 0; inner; n++) {
       for (int64_t k = 0; k < s->expr.n; k++) env->val[k] = orc_node(env, &s->expr.node[k]);
       list[n] = env->val[s->expr.n - 1];
-      if (s->fold != EINI_FOLD_NONE) list[n] = orc_cast(list[n], t, ft);
+      if (s->fold != EIN_FOLD_NONE) list[n] = orc_cast(list[n], t, ft);
       inner = orc_next(s->index, s->nfree, s->nindex, x);
     }
     orc_write(env, orc_fold(env, ft, list, n), orc_fold_result(s, ft));

@@ -549,12 +549,12 @@ static void fill_values(ein_dtype t, int64_t n, void *d) {
 }
 
 static int function_op(int op) {  // contraction may round these in another way
-  return op == EINI_OP_EXP || op == EINI_OP_LOG || op == EINI_OP_SIN || op == EINI_OP_COS ||
-         op == EINI_OP_TANH || op == EINI_OP_ERF || op == EINI_OP_SIGMOID || op == EINI_OP_SILU ||
-         op == EINI_OP_GELU;
+  return op == EIN_OP_EXP || op == EIN_OP_LOG || op == EIN_OP_SIN || op == EIN_OP_COS ||
+         op == EIN_OP_TANH || op == EIN_OP_ERF || op == EIN_OP_SIGMOID || op == EIN_OP_SILU ||
+         op == EIN_OP_GELU;
 }
 
-static int compare_op(int op) { return op >= EINI_OP_LT && op <= EINI_OP_NE; }
+static int compare_op(int op) { return op >= EIN_OP_LT && op <= EIN_OP_NE; }
 
 static void test_chunk(const char *isa, int op, int t, ein_chunk_fn fn) {
   static int64_t a[256], b[256], c[256], x[256], y[256];
@@ -563,7 +563,7 @@ static void test_chunk(const char *isa, int op, int t, ein_chunk_fn fn) {
   CHECK(plain != NULL);
   for (int r = 0; plain != NULL && r < 20; r++) {
     int64_t n = 16 * (1 + pick(16));
-    fill_values(op == EINI_OP_WHERE ? EIN_BOOL : types[t], 256, a);
+    fill_values(op == EIN_OP_WHERE ? EIN_BOOL : types[t], 256, a);
     fill_values(types[t], 256, b);
     fill_values(types[t], 256, c);
     memset(x, 0, sizeof x);
@@ -579,7 +579,7 @@ static void test_chunk(const char *isa, int op, int t, ein_chunk_fn fn) {
       double u = t == 2 ? (double)((float *)x)[i] : ((double *)x)[i];
       double v = t == 2 ? (double)((float *)y)[i] : ((double *)y)[i];
       double d = ulps(u, v, t == 2);
-      if (op == EINI_OP_GELU && d > 0) {  // 1 + erf(x) cancels: relative to x
+      if (op == EIN_OP_GELU && d > 0) {  // 1 + erf(x) cancels: relative to x
         double in = t == 2 ? (double)((float *)a)[i] : ((double *)a)[i];
         d = ulps(in, in + (u - v), t == 2);
       }
@@ -625,8 +625,8 @@ static void test_across(int fold, int t, void (*fn)(int64_t n, const void *x, vo
 
 // Against libm in long double, where that is wider: the bound of section math.
 static void test_accuracy(const ein_kernels *k, const char *isa) {
-  static const int op[6] = {EINI_OP_EXP, EINI_OP_LOG, EINI_OP_SIN, EINI_OP_COS, EINI_OP_TANH,
-                            EINI_OP_ERF};
+  static const int op[6] = {EIN_OP_EXP, EIN_OP_LOG, EIN_OP_SIN, EIN_OP_COS, EIN_OP_TANH,
+                            EIN_OP_ERF};
   static long double (*const ref[6])(long double x) = {expl, logl, sinl, cosl, tanhl, erfl};
   static double x[256], y[256];
   static float x32[256], y32[256];
@@ -677,8 +677,8 @@ static void test_exp(const ein_kernels *k, const char *isa) {
   enum { N = 256 };
   static double x[N], y[N], x2[N], y2[N];
   static float x32[N], y32[N];
-  ein_chunk_fn fn = k->chunk_fn(k->user, EINI_OP_EXP, EIN_F64);
-  ein_chunk_fn fn32 = k->chunk_fn(k->user, EINI_OP_EXP, EIN_F32);
+  ein_chunk_fn fn = k->chunk_fn(k->user, EIN_OP_EXP, EIN_F64);
+  ein_chunk_fn fn32 = k->chunk_fn(k->user, EIN_OP_EXP, EIN_F32);
   double worst = 0, where = 0, worst32 = 0;
   for (int r = 0; fn != NULL && fn32 != NULL && r < 2000; r++) {
     int64_t n = 16 * (1 + pick(N / 16)), turn = pick(n);
@@ -722,17 +722,17 @@ static void test_exp(const ein_kernels *k, const char *isa) {
 
 static void test_chunks(const ein_kernels *k, const char *isa) {
   for (int t = 0; t < 4; t++) {
-    for (int op = 0; op < EINI_OP_COUNT; op++) {
+    for (int op = 0; op < EIN_OP_COUNT; op++) {
       ein_chunk_fn fn = k->chunk_fn(k->user, op, types[t]);
       if (fn != NULL) test_chunk(isa, op, t, fn);
     }
-    for (int fold = EINI_SUM; fold <= EINI_MIN; fold++) {
+    for (int fold = EIN_FOLD_SUM; fold <= EIN_FOLD_MIN; fold++) {
       void (*fn)(int64_t n, const void *x, void *acc) = k->across_fn(k->user, fold, types[t]);
       if (fn != NULL) test_across(fold, t, fn);
     }
   }
-  CHECK(k->across_fn(k->user, EINI_ARGMAX, EIN_F64) == NULL);
-  CHECK(k->chunk_fn(k->user, EINI_OP_CONST, EIN_F64) == NULL);
+  CHECK(k->across_fn(k->user, EIN_FOLD_ARGMAX, EIN_F64) == NULL);
+  CHECK(k->chunk_fn(k->user, EIN_OP_CONST, EIN_F64) == NULL);
 }
 
 static void test_stream(const ein_kernels *k) {

@@ -281,7 +281,7 @@ static double brute_vertex(const eini_stmt *s, const int64_t *cut) {
     for (int r = 0; r < s->proj[k].rows; r++) block *= side(s, &s->proj[k], r, cut, NULL);
     if (!again) read += block;
   }
-  return tasks * read + tasks / nagg * (nagg - 1) * nz * (s->fold == EINI_VAR ? 3 : 1);
+  return tasks * read + tasks / nagg * (nagg - 1) * nz * (s->fold == EIN_FOLD_VAR ? 3 : 1);
 }
 
 static double brute_edge(const eini_stmt *x, const int64_t *xcut, const eini_stmt *y, int k,
@@ -634,8 +634,8 @@ static int step(const eini_stmt *s, int n, int64_t *i) {  // of the first n indi
 // Bytes of one element's partial result: three scalars of a var, value and position of an argmax.
 static double partial_bytes(const eini_stmt *s) {
   ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  if (s->fold == EINI_VAR) return 3 * (double)ein_dtype_size(ein_dtype_compute(s->type));
-  if (s->fold == EINI_ARGMAX) return 8 + (double)ein_dtype_size(ein_dtype_compute(value));
+  if (s->fold == EIN_FOLD_VAR) return 3 * (double)ein_dtype_size(ein_dtype_compute(s->type));
+  if (s->fold == EIN_FOLD_ARGMAX) return 8 + (double)ein_dtype_size(ein_dtype_compute(value));
   return (double)ein_dtype_size(ein_dtype_compute(s->type));
 }
 
@@ -656,8 +656,8 @@ static double point_work(const eini_stmt *s) {
   double n = s->nindex > s->nfree;
   for (int k = 0; k < s->expr.n; k++) {
     switch (s->expr.node[k].op) {
-      case EINI_OP_CONST: case EINI_OP_OPERAND: case EINI_OP_INDEX: case EINI_OP_PARAM:
-      case EINI_OP_CAST: case EINI_OP_ROUNDTO: break;
+      case EIN_OP_CONST: case EIN_OP_OPERAND: case EIN_OP_INDEX: case EIN_OP_PARAM:
+      case EIN_OP_CAST: case EIN_OP_ROUNDTO: break;
       default: n++;
     }
   }

@@ -162,7 +162,7 @@ static ein_status join_stmt(ein_ctx *ctx, const ein_graph *g, int k, const value
   }
   if (st == EIN_OK) st = ein_relation_join(ctx, g, k, cut, rel, NULL, NULL, NULL, &z);
   if (st == EIN_OK)
-    st = ein_relation_aggregate(ctx, z, s->fold == EINI_FOLD_NONE ? "sum"
+    st = ein_relation_aggregate(ctx, z, s->fold == EIN_FOLD_NONE ? "sum"
                                         : eini_fold_name(g, s->fold), &sum);
   ein_relation_info info;
   ein_relation_get(z, &info);
@@ -395,18 +395,18 @@ static int64_t count_box(const eini_tensor *t, const int *home, const int64_t *l
 static int64_t partial_bytes(const ein_graph *g, const eini_stmt *s) {
   ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
   switch (s->fold) {
-    case EINI_ARGMAX: case EINI_ARGMIN:
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN:
       return 8 + (int64_t)ein_dtype_size(ein_dtype_compute(value));
-    case EINI_VAR: return 3 * (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+    case EIN_FOLD_VAR: return 3 * (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
     default: break;
   }
-  if (s->fold < EINI_FOLD_USER) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
-  return strcmp(g->monoid[s->fold - EINI_FOLD_USER].name, "span") == 0 ? 16
-         : strcmp(g->monoid[s->fold - EINI_FOLD_USER].name, "spread") == 0 ? 12 : 4;
+  if (s->fold < EIN_FOLD_USER) return (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
+  return strcmp(g->monoid[s->fold - EIN_FOLD_USER].name, "span") == 0 ? 16
+         : strcmp(g->monoid[s->fold - EIN_FOLD_USER].name, "spread") == 0 ? 12 : 4;
 }
 
 // Are the partial results of a cut fold states?
-static int has_state(const eini_stmt *s) { return s->fold > EINI_LOGSUMEXP; }
+static int has_state(const eini_stmt *s) { return s->fold > EIN_FOLD_LOGSUMEXP; }
 
 // The hull [lo, hi] of what operand o of the task of statement k at a place reads; 0: nothing, or
 // what another operand reads.

@@ -146,8 +146,8 @@ static void dump_graph(const ein_graph *g) {
   }
   for (int64_t k = 0; k < g->nstmt; k++) {
     const eini_stmt *s = &g->stmt[k];
-    const char *fold = s->fold < EINI_FOLD_USER ? eini_folds[s->fold].name
-                                                : g->monoid[s->fold - EINI_FOLD_USER].name;
+    const char *fold = s->fold < EIN_FOLD_USER ? eini_folds[s->fold].name
+                                                : g->monoid[s->fold - EIN_FOLD_USER].name;
     printf("  %s", g->tensor[s->out].name);
     dump_map(&s->out_map);
     printf(" = %s over", fold);
@@ -164,8 +164,8 @@ static void dump_graph(const ein_graph *g) {
       const eini_node *v = &s->expr.node[i];
       printf("    n%lld: %s ", (long long)i, op_names[v->op]);
       printf("%s", ein_dtype_name((ein_dtype)v->dtype));
-      if (v->op == EINI_OP_CONST) printf(" %g %lld", v->re, (long long)v->ival);
-      else if (v->op <= EINI_OP_PARAM) printf(" %d", v->arg[0]);
+      if (v->op == EIN_OP_CONST) printf(" %g %lld", v->re, (long long)v->ival);
+      else if (v->op <= EIN_OP_PARAM) printf(" %d", v->arg[0]);
       for (int a = 0; a < eini_node_args(v); a++) printf(" n%d", eini_node_arg(&s->expr, v, a));
       printf("\n");
     }
@@ -197,13 +197,13 @@ static int leaf(builder *b) {
   int k = (int)draw(0, 9);
   if (k == 0) return eini_expr_int(&b->g->arena, b->e, -1, draw(-3, 3));
   if (k == 1) return eini_expr_real(&b->g->arena, b->e, -1, (double)draw(-16, 16) / 8);
-  if (k == 2 && b->nindex > 0) return node(b, EINI_OP_INDEX, (int)draw(0, b->nindex - 1), 0, 0);
+  if (k == 2 && b->nindex > 0) return node(b, EIN_OP_INDEX, (int)draw(0, b->nindex - 1), 0, 0);
   if (k == 3 && b->g->nparam > 0) {
-    return node(b, EINI_OP_PARAM, (int)draw(0, b->g->nparam - 1), 0, 0);
+    return node(b, EIN_OP_PARAM, (int)draw(0, b->g->nparam - 1), 0, 0);
   }
   if (k == 4 && chance(20)) return eini_expr_bool(&b->g->arena, b->e, -1, (int)draw(0, 1));
   if (b->noperand == 0) return eini_expr_real(&b->g->arena, b->e, -1, 1.5);
-  return node(b, EINI_OP_OPERAND, (int)draw(0, b->noperand - 1), 0, 0);
+  return node(b, EIN_OP_OPERAND, (int)draw(0, b->noperand - 1), 0, 0);
 }
 
 static int grow(builder *b, int depth);
@@ -220,26 +220,26 @@ static int grow(builder *b, int depth) {
   if (b->e->n > 0 && chance(5)) return (int)draw(0, b->e->n - 1);
   if (b->g->nfunction > 0 && chance(4)) return grow_call(b, depth);
   if (chance(50)) {
-    static const int often[] = {EINI_OP_ADD, EINI_OP_SUB, EINI_OP_MUL, EINI_OP_MUL, EINI_OP_MAX,
-                                EINI_OP_MIN, EINI_OP_DIV};
+    static const int often[] = {EIN_OP_ADD, EIN_OP_SUB, EIN_OP_MUL, EIN_OP_MUL, EIN_OP_MAX,
+                                EIN_OP_MIN, EIN_OP_DIV};
     int x = grow(b, depth - 1), y = grow(b, depth - 1);
     return node(b, often[draw(0, 6)], x, y, 0);
   }
-  int op = (int)draw(EINI_OP_CAST, EINI_OP_COUNT - 1);
-  if (op == EINI_OP_CALL || op == EINI_OP_SQUARE) op = EINI_OP_EXP;
+  int op = (int)draw(EIN_OP_CAST, EIN_OP_COUNT - 1);
+  if (op == EIN_OP_CALL || op == EIN_OP_SQUARE) op = EIN_OP_EXP;
   int x = grow(b, depth - 1), y = 0, z = 0;
-  if (op == EINI_OP_CAST || op == EINI_OP_ROUNDTO) {
-    int id = node(b, EINI_OP_CAST, x, 0, 0);
+  if (op == EIN_OP_CAST || op == EIN_OP_ROUNDTO) {
+    int id = node(b, EIN_OP_CAST, x, 0, 0);
     b->e->node[id].dtype = (unsigned char)draw(EIN_BOOL, EIN_C128);
     return id;
   }
-  if ((op == EINI_OP_LOG || op == EINI_OP_SQRT || op == EINI_OP_RSQRT || op == EINI_OP_POW) &&
+  if ((op == EIN_OP_LOG || op == EIN_OP_SQRT || op == EIN_OP_RSQRT || op == EIN_OP_POW) &&
       chance(75)) {
-    x = node(b, EINI_OP_ABS, x, 0, 0);
+    x = node(b, EIN_OP_ABS, x, 0, 0);
     y = eini_expr_real(&b->g->arena, b->e, -1, 0.25);
-    x = node(b, EINI_OP_ADD, x, y, 0);
+    x = node(b, EIN_OP_ADD, x, y, 0);
   }
-  if (op == EINI_OP_POW && chance(60)) y = eini_expr_int(&b->g->arena, b->e, -1, draw(-1, 4));
+  if (op == EIN_OP_POW && chance(60)) y = eini_expr_int(&b->g->arena, b->e, -1, draw(-1, 4));
   else if (eini_ops[op].args > 1) y = grow(b, depth - 1);
   if (eini_ops[op].args > 2) z = grow(b, depth - 1);
   return node(b, op, x, y, z);
@@ -249,9 +249,9 @@ static int grow(builder *b, int depth) {
 static int grow_chain(builder *b, int op) {
   int id = -1;
   for (int k = 0; k < b->noperand; k++) {
-    int x = node(b, EINI_OP_OPERAND, k, 0, 0);
-    if (chance(10)) x = node(b, chance(50) ? EINI_OP_NEG : EINI_OP_CONJ, x, 0, 0);
-    if (chance(6)) x = node(b, EINI_OP_TANH, x, 0, 0);
+    int x = node(b, EIN_OP_OPERAND, k, 0, 0);
+    if (chance(10)) x = node(b, chance(50) ? EIN_OP_NEG : EIN_OP_CONJ, x, 0, 0);
+    if (chance(6)) x = node(b, EIN_OP_TANH, x, 0, 0);
     id = id < 0 ? x : node(b, op, id, x, 0);
   }
   if (id >= 0 && chance(20)) id = node(b, op, id, leaf(b), 0);
@@ -318,10 +318,10 @@ static int draw_rank(void) { return chance(90) ? (int)draw(0, 4) : (int)draw(5, 
 
 // (x-y)^2 or |x-y|, folded by sum or max.
 static int grow_distance(builder *b, int *fold) {
-  int x = node(b, EINI_OP_OPERAND, 0, 0, 0), y = node(b, EINI_OP_OPERAND, 1, 0, 0);
+  int x = node(b, EIN_OP_OPERAND, 0, 0, 0), y = node(b, EIN_OP_OPERAND, 1, 0, 0);
   int square = chance(40);
-  *fold = square || chance(50) ? EINI_SUM : EINI_MAX;
-  return node(b, square ? EINI_OP_SQUARE : EINI_OP_ABS, node(b, EINI_OP_SUB, x, y, 0), 0, 0);
+  *fold = square || chance(50) ? EIN_FOLD_SUM : EIN_FOLD_MAX;
+  return node(b, square ? EIN_OP_SQUARE : EIN_OP_ABS, node(b, EIN_OP_SUB, x, y, 0), 0, 0);
 }
 
 // One statement with its new tensors; 0: not a legal one.
@@ -406,14 +406,14 @@ static int add_statement(ein_graph *g, int number, int last) {
   b.nindex = s->nindex;
   int style = (int)draw(0, 9), root;
   if (nred > 0) {
-    s->fold = style < 5 ? EINI_SUM : (int)draw(EINI_SUM, EINI_FOLD_USER - 1 + g->nmonoid);
+    s->fold = style < 5 ? EIN_FOLD_SUM : (int)draw(EIN_FOLD_SUM, EIN_FOLD_USER - 1 + g->nmonoid);
   }
   s->numpy = chance(15);
-  if (style < 4) root = grow_chain(&b, EINI_OP_MUL);
-  else if (style == 9 && nred > 0) root = grow_chain(&b, chance(50) ? EINI_OP_ADD : EINI_OP_MAX);
+  if (style < 4) root = grow_chain(&b, EIN_OP_MUL);
+  else if (style == 9 && nred > 0) root = grow_chain(&b, chance(50) ? EIN_OP_ADD : EIN_OP_MAX);
   else if (style == 8 && nop >= 2 && nred > 0) root = grow_distance(&b, &s->fold);
   else root = grow(&b, (int)draw(1, 5));
-  if (root != (int)s->expr.n - 1) node(&b, EINI_OP_CONJ, root, 0, 0);
+  if (root != (int)s->expr.n - 1) node(&b, EIN_OP_CONJ, root, 0, 0);
   if (eini_stmt_finish(g, s, NULL) != EIN_OK) return 0;
   eini_tensor_fix_dtype(&g->tensor[out]);
   return 1;
@@ -456,7 +456,7 @@ static ein_graph *draw_chain(const ein_ctx *ctx) {
     const int64_t extent[4] = {e, f, b, a};  // the columns
     for (int i = 0; i < 4; i++) s->index[i].name = "i", s->index[i].extent = extent[i];
     s->nfree = 3;
-    s->fold = chance(70) ? EINI_SUM : chance(50) ? EINI_MAX : EINI_MIN;
+    s->fold = chance(70) ? EIN_FOLD_SUM : chance(50) ? EIN_FOLD_MAX : EIN_FOLD_MIN;
     eini_arena *ar = &g->arena;
     int full = 0;
     for (int r = 0; r < 3; r++) {
@@ -474,12 +474,12 @@ static ein_graph *draw_chain(const ein_ctx *ctx) {
     bu.e = &s->expr;
     bu.noperand = 2;
     bu.nindex = 4;
-    int p = node(&bu, EINI_OP_OPERAND, 0, 0, 0), q = node(&bu, EINI_OP_OPERAND, 1, 0, 0);
+    int p = node(&bu, EIN_OP_OPERAND, 0, 0, 0), q = node(&bu, EIN_OP_OPERAND, 1, 0, 0);
     if (chance(15)) {
-      int i = node(&bu, EINI_OP_INDEX, (int)draw(0, 3), 0, 0);
-      q = node(&bu, EINI_OP_ADD, q, i, 0);
+      int i = node(&bu, EIN_OP_INDEX, (int)draw(0, 3), 0, 0);
+      q = node(&bu, EIN_OP_ADD, q, i, 0);
     }
-    root = node(&bu, s->fold == EINI_SUM && chance(85) ? EINI_OP_MUL : EINI_OP_ADD, p, q, 0);
+    root = node(&bu, s->fold == EIN_FOLD_SUM && chance(85) ? EIN_OP_MUL : EIN_OP_ADD, p, q, 0);
     (void)root;
     if (eini_stmt_finish(g, s, NULL) != EIN_OK) {
       ein_graph_destroy(g);

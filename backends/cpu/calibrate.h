@@ -100,7 +100,7 @@ static double eini_measure_peak(double (*fn)(int64_t n, double seed), int lanes,
 
 // Bytes read per second from a buffer, swept often enough to be timed.
 static double eini_measure_read(const eini_rated *m, const char *p, int64_t bytes, int64_t total) {
-  eini_horizontal_fn fn = eini_cpu_across_fn(m->is.isa, EINI_SUM, EIN_I64);
+  eini_horizontal_fn fn = eini_cpu_across_fn(m->is.isa, EIN_FOLD_SUM, EIN_I64);
   if (fn == NULL) fn = eini_h_sum_i64;
   double best = 1;
   for (int r = 0; r < 4; r++) {

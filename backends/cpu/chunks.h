@@ -28,39 +28,39 @@
       const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
     eini_c_##name(n, a, b, c, d);                                                           \
   }
-#define EINI_OP_NUMBERS(name)                                                               \
+#define EIN_OP_NUMBERS(name)                                                               \
   EINI_OP1(name##_i32) EINI_OP1(name##_i64) EINI_OP1(name##_f32) EINI_OP1(name##_f64)
-#define EINI_OP_REALS(name) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
+#define EIN_OP_REALS(name) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
 
-EINI_OP_NUMBERS(add)
-EINI_OP_NUMBERS(sub)
-EINI_OP_NUMBERS(mul)
-EINI_OP_NUMBERS(square)
-EINI_OP_NUMBERS(neg)
-EINI_OP_NUMBERS(max)
-EINI_OP_NUMBERS(min)
-EINI_OP_NUMBERS(lt)
-EINI_OP_NUMBERS(le)
-EINI_OP_NUMBERS(gt)
-EINI_OP_NUMBERS(ge)
-EINI_OP_NUMBERS(eq)
-EINI_OP_NUMBERS(ne)
-EINI_OP_NUMBERS(where)
-EINI_OP_NUMBERS(relu)
-EINI_OP_NUMBERS(abs)
-EINI_OP_REALS(quot)
+EIN_OP_NUMBERS(add)
+EIN_OP_NUMBERS(sub)
+EIN_OP_NUMBERS(mul)
+EIN_OP_NUMBERS(square)
+EIN_OP_NUMBERS(neg)
+EIN_OP_NUMBERS(max)
+EIN_OP_NUMBERS(min)
+EIN_OP_NUMBERS(lt)
+EIN_OP_NUMBERS(le)
+EIN_OP_NUMBERS(gt)
+EIN_OP_NUMBERS(ge)
+EIN_OP_NUMBERS(eq)
+EIN_OP_NUMBERS(ne)
+EIN_OP_NUMBERS(where)
+EIN_OP_NUMBERS(relu)
+EIN_OP_NUMBERS(abs)
+EIN_OP_REALS(quot)
 EINI_OP1(exp_f32) EINI_OP1(exp_f64)
-EINI_OP_REALS(log)
-EINI_OP_REALS(sin)
-EINI_OP_REALS(cos)
-EINI_OP_REALS(tanh)
-EINI_OP_REALS(erf)
+EIN_OP_REALS(log)
+EIN_OP_REALS(sin)
+EIN_OP_REALS(cos)
+EIN_OP_REALS(tanh)
+EIN_OP_REALS(erf)
 EINI_OP1(sigmoid_f32) EINI_OP1(sigmoid_f64)
 EINI_OP1(silu_f32) EINI_OP1(silu_f64)
 EINI_OP1(gelu_f32)
 EINI_OP1(gelu_f64)
-#undef EINI_OP_REALS
-#undef EINI_OP_NUMBERS
+#undef EIN_OP_REALS
+#undef EIN_OP_NUMBERS
 #undef EINI_OP2
 #undef EINI_OP1
 
@@ -114,7 +114,7 @@ EINI_T512 static inline __m512 eini_exp_512ps(__m512 x) {
 }
 
 // libm's names keep compilers from vector code (errno, traps), so these say it themselves.
-#define EINI_OP_SELF(name, bits, s, T, V, expr)                                             \
+#define EIN_OP_SELF(name, bits, s, T, V, expr)                                             \
   EINI_T##bits static void eini_c_##name##_##s##_##bits(                                    \
       int64_t n, const void *pa, const void *b, const void *c, void *pd) {                  \
     const T *a = (const T *)pa;                                                             \
@@ -128,41 +128,41 @@ EINI_T512 static inline __m512 eini_exp_512ps(__m512 x) {
       memcpy(d + i, &x, sizeof x);                                                          \
     }                                                                                       \
   }
-#define EINI_OP_ROOTS(bits, s, T, V, P, F)                                                  \
-  EINI_OP_SELF(sqrt, bits, s, T, V, P##_sqrt_##F(x))                                        \
-  EINI_OP_SELF(rsqrt, bits, s, T, V, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))
-#define EINI_OP_EXPS(s, T, V, F)                                                            \
-  EINI_OP_SELF(exp, 512, s, T, V, eini_exp_512##F(x))                                       \
-  EINI_OP_SELF(sigmoid, 512, s, T, V, _mm512_div_##F(_mm512_set1_##F(1), EINI_EXP_1(F)))    \
-  EINI_OP_SELF(silu, 512, s, T, V, _mm512_div_##F(x, EINI_EXP_1(F)))
+#define EIN_OP_ROOTS(bits, s, T, V, P, F)                                                  \
+  EIN_OP_SELF(sqrt, bits, s, T, V, P##_sqrt_##F(x))                                        \
+  EIN_OP_SELF(rsqrt, bits, s, T, V, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))
+#define EIN_OP_EXPS(s, T, V, F)                                                            \
+  EIN_OP_SELF(exp, 512, s, T, V, eini_exp_512##F(x))                                       \
+  EIN_OP_SELF(sigmoid, 512, s, T, V, _mm512_div_##F(_mm512_set1_##F(1), EINI_EXP_1(F)))    \
+  EIN_OP_SELF(silu, 512, s, T, V, _mm512_div_##F(x, EINI_EXP_1(F)))
 // 1 + exp(-x)
 #define EINI_EXP_1(F)                                                                       \
   _mm512_add_##F(_mm512_set1_##F(1), eini_exp_512##F(_mm512_sub_##F(_mm512_setzero_##F(), x)))
-#define EINI_OP_ROUNDING(s, T, V, F)                                                        \
-  EINI_OP_SELF(floor, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_FLOOR))                  \
-  EINI_OP_SELF(ceil, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_CEIL))                    \
-  EINI_OP_SELF(round, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_RINT))
-EINI_OP_ROOTS(256, f32, float, __m256, _mm256, ps)
-EINI_OP_ROOTS(256, f64, double, __m256d, _mm256, pd)
-EINI_OP_ROOTS(512, f32, float, __m512, _mm512, ps)
-EINI_OP_ROOTS(512, f64, double, __m512d, _mm512, pd)
-EINI_OP_EXPS(f32, float, __m512, ps)
-EINI_OP_EXPS(f64, double, __m512d, pd)
-EINI_OP_ROUNDING(f32, float, __m256, ps)
-EINI_OP_ROUNDING(f64, double, __m256d, pd)
-#undef EINI_OP_ROUNDING
+#define EIN_OP_ROUNDING(s, T, V, F)                                                        \
+  EIN_OP_SELF(floor, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_FLOOR))                  \
+  EIN_OP_SELF(ceil, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_CEIL))                    \
+  EIN_OP_SELF(round, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_RINT))
+EIN_OP_ROOTS(256, f32, float, __m256, _mm256, ps)
+EIN_OP_ROOTS(256, f64, double, __m256d, _mm256, pd)
+EIN_OP_ROOTS(512, f32, float, __m512, _mm512, ps)
+EIN_OP_ROOTS(512, f64, double, __m512d, _mm512, pd)
+EIN_OP_EXPS(f32, float, __m512, ps)
+EIN_OP_EXPS(f64, double, __m512d, pd)
+EIN_OP_ROUNDING(f32, float, __m256, ps)
+EIN_OP_ROUNDING(f64, double, __m256d, pd)
+#undef EIN_OP_ROUNDING
 #undef EINI_EXP_1
-#undef EINI_OP_EXPS
-#undef EINI_OP_ROOTS
-#undef EINI_OP_SELF
+#undef EIN_OP_EXPS
+#undef EIN_OP_ROOTS
+#undef EIN_OP_SELF
 
 #define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
 #define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
 #define EINI_NUM_(op, name, bits)                                                           \
-  {EINI_OP_##op, {NULL, eini_c_##name##_i32_##bits, eini_c_##name##_i64_##bits,             \
+  {EIN_OP_##op, {NULL, eini_c_##name##_i32_##bits, eini_c_##name##_i64_##bits,             \
                   eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, NULL, NULL}}
 #define EINI_REA_(op, name, bits)                                                           \
-  {EINI_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
+  {EIN_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
                   NULL, NULL}}
 // Cheap operations are bound by the first-level cache: AVX2 does as well. (And clang makes no good
 // 512-bit code of gelu.)
@@ -299,7 +299,7 @@ EINI_ACROSS_BODY(min_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_min_epi64)
 #undef EINI_ACROSS_BODY
 #undef EINI_ACROSS_AHEAD
 
-// By fold (EINI_SUM first) and column of the type.
+// By fold (EIN_FOLD_SUM first) and column of the type.
 #define EINI_ACROSS_ROW(name, bits)                                                         \
   {NULL, eini_h_##name##_i32_##bits, eini_h_##name##_i64_##bits, eini_h_##name##_f32_##bits, \
    eini_h_##name##_f64_##bits, NULL, NULL}
@@ -312,8 +312,8 @@ static const eini_horizontal_fn eini_across_table_512[4][7] = EINI_ACROSS_ROWS(5
 #undef EINI_ACROSS_ROW
 
 static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) {
-  if (isa < EINI_ISA_AVX2 || fold < EINI_SUM || fold > EINI_MIN) return NULL;
+  if (isa < EINI_ISA_AVX2 || fold < EIN_FOLD_SUM || fold > EIN_FOLD_MIN) return NULL;
   int column = eini_type_column(type);
-  return isa == EINI_ISA_AVX512 ? eini_across_table_512[fold - EINI_SUM][column]
-                                : eini_across_table_256[fold - EINI_SUM][column];
+  return isa == EINI_ISA_AVX512 ? eini_across_table_512[fold - EIN_FOLD_SUM][column]
+                                : eini_across_table_256[fold - EIN_FOLD_SUM][column];
 }
