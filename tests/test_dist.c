@@ -1014,6 +1014,15 @@ static void test_random(int count, uint64_t seed, int only) {
   ein_ctx_destroy(ctx);
 }
 
+static ein_graph *parse_in(ein_ctx *ctx, const char *text) {
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  if (ein_graph_parse(ctx, &d, &g) != EIN_OK) failures++;
+  return g;
+}
+
 // States of tasks whose values do not fit one piece, along and across; ties; index values.
 static void test_states(uint64_t seed) {
   static const char text[] =
@@ -1027,12 +1036,8 @@ static void test_states(uint64_t seed) {
   static const int places[] = {1, 2, 5, 12, 7, 16};
   static cuts c;
   ein_ctx *ctx = test_ctx(4, NULL), *own = monoid_ctx();
-  ein_program_desc d;
-  ein_graph *g;
+  ein_graph *g = parse_in(own, text);
   values v;
-  memset(&d, 0, sizeof d);
-  d.text = text;
-  CHECK(ein_graph_parse(own, &d, &g) == EIN_OK);
   values_make(g, seed, &v);
   for (int n = 0; n < 6; n++) {
     rng_state = seed + (uint64_t)n;
@@ -1056,12 +1061,8 @@ static void test_special_values(int count) {
   static const int places[] = {2, 5, 12, 7};
   static cuts c;
   ein_ctx *ctx = test_ctx(4, NULL), *own = monoid_ctx();
-  ein_program_desc d;
-  ein_graph *g;
+  ein_graph *g = parse_in(own, text);
   values v;
-  memset(&d, 0, sizeof d);
-  d.text = text;
-  CHECK(ein_graph_parse(own, &d, &g) == EIN_OK);
   for (int n = 0; n < count; n++) {
     values_special = 1;
     values_make(g, (uint64_t)n, &v);
@@ -1124,14 +1125,7 @@ static const char attention[] =
     "Y[s,e] = sum[t](E[s,t] / S[s] * V[t,e])\n"
     "output Y\n";
 
-static ein_graph *parse(const char *text) {
-  ein_program_desc d;
-  ein_graph *g = NULL;
-  memset(&d, 0, sizeof d);
-  d.text = text;
-  if (ein_graph_parse(NULL, &d, &g) != EIN_OK) failures++;
-  return g;
-}
+static ein_graph *parse(const char *text) { return parse_in(NULL, text); }
 
 static ein_status fail_at(void *user, const ein_dist_event *e) {
   const int *at = (const int *)user;
