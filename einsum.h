@@ -3527,24 +3527,39 @@ static int eini_word_is(const char *s, int64_t n, const char *word) {
   return (int64_t)strlen(word) == n && memcmp(s, word, (size_t)n) == 0;
 }
 
+// Macros as text in the language: parameters; names that are defined, a number when no argument is,
+// else stored; what the macro is. Its folds are over the indices of the call.
+static const struct {
+  const char *name;
+  int least, most;        // arguments
+  const char *text;
+} eini_macros[] = {
+    {"softmax", 1, 1, "x; e = exp(x - max[j](x)); e/sum[j](e)"},
+    {"logsoftmax", 1, 1, "x; d = x - max[j](x); d - log(sum[j](exp(d)))"},
+    {"layernorm", 3, 4, "x, g, b, eps; eps = 1e-5; (x - mean[j](x))/sqrt(var[j](x) + eps)*g + b"},
+    {"rmsnorm", 2, 3, "x, g, eps; eps = 1e-6; x*rsqrt(mean[j](x^2) + eps)*g"},
+    {"norm", 1, 1, "x; sqrt(sum[j](abs(x)^2))"}};  // a fold: its indices are its own
+
+#define EINI_MACRO_NORM 4
+
 // The i-th word with a meaning, its class and number; NULL after the last, "" for a gap. g holds
 // the registered functions and monoids.
 static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id) {
   static const char *const words[] = {
-      "softmax", "logsoftmax", "layernorm", "rmsnorm", "norm", "input", "param", "output", "def",
-      "grad", "wrt", "as", "seed", "and", "or", "not", "inf", "nan", "pi", "true", "false", "size",
-      "wrap", "clamp", "reflect", "for"};
+      "input", "param", "output", "def", "grad", "wrt", "as", "seed", "and", "or", "not", "inf",
+      "nan", "pi", "true", "false", "size", "wrap", "clamp", "reflect", "for"};
   static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
                                 EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
-  const int count[] = {EIN_FOLD_USER, EIN_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
-                       g->nmonoid, 21};
+  const int count[] = {EIN_FOLD_USER, EIN_OP_COUNT, EINI_MACRO_NORM, 1, EIN_DTYPE_COUNT,
+                       g->nfunction, g->nmonoid, 21};
   int k = 0;
   for (; k < 8 && i >= count[k]; k++) i -= count[k];
   *cls = k < 8 ? classes[k] : EINI_W_FREE;
   *id = i;
   return k == 0 ? (i == EIN_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
-         k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
-         k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : k == 7 ? words[i + 5] : NULL;
+         k <= 3 ? eini_macros[k == 2 ? i : EINI_MACRO_NORM].name :
+         k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) : k == 5 ? g->function[i].name :
+         k == 6 ? g->monoid[i].name : k == 7 ? words[i] : NULL;
 }
 
 // What the language itself, or a registration, means by a name; *id says which one.
@@ -18931,6 +18946,12 @@ typedef struct eini_padded {  // what edge rules made of a tensor
   int64_t *low, *high;
 } eini_padded;
 
+typedef struct eini_macro {   // a macro of the language, parsed
+  struct eini_names names;    // of its text
+  ein_graph none;             // what is registered means nothing there
+  eini_kids part;             // parameters; names and what they are, in turn; the macro
+} eini_macro;
+
 typedef struct eini_prog {
   eini_parser p;            // texts, mistakes
   struct eini_names names;
@@ -18942,6 +18963,7 @@ typedef struct eini_prog {
   int64_t ndim, capdim;
   eini_line **def;          // by id
   int64_t ndef, capdef;
+  eini_macro *macro[EINI_MACRO_NORM + 1];  // NULL: not used yet
   ein_dtype dtype;          // of inputs without one
   ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
   int64_t ndeclared, capdeclared;
@@ -19692,11 +19714,14 @@ static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini
 
 static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_env *env) {
   eini_parser *p = &q->p;
-  int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
-  if (v->n < low || v->n > high) {
+  int least = eini_macros[v->op].least, most = eini_macros[v->op].most;
+  char hint[96];
+  if (v->n < least || v->n > most) {
     eini_called f = eini_called_of(p, v);
-    eini_wrong_count(p, &f, low, v->op == 2 ? "layernorm[j](x, g, b, eps)" :
-                     v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL);
+    const char *text = eini_macros[v->op].text;  // up to its ';' the parameters
+    snprintf(hint, sizeof hint, "%s[j](%.*s)", eini_macros[v->op].name, (int)strcspn(text, ";"),
+             text);
+    eini_wrong_count(p, &f, least, least < most ? hint : NULL);
   }
   eini_syn *r = p->st == EIN_OK ? eini_resolve_kids(q, v, env) : NULL;
   if (r == NULL) return NULL;
@@ -22278,65 +22303,56 @@ static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *
   return eini_temp_access(q, tensor, &u, pos);
 }
 
-static eini_syn *eini_number(eini_prog *q, double x, int exact, int64_t pos) {
-  eini_syn *v = eini_syn_new(&q->p, EINI_S_NUM, pos);
-  if (v == NULL) return NULL;
-  v->re = x;
-  v->ival = exact ? (int64_t)x : 0;
-  v->exact = (unsigned char)exact;
-  return v;
+// ---- macros ----
+
+// A macro, parsed once; NULL when out of memory.
+static eini_macro *eini_macro_of(eini_prog *q, int id) {
+  eini_macro *m = q->macro[id];
+  const char *s = eini_macros[id].text;
+  eini_parser p;
+  if (m != NULL) return m;
+  if ((m = EINI_NEW(q->p.arena, eini_macro, 1)) == NULL) return eini_pmem(&q->p), m;
+  eini_parser_init(&p, q->p.arena, NULL, &m->none, s, (int64_t)strlen(s), 64);
+  p.names = &m->names;
+  do eini_kids_add(&p, &m->part, eini_parse_expr(&p, 0), 0);
+  while (eini_accept(&p, ',') || eini_accept(&p, '=') || eini_accept(&p, EINI_T_EOL));
+  return eini_reported(&q->p, p.st) == EIN_OK ? q->macro[id] = m : NULL;
 }
 
-// Rule 10 and norm in postfix: x what is normalised, g and b the next arguments, p the last one or
-// its default, 2 the number, d twice, s stored; then the operations below, folds over v's indices.
-static eini_syn *eini_expand(eini_prog *q, const eini_syn *v, const char *code) {
-  static const struct {
-    char key;
-    unsigned char kind, args, what;  // what: of SUM and TERM the inverse, of REDUCE the fold
-    const char *call;
-  } ops[] = {{'+', EINI_S_SUM, 2, 0, NULL}, {'-', EINI_S_SUM, 2, 1, NULL},
-             {'*', EINI_S_TERM, 2, 0, NULL}, {'/', EINI_S_TERM, 2, 1, NULL},
-             {'^', EINI_S_POW, 2, 0, NULL}, {'M', EINI_S_REDUCE, 1, EIN_FOLD_MAX, NULL},
-             {'S', EINI_S_REDUCE, 1, EIN_FOLD_SUM, NULL},
-              {'A', EINI_S_REDUCE, 1, EIN_FOLD_MEAN, NULL},
-             {'V', EINI_S_REDUCE, 1, EIN_FOLD_VAR, NULL}, {'e', EINI_S_CALL, 1, 0, "exp"},
-             {'l', EINI_S_CALL, 1, 0, "log"}, {'q', EINI_S_CALL, 1, 0, "sqrt"},
-             {'r', EINI_S_CALL, 1, 0, "rsqrt"}, {'a', EINI_S_CALL, 1, 0, "abs"}};
-  eini_parser *p = &q->p;
-  eini_syn *stack[8], *r, *x = v->kid[0];
-  int n = 0, eps = v->op == 2 ? 3 : 2, k;
-  if (v->kind == EINI_S_MACRO && (x->kind != EINI_S_ACCESS || x->edge != NULL))
+// A copy of part of a macro's text, with values by name and the indices of v, the call.
+static eini_syn *eini_fill_in(eini_prog *q, const eini_macro *m, const eini_syn *v,
+                              eini_syn *const *value, eini_syn *part) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  if (part->kind == EINI_S_NAME) return value[part->sym];
+  part->pos = part->kind == EINI_S_NUM ? v->pos : value[0]->pos;  // mistakes are the call's
+  eini_syn *r = eini_resolved(q, part, part->kind, -1);
+  for (int i = 0; i < part->n && q->p.st == EIN_OK; i++)
+    eini_kids_add(&q->p, &k, eini_fill_in(q, m, v, value, part->kid[i]), part->inv[i]);
+  if (r == NULL || q->p.st != EIN_OK) return NULL;
+  if (r->kind == EINI_S_CALL)
+    r->sym = eini_intern(&q->p, m->names.sym[part->sym].s, m->names.sym[part->sym].n);
+  if (r->kind == EINI_S_REDUCE) r->ival = r->op == EIN_FOLD_MAX;  // cancels in the macro
+  r->bind = v->bind;
+  r->nbind = v->nbind;
+  return eini_adopt(q, r, &k, NULL);
+}
+
+// What a call of a macro, or a norm, stands for; NULL after a mistake.
+static eini_syn *eini_expand(eini_prog *q, const eini_syn *v) {
+  int id = v->exact ? EINI_MACRO_NORM : v->op;
+  eini_syn *x = v->kid[0], *value[16] = {NULL};  // by the number of a name; that of x is 0
+  const eini_macro *m = eini_macro_of(q, id);
+  if (m != NULL && !v->exact && (x->kind != EINI_S_ACCESS || x->edge != NULL))
     x = eini_temp(q, x, x, EIN_FOLD_NONE, NULL, 0, x->pos);
-  for (; x != NULL && *code != 0; code++) {
-    switch (*code) {
-      case 'x': r = x; break;
-      case 'g': r = v->kid[1]; break;
-      case 'b': r = v->kid[2]; break;
-      case 'd': r = stack[n - 1]; break;
-      case '2': r = eini_number(q, 2, 1, v->pos); break;
-      case 's': n--; r = eini_temp(q, stack[n], stack[n], EIN_FOLD_NONE, NULL, 0, x->pos); break;
-      case 'p':
-        r = v->n > eps ? v->kid[eps] : eini_number(q, eps == 3 ? 1e-5 : 1e-6, 0, v->pos);
-        break;
-      default:
-        for (k = 0; ops[k].key != *code;) k++;
-        n -= ops[k].args;
-        r = eini_syn_of(p, ops[k].kind, x->pos, stack[n], ops[k].args > 1 ? stack[n + 1] : NULL);
-        if (r == NULL) return NULL;
-        r->op = ops[k].what;
-        r->inv[ops[k].args - 1] = ops[k].args > 1 && ops[k].what;
-        if (ops[k].kind == EINI_S_REDUCE) {
-          r->bind = v->bind;
-          r->nbind = v->nbind;
-          r->ival = ops[k].what == EIN_FOLD_MAX;  // cancels in what the macro computes
-        }
-        if (ops[k].call) r->sym = eini_intern(p, ops[k].call, (int64_t)strlen(ops[k].call));
-        break;
-    }
-    if (r == NULL || p->st != EIN_OK) return NULL;
-    stack[n++] = r;
+  if (x == NULL || q->p.st != EIN_OK) return NULL;
+  for (int i = 0; i < v->n; i++) value[m->part.kid[i]->sym] = i == 0 ? x : v->kid[i];
+  for (int64_t i = eini_macros[id].most; i < m->part.n - 1 && q->p.st == EIN_OK; i += 2) {
+    eini_syn **is = &value[m->part.kid[i]->sym], *part = m->part.kid[i + 1];
+    if (*is != NULL) continue;  // an argument
+    *is = eini_fill_in(q, m, v, value, part);
+    if (part->kind != EINI_S_NUM) *is = eini_temp(q, *is, *is, EIN_FOLD_NONE, NULL, 0, x->pos);
   }
-  return n > 0 ? stack[0] : NULL;
+  return q->p.st == EIN_OK ? eini_fill_in(q, m, v, value, m->part.kid[m->part.n - 1]) : NULL;
 }
 
 // ---- leaves ----
@@ -22451,26 +22467,20 @@ static int eini_build_size(eini_build *b, const eini_syn *v) {
 }
 
 static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
-  static const char *const macros[] = {"xxM-esdS/", "xxM-sdeSl-", "xxA-xVp+q/g*b+",
-                                       "xx2^Ap+r*g*"};
   eini_build *b = (eini_build *)(void *)em;
   eini_prog *q = b->q;
-  const eini_syn *x;
-  int id;
+  eini_syn *x;
   switch (v->kind) {
     case EINI_S_INDEX: return eini_emit_op(em, EIN_OP_INDEX, v->pos, q->var[v->id].col, 0);
     case EINI_S_PARAM: return eini_emit_op(em, EIN_OP_PARAM, v->pos, v->id, 0);
     case EINI_S_SIZE: return eini_build_size(b, v);
     case EINI_S_ACCESS: return eini_build_access(b, v);
     case EINI_S_BODY: return eini_emit_tree(em, v->kid[0]);
-    case EINI_S_MACRO:
-      x = eini_expand(q, v, macros[v->op]);
+    case EINI_S_MACRO: case EINI_S_REDUCE:
+      x = v->kind == EINI_S_MACRO || v->exact
+              ? eini_expand(q, v) : eini_temp(q, v, v->kid[0], v->op, v->bind, v->nbind, v->pos);
+      if (x != NULL && v->exact) x->pos = x->kid[0]->pos = v->pos;  // a norm's root and sum
       return x == NULL ? -1 : eini_emit_tree(em, x);
-    case EINI_S_REDUCE:
-      x = v->exact ? eini_expand(q, v, "xa2^") : v->kid[0];
-      x = eini_temp(q, v, x, v->op, v->bind, v->nbind, v->pos);
-      id = x == NULL ? -1 : eini_build_access(b, x);
-      return v->exact ? eini_emit_op(em, EIN_OP_SQRT, v->pos, id, 0) : id;
     default: eini_perr(&q->p, EIN_ERR_INTERNAL, v->pos, v->len, NULL, "an unexpected tree");
   }
   return -1;

@@ -95,24 +95,39 @@ static int eini_word_is(const char *s, int64_t n, const char *word) {
   return (int64_t)strlen(word) == n && memcmp(s, word, (size_t)n) == 0;
 }
 
+// Macros as text in the language: parameters; names that are defined, a number when no argument is,
+// else stored; what the macro is. Its folds are over the indices of the call.
+static const struct {
+  const char *name;
+  int least, most;        // arguments
+  const char *text;
+} eini_macros[] = {
+    {"softmax", 1, 1, "x; e = exp(x - max[j](x)); e/sum[j](e)"},
+    {"logsoftmax", 1, 1, "x; d = x - max[j](x); d - log(sum[j](exp(d)))"},
+    {"layernorm", 3, 4, "x, g, b, eps; eps = 1e-5; (x - mean[j](x))/sqrt(var[j](x) + eps)*g + b"},
+    {"rmsnorm", 2, 3, "x, g, eps; eps = 1e-6; x*rsqrt(mean[j](x^2) + eps)*g"},
+    {"norm", 1, 1, "x; sqrt(sum[j](abs(x)^2))"}};  // a fold: its indices are its own
+
+#define EINI_MACRO_NORM 4
+
 // The i-th word with a meaning, its class and number; NULL after the last, "" for a gap. g holds
 // the registered functions and monoids.
 static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id) {
   static const char *const words[] = {
-      "softmax", "logsoftmax", "layernorm", "rmsnorm", "norm", "input", "param", "output", "def",
-      "grad", "wrt", "as", "seed", "and", "or", "not", "inf", "nan", "pi", "true", "false", "size",
-      "wrap", "clamp", "reflect", "for"};
+      "input", "param", "output", "def", "grad", "wrt", "as", "seed", "and", "or", "not", "inf",
+      "nan", "pi", "true", "false", "size", "wrap", "clamp", "reflect", "for"};
   static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
                                 EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
-  const int count[] = {EIN_FOLD_USER, EIN_OP_COUNT, 4, 1, EIN_DTYPE_COUNT, g->nfunction,
-                       g->nmonoid, 21};
+  const int count[] = {EIN_FOLD_USER, EIN_OP_COUNT, EINI_MACRO_NORM, 1, EIN_DTYPE_COUNT,
+                       g->nfunction, g->nmonoid, 21};
   int k = 0;
   for (; k < 8 && i >= count[k]; k++) i -= count[k];
   *cls = k < 8 ? classes[k] : EINI_W_FREE;
   *id = i;
   return k == 0 ? (i == EIN_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
-         k <= 3 ? words[k == 2 ? i : 4] : k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) :
-         k == 5 ? g->function[i].name : k == 6 ? g->monoid[i].name : k == 7 ? words[i + 5] : NULL;
+         k <= 3 ? eini_macros[k == 2 ? i : EINI_MACRO_NORM].name :
+         k == 4 ? (i == 0 ? "" : eini_dtypes[i].name) : k == 5 ? g->function[i].name :
+         k == 6 ? g->monoid[i].name : k == 7 ? words[i] : NULL;
 }
 
 // What the language itself, or a registration, means by a name; *id says which one.

@@ -61,6 +61,12 @@ typedef struct eini_padded {  // what edge rules made of a tensor
   int64_t *low, *high;
 } eini_padded;
 
+typedef struct eini_macro {   // a macro of the language, parsed
+  struct eini_names names;    // of its text
+  ein_graph none;             // what is registered means nothing there
+  eini_kids part;             // parameters; names and what they are, in turn; the macro
+} eini_macro;
+
 typedef struct eini_prog {
   eini_parser p;            // texts, mistakes
   struct eini_names names;
@@ -72,6 +78,7 @@ typedef struct eini_prog {
   int64_t ndim, capdim;
   eini_line **def;          // by id
   int64_t ndef, capdef;
+  eini_macro *macro[EINI_MACRO_NORM + 1];  // NULL: not used yet
   ein_dtype dtype;          // of inputs without one
   ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
   int64_t ndeclared, capdeclared;

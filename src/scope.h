@@ -522,11 +522,14 @@ static eini_syn *eini_resolve_reduce(eini_prog *q, const eini_syn *v, const eini
 
 static eini_syn *eini_resolve_macro(eini_prog *q, const eini_syn *v, const eini_env *env) {
   eini_parser *p = &q->p;
-  int low = v->op == 2 ? 3 : v->op == 3 ? 2 : 1, high = v->op < 2 ? 1 : low + 1;
-  if (v->n < low || v->n > high) {
+  int least = eini_macros[v->op].least, most = eini_macros[v->op].most;
+  char hint[96];
+  if (v->n < least || v->n > most) {
     eini_called f = eini_called_of(p, v);
-    eini_wrong_count(p, &f, low, v->op == 2 ? "layernorm[j](x, g, b, eps)" :
-                     v->op == 3 ? "rmsnorm[j](x, g, eps)" : NULL);
+    const char *text = eini_macros[v->op].text;  // up to its ';' the parameters
+    snprintf(hint, sizeof hint, "%s[j](%.*s)", eini_macros[v->op].name, (int)strcspn(text, ";"),
+             text);
+    eini_wrong_count(p, &f, least, least < most ? hint : NULL);
   }
   eini_syn *r = p->st == EIN_OK ? eini_resolve_kids(q, v, env) : NULL;
   if (r == NULL) return NULL;

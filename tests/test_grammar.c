@@ -366,6 +366,42 @@ static void total(int64_t n, void *const *acc, const void *const *more, void *us
   for (int64_t i = 0; i < n; i++) ((double *)acc[0])[i] += ((const double *)more[0])[i];
 }
 
+// Names in the texts of macros mean what the macros say, whatever is registered; names outside mean
+// what is registered.
+static void test_macro_names(void) {
+  static const char *const names[] = {"e", "d", "x", "g", "b", "eps", "j"};
+  static const char *const calls[] = {
+      "softmax[k](A[i,k])", "logsoftmax[k](A[i,k])", "layernorm[k](A[i,k], w[k], v[k])",
+      "rmsnorm[k](A[i,k], w[k])", "rmsnorm[k](A[i,k], w[k], 0.5)",
+      "norm[k](A[i,k])", "eps(A[i,k])"};
+  ein_ctx *ctx;
+  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
+  for (int i = 0; i < 7; i++) {
+    ein_function fn = {"", 1, EIN_F64, twice, NULL};
+    fn.name = names[i];
+    CHECK(ein_ctx_function(ctx, &fn) == EIN_OK);
+  }
+  for (int i = 0; i < 7; i++) {
+    char text[128], plain[2048], named[2048];
+    ein_program_desc d;
+    ein_graph *g = NULL, *h = NULL;
+    memset(&d, 0, sizeof d);
+    snprintf(text, sizeof text, "input A[2,3], w[3], v[3]\nY[i%s] = %s\n", i == 5 ? "" : ",k",
+             calls[i]);
+    d.text = text;
+    ein_status st = ein_graph_parse(NULL, &d, &g);
+    CHECK(ein_graph_parse(ctx, &d, &h) == EIN_OK && (st == EIN_OK) == (i < 6));
+    if (i == 6) CHECK(st == EIN_ERR_NAME);
+    if (g != NULL && h != NULL) {
+      CHECK(ein_graph_print(g, plain, sizeof plain) < sizeof plain);
+      CHECK(ein_graph_print(h, named, sizeof named) < sizeof named && strcmp(plain, named) == 0);
+    }
+    ein_graph_destroy(g);
+    ein_graph_destroy(h);
+  }
+  ein_ctx_destroy(ctx);
+}
+
 int main(int argc, char **argv) {
   long texts = argc > 2 ? atol(argv[2]) : 6000;
   static const ein_function fn = {"twice", 1, EIN_F64, twice, NULL};
@@ -381,6 +417,7 @@ int main(int argc, char **argv) {
   for (long k = 0; k < texts && failures < 10; k++) one_text(ctx, program, &o);
   for (long k = 0; k < texts && failures < 10; k++) one_string(ctx, string);
   ein_ctx_destroy(ctx);
+  test_macro_names();
   printf("%ld texts derived, %ld of them good; %ld broken, %ld mistakes noticed\n", o.derived,
          o.good, o.broken, o.noticed);
   CHECK(o.good > texts / 100 && o.good < o.derived);
