@@ -37,6 +37,7 @@
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>program-print
+//   normal forms  >>labelling >>canon >>canon-form
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public
@@ -1204,6 +1205,39 @@ EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc
 // A graph, however it was made, in the notation of programs, into buf. Returns the length of the
 // whole text without its NUL, as snprintf does.
 EIN_API size_t ein_graph_print(const ein_graph *graph, char *buf, size_t size);
+
+// ---- normal forms ----
+// What the statements of a graph are, whatever they were called and in whichever order they were
+// written: statements of one form that wait for equally many others are one group, and a group is
+// canonised alone. Two graphs of one group have equal forms exactly when they are isomorphic as
+// batched einsums: by bijections of rows, operand positions, indices, tensors and params that keep
+// extents, dtypes, folds, coordinates and the expression up to the order in which + and * take two
+// arguments; of a product of operands any order. (Kulkarni and Kloeckner 2025, section 5.)
+typedef struct ein_canon ein_canon;
+
+typedef struct ein_canon_stmt {  // of the form, whose statements stand group by group
+  int64_t group;            // from 0, in the order of their text
+  int64_t stmt, line;       // statement of the source, by its number and line
+  int nindex, noperand;
+  const int *index;         // index c of the form is index[c] of the source's statement,
+  const char *const *name;  // which is called name[c]
+  const int *operand;       // operand k of the form is operand[k] there; one that is read twice
+                            //   is two of the form
+} ein_canon_stmt;
+
+// work: of the search, about the arcs that may be looked at; 0: as much as takes half a second.
+// EIN_ERR_TOO_LARGE beyond. ctx gives memory and takes messages, and may be NULL. The form is the
+// caller's; it does not need the graph any more.
+EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_t work,
+                                    ein_canon **canon);
+EIN_API void ein_canon_destroy(ein_canon *canon);                 // NULL is a no-op
+EIN_API const ein_graph *ein_canon_graph(const ein_canon *canon); // lives as long; print it
+EIN_API int64_t ein_canon_groups(const ein_canon *canon);
+// Statement k of the form; 0 beyond the last. Pointers live as long as the form.
+EIN_API int ein_canon_statement(const ein_canon *canon, int64_t k, ein_canon_stmt *info);
+// The tensor, or param, of the source that one of the form is; -1: there is none of that number.
+EIN_API int64_t ein_canon_tensor(const ein_canon *canon, int id);
+EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);
 
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
@@ -23092,6 +23126,1401 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
   }
   if (outputs > 0) eini_say(&t, "\n");
   return t.at;
+}
+
+// ================================================================================================
+// >>labelling  one order of the vertices of a coloured graph, whatever their numbers
+// Takes a graph; gives an order that is the same, up to automorphisms, for all graphs that are
+// isomorphic to it.
+// ================================================================================================
+
+// Colours are refined by what vertices are joined to. What is left falls into components, which are
+// ordered alone; in one that holds together, the vertices of one colour are singled out in turn,
+// and the least of what comes of it is taken. A vertex that an automorphism takes to one that was
+// tried is not tried. After McKay and Piperno, Practical graph isomorphism II (2014), and Junttila
+// and Kaski, Conflict propagation and component recursion for canonical labeling (2011).
+
+// Half of an arc, kept at both of its ends: where it leads, and what it is, seen from here.
+typedef struct eini_link {
+  int to;
+  uint64_t key;
+} eini_link;
+
+typedef struct eini_colours {  // a graph; at most one arc from a vertex to another
+  int n;
+  uint64_t *colour;
+  int64_t *first;              // n + 1, into half
+  eini_link *half;
+} eini_colours;
+
+// Vertices by colour: those of a cell stand side by side, and a cell is known by its first place.
+typedef struct eini_cells {
+  int *lab, *at;               // vertices; the place of each
+  int *cell, *size;            // of a vertex; of a cell
+  int *queue;                  // cells to refine by, a ring
+  char *queued;
+  uint64_t *sum, *self;        // of a vertex: what joins it to the cell at hand; its number
+  int *touched;                // cells, which are marked
+  char *mark;
+  int n, ncell, head, nqueue;
+} eini_cells;
+
+typedef struct eini_labeller {
+  eini_arena *arena;
+  int64_t left;                // halves that may still be looked at; < 0: given up
+} eini_labeller;
+
+#define EINI_LABEL_DEPTH 200   // vertices singled out after one another at most: each takes stack
+
+// A good mixture of two words, the same on all machines (the finaliser of splitmix64).
+static uint64_t eini_mix(uint64_t h, uint64_t x) {
+  h = (h ^ x) + 0x9e3779b97f4a7c15u;
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+  return h ^ (h >> 31);
+}
+
+static void eini_sift(int *v, int at, int end, const uint64_t *key) {
+  for (int kid; (kid = 2 * at + 1) < end; at = kid) {
+    kid += kid + 1 < end && key[v[kid]] < key[v[kid + 1]];
+    if (key[v[kid]] <= key[v[at]]) break;
+    const int x = v[at];
+    v[at] = v[kid];
+    v[kid] = x;
+  }
+}
+
+// Vertices by their keys, ascending; no input is slow.
+static void eini_sort_by(int *v, int n, const uint64_t *key) {
+  if (n <= 16) {
+    for (int i = 1; i < n; i++) {
+      const int x = v[i];
+      int k = i;
+      for (; k > 0 && key[v[k - 1]] > key[x]; k--) v[k] = v[k - 1];
+      v[k] = x;
+    }
+    return;
+  }
+  for (int i = n / 2 - 1; i >= 0; i--) eini_sift(v, i, n, key);
+  for (int end = n - 1; end > 0; end--) {
+    const int x = v[0];
+    v[0] = v[end];
+    v[end] = x;
+    eini_sift(v, 0, end, key);
+  }
+}
+
+// Numbers in the order that a function gives them; equal ones stay as they are. other: n of room.
+static void eini_merge_sort(int *v, int *other, int n, const void *of,
+                            int (*order)(const void *of, int a, int b)) {
+  for (int run = 1; run < n; run *= 2) {
+    for (int from = 0; from < n; from += 2 * run) {
+      const int mid = n - from > run ? from + run : n, end = n - mid > run ? mid + run : n;
+      for (int a = from, b = mid, to = from; to < end; to++)
+        other[to] = b >= end || (a < mid && order(of, v[a], v[b]) <= 0) ? v[a++] : v[b++];
+    }
+    memcpy(v, other, (size_t)n * sizeof *v);
+    if (run > n / 2) break;
+  }
+}
+
+// ---- cells ----
+
+static ein_status eini_cells_new(eini_arena *a, int n, eini_cells *c) {
+  memset(c, 0, sizeof *c);
+  int *p = EINI_NEW(a, int, 6 * (int64_t)n);
+  c->sum = EINI_NEW(a, uint64_t, 2 * (int64_t)n);
+  c->queued = EINI_NEW(a, char, 2 * (int64_t)n);
+  if (p == NULL || c->sum == NULL || c->queued == NULL) return EIN_ERR_NO_MEMORY;
+  c->n = n;
+  c->lab = p;
+  c->at = p + n;
+  c->cell = p + 2 * (int64_t)n;
+  c->size = p + 3 * (int64_t)n;
+  c->queue = p + 4 * (int64_t)n;
+  c->touched = p + 5 * (int64_t)n;
+  c->self = c->sum + n;
+  c->mark = c->queued + n;
+  for (int i = 0; i < n; i++) c->self[i] = (uint64_t)i;
+  return EIN_OK;
+}
+
+// The same cells; nothing is queued.
+static void eini_cells_copy(eini_cells *to, const eini_cells *c) {
+  memcpy(to->lab, c->lab, 4 * (size_t)c->n * sizeof *c->lab);
+  to->ncell = c->ncell;
+}
+
+static void eini_cells_queue(eini_cells *c, int cell) {
+  if (c->queued[cell]) return;
+  c->queued[cell] = 1;
+  c->queue[(c->head + c->nqueue++) % c->n] = cell;
+}
+
+// Vertices from place `from` to `to` are a cell.
+static void eini_cells_cut(eini_cells *c, int from, int to) {
+  c->size[from] = to - from;
+  for (int i = from; i < to; i++) {
+    c->cell[c->lab[i]] = from;
+    c->at[c->lab[i]] = i;
+  }
+}
+
+// Splits a cell by the sums of its vertices, and forgets them; what can be seen of it, whatever
+// vertices were numbered.
+static uint64_t eini_cells_split(eini_cells *c, int cell, uint64_t trace) {
+  const int end = cell + c->size[cell];
+  int largest = cell, parts = 0, queued = c->queued[cell];
+  eini_sort_by(c->lab + cell, end - cell, c->sum);
+  for (int i = cell, k; i < end; i = k) {
+    const uint64_t x = c->sum[c->lab[i]];
+    for (k = i + 1; k < end && c->sum[c->lab[k]] == x; k++) {}
+    trace = eini_mix(eini_mix(trace, x), (uint64_t)k);
+    if (i > cell || k < end) eini_cells_cut(c, i, k);
+    if (c->size[i] > c->size[largest]) largest = i;
+    parts++;
+  }
+  c->ncell += parts - 1;
+  for (int i = cell; i < end; i += c->size[i])
+    if (parts > 1 && (queued || i != largest)) eini_cells_queue(c, i);
+  for (int i = cell; i < end; i++) c->sum[c->lab[i]] = 0;
+  return trace;
+}
+
+// Splits cells until all vertices of one see the same of each other one.
+static uint64_t eini_cells_refine(eini_labeller *w, const eini_colours *g, eini_cells *c) {
+  uint64_t trace = 0;
+  while (c->nqueue > 0) {
+    const int s = c->queue[c->head], end = s + c->size[s];
+    int ntouched = 0;
+    c->head = (c->head + 1) % c->n;
+    c->nqueue--;
+    c->queued[s] = 0;
+    if (c->ncell == c->n) continue;
+    for (int i = s; i < end; i++) {
+      const int v = c->lab[i];
+      for (int64_t h = g->first[v]; h < g->first[v + 1]; h++) {
+        const int u = g->half[h].to, cell = c->cell[u];
+        if (c->size[cell] == 1) continue;
+        if (!c->mark[cell]) c->mark[cell] = 1, c->touched[ntouched++] = cell;
+        c->sum[u] += eini_mix(g->half[h].key, 1);
+      }
+      w->left -= g->first[v + 1] - g->first[v];
+    }
+    eini_sort_by(c->touched, ntouched, c->self);
+    trace = eini_mix(trace, (uint64_t)s);
+    for (int i = 0; i < ntouched; i++) {
+      c->mark[c->touched[i]] = 0;
+      w->left -= c->size[c->touched[i]];
+      trace = eini_cells_split(c, c->touched[i], eini_mix(trace, (uint64_t)c->touched[i]));
+    }
+  }
+  return trace;
+}
+
+// Cells by colour, refined.
+static ein_status eini_cells_begin(eini_labeller *w, const eini_colours *g, eini_cells *c) {
+  EINI_TRY(eini_cells_new(w->arena, g->n, c));
+  for (int i = 0; i < g->n; i++) c->lab[i] = i;
+  eini_sort_by(c->lab, g->n, g->colour);
+  for (int i = 0, k; i < g->n; i = k, c->ncell++) {
+    for (k = i + 1; k < g->n && g->colour[c->lab[k]] == g->colour[c->lab[i]]; k++) {}
+    eini_cells_cut(c, i, k);
+    eini_cells_queue(c, i);
+  }
+  eini_cells_refine(w, g, c);
+  return EIN_OK;
+}
+
+// A vertex gets a cell of its own, before the others of its cell.
+static uint64_t eini_cells_single(eini_labeller *w, const eini_colours *g, eini_cells *c, int v) {
+  const int cell = c->cell[v], end = cell + c->size[cell], other = c->lab[cell];
+  c->lab[c->at[v]] = other;
+  c->lab[cell] = v;
+  eini_cells_cut(c, cell, cell + 1);
+  eini_cells_cut(c, cell + 1, end);
+  c->ncell++;
+  eini_cells_queue(c, cell);
+  return eini_cells_refine(w, g, c);
+}
+
+// ---- what an order makes of a graph ----
+
+static int64_t eini_certificate_size(const eini_colours *g) {
+  return 2 * ((int64_t)g->n + g->first[g->n]);
+}
+
+// The graph with its vertices numbered by their places: equal where an isomorphism that keeps
+// colours takes one order to the other. place: n words of room.
+static void eini_certificate(const eini_colours *g, const int *order, uint64_t *place,
+                             uint64_t *out) {
+  for (int i = 0; i < g->n; i++) place[order[i]] = (uint64_t)i;
+  for (int i = 0; i < g->n; i++) {
+    const int v = order[i];
+    uint64_t *list = out + 2;
+    out[0] = g->colour[v];
+    out[1] = (uint64_t)(g->first[v + 1] - g->first[v]);
+    for (int64_t h = g->first[v], n = 0; h < g->first[v + 1]; h++, n++) {
+      const uint64_t to = place[g->half[h].to];
+      int64_t k = n;
+      for (; k > 0 && list[2 * k - 2] > to; k--)
+        list[2 * k] = list[2 * k - 2], list[2 * k + 1] = list[2 * k - 1];
+      list[2 * k] = to;
+      list[2 * k + 1] = g->half[h].key;
+    }
+    out = list + 2 * out[1];
+  }
+}
+
+static int eini_words_order(const uint64_t *a, const uint64_t *b, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
+  return 0;
+}
+
+// ---- components ----
+
+static int eini_union_find(int *up, int v) {
+  while (up[v] != v) v = up[v] = up[up[v]];
+  return v;
+}
+
+// The least is the root.
+static void eini_union_join(int *up, int a, int b) {
+  a = eini_union_find(up, a);
+  b = eini_union_find(up, b);
+  if (a < b) up[b] = a;
+  else up[a] = b;
+}
+
+// Joins vertices by arcs that tell vertices of two cells apart: not those to a cell of one, nor
+// those that join all of a cell to all of another alike, which are left out (skip of a half).
+static ein_status eini_components(eini_labeller *w, const eini_colours *g, const eini_cells *c,
+                                  int *up, char *skip) {
+  int *count = EINI_NEW(w->arena, int, g->n);
+  char *mixed = EINI_NEW(w->arena, char, g->n);
+  uint64_t *key = EINI_NEW(w->arena, uint64_t, g->n);
+  if (count == NULL || mixed == NULL || key == NULL) return EIN_ERR_NO_MEMORY;
+  for (int v = 0; v < g->n; v++) up[v] = v;
+  for (int v = 0; v < g->n; v++) {
+    const int own = c->cell[v], single = c->size[own] == 1;
+    const eini_link *half = g->half + g->first[v];
+    const int64_t n = g->first[v + 1] - g->first[v];
+    for (int64_t h = 0; h < n && !single; h++) {
+      const int cell = c->cell[half[h].to];
+      if (count[cell]++ == 0) key[cell] = half[h].key;
+      mixed[cell] |= half[h].key != key[cell];
+    }
+    for (int64_t h = 0; h < n; h++) {
+      const int cell = c->cell[half[h].to];
+      const int all = c->size[cell] == 1 ||
+                      (count[cell] == c->size[cell] - (cell == own) && !mixed[cell]);
+      skip[g->first[v] + h] = (char)(single || all);
+      if (!single && !all) eini_union_join(up, v, half[h].to);
+    }
+    for (int64_t h = 0; h < n; h++) {
+      count[c->cell[half[h].to]] = 0;
+      mixed[c->cell[half[h].to]] = 0;
+    }
+  }
+  return EIN_OK;
+}
+
+// The graph of n vertices and the arcs between them that count; local: the number of a vertex in
+// it, for those it has.
+static ein_status eini_component(eini_labeller *w, const eini_colours *g, const eini_cells *c,
+                                 const int *vertex, int n, int *local, const char *skip,
+                                 eini_colours *sub) {
+  int64_t most = 0, k = 0;
+  for (int i = 0; i < n; i++) {
+    local[vertex[i]] = i;
+    most += g->first[vertex[i] + 1] - g->first[vertex[i]];
+  }
+  sub->n = n;
+  sub->colour = EINI_NEW(w->arena, uint64_t, n);
+  sub->first = EINI_NEW(w->arena, int64_t, n + 1);
+  sub->half = EINI_NEW(w->arena, eini_link, most);
+  if (sub->colour == NULL || sub->first == NULL || sub->half == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) {
+    const int v = vertex[i];
+    sub->colour[i] = (uint64_t)c->cell[v];
+    for (int64_t h = g->first[v]; h < g->first[v + 1]; h++) {
+      if (skip[h]) continue;
+      sub->half[k] = g->half[h];
+      sub->half[k++].to = local[g->half[h].to];
+    }
+    sub->first[i + 1] = k;
+  }
+  w->left -= most + n;
+  return EIN_OK;
+}
+
+static ein_status eini_label_cells(eini_labeller *w, const eini_colours *g, const eini_cells *c,
+                                   int dive, int depth, int *order);  // cells nest
+
+typedef struct eini_labelled {  // a component in order
+  int n, *order;                // vertices of the whole
+  int64_t size;
+  uint64_t *certificate;
+} eini_labelled;
+
+static int eini_labelled_order(const void *set, int i, int k) {
+  const eini_labelled *a = (const eini_labelled *)set + i, *b = (const eini_labelled *)set + k;
+  if (a->n != b->n || a->size != b->size)
+    return a->n != b->n ? (a->n < b->n ? -1 : 1) : a->size < b->size ? -1 : 1;
+  return eini_words_order(a->certificate, b->certificate, a->size);
+}
+
+static ein_status eini_label_component(eini_labeller *w, const eini_colours *g,
+                                       const eini_cells *c, int dive, int depth, int *local,
+                                       const char *skip, eini_labelled *x) {
+  eini_colours sub;
+  eini_cells cells;
+  int *order = EINI_NEW(w->arena, int, x->n);
+  uint64_t *place = EINI_NEW(w->arena, uint64_t, x->n);
+  EINI_TRY(eini_component(w, g, c, x->order, x->n, local, skip, &sub));
+  EINI_TRY(eini_cells_begin(w, &sub, &cells));
+  x->size = eini_certificate_size(&sub);
+  x->certificate = EINI_NEW(w->arena, uint64_t, x->size);
+  if (order == NULL || place == NULL || x->certificate == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_label_cells(w, &sub, &cells, dive, depth, order));
+  eini_certificate(&sub, order, place, x->certificate);
+  for (int i = 0; i < x->n; i++) order[i] = x->order[order[i]];
+  memcpy(x->order, order, (size_t)x->n * sizeof *order);
+  return EIN_OK;
+}
+
+// Vertices alone in their cells first, then components by their certificates; those of one
+// certificate stand as they were found.
+static ein_status eini_label_parts(eini_labeller *w, const eini_colours *g, const eini_cells *c,
+                                   int dive, int depth, int *up, const char *skip, int *order) {
+  int *number = EINI_NEW(w->arena, int, g->n), *local = EINI_NEW(w->arena, int, g->n);
+  int *vertex = EINI_NEW(w->arena, int, g->n), nsingle = 0, nset = 0, at = 0;
+  eini_labelled *set = EINI_NEW(w->arena, eini_labelled, g->n);
+  if (number == NULL || local == NULL || vertex == NULL || set == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < g->n; i++) {
+    const int v = c->lab[i], root = eini_union_find(up, v);
+    if (c->size[c->cell[v]] == 1) order[nsingle++] = v;
+    else if (number[root] == 0) number[root] = ++nset;
+    if (c->size[c->cell[v]] > 1) set[number[root] - 1].n++;
+  }
+  for (int k = 0; k < nset; at += set[k++].n) set[k].order = vertex + at, set[k].size = 0;
+  for (int i = 0; i < g->n; i++) {
+    const int v = c->lab[i];
+    if (c->size[c->cell[v]] == 1) continue;
+    eini_labelled *x = &set[number[eini_union_find(up, v)] - 1];
+    x->order[x->size++] = v;
+  }
+  for (int k = 0; k < nset; k++)
+    EINI_TRY(eini_label_component(w, g, c, dive, depth, local, skip, &set[k]));
+  for (int k = 0; k < nset; k++) number[k] = k;
+  eini_merge_sort(number, local, nset, set, eini_labelled_order);
+  for (int k = 0; k < nset; nsingle += set[number[k++]].n)
+    memcpy(order + nsingle, set[number[k]].order, (size_t)set[number[k]].n * sizeof *order);
+  return EIN_OK;
+}
+
+// ---- vertices singled out ----
+
+typedef struct eini_branch {    // at one set of cells
+  eini_colours g;               // coloured by them
+  eini_cells cells;             // with the vertex at hand singled out
+  int *best, *order, *orbit;    // orbits of the automorphisms found
+  int *first_dive;              // a first order below the best vertex, and its certificate
+  uint64_t *place, *certificate, *dive_certificate, *other;
+  uint64_t trace;               // the least
+  int vertex, found;            // the best
+} eini_branch;
+
+static ein_status eini_branch_new(eini_labeller *w, const eini_colours *g, const eini_cells *c,
+                                  eini_branch *b) {
+  const int64_t n = g->n, size = eini_certificate_size(g);
+  memset(b, 0, sizeof *b);
+  EINI_TRY(eini_cells_new(w->arena, g->n, &b->cells));
+  b->best = EINI_NEW(w->arena, int, 4 * n);
+  b->place = EINI_NEW(w->arena, uint64_t, 2 * n + 3 * size);
+  if (b->best == NULL || b->place == NULL) return EIN_ERR_NO_MEMORY;
+  b->order = b->best + n;
+  b->orbit = b->best + 2 * n;
+  b->first_dive = b->best + 3 * n;
+  b->g = *g;
+  b->g.colour = b->place + n;
+  b->certificate = b->place + 2 * n;
+  b->dive_certificate = b->certificate + size;
+  b->other = b->dive_certificate + size;
+  for (int v = 0; v < g->n; v++) {
+    b->g.colour[v] = (uint64_t)c->cell[v];
+    b->orbit[v] = v;
+  }
+  return EIN_OK;
+}
+
+static void eini_branch_join(eini_branch *b, const int *x, const int *y) {
+  for (int i = 0; i < b->g.n; i++) eini_union_join(b->orbit, x[i], y[i]);
+}
+
+// Orders below the vertex that is singled out in b's cells; keeps it when it is the least.
+static ein_status eini_branch_try(eini_labeller *w, eini_branch *b, int v, int depth) {
+  const int64_t size = eini_certificate_size(&b->g);
+  EINI_TRY(eini_label_cells(w, &b->g, &b->cells, 1, depth + 1, b->order));
+  eini_certificate(&b->g, b->order, b->place, b->other);
+  if (b->found && eini_words_order(b->other, b->dive_certificate, size) == 0) {
+    eini_branch_join(b, b->order, b->first_dive);
+    if (eini_union_find(b->orbit, v) == eini_union_find(b->orbit, b->vertex)) return EIN_OK;
+  }
+  uint64_t *dive = b->other;
+  int *dive_order = EINI_NEW(w->arena, int, b->g.n);
+  uint64_t *mine = EINI_NEW(w->arena, uint64_t, size);
+  if (dive_order == NULL || mine == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(dive_order, b->order, (size_t)b->g.n * sizeof *dive_order);
+  EINI_TRY(eini_label_cells(w, &b->g, &b->cells, 0, depth + 1, b->order));
+  eini_certificate(&b->g, b->order, b->place, mine);
+  const int sign = b->found ? eini_words_order(mine, b->certificate, size) : -1;
+  if (sign == 0) eini_branch_join(b, b->order, b->best);
+  if (sign >= 0) return EIN_OK;
+  memcpy(b->certificate, mine, (size_t)size * sizeof *mine);
+  memcpy(b->dive_certificate, dive, (size_t)size * sizeof *dive);
+  memcpy(b->best, b->order, (size_t)b->g.n * sizeof *b->best);
+  memcpy(b->first_dive, dive_order, (size_t)b->g.n * sizeof *dive_order);
+  b->vertex = v;
+  b->found = 1;
+  return EIN_OK;
+}
+
+// Singles out each vertex of the smallest cell. A dive takes the first of the least trace.
+static ein_status eini_label_branch(eini_labeller *w, const eini_colours *g, const eini_cells *c,
+                                    int dive, int depth, int *order) {
+  eini_branch b;
+  int target = -1;
+  EINI_TRY(eini_branch_new(w, g, c, &b));
+  for (int i = 0; i < c->n; i += c->size[i])
+    if (c->size[i] > 1 && (target < 0 || c->size[i] < c->size[target])) target = i;
+  for (int pass = 0; pass < 2; pass++) {  // the least trace, then those that have it
+    for (int i = 0; i < c->size[target]; i++) {
+      const int v = c->lab[target + i];
+      int known = 0;
+      for (int k = 0; pass == 1 && k < i && !known; k++)
+        known = eini_union_find(b.orbit, c->lab[target + k]) == eini_union_find(b.orbit, v);
+      if (known) continue;
+      eini_cells_copy(&b.cells, c);
+      const uint64_t trace = eini_cells_single(w, g, &b.cells, v);
+      if (w->left < 0) return EIN_ERR_TOO_LARGE;
+      if (pass == 0) b.trace = i == 0 || trace < b.trace ? trace : b.trace;
+      if (pass == 0 || trace != b.trace) continue;
+      if (dive) return eini_label_cells(w, &b.g, &b.cells, 1, depth + 1, order);
+      const eini_arena_at at = eini_arena_mark(w->arena);
+      EINI_TRY(eini_branch_try(w, &b, v, depth));
+      eini_arena_rollback(w->arena, &at);
+    }
+  }
+  memcpy(order, b.best, (size_t)g->n * sizeof *order);
+  return EIN_OK;
+}
+
+// Cells are refined. order: n vertices.
+static ein_status eini_label_cells(eini_labeller *w, const eini_colours *g, const eini_cells *c,
+                                   int dive, int depth, int *order) {
+  int whole = c->ncell > 0 && c->ncell < c->n;
+  if (w->left < 0 || depth > EINI_LABEL_DEPTH) return EIN_ERR_TOO_LARGE;
+  memcpy(order, c->lab, (size_t)c->n * sizeof *order);
+  if (!whole) return EIN_OK;
+  int *up = EINI_NEW(w->arena, int, g->n);
+  char *skip = EINI_NEW(w->arena, char, g->first[g->n]);
+  if (up == NULL || skip == NULL) return EIN_ERR_NO_MEMORY;
+  w->left -= g->n + g->first[g->n];
+  EINI_TRY(eini_components(w, g, c, up, skip));
+  for (int v = 0; v < g->n; v++) whole &= c->size[c->cell[v]] > 1 && eini_union_find(up, v) == 0;
+  return whole ? eini_label_branch(w, g, c, dive, depth, order)
+               : eini_label_parts(w, g, c, dive, depth, up, skip, order);
+}
+
+// The order of the vertices: alike for alike graphs, up to automorphisms; among these, that which
+// comes first as vertices are numbered. EIN_ERR_TOO_LARGE after about `work` halves of arcs.
+static ein_status eini_labelling(eini_arena *arena, const eini_colours *g, int64_t work,
+                                 int *order) {
+  eini_labeller w = {arena, work};
+  eini_cells c;
+  EINI_TRY(eini_cells_begin(&w, g, &c));
+  return eini_label_cells(&w, g, &c, 0, 0, order);
+}
+
+// ================================================================================================
+// >>canon  statements as coloured graphs
+// Takes a statement; gives the graph that says what it computes without names and orders. After
+// Kulkarni and Kloeckner, Canonicalization of batched Einstein summations, section 5.
+// ================================================================================================
+
+// A statement has a vertex for the result, for each index (coloured by its extent), for each time
+// an operand is read, for each param and operation of the expression, joined by coordinates and
+// arguments. In the graph of a batch each row has a vertex, and one for each operand and param of
+// it, joined to that of the statement and to the tensor that is read.
+
+enum {  // kinds of vertices, and of arcs
+  EINI_C_RESULT = 1, EINI_C_INDEX, EINI_C_OPERAND, EINI_C_PARAM, EINI_C_NODE, EINI_C_ROW,
+  EINI_C_ACCESS, EINI_C_TENSOR, EINI_C_SCALAR, EINI_C_COORDINATE, EINI_C_ARGUMENT, EINI_C_ROOT,
+  EINI_C_OF, EINI_C_READS, EINI_C_MAKES
+};
+
+typedef struct eini_arc {
+  int from, to;
+  uint64_t label;
+} eini_arc;
+
+typedef struct eini_sketch {  // a graph as it is drawn
+  eini_arena *arena;
+  uint64_t *colour;
+  int64_t n, cap;
+  eini_arc *arc;
+  int64_t narc, caparc;
+  ein_status st;             // the first failure
+} eini_sketch;
+
+static int eini_sketch_vertex(eini_sketch *k, uint64_t colour) {
+  uint64_t *p = (uint64_t *)eini_grow(k->arena, k->colour, k->n, &k->cap, sizeof *p);
+  if (p == NULL) k->st = EIN_ERR_NO_MEMORY;
+  else if (k->n >= INT_MAX / 8) k->st = EIN_ERR_TOO_LARGE;
+  if (k->st != EIN_OK) return 0;
+  k->colour = p;
+  p[k->n] = colour;
+  return (int)k->n++;
+}
+
+static void eini_sketch_arc(eini_sketch *k, int from, int to, uint64_t label) {
+  eini_arc *p = (eini_arc *)eini_grow(k->arena, k->arc, k->narc, &k->caparc, sizeof *p);
+  if (p == NULL) k->st = EIN_ERR_NO_MEMORY;
+  if (k->st != EIN_OK) return;
+  k->arc = p;
+  p = &k->arc[k->narc++];
+  p->from = from;
+  p->to = to;
+  p->label = label;
+}
+
+// The graph; several arcs from one vertex to another are one.
+static ein_status eini_sketch_graph(const eini_sketch *k, eini_colours *g) {
+  int64_t *at = EINI_NEW(k->arena, int64_t, k->n);
+  g->n = (int)k->n;
+  g->colour = k->colour;
+  g->first = EINI_NEW(k->arena, int64_t, k->n + 1);
+  g->half = EINI_NEW(k->arena, eini_link, 2 * k->narc);
+  if (k->st != EIN_OK) return k->st;
+  if (at == NULL || g->first == NULL || g->half == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t e = 0; e < k->narc; e++) {
+    g->first[k->arc[e].from + 1]++;
+    g->first[k->arc[e].to + 1]++;
+  }
+  for (int64_t v = 0; v < k->n; v++) at[v] = g->first[v + 1] += g->first[v];
+  for (int64_t e = k->narc - 1; e >= 0; e--) {
+    const eini_arc *x = &k->arc[e];
+    eini_link *out = &g->half[--at[x->from]], *in = &g->half[--at[x->to]];
+    out->to = x->to;
+    out->key = eini_mix(x->label, 1);
+    in->to = x->from;
+    in->key = eini_mix(x->label, 2);
+  }
+  int64_t n = 0;
+  for (int64_t v = 0, next = 0; v < k->n; v++) {
+    const int64_t begin = n, from = next, end = next = g->first[v + 1];
+    for (int64_t h = from; h < end; h++) {
+      const eini_link x = g->half[h];
+      int64_t i = n;
+      while (i > begin && g->half[i - 1].to > x.to) i--;
+      if (i > begin && g->half[i - 1].to == x.to) {
+        g->half[i - 1].key += x.key;
+        continue;
+      }
+      memmove(&g->half[i + 1], &g->half[i], (size_t)(n - i) * sizeof x);
+      g->half[i] = x;
+      n++;
+    }
+    g->first[v + 1] = n;
+  }
+  return EIN_OK;
+}
+
+// ---- colours: words that say all that counts, the same on all machines ----
+
+static uint64_t eini_mix_text(uint64_t h, const char *s) {
+  for (; *s != 0; s++) h = eini_mix(h, (unsigned char)*s);
+  return h;
+}
+
+static uint64_t eini_mix_real(uint64_t h, double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return eini_mix(h, bits);
+}
+
+static uint64_t eini_tensor_colour(int kind, const eini_tensor *t) {
+  uint64_t h = eini_mix(eini_mix((uint64_t)kind, (uint64_t)t->dtype), (uint64_t)t->rank);
+  for (int r = 0; r < t->rank; r++) h = eini_mix(h, (uint64_t)t->shape[r]);
+  return h;
+}
+
+static uint64_t eini_map_colour(uint64_t h, const eini_map *m) {
+  for (int r = 0; r < m->rows; r++)
+    if (m->offset[r] != 0) h = eini_mix(eini_mix(h, (uint64_t)r), (uint64_t)m->offset[r]);
+  return h;
+}
+
+static uint64_t eini_node_colour(const ein_graph *g, const eini_node *v) {
+  uint64_t h = eini_mix(eini_mix(EINI_C_NODE, v->op), v->dtype);
+  if (v->op == EIN_OP_CALL) return eini_mix_text(h, g->function[v->arg[0]].name);
+  if (v->op != EIN_OP_CONST) return h;
+  h = eini_mix(eini_mix(h, v->exact), (uint64_t)v->ival);
+  return eini_mix_real(eini_mix_real(h, v->re), v->im);
+}
+
+// Folds whose result depends on which reduced index comes first: positions, and what users do.
+static int eini_fold_orders(int fold) {
+  return eini_fold_counts(fold) || fold >= EIN_FOLD_USER;
+}
+
+static int eini_op_commutes(int op) {
+  return op == EIN_OP_ADD || op == EIN_OP_MUL || op == EIN_OP_MAX || op == EIN_OP_MIN ||
+         op == EIN_OP_EQ || op == EIN_OP_NE || op == EIN_OP_AND || op == EIN_OP_OR;
+}
+
+// ---- the graph of a notation ----
+
+typedef struct eini_place {  // where an expression reads an operand: each time counts
+  int operand, vertex;
+  int node;                  // that it is read by, and as which argument; -1: the whole expression
+  int arg;
+} eini_place;
+
+// How a statement is written: vertex 0 is its result, then its indices, then these.
+typedef struct eini_spelling {
+  const eini_stmt *s;
+  int nplace, nparam;
+  eini_place *place;
+  int *param, *pvertex;      // params of the graph, as they occur; their vertices
+  int *vertex;               // of a node of the expression that is no operand
+  int product;               // the expression is a product of operands: its factors are one set
+} eini_spelling;
+
+// Marks the multiplications of a product. Is it one of operands alone, in need of no order?
+static int eini_spelling_product(const eini_expr *e, char *mark) {
+  int only = e->node[e->n - 1].op == EIN_OP_MUL;
+  mark[e->n - 1] = 1;
+  for (int64_t i = e->n - 1; i >= 0 && only; i--) {
+    const eini_node *v = &e->node[i];
+    for (int k = 0; mark[i] && k < 2; k++) {
+      const eini_node *kid = &e->node[v->arg[k]], *leaf = kid;
+      const int times = kid->op == EIN_OP_MUL && kid->dtype == v->dtype;
+      while (leaf->op == EIN_OP_CAST || leaf->op == EIN_OP_CONJ) leaf = &e->node[leaf->arg[0]];
+      only &= times ? !mark[v->arg[k]] : leaf->op == EIN_OP_OPERAND;
+      mark[v->arg[k]] |= (char)times;
+    }
+  }
+  return only;
+}
+
+static void eini_spelling_map(eini_sketch *k, const eini_map *m, int vertex) {
+  for (int r = 0; r < m->rows; r++)
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)
+      eini_sketch_arc(k, vertex, 1 + m->term[e].index, eini_mix(eini_mix(
+                      EINI_C_COORDINATE, (uint64_t)r), (uint64_t)m->term[e].coef));
+}
+
+// The vertex of an operand, read there, that conversions and conjugations in h were done to.
+static int eini_spelling_place(eini_sketch *k, const ein_graph *g, eini_spelling *x, int operand,
+                               int node, int arg, uint64_t h) {
+  const eini_map *m = &x->s->proj[operand];
+  eini_place *p = &x->place[x->nplace++];
+  h = eini_mix(h, eini_tensor_colour(EINI_C_OPERAND, &g->tensor[x->s->operand[operand]]));
+  p->operand = operand;
+  p->node = node;
+  p->arg = arg;
+  p->vertex = eini_sketch_vertex(k, eini_map_colour(h, m));
+  eini_spelling_map(k, m, p->vertex);
+  return p->vertex;
+}
+
+static void eini_spelling_factors(eini_sketch *k, const ein_graph *g, eini_spelling *x,
+                                  const char *mark) {
+  const eini_expr *e = &x->s->expr;
+  for (int i = 0; i < e->n; i++) {
+    for (int a = 0; mark[i] && a < 2; a++) {
+      const int to = e->node[i].arg[a];
+      const eini_node *leaf = &e->node[to];
+      uint64_t h = 0;
+      if (mark[to]) continue;
+      for (; leaf->op != EIN_OP_OPERAND; leaf = &e->node[leaf->arg[0]])
+        h = eini_mix(h, eini_node_colour(g, leaf));
+      eini_sketch_arc(k, 0, eini_spelling_place(k, g, x, leaf->arg[0], i, a, h),
+                      eini_mix(EINI_C_ROOT, e->node[i].dtype));
+    }
+  }
+}
+
+static void eini_spelling_nodes(eini_sketch *k, const ein_graph *g, eini_spelling *x,
+                                const char *need) {
+  const eini_expr *e = &x->s->expr;
+  for (int i = 0; i < e->n; i++) {
+    const eini_node *v = &e->node[i];
+    int p = 0;
+    if (!need[i] || v->op == EIN_OP_OPERAND) continue;
+    if (v->op == EIN_OP_INDEX) {
+      x->vertex[i] = 1 + v->arg[0];
+    } else if (v->op == EIN_OP_PARAM) {
+      while (p < x->nparam && x->param[p] != v->arg[0]) p++;
+      if (p == x->nparam) {
+        x->param[x->nparam++] = v->arg[0];
+        x->pvertex[p] = eini_sketch_vertex(
+            k, eini_mix(EINI_C_PARAM, (uint64_t)g->param[v->arg[0]].dtype));
+      }
+      x->vertex[i] = x->pvertex[p];
+    } else {
+      x->vertex[i] = eini_sketch_vertex(k, eini_node_colour(g, v));
+    }
+    for (int a = 0; a < eini_node_args(v); a++) {
+      const eini_node *kid = &e->node[eini_node_arg(e, v, a)];
+      const int to = kid->op == EIN_OP_OPERAND
+                         ? eini_spelling_place(k, g, x, kid->arg[0], i, a, 0)
+                         : x->vertex[eini_node_arg(e, v, a)];
+      eini_sketch_arc(k, x->vertex[i], to,
+                      eini_mix(EINI_C_ARGUMENT, eini_op_commutes(v->op) ? 0 : (uint64_t)a + 1));
+    }
+  }
+  const eini_node *root = &e->node[e->n - 1];
+  eini_sketch_arc(k, 0, root->op == EIN_OP_OPERAND
+                            ? eini_spelling_place(k, g, x, root->arg[0], -1, 0, 0)
+                            : x->vertex[e->n - 1], EINI_C_ROOT);
+}
+
+static ein_status eini_spelling_new(eini_arena *a, const eini_stmt *s, eini_spelling *x) {
+  const eini_expr *e = &s->expr;
+  int64_t reads = 1, n = e->n;
+  for (int64_t i = 0; i < n; i++) reads += eini_node_args(&e->node[i]);
+  memset(x, 0, sizeof *x);
+  x->s = s;
+  x->place = EINI_NEW(a, eini_place, reads);
+  x->vertex = EINI_NEW(a, int, 3 * n);
+  if (x->place == NULL || x->vertex == NULL) return EIN_ERR_NO_MEMORY;
+  x->param = x->vertex + n;
+  x->pvertex = x->vertex + 2 * n;
+  return EIN_OK;
+}
+
+// Draws a statement, as it is written.
+static ein_status eini_spelling_draw(eini_sketch *k, const ein_graph *g, eini_spelling *x) {
+  const eini_stmt *s = x->s;
+  const eini_expr *e = &s->expr;
+  uint64_t h = eini_tensor_colour(EINI_C_RESULT, &g->tensor[s->out]);
+  char *mark = EINI_NEW(k->arena, char, e->n), *need = EINI_NEW(k->arena, char, e->n);
+  if (mark == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
+  x->nplace = x->nparam = 0;
+  h = eini_mix(eini_mix(h, (uint64_t)s->rest), (uint64_t)s->numpy);
+  h = eini_mix_text(eini_mix(h, (uint64_t)s->type), eini_fold_name(g, s->fold));
+  eini_sketch_vertex(k, eini_map_colour(h, &s->out_map));
+  for (int c = 0; c < s->nindex; c++) {
+    const int counts = c >= s->nfree && eini_fold_orders(s->fold) ? c - s->nfree + 1 : 0;
+    h = eini_mix(eini_mix(EINI_C_INDEX, (uint64_t)s->index[c].extent), c < s->nfree);
+    eini_sketch_vertex(k, eini_mix(h, (uint64_t)counts));
+  }
+  eini_spelling_map(k, &s->out_map, 0);
+  eini_mark_needed(e, (int)e->n - 1, need);
+  x->product = eini_spelling_product(e, mark);
+  if (x->product) eini_spelling_factors(k, g, x, mark);
+  else eini_spelling_nodes(k, g, x, need);
+  return k->st;
+}
+
+// ================================================================================================
+// >>canon-form  batches of statements, and their form as a graph
+// Takes statements as they are written; gives groups of rows, a graph in which they stand in the
+// form's order under the form's names, and what every name was.
+// ================================================================================================
+
+#define EINI_CANON_WORK (1 << 26)  // half a second, about
+
+typedef struct eini_written {   // statements that are written alike, but for names
+  eini_spelling *x;             // of the first
+  eini_colours g;
+  int *order;                   // of the vertices, as written, then in the form's order
+  uint64_t hash;                // of the certificate
+  int64_t size;
+  uint64_t *certificate;
+  int kind, *to;                // the first of one form; its vertices by those here
+} eini_written;
+
+typedef struct eini_canon_row {  // a statement of the source
+  eini_spelling x;
+  int written;
+  int64_t depth;                 // longest chain of statements that it waits for
+  int64_t next;                  // of its group, -1: the last one
+} eini_canon_row;
+
+typedef struct eini_canon_group {
+  int kind;                      // the first that is written in its form
+  int64_t depth, first, last, n; // rows
+  int64_t *row;                  // in order
+  uint64_t *rank;                // of the vertices of the statement
+  char *text;
+} eini_canon_group;
+
+struct ein_canon {
+  eini_arena arena;
+  const ein_graph *source;       // while it is made
+  ein_graph *graph;              // the form
+  int64_t nsource, ngroup;
+  int64_t *tensor, *param;       // of the form: number in the source
+  ein_canon_stmt *stmt;          // of the form
+  // while it is made
+  eini_canon_row *row;
+  eini_written *written;
+  int nwritten;
+  eini_canon_group *group;
+};
+
+// Words that are looked up by hash: chains.
+typedef struct eini_chains {
+  int64_t *head, *next;
+  uint64_t mask;
+} eini_chains;
+
+static ein_status eini_chains_new(eini_arena *a, int64_t n, eini_chains *c) {
+  for (c->mask = 15; c->mask < (uint64_t)n; c->mask = 2 * c->mask + 1) {}
+  c->head = EINI_NEW(a, int64_t, (int64_t)c->mask + 1);  // number + 1
+  c->next = EINI_NEW(a, int64_t, n);
+  return c->head == NULL || c->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static void eini_chains_add(eini_chains *c, uint64_t hash, int64_t k) {
+  c->next[k] = c->head[hash & c->mask];
+  c->head[hash & c->mask] = k + 1;
+}
+
+// ---- statements, as written and by form ----
+
+static uint64_t eini_words_hash(const uint64_t *w, int64_t n) {
+  uint64_t h = (uint64_t)n;
+  for (int64_t i = 0; i < n; i++) h = eini_mix(h, w[i]);
+  return h;
+}
+
+// The first of equal certificates before number k, or k, which is added then.
+static int eini_written_find(ein_canon *c, eini_chains *seen, int k) {
+  eini_written *x = &c->written[k];
+  x->hash = eini_words_hash(x->certificate, x->size);
+  int64_t j = seen->head[x->hash & seen->mask];
+  for (; j > 0; j = seen->next[j - 1]) {
+    const eini_written *y = &c->written[j - 1];
+    if (y->hash == x->hash && y->size == x->size &&
+        eini_words_order(y->certificate, x->certificate, x->size) == 0) return (int)j - 1;
+  }
+  eini_chains_add(seen, x->hash, k);
+  return k;
+}
+
+// How statements are written; those that are written alike are one.
+static ein_status eini_canon_read(ein_canon *c) {
+  const ein_graph *g = c->source;
+  eini_chains seen;
+  EINI_TRY(eini_chains_new(&c->arena, g->nstmt, &seen));
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    eini_written *x = &c->written[c->nwritten];
+    eini_sketch k;
+    EINI_TRY(eini_spelling_new(&c->arena, &g->stmt[i], &c->row[i].x));
+    const eini_arena_at at = eini_arena_mark(&c->arena);
+    memset(&k, 0, sizeof k);
+    k.arena = &c->arena;
+    x->x = &c->row[i].x;
+    EINI_TRY(eini_spelling_draw(&k, g, x->x));
+    EINI_TRY(eini_sketch_graph(&k, &x->g));
+    x->size = eini_certificate_size(&x->g);
+    x->order = EINI_NEW(&c->arena, int, x->g.n);
+    x->to = EINI_NEW(&c->arena, int, x->g.n);
+    x->certificate = EINI_NEW(&c->arena, uint64_t, x->size + x->g.n);
+    if (x->order == NULL || x->to == NULL || x->certificate == NULL) return EIN_ERR_NO_MEMORY;
+    for (int v = 0; v < x->g.n; v++) x->order[v] = v;
+    eini_certificate(&x->g, x->order, x->certificate + x->size, x->certificate);
+    c->row[i].written = eini_written_find(c, &seen, c->nwritten);
+    if (c->row[i].written < c->nwritten) eini_arena_rollback(&c->arena, &at);
+    else c->nwritten++;
+  }
+  return EIN_OK;
+}
+
+// Which of them have one form.
+static ein_status eini_canon_kinds(ein_canon *c, int64_t work) {
+  eini_chains seen;
+  EINI_TRY(eini_chains_new(&c->arena, c->nwritten, &seen));
+  for (int i = 0; i < c->nwritten; i++) {
+    eini_written *x = &c->written[i];
+    if (c->nwritten > 1) EINI_TRY(eini_labelling(&c->arena, &x->g, work, x->order));
+    eini_certificate(&x->g, x->order, x->certificate + x->size, x->certificate);
+    x->kind = eini_written_find(c, &seen, i);
+    for (int v = 0; v < x->g.n; v++) x->to[x->order[v]] = c->written[x->kind].order[v];
+  }
+  return EIN_OK;
+}
+
+// ---- groups ----
+
+// Statements of one form that wait for as many others.
+static ein_status eini_canon_groups(ein_canon *c) {
+  const ein_graph *g = c->source;
+  int64_t *depth = EINI_NEW(&c->arena, int64_t, g->ntensor);
+  eini_chains seen;
+  EINI_TRY(eini_chains_new(&c->arena, g->nstmt, &seen));
+  if (depth == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    eini_canon_row *r = &c->row[i];
+    for (int k = 0; k < s->noperand; k++) r->depth = eini_max64(r->depth, depth[s->operand[k]]);
+    depth[s->out] = eini_max64(depth[s->out], r->depth + 1);
+    const int kind = c->written[r->written].kind;
+    const uint64_t hash = eini_mix((uint64_t)kind, (uint64_t)r->depth);
+    int64_t j = seen.head[hash & seen.mask];
+    for (; j > 0; j = seen.next[j - 1])
+      if (c->group[j - 1].kind == kind && c->group[j - 1].depth == r->depth) break;
+    if (j == 0) {
+      eini_canon_group *x = &c->group[c->ngroup];
+      x->kind = kind;
+      x->depth = r->depth;
+      x->first = x->last = -1;
+      eini_chains_add(&seen, hash, c->ngroup++);
+      j = c->ngroup;
+    }
+    eini_canon_group *x = &c->group[j - 1];
+    if (x->last >= 0) c->row[x->last].next = i;
+    else x->first = i;
+    x->last = i;
+    r->next = -1;
+    x->n++;
+  }
+  return EIN_OK;
+}
+
+// The vertex of what a row reads or makes.
+static int eini_canon_argument(eini_sketch *k, int *vertex, int id, uint64_t colour) {
+  if (vertex[id] == 0) vertex[id] = eini_sketch_vertex(k, colour) + 1;
+  return vertex[id] - 1;
+}
+
+static uint64_t eini_param_colour(const eini_param *p) {
+  uint64_t h = eini_mix(eini_mix(EINI_C_SCALAR, (uint64_t)p->dtype), (uint64_t)p->value.set);
+  return eini_mix_real(eini_mix_real(h, p->value.re), p->value.im);
+}
+
+// Draws a group: what it computes, then row by row. row: the vertices of rows.
+static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_sketch *k,
+                                  int *row) {
+  const ein_graph *g = c->source;
+  int *tensor = EINI_NEW(k->arena, int, g->ntensor), *param = EINI_NEW(k->arena, int, g->nparam);
+  if (tensor == NULL || param == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_spelling_draw(k, g, c->written[x->kind].x));
+  int n = 0;
+  for (int64_t i = x->first; i >= 0; i = c->row[i].next) {
+    const eini_stmt *s = &g->stmt[i];
+    const eini_spelling *w = &c->row[i].x;
+    const int *to = c->written[c->row[i].written].to;
+    const int r = row[n++] = eini_sketch_vertex(k, EINI_C_ROW);
+    eini_sketch_arc(k, r, eini_canon_argument(k, tensor, s->out,
+                    eini_tensor_colour(EINI_C_TENSOR, &g->tensor[s->out])), EINI_C_MAKES);
+    for (int p = 0; p < w->nplace + w->nparam; p++) {
+      const int a = eini_sketch_vertex(k, EINI_C_ACCESS);
+      const int id = p < w->nplace ? s->operand[w->place[p].operand] : w->param[p - w->nplace];
+      const int of = p < w->nplace ? w->place[p].vertex : w->pvertex[p - w->nplace];
+      const int what = p < w->nplace
+          ? eini_canon_argument(k, tensor, id, eini_tensor_colour(EINI_C_TENSOR, &g->tensor[id]))
+          : eini_canon_argument(k, param, id, eini_param_colour(&g->param[id]));
+      eini_sketch_arc(k, a, to[of], EINI_C_OF);
+      eini_sketch_arc(k, a, r, EINI_C_ROW);
+      eini_sketch_arc(k, a, what, EINI_C_READS);
+    }
+  }
+  return k->st;
+}
+
+// Rows, and what the statement consists of, in the form's order.
+static ein_status eini_canon_order(ein_canon *c, eini_canon_group *x, int64_t work) {
+  const int n = c->written[x->kind].g.n;
+  int *row = EINI_NEW(&c->arena, int, x->n), *number = EINI_NEW(&c->arena, int, x->n);
+  eini_sketch k;
+  eini_colours g;
+  memset(&k, 0, sizeof k);
+  k.arena = &c->arena;
+  x->row = EINI_NEW(&c->arena, int64_t, x->n);
+  x->rank = EINI_NEW(&c->arena, uint64_t, n);
+  if (row == NULL || number == NULL || x->row == NULL || x->rank == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_canon_draw(c, x, &k, row));
+  EINI_TRY(eini_sketch_graph(&k, &g));
+  int *order = EINI_NEW(&c->arena, int, g.n), at = 0;
+  uint64_t *place = EINI_NEW(&c->arena, uint64_t, g.n), *key = EINI_NEW(&c->arena, uint64_t, x->n);
+  if (order == NULL || place == NULL || key == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_labelling(&c->arena, &g, work, order));
+  for (int i = 0; i < g.n; i++) place[order[i]] = (uint64_t)i;
+  memcpy(x->rank, place, (size_t)n * sizeof *place);
+  for (int i = 0; i < x->n; i++) number[i] = i, key[i] = place[row[i]];
+  eini_sort_by(number, (int)x->n, key);
+  for (int64_t i = x->first; i >= 0; i = c->row[i].next) row[at++] = (int)i;
+  for (int i = 0; i < x->n; i++) x->row[i] = row[number[i]];
+  return EIN_OK;
+}
+
+// ---- the form as a graph ----
+
+typedef struct eini_canon_build {
+  ein_canon *c;
+  ein_graph *g;
+  int *tensor, *param;       // of the source: number in the form + 1
+  int64_t nread, nmade, nscalar;
+  int64_t *from, *scalar;    // of the form: number in the source
+  ein_canon_stmt *stmt;
+} eini_canon_build;
+
+static ein_status eini_canon_tensor(eini_canon_build *b, int id, int made, int *at) {
+  const eini_tensor *t = &b->c->source->tensor[id];
+  char name[32];
+  if (b->tensor[id] == 0) {
+    snprintf(name, sizeof name, "%c%lld", made ? 'Y' : 'A',
+             (long long)(made ? b->nmade++ : b->nread++));
+    EINI_TRY(eini_graph_add_tensor(b->g, name, (int64_t)strlen(name),
+                                   made ? EIN_ROLE_OUTPUT : EIN_ROLE_INPUT, t->dtype, t->rank,
+                                   t->shape, at));
+    b->g->tensor[*at].partial = t->partial;
+    b->g->tensor[*at].dtype_open = 0;
+    b->from[*at] = id;
+    b->tensor[id] = *at + 1;
+  }
+  *at = b->tensor[id] - 1;
+  return EIN_OK;
+}
+
+// A row as it is in the form: the number that each index and place has there.
+typedef struct eini_canon_names {
+  const eini_stmt *s;
+  const eini_spelling *w;
+  const uint64_t *rank;      // of the vertices of w
+  int *index, *number;       // new numbers of indices, places
+  int *old, *operand, *list; // places by new number, the operands there; room
+  int nindex;
+} eini_canon_names;
+
+static void eini_canon_index(eini_canon_names *y, int c, int reduced) {
+  if (y->index[c] < 0 && (c >= y->s->nfree) == reduced) y->index[c] = y->nindex++;
+}
+
+// Indices of a map as they come, those of one coordinate by rank.
+static void eini_canon_map(eini_canon_names *y, const eini_map *m, int reduced) {
+  for (int r = 0; r < m->rows; r++) {
+    int n = 0;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) y->list[n++] = m->term[e].index;
+    eini_sort_by(y->list, n, y->rank + 1);
+    for (int i = 0; i < n; i++) eini_canon_index(y, y->list[i], reduced);
+  }
+}
+
+static ein_status eini_canon_number(ein_canon *c, const eini_canon_group *x, int64_t row,
+                                    eini_canon_names *y) {
+  const eini_spelling *w = &c->row[row].x;
+  const eini_written *as = &c->written[c->row[row].written];
+  const eini_stmt *s = w->s;
+  const int nplace = w->nplace;
+  uint64_t *rank = EINI_NEW(&c->arena, uint64_t, as->g.n + nplace), *key = rank + as->g.n;
+  memset(y, 0, sizeof *y);
+  y->s = s;
+  y->w = w;
+  y->rank = rank;
+  y->index = EINI_NEW(&c->arena, int, 2 * s->nindex + 3 * nplace);
+  if (rank == NULL || y->index == NULL) return EIN_ERR_NO_MEMORY;
+  y->list = y->index + s->nindex;
+  y->number = y->list + s->nindex;
+  y->old = y->number + nplace;
+  y->operand = y->old + nplace;
+  for (int v = 0; v < as->g.n; v++) rank[v] = x->rank[as->to[v]];
+  for (int i = 0; i < nplace; i++) y->old[i] = i, key[i] = rank[w->place[i].vertex];
+  eini_sort_by(y->old, nplace, key);
+  for (int i = 0; i < nplace; i++) {
+    y->number[y->old[i]] = i;
+    y->operand[i] = w->place[y->old[i]].operand;
+  }
+  for (int i = 0; i < s->nindex; i++) y->index[i] = -1;
+  for (int reduced = 0; reduced < 2; reduced++) {
+    for (int i = s->nfree; reduced && eini_fold_orders(s->fold) && i < s->nindex; i++)
+      eini_canon_index(y, i, 1);
+    eini_canon_map(y, &s->out_map, reduced);
+    for (int i = 0; i < nplace; i++) eini_canon_map(y, &s->proj[y->operand[i]], reduced);
+    int more = 0;  // the rest, which only the expression reads or nobody
+    for (int i = 0; i < s->nindex; i++) y->list[more++] = i;
+    eini_sort_by(y->list, more, rank + 1);
+    for (int i = 0; i < more; i++) eini_canon_index(y, y->list[i], reduced);
+  }
+  return EIN_OK;
+}
+
+// What an operation reads, as argument a: an operand by its place's number, or what was made of it.
+static int eini_canon_leaf(eini_canon_build *b, const eini_canon_names *y, int place,
+                           eini_expr *to) {
+  const eini_place *p = &y->w->place[place];
+  const eini_expr *e = &y->s->expr;
+  int id = p->node < 0 ? (int)e->n - 1 : eini_node_arg(e, &e->node[p->node], p->arg), first = id;
+  while (e->node[id].op != EIN_OP_OPERAND) id = e->node[id].arg[0];
+  int last = eini_expr_add(&b->g->arena, to, EIN_OP_OPERAND, -1, y->number[place], 0, 0);
+  if (last >= 0) to->node[last].dtype = e->node[id].dtype;
+  while (last >= 0 && id != first) {  // what is done to a factor, from the inside
+    int up = first;
+    while (e->node[up].arg[0] != id) up = e->node[up].arg[0];
+    const int made = eini_expr_add(&b->g->arena, to, e->node[up].op, -1, last, 0, 0);
+    if (made >= 0) to->node[made] = e->node[up], to->node[made].arg[0] = last;
+    last = made;
+    id = up;
+  }
+  return last;
+}
+
+// A node with its children in the form; arguments that commute by rank. *place counts.
+static int eini_canon_node(eini_canon_build *b, const eini_canon_names *y, int i, const int *map,
+                           int *place, eini_expr *to) {
+  const eini_expr *e = &y->s->expr;
+  const eini_node *v = &e->node[i];
+  const int n = eini_node_args(v);
+  int arg[EINI_ARGS_MAX] = {0}, made;
+  uint64_t rank[EINI_ARGS_MAX] = {0};
+  for (int a = 0; a < n; a++) {
+    const int kid = eini_node_arg(e, v, a), leaf = e->node[kid].op == EIN_OP_OPERAND;
+    rank[a] = y->rank[leaf ? y->w->place[*place].vertex : y->w->vertex[kid]];
+    arg[a] = leaf ? eini_canon_leaf(b, y, (*place)++, to) : map[kid];
+    if (arg[a] < 0) return -1;
+  }
+  if (v->op == EIN_OP_CALL) {
+    made = eini_expr_call(&b->g->arena, to, -1, v->arg[0], n, arg);
+    if (made >= 0) to->node[made].dtype = v->dtype;
+    return made;
+  }
+  if ((made = eini_expr_add(&b->g->arena, to, v->op, -1, 0, 0, 0)) < 0) return made;
+  eini_node *x = &to->node[made];
+  const int swap = eini_op_commutes(v->op) && rank[0] > rank[1];
+  *x = *v;
+  x->pos = -1;
+  for (int a = 0; a < n; a++) x->arg[a] = arg[swap ? 1 - a : a];
+  if (v->op == EIN_OP_INDEX) x->arg[0] = y->index[v->arg[0]];
+  if (v->op == EIN_OP_PARAM) x->arg[0] = b->param[v->arg[0]] - 1;
+  return made;
+}
+
+static ein_status eini_canon_expr(eini_canon_build *b, const eini_canon_names *y, eini_expr *to) {
+  eini_arena *a = &b->c->arena;
+  const eini_expr *e = &y->s->expr;
+  const int n = (int)e->n;
+  int *map = EINI_NEW(a, int, n), place = 0, last = -1;
+  char *need = EINI_NEW(a, char, n);
+  if (map == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
+  memset(to, 0, sizeof *to);
+  for (int k = 0; y->w->product && k < y->w->nplace; k++) {
+    const int leaf = eini_canon_leaf(b, y, y->old[k], to);
+    last = k == 0 ? leaf : eini_expr_pair(&b->g->arena, to, EIN_OP_MUL, last, leaf);
+    if (leaf < 0 || last < 0) return EIN_ERR_NO_MEMORY;
+  }
+  if (y->w->product) return EIN_OK;
+  eini_mark_needed(e, n - 1, need);
+  for (int i = 0; i < n; i++) {
+    const int leaf = e->node[i].op == EIN_OP_OPERAND;
+    if (!need[i] || (leaf && i < n - 1)) continue;
+    map[i] = leaf ? eini_canon_leaf(b, y, place++, to) : eini_canon_node(b, y, i, map, &place, to);
+    if (map[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_canon_params(eini_canon_build *b, const eini_canon_names *y) {
+  const int n = y->w->nparam;
+  int *list = EINI_NEW(&b->c->arena, int, n);
+  uint64_t *key = EINI_NEW(&b->c->arena, uint64_t, n);
+  if (list == NULL || key == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) list[i] = i, key[i] = y->rank[y->w->pvertex[i]];
+  eini_sort_by(list, n, key);
+  for (int i = 0; i < n; i++) {
+    const int id = y->w->param[list[i]];
+    const eini_param *p = &b->c->source->param[id];
+    char name[32];
+    int at;
+    if (b->param[id] > 0) continue;
+    snprintf(name, sizeof name, "s%lld", (long long)b->nscalar++);
+    EINI_TRY(eini_graph_add_param(b->g, name, (int64_t)strlen(name), p->dtype, p->value, &at));
+    b->scalar[at] = id;
+    b->param[id] = at + 1;
+  }
+  return EIN_OK;
+}
+
+// a, b, .., z, a1, b1, ..
+static const char *eini_canon_letter(eini_arena *a, int k) {
+  char name[16];
+  snprintf(name, sizeof name, k < 26 ? "%c" : "%c%d", 'a' + k % 26, k / 26);
+  return eini_strndup(a, name, (int64_t)strlen(name));
+}
+
+static ein_status eini_canon_statement(eini_canon_build *b, const eini_canon_group *x, int64_t row,
+                                       int64_t group) {
+  ein_canon *c = b->c;
+  eini_arena *a = &b->g->arena;
+  eini_canon_names y;
+  eini_stmt *t;
+  int out, *operand;
+  EINI_TRY(eini_canon_number(c, x, row, &y));
+  const eini_stmt *s = y.s;
+  const int n = y.w->nplace;
+  if ((operand = EINI_NEW(&c->arena, int, n)) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++)
+    EINI_TRY(eini_canon_tensor(b, s->operand[y.operand[k]], 0, &operand[k]));
+  EINI_TRY(eini_canon_tensor(b, s->out, 1, &out));
+  EINI_TRY(eini_canon_params(b, &y));
+  EINI_TRY(eini_graph_add_stmt(b->g, out, s->nindex, n, operand, &t));
+  ein_canon_stmt *info = &b->stmt[b->g->nstmt - 1];
+  int *from = EINI_NEW(&c->arena, int, s->nindex);
+  const char **name = EINI_NEW(&c->arena, const char *, s->nindex);
+  if (from == NULL || name == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) {
+    eini_index *at = &t->index[y.index[i]];
+    const char *was = s->index[i].name;
+    from[y.index[i]] = i;
+    name[y.index[i]] = eini_strndup(&c->arena, was, (int64_t)strlen(was));
+    if (name[y.index[i]] == NULL) return EIN_ERR_NO_MEMORY;
+    at->extent = s->index[i].extent;
+    if ((at->name = eini_canon_letter(a, y.index[i])) == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  t->nfree = s->nfree;
+  t->fold = s->fold;
+  t->numpy = s->numpy;
+  t->rest = s->rest;
+  EINI_TRY(eini_map_copy(a, &t->out_map, &s->out_map, y.index));
+  for (int k = 0; k < n; k++)
+    EINI_TRY(eini_map_copy(a, &t->proj[k], &s->proj[y.operand[k]], y.index));
+  EINI_TRY(eini_canon_expr(b, &y, &t->expr));
+  info->group = group;
+  info->stmt = row;
+  info->line = s->line;
+  info->nindex = s->nindex;
+  info->noperand = n;
+  info->index = from;
+  info->name = name;
+  info->operand = y.operand;
+  return eini_stmt_finish(b->g, t, NULL);
+}
+
+static ein_status eini_canon_begin(ein_canon *c, eini_canon_build *b) {
+  const ein_graph *g = c->source;
+  int64_t reads = 0, params = 0;
+  memset(b, 0, sizeof *b);
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    reads += c->row[i].x.nplace + 1;
+    params += c->row[i].x.nparam;
+  }
+  b->c = c;
+  b->tensor = EINI_NEW(&c->arena, int, g->ntensor);
+  b->param = EINI_NEW(&c->arena, int, g->nparam);
+  b->from = EINI_NEW(&c->arena, int64_t, reads);
+  b->scalar = EINI_NEW(&c->arena, int64_t, params);
+  b->stmt = EINI_NEW(&c->arena, ein_canon_stmt, g->nstmt);
+  if (b->tensor == NULL || b->param == NULL || b->from == NULL || b->scalar == NULL ||
+      b->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  if ((b->g = eini_graph_new(NULL)) == NULL) return EIN_ERR_NO_MEMORY;
+  return eini_graph_register(b->g, g->nfunction, g->function, g->nmonoid, g->monoid);
+}
+
+// A group alone: what other groups read or make has other names.
+static ein_status eini_canon_add(eini_canon_build *b, const eini_canon_group *x, int64_t group) {
+  const int64_t ntensor = b->g->ntensor, nparam = b->g->nparam;
+  for (int64_t i = 0; i < x->n; i++) EINI_TRY(eini_canon_statement(b, x, x->row[i], group));
+  for (int64_t i = ntensor; i < b->g->ntensor; i++) b->tensor[b->from[i]] = 0;
+  for (int64_t i = nparam; i < b->g->nparam; i++) b->param[b->scalar[i]] = 0;
+  return EIN_OK;
+}
+
+static ein_status eini_canon_text(ein_canon *c, eini_canon_group *x) {
+  eini_canon_build b;
+  ein_status st = eini_canon_begin(c, &b);
+  if (st == EIN_OK) st = eini_canon_add(&b, x, 0);
+  const size_t n = st == EIN_OK ? ein_graph_print(b.g, NULL, 0) : 0;
+  if (st == EIN_OK && (x->text = EINI_NEW(&c->arena, char, n + 1)) == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) ein_graph_print(b.g, x->text, n + 1);
+  eini_graph_free(b.g);
+  return st;
+}
+
+static int eini_canon_text_order(const void *group, int a, int b) {
+  const eini_canon_group *x = (const eini_canon_group *)group;
+  return strcmp(x[a].text, x[b].text);
+}
+
+static ein_status eini_canon_make(ein_canon *c, int64_t work) {
+  const ein_graph *g = c->source;
+  c->row = EINI_NEW(&c->arena, eini_canon_row, g->nstmt);
+  c->written = EINI_NEW(&c->arena, eini_written, g->nstmt);
+  c->group = EINI_NEW(&c->arena, eini_canon_group, g->nstmt);
+  if (c->row == NULL || c->written == NULL || c->group == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_canon_read(c));
+  EINI_TRY(eini_canon_kinds(c, work));
+  EINI_TRY(eini_canon_groups(c));
+  int n = (int)c->ngroup, *order = EINI_NEW(&c->arena, int, 2 * (int64_t)n);
+  eini_canon_build b;
+  if (order == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) {
+    order[i] = i;
+    EINI_TRY(eini_canon_order(c, &c->group[i], work));
+    if (n > 1) EINI_TRY(eini_canon_text(c, &c->group[i]));
+  }
+  eini_merge_sort(order, order + n, n, c->group, eini_canon_text_order);
+  ein_status st = eini_canon_begin(c, &b);
+  c->graph = b.g;
+  c->tensor = b.from;
+  c->param = b.scalar;
+  c->stmt = b.stmt;
+  for (int i = 0; i < n && st == EIN_OK; i++) st = eini_canon_add(&b, &c->group[order[i]], i);
+  return st;
+}
+
+EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_t work,
+                                    ein_canon **canon) {
+  eini_arena arena;
+  if (canon == NULL) return EIN_ERR_ARGUMENT;
+  *canon = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  if (st == EIN_OK && work < 0) st = EIN_ERR_ARGUMENT;
+  if (st != EIN_OK) return eini_fail_status(ctx, st), st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_canon *c = EINI_NEW(&arena, ein_canon, 1);
+  if (c == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
+  c->arena = arena;
+  c->source = graph;
+  st = eini_canon_make(c, work > 0 ? work : EINI_CANON_WORK);
+  if (st == EIN_ERR_TOO_LARGE)
+    eini_fail(eini_diag_of(ctx), st, -1, 0, "give more work", "too many spellings look alike: "
+              "their normal form takes more than the work given");
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *canon = c;
+  else ein_canon_destroy(c);
+  return st;
+}
+
+EIN_API void ein_canon_destroy(ein_canon *c) {
+  if (c == NULL) return;
+  eini_arena arena = c->arena;  // it lives in its own arena
+  eini_graph_free(c->graph);
+  eini_arena_free(&arena);
+}
+
+EIN_API const ein_graph *ein_canon_graph(const ein_canon *c) { return c == NULL ? NULL : c->graph; }
+
+EIN_API int64_t ein_canon_groups(const ein_canon *c) { return c == NULL ? 0 : c->ngroup; }
+
+EIN_API int ein_canon_statement(const ein_canon *c, int64_t k, ein_canon_stmt *info) {
+  if (c == NULL || info == NULL || k < 0 || k >= c->graph->nstmt) return 0;
+  *info = c->stmt[k];
+  return 1;
+}
+
+EIN_API int64_t ein_canon_tensor(const ein_canon *c, int id) {
+  return c == NULL || id < 0 || id >= c->graph->ntensor ? -1 : c->tensor[id];
+}
+
+EIN_API int64_t ein_canon_param(const ein_canon *c, int id) {
+  return c == NULL || id < 0 || id >= c->graph->nparam ? -1 : c->param[id];
 }
 
 // ================================================================================================

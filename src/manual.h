@@ -37,6 +37,7 @@
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>program-print
+//   normal forms  >>labelling >>canon >>canon-form
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public

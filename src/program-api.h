@@ -84,6 +84,39 @@ EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc
 // whole text without its NUL, as snprintf does.
 EIN_API size_t ein_graph_print(const ein_graph *graph, char *buf, size_t size);
 
+// ---- normal forms ----
+// What the statements of a graph are, whatever they were called and in whichever order they were
+// written: statements of one form that wait for equally many others are one group, and a group is
+// canonised alone. Two graphs of one group have equal forms exactly when they are isomorphic as
+// batched einsums: by bijections of rows, operand positions, indices, tensors and params that keep
+// extents, dtypes, folds, coordinates and the expression up to the order in which + and * take two
+// arguments; of a product of operands any order. (Kulkarni and Kloeckner 2025, section 5.)
+typedef struct ein_canon ein_canon;
+
+typedef struct ein_canon_stmt {  // of the form, whose statements stand group by group
+  int64_t group;            // from 0, in the order of their text
+  int64_t stmt, line;       // statement of the source, by its number and line
+  int nindex, noperand;
+  const int *index;         // index c of the form is index[c] of the source's statement,
+  const char *const *name;  // which is called name[c]
+  const int *operand;       // operand k of the form is operand[k] there; one that is read twice
+                            //   is two of the form
+} ein_canon_stmt;
+
+// work: of the search, about the arcs that may be looked at; 0: as much as takes half a second.
+// EIN_ERR_TOO_LARGE beyond. ctx gives memory and takes messages, and may be NULL. The form is the
+// caller's; it does not need the graph any more.
+EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_t work,
+                                    ein_canon **canon);
+EIN_API void ein_canon_destroy(ein_canon *canon);                 // NULL is a no-op
+EIN_API const ein_graph *ein_canon_graph(const ein_canon *canon); // lives as long; print it
+EIN_API int64_t ein_canon_groups(const ein_canon *canon);
+// Statement k of the form; 0 beyond the last. Pointers live as long as the form.
+EIN_API int ein_canon_statement(const ein_canon *canon, int64_t k, ein_canon_stmt *info);
+// The tensor, or param, of the source that one of the form is; -1: there is none of that number.
+EIN_API int64_t ein_canon_tensor(const ein_canon *canon, int id);
+EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);
+
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
 EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p);

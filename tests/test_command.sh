@@ -248,7 +248,7 @@ prints_part 'Exit status'
 printf '%s\n' "$out" | sed -n 's/^  \(--*[a-z][^ ]*\) .*/\1/p' > options
 ok [ "$(wc -l < options)" -gt 20 ]
 subcommands=$(printf '%s\n' "$out" | sed -n 's/^einsum \([a-z][a-z]*\) .*/\1/p')
-ok [ "$(echo $subcommands)" = "run plan bench info" ]
+ok [ "$(echo $subcommands)" = "run plan bench canon info" ]
 mkdir help
 ln -s "$here/../examples" help/examples
 ln -s "$bin" help/einsum
@@ -279,16 +279,41 @@ prints_part 'f64'
 expect 0 info --json -j 2
 prints_part '"threads": 2'
 expect 2 info what
-for word in canon bound; do
+for word in bound; do
   expect 2 $word P.ein
   says "$word is not available in this version"
   one_line
 done
-for option in --map --fast-memory; do
+for option in --fast-memory; do
   expect 2 $option x ij A.npy
   says "$option is not available in this version"
   one_line
 done
+# Normal forms: two spellings of one batch, the names they had, and what is not said.
+printf 'input A[4,5], B[5,6], C[5,6]\nX[i,k] = A[i,j]*B[j,k]\nY[i,k] = A[i,j]*C[j,k]\n%s\n' \
+  'output X, Y' > one.ein
+printf 'input U[5,n], V[5,n], W[4,5]\nQ[a,c] = U[b,c]*W[a,b]\nP[a,c] = V[b,c]*W[a,b]\n%s\n' \
+  'output P, Q' > other.ein
+expect 0 canon one.ein
+prints 'input A0[5,6] : f64
+input A1[4,5] : f64
+input A2[5,6] : f64
+Y0[a=4,b=6] : f64 = sum[c=5](A0[c,b]*A1[a,c])
+Y1[a=4,b=6] : f64 = sum[c=5](A2[c,b]*A1[a,c])
+output Y0, Y1'
+cp .out form.txt
+expect 0 canon other.ein --sizes n=6
+ok cmp -s .out form.txt
+expect 0 canon other.ein --sizes n=7
+cmp -s .out form.txt && fail 'canon: another extent has the same form'
+expect 0 canon one.ein --map
+prints_part ', group 0: line 2; indices i, k, j'
+prints_part '# A1: A'
+expect 1 canon other.ein
+expect 2 canon
+expect 2 canon ij
+expect 2 canon one.ein -o X.npy
+expect 2 plan ij --shapes 2x2 --map
 # The same status wherever a number of places or threads is wrong.
 for n in 0 -1 x 1048577 1.5 ''; do
   for command in 'ij A.npy' 'plan ij --shapes 2x3' 'run P.ein'; do

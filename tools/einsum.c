@@ -240,7 +240,8 @@ static uint64_t mix(uint64_t x) {  // splitmix64
 // The command line.
 // ================================================================================================
 
-enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, ANY = 31, PLACES = EVAL | RUN | PLAN };
+enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, CANON = 32, ANY = 31,
+       PLACES = EVAL | RUN | PLAN };
 
 typedef enum kind { FLAG, VALUE, LIST, LATER } kind;
 
@@ -253,8 +254,8 @@ typedef enum option_id {
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
   {"-o", LIST, EVAL | RUN}, {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH},
-  {"--sizes", LIST, EVAL | RUN | PLAN | BENCH},
-  {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH}, {"--set", LIST, RUN | PLAN},
+  {"--sizes", LIST, EVAL | RUN | PLAN | BENCH | CANON},
+  {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH | CANON}, {"--set", LIST, RUN | PLAN},
   {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--budget", VALUE, EVAL | RUN | PLAN | BENCH}, {"--seed", VALUE, EVAL | RUN | PLAN | BENCH},
   {"-j", VALUE, ANY}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY}, {"--kernels", VALUE, ANY},
@@ -267,10 +268,10 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
   {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
   {"--check-overflow", FLAG, EVAL | RUN},
-  {"--map", LATER, ANY}, {"--fast-memory", LATER, ANY}};
+  {"--map", FLAG, CANON}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
-  {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", 0}, {"bound", 0}};
+  {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"bound", 0}};
 
 // In two: compilers need not take a string of more than 4095 bytes.
 static const char *const usage[] = {
@@ -278,6 +279,7 @@ static const char *const usage[] = {
   "einsum run PROG.ein NAME=IN.npy ... [-o NAME=OUT.npy]  evaluate a program (PROG may be -)\n"
   "einsum plan (EXPR | PROG.ein) [IN.npy ...] [options]   plan without data\n"
   "einsum bench EXPR [options] [--verify]                 time it on random operands\n"
+  "einsum canon PROG.ein [--map]                          the normal form of a program\n"
   "einsum info                                            what this build has\n"
   "\n"
   "Without -o the result is printed. The file name - is standard input or output.\n"
@@ -322,6 +324,7 @@ static const char *const usage[] = {
   "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line,\n"
   "                     simulated (plan) or measured (run); with - nothing else is printed\n"
   "  --deterministic    the same bits for every -j, -p, --fabric and --memory\n"
+  "  --map              canon: what every name was, as comments\n"
   "  --check-overflow   an integer that does not fit its dtype is an error, not wrapped\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout; run: figures of the run, and results go to\n"
@@ -353,6 +356,11 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
   {BENCH,
    "Times an expression on random operands, and says which fraction of what this machine can do\n"
    "that is.", "einsum bench 'ij,jk->ik' --sizes i=64,j=64,k=64 --verify"},
+  {CANON,
+   "Prints a program that is the same for all programs that differ in names and orders alone.\n"
+   "Statements of one form are a batch, whose rows, operands, indices and tensors may come in any\n"
+   "order. Extents come from --sizes where the program leaves them open.",
+   "einsum canon examples/attention.ein --sizes s=8,t=8,d=4,e=4 --map"},
   {INFO,
    "Prints version, compiler, backends, threads, processor, what was measured of it, and dtypes.",
    "einsum info --json"}};
@@ -1483,6 +1491,7 @@ static const char *program_argument(const char *how) {
 #include "command_plan.h"
 #include "command_run.h"
 #include "command_bench.h"
+#include "command_canon.h"
 
 // ================================================================================================
 // info, and the way into every command.
@@ -1587,6 +1596,7 @@ int main(int argc, char **argv) {
     case RUN: return command_run();
     case PLAN: return command_plan();
     case BENCH: return command_bench();
+    case CANON: return command_canon();
     case INFO: return command_info();
     default: return command_eval();
   }

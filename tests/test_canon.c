@@ -1,0 +1,541 @@
+// Normal forms: batches are isomorphic exactly when every bijection there could be says so, and
+// exactly then their forms are the same text; renamed and permuted spellings have one form, and the
+// substitutions lead back to what was written; details that differ give other forms; graphs that
+// defeat refinement end.
+//
+//   test_canon [batches [spellings [seed]]]
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EINSUM_IMPLEMENTATION
+#include "../einsum.h"
+#include "check.h"
+#include "util.h"
+
+enum { MOST = 6, ROWS = 5, OPERANDS = 4, RANK = 3, TENSORS = 24 };
+
+// A batched einsum with a fold and, for each operand, a function of its elements.
+typedef struct batch {
+  int nindex, extent[MOST];
+  int nout, out[MOST];
+  int nop, rank[OPERANDS], index[OPERANDS][RANK], offset[OPERANDS][RANK], sine[OPERANDS];
+  int nrow, arg[ROWS][OPERANDS];
+  int ntensor, shape[TENSORS][RANK], order[TENSORS];  // of tensors: extents, rank
+  int fold, apart;                                    // 1: the operands are added
+} batch;
+
+static int tensor_of(batch *b, int k, int want) {  // the want-th tensor that operand k could read
+  int n = 0;
+  for (int t = 0; t < b->ntensor; t++) {
+    int fits = b->order[t] == b->rank[k];
+    for (int d = 0; d < b->rank[k]; d++)
+      fits = fits && b->shape[t][d] == b->extent[b->index[k][d]] + 1;
+    if (fits && n++ == want) return t;
+  }
+  if (b->ntensor == TENSORS) return -1;
+  b->order[b->ntensor] = b->rank[k];
+  for (int d = 0; d < b->rank[k]; d++) b->shape[b->ntensor][d] = b->extent[b->index[k][d]] + 1;
+  return b->ntensor++;
+}
+
+static void random_batch(batch *b, int small) {
+  for (int done = 0; !done;) {
+    int used[MOST] = {0};
+    memset(b, 0, sizeof *b);
+    b->nindex = (int)draw(1, small ? 3 : MOST);
+    b->nop = (int)draw(1, small ? 3 : OPERANDS);
+    b->nrow = (int)draw(1, small ? 3 : ROWS);
+    b->fold = (int)draw(0, 9) == 0;
+    b->apart = chance(20);
+    for (int i = 0; i < b->nindex; i++) b->extent[i] = chance(70) ? 2 : 3;
+    for (int k = 0; k < b->nop; k++) {
+      b->rank[k] = (int)draw(0, small ? 2 : RANK);
+      b->sine[k] = chance(15);
+      for (int d = 0; d < b->rank[k]; d++) {
+        used[b->index[k][d] = (int)draw(0, b->nindex - 1)] = 1;
+        b->offset[k][d] = chance(10);
+      }
+    }
+    b->apart = b->apart && b->nop == 2;
+    for (int k = 0; b->nop > 2 && k < b->nop; k++) b->sine[k] = 0;  // functions are no set
+    for (int i = 0; i < b->nindex; i++)
+      if (used[i] && chance(50)) b->out[b->nout++] = i;
+    for (int i = b->nout - 1; i > 0; i--) {
+      int j = (int)draw(0, i), x = b->out[i];
+      b->out[i] = b->out[j];
+      b->out[j] = x;
+    }
+    done = 1;
+    for (int i = 0; i < b->nindex; i++) done = done && used[i];
+    for (int r = 0; r < b->nrow; r++)
+      for (int k = 0; k < b->nop && done; k++)
+        done = (b->arg[r][k] = tensor_of(b, k, (int)draw(0, small ? 1 : 2))) >= 0;
+  }
+}
+
+static void shuffle(int *v, int n) {
+  for (int i = 0; i < n; i++) v[i] = i;
+  for (int i = n - 1; i > 0; i--) {
+    int j = (int)draw(0, i), x = v[i];
+    v[i] = v[j];
+    v[j] = x;
+  }
+}
+
+// The batch as a program: rows, operands, indices and tensors in an order, and so under names, of
+// their own; plain: as they are.
+static void spell(const batch *b, int plain, char *text, size_t size) {
+  int row[ROWS], op[OPERANDS], index[MOST], tensor[TENSORS];
+  size_t n = 0;
+  shuffle(row, b->nrow);
+  shuffle(op, b->nop);
+  shuffle(index, b->nindex);
+  shuffle(tensor, b->ntensor);
+  for (int i = 0; plain && i < TENSORS; i++) {
+    tensor[i] = i;
+    if (i < MOST) index[i] = i;
+    if (i < ROWS) row[i] = i;
+    if (i < OPERANDS) op[i] = i;
+  }
+#define SAY(...) n += (size_t)snprintf(text + n, size - n, __VA_ARGS__)
+  for (int i = 0; i < b->ntensor; i++) {
+    for (int t = 0; t < b->ntensor; t++) {
+      if (tensor[t] != i) continue;
+      SAY("input T%d[", i);
+      for (int d = 0; d < b->order[t]; d++) SAY("%s%d", d ? "," : "", b->shape[t][d]);
+      SAY("]\n");
+    }
+  }
+  for (int r = 0; r < b->nrow; r++) {
+    SAY("R%d", r);
+    for (int d = 0; d < b->nout; d++)
+      SAY("%sq%d=%d", d ? "," : "[", index[b->out[d]], b->extent[b->out[d]]);
+    SAY("%s = ", b->nout ? "]" : "");
+    int folds = 0;
+    for (int j = 0; j < b->nindex; j++) {
+      for (int i = 0; i < b->nindex; i++) {
+        int reduced = index[i] == j;
+        for (int d = 0; d < b->nout; d++) reduced = reduced && b->out[d] != i;
+        if (!reduced) continue;
+        SAY("%sq%d=%d", folds ? "," : b->fold ? "max[" : "sum[", j, b->extent[i]);
+        folds++;
+      }
+    }
+    SAY("%s(", folds ? "]" : "");
+    for (int k = 0; k < b->nop; k++) {
+      const int o = op[k];
+      SAY("%s%sT%d", k ? b->apart && k == 1 ? "+" : "*" : "", b->sine[o] ? "sin(" : "",
+          tensor[b->arg[row[r]][o]]);
+      for (int d = 0; d < b->rank[o]; d++)
+        SAY("%sq%d%s", d ? "," : "[", index[b->index[o][d]], b->offset[o][d] ? "+1" : "");
+      SAY("%s%s", b->rank[o] ? "]" : "", b->sine[o] ? ")" : "");
+    }
+    SAY(")\n");
+  }
+  for (int r = 0; r < b->nrow; r++) SAY("%sR%d", r ? ", " : "output ", r);
+  SAY("\n");
+#undef SAY
+}
+
+static ein_graph *parse(const char *text) {
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  ein_ctx *ctx;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  if (ein_ctx_create(NULL, &ctx) != EIN_OK) return NULL;
+  if (ein_graph_parse(ctx, &d, &g) != EIN_OK) printf("%s\n%s", ein_ctx_message(ctx), text);
+  ein_ctx_destroy(ctx);
+  CHECK(g != NULL);
+  return g;
+}
+
+// The form of a program as text, to be freed.
+static char *form_of(const char *text) {
+  ein_graph *g = parse(text);
+  ein_canon *c = NULL;
+  CHECK(ein_canon_create(NULL, g, 0, &c) == EIN_OK);
+  ein_graph_destroy(g);  // the form does not need it
+  size_t n = ein_graph_print(ein_canon_graph(c), NULL, 0) + 1;
+  char *form = (char *)malloc(n);
+  ein_graph_print(ein_canon_graph(c), form, n);
+  ein_canon_destroy(c);
+  return form;
+}
+
+// ---- every bijection there could be ----
+
+static int next_order(int *v, int n) {  // the next permutation; 0 after the last
+  int i = n - 2, j = n - 1;
+  while (i >= 0 && v[i] > v[i + 1]) i--;
+  if (i < 0) return 0;
+  while (v[j] < v[i]) j--;
+  int x = v[i];
+  v[i] = v[j];
+  v[j] = x;
+  for (i++, j = n - 1; i < j; i++, j--) {
+    x = v[i];
+    v[i] = v[j];
+    v[j] = x;
+  }
+  return 1;
+}
+
+static int first_order(int *v, int n) {
+  for (int i = 0; i < n; i++) v[i] = i;
+  return 1;
+}
+
+// Do operands, by op, and indices, by a map that is built here, take a's notation to b's?
+static int same_notation(const batch *a, const batch *b, const int *op, int *index) {
+  int back[MOST];
+  for (int i = 0; i < MOST; i++) index[i] = back[i] = -1;
+  for (int k = -1; k < a->nop; k++) {
+    const int n = k < 0 ? a->nout : a->rank[k];
+    if (n != (k < 0 ? b->nout : b->rank[op[k]])) return 0;
+    if (k >= 0 && a->sine[k] != b->sine[op[k]]) return 0;
+    for (int d = 0; d < n; d++) {
+      const int i = k < 0 ? a->out[d] : a->index[k][d], j = k < 0 ? b->out[d] : b->index[op[k]][d];
+      if (k >= 0 && a->offset[k][d] != b->offset[op[k]][d]) return 0;
+      if (index[i] < 0 && back[j] < 0) index[i] = j, back[j] = i;
+      if (index[i] != j || back[j] != i || a->extent[i] != b->extent[j]) return 0;
+    }
+  }
+  return 1;
+}
+
+static int same_rows(const batch *a, const batch *b, const int *op, const int *row) {
+  int to[TENSORS], back[TENSORS];
+  for (int t = 0; t < TENSORS; t++) to[t] = back[t] = -1;
+  for (int r = 0; r < a->nrow; r++) {
+    for (int k = 0; k < a->nop; k++) {
+      const int t = a->arg[r][k], u = b->arg[row[r]][op[k]];
+      if (to[t] < 0 && back[u] < 0) to[t] = u, back[u] = t;
+      if (to[t] != u || back[u] != t) return 0;
+    }
+  }
+  return 1;
+}
+
+static int isomorphic(const batch *a, const batch *b) {
+  int op[OPERANDS], row[ROWS], index[MOST];
+  const int folds = a->nout < a->nindex;
+  if (a->nindex != b->nindex || a->nop != b->nop || a->nrow != b->nrow || a->nout != b->nout ||
+      (folds && a->fold != b->fold) || (a->nop > 1 && a->apart != b->apart)) return 0;
+  for (int more = first_order(op, a->nop); more; more = next_order(op, a->nop)) {
+    if (!same_notation(a, b, op, index)) continue;
+    for (int other = first_order(row, a->nrow); other; other = next_order(row, a->nrow))
+      if (same_rows(a, b, op, row)) return 1;
+  }
+  return 0;
+}
+
+static void test_pairs(int count) {
+  static batch b[40];
+  static char text[4096];
+  char *form[40];
+  int same = 0, pairs = 0;
+  for (int round = 0; round < count; round++) {
+    const int nop = (int)draw(1, 3), nindex = (int)draw(1, nop == 1 ? 2 : 3);
+    const int nrow = (int)draw(1, 3);
+    for (int i = 0; i < 40; i++) {
+      do random_batch(&b[i], 1);  // of one size, so that many are alike
+      while (b[i].nindex != nindex || b[i].nop != nop || b[i].nrow != nrow);
+      spell(&b[i], 0, text, sizeof text);
+      form[i] = form_of(text);
+    }
+    for (int i = 0; i < 40; i++) {
+      for (int j = 0; j < i; j++, pairs++) {
+        const int alike = isomorphic(&b[i], &b[j]), equal = strcmp(form[i], form[j]) == 0;
+        same += alike;
+        CHECK(alike == equal);
+        if (alike != equal && failures < 4) printf("%d\n%s%s", alike, form[i], form[j]);
+      }
+    }
+    for (int i = 0; i < 40; i++) free(form[i]);
+  }
+  printf("  %d pairs, %d isomorphic\n", pairs, same);
+  CHECK(same > pairs / 1000 && same < pairs);
+}
+
+// ---- spellings ----
+
+// Values of a tensor of the source, by its number.
+static double value_of(int64_t tensor, int64_t k) { return sin(1.7 * (double)(tensor * 64 + k)); }
+
+static int64_t elements(const eini_tensor *t) {
+  int64_t n = 1;
+  for (int r = 0; r < t->rank; r++) n *= t->shape[r];
+  return n;
+}
+
+// Evaluates a graph whose tensor i holds the values of tensor from[i] (NULL: i) of the source.
+static void evaluate(const ein_graph *g, const ein_canon *c, double **value) {
+  ein_plan *plan = NULL;
+  ein_run run;
+  const void *in[64];
+  void *out[64];
+  memset(&run, 0, sizeof run);
+  int nin = 0, nout = 0;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    const eini_tensor *x = &g->tensor[t];
+    const int64_t n = elements(x), id = c == NULL ? t : ein_canon_tensor(c, (int)t);
+    value[t] = (double *)calloc((size_t)n + 1, sizeof(double));
+    for (int64_t k = 0; x->role == EIN_ROLE_INPUT && k < n; k++) value[t][k] = value_of(id, k);
+    if (x->role == EIN_ROLE_INPUT) in[nin++] = value[t];
+    else out[nout++] = value[t];
+  }
+  run.in = in;
+  run.out = out;
+  CHECK(ein_plan_graph(NULL, g, 0, NULL, NULL, &plan) == EIN_OK);
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  ein_plan_destroy(plan);
+}
+
+// The form computes what the source does, and its substitutions name it.
+static void check_substitution(const char *text) {
+  ein_graph *g = parse(text);
+  ein_canon *c = NULL;
+  double *mine[64], *other[64];
+  CHECK(ein_canon_create(NULL, g, 0, &c) == EIN_OK);
+  const ein_graph *f = ein_canon_graph(c);
+  evaluate(g, NULL, mine);
+  evaluate(f, c, other);
+  for (int64_t t = 0; t < f->ntensor; t++) {
+    const int64_t id = ein_canon_tensor(c, (int)t), n = elements(&f->tensor[t]);
+    CHECK(id >= 0 && id < g->ntensor && n == elements(&g->tensor[id]));
+    for (int64_t k = 0; k < n; k++) CHECK(fabs(other[t][k] - mine[id][k]) < 1e-12);
+  }
+  CHECK(f->nstmt == g->nstmt);
+  for (int64_t k = 0; k < f->nstmt; k++) {
+    ein_canon_stmt info;
+    CHECK(ein_canon_statement(c, k, &info) && info.stmt >= 0 && info.stmt < g->nstmt);
+    const eini_stmt *a = &f->stmt[k], *b = &g->stmt[info.stmt];
+    CHECK(ein_canon_tensor(c, a->out) == b->out && a->noperand >= b->noperand);
+    for (int i = 0; i < a->nindex; i++)
+      CHECK(a->index[i].extent == b->index[info.index[i]].extent);
+    for (int o = 0; o < a->noperand; o++) {
+      CHECK(ein_canon_tensor(c, a->operand[o]) == b->operand[info.operand[o]]);
+      for (int r = 0; r < a->proj[o].rows; r++)
+        for (int i = 0; i < a->nindex; i++)
+          CHECK(eini_map_coef(&a->proj[o], r, i) ==
+                eini_map_coef(&b->proj[info.operand[o]], r, info.index[i]));
+    }
+  }
+  for (int64_t t = 0; t < g->ntensor; t++) free(mine[t]);
+  for (int64_t t = 0; t < f->ntensor; t++) free(other[t]);
+  ein_graph_destroy(g);
+  ein_canon_destroy(c);
+}
+
+static void test_spellings(int count, int spellings) {
+  static char text[8192];
+  for (int i = 0; i < count; i++) {
+    batch b;
+    random_batch(&b, 0);
+    spell(&b, 1, text, sizeof text);
+    char *form = form_of(text), *again = form_of(form);
+    CHECK(strcmp(form, again) == 0);  // a form is its own
+    free(again);
+    for (int k = 0; k < spellings; k++) {
+      spell(&b, 0, text, sizeof text);
+      again = form_of(text);
+      CHECK(strcmp(form, again) == 0);
+      if (strcmp(form, again) != 0 && failures < 4) printf("%s\n%s%s", text, form, again);
+      free(again);
+      if (k % 50 == 0) check_substitution(text);
+    }
+    free(form);
+  }
+}
+
+// ---- single details, and the examples of the paper ----
+
+static int same_form(const char *a, const char *b) {
+  char *x = form_of(a), *y = form_of(b);
+  const int same = strcmp(x, y) == 0;
+  free(x);
+  free(y);
+  return same;
+}
+
+static void test_details(void) {
+  static const char *const texts[] = {  // no two are alike
+      "input A[3,3], B[3,3]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[3,3], B[3,3]\nY[k,i] = A[i,j]*B[j,k]\n",
+      "input A[3,3]\nY[i,k] = A[i,j]*A[j,k]\n",
+      "input A[3,3]\nY[i,k] = A[i,j]*A[k,j]\n",
+      "input A[3,4], B[4,3]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input B[3,3]\ninput A[3,3] : f32\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[3,3]\ninput B[3,3] : f32\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[3,3], B[3,3]\nY[i,k] = max[j](A[i,j]*B[j,k])\n",
+      "input A[3,3], B[3,3]\nY[i,k] = sum[j](A[i,j]+B[j,k])\n",
+      "input A[3,3], B[3,3]\nY[i,k] = sum[j](A[i,j]-B[j,k])\n",
+      "input A[3,3], B[3,3]\nY[i,k] = sum[j](sin(A[i,j])*B[j,k])\n",
+      "input A[3,3], B[3,3]\nY[i,k] = sum[j](A[i,j]*cos(B[j,k]))\n",
+      "input A[3,3], B[3,3]\nY[i,k] = sum[j](2*A[i,j]*B[j,k])\n",
+      "input A[3,3], B[3,3]\nY[i,k] = sum[j](3*A[i,j]*B[j,k])\n",
+      "input A[3,3], B[3,3]\nparam s\nY[i,k] = sum[j](s*A[i,j]*B[j,k])\n",
+      "input A[3,3], B[3,3]\nparam s = 2.0\nY[i,k] = sum[j](s*A[i,j]*B[j,k])\n",
+      "input A[3,3], B[3,4]\nY[i,k=3] = sum[j=3](A[i,j]*B[j,k+1])\n",
+      "input A[3,3], B[3,4]\nY[i,k=3] = sum[j=3](A[i,j]*B[j,k])\n",
+      "input A[3,3], B[3,5]\nY[i,k=3] = sum[j=3](A[i,j]*B[j,2*k])\n",
+      "input A[3,3], B[3,5]\nY[i,k=3] = sum[j=3](A[i,j]*B[j,4-2*k])\n",
+      "input A[3,3]\nY[i] = A[i,i]\n",
+      "input A[3,3]\nY[i] = sum[j](A[i,j])\n",
+      "input A[3,3]\nY[i] = sum[j](A[j,i])\n",
+      "input A[3,3]\nY[i,j] = A[i,j]\n",
+      "input A[3,3]\nY[j,i] = A[i,j]\n",
+      "input A[3,3]\nY[i,j] = A[i,j] + i\n",
+      "input A[3,3]\nY[i,j] = A[i,j] + j\n",
+      "input A[3,3]\nY = argmax[i,j](A[i,j])\n",
+      "input A[3,3]\nY = argmax[j,i](A[i,j])\n"};
+  const int n = (int)(sizeof texts / sizeof *texts);
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) CHECK(same_form(texts[i], texts[j]) == (i == j));
+  // Section 4: the batch i | ij,ik of (A,B) and i | ik,ij of (X,Y).
+  char *form = form_of("input X[72,18], Y[72,18]\nR[i] = X[i,k]*Y[i,j]\n");
+  CHECK(strstr(form, "Y0[a=72] : f64 = sum[b=18,c=18](A0[a,b]*A1[a,c])") != NULL);
+  free(form);
+  // Rows and operands in another order under other names, as in figure 1.
+  static const char one[] =
+      "input A[3,3,3], B[3,3,3], C[3,3,3], D[3,3,3], E[3,3,3]\n"
+      "R1[i,j,k,l] = A[m,n,j]*B[m,n,i]*C[k,l,i]\nR2[i,j,k,l] = D[m,n,j]*E[m,n,i]*A[k,l,i]\n";
+  CHECK(!same_form(one,
+      "input A[3,3,3], B[3,3,3], C[3,3,3], D[3,3,3], E[3,3,3]\n"
+      "R1[i,j,k,l] = A[m,n,j]*B[m,n,i]*C[k,l,i]\nR2[i,j,k,l] = D[m,n,j]*A[m,n,i]*E[k,l,i]\n"));
+  CHECK(same_form(one,
+      "input P[3,3,3], Q[3,3,3], S[3,3,3], T[3,3,3], U[3,3,3]\n"
+      "R2[n,m,k,j] = P[k,j,n]*T[l,i,m]*U[l,i,n]\nR1[n,m,k,j] = Q[k,j,n]*P[l,i,m]*S[l,i,n]\n"));
+  // Commutative operations; rows of several groups; several rows of one text.
+  CHECK(same_form("input A[3], B[3]\nY[i] = max(A[i]+sin(B[i]), 1-A[i])\n",
+                  "input V[3], U[3]\nY[i] = max(1-V[i], sin(U[i])+V[i])\n"));
+  CHECK(!same_form("input A[3], B[3]\nY[i] = max(A[i]+sin(B[i]), 1-A[i])\n",
+                   "input V[3], U[3]\nY[i] = max(1-U[i], sin(U[i])+V[i])\n"));
+  CHECK(same_form("input A[3,4], x[4]\nY[i] = A[i,j]*x[j]\nZ[i] = exp(Y[i])\noutput Y, Z\n",
+                  "input x[3,4], b[4]\nU[k] = b[m]*x[k,m]\nV[k] = exp(U[k])\noutput U, V\n"));
+}
+
+// ---- graphs that defeat refinement: every arc is an operand, every vertex an index ----
+
+// A simple graph as a product over its edges, its vertices numbered by `order`.
+static char *product_of(int n, const char *edge, const int *order) {
+  char *text = (char *)malloc(65536);
+  size_t at = (size_t)sprintf(text, "input A[2,2]\nY = ");
+  int first = 1;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) {
+      if (!edge[order[i] * n + order[j]]) continue;
+      at += (size_t)sprintf(text + at, "%sA[v%d,v%d]", first ? "" : "*", i, j);
+      first = 0;
+    }
+  }
+  sprintf(text + at, "\n");
+  return text;
+}
+
+static void test_regular(void) {
+  enum { N = 16 };
+  static char rook[N * N], shrikhande[N * N], cycle[N * N], pair[N * N], cube[N * N];
+  static char *const graphs[] = {rook, shrikhande, cycle, pair, cube};
+  char *form[5];
+  for (int x = 0; x < N; x++) {
+    for (int y = 0; y < N; y++) {
+      const int a = x / 4, b = x % 4, c = y / 4, d = y % 4;
+      const int e = (c - a + 4) % 4, f = (d - b + 4) % 4;
+      rook[x * N + y] = x != y && (a == c || b == d);
+      shrikhande[x * N + y] = (e == 0 && (f == 1 || f == 3)) || (f == 0 && (e == 1 || e == 3)) ||
+                              (e == f && (e == 1 || e == 3));
+      cycle[x * N + y] = (x + 1) % N == y || (y + 1) % N == x;
+      pair[x * N + y] = x / 8 == y / 8 && ((x + 1) % 8 == y % 8 || (y + 1) % 8 == x % 8);
+      cube[x * N + y] = (x ^ y) == 1 || (x ^ y) == 2 || (x ^ y) == 4 || (x ^ y) == 8;
+    }
+  }
+  for (int k = 0; k < 5; k++) {
+    for (int turn = 0; turn < FEW(6); turn++) {
+      int order[N];
+      shuffle(order, N);
+      char *text = product_of(N, graphs[k], order), *f = form_of(text);
+      if (turn > 0) CHECK(strcmp(f, form[k]) == 0);
+      if (turn > 0) free(f);
+      else form[k] = f;
+      free(text);
+    }
+    for (int j = 0; j < k; j++) CHECK(strcmp(form[j], form[k]) != 0);
+  }
+  for (int k = 0; k < 5; k++) free(form[k]);
+}
+
+// Too much is refused in time, and the message says so.
+static void test_work(void) {
+  enum { N = 40 };
+  static char edge[N * N];
+  int order[N];
+  ein_ctx *ctx;
+  ein_canon *c;
+  for (int x = 0; x < N; x++)  // edges that no refinement tells apart: a random regular graph
+    for (int s = 0; s < 3; s++) {
+      const int y = (x * (2 * s + 3) + 7 * s + 1) % N;
+      if (x != y) edge[x * N + y] = edge[y * N + x] = 1;
+    }
+  shuffle(order, N);
+  char *text = product_of(N, edge, order);
+  ein_graph *g = parse(text);
+  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
+  CHECK(ein_canon_create(ctx, g, 20, &c) == EIN_ERR_TOO_LARGE && c == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), "work") != NULL);
+  CHECK(ein_canon_create(ctx, g, 0, &c) == EIN_OK);
+  ein_canon_destroy(c);
+  CHECK(ein_canon_create(ctx, g, -1, &c) == EIN_ERR_ARGUMENT);
+  CHECK(ein_canon_create(ctx, NULL, 0, &c) != EIN_OK && c == NULL);
+  ein_canon_destroy(NULL);
+  ein_graph_destroy(g);
+  ein_ctx_destroy(ctx);
+  free(text);
+}
+
+// Every allocation fails once: a status, and nothing is left.
+static void test_memory(void) {
+  static const char text[] =
+      "input A[3,3], B[3,3]\nparam s\nY[i,k] = s*A[i,j]*B[j,k]\nZ[i] = max(A[i,i], Y[i,i]+1)\n"
+      "W[i,k] = s*B[i,j]*A[j,k]\noutput Y, Z, W\n";
+  ein_graph *g = parse(text);
+  long n = 0;
+  for (int done = 0; !done; n++) {
+    counter count = {0, -1, 0};
+    ein_ctx_desc d;
+    ein_ctx *ctx;
+    ein_canon *c;
+    memset(&d, 0, sizeof d);
+    d.allocator.alloc_fn = count_alloc;
+    d.allocator.free_fn = count_free;
+    d.allocator.user = &count;
+    CHECK(ein_ctx_create(&d, &ctx) == EIN_OK);
+    count.fail_at = count.calls + n;
+    ein_status st = ein_canon_create(ctx, g, 0, &c);
+    CHECK(st == EIN_OK || (st == EIN_ERR_NO_MEMORY && c == NULL));
+    done = st == EIN_OK;
+    ein_canon_destroy(c);
+    ein_ctx_destroy(ctx);
+    CHECK(count.live == 0);
+  }
+  CHECK(n > 2);
+  ein_graph_destroy(g);
+}
+
+int main(int argc, char **argv) {
+  const int batches = argc > 1 ? atoi(argv[1]) : FEW(200);
+  const int spellings = argc > 2 ? atoi(argv[2]) : FEW(1000);
+  rng_state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+  printf("seed %llu\n", (unsigned long long)rng_state);
+  test_details();
+  test_pairs(FEW(30));
+  test_spellings(batches, spellings);
+  test_regular();
+  test_work();
+  test_memory();
+  printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
+  return failures != 0;
+}
