@@ -83,12 +83,12 @@
 // DTYPES
 //
 // bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. Complex numbers are pairs of reals. A bool is
-// one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded where it
-// is stored, intermediates of a split statement stay in the computation type. Integers wrap; with
-// options.overflow_check an element whose exact value does not fit is EIN_ERR_OVERFLOW, and the
-// error of ein_run names it: each statement is first gone through with 128 bits, in one pass by one
-// thread, and runs on portable kernels. Sums and products may pass what fits on the way, up to
-// 2^126. What real numbers are converted to is not looked at.
+// one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded, once,
+// where it is stored or cast, intermediates of a split statement stay in the computation type.
+// Integers wrap; with options.overflow_check an element whose exact value does not fit is
+// EIN_ERR_OVERFLOW, and the error of ein_run names it: each statement is first gone through with
+// 128 bits, in one pass by one thread, and runs on portable kernels. Sums and products may pass
+// what fits on the way, up to 2^126. What real numbers are converted to is not looked at.
 // NumPy strings give numpy.result_type of the operands; sums and products of bool are or and and.
 // Maps and programs promote so too, except that number literals adopt what they meet: 2*x keeps x's
 // dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives
@@ -667,7 +667,8 @@ typedef struct ein_step {
   unsigned char op;         // EIN_OP_*, but neither CONST nor PARAM
   unsigned char type;       // computation type of the result
   unsigned char from;       // that of the arguments (of WHERE: of b and c, a is bool);
-                            //   OPERAND: dtype as stored; ROUNDTO: dtype that holds the result
+                            //   OPERAND: dtype as stored
+  unsigned char round;      // ROUNDTO: dtype of which the result is a value, the nearest one
   int dst;                  // none of the arguments
   int a, b, c;              // registers of the arguments; those an operation does not have are a
                             //   OPERAND: a is the operand that is read, INDEX: the index value;
@@ -2050,7 +2051,7 @@ static float eini_f16_load(uint16_t h) {
 }
 
 // Round to nearest, ties to even.
-static uint16_t eini_f16_store(float f) {
+static inline uint16_t eini_f16_store(float f) {
   uint32_t u = eini_f32_bits(f), sign = (u >> 16) & 0x8000u;
   u &= 0x7fffffffu;
   uint32_t r;
@@ -2066,13 +2067,25 @@ static uint16_t eini_f16_store(float f) {
   return (uint16_t)(r | sign);
 }
 
-// f64 to f16 and bf16 rounds once: the f32 step keeps a sticky bit (round to odd).
+// What a value is converted to before it is rounded to t: f16 and bf16 take numbers as they are,
+// which would be rounded twice by f32.
+static ein_dtype eini_round_from(ein_dtype from, ein_dtype t) {
+  const int kind = eini_kind_of(from), half = t == EIN_F16 || t == EIN_BF16;
+  return half && kind > EINI_KBOOL && kind < EINI_KCOMPLEX ? from : t;
+}
+
+// f64 on the way to f16 and bf16: the f32 step keeps a sticky bit (round to odd).
 static float eini_round_odd(double d) {
-  float f = (float)d;
-  if ((double)f == d || d != d || f - f != 0.0f) return f;
-  uint32_t u = eini_f32_bits(f);
-  if (fabs((double)f) > fabs(d)) u--;
-  return eini_f32_from_bits(u | 1u);
+  const float f = (float)d;
+  const uint32_t inexact = (uint32_t)((double)f != d) & (uint32_t)(f - f == 0.0f);
+  const uint32_t above = (uint32_t)(fabs((double)f) > fabs(d));  // no branch in loops
+  return eini_f32_from_bits((eini_f32_bits(f) - (inexact & above)) | inexact);
+}
+
+// i64 on the same way: what f64 could not hold becomes a sticky bit.
+static double eini_i64_odd(int64_t x) {
+  const int64_t most = (int64_t)1 << 53, low = x & 2047;
+  return (double)(x <= most && x >= -most ? x : x - low + (low != 0 ? 1024 : 0));
 }
 
 static float eini_bf16_load(uint16_t h) { return eini_f32_from_bits((uint32_t)h << 16); }
@@ -2897,7 +2910,7 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
     if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(t) < EINI_KCOMPLEX && t != EIN_BOOL)
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 1, "take real(z), imag(z) or abs(z)",
                        "a complex number has no %s value", ein_dtype_name(t));
-    c[0] = eini_convert(a, out, child[0], t);
+    c[0] = eini_convert(a, out, child[0], eini_round_from(from, t));
     *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EIN_OP_ROUNDTO, v.pos, c[0], 0, 0);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     out->node[*id].dtype = (unsigned char)t;
@@ -8205,8 +8218,25 @@ static void eini_c_c128_to_c64(int64_t n, const void *a, const void *b, const vo
 EINI_CHUNK_OP(round_i8, int32_t, int32_t, (int8_t)(uint8_t)(uint32_t)x)
 EINI_CHUNK_OP(round_u8, int32_t, int32_t, (uint8_t)(uint32_t)x)
 EINI_CHUNK_OP(round_i16, int32_t, int32_t, (int16_t)(uint16_t)(uint32_t)x)
-EINI_CHUNK_OP(round_f16, float, float, eini_f16_load(eini_f16_store(x)))
-EINI_CHUNK_OP(round_bf16, float, float, eini_bf16_load(eini_bf16_store(x)))
+EINI_CHUNK_OP(round_f16_f32, float, float, eini_f16_load(eini_f16_store(x)))
+EINI_CHUNK_OP(round_bf16_f32, float, float, eini_bf16_load(eini_bf16_store(x)))
+EINI_CHUNK_OP(odd_i32, int32_t, float, eini_round_odd((double)x))
+EINI_CHUNK_OP(odd_i64, int64_t, float, eini_round_odd(eini_i64_odd(x)))
+EINI_CHUNK_OP(odd_f64, double, float, eini_round_odd(x))
+#define EINI_ROUND_ODD(t, s)                                                                \
+  static void eini_c_round_##t##_##s(int64_t n, const void *a, const void *b, const void *c, \
+                                     void *d) {                                             \
+    float odd[EINI_CHUNK];                                                                  \
+    eini_c_odd_##s(n, a, b, c, odd);                                                        \
+    eini_c_round_##t##_f32(n, odd, b, c, d);                                                \
+  }
+EINI_ROUND_ODD(f16, i32)
+EINI_ROUND_ODD(f16, i64)
+EINI_ROUND_ODD(f16, f64)
+EINI_ROUND_ODD(bf16, i32)
+EINI_ROUND_ODD(bf16, i64)
+EINI_ROUND_ODD(bf16, f64)
+#undef EINI_ROUND_ODD
 
 #undef EINI_CHUNK_REAL
 #undef EINI_CHUNK_ORDERED
@@ -8308,15 +8338,23 @@ static const eini_chunk_fn eini_cast_table[7][7] = {
     {eini_c_c64_to_bool, NULL, NULL, eini_c_real_c64, NULL, NULL, eini_c_c64_to_c128},
     {eini_c_c128_to_bool, NULL, NULL, NULL, eini_c_real_c128, eini_c_c128_to_c64, NULL}};
 
-static eini_chunk_fn eini_round_find(ein_dtype t) {
-  switch (t) {
-    case EIN_I8: return eini_c_round_i8;
-    case EIN_U8: return eini_c_round_u8;
-    case EIN_I16: return eini_c_round_i16;
-    case EIN_F16: return eini_c_round_f16;
-    case EIN_BF16: return eini_c_round_bf16;
-    default: return NULL;
-  }
+// From a computation type to f32 that is then rounded to f16 or bf16; NULL: the plain way does.
+static eini_chunk_fn eini_odd_find(ein_dtype from) {
+  return from == EIN_I32 ? eini_c_odd_i32 : from == EIN_I64 ? eini_c_odd_i64 :
+         from == EIN_F64 ? eini_c_odd_f64 : NULL;
+}
+
+// From a computation type to a storage dtype whose values are held in another one; NULL: nothing to
+// round, or not in one step.
+static eini_chunk_fn eini_round_find(ein_dtype from, ein_dtype to) {
+#define EINI_HALF(t) {NULL, eini_c_round_##t##_i32, eini_c_round_##t##_i64, \
+                      eini_c_round_##t##_f32, eini_c_round_##t##_f64, NULL, NULL}
+  static const eini_chunk_fn half[2][7] = {EINI_HALF(f16), EINI_HALF(bf16)};
+#undef EINI_HALF
+  if (to == EIN_F16 || to == EIN_BF16) return half[to == EIN_BF16][eini_type_column(from)];
+  if (from != EIN_I32) return NULL;
+  return to == EIN_I8 ? eini_c_round_i8 : to == EIN_U8 ? eini_c_round_u8 :
+         to == EIN_I16 ? eini_c_round_i16 : NULL;
 }
 
 // 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
@@ -8399,7 +8437,7 @@ static int eini_is_noop(const eini_node *v, ein_dtype from) {
   ein_dtype t = (ein_dtype)v->dtype;
   int complex_in = eini_kind_of(from) == EINI_KCOMPLEX;
   switch (v->op) {
-    case EIN_OP_ROUNDTO: return eini_round_find(t) == NULL;
+    case EIN_OP_ROUNDTO: return eini_round_find(from, t) == NULL;
     case EIN_OP_CAST: return from == ein_dtype_compute(t);
     case EIN_OP_CONJ: case EIN_OP_REAL: return !complex_in;
     case EIN_OP_FLOOR:
@@ -8420,7 +8458,6 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   ein_step *step;
   cc->reg[i] = eini_reg_new(cc);
   if (v->op == EIN_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
-  if (v->op == EIN_OP_ROUNDTO) from = (ein_dtype)v->dtype;
   if (v->op == EIN_OP_WHERE) from = t;
   EINI_TRY(eini_step_add(cc, v->op, from, t, &step));
   step->dst = cc->reg[i];
@@ -8434,7 +8471,8 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   step->a = cc->reg[arg0];
   step->b = n > 1 ? cc->reg[v->arg[1]] : step->a;
   step->c = n > 2 ? cc->reg[v->arg[2]] : step->a;
-  step->fn = v->op == EIN_OP_ROUNDTO ? eini_round_find(from)
+  if (v->op == EIN_OP_ROUNDTO) step->round = v->dtype;
+  step->fn = v->op == EIN_OP_ROUNDTO ? eini_round_find(from, (ein_dtype)v->dtype)
                                       : eini_chunk_find(cc->fast, v->op, from);
   EINSUM_ASSERT(step->fn != NULL);
   return step->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
@@ -8749,8 +8787,9 @@ static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const vo
                                void *tmp2) {
   ein_dtype mid = ein_dtype_compute(to);
   int64_t padded = eini_whole_lanes(n);
-  if (from == EIN_F64 && mid == EIN_F32 && to != mid) {  // f16 and bf16 round once
-    for (int64_t j = 0; j < n; j++) ((float *)tmp)[j] = eini_round_odd(((const double *)src)[j]);
+  const eini_chunk_fn once = to == EIN_F16 || to == EIN_BF16 ? eini_odd_find(from) : NULL;
+  if (once != NULL) {
+    once(padded, src, src, src, tmp);
     src = tmp;
   } else if (from != mid) {
     int f = eini_type_column(from), t = eini_type_column(mid);
@@ -11068,7 +11107,7 @@ static const eini_node *eini_scaled_node(const eini_expr *e, int id, ein_dtype t
     const int ints = eini_kind_of(type) == EINI_KINT && eini_kind_of(t) == EINI_KINT &&
                      ein_dtype_compute(t) == t && t >= type;
     if (t != type && !ints) return NULL;
-    if (v->op != EIN_OP_CAST && (v->op != EIN_OP_ROUNDTO || eini_round_find(t) != NULL)) return v;
+    if (v->op != EIN_OP_CAST && (v->op != EIN_OP_ROUNDTO || ein_dtype_compute(t) != t)) return v;
   }
 }
 
@@ -12274,7 +12313,7 @@ static ein_status eini_exact_chunk(const eini_watcher *k, const eini_expr *e, co
     return EIN_OK;
   }
   const eini_chunk_fn fn =
-      n->op == EIN_OP_ROUNDTO ? eini_round_find((ein_dtype)n->dtype)
+      n->op == EIN_OP_ROUNDTO ? eini_round_find(from, (ein_dtype)n->dtype)
                                : eini_chunk_find(NULL, n->op, n->op == EIN_OP_WHERE ? t : from);
   if (fn == NULL) return EIN_ERR_INTERNAL;
   fn(EINI_LANES, in[0], in[1], in[2], v->raw);
@@ -13310,6 +13349,14 @@ static ein_status eini_run_begin(const ein_run *run, int nin, int nout) {
   return EIN_ERR_ARGUMENT;
 }
 
+// A param of dtype f16 or bf16 is a value of it.
+static double eini_param_value(ein_dtype t, double x) {
+  if (t != EIN_F16 && t != EIN_BF16) return x;
+  const float f = eini_round_odd(x);
+  return (double)(t == EIN_F16 ? eini_f16_load(eini_f16_store(f))
+                               : eini_bf16_load(eini_bf16_store(f)));
+}
+
 // Every param has a value, and its dtype, or those it took where it stands, hold it.
 static ein_status eini_params_check(const ein_graph *g, const ein_run *run) {
   for (int64_t k = 0; k < g->nparam; k++) {
@@ -13522,6 +13569,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   for (int k = 0; k < p->info.nparam; k++) {
     int given = run->param != NULL && run->param[k].set;
     x->param[k] = given ? run->param[k] : p->graph->param[k].value;
+    x->param[k].re = eini_param_value(p->graph->param[k].dtype, x->param[k].re);
   }
   return eini_params_check(p->graph, run);
 }

@@ -92,15 +92,23 @@ static const eini_chunk_fn eini_cast_table[7][7] = {
     {eini_c_c64_to_bool, NULL, NULL, eini_c_real_c64, NULL, NULL, eini_c_c64_to_c128},
     {eini_c_c128_to_bool, NULL, NULL, NULL, eini_c_real_c128, eini_c_c128_to_c64, NULL}};
 
-static eini_chunk_fn eini_round_find(ein_dtype t) {
-  switch (t) {
-    case EIN_I8: return eini_c_round_i8;
-    case EIN_U8: return eini_c_round_u8;
-    case EIN_I16: return eini_c_round_i16;
-    case EIN_F16: return eini_c_round_f16;
-    case EIN_BF16: return eini_c_round_bf16;
-    default: return NULL;
-  }
+// From a computation type to f32 that is then rounded to f16 or bf16; NULL: the plain way does.
+static eini_chunk_fn eini_odd_find(ein_dtype from) {
+  return from == EIN_I32 ? eini_c_odd_i32 : from == EIN_I64 ? eini_c_odd_i64 :
+         from == EIN_F64 ? eini_c_odd_f64 : NULL;
+}
+
+// From a computation type to a storage dtype whose values are held in another one; NULL: nothing to
+// round, or not in one step.
+static eini_chunk_fn eini_round_find(ein_dtype from, ein_dtype to) {
+#define EINI_HALF(t) {NULL, eini_c_round_##t##_i32, eini_c_round_##t##_i64, \
+                      eini_c_round_##t##_f32, eini_c_round_##t##_f64, NULL, NULL}
+  static const eini_chunk_fn half[2][7] = {EINI_HALF(f16), EINI_HALF(bf16)};
+#undef EINI_HALF
+  if (to == EIN_F16 || to == EIN_BF16) return half[to == EIN_BF16][eini_type_column(from)];
+  if (from != EIN_I32) return NULL;
+  return to == EIN_I8 ? eini_c_round_i8 : to == EIN_U8 ? eini_c_round_u8 :
+         to == EIN_I16 ? eini_c_round_i16 : NULL;
 }
 
 // 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
@@ -183,7 +191,7 @@ static int eini_is_noop(const eini_node *v, ein_dtype from) {
   ein_dtype t = (ein_dtype)v->dtype;
   int complex_in = eini_kind_of(from) == EINI_KCOMPLEX;
   switch (v->op) {
-    case EIN_OP_ROUNDTO: return eini_round_find(t) == NULL;
+    case EIN_OP_ROUNDTO: return eini_round_find(from, t) == NULL;
     case EIN_OP_CAST: return from == ein_dtype_compute(t);
     case EIN_OP_CONJ: case EIN_OP_REAL: return !complex_in;
     case EIN_OP_FLOOR:
@@ -204,7 +212,6 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   ein_step *step;
   cc->reg[i] = eini_reg_new(cc);
   if (v->op == EIN_OP_CAST) return eini_code_cast(cc, from, t, cc->reg[arg0], cc->reg[i]);
-  if (v->op == EIN_OP_ROUNDTO) from = (ein_dtype)v->dtype;
   if (v->op == EIN_OP_WHERE) from = t;
   EINI_TRY(eini_step_add(cc, v->op, from, t, &step));
   step->dst = cc->reg[i];
@@ -218,7 +225,8 @@ static ein_status eini_compile_op(eini_compile *cc, const eini_expr *e, int i) {
   step->a = cc->reg[arg0];
   step->b = n > 1 ? cc->reg[v->arg[1]] : step->a;
   step->c = n > 2 ? cc->reg[v->arg[2]] : step->a;
-  step->fn = v->op == EIN_OP_ROUNDTO ? eini_round_find(from)
+  if (v->op == EIN_OP_ROUNDTO) step->round = v->dtype;
+  step->fn = v->op == EIN_OP_ROUNDTO ? eini_round_find(from, (ein_dtype)v->dtype)
                                       : eini_chunk_find(cc->fast, v->op, from);
   EINSUM_ASSERT(step->fn != NULL);
   return step->fn == NULL ? EIN_ERR_INTERNAL : EIN_OK;
@@ -533,8 +541,9 @@ static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const vo
                                void *tmp2) {
   ein_dtype mid = ein_dtype_compute(to);
   int64_t padded = eini_whole_lanes(n);
-  if (from == EIN_F64 && mid == EIN_F32 && to != mid) {  // f16 and bf16 round once
-    for (int64_t j = 0; j < n; j++) ((float *)tmp)[j] = eini_round_odd(((const double *)src)[j]);
+  const eini_chunk_fn once = to == EIN_F16 || to == EIN_BF16 ? eini_odd_find(from) : NULL;
+  if (once != NULL) {
+    once(padded, src, src, src, tmp);
     src = tmp;
   } else if (from != mid) {
     int f = eini_type_column(from), t = eini_type_column(mid);

@@ -100,7 +100,7 @@ static float eini_f16_load(uint16_t h) {
 }
 
 // Round to nearest, ties to even.
-static uint16_t eini_f16_store(float f) {
+static inline uint16_t eini_f16_store(float f) {
   uint32_t u = eini_f32_bits(f), sign = (u >> 16) & 0x8000u;
   u &= 0x7fffffffu;
   uint32_t r;
@@ -116,13 +116,25 @@ static uint16_t eini_f16_store(float f) {
   return (uint16_t)(r | sign);
 }
 
-// f64 to f16 and bf16 rounds once: the f32 step keeps a sticky bit (round to odd).
+// What a value is converted to before it is rounded to t: f16 and bf16 take numbers as they are,
+// which would be rounded twice by f32.
+static ein_dtype eini_round_from(ein_dtype from, ein_dtype t) {
+  const int kind = eini_kind_of(from), half = t == EIN_F16 || t == EIN_BF16;
+  return half && kind > EINI_KBOOL && kind < EINI_KCOMPLEX ? from : t;
+}
+
+// f64 on the way to f16 and bf16: the f32 step keeps a sticky bit (round to odd).
 static float eini_round_odd(double d) {
-  float f = (float)d;
-  if ((double)f == d || d != d || f - f != 0.0f) return f;
-  uint32_t u = eini_f32_bits(f);
-  if (fabs((double)f) > fabs(d)) u--;
-  return eini_f32_from_bits(u | 1u);
+  const float f = (float)d;
+  const uint32_t inexact = (uint32_t)((double)f != d) & (uint32_t)(f - f == 0.0f);
+  const uint32_t above = (uint32_t)(fabs((double)f) > fabs(d));  // no branch in loops
+  return eini_f32_from_bits((eini_f32_bits(f) - (inexact & above)) | inexact);
+}
+
+// i64 on the same way: what f64 could not hold becomes a sticky bit.
+static double eini_i64_odd(int64_t x) {
+  const int64_t most = (int64_t)1 << 53, low = x & 2047;
+  return (double)(x <= most && x >= -most ? x : x - low + (low != 0 ? 1024 : 0));
 }
 
 static float eini_bf16_load(uint16_t h) { return eini_f32_from_bits((uint32_t)h << 16); }

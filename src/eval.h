@@ -379,8 +379,25 @@ static void eini_c_c128_to_c64(int64_t n, const void *a, const void *b, const vo
 EINI_CHUNK_OP(round_i8, int32_t, int32_t, (int8_t)(uint8_t)(uint32_t)x)
 EINI_CHUNK_OP(round_u8, int32_t, int32_t, (uint8_t)(uint32_t)x)
 EINI_CHUNK_OP(round_i16, int32_t, int32_t, (int16_t)(uint16_t)(uint32_t)x)
-EINI_CHUNK_OP(round_f16, float, float, eini_f16_load(eini_f16_store(x)))
-EINI_CHUNK_OP(round_bf16, float, float, eini_bf16_load(eini_bf16_store(x)))
+EINI_CHUNK_OP(round_f16_f32, float, float, eini_f16_load(eini_f16_store(x)))
+EINI_CHUNK_OP(round_bf16_f32, float, float, eini_bf16_load(eini_bf16_store(x)))
+EINI_CHUNK_OP(odd_i32, int32_t, float, eini_round_odd((double)x))
+EINI_CHUNK_OP(odd_i64, int64_t, float, eini_round_odd(eini_i64_odd(x)))
+EINI_CHUNK_OP(odd_f64, double, float, eini_round_odd(x))
+#define EINI_ROUND_ODD(t, s)                                                                \
+  static void eini_c_round_##t##_##s(int64_t n, const void *a, const void *b, const void *c, \
+                                     void *d) {                                             \
+    float odd[EINI_CHUNK];                                                                  \
+    eini_c_odd_##s(n, a, b, c, odd);                                                        \
+    eini_c_round_##t##_f32(n, odd, b, c, d);                                                \
+  }
+EINI_ROUND_ODD(f16, i32)
+EINI_ROUND_ODD(f16, i64)
+EINI_ROUND_ODD(f16, f64)
+EINI_ROUND_ODD(bf16, i32)
+EINI_ROUND_ODD(bf16, i64)
+EINI_ROUND_ODD(bf16, f64)
+#undef EINI_ROUND_ODD
 
 #undef EINI_CHUNK_REAL
 #undef EINI_CHUNK_ORDERED

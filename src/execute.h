@@ -55,6 +55,14 @@ static ein_status eini_run_begin(const ein_run *run, int nin, int nout) {
   return EIN_ERR_ARGUMENT;
 }
 
+// A param of dtype f16 or bf16 is a value of it.
+static double eini_param_value(ein_dtype t, double x) {
+  if (t != EIN_F16 && t != EIN_BF16) return x;
+  const float f = eini_round_odd(x);
+  return (double)(t == EIN_F16 ? eini_f16_load(eini_f16_store(f))
+                               : eini_bf16_load(eini_bf16_store(f)));
+}
+
 // Every param has a value, and its dtype, or those it took where it stands, hold it.
 static ein_status eini_params_check(const ein_graph *g, const ein_run *run) {
   for (int64_t k = 0; k < g->nparam; k++) {
@@ -267,6 +275,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   for (int k = 0; k < p->info.nparam; k++) {
     int given = run->param != NULL && run->param[k].set;
     x->param[k] = given ? run->param[k] : p->graph->param[k].value;
+    x->param[k].re = eini_param_value(p->graph->param[k].dtype, x->param[k].re);
   }
   return eini_params_check(p->graph, run);
 }

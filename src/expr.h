@@ -445,7 +445,7 @@ static ein_status eini_type_special(eini_arena *a, const eini_typing *ty, eini_e
     if (eini_kind_of(from) == EINI_KCOMPLEX && eini_kind_of(t) < EINI_KCOMPLEX && t != EIN_BOOL)
       return eini_fail(ty->diag, EIN_ERR_DTYPE, v.pos, 1, "take real(z), imag(z) or abs(z)",
                        "a complex number has no %s value", ein_dtype_name(t));
-    c[0] = eini_convert(a, out, child[0], t);
+    c[0] = eini_convert(a, out, child[0], eini_round_from(from, t));
     *id = c[0] < 0 ? -1 : eini_expr_add(a, out, EIN_OP_ROUNDTO, v.pos, c[0], 0, 0);
     if (*id < 0) return EIN_ERR_NO_MEMORY;
     out->node[*id].dtype = (unsigned char)t;

@@ -83,12 +83,12 @@
 // DTYPES
 //
 // bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. Complex numbers are pairs of reals. A bool is
-// one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded where it
-// is stored, intermediates of a split statement stay in the computation type. Integers wrap; with
-// options.overflow_check an element whose exact value does not fit is EIN_ERR_OVERFLOW, and the
-// error of ein_run names it: each statement is first gone through with 128 bits, in one pass by one
-// thread, and runs on portable kernels. Sums and products may pass what fits on the way, up to
-// 2^126. What real numbers are converted to is not looked at.
+// one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded, once,
+// where it is stored or cast, intermediates of a split statement stay in the computation type.
+// Integers wrap; with options.overflow_check an element whose exact value does not fit is
+// EIN_ERR_OVERFLOW, and the error of ein_run names it: each statement is first gone through with
+// 128 bits, in one pass by one thread, and runs on portable kernels. Sums and products may pass
+// what fits on the way, up to 2^126. What real numbers are converted to is not looked at.
 // NumPy strings give numpy.result_type of the operands; sums and products of bool are or and and.
 // Maps and programs promote so too, except that number literals adopt what they meet: 2*x keeps x's
 // dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives

@@ -210,7 +210,7 @@ static ein_status eini_exact_chunk(const eini_watcher *k, const eini_expr *e, co
     return EIN_OK;
   }
   const eini_chunk_fn fn =
-      n->op == EIN_OP_ROUNDTO ? eini_round_find((ein_dtype)n->dtype)
+      n->op == EIN_OP_ROUNDTO ? eini_round_find(from, (ein_dtype)n->dtype)
                                : eini_chunk_find(NULL, n->op, n->op == EIN_OP_WHERE ? t : from);
   if (fn == NULL) return EIN_ERR_INTERNAL;
   fn(EINI_LANES, in[0], in[1], in[2], v->raw);

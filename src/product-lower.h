@@ -148,7 +148,7 @@ static const eini_node *eini_scaled_node(const eini_expr *e, int id, ein_dtype t
     const int ints = eini_kind_of(type) == EINI_KINT && eini_kind_of(t) == EINI_KINT &&
                      ein_dtype_compute(t) == t && t >= type;
     if (t != type && !ints) return NULL;
-    if (v->op != EIN_OP_CAST && (v->op != EIN_OP_ROUNDTO || eini_round_find(t) != NULL)) return v;
+    if (v->op != EIN_OP_CAST && (v->op != EIN_OP_ROUNDTO || ein_dtype_compute(t) != t)) return v;
   }
 }
 

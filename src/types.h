@@ -170,7 +170,8 @@ typedef struct ein_step {
   unsigned char op;         // EIN_OP_*, but neither CONST nor PARAM
   unsigned char type;       // computation type of the result
   unsigned char from;       // that of the arguments (of WHERE: of b and c, a is bool);
-                            //   OPERAND: dtype as stored; ROUNDTO: dtype that holds the result
+                            //   OPERAND: dtype as stored
+  unsigned char round;      // ROUNDTO: dtype of which the result is a value, the nearest one
   int dst;                  // none of the arguments
   int a, b, c;              // registers of the arguments; those an operation does not have are a
                             //   OPERAND: a is the operand that is read, INDEX: the index value;

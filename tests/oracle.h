@@ -318,11 +318,19 @@ static orc_val orc_cast(orc_val v, ein_dtype from, ein_dtype to) {
   return orc_done(to, r, orc_eps(to) > orc_eps(from) ? 1 : 0);
 }
 
-// Rounded to a storage dtype, still held in its computation type.
-static orc_val orc_narrow(orc_val v, ein_dtype t) {
+// Do numbers of a computation type go to t by none other, so that they are rounded once?
+static int orc_direct(ein_dtype from, ein_dtype t) {
+  return (t == EIN_F16 || t == EIN_BF16) && from != EIN_BOOL && !orc_is_complex(from);
+}
+
+// Rounded to a storage dtype, held in its computation type.
+static orc_val orc_narrow(orc_val v, ein_dtype from, ein_dtype t) {
   if (!orc_is_float(t)) {
     v.i = orc_wrap(t, v.i);
   } else if (t == EIN_F16 || t == EIN_BF16) {
+    const int64_t low = fabs((double)v.i) > 4e15 ? v.i % 2048 : 0;
+    if (!orc_is_float(from))  // in place of what double does not hold: on the same side of ties
+      v.re = (double)(v.i - low) + (low > 0 ? 1024 : low < 0 ? -1024 : 0);
     double size = fabs(v.re), step = orc_eps(t) * size + orc_tiny(t) * orc_eps(t);
     v.re = orc_round_to(t, v.re);
     if (v.err > 0) v.err += step;
@@ -733,6 +741,7 @@ static orc_val orc_leaf(const orc_env *env, const eini_node *v, ein_dtype t) {
       if (env->param != NULL && env->param[v->arg[0]].set) p = &env->param[v->arg[0]];
       re = p->re;
       im = p->im;
+      re = orc_round_to(env->g->param[v->arg[0]].dtype, re);
       i = orc_to_int(re);
     }
     if (t == EIN_BOOL) r = orc_int(re != 0 || im != 0);
@@ -757,7 +766,7 @@ static orc_val orc_node(const orc_env *env, const eini_node *v) {
     return orc_loose(a[0]) ? orc_spoil(r) : r;
   }
   if (v->op == EIN_OP_CAST) return orc_cast(a[0], from, t);
-  if (v->op == EIN_OP_ROUNDTO) return orc_narrow(a[0], (ein_dtype)v->dtype);
+  if (v->op == EIN_OP_ROUNDTO) return orc_narrow(a[0], from, (ein_dtype)v->dtype);
   if (v->op == EIN_OP_COMPLEX) {
     orc_val r = orc_float(a[0].re, a[1].re);
     r.err = a[0].err + a[1].err;
@@ -1019,7 +1028,8 @@ static void orc_write(const orc_env *env, orc_val v, ein_dtype t) {
   ein_dtype wide = orc_wide(out->dtype);
   int64_t at = orc_address(out, &s->out_map, env->x);
   double *err = env->err == NULL ? NULL : env->err[s->out];
-  v = orc_cast(v, t, wide);
+  const int direct = s->rest != EIN_REST_ACCUMULATE && orc_direct(t, out->dtype);
+  if (!direct) v = orc_cast(v, t, wide);
   if (s->rest == EIN_REST_ACCUMULATE) {
     orc_val old = orc_load(out->dtype, env->data[s->out], at);
     if (err != NULL) old.err = err[at];
@@ -1027,7 +1037,7 @@ static void orc_write(const orc_env *env, orc_val v, ein_dtype t) {
     else if (orc_is_complex(wide)) v = orc_op_complex(EIN_OP_ADD, wide, old, v);
     else v = orc_op_real(EIN_OP_ADD, wide, old, v);
   }
-  v = orc_narrow(v, out->dtype);
+  v = orc_narrow(v, direct ? t : wide, out->dtype);
   orc_put(out->dtype, env->data[s->out], at, v);
   if (err != NULL) err[at] = v.err;
 }

@@ -1,6 +1,7 @@
 // NaN, infinities and rounding where one wrong instruction would do: extrema of contractions by
 // every set of vector instructions, logsumexp of infinities, every 16-bit float and every tie
-// between two of them. Expected values are written again here, from the formats' definitions.
+// between two of them, of every dtype. Expected values are written again here, from the formats'
+// definitions.
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 #include "../backends/einsum_cpu.h"
@@ -189,45 +190,187 @@ static void widened(ein_ctx *ctx, ein_dtype half) {
   }
 }
 
-// Between each value and the next: the tie goes to the even one, and what is next to the tie in the
-// wider type to its own side. The largest value's next is what would follow it: infinity.
-static void ties(ein_ctx *ctx, ein_dtype half, ein_dtype wide) {
-  enum { MOST = 0x7c00 * 3 };
-  static double x[MOST];
-  static float f[MOST];
-  static uint16_t want[MOST], got[MOST];
-  int n = 0, wrong = 0, top = half == EIN_F16 ? 0x7c00 : 0x7f80;
-  int from = half == EIN_F16 ? 0 : 0x3c00, end = half == EIN_F16 ? top : 0x4400;
-  for (int pass = 0; pass < 2; pass++) {  // both signs
-    n = 0;
-    for (int i = from; i < end; i++) {
-      double a = half == EIN_F16 ? orc_f16_value((unsigned)i) : orc_bf16_value((unsigned)i);
-      double b = half == EIN_F16 ? orc_f16_value((unsigned)i + 1) : orc_bf16_value((unsigned)i + 1);
-      double tie = i + 1 == top ? 65520 : (a + b) / 2;
-      for (int side = -1; side <= 1; side++, n++) {
-        double v = tie;
-        if (side != 0 && wide == EIN_F64) v = nextafter(tie, side < 0 ? 0 : INFINITY);
-        else if (side != 0) v = (double)nextafterf((float)tie, side < 0 ? 0 : INFINITY);
-        int up = side > 0 || (side == 0 && i % 2 == 1);
-        x[n] = pass ? -v : v;
-        f[n] = (float)x[n];
-        want[n] = (uint16_t)((i + up) | (pass ? 0x8000 : 0));
-      }
+// ---- numbers to 16-bit floats, rounded once -----------------------------------------------------
+
+typedef struct half_format {
+  ein_dtype dtype;
+  const char *name;
+  int mant, low;  // bits behind the leading one; the least subnormal is 2^low
+} half_format;
+
+static const half_format halves[] = {{EIN_F16, "f16", 10, -24}, {EIN_BF16, "bf16", 7, -133}};
+
+static double half_value(const half_format *h, unsigned bits) {
+  return h->dtype == EIN_F16 ? orc_f16_value(bits) : orc_bf16_value(bits);
+}
+
+// The bits of the value nearest to m * 2^e, the even one of two. In integers.
+static unsigned half_nearest(const half_format *h, uint64_t m, int e) {
+  const unsigned inf = (0x7fffu >> h->mant) << h->mant;
+  int length = 0, q = h->low;  // q: of the last bit that stays
+  while (length < 64 && m >> length != 0) length++;
+  if (e + length - h->mant - 1 > q) q = e + length - h->mant - 1;
+  const int shift = q - e;
+  uint64_t kept = shift > 63 ? 0 : shift > 0 ? m >> shift : m << -shift;
+  if (shift > 0 && shift <= 64) {
+    const uint64_t rest = shift == 64 ? m : m & (((uint64_t)1 << shift) - 1);
+    const uint64_t tie = (uint64_t)1 << (shift - 1);
+    kept += rest > tie || (rest == tie && kept % 2 == 1);
+  }
+  if (m == 0) return 0;
+  if (q - h->low > 300) return inf;
+  const unsigned bits = ((unsigned)(q - h->low) << h->mant) + (unsigned)kept;
+  return bits < inf ? bits : inf;
+}
+
+// The same of a number of a dtype, which is element k of src.
+static unsigned half_want(const half_format *h, ein_dtype t, const void *src, int64_t k) {
+  const orc_val v = orc_load(t, src, k);
+  const int neg = orc_is_float(t) ? !!signbit(v.re) : v.i < 0;
+  int e = 0;
+  uint64_t m = neg ? (uint64_t)0 - (uint64_t)v.i : (uint64_t)v.i;
+  if (orc_is_float(t)) {
+    if (v.re - v.re != 0) return (neg ? 0x8000u : 0) | (0x7fffu >> h->mant) << h->mant;
+    m = (uint64_t)ldexp(frexp(fabs(v.re), &e), 53);
+    e -= 53;
+  }
+  return (neg ? 0x8000u : 0) | half_nearest(h, m, e);
+}
+
+// Appends a number to src if it is of dtype t, between what is next to it below and above.
+static int64_t half_put(ein_dtype t, void *src, int64_t n, double x) {
+  const double end = t == EIN_I16 ? 32767 : t == EIN_I32 ? 2147483647 : 9223372036854773760.0;
+  for (int side = -1; side <= 1; side++) {
+    orc_val v = orc_float(x, 0);
+    if (!orc_is_float(t)) {
+      if (fabs(x) >= end || floor(x) != x) return n;
+      v = orc_int((int64_t)x + side);
+    } else if (side != 0 && t == EIN_F64) {
+      v.re = nextafter(x, (double)side * INFINITY);
+    } else if (side != 0) {
+      v.re = (double)nextafterf((float)x, (float)side * INFINITY);
     }
-    convert(ctx, wide, half, n, wide == EIN_F64 ? (void *)x : (void *)f, got);
-    for (int k = 0; k < n; k++) {
-      if (got[k] == want[k]) continue;
-      if (wrong++ == 0)
-        printf("  %s of %.17g by %s: %04x, not %04x\n", ein_dtype_name(half), x[k],
-               ein_dtype_name(wide), got[k], want[k]);
-    }
+    orc_put(t, src, n++, v);
+  }
+  return n;
+}
+
+// Ties between values next to each other, of all sizes and both signs, with what is next to them,
+// and numbers less regular; *src is theirs. Numbers of them are a multiple of 8.
+static int64_t half_numbers(const half_format *h, ein_dtype t, void **src) {
+  static const double odd[] = {0, 0.0, 65504, 65519.99, 65520, 3.4028234663852886e38, 1e39, 1e308,
+                               5e-324, 1e-310, 1e-45, 9007199254740992.0, 4611686018427387904.0};
+  const int top = (0x7fff >> h->mant) << h->mant;
+  int64_t n = 0;
+  *src = orc_alloc(6 * ((int64_t)top + 4096), 8);
+  for (int i = 0; i < top; i += FEW_STEP) {
+    const double a = half_value(h, (unsigned)i), step = a - half_value(h, (unsigned)i - (i > 1));
+    const double b = i + 1 < top ? half_value(h, (unsigned)i + 1) : a + step;
+    for (int neg = 0; neg < 2; neg++) n = half_put(t, *src, n, (neg ? -1 : 1) * (a / 2 + b / 2));
+  }
+  for (int i = 0; i < 2000; i++) {
+    const double a = half_value(h, (unsigned)draw(1, top - 2));
+    n = half_put(t, *src, n, orc_is_float(t) ? a * (1 + (double)draw(-4096, 4096) / 4194304)
+                                            : floor(a) + (double)draw(-3, 3));
+  }
+  for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) n = half_put(t, *src, n, odd[i]);
+  return n / 8 * 8;
+}
+
+static void half_check(const char *what, const half_format *h, ein_dtype t, int64_t n,
+                       const void *src, ein_dtype to, const void *got) {
+  int64_t wrong = 0;
+  for (int64_t k = 0; k < n; k++) {
+    const double want = half_value(h, half_want(h, t, src, k)), x = orc_load(to, got, k).re;
+    if (x >= want && x <= want && !!signbit(x) == !!signbit(want)) continue;
+    if (wrong++ > 0) continue;
+    const orc_val v = orc_load(t, src, k);
+    printf("  %s of %.17g (%lld), %s by %s: %.17g, not %.17g\n", h->name, v.re, (long long)v.i,
+           what, ein_dtype_name(t), x, want);
   }
   CHECK(wrong == 0);
+  if (wrong > 0) printf("  %lld of %lld are wrong\n", (long long)wrong, (long long)n);
+}
+
+// What a program makes of x and, beside a matrix, of the 8x8 unit matrix I; out: in its order.
+static void half_program(ein_ctx *ctx, const char *text, ein_ztensor x, void *unit, void **out) {
+  const int64_t square[2] = {8, 8};
+  ein_ztensor one = view(EIN_F32, 2, square, unit);
+  ein_binding bind[2];
+  ein_program_desc d;
+  ein_graph *graph = NULL;
+  ein_plan *plan = NULL;
+  ein_run run;
+  const void *in[2];
+  memset(&d, 0, sizeof d);
+  memset(&run, 0, sizeof run);
+  bind[0].name = "x";
+  bind[0].view = &x;
+  bind[1].name = "I";
+  bind[1].view = &one;
+  d.text = text;
+  d.bind = bind;
+  d.nbind = x.rank;
+  const ein_status st = ein_graph_parse(ctx, &d, &graph);
+  CHECK(st == EIN_OK && ein_plan_graph(ctx, graph, 0, NULL, NULL, &plan) == EIN_OK);
+  if (plan == NULL) printf("%s\n", ein_ctx_message(ctx));
+  in[0] = x.data;
+  in[1] = unit;
+  run.in = in;
+  run.out = out;
+  if (plan != NULL) CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  ein_plan_destroy(plan);
+  ein_graph_destroy(graph);
+}
+
+// Stores, conversions that are stored, kept, or multiplied, and what is fused with a store.
+static void rounded(ein_ctx *ctx, const half_format *h, ein_dtype t) {
+  const char *type = ein_dtype_name(t);
+  char text[400];
+  float unit[64] = {0};
+  void *src, *out[5];
+  const int64_t n = half_numbers(h, t, &src), shape[2] = {n / 8, 8};
+  for (int k = 0; k < 5; k++) out[k] = orc_alloc(n, 8);
+  for (int k = 0; k < 8; k++) unit[9 * k] = 1;
+  if (t != EIN_I64) {  // NumPy's way is by f64, the common dtype
+    convert(ctx, t, h->dtype, n, src, out[0]);
+    half_check("a copy", h, t, n, src, h->dtype, out[0]);
+  }
+  sprintf(text, "input x[n] : %s\nA[i] : %s = x[i]\nB[i] = cast_%s(x[i])\n"
+          "C[i] : f32 = cast_%s(x[i])\nD[i] : f64 = cast_%s(x[size(n)-1-i])\n"
+          "T[i] : %s = x[i]\nE[i] : f32 = T[i]*1\noutput A, B, C, D, E\n",
+          type, h->name, h->name, h->name, h->name, h->name);
+  half_program(ctx, text, view(t, 1, &n, src), unit, out);
+  half_check("a store", h, t, n, src, h->dtype, out[0]);
+  half_check("a stored cast", h, t, n, src, h->dtype, out[1]);
+  half_check("a cast", h, t, n, src, EIN_F32, out[2]);
+  for (int64_t i = 0; i < n / 2; i++) {
+    double *d = (double *)out[3], x = d[i];
+    d[i] = d[n - 1 - i];
+    d[n - 1 - i] = x;
+  }
+  half_check("a turned cast", h, t, n, src, EIN_F64, out[3]);
+  half_check("what was stored", h, t, n, src, EIN_F32, out[4]);
+  // Infinities times zeros would be NaN.
+  for (int64_t k = 0; k < n; k++) {
+    const double x = half_value(h, half_want(h, t, src, k));
+    if (x - x != 0) orc_put(t, src, k, orc_float(0, 0));
+  }
+  sprintf(text, "input x[m,n] : %s\ninput I[n,k] : f32\n"
+          "Y[i,j] : f32 = sum[l](cast_%s(x[i,l])*I[l,j]) + 0\n", type, h->name);
+  half_program(ctx, text, view(t, 2, shape, src), unit, out);
+  for (int64_t k = 0; k < n; k++) {  // 0 is added: -0 is lost
+    if (half_want(h, t, src, k) == 0x8000u) orc_put(t, src, k, orc_float(0, 0));
+  }
+  half_check("a factor", h, t, n, src, EIN_F32, out[0]);
+  for (int k = 0; k < 5; k++) free(out[k]);
+  free(src);
 }
 
 int main(void) {
   static const ein_dtype floats[] = {EIN_F32, EIN_F64};
   static const ein_dtype all[] = {EIN_F32, EIN_F64, EIN_F16, EIN_BF16};
+  static const ein_dtype sources[] = {EIN_F64, EIN_F32, EIN_I64, EIN_I32, EIN_I16};
   static const int64_t lengths[] = {1, 2, 7, 8, 9, 33, 256, 1000, 5003};
   int tried = 0;
   rng_state = 1;
@@ -241,10 +384,10 @@ int main(void) {
     for (int t = 0; t < 4; t++)
       for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         infinities(ctx, isas[k], all[t], lengths[i]);
-    for (int t = 2; t < 4; t++) {
-      widened(ctx, all[t]);
-      ties(ctx, all[t], EIN_F32);
-      ties(ctx, all[t], EIN_F64);
+    for (int h = 0; h < 2; h++) {
+      widened(ctx, halves[h].dtype);
+      for (size_t t = 0; t < sizeof sources / sizeof *sources; t++)
+        rounded(ctx, &halves[h], sources[t]);
     }
     ein_ctx_destroy(ctx);
     ein_cpu_destroy(cpu);
