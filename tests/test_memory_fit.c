@@ -430,7 +430,7 @@ static void test_states(ein_ctx *ctx) {
     }
     orc_eval_err(g, s.data, s.err, s.param);
     for (int again = 0; again < 3; again++) any_regions(ctx, &s, again % 2);
-    if (n % 5 == 0) all_targets(ctx, &s, 0);
+    if (n / FEW_STEP % 5 == 0) all_targets(ctx, &s, 0);
     scene_close(&s);
     ein_graph_destroy(g);
     ran++;
