@@ -62,40 +62,52 @@ two_hidden() {
 one="-DEINSUM_IMPLEMENTATION"
 static="-DEINSUM_IMPLEMENTATION -DEINSUM_STATIC"
 
+# The same with what another row compiled as the first one.
+other_link() {  # other_link LINKER FIRST OUT USER-FLAGS COMPILE..
+  linker=$1 first=$2 out=$3 second=$4
+  shift 4
+  "$@" $second -c -o "$dir/$out.2.o" tests/compile.c &&
+    "$linker" -o "$dir/$out" "$dir/$first.1.o" "$dir/$out.2.o" -lm -pthread && "$dir/$out"
+}
+
+# Every row compiles all of a header again, so none says what another one does. One per compiler
+# looks at the flow of values (-O1), with all backends there; the others at declarations, at what
+# is used where, and at linking, which is the same at -O0:
+#   backends by macro          the header, and the backends after it
+#   einsum_dist.h, einsum_cpu.h   included by themselves, without the other, with nothing unused
+#   einsum_cpu.h, static       both files have all of the core, and the second nothing else
+#   plainly before             the core alone in one of two files
 for cc in gcc clang; do
   part $cc || continue
   if ! have $cc; then skipped="$skipped $cc"; continue; fi
   c="$cc -O1 $WARN -Werror"
   fast="$cc -O0 $WARN -Werror"
-  row "$cc c99, implementation in one of two files" two_link $cc $cc "$one" "" $c -std=c99
-  row "$cc c99, EINSUM_STATIC in both files" \
-    two_link $cc $cc-static "$static" "$static" $fast -std=c99
+  row "$cc c99, backends by macro" two_link $cc $cc-bring \
+    "$one -DCOMPILE_BRING" -DCOMPILE_BRING $c -std=c99
   row "$cc c99, plainly before the implementation" two_link $cc $cc-plain \
     "$one -DCOMPILE_PLAIN_FIRST" "" $fast -std=c99
+  row "$cc c99, EINSUM_STATIC in one of two files" other_link $cc $cc-plain $cc-alone \
+    "-DEINSUM_STATIC -DEINSUM_CORE_ONLY -DEINSUM_IMPLEMENTATION" $fast -std=c99
   row "$cc c99, EINSUM_CORE_ONLY" two_link $cc $cc-core \
-    "$one -DEINSUM_CORE_ONLY" -DEINSUM_CORE_ONLY $c -std=c99
+    "$one -DEINSUM_CORE_ONLY" -DEINSUM_CORE_ONLY $fast -std=c99
   row "$cc c99, einsum_dist.h in one of two files" two_link $cc $cc-dist \
-    "$one -DCOMPILE_DIST" -DCOMPILE_DIST $c -std=c99
-  row "$cc c99, backends by macro" two_link $cc $cc-bring \
-    "$one -DCOMPILE_BRING" -DCOMPILE_BRING $fast -std=c99
-  row "$cc c99, einsum_cpu.h in one of two files" two_link $cc $cc-cpu \
-    "$one -DCOMPILE_CPU" -DCOMPILE_CPU $c -std=c99
+    "$one -DCOMPILE_DIST" -DCOMPILE_DIST $fast -std=c99
   row "$cc c99, einsum_cpu.h, EINSUM_STATIC in both files" two_hidden $cc $cc-cpu-static \
     "$static -DCOMPILE_CPU" "$static" $fast -std=c99
+  row "$cc c99, einsum_cpu.h in the other file" other_link $cc $cc-bring $cc-cpu \
+    -DCOMPILE_CPU $fast -std=c99
   if [ -n "$blas" ]; then
-    row "$cc c99, einsum_openblas.h" $c -std=c99 $one -DCOMPILE_BLAS -fsyntax-only tests/compile.c
+    row "$cc c99, einsum_openblas.h" $fast -std=c99 $one -DCOMPILE_BLAS -fsyntax-only \
+      tests/compile.c
   fi
-  row "$cc c99, EINSUM_STATIC in one of two files" two_link $cc $cc-alone "$one" \
-    "-DEINSUM_STATIC -DEINSUM_CORE_ONLY -DEINSUM_IMPLEMENTATION" $fast -std=c99
-  row "$cc c17, own malloc and assert" two_link $cc $cc-malloc \
-    "$one -DCOMPILE_MALLOC -DCOMPILE_ASSERT" "" $fast -std=c17
-  row "$cc c99, EIN_API" two_link $cc $cc-api "$one -DEIN_API=extern" "" $fast -std=c99
+  row "$cc c17, own malloc, assert and EIN_API" two_link $cc $cc-malloc \
+    "$one -DCOMPILE_MALLOC -DCOMPILE_ASSERT -DEIN_API=extern" "" $fast -std=c17
   row "$cc c99, the command" $c -std=c99 -DEINSUM_LINKED -c -o "$dir/einsum.o" tools/einsum.c
   row "$cc c99, the command in one file" $fast -std=c99 -fsyntax-only tools/einsum.c
   for f in tests/*.c; do
     [ "$f" = tests/compile.c ] && continue
     # A test need not use every function of a header it shares with others.
-    row "$cc c99, warnings of $f" $c -Wno-unused-function -std=c99 -fsyntax-only "$f"
+    row "$cc c99, warnings of $f" $fast -Wno-unused-function -std=c99 -fsyntax-only "$f"
   done
   for f in examples/*.c; do
     row "$cc c99, warnings of $f" $cc $WARN -Werror -std=c99 -fsyntax-only "$f"
@@ -106,7 +118,6 @@ for cxx in g++ clang++; do
   part c++ || continue
   if ! have $cxx; then skipped="$skipped $cxx"; continue; fi
   x="$cxx -x c++ -O0 $cxxwarn -Werror"
-  row "$cxx c++11, implementation in one of two files" two_link $cxx $cxx "$one" "" $x -std=c++11
   row "$cxx c++11, plainly before the implementation" two_link $cxx $cxx-plain \
     "$one -DCOMPILE_PLAIN_FIRST" "" $x -std=c++11
   row "$cxx c++11, EINSUM_CORE_ONLY" two_link $cxx $cxx-core \
@@ -149,13 +160,13 @@ if ! part cross; then
   :
 elif have $mingw; then
   windows() {
-    $mingw -std=c99 -O1 $WARN -Werror $one -DCOMPILE_MAIN -c -o "$dir/win.1.o" tests/compile.c &&
-      $mingw -std=c99 -O1 $WARN -Werror -c -o "$dir/win.2.o" tests/compile.c &&
+    $mingw -std=c99 -O0 $WARN -Werror $one -DCOMPILE_MAIN -c -o "$dir/win.1.o" tests/compile.c &&
+      $mingw -std=c99 -O0 $WARN -Werror -c -o "$dir/win.2.o" tests/compile.c &&
       $mingw -o "$dir/win.exe" "$dir/win.1.o" "$dir/win.2.o" &&
       { ! have wine || wine "$dir/win.exe"; }
   }
   row "mingw-w64 c99$(have wine || echo ' (compiled and linked, no wine to run it)')" windows
-  row "mingw-w64 c99, einsum_cpu.h" $mingw -std=c99 -O1 $WARN -Werror $one -DCOMPILE_CPU \
+  row "mingw-w64 c99, einsum_cpu.h" $mingw -std=c99 -O0 $WARN -Werror $one -DCOMPILE_CPU \
     -DCOMPILE_MAIN -c -o "$dir/win.3.o" tests/compile.c
   row "mingw-w64 c99, the command" $mingw -std=c99 -O0 -o "$dir/einsum.exe" tools/einsum.c
 else
