@@ -21,7 +21,7 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COST MODELS, METHODS, CONSTRAINTS,
-// DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// VARIANTS, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -367,6 +367,18 @@
 // that are not pinned lie outside of the places' memory. Where the least cost does not fit,
 // statements are searched in their order, by a beam: its answer is proved when nothing fell out of
 // the beam.
+//
+//
+// VARIANTS
+//
+// Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
+// of the provider: "gett direct", "copy stream". The portable kernels, shown as "contract", are the
+// provider "portable". options.variant asks for one, with the provider
+// ("cpu:gett direct") or without: tasks that have it run it, however slow, and the others run what
+// is predicted to be fastest. Names say what is done, not on which instruction set or how fast, and
+// plans run what was chosen when they were made. Where no task of a plan has the variant, planning
+// fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
+// element-wise statements in portable kernels have no variants. It does not go with a budget.
 //
 //
 // DETERMINISM
@@ -842,17 +854,19 @@ typedef struct ein_rates {
   double fused;                 // extent from which an index is gone along in blocks; 0: never
 } ein_rates;
 
-// A provider of kernels. The plan functions are pure questions: 0 means no. All that is decided is
+// A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
+// fastest way by prediction, 0, 1, .. for every way there is, the fastest among them, each with a
+// variant's name of its own; 0 beyond the last (ein_options.variant). All that is decided is
 // in the choice: run functions, which are called from several threads at once, look at nothing that
 // may change after planning. What they return but EIN_OK becomes the status of the execution, whose
 // outputs are then undefined. Slots may be NULL. The struct outlives ctx and plans.
 typedef struct ein_kernels {
   const char *name;
   void *user;
-  int (*contract_plan)(void *user, const ein_contract *c, int width, ein_choice *choice);
+  int (*contract_plan)(void *user, const ein_contract *c, int width, int nth, ein_choice *choice);
   ein_status (*contract_run)(void *user, const ein_contract *c, const ein_choice *choice,
                              const ein_part *part, void *scratch);
-  int (*copy_plan)(void *user, const ein_copy *c, int width, ein_choice *choice);
+  int (*copy_plan)(void *user, const ein_copy *c, int width, int nth, ein_choice *choice);
   ein_status (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
   // Faster versions of operations (EIN_OP_*) for chunks; NULL: none.
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
@@ -860,7 +874,7 @@ typedef struct ein_kernels {
   void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
   // Whole maps; what nobody takes is done by the portable kernels with the functions above. Threads
   // are given maps with one shorter free loop. Not asked in deterministic mode.
-  int (*map_plan)(void *user, const ein_map *m, int width, ein_choice *choice);
+  int (*map_plan)(void *user, const ein_map *m, int width, int nth, ein_choice *choice);
   ein_status (*map_run)(void *user, const ein_map *m, const ein_choice *choice, void *scratch);
   // Copies bytes past the caches; chosen for outputs of more than stream_bytes. 0 bytes end what
   // was copied and made so: then all of it is visible to who sees a release store that follows.
@@ -924,7 +938,9 @@ typedef struct ein_options {
   size_t memory;            // budget in bytes for planning and one run (manual: BUDGETS); 0: none
   size_t reserved;          // bytes of it that others take
   size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
-} ein_options;              //   be NULL
+                            //   be NULL
+  const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
+} ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {
@@ -7682,40 +7698,43 @@ static size_t eini_contract_scratch(const ein_contract *c, const eini_cplan *w) 
   return eini_cjob_carve(&j, NULL);
 }
 
-// The portable kernel's answer: path and swap from the whole problem.
-static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
+// The portable kernel's nth way: path and swap from the whole problem, then blocks for every one.
+// Gives the multiply-adds of blocks, or -1 where there is no such way.
+static double eini_contract_way(const ein_contract *c, int nth, eini_cjob *j, eini_cplan *w) {
+  int small[2];
+  w->rows = 1;
+  for (int swap = 1; swap >= 0; swap--) {
+    w->swap = swap;
+    eini_cjob_init(j, c, w);
+    small[swap] = !c->ordered && eini_small_init(j, c, w);
+  }
+  const int thin = !c->ordered && (j->ext[0] == 1 || j->ext[1] == 1);
+  if (nth > (small[0] || small[1] || thin)) return -1;
+  w->path = nth == 1 ? EINI_BLOCK
+            : small[0] || small[1] ? EINI_SMALL : thin ? EINI_STREAM : EINI_BLOCK;
+  w->swap = 0;  // of ordered ones: complex products add in the order of the sides
+  if (w->path == EINI_SMALL) w->swap = small[1] > small[0];
+  if (w->path == EINI_STREAM) {
+    w->swap = j->ext[0] != 1;
+    const ein_side *q = j->side[!w->swap];
+    const ein_axes *n = j->axes[!w->swap];
+    w->rows = eini_last_step(n, q->row[0]) >= eini_last_step(&c->k, q->k[0]);
+  }
+  if (w->path != EINI_BLOCK || c->ordered) return 0;
+  const double other = eini_block_cost(j, 1), tiles = eini_block_cost(j, 0);
+  w->swap = other < tiles;
+  return w->swap ? other : tiles;
+}
+
+static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_choice *h) {
   static const char *const names[] = {"block", "stream", "small"};
   eini_cjob j;
-  int small[2];
   eini_cplan w;
   if (c->pair != EIN_PAIR_SUM_MUL || c->p.nop == 0 || c->q.nop == 0) return 0;
   memset(&w, 0, sizeof w);
   memset(h, 0, sizeof *h);
-  w.rows = 1;
-  for (int swap = 1; swap >= 0; swap--) {
-    w.swap = swap;
-    eini_cjob_init(&j, c, &w);
-    small[swap] = !c->ordered && eini_small_init(&j, c, &w);
-  }
-  double tiles = 0;
-  if (small[0] || small[1]) {
-    w.path = EINI_SMALL;
-    w.swap = small[1] > small[0];
-  } else if (c->ordered) {
-    w.path = EINI_BLOCK;
-    w.swap = 0;  // complex products add in the order of the sides
-  } else if (j.ext[0] == 1 || j.ext[1] == 1) {
-    w.path = EINI_STREAM;
-    w.swap = j.ext[0] != 1;
-    const ein_side *q = j.side[!w.swap];
-    const ein_axes *n = j.axes[!w.swap];
-    w.rows = eini_last_step(n, q->row[0]) >= eini_last_step(&c->k, q->k[0]);
-  } else {
-    double other = eini_block_cost(&j, 1);
-    tiles = eini_block_cost(&j, 0);
-    w.swap = other < tiles;
-    if (w.swap) tiles = other;
-  }
+  const double tiles = eini_contract_way(c, nth, &j, &w);
+  if (tiles < 0) return 0;
   eini_cjob_init(&j, c, &w);
   eini_small_init(&j, c, &w);
   h->scratch = eini_contract_scratch(c, &w);
@@ -7739,6 +7758,9 @@ static int eini_contract_plan(const ein_contract *c, int width, ein_choice *h) {
                      w.path == EINI_SMALL ? 1 : eini_axes_size(&c->n));
   snprintf(h->variant, sizeof h->variant, "%s", names[w.path]);
   memcpy(h->state, &w, sizeof w);
+  ein_choice own;  // blocks in place of the first way: the model is not to overrule the rule
+  if (nth == 1 && eini_contract_plan(c, width, 0, &own) && h->seconds < own.seconds)
+    h->seconds = own.seconds;
   return 1;
 }
 
@@ -9362,7 +9384,30 @@ typedef struct eini_candidate {
   const char *name;
   char variant[24];
   double seconds;
+  int fixed;                   // 1: the variant that was asked for
 } eini_candidate;
+
+#define EINI_VARIANTS 64        // of one provider for one task at most
+
+// The variant that was asked for, and those that tasks of the plan have.
+typedef struct eini_wanted {
+  const char *name;
+  size_t at;
+  char known[1024];
+} eini_wanted;
+
+// Is this the one? It is known from now on.
+static int eini_wanted_is(eini_wanted *w, const char *provider, const char *variant) {
+  char name[128];
+  const size_t n = strlen(provider), room = sizeof w->known - w->at;
+  const int is = strcmp(w->name, variant) == 0 ||
+                 (strncmp(w->name, provider, n) == 0 && w->name[n] == ':' &&
+                  strcmp(w->name + n + 1, variant) == 0);
+  const int all = snprintf(name, sizeof name, "'%.60s:%s'", provider, variant);
+  if (strstr(w->known, name) != NULL || (size_t)all + 3 > room) return is;
+  w->at += (size_t)snprintf(w->known + w->at, room, "%s%s", w->at > 0 ? ", " : "", name);
+  return is;
+}
 
 typedef enum eini_task_kind {
   EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT, EINI_TASK_GROUP
@@ -9407,8 +9452,9 @@ typedef struct eini_task {
   int live;                    // loops of extent > 1, which come first
   ein_dtype *dtype;            // of streams, for a provider's map
   double out_bytes;            // see ein_map
-  eini_candidate *candidate;   // all answers
+  eini_candidate *candidate;   // the best answers of all who were asked, and whose is the choice
   int ncandidate;
+  const eini_candidate *best;
   const eini_stmt *stmt;       // what it came from (and the fused consumer), for explain
   const eini_stmt *fused;
   double flops;
@@ -10018,6 +10064,7 @@ typedef struct eini_lowering {
   int64_t block[2];         //   and how many values of them a task sees
   const char *local;        // per tensor: lives in the group only
   int unsplit;
+  struct eini_wanted *wanted;  // the variant that was asked for, or NULL
 } eini_lowering;
 
 // Stride of every column of a map, and the offset of index 0, in elements. column[c]: the index of
@@ -10260,16 +10307,44 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   return EIN_OK;
 }
 
-// A provider's answer (NULL: the portable kernels'), which becomes the task's choice if it is
-// faster than those before.
-static void eini_candidate_add(eini_task *t, const ein_kernels *p, const ein_choice *h) {
-  eini_candidate *x = &t->candidate[t->ncandidate++];
-  x->name = p == NULL ? "portable" : p->name;
-  memcpy(x->variant, h->variant, sizeof x->variant);
-  x->seconds = h->seconds;
-  if (t->ncandidate > 1 && h->seconds >= t->choice.seconds) return;
-  t->kernels = p;
-  t->choice = *h;
+// A provider, NULL the portable kernels, about what a task of this kind is.
+static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
+                      const void *what, int nth, ein_choice *h) {
+  memset(h, 0, sizeof *h);
+  if (p == NULL) return eini_contract_plan((const ein_contract *)what, lo->width, nth, h);
+  if (kind == EINI_TASK_CONTRACT)
+    return p->contract_plan != NULL &&
+           p->contract_plan(p->user, (const ein_contract *)what, lo->width, nth, h);
+  if (kind == EINI_TASK_COPY)
+    return p->copy_plan != NULL &&
+           p->copy_plan(p->user, (const ein_copy *)what, lo->width, nth, h);
+  return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, lo->width, nth, h);
+}
+
+static int eini_better(const eini_candidate *x, const eini_candidate *than) {
+  return than == NULL || (x->fixed == than->fixed ? x->seconds < than->seconds : x->fixed);
+}
+
+// Asks a provider, about all its ways where a variant is wanted. The variant wins, then the fastest
+// prediction, on a tie that of who was asked first.
+static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p,
+                     const void *what) {
+  eini_candidate one = {p == NULL ? "portable" : p->name, "", 0, 0}, *own = NULL;
+  const int ways = lo->wanted != NULL ? EINI_VARIANTS : 0;
+  ein_choice h;
+  for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
+    if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
+    memcpy(one.variant, h.variant, sizeof one.variant);
+    one.seconds = h.seconds;
+    one.fixed = lo->wanted != NULL && eini_wanted_is(lo->wanted, one.name, h.variant);
+    if (!eini_better(&one, own)) continue;
+    if (own == NULL) own = &t->candidate[t->ncandidate++];
+    *own = one;
+    if (t->best != own && !eini_better(own, t->best)) continue;
+    t->best = own;
+    t->kernels = p;
+    t->choice = h;
+  }
 }
 
 // A copy as providers see it, over the live loops.
@@ -10289,13 +10364,7 @@ static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
   const ein_copy c = eini_copy_of(t);
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < lo->nkernels; i++) {
-    const ein_kernels *p = lo->kernels[i];
-    ein_choice h;
-    memset(&h, 0, sizeof h);
-    if (p->copy_plan != NULL && p->copy_plan(p->user, &c, lo->width, &h))
-      eini_candidate_add(t, p, &h);
-  }
+  for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &c);
   return EIN_OK;
 }
 
@@ -10327,7 +10396,6 @@ static ein_map eini_map_of(const eini_task *t) {
 // Asks the providers; without an answer the portable map runs. Where the order of folds counts, or
 // that all blocks do alike, nobody is asked.
 static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
-  ein_choice h;
   int asked = 0;
   for (int i = 0; i < lo->nkernels; i++) asked |= lo->kernels[i]->map_plan != NULL;
   if (!asked || lo->g->ordered || t->no_reduction) return EIN_OK;
@@ -10336,12 +10404,7 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
   const ein_map m = eini_map_of(t);
-  for (int i = 0; i < lo->nkernels; i++) {
-    const ein_kernels *p = lo->kernels[i];
-    memset(&h, 0, sizeof h);
-    if (p->map_plan != NULL && p->map_plan(p->user, &m, lo->width, &h))
-      eini_candidate_add(t, p, &h);
-  }
+  for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &m);
   return EIN_OK;
 }
 
@@ -11247,19 +11310,14 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
   return EIN_OK;
 }
 
-// Asks every provider; the fastest prediction wins, the first named one on a tie.
+// In deterministic mode the first that can.
 static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   const ein_contract *c = &t->contract->c;
-  ein_choice h;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i <= lo->nkernels; i++) {
     const ein_kernels *p = i < lo->nkernels ? lo->kernels[i] : NULL;
-    memset(&h, 0, sizeof h);
-    if (c->ordered && (t->ncandidate > 0 || (p != NULL && !p->ordered))) continue;  // the first
-    if (p == NULL ? eini_contract_plan(c, lo->width, &h)
-                  : p->contract_plan != NULL && p->contract_plan(p->user, c, lo->width, &h))
-      eini_candidate_add(t, p, &h);
+    if (!c->ordered || (t->ncandidate == 0 && (p == NULL || p->ordered))) eini_ask(lo, t, p, c);
   }
   const int64_t *grid = t->choice.grid;
   t->parts = grid[0] * grid[1] * grid[2] <= lo->width ? (int)(grid[0] * grid[1] * grid[2]) : 1;
@@ -12527,6 +12585,7 @@ struct ein_plan {
   size_t workspace;
   int may_overlap;
   int unsplit;                  // 1: the path is "none": kernels must not split products either
+  struct eini_wanted *wanted;   // the variant that was asked for, or NULL
   int checked;                  // 1: integers are checked, see section overflow
   eini_watch **watch;           // of every task, or NULL
   double *bound;                // of each tensor of the graph: see eini_bound_tensors
@@ -13259,6 +13318,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.kernels = p->kernels;
   lo.rates = p->rates;
   lo.unsplit = p->unsplit;
+  lo.wanted = p->wanted;
   for (int i = p->nkernels - 1; i >= 0; i--)
     if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
         (p->kernels[i]->ordered || !p->graph->ordered))
@@ -13270,6 +13330,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
       p->scratch_bytes = p->watch[k]->scratch;
   }
+  lo.wanted = NULL;
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
@@ -14720,6 +14781,9 @@ static ein_status eini_validate_options(eini_diag *g, const ein_options *o) {
   if (o->reserved > 0 && o->reserved >= o->memory)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "reserved is %llu bytes of a memory of %llu",
                      (unsigned long long)o->reserved, (unsigned long long)o->memory);
+  if (o->variant != NULL && o->memory > 0)
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
+                     "a variant does not go with a memory budget");
   if (o->path_steps < 0)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "path_steps is negative: %lld",
                      (long long)o->path_steps);
@@ -14748,6 +14812,31 @@ static void eini_plan_check(ein_plan *p, const ein_options *o) {
   if (!p->checked) return;
   p->nkernels = 0;
   p->rates = NULL;
+}
+
+static ein_status eini_plan_want(ein_plan *p, const ein_options *o) {
+  if (o->variant == NULL) return EIN_OK;
+  p->wanted = EINI_NEW(&p->arena, eini_wanted, 1);
+  if (p->wanted == NULL) return EIN_ERR_NO_MEMORY;
+  p->wanted->name = eini_strndup(&p->arena, o->variant, (int64_t)strlen(o->variant));
+  return p->wanted->name == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Does a task run the variant that was asked for?
+static int eini_plan_has_wanted(const ein_plan *p) {
+  const eini_task *t;
+  for (int k = 0; k < p->ntask; k++)
+    for (int i = 0; (t = eini_task_inner(&p->task[k], i)) != NULL; i++)
+      if (t->best != NULL && t->best->fixed) return 1;
+  return 0;
+}
+
+static ein_status eini_plan_wanted(eini_diag *g, const ein_plan *p) {
+  if (p->wanted == NULL || eini_plan_has_wanted(p)) return EIN_OK;
+  char hint[sizeof p->wanted->known + 32];
+  snprintf(hint, sizeof hint, "known here: %s", p->wanted->at > 0 ? p->wanted->known : "none");
+  return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, hint, "no task of this plan has a variant '%.80s'",
+                   p->wanted->name);
 }
 
 // What means the same becomes the same, before anything is decided or remembered by it.
@@ -14822,6 +14911,7 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, room);
   if (view == NULL) return EIN_ERR_NO_MEMORY;
   p->may_overlap = d->options.may_overlap;
+  EINI_TRY(eini_plan_want(p, &d->options));
   EINI_TRY(eini_order_check(ctx, &d->options));
   EINI_TRY(eini_request_graph(&r, p, view));
   if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
@@ -14846,7 +14936,8 @@ static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_pl
   if (st == EIN_OK) st = eini_plan_einsum(ctx, &naive, q);
   const double seconds[3] = {p->info.seconds, q == NULL ? 0 : q->info.seconds,
                              model[EINI_ONE_PASS]};
-  const int better = st == EIN_OK && seconds[1] < seconds[0];
+  const int has = eini_plan_has_wanted(p), other = st == EIN_OK && eini_plan_has_wanted(q);
+  const int better = st == EIN_OK && (has == other ? seconds[1] < seconds[0] : other);
   int out = 0;  // the same tensor in both
   while (p->graph->tensor[out].name != p->verdict[0].out) out++;
   for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
@@ -14867,7 +14958,8 @@ static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int 
   EINI_TRY(eini_overflow_options(eini_diag_of(ctx), &d.options));
   eini_plan_check(*p, &d.options);
   EINI_TRY(eini_plan_einsum(ctx, &d, *p));
-  return eini_plan_weigh(ctx, &d, p);
+  EINI_TRY(eini_plan_weigh(ctx, &d, p));
+  return eini_plan_wanted(eini_diag_of(ctx), *p);
 }
 
 // ================================================================================================
@@ -15026,9 +15118,11 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
   (*p)->may_overlap = o->may_overlap;
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
+  EINI_TRY(eini_plan_want(*p, o));
   EINI_TRY(eini_plan_statements(ctx, *p, graph, o));
   EINI_TRY(eini_graph_lowers((*p)->graph, eini_diag_of(ctx)));
-  return eini_plan_build(*p, nlayout, layout, NULL);
+  EINI_TRY(eini_plan_build(*p, nlayout, layout, NULL));
+  return eini_plan_wanted(eini_diag_of(ctx), *p);
 }
 
 // ================================================================================================
@@ -17632,7 +17726,8 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   EINI_TRY(eini_key_view(ctx, d->out));
   int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
               d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
-              !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check;
+              !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check &&
+              o->variant == NULL;
   EINI_TRY(eini_key_room(ctx, 4));
   c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
   if (plain) return EIN_OK;
@@ -17640,6 +17735,7 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   EINI_TRY(eini_key_text(ctx, d->monoid));
   EINI_TRY(eini_key_text(ctx, d->map));
   EINI_TRY(eini_key_text(ctx, o->path));
+  EINI_TRY(eini_key_text(ctx, o->variant));
   EINI_TRY(eini_key_room(ctx, (int64_t)d->nin + 11));
   c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
   c->key[c->nkey++] = (int64_t)o->seed;

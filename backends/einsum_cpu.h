@@ -240,6 +240,10 @@ typedef struct eini_cpu_family {
                     const ein_part *part, void *scratch);
 } eini_cpu_family;
 
+static void eini_cpu_name(ein_choice *choice, const char *name) {
+  memcpy(choice->variant, name, strlen(name) + 1);
+}
+
 // Up to three matrices that the next problem of a batch reads or writes, rows `step` bytes apart.
 // They are asked for while the present problem runs, `share` lines at a time.
 typedef struct eini_next {
@@ -2553,25 +2557,27 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
 
 enum { EINI_COPY_STREAM };     // words of ein_choice.state
 
-static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
+// Ways: through the caches, and past them.
+static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width, int nth,
                               ein_choice *choice) {
   double bytes = 2.0 * c->size;
   int ok = c->size > 0 && c->size <= 16 && (c->size & (c->size - 1)) == 0;
-  if (!ok) return 0;
+  if (!ok || nth > (EINI_STREAM_LINE > 0)) return 0;
   for (int i = 0; i < c->n; i++) bytes *= (double)c->extent[i];
   memset(choice, 0, sizeof *choice);
-  int stream = EINI_STREAM_LINE > 0 && eini_cpu_past(m, bytes / 2);
+  const int best = EINI_STREAM_LINE > 0 && eini_cpu_past(m, bytes / 2);
+  const int stream = nth < 0 ? best : nth;
   int moves = 1;               // does the axis of single steps stay?
   for (int i = 0; i < c->n; i++) {
     if (c->dst_stride[i] == 1 && c->src_stride[i] == 1 && c->extent[i] * c->size >= 64) moves = 0;
   }
-  double rate = stream ? m->copy_bw : bytes > (double)m->is.l2 ? m->l3_bw : m->l2_bw;
+  double rate = best ? m->copy_bw : bytes > (double)m->is.l2 ? m->l3_bw : m->l2_bw;
   int threads = width < m->is.width ? width : m->is.width;
   choice->seconds = m->call + bytes / (moves ? 0.7 * rate : rate) / (threads > 1 ? threads : 1);
+  if (stream != best) choice->seconds *= 1.5;  // memory is read once more
   choice->scratch = stream ? EINI_COPY_BUFFER : 0;
   choice->state[EINI_COPY_STREAM] = stream;
-  snprintf(choice->variant, sizeof choice->variant, "copy %s%s", eini_isa_names[m->is.isa],
-           stream ? " stream" : "");
+  eini_cpu_name(choice, stream ? "copy stream" : "copy");
   return 1;
 }
 
@@ -3369,21 +3375,24 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
   return cpu->call + fmax(time, bytes / rate) / threads;
 }
 
-static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
+// Ways: through the caches, past them, and eight rows at a time where that gains.
+static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
                              ein_choice *choice) {
+  static const char *const names[] = {"rows", "rows stream", "rows of eight"};
   eini_steps r;
   r.map = m;
   r.tracks = 1;
   if (cpu->is.isa != EINI_ISA_AVX512 || !eini_rows_fit(&r)) return 0;
-  const int stream = eini_cpu_past(cpu, m->out_bytes);
-  const int together = stream && eini_rows_together(&cpu->is, &r);
+  const int past = eini_cpu_past(cpu, m->out_bytes), gains = eini_rows_together(&cpu->is, &r);
+  const int best = past ? 1 + gains : 0, way = nth < 0 ? best : nth;
+  if (way > 1 + gains) return 0;
   const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
-  choice->seconds = eini_rows_seconds(cpu, &r, stream, threads);
+  choice->seconds = eini_rows_seconds(cpu, &r, past, threads);
+  if (way != best) choice->seconds *= 1.5;  // memory is read once more
   choice->scratch = (size_t)m->code->nreg * EINI_ROW_BLOCK + (size_t)m->n * sizeof(int64_t);
-  choice->state[EINI_ROWS_STREAM] = stream;
-  choice->state[EINI_ROWS_TOGETHER] = together;
-  snprintf(choice->variant, sizeof choice->variant, "rows%s",
-           together ? " of eight" : stream ? " stream" : "");
+  choice->state[EINI_ROWS_STREAM] = way > 0;
+  choice->state[EINI_ROWS_TOGETHER] = way > 1;
+  eini_cpu_name(choice, names[way]);
   return 1;
 }
 
@@ -3472,11 +3481,12 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
   return NULL;
 }
 
-static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
+static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
                              ein_choice *choice) {
   (void)cpu;
   (void)m;
   (void)width;
+  (void)nth;
   (void)choice;
   return 0;
 }
@@ -5743,7 +5753,7 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
                     : p.direct ? (p.past ? "gett stream" : "gett direct")
                     : p.keep ? "gett keep"
                              : "gett buffer";
-  memcpy(choice->variant, how, strlen(how) + 1);
+  eini_cpu_name(choice, how);
   return 1;
 }
 
@@ -6350,7 +6360,7 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   choice->state[EINI_MOVED_V] = v, choice->state[EINI_MOVED_STREAM] = stream;
   for (int f = 0; f < w.n; f++) choice->state[EINI_MOVED_BOX + f] = w.box[f];
   for (int i = 0; i < words; i++) choice->state[EINI_MOVED_BOX + w.n + i] = one.state[i];
-  memcpy(choice->variant, "gett moved", 11);
+  eini_cpu_name(choice, "gett moved");
   return 1;
 }
 
@@ -7906,7 +7916,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   eini_dir_grid(&j->x[v.group], v.by_rows ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
   choice->scratch = eini_dir_mv_carve(&v, NULL);
-  memcpy(choice->variant, v.by_rows ? "rows" : "columns", v.by_rows ? 5 : 8);
+  eini_cpu_name(choice, v.by_rows ? "matvec rows" : "matvec columns");
   return 1;
 }
 
@@ -8089,7 +8099,7 @@ static int eini_dir_inner_plan(const eini_rated *cpu, const ein_contract *c, int
   choice->grid[0] = v.j.x[EINI_DIR_B].size;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
   choice->scratch = eini_dir_inner_carve(&v, NULL);
-  memcpy(choice->variant, v.same ? "in rows" : "turned", v.same ? 8 : 7);
+  eini_cpu_name(choice, v.same ? "inner in rows" : "inner turned");
   return 1;
 }
 
@@ -8602,8 +8612,8 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   }
   if (!v.soa) choice->grid[0] = j->x[EINI_DIR_B].size, choice->unit[0] = 1;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
-  memcpy(choice->variant, v.soa ? "lanes of batch" : v.b ? "lanes of n" : "lanes of m",
-         v.soa ? 15 : 11);
+  eini_cpu_name(choice, v.soa ? "small lanes of batch" : v.b ? "small lanes of n"
+                                                             : "small lanes of m");
   return 1;
 }
 
@@ -9188,7 +9198,7 @@ static int eini_elem_plan(const eini_rated *cpu, const ein_contract *c, int widt
                                2 * (double)v.columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(&v, choice);
   choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
-  memcpy(choice->variant, v.first ? "factors first" : "small first", v.first ? 14 : 12);
+  eini_cpu_name(choice, v.first ? "elements factors first" : "elements small first");
   return 1;
 }
 
@@ -9530,8 +9540,7 @@ static int eini_rows_plan(const eini_rated *cpu, const ein_contract *c, int widt
                                2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(v, choice);
   choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
-  memcpy(choice->variant, r.scaled ? "rows scaled" : v->first ? "rows factors" : "rows small",
-         r.scaled ? 12 : v->first ? 13 : 11);
+  eini_cpu_name(choice, r.scaled ? "rows scaled" : v->first ? "rows factors" : "rows small");
   return 1;
 }
 
@@ -9707,8 +9716,8 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   }
   choice->seconds = seconds / eini_dir_threads(choice, width) +
                     (s[EINI_DIR_ONE] ? 0.1 * cpu->call : 0.2 * cpu->call + 1e-8);
-  memcpy(choice->variant, by_rows ? "rows along k" : swap ? "lanes of m" : "lanes of n",
-         by_rows ? 13 : 11);
+  eini_cpu_name(choice, by_rows ? "tiny rows along k"
+                        : swap  ? "tiny lanes of m" : "tiny lanes of n");
   return 1;
 }
 
@@ -10196,7 +10205,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   seconds += batch * 5e-8 + all * 1e-9;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
-  memcpy(choice->variant, s.along ? "along" : "down", s.along ? 6 : 5);
+  eini_cpu_name(choice, s.along ? "sums along" : "sums down");
   return 1;
 }
 #undef EINI_SUMS_FEW
@@ -10242,14 +10251,15 @@ static int eini_cpu_countable(const ein_contract *c) {
   return work < (double)(INT64_MAX / 1024);
 }
 
-static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, int width,
+static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, int width, int nth,
                                   ein_choice *choice) {
   ein_choice one;
-  int found = 0;
+  int found = 0, able = 0;
   if (!eini_cpu_countable(c)) return 0;
   for (int i = 0; eini_cpu_families[i] != NULL && (i == 0 || !c->ordered); i++) {
     memset(&one, 0, sizeof one);
     if (!eini_cpu_families[i]->plan(m, c, width, &one)) continue;
+    if (nth >= 0 && able++ != nth) continue;
     if (found && one.seconds >= choice->seconds) continue;
     *choice = one;
     choice->state[EINI_FAMILY_WORD] = i;
@@ -10512,17 +10522,18 @@ struct ein_cpu {
   int calibrated;
 };
 
-static int eini_slot_contract_plan(void *user, const ein_contract *c, int width,
+static int eini_slot_contract_plan(void *user, const ein_contract *c, int width, int nth,
                                    ein_choice *choice) {
-  return eini_cpu_contract_plan(&((const ein_cpu *)user)->machine, c, width, choice);
+  return eini_cpu_contract_plan(&((const ein_cpu *)user)->machine, c, width, nth, choice);
 }
 static ein_status eini_slot_contract_run(void *user, const ein_contract *c,
                                          const ein_choice *choice, const ein_part *part,
                                          void *scratch) {
   return eini_cpu_contract_run(&((const ein_cpu *)user)->machine.is, c, choice, part, scratch);
 }
-static int eini_slot_copy_plan(void *user, const ein_copy *c, int width, ein_choice *choice) {
-  return eini_cpu_copy_plan(&((const ein_cpu *)user)->machine, c, width, choice);
+static int eini_slot_copy_plan(void *user, const ein_copy *c, int width, int nth,
+                               ein_choice *choice) {
+  return eini_cpu_copy_plan(&((const ein_cpu *)user)->machine, c, width, nth, choice);
 }
 static ein_status eini_slot_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
                                      void *scratch) {
@@ -10535,8 +10546,9 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
                                                                       void *) {
   return eini_cpu_across_fn(((const ein_cpu *)user)->machine.is.isa, fold, type);
 }
-static int eini_slot_map_plan(void *user, const ein_map *m, int width, ein_choice *choice) {
-  return eini_cpu_map_plan(&((const ein_cpu *)user)->machine, m, width, choice);
+static int eini_slot_map_plan(void *user, const ein_map *m, int width, int nth,
+                              ein_choice *choice) {
+  return eini_cpu_map_plan(&((const ein_cpu *)user)->machine, m, width, nth, choice);
 }
 static ein_status eini_slot_map_run(void *user, const ein_map *m, const ein_choice *choice,
                                     void *scratch) {

@@ -151,11 +151,12 @@ static eini_blas_matrix eini_blas_match(const ein_axes *rows, const int64_t *row
   return x;
 }
 
-static int eini_blas_plan(void *user, const ein_contract *c, int width, ein_choice *h) {
+static int eini_blas_plan(void *user, const ein_contract *c, int width, int nth, ein_choice *h) {
   const ein_openblas *b = (const ein_openblas *)user;
   eini_blas_choice w;
   memset(&w, 0, sizeof w);
   int planes = c->type == EIN_C64 || c->type == EIN_C128 ? 2 : 1;
+  if (nth > 0) return 0;  // one way each
   if (c->pair != EIN_PAIR_SUM_MUL || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN ||
       !c->plain_out || (planes == 1 && c->type != EIN_F32 && c->type != EIN_F64)) {
     return 0;

@@ -141,7 +141,7 @@ static void row(const blas *b, int have, const shape *s, double budget) {
   c.p.row = &spm, c.p.k = &spk, c.p.batch = &spb;
   c.q.row = &sqn, c.q.k = &sqk, c.q.batch = &sqb;
   c.out = out, c.out_dtype = s->type, c.out_m = &om, c.out_n = &on, c.out_batch = &ob;
-  eini_contract_plan(&c, 1, &h);
+  eini_contract_plan(&c, 1, -1, &h);
   raw = (char *)malloc(h.scratch + 64);
   scratch = (char *)(((uintptr_t)raw + 63) / 64 * 64);
   fill(s->type, p, s->batch * pb);

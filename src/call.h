@@ -334,6 +334,9 @@ static ein_status eini_validate_options(eini_diag *g, const ein_options *o) {
   if (o->reserved > 0 && o->reserved >= o->memory)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "reserved is %llu bytes of a memory of %llu",
                      (unsigned long long)o->reserved, (unsigned long long)o->memory);
+  if (o->variant != NULL && o->memory > 0)
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
+                     "a variant does not go with a memory budget");
   if (o->path_steps < 0)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "path_steps is negative: %lld",
                      (long long)o->path_steps);
@@ -362,6 +365,31 @@ static void eini_plan_check(ein_plan *p, const ein_options *o) {
   if (!p->checked) return;
   p->nkernels = 0;
   p->rates = NULL;
+}
+
+static ein_status eini_plan_want(ein_plan *p, const ein_options *o) {
+  if (o->variant == NULL) return EIN_OK;
+  p->wanted = EINI_NEW(&p->arena, eini_wanted, 1);
+  if (p->wanted == NULL) return EIN_ERR_NO_MEMORY;
+  p->wanted->name = eini_strndup(&p->arena, o->variant, (int64_t)strlen(o->variant));
+  return p->wanted->name == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Does a task run the variant that was asked for?
+static int eini_plan_has_wanted(const ein_plan *p) {
+  const eini_task *t;
+  for (int k = 0; k < p->ntask; k++)
+    for (int i = 0; (t = eini_task_inner(&p->task[k], i)) != NULL; i++)
+      if (t->best != NULL && t->best->fixed) return 1;
+  return 0;
+}
+
+static ein_status eini_plan_wanted(eini_diag *g, const ein_plan *p) {
+  if (p->wanted == NULL || eini_plan_has_wanted(p)) return EIN_OK;
+  char hint[sizeof p->wanted->known + 32];
+  snprintf(hint, sizeof hint, "known here: %s", p->wanted->at > 0 ? p->wanted->known : "none");
+  return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, hint, "no task of this plan has a variant '%.80s'",
+                   p->wanted->name);
 }
 
 // What means the same becomes the same, before anything is decided or remembered by it.
@@ -436,6 +464,7 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, room);
   if (view == NULL) return EIN_ERR_NO_MEMORY;
   p->may_overlap = d->options.may_overlap;
+  EINI_TRY(eini_plan_want(p, &d->options));
   EINI_TRY(eini_order_check(ctx, &d->options));
   EINI_TRY(eini_request_graph(&r, p, view));
   if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
@@ -460,7 +489,8 @@ static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_pl
   if (st == EIN_OK) st = eini_plan_einsum(ctx, &naive, q);
   const double seconds[3] = {p->info.seconds, q == NULL ? 0 : q->info.seconds,
                              model[EINI_ONE_PASS]};
-  const int better = st == EIN_OK && seconds[1] < seconds[0];
+  const int has = eini_plan_has_wanted(p), other = st == EIN_OK && eini_plan_has_wanted(q);
+  const int better = st == EIN_OK && (has == other ? seconds[1] < seconds[0] : other);
   int out = 0;  // the same tensor in both
   while (p->graph->tensor[out].name != p->verdict[0].out) out++;
   for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
@@ -481,5 +511,6 @@ static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int 
   EINI_TRY(eini_overflow_options(eini_diag_of(ctx), &d.options));
   eini_plan_check(*p, &d.options);
   EINI_TRY(eini_plan_einsum(ctx, &d, *p));
-  return eini_plan_weigh(ctx, &d, p);
+  EINI_TRY(eini_plan_weigh(ctx, &d, p));
+  return eini_plan_wanted(eini_diag_of(ctx), *p);
 }

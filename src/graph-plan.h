@@ -154,7 +154,9 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
   (*p)->may_overlap = o->may_overlap;
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
+  EINI_TRY(eini_plan_want(*p, o));
   EINI_TRY(eini_plan_statements(ctx, *p, graph, o));
   EINI_TRY(eini_graph_lowers((*p)->graph, eini_diag_of(ctx)));
-  return eini_plan_build(*p, nlayout, layout, NULL);
+  EINI_TRY(eini_plan_build(*p, nlayout, layout, NULL));
+  return eini_plan_wanted(eini_diag_of(ctx), *p);
 }

@@ -26,6 +26,7 @@ typedef struct eini_lowering {
   int64_t block[2];         //   and how many values of them a task sees
   const char *local;        // per tensor: lives in the group only
   int unsplit;
+  struct eini_wanted *wanted;  // the variant that was asked for, or NULL
 } eini_lowering;
 
 // Stride of every column of a map, and the offset of index 0, in elements. column[c]: the index of
@@ -268,16 +269,44 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   return EIN_OK;
 }
 
-// A provider's answer (NULL: the portable kernels'), which becomes the task's choice if it is
-// faster than those before.
-static void eini_candidate_add(eini_task *t, const ein_kernels *p, const ein_choice *h) {
-  eini_candidate *x = &t->candidate[t->ncandidate++];
-  x->name = p == NULL ? "portable" : p->name;
-  memcpy(x->variant, h->variant, sizeof x->variant);
-  x->seconds = h->seconds;
-  if (t->ncandidate > 1 && h->seconds >= t->choice.seconds) return;
-  t->kernels = p;
-  t->choice = *h;
+// A provider, NULL the portable kernels, about what a task of this kind is.
+static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
+                      const void *what, int nth, ein_choice *h) {
+  memset(h, 0, sizeof *h);
+  if (p == NULL) return eini_contract_plan((const ein_contract *)what, lo->width, nth, h);
+  if (kind == EINI_TASK_CONTRACT)
+    return p->contract_plan != NULL &&
+           p->contract_plan(p->user, (const ein_contract *)what, lo->width, nth, h);
+  if (kind == EINI_TASK_COPY)
+    return p->copy_plan != NULL &&
+           p->copy_plan(p->user, (const ein_copy *)what, lo->width, nth, h);
+  return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, lo->width, nth, h);
+}
+
+static int eini_better(const eini_candidate *x, const eini_candidate *than) {
+  return than == NULL || (x->fixed == than->fixed ? x->seconds < than->seconds : x->fixed);
+}
+
+// Asks a provider, about all its ways where a variant is wanted. The variant wins, then the fastest
+// prediction, on a tie that of who was asked first.
+static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p,
+                     const void *what) {
+  eini_candidate one = {p == NULL ? "portable" : p->name, "", 0, 0}, *own = NULL;
+  const int ways = lo->wanted != NULL ? EINI_VARIANTS : 0;
+  ein_choice h;
+  for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
+    if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
+    memcpy(one.variant, h.variant, sizeof one.variant);
+    one.seconds = h.seconds;
+    one.fixed = lo->wanted != NULL && eini_wanted_is(lo->wanted, one.name, h.variant);
+    if (!eini_better(&one, own)) continue;
+    if (own == NULL) own = &t->candidate[t->ncandidate++];
+    *own = one;
+    if (t->best != own && !eini_better(own, t->best)) continue;
+    t->best = own;
+    t->kernels = p;
+    t->choice = h;
+  }
 }
 
 // A copy as providers see it, over the live loops.
@@ -297,13 +326,7 @@ static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
   const ein_copy c = eini_copy_of(t);
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < lo->nkernels; i++) {
-    const ein_kernels *p = lo->kernels[i];
-    ein_choice h;
-    memset(&h, 0, sizeof h);
-    if (p->copy_plan != NULL && p->copy_plan(p->user, &c, lo->width, &h))
-      eini_candidate_add(t, p, &h);
-  }
+  for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &c);
   return EIN_OK;
 }
 
@@ -335,7 +358,6 @@ static ein_map eini_map_of(const eini_task *t) {
 // Asks the providers; without an answer the portable map runs. Where the order of folds counts, or
 // that all blocks do alike, nobody is asked.
 static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
-  ein_choice h;
   int asked = 0;
   for (int i = 0; i < lo->nkernels; i++) asked |= lo->kernels[i]->map_plan != NULL;
   if (!asked || lo->g->ordered || t->no_reduction) return EIN_OK;
@@ -344,12 +366,7 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
   const ein_map m = eini_map_of(t);
-  for (int i = 0; i < lo->nkernels; i++) {
-    const ein_kernels *p = lo->kernels[i];
-    memset(&h, 0, sizeof h);
-    if (p->map_plan != NULL && p->map_plan(p->user, &m, lo->width, &h))
-      eini_candidate_add(t, p, &h);
-  }
+  for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &m);
   return EIN_OK;
 }
 

@@ -21,7 +21,7 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COST MODELS, METHODS, CONSTRAINTS,
-// DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// VARIANTS, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -367,6 +367,18 @@
 // that are not pinned lie outside of the places' memory. Where the least cost does not fit,
 // statements are searched in their order, by a beam: its answer is proved when nothing fell out of
 // the beam.
+//
+//
+// VARIANTS
+//
+// Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
+// of the provider: "gett direct", "copy stream". The portable kernels, shown as "contract", are the
+// provider "portable". options.variant asks for one, with the provider
+// ("cpu:gett direct") or without: tasks that have it run it, however slow, and the others run what
+// is predicted to be fastest. Names say what is done, not on which instruction set or how fast, and
+// plans run what was chosen when they were made. Where no task of a plan has the variant, planning
+// fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
+// element-wise statements in portable kernels have no variants. It does not go with a budget.
 //
 //
 // DETERMINISM

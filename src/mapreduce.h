@@ -19,7 +19,30 @@ typedef struct eini_candidate {
   const char *name;
   char variant[24];
   double seconds;
+  int fixed;                   // 1: the variant that was asked for
 } eini_candidate;
+
+#define EINI_VARIANTS 64        // of one provider for one task at most
+
+// The variant that was asked for, and those that tasks of the plan have.
+typedef struct eini_wanted {
+  const char *name;
+  size_t at;
+  char known[1024];
+} eini_wanted;
+
+// Is this the one? It is known from now on.
+static int eini_wanted_is(eini_wanted *w, const char *provider, const char *variant) {
+  char name[128];
+  const size_t n = strlen(provider), room = sizeof w->known - w->at;
+  const int is = strcmp(w->name, variant) == 0 ||
+                 (strncmp(w->name, provider, n) == 0 && w->name[n] == ':' &&
+                  strcmp(w->name + n + 1, variant) == 0);
+  const int all = snprintf(name, sizeof name, "'%.60s:%s'", provider, variant);
+  if (strstr(w->known, name) != NULL || (size_t)all + 3 > room) return is;
+  w->at += (size_t)snprintf(w->known + w->at, room, "%s%s", w->at > 0 ? ", " : "", name);
+  return is;
+}
 
 typedef enum eini_task_kind {
   EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT, EINI_TASK_GROUP
@@ -64,8 +87,9 @@ typedef struct eini_task {
   int live;                    // loops of extent > 1, which come first
   ein_dtype *dtype;            // of streams, for a provider's map
   double out_bytes;            // see ein_map
-  eini_candidate *candidate;   // all answers
+  eini_candidate *candidate;   // the best answers of all who were asked, and whose is the choice
   int ncandidate;
+  const eini_candidate *best;
   const eini_stmt *stmt;       // what it came from (and the fused consumer), for explain
   const eini_stmt *fused;
   double flops;

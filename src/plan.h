@@ -48,6 +48,7 @@ struct ein_plan {
   size_t workspace;
   int may_overlap;
   int unsplit;                  // 1: the path is "none": kernels must not split products either
+  struct eini_wanted *wanted;   // the variant that was asked for, or NULL
   int checked;                  // 1: integers are checked, see section overflow
   eini_watch **watch;           // of every task, or NULL
   double *bound;                // of each tensor of the graph: see eini_bound_tensors

@@ -288,19 +288,14 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
   return EIN_OK;
 }
 
-// Asks every provider; the fastest prediction wins, the first named one on a tie.
+// In deterministic mode the first that can.
 static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   const ein_contract *c = &t->contract->c;
-  ein_choice h;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i <= lo->nkernels; i++) {
     const ein_kernels *p = i < lo->nkernels ? lo->kernels[i] : NULL;
-    memset(&h, 0, sizeof h);
-    if (c->ordered && (t->ncandidate > 0 || (p != NULL && !p->ordered))) continue;  // the first
-    if (p == NULL ? eini_contract_plan(c, lo->width, &h)
-                  : p->contract_plan != NULL && p->contract_plan(p->user, c, lo->width, &h))
-      eini_candidate_add(t, p, &h);
+    if (!c->ordered || (t->ncandidate == 0 && (p == NULL || p->ordered))) eini_ask(lo, t, p, c);
   }
   const int64_t *grid = t->choice.grid;
   t->parts = grid[0] * grid[1] * grid[2] <= lo->width ? (int)(grid[0] * grid[1] * grid[2]) : 1;

@@ -173,7 +173,8 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   EINI_TRY(eini_key_view(ctx, d->out));
   int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
               d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
-              !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check;
+              !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check &&
+              o->variant == NULL;
   EINI_TRY(eini_key_room(ctx, 4));
   c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
   if (plain) return EIN_OK;
@@ -181,6 +182,7 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   EINI_TRY(eini_key_text(ctx, d->monoid));
   EINI_TRY(eini_key_text(ctx, d->map));
   EINI_TRY(eini_key_text(ctx, o->path));
+  EINI_TRY(eini_key_text(ctx, o->variant));
   EINI_TRY(eini_key_room(ctx, (int64_t)d->nin + 11));
   c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
   c->key[c->nkey++] = (int64_t)o->seed;

@@ -345,17 +345,19 @@ typedef struct ein_rates {
   double fused;                 // extent from which an index is gone along in blocks; 0: never
 } ein_rates;
 
-// A provider of kernels. The plan functions are pure questions: 0 means no. All that is decided is
+// A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
+// fastest way by prediction, 0, 1, .. for every way there is, the fastest among them, each with a
+// variant's name of its own; 0 beyond the last (ein_options.variant). All that is decided is
 // in the choice: run functions, which are called from several threads at once, look at nothing that
 // may change after planning. What they return but EIN_OK becomes the status of the execution, whose
 // outputs are then undefined. Slots may be NULL. The struct outlives ctx and plans.
 typedef struct ein_kernels {
   const char *name;
   void *user;
-  int (*contract_plan)(void *user, const ein_contract *c, int width, ein_choice *choice);
+  int (*contract_plan)(void *user, const ein_contract *c, int width, int nth, ein_choice *choice);
   ein_status (*contract_run)(void *user, const ein_contract *c, const ein_choice *choice,
                              const ein_part *part, void *scratch);
-  int (*copy_plan)(void *user, const ein_copy *c, int width, ein_choice *choice);
+  int (*copy_plan)(void *user, const ein_copy *c, int width, int nth, ein_choice *choice);
   ein_status (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
   // Faster versions of operations (EIN_OP_*) for chunks; NULL: none.
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
@@ -363,7 +365,7 @@ typedef struct ein_kernels {
   void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
   // Whole maps; what nobody takes is done by the portable kernels with the functions above. Threads
   // are given maps with one shorter free loop. Not asked in deterministic mode.
-  int (*map_plan)(void *user, const ein_map *m, int width, ein_choice *choice);
+  int (*map_plan)(void *user, const ein_map *m, int width, int nth, ein_choice *choice);
   ein_status (*map_run)(void *user, const ein_map *m, const ein_choice *choice, void *scratch);
   // Copies bytes past the caches; chosen for outputs of more than stream_bytes. 0 bytes end what
   // was copied and made so: then all of it is visible to who sees a release store that follows.
@@ -427,7 +429,9 @@ typedef struct ein_options {
   size_t memory;            // budget in bytes for planning and one run (manual: BUDGETS); 0: none
   size_t reserved;          // bytes of it that others take
   size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
-} ein_options;              //   be NULL
+                            //   be NULL
+  const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
+} ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {

@@ -459,6 +459,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.kernels = p->kernels;
   lo.rates = p->rates;
   lo.unsplit = p->unsplit;
+  lo.wanted = p->wanted;
   for (int i = p->nkernels - 1; i >= 0; i--)
     if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
         (p->kernels[i]->ordered || !p->graph->ordered))
@@ -470,6 +471,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
       p->scratch_bytes = p->watch[k]->scratch;
   }
+  lo.wanted = NULL;
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);

@@ -32,8 +32,9 @@ static size_t maps_scratch(const ein_map *m) {
   return (size_t)regs * MAPS_REG + (size_t)(m->nstream + m->n) * sizeof(int64_t);
 }
 
-static int maps_plan(void *user, const ein_map *m, int width, ein_choice *choice) {
+static int maps_plan(void *user, const ein_map *m, int width, int nth, ein_choice *choice) {
   (void)user, (void)width;
+  if (nth > 0) return 0;
   if (m->fold == EIN_FOLD_LOGSUMEXP || m->fold == EIN_FOLD_VAR) return 0;
   if (!maps_code_fits(m->code) || (m->store != NULL && !maps_code_fits(m->store))) return 0;
   if (!maps_stores(maps_result(m), m->dtype[m->nstream - 1])) return 0;

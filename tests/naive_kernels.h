@@ -75,10 +75,11 @@ static void naive_fold(ein_pair pair, ein_dtype type, int first, const void *xp,
   }
 }
 
-static int naive_contract_plan(void *user, const ein_contract *c, int width, ein_choice *h) {
+static int naive_contract_plan(void *user, const ein_contract *c, int width, int nth,
+                               ein_choice *h) {
   (void)user;
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
-  if (c->p.nop > 8 || c->q.nop > 8) return 0;
+  if (nth > 0 || c->p.nop > 8 || c->q.nop > 8) return 0;
   h->seconds = 0;
   h->scratch = 64;
   h->grid[c->n.n > c->m.n ? 2 : 1] = width;
@@ -122,8 +123,9 @@ static ein_status naive_contract_run(void *user, const ein_contract *c, const ei
   return EIN_OK;
 }
 
-static int naive_copy_plan(void *user, const ein_copy *c, int width, ein_choice *h) {
+static int naive_copy_plan(void *user, const ein_copy *c, int width, int nth, ein_choice *h) {
   (void)user, (void)c, (void)width;
+  if (nth > 0) return 0;
   h->seconds = 0;
   h->scratch = 64;
   snprintf(h->variant, sizeof h->variant, "loops");
@@ -166,9 +168,9 @@ static const ein_kernels naive_kernels = {
 
 // A provider that promises least seconds for what another one can do, and has the rates of the
 // naive one, so that all it can do is tested.
-static int eager_contract(void *user, const ein_contract *c, int width, ein_choice *h) {
+static int eager_contract(void *user, const ein_contract *c, int width, int nth, ein_choice *h) {
   const ein_kernels *k = (const ein_kernels *)user;
-  if (!k->contract_plan(k->user, c, width, h)) return 0;
+  if (!k->contract_plan(k->user, c, width, nth, h)) return 0;
   h->seconds = 0;
   return 1;
 }
@@ -179,9 +181,9 @@ static ein_status eager_contract_run(void *user, const ein_contract *c, const ei
   return k->contract_run(k->user, c, h, part, scratch);
 }
 
-static int eager_copy(void *user, const ein_copy *c, int width, ein_choice *h) {
+static int eager_copy(void *user, const ein_copy *c, int width, int nth, ein_choice *h) {
   const ein_kernels *k = (const ein_kernels *)user;
-  if (!k->copy_plan(k->user, c, width, h)) return 0;
+  if (!k->copy_plan(k->user, c, width, nth, h)) return 0;
   h->seconds = 0;
   return 1;
 }
@@ -192,9 +194,9 @@ static ein_status eager_copy_run(void *user, const ein_copy *c, const ein_choice
   return k->copy_run(k->user, c, h, scratch);
 }
 
-static int eager_map(void *user, const ein_map *m, int width, ein_choice *h) {
+static int eager_map(void *user, const ein_map *m, int width, int nth, ein_choice *h) {
   const ein_kernels *k = (const ein_kernels *)user;
-  if (k->map_plan == NULL || !k->map_plan(k->user, m, width, h)) return 0;
+  if (k->map_plan == NULL || !k->map_plan(k->user, m, width, nth, h)) return 0;
   h->seconds = 0;
   return 1;
 }

@@ -14,11 +14,11 @@
 static int checks, failures;
 
 // A microsecond a call, and 200 GFLOP/s or 40 GB/s from memory, ten times that from the cache.
-static int model_plan(void *user, const ein_contract *c, int width, ein_choice *h) {
+static int model_plan(void *user, const ein_contract *c, int width, int nth, ein_choice *h) {
   double b = (double)eini_axes_size(&c->batch), m = (double)eini_axes_size(&c->m);
   double n = (double)eini_axes_size(&c->n), k = (double)eini_axes_size(&c->k);
   double bytes = 8 * b * (m * k + k * n + m * n);
-  if (!naive_contract_plan(user, c, width, h)) return 0;
+  if (!naive_contract_plan(user, c, width, nth, h)) return 0;
   double compute = 2 * b * m * n * k / 2e11, memory = bytes / (bytes > 1 << 20 ? 4e10 : 4e11);
   h->seconds = 1e-6 + (compute > memory ? compute : memory);
   return 1;
@@ -139,8 +139,8 @@ static void test_asked(ein_ctx *ctx) {
 }
 
 // What follows a sum costs a tenth of a millisecond.
-static int averse_plan(void *user, const ein_contract *c, int width, ein_choice *h) {
-  if (!model_plan(user, c, width, h)) return 0;
+static int averse_plan(void *user, const ein_contract *c, int width, int nth, ein_choice *h) {
+  if (!model_plan(user, c, width, nth, h)) return 0;
   if (!c->plain_out) h->seconds = 1e-4;
   return 1;
 }

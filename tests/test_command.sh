@@ -1464,6 +1464,32 @@ else
   echo 'test_command.sh: no NumPy, so not compared with it'
 fi
 
+# ---- --variant: tasks that have it run it, an unknown one is answered with those there are
+cat > vary.ein <<'END'
+X[i=200,j=300] = i + 2*j
+Y[j,i] = X[i,j]
+Z[i] = sum(X[i,j])
+output Y
+output Z
+END
+for variant in 'cpu:copy stream' 'copy stream'; do
+  expect 0 plan vary.ein --variant "$variant" --json
+  prints_part '"cpu-copy stream"'
+  expect 0 run vary.ein --variant "$variant" -q
+done
+expect 0 plan vary.ein --variant 'cpu:gett direct' --json
+prints_part '"cpu-gett direct"'
+expect 2 plan vary.ein --variant 'copy streams'
+says "no task of this plan has a variant 'copy streams'"
+says "'cpu:copy', 'cpu:copy stream'"
+expect 2 run vary.ein --variant cpu:portable:block
+expect 2 plan vary.ein --variant copy -p 2
+says 'does not go with'
+expect 2 plan ij,jk --sizes i=9,j=9,k=9 --variant x
+says "'portable:block'"
+expect 0 plan ij,jk --sizes i=9,j=9,k=9 --variant portable:block --json
+prints_part '"contract-block"'
+
 # ---- --deterministic: the same output for any number of places and threads, and within a budget
 
 cat > order.ein <<'END'

@@ -354,7 +354,7 @@ static int check_copy(const ein_kernels *k, problem *p, int stream) {
   memset(dst, 0x55, nd);
   memset(want, 0x55, nd);
   naive_copy(p, src + p->src_at * p->c.size, want + p->dst_at * p->c.size);
-  CHECK(k->copy_plan(k->user, &p->c, 2, &choice) == 1 && choice.seconds > 0);
+  CHECK(k->copy_plan(k->user, &p->c, 2, -1, &choice) == 1 && choice.seconds > 0);
   if (stream) {
     choice.state[EINI_COPY_STREAM] = 1;
     choice.scratch = EINI_COPY_BUFFER;
@@ -771,11 +771,11 @@ typedef struct row_user {
 
 static int rows_made;
 
-static int rows_plan(void *user, const ein_map *m, int width, ein_choice *choice) {
+static int rows_plan(void *user, const ein_map *m, int width, int nth, ein_choice *choice) {
   const row_user *u = (const row_user *)user;
   ein_map as = *m;
   as.out_bytes = u->bytes;
-  return u->own->map_plan(u->own->user, &as, width, choice);
+  return u->own->map_plan(u->own->user, &as, width, nth, choice);
 }
 
 static ein_status rows_run(void *user, const ein_map *m, const ein_choice *choice, void *scratch) {
@@ -1109,6 +1109,177 @@ static void test_spellings(ein_cpu *cpu) {
   }
 }
 
+// ---- variants ----
+
+// Element i of the values at p, and the same to write.
+static double value_at(ein_dtype t, const char *p, int64_t i) {
+  float f;
+  double x;
+  if (t == EIN_F32) return memcpy(&f, p + 4 * i, 4), (double)f;
+  memcpy(&x, p + 8 * i, 8);
+  return x;
+}
+static void value_put(ein_dtype t, char *p, int64_t i, double x) {
+  const float f = (float)x;
+  if (t == EIN_F32) memcpy(p + 4 * i, &f, 4);
+  else memcpy(p + 8 * i, &x, 8);
+}
+
+static int64_t view_size(const ein_ztensor *v) {
+  int64_t n = 1;
+  for (int a = 0; a < v->rank; a++) n *= v->shape[a];
+  return n;
+}
+
+// What the einsum, or 2*x0*x1+1, is by loops over all values of all letters.
+static void loops_of(const spelled *s, int map, char *const *data) {
+  char letter[8], term[3][8];
+  int64_t extent[8], at[8] = {0}, n = 0;
+  const char *c = s->expr;
+  const ein_ztensor *out = &s->view[s->nin];
+  for (int64_t i = 0; i < view_size(out); i++) value_put(out->dtype, data[s->nin], i, 0);
+  for (int t = 0; t <= s->nin; t++, c += t == s->nin ? 2 : 1) {
+    for (int a = 0; a < s->view[t].rank; a++, c++) {
+      int64_t l = 0;
+      while (l < n && letter[l] != *c) l++;
+      if (l == n) letter[n] = *c, extent[n++] = s->view[t].shape[a];
+      term[t][a] = (char)l;
+    }
+  }
+  for (int64_t l = n; l >= 0;) {
+    int64_t off[3] = {0, 0, 0};
+    for (int t = 0; t <= s->nin; t++)
+      for (int a = 0; a < s->view[t].rank; a++) off[t] += at[(int)term[t][a]] * s->stride[t][a];
+    double x = value_at(out->dtype, data[0], off[0]);
+    if (s->nin > 1) x *= value_at(out->dtype, data[1], off[1]);
+    x = map ? 2 * x + 1 : x + value_at(out->dtype, data[s->nin], off[s->nin]);
+    value_put(out->dtype, data[s->nin], off[s->nin], x);
+    for (l = n - 1; l >= 0 && ++at[l] == extent[l]; l--) at[l] = 0;
+  }
+}
+
+// Runs a plan, and once more after all rates were changed: with the same bits, as nothing is
+// decided but while planning. by: how far results may be from those of the loops.
+static void run_variant(ein_cpu *cpu, const ein_plan *plan, const spelled *s, char *const *data,
+                        const char *want, double by, const char *name) {
+  const eini_rated rated = cpu->machine;
+  const ein_dtype t = s->view[0].dtype;
+  const int64_t n = view_size(&s->view[s->nin]);
+  const size_t bytes = (size_t)n * ein_dtype_size(t);
+  char *first = (char *)malloc(bytes);
+  const void *in[2] = {data[0], data[1]};
+  void *out[1];
+  ein_run run;
+  memset(&run, 0, sizeof run);
+  run.in = in;
+  run.out = out;
+  for (int twice = 0; twice < 2; twice++) {
+    out[0] = data[s->nin];
+    memset(out[0], 0x55, bytes);
+    if (twice) {
+      cpu->machine.hz *= 50, cpu->machine.peak_f64 /= 50, cpu->machine.peak_f32 /= 50;
+      cpu->machine.l2_bw /= 90, cpu->machine.past = rated.past < 1e6 ? 1e12 : 64;
+      eini_cpu_rates(cpu);
+    }
+    CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+    int same = !twice || memcmp(out[0], first, bytes) == 0;
+    if (!twice) memcpy(first, out[0], bytes);
+    for (int64_t i = 0; i < n; i++)
+      same &= fabs(value_at(t, first, i) - value_at(t, want, i)) <= by;
+    CHECK(same);
+    if (!same) printf("  %s by %s\n", s->expr, name);
+  }
+  free(first);
+  cpu->machine = rated;
+  eini_cpu_rates(cpu);
+}
+
+// All variants that the answer to an unknown one lists; gives how many, and their least prediction.
+static int each_variant(ein_cpu *cpu, ein_ctx *ctx, ein_einsum_desc *d, const spelled *s,
+                        char *const *data, const char *want, double by, double *least) {
+  char hint[1200], shown[2][4096], *name = hint, *end;
+  ein_plan *plan = NULL;
+  ein_plan_info info;
+  int n = 0;
+  d->options.variant = "no such";
+  CHECK(ein_plan_create(ctx, d, &plan) == EIN_ERR_ARGUMENT && plan == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), "no such") != NULL && ein_ctx_errors(ctx) == 1);
+  snprintf(hint, sizeof hint, "%s", ein_ctx_error(ctx, 0)->hint);
+  CHECK(strncmp(hint, "known here: ", 12) == 0);
+  for (; (name = strchr(name, '\'')) != NULL && (end = strchr(name + 1, '\'')) != NULL; n++) {
+    *end = 0;
+    for (int alone = 0; alone < 2; alone++) {
+      d->options.variant = alone ? strchr(name + 1, ':') + 1 : name + 1;
+      CHECK(ein_plan_create(ctx, d, &plan) == EIN_OK && ein_plan_info_get(plan, &info) == EIN_OK);
+      ein_plan_explain(plan, shown[alone], sizeof shown[alone]);
+      CHECK(strstr(shown[alone], strchr(name + 1, ':') + 1) != NULL);
+      if (!alone) run_variant(cpu, plan, s, data, want, by, name + 1);
+      ein_plan_destroy(plan);
+      if (!alone && (n == 0 || info.seconds < *least)) *least = info.seconds;
+    }
+    name = end + 1;
+  }
+  d->options.variant = NULL;
+  return n;
+}
+
+// Random contractions, copies and maps by every variant that they have, against loops: on small
+// integers, whose sums have one value in any order, and on thirds of them.
+static void test_variants(ein_cpu *cpu, int count) {
+  static const char *const exprs[] = {"ab,bc->ac", "abc,cd->abd", "ab,b->a", "abc,abd->acd",
+                                      "ab,ab->a", "abc->b", "ab->ba", "abc->cab", "ab,ab->ab"};
+  int total[3] = {0, 0, 0};
+  const eini_rated rated = cpu->machine;
+  for (int r = 0; r < count; r++) {
+    const int which = r % 9, kind = which < 6 ? 0 : which < 8 ? 1 : 2;
+    const ein_dtype t = pick(2) ? EIN_F32 : EIN_F64;
+    int64_t extent[5];
+    char *data[3], *want;
+    const double part = pick(2) ? 3 : 1, by = part > 1 ? 0.02 : 0;
+    double least = 0;
+    ein_ctx_desc desc;
+    ein_ctx *ctx = NULL;
+    ein_einsum_desc d;
+    ein_plan *plan = NULL;
+    ein_plan_info info;
+    spelled s;
+    for (int i = 0; i < 5; i++) extent[i] = 2 + (pick(3) ? pick(12) : pick(40));
+    if (kind == 2) extent[1] = 250 + pick(300);
+    if (pick(2)) cpu->machine.past = 512;
+    eini_cpu_rates(cpu);
+    memset(&desc, 0, sizeof desc);
+    memset(&d, 0, sizeof d);
+    CHECK(ein_cpu_use(cpu, &desc) == EIN_OK && ein_ctx_create(&desc, &ctx) == EIN_OK);
+    (void)spell(exprs[which], extent, t, kind == 2 ? 0 : pick(4), &s);
+    for (int k = 0; k <= s.nin; k++) {
+      const int64_t n = view_size(&s.view[k]);
+      data[k] = (char *)malloc((size_t)n * 8 + 8);
+      for (int64_t i = 0; i < n; i++) value_put(t, data[k], i, (double)(pick(15) - 7) / part);
+    }
+    loops_of(&s, kind == 2, data);
+    want = (char *)malloc((size_t)view_size(&s.view[s.nin]) * 8 + 8);
+    memcpy(want, data[s.nin], (size_t)view_size(&s.view[s.nin]) * ein_dtype_size(t));
+    d.expr = s.expr, d.nin = s.nin, d.in = s.view, d.out = &s.view[s.nin];
+    d.map = kind == 2 ? "2*x0*x1+1" : NULL;
+    const int n = each_variant(cpu, ctx, &d, &s, data, want, by, &least);
+    CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK && ein_plan_info_get(plan, &info) == EIN_OK);
+    CHECK(n == 0 || info.seconds == least);
+    total[kind] += n;
+    ein_plan_destroy(plan);
+    for (int k = 0; k <= s.nin; k++) s.view[k].data = data[k];
+    CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);
+    d.options.variant = "no such";  // is part of what calls with a kept plan are known by
+    CHECK(ein_einsum_ex(ctx, &d) == EIN_ERR_ARGUMENT);
+    ein_ctx_destroy(ctx);
+    for (int k = 0; k <= s.nin; k++) free(data[k]);
+    free(want);
+    cpu->machine = rated;
+    eini_cpu_rates(cpu);
+  }
+  CHECK(total[0] > count && total[1] >= count / 9);
+  CHECK(total[2] > 0 || cpu->machine.is.isa != EINI_ISA_AVX512);
+}
+
 int main(int argc, char **argv) {
   static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
   int64_t count = argc > 2 ? atoll(argv[2]) : FEW(1500);
@@ -1146,6 +1317,7 @@ int main(int argc, char **argv) {
     }
     test_extrema(k);
     test_unsplit(k);
+    test_variants(cpu, FEW(300));
     CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
     ein_cpu_destroy(cpu);
   }

@@ -396,7 +396,7 @@ static int copy_streams(const ein_cpu *cpu, int64_t rows) {
   const ein_copy c = {2, e, s, d, 8, NULL, NULL};
   ein_choice h;
   memset(&h, 0, sizeof h);
-  CHECK(cpu->kernels.copy_plan(cpu->kernels.user, &c, 2, &h));
+  CHECK(cpu->kernels.copy_plan(cpu->kernels.user, &c, 2, -1, &h));
   return h.state[EINI_COPY_STREAM] != 0;
 }
 

@@ -776,9 +776,10 @@ static void test_einsums(ein_ctx *ctx) {
 // ---- the least budget, over providers -----------------------------------------------------------
 
 // A provider that takes every contraction, with 2^shift bytes of scratch; it is never run.
-static int greedy_contract(void *user, const ein_contract *c, int width, ein_choice *h) {
+static int greedy_contract(void *user, const ein_contract *c, int width, int nth, ein_choice *h) {
   (void)c;
   (void)width;
+  if (nth > 0) return 0;
   h->seconds = 0;
   h->scratch = (size_t)1 << *(int *)user;
   h->grid[0] = h->grid[1] = h->grid[2] = h->unit[0] = h->unit[1] = h->unit[2] = 1;

@@ -119,20 +119,22 @@ typedef struct failing {
   int calls;
 } failing;
 
-static int fails_map(void *user, const ein_map *m, int width, ein_choice *choice) {
+static int fails_map(void *user, const ein_map *m, int width, int nth, ein_choice *choice) {
   (void)user, (void)m, (void)width;
+  if (nth > 0) return 0;
   memcpy(choice->variant, "never", 6);
   return 1;
 }
-static int fails_copy(void *user, const ein_copy *c, int width, ein_choice *choice) {
+static int fails_copy(void *user, const ein_copy *c, int width, int nth, ein_choice *choice) {
   (void)c;
-  return fails_map(user, NULL, width, choice);
+  return fails_map(user, NULL, width, nth, choice);
 }
-static int fails_contract(void *user, const ein_contract *c, int width, ein_choice *choice) {
+static int fails_contract(void *user, const ein_contract *c, int width, int nth,
+                          ein_choice *choice) {
   (void)c;
   for (int i = 0; i < 3; i++) choice->grid[i] = choice->unit[i] = 1;
   choice->seconds = -1;
-  return fails_map(user, NULL, width, choice);
+  return fails_map(user, NULL, width, nth, choice);
 }
 static ein_status failed(void *user) {
   ((failing *)user)->calls++;

@@ -249,7 +249,7 @@ typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
-  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_MAP, O_FAST, O_COUNT
+  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_MAP, O_FAST, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -267,7 +267,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLACES},
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
   {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
-  {"--check-overflow", FLAG, EVAL | RUN},
+  {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -298,6 +298,8 @@ static const char *const usage[] = {
   "  -j N               threads (default: one per core)\n"
   "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
   "                     avx512, avx2, neon, plain\n"
+  "  --variant NAME     how all kernels run that can, 'cpu:gett direct' or the variant alone; a\n"
+  "                     name that none has is answered with those there are\n"
   "  -p N               over N places (--fabric threads: default as -j); the steps of an EXPR are\n"
   "                     the statements t0, t1, .. and y, its operands are x0, x1, ..\n"
   "  --fabric F         what they are: serial (default), threads, or copying: one after another,\n"
@@ -568,6 +570,7 @@ static void option_search(ein_options *o) {
   const char *goal = given(O_GOAL), *budget = given(O_BUDGET);
   memset(o, 0, sizeof *o);
   o->path = given(O_PATH);
+  o->variant = given(O_VARIANT);
   o->seed = option_seed();
   o->deterministic = given(O_DETERMINISTIC) != NULL;
   o->overflow_check = given(O_CHECK) != NULL;
@@ -602,11 +605,12 @@ static size_t option_memory(void) {
   return (size_t)v << shift;
 }
 
-// What a failed call of the library means for the exit status. Of its arguments, only the path is
-// taken unseen from the command line.
+// What a failed call of the library means for the exit status. Of its arguments, only path and
+// variant are taken unseen from the command line.
 static int exit_status(ein_status st) {
   if (st == EIN_ERR_NO_MEMORY || st == EIN_ERR_INTERNAL) return SYSTEM_FAILED;
-  return st == EIN_ERR_ARGUMENT && given(O_PATH) != NULL ? WRONG_COMMAND : WRONG_INPUT;
+  const int unseen = given(O_PATH) != NULL || given(O_VARIANT) != NULL;
+  return st == EIN_ERR_ARGUMENT && unseen ? WRONG_COMMAND : WRONG_INPUT;
 }
 
 // The mistakes the library found in a text. file: where the text came from; NULL for arguments,
@@ -1592,6 +1596,8 @@ int main(int argc, char **argv) {
     for (int k = 0; k < 2; k++) fputs(usage[k], stderr);
     return WRONG_COMMAND;
   }
+  if (given(O_VARIANT) != NULL && (on_places() || given(O_MEMORY) != NULL))
+    misuse(NULL, "--variant does not go with -p, --fabric or --memory");
   switch (command) {
     case RUN: return command_run();
     case PLAN: return command_plan();

@@ -464,21 +464,24 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
   return cpu->call + fmax(time, bytes / rate) / threads;
 }
 
-static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
+// Ways: through the caches, past them, and eight rows at a time where that gains.
+static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
                              ein_choice *choice) {
+  static const char *const names[] = {"rows", "rows stream", "rows of eight"};
   eini_steps r;
   r.map = m;
   r.tracks = 1;
   if (cpu->is.isa != EINI_ISA_AVX512 || !eini_rows_fit(&r)) return 0;
-  const int stream = eini_cpu_past(cpu, m->out_bytes);
-  const int together = stream && eini_rows_together(&cpu->is, &r);
+  const int past = eini_cpu_past(cpu, m->out_bytes), gains = eini_rows_together(&cpu->is, &r);
+  const int best = past ? 1 + gains : 0, way = nth < 0 ? best : nth;
+  if (way > 1 + gains) return 0;
   const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
-  choice->seconds = eini_rows_seconds(cpu, &r, stream, threads);
+  choice->seconds = eini_rows_seconds(cpu, &r, past, threads);
+  if (way != best) choice->seconds *= 1.5;  // memory is read once more
   choice->scratch = (size_t)m->code->nreg * EINI_ROW_BLOCK + (size_t)m->n * sizeof(int64_t);
-  choice->state[EINI_ROWS_STREAM] = stream;
-  choice->state[EINI_ROWS_TOGETHER] = together;
-  snprintf(choice->variant, sizeof choice->variant, "rows%s",
-           together ? " of eight" : stream ? " stream" : "");
+  choice->state[EINI_ROWS_STREAM] = way > 0;
+  choice->state[EINI_ROWS_TOGETHER] = way > 1;
+  eini_cpu_name(choice, names[way]);
   return 1;
 }
 
@@ -567,11 +570,12 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
   return NULL;
 }
 
-static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
+static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
                              ein_choice *choice) {
   (void)cpu;
   (void)m;
   (void)width;
+  (void)nth;
   (void)choice;
   return 0;
 }

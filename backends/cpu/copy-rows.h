@@ -396,25 +396,27 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
 
 enum { EINI_COPY_STREAM };     // words of ein_choice.state
 
-static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
+// Ways: through the caches, and past them.
+static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width, int nth,
                               ein_choice *choice) {
   double bytes = 2.0 * c->size;
   int ok = c->size > 0 && c->size <= 16 && (c->size & (c->size - 1)) == 0;
-  if (!ok) return 0;
+  if (!ok || nth > (EINI_STREAM_LINE > 0)) return 0;
   for (int i = 0; i < c->n; i++) bytes *= (double)c->extent[i];
   memset(choice, 0, sizeof *choice);
-  int stream = EINI_STREAM_LINE > 0 && eini_cpu_past(m, bytes / 2);
+  const int best = EINI_STREAM_LINE > 0 && eini_cpu_past(m, bytes / 2);
+  const int stream = nth < 0 ? best : nth;
   int moves = 1;               // does the axis of single steps stay?
   for (int i = 0; i < c->n; i++) {
     if (c->dst_stride[i] == 1 && c->src_stride[i] == 1 && c->extent[i] * c->size >= 64) moves = 0;
   }
-  double rate = stream ? m->copy_bw : bytes > (double)m->is.l2 ? m->l3_bw : m->l2_bw;
+  double rate = best ? m->copy_bw : bytes > (double)m->is.l2 ? m->l3_bw : m->l2_bw;
   int threads = width < m->is.width ? width : m->is.width;
   choice->seconds = m->call + bytes / (moves ? 0.7 * rate : rate) / (threads > 1 ? threads : 1);
+  if (stream != best) choice->seconds *= 1.5;  // memory is read once more
   choice->scratch = stream ? EINI_COPY_BUFFER : 0;
   choice->state[EINI_COPY_STREAM] = stream;
-  snprintf(choice->variant, sizeof choice->variant, "copy %s%s", eini_isa_names[m->is.isa],
-           stream ? " stream" : "");
+  eini_cpu_name(choice, stream ? "copy stream" : "copy");
   return 1;
 }
 

@@ -12,17 +12,18 @@ struct ein_cpu {
   int calibrated;
 };
 
-static int eini_slot_contract_plan(void *user, const ein_contract *c, int width,
+static int eini_slot_contract_plan(void *user, const ein_contract *c, int width, int nth,
                                    ein_choice *choice) {
-  return eini_cpu_contract_plan(&((const ein_cpu *)user)->machine, c, width, choice);
+  return eini_cpu_contract_plan(&((const ein_cpu *)user)->machine, c, width, nth, choice);
 }
 static ein_status eini_slot_contract_run(void *user, const ein_contract *c,
                                          const ein_choice *choice, const ein_part *part,
                                          void *scratch) {
   return eini_cpu_contract_run(&((const ein_cpu *)user)->machine.is, c, choice, part, scratch);
 }
-static int eini_slot_copy_plan(void *user, const ein_copy *c, int width, ein_choice *choice) {
-  return eini_cpu_copy_plan(&((const ein_cpu *)user)->machine, c, width, choice);
+static int eini_slot_copy_plan(void *user, const ein_copy *c, int width, int nth,
+                               ein_choice *choice) {
+  return eini_cpu_copy_plan(&((const ein_cpu *)user)->machine, c, width, nth, choice);
 }
 static ein_status eini_slot_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
                                      void *scratch) {
@@ -35,8 +36,9 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
                                                                       void *) {
   return eini_cpu_across_fn(((const ein_cpu *)user)->machine.is.isa, fold, type);
 }
-static int eini_slot_map_plan(void *user, const ein_map *m, int width, ein_choice *choice) {
-  return eini_cpu_map_plan(&((const ein_cpu *)user)->machine, m, width, choice);
+static int eini_slot_map_plan(void *user, const ein_map *m, int width, int nth,
+                              ein_choice *choice) {
+  return eini_cpu_map_plan(&((const ein_cpu *)user)->machine, m, width, nth, choice);
 }
 static ein_status eini_slot_map_run(void *user, const ein_map *m, const ein_choice *choice,
                                     void *scratch) {

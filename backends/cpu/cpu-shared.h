@@ -92,6 +92,10 @@ typedef struct eini_cpu_family {
                     const ein_part *part, void *scratch);
 } eini_cpu_family;
 
+static void eini_cpu_name(ein_choice *choice, const char *name) {
+  memcpy(choice->variant, name, strlen(name) + 1);
+}
+
 // Up to three matrices that the next problem of a batch reads or writes, rows `step` bytes apart.
 // They are asked for while the present problem runs, `share` lines at a time.
 typedef struct eini_next {

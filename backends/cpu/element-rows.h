@@ -333,8 +333,7 @@ static int eini_rows_plan(const eini_rated *cpu, const ein_contract *c, int widt
                                2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(v, choice);
   choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
-  memcpy(choice->variant, r.scaled ? "rows scaled" : v->first ? "rows factors" : "rows small",
-         r.scaled ? 12 : v->first ? 13 : 11);
+  eini_cpu_name(choice, r.scaled ? "rows scaled" : v->first ? "rows factors" : "rows small");
   return 1;
 }
 

@@ -576,7 +576,7 @@ static int eini_elem_plan(const eini_rated *cpu, const ein_contract *c, int widt
                                2 * (double)v.columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(&v, choice);
   choice->seconds = cpu->call + 1e-6 + (busy + 0.5 * move) / eini_dir_threads(choice, width);
-  memcpy(choice->variant, v.first ? "factors first" : "small first", v.first ? 14 : 12);
+  eini_cpu_name(choice, v.first ? "elements factors first" : "elements small first");
   return 1;
 }
 

@@ -37,14 +37,15 @@ static int eini_cpu_countable(const ein_contract *c) {
   return work < (double)(INT64_MAX / 1024);
 }
 
-static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, int width,
+static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, int width, int nth,
                                   ein_choice *choice) {
   ein_choice one;
-  int found = 0;
+  int found = 0, able = 0;
   if (!eini_cpu_countable(c)) return 0;
   for (int i = 0; eini_cpu_families[i] != NULL && (i == 0 || !c->ordered); i++) {
     memset(&one, 0, sizeof one);
     if (!eini_cpu_families[i]->plan(m, c, width, &one)) continue;
+    if (nth >= 0 && able++ != nth) continue;
     if (found && one.seconds >= choice->seconds) continue;
     *choice = one;
     choice->state[EINI_FAMILY_WORD] = i;

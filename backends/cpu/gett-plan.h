@@ -533,7 +533,7 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
                     : p.direct ? (p.past ? "gett stream" : "gett direct")
                     : p.keep ? "gett keep"
                              : "gett buffer";
-  memcpy(choice->variant, how, strlen(how) + 1);
+  eini_cpu_name(choice, how);
   return 1;
 }
 

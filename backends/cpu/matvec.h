@@ -343,7 +343,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   eini_dir_grid(&j->x[v.group], v.by_rows ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
   choice->scratch = eini_dir_mv_carve(&v, NULL);
-  memcpy(choice->variant, v.by_rows ? "rows" : "columns", v.by_rows ? 5 : 8);
+  eini_cpu_name(choice, v.by_rows ? "matvec rows" : "matvec columns");
   return 1;
 }
 
@@ -526,7 +526,7 @@ static int eini_dir_inner_plan(const eini_rated *cpu, const ein_contract *c, int
   choice->grid[0] = v.j.x[EINI_DIR_B].size;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
   choice->scratch = eini_dir_inner_carve(&v, NULL);
-  memcpy(choice->variant, v.same ? "in rows" : "turned", v.same ? 8 : 7);
+  eini_cpu_name(choice, v.same ? "inner in rows" : "inner turned");
   return 1;
 }
 

@@ -210,7 +210,7 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   choice->state[EINI_MOVED_V] = v, choice->state[EINI_MOVED_STREAM] = stream;
   for (int f = 0; f < w.n; f++) choice->state[EINI_MOVED_BOX + f] = w.box[f];
   for (int i = 0; i < words; i++) choice->state[EINI_MOVED_BOX + w.n + i] = one.state[i];
-  memcpy(choice->variant, "gett moved", 11);
+  eini_cpu_name(choice, "gett moved");
   return 1;
 }
 

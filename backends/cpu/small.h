@@ -504,8 +504,8 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   }
   if (!v.soa) choice->grid[0] = j->x[EINI_DIR_B].size, choice->unit[0] = 1;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
-  memcpy(choice->variant, v.soa ? "lanes of batch" : v.b ? "lanes of n" : "lanes of m",
-         v.soa ? 15 : 11);
+  eini_cpu_name(choice, v.soa ? "small lanes of batch" : v.b ? "small lanes of n"
+                                                             : "small lanes of m");
   return 1;
 }
 

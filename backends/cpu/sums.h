@@ -384,7 +384,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   seconds += batch * 5e-8 + all * 1e-9;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
-  memcpy(choice->variant, s.along ? "along" : "down", s.along ? 6 : 5);
+  eini_cpu_name(choice, s.along ? "sums along" : "sums down");
   return 1;
 }
 #undef EINI_SUMS_FEW

@@ -167,8 +167,8 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   }
   choice->seconds = seconds / eini_dir_threads(choice, width) +
                     (s[EINI_DIR_ONE] ? 0.1 * cpu->call : 0.2 * cpu->call + 1e-8);
-  memcpy(choice->variant, by_rows ? "rows along k" : swap ? "lanes of m" : "lanes of n",
-         by_rows ? 13 : 11);
+  eini_cpu_name(choice, by_rows ? "tiny rows along k"
+                        : swap  ? "tiny lanes of m" : "tiny lanes of n");
   return 1;
 }
 
