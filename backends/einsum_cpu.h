@@ -5227,6 +5227,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
        EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
        EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
+#define EINI_GETT_WAYS 64      // sets of the flags that make different ways
 enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256,
        EINI_GETT_ORDERED = 4096 };  // bytes along K of a box in deterministic mode
 
@@ -5291,6 +5292,7 @@ typedef struct eini_gett_sketch {  // a plan while it is being made
   const int64_t *out_v, *out_u;
   int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
   int cut;                                  // extents may be less when it runs
+  int without;                              // flags: what is not to be; of SWAP, as it would be
   int beyond;                               // the output would not stay in the caches
   int ordered;                              // boxes of K from extents and dtype alone
   int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
@@ -5609,14 +5611,14 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   const int64_t w = p->kit.w;
   p->ordered = c->ordered;
   const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
-  eini_gett_orient(c, p, m > n);
+  const int direct = c->plain_out && p->kit.parts == 1 && !(p->without & EINI_GETT_DIRECT);
+  eini_gett_orient(c, p, (m > n) != (p->without & EINI_GETT_SWAP));
   int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
-  p->direct = c->plain_out && p->unit && p->kit.parts == 1 && p->vx->n > 0 &&
+  p->direct = direct && p->unit && p->vx->n > 0 &&
               (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
   // Short runs that go on in the output are one, with vectors across them.
   const int64_t whole = eini_gett_run_of(p->vx, p->out_v);
-  const int joined = !p->direct && c->plain_out && p->kit.parts == 1 && whole > run &&
-                     whole * 20 >= eini_up(whole, w) * 17;
+  const int joined = !p->direct && direct && whole > run && whole * 20 >= eini_up(whole, w) * 17;
   if (joined) p->direct = 1, run = whole;
   const int64_t full = joined ? 1 : eini_max64(w, p->kit.gv);
   p->pad = p->direct ? full : p->kit.gv;
@@ -5628,7 +5630,7 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   eini_gett_boxes(cpu, p);
   if (across && p->box_v[p->vx->n - 1] < run) p->pad = full, eini_gett_boxes(cpu, p);
   p->past = !p->cut && c->plain_out && p->unit && p->beyond && run * p->kit.size >= 64 &&
-            p->nk >= eini_gett_product(c->k.n, c->k.extent);
+            p->nk >= eini_gett_product(c->k.n, c->k.extent) && !(p->without & EINI_GETT_PAST);
   if (p->past) {
     if (p->direct) p->pad = full;
     // Vectors that would not start lines go through the buffer.
@@ -5636,7 +5638,7 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
     if (joined) p->direct = 0, p->pad = 1;
     eini_gett_boxes(cpu, p);
   }
-  p->in_place = eini_gett_in_place(cpu, p);
+  p->in_place = !(p->without & EINI_GETT_IN_PLACE) && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
   p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
@@ -5701,8 +5703,8 @@ static double eini_gett_cut(const eini_rated *cpu, const ein_contract *c, const 
 
 // The sketch of one thread, or one with boxes for some way to share batch, V and U that takes
 // clearly less time.
-static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t width,
-                          int cut, eini_gett_sketch *best, ein_choice *choice) {
+static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t width, int cut,
+                          int without, eini_gett_sketch *best, ein_choice *choice) {
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
   const double out = (double)batch * (double)eini_gett_product(c->m.n, c->m.extent) *
                      (double)eini_gett_product(c->n.n, c->n.extent);
@@ -5716,9 +5718,11 @@ static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t 
       if (!eini_gett_pick(&cpu->is, c->type, c->pair, &p.kit)) return 0;
       p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
       p.cut = cut;
+      p.without = without;
       p.beyond = eini_cpu_past(cpu, out * (double)p.kit.size);
       eini_gett_sketch_make(&cpu->is, c, &p);
-      p.bare = !cut && eini_gett_bare(&cpu->is, &p);
+      p.bare = !cut && !(without & EINI_GETT_BARE) && eini_gett_bare(&cpu->is, &p);
+      if (p.bare) p.in_place = 0;
       ein_choice one;
       memset(&one, 0, sizeof one);
       one.seconds = eini_gett_cut(cpu, c, &p, width, &one);
@@ -5731,9 +5735,9 @@ static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t 
 }
 
 static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int width, int cut,
-                              ein_choice *choice) {
+                              int without, ein_choice *choice) {
   eini_gett_sketch p;
-  if (!eini_gett_able(c) || !eini_gett_best(cpu, c, width, cut, &p, choice)) return 0;
+  if (!eini_gett_able(c) || !eini_gett_best(cpu, c, width, cut, without, &p, choice)) return 0;
   int64_t *s = choice->state;
   s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
          (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
@@ -5752,14 +5756,38 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
                     : p.in_place ? "gett in place"
                     : p.direct ? (p.past ? "gett stream" : "gett direct")
                     : p.keep ? "gett keep"
-                             : "gett buffer";
+                             : (p.past ? "gett buffer past" : "gett buffer");
   eini_cpu_name(choice, how);
+  if (without & EINI_GETT_SWAP) memcpy(choice->variant + strlen(how), " turned", 8);
   return 1;
 }
 
 static int eini_gett_plan(const eini_rated *cpu, const ein_contract *c, int width,
                           ein_choice *choice) {
-  return eini_gett_plan_cut(cpu, c, width, 0, choice);
+  return eini_gett_plan_cut(cpu, c, width, 0, 0, choice);
+}
+
+// The nth of the ways that differ from that plan: without what it does, and with V and U turned.
+// The model is not to overrule the rules, so none is predicted to take less.
+static int eini_gett_other(const eini_rated *cpu, const ein_contract *c, int width, int nth,
+                           ein_choice *choice) {
+  static const int without[] = {0, EINI_GETT_BARE, EINI_GETT_BARE | EINI_GETT_IN_PLACE,
+                                EINI_GETT_DIRECT};
+  double least = 0;
+  uint64_t seen = 0;
+  for (int i = 0; i < 16 && !(c->ordered && i > 0); i++) {
+    const int less = without[i % 4] | (i & 4 ? EINI_GETT_PAST : 0) | (i & 8 ? EINI_GETT_SWAP : 0);
+    memset(choice, 0, sizeof *choice);
+    if (!eini_gett_plan_cut(cpu, c, width, 0, less, choice)) return 0;
+    const uint64_t how = (uint64_t)1 << choice->state[0] % EINI_GETT_WAYS;
+    if (i == 0) least = choice->seconds;
+    if (!(seen & how) && i > 0 && nth-- == 0) {
+      choice->seconds = fmax(choice->seconds, least);
+      return 1;
+    }
+    seen |= how;
+  }
+  return 0;
 }
 
 // Takes bytes off the scratch memory, on lines of their own.
@@ -6340,7 +6368,7 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   eini_moved_extents(&w, w.box);
   const int words = EINI_GETT_HEAD + w.one.m.n + w.one.n.n + w.one.k.n;
   if (EINI_MOVED_BOX + w.n + words > EINI_GETT_STATE) return 0;
-  if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, &one)) return 0;
+  if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, 0, &one)) return 0;
   const ein_axes *x[3] = {&c->batch, &c->m, &c->n};
   double blocks = 1, all = 1, threads = width;
   for (int g = 0, f = 0; g < 3; f += x[g++]->n) {
@@ -10265,6 +10293,7 @@ static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, in
     choice->state[EINI_FAMILY_WORD] = i;
     found = 1;
   }
+  if (!found && nth >= 0) found = eini_gett_other(m, c, width, nth - able, choice);
   if (found) eini_cpu_share(choice, width);
   return found;
 }

@@ -1276,7 +1276,7 @@ static void test_variants(ein_cpu *cpu, int count) {
     cpu->machine = rated;
     eini_cpu_rates(cpu);
   }
-  CHECK(total[0] > count && total[1] >= count / 9);
+  CHECK(total[0] > 3 * count && total[1] >= count / 9);
   CHECK(total[2] > 0 || cpu->machine.is.isa != EINI_ISA_AVX512);
 }
 

@@ -51,6 +51,7 @@ static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, in
     choice->state[EINI_FAMILY_WORD] = i;
     found = 1;
   }
+  if (!found && nth >= 0) found = eini_gett_other(m, c, width, nth - able, choice);
   if (found) eini_cpu_share(choice, width);
   return found;
 }
