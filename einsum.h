@@ -373,11 +373,11 @@
 //
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
 // of the provider: "gett direct", "copy stream". The portable kernels, shown as "contract", are the
-// provider "portable". options.variant asks for one, with the provider
-// ("cpu:gett direct") or without: tasks that have it run it, however slow, and the others run what
-// is predicted to be fastest. Names say what is done, not on which instruction set or how fast, and
-// plans run what was chosen when they were made. Where no task of a plan has the variant, planning
-// fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
+// provider "portable". options.variant asks for one, with the provider ("cpu:gett direct") or
+// without: tasks that have it run it, however slow, and the others run what is predicted to be
+// fastest. Names say what is done, not on which instruction set or how fast, and plans run what was
+// chosen when they were made. Where no task of a plan has the variant, planning fails with
+// EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
 // element-wise statements in portable kernels have no variants. It does not go with a budget.
 //
 //
@@ -855,10 +855,10 @@ typedef struct ein_rates {
 } ein_rates;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
-// fastest way by prediction, 0, 1, .. for every way there is, the fastest among them, each with a
-// variant's name of its own; 0 beyond the last (ein_options.variant). All that is decided is
-// in the choice: run functions, which are called from several threads at once, look at nothing that
-// may change after planning. What they return but EIN_OK becomes the status of the execution, whose
+// fastest way by prediction, 0, 1, .. up to 63 for every way there is, the fastest among them, each
+// with a variant's name of its own (ein_options.variant); 0 beyond the last. All that is decided is
+// in the choice: run functions, called from several threads at once, look at nothing that may
+// change after planning. What they return but EIN_OK becomes the status of the execution, whose
 // outputs are then undefined. Slots may be NULL. The struct outlives ctx and plans.
 typedef struct ein_kernels {
   const char *name;

@@ -373,11 +373,11 @@
 //
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
 // of the provider: "gett direct", "copy stream". The portable kernels, shown as "contract", are the
-// provider "portable". options.variant asks for one, with the provider
-// ("cpu:gett direct") or without: tasks that have it run it, however slow, and the others run what
-// is predicted to be fastest. Names say what is done, not on which instruction set or how fast, and
-// plans run what was chosen when they were made. Where no task of a plan has the variant, planning
-// fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
+// provider "portable". options.variant asks for one, with the provider ("cpu:gett direct") or
+// without: tasks that have it run it, however slow, and the others run what is predicted to be
+// fastest. Names say what is done, not on which instruction set or how fast, and plans run what was
+// chosen when they were made. Where no task of a plan has the variant, planning fails with
+// EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
 // element-wise statements in portable kernels have no variants. It does not go with a budget.
 //
 //

@@ -346,10 +346,10 @@ typedef struct ein_rates {
 } ein_rates;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
-// fastest way by prediction, 0, 1, .. for every way there is, the fastest among them, each with a
-// variant's name of its own; 0 beyond the last (ein_options.variant). All that is decided is
-// in the choice: run functions, which are called from several threads at once, look at nothing that
-// may change after planning. What they return but EIN_OK becomes the status of the execution, whose
+// fastest way by prediction, 0, 1, .. up to 63 for every way there is, the fastest among them, each
+// with a variant's name of its own (ein_options.variant); 0 beyond the last. All that is decided is
+// in the choice: run functions, called from several threads at once, look at nothing that may
+// change after planning. What they return but EIN_OK becomes the status of the execution, whose
 // outputs are then undefined. Slots may be NULL. The struct outlives ctx and plans.
 typedef struct ein_kernels {
   const char *name;
