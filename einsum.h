@@ -20,12 +20,12 @@
 // CONTENTS (search for >>name)
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
-// OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COST MODELS, METHODS, CONSTRAINTS,
-// VARIANTS, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
+// CONSTRAINTS, VARIANTS, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
-//   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print
+//   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print >>cost
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
@@ -319,6 +319,28 @@
 // is cut.
 // Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
 // pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
+//
+//
+// COSTS
+//
+// One function estimates what a statement takes, from a block of its index space and what a machine
+// does per second, without data and before kernels are chosen; paths, groups, slices and places are
+// weighed by it. Where providers of kernels predict seconds of a task, these count.
+//
+// flops    the points of the block, times the operations of its expression (casts aside) and of its
+//          fold, together at least one. A product of n factors counts n - 1, and one more where it
+//          is summed; paths count as opt_einsum does, a sum of one operand twice.
+// bytes    of what it touches: of every operand the hull, once where several read the same, and its
+//          results.
+// traffic  what of that moves. A loop that does not move an operand reads it again for every slice;
+//          what stays in a cache counts a fourth.
+// seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the
+//          shorter, too; and what a task takes beyond that. Over places also messages: latency and
+//          bytes at the bandwidth.
+//
+// Rates are those of the first provider that has some (the CPU backend measures them), and of
+// places those of ein_machine. All other numbers are in one table, with what they mean and where
+// they are from: >>cost. The paper's model counts scalars by its own formula.
 //
 //
 // COST MODELS
@@ -998,7 +1020,8 @@ typedef struct ein_plan_info {
   int nin, nout, nparam, ntask;
   size_t workspace_bytes;   // of one execution
   size_t plan_bytes;        // of the plan itself
-  double flops;             // of the path, counted as opt_einsum's opt_cost
+  double flops;             // of paths, counted as opt_einsum's opt_cost; of other statements as
+                            //   they are written
   double naive_flops;       // of one unsplit pass
   double largest;           // elements of the largest intermediate
   const char *method;       // how the path was found
@@ -4708,6 +4731,259 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
 }
 
 // ================================================================================================
+// >>cost  what a block of a statement takes
+// Takes a statement, a block of its index space and a machine's speed; gives operations, bytes,
+// traffic and seconds. Pure, without lowering. Groups, slices, places and what plans say of
+// themselves count with it, paths with its roofline; a provider's prediction goes before it.
+// ================================================================================================
+
+// ---- constants ----
+// What trade-offs assume beside the rates of a machine (ein_rates, ein_machine), and where it is
+// from. Seconds are of one core.
+
+// Tasks: measured with bench/networks.c on Zen 5.
+#define EINI_TASK_SECONDS 5e-8   // a task beyond its arithmetic and traffic
+#define EINI_RUN_SECONDS 5e-9    // a block of a batch; and each operand of a product that is made
+                                 //   while packing, for a run along an index
+#define EINI_ADD_SECONDS 3e-10   // an element that is added up alone
+#define EINI_DOUBT_SECONDS 1e-7  // what a task may take more than predicted, by the way it is run
+
+// Contractions: assumed, of kernels that pack panels and work on registers.
+#define EINI_EXPOSED 0.2         // of the shorter of arithmetic and traffic: not hidden behind the
+                                 //   longer
+#define EINI_PANEL 8.0           // rows or columns of a panel: fewer keep from the peak ..
+#define EINI_PANEL_LEAST 0.25    // .. down to this part of it
+#define EINI_JOIN_FLOPS 8.0      // of an element of a product of two factors made while packing
+#define EINI_RUN_LENGTH 256.0    // elements of a run at most: a panel's depth
+
+// Choices between predictions: how far they are trusted.
+#define EINI_SURELY 0.95         // another way is faster if it takes at most this part ..
+#define EINI_DOUBTS 5.0          // .. or, below so many doubts, by the doubt itself
+#define EINI_WEIGH_SECONDS 5e-5  // up to where kernels are asked about pairs from left to right
+#define EINI_WEIGH_TIMES 3.0     // .. which are predicted to take at most so many times as long
+#define EINI_SLICE_GAIN 1.05     // times the seconds without loops: what makes two loops worth it
+
+// The portable kernels at about 2 GHz; blocks of a batch and lines were measured on Zen 5.
+#define EINI_MULADD_SECONDS 5e-10  // a multiply-add of half a vector
+#define EINI_PACK_MULADDS 0.6    // an element packed, in multiply-adds
+#define EINI_STREAM_MULADDS 3.0  // one that is read once: 8 bytes a cycle
+#define EINI_TILE_MULADDS 4.0    // a tile begun, per element
+#define EINI_STORE_MULADDS 16.0  // an element of the result stored apart from the one before
+#define EINI_SMALL_SECONDS 1e-8  // a block of the batch, by path ..
+#define EINI_TILES_SECONDS 1e-7
+#define EINI_STREAM_SECONDS 6e-8
+#define EINI_LINE_SECONDS 8e-9   // .. and a row or column streamed
+#define EINI_CALL_SECONDS 2e-8   // a call
+
+// Chunks of maps (eini_chunk_cost), in lines of a cache touched for an element: assumed.
+#define EINI_CHUNK_START 12.0    // a chunk begun
+#define EINI_CHUNK_APART 0.125   // an element not beside the one before
+#define EINI_CHUNK_END 16.0      // a chunk along a reduced index, which ends in one element
+
+// Caches, groups and slices: assumed, orders of magnitude.
+#define EINI_CACHED 0.25         // what traffic with a cache counts, of that with memory
+#define EINI_CACHE_PART 0.5      // of a core's cache: the temporaries of a group's block
+#define EINI_LINE_BYTES 64       // what an element far from the one before it brings
+#define EINI_SHORT_BYTES 1024    // shorter runs keep memory from its bandwidth ..
+#define EINI_SHORT_TIMES 8.0     // .. as if read so many times more
+#define EINI_BLOCK_SECONDS 1e-6  // a statement of a group, for each block
+#define EINI_SLICE_SECONDS 2e-6  // a statement of a region, for each slice; and a region
+#define EINI_PART_TIMES 3.0      // partial results of slices are stored, read again and merged
+#define EINI_CORE_FLOPS 4e9      // rates of a core where no provider says them: portable kernels
+#define EINI_CORE_BANDWIDTH 8e9
+
+// Searches within budgets, see memory-search.
+#define EINI_FIT_OPTIMISM 8      // predictions are at most so many times what is counted
+#define EINI_FIT_FLOOR 4096      // bytes below which targets make no difference: plans take more
+#define EINI_FIT_PATIENCE 1e6    // predicted seconds of what counts as impossible
+#define EINI_FIT_PACKING ((int64_t)4 << 20)  // bytes a thread's kernel packs into, at most or so
+
+// Cuts that the shape alone decides. Tests make the first three small.
+#ifndef EINI_LEAF_WORK
+#define EINI_LEAF_WORK 32768     // elements of a leaf of a long fold at least: 10 us of additions
+#endif
+#ifndef EINI_SUM_WORK
+#define EINI_SUM_WORK 4096       // elements of a sum that goes to matrix-vector kernels, at least
+#endif
+#ifndef EINI_LAYOUT_BYTES
+#define EINI_LAYOUT_BYTES 32768  // of a temporary whose layout is weighed: an L1 cache
+#endif
+#define EINI_LEAVES 64           // of a fold at most: threads of a machine
+#define EINI_LEAF_RESULTS 256    // folds with more results have enough for threads to cut
+
+// A place where nothing is said (ein_machine): a node on a fast network, assumed.
+#define EINI_PLACE_FLOPS 1e11
+#define EINI_PLACE_MEMORY_BW 1e11
+#define EINI_PLACE_LATENCY 2e-6
+#define EINI_PLACE_BANDWIDTH 1e10
+#define EINI_PLACE_OVERHEAD 2e-6
+// A place that is a thread: its messages are wake-ups, and nothing is copied.
+#define EINI_THREAD_LATENCY 1e-6
+#define EINI_THREAD_BANDWIDTH 1e13
+
+// ---- blocks ----
+
+#define EINI_WALK_LOOPS 4
+
+// Loops that walk over an index space, slice by slice.
+typedef struct eini_walk {
+  int nloop;
+  int loop[EINI_WALK_LOOPS];      // index that a loop walks along; -1: the statement has none
+  double times[EINI_WALK_LOOPS];  // its slices
+} eini_walk;
+
+// Part of an index space: ranges of all indices, or the largest of so many pieces of each, or (lo
+// and cut are NULL) all of it, in the slices of a walk or one of them.
+typedef struct eini_stmt_block {
+  const int64_t *lo, *hi;         // [lo, hi)
+  const int64_t *cut;
+  const eini_walk *walk;          // or NULL
+  const int64_t *len;             // of one slice along each loop; NULL: all slices
+} eini_stmt_block;
+
+static inline eini_stmt_block eini_block_of(const int64_t *lo, const int64_t *hi,
+                                            const int64_t *cut) {
+  const eini_stmt_block b = {lo, hi, cut, NULL, NULL};
+  return b;
+}
+
+// Values that index i has in a block; NULL: all.
+static inline double eini_length(const eini_stmt *s, const eini_stmt_block *b, int i) {
+  const int64_t all = s->index[i].extent;
+  if (b == NULL) return (double)all;
+  if (b->lo != NULL) return b->hi[i] > b->lo[i] ? (double)(b->hi[i] - b->lo[i]) : 0;
+  if (b->cut != NULL) return (double)eini_ceil_div(all, b->cut[i]);
+  for (int l = 0; b->len != NULL && l < b->walk->nloop; l++)
+    if (b->walk->loop[l] == i) return (double)b->len[l];
+  return (double)all;
+}
+
+// Points of a block along indices from .. to - 1.
+static inline double eini_points(const eini_stmt *s, const eini_stmt_block *b, int from, int to) {
+  double n = 1;
+  for (int i = from; i < to; i++) n *= eini_length(s, b, i);
+  return n;
+}
+
+// Elements of the hull of what a block with points reads of operand k.
+static double eini_block_box(const eini_stmt *s, const eini_stmt_block *b, int k) {
+  const eini_map *m = &s->proj[k];
+  double box = 1;
+  for (int r = 0; r < m->rows; r++) {
+    double hull = 1;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)
+      hull += (double)eini_abs64(m->term[e].coef) * (eini_length(s, b, m->term[e].index) - 1);
+    box *= hull;
+  }
+  return box;
+}
+
+static double eini_tensor_bytes(const eini_tensor *t) {
+  double n = (double)ein_dtype_size(t->dtype);
+  for (int a = 0; a < t->rank; a++) n *= (double)t->shape[a];
+  return n;
+}
+
+// How often a walk comes to what an access touches: in all slices of loops that do not move it.
+// NULL: how often it comes to the statement.
+static double eini_walk_times(const eini_walk *w, const eini_map *m) {
+  double times = 1;
+  for (int l = 0; w != NULL && l < w->nloop; l++)
+    if (w->loop[l] < 0 || (m != NULL && eini_map_uses(m, w->loop[l]) == 0)) times *= w->times[l];
+  return times;
+}
+
+// ---- costs ----
+
+// Operations of a product of factors along all indices, as opt_einsum counts: the factors but one
+// (at least one), and the addition if an index is summed.
+static int eini_product_flops(int factors, int summed) {
+  return (factors > 2 ? factors - 1 : 1) + (summed != 0);
+}
+
+// Operations of one point of a statement: those of its expression, and the fold; at least one. Of
+// products of two and more factors it is what eini_product_flops says.
+static double eini_point_flops(const eini_stmt *s) {
+  double n = s->nfree < s->nindex;
+  for (int64_t k = 0; k < s->expr.n; k++) {
+    const int op = s->expr.node[k].op;
+    n += op > EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
+  }
+  return n > 1 ? n : 1;
+}
+
+typedef struct eini_cost {
+  double flops;                 // scalar operations
+  double bytes;                 // what is touched, each box once
+  double traffic;               // what moves: again for every slice that comes to it again
+  double seconds;
+} eini_cost;
+
+// What a machine does per second, and what a task takes beyond that.
+typedef struct eini_speed {
+  double flops, bandwidth;      // bytes per second, read plus written
+  double overhead;              // seconds of a task
+  double exposed;               // see EINI_EXPOSED
+} eini_speed;
+
+// One core, for tasks that do `flops` operations per second.
+static inline eini_speed eini_core_speed(const ein_rates *r, double flops) {
+  eini_speed v = {flops, r->copy_bw, EINI_TASK_SECONDS, EINI_EXPOSED};
+  return v;
+}
+
+static double eini_core_flops(const ein_rates *r, ein_dtype type) {
+  return type == EIN_F64 || type == EIN_C128 ? r->flops_f64 : r->flops_f32;
+}
+
+// The roofline: operations and traffic at the same time.
+static inline double eini_seconds(const eini_speed *v, double flops, double traffic) {
+  const double compute = flops / v->flops, move = traffic / v->bandwidth;
+  return v->overhead + (compute > move ? compute + v->exposed * move : move + v->exposed * compute);
+}
+
+// Does one of those shortly before operand k read the same?
+static int eini_operand_again(const eini_stmt *s, int k) {
+  for (int j = k < 64 ? 0 : k - 64; j < k; j++)
+    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return 1;
+  return 0;
+}
+
+// Adds what a block of a statement takes. unseen: a tensor that is not stored, or -1.
+static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stmt_block *b,
+                          const unsigned char *again, const char *local, int unseen,
+                          eini_cost *c) {
+  const eini_walk *w = b == NULL ? NULL : b->walk;
+  if (b != NULL && b->lo == NULL && b->cut == NULL && b->len == NULL) b = NULL;  // all of it
+  const double points = eini_points(s, b, 0, s->nindex);
+  c->flops += points * eini_point_flops(s) * eini_walk_times(w, NULL);
+  for (int k = -1; k < s->noperand; k++) {
+    const int t = k < 0 ? s->out : s->operand[k];
+    if (t == unseen || (k >= 0 && points <= 0)) continue;
+    if (k >= 0 && (again != NULL ? again[k] : eini_operand_again(s, k))) continue;
+    const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
+                         (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
+    c->bytes += bytes;
+    c->traffic += bytes * eini_walk_times(w, k < 0 ? &s->out_map : &s->proj[k]) *
+                  (local != NULL && local[t] ? EINI_CACHED : 1);
+  }
+}
+
+// What a block of s takes, with f, which is fused behind it, or NULL. b: blocks of s and of f;
+// NULL: all of both. again: per operand, see above; NULL: not known. local: per tensor, what stays
+// in a cache; NULL: nothing. v NULL: no seconds.
+static eini_cost eini_cost_of(const ein_graph *g, const eini_stmt *s, const eini_stmt *f,
+                              const eini_stmt_block *b, const unsigned char *again,
+                              const char *local, const eini_speed *v) {
+  eini_cost c = {0, 0, 0, 0};
+  const int unseen = f != NULL ? s->out : -1;
+  eini_cost_add(g, s, b, again, local, unseen, &c);
+  if (f != NULL) eini_cost_add(g, f, b == NULL ? NULL : b + 1, NULL, local, unseen, &c);
+  if (v != NULL) c.seconds = eini_seconds(v, c.flops, c.traffic);
+  return c;
+}
+
+// ================================================================================================
 // >>path  contraction order of n operands
 // Takes an index network; gives a pairwise order and its cost. Never worse than left to right.
 // ================================================================================================
@@ -4753,8 +5029,7 @@ typedef struct eini_path {
   int nstep;
   int *first;      // [nstep + 1]
   int *pos;
-  double flops;    // as opt_einsum counts: product of extents, times the factors but one (at least
-                   // one), and one more if a label is summed
+  double flops;    // of the steps: product of extents, times eini_product_flops
   double largest;  // largest intermediate, elements (output included)
   double moved;    // sum over steps of elements of the inputs and the result
   const char *method;  // what produced it
@@ -4871,7 +5146,7 @@ static int eini_path_step(eini_path_run *r, int a, int b) {
   }
   *tail = -1;
   z->size = z->open = size;
-  z->flops = all * (summed ? 2 : 1);
+  z->flops = all * eini_product_flops(2, summed);
   eini_path_add(&r->sums, z->flops, size, x->size + (y == NULL ? 0 : y->size));
   z->into = x->into = r->nnode++;
   if (y != NULL) y->into = z->into;
@@ -4929,7 +5204,7 @@ static void eini_path_all(eini_path_run *r, const int *node, int m, int *stamp, 
   }
   for (int i = r->term[x].head; i >= 0; i = r->next[i]) closed--;
   r->sums = before;
-  r->term[x].flops = all * ((m > 2 ? m - 1 : 1) + (closed > 0));
+  r->term[x].flops = all * eini_product_flops(m, closed > 0);
   eini_path_add(&r->sums, r->term[x].flops, r->term[x].size, read);
 }
 
@@ -5259,7 +5534,8 @@ static int eini_tree_sane(const eini_tree_set *d) { return d->all < 1e300 && d->
 
 static double eini_tree_flops(const eini_tree_set *d, const eini_tree_set *x,
                               const eini_tree_set *y) {
-  return d->all * x->inside * y->inside * (d->ninside > x->ninside + y->ninside ? 2 : 1);
+  return d->all * x->inside * y->inside *
+         eini_product_flops(2, d->ninside > x->ninside + y->ninside);
 }
 
 // Is the set d better made from those at a and b in the table?
@@ -6067,14 +6343,6 @@ static ein_status eini_net_build(eini_arena *a, const eini_split *sp, int nval,
 // ================================================================================================
 
 #define EINI_PASS_MOST 10  // factors for which all assignments to P and Q are tried
-// Measured with bench/networks.c on Zen 5: a task beyond its arithmetic; a block of a batch, and
-// each operand of a product that is made while packing, for a run along an index; an element that
-// is added up alone.
-#define EINI_TASK_SECONDS 5e-8
-#define EINI_RUN_SECONDS 5e-9
-#define EINI_ADD_SECONDS 3e-10
-#define EINI_WEIGH_SECONDS 5e-5  // up to where the kernels are asked about pairs from left to right
-#define EINI_DOUBT_SECONDS 1e-7  // what a task may take more than predicted, by the way it is run
 
 // A product as the time model sees it: labels as bits.
 typedef struct eini_pass {
@@ -6114,9 +6382,8 @@ static double eini_pass_fused(const eini_pass *w, uint32_t p, uint32_t q, uint64
   return work;
 }
 
-// Seconds of one contraction with the factors `p` on one side and `q` on the other. A panel of
-// fewer than 8 rows or columns keeps the arithmetic from its peak; products of factors are made
-// while packing, at an eighth of the peak where runs are long.
+// Seconds of one contraction with the factors `p` on one side and `q` on the other. A short panel
+// keeps the arithmetic from its peak; products of factors are made while packing, run by run.
 static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint64_t out,
                                 int out_stored) {
   uint64_t mp = 0, mq = 0;
@@ -6127,22 +6394,23 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
     if ((p | q) >> k & 1 && w->stored[k]) bytes += eini_mask_size(w->sp, w->mask[k]);
   }
   double m = eini_mask_size(w->sp, mp & ~mq & out), n = eini_mask_size(w->sp, mq & ~mp & out);
-  double fit = (m < 8 ? m / 8 : 1) * (n < 8 ? n / 8 : 1);
-  double work = 2 * eini_mask_size(w->sp, mp | mq) / (fit > 0.25 ? fit : 0.25);
-  if (p != 0) work += 8 * (eini_count_bits(p) - 1) * eini_mask_size(w->sp, mp);
-  if (q != 0) work += 8 * (eini_count_bits(q) - 1) * eini_mask_size(w->sp, mq);
+  double fit = (m < EINI_PANEL ? m / EINI_PANEL : 1) * (n < EINI_PANEL ? n / EINI_PANEL : 1);
+  double work = 2 * eini_mask_size(w->sp, mp | mq) /
+                (fit > EINI_PANEL_LEAST ? fit : EINI_PANEL_LEAST);
+  if (p != 0) work += EINI_JOIN_FLOPS * (eini_count_bits(p) - 1) * eini_mask_size(w->sp, mp);
+  if (q != 0) work += EINI_JOIN_FLOPS * (eini_count_bits(q) - 1) * eini_mask_size(w->sp, mq);
   work = eini_pass_fused(w, p, q, out, eini_pass_fused(w, q, p, out, work));
   double runs = 0, batch = eini_mask_size(w->sp, mp & mq & out);
   for (int side = 0; side < 2; side++) {
     const uint64_t mask = side ? mq : mp;
     const int factors = eini_count_bits(side ? q : p);
     if (factors > 1)
-      runs += factors * eini_mask_size(w->sp, mask) / fmin(eini_mask_longest(w->sp, mask), 256);
+      runs += factors * eini_mask_size(w->sp, mask) /
+              fmin(eini_mask_longest(w->sp, mask), EINI_RUN_LENGTH);
   }
   if (eini_mask_size(w->sp, mp | mq) > batch) runs += batch;
-  double compute = work / w->flops + EINI_RUN_SECONDS * runs;
-  double memory = bytes * w->size / w->sp->rates->copy_bw;
-  return (compute > memory ? compute + 0.2 * memory : memory + 0.2 * compute) + EINI_TASK_SECONDS;
+  const eini_speed speed = eini_core_speed(w->sp->rates, w->flops);
+  return eini_seconds(&speed, work + EINI_RUN_SECONDS * runs * w->flops, bytes * w->size);
 }
 
 // The labels of factor x that something else has too: the output, or one of the n factors listed.
@@ -6152,9 +6420,9 @@ static uint64_t eini_pass_reduce(const eini_pass *w, const int *list, int n, int
   uint64_t others = w->out, mask = w->mask[x];
   for (int k = 0; k < n; k++) others |= list[k] == x ? 0 : w->mask[list[k]];
   if (eini_mask_size(w->sp, mask & ~others) == 1) return mask;
-  *seconds += EINI_TASK_SECONDS + EINI_ADD_SECONDS * eini_mask_size(w->sp, mask);
-  if (w->stored[x])
-    *seconds += eini_mask_size(w->sp, mask) * w->size / w->sp->rates->copy_bw;
+  const eini_speed speed = eini_core_speed(w->sp->rates, 1 / EINI_ADD_SECONDS);
+  const double all = eini_mask_size(w->sp, mask);
+  *seconds += eini_seconds(&speed, all, w->stored[x] ? all * w->size : 0);
   return mask & others;
 }
 
@@ -6205,7 +6473,7 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
   w->sp = sp;
   w->n = n;
   w->size = (double)ein_dtype_size(t);
-  w->flops = t == EIN_F32 || t == EIN_C64 ? sp->rates->flops_f32 : sp->rates->flops_f64;
+  w->flops = eini_core_flops(sp->rates, t);
   if (w->flops <= 0 || t == EIN_BOOL) return 0;
   for (int c = 0; c < out->nlabel; c++) w->out |= (uint64_t)1 << out->label[c];
   for (int k = 0; k < n; k++) {
@@ -6242,7 +6510,8 @@ static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_membe
     if (s == 1 || x < sec[EINI_ONE_PASS]) sec[EINI_ONE_PASS] = x, *p = s;
   }
   const double doubt = (n - 1) * EINI_DOUBT_SECONDS, found = sec[EINI_AS_FOUND];
-  if (sec[EINI_LEFT_TO_RIGHT] < (found < 5 * doubt ? found + doubt : 0.95 * found))
+  if (sec[EINI_LEFT_TO_RIGHT] <
+      (found < EINI_DOUBTS * doubt ? found + doubt : EINI_SURELY * found))
     *way = EINI_LEFT_TO_RIGHT;
   if (spills && sec[EINI_ONE_PASS] < sec[*way]) *way = EINI_ONE_PASS;
   return EIN_OK;
@@ -7638,7 +7907,8 @@ static double eini_block_cost(const eini_cjob *j, int s) {
   int64_t m = j->ext[s], n = j->ext[1 - s];
   double tiles = (double)eini_up(m, EINI_R) * (double)eini_up(n, j->kern->nr);
   int unit = x->n == 0 || j->os[1 - s][x->n - 1] == 1;
-  return tiles * (double)(j->kn + 4) + (unit ? 0.0 : 16.0 * (double)m * (double)n);
+  return tiles * ((double)j->kn + EINI_TILE_MULADDS) +
+         (unit ? 0.0 : EINI_STORE_MULADDS * (double)m * (double)n);
 }
 
 // Into how many parts of batch, m and n `width` threads take the work: batch first, then the side
@@ -7738,19 +8008,19 @@ static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_cho
   eini_cjob_init(&j, c, &w);
   eini_small_init(&j, c, &w);
   h->scratch = eini_contract_scratch(c, &w);
-  // Multiply-adds at about 2 GHz, half a vector each; what is read once at 8 bytes a cycle.
   double batch = (double)eini_axes_size(&c->batch), all = (double)j.ext[0] * (double)j.ext[1] *
                  (double)j.kn;
   double adds = w.path == EINI_BLOCK ? tiles / (double)j.kern->lanes : all;
-  if (w.path == EINI_STREAM) adds *= 3;
+  if (w.path == EINI_STREAM) adds *= EINI_STREAM_MULADDS;
   if (w.path == EINI_BLOCK)  // packing, and stores through emit_fn
-    adds += 0.6 * (double)j.kn * (double)(j.ext[0] + j.ext[1]) +
+    adds += EINI_PACK_MULADDS * (double)j.kn * (double)(j.ext[0] + j.ext[1]) +
             (c->plain_out ? 0.0 : (double)j.ext[0] * (double)j.ext[1]);
-  // Beyond that, measured on Zen 5: what a block of the batch takes, and a row or column streamed.
   const double lines = (double)(w.rows ? j.ext[1] : j.kn);
-  const double begin = w.path == EINI_SMALL ? 1e-8 : w.path == EINI_BLOCK ? 1e-7
-                                                                          : 6e-8 + 8e-9 * lines;
-  h->seconds = batch * (adds * (double)j.kern->planes * 0.5e-9 + begin) + 2e-8;
+  const double begin = w.path == EINI_SMALL ? EINI_SMALL_SECONDS
+                       : w.path == EINI_BLOCK ? EINI_TILES_SECONDS
+                                              : EINI_STREAM_SECONDS + EINI_LINE_SECONDS * lines;
+  h->seconds = batch * (adds * (double)j.kern->planes * EINI_MULADD_SECONDS + begin) +
+               EINI_CALL_SECONDS;
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),
@@ -9957,8 +10227,7 @@ static int64_t eini_partial_bytes(const ein_graph *g, const eini_stmt *s) {
 // The folder of a statement's states.
 static ein_status eini_states_folder(const ein_graph *g, const eini_stmt *s, eini_folder *f) {
   ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  double count = 1;
-  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  const double count = eini_points(s, NULL, s->nfree, s->nindex);
   return eini_folder_init(f, g, s->fold, eini_fold_value_dtype(g, s->fold, value, s->numpy), count,
                           NULL);
 }
@@ -10194,16 +10463,17 @@ static int eini_task_merge(eini_task *t) {
 // Relative cost of running chunks along loop i: cache lines touched per element, and the overhead
 // of short chunks.
 static double eini_chunk_cost(const eini_task *t, int i) {
-  double cost = 24.0 / (double)eini_min64(t->extent[i], EINI_CHUNK);
+  double cost = EINI_CHUNK_START / (double)eini_min64(t->extent[i], EINI_CHUNK);
   for (int s = 0; s < t->nstream; s++) {
     if (t->ref[s].slot < 0) continue;
     double step = (double)eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
     double bytes = step * (double)ein_dtype_size(t->ref[s].dtype);
     if (s == t->out && t->reduced[i]) continue;
-    cost += bytes > 64.0 ? 2.0 : bytes / 32.0 + (step > 1 ? 0.25 : 0.0);
+    cost += bytes > EINI_LINE_BYTES ? 1
+            : bytes / EINI_LINE_BYTES + (step > 1 ? EINI_CHUNK_APART : 0);
   }
   // A chunk along a reduced index ends in one output element each time round.
-  if (t->reduced[i]) cost += 32.0 / (double)t->extent[i];
+  if (t->reduced[i]) cost += EINI_CHUNK_END / (double)t->extent[i];
   return cost;
 }
 
@@ -10623,8 +10893,7 @@ static ein_status eini_task_fold(const eini_lowering *lo, const eini_stmt *s, ei
                                  eini_task *t) {
   ein_dtype value = (ein_dtype)e->node[e->n - 1].dtype;
   ein_dtype ft = eini_fold_value_dtype(lo->g, s->fold, value, s->numpy);
-  double count = 1;
-  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  const double count = eini_points(s, NULL, s->nfree, s->nindex);
   if (s->fold != EIN_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
   EINI_TRY(eini_folder_init(&t->folder, lo->g, s->fold, ft, count, lo->fast));
   if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
@@ -10667,8 +10936,7 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 // Outputs that exceed the caches are stored past them where chunks are runs of the output.
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
   if (lo->nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
-  t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
-  for (int i = 0; i < s->nfree; i++) t->out_bytes *= (double)s->index[i].extent;
+  t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype) * eini_points(s, NULL, 0, s->nfree);
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
       t->out_bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
       t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
@@ -11092,10 +11360,6 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
   return -1;
 }
 
-#ifndef EINI_SUM_WORK       // tests make it small
-#define EINI_SUM_WORK 4096  // least elements of a sum that goes to matrix-vector kernels
-#endif
-
 // A sum or an extremum over one operand as it is: a matrix times ones, or plus zeros that change no
 // zero, which kernels read as fast as memory allows.
 static int eini_plain_sum(const eini_stmt *s) {
@@ -11108,8 +11372,7 @@ static int eini_plain_sum(const eini_stmt *s) {
 static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
                                  ein_pair *pair, int *yes) {
   const ein_dtype t = (ein_dtype)s->expr.node[0].dtype;
-  double work = 1;
-  for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
+  const double work = eini_points(s, NULL, 0, s->nindex);
   if ((work < EINI_SUM_WORK && !s->order) || work > 9e18) return EIN_OK;
   EINI_TRY(eini_half_of(&lo->g->arena, s, 0, &v[0]));
   memset(&v[1], 0, sizeof v[1]);
@@ -11420,12 +11683,6 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
 // Takes a fold that threads could not share; gives the fold of its leaves, statements as any other.
 // ================================================================================================
 
-#ifndef EINI_LEAF_WORK       // tests make it small
-#define EINI_LEAF_WORK 32768  // least elements of a leaf
-#endif
-#define EINI_LEAVES 64
-#define EINI_LEAF_RESULTS 256 // folds with more results have enough for threads to cut
-
 // How a fold is cut: column c in `leaves` leaves of `size` and a rest. The shape alone decides, so
 // that results do not depend on the number of threads.
 typedef struct eini_leaves {
@@ -11434,17 +11691,14 @@ typedef struct eini_leaves {
 } eini_leaves;
 
 static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f) {
-  double results = 1, work = 1;
+  const double results = eini_points(s, NULL, 0, s->nfree);
+  const double work = results * eini_points(s, NULL, s->nfree, s->nindex);
   int fold = s->fold, best = -1;
   double longest = 0;
   if (fold != EIN_FOLD_SUM && fold != EIN_FOLD_MAX && fold != EIN_FOLD_MIN &&
       fold != EIN_FOLD_PROD && fold != EIN_FOLD_ANY && fold != EIN_FOLD_ALL &&
       !(g->ordered && fold == EIN_FOLD_LOGSUMEXP)) {
     return 0;
-  }
-  for (int i = 0; i < s->nindex; i++) {
-    work *= (double)s->index[i].extent;
-    if (i < s->nfree) results *= (double)s->index[i].extent;
   }
   if (results < 1 || results > EINI_LEAF_RESULTS || work < 2 * EINI_LEAF_WORK * results ||
       s->noperand == 0 || s->rest != EIN_REST_ERROR) {
@@ -11606,12 +11860,11 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   const eini_stmt s = g->stmt[i];
   const ein_dtype type = ein_dtype_compute(s.type);
   int64_t *shape = EINI_NEW(a, int64_t, s.nfree + 1);
-  double count = 1;
+  const double count = eini_points(&s, NULL, s.nfree, s.nindex);
   int sum;
   eini_stmt *t;
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s.nfree; k++) shape[k] = s.index[k].extent;
-  for (int k = s.nfree; k < s.nindex; k++) count *= (double)s.index[k].extent;
   EINI_TRY(eini_graph_add_tensor(g, "T.sum", 5, EIN_ROLE_TEMP, type, s.nfree, shape, &sum));
   EINI_TRY(eini_graph_add_stmt(g, s.out, s.nfree, 1, &sum, &t));
   g->tensor[s.out].nstmt--;  // statement i no longer defines it
@@ -11668,13 +11921,13 @@ static ein_status eini_order_means(ein_graph *g) {
 // of them moves the last axis of the largest operand. *run: the values it moves over, in steps of
 // one.
 static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *run) {
-  double results = 1, most = 0;
+  const double results = eini_points(s, NULL, 0, s->nfree);
+  double most = 0;
   int across = 0, reduced = 0;
   *run = 1;
-  for (int i = 0; i < s->nindex; i++) {
-    if (i < s->nfree) results *= (double)s->index[i].extent;
-    else if (s->index[i].extent > 1) reduced = 1;
-    if (i >= s->nfree && s->index[i].extent == 0) return 0;
+  for (int i = s->nfree; i < s->nindex; i++) {
+    reduced |= s->index[i].extent > 1;
+    if (s->index[i].extent == 0) return 0;
   }
   for (int k = 0; k < s->noperand; k++) {
     const eini_map *m = &s->proj[k];
@@ -11703,15 +11956,13 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
 // that are summed as they are stored are faster without, and few sums along reduced indices.
 static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
   int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EIN_FOLD_SUM && eini_plain_sum(s);
-  double side[2] = {1, 1}, work = 1, results = 1;
+  const double results = eini_points(s, NULL, 0, s->nfree);
+  const double work = results * eini_points(s, NULL, s->nfree, s->nindex);
+  double side[2] = {1, 1};
   eini_half v[2];
   *yes = 0;
   if ((pair < 0 && !sum) || s->nindex > EINI_ORDER_AXES || eini_stmt_empty(s, 0, s->nindex))
     return EIN_OK;
-  for (int i = 0; i < s->nindex; i++) {
-    work *= (double)s->index[i].extent;
-    if (i < s->nfree) results *= (double)s->index[i].extent;
-  }
   if (sum) {
     int64_t run;
     const int across = eini_order_across(g, s, &run);
@@ -11861,12 +12112,6 @@ static int eini_trail_next(eini_trail *w, int u) {
   return found >= 0 && eini_trail_out(w, u, found);
 }
 
-static double eini_tensor_bytes(const eini_tensor *t) {
-  double n = (double)ein_dtype_size(t->dtype);
-  for (int a = 0; a < t->rank; a++) n *= (double)t->shape[a];
-  return n;
-}
-
 // What a candidate group of units [from, to] would save.
 typedef struct eini_bundle {
   int from, to, nloop;
@@ -11931,12 +12176,12 @@ static int eini_bundle_ends(const eini_trail *w, int from, int to) {
   return 0;
 }
 
-// Does a block leave only runs of less than a KiB along the innermost axis of an operand?
+// Does a block leave only short runs along the innermost axis of an operand?
 static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, const int *column,
                            int loop, int64_t block) {
   int c = m->rows == 0 ? -1 : eini_plain_row(m, m->rows - 1);
   if (c < 0 || (column != NULL ? column[c] : c) != loop) return 0;
-  return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < 1024;
+  return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < EINI_SHORT_BYTES;
 }
 
 // What the blocks of a bundle read again, in bytes.
@@ -11945,18 +12190,26 @@ static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
   const int *column;
   double again = 0;
   for (int u = b->from; u <= b->to; u++) {
-    for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
-      double times = w->local[t] ? 0 : 1;
-      for (int j = 0; j < b->nloop; j++) {
-        int moves = 0, loop = b->loop[j][u - b->from];
-        for (int e = 0; e < m->first[m->rows]; e++)
-          moves |= (column != NULL ? column[m->term[e].index] : m->term[e].index) == loop;
-        if (!moves) times *= ceil((double)b->extent[j] / (double)b->block[j]);
-        else if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
-          times += 8;
-      }
-      if (times > 1) again += (times - 1) * eini_tensor_bytes(&w->g->tensor[t]);
+    const eini_unit *x = &w->unit[u];
+    eini_stmt_block all[2];
+    eini_walk walk[2];
+    for (int i = 0; i < 2; i++) {
+      all[i] = eini_block_of(NULL, NULL, NULL);
+      all[i].walk = &walk[i];
+      walk[i].nloop = b->nloop;
     }
+    for (int j = 0; j < b->nloop; j++) {
+      const int loop = walk[0].loop[j] = b->loop[j][u - b->from];
+      int c = x->f == NULL ? -1 : x->f->nindex - 1;
+      while (c >= 0 && x->column[c] != loop) c--;
+      walk[1].loop[j] = c;
+      walk[0].times[j] = walk[1].times[j] = (double)eini_ceil_div(b->extent[j], b->block[j]);
+      for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++)
+        if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
+          again += EINI_SHORT_TIMES * eini_tensor_bytes(&w->g->tensor[t]);
+    }
+    const eini_cost c = eini_cost_of(w->g, x->s, x->f, all, NULL, NULL, NULL);
+    again += c.traffic - c.bytes;
   }
   return again;
 }
@@ -11969,7 +12222,7 @@ static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
   if (b->to == b->from) return;
   double bytes = eini_bundle_mark(w, b->from, b->to);
   for (int j = 0; j < b->nloop; j++) rows *= (double)b->extent[j];
-  double fit = floor(0.5 * w->rates->fast_bytes / (bytes / rows));
+  double fit = floor(EINI_CACHE_PART * w->rates->fast_bytes / (bytes / rows));
   if (bytes > w->rates->fast_bytes && fit >= 1) {
     int last = b->nloop - 1;
     int64_t e = b->extent[last], most = fit < (double)e ? (int64_t)fit : e;
@@ -11977,8 +12230,8 @@ static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
     b->block[0] = 1;
     b->block[last] = most;
     double blocks = rows / (double)e * (double)eini_ceil_div(e, most);
-    double overhead = 1e-6 * (b->to - b->from + 1) * blocks * w->rates->copy_bw;
-    b->gain = 2 * bytes - 0.25 * eini_bundle_again(w, b) - overhead;
+    double overhead = EINI_BLOCK_SECONDS * (b->to - b->from + 1) * blocks * w->rates->copy_bw;
+    b->gain = 2 * bytes - EINI_CACHED * eini_bundle_again(w, b) - overhead;
   }
   eini_bundle_unmark(w, b->from, b->to);
 }
@@ -12865,9 +13118,6 @@ static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_st
 
 #define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
-#ifndef EINI_LAYOUT_BYTES      // tests make it small
-#define EINI_LAYOUT_BYTES 32768
-#endif
 
 static ein_status eini_window_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
                                   int slot, int64_t offset, const int64_t *step, int *id) {
@@ -12926,23 +13176,22 @@ static int eini_task_told(const eini_task *t) {
   return t->ncandidate > 0 && t->kind != EINI_TASK_MAP;
 }
 
-// Seconds of a unit's task: as predicted, else for reading and writing its tensors once; local
-// ones, in a cache, count a fourth. Elements that lie apart along the chunk bring a line each.
+// Seconds of a unit's task: as predicted, else by its traffic, with elements that are added up
+// alone. Those that lie apart along the chunk bring a line each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
-                                const char *local) {
-  const eini_map *m;
-  const int *column;
-  double bytes = 0;
+                                const char *local, double alone) {
+  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
   if (eini_task_told(t)) return t->choice.seconds;
-  for (int k = -1, x; (x = k < 0 ? u->out : eini_unit_operand(u, k, &m, &column)) >= 0; k++)
-    bytes += eini_tensor_bytes(&lo->g->tensor[x]) * (local != NULL && local[x] ? 0.25 : 1);
+  double bytes = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, local, NULL).traffic;
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
     int c = t->chunk[t->nchunk - 1];
     int64_t step = eini_abs64(t->stride[(int64_t)s * t->nindex + c]);
     if (t->ref[s].slot < 0 || step < 2 || (s == t->out && t->reduced[c])) continue;
-    bytes += t->work * (double)eini_min64(64, step * (int64_t)ein_dtype_size(t->ref[s].dtype));
+    step *= (int64_t)ein_dtype_size(t->ref[s].dtype);
+    bytes += t->work * (double)eini_min64(EINI_LINE_BYTES, step);
   }
-  return bytes / lo->rates->copy_bw;
+  speed.overhead = 0;
+  return eini_seconds(&speed, alone, bytes);
 }
 
 static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u, double *seconds) {
@@ -12951,7 +13200,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u,
   eini_task t;
   int empty;
   EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, &t, &empty));
-  if (!empty) *seconds += eini_task_seconds(lo, u, &t, NULL);
+  if (!empty) *seconds += eini_task_seconds(lo, u, &t, NULL, 0);
   eini_arena_rollback(&lo->g->arena, &graph);
   return EIN_OK;
 }
@@ -12969,7 +13218,7 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
     const eini_task *t = &gr->task[0][u - b->from];
     st = eini_unit_seconds(&sub, &unit[u], &apart);
-    grouped += eini_task_seconds(lo, &unit[u], t, local) * (eini_task_told(t) ? blocks : 1);
+    grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * (eini_task_told(t) ? blocks : 1);
   }
   eini_arena_free(&scratch);
   seconds[0] = grouped / parts;
@@ -13020,7 +13269,7 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
     if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
     for (int v = u + 1; v < nunit && st == EIN_OK; v++)
       if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
-    if (best == NULL || seconds < 0.95 * least) best = home[id].stride, least = seconds;
+    if (best == NULL || seconds < EINI_SURELY * least) best = home[id].stride, least = seconds;
   }
   home[id].stride = best;
   eini_arena_free(&scratch);
@@ -13146,9 +13395,7 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
 
 // Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
-  const double seconds = eini_task_seconds(lo, u, t, NULL);
-  return EINI_TASK_SECONDS +
-         (eini_task_told(t) ? seconds : fmax(seconds, EINI_ADD_SECONDS * t->work));
+  return EINI_TASK_SECONDS + eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known.
@@ -13747,14 +13994,6 @@ static void eini_say_number(eini_text *t, double x) {
   else eini_say(t, "%.17g", x);
 }
 
-// Operations of a statement, counted as opt_einsum does: one per factor and one for the sum.
-static double eini_stmt_flops(const eini_stmt *s) {
-  double n = 1;
-  for (int i = 0; i < s->nindex; i++) n *= (double)s->index[i].extent;
-  int factors = s->noperand > 1 ? s->noperand - 1 : 1;
-  return n * (factors + (s->nindex > s->nfree && s->noperand > 1));
-}
-
 // The labels of an access, as far as its axes are plain indices, without commas.
 static void eini_say_labels(eini_text *t, const eini_stmt *s, const eini_map *m) {
   for (int r = 0; r < m->rows; r++) {
@@ -13785,24 +14024,6 @@ static void eini_say_kernel(eini_text *t, const eini_task *task) {
   if (task->kernels == NULL) eini_say(t, "%s", what);
   else eini_say(t, "%s", task->kernels->name);
   if (task->choice.variant[0]) eini_say(t, "-%s", task->choice.variant);
-}
-
-// Bytes moved at least: every tensor of the task once.
-static double eini_task_bytes(const ein_graph *g, const eini_task *t) {
-  double bytes = 0;
-  for (int which = 0; which < 2; which++) {
-    const eini_stmt *s = which ? t->fused : t->stmt;
-    if (s == NULL) continue;
-    for (int k = -1; k < s->noperand; k++) {
-      if (which == 0 && k < 0 && t->fused != NULL) continue;
-      if (which == 1 && k >= 0 && s->operand[k] == t->stmt->out) continue;
-      const eini_tensor *x = &g->tensor[k < 0 ? s->out : s->operand[k]];
-      double n = (double)ein_dtype_size(x->dtype);
-      for (int a = 0; a < x->rank; a++) n *= (double)x->shape[a];
-      bytes += n;
-    }
-  }
-  return bytes;
 }
 
 // What is known of a task's result; *from: of what its error is counted from.
@@ -13894,8 +14115,8 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
   eini_say_stmt(t, p->graph, task->stmt);
   if (task->fused != NULL) eini_say(t, ", then ");
   if (task->fused != NULL) eini_say_stmt(t, p->graph, task->fused);
-  eini_say(t, "  %.3g flops, %.3g bytes", eini_stmt_flops(task->stmt),
-           eini_task_bytes(p->graph, task));
+  const eini_cost cost = eini_cost_of(p->graph, task->stmt, task->fused, NULL, NULL, NULL, NULL);
+  eini_say(t, "  %.3g flops, %.3g bytes", cost.flops, cost.bytes);
   eini_say_accuracy(t, p, task);
   for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
     const eini_candidate *x = &task->candidate[i];
@@ -13962,6 +14183,7 @@ static void eini_json_accuracy(eini_text *t, const ein_plan *p, const eini_task 
 
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
   const eini_stmt *s = task->stmt, *f = task->fused;
+  const eini_cost cost = eini_cost_of(p->graph, s, f, NULL, NULL, NULL, NULL);
   eini_say(t, "{\"out\": ");
   eini_say_string(t, p->graph->tensor[(f ? f : s)->out].name);
   eini_say(t, ", \"from\": [");
@@ -13987,9 +14209,9 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   if (task->ncandidate > 0) eini_say(t, "%.3g", task->choice.seconds);
   else eini_say(t, "null");
   eini_say(t, ", \"io_bound\": null, \"flops\": ");
-  eini_say_number(t, eini_stmt_flops(s));
+  eini_say_number(t, cost.flops);
   eini_say(t, ", \"traffic\": ");
-  eini_say_number(t, eini_task_bytes(p->graph, task));
+  eini_say_number(t, cost.traffic);
   eini_json_accuracy(t, p, task);
   eini_say(t, ", \"fold\": ");
   if (s->fold == EIN_FOLD_NONE) eini_say(t, "null");
@@ -14526,12 +14748,11 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_mem
   eini_path *path = p->path = EINI_NEW(&p->arena, eini_path, 1);
   if (path == NULL) return EIN_ERR_NO_MEMORY;
   p->npath = 1;
-  // As opt_einsum: a product for every operand but one, a sum if operands share a label.
-  double naive = 1;
+  double naive = 1;  // summed if operands share a label
   int total = 0;
   for (int i = 0; i < sp->w.nindex; i++) naive *= (double)sp->w.index[i].extent;
   for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
-  p->info.naive_flops = naive * ((d->nin > 1 ? d->nin - 1 : 1) + (total > r->no.nlabel));
+  p->info.naive_flops = naive * eini_product_flops(d->nin, total > r->no.nlabel);
   EINI_TRY(eini_request_path(r, p, &net, path, &way));
   if (way != EINI_WAY_UNSPLIT && all == NULL)
     EINI_TRY(eini_split_best(sp, &net, r->value, out, path, rest));
@@ -14926,7 +15147,7 @@ static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_pl
   ein_plan *p = *plan, *q = NULL;
   const double *model = p->path == NULL ? NULL : p->path->seconds;
   if (model == NULL || !(model[EINI_AS_FOUND] > 0) || model[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
-      model[EINI_LEFT_TO_RIGHT] > 3 * model[EINI_AS_FOUND] ||
+      model[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * model[EINI_AS_FOUND] ||
       strcmp(p->path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0 ||
       strcmp(p->path->method, eini_path_way[EINI_ONE_PASS]) == 0)
     return EIN_OK;
@@ -15049,9 +15270,8 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
   for (int64_t i = 0; i < graph->nstmt; i++) {
     const eini_stmt *s = &graph->stmt[i];
     EINI_TRY(eini_stmt_copy(p->graph, s));
-    double size = 1;
-    for (int k = 0; k < s->nindex; k++) size *= (double)s->index[k].extent;
-    p->info.naive_flops += size;
+    const double flops = eini_points(s, NULL, 0, s->nindex) * eini_point_flops(s);
+    p->info.naive_flops += flops;
     if (p->unsplit || graph->ordered || s->carry != NULL) continue;
     p->graph->nstmt--;  // taken back if it is split, put back if not
     eini_stmt copy = p->graph->stmt[p->graph->nstmt];
@@ -15064,7 +15284,7 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
       EINI_TRY(eini_plan_path_info(p, &path, s->out));
       continue;
     }
-    p->info.flops += size;
+    p->info.flops += flops;
     p->graph->stmt[p->graph->nstmt++] = copy;
   }
   return o->deterministic && !graph->ordered ? eini_order_graph(p->graph) : EIN_OK;
@@ -15183,7 +15403,7 @@ static int eini_cap_hit(eini_cap *c, ein_status st) {
 // the layout of every tensor. The graph lives in a plan that is never built.
 // ================================================================================================
 
-#define EINI_FIT_LOOPS 4        // nested loops of a region
+#define EINI_FIT_LOOPS EINI_WALK_LOOPS  // nested loops of a region
 #define EINI_FIT_CLASSES 8      // sliceable indices of a region that are looked at
 
 // What is to be planned: a finished graph, with strides of its inputs and outputs by name, or one
@@ -15201,7 +15421,7 @@ typedef struct eini_fit_job {
   ein_ctx *ctx;
   const eini_want *desc;
   eini_cap *cap;
-  double flops, bandwidth;      // per second, of all threads
+  eini_speed speed;             // of all threads
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
 } eini_fit_job;
 
@@ -15730,7 +15950,7 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
 // are read and stored, the block of a slice at a time.
 static double eini_fit_part_traffic(const eini_fit_nest *n, int u) {
   const eini_stmt *s = &n->b->g->stmt[u];
-  double times = 3;
+  double times = EINI_PART_TIMES;
   for (int l = 0; l < n->nloop; l++)
     if (!eini_fold_carries(s->fold) || n->cls[l]->col[u - n->from] >= s->nfree)
       times *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
@@ -15758,20 +15978,27 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
   return eini_fit_sum(peak, parts);
 }
 
-// Elements of an access within one slice.
-static double eini_fit_access(const eini_fit_nest *n, int u, int t, const eini_map *m) {
-  const eini_stmt *s = &n->b->g->stmt[u];
-  const eini_tensor *x = &n->b->g->tensor[t];
-  double all = 1, seen = 1;
-  for (int r = 0; r < x->rank; r++) all *= (double)x->shape[r];
-  for (int i = 0; i < s->nindex; i++) {
-    int64_t e = s->index[i].extent;
-    if (eini_map_uses(m, i) == 0) continue;
-    for (int l = 0; l < n->nloop; l++)
-      if (n->cls[l]->col[u - n->from] == i) e = n->block[l];
-    seen *= (double)e;
+// Statement u in the loops of a nest, walked; len NULL: all of it, else a slice.
+static eini_stmt_block eini_fit_walk(const eini_fit_nest *n, int u, const int64_t *len,
+                                     eini_walk *w) {
+  const eini_stmt_block b = {NULL, NULL, NULL, w, len};
+  w->nloop = n->nloop;
+  for (int l = 0; l < n->nloop; l++) {
+    w->loop[l] = n->cls[l]->col[u - n->from];
+    w->times[l] = len != NULL ? 1 : (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
   }
-  return seen < all ? seen : all;
+  return b;
+}
+
+// Elements of operand k in buffers: what windows share is packed with each.
+static double eini_fit_packed(const ein_graph *g, const eini_stmt *s, const eini_stmt_block *slice,
+                              int k) {
+  const eini_tensor *x = &g->tensor[s->operand[k]];
+  double all = 1, n = 1;
+  for (int r = 0; r < x->rank; r++) all *= (double)x->shape[r];
+  for (int i = 0; i < s->nindex; i++)
+    if (eini_map_uses(&s->proj[k], i) > 0) n *= eini_length(s, slice, i);
+  return n < all ? n : all;
 }
 
 // Bytes that kernels pack into within a slice: copies of what a fold of several operands reads and
@@ -15781,9 +16008,10 @@ static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
     if (s->fold == EIN_FOLD_NONE || s->noperand < 2) continue;
-    double count = eini_fit_access(n, u, s->out, &s->out_map);
-    for (int k = 0; k < s->noperand; k++)
-      count += eini_fit_access(n, u, s->operand[k], &s->proj[k]);
+    eini_walk w;
+    const eini_stmt_block slice = eini_fit_walk(n, u, n->block, &w);
+    double count = eini_points(s, &slice, 0, s->nfree);
+    for (int k = 0; k < s->noperand; k++) count += eini_fit_packed(n->b->g, s, &slice, k);
     count *= (double)ein_dtype_size(ein_dtype_compute(s->type));
     if (count > most) most = count;
   }
@@ -15793,19 +16021,6 @@ static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
 // All that slices of the nest need, beside what is stored.
 static int64_t eini_fit_inside(const eini_fit_job *j, const eini_fit_nest *n) {
   return eini_fit_sum(eini_fit_peak(n), eini_fit_packing(j, n));
-}
-
-// Bytes an access moves in all slices together: a tensor is read again by loops it lacks.
-static double eini_fit_traffic(const eini_fit_nest *n, int u, int t, const eini_map *m) {
-  const eini_tensor *x = &n->b->g->tensor[t];
-  double bytes = (double)ein_dtype_size(x->dtype);
-  for (int r = 0; r < x->rank; r++) bytes *= (double)x->shape[r];
-  for (int l = 0; l < n->nloop; l++) {
-    int c = n->cls[l]->col[u - n->from];
-    if (c < 0 || eini_map_uses(m, c) == 0)
-      bytes *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
-  }
-  return bytes;
 }
 
 // stored: what eini_fit_stored gave.
@@ -15818,24 +16033,15 @@ static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int6
     slices *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    double flops = 0, again = 1, bytes = eini_fit_traffic(n, u, s->out, &s->out_map);
-    for (int64_t i = 0; i < s->expr.n; i++)
-      flops += s->expr.node[i].op > EIN_OP_PARAM && s->expr.node[i].op != EIN_OP_CAST;
-    flops += s->fold != EIN_FOLD_NONE;
-    for (int i = 0; i < s->nindex; i++) flops *= (double)s->index[i].extent;
-    for (int l = 0; l < n->nloop; l++) {
-      if (n->cls[l]->col[u - n->from] < 0)
-        again *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
-    }
-    for (int k = 0; k < s->noperand; k++)
-      bytes += eini_fit_traffic(n, u, s->operand[k], &s->proj[k]);
-    bytes += eini_fit_part_traffic(n, u);
-    out->flops += flops * again;
-    out->again += flops * (again - 1);
-    double compute = flops * again / j->flops, move = bytes / j->bandwidth;
-    out->seconds += (compute > move ? compute : move) + 2e-6 * slices;
+    eini_walk w;
+    const eini_stmt_block walk = eini_fit_walk(n, u, NULL, &w);
+    const eini_cost c = eini_cost_of(n->b->g, s, NULL, &walk, NULL, NULL, NULL);
+    out->flops += c.flops;
+    out->again += c.flops - c.flops / eini_walk_times(&w, NULL);
+    out->seconds += eini_seconds(&j->speed, c.flops, c.traffic + eini_fit_part_traffic(n, u)) +
+                    EINI_SLICE_SECONDS * slices;
   }
-  out->seconds += 2e-6;
+  out->seconds += EINI_SLICE_SECONDS;
 }
 
 // ================================================================================================
@@ -15974,7 +16180,8 @@ static ein_status eini_fit_region(const eini_fit_job *j, const eini_fit_base *b,
     n.cls[0] = &cls[k];
     eini_fit_weigh(j, &n, stored, t, best, fits);
   }
-  int more = st == EIN_OK && (t->least || !*fits || best->guess.seconds > 1.05 * g.seconds);
+  int more = st == EIN_OK &&
+             (t->least || !*fits || best->guess.seconds > EINI_SLICE_GAIN * g.seconds);
   for (int k = 0; k < count * count && more; k++) {
     n.nloop = 2;
     n.cls[0] = &cls[k / count];
@@ -16747,10 +16954,6 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
 // ================================================================================================
 
 #define EINI_FIT_GOALS 4        // paths that are tried
-#define EINI_FIT_OPTIMISM 8     // predictions are at most so many times what is counted
-#define EINI_FIT_FLOOR 4096     // bytes below which targets make no difference: plans take more
-#define EINI_FIT_PATIENCE 1e6   // predicted seconds of what counts as impossible
-#define EINI_FIT_PACKING ((int64_t)4 << 20)  // bytes a thread's kernel packs into, at most or so
 
 // One candidate. set: 0 all providers, 1 none and one thread, 2 + i provider i alone. target -1:
 // the plan that ein_plan_graph makes; else counted from the largest.
@@ -16783,8 +16986,9 @@ static void eini_fit_use(eini_fit_search *s, int set) {
   if (set == 1) ctx->executor.width = 1;
   const ein_rates *rates = eini_rates_of(ctx);
   double width = ctx->executor.width;
-  s->j.flops = rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32 * width : 4e9 * width;
-  s->j.bandwidth = rates != NULL ? rates->copy_bw : 8e9;
+  s->j.speed.flops = width * (rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32
+                                                                    : EINI_CORE_FLOPS);
+  s->j.speed.bandwidth = rates != NULL ? rates->copy_bw : EINI_CORE_BANDWIDTH;
   s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
 }
 
@@ -24872,12 +25076,6 @@ static int64_t eini_space_partner(const eini_space *x, int64_t place, int64_t k)
   return place;
 }
 
-static double eini_stmt_points(const eini_stmt *s, const int64_t *lo, const int64_t *hi) {
-  double n = 1;
-  for (int c = 0; c < s->nindex; c++) n *= hi[c] > lo[c] ? (double)(hi[c] - lo[c]) : 0;
-  return n;
-}
-
 // Narrows [*lo, *hi) to the i with from <= coef*i + offset < to.
 static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_t to, int64_t *lo,
                         int64_t *hi) {
@@ -25242,85 +25440,34 @@ static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
   return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
 }
 
-// Elements of the longest task's index space.
-static double eini_task_points(const eini_stmt *s, const int64_t *cut) {
-  double points = 1;
-  for (int c = 0; c < s->nindex; c++)
-    points *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
-  return points;
-}
-
-// Scalar operations of one point: those of the expression, and of the fold.
-static double eini_point_flops(const eini_stmt *s) {
-  double n = s->nfree < s->nindex;
-  for (int k = 0; k < s->expr.n; k++) {
-    int op = s->expr.node[k].op;
-    n += op != EIN_OP_CONST && op != EIN_OP_OPERAND && op != EIN_OP_INDEX &&
-         op != EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
-  }
-  return n > 1 ? n : 1;
-}
-
 static double eini_log2_up(double n) {
   double steps = 0;
   for (double x = 1; x < n; x *= 2) steps++;
   return steps;
 }
 
-// Elements of the largest task's box of operand k; k < 0: of its result.
-static double eini_operand_box(const eini_stmt *s, int k, const int64_t *cut) {
-  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
-  double box = 1;
-  for (int r = 0; r < m->rows; r++) {
-    double hull = 1, count = 1;
-    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-      const int c = m->term[e].index;
-      int64_t coef = m->term[e].coef, x = s->index[c].extent;
-      int64_t most = x / cut[c] + (x % cut[c] != 0);
-      count *= (double)most;
-      hull += (double)eini_abs64(coef) * ((double)most - 1);
-    }
-    box *= count == 0 || k < 0 ? count : hull;
-  }
-  return box;
-}
-
-// Bytes that the largest task's operand boxes and its result take.
-static double eini_task_memory(const eini_decomposer *dc, const eini_dform *f,
-                               const int64_t *cut) {
-  const eini_stmt *s = f->s;
-  double bytes = 0;
-  for (int k = -1; k < s->noperand; k++)
-    if (k < 0 || !f->again[k])
-      bytes += eini_operand_box(s, k, cut) *
-               eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
-  return bytes;
+// Seconds of a message to a place.
+static double eini_link_seconds(const ein_machine *m, double bytes) {
+  return m->latency + bytes / m->bandwidth;
 }
 
 // Bytes and seconds of folding partial results at their homes, those of the largest block.
 static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
                            double *bytes, double *seconds) {
-  double whole = 1, nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
-  double size = (double)eini_partial_bytes(dc->g, s);
-  double block = eini_operand_box(s, -1, cut);
-  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
-  *bytes = (nagg - 1) * whole * size;
-  *seconds = eini_log2_up(nagg) * (dc->machine.latency + block * size / dc->machine.bandwidth +
-                                   block / dc->machine.flops);
+  const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
+  double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)eini_partial_bytes(dc->g, s), block = eini_points(s, &longest, 0, s->nfree);
+  *bytes = (nagg - 1) * eini_points(s, NULL, 0, s->nfree) * size;
+  *seconds = eini_log2_up(nagg) *
+             (eini_link_seconds(&dc->machine, block * size) + block / dc->machine.flops);
 }
 
-// Seconds of a task by itself: its operations, or the bytes that it reads and writes.
-static double eini_work_seconds(const ein_machine *m, const eini_stmt *s, double points,
-                                double bytes) {
-  double work = points * eini_point_flops(s) / m->flops, traffic = bytes / m->memory_bw;
-  return m->overhead + (work > traffic ? work : traffic);
-}
-
-// Seconds of the longest task by itself.
-static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
-                                 const int64_t *cut) {
-  return eini_work_seconds(&dc->machine, f->s, eini_task_points(f->s, cut),
-                           eini_task_memory(dc, f, cut));
+// What a block of statement f takes at a place.
+static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
+                                 const eini_stmt_block *b) {
+  const ein_machine *m = &dc->machine;
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  return eini_cost_of(dc->g, f->s, NULL, b, f->again, NULL, &speed);
 }
 
 // ---- what moves on an edge ----------------------------------------------------------------------
@@ -27004,8 +27151,9 @@ static double eini_vertex_cost(const eini_decomposer *dc, const eini_dform *f, c
     return *join + *agg;
   }
   eini_fold_cost(dc, f->s, cut, agg, seconds);
+  const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
   if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
-  else *seconds += eini_parts_seconds(dc, f, cut);
+  else *seconds += eini_place_cost(dc, f, &longest).seconds;
   return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
 }
 
@@ -27043,15 +27191,16 @@ static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, c
 
 // Bytes that the largest task reads of inputs that places hold.
 static double eini_input_bytes(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
+  const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
   double sum = 0;
   for (int k = 0; k < s->noperand && dc->desc->inputs != EIN_INPUTS_OUTSIDE; k++) {
     int t = s->operand[k], first = dc->g->tensor[t].role == EIN_ROLE_INPUT;
     double most = 0;
-    if (dc->tensor_node[t] >= 0 || eini_task_points(s, cut) <= 0) continue;
+    if (dc->tensor_node[t] >= 0 || eini_points(s, &longest, 0, s->nindex) <= 0) continue;
     for (int j = 0; j < k; j++) first &= s->operand[j] != t;
     for (int j = k; j < s->noperand && first; j++) {  // parts of one input may be the same
       if (s->operand[j] != t) continue;
-      double box = eini_operand_box(s, j, cut);
+      double box = eini_block_box(s, &longest, j);
       most = box > most ? box : most;
     }
     sum += most * eini_element_bytes(dc, t);
@@ -27062,14 +27211,13 @@ static double eini_input_bytes(const eini_decomposer *dc, const eini_stmt *s, co
 // Bytes that the result of the largest task takes at least, with the inputs it reads.
 static double eini_result_bytes(const eini_decomposer *dc, const eini_stmt *s,
                                 const int64_t *cut) {
-  double size = eini_element_bytes(dc, s->out), bytes = 1;
+  const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
+  double size = eini_element_bytes(dc, s->out);
   if (eini_tasks(cut + s->nfree, s->nindex - s->nfree) > 1) {
     double wide = (double)eini_partial_bytes(dc->g, s);
     size = wide < size ? wide : size;
   }
-  for (int c = 0; c < s->nfree; c++)
-    bytes *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
-  return bytes * size + eini_input_bytes(dc, s, cut);
+  return eini_points(s, &longest, 0, s->nfree) * size + eini_input_bytes(dc, s, cut);
 }
 
 // A mistake: statement `node` needs more memory than a place has. found: only what was searched.
@@ -27131,9 +27279,8 @@ static void eini_blocks_make(const eini_decomposer *dc, const eini_dform *f, ein
   b->n = 0;
   if (s->nindex > 64 || s->noperand >= EINI_BLOCKS_MAX || dc->desc->cost == EIN_COST_SECONDS)
     return;
-  b->out = 1;
+  b->out = eini_points(s, NULL, 0, s->nfree);
   b->partial = paper ? eini_partial_scalars(dc->g, s) : (double)eini_partial_bytes(dc->g, s);
-  for (int c = 0; c < s->nfree; c++) b->out *= (double)s->index[c].extent;
   for (int k = 0; k <= s->noperand; k++) {
     const eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
     int at = b->n;
@@ -27697,7 +27844,7 @@ static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const ein
   for (int64_t i = 0; i < (int64_t)w.a.set.n * w.b.set.n; i++) {
     if (dc->desc->cost == EIN_COST_BYTES) w.cost[i] *= bytes;
     if (dc->desc->cost == EIN_COST_SECONDS)
-      w.cost[i] = w.cost[i] > 0 ? m->latency + w.cost[i] * bytes / m->bandwidth : 0;
+      w.cost[i] = w.cost[i] > 0 ? eini_link_seconds(m, w.cost[i] * bytes) : 0;
   }
   // Classes are numbered as their ways first come: where all differ they are the ways.
   if (w.a.set.n == size[0] && w.b.set.n == size[1])
@@ -28311,16 +28458,15 @@ static int eini_lim_ranges(const eini_lim *t, int x, const int *label, int64_t p
 // Bytes of node x's block at a place.
 static double eini_lim_block(const eini_lim *t, int x, const int *label, int64_t place) {
   const eini_stmt *s = t->dc->node[x].s;
-  double bytes = eini_element_bytes(t->dc, s->out);
+  const eini_stmt_block b = eini_block_of(t->klo, t->khi, NULL);
   if (!eini_lim_ranges(t, x, label, place, 1, t->klo, t->khi)) return 0;
-  for (int c = 0; c < s->nfree; c++) bytes *= (double)(t->khi[c] - t->klo[c]);
-  return bytes;
+  return eini_points(s, &b, 0, s->nfree) * eini_element_bytes(t->dc, s->out);
 }
 
 // Bytes of the task's partial result when it is not made in the block; lo, hi: its ranges.
 static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int64_t *cut,
                               const int64_t *lo, const int64_t *hi) {
-  double bytes = (double)eini_partial_bytes(g, s);
+  const eini_stmt_block b = eini_block_of(lo, hi, NULL);
   int home = 1, cuts = 0;
   for (int c = s->nfree; c < s->nindex; c++) {
     cuts |= cut[c] > 1;
@@ -28328,8 +28474,7 @@ static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int6
   }
   int direct = s->fold < EIN_FOLD_ARGMAX && g->tensor[s->out].dtype == ein_dtype_compute(s->type);
   if (!cuts || (home && direct)) return 0;
-  for (int c = 0; c < s->nfree; c++) bytes *= (double)(hi[c] - lo[c]);
-  return bytes;
+  return eini_points(s, &b, 0, s->nfree) * (double)eini_partial_bytes(g, s);
 }
 
 // Bytes that live at a place while statement y runs, its block aside, beside what is held.
@@ -28355,6 +28500,7 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
 
 // Adds to in[place] what statement y reads of inputs for the first time there.
 static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *in) {
+  const eini_stmt_block b = eini_block_of(t->lo, t->hi, NULL);
   const eini_decomposer *dc = t->dc;
   const eini_stmt *s = dc->node[y].s;
   for (int k = 0; k < s->noperand; k++) {
@@ -28376,7 +28522,7 @@ static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *
         const eini_stmt *x = dc->node[r->node].s;
         if (j == i) before = eini_boxes_volume(u);
         if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
-        if (eini_stmt_points(x, t->lo, t->hi) <= 0) continue;
+        if (eini_points(x, &b, 0, x->nindex) <= 0) continue;
         eini_block_hull(&x->proj[r->k], t->lo, t->hi, t->from, t->to);
         eini_boxes_add(u, t->from, t->to);
       }
@@ -28943,11 +29089,11 @@ static ein_machine eini_machine_of(const ein_machine *given) {
   ein_machine m;
   memset(&m, 0, sizeof m);
   if (given != NULL) m = *given;
-  if (m.flops <= 0) m.flops = 1e11;
-  if (m.memory_bw <= 0) m.memory_bw = 1e11;
-  if (m.latency <= 0) m.latency = 2e-6;
-  if (m.bandwidth <= 0) m.bandwidth = 1e10;
-  if (m.overhead <= 0) m.overhead = 2e-6;
+  if (m.flops <= 0) m.flops = EINI_PLACE_FLOPS;
+  if (m.memory_bw <= 0) m.memory_bw = EINI_PLACE_MEMORY_BW;
+  if (m.latency <= 0) m.latency = EINI_PLACE_LATENCY;
+  if (m.bandwidth <= 0) m.bandwidth = EINI_PLACE_BANDWIDTH;
+  if (m.overhead <= 0) m.overhead = EINI_PLACE_OVERHEAD;
   return m;
 }
 
@@ -28961,11 +29107,11 @@ EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *grap
     ein_dtype type = ein_dtype_compute(graph->stmt[i].type);
     wide |= type == EIN_F64 || type == EIN_C128;
   }
-  m->flops = wide ? r->flops_f64 : r->flops_f32;
+  m->flops = eini_core_flops(r, wide ? EIN_F64 : EIN_F32);
   m->memory_bw = r->copy_bw;
-  m->latency = 1e-6;
-  m->bandwidth = 1e13;
-  m->overhead = 2e-6;
+  m->latency = EINI_THREAD_LATENCY;
+  m->bandwidth = EINI_THREAD_BANDWIDTH;
+  m->overhead = EINI_PLACE_OVERHEAD;
   return EIN_OK;
 }
 
@@ -29246,12 +29392,12 @@ static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, in
 static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
   const eini_stmt *s = m->dc.node[e->x].s;
   const ein_parts *p = &m->d->parts[e->x];
-  double whole = 1, first = INFINITY, sent = 0, bandwidth = m->dc.machine.bandwidth;
-  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  const eini_stmt_block b = eini_block_of(m->klo, m->khi, NULL);
+  double whole = eini_points(s, NULL, 0, s->nfree), bandwidth = m->dc.machine.bandwidth;
+  double first = INFINITY, sent = 0;
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->klo, m->khi)) continue;
-    double block = 1, since = m->done[e->x][q];
-    for (int c = 0; c < s->nfree; c++) block *= (double)(m->khi[c] - m->klo[c]);
+    double block = eini_points(s, &b, 0, s->nfree), since = m->done[e->x][q];
     if (m->out[q] > since) since = m->out[q];
     m->out[q] = since + total * (block / whole) / bandwidth;
     if (since < first) first = since;
@@ -29298,38 +29444,22 @@ static void eini_sim_edge(eini_sim *m, const eini_dedge *e) {
   m->now.messages += messages;
 }
 
-// Seconds of the task at a place by itself; *result: elements of its block.
-static double eini_sim_work(eini_sim *m, const eini_dform *f, double *result) {
-  const eini_stmt *s = f->s;
-  double points = eini_stmt_points(s, m->lo, m->hi), bytes;
-  *result = 1;
-  for (int k = 0; k < s->nfree; k++) *result *= (double)(m->hi[k] - m->lo[k]);
-  bytes = *result * eini_element_bytes(&m->dc, s->out);
-  for (int k = 0; k < s->noperand; k++) {
-    if (f->again[k] || points <= 0) continue;
-    eini_block_hull(&s->proj[k], m->lo, m->hi, m->from, m->to);
-    bytes += eini_element_bytes(&m->dc, s->operand[k]) *
-             eini_box_volume(s->proj[k].rows, m->from, m->to);
-  }
-  m->flops += points * eini_point_flops(s);
-  return eini_work_seconds(&m->dc.machine, s, points, bytes);
-}
-
 // Runs all tasks of statement y. edge: its first edge.
 static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   m->now.start = INFINITY;
   for (int64_t q = 0; q < p->ntask; q++) m->ready[q] = m->fetched[q] = 0;
   for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
     eini_sim_edge(m, &m->edges.e[e]);
   for (int64_t q = 0; q < p->ntask; q++) {
-    double ready = m->ready[q], result;
     eini_task_ranges(s, p->cut, p->order, p->norder, q, 0, m->lo, m->hi);
-    double work = eini_sim_work(m, &m->dc.node[y], &result);
-    double start = ready > m->clock[q] ? ready : m->clock[q];
-    m->pending[q] = m->clock[q] = start + work;
-    m->now.busy += work;
+    const eini_cost work = eini_place_cost(&m->dc, &m->dc.node[y], &b);
+    double ready = m->ready[q], start = ready > m->clock[q] ? ready : m->clock[q];
+    m->pending[q] = m->clock[q] = start + work.seconds;
+    m->now.busy += work.seconds;
+    m->flops += work.flops;
     m->now.tasks++;
     if (start < m->now.start) m->now.start = start;
     if (m->clock[q] > m->now.end) m->now.end = m->clock[q];
@@ -29337,7 +29467,7 @@ static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
                    eini_partial_at(m->dc.g, s, p->cut, m->lo, m->hi);
     int home = 1;
     for (int c = s->nfree; c < s->nindex; c++) home &= m->lo[c] == 0;
-    if (home) bytes += result * eini_element_bytes(&m->dc, s->out);
+    if (home) bytes += eini_points(s, &b, 0, s->nfree) * eini_element_bytes(&m->dc, s->out);
     if (bytes > m->peak[q]) m->peak[q] = bytes;
     if (m->desc->task_fn != NULL)
       m->desc->task_fn(m->desc->user, y, q, start, m->clock[q]);
@@ -29350,11 +29480,11 @@ static void eini_sim_fold(eini_sim *m, int y) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
   const eini_space *x = &m->space[y];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   double size = (double)eini_partial_bytes(m->dc.g, s);
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
-    double block = 1;
-    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    const double block = eini_points(s, &b, 0, s->nfree);
     for (int64_t step = 1; step < x->nagg && block > 0; step *= 2) {
       for (int64_t k = 0; k + step < x->nagg; k += 2 * step) {
         int64_t to = eini_space_partner(x, q, k), from = eini_space_partner(x, q, k + step);
@@ -29376,12 +29506,11 @@ static void eini_sim_fold(eini_sim *m, int y) {
 static void eini_sim_release(eini_sim *m, int x) {
   const eini_stmt *s = m->dc.node[x].s;
   const ein_parts *p = &m->d->parts[x];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   int stays = m->dc.g->tensor[s->out].role != EIN_ROLE_TEMP;
   for (int64_t q = 0; q < p->ntask && !stays; q++) {
-    double block = eini_element_bytes(&m->dc, s->out);
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
-    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
-    m->held[q] -= block;
+    m->held[q] -= eini_points(s, &b, 0, s->nfree) * eini_element_bytes(&m->dc, s->out);
   }
   eini_sim_drop(m, &m->done[x], p->ntask);
 }
@@ -29389,12 +29518,13 @@ static void eini_sim_release(eini_sim *m, int x) {
 // Bytes of tensor t that the tasks of a place read, in parts: reads of the same go together.
 static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t place,
                              eini_boxes *u) {
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   u->n = 0;
   for (int64_t i = r->at[t]; i < r->at[t + 1]; i++) {
     const eini_stmt *s = m->dc.node[r->list[i].node].s;
     const ein_parts *p = &m->d->parts[r->list[i].node];
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
-    if (eini_stmt_points(s, m->lo, m->hi) <= 0) continue;
+    if (eini_points(s, &b, 0, s->nindex) <= 0) continue;
     eini_block_hull(&s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
     eini_boxes_add(u, m->from, m->to);
   }

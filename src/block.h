@@ -86,8 +86,7 @@ static int64_t eini_partial_bytes(const ein_graph *g, const eini_stmt *s) {
 // The folder of a statement's states.
 static ein_status eini_states_folder(const ein_graph *g, const eini_stmt *s, eini_folder *f) {
   ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  double count = 1;
-  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  const double count = eini_points(s, NULL, s->nfree, s->nindex);
   return eini_folder_init(f, g, s->fold, eini_fold_value_dtype(g, s->fold, value, s->numpy), count,
                           NULL);
 }

@@ -79,12 +79,11 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_mem
   eini_path *path = p->path = EINI_NEW(&p->arena, eini_path, 1);
   if (path == NULL) return EIN_ERR_NO_MEMORY;
   p->npath = 1;
-  // As opt_einsum: a product for every operand but one, a sum if operands share a label.
-  double naive = 1;
+  double naive = 1;  // summed if operands share a label
   int total = 0;
   for (int i = 0; i < sp->w.nindex; i++) naive *= (double)sp->w.index[i].extent;
   for (int k = 0; k < d->nin; k++) total += r->value[k].nlabel;
-  p->info.naive_flops = naive * ((d->nin > 1 ? d->nin - 1 : 1) + (total > r->no.nlabel));
+  p->info.naive_flops = naive * eini_product_flops(d->nin, total > r->no.nlabel);
   EINI_TRY(eini_request_path(r, p, &net, path, &way));
   if (way != EINI_WAY_UNSPLIT && all == NULL)
     EINI_TRY(eini_split_best(sp, &net, r->value, out, path, rest));
@@ -479,7 +478,7 @@ static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_pl
   ein_plan *p = *plan, *q = NULL;
   const double *model = p->path == NULL ? NULL : p->path->seconds;
   if (model == NULL || !(model[EINI_AS_FOUND] > 0) || model[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
-      model[EINI_LEFT_TO_RIGHT] > 3 * model[EINI_AS_FOUND] ||
+      model[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * model[EINI_AS_FOUND] ||
       strcmp(p->path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0 ||
       strcmp(p->path->method, eini_path_way[EINI_ONE_PASS]) == 0)
     return EIN_OK;

@@ -369,7 +369,8 @@ static double eini_block_cost(const eini_cjob *j, int s) {
   int64_t m = j->ext[s], n = j->ext[1 - s];
   double tiles = (double)eini_up(m, EINI_R) * (double)eini_up(n, j->kern->nr);
   int unit = x->n == 0 || j->os[1 - s][x->n - 1] == 1;
-  return tiles * (double)(j->kn + 4) + (unit ? 0.0 : 16.0 * (double)m * (double)n);
+  return tiles * ((double)j->kn + EINI_TILE_MULADDS) +
+         (unit ? 0.0 : EINI_STORE_MULADDS * (double)m * (double)n);
 }
 
 // Into how many parts of batch, m and n `width` threads take the work: batch first, then the side
@@ -469,19 +470,19 @@ static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_cho
   eini_cjob_init(&j, c, &w);
   eini_small_init(&j, c, &w);
   h->scratch = eini_contract_scratch(c, &w);
-  // Multiply-adds at about 2 GHz, half a vector each; what is read once at 8 bytes a cycle.
   double batch = (double)eini_axes_size(&c->batch), all = (double)j.ext[0] * (double)j.ext[1] *
                  (double)j.kn;
   double adds = w.path == EINI_BLOCK ? tiles / (double)j.kern->lanes : all;
-  if (w.path == EINI_STREAM) adds *= 3;
+  if (w.path == EINI_STREAM) adds *= EINI_STREAM_MULADDS;
   if (w.path == EINI_BLOCK)  // packing, and stores through emit_fn
-    adds += 0.6 * (double)j.kn * (double)(j.ext[0] + j.ext[1]) +
+    adds += EINI_PACK_MULADDS * (double)j.kn * (double)(j.ext[0] + j.ext[1]) +
             (c->plain_out ? 0.0 : (double)j.ext[0] * (double)j.ext[1]);
-  // Beyond that, measured on Zen 5: what a block of the batch takes, and a row or column streamed.
   const double lines = (double)(w.rows ? j.ext[1] : j.kn);
-  const double begin = w.path == EINI_SMALL ? 1e-8 : w.path == EINI_BLOCK ? 1e-7
-                                                                          : 6e-8 + 8e-9 * lines;
-  h->seconds = batch * (adds * (double)j.kern->planes * 0.5e-9 + begin) + 2e-8;
+  const double begin = w.path == EINI_SMALL ? EINI_SMALL_SECONDS
+                       : w.path == EINI_BLOCK ? EINI_TILES_SECONDS
+                                              : EINI_STREAM_SECONDS + EINI_LINE_SECONDS * lines;
+  h->seconds = batch * (adds * (double)j.kern->planes * EINI_MULADD_SECONDS + begin) +
+               EINI_CALL_SECONDS;
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),

@@ -23,14 +23,6 @@ static void eini_say_number(eini_text *t, double x) {
   else eini_say(t, "%.17g", x);
 }
 
-// Operations of a statement, counted as opt_einsum does: one per factor and one for the sum.
-static double eini_stmt_flops(const eini_stmt *s) {
-  double n = 1;
-  for (int i = 0; i < s->nindex; i++) n *= (double)s->index[i].extent;
-  int factors = s->noperand > 1 ? s->noperand - 1 : 1;
-  return n * (factors + (s->nindex > s->nfree && s->noperand > 1));
-}
-
 // The labels of an access, as far as its axes are plain indices, without commas.
 static void eini_say_labels(eini_text *t, const eini_stmt *s, const eini_map *m) {
   for (int r = 0; r < m->rows; r++) {
@@ -61,24 +53,6 @@ static void eini_say_kernel(eini_text *t, const eini_task *task) {
   if (task->kernels == NULL) eini_say(t, "%s", what);
   else eini_say(t, "%s", task->kernels->name);
   if (task->choice.variant[0]) eini_say(t, "-%s", task->choice.variant);
-}
-
-// Bytes moved at least: every tensor of the task once.
-static double eini_task_bytes(const ein_graph *g, const eini_task *t) {
-  double bytes = 0;
-  for (int which = 0; which < 2; which++) {
-    const eini_stmt *s = which ? t->fused : t->stmt;
-    if (s == NULL) continue;
-    for (int k = -1; k < s->noperand; k++) {
-      if (which == 0 && k < 0 && t->fused != NULL) continue;
-      if (which == 1 && k >= 0 && s->operand[k] == t->stmt->out) continue;
-      const eini_tensor *x = &g->tensor[k < 0 ? s->out : s->operand[k]];
-      double n = (double)ein_dtype_size(x->dtype);
-      for (int a = 0; a < x->rank; a++) n *= (double)x->shape[a];
-      bytes += n;
-    }
-  }
-  return bytes;
 }
 
 // What is known of a task's result; *from: of what its error is counted from.
@@ -170,8 +144,8 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
   eini_say_stmt(t, p->graph, task->stmt);
   if (task->fused != NULL) eini_say(t, ", then ");
   if (task->fused != NULL) eini_say_stmt(t, p->graph, task->fused);
-  eini_say(t, "  %.3g flops, %.3g bytes", eini_stmt_flops(task->stmt),
-           eini_task_bytes(p->graph, task));
+  const eini_cost cost = eini_cost_of(p->graph, task->stmt, task->fused, NULL, NULL, NULL, NULL);
+  eini_say(t, "  %.3g flops, %.3g bytes", cost.flops, cost.bytes);
   eini_say_accuracy(t, p, task);
   for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
     const eini_candidate *x = &task->candidate[i];
@@ -238,6 +212,7 @@ static void eini_json_accuracy(eini_text *t, const ein_plan *p, const eini_task 
 
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
   const eini_stmt *s = task->stmt, *f = task->fused;
+  const eini_cost cost = eini_cost_of(p->graph, s, f, NULL, NULL, NULL, NULL);
   eini_say(t, "{\"out\": ");
   eini_say_string(t, p->graph->tensor[(f ? f : s)->out].name);
   eini_say(t, ", \"from\": [");
@@ -263,9 +238,9 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   if (task->ncandidate > 0) eini_say(t, "%.3g", task->choice.seconds);
   else eini_say(t, "null");
   eini_say(t, ", \"io_bound\": null, \"flops\": ");
-  eini_say_number(t, eini_stmt_flops(s));
+  eini_say_number(t, cost.flops);
   eini_say(t, ", \"traffic\": ");
-  eini_say_number(t, eini_task_bytes(p->graph, task));
+  eini_say_number(t, cost.traffic);
   eini_json_accuracy(t, p, task);
   eini_say(t, ", \"fold\": ");
   if (s->fold == EIN_FOLD_NONE) eini_say(t, "null");

@@ -85,9 +85,8 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
   for (int64_t i = 0; i < graph->nstmt; i++) {
     const eini_stmt *s = &graph->stmt[i];
     EINI_TRY(eini_stmt_copy(p->graph, s));
-    double size = 1;
-    for (int k = 0; k < s->nindex; k++) size *= (double)s->index[k].extent;
-    p->info.naive_flops += size;
+    const double flops = eini_points(s, NULL, 0, s->nindex) * eini_point_flops(s);
+    p->info.naive_flops += flops;
     if (p->unsplit || graph->ordered || s->carry != NULL) continue;
     p->graph->nstmt--;  // taken back if it is split, put back if not
     eini_stmt copy = p->graph->stmt[p->graph->nstmt];
@@ -100,7 +99,7 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
       EINI_TRY(eini_plan_path_info(p, &path, s->out));
       continue;
     }
-    p->info.flops += size;
+    p->info.flops += flops;
     p->graph->stmt[p->graph->nstmt++] = copy;
   }
   return o->deterministic && !graph->ordered ? eini_order_graph(p->graph) : EIN_OK;

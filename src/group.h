@@ -108,12 +108,6 @@ static int eini_trail_next(eini_trail *w, int u) {
   return found >= 0 && eini_trail_out(w, u, found);
 }
 
-static double eini_tensor_bytes(const eini_tensor *t) {
-  double n = (double)ein_dtype_size(t->dtype);
-  for (int a = 0; a < t->rank; a++) n *= (double)t->shape[a];
-  return n;
-}
-
 // What a candidate group of units [from, to] would save.
 typedef struct eini_bundle {
   int from, to, nloop;
@@ -178,12 +172,12 @@ static int eini_bundle_ends(const eini_trail *w, int from, int to) {
   return 0;
 }
 
-// Does a block leave only runs of less than a KiB along the innermost axis of an operand?
+// Does a block leave only short runs along the innermost axis of an operand?
 static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, const int *column,
                            int loop, int64_t block) {
   int c = m->rows == 0 ? -1 : eini_plain_row(m, m->rows - 1);
   if (c < 0 || (column != NULL ? column[c] : c) != loop) return 0;
-  return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < 1024;
+  return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < EINI_SHORT_BYTES;
 }
 
 // What the blocks of a bundle read again, in bytes.
@@ -192,18 +186,26 @@ static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
   const int *column;
   double again = 0;
   for (int u = b->from; u <= b->to; u++) {
-    for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
-      double times = w->local[t] ? 0 : 1;
-      for (int j = 0; j < b->nloop; j++) {
-        int moves = 0, loop = b->loop[j][u - b->from];
-        for (int e = 0; e < m->first[m->rows]; e++)
-          moves |= (column != NULL ? column[m->term[e].index] : m->term[e].index) == loop;
-        if (!moves) times *= ceil((double)b->extent[j] / (double)b->block[j]);
-        else if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
-          times += 8;
-      }
-      if (times > 1) again += (times - 1) * eini_tensor_bytes(&w->g->tensor[t]);
+    const eini_unit *x = &w->unit[u];
+    eini_stmt_block all[2];
+    eini_walk walk[2];
+    for (int i = 0; i < 2; i++) {
+      all[i] = eini_block_of(NULL, NULL, NULL);
+      all[i].walk = &walk[i];
+      walk[i].nloop = b->nloop;
     }
+    for (int j = 0; j < b->nloop; j++) {
+      const int loop = walk[0].loop[j] = b->loop[j][u - b->from];
+      int c = x->f == NULL ? -1 : x->f->nindex - 1;
+      while (c >= 0 && x->column[c] != loop) c--;
+      walk[1].loop[j] = c;
+      walk[0].times[j] = walk[1].times[j] = (double)eini_ceil_div(b->extent[j], b->block[j]);
+      for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++)
+        if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
+          again += EINI_SHORT_TIMES * eini_tensor_bytes(&w->g->tensor[t]);
+    }
+    const eini_cost c = eini_cost_of(w->g, x->s, x->f, all, NULL, NULL, NULL);
+    again += c.traffic - c.bytes;
   }
   return again;
 }
@@ -216,7 +218,7 @@ static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
   if (b->to == b->from) return;
   double bytes = eini_bundle_mark(w, b->from, b->to);
   for (int j = 0; j < b->nloop; j++) rows *= (double)b->extent[j];
-  double fit = floor(0.5 * w->rates->fast_bytes / (bytes / rows));
+  double fit = floor(EINI_CACHE_PART * w->rates->fast_bytes / (bytes / rows));
   if (bytes > w->rates->fast_bytes && fit >= 1) {
     int last = b->nloop - 1;
     int64_t e = b->extent[last], most = fit < (double)e ? (int64_t)fit : e;
@@ -224,8 +226,8 @@ static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
     b->block[0] = 1;
     b->block[last] = most;
     double blocks = rows / (double)e * (double)eini_ceil_div(e, most);
-    double overhead = 1e-6 * (b->to - b->from + 1) * blocks * w->rates->copy_bw;
-    b->gain = 2 * bytes - 0.25 * eini_bundle_again(w, b) - overhead;
+    double overhead = EINI_BLOCK_SECONDS * (b->to - b->from + 1) * blocks * w->rates->copy_bw;
+    b->gain = 2 * bytes - EINI_CACHED * eini_bundle_again(w, b) - overhead;
   }
   eini_bundle_unmark(w, b->from, b->to);
 }

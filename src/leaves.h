@@ -3,12 +3,6 @@
 // Takes a fold that threads could not share; gives the fold of its leaves, statements as any other.
 // ================================================================================================
 
-#ifndef EINI_LEAF_WORK       // tests make it small
-#define EINI_LEAF_WORK 32768  // least elements of a leaf
-#endif
-#define EINI_LEAVES 64
-#define EINI_LEAF_RESULTS 256 // folds with more results have enough for threads to cut
-
 // How a fold is cut: column c in `leaves` leaves of `size` and a rest. The shape alone decides, so
 // that results do not depend on the number of threads.
 typedef struct eini_leaves {
@@ -17,17 +11,14 @@ typedef struct eini_leaves {
 } eini_leaves;
 
 static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f) {
-  double results = 1, work = 1;
+  const double results = eini_points(s, NULL, 0, s->nfree);
+  const double work = results * eini_points(s, NULL, s->nfree, s->nindex);
   int fold = s->fold, best = -1;
   double longest = 0;
   if (fold != EIN_FOLD_SUM && fold != EIN_FOLD_MAX && fold != EIN_FOLD_MIN &&
       fold != EIN_FOLD_PROD && fold != EIN_FOLD_ANY && fold != EIN_FOLD_ALL &&
       !(g->ordered && fold == EIN_FOLD_LOGSUMEXP)) {
     return 0;
-  }
-  for (int i = 0; i < s->nindex; i++) {
-    work *= (double)s->index[i].extent;
-    if (i < s->nfree) results *= (double)s->index[i].extent;
   }
   if (results < 1 || results > EINI_LEAF_RESULTS || work < 2 * EINI_LEAF_WORK * results ||
       s->noperand == 0 || s->rest != EIN_REST_ERROR) {

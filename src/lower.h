@@ -156,16 +156,17 @@ static int eini_task_merge(eini_task *t) {
 // Relative cost of running chunks along loop i: cache lines touched per element, and the overhead
 // of short chunks.
 static double eini_chunk_cost(const eini_task *t, int i) {
-  double cost = 24.0 / (double)eini_min64(t->extent[i], EINI_CHUNK);
+  double cost = EINI_CHUNK_START / (double)eini_min64(t->extent[i], EINI_CHUNK);
   for (int s = 0; s < t->nstream; s++) {
     if (t->ref[s].slot < 0) continue;
     double step = (double)eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
     double bytes = step * (double)ein_dtype_size(t->ref[s].dtype);
     if (s == t->out && t->reduced[i]) continue;
-    cost += bytes > 64.0 ? 2.0 : bytes / 32.0 + (step > 1 ? 0.25 : 0.0);
+    cost += bytes > EINI_LINE_BYTES ? 1
+            : bytes / EINI_LINE_BYTES + (step > 1 ? EINI_CHUNK_APART : 0);
   }
   // A chunk along a reduced index ends in one output element each time round.
-  if (t->reduced[i]) cost += 32.0 / (double)t->extent[i];
+  if (t->reduced[i]) cost += EINI_CHUNK_END / (double)t->extent[i];
   return cost;
 }
 
@@ -585,8 +586,7 @@ static ein_status eini_task_fold(const eini_lowering *lo, const eini_stmt *s, ei
                                  eini_task *t) {
   ein_dtype value = (ein_dtype)e->node[e->n - 1].dtype;
   ein_dtype ft = eini_fold_value_dtype(lo->g, s->fold, value, s->numpy);
-  double count = 1;
-  for (int i = s->nfree; i < s->nindex; i++) count *= (double)s->index[i].extent;
+  const double count = eini_points(s, NULL, s->nfree, s->nindex);
   if (s->fold != EIN_FOLD_NONE) EINI_TRY(eini_expr_to(lo->a, e, ft));
   EINI_TRY(eini_folder_init(&t->folder, lo->g, s->fold, ft, count, lo->fast));
   if (count == 0 && ein_dtype_compute(value) == ft) t->folder.logical = value;
@@ -629,8 +629,7 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 // Outputs that exceed the caches are stored past them where chunks are runs of the output.
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
   if (lo->nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
-  t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype);
-  for (int i = 0; i < s->nfree; i++) t->out_bytes *= (double)s->index[i].extent;
+  t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype) * eini_points(s, NULL, 0, s->nfree);
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
       t->out_bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
       t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {

@@ -20,12 +20,12 @@
 // CONTENTS (search for >>name)
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
-// OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COST MODELS, METHODS, CONSTRAINTS,
-// VARIANTS, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
+// CONSTRAINTS, VARIANTS, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
-//   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print
+//   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print >>cost
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
@@ -319,6 +319,28 @@
 // is cut.
 // Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
 // pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
+//
+//
+// COSTS
+//
+// One function estimates what a statement takes, from a block of its index space and what a machine
+// does per second, without data and before kernels are chosen; paths, groups, slices and places are
+// weighed by it. Where providers of kernels predict seconds of a task, these count.
+//
+// flops    the points of the block, times the operations of its expression (casts aside) and of its
+//          fold, together at least one. A product of n factors counts n - 1, and one more where it
+//          is summed; paths count as opt_einsum does, a sum of one operand twice.
+// bytes    of what it touches: of every operand the hull, once where several read the same, and its
+//          results.
+// traffic  what of that moves. A loop that does not move an operand reads it again for every slice;
+//          what stays in a cache counts a fourth.
+// seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the
+//          shorter, too; and what a task takes beyond that. Over places also messages: latency and
+//          bytes at the bandwidth.
+//
+// Rates are those of the first provider that has some (the CPU backend measures them), and of
+// places those of ein_machine. All other numbers are in one table, with what they mean and where
+// they are from: >>cost. The paper's model counts scalars by its own formula.
 //
 //
 // COST MODELS

@@ -4,7 +4,7 @@
 // the layout of every tensor. The graph lives in a plan that is never built.
 // ================================================================================================
 
-#define EINI_FIT_LOOPS 4        // nested loops of a region
+#define EINI_FIT_LOOPS EINI_WALK_LOOPS  // nested loops of a region
 #define EINI_FIT_CLASSES 8      // sliceable indices of a region that are looked at
 
 // What is to be planned: a finished graph, with strides of its inputs and outputs by name, or one
@@ -22,7 +22,7 @@ typedef struct eini_fit_job {
   ein_ctx *ctx;
   const eini_want *desc;
   eini_cap *cap;
-  double flops, bandwidth;      // per second, of all threads
+  eini_speed speed;             // of all threads
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
 } eini_fit_job;
 

@@ -134,7 +134,8 @@ static ein_status eini_fit_region(const eini_fit_job *j, const eini_fit_base *b,
     n.cls[0] = &cls[k];
     eini_fit_weigh(j, &n, stored, t, best, fits);
   }
-  int more = st == EIN_OK && (t->least || !*fits || best->guess.seconds > 1.05 * g.seconds);
+  int more = st == EIN_OK &&
+             (t->least || !*fits || best->guess.seconds > EINI_SLICE_GAIN * g.seconds);
   for (int k = 0; k < count * count && more; k++) {
     n.nloop = 2;
     n.cls[0] = &cls[k / count];

@@ -72,7 +72,7 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
 // are read and stored, the block of a slice at a time.
 static double eini_fit_part_traffic(const eini_fit_nest *n, int u) {
   const eini_stmt *s = &n->b->g->stmt[u];
-  double times = 3;
+  double times = EINI_PART_TIMES;
   for (int l = 0; l < n->nloop; l++)
     if (!eini_fold_carries(s->fold) || n->cls[l]->col[u - n->from] >= s->nfree)
       times *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
@@ -100,20 +100,27 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
   return eini_fit_sum(peak, parts);
 }
 
-// Elements of an access within one slice.
-static double eini_fit_access(const eini_fit_nest *n, int u, int t, const eini_map *m) {
-  const eini_stmt *s = &n->b->g->stmt[u];
-  const eini_tensor *x = &n->b->g->tensor[t];
-  double all = 1, seen = 1;
-  for (int r = 0; r < x->rank; r++) all *= (double)x->shape[r];
-  for (int i = 0; i < s->nindex; i++) {
-    int64_t e = s->index[i].extent;
-    if (eini_map_uses(m, i) == 0) continue;
-    for (int l = 0; l < n->nloop; l++)
-      if (n->cls[l]->col[u - n->from] == i) e = n->block[l];
-    seen *= (double)e;
+// Statement u in the loops of a nest, walked; len NULL: all of it, else a slice.
+static eini_stmt_block eini_fit_walk(const eini_fit_nest *n, int u, const int64_t *len,
+                                     eini_walk *w) {
+  const eini_stmt_block b = {NULL, NULL, NULL, w, len};
+  w->nloop = n->nloop;
+  for (int l = 0; l < n->nloop; l++) {
+    w->loop[l] = n->cls[l]->col[u - n->from];
+    w->times[l] = len != NULL ? 1 : (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
   }
-  return seen < all ? seen : all;
+  return b;
+}
+
+// Elements of operand k in buffers: what windows share is packed with each.
+static double eini_fit_packed(const ein_graph *g, const eini_stmt *s, const eini_stmt_block *slice,
+                              int k) {
+  const eini_tensor *x = &g->tensor[s->operand[k]];
+  double all = 1, n = 1;
+  for (int r = 0; r < x->rank; r++) all *= (double)x->shape[r];
+  for (int i = 0; i < s->nindex; i++)
+    if (eini_map_uses(&s->proj[k], i) > 0) n *= eini_length(s, slice, i);
+  return n < all ? n : all;
 }
 
 // Bytes that kernels pack into within a slice: copies of what a fold of several operands reads and
@@ -123,9 +130,10 @@ static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
     if (s->fold == EIN_FOLD_NONE || s->noperand < 2) continue;
-    double count = eini_fit_access(n, u, s->out, &s->out_map);
-    for (int k = 0; k < s->noperand; k++)
-      count += eini_fit_access(n, u, s->operand[k], &s->proj[k]);
+    eini_walk w;
+    const eini_stmt_block slice = eini_fit_walk(n, u, n->block, &w);
+    double count = eini_points(s, &slice, 0, s->nfree);
+    for (int k = 0; k < s->noperand; k++) count += eini_fit_packed(n->b->g, s, &slice, k);
     count *= (double)ein_dtype_size(ein_dtype_compute(s->type));
     if (count > most) most = count;
   }
@@ -135,19 +143,6 @@ static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
 // All that slices of the nest need, beside what is stored.
 static int64_t eini_fit_inside(const eini_fit_job *j, const eini_fit_nest *n) {
   return eini_fit_sum(eini_fit_peak(n), eini_fit_packing(j, n));
-}
-
-// Bytes an access moves in all slices together: a tensor is read again by loops it lacks.
-static double eini_fit_traffic(const eini_fit_nest *n, int u, int t, const eini_map *m) {
-  const eini_tensor *x = &n->b->g->tensor[t];
-  double bytes = (double)ein_dtype_size(x->dtype);
-  for (int r = 0; r < x->rank; r++) bytes *= (double)x->shape[r];
-  for (int l = 0; l < n->nloop; l++) {
-    int c = n->cls[l]->col[u - n->from];
-    if (c < 0 || eini_map_uses(m, c) == 0)
-      bytes *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
-  }
-  return bytes;
 }
 
 // stored: what eini_fit_stored gave.
@@ -160,22 +155,13 @@ static void eini_fit_measure(const eini_fit_job *j, const eini_fit_nest *n, int6
     slices *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    double flops = 0, again = 1, bytes = eini_fit_traffic(n, u, s->out, &s->out_map);
-    for (int64_t i = 0; i < s->expr.n; i++)
-      flops += s->expr.node[i].op > EIN_OP_PARAM && s->expr.node[i].op != EIN_OP_CAST;
-    flops += s->fold != EIN_FOLD_NONE;
-    for (int i = 0; i < s->nindex; i++) flops *= (double)s->index[i].extent;
-    for (int l = 0; l < n->nloop; l++) {
-      if (n->cls[l]->col[u - n->from] < 0)
-        again *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
-    }
-    for (int k = 0; k < s->noperand; k++)
-      bytes += eini_fit_traffic(n, u, s->operand[k], &s->proj[k]);
-    bytes += eini_fit_part_traffic(n, u);
-    out->flops += flops * again;
-    out->again += flops * (again - 1);
-    double compute = flops * again / j->flops, move = bytes / j->bandwidth;
-    out->seconds += (compute > move ? compute : move) + 2e-6 * slices;
+    eini_walk w;
+    const eini_stmt_block walk = eini_fit_walk(n, u, NULL, &w);
+    const eini_cost c = eini_cost_of(n->b->g, s, NULL, &walk, NULL, NULL, NULL);
+    out->flops += c.flops;
+    out->again += c.flops - c.flops / eini_walk_times(&w, NULL);
+    out->seconds += eini_seconds(&j->speed, c.flops, c.traffic + eini_fit_part_traffic(n, u)) +
+                    EINI_SLICE_SECONDS * slices;
   }
-  out->seconds += 2e-6;
+  out->seconds += EINI_SLICE_SECONDS;
 }

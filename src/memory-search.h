@@ -6,10 +6,6 @@
 // ================================================================================================
 
 #define EINI_FIT_GOALS 4        // paths that are tried
-#define EINI_FIT_OPTIMISM 8     // predictions are at most so many times what is counted
-#define EINI_FIT_FLOOR 4096     // bytes below which targets make no difference: plans take more
-#define EINI_FIT_PATIENCE 1e6   // predicted seconds of what counts as impossible
-#define EINI_FIT_PACKING ((int64_t)4 << 20)  // bytes a thread's kernel packs into, at most or so
 
 // One candidate. set: 0 all providers, 1 none and one thread, 2 + i provider i alone. target -1:
 // the plan that ein_plan_graph makes; else counted from the largest.
@@ -42,8 +38,9 @@ static void eini_fit_use(eini_fit_search *s, int set) {
   if (set == 1) ctx->executor.width = 1;
   const ein_rates *rates = eini_rates_of(ctx);
   double width = ctx->executor.width;
-  s->j.flops = rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32 * width : 4e9 * width;
-  s->j.bandwidth = rates != NULL ? rates->copy_bw : 8e9;
+  s->j.speed.flops = width * (rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32
+                                                                    : EINI_CORE_FLOPS);
+  s->j.speed.bandwidth = rates != NULL ? rates->copy_bw : EINI_CORE_BANDWIDTH;
   s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
 }
 

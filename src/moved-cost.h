@@ -8,85 +8,34 @@ static double eini_element_bytes(const eini_decomposer *dc, int tensor) {
   return (double)ein_dtype_size(dc->g->tensor[tensor].dtype);
 }
 
-// Elements of the longest task's index space.
-static double eini_task_points(const eini_stmt *s, const int64_t *cut) {
-  double points = 1;
-  for (int c = 0; c < s->nindex; c++)
-    points *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
-  return points;
-}
-
-// Scalar operations of one point: those of the expression, and of the fold.
-static double eini_point_flops(const eini_stmt *s) {
-  double n = s->nfree < s->nindex;
-  for (int k = 0; k < s->expr.n; k++) {
-    int op = s->expr.node[k].op;
-    n += op != EIN_OP_CONST && op != EIN_OP_OPERAND && op != EIN_OP_INDEX &&
-         op != EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
-  }
-  return n > 1 ? n : 1;
-}
-
 static double eini_log2_up(double n) {
   double steps = 0;
   for (double x = 1; x < n; x *= 2) steps++;
   return steps;
 }
 
-// Elements of the largest task's box of operand k; k < 0: of its result.
-static double eini_operand_box(const eini_stmt *s, int k, const int64_t *cut) {
-  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
-  double box = 1;
-  for (int r = 0; r < m->rows; r++) {
-    double hull = 1, count = 1;
-    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-      const int c = m->term[e].index;
-      int64_t coef = m->term[e].coef, x = s->index[c].extent;
-      int64_t most = x / cut[c] + (x % cut[c] != 0);
-      count *= (double)most;
-      hull += (double)eini_abs64(coef) * ((double)most - 1);
-    }
-    box *= count == 0 || k < 0 ? count : hull;
-  }
-  return box;
-}
-
-// Bytes that the largest task's operand boxes and its result take.
-static double eini_task_memory(const eini_decomposer *dc, const eini_dform *f,
-                               const int64_t *cut) {
-  const eini_stmt *s = f->s;
-  double bytes = 0;
-  for (int k = -1; k < s->noperand; k++)
-    if (k < 0 || !f->again[k])
-      bytes += eini_operand_box(s, k, cut) *
-               eini_element_bytes(dc, k < 0 ? s->out : s->operand[k]);
-  return bytes;
+// Seconds of a message to a place.
+static double eini_link_seconds(const ein_machine *m, double bytes) {
+  return m->latency + bytes / m->bandwidth;
 }
 
 // Bytes and seconds of folding partial results at their homes, those of the largest block.
 static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
                            double *bytes, double *seconds) {
-  double whole = 1, nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
-  double size = (double)eini_partial_bytes(dc->g, s);
-  double block = eini_operand_box(s, -1, cut);
-  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
-  *bytes = (nagg - 1) * whole * size;
-  *seconds = eini_log2_up(nagg) * (dc->machine.latency + block * size / dc->machine.bandwidth +
-                                   block / dc->machine.flops);
+  const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
+  double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
+  double size = (double)eini_partial_bytes(dc->g, s), block = eini_points(s, &longest, 0, s->nfree);
+  *bytes = (nagg - 1) * eini_points(s, NULL, 0, s->nfree) * size;
+  *seconds = eini_log2_up(nagg) *
+             (eini_link_seconds(&dc->machine, block * size) + block / dc->machine.flops);
 }
 
-// Seconds of a task by itself: its operations, or the bytes that it reads and writes.
-static double eini_work_seconds(const ein_machine *m, const eini_stmt *s, double points,
-                                double bytes) {
-  double work = points * eini_point_flops(s) / m->flops, traffic = bytes / m->memory_bw;
-  return m->overhead + (work > traffic ? work : traffic);
-}
-
-// Seconds of the longest task by itself.
-static double eini_parts_seconds(const eini_decomposer *dc, const eini_dform *f,
-                                 const int64_t *cut) {
-  return eini_work_seconds(&dc->machine, f->s, eini_task_points(f->s, cut),
-                           eini_task_memory(dc, f, cut));
+// What a block of statement f takes at a place.
+static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
+                                 const eini_stmt_block *b) {
+  const ein_machine *m = &dc->machine;
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  return eini_cost_of(dc->g, f->s, NULL, b, f->again, NULL, &speed);
 }
 
 // ---- what moves on an edge ----------------------------------------------------------------------

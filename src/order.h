@@ -28,12 +28,11 @@ static ein_status eini_order_mean(ein_graph *g, int64_t i) {
   const eini_stmt s = g->stmt[i];
   const ein_dtype type = ein_dtype_compute(s.type);
   int64_t *shape = EINI_NEW(a, int64_t, s.nfree + 1);
-  double count = 1;
+  const double count = eini_points(&s, NULL, s.nfree, s.nindex);
   int sum;
   eini_stmt *t;
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s.nfree; k++) shape[k] = s.index[k].extent;
-  for (int k = s.nfree; k < s.nindex; k++) count *= (double)s.index[k].extent;
   EINI_TRY(eini_graph_add_tensor(g, "T.sum", 5, EIN_ROLE_TEMP, type, s.nfree, shape, &sum));
   EINI_TRY(eini_graph_add_stmt(g, s.out, s.nfree, 1, &sum, &t));
   g->tensor[s.out].nstmt--;  // statement i no longer defines it
@@ -90,13 +89,13 @@ static ein_status eini_order_means(ein_graph *g) {
 // of them moves the last axis of the largest operand. *run: the values it moves over, in steps of
 // one.
 static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *run) {
-  double results = 1, most = 0;
+  const double results = eini_points(s, NULL, 0, s->nfree);
+  double most = 0;
   int across = 0, reduced = 0;
   *run = 1;
-  for (int i = 0; i < s->nindex; i++) {
-    if (i < s->nfree) results *= (double)s->index[i].extent;
-    else if (s->index[i].extent > 1) reduced = 1;
-    if (i >= s->nfree && s->index[i].extent == 0) return 0;
+  for (int i = s->nfree; i < s->nindex; i++) {
+    reduced |= s->index[i].extent > 1;
+    if (s->index[i].extent == 0) return 0;
   }
   for (int k = 0; k < s->noperand; k++) {
     const eini_map *m = &s->proj[k];
@@ -125,15 +124,13 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
 // that are summed as they are stored are faster without, and few sums along reduced indices.
 static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
   int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EIN_FOLD_SUM && eini_plain_sum(s);
-  double side[2] = {1, 1}, work = 1, results = 1;
+  const double results = eini_points(s, NULL, 0, s->nfree);
+  const double work = results * eini_points(s, NULL, s->nfree, s->nindex);
+  double side[2] = {1, 1};
   eini_half v[2];
   *yes = 0;
   if ((pair < 0 && !sum) || s->nindex > EINI_ORDER_AXES || eini_stmt_empty(s, 0, s->nindex))
     return EIN_OK;
-  for (int i = 0; i < s->nindex; i++) {
-    work *= (double)s->index[i].extent;
-    if (i < s->nfree) results *= (double)s->index[i].extent;
-  }
   if (sum) {
     int64_t run;
     const int across = eini_order_across(g, s, &run);

@@ -4,14 +4,6 @@
 // ================================================================================================
 
 #define EINI_PASS_MOST 10  // factors for which all assignments to P and Q are tried
-// Measured with bench/networks.c on Zen 5: a task beyond its arithmetic; a block of a batch, and
-// each operand of a product that is made while packing, for a run along an index; an element that
-// is added up alone.
-#define EINI_TASK_SECONDS 5e-8
-#define EINI_RUN_SECONDS 5e-9
-#define EINI_ADD_SECONDS 3e-10
-#define EINI_WEIGH_SECONDS 5e-5  // up to where the kernels are asked about pairs from left to right
-#define EINI_DOUBT_SECONDS 1e-7  // what a task may take more than predicted, by the way it is run
 
 // A product as the time model sees it: labels as bits.
 typedef struct eini_pass {
@@ -51,9 +43,8 @@ static double eini_pass_fused(const eini_pass *w, uint32_t p, uint32_t q, uint64
   return work;
 }
 
-// Seconds of one contraction with the factors `p` on one side and `q` on the other. A panel of
-// fewer than 8 rows or columns keeps the arithmetic from its peak; products of factors are made
-// while packing, at an eighth of the peak where runs are long.
+// Seconds of one contraction with the factors `p` on one side and `q` on the other. A short panel
+// keeps the arithmetic from its peak; products of factors are made while packing, run by run.
 static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint64_t out,
                                 int out_stored) {
   uint64_t mp = 0, mq = 0;
@@ -64,22 +55,23 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
     if ((p | q) >> k & 1 && w->stored[k]) bytes += eini_mask_size(w->sp, w->mask[k]);
   }
   double m = eini_mask_size(w->sp, mp & ~mq & out), n = eini_mask_size(w->sp, mq & ~mp & out);
-  double fit = (m < 8 ? m / 8 : 1) * (n < 8 ? n / 8 : 1);
-  double work = 2 * eini_mask_size(w->sp, mp | mq) / (fit > 0.25 ? fit : 0.25);
-  if (p != 0) work += 8 * (eini_count_bits(p) - 1) * eini_mask_size(w->sp, mp);
-  if (q != 0) work += 8 * (eini_count_bits(q) - 1) * eini_mask_size(w->sp, mq);
+  double fit = (m < EINI_PANEL ? m / EINI_PANEL : 1) * (n < EINI_PANEL ? n / EINI_PANEL : 1);
+  double work = 2 * eini_mask_size(w->sp, mp | mq) /
+                (fit > EINI_PANEL_LEAST ? fit : EINI_PANEL_LEAST);
+  if (p != 0) work += EINI_JOIN_FLOPS * (eini_count_bits(p) - 1) * eini_mask_size(w->sp, mp);
+  if (q != 0) work += EINI_JOIN_FLOPS * (eini_count_bits(q) - 1) * eini_mask_size(w->sp, mq);
   work = eini_pass_fused(w, p, q, out, eini_pass_fused(w, q, p, out, work));
   double runs = 0, batch = eini_mask_size(w->sp, mp & mq & out);
   for (int side = 0; side < 2; side++) {
     const uint64_t mask = side ? mq : mp;
     const int factors = eini_count_bits(side ? q : p);
     if (factors > 1)
-      runs += factors * eini_mask_size(w->sp, mask) / fmin(eini_mask_longest(w->sp, mask), 256);
+      runs += factors * eini_mask_size(w->sp, mask) /
+              fmin(eini_mask_longest(w->sp, mask), EINI_RUN_LENGTH);
   }
   if (eini_mask_size(w->sp, mp | mq) > batch) runs += batch;
-  double compute = work / w->flops + EINI_RUN_SECONDS * runs;
-  double memory = bytes * w->size / w->sp->rates->copy_bw;
-  return (compute > memory ? compute + 0.2 * memory : memory + 0.2 * compute) + EINI_TASK_SECONDS;
+  const eini_speed speed = eini_core_speed(w->sp->rates, w->flops);
+  return eini_seconds(&speed, work + EINI_RUN_SECONDS * runs * w->flops, bytes * w->size);
 }
 
 // The labels of factor x that something else has too: the output, or one of the n factors listed.
@@ -89,9 +81,9 @@ static uint64_t eini_pass_reduce(const eini_pass *w, const int *list, int n, int
   uint64_t others = w->out, mask = w->mask[x];
   for (int k = 0; k < n; k++) others |= list[k] == x ? 0 : w->mask[list[k]];
   if (eini_mask_size(w->sp, mask & ~others) == 1) return mask;
-  *seconds += EINI_TASK_SECONDS + EINI_ADD_SECONDS * eini_mask_size(w->sp, mask);
-  if (w->stored[x])
-    *seconds += eini_mask_size(w->sp, mask) * w->size / w->sp->rates->copy_bw;
+  const eini_speed speed = eini_core_speed(w->sp->rates, 1 / EINI_ADD_SECONDS);
+  const double all = eini_mask_size(w->sp, mask);
+  *seconds += eini_seconds(&speed, all, w->stored[x] ? all * w->size : 0);
   return mask & others;
 }
 
@@ -142,7 +134,7 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
   w->sp = sp;
   w->n = n;
   w->size = (double)ein_dtype_size(t);
-  w->flops = t == EIN_F32 || t == EIN_C64 ? sp->rates->flops_f32 : sp->rates->flops_f64;
+  w->flops = eini_core_flops(sp->rates, t);
   if (w->flops <= 0 || t == EIN_BOOL) return 0;
   for (int c = 0; c < out->nlabel; c++) w->out |= (uint64_t)1 << out->label[c];
   for (int k = 0; k < n; k++) {
@@ -179,7 +171,8 @@ static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_membe
     if (s == 1 || x < sec[EINI_ONE_PASS]) sec[EINI_ONE_PASS] = x, *p = s;
   }
   const double doubt = (n - 1) * EINI_DOUBT_SECONDS, found = sec[EINI_AS_FOUND];
-  if (sec[EINI_LEFT_TO_RIGHT] < (found < 5 * doubt ? found + doubt : 0.95 * found))
+  if (sec[EINI_LEFT_TO_RIGHT] <
+      (found < EINI_DOUBTS * doubt ? found + doubt : EINI_SURELY * found))
     *way = EINI_LEFT_TO_RIGHT;
   if (spills && sec[EINI_ONE_PASS] < sec[*way]) *way = EINI_ONE_PASS;
   return EIN_OK;

@@ -44,8 +44,7 @@ typedef struct eini_path {
   int nstep;
   int *first;      // [nstep + 1]
   int *pos;
-  double flops;    // as opt_einsum counts: product of extents, times the factors but one (at least
-                   // one), and one more if a label is summed
+  double flops;    // of the steps: product of extents, times eini_product_flops
   double largest;  // largest intermediate, elements (output included)
   double moved;    // sum over steps of elements of the inputs and the result
   const char *method;  // what produced it
@@ -162,7 +161,7 @@ static int eini_path_step(eini_path_run *r, int a, int b) {
   }
   *tail = -1;
   z->size = z->open = size;
-  z->flops = all * (summed ? 2 : 1);
+  z->flops = all * eini_product_flops(2, summed);
   eini_path_add(&r->sums, z->flops, size, x->size + (y == NULL ? 0 : y->size));
   z->into = x->into = r->nnode++;
   if (y != NULL) y->into = z->into;
@@ -220,7 +219,7 @@ static void eini_path_all(eini_path_run *r, const int *node, int m, int *stamp, 
   }
   for (int i = r->term[x].head; i >= 0; i = r->next[i]) closed--;
   r->sums = before;
-  r->term[x].flops = all * ((m > 2 ? m - 1 : 1) + (closed > 0));
+  r->term[x].flops = all * eini_product_flops(m, closed > 0);
   eini_path_add(&r->sums, r->term[x].flops, r->term[x].size, read);
 }
 

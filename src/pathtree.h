@@ -60,7 +60,8 @@ static int eini_tree_sane(const eini_tree_set *d) { return d->all < 1e300 && d->
 
 static double eini_tree_flops(const eini_tree_set *d, const eini_tree_set *x,
                               const eini_tree_set *y) {
-  return d->all * x->inside * y->inside * (d->ninside > x->ninside + y->ninside ? 2 : 1);
+  return d->all * x->inside * y->inside *
+         eini_product_flops(2, d->ninside > x->ninside + y->ninside);
 }
 
 // Is the set d better made from those at a and b in the table?

@@ -46,16 +46,15 @@ static int eini_lim_ranges(const eini_lim *t, int x, const int *label, int64_t p
 // Bytes of node x's block at a place.
 static double eini_lim_block(const eini_lim *t, int x, const int *label, int64_t place) {
   const eini_stmt *s = t->dc->node[x].s;
-  double bytes = eini_element_bytes(t->dc, s->out);
+  const eini_stmt_block b = eini_block_of(t->klo, t->khi, NULL);
   if (!eini_lim_ranges(t, x, label, place, 1, t->klo, t->khi)) return 0;
-  for (int c = 0; c < s->nfree; c++) bytes *= (double)(t->khi[c] - t->klo[c]);
-  return bytes;
+  return eini_points(s, &b, 0, s->nfree) * eini_element_bytes(t->dc, s->out);
 }
 
 // Bytes of the task's partial result when it is not made in the block; lo, hi: its ranges.
 static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int64_t *cut,
                               const int64_t *lo, const int64_t *hi) {
-  double bytes = (double)eini_partial_bytes(g, s);
+  const eini_stmt_block b = eini_block_of(lo, hi, NULL);
   int home = 1, cuts = 0;
   for (int c = s->nfree; c < s->nindex; c++) {
     cuts |= cut[c] > 1;
@@ -63,8 +62,7 @@ static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int6
   }
   int direct = s->fold < EIN_FOLD_ARGMAX && g->tensor[s->out].dtype == ein_dtype_compute(s->type);
   if (!cuts || (home && direct)) return 0;
-  for (int c = 0; c < s->nfree; c++) bytes *= (double)(hi[c] - lo[c]);
-  return bytes;
+  return eini_points(s, &b, 0, s->nfree) * (double)eini_partial_bytes(g, s);
 }
 
 // Bytes that live at a place while statement y runs, its block aside, beside what is held.
@@ -90,6 +88,7 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
 
 // Adds to in[place] what statement y reads of inputs for the first time there.
 static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *in) {
+  const eini_stmt_block b = eini_block_of(t->lo, t->hi, NULL);
   const eini_decomposer *dc = t->dc;
   const eini_stmt *s = dc->node[y].s;
   for (int k = 0; k < s->noperand; k++) {
@@ -111,7 +110,7 @@ static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *
         const eini_stmt *x = dc->node[r->node].s;
         if (j == i) before = eini_boxes_volume(u);
         if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
-        if (eini_stmt_points(x, t->lo, t->hi) <= 0) continue;
+        if (eini_points(x, &b, 0, x->nindex) <= 0) continue;
         eini_block_hull(&x->proj[r->k], t->lo, t->hi, t->from, t->to);
         eini_boxes_add(u, t->from, t->to);
       }

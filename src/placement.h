@@ -106,12 +106,6 @@ static int64_t eini_space_partner(const eini_space *x, int64_t place, int64_t k)
   return place;
 }
 
-static double eini_stmt_points(const eini_stmt *s, const int64_t *lo, const int64_t *hi) {
-  double n = 1;
-  for (int c = 0; c < s->nindex; c++) n *= hi[c] > lo[c] ? (double)(hi[c] - lo[c]) : 0;
-  return n;
-}
-
 // Narrows [*lo, *hi) to the i with from <= coef*i + offset < to.
 static void eini_narrow_range(int64_t coef, int64_t offset, int64_t from, int64_t to, int64_t *lo,
                         int64_t *hi) {

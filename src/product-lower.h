@@ -70,10 +70,6 @@ static int eini_pair_match(const eini_stmt *s, int *x, int *y) {
   return -1;
 }
 
-#ifndef EINI_SUM_WORK       // tests make it small
-#define EINI_SUM_WORK 4096  // least elements of a sum that goes to matrix-vector kernels
-#endif
-
 // A sum or an extremum over one operand as it is: a matrix times ones, or plus zeros that change no
 // zero, which kernels read as fast as memory allows.
 static int eini_plain_sum(const eini_stmt *s) {
@@ -86,8 +82,7 @@ static int eini_plain_sum(const eini_stmt *s) {
 static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
                                  ein_pair *pair, int *yes) {
   const ein_dtype t = (ein_dtype)s->expr.node[0].dtype;
-  double work = 1;
-  for (int i = 0; i < s->nindex; i++) work *= (double)s->index[i].extent;
+  const double work = eini_points(s, NULL, 0, s->nindex);
   if ((work < EINI_SUM_WORK && !s->order) || work > 9e18) return EIN_OK;
   EINI_TRY(eini_half_of(&lo->g->arena, s, 0, &v[0]));
   memset(&v[1], 0, sizeof v[1]);

@@ -231,11 +231,11 @@ static ein_machine eini_machine_of(const ein_machine *given) {
   ein_machine m;
   memset(&m, 0, sizeof m);
   if (given != NULL) m = *given;
-  if (m.flops <= 0) m.flops = 1e11;
-  if (m.memory_bw <= 0) m.memory_bw = 1e11;
-  if (m.latency <= 0) m.latency = 2e-6;
-  if (m.bandwidth <= 0) m.bandwidth = 1e10;
-  if (m.overhead <= 0) m.overhead = 2e-6;
+  if (m.flops <= 0) m.flops = EINI_PLACE_FLOPS;
+  if (m.memory_bw <= 0) m.memory_bw = EINI_PLACE_MEMORY_BW;
+  if (m.latency <= 0) m.latency = EINI_PLACE_LATENCY;
+  if (m.bandwidth <= 0) m.bandwidth = EINI_PLACE_BANDWIDTH;
+  if (m.overhead <= 0) m.overhead = EINI_PLACE_OVERHEAD;
   return m;
 }
 
@@ -249,11 +249,11 @@ EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *grap
     ein_dtype type = ein_dtype_compute(graph->stmt[i].type);
     wide |= type == EIN_F64 || type == EIN_C128;
   }
-  m->flops = wide ? r->flops_f64 : r->flops_f32;
+  m->flops = eini_core_flops(r, wide ? EIN_F64 : EIN_F32);
   m->memory_bw = r->copy_bw;
-  m->latency = 1e-6;
-  m->bandwidth = 1e13;
-  m->overhead = 2e-6;
+  m->latency = EINI_THREAD_LATENCY;
+  m->bandwidth = EINI_THREAD_BANDWIDTH;
+  m->overhead = EINI_PLACE_OVERHEAD;
   return EIN_OK;
 }
 

@@ -122,12 +122,12 @@ static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, in
 static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
   const eini_stmt *s = m->dc.node[e->x].s;
   const ein_parts *p = &m->d->parts[e->x];
-  double whole = 1, first = INFINITY, sent = 0, bandwidth = m->dc.machine.bandwidth;
-  for (int c = 0; c < s->nfree; c++) whole *= (double)s->index[c].extent;
+  const eini_stmt_block b = eini_block_of(m->klo, m->khi, NULL);
+  double whole = eini_points(s, NULL, 0, s->nfree), bandwidth = m->dc.machine.bandwidth;
+  double first = INFINITY, sent = 0;
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->klo, m->khi)) continue;
-    double block = 1, since = m->done[e->x][q];
-    for (int c = 0; c < s->nfree; c++) block *= (double)(m->khi[c] - m->klo[c]);
+    double block = eini_points(s, &b, 0, s->nfree), since = m->done[e->x][q];
     if (m->out[q] > since) since = m->out[q];
     m->out[q] = since + total * (block / whole) / bandwidth;
     if (since < first) first = since;
@@ -174,38 +174,22 @@ static void eini_sim_edge(eini_sim *m, const eini_dedge *e) {
   m->now.messages += messages;
 }
 
-// Seconds of the task at a place by itself; *result: elements of its block.
-static double eini_sim_work(eini_sim *m, const eini_dform *f, double *result) {
-  const eini_stmt *s = f->s;
-  double points = eini_stmt_points(s, m->lo, m->hi), bytes;
-  *result = 1;
-  for (int k = 0; k < s->nfree; k++) *result *= (double)(m->hi[k] - m->lo[k]);
-  bytes = *result * eini_element_bytes(&m->dc, s->out);
-  for (int k = 0; k < s->noperand; k++) {
-    if (f->again[k] || points <= 0) continue;
-    eini_block_hull(&s->proj[k], m->lo, m->hi, m->from, m->to);
-    bytes += eini_element_bytes(&m->dc, s->operand[k]) *
-             eini_box_volume(s->proj[k].rows, m->from, m->to);
-  }
-  m->flops += points * eini_point_flops(s);
-  return eini_work_seconds(&m->dc.machine, s, points, bytes);
-}
-
 // Runs all tasks of statement y. edge: its first edge.
 static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   m->now.start = INFINITY;
   for (int64_t q = 0; q < p->ntask; q++) m->ready[q] = m->fetched[q] = 0;
   for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
     eini_sim_edge(m, &m->edges.e[e]);
   for (int64_t q = 0; q < p->ntask; q++) {
-    double ready = m->ready[q], result;
     eini_task_ranges(s, p->cut, p->order, p->norder, q, 0, m->lo, m->hi);
-    double work = eini_sim_work(m, &m->dc.node[y], &result);
-    double start = ready > m->clock[q] ? ready : m->clock[q];
-    m->pending[q] = m->clock[q] = start + work;
-    m->now.busy += work;
+    const eini_cost work = eini_place_cost(&m->dc, &m->dc.node[y], &b);
+    double ready = m->ready[q], start = ready > m->clock[q] ? ready : m->clock[q];
+    m->pending[q] = m->clock[q] = start + work.seconds;
+    m->now.busy += work.seconds;
+    m->flops += work.flops;
     m->now.tasks++;
     if (start < m->now.start) m->now.start = start;
     if (m->clock[q] > m->now.end) m->now.end = m->clock[q];
@@ -213,7 +197,7 @@ static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
                    eini_partial_at(m->dc.g, s, p->cut, m->lo, m->hi);
     int home = 1;
     for (int c = s->nfree; c < s->nindex; c++) home &= m->lo[c] == 0;
-    if (home) bytes += result * eini_element_bytes(&m->dc, s->out);
+    if (home) bytes += eini_points(s, &b, 0, s->nfree) * eini_element_bytes(&m->dc, s->out);
     if (bytes > m->peak[q]) m->peak[q] = bytes;
     if (m->desc->task_fn != NULL)
       m->desc->task_fn(m->desc->user, y, q, start, m->clock[q]);
@@ -226,11 +210,11 @@ static void eini_sim_fold(eini_sim *m, int y) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
   const eini_space *x = &m->space[y];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   double size = (double)eini_partial_bytes(m->dc.g, s);
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
-    double block = 1;
-    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
+    const double block = eini_points(s, &b, 0, s->nfree);
     for (int64_t step = 1; step < x->nagg && block > 0; step *= 2) {
       for (int64_t k = 0; k + step < x->nagg; k += 2 * step) {
         int64_t to = eini_space_partner(x, q, k), from = eini_space_partner(x, q, k + step);
@@ -252,12 +236,11 @@ static void eini_sim_fold(eini_sim *m, int y) {
 static void eini_sim_release(eini_sim *m, int x) {
   const eini_stmt *s = m->dc.node[x].s;
   const ein_parts *p = &m->d->parts[x];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   int stays = m->dc.g->tensor[s->out].role != EIN_ROLE_TEMP;
   for (int64_t q = 0; q < p->ntask && !stays; q++) {
-    double block = eini_element_bytes(&m->dc, s->out);
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
-    for (int c = 0; c < s->nfree; c++) block *= (double)(m->hi[c] - m->lo[c]);
-    m->held[q] -= block;
+    m->held[q] -= eini_points(s, &b, 0, s->nfree) * eini_element_bytes(&m->dc, s->out);
   }
   eini_sim_drop(m, &m->done[x], p->ntask);
 }
@@ -265,12 +248,13 @@ static void eini_sim_release(eini_sim *m, int x) {
 // Bytes of tensor t that the tasks of a place read, in parts: reads of the same go together.
 static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t place,
                              eini_boxes *u) {
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   u->n = 0;
   for (int64_t i = r->at[t]; i < r->at[t + 1]; i++) {
     const eini_stmt *s = m->dc.node[r->list[i].node].s;
     const ein_parts *p = &m->d->parts[r->list[i].node];
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
-    if (eini_stmt_points(s, m->lo, m->hi) <= 0) continue;
+    if (eini_points(s, &b, 0, s->nindex) <= 0) continue;
     eini_block_hull(&s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
     eini_boxes_add(u, m->from, m->to);
   }

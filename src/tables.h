@@ -48,7 +48,7 @@ static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const ein
   for (int64_t i = 0; i < (int64_t)w.a.set.n * w.b.set.n; i++) {
     if (dc->desc->cost == EIN_COST_BYTES) w.cost[i] *= bytes;
     if (dc->desc->cost == EIN_COST_SECONDS)
-      w.cost[i] = w.cost[i] > 0 ? m->latency + w.cost[i] * bytes / m->bandwidth : 0;
+      w.cost[i] = w.cost[i] > 0 ? eini_link_seconds(m, w.cost[i] * bytes) : 0;
   }
   // Classes are numbered as their ways first come: where all differ they are the ways.
   if (w.a.set.n == size[0] && w.b.set.n == size[1])

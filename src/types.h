@@ -489,7 +489,8 @@ typedef struct ein_plan_info {
   int nin, nout, nparam, ntask;
   size_t workspace_bytes;   // of one execution
   size_t plan_bytes;        // of the plan itself
-  double flops;             // of the path, counted as opt_einsum's opt_cost
+  double flops;             // of paths, counted as opt_einsum's opt_cost; of other statements as
+                            //   they are written
   double naive_flops;       // of one unsplit pass
   double largest;           // elements of the largest intermediate
   const char *method;       // how the path was found

@@ -6,9 +6,6 @@
 
 #define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
-#ifndef EINI_LAYOUT_BYTES      // tests make it small
-#define EINI_LAYOUT_BYTES 32768
-#endif
 
 static ein_status eini_window_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
                                   int slot, int64_t offset, const int64_t *step, int *id) {
@@ -67,23 +64,22 @@ static int eini_task_told(const eini_task *t) {
   return t->ncandidate > 0 && t->kind != EINI_TASK_MAP;
 }
 
-// Seconds of a unit's task: as predicted, else for reading and writing its tensors once; local
-// ones, in a cache, count a fourth. Elements that lie apart along the chunk bring a line each.
+// Seconds of a unit's task: as predicted, else by its traffic, with elements that are added up
+// alone. Those that lie apart along the chunk bring a line each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
-                                const char *local) {
-  const eini_map *m;
-  const int *column;
-  double bytes = 0;
+                                const char *local, double alone) {
+  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
   if (eini_task_told(t)) return t->choice.seconds;
-  for (int k = -1, x; (x = k < 0 ? u->out : eini_unit_operand(u, k, &m, &column)) >= 0; k++)
-    bytes += eini_tensor_bytes(&lo->g->tensor[x]) * (local != NULL && local[x] ? 0.25 : 1);
+  double bytes = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, local, NULL).traffic;
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
     int c = t->chunk[t->nchunk - 1];
     int64_t step = eini_abs64(t->stride[(int64_t)s * t->nindex + c]);
     if (t->ref[s].slot < 0 || step < 2 || (s == t->out && t->reduced[c])) continue;
-    bytes += t->work * (double)eini_min64(64, step * (int64_t)ein_dtype_size(t->ref[s].dtype));
+    step *= (int64_t)ein_dtype_size(t->ref[s].dtype);
+    bytes += t->work * (double)eini_min64(EINI_LINE_BYTES, step);
   }
-  return bytes / lo->rates->copy_bw;
+  speed.overhead = 0;
+  return eini_seconds(&speed, alone, bytes);
 }
 
 static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u, double *seconds) {
@@ -92,7 +88,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u,
   eini_task t;
   int empty;
   EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, &t, &empty));
-  if (!empty) *seconds += eini_task_seconds(lo, u, &t, NULL);
+  if (!empty) *seconds += eini_task_seconds(lo, u, &t, NULL, 0);
   eini_arena_rollback(&lo->g->arena, &graph);
   return EIN_OK;
 }
@@ -110,7 +106,7 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
     const eini_task *t = &gr->task[0][u - b->from];
     st = eini_unit_seconds(&sub, &unit[u], &apart);
-    grouped += eini_task_seconds(lo, &unit[u], t, local) * (eini_task_told(t) ? blocks : 1);
+    grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * (eini_task_told(t) ? blocks : 1);
   }
   eini_arena_free(&scratch);
   seconds[0] = grouped / parts;
@@ -161,7 +157,7 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
     if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
     for (int v = u + 1; v < nunit && st == EIN_OK; v++)
       if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
-    if (best == NULL || seconds < 0.95 * least) best = home[id].stride, least = seconds;
+    if (best == NULL || seconds < EINI_SURELY * least) best = home[id].stride, least = seconds;
   }
   home[id].stride = best;
   eini_arena_free(&scratch);
@@ -287,9 +283,7 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
 
 // Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
-  const double seconds = eini_task_seconds(lo, u, t, NULL);
-  return EINI_TASK_SECONDS +
-         (eini_task_told(t) ? seconds : fmax(seconds, EINI_ADD_SECONDS * t->work));
+  return EINI_TASK_SECONDS + eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known.

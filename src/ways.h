@@ -13,8 +13,9 @@ static double eini_vertex_cost(const eini_decomposer *dc, const eini_dform *f, c
     return *join + *agg;
   }
   eini_fold_cost(dc, f->s, cut, agg, seconds);
+  const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
   if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
-  else *seconds += eini_parts_seconds(dc, f, cut);
+  else *seconds += eini_place_cost(dc, f, &longest).seconds;
   return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
 }
 
@@ -52,15 +53,16 @@ static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, c
 
 // Bytes that the largest task reads of inputs that places hold.
 static double eini_input_bytes(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut) {
+  const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
   double sum = 0;
   for (int k = 0; k < s->noperand && dc->desc->inputs != EIN_INPUTS_OUTSIDE; k++) {
     int t = s->operand[k], first = dc->g->tensor[t].role == EIN_ROLE_INPUT;
     double most = 0;
-    if (dc->tensor_node[t] >= 0 || eini_task_points(s, cut) <= 0) continue;
+    if (dc->tensor_node[t] >= 0 || eini_points(s, &longest, 0, s->nindex) <= 0) continue;
     for (int j = 0; j < k; j++) first &= s->operand[j] != t;
     for (int j = k; j < s->noperand && first; j++) {  // parts of one input may be the same
       if (s->operand[j] != t) continue;
-      double box = eini_operand_box(s, j, cut);
+      double box = eini_block_box(s, &longest, j);
       most = box > most ? box : most;
     }
     sum += most * eini_element_bytes(dc, t);
@@ -71,14 +73,13 @@ static double eini_input_bytes(const eini_decomposer *dc, const eini_stmt *s, co
 // Bytes that the result of the largest task takes at least, with the inputs it reads.
 static double eini_result_bytes(const eini_decomposer *dc, const eini_stmt *s,
                                 const int64_t *cut) {
-  double size = eini_element_bytes(dc, s->out), bytes = 1;
+  const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
+  double size = eini_element_bytes(dc, s->out);
   if (eini_tasks(cut + s->nfree, s->nindex - s->nfree) > 1) {
     double wide = (double)eini_partial_bytes(dc->g, s);
     size = wide < size ? wide : size;
   }
-  for (int c = 0; c < s->nfree; c++)
-    bytes *= (double)(s->index[c].extent / cut[c] + (s->index[c].extent % cut[c] != 0));
-  return bytes * size + eini_input_bytes(dc, s, cut);
+  return eini_points(s, &longest, 0, s->nfree) * size + eini_input_bytes(dc, s, cut);
 }
 
 // A mistake: statement `node` needs more memory than a place has. found: only what was searched.
@@ -140,9 +141,8 @@ static void eini_blocks_make(const eini_decomposer *dc, const eini_dform *f, ein
   b->n = 0;
   if (s->nindex > 64 || s->noperand >= EINI_BLOCKS_MAX || dc->desc->cost == EIN_COST_SECONDS)
     return;
-  b->out = 1;
+  b->out = eini_points(s, NULL, 0, s->nfree);
   b->partial = paper ? eini_partial_scalars(dc->g, s) : (double)eini_partial_bytes(dc->g, s);
-  for (int c = 0; c < s->nfree; c++) b->out *= (double)s->index[c].extent;
   for (int k = 0; k <= s->noperand; k++) {
     const eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
     int at = b->n;

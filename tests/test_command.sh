@@ -1000,6 +1000,13 @@ prints_part "\"total\": $total, "
 # One place: 2*60 + 2*90 operations; T.1 of 3x5 takes two lines.
 expect 0 plan 'ij,jk,kl->il' --sizes i=3,j=4,k=5,l=6 --path '(0,1) (0,1)' --json
 prints_part '"total": 300, "flops": 300, "naive_flops": 1080, "largest": 18, "peak_bytes": 128, '
+# Three operations for each of the 10 elements that are read, whatever there are.
+printf 'input X[i=1000] : f64\nY[i=10] = exp(X[i])*2+1\noutput Y\n' > some.ein
+expect 0 plan some.ein --json
+prints_part '"total": 30, "flops": 30, "naive_flops": 30, '
+prints_part '"flops": 30, "traffic": 160, '
+expect 0 plan some.ein -p 2 --json
+prints_part '"flops": 30, '
 printf 'memory 10\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
 says 'it has 10'

@@ -213,7 +213,7 @@ static eini_budget *bare_budget(ein_ctx *ctx, const eini_want *d, eini_fit_searc
   w->j.ctx = inner;
   w->j.desc = d;
   w->j.cap = &b->cap;
-  w->j.flops = w->j.bandwidth = 1e9;
+  w->j.speed.flops = w->j.speed.bandwidth = 1e9;
   w->j.packing = EINI_FIT_PACKING;
   return b;
 }
@@ -1046,8 +1046,108 @@ static void test_out_of_memory(ein_ctx *ctx) {
   ein_graph_destroy(g);
 }
 
+// ---- costs --------------------------------------------------------------------------------------
+
+// Bytes that a block of statement s touches, point by point: hulls of what it reads, but not the
+// same twice, and results.
+static double touched(const ein_graph *g, const eini_stmt *s, const int64_t *lo,
+                      const int64_t *hi) {
+  double bytes = (double)ein_dtype_size(g->tensor[s->out].dtype);
+  for (int i = 0; i < s->nfree; i++) bytes *= (double)(hi[i] - lo[i]);
+  for (int k = 0; k < s->noperand; k++) {
+    const eini_map *m = &s->proj[k];
+    double box = (double)ein_dtype_size(g->tensor[s->operand[k]].dtype);
+    for (int r = 0; r < m->rows; r++) {
+      int64_t at[4], least = INT64_MAX, most = INT64_MIN;
+      for (int i = 0; i < s->nindex; i++) at[i] = lo[i];
+      for (int c = 0; c >= 0;) {
+        int64_t x = m->offset[r];
+        for (int i = 0; i < s->nindex; i++) x += eini_map_coef(m, r, i) * at[i];
+        least = x < least ? x : least;
+        most = x > most ? x : most;
+        for (c = s->nindex - 1; c >= 0 && ++at[c] == hi[c]; c--) at[c] = lo[c];
+      }
+      box *= (double)(most - least + 1);
+    }
+    for (int j = 0; j < k; j++)
+      if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], m)) box = 0;
+    bytes += box;
+  }
+  return bytes;
+}
+
+// What all slices of a walk along two indices touch, one after the other; it takes no less.
+static double walked(const ein_graph *g, const eini_stmt *s, const int *loop,
+                     const int64_t *times) {
+  int64_t lo[4], hi[4];
+  double bytes = 0;
+  for (int i = 0; i < s->nindex; i++) lo[i] = 0, hi[i] = s->index[i].extent;
+  for (int64_t n = 0; n < times[0] * times[1]; n++) {
+    for (int l = 0; l < 2; l++) {
+      if (loop[l] < 0) continue;
+      int64_t len = s->index[loop[l]].extent / times[l];
+      lo[loop[l]] = (l == 0 ? n % times[0] : n / times[0]) * len;
+      hi[loop[l]] = lo[loop[l]] + len;
+    }
+    bytes += touched(g, s, lo, hi);
+  }
+  return bytes;
+}
+
+static void test_costs(ein_ctx *ctx) {
+  static const struct { const char *text; double flops; int plain; } c[] = {
+    {"input A[i=12,k=8], B[k,j=6] : f64\nY[i,j] = sum[k](A[i,k]*B[k,j])\n", 2, 1},
+    {"input A[i=12,k=8], B[k,j=6] : f32\nY[i,j] = max[k](A[i,k]-B[k,j])\n", 2, 1},
+    {"input A[i=12,j=8], x[j] : f64\nY[i] = sum[j](A[i,j]*A[i,j]*x[j])\n", 3, 1},
+    {"input A[i=12,j=8] : f32\nY[i,j] = exp(A[i,j])*2+1\n", 3, 1},
+    {"input A[i=12,j=8] : i16\nY[j,i] = A[i,j]\n", 1, 1},
+    {"input A[i=12,j=8] : f64\nY[i] = sum[j](A[i,j])\n", 1, 1},
+    {"input A[n=40], K[r=6] : f64\nY[h=12] = sum[r](A[2*h+r]*K[r])\n", 2, 0},
+    {"input A[n=41], B[m=30] : f32\nY[h=12,w=8] = A[3*h-w+7]+B[20-w]\n", 1, 0},
+  };
+  const eini_speed speed = {16, 4, 0.5, 0.25};
+  for (size_t k = 0; k < sizeof c / sizeof *c; k++) {
+    ein_graph *g = parse(ctx, what = c[k].text);
+    const eini_stmt *s = &g->stmt[0];
+    CHECK(g->nstmt == 1 && eini_point_flops(s) == c[k].flops);
+    for (which = 0; which < 200; which++) {
+      int64_t lo[4], hi[4], times[2];
+      double points = 1;
+      int loop[2];
+      for (int i = 0; i < s->nindex; i++) {
+        lo[i] = draw(0, s->index[i].extent - 1);
+        hi[i] = draw(lo[i] + 1, s->index[i].extent);
+        points *= (double)(hi[i] - lo[i]);
+      }
+      eini_stmt_block b = eini_block_of(lo, hi, NULL);
+      eini_cost x = eini_cost_of(g, s, NULL, &b, NULL, NULL, &speed);
+      double work = points * c[k].flops / 16, move = touched(g, s, lo, hi) / 4;
+      CHECK(x.flops == work * 16 && x.bytes == move * 4 && x.traffic == x.bytes);
+      CHECK(x.seconds == 0.5 + fmax(work, move) + 0.25 * fmin(work, move));
+      eini_walk w;
+      eini_stmt_block walk = eini_block_of(NULL, NULL, NULL);
+      walk.walk = &w;
+      w.nloop = 2;
+      for (int l = 0; l < 2; l++) {
+        w.loop[l] = loop[l] = l == 0 ? (int)draw(-1, s->nindex - 1) : (loop[0] + 1) % s->nindex;
+        w.times[l] = (double)(times[l] = draw(1, 2));
+      }
+      eini_cost y = eini_cost_of(g, s, NULL, &walk, NULL, NULL, &speed);
+      for (int i = 0; i < s->nindex; i++) lo[i] = 0, hi[i] = s->index[i].extent;
+      CHECK(y.bytes == touched(g, s, lo, hi) && y.traffic >= y.bytes);
+      CHECK(c[k].plain ? y.traffic == walked(g, s, loop, times)
+                       : y.traffic <= walked(g, s, loop, times));
+      points = eini_points(s, NULL, 0, s->nindex) * c[k].flops;
+      CHECK(y.flops == points * (loop[0] < 0 ? (double)times[0] : 1));
+    }
+    ein_graph_destroy(g);
+  }
+}
+
 int main(void) {
   ein_ctx *ctx = new_ctx();
+  test_costs(ctx);
+  printf("costs: %d checks, %d failures\n", checks, failures);
   test_programs(ctx);
   printf("programs: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   test_states(ctx);

@@ -1,0 +1,252 @@
+// ================================================================================================
+// >>cost  what a block of a statement takes
+// Takes a statement, a block of its index space and a machine's speed; gives operations, bytes,
+// traffic and seconds. Pure, without lowering. Groups, slices, places and what plans say of
+// themselves count with it, paths with its roofline; a provider's prediction goes before it.
+// ================================================================================================
+
+// ---- constants ----
+// What trade-offs assume beside the rates of a machine (ein_rates, ein_machine), and where it is
+// from. Seconds are of one core.
+
+// Tasks: measured with bench/networks.c on Zen 5.
+#define EINI_TASK_SECONDS 5e-8   // a task beyond its arithmetic and traffic
+#define EINI_RUN_SECONDS 5e-9    // a block of a batch; and each operand of a product that is made
+                                 //   while packing, for a run along an index
+#define EINI_ADD_SECONDS 3e-10   // an element that is added up alone
+#define EINI_DOUBT_SECONDS 1e-7  // what a task may take more than predicted, by the way it is run
+
+// Contractions: assumed, of kernels that pack panels and work on registers.
+#define EINI_EXPOSED 0.2         // of the shorter of arithmetic and traffic: not hidden behind the
+                                 //   longer
+#define EINI_PANEL 8.0           // rows or columns of a panel: fewer keep from the peak ..
+#define EINI_PANEL_LEAST 0.25    // .. down to this part of it
+#define EINI_JOIN_FLOPS 8.0      // of an element of a product of two factors made while packing
+#define EINI_RUN_LENGTH 256.0    // elements of a run at most: a panel's depth
+
+// Choices between predictions: how far they are trusted.
+#define EINI_SURELY 0.95         // another way is faster if it takes at most this part ..
+#define EINI_DOUBTS 5.0          // .. or, below so many doubts, by the doubt itself
+#define EINI_WEIGH_SECONDS 5e-5  // up to where kernels are asked about pairs from left to right
+#define EINI_WEIGH_TIMES 3.0     // .. which are predicted to take at most so many times as long
+#define EINI_SLICE_GAIN 1.05     // times the seconds without loops: what makes two loops worth it
+
+// The portable kernels at about 2 GHz; blocks of a batch and lines were measured on Zen 5.
+#define EINI_MULADD_SECONDS 5e-10  // a multiply-add of half a vector
+#define EINI_PACK_MULADDS 0.6    // an element packed, in multiply-adds
+#define EINI_STREAM_MULADDS 3.0  // one that is read once: 8 bytes a cycle
+#define EINI_TILE_MULADDS 4.0    // a tile begun, per element
+#define EINI_STORE_MULADDS 16.0  // an element of the result stored apart from the one before
+#define EINI_SMALL_SECONDS 1e-8  // a block of the batch, by path ..
+#define EINI_TILES_SECONDS 1e-7
+#define EINI_STREAM_SECONDS 6e-8
+#define EINI_LINE_SECONDS 8e-9   // .. and a row or column streamed
+#define EINI_CALL_SECONDS 2e-8   // a call
+
+// Chunks of maps (eini_chunk_cost), in lines of a cache touched for an element: assumed.
+#define EINI_CHUNK_START 12.0    // a chunk begun
+#define EINI_CHUNK_APART 0.125   // an element not beside the one before
+#define EINI_CHUNK_END 16.0      // a chunk along a reduced index, which ends in one element
+
+// Caches, groups and slices: assumed, orders of magnitude.
+#define EINI_CACHED 0.25         // what traffic with a cache counts, of that with memory
+#define EINI_CACHE_PART 0.5      // of a core's cache: the temporaries of a group's block
+#define EINI_LINE_BYTES 64       // what an element far from the one before it brings
+#define EINI_SHORT_BYTES 1024    // shorter runs keep memory from its bandwidth ..
+#define EINI_SHORT_TIMES 8.0     // .. as if read so many times more
+#define EINI_BLOCK_SECONDS 1e-6  // a statement of a group, for each block
+#define EINI_SLICE_SECONDS 2e-6  // a statement of a region, for each slice; and a region
+#define EINI_PART_TIMES 3.0      // partial results of slices are stored, read again and merged
+#define EINI_CORE_FLOPS 4e9      // rates of a core where no provider says them: portable kernels
+#define EINI_CORE_BANDWIDTH 8e9
+
+// Searches within budgets, see memory-search.
+#define EINI_FIT_OPTIMISM 8      // predictions are at most so many times what is counted
+#define EINI_FIT_FLOOR 4096      // bytes below which targets make no difference: plans take more
+#define EINI_FIT_PATIENCE 1e6    // predicted seconds of what counts as impossible
+#define EINI_FIT_PACKING ((int64_t)4 << 20)  // bytes a thread's kernel packs into, at most or so
+
+// Cuts that the shape alone decides. Tests make the first three small.
+#ifndef EINI_LEAF_WORK
+#define EINI_LEAF_WORK 32768     // elements of a leaf of a long fold at least: 10 us of additions
+#endif
+#ifndef EINI_SUM_WORK
+#define EINI_SUM_WORK 4096       // elements of a sum that goes to matrix-vector kernels, at least
+#endif
+#ifndef EINI_LAYOUT_BYTES
+#define EINI_LAYOUT_BYTES 32768  // of a temporary whose layout is weighed: an L1 cache
+#endif
+#define EINI_LEAVES 64           // of a fold at most: threads of a machine
+#define EINI_LEAF_RESULTS 256    // folds with more results have enough for threads to cut
+
+// A place where nothing is said (ein_machine): a node on a fast network, assumed.
+#define EINI_PLACE_FLOPS 1e11
+#define EINI_PLACE_MEMORY_BW 1e11
+#define EINI_PLACE_LATENCY 2e-6
+#define EINI_PLACE_BANDWIDTH 1e10
+#define EINI_PLACE_OVERHEAD 2e-6
+// A place that is a thread: its messages are wake-ups, and nothing is copied.
+#define EINI_THREAD_LATENCY 1e-6
+#define EINI_THREAD_BANDWIDTH 1e13
+
+// ---- blocks ----
+
+#define EINI_WALK_LOOPS 4
+
+// Loops that walk over an index space, slice by slice.
+typedef struct eini_walk {
+  int nloop;
+  int loop[EINI_WALK_LOOPS];      // index that a loop walks along; -1: the statement has none
+  double times[EINI_WALK_LOOPS];  // its slices
+} eini_walk;
+
+// Part of an index space: ranges of all indices, or the largest of so many pieces of each, or (lo
+// and cut are NULL) all of it, in the slices of a walk or one of them.
+typedef struct eini_stmt_block {
+  const int64_t *lo, *hi;         // [lo, hi)
+  const int64_t *cut;
+  const eini_walk *walk;          // or NULL
+  const int64_t *len;             // of one slice along each loop; NULL: all slices
+} eini_stmt_block;
+
+static inline eini_stmt_block eini_block_of(const int64_t *lo, const int64_t *hi,
+                                            const int64_t *cut) {
+  const eini_stmt_block b = {lo, hi, cut, NULL, NULL};
+  return b;
+}
+
+// Values that index i has in a block; NULL: all.
+static inline double eini_length(const eini_stmt *s, const eini_stmt_block *b, int i) {
+  const int64_t all = s->index[i].extent;
+  if (b == NULL) return (double)all;
+  if (b->lo != NULL) return b->hi[i] > b->lo[i] ? (double)(b->hi[i] - b->lo[i]) : 0;
+  if (b->cut != NULL) return (double)eini_ceil_div(all, b->cut[i]);
+  for (int l = 0; b->len != NULL && l < b->walk->nloop; l++)
+    if (b->walk->loop[l] == i) return (double)b->len[l];
+  return (double)all;
+}
+
+// Points of a block along indices from .. to - 1.
+static inline double eini_points(const eini_stmt *s, const eini_stmt_block *b, int from, int to) {
+  double n = 1;
+  for (int i = from; i < to; i++) n *= eini_length(s, b, i);
+  return n;
+}
+
+// Elements of the hull of what a block with points reads of operand k.
+static double eini_block_box(const eini_stmt *s, const eini_stmt_block *b, int k) {
+  const eini_map *m = &s->proj[k];
+  double box = 1;
+  for (int r = 0; r < m->rows; r++) {
+    double hull = 1;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)
+      hull += (double)eini_abs64(m->term[e].coef) * (eini_length(s, b, m->term[e].index) - 1);
+    box *= hull;
+  }
+  return box;
+}
+
+static double eini_tensor_bytes(const eini_tensor *t) {
+  double n = (double)ein_dtype_size(t->dtype);
+  for (int a = 0; a < t->rank; a++) n *= (double)t->shape[a];
+  return n;
+}
+
+// How often a walk comes to what an access touches: in all slices of loops that do not move it.
+// NULL: how often it comes to the statement.
+static double eini_walk_times(const eini_walk *w, const eini_map *m) {
+  double times = 1;
+  for (int l = 0; w != NULL && l < w->nloop; l++)
+    if (w->loop[l] < 0 || (m != NULL && eini_map_uses(m, w->loop[l]) == 0)) times *= w->times[l];
+  return times;
+}
+
+// ---- costs ----
+
+// Operations of a product of factors along all indices, as opt_einsum counts: the factors but one
+// (at least one), and the addition if an index is summed.
+static int eini_product_flops(int factors, int summed) {
+  return (factors > 2 ? factors - 1 : 1) + (summed != 0);
+}
+
+// Operations of one point of a statement: those of its expression, and the fold; at least one. Of
+// products of two and more factors it is what eini_product_flops says.
+static double eini_point_flops(const eini_stmt *s) {
+  double n = s->nfree < s->nindex;
+  for (int64_t k = 0; k < s->expr.n; k++) {
+    const int op = s->expr.node[k].op;
+    n += op > EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
+  }
+  return n > 1 ? n : 1;
+}
+
+typedef struct eini_cost {
+  double flops;                 // scalar operations
+  double bytes;                 // what is touched, each box once
+  double traffic;               // what moves: again for every slice that comes to it again
+  double seconds;
+} eini_cost;
+
+// What a machine does per second, and what a task takes beyond that.
+typedef struct eini_speed {
+  double flops, bandwidth;      // bytes per second, read plus written
+  double overhead;              // seconds of a task
+  double exposed;               // see EINI_EXPOSED
+} eini_speed;
+
+// One core, for tasks that do `flops` operations per second.
+static inline eini_speed eini_core_speed(const ein_rates *r, double flops) {
+  eini_speed v = {flops, r->copy_bw, EINI_TASK_SECONDS, EINI_EXPOSED};
+  return v;
+}
+
+static double eini_core_flops(const ein_rates *r, ein_dtype type) {
+  return type == EIN_F64 || type == EIN_C128 ? r->flops_f64 : r->flops_f32;
+}
+
+// The roofline: operations and traffic at the same time.
+static inline double eini_seconds(const eini_speed *v, double flops, double traffic) {
+  const double compute = flops / v->flops, move = traffic / v->bandwidth;
+  return v->overhead + (compute > move ? compute + v->exposed * move : move + v->exposed * compute);
+}
+
+// Does one of those shortly before operand k read the same?
+static int eini_operand_again(const eini_stmt *s, int k) {
+  for (int j = k < 64 ? 0 : k - 64; j < k; j++)
+    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return 1;
+  return 0;
+}
+
+// Adds what a block of a statement takes. unseen: a tensor that is not stored, or -1.
+static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stmt_block *b,
+                          const unsigned char *again, const char *local, int unseen,
+                          eini_cost *c) {
+  const eini_walk *w = b == NULL ? NULL : b->walk;
+  if (b != NULL && b->lo == NULL && b->cut == NULL && b->len == NULL) b = NULL;  // all of it
+  const double points = eini_points(s, b, 0, s->nindex);
+  c->flops += points * eini_point_flops(s) * eini_walk_times(w, NULL);
+  for (int k = -1; k < s->noperand; k++) {
+    const int t = k < 0 ? s->out : s->operand[k];
+    if (t == unseen || (k >= 0 && points <= 0)) continue;
+    if (k >= 0 && (again != NULL ? again[k] : eini_operand_again(s, k))) continue;
+    const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
+                         (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
+    c->bytes += bytes;
+    c->traffic += bytes * eini_walk_times(w, k < 0 ? &s->out_map : &s->proj[k]) *
+                  (local != NULL && local[t] ? EINI_CACHED : 1);
+  }
+}
+
+// What a block of s takes, with f, which is fused behind it, or NULL. b: blocks of s and of f;
+// NULL: all of both. again: per operand, see above; NULL: not known. local: per tensor, what stays
+// in a cache; NULL: nothing. v NULL: no seconds.
+static eini_cost eini_cost_of(const ein_graph *g, const eini_stmt *s, const eini_stmt *f,
+                              const eini_stmt_block *b, const unsigned char *again,
+                              const char *local, const eini_speed *v) {
+  eini_cost c = {0, 0, 0, 0};
+  const int unseen = f != NULL ? s->out : -1;
+  eini_cost_add(g, s, b, again, local, unseen, &c);
+  if (f != NULL) eini_cost_add(g, f, b == NULL ? NULL : b + 1, NULL, local, unseen, &c);
+  if (v != NULL) c.seconds = eini_seconds(v, c.flops, c.traffic);
+  return c;
+}
