@@ -1749,6 +1749,40 @@ EINI_UNUSED static char *eini_strndup(eini_arena *a, const char *s, int64_t n) {
   return p;
 }
 
+// Bytes that are needed while steps [from, to] run; their place goes to *at.
+typedef struct eini_item {
+  int from, to;
+  int64_t bytes, *at;
+} eini_item;
+
+// Places items, which come in the order of `from`, each at the lowest address from `head` on that
+// is free while it is alive. alive: [n], those placed that are, by address. *top: bytes in all.
+static ein_status eini_items_place(const eini_item *item, int n, int64_t head, int *alive,
+                                   int64_t *top) {
+  int live = 0;
+  *top = head;
+  for (int i = 0; i < n; i++) {
+    int kept = 0, where = 0;
+    int64_t at = head, end;
+    for (int k = 0; k < live; k++)
+      if (item[alive[k]].to >= item[i].from) alive[kept++] = alive[k];
+    live = kept;
+    for (; where < live; where++) {
+      const eini_item *o = &item[alive[where]];
+      if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+      if (end <= *o->at) break;
+      at = eini_max64(at, *o->at + o->bytes);
+    }
+    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+    *item[i].at = at;
+    *top = eini_max64(*top, end);
+    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
+    alive[where] = i;
+    live++;
+  }
+  return (uint64_t)*top > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
 // FNV-1a over 8-byte words; only for hash tables, never stored.
 EINI_UNUSED static uint64_t eini_hash(const void *data, size_t n, uint64_t h) {
   const unsigned char *p = (const unsigned char *)data;
@@ -1761,6 +1795,77 @@ EINI_UNUSED static uint64_t eini_hash(const void *data, size_t n, uint64_t h) {
   }
   for (; n > 0; n--, p++) h = (h ^ *p) * 0x100000001b3u;
   return h ^ (h >> 32);
+}
+
+// Keys of integers, numbered as they come.
+typedef struct eini_keys {
+  int64_t *word, *end;          // all keys one after another, and where each ends
+  int64_t n, capword, cap, nslot;
+  int *slot;                    // hash table: a key's number + 1
+} eini_keys;
+
+// Where in the hash table a key is, or would be.
+static int64_t eini_key_slot(const eini_keys *t, const int64_t *key, int64_t len) {
+  const size_t bytes = (size_t)len * sizeof *key;
+  int64_t at = (int64_t)(eini_hash(key, bytes, 0) & (uint64_t)(t->nslot - 1));
+  for (; t->slot[at] != 0; at = (at + 1) & (t->nslot - 1)) {
+    const int64_t i = t->slot[at] - 1, from = i > 0 ? t->end[i - 1] : 0;
+    if (t->end[i] - from == len && memcmp(t->word + from, key, bytes) == 0) break;
+  }
+  return at;
+}
+
+// The number of a key: that of the last one when it is new. -1: out of memory.
+EINI_UNUSED static int64_t eini_key_number(eini_arena *a, eini_keys *t, const int64_t *key,
+                                           int64_t len) {
+  if (2 * t->n >= t->nslot) {
+    const int64_t want = t->nslot < 16 ? 32 : 4 * t->nslot;
+    if ((t->slot = EINI_NEW(a, int, want)) == NULL) return -1;
+    t->nslot = want;
+    for (int64_t i = 0, from = 0; i < t->n; from = t->end[i++])
+      t->slot[eini_key_slot(t, t->word + from, t->end[i] - from)] = (int)i + 1;
+  }
+  const int64_t at = eini_key_slot(t, key, len), used = t->n > 0 ? t->end[t->n - 1] : 0;
+  if (t->slot[at] != 0) return t->slot[at] - 1;
+  for (int64_t full = t->capword; full < used + len; full = t->capword)
+    if ((t->word = (int64_t *)eini_grow(a, t->word, full, &t->capword, sizeof *key)) == NULL)
+      return -1;
+  int64_t *end = (int64_t *)eini_grow(a, t->end, t->n, &t->cap, sizeof *end);
+  if (end == NULL) return -1;
+  t->end = end;
+  if (len > 0) memcpy(t->word + used, key, (size_t)len * sizeof *key);
+  t->end[t->n] = used + len;
+  t->slot[at] = (int)++t->n;
+  return t->n - 1;
+}
+
+// A heap with the least item on top, by key and then by seq.
+typedef struct eini_ranked {
+  double key;
+  int64_t seq, what;
+} eini_ranked;
+
+static int eini_ranked_less(const eini_ranked *a, const eini_ranked *b) {
+  return a->key < b->key || (a->key <= b->key && a->seq < b->seq);
+}
+
+// Lets the item at i sink among n.
+EINI_UNUSED static void eini_heap_sink(eini_ranked *heap, int64_t n, int64_t i) {
+  const eini_ranked x = heap[i];
+  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
+    if (c + 1 < n && eini_ranked_less(&heap[c + 1], &heap[c])) c++;
+    if (!eini_ranked_less(&heap[c], &x)) break;
+    heap[i] = heap[c];
+  }
+  heap[i] = x;
+}
+
+// Lets it rise.
+EINI_UNUSED static void eini_heap_rise(eini_ranked *heap, int64_t i) {
+  const eini_ranked x = heap[i];
+  for (; i > 0 && eini_ranked_less(&x, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+    heap[i] = heap[(i - 1) / 2];
+  heap[i] = x;
 }
 
 // ================================================================================================
@@ -2621,6 +2726,21 @@ static void eini_mark_needed(const eini_expr *e, int root, char *need) {
   }
 }
 
+// Do expressions take the same operations, on operands of the same numbers? values: with the same
+// literals and params.
+EINI_UNUSED static int eini_expr_same(const eini_expr *a, const eini_expr *b, int values) {
+  if (a->n != b->n || a->nlist != b->nlist) return 0;
+  for (int64_t i = 0; i < a->n; i++) {
+    const eini_node *x = &a->node[i], *y = &b->node[i];
+    if (x->op != y->op || x->dtype != y->dtype) return 0;
+    if ((values || x->op != EIN_OP_PARAM) && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
+    if (values && (x->weak != y->weak || x->exact != y->exact || x->ival != y->ival ||
+                   memcmp(&x->re, &y->re, sizeof x->re) != 0 ||
+                   memcmp(&x->im, &y->im, sizeof x->im) != 0)) return 0;
+  }
+  return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
+}
+
 // Copies a node whose children have new numbers; its own, or -1.
 static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
                           eini_expr *to) {
@@ -3407,6 +3527,26 @@ static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
   for (int i = from; i < to; i++)
     if (s->index[i].extent == 0) return 1;
   return 0;
+}
+
+// Do two statements compute the same from operands of the same numbers, tensors aside?
+enum {
+  EINI_SAME_VALUES = 1,   // with the same literals and params
+  EINI_SAME_EXTENTS = 2   // over all that they run over; else over blocks of one shape
+};
+EINI_UNUSED static int eini_stmt_same(const eini_stmt *a, const eini_stmt *b, int what) {
+  int (*map)(const eini_map *, const eini_map *) =
+      what & EINI_SAME_EXTENTS ? eini_map_equal : eini_map_same_terms;
+  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
+      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
+      !eini_expr_same(&a->expr, &b->expr, what & EINI_SAME_VALUES) ||
+      !map(&a->out_map, &b->out_map))
+    return 0;
+  for (int i = 0; i < a->nindex; i++)
+    if ((what & EINI_SAME_EXTENTS) && a->index[i].extent != b->index[i].extent) return 0;
+  for (int k = 0; k < a->noperand; k++)
+    if (!map(&a->proj[k], &b->proj[k])) return 0;
+  return 1;
 }
 
 // Proves that a map stays inside a tensor (GRAMMAR rule 6); all extents are >= 1. *row is the
@@ -10148,15 +10288,17 @@ static void eini_copy_run(const eini_task *t, char *const *slot, char *scratch, 
 
 // ---- hulls ----
 
-// The smallest box [from, to) that holds the image of index ranges; without points it is empty.
-// Every access was proved to stay inside a tensor, so nothing wraps.
-EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, const int64_t *hi,
-                                        int64_t *from, int64_t *to) {
-  const int empty = eini_zrange_empty(m->cols, lo, hi);
+// The smallest box [from, to) that holds the image of ranges of the first n indices, the only ones
+// in the map; lo NULL: they begin at 0. Without points it is empty. Every access was proved to stay
+// inside a tensor, so nothing wraps.
+static void eini_block_hull(const eini_map *m, int n, const int64_t *lo, const int64_t *hi,
+                            int64_t *from, int64_t *to) {
+  int empty = 0;
+  for (int i = 0; i < n; i++) empty |= hi[i] <= (lo == NULL ? 0 : lo[i]);
   for (int r = 0; r < m->rows; r++) {
     from[r] = to[r] = m->offset[r];
     for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
-      int64_t k = m->term[e].coef, x = k * lo[m->term[e].index];
+      int64_t k = m->term[e].coef, x = lo == NULL ? 0 : k * lo[m->term[e].index];
       int64_t y = k * (hi[m->term[e].index] - 1);
       from[r] += eini_min64(x, y);
       to[r] += eini_max64(x, y);
@@ -10174,6 +10316,88 @@ EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
   for (int64_t v = 0; v < s->expr.n; v++)
     if (s->expr.node[v].op == EIN_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
   return 0;
+}
+
+// A statement's block in another graph, over views there. Where it begins at 0, low[k] are the
+// first coordinates of operand k's, and behind them those of the result's; NULL: all are 0.
+typedef struct eini_block_view {
+  const eini_stmt *s;
+  const int64_t *len;            // nindex: extents of the block
+  const int *origin;             // nindex: params with the first values of indices, or -1
+  const int *operand;
+  const int64_t *const *low;
+  int out, nstate;               // nstate > 0: the results are states, in these tensors
+  int state[4];
+} eini_block_view;
+
+// Appends it to g. Names stay where they are.
+EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_view *v) {
+  const eini_stmt *from = v->s;
+  eini_arena *a = &g->arena;
+  eini_stmt *s;
+  EINI_TRY(eini_graph_add_stmt(g, v->out, from->nindex, from->noperand, v->operand, &s));
+  const eini_stmt own = *s;
+  *s = *from;
+  s->out = own.out;
+  s->index = own.index;
+  s->operand = own.operand;
+  s->proj = own.proj;
+  s->out_map = own.out_map;
+  for (int i = 0; i < s->nindex; i++) {
+    s->index[i].name = from->index[i].name;
+    s->index[i].extent = v->len[i];
+  }
+  for (int k = 0; k <= s->noperand; k++) {
+    eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
+    EINI_TRY(eini_map_copy(a, m, k < s->noperand ? &from->proj[k] : &from->out_map, NULL));
+    for (int r = 0; r < m->rows && v->low[k] != NULL; r++) m->offset[r] -= v->low[k][r];
+  }
+  EINI_TRY(eini_expr_shift(a, &from->expr, v->origin, &s->expr));
+  if (v->nstate == 0) return EIN_OK;
+  eini_carry *c = EINI_NEW(a, eini_carry, 1);
+  int64_t *extent = EINI_NEW(a, int64_t, s->nindex);
+  if (c == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) extent[i] = from->index[i].extent;
+  for (int k = 0; k < v->nstate; k++) c->state[k] = v->state[k];
+  c->extent = extent;
+  c->origin = v->origin;
+  s->carry = c;
+  return EIN_OK;
+}
+
+// ---- plans by what they were made for ----
+
+// Plans that serve all blocks of a shape.
+typedef struct eini_block_plans {
+  eini_arena *a;                 // of keys; plans have memory of their own
+  ein_ctx *ctx;                  // what they are made with
+  eini_keys keys;
+  ein_plan **plan;               // per key
+  int64_t n, cap;
+  size_t workspace;              // largest of all, bytes
+  const char *path;
+} eini_block_plans;
+
+EINI_UNUSED static void eini_block_plans_end(eini_block_plans *l) {
+  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->plan[i]);
+  l->n = 0;
+}
+
+// The number of a key's plan; that of the next one to be kept when there is none. -1: no memory.
+EINI_UNUSED static int64_t eini_block_plan_find(eini_block_plans *l, const int64_t *key,
+                                                int64_t n) {
+  return eini_key_number(l->a, &l->keys, key, n);
+}
+
+// Keeps the plan of the key that was looked for last; destroys it where there is no memory.
+EINI_UNUSED static ein_status eini_block_plan_keep(eini_block_plans *l, ein_plan *plan) {
+  ein_plan **p = (ein_plan **)eini_grow(l->a, l->plan, l->n, &l->cap, sizeof *p);
+  if (p == NULL) ein_plan_destroy(plan);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  l->plan = p;
+  l->plan[l->n++] = plan;
+  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
+  return EIN_OK;
 }
 
 // ---- partial results that are values ----
@@ -10276,29 +10500,31 @@ EINI_UNUSED static void eini_states_merge(const eini_folder *f, int64_t n, char 
 
 #define EINI_STATES_CHUNK 64  // finished at a time, on the stack
 
-// Finished results of dense states with extents len, stored as dtype `to` with strides in elements.
+// Finished results of states with extents len and strides `from` (NULL: dense; the last axis is),
+// stored as dtype `to` with strides in elements.
 static void eini_states_finish(const eini_folder *f, int rank, const int64_t *len,
-                               void *const *state, ein_dtype to, char *dst,
+                               void *const *state, const int64_t *from, ein_dtype to, char *dst,
                                const int64_t *stride) {
   double room[7][2 * EINI_STATES_CHUNK + 8];
   int64_t results = 1, row = rank > 0 ? len[rank - 1] : 1, step = rank > 0 ? stride[rank - 1] : 1;
   const int64_t size = (int64_t)ein_dtype_size(to);
   for (int i = 0; i < rank; i++) results *= len[i];
   for (int64_t n = 0; n < results; n += row) {
-    int64_t rest = n / row, line = 0;
+    int64_t rest = n / row, line = 0, at = from == NULL ? n : 0;
     for (int i = rank - 2; i >= 0; i--) {
       line += rest % len[i] * stride[i];
+      if (from != NULL) at += rest % len[i] * from[i];
       rest /= len[i];
     }
     for (int64_t k = 0; k < row; k += EINI_STATES_CHUNK) {
       int64_t m = eini_min64(EINI_STATES_CHUNK, row - k);
-      void *from[4];
-      eini_states_from(f, state, n + k, from);
+      void *part[4];
+      eini_states_from(f, state, at + k, part);
       for (int s = 0; s < f->nstate; s++) {  // conversions read whole lanes
-        memcpy(room[s], from[s], (size_t)m * ein_dtype_size(eini_state_dtype(f, s)));
-        from[s] = room[s];
+        memcpy(room[s], part[s], (size_t)m * ein_dtype_size(eini_state_dtype(f, s)));
+        part[s] = room[s];
       }
-      const void *v = eini_fold_finish(f, m, from, room[4]);
+      const void *v = eini_fold_finish(f, m, part, room[4]);
       if (f->result != to) v = eini_narrow(f->result, to, m, v, room[5], room[6]);
       eini_scatter((size_t)size, m, v, dst + (line + k * step) * size, step, NULL);
     }
@@ -12988,81 +13214,47 @@ static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **
 
 // ---- temporaries ----
 
-// Places temporaries so that those alive at the same time do not overlap: in the order in which
-// they come alive, each at the lowest free place. first/last: tasks between which one is alive.
-static ein_status eini_plan_place(ein_plan *p, const int *first, const int *last,
-                                  const int64_t *bytes) {
-  int n = (int)p->graph->ntensor, m = p->ntask, live = 0;
-  int *start = EINI_NEW(&p->arena, int, m + 2), *queue = EINI_NEW(&p->arena, int, n);
-  int *alive = EINI_NEW(&p->arena, int, n);  // by offset
-  if (start == NULL || queue == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < n; t++) start[first[t] < 0 ? 0 : first[t] + 1]++;  // counting sort by first
-  for (int k = 1; k <= m; k++) start[k] += start[k - 1];
-  for (int t = n - 1; t >= 0; t--) queue[--start[first[t] < 0 ? 0 : first[t] + 1]] = t;
-  int64_t top = 0;
-  for (int q = 0; q < n; q++) {
-    int t = queue[q], kept = 0, where = 0;
-    int64_t at = 0, end;
-    if (bytes[t] == 0 || first[t] < 0) continue;
-    for (int k = 0; k < live; k++)
-      if (last[alive[k]] >= first[t]) alive[kept++] = alive[k];
-    live = kept;
-    for (; where < live; where++) {
-      int o = alive[where];
-      if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
-      if (end <= p->slot_offset[o]) break;
-      at = p->slot_offset[o] + bytes[o];
-    }
-    if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
-    p->slot_offset[t] = at;
-    top = eini_max64(top, end);
-    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
-    alive[where] = t;
-    live++;
-  }
-  if ((uint64_t)top > SIZE_MAX / 2) return EIN_ERR_TOO_LARGE;
-  p->temp_bytes = (size_t)top;
-  return EIN_OK;
-}
-
 // Task i inside a task: of a group, else the task itself; NULL after the last.
 static const eini_task *eini_task_inner(const eini_task *t, int i) {
   if (t->kind == EINI_TASK_GROUP) return i < t->group->ntask ? &t->group->task[0][i] : NULL;
   return i == 0 ? t : NULL;
 }
 
+// Places temporaries so that those alive at the same time do not overlap, in the order in which
+// tasks bring them.
 static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
   ein_graph *g = p->graph;
   eini_arena *a = &p->arena;
-  int *first = EINI_NEW(a, int, g->ntensor), *last = EINI_NEW(a, int, g->ntensor);
-  int64_t *bytes = EINI_NEW(a, int64_t, g->ntensor);
-  if (first == NULL || last == NULL || bytes == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t t = 0; t < g->ntensor; t++) first[t] = -1;
+  int *of = EINI_NEW(a, int, g->ntensor), *alive = EINI_NEW(a, int, g->ntensor), n = 0;  // item + 1
+  eini_item *item = EINI_NEW(a, eini_item, g->ntensor);
+  int64_t top;
+  if (of == NULL || alive == NULL || item == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
     for (int i = 0; (task = eini_task_inner(&p->task[k], i / 2)) != NULL; i++) {
       const eini_stmt *s = i % 2 ? task->fused : task->stmt;
-      if (s == NULL) continue;
-      for (int o = -1; o < s->noperand; o++) {
+      for (int o = -1; s != NULL && o < s->noperand; o++) {
         int t = o < 0 ? s->out : s->operand[o];
         if (task->fused != NULL && t == task->stmt->out) continue;  // never stored
-        if (first[t] < 0) first[t] = k;
-        last[t] = k;
+        if (home[t].slot < p->nin + p->nout) continue;
+        if (of[t] == 0) {
+          const eini_tensor *x = &g->tensor[t];
+          int64_t bytes = (int64_t)ein_dtype_size(x->dtype);
+          for (int r = 0; r < x->rank; r++)
+            if (eini_mul_overflow(bytes, x->shape[r], &bytes)) return EIN_ERR_TOO_LARGE;
+          if (eini_add_overflow(bytes, EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
+          item[n].bytes = bytes / EINI_ALIGN * EINI_ALIGN;
+          item[n].from = k;
+          item[n].at = &p->slot_offset[t];
+          of[t] = ++n;
+        }
+        item[of[t] - 1].to = k;
       }
     }
   }
-  for (int64_t t = 0; t < g->ntensor; t++) {
-    const eini_tensor *x = &g->tensor[t];
-    if (home[t].slot < p->nin + p->nout || first[t] < 0) continue;
-    int64_t n = 1;
-    for (int i = 0; i < x->rank; i++)
-      if (eini_mul_overflow(n, x->shape[i], &n)) return EIN_ERR_TOO_LARGE;
-    if (eini_mul_overflow(n, (int64_t)ein_dtype_size(x->dtype), &n) ||
-        eini_add_overflow(n, EINI_ALIGN, &n))
-      return EIN_ERR_TOO_LARGE;
-    bytes[t] = n / EINI_ALIGN * EINI_ALIGN;
-  }
-  return eini_plan_place(p, first, last, bytes);
+  EINI_TRY(eini_items_place(item, n, 0, alive, &top));
+  p->temp_bytes = (size_t)top;
+  return EIN_OK;
 }
 
 // ---- tasks ----
@@ -15916,34 +16108,37 @@ static int64_t eini_fit_stored(const eini_fit_nest *n) {
   return sum >= (double)EINI_FIT_MOST ? EINI_FIT_MOST : sum > 0 ? (int64_t)sum : 0;
 }
 
-// Bytes of partial results of statement u, and of where they are merged.
-static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
+// Bytes of n elements of the results of statement u in a block of the first nloop loops.
+static int64_t eini_fit_block_bytes(const eini_fit_nest *n, int u, int nloop, int64_t size) {
   const eini_stmt *s = &n->b->g->stmt[u];
   const eini_tensor *x = &n->b->g->tensor[s->out];
+  for (int r = 0; r < x->rank; r++) {
+    int64_t e = x->shape[r];
+    for (int l = 0; l < nloop; l++) {
+      int c = n->cls[l]->col[u - n->from];
+      if (c >= 0 && c < s->nfree && eini_plain_row(&s->out_map, r) == c) e = n->block[l];
+    }
+    if (eini_mul_overflow(size, e, &size)) return EINI_FIT_MOST;
+  }
+  return eini_min64(size, EINI_FIT_MOST) + EINI_ALIGN;
+}
+
+// Bytes of partial results of statement u, and of where they are merged: a block of the loops
+// outside those that are folded. *outer: their number.
+static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u, int *outer) {
+  const eini_stmt *s = &n->b->g->stmt[u];
   ein_dtype type = ein_dtype_compute(s->type);
-  int64_t bytes = 0;
   unsigned folded;
   int fold = eini_fit_inner(n, s->out) ? EIN_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
+  *outer = 0;
   if (fold <= EIN_FOLD_NONE) return 0;
-  if (eini_fold_carries(fold)) {
-    double states = (double)eini_partial_bytes(n->b->g, s) + EINI_ALIGN;
-    for (int r = 0; r < x->rank; r++) states *= (double)x->shape[r];
-    return states < (double)EINI_FIT_MOST ? (int64_t)states : EINI_FIT_MOST;
-  }
-  for (int merged = 0; merged <= (x->dtype != type); merged++) {
-    int64_t count = 1;
-    for (int r = 0; r < x->rank; r++) {
-      int64_t e = x->shape[r];
-      for (int l = 0; l < n->nloop && !merged; l++) {
-        int c = n->cls[l]->col[u - n->from];
-        if (c >= 0 && c < s->nfree && eini_plain_row(&s->out_map, r) == c) e = n->block[l];
-      }
-      if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
-    }
-    count = eini_fit_padded(count, type);
-    bytes = eini_fit_sum(bytes, count < 0 ? INT64_MAX : count);
-  }
-  return bytes;
+  while (!(folded >> *outer & 1)) ++*outer;
+  if (eini_fold_carries(fold))
+    return eini_fit_block_bytes(n, u, *outer, eini_partial_bytes(n->b->g, s));
+  int64_t size = (int64_t)ein_dtype_size(type);
+  int64_t bytes = eini_fit_block_bytes(n, u, n->nloop, size);
+  if (n->b->g->tensor[s->out].dtype == type) return bytes;
+  return eini_fit_sum(bytes, eini_fit_block_bytes(n, u, *outer, size));
 }
 
 // Bytes that partial results of statement u move: values are stored, read again, and merged; states
@@ -15951,19 +16146,27 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
 static double eini_fit_part_traffic(const eini_fit_nest *n, int u) {
   const eini_stmt *s = &n->b->g->stmt[u];
   double times = EINI_PART_TIMES;
+  int outer;
+  const int64_t bytes = eini_fit_part_bytes(n, u, &outer);
   for (int l = 0; l < n->nloop; l++)
-    if (!eini_fold_carries(s->fold) || n->cls[l]->col[u - n->from] >= s->nfree)
+    if (l < outer || !eini_fold_carries(s->fold) || n->cls[l]->col[u - n->from] >= s->nfree)
       times *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
-  return times * (double)eini_fit_part_bytes(n, u);
+  return times * (double)bytes;
 }
 
-// Most bytes of intermediates alive within one slice, and of partial results.
+// Most bytes of intermediates alive within one slice, and of partial results; those that are values
+// need a plan that merges them: the first blocks of its arenas.
+#define EINI_FIT_MERGE (2 * EINI_ARENA_FIRST)
+
 static int64_t eini_fit_peak(const eini_fit_nest *n) {
   const eini_fit_base *b = n->b;
   int64_t live = 0, peak = 0, parts = 0;
+  int outer;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &b->g->stmt[u];
-    parts = eini_fit_sum(parts, eini_fit_part_bytes(n, u));
+    const int64_t part = eini_fit_part_bytes(n, u, &outer);
+    parts = eini_fit_sum(parts, part);
+    if (part > 0 && !eini_fold_carries(s->fold)) parts = eini_fit_sum(parts, EINI_FIT_MERGE);
     if (b->first[s->out] == u && eini_fit_inner(n, s->out))
       live = eini_fit_sum(live, eini_fit_slice_bytes(n, s->out, b->g->tensor[s->out].dtype));
     peak = eini_max64(peak, live);
@@ -16141,10 +16344,34 @@ static void eini_fit_note(const eini_fit_nest *n, const eini_fit_guess *g, eini_
   }
 }
 
+// Results of statements that are folded over the slices of loop l, seen outside the region.
+static int eini_fit_folded(const eini_fit_nest *n, int l) {
+  int count = 0;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    const eini_fit_class *c = n->cls[l];
+    count += !eini_fit_inner(n, s->out) &&
+             (c->linear[u - n->from] || c->col[u - n->from] >= s->nfree);
+  }
+  return count;
+}
+
+// Loops that are folded come inside the others: what they are merged in is of one block of these.
+static void eini_fit_nest_order(eini_fit_nest *n) {
+  for (int k = 1; k < n->nloop; k++) {
+    for (int l = k; l > 0 && eini_fit_folded(n, l - 1) > eini_fit_folded(n, l); l--) {
+      const eini_fit_class *swap = n->cls[l];
+      n->cls[l] = n->cls[l - 1];
+      n->cls[l - 1] = swap;
+    }
+  }
+}
+
 // Weighs the loops of n: the best so far is *best, if there is one (*fits).
 static void eini_fit_weigh(const eini_fit_job *j, eini_fit_nest *n, int64_t stored,
                            const eini_fit_target *t, eini_fit_choice *best, int *fits) {
   eini_fit_guess g;
+  eini_fit_nest_order(n);
   if (!eini_fit_agree(n) || !eini_fit_descend(j, n, stored, t, &g)) return;
   if (!*fits || eini_fit_better(t, &g, &best->guess)) eini_fit_note(n, &g, best);
   *fits = 1;
@@ -16247,9 +16474,11 @@ static ein_status eini_fit_choose(const eini_fit_job *j, const eini_fit_base *b,
 // of slices (whole blocks, and the shorter last ones). Partial results are merged by small plans.
 // ================================================================================================
 
-// A tensor outside of slices as they see it: shifted by step[l] bytes for each index of loop l.
+// A tensor as slices see it: shifted by step[l] bytes for each index of loop l.
 typedef struct eini_fit_port {
   int tensor, sub;              // its number in the base, and in graphs of slices
+  ein_dtype type;
+  const int64_t *stride;
   int64_t *coef;                // [rank * nloop] coordinates per index
   int64_t step[EINI_FIT_LOOPS];
 } eini_fit_port;
@@ -16257,18 +16486,17 @@ typedef struct eini_fit_port {
 // Partial results of statement stmt and where they are merged. Those that are states have a part
 // for each scalar, into which slices fold: they need no memory of their own.
 typedef struct eini_fit_part {
-  int stmt, tensor, sub;
+  eini_fit_port view;           // of where they are merged
+  int stmt;
   int state;                    // its number; -1: they are values
   eini_folder *folder;          // of states, from the first of their parts
-  ein_dtype type;               // of partial results
   int fold;                     // that merges them
   unsigned folded, absent;      // loops whose slices are merged, and that the statement lacks
-  int own;                      // merged in memory of the region's, then stored by `store`
-  int64_t *coef;
-  int64_t step[EINI_FIT_LOOPS];
-  const int64_t *stride;        // of where they are merged
+  int outer;                    // loops outside all that are folded
+  int own;                      // merged in memory of the region's, of one block of these loops,
+  int64_t to[EINI_FIT_LOOPS];   //   then stored, so many bytes further for each of their indices
+  int64_t count;                // its elements
   int64_t bytes, own_bytes, at, own_at;
-  ein_plan *store;
 } eini_fit_part;
 
 // Plans for slices of one shape, and where their views start when all loops are at 0.
@@ -16276,7 +16504,8 @@ typedef struct eini_fit_slice {
   int64_t size[EINI_FIT_LOOPS];
   ein_plan *plan;               // NULL: the shape does not occur
   int64_t *base;                // per input, output, part: bytes from the tensor's first element
-  ein_plan **merge;             // per part
+  int64_t *merge, *store;       // per part: numbers of plans
+  int64_t **len, *to;           // of what is stored: its extents, where it starts in the tensor
 } eini_fit_slice;
 
 typedef struct eini_fit_group {
@@ -16296,10 +16525,11 @@ typedef struct eini_fit_layout {
   eini_fit_base base;           //   regions, whose graph a plan without tasks owns
   int nregion;
   eini_fit_group *region;
+  eini_block_plans *each;       // that merge and store parts; NULL: none do
   int64_t *place;               // per tensor: bytes from the start of the workspace
   int widest_in, widest_out;    // of all regions
   int64_t workspace;
-  eini_fit_guess guess;
+  double seconds;               // predicted
 } eini_fit_layout;
 
 // What a plan within a budget has: the count of its memory, and the slices in place of its tasks.
@@ -16317,23 +16547,19 @@ typedef struct eini_fit_maker {
   eini_fit_nest n;
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
+  int64_t *coef, *from, *to;    // of the access at hand: how it moves, its hull
+  int64_t **len;                // per statement of the region: extents in the slice at hand
+  int64_t **low, **shape;       // of its views
 } eini_fit_maker;
 
 static void eini_fit_layout_free(eini_fit_layout *f) {
   eini_plan_free(f->whole);
   for (int k = 0; k < f->nregion && f->region != NULL; k++) {
     eini_fit_group *r = &f->region[k];
-    for (int v = 0; v < 1 << r->c.nloop && r->slice != NULL; v++) {
+    for (int v = 0; v < 1 << r->c.nloop && r->slice != NULL; v++)
       eini_plan_free(r->slice[v].plan);
-      for (int i = 0; i < r->npart && r->slice[v].merge != NULL; i++) {
-        int shared = 0;
-        for (int w = 0; w < v; w++)
-          shared |= r->slice[w].merge != NULL && r->slice[w].merge[i] == r->slice[v].merge[i];
-        if (!shared) eini_plan_free(r->slice[v].merge[i]);
-      }
-    }
-    for (int i = 0; i < r->npart && r->part != NULL; i++) eini_plan_free(r->part[i].store);
   }
+  if (f->each != NULL) eini_block_plans_end(f->each);
   eini_arena_free(&f->arena);
   f->whole = NULL;
   f->nregion = 0;
@@ -16358,34 +16584,66 @@ static void eini_fit_moves(const eini_fit_nest *n, int u, const eini_map *m, int
   }
 }
 
-static void eini_fit_steps(const eini_fit_nest *n, const int64_t *coef, int rank,
-                           const int64_t *stride, ein_dtype dtype, int64_t *step) {
-  for (int l = 0; l < n->nloop; l++) {
-    step[l] = 0;
-    for (int r = 0; r < rank; r++)
-      step[l] += coef[r * n->nloop + l] * stride[r] * (int64_t)ein_dtype_size(dtype);
+// The number among n views of tensor t that moves like access m of statement u; -1: none does.
+static int eini_fit_find(const eini_fit_maker *w, const eini_fit_port *list, int n, int u, int t,
+                         const eini_map *m) {
+  const size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *w->coef;
+  eini_fit_moves(&w->n, u, m, w->coef);
+  for (int k = 0; k < n; k++)
+    if (list[k].tensor == t && memcmp(list[k].coef, w->coef, bytes) == 0) return k;
+  return -1;
+}
+
+// Fills the view of tensor t that moves like access m of statement u; from loop `first` on it moves
+// by strides.
+static ein_status eini_fit_port_fill(eini_fit_maker *w, eini_fit_port *p, int u, int t,
+                                     const eini_map *m, int first) {
+  const int64_t size = (int64_t)ein_dtype_size(p->type);
+  p->tensor = t;
+  p->coef = EINI_NEW(&w->f->arena, int64_t, (int64_t)m->rows * w->n.nloop);
+  if (p->coef == NULL) return EIN_ERR_NO_MEMORY;
+  eini_fit_moves(&w->n, u, m, p->coef);
+  for (int l = first; l < w->n.nloop; l++)
+    for (int r = 0; r < m->rows; r++)
+      p->step[l] += p->coef[r * w->n.nloop + l] * p->stride[r] * size;
+  return EIN_OK;
+}
+
+// Adds the view unless it is there.
+static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
+                                   const eini_map *m) {
+  if (eini_fit_find(w, list, *count, u, t, m) >= 0) return EIN_OK;
+  eini_fit_port *p = &list[(*count)++];
+  p->type = w->f->base.g->tensor[t].dtype;
+  p->stride = w->f->base.stride[t];
+  return eini_fit_port_fill(w, p, u, t, m, 0);
+}
+
+// Extents of statement u's indices where the first nloop loops run over blocks of these sizes.
+static void eini_fit_len(const eini_fit_maker *w, int u, int nloop, const int64_t *size,
+                         int64_t *len) {
+  const eini_stmt *s = &w->n.b->g->stmt[u];
+  for (int i = 0; i < s->nindex; i++) len[i] = s->index[i].extent;
+  for (int l = 0; l < nloop; l++) {
+    int c = w->n.cls[l]->col[u - w->n.from];
+    if (c >= 0) len[c] = size[l];
   }
 }
 
-// Finds or adds the view of tensor t that moves like access m of statement u. *id is its number.
-static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
-                                   const eini_map *m, int *id) {
-  const eini_tensor *x = &w->f->base.g->tensor[t];
-  int64_t cells = (int64_t)x->rank * w->n.nloop;
-  int64_t *coef = EINI_NEW(&w->f->arena, int64_t, cells);
-  if (coef == NULL) return EIN_ERR_NO_MEMORY;
-  eini_fit_moves(&w->n, u, m, coef);
-  for (int k = 0; k < *count; k++) {
-    *id = k;
-    if (list[k].tensor == t &&
-        (cells == 0 || memcmp(list[k].coef, coef, (size_t)cells * sizeof *coef) == 0)) {
-      return EIN_OK;
-    }
-  }
-  eini_fit_port *p = &list[*id = (*count)++];
-  p->tensor = t;
-  p->coef = coef;
-  eini_fit_steps(&w->n, coef, x->rank, w->f->base.stride[t], x->dtype, p->step);
+// The box of the results of statement u in blocks of so many loops: its first coordinates and its
+// extents, in *low and *shape.
+static ein_status eini_fit_result_box(const eini_fit_maker *w, int u, int nloop,
+                                      const int64_t *size, eini_arena *a, int64_t **low,
+                                      int64_t **shape) {
+  const eini_stmt *s = &w->n.b->g->stmt[u];
+  int64_t *len = EINI_NEW(a, int64_t, s->nindex);
+  *low = EINI_NEW(a, int64_t, s->out_map.rows);
+  *shape = EINI_NEW(a, int64_t, s->out_map.rows);
+  if (len == NULL || *low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (!eini_fit_touches(s, &s->out_map)) return EIN_OK;
+  eini_fit_len(w, u, nloop, size, len);
+  eini_block_hull(&s->out_map, s->nfree, NULL, len, *low, *shape);
+  for (int r = 0; r < s->out_map.rows; r++) (*shape)[r] -= (*low)[r];
   return EIN_OK;
 }
 
@@ -16402,26 +16660,28 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned
   const eini_tensor *x = &w->f->base.g->tensor[s->out];
   eini_arena *a = &w->f->arena;
   eini_fit_part *p = &w->r->part[w->r->npart++];
-  int64_t count = 0;
   p->stmt = u;
-  p->tensor = s->out;
   p->state = state;
   p->folder = state == 0 ? f : NULL;
-  p->type = state < 0 ? ein_dtype_compute(s->type) : eini_state_dtype(f, state);
+  p->view.type = state < 0 ? ein_dtype_compute(s->type) : eini_state_dtype(f, state);
   p->fold = fold;
   p->folded = folded;
   p->absent = absent;
-  p->own = state >= 0 || p->type != x->dtype;
-  p->stride = w->f->base.stride[s->out];
-  p->coef = EINI_NEW(a, int64_t, (int64_t)x->rank * w->n.nloop);
-  if (p->coef == NULL) return EIN_ERR_NO_MEMORY;
+  p->own = state >= 0 || p->view.type != x->dtype;
+  p->view.stride = w->f->base.stride[s->out];
+  while (p->own && !(folded >> p->outer & 1)) p->outer++;
   if (p->own) {
-    EINI_TRY(eini_dense_strides(a, x->rank, x->shape, NULL, &p->stride, &count));
-    p->own_bytes = eini_fit_padded(count, p->type);
+    int64_t *low, *shape;
+    EINI_TRY(eini_fit_result_box(w, u, p->outer, w->n.block, a, &low, &shape));
+    EINI_TRY(eini_dense_strides(a, x->rank, shape, NULL, &p->view.stride, &p->count));
+    p->own_bytes = eini_fit_padded(p->count, p->view.type);
     if (p->own_bytes < 0) return EIN_ERR_TOO_LARGE;
   }
-  eini_fit_moves(&w->n, u, &s->out_map, p->coef);
-  eini_fit_steps(&w->n, p->coef, x->rank, p->stride, p->type, p->step);
+  EINI_TRY(eini_fit_port_fill(w, &p->view, u, s->out, &s->out_map, p->outer));
+  for (int l = 0; l < p->outer; l++)
+    for (int r = 0; r < x->rank; r++)
+      p->to[l] += p->view.coef[r * w->n.nloop + l] * w->f->base.stride[s->out][r] *
+                  (int64_t)ein_dtype_size(x->dtype);
   return EIN_OK;
 }
 
@@ -16441,7 +16701,7 @@ static ein_status eini_fit_parts_add(eini_fit_maker *w, int u, int fold, unsigne
 static ein_status eini_fit_ports(eini_fit_maker *w) {
   const eini_fit_nest *n = &w->n;
   eini_fit_group *r = w->r;
-  int reads = 0, id, len = n->to - n->from;
+  int reads = 0, len = n->to - n->from;
   for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
   r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
   r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
@@ -16455,12 +16715,11 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
       if (n->cls[l]->col[u - n->from] < 0 && !(folded >> l & 1)) absent |= 1u << l;
     for (int k = 0; k < s->noperand; k++) {
       if (!eini_fit_made(n, s->operand[k]))
-        EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k], &id));
+        EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k]));
     }
     if (eini_fit_inner(n, s->out)) continue;
     if (fold != EIN_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
-    else
-      EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map, &id));
+    else EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map));
   }
   for (int k = 0; k < r->nin; k++) {  // C that is the output: the last input of its plan
     if (r->in[k].tensor != n->b->plan->alias) continue;
@@ -16476,68 +16735,66 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
   return EIN_OK;
 }
 
-// Extents of statement u's indices in the slice.
-static ein_status eini_fit_extents(const eini_fit_maker *w, int u, eini_arena *a, int64_t **e) {
-  const eini_stmt *s = &w->n.b->g->stmt[u];
-  *e = EINI_NEW(a, int64_t, s->nindex);
-  if (*e == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) (*e)[i] = s->index[i].extent;
-  for (int l = 0; l < w->n.nloop; l++) {
-    int c = w->n.cls[l]->col[u - w->n.from];
-    if (c >= 0) (*e)[c] = w->s->size[l];
-  }
-  return EIN_OK;
+// ---- the views of a slice ----
+
+static int eini_fit_views(const eini_fit_group *r) { return r->nin + r->nout + r->npart; }
+
+// View i: of inputs, outputs, parts, in this order.
+static eini_fit_port *eini_fit_view(const eini_fit_group *r, int i) {
+  if (i < r->nin) return &r->in[i];
+  i -= r->nin;
+  return i < r->nout ? &r->out[i] : &r->part[i - r->nout].view;
 }
 
-// Widens rows [lo, hi] of a view by what access m reaches in the slice.
-static ein_status eini_fit_reach(const eini_fit_maker *w, int u, const eini_map *m, eini_arena *a,
-                                 int64_t *lo, int64_t *hi) {
-  int64_t *e, x, y;
-  if (!eini_fit_touches(&w->n.b->g->stmt[u], m)) return EIN_OK;
-  EINI_TRY(eini_fit_extents(w, u, a, &e));
-  for (int i = 0; i < m->cols; i++) e[i] = eini_max64(e[i], 1);  // folded ones do not matter
-  for (int r = 0; r < m->rows; r++) {
-    EINI_TRY(eini_map_row_range(m, r, e, &x, &y));
-    lo[r] = eini_min64(lo[r], x);
-    hi[r] = eini_max64(hi[r], y);
-  }
-  return EIN_OK;
-}
-
-// The box a view needs in a slice: lo[r] is its first coordinate, shape[r] its extent. Axes that
-// do not move are seen whole. kind 0: reads of in[id], 1: writes to out[id], 2: part[id].
-static ein_status eini_fit_box(const eini_fit_maker *w, int kind, int id, eini_arena *a,
-                               int64_t **low, int64_t **shape) {
-  const eini_fit_nest *n = &w->n;
+// The number of the view that statement u reads operand k through, or writes its result (k < 0);
+// -1: the tensor is inside.
+static int eini_fit_view_of(const eini_fit_maker *w, int u, int k) {
   const eini_fit_group *r = w->r;
-  const int64_t *coef = kind == 0 ? r->in[id].coef : kind == 1 ? r->out[id].coef : r->part[id].coef;
-  int t = kind == 0 ? r->in[id].tensor : kind == 1 ? r->out[id].tensor : r->part[id].tensor;
-  const eini_tensor *x = &n->b->g->tensor[t];
-  int64_t *lo = EINI_NEW(a, int64_t, x->rank), *hi = EINI_NEW(a, int64_t, x->rank);
-  int64_t *mine = EINI_NEW(a, int64_t, (int64_t)x->rank * n->nloop + 1);
-  if (lo == NULL || hi == NULL || mine == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < x->rank; i++) {
-    lo[i] = INT64_MAX;
-    hi[i] = -1;
+  const eini_stmt *s = &w->n.b->g->stmt[u];
+  if (k >= 0) {
+    if (eini_fit_made(&w->n, s->operand[k])) return -1;
+    return eini_fit_find(w, r->in, r->nin, u, s->operand[k], &s->proj[k]);
+  }
+  int part = eini_fit_part_of(r, u);
+  if (part >= 0) return r->nin + r->nout + part;
+  part = eini_fit_find(w, r->out, r->nout, u, s->out, &s->out_map);
+  return part < 0 ? -1 : r->nin + part;
+}
+
+// The boxes that the views need in the slice at hand: the hulls of what its statements access.
+static ein_status eini_fit_boxes(eini_fit_maker *w, eini_arena *a) {
+  const eini_fit_nest *n = &w->n;
+  const int views = eini_fit_views(w->r);
+  w->len = EINI_NEW(a, int64_t *, n->to - n->from);
+  w->low = EINI_NEW(a, int64_t *, views);
+  w->shape = EINI_NEW(a, int64_t *, views);
+  if (w->len == NULL || w->low == NULL || w->shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < views; i++) {
+    const int rank = n->b->g->tensor[eini_fit_view(w->r, i)->tensor].rank;
+    w->low[i] = EINI_NEW(a, int64_t, rank);
+    w->shape[i] = EINI_NEW(a, int64_t, rank);
+    if (w->low[i] == NULL || w->shape[i] == NULL) return EIN_ERR_NO_MEMORY;
   }
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    for (int k = kind == 0 ? 0 : -1; k < (kind == 0 ? s->noperand : 0); k++) {
+    int64_t *len = w->len[u - n->from] = EINI_NEW(a, int64_t, s->nindex);
+    if (len == NULL) return EIN_ERR_NO_MEMORY;
+    eini_fit_len(w, u, n->nloop, w->s->size, len);
+    for (int k = -1; k < s->noperand; k++) {
       const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
-      if ((k < 0 ? s->out : s->operand[k]) != t) continue;
-      eini_fit_moves(n, u, m, mine);
-      if (memcmp(mine, coef, (size_t)x->rank * (size_t)n->nloop * sizeof *coef) == 0)
-        EINI_TRY(eini_fit_reach(w, u, m, a, lo, hi));
+      int i = eini_fit_view_of(w, u, k);
+      if (i < 0 || !eini_fit_touches(s, m)) continue;
+      eini_block_hull(m, k < 0 ? s->nfree : s->nindex, NULL, len, w->from, w->to);
+      do {  // all scalars of a state
+        for (int r = 0; r < m->rows; r++) {
+          int64_t *low = &w->low[i][r], *shape = &w->shape[i][r], end = *low + *shape;
+          *low = *shape == 0 ? w->from[r] : eini_min64(*low, w->from[r]);
+          *shape = eini_max64(end, w->to[r]) - *low;
+        }
+      } while (k < 0 && ++i < views && i > w->r->nin + w->r->nout &&
+               w->r->part[i - w->r->nin - w->r->nout].state > 0);
     }
   }
-  for (int i = 0; i < x->rank; i++) {
-    int moves = 0;
-    for (int l = 0; l < n->nloop; l++) moves |= coef[i * n->nloop + l] != 0;
-    if (!moves || hi[i] < 0) lo[i] = 0;
-    hi[i] = moves ? hi[i] - lo[i] + 1 : x->shape[i];
-  }
-  *low = lo;
-  *shape = hi;
   return EIN_OK;
 }
 
@@ -16564,36 +16821,47 @@ static ein_status eini_fit_tensor(eini_fit_maker *w, ein_graph *g, int t, ein_ro
   return EIN_OK;
 }
 
-static int64_t eini_fit_shift(int rank, const int64_t *lo, const int64_t *stride, ein_dtype dtype) {
+// Bytes from element 0 of a layout to the one at x, beside the one at `less` (NULL: 0).
+static int64_t eini_fit_shift(int rank, const int64_t *x, const int64_t *less,
+                              const int64_t *stride, ein_dtype dtype) {
   int64_t sum = 0;
-  for (int r = 0; r < rank; r++) sum += lo[r] * stride[r] * (int64_t)ein_dtype_size(dtype);
-  return sum;
+  for (int r = 0; r < rank; r++) sum += (x[r] - (less == NULL ? 0 : less[r])) * stride[r];
+  return sum * (int64_t)ein_dtype_size(dtype);
 }
 
-// Inputs, outputs, parts and inner tensors of the slice, in this order. low: where views start.
-static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_ztensor **view,
-                                   int64_t **low) {
+// What is stored of part i after slices of the shape at hand, and where they lie in its memory.
+static ein_status eini_fit_own_box(eini_fit_maker *w, int i) {
+  const eini_fit_part *p = &w->r->part[i];
+  const eini_fit_base *b = w->n.b;
+  const int rank = b->g->tensor[p->view.tensor].rank, view = w->r->nin + w->r->nout + i;
+  int64_t *low;
+  if (!p->own) return EIN_OK;
+  EINI_TRY(eini_fit_result_box(w, p->stmt, p->outer, w->s->size, &w->f->arena, &low,
+                               &w->s->len[i]));
+  w->s->to[i] = eini_fit_shift(rank, low, NULL, b->stride[p->view.tensor],
+                               b->g->tensor[p->view.tensor].dtype);
+  w->s->base[view] = eini_fit_shift(rank, w->low[view], low, p->view.stride, p->view.type);
+  return EIN_OK;
+}
+
+// Inputs, outputs, parts and inner tensors of the slice, in this order.
+static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_ztensor **view) {
   const eini_fit_base *b = w->n.b;
   eini_fit_group *r = w->r;
-  int n = r->nin + r->nout + r->npart;
-  for (int i = 0; i < n; i++) {
-    int kind = i < r->nin ? 0 : i < r->nin + r->nout ? 1 : 2;
-    int id = kind == 0 ? i : kind == 1 ? i - r->nin : i - r->nin - r->nout;
-    int t = kind == 0 ? r->in[id].tensor : kind == 1 ? r->out[id].tensor : r->part[id].tensor;
-    const eini_tensor *x = &b->g->tensor[t];
-    const int64_t *stride = kind == 2 ? r->part[id].stride : b->stride[t];
-    ein_dtype dtype = kind == 2 ? r->part[id].type : x->dtype;
-    int64_t *shape, count = 1;
-    EINI_TRY(eini_fit_box(w, kind, id, &g->arena, &low[i], &shape));
-    w->s->base[i] = eini_fit_shift(x->rank, low[i], stride, dtype);
-    EINI_TRY(eini_fit_tensor(w, g, t, kind == 0 ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT, dtype, shape,
-                             kind == 2 && r->part[id].state < 0 ? NULL : stride, view,
-                             kind == 0 ? &r->in[id].sub : kind == 1 ? &r->out[id].sub
-                                                                    : &r->part[id].sub));
-    if (kind == 1) w->inner[t] = r->out[id].sub;
-    if (kind < 2 || r->part[id].state >= 0) continue;
-    for (int k = 0; k < x->rank; k++) count *= shape[k];
-    r->part[id].bytes = eini_max64(r->part[id].bytes, eini_fit_padded(count, dtype));
+  for (int i = 0; i < eini_fit_views(r); i++) {
+    eini_fit_port *p = eini_fit_view(r, i);
+    const int rank = b->g->tensor[p->tensor].rank;
+    eini_fit_part *part = i < r->nin + r->nout ? NULL : &r->part[i - r->nin - r->nout];
+    int64_t count = 1;
+    w->s->base[i] = eini_fit_shift(rank, w->low[i], NULL, p->stride, p->type);
+    EINI_TRY(eini_fit_tensor(w, g, p->tensor, i < r->nin ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT,
+                             p->type, w->shape[i],
+                             part != NULL && part->state < 0 ? NULL : p->stride, view, &p->sub));
+    if (i >= r->nin && part == NULL) w->inner[p->tensor] = p->sub;
+    if (part == NULL) continue;
+    EINI_TRY(eini_fit_own_box(w, i - r->nin - r->nout));
+    for (int k = 0; k < rank; k++) count *= w->shape[i][k];
+    if (part->state < 0) part->bytes = eini_max64(part->bytes, eini_fit_padded(count, p->type));
   }
   for (int u = w->n.from; u < w->n.to; u++) {
     int t = b->g->stmt[u].out;
@@ -16612,85 +16880,42 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
 }
 
 // Sliced indices count from the slice's origin, a param; and so do positions.
-static ein_status eini_fit_origins(const eini_fit_maker *w, int u, eini_arena *a, eini_stmt *s) {
+static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u) {
   const eini_stmt *from = &w->n.b->g->stmt[u];
-  int part = eini_fit_part_of(w->r, u);
-  int *param = EINI_NEW(a, int, from->nindex);
-  int64_t *extent = EINI_NEW(a, int64_t, from->nindex);
-  eini_carry *c = EINI_NEW(a, eini_carry, 1);
-  if (param == NULL || extent == NULL || c == NULL) return EIN_ERR_NO_MEMORY;
+  const int part = eini_fit_part_of(w->r, u), views = eini_fit_views(w->r);
+  int *operand = EINI_NEW(&g->arena, int, from->noperand), row;
+  int *param = EINI_NEW(&g->arena, int, from->nindex);
+  int64_t **low = EINI_NEW(&g->arena, int64_t *, from->noperand + 1), bad;
+  eini_block_view v;
+  if (operand == NULL || param == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&v, 0, sizeof v);
+  for (int k = 0; k <= from->noperand; k++) {
+    int i = eini_fit_view_of(w, u, k < from->noperand ? k : -1);
+    int id = i >= 0 ? eini_fit_view(w->r, i)->sub
+                    : w->inner[k < from->noperand ? from->operand[k] : from->out];
+    if (id < 0) return EIN_ERR_INTERNAL;
+    if (i >= 0 && i < views) low[k] = w->low[i];
+    if (k < from->noperand) operand[k] = id;
+    else v.out = id;
+  }
   for (int i = 0; i < from->nindex; i++) {
-    extent[i] = from->index[i].extent;
     param[i] = -1;
     for (int l = 0; l < w->n.nloop; l++)
       if (w->n.cls[l]->col[u - w->n.from] == i) param[i] = (int)w->n.b->g->nparam + l;
   }
-  c->origin = param;
-  c->extent = extent;
-  if (part >= 0 && w->r->part[part].state == 0) {
-    for (int k = 0; k < w->r->part[part].folder->nstate; k++)
-      c->state[k] = w->r->part[part + k].sub;
-    s->carry = c;
-  }
-  return eini_expr_shift(a, &from->expr, param, &s->expr);
-}
-
-// Which view an access to a tensor outside goes through.
-static int eini_fit_port_find(const eini_fit_maker *w, int u, int t, const eini_map *m,
-                              int64_t *mine) {
-  eini_fit_moves(&w->n, u, m, mine);
-  size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *mine;
-  for (int k = 0; k < w->r->nin; k++)
-    if (w->r->in[k].tensor == t && memcmp(w->r->in[k].coef, mine, bytes) == 0) return k;
-  return -1;
-}
-
-static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u, int64_t *const *low) {
-  const eini_stmt *from = &w->n.b->g->stmt[u];
-  eini_arena *a = &g->arena;
-  int part = eini_fit_part_of(w->r, u), row;
-  int *operand = EINI_NEW(a, int, from->noperand);
-  const int64_t **lo = EINI_NEW(a, const int64_t *, from->noperand);
-  int64_t *e, bad;
-  eini_stmt *s;
-  if (operand == NULL || lo == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_fit_extents(w, u, a, &e));
-  for (int k = 0; k < from->noperand; k++) {
-    int t = from->operand[k];
-    int64_t *mine = EINI_NEW(a, int64_t, (int64_t)from->proj[k].rows * w->n.nloop + 1);
-    if (mine == NULL) return EIN_ERR_NO_MEMORY;
-    int port = eini_fit_made(&w->n, t) ? -1 : eini_fit_port_find(w, u, t, &from->proj[k], mine);
-    operand[k] = port >= 0 ? w->r->in[port].sub : w->inner[t];
-    if (port >= 0) lo[k] = low[port];
-    if (operand[k] < 0) return EIN_ERR_INTERNAL;
-  }
-  int to = part >= 0 ? w->r->part[part].sub : w->inner[from->out];
-  EINI_TRY(eini_graph_add_stmt(g, to, from->nindex, from->noperand, operand, &s));
-  s->nfree = from->nfree;
-  s->fold = from->fold;
-  s->numpy = from->numpy;
-  s->type = from->type;
-  s->rest = from->rest;
-  s->order = from->order;
-  s->line = from->line;
-  for (int i = 0; i < from->nindex; i++) {
-    s->index[i].name = from->index[i].name;
-    s->index[i].extent = e[i];
-  }
-  const int empty = eini_stmt_empty(s, 0, s->nindex);
-  EINI_TRY(eini_map_copy(a, &s->out_map, &from->out_map, NULL));
-  for (int i = 0; i < w->r->nin + w->r->nout + w->r->npart; i++) {
-    int sub = i < w->r->nin ? -1 : i < w->r->nin + w->r->nout ? w->r->out[i - w->r->nin].sub
-                                          : w->r->part[i - w->r->nin - w->r->nout].sub;
-    for (int r = 0; r < s->out_map.rows && sub == to; r++) s->out_map.offset[r] -= low[i][r];
-  }
-  for (int k = 0; k < from->noperand; k++) {
-    EINI_TRY(eini_map_copy(a, &s->proj[k], &from->proj[k], NULL));
-    for (int r = 0; r < s->proj[k].rows && lo[k] != NULL; r++) s->proj[k].offset[r] -= lo[k][r];
-    if (!empty) EINI_TRY(eini_map_bounds(&s->proj[k], e, g->tensor[operand[k]].shape, &row, &bad));
-  }
-  if (!empty) EINI_TRY(eini_map_bounds(&s->out_map, e, g->tensor[to].shape, &row, &bad));
-  return eini_fit_origins(w, u, a, s);
+  if (part >= 0 && w->r->part[part].state == 0) v.nstate = w->r->part[part].folder->nstate;
+  for (int k = 0; k < v.nstate; k++) v.state[k] = w->r->part[part + k].view.sub;
+  v.s = from;
+  v.len = w->len[u - w->n.from];
+  v.origin = param;
+  v.operand = operand;
+  v.low = (const int64_t *const *)low;
+  EINI_TRY(eini_block_stmt(g, &v));
+  const eini_stmt *s = &g->stmt[g->nstmt - 1];
+  if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  for (int k = 0; k < s->noperand; k++)
+    EINI_TRY(eini_map_bounds(&s->proj[k], v.len, g->tensor[operand[k]].shape, &row, &bad));
+  return eini_map_bounds(&s->out_map, v.len, g->tensor[v.out].shape, &row, &bad);
 }
 
 // ---- plans ----
@@ -16699,25 +16924,25 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
   const ein_graph *from = w->n.b->g;
   ein_graph *g = p->graph;
   static const ein_scalar none = {0, 0, 0};
-  int ports = w->r->nin + w->r->nout + w->r->npart, id;
-  int64_t most = ports + (int64_t)(w->n.to - w->n.from);
+  int id;
+  int64_t most = eini_fit_views(w->r) + (int64_t)(w->n.to - w->n.from);
   const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, most);
-  int64_t **low = EINI_NEW(&p->arena, int64_t *, ports);
-  if (view == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
+  if (view == NULL) return EIN_ERR_NO_MEMORY;
   g->ordered = from->ordered;
   EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
   EINI_TRY(eini_graph_copy_params(g, from));
   for (int l = 0; l < w->n.nloop; l++)
     EINI_TRY(eini_graph_add_param(g, "origin", 6, EIN_I64, none, &id));
-  EINI_TRY(eini_fit_tensors(w, g, view, low));
-  for (int u = w->n.from; u < w->n.to; u++) EINI_TRY(eini_fit_stmt(w, g, u, low));
+  EINI_TRY(eini_fit_boxes(w, &g->arena));
+  EINI_TRY(eini_fit_tensors(w, g, view));
+  for (int u = w->n.from; u < w->n.to; u++) EINI_TRY(eini_fit_stmt(w, g, u));
   if (w->r->alias) p->alias = w->r->in[w->r->nin - 1].sub;
   p->inner = w->n.to - w->n.from < from->nstmt;
   p->slices = w->r->npart > 0 ? 1 : 0;
   for (int l = 0; l < w->n.nloop && w->r->npart > 0; l++)
     p->slices *= (double)eini_fit_slices(w->r->c.extent[l], w->r->c.block[l]);
   for (int k = 0; k < w->r->npart; k++) {
-    const double unit = eini_half_ulp(from->tensor[w->r->part[k].tensor].dtype);
+    const double unit = eini_half_ulp(from->tensor[w->r->part[k].view.tensor].dtype);
     if (unit > p->slice_unit) p->slice_unit = unit;
   }
   return eini_plan_build(p, 0, NULL, view);
@@ -16725,8 +16950,13 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
 
 static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   ein_plan *p = NULL;
-  w->s->base = EINI_NEW(&w->f->arena, int64_t, w->r->nin + w->r->nout + w->r->npart);
-  if (w->s->base == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena *a = &w->f->arena;
+  w->s->base = EINI_NEW(a, int64_t, eini_fit_views(w->r) + 3 * (int64_t)w->r->npart);
+  w->s->len = EINI_NEW(a, int64_t *, w->r->npart);
+  if (w->s->base == NULL || w->s->len == NULL) return EIN_ERR_NO_MEMORY;
+  w->s->to = w->s->base + eini_fit_views(w->r);
+  w->s->merge = w->s->to + w->r->npart;
+  w->s->store = w->s->merge + w->r->npart;
   EINI_TRY(eini_plan_new(w->j->ctx, &p));
   w->s->plan = p;
   EINI_TRY(eini_fit_slice_fill(w, p));
@@ -16743,21 +16973,22 @@ static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold, ein_dtype 
 }
 
 // A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
-// The first operand and the output have layout `stride`, the others none.
+// The first operand has layout `from`, the output `stride`, the other none.
 static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
-                                     ein_dtype type, ein_dtype to, const int64_t *stride,
-                                     ein_plan **plan) {
+                                     ein_dtype type, ein_dtype to, const int64_t *from,
+                                     const int64_t *stride, ein_plan **plan) {
   static const ein_scalar none = {0, 0, 0};
-  const ein_ztensor *view[4] = {NULL, NULL, NULL, NULL};
-  ein_ztensor v;
+  const ein_ztensor *view[3] = {NULL, NULL, NULL};
+  ein_ztensor v[2];
   int op[2] = {0, 0}, out, id, nop = fold == EIN_FOLD_NONE ? 1 : 2;
   eini_stmt *s;
   EINI_TRY(eini_plan_new(w->j->ctx, plan));
   ein_graph *g = (*plan)->graph;
-  memset(&v, 0, sizeof v);
-  v.rank = rank;
-  v.shape = shape;
-  v.strides = stride;
+  memset(v, 0, sizeof v);
+  v[0].rank = v[1].rank = rank;
+  v[0].shape = v[1].shape = shape;
+  v[0].strides = from;
+  v[1].strides = stride;
   if (nop == 2) EINI_TRY(eini_graph_add_param(g, "first", 5, EIN_BOOL, none, &id));
   for (int k = 0; k < nop; k++)
     EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
@@ -16767,38 +16998,55 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
                 : eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
-  if (nop == 2) view[op[0]] = &v;
-  view[out] = &v;
-  EINI_TRY(eini_plan_build(*plan, 0, NULL, view));
-  w->r->work = eini_max64(w->r->work, (int64_t)(*plan)->info.workspace_bytes);
-  return EIN_OK;
+  view[op[0]] = &v[0];
+  view[out] = &v[1];
+  return eini_plan_build(*plan, 0, NULL, view);
 }
 
-// Plans that merge the parts of slice variant v; those of one shape are shared.
-static ein_status eini_fit_merges(eini_fit_maker *w, int v) {
-  eini_fit_group *r = w->r;
-  eini_fit_slice *s = &r->slice[v];
-  s->merge = EINI_NEW(&w->f->arena, ein_plan *, r->npart);
-  if (s->merge == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < r->npart; i++) {
-    eini_fit_part *p = &r->part[i];
-    const eini_tensor *x = &s->plan->graph->tensor[p->sub];
+// The same, of all that need it. *id: its number.
+static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
+                                ein_dtype type, ein_dtype to, const int64_t *from,
+                                const int64_t *stride, int64_t *id) {
+  eini_block_plans *l = w->f->each;
+  eini_arena scratch;
+  ein_plan *plan = NULL;
+  if (l == NULL) l = w->f->each = EINI_NEW(&w->f->arena, eini_block_plans, 1);
+  if (l == NULL) return EIN_ERR_NO_MEMORY;
+  l->a = &w->f->arena;
+  eini_arena_init(&scratch, &w->j->ctx->al);
+  int64_t *key = EINI_NEW(&scratch, int64_t, 3 * (int64_t)rank + 3), n = 3;
+  ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) {
+    key[0] = fold, key[1] = type, key[2] = to;
+    for (int k = 0; k < rank; k++, n += 3)
+      key[n] = shape[k], key[n + 1] = from[k], key[n + 2] = stride[k];
+    *id = eini_block_plan_find(l, key, n);
+    if (*id < 0) st = EIN_ERR_NO_MEMORY;
+    if (*id == l->n) {
+      st = eini_fit_each_plan(w, rank, shape, fold, type, to, from, stride, &plan);
+      if (st != EIN_OK) eini_plan_free(plan);
+      else st = eini_block_plan_keep(l, plan);
+    }
+  }
+  eini_arena_free(&scratch);
+  if (st == EIN_OK)
+    w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
+  return st;
+}
+
+// Plans that merge and store the parts of the slice at hand.
+static ein_status eini_fit_merges(eini_fit_maker *w) {
+  eini_fit_slice *s = w->s;
+  for (int i = 0; i < w->r->npart; i++) {
+    eini_fit_part *p = &w->r->part[i];
+    const eini_tensor *x = &s->plan->graph->tensor[p->view.sub];
+    const eini_tensor *y = &w->n.b->g->tensor[p->view.tensor];
     if (p->state >= 0) continue;
-    for (int o = 0; o < v && s->merge[i] == NULL; o++) {
-      if (r->slice[o].plan == NULL) continue;
-      const eini_tensor *y = &r->slice[o].plan->graph->tensor[p->sub];
-      size_t bytes = (size_t)x->rank * sizeof *x->shape;
-      if (bytes == 0 || memcmp(x->shape, y->shape, bytes) == 0) s->merge[i] = r->slice[o].merge[i];
-    }
-    if (s->merge[i] == NULL) {
-      EINI_TRY(eini_fit_each_plan(w, x->rank, x->shape, p->fold, p->type, p->type, p->stride,
-                                  &s->merge[i]));
-    }
-    if (p->own && p->store == NULL) {
-      const eini_tensor *y = &w->n.b->g->tensor[p->tensor];
-      EINI_TRY(eini_fit_each_plan(w, y->rank, y->shape, EIN_FOLD_NONE, p->type, y->dtype,
-                                  w->n.b->stride[p->tensor], &p->store));
-    }
+    EINI_TRY(eini_fit_each(w, x->rank, x->shape, p->fold, p->view.type, p->view.type,
+                           p->view.stride, p->view.stride, &s->merge[i]));
+    if (p->own)
+      EINI_TRY(eini_fit_each(w, y->rank, s->len[i], EIN_FOLD_NONE, p->view.type, y->dtype,
+                             p->view.stride, w->n.b->stride[p->view.tensor], &s->store[i]));
   }
   return EIN_OK;
 }
@@ -16833,49 +17081,15 @@ static ein_status eini_fit_group_make(eini_fit_maker *w, const eini_fit_choice *
     }
     if (!there) continue;
     EINI_TRY(eini_fit_slice_plan(w));
-    EINI_TRY(eini_fit_merges(w, v));
+    EINI_TRY(eini_fit_merges(w));
   }
   return EIN_OK;
 }
 
 // ---- the workspace ----
 
-// Something that needs a place while regions [from, to] run.
-typedef struct eini_fit_item {
-  int from, to;
-  int64_t bytes, *at;
-} eini_fit_item;
-
-// Places items, which come in the order of `from`, each at the lowest address that is free while it
-// is alive. alive: [n], those placed that are, by address. *top: bytes in all.
-static ein_status eini_fit_place(eini_fit_item *item, int n, int64_t head, int *alive,
-                                 int64_t *top) {
-  int live = 0;
-  *top = head;
-  for (int i = 0; i < n; i++) {
-    int kept = 0, where = 0;
-    int64_t at = head, end;
-    for (int k = 0; k < live; k++)
-      if (item[alive[k]].to >= item[i].from) alive[kept++] = alive[k];
-    live = kept;
-    for (; where < live; where++) {
-      const eini_fit_item *o = &item[alive[where]];
-      if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
-      if (end <= *o->at) break;
-      at = eini_max64(at, *o->at + o->bytes);
-    }
-    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
-    *item[i].at = at;
-    *top = eini_max64(*top, end);
-    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
-    alive[where] = i;
-    live++;
-  }
-  return EIN_OK;
-}
-
-static eini_fit_item eini_fit_item_of(int from, int to, int64_t bytes, int64_t *at) {
-  eini_fit_item x;
+static eini_item eini_fit_item(int from, int to, int64_t bytes, int64_t *at) {
+  eini_item x;
   x.from = from;
   x.to = to;
   x.bytes = (bytes + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
@@ -16898,7 +17112,7 @@ static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   int64_t room = b->g->ntensor + f->nregion + 8 * b->g->nstmt;
   int n = 0;
   eini_arena_init(&scratch, &f->arena.al);
-  eini_fit_item *item = EINI_NEW(&scratch, eini_fit_item, room);
+  eini_item *item = EINI_NEW(&scratch, eini_item, room);
   int *region = EINI_NEW(&scratch, int, b->g->nstmt), *alive = EINI_NEW(&scratch, int, room);
   ein_status st = item == NULL || region == NULL || alive == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int k = 0; k < f->nregion && st == EIN_OK; k++)
@@ -16910,16 +17124,16 @@ static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
       if (b->g->tensor[t].role != EIN_ROLE_TEMP || b->first[t] != u) continue;
       int last = region[b->read[t] > b->last[t] ? b->read[t] : b->last[t]];
       if (last > k || b->read[t] < 0)
-        item[n++] = eini_fit_item_of(k, last, b->bytes[t], &f->place[t]);
+        item[n++] = eini_fit_item(k, last, b->bytes[t], &f->place[t]);
     }
     for (int i = 0; i < r->npart; i++) {
       eini_fit_part *p = &r->part[i];
-      item[n++] = eini_fit_item_of(k, k, p->bytes, &p->at);
-      if (p->own) item[n++] = eini_fit_item_of(k, k, p->own_bytes, &p->own_at);
+      item[n++] = eini_fit_item(k, k, p->bytes, &p->at);
+      if (p->own) item[n++] = eini_fit_item(k, k, p->own_bytes, &p->own_at);
     }
-    item[n++] = eini_fit_item_of(k, k, r->work, &r->at);
+    item[n++] = eini_fit_item(k, k, r->work, &r->at);
   }
-  if (st == EIN_OK) st = eini_fit_place(item, n, eini_fit_head(f), alive, &f->workspace);
+  if (st == EIN_OK) st = eini_items_place(item, n, eini_fit_head(f), alive, &f->workspace);
   f->workspace += EINI_ALIGN;
   eini_arena_free(&scratch);
   return st;
@@ -16936,7 +17150,13 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   f->region = EINI_NEW(&f->arena, eini_fit_group, n);
   f->place = EINI_NEW(&f->arena, int64_t, b->g->ntensor);
   w.inner = EINI_NEW(&f->arena, int, b->g->ntensor);
-  if (f->region == NULL || f->place == NULL || w.inner == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t rank = 0;
+  for (int64_t t = 0; t < b->g->ntensor; t++) rank = eini_max64(rank, b->g->tensor[t].rank);
+  w.coef = EINI_NEW(&f->arena, int64_t, (2 + EINI_FIT_LOOPS) * rank);
+  if (f->region == NULL || f->place == NULL || w.inner == NULL || w.coef == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w.from = w.coef + EINI_FIT_LOOPS * rank;
+  w.to = w.from + rank;
   for (int64_t t = 0; t < b->g->ntensor; t++) w.inner[t] = -1;
   f->nregion = n;
   for (int k = 0; k < n; k++) {
@@ -17078,12 +17298,14 @@ static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int6
                                 double bound, uint64_t *last, eini_fit_layout *f, int *made) {
   eini_fit_choice *list = NULL;
   eini_fit_target t = {target, 0};
+  eini_fit_guess g;
   int count = 0;
   *made = 0;
   eini_arena_init(&f->arena, &s->j.ctx->al);
-  EINI_TRY(eini_fit_choose(&s->j, b, &f->arena, &t, &list, &count, &f->guess));
+  EINI_TRY(eini_fit_choose(&s->j, b, &f->arena, &t, &list, &count, &g));
   if (count == 0 && b->g->nstmt > 0) return EIN_OK;
-  if (bound > 0 && f->guess.seconds >= bound) return EIN_OK;
+  f->seconds = count > 0 ? g.seconds : 0;
+  if (bound > 0 && f->seconds >= bound) return EIN_OK;
   uint64_t same = *last;
   *last = eini_hash(list, (size_t)count * sizeof *list, 1);
   if (*last == same) return EIN_OK;
@@ -17115,13 +17337,13 @@ static ein_status eini_fit_try(eini_fit_search *s, int lean) {
     c->peak = c->live;
     st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, &last, &f, &made);
     if (made) need = eini_fit_need(s, &f, before);
-    int good = made && firm <= need && f.guess.seconds <= EINI_FIT_PATIENCE;
+    int good = made && firm <= need && f.seconds <= EINI_FIT_PATIENCE;
     if (good) eini_fit_leaner(s, need, &f, lean);
     eini_fit_layout_free(&f);
     if (eini_cap_hit(c, st)) st = EIN_OK;
     if (!good || lean || (uint64_t)need > c->limit) continue;
     s->found = 1;
-    s->seconds = f.guess.seconds;
+    s->seconds = f.seconds;
     s->best = s->now;
     s->best.target = k;
     break;
@@ -17298,25 +17520,72 @@ static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_group *r
   return eini_execute_by(plan, &run, 0, NULL);
 }
 
-// Merges partial results of the slice at hand.
+// The slice at hand: are the loops from `first` on at their first (last) one?
+static int eini_fit_stands(const eini_fit_state *x, const eini_fit_group *r, int first, int last) {
+  for (int l = first; l < r->c.nloop; l++)
+    if (last ? x->at[l] < r->c.extent[l] - r->c.block[l] : x->at[l] > 0) return 0;
+  return 1;
+}
+
+// Is one of the first `to` loops that part p lacks behind its first slice? Then its results were
+// merged before.
+static int eini_fit_again(const eini_fit_state *x, const eini_fit_part *p, int to) {
+  for (int l = 0; l < to; l++)
+    if (x->at[l] > 0 && (p->absent >> l & 1)) return 1;
+  return 0;
+}
+
+// States begin as those of nothing.
+static void eini_fit_begin(const eini_fit_state *x, const eini_fit_group *r) {
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    void *state[4] = {NULL, NULL, NULL, NULL};
+    if (p->state != 0 || !eini_fit_stands(x, r, p->outer, 0)) continue;
+    for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
+    eini_fold_identity(p->folder, p->count, state);
+  }
+}
+
+// Merges partial results of the slice at hand that are values.
 static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *r,
                                  const eini_fit_slice *s) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
-    int again = p->state >= 0, first = 1;
-    for (int l = 0; l < r->c.nloop; l++) {
-      if (x->at[l] == 0) continue;
-      again = again || (p->absent >> l & 1);
-      first = first && !(p->folded >> l & 1);
-    }
-    if (again) continue;  // these results were merged before, or slices are folded into them
-    char *home = p->own ? x->mem + p->own_at : x->home[p->tensor];
-    x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->step, r->c.nloop);
+    int first = 1;
+    if (p->state >= 0 || eini_fit_again(x, p, r->c.nloop)) continue;
+    for (int l = 0; l < r->c.nloop; l++)
+      first = first && (x->at[l] == 0 || !(p->folded >> l & 1));
+    char *home = p->own ? x->mem + p->own_at : x->home[p->view.tensor];
+    x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->view.step,
+                                       r->c.nloop);
     x->in[1] = x->mem + p->at;
     memset(x->param, 0, sizeof *x->param);
     x->param[0].set = 1;
     x->param[0].re = first;
-    EINI_TRY(eini_fit_call(x, r, s->merge[i]));
+    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->merge[i]]));
+  }
+  return EIN_OK;
+}
+
+// Stores what was merged in memory of the region's, where all of it was.
+static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_group *r,
+                               const eini_fit_slice *s) {
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    const eini_tensor *t = &x->f->base.g->tensor[p->view.tensor];
+    void *state[4] = {NULL, NULL, NULL, NULL};
+    if (!p->own || p->state > 0 || !eini_fit_stands(x, r, p->outer, 1)) continue;
+    if (eini_fit_again(x, p, p->outer)) continue;
+    char *to = eini_fit_at(x, x->home[p->view.tensor], s->to[i], p->to, p->outer);
+    if (p->state == 0) {
+      for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
+      eini_states_finish(p->folder, t->rank, s->len[i], state, p->view.stride, t->dtype, to,
+                         x->f->base.stride[p->view.tensor]);
+      continue;
+    }
+    x->in[0] = x->mem + p->own_at;
+    x->out[0] = to;
+    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->store[i]]));
   }
   return EIN_OK;
 }
@@ -17324,20 +17593,16 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *
 static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_group *r,
                                      const eini_fit_slice *s) {
   const ein_graph *g = x->f->base.g;
-  int nloop = r->c.nloop;
-  for (int i = 0; i < r->nin - r->alias; i++) {
-    x->in[i] = eini_fit_at(x, x->home[r->in[i].tensor], s->base[i], r->in[i].step, nloop);
-  }
-  for (int i = 0; i < r->nout; i++) {
-    x->out[i] = eini_fit_at(x, x->home[r->out[i].tensor], s->base[r->nin + i], r->out[i].step,
-                            nloop);
-  }
-  for (int i = 0; i < r->npart; i++) {
-    const eini_fit_part *p = &r->part[i];
-    x->out[r->nout + i] = x->mem + p->at;
-    if (p->state >= 0)
-      x->out[r->nout + i] = eini_fit_at(x, x->mem + p->own_at, s->base[r->nin + r->nout + i],
-                                        p->step, nloop);
+  const int nloop = r->c.nloop;
+  eini_fit_begin(x, r);
+  for (int i = 0; i < eini_fit_views(r); i++) {
+    const eini_fit_port *v = eini_fit_view(r, i);
+    const eini_fit_part *p = i < r->nin + r->nout ? NULL : &r->part[i - r->nin - r->nout];
+    if (i < r->nin && i >= r->nin - r->alias) continue;
+    char *home = p == NULL ? x->home[v->tensor] : x->mem + (p->state < 0 ? p->at : p->own_at);
+    if (p == NULL || p->state >= 0) home = eini_fit_at(x, home, s->base[i], v->step, nloop);
+    if (i < r->nin) x->in[i] = home;
+    else x->out[i - r->nin] = home;
   }
   for (int64_t k = 0; k < g->nparam + nloop; k++) {
     memset(&x->param[k], 0, sizeof *x->param);
@@ -17349,28 +17614,12 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_gro
     }
   }
   EINI_TRY(eini_fit_call(x, r, s->plan));
-  return eini_fit_merge(x, r, s);
-}
-
-// States before the first slice, or after the last one their results.
-static void eini_fit_states(const eini_fit_state *x, const eini_fit_group *r, int finish) {
-  for (int i = 0; i < r->npart; i++) {
-    const eini_fit_part *p = &r->part[i];
-    const eini_tensor *t = &x->f->base.g->tensor[p->tensor];
-    void *state[4] = {NULL, NULL, NULL, NULL};
-    int64_t n = 1;
-    if (p->state != 0) continue;
-    for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
-    for (int k = 0; k < t->rank; k++) n *= t->shape[k];
-    if (!finish) eini_fold_identity(p->folder, n, state);
-    else eini_states_finish(p->folder, t->rank, t->shape, state, t->dtype, x->home[p->tensor],
-                            x->f->base.stride[p->tensor]);
-  }
+  EINI_TRY(eini_fit_merge(x, r, s));
+  return eini_fit_end(x, r, s);
 }
 
 static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r) {
   for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
-  eini_fit_states(x, r, 0);
   for (int done = 0; !done;) {
     int v = 0;
     for (int l = 0; l < r->c.nloop; l++)
@@ -17382,14 +17631,6 @@ static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r
       x->at[l] = done ? 0 : x->at[l] + r->c.block[l];
     }
   }
-  for (int i = 0; i < r->npart; i++) {
-    const eini_fit_part *p = &r->part[i];
-    if (!p->own || p->state >= 0) continue;
-    x->in[0] = x->mem + p->own_at;
-    x->out[0] = x->home[p->tensor];
-    EINI_TRY(eini_fit_call(x, r, p->store));
-  }
-  eini_fit_states(x, r, 1);
   return EIN_OK;
 }
 
@@ -22618,18 +22859,9 @@ static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, 
 
 // Do two statements over all elements of their tensors compute the same?
 static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
-  int same = a->fold == b->fold && a->nfree == b->nfree && a->nindex == b->nindex &&
-             a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
-  for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
-  for (int k = 0; same && k < a->noperand; k++)
-    same = a->operand[k] == b->operand[k] && eini_map_equal(&a->proj[k], &b->proj[k]);
-  for (int64_t i = 0; same && i < a->expr.n; i++) {
-    const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
-    same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
-           memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
-  }
-  for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
-  return same && eini_map_equal(&a->out_map, &b->out_map);
+  return eini_stmt_same(a, b, EINI_SAME_EXTENTS | EINI_SAME_VALUES) &&
+         (a->noperand == 0 ||
+          memcmp(a->operand, b->operand, (size_t)a->noperand * sizeof *a->operand) == 0);
 }
 
 // The name of a temporary, after the tensor being defined.
@@ -25509,31 +25741,21 @@ typedef struct eini_wayset {
 
 static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int k,
                                    eini_wayset *q) {
-  int64_t n = f->ways.n, mask = 16;
-  int64_t room = eini_min64(2 * (int64_t)f->s->nindex, EINI_DIGITS_MAX) + 1;
-  while (mask < 2 * n) mask *= 2;
-  int *slot = EINI_NEW(&dc->arena, int, mask--), *length = EINI_NEW(&dc->arena, int, n);
-  int64_t *digit = EINI_NEW(&dc->arena, int64_t, (n + 1) * room);
+  const int64_t n = f->ways.n;
+  int64_t *digit = EINI_NEW(&dc->arena, int64_t,
+                            eini_min64(2 * (int64_t)f->s->nindex, EINI_DIGITS_MAX) + 1);
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
   q->n = 0;
   q->of = EINI_NEW(&dc->arena, int, n);
   q->first = EINI_NEW(&dc->arena, int64_t, n);
-  if (slot == NULL || length == NULL || digit == NULL || q->of == NULL || q->first == NULL)
-    return EIN_ERR_NO_MEMORY;
+  if (digit == NULL || q->of == NULL || q->first == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t w = 0; w < n; w++) {
-    int64_t *mine = digit + q->n * room;
-    int len = eini_way_digits(f, w, k, dc->desc->cost >= EIN_COST_BYTES, mine);
-    uint64_t at = eini_hash(mine, (size_t)len * sizeof *mine, 0) & (uint64_t)mask;
-    for (; slot[at] != 0; at = (at + 1) & (uint64_t)mask) {
-      int c = slot[at] - 1;
-      if (length[c] == len && memcmp(digit + c * room, mine, (size_t)len * sizeof *mine) == 0)
-        break;
-    }
-    if (slot[at] == 0) {
-      length[q->n] = len;
-      q->first[q->n++] = w;
-      slot[at] = q->n;
-    }
-    q->of[w] = slot[at] - 1;
+    int len = eini_way_digits(f, w, k, dc->desc->cost >= EIN_COST_BYTES, digit);
+    const int64_t id = eini_key_number(&dc->arena, &seen, digit, len);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    if (id == q->n) q->first[q->n++] = w;
+    q->of[w] = (int)id;
   }
   return EIN_OK;
 }
@@ -25622,36 +25844,27 @@ static int eini_lane_key(eini_edgework *w, int reader, int c, int64_t way, int64
 
 static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int reader) {
   eini_edgeside *t = reader ? &w->b : &w->a;
-  int64_t room = 3 * (int64_t)(reader ? w->y : w->x)->s->nindex + 1, most = t->set.n, mask = 16;
-  while (mask < 2 * most) mask *= 2;
-  int *slot = EINI_NEW(&dc->arena, int, mask), *length = EINI_NEW(&dc->arena, int, most), n = 0;
-  int64_t *key = EINI_NEW(&dc->arena, int64_t, (most + 1) * room);
+  const int64_t most = t->set.n;
+  int64_t *key = EINI_NEW(&dc->arena, int64_t,
+                          3 * (int64_t)(reader ? w->y : w->x)->s->nindex + 2);
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
   t->lane = EINI_NEW(&dc->arena, int, most * w->nd);
   t->at = EINI_NEW(&dc->arena, int, w->nd + 1);
   t->from = EINI_NEW(&dc->arena, int, most * w->nd);
-  if (slot == NULL || length == NULL || key == NULL || t->lane == NULL || t->at == NULL ||
-      t->from == NULL) return EIN_ERR_NO_MEMORY;
+  if (key == NULL || t->lane == NULL || t->at == NULL || t->from == NULL) return EIN_ERR_NO_MEMORY;
   for (int c = 0; c < w->nd; c++) {
-    t->at[c] = n;
-    memset(slot, 0, (size_t)mask * sizeof *slot);
+    t->at[c] = (int)seen.n;
     for (int i = 0; i < t->set.n; i++) {
-      int64_t *mine = key + (n - t->at[c]) * room;
-      int len = eini_lane_key(w, reader, c, t->set.first[i], mine);
-      size_t bytes = (size_t)len * sizeof *mine;
-      uint64_t at = eini_hash(mine, bytes, 0) & (uint64_t)(mask - 1);
-      for (; slot[at] != 0; at = (at + 1) & (uint64_t)(mask - 1)) {
-        int l = slot[at] - 1;
-        if (length[l] == len && memcmp(key + l * room, mine, bytes) == 0) break;
-      }
-      if (slot[at] == 0) {
-        length[n - t->at[c]] = len;
-        t->from[n++] = i;
-        slot[at] = n - t->at[c];
-      }
-      t->lane[i * w->nd + c] = t->at[c] + slot[at] - 1;
+      key[0] = c;
+      int len = eini_lane_key(w, reader, c, t->set.first[i], key + 1);
+      const int64_t before = seen.n, id = eini_key_number(&dc->arena, &seen, key, len + 1);
+      if (id < 0) return EIN_ERR_NO_MEMORY;
+      if (id == before) t->from[id] = i;
+      t->lane[i * w->nd + c] = (int)id;
     }
   }
-  t->at[w->nd] = n;
+  const int n = t->at[w->nd] = (int)seen.n;
   t->lo = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
   t->hi = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
   return t->lo == NULL || t->hi == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
@@ -25713,7 +25926,7 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     return;
   }
   if (reader) {
-    eini_block_hull(&s->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_block_hull(&s->proj[w->k], s->nindex, w->klo, w->khi, w->from, w->to);
     eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
   }
   *lo = (double)(reader ? w->lo : w->klo)[c];
@@ -25783,7 +25996,7 @@ static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
     const eini_stmt *s = w->x->s, *t = w->y->s;
     w->one[q] = 0;
     if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
-    eini_block_hull(&t->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_block_hull(&t->proj[w->k], t->nindex, w->klo, w->khi, w->from, w->to);
     if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
     w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
   }
@@ -25881,7 +26094,7 @@ static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double
       double found = 0;
       if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
       eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
-      eini_block_hull(&t->proj[w->k], w->klo, w->khi, w->from, w->to);
+      eini_block_hull(&t->proj[w->k], t->nindex, w->klo, w->khi, w->from, w->to);
       if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
         found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
       if (!w->seconds) *cost += l->value - found;
@@ -25926,12 +26139,6 @@ typedef struct eini_sumfactor {
   int *var;
 } eini_sumfactor;
 
-typedef struct eini_summemo {  // key: what was eliminated; the table it gave
-  int *key;
-  int n, table;
-  uint64_t hash;
-} eini_summemo;
-
 typedef struct eini_sumbucket {  // factors of an eliminated variable, messages it sent
   int var, nin, nout;
   int *in, *out;
@@ -25946,10 +26153,9 @@ typedef struct eini_sums {
   int64_t nfactor, capfactor;
   int **of;                 // factors of each variable
   int64_t *nof, *capof;
-  eini_summemo *memo;
+  eini_keys keys;           // what was eliminated
+  int *memo;                // per key: the table it gave
   int64_t nmemo, capmemo;
-  int *slot;                // hash table over memo; -1: free
-  int64_t nslot;
   double max_table;
   int split;                // buckets that were split
   eini_sumbucket *bucket;
@@ -26179,7 +26385,7 @@ static ein_status eini_message(eini_sums *net, int x, int nfac, const int *fac, 
                                int nsep, int *id) {
   int n = 0, cells = 3 + nsep, table;
   for (int k = 0; k < nfac; k++) cells += 1 + net->table[net->factor[fac[k]].table].nvar;
-  int *key = EINI_NEW(net->a, int, cells);
+  int64_t *key = EINI_NEW(net->a, int64_t, cells);
   if (key == NULL) return EIN_ERR_NO_MEMORY;
   key[n++] = net->size[x];
   key[n++] = nsep;
@@ -26190,13 +26396,9 @@ static ein_status eini_message(eini_sums *net, int x, int nfac, const int *fac, 
     for (int i = 0; i < net->table[f->table].nvar; i++)
       key[n++] = f->var[i] == x ? -1 : eini_find_int(sep, nsep, f->var[i]);
   }
-  uint64_t hash = eini_hash(key, (size_t)n * sizeof *key, 0);
-  int64_t mask = net->nslot - 1, at = (int64_t)(hash & (uint64_t)mask);
-  for (; net->slot[at] >= 0; at = (at + 1) & mask) {
-    const eini_summemo *m = &net->memo[net->slot[at]];
-    if (m->hash == hash && m->n == n && memcmp(m->key, key, (size_t)n * sizeof *key) == 0)
-      return eini_sums_factor(net, m->table, sep, id);
-  }
+  const int64_t known = eini_key_number(net->a, &net->keys, key, n);
+  if (known < 0) return EIN_ERR_NO_MEMORY;
+  if (known < net->nmemo) return eini_sums_factor(net, net->memo[known], sep, id);
   eini_sumjoin j;
   int64_t count = 1;
   EINI_TRY(eini_sumjoin_make(net, x, nfac, fac, sep, nsep, &j));
@@ -26205,17 +26407,10 @@ static ein_status eini_message(eini_sums *net, int x, int nfac, const int *fac, 
   if (v == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_sumjoin_min(net, &j, v));
   EINI_TRY(eini_sums_table(net, nsep, j.ksep, v, &table));
-  if (2 * net->nmemo >= net->nslot) return eini_sums_factor(net, table, sep, id);
-  eini_summemo *m = (eini_summemo *)eini_grow(net->a, net->memo, net->nmemo, &net->capmemo,
-                                              sizeof *m);
-  if (m == NULL) return EIN_ERR_NO_MEMORY;
-  net->memo = m;
-  m = &net->memo[net->nmemo];
-  m->key = key;
-  m->n = n;
-  m->table = table;
-  m->hash = hash;
-  net->slot[at] = (int)net->nmemo++;
+  int *memo = (int *)eini_grow(net->a, net->memo, net->nmemo, &net->capmemo, sizeof *memo);
+  if (memo == NULL) return EIN_ERR_NO_MEMORY;
+  net->memo = memo;
+  memo[net->nmemo++] = table;
   return eini_sums_factor(net, table, sep, id);
 }
 
@@ -26280,42 +26475,19 @@ static double eini_sums_work(const eini_sums *net, int x) {
 }
 
 // A variable and what it took to eliminate when it came into the heap, the least on top.
-typedef struct eini_sumturn {
-  double work;
-  int var;
-} eini_sumturn;
-
 typedef struct eini_sumturns {
-  eini_sumturn *heap;
+  eini_ranked *heap;
   int64_t n, cap;
 } eini_sumturns;
 
-static int eini_turn_less(eini_sumturn a, eini_sumturn b) {
-  return a.work < b.work || (a.work <= b.work && a.var < b.var);
-}
-
 static ein_status eini_turns_push(eini_sums *net, eini_sumturns *t, int x, double work) {
-  eini_sumturn *h = (eini_sumturn *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h), mine;
+  eini_ranked *h = (eini_ranked *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h);
   if (h == NULL) return EIN_ERR_NO_MEMORY;
   t->heap = h;
-  mine.work = work;
-  mine.var = x;
-  int64_t i = t->n++;
-  for (; i > 0 && eini_turn_less(mine, h[(i - 1) / 2]); i = (i - 1) / 2) h[i] = h[(i - 1) / 2];
-  h[i] = mine;
+  h[t->n].key = work;
+  h[t->n].seq = x;
+  eini_heap_rise(h, t->n++);
   return EIN_OK;
-}
-
-static eini_sumturn eini_turns_pop(eini_sumturns *t) {
-  eini_sumturn top = t->heap[0], last = t->heap[--t->n];
-  int64_t i = 0;
-  for (int64_t c; (c = 2 * i + 1) < t->n; i = c) {
-    if (c + 1 < t->n && eini_turn_less(t->heap[c + 1], t->heap[c])) c++;
-    if (!eini_turn_less(t->heap[c], last)) break;
-    t->heap[i] = t->heap[c];
-  }
-  if (t->n > 0) t->heap[i] = last;
-  return top;
 }
 
 // The variables around x, once each; mark: which have been seen, by step.
@@ -26338,22 +26510,21 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
   double *work = EINI_NEW(net->a, double, net->nvar);
   int *mark = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
   memset(&turns, 0, sizeof turns);
-  for (net->nslot = 64; net->nslot < 4 * (int64_t)net->nfactor + 4 * net->nvar;) net->nslot *= 2;
-  net->slot = EINI_NEW(net->a, int, net->nslot);
-  if (work == NULL || mark == NULL || around == NULL || net->slot == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < net->nslot; i++) net->slot[i] = -1;
+  if (work == NULL || mark == NULL || around == NULL) return EIN_ERR_NO_MEMORY;
   net->norig = (int)net->nfactor;
   for (int x = 0; x < net->nvar; x++) {
     work[x] = eini_sums_work(net, x);
     EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
   }
   for (int step = 1; step <= net->nvar;) {
-    eini_sumturn best = eini_turns_pop(&turns);
-    if (best.work < work[best.var] || best.work > work[best.var]) continue;  // it has changed since
-    int n = eini_sums_around(net, best.var, step++, mark, around);
-    EINI_TRY(eini_eliminate(net, best.var));
-    work[best.var] = -1;
+    const double was = turns.heap[0].key;
+    const int x = (int)turns.heap[0].seq;
+    turns.heap[0] = turns.heap[--turns.n];
+    eini_heap_sink(turns.heap, turns.n, 0);
+    if (was < work[x] || was > work[x]) continue;  // it has changed since
+    int n = eini_sums_around(net, x, step++, mark, around);
+    EINI_TRY(eini_eliminate(net, x));
+    work[x] = -1;
     for (int i = 0; i < n; i++) {
       double now = eini_sums_work(net, around[i]);
       if (!(now < work[around[i]] || now > work[around[i]])) continue;
@@ -26366,30 +26537,17 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
 
 // ---- labels from messages -----------------------------------------------------------------------
 
-typedef struct eini_sumstate {  // one label more
-  double bound;              // of all that it can lead to
-  int from, label;           // the state it extends
-} eini_sumstate;
-
-// Keeps the `room` least states in a heap with the largest on top; returns the bound of what fell
-// out, INFINITY when nothing did.
-static double eini_beam_push(eini_sumstate *heap, int *n, int room, eini_sumstate s) {
-  double out = INFINITY;
-  int i;
-  if (*n == room) {
-    if (s.bound >= heap[0].bound) return s.bound;
-    out = heap[0].bound;
-    i = 0;
-    for (int c; (c = 2 * i + 1) < room; i = c) {
-      if (c + 1 < room && heap[c + 1].bound > heap[c].bound) c++;
-      if (heap[c].bound <= s.bound) break;
-      heap[i] = heap[c];
-    }
-  } else {
-    for (i = (*n)++; i > 0 && heap[(i - 1) / 2].bound < s.bound; i = (i - 1) / 2)
-      heap[i] = heap[(i - 1) / 2];
-  }
-  heap[i] = s;
+// Keeps the `room` states of least bound in a heap with the largest on top; returns the bound of
+// what fell out, INFINITY when nothing did.
+static double eini_beam_push(eini_ranked *heap, int *n, int room, double bound, int64_t what) {
+  const int full = *n == room, i = full ? 0 : (*n)++;
+  const double out = full ? -heap[0].key : INFINITY;
+  if (full && bound >= out) return bound;
+  heap[i].key = -bound;
+  heap[i].seq = 0;
+  heap[i].what = what;
+  if (full) eini_heap_sink(heap, room, 0);
+  else eini_heap_rise(heap, i);
   return out;
 }
 
@@ -26400,7 +26558,7 @@ static ein_status eini_sums_decode(eini_sums *net, int beam, int *label, double 
   int64_t cells = (int64_t)beam * net->nvar;
   int *have = EINI_NEW(net->a, int, cells), *next = EINI_NEW(net->a, int, cells), n = 1;
   double *bound = EINI_NEW(net->a, double, beam), dropped = INFINITY;
-  eini_sumstate *heap = EINI_NEW(net->a, eini_sumstate, beam);
+  eini_ranked *heap = EINI_NEW(net->a, eini_ranked, beam);
   if (have == NULL || next == NULL || bound == NULL || heap == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < net->nfactor; k++)  // messages of no variables: the bound to begin with
     if (net->table[net->factor[k].table].nvar == 0)
@@ -26413,21 +26571,19 @@ static ein_status eini_sums_decode(eini_sums *net, int beam, int *label, double 
       double base = bound[s];
       for (int k = 0; k < q->nout; k++) base -= eini_factor_at(net, q->out[k], mine);
       for (int x = 0; x < net->size[q->var]; x++) {
-        eini_sumstate e;
+        double least = base;
         mine[q->var] = x;
-        e.bound = base;
-        e.from = s;
-        e.label = x;
-        for (int k = 0; k < q->nin; k++) e.bound += eini_factor_at(net, q->in[k], mine);
-        double out = eini_beam_push(heap, &count, beam, e);
+        for (int k = 0; k < q->nin; k++) least += eini_factor_at(net, q->in[k], mine);
+        double out = eini_beam_push(heap, &count, beam, least, (int64_t)s * net->size[q->var] + x);
         if (out < dropped) dropped = out;
       }
     }
     for (int s = 0; s < count; s++) {
       int *to = next + (int64_t)s * net->nvar;
-      memcpy(to, have + (int64_t)heap[s].from * net->nvar, (size_t)net->nvar * sizeof *to);
-      to[q->var] = heap[s].label;
-      bound[s] = heap[s].bound;
+      const int64_t from = heap[s].what / net->size[q->var];
+      memcpy(to, have + from * net->nvar, (size_t)net->nvar * sizeof *to);
+      to[q->var] = (int)(heap[s].what % net->size[q->var]);
+      bound[s] = -heap[s].key;
     }
     n = count;
     int *swap = have;
@@ -26999,26 +27155,13 @@ static int eini_same_tensor(const eini_tensor *a, const eini_tensor *b) {
          (a->rank == 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
 }
 
-// Do expressions take the same operations, on operands of the same numbers?
-static int eini_same_expr(const eini_expr *a, const eini_expr *b) {
-  if (a->n != b->n || a->nlist != b->nlist) return 0;
-  for (int64_t k = 0; k < a->n; k++) {
-    const eini_node *x = &a->node[k], *y = &b->node[k];
-    if (x->op != y->op || x->dtype != y->dtype) return 0;
-    if (x->op != EIN_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
-  }
-  return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
-}
-
 // Do two nodes differ in names and literals only?
 static int eini_same_form(const eini_decomposer *dc, int i, int j) {
   const eini_dform *a = &dc->node[i], *b = &dc->node[j];
   const eini_stmt *s = a->s, *t = b->s;
   const eini_tensor *tensor = dc->g->tensor;
   size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
-  if (s->nindex != t->nindex || s->nfree != t->nfree || s->noperand != t->noperand ||
-      s->fold != t->fold || s->type != t->type || a->pinned != b->pinned ||
-      s->numpy != t->numpy || !eini_same_expr(&s->expr, &t->expr) ||
+  if (!eini_stmt_same(s, t, EINI_SAME_EXTENTS) || a->pinned != b->pinned ||
       (a->hint == NULL) != (b->hint == NULL) ||
       (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
   if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
@@ -27030,15 +27173,10 @@ static int eini_same_form(const eini_decomposer *dc, int i, int j) {
                            memcmp(a->fixed->order, b->fixed->order,
                                   (size_t)a->fixed->norder * sizeof(int)) != 0)) return 0;
   if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
-  for (int c = 0; c < s->nindex; c++)
-    if (s->index[c].extent != t->index[c].extent) return 0;
-  if (!eini_map_equal(&s->out_map, &t->out_map) ||
-      !eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
-  for (int k = 0; k < s->noperand; k++) {
-    if (!eini_map_equal(&s->proj[k], &t->proj[k]) ||
-        !eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]])) return 0;
-    if (a->again[k] != b->again[k]) return 0;
-  }
+  if (!eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
+  for (int k = 0; k < s->noperand; k++)
+    if (!eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]]) ||
+        a->again[k] != b->again[k]) return 0;
   return 1;
 }
 
@@ -27265,9 +27403,7 @@ typedef struct eini_pick {
   int64_t step;            // steps of a vector that is not ranked by blocks
   int64_t most, n;         // how many are kept, and there are
   int64_t *cut;            // [slot][index]
-  double *rank;            // [slot]
-  int64_t *seq;            // [slot] when it came: of equal ranks the first are kept
-  int *heap;               // slots
+  eini_ranked *heap;       // slots by -rank, -when they came: of equal ranks the first are kept
   int64_t seen, steps;     // vectors, and steps so far
   int64_t kept_out;        // of seen: fell out
   double least, bytes;     // own cost, and memory
@@ -27331,27 +27467,12 @@ static double eini_blocks_rank(const eini_decomposer *dc, const eini_dform *f,
   return *own + more;
 }
 
-static int eini_pick_above(const eini_pick *q, int a, int b) {
-  return q->rank[a] > q->rank[b] || (q->rank[a] >= q->rank[b] && q->seq[a] > q->seq[b]);
-}
-
-// Lets the slot at i of the heap sink.
-static void eini_pick_sink(eini_pick *q, int64_t n, int64_t i) {
-  int x = q->heap[i];
-  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
-    if (c + 1 < n && eini_pick_above(q, q->heap[c + 1], q->heap[c])) c++;
-    if (!eini_pick_above(q, q->heap[c], x)) break;
-    q->heap[i] = q->heap[c];
-  }
-  q->heap[i] = x;
-}
-
 // The vector is there already: it gets a rank. 0: it is not there.
 static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut, double first) {
   for (int64_t i = 0; i < q->n; i++) {
-    if (n > 0 && memcmp(q->cut + i * n, cut, (size_t)n * sizeof *cut) != 0) continue;
-    q->rank[i] = first;
-    for (int64_t k = q->n / 2; k-- > 0;) eini_pick_sink(q, q->n, k);
+    if (n > 0 && memcmp(q->cut + q->heap[i].what * n, cut, (size_t)n * sizeof *cut) != 0) continue;
+    q->heap[i].key = -first;
+    for (int64_t k = q->n / 2; k-- > 0;) eini_heap_sink(q->heap, q->n, k);
     return 1;
   }
   return 0;
@@ -27369,7 +27490,7 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
     return;
   }
   if (first < 0 && eini_pick_raise(q, n, cut, first)) return;
-  int64_t slot = q->n;
+  int64_t i = q->n, slot = i;
   q->seen++;
   if (q->blocks.n > 0) {
     rank = eini_blocks_rank(dc, f, &q->blocks, cut, &own);
@@ -27383,20 +27504,16 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
   if (first < 0) rank = first;
   if (q->n == q->most) {
     q->kept_out++;
-    slot = q->heap[0];
-    if (rank >= q->rank[slot]) return;  // it comes later
+    i = 0;
+    slot = q->heap[0].what;
+    if (rank >= -q->heap[0].key) return;  // it comes later
   }
-  q->rank[slot] = rank;
-  q->seq[slot] = q->seen;
+  q->heap[i].key = -rank;
+  q->heap[i].seq = -q->seen;
+  q->heap[i].what = slot;
   if (n > 0) memcpy(q->cut + slot * n, cut, (size_t)n * sizeof *cut);
-  if (q->n == q->most) {
-    eini_pick_sink(q, q->n, 0);
-    return;
-  }
-  int64_t i = q->n++;
-  for (; i > 0 && eini_pick_above(q, (int)slot, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
-    q->heap[i] = q->heap[(i - 1) / 2];
-  q->heap[i] = (int)slot;
+  if (q->n == q->most) eini_heap_sink(q->heap, q->n, 0);
+  else eini_heap_rise(q->heap, q->n++);
 }
 
 // Where a divisor of nd, ascending, is.
@@ -27582,10 +27699,10 @@ static ein_status eini_vectors_make(eini_decomposer *dc, eini_dform *f, int node
   EINI_TRY(eini_enumerate(dc, f, node, q));
   dc->effort -= eini_min64(q->steps, dc->effort);
   for (int64_t k = q->n; k-- > 0;) {  // the dearest goes to the end
-    int64_t slot = q->heap[0];
+    int64_t slot = q->heap[0].what;
     if (n > 0) memcpy(w->cut + k * n, q->cut + slot * n, (size_t)n * sizeof *w->cut);
     q->heap[0] = q->heap[k];
-    eini_pick_sink(q, k, 0);
+    eini_heap_sink(q->heap, k, 0);
   }
   w->n = q->n;
   return EIN_OK;
@@ -27751,9 +27868,7 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
   most = eini_min64(most, eini_max64(16, ((int64_t)1 << 29) / cells));
   w->pick.most = most + 1;
   w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
-  w->pick.rank = EINI_NEW(a, double, w->pick.most);
-  w->pick.seq = EINI_NEW(a, int64_t, w->pick.most);
-  w->pick.heap = EINI_NEW(a, int, w->pick.most);
+  w->pick.heap = EINI_NEW(a, eini_ranked, w->pick.most);
   w->orders.digits = EINI_NEW(a, int64_t, room * (EINI_ORDERS_MAX + 1));
   w->orders.length = EINI_NEW(a, int64_t, EINI_ORDERS_MAX + 1);
   w->orders.rank = EINI_NEW(a, int, n);
@@ -27762,8 +27877,8 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
   w->ways.cut = EINI_NEW(a, int64_t, (most + 1) * n);
   w->ways.order = EINI_NEW(a, int, (most + 1) * n);
   w->ways.norder = EINI_NEW(a, int, most + 1);
-  return w->pick.cut == NULL || w->pick.rank == NULL || w->pick.seq == NULL ||
-         w->pick.heap == NULL || w->orders.digits == NULL || w->orders.length == NULL ||
+  return w->pick.cut == NULL || w->pick.heap == NULL || w->orders.digits == NULL ||
+         w->orders.length == NULL ||
          w->orders.rank == NULL || w->vectors.cut == NULL || w->ways.cut == NULL ||
          w->ways.order == NULL || w->ways.norder == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
@@ -27933,25 +28048,17 @@ static ein_status eini_reads_find(eini_decomposer *dc, eini_reads *r) {
 
 // Finds the edges that need a table of their own.
 static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
-  uint64_t mask = 16;
-  while (mask < 2 * (uint64_t)q->n) mask *= 2;
-  int64_t *slot = EINI_NEW(&dc->arena, int64_t, (int64_t)mask--);
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
   q->shared = EINI_NEW(&dc->arena, int64_t, q->n);
-  if (slot == NULL || q->shared == NULL) return EIN_ERR_NO_MEMORY;
+  if (q->shared == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < q->n; i++) {
     eini_dedge *e = &q->e[i];
-    int key[3];
-    key[0] = dc->form_of[e->x], key[1] = dc->form_of[e->y], key[2] = e->k;
-    uint64_t at = eini_hash(key, sizeof key, 0) & mask;
-    for (; slot[at] != 0; at = (at + 1) & mask) {
-      const eini_dedge *o = &q->e[slot[at] - 1];
-      if (dc->form_of[o->x] == key[0] && dc->form_of[o->y] == key[1] && o->k == e->k) break;
-    }
-    if (slot[at] == 0) {
-      slot[at] = i + 1;
-      q->shared[q->nshared++] = i;
-    }
-    e->alike = slot[at] - 1;
+    const int64_t key[3] = {dc->form_of[e->x], dc->form_of[e->y], e->k};
+    const int64_t id = eini_key_number(&dc->arena, &seen, key, 3);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    if (id == q->nshared) q->shared[q->nshared++] = i;
+    e->alike = q->shared[id];
   }
   return EIN_OK;
 }
@@ -28417,12 +28524,6 @@ static ein_status eini_linear(eini_decomposer *dc, const eini_edges *q, const ei
 // from the start: their bytes so far and the most of all else so far are part of a state.
 // ================================================================================================
 
-// A statement's labels so far, extended by one; costs order them.
-typedef struct eini_limchild {
-  double cost;
-  int from, way;
-} eini_limchild;
-
 typedef struct eini_lim {
   eini_decomposer *dc;
   const eini_edges *q;
@@ -28488,7 +28589,7 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
     const eini_dedge *d = &t->q->e[e];
     const eini_stmt *x = t->dc->node[d->x].s;
     double need, found = 0;
-    eini_block_hull(&s->proj[d->k], t->lo, t->hi, t->from, t->to);
+    eini_block_hull(&s->proj[d->k], s->nindex, t->lo, t->hi, t->from, t->to);
     eini_box_ranges(x, t->from, t->to, t->nlo, t->nhi);
     need = eini_block_in_box(x, t->nlo, t->nhi, t->from, t->to, t->s0, t->s1);
     if (need > 0 && eini_lim_ranges(t, d->x, label, place, 1, t->klo, t->khi))
@@ -28523,7 +28624,7 @@ static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *
         if (j == i) before = eini_boxes_volume(u);
         if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
         if (eini_points(x, &b, 0, x->nindex) <= 0) continue;
-        eini_block_hull(&x->proj[r->k], t->lo, t->hi, t->from, t->to);
+        eini_block_hull(&x->proj[r->k], x->nindex, t->lo, t->hi, t->from, t->to);
         eini_boxes_add(u, t->from, t->to);
       }
       in[q] += (eini_boxes_volume(u) - before) * size;
@@ -28728,26 +28829,11 @@ static int eini_lim_seen(eini_lim *t, int y, int64_t kept) {
   return 0;
 }
 
-static int eini_lim_less(const eini_limchild *a, const eini_limchild *b) {
-  if (a->cost < b->cost || a->cost > b->cost) return a->cost < b->cost;
-  return a->from != b->from ? a->from < b->from : a->way < b->way;
-}
-
-// Lets the child at i sink in a heap of n with the least on top.
-static void eini_lim_sink(eini_limchild *heap, int64_t n, int64_t i) {
-  eini_limchild x = heap[i];
-  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
-    if (c + 1 < n && eini_lim_less(&heap[c + 1], &heap[c])) c++;
-    if (!eini_lim_less(&heap[c], &x)) break;
-    heap[i] = heap[c];
-  }
-  heap[i] = x;
-}
-
 #define EINI_LIM_EFFORT ((int64_t)1 << 24)  // places visited for a statement, about
 
-// Extends all states by statement y; the cheapest that fit are kept.
-static void eini_lim_step(eini_lim *t, int y, eini_limchild *heap) {
+// Extends all states by statement y; the cheapest that fit are kept. Item seq of the heap is state
+// seq / ways with way seq % ways.
+static void eini_lim_step(eini_lim *t, int y, eini_ranked *heap) {
   const eini_decomposer *dc = t->dc;
   int64_t n = 0, kept = 0, nnode = dc->nnode;
   int ways = t->net->size[y];
@@ -28762,30 +28848,31 @@ static void eini_lim_step(eini_lim *t, int y, eini_limchild *heap) {
       cost *= t->per_cost;
       if (t->per_byte > 0)
         cost += t->per_byte * eini_result_bytes(dc, f->s, f->ways.cut + (int64_t)w * f->s->nindex);
-      heap[n].cost = t->cost[s] + cost;
-      heap[n].from = (int)s;
-      heap[n++].way = w;
+      heap[n].key = t->cost[s] + cost;
+      heap[n].seq = n;
+      n++;
     }
   }
-  for (int64_t i = n / 2; i-- > 0;) eini_lim_sink(heap, n, i);
+  for (int64_t i = n / 2; i-- > 0;) eini_heap_sink(heap, n, i);
   t->least = INFINITY;
   // A look visits all places.
   int64_t looks = 0, most = eini_min64(16 * t->cap + 4096, EINI_LIM_EFFORT / dc->p + 16);
   memset(t->slot, 0, (size_t)t->nslot * sizeof *t->slot);
   while (n > 0 && kept < t->cap && looks++ < most) {
-    eini_limchild c = heap[0];
+    const eini_ranked c = heap[0];
+    const int64_t from = c.seq / ways;
     int *label = t->next + kept * nnode;
     heap[0] = heap[--n];
-    if (n > 0) eini_lim_sink(heap, n, 0);
-    memcpy(label, t->label + c.from * nnode, (size_t)nnode * sizeof *label);
-    label[y] = c.way;
-    double need = eini_lim_need(t, y, label, t->held + 3 * c.from * dc->p,
+    if (n > 0) eini_heap_sink(heap, n, 0);
+    memcpy(label, t->label + from * nnode, (size_t)nnode * sizeof *label);
+    label[y] = (int)(c.seq % ways);
+    double need = eini_lim_need(t, y, label, t->held + 3 * from * dc->p,
                                 t->more + 3 * kept * dc->p);
     t->visits += dc->p;
     if (need < t->least) t->least = need;
     if (need > t->limit && need < t->refused) t->refused = need, t->refused_at = y;
     if (need > t->limit || eini_lim_seen(t, y, kept)) continue;
-    t->mine[kept++] = c.cost;
+    t->mine[kept++] = c.key;
   }
   t->cut_short |= n > 0;
   int *label = t->label;
@@ -28796,7 +28883,7 @@ static void eini_lim_step(eini_lim *t, int y, eini_limchild *heap) {
 }
 
 // All statements in their order; returns how many of them it came through.
-static int eini_lim_pass(eini_lim *t, eini_limchild *heap) {
+static int eini_lim_pass(eini_lim *t, eini_ranked *heap) {
   int nstmt = t->dc->nnode - t->dc->npinned, y = 0;
   t->refused = INFINITY;
   eini_lim_begin(t);
@@ -28810,7 +28897,7 @@ static int eini_lim_pass(eini_lim *t, eini_limchild *heap) {
 // Nothing fits the memory: an error that names the least that does. Where all was looked at, all
 // was refused somewhere, so that no less than `refused` will do: the search is done again with it.
 // Else `least` is what statement `node` needs in what was looked at.
-static ein_status eini_lim_fail(eini_lim *t, eini_limchild *heap, int node, double least) {
+static ein_status eini_lim_fail(eini_lim *t, eini_ranked *heap, int node, double least) {
   const eini_decomposer *dc = t->dc;
   if (t->cut_short) return eini_no_memory_for(dc, node, least, 1);
   t->visits = 0;
@@ -28836,7 +28923,7 @@ static ein_status eini_lim_search(eini_decomposer *dc, const eini_edges *q, cons
   if (eini_lim_check(&t, label)) return EIN_OK;
   int64_t ways = 1;
   for (int i = 0; i < dc->nnode; i++) ways = eini_max64(ways, net->size[i]);
-  eini_limchild *heap = EINI_NEW(&dc->arena, eini_limchild, t.cap * ways);
+  eini_ranked *heap = EINI_NEW(&dc->arena, eini_ranked, t.cap * ways);
   if (heap == NULL) return EIN_ERR_NO_MEMORY;
   for (int pass = 0; pass < 3; pass++) {
     t.per_cost = pass == 0 ? 1 : pass == 1 && total > 0 ? dc->machine.memory / total : 0;
@@ -29342,7 +29429,7 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
   double need, found = 0;
   *blocks = 0;
   eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
-  eini_block_hull(&t->proj[e->k], m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&t->proj[e->k], t->nindex, m->lo, m->hi, m->from, m->to);
   if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
@@ -29525,7 +29612,7 @@ static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t pl
     const ein_parts *p = &m->d->parts[r->list[i].node];
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
     if (eini_points(s, &b, 0, s->nindex) <= 0) continue;
-    eini_block_hull(&s->proj[r->list[i].k], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&s->proj[r->list[i].k], s->nindex, m->lo, m->hi, m->from, m->to);
     eini_boxes_add(u, m->from, m->to);
   }
   return eini_boxes_volume(u) * eini_element_bytes(&m->dc, t);

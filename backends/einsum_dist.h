@@ -454,80 +454,11 @@ typedef struct eini_dist_job {
   int how;                       // of a merge: see eini_dist_merge_plan
 } eini_dist_job;
 
-typedef struct eini_dist_entry {
-  int64_t *key;
-  int64_t nkey;
-  ein_plan *plan;
-} eini_dist_entry;
-
-// Plans by what they were made for.
-typedef struct eini_dist_plans {
-  eini_arena *a;                 // of keys and entries; plans have memory of their own
-  ein_ctx *ctx;                  // kernels and executor of a task
-  eini_dist_entry *entry;
-  int64_t n, cap;
-  size_t workspace;              // largest of all, bytes
-  const char *path;
-} eini_dist_plans;
-
-static void eini_dist_plans_end(eini_dist_plans *l) {
-  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->entry[i].plan);
-  l->n = 0;
-}
-
-// Where in the list a key is, or -1.
-static int64_t eini_dist_find(const eini_dist_plans *l, const int64_t *key, int64_t n) {
-  for (int64_t i = 0; i < l->n; i++) {
-    if (l->entry[i].nkey == n && memcmp(l->entry[i].key, key, (size_t)n * sizeof *key) == 0)
-      return i;
-  }
-  return -1;
-}
-
-static ein_status eini_dist_keep(eini_dist_plans *l, const int64_t *key, int64_t n,
-                                 ein_plan *plan) {
-  eini_dist_entry *p = (eini_dist_entry *)eini_grow(l->a, l->entry, l->n, &l->cap, sizeof *p);
-  int64_t *own = p == NULL ? NULL : EINI_NEW(l->a, int64_t, n);
-  if (own == NULL) return EIN_ERR_NO_MEMORY;
-  memcpy(own, key, (size_t)n * sizeof *key);
-  l->entry = p;
-  p += l->n++;
-  p->key = own;
-  p->nkey = n;
-  p->plan = plan;
-  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
-  return EIN_OK;
-}
-
 // ---- graphs of one statement ----
 
 // Is the first value of index i a param of blocks?
 static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
   return cut[i] > 1 && eini_block_origin(s, i);
-}
-
-// A map of the block: coordinates count from the block's hull, where index 0 has the coordinate
-// that falling terms leave below it.
-static void eini_dist_local_map(eini_map *m, const int64_t *len) {
-  for (int r = 0; r < m->rows; r++) {
-    m->offset[r] = 0;
-    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-      int64_t k = m->term[e].coef, n = len[m->term[e].index];
-      if (k < 0 && n > 0) m->offset[r] -= k * (n - 1);
-    }
-  }
-}
-
-// Extents of the hull of a map over a block.
-static void eini_dist_local_shape(const eini_map *m, const int64_t *len, int nfree,
-                                  int64_t *shape) {
-  int empty = 0;
-  for (int c = 0; c < nfree; c++) empty |= len[c] == 0;
-  for (int r = 0; r < m->rows; r++) {
-    shape[r] = !empty;
-    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++)
-      shape[r] += eini_abs64(m->term[e].coef) * (len[m->term[e].index] - 1);
-  }
 }
 
 static ein_status eini_dist_add_tensor(ein_graph *g, const char *name, ein_role role,
@@ -546,87 +477,90 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   return eini_graph_copy_params(*g, from);
 }
 
+// The hull of a map over the block: its first coordinates and its extents.
+static ein_status eini_dist_hull(eini_arena *a, const eini_dist_job *j, const eini_map *m, int n,
+                                 int64_t **low, int64_t **shape) {
+  *low = EINI_NEW(a, int64_t, m->rows);
+  *shape = EINI_NEW(a, int64_t, m->rows);
+  if (*low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
+  eini_block_hull(m, n, NULL, j->len, *low, *shape);
+  for (int r = 0; r < m->rows; r++) (*shape)[r] -= (*low)[r];
+  return EIN_OK;
+}
+
 // The result's tensor and map; of states, one tensor for each scalar.
-static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, const int *origin,
-                                   eini_stmt *like) {
+static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like,
+                                   eini_block_view *v, int64_t **low) {
   const eini_stmt *s = j->s;
-  int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
-  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
-  if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_map_new(&g->arena, rank, s->nindex, &like->out_map));
-  if (j->by_index) {
-    for (int r = 0; r < rank; r++) {
-      shape[r] = j->len[r];
-      EINI_TRY(eini_map_set(&g->arena, &like->out_map, r, r, 1));
-    }
-  } else {
-    EINI_TRY(eini_map_copy(&g->arena, &like->out_map, &s->out_map, NULL));
-    eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
-    eini_dist_local_map(&like->out_map, j->len);
-  }
+  const int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
+  const int64_t *shape = j->len;
+  int64_t *hull;
   like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
-  if (j->folder == NULL)
-    return eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out);
-  eini_carry *c = EINI_NEW(&g->arena, eini_carry, 1);
-  int64_t *extent = EINI_NEW(&g->arena, int64_t, s->nindex);
-  if (c == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < j->folder->nstate; k++) {
-    const char name[2] = {(char)('0' + k), 0};
-    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_OUTPUT, eini_state_dtype(j->folder, k), rank,
-                                  shape, &c->state[k]));
+  if (j->by_index) {
+    EINI_TRY(eini_map_new(&g->arena, rank, s->nindex, &like->out_map));
+    EINI_TRY(eini_map_units(&g->arena, &like->out_map, 0, 0, rank));
+  } else {
+    EINI_TRY(eini_dist_hull(&g->arena, j, &s->out_map, s->nfree, low, &hull));
+    shape = hull;
   }
-  for (int i = 0; i < s->nindex; i++) extent[i] = s->index[i].extent;
-  c->extent = extent;
-  c->origin = origin;
-  like->carry = c;
-  like->out = c->state[0];
+  if (j->folder == NULL)
+    return eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &v->out);
+  for (; v->nstate < j->folder->nstate; v->nstate++) {
+    const char name[2] = {(char)('0' + v->nstate), 0};
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_OUTPUT,
+                                  eini_state_dtype(j->folder, v->nstate), rank, shape,
+                                  &v->state[v->nstate]));
+  }
+  v->out = v->state[0];
   return EIN_OK;
 }
 
 // The operands' boxes as inputs x0, x1, ..; two that read the same are one.
-static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, int *operand,
+                                   int64_t **low) {
   const eini_stmt *s = j->s;
-  like->operand = EINI_NEW(&g->arena, int, s->noperand);
-  if (like->operand == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) {
     const eini_tensor *t = &j->g->tensor[s->operand[k]];
-    char name[24];
     int first = eini_dist_first(s, k);
-    like->operand[k] = like->operand[first];
+    char name[24];
+    int64_t *shape;
+    operand[k] = operand[first];
+    low[k] = low[first];
     if (first < k) continue;
-    int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
-    if (shape == NULL) return EIN_ERR_NO_MEMORY;
-    eini_dist_local_shape(&s->proj[k], j->len, s->nindex, shape);
+    EINI_TRY(eini_dist_hull(&g->arena, j, &s->proj[k], s->nindex, &low[k], &shape));
     snprintf(name, sizeof name, "x%d", k);
-    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape,
-                              &like->operand[k]));
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape, &operand[k]));
   }
   return EIN_OK;
 }
 
 // The statement for a block of shape len.
 static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
-  eini_stmt like = *j->s, *s;
   static const ein_scalar none = {0, 0, 0};
+  eini_stmt like = *j->s;
+  eini_block_view v;
   int *param = EINI_NEW(&g->arena, int, j->s->nindex);
-  if (param == NULL) return EIN_ERR_NO_MEMORY;
+  int *operand = EINI_NEW(&g->arena, int, j->s->noperand);
+  int64_t **low = EINI_NEW(&g->arena, int64_t *, j->s->noperand + 1);
+  if (param == NULL || operand == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&v, 0, sizeof v);
   for (int i = 0; i < j->s->nindex; i++) {
     param[i] = -1;
     if (eini_dist_uses(j->s, j->cut, i))
       EINI_TRY(eini_graph_add_param(g, "", 0, EIN_I64, none, &param[i]));
   }
-  EINI_TRY(eini_dist_inputs(j, g, &like));
-  EINI_TRY(eini_dist_result(j, g, param, &like));
-  EINI_TRY(eini_expr_shift(&g->arena, &j->s->expr, param, &like.expr));
-  EINI_TRY(eini_stmt_copy(g, &like));
-  s = &g->stmt[g->nstmt - 1];
-  for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
-  for (int k = 0; k < s->noperand; k++) eini_dist_local_map(&s->proj[k], j->len);
-  return EIN_OK;
+  EINI_TRY(eini_dist_inputs(j, g, operand, low));
+  EINI_TRY(eini_dist_result(j, g, &like, &v, &low[j->s->noperand]));
+  v.s = &like;
+  v.len = j->len;
+  v.origin = param;
+  v.operand = operand;
+  v.low = (const int64_t *const *)low;
+  return eini_block_stmt(g, &v);
 }
 
 // Plans a graph whose tensors have the given strides (NULL: dense).
-static ein_status eini_dist_plan_graph(eini_dist_plans *l, ein_graph *g,
+static ein_status eini_dist_plan_graph(eini_block_plans *l, ein_graph *g,
                                        const int64_t *const *stride, ein_plan **plan) {
   ein_options o;
   memset(&o, 0, sizeof o);
@@ -645,7 +579,7 @@ static ein_status eini_dist_plan_graph(eini_dist_plans *l, ein_graph *g,
   return ein_plan_graph(l->ctx, g, (int)g->ntensor, bind, &o, plan);
 }
 
-static ein_status eini_dist_block_build(eini_dist_plans *l, const eini_dist_job *j, ein_graph **g,
+static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job *j, ein_graph **g,
                                         ein_plan **plan) {
   EINI_TRY(eini_dist_graph(l->ctx, j->g, g));
   EINI_TRY(eini_dist_block_stmt(j, *g));
@@ -667,28 +601,27 @@ enum { EINI_MERGE_FROM_OUT = 1, EINI_MERGE_TO_OUT = 2 };
 // Adds the tensor of one side to the graph.
 static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const char *name,
                                  ein_role role, int out, int *id) {
-  const eini_stmt *s = j->s;
-  int affine = out && !j->by_index;
-  int rank = affine ? j->g->tensor[s->out].rank : s->nfree;
-  ein_dtype dtype = out ? j->dtype : ein_dtype_compute(s->type);
-  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
-  if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  if (affine) eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
-  for (int r = 0; r < rank && !affine; r++) shape[r] = j->len[r];
-  return eini_dist_add_tensor(g, name, role, dtype, rank, shape, id);
+  const int affine = out && !j->by_index;
+  const ein_dtype dtype = out ? j->dtype : ein_dtype_compute(j->s->type);
+  int64_t *low, *shape;
+  if (!affine) return eini_dist_add_tensor(g, name, role, dtype, j->s->nfree, j->len, id);
+  EINI_TRY(eini_dist_hull(&g->arena, j, &j->s->out_map, j->s->nfree, &low, &shape));
+  return eini_dist_add_tensor(g, name, role, dtype, j->s->out_map.rows, shape, id);
 }
 
 // The map of one side: of the output, without the columns of reduced indices, or the identity.
 static ein_status eini_dist_side_map(const eini_dist_job *j, eini_arena *a, int out, eini_map *m) {
-  EINI_TRY(out && !j->by_index ? eini_map_copy(a, m, &j->s->out_map, NULL)
-                               : eini_map_units(a, m, 0, 0, m->rows));
-  eini_dist_local_map(m, j->len);
+  int64_t *low, *shape;
+  if (!out || j->by_index) return eini_map_units(a, m, 0, 0, m->rows);
+  EINI_TRY(eini_map_copy(a, m, &j->s->out_map, NULL));
+  EINI_TRY(eini_dist_hull(a, j, m, j->s->nfree, &low, &shape));
+  for (int r = 0; r < m->rows; r++) m->offset[r] -= low[r];
   return EIN_OK;
 }
 
 // out = left merged with right; left is the output itself with EINI_MERGE_FROM_OUT, and then the
 // result goes there, too.
-static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job *j, ein_graph **g,
+static ein_status eini_dist_merge_build(eini_block_plans *l, const eini_dist_job *j, ein_graph **g,
                                         ein_plan **plan) {
   const int from = j->how & EINI_MERGE_FROM_OUT, to = j->how & EINI_MERGE_TO_OUT;
   const int64_t *stride[3];
@@ -719,19 +652,17 @@ static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job 
 
 // The plan of a job, made when there is none yet; *id is its number in the list. merge: 0, or 1 for
 // a merge of partial results. key: what tells the job from others.
-static ein_status eini_dist_plan(eini_dist_plans *l, const eini_dist_job *j, int merge,
+static ein_status eini_dist_plan(eini_block_plans *l, const eini_dist_job *j, int merge,
                                  const int64_t *key, int64_t nkey, int64_t *id) {
-  *id = eini_dist_find(l, key, nkey);
-  if (*id >= 0) return EIN_OK;
+  *id = eini_block_plan_find(l, key, nkey);
+  if (*id < 0) return EIN_ERR_NO_MEMORY;
+  if (*id < l->n) return EIN_OK;
   ein_graph *g = NULL;
   ein_plan *plan = NULL;
   ein_status st = merge ? eini_dist_merge_build(l, j, &g, &plan)
                         : eini_dist_block_build(l, j, &g, &plan);
   eini_graph_free(g);
-  if (st == EIN_OK) st = eini_dist_keep(l, key, nkey, plan);
-  if (st != EIN_OK) ein_plan_destroy(plan);
-  else *id = l->n - 1;
-  return st;
+  return st == EIN_OK ? eini_block_plan_keep(l, plan) : st;
 }
 
 // A ctx for the plans of tasks: allocator, kernels and clock of the caller's, and its executor
@@ -1030,7 +961,7 @@ typedef struct eini_rel_join {
   ein_relation *out;
   eini_space space;
   eini_arena arena, boxes;      // what lives for the join, and for one block
-  eini_dist_plans plans;
+  eini_block_plans plans;
   int64_t *lo, *len, *hi;       // nindex
   ein_ztensor *in;              // noperand
   const int64_t **stride;       // noperand
@@ -1122,7 +1053,7 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
   if (from == NULL) return EIN_ERR_NO_MEMORY;
   int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
-  eini_block_hull(&j->s->proj[k], j->lo, j->hi, from, to);
+  eini_block_hull(&j->s->proj[k], j->s->nindex, j->lo, j->hi, from, to);
   for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
   ein_ztensor *v = &j->in[k];
   memset(v, 0, sizeof *v);
@@ -1193,7 +1124,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   run.in = j->data;
   run.out = data;
   run.param = j->param;
-  return ein_plan_execute(j->plans.entry[id].plan, &run);
+  return ein_plan_execute(j->plans.plan[id], &run);
 }
 
 static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
@@ -1264,7 +1195,7 @@ EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int s
   eini_begin_call(ctx, NULL);
   eini_arena_init(&j.arena, ctx == NULL ? NULL : &ctx->al);
   ein_status st = eini_rel_join_all(ctx, &j, cut, param);
-  eini_dist_plans_end(&j.plans);
+  eini_block_plans_end(&j.plans);
   eini_ctx_free(j.plans.ctx);
   eini_arena_free(&j.arena);
   return eini_rel_give(ctx, st, j.out, out);
@@ -1302,25 +1233,22 @@ static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const
 }
 
 // Folds the n blocks of one group, which follow each other from block `first`.
-static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_relation *r,
+static ein_status eini_rel_fold(ein_ctx *ctx, eini_block_plans *l, const ein_relation *r,
                                 int64_t first, int64_t n, const char *monoid, char *stack,
                                 const ein_ztensor *out) {
   static const int64_t *const dense[2] = {NULL, NULL};
   const ein_ztensor *b = &r->block[first];
   size_t bytes = (size_t)ein_view_count(b) * ein_dtype_size(b->dtype);
-  int64_t id = eini_dist_find(l, b->shape, b->rank);
-  if (id < 0) {
+  int64_t id = eini_block_plan_find(l, b->shape, b->rank);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  if (id == l->n) {
     ein_graph *g = NULL;
     ein_plan *plan = NULL;
     ein_status st = eini_rel_fold_graph(ctx, r, b->shape, n, monoid, &g);
     if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, &plan);
     eini_graph_free(g);
-    if (st == EIN_OK) st = eini_dist_keep(l, b->shape, b->rank, plan);
-    if (st != EIN_OK) {
-      ein_plan_destroy(plan);
-      return st;
-    }
-    id = l->n - 1;
+    if (st == EIN_OK) st = eini_block_plan_keep(l, plan);
+    if (st != EIN_OK) return st;
   }
   for (int64_t k = 0; k < n && bytes > 0; k++)
     memcpy(stack + (size_t)k * bytes, r->block[first + k].data, bytes);
@@ -1330,7 +1258,7 @@ static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_rela
   memset(&run, 0, sizeof run);
   run.in = &in;
   run.out = &data;
-  return ein_plan_execute(l->entry[id].plan, &run);
+  return ein_plan_execute(l->plan[id], &run);
 }
 
 // Merges the states of n blocks that follow each other from block `first`, along the tree of
@@ -1347,8 +1275,8 @@ static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t 
       eini_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
   void *state[4];
   eini_states_at(&r->folder, count, stack, state);
-  eini_states_finish(&r->folder, out->rank, out->shape, state, out->dtype, (char *)out->data,
-                     out->strides);
+  eini_states_finish(&r->folder, out->rank, out->shape, state, NULL, out->dtype,
+                     (char *)out->data, out->strides);
 }
 
 static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
@@ -1384,7 +1312,7 @@ static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, co
     largest = eini_max64(largest, ein_view_count(&r->block[b]));
   if (eini_mul_overflow(n, largest, &bytes)) return EIN_ERR_TOO_LARGE;
   eini_arena scratch;
-  eini_dist_plans l;
+  eini_block_plans l;
   memset(&l, 0, sizeof l);
   eini_arena_init(&scratch, &x->arena.al);
   char *stack = (char *)eini_new(&scratch, bytes, ein_dtype_size(r->info.dtype));
@@ -1392,7 +1320,7 @@ static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, co
   l.a = &scratch;
   for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
     st = eini_rel_fold(ctx, &l, r, b * n, n, monoid, stack, &x->block[b]);
-  eini_dist_plans_end(&l);
+  eini_block_plans_end(&l);
   eini_ctx_free(l.ctx);
   eini_arena_free(&scratch);
   return st;
@@ -1463,7 +1391,7 @@ struct ein_dist {
   eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
-  eini_dist_plans plans;
+  eini_block_plans plans;
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;
@@ -1607,7 +1535,7 @@ static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
 // even a scalar, since its index space is empty.
 static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
   eini_space_ranges(&e->space, place, m->lo, m->hi);
-  eini_block_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&e->s->proj[k], e->s->nindex, m->lo, m->hi, m->from, m->to);
   return !eini_zrange_empty(e->s->nindex, m->lo, m->hi);
 }
 
@@ -1645,39 +1573,22 @@ static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int
 
 // ---- plans of tasks ----
 
-static int eini_dist_same_expr(const eini_expr *a, const eini_expr *b) {
-  if (a->n != b->n || a->nlist != b->nlist) return 0;
-  for (int64_t i = 0; i < a->nlist; i++)
-    if (a->list[i] != b->list[i]) return 0;
-  for (int64_t i = 0; i < a->n; i++) {
-    const eini_node *x = &a->node[i], *y = &b->node[i];
-    if (x->op != y->op || x->dtype != y->dtype || x->weak != y->weak || x->exact != y->exact ||
-        memcmp(x->arg, y->arg, sizeof x->arg) != 0 || x->ival != y->ival ||
-        memcmp(&x->re, &y->re, sizeof x->re) != 0 || memcmp(&x->im, &y->im, sizeof x->im) != 0)
-      return 0;
-  }
-  return 1;
-}
-
-// Do two accesses look alike to a plan? Offsets do not count: a block's begin is its own.
-static int eini_dist_same_access(const ein_dist *d, int t, const eini_map *a, int u,
-                                 const eini_map *b) {
+// Do two tensors look alike to a plan?
+static int eini_dist_same_tensor(const ein_dist *d, int t, int u) {
   const eini_tensor *x = &d->g->tensor[t], *y = &d->g->tensor[u];
-  if (x->dtype != y->dtype || x->rank != y->rank || !eini_map_same_terms(a, b)) return 0;
+  if (x->dtype != y->dtype || x->rank != y->rank) return 0;
   if (!d->fabric.shared && (d->tensor[t].ndefine == 0) != (d->tensor[u].ndefine == 0)) return 0;
   for (int r = 0; r < x->rank; r++)
     if (d->tensor[t].stride[r] != d->tensor[u].stride[r]) return 0;
   return 1;
 }
 
-// May blocks of statement k run the plans made for statement j?
+// May blocks of statement k run the plans made for statement j? Extents and offsets do not count: a
+// block has its own.
 static int eini_dist_same_form(const ein_dist *d, int j, int k) {
   const eini_stmt *a = d->stmt[j].s, *b = d->stmt[k].s;
-  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
-      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
-      (d->stmt[j].space.nagg > 1) != (d->stmt[k].space.nagg > 1) ||
-      !eini_dist_same_access(d, a->out, &a->out_map, b->out, &b->out_map) ||
-      !eini_dist_same_expr(&a->expr, &b->expr))
+  if (!eini_stmt_same(a, b, EINI_SAME_VALUES) || !eini_dist_same_tensor(d, a->out, b->out) ||
+      (d->stmt[j].space.nagg > 1) != (d->stmt[k].space.nagg > 1))
     return 0;
   for (int i = 0; i < a->nindex; i++) {
     if (eini_dist_uses(a, d->stmt[j].space.cut, i) != eini_dist_uses(b, d->stmt[k].space.cut, i))
@@ -1685,7 +1596,7 @@ static int eini_dist_same_form(const ein_dist *d, int j, int k) {
   }
   for (int o = 0; o < a->noperand; o++) {
     if (eini_dist_first(a, o) != eini_dist_first(b, o) ||
-        !eini_dist_same_access(d, a->operand[o], &a->proj[o], b->operand[o], &b->proj[o]))
+        !eini_dist_same_tensor(d, a->operand[o], b->operand[o]))
       return 0;
   }
   return 1;
@@ -1788,30 +1699,6 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
 
 // ---- memory ----
 
-// Gives every item a place where nothing alive at the same time lies, the lowest there is, in the
-// order in which they come alive. Items are in that order already.
-static ein_status eini_dist_place_items(eini_dist_item *item, int n, int reuse, int64_t *top) {
-  *top = 0;
-  for (int i = 0; i < n; i++) {
-    int64_t at = reuse ? 0 : *top;
-    for (int moved = reuse; moved;) {
-      moved = 0;
-      for (int j = 0; j < i; j++) {
-        if (item[j].last < item[i].first || item[j].at + item[j].bytes <= at ||
-            item[j].at >= at + item[i].bytes)
-          continue;
-        at = item[j].at + item[j].bytes;
-        moved = 1;
-      }
-    }
-    int64_t end;
-    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
-    item[i].at = at;
-    *top = eini_max64(*top, end);
-  }
-  return (uint64_t)*top > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
-}
-
 // Temporaries and partial results in one memory.
 static ein_status eini_dist_memory(ein_dist *d) {
   d->item = EINI_NEW(&d->arena, eini_dist_item, d->g->ntensor + d->nstmt);
@@ -1836,7 +1723,16 @@ static ein_status eini_dist_memory(ein_dist *d) {
         return EIN_ERR_TOO_LARGE;
     }
   }
-  return eini_dist_place_items(d->item, d->nitem, !d->desc.no_reuse, &d->temp_bytes);
+  eini_item *item = EINI_NEW(&d->arena, eini_item, d->nitem);
+  int *alive = EINI_NEW(&d->arena, int, d->nitem);
+  if (item == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < d->nitem; i++) {
+    item[i].from = d->item[i].first;
+    item[i].to = d->desc.no_reuse ? d->nstmt : d->item[i].last;
+    item[i].bytes = d->item[i].bytes;
+    item[i].at = &d->item[i].at;
+  }
+  return eini_items_place(item, d->nitem, 0, alive, &d->temp_bytes);
 }
 
 // Statements that define or read what lies in an item become predecessors of statement k.
@@ -2066,11 +1962,7 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
 // The hull of the block the task at `place` computes, in m->from and m->to.
 static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
   eini_space_ranges(&e->space, place, m->lo, m->hi);
-  for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
-    m->lo[i] = 0;
-    m->hi[i] = 1;
-  }
-  eini_block_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&e->s->out_map, e->s->nfree, m->lo, m->hi, m->from, m->to);
 }
 
 // The address of that block.
@@ -2089,7 +1981,7 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.param = w->param;
   run.workspace = w->scratch;
   run.workspace_bytes = x->d->plans.workspace;
-  return ein_plan_execute(x->d->plans.entry[id].plan, &run);
+  return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 
 // Computes the block of task q: results, or states, which begin as those of nothing.
@@ -2125,7 +2017,7 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
     if (eini_dist_first(e->s, o) < o) continue;
-    eini_block_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&e->s->proj[o], e->s->nindex, m->lo, m->hi, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
   }
   char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);
@@ -2144,8 +2036,8 @@ static void eini_dist_states_join(const eini_dist_exec *x, eini_dist_worker *w,
   if (dst == NULL) return;
   for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
   eini_states_at(e->folder, n, left, state);
-  eini_states_finish(e->folder, e->s->nfree, m->len, state, x->d->g->tensor[e->s->out].dtype, dst,
-                     stride);
+  eini_states_finish(e->folder, e->s->nfree, m->len, state, NULL,
+                     x->d->g->tensor[e->s->out].dtype, dst, stride);
 }
 
 // The address of the first element of the block of task q, and strides by free index.
@@ -2708,7 +2600,7 @@ static void eini_dist_sizes_at(const ein_dist *d, int k, int64_t q, const eini_d
 
 // Lays out the memory of place q. Blocks live until their last reader, the rest for a statement.
 static ein_status eini_dist_place_memory(ein_dist *d, int64_t q, const eini_dist_sizes *z,
-                                         eini_dist_item *item, eini_dist_room *m) {
+                                         eini_item *item, int *alive, eini_dist_room *m) {
   eini_dist_copies *c = d->copies;
   int64_t *at[6], size[6];
   int n = 0;
@@ -2718,19 +2610,14 @@ static ein_status eini_dist_place_memory(ein_dist *d, int64_t q, const eini_dist
     const eini_dist_tensor *t = &d->tensor[d->stmt[k].s->out];
     eini_dist_sizes_at(d, k, q, z, m, size);
     for (int i = 0; i < 6; i++) {
-      at[i][(int64_t)k * d->fabric.places + q] = n;  // the item's number, for now
-      item[n].first = item[n].last = k;
-      if (i == 0 && t->nread > 0) item[n].last = (int)eini_max64(k, t->read[t->nread - 1]);
+      item[n].at = &at[i][(int64_t)k * d->fabric.places + q];
+      item[n].from = item[n].to = k;
+      if (i == 0 && t->nread > 0) item[n].to = (int)eini_max64(k, t->read[t->nread - 1]);
+      if (d->desc.no_reuse) item[n].to = d->nstmt;
       item[n++].bytes = size[i];
     }
   }
-  EINI_TRY(eini_dist_place_items(item, n, !d->desc.no_reuse, &c->bytes[q]));
-  for (int64_t k = 0; k < d->nstmt; k++) {
-    for (int i = 0; i < 6; i++) {
-      int64_t *x = &at[i][k * d->fabric.places + q];
-      *x = item[*x].at;
-    }
-  }
+  EINI_TRY(eini_items_place(item, n, 0, alive, &c->bytes[q]));
   d->info.place_bytes = eini_max64(d->info.place_bytes, c->bytes[q]);
   return EIN_OK;
 }
@@ -2739,12 +2626,14 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
   eini_arena *a = &d->arena;
   int64_t n = (int64_t)d->nstmt * d->fabric.places;
   eini_dist_copies *c = d->copies = EINI_NEW(a, eini_dist_copies, 1);
-  eini_dist_item *item = EINI_NEW(a, eini_dist_item, 6 * (int64_t)d->nstmt);
+  eini_item *item = EINI_NEW(a, eini_item, 6 * (int64_t)d->nstmt);
+  int *alive = EINI_NEW(a, int, 6 * (int64_t)d->nstmt);
   eini_dist_sizes all, one;
   all.d = one.d = d;
   all.in = EINI_NEW(a, int64_t, n);
   all.out = EINI_NEW(a, int64_t, n);
-  if (c == NULL || item == NULL || all.in == NULL || all.out == NULL) return EIN_ERR_NO_MEMORY;
+  if (c == NULL || item == NULL || alive == NULL || all.in == NULL || all.out == NULL)
+    return EIN_ERR_NO_MEMORY;
   int64_t *mem = EINI_NEW(a, int64_t, 6 * n);
   c->bytes = EINI_NEW(a, int64_t, d->fabric.places);
   if (mem == NULL || c->bytes == NULL) return EIN_ERR_NO_MEMORY;
@@ -2758,7 +2647,7 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
     c->most = eini_max64(c->most, 2 * d->stmt[k].messages);
   }
   for (int64_t q = 0; q < d->fabric.places; q++)
-    EINI_TRY(eini_dist_place_memory(d, q, &all, item, m));
+    EINI_TRY(eini_dist_place_memory(d, q, &all, item, alive, m));
   return EIN_OK;
 }
 
@@ -3333,7 +3222,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
 EIN_API void ein_dist_destroy(ein_dist *d) {
   if (d == NULL) return;
   eini_arena arena = d->arena;
-  eini_dist_plans_end(&d->plans);
+  eini_block_plans_end(&d->plans);
   eini_arena_free(&arena);
 }
 
@@ -3356,7 +3245,7 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
   const eini_task *task;
   if (d == NULL || stmt < 0 || stmt >= d->nstmt || d->stmt[stmt].space.ntask < 1) return 0;
   const int64_t k = d->stmt[stmt].plan[0];
-  const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.entry[k].plan;
+  const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
     for (int j = 0; (task = eini_task_inner(&p->task[i], j)) != NULL; j++) {
       if (n++ > 0) eini_say(&t, "\n");

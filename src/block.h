@@ -7,15 +7,17 @@
 
 // ---- hulls ----
 
-// The smallest box [from, to) that holds the image of index ranges; without points it is empty.
-// Every access was proved to stay inside a tensor, so nothing wraps.
-EINI_UNUSED static void eini_block_hull(const eini_map *m, const int64_t *lo, const int64_t *hi,
-                                        int64_t *from, int64_t *to) {
-  const int empty = eini_zrange_empty(m->cols, lo, hi);
+// The smallest box [from, to) that holds the image of ranges of the first n indices, the only ones
+// in the map; lo NULL: they begin at 0. Without points it is empty. Every access was proved to stay
+// inside a tensor, so nothing wraps.
+static void eini_block_hull(const eini_map *m, int n, const int64_t *lo, const int64_t *hi,
+                            int64_t *from, int64_t *to) {
+  int empty = 0;
+  for (int i = 0; i < n; i++) empty |= hi[i] <= (lo == NULL ? 0 : lo[i]);
   for (int r = 0; r < m->rows; r++) {
     from[r] = to[r] = m->offset[r];
     for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
-      int64_t k = m->term[e].coef, x = k * lo[m->term[e].index];
+      int64_t k = m->term[e].coef, x = lo == NULL ? 0 : k * lo[m->term[e].index];
       int64_t y = k * (hi[m->term[e].index] - 1);
       from[r] += eini_min64(x, y);
       to[r] += eini_max64(x, y);
@@ -33,6 +35,88 @@ EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
   for (int64_t v = 0; v < s->expr.n; v++)
     if (s->expr.node[v].op == EIN_OP_INDEX && s->expr.node[v].arg[0] == i) return 1;
   return 0;
+}
+
+// A statement's block in another graph, over views there. Where it begins at 0, low[k] are the
+// first coordinates of operand k's, and behind them those of the result's; NULL: all are 0.
+typedef struct eini_block_view {
+  const eini_stmt *s;
+  const int64_t *len;            // nindex: extents of the block
+  const int *origin;             // nindex: params with the first values of indices, or -1
+  const int *operand;
+  const int64_t *const *low;
+  int out, nstate;               // nstate > 0: the results are states, in these tensors
+  int state[4];
+} eini_block_view;
+
+// Appends it to g. Names stay where they are.
+EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_view *v) {
+  const eini_stmt *from = v->s;
+  eini_arena *a = &g->arena;
+  eini_stmt *s;
+  EINI_TRY(eini_graph_add_stmt(g, v->out, from->nindex, from->noperand, v->operand, &s));
+  const eini_stmt own = *s;
+  *s = *from;
+  s->out = own.out;
+  s->index = own.index;
+  s->operand = own.operand;
+  s->proj = own.proj;
+  s->out_map = own.out_map;
+  for (int i = 0; i < s->nindex; i++) {
+    s->index[i].name = from->index[i].name;
+    s->index[i].extent = v->len[i];
+  }
+  for (int k = 0; k <= s->noperand; k++) {
+    eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
+    EINI_TRY(eini_map_copy(a, m, k < s->noperand ? &from->proj[k] : &from->out_map, NULL));
+    for (int r = 0; r < m->rows && v->low[k] != NULL; r++) m->offset[r] -= v->low[k][r];
+  }
+  EINI_TRY(eini_expr_shift(a, &from->expr, v->origin, &s->expr));
+  if (v->nstate == 0) return EIN_OK;
+  eini_carry *c = EINI_NEW(a, eini_carry, 1);
+  int64_t *extent = EINI_NEW(a, int64_t, s->nindex);
+  if (c == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) extent[i] = from->index[i].extent;
+  for (int k = 0; k < v->nstate; k++) c->state[k] = v->state[k];
+  c->extent = extent;
+  c->origin = v->origin;
+  s->carry = c;
+  return EIN_OK;
+}
+
+// ---- plans by what they were made for ----
+
+// Plans that serve all blocks of a shape.
+typedef struct eini_block_plans {
+  eini_arena *a;                 // of keys; plans have memory of their own
+  ein_ctx *ctx;                  // what they are made with
+  eini_keys keys;
+  ein_plan **plan;               // per key
+  int64_t n, cap;
+  size_t workspace;              // largest of all, bytes
+  const char *path;
+} eini_block_plans;
+
+EINI_UNUSED static void eini_block_plans_end(eini_block_plans *l) {
+  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->plan[i]);
+  l->n = 0;
+}
+
+// The number of a key's plan; that of the next one to be kept when there is none. -1: no memory.
+EINI_UNUSED static int64_t eini_block_plan_find(eini_block_plans *l, const int64_t *key,
+                                                int64_t n) {
+  return eini_key_number(l->a, &l->keys, key, n);
+}
+
+// Keeps the plan of the key that was looked for last; destroys it where there is no memory.
+EINI_UNUSED static ein_status eini_block_plan_keep(eini_block_plans *l, ein_plan *plan) {
+  ein_plan **p = (ein_plan **)eini_grow(l->a, l->plan, l->n, &l->cap, sizeof *p);
+  if (p == NULL) ein_plan_destroy(plan);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  l->plan = p;
+  l->plan[l->n++] = plan;
+  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
+  return EIN_OK;
 }
 
 // ---- partial results that are values ----
@@ -135,29 +219,31 @@ EINI_UNUSED static void eini_states_merge(const eini_folder *f, int64_t n, char 
 
 #define EINI_STATES_CHUNK 64  // finished at a time, on the stack
 
-// Finished results of dense states with extents len, stored as dtype `to` with strides in elements.
+// Finished results of states with extents len and strides `from` (NULL: dense; the last axis is),
+// stored as dtype `to` with strides in elements.
 static void eini_states_finish(const eini_folder *f, int rank, const int64_t *len,
-                               void *const *state, ein_dtype to, char *dst,
+                               void *const *state, const int64_t *from, ein_dtype to, char *dst,
                                const int64_t *stride) {
   double room[7][2 * EINI_STATES_CHUNK + 8];
   int64_t results = 1, row = rank > 0 ? len[rank - 1] : 1, step = rank > 0 ? stride[rank - 1] : 1;
   const int64_t size = (int64_t)ein_dtype_size(to);
   for (int i = 0; i < rank; i++) results *= len[i];
   for (int64_t n = 0; n < results; n += row) {
-    int64_t rest = n / row, line = 0;
+    int64_t rest = n / row, line = 0, at = from == NULL ? n : 0;
     for (int i = rank - 2; i >= 0; i--) {
       line += rest % len[i] * stride[i];
+      if (from != NULL) at += rest % len[i] * from[i];
       rest /= len[i];
     }
     for (int64_t k = 0; k < row; k += EINI_STATES_CHUNK) {
       int64_t m = eini_min64(EINI_STATES_CHUNK, row - k);
-      void *from[4];
-      eini_states_from(f, state, n + k, from);
+      void *part[4];
+      eini_states_from(f, state, at + k, part);
       for (int s = 0; s < f->nstate; s++) {  // conversions read whole lanes
-        memcpy(room[s], from[s], (size_t)m * ein_dtype_size(eini_state_dtype(f, s)));
-        from[s] = room[s];
+        memcpy(room[s], part[s], (size_t)m * ein_dtype_size(eini_state_dtype(f, s)));
+        part[s] = room[s];
       }
-      const void *v = eini_fold_finish(f, m, from, room[4]);
+      const void *v = eini_fold_finish(f, m, part, room[4]);
       if (f->result != to) v = eini_narrow(f->result, to, m, v, room[5], room[6]);
       eini_scatter((size_t)size, m, v, dst + (line + k * step) * size, step, NULL);
     }

@@ -133,18 +133,9 @@ static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, 
 
 // Do two statements over all elements of their tensors compute the same?
 static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
-  int same = a->fold == b->fold && a->nfree == b->nfree && a->nindex == b->nindex &&
-             a->noperand == b->noperand && a->expr.n == b->expr.n && a->expr.nlist == b->expr.nlist;
-  for (int i = 0; same && i < a->nindex; i++) same = a->index[i].extent == b->index[i].extent;
-  for (int k = 0; same && k < a->noperand; k++)
-    same = a->operand[k] == b->operand[k] && eini_map_equal(&a->proj[k], &b->proj[k]);
-  for (int64_t i = 0; same && i < a->expr.n; i++) {
-    const eini_node *x = &a->expr.node[i], *y = &b->expr.node[i];
-    same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact && x->ival == y->ival &&
-           memcmp(x->arg, y->arg, sizeof x->arg) == 0 && memcmp(&x->re, &y->re, sizeof x->re) == 0;
-  }
-  for (int64_t i = 0; same && i < a->expr.nlist; i++) same = a->expr.list[i] == b->expr.list[i];
-  return same && eini_map_equal(&a->out_map, &b->out_map);
+  return eini_stmt_same(a, b, EINI_SAME_EXTENTS | EINI_SAME_VALUES) &&
+         (a->noperand == 0 ||
+          memcmp(a->operand, b->operand, (size_t)a->noperand * sizeof *a->operand) == 0);
 }
 
 // The name of a temporary, after the tensor being defined.

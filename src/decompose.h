@@ -21,26 +21,13 @@ static int eini_same_tensor(const eini_tensor *a, const eini_tensor *b) {
          (a->rank == 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
 }
 
-// Do expressions take the same operations, on operands of the same numbers?
-static int eini_same_expr(const eini_expr *a, const eini_expr *b) {
-  if (a->n != b->n || a->nlist != b->nlist) return 0;
-  for (int64_t k = 0; k < a->n; k++) {
-    const eini_node *x = &a->node[k], *y = &b->node[k];
-    if (x->op != y->op || x->dtype != y->dtype) return 0;
-    if (x->op != EIN_OP_PARAM && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
-  }
-  return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
-}
-
 // Do two nodes differ in names and literals only?
 static int eini_same_form(const eini_decomposer *dc, int i, int j) {
   const eini_dform *a = &dc->node[i], *b = &dc->node[j];
   const eini_stmt *s = a->s, *t = b->s;
   const eini_tensor *tensor = dc->g->tensor;
   size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
-  if (s->nindex != t->nindex || s->nfree != t->nfree || s->noperand != t->noperand ||
-      s->fold != t->fold || s->type != t->type || a->pinned != b->pinned ||
-      s->numpy != t->numpy || !eini_same_expr(&s->expr, &t->expr) ||
+  if (!eini_stmt_same(s, t, EINI_SAME_EXTENTS) || a->pinned != b->pinned ||
       (a->hint == NULL) != (b->hint == NULL) ||
       (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
   if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
@@ -52,15 +39,10 @@ static int eini_same_form(const eini_decomposer *dc, int i, int j) {
                            memcmp(a->fixed->order, b->fixed->order,
                                   (size_t)a->fixed->norder * sizeof(int)) != 0)) return 0;
   if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
-  for (int c = 0; c < s->nindex; c++)
-    if (s->index[c].extent != t->index[c].extent) return 0;
-  if (!eini_map_equal(&s->out_map, &t->out_map) ||
-      !eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
-  for (int k = 0; k < s->noperand; k++) {
-    if (!eini_map_equal(&s->proj[k], &t->proj[k]) ||
-        !eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]])) return 0;
-    if (a->again[k] != b->again[k]) return 0;
-  }
+  if (!eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
+  for (int k = 0; k < s->noperand; k++)
+    if (!eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]]) ||
+        a->again[k] != b->again[k]) return 0;
   return 1;
 }
 

@@ -15,12 +15,6 @@ typedef struct eini_sumfactor {
   int *var;
 } eini_sumfactor;
 
-typedef struct eini_summemo {  // key: what was eliminated; the table it gave
-  int *key;
-  int n, table;
-  uint64_t hash;
-} eini_summemo;
-
 typedef struct eini_sumbucket {  // factors of an eliminated variable, messages it sent
   int var, nin, nout;
   int *in, *out;
@@ -35,10 +29,9 @@ typedef struct eini_sums {
   int64_t nfactor, capfactor;
   int **of;                 // factors of each variable
   int64_t *nof, *capof;
-  eini_summemo *memo;
+  eini_keys keys;           // what was eliminated
+  int *memo;                // per key: the table it gave
   int64_t nmemo, capmemo;
-  int *slot;                // hash table over memo; -1: free
-  int64_t nslot;
   double max_table;
   int split;                // buckets that were split
   eini_sumbucket *bucket;
@@ -268,7 +261,7 @@ static ein_status eini_message(eini_sums *net, int x, int nfac, const int *fac, 
                                int nsep, int *id) {
   int n = 0, cells = 3 + nsep, table;
   for (int k = 0; k < nfac; k++) cells += 1 + net->table[net->factor[fac[k]].table].nvar;
-  int *key = EINI_NEW(net->a, int, cells);
+  int64_t *key = EINI_NEW(net->a, int64_t, cells);
   if (key == NULL) return EIN_ERR_NO_MEMORY;
   key[n++] = net->size[x];
   key[n++] = nsep;
@@ -279,13 +272,9 @@ static ein_status eini_message(eini_sums *net, int x, int nfac, const int *fac, 
     for (int i = 0; i < net->table[f->table].nvar; i++)
       key[n++] = f->var[i] == x ? -1 : eini_find_int(sep, nsep, f->var[i]);
   }
-  uint64_t hash = eini_hash(key, (size_t)n * sizeof *key, 0);
-  int64_t mask = net->nslot - 1, at = (int64_t)(hash & (uint64_t)mask);
-  for (; net->slot[at] >= 0; at = (at + 1) & mask) {
-    const eini_summemo *m = &net->memo[net->slot[at]];
-    if (m->hash == hash && m->n == n && memcmp(m->key, key, (size_t)n * sizeof *key) == 0)
-      return eini_sums_factor(net, m->table, sep, id);
-  }
+  const int64_t known = eini_key_number(net->a, &net->keys, key, n);
+  if (known < 0) return EIN_ERR_NO_MEMORY;
+  if (known < net->nmemo) return eini_sums_factor(net, net->memo[known], sep, id);
   eini_sumjoin j;
   int64_t count = 1;
   EINI_TRY(eini_sumjoin_make(net, x, nfac, fac, sep, nsep, &j));
@@ -294,17 +283,10 @@ static ein_status eini_message(eini_sums *net, int x, int nfac, const int *fac, 
   if (v == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_sumjoin_min(net, &j, v));
   EINI_TRY(eini_sums_table(net, nsep, j.ksep, v, &table));
-  if (2 * net->nmemo >= net->nslot) return eini_sums_factor(net, table, sep, id);
-  eini_summemo *m = (eini_summemo *)eini_grow(net->a, net->memo, net->nmemo, &net->capmemo,
-                                              sizeof *m);
-  if (m == NULL) return EIN_ERR_NO_MEMORY;
-  net->memo = m;
-  m = &net->memo[net->nmemo];
-  m->key = key;
-  m->n = n;
-  m->table = table;
-  m->hash = hash;
-  net->slot[at] = (int)net->nmemo++;
+  int *memo = (int *)eini_grow(net->a, net->memo, net->nmemo, &net->capmemo, sizeof *memo);
+  if (memo == NULL) return EIN_ERR_NO_MEMORY;
+  net->memo = memo;
+  memo[net->nmemo++] = table;
   return eini_sums_factor(net, table, sep, id);
 }
 
@@ -369,42 +351,19 @@ static double eini_sums_work(const eini_sums *net, int x) {
 }
 
 // A variable and what it took to eliminate when it came into the heap, the least on top.
-typedef struct eini_sumturn {
-  double work;
-  int var;
-} eini_sumturn;
-
 typedef struct eini_sumturns {
-  eini_sumturn *heap;
+  eini_ranked *heap;
   int64_t n, cap;
 } eini_sumturns;
 
-static int eini_turn_less(eini_sumturn a, eini_sumturn b) {
-  return a.work < b.work || (a.work <= b.work && a.var < b.var);
-}
-
 static ein_status eini_turns_push(eini_sums *net, eini_sumturns *t, int x, double work) {
-  eini_sumturn *h = (eini_sumturn *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h), mine;
+  eini_ranked *h = (eini_ranked *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h);
   if (h == NULL) return EIN_ERR_NO_MEMORY;
   t->heap = h;
-  mine.work = work;
-  mine.var = x;
-  int64_t i = t->n++;
-  for (; i > 0 && eini_turn_less(mine, h[(i - 1) / 2]); i = (i - 1) / 2) h[i] = h[(i - 1) / 2];
-  h[i] = mine;
+  h[t->n].key = work;
+  h[t->n].seq = x;
+  eini_heap_rise(h, t->n++);
   return EIN_OK;
-}
-
-static eini_sumturn eini_turns_pop(eini_sumturns *t) {
-  eini_sumturn top = t->heap[0], last = t->heap[--t->n];
-  int64_t i = 0;
-  for (int64_t c; (c = 2 * i + 1) < t->n; i = c) {
-    if (c + 1 < t->n && eini_turn_less(t->heap[c + 1], t->heap[c])) c++;
-    if (!eini_turn_less(t->heap[c], last)) break;
-    t->heap[i] = t->heap[c];
-  }
-  if (t->n > 0) t->heap[i] = last;
-  return top;
 }
 
 // The variables around x, once each; mark: which have been seen, by step.
@@ -427,22 +386,21 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
   double *work = EINI_NEW(net->a, double, net->nvar);
   int *mark = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
   memset(&turns, 0, sizeof turns);
-  for (net->nslot = 64; net->nslot < 4 * (int64_t)net->nfactor + 4 * net->nvar;) net->nslot *= 2;
-  net->slot = EINI_NEW(net->a, int, net->nslot);
-  if (work == NULL || mark == NULL || around == NULL || net->slot == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < net->nslot; i++) net->slot[i] = -1;
+  if (work == NULL || mark == NULL || around == NULL) return EIN_ERR_NO_MEMORY;
   net->norig = (int)net->nfactor;
   for (int x = 0; x < net->nvar; x++) {
     work[x] = eini_sums_work(net, x);
     EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
   }
   for (int step = 1; step <= net->nvar;) {
-    eini_sumturn best = eini_turns_pop(&turns);
-    if (best.work < work[best.var] || best.work > work[best.var]) continue;  // it has changed since
-    int n = eini_sums_around(net, best.var, step++, mark, around);
-    EINI_TRY(eini_eliminate(net, best.var));
-    work[best.var] = -1;
+    const double was = turns.heap[0].key;
+    const int x = (int)turns.heap[0].seq;
+    turns.heap[0] = turns.heap[--turns.n];
+    eini_heap_sink(turns.heap, turns.n, 0);
+    if (was < work[x] || was > work[x]) continue;  // it has changed since
+    int n = eini_sums_around(net, x, step++, mark, around);
+    EINI_TRY(eini_eliminate(net, x));
+    work[x] = -1;
     for (int i = 0; i < n; i++) {
       double now = eini_sums_work(net, around[i]);
       if (!(now < work[around[i]] || now > work[around[i]])) continue;
@@ -455,30 +413,17 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
 
 // ---- labels from messages -----------------------------------------------------------------------
 
-typedef struct eini_sumstate {  // one label more
-  double bound;              // of all that it can lead to
-  int from, label;           // the state it extends
-} eini_sumstate;
-
-// Keeps the `room` least states in a heap with the largest on top; returns the bound of what fell
-// out, INFINITY when nothing did.
-static double eini_beam_push(eini_sumstate *heap, int *n, int room, eini_sumstate s) {
-  double out = INFINITY;
-  int i;
-  if (*n == room) {
-    if (s.bound >= heap[0].bound) return s.bound;
-    out = heap[0].bound;
-    i = 0;
-    for (int c; (c = 2 * i + 1) < room; i = c) {
-      if (c + 1 < room && heap[c + 1].bound > heap[c].bound) c++;
-      if (heap[c].bound <= s.bound) break;
-      heap[i] = heap[c];
-    }
-  } else {
-    for (i = (*n)++; i > 0 && heap[(i - 1) / 2].bound < s.bound; i = (i - 1) / 2)
-      heap[i] = heap[(i - 1) / 2];
-  }
-  heap[i] = s;
+// Keeps the `room` states of least bound in a heap with the largest on top; returns the bound of
+// what fell out, INFINITY when nothing did.
+static double eini_beam_push(eini_ranked *heap, int *n, int room, double bound, int64_t what) {
+  const int full = *n == room, i = full ? 0 : (*n)++;
+  const double out = full ? -heap[0].key : INFINITY;
+  if (full && bound >= out) return bound;
+  heap[i].key = -bound;
+  heap[i].seq = 0;
+  heap[i].what = what;
+  if (full) eini_heap_sink(heap, room, 0);
+  else eini_heap_rise(heap, i);
   return out;
 }
 
@@ -489,7 +434,7 @@ static ein_status eini_sums_decode(eini_sums *net, int beam, int *label, double 
   int64_t cells = (int64_t)beam * net->nvar;
   int *have = EINI_NEW(net->a, int, cells), *next = EINI_NEW(net->a, int, cells), n = 1;
   double *bound = EINI_NEW(net->a, double, beam), dropped = INFINITY;
-  eini_sumstate *heap = EINI_NEW(net->a, eini_sumstate, beam);
+  eini_ranked *heap = EINI_NEW(net->a, eini_ranked, beam);
   if (have == NULL || next == NULL || bound == NULL || heap == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < net->nfactor; k++)  // messages of no variables: the bound to begin with
     if (net->table[net->factor[k].table].nvar == 0)
@@ -502,21 +447,19 @@ static ein_status eini_sums_decode(eini_sums *net, int beam, int *label, double 
       double base = bound[s];
       for (int k = 0; k < q->nout; k++) base -= eini_factor_at(net, q->out[k], mine);
       for (int x = 0; x < net->size[q->var]; x++) {
-        eini_sumstate e;
+        double least = base;
         mine[q->var] = x;
-        e.bound = base;
-        e.from = s;
-        e.label = x;
-        for (int k = 0; k < q->nin; k++) e.bound += eini_factor_at(net, q->in[k], mine);
-        double out = eini_beam_push(heap, &count, beam, e);
+        for (int k = 0; k < q->nin; k++) least += eini_factor_at(net, q->in[k], mine);
+        double out = eini_beam_push(heap, &count, beam, least, (int64_t)s * net->size[q->var] + x);
         if (out < dropped) dropped = out;
       }
     }
     for (int s = 0; s < count; s++) {
       int *to = next + (int64_t)s * net->nvar;
-      memcpy(to, have + (int64_t)heap[s].from * net->nvar, (size_t)net->nvar * sizeof *to);
-      to[q->var] = heap[s].label;
-      bound[s] = heap[s].bound;
+      const int64_t from = heap[s].what / net->size[q->var];
+      memcpy(to, have + from * net->nvar, (size_t)net->nvar * sizeof *to);
+      to[q->var] = (int)(heap[s].what % net->size[q->var]);
+      bound[s] = -heap[s].key;
     }
     n = count;
     int *swap = have;

@@ -357,6 +357,26 @@ static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
   return 0;
 }
 
+// Do two statements compute the same from operands of the same numbers, tensors aside?
+enum {
+  EINI_SAME_VALUES = 1,   // with the same literals and params
+  EINI_SAME_EXTENTS = 2   // over all that they run over; else over blocks of one shape
+};
+EINI_UNUSED static int eini_stmt_same(const eini_stmt *a, const eini_stmt *b, int what) {
+  int (*map)(const eini_map *, const eini_map *) =
+      what & EINI_SAME_EXTENTS ? eini_map_equal : eini_map_same_terms;
+  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
+      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
+      !eini_expr_same(&a->expr, &b->expr, what & EINI_SAME_VALUES) ||
+      !map(&a->out_map, &b->out_map))
+    return 0;
+  for (int i = 0; i < a->nindex; i++)
+    if ((what & EINI_SAME_EXTENTS) && a->index[i].extent != b->index[i].extent) return 0;
+  for (int k = 0; k < a->noperand; k++)
+    if (!map(&a->proj[k], &b->proj[k])) return 0;
+  return 1;
+}
+
 // Proves that a map stays inside a tensor (GRAMMAR rule 6); all extents are >= 1. *row is the
 // coordinate that leaves it.
 static ein_status eini_map_bounds(const eini_map *m, const int64_t *extent, const int64_t *shape,

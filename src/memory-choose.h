@@ -95,10 +95,34 @@ static void eini_fit_note(const eini_fit_nest *n, const eini_fit_guess *g, eini_
   }
 }
 
+// Results of statements that are folded over the slices of loop l, seen outside the region.
+static int eini_fit_folded(const eini_fit_nest *n, int l) {
+  int count = 0;
+  for (int u = n->from; u < n->to; u++) {
+    const eini_stmt *s = &n->b->g->stmt[u];
+    const eini_fit_class *c = n->cls[l];
+    count += !eini_fit_inner(n, s->out) &&
+             (c->linear[u - n->from] || c->col[u - n->from] >= s->nfree);
+  }
+  return count;
+}
+
+// Loops that are folded come inside the others: what they are merged in is of one block of these.
+static void eini_fit_nest_order(eini_fit_nest *n) {
+  for (int k = 1; k < n->nloop; k++) {
+    for (int l = k; l > 0 && eini_fit_folded(n, l - 1) > eini_fit_folded(n, l); l--) {
+      const eini_fit_class *swap = n->cls[l];
+      n->cls[l] = n->cls[l - 1];
+      n->cls[l - 1] = swap;
+    }
+  }
+}
+
 // Weighs the loops of n: the best so far is *best, if there is one (*fits).
 static void eini_fit_weigh(const eini_fit_job *j, eini_fit_nest *n, int64_t stored,
                            const eini_fit_target *t, eini_fit_choice *best, int *fits) {
   eini_fit_guess g;
+  eini_fit_nest_order(n);
   if (!eini_fit_agree(n) || !eini_fit_descend(j, n, stored, t, &g)) return;
   if (!*fits || eini_fit_better(t, &g, &best->guess)) eini_fit_note(n, &g, best);
   *fits = 1;

@@ -38,34 +38,37 @@ static int64_t eini_fit_stored(const eini_fit_nest *n) {
   return sum >= (double)EINI_FIT_MOST ? EINI_FIT_MOST : sum > 0 ? (int64_t)sum : 0;
 }
 
-// Bytes of partial results of statement u, and of where they are merged.
-static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
+// Bytes of n elements of the results of statement u in a block of the first nloop loops.
+static int64_t eini_fit_block_bytes(const eini_fit_nest *n, int u, int nloop, int64_t size) {
   const eini_stmt *s = &n->b->g->stmt[u];
   const eini_tensor *x = &n->b->g->tensor[s->out];
+  for (int r = 0; r < x->rank; r++) {
+    int64_t e = x->shape[r];
+    for (int l = 0; l < nloop; l++) {
+      int c = n->cls[l]->col[u - n->from];
+      if (c >= 0 && c < s->nfree && eini_plain_row(&s->out_map, r) == c) e = n->block[l];
+    }
+    if (eini_mul_overflow(size, e, &size)) return EINI_FIT_MOST;
+  }
+  return eini_min64(size, EINI_FIT_MOST) + EINI_ALIGN;
+}
+
+// Bytes of partial results of statement u, and of where they are merged: a block of the loops
+// outside those that are folded. *outer: their number.
+static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u, int *outer) {
+  const eini_stmt *s = &n->b->g->stmt[u];
   ein_dtype type = ein_dtype_compute(s->type);
-  int64_t bytes = 0;
   unsigned folded;
   int fold = eini_fit_inner(n, s->out) ? EIN_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
+  *outer = 0;
   if (fold <= EIN_FOLD_NONE) return 0;
-  if (eini_fold_carries(fold)) {
-    double states = (double)eini_partial_bytes(n->b->g, s) + EINI_ALIGN;
-    for (int r = 0; r < x->rank; r++) states *= (double)x->shape[r];
-    return states < (double)EINI_FIT_MOST ? (int64_t)states : EINI_FIT_MOST;
-  }
-  for (int merged = 0; merged <= (x->dtype != type); merged++) {
-    int64_t count = 1;
-    for (int r = 0; r < x->rank; r++) {
-      int64_t e = x->shape[r];
-      for (int l = 0; l < n->nloop && !merged; l++) {
-        int c = n->cls[l]->col[u - n->from];
-        if (c >= 0 && c < s->nfree && eini_plain_row(&s->out_map, r) == c) e = n->block[l];
-      }
-      if (eini_mul_overflow(count, e, &count)) return EINI_FIT_MOST;
-    }
-    count = eini_fit_padded(count, type);
-    bytes = eini_fit_sum(bytes, count < 0 ? INT64_MAX : count);
-  }
-  return bytes;
+  while (!(folded >> *outer & 1)) ++*outer;
+  if (eini_fold_carries(fold))
+    return eini_fit_block_bytes(n, u, *outer, eini_partial_bytes(n->b->g, s));
+  int64_t size = (int64_t)ein_dtype_size(type);
+  int64_t bytes = eini_fit_block_bytes(n, u, n->nloop, size);
+  if (n->b->g->tensor[s->out].dtype == type) return bytes;
+  return eini_fit_sum(bytes, eini_fit_block_bytes(n, u, *outer, size));
 }
 
 // Bytes that partial results of statement u move: values are stored, read again, and merged; states
@@ -73,19 +76,27 @@ static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u) {
 static double eini_fit_part_traffic(const eini_fit_nest *n, int u) {
   const eini_stmt *s = &n->b->g->stmt[u];
   double times = EINI_PART_TIMES;
+  int outer;
+  const int64_t bytes = eini_fit_part_bytes(n, u, &outer);
   for (int l = 0; l < n->nloop; l++)
-    if (!eini_fold_carries(s->fold) || n->cls[l]->col[u - n->from] >= s->nfree)
+    if (l < outer || !eini_fold_carries(s->fold) || n->cls[l]->col[u - n->from] >= s->nfree)
       times *= (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
-  return times * (double)eini_fit_part_bytes(n, u);
+  return times * (double)bytes;
 }
 
-// Most bytes of intermediates alive within one slice, and of partial results.
+// Most bytes of intermediates alive within one slice, and of partial results; those that are values
+// need a plan that merges them: the first blocks of its arenas.
+#define EINI_FIT_MERGE (2 * EINI_ARENA_FIRST)
+
 static int64_t eini_fit_peak(const eini_fit_nest *n) {
   const eini_fit_base *b = n->b;
   int64_t live = 0, peak = 0, parts = 0;
+  int outer;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &b->g->stmt[u];
-    parts = eini_fit_sum(parts, eini_fit_part_bytes(n, u));
+    const int64_t part = eini_fit_part_bytes(n, u, &outer);
+    parts = eini_fit_sum(parts, part);
+    if (part > 0 && !eini_fold_carries(s->fold)) parts = eini_fit_sum(parts, EINI_FIT_MERGE);
     if (b->first[s->out] == u && eini_fit_inner(n, s->out))
       live = eini_fit_sum(live, eini_fit_slice_bytes(n, s->out, b->g->tensor[s->out].dtype));
     peak = eini_max64(peak, live);

@@ -61,25 +61,72 @@ static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_group *r
   return eini_execute_by(plan, &run, 0, NULL);
 }
 
-// Merges partial results of the slice at hand.
+// The slice at hand: are the loops from `first` on at their first (last) one?
+static int eini_fit_stands(const eini_fit_state *x, const eini_fit_group *r, int first, int last) {
+  for (int l = first; l < r->c.nloop; l++)
+    if (last ? x->at[l] < r->c.extent[l] - r->c.block[l] : x->at[l] > 0) return 0;
+  return 1;
+}
+
+// Is one of the first `to` loops that part p lacks behind its first slice? Then its results were
+// merged before.
+static int eini_fit_again(const eini_fit_state *x, const eini_fit_part *p, int to) {
+  for (int l = 0; l < to; l++)
+    if (x->at[l] > 0 && (p->absent >> l & 1)) return 1;
+  return 0;
+}
+
+// States begin as those of nothing.
+static void eini_fit_begin(const eini_fit_state *x, const eini_fit_group *r) {
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    void *state[4] = {NULL, NULL, NULL, NULL};
+    if (p->state != 0 || !eini_fit_stands(x, r, p->outer, 0)) continue;
+    for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
+    eini_fold_identity(p->folder, p->count, state);
+  }
+}
+
+// Merges partial results of the slice at hand that are values.
 static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *r,
                                  const eini_fit_slice *s) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
-    int again = p->state >= 0, first = 1;
-    for (int l = 0; l < r->c.nloop; l++) {
-      if (x->at[l] == 0) continue;
-      again = again || (p->absent >> l & 1);
-      first = first && !(p->folded >> l & 1);
-    }
-    if (again) continue;  // these results were merged before, or slices are folded into them
-    char *home = p->own ? x->mem + p->own_at : x->home[p->tensor];
-    x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->step, r->c.nloop);
+    int first = 1;
+    if (p->state >= 0 || eini_fit_again(x, p, r->c.nloop)) continue;
+    for (int l = 0; l < r->c.nloop; l++)
+      first = first && (x->at[l] == 0 || !(p->folded >> l & 1));
+    char *home = p->own ? x->mem + p->own_at : x->home[p->view.tensor];
+    x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->view.step,
+                                       r->c.nloop);
     x->in[1] = x->mem + p->at;
     memset(x->param, 0, sizeof *x->param);
     x->param[0].set = 1;
     x->param[0].re = first;
-    EINI_TRY(eini_fit_call(x, r, s->merge[i]));
+    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->merge[i]]));
+  }
+  return EIN_OK;
+}
+
+// Stores what was merged in memory of the region's, where all of it was.
+static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_group *r,
+                               const eini_fit_slice *s) {
+  for (int i = 0; i < r->npart; i++) {
+    const eini_fit_part *p = &r->part[i];
+    const eini_tensor *t = &x->f->base.g->tensor[p->view.tensor];
+    void *state[4] = {NULL, NULL, NULL, NULL};
+    if (!p->own || p->state > 0 || !eini_fit_stands(x, r, p->outer, 1)) continue;
+    if (eini_fit_again(x, p, p->outer)) continue;
+    char *to = eini_fit_at(x, x->home[p->view.tensor], s->to[i], p->to, p->outer);
+    if (p->state == 0) {
+      for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
+      eini_states_finish(p->folder, t->rank, s->len[i], state, p->view.stride, t->dtype, to,
+                         x->f->base.stride[p->view.tensor]);
+      continue;
+    }
+    x->in[0] = x->mem + p->own_at;
+    x->out[0] = to;
+    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->store[i]]));
   }
   return EIN_OK;
 }
@@ -87,20 +134,16 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *
 static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_group *r,
                                      const eini_fit_slice *s) {
   const ein_graph *g = x->f->base.g;
-  int nloop = r->c.nloop;
-  for (int i = 0; i < r->nin - r->alias; i++) {
-    x->in[i] = eini_fit_at(x, x->home[r->in[i].tensor], s->base[i], r->in[i].step, nloop);
-  }
-  for (int i = 0; i < r->nout; i++) {
-    x->out[i] = eini_fit_at(x, x->home[r->out[i].tensor], s->base[r->nin + i], r->out[i].step,
-                            nloop);
-  }
-  for (int i = 0; i < r->npart; i++) {
-    const eini_fit_part *p = &r->part[i];
-    x->out[r->nout + i] = x->mem + p->at;
-    if (p->state >= 0)
-      x->out[r->nout + i] = eini_fit_at(x, x->mem + p->own_at, s->base[r->nin + r->nout + i],
-                                        p->step, nloop);
+  const int nloop = r->c.nloop;
+  eini_fit_begin(x, r);
+  for (int i = 0; i < eini_fit_views(r); i++) {
+    const eini_fit_port *v = eini_fit_view(r, i);
+    const eini_fit_part *p = i < r->nin + r->nout ? NULL : &r->part[i - r->nin - r->nout];
+    if (i < r->nin && i >= r->nin - r->alias) continue;
+    char *home = p == NULL ? x->home[v->tensor] : x->mem + (p->state < 0 ? p->at : p->own_at);
+    if (p == NULL || p->state >= 0) home = eini_fit_at(x, home, s->base[i], v->step, nloop);
+    if (i < r->nin) x->in[i] = home;
+    else x->out[i - r->nin] = home;
   }
   for (int64_t k = 0; k < g->nparam + nloop; k++) {
     memset(&x->param[k], 0, sizeof *x->param);
@@ -112,28 +155,12 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_gro
     }
   }
   EINI_TRY(eini_fit_call(x, r, s->plan));
-  return eini_fit_merge(x, r, s);
-}
-
-// States before the first slice, or after the last one their results.
-static void eini_fit_states(const eini_fit_state *x, const eini_fit_group *r, int finish) {
-  for (int i = 0; i < r->npart; i++) {
-    const eini_fit_part *p = &r->part[i];
-    const eini_tensor *t = &x->f->base.g->tensor[p->tensor];
-    void *state[4] = {NULL, NULL, NULL, NULL};
-    int64_t n = 1;
-    if (p->state != 0) continue;
-    for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
-    for (int k = 0; k < t->rank; k++) n *= t->shape[k];
-    if (!finish) eini_fold_identity(p->folder, n, state);
-    else eini_states_finish(p->folder, t->rank, t->shape, state, t->dtype, x->home[p->tensor],
-                            x->f->base.stride[p->tensor]);
-  }
+  EINI_TRY(eini_fit_merge(x, r, s));
+  return eini_fit_end(x, r, s);
 }
 
 static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r) {
   for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
-  eini_fit_states(x, r, 0);
   for (int done = 0; !done;) {
     int v = 0;
     for (int l = 0; l < r->c.nloop; l++)
@@ -145,14 +172,6 @@ static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r
       x->at[l] = done ? 0 : x->at[l] + r->c.block[l];
     }
   }
-  for (int i = 0; i < r->npart; i++) {
-    const eini_fit_part *p = &r->part[i];
-    if (!p->own || p->state >= 0) continue;
-    x->in[0] = x->mem + p->own_at;
-    x->out[0] = x->home[p->tensor];
-    EINI_TRY(eini_fit_call(x, r, p->store));
-  }
-  eini_fit_states(x, r, 1);
   return EIN_OK;
 }
 

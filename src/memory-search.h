@@ -130,12 +130,14 @@ static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int6
                                 double bound, uint64_t *last, eini_fit_layout *f, int *made) {
   eini_fit_choice *list = NULL;
   eini_fit_target t = {target, 0};
+  eini_fit_guess g;
   int count = 0;
   *made = 0;
   eini_arena_init(&f->arena, &s->j.ctx->al);
-  EINI_TRY(eini_fit_choose(&s->j, b, &f->arena, &t, &list, &count, &f->guess));
+  EINI_TRY(eini_fit_choose(&s->j, b, &f->arena, &t, &list, &count, &g));
   if (count == 0 && b->g->nstmt > 0) return EIN_OK;
-  if (bound > 0 && f->guess.seconds >= bound) return EIN_OK;
+  f->seconds = count > 0 ? g.seconds : 0;
+  if (bound > 0 && f->seconds >= bound) return EIN_OK;
   uint64_t same = *last;
   *last = eini_hash(list, (size_t)count * sizeof *list, 1);
   if (*last == same) return EIN_OK;
@@ -167,13 +169,13 @@ static ein_status eini_fit_try(eini_fit_search *s, int lean) {
     c->peak = c->live;
     st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, &last, &f, &made);
     if (made) need = eini_fit_need(s, &f, before);
-    int good = made && firm <= need && f.guess.seconds <= EINI_FIT_PATIENCE;
+    int good = made && firm <= need && f.seconds <= EINI_FIT_PATIENCE;
     if (good) eini_fit_leaner(s, need, &f, lean);
     eini_fit_layout_free(&f);
     if (eini_cap_hit(c, st)) st = EIN_OK;
     if (!good || lean || (uint64_t)need > c->limit) continue;
     s->found = 1;
-    s->seconds = f.guess.seconds;
+    s->seconds = f.seconds;
     s->best = s->now;
     s->best.target = k;
     break;

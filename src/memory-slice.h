@@ -4,9 +4,11 @@
 // of slices (whole blocks, and the shorter last ones). Partial results are merged by small plans.
 // ================================================================================================
 
-// A tensor outside of slices as they see it: shifted by step[l] bytes for each index of loop l.
+// A tensor as slices see it: shifted by step[l] bytes for each index of loop l.
 typedef struct eini_fit_port {
   int tensor, sub;              // its number in the base, and in graphs of slices
+  ein_dtype type;
+  const int64_t *stride;
   int64_t *coef;                // [rank * nloop] coordinates per index
   int64_t step[EINI_FIT_LOOPS];
 } eini_fit_port;
@@ -14,18 +16,17 @@ typedef struct eini_fit_port {
 // Partial results of statement stmt and where they are merged. Those that are states have a part
 // for each scalar, into which slices fold: they need no memory of their own.
 typedef struct eini_fit_part {
-  int stmt, tensor, sub;
+  eini_fit_port view;           // of where they are merged
+  int stmt;
   int state;                    // its number; -1: they are values
   eini_folder *folder;          // of states, from the first of their parts
-  ein_dtype type;               // of partial results
   int fold;                     // that merges them
   unsigned folded, absent;      // loops whose slices are merged, and that the statement lacks
-  int own;                      // merged in memory of the region's, then stored by `store`
-  int64_t *coef;
-  int64_t step[EINI_FIT_LOOPS];
-  const int64_t *stride;        // of where they are merged
+  int outer;                    // loops outside all that are folded
+  int own;                      // merged in memory of the region's, of one block of these loops,
+  int64_t to[EINI_FIT_LOOPS];   //   then stored, so many bytes further for each of their indices
+  int64_t count;                // its elements
   int64_t bytes, own_bytes, at, own_at;
-  ein_plan *store;
 } eini_fit_part;
 
 // Plans for slices of one shape, and where their views start when all loops are at 0.
@@ -33,7 +34,8 @@ typedef struct eini_fit_slice {
   int64_t size[EINI_FIT_LOOPS];
   ein_plan *plan;               // NULL: the shape does not occur
   int64_t *base;                // per input, output, part: bytes from the tensor's first element
-  ein_plan **merge;             // per part
+  int64_t *merge, *store;       // per part: numbers of plans
+  int64_t **len, *to;           // of what is stored: its extents, where it starts in the tensor
 } eini_fit_slice;
 
 typedef struct eini_fit_group {
@@ -53,10 +55,11 @@ typedef struct eini_fit_layout {
   eini_fit_base base;           //   regions, whose graph a plan without tasks owns
   int nregion;
   eini_fit_group *region;
+  eini_block_plans *each;       // that merge and store parts; NULL: none do
   int64_t *place;               // per tensor: bytes from the start of the workspace
   int widest_in, widest_out;    // of all regions
   int64_t workspace;
-  eini_fit_guess guess;
+  double seconds;               // predicted
 } eini_fit_layout;
 
 // What a plan within a budget has: the count of its memory, and the slices in place of its tasks.
@@ -74,23 +77,19 @@ typedef struct eini_fit_maker {
   eini_fit_nest n;
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
+  int64_t *coef, *from, *to;    // of the access at hand: how it moves, its hull
+  int64_t **len;                // per statement of the region: extents in the slice at hand
+  int64_t **low, **shape;       // of its views
 } eini_fit_maker;
 
 static void eini_fit_layout_free(eini_fit_layout *f) {
   eini_plan_free(f->whole);
   for (int k = 0; k < f->nregion && f->region != NULL; k++) {
     eini_fit_group *r = &f->region[k];
-    for (int v = 0; v < 1 << r->c.nloop && r->slice != NULL; v++) {
+    for (int v = 0; v < 1 << r->c.nloop && r->slice != NULL; v++)
       eini_plan_free(r->slice[v].plan);
-      for (int i = 0; i < r->npart && r->slice[v].merge != NULL; i++) {
-        int shared = 0;
-        for (int w = 0; w < v; w++)
-          shared |= r->slice[w].merge != NULL && r->slice[w].merge[i] == r->slice[v].merge[i];
-        if (!shared) eini_plan_free(r->slice[v].merge[i]);
-      }
-    }
-    for (int i = 0; i < r->npart && r->part != NULL; i++) eini_plan_free(r->part[i].store);
   }
+  if (f->each != NULL) eini_block_plans_end(f->each);
   eini_arena_free(&f->arena);
   f->whole = NULL;
   f->nregion = 0;
@@ -115,34 +114,66 @@ static void eini_fit_moves(const eini_fit_nest *n, int u, const eini_map *m, int
   }
 }
 
-static void eini_fit_steps(const eini_fit_nest *n, const int64_t *coef, int rank,
-                           const int64_t *stride, ein_dtype dtype, int64_t *step) {
-  for (int l = 0; l < n->nloop; l++) {
-    step[l] = 0;
-    for (int r = 0; r < rank; r++)
-      step[l] += coef[r * n->nloop + l] * stride[r] * (int64_t)ein_dtype_size(dtype);
+// The number among n views of tensor t that moves like access m of statement u; -1: none does.
+static int eini_fit_find(const eini_fit_maker *w, const eini_fit_port *list, int n, int u, int t,
+                         const eini_map *m) {
+  const size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *w->coef;
+  eini_fit_moves(&w->n, u, m, w->coef);
+  for (int k = 0; k < n; k++)
+    if (list[k].tensor == t && memcmp(list[k].coef, w->coef, bytes) == 0) return k;
+  return -1;
+}
+
+// Fills the view of tensor t that moves like access m of statement u; from loop `first` on it moves
+// by strides.
+static ein_status eini_fit_port_fill(eini_fit_maker *w, eini_fit_port *p, int u, int t,
+                                     const eini_map *m, int first) {
+  const int64_t size = (int64_t)ein_dtype_size(p->type);
+  p->tensor = t;
+  p->coef = EINI_NEW(&w->f->arena, int64_t, (int64_t)m->rows * w->n.nloop);
+  if (p->coef == NULL) return EIN_ERR_NO_MEMORY;
+  eini_fit_moves(&w->n, u, m, p->coef);
+  for (int l = first; l < w->n.nloop; l++)
+    for (int r = 0; r < m->rows; r++)
+      p->step[l] += p->coef[r * w->n.nloop + l] * p->stride[r] * size;
+  return EIN_OK;
+}
+
+// Adds the view unless it is there.
+static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
+                                   const eini_map *m) {
+  if (eini_fit_find(w, list, *count, u, t, m) >= 0) return EIN_OK;
+  eini_fit_port *p = &list[(*count)++];
+  p->type = w->f->base.g->tensor[t].dtype;
+  p->stride = w->f->base.stride[t];
+  return eini_fit_port_fill(w, p, u, t, m, 0);
+}
+
+// Extents of statement u's indices where the first nloop loops run over blocks of these sizes.
+static void eini_fit_len(const eini_fit_maker *w, int u, int nloop, const int64_t *size,
+                         int64_t *len) {
+  const eini_stmt *s = &w->n.b->g->stmt[u];
+  for (int i = 0; i < s->nindex; i++) len[i] = s->index[i].extent;
+  for (int l = 0; l < nloop; l++) {
+    int c = w->n.cls[l]->col[u - w->n.from];
+    if (c >= 0) len[c] = size[l];
   }
 }
 
-// Finds or adds the view of tensor t that moves like access m of statement u. *id is its number.
-static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
-                                   const eini_map *m, int *id) {
-  const eini_tensor *x = &w->f->base.g->tensor[t];
-  int64_t cells = (int64_t)x->rank * w->n.nloop;
-  int64_t *coef = EINI_NEW(&w->f->arena, int64_t, cells);
-  if (coef == NULL) return EIN_ERR_NO_MEMORY;
-  eini_fit_moves(&w->n, u, m, coef);
-  for (int k = 0; k < *count; k++) {
-    *id = k;
-    if (list[k].tensor == t &&
-        (cells == 0 || memcmp(list[k].coef, coef, (size_t)cells * sizeof *coef) == 0)) {
-      return EIN_OK;
-    }
-  }
-  eini_fit_port *p = &list[*id = (*count)++];
-  p->tensor = t;
-  p->coef = coef;
-  eini_fit_steps(&w->n, coef, x->rank, w->f->base.stride[t], x->dtype, p->step);
+// The box of the results of statement u in blocks of so many loops: its first coordinates and its
+// extents, in *low and *shape.
+static ein_status eini_fit_result_box(const eini_fit_maker *w, int u, int nloop,
+                                      const int64_t *size, eini_arena *a, int64_t **low,
+                                      int64_t **shape) {
+  const eini_stmt *s = &w->n.b->g->stmt[u];
+  int64_t *len = EINI_NEW(a, int64_t, s->nindex);
+  *low = EINI_NEW(a, int64_t, s->out_map.rows);
+  *shape = EINI_NEW(a, int64_t, s->out_map.rows);
+  if (len == NULL || *low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (!eini_fit_touches(s, &s->out_map)) return EIN_OK;
+  eini_fit_len(w, u, nloop, size, len);
+  eini_block_hull(&s->out_map, s->nfree, NULL, len, *low, *shape);
+  for (int r = 0; r < s->out_map.rows; r++) (*shape)[r] -= (*low)[r];
   return EIN_OK;
 }
 
@@ -159,26 +190,28 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned
   const eini_tensor *x = &w->f->base.g->tensor[s->out];
   eini_arena *a = &w->f->arena;
   eini_fit_part *p = &w->r->part[w->r->npart++];
-  int64_t count = 0;
   p->stmt = u;
-  p->tensor = s->out;
   p->state = state;
   p->folder = state == 0 ? f : NULL;
-  p->type = state < 0 ? ein_dtype_compute(s->type) : eini_state_dtype(f, state);
+  p->view.type = state < 0 ? ein_dtype_compute(s->type) : eini_state_dtype(f, state);
   p->fold = fold;
   p->folded = folded;
   p->absent = absent;
-  p->own = state >= 0 || p->type != x->dtype;
-  p->stride = w->f->base.stride[s->out];
-  p->coef = EINI_NEW(a, int64_t, (int64_t)x->rank * w->n.nloop);
-  if (p->coef == NULL) return EIN_ERR_NO_MEMORY;
+  p->own = state >= 0 || p->view.type != x->dtype;
+  p->view.stride = w->f->base.stride[s->out];
+  while (p->own && !(folded >> p->outer & 1)) p->outer++;
   if (p->own) {
-    EINI_TRY(eini_dense_strides(a, x->rank, x->shape, NULL, &p->stride, &count));
-    p->own_bytes = eini_fit_padded(count, p->type);
+    int64_t *low, *shape;
+    EINI_TRY(eini_fit_result_box(w, u, p->outer, w->n.block, a, &low, &shape));
+    EINI_TRY(eini_dense_strides(a, x->rank, shape, NULL, &p->view.stride, &p->count));
+    p->own_bytes = eini_fit_padded(p->count, p->view.type);
     if (p->own_bytes < 0) return EIN_ERR_TOO_LARGE;
   }
-  eini_fit_moves(&w->n, u, &s->out_map, p->coef);
-  eini_fit_steps(&w->n, p->coef, x->rank, p->stride, p->type, p->step);
+  EINI_TRY(eini_fit_port_fill(w, &p->view, u, s->out, &s->out_map, p->outer));
+  for (int l = 0; l < p->outer; l++)
+    for (int r = 0; r < x->rank; r++)
+      p->to[l] += p->view.coef[r * w->n.nloop + l] * w->f->base.stride[s->out][r] *
+                  (int64_t)ein_dtype_size(x->dtype);
   return EIN_OK;
 }
 
@@ -198,7 +231,7 @@ static ein_status eini_fit_parts_add(eini_fit_maker *w, int u, int fold, unsigne
 static ein_status eini_fit_ports(eini_fit_maker *w) {
   const eini_fit_nest *n = &w->n;
   eini_fit_group *r = w->r;
-  int reads = 0, id, len = n->to - n->from;
+  int reads = 0, len = n->to - n->from;
   for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
   r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
   r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
@@ -212,12 +245,11 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
       if (n->cls[l]->col[u - n->from] < 0 && !(folded >> l & 1)) absent |= 1u << l;
     for (int k = 0; k < s->noperand; k++) {
       if (!eini_fit_made(n, s->operand[k]))
-        EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k], &id));
+        EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k]));
     }
     if (eini_fit_inner(n, s->out)) continue;
     if (fold != EIN_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
-    else
-      EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map, &id));
+    else EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map));
   }
   for (int k = 0; k < r->nin; k++) {  // C that is the output: the last input of its plan
     if (r->in[k].tensor != n->b->plan->alias) continue;
@@ -233,67 +265,65 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
   return EIN_OK;
 }
 
-// Extents of statement u's indices in the slice.
-static ein_status eini_fit_extents(const eini_fit_maker *w, int u, eini_arena *a, int64_t **e) {
-  const eini_stmt *s = &w->n.b->g->stmt[u];
-  *e = EINI_NEW(a, int64_t, s->nindex);
-  if (*e == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) (*e)[i] = s->index[i].extent;
-  for (int l = 0; l < w->n.nloop; l++) {
-    int c = w->n.cls[l]->col[u - w->n.from];
-    if (c >= 0) (*e)[c] = w->s->size[l];
-  }
-  return EIN_OK;
+// ---- the views of a slice ----
+
+static int eini_fit_views(const eini_fit_group *r) { return r->nin + r->nout + r->npart; }
+
+// View i: of inputs, outputs, parts, in this order.
+static eini_fit_port *eini_fit_view(const eini_fit_group *r, int i) {
+  if (i < r->nin) return &r->in[i];
+  i -= r->nin;
+  return i < r->nout ? &r->out[i] : &r->part[i - r->nout].view;
 }
 
-// Widens rows [lo, hi] of a view by what access m reaches in the slice.
-static ein_status eini_fit_reach(const eini_fit_maker *w, int u, const eini_map *m, eini_arena *a,
-                                 int64_t *lo, int64_t *hi) {
-  int64_t *e, x, y;
-  if (!eini_fit_touches(&w->n.b->g->stmt[u], m)) return EIN_OK;
-  EINI_TRY(eini_fit_extents(w, u, a, &e));
-  for (int i = 0; i < m->cols; i++) e[i] = eini_max64(e[i], 1);  // folded ones do not matter
-  for (int r = 0; r < m->rows; r++) {
-    EINI_TRY(eini_map_row_range(m, r, e, &x, &y));
-    lo[r] = eini_min64(lo[r], x);
-    hi[r] = eini_max64(hi[r], y);
-  }
-  return EIN_OK;
-}
-
-// The box a view needs in a slice: lo[r] is its first coordinate, shape[r] its extent. Axes that
-// do not move are seen whole. kind 0: reads of in[id], 1: writes to out[id], 2: part[id].
-static ein_status eini_fit_box(const eini_fit_maker *w, int kind, int id, eini_arena *a,
-                               int64_t **low, int64_t **shape) {
-  const eini_fit_nest *n = &w->n;
+// The number of the view that statement u reads operand k through, or writes its result (k < 0);
+// -1: the tensor is inside.
+static int eini_fit_view_of(const eini_fit_maker *w, int u, int k) {
   const eini_fit_group *r = w->r;
-  const int64_t *coef = kind == 0 ? r->in[id].coef : kind == 1 ? r->out[id].coef : r->part[id].coef;
-  int t = kind == 0 ? r->in[id].tensor : kind == 1 ? r->out[id].tensor : r->part[id].tensor;
-  const eini_tensor *x = &n->b->g->tensor[t];
-  int64_t *lo = EINI_NEW(a, int64_t, x->rank), *hi = EINI_NEW(a, int64_t, x->rank);
-  int64_t *mine = EINI_NEW(a, int64_t, (int64_t)x->rank * n->nloop + 1);
-  if (lo == NULL || hi == NULL || mine == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < x->rank; i++) {
-    lo[i] = INT64_MAX;
-    hi[i] = -1;
+  const eini_stmt *s = &w->n.b->g->stmt[u];
+  if (k >= 0) {
+    if (eini_fit_made(&w->n, s->operand[k])) return -1;
+    return eini_fit_find(w, r->in, r->nin, u, s->operand[k], &s->proj[k]);
+  }
+  int part = eini_fit_part_of(r, u);
+  if (part >= 0) return r->nin + r->nout + part;
+  part = eini_fit_find(w, r->out, r->nout, u, s->out, &s->out_map);
+  return part < 0 ? -1 : r->nin + part;
+}
+
+// The boxes that the views need in the slice at hand: the hulls of what its statements access.
+static ein_status eini_fit_boxes(eini_fit_maker *w, eini_arena *a) {
+  const eini_fit_nest *n = &w->n;
+  const int views = eini_fit_views(w->r);
+  w->len = EINI_NEW(a, int64_t *, n->to - n->from);
+  w->low = EINI_NEW(a, int64_t *, views);
+  w->shape = EINI_NEW(a, int64_t *, views);
+  if (w->len == NULL || w->low == NULL || w->shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < views; i++) {
+    const int rank = n->b->g->tensor[eini_fit_view(w->r, i)->tensor].rank;
+    w->low[i] = EINI_NEW(a, int64_t, rank);
+    w->shape[i] = EINI_NEW(a, int64_t, rank);
+    if (w->low[i] == NULL || w->shape[i] == NULL) return EIN_ERR_NO_MEMORY;
   }
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    for (int k = kind == 0 ? 0 : -1; k < (kind == 0 ? s->noperand : 0); k++) {
+    int64_t *len = w->len[u - n->from] = EINI_NEW(a, int64_t, s->nindex);
+    if (len == NULL) return EIN_ERR_NO_MEMORY;
+    eini_fit_len(w, u, n->nloop, w->s->size, len);
+    for (int k = -1; k < s->noperand; k++) {
       const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
-      if ((k < 0 ? s->out : s->operand[k]) != t) continue;
-      eini_fit_moves(n, u, m, mine);
-      if (memcmp(mine, coef, (size_t)x->rank * (size_t)n->nloop * sizeof *coef) == 0)
-        EINI_TRY(eini_fit_reach(w, u, m, a, lo, hi));
+      int i = eini_fit_view_of(w, u, k);
+      if (i < 0 || !eini_fit_touches(s, m)) continue;
+      eini_block_hull(m, k < 0 ? s->nfree : s->nindex, NULL, len, w->from, w->to);
+      do {  // all scalars of a state
+        for (int r = 0; r < m->rows; r++) {
+          int64_t *low = &w->low[i][r], *shape = &w->shape[i][r], end = *low + *shape;
+          *low = *shape == 0 ? w->from[r] : eini_min64(*low, w->from[r]);
+          *shape = eini_max64(end, w->to[r]) - *low;
+        }
+      } while (k < 0 && ++i < views && i > w->r->nin + w->r->nout &&
+               w->r->part[i - w->r->nin - w->r->nout].state > 0);
     }
   }
-  for (int i = 0; i < x->rank; i++) {
-    int moves = 0;
-    for (int l = 0; l < n->nloop; l++) moves |= coef[i * n->nloop + l] != 0;
-    if (!moves || hi[i] < 0) lo[i] = 0;
-    hi[i] = moves ? hi[i] - lo[i] + 1 : x->shape[i];
-  }
-  *low = lo;
-  *shape = hi;
   return EIN_OK;
 }

@@ -77,31 +77,21 @@ typedef struct eini_wayset {
 
 static ein_status eini_wayset_make(eini_decomposer *dc, const eini_dform *f, int k,
                                    eini_wayset *q) {
-  int64_t n = f->ways.n, mask = 16;
-  int64_t room = eini_min64(2 * (int64_t)f->s->nindex, EINI_DIGITS_MAX) + 1;
-  while (mask < 2 * n) mask *= 2;
-  int *slot = EINI_NEW(&dc->arena, int, mask--), *length = EINI_NEW(&dc->arena, int, n);
-  int64_t *digit = EINI_NEW(&dc->arena, int64_t, (n + 1) * room);
+  const int64_t n = f->ways.n;
+  int64_t *digit = EINI_NEW(&dc->arena, int64_t,
+                            eini_min64(2 * (int64_t)f->s->nindex, EINI_DIGITS_MAX) + 1);
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
   q->n = 0;
   q->of = EINI_NEW(&dc->arena, int, n);
   q->first = EINI_NEW(&dc->arena, int64_t, n);
-  if (slot == NULL || length == NULL || digit == NULL || q->of == NULL || q->first == NULL)
-    return EIN_ERR_NO_MEMORY;
+  if (digit == NULL || q->of == NULL || q->first == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t w = 0; w < n; w++) {
-    int64_t *mine = digit + q->n * room;
-    int len = eini_way_digits(f, w, k, dc->desc->cost >= EIN_COST_BYTES, mine);
-    uint64_t at = eini_hash(mine, (size_t)len * sizeof *mine, 0) & (uint64_t)mask;
-    for (; slot[at] != 0; at = (at + 1) & (uint64_t)mask) {
-      int c = slot[at] - 1;
-      if (length[c] == len && memcmp(digit + c * room, mine, (size_t)len * sizeof *mine) == 0)
-        break;
-    }
-    if (slot[at] == 0) {
-      length[q->n] = len;
-      q->first[q->n++] = w;
-      slot[at] = q->n;
-    }
-    q->of[w] = slot[at] - 1;
+    int len = eini_way_digits(f, w, k, dc->desc->cost >= EIN_COST_BYTES, digit);
+    const int64_t id = eini_key_number(&dc->arena, &seen, digit, len);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    if (id == q->n) q->first[q->n++] = w;
+    q->of[w] = (int)id;
   }
   return EIN_OK;
 }
@@ -190,36 +180,27 @@ static int eini_lane_key(eini_edgework *w, int reader, int c, int64_t way, int64
 
 static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int reader) {
   eini_edgeside *t = reader ? &w->b : &w->a;
-  int64_t room = 3 * (int64_t)(reader ? w->y : w->x)->s->nindex + 1, most = t->set.n, mask = 16;
-  while (mask < 2 * most) mask *= 2;
-  int *slot = EINI_NEW(&dc->arena, int, mask), *length = EINI_NEW(&dc->arena, int, most), n = 0;
-  int64_t *key = EINI_NEW(&dc->arena, int64_t, (most + 1) * room);
+  const int64_t most = t->set.n;
+  int64_t *key = EINI_NEW(&dc->arena, int64_t,
+                          3 * (int64_t)(reader ? w->y : w->x)->s->nindex + 2);
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
   t->lane = EINI_NEW(&dc->arena, int, most * w->nd);
   t->at = EINI_NEW(&dc->arena, int, w->nd + 1);
   t->from = EINI_NEW(&dc->arena, int, most * w->nd);
-  if (slot == NULL || length == NULL || key == NULL || t->lane == NULL || t->at == NULL ||
-      t->from == NULL) return EIN_ERR_NO_MEMORY;
+  if (key == NULL || t->lane == NULL || t->at == NULL || t->from == NULL) return EIN_ERR_NO_MEMORY;
   for (int c = 0; c < w->nd; c++) {
-    t->at[c] = n;
-    memset(slot, 0, (size_t)mask * sizeof *slot);
+    t->at[c] = (int)seen.n;
     for (int i = 0; i < t->set.n; i++) {
-      int64_t *mine = key + (n - t->at[c]) * room;
-      int len = eini_lane_key(w, reader, c, t->set.first[i], mine);
-      size_t bytes = (size_t)len * sizeof *mine;
-      uint64_t at = eini_hash(mine, bytes, 0) & (uint64_t)(mask - 1);
-      for (; slot[at] != 0; at = (at + 1) & (uint64_t)(mask - 1)) {
-        int l = slot[at] - 1;
-        if (length[l] == len && memcmp(key + l * room, mine, bytes) == 0) break;
-      }
-      if (slot[at] == 0) {
-        length[n - t->at[c]] = len;
-        t->from[n++] = i;
-        slot[at] = n - t->at[c];
-      }
-      t->lane[i * w->nd + c] = t->at[c] + slot[at] - 1;
+      key[0] = c;
+      int len = eini_lane_key(w, reader, c, t->set.first[i], key + 1);
+      const int64_t before = seen.n, id = eini_key_number(&dc->arena, &seen, key, len + 1);
+      if (id < 0) return EIN_ERR_NO_MEMORY;
+      if (id == before) t->from[id] = i;
+      t->lane[i * w->nd + c] = (int)id;
     }
   }
-  t->at[w->nd] = n;
+  const int n = t->at[w->nd] = (int)seen.n;
   t->lo = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
   t->hi = EINI_NEW(&dc->arena, double, (int64_t)n * w->chunk);
   return t->lo == NULL || t->hi == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
@@ -281,7 +262,7 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     return;
   }
   if (reader) {
-    eini_block_hull(&s->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_block_hull(&s->proj[w->k], s->nindex, w->klo, w->khi, w->from, w->to);
     eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
   }
   *lo = (double)(reader ? w->lo : w->klo)[c];
@@ -351,7 +332,7 @@ static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
     const eini_stmt *s = w->x->s, *t = w->y->s;
     w->one[q] = 0;
     if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
-    eini_block_hull(&t->proj[w->k], w->klo, w->khi, w->from, w->to);
+    eini_block_hull(&t->proj[w->k], t->nindex, w->klo, w->khi, w->from, w->to);
     if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
     w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
   }
@@ -449,7 +430,7 @@ static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double
       double found = 0;
       if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
       eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
-      eini_block_hull(&t->proj[w->k], w->klo, w->khi, w->from, w->to);
+      eini_block_hull(&t->proj[w->k], t->nindex, w->klo, w->khi, w->from, w->to);
       if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
         found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
       if (!w->seconds) *cost += l->value - found;

@@ -5,12 +5,6 @@
 // from the start: their bytes so far and the most of all else so far are part of a state.
 // ================================================================================================
 
-// A statement's labels so far, extended by one; costs order them.
-typedef struct eini_limchild {
-  double cost;
-  int from, way;
-} eini_limchild;
-
 typedef struct eini_lim {
   eini_decomposer *dc;
   const eini_edges *q;
@@ -76,7 +70,7 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
     const eini_dedge *d = &t->q->e[e];
     const eini_stmt *x = t->dc->node[d->x].s;
     double need, found = 0;
-    eini_block_hull(&s->proj[d->k], t->lo, t->hi, t->from, t->to);
+    eini_block_hull(&s->proj[d->k], s->nindex, t->lo, t->hi, t->from, t->to);
     eini_box_ranges(x, t->from, t->to, t->nlo, t->nhi);
     need = eini_block_in_box(x, t->nlo, t->nhi, t->from, t->to, t->s0, t->s1);
     if (need > 0 && eini_lim_ranges(t, d->x, label, place, 1, t->klo, t->khi))
@@ -111,7 +105,7 @@ static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *
         if (j == i) before = eini_boxes_volume(u);
         if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
         if (eini_points(x, &b, 0, x->nindex) <= 0) continue;
-        eini_block_hull(&x->proj[r->k], t->lo, t->hi, t->from, t->to);
+        eini_block_hull(&x->proj[r->k], x->nindex, t->lo, t->hi, t->from, t->to);
         eini_boxes_add(u, t->from, t->to);
       }
       in[q] += (eini_boxes_volume(u) - before) * size;
@@ -316,26 +310,11 @@ static int eini_lim_seen(eini_lim *t, int y, int64_t kept) {
   return 0;
 }
 
-static int eini_lim_less(const eini_limchild *a, const eini_limchild *b) {
-  if (a->cost < b->cost || a->cost > b->cost) return a->cost < b->cost;
-  return a->from != b->from ? a->from < b->from : a->way < b->way;
-}
-
-// Lets the child at i sink in a heap of n with the least on top.
-static void eini_lim_sink(eini_limchild *heap, int64_t n, int64_t i) {
-  eini_limchild x = heap[i];
-  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
-    if (c + 1 < n && eini_lim_less(&heap[c + 1], &heap[c])) c++;
-    if (!eini_lim_less(&heap[c], &x)) break;
-    heap[i] = heap[c];
-  }
-  heap[i] = x;
-}
-
 #define EINI_LIM_EFFORT ((int64_t)1 << 24)  // places visited for a statement, about
 
-// Extends all states by statement y; the cheapest that fit are kept.
-static void eini_lim_step(eini_lim *t, int y, eini_limchild *heap) {
+// Extends all states by statement y; the cheapest that fit are kept. Item seq of the heap is state
+// seq / ways with way seq % ways.
+static void eini_lim_step(eini_lim *t, int y, eini_ranked *heap) {
   const eini_decomposer *dc = t->dc;
   int64_t n = 0, kept = 0, nnode = dc->nnode;
   int ways = t->net->size[y];
@@ -350,30 +329,31 @@ static void eini_lim_step(eini_lim *t, int y, eini_limchild *heap) {
       cost *= t->per_cost;
       if (t->per_byte > 0)
         cost += t->per_byte * eini_result_bytes(dc, f->s, f->ways.cut + (int64_t)w * f->s->nindex);
-      heap[n].cost = t->cost[s] + cost;
-      heap[n].from = (int)s;
-      heap[n++].way = w;
+      heap[n].key = t->cost[s] + cost;
+      heap[n].seq = n;
+      n++;
     }
   }
-  for (int64_t i = n / 2; i-- > 0;) eini_lim_sink(heap, n, i);
+  for (int64_t i = n / 2; i-- > 0;) eini_heap_sink(heap, n, i);
   t->least = INFINITY;
   // A look visits all places.
   int64_t looks = 0, most = eini_min64(16 * t->cap + 4096, EINI_LIM_EFFORT / dc->p + 16);
   memset(t->slot, 0, (size_t)t->nslot * sizeof *t->slot);
   while (n > 0 && kept < t->cap && looks++ < most) {
-    eini_limchild c = heap[0];
+    const eini_ranked c = heap[0];
+    const int64_t from = c.seq / ways;
     int *label = t->next + kept * nnode;
     heap[0] = heap[--n];
-    if (n > 0) eini_lim_sink(heap, n, 0);
-    memcpy(label, t->label + c.from * nnode, (size_t)nnode * sizeof *label);
-    label[y] = c.way;
-    double need = eini_lim_need(t, y, label, t->held + 3 * c.from * dc->p,
+    if (n > 0) eini_heap_sink(heap, n, 0);
+    memcpy(label, t->label + from * nnode, (size_t)nnode * sizeof *label);
+    label[y] = (int)(c.seq % ways);
+    double need = eini_lim_need(t, y, label, t->held + 3 * from * dc->p,
                                 t->more + 3 * kept * dc->p);
     t->visits += dc->p;
     if (need < t->least) t->least = need;
     if (need > t->limit && need < t->refused) t->refused = need, t->refused_at = y;
     if (need > t->limit || eini_lim_seen(t, y, kept)) continue;
-    t->mine[kept++] = c.cost;
+    t->mine[kept++] = c.key;
   }
   t->cut_short |= n > 0;
   int *label = t->label;
@@ -384,7 +364,7 @@ static void eini_lim_step(eini_lim *t, int y, eini_limchild *heap) {
 }
 
 // All statements in their order; returns how many of them it came through.
-static int eini_lim_pass(eini_lim *t, eini_limchild *heap) {
+static int eini_lim_pass(eini_lim *t, eini_ranked *heap) {
   int nstmt = t->dc->nnode - t->dc->npinned, y = 0;
   t->refused = INFINITY;
   eini_lim_begin(t);
@@ -398,7 +378,7 @@ static int eini_lim_pass(eini_lim *t, eini_limchild *heap) {
 // Nothing fits the memory: an error that names the least that does. Where all was looked at, all
 // was refused somewhere, so that no less than `refused` will do: the search is done again with it.
 // Else `least` is what statement `node` needs in what was looked at.
-static ein_status eini_lim_fail(eini_lim *t, eini_limchild *heap, int node, double least) {
+static ein_status eini_lim_fail(eini_lim *t, eini_ranked *heap, int node, double least) {
   const eini_decomposer *dc = t->dc;
   if (t->cut_short) return eini_no_memory_for(dc, node, least, 1);
   t->visits = 0;
@@ -424,7 +404,7 @@ static ein_status eini_lim_search(eini_decomposer *dc, const eini_edges *q, cons
   if (eini_lim_check(&t, label)) return EIN_OK;
   int64_t ways = 1;
   for (int i = 0; i < dc->nnode; i++) ways = eini_max64(ways, net->size[i]);
-  eini_limchild *heap = EINI_NEW(&dc->arena, eini_limchild, t.cap * ways);
+  eini_ranked *heap = EINI_NEW(&dc->arena, eini_ranked, t.cap * ways);
   if (heap == NULL) return EIN_ERR_NO_MEMORY;
   for (int pass = 0; pass < 3; pass++) {
     t.per_cost = pass == 0 ? 1 : pass == 1 && total > 0 ? dc->machine.memory / total : 0;

@@ -198,81 +198,47 @@ static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **
 
 // ---- temporaries ----
 
-// Places temporaries so that those alive at the same time do not overlap: in the order in which
-// they come alive, each at the lowest free place. first/last: tasks between which one is alive.
-static ein_status eini_plan_place(ein_plan *p, const int *first, const int *last,
-                                  const int64_t *bytes) {
-  int n = (int)p->graph->ntensor, m = p->ntask, live = 0;
-  int *start = EINI_NEW(&p->arena, int, m + 2), *queue = EINI_NEW(&p->arena, int, n);
-  int *alive = EINI_NEW(&p->arena, int, n);  // by offset
-  if (start == NULL || queue == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < n; t++) start[first[t] < 0 ? 0 : first[t] + 1]++;  // counting sort by first
-  for (int k = 1; k <= m; k++) start[k] += start[k - 1];
-  for (int t = n - 1; t >= 0; t--) queue[--start[first[t] < 0 ? 0 : first[t] + 1]] = t;
-  int64_t top = 0;
-  for (int q = 0; q < n; q++) {
-    int t = queue[q], kept = 0, where = 0;
-    int64_t at = 0, end;
-    if (bytes[t] == 0 || first[t] < 0) continue;
-    for (int k = 0; k < live; k++)
-      if (last[alive[k]] >= first[t]) alive[kept++] = alive[k];
-    live = kept;
-    for (; where < live; where++) {
-      int o = alive[where];
-      if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
-      if (end <= p->slot_offset[o]) break;
-      at = p->slot_offset[o] + bytes[o];
-    }
-    if (eini_add_overflow(at, bytes[t], &end)) return EIN_ERR_TOO_LARGE;
-    p->slot_offset[t] = at;
-    top = eini_max64(top, end);
-    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
-    alive[where] = t;
-    live++;
-  }
-  if ((uint64_t)top > SIZE_MAX / 2) return EIN_ERR_TOO_LARGE;
-  p->temp_bytes = (size_t)top;
-  return EIN_OK;
-}
-
 // Task i inside a task: of a group, else the task itself; NULL after the last.
 static const eini_task *eini_task_inner(const eini_task *t, int i) {
   if (t->kind == EINI_TASK_GROUP) return i < t->group->ntask ? &t->group->task[0][i] : NULL;
   return i == 0 ? t : NULL;
 }
 
+// Places temporaries so that those alive at the same time do not overlap, in the order in which
+// tasks bring them.
 static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
   ein_graph *g = p->graph;
   eini_arena *a = &p->arena;
-  int *first = EINI_NEW(a, int, g->ntensor), *last = EINI_NEW(a, int, g->ntensor);
-  int64_t *bytes = EINI_NEW(a, int64_t, g->ntensor);
-  if (first == NULL || last == NULL || bytes == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t t = 0; t < g->ntensor; t++) first[t] = -1;
+  int *of = EINI_NEW(a, int, g->ntensor), *alive = EINI_NEW(a, int, g->ntensor), n = 0;  // item + 1
+  eini_item *item = EINI_NEW(a, eini_item, g->ntensor);
+  int64_t top;
+  if (of == NULL || alive == NULL || item == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
     for (int i = 0; (task = eini_task_inner(&p->task[k], i / 2)) != NULL; i++) {
       const eini_stmt *s = i % 2 ? task->fused : task->stmt;
-      if (s == NULL) continue;
-      for (int o = -1; o < s->noperand; o++) {
+      for (int o = -1; s != NULL && o < s->noperand; o++) {
         int t = o < 0 ? s->out : s->operand[o];
         if (task->fused != NULL && t == task->stmt->out) continue;  // never stored
-        if (first[t] < 0) first[t] = k;
-        last[t] = k;
+        if (home[t].slot < p->nin + p->nout) continue;
+        if (of[t] == 0) {
+          const eini_tensor *x = &g->tensor[t];
+          int64_t bytes = (int64_t)ein_dtype_size(x->dtype);
+          for (int r = 0; r < x->rank; r++)
+            if (eini_mul_overflow(bytes, x->shape[r], &bytes)) return EIN_ERR_TOO_LARGE;
+          if (eini_add_overflow(bytes, EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
+          item[n].bytes = bytes / EINI_ALIGN * EINI_ALIGN;
+          item[n].from = k;
+          item[n].at = &p->slot_offset[t];
+          of[t] = ++n;
+        }
+        item[of[t] - 1].to = k;
       }
     }
   }
-  for (int64_t t = 0; t < g->ntensor; t++) {
-    const eini_tensor *x = &g->tensor[t];
-    if (home[t].slot < p->nin + p->nout || first[t] < 0) continue;
-    int64_t n = 1;
-    for (int i = 0; i < x->rank; i++)
-      if (eini_mul_overflow(n, x->shape[i], &n)) return EIN_ERR_TOO_LARGE;
-    if (eini_mul_overflow(n, (int64_t)ein_dtype_size(x->dtype), &n) ||
-        eini_add_overflow(n, EINI_ALIGN, &n))
-      return EIN_ERR_TOO_LARGE;
-    bytes[t] = n / EINI_ALIGN * EINI_ALIGN;
-  }
-  return eini_plan_place(p, first, last, bytes);
+  EINI_TRY(eini_items_place(item, n, 0, alive, &top));
+  p->temp_bytes = (size_t)top;
+  return EIN_OK;
 }
 
 // ---- tasks ----

@@ -21,36 +21,47 @@ static ein_status eini_fit_tensor(eini_fit_maker *w, ein_graph *g, int t, ein_ro
   return EIN_OK;
 }
 
-static int64_t eini_fit_shift(int rank, const int64_t *lo, const int64_t *stride, ein_dtype dtype) {
+// Bytes from element 0 of a layout to the one at x, beside the one at `less` (NULL: 0).
+static int64_t eini_fit_shift(int rank, const int64_t *x, const int64_t *less,
+                              const int64_t *stride, ein_dtype dtype) {
   int64_t sum = 0;
-  for (int r = 0; r < rank; r++) sum += lo[r] * stride[r] * (int64_t)ein_dtype_size(dtype);
-  return sum;
+  for (int r = 0; r < rank; r++) sum += (x[r] - (less == NULL ? 0 : less[r])) * stride[r];
+  return sum * (int64_t)ein_dtype_size(dtype);
 }
 
-// Inputs, outputs, parts and inner tensors of the slice, in this order. low: where views start.
-static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_ztensor **view,
-                                   int64_t **low) {
+// What is stored of part i after slices of the shape at hand, and where they lie in its memory.
+static ein_status eini_fit_own_box(eini_fit_maker *w, int i) {
+  const eini_fit_part *p = &w->r->part[i];
+  const eini_fit_base *b = w->n.b;
+  const int rank = b->g->tensor[p->view.tensor].rank, view = w->r->nin + w->r->nout + i;
+  int64_t *low;
+  if (!p->own) return EIN_OK;
+  EINI_TRY(eini_fit_result_box(w, p->stmt, p->outer, w->s->size, &w->f->arena, &low,
+                               &w->s->len[i]));
+  w->s->to[i] = eini_fit_shift(rank, low, NULL, b->stride[p->view.tensor],
+                               b->g->tensor[p->view.tensor].dtype);
+  w->s->base[view] = eini_fit_shift(rank, w->low[view], low, p->view.stride, p->view.type);
+  return EIN_OK;
+}
+
+// Inputs, outputs, parts and inner tensors of the slice, in this order.
+static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_ztensor **view) {
   const eini_fit_base *b = w->n.b;
   eini_fit_group *r = w->r;
-  int n = r->nin + r->nout + r->npart;
-  for (int i = 0; i < n; i++) {
-    int kind = i < r->nin ? 0 : i < r->nin + r->nout ? 1 : 2;
-    int id = kind == 0 ? i : kind == 1 ? i - r->nin : i - r->nin - r->nout;
-    int t = kind == 0 ? r->in[id].tensor : kind == 1 ? r->out[id].tensor : r->part[id].tensor;
-    const eini_tensor *x = &b->g->tensor[t];
-    const int64_t *stride = kind == 2 ? r->part[id].stride : b->stride[t];
-    ein_dtype dtype = kind == 2 ? r->part[id].type : x->dtype;
-    int64_t *shape, count = 1;
-    EINI_TRY(eini_fit_box(w, kind, id, &g->arena, &low[i], &shape));
-    w->s->base[i] = eini_fit_shift(x->rank, low[i], stride, dtype);
-    EINI_TRY(eini_fit_tensor(w, g, t, kind == 0 ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT, dtype, shape,
-                             kind == 2 && r->part[id].state < 0 ? NULL : stride, view,
-                             kind == 0 ? &r->in[id].sub : kind == 1 ? &r->out[id].sub
-                                                                    : &r->part[id].sub));
-    if (kind == 1) w->inner[t] = r->out[id].sub;
-    if (kind < 2 || r->part[id].state >= 0) continue;
-    for (int k = 0; k < x->rank; k++) count *= shape[k];
-    r->part[id].bytes = eini_max64(r->part[id].bytes, eini_fit_padded(count, dtype));
+  for (int i = 0; i < eini_fit_views(r); i++) {
+    eini_fit_port *p = eini_fit_view(r, i);
+    const int rank = b->g->tensor[p->tensor].rank;
+    eini_fit_part *part = i < r->nin + r->nout ? NULL : &r->part[i - r->nin - r->nout];
+    int64_t count = 1;
+    w->s->base[i] = eini_fit_shift(rank, w->low[i], NULL, p->stride, p->type);
+    EINI_TRY(eini_fit_tensor(w, g, p->tensor, i < r->nin ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT,
+                             p->type, w->shape[i],
+                             part != NULL && part->state < 0 ? NULL : p->stride, view, &p->sub));
+    if (i >= r->nin && part == NULL) w->inner[p->tensor] = p->sub;
+    if (part == NULL) continue;
+    EINI_TRY(eini_fit_own_box(w, i - r->nin - r->nout));
+    for (int k = 0; k < rank; k++) count *= w->shape[i][k];
+    if (part->state < 0) part->bytes = eini_max64(part->bytes, eini_fit_padded(count, p->type));
   }
   for (int u = w->n.from; u < w->n.to; u++) {
     int t = b->g->stmt[u].out;
@@ -69,85 +80,42 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
 }
 
 // Sliced indices count from the slice's origin, a param; and so do positions.
-static ein_status eini_fit_origins(const eini_fit_maker *w, int u, eini_arena *a, eini_stmt *s) {
+static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u) {
   const eini_stmt *from = &w->n.b->g->stmt[u];
-  int part = eini_fit_part_of(w->r, u);
-  int *param = EINI_NEW(a, int, from->nindex);
-  int64_t *extent = EINI_NEW(a, int64_t, from->nindex);
-  eini_carry *c = EINI_NEW(a, eini_carry, 1);
-  if (param == NULL || extent == NULL || c == NULL) return EIN_ERR_NO_MEMORY;
+  const int part = eini_fit_part_of(w->r, u), views = eini_fit_views(w->r);
+  int *operand = EINI_NEW(&g->arena, int, from->noperand), row;
+  int *param = EINI_NEW(&g->arena, int, from->nindex);
+  int64_t **low = EINI_NEW(&g->arena, int64_t *, from->noperand + 1), bad;
+  eini_block_view v;
+  if (operand == NULL || param == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&v, 0, sizeof v);
+  for (int k = 0; k <= from->noperand; k++) {
+    int i = eini_fit_view_of(w, u, k < from->noperand ? k : -1);
+    int id = i >= 0 ? eini_fit_view(w->r, i)->sub
+                    : w->inner[k < from->noperand ? from->operand[k] : from->out];
+    if (id < 0) return EIN_ERR_INTERNAL;
+    if (i >= 0 && i < views) low[k] = w->low[i];
+    if (k < from->noperand) operand[k] = id;
+    else v.out = id;
+  }
   for (int i = 0; i < from->nindex; i++) {
-    extent[i] = from->index[i].extent;
     param[i] = -1;
     for (int l = 0; l < w->n.nloop; l++)
       if (w->n.cls[l]->col[u - w->n.from] == i) param[i] = (int)w->n.b->g->nparam + l;
   }
-  c->origin = param;
-  c->extent = extent;
-  if (part >= 0 && w->r->part[part].state == 0) {
-    for (int k = 0; k < w->r->part[part].folder->nstate; k++)
-      c->state[k] = w->r->part[part + k].sub;
-    s->carry = c;
-  }
-  return eini_expr_shift(a, &from->expr, param, &s->expr);
-}
-
-// Which view an access to a tensor outside goes through.
-static int eini_fit_port_find(const eini_fit_maker *w, int u, int t, const eini_map *m,
-                              int64_t *mine) {
-  eini_fit_moves(&w->n, u, m, mine);
-  size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *mine;
-  for (int k = 0; k < w->r->nin; k++)
-    if (w->r->in[k].tensor == t && memcmp(w->r->in[k].coef, mine, bytes) == 0) return k;
-  return -1;
-}
-
-static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u, int64_t *const *low) {
-  const eini_stmt *from = &w->n.b->g->stmt[u];
-  eini_arena *a = &g->arena;
-  int part = eini_fit_part_of(w->r, u), row;
-  int *operand = EINI_NEW(a, int, from->noperand);
-  const int64_t **lo = EINI_NEW(a, const int64_t *, from->noperand);
-  int64_t *e, bad;
-  eini_stmt *s;
-  if (operand == NULL || lo == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_fit_extents(w, u, a, &e));
-  for (int k = 0; k < from->noperand; k++) {
-    int t = from->operand[k];
-    int64_t *mine = EINI_NEW(a, int64_t, (int64_t)from->proj[k].rows * w->n.nloop + 1);
-    if (mine == NULL) return EIN_ERR_NO_MEMORY;
-    int port = eini_fit_made(&w->n, t) ? -1 : eini_fit_port_find(w, u, t, &from->proj[k], mine);
-    operand[k] = port >= 0 ? w->r->in[port].sub : w->inner[t];
-    if (port >= 0) lo[k] = low[port];
-    if (operand[k] < 0) return EIN_ERR_INTERNAL;
-  }
-  int to = part >= 0 ? w->r->part[part].sub : w->inner[from->out];
-  EINI_TRY(eini_graph_add_stmt(g, to, from->nindex, from->noperand, operand, &s));
-  s->nfree = from->nfree;
-  s->fold = from->fold;
-  s->numpy = from->numpy;
-  s->type = from->type;
-  s->rest = from->rest;
-  s->order = from->order;
-  s->line = from->line;
-  for (int i = 0; i < from->nindex; i++) {
-    s->index[i].name = from->index[i].name;
-    s->index[i].extent = e[i];
-  }
-  const int empty = eini_stmt_empty(s, 0, s->nindex);
-  EINI_TRY(eini_map_copy(a, &s->out_map, &from->out_map, NULL));
-  for (int i = 0; i < w->r->nin + w->r->nout + w->r->npart; i++) {
-    int sub = i < w->r->nin ? -1 : i < w->r->nin + w->r->nout ? w->r->out[i - w->r->nin].sub
-                                          : w->r->part[i - w->r->nin - w->r->nout].sub;
-    for (int r = 0; r < s->out_map.rows && sub == to; r++) s->out_map.offset[r] -= low[i][r];
-  }
-  for (int k = 0; k < from->noperand; k++) {
-    EINI_TRY(eini_map_copy(a, &s->proj[k], &from->proj[k], NULL));
-    for (int r = 0; r < s->proj[k].rows && lo[k] != NULL; r++) s->proj[k].offset[r] -= lo[k][r];
-    if (!empty) EINI_TRY(eini_map_bounds(&s->proj[k], e, g->tensor[operand[k]].shape, &row, &bad));
-  }
-  if (!empty) EINI_TRY(eini_map_bounds(&s->out_map, e, g->tensor[to].shape, &row, &bad));
-  return eini_fit_origins(w, u, a, s);
+  if (part >= 0 && w->r->part[part].state == 0) v.nstate = w->r->part[part].folder->nstate;
+  for (int k = 0; k < v.nstate; k++) v.state[k] = w->r->part[part + k].view.sub;
+  v.s = from;
+  v.len = w->len[u - w->n.from];
+  v.origin = param;
+  v.operand = operand;
+  v.low = (const int64_t *const *)low;
+  EINI_TRY(eini_block_stmt(g, &v));
+  const eini_stmt *s = &g->stmt[g->nstmt - 1];
+  if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  for (int k = 0; k < s->noperand; k++)
+    EINI_TRY(eini_map_bounds(&s->proj[k], v.len, g->tensor[operand[k]].shape, &row, &bad));
+  return eini_map_bounds(&s->out_map, v.len, g->tensor[v.out].shape, &row, &bad);
 }
 
 // ---- plans ----
@@ -156,25 +124,25 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
   const ein_graph *from = w->n.b->g;
   ein_graph *g = p->graph;
   static const ein_scalar none = {0, 0, 0};
-  int ports = w->r->nin + w->r->nout + w->r->npart, id;
-  int64_t most = ports + (int64_t)(w->n.to - w->n.from);
+  int id;
+  int64_t most = eini_fit_views(w->r) + (int64_t)(w->n.to - w->n.from);
   const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, most);
-  int64_t **low = EINI_NEW(&p->arena, int64_t *, ports);
-  if (view == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
+  if (view == NULL) return EIN_ERR_NO_MEMORY;
   g->ordered = from->ordered;
   EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
   EINI_TRY(eini_graph_copy_params(g, from));
   for (int l = 0; l < w->n.nloop; l++)
     EINI_TRY(eini_graph_add_param(g, "origin", 6, EIN_I64, none, &id));
-  EINI_TRY(eini_fit_tensors(w, g, view, low));
-  for (int u = w->n.from; u < w->n.to; u++) EINI_TRY(eini_fit_stmt(w, g, u, low));
+  EINI_TRY(eini_fit_boxes(w, &g->arena));
+  EINI_TRY(eini_fit_tensors(w, g, view));
+  for (int u = w->n.from; u < w->n.to; u++) EINI_TRY(eini_fit_stmt(w, g, u));
   if (w->r->alias) p->alias = w->r->in[w->r->nin - 1].sub;
   p->inner = w->n.to - w->n.from < from->nstmt;
   p->slices = w->r->npart > 0 ? 1 : 0;
   for (int l = 0; l < w->n.nloop && w->r->npart > 0; l++)
     p->slices *= (double)eini_fit_slices(w->r->c.extent[l], w->r->c.block[l]);
   for (int k = 0; k < w->r->npart; k++) {
-    const double unit = eini_half_ulp(from->tensor[w->r->part[k].tensor].dtype);
+    const double unit = eini_half_ulp(from->tensor[w->r->part[k].view.tensor].dtype);
     if (unit > p->slice_unit) p->slice_unit = unit;
   }
   return eini_plan_build(p, 0, NULL, view);
@@ -182,8 +150,13 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
 
 static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   ein_plan *p = NULL;
-  w->s->base = EINI_NEW(&w->f->arena, int64_t, w->r->nin + w->r->nout + w->r->npart);
-  if (w->s->base == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena *a = &w->f->arena;
+  w->s->base = EINI_NEW(a, int64_t, eini_fit_views(w->r) + 3 * (int64_t)w->r->npart);
+  w->s->len = EINI_NEW(a, int64_t *, w->r->npart);
+  if (w->s->base == NULL || w->s->len == NULL) return EIN_ERR_NO_MEMORY;
+  w->s->to = w->s->base + eini_fit_views(w->r);
+  w->s->merge = w->s->to + w->r->npart;
+  w->s->store = w->s->merge + w->r->npart;
   EINI_TRY(eini_plan_new(w->j->ctx, &p));
   w->s->plan = p;
   EINI_TRY(eini_fit_slice_fill(w, p));
@@ -200,21 +173,22 @@ static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold, ein_dtype 
 }
 
 // A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
-// The first operand and the output have layout `stride`, the others none.
+// The first operand has layout `from`, the output `stride`, the other none.
 static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
-                                     ein_dtype type, ein_dtype to, const int64_t *stride,
-                                     ein_plan **plan) {
+                                     ein_dtype type, ein_dtype to, const int64_t *from,
+                                     const int64_t *stride, ein_plan **plan) {
   static const ein_scalar none = {0, 0, 0};
-  const ein_ztensor *view[4] = {NULL, NULL, NULL, NULL};
-  ein_ztensor v;
+  const ein_ztensor *view[3] = {NULL, NULL, NULL};
+  ein_ztensor v[2];
   int op[2] = {0, 0}, out, id, nop = fold == EIN_FOLD_NONE ? 1 : 2;
   eini_stmt *s;
   EINI_TRY(eini_plan_new(w->j->ctx, plan));
   ein_graph *g = (*plan)->graph;
-  memset(&v, 0, sizeof v);
-  v.rank = rank;
-  v.shape = shape;
-  v.strides = stride;
+  memset(v, 0, sizeof v);
+  v[0].rank = v[1].rank = rank;
+  v[0].shape = v[1].shape = shape;
+  v[0].strides = from;
+  v[1].strides = stride;
   if (nop == 2) EINI_TRY(eini_graph_add_param(g, "first", 5, EIN_BOOL, none, &id));
   for (int k = 0; k < nop; k++)
     EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
@@ -224,38 +198,55 @@ static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t 
                 : eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0);
   if (id < 0) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_stmt_finish(g, s, NULL));
-  if (nop == 2) view[op[0]] = &v;
-  view[out] = &v;
-  EINI_TRY(eini_plan_build(*plan, 0, NULL, view));
-  w->r->work = eini_max64(w->r->work, (int64_t)(*plan)->info.workspace_bytes);
-  return EIN_OK;
+  view[op[0]] = &v[0];
+  view[out] = &v[1];
+  return eini_plan_build(*plan, 0, NULL, view);
 }
 
-// Plans that merge the parts of slice variant v; those of one shape are shared.
-static ein_status eini_fit_merges(eini_fit_maker *w, int v) {
-  eini_fit_group *r = w->r;
-  eini_fit_slice *s = &r->slice[v];
-  s->merge = EINI_NEW(&w->f->arena, ein_plan *, r->npart);
-  if (s->merge == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < r->npart; i++) {
-    eini_fit_part *p = &r->part[i];
-    const eini_tensor *x = &s->plan->graph->tensor[p->sub];
+// The same, of all that need it. *id: its number.
+static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
+                                ein_dtype type, ein_dtype to, const int64_t *from,
+                                const int64_t *stride, int64_t *id) {
+  eini_block_plans *l = w->f->each;
+  eini_arena scratch;
+  ein_plan *plan = NULL;
+  if (l == NULL) l = w->f->each = EINI_NEW(&w->f->arena, eini_block_plans, 1);
+  if (l == NULL) return EIN_ERR_NO_MEMORY;
+  l->a = &w->f->arena;
+  eini_arena_init(&scratch, &w->j->ctx->al);
+  int64_t *key = EINI_NEW(&scratch, int64_t, 3 * (int64_t)rank + 3), n = 3;
+  ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) {
+    key[0] = fold, key[1] = type, key[2] = to;
+    for (int k = 0; k < rank; k++, n += 3)
+      key[n] = shape[k], key[n + 1] = from[k], key[n + 2] = stride[k];
+    *id = eini_block_plan_find(l, key, n);
+    if (*id < 0) st = EIN_ERR_NO_MEMORY;
+    if (*id == l->n) {
+      st = eini_fit_each_plan(w, rank, shape, fold, type, to, from, stride, &plan);
+      if (st != EIN_OK) eini_plan_free(plan);
+      else st = eini_block_plan_keep(l, plan);
+    }
+  }
+  eini_arena_free(&scratch);
+  if (st == EIN_OK)
+    w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
+  return st;
+}
+
+// Plans that merge and store the parts of the slice at hand.
+static ein_status eini_fit_merges(eini_fit_maker *w) {
+  eini_fit_slice *s = w->s;
+  for (int i = 0; i < w->r->npart; i++) {
+    eini_fit_part *p = &w->r->part[i];
+    const eini_tensor *x = &s->plan->graph->tensor[p->view.sub];
+    const eini_tensor *y = &w->n.b->g->tensor[p->view.tensor];
     if (p->state >= 0) continue;
-    for (int o = 0; o < v && s->merge[i] == NULL; o++) {
-      if (r->slice[o].plan == NULL) continue;
-      const eini_tensor *y = &r->slice[o].plan->graph->tensor[p->sub];
-      size_t bytes = (size_t)x->rank * sizeof *x->shape;
-      if (bytes == 0 || memcmp(x->shape, y->shape, bytes) == 0) s->merge[i] = r->slice[o].merge[i];
-    }
-    if (s->merge[i] == NULL) {
-      EINI_TRY(eini_fit_each_plan(w, x->rank, x->shape, p->fold, p->type, p->type, p->stride,
-                                  &s->merge[i]));
-    }
-    if (p->own && p->store == NULL) {
-      const eini_tensor *y = &w->n.b->g->tensor[p->tensor];
-      EINI_TRY(eini_fit_each_plan(w, y->rank, y->shape, EIN_FOLD_NONE, p->type, y->dtype,
-                                  w->n.b->stride[p->tensor], &p->store));
-    }
+    EINI_TRY(eini_fit_each(w, x->rank, x->shape, p->fold, p->view.type, p->view.type,
+                           p->view.stride, p->view.stride, &s->merge[i]));
+    if (p->own)
+      EINI_TRY(eini_fit_each(w, y->rank, s->len[i], EIN_FOLD_NONE, p->view.type, y->dtype,
+                             p->view.stride, w->n.b->stride[p->view.tensor], &s->store[i]));
   }
   return EIN_OK;
 }
@@ -290,49 +281,15 @@ static ein_status eini_fit_group_make(eini_fit_maker *w, const eini_fit_choice *
     }
     if (!there) continue;
     EINI_TRY(eini_fit_slice_plan(w));
-    EINI_TRY(eini_fit_merges(w, v));
+    EINI_TRY(eini_fit_merges(w));
   }
   return EIN_OK;
 }
 
 // ---- the workspace ----
 
-// Something that needs a place while regions [from, to] run.
-typedef struct eini_fit_item {
-  int from, to;
-  int64_t bytes, *at;
-} eini_fit_item;
-
-// Places items, which come in the order of `from`, each at the lowest address that is free while it
-// is alive. alive: [n], those placed that are, by address. *top: bytes in all.
-static ein_status eini_fit_place(eini_fit_item *item, int n, int64_t head, int *alive,
-                                 int64_t *top) {
-  int live = 0;
-  *top = head;
-  for (int i = 0; i < n; i++) {
-    int kept = 0, where = 0;
-    int64_t at = head, end;
-    for (int k = 0; k < live; k++)
-      if (item[alive[k]].to >= item[i].from) alive[kept++] = alive[k];
-    live = kept;
-    for (; where < live; where++) {
-      const eini_fit_item *o = &item[alive[where]];
-      if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
-      if (end <= *o->at) break;
-      at = eini_max64(at, *o->at + o->bytes);
-    }
-    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
-    *item[i].at = at;
-    *top = eini_max64(*top, end);
-    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
-    alive[where] = i;
-    live++;
-  }
-  return EIN_OK;
-}
-
-static eini_fit_item eini_fit_item_of(int from, int to, int64_t bytes, int64_t *at) {
-  eini_fit_item x;
+static eini_item eini_fit_item(int from, int to, int64_t bytes, int64_t *at) {
+  eini_item x;
   x.from = from;
   x.to = to;
   x.bytes = (bytes + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
@@ -355,7 +312,7 @@ static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   int64_t room = b->g->ntensor + f->nregion + 8 * b->g->nstmt;
   int n = 0;
   eini_arena_init(&scratch, &f->arena.al);
-  eini_fit_item *item = EINI_NEW(&scratch, eini_fit_item, room);
+  eini_item *item = EINI_NEW(&scratch, eini_item, room);
   int *region = EINI_NEW(&scratch, int, b->g->nstmt), *alive = EINI_NEW(&scratch, int, room);
   ein_status st = item == NULL || region == NULL || alive == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int k = 0; k < f->nregion && st == EIN_OK; k++)
@@ -367,16 +324,16 @@ static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
       if (b->g->tensor[t].role != EIN_ROLE_TEMP || b->first[t] != u) continue;
       int last = region[b->read[t] > b->last[t] ? b->read[t] : b->last[t]];
       if (last > k || b->read[t] < 0)
-        item[n++] = eini_fit_item_of(k, last, b->bytes[t], &f->place[t]);
+        item[n++] = eini_fit_item(k, last, b->bytes[t], &f->place[t]);
     }
     for (int i = 0; i < r->npart; i++) {
       eini_fit_part *p = &r->part[i];
-      item[n++] = eini_fit_item_of(k, k, p->bytes, &p->at);
-      if (p->own) item[n++] = eini_fit_item_of(k, k, p->own_bytes, &p->own_at);
+      item[n++] = eini_fit_item(k, k, p->bytes, &p->at);
+      if (p->own) item[n++] = eini_fit_item(k, k, p->own_bytes, &p->own_at);
     }
-    item[n++] = eini_fit_item_of(k, k, r->work, &r->at);
+    item[n++] = eini_fit_item(k, k, r->work, &r->at);
   }
-  if (st == EIN_OK) st = eini_fit_place(item, n, eini_fit_head(f), alive, &f->workspace);
+  if (st == EIN_OK) st = eini_items_place(item, n, eini_fit_head(f), alive, &f->workspace);
   f->workspace += EINI_ALIGN;
   eini_arena_free(&scratch);
   return st;
@@ -393,7 +350,13 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   f->region = EINI_NEW(&f->arena, eini_fit_group, n);
   f->place = EINI_NEW(&f->arena, int64_t, b->g->ntensor);
   w.inner = EINI_NEW(&f->arena, int, b->g->ntensor);
-  if (f->region == NULL || f->place == NULL || w.inner == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t rank = 0;
+  for (int64_t t = 0; t < b->g->ntensor; t++) rank = eini_max64(rank, b->g->tensor[t].rank);
+  w.coef = EINI_NEW(&f->arena, int64_t, (2 + EINI_FIT_LOOPS) * rank);
+  if (f->region == NULL || f->place == NULL || w.inner == NULL || w.coef == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w.from = w.coef + EINI_FIT_LOOPS * rank;
+  w.to = w.from + rank;
   for (int64_t t = 0; t < b->g->ntensor; t++) w.inner[t] = -1;
   f->nregion = n;
   for (int k = 0; k < n; k++) {

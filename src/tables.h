@@ -137,25 +137,17 @@ static ein_status eini_reads_find(eini_decomposer *dc, eini_reads *r) {
 
 // Finds the edges that need a table of their own.
 static ein_status eini_edges_share(eini_decomposer *dc, eini_edges *q) {
-  uint64_t mask = 16;
-  while (mask < 2 * (uint64_t)q->n) mask *= 2;
-  int64_t *slot = EINI_NEW(&dc->arena, int64_t, (int64_t)mask--);
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
   q->shared = EINI_NEW(&dc->arena, int64_t, q->n);
-  if (slot == NULL || q->shared == NULL) return EIN_ERR_NO_MEMORY;
+  if (q->shared == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < q->n; i++) {
     eini_dedge *e = &q->e[i];
-    int key[3];
-    key[0] = dc->form_of[e->x], key[1] = dc->form_of[e->y], key[2] = e->k;
-    uint64_t at = eini_hash(key, sizeof key, 0) & mask;
-    for (; slot[at] != 0; at = (at + 1) & mask) {
-      const eini_dedge *o = &q->e[slot[at] - 1];
-      if (dc->form_of[o->x] == key[0] && dc->form_of[o->y] == key[1] && o->k == e->k) break;
-    }
-    if (slot[at] == 0) {
-      slot[at] = i + 1;
-      q->shared[q->nshared++] = i;
-    }
-    e->alike = slot[at] - 1;
+    const int64_t key[3] = {dc->form_of[e->x], dc->form_of[e->y], e->k};
+    const int64_t id = eini_key_number(&dc->arena, &seen, key, 3);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    if (id == q->nshared) q->shared[q->nshared++] = i;
+    e->alike = q->shared[id];
   }
   return EIN_OK;
 }

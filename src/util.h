@@ -206,6 +206,40 @@ EINI_UNUSED static char *eini_strndup(eini_arena *a, const char *s, int64_t n) {
   return p;
 }
 
+// Bytes that are needed while steps [from, to] run; their place goes to *at.
+typedef struct eini_item {
+  int from, to;
+  int64_t bytes, *at;
+} eini_item;
+
+// Places items, which come in the order of `from`, each at the lowest address from `head` on that
+// is free while it is alive. alive: [n], those placed that are, by address. *top: bytes in all.
+static ein_status eini_items_place(const eini_item *item, int n, int64_t head, int *alive,
+                                   int64_t *top) {
+  int live = 0;
+  *top = head;
+  for (int i = 0; i < n; i++) {
+    int kept = 0, where = 0;
+    int64_t at = head, end;
+    for (int k = 0; k < live; k++)
+      if (item[alive[k]].to >= item[i].from) alive[kept++] = alive[k];
+    live = kept;
+    for (; where < live; where++) {
+      const eini_item *o = &item[alive[where]];
+      if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+      if (end <= *o->at) break;
+      at = eini_max64(at, *o->at + o->bytes);
+    }
+    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
+    *item[i].at = at;
+    *top = eini_max64(*top, end);
+    memmove(alive + where + 1, alive + where, (size_t)(live - where) * sizeof *alive);
+    alive[where] = i;
+    live++;
+  }
+  return (uint64_t)*top > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
 // FNV-1a over 8-byte words; only for hash tables, never stored.
 EINI_UNUSED static uint64_t eini_hash(const void *data, size_t n, uint64_t h) {
   const unsigned char *p = (const unsigned char *)data;
@@ -218,4 +252,75 @@ EINI_UNUSED static uint64_t eini_hash(const void *data, size_t n, uint64_t h) {
   }
   for (; n > 0; n--, p++) h = (h ^ *p) * 0x100000001b3u;
   return h ^ (h >> 32);
+}
+
+// Keys of integers, numbered as they come.
+typedef struct eini_keys {
+  int64_t *word, *end;          // all keys one after another, and where each ends
+  int64_t n, capword, cap, nslot;
+  int *slot;                    // hash table: a key's number + 1
+} eini_keys;
+
+// Where in the hash table a key is, or would be.
+static int64_t eini_key_slot(const eini_keys *t, const int64_t *key, int64_t len) {
+  const size_t bytes = (size_t)len * sizeof *key;
+  int64_t at = (int64_t)(eini_hash(key, bytes, 0) & (uint64_t)(t->nslot - 1));
+  for (; t->slot[at] != 0; at = (at + 1) & (t->nslot - 1)) {
+    const int64_t i = t->slot[at] - 1, from = i > 0 ? t->end[i - 1] : 0;
+    if (t->end[i] - from == len && memcmp(t->word + from, key, bytes) == 0) break;
+  }
+  return at;
+}
+
+// The number of a key: that of the last one when it is new. -1: out of memory.
+EINI_UNUSED static int64_t eini_key_number(eini_arena *a, eini_keys *t, const int64_t *key,
+                                           int64_t len) {
+  if (2 * t->n >= t->nslot) {
+    const int64_t want = t->nslot < 16 ? 32 : 4 * t->nslot;
+    if ((t->slot = EINI_NEW(a, int, want)) == NULL) return -1;
+    t->nslot = want;
+    for (int64_t i = 0, from = 0; i < t->n; from = t->end[i++])
+      t->slot[eini_key_slot(t, t->word + from, t->end[i] - from)] = (int)i + 1;
+  }
+  const int64_t at = eini_key_slot(t, key, len), used = t->n > 0 ? t->end[t->n - 1] : 0;
+  if (t->slot[at] != 0) return t->slot[at] - 1;
+  for (int64_t full = t->capword; full < used + len; full = t->capword)
+    if ((t->word = (int64_t *)eini_grow(a, t->word, full, &t->capword, sizeof *key)) == NULL)
+      return -1;
+  int64_t *end = (int64_t *)eini_grow(a, t->end, t->n, &t->cap, sizeof *end);
+  if (end == NULL) return -1;
+  t->end = end;
+  if (len > 0) memcpy(t->word + used, key, (size_t)len * sizeof *key);
+  t->end[t->n] = used + len;
+  t->slot[at] = (int)++t->n;
+  return t->n - 1;
+}
+
+// A heap with the least item on top, by key and then by seq.
+typedef struct eini_ranked {
+  double key;
+  int64_t seq, what;
+} eini_ranked;
+
+static int eini_ranked_less(const eini_ranked *a, const eini_ranked *b) {
+  return a->key < b->key || (a->key <= b->key && a->seq < b->seq);
+}
+
+// Lets the item at i sink among n.
+EINI_UNUSED static void eini_heap_sink(eini_ranked *heap, int64_t n, int64_t i) {
+  const eini_ranked x = heap[i];
+  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
+    if (c + 1 < n && eini_ranked_less(&heap[c + 1], &heap[c])) c++;
+    if (!eini_ranked_less(&heap[c], &x)) break;
+    heap[i] = heap[c];
+  }
+  heap[i] = x;
+}
+
+// Lets it rise.
+EINI_UNUSED static void eini_heap_rise(eini_ranked *heap, int64_t i) {
+  const eini_ranked x = heap[i];
+  for (; i > 0 && eini_ranked_less(&x, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+    heap[i] = heap[(i - 1) / 2];
+  heap[i] = x;
 }

@@ -127,9 +127,7 @@ typedef struct eini_pick {
   int64_t step;            // steps of a vector that is not ranked by blocks
   int64_t most, n;         // how many are kept, and there are
   int64_t *cut;            // [slot][index]
-  double *rank;            // [slot]
-  int64_t *seq;            // [slot] when it came: of equal ranks the first are kept
-  int *heap;               // slots
+  eini_ranked *heap;       // slots by -rank, -when they came: of equal ranks the first are kept
   int64_t seen, steps;     // vectors, and steps so far
   int64_t kept_out;        // of seen: fell out
   double least, bytes;     // own cost, and memory
@@ -193,27 +191,12 @@ static double eini_blocks_rank(const eini_decomposer *dc, const eini_dform *f,
   return *own + more;
 }
 
-static int eini_pick_above(const eini_pick *q, int a, int b) {
-  return q->rank[a] > q->rank[b] || (q->rank[a] >= q->rank[b] && q->seq[a] > q->seq[b]);
-}
-
-// Lets the slot at i of the heap sink.
-static void eini_pick_sink(eini_pick *q, int64_t n, int64_t i) {
-  int x = q->heap[i];
-  for (int64_t c; (c = 2 * i + 1) < n; i = c) {
-    if (c + 1 < n && eini_pick_above(q, q->heap[c + 1], q->heap[c])) c++;
-    if (!eini_pick_above(q, q->heap[c], x)) break;
-    q->heap[i] = q->heap[c];
-  }
-  q->heap[i] = x;
-}
-
 // The vector is there already: it gets a rank. 0: it is not there.
 static int eini_pick_raise(eini_pick *q, int n, const int64_t *cut, double first) {
   for (int64_t i = 0; i < q->n; i++) {
-    if (n > 0 && memcmp(q->cut + i * n, cut, (size_t)n * sizeof *cut) != 0) continue;
-    q->rank[i] = first;
-    for (int64_t k = q->n / 2; k-- > 0;) eini_pick_sink(q, q->n, k);
+    if (n > 0 && memcmp(q->cut + q->heap[i].what * n, cut, (size_t)n * sizeof *cut) != 0) continue;
+    q->heap[i].key = -first;
+    for (int64_t k = q->n / 2; k-- > 0;) eini_heap_sink(q->heap, q->n, k);
     return 1;
   }
   return 0;
@@ -231,7 +214,7 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
     return;
   }
   if (first < 0 && eini_pick_raise(q, n, cut, first)) return;
-  int64_t slot = q->n;
+  int64_t i = q->n, slot = i;
   q->seen++;
   if (q->blocks.n > 0) {
     rank = eini_blocks_rank(dc, f, &q->blocks, cut, &own);
@@ -245,20 +228,16 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
   if (first < 0) rank = first;
   if (q->n == q->most) {
     q->kept_out++;
-    slot = q->heap[0];
-    if (rank >= q->rank[slot]) return;  // it comes later
+    i = 0;
+    slot = q->heap[0].what;
+    if (rank >= -q->heap[0].key) return;  // it comes later
   }
-  q->rank[slot] = rank;
-  q->seq[slot] = q->seen;
+  q->heap[i].key = -rank;
+  q->heap[i].seq = -q->seen;
+  q->heap[i].what = slot;
   if (n > 0) memcpy(q->cut + slot * n, cut, (size_t)n * sizeof *cut);
-  if (q->n == q->most) {
-    eini_pick_sink(q, q->n, 0);
-    return;
-  }
-  int64_t i = q->n++;
-  for (; i > 0 && eini_pick_above(q, (int)slot, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
-    q->heap[i] = q->heap[(i - 1) / 2];
-  q->heap[i] = (int)slot;
+  if (q->n == q->most) eini_heap_sink(q->heap, q->n, 0);
+  else eini_heap_rise(q->heap, q->n++);
 }
 
 // Where a divisor of nd, ascending, is.
@@ -444,10 +423,10 @@ static ein_status eini_vectors_make(eini_decomposer *dc, eini_dform *f, int node
   EINI_TRY(eini_enumerate(dc, f, node, q));
   dc->effort -= eini_min64(q->steps, dc->effort);
   for (int64_t k = q->n; k-- > 0;) {  // the dearest goes to the end
-    int64_t slot = q->heap[0];
+    int64_t slot = q->heap[0].what;
     if (n > 0) memcpy(w->cut + k * n, q->cut + slot * n, (size_t)n * sizeof *w->cut);
     q->heap[0] = q->heap[k];
-    eini_pick_sink(q, k, 0);
+    eini_heap_sink(q->heap, k, 0);
   }
   w->n = q->n;
   return EIN_OK;
@@ -613,9 +592,7 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
   most = eini_min64(most, eini_max64(16, ((int64_t)1 << 29) / cells));
   w->pick.most = most + 1;
   w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
-  w->pick.rank = EINI_NEW(a, double, w->pick.most);
-  w->pick.seq = EINI_NEW(a, int64_t, w->pick.most);
-  w->pick.heap = EINI_NEW(a, int, w->pick.most);
+  w->pick.heap = EINI_NEW(a, eini_ranked, w->pick.most);
   w->orders.digits = EINI_NEW(a, int64_t, room * (EINI_ORDERS_MAX + 1));
   w->orders.length = EINI_NEW(a, int64_t, EINI_ORDERS_MAX + 1);
   w->orders.rank = EINI_NEW(a, int, n);
@@ -624,8 +601,8 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
   w->ways.cut = EINI_NEW(a, int64_t, (most + 1) * n);
   w->ways.order = EINI_NEW(a, int, (most + 1) * n);
   w->ways.norder = EINI_NEW(a, int, most + 1);
-  return w->pick.cut == NULL || w->pick.rank == NULL || w->pick.seq == NULL ||
-         w->pick.heap == NULL || w->orders.digits == NULL || w->orders.length == NULL ||
+  return w->pick.cut == NULL || w->pick.heap == NULL || w->orders.digits == NULL ||
+         w->orders.length == NULL ||
          w->orders.rank == NULL || w->vectors.cut == NULL || w->ways.cut == NULL ||
          w->ways.order == NULL || w->ways.norder == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }

@@ -19,80 +19,11 @@ typedef struct eini_dist_job {
   int how;                       // of a merge: see eini_dist_merge_plan
 } eini_dist_job;
 
-typedef struct eini_dist_entry {
-  int64_t *key;
-  int64_t nkey;
-  ein_plan *plan;
-} eini_dist_entry;
-
-// Plans by what they were made for.
-typedef struct eini_dist_plans {
-  eini_arena *a;                 // of keys and entries; plans have memory of their own
-  ein_ctx *ctx;                  // kernels and executor of a task
-  eini_dist_entry *entry;
-  int64_t n, cap;
-  size_t workspace;              // largest of all, bytes
-  const char *path;
-} eini_dist_plans;
-
-static void eini_dist_plans_end(eini_dist_plans *l) {
-  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->entry[i].plan);
-  l->n = 0;
-}
-
-// Where in the list a key is, or -1.
-static int64_t eini_dist_find(const eini_dist_plans *l, const int64_t *key, int64_t n) {
-  for (int64_t i = 0; i < l->n; i++) {
-    if (l->entry[i].nkey == n && memcmp(l->entry[i].key, key, (size_t)n * sizeof *key) == 0)
-      return i;
-  }
-  return -1;
-}
-
-static ein_status eini_dist_keep(eini_dist_plans *l, const int64_t *key, int64_t n,
-                                 ein_plan *plan) {
-  eini_dist_entry *p = (eini_dist_entry *)eini_grow(l->a, l->entry, l->n, &l->cap, sizeof *p);
-  int64_t *own = p == NULL ? NULL : EINI_NEW(l->a, int64_t, n);
-  if (own == NULL) return EIN_ERR_NO_MEMORY;
-  memcpy(own, key, (size_t)n * sizeof *key);
-  l->entry = p;
-  p += l->n++;
-  p->key = own;
-  p->nkey = n;
-  p->plan = plan;
-  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
-  return EIN_OK;
-}
-
 // ---- graphs of one statement ----
 
 // Is the first value of index i a param of blocks?
 static int eini_dist_uses(const eini_stmt *s, const int64_t *cut, int i) {
   return cut[i] > 1 && eini_block_origin(s, i);
-}
-
-// A map of the block: coordinates count from the block's hull, where index 0 has the coordinate
-// that falling terms leave below it.
-static void eini_dist_local_map(eini_map *m, const int64_t *len) {
-  for (int r = 0; r < m->rows; r++) {
-    m->offset[r] = 0;
-    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-      int64_t k = m->term[e].coef, n = len[m->term[e].index];
-      if (k < 0 && n > 0) m->offset[r] -= k * (n - 1);
-    }
-  }
-}
-
-// Extents of the hull of a map over a block.
-static void eini_dist_local_shape(const eini_map *m, const int64_t *len, int nfree,
-                                  int64_t *shape) {
-  int empty = 0;
-  for (int c = 0; c < nfree; c++) empty |= len[c] == 0;
-  for (int r = 0; r < m->rows; r++) {
-    shape[r] = !empty;
-    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++)
-      shape[r] += eini_abs64(m->term[e].coef) * (len[m->term[e].index] - 1);
-  }
 }
 
 static ein_status eini_dist_add_tensor(ein_graph *g, const char *name, ein_role role,
@@ -111,87 +42,90 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   return eini_graph_copy_params(*g, from);
 }
 
+// The hull of a map over the block: its first coordinates and its extents.
+static ein_status eini_dist_hull(eini_arena *a, const eini_dist_job *j, const eini_map *m, int n,
+                                 int64_t **low, int64_t **shape) {
+  *low = EINI_NEW(a, int64_t, m->rows);
+  *shape = EINI_NEW(a, int64_t, m->rows);
+  if (*low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
+  eini_block_hull(m, n, NULL, j->len, *low, *shape);
+  for (int r = 0; r < m->rows; r++) (*shape)[r] -= (*low)[r];
+  return EIN_OK;
+}
+
 // The result's tensor and map; of states, one tensor for each scalar.
-static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, const int *origin,
-                                   eini_stmt *like) {
+static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like,
+                                   eini_block_view *v, int64_t **low) {
   const eini_stmt *s = j->s;
-  int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
-  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
-  if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_map_new(&g->arena, rank, s->nindex, &like->out_map));
-  if (j->by_index) {
-    for (int r = 0; r < rank; r++) {
-      shape[r] = j->len[r];
-      EINI_TRY(eini_map_set(&g->arena, &like->out_map, r, r, 1));
-    }
-  } else {
-    EINI_TRY(eini_map_copy(&g->arena, &like->out_map, &s->out_map, NULL));
-    eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
-    eini_dist_local_map(&like->out_map, j->len);
-  }
+  const int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
+  const int64_t *shape = j->len;
+  int64_t *hull;
   like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
-  if (j->folder == NULL)
-    return eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &like->out);
-  eini_carry *c = EINI_NEW(&g->arena, eini_carry, 1);
-  int64_t *extent = EINI_NEW(&g->arena, int64_t, s->nindex);
-  if (c == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < j->folder->nstate; k++) {
-    const char name[2] = {(char)('0' + k), 0};
-    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_OUTPUT, eini_state_dtype(j->folder, k), rank,
-                                  shape, &c->state[k]));
+  if (j->by_index) {
+    EINI_TRY(eini_map_new(&g->arena, rank, s->nindex, &like->out_map));
+    EINI_TRY(eini_map_units(&g->arena, &like->out_map, 0, 0, rank));
+  } else {
+    EINI_TRY(eini_dist_hull(&g->arena, j, &s->out_map, s->nfree, low, &hull));
+    shape = hull;
   }
-  for (int i = 0; i < s->nindex; i++) extent[i] = s->index[i].extent;
-  c->extent = extent;
-  c->origin = origin;
-  like->carry = c;
-  like->out = c->state[0];
+  if (j->folder == NULL)
+    return eini_dist_add_tensor(g, "y", EIN_ROLE_OUTPUT, j->dtype, rank, shape, &v->out);
+  for (; v->nstate < j->folder->nstate; v->nstate++) {
+    const char name[2] = {(char)('0' + v->nstate), 0};
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_OUTPUT,
+                                  eini_state_dtype(j->folder, v->nstate), rank, shape,
+                                  &v->state[v->nstate]));
+  }
+  v->out = v->state[0];
   return EIN_OK;
 }
 
 // The operands' boxes as inputs x0, x1, ..; two that read the same are one.
-static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, eini_stmt *like) {
+static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, int *operand,
+                                   int64_t **low) {
   const eini_stmt *s = j->s;
-  like->operand = EINI_NEW(&g->arena, int, s->noperand);
-  if (like->operand == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) {
     const eini_tensor *t = &j->g->tensor[s->operand[k]];
-    char name[24];
     int first = eini_dist_first(s, k);
-    like->operand[k] = like->operand[first];
+    char name[24];
+    int64_t *shape;
+    operand[k] = operand[first];
+    low[k] = low[first];
     if (first < k) continue;
-    int64_t *shape = EINI_NEW(&g->arena, int64_t, t->rank);
-    if (shape == NULL) return EIN_ERR_NO_MEMORY;
-    eini_dist_local_shape(&s->proj[k], j->len, s->nindex, shape);
+    EINI_TRY(eini_dist_hull(&g->arena, j, &s->proj[k], s->nindex, &low[k], &shape));
     snprintf(name, sizeof name, "x%d", k);
-    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape,
-                              &like->operand[k]));
+    EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape, &operand[k]));
   }
   return EIN_OK;
 }
 
 // The statement for a block of shape len.
 static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
-  eini_stmt like = *j->s, *s;
   static const ein_scalar none = {0, 0, 0};
+  eini_stmt like = *j->s;
+  eini_block_view v;
   int *param = EINI_NEW(&g->arena, int, j->s->nindex);
-  if (param == NULL) return EIN_ERR_NO_MEMORY;
+  int *operand = EINI_NEW(&g->arena, int, j->s->noperand);
+  int64_t **low = EINI_NEW(&g->arena, int64_t *, j->s->noperand + 1);
+  if (param == NULL || operand == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&v, 0, sizeof v);
   for (int i = 0; i < j->s->nindex; i++) {
     param[i] = -1;
     if (eini_dist_uses(j->s, j->cut, i))
       EINI_TRY(eini_graph_add_param(g, "", 0, EIN_I64, none, &param[i]));
   }
-  EINI_TRY(eini_dist_inputs(j, g, &like));
-  EINI_TRY(eini_dist_result(j, g, param, &like));
-  EINI_TRY(eini_expr_shift(&g->arena, &j->s->expr, param, &like.expr));
-  EINI_TRY(eini_stmt_copy(g, &like));
-  s = &g->stmt[g->nstmt - 1];
-  for (int i = 0; i < s->nindex; i++) s->index[i].extent = j->len[i];
-  for (int k = 0; k < s->noperand; k++) eini_dist_local_map(&s->proj[k], j->len);
-  return EIN_OK;
+  EINI_TRY(eini_dist_inputs(j, g, operand, low));
+  EINI_TRY(eini_dist_result(j, g, &like, &v, &low[j->s->noperand]));
+  v.s = &like;
+  v.len = j->len;
+  v.origin = param;
+  v.operand = operand;
+  v.low = (const int64_t *const *)low;
+  return eini_block_stmt(g, &v);
 }
 
 // Plans a graph whose tensors have the given strides (NULL: dense).
-static ein_status eini_dist_plan_graph(eini_dist_plans *l, ein_graph *g,
+static ein_status eini_dist_plan_graph(eini_block_plans *l, ein_graph *g,
                                        const int64_t *const *stride, ein_plan **plan) {
   ein_options o;
   memset(&o, 0, sizeof o);
@@ -210,7 +144,7 @@ static ein_status eini_dist_plan_graph(eini_dist_plans *l, ein_graph *g,
   return ein_plan_graph(l->ctx, g, (int)g->ntensor, bind, &o, plan);
 }
 
-static ein_status eini_dist_block_build(eini_dist_plans *l, const eini_dist_job *j, ein_graph **g,
+static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job *j, ein_graph **g,
                                         ein_plan **plan) {
   EINI_TRY(eini_dist_graph(l->ctx, j->g, g));
   EINI_TRY(eini_dist_block_stmt(j, *g));
@@ -232,28 +166,27 @@ enum { EINI_MERGE_FROM_OUT = 1, EINI_MERGE_TO_OUT = 2 };
 // Adds the tensor of one side to the graph.
 static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const char *name,
                                  ein_role role, int out, int *id) {
-  const eini_stmt *s = j->s;
-  int affine = out && !j->by_index;
-  int rank = affine ? j->g->tensor[s->out].rank : s->nfree;
-  ein_dtype dtype = out ? j->dtype : ein_dtype_compute(s->type);
-  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank);
-  if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  if (affine) eini_dist_local_shape(&s->out_map, j->len, s->nfree, shape);
-  for (int r = 0; r < rank && !affine; r++) shape[r] = j->len[r];
-  return eini_dist_add_tensor(g, name, role, dtype, rank, shape, id);
+  const int affine = out && !j->by_index;
+  const ein_dtype dtype = out ? j->dtype : ein_dtype_compute(j->s->type);
+  int64_t *low, *shape;
+  if (!affine) return eini_dist_add_tensor(g, name, role, dtype, j->s->nfree, j->len, id);
+  EINI_TRY(eini_dist_hull(&g->arena, j, &j->s->out_map, j->s->nfree, &low, &shape));
+  return eini_dist_add_tensor(g, name, role, dtype, j->s->out_map.rows, shape, id);
 }
 
 // The map of one side: of the output, without the columns of reduced indices, or the identity.
 static ein_status eini_dist_side_map(const eini_dist_job *j, eini_arena *a, int out, eini_map *m) {
-  EINI_TRY(out && !j->by_index ? eini_map_copy(a, m, &j->s->out_map, NULL)
-                               : eini_map_units(a, m, 0, 0, m->rows));
-  eini_dist_local_map(m, j->len);
+  int64_t *low, *shape;
+  if (!out || j->by_index) return eini_map_units(a, m, 0, 0, m->rows);
+  EINI_TRY(eini_map_copy(a, m, &j->s->out_map, NULL));
+  EINI_TRY(eini_dist_hull(a, j, m, j->s->nfree, &low, &shape));
+  for (int r = 0; r < m->rows; r++) m->offset[r] -= low[r];
   return EIN_OK;
 }
 
 // out = left merged with right; left is the output itself with EINI_MERGE_FROM_OUT, and then the
 // result goes there, too.
-static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job *j, ein_graph **g,
+static ein_status eini_dist_merge_build(eini_block_plans *l, const eini_dist_job *j, ein_graph **g,
                                         ein_plan **plan) {
   const int from = j->how & EINI_MERGE_FROM_OUT, to = j->how & EINI_MERGE_TO_OUT;
   const int64_t *stride[3];
@@ -284,19 +217,17 @@ static ein_status eini_dist_merge_build(eini_dist_plans *l, const eini_dist_job 
 
 // The plan of a job, made when there is none yet; *id is its number in the list. merge: 0, or 1 for
 // a merge of partial results. key: what tells the job from others.
-static ein_status eini_dist_plan(eini_dist_plans *l, const eini_dist_job *j, int merge,
+static ein_status eini_dist_plan(eini_block_plans *l, const eini_dist_job *j, int merge,
                                  const int64_t *key, int64_t nkey, int64_t *id) {
-  *id = eini_dist_find(l, key, nkey);
-  if (*id >= 0) return EIN_OK;
+  *id = eini_block_plan_find(l, key, nkey);
+  if (*id < 0) return EIN_ERR_NO_MEMORY;
+  if (*id < l->n) return EIN_OK;
   ein_graph *g = NULL;
   ein_plan *plan = NULL;
   ein_status st = merge ? eini_dist_merge_build(l, j, &g, &plan)
                         : eini_dist_block_build(l, j, &g, &plan);
   eini_graph_free(g);
-  if (st == EIN_OK) st = eini_dist_keep(l, key, nkey, plan);
-  if (st != EIN_OK) ein_plan_destroy(plan);
-  else *id = l->n - 1;
-  return st;
+  return st == EIN_OK ? eini_block_plan_keep(l, plan) : st;
 }
 
 // A ctx for the plans of tasks: allocator, kernels and clock of the caller's, and its executor

@@ -210,7 +210,7 @@ static void eini_dist_sizes_at(const ein_dist *d, int k, int64_t q, const eini_d
 
 // Lays out the memory of place q. Blocks live until their last reader, the rest for a statement.
 static ein_status eini_dist_place_memory(ein_dist *d, int64_t q, const eini_dist_sizes *z,
-                                         eini_dist_item *item, eini_dist_room *m) {
+                                         eini_item *item, int *alive, eini_dist_room *m) {
   eini_dist_copies *c = d->copies;
   int64_t *at[6], size[6];
   int n = 0;
@@ -220,19 +220,14 @@ static ein_status eini_dist_place_memory(ein_dist *d, int64_t q, const eini_dist
     const eini_dist_tensor *t = &d->tensor[d->stmt[k].s->out];
     eini_dist_sizes_at(d, k, q, z, m, size);
     for (int i = 0; i < 6; i++) {
-      at[i][(int64_t)k * d->fabric.places + q] = n;  // the item's number, for now
-      item[n].first = item[n].last = k;
-      if (i == 0 && t->nread > 0) item[n].last = (int)eini_max64(k, t->read[t->nread - 1]);
+      item[n].at = &at[i][(int64_t)k * d->fabric.places + q];
+      item[n].from = item[n].to = k;
+      if (i == 0 && t->nread > 0) item[n].to = (int)eini_max64(k, t->read[t->nread - 1]);
+      if (d->desc.no_reuse) item[n].to = d->nstmt;
       item[n++].bytes = size[i];
     }
   }
-  EINI_TRY(eini_dist_place_items(item, n, !d->desc.no_reuse, &c->bytes[q]));
-  for (int64_t k = 0; k < d->nstmt; k++) {
-    for (int i = 0; i < 6; i++) {
-      int64_t *x = &at[i][k * d->fabric.places + q];
-      *x = item[*x].at;
-    }
-  }
+  EINI_TRY(eini_items_place(item, n, 0, alive, &c->bytes[q]));
   d->info.place_bytes = eini_max64(d->info.place_bytes, c->bytes[q]);
   return EIN_OK;
 }
@@ -241,12 +236,14 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
   eini_arena *a = &d->arena;
   int64_t n = (int64_t)d->nstmt * d->fabric.places;
   eini_dist_copies *c = d->copies = EINI_NEW(a, eini_dist_copies, 1);
-  eini_dist_item *item = EINI_NEW(a, eini_dist_item, 6 * (int64_t)d->nstmt);
+  eini_item *item = EINI_NEW(a, eini_item, 6 * (int64_t)d->nstmt);
+  int *alive = EINI_NEW(a, int, 6 * (int64_t)d->nstmt);
   eini_dist_sizes all, one;
   all.d = one.d = d;
   all.in = EINI_NEW(a, int64_t, n);
   all.out = EINI_NEW(a, int64_t, n);
-  if (c == NULL || item == NULL || all.in == NULL || all.out == NULL) return EIN_ERR_NO_MEMORY;
+  if (c == NULL || item == NULL || alive == NULL || all.in == NULL || all.out == NULL)
+    return EIN_ERR_NO_MEMORY;
   int64_t *mem = EINI_NEW(a, int64_t, 6 * n);
   c->bytes = EINI_NEW(a, int64_t, d->fabric.places);
   if (mem == NULL || c->bytes == NULL) return EIN_ERR_NO_MEMORY;
@@ -260,7 +257,7 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
     c->most = eini_max64(c->most, 2 * d->stmt[k].messages);
   }
   for (int64_t q = 0; q < d->fabric.places; q++)
-    EINI_TRY(eini_dist_place_memory(d, q, &all, item, m));
+    EINI_TRY(eini_dist_place_memory(d, q, &all, item, alive, m));
   return EIN_OK;
 }
 

@@ -52,7 +52,7 @@ struct ein_dist {
   eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
-  eini_dist_plans plans;
+  eini_block_plans plans;
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;
@@ -196,7 +196,7 @@ static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
 // even a scalar, since its index space is empty.
 static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
   eini_space_ranges(&e->space, place, m->lo, m->hi);
-  eini_block_hull(&e->s->proj[k], m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&e->s->proj[k], e->s->nindex, m->lo, m->hi, m->from, m->to);
   return !eini_zrange_empty(e->s->nindex, m->lo, m->hi);
 }
 
@@ -234,39 +234,22 @@ static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int
 
 // ---- plans of tasks ----
 
-static int eini_dist_same_expr(const eini_expr *a, const eini_expr *b) {
-  if (a->n != b->n || a->nlist != b->nlist) return 0;
-  for (int64_t i = 0; i < a->nlist; i++)
-    if (a->list[i] != b->list[i]) return 0;
-  for (int64_t i = 0; i < a->n; i++) {
-    const eini_node *x = &a->node[i], *y = &b->node[i];
-    if (x->op != y->op || x->dtype != y->dtype || x->weak != y->weak || x->exact != y->exact ||
-        memcmp(x->arg, y->arg, sizeof x->arg) != 0 || x->ival != y->ival ||
-        memcmp(&x->re, &y->re, sizeof x->re) != 0 || memcmp(&x->im, &y->im, sizeof x->im) != 0)
-      return 0;
-  }
-  return 1;
-}
-
-// Do two accesses look alike to a plan? Offsets do not count: a block's begin is its own.
-static int eini_dist_same_access(const ein_dist *d, int t, const eini_map *a, int u,
-                                 const eini_map *b) {
+// Do two tensors look alike to a plan?
+static int eini_dist_same_tensor(const ein_dist *d, int t, int u) {
   const eini_tensor *x = &d->g->tensor[t], *y = &d->g->tensor[u];
-  if (x->dtype != y->dtype || x->rank != y->rank || !eini_map_same_terms(a, b)) return 0;
+  if (x->dtype != y->dtype || x->rank != y->rank) return 0;
   if (!d->fabric.shared && (d->tensor[t].ndefine == 0) != (d->tensor[u].ndefine == 0)) return 0;
   for (int r = 0; r < x->rank; r++)
     if (d->tensor[t].stride[r] != d->tensor[u].stride[r]) return 0;
   return 1;
 }
 
-// May blocks of statement k run the plans made for statement j?
+// May blocks of statement k run the plans made for statement j? Extents and offsets do not count: a
+// block has its own.
 static int eini_dist_same_form(const ein_dist *d, int j, int k) {
   const eini_stmt *a = d->stmt[j].s, *b = d->stmt[k].s;
-  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
-      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
-      (d->stmt[j].space.nagg > 1) != (d->stmt[k].space.nagg > 1) ||
-      !eini_dist_same_access(d, a->out, &a->out_map, b->out, &b->out_map) ||
-      !eini_dist_same_expr(&a->expr, &b->expr))
+  if (!eini_stmt_same(a, b, EINI_SAME_VALUES) || !eini_dist_same_tensor(d, a->out, b->out) ||
+      (d->stmt[j].space.nagg > 1) != (d->stmt[k].space.nagg > 1))
     return 0;
   for (int i = 0; i < a->nindex; i++) {
     if (eini_dist_uses(a, d->stmt[j].space.cut, i) != eini_dist_uses(b, d->stmt[k].space.cut, i))
@@ -274,7 +257,7 @@ static int eini_dist_same_form(const ein_dist *d, int j, int k) {
   }
   for (int o = 0; o < a->noperand; o++) {
     if (eini_dist_first(a, o) != eini_dist_first(b, o) ||
-        !eini_dist_same_access(d, a->operand[o], &a->proj[o], b->operand[o], &b->proj[o]))
+        !eini_dist_same_tensor(d, a->operand[o], b->operand[o]))
       return 0;
   }
   return 1;
@@ -377,30 +360,6 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
 
 // ---- memory ----
 
-// Gives every item a place where nothing alive at the same time lies, the lowest there is, in the
-// order in which they come alive. Items are in that order already.
-static ein_status eini_dist_place_items(eini_dist_item *item, int n, int reuse, int64_t *top) {
-  *top = 0;
-  for (int i = 0; i < n; i++) {
-    int64_t at = reuse ? 0 : *top;
-    for (int moved = reuse; moved;) {
-      moved = 0;
-      for (int j = 0; j < i; j++) {
-        if (item[j].last < item[i].first || item[j].at + item[j].bytes <= at ||
-            item[j].at >= at + item[i].bytes)
-          continue;
-        at = item[j].at + item[j].bytes;
-        moved = 1;
-      }
-    }
-    int64_t end;
-    if (eini_add_overflow(at, item[i].bytes, &end)) return EIN_ERR_TOO_LARGE;
-    item[i].at = at;
-    *top = eini_max64(*top, end);
-  }
-  return (uint64_t)*top > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
-}
-
 // Temporaries and partial results in one memory.
 static ein_status eini_dist_memory(ein_dist *d) {
   d->item = EINI_NEW(&d->arena, eini_dist_item, d->g->ntensor + d->nstmt);
@@ -425,7 +384,16 @@ static ein_status eini_dist_memory(ein_dist *d) {
         return EIN_ERR_TOO_LARGE;
     }
   }
-  return eini_dist_place_items(d->item, d->nitem, !d->desc.no_reuse, &d->temp_bytes);
+  eini_item *item = EINI_NEW(&d->arena, eini_item, d->nitem);
+  int *alive = EINI_NEW(&d->arena, int, d->nitem);
+  if (item == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < d->nitem; i++) {
+    item[i].from = d->item[i].first;
+    item[i].to = d->desc.no_reuse ? d->nstmt : d->item[i].last;
+    item[i].bytes = d->item[i].bytes;
+    item[i].at = &d->item[i].at;
+  }
+  return eini_items_place(item, d->nitem, 0, alive, &d->temp_bytes);
 }
 
 // Statements that define or read what lies in an item become predecessors of statement k.

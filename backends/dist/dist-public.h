@@ -184,7 +184,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
 EIN_API void ein_dist_destroy(ein_dist *d) {
   if (d == NULL) return;
   eini_arena arena = d->arena;
-  eini_dist_plans_end(&d->plans);
+  eini_block_plans_end(&d->plans);
   eini_arena_free(&arena);
 }
 
@@ -207,7 +207,7 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
   const eini_task *task;
   if (d == NULL || stmt < 0 || stmt >= d->nstmt || d->stmt[stmt].space.ntask < 1) return 0;
   const int64_t k = d->stmt[stmt].plan[0];
-  const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.entry[k].plan;
+  const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
     for (int j = 0; (task = eini_task_inner(&p->task[i], j)) != NULL; j++) {
       if (n++ > 0) eini_say(&t, "\n");

@@ -94,11 +94,7 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
 // The hull of the block the task at `place` computes, in m->from and m->to.
 static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
   eini_space_ranges(&e->space, place, m->lo, m->hi);
-  for (int i = e->s->nfree; i < e->s->nindex; i++) {  // nothing to reduce is no empty block
-    m->lo[i] = 0;
-    m->hi[i] = 1;
-  }
-  eini_block_hull(&e->s->out_map, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(&e->s->out_map, e->s->nfree, m->lo, m->hi, m->from, m->to);
 }
 
 // The address of that block.
@@ -117,7 +113,7 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.param = w->param;
   run.workspace = w->scratch;
   run.workspace_bytes = x->d->plans.workspace;
-  return ein_plan_execute(x->d->plans.entry[id].plan, &run);
+  return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 
 // Computes the block of task q: results, or states, which begin as those of nothing.
@@ -153,7 +149,7 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
     if (eini_dist_first(e->s, o) < o) continue;
-    eini_block_hull(&e->s->proj[o], m->lo, m->hi, m->from, m->to);
+    eini_block_hull(&e->s->proj[o], e->s->nindex, m->lo, m->hi, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
   }
   char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);
@@ -172,8 +168,8 @@ static void eini_dist_states_join(const eini_dist_exec *x, eini_dist_worker *w,
   if (dst == NULL) return;
   for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
   eini_states_at(e->folder, n, left, state);
-  eini_states_finish(e->folder, e->s->nfree, m->len, state, x->d->g->tensor[e->s->out].dtype, dst,
-                     stride);
+  eini_states_finish(e->folder, e->s->nfree, m->len, state, NULL,
+                     x->d->g->tensor[e->s->out].dtype, dst, stride);
 }
 
 // The address of the first element of the block of task q, and strides by free index.

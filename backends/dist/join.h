@@ -13,7 +13,7 @@ typedef struct eini_rel_join {
   ein_relation *out;
   eini_space space;
   eini_arena arena, boxes;      // what lives for the join, and for one block
-  eini_dist_plans plans;
+  eini_block_plans plans;
   int64_t *lo, *len, *hi;       // nindex
   ein_ztensor *in;              // noperand
   const int64_t **stride;       // noperand
@@ -105,7 +105,7 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
   if (from == NULL) return EIN_ERR_NO_MEMORY;
   int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
-  eini_block_hull(&j->s->proj[k], j->lo, j->hi, from, to);
+  eini_block_hull(&j->s->proj[k], j->s->nindex, j->lo, j->hi, from, to);
   for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
   ein_ztensor *v = &j->in[k];
   memset(v, 0, sizeof *v);
@@ -176,7 +176,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   run.in = j->data;
   run.out = data;
   run.param = j->param;
-  return ein_plan_execute(j->plans.entry[id].plan, &run);
+  return ein_plan_execute(j->plans.plan[id], &run);
 }
 
 static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
@@ -247,7 +247,7 @@ EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int s
   eini_begin_call(ctx, NULL);
   eini_arena_init(&j.arena, ctx == NULL ? NULL : &ctx->al);
   ein_status st = eini_rel_join_all(ctx, &j, cut, param);
-  eini_dist_plans_end(&j.plans);
+  eini_block_plans_end(&j.plans);
   eini_ctx_free(j.plans.ctx);
   eini_arena_free(&j.arena);
   return eini_rel_give(ctx, st, j.out, out);
@@ -285,25 +285,22 @@ static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const
 }
 
 // Folds the n blocks of one group, which follow each other from block `first`.
-static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_relation *r,
+static ein_status eini_rel_fold(ein_ctx *ctx, eini_block_plans *l, const ein_relation *r,
                                 int64_t first, int64_t n, const char *monoid, char *stack,
                                 const ein_ztensor *out) {
   static const int64_t *const dense[2] = {NULL, NULL};
   const ein_ztensor *b = &r->block[first];
   size_t bytes = (size_t)ein_view_count(b) * ein_dtype_size(b->dtype);
-  int64_t id = eini_dist_find(l, b->shape, b->rank);
-  if (id < 0) {
+  int64_t id = eini_block_plan_find(l, b->shape, b->rank);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  if (id == l->n) {
     ein_graph *g = NULL;
     ein_plan *plan = NULL;
     ein_status st = eini_rel_fold_graph(ctx, r, b->shape, n, monoid, &g);
     if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, &plan);
     eini_graph_free(g);
-    if (st == EIN_OK) st = eini_dist_keep(l, b->shape, b->rank, plan);
-    if (st != EIN_OK) {
-      ein_plan_destroy(plan);
-      return st;
-    }
-    id = l->n - 1;
+    if (st == EIN_OK) st = eini_block_plan_keep(l, plan);
+    if (st != EIN_OK) return st;
   }
   for (int64_t k = 0; k < n && bytes > 0; k++)
     memcpy(stack + (size_t)k * bytes, r->block[first + k].data, bytes);
@@ -313,7 +310,7 @@ static ein_status eini_rel_fold(ein_ctx *ctx, eini_dist_plans *l, const ein_rela
   memset(&run, 0, sizeof run);
   run.in = &in;
   run.out = &data;
-  return ein_plan_execute(l->entry[id].plan, &run);
+  return ein_plan_execute(l->plan[id], &run);
 }
 
 // Merges the states of n blocks that follow each other from block `first`, along the tree of
@@ -330,8 +327,8 @@ static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t 
       eini_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
   void *state[4];
   eini_states_at(&r->folder, count, stack, state);
-  eini_states_finish(&r->folder, out->rank, out->shape, state, out->dtype, (char *)out->data,
-                     out->strides);
+  eini_states_finish(&r->folder, out->rank, out->shape, state, NULL, out->dtype,
+                     (char *)out->data, out->strides);
 }
 
 static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
@@ -367,7 +364,7 @@ static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, co
     largest = eini_max64(largest, ein_view_count(&r->block[b]));
   if (eini_mul_overflow(n, largest, &bytes)) return EIN_ERR_TOO_LARGE;
   eini_arena scratch;
-  eini_dist_plans l;
+  eini_block_plans l;
   memset(&l, 0, sizeof l);
   eini_arena_init(&scratch, &x->arena.al);
   char *stack = (char *)eini_new(&scratch, bytes, ein_dtype_size(r->info.dtype));
@@ -375,7 +372,7 @@ static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, co
   l.a = &scratch;
   for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
     st = eini_rel_fold(ctx, &l, r, b * n, n, monoid, stack, &x->block[b]);
-  eini_dist_plans_end(&l);
+  eini_block_plans_end(&l);
   eini_ctx_free(l.ctx);
   eini_arena_free(&scratch);
   return st;
