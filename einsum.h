@@ -3492,6 +3492,23 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
   return EIN_OK;
 }
 
+// Appends a copy of a statement over other tensors; names, expression and carry are shared.
+static ein_status eini_graph_add_like(ein_graph *g, const eini_stmt *from, int out,
+                                      const int *operand, eini_stmt **s) {
+  EINI_TRY(eini_graph_add_stmt(g, out, from->nindex, from->noperand, operand, s));
+  const eini_stmt own = **s;
+  **s = *from;
+  (*s)->out = own.out;
+  (*s)->index = own.index;
+  (*s)->operand = own.operand;
+  (*s)->proj = own.proj;
+  (*s)->out_map = own.out_map;
+  for (int i = 0; i < from->nindex; i++) own.index[i] = from->index[i];
+  for (int k = 0; k < from->noperand; k++)
+    EINI_TRY(eini_map_copy(&g->arena, &own.proj[k], &from->proj[k], NULL));
+  return eini_map_copy(&g->arena, &(*s)->out_map, &from->out_map, NULL);
+}
+
 // Appends a statement that visits every element of a tensor, and of its operands; the caller gives
 // the expression.
 static ein_status eini_graph_add_each(ein_graph *g, int out, int nop, const int *op,
@@ -10335,21 +10352,10 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   const eini_stmt *from = v->s;
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_stmt(g, v->out, from->nindex, from->noperand, v->operand, &s));
-  const eini_stmt own = *s;
-  *s = *from;
-  s->out = own.out;
-  s->index = own.index;
-  s->operand = own.operand;
-  s->proj = own.proj;
-  s->out_map = own.out_map;
-  for (int i = 0; i < s->nindex; i++) {
-    s->index[i].name = from->index[i].name;
-    s->index[i].extent = v->len[i];
-  }
+  EINI_TRY(eini_graph_add_like(g, from, v->out, v->operand, &s));
+  for (int i = 0; i < s->nindex; i++) s->index[i].extent = v->len[i];
   for (int k = 0; k <= s->noperand; k++) {
     eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
-    EINI_TRY(eini_map_copy(a, m, k < s->noperand ? &from->proj[k] : &from->out_map, NULL));
     for (int r = 0; r < m->rows && v->low[k] != NULL; r++) m->offset[r] -= v->low[k][r];
   }
   EINI_TRY(eini_expr_shift(a, &from->expr, v->origin, &s->expr));
@@ -15399,22 +15405,12 @@ static ein_status eini_carry_copy(eini_arena *a, const eini_stmt *s, const eini_
 static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_stmt(g, from->out, from->nindex, from->noperand, from->operand, &s));
-  eini_stmt own = *s;
-  *s = *from;
-  s->index = own.index;
-  s->operand = own.operand;
-  s->proj = own.proj;
-  s->out_map = own.out_map;
-  EINI_TRY(eini_map_copy(a, &s->out_map, &from->out_map, NULL));
+  EINI_TRY(eini_graph_add_like(g, from, from->out, from->operand, &s));
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
-    s->index[i].extent = from->index[i].extent;
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
-  for (int k = 0; k < from->noperand; k++)
-    EINI_TRY(eini_map_copy(a, &s->proj[k], &from->proj[k], NULL));
   s->expr.node = EINI_NEW(a, eini_node, from->expr.n);
   s->expr.list = EINI_NEW(a, int, from->expr.nlist);
   if (s->expr.node == NULL || s->expr.list == NULL) return EIN_ERR_NO_MEMORY;
@@ -15614,6 +15610,8 @@ typedef struct eini_fit_job {
   const eini_want *desc;
   eini_cap *cap;
   eini_speed speed;             // of all threads
+  int whole;                    // 1: loops are chosen as if results were merged as a whole: others
+                                //   are, where blocks of them make loops look small
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
 } eini_fit_job;
 
@@ -15827,7 +15825,7 @@ typedef struct eini_fit_class {
 // Statements [from, to) of a base, inside loops over classes.
 typedef struct eini_fit_nest {
   const eini_fit_base *b;
-  int from, to, nloop;
+  int from, to, nloop, whole;   // whole: as of the job
   const eini_fit_class *cls[EINI_FIT_LOOPS];
   int64_t block[EINI_FIT_LOOPS];
 } eini_fit_nest;
@@ -16108,7 +16106,15 @@ static int64_t eini_fit_stored(const eini_fit_nest *n) {
   return sum >= (double)EINI_FIT_MOST ? EINI_FIT_MOST : sum > 0 ? (int64_t)sum : 0;
 }
 
-// Bytes of n elements of the results of statement u in a block of the first nloop loops.
+#define EINI_FIT_PLAN (2 * EINI_ARENA_FIRST)  // bytes of a plan: the first blocks of its arenas
+
+// Are results of statement u merged where they are stored?
+static int eini_fit_whole_type(const eini_fit_nest *n, int u) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  return n->b->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+}
+
+// Bytes of the results of statement u in a block of the first nloop loops, `size` each.
 static int64_t eini_fit_block_bytes(const eini_fit_nest *n, int u, int nloop, int64_t size) {
   const eini_stmt *s = &n->b->g->stmt[u];
   const eini_tensor *x = &n->b->g->tensor[s->out];
@@ -16120,24 +16126,24 @@ static int64_t eini_fit_block_bytes(const eini_fit_nest *n, int u, int nloop, in
     }
     if (eini_mul_overflow(size, e, &size)) return EINI_FIT_MOST;
   }
-  return eini_min64(size, EINI_FIT_MOST) + EINI_ALIGN;
+  return (eini_min64(size, EINI_FIT_MOST) + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
 }
 
 // Bytes of partial results of statement u, and of where they are merged: a block of the loops
 // outside those that are folded. *outer: their number.
 static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u, int *outer) {
   const eini_stmt *s = &n->b->g->stmt[u];
-  ein_dtype type = ein_dtype_compute(s->type);
   unsigned folded;
   int fold = eini_fit_inner(n, s->out) ? EIN_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
   *outer = 0;
   if (fold <= EIN_FOLD_NONE) return 0;
-  while (!(folded >> *outer & 1)) ++*outer;
+  while (!n->whole && !(folded >> *outer & 1)) ++*outer;
   if (eini_fold_carries(fold))
-    return eini_fit_block_bytes(n, u, *outer, eini_partial_bytes(n->b->g, s));
-  int64_t size = (int64_t)ein_dtype_size(type);
+    return eini_fit_block_bytes(n, u, *outer, eini_partial_bytes(n->b->g, s) +
+                                                   n->whole * (int64_t)EINI_ALIGN);
+  int64_t size = (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
   int64_t bytes = eini_fit_block_bytes(n, u, n->nloop, size);
-  if (n->b->g->tensor[s->out].dtype == type) return bytes;
+  if (eini_fit_whole_type(n, u)) return bytes;
   return eini_fit_sum(bytes, eini_fit_block_bytes(n, u, *outer, size));
 }
 
@@ -16155,9 +16161,7 @@ static double eini_fit_part_traffic(const eini_fit_nest *n, int u) {
 }
 
 // Most bytes of intermediates alive within one slice, and of partial results; those that are values
-// need a plan that merges them: the first blocks of its arenas.
-#define EINI_FIT_MERGE (2 * EINI_ARENA_FIRST)
-
+// need a plan that merges them, and perhaps one that stores them.
 static int64_t eini_fit_peak(const eini_fit_nest *n) {
   const eini_fit_base *b = n->b;
   int64_t live = 0, peak = 0, parts = 0;
@@ -16166,7 +16170,8 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
     const eini_stmt *s = &b->g->stmt[u];
     const int64_t part = eini_fit_part_bytes(n, u, &outer);
     parts = eini_fit_sum(parts, part);
-    if (part > 0 && !eini_fold_carries(s->fold)) parts = eini_fit_sum(parts, EINI_FIT_MERGE);
+    if (part > 0 && !n->whole && !eini_fold_carries(s->fold))
+      parts = eini_fit_sum(parts, eini_fit_whole_type(n, u) ? EINI_FIT_PLAN : 2 * EINI_FIT_PLAN);
     if (b->first[s->out] == u && eini_fit_inner(n, s->out))
       live = eini_fit_sum(live, eini_fit_slice_bytes(n, s->out, b->g->tensor[s->out].dtype));
     peak = eini_max64(peak, live);
@@ -16390,6 +16395,7 @@ static ein_status eini_fit_region(const eini_fit_job *j, const eini_fit_base *b,
   n.b = b;
   n.from = from;
   n.to = to;
+  n.whole = j->whole;
   *fits = 0;
   if (!eini_fit_legal(&n)) return EIN_OK;
   int64_t stored = eini_fit_stored(&n);
@@ -17178,7 +17184,7 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
 // One candidate. set: 0 all providers, 1 none and one thread, 2 + i provider i alone. target -1:
 // the plan that ein_plan_graph makes; else counted from the largest.
 typedef struct eini_fit_name {
-  int set, goal, order, target;
+  int set, goal, order, target, whole;
 } eini_fit_name;
 
 typedef struct eini_fit_search {
@@ -17293,7 +17299,7 @@ static int64_t eini_fit_target_at(int64_t most, int64_t least, int n, int k) {
 }
 
 // Makes the layout of a target. bound: give up when it takes as long (0: none). *made: it was.
-// last: the regions of the layout before, as a hash; the same ones are not made again.
+// last: the regions of the layouts before, as hashes; the same ones are not made again.
 static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int64_t target,
                                 double bound, uint64_t *last, eini_fit_layout *f, int *made) {
   eini_fit_choice *list = NULL;
@@ -17306,36 +17312,43 @@ static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int6
   if (count == 0 && b->g->nstmt > 0) return EIN_OK;
   f->seconds = count > 0 ? g.seconds : 0;
   if (bound > 0 && f->seconds >= bound) return EIN_OK;
-  uint64_t same = *last;
-  *last = eini_hash(list, (size_t)count * sizeof *list, 1);
-  if (*last == same) return EIN_OK;
+  const uint64_t now = eini_hash(list, (size_t)count * sizeof *list, 1);
+  const int same = now == last[0] || now == last[1];
+  last[s->j.whole] = now;
+  if (same) return EIN_OK;
   EINI_TRY(eini_fit_layout_make(&s->j, b, list, count, f));
   *made = 1;
   return EIN_OK;
 }
 
-// Tries the targets of one base under the cap's limit. lean: all of them, for `least`; else down to
-// the first that fits.
+// Tries the targets of one base under the cap's limit, each with and without what `whole` says.
+// lean: all of them, for `least`; else down to the first that fits.
 static ein_status eini_fit_try(eini_fit_search *s, int lean) {
   eini_cap *c = s->j.cap;
   eini_fit_base b;
-  int64_t most = 0, least = 0;
-  uint64_t last = 0;
-  int n = 0, same = 0;
+  int64_t most = 0, least[2] = {0, 0};
+  uint64_t last[2] = {0, 0};
+  int n[2] = {0, 0}, same = 0, done = 0;
   c->peak = c->live;
   EINI_TRY(eini_fit_open(s, s->now.goal, s->now.order, &b, &same));
   s->split = b.split;
-  ein_status st = same ? EIN_OK : eini_fit_targets(&s->j, &b, &most, &least, &n);
+  ein_status st = EIN_OK;
+  for (int i = 0; i < 2 && !same && st == EIN_OK; i++) {
+    s->j.whole = i;
+    st = eini_fit_targets(&s->j, &b, &most, &least[i], &n[i]);
+  }
   size_t before = c->peak;
-  for (int k = 0; k < n && st == EIN_OK; k++) {
-    int64_t target = eini_fit_target_at(most, least, n, k), need = 0;
+  for (int k = 0; k < 2 * n[n[1] > n[0]] && st == EIN_OK && !done; k++) {
+    const int whole = s->j.whole = k % 2 == 0;
+    if (k / 2 >= n[whole] || (!whole && s->found && !lean)) continue;
+    int64_t target = eini_fit_target_at(most, least[whole], n[whole], k / 2), need = 0;
     int64_t firm = (target - s->j.packing) / EINI_FIT_OPTIMISM;
     eini_fit_layout f;
     int made = 0;
     if (firm > 0 && (uint64_t)firm > c->limit) continue;
     memset(&f, 0, sizeof f);
     c->peak = c->live;
-    st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, &last, &f, &made);
+    st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, last, &f, &made);
     if (made) need = eini_fit_need(s, &f, before);
     int good = made && firm <= need && f.seconds <= EINI_FIT_PATIENCE;
     if (good) eini_fit_leaner(s, need, &f, lean);
@@ -17345,8 +17358,9 @@ static ein_status eini_fit_try(eini_fit_search *s, int lean) {
     s->found = 1;
     s->seconds = f.seconds;
     s->best = s->now;
-    s->best.target = k;
-    break;
+    s->best.target = k / 2;
+    s->best.whole = whole;
+    done = whole;  // otherwise a smaller target may have one that is faster
   }
   eini_fit_base_close(&b);
   return st;
@@ -17397,14 +17411,15 @@ static ein_status eini_fit_look(eini_fit_search *s, int lean) {
 static ein_status eini_fit_take(eini_fit_search *s) {
   eini_fit_layout *f = s->f;
   int64_t most, least;
-  uint64_t last = 0;
+  uint64_t last[2] = {0, 0};
   int n, same, made = 0;
   eini_fit_use(s, s->best.set);
   if (s->best.target < 0) return eini_fit_whole(s, s->best.goal, f);
   EINI_TRY(eini_fit_open(s, s->best.goal, s->best.order, &f->base, &same));
   eini_fit_base b = f->base;
+  s->j.whole = s->best.whole;
   EINI_TRY(eini_fit_targets(&s->j, &b, &most, &least, &n));
-  EINI_TRY(eini_fit_make(s, &b, eini_fit_target_at(most, least, n, s->best.target), 0, &last, f,
+  EINI_TRY(eini_fit_make(s, &b, eini_fit_target_at(most, least, n, s->best.target), 0, last, f,
                          &made));
   return made ? EIN_OK : EIN_ERR_INTERNAL;
 }

@@ -54,21 +54,10 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   const eini_stmt *from = v->s;
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_stmt(g, v->out, from->nindex, from->noperand, v->operand, &s));
-  const eini_stmt own = *s;
-  *s = *from;
-  s->out = own.out;
-  s->index = own.index;
-  s->operand = own.operand;
-  s->proj = own.proj;
-  s->out_map = own.out_map;
-  for (int i = 0; i < s->nindex; i++) {
-    s->index[i].name = from->index[i].name;
-    s->index[i].extent = v->len[i];
-  }
+  EINI_TRY(eini_graph_add_like(g, from, v->out, v->operand, &s));
+  for (int i = 0; i < s->nindex; i++) s->index[i].extent = v->len[i];
   for (int k = 0; k <= s->noperand; k++) {
     eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
-    EINI_TRY(eini_map_copy(a, m, k < s->noperand ? &from->proj[k] : &from->out_map, NULL));
     for (int r = 0; r < m->rows && v->low[k] != NULL; r++) m->offset[r] -= v->low[k][r];
   }
   EINI_TRY(eini_expr_shift(a, &from->expr, v->origin, &s->expr));

@@ -22,22 +22,12 @@ static ein_status eini_carry_copy(eini_arena *a, const eini_stmt *s, const eini_
 static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_stmt(g, from->out, from->nindex, from->noperand, from->operand, &s));
-  eini_stmt own = *s;
-  *s = *from;
-  s->index = own.index;
-  s->operand = own.operand;
-  s->proj = own.proj;
-  s->out_map = own.out_map;
-  EINI_TRY(eini_map_copy(a, &s->out_map, &from->out_map, NULL));
+  EINI_TRY(eini_graph_add_like(g, from, from->out, from->operand, &s));
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
-    s->index[i].extent = from->index[i].extent;
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
-  for (int k = 0; k < from->noperand; k++)
-    EINI_TRY(eini_map_copy(a, &s->proj[k], &from->proj[k], NULL));
   s->expr.node = EINI_NEW(a, eini_node, from->expr.n);
   s->expr.list = EINI_NEW(a, int, from->expr.nlist);
   if (s->expr.node == NULL || s->expr.list == NULL) return EIN_ERR_NO_MEMORY;

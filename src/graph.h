@@ -320,6 +320,23 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
   return EIN_OK;
 }
 
+// Appends a copy of a statement over other tensors; names, expression and carry are shared.
+static ein_status eini_graph_add_like(ein_graph *g, const eini_stmt *from, int out,
+                                      const int *operand, eini_stmt **s) {
+  EINI_TRY(eini_graph_add_stmt(g, out, from->nindex, from->noperand, operand, s));
+  const eini_stmt own = **s;
+  **s = *from;
+  (*s)->out = own.out;
+  (*s)->index = own.index;
+  (*s)->operand = own.operand;
+  (*s)->proj = own.proj;
+  (*s)->out_map = own.out_map;
+  for (int i = 0; i < from->nindex; i++) own.index[i] = from->index[i];
+  for (int k = 0; k < from->noperand; k++)
+    EINI_TRY(eini_map_copy(&g->arena, &own.proj[k], &from->proj[k], NULL));
+  return eini_map_copy(&g->arena, &(*s)->out_map, &from->out_map, NULL);
+}
+
 // Appends a statement that visits every element of a tensor, and of its operands; the caller gives
 // the expression.
 static ein_status eini_graph_add_each(ein_graph *g, int out, int nop, const int *op,

@@ -23,6 +23,8 @@ typedef struct eini_fit_job {
   const eini_want *desc;
   eini_cap *cap;
   eini_speed speed;             // of all threads
+  int whole;                    // 1: loops are chosen as if results were merged as a whole: others
+                                //   are, where blocks of them make loops look small
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
 } eini_fit_job;
 

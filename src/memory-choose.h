@@ -141,6 +141,7 @@ static ein_status eini_fit_region(const eini_fit_job *j, const eini_fit_base *b,
   n.b = b;
   n.from = from;
   n.to = to;
+  n.whole = j->whole;
   *fits = 0;
   if (!eini_fit_legal(&n)) return EIN_OK;
   int64_t stored = eini_fit_stored(&n);

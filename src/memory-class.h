@@ -18,7 +18,7 @@ typedef struct eini_fit_class {
 // Statements [from, to) of a base, inside loops over classes.
 typedef struct eini_fit_nest {
   const eini_fit_base *b;
-  int from, to, nloop;
+  int from, to, nloop, whole;   // whole: as of the job
   const eini_fit_class *cls[EINI_FIT_LOOPS];
   int64_t block[EINI_FIT_LOOPS];
 } eini_fit_nest;

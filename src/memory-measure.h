@@ -38,7 +38,15 @@ static int64_t eini_fit_stored(const eini_fit_nest *n) {
   return sum >= (double)EINI_FIT_MOST ? EINI_FIT_MOST : sum > 0 ? (int64_t)sum : 0;
 }
 
-// Bytes of n elements of the results of statement u in a block of the first nloop loops.
+#define EINI_FIT_PLAN (2 * EINI_ARENA_FIRST)  // bytes of a plan: the first blocks of its arenas
+
+// Are results of statement u merged where they are stored?
+static int eini_fit_whole_type(const eini_fit_nest *n, int u) {
+  const eini_stmt *s = &n->b->g->stmt[u];
+  return n->b->g->tensor[s->out].dtype == ein_dtype_compute(s->type);
+}
+
+// Bytes of the results of statement u in a block of the first nloop loops, `size` each.
 static int64_t eini_fit_block_bytes(const eini_fit_nest *n, int u, int nloop, int64_t size) {
   const eini_stmt *s = &n->b->g->stmt[u];
   const eini_tensor *x = &n->b->g->tensor[s->out];
@@ -50,24 +58,24 @@ static int64_t eini_fit_block_bytes(const eini_fit_nest *n, int u, int nloop, in
     }
     if (eini_mul_overflow(size, e, &size)) return EINI_FIT_MOST;
   }
-  return eini_min64(size, EINI_FIT_MOST) + EINI_ALIGN;
+  return (eini_min64(size, EINI_FIT_MOST) + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
 }
 
 // Bytes of partial results of statement u, and of where they are merged: a block of the loops
 // outside those that are folded. *outer: their number.
 static int64_t eini_fit_part_bytes(const eini_fit_nest *n, int u, int *outer) {
   const eini_stmt *s = &n->b->g->stmt[u];
-  ein_dtype type = ein_dtype_compute(s->type);
   unsigned folded;
   int fold = eini_fit_inner(n, s->out) ? EIN_FOLD_NONE : eini_fit_merge_fold(n, u, &folded);
   *outer = 0;
   if (fold <= EIN_FOLD_NONE) return 0;
-  while (!(folded >> *outer & 1)) ++*outer;
+  while (!n->whole && !(folded >> *outer & 1)) ++*outer;
   if (eini_fold_carries(fold))
-    return eini_fit_block_bytes(n, u, *outer, eini_partial_bytes(n->b->g, s));
-  int64_t size = (int64_t)ein_dtype_size(type);
+    return eini_fit_block_bytes(n, u, *outer, eini_partial_bytes(n->b->g, s) +
+                                                   n->whole * (int64_t)EINI_ALIGN);
+  int64_t size = (int64_t)ein_dtype_size(ein_dtype_compute(s->type));
   int64_t bytes = eini_fit_block_bytes(n, u, n->nloop, size);
-  if (n->b->g->tensor[s->out].dtype == type) return bytes;
+  if (eini_fit_whole_type(n, u)) return bytes;
   return eini_fit_sum(bytes, eini_fit_block_bytes(n, u, *outer, size));
 }
 
@@ -85,9 +93,7 @@ static double eini_fit_part_traffic(const eini_fit_nest *n, int u) {
 }
 
 // Most bytes of intermediates alive within one slice, and of partial results; those that are values
-// need a plan that merges them: the first blocks of its arenas.
-#define EINI_FIT_MERGE (2 * EINI_ARENA_FIRST)
-
+// need a plan that merges them, and perhaps one that stores them.
 static int64_t eini_fit_peak(const eini_fit_nest *n) {
   const eini_fit_base *b = n->b;
   int64_t live = 0, peak = 0, parts = 0;
@@ -96,7 +102,8 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
     const eini_stmt *s = &b->g->stmt[u];
     const int64_t part = eini_fit_part_bytes(n, u, &outer);
     parts = eini_fit_sum(parts, part);
-    if (part > 0 && !eini_fold_carries(s->fold)) parts = eini_fit_sum(parts, EINI_FIT_MERGE);
+    if (part > 0 && !n->whole && !eini_fold_carries(s->fold))
+      parts = eini_fit_sum(parts, eini_fit_whole_type(n, u) ? EINI_FIT_PLAN : 2 * EINI_FIT_PLAN);
     if (b->first[s->out] == u && eini_fit_inner(n, s->out))
       live = eini_fit_sum(live, eini_fit_slice_bytes(n, s->out, b->g->tensor[s->out].dtype));
     peak = eini_max64(peak, live);

@@ -10,7 +10,7 @@
 // One candidate. set: 0 all providers, 1 none and one thread, 2 + i provider i alone. target -1:
 // the plan that ein_plan_graph makes; else counted from the largest.
 typedef struct eini_fit_name {
-  int set, goal, order, target;
+  int set, goal, order, target, whole;
 } eini_fit_name;
 
 typedef struct eini_fit_search {
@@ -125,7 +125,7 @@ static int64_t eini_fit_target_at(int64_t most, int64_t least, int n, int k) {
 }
 
 // Makes the layout of a target. bound: give up when it takes as long (0: none). *made: it was.
-// last: the regions of the layout before, as a hash; the same ones are not made again.
+// last: the regions of the layouts before, as hashes; the same ones are not made again.
 static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int64_t target,
                                 double bound, uint64_t *last, eini_fit_layout *f, int *made) {
   eini_fit_choice *list = NULL;
@@ -138,36 +138,43 @@ static ein_status eini_fit_make(eini_fit_search *s, const eini_fit_base *b, int6
   if (count == 0 && b->g->nstmt > 0) return EIN_OK;
   f->seconds = count > 0 ? g.seconds : 0;
   if (bound > 0 && f->seconds >= bound) return EIN_OK;
-  uint64_t same = *last;
-  *last = eini_hash(list, (size_t)count * sizeof *list, 1);
-  if (*last == same) return EIN_OK;
+  const uint64_t now = eini_hash(list, (size_t)count * sizeof *list, 1);
+  const int same = now == last[0] || now == last[1];
+  last[s->j.whole] = now;
+  if (same) return EIN_OK;
   EINI_TRY(eini_fit_layout_make(&s->j, b, list, count, f));
   *made = 1;
   return EIN_OK;
 }
 
-// Tries the targets of one base under the cap's limit. lean: all of them, for `least`; else down to
-// the first that fits.
+// Tries the targets of one base under the cap's limit, each with and without what `whole` says.
+// lean: all of them, for `least`; else down to the first that fits.
 static ein_status eini_fit_try(eini_fit_search *s, int lean) {
   eini_cap *c = s->j.cap;
   eini_fit_base b;
-  int64_t most = 0, least = 0;
-  uint64_t last = 0;
-  int n = 0, same = 0;
+  int64_t most = 0, least[2] = {0, 0};
+  uint64_t last[2] = {0, 0};
+  int n[2] = {0, 0}, same = 0, done = 0;
   c->peak = c->live;
   EINI_TRY(eini_fit_open(s, s->now.goal, s->now.order, &b, &same));
   s->split = b.split;
-  ein_status st = same ? EIN_OK : eini_fit_targets(&s->j, &b, &most, &least, &n);
+  ein_status st = EIN_OK;
+  for (int i = 0; i < 2 && !same && st == EIN_OK; i++) {
+    s->j.whole = i;
+    st = eini_fit_targets(&s->j, &b, &most, &least[i], &n[i]);
+  }
   size_t before = c->peak;
-  for (int k = 0; k < n && st == EIN_OK; k++) {
-    int64_t target = eini_fit_target_at(most, least, n, k), need = 0;
+  for (int k = 0; k < 2 * n[n[1] > n[0]] && st == EIN_OK && !done; k++) {
+    const int whole = s->j.whole = k % 2 == 0;
+    if (k / 2 >= n[whole] || (!whole && s->found && !lean)) continue;
+    int64_t target = eini_fit_target_at(most, least[whole], n[whole], k / 2), need = 0;
     int64_t firm = (target - s->j.packing) / EINI_FIT_OPTIMISM;
     eini_fit_layout f;
     int made = 0;
     if (firm > 0 && (uint64_t)firm > c->limit) continue;
     memset(&f, 0, sizeof f);
     c->peak = c->live;
-    st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, &last, &f, &made);
+    st = eini_fit_make(s, &b, target, lean || !s->found ? 0 : s->seconds, last, &f, &made);
     if (made) need = eini_fit_need(s, &f, before);
     int good = made && firm <= need && f.seconds <= EINI_FIT_PATIENCE;
     if (good) eini_fit_leaner(s, need, &f, lean);
@@ -177,8 +184,9 @@ static ein_status eini_fit_try(eini_fit_search *s, int lean) {
     s->found = 1;
     s->seconds = f.seconds;
     s->best = s->now;
-    s->best.target = k;
-    break;
+    s->best.target = k / 2;
+    s->best.whole = whole;
+    done = whole;  // otherwise a smaller target may have one that is faster
   }
   eini_fit_base_close(&b);
   return st;
@@ -229,14 +237,15 @@ static ein_status eini_fit_look(eini_fit_search *s, int lean) {
 static ein_status eini_fit_take(eini_fit_search *s) {
   eini_fit_layout *f = s->f;
   int64_t most, least;
-  uint64_t last = 0;
+  uint64_t last[2] = {0, 0};
   int n, same, made = 0;
   eini_fit_use(s, s->best.set);
   if (s->best.target < 0) return eini_fit_whole(s, s->best.goal, f);
   EINI_TRY(eini_fit_open(s, s->best.goal, s->best.order, &f->base, &same));
   eini_fit_base b = f->base;
+  s->j.whole = s->best.whole;
   EINI_TRY(eini_fit_targets(&s->j, &b, &most, &least, &n));
-  EINI_TRY(eini_fit_make(s, &b, eini_fit_target_at(most, least, n, s->best.target), 0, &last, f,
+  EINI_TRY(eini_fit_make(s, &b, eini_fit_target_at(most, least, n, s->best.target), 0, last, f,
                          &made));
   return made ? EIN_OK : EIN_ERR_INTERNAL;
 }

@@ -231,11 +231,12 @@ static void all_targets(ein_ctx *ctx, scene *s, int order) {
     eini_budget *have = bare_budget(ctx, &d, &w, &inner);
     CHECK(eini_fit_open(&w, 0, order, &have->f.base, &same) == EIN_OK);
     eini_fit_base b = have->f.base;
+    w.j.whole = order;
     CHECK(eini_fit_targets(&w.j, &b, &most, &least, &n) == EIN_OK);
-    uint64_t last = 0;
+    uint64_t last[2] = {0, 0};
     int made = 0;
     budget = (unsigned long long)eini_fit_target_at(most, least, n, k);
-    CHECK(eini_fit_make(&w, &b, (int64_t)budget, 0, &last, &have->f, &made) == EIN_OK);
+    CHECK(eini_fit_make(&w, &b, (int64_t)budget, 0, last, &have->f, &made) == EIN_OK);
     CHECK(made);
     ein_plan *plan = eini_budget_give(have);
     if (made) {
