@@ -201,26 +201,29 @@ static ein_status eini_fit_try_whole(eini_fit_search *s, int lean) {
   ein_status st = eini_fit_whole(s, 0, &f);
   if (st == EIN_OK) {
     int64_t need = eini_fit_need(s, &f, 0);
-    s->found = !lean && (uint64_t)need <= c->limit;
     eini_fit_leaner(s, need, &f, lean);
-    s->best = s->now;
-    s->best.goal = s->best.order = 0;
-    s->best.target = -1;
+    if (!lean && (uint64_t)need <= c->limit) {
+      s->found = 1;
+      s->best = s->now;
+      s->best.goal = s->best.order = 0;
+      s->best.target = -1;
+    }
   }
   eini_fit_layout_free(&f);
   return eini_cap_hit(c, st) ? EIN_OK : st;
 }
 
 // All candidates under the cap's limit; the best that fits of the first set of providers that has
-// one, or with lean what the leanest of all needs.
+// one, or with lean what the leanest of all needs. Where only blocks of results fit, the others may
+// be faster.
 static ein_status eini_fit_look(eini_fit_search *s, int lean) {
   s->found = 0;
   s->least = 0;
-  for (int set = 0; set < s->nset && !s->found; set++) {
+  for (int set = 0; set < s->nset && !(s->found && s->best.whole); set++) {
     eini_fit_use(s, set);
     s->split = 1;
     EINI_TRY(eini_fit_try_whole(s, lean));
-    if (s->found) return EIN_OK;
+    if (s->found && s->best.target < 0) return EIN_OK;
     for (int goal = 0; goal < s->ngoal && (goal == 0 || s->split); goal++) {
       for (int order = 0; order < 2; order++) {
         s->now.goal = goal;
