@@ -1083,14 +1083,14 @@ static double touched(const ein_graph *g, const eini_stmt *s, const int64_t *lo,
     const eini_map *m = &s->proj[k];
     double box = (double)ein_dtype_size(g->tensor[s->operand[k]].dtype);
     for (int r = 0; r < m->rows; r++) {
-      int64_t at[4], least = INT64_MAX, most = INT64_MIN;
-      for (int i = 0; i < s->nindex; i++) at[i] = lo[i];
+      int64_t point[4], least = INT64_MAX, most = INT64_MIN;
+      for (int i = 0; i < s->nindex; i++) point[i] = lo[i];
       for (int c = 0; c >= 0;) {
         int64_t x = m->offset[r];
-        for (int i = 0; i < s->nindex; i++) x += eini_map_coef(m, r, i) * at[i];
+        for (int i = 0; i < s->nindex; i++) x += eini_map_coef(m, r, i) * point[i];
         least = x < least ? x : least;
         most = x > most ? x : most;
-        for (c = s->nindex - 1; c >= 0 && ++at[c] == hi[c]; c--) at[c] = lo[c];
+        for (c = s->nindex - 1; c >= 0 && ++point[c] == hi[c]; c--) point[c] = lo[c];
       }
       box *= (double)(most - least + 1);
     }

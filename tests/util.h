@@ -35,15 +35,24 @@ typedef struct counter {
   long calls, fail_at, live;
 } counter;
 
+// Blocks remember their size: one that is freed with another stays alive.
 EINI_UNUSED static void *count_alloc(size_t size, size_t align, void *user) {
   counter *c = (counter *)user;
+  const size_t head = align > sizeof size ? align : 64;
   if (c->calls++ == c->fail_at) return NULL;
-  void *p = eini_default_alloc(size, align, NULL);
-  c->live += p != NULL;
-  return p;
+  char *p = (char *)eini_default_alloc(size + head, align, NULL);
+  if (p == NULL) return NULL;
+  c->live++;
+  memcpy(p, &size, sizeof size);
+  memcpy(p + head - sizeof head, &head, sizeof head);
+  return p + head;
 }
 
 EINI_UNUSED static void count_free(void *p, size_t size, void *user) {
-  ((counter *)user)->live -= p != NULL;
-  eini_default_free(p, size, NULL);
+  size_t head, was;
+  if (p == NULL) return;
+  memcpy(&head, (char *)p - sizeof head, sizeof head);
+  memcpy(&was, (char *)p - head, sizeof was);
+  ((counter *)user)->live -= was == size;
+  eini_default_free((char *)p - head, size + head, NULL);
 }

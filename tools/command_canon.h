@@ -32,9 +32,9 @@ static int command_canon(void) {
   ein_status st = ein_canon_create(p.ctx, p.graph, 0, &c);
   if (st != EIN_OK) die_library(p.ctx, st, p.file);
   size_t n = ein_graph_print(ein_canon_graph(c), NULL, 0);
-  char *text = (char *)memory(n + 1);
-  ein_graph_print(ein_canon_graph(c), text, n + 1);
-  fputs(text, stdout);
+  char *shown = (char *)memory(n + 1);
+  ein_graph_print(ein_canon_graph(c), shown, n + 1);
+  fputs(shown, stdout);
   if (given(O_MAP) != NULL) print_names(&p, c);
   ein_canon_destroy(c);
   return finish(p.ctx, NULL, p.graph);
