@@ -1818,6 +1818,7 @@ static int64_t eini_key_slot(const eini_keys *t, const int64_t *key, int64_t len
 // The number of a key: that of the last one when it is new. -1: out of memory.
 EINI_UNUSED static int64_t eini_key_number(eini_arena *a, eini_keys *t, const int64_t *key,
                                            int64_t len) {
+  if (t->word == NULL && (t->word = EINI_NEW(a, int64_t, 1)) == NULL) return -1;  // empty keys
   if (2 * t->n >= t->nslot) {
     const int64_t want = t->nslot < 16 ? 32 : 4 * t->nslot;
     if ((t->slot = EINI_NEW(a, int, want)) == NULL) return -1;
