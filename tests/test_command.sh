@@ -310,6 +310,11 @@ expect 0 canon one.ein --map
 prints_part ', group 0: line 2; indices i, k, j'
 prints_part '# A1: A'
 expect 1 canon other.ein
+# A program that is longer than what is read at once.
+{ printf 'input A[2]\n'; i=0; while [ $i -lt 3000 ]; do echo '# a line that says nothing at all'
+  i=$((i + 1)); done; echo 'Y[i] = A[i]'; } > long.ein
+expect 0 canon long.ein
+prints_part 'Y0[a=2] : f64 = A0[a]'
 expect 2 canon
 expect 2 canon ij
 expect 2 canon one.ein -o X.npy
