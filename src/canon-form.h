@@ -10,7 +10,6 @@ typedef struct eini_written {   // statements that are written alike, but for na
   eini_spelling *x;             // of the first
   eini_colours g;
   int *order;                   // of the vertices, as written, then in the form's order
-  uint64_t hash;                // of the certificate
   int64_t size;
   uint64_t *certificate;
   int kind, *to;                // the first of one form; its vertices by those here
@@ -25,7 +24,7 @@ typedef struct eini_canon_row {  // a statement of the source
 
 typedef struct eini_canon_group {
   int kind;                      // the first that is written in its form
-  int64_t depth, first, last, n; // rows
+  int64_t first, last, n;        // rows
   int64_t *row;                  // in order
   uint64_t *rank;                // of the vertices of the statement
   char *text;
@@ -33,6 +32,7 @@ typedef struct eini_canon_group {
 
 struct ein_canon {
   eini_arena arena;
+  eini_arena seen;               // of tables of keys, which grow while the other is rolled back
   const ein_graph *source;       // while it is made
   ein_graph *graph;              // the form
   int64_t nsource, ngroup;
@@ -45,51 +45,25 @@ struct ein_canon {
   eini_canon_group *group;
 };
 
-// Words that are looked up by hash: chains.
-typedef struct eini_chains {
-  int64_t *head, *next;
-  uint64_t mask;
-} eini_chains;
-
-static ein_status eini_chains_new(eini_arena *a, int64_t n, eini_chains *c) {
-  for (c->mask = 15; c->mask < (uint64_t)n; c->mask = 2 * c->mask + 1) {}
-  c->head = EINI_NEW(a, int64_t, (int64_t)c->mask + 1);  // number + 1
-  c->next = EINI_NEW(a, int64_t, n);
-  return c->head == NULL || c->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-}
-
-static void eini_chains_add(eini_chains *c, uint64_t hash, int64_t k) {
-  c->next[k] = c->head[hash & c->mask];
-  c->head[hash & c->mask] = k + 1;
-}
-
 // ---- statements, as written and by form ----
 
-static uint64_t eini_words_hash(const uint64_t *w, int64_t n) {
-  uint64_t h = (uint64_t)n;
-  for (int64_t i = 0; i < n; i++) h = eini_mix(h, w[i]);
-  return h;
-}
-
-// The first of equal certificates before number k, or k, which is added then.
-static int eini_written_find(ein_canon *c, eini_chains *seen, int k) {
-  eini_written *x = &c->written[k];
-  x->hash = eini_words_hash(x->certificate, x->size);
-  int64_t j = seen->head[x->hash & seen->mask];
-  for (; j > 0; j = seen->next[j - 1]) {
-    const eini_written *y = &c->written[j - 1];
-    if (y->hash == x->hash && y->size == x->size &&
-        eini_words_order(y->certificate, x->certificate, x->size) == 0) return (int)j - 1;
-  }
-  eini_chains_add(seen, x->hash, k);
-  return k;
+// The first statement that was written, or has the form, like number k: k when it is new.
+static int64_t eini_written_find(ein_canon *c, eini_keys *seen, int64_t *of, int k) {
+  const eini_written *x = &c->written[k];
+  const int64_t known = seen->n;
+  const int64_t i = eini_key_number(&c->seen, seen, (const int64_t *)(const void *)x->certificate,
+                                    x->size);
+  if (i == known) of[i] = k;
+  return i < 0 ? -1 : of[i];
 }
 
 // How statements are written; those that are written alike are one.
 static ein_status eini_canon_read(ein_canon *c) {
   const ein_graph *g = c->source;
-  eini_chains seen;
-  EINI_TRY(eini_chains_new(&c->arena, g->nstmt, &seen));
+  int64_t *of = EINI_NEW(&c->arena, int64_t, g->nstmt), first;
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
+  if (of == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < g->nstmt; i++) {
     eini_written *x = &c->written[c->nwritten];
     eini_sketch k;
@@ -107,8 +81,9 @@ static ein_status eini_canon_read(ein_canon *c) {
     if (x->order == NULL || x->to == NULL || x->certificate == NULL) return EIN_ERR_NO_MEMORY;
     for (int v = 0; v < x->g.n; v++) x->order[v] = v;
     eini_certificate(&x->g, x->order, x->certificate + x->size, x->certificate);
-    c->row[i].written = eini_written_find(c, &seen, c->nwritten);
-    if (c->row[i].written < c->nwritten) eini_arena_rollback(&c->arena, &at);
+    if ((first = eini_written_find(c, &seen, of, c->nwritten)) < 0) return EIN_ERR_NO_MEMORY;
+    c->row[i].written = (int)first;
+    if (first < c->nwritten) eini_arena_rollback(&c->arena, &at);
     else c->nwritten++;
   }
   return EIN_OK;
@@ -116,13 +91,16 @@ static ein_status eini_canon_read(ein_canon *c) {
 
 // Which of them have one form.
 static ein_status eini_canon_kinds(ein_canon *c, int64_t work) {
-  eini_chains seen;
-  EINI_TRY(eini_chains_new(&c->arena, c->nwritten, &seen));
+  int64_t *of = EINI_NEW(&c->arena, int64_t, c->nwritten), first;
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
+  if (of == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < c->nwritten; i++) {
     eini_written *x = &c->written[i];
     if (c->nwritten > 1) EINI_TRY(eini_labelling(&c->arena, &x->g, work, x->order));
     eini_certificate(&x->g, x->order, x->certificate + x->size, x->certificate);
-    x->kind = eini_written_find(c, &seen, i);
+    if ((first = eini_written_find(c, &seen, of, i)) < 0) return EIN_ERR_NO_MEMORY;
+    x->kind = (int)first;
     for (int v = 0; v < x->g.n; v++) x->to[x->order[v]] = c->written[x->kind].order[v];
   }
   return EIN_OK;
@@ -134,28 +112,23 @@ static ein_status eini_canon_kinds(ein_canon *c, int64_t work) {
 static ein_status eini_canon_groups(ein_canon *c) {
   const ein_graph *g = c->source;
   int64_t *depth = EINI_NEW(&c->arena, int64_t, g->ntensor);
-  eini_chains seen;
-  EINI_TRY(eini_chains_new(&c->arena, g->nstmt, &seen));
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
   if (depth == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < g->nstmt; i++) {
     const eini_stmt *s = &g->stmt[i];
     eini_canon_row *r = &c->row[i];
     for (int k = 0; k < s->noperand; k++) r->depth = eini_max64(r->depth, depth[s->operand[k]]);
     depth[s->out] = eini_max64(depth[s->out], r->depth + 1);
-    const int kind = c->written[r->written].kind;
-    const uint64_t hash = eini_mix((uint64_t)kind, (uint64_t)r->depth);
-    int64_t j = seen.head[hash & seen.mask];
-    for (; j > 0; j = seen.next[j - 1])
-      if (c->group[j - 1].kind == kind && c->group[j - 1].depth == r->depth) break;
-    if (j == 0) {
-      eini_canon_group *x = &c->group[c->ngroup];
-      x->kind = kind;
-      x->depth = r->depth;
+    const int64_t key[2] = {c->written[r->written].kind, r->depth};
+    const int64_t j = eini_key_number(&c->seen, &seen, key, 2);
+    if (j < 0) return EIN_ERR_NO_MEMORY;
+    eini_canon_group *x = &c->group[j];
+    if (j == c->ngroup) {
+      c->ngroup++;
+      x->kind = (int)key[0];
       x->first = x->last = -1;
-      eini_chains_add(&seen, hash, c->ngroup++);
-      j = c->ngroup;
     }
-    eini_canon_group *x = &c->group[j - 1];
     if (x->last >= 0) c->row[x->last].next = i;
     else x->first = i;
     x->last = i;
@@ -558,8 +531,10 @@ EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_
   ein_canon *c = EINI_NEW(&arena, ein_canon, 1);
   if (c == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
   c->arena = arena;
+  eini_arena_init(&c->seen, &arena.al);
   c->source = graph;
   st = eini_canon_make(c, work > 0 ? work : EINI_CANON_WORK);
+  eini_arena_free(&c->seen);
   if (st == EIN_ERR_TOO_LARGE)
     eini_fail(eini_diag_of(ctx), st, -1, 0, "give more work", "too many spellings look alike: "
               "their normal form takes more than the work given");

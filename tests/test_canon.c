@@ -418,6 +418,28 @@ static void test_details(void) {
                   "input x[3,4], b[4]\nU[k] = b[m]*x[k,m]\nV[k] = exp(U[k])\noutput U, V\n"));
 }
 
+// Many forms, each written twice, from the first to the last and back: tables grow in between.
+static void test_many(void) {
+  static char text[2][8192];
+  for (int way = 0; way < 2; way++) {
+    size_t n = (size_t)sprintf(text[way], "input A[3], B[3]\n");
+    for (int k = 0; k < 100; k++) {
+      const int form = way ? 99 - k : k;
+      n += (size_t)sprintf(text[way] + n, "Y%d[i] = %d*%c[i]\n", k, form / 2 % 33,
+                           form % 2 ? 'A' : 'B');
+    }
+    n += (size_t)sprintf(text[way] + n, "output Y0");
+    for (int k = 1; k < 100; k++) n += (size_t)sprintf(text[way] + n, ", Y%d", k);
+    sprintf(text[way] + n, "\n");
+  }
+  CHECK(same_form(text[0], text[1]));
+  ein_graph *g = parse(text[0]);
+  ein_canon *c = NULL;
+  CHECK(ein_canon_create(NULL, g, 0, &c) == EIN_OK && ein_canon_groups(c) == 33);
+  ein_canon_destroy(c);
+  ein_graph_destroy(g);
+}
+
 // ---- graphs that defeat refinement: every arc is an operand, every vertex an index ----
 
 // A simple graph as a product over its edges, its vertices numbered by `order`.
@@ -531,6 +553,7 @@ int main(int argc, char **argv) {
   rng_state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
   printf("seed %llu\n", (unsigned long long)rng_state);
   test_details();
+  test_many();
   test_pairs(FEW(30));
   test_spellings(batches, spellings);
   test_regular();
