@@ -51,7 +51,7 @@ static void eini_sketch_arc(eini_sketch *k, int from, int to, uint64_t label) {
 }
 
 // The graph; several arcs from one vertex to another are one.
-static ein_status eini_sketch_graph(const eini_sketch *k, eini_colours *g) {
+EINI_UNUSED static ein_status eini_sketch_graph(const eini_sketch *k, eini_colours *g) {
   int64_t *at = EINI_NEW(k->arena, int64_t, k->n);
   g->n = (int)k->n;
   g->colour = k->colour;
@@ -243,7 +243,8 @@ static void eini_spelling_nodes(eini_sketch *k, const ein_graph *g, eini_spellin
                             : x->vertex[e->n - 1], EINI_C_ROOT);
 }
 
-static ein_status eini_spelling_new(eini_arena *a, const eini_stmt *s, eini_spelling *x) {
+EINI_UNUSED static ein_status eini_spelling_new(eini_arena *a, const eini_stmt *s,
+                                                 eini_spelling *x) {
   const eini_expr *e = &s->expr;
   int64_t reads = 1, n = e->n;
   for (int64_t i = 0; i < n; i++) reads += eini_node_args(&e->node[i]);
@@ -258,7 +259,8 @@ static ein_status eini_spelling_new(eini_arena *a, const eini_stmt *s, eini_spel
 }
 
 // Draws a statement, as it is written.
-static ein_status eini_spelling_draw(eini_sketch *k, const ein_graph *g, eini_spelling *x) {
+EINI_UNUSED static ein_status eini_spelling_draw(eini_sketch *k, const ein_graph *g,
+                                                  eini_spelling *x) {
   const eini_stmt *s = x->s;
   const eini_expr *e = &s->expr;
   uint64_t h = eini_tensor_colour(EINI_C_RESULT, &g->tensor[s->out]);
