@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fewer.h"
+
 #define TEXT_MAX 100000
 #define MEMORY_MAX ((int64_t)1 << 30)
 #if defined(__has_feature)
@@ -23,11 +25,7 @@ static int checks = 0, failures = 0;
 
 // Texts and nets are so many times shorter, and decompositions give up earlier: what is wrong in
 // memory shows in them too. For every commit and with sanitizers.
-#ifdef TEST_FEWER
-static int shorter = TEST_FEWER;
-#else
 static int shorter = 1;
-#endif
 
 typedef struct counter {
   int64_t live, most;
@@ -312,13 +310,10 @@ static int attack_net(net of) {
   return ok;
 }
 
-// hostile [-SHORTER] [WORD]: only the texts with this word in their names.
+// hostile [WORD]: only the texts with this word in their names.
 int main(int argc, char **argv) {
   setvbuf(stdout, NULL, _IONBF, 0);
-  if (argc > 1 && argv[1][0] == '-' && atoi(argv[1] + 1) > 0) {
-    shorter = atoi(argv[1] + 1);
-    argc--, argv++;
-  }
+  shorter = fewer();
   const int first = shorter > 1 ? EIN_COST_SECONDS : EIN_COST_PAPER;
   for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
     const hostile *h = &texts[k];

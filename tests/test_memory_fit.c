@@ -1179,7 +1179,7 @@ int main(void) {
   test_state_budgets(ctx);
   test_block_budgets(ctx);
   printf("states: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
-  test_random(ctx, FEW(600));
+  test_random(ctx, (unsigned long long)FEW(600));
   printf("random: %d checks, %d failures, %d runs in slices\n", checks, failures, sliced);
   sliced = 0;
   test_budgets(ctx);

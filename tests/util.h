@@ -1,6 +1,8 @@
 // What several tests need: random numbers from a seed, and an allocator that counts and fails.
 // Include after einsum.h's implementation.
 
+#include "fewer.h"
+
 static uint64_t rng_state = 0;
 
 EINI_UNUSED static uint64_t rng(void) {  // splitmix64
@@ -13,15 +15,6 @@ EINI_UNUSED static uint64_t rng(void) {  // splitmix64
 EINI_UNUSED static int64_t draw(int64_t lo, int64_t hi) {  // both inclusive
   return lo + (int64_t)(rng() % (uint64_t)(hi - lo + 1));
 }
-
-// How many of n random cases: sanitizers look at the use of memory, which shows in fewer as well.
-#ifdef TEST_FEWER
-#define FEW(n) ((n) / (TEST_FEWER) + 1)
-#define FEW_STEP 5  // of every so many in a list one
-#else
-#define FEW(n) (n)
-#define FEW_STEP 1
-#endif
 
 EINI_UNUSED static int chance(int percent) { return draw(0, 99) < percent; }
 
