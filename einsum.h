@@ -3541,6 +3541,11 @@ EINI_UNUSED static ein_status eini_stmt_of_tensor(eini_arena *a, const ein_graph
   return eini_map_units(a, &s->out_map, 0, 0, t->rank);
 }
 
+// The access of operand k; -1: of the result.
+static inline const eini_map *eini_access(const eini_stmt *s, int k) {
+  return k < 0 ? &s->out_map : &s->proj[k];
+}
+
 // Is the statement's index space empty? Then nothing is accessed.
 static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
   for (int i = from; i < to; i++)
@@ -4808,7 +4813,7 @@ static void eini_say_row(eini_text *t, const eini_stmt *s, const eini_map *m, in
 }
 
 static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
-  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = eini_access(s, k);
   eini_say(t, "%s", g->tensor[k < 0 ? s->out : s->operand[k]].name);
   for (int r = 0; r < m->rows; r++) {
     int var = -1, terms = m->offset[r] != 0;
@@ -4991,10 +4996,11 @@ typedef struct eini_walk {
   double times[EINI_WALK_LOOPS];  // its slices
 } eini_walk;
 
-// Part of an index space: ranges of all indices, or the largest of so many pieces of each, or (lo
-// and cut are NULL) all of it, in the slices of a walk or one of them.
+// Part of an index space: ranges [lo, hi) of all indices (lo NULL: they begin at 0), or the largest
+// of so many pieces of each, or (hi and cut are NULL) all of it, in the slices of a walk or one of
+// them.
 typedef struct eini_stmt_block {
-  const int64_t *lo, *hi;         // [lo, hi)
+  const int64_t *lo, *hi;
   const int64_t *cut;
   const eini_walk *walk;          // or NULL
   const int64_t *len;             // of one slice along each loop; NULL: all slices
@@ -5006,15 +5012,22 @@ static inline eini_stmt_block eini_block_of(const int64_t *lo, const int64_t *hi
   return b;
 }
 
-// Values that index i has in a block; NULL: all.
-static inline double eini_length(const eini_stmt *s, const eini_stmt_block *b, int i) {
-  const int64_t all = s->index[i].extent;
-  if (b == NULL) return (double)all;
-  if (b->lo != NULL) return b->hi[i] > b->lo[i] ? (double)(b->hi[i] - b->lo[i]) : 0;
-  if (b->cut != NULL) return (double)eini_ceil_div(all, b->cut[i]);
+// The values [*lo, *hi) that index i has in a block; NULL: all. Ranges need no statement.
+static inline void eini_block_range(const eini_stmt *s, const eini_stmt_block *b, int i,
+                                    int64_t *lo, int64_t *hi) {
+  const int ranges = b != NULL && b->hi != NULL;
+  *lo = ranges && b->lo != NULL ? b->lo[i] : 0;
+  *hi = ranges ? b->hi[i] : s->index[i].extent;
+  if (b == NULL || ranges) return;
+  if (b->cut != NULL) *hi = eini_ceil_div(*hi, b->cut[i]);
   for (int l = 0; b->len != NULL && l < b->walk->nloop; l++)
-    if (b->walk->loop[l] == i) return (double)b->len[l];
-  return (double)all;
+    if (b->walk->loop[l] == i) *hi = b->len[l];
+}
+
+static inline double eini_length(const eini_stmt *s, const eini_stmt_block *b, int i) {
+  int64_t lo, hi;
+  eini_block_range(s, b, i, &lo, &hi);
+  return hi > lo ? (double)(hi - lo) : 0;
 }
 
 // Points of a block along indices from .. to - 1.
@@ -5024,15 +5037,45 @@ static inline double eini_points(const eini_stmt *s, const eini_stmt_block *b, i
   return n;
 }
 
-// Elements of the hull of what a block with points reads of operand k.
-static double eini_block_box(const eini_stmt *s, const eini_stmt_block *b, int k) {
-  const eini_map *m = &s->proj[k];
-  double box = 1;
+// The values [*from, *to) that coordinate r of an access has in a block with points. Every access
+// was proved to stay inside a tensor, so nothing wraps.
+static inline void eini_block_row(const eini_stmt *s, const eini_stmt_block *b, const eini_map *m,
+                                  int r, int64_t *from, int64_t *to) {
+  *from = *to = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int64_t k = m->term[e].coef;
+    int64_t lo, hi;
+    eini_block_range(s, b, m->term[e].index, &lo, &hi);
+    *from += k * (k > 0 ? lo : hi - 1);
+    *to += k * (k > 0 ? hi - 1 : lo);
+  }
+  ++*to;
+}
+
+// The hull of what a block reads of operand k, or writes (-1): the smallest box [from, to) that
+// holds it. Empty where one of the indices that the access is made for has no values.
+static void eini_block_hull(const eini_stmt *s, const eini_stmt_block *b, int k, int64_t *from,
+                            int64_t *to) {
+  const eini_map *m = eini_access(s, k);
+  int64_t lo, hi;
+  int empty = 0;
+  for (int i = 0; i < (k < 0 ? s->nfree : s->nindex) && !empty; i++) {
+    eini_block_range(s, b, i, &lo, &hi);
+    empty = hi <= lo;
+  }
   for (int r = 0; r < m->rows; r++) {
-    double hull = 1;
-    for (int e = m->first[r]; e < m->first[r + 1]; e++)
-      hull += (double)eini_abs64(m->term[e].coef) * (eini_length(s, b, m->term[e].index) - 1);
-    box *= hull;
+    if (empty) from[r] = to[r] = m->offset[r];
+    else eini_block_row(s, b, m, r, &from[r], &to[r]);
+  }
+}
+
+// Its elements, of a block with points.
+static double eini_block_box(const eini_stmt *s, const eini_stmt_block *b, int k) {
+  double box = 1;
+  for (int r = 0; r < s->proj[k].rows; r++) {
+    int64_t from, to;
+    eini_block_row(s, b, &s->proj[k], r, &from, &to);
+    box *= (double)(to - from);
   }
   return box;
 }
@@ -5113,7 +5156,7 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
                           const unsigned char *again, const char *local, int unseen,
                           eini_cost *c) {
   const eini_walk *w = b == NULL ? NULL : b->walk;
-  if (b != NULL && b->lo == NULL && b->cut == NULL && b->len == NULL) b = NULL;  // all of it
+  if (b != NULL && b->hi == NULL && b->cut == NULL && b->len == NULL) b = NULL;  // all of it
   const double points = eini_points(s, b, 0, s->nindex);
   c->flops += points * eini_point_flops(s) * eini_walk_times(w, NULL);
   for (int k = -1; k < s->noperand; k++) {
@@ -5123,7 +5166,7 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
     const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
                          (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
     c->bytes += bytes;
-    c->traffic += bytes * eini_walk_times(w, k < 0 ? &s->out_map : &s->proj[k]) *
+    c->traffic += bytes * eini_walk_times(w, eini_access(s, k)) *
                   (local != NULL && local[t] ? EINI_CACHED : 1);
   }
 }
@@ -11101,30 +11144,22 @@ static void eini_copy_run(const eini_task *t, char *const *slot, char *scratch, 
 
 // ================================================================================================
 // >>block  a statement restricted to ranges of its indices
-// Takes a statement and a block of its index space; gives the hulls of what the block touches, its
-// expression with origins as params, and its partial results: values, or states that are merged and
+// Takes a statement and a block of its index space (section cost); gives it as a statement of its
+// own, with origins as params, and its partial results: values, or states that are merged and
 // finished. Slices of budgets and tasks of places are made of it.
 // ================================================================================================
 
-// ---- hulls ----
-
-// The smallest box [from, to) that holds the image of ranges of the first n indices, the only ones
-// in the map; lo NULL: they begin at 0. Without points it is empty. Every access was proved to stay
-// inside a tensor, so nothing wraps.
-static void eini_block_hull(const eini_map *m, int n, const int64_t *lo, const int64_t *hi,
-                            int64_t *from, int64_t *to) {
-  int empty = 0;
-  for (int i = 0; i < n; i++) empty |= hi[i] <= (lo == NULL ? 0 : lo[i]);
-  for (int r = 0; r < m->rows; r++) {
-    from[r] = to[r] = m->offset[r];
-    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
-      int64_t k = m->term[e].coef, x = lo == NULL ? 0 : k * lo[m->term[e].index];
-      int64_t y = k * (hi[m->term[e].index] - 1);
-      from[r] += eini_min64(x, y);
-      to[r] += eini_max64(x, y);
-    }
-    to[r] += !empty;
-  }
+// The hull of what it touches, as first coordinates and extents.
+EINI_UNUSED static ein_status eini_block_hull_new(eini_arena *a, const eini_stmt *s,
+                                                  const eini_stmt_block *b, int k, int64_t **low,
+                                                  int64_t **shape) {
+  const int rows = eini_access(s, k)->rows;
+  *low = EINI_NEW(a, int64_t, rows);
+  *shape = EINI_NEW(a, int64_t, rows);
+  if (*low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
+  eini_block_hull(s, b, k, *low, *shape);
+  for (int r = 0; r < rows; r++) (*shape)[r] -= (*low)[r];
+  return EIN_OK;
 }
 
 // ---- origins ----
@@ -11142,7 +11177,7 @@ EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
 // first coordinates of operand k's, and behind them those of the result's; NULL: all are 0.
 typedef struct eini_block_view {
   const eini_stmt *s;
-  const int64_t *len;            // nindex: extents of the block
+  const eini_stmt_block *block;  // its extents are the view's
   const int *origin;             // nindex: params with the first values of indices, or -1
   const int *operand;
   const int64_t *const *low;
@@ -11156,7 +11191,8 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   eini_arena *a = &g->arena;
   eini_stmt *s;
   EINI_TRY(eini_graph_add_like(g, from, v->out, v->operand, &s));
-  for (int i = 0; i < s->nindex; i++) s->index[i].extent = v->len[i];
+  for (int i = 0; i < s->nindex; i++)
+    s->index[i].extent = (int64_t)eini_length(from, v->block, i);
   for (int k = 0; k <= s->noperand; k++) {
     eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
     for (int r = 0; r < m->rows && v->low[k] != NULL; r++) m->offset[r] -= v->low[k][r];
@@ -16764,7 +16800,7 @@ static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, 
     const eini_stmt *s = &g->stmt[u];
     for (int k = -1; k < s->noperand; k++) {
       if ((k < 0 ? s->out : s->operand[k]) != t) continue;
-      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = eini_access(s, k);
       int index = eini_plain_row(m, axis);
       if (index < 0 || eini_fit_plain(s, m, g->tensor[t].shape, index) != axis ||
           (k < 0 && index >= s->nfree) || !eini_fit_mark_index(n, c, u, index)) {
@@ -17357,7 +17393,6 @@ typedef struct eini_fit_maker {
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
   int64_t *coef, *from, *to;    // of the access at hand: how it moves, its hull
-  int64_t **len;                // per statement of the region: extents in the slice at hand
   int64_t **low, **shape;       // of its views
 } eini_fit_maker;
 
@@ -17428,31 +17463,18 @@ static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *
   return eini_fit_port_fill(w, p, u, t, m, 0);
 }
 
-// Extents of statement u's indices where the first nloop loops run over blocks of these sizes.
-static void eini_fit_len(const eini_fit_maker *w, int u, int nloop, const int64_t *size,
-                         int64_t *len) {
-  const eini_stmt *s = &w->n.b->g->stmt[u];
-  for (int i = 0; i < s->nindex; i++) len[i] = s->index[i].extent;
-  for (int l = 0; l < nloop; l++) {
-    int c = w->n.cls[l]->col[u - w->n.from];
-    if (c >= 0) len[c] = size[l];
-  }
-}
-
 // The box of the results of statement u in blocks of so many loops: its first coordinates and its
 // extents, in *low and *shape.
 static ein_status eini_fit_result_box(const eini_fit_maker *w, int u, int nloop,
                                       const int64_t *size, eini_arena *a, int64_t **low,
                                       int64_t **shape) {
+  eini_walk walk;
+  const eini_stmt_block block = eini_fit_walk(&w->n, u, size, &walk);
   const eini_stmt *s = &w->n.b->g->stmt[u];
-  int64_t *len = EINI_NEW(a, int64_t, s->nindex);
-  *low = EINI_NEW(a, int64_t, s->out_map.rows);
-  *shape = EINI_NEW(a, int64_t, s->out_map.rows);
-  if (len == NULL || *low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
-  if (!eini_fit_touches(s, &s->out_map)) return EIN_OK;
-  eini_fit_len(w, u, nloop, size, len);
-  eini_block_hull(&s->out_map, s->nfree, NULL, len, *low, *shape);
-  for (int r = 0; r < s->out_map.rows; r++) (*shape)[r] -= (*low)[r];
+  walk.nloop = nloop;
+  EINI_TRY(eini_block_hull_new(a, s, &block, -1, low, shape));
+  if (!eini_fit_touches(s, &s->out_map))  // its offsets may be any numbers
+    memset(*low, 0, (size_t)s->out_map.rows * sizeof **low);
   return EIN_OK;
 }
 
@@ -17574,10 +17596,9 @@ static int eini_fit_view_of(const eini_fit_maker *w, int u, int k) {
 static ein_status eini_fit_boxes(eini_fit_maker *w, eini_arena *a) {
   const eini_fit_nest *n = &w->n;
   const int views = eini_fit_views(w->r);
-  w->len = EINI_NEW(a, int64_t *, n->to - n->from);
   w->low = EINI_NEW(a, int64_t *, views);
   w->shape = EINI_NEW(a, int64_t *, views);
-  if (w->len == NULL || w->low == NULL || w->shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (w->low == NULL || w->shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < views; i++) {
     const int rank = n->b->g->tensor[eini_fit_view(w->r, i)->tensor].rank;
     w->low[i] = EINI_NEW(a, int64_t, rank);
@@ -17586,14 +17607,13 @@ static ein_status eini_fit_boxes(eini_fit_maker *w, eini_arena *a) {
   }
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    int64_t *len = w->len[u - n->from] = EINI_NEW(a, int64_t, s->nindex);
-    if (len == NULL) return EIN_ERR_NO_MEMORY;
-    eini_fit_len(w, u, n->nloop, w->s->size, len);
+    eini_walk walk;
+    const eini_stmt_block block = eini_fit_walk(n, u, w->s->size, &walk);
     for (int k = -1; k < s->noperand; k++) {
-      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = eini_access(s, k);
       int i = eini_fit_view_of(w, u, k);
       if (i < 0 || !eini_fit_touches(s, m)) continue;
-      eini_block_hull(m, k < 0 ? s->nfree : s->nindex, NULL, len, w->from, w->to);
+      eini_block_hull(s, &block, k, w->from, w->to);
       do {  // all scalars of a state
         for (int r = 0; r < m->rows; r++) {
           int64_t *low = &w->low[i][r], *shape = &w->shape[i][r], end = *low + *shape;
@@ -17692,9 +17712,11 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
 static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u) {
   const eini_stmt *from = &w->n.b->g->stmt[u];
   const int part = eini_fit_part_of(w->r, u), views = eini_fit_views(w->r);
-  int *operand = EINI_NEW(&g->arena, int, from->noperand), row;
+  eini_walk walk;
+  const eini_stmt_block block = eini_fit_walk(&w->n, u, w->s->size, &walk);
+  int *operand = EINI_NEW(&g->arena, int, from->noperand);
   int *param = EINI_NEW(&g->arena, int, from->nindex);
-  int64_t **low = EINI_NEW(&g->arena, int64_t *, from->noperand + 1), bad;
+  int64_t **low = EINI_NEW(&g->arena, int64_t *, from->noperand + 1);
   eini_block_view v;
   if (operand == NULL || param == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
   memset(&v, 0, sizeof v);
@@ -17715,16 +17737,20 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u) {
   if (part >= 0 && w->r->part[part].state == 0) v.nstate = w->r->part[part].folder->nstate;
   for (int k = 0; k < v.nstate; k++) v.state[k] = w->r->part[part + k].view.sub;
   v.s = from;
-  v.len = w->len[u - w->n.from];
+  v.block = &block;
   v.origin = param;
   v.operand = operand;
   v.low = (const int64_t *const *)low;
   EINI_TRY(eini_block_stmt(g, &v));
   const eini_stmt *s = &g->stmt[g->nstmt - 1];
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
-  for (int k = 0; k < s->noperand; k++)
-    EINI_TRY(eini_map_bounds(&s->proj[k], v.len, g->tensor[operand[k]].shape, &row, &bad));
-  return eini_map_bounds(&s->out_map, v.len, g->tensor[v.out].shape, &row, &bad);
+  for (int k = -1; k < s->noperand; k++) {
+    const int64_t *shape = g->tensor[k < 0 ? v.out : operand[k]].shape;
+    eini_block_hull(s, NULL, k, w->from, w->to);
+    for (int r = 0; r < eini_access(s, k)->rows; r++)
+      if (w->from[r] < 0 || w->to[r] > shape[r]) return EIN_ERR_BOUNDS;
+  }
+  return EIN_OK;
 }
 
 // ---- plans ----
@@ -25636,7 +25662,7 @@ static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int
 // Sides of the blocks of producer x (k < 0) or of what a task of reader x reads of operand k,
 // rank of them, and then their number.
 static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
-  const eini_map *m = k < 0 ? &x->out_map : &x->proj[k];
+  const eini_map *m = eini_access(x, k);
   for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
   side[m->rows] = 1;
   for (int c = 0; c < x->nindex; c++)
@@ -25709,7 +25735,7 @@ static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
 // gaps. Returns the number of entries, EINI_DIGITS_MAX at most.
 static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
-  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = eini_access(s, k);
   const int64_t *cut = f->ways.cut + way * s->nindex;
   int n = 0;
   for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
@@ -25923,7 +25949,8 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     return;
   }
   if (reader) {
-    eini_block_hull(&s->proj[w->k], s->nindex, w->klo, w->khi, w->from, w->to);
+    const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
+    eini_block_hull(s, &b, w->k, w->from, w->to);
     eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
   }
   *lo = (double)(reader ? w->lo : w->klo)[c];
@@ -25991,9 +26018,10 @@ static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
   }
   for (int q = 0; q < w->chunk && w->several; q++) {
     const eini_stmt *s = w->x->s, *t = w->y->s;
+    const eini_stmt_block block = eini_block_of(w->klo, w->khi, NULL);
     w->one[q] = 0;
     if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
-    eini_block_hull(&t->proj[w->k], t->nindex, w->klo, w->khi, w->from, w->to);
+    eini_block_hull(t, &block, w->k, w->from, w->to);
     if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
     w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
   }
@@ -26085,13 +26113,14 @@ static void eini_edge_pair(const eini_edgework *w, int a, int b, eini_edgepair *
 // The same where a coordinate of the producer has several indices, or none.
 static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double *cost) {
   const eini_stmt *s = w->x->s, *t = w->y->s;
+  const eini_stmt_block block = eini_block_of(w->klo, w->khi, NULL);
   for (int k = 0; k < w->need[b].n; k++) {
     const eini_level *l = &w->level[w->need[b].first + k];
     for (int q = 0; q < w->chunk; q++) {
       double found = 0;
       if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
       eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
-      eini_block_hull(&t->proj[w->k], t->nindex, w->klo, w->khi, w->from, w->to);
+      eini_block_hull(t, &block, w->k, w->from, w->to);
       if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
         found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
       if (!w->seconds) *cost += l->value - found;
@@ -26799,7 +26828,7 @@ static int eini_pin_axis(const eini_decomposer *dc, int tensor, eini_specword w)
     for (int64_t i = 0; i < dc->g->nstmt && !names; i++) {
       const eini_stmt *s = &dc->g->stmt[i];
       for (int k = -1; k < s->noperand; k++) {
-        const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+        const eini_map *m = eini_access(s, k);
         int64_t coef;
         if ((k < 0 ? s->out : s->operand[k]) != tensor) continue;
         int c = eini_row_index(m, r, &coef);
@@ -26967,7 +26996,7 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
   for (int64_t i = 0; i < g->nstmt; i++) {
     const eini_stmt *s = &g->stmt[i];
     for (int k = -1; k < s->noperand; k++) {
-      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = eini_access(s, k);
       for (int r = 0; r < m->rows; r++) {
         int64_t coef;
         int c = eini_row_index(m, r, &coef);
@@ -28577,6 +28606,7 @@ static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int6
 
 // Bytes that live at a place while statement y runs, its block aside, beside what is held.
 static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t place) {
+  const eini_stmt_block b = eini_block_of(t->lo, t->hi, NULL);
   const eini_stmt *s = t->dc->node[y].s;
   const eini_dform *f = eini_form(t->dc, y);
   if (!eini_lim_ranges(t, y, label, place, 0, t->lo, t->hi)) return 0;
@@ -28586,7 +28616,7 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
     const eini_dedge *d = &t->q->e[e];
     const eini_stmt *x = t->dc->node[d->x].s;
     double need, found = 0;
-    eini_block_hull(&s->proj[d->k], s->nindex, t->lo, t->hi, t->from, t->to);
+    eini_block_hull(s, &b, d->k, t->from, t->to);
     eini_box_ranges(x, t->from, t->to, t->nlo, t->nhi);
     need = eini_block_in_box(x, t->nlo, t->nhi, t->from, t->to, t->s0, t->s1);
     if (need > 0 && eini_lim_ranges(t, d->x, label, place, 1, t->klo, t->khi))
@@ -28621,7 +28651,7 @@ static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *
         if (j == i) before = eini_boxes_volume(u);
         if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
         if (eini_points(x, &b, 0, x->nindex) <= 0) continue;
-        eini_block_hull(&x->proj[r->k], x->nindex, t->lo, t->hi, t->from, t->to);
+        eini_block_hull(x, &b, r->k, t->from, t->to);
         eini_boxes_add(u, t->from, t->to);
       }
       in[q] += (eini_boxes_volume(u) - before) * size;
@@ -29423,10 +29453,11 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
                              int *own) {
   const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
   const ein_parts *p = &m->d->parts[e->x], *q = &m->d->parts[e->y];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   double need, found = 0;
   *blocks = 0;
   eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
-  eini_block_hull(&t->proj[e->k], t->nindex, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(t, &b, e->k, m->from, m->to);
   if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
@@ -29609,7 +29640,7 @@ static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t pl
     const ein_parts *p = &m->d->parts[r->list[i].node];
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
     if (eini_points(s, &b, 0, s->nindex) <= 0) continue;
-    eini_block_hull(&s->proj[r->list[i].k], s->nindex, m->lo, m->hi, m->from, m->to);
+    eini_block_hull(s, &b, r->list[i].k, m->from, m->to);
     eini_boxes_add(u, m->from, m->to);
   }
   return eini_boxes_volume(u) * eini_element_bytes(&m->dc, t);

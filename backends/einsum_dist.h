@@ -444,7 +444,7 @@ static void eini_dist_dense(int rank, const int64_t *shape, int64_t *stride) {
 typedef struct eini_dist_job {
   const ein_graph *g;
   const eini_stmt *s;
-  const int64_t *len;            // nindex: extents of the block
+  eini_stmt_block block;         // with ranges from 0 on
   const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
   const int64_t *out_stride;     // of the hull; NULL: dense
@@ -477,30 +477,19 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   return eini_graph_copy_params(*g, from);
 }
 
-// The hull of a map over the block: its first coordinates and its extents.
-static ein_status eini_dist_hull(eini_arena *a, const eini_dist_job *j, const eini_map *m, int n,
-                                 int64_t **low, int64_t **shape) {
-  *low = EINI_NEW(a, int64_t, m->rows);
-  *shape = EINI_NEW(a, int64_t, m->rows);
-  if (*low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
-  eini_block_hull(m, n, NULL, j->len, *low, *shape);
-  for (int r = 0; r < m->rows; r++) (*shape)[r] -= (*low)[r];
-  return EIN_OK;
-}
-
 // The result's tensor and map; of states, one tensor for each scalar.
 static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like,
                                    eini_block_view *v, int64_t **low) {
   const eini_stmt *s = j->s;
   const int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
-  const int64_t *shape = j->len;
+  const int64_t *shape = j->block.hi;
   int64_t *hull;
   like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
   if (j->by_index) {
     EINI_TRY(eini_map_new(&g->arena, rank, s->nindex, &like->out_map));
     EINI_TRY(eini_map_units(&g->arena, &like->out_map, 0, 0, rank));
   } else {
-    EINI_TRY(eini_dist_hull(&g->arena, j, &s->out_map, s->nfree, low, &hull));
+    EINI_TRY(eini_block_hull_new(&g->arena, s, &j->block, -1, low, &hull));
     shape = hull;
   }
   if (j->folder == NULL)
@@ -527,7 +516,7 @@ static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, int *op
     operand[k] = operand[first];
     low[k] = low[first];
     if (first < k) continue;
-    EINI_TRY(eini_dist_hull(&g->arena, j, &s->proj[k], s->nindex, &low[k], &shape));
+    EINI_TRY(eini_block_hull_new(&g->arena, s, &j->block, k, &low[k], &shape));
     snprintf(name, sizeof name, "x%d", k);
     EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape, &operand[k]));
   }
@@ -552,7 +541,7 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   EINI_TRY(eini_dist_inputs(j, g, operand, low));
   EINI_TRY(eini_dist_result(j, g, &like, &v, &low[j->s->noperand]));
   v.s = &like;
-  v.len = j->len;
+  v.block = &j->block;
   v.origin = param;
   v.operand = operand;
   v.low = (const int64_t *const *)low;
@@ -604,8 +593,8 @@ static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const cha
   const int affine = out && !j->by_index;
   const ein_dtype dtype = out ? j->dtype : ein_dtype_compute(j->s->type);
   int64_t *low, *shape;
-  if (!affine) return eini_dist_add_tensor(g, name, role, dtype, j->s->nfree, j->len, id);
-  EINI_TRY(eini_dist_hull(&g->arena, j, &j->s->out_map, j->s->nfree, &low, &shape));
+  if (!affine) return eini_dist_add_tensor(g, name, role, dtype, j->s->nfree, j->block.hi, id);
+  EINI_TRY(eini_block_hull_new(&g->arena, j->s, &j->block, -1, &low, &shape));
   return eini_dist_add_tensor(g, name, role, dtype, j->s->out_map.rows, shape, id);
 }
 
@@ -614,7 +603,7 @@ static ein_status eini_dist_side_map(const eini_dist_job *j, eini_arena *a, int 
   int64_t *low, *shape;
   if (!out || j->by_index) return eini_map_units(a, m, 0, 0, m->rows);
   EINI_TRY(eini_map_copy(a, m, &j->s->out_map, NULL));
-  EINI_TRY(eini_dist_hull(a, j, m, j->s->nfree, &low, &shape));
+  EINI_TRY(eini_block_hull_new(a, j->s, &j->block, -1, &low, &shape));
   for (int r = 0; r < m->rows; r++) m->offset[r] -= low[r];
   return EIN_OK;
 }
@@ -635,7 +624,7 @@ static ein_status eini_dist_merge_build(eini_block_plans *l, const eini_dist_job
   EINI_TRY(eini_graph_add_stmt(*g, y, j->s->nfree, 2, ops, &s));
   for (int i = 0; i < s->nindex; i++) {
     s->index[i].name = "";
-    s->index[i].extent = j->len[i];
+    s->index[i].extent = j->block.hi[i];
   }
   EINI_TRY(eini_dist_side_map(j, &(*g)->arena, from, &s->proj[0]));
   EINI_TRY(eini_dist_side_map(j, &(*g)->arena, 0, &s->proj[1]));
@@ -1053,7 +1042,8 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
   if (from == NULL) return EIN_ERR_NO_MEMORY;
   int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
-  eini_block_hull(&j->s->proj[k], j->s->nindex, j->lo, j->hi, from, to);
+  const eini_stmt_block block = eini_block_of(j->lo, j->hi, NULL);
+  eini_block_hull(j->s, &block, k, from, to);
   for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
   ein_ztensor *v = &j->in[k];
   memset(v, 0, sizeof *v);
@@ -1101,7 +1091,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   }
   job.g = j->g;
   job.s = s;
-  job.len = j->len;
+  job.block = eini_block_of(NULL, j->len, NULL);
   job.cut = j->space.cut;
   job.stride = j->stride;
   job.by_index = 1;
@@ -1534,8 +1524,9 @@ static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
 // The box operand k of the task at `place` reads, in m->from and m->to; 0: it reads nothing, not
 // even a scalar, since its index space is empty.
 static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   eini_space_ranges(&e->space, place, m->lo, m->hi);
-  eini_block_hull(&e->s->proj[k], e->s->nindex, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(e->s, &b, k, m->from, m->to);
   return !eini_zrange_empty(e->s->nindex, m->lo, m->hi);
 }
 
@@ -1620,7 +1611,7 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   }
   job.g = d->g;
   job.s = s;
-  job.len = key + 2;
+  job.block = eini_block_of(NULL, key + 2, NULL);
   job.cut = x->cut;
   job.stride = stride;
   job.out_stride = d->tensor[s->out].stride;
@@ -1961,8 +1952,9 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
 
 // The hull of the block the task at `place` computes, in m->from and m->to.
 static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   eini_space_ranges(&e->space, place, m->lo, m->hi);
-  eini_block_hull(&e->s->out_map, e->s->nfree, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(e->s, &b, -1, m->from, m->to);
 }
 
 // The address of that block.
@@ -2013,11 +2005,12 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
   const eini_dist_stmt *e = &x->d->stmt[k];
   eini_dist_room *m = &w->room;
   int n = 0, own = e->space.nagg == 1 || (e->direct && eini_space_partial(&e->space, q) == 0);
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
     if (eini_dist_first(e->s, o) < o) continue;
-    eini_block_hull(&e->s->proj[o], e->s->nindex, m->lo, m->hi, m->from, m->to);
+    eini_block_hull(e->s, &b, o, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
   }
   char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);

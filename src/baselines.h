@@ -53,7 +53,7 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
   for (int64_t i = 0; i < g->nstmt; i++) {
     const eini_stmt *s = &g->stmt[i];
     for (int k = -1; k < s->noperand; k++) {
-      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = eini_access(s, k);
       for (int r = 0; r < m->rows; r++) {
         int64_t coef;
         int c = eini_row_index(m, r, &coef);

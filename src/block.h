@@ -1,29 +1,21 @@
 // ================================================================================================
 // >>block  a statement restricted to ranges of its indices
-// Takes a statement and a block of its index space; gives the hulls of what the block touches, its
-// expression with origins as params, and its partial results: values, or states that are merged and
+// Takes a statement and a block of its index space (section cost); gives it as a statement of its
+// own, with origins as params, and its partial results: values, or states that are merged and
 // finished. Slices of budgets and tasks of places are made of it.
 // ================================================================================================
 
-// ---- hulls ----
-
-// The smallest box [from, to) that holds the image of ranges of the first n indices, the only ones
-// in the map; lo NULL: they begin at 0. Without points it is empty. Every access was proved to stay
-// inside a tensor, so nothing wraps.
-static void eini_block_hull(const eini_map *m, int n, const int64_t *lo, const int64_t *hi,
-                            int64_t *from, int64_t *to) {
-  int empty = 0;
-  for (int i = 0; i < n; i++) empty |= hi[i] <= (lo == NULL ? 0 : lo[i]);
-  for (int r = 0; r < m->rows; r++) {
-    from[r] = to[r] = m->offset[r];
-    for (int e = m->first[r]; e < m->first[r + 1] && !empty; e++) {
-      int64_t k = m->term[e].coef, x = lo == NULL ? 0 : k * lo[m->term[e].index];
-      int64_t y = k * (hi[m->term[e].index] - 1);
-      from[r] += eini_min64(x, y);
-      to[r] += eini_max64(x, y);
-    }
-    to[r] += !empty;
-  }
+// The hull of what it touches, as first coordinates and extents.
+EINI_UNUSED static ein_status eini_block_hull_new(eini_arena *a, const eini_stmt *s,
+                                                  const eini_stmt_block *b, int k, int64_t **low,
+                                                  int64_t **shape) {
+  const int rows = eini_access(s, k)->rows;
+  *low = EINI_NEW(a, int64_t, rows);
+  *shape = EINI_NEW(a, int64_t, rows);
+  if (*low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
+  eini_block_hull(s, b, k, *low, *shape);
+  for (int r = 0; r < rows; r++) (*shape)[r] -= (*low)[r];
+  return EIN_OK;
 }
 
 // ---- origins ----
@@ -41,7 +33,7 @@ EINI_UNUSED static int eini_block_origin(const eini_stmt *s, int i) {
 // first coordinates of operand k's, and behind them those of the result's; NULL: all are 0.
 typedef struct eini_block_view {
   const eini_stmt *s;
-  const int64_t *len;            // nindex: extents of the block
+  const eini_stmt_block *block;  // its extents are the view's
   const int *origin;             // nindex: params with the first values of indices, or -1
   const int *operand;
   const int64_t *const *low;
@@ -55,7 +47,8 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   eini_arena *a = &g->arena;
   eini_stmt *s;
   EINI_TRY(eini_graph_add_like(g, from, v->out, v->operand, &s));
-  for (int i = 0; i < s->nindex; i++) s->index[i].extent = v->len[i];
+  for (int i = 0; i < s->nindex; i++)
+    s->index[i].extent = (int64_t)eini_length(from, v->block, i);
   for (int k = 0; k <= s->noperand; k++) {
     eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
     for (int r = 0; r < m->rows && v->low[k] != NULL; r++) m->offset[r] -= v->low[k][r];

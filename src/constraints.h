@@ -166,7 +166,7 @@ static int eini_pin_axis(const eini_decomposer *dc, int tensor, eini_specword w)
     for (int64_t i = 0; i < dc->g->nstmt && !names; i++) {
       const eini_stmt *s = &dc->g->stmt[i];
       for (int k = -1; k < s->noperand; k++) {
-        const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+        const eini_map *m = eini_access(s, k);
         int64_t coef;
         if ((k < 0 ? s->out : s->operand[k]) != tensor) continue;
         int c = eini_row_index(m, r, &coef);

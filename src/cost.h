@@ -100,10 +100,11 @@ typedef struct eini_walk {
   double times[EINI_WALK_LOOPS];  // its slices
 } eini_walk;
 
-// Part of an index space: ranges of all indices, or the largest of so many pieces of each, or (lo
-// and cut are NULL) all of it, in the slices of a walk or one of them.
+// Part of an index space: ranges [lo, hi) of all indices (lo NULL: they begin at 0), or the largest
+// of so many pieces of each, or (hi and cut are NULL) all of it, in the slices of a walk or one of
+// them.
 typedef struct eini_stmt_block {
-  const int64_t *lo, *hi;         // [lo, hi)
+  const int64_t *lo, *hi;
   const int64_t *cut;
   const eini_walk *walk;          // or NULL
   const int64_t *len;             // of one slice along each loop; NULL: all slices
@@ -115,15 +116,22 @@ static inline eini_stmt_block eini_block_of(const int64_t *lo, const int64_t *hi
   return b;
 }
 
-// Values that index i has in a block; NULL: all.
-static inline double eini_length(const eini_stmt *s, const eini_stmt_block *b, int i) {
-  const int64_t all = s->index[i].extent;
-  if (b == NULL) return (double)all;
-  if (b->lo != NULL) return b->hi[i] > b->lo[i] ? (double)(b->hi[i] - b->lo[i]) : 0;
-  if (b->cut != NULL) return (double)eini_ceil_div(all, b->cut[i]);
+// The values [*lo, *hi) that index i has in a block; NULL: all. Ranges need no statement.
+static inline void eini_block_range(const eini_stmt *s, const eini_stmt_block *b, int i,
+                                    int64_t *lo, int64_t *hi) {
+  const int ranges = b != NULL && b->hi != NULL;
+  *lo = ranges && b->lo != NULL ? b->lo[i] : 0;
+  *hi = ranges ? b->hi[i] : s->index[i].extent;
+  if (b == NULL || ranges) return;
+  if (b->cut != NULL) *hi = eini_ceil_div(*hi, b->cut[i]);
   for (int l = 0; b->len != NULL && l < b->walk->nloop; l++)
-    if (b->walk->loop[l] == i) return (double)b->len[l];
-  return (double)all;
+    if (b->walk->loop[l] == i) *hi = b->len[l];
+}
+
+static inline double eini_length(const eini_stmt *s, const eini_stmt_block *b, int i) {
+  int64_t lo, hi;
+  eini_block_range(s, b, i, &lo, &hi);
+  return hi > lo ? (double)(hi - lo) : 0;
 }
 
 // Points of a block along indices from .. to - 1.
@@ -133,15 +141,45 @@ static inline double eini_points(const eini_stmt *s, const eini_stmt_block *b, i
   return n;
 }
 
-// Elements of the hull of what a block with points reads of operand k.
-static double eini_block_box(const eini_stmt *s, const eini_stmt_block *b, int k) {
-  const eini_map *m = &s->proj[k];
-  double box = 1;
+// The values [*from, *to) that coordinate r of an access has in a block with points. Every access
+// was proved to stay inside a tensor, so nothing wraps.
+static inline void eini_block_row(const eini_stmt *s, const eini_stmt_block *b, const eini_map *m,
+                                  int r, int64_t *from, int64_t *to) {
+  *from = *to = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+    const int64_t k = m->term[e].coef;
+    int64_t lo, hi;
+    eini_block_range(s, b, m->term[e].index, &lo, &hi);
+    *from += k * (k > 0 ? lo : hi - 1);
+    *to += k * (k > 0 ? hi - 1 : lo);
+  }
+  ++*to;
+}
+
+// The hull of what a block reads of operand k, or writes (-1): the smallest box [from, to) that
+// holds it. Empty where one of the indices that the access is made for has no values.
+static void eini_block_hull(const eini_stmt *s, const eini_stmt_block *b, int k, int64_t *from,
+                            int64_t *to) {
+  const eini_map *m = eini_access(s, k);
+  int64_t lo, hi;
+  int empty = 0;
+  for (int i = 0; i < (k < 0 ? s->nfree : s->nindex) && !empty; i++) {
+    eini_block_range(s, b, i, &lo, &hi);
+    empty = hi <= lo;
+  }
   for (int r = 0; r < m->rows; r++) {
-    double hull = 1;
-    for (int e = m->first[r]; e < m->first[r + 1]; e++)
-      hull += (double)eini_abs64(m->term[e].coef) * (eini_length(s, b, m->term[e].index) - 1);
-    box *= hull;
+    if (empty) from[r] = to[r] = m->offset[r];
+    else eini_block_row(s, b, m, r, &from[r], &to[r]);
+  }
+}
+
+// Its elements, of a block with points.
+static double eini_block_box(const eini_stmt *s, const eini_stmt_block *b, int k) {
+  double box = 1;
+  for (int r = 0; r < s->proj[k].rows; r++) {
+    int64_t from, to;
+    eini_block_row(s, b, &s->proj[k], r, &from, &to);
+    box *= (double)(to - from);
   }
   return box;
 }
@@ -222,7 +260,7 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
                           const unsigned char *again, const char *local, int unseen,
                           eini_cost *c) {
   const eini_walk *w = b == NULL ? NULL : b->walk;
-  if (b != NULL && b->lo == NULL && b->cut == NULL && b->len == NULL) b = NULL;  // all of it
+  if (b != NULL && b->hi == NULL && b->cut == NULL && b->len == NULL) b = NULL;  // all of it
   const double points = eini_points(s, b, 0, s->nindex);
   c->flops += points * eini_point_flops(s) * eini_walk_times(w, NULL);
   for (int k = -1; k < s->noperand; k++) {
@@ -232,7 +270,7 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
     const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
                          (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
     c->bytes += bytes;
-    c->traffic += bytes * eini_walk_times(w, k < 0 ? &s->out_map : &s->proj[k]) *
+    c->traffic += bytes * eini_walk_times(w, eini_access(s, k)) *
                   (local != NULL && local[t] ? EINI_CACHED : 1);
   }
 }

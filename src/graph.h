@@ -367,6 +367,11 @@ EINI_UNUSED static ein_status eini_stmt_of_tensor(eini_arena *a, const ein_graph
   return eini_map_units(a, &s->out_map, 0, 0, t->rank);
 }
 
+// The access of operand k; -1: of the result.
+static inline const eini_map *eini_access(const eini_stmt *s, int k) {
+  return k < 0 ? &s->out_map : &s->proj[k];
+}
+
 // Is the statement's index space empty? Then nothing is accessed.
 static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
   for (int i = from; i < to; i++)

@@ -154,7 +154,7 @@ static int eini_fit_mark_axis(const eini_fit_nest *n, eini_fit_class *c, int t, 
     const eini_stmt *s = &g->stmt[u];
     for (int k = -1; k < s->noperand; k++) {
       if ((k < 0 ? s->out : s->operand[k]) != t) continue;
-      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = eini_access(s, k);
       int index = eini_plain_row(m, axis);
       if (index < 0 || eini_fit_plain(s, m, g->tensor[t].shape, index) != axis ||
           (k < 0 && index >= s->nfree) || !eini_fit_mark_index(n, c, u, index)) {

@@ -78,7 +78,6 @@ typedef struct eini_fit_maker {
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
   int64_t *coef, *from, *to;    // of the access at hand: how it moves, its hull
-  int64_t **len;                // per statement of the region: extents in the slice at hand
   int64_t **low, **shape;       // of its views
 } eini_fit_maker;
 
@@ -149,31 +148,18 @@ static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *
   return eini_fit_port_fill(w, p, u, t, m, 0);
 }
 
-// Extents of statement u's indices where the first nloop loops run over blocks of these sizes.
-static void eini_fit_len(const eini_fit_maker *w, int u, int nloop, const int64_t *size,
-                         int64_t *len) {
-  const eini_stmt *s = &w->n.b->g->stmt[u];
-  for (int i = 0; i < s->nindex; i++) len[i] = s->index[i].extent;
-  for (int l = 0; l < nloop; l++) {
-    int c = w->n.cls[l]->col[u - w->n.from];
-    if (c >= 0) len[c] = size[l];
-  }
-}
-
 // The box of the results of statement u in blocks of so many loops: its first coordinates and its
 // extents, in *low and *shape.
 static ein_status eini_fit_result_box(const eini_fit_maker *w, int u, int nloop,
                                       const int64_t *size, eini_arena *a, int64_t **low,
                                       int64_t **shape) {
+  eini_walk walk;
+  const eini_stmt_block block = eini_fit_walk(&w->n, u, size, &walk);
   const eini_stmt *s = &w->n.b->g->stmt[u];
-  int64_t *len = EINI_NEW(a, int64_t, s->nindex);
-  *low = EINI_NEW(a, int64_t, s->out_map.rows);
-  *shape = EINI_NEW(a, int64_t, s->out_map.rows);
-  if (len == NULL || *low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
-  if (!eini_fit_touches(s, &s->out_map)) return EIN_OK;
-  eini_fit_len(w, u, nloop, size, len);
-  eini_block_hull(&s->out_map, s->nfree, NULL, len, *low, *shape);
-  for (int r = 0; r < s->out_map.rows; r++) (*shape)[r] -= (*low)[r];
+  walk.nloop = nloop;
+  EINI_TRY(eini_block_hull_new(a, s, &block, -1, low, shape));
+  if (!eini_fit_touches(s, &s->out_map))  // its offsets may be any numbers
+    memset(*low, 0, (size_t)s->out_map.rows * sizeof **low);
   return EIN_OK;
 }
 
@@ -295,10 +281,9 @@ static int eini_fit_view_of(const eini_fit_maker *w, int u, int k) {
 static ein_status eini_fit_boxes(eini_fit_maker *w, eini_arena *a) {
   const eini_fit_nest *n = &w->n;
   const int views = eini_fit_views(w->r);
-  w->len = EINI_NEW(a, int64_t *, n->to - n->from);
   w->low = EINI_NEW(a, int64_t *, views);
   w->shape = EINI_NEW(a, int64_t *, views);
-  if (w->len == NULL || w->low == NULL || w->shape == NULL) return EIN_ERR_NO_MEMORY;
+  if (w->low == NULL || w->shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < views; i++) {
     const int rank = n->b->g->tensor[eini_fit_view(w->r, i)->tensor].rank;
     w->low[i] = EINI_NEW(a, int64_t, rank);
@@ -307,14 +292,13 @@ static ein_status eini_fit_boxes(eini_fit_maker *w, eini_arena *a) {
   }
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    int64_t *len = w->len[u - n->from] = EINI_NEW(a, int64_t, s->nindex);
-    if (len == NULL) return EIN_ERR_NO_MEMORY;
-    eini_fit_len(w, u, n->nloop, w->s->size, len);
+    eini_walk walk;
+    const eini_stmt_block block = eini_fit_walk(n, u, w->s->size, &walk);
     for (int k = -1; k < s->noperand; k++) {
-      const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+      const eini_map *m = eini_access(s, k);
       int i = eini_fit_view_of(w, u, k);
       if (i < 0 || !eini_fit_touches(s, m)) continue;
-      eini_block_hull(m, k < 0 ? s->nfree : s->nindex, NULL, len, w->from, w->to);
+      eini_block_hull(s, &block, k, w->from, w->to);
       do {  // all scalars of a state
         for (int r = 0; r < m->rows; r++) {
           int64_t *low = &w->low[i][r], *shape = &w->shape[i][r], end = *low + *shape;

@@ -48,7 +48,7 @@ static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
 // gaps. Returns the number of entries, EINI_DIGITS_MAX at most.
 static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
-  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = eini_access(s, k);
   const int64_t *cut = f->ways.cut + way * s->nindex;
   int n = 0;
   for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
@@ -262,7 +262,8 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     return;
   }
   if (reader) {
-    eini_block_hull(&s->proj[w->k], s->nindex, w->klo, w->khi, w->from, w->to);
+    const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
+    eini_block_hull(s, &b, w->k, w->from, w->to);
     eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
   }
   *lo = (double)(reader ? w->lo : w->klo)[c];
@@ -330,9 +331,10 @@ static void eini_edge_need(eini_edgework *w, int b, int64_t at) {
   }
   for (int q = 0; q < w->chunk && w->several; q++) {
     const eini_stmt *s = w->x->s, *t = w->y->s;
+    const eini_stmt_block block = eini_block_of(w->klo, w->khi, NULL);
     w->one[q] = 0;
     if (!eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi)) continue;
-    eini_block_hull(&t->proj[w->k], t->nindex, w->klo, w->khi, w->from, w->to);
+    eini_block_hull(t, &block, w->k, w->from, w->to);
     if (!eini_box_ranges(s, w->from, w->to, w->lo, w->hi)) continue;
     w->one[q] = eini_block_in_box(s, w->lo, w->hi, w->from, w->to, w->s0, w->s1);
   }
@@ -424,13 +426,14 @@ static void eini_edge_pair(const eini_edgework *w, int a, int b, eini_edgepair *
 // The same where a coordinate of the producer has several indices, or none.
 static void eini_edge_several(eini_edgework *w, int a, int b, int64_t at, double *cost) {
   const eini_stmt *s = w->x->s, *t = w->y->s;
+  const eini_stmt_block block = eini_block_of(w->klo, w->khi, NULL);
   for (int k = 0; k < w->need[b].n; k++) {
     const eini_level *l = &w->level[w->need[b].first + k];
     for (int q = 0; q < w->chunk; q++) {
       double found = 0;
       if ((l->at[q / 64] >> (q % 64) & 1) == 0) continue;
       eini_way_ranges(w->y, w->b.set.first[b], at + q, 0, w->klo, w->khi);
-      eini_block_hull(&t->proj[w->k], t->nindex, w->klo, w->khi, w->from, w->to);
+      eini_block_hull(t, &block, w->k, w->from, w->to);
       if (eini_way_ranges(w->x, w->a.set.first[a], at + q, 1, w->klo, w->khi))
         found = eini_block_in_box(s, w->klo, w->khi, w->from, w->to, w->s0, w->s1);
       if (!w->seconds) *cost += l->value - found;

@@ -46,7 +46,7 @@ static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int
 // Sides of the blocks of producer x (k < 0) or of what a task of reader x reads of operand k,
 // rank of them, and then their number.
 static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
-  const eini_map *m = k < 0 ? &x->out_map : &x->proj[k];
+  const eini_map *m = eini_access(x, k);
   for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
   side[m->rows] = 1;
   for (int c = 0; c < x->nindex; c++)

@@ -61,6 +61,7 @@ static double eini_partial_at(const ein_graph *g, const eini_stmt *s, const int6
 
 // Bytes that live at a place while statement y runs, its block aside, beside what is held.
 static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t place) {
+  const eini_stmt_block b = eini_block_of(t->lo, t->hi, NULL);
   const eini_stmt *s = t->dc->node[y].s;
   const eini_dform *f = eini_form(t->dc, y);
   if (!eini_lim_ranges(t, y, label, place, 0, t->lo, t->hi)) return 0;
@@ -70,7 +71,7 @@ static double eini_lim_task(const eini_lim *t, int y, const int *label, int64_t 
     const eini_dedge *d = &t->q->e[e];
     const eini_stmt *x = t->dc->node[d->x].s;
     double need, found = 0;
-    eini_block_hull(&s->proj[d->k], s->nindex, t->lo, t->hi, t->from, t->to);
+    eini_block_hull(s, &b, d->k, t->from, t->to);
     eini_box_ranges(x, t->from, t->to, t->nlo, t->nhi);
     need = eini_block_in_box(x, t->nlo, t->nhi, t->from, t->to, t->s0, t->s1);
     if (need > 0 && eini_lim_ranges(t, d->x, label, place, 1, t->klo, t->khi))
@@ -105,7 +106,7 @@ static void eini_lim_inputs(const eini_lim *t, int y, const int *label, double *
         if (j == i) before = eini_boxes_volume(u);
         if (!eini_lim_ranges(t, r->node, label, q, 0, t->lo, t->hi)) continue;
         if (eini_points(x, &b, 0, x->nindex) <= 0) continue;
-        eini_block_hull(&x->proj[r->k], x->nindex, t->lo, t->hi, t->from, t->to);
+        eini_block_hull(x, &b, r->k, t->from, t->to);
         eini_boxes_add(u, t->from, t->to);
       }
       in[q] += (eini_boxes_volume(u) - before) * size;

@@ -47,7 +47,7 @@ static void eini_say_row(eini_text *t, const eini_stmt *s, const eini_map *m, in
 }
 
 static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
-  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+  const eini_map *m = eini_access(s, k);
   eini_say(t, "%s", g->tensor[k < 0 ? s->out : s->operand[k]].name);
   for (int r = 0; r < m->rows; r++) {
     int var = -1, terms = m->offset[r] != 0;

@@ -69,10 +69,11 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
                              int *own) {
   const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
   const ein_parts *p = &m->d->parts[e->x], *q = &m->d->parts[e->y];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   double need, found = 0;
   *blocks = 0;
   eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
-  eini_block_hull(&t->proj[e->k], t->nindex, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(t, &b, e->k, m->from, m->to);
   if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
@@ -255,7 +256,7 @@ static double eini_sim_input(eini_sim *m, int t, const eini_reads *r, int64_t pl
     const ein_parts *p = &m->d->parts[r->list[i].node];
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, place, 0, m->lo, m->hi)) continue;
     if (eini_points(s, &b, 0, s->nindex) <= 0) continue;
-    eini_block_hull(&s->proj[r->list[i].k], s->nindex, m->lo, m->hi, m->from, m->to);
+    eini_block_hull(s, &b, r->list[i].k, m->from, m->to);
     eini_boxes_add(u, m->from, m->to);
   }
   return eini_boxes_volume(u) * eini_element_bytes(&m->dc, t);

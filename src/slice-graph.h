@@ -83,9 +83,11 @@ static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_zt
 static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u) {
   const eini_stmt *from = &w->n.b->g->stmt[u];
   const int part = eini_fit_part_of(w->r, u), views = eini_fit_views(w->r);
-  int *operand = EINI_NEW(&g->arena, int, from->noperand), row;
+  eini_walk walk;
+  const eini_stmt_block block = eini_fit_walk(&w->n, u, w->s->size, &walk);
+  int *operand = EINI_NEW(&g->arena, int, from->noperand);
   int *param = EINI_NEW(&g->arena, int, from->nindex);
-  int64_t **low = EINI_NEW(&g->arena, int64_t *, from->noperand + 1), bad;
+  int64_t **low = EINI_NEW(&g->arena, int64_t *, from->noperand + 1);
   eini_block_view v;
   if (operand == NULL || param == NULL || low == NULL) return EIN_ERR_NO_MEMORY;
   memset(&v, 0, sizeof v);
@@ -106,16 +108,20 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u) {
   if (part >= 0 && w->r->part[part].state == 0) v.nstate = w->r->part[part].folder->nstate;
   for (int k = 0; k < v.nstate; k++) v.state[k] = w->r->part[part + k].view.sub;
   v.s = from;
-  v.len = w->len[u - w->n.from];
+  v.block = &block;
   v.origin = param;
   v.operand = operand;
   v.low = (const int64_t *const *)low;
   EINI_TRY(eini_block_stmt(g, &v));
   const eini_stmt *s = &g->stmt[g->nstmt - 1];
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
-  for (int k = 0; k < s->noperand; k++)
-    EINI_TRY(eini_map_bounds(&s->proj[k], v.len, g->tensor[operand[k]].shape, &row, &bad));
-  return eini_map_bounds(&s->out_map, v.len, g->tensor[v.out].shape, &row, &bad);
+  for (int k = -1; k < s->noperand; k++) {
+    const int64_t *shape = g->tensor[k < 0 ? v.out : operand[k]].shape;
+    eini_block_hull(s, NULL, k, w->from, w->to);
+    for (int r = 0; r < eini_access(s, k)->rows; r++)
+      if (w->from[r] < 0 || w->to[r] > shape[r]) return EIN_ERR_BOUNDS;
+  }
+  return EIN_OK;
 }
 
 // ---- plans ----

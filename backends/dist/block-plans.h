@@ -9,7 +9,7 @@
 typedef struct eini_dist_job {
   const ein_graph *g;
   const eini_stmt *s;
-  const int64_t *len;            // nindex: extents of the block
+  eini_stmt_block block;         // with ranges from 0 on
   const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
   const int64_t *out_stride;     // of the hull; NULL: dense
@@ -42,30 +42,19 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   return eini_graph_copy_params(*g, from);
 }
 
-// The hull of a map over the block: its first coordinates and its extents.
-static ein_status eini_dist_hull(eini_arena *a, const eini_dist_job *j, const eini_map *m, int n,
-                                 int64_t **low, int64_t **shape) {
-  *low = EINI_NEW(a, int64_t, m->rows);
-  *shape = EINI_NEW(a, int64_t, m->rows);
-  if (*low == NULL || *shape == NULL) return EIN_ERR_NO_MEMORY;
-  eini_block_hull(m, n, NULL, j->len, *low, *shape);
-  for (int r = 0; r < m->rows; r++) (*shape)[r] -= (*low)[r];
-  return EIN_OK;
-}
-
 // The result's tensor and map; of states, one tensor for each scalar.
 static ein_status eini_dist_result(const eini_dist_job *j, ein_graph *g, eini_stmt *like,
                                    eini_block_view *v, int64_t **low) {
   const eini_stmt *s = j->s;
   const int rank = j->by_index ? s->nfree : j->g->tensor[s->out].rank;
-  const int64_t *shape = j->len;
+  const int64_t *shape = j->block.hi;
   int64_t *hull;
   like->rest = EIN_REST_ERROR;  // what nobody defines is zero before any block is written
   if (j->by_index) {
     EINI_TRY(eini_map_new(&g->arena, rank, s->nindex, &like->out_map));
     EINI_TRY(eini_map_units(&g->arena, &like->out_map, 0, 0, rank));
   } else {
-    EINI_TRY(eini_dist_hull(&g->arena, j, &s->out_map, s->nfree, low, &hull));
+    EINI_TRY(eini_block_hull_new(&g->arena, s, &j->block, -1, low, &hull));
     shape = hull;
   }
   if (j->folder == NULL)
@@ -92,7 +81,7 @@ static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, int *op
     operand[k] = operand[first];
     low[k] = low[first];
     if (first < k) continue;
-    EINI_TRY(eini_dist_hull(&g->arena, j, &s->proj[k], s->nindex, &low[k], &shape));
+    EINI_TRY(eini_block_hull_new(&g->arena, s, &j->block, k, &low[k], &shape));
     snprintf(name, sizeof name, "x%d", k);
     EINI_TRY(eini_dist_add_tensor(g, name, EIN_ROLE_INPUT, t->dtype, t->rank, shape, &operand[k]));
   }
@@ -117,7 +106,7 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   EINI_TRY(eini_dist_inputs(j, g, operand, low));
   EINI_TRY(eini_dist_result(j, g, &like, &v, &low[j->s->noperand]));
   v.s = &like;
-  v.len = j->len;
+  v.block = &j->block;
   v.origin = param;
   v.operand = operand;
   v.low = (const int64_t *const *)low;
@@ -169,8 +158,8 @@ static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const cha
   const int affine = out && !j->by_index;
   const ein_dtype dtype = out ? j->dtype : ein_dtype_compute(j->s->type);
   int64_t *low, *shape;
-  if (!affine) return eini_dist_add_tensor(g, name, role, dtype, j->s->nfree, j->len, id);
-  EINI_TRY(eini_dist_hull(&g->arena, j, &j->s->out_map, j->s->nfree, &low, &shape));
+  if (!affine) return eini_dist_add_tensor(g, name, role, dtype, j->s->nfree, j->block.hi, id);
+  EINI_TRY(eini_block_hull_new(&g->arena, j->s, &j->block, -1, &low, &shape));
   return eini_dist_add_tensor(g, name, role, dtype, j->s->out_map.rows, shape, id);
 }
 
@@ -179,7 +168,7 @@ static ein_status eini_dist_side_map(const eini_dist_job *j, eini_arena *a, int 
   int64_t *low, *shape;
   if (!out || j->by_index) return eini_map_units(a, m, 0, 0, m->rows);
   EINI_TRY(eini_map_copy(a, m, &j->s->out_map, NULL));
-  EINI_TRY(eini_dist_hull(a, j, m, j->s->nfree, &low, &shape));
+  EINI_TRY(eini_block_hull_new(a, j->s, &j->block, -1, &low, &shape));
   for (int r = 0; r < m->rows; r++) m->offset[r] -= low[r];
   return EIN_OK;
 }
@@ -200,7 +189,7 @@ static ein_status eini_dist_merge_build(eini_block_plans *l, const eini_dist_job
   EINI_TRY(eini_graph_add_stmt(*g, y, j->s->nfree, 2, ops, &s));
   for (int i = 0; i < s->nindex; i++) {
     s->index[i].name = "";
-    s->index[i].extent = j->len[i];
+    s->index[i].extent = j->block.hi[i];
   }
   EINI_TRY(eini_dist_side_map(j, &(*g)->arena, from, &s->proj[0]));
   EINI_TRY(eini_dist_side_map(j, &(*g)->arena, 0, &s->proj[1]));

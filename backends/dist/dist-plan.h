@@ -195,8 +195,9 @@ static ein_status eini_dist_pins(ein_ctx *ctx, ein_dist *d) {
 // The box operand k of the task at `place` reads, in m->from and m->to; 0: it reads nothing, not
 // even a scalar, since its index space is empty.
 static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dist_room *m) {
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   eini_space_ranges(&e->space, place, m->lo, m->hi);
-  eini_block_hull(&e->s->proj[k], e->s->nindex, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(e->s, &b, k, m->from, m->to);
   return !eini_zrange_empty(e->s->nindex, m->lo, m->hi);
 }
 
@@ -281,7 +282,7 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   }
   job.g = d->g;
   job.s = s;
-  job.len = key + 2;
+  job.block = eini_block_of(NULL, key + 2, NULL);
   job.cut = x->cut;
   job.stride = stride;
   job.out_stride = d->tensor[s->out].stride;

@@ -93,8 +93,9 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
 
 // The hull of the block the task at `place` computes, in m->from and m->to.
 static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   eini_space_ranges(&e->space, place, m->lo, m->hi);
-  eini_block_hull(&e->s->out_map, e->s->nfree, m->lo, m->hi, m->from, m->to);
+  eini_block_hull(e->s, &b, -1, m->from, m->to);
 }
 
 // The address of that block.
@@ -145,11 +146,12 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
   const eini_dist_stmt *e = &x->d->stmt[k];
   eini_dist_room *m = &w->room;
   int n = 0, own = e->space.nagg == 1 || (e->direct && eini_space_partial(&e->space, q) == 0);
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
     if (eini_dist_first(e->s, o) < o) continue;
-    eini_block_hull(&e->s->proj[o], e->s->nindex, m->lo, m->hi, m->from, m->to);
+    eini_block_hull(e->s, &b, o, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
   }
   char *out = own ? eini_dist_block_at(x, e, q, m) : eini_dist_partial_at(x, e, q);

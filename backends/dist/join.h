@@ -105,7 +105,8 @@ static ein_status eini_rel_operand(eini_rel_join *j, int k) {
   int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
   if (from == NULL) return EIN_ERR_NO_MEMORY;
   int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
-  eini_block_hull(&j->s->proj[k], j->s->nindex, j->lo, j->hi, from, to);
+  const eini_stmt_block block = eini_block_of(j->lo, j->hi, NULL);
+  eini_block_hull(j->s, &block, k, from, to);
   for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
   ein_ztensor *v = &j->in[k];
   memset(v, 0, sizeof *v);
@@ -153,7 +154,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   }
   job.g = j->g;
   job.s = s;
-  job.len = j->len;
+  job.block = eini_block_of(NULL, j->len, NULL);
   job.cut = j->space.cut;
   job.stride = j->stride;
   job.by_index = 1;
