@@ -31,7 +31,7 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
 //                 >>overflow >>plan >>units >>execute >>explain >>request >>path-text >>call
-//                 >>graph-plan
+//                 >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public
@@ -11146,7 +11146,7 @@ static void eini_copy_run(const eini_task *t, char *const *slot, char *scratch, 
 // >>block  a statement restricted to ranges of its indices
 // Takes a statement and a block of its index space (section cost); gives it as a statement of its
 // own, with origins as params, and its partial results: values, or states that are merged and
-// finished. Slices of budgets and tasks of places are made of it.
+// finished. Slices of budgets, tasks of places and leaves of folds are made of it.
 // ================================================================================================
 
 // The hull of what it touches, as first coordinates and extents.
@@ -11210,68 +11210,7 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   return EIN_OK;
 }
 
-// ---- plans by what they were made for ----
-
-// Plans that serve all blocks of a shape.
-typedef struct eini_block_plans {
-  eini_arena *a;                 // of keys; plans have memory of their own
-  ein_ctx *ctx;                  // what they are made with
-  eini_keys keys;
-  ein_plan **plan;               // per key
-  int64_t n, cap;
-  size_t workspace;              // largest of all, bytes
-  const char *path;
-} eini_block_plans;
-
-EINI_UNUSED static void eini_block_plans_end(eini_block_plans *l) {
-  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->plan[i]);
-  l->n = 0;
-}
-
-// The number of a key's plan; that of the next one to be kept when there is none. -1: no memory.
-EINI_UNUSED static int64_t eini_block_plan_find(eini_block_plans *l, const int64_t *key,
-                                                int64_t n) {
-  return eini_key_number(l->a, &l->keys, key, n);
-}
-
-// Keeps the plan of the key that was looked for last; destroys it where there is no memory.
-EINI_UNUSED static ein_status eini_block_plan_keep(eini_block_plans *l, ein_plan *plan) {
-  ein_plan **p = (ein_plan **)eini_grow(l->a, l->plan, l->n, &l->cap, sizeof *p);
-  if (p == NULL) ein_plan_destroy(plan);
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  l->plan = p;
-  l->plan[l->n++] = plan;
-  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
-  return EIN_OK;
-}
-
-// ---- partial results that are values ----
-
-// Merges operands 0 and 1, partial results of a fold in its computation type; untyped. -1: no
-// memory.
-static int eini_block_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
-  const int logic = type == EIN_BOOL, or_ = fold == EIN_FOLD_SUM || fold == EIN_FOLD_MAX;
-  int x = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 0, 0, 0);
-  int y = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
-  if (fold == EIN_FOLD_ANY || (logic && or_)) return eini_expr_pair(a, e, EIN_OP_OR, x, y);
-  if (fold == EIN_FOLD_ALL || logic) return eini_expr_pair(a, e, EIN_OP_AND, x, y);
-  if (fold == EIN_FOLD_SUM) return eini_expr_pair(a, e, EIN_OP_ADD, x, y);
-  if (fold == EIN_FOLD_PROD) return eini_expr_pair(a, e, EIN_OP_MUL, x, y);
-  if (fold == EIN_FOLD_MAX) return eini_expr_pair(a, e, EIN_OP_MAX, x, y);
-  if (fold == EIN_FOLD_MIN) return eini_expr_pair(a, e, EIN_OP_MIN, x, y);
-  EINSUM_ASSERT(fold == EIN_FOLD_LOGSUMEXP);  // equal infinities have no difference
-  int hi = eini_expr_pair(a, e, EIN_OP_MAX, x, y), lo = eini_expr_pair(a, e, EIN_OP_MIN, x, y);
-  int gap = eini_expr_pair(a, e, EIN_OP_SUB, lo, hi);
-  int same = eini_expr_pair(a, e, EIN_OP_EQ, x, y), zero = eini_expr_int(a, e, -1, 0);
-  if (gap < 0 || same < 0 || zero < 0) return -1;
-  int d = eini_expr_add(a, e, EIN_OP_WHERE, -1, same, zero, gap);
-  int rise = d < 0 ? -1 : eini_expr_add(a, e, EIN_OP_EXP, -1, d, 0, 0);
-  rise = eini_expr_pair(a, e, EIN_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
-  rise = rise < 0 ? -1 : eini_expr_add(a, e, EIN_OP_LOG, -1, rise, 0, 0);
-  return eini_expr_pair(a, e, EIN_OP_ADD, hi, rise);
-}
-
-// ---- partial results that are states ----
+// ---- partial results ----
 
 // Is a partial result of the fold its state? Those of other folds are values.
 static int eini_fold_carries(int fold) { return fold >= EIN_FOLD_ARGMAX; }
@@ -16373,6 +16312,155 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
 }
 
 // ================================================================================================
+// >>block-plan  plans of blocks, and of what merges them
+// Takes keys; gives plans that were made for them. Takes the layouts of partial results that are
+// values; gives plans that merge two, or store one. Slices of budgets and tasks of places use both.
+// ================================================================================================
+
+// Plans that serve all blocks of a shape.
+typedef struct eini_block_plans {
+  eini_arena *a;                 // of keys; plans have memory of their own
+  ein_ctx *ctx;                  // what they are made with
+  eini_keys keys;
+  ein_plan **plan;               // per key
+  int64_t n, cap;
+  size_t workspace;              // largest of all, bytes
+  const char *path;
+} eini_block_plans;
+
+EINI_UNUSED static void eini_block_plans_end(eini_block_plans *l) {
+  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->plan[i]);
+  l->n = 0;
+}
+
+// The number of a key's plan; that of the next one to be kept when there is none. -1: no memory.
+EINI_UNUSED static int64_t eini_block_plan_find(eini_block_plans *l, const int64_t *key,
+                                                int64_t n) {
+  return eini_key_number(l->a, &l->keys, key, n);
+}
+
+// Keeps the plan of the key that was looked for last; destroys it where there is no memory.
+EINI_UNUSED static ein_status eini_block_plan_keep(eini_block_plans *l, ein_plan *plan) {
+  ein_plan **p = (ein_plan **)eini_grow(l->a, l->plan, l->n, &l->cap, sizeof *p);
+  if (p == NULL) ein_plan_destroy(plan);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  l->plan = p;
+  l->plan[l->n++] = plan;
+  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
+  return EIN_OK;
+}
+
+// ---- merging of partial results that are values ----
+
+// Merges operands 0 and 1, partial results of a fold in its computation type; untyped. -1: no
+// memory.
+static int eini_block_merge_pair(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
+  const int logic = type == EIN_BOOL, or_ = fold == EIN_FOLD_SUM || fold == EIN_FOLD_MAX;
+  int x = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 0, 0, 0);
+  int y = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
+  if (fold == EIN_FOLD_ANY || (logic && or_)) return eini_expr_pair(a, e, EIN_OP_OR, x, y);
+  if (fold == EIN_FOLD_ALL || logic) return eini_expr_pair(a, e, EIN_OP_AND, x, y);
+  if (fold == EIN_FOLD_SUM) return eini_expr_pair(a, e, EIN_OP_ADD, x, y);
+  if (fold == EIN_FOLD_PROD) return eini_expr_pair(a, e, EIN_OP_MUL, x, y);
+  if (fold == EIN_FOLD_MAX) return eini_expr_pair(a, e, EIN_OP_MAX, x, y);
+  if (fold == EIN_FOLD_MIN) return eini_expr_pair(a, e, EIN_OP_MIN, x, y);
+  EINSUM_ASSERT(fold == EIN_FOLD_LOGSUMEXP);  // equal infinities have no difference
+  int hi = eini_expr_pair(a, e, EIN_OP_MAX, x, y), lo = eini_expr_pair(a, e, EIN_OP_MIN, x, y);
+  int gap = eini_expr_pair(a, e, EIN_OP_SUB, lo, hi);
+  int same = eini_expr_pair(a, e, EIN_OP_EQ, x, y), zero = eini_expr_int(a, e, -1, 0);
+  if (gap < 0 || same < 0 || zero < 0) return -1;
+  int d = eini_expr_add(a, e, EIN_OP_WHERE, -1, same, zero, gap);
+  int rise = d < 0 ? -1 : eini_expr_add(a, e, EIN_OP_EXP, -1, d, 0, 0);
+  rise = eini_expr_pair(a, e, EIN_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
+  rise = rise < 0 ? -1 : eini_expr_add(a, e, EIN_OP_LOG, -1, rise, 0, 0);
+  return eini_expr_pair(a, e, EIN_OP_ADD, hi, rise);
+}
+
+// Where merges read or write: element i is the one at map(i) - low of a tensor. map NULL: at i.
+typedef struct eini_merge_side {
+  ein_dtype dtype;
+  int rank;
+  const int64_t *shape, *stride;  // stride NULL: dense
+  const eini_map *map;
+  const int64_t *low;
+} eini_merge_side;
+
+// result = left merged with right, for all indices. With `choice` param 0 says that there is no
+// left yet: the result is right. EIN_FOLD_NONE: the result is left, as it is stored.
+typedef struct eini_block_merge {
+  int fold, choice;
+  ein_dtype type;               // of partial results
+  int nindex;
+  const int64_t *len;           // extents of the indices
+  eini_merge_side left, right, result;
+} eini_block_merge;
+
+static ein_status eini_merge_side_map(eini_arena *a, const eini_merge_side *x, eini_map *m) {
+  if (x->map == NULL) return eini_map_units(a, m, 0, 0, m->rows);
+  EINI_TRY(eini_map_copy(a, m, x->map, NULL));
+  for (int r = 0; r < m->rows; r++) m->offset[r] -= x->low[r];
+  return EIN_OK;
+}
+
+static ein_status eini_block_merge_expr(eini_arena *a, const eini_block_merge *x, eini_expr *e) {
+  if (x->fold == EIN_FOLD_NONE)
+    return eini_expr_add(a, e, EIN_OP_OPERAND, -1, 0, 0, 0) < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+  int both = eini_block_merge_pair(a, x->fold, x->type, e);
+  if (both < 0 || !x->choice) return both < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+  int right = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
+  int first = right < 0 ? -1 : eini_expr_add(a, e, EIN_OP_PARAM, -1, 0, 0, 0);
+  if (first < 0 || eini_expr_add(a, e, EIN_OP_WHERE, -1, first, right, both) < 0)
+    return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
+static ein_status eini_block_merge_fill(ein_plan *p, const eini_block_merge *x) {
+  static const ein_scalar none = {0, 0, 0};
+  const eini_merge_side *side[3] = {&x->left, &x->right, &x->result};
+  const int nop = x->fold == EIN_FOLD_NONE ? 1 : 2;
+  const ein_ztensor *layout[3];
+  ein_ztensor view[3];
+  ein_graph *g = p->graph;
+  eini_arena *a = &g->arena;
+  eini_stmt *s;
+  int id[3];
+  memset(view, 0, sizeof view);
+  if (x->choice) EINI_TRY(eini_graph_add_param(g, "first", 5, EIN_BOOL, none, &id[0]));
+  for (int k = 0; k < 3; k++) {
+    const eini_merge_side *v = side[k];
+    if (k == 1 && nop == 1) continue;
+    EINI_TRY(eini_graph_add_tensor(g, k < 2 ? "x" : "y", 1,
+                                   k < 2 ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT, v->dtype, v->rank,
+                                   v->shape, &id[k]));
+    view[k].rank = v->rank;
+    view[k].shape = v->shape;
+    view[k].strides = v->stride;
+    layout[id[k]] = v->stride == NULL ? NULL : &view[k];
+  }
+  EINI_TRY(eini_graph_add_stmt(g, id[2], x->nindex, nop, id, &s));
+  for (int i = 0; i < s->nindex; i++) s->index[i].name = "", s->index[i].extent = x->len[i];
+  for (int k = 0; k < nop; k++) EINI_TRY(eini_merge_side_map(a, side[k], &s->proj[k]));
+  EINI_TRY(eini_merge_side_map(a, &x->result, &s->out_map));
+  EINI_TRY(eini_block_merge_expr(a, x, &s->expr));
+  EINI_TRY(eini_stmt_finish(g, s, NULL));
+  return eini_plan_build(p, 0, NULL, layout);
+}
+
+// The plan of a merge, made when there is none yet; *id is its number in the list. key: what tells
+// the merge from others.
+static ein_status eini_block_merge_plan(eini_block_plans *l, const eini_block_merge *x,
+                                        const int64_t *key, int64_t nkey, int64_t *id) {
+  ein_plan *plan = NULL;
+  *id = eini_block_plan_find(l, key, nkey);
+  if (*id < 0) return EIN_ERR_NO_MEMORY;
+  if (*id < l->n) return EIN_OK;
+  EINI_TRY(eini_plan_new(l->ctx, &plan));
+  ein_status st = eini_block_merge_fill(plan, x);
+  if (st != EIN_OK) eini_plan_free(plan);
+  return st == EIN_OK ? eini_block_plan_keep(l, plan) : st;
+}
+
+// ================================================================================================
 // >>memory-cap  an allocator that counts and refuses
 // Invariant: live <= limit. Planning and ein_plan_destroy use it, so it needs no lock.
 // ================================================================================================
@@ -17799,70 +17887,27 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   return EIN_OK;
 }
 
-// first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
-static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold, ein_dtype type) {
-  int both = eini_block_merge_expr(a, fold, type, e);
-  int x = both < 0 ? -1 : eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
-  int first = x < 0 ? -1 : eini_expr_add(a, e, EIN_OP_PARAM, -1, 0, 0, 0);
-  return first < 0 ? -1 : eini_expr_add(a, e, EIN_OP_WHERE, -1, first, x, both);
-}
-
-// A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
-// The first operand has layout `from`, the output `stride`, the other none.
-static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
-                                     ein_dtype type, ein_dtype to, const int64_t *from,
-                                     const int64_t *stride, ein_plan **plan) {
-  static const ein_scalar none = {0, 0, 0};
-  const ein_ztensor *view[3] = {NULL, NULL, NULL};
-  ein_ztensor v[2];
-  int op[2] = {0, 0}, out, id, nop = fold == EIN_FOLD_NONE ? 1 : 2;
-  eini_stmt *s;
-  EINI_TRY(eini_plan_new(w->j->ctx, plan));
-  ein_graph *g = (*plan)->graph;
-  memset(v, 0, sizeof v);
-  v[0].rank = v[1].rank = rank;
-  v[0].shape = v[1].shape = shape;
-  v[0].strides = from;
-  v[1].strides = stride;
-  if (nop == 2) EINI_TRY(eini_graph_add_param(g, "first", 5, EIN_BOOL, none, &id));
-  for (int k = 0; k < nop; k++)
-    EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
-  EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
-  EINI_TRY(eini_graph_add_each(g, out, nop, op, &s));
-  id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold, type)
-                : eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0);
-  if (id < 0) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_stmt_finish(g, s, NULL));
-  view[op[0]] = &v[0];
-  view[out] = &v[1];
-  return eini_plan_build(*plan, 0, NULL, view);
-}
-
-// The same, of all that need it. *id: its number.
+// A plan that merges partial results (fold EIN_FOLD_NONE: stores them), all of a shape. The first
+// operand has layout `from`, the output `stride`, the other none. *id: its number.
 static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
                                 ein_dtype type, ein_dtype to, const int64_t *from,
                                 const int64_t *stride, int64_t *id) {
   eini_block_plans *l = w->f->each;
+  const eini_merge_side left = {type, rank, shape, from, NULL, NULL};
+  const eini_merge_side right = {type, rank, shape, NULL, NULL, NULL};
+  const eini_merge_side result = {to, rank, shape, stride, NULL, NULL};
+  const eini_block_merge x = {fold, fold != EIN_FOLD_NONE, type, rank, shape, left, right, result};
   eini_arena scratch;
-  ein_plan *plan = NULL;
   if (l == NULL) l = w->f->each = EINI_NEW(&w->f->arena, eini_block_plans, 1);
   if (l == NULL) return EIN_ERR_NO_MEMORY;
   l->a = &w->f->arena;
+  l->ctx = w->j->ctx;
   eini_arena_init(&scratch, &w->j->ctx->al);
   int64_t *key = EINI_NEW(&scratch, int64_t, 3 * (int64_t)rank + 3), n = 3;
-  ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-  if (st == EIN_OK) {
-    key[0] = fold, key[1] = type, key[2] = to;
-    for (int k = 0; k < rank; k++, n += 3)
-      key[n] = shape[k], key[n + 1] = from[k], key[n + 2] = stride[k];
-    *id = eini_block_plan_find(l, key, n);
-    if (*id < 0) st = EIN_ERR_NO_MEMORY;
-    if (*id == l->n) {
-      st = eini_fit_each_plan(w, rank, shape, fold, type, to, from, stride, &plan);
-      if (st != EIN_OK) eini_plan_free(plan);
-      else st = eini_block_plan_keep(l, plan);
-    }
-  }
+  for (int k = 0; k < rank && key != NULL; k++, n += 3)
+    key[n] = shape[k], key[n + 1] = from[k], key[n + 2] = stride[k];
+  if (key != NULL) key[0] = fold, key[1] = type, key[2] = to;
+  ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : eini_block_merge_plan(l, &x, key, n, id);
   eini_arena_free(&scratch);
   if (st == EIN_OK)
     w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
@@ -25616,14 +25661,14 @@ static void eini_boxes_add(eini_boxes *u, const int64_t *from, const int64_t *to
 
 // ================================================================================================
 // >>paper-cost  the cost model of the EinDecomp paper
-// Scalars moved: join, aggregation and repartition (section 7). Blocks that do not divide an extent
-// count with their mean size.
+// Scalars moved: join, aggregation and repartition (section 7). It counts means over all tasks
+// where pieces differ, not what the section cost says of one block.
 // ================================================================================================
 
 // Mean extent along coordinate r of what a task reads or writes. writes: elements; else the hull,
 // where a stride's last step counts as a whole one, so that equal pieces of X and X[2*i] fit.
-static double eini_block_side(const eini_stmt *s, const eini_map *m, int r, const int64_t *cut,
-                              int writes) {
+static double eini_mean_side(const eini_stmt *s, const eini_map *m, int r, const int64_t *cut,
+                             int writes) {
   double count = 1, hull = 0, last = 0;
   int terms = 0;
   for (int e = m->first[r]; e < m->first[r + 1]; e++) {
@@ -25638,10 +25683,10 @@ static double eini_block_side(const eini_stmt *s, const eini_map *m, int r, cons
   return writes ? count : terms > 0 ? hull : 1;
 }
 
-static double eini_block_count(const eini_stmt *s, const eini_map *m, const int64_t *cut,
-                               int writes) {
+static double eini_mean_count(const eini_stmt *s, const eini_map *m, const int64_t *cut,
+                              int writes) {
   double count = 1;
-  for (int r = 0; r < m->rows; r++) count *= eini_block_side(s, m, r, cut, writes);
+  for (int r = 0; r < m->rows; r++) count *= eini_mean_side(s, m, r, cut, writes);
   return count;
 }
 
@@ -25653,9 +25698,9 @@ static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int
   double tasks = (double)eini_tasks(cut, s->nindex), read = 0;
   double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
   for (int k = 0; k < s->noperand; k++)
-    if (!f->again[k]) read += eini_block_count(s, &s->proj[k], cut, 0);
+    if (!f->again[k]) read += eini_mean_count(s, &s->proj[k], cut, 0);
   *join = tasks * read;
-  *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1) *
+  *agg = tasks / nagg * (nagg - 1) * eini_mean_count(s, &s->out_map, cut, 1) *
          eini_partial_scalars(g, s);
 }
 
@@ -25663,7 +25708,7 @@ static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int
 // rank of them, and then their number.
 static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
   const eini_map *m = eini_access(x, k);
-  for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
+  for (int r = 0; r < m->rows; r++) side[r] = eini_mean_side(x, m, r, cut, k < 0);
   side[m->rows] = 1;
   for (int c = 0; c < x->nindex; c++)
     if (eini_map_uses(m, c) > 0) side[m->rows] *= (double)cut[c];
@@ -27343,7 +27388,7 @@ static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, c
   double tasks = (double)eini_tasks(cut, s->nindex);
   for (int k = 0; k < s->noperand && dc->desc->cost >= EIN_COST_BYTES; k++) {
     if (!f->active[k] || f->again[k]) continue;
-    double block = eini_block_count(s, &s->proj[k], cut, 0), whole = 1;
+    double block = eini_mean_count(s, &s->proj[k], cut, 0), whole = 1;
     for (int r = 0; r < s->proj[k].rows; r++)
       whole *= (double)dc->g->tensor[s->operand[k]].shape[r];
     double bytes = (tasks * block - whole) * eini_element_bytes(dc, s->operand[k]);

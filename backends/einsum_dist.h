@@ -451,7 +451,6 @@ typedef struct eini_dist_job {
   int by_index;                  // 1: the result is stored by free indices
   const eini_folder *folder;     // the results are its states, which the block is folded into
   ein_dtype dtype;               // of the result
-  int how;                       // of a merge: see eini_dist_merge_plan
 } eini_dist_job;
 
 // ---- graphs of one statement ----
@@ -587,69 +586,41 @@ static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job
 // partial results by free indices, in the computation type.
 enum { EINI_MERGE_FROM_OUT = 1, EINI_MERGE_TO_OUT = 2 };
 
-// Adds the tensor of one side to the graph.
-static ein_status eini_dist_side(const eini_dist_job *j, ein_graph *g, const char *name,
-                                 ein_role role, int out, int *id) {
-  const int affine = out && !j->by_index;
-  const ein_dtype dtype = out ? j->dtype : ein_dtype_compute(j->s->type);
+// The plan of a merge of a job's partial results. With EINI_MERGE_FROM_OUT the result goes there,
+// too. Numbers and keys as below.
+static ein_status eini_dist_merge_plan(eini_block_plans *l, const eini_dist_job *j, int how,
+                                       const int64_t *key, int64_t nkey, int64_t *id) {
+  const eini_stmt *s = j->s;
+  const ein_dtype type = ein_dtype_compute(s->type);
+  const eini_merge_side part = {type, s->nfree, j->block.hi, NULL, NULL, NULL};
+  eini_merge_side out = {j->dtype, s->nfree, j->block.hi, NULL, NULL, NULL};
+  eini_block_merge x = {s->fold, 0, type, s->nfree, j->block.hi, part, part, part};
+  eini_arena scratch;
   int64_t *low, *shape;
-  if (!affine) return eini_dist_add_tensor(g, name, role, dtype, j->s->nfree, j->block.hi, id);
-  EINI_TRY(eini_block_hull_new(&g->arena, j->s, &j->block, -1, &low, &shape));
-  return eini_dist_add_tensor(g, name, role, dtype, j->s->out_map.rows, shape, id);
-}
-
-// The map of one side: of the output, without the columns of reduced indices, or the identity.
-static ein_status eini_dist_side_map(const eini_dist_job *j, eini_arena *a, int out, eini_map *m) {
-  int64_t *low, *shape;
-  if (!out || j->by_index) return eini_map_units(a, m, 0, 0, m->rows);
-  EINI_TRY(eini_map_copy(a, m, &j->s->out_map, NULL));
-  EINI_TRY(eini_block_hull_new(a, j->s, &j->block, -1, &low, &shape));
-  for (int r = 0; r < m->rows; r++) m->offset[r] -= low[r];
-  return EIN_OK;
-}
-
-// out = left merged with right; left is the output itself with EINI_MERGE_FROM_OUT, and then the
-// result goes there, too.
-static ein_status eini_dist_merge_build(eini_block_plans *l, const eini_dist_job *j, ein_graph **g,
-                                        ein_plan **plan) {
-  const int from = j->how & EINI_MERGE_FROM_OUT, to = j->how & EINI_MERGE_TO_OUT;
-  const int64_t *stride[3];
-  int ops[2], y;
-  eini_stmt *s;
-  *g = eini_graph_new(l->ctx);
-  if (*g == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_dist_side(j, *g, "a", EIN_ROLE_INPUT, from, &ops[0]));
-  EINI_TRY(eini_dist_side(j, *g, "b", EIN_ROLE_INPUT, 0, &ops[1]));
-  EINI_TRY(eini_dist_side(j, *g, "y", EIN_ROLE_OUTPUT, to, &y));
-  EINI_TRY(eini_graph_add_stmt(*g, y, j->s->nfree, 2, ops, &s));
-  for (int i = 0; i < s->nindex; i++) {
-    s->index[i].name = "";
-    s->index[i].extent = j->block.hi[i];
+  eini_arena_init(&scratch, &l->a->al);
+  ein_status st = eini_block_hull_new(&scratch, s, &j->block, -1, &low, &shape);
+  if (!j->by_index && st == EIN_OK) {
+    const eini_merge_side affine = {j->dtype, s->out_map.rows, shape, j->out_stride, &s->out_map,
+                                    low};
+    out = affine;
   }
-  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, from, &s->proj[0]));
-  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, 0, &s->proj[1]));
-  EINI_TRY(eini_dist_side_map(j, &(*g)->arena, to, &s->out_map));
-  if (eini_block_merge_expr(&(*g)->arena, j->s->fold, ein_dtype_compute(j->s->type),
-                            &s->expr) < 0)
-    return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_stmt_finish(*g, s, NULL));
-  stride[0] = from && !j->by_index ? j->out_stride : NULL;
-  stride[1] = NULL;
-  stride[2] = to && !j->by_index ? j->out_stride : NULL;
-  return eini_dist_plan_graph(l, *g, stride, plan);
+  if (how & EINI_MERGE_FROM_OUT) x.left = out;
+  if (how & EINI_MERGE_TO_OUT) x.result = out;
+  if (st == EIN_OK) st = eini_block_merge_plan(l, &x, key, nkey, id);
+  eini_arena_free(&scratch);
+  return st;
 }
 
-// The plan of a job, made when there is none yet; *id is its number in the list. merge: 0, or 1 for
-// a merge of partial results. key: what tells the job from others.
-static ein_status eini_dist_plan(eini_block_plans *l, const eini_dist_job *j, int merge,
-                                 const int64_t *key, int64_t nkey, int64_t *id) {
+// The plan of a job, made when there is none yet; *id is its number in the list. key: what tells
+// the job from others.
+static ein_status eini_dist_plan(eini_block_plans *l, const eini_dist_job *j, const int64_t *key,
+                                 int64_t nkey, int64_t *id) {
   *id = eini_block_plan_find(l, key, nkey);
   if (*id < 0) return EIN_ERR_NO_MEMORY;
   if (*id < l->n) return EIN_OK;
   ein_graph *g = NULL;
   ein_plan *plan = NULL;
-  ein_status st = merge ? eini_dist_merge_build(l, j, &g, &plan)
-                        : eini_dist_block_build(l, j, &g, &plan);
+  ein_status st = eini_dist_block_build(l, j, &g, &plan);
   eini_graph_free(g);
   return st == EIN_OK ? eini_block_plan_keep(l, plan) : st;
 }
@@ -1097,7 +1068,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   job.by_index = 1;
   job.dtype = out->dtype;
   job.folder = j->out->monoid != NULL ? &j->out->folder : NULL;
-  EINI_TRY(eini_dist_plan(&j->plans, &job, 0, j->key, n, &id));
+  EINI_TRY(eini_dist_plan(&j->plans, &job, j->key, n, &id));
   for (int i = 0; i < s->nindex; i++) {
     if (!eini_dist_uses(s, j->space.cut, i)) continue;
     ein_scalar *p = &j->param[j->g->nparam + norigin++];
@@ -1620,16 +1591,17 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.folder = e->folder;
   key[0] = e->form;
   key[1] = own;
-  EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
+  EINI_TRY(eini_dist_plan(&d->plans, &job, key, nkey, &e->plan[q]));
   if (x->nagg == 1 || e->folder != NULL) return EIN_OK;
   job.by_index = !shared;
   job.dtype = out->dtype;
-  job.how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
-  key[1] = 2 + job.how;
-  EINI_TRY(eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->merge[q]));
-  job.how |= EINI_MERGE_TO_OUT;
-  key[1] = 2 + job.how;
-  return part > 0 ? EIN_OK : eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->last[q]);
+  int how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
+  key[1] = 2 + how;
+  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->merge[q]));
+  if (part > 0) return EIN_OK;
+  how |= EINI_MERGE_TO_OUT;
+  key[1] = 2 + how;
+  return eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->last[q]);
 }
 
 // What a statement's partial results are.

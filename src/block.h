@@ -2,7 +2,7 @@
 // >>block  a statement restricted to ranges of its indices
 // Takes a statement and a block of its index space (section cost); gives it as a statement of its
 // own, with origins as params, and its partial results: values, or states that are merged and
-// finished. Slices of budgets and tasks of places are made of it.
+// finished. Slices of budgets, tasks of places and leaves of folds are made of it.
 // ================================================================================================
 
 // The hull of what it touches, as first coordinates and extents.
@@ -66,68 +66,7 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   return EIN_OK;
 }
 
-// ---- plans by what they were made for ----
-
-// Plans that serve all blocks of a shape.
-typedef struct eini_block_plans {
-  eini_arena *a;                 // of keys; plans have memory of their own
-  ein_ctx *ctx;                  // what they are made with
-  eini_keys keys;
-  ein_plan **plan;               // per key
-  int64_t n, cap;
-  size_t workspace;              // largest of all, bytes
-  const char *path;
-} eini_block_plans;
-
-EINI_UNUSED static void eini_block_plans_end(eini_block_plans *l) {
-  for (int64_t i = 0; i < l->n; i++) ein_plan_destroy(l->plan[i]);
-  l->n = 0;
-}
-
-// The number of a key's plan; that of the next one to be kept when there is none. -1: no memory.
-EINI_UNUSED static int64_t eini_block_plan_find(eini_block_plans *l, const int64_t *key,
-                                                int64_t n) {
-  return eini_key_number(l->a, &l->keys, key, n);
-}
-
-// Keeps the plan of the key that was looked for last; destroys it where there is no memory.
-EINI_UNUSED static ein_status eini_block_plan_keep(eini_block_plans *l, ein_plan *plan) {
-  ein_plan **p = (ein_plan **)eini_grow(l->a, l->plan, l->n, &l->cap, sizeof *p);
-  if (p == NULL) ein_plan_destroy(plan);
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  l->plan = p;
-  l->plan[l->n++] = plan;
-  if (ein_plan_workspace(plan) > l->workspace) l->workspace = ein_plan_workspace(plan);
-  return EIN_OK;
-}
-
-// ---- partial results that are values ----
-
-// Merges operands 0 and 1, partial results of a fold in its computation type; untyped. -1: no
-// memory.
-static int eini_block_merge_expr(eini_arena *a, int fold, ein_dtype type, eini_expr *e) {
-  const int logic = type == EIN_BOOL, or_ = fold == EIN_FOLD_SUM || fold == EIN_FOLD_MAX;
-  int x = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 0, 0, 0);
-  int y = eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
-  if (fold == EIN_FOLD_ANY || (logic && or_)) return eini_expr_pair(a, e, EIN_OP_OR, x, y);
-  if (fold == EIN_FOLD_ALL || logic) return eini_expr_pair(a, e, EIN_OP_AND, x, y);
-  if (fold == EIN_FOLD_SUM) return eini_expr_pair(a, e, EIN_OP_ADD, x, y);
-  if (fold == EIN_FOLD_PROD) return eini_expr_pair(a, e, EIN_OP_MUL, x, y);
-  if (fold == EIN_FOLD_MAX) return eini_expr_pair(a, e, EIN_OP_MAX, x, y);
-  if (fold == EIN_FOLD_MIN) return eini_expr_pair(a, e, EIN_OP_MIN, x, y);
-  EINSUM_ASSERT(fold == EIN_FOLD_LOGSUMEXP);  // equal infinities have no difference
-  int hi = eini_expr_pair(a, e, EIN_OP_MAX, x, y), lo = eini_expr_pair(a, e, EIN_OP_MIN, x, y);
-  int gap = eini_expr_pair(a, e, EIN_OP_SUB, lo, hi);
-  int same = eini_expr_pair(a, e, EIN_OP_EQ, x, y), zero = eini_expr_int(a, e, -1, 0);
-  if (gap < 0 || same < 0 || zero < 0) return -1;
-  int d = eini_expr_add(a, e, EIN_OP_WHERE, -1, same, zero, gap);
-  int rise = d < 0 ? -1 : eini_expr_add(a, e, EIN_OP_EXP, -1, d, 0, 0);
-  rise = eini_expr_pair(a, e, EIN_OP_ADD, rise, eini_expr_int(a, e, -1, 1));
-  rise = rise < 0 ? -1 : eini_expr_add(a, e, EIN_OP_LOG, -1, rise, 0, 0);
-  return eini_expr_pair(a, e, EIN_OP_ADD, hi, rise);
-}
-
-// ---- partial results that are states ----
+// ---- partial results ----
 
 // Is a partial result of the fold its state? Those of other folds are values.
 static int eini_fold_carries(int fold) { return fold >= EIN_FOLD_ARGMAX; }

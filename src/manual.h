@@ -31,7 +31,7 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
 //                 >>overflow >>plan >>units >>execute >>explain >>request >>path-text >>call
-//                 >>graph-plan
+//                 >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public

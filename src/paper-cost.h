@@ -1,13 +1,13 @@
 // ================================================================================================
 // >>paper-cost  the cost model of the EinDecomp paper
-// Scalars moved: join, aggregation and repartition (section 7). Blocks that do not divide an extent
-// count with their mean size.
+// Scalars moved: join, aggregation and repartition (section 7). It counts means over all tasks
+// where pieces differ, not what the section cost says of one block.
 // ================================================================================================
 
 // Mean extent along coordinate r of what a task reads or writes. writes: elements; else the hull,
 // where a stride's last step counts as a whole one, so that equal pieces of X and X[2*i] fit.
-static double eini_block_side(const eini_stmt *s, const eini_map *m, int r, const int64_t *cut,
-                              int writes) {
+static double eini_mean_side(const eini_stmt *s, const eini_map *m, int r, const int64_t *cut,
+                             int writes) {
   double count = 1, hull = 0, last = 0;
   int terms = 0;
   for (int e = m->first[r]; e < m->first[r + 1]; e++) {
@@ -22,10 +22,10 @@ static double eini_block_side(const eini_stmt *s, const eini_map *m, int r, cons
   return writes ? count : terms > 0 ? hull : 1;
 }
 
-static double eini_block_count(const eini_stmt *s, const eini_map *m, const int64_t *cut,
-                               int writes) {
+static double eini_mean_count(const eini_stmt *s, const eini_map *m, const int64_t *cut,
+                              int writes) {
   double count = 1;
-  for (int r = 0; r < m->rows; r++) count *= eini_block_side(s, m, r, cut, writes);
+  for (int r = 0; r < m->rows; r++) count *= eini_mean_side(s, m, r, cut, writes);
   return count;
 }
 
@@ -37,9 +37,9 @@ static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int
   double tasks = (double)eini_tasks(cut, s->nindex), read = 0;
   double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
   for (int k = 0; k < s->noperand; k++)
-    if (!f->again[k]) read += eini_block_count(s, &s->proj[k], cut, 0);
+    if (!f->again[k]) read += eini_mean_count(s, &s->proj[k], cut, 0);
   *join = tasks * read;
-  *agg = tasks / nagg * (nagg - 1) * eini_block_count(s, &s->out_map, cut, 1) *
+  *agg = tasks / nagg * (nagg - 1) * eini_mean_count(s, &s->out_map, cut, 1) *
          eini_partial_scalars(g, s);
 }
 
@@ -47,7 +47,7 @@ static void eini_paper_vertex(const ein_graph *g, const eini_dform *f, const int
 // rank of them, and then their number.
 static void eini_paper_sides(const eini_stmt *x, int k, const int64_t *cut, double *side) {
   const eini_map *m = eini_access(x, k);
-  for (int r = 0; r < m->rows; r++) side[r] = eini_block_side(x, m, r, cut, k < 0);
+  for (int r = 0; r < m->rows; r++) side[r] = eini_mean_side(x, m, r, cut, k < 0);
   side[m->rows] = 1;
   for (int c = 0; c < x->nindex; c++)
     if (eini_map_uses(m, c) > 0) side[m->rows] *= (double)cut[c];

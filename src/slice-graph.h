@@ -170,70 +170,27 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   return EIN_OK;
 }
 
-// first ? x : fold(old, x), untyped. Operands: old, x; param 0: first.
-static int eini_fit_merge_expr(eini_arena *a, eini_expr *e, int fold, ein_dtype type) {
-  int both = eini_block_merge_expr(a, fold, type, e);
-  int x = both < 0 ? -1 : eini_expr_add(a, e, EIN_OP_OPERAND, -1, 1, 0, 0);
-  int first = x < 0 ? -1 : eini_expr_add(a, e, EIN_OP_PARAM, -1, 0, 0, 0);
-  return first < 0 ? -1 : eini_expr_add(a, e, EIN_OP_WHERE, -1, first, x, both);
-}
-
-// A plan of one element-wise statement from `nop` tensors of `type` to one of `to`, all of a shape.
-// The first operand has layout `from`, the output `stride`, the other none.
-static ein_status eini_fit_each_plan(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
-                                     ein_dtype type, ein_dtype to, const int64_t *from,
-                                     const int64_t *stride, ein_plan **plan) {
-  static const ein_scalar none = {0, 0, 0};
-  const ein_ztensor *view[3] = {NULL, NULL, NULL};
-  ein_ztensor v[2];
-  int op[2] = {0, 0}, out, id, nop = fold == EIN_FOLD_NONE ? 1 : 2;
-  eini_stmt *s;
-  EINI_TRY(eini_plan_new(w->j->ctx, plan));
-  ein_graph *g = (*plan)->graph;
-  memset(v, 0, sizeof v);
-  v[0].rank = v[1].rank = rank;
-  v[0].shape = v[1].shape = shape;
-  v[0].strides = from;
-  v[1].strides = stride;
-  if (nop == 2) EINI_TRY(eini_graph_add_param(g, "first", 5, EIN_BOOL, none, &id));
-  for (int k = 0; k < nop; k++)
-    EINI_TRY(eini_graph_add_tensor(g, "x", 1, EIN_ROLE_INPUT, type, rank, shape, &op[k]));
-  EINI_TRY(eini_graph_add_tensor(g, "y", 1, EIN_ROLE_OUTPUT, to, rank, shape, &out));
-  EINI_TRY(eini_graph_add_each(g, out, nop, op, &s));
-  id = nop == 2 ? eini_fit_merge_expr(&g->arena, &s->expr, fold, type)
-                : eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0);
-  if (id < 0) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_stmt_finish(g, s, NULL));
-  view[op[0]] = &v[0];
-  view[out] = &v[1];
-  return eini_plan_build(*plan, 0, NULL, view);
-}
-
-// The same, of all that need it. *id: its number.
+// A plan that merges partial results (fold EIN_FOLD_NONE: stores them), all of a shape. The first
+// operand has layout `from`, the output `stride`, the other none. *id: its number.
 static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shape, int fold,
                                 ein_dtype type, ein_dtype to, const int64_t *from,
                                 const int64_t *stride, int64_t *id) {
   eini_block_plans *l = w->f->each;
+  const eini_merge_side left = {type, rank, shape, from, NULL, NULL};
+  const eini_merge_side right = {type, rank, shape, NULL, NULL, NULL};
+  const eini_merge_side result = {to, rank, shape, stride, NULL, NULL};
+  const eini_block_merge x = {fold, fold != EIN_FOLD_NONE, type, rank, shape, left, right, result};
   eini_arena scratch;
-  ein_plan *plan = NULL;
   if (l == NULL) l = w->f->each = EINI_NEW(&w->f->arena, eini_block_plans, 1);
   if (l == NULL) return EIN_ERR_NO_MEMORY;
   l->a = &w->f->arena;
+  l->ctx = w->j->ctx;
   eini_arena_init(&scratch, &w->j->ctx->al);
   int64_t *key = EINI_NEW(&scratch, int64_t, 3 * (int64_t)rank + 3), n = 3;
-  ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-  if (st == EIN_OK) {
-    key[0] = fold, key[1] = type, key[2] = to;
-    for (int k = 0; k < rank; k++, n += 3)
-      key[n] = shape[k], key[n + 1] = from[k], key[n + 2] = stride[k];
-    *id = eini_block_plan_find(l, key, n);
-    if (*id < 0) st = EIN_ERR_NO_MEMORY;
-    if (*id == l->n) {
-      st = eini_fit_each_plan(w, rank, shape, fold, type, to, from, stride, &plan);
-      if (st != EIN_OK) eini_plan_free(plan);
-      else st = eini_block_plan_keep(l, plan);
-    }
-  }
+  for (int k = 0; k < rank && key != NULL; k++, n += 3)
+    key[n] = shape[k], key[n + 1] = from[k], key[n + 2] = stride[k];
+  if (key != NULL) key[0] = fold, key[1] = type, key[2] = to;
+  ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : eini_block_merge_plan(l, &x, key, n, id);
   eini_arena_free(&scratch);
   if (st == EIN_OK)
     w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);

@@ -41,7 +41,7 @@ static double eini_vector_rank(const eini_decomposer *dc, const eini_dform *f, c
   double tasks = (double)eini_tasks(cut, s->nindex);
   for (int k = 0; k < s->noperand && dc->desc->cost >= EIN_COST_BYTES; k++) {
     if (!f->active[k] || f->again[k]) continue;
-    double block = eini_block_count(s, &s->proj[k], cut, 0), whole = 1;
+    double block = eini_mean_count(s, &s->proj[k], cut, 0), whole = 1;
     for (int r = 0; r < s->proj[k].rows; r++)
       whole *= (double)dc->g->tensor[s->operand[k]].shape[r];
     double bytes = (tasks * block - whole) * eini_element_bytes(dc, s->operand[k]);

@@ -291,16 +291,17 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.folder = e->folder;
   key[0] = e->form;
   key[1] = own;
-  EINI_TRY(eini_dist_plan(&d->plans, &job, 0, key, nkey, &e->plan[q]));
+  EINI_TRY(eini_dist_plan(&d->plans, &job, key, nkey, &e->plan[q]));
   if (x->nagg == 1 || e->folder != NULL) return EIN_OK;
   job.by_index = !shared;
   job.dtype = out->dtype;
-  job.how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
-  key[1] = 2 + job.how;
-  EINI_TRY(eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->merge[q]));
-  job.how |= EINI_MERGE_TO_OUT;
-  key[1] = 2 + job.how;
-  return part > 0 ? EIN_OK : eini_dist_plan(&d->plans, &job, 1, key, s->nfree + 2, &e->last[q]);
+  int how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
+  key[1] = 2 + how;
+  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->merge[q]));
+  if (part > 0) return EIN_OK;
+  how |= EINI_MERGE_TO_OUT;
+  key[1] = 2 + how;
+  return eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->last[q]);
 }
 
 // What a statement's partial results are.

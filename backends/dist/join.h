@@ -160,7 +160,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   job.by_index = 1;
   job.dtype = out->dtype;
   job.folder = j->out->monoid != NULL ? &j->out->folder : NULL;
-  EINI_TRY(eini_dist_plan(&j->plans, &job, 0, j->key, n, &id));
+  EINI_TRY(eini_dist_plan(&j->plans, &job, j->key, n, &id));
   for (int i = 0; i < s->nindex; i++) {
     if (!eini_dist_uses(s, j->space.cut, i)) continue;
     ein_scalar *p = &j->param[j->g->nparam + norigin++];
