@@ -5012,6 +5012,12 @@ static inline eini_stmt_block eini_block_of(const int64_t *lo, const int64_t *hi
   return b;
 }
 
+// What a walk comes to: len NULL: all slices, else one of them, of so many values along each loop.
+static inline eini_stmt_block eini_walk_block(const eini_walk *w, const int64_t *len) {
+  const eini_stmt_block b = {NULL, NULL, NULL, w, len};
+  return b;
+}
+
 // The values [*lo, *hi) that index i has in a block; NULL: all. Ranges need no statement.
 static inline void eini_block_range(const eini_stmt *s, const eini_stmt_block *b, int i,
                                     int64_t *lo, int64_t *hi) {
@@ -11339,8 +11345,8 @@ typedef struct eini_lowering {
   const ein_kernels *const *kernels;
   const ein_kernels *fast;  // provider of chunk functions, or NULL
   const ein_rates *rates;   // or NULL
-  int nloop, loop[2];       // in a group: indices of the statement that the group loops over,
-  int64_t block[2];         //   and how many values of them a task sees
+  eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
+  int64_t len[2];           //   and how many of their values a task sees
   const char *local;        // per tensor: lives in the group only
   int unsplit;
   struct eini_wanted *wanted;  // the variant that was asked for, or NULL
@@ -11387,9 +11393,9 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s
   }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
-  for (int j = 0; j < lo->nloop; j++) {
+  for (int j = 0; j < lo->walk.nloop; j++) {
     for (int c = 0; c < m->cols && !lo->local[tensor]; c++) {
-      if ((column == NULL ? c : column[c]) != lo->loop[j]) continue;
+      if ((column == NULL ? c : column[c]) != lo->walk.loop[j]) continue;
       r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
     }
   }
@@ -11796,12 +11802,13 @@ static void eini_stream_iotas(const eini_lowering *lo, eini_task *t, int first, 
     t->ref[first + k].slot = -1;
     t->ref[first + k].dtype = EIN_I64;
     if (c >= 0) t->stride[(int64_t)(first + k) * t->nindex + c] = 1;
-    for (int j = 0; j < lo->nloop; j++) t->ref[first + k].step[j] = c == lo->loop[j];
+    for (int j = 0; j < lo->walk.nloop; j++) t->ref[first + k].step[j] = c == lo->walk.loop[j];
   }
 }
 
 static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
-  int64_t cells;
+  const eini_stmt_block block = eini_walk_block(&lo->walk, lo->len);
+  int64_t cells, from;
   t->nindex = s->nindex;
   if (eini_mul_overflow(t->nstream, t->nindex, &cells)) return EIN_ERR_TOO_LARGE;
   t->extent = EINI_NEW(lo->a, int64_t, t->nindex);
@@ -11813,10 +11820,7 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
   t->work = 1;
   t->order = s->order;
   for (int i = 0; i < t->nindex; i++) {
-    t->extent[i] = s->index[i].extent;
-    for (int j = 0; j < lo->nloop; j++) {
-      if (i == lo->loop[j]) t->extent[i] = lo->block[j];
-    }
+    eini_block_range(s, &block, i, &from, &t->extent[i]);
     t->reduced[i] = i >= s->nfree;
     t->work *= (double)t->extent[i];
   }
@@ -11945,7 +11949,7 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 
 // Outputs that exceed the caches are stored past them where chunks are runs of the output.
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
-  if (lo->nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
+  if (lo->walk.nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
   t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype) * eini_points(s, NULL, 0, s->nfree);
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
       t->out_bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
@@ -13023,23 +13027,22 @@ typedef struct eini_unit {
   const eini_stmt *s, *f;       // f: the consumer fused into s, or NULL
   int via, out;
   int *column;                  // f's columns as indices of s
-  int loop[2];                  // index of s that each loop of the group is
 } eini_unit;
 
 // Where a slot of a group's tasks points: a slot of the plan or a place among its temporaries.
-typedef struct eini_window {
+typedef struct eini_group_slot {
   int slot;                     // -1: local, at offset; -2: a value, not an address
   int64_t offset;
   int64_t step[2];
-} eini_window;
+} eini_group_slot;
 
 typedef struct eini_group {
   int nloop;
   int64_t extent[2], block[2];
   int ntask;
   eini_task *task[2];           // whole blocks, and the shorter last one
-  eini_window *window[2];       // window 0 is the zero of values
-  int nwindow[2];
+  eini_group_slot *slot[2];     // slot 0 is the zero of values
+  int nslot[2];
   size_t local_bytes, scratch;
   double saved;                 // bytes of temporaries that are never stored
 } eini_group;
@@ -13194,6 +13197,19 @@ static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, co
   return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < EINI_SHORT_BYTES;
 }
 
+// The loops of a bundle as indices of unit u, and of what is fused into it.
+static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, eini_walk *walk) {
+  const eini_unit *x = &w->unit[u];
+  walk[0].nloop = walk[1].nloop = b->nloop;
+  for (int j = 0; j < b->nloop; j++) {
+    int c = x->f == NULL ? -1 : x->f->nindex - 1;
+    walk[0].loop[j] = b->loop[j][u - b->from];
+    while (c >= 0 && x->column[c] != walk[0].loop[j]) c--;
+    walk[1].loop[j] = c;
+    walk[0].times[j] = walk[1].times[j] = (double)eini_ceil_div(b->extent[j], b->block[j]);
+  }
+}
+
 // What the blocks of a bundle read again, in bytes.
 static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
   const eini_map *m;
@@ -13201,23 +13217,14 @@ static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
   double again = 0;
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
-    eini_stmt_block all[2];
     eini_walk walk[2];
-    for (int i = 0; i < 2; i++) {
-      all[i] = eini_block_of(NULL, NULL, NULL);
-      all[i].walk = &walk[i];
-      walk[i].nloop = b->nloop;
-    }
-    for (int j = 0; j < b->nloop; j++) {
-      const int loop = walk[0].loop[j] = b->loop[j][u - b->from];
-      int c = x->f == NULL ? -1 : x->f->nindex - 1;
-      while (c >= 0 && x->column[c] != loop) c--;
-      walk[1].loop[j] = c;
-      walk[0].times[j] = walk[1].times[j] = (double)eini_ceil_div(b->extent[j], b->block[j]);
+    const eini_stmt_block all[2] = {eini_walk_block(&walk[0], NULL),
+                                    eini_walk_block(&walk[1], NULL)};
+    eini_bundle_walk(w, b, u, walk);
+    for (int j = 0; j < b->nloop; j++)
       for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++)
-        if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
+        if (!w->local[t] && eini_short_runs(w->g, t, m, column, walk[0].loop[j], b->block[j]))
           again += EINI_SHORT_TIMES * eini_tensor_bytes(&w->g->tensor[t]);
-    }
     const eini_cost c = eini_cost_of(w->g, x->s, x->f, all, NULL, NULL, NULL);
     again += c.traffic - c.bytes;
   }
@@ -14095,47 +14102,48 @@ static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_st
 #define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
 
-static ein_status eini_window_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
+static ein_status eini_group_slot_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
                                   int slot, int64_t offset, const int64_t *step, int *id) {
-  eini_window *w = (eini_window *)eini_grow(a, gr->window[variant], gr->nwindow[variant], cap,
+  eini_group_slot *w = (eini_group_slot *)eini_grow(a, gr->slot[variant], gr->nslot[variant], cap,
                                             sizeof *w);
   if (w == NULL) return EIN_ERR_NO_MEMORY;
-  gr->window[variant] = w;
-  w += gr->nwindow[variant];
+  gr->slot[variant] = w;
+  w += gr->nslot[variant];
   w->slot = slot;
   w->offset = offset;
   w->step[0] = step[0];
   w->step[1] = step[1];
-  *id = gr->nwindow[variant]++;
+  *id = gr->nslot[variant]++;
   return EIN_OK;
 }
 
-// The tasks of a group for blocks of one shape; what they refer to becomes windows.
-static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const eini_unit *unit,
-                                     const eini_bundle *b, const int64_t *place, eini_group *gr,
-                                     int variant) {
+// The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
+static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                     const eini_bundle *b, eini_group *gr, int variant) {
   static const int64_t still[2] = {0, 0};
   eini_arena *a = &p->arena;
   eini_lowering sub = *lo;
+  eini_walk walk[2];
   int64_t cap = 0;
   int id, count = 0, temps = p->nin + p->nout;
   gr->task[variant] = EINI_NEW(a, eini_task, b->to - b->from + 1);
   if (gr->task[variant] == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_window_add(a, gr, variant, &cap, -2, 0, still, &id));
+  EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, -2, 0, still, &id));
   for (int u = b->from; u <= b->to; u++) {
     eini_task *t = &gr->task[variant][count];
     int empty = 0;
-    for (int j = 0; j < b->nloop; j++) sub.loop[j] = b->loop[j][u - b->from];
-    EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, t, &empty));
+    eini_bundle_walk(w, b, u, walk);
+    sub.walk = walk[0];
+    EINI_TRY(eini_plan_task(&sub, w->unit[u].s, w->unit[u].f, w->unit[u].via, t, &empty));
     if (empty) continue;
     for (int k = 0; k < t->nstream; k++) {
       eini_ref *r = &t->ref[k];
       int local = r->slot >= temps && sub.local[r->slot - temps];
       if (r->slot >= 0) {
-        EINI_TRY(eini_window_add(a, gr, variant, &cap, local ? -1 : r->slot,
-                                 local ? place[r->slot - temps] : 0, r->step, &r->slot));
+        EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, local ? -1 : r->slot,
+                                 local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
       } else if (r->step[0] != 0 || r->step[1] != 0) {
-        EINI_TRY(eini_window_add(a, gr, variant, &cap, -2, 0, r->step, &r->origin));
+        EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, -2, 0, r->step, &r->origin));
       }
     }
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
@@ -14264,25 +14272,20 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
 }
 
 // Layouts and places of a group's own temporaries for the blocks of lo.
-static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *unit,
-                                    const eini_bundle *b, eini_home *own, int64_t *place,
-                                    int64_t *bytes) {
+static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
+                                    const eini_bundle *b, eini_home *own, int64_t *bytes) {
+  eini_walk walk[2];
   for (int u = b->from; u <= b->to; u++) {
-    const eini_stmt *out = unit[u].f != NULL ? unit[u].f : unit[u].s;
-    const eini_tensor *t = &lo->g->tensor[unit[u].out];
-    int64_t *shape = EINI_NEW(lo->a, int64_t, t->rank), count;
-    if (shape == NULL) return EIN_ERR_NO_MEMORY;
-    if (!lo->local[unit[u].out]) continue;
-    for (int r = 0; r < t->rank; r++) {
-      int c = eini_plain_row(&out->out_map, r);
-      shape[r] = t->shape[r];
-      if (c >= 0 && unit[u].f != NULL) c = unit[u].column[c];
-      for (int j = 0; j < b->nloop; j++)
-        if (c == b->loop[j][u - b->from]) shape[r] = lo->block[j];
-    }
-    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[unit[u].out].stride,
-                             &own[unit[u].out].stride, &count));
-    place[unit[u].out] = *bytes;
+    const eini_unit *x = &w->unit[u];
+    const eini_tensor *t = &lo->g->tensor[x->out];
+    const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], lo->len);
+    int64_t *low, *shape, count;
+    if (!w->local[x->out]) continue;
+    eini_bundle_walk(w, b, u, walk);
+    EINI_TRY(eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, &shape));
+    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[x->out].stride, &own[x->out].stride,
+                                &count));
+    w->place[x->out] = *bytes;
     *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   }
   return EIN_OK;
@@ -14296,9 +14299,9 @@ static ein_status eini_group_blocks(ein_plan *p, eini_lowering *sub, const eini_
   const int64_t *kept[EINI_GROUP_UNITS];
   int64_t bytes = 0;
   for (int u = b->from; u <= b->to; u++) kept[u - b->from] = home[w->unit[u].out].stride;
-  ein_status st = eini_group_locals(sub, w->unit, b, home, w->place, &bytes);
+  ein_status st = eini_group_locals(sub, w, b, home, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
-  if (st == EIN_OK) st = eini_group_variant(p, sub, w->unit, b, w->place, gr, variant);
+  if (st == EIN_OK) st = eini_group_variant(p, sub, w, b, gr, variant);
   for (int u = b->from; u <= b->to; u++) home[w->unit[u].out].stride = kept[u - b->from];
   return st;
 }
@@ -14315,7 +14318,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   t->group = gr;
   t->cut = -1;
   gr->saved = eini_bundle_mark(w, b->from, b->to);
-  gr->nloop = sub.nloop = b->nloop;
+  gr->nloop = b->nloop;
   sub.width = 1;
   sub.local = w->local;
   sub.home = home;
@@ -14326,7 +14329,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
     for (int j = 0; j < b->nloop; j++) {
       gr->extent[j] = b->extent[j];
       gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
-      sub.block[j] = variant == 1 && j == last ? tail : b->block[j];
+      sub.len[j] = variant == 1 && j == last ? tail : b->block[j];
     }
     EINI_TRY(eini_group_blocks(p, &sub, w, b, home, gr, variant));
   }
@@ -14339,8 +14342,8 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
     if (w->local[out]) home[out].slot = -1;  // needs no place of its own
   }
   eini_bundle_unmark(w, b->from, b->to);
-  size_t windows = (size_t)(gr->nwindow[0] > gr->nwindow[1] ? gr->nwindow[0] : gr->nwindow[1]);
-  eini_nest_carve(NULL, &t->scratch, windows * sizeof(char *));
+  size_t slots = (size_t)(gr->nslot[0] > gr->nslot[1] ? gr->nslot[0] : gr->nslot[1]);
+  eini_nest_carve(NULL, &t->scratch, slots * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
   return EIN_OK;
 }
@@ -14696,15 +14699,15 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   int64_t blocks = g->nloop > 1 ? per * g->extent[0] : per;
   int64_t from = part < 0 ? 0 : blocks * part / t->parts;
   int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
-  int windows = g->nwindow[0] > g->nwindow[1] ? g->nwindow[0] : g->nwindow[1];
-  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)windows * sizeof(char *));
+  int slots = g->nslot[0] > g->nslot[1] ? g->nslot[0] : g->nslot[1];
+  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)slots * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
     const int64_t at[2] = {last > 0 ? b / per : b * g->block[0],
                            last > 0 ? b % per * g->block[1] : 0};
     const int v = at[last] + g->block[last] > g->extent[last];
-    for (int k = 0; k < g->nwindow[v]; k++) {
-      const eini_window *w = &g->window[v][k];
+    for (int k = 0; k < g->nslot[v]; k++) {
+      const eini_group_slot *w = &g->slot[v][k];
       int64_t shift = w->offset + at[0] * w->step[0] + at[1] * w->step[1];
       const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
       y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
@@ -17116,13 +17119,12 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
 // Statement u in the loops of a nest, walked; len NULL: all of it, else a slice.
 static eini_stmt_block eini_fit_walk(const eini_fit_nest *n, int u, const int64_t *len,
                                      eini_walk *w) {
-  const eini_stmt_block b = {NULL, NULL, NULL, w, len};
   w->nloop = n->nloop;
   for (int l = 0; l < n->nloop; l++) {
     w->loop[l] = n->cls[l]->col[u - n->from];
     w->times[l] = len != NULL ? 1 : (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
   }
-  return b;
+  return eini_walk_block(w, len);
 }
 
 // Elements of operand k in buffers: what windows share is packed with each.

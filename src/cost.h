@@ -116,6 +116,12 @@ static inline eini_stmt_block eini_block_of(const int64_t *lo, const int64_t *hi
   return b;
 }
 
+// What a walk comes to: len NULL: all slices, else one of them, of so many values along each loop.
+static inline eini_stmt_block eini_walk_block(const eini_walk *w, const int64_t *len) {
+  const eini_stmt_block b = {NULL, NULL, NULL, w, len};
+  return b;
+}
+
 // The values [*lo, *hi) that index i has in a block; NULL: all. Ranges need no statement.
 static inline void eini_block_range(const eini_stmt *s, const eini_stmt_block *b, int i,
                                     int64_t *lo, int64_t *hi) {

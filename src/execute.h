@@ -118,15 +118,15 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   int64_t blocks = g->nloop > 1 ? per * g->extent[0] : per;
   int64_t from = part < 0 ? 0 : blocks * part / t->parts;
   int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
-  int windows = g->nwindow[0] > g->nwindow[1] ? g->nwindow[0] : g->nwindow[1];
-  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)windows * sizeof(char *));
+  int slots = g->nslot[0] > g->nslot[1] ? g->nslot[0] : g->nslot[1];
+  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)slots * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
     const int64_t at[2] = {last > 0 ? b / per : b * g->block[0],
                            last > 0 ? b % per * g->block[1] : 0};
     const int v = at[last] + g->block[last] > g->extent[last];
-    for (int k = 0; k < g->nwindow[v]; k++) {
-      const eini_window *w = &g->window[v][k];
+    for (int k = 0; k < g->nslot[v]; k++) {
+      const eini_group_slot *w = &g->slot[v][k];
       int64_t shift = w->offset + at[0] * w->step[0] + at[1] * w->step[1];
       const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
       y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);

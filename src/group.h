@@ -9,23 +9,22 @@ typedef struct eini_unit {
   const eini_stmt *s, *f;       // f: the consumer fused into s, or NULL
   int via, out;
   int *column;                  // f's columns as indices of s
-  int loop[2];                  // index of s that each loop of the group is
 } eini_unit;
 
 // Where a slot of a group's tasks points: a slot of the plan or a place among its temporaries.
-typedef struct eini_window {
+typedef struct eini_group_slot {
   int slot;                     // -1: local, at offset; -2: a value, not an address
   int64_t offset;
   int64_t step[2];
-} eini_window;
+} eini_group_slot;
 
 typedef struct eini_group {
   int nloop;
   int64_t extent[2], block[2];
   int ntask;
   eini_task *task[2];           // whole blocks, and the shorter last one
-  eini_window *window[2];       // window 0 is the zero of values
-  int nwindow[2];
+  eini_group_slot *slot[2];     // slot 0 is the zero of values
+  int nslot[2];
   size_t local_bytes, scratch;
   double saved;                 // bytes of temporaries that are never stored
 } eini_group;
@@ -180,6 +179,19 @@ static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, co
   return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < EINI_SHORT_BYTES;
 }
 
+// The loops of a bundle as indices of unit u, and of what is fused into it.
+static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, eini_walk *walk) {
+  const eini_unit *x = &w->unit[u];
+  walk[0].nloop = walk[1].nloop = b->nloop;
+  for (int j = 0; j < b->nloop; j++) {
+    int c = x->f == NULL ? -1 : x->f->nindex - 1;
+    walk[0].loop[j] = b->loop[j][u - b->from];
+    while (c >= 0 && x->column[c] != walk[0].loop[j]) c--;
+    walk[1].loop[j] = c;
+    walk[0].times[j] = walk[1].times[j] = (double)eini_ceil_div(b->extent[j], b->block[j]);
+  }
+}
+
 // What the blocks of a bundle read again, in bytes.
 static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
   const eini_map *m;
@@ -187,23 +199,14 @@ static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
   double again = 0;
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
-    eini_stmt_block all[2];
     eini_walk walk[2];
-    for (int i = 0; i < 2; i++) {
-      all[i] = eini_block_of(NULL, NULL, NULL);
-      all[i].walk = &walk[i];
-      walk[i].nloop = b->nloop;
-    }
-    for (int j = 0; j < b->nloop; j++) {
-      const int loop = walk[0].loop[j] = b->loop[j][u - b->from];
-      int c = x->f == NULL ? -1 : x->f->nindex - 1;
-      while (c >= 0 && x->column[c] != loop) c--;
-      walk[1].loop[j] = c;
-      walk[0].times[j] = walk[1].times[j] = (double)eini_ceil_div(b->extent[j], b->block[j]);
+    const eini_stmt_block all[2] = {eini_walk_block(&walk[0], NULL),
+                                    eini_walk_block(&walk[1], NULL)};
+    eini_bundle_walk(w, b, u, walk);
+    for (int j = 0; j < b->nloop; j++)
       for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++)
-        if (!w->local[t] && eini_short_runs(w->g, t, m, column, loop, b->block[j]))
+        if (!w->local[t] && eini_short_runs(w->g, t, m, column, walk[0].loop[j], b->block[j]))
           again += EINI_SHORT_TIMES * eini_tensor_bytes(&w->g->tensor[t]);
-    }
     const eini_cost c = eini_cost_of(w->g, x->s, x->f, all, NULL, NULL, NULL);
     again += c.traffic - c.bytes;
   }

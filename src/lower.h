@@ -22,8 +22,8 @@ typedef struct eini_lowering {
   const ein_kernels *const *kernels;
   const ein_kernels *fast;  // provider of chunk functions, or NULL
   const ein_rates *rates;   // or NULL
-  int nloop, loop[2];       // in a group: indices of the statement that the group loops over,
-  int64_t block[2];         //   and how many values of them a task sees
+  eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
+  int64_t len[2];           //   and how many of their values a task sees
   const char *local;        // per tensor: lives in the group only
   int unsplit;
   struct eini_wanted *wanted;  // the variant that was asked for, or NULL
@@ -70,9 +70,9 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s
   }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
-  for (int j = 0; j < lo->nloop; j++) {
+  for (int j = 0; j < lo->walk.nloop; j++) {
     for (int c = 0; c < m->cols && !lo->local[tensor]; c++) {
-      if ((column == NULL ? c : column[c]) != lo->loop[j]) continue;
+      if ((column == NULL ? c : column[c]) != lo->walk.loop[j]) continue;
       r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
     }
   }
@@ -479,12 +479,13 @@ static void eini_stream_iotas(const eini_lowering *lo, eini_task *t, int first, 
     t->ref[first + k].slot = -1;
     t->ref[first + k].dtype = EIN_I64;
     if (c >= 0) t->stride[(int64_t)(first + k) * t->nindex + c] = 1;
-    for (int j = 0; j < lo->nloop; j++) t->ref[first + k].step[j] = c == lo->loop[j];
+    for (int j = 0; j < lo->walk.nloop; j++) t->ref[first + k].step[j] = c == lo->walk.loop[j];
   }
 }
 
 static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
-  int64_t cells;
+  const eini_stmt_block block = eini_walk_block(&lo->walk, lo->len);
+  int64_t cells, from;
   t->nindex = s->nindex;
   if (eini_mul_overflow(t->nstream, t->nindex, &cells)) return EIN_ERR_TOO_LARGE;
   t->extent = EINI_NEW(lo->a, int64_t, t->nindex);
@@ -496,10 +497,7 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
   t->work = 1;
   t->order = s->order;
   for (int i = 0; i < t->nindex; i++) {
-    t->extent[i] = s->index[i].extent;
-    for (int j = 0; j < lo->nloop; j++) {
-      if (i == lo->loop[j]) t->extent[i] = lo->block[j];
-    }
+    eini_block_range(s, &block, i, &from, &t->extent[i]);
     t->reduced[i] = i >= s->nfree;
     t->work *= (double)t->extent[i];
   }
@@ -628,7 +626,7 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 
 // Outputs that exceed the caches are stored past them where chunks are runs of the output.
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
-  if (lo->nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
+  if (lo->walk.nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
   t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype) * eini_points(s, NULL, 0, s->nfree);
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
       t->out_bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||

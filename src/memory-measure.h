@@ -121,13 +121,12 @@ static int64_t eini_fit_peak(const eini_fit_nest *n) {
 // Statement u in the loops of a nest, walked; len NULL: all of it, else a slice.
 static eini_stmt_block eini_fit_walk(const eini_fit_nest *n, int u, const int64_t *len,
                                      eini_walk *w) {
-  const eini_stmt_block b = {NULL, NULL, NULL, w, len};
   w->nloop = n->nloop;
   for (int l = 0; l < n->nloop; l++) {
     w->loop[l] = n->cls[l]->col[u - n->from];
     w->times[l] = len != NULL ? 1 : (double)eini_fit_slices(n->cls[l]->extent, n->block[l]);
   }
-  return b;
+  return eini_walk_block(w, len);
 }
 
 // Elements of operand k in buffers: what windows share is packed with each.

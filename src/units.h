@@ -7,47 +7,48 @@
 #define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
 
-static ein_status eini_window_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
+static ein_status eini_group_slot_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
                                   int slot, int64_t offset, const int64_t *step, int *id) {
-  eini_window *w = (eini_window *)eini_grow(a, gr->window[variant], gr->nwindow[variant], cap,
+  eini_group_slot *w = (eini_group_slot *)eini_grow(a, gr->slot[variant], gr->nslot[variant], cap,
                                             sizeof *w);
   if (w == NULL) return EIN_ERR_NO_MEMORY;
-  gr->window[variant] = w;
-  w += gr->nwindow[variant];
+  gr->slot[variant] = w;
+  w += gr->nslot[variant];
   w->slot = slot;
   w->offset = offset;
   w->step[0] = step[0];
   w->step[1] = step[1];
-  *id = gr->nwindow[variant]++;
+  *id = gr->nslot[variant]++;
   return EIN_OK;
 }
 
-// The tasks of a group for blocks of one shape; what they refer to becomes windows.
-static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const eini_unit *unit,
-                                     const eini_bundle *b, const int64_t *place, eini_group *gr,
-                                     int variant) {
+// The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
+static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                     const eini_bundle *b, eini_group *gr, int variant) {
   static const int64_t still[2] = {0, 0};
   eini_arena *a = &p->arena;
   eini_lowering sub = *lo;
+  eini_walk walk[2];
   int64_t cap = 0;
   int id, count = 0, temps = p->nin + p->nout;
   gr->task[variant] = EINI_NEW(a, eini_task, b->to - b->from + 1);
   if (gr->task[variant] == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_window_add(a, gr, variant, &cap, -2, 0, still, &id));
+  EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, -2, 0, still, &id));
   for (int u = b->from; u <= b->to; u++) {
     eini_task *t = &gr->task[variant][count];
     int empty = 0;
-    for (int j = 0; j < b->nloop; j++) sub.loop[j] = b->loop[j][u - b->from];
-    EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, t, &empty));
+    eini_bundle_walk(w, b, u, walk);
+    sub.walk = walk[0];
+    EINI_TRY(eini_plan_task(&sub, w->unit[u].s, w->unit[u].f, w->unit[u].via, t, &empty));
     if (empty) continue;
     for (int k = 0; k < t->nstream; k++) {
       eini_ref *r = &t->ref[k];
       int local = r->slot >= temps && sub.local[r->slot - temps];
       if (r->slot >= 0) {
-        EINI_TRY(eini_window_add(a, gr, variant, &cap, local ? -1 : r->slot,
-                                 local ? place[r->slot - temps] : 0, r->step, &r->slot));
+        EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, local ? -1 : r->slot,
+                                 local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
       } else if (r->step[0] != 0 || r->step[1] != 0) {
-        EINI_TRY(eini_window_add(a, gr, variant, &cap, -2, 0, r->step, &r->origin));
+        EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, -2, 0, r->step, &r->origin));
       }
     }
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
@@ -176,25 +177,20 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
 }
 
 // Layouts and places of a group's own temporaries for the blocks of lo.
-static ein_status eini_group_locals(const eini_lowering *lo, const eini_unit *unit,
-                                    const eini_bundle *b, eini_home *own, int64_t *place,
-                                    int64_t *bytes) {
+static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
+                                    const eini_bundle *b, eini_home *own, int64_t *bytes) {
+  eini_walk walk[2];
   for (int u = b->from; u <= b->to; u++) {
-    const eini_stmt *out = unit[u].f != NULL ? unit[u].f : unit[u].s;
-    const eini_tensor *t = &lo->g->tensor[unit[u].out];
-    int64_t *shape = EINI_NEW(lo->a, int64_t, t->rank), count;
-    if (shape == NULL) return EIN_ERR_NO_MEMORY;
-    if (!lo->local[unit[u].out]) continue;
-    for (int r = 0; r < t->rank; r++) {
-      int c = eini_plain_row(&out->out_map, r);
-      shape[r] = t->shape[r];
-      if (c >= 0 && unit[u].f != NULL) c = unit[u].column[c];
-      for (int j = 0; j < b->nloop; j++)
-        if (c == b->loop[j][u - b->from]) shape[r] = lo->block[j];
-    }
-    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[unit[u].out].stride,
-                             &own[unit[u].out].stride, &count));
-    place[unit[u].out] = *bytes;
+    const eini_unit *x = &w->unit[u];
+    const eini_tensor *t = &lo->g->tensor[x->out];
+    const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], lo->len);
+    int64_t *low, *shape, count;
+    if (!w->local[x->out]) continue;
+    eini_bundle_walk(w, b, u, walk);
+    EINI_TRY(eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, &shape));
+    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[x->out].stride, &own[x->out].stride,
+                                &count));
+    w->place[x->out] = *bytes;
     *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   }
   return EIN_OK;
@@ -208,9 +204,9 @@ static ein_status eini_group_blocks(ein_plan *p, eini_lowering *sub, const eini_
   const int64_t *kept[EINI_GROUP_UNITS];
   int64_t bytes = 0;
   for (int u = b->from; u <= b->to; u++) kept[u - b->from] = home[w->unit[u].out].stride;
-  ein_status st = eini_group_locals(sub, w->unit, b, home, w->place, &bytes);
+  ein_status st = eini_group_locals(sub, w, b, home, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
-  if (st == EIN_OK) st = eini_group_variant(p, sub, w->unit, b, w->place, gr, variant);
+  if (st == EIN_OK) st = eini_group_variant(p, sub, w, b, gr, variant);
   for (int u = b->from; u <= b->to; u++) home[w->unit[u].out].stride = kept[u - b->from];
   return st;
 }
@@ -227,7 +223,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   t->group = gr;
   t->cut = -1;
   gr->saved = eini_bundle_mark(w, b->from, b->to);
-  gr->nloop = sub.nloop = b->nloop;
+  gr->nloop = b->nloop;
   sub.width = 1;
   sub.local = w->local;
   sub.home = home;
@@ -238,7 +234,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
     for (int j = 0; j < b->nloop; j++) {
       gr->extent[j] = b->extent[j];
       gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
-      sub.block[j] = variant == 1 && j == last ? tail : b->block[j];
+      sub.len[j] = variant == 1 && j == last ? tail : b->block[j];
     }
     EINI_TRY(eini_group_blocks(p, &sub, w, b, home, gr, variant));
   }
@@ -251,8 +247,8 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
     if (w->local[out]) home[out].slot = -1;  // needs no place of its own
   }
   eini_bundle_unmark(w, b->from, b->to);
-  size_t windows = (size_t)(gr->nwindow[0] > gr->nwindow[1] ? gr->nwindow[0] : gr->nwindow[1]);
-  eini_nest_carve(NULL, &t->scratch, windows * sizeof(char *));
+  size_t slots = (size_t)(gr->nslot[0] > gr->nslot[1] ? gr->nslot[0] : gr->nslot[1]);
+  eini_nest_carve(NULL, &t->scratch, slots * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
   return EIN_OK;
 }
